@@ -1,0 +1,187 @@
+/*
+ * trace_buffer: the central buffer of one `buffers` section of a TraceConfig
+ * (reference trace-buffer.md, all of it).
+ *
+ * Stores the chunks of many {producer, writer} sequences in one contiguous
+ * ring, and reads them back as whole packets, in order within a sequence and
+ * roughly in commit order across sequences.  Single-threaded.  Pure: no
+ * sockets, no clock, no allocation per packet or chunk once warm, nothing of
+ * sessions or protobuf messages beyond the varint that precedes a fragment.
+ * Everything a producer supplies is untrusted.
+ */
+#ifndef SERVICE_BUFFER_TRACE_BUFFER_H
+#define SERVICE_BUFFER_TRACE_BUFFER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+struct trace_buffer;
+
+enum tb_policy {
+	TB_RING,    /* overwrite the oldest (a forced, in-order read of it) */
+	TB_DISCARD, /* stop for good at the end of the buffer */
+};
+
+/* Chunk flags, as in the shared-memory ABI's chunk header. */
+enum tb_chunk_flags {
+	TB_FIRST_CONTINUES_FROM_PREV = 1,
+	TB_LAST_CONTINUES_ON_NEXT = 2,
+	TB_NEEDS_PATCHING = 4,
+};
+
+/* Why packets before this one are missing: TracePacket.DataLossReason. */
+enum tb_loss {
+	TB_LOSS_PRESENT = 1,
+	TB_LOSS_READ_GAP = 2,
+	TB_LOSS_CHUNK_CORRUPTED = 4,
+	TB_LOSS_ORPHAN_CONTINUATION = 8,
+	TB_LOSS_REASSEMBLY_GAP = 16,
+	TB_LOSS_REASSEMBLY_BROKEN_CHAIN = 32,
+	TB_LOSS_OVERWRITE = 64,
+	TB_LOSS_WRITER_ABORT = 128,
+	TB_LOSS_SMB_FULL = 256,
+};
+
+/* Who wrote a sequence; kept with it, handed out with its packets. */
+struct tb_origin {
+	uint64_t producer; /* key, with writer */
+	uint32_t writer;   /* key */
+	uint32_t machine;
+	int32_t uid;
+	int32_t pid;
+};
+
+struct tb_chunk {
+	uint32_t id;            /* chunk id: +1 per chunk of a writer, wraps */
+	uint16_t num_fragments; /* as the header says; untrusted */
+	uint8_t flags;          /* enum tb_chunk_flags */
+	/*
+	 * false: scraped while it was still written.  Its last fragment is
+	 * held back and all of `len` is reserved for the later recommit.
+	 */
+	bool complete;
+	/*
+	 * Fragments: varint size, bytes, repeated.  Without the chunk header.
+	 * May be shared memory that changes while it is read.  Bytes after the
+	 * last fragment are not kept for complete chunks.
+	 */
+	const uint8_t *payload;
+	size_t len;
+};
+
+struct tb_patch {
+	uint32_t offset; /* from the start of the payload */
+	const uint8_t *data;
+	size_t len;
+};
+
+/* TraceStats.BufferStats, same names (reference wire-format.md). */
+struct tb_stats {
+	uint64_t buffer_size;
+	uint64_t bytes_written;
+	uint64_t bytes_overwritten;
+	uint64_t bytes_read;
+	uint64_t padding_bytes_written;
+	uint64_t padding_bytes_cleared;
+	uint64_t chunks_written;
+	uint64_t chunks_rewritten;
+	uint64_t chunks_relocated;
+	uint64_t chunks_overwritten;
+	uint64_t chunks_discarded;
+	uint64_t chunks_read;
+	uint64_t chunks_committed_out_of_order;
+	uint64_t write_wrap_count;
+	uint64_t patches_succeeded;
+	uint64_t patches_failed;
+	uint64_t readaheads_succeeded;
+	uint64_t readaheads_failed;
+	uint64_t abi_violations;
+	uint64_t trace_writer_packet_loss;
+};
+
+/* A piece of a packet, in the buffer's own memory. */
+struct tb_slice {
+	const uint8_t *data;
+	size_t len;
+};
+
+struct tb_packet {
+	/* Valid until the next call that is not one of the const ones. */
+	const struct tb_slice *slices;
+	size_t n_slices;
+	size_t size; /* sum over slices */
+	/* Valid as long as slices. */
+	const struct tb_origin *origin;
+	uint32_t loss; /* enum tb_loss mask; 0: nothing missing before it */
+};
+
+/*
+ * size is in bytes, rounded up to a page, at least one page; may exceed 4 GiB.
+ * Memory is reserved, not touched.  NULL when it cannot be reserved.
+ */
+struct trace_buffer *trace_buffer_new(uint64_t size, enum tb_policy policy)
+    MUST_CHECK;
+void trace_buffer_free(struct trace_buffer *tb);
+
+/*
+ * Commits one chunk.  Returns false when nothing of it was stored (DISCARD and
+ * full, larger than the buffer, no memory for a new sequence); the statistics
+ * say why.
+ */
+bool trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
+    const struct tb_chunk *chunk);
+
+/*
+ * Patches a chunk that was committed before.  All or nothing: false when the
+ * chunk is gone or a patch lies outside it.  more: further patches follow,
+ * keep the sequence stalled.
+ */
+bool trace_buffer_patch(struct trace_buffer *tb, uint64_t producer,
+    uint32_t writer, uint32_t chunk_id, const struct tb_patch *patches,
+    size_t n, bool more);
+
+/* Starts a pass over the buffer; stalls met in earlier passes are retried. */
+void trace_buffer_begin_read(struct trace_buffer *tb);
+/* The next packet, consumed.  false: nothing more can be read for now. */
+bool trace_buffer_read(struct trace_buffer *tb, struct tb_packet *out);
+
+/*
+ * Bytes (headers included) of chunks that hold something unread, stalled ones
+ * too.  O(1).
+ */
+uint64_t trace_buffer_unread(const struct trace_buffer *tb);
+/*
+ * Whether committing a chunk of len payload bytes now would overwrite anything
+ * unread (RING), or would be discarded for lack of room (DISCARD).
+ */
+bool trace_buffer_would_lose(const struct trace_buffer *tb, size_t len);
+
+/*
+ * A copy that can only be read.  The source does not change.  Cost: the bytes
+ * in use.  NULL: no memory.
+ */
+struct trace_buffer *trace_buffer_clone(const struct trace_buffer *tb)
+    MUST_CHECK;
+/* As clone, but takes the contents: tb is as after clear().  NULL: no change. */
+struct trace_buffer *trace_buffer_take(struct trace_buffer *tb) MUST_CHECK;
+/* Forgets all chunks (no loss is reported for them); sequences are kept. */
+void trace_buffer_clear(struct trace_buffer *tb);
+
+/* Live until the next call that is not const. */
+const struct tb_stats *trace_buffer_stats(const struct trace_buffer *tb);
+/* Bookkeeping outside the ring, in bytes. */
+size_t trace_buffer_overhead(const struct trace_buffer *tb);
+size_t trace_buffer_sequences(const struct trace_buffer *tb);
+
+/*
+ * Called with every whole packet about to be overwritten unread, in sequence
+ * order (for the state-merging VM).  fn must not call into tb.
+ */
+typedef void (*tb_overwrite_fn)(void *arg, const struct tb_packet *packet);
+void trace_buffer_on_overwrite(struct trace_buffer *tb, tb_overwrite_fn fn,
+    void *arg);
+
+#endif /* SERVICE_BUFFER_TRACE_BUFFER_H */

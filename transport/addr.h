@@ -1,0 +1,63 @@
+/*
+ * addr: where a socket listens or connects, as people write it.
+ *
+ *   /path, unix:/path, @abstract, unix:@abstract    UNIX stream socket
+ *   host:port, [v6]:port, tcp:host:port             TCP
+ *   vsock://CID:PORT, vsock:CID:PORT                AF_VSOCK
+ *
+ * A relative path without a colon is a UNIX path too.  (reference
+ * behaviour.md, "Sockets and frames".)  tls:// and ssh:// are recognised and
+ * refused with a sentence until those transports exist.  Pure: no I/O except
+ * name resolution in addr_resolve().
+ */
+#ifndef TRANSPORT_ADDR_H
+#define TRANSPORT_ADDR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include "transport/compiler.h"
+
+enum addr_kind { ADDR_UNIX, ADDR_TCP, ADDR_VSOCK };
+
+/* Long enough for any parsed address. */
+#define ADDR_TEXT_MAX 300
+
+struct addr {
+	enum addr_kind kind;
+	char text[ADDR_TEXT_MAX]; /* as written, for messages */
+	char host[256];           /* TCP: name or literal, no brackets */
+	char port[32];            /* TCP */
+	struct sockaddr_storage sa; /* UNIX, VSOCK: complete after parse */
+	socklen_t sa_len;         /* 0 for an unresolved TCP name */
+};
+
+/*
+ * Returns 0, or -1 with a sentence in err that says what is wrong with the
+ * text and what is accepted (path too long for sun_path, port not a number or
+ * over 65535, brackets, empty host, ...).
+ */
+int addr_parse(struct addr *a, const char *text, char *err, size_t err_size)
+    MUST_CHECK;
+
+/*
+ * TCP: resolves host and port (may block; call at start-up or in clients
+ * only) and stores up to max addresses.  Others: copies sa.  Returns the
+ * number stored, or -1 with a sentence in err.
+ */
+int addr_resolve(const struct addr *a, struct sockaddr_storage *out,
+    socklen_t *out_len, int max, char *err, size_t err_size) MUST_CHECK;
+
+/* Whether a resolved address can be reached from this machine only. */
+bool addr_is_local(const struct sockaddr_storage *sa);
+
+/* Text of a peer address: "127.0.0.1:5000", "unix", "vsock:2:9000". */
+void addr_format(const struct sockaddr_storage *sa, socklen_t len, char *out,
+    size_t out_size);
+
+/* Default socket names and the PERFETTO_* variables (behaviour.md). */
+const char *addr_default_producer(void); /* env or default; may be a list */
+const char *addr_default_consumer(void);
+
+#endif /* TRANSPORT_ADDR_H */

@@ -1,0 +1,46 @@
+/*
+ * listener: accepts connections on one address.
+ *
+ * A stale UNIX socket file is removed before bind; a live one (somebody
+ * accepts on it) and a path that is no socket are refused with a sentence.
+ * When descriptors run out, accepting pauses for 100 ms instead of spinning.
+ */
+#ifndef TRANSPORT_LISTENER_H
+#define TRANSPORT_LISTENER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "transport/addr.h"
+#include "transport/compiler.h"
+
+struct loop;
+struct listener;
+
+/* fd is a connected, non-blocking, close-on-exec socket; the callee owns it. */
+typedef void (*listener_fn)(struct listener *l, int fd, void *arg);
+
+/*
+ * One listener may have several sockets (a name that resolves to v4 and v6).
+ * NULL with a sentence in err.  allow_remote false refuses TCP addresses off
+ * the loopback interface and says which flag allows it.
+ */
+struct listener *listener_new(struct loop *l, const struct addr *a,
+    bool allow_remote, listener_fn fn, void *arg, char *err, size_t err_size)
+    MUST_CHECK;
+
+/* Wraps a listening socket that was passed in (socket activation). */
+struct listener *listener_adopt(struct loop *l, int fd, listener_fn fn,
+    void *arg, char *err, size_t err_size) MUST_CHECK;
+
+/* Closes; removes the UNIX socket file it made (if it is still its own). */
+void listener_free(struct listener *l);
+
+/* The port in use (TCP port 0 was resolved by the kernel), else 0. */
+int listener_port(const struct listener *l);
+
+/* UNIX path: set mode and, when group != -1, group. 0, or -1 and a sentence. */
+int listener_set_permissions(struct listener *l, unsigned mode, long gid,
+    char *err, size_t err_size) MUST_CHECK;
+
+#endif /* TRANSPORT_LISTENER_H */

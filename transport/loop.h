@@ -1,0 +1,67 @@
+/*
+ * loop: the event loop of one thread, over libevent.
+ *
+ * Owns the event_base and one scratch buffer that every stream on the loop
+ * reads into, so that an idle connection owns no receive buffer.  All calls
+ * come from the loop's own thread, except loop_post().
+ */
+#ifndef TRANSPORT_LOOP_H
+#define TRANSPORT_LOOP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+struct event_base;
+struct loop;
+struct loop_timer;
+
+/* Bytes of the scratch buffer: one read from a socket is never larger. */
+#define LOOP_SCRATCH_BYTES (64u * 1024u)
+
+struct loop *loop_new(void) MUST_CHECK;
+void loop_free(struct loop *l);
+struct event_base *loop_base(struct loop *l);
+uint8_t *loop_scratch(struct loop *l);
+
+/* Runs until loop_stop(). */
+void loop_run(struct loop *l);
+/* Handles what is ready without waiting (tests). */
+void loop_run_once(struct loop *l);
+void loop_stop(struct loop *l);
+
+/* CLOCK_MONOTONIC / CLOCK_BOOTTIME now. */
+uint64_t loop_now_ms(void);
+uint64_t loop_boottime_ns(void);
+
+typedef void (*loop_fn)(void *arg);
+
+/*
+ * Calls fn(arg) on a later turn of the loop, after the callbacks that are
+ * running now.  May be called with the same pair again; each call runs once.
+ * Aborts the process when memory for the few bytes is missing.
+ */
+void loop_defer(struct loop *l, loop_fn fn, void *arg);
+/* Drops every deferred call with this arg. */
+void loop_cancel(struct loop *l, void *arg);
+
+/* As loop_defer(), but from any thread (wakes the loop). */
+void loop_post(struct loop *l, loop_fn fn, void *arg);
+
+/*
+ * A timer.  timer_set (re)arms it: fires once after ms, or every ms when
+ * periodic.  Not armed after loop_timer_new() or loop_timer_clear().  fn may
+ * free its own timer.
+ */
+struct loop_timer *loop_timer_new(struct loop *l, loop_fn fn, void *arg)
+    MUST_CHECK;
+void loop_timer_set(struct loop_timer *t, uint64_t ms, int periodic);
+void loop_timer_clear(struct loop_timer *t);
+void loop_timer_free(struct loop_timer *t);
+
+/* SIGTERM, SIGINT, SIGHUP ...: fn runs on the loop.  One fn a signal. */
+int loop_on_signal(struct loop *l, int signo, loop_fn fn, void *arg)
+    MUST_CHECK;
+
+#endif /* TRANSPORT_LOOP_H */

@@ -1,0 +1,132 @@
+/*
+ * rpc_host: the service side of IPCFrame (reference wire-format.md, "IPC ports
+ * and frames"; behaviour.md, "Sockets and frames").
+ *
+ * One rpc_conn per accepted stream.  It binds names to the services it was
+ * given, dispatches methods by id with their arguments in place, and sends
+ * replies, at once or later, one or many.  It answers unknown services,
+ * methods, ids and frames itself.  It knows nothing of what the methods do.
+ */
+#ifndef TRANSPORT_RPC_HOST_H
+#define TRANSPORT_RPC_HOST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+#include "transport/stream.h"
+
+struct loop;
+struct rpc_conn;
+
+/* A call in progress.  Copy it to reply later; it holds no memory. */
+struct rpc_call {
+	struct rpc_conn *conn;
+	uint64_t request_id;
+	bool wants_reply; /* false: drop_reply; replies are then no-ops */
+};
+
+enum rpc_verdict {
+	RPC_OK,       /* taken; it replied or will reply */
+	RPC_REJECT,   /* rpc_host sends InvokeMethodReply{success:false} */
+	RPC_BAD_ARGS, /* the same, and counts it as unparsable */
+	/*
+	 * Not taken: the frame is shown again after rpc_conn_resume().  The
+	 * connection is paused; the method must have had no effect.
+	 */
+	RPC_AGAIN,
+};
+
+/*
+ * args is borrowed for the duration of the call.  ctx is what bind returned.
+ * After the method closed the connection its verdict is ignored.
+ */
+typedef enum rpc_verdict (*rpc_method_fn)(void *ctx, struct rpc_call call,
+    const uint8_t *args, size_t len);
+
+struct rpc_method {
+	const char *name;
+	rpc_method_fn fn;
+};
+
+struct rpc_service {
+	const char *name;       /* "ProducerPort" */
+	const char *alias;      /* "producer_port" or NULL */
+	const struct rpc_method *methods; /* ids are index + 1 */
+	size_t n_methods;
+	/*
+	 * A client bound this service (once a connection: binding a second
+	 * service on a connection is refused).  Returns the ctx for its
+	 * methods, NULL to refuse.
+	 */
+	void *(*bind)(struct rpc_conn *c, void *arg);
+	/* The connection ended, in whatever way; ctx is the owner's to free. */
+	void (*gone)(void *ctx);
+	/* Output fell to the low-water mark.  May be NULL. */
+	void (*drained)(void *ctx);
+	void *arg;
+};
+
+/* What SetPeerIdentity claimed; labels only.  Empty strings: not given. */
+struct rpc_claimed_identity {
+	bool present;
+	int32_t pid;
+	int32_t uid;
+	char machine_id_hint[64];
+	char machine_name[256]; /* cut there */
+};
+
+/* Counters shared by all connections of a daemon; plain adds. */
+struct rpc_stats {
+	uint64_t connections;
+	uint64_t frames_in;
+	uint64_t frames_too_big;
+	uint64_t frames_malformed;   /* answered with RequestError */
+	uint64_t unknown_service;
+	uint64_t unknown_method;
+	uint64_t bad_args;
+	uint64_t closed_slow;
+};
+
+/*
+ * services: n pointers, borrowed for the life of the connection; which ones a
+ * peer may bind is decided by the listener that passes them.  Takes ownership
+ * of fd on success.  Memory of the connection goes away by itself after
+ * gone().  max_idle etc. do not exist yet.
+ */
+struct rpc_conn *rpc_conn_new(struct loop *l, int fd,
+    const struct rpc_service *const *services, size_t n,
+    struct rpc_stats *stats) MUST_CHECK;
+
+/* Ends it (calls gone() on a later turn).  reason goes to the log. */
+void rpc_conn_close(struct rpc_conn *c, const char *reason);
+
+const struct peer *rpc_conn_peer(const struct rpc_conn *c);
+const struct rpc_claimed_identity *rpc_conn_identity(const struct rpc_conn *c);
+
+/*
+ * A reply.  msg is the encoded reply message (copied).  more: further replies
+ * follow with the same call.  fd >= 0 travels with it (UNIX only; ignored
+ * elsewhere) and stays the caller's.  A frame over FRAME_MAX_BYTES is a bug of
+ * the caller: the connection is closed and an error logged.
+ */
+void rpc_reply(struct rpc_call call, const void *msg, size_t len, bool more,
+    int fd);
+/* InvokeMethodReply{success:false}. */
+void rpc_reject(struct rpc_call call);
+
+/* The descriptor that came with the call, or -1.  The caller owns it. */
+int rpc_take_fd(struct rpc_call call);
+
+/* Stop taking frames / go on.  RPC_AGAIN pauses by itself. */
+void rpc_conn_pause(struct rpc_conn *c);
+void rpc_conn_resume(struct rpc_conn *c);
+
+size_t rpc_conn_queued(const struct rpc_conn *c);
+void rpc_conn_set_limits(struct rpc_conn *c, size_t hard, size_t low);
+
+/* Live connections, for shutdown: closes all made with this stats block. */
+void rpc_conns_close_all(struct rpc_stats *stats);
+
+#endif /* TRANSPORT_RPC_HOST_H */

@@ -1,0 +1,101 @@
+/*
+ * stream: one connected byte stream on a loop, non-blocking both ways.
+ *
+ * Knows nothing of frames.  Input: bytes land in the loop's scratch buffer and
+ * are handed to ops->data(), which says how many it consumed; only what it
+ * left is kept (copied) in the stream.  Output: written at once where the
+ * socket takes it, else queued up to a limit.  Descriptors travel over UNIX
+ * sockets.  A stream ends in stream_close() or in one ops->closed().
+ *
+ * TLS and ssh children will be further implementations behind this header.
+ */
+#ifndef TRANSPORT_STREAM_H
+#define TRANSPORT_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+#include "transport/peer.h"
+
+struct loop;
+struct stream;
+
+enum stream_end {
+	STREAM_EOF,         /* the peer closed */
+	STREAM_RESET,       /* the connection broke */
+	STREAM_SLOW,        /* output stayed over its limit */
+	STREAM_PROTOCOL,    /* the owner refused what it sent */
+	STREAM_NO_MEMORY,
+	STREAM_SHUTDOWN,    /* we are going down */
+};
+const char *stream_end_text(enum stream_end why);
+
+struct stream_ops {
+	/*
+	 * Bytes arrived.  Returns how many were consumed (0..len).  The rest is
+	 * shown again, from its first byte, together with what arrives next.
+	 * When it stops short because a unit is incomplete it calls
+	 * stream_want() with the total bytes of that unit.  When it stops short
+	 * because it cannot take more now, it has called stream_pause().
+	 * May close the stream (the return value is then ignored).
+	 */
+	size_t (*data)(struct stream *s, const uint8_t *buf, size_t len,
+	    void *arg);
+	/* Output that was over stream_low_water() fell to it.  May be NULL. */
+	void (*drained)(struct stream *s, void *arg);
+	/* The one end; not called after stream_close() by the owner. */
+	void (*closed)(struct stream *s, enum stream_end why, void *arg);
+};
+
+/*
+ * Takes ownership of fd (made non-blocking, close-on-exec) on success and
+ * leaves it alone on failure (NULL).  Reading starts at once.
+ */
+struct stream *stream_new(struct loop *l, int fd, const struct stream_ops *ops,
+    void *arg) MUST_CHECK;
+
+/*
+ * Ends it: idempotent, legal inside any callback, memory goes away on a later
+ * turn.  Queued output is dropped, unless flush is set: then what is queued is
+ * still written for at most one second.
+ */
+void stream_close(struct stream *s, bool flush);
+
+const struct peer *stream_peer(const struct stream *s);
+
+/* Total bytes of the unit whose beginning data() left unconsumed. */
+void stream_want(struct stream *s, size_t total);
+
+/*
+ * Stops / restarts reading.  While paused nothing is read from the socket; the
+ * end of the peer is still noticed.  On resume, kept bytes are shown first (on
+ * a later turn of the loop).
+ */
+void stream_pause(struct stream *s);
+void stream_resume(struct stream *s);
+
+/*
+ * Queues len bytes (copied).  fd >= 0 travels with the first byte and stays
+ * the caller's (duplicated here).  Errors are reported through closed(), never
+ * from inside this call.  A stream over its hard limit for output is closed
+ * with STREAM_SLOW.
+ */
+void stream_write(struct stream *s, const void *data, size_t len, int fd);
+/* As one write of two pieces. */
+void stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
+    size_t blen, int fd);
+
+/* Bytes queued and not yet taken by the kernel. */
+size_t stream_queued(const struct stream *s);
+/* Defaults: hard limit 1 MiB, low water 64 KiB. */
+void stream_set_limits(struct stream *s, size_t hard, size_t low);
+
+/* The oldest descriptor received and not yet taken; -1: none.  Caller owns. */
+int stream_take_fd(struct stream *s);
+
+/* Memory the stream holds beyond its own struct (kept input, queued output). */
+size_t stream_memory(const struct stream *s);
+
+#endif /* TRANSPORT_STREAM_H */
