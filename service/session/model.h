@@ -1,0 +1,210 @@
+/*
+ * model: the object graph of the collector, and who owns whom.
+ *
+ *   service -> machine*            (kept for the life of the daemon)
+ *   service -> producer*           (made and ended by its port)
+ *     producer -> data_source*     (registered by the producer)
+ *     producer -> ds_instance*     (linked; owned by the session)
+ *     producer -> shm
+ *   service -> session*            (made by a consumer's EnableTracing)
+ *     session -> trace_config, session_buffer* -> trace_buffer
+ *     session -> ds_instance*      (a data source of a producer, switched on)
+ *     session -> flush*            (waiting for producers)
+ *     session -> file_session      (write_into_file)
+ *     session -> sequence_map
+ *   consumer (port) <-> session    (back-pointers, either side may go first)
+ *
+ * Everything here belongs to the loop's thread.  Only files of service/session
+ * look inside these structs; ports use the functions declared in the header of
+ * the file that implements them.
+ */
+#ifndef SERVICE_SESSION_MODEL_H
+#define SERVICE_SESSION_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "transport/loop.h"
+
+struct consumer;
+struct consumer_ops;
+struct file_session;
+struct flush;
+struct producer;
+struct producer_ops;
+struct sequence_map;
+struct service;
+struct session;
+struct settings;
+struct shm;
+struct trace_buffer;
+struct trace_config;
+struct trigger_state;
+
+/* A device; 0 is the host that the daemon runs on. */
+struct machine {
+	TAILQ_ENTRY(machine) link;
+	uint32_t id;
+	char *name;            /* "host" is matched by id 0, whatever this is */
+	uint8_t *system_info;  /* encoded SystemInfo, NULL until told */
+	size_t system_info_len;
+	/* The newest clock exchange: encoded RemoteClockSync, or NULL. */
+	uint8_t *clock_sync;
+	size_t clock_sync_len;
+	uint64_t clock_sync_generation; /* grows with each new exchange */
+};
+
+/* A data source as registered. */
+struct data_source {
+	TAILQ_ENTRY(data_source) link;
+	struct producer *producer;
+	char *name;
+	uint8_t *descriptor; /* encoded DataSourceDescriptor, as it came */
+	size_t descriptor_len;
+	bool will_notify_on_start;
+	bool will_notify_on_stop;
+	bool handles_incremental_state_clear;
+	bool no_flush;
+};
+
+enum instance_state {
+	INSTANCE_CONFIGURED, /* SetupDataSource sent */
+	INSTANCE_STARTING,   /* StartDataSource sent, acknowledgement awaited */
+	INSTANCE_STARTED,
+	INSTANCE_STOPPING,   /* StopDataSource sent, acknowledgement awaited */
+	INSTANCE_STOPPED,
+};
+
+/* A data source switched on by a session. */
+struct ds_instance {
+	TAILQ_ENTRY(ds_instance) of_session;
+	TAILQ_ENTRY(ds_instance) of_producer;
+	struct session *session;
+	struct producer *producer;
+	uint64_t id;
+	enum instance_state state;
+	char *name;          /* of the data source */
+	uint8_t *config;     /* encoded DataSourceConfig as the producer gets it */
+	size_t config_len;
+	bool will_notify_on_start;
+	bool will_notify_on_stop;
+	bool handles_incremental_state_clear;
+	bool no_flush;
+};
+
+TAILQ_HEAD(data_source_list, data_source);
+TAILQ_HEAD(instance_list, ds_instance);
+
+/* What a port does for its producer.  All asynchronous; none may fail. */
+struct producer_ops {
+	/* shm NULL under emulation. */
+	void (*setup_tracing)(void *port, struct shm *shm, size_t page_size);
+	void (*setup_data_source)(void *port, uint64_t id,
+	    const uint8_t *config, size_t len);
+	void (*start_data_source)(void *port, uint64_t id,
+	    const uint8_t *config, size_t len);
+	void (*stop_data_source)(void *port, uint64_t id);
+	void (*flush)(void *port, uint64_t request_id, const uint64_t *ids,
+	    size_t n, uint64_t flags);
+	void (*clear_incremental_state)(void *port, const uint64_t *ids,
+	    size_t n);
+	/* A commit that got RPC_AGAIN may be tried again. */
+	void (*resume)(void *port);
+};
+
+struct producer {
+	TAILQ_ENTRY(producer) link;
+	LIST_ENTRY(producer) waiting; /* in a file_session's waiters */
+	bool is_waiting;
+	struct service *service;
+	const struct producer_ops *ops;
+	void *port;
+	struct machine *machine;
+	uint32_t id;
+	int32_t uid;
+	int32_t pid;
+	char *name;
+	char *sdk_version;
+	bool emulated;      /* no shared memory: chunks come as data */
+	bool scrape;
+	bool tracing_set_up;
+	uint32_t shm_size_hint;
+	uint32_t page_size_hint;
+	struct shm *shm;    /* NULL until set up, or emulated */
+	struct data_source_list data_sources;
+	size_t n_data_sources;
+	struct instance_list instances;
+	/* Writer id -> global buffer id, in pages made on demand. */
+	uint16_t **writer_pages;
+	size_t n_writers;
+	/* Global ids of the buffers it may write to. */
+	uint16_t *allowed;
+	size_t n_allowed;
+	size_t allowed_cap;
+};
+
+enum session_state {
+	SESSION_CONFIGURED, /* data sources set up; StartTracing awaited */
+	SESSION_STARTED,
+	SESSION_DISABLING,  /* stop acknowledgements awaited */
+	SESSION_DISABLED,   /* buffers hold the trace */
+	SESSION_CLONED,     /* a read-only copy of another */
+};
+const char *session_state_name(enum session_state s);
+
+struct session_buffer {
+	uint16_t id;        /* global, 1..65535 */
+	struct session *session;
+	struct trace_buffer *tb;
+	char *name;         /* NULL: none */
+	uint64_t size;
+	bool transfer_on_clone;
+	bool clear_before_clone;
+};
+
+TAILQ_HEAD(session_list, session);
+TAILQ_HEAD(producer_list, producer);
+TAILQ_HEAD(machine_list, machine);
+LIST_HEAD(producer_waiters, producer);
+
+/* Losses that happen before a buffer is known; TraceStats has them. */
+struct service_counters {
+	uint64_t producers_seen;
+	uint64_t data_sources_seen;
+	uint64_t chunks_discarded;
+	uint64_t patches_discarded;
+	uint64_t unparsable_commits;
+	uint64_t bad_chunk_index;
+	uint64_t wrong_buffer;
+};
+
+struct service {
+	struct loop *loop;
+	const struct settings *settings; /* borrowed */
+	int trace_dirfd;                 /* -1: output_path is refused */
+	struct machine host;
+	struct machine_list machines;    /* remote ones */
+	struct producer_list producers;
+	size_t n_producers;
+	struct session_list sessions;
+	size_t n_sessions;
+	struct session_buffer **buffers; /* 65536, by global id */
+	uint16_t last_buffer_id;
+	size_t n_buffers;
+	uint64_t total_buffer_bytes;
+	size_t n_lossless; /* file sessions that hold producers back */
+	uint32_t last_producer_id;
+	uint64_t last_session_id;
+	uint64_t last_instance_id;
+	uint64_t last_flush_id;
+	struct service_counters counters;
+	struct trigger_state *triggers;
+	uint8_t *system_info; /* of the host, encoded */
+	size_t system_info_len;
+	void (*idle)(void *arg); /* told when the last session goes; or NULL */
+	void *idle_arg;
+};
+
+#endif /* SERVICE_SESSION_MODEL_H */
