@@ -1,0 +1,36 @@
+/*
+ * packet_system: what a SystemInfo message says of this machine (reference
+ * wire-format.md, "common/system_info.proto").
+ *
+ * packet_system_collect() asks the operating system, once, at start-up; the
+ * encoder is pure.
+ */
+#ifndef SERVICE_SESSION_PACKET_SYSTEM_H
+#define SERVICE_SESSION_PACKET_SYSTEM_H
+
+#include <stdint.h>
+#include <sys/utsname.h>
+
+struct pb_writer;
+
+struct packet_system {
+	struct utsname uts;
+	uint32_t page_size;
+	uint32_t num_cpus;      /* configured, online or not */
+	int32_t timezone_off_mins; /* east of UTC */
+	int64_t hz;             /* ticks per second in /proc */
+	uint64_t system_ram_bytes;
+	char machine_name[256]; /* empty: left out */
+	char version[128];      /* tracing_service_version */
+};
+
+/*
+ * machine_name: the name the operator gave (PERFETTO_MACHINE_NAME); NULL: none.
+ * What cannot be found out is 0 or empty and left out of the message.
+ */
+void packet_system_collect(struct packet_system *s, const char *machine_name);
+
+/* Appends the fields of a SystemInfo message (no tag, no length). */
+void packet_system_encode(struct pb_writer *w, const struct packet_system *s);
+
+#endif /* SERVICE_SESSION_PACKET_SYSTEM_H */
