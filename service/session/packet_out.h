@@ -37,7 +37,7 @@ struct packet_out;
 struct sink_batch;
 struct tb_slice;
 
-/* Largest trailer: four tags, two 10-byte and two 5-byte varints. */
+/* Tags of 1, 1, 2 and 2 bytes; varints of at most 10, 5, 10 and 5. */
 #define PACKET_TRAILER_MAX 40u
 
 /* The trusted fields of one sequence; built once, appended to each packet. */
@@ -62,8 +62,8 @@ void packet_trailer_init(struct packet_trailer *t, int32_t uid, int32_t pid,
 /* For a file: batches.  NULL: no memory. */
 struct packet_out *packet_out_new_file(void) MUST_CHECK;
 /*
- * For a consumer: replies.  NULL: no memory.  Holds PACKET_REPLY_MAX bytes once
- * the first packet was put, until packet_out_free() or packet_out_trim().
+ * For a consumer: replies.  NULL: no memory.  Holds PACKET_REPLY_MAX bytes:
+ * make it when a read begins and free it when the read ends.
  */
 struct packet_out *packet_out_new_reply(void) MUST_CHECK;
 void packet_out_free(struct packet_out *o);
@@ -107,7 +107,5 @@ bool packet_out_pending(const struct packet_out *o);
  * first.  After it, as long as there is no room, the new reply is complete.
  */
 void packet_out_next(struct packet_out *o);
-/* Reply: gives the memory back when empty (a read that paused or ended). */
-void packet_out_trim(struct packet_out *o);
 
 #endif /* SERVICE_SESSION_PACKET_OUT_H */

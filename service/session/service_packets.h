@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct clock_snapshot;
+struct clock_reading;
 struct packet_stats;
 struct packet_system;
 struct pb_writer;
@@ -30,7 +30,7 @@ struct pb_writer;
  * primary_clock: BuiltinDataSource.primary_trace_clock, or BOOTTIME.
  */
 void service_packets_clock_snapshot(struct pb_writer *w, int32_t uid,
-    const struct clock_snapshot *clocks, uint32_t primary_clock);
+    const struct clock_reading *clocks, size_t n, uint32_t primary_clock);
 void service_packets_sync_marker(struct pb_writer *w, int32_t uid);
 /* config: the encoded TraceConfig, passed through byte for byte. */
 void service_packets_trace_config(struct pb_writer *w, int32_t uid,
@@ -62,7 +62,7 @@ enum service_slow_event {
 	SERVICE_EVENT_SLOW_STARTING_DATA_SOURCES = 7,
 	SERVICE_EVENT_LAST_FLUSH_SLOW_DATA_SOURCES = 8,
 };
-/* At most this many are named; the rest is left out, as today's service does. */
+/* At most this many are named; the rest is left out. */
 #define SERVICE_PACKETS_SLOW_MAX 32u
 struct service_slow_source {
 	const char *producer;
@@ -80,8 +80,10 @@ void service_packets_trace_stats(struct pb_writer *w, int32_t uid,
 
 /* One exchange with a remote machine: its clocks and ours at the same time. */
 struct service_clock_pair {
-	const struct clock_snapshot *client;
-	const struct clock_snapshot *host;
+	const struct clock_reading *client;
+	size_t n_client;
+	const struct clock_reading *host;
+	size_t n_host;
 };
 void service_packets_remote_clock_sync(struct pb_writer *w, int32_t uid,
     uint32_t machine, const struct service_clock_pair *pairs, size_t n);
@@ -105,7 +107,7 @@ struct service_sequence {
 	uint32_t sequence;
 	int32_t producer;
 };
-/* TraceProvenance: n_buffers entries, the sequences (any order) within theirs. */
+/* TraceProvenance: one entry a buffer, the sequences (any order) in theirs. */
 void service_packets_provenance(struct pb_writer *w, int32_t uid, uint64_t ts,
     size_t n_buffers, const struct service_sequence *sequences, size_t n);
 
