@@ -22,11 +22,18 @@ struct file_sink;
 struct loop;
 
 /*
- * A batch is SINK_BATCH_BYTES, or as large as the one packet in it.  At most
- * SINK_BATCHES of a sink exist at a time: that bounds its memory.
+ * A batch is complete when it holds SINK_BATCH_BYTES or more; the packet that
+ * made it so may be of any size.  At most SINK_BATCHES of a sink exist at a
+ * time: that bounds its memory.  (A batch that grew is shrunk once written.)
  */
 #define SINK_BATCH_BYTES (128u * 1024u)
 #define SINK_BATCHES 2u
+
+/*
+ * After file_sink_close(), a pipe, socket or terminal that takes nothing is
+ * given up after this time; a regular file is waited for.
+ */
+#define SINK_CLOSE_WAIT_MS 5000u
 
 struct sink_batch {
 	uint8_t *data;
@@ -35,11 +42,16 @@ struct sink_batch {
 };
 
 struct file_sink_ops {
-	/* The file is open (path given), or was refused: err != NULL. */
+	/*
+	 * Path given: the file is open, or was refused (err, a sentence).
+	 * After a refusal only file_sink_close() may follow.
+	 */
 	void (*opened)(struct file_sink *s, const char *err, void *arg);
 	/*
-	 * A batch was written and file_sink_batch() will give one again.
-	 * total: bytes in the file so far that this sink wrote.
+	 * What was submitted so far was written (and synced, if asked):
+	 * file_sink_batch() will give a batch again.  One call may stand for
+	 * several submissions.  total: bytes in the file so far that this sink
+	 * wrote.
 	 */
 	void (*written)(struct file_sink *s, uint64_t total, void *arg);
 	/*
@@ -48,19 +60,25 @@ struct file_sink_ops {
 	 * batch boundary or packet).  Only file_sink_close() may follow.
 	 */
 	void (*failed)(struct file_sink *s, const char *err, void *arg);
-	/* After file_sink_close(): everything is in the file, it is closed. */
+	/*
+	 * After file_sink_close(): the file is closed.  err NULL: everything
+	 * submitted is in it; otherwise the sentence of the error that ended
+	 * it, told before or not.  s is freed when this returns.
+	 */
 	void (*closed)(struct file_sink *s, const char *err, void *arg);
 };
 
-/* Takes ownership of fd (a regular file, a pipe, ...) on success. */
+/*
+ * Takes ownership of fd (a regular file, a pipe, ...) on success.  Its flags
+ * are not changed, as others may share it; writes go where its offset is.
+ */
 struct file_sink *file_sink_new_fd(struct loop *l, int fd,
     const struct file_sink_ops *ops, void *arg) MUST_CHECK;
 
 /*
- * Creates `path` below the directory dirfd (borrowed, stays open as long as
- * the sink): never outside it, by no `..`, absolute path or link (openat2
- * RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS); must not exist yet; mode 0600, owner
- * uid/gid when we are root and uid != -1.  Answer through opened().
+ * Creates `path` (copied) below the directory dirfd (borrowed, stays open as
+ * long as the sink): see sink_path.h.  Owner uid/gid when we are root and uid
+ * is not -1.  Answer through opened(); batches may be submitted before it.
  */
 struct file_sink *file_sink_new_path(struct loop *l, int dirfd,
     const char *path, long uid, long gid, const struct file_sink_ops *ops,
@@ -75,18 +93,19 @@ struct sink_batch *file_sink_batch(struct file_sink *s);
 bool file_sink_reserve(struct sink_batch *b, size_t n) MUST_CHECK;
 
 /*
- * Hands the current batch to the writer thread (empty: only syncs).  sync:
- * fdatasync after it.
+ * Hands the current batch to the writer thread, which writes it with a single
+ * write() where the file lets it.  sync: fdatasync after it.  Empty or no
+ * batch: only syncs, and without sync does nothing.
  */
 void file_sink_submit(struct file_sink *s, bool sync);
 
-/* No batch is with the writer thread. */
+/* Nothing submitted is still unanswered by written() or failed(). */
 bool file_sink_idle(const struct file_sink *s);
 
 /*
- * Writes what was submitted, closes the file, joins the thread, tells
- * closed() on a later turn and frees itself after it.  No other callback comes
- * after this call but failed() never does.  Legal in any callback.
+ * Writes what was submitted (the current batch was not), closes the file, joins
+ * the thread, tells closed() on a later turn and frees itself after it.  No
+ * other callback comes after this call.  Legal in any callback but closed().
  */
 void file_sink_close(struct file_sink *s);
 

@@ -1,0 +1,466 @@
+#include <assert.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "service/sink/file_sink.h"
+#include "service/sink/sink_path.h"
+#include "service/sink/sink_writer.h"
+#include "transport/loop.h"
+
+/*
+ * Two sides.  The loop's side fills batches, submits jobs and runs the
+ * callbacks; the writer's side runs jobs.  Between them, under the lock: the
+ * queue of jobs one way, struct report the other.  At most one loop_post() is
+ * outstanding (report.posted), so the one that finds the writer finished is the
+ * last, and may free the sink.
+ */
+
+/* Room for the packet that completes a batch, unless it is a large one. */
+#define BATCH_CAP (SINK_BATCH_BYTES + 16u * 1024u)
+
+/* Of address space; what is touched is a path and a few frames. */
+#define WRITER_STACK_BYTES (256u * 1024u)
+
+/* All batches, and one job that only syncs. */
+#define MAX_JOBS (SINK_BATCHES + 1)
+
+struct batch {
+	struct sink_batch pub;
+	bool submitted; /* loop's side: not ours to touch */
+	bool written;   /* under lock: the writer is through with it */
+};
+
+struct job {
+	struct batch *batch; /* NULL: only sync */
+	bool sync;
+};
+
+/* What the writer has to say. */
+struct report {
+	bool posted;   /* report_cb() will run */
+	bool opened;   /* the path was opened, or refused: */
+	bool refused;
+	bool finished; /* the writer touches nothing any more */
+	uint64_t done; /* jobs, in the order of submission */
+	uint64_t total;
+	char err[SINK_ERR_MAX]; /* the first one; empty: none */
+};
+
+struct file_sink {
+	struct loop *l;
+	const struct file_sink_ops *ops;
+	void *arg;
+
+	/* Loop's side */
+	struct batch batches[SINK_BATCHES];
+	struct batch *current; /* handed out, not yet submitted */
+	uint64_t submitted;    /* jobs */
+	uint64_t answered;     /* of them */
+	bool told_opened;
+	bool told_error;
+	bool closing;
+
+	/* Both sides, under lock */
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct job jobs[MAX_JOBS];
+	unsigned n_jobs;
+	bool close_asked;
+	uint64_t close_asked_ms;
+	struct report report;
+
+	/* Writer's side */
+	pthread_t thread;
+	struct sink_writer writer;
+	bool broken; /* an error ended the file; jobs are dropped */
+	int dirfd;
+	char *path; /* NULL: a descriptor was given */
+	long uid;
+	long gid;
+};
+
+static void report_cb(void *arg);
+
+/* Writer's side.  With the lock held, after s->report changed. */
+static void
+report_locked(struct file_sink *s)
+{
+	if (s->report.posted)
+		return;
+	s->report.posted = true;
+	loop_post(s->l, report_cb, s);
+}
+
+/* Writer's side.  The file is over; only the first reason is told. */
+static void
+report_error(struct file_sink *s, const char *err)
+{
+	s->broken = true;
+	pthread_mutex_lock(&s->lock);
+	if (s->report.err[0] == '\0')
+		snprintf(s->report.err, sizeof(s->report.err), "%s", err);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Writer's side: a reader that takes nothing, some time after the close. */
+static bool
+give_up(void *arg)
+{
+	struct file_sink *s = arg;
+	bool yes;
+
+	pthread_mutex_lock(&s->lock);
+	yes = s->close_asked &&
+	    loop_now_ms() - s->close_asked_ms >= SINK_CLOSE_WAIT_MS;
+	pthread_mutex_unlock(&s->lock);
+	return yes;
+}
+
+static void
+writer_begin(struct file_sink *s, int fd)
+{
+	sink_writer_init(&s->writer, fd);
+	s->writer.give_up = give_up;
+	s->writer.give_up_arg = s;
+}
+
+static void
+writer_open(struct file_sink *s)
+{
+	char err[SINK_ERR_MAX];
+	int fd;
+
+	fd = sink_path_create(s->dirfd, s->path, s->uid, s->gid, err,
+	    sizeof(err));
+	if (fd >= 0)
+		writer_begin(s, fd);
+	else
+		report_error(s, err);
+	pthread_mutex_lock(&s->lock);
+	s->report.opened = true;
+	s->report.refused = fd < 0;
+	report_locked(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Waits for a job.  false: there is none and there will be none. */
+static bool
+writer_next(struct file_sink *s, struct job *job)
+{
+	bool found;
+
+	pthread_mutex_lock(&s->lock);
+	while (s->n_jobs == 0 && !s->close_asked)
+		pthread_cond_wait(&s->wake, &s->lock);
+	found = s->n_jobs > 0;
+	if (found) {
+		*job = s->jobs[0];
+		s->n_jobs--;
+		memmove(s->jobs, s->jobs + 1, s->n_jobs * sizeof(s->jobs[0]));
+	}
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+static void
+writer_run(struct file_sink *s, const struct job *job)
+{
+	char err[SINK_ERR_MAX];
+	const struct sink_batch *b;
+
+	if (!s->broken && job->batch != NULL) {
+		b = &job->batch->pub;
+		if (sink_writer_write(&s->writer, b->data, b->len, err,
+		    sizeof(err)) < 0)
+			report_error(s, err);
+	}
+	if (!s->broken && job->sync &&
+	    sink_writer_sync(&s->writer, err, sizeof(err)) < 0)
+		report_error(s, err);
+
+	pthread_mutex_lock(&s->lock);
+	if (job->batch != NULL)
+		job->batch->written = true;
+	s->report.done++;
+	s->report.total = s->writer.total;
+	report_locked(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void *
+writer_main(void *arg)
+{
+	struct file_sink *s = arg;
+	char err[SINK_ERR_MAX];
+	struct job job;
+
+	if (s->path != NULL)
+		writer_open(s);
+	while (writer_next(s, &job))
+		writer_run(s, &job);
+	if (s->writer.fd >= 0 &&
+	    sink_writer_close(&s->writer, err, sizeof(err)) < 0)
+		report_error(s, err);
+
+	pthread_mutex_lock(&s->lock);
+	s->report.finished = true;
+	report_locked(s);
+	pthread_mutex_unlock(&s->lock);
+	return NULL;
+}
+
+/* Frees what the writer does not own; never started or already joined. */
+static void
+sink_destroy(struct file_sink *s)
+{
+	size_t i;
+
+	for (i = 0; i < SINK_BATCHES; i++)
+		free(s->batches[i].pub.data);
+	free(s->path);
+	pthread_cond_destroy(&s->wake);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static struct file_sink *
+sink_new(struct loop *l, const struct file_sink_ops *ops, void *arg)
+{
+	struct file_sink *s;
+	struct sink_batch *b;
+	size_t i;
+
+	if ((s = calloc(1, sizeof(*s))) == NULL)
+		return NULL;
+	s->l = l;
+	s->ops = ops;
+	s->arg = arg;
+	s->writer.fd = -1;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->wake, NULL);
+	for (i = 0; i < SINK_BATCHES; i++) {
+		b = &s->batches[i].pub;
+		if ((b->data = malloc(BATCH_CAP)) == NULL)
+			goto fail;
+		b->cap = BATCH_CAP;
+	}
+	return s;
+
+fail:
+	sink_destroy(s);
+	return NULL;
+}
+
+/*
+ * The thread takes no signal: they are the loop's, and a broken pipe or a full
+ * file must come back as an error of write().
+ */
+static bool
+sink_start(struct file_sink *s)
+{
+	pthread_attr_t attr;
+	sigset_t all, before;
+	bool ok;
+
+	if (pthread_attr_init(&attr) != 0)
+		return false;
+	sigfillset(&all);
+	ok = pthread_attr_setstacksize(&attr, WRITER_STACK_BYTES) == 0 &&
+	    pthread_sigmask(SIG_SETMASK, &all, &before) == 0;
+	if (ok) {
+		ok = pthread_create(&s->thread, &attr, writer_main, s) == 0;
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	pthread_attr_destroy(&attr);
+	return ok;
+}
+
+struct file_sink *
+file_sink_new_fd(struct loop *l, int fd, const struct file_sink_ops *ops,
+    void *arg)
+{
+	struct file_sink *s;
+
+	if ((s = sink_new(l, ops, arg)) == NULL)
+		return NULL;
+	writer_begin(s, fd);
+	if (!sink_start(s)) {
+		sink_destroy(s);
+		return NULL;
+	}
+	return s;
+}
+
+struct file_sink *
+file_sink_new_path(struct loop *l, int dirfd, const char *path, long uid,
+    long gid, const struct file_sink_ops *ops, void *arg)
+{
+	struct file_sink *s;
+
+	if ((s = sink_new(l, ops, arg)) == NULL)
+		return NULL;
+	s->dirfd = dirfd;
+	s->uid = uid;
+	s->gid = gid;
+	if ((s->path = strdup(path)) == NULL || !sink_start(s)) {
+		sink_destroy(s);
+		return NULL;
+	}
+	return s;
+}
+
+struct sink_batch *
+file_sink_batch(struct file_sink *s)
+{
+	size_t i;
+
+	for (i = 0; s->current == NULL && i < SINK_BATCHES; i++) {
+		if (!s->batches[i].submitted) {
+			s->current = &s->batches[i];
+			s->current->pub.len = 0;
+		}
+	}
+	return s->current != NULL ? &s->current->pub : NULL;
+}
+
+bool
+file_sink_reserve(struct sink_batch *b, size_t n)
+{
+	size_t cap;
+	uint8_t *data;
+
+	if (n <= b->cap - b->len)
+		return true;
+	if (n > SIZE_MAX - b->len)
+		return false;
+	cap = b->len + n;
+	if ((data = realloc(b->data, cap)) == NULL)
+		return false;
+	b->data = data;
+	b->cap = cap;
+	return true;
+}
+
+/* With the lock held. */
+static void
+queue_locked(struct file_sink *s, struct batch *b, bool sync)
+{
+	if (b == NULL && s->n_jobs > 0) {
+		/* Something that was not begun will sync for us */
+		s->jobs[s->n_jobs - 1].sync = true;
+		return;
+	}
+	assert(s->n_jobs < MAX_JOBS);
+	s->jobs[s->n_jobs++] = (struct job){ b, sync };
+	s->submitted++;
+	pthread_cond_signal(&s->wake);
+}
+
+void
+file_sink_submit(struct file_sink *s, bool sync)
+{
+	struct batch *b = s->current;
+
+	if (b != NULL && b->pub.len == 0)
+		b = NULL; /* it stays the current one */
+	if (s->closing || (b == NULL && !sync))
+		return;
+	if (b != NULL) {
+		b->submitted = true;
+		b->written = false;
+		s->current = NULL;
+	}
+	pthread_mutex_lock(&s->lock);
+	queue_locked(s, b, sync);
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool
+file_sink_idle(const struct file_sink *s)
+{
+	return s->answered == s->submitted;
+}
+
+void
+file_sink_close(struct file_sink *s)
+{
+	if (s->closing)
+		return;
+	s->closing = true;
+	pthread_mutex_lock(&s->lock);
+	s->close_asked = true;
+	s->close_asked_ms = loop_now_ms();
+	pthread_cond_signal(&s->wake);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* A batch came back: usable again, at its normal size. */
+static void
+take_back(struct batch *b)
+{
+	uint8_t *data;
+
+	b->submitted = false;
+	b->written = false;
+	b->pub.len = 0;
+	if (b->pub.cap <= BATCH_CAP)
+		return;
+	if ((data = realloc(b->pub.data, BATCH_CAP)) != NULL) {
+		b->pub.data = data;
+		b->pub.cap = BATCH_CAP;
+	}
+}
+
+/* The writer's report, and the batches it is through with. */
+static void
+take_report(struct file_sink *s, struct report *r)
+{
+	size_t i;
+
+	pthread_mutex_lock(&s->lock);
+	s->report.posted = false;
+	*r = s->report;
+	for (i = 0; i < SINK_BATCHES; i++)
+		if (s->batches[i].submitted && s->batches[i].written)
+			take_back(&s->batches[i]);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* The loop's side of a report: after file_sink_close() only closed(). */
+static void
+report_cb(void *arg)
+{
+	struct file_sink *s = arg;
+	struct report r;
+	const char *err;
+	bool progress;
+
+	take_report(s, &r);
+	err = r.err[0] != '\0' ? r.err : NULL;
+	progress = r.done != s->answered;
+	s->answered = r.done;
+
+	if (r.finished) {
+		pthread_join(s->thread, NULL);
+		s->ops->closed(s, err, s->arg);
+		sink_destroy(s);
+		return;
+	}
+	if (r.opened && !s->told_opened && !s->closing) {
+		s->told_opened = true;
+		s->told_error = r.refused;
+		s->ops->opened(s, r.refused ? err : NULL, s->arg);
+	}
+	if (err != NULL) {
+		if (!s->told_error && !s->closing) {
+			s->told_error = true;
+			s->ops->failed(s, err, s->arg);
+		}
+	} else if (progress && !s->closing) {
+		s->ops->written(s, r.total, s->arg);
+	}
+}

@@ -1,0 +1,19 @@
+#include "service/sink/packet_boundary.h"
+#include "transport/pb_reader.h"
+
+#define TAG_TRACE_PACKET 0x0a /* field 1, length-delimited */
+
+size_t
+packet_boundary(const uint8_t *data, size_t len)
+{
+	const uint8_t *p = data, *end = data + len, *q;
+	uint64_t n;
+
+	while (p < end && *p == TAG_TRACE_PACKET) {
+		q = pb_varint(p + 1, end, &n);
+		if (q == NULL || n > (uint64_t)(end - q))
+			break;
+		p = q + n;
+	}
+	return (size_t)(p - data);
+}

@@ -1,0 +1,16 @@
+/*
+ * packet_boundary: where whole packets end in the bytes of a trace.  Pure.
+ */
+#ifndef SERVICE_SINK_PACKET_BOUNDARY_H
+#define SERVICE_SINK_PACKET_BOUNDARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * data begins with a Trace.packet field.  Returns how many of its first len
+ * bytes are whole fields: the rest is a packet that was cut (or no packet).
+ */
+size_t packet_boundary(const uint8_t *data, size_t len);
+
+#endif /* SERVICE_SINK_PACKET_BOUNDARY_H */

@@ -1,0 +1,37 @@
+/*
+ * sink_path: creates a trace file where a consumer asked for it, and nowhere
+ * else.
+ *
+ * The path comes from a consumer and the directories below may be writable by
+ * others, so it is resolved by the kernel beneath the trace directory (openat2)
+ * or, on a kernel without that, component by component; links are not followed
+ * and `..` is refused, whether it would lead outside or not.
+ */
+#ifndef SERVICE_SINK_SINK_PATH_H
+#define SERVICE_SINK_SINK_PATH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "transport/compiler.h"
+
+/* Long enough for every sentence of this folder. */
+#define SINK_ERR_MAX 160
+
+/*
+ * Creates path below dirfd for writing: it must not exist yet, mode 0600 (less
+ * the umask), owner uid/gid when we are root and uid is not -1.  May block.
+ * Returns the descriptor (close-on-exec), or -1 with a sentence in err; then
+ * nothing was created.
+ */
+int sink_path_create(int dirfd, const char *path, long uid, long gid, char *err,
+    size_t err_size) MUST_CHECK;
+
+/*
+ * The directory of path, as an O_PATH descriptor, and its last component in
+ * *name.  use_openat2 false: as on a kernel without it.  -1: see errno.
+ */
+int sink_path_open_parent(int dirfd, const char *path, bool use_openat2,
+    const char **name) MUST_CHECK;
+
+#endif /* SERVICE_SINK_SINK_PATH_H */

@@ -1,0 +1,187 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "service/sink/packet_boundary.h"
+#include "service/sink/sink_writer.h"
+
+void
+sink_writer_init(struct sink_writer *w, int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	memset(w, 0, sizeof(*w));
+	w->fd = fd;
+	w->regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+	w->blocking = !w->regular && flags >= 0 && (flags & O_NONBLOCK) == 0;
+	if (w->regular && flags >= 0)
+		w->at_end = (flags & O_APPEND) != 0 ||
+		    lseek(fd, 0, SEEK_CUR) == st.st_size;
+}
+
+static const char *
+write_error_text(int e)
+{
+	switch (e) {
+	case ENOSPC:
+		return "no space left on the disk";
+	case EDQUOT:
+		return "the disk quota is used up";
+	case EFBIG:
+		return "it reached the largest size the system allows";
+	case EIO:
+		return "the disk reports an I/O error";
+	case EPIPE:
+		return "the program that reads it closed it";
+	case EBADF:
+		return "it was not opened for writing";
+	case EROFS:
+		return "the file system became read-only";
+	case ETIMEDOUT:
+		return "the program that reads it takes nothing";
+	default:
+		return strerror(e);
+	}
+}
+
+/* Until fd takes bytes.  false: the caller gave up. */
+static bool
+wait_writable(struct sink_writer *w)
+{
+	struct pollfd p = { .fd = w->fd, .events = POLLOUT };
+
+	for (;;) {
+		/* An error condition counts: write() will name it */
+		if (poll(&p, 1, SINK_WRITER_STEP_MS) > 0)
+			return true;
+		if (w->give_up != NULL && w->give_up(w->give_up_arg))
+			return false;
+	}
+}
+
+/* As write(), but waits where it must, and so that it can be given up. */
+static ssize_t
+write_some(struct sink_writer *w, const uint8_t *data, size_t len)
+{
+	ssize_t n;
+
+	for (;;) {
+		if (w->blocking) {
+			/*
+			 * The flags of a shared description are not ours to
+			 * change.  After poll() this much goes into a pipe
+			 * without waiting.
+			 */
+			if (len > PIPE_BUF)
+				len = PIPE_BUF;
+			if (!wait_writable(w))
+				break;
+		}
+		n = write(w->fd, data, len);
+		if (n > 0)
+			return n;
+		if (n == 0) {
+			errno = EIO; /* no file does that; do not spin on it */
+			return -1;
+		}
+		if (errno == EAGAIN) {
+			if (!wait_writable(w))
+				break;
+		} else if (errno != EINTR) {
+			return -1;
+		}
+	}
+	errno = ETIMEDOUT;
+	return -1;
+}
+
+/* Removes the cut packet at the end: of written bytes, whole are packets. */
+static bool
+cut_back(struct sink_writer *w, size_t written, size_t whole)
+{
+	off_t end;
+
+	if (written == whole)
+		return true;
+	if (!w->at_end)
+		return false;
+	end = lseek(w->fd, 0, SEEK_CUR);
+	if (end < (off_t)(written - whole))
+		return false;
+	end -= (off_t)(written - whole);
+	return ftruncate(w->fd, end) == 0 &&
+	    lseek(w->fd, end, SEEK_SET) == end;
+}
+
+int
+sink_writer_write(struct sink_writer *w, const uint8_t *data, size_t len,
+    char *err, size_t err_size)
+{
+	size_t written = 0, whole;
+	ssize_t n;
+	int e;
+
+	while (written < len) {
+		n = write_some(w, data + written, len - written);
+		if (n < 0)
+			goto fail;
+		written += (size_t)n;
+	}
+	w->total += len;
+	return 0;
+
+fail:
+	e = errno;
+	whole = packet_boundary(data, written);
+	if (cut_back(w, written, whole)) {
+		w->total += whole;
+		snprintf(err, err_size, "the trace file ended early: %s",
+		    write_error_text(e));
+	} else {
+		w->total += written;
+		snprintf(err, err_size,
+		    "the trace file ended early, in the middle of a packet: %s",
+		    write_error_text(e));
+	}
+	return -1;
+}
+
+int
+sink_writer_sync(struct sink_writer *w, char *err, size_t err_size)
+{
+	int rc;
+
+	if (!w->regular)
+		return 0;
+	do {
+		rc = fdatasync(w->fd);
+	} while (rc < 0 && errno == EINTR);
+	/* EINVAL, EROFS: a file that has no disk below it */
+	if (rc == 0 || errno == EINVAL || errno == EROFS)
+		return 0;
+	snprintf(err, err_size,
+	    "a part of the trace file may not have reached the disk: %s",
+	    write_error_text(errno));
+	return -1;
+}
+
+int
+sink_writer_close(struct sink_writer *w, char *err, size_t err_size)
+{
+	int rc = close(w->fd);
+
+	w->fd = -1;
+	/* EINTR: Linux has closed it all the same */
+	if (rc == 0 || errno == EINTR)
+		return 0;
+	snprintf(err, err_size,
+	    "a part of the trace file may not have reached the disk: %s",
+	    write_error_text(errno));
+	return -1;
+}

@@ -1,0 +1,54 @@
+/*
+ * sink_writer: writes whole packets to a descriptor of any kind, and puts the
+ * file right when that fails.
+ *
+ * All calls may block; file_sink calls them from the thread of the file.  Knows
+ * nothing of threads or the loop.  SIGPIPE and SIGXFSZ must be blocked or
+ * ignored in the calling thread.
+ */
+#ifndef SERVICE_SINK_SINK_WRITER_H
+#define SERVICE_SINK_SINK_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+struct sink_writer {
+	int fd;
+	/*
+	 * Asked every SINK_WRITER_STEP_MS while a pipe, socket or terminal
+	 * takes nothing: true gives up.  NULL: never.
+	 */
+	bool (*give_up)(void *arg);
+	void *give_up_arg;
+	bool regular;  /* a regular file */
+	bool blocking; /* not one, and write() would wait for a reader */
+	bool at_end;   /* a regular file of which we write the end */
+	uint64_t total; /* bytes that stayed in the file */
+};
+
+#define SINK_WRITER_STEP_MS 100
+
+/* fd stays the caller's.  It is written to where its offset is. */
+void sink_writer_init(struct sink_writer *w, int fd);
+
+/*
+ * Appends data, which is whole packets: with one write() to a regular file, as
+ * long as the kernel takes all of it.  Returns 0, or -1 with a sentence in err;
+ * then a regular file was cut back, so that it ends with the last packet that
+ * was written whole, and nothing more must be written.
+ */
+int sink_writer_write(struct sink_writer *w, const uint8_t *data, size_t len,
+    char *err, size_t err_size) MUST_CHECK;
+
+/* fdatasync() where that means something.  As sink_writer_write(). */
+int sink_writer_sync(struct sink_writer *w, char *err, size_t err_size)
+    MUST_CHECK;
+
+/* Closes fd; some file systems report lost writes only here. */
+int sink_writer_close(struct sink_writer *w, char *err, size_t err_size)
+    MUST_CHECK;
+
+#endif /* SERVICE_SINK_SINK_WRITER_H */
