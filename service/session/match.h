@@ -13,6 +13,9 @@
 
 struct match;
 
+#define MATCH_PATTERN_MAX  1024u /* bytes of one pattern */
+#define MATCH_PATTERNS_MAX 256u  /* patterns of one filter */
+
 struct match *match_new(void) MUST_CHECK;
 void match_free(struct match *m);
 
@@ -28,7 +31,7 @@ int match_add_regex(struct match *m, const char *pattern, char *err,
 bool match_is_empty(const struct match *m);
 /*
  * True when empty, or any name or pattern fits.  A pattern that hits its match
- * limit does not fit.
+ * limit does not fit.  Bytes are compared, not characters.
  */
 bool match_test(const struct match *m, const char *name);
 

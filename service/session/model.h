@@ -39,6 +39,7 @@ struct service;
 struct session;
 struct settings;
 struct shm;
+struct shutdown;
 struct trace_buffer;
 struct trace_config;
 struct trigger_state;
@@ -180,17 +181,21 @@ struct service_counters {
 	uint64_t wrong_buffer;
 };
 
+/* Global buffer ids are 1..65535; 0 is none. */
+#define SERVICE_BUFFER_IDS 65536u
+
 struct service {
 	struct loop *loop;
 	const struct settings *settings; /* borrowed */
 	int trace_dirfd;                 /* -1: output_path is refused */
 	struct machine host;
 	struct machine_list machines;    /* remote ones */
+	size_t n_machines;
 	struct producer_list producers;
 	size_t n_producers;
 	struct session_list sessions;
 	size_t n_sessions;
-	struct session_buffer **buffers; /* 65536, by global id */
+	struct session_buffer **buffers; /* SERVICE_BUFFER_IDS, by global id */
 	uint16_t last_buffer_id;
 	size_t n_buffers;
 	uint64_t total_buffer_bytes;
@@ -205,6 +210,7 @@ struct service {
 	size_t system_info_len;
 	void (*idle)(void *arg); /* told when the last session goes; or NULL */
 	void *idle_arg;
+	struct shutdown *shutdown; /* NULL until service_shutdown() */
 };
 
 #endif /* SERVICE_SESSION_MODEL_H */

@@ -1,7 +1,10 @@
 /*
  * settings: what the operator set, from the settings file (protos/settings.proto,
- * protobuf text), flags and the PERFETTO_* variables, with every default filled
- * in.  Later sources win.
+ * protobuf text), the PERFETTO_* variables and flags, with every default filled
+ * in.  In that order: later sources win.
+ *
+ * Words, numbers and addresses are checked here; whether an address can be
+ * listened on is found out by whoever opens it.
  */
 #ifndef SERVICE_SESSION_SETTINGS_H
 #define SERVICE_SESSION_SETTINGS_H
@@ -14,6 +17,11 @@
 #include "transport/log.h"
 
 enum listen_port { LISTEN_PRODUCER, LISTEN_CONSUMER, LISTEN_RELAY };
+/* "producers", "consumers", "relays" */
+const char *listen_port_name(enum listen_port port);
+
+/* Listeners of all ports together. */
+#define SETTINGS_LISTEN_MAX 64u
 
 struct listen_setting {
 	enum listen_port port;
@@ -42,7 +50,7 @@ struct settings {
 	size_t n_listen;
 	char *trace_dir;          /* NULL: none */
 	enum log_level log_level;
-	bool enable_relay_endpoint;
+	bool enable_relay_endpoint; /* RelayPort on every producer socket */
 	char *socket_permissions; /* NULL: as the umask leaves them */
 	bool overwrite_unwritten;
 	struct limits limits;
@@ -54,19 +62,67 @@ struct settings {
 int settings_init(struct settings *s) MUST_CHECK;
 void settings_done(struct settings *s);
 
+/* Room for any message of this module. */
+#define SETTINGS_ERROR_SIZE 1536
+
 /*
- * Applies a file over what is there.  -1 with the complete message for people
- * (file, line, column, word; caret line) in err.
+ * Applies a file over what is there; its listeners are added.  -1 with the
+ * complete message for people (file, line, column, word; caret line) in err; s
+ * may then hold part of the file.
  */
 int settings_load(struct settings *s, const char *path, char *err,
     size_t err_size) MUST_CHECK;
+/* The same for text in memory, which name stands for in messages.  Pure. */
+int settings_parse(struct settings *s, const char *text, size_t len,
+    const char *name, char *err, size_t err_size) MUST_CHECK;
 
-/* Adds a listener; address may be a comma-separated list. */
+/*
+ * PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME, where they are
+ * set, replace the listeners of their port.  -1 with a sentence.
+ */
+int settings_apply_environment(struct settings *s, char *err, size_t err_size)
+    MUST_CHECK;
+
+/*
+ * Adds a listener; address may be a comma-separated list.  The same address
+ * again changes nothing; a producer socket may be a relay socket too, a
+ * consumer socket nothing else.  -1 with a sentence.
+ */
 int settings_listen(struct settings *s, enum listen_port port,
-    const char *address, bool allow_remote) MUST_CHECK;
-/* Marks every listener whose address is exactly this as allowed off loopback. */
-void settings_allow_remote(struct settings *s, const char *address);
-/* Adds the default sockets for the ports that have no listener yet. */
-int settings_fill_listeners(struct settings *s) MUST_CHECK;
+    const char *address, bool allow_remote, char *err, size_t err_size)
+    MUST_CHECK;
+/* Forgets every listener of a port. */
+void settings_drop_listeners(struct settings *s, enum listen_port port);
+/*
+ * Marks every listener whose address is exactly this as allowed off loopback.
+ * False: there is none.
+ */
+bool settings_allow_remote(struct settings *s, const char *address) MUST_CHECK;
+/*
+ * Adds the default sockets for the producer and the consumer port where they
+ * have no listener yet.  -1 with a sentence.
+ */
+int settings_fill_listeners(struct settings *s, char *err, size_t err_size)
+    MUST_CHECK;
+
+/* Log level by word.  -1 with a sentence. */
+int settings_set_log_level(struct settings *s, const char *word, char *err,
+    size_t err_size) MUST_CHECK;
+/* Copies, after checking the form.  -1 with a sentence. */
+int settings_set_socket_permissions(struct settings *s, const char *text,
+    char *err, size_t err_size) MUST_CHECK;
+/* Copies.  -1 with a sentence. */
+int settings_set_trace_dir(struct settings *s, const char *path, char *err,
+    size_t err_size) MUST_CHECK;
+
+/* "prod_group:prod_mode:cons_group:cons_mode", modes of four octal digits. */
+struct socket_permissions {
+	char producer_group[64];
+	unsigned producer_mode;
+	char consumer_group[64];
+	unsigned consumer_mode;
+};
+int socket_permissions_parse(struct socket_permissions *p, const char *text,
+    char *err, size_t err_size) MUST_CHECK;
 
 #endif /* SERVICE_SESSION_SETTINGS_H */
