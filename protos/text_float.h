@@ -1,0 +1,34 @@
+/*
+ * text_float: floating point numbers of protobuf text format, whatever the
+ * locale of the process says of decimal points (libtributary lives in other
+ * people's programs).
+ */
+#ifndef PROTOS_TEXT_FLOAT_H
+#define PROTOS_TEXT_FLOAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Room for any number that is printed, with its NUL. */
+#define TEXT_FLOAT_MAX 32
+
+/* Longest number that is read, in bytes. */
+#define TEXT_FLOAT_MAX_INPUT 512
+
+/*
+ * The value of s: digits with point, exponent and a final f at will, no sign;
+ * out of range is infinity, or 0.  False when s is too long or no number.
+ */
+bool text_float_parse(const char *s, size_t len, double *out)
+    __attribute__((__warn_unused_result__));
+
+/* The nearest float; infinity beyond the largest. */
+float text_float_narrow(double v);
+
+/*
+ * The fewest digits that read back as v: as a float if single (v is then
+ * exactly a float), else as a double.  "inf", "-inf", "nan" for those.
+ */
+void text_float_print(double v, bool single, char out[TEXT_FLOAT_MAX]);
+
+#endif /* PROTOS_TEXT_FLOAT_H */

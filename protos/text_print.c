@@ -1,0 +1,318 @@
+#include "protos/text_print.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protos/text_float.h"
+#include "protos/utf8.h"
+
+#define INDENT "  "
+
+static void print_message(FILE *f, const ProtobufCMessage *m, unsigned indent);
+
+static void
+print_indent(FILE *f, unsigned indent)
+{
+	while (indent-- > 0)
+		fputs(INDENT, f);
+}
+
+/* The byte as an escape, if it needs one or if whole characters are asked. */
+static void
+print_byte(FILE *f, char c)
+{
+	static const char letters[] = "nrt\"'\\";
+	static const char meant[] = "\n\r\t\"'\\";
+	const char *at = c == '\0' ? NULL : strchr(meant, c);
+
+	if (at != NULL)
+		fprintf(f, "\\%c", letters[at - meant]);
+	else if (c >= ' ' && c < 0x7f)
+		putc(c, f);
+	else
+		/* All three digits: what follows may be a digit. */
+		fprintf(f, "\\%03o", (unsigned)(unsigned char)c);
+}
+
+/* In quotes; utf8 keeps whole printable characters beyond ASCII. */
+static void
+print_quoted(FILE *f, const char *s, size_t len, bool utf8)
+{
+	size_t n;
+
+	putc('"', f);
+	while (len > 0) {
+		n = utf8 ? utf8_printable(s, len) : 1;
+		if (n > 1) {
+			fwrite(s, 1, n, f);
+		} else {
+			n = 1;
+			print_byte(f, *s);
+		}
+		s += n;
+		len -= n;
+	}
+	putc('"', f);
+}
+
+static void
+print_enum(FILE *f, const ProtobufCEnumDescriptor *e, int value)
+{
+	const ProtobufCEnumValue *v;
+
+	v = protobuf_c_enum_descriptor_get_value(e, value);
+	if (v != NULL)
+		fputs(v->name, f);
+	else
+		fprintf(f, "%d", value);
+}
+
+static void
+print_float(FILE *f, double v, bool single)
+{
+	char buf[TEXT_FLOAT_MAX];
+
+	text_float_print(v, single, buf);
+	fputs(buf, f);
+}
+
+/* A value that is no message, at p. */
+static void
+print_scalar(FILE *f, const ProtobufCFieldDescriptor *d, const void *p)
+{
+	const ProtobufCBinaryData *bytes;
+
+	switch (d->type) {
+	case PROTOBUF_C_TYPE_INT32:
+	case PROTOBUF_C_TYPE_SINT32:
+	case PROTOBUF_C_TYPE_SFIXED32:
+		fprintf(f, "%" PRId32, *(const int32_t *)p);
+		break;
+	case PROTOBUF_C_TYPE_INT64:
+	case PROTOBUF_C_TYPE_SINT64:
+	case PROTOBUF_C_TYPE_SFIXED64:
+		fprintf(f, "%" PRId64, *(const int64_t *)p);
+		break;
+	case PROTOBUF_C_TYPE_UINT32:
+	case PROTOBUF_C_TYPE_FIXED32:
+		fprintf(f, "%" PRIu32, *(const uint32_t *)p);
+		break;
+	case PROTOBUF_C_TYPE_UINT64:
+	case PROTOBUF_C_TYPE_FIXED64:
+		fprintf(f, "%" PRIu64, *(const uint64_t *)p);
+		break;
+	case PROTOBUF_C_TYPE_FLOAT:
+		print_float(f, *(const float *)p, true);
+		break;
+	case PROTOBUF_C_TYPE_DOUBLE:
+		print_float(f, *(const double *)p, false);
+		break;
+	case PROTOBUF_C_TYPE_BOOL:
+		fputs(*(const protobuf_c_boolean *)p ? "true" : "false", f);
+		break;
+	case PROTOBUF_C_TYPE_ENUM:
+		print_enum(f, d->descriptor, *(const int *)p);
+		break;
+	case PROTOBUF_C_TYPE_STRING:
+		print_quoted(f, *(char *const *)p, strlen(*(char *const *)p),
+		    true);
+		break;
+	case PROTOBUF_C_TYPE_BYTES:
+		bytes = p;
+		print_quoted(f, (const char *)bytes->data, bytes->len, false);
+		break;
+	case PROTOBUF_C_TYPE_MESSAGE:
+		break; /* not a scalar: print_value() */
+	}
+}
+
+static void
+print_value(FILE *f, const ProtobufCFieldDescriptor *d, const void *p,
+    unsigned indent)
+{
+	print_indent(f, indent);
+	fputs(d->name, f);
+	if (d->type == PROTOBUF_C_TYPE_MESSAGE) {
+		fputs(" {\n", f);
+		print_message(f, *(ProtobufCMessage *const *)p, indent + 1);
+		print_indent(f, indent);
+		fputs("}\n", f);
+	} else {
+		fputs(": ", f);
+		print_scalar(f, d, p);
+		putc('\n', f);
+	}
+}
+
+/* Bytes from one element of a repeated field to the next. */
+static size_t
+element_size(ProtobufCType type)
+{
+	switch (type) {
+	case PROTOBUF_C_TYPE_INT32:
+	case PROTOBUF_C_TYPE_SINT32:
+	case PROTOBUF_C_TYPE_SFIXED32:
+	case PROTOBUF_C_TYPE_UINT32:
+	case PROTOBUF_C_TYPE_FIXED32:
+	case PROTOBUF_C_TYPE_FLOAT:
+		return 4;
+	case PROTOBUF_C_TYPE_INT64:
+	case PROTOBUF_C_TYPE_SINT64:
+	case PROTOBUF_C_TYPE_SFIXED64:
+	case PROTOBUF_C_TYPE_UINT64:
+	case PROTOBUF_C_TYPE_FIXED64:
+	case PROTOBUF_C_TYPE_DOUBLE:
+		return 8;
+	case PROTOBUF_C_TYPE_BOOL:
+		return sizeof(protobuf_c_boolean);
+	case PROTOBUF_C_TYPE_ENUM:
+		return sizeof(int);
+	case PROTOBUF_C_TYPE_BYTES:
+		return sizeof(ProtobufCBinaryData);
+	case PROTOBUF_C_TYPE_STRING:
+	case PROTOBUF_C_TYPE_MESSAGE:
+		break;
+	}
+	return sizeof(void *);
+}
+
+static bool
+is_pointer(const ProtobufCFieldDescriptor *d)
+{
+	return d->type == PROTOBUF_C_TYPE_STRING ||
+	    d->type == PROTOBUF_C_TYPE_MESSAGE;
+}
+
+/* Whether the singular field d of m is given. */
+static bool
+is_given(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *d)
+{
+	const char *base = (const char *)m;
+	const void *quantifier = base + d->quantifier_offset;
+
+	if ((d->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
+	    *(const uint32_t *)quantifier != d->id)
+		return false;
+	if (is_pointer(d))
+		return *(void *const *)(base + d->offset) != NULL;
+	return (d->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 ||
+	    d->label != PROTOBUF_C_LABEL_OPTIONAL ||
+	    *(const protobuf_c_boolean *)quantifier;
+}
+
+static void
+print_field(FILE *f, const ProtobufCMessage *m,
+    const ProtobufCFieldDescriptor *d, unsigned indent)
+{
+	const char *base = (const char *)m;
+	const char *elements;
+	size_t n, i;
+
+	if (d->label != PROTOBUF_C_LABEL_REPEATED) {
+		if (is_given(m, d))
+			print_value(f, d, base + d->offset, indent);
+		return;
+	}
+	n = *(const size_t *)(base + d->quantifier_offset);
+	elements = *(char *const *)(base + d->offset);
+	for (i = 0; i < n; i++)
+		print_value(f, d, elements + i * element_size(d->type),
+		    indent);
+}
+
+static uint64_t
+read_varint(const uint8_t *p, size_t len, size_t *used)
+{
+	uint64_t v = 0;
+	size_t i;
+
+	for (i = 0; i < len && i < 10; i++) {
+		v |= (uint64_t)(p[i] & 0x7f) << (7 * i);
+		if (p[i] < 0x80) {
+			i++;
+			break;
+		}
+	}
+	*used = i;
+	return v;
+}
+
+static uint64_t
+read_fixed(const uint8_t *p, size_t len)
+{
+	uint64_t v = 0;
+	size_t i;
+
+	for (i = 0; i < len && i < 8; i++)
+		v |= (uint64_t)p[i] << (8 * i);
+	return v;
+}
+
+static void
+print_unknown(FILE *f, const ProtobufCMessageUnknownField *u, unsigned indent)
+{
+	size_t used;
+	uint64_t v;
+
+	print_indent(f, indent);
+	fprintf(f, "%" PRIu32 ": ", u->tag);
+	switch (u->wire_type) {
+	case PROTOBUF_C_WIRE_TYPE_VARINT:
+		fprintf(f, "%" PRIu64, read_varint(u->data, u->len, &used));
+		break;
+	case PROTOBUF_C_WIRE_TYPE_64BIT:
+		v = read_fixed(u->data, u->len);
+		fprintf(f, "0x%016" PRIx64, v);
+		break;
+	case PROTOBUF_C_WIRE_TYPE_32BIT:
+		v = read_fixed(u->data, u->len);
+		fprintf(f, "0x%08" PRIx64, v);
+		break;
+	case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED:
+		/* protobuf-c keeps the length in front of the bytes. */
+		(void)read_varint(u->data, u->len, &used);
+		print_quoted(f, (const char *)u->data + used, u->len - used,
+		    false);
+		break;
+	}
+	putc('\n', f);
+}
+
+static void
+print_message(FILE *f, const ProtobufCMessage *m, unsigned indent)
+{
+	unsigned i;
+
+	for (i = 0; i < m->descriptor->n_fields; i++)
+		print_field(f, m, &m->descriptor->fields[i], indent);
+	for (i = 0; i < m->n_unknown_fields; i++)
+		print_unknown(f, &m->unknown_fields[i], indent);
+}
+
+int
+text_print(FILE *f, const ProtobufCMessage *m, unsigned indent)
+{
+	print_message(f, m, indent);
+	return ferror(f) ? -1 : 0;
+}
+
+char *
+text_print_string(const ProtobufCMessage *m)
+{
+	char *s = NULL;
+	size_t len;
+	FILE *f;
+	int ret;
+
+	if ((f = open_memstream(&s, &len)) == NULL)
+		return NULL;
+	ret = text_print(f, m, 0);
+	if (fclose(f) != 0 || ret < 0) {
+		free(s);
+		return NULL;
+	}
+	return s;
+}
