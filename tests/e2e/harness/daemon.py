@@ -1,0 +1,152 @@
+"""Starts the real tributaryd on private sockets and ends it by its pid."""
+
+import os
+import re
+import select
+import signal
+import subprocess
+import time
+
+from .loop import SCALE
+
+# A clean end, whatever a sanitizer has to say about it.
+SANITIZER_LINES = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer",
+                   "runtime error:", "WARNING: ThreadSanitizer")
+LISTENING = re.compile(r"listening for (producers|consumers|relays) on (\S+)")
+
+
+def environment(**extra):
+    """Ours, without the PERFETTO_* variables of whoever runs the tests."""
+    env = {k: v for k, v in os.environ.items()
+           if not k.startswith(("PERFETTO_", "TRACED_", "NOTIFY_"))}
+    env.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0")
+    env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1")
+    env.setdefault("TSAN_OPTIONS", "exitcode=66")
+    env.update(extra)
+    return env
+
+
+class Daemon:
+    """producer, consumer: lists of addresses to listen on."""
+
+    def __init__(self, folder, *, producer=None, consumer=None, flags=(),
+                 env=None, limits=None):
+        self.folder = folder
+        self.producer_path = os.path.join(folder, "p")
+        self.consumer_path = os.path.join(folder, "c")
+        self._producers = producer or [self.producer_path]
+        self._consumers = consumer or [self.consumer_path]
+        self._flags = list(flags)
+        self._env = environment(**(env or {}))
+        self._limits = limits  # called in the child before exec
+        self.log_path = os.path.join(
+            folder, f"tributaryd-{len(os.listdir(folder))}.log")
+        self.process = None
+        self.status = None
+        self.expected_status = 0
+
+    def command(self):
+        argv = [os.environ["TRIBUTARYD"], "--log-level", "debug"]
+        for address in self._producers:
+            argv += ["--producer-socket", address]
+        for address in self._consumers:
+            argv += ["--consumer-socket", address]
+        return argv + self._flags
+
+    def start(self):
+        """Returns the seconds it took until the sockets were open."""
+        read_end, write_end = os.pipe()
+        log = open(self.log_path, "wb")
+        began = time.monotonic()
+        try:
+            self.process = subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log,
+                stderr=subprocess.STDOUT, pass_fds=[write_end],
+                preexec_fn=self._limits,
+                env={**self._env, "TRACED_NOTIFY_FD": str(write_end)})
+        finally:
+            os.close(write_end)
+            log.close()
+        self.pid = self.process.pid
+        readable, _, _ = select.select([read_end], [], [], 20 * SCALE)
+        said = os.read(read_end, 16) if readable else b""
+        os.close(read_end)
+        if said != b"1":
+            self.kill()
+            raise AssertionError(
+                f"tributaryd did not become ready ({said!r}); it said:\n" +
+                self.log())
+        return time.monotonic() - began
+
+    def log(self):
+        with open(self.log_path, errors="replace") as file:
+            return file.read()
+
+    def addresses(self, port):
+        """Where it listens for "producers", "consumers" or "relays"."""
+        return [m[2] for m in LISTENING.finditer(self.log()) if m[1] == port]
+
+    def address(self, port, kind="unix"):
+        """The one address of a kind: unix, tcp or vsock."""
+        def kind_of(address):
+            if address.startswith("vsock"):
+                return "vsock"
+            if address.removeprefix("unix:").startswith(("/", "@")):
+                return "unix"
+            return "tcp"
+        found = [a for a in self.addresses(port) if kind_of(a) == kind]
+        assert len(found) == 1, f"{found} in the log:\n{self.log()}"
+        return found[0]
+
+    def running(self):
+        return self.process is not None and self.process.poll() is None
+
+    def memory(self, key="VmRSS"):
+        """Kilobytes."""
+        with open(f"/proc/{self.pid}/status") as file:
+            for line in file:
+                if line.startswith(key + ":"):
+                    return int(line.split()[1])
+        raise KeyError(key)
+
+    def cpu(self):
+        """Seconds of processor time used so far."""
+        with open(f"/proc/{self.pid}/stat") as file:
+            fields = file.read().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def fds(self):
+        return len(os.listdir(f"/proc/{self.pid}/fd"))
+
+    def signal(self, signo):
+        os.kill(self.pid, signo)
+
+    def wait(self, timeout=20):
+        """The exit status."""
+        self.status = self.process.wait(timeout * SCALE)
+        return self.status
+
+    def stop(self):
+        """SIGTERM; asserts a clean end."""
+        if self.process is None:
+            return
+        if self.running():
+            self.signal(signal.SIGTERM)
+            try:
+                self.wait()
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError("tributaryd did not end on SIGTERM")
+        self.status = self.process.returncode
+        log = self.log()
+        for line in SANITIZER_LINES:
+            assert line not in log, f"{line} in the log"
+        assert self.status == self.expected_status, \
+            f"tributaryd ended with status {self.status}"
+
+    def kill(self):
+        """kill -9, for what is meant to be abrupt."""
+        if self.process is not None and self.running():
+            self.signal(signal.SIGKILL)
+            self.process.wait()
+        self.expected_status = self.process.returncode

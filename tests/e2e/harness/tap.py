@@ -1,0 +1,72 @@
+"""Runs a module's tests, one line each, in the Test Anything Protocol."""
+
+import sys
+import time
+import unittest
+
+
+class TapResult(unittest.TestResult):
+    def __init__(self):
+        super().__init__()
+        self._began = 0.0
+
+    def startTest(self, test):
+        super().startTest(test)
+        self._began = time.monotonic()
+
+    def _line(self, ok, test, note=""):
+        name = test.id().split(".", 1)[-1].replace("#", "")
+        took = time.monotonic() - self._began
+        print(f"{'' if ok else 'not '}ok {self.testsRun} - {name} "
+              f"({took:.2f} s){note}", flush=True)
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        # A cleanup that fails reports later, as an error of the same test.
+        if not any(test is t for t, _ in self.errors + self.failures):
+            self._line(True, test)
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self._line(True, test, f" # SKIP {reason}")
+
+    def _bad(self, test, trace):
+        print(trace, file=sys.stderr, flush=True)
+        self._line(False, test)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self._bad(test, self._exc_info_to_string(err, test))
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._bad(test, self._exc_info_to_string(err, test))
+
+    def addSubTest(self, test, subtest, err):
+        if err is not None:
+            self.failures.append((test, ""))
+            self._bad(subtest, self._exc_info_to_string(err, test))
+
+
+def main():
+    """The tests of __main__; arguments pick some by a part of their name."""
+    suite = unittest.defaultTestLoader.loadTestsFromModule(
+        sys.modules["__main__"])
+    tests = []
+
+    def flatten(part):
+        for item in part:
+            if isinstance(item, unittest.TestSuite):
+                flatten(item)
+            else:
+                tests.append(item)
+
+    flatten(suite)
+    wanted = sys.argv[1:]
+    if wanted:
+        tests = [t for t in tests if any(w in t.id() for w in wanted)]
+    print(f"1..{len(tests)}", flush=True)
+    result = TapResult()
+    for test in tests:
+        test(result)
+    return 0 if result.wasSuccessful() else 1

@@ -1,0 +1,91 @@
+"""Reads traces and knows what a whole one looks like."""
+
+from . import pb
+
+# What only the service may write into a packet.
+TRUSTED = ("trusted_uid", "trusted_pid", "trusted_packet_sequence_id",
+           "machine_id")
+SERVICE_SEQUENCE = 1
+
+
+class Broken(AssertionError):
+    """The bytes are not a sequence of whole packets."""
+
+
+def read_varint(data, at):
+    value = shift = 0
+    while True:
+        if at >= len(data) or shift > 63:
+            raise Broken(f"a varint is cut at byte {at}")
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        at += 1
+        if byte < 0x80:
+            return value, at
+
+
+def split_file(data):
+    """The packets of a trace file, every byte accounted for."""
+    packets, at = [], 0
+    while at < len(data):
+        start = at
+        tag, at = read_varint(data, at)
+        if tag != 0x0A:
+            raise Broken(f"field {tag >> 3} at byte {start}, not a packet")
+        length, at = read_varint(data, at)
+        if at + length > len(data):
+            raise Broken(f"the packet at byte {start} is cut: {length} bytes "
+                         f"promised, {len(data) - at} there")
+        packets.append(data[at:at + length])
+        at += length
+    return packets
+
+
+class Trace:
+    """Packets in order, parsed; raw holds their bytes."""
+
+    def __init__(self, raw_packets):
+        self.raw = list(raw_packets)
+        self.packets = [pb.TracePacket.FromString(p) for p in self.raw]
+
+    @classmethod
+    def from_file(cls, path):
+        with open(path, "rb") as file:
+            return cls(split_file(file.read()))
+
+    @classmethod
+    def from_bytes(cls, data):
+        return cls(split_file(data))
+
+    def __len__(self):
+        return len(self.packets)
+
+    def of(self, kind):
+        """The packets whose payload is `kind`."""
+        return [p for p in self.packets if p.WhichOneof("data") == kind]
+
+    def kinds(self):
+        """Names of the payloads, in order."""
+        return [p.WhichOneof("data") for p in self.packets]
+
+    def events(self):
+        """Names of the lifecycle events, in order."""
+        return [p.service_event.WhichOneof("event_type")
+                for p in self.of("service_event")]
+
+    def stats(self):
+        """The last TraceStats in the trace."""
+        return self.of("trace_stats")[-1].trace_stats
+
+    def numbers(self):
+        """{sequence id: numbers of its numbered packets, in file order}."""
+        out = {}
+        for packet in self.of("for_testing"):
+            out.setdefault(packet.trusted_packet_sequence_id, []).append(
+                packet.for_testing.counter)
+        return out
+
+    def losses(self):
+        """Packets that say something before them was lost."""
+        return [p for p in self.packets if p.previous_packet_dropped]

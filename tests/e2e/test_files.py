@@ -1,0 +1,500 @@
+#!/usr/bin/env python3
+"""write_into_file: what reaches the disk, when, and what never may."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+from harness import tap
+from harness.case import Case, TEST_SOURCE, config, pb
+from harness.loop import SCALE
+from harness.producer import numbered
+from harness.trace import Trace
+
+KIB = 1024
+
+
+def whole(path):
+    return Trace.from_file(path)
+
+
+class FileCase(Case):
+    def setUp(self):
+        super().setUp()
+        self.traces = self.path("traces")
+        os.mkdir(self.traces)
+
+    def start(self, **options):
+        return self.daemon(flags=["--trace-dir", self.traces], **options)
+
+    def into_file(self, name="f", *, sources=(TEST_SOURCE,), **fields):
+        """A session that writes into a descriptor we pass; and the path."""
+        path = self.path(name)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
+        consumer = self.session(*sources, fds=[fd], write_into_file=True,
+                                **fields)
+        os.close(fd)
+        return consumer, path
+
+    def grown(self, path, count):
+        """Waits until the file holds `count` numbered packets."""
+        def enough():
+            trace = whole(path)
+            return trace if len(trace.of("for_testing")) >= count else None
+        return self.until(enough, f"{count} packets in {path}")
+
+
+class ByDescriptor(FileCase):
+    def setUp(self):
+        super().setUp()
+        self.start()
+
+    def test_the_file_holds_the_trace_at_the_end(self):
+        producer = self.producer("p")
+        consumer, path = self.into_file()
+        producer.writer().number(100)
+        response = consumer.stop()
+        self.assertFalse(response.error)
+        trace = whole(path)
+        self.assert_numbers(trace, [100])
+        self.assertEqual(trace.kinds()[0], "clock_snapshot")
+        self.assertEqual(trace.kinds()[-1], "trace_stats")
+        self.assert_clean_stats(trace.stats())
+
+    def test_the_file_grows_at_its_period(self):
+        producer = self.producer("p")
+        consumer, path = self.into_file(file_write_period_ms=100)
+        writer = producer.writer()
+        writer.number(10)
+        self.grown(path, 10)
+        writer.number(10)
+        self.grown(path, 20)
+        consumer.stop()
+        self.assert_numbers(whole(path), [20])
+
+    def test_a_half_full_buffer_is_written_without_waiting(self):
+        producer = self.producer("p")
+        consumer, path = self.into_file(size_kb=256,
+                                        file_write_period_ms=3_600_000)
+        producer.writer().number(1500)
+        self.grown(path, 1)
+        consumer.stop()
+        self.assert_numbers(whole(path), [1500])
+
+    def test_far_more_than_the_buffer_holds_passes_without_a_loss(self):
+        for address in (None,):
+            producer = self.producer("p", address=address)
+            consumer, path = self.into_file(size_kb=128)
+            producer.writer().number(30_000)
+            consumer.stop()
+            trace = whole(path)
+            self.assert_numbers(trace, [30_000])
+            self.assert_clean_stats(trace.stats())
+
+    def test_the_size_limit_ends_the_session_before_it_is_passed(self):
+        producer = self.producer("p")
+        limit = 64 * KIB
+        consumer, path = self.into_file(max_file_size_bytes=limit,
+                                        file_write_period_ms=100)
+        writer = producer.writer()
+        writer.number(2000)
+        consumer.ended()
+        producer.wait_command("stop_data_source")
+        trace = whole(path)
+        self.assertLessEqual(os.path.getsize(path), limit)
+        self.assertGreater(os.path.getsize(path), limit // 2)
+        (numbers,) = trace.numbers().values()
+        self.assertEqual(numbers, list(range(len(numbers))))
+
+    def test_reading_the_buffers_of_such_a_session_is_refused(self):
+        producer = self.producer("p")
+        consumer, path = self.into_file()
+        producer.writer().number(5)
+        self.assertTrue(consumer.refuses("ReadBuffers"))
+        consumer.stop()
+        self.assertTrue(consumer.refuses("ReadBuffers"))
+        self.assert_numbers(whole(path), [5])
+
+    def test_a_consumer_that_disconnects_leaves_a_complete_file(self):
+        producer = self.producer("p")
+        consumer, path = self.into_file()
+        producer.writer().number(25)
+        consumer.close()
+        producer.wait_command("stop_data_source")
+        other = self.consumer()
+        self.until(lambda: not other.query().tracing_sessions,
+                   "the session is gone")
+        self.grown(path, 25)
+
+    def test_what_was_in_the_file_before_stays(self):
+        """A descriptor is written from where it stands."""
+        path = self.path("f")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        earlier = pb.Trace(packet=[pb.TracePacket(timestamp=1)])
+        os.write(fd, earlier.SerializeToString())
+        producer = self.producer("p")
+        consumer = self.session(fds=[fd], write_into_file=True)
+        os.close(fd)
+        producer.writer().number(2)
+        consumer.stop()
+        trace = whole(path)
+        self.assertEqual(trace.packets[0], earlier.packet[0])
+        self.assert_numbers(trace, [2])
+
+    def test_flush_modes_decide_whether_producers_are_asked(self):
+        for mode, asked in (("WRITE_FLUSH_ENABLED", True),
+                            ("WRITE_FLUSH_DISABLED", False)):
+            producer = self.producer("p" + mode, [mode])
+            consumer, path = self.into_file(
+                mode, sources=[mode], file_write_period_ms=100,
+                write_flush_mode=mode)
+            writer = producer.writer()
+            if asked:
+                producer.before_flush = \
+                    lambda command: writer.number(1, ask=False)
+                self.grown(path, 2)
+                self.assertTrue(producer.saw("flush"))
+            else:
+                writer.number(1)
+                self.grown(path, 1)
+                self.assertFalse(producer.saw("flush"))
+            consumer.stop()
+            producer.close()
+
+    def test_a_descriptor_that_cannot_be_written_ends_the_session(self):
+        with self.neighbour():
+            fd = os.open("/dev/null", os.O_RDONLY)
+            producer = self.producer("p")
+            consumer = self.session(fds=[fd], write_into_file=True,
+                                    file_write_period_ms=100)
+            os.close(fd)
+            producer.writer().number(5)
+            self.assertTrue(consumer.ended().error)
+
+    def test_a_pipe_whose_reader_goes_away_ends_the_session_only(self):
+        with self.neighbour():
+            read_end, write_end = os.pipe()
+            producer = self.producer("p")
+            consumer = self.session(fds=[write_end], write_into_file=True,
+                                    file_write_period_ms=100)
+            os.close(write_end)
+            os.close(read_end)
+            producer.writer().number(5)
+            self.assertTrue(consumer.ended().error)
+
+
+class Throttled(FileCase):
+    """A disk that cannot keep up: a pipe that is read when we like."""
+
+    def setUp(self):
+        super().setUp()
+        self.start(producer=[self.path("p"), "127.0.0.1:0"])
+
+    def drain(self, fd, into, amount):
+        """Reads up to `amount` bytes that are there."""
+        try:
+            data = os.read(fd, amount)
+        except BlockingIOError:
+            return
+        into += data
+
+    def lossless(self, kind):
+        read_end, write_end = os.pipe()
+        os.set_blocking(read_end, False)
+        producer = self.producer(
+            "p", address=self.daemons[0].address("producers", kind))
+        consumer = self.session(fds=[write_end], write_into_file=True,
+                                size_kb=256, file_write_period_ms=100,
+                                trace_all_machines=True)
+        os.close(write_end)
+        producer.wait_started()
+        before = self.daemons[0].memory()
+        writer = producer.writer()
+        count = 20_000
+        done = []
+        packets = [numbered(n, 400) for n in range(count)]
+        got = bytearray()
+        # 8 MB through a buffer of 256 KiB; nothing is read at first, so the
+        # collector must stop taking data.
+        moves = []
+        calls = []
+        if kind == "tcp":
+            from harness import abi
+            for fragments, flags in abi.split(packets, 4080):
+                data = abi.chunk(writer.id, writer.chunk_id(), fragments,
+                                 flags)
+                placed = producer.place(data)
+                placed.target_buffer = writer.buffer
+                moves.append(placed)
+                if len(moves) == 8:
+                    calls.append(producer.call(
+                        "CommitData",
+                        pb.CommitDataRequest(chunks_to_move=moves)))
+                    moves = []
+            calls.append(producer.call(
+                "CommitData", pb.CommitDataRequest(chunks_to_move=moves)))
+            self.loop.settle(0.5)
+            self.assertFalse(all(c.ended() for c in calls),
+                             "everything was taken while nothing was written")
+            self.assertLess(self.daemons[0].memory() - before, 4 * KIB)
+
+            def finished():
+                self.drain(read_end, got, 1 << 20)
+                return all(c.ended() for c in calls)
+            self.until(finished, "all commits are taken", timeout=60)
+            self.assertFalse(any(c.gone or c.rejected for c in calls))
+        del done
+        return consumer, producer, got, read_end, count
+
+    def test_a_slow_file_holds_a_socket_producer_back_and_loses_nothing(self):
+        consumer, producer, got, read_end, count = self.lossless("tcp")
+        self.end(consumer, got, read_end)
+        trace = Trace.from_bytes(bytes(got))
+        self.assert_numbers(trace, [count])
+        self.assert_clean_stats(trace.stats())
+
+    def end(self, consumer, got, read_end):
+        consumer.call("DisableTracing")
+
+        def ended():
+            self.drain(read_end, got, 1 << 20)
+            return consumer.session.ended()
+        self.until(ended, "tracing ends", timeout=60)
+        self.assertFalse(consumer.closed)
+        consumer.close()
+        # The rest, until the daemon closes its end.
+        os.set_blocking(read_end, True)
+        while data := os.read(read_end, 1 << 20):
+            got += data
+        os.close(read_end)
+
+    def test_a_slow_file_holds_a_memory_producer_back_and_loses_nothing(self):
+        """Chunks stay taken; the producer finds no free page and waits."""
+        read_end, write_end = os.pipe()
+        os.set_blocking(read_end, False)
+        producer = self.producer("p")
+        consumer = self.session(fds=[write_end], write_into_file=True,
+                                size_kb=128, file_write_period_ms=100)
+        os.close(write_end)
+        writer = producer.writer()
+        from harness import abi
+        waiting = [abi.chunk(writer.id, n, [numbered(10 * n + k, 380)
+                                            for k in range(10)])
+                   for n in range(1000)]
+        got = bytearray()
+        stuck = 0
+        deadline = time.monotonic() + 60 * SCALE
+        while waiting and time.monotonic() < deadline:
+            moves = []
+            while waiting and (placed := producer.place(waiting[0])):
+                waiting.pop(0)
+                placed.target_buffer = writer.buffer
+                moves.append(placed)
+            if moves:
+                producer.commit(moves, ask=False)
+                stuck = 0
+            else:
+                stuck += 1
+            if stuck > 10:  # no page came free for a while: read a little
+                self.drain(read_end, got, 1 << 18)
+            self.loop.turn(0.01)
+        self.assertFalse(waiting, "the producer never got through")
+        self.end(consumer, got, read_end)
+        trace = Trace.from_bytes(bytes(got))
+        self.assert_numbers(trace, [10_000])
+        self.assert_clean_stats(trace.stats())
+
+    def test_one_sessions_slow_file_does_not_slow_another(self):
+        read_end, write_end = os.pipe()
+        producer = self.producer("slow", ["slow"])
+        consumer = self.session("slow", fds=[write_end], size_kb=64,
+                                write_into_file=True,
+                                file_write_period_ms=100)
+        os.close(write_end)
+        writer = producer.writer()
+        with self.neighbour():
+            writer.number(400, ask=False)
+            with self.neighbour():
+                self.loop.settle(0.3)
+        del read_end, consumer
+
+
+class ByPath(FileCase):
+    def setUp(self):
+        super().setUp()
+        self.start()
+
+    def refused(self, name):
+        consumer = self.consumer()
+        error = consumer.refused(config(
+            TEST_SOURCE, write_into_file=True, output_path=name))
+        consumer.close()
+        return error
+
+    def test_a_path_below_the_trace_folder_is_made(self):
+        producer = self.producer("p")
+        consumer = self.session(write_into_file=True, output_path="one")
+        producer.writer().number(10)
+        consumer.stop()
+        path = os.path.join(self.traces, "one")
+        self.assert_numbers(whole(path), [10])
+        self.assertEqual(os.stat(path).st_mode & 0o077, 0)
+
+    def test_no_trick_leads_out_of_the_trace_folder(self):
+        outside = self.path("outside")
+        os.mkdir(outside)
+        os.mkdir(os.path.join(self.traces, "sub"))
+        os.symlink(outside, os.path.join(self.traces, "link"))
+        os.symlink(os.path.join(outside, "new"),
+                   os.path.join(self.traces, "dangling"))
+        os.symlink("..", os.path.join(self.traces, "sub", "up"))
+        os.symlink("/", os.path.join(self.traces, "root"))
+        with self.neighbour():
+            for name in ("../outside/x", "sub/../../outside/x", "..", ".",
+                         "", "/", outside + "/x", "link/x", "dangling",
+                         "sub/up/../outside/x", "root/tmp/x",
+                         "./../outside/x", "sub", "sub/",
+                         "/proc/self/root/tmp/x", "a" * 5000,
+                         "no/such/folder"):
+                with self.subTest(name[:60]):
+                    self.assertTrue(self.refused(name))
+        self.assertEqual(os.listdir(outside), [])
+        self.assertEqual(sorted(os.listdir(self.traces)),
+                         ["dangling", "link", "root", "sub"])
+
+    def test_a_file_that_exists_is_not_overwritten(self):
+        with open(os.path.join(self.traces, "mine"), "w") as file:
+            file.write("precious")
+        with self.neighbour():
+            self.assertTrue(self.refused("mine"))
+        with open(os.path.join(self.traces, "mine")) as file:
+            self.assertEqual(file.read(), "precious")
+
+    def test_without_a_trace_folder_every_path_is_refused(self):
+        daemon = self.daemon(producer=[self.path("p2")],
+                             consumer=[self.path("c2")])
+        consumer = self.consumer(daemon.address("consumers"))
+        error = consumer.refused(config(
+            TEST_SOURCE, write_into_file=True, output_path="x"))
+        self.assertIn("trace-dir", error.replace("_", "-"))
+
+
+class Ends(FileCase):
+    def test_a_killed_daemon_leaves_a_file_complete_to_its_last_write(self):
+        daemon = self.start()
+        producer = self.producer("p")
+        consumer, path = self.into_file(file_write_period_ms=100, size_kb=512)
+        writer = producer.writer()
+        for _ in range(5):
+            writer.number(400)
+            self.grown(path, 1)
+        seen = len(self.grown(path, 2000).of("for_testing"))
+        writer.number(3000, ask=False)
+        daemon.kill()
+        (numbers,) = whole(path).numbers().values()
+        self.assertEqual(numbers, list(range(len(numbers))))
+        self.assertGreaterEqual(len(numbers), seen)
+        consumer.wait_closed()
+
+    def test_killed_at_any_moment_the_file_opens(self):
+        for round_number in range(6):
+            daemon = self.start(producer=[self.path(f"p{round_number}")],
+                                consumer=[self.path(f"c{round_number}")])
+            self.daemons.insert(0, self.daemons.pop())
+            producer = self.producer("p")
+            consumer, path = self.into_file(
+                f"f{round_number}", file_write_period_ms=100, size_kb=128)
+            writer = producer.writer()
+            began = time.monotonic()
+            while time.monotonic() - began < 0.05 * round_number:
+                writer.number(200)
+            daemon.kill()
+            for numbers in whole(path).numbers().values():
+                self.assertEqual(numbers, list(range(len(numbers))))
+            del consumer
+
+    def test_sigterm_ends_sessions_and_completes_their_files(self):
+        daemon = self.start()
+        producer = self.producer("p", ["a", "b"])
+        first, first_path = self.into_file("one", sources=["a"])
+        second = self.session("b", write_into_file=True, output_path="two")
+        by_name = {i.config.name: i for i in producer.wait_started(2)}
+        producer.writer(by_name["a"]).number(30)
+        producer.writer(by_name["b"]).number(40)
+        daemon.signal(signal.SIGTERM)
+        # The producer is still asked to flush and to stop.
+        producer.wait_command("stop_data_source", 2)
+        self.until(lambda: not daemon.running(), "the daemon ends")
+        self.assertEqual(daemon.wait(), 0)
+        for path, count in ((first_path, 30),
+                            (os.path.join(self.traces, "two"), 40)):
+            trace = whole(path)
+            self.assert_numbers(trace, [count])
+            self.assertEqual(trace.kinds()[-1], "trace_stats")
+        del first, second
+        self.assertFalse(os.path.exists(self.path("p")))
+        self.assertFalse(os.path.exists(self.path("c")))
+
+    def test_sigterm_does_not_wait_for_silent_producers_forever(self):
+        daemon = self.start()
+        producer = self.producer("silent")
+        producer.acks_stop = producer.answers_flush = False
+        consumer, path = self.into_file()
+        producer.writer().number(3)
+        began = time.monotonic()
+        daemon.signal(signal.SIGTERM)
+        self.until(lambda: not daemon.running(), "the daemon ends")
+        self.assertLess(time.monotonic() - began, 10 * SCALE)
+        self.assert_numbers(whole(path), [3])
+        del consumer
+
+    def full_disk(self, consumer, path, producer):
+        writer = producer.writer()
+        with self.neighbour():
+            for _ in range(200):
+                if consumer.session.ended():
+                    break
+                writer.number(200, ask=False)
+                self.loop.settle(0.01)
+            response = consumer.ended()
+            self.assertTrue(response.error)
+            producer.wait_command("stop_data_source")
+        for numbers in whole(path).numbers().values():
+            self.assertEqual(numbers, list(range(len(numbers))))
+        return response.error
+
+    def test_a_file_over_the_process_limit_ends_its_session_only(self):
+        limit = 256 * KIB
+
+        def limits():
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+        # The log is a file too: keep it small.
+        self.start(limits=limits)
+        producer = self.producer("p")
+        consumer, path = self.into_file(file_write_period_ms=100, size_kb=512)
+        self.full_disk(consumer, path, producer)
+        self.assertLessEqual(os.path.getsize(path), limit)
+
+    def test_a_full_disk_ends_its_session_only(self):
+        disk = self.path("disk")
+        os.mkdir(disk)
+        mounted = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=256k", "none", disk],
+            stderr=subprocess.DEVNULL).returncode == 0
+        if not mounted:
+            self.skipTest("cannot mount a tmpfs here")
+        self.addCleanup(subprocess.run, ["umount", "-l", disk])
+        self.start()
+        producer = self.producer("p")
+        consumer, path = self.into_file("disk/f", file_write_period_ms=100,
+                                        size_kb=512)
+        error = self.full_disk(consumer, path, producer)
+        self.assertIn("space", error.lower())
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main())

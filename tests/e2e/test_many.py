@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""64 producers that number their packets: none lost, doubled, reordered."""
+
+import os
+import socket
+import subprocess
+import sys
+
+from harness import tap
+from harness.case import Case, pb
+from harness.consumer import buffers, config, source
+from harness.daemon import environment
+from harness.loop import SCALE
+from harness.trace import Trace
+
+PRODUCERS = 64
+# A sanitizer build does the same with less.
+PACKETS = 3000 if SCALE == 1 else 600
+
+
+def vsock_address():
+    """Where vsock reaches this machine itself; or why it does not."""
+    try:
+        listener = socket.socket(socket.AF_VSOCK)
+        listener.bind((socket.VMADDR_CID_ANY, 2**32 - 1))
+        listener.listen()
+        client = socket.socket(socket.AF_VSOCK)
+        client.settimeout(2)
+        client.connect((1, listener.getsockname()[1]))
+        client.close()
+        port = listener.getsockname()[1]
+        listener.close()
+        return f"vsock://1:{port}", None
+    except OSError as error:
+        return None, f"no vsock to this machine itself: {error}"
+
+
+class Many(Case):
+    def many(self, kind, sessions, into_file=False):
+        addresses = {"unix": self.path("p"), "tcp": "127.0.0.1:0"}
+        if kind == "vsock":
+            addresses["vsock"], reason = vsock_address()
+            if reason:
+                self.skipTest(reason)
+        daemon = self.daemon(producer=[addresses[kind]])
+        where = daemon.address("producers", kind)
+        tool = subprocess.Popen(
+            [os.environ["NUMBER_PRODUCERS"], where, str(PRODUCERS), "numbers",
+             str(PACKETS), str(sessions)],
+            stdout=subprocess.PIPE, text=True, env=environment())
+        try:
+            self.assertEqual(tool.stdout.readline(), "ready\n")
+            traces = self.record(tool, sessions, into_file)
+            self.assertEqual(tool.wait(30 * SCALE), 0)
+        finally:
+            tool.kill()
+            tool.wait()
+            tool.stdout.close()
+        for trace in traces:
+            self.check(trace)
+
+    def record(self, tool, sessions, into_file):
+        consumers, paths = [], []
+        for number in range(sessions):
+            # Different buffers: of different sizes, some of them two.
+            wanted = config(
+                source("numbers", target_buffer=number % 2),
+                trace_all_machines=True,
+                buffers=buffers(1024, 2048) if into_file else
+                buffers(*[(64 << number) * 1024] * 2))
+            fds = []
+            if into_file:
+                wanted.write_into_file = True
+                paths.append(self.path(f"trace{number}"))
+                fds = [os.open(paths[-1], os.O_RDWR | os.O_CREAT)]
+            consumer = self.consumer()
+            consumer.enable(wanted, fds)
+            for fd in fds:
+                os.close(fd)
+            consumers.append(consumer)
+        self.assertEqual(tool.stdout.readline(), "written\n")
+        traces = []
+        for consumer in consumers:
+            response = consumer.stop()
+            self.assertFalse(response.error)
+            if not into_file:
+                traces.append(consumer.read())
+        return traces or [Trace.from_file(p) for p in paths]
+
+    def check(self, trace):
+        self.assert_numbers(trace, [PACKETS] * PRODUCERS)
+        writers = {}
+        for packet in trace.of("for_testing"):
+            writers.setdefault(packet.trusted_packet_sequence_id, set()).add(
+                packet.for_testing.seq_value)
+        self.assertEqual({len(w) for w in writers.values()}, {1})
+        self.assertEqual(len(set.union(*writers.values())), PRODUCERS)
+        self.assert_clean_stats(trace.stats())
+
+    def test_over_unix_sockets_and_shared_memory(self):
+        self.many("unix", 1)
+
+    def test_over_tcp(self):
+        self.many("tcp", 1)
+
+    def test_over_vsock(self):
+        self.many("vsock", 1)
+
+    def test_over_unix_sockets_into_three_sessions(self):
+        self.many("unix", 3)
+
+    def test_over_tcp_into_three_sessions(self):
+        self.many("tcp", 3)
+
+    def test_over_vsock_into_three_sessions(self):
+        self.many("vsock", 3)
+
+    def test_over_unix_sockets_into_a_file_through_a_small_buffer(self):
+        self.many("unix", 1, into_file=True)
+
+    def test_over_tcp_into_three_files_through_small_buffers(self):
+        self.many("tcp", 3, into_file=True)
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main())
