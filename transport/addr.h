@@ -42,6 +42,13 @@ int addr_parse(struct addr *a, const char *text, char *err, size_t err_size)
     MUST_CHECK;
 
 /*
+ * The next item of a comma-separated list of addresses; blanks around it and
+ * empty items are skipped.  *list starts at the list and is advanced.  Returns
+ * 1, 0 at the end, -1 when the item is longer than item_size.
+ */
+int addr_list_next(const char **list, char *item, size_t item_size) MUST_CHECK;
+
+/*
  * TCP: resolves host and port (may block; call at start-up or in clients
  * only) and stores up to max addresses.  Others: copies sa.  Returns the
  * number stored, or -1 with a sentence in err.

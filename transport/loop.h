@@ -20,7 +20,13 @@ struct loop_timer;
 /* Bytes of the scratch buffer: one read from a socket is never larger. */
 #define LOOP_SCRATCH_BYTES (64u * 1024u)
 
+/* Also makes the process ignore SIGPIPE. */
 struct loop *loop_new(void) MUST_CHECK;
+/*
+ * Runs what is still deferred or posted (memory that waits for a later turn
+ * goes away here) and the loop_at_free() calls, then ends the loop.  Not from
+ * inside a callback; no other thread may post any more.
+ */
 void loop_free(struct loop *l);
 struct event_base *loop_base(struct loop *l);
 uint8_t *loop_scratch(struct loop *l);
@@ -43,8 +49,10 @@ typedef void (*loop_fn)(void *arg);
  * Aborts the process when memory for the few bytes is missing.
  */
 void loop_defer(struct loop *l, loop_fn fn, void *arg);
-/* Drops every deferred call with this arg. */
+/* Drops every deferred, posted and loop_at_free() call with this arg. */
 void loop_cancel(struct loop *l, void *arg);
+/* Calls fn(arg) from loop_free(), for things that may outlive their owner. */
+void loop_at_free(struct loop *l, loop_fn fn, void *arg);
 
 /* As loop_defer(), but from any thread (wakes the loop). */
 void loop_post(struct loop *l, loop_fn fn, void *arg);

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "transport/compiler.h"
+#include "transport/log.h"
 #include "transport/stream.h"
 
 struct loop;
@@ -77,7 +78,10 @@ struct rpc_claimed_identity {
 	char machine_name[256]; /* cut there */
 };
 
-/* Counters shared by all connections of a daemon; plain adds. */
+/*
+ * Counters shared by all connections of a daemon; plain adds.  Zero-initialise
+ * it; it outlives its connections.
+ */
 struct rpc_stats {
 	uint64_t connections;
 	uint64_t frames_in;
@@ -87,6 +91,10 @@ struct rpc_stats {
 	uint64_t unknown_method;
 	uint64_t bad_args;
 	uint64_t closed_slow;
+
+	/* rpc_host's own: the live connections, and what they may log. */
+	struct rpc_conn *conns;
+	struct log_limit log_limit;
 };
 
 /*
@@ -99,7 +107,10 @@ struct rpc_conn *rpc_conn_new(struct loop *l, int fd,
     const struct rpc_service *const *services, size_t n,
     struct rpc_stats *stats) MUST_CHECK;
 
-/* Ends it (calls gone() on a later turn).  reason goes to the log. */
+/*
+ * Ends it (calls gone() on a later turn).  reason goes to the log, NULL: none.
+ * Replies that are queued are still sent, for at most a second.
+ */
 void rpc_conn_close(struct rpc_conn *c, const char *reason);
 
 const struct peer *rpc_conn_peer(const struct rpc_conn *c);
@@ -116,7 +127,10 @@ void rpc_reply(struct rpc_call call, const void *msg, size_t len, bool more,
 /* InvokeMethodReply{success:false}. */
 void rpc_reject(struct rpc_call call);
 
-/* The descriptor that came with the call, or -1.  The caller owns it. */
+/*
+ * The descriptor that came with the call, or -1.  The caller owns it.  Inside
+ * the method only: what it does not take is closed (but kept on RPC_AGAIN).
+ */
 int rpc_take_fd(struct rpc_call call);
 
 /* Stop taking frames / go on.  RPC_AGAIN pauses by itself. */

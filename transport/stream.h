@@ -92,8 +92,19 @@ size_t stream_queued(const struct stream *s);
 /* Defaults: hard limit 1 MiB, low water 64 KiB. */
 void stream_set_limits(struct stream *s, size_t hard, size_t low);
 
-/* The oldest descriptor received and not yet taken; -1: none.  Caller owns. */
+/*
+ * Descriptors, inside data() only: those that came with bytes which data()
+ * consumed and nobody took are closed.  At most four wait; more are closed.
+ *
+ * The oldest that waits; -1: none.  The caller owns it.
+ */
 int stream_take_fd(struct stream *s);
+/*
+ * The one that came with a unit of the buffer that data() was given (whole,
+ * header included); -1: none.  Tells several units in one read apart, as long
+ * as a sender puts no unit behind the descriptor's own into the same sendmsg.
+ */
+int stream_take_fd_of(struct stream *s, const uint8_t *unit, size_t len);
 
 /* Memory the stream holds beyond its own struct (kept input, queued output). */
 size_t stream_memory(const struct stream *s);

@@ -1,0 +1,444 @@
+#include "transport/listener.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <fcntl.h>
+#include <linux/vm_sockets.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "transport/loop.h"
+
+#define LISTENER_SOCKETS_MAX 8
+#define LISTENER_BACKLOG     4096
+/* Accepts per readiness event: a crowd of clients does not hold the loop. */
+#define LISTENER_ACCEPTS_MAX 64
+#define LISTENER_RETRY_MS    100u
+
+struct listener_socket {
+	int fd;
+	struct event ev;
+	struct listener *owner;
+};
+
+struct listener {
+	struct loop *loop;
+	listener_fn fn;
+	void *arg;
+	struct listener_socket sockets[LISTENER_SOCKETS_MAX];
+	int n_sockets;
+	struct loop_timer *retry; /* armed while out of descriptors */
+	bool accepting;           /* inside accept_cb */
+	bool freed;               /* by fn: accept_cb does it when it is out */
+
+	/* The UNIX socket file that is ours to remove. */
+	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	dev_t dev;
+	ino_t ino;
+};
+
+static void
+listener_start(struct listener *l)
+{
+	int i;
+
+	for (i = 0; i < l->n_sockets; i++)
+		(void)event_add(&l->sockets[i].ev, NULL);
+}
+
+static void
+listener_stop(struct listener *l)
+{
+	int i;
+
+	for (i = 0; i < l->n_sockets; i++)
+		event_del(&l->sockets[i].ev);
+}
+
+static void
+retry_cb(void *arg)
+{
+	listener_start(arg);
+}
+
+static bool
+out_of_resources(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS ||
+	    error == ENOMEM;
+}
+
+static void
+listener_destroy(struct listener *l)
+{
+	struct stat st;
+	int i;
+
+	listener_stop(l);
+	for (i = 0; i < l->n_sockets; i++)
+		close(l->sockets[i].fd);
+	if (l->path[0] != '\0' && lstat(l->path, &st) == 0 &&
+	    st.st_dev == l->dev && st.st_ino == l->ino)
+		unlink(l->path);
+	loop_timer_free(l->retry);
+	free(l);
+}
+
+static void
+accept_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct listener_socket *s = arg;
+	struct listener *l = s->owner;
+	int i, conn;
+
+	l->accepting = true;
+	for (i = 0; i < LISTENER_ACCEPTS_MAX && !l->freed; i++) {
+		conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (conn >= 0) {
+			l->fn(l, conn, l->arg);
+			continue;
+		}
+		if (out_of_resources(errno)) {
+			/* The client stays in the backlog, readable for ever. */
+			listener_stop(l);
+			loop_timer_set(l->retry, LISTENER_RETRY_MS, 0);
+			break;
+		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK)
+			break;
+		/* This one client is gone already. */
+	}
+	l->accepting = false;
+	if (l->freed)
+		listener_destroy(l);
+}
+
+static struct listener *
+listener_alloc(struct loop *loop, listener_fn fn, void *arg, char *err,
+    size_t err_size)
+{
+	struct listener *l;
+
+	if ((l = calloc(1, sizeof(*l))) == NULL)
+		goto fail;
+	l->loop = loop;
+	l->fn = fn;
+	l->arg = arg;
+	if ((l->retry = loop_timer_new(loop, retry_cb, l)) == NULL)
+		goto fail;
+	return l;
+
+fail:
+	free(l);
+	snprintf(err, err_size, "out of memory");
+	return NULL;
+}
+
+/* Takes ownership of a listening socket. */
+static int
+listener_add_socket(struct listener *l, int fd)
+{
+	struct listener_socket *s = &l->sockets[l->n_sockets];
+
+	if (l->n_sockets == LISTENER_SOCKETS_MAX)
+		return -1;
+	s->fd = fd;
+	s->owner = l;
+	if (event_assign(&s->ev, loop_base(l->loop), fd, EV_READ | EV_PERSIST,
+		accept_cb, s) != 0)
+		return -1;
+	if (event_add(&s->ev, NULL) != 0)
+		return -1;
+	l->n_sockets++;
+	return 0;
+}
+
+/*
+ * Whether the socket file at a's path may be replaced: nobody accepts on it.
+ * 0: it is gone or was removed.
+ */
+static int
+clear_stale_socket(const struct addr *a, const char *path, char *err,
+    size_t err_size)
+{
+	struct stat st;
+	int fd, rc, error;
+
+	if (lstat(path, &st) != 0)
+		return 0; /* bind() says what is wrong with the folder */
+	if (!S_ISSOCK(st.st_mode)) {
+		snprintf(err, err_size,
+		    "%s exists and is no socket: remove it or choose another "
+		    "path", path);
+		return -1;
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		snprintf(err, err_size, "socket: %s", strerror(errno));
+		return -1;
+	}
+	rc = connect(fd, (const struct sockaddr *)&a->sa, a->sa_len);
+	error = errno;
+	close(fd);
+	if (rc != 0 && error == ENOENT)
+		return 0;
+	if (rc != 0 && error == EACCES) {
+		snprintf(err, err_size,
+		    "%s belongs to somebody else: no permission to see whether "
+		    "it is in use", path);
+		return -1;
+	}
+	if (rc == 0 || error != ECONNREFUSED) {
+		snprintf(err, err_size,
+		    "another program listens at %s: stop it or choose another "
+		    "path", path);
+		return -1;
+	}
+	if (unlink(path) != 0 && errno != ENOENT) {
+		snprintf(err, err_size, "cannot remove the stale socket %s: %s",
+		    path, strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+static void
+set_option(int fd, int level, int option, int value)
+{
+	(void)setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/* A bound, listening socket, or -1 with errno set. */
+static int
+open_listening(const struct sockaddr_storage *sa, socklen_t len)
+{
+	int fd, error;
+
+	fd = socket(sa->ss_family,
+	    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	if (sa->ss_family == AF_INET || sa->ss_family == AF_INET6)
+		set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	/* Else [::] would take 0.0.0.0 along, whatever the name said. */
+	if (sa->ss_family == AF_INET6)
+		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if (bind(fd, (const struct sockaddr *)sa, len) != 0 ||
+	    listen(fd, LISTENER_BACKLOG) != 0) {
+		error = errno;
+		close(fd);
+		errno = error;
+		return -1;
+	}
+	return fd;
+}
+
+static int
+listener_open_one(struct listener *l, const struct sockaddr_storage *sa,
+    socklen_t len, const char *text, char *err, size_t err_size)
+{
+	int fd;
+
+	if ((fd = open_listening(sa, len)) < 0) {
+		snprintf(err, err_size, "cannot listen at %s: %s", text,
+		    strerror(errno));
+		return -1;
+	}
+	if (listener_add_socket(l, fd) != 0) {
+		close(fd);
+		snprintf(err, err_size, "cannot listen at %s: out of memory",
+		    text);
+		return -1;
+	}
+	return 0;
+}
+
+static int
+listener_open_unix(struct listener *l, const struct addr *a, char *err,
+    size_t err_size)
+{
+	const struct sockaddr_un *un = (const struct sockaddr_un *)&a->sa;
+	const char *path = un->sun_path;
+	struct stat st;
+
+	if (*path != '\0' && clear_stale_socket(a, path, err, err_size) != 0)
+		return -1;
+	if (listener_open_one(l, &a->sa, a->sa_len, a->text, err, err_size) != 0)
+		return -1;
+	if (*path != '\0' && lstat(path, &st) == 0) {
+		strcpy(l->path, path);
+		l->dev = st.st_dev;
+		l->ino = st.st_ino;
+	}
+	return 0;
+}
+
+/* A kernel without v6 is no reason to give up a name that has both. */
+static bool
+family_is_absent(int error)
+{
+	return error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
+}
+
+static void
+set_port(struct sockaddr_storage *sa, int port)
+{
+	if (sa->ss_family == AF_INET)
+		((struct sockaddr_in *)sa)->sin_port = htons((uint16_t)port);
+	else
+		((struct sockaddr_in6 *)sa)->sin6_port = htons((uint16_t)port);
+}
+
+static int
+listener_open_tcp(struct listener *l, const struct addr *a, bool allow_remote,
+    char *err, size_t err_size)
+{
+	struct sockaddr_storage sa[LISTENER_SOCKETS_MAX];
+	socklen_t len[LISTENER_SOCKETS_MAX];
+	int i, n, port = 0;
+
+	n = addr_resolve(a, sa, len, LISTENER_SOCKETS_MAX, err, err_size);
+	if (n < 0)
+		return -1;
+	for (i = 0; i < n && !allow_remote; i++) {
+		if (addr_is_local(&sa[i]))
+			continue;
+		snprintf(err, err_size,
+		    "plain TCP address %s is reachable from other machines; "
+		    "pass --allow-remote %s (or use 127.0.0.1)", a->text,
+		    a->text);
+		return -1;
+	}
+	for (i = 0; i < n; i++) {
+		/* Port 0 became a number with the first of them. */
+		if (port != 0)
+			set_port(&sa[i], port);
+		if (listener_open_one(l, &sa[i], len[i], a->text, err,
+			err_size) != 0) {
+			if (family_is_absent(errno))
+				continue;
+			return -1;
+		}
+		port = listener_port(l);
+	}
+	return l->n_sockets > 0 ? 0 : -1;
+}
+
+struct listener *
+listener_new(struct loop *loop, const struct addr *a, bool allow_remote,
+    listener_fn fn, void *arg, char *err, size_t err_size)
+{
+	struct listener *l;
+	int rc = -1;
+
+	if ((l = listener_alloc(loop, fn, arg, err, err_size)) == NULL)
+		return NULL;
+	switch (a->kind) {
+	case ADDR_UNIX:
+		rc = listener_open_unix(l, a, err, err_size);
+		break;
+	case ADDR_TCP:
+		rc = listener_open_tcp(l, a, allow_remote, err, err_size);
+		break;
+	case ADDR_VSOCK:
+		rc = listener_open_one(l, &a->sa, a->sa_len, a->text, err,
+		    err_size);
+		break;
+	}
+	if (rc != 0) {
+		listener_destroy(l);
+		return NULL;
+	}
+	return l;
+}
+
+struct listener *
+listener_adopt(struct loop *loop, int fd, listener_fn fn, void *arg, char *err,
+    size_t err_size)
+{
+	struct listener *l;
+	int listening = 0, flags;
+	socklen_t len = sizeof(listening);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) != 0 ||
+	    !listening) {
+		snprintf(err, err_size,
+		    "descriptor %d is no listening socket", fd);
+		return NULL;
+	}
+	if ((flags = fcntl(fd, F_GETFL)) < 0 ||
+	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+	    fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+		snprintf(err, err_size, "descriptor %d: %s", fd,
+		    strerror(errno));
+		return NULL;
+	}
+	if ((l = listener_alloc(loop, fn, arg, err, err_size)) == NULL)
+		return NULL;
+	if (listener_add_socket(l, fd) != 0) {
+		snprintf(err, err_size, "out of memory");
+		listener_destroy(l);
+		return NULL;
+	}
+	return l;
+}
+
+void
+listener_free(struct listener *l)
+{
+	if (l == NULL)
+		return;
+	if (l->accepting)
+		l->freed = true;
+	else
+		listener_destroy(l);
+}
+
+int
+listener_port(const struct listener *l)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	if (l->n_sockets == 0 ||
+	    getsockname(l->sockets[0].fd, (struct sockaddr *)&sa, &len) != 0)
+		return 0;
+	switch (sa.ss_family) {
+	case AF_INET:
+		return ntohs(((struct sockaddr_in *)&sa)->sin_port);
+	case AF_INET6:
+		return ntohs(((struct sockaddr_in6 *)&sa)->sin6_port);
+	case AF_VSOCK:
+		return (int)((struct sockaddr_vm *)&sa)->svm_port;
+	}
+	return 0;
+}
+
+int
+listener_set_permissions(struct listener *l, unsigned mode, long gid,
+    char *err, size_t err_size)
+{
+	if (l->path[0] == '\0') {
+		snprintf(err, err_size,
+		    "permissions apply to UNIX socket files only");
+		return -1;
+	}
+	/* The group first: chown() may clear mode bits. */
+	if (gid != -1 && lchown(l->path, (uid_t)-1, (gid_t)gid) != 0) {
+		snprintf(err, err_size, "cannot give %s to group %ld: %s",
+		    l->path, gid, strerror(errno));
+		return -1;
+	}
+	if (chmod(l->path, (mode_t)mode) != 0) {
+		snprintf(err, err_size, "cannot set mode %o on %s: %s", mode,
+		    l->path, strerror(errno));
+		return -1;
+	}
+	return 0;
+}

@@ -1,0 +1,173 @@
+#include "transport/log.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A longer line is cut: one write(2) keeps lines of several threads whole. */
+#define LOG_LINE_MAX 2048
+#define LOG_BURST    10u
+
+static const char *log_program = "tributary";
+static enum log_level log_threshold = LOG_LEVEL_INFO;
+static bool log_to_journal;
+
+static const struct {
+	const char *word;
+	int syslog_priority;
+} log_levels[] = {
+	[LOG_LEVEL_ERROR] = { "error", 3 },
+	[LOG_LEVEL_WARN] = { "warn", 4 },
+	[LOG_LEVEL_INFO] = { "info", 6 },
+	[LOG_LEVEL_DEBUG] = { "debug", 7 },
+};
+
+#define LOG_LEVELS (sizeof(log_levels) / sizeof(log_levels[0]))
+
+void
+log_init(const char *program, enum log_level level)
+{
+	log_program = program;
+	log_threshold = level;
+	/* journald stamps lines itself and reads a <priority> prefix. */
+	log_to_journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+int
+log_level_parse(const char *word, enum log_level *out)
+{
+	size_t i;
+
+	for (i = 0; i < LOG_LEVELS; i++) {
+		if (strcmp(word, log_levels[i].word) == 0) {
+			*out = (enum log_level)i;
+			return 0;
+		}
+	}
+	return -1;
+}
+
+static size_t
+log_prefix(char *line, size_t size, enum log_level level)
+{
+	struct timespec ts;
+	struct tm tm;
+	size_t n;
+
+	if (log_to_journal)
+		return (size_t)snprintf(line, size, "<%d>",
+		    log_levels[level].syslog_priority);
+	clock_gettime(CLOCK_REALTIME, &ts);
+	localtime_r(&ts.tv_sec, &tm);
+	n = strftime(line, size, "%Y-%m-%d %H:%M:%S", &tm);
+	n += (size_t)snprintf(line + n, size - n, ".%03ld %.32s %-5s ",
+	    ts.tv_nsec / 1000000, log_program, log_levels[level].word);
+	return n;
+}
+
+static void PRINTF_LIKE(2, 0)
+log_line(enum log_level level, const char *fmt, va_list ap)
+{
+	char line[LOG_LINE_MAX];
+	int saved_errno = errno;
+	size_t n, i;
+	int m;
+
+	if (level > log_threshold)
+		return;
+	n = log_prefix(line, sizeof(line), level);
+	m = vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
+	if (m > 0)
+		n += (size_t)m;
+	if (n > sizeof(line) - 2)
+		n = sizeof(line) - 2;
+	/* The last defence: a caller forgot log_escape(). */
+	for (i = 0; i < n; i++) {
+		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
+			line[i] = '?';
+	}
+	line[n++] = '\n';
+	if (write(STDERR_FILENO, line, n) < 0) {
+		/* Nowhere to complain to. */
+	}
+	errno = saved_errno;
+}
+
+#define LOG_FUNCTION(name, level)                                              \
+	void log_##name(const char *fmt, ...)                                  \
+	{                                                                      \
+		va_list ap;                                                    \
+                                                                               \
+		va_start(ap, fmt);                                             \
+		log_line(level, fmt, ap);                                      \
+		va_end(ap);                                                    \
+	}
+
+LOG_FUNCTION(error, LOG_LEVEL_ERROR)
+LOG_FUNCTION(warn, LOG_LEVEL_WARN)
+LOG_FUNCTION(info, LOG_LEVEL_INFO)
+LOG_FUNCTION(debug, LOG_LEVEL_DEBUG)
+
+int
+log_allowed(struct log_limit *l, uint64_t now_ms, uint32_t *swallowed)
+{
+	uint64_t earned;
+
+	if (now_ms > l->last_ms) {
+		earned = (now_ms - l->last_ms) / 1000;
+		if (earned >= l->tokens_used) {
+			l->tokens_used = 0;
+			l->last_ms = now_ms;
+		} else {
+			l->tokens_used -= (uint32_t)earned;
+			l->last_ms += earned * 1000;
+		}
+	}
+	if (l->tokens_used >= LOG_BURST) {
+		l->swallowed++;
+		return 0;
+	}
+	l->tokens_used++;
+	*swallowed = l->swallowed;
+	l->swallowed = 0;
+	return 1;
+}
+
+char *
+log_escape(char *dst, size_t dst_size, const char *src, size_t len)
+{
+	static const char hex[] = "0123456789abcdef";
+	size_t i, n = 0, need;
+
+	if (dst_size == 0)
+		return dst;
+	for (i = 0; i < len; i++) {
+		unsigned char c = (unsigned char)src[i];
+		bool plain = c >= 0x20 && c <= 0x7e && c != '"' && c != '\'' &&
+		    c != '\\';
+
+		/* Room is kept for "..." until the last byte is in. */
+		need = (plain ? 1 : 4) + (i + 1 < len ? 3 : 0);
+		if (n + need >= dst_size)
+			break;
+		if (plain) {
+			dst[n++] = (char)c;
+		} else {
+			dst[n++] = '\\';
+			dst[n++] = 'x';
+			dst[n++] = hex[c >> 4];
+			dst[n++] = hex[c & 15];
+		}
+	}
+	if (i < len) {
+		for (i = 0; i < 3 && n + 1 < dst_size; i++)
+			dst[n++] = '.';
+	}
+	dst[n] = '\0';
+	return dst;
+}

@@ -1,0 +1,424 @@
+#include "transport/loop.h"
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+/* loop_free() runs what is deferred, and what that defers, this many times. */
+#define LOOP_FREE_ROUNDS 64
+
+struct call {
+	loop_fn fn; /* NULL: cancelled */
+	void *arg;
+};
+
+/* A growing list of calls; keeps its memory. */
+struct call_list {
+	struct call *calls;
+	size_t n;
+	size_t cap;
+};
+
+struct loop_signal {
+	struct event *ev;
+	loop_fn fn;
+	void *arg;
+	struct loop_signal *next;
+};
+
+struct loop {
+	struct event_base *base;
+	uint8_t *scratch;
+	bool stopping;
+
+	struct call_list deferred; /* for the next turn */
+	struct call_list running;  /* being called now, from running_at on */
+	size_t running_at;
+	struct event turn; /* a timer of 0: pending while deferred.n > 0 */
+
+	struct call_list at_free;
+
+	pthread_mutex_t post_lock;
+	struct call_list posted; /* under post_lock */
+	int post_fd;
+	struct event post_ev;
+
+	struct loop_signal *signals;
+};
+
+struct loop_timer {
+	struct loop *loop;
+	struct event ev;
+	loop_fn fn;
+	void *arg;
+};
+
+static void
+calls_add(struct call_list *list, loop_fn fn, void *arg)
+{
+	if (list->n == list->cap) {
+		list->cap = list->cap ? 2 * list->cap : 16;
+		list->calls =
+		    realloc(list->calls, list->cap * sizeof(list->calls[0]));
+		if (list->calls == NULL)
+			abort();
+	}
+	list->calls[list->n].fn = fn;
+	list->calls[list->n].arg = arg;
+	list->n++;
+}
+
+static void
+calls_cancel(struct call_list *list, size_t from, const void *arg)
+{
+	size_t i;
+
+	for (i = from; i < list->n; i++) {
+		if (list->calls[i].arg == arg)
+			list->calls[i].fn = NULL;
+	}
+}
+
+/* Runs what was deferred before this turn; what is added meanwhile waits. */
+static void
+loop_run_deferred(struct loop *l)
+{
+	struct call_list batch = l->deferred;
+	struct call c;
+
+	l->deferred = l->running;
+	l->deferred.n = 0;
+	l->running = batch;
+	for (l->running_at = 0; l->running_at < l->running.n;) {
+		c = l->running.calls[l->running_at++];
+		if (c.fn != NULL)
+			c.fn(c.arg);
+	}
+	l->running.n = 0;
+}
+
+static void
+turn_cb(evutil_socket_t fd, short what, void *arg)
+{
+	loop_run_deferred(arg);
+}
+
+static void
+loop_take_posted(struct loop *l)
+{
+	size_t i;
+
+	pthread_mutex_lock(&l->post_lock);
+	for (i = 0; i < l->posted.n; i++) {
+		if (l->posted.calls[i].fn != NULL)
+			loop_defer(l, l->posted.calls[i].fn,
+			    l->posted.calls[i].arg);
+	}
+	l->posted.n = 0;
+	pthread_mutex_unlock(&l->post_lock);
+}
+
+static void
+post_cb(evutil_socket_t fd, short what, void *arg)
+{
+	uint64_t n;
+
+	if (read(fd, &n, sizeof(n)) < 0) {
+		/* Somebody woke us for nothing: harmless. */
+	}
+	loop_take_posted(arg);
+}
+
+static struct event_base *
+loop_make_base(void)
+{
+	struct event_config *cfg;
+	struct event_base *base = NULL;
+
+	if ((cfg = event_config_new()) == NULL)
+		return NULL;
+	/* Precise: a timer never fires before its time. */
+	if (event_config_set_flag(cfg,
+		EVENT_BASE_FLAG_NOLOCK | EVENT_BASE_FLAG_PRECISE_TIMER) == 0)
+		base = event_base_new_with_config(cfg);
+	event_config_free(cfg);
+	return base;
+}
+
+struct loop *
+loop_new(void)
+{
+	struct loop *l;
+
+	if ((l = calloc(1, sizeof(*l))) == NULL)
+		return NULL;
+	pthread_mutex_init(&l->post_lock, NULL);
+	l->post_fd = -1;
+	/* Writes to a closed socket are answered by EPIPE. */
+	signal(SIGPIPE, SIG_IGN);
+	if ((l->scratch = malloc(LOOP_SCRATCH_BYTES)) == NULL)
+		goto fail;
+	if ((l->base = loop_make_base()) == NULL)
+		goto fail;
+	if ((l->post_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
+		goto fail;
+	if (event_assign(&l->turn, l->base, -1, 0, turn_cb, l) != 0 ||
+	    event_assign(&l->post_ev, l->base, l->post_fd, EV_READ | EV_PERSIST,
+		post_cb, l) != 0 ||
+	    event_add(&l->post_ev, NULL) != 0)
+		goto fail;
+	return l;
+
+fail:
+	loop_free(l);
+	return NULL;
+}
+
+/* Memory that waits for a later turn has none after this one. */
+static void
+loop_run_last_calls(struct loop *l)
+{
+	size_t i;
+	int round;
+
+	for (i = 0; i < l->at_free.n; i++) {
+		if (l->at_free.calls[i].fn != NULL)
+			l->at_free.calls[i].fn(l->at_free.calls[i].arg);
+	}
+	for (round = 0; round < LOOP_FREE_ROUNDS; round++) {
+		loop_take_posted(l);
+		if (l->deferred.n == 0)
+			return;
+		loop_run_deferred(l);
+	}
+}
+
+void
+loop_free(struct loop *l)
+{
+	struct loop_signal *s;
+
+	if (l == NULL)
+		return;
+	if (l->base != NULL)
+		loop_run_last_calls(l);
+	while ((s = l->signals) != NULL) {
+		l->signals = s->next;
+		event_free(s->ev);
+		free(s);
+	}
+	if (l->post_fd >= 0) {
+		if (event_initialized(&l->post_ev))
+			event_del(&l->post_ev);
+		close(l->post_fd);
+	}
+	if (event_initialized(&l->turn))
+		event_del(&l->turn);
+	if (l->base != NULL)
+		event_base_free(l->base);
+	pthread_mutex_destroy(&l->post_lock);
+	free(l->deferred.calls);
+	free(l->running.calls);
+	free(l->posted.calls);
+	free(l->at_free.calls);
+	free(l->scratch);
+	free(l);
+}
+
+struct event_base *
+loop_base(struct loop *l)
+{
+	return l->base;
+}
+
+uint8_t *
+loop_scratch(struct loop *l)
+{
+	return l->scratch;
+}
+
+void
+loop_run(struct loop *l)
+{
+	while (!l->stopping)
+		event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+	l->stopping = false;
+}
+
+void
+loop_run_once(struct loop *l)
+{
+	event_base_loop(l->base, EVLOOP_NONBLOCK);
+}
+
+void
+loop_stop(struct loop *l)
+{
+	/* libevent forgets a break that comes before its loop. */
+	l->stopping = true;
+	event_base_loopbreak(l->base);
+}
+
+static uint64_t
+clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t
+loop_now_ms(void)
+{
+	return clock_ns(CLOCK_MONOTONIC) / 1000000u;
+}
+
+uint64_t
+loop_boottime_ns(void)
+{
+	return clock_ns(CLOCK_BOOTTIME);
+}
+
+void
+loop_defer(struct loop *l, loop_fn fn, void *arg)
+{
+	static const struct timeval now = { 0, 0 };
+
+	calls_add(&l->deferred, fn, arg);
+	/*
+	 * A timer rather than event_active(): timers are looked at once a
+	 * turn, after the sockets, so calls that defer again starve nobody.
+	 */
+	if (l->deferred.n == 1 && event_add(&l->turn, &now) != 0)
+		abort();
+}
+
+void
+loop_cancel(struct loop *l, void *arg)
+{
+	calls_cancel(&l->deferred, 0, arg);
+	calls_cancel(&l->running, l->running_at, arg);
+	calls_cancel(&l->at_free, 0, arg);
+	while (l->at_free.n > 0 && l->at_free.calls[l->at_free.n - 1].fn == NULL)
+		l->at_free.n--;
+	pthread_mutex_lock(&l->post_lock);
+	calls_cancel(&l->posted, 0, arg);
+	pthread_mutex_unlock(&l->post_lock);
+}
+
+void
+loop_at_free(struct loop *l, loop_fn fn, void *arg)
+{
+	calls_add(&l->at_free, fn, arg);
+}
+
+void
+loop_post(struct loop *l, loop_fn fn, void *arg)
+{
+	uint64_t one = 1;
+
+	pthread_mutex_lock(&l->post_lock);
+	calls_add(&l->posted, fn, arg);
+	/* Inside the lock: the loop is not freed before its last post is in. */
+	if (l->posted.n == 1 && write(l->post_fd, &one, sizeof(one)) < 0) {
+		/* Full: then it is awake already. */
+	}
+	pthread_mutex_unlock(&l->post_lock);
+}
+
+static void
+timer_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct loop_timer *t = arg;
+
+	t->fn(t->arg);
+	/* t may be gone. */
+}
+
+struct loop_timer *
+loop_timer_new(struct loop *l, loop_fn fn, void *arg)
+{
+	struct loop_timer *t;
+
+	if ((t = calloc(1, sizeof(*t))) == NULL)
+		return NULL;
+	t->loop = l;
+	t->fn = fn;
+	t->arg = arg;
+	if (event_assign(&t->ev, l->base, -1, 0, timer_cb, t) != 0) {
+		free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void
+loop_timer_set(struct loop_timer *t, uint64_t ms, int periodic)
+{
+	struct timeval tv = {
+		.tv_sec = (time_t)(ms / 1000),
+		.tv_usec = (suseconds_t)(ms % 1000 * 1000),
+	};
+
+	event_del(&t->ev);
+	/* Else the time since this turn began would be missing. */
+	event_base_update_cache_time(t->loop->base);
+	if (event_assign(&t->ev, t->loop->base, -1, periodic ? EV_PERSIST : 0,
+		timer_cb, t) != 0 ||
+	    event_add(&t->ev, &tv) != 0)
+		abort(); /* memory for one heap slot */
+}
+
+void
+loop_timer_clear(struct loop_timer *t)
+{
+	event_del(&t->ev);
+}
+
+void
+loop_timer_free(struct loop_timer *t)
+{
+	if (t == NULL)
+		return;
+	event_del(&t->ev);
+	free(t);
+}
+
+static void
+signal_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct loop_signal *s = arg;
+
+	s->fn(s->arg);
+}
+
+int
+loop_on_signal(struct loop *l, int signo, loop_fn fn, void *arg)
+{
+	struct loop_signal *s;
+
+	if ((s = calloc(1, sizeof(*s))) == NULL)
+		return -1;
+	s->fn = fn;
+	s->arg = arg;
+	if ((s->ev = evsignal_new(l->base, signo, signal_cb, s)) == NULL)
+		goto fail;
+	if (evsignal_add(s->ev, NULL) != 0)
+		goto fail;
+	s->next = l->signals;
+	l->signals = s;
+	return 0;
+
+fail:
+	if (s->ev != NULL)
+		event_free(s->ev);
+	free(s);
+	return -1;
+}

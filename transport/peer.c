@@ -1,0 +1,92 @@
+#include "transport/peer.h"
+
+#include <linux/vm_sockets.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static uint64_t
+hash_bytes(const void *data, size_t len)
+{
+	const unsigned char *p = data;
+	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+
+	while (len-- > 0) {
+		h ^= *p++;
+		h *= 0x100000001b3u;
+	}
+	return h;
+}
+
+static uint64_t
+hash_address(const struct sockaddr_storage *sa)
+{
+	const struct sockaddr_in *in4 = (const struct sockaddr_in *)sa;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
+	const struct sockaddr_vm *vm = (const struct sockaddr_vm *)sa;
+
+	switch (sa->ss_family) {
+	case AF_INET:
+		return hash_bytes(&in4->sin_addr, 4);
+	case AF_INET6:
+		/* The same machine, whichever listener it came through. */
+		if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
+			return hash_bytes(&in6->sin6_addr.s6_addr[12], 4);
+		return hash_bytes(&in6->sin6_addr, 16);
+	case AF_VSOCK:
+		return hash_bytes(&vm->svm_cid, sizeof(vm->svm_cid));
+	}
+	return 0;
+}
+
+static void
+peer_from_unix(struct peer *p, int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	p->kind = ADDR_UNIX;
+	p->can_pass_fds = true;
+	snprintf(p->text, sizeof(p->text), "unix");
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 ||
+	    len != sizeof(cred) || cred.uid == (uid_t)-1)
+		return;
+	p->authenticated = true;
+	p->uid = cred.uid;
+	p->gid = cred.gid;
+	p->pid = cred.pid;
+	snprintf(p->text, sizeof(p->text), "unix pid %d uid %u", (int)cred.pid,
+	    (unsigned)cred.uid);
+}
+
+void
+peer_from_socket(struct peer *p, int fd)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	memset(p, 0, sizeof(*p));
+	p->kind = ADDR_TCP;
+	p->uid = PEER_UID_UNKNOWN;
+	p->gid = PEER_UID_UNKNOWN;
+	p->pid = PEER_PID_UNKNOWN;
+	memset(&sa, 0, sizeof(sa));
+	if (getpeername(fd, (struct sockaddr *)&sa, &len) != 0) {
+		/* It left already: the family is all there is to know. */
+		len = sizeof(sa);
+		if (getsockname(fd, (struct sockaddr *)&sa, &len) != 0 ||
+		    sa.ss_family != AF_UNIX) {
+			snprintf(p->text, sizeof(p->text), "unknown");
+			return;
+		}
+	}
+	if (sa.ss_family == AF_UNIX) {
+		peer_from_unix(p, fd);
+		return;
+	}
+	if (sa.ss_family == AF_VSOCK)
+		p->kind = ADDR_VSOCK;
+	p->addr_hash = hash_address(&sa);
+	addr_format(&sa, len, p->text, sizeof(p->text));
+}

@@ -1,0 +1,774 @@
+#include "transport/rpc_client.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/frame.h"
+#include "transport/ipc_frame.h"
+#include "transport/log.h"
+#include "transport/loop.h"
+#include "transport/pb_writer.h"
+#include "transport/stream.h"
+
+#define CLIENT_ADDRESSES_MAX 8
+/* An address that does not answer costs this long before the next one. */
+#define CLIENT_CONNECT_MS 10000u
+/* A UNIX listener with a full backlog is asked again. */
+#define CLIENT_RETRY_MS  50u
+#define CLIENT_RETRIES   100
+#define CLIENT_METHODS_MAX 1024
+#define CLIENT_TEXT_MAX    640
+/* Request ids are consecutive: they fill the buckets evenly. */
+#define CLIENT_BUCKETS 64u
+
+enum client_state {
+	CL_CONNECTING, /* connect event or retry timer armed, or step deferred */
+	CL_BINDING,    /* stream up, BindService sent */
+	CL_READY,
+	CL_DOWN,       /* down() is deferred or was called */
+};
+
+struct pending {
+	uint64_t request_id;
+	rpc_reply_fn fn;
+	void *arg;
+	struct pending *next;
+};
+
+struct client_method {
+	uint32_t id;
+	char *name;
+};
+
+struct rpc_client {
+	struct loop *loop;
+	const struct rpc_client_ops *ops;
+	void *arg;
+	enum client_state state;
+	bool freed; /* memory goes on a later turn */
+	char service[64];
+	char where[ADDR_TEXT_MAX]; /* the address as written */
+	enum addr_kind kind;
+
+	/* CL_CONNECTING */
+	struct sockaddr_storage sa[CLIENT_ADDRESSES_MAX];
+	socklen_t sa_len[CLIENT_ADDRESSES_MAX];
+	int n_sa, at_sa;
+	int fd;
+	int retries;
+	int error; /* errno of the last address that failed */
+	struct event *connect_ev;
+	struct loop_timer *timer;
+
+	struct pb_writer identity; /* frame to send first; empty: none */
+
+	struct stream *stream; /* NULL: not up, or ended */
+	uint32_t service_id;
+	struct client_method *methods;
+	size_t n_methods;
+	uint64_t last_request;
+
+	struct pending *pending[CLIENT_BUCKETS];
+	struct pending *failed; /* calls that fail on the next turn */
+	bool paused;
+	bool limits_set;
+	size_t hard, low;
+
+	char down_text[CLIENT_TEXT_MAX];
+};
+
+static void connect_next(struct rpc_client *c);
+
+/* ---- calls ---- */
+
+static struct pending **
+pending_find(struct rpc_client *c, uint64_t request_id)
+{
+	struct pending **p = &c->pending[request_id % CLIENT_BUCKETS];
+
+	while (*p != NULL && (*p)->request_id != request_id)
+		p = &(*p)->next;
+	return p;
+}
+
+static void
+fail_list(struct rpc_client *c, struct pending **list)
+{
+	struct pending *p;
+
+	while ((p = *list) != NULL) {
+		*list = p->next;
+		if (!c->freed)
+			p->fn(p->arg, false, false, NULL, 0, -1);
+		free(p);
+	}
+}
+
+static void
+fail_pending(struct rpc_client *c)
+{
+	size_t i;
+
+	for (i = 0; i < CLIENT_BUCKETS; i++)
+		fail_list(c, &c->pending[i]);
+}
+
+static void
+failed_cb(void *arg)
+{
+	struct rpc_client *c = arg;
+
+	fail_list(c, &c->failed);
+}
+
+static void
+pending_fail_later(struct rpc_client *c, struct pending *p)
+{
+	if (c->failed == NULL)
+		loop_defer(c->loop, failed_cb, c);
+	p->next = c->failed;
+	c->failed = p;
+}
+
+/* ---- the end ---- */
+
+static void
+down_cb(void *arg)
+{
+	struct rpc_client *c = arg;
+
+	fail_pending(c);
+	fail_list(c, &c->failed);
+	if (!c->freed)
+		c->ops->down(c, c->down_text, c->arg);
+}
+
+static void
+stop_connecting(struct rpc_client *c)
+{
+	if (c->connect_ev != NULL) {
+		event_free(c->connect_ev);
+		c->connect_ev = NULL;
+	}
+	if (c->fd >= 0) {
+		close(c->fd);
+		c->fd = -1;
+	}
+	loop_timer_clear(c->timer);
+}
+
+/* down_text is set.  The calls fail and the owner hears on the next turn. */
+static void
+client_down(struct rpc_client *c)
+{
+	if (c->state == CL_DOWN || c->freed)
+		return;
+	c->state = CL_DOWN;
+	stop_connecting(c);
+	if (c->stream != NULL) {
+		stream_close(c->stream, false);
+		c->stream = NULL;
+	}
+	loop_defer(c->loop, down_cb, c);
+}
+
+static void
+client_down_because(struct rpc_client *c, const char *what)
+{
+	snprintf(c->down_text, sizeof(c->down_text), "the daemon at %s %s",
+	    c->where, what);
+	client_down(c);
+}
+
+static void
+client_destroy(void *arg)
+{
+	struct rpc_client *c = arg;
+	size_t i;
+
+	fail_pending(c);
+	fail_list(c, &c->failed);
+	for (i = 0; i < c->n_methods; i++)
+		free(c->methods[i].name);
+	free(c->methods);
+	pb_writer_done(&c->identity);
+	loop_timer_free(c->timer);
+	free(c);
+}
+
+void
+rpc_client_free(struct rpc_client *c)
+{
+	if (c == NULL || c->freed)
+		return;
+	c->freed = true;
+	stop_connecting(c);
+	if (c->stream != NULL) {
+		stream_close(c->stream, true);
+		c->stream = NULL;
+	}
+	loop_cancel(c->loop, c);
+	loop_defer(c->loop, client_destroy, c);
+}
+
+/* ---- what a failed connect means ---- */
+
+static const char *
+service_variable(const struct rpc_client *c)
+{
+	if (strcmp(c->service, "ConsumerPort") == 0)
+		return "PERFETTO_CONSUMER_SOCK_NAME";
+	if (strcmp(c->service, "RelayPort") == 0)
+		return "PERFETTO_RELAY_SOCK_NAME";
+	return "PERFETTO_PRODUCER_SOCK_NAME";
+}
+
+static void
+describe_connect_error(struct rpc_client *c)
+{
+	char *out = c->down_text;
+	size_t size = sizeof(c->down_text);
+
+	switch (c->error) {
+	case ENOENT:
+	case ECONNREFUSED:
+		if (c->kind == ADDR_UNIX)
+			snprintf(out, size, "no daemon listens at %s: start "
+			    "tributaryd, or set %s", c->where,
+			    service_variable(c));
+		else
+			snprintf(out, size, "no daemon listens at %s: start "
+			    "tributaryd there with a socket at that port, or "
+			    "set %s", c->where, service_variable(c));
+		return;
+	case EACCES:
+	case EPERM:
+		snprintf(out, size, "no permission to connect to %s: join the "
+		    "group that owns the socket, or ask for "
+		    "--set-socket-permissions on the daemon", c->where);
+		return;
+	case ETIMEDOUT:
+		snprintf(out, size, "no answer from %s: is the machine up, and "
+		    "does a firewall let the port through?", c->where);
+		return;
+	case EAGAIN:
+		snprintf(out, size, "the daemon at %s does not accept "
+		    "connections: it hangs or is overloaded", c->where);
+		return;
+	case EAFNOSUPPORT:
+		snprintf(out, size, "this kernel cannot reach %s: it lacks "
+		    "that kind of socket", c->where);
+		return;
+	}
+	snprintf(out, size, "cannot connect to %s: %s", c->where,
+	    strerror(c->error));
+}
+
+/* ---- frames that arrive ---- */
+
+static void
+add_method(void *arg, const struct ipc_method_info *info)
+{
+	struct rpc_client *c = arg;
+	struct client_method *m;
+
+	if (c->n_methods == CLIENT_METHODS_MAX || info->name.data == NULL)
+		return;
+	/* Grown in steps of 16. */
+	if (c->n_methods % 16 == 0) {
+		m = realloc(c->methods, (c->n_methods + 16) * sizeof(*m));
+		if (m == NULL)
+			return;
+		c->methods = m;
+	}
+	m = &c->methods[c->n_methods];
+	m->id = info->id;
+	m->name = strndup((const char *)info->name.data, info->name.len);
+	if (m->name != NULL)
+		c->n_methods++;
+}
+
+static void
+handle_bind_reply(struct rpc_client *c, const struct ipc_frame *f)
+{
+	struct ipc_bind_reply m;
+
+	if (c->state != CL_BINDING)
+		return;
+	if (ipc_parse_bind_reply(&m, f->body, add_method, c) != 0) {
+		client_down_because(c, "sent a reply that cannot be parsed");
+		return;
+	}
+	if (!m.success) {
+		snprintf(c->down_text, sizeof(c->down_text),
+		    "the daemon at %s does not offer %s at this address",
+		    c->where, c->service);
+		client_down(c);
+		return;
+	}
+	c->service_id = m.service_id;
+	c->state = CL_READY;
+	c->ops->ready(c, c->arg);
+}
+
+static void
+handle_reply(struct rpc_client *c, const struct ipc_frame *f,
+    const uint8_t *frame, size_t frame_len)
+{
+	struct pending **at = pending_find(c, f->request_id), *p = *at, copy;
+	struct ipc_invoke_reply m;
+	bool more;
+	int fd;
+
+	if (p == NULL)
+		return; /* late: that call was given up */
+	if (ipc_parse_invoke_reply(&m, f->body) != 0) {
+		client_down_because(c, "sent a reply that cannot be parsed");
+		return;
+	}
+	copy = *p;
+	more = m.success && m.has_more;
+	if (!more) {
+		*at = p->next;
+		free(p);
+	}
+	fd = m.success ? stream_take_fd_of(c->stream, frame, frame_len) : -1;
+	/* An empty message is no missing one. */
+	copy.fn(copy.arg, m.success, more, !m.success ? NULL :
+	    m.reply.data != NULL ? m.reply.data : (const uint8_t *)"",
+	    m.success ? m.reply.len : 0, fd);
+}
+
+static void
+handle_request_error(struct rpc_client *c, const struct ipc_frame *f)
+{
+	struct pending **at = pending_find(c, f->request_id), *p = *at;
+	struct ipc_slice text;
+	char escaped[256] = "";
+
+	if (ipc_parse_text(&text, f->body) == 0 && text.data != NULL)
+		log_escape(escaped, sizeof(escaped), (const char *)text.data,
+		    text.len);
+	if (p != NULL) {
+		*at = p->next;
+		log_debug("%s: %s", c->where, escaped);
+		p->fn(p->arg, false, false, NULL, 0, -1);
+		free(p);
+		return;
+	}
+	snprintf(c->down_text, sizeof(c->down_text),
+	    "the daemon at %s refused a request: %s", c->where, escaped);
+	client_down(c);
+}
+
+static void
+handle_frame(struct rpc_client *c, const uint8_t *payload, size_t len,
+    const uint8_t *frame, size_t frame_len)
+{
+	struct ipc_frame f;
+
+	if (ipc_parse_frame(&f, payload, len) != 0) {
+		client_down_because(c, "does not speak this protocol");
+		return;
+	}
+	switch (f.kind) {
+	case IPC_BIND_SERVICE_REPLY:
+		handle_bind_reply(c, &f);
+		return;
+	case IPC_INVOKE_METHOD_REPLY:
+		handle_reply(c, &f, frame, frame_len);
+		return;
+	case IPC_REQUEST_ERROR:
+		handle_request_error(c, &f);
+		return;
+	case IPC_NONE:
+	case IPC_BIND_SERVICE:
+	case IPC_INVOKE_METHOD:
+	case IPC_SET_PEER_IDENTITY:
+		return; /* newer than we are */
+	}
+}
+
+static size_t
+client_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
+{
+	struct rpc_client *c = arg;
+	const uint8_t *payload;
+	size_t at, payload_len, used, need;
+
+	for (at = 0; at < len && !c->paused; at += used) {
+		switch (frame_next(buf + at, len - at, &payload, &payload_len,
+		    &used, &need)) {
+		case FRAME_OK:
+			break;
+		case FRAME_MORE:
+			stream_want(s, need);
+			return at;
+		case FRAME_TOO_BIG:
+			client_down_because(c, "sent a frame over 128 KiB");
+			return at;
+		}
+		handle_frame(c, payload, payload_len, buf + at, used);
+		if (c->freed || c->state == CL_DOWN)
+			return at;
+	}
+	return at;
+}
+
+static void
+client_stream_drained(struct stream *s, void *arg)
+{
+	struct rpc_client *c = arg;
+
+	if (c->ops->drained != NULL && c->state == CL_READY)
+		c->ops->drained(c, c->arg);
+}
+
+static void
+client_stream_closed(struct stream *s, enum stream_end why, void *arg)
+{
+	struct rpc_client *c = arg;
+
+	c->stream = NULL;
+	switch (why) {
+	case STREAM_EOF:
+		client_down_because(c, c->state == CL_BINDING ?
+		    "closed the connection before it answered" :
+		    "closed the connection");
+		return;
+	case STREAM_SLOW:
+		client_down_because(c, "does not read what is sent to it");
+		return;
+	case STREAM_RESET:
+	case STREAM_PROTOCOL:
+	case STREAM_NO_MEMORY:
+	case STREAM_SHUTDOWN:
+		break;
+	}
+	snprintf(c->down_text, sizeof(c->down_text), "%s: %s", c->where,
+	    stream_end_text(why));
+	client_down(c);
+}
+
+/* ---- connecting ---- */
+
+static void
+send_bind(struct rpc_client *c)
+{
+	struct pb_writer w;
+	size_t mark;
+
+	if (c->identity.len > 0 && !c->identity.failed)
+		stream_write(c->stream, c->identity.data, c->identity.len, -1);
+	pb_writer_init(&w);
+	mark = ipc_frame_begin(&w, ++c->last_request, IPC_BIND_SERVICE);
+	pb_put_string(&w, 1, c->service);
+	ipc_frame_end(&w, mark);
+	if (w.failed || c->identity.failed) {
+		snprintf(c->down_text, sizeof(c->down_text), "out of memory");
+		client_down(c);
+	} else {
+		stream_write(c->stream, w.data, w.len, -1);
+	}
+	pb_writer_done(&w);
+}
+
+/* Takes over the connected descriptor in c->fd. */
+static void
+client_connected(struct rpc_client *c)
+{
+	static const struct stream_ops ops = {
+		.data = client_data,
+		.drained = client_stream_drained,
+		.closed = client_stream_closed,
+	};
+
+	loop_timer_clear(c->timer);
+	c->stream = stream_new(c->loop, c->fd, &ops, c);
+	if (c->stream == NULL) {
+		snprintf(c->down_text, sizeof(c->down_text), "out of memory");
+		client_down(c);
+		return;
+	}
+	c->fd = -1;
+	if (c->limits_set)
+		stream_set_limits(c->stream, c->hard, c->low);
+	if (c->paused)
+		stream_pause(c->stream);
+	c->state = CL_BINDING;
+	send_bind(c);
+}
+
+/* The address at at_sa failed: the next one, or the end. */
+static void
+connect_failed(struct rpc_client *c, int error)
+{
+	c->error = error;
+	stop_connecting(c);
+	c->at_sa++;
+	c->retries = 0;
+	connect_next(c);
+}
+
+static void
+connect_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct rpc_client *c = arg;
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	event_free(c->connect_ev);
+	c->connect_ev = NULL;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+		error = errno;
+	if (error != 0)
+		connect_failed(c, error);
+	else
+		client_connected(c);
+}
+
+static void
+timer_cb(void *arg)
+{
+	struct rpc_client *c = arg;
+
+	if (c->connect_ev != NULL)
+		connect_failed(c, ETIMEDOUT);
+	else
+		connect_next(c); /* the backlog was full */
+}
+
+static void
+connect_wait(struct rpc_client *c)
+{
+	c->connect_ev = event_new(loop_base(c->loop), c->fd, EV_WRITE,
+	    connect_cb, c);
+	if (c->connect_ev == NULL || event_add(c->connect_ev, NULL) != 0) {
+		connect_failed(c, ENOMEM);
+		return;
+	}
+	loop_timer_set(c->timer, CLIENT_CONNECT_MS, 0);
+}
+
+/* Tries the address at at_sa. */
+static void
+connect_next(struct rpc_client *c)
+{
+	const struct sockaddr_storage *sa = &c->sa[c->at_sa];
+
+	if (c->at_sa == c->n_sa) {
+		describe_connect_error(c);
+		client_down(c);
+		return;
+	}
+	c->fd = socket(sa->ss_family,
+	    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (c->fd < 0) {
+		connect_failed(c, errno);
+		return;
+	}
+	if (connect(c->fd, (const struct sockaddr *)sa,
+		c->sa_len[c->at_sa]) == 0) {
+		client_connected(c);
+		return;
+	}
+	if (errno == EINPROGRESS) {
+		connect_wait(c);
+		return;
+	}
+	if (errno == EAGAIN && c->retries++ < CLIENT_RETRIES) {
+		stop_connecting(c);
+		loop_timer_set(c->timer, CLIENT_RETRY_MS, 0);
+		return;
+	}
+	connect_failed(c, errno);
+}
+
+static void
+start_cb(void *arg)
+{
+	connect_next(arg);
+}
+
+static void
+start_fd_cb(void *arg)
+{
+	client_connected(arg);
+}
+
+static struct rpc_client *
+client_alloc(struct loop *l, const char *service,
+    const struct rpc_client_ops *ops, void *arg)
+{
+	struct rpc_client *c;
+
+	if ((c = calloc(1, sizeof(*c))) == NULL)
+		return NULL;
+	if ((c->timer = loop_timer_new(l, timer_cb, c)) == NULL) {
+		free(c);
+		return NULL;
+	}
+	c->loop = l;
+	c->ops = ops;
+	c->arg = arg;
+	c->fd = -1;
+	c->error = EADDRNOTAVAIL; /* a name that stands for nothing */
+	pb_writer_init(&c->identity);
+	snprintf(c->service, sizeof(c->service), "%s", service);
+	return c;
+}
+
+struct rpc_client *
+rpc_client_new(struct loop *l, const struct addr *a, const char *service,
+    const struct rpc_client_ops *ops, void *arg, char *err, size_t err_size)
+{
+	struct rpc_client *c;
+
+	if ((c = client_alloc(l, service, ops, arg)) == NULL) {
+		snprintf(err, err_size, "out of memory");
+		return NULL;
+	}
+	snprintf(c->where, sizeof(c->where), "%s", a->text);
+	c->kind = a->kind;
+	c->n_sa = addr_resolve(a, c->sa, c->sa_len, CLIENT_ADDRESSES_MAX, err,
+	    err_size);
+	if (c->n_sa < 0) {
+		client_destroy(c);
+		return NULL;
+	}
+	loop_defer(l, start_cb, c);
+	return c;
+}
+
+struct rpc_client *
+rpc_client_from_fd(struct loop *l, int fd, const char *service,
+    const struct rpc_client_ops *ops, void *arg)
+{
+	struct rpc_client *c;
+
+	if ((c = client_alloc(l, service, ops, arg)) == NULL)
+		return NULL;
+	snprintf(c->where, sizeof(c->where), "the other end of descriptor %d",
+	    fd);
+	c->fd = fd;
+	loop_defer(l, start_fd_cb, c);
+	return c;
+}
+
+/* ---- the rest of the contract ---- */
+
+void
+rpc_client_set_identity(struct rpc_client *c, int32_t pid, int32_t uid,
+    const char *machine_id_hint, const char *machine_name)
+{
+	struct pb_writer *w = &c->identity;
+	size_t mark;
+
+	mark = ipc_frame_begin(w, 0, IPC_SET_PEER_IDENTITY);
+	pb_put_int(w, 1, pid);
+	pb_put_int(w, 2, uid);
+	if (machine_id_hint != NULL)
+		pb_put_string(w, 3, machine_id_hint);
+	if (machine_name != NULL)
+		pb_put_string(w, 4, machine_name);
+	ipc_frame_end(w, mark);
+}
+
+static const struct client_method *
+find_method(const struct rpc_client *c, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < c->n_methods; i++) {
+		if (strcmp(c->methods[i].name, name) == 0)
+			return &c->methods[i];
+	}
+	return NULL;
+}
+
+bool
+rpc_client_offers(const struct rpc_client *c, const char *method)
+{
+	return find_method(c, method) != NULL;
+}
+
+void
+rpc_invoke(struct rpc_client *c, const char *method, const void *args,
+    size_t len, int fd, rpc_reply_fn fn, void *arg)
+{
+	uint8_t head[IPC_HEAD_MAX];
+	const struct client_method *m = NULL;
+	struct pending *p = NULL;
+	size_t n = 0;
+
+	if (fn != NULL && (p = calloc(1, sizeof(*p))) == NULL) {
+		snprintf(c->down_text, sizeof(c->down_text), "out of memory");
+		client_down(c);
+		fn(arg, false, false, NULL, 0, -1);
+		return;
+	}
+	if (c->state == CL_READY)
+		m = find_method(c, method);
+	if (m != NULL && len <= FRAME_MAX_BYTES) {
+		n = ipc_put_invoke_head(head, ++c->last_request,
+		    c->service_id, m->id, fn == NULL, len);
+		if (n + len > FRAME_MAX_BYTES)
+			n = 0;
+	}
+	if (p != NULL) {
+		p->fn = fn;
+		p->arg = arg;
+		p->request_id = c->last_request;
+		if (n == 0) {
+			pending_fail_later(c, p);
+			return;
+		}
+		p->next = c->pending[p->request_id % CLIENT_BUCKETS];
+		c->pending[p->request_id % CLIENT_BUCKETS] = p;
+	}
+	if (n > 0)
+		stream_write2(c->stream, head, n, len > 0 ? args : "", len, fd);
+}
+
+size_t
+rpc_client_queued(const struct rpc_client *c)
+{
+	return c->stream != NULL ? stream_queued(c->stream) : 0;
+}
+
+void
+rpc_client_set_limits(struct rpc_client *c, size_t hard, size_t low)
+{
+	c->limits_set = true;
+	c->hard = hard;
+	c->low = low;
+	if (c->stream != NULL)
+		stream_set_limits(c->stream, hard, low);
+}
+
+bool
+rpc_client_can_pass_fds(const struct rpc_client *c)
+{
+	return c->stream != NULL && stream_peer(c->stream)->can_pass_fds;
+}
+
+void
+rpc_client_pause(struct rpc_client *c)
+{
+	c->paused = true;
+	if (c->stream != NULL)
+		stream_pause(c->stream);
+}
+
+void
+rpc_client_resume(struct rpc_client *c)
+{
+	c->paused = false;
+	if (c->stream != NULL)
+		stream_resume(c->stream);
+}

@@ -1,0 +1,887 @@
+#include "transport/stream.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "transport/loop.h"
+#include "transport/outq.h"
+
+#define STREAM_HARD_DEFAULT (1024u * 1024u)
+#define STREAM_LOW_DEFAULT  (64u * 1024u)
+#define STREAM_FLUSH_MS     1000u
+#define STREAM_FDS_MAX      4
+#define STREAM_IOV_MAX      16
+/* Sends per readiness event: one fast reader does not hold the loop. */
+#define STREAM_SENDS_MAX    8
+
+/* A dead TCP peer is found after IDLE + CNT * INTVL seconds. */
+#define STREAM_KEEPIDLE_S  30
+#define STREAM_KEEPINTVL_S 10
+#define STREAM_KEEPCNT     3
+
+/* data() ended the stream. */
+#define STREAM_GONE SIZE_MAX
+
+enum stream_state {
+	ST_OPEN,     /* armed says what is watched on the input side */
+	ST_ENDING,   /* nothing armed; end_cb is deferred */
+	ST_FLUSHING, /* the owner is done; write event and timer armed */
+	ST_DEAD,     /* fd closed; free_cb is deferred */
+};
+
+enum stream_armed {
+	ARMED_NONE,
+	ARMED_READ,
+	ARMED_END, /* paused: only the peer's end is watched */
+};
+
+/* Descriptors received, oldest first; absent while there is none. */
+struct stream_fds {
+	int n;
+	struct {
+		int fd;
+		uint64_t end; /* input offset after the read it came with */
+	} v[STREAM_FDS_MAX];
+};
+
+struct stream {
+	struct loop *loop;
+	const struct stream_ops *ops;
+	void *arg;
+	int fd;
+	enum stream_state state;
+	enum stream_armed armed;
+	enum stream_end why; /* ST_ENDING */
+	bool paused;
+	bool reshow;   /* resumed; reshow_cb is deferred */
+	bool out_dead; /* the peer takes no output; its input may go on */
+	bool over_low;
+	struct event ev;   /* as armed says */
+	struct event *wev; /* only while output is queued */
+
+	/*
+	 * Input that data() did not consume: kept[kept_off..kept_end).  It is
+	 * the beginning of one unit, or, after a pause, of several.
+	 */
+	uint8_t *kept;
+	size_t kept_off;
+	size_t kept_end;
+	size_t kept_cap;
+	size_t want; /* total of the unit that begins at kept_off; 0: unknown */
+
+	uint64_t received; /* input offset after the last byte read */
+	uint64_t consumed; /* input offset of the first byte not consumed */
+	const uint8_t *shown; /* inside data(): where its buf begins */
+	struct stream_fds *fds;
+
+	struct outq out;
+	size_t hard;
+	size_t low;
+	struct loop_timer *flush_timer;
+
+	struct peer peer;
+};
+
+static void read_cb(evutil_socket_t fd, short what, void *arg);
+static void end_watch_cb(evutil_socket_t fd, short what, void *arg);
+static void write_cb(evutil_socket_t fd, short what, void *arg);
+
+const char *
+stream_end_text(enum stream_end why)
+{
+	switch (why) {
+	case STREAM_EOF:
+		return "closed by the peer";
+	case STREAM_RESET:
+		return "connection lost";
+	case STREAM_SLOW:
+		return "too slow: its queue of output is full";
+	case STREAM_PROTOCOL:
+		return "protocol violation";
+	case STREAM_NO_MEMORY:
+		return "out of memory";
+	case STREAM_SHUTDOWN:
+		return "shutting down";
+	}
+	return "unknown";
+}
+
+/* ---- descriptors ---- */
+
+static void
+fds_remove(struct stream *s, int i)
+{
+	struct stream_fds *f = s->fds;
+
+	f->n--;
+	memmove(&f->v[i], &f->v[i + 1],
+	    (size_t)(f->n - i) * sizeof(f->v[0]));
+	if (f->n == 0) {
+		free(f);
+		s->fds = NULL;
+	}
+}
+
+/* Takes ownership of fd; closes it when there are too many. */
+static void
+fds_add(struct stream *s, int fd, uint64_t end)
+{
+	if (s->fds == NULL)
+		s->fds = calloc(1, sizeof(*s->fds));
+	if (s->fds == NULL || s->fds->n == STREAM_FDS_MAX) {
+		close(fd);
+		return;
+	}
+	s->fds->v[s->fds->n].fd = fd;
+	s->fds->v[s->fds->n].end = end;
+	s->fds->n++;
+}
+
+/* Closes those that came with bytes before the input offset. */
+static void
+fds_drop_before(struct stream *s, uint64_t offset)
+{
+	while (s->fds != NULL && s->fds->v[0].end <= offset) {
+		close(s->fds->v[0].fd);
+		fds_remove(s, 0);
+	}
+}
+
+int
+stream_take_fd(struct stream *s)
+{
+	int fd;
+
+	if (s->fds == NULL)
+		return -1;
+	fd = s->fds->v[0].fd;
+	fds_remove(s, 0);
+	return fd;
+}
+
+int
+stream_take_fd_of(struct stream *s, const uint8_t *unit, size_t len)
+{
+	uint64_t start;
+	int i, fd;
+
+	if (s->fds == NULL || s->shown == NULL)
+		return -1;
+	start = s->consumed + (uint64_t)(unit - s->shown);
+	for (i = 0; i < s->fds->n; i++) {
+		/*
+		 * A read ends with the bytes that a descriptor was sent with
+		 * (unix(7)), so it belongs to the unit where its read ended.
+		 */
+		if (s->fds->v[i].end > start && s->fds->v[i].end <= start + len) {
+			fd = s->fds->v[i].fd;
+			fds_remove(s, i);
+			return fd;
+		}
+	}
+	return -1;
+}
+
+/* ---- events ---- */
+
+static void stream_end_later(struct stream *s, enum stream_end why);
+
+static void
+stream_arm(struct stream *s, enum stream_armed armed)
+{
+	/*
+	 * The end is watched edge-triggered (a reset is reported as an error
+	 * that libevent would not hand to such an event, again and again), and
+	 * libevent allows no mix of both kinds: queued output goes first, it
+	 * finds a dead peer too.
+	 */
+	if (armed == ARMED_END && s->wev != NULL)
+		armed = ARMED_NONE;
+	if (s->armed == armed)
+		return;
+	if (s->armed != ARMED_NONE)
+		event_del(&s->ev);
+	s->armed = ARMED_NONE;
+	switch (armed) {
+	case ARMED_NONE:
+		return;
+	case ARMED_READ:
+		if (event_assign(&s->ev, loop_base(s->loop), s->fd,
+			EV_READ | EV_PERSIST, read_cb, s) != 0 ||
+		    event_add(&s->ev, NULL) != 0) {
+			stream_end_later(s, STREAM_NO_MEMORY);
+			return;
+		}
+		break;
+	case ARMED_END:
+		/* Without it the end is found on resume. */
+		if (event_assign(&s->ev, loop_base(s->loop), s->fd,
+			EV_CLOSED | EV_ET, end_watch_cb, s) != 0 ||
+		    event_add(&s->ev, NULL) != 0)
+			return;
+		break;
+	}
+	s->armed = armed;
+}
+
+static void
+stream_arm_write(struct stream *s)
+{
+	if (s->wev != NULL)
+		return;
+	if (s->armed == ARMED_END)
+		stream_arm(s, ARMED_NONE);
+	s->wev = event_new(loop_base(s->loop), s->fd, EV_WRITE | EV_PERSIST,
+	    write_cb, s);
+	if (s->wev == NULL || event_add(s->wev, NULL) != 0)
+		stream_end_later(s, STREAM_NO_MEMORY);
+}
+
+static void
+stream_disarm_write(struct stream *s)
+{
+	if (s->wev == NULL)
+		return;
+	event_free(s->wev);
+	s->wev = NULL;
+	if (s->state == ST_OPEN && s->paused)
+		stream_arm(s, ARMED_END);
+}
+
+/* ---- the end ---- */
+
+static void
+free_cb(void *arg)
+{
+	struct stream *s = arg;
+
+	free(s->kept);
+	free(s);
+}
+
+/*
+ * Into ST_DEAD.  The kept input stays until free_cb: data() may be looking at
+ * it right now.
+ */
+static void
+stream_die(struct stream *s)
+{
+	s->state = ST_DEAD;
+	stream_arm(s, ARMED_NONE);
+	stream_disarm_write(s);
+	outq_done(&s->out);
+	while (s->fds != NULL)
+		close(stream_take_fd(s));
+	if (s->flush_timer != NULL) {
+		loop_timer_free(s->flush_timer);
+		loop_cancel(s->loop, s);
+		s->flush_timer = NULL;
+	}
+	close(s->fd);
+	s->fd = -1;
+	loop_defer(s->loop, free_cb, s);
+}
+
+/* From an event callback: tells the owner at once. */
+static void
+stream_end_now(struct stream *s, enum stream_end why)
+{
+	stream_die(s);
+	s->ops->closed(s, why, s->arg);
+}
+
+static void
+end_cb(void *arg)
+{
+	struct stream *s = arg;
+
+	if (s->state == ST_ENDING)
+		stream_end_now(s, s->why);
+}
+
+/* From inside a call of the owner. */
+static void
+stream_end_later(struct stream *s, enum stream_end why)
+{
+	if (s->state == ST_FLUSHING) {
+		stream_die(s);
+		return;
+	}
+	if (s->state != ST_OPEN)
+		return;
+	s->state = ST_ENDING;
+	s->why = why;
+	stream_arm(s, ARMED_NONE);
+	stream_disarm_write(s);
+	outq_done(&s->out);
+	loop_defer(s->loop, end_cb, s);
+}
+
+static void
+flush_over_cb(void *arg)
+{
+	stream_die(arg);
+}
+
+static int
+stream_begin_flush(struct stream *s)
+{
+	s->flush_timer = loop_timer_new(s->loop, flush_over_cb, s);
+	if (s->flush_timer == NULL)
+		return -1;
+	loop_timer_set(s->flush_timer, STREAM_FLUSH_MS, 0);
+	loop_at_free(s->loop, flush_over_cb, s);
+	s->state = ST_FLUSHING;
+	stream_arm(s, ARMED_NONE);
+	return 0;
+}
+
+void
+stream_close(struct stream *s, bool flush)
+{
+	switch (s->state) {
+	case ST_OPEN:
+		if (flush && s->out.bytes > 0 && stream_begin_flush(s) == 0)
+			return;
+		stream_die(s);
+		return;
+	case ST_ENDING:
+		stream_die(s);
+		return;
+	case ST_FLUSHING:
+	case ST_DEAD:
+		return;
+	}
+}
+
+/* ---- input ---- */
+
+/* Shows buf to the owner.  Returns what it consumed or STREAM_GONE. */
+static size_t
+stream_show(struct stream *s, const uint8_t *buf, size_t len)
+{
+	size_t n;
+
+	s->want = 0;
+	s->shown = buf;
+	n = s->ops->data(s, buf, len, s->arg);
+	s->shown = NULL;
+	if (s->state != ST_OPEN)
+		return STREAM_GONE;
+	if (n > len)
+		n = len;
+	s->consumed += n;
+	fds_drop_before(s, s->consumed);
+	return n;
+}
+
+/* Nothing may be shown now: everything that is there is kept. */
+static bool
+stream_held(const struct stream *s)
+{
+	return s->paused || s->reshow;
+}
+
+/* Gives the kept bytes a place of their own of exactly cap bytes. */
+static int
+kept_move(struct stream *s, size_t cap)
+{
+	size_t len = s->kept_end - s->kept_off;
+	uint8_t *p;
+
+	if ((p = malloc(cap)) == NULL) {
+		stream_end_later(s, STREAM_NO_MEMORY);
+		return -1;
+	}
+	if (len > 0)
+		memcpy(p, s->kept + s->kept_off, len);
+	free(s->kept);
+	s->kept = p;
+	s->kept_off = 0;
+	s->kept_end = len;
+	s->kept_cap = cap;
+	return 0;
+}
+
+static void
+kept_free(struct stream *s)
+{
+	free(s->kept);
+	s->kept = NULL;
+	s->kept_off = s->kept_end = s->kept_cap = 0;
+}
+
+/* Appends len bytes, with room for the whole unit when that is known. */
+static int
+kept_add(struct stream *s, const uint8_t *data, size_t len)
+{
+	size_t have = s->kept_end - s->kept_off;
+	size_t total = have + len > s->want ? have + len : s->want;
+
+	if (s->kept_cap - s->kept_off < total && kept_move(s, total) != 0)
+		return -1;
+	if (len > 0)
+		memcpy(s->kept + s->kept_end, data, len);
+	s->kept_end += len;
+	return 0;
+}
+
+/*
+ * Shows the kept bytes, completed from *data, as long as that gets on.  fresh:
+ * they hold bytes that the owner did not see yet.  Returns true when nothing
+ * is kept any more and the rest of *data is to be shown where it is.
+ */
+static bool
+stream_feed_kept(struct stream *s, const uint8_t **data, size_t *len,
+    bool fresh)
+{
+	size_t have, take, n;
+
+	for (;;) {
+		have = s->kept_end - s->kept_off;
+		if (have == 0) {
+			kept_free(s);
+			return true;
+		}
+		take = *len;
+		if (!stream_held(s) && have < s->want && take > s->want - have)
+			take = s->want - have;
+		if (take > 0) {
+			if (kept_add(s, *data, take) != 0)
+				return false;
+			*data += take;
+			*len -= take;
+			have += take;
+			fresh = true;
+		}
+		if (stream_held(s) || !fresh || have < s->want)
+			return false;
+		n = stream_show(s, s->kept + s->kept_off, have);
+		if (n == STREAM_GONE)
+			return false;
+		s->kept_off += n;
+		fresh = false;
+	}
+}
+
+static void
+stream_feed(struct stream *s, const uint8_t *data, size_t len, bool fresh)
+{
+	size_t n;
+
+	if (s->kept != NULL && !stream_feed_kept(s, &data, &len, fresh)) {
+		/* A long pause ended inside a small unit: give memory back. */
+		n = s->kept_end - s->kept_off;
+		if (n < s->want)
+			n = s->want;
+		if (s->state == ST_OPEN && !stream_held(s) &&
+		    s->kept_cap / 2 > n)
+			(void)!kept_move(s, n);
+		return;
+	}
+	if (len == 0)
+		return;
+	n = stream_show(s, data, len);
+	if (n != STREAM_GONE && n < len)
+		(void)!kept_add(s, data + n, len - n);
+}
+
+static void
+stream_take_control(struct stream *s, struct msghdr *msg, uint64_t end)
+{
+	struct cmsghdr *c;
+	size_t i, n;
+	int fd;
+
+	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < n; i++) {
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int),
+			    sizeof(int));
+			fds_add(s, fd, end);
+		}
+	}
+}
+
+/* The kernel closes what does not fit into the control buffer. */
+static ssize_t
+stream_receive_with_fds(struct stream *s, struct iovec *iov, int niov)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int) * STREAM_FDS_MAX)];
+		struct cmsghdr align;
+	} control;
+	struct msghdr msg = {
+		.msg_iov = iov,
+		.msg_iovlen = (size_t)niov,
+		.msg_control = control.buf,
+		.msg_controllen = sizeof(control.buf),
+	};
+	ssize_t n;
+
+	n = recvmsg(s->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	if (n > 0 && msg.msg_controllen > 0)
+		stream_take_control(s, &msg, s->received + (uint64_t)n);
+	return n;
+}
+
+static ssize_t
+stream_receive(struct stream *s, struct iovec *iov, int niov)
+{
+	if (s->peer.can_pass_fds)
+		return stream_receive_with_fds(s, iov, niov);
+	if (niov == 1)
+		return recv(s->fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT);
+	return readv(s->fd, iov, niov);
+}
+
+static bool
+is_transient(int error)
+{
+	return error == EAGAIN || error == EWOULDBLOCK || error == EINTR ||
+	    error == ENOBUFS || error == ENOMEM;
+}
+
+/* One read an event, so that a busy peer starves nobody. */
+static void
+read_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *s = arg;
+	uint8_t *scratch = loop_scratch(s->loop);
+	struct iovec iov[2];
+	size_t have = s->kept_end - s->kept_off, to_kept = 0;
+	int niov = 0;
+	ssize_t n;
+
+	/* A unit that began in an earlier read is completed in its place. */
+	if (have > 0 && have < s->want) {
+		to_kept = s->want - have;
+		iov[niov].iov_base = s->kept + s->kept_end;
+		iov[niov++].iov_len = to_kept;
+	}
+	iov[niov].iov_base = scratch;
+	iov[niov++].iov_len = LOOP_SCRATCH_BYTES;
+	n = stream_receive(s, iov, niov);
+	if (n < 0) {
+		if (!is_transient(errno))
+			stream_end_now(s, STREAM_RESET);
+		return;
+	}
+	if (n == 0) {
+		stream_end_now(s, STREAM_EOF);
+		return;
+	}
+	s->received += (uint64_t)n;
+	if (to_kept > (size_t)n)
+		to_kept = (size_t)n;
+	s->kept_end += to_kept;
+	stream_feed(s, scratch, (size_t)n - to_kept, to_kept > 0);
+}
+
+static void
+end_watch_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *s = arg;
+	char byte;
+
+	s->armed = ARMED_NONE; /* it was for one time */
+	if (s->kept != NULL)
+		return; /* what came before the end is for resume */
+	if (recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+		stream_end_now(s, STREAM_EOF);
+}
+
+static void
+reshow_cb(void *arg)
+{
+	struct stream *s = arg;
+
+	s->reshow = false;
+	if (s->state != ST_OPEN || s->paused)
+		return;
+	if (s->kept != NULL)
+		stream_feed(s, NULL, 0, true);
+	if (s->state == ST_OPEN && !stream_held(s))
+		stream_arm(s, ARMED_READ);
+}
+
+void
+stream_want(struct stream *s, size_t total)
+{
+	s->want = total;
+}
+
+void
+stream_pause(struct stream *s)
+{
+	s->paused = true;
+	if (s->state == ST_OPEN)
+		stream_arm(s, ARMED_END);
+}
+
+void
+stream_resume(struct stream *s)
+{
+	if (!s->paused)
+		return;
+	s->paused = false;
+	if (s->state != ST_OPEN || s->reshow)
+		return;
+	s->reshow = true;
+	loop_defer(s->loop, reshow_cb, s);
+}
+
+/* ---- output ---- */
+
+static ssize_t
+stream_send(struct stream *s, struct iovec *iov, int niov, int fd)
+{
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct msghdr msg = {
+		.msg_iov = iov,
+		.msg_iovlen = (size_t)niov,
+	};
+	struct cmsghdr *c;
+
+	if (fd >= 0) {
+		memset(&control, 0, sizeof(control));
+		msg.msg_control = control.buf;
+		msg.msg_controllen = sizeof(control.buf);
+		c = CMSG_FIRSTHDR(&msg);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(c), &fd, sizeof(int));
+	}
+	return sendmsg(s->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/*
+ * The socket refused output for good.  What the peer sent before it left is
+ * still to be read, and reading finds the end; only other errors end it here.
+ */
+static void
+stream_output_failed(struct stream *s, int error)
+{
+	s->out_dead = true;
+	outq_done(&s->out);
+	stream_disarm_write(s);
+	if (s->state == ST_FLUSHING)
+		stream_die(s);
+	else if (error != EPIPE && error != ECONNRESET)
+		stream_end_later(s, STREAM_RESET);
+}
+
+/* Copies what the socket did not take, from byte `sent` of a and b on. */
+static void
+stream_queue(struct stream *s, size_t sent, const void *a, size_t alen,
+    const void *b, size_t blen, int fd)
+{
+	size_t skip_a = sent < alen ? sent : alen;
+	size_t skip_b = sent - skip_a;
+	int own_fd = -1;
+
+	if (fd >= 0 && sent == 0) {
+		if ((own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
+			goto fail;
+	}
+	if (outq_add(&s->out, (const char *)a + skip_a, alen - skip_a,
+		(const char *)b + skip_b, blen - skip_b, own_fd) != 0)
+		goto fail;
+	if (s->out.bytes > s->hard) {
+		stream_end_later(s, STREAM_SLOW);
+		return;
+	}
+	if (s->out.bytes > s->low)
+		s->over_low = true;
+	stream_arm_write(s);
+	return;
+
+fail:
+	if (own_fd >= 0)
+		close(own_fd);
+	stream_end_later(s, STREAM_NO_MEMORY);
+}
+
+void
+stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
+    size_t blen, int fd)
+{
+	struct iovec iov[2] = {
+		{ (void *)a, alen },
+		{ (void *)b, blen },
+	};
+	ssize_t n = 0;
+
+	if (s->state != ST_OPEN || s->out_dead || alen + blen == 0)
+		return;
+	if (!s->peer.can_pass_fds)
+		fd = -1;
+	if (s->out.bytes == 0) {
+		n = stream_send(s, iov, blen > 0 ? 2 : 1, fd);
+		if (n < 0) {
+			if (!is_transient(errno)) {
+				stream_output_failed(s, errno);
+				return;
+			}
+			n = 0;
+		}
+		if ((size_t)n == alen + blen)
+			return;
+	}
+	stream_queue(s, (size_t)n, a, alen, b, blen, fd);
+}
+
+void
+stream_write(struct stream *s, const void *data, size_t len, int fd)
+{
+	stream_write2(s, data, len, "", 0, fd);
+}
+
+/* Sends what is queued until the socket is full; -1 when the stream is done. */
+static int
+stream_drain(struct stream *s)
+{
+	struct iovec iov[STREAM_IOV_MAX];
+	int rounds, niov, fd;
+	ssize_t n;
+
+	for (rounds = 0; rounds < STREAM_SENDS_MAX && s->out.bytes > 0;
+	     rounds++) {
+		niov = outq_peek(&s->out, iov, STREAM_IOV_MAX, &fd);
+		n = stream_send(s, iov, niov, fd);
+		if (n < 0) {
+			if (is_transient(errno))
+				return 0;
+			stream_output_failed(s, errno);
+			return -1;
+		}
+		outq_consume(&s->out, (size_t)n);
+	}
+	return 0;
+}
+
+static void
+write_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *s = arg;
+
+	if (stream_drain(s) != 0)
+		return;
+	if (s->out.bytes == 0) {
+		if (s->state == ST_FLUSHING) {
+			stream_die(s);
+			return;
+		}
+		stream_disarm_write(s);
+	}
+	if (s->state == ST_OPEN && s->over_low && s->out.bytes <= s->low) {
+		s->over_low = false;
+		if (s->ops->drained != NULL)
+			s->ops->drained(s, s->arg);
+	}
+}
+
+size_t
+stream_queued(const struct stream *s)
+{
+	return s->out.bytes;
+}
+
+void
+stream_set_limits(struct stream *s, size_t hard, size_t low)
+{
+	s->hard = hard;
+	s->low = low;
+}
+
+size_t
+stream_memory(const struct stream *s)
+{
+	return s->kept_cap + s->out.memory;
+}
+
+/* ---- the beginning ---- */
+
+static void
+stream_tune(int fd)
+{
+	static const struct {
+		int level, option, value;
+	} options[] = {
+		{ IPPROTO_TCP, TCP_NODELAY, 1 },
+		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
+		{ IPPROTO_TCP, TCP_KEEPIDLE, STREAM_KEEPIDLE_S },
+		{ IPPROTO_TCP, TCP_KEEPINTVL, STREAM_KEEPINTVL_S },
+		{ IPPROTO_TCP, TCP_KEEPCNT, STREAM_KEEPCNT },
+	};
+	size_t i;
+
+	/* Comfort only: a stream without them works. */
+	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		(void)setsockopt(fd, options[i].level, options[i].option,
+		    &options[i].value, sizeof(options[i].value));
+}
+
+static int
+stream_set_flags(int fd)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return -1;
+	if (!(flags & O_NONBLOCK) &&
+	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
+		return -1;
+	return fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+struct stream *
+stream_new(struct loop *l, int fd, const struct stream_ops *ops, void *arg)
+{
+	struct stream *s;
+
+	if (stream_set_flags(fd) != 0)
+		return NULL;
+	if ((s = calloc(1, sizeof(*s))) == NULL)
+		return NULL;
+	s->loop = l;
+	s->ops = ops;
+	s->arg = arg;
+	s->fd = fd;
+	s->state = ST_OPEN;
+	s->hard = STREAM_HARD_DEFAULT;
+	s->low = STREAM_LOW_DEFAULT;
+	outq_init(&s->out);
+	peer_from_socket(&s->peer, fd);
+	if (s->peer.kind == ADDR_TCP)
+		stream_tune(fd);
+	if (event_assign(&s->ev, loop_base(l), fd, EV_READ | EV_PERSIST,
+		read_cb, s) != 0 ||
+	    event_add(&s->ev, NULL) != 0) {
+		free(s);
+		return NULL;
+	}
+	s->armed = ARMED_READ;
+	return s;
+}
+
+const struct peer *
+stream_peer(const struct stream *s)
+{
+	return &s->peer;
+}
