@@ -7,7 +7,7 @@
  *     producer -> ds_instance*     (linked; owned by the session)
  *     producer -> shm
  *   service -> session*            (made by a consumer's EnableTracing)
- *     session -> trace_config, session_buffer* -> trace_buffer
+ *     session -> config, session_buffer* -> trace_buffer
  *     session -> ds_instance*      (a data source of a producer, switched on)
  *     session -> flush*            (waiting for producers)
  *     session -> file_session      (write_into_file)
@@ -28,6 +28,15 @@
 
 #include "transport/loop.h"
 
+/* glibc's queue.h lacks the removal-safe walk. */
+#ifndef TAILQ_FOREACH_SAFE
+#define TAILQ_FOREACH_SAFE(var, head, field, next)                            \
+	for ((var) = TAILQ_FIRST(head);                                       \
+	    (var) != NULL && ((next) = TAILQ_NEXT(var, field), 1);            \
+	    (var) = (next))
+#endif
+
+struct config;
 struct consumer;
 struct consumer_ops;
 struct file_session;
@@ -41,7 +50,6 @@ struct settings;
 struct shm;
 struct shutdown;
 struct trace_buffer;
-struct trace_config;
 struct trigger_state;
 
 /* A device; 0 is the host that the daemon runs on. */
@@ -131,6 +139,7 @@ struct producer {
 	bool emulated;      /* no shared memory: chunks come as data */
 	bool scrape;
 	bool tracing_set_up;
+	bool shm_provided;  /* shm is the producer's own: it has the fd */
 	uint32_t shm_size_hint;
 	uint32_t page_size_hint;
 	struct shm *shm;    /* NULL until set up, or emulated */
@@ -161,6 +170,7 @@ struct session_buffer {
 	struct trace_buffer *tb;
 	char *name;         /* NULL: none */
 	uint64_t size;
+	bool ring;          /* else DISCARD */
 	bool transfer_on_clone;
 	bool clear_before_clone;
 };

@@ -1,0 +1,623 @@
+#include "service/port/producer_port.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/log.h"
+#include "transport/pb_reader.h"
+#include "transport/pb_writer.h"
+#include "transport/rpc_host.h"
+#include "transport/shm.h"
+#include "service/port/peer_identity.h"
+#include "service/session/commit.h"
+#include "service/session/instance.h"
+#include "service/session/model.h"
+#include "service/session/producer.h"
+#include "service/session/settings.h"
+#include "service/session/trigger.h"
+
+/* Field numbers: wire-format.md, ipc/producer_port.proto. */
+enum {
+	INIT_PAGE_SIZE = 1,
+	INIT_SHM_SIZE = 2,
+	INIT_NAME = 3,
+	INIT_SCRAPING = 4,
+	INIT_PROVIDED = 6,
+	INIT_SDK_VERSION = 8,
+	SCRAPING_DISABLED = 2,
+	INITED_PROVIDED = 1,
+	INITED_PATCHING = 2,
+	INITED_EMULATION = 3,
+	CMD_START = 1,
+	CMD_STOP = 2,
+	CMD_SETUP_TRACING = 3,
+	CMD_FLUSH = 5,
+	CMD_SETUP = 6,
+	CMD_CLEAR = 7,
+};
+
+/* A command that waits for GetAsyncCommand. */
+struct command {
+	TAILQ_ENTRY(command) link;
+	size_t len;
+	bool with_shm_fd;
+	uint8_t data[];
+};
+
+struct producer_port {
+	struct service *service;
+	struct rpc_conn *conn;
+	struct producer *producer; /* NULL before InitializeConnection */
+	struct rpc_call commands;  /* GetAsyncCommand; conn NULL: not yet */
+	TAILQ_HEAD(, command) queue;
+	size_t queued_bytes;
+};
+
+/* ---- commands to the producer ---- */
+
+static void
+send_command(struct producer_port *p, const struct pb_writer *w,
+    bool with_shm_fd)
+{
+	struct command *c;
+
+	if (w->failed)
+		goto no_memory;
+	if (p->commands.conn != NULL) {
+		rpc_reply(p->commands, w->data, w->len, true, with_shm_fd ?
+		    shm_fd(p->producer->shm) : -1);
+		return;
+	}
+	p->queued_bytes += w->len;
+	if (p->queued_bytes >
+	    (size_t)p->service->settings->limits.max_send_queue_kb * 1024) {
+		rpc_conn_close(p->conn, "it never called GetAsyncCommand and "
+		    "its commands are over limits.max_send_queue_kb");
+		return;
+	}
+	if ((c = malloc(sizeof(*c) + w->len)) == NULL)
+		goto no_memory;
+	c->len = w->len;
+	c->with_shm_fd = with_shm_fd;
+	if (w->len > 0)
+		memcpy(c->data, w->data, w->len);
+	TAILQ_INSERT_TAIL(&p->queue, c, link);
+	return;
+
+no_memory:
+	rpc_conn_close(p->conn, "out of memory for a command");
+}
+
+static void
+op_setup_tracing(void *port, struct shm *shm, size_t page_size)
+{
+	struct producer_port *p = port;
+	struct pb_writer w;
+	size_t mark;
+	bool own = shm != NULL && p->producer->shm_provided;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, CMD_SETUP_TRACING);
+	pb_put_uint(&w, 1, page_size / 1024);
+	pb_nest_end(&w, mark);
+	send_command(p, &w, shm != NULL && !own);
+	pb_writer_done(&w);
+}
+
+static void
+send_with_config(struct producer_port *p, uint32_t cmd, uint64_t id,
+    const uint8_t *config, size_t len)
+{
+	struct pb_writer w;
+	size_t mark;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, cmd);
+	pb_put_uint(&w, 1, id);
+	pb_put_bytes(&w, 2, config, len);
+	pb_nest_end(&w, mark);
+	send_command(p, &w, false);
+	pb_writer_done(&w);
+}
+
+static void
+op_setup_data_source(void *port, uint64_t id, const uint8_t *config,
+    size_t len)
+{
+	send_with_config(port, CMD_SETUP, id, config, len);
+}
+
+static void
+op_start_data_source(void *port, uint64_t id, const uint8_t *config,
+    size_t len)
+{
+	send_with_config(port, CMD_START, id, config, len);
+}
+
+static void
+op_stop_data_source(void *port, uint64_t id)
+{
+	struct pb_writer w;
+	size_t mark;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, CMD_STOP);
+	pb_put_uint(&w, 1, id);
+	pb_nest_end(&w, mark);
+	send_command(port, &w, false);
+	pb_writer_done(&w);
+}
+
+static void
+op_flush(void *port, uint64_t request_id, const uint64_t *ids, size_t n,
+    uint64_t flags)
+{
+	struct pb_writer w;
+	size_t mark, i;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, CMD_FLUSH);
+	for (i = 0; i < n; i++)
+		pb_put_uint(&w, 1, ids[i]);
+	pb_put_uint(&w, 2, request_id);
+	pb_put_uint(&w, 3, flags);
+	pb_nest_end(&w, mark);
+	send_command(port, &w, false);
+	pb_writer_done(&w);
+}
+
+static void
+op_clear(void *port, const uint64_t *ids, size_t n)
+{
+	struct pb_writer w;
+	size_t mark, i;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, CMD_CLEAR);
+	for (i = 0; i < n; i++)
+		pb_put_uint(&w, 1, ids[i]);
+	pb_nest_end(&w, mark);
+	send_command(port, &w, false);
+	pb_writer_done(&w);
+}
+
+static void
+op_resume(void *port)
+{
+	rpc_conn_resume(((struct producer_port *)port)->conn);
+}
+
+static const struct producer_ops ops = {
+	.setup_tracing = op_setup_tracing,
+	.setup_data_source = op_setup_data_source,
+	.start_data_source = op_start_data_source,
+	.stop_data_source = op_stop_data_source,
+	.flush = op_flush,
+	.clear_incremental_state = op_clear,
+	.resume = op_resume,
+};
+
+/* ---- calls from the producer ---- */
+
+static enum rpc_verdict
+done(struct rpc_call call)
+{
+	rpc_reply(call, NULL, 0, false, -1);
+	return RPC_OK;
+}
+
+/*
+ * The first bytes field `number` of a message; false when the message does not
+ * parse.  *data stays NULL when the field is absent.
+ */
+static bool
+bytes_field(const uint8_t *args, size_t len, uint32_t number,
+    const uint8_t **data, size_t *data_len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	*data = NULL;
+	*data_len = 0;
+	pb_init(&r, args, len);
+	while (pb_next(&r, &f)) {
+		if (f.number != number)
+			continue;
+		if (f.wire != PB_BYTES)
+			return false;
+		*data = f.data;
+		*data_len = f.len;
+	}
+	return !r.bad;
+}
+
+static bool
+uint_fields(const uint8_t *args, size_t len, uint64_t *one, uint64_t *two)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	*one = *two = 0;
+	pb_init(&r, args, len);
+	while (pb_next(&r, &f)) {
+		if (f.number > 2)
+			continue;
+		if (f.wire != PB_VARINT)
+			return false;
+		*(f.number == 1 ? one : two) = f.value;
+	}
+	return !r.bad;
+}
+
+struct init_request {
+	uint32_t page_size;
+	uint32_t shm_size;
+	uint32_t scraping;
+	bool provided;
+	char *name;
+	char *sdk_version;
+};
+
+static bool
+parse_init(const uint8_t *args, size_t len, struct init_request *q)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	char **text;
+
+	memset(q, 0, sizeof(*q));
+	pb_init(&r, args, len);
+	while (pb_next(&r, &f)) {
+		switch (f.number) {
+		case INIT_PAGE_SIZE:
+			q->page_size = (uint32_t)f.value;
+			break;
+		case INIT_SHM_SIZE:
+			q->shm_size = (uint32_t)f.value;
+			break;
+		case INIT_SCRAPING:
+			q->scraping = (uint32_t)f.value;
+			break;
+		case INIT_PROVIDED:
+			q->provided = f.value != 0;
+			break;
+		case INIT_NAME:
+		case INIT_SDK_VERSION:
+			if (f.wire != PB_BYTES)
+				return false;
+			text = f.number == INIT_NAME ? &q->name :
+			    &q->sdk_version;
+			free(*text);
+			*text = strndup((const char *)f.data, f.len);
+			if (*text == NULL)
+				return false;
+			break;
+		default:
+			break;
+		}
+	}
+	return !r.bad;
+}
+
+/* The memory that the producer brought along, or NULL. */
+static struct shm *
+adopt_shm(struct rpc_call call, const struct init_request *q)
+{
+	struct shm *shm;
+	char err[160];
+	size_t size, page;
+	int fd;
+
+	if (!q->provided || (fd = rpc_take_fd(call)) < 0)
+		return NULL;
+	shm_valid_sizes(0, q->page_size, &size, &page);
+	if ((shm = shm_adopt(fd, page, err, sizeof(err))) == NULL) {
+		log_warn("%s: the producer's shared memory is not used: %s",
+		    rpc_conn_peer(call.conn)->text, err);
+		close(fd);
+	}
+	return shm;
+}
+
+static enum rpc_verdict
+initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	struct producer_port *p = ctx;
+	const struct peer *peer = rpc_conn_peer(call.conn);
+	struct producer_hello hello = { 0 };
+	struct init_request q;
+	struct pb_writer w;
+	const char *why;
+	char name[80];
+	enum rpc_verdict v = RPC_REJECT;
+
+	pb_writer_init(&w);
+	if (!parse_init(args, len, &q)) {
+		v = RPC_BAD_ARGS;
+		goto out;
+	}
+	if (p->producer != NULL)
+		goto out;
+	hello.name = q.name != NULL ? q.name : "";
+	hello.sdk_version = q.sdk_version;
+	hello.emulated = !peer->can_pass_fds;
+	hello.scrape = q.scraping != SCRAPING_DISABLED;
+	hello.shm_size_hint = q.shm_size;
+	hello.page_size_hint = q.page_size;
+	producer_identity(p->service, call.conn, &hello.uid, &hello.pid,
+	    &hello.machine);
+	if (hello.machine == NULL)
+		goto out;
+	if (!hello.emulated)
+		hello.shm = adopt_shm(call, &q);
+	p->producer = producer_new(p->service, &hello, &ops, p, &why);
+	if (p->producer == NULL) {
+		log_warn("%s: producer %s refused: %s", peer->text,
+		    log_escape(name, sizeof(name), hello.name,
+		    strlen(hello.name)), why);
+		shm_free(hello.shm);
+		goto out;
+	}
+	pb_put_uint(&w, INITED_PROVIDED, hello.shm != NULL);
+	pb_put_uint(&w, INITED_PATCHING, 1);
+	pb_put_uint(&w, INITED_EMULATION, hello.emulated);
+	log_debug("%s: producer %u is %s", peer->text, p->producer->id,
+	    log_escape(name, sizeof(name), hello.name, strlen(hello.name)));
+	rpc_reply(call, w.data, w.len, false, -1);
+	v = RPC_OK;
+out:
+	pb_writer_done(&w);
+	free(q.name);
+	free(q.sdk_version);
+	return v;
+}
+
+static enum rpc_verdict
+register_data_source(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct producer_port *p = ctx;
+	const uint8_t *desc;
+	const char *error;
+	struct pb_writer w;
+	size_t n;
+
+	if (p->producer == NULL)
+		return RPC_REJECT;
+	if (!bytes_field(args, len, 1, &desc, &n))
+		return RPC_BAD_ARGS;
+	error = producer_register(p->producer, desc, n);
+	pb_writer_init(&w);
+	if (error != NULL)
+		pb_put_string(&w, 1, error);
+	rpc_reply(call, w.data, w.len, false, -1);
+	pb_writer_done(&w);
+	return RPC_OK;
+}
+
+static enum rpc_verdict
+update_data_source(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct producer_port *p = ctx;
+	const uint8_t *desc;
+	size_t n;
+
+	if (p->producer == NULL)
+		return RPC_REJECT;
+	if (!bytes_field(args, len, 1, &desc, &n))
+		return RPC_BAD_ARGS;
+	producer_update(p->producer, desc, n);
+	return done(call);
+}
+
+static enum rpc_verdict
+unregister_data_source(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct producer_port *p = ctx;
+	const uint8_t *name;
+	size_t n;
+
+	if (p->producer == NULL)
+		return RPC_REJECT;
+	if (!bytes_field(args, len, 1, &name, &n))
+		return RPC_BAD_ARGS;
+	if (name != NULL)
+		producer_unregister(p->producer, (const char *)name, n);
+	return done(call);
+}
+
+static enum rpc_verdict
+commit(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	struct producer_port *p = ctx;
+
+	if (UNLIKELY(p->producer == NULL))
+		return RPC_REJECT;
+	switch (commit_data(p->producer, args, len)) {
+	case COMMIT_OK:
+		return call.wants_reply ? done(call) : RPC_OK;
+	case COMMIT_BAD:
+		return RPC_BAD_ARGS;
+	case COMMIT_AGAIN:
+		return RPC_AGAIN;
+	}
+	return RPC_REJECT;
+}
+
+static enum rpc_verdict
+get_async_command(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct producer_port *p = ctx;
+	struct command *c;
+
+	if (p->producer == NULL)
+		return RPC_REJECT;
+	p->commands = call;
+	while ((c = TAILQ_FIRST(&p->queue)) != NULL) {
+		TAILQ_REMOVE(&p->queue, c, link);
+		rpc_reply(call, c->data, c->len, true, c->with_shm_fd ?
+		    shm_fd(p->producer->shm) : -1);
+		free(c);
+	}
+	p->queued_bytes = 0;
+	return RPC_OK;
+}
+
+static enum rpc_verdict
+register_writer(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct producer_port *p = ctx;
+	uint64_t writer, buffer;
+
+	if (p->producer == NULL)
+		return RPC_REJECT;
+	if (!uint_fields(args, len, &writer, &buffer))
+		return RPC_BAD_ARGS;
+	producer_register_writer(p->producer, (uint32_t)writer,
+	    (uint32_t)buffer);
+	return done(call);
+}
+
+static enum rpc_verdict
+unregister_writer(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct producer_port *p = ctx;
+	uint64_t writer, none;
+
+	if (p->producer == NULL)
+		return RPC_REJECT;
+	if (!uint_fields(args, len, &writer, &none))
+		return RPC_BAD_ARGS;
+	producer_unregister_writer(p->producer, (uint32_t)writer);
+	return done(call);
+}
+
+static enum rpc_verdict
+notify(void *ctx, struct rpc_call call, const uint8_t *args, size_t len,
+    void (*ack)(struct ds_instance *))
+{
+	struct producer_port *p = ctx;
+	struct ds_instance *i;
+	uint64_t id, none;
+
+	if (p->producer == NULL)
+		return RPC_REJECT;
+	if (!uint_fields(args, len, &id, &none))
+		return RPC_BAD_ARGS;
+	if ((i = producer_find_instance(p->producer, id)) != NULL)
+		ack(i);
+	return done(call);
+}
+
+static enum rpc_verdict
+notify_started(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	return notify(ctx, call, args, len, instance_ack_started);
+}
+
+static enum rpc_verdict
+notify_stopped(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	return notify(ctx, call, args, len, instance_ack_stopped);
+}
+
+static enum rpc_verdict
+activate_triggers(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct producer_port *p = ctx;
+	struct pb_reader r;
+	struct pb_field f;
+
+	if (p->producer == NULL)
+		return RPC_REJECT;
+	pb_init(&r, args, len);
+	while (pb_next(&r, &f))
+		if (f.number == 1 && f.wire != PB_BYTES)
+			return RPC_BAD_ARGS;
+	if (r.bad)
+		return RPC_BAD_ARGS;
+	pb_init(&r, args, len);
+	while (pb_next(&r, &f))
+		if (f.number == 1)
+			trigger_activate(p->producer, (const char *)f.data,
+			    f.len);
+	return done(call);
+}
+
+static enum rpc_verdict
+sync_call(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	struct producer_port *p = ctx;
+
+	return p->producer == NULL ? RPC_REJECT : done(call);
+}
+
+/* In the order of wire-format.md: ids are position + 1. */
+static const struct rpc_method methods[] = {
+	{ "InitializeConnection", initialize },
+	{ "RegisterDataSource", register_data_source },
+	{ "UnregisterDataSource", unregister_data_source },
+	{ "CommitData", commit },
+	{ "GetAsyncCommand", get_async_command },
+	{ "RegisterTraceWriter", register_writer },
+	{ "UnregisterTraceWriter", unregister_writer },
+	{ "NotifyDataSourceStarted", notify_started },
+	{ "NotifyDataSourceStopped", notify_stopped },
+	{ "ActivateTriggers", activate_triggers },
+	{ "Sync", sync_call },
+	{ "UpdateDataSource", update_data_source },
+};
+
+static void *
+bind_port(struct rpc_conn *c, void *arg)
+{
+	struct service *s = arg;
+	struct producer_port *p;
+
+	if ((p = calloc(1, sizeof(*p))) == NULL)
+		return NULL;
+	p->service = s;
+	p->conn = c;
+	TAILQ_INIT(&p->queue);
+	rpc_conn_set_limits(c,
+	    (size_t)s->settings->limits.max_send_queue_kb * 1024, 0);
+	return p;
+}
+
+static void
+gone(void *ctx)
+{
+	struct producer_port *p = ctx;
+	struct command *c;
+
+	if (p->producer != NULL)
+		producer_gone(p->producer);
+	while ((c = TAILQ_FIRST(&p->queue)) != NULL) {
+		TAILQ_REMOVE(&p->queue, c, link);
+		free(c);
+	}
+	free(p);
+}
+
+void
+producer_port_init(struct rpc_service *out, struct service *s)
+{
+	*out = (struct rpc_service){
+		.name = "ProducerPort",
+		.alias = "producer_port",
+		.methods = methods,
+		.n_methods = sizeof(methods) / sizeof(methods[0]),
+		.bind = bind_port,
+		.gone = gone,
+		.arg = s,
+	};
+}

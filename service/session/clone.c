@@ -1,0 +1,290 @@
+#include "service/session/clone.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/log.h"
+#include "service/buffer/trace_buffer.h"
+#include "service/session/file_session.h"
+#include "service/session/flush.h"
+#include "service/session/readback.h"
+#include "service/session/sequence_map.h"
+#include "service/session/session.h"
+
+/*
+ * One CloneSession in progress: first it waits for a flush of the source, then
+ * perhaps for the clone's file.
+ */
+struct clone_op {
+	struct service *service;
+	struct session *source; /* NULL once copied */
+	struct session *clone;  /* NULL until copied */
+	struct clone_op *next;  /* of the same source */
+	int32_t uid;
+	int fd;
+	bool has_trigger;
+	struct clone_trigger trigger;
+	char *trigger_name;
+	char *trigger_producer;
+	clone_fn done;
+	void *arg;
+};
+
+static void
+op_free(struct clone_op *op)
+{
+	if (op->fd >= 0)
+		close(op->fd);
+	free(op->trigger_name);
+	free(op->trigger_producer);
+	free(op);
+}
+
+static void
+answer(struct clone_op *op, struct session *clone, bool was_file,
+    const char *error)
+{
+	if (op->done != NULL)
+		op->done(op->arg, clone, was_file, error);
+	else if (clone != NULL)
+		session_free(clone); /* nobody is left to own it */
+	op_free(op);
+}
+
+static void
+unlink_op(struct clone_op *op)
+{
+	struct clone_op **p;
+
+	for (p = &op->source->clone_ops; *p != NULL; p = &(*p)->next)
+		if (*p == op) {
+			*p = op->next;
+			break;
+		}
+	op->source = NULL;
+}
+
+/* Copies or moves one buffer. */
+static int
+copy_buffer(struct session_buffer *to, struct session_buffer *from)
+{
+	to->tb = from->transfer_on_clone ? trace_buffer_take(from->tb) :
+	    trace_buffer_clone(from->tb);
+	if (to->tb == NULL)
+		return -1;
+	to->size = from->size;
+	to->ring = from->ring;
+	to->session->service->total_buffer_bytes += to->size;
+	if (from->name != NULL && (to->name = strdup(from->name)) == NULL)
+		return -1;
+	return 0;
+}
+
+static struct session *
+copy_session(struct clone_op *op)
+{
+	struct session *src = op->source;
+	struct session *s;
+	size_t i;
+
+	if ((s = session_alloc(op->service, op->uid)) == NULL)
+		return NULL;
+	s->state = SESSION_CLONED;
+	if ((s->config = config_copy(src->config)) == NULL ||
+	    (s->sequences = sequence_map_clone(src->sequences)) == NULL ||
+	    (s->events = event_log_clone(src->events)) == NULL ||
+	    (s->readback = readback_new_clone(s, src->readback)) == NULL ||
+	    session_alloc_buffers(s, src->n_buffers) != 0)
+		goto fail;
+	s->start_realtime_ns = src->start_realtime_ns;
+	s->invalid_packets = src->invalid_packets;
+	s->flushes_requested = src->flushes_requested;
+	s->flushes_succeeded = src->flushes_succeeded;
+	s->flushes_failed = src->flushes_failed;
+	event_log_snapshot(s->events, true);
+	event_log_event(s->events, SERVICE_EVENT_CLONE_STARTED);
+	for (i = 0; i < src->n_buffers; i++) {
+		if (copy_buffer(&s->buffers[i], &src->buffers[i]) != 0)
+			goto fail;
+		event_log_buffer_cloned(s->events, (uint32_t)i);
+	}
+	if (op->has_trigger) {
+		struct service_trigger t = {
+			.name = op->trigger_name,
+			.producer_name = op->trigger_producer,
+			.producer_uid = op->trigger.producer_uid,
+			.ts = op->trigger.boot_time_ns,
+			.stop_delay_ms = op->trigger.delay_ms,
+		};
+
+		event_log_clone_trigger(s->events, &t);
+	}
+	return s;
+
+fail:
+	session_free(s);
+	return NULL;
+}
+
+static void
+flushed(struct session *source, bool success, void *arg)
+{
+	struct clone_op *op = arg;
+	bool was_file = source->config->pb->write_into_file;
+	char err[160];
+	struct session *s;
+
+	/* A flush that failed took what there was: better than nothing. */
+	s = copy_session(op);
+	unlink_op(op);
+	if (s == NULL) {
+		answer(op, NULL, false, "Out of memory or buffer ids");
+		return;
+	}
+	log_info("session %llu: cloned from session %llu",
+	    (unsigned long long)s->id, (unsigned long long)source->id);
+	if (!was_file || op->fd < 0) {
+		answer(op, s, false, NULL);
+		return;
+	}
+	s->file = file_session_new(s, op->fd, err, sizeof(err));
+	if (s->file == NULL) {
+		session_free(s);
+		answer(op, NULL, false, err);
+		return;
+	}
+	op->fd = -1;
+	op->clone = s;
+	s->cloning = op;
+	file_session_finish(s->file);
+}
+
+void
+clone_file_closed(struct session *clone, const char *error)
+{
+	struct clone_op *op = clone->cloning;
+
+	clone->cloning = NULL;
+	if (error != NULL) {
+		answer(op, NULL, false, error);
+		session_free(clone);
+		return;
+	}
+	answer(op, clone, true, NULL);
+}
+
+void
+clone_source_gone(struct session *source)
+{
+	struct clone_op *op;
+
+	while ((op = source->clone_ops) != NULL) {
+		unlink_op(op);
+		answer(op, NULL, false, "The session ended while it was "
+		    "being cloned");
+	}
+}
+
+void
+clone_forget(struct service *sv, void *arg)
+{
+	struct session *s;
+	struct clone_op *op;
+
+	TAILQ_FOREACH(s, &sv->sessions, link) {
+		for (op = s->clone_ops; op != NULL; op = op->next)
+			if (op->arg == arg)
+				op->done = NULL;
+		if (s->cloning != NULL && s->cloning->arg == arg)
+			s->cloning->done = NULL;
+	}
+}
+
+static struct session *
+best_for_bugreport(struct service *sv)
+{
+	struct session *s, *best = NULL;
+
+	TAILQ_FOREACH(s, &sv->sessions, link)
+		if (s->state == SESSION_STARTED &&
+		    s->config->pb->bugreport_score > 0 && (best == NULL ||
+		    s->config->pb->bugreport_score >
+		    best->config->pb->bugreport_score))
+			best = s;
+	return best;
+}
+
+static struct session *
+find_source(struct service *sv, const struct clone_request *r)
+{
+	if (r->for_bugreport)
+		return best_for_bugreport(sv);
+	if (r->name != NULL)
+		return session_find_by_name(sv, r->name);
+	return session_find(sv, r->session_id);
+}
+
+static int
+copy_trigger(struct clone_op *op, const struct clone_trigger *t)
+{
+	if (t == NULL)
+		return 0;
+	op->has_trigger = true;
+	op->trigger = *t;
+	op->trigger_name = strdup(t->name);
+	op->trigger_producer = strdup(t->producer_name);
+	return op->trigger_name == NULL || op->trigger_producer == NULL ? -1 :
+	    0;
+}
+
+void
+clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
+    void *arg)
+{
+	struct clone_op *op;
+	struct session *src;
+	char err[160];
+	size_t i;
+
+	if ((op = calloc(1, sizeof(*op))) == NULL) {
+		if (r->fd >= 0)
+			close(r->fd);
+		done(arg, NULL, false, "Out of memory");
+		return;
+	}
+	op->service = sv;
+	op->fd = r->fd;
+	op->uid = r->uid;
+	op->done = done;
+	op->arg = arg;
+	src = find_source(sv, r);
+	if (src == NULL || src->state == SESSION_CLONED || src->freeing) {
+		answer(op, NULL, false, "The tracing session to be cloned was "
+		    "not found");
+		return;
+	}
+	if (src->uid != r->uid && r->uid != 0 &&
+	    src->config->pb->bugreport_score <= 0) {
+		answer(op, NULL, false, "Not allowed to clone a session from "
+		    "another UID");
+		return;
+	}
+	if (session_check_limits(sv, r->uid, err, sizeof(err)) != 0) {
+		answer(op, NULL, false, err);
+		return;
+	}
+	if (copy_trigger(op, r->trigger) != 0) {
+		answer(op, NULL, false, "Out of memory");
+		return;
+	}
+	op->source = src;
+	op->next = src->clone_ops;
+	src->clone_ops = op;
+	for (i = 0; i < src->n_buffers; i++)
+		if (src->buffers[i].clear_before_clone)
+			trace_buffer_clear(src->buffers[i].tb);
+	flush_start(src, config_flush_timeout_ms(src->config),
+	    FLUSH_TRACE_CLONE, flushed, op);
+}

@@ -1,0 +1,45 @@
+/*
+ * clone: a read-only copy of a session's trace while it goes on (CloneSession;
+ * behaviour.md, "Consumer port").
+ */
+#ifndef SERVICE_SESSION_CLONE_H
+#define SERVICE_SESSION_CLONE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct clone_op;
+struct clone_trigger;
+struct service;
+struct session;
+
+struct clone_request {
+	uint64_t session_id;     /* 0: by name, or for a bug report */
+	const char *name;        /* unique_session_name; NULL: by id */
+	bool for_bugreport;      /* the one with the highest bugreport_score */
+	const struct clone_trigger *trigger; /* NULL: none; copied */
+	int32_t uid;             /* of the consumer who asks */
+	int fd;                  /* -1: none.  Taken over in any case. */
+};
+
+/*
+ * clone is the new session, without a consumer yet, or NULL with a sentence in
+ * error.  was_file: the source writes into a file and the clone is already in
+ * the descriptor.
+ */
+typedef void (*clone_fn)(void *arg, struct session *clone, bool was_file,
+    const char *error);
+
+/* Flushes the source first.  done is called once, perhaps from inside. */
+void clone_start(struct service *s, const struct clone_request *r,
+    clone_fn done, void *arg);
+/* Whoever asked is gone: done is not called any more. */
+void clone_forget(struct service *s, void *arg);
+
+/* ---- called by session.c ---- */
+/* The source is being freed. */
+void clone_source_gone(struct session *source);
+/* The clone's file is closed. */
+void clone_file_closed(struct session *clone, const char *error);
+
+#endif /* SERVICE_SESSION_CLONE_H */

@@ -1,0 +1,354 @@
+#include "service/session/commit.h"
+
+#include <string.h>
+
+#include "transport/pb_reader.h"
+#include "transport/shm.h"
+#include "service/buffer/trace_buffer.h"
+#include "service/session/file_session.h"
+#include "service/session/flush.h"
+#include "service/session/model.h"
+#include "service/session/producer.h"
+#include "service/session/sequence_map.h"
+#include "service/session/session.h"
+
+/* Field numbers: wire-format.md, CommitDataRequest. */
+enum {
+	CDR_MOVE = 1,
+	CDR_PATCH = 2,
+	CDR_FLUSH = 3,
+	MOVE_PAGE = 1,
+	MOVE_CHUNK = 2,
+	MOVE_BUFFER = 3,
+	MOVE_DATA = 4,
+	MOVE_INCOMPLETE = 5,
+	PATCH_BUFFER = 1,
+	PATCH_WRITER = 2,
+	PATCH_CHUNK = 3,
+	PATCH_PATCHES = 4,
+	PATCH_MORE = 5,
+	ONE_OFFSET = 1,
+	ONE_DATA = 2,
+};
+
+/* Patches of one chunk that are applied in one go; producers send a few. */
+#define PATCHES_MAX 64u
+
+struct move {
+	uint32_t page;
+	uint32_t chunk;
+	uint32_t buffer;
+	const uint8_t *data; /* NULL: in shared memory */
+	size_t len;
+	bool incomplete;
+};
+
+static bool
+parse_move(struct pb_field *f, struct move *m)
+{
+	struct pb_reader r;
+	struct pb_field g;
+
+	memset(m, 0, sizeof(*m));
+	pb_init(&r, f->data, f->len);
+	while (pb_next(&r, &g)) {
+		switch (g.number) {
+		case MOVE_PAGE:
+			m->page = (uint32_t)g.value;
+			break;
+		case MOVE_CHUNK:
+			m->chunk = (uint32_t)g.value;
+			break;
+		case MOVE_BUFFER:
+			m->buffer = (uint32_t)g.value;
+			break;
+		case MOVE_DATA:
+			if (g.wire != PB_BYTES)
+				return false;
+			m->data = g.data;
+			m->len = g.len;
+			break;
+		case MOVE_INCOMPLETE:
+			m->incomplete = g.value != 0;
+			break;
+		default:
+			break;
+		}
+	}
+	return !r.bad;
+}
+
+/* The buffer a chunk of this writer goes to, or NULL (counted). */
+static struct session_buffer *
+find_buffer(struct producer *p, uint32_t writer, uint32_t wanted)
+{
+	struct service *s = p->service;
+	struct session_buffer *b;
+	uint16_t bound;
+
+	bound = producer_writer_buffer(p, writer);
+	if (wanted == 0 || wanted > UINT16_MAX ||
+	    (b = s->buffers[wanted]) == NULL ||
+	    (bound != 0 && bound != wanted) ||
+	    !producer_may_write(p, (uint16_t)wanted)) {
+		s->counters.wrong_buffer++;
+		return NULL;
+	}
+	return b;
+}
+
+static void
+write_chunk(struct producer *p, struct session_buffer *b,
+    const struct shm_chunk *c, bool complete)
+{
+	const struct tb_stats *st = trace_buffer_stats(b->tb);
+	struct tb_origin origin = {
+		.producer = p->id,
+		.writer = c->writer_id,
+		.machine = p->machine->id,
+		.uid = p->uid,
+		.pid = p->pid,
+	};
+	struct tb_chunk chunk = {
+		.id = c->chunk_id,
+		.num_fragments = c->num_fragments,
+		.flags = c->flags,
+		.complete = complete,
+		.payload = c->payload,
+		.len = c->len,
+	};
+	uint64_t before = st->bytes_written;
+
+	if (trace_buffer_write(b->tb, &origin, &chunk))
+		sequence_map_count_chunk(b->session->sequences, &origin,
+		    (uint32_t)(b - b->session->buffers),
+		    (size_t)(trace_buffer_stats(b->tb)->bytes_written -
+		    before));
+	if (b->session->file != NULL)
+		file_session_wrote(b->session->file, b);
+}
+
+static void
+apply_move(struct producer *p, const struct move *m)
+{
+	struct service *s = p->service;
+	struct session_buffer *b;
+	struct shm_chunk c;
+	bool in_shm = m->data == NULL;
+
+	if (!in_shm) {
+		if (shm_chunk_from_bytes(m->data, m->len, &c) != 0) {
+			s->counters.chunks_discarded++;
+			return;
+		}
+	} else if (p->shm == NULL ||
+	    shm_take(p->shm, m->page, m->chunk, &c) != SHM_TAKEN) {
+		s->counters.bad_chunk_index++;
+		s->counters.chunks_discarded++;
+		return;
+	}
+	if (c.writer_id == 0 || c.writer_id > SHM_MAX_WRITER_ID ||
+	    (b = find_buffer(p, c.writer_id, m->buffer)) == NULL)
+		s->counters.chunks_discarded++;
+	else
+		write_chunk(p, b, &c, !m->incomplete);
+	if (in_shm)
+		shm_release(p->shm, m->page, m->chunk);
+}
+
+/* Parses one ChunkToPatch and, when p is not NULL, applies it. */
+static bool
+patch_chunk(struct producer *p, const struct pb_field *f)
+{
+	struct tb_patch patches[PATCHES_MAX];
+	struct pb_reader r, q;
+	struct pb_field g, h;
+	struct session_buffer *b;
+	uint32_t buffer = 0, writer = 0, chunk = 0;
+	size_t n = 0;
+	bool more = false, too_many = false;
+
+	pb_init(&r, f->data, f->len);
+	while (pb_next(&r, &g)) {
+		switch (g.number) {
+		case PATCH_BUFFER:
+			buffer = (uint32_t)g.value;
+			break;
+		case PATCH_WRITER:
+			writer = (uint32_t)g.value;
+			break;
+		case PATCH_CHUNK:
+			chunk = (uint32_t)g.value;
+			break;
+		case PATCH_MORE:
+			more = g.value != 0;
+			break;
+		case PATCH_PATCHES:
+			if (g.wire != PB_BYTES)
+				return false;
+			if (n == PATCHES_MAX) {
+				too_many = true;
+				break;
+			}
+			memset(&patches[n], 0, sizeof(patches[n]));
+			pb_init(&q, g.data, g.len);
+			while (pb_next(&q, &h)) {
+				if (h.number == ONE_OFFSET) {
+					patches[n].offset = (uint32_t)h.value;
+				} else if (h.number == ONE_DATA &&
+				    h.wire == PB_BYTES) {
+					patches[n].data = h.data;
+					patches[n].len = h.len;
+				}
+			}
+			if (q.bad)
+				return false;
+			n++;
+			break;
+		default:
+			break;
+		}
+	}
+	if (r.bad)
+		return false;
+	if (p == NULL)
+		return true;
+	if (too_many || (b = find_buffer(p, writer, buffer)) == NULL) {
+		p->service->counters.patches_discarded++;
+		return true;
+	}
+	/* A failed one is counted by the buffer. */
+	(void)trace_buffer_patch(b->tb, p->id, writer, chunk, patches, n, more);
+	return true;
+}
+
+/*
+ * Whether writing len more bytes to the buffer must wait for its file; then the
+ * producer is woken later.
+ */
+static bool
+must_wait(struct producer *p, uint32_t buffer, size_t len)
+{
+	struct session_buffer *b;
+
+	if (buffer == 0 || buffer > UINT16_MAX ||
+	    (b = p->service->buffers[buffer]) == NULL ||
+	    b->session->file == NULL)
+		return false;
+	if (!file_session_must_wait(b->session->file, b, len))
+		return false;
+	file_session_wait(b->session->file, p);
+	return true;
+}
+
+/*
+ * Checks that all of it parses, and whether it has to wait: a request is
+ * applied whole or not at all.
+ */
+static enum commit_verdict
+look_ahead(struct producer *p, const uint8_t *request, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	struct move m;
+	uint32_t buffer = 0;
+	size_t bytes = 0;
+	bool lossless = p->service->n_lossless > 0;
+
+	pb_init(&r, request, len);
+	while (pb_next(&r, &f)) {
+		if (f.number == CDR_MOVE) {
+			if (f.wire != PB_BYTES || !parse_move(&f, &m))
+				return COMMIT_BAD;
+			if (!lossless)
+				continue;
+			if (m.buffer != buffer && buffer != 0 &&
+			    must_wait(p, buffer, bytes))
+				return COMMIT_AGAIN;
+			if (m.buffer != buffer)
+				bytes = 0;
+			buffer = m.buffer;
+			bytes += m.data != NULL ? m.len :
+			    p->shm != NULL ? shm_page_size(p->shm) : 0;
+		} else if (f.number == CDR_PATCH) {
+			if (f.wire != PB_BYTES || !patch_chunk(NULL, &f))
+				return COMMIT_BAD;
+		}
+	}
+	if (r.bad)
+		return COMMIT_BAD;
+	return lossless && must_wait(p, buffer, bytes) ? COMMIT_AGAIN :
+	    COMMIT_OK;
+}
+
+enum commit_verdict
+commit_data(struct producer *p, const uint8_t *request, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	struct move m;
+	enum commit_verdict v;
+	uint64_t flush_id = 0;
+	bool has_patches = false;
+
+	if ((v = look_ahead(p, request, len)) != COMMIT_OK) {
+		if (v == COMMIT_BAD)
+			p->service->counters.unparsable_commits++;
+		return v;
+	}
+	pb_init(&r, request, len);
+	while (pb_next(&r, &f)) {
+		if (f.number == CDR_MOVE && parse_move(&f, &m))
+			apply_move(p, &m);
+		else if (f.number == CDR_PATCH)
+			has_patches = true;
+		else if (f.number == CDR_FLUSH)
+			flush_id = f.value;
+	}
+	if (has_patches) {
+		pb_init(&r, request, len);
+		while (pb_next(&r, &f))
+			if (f.number == CDR_PATCH)
+				(void)patch_chunk(p, &f);
+	}
+	if (flush_id != 0)
+		flush_ack(p, flush_id);
+	return COMMIT_OK;
+}
+
+struct scrape {
+	struct producer *p;
+	struct session *only;
+	bool complete;
+};
+
+static void
+scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
+{
+	struct scrape *sc = arg;
+	struct session_buffer *b;
+	uint16_t id;
+
+	/* Only a writer that named its buffer can be placed. */
+	id = producer_writer_buffer(sc->p, c->writer_id);
+	if (id == 0 || (b = sc->p->service->buffers[id]) == NULL ||
+	    (sc->only != NULL && b->session != sc->only))
+		return;
+	if (b->session->file != NULL &&
+	    file_session_must_wait(b->session->file, b, c->len)) {
+		sc->complete = false;
+		return;
+	}
+	write_chunk(sc->p, b, c, complete);
+}
+
+bool
+commit_scrape(struct producer *p, struct session *only)
+{
+	struct scrape sc = { .p = p, .only = only, .complete = true };
+
+	if (p->shm == NULL || !p->scrape)
+		return true;
+	shm_scrape(p->shm, scrape_chunk, &sc);
+	return sc.complete;
+}

@@ -1,0 +1,42 @@
+/*
+ * commit: from CommitData and from shared memory into the trace buffers (the
+ * hot path).
+ *
+ * CommitDataRequest is read in place.  Everything in it is untrusted: what
+ * breaks the rules is discarded and counted, never fatal (behaviour.md,
+ * "Producer port").
+ */
+#ifndef SERVICE_SESSION_COMMIT_H
+#define SERVICE_SESSION_COMMIT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+struct producer;
+struct session;
+
+enum commit_verdict {
+	COMMIT_OK,
+	COMMIT_BAD, /* does not parse; nothing was applied */
+	/*
+	 * Would overwrite what a file has not got yet.  Nothing was applied;
+	 * producer_ops.resume() comes when it is worth trying again.
+	 */
+	COMMIT_AGAIN,
+};
+
+enum commit_verdict commit_data(struct producer *p, const uint8_t *request,
+    size_t len) MUST_CHECK;
+
+/*
+ * Copies what stands in the producer's shared memory, finished or not, into
+ * the buffers of `only` (NULL: of all sessions).  False when something was
+ * left out because it would overwrite what a file has not got yet: scrape
+ * again when the file has caught up.
+ */
+bool commit_scrape(struct producer *p, struct session *only);
+
+#endif /* SERVICE_SESSION_COMMIT_H */

@@ -1,0 +1,84 @@
+/*
+ * config: a consumer's TraceConfig, checked and made ready for matching.
+ *
+ * Keeps the encoded bytes beside the decoded message: a DataSourceConfig must
+ * reach its producer with every field the consumer set, known to us or not
+ * (behaviour.md, "Producer port"), so it is rewritten field by field on the
+ * wire format and never re-encoded from decoded structs.
+ */
+#ifndef SERVICE_SESSION_CONFIG_H
+#define SERVICE_SESSION_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protos/trace_config.pb-c.h"
+#include "transport/compiler.h"
+
+struct limits;
+struct match;
+struct pb_writer;
+
+struct config_data_source {
+	const char *name;       /* in the decoded message */
+	const uint8_t *config;  /* encoded DataSourceConfig, in bytes[] or owned */
+	size_t config_len;
+	uint8_t *joined;        /* owned: config came in several pieces */
+	uint32_t buffer;        /* index into the config's buffers */
+	struct match *producers;
+	char **machines;        /* in the decoded message */
+	size_t n_machines;
+};
+
+struct config {
+	uint8_t *bytes;         /* owned, as the consumer sent it */
+	size_t len;
+	Perfetto__Protos__TraceConfig *pb; /* owned */
+	struct config_data_source *data_sources;
+	size_t n_data_sources;
+};
+
+/* Data sources of one config: a bound on the matching that a start costs. */
+#define CONFIG_MAX_DATA_SOURCES 4096u
+#define CONFIG_MAX_TRIGGERS 1024u
+
+/*
+ * Decodes and checks (behaviour.md, "Config errors are refused").  has_fd: a
+ * descriptor came with EnableTracing.  NULL with the sentence for
+ * EnableTracingResponse.error in err.
+ */
+struct config *config_new(const uint8_t *bytes, size_t len, bool has_fd,
+    const struct limits *limits, char *err, size_t err_size) MUST_CHECK;
+void config_free(struct config *c);
+/* For a clone: without the data sources. */
+struct config *config_copy(const struct config *c) MUST_CHECK;
+
+/*
+ * ChangeTraceConfig: adds the producer name filters of the new config to the
+ * data sources of c with the same name; everything else of it is ignored.
+ * -1 with a sentence.
+ */
+int config_add_filters(struct config *c, const uint8_t *bytes, size_t len,
+    char *err, size_t err_size) MUST_CHECK;
+
+/*
+ * The DataSourceConfig for a producer: the consumer's bytes with the fields
+ * that the service fills in replaced (target_buffer, trace_duration_ms,
+ * tracing_session_id, enable_extra_guardrails, stop_timeout_ms,
+ * session_initiator).
+ */
+void config_for_producer(const struct config *c,
+    const struct config_data_source *ds, uint16_t buffer, uint64_t session,
+    bool trusted_initiator, struct pb_writer *out);
+
+/* With the defaults of behaviour.md. */
+uint32_t config_stop_timeout_ms(const struct config *c);
+uint32_t config_flush_timeout_ms(const struct config *c);
+/* TraceConfig.producers: the sizes asked for this producer; 0: none. */
+void config_shm_sizes(const struct config *c, const char *producer,
+    uint32_t *shm_kb, uint32_t *page_kb);
+bool config_has_trigger_mode(const struct config *c,
+    Perfetto__Protos__TraceConfig__TriggerConfig__TriggerMode mode);
+
+#endif /* SERVICE_SESSION_CONFIG_H */

@@ -1,0 +1,223 @@
+#include "service/session/event_log.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "transport/clock_snapshot.h"
+#include "transport/loop.h"
+#include "transport/pb_writer.h"
+
+/* Clocks that moved apart by less are not worth a packet. */
+#define SIGNIFICANT_DRIFT_NS 10000000
+
+struct item {
+	TAILQ_ENTRY(item) link;
+	size_t len;
+	uint8_t data[];
+};
+
+TAILQ_HEAD(item_list, item);
+
+struct event_log {
+	struct item_list queue[2];
+	size_t n[2];
+	bool with_events;
+	bool with_snapshots;
+	bool has_last;
+	uint32_t primary_clock;
+	int32_t uid;
+	struct clock_snapshot last;
+	struct pb_writer w;
+};
+
+struct event_log *
+event_log_new(bool with_events, bool with_snapshots, uint32_t primary_clock)
+{
+	struct event_log *l;
+
+	if ((l = calloc(1, sizeof(*l))) == NULL)
+		return NULL;
+	TAILQ_INIT(&l->queue[0]);
+	TAILQ_INIT(&l->queue[1]);
+	l->with_events = with_events;
+	l->with_snapshots = with_snapshots;
+	l->primary_clock = primary_clock;
+	l->uid = (int32_t)getuid();
+	pb_writer_init(&l->w);
+	return l;
+}
+
+void
+event_log_free(struct event_log *l)
+{
+	if (l == NULL)
+		return;
+	while (event_log_peek(l, EVENT_QUEUE_SNAPSHOTS, NULL) != NULL)
+		event_log_pop(l, EVENT_QUEUE_SNAPSHOTS);
+	while (event_log_peek(l, EVENT_QUEUE_EVENTS, NULL) != NULL)
+		event_log_pop(l, EVENT_QUEUE_EVENTS);
+	pb_writer_done(&l->w);
+	free(l);
+}
+
+static void
+remove_item(struct event_log *l, enum event_queue q, struct item *it)
+{
+	TAILQ_REMOVE(&l->queue[q], it, link);
+	l->n[q]--;
+	free(it);
+}
+
+/* Moves what stands in l->w to the end (or front) of a queue. */
+static void
+keep(struct event_log *l, enum event_queue q, bool front)
+{
+	struct item *it, *first = TAILQ_FIRST(&l->queue[q]);
+	size_t max = q == EVENT_QUEUE_SNAPSHOTS ? EVENT_LOG_SNAPSHOTS_MAX :
+	    EVENT_LOG_EVENTS_MAX;
+
+	if (!l->w.failed && (it = malloc(sizeof(*it) + l->w.len)) != NULL) {
+		it->len = l->w.len;
+		memcpy(it->data, l->w.data, l->w.len);
+		if (l->n[q] >= max)
+			/* The initial snapshot anchors the trace: kept. */
+			remove_item(l, q, q == EVENT_QUEUE_SNAPSHOTS ?
+			    TAILQ_NEXT(first, link) : first);
+		if (front)
+			TAILQ_INSERT_HEAD(&l->queue[q], it, link);
+		else
+			TAILQ_INSERT_TAIL(&l->queue[q], it, link);
+		l->n[q]++;
+	}
+	pb_writer_done(&l->w);
+	pb_writer_init(&l->w);
+}
+
+struct event_log *
+event_log_clone(const struct event_log *l)
+{
+	struct event_log *c;
+	const struct item *it;
+	int q;
+
+	c = event_log_new(l->with_events, l->with_snapshots, l->primary_clock);
+	if (c == NULL)
+		return NULL;
+	c->has_last = l->has_last;
+	c->last = l->last;
+	for (q = 0; q < 2; q++)
+		TAILQ_FOREACH(it, &l->queue[q], link) {
+			pb_put_raw(&c->w, it->data, it->len);
+			keep(c, (enum event_queue)q, false);
+		}
+	return c;
+}
+
+static bool
+drifted(const struct clock_snapshot *a, const struct clock_snapshot *b)
+{
+	int64_t base, d;
+	size_t i;
+
+	base = (int64_t)(clock_snapshot_ns(b, CLOCK_ID_BOOTTIME) -
+	    clock_snapshot_ns(a, CLOCK_ID_BOOTTIME));
+	for (i = 0; i < CLOCK_SNAPSHOT_N; i++) {
+		d = (int64_t)(b->clocks[i].ns - a->clocks[i].ns) - base;
+		if (d > SIGNIFICANT_DRIFT_NS || d < -SIGNIFICANT_DRIFT_NS)
+			return true;
+	}
+	return false;
+}
+
+void
+event_log_snapshot(struct event_log *l, bool force)
+{
+	struct clock_snapshot now;
+
+	if (!l->with_snapshots)
+		return;
+	clock_snapshot_take(&now);
+	if (!force && l->has_last && !drifted(&l->last, &now))
+		return;
+	l->last = now;
+	l->has_last = true;
+	service_packets_clock_snapshot(&l->w, l->uid, &now, l->primary_clock);
+	keep(l, EVENT_QUEUE_SNAPSHOTS, false);
+}
+
+void
+event_log_event(struct event_log *l, enum service_event event)
+{
+	if (!l->with_events)
+		return;
+	service_packets_event(&l->w, l->uid, loop_boottime_ns(), event);
+	keep(l, EVENT_QUEUE_EVENTS, false);
+}
+
+void
+event_log_slow(struct event_log *l, enum service_slow_event event,
+    const struct service_slow_source *sources, size_t n)
+{
+	if (!l->with_events)
+		return;
+	service_packets_slow_sources(&l->w, l->uid, loop_boottime_ns(), event,
+	    sources, n);
+	keep(l, EVENT_QUEUE_EVENTS, false);
+}
+
+void
+event_log_buffer_cloned(struct event_log *l, uint32_t buffer)
+{
+	if (!l->with_events)
+		return;
+	service_packets_buffer_cloned(&l->w, l->uid, loop_boottime_ns(),
+	    buffer);
+	keep(l, EVENT_QUEUE_EVENTS, false);
+}
+
+void
+event_log_trigger(struct event_log *l, const struct service_trigger *t)
+{
+	service_packets_trigger(&l->w, l->uid, t);
+	keep(l, EVENT_QUEUE_EVENTS, false);
+}
+
+void
+event_log_clone_trigger(struct event_log *l, const struct service_trigger *t)
+{
+	service_packets_clone_trigger(&l->w, l->uid, t);
+	keep(l, EVENT_QUEUE_EVENTS, true);
+}
+
+void
+event_log_session(struct event_log *l, const struct service_session_event *e)
+{
+	service_packets_session_event(&l->w, l->uid, loop_boottime_ns(), e);
+	keep(l, EVENT_QUEUE_EVENTS, false);
+}
+
+const uint8_t *
+event_log_peek(const struct event_log *l, enum event_queue q, size_t *len)
+{
+	const struct item *it = TAILQ_FIRST(&l->queue[q]);
+
+	if (it == NULL)
+		return NULL;
+	if (len != NULL)
+		*len = it->len;
+	return it->data;
+}
+
+void
+event_log_pop(struct event_log *l, enum event_queue q)
+{
+	remove_item(l, q, TAILQ_FIRST(&l->queue[q]));
+}
+
+bool
+event_log_is_empty(const struct event_log *l)
+{
+	return l->n[0] == 0 && l->n[1] == 0;
+}

@@ -1,0 +1,464 @@
+#include "service/session/file_session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/log.h"
+#include "service/buffer/trace_buffer.h"
+#include "service/session/flush.h"
+#include "service/session/model.h"
+#include "service/session/packet_out.h"
+#include "service/session/readback.h"
+#include "service/session/session.h"
+#include "service/session/settings.h"
+#include "service/sink/file_sink.h"
+
+#define WRITE_PERIOD_DEFAULT_MS 5000u
+#define WRITE_PERIOD_MIN_MS 100u
+/* Up to this period, WRITE_FLUSH_AUTO flushes on its own clock of 5 s. */
+#define AUTO_FLUSH_PERIOD_MS 5000u
+
+enum file_state {
+	FILE_OPENING, /* opened() is awaited; nothing is written */
+	FILE_OPEN,
+	FILE_FAILED,  /* nothing more is written; close is awaited */
+	FILE_CLOSING, /* closed() is awaited */
+};
+
+struct file_session {
+	struct session *session;
+	struct file_sink *sink;
+	struct packet_out *out;
+	enum file_state state;
+	bool pass;        /* a pass over the buffers is under way */
+	bool pass_syncs;  /* fdatasync at its end */
+	bool finishing;   /* the last pass: then close */
+	bool scraped;     /* finishing: all shared memory was taken */
+	bool scraping;    /* inside session_scrape(): no step may nest */
+	bool retry_posted;
+	bool lossless;
+	bool limit_hit;   /* max_file_size_bytes was reached */
+	bool has_limit;
+	uint64_t left;    /* bytes up to max_file_size_bytes */
+	uint64_t written;
+	uint64_t *floor;  /* per buffer: unread when the last pass ended */
+	struct loop_timer *write_timer;
+	struct loop_timer *flush_timer;
+	struct producer_waiters waiters;
+	char *error;
+};
+
+static void pump(struct file_session *f);
+
+static void
+retry_cb(void *arg)
+{
+	struct file_session *f = arg;
+
+	f->retry_posted = false;
+	flush_retry(f->session);
+}
+
+/* Everybody who was held back may try again. */
+static void
+wake(struct file_session *f)
+{
+	struct producer *p;
+
+	while ((p = LIST_FIRST(&f->waiters)) != NULL) {
+		LIST_REMOVE(p, waiting);
+		p->is_waiting = false;
+		p->ops->resume(p->port);
+	}
+	/* On a later turn: a flush that waits may be the caller's caller. */
+	if (!f->retry_posted && !TAILQ_EMPTY(&f->session->flushes)) {
+		f->retry_posted = true;
+		loop_defer(f->session->service->loop, retry_cb, f);
+	}
+}
+
+static void
+stop_being_lossless(struct file_session *f)
+{
+	if (!f->lossless)
+		return;
+	f->lossless = false;
+	f->session->service->n_lossless--;
+}
+
+static void
+start_pass(struct file_session *f, bool sync)
+{
+	f->pass_syncs = f->pass_syncs || sync;
+	if (f->pass || f->state != FILE_OPEN)
+		return;
+	f->pass = true;
+	readback_begin(f->session->readback);
+	pump(f);
+}
+
+static void
+limit_cb(void *arg)
+{
+	struct file_session *f = arg;
+
+	log_info("session %llu: max_file_size_bytes is reached",
+	    (unsigned long long)f->session->id);
+	session_disable(f->session, NULL);
+}
+
+static void
+end_pass(struct file_session *f)
+{
+	struct session *s = f->session;
+	size_t i;
+
+	f->pass = false;
+	for (i = 0; i < s->n_buffers; i++)
+		f->floor[i] = trace_buffer_unread(s->buffers[i].tb);
+}
+
+/* The last pass is over: take what is left in shared memory, or close. */
+static void
+finish_step(struct file_session *f)
+{
+	if (!f->scraped && !f->limit_hit) {
+		f->scraping = true;
+		f->scraped = session_scrape(f->session);
+		f->scraping = false;
+		readback_want_stats(f->session->readback);
+		start_pass(f, f->pass_syncs);
+		return;
+	}
+	f->state = FILE_CLOSING;
+	stop_being_lossless(f);
+	wake(f);
+	file_sink_close(f->sink);
+}
+
+static void
+pump(struct file_session *f)
+{
+	struct sink_batch *b;
+	enum readback_result r;
+
+	while (f->pass && (b = file_sink_batch(f->sink)) != NULL) {
+		if (f->limit_hit) {
+			end_pass(f);
+			break;
+		}
+		packet_out_set_batch(f->out, b);
+		r = readback_fill(f->session->readback, f->out,
+		    f->has_limit ? &f->left : NULL);
+		packet_out_set_batch(f->out, NULL);
+		if (r == READBACK_LIMIT) {
+			f->limit_hit = true;
+			loop_defer(f->session->service->loop, limit_cb, f);
+		}
+		if (r != READBACK_FULL)
+			end_pass(f);
+		if (b->len > 0 || (!f->pass && f->pass_syncs))
+			file_sink_submit(f->sink, !f->pass && f->pass_syncs);
+		if (!f->pass)
+			f->pass_syncs = false;
+	}
+	wake(f);
+	if (!f->pass && f->finishing && f->state == FILE_OPEN && !f->scraping)
+		finish_step(f);
+}
+
+/* Nothing more can be written: the session ends, nobody waits. */
+static void
+fail_file(struct file_session *f, const char *err)
+{
+	f->state = FILE_FAILED;
+	f->pass = false;
+	if (f->error == NULL)
+		f->error = strdup(err);
+	stop_being_lossless(f);
+	wake(f);
+	if (f->finishing) {
+		f->state = FILE_CLOSING;
+		file_sink_close(f->sink);
+		return;
+	}
+	session_file_failed(f->session, err);
+}
+
+static void
+opened_cb(struct file_sink *sink, const char *err, void *arg)
+{
+	struct file_session *f = arg;
+
+	if (f->state != FILE_OPENING)
+		return;
+	if (err != NULL) {
+		fail_file(f, err);
+		return;
+	}
+	f->state = FILE_OPEN;
+	if (f->finishing)
+		start_pass(f, false);
+	else
+		session_file_opened(f->session);
+}
+
+static void
+written_cb(struct file_sink *sink, uint64_t total, void *arg)
+{
+	struct file_session *f = arg;
+
+	f->written = total;
+	if (f->state == FILE_OPEN)
+		pump(f);
+}
+
+static void
+failed_cb(struct file_sink *sink, const char *err, void *arg)
+{
+	struct file_session *f = arg;
+
+	if (f->state != FILE_CLOSING && f->state != FILE_FAILED)
+		fail_file(f, err);
+}
+
+static void
+closed_cb(struct file_sink *sink, const char *err, void *arg)
+{
+	struct file_session *f = arg;
+
+	f->sink = NULL;
+	session_file_closed(f->session, f->error != NULL ? f->error : err);
+}
+
+static const struct file_sink_ops sink_ops = {
+	.opened = opened_cb,
+	.written = written_cb,
+	.failed = failed_cb,
+	.closed = closed_cb,
+};
+
+static void
+flushed_before_write(struct session *s, bool success, void *arg)
+{
+	struct file_session *f = arg;
+
+	start_pass(f, s->config->pb->fflush_post_write ==
+	    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED);
+}
+
+static uint32_t
+write_period(const struct session *s)
+{
+	uint32_t ms = s->config->pb->file_write_period_ms;
+
+	if (ms == 0)
+		return WRITE_PERIOD_DEFAULT_MS;
+	return ms < WRITE_PERIOD_MIN_MS ? WRITE_PERIOD_MIN_MS : ms;
+}
+
+/* Whether each periodic write is preceded by a flush. */
+static bool
+flush_each_write(const struct session *s)
+{
+	switch (s->config->pb->write_flush_mode) {
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_ENABLED:
+		return true;
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_DISABLED:
+		return false;
+	default:
+		return write_period(s) > AUTO_FLUSH_PERIOD_MS;
+	}
+}
+
+static bool
+flush_by_clock(const struct session *s)
+{
+	switch (s->config->pb->write_flush_mode) {
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_ENABLED:
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_DISABLED:
+		return false;
+	default:
+		return write_period(s) <= AUTO_FLUSH_PERIOD_MS;
+	}
+}
+
+static void
+write_cb(void *arg)
+{
+	struct file_session *f = arg;
+	struct session *s = f->session;
+
+	if (f->state != FILE_OPEN || f->finishing)
+		return;
+	if (flush_each_write(s))
+		flush_start(s, config_flush_timeout_ms(s->config),
+		    FLUSH_PERIODIC, flushed_before_write, f);
+	else
+		flushed_before_write(s, true, f);
+}
+
+static void
+clock_flush_cb(void *arg)
+{
+	struct file_session *f = arg;
+
+	if (f->state == FILE_OPEN && !f->finishing)
+		flush_start(f->session,
+		    config_flush_timeout_ms(f->session->config),
+		    FLUSH_PERIODIC, NULL, f);
+}
+
+struct file_session *
+file_session_new(struct session *s, int fd, char *err, size_t err_size)
+{
+	struct service *sv = s->service;
+	struct file_session *f;
+
+	snprintf(err, err_size, "out of memory");
+	if ((f = calloc(1, sizeof(*f))) == NULL)
+		return NULL;
+	LIST_INIT(&f->waiters);
+	f->session = s;
+	f->has_limit = s->config->pb->max_file_size_bytes > 0;
+	f->left = s->config->pb->max_file_size_bytes;
+	f->floor = calloc(s->n_buffers + 1, sizeof(*f->floor));
+	f->out = packet_out_new_file();
+	f->write_timer = loop_timer_new(sv->loop, write_cb, f);
+	f->flush_timer = loop_timer_new(sv->loop, clock_flush_cb, f);
+	if (f->floor == NULL || f->out == NULL || f->write_timer == NULL ||
+	    f->flush_timer == NULL)
+		goto fail;
+	if (fd >= 0) {
+		f->state = FILE_OPEN;
+		f->sink = file_sink_new_fd(sv->loop, fd, &sink_ops, f);
+	} else if (sv->trace_dirfd < 0) {
+		snprintf(err, err_size, "output_path is not allowed: the "
+		    "daemon was started without --trace-dir");
+		goto fail;
+	} else {
+		f->state = FILE_OPENING;
+		f->sink = file_sink_new_path(sv->loop, sv->trace_dirfd,
+		    s->config->pb->output_path, (long)s->uid, -1, &sink_ops,
+		    f);
+	}
+	if (f->sink == NULL) {
+		snprintf(err, err_size, "the trace file's writer could not "
+		    "be started (out of memory or threads)");
+		goto fail;
+	}
+	f->lossless = !sv->settings->overwrite_unwritten;
+	if (f->lossless)
+		sv->n_lossless++;
+	return f;
+
+fail:
+	file_session_free(f);
+	return NULL;
+}
+
+bool
+file_session_is_open(const struct file_session *f)
+{
+	return f->state != FILE_OPENING;
+}
+
+void
+file_session_start(struct file_session *f)
+{
+	loop_timer_set(f->write_timer, write_period(f->session), 1);
+	if (flush_by_clock(f->session))
+		loop_timer_set(f->flush_timer, AUTO_FLUSH_PERIOD_MS, 1);
+}
+
+void
+file_session_finish(struct file_session *f)
+{
+	if (f->finishing)
+		return;
+	f->finishing = true;
+	loop_timer_clear(f->write_timer);
+	loop_timer_clear(f->flush_timer);
+	if (f->state == FILE_FAILED) {
+		f->state = FILE_CLOSING;
+		file_sink_close(f->sink);
+	} else if (f->state == FILE_OPEN && !f->pass) {
+		start_pass(f, f->session->config->pb->fflush_post_write ==
+		    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED);
+	}
+	/* While opening or in a pass: goes on when that is done. */
+}
+
+void
+file_session_free(struct file_session *f)
+{
+	struct producer *p;
+
+	if (f == NULL)
+		return;
+	stop_being_lossless(f);
+	while ((p = LIST_FIRST(&f->waiters)) != NULL) {
+		LIST_REMOVE(p, waiting);
+		p->is_waiting = false;
+		p->ops->resume(p->port);
+	}
+	loop_cancel(f->session->service->loop, f);
+	loop_timer_free(f->write_timer);
+	loop_timer_free(f->flush_timer);
+	packet_out_free(f->out);
+	free(f->error);
+	free(f->floor);
+	free(f);
+}
+
+void
+file_session_wrote(struct file_session *f, struct session_buffer *b)
+{
+	uint64_t unread = trace_buffer_unread(b->tb);
+	uint64_t floor;
+
+	if (f->pass || f->state != FILE_OPEN || f->limit_hit)
+		return;
+	floor = f->floor[b - f->session->buffers];
+	/* What the last pass could not read (stalls) does not count again. */
+	if (unread > floor && (unread - floor) * 2 >= b->size)
+		start_pass(f, false);
+}
+
+bool
+file_session_must_wait(struct file_session *f, struct session_buffer *b,
+    size_t len)
+{
+	if (!f->lossless || !b->ring || f->limit_hit ||
+	    !trace_buffer_would_lose(b->tb, len))
+		return false;
+	if (f->state == FILE_OPENING)
+		return true;
+	if (f->state != FILE_OPEN)
+		return false;
+	/*
+	 * A pass that ends without making room has read all that can be read:
+	 * what is left waits for its producer, so waiting here would be for
+	 * ever.  The overwriting that follows is counted as such.
+	 */
+	if (!f->pass)
+		start_pass(f, false);
+	return f->pass && trace_buffer_would_lose(b->tb, len);
+}
+
+void
+file_session_wait(struct file_session *f, struct producer *p)
+{
+	if (p->is_waiting)
+		LIST_REMOVE(p, waiting);
+	LIST_INSERT_HEAD(&f->waiters, p, waiting);
+	p->is_waiting = true;
+}
+
+uint64_t
+file_session_bytes(const struct file_session *f)
+{
+	return f->written;
+}

@@ -1,0 +1,58 @@
+/*
+ * file_session: a session that writes into a file (TraceConfig.write_into_file;
+ * behaviour.md, "What the service writes into a trace").
+ *
+ * Reads the session's buffers in passes and hands batches to the file's sink:
+ * every file_write_period_ms, at once when a buffer is half full, and for the
+ * last time when the session ends.  Unless the settings say otherwise it is
+ * lossless: producers that would overwrite what the file has not got yet are
+ * held back until it has caught up.
+ */
+#ifndef SERVICE_SESSION_FILE_SESSION_H
+#define SERVICE_SESSION_FILE_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+struct file_session;
+struct producer;
+struct session;
+struct session_buffer;
+
+/*
+ * fd (owned on success) or, when it is -1, the config's output_path below the
+ * daemon's trace directory.  NULL with a sentence in err.
+ */
+struct file_session *file_session_new(struct session *s, int fd, char *err,
+    size_t err_size) MUST_CHECK;
+/* False while output_path is being created. */
+bool file_session_is_open(const struct file_session *f);
+/* At the start of tracing: arms the write period. */
+void file_session_start(struct file_session *f);
+/*
+ * Writes all that is left and closes the file; then session_file_closed().
+ * Idempotent.
+ */
+void file_session_finish(struct file_session *f);
+/* The file is closed or was never opened: frees. */
+void file_session_free(struct file_session *f);
+
+/* A chunk went into one of the session's buffers. */
+void file_session_wrote(struct file_session *f, struct session_buffer *b);
+/*
+ * Whether a chunk of len payload bytes must wait.  When true the file is being
+ * written and the caller will be woken (file_session_wait(), or
+ * flush_retry()).
+ */
+bool file_session_must_wait(struct file_session *f, struct session_buffer *b,
+    size_t len);
+/* The producer is woken (producer_ops.resume) when there is room again. */
+void file_session_wait(struct file_session *f, struct producer *p);
+
+/* Bytes written so far. */
+uint64_t file_session_bytes(const struct file_session *f);
+
+#endif /* SERVICE_SESSION_FILE_SESSION_H */

@@ -1,0 +1,264 @@
+#include "service/session/flush.h"
+
+#include <stdlib.h>
+
+#include "transport/log.h"
+#include "service/session/event_log.h"
+#include "service/session/model.h"
+#include "service/session/session.h"
+
+/* Data sources named in one slow-flush event. */
+#define SLOW_NAMED_MAX 32u
+
+struct flush {
+	TAILQ_ENTRY(flush) link;
+	struct session *session;
+	uint64_t id;
+	uint32_t *waiting; /* producer ids, ascending; 0 once answered */
+	size_t n_waiting;  /* entries */
+	size_t n_left;     /* not answered yet */
+	struct loop_timer *timer;
+	bool timed_out;
+	flush_fn done;
+	void *arg;
+};
+
+static int
+compare_ids(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void
+flush_free(struct flush *f)
+{
+	TAILQ_REMOVE(&f->session->flushes, f, link);
+	loop_timer_free(f->timer);
+	free(f->waiting);
+	free(f);
+}
+
+static void
+log_slow(struct flush *f)
+{
+	struct session *s = f->session;
+	struct service_slow_source slow[SLOW_NAMED_MAX];
+	struct ds_instance *i;
+	uint32_t *hit, key;
+	size_t n = 0;
+
+	TAILQ_FOREACH(i, &s->instances, of_session) {
+		key = i->producer->id;
+		hit = f->n_waiting == 0 ? NULL : bsearch(&key, f->waiting,
+		    f->n_waiting, sizeof(key), compare_ids);
+		if (hit == NULL || n == SLOW_NAMED_MAX)
+			continue;
+		slow[n].producer = i->producer->name;
+		slow[n].data_source = i->name;
+		n++;
+	}
+	if (n > 0)
+		event_log_slow(s->events,
+		    SERVICE_EVENT_LAST_FLUSH_SLOW_DATA_SOURCES, slow, n);
+	log_warn("session %llu: flush %llu timed out with %zu producers "
+	    "unanswered", (unsigned long long)s->id, (unsigned long long)f->id,
+	    f->n_left);
+}
+
+/* Finishes it when nothing is left to wait for. */
+static void
+flush_check(struct flush *f)
+{
+	struct session *s = f->session;
+	flush_fn done = f->done;
+	void *arg = f->arg;
+	bool success;
+
+	if (f->n_left > 0 && !f->timed_out)
+		return;
+	if (!session_scrape(s) && !f->timed_out)
+		return;
+	success = f->n_left == 0;
+	if (success) {
+		s->flushes_succeeded++;
+		event_log_event(s->events,
+		    SERVICE_EVENT_ALL_DATA_SOURCES_FLUSHED);
+	} else {
+		s->flushes_failed++;
+		log_slow(f);
+	}
+	flush_free(f);
+	if (done != NULL)
+		done(s, success, arg);
+}
+
+static void
+timeout_cb(void *arg)
+{
+	struct flush *f = arg;
+
+	f->timed_out = true;
+	flush_check(f);
+}
+
+static void
+ready_cb(void *arg)
+{
+	flush_check(arg);
+}
+
+/*
+ * Asks one producer; its answer is waited for when it has a source that takes
+ * part (under emulation all do: the producer scrapes itself on Flush).
+ */
+static bool
+ask(struct flush *f, struct producer *p, uint64_t flags, uint64_t **ids,
+    size_t *cap)
+{
+	struct ds_instance *i;
+	uint64_t *grown;
+	size_t n = 0;
+
+	TAILQ_FOREACH(i, &p->instances, of_producer) {
+		if (i->session != f->session || (i->no_flush && !p->emulated))
+			continue;
+		if (i->state == INSTANCE_CONFIGURED ||
+		    i->state == INSTANCE_STOPPED)
+			continue;
+		if (n == *cap) {
+			grown = realloc(*ids, (*cap * 2 + 8) * sizeof(**ids));
+			if (grown == NULL)
+				break;
+			*ids = grown;
+			*cap = *cap * 2 + 8;
+		}
+		(*ids)[n++] = i->id;
+	}
+	if (n > 0)
+		p->ops->flush(p->port, f->id, *ids, n, flags);
+	return n > 0;
+}
+
+void
+flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
+    flush_fn done, void *arg)
+{
+	struct flush *f;
+	struct producer *p;
+	uint64_t *ids = NULL;
+	size_t cap = 0;
+
+	if ((f = calloc(1, sizeof(*f))) == NULL)
+		goto fail;
+	f->waiting = calloc(s->service->n_producers + 1, sizeof(uint32_t));
+	f->timer = loop_timer_new(s->service->loop, timeout_cb, f);
+	if (f->waiting == NULL || f->timer == NULL)
+		goto fail;
+	f->session = s;
+	f->id = ++s->service->last_flush_id;
+	f->done = done;
+	f->arg = arg;
+	TAILQ_INSERT_TAIL(&s->flushes, f, link);
+	s->flushes_requested++;
+	event_log_event(s->events, SERVICE_EVENT_FLUSH_STARTED);
+	/* Producers stand in the order of their ids: `waiting` is sorted. */
+	TAILQ_FOREACH(p, &s->service->producers, link)
+		if (!TAILQ_EMPTY(&p->instances) &&
+		    ask(f, p, flags, &ids, &cap))
+			f->waiting[f->n_waiting++] = p->id;
+	f->n_left = f->n_waiting;
+	free(ids);
+	if (f->n_left == 0) {
+		loop_timer_free(f->timer);
+		f->timer = loop_timer_new(s->service->loop, ready_cb, f);
+		if (f->timer == NULL) {
+			flush_free(f);
+			f = NULL;
+			goto fail;
+		}
+		timeout_ms = 0;
+	}
+	loop_timer_set(f->timer, timeout_ms, 0);
+	return;
+
+fail:
+	log_error("session %llu: no memory to flush",
+	    (unsigned long long)s->id);
+	if (f != NULL) {
+		loop_timer_free(f->timer);
+		free(f->waiting);
+		free(f);
+	}
+	s->flushes_failed++;
+	if (done != NULL)
+		done(s, false, arg);
+}
+
+/* The producer no longer holds up flushes with ids up to this. */
+static void
+answered(struct service *sv, uint32_t producer, uint64_t up_to)
+{
+	struct session *s, *snext;
+	struct flush *f, *next;
+	uint32_t *hit;
+
+	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, snext) {
+		TAILQ_FOREACH_SAFE(f, &s->flushes, link, next) {
+			if (f->id > up_to || f->n_left == 0)
+				continue;
+			hit = bsearch(&producer, f->waiting, f->n_waiting,
+			    sizeof(producer), compare_ids);
+			if (hit == NULL)
+				continue;
+			/* Kept sorted: the entry is removed, not zeroed. */
+			f->n_waiting--;
+			for (; hit < f->waiting + f->n_waiting; hit++)
+				*hit = hit[1];
+			f->n_left--;
+			flush_check(f);
+		}
+	}
+}
+
+void
+flush_ack(struct producer *p, uint64_t request_id)
+{
+	answered(p->service, p->id, request_id);
+}
+
+void
+flush_producer_gone(struct service *s, struct producer *p)
+{
+	answered(s, p->id, UINT64_MAX);
+}
+
+void
+flush_retry(struct session *s)
+{
+	struct flush *f, *next;
+
+	TAILQ_FOREACH_SAFE(f, &s->flushes, link, next)
+		if (f->n_left == 0)
+			flush_check(f);
+}
+
+void
+flush_forget(struct session *s, void *arg)
+{
+	struct flush *f;
+
+	TAILQ_FOREACH(f, &s->flushes, link)
+		if (f->arg == arg)
+			f->done = NULL;
+}
+
+void
+flush_drop_all(struct session *s)
+{
+	struct flush *f;
+
+	while ((f = TAILQ_FIRST(&s->flushes)) != NULL)
+		flush_free(f);
+}

@@ -1,0 +1,44 @@
+/*
+ * flush: asking every producer of a session to commit what it holds, and
+ * waiting, with a time-out, until all have.
+ *
+ * When the last one has answered, or the time is up, the producers' shared
+ * memory is scraped, and then done() is called, on a later turn than
+ * flush_start() at the earliest.  A scrape that would overwrite what a file has
+ * not got yet is retried as the file proceeds, until the time-out.
+ */
+#ifndef SERVICE_SESSION_FLUSH_H
+#define SERVICE_SESSION_FLUSH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct flush;
+struct producer;
+struct service;
+struct session;
+
+/* Why and for whom: what a producer sees in Flush.flags (wire recordings). */
+enum flush_flags {
+	FLUSH_PERIODIC = 0x11,
+	FLUSH_TRACE_STOP = 0x12,
+	FLUSH_TRACE_CLONE = 0x13,
+	FLUSH_EXPLICIT = 0x14,
+};
+
+typedef void (*flush_fn)(struct session *s, bool success, void *arg);
+
+/* done may be NULL.  Dropped silently when the session is freed first. */
+void flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
+    flush_fn done, void *arg);
+/* The producer has answered this request and all before it. */
+void flush_ack(struct producer *p, uint64_t request_id);
+void flush_producer_gone(struct service *s, struct producer *p);
+/* The session's file has caught up a little. */
+void flush_retry(struct session *s);
+/* Forgets every flush of the session that calls done with this arg. */
+void flush_forget(struct session *s, void *arg);
+/* The session is being freed. */
+void flush_drop_all(struct session *s);
+
+#endif /* SERVICE_SESSION_FLUSH_H */

@@ -1,0 +1,160 @@
+#include "service/session/instance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/log.h"
+#include "transport/pb_writer.h"
+#include "service/session/match.h"
+#include "service/session/producer.h"
+#include "service/session/session.h"
+
+static bool
+machine_wanted(const struct session *s, const struct config_data_source *want,
+    const struct machine *m)
+{
+	const char *name = m->id == 0 ? "host" : m->name;
+	size_t i;
+
+	if (want->n_machines == 0)
+		return m->id == 0 || s->config->pb->trace_all_machines;
+	for (i = 0; i < want->n_machines; i++)
+		if (strcmp(want->machines[i], name) == 0)
+			return true;
+	return false;
+}
+
+bool
+instance_matches(const struct session *s,
+    const struct config_data_source *want, const struct data_source *ds)
+{
+	return strcmp(want->name, ds->name) == 0 &&
+	    machine_wanted(s, want, ds->producer->machine) &&
+	    match_test(want->producers, ds->producer->name);
+}
+
+static void
+set_state(struct ds_instance *i, enum instance_state state)
+{
+	if (i->state == state)
+		return;
+	i->state = state;
+	session_instance_changed(i->session, i);
+}
+
+struct ds_instance *
+instance_new(struct session *s, const struct config_data_source *want,
+    struct data_source *ds)
+{
+	struct producer *p = ds->producer;
+	struct session_buffer *b = &s->buffers[want->buffer];
+	struct ds_instance *i = NULL;
+	struct pb_writer config;
+	uint32_t shm_kb, page_kb;
+
+	pb_writer_init(&config);
+	config_for_producer(s->config, want, b->id, s->id, s->uid == 0,
+	    &config);
+	config_shm_sizes(s->config, p->name, &shm_kb, &page_kb);
+	if (config.failed || (i = calloc(1, sizeof(*i))) == NULL ||
+	    (i->name = strdup(ds->name)) == NULL ||
+	    producer_allow(p, b->id) != 0 ||
+	    producer_set_up_tracing(p, shm_kb, page_kb) != 0)
+		goto fail;
+	i->session = s;
+	i->producer = p;
+	i->id = ++s->service->last_instance_id;
+	i->config = config.data;
+	i->config_len = config.len;
+	i->will_notify_on_start = ds->will_notify_on_start;
+	i->will_notify_on_stop = ds->will_notify_on_stop;
+	i->handles_incremental_state_clear =
+	    ds->handles_incremental_state_clear;
+	i->no_flush = ds->no_flush;
+	i->state = INSTANCE_CONFIGURED;
+	TAILQ_INSERT_TAIL(&s->instances, i, of_session);
+	TAILQ_INSERT_TAIL(&p->instances, i, of_producer);
+	s->n_instances++;
+	p->ops->setup_data_source(p->port, i->id, i->config, i->config_len);
+	return i;
+
+fail:
+	log_error("session %llu: no memory for an instance of a data source",
+	    (unsigned long long)s->id);
+	pb_writer_done(&config);
+	if (i != NULL)
+		free(i->name);
+	free(i);
+	return NULL;
+}
+
+void
+instance_free(struct ds_instance *i)
+{
+	TAILQ_REMOVE(&i->session->instances, i, of_session);
+	TAILQ_REMOVE(&i->producer->instances, i, of_producer);
+	i->session->n_instances--;
+	free(i->name);
+	free(i->config);
+	free(i);
+}
+
+void
+instance_start(struct ds_instance *i)
+{
+	if (i->state != INSTANCE_CONFIGURED)
+		return;
+	i->producer->ops->start_data_source(i->producer->port, i->id,
+	    i->config, i->config_len);
+	set_state(i, i->will_notify_on_start ? INSTANCE_STARTING :
+	    INSTANCE_STARTED);
+}
+
+void
+instance_stop(struct ds_instance *i)
+{
+	switch (i->state) {
+	case INSTANCE_STOPPING:
+	case INSTANCE_STOPPED:
+		return;
+	case INSTANCE_CONFIGURED:
+	case INSTANCE_STARTING:
+	case INSTANCE_STARTED:
+		break;
+	}
+	i->producer->ops->stop_data_source(i->producer->port, i->id);
+	set_state(i, i->will_notify_on_stop ? INSTANCE_STOPPING :
+	    INSTANCE_STOPPED);
+}
+
+void
+instance_ack_started(struct ds_instance *i)
+{
+	if (i->state == INSTANCE_STARTING)
+		set_state(i, INSTANCE_STARTED);
+}
+
+void
+instance_ack_stopped(struct ds_instance *i)
+{
+	/* A source may also stop by itself, unasked. */
+	set_state(i, INSTANCE_STOPPED);
+}
+
+void
+instance_give_up(struct ds_instance *i)
+{
+	if (i->state == INSTANCE_STOPPING)
+		set_state(i, INSTANCE_STOPPED);
+}
+
+void
+instance_producer_gone(struct ds_instance *i)
+{
+	/*
+	 * Told first, freed after: whoever listens still sees the names.  The
+	 * session may end, but is never freed, inside the call.
+	 */
+	set_state(i, INSTANCE_STOPPED);
+	instance_free(i);
+}

@@ -1,0 +1,35 @@
+/*
+ * instance: a data source of a producer, switched on by a session; its way from
+ * SetupDataSource to its last acknowledgement.
+ */
+#ifndef SERVICE_SESSION_INSTANCE_H
+#define SERVICE_SESSION_INSTANCE_H
+
+#include <stdbool.h>
+
+#include "transport/compiler.h"
+#include "service/session/config.h"
+#include "service/session/model.h"
+
+/* Whether the session's data source wants this one (name, filters, machine). */
+bool instance_matches(const struct session *s,
+    const struct config_data_source *want, const struct data_source *ds);
+
+/* Sets it up (SetupTracing first when needed).  NULL: no memory, logged. */
+struct ds_instance *instance_new(struct session *s,
+    const struct config_data_source *want, struct data_source *ds) MUST_CHECK;
+/* Unlinks from both sides and frees. */
+void instance_free(struct ds_instance *i);
+
+void instance_start(struct ds_instance *i);
+/* Sends StopDataSource unless stopped or stopping already. */
+void instance_stop(struct ds_instance *i);
+/* NotifyDataSourceStarted / Stopped. */
+void instance_ack_started(struct ds_instance *i);
+void instance_ack_stopped(struct ds_instance *i);
+/* Nobody waits for its acknowledgement any longer. */
+void instance_give_up(struct ds_instance *i);
+/* Its producer ended or unregistered the source: stopped, and freed. */
+void instance_producer_gone(struct ds_instance *i);
+
+#endif /* SERVICE_SESSION_INSTANCE_H */

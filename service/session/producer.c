@@ -1,0 +1,394 @@
+#include "service/session/producer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/log.h"
+#include "transport/pb_reader.h"
+#include "transport/shm.h"
+#include "service/session/commit.h"
+#include "service/session/flush.h"
+#include "service/session/instance.h"
+#include "service/session/session.h"
+#include "service/session/settings.h"
+
+/* Writer ids are 1..32767: 128 pages of 256, each made when first used. */
+#define WRITER_PAGE_BITS 8
+#define WRITER_PAGE_SIZE (1u << WRITER_PAGE_BITS)
+#define WRITER_PAGES ((SHM_MAX_WRITER_ID + 1) >> WRITER_PAGE_BITS)
+
+/* Field numbers: wire-format.md, DataSourceDescriptor. */
+enum {
+	DESC_NAME = 1,
+	DESC_NOTIFY_ON_STOP = 2,
+	DESC_NOTIFY_ON_START = 3,
+	DESC_HANDLES_CLEAR = 4,
+	DESC_NO_FLUSH = 9,
+};
+
+static void
+data_source_free(struct data_source *ds)
+{
+	if (ds == NULL)
+		return;
+	free(ds->name);
+	free(ds->descriptor);
+	free(ds);
+}
+
+/* Fills what the service itself needs to know of a descriptor. */
+static int
+data_source_parse(struct data_source *ds, const uint8_t *descriptor, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	char *name = NULL;
+	uint8_t *copy;
+
+	ds->will_notify_on_start = ds->will_notify_on_stop = false;
+	ds->handles_incremental_state_clear = ds->no_flush = false;
+	pb_init(&r, descriptor, len);
+	while (pb_next(&r, &f)) {
+		switch (f.number) {
+		case DESC_NAME:
+			free(name);
+			if ((name = strndup((const char *)f.data, f.len)) ==
+			    NULL)
+				return -1;
+			break;
+		case DESC_NOTIFY_ON_STOP:
+			ds->will_notify_on_stop = f.value != 0;
+			break;
+		case DESC_NOTIFY_ON_START:
+			ds->will_notify_on_start = f.value != 0;
+			break;
+		case DESC_HANDLES_CLEAR:
+			ds->handles_incremental_state_clear = f.value != 0;
+			break;
+		case DESC_NO_FLUSH:
+			ds->no_flush = f.value != 0;
+			break;
+		default:
+			break;
+		}
+	}
+	copy = malloc(len + 1);
+	if (r.bad || copy == NULL || (name == NULL &&
+	    (name = strdup("")) == NULL)) {
+		free(copy);
+		free(name);
+		return -1;
+	}
+	memcpy(copy, descriptor, len);
+	free(ds->name);
+	free(ds->descriptor);
+	ds->name = name;
+	ds->descriptor = copy;
+	ds->descriptor_len = len;
+	return 0;
+}
+
+struct producer *
+producer_new(struct service *s, const struct producer_hello *hello,
+    const struct producer_ops *ops, void *port, const char **why)
+{
+	struct producer *p = NULL;
+
+	*why = "out of memory";
+	if (strlen(hello->name) > s->settings->limits.max_name_bytes) {
+		*why = "producer_name is longer than limits.max_name_bytes";
+		return NULL;
+	}
+	if (s->n_producers >= s->settings->limits.max_producers) {
+		*why = "limits.max_producers is reached";
+		return NULL;
+	}
+	if ((p = calloc(1, sizeof(*p))) == NULL)
+		return NULL;
+	TAILQ_INIT(&p->data_sources);
+	TAILQ_INIT(&p->instances);
+	if ((p->name = strdup(hello->name)) == NULL)
+		goto fail;
+	if (hello->sdk_version != NULL && hello->sdk_version[0] != '\0' &&
+	    (p->sdk_version = strdup(hello->sdk_version)) == NULL)
+		goto fail;
+	p->service = s;
+	p->ops = ops;
+	p->port = port;
+	p->machine = hello->machine;
+	p->uid = hello->uid;
+	p->pid = hello->pid;
+	p->emulated = hello->emulated;
+	p->scrape = hello->scrape;
+	p->shm_size_hint = hello->shm_size_hint;
+	p->page_size_hint = hello->page_size_hint;
+	p->shm = hello->shm;
+	p->shm_provided = hello->shm != NULL;
+	p->id = ++s->last_producer_id;
+	TAILQ_INSERT_TAIL(&s->producers, p, link);
+	s->n_producers++;
+	s->counters.producers_seen++;
+	return p;
+
+fail:
+	free(p->name);
+	free(p);
+	return NULL;
+}
+
+void
+producer_gone(struct producer *p)
+{
+	struct service *s = p->service;
+	struct ds_instance *i, *inext;
+	struct data_source *ds;
+	size_t n;
+
+	if (p->is_waiting) {
+		LIST_REMOVE(p, waiting);
+		p->is_waiting = false;
+	}
+	/* What it had written and not committed is all there will ever be. */
+	commit_scrape(p, NULL);
+	flush_producer_gone(s, p);
+	TAILQ_FOREACH_SAFE(i, &p->instances, of_producer, inext)
+		instance_producer_gone(i);
+	while ((ds = TAILQ_FIRST(&p->data_sources)) != NULL) {
+		TAILQ_REMOVE(&p->data_sources, ds, link);
+		data_source_free(ds);
+	}
+	sessions_producer_gone(s, p->id);
+	TAILQ_REMOVE(&s->producers, p, link);
+	s->n_producers--;
+	if (p->writer_pages != NULL)
+		for (n = 0; n < WRITER_PAGES; n++)
+			free(p->writer_pages[n]);
+	free(p->writer_pages);
+	free(p->allowed);
+	shm_free(p->shm);
+	free(p->name);
+	free(p->sdk_version);
+	free(p);
+}
+
+struct data_source *
+producer_find_data_source(struct producer *p, const char *name, size_t len)
+{
+	struct data_source *ds;
+
+	TAILQ_FOREACH(ds, &p->data_sources, link)
+		if (strlen(ds->name) == len && memcmp(ds->name, name, len) == 0)
+			return ds;
+	return NULL;
+}
+
+struct ds_instance *
+producer_find_instance(struct producer *p, uint64_t id)
+{
+	struct ds_instance *i;
+
+	TAILQ_FOREACH(i, &p->instances, of_producer)
+		if (i->id == id)
+			return i;
+	return NULL;
+}
+
+const char *
+producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
+{
+	struct service *s = p->service;
+	const struct limits *lim = &s->settings->limits;
+	struct data_source *ds;
+
+	if (p->n_data_sources >= lim->max_data_sources_per_producer)
+		return "too many data sources: "
+		       "limits.max_data_sources_per_producer is reached";
+	if ((ds = calloc(1, sizeof(*ds))) == NULL)
+		return "out of memory";
+	ds->producer = p;
+	if (data_source_parse(ds, descriptor, len) != 0) {
+		data_source_free(ds);
+		return "data_source_descriptor does not parse";
+	}
+	if (ds->name[0] == '\0' || strlen(ds->name) > lim->max_name_bytes) {
+		data_source_free(ds);
+		return "data source name is empty or longer than "
+		       "limits.max_name_bytes";
+	}
+	/*
+	 * The same name twice is legal: Chromium registers some names several
+	 * times, and each registration gets its own instance.
+	 */
+	TAILQ_INSERT_TAIL(&p->data_sources, ds, link);
+	p->n_data_sources++;
+	s->counters.data_sources_seen++;
+	sessions_data_source_added(s, ds);
+	return NULL;
+}
+
+void
+producer_update(struct producer *p, const uint8_t *descriptor, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	struct data_source *ds = NULL;
+
+	pb_init(&r, descriptor, len);
+	while (pb_next(&r, &f))
+		if (f.number == DESC_NAME && f.wire == PB_BYTES)
+			ds = producer_find_data_source(p,
+			    (const char *)f.data, f.len);
+	if (!r.bad && ds != NULL &&
+	    data_source_parse(ds, descriptor, len) != 0)
+		log_warn("producer %u: no memory for a data source update",
+		    p->id);
+}
+
+void
+producer_unregister(struct producer *p, const char *name, size_t len)
+{
+	struct data_source *ds = producer_find_data_source(p, name, len);
+	struct ds_instance *i, *next;
+
+	if (ds == NULL)
+		return;
+	TAILQ_FOREACH_SAFE(i, &p->instances, of_producer, next)
+		if (strcmp(i->name, ds->name) == 0)
+			instance_producer_gone(i);
+	TAILQ_REMOVE(&p->data_sources, ds, link);
+	p->n_data_sources--;
+	data_source_free(ds);
+}
+
+bool
+producer_may_write(const struct producer *p, uint16_t buffer)
+{
+	size_t i;
+
+	for (i = 0; i < p->n_allowed; i++)
+		if (p->allowed[i] == buffer)
+			return true;
+	return false;
+}
+
+int
+producer_allow(struct producer *p, uint16_t buffer)
+{
+	uint16_t *grown;
+	size_t cap;
+
+	if (producer_may_write(p, buffer))
+		return 0;
+	if (p->n_allowed == p->allowed_cap) {
+		cap = p->allowed_cap == 0 ? 4 : p->allowed_cap * 2;
+		grown = realloc(p->allowed, cap * sizeof(*grown));
+		if (grown == NULL)
+			return -1;
+		p->allowed = grown;
+		p->allowed_cap = cap;
+	}
+	p->allowed[p->n_allowed++] = buffer;
+	return 0;
+}
+
+void
+producer_forget_buffer(struct producer *p, uint16_t buffer)
+{
+	size_t i, n;
+
+	for (i = 0; i < p->n_allowed; i++)
+		if (p->allowed[i] == buffer)
+			break;
+	if (i == p->n_allowed)
+		return;
+	p->allowed[i] = p->allowed[--p->n_allowed];
+	if (p->writer_pages == NULL)
+		return;
+	for (n = 0; n < WRITER_PAGES; n++) {
+		if (p->writer_pages[n] == NULL)
+			continue;
+		for (i = 0; i < WRITER_PAGE_SIZE; i++)
+			if (p->writer_pages[n][i] == buffer) {
+				p->writer_pages[n][i] = 0;
+				p->n_writers--;
+			}
+	}
+}
+
+void
+producer_register_writer(struct producer *p, uint32_t writer, uint32_t buffer)
+{
+	uint16_t **slot;
+	uint16_t *entry;
+
+	if (writer == 0 || writer > SHM_MAX_WRITER_ID || buffer == 0 ||
+	    buffer > UINT16_MAX || !producer_may_write(p, (uint16_t)buffer)) {
+		p->service->counters.wrong_buffer++;
+		return;
+	}
+	if (p->writer_pages == NULL &&
+	    (p->writer_pages = calloc(WRITER_PAGES, sizeof(uint16_t *))) ==
+	    NULL)
+		return;
+	slot = &p->writer_pages[writer >> WRITER_PAGE_BITS];
+	if (*slot == NULL &&
+	    (*slot = calloc(WRITER_PAGE_SIZE, sizeof(uint16_t))) == NULL)
+		return;
+	entry = &(*slot)[writer & (WRITER_PAGE_SIZE - 1)];
+	if (*entry == 0) {
+		if (p->n_writers >=
+		    p->service->settings->limits.max_writers_per_producer)
+			return;
+		p->n_writers++;
+	}
+	*entry = (uint16_t)buffer;
+}
+
+void
+producer_unregister_writer(struct producer *p, uint32_t writer)
+{
+	uint16_t *page;
+
+	if (p->writer_pages == NULL || writer > SHM_MAX_WRITER_ID ||
+	    (page = p->writer_pages[writer >> WRITER_PAGE_BITS]) == NULL)
+		return;
+	if (page[writer & (WRITER_PAGE_SIZE - 1)] != 0) {
+		page[writer & (WRITER_PAGE_SIZE - 1)] = 0;
+		p->n_writers--;
+	}
+}
+
+uint16_t
+producer_writer_buffer(const struct producer *p, uint32_t writer)
+{
+	const uint16_t *page;
+
+	if (p->writer_pages == NULL || writer > SHM_MAX_WRITER_ID ||
+	    (page = p->writer_pages[writer >> WRITER_PAGE_BITS]) == NULL)
+		return 0;
+	return page[writer & (WRITER_PAGE_SIZE - 1)];
+}
+
+int
+producer_set_up_tracing(struct producer *p, uint32_t want_shm_kb,
+    uint32_t want_page_kb)
+{
+	size_t size, page, want_size, want_page;
+
+	if (p->tracing_set_up)
+		return 0;
+	want_size = want_shm_kb != 0 ? (size_t)want_shm_kb * 1024 :
+	    p->shm_size_hint;
+	want_page = want_page_kb != 0 ? (size_t)want_page_kb * 1024 :
+	    p->page_size_hint;
+	shm_valid_sizes(want_size, want_page, &size, &page);
+	if (size / 1024 > p->service->settings->limits.max_shm_kb)
+		size = SHM_SIZE_DEFAULT;
+	if (p->shm != NULL)
+		page = shm_page_size(p->shm);
+	else if (!p->emulated && (p->shm = shm_new(size, page)) == NULL)
+		return -1;
+	p->tracing_set_up = true;
+	p->ops->setup_tracing(p->port, p->shm, page);
+	return 0;
+}

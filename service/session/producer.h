@@ -1,0 +1,75 @@
+/*
+ * producer: a connected producer: its data sources, its shared memory, its
+ * writers, and which buffers it may write to.
+ *
+ * Made by the producer port at InitializeConnection, ended when its connection
+ * ends.  Instances are made and owned by sessions (instance.h).
+ */
+#ifndef SERVICE_SESSION_PRODUCER_H
+#define SERVICE_SESSION_PRODUCER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+#include "service/session/model.h"
+
+struct producer_hello {
+	const char *name;        /* copied */
+	const char *sdk_version; /* copied; may be NULL */
+	int32_t uid;
+	int32_t pid;
+	struct machine *machine;
+	bool emulated;
+	bool scrape;
+	uint32_t shm_size_hint;
+	uint32_t page_size_hint;
+	struct shm *shm;         /* the producer's own, or NULL */
+};
+
+/* Takes over hello->shm on success.  NULL: a limit or no memory (why says). */
+struct producer *producer_new(struct service *s,
+    const struct producer_hello *hello, const struct producer_ops *ops,
+    void *port, const char **why) MUST_CHECK;
+/*
+ * Its connection ended.  What it wrote so far is scraped; its instances count
+ * as stopped; flushes no longer wait for it.  Frees it.
+ */
+void producer_gone(struct producer *p);
+
+/*
+ * descriptor: encoded DataSourceDescriptor (copied).  The same name may be
+ * registered several times: each registration gets instances of its own.
+ * Running sessions that ask for the name get an instance.  NULL on success,
+ * else the sentence for RegisterDataSourceResponse.error.
+ */
+const char *producer_register(struct producer *p, const uint8_t *descriptor,
+    size_t len) MUST_CHECK;
+/* Replaces the descriptor of a registered source; unknown names are ignored. */
+void producer_update(struct producer *p, const uint8_t *descriptor,
+    size_t len);
+/* Its instances count as stopped.  Unknown names are ignored. */
+void producer_unregister(struct producer *p, const char *name, size_t len);
+
+/* buffer is a global id; only one that it may write to is taken. */
+void producer_register_writer(struct producer *p, uint32_t writer,
+    uint32_t buffer);
+void producer_unregister_writer(struct producer *p, uint32_t writer);
+/* The buffer that the writer is bound to; 0: none. */
+uint16_t producer_writer_buffer(const struct producer *p, uint32_t writer);
+
+bool producer_may_write(const struct producer *p, uint16_t buffer);
+int producer_allow(struct producer *p, uint16_t buffer) MUST_CHECK;
+/* The buffer is going away. */
+void producer_forget_buffer(struct producer *p, uint16_t buffer);
+
+/* Makes shared memory and sends SetupTracing, once a connection. */
+int producer_set_up_tracing(struct producer *p, uint32_t want_shm_kb,
+    uint32_t want_page_kb) MUST_CHECK;
+
+struct data_source *producer_find_data_source(struct producer *p,
+    const char *name, size_t len);
+struct ds_instance *producer_find_instance(struct producer *p, uint64_t id);
+
+#endif /* SERVICE_SESSION_PRODUCER_H */

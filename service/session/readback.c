@@ -1,0 +1,332 @@
+#include "service/session/readback.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/pb_writer.h"
+#include "service/buffer/trace_buffer.h"
+#include "service/session/event_log.h"
+#include "service/session/model.h"
+#include "service/session/packet_check.h"
+#include "service/session/packet_out.h"
+#include "service/session/sequence_map.h"
+#include "service/session/service_packets.h"
+#include "service/session/session.h"
+#include "service/session/session_stats.h"
+
+/* A remote machine whose data is in the trace, and what was said of it. */
+struct seen_machine {
+	struct machine *machine; /* lives as long as the daemon */
+	bool said_system_info;
+	uint64_t said_clock_sync; /* generation */
+};
+
+struct readback {
+	struct session *s;
+	bool said_config;
+	bool said_uuid;
+	bool said_system_info;
+	bool want_marker;
+	bool want_stats;
+	size_t buffer;  /* being read */
+	size_t idle;    /* buffers in a row that had nothing more */
+	struct pb_writer packet; /* the service's own, being built */
+	struct seen_machine *machines;
+	size_t n_machines;
+	int32_t uid;
+};
+
+struct readback *
+readback_new(struct session *s)
+{
+	struct readback *r;
+
+	if ((r = calloc(1, sizeof(*r))) == NULL)
+		return NULL;
+	r->s = s;
+	r->want_marker = true;
+	r->want_stats = true;
+	r->uid = (int32_t)getuid();
+	pb_writer_init(&r->packet);
+	return r;
+}
+
+struct readback *
+readback_new_clone(struct session *s, const struct readback *from)
+{
+	struct readback *r = readback_new(s);
+	size_t i;
+
+	if (r != NULL)
+		for (i = 0; i < from->n_machines; i++)
+			readback_saw_machine(r, from->machines[i].machine);
+	return r;
+}
+
+void
+readback_free(struct readback *r)
+{
+	if (r == NULL)
+		return;
+	pb_writer_done(&r->packet);
+	free(r->machines);
+	free(r);
+}
+
+void
+readback_want_stats(struct readback *r)
+{
+	r->want_stats = true;
+}
+
+void
+readback_want_marker(struct readback *r)
+{
+	r->want_marker = true;
+}
+
+void
+readback_saw_machine(struct readback *r, struct machine *m)
+{
+	struct seen_machine *grown;
+	size_t i;
+
+	for (i = 0; i < r->n_machines; i++)
+		if (r->machines[i].machine == m)
+			return;
+	grown = realloc(r->machines, (r->n_machines + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return;
+	r->machines = grown;
+	memset(&grown[r->n_machines], 0, sizeof(*grown));
+	grown[r->n_machines++].machine = m;
+}
+
+static bool
+machine_has_news(const struct seen_machine *m)
+{
+	return (!m->said_system_info && m->machine->system_info != NULL) ||
+	    (m->machine->clock_sync != NULL &&
+	    m->said_clock_sync != m->machine->clock_sync_generation);
+}
+
+bool
+readback_has_news(const struct readback *r)
+{
+	size_t i;
+
+	if (!r->said_uuid || r->want_marker || r->want_stats ||
+	    !event_log_is_empty(r->s->events))
+		return true;
+	for (i = 0; i < r->n_machines; i++)
+		if (machine_has_news(&r->machines[i]))
+			return true;
+	return false;
+}
+
+/* Puts bytes as one complete packet; false: no room, nothing was put. */
+static bool
+put(struct packet_out *out, uint64_t *limit, const uint8_t *data, size_t len)
+{
+	struct tb_slice slice = { .data = data, .len = len };
+	size_t size;
+
+	if (!packet_out_room(out))
+		return false;
+	if (limit != NULL) {
+		size = packet_out_size(len, NULL, 0);
+		if (size > *limit) {
+			/* The file is full: the packets that matter went. */
+			*limit = 0;
+			return true;
+		}
+		*limit -= size;
+	}
+	/* A small packet: for want of memory it is left out. */
+	(void)packet_out_put(out, &slice, 1, len, NULL, 0);
+	return true;
+}
+
+static bool
+put_built(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	bool ok = r->packet.failed ||
+	    put(out, limit, r->packet.data, r->packet.len);
+
+	pb_writer_done(&r->packet);
+	pb_writer_init(&r->packet);
+	return ok;
+}
+
+static bool
+put_queue(struct readback *r, struct packet_out *out, uint64_t *limit,
+    enum event_queue q)
+{
+	const uint8_t *data;
+	size_t len;
+
+	while ((data = event_log_peek(r->s->events, q, &len)) != NULL) {
+		if (!put(out, limit, data, len))
+			return false;
+		event_log_pop(r->s->events, q);
+	}
+	return true;
+}
+
+static bool
+put_machines(struct readback *r, struct packet_out *out, uint64_t *limit,
+    bool clocks)
+{
+	struct seen_machine *m;
+	size_t i;
+
+	for (i = 0; i < r->n_machines; i++) {
+		m = &r->machines[i];
+		if (!clocks && !m->said_system_info &&
+		    m->machine->system_info != NULL) {
+			service_packets_remote_system_info(&r->packet, r->uid,
+			    m->machine->id, m->machine->system_info,
+			    m->machine->system_info_len);
+			if (!put_built(r, out, limit))
+				return false;
+			m->said_system_info = true;
+		}
+		if (clocks && m->machine->clock_sync != NULL &&
+		    m->said_clock_sync != m->machine->clock_sync_generation) {
+			/* Kept as a whole packet's body by the relay port. */
+			if (!put(out, limit, m->machine->clock_sync,
+			    m->machine->clock_sync_len))
+				return false;
+			m->said_clock_sync = m->machine->clock_sync_generation;
+		}
+	}
+	return true;
+}
+
+/* What stands before the data; safe to call again after a `false`. */
+static bool
+put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct session *s = r->s;
+	const Perfetto__Protos__TraceConfig__BuiltinDataSource *b =
+	    s->config->pb->builtin_data_sources;
+
+	if (!put_queue(r, out, limit, EVENT_QUEUE_SNAPSHOTS))
+		return false;
+	if (r->want_marker) {
+		service_packets_sync_marker(&r->packet, r->uid);
+		if (!put_built(r, out, limit))
+			return false;
+		r->want_marker = false;
+	}
+	if (!r->said_config && (b == NULL || !b->disable_trace_config)) {
+		service_packets_trace_config(&r->packet, r->uid,
+		    s->config->bytes, s->config->len);
+		if (!put_built(r, out, limit))
+			return false;
+	}
+	r->said_config = true;
+	if (!r->said_uuid) {
+		service_packets_trace_uuid(&r->packet, r->uid,
+		    (int64_t)s->uuid_msb, (int64_t)s->uuid_lsb);
+		if (!put_built(r, out, limit))
+			return false;
+		r->said_uuid = true;
+	}
+	if (b == NULL || !b->disable_system_info) {
+		if (!r->said_system_info &&
+		    s->service->system_info != NULL) {
+			if (!put(out, limit, s->service->system_info,
+			    s->service->system_info_len))
+				return false;
+		}
+		r->said_system_info = true;
+		if (!put_machines(r, out, limit, false))
+			return false;
+	}
+	return put_queue(r, out, limit, EVENT_QUEUE_EVENTS) &&
+	    put_machines(r, out, limit, true);
+}
+
+/* One packet from a buffer into out.  False: the limit was hit. */
+static bool
+put_packet(struct readback *r, struct packet_out *out, uint64_t *limit,
+    const struct tb_packet *p)
+{
+	const struct packet_trailer *trailer;
+	size_t size;
+
+	if (packet_check(p->slices, p->n_slices, p->size) == PACKET_INVALID) {
+		r->s->invalid_packets++;
+		return true;
+	}
+	trailer = sequence_map_trailer(r->s->sequences, p->origin);
+	if (trailer == NULL) {
+		r->s->invalid_packets++;
+		return true;
+	}
+	if (limit != NULL) {
+		size = packet_out_size(p->size, trailer, p->loss);
+		if (size > *limit)
+			return false;
+		*limit -= size;
+	}
+	if (!packet_out_put(out, p->slices, p->n_slices, p->size, trailer,
+	    p->loss))
+		r->s->invalid_packets++;
+	return true;
+}
+
+void
+readback_begin(struct readback *r)
+{
+	r->idle = 0;
+	if (r->s->n_buffers > 0)
+		trace_buffer_begin_read(r->s->buffers[r->buffer].tb);
+}
+
+static void
+next_buffer(struct readback *r)
+{
+	r->buffer++;
+	if (r->buffer >= r->s->n_buffers)
+		r->buffer = 0;
+	trace_buffer_begin_read(r->s->buffers[r->buffer].tb);
+}
+
+enum readback_result
+readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct session *s = r->s;
+	struct tb_packet p;
+
+	if (!put_prefix(r, out, limit))
+		return READBACK_FULL;
+	while (r->idle < s->n_buffers) {
+		if (!packet_out_room(out)) {
+			if (s->n_buffers > 1) {
+				r->idle = 0;
+				next_buffer(r);
+			}
+			return READBACK_FULL;
+		}
+		if (!trace_buffer_read(s->buffers[r->buffer].tb, &p)) {
+			r->idle++;
+			if (s->n_buffers > 1)
+				next_buffer(r);
+			continue;
+		}
+		r->idle = 0;
+		if (!put_packet(r, out, limit, &p))
+			return READBACK_LIMIT;
+	}
+	sequence_map_sweep(s->sequences);
+	if (r->want_stats) {
+		session_stats_packet(s, &r->packet);
+		if (!put_built(r, out, limit))
+			return READBACK_FULL;
+		r->want_stats = false;
+	}
+	return READBACK_DONE;
+}

@@ -1,0 +1,312 @@
+#include "service/session/sequence_map.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/buffer/trace_buffer.h"
+#include "service/session/packet_out.h"
+#include "service/session/packet_stats.h"
+#include "service/session/service_packets.h"
+
+/*
+ * Histograms are for people who size buffers; more writers than this would
+ * cost more memory than the answer is worth.
+ */
+#define HISTOGRAMS_MAX 1024u
+#define TABLE_MIN 64u
+
+struct entry {
+	uint64_t producer;
+	uint32_t writer;
+	uint32_t id;     /* 0: no packet yet */
+	uint32_t buffer; /* of the config */
+	bool gone;
+	struct packet_trailer trailer;
+	struct chunk_histogram *histogram; /* NULL: not counted */
+};
+
+struct sequence_map {
+	struct entry **table; /* open addressing, NULL is empty */
+	size_t mask;
+	size_t n;
+	uint32_t last_id;
+	bool histograms;
+	size_t n_histograms;
+	size_t n_gone;
+	struct entry *last; /* the newest hit: packets come in runs */
+};
+
+static uint64_t
+hash(uint64_t producer, uint32_t writer)
+{
+	uint64_t h = producer * 0x9e3779b97f4a7c15ull ^
+	    (uint64_t)writer * 0xc2b2ae3d27d4eb4full;
+
+	return h ^ (h >> 29);
+}
+
+struct sequence_map *
+sequence_map_new(bool histograms)
+{
+	struct sequence_map *m;
+
+	if ((m = calloc(1, sizeof(*m))) == NULL)
+		return NULL;
+	m->table = calloc(TABLE_MIN, sizeof(*m->table));
+	if (m->table == NULL) {
+		free(m);
+		return NULL;
+	}
+	m->mask = TABLE_MIN - 1;
+	m->last_id = SERVICE_PACKETS_SEQUENCE;
+	m->histograms = histograms;
+	return m;
+}
+
+static void
+entry_free(struct entry *e)
+{
+	if (e == NULL)
+		return;
+	free(e->histogram);
+	free(e);
+}
+
+void
+sequence_map_free(struct sequence_map *m)
+{
+	size_t i;
+
+	if (m == NULL)
+		return;
+	for (i = 0; i <= m->mask; i++)
+		entry_free(m->table[i]);
+	free(m->table);
+	free(m);
+}
+
+static void
+place(struct sequence_map *m, struct entry *e)
+{
+	size_t i = hash(e->producer, e->writer) & m->mask;
+
+	while (m->table[i] != NULL)
+		i = (i + 1) & m->mask;
+	m->table[i] = e;
+}
+
+/* Rebuilds with room for n entries; the old table stays on failure. */
+static int
+rebuild(struct sequence_map *m, size_t cap)
+{
+	struct entry **old = m->table;
+	size_t old_mask = m->mask, i;
+	struct entry **table = calloc(cap, sizeof(*table));
+
+	if (table == NULL)
+		return -1;
+	m->table = table;
+	m->mask = cap - 1;
+	for (i = 0; i <= old_mask; i++)
+		if (old[i] != NULL)
+			place(m, old[i]);
+	free(old);
+	return 0;
+}
+
+static struct entry *
+find(struct sequence_map *m, const struct tb_origin *o)
+{
+	struct entry *e = m->last;
+	size_t i;
+
+	if (e != NULL && e->producer == o->producer && e->writer == o->writer)
+		return e;
+	i = hash(o->producer, o->writer) & m->mask;
+	while ((e = m->table[i]) != NULL) {
+		if (e->producer == o->producer && e->writer == o->writer)
+			return m->last = e;
+		i = (i + 1) & m->mask;
+	}
+	return NULL;
+}
+
+static struct entry *
+get(struct sequence_map *m, const struct tb_origin *o)
+{
+	struct entry *e = find(m, o);
+
+	if (e != NULL)
+		return e;
+	if ((m->n + 1) * 10 > (m->mask + 1) * 7 &&
+	    rebuild(m, (m->mask + 1) * 2) != 0)
+		return NULL;
+	if ((e = calloc(1, sizeof(*e))) == NULL)
+		return NULL;
+	e->producer = o->producer;
+	e->writer = o->writer;
+	place(m, e);
+	m->n++;
+	return m->last = e;
+}
+
+const struct packet_trailer *
+sequence_map_trailer(struct sequence_map *m, const struct tb_origin *o)
+{
+	struct entry *e = get(m, o);
+
+	if (e == NULL)
+		return NULL;
+	if (e->id == 0) {
+		e->id = ++m->last_id;
+		packet_trailer_init(&e->trailer, o->uid, o->pid, e->id,
+		    o->machine);
+	}
+	return &e->trailer;
+}
+
+void
+sequence_map_count_chunk(struct sequence_map *m, const struct tb_origin *o,
+    uint32_t buffer, size_t payload)
+{
+	struct entry *e;
+
+	if ((e = get(m, o)) == NULL)
+		return;
+	e->buffer = buffer;
+	if (!m->histograms)
+		return;
+	if (e->histogram == NULL) {
+		if (m->n_histograms >= HISTOGRAMS_MAX ||
+		    (e->histogram = calloc(1, sizeof(*e->histogram))) == NULL)
+			return;
+		m->n_histograms++;
+	}
+	chunk_histogram_add(e->histogram, payload);
+}
+
+void
+sequence_map_producer_gone(struct sequence_map *m, uint64_t producer)
+{
+	size_t i;
+
+	for (i = 0; i <= m->mask; i++)
+		if (m->table[i] != NULL && m->table[i]->producer == producer &&
+		    !m->table[i]->gone) {
+			m->table[i]->gone = true;
+			m->n_gone++;
+		}
+}
+
+void
+sequence_map_sweep(struct sequence_map *m)
+{
+	struct entry **old = m->table;
+	size_t old_mask = m->mask, i;
+	struct entry **table;
+
+	if (m->n_gone == 0)
+		return;
+	if ((table = calloc(old_mask + 1, sizeof(*table))) == NULL)
+		return;
+	m->table = table;
+	m->last = NULL;
+	for (i = 0; i <= old_mask; i++) {
+		struct entry *e = old[i];
+
+		if (e == NULL)
+			continue;
+		if (!e->gone) {
+			place(m, e);
+			continue;
+		}
+		if (e->histogram != NULL)
+			m->n_histograms--;
+		m->n--;
+		entry_free(e);
+	}
+	m->n_gone = 0;
+	free(old);
+}
+
+struct sequence_map *
+sequence_map_clone(const struct sequence_map *m)
+{
+	struct sequence_map *c = sequence_map_new(m->histograms);
+	size_t i;
+
+	if (c == NULL || rebuild(c, m->mask + 1) != 0)
+		goto fail;
+	for (i = 0; i <= m->mask; i++) {
+		const struct entry *e = m->table[i];
+		struct entry *copy;
+
+		if (e == NULL)
+			continue;
+		if ((copy = malloc(sizeof(*copy))) == NULL)
+			goto fail;
+		*copy = *e;
+		if (e->histogram != NULL) {
+			copy->histogram = malloc(sizeof(*e->histogram));
+			if (copy->histogram == NULL) {
+				free(copy);
+				goto fail;
+			}
+			*copy->histogram = *e->histogram;
+		}
+		place(c, copy);
+	}
+	c->n = m->n;
+	c->last_id = m->last_id;
+	c->n_histograms = m->n_histograms;
+	c->n_gone = m->n_gone;
+	return c;
+
+fail:
+	sequence_map_free(c);
+	return NULL;
+}
+
+size_t
+sequence_map_size(const struct sequence_map *m)
+{
+	return m->n;
+}
+
+size_t
+sequence_map_writer_stats(const struct sequence_map *m,
+    struct packet_writer_stats *out, size_t max)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i <= m->mask && n < max; i++) {
+		const struct entry *e = m->table[i];
+
+		if (e == NULL || e->histogram == NULL || e->id == 0)
+			continue;
+		out[n].sequence = e->id;
+		out[n].buffer = e->buffer;
+		out[n].histogram = *e->histogram;
+		n++;
+	}
+	return n;
+}
+
+size_t
+sequence_map_list(const struct sequence_map *m, struct service_sequence *out,
+    size_t max)
+{
+	size_t i, n = 0;
+
+	for (i = 0; i <= m->mask && n < max; i++) {
+		const struct entry *e = m->table[i];
+
+		if (e == NULL || e->id == 0)
+			continue;
+		out[n].buffer = e->buffer;
+		out[n].sequence = e->id;
+		out[n].producer = (int32_t)e->producer;
+		n++;
+	}
+	return n;
+}

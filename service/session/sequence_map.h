@@ -1,0 +1,52 @@
+/*
+ * sequence_map: the sequence ids of one session.
+ *
+ * Gives each {producer, writer} that has a packet in the trace its
+ * trusted_packet_sequence_id and keeps the trailer of trusted fields that goes
+ * with it, and counts the payload sizes of its chunks.  Ids are never reused
+ * within a session; entries of producers that are gone can be dropped once
+ * nothing of them is left to read.
+ */
+#ifndef SERVICE_SESSION_SEQUENCE_MAP_H
+#define SERVICE_SESSION_SEQUENCE_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+struct packet_trailer;
+struct packet_writer_stats;
+struct sequence_map;
+struct service_sequence;
+struct tb_origin;
+
+/* histograms: whether to count chunk payloads. */
+struct sequence_map *sequence_map_new(bool histograms) MUST_CHECK;
+void sequence_map_free(struct sequence_map *m);
+struct sequence_map *sequence_map_clone(const struct sequence_map *m)
+    MUST_CHECK;
+
+/* The trailer of a sequence, given an id when it is new.  NULL: no memory. */
+const struct packet_trailer *sequence_map_trailer(struct sequence_map *m,
+    const struct tb_origin *o);
+
+/* A chunk of so many payload bytes was stored in the config's buffer. */
+void sequence_map_count_chunk(struct sequence_map *m,
+    const struct tb_origin *o, uint32_t buffer, size_t payload);
+
+/* The producer is gone: its entries go at the next sweep. */
+void sequence_map_producer_gone(struct sequence_map *m, uint64_t producer);
+/* Drops them; call when every buffer was read empty. */
+void sequence_map_sweep(struct sequence_map *m);
+
+size_t sequence_map_size(const struct sequence_map *m);
+/* Up to max writers with a histogram.  Returns how many. */
+size_t sequence_map_writer_stats(const struct sequence_map *m,
+    struct packet_writer_stats *out, size_t max);
+/* Up to max sequences for TraceProvenance.  Returns how many. */
+size_t sequence_map_list(const struct sequence_map *m,
+    struct service_sequence *out, size_t max);
+
+#endif /* SERVICE_SESSION_SEQUENCE_MAP_H */

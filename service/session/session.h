@@ -1,0 +1,182 @@
+/*
+ * session: one tracing session, from EnableTracing to FreeBuffers.
+ *
+ * Owns its buffers, its instances and its file.  Its consumer (port) and the
+ * session point at each other; a detached session has no consumer.  Freed by
+ * session_free() only, which first ends whatever runs.
+ */
+#ifndef SERVICE_SESSION_SESSION_H
+#define SERVICE_SESSION_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+#include "service/session/config.h"
+#include "service/session/event_log.h"
+#include "service/session/model.h"
+#include "service/session/packet_stats.h"
+
+struct clone_op;
+struct delayed_clone;
+struct loop_timer;
+struct readback;
+
+enum observable {
+	OBSERVE_INSTANCES = 1,
+	OBSERVE_ALL_STARTED = 2,
+	OBSERVE_CLONE_TRIGGER = 4,
+};
+
+struct clone_trigger {
+	const char *name;
+	const char *producer_name;
+	int32_t producer_uid;
+	uint64_t boot_time_ns;
+	uint64_t delay_ms;
+};
+
+/* What a session tells its consumer.  Not called after session_detach(). */
+struct consumer_ops {
+	/* EnableTracing's reply.  error NULL: ended as planned. */
+	void (*disabled)(void *port, const char *error);
+	void (*instance_changed)(void *port, const char *producer,
+	    const char *data_source, bool started);
+	void (*all_started)(void *port);
+	void (*clone_trigger_hit)(void *port, uint64_t session,
+	    const struct clone_trigger *t);
+};
+
+TAILQ_HEAD(flush_list, flush);
+
+struct session {
+	TAILQ_ENTRY(session) link;
+	struct service *service;
+	const struct consumer_ops *ops; /* NULL: detached */
+	void *port;
+	uint64_t id;
+	int32_t uid;
+	enum session_state state;
+	struct config *config;
+	char *detach_key;         /* NULL: not detached */
+	char *end_error;          /* why it ended badly; NULL: it did not */
+	struct session_buffer *buffers;
+	size_t n_buffers;
+	struct instance_list instances;
+	size_t n_instances;
+	struct flush_list flushes;
+	struct sequence_map *sequences;
+	struct event_log *events; /* what the service writes into the trace */
+	struct file_session *file;/* NULL: not write_into_file */
+	struct readback *readback;
+	struct loop_timer *duration_timer;
+	struct loop_timer *flush_timer;
+	struct loop_timer *snapshot_timer;
+	struct loop_timer *clear_timer;
+	struct loop_timer *start_timer;  /* slow starters */
+	struct loop_timer *stop_timer;   /* stop acknowledgements */
+	struct loop_timer *trigger_timer;
+	struct loop_timer *trigger_stop_timer;
+	bool wait_for_start_trigger;     /* START_TRACING, not yet hit */
+	size_t n_triggers_hit;
+	struct delayed_clone *delayed_clone;
+	struct clone_op *clone_ops; /* that wait for a flush of this one */
+	struct clone_op *cloning;   /* this one is the clone, being written */
+	bool start_wanted;        /* starts when the file is open */
+	bool all_started_said;
+	bool ending;              /* the final flush is under way */
+	bool freeing;             /* freed as soon as its file is closed */
+	bool said_disabled;       /* ops->disabled() was called */
+	bool shutting_down;       /* short time-outs */
+	bool in_stop;             /* all are being stopped: ask afterwards */
+	bool wrote_file;          /* the file is closed */
+	int64_t start_realtime_ns;
+	uint64_t uuid_msb;
+	uint64_t uuid_lsb;
+	uint64_t flushes_requested;
+	uint64_t flushes_succeeded;
+	uint64_t flushes_failed;
+	uint64_t invalid_packets;
+	enum packet_final_flush final_flush;
+};
+
+/*
+ * EnableTracing.  config is taken over, fd too (or -1), in any case.  Returns
+ * the session, or NULL with the sentence in err.  Data sources are set up and,
+ * unless the start is deferred or waits for a trigger, started.
+ */
+struct session *session_new(struct service *s, struct config *config, int fd,
+    int32_t uid, const struct consumer_ops *ops, void *port, char *err,
+    size_t err_size) MUST_CHECK;
+
+/* StartTracing of a deferred session.  -1: it is not waiting for that. */
+int session_start(struct session *s) MUST_CHECK;
+
+/*
+ * Ends it: flush (unless it never started), stop, file complete, then
+ * ops->disabled().  error NULL: as planned.  Nothing happens when it ended
+ * or is ending already.
+ */
+void session_disable(struct session *s, const char *error);
+/* The same with short time-outs, for the end of the daemon. */
+void session_end_for_shutdown(struct session *s);
+/* Whether anything of it is still to be stopped or written. */
+bool session_is_busy(const struct session *s);
+
+/*
+ * FreeBuffers, or the consumer is gone: stops without waiting, completes the
+ * file, frees.  The pointer is dead; the file may be closed later.
+ */
+void session_free(struct session *s);
+
+/* Detach/Attach.  -1 with a sentence. */
+int session_detach(struct session *s, const char *key, char *err,
+    size_t err_size) MUST_CHECK;
+struct session *session_attach(struct service *s, const char *key, int32_t uid,
+    const struct consumer_ops *ops, void *port) MUST_CHECK;
+
+/* ChangeTraceConfig. */
+int session_change_config(struct session *s, const uint8_t *config, size_t len,
+    char *err, size_t err_size) MUST_CHECK;
+
+struct session *session_find(struct service *s, uint64_t id);
+struct session *session_find_by_name(struct service *s, const char *name);
+
+/* ---- called by the modules beside it ---- */
+
+/* A producer registered a data source: sessions that want it take it. */
+void sessions_data_source_added(struct service *s, struct data_source *ds);
+/* A producer is gone: its sequences get no new packets. */
+void sessions_producer_gone(struct service *s, uint32_t producer);
+/* An instance changed its state. */
+void session_instance_changed(struct session *s, struct ds_instance *i);
+/*
+ * Copies what stands in the shared memory of its producers into its buffers.
+ * False: something has to wait for the file.
+ */
+bool session_scrape(struct session *s);
+/* The file (output_path) is open: a start that waited for it goes on. */
+void session_file_opened(struct session *s);
+/* The file is complete and closed, or failed (error). */
+void session_file_closed(struct session *s, const char *error);
+/* The file failed while the session runs. */
+void session_file_failed(struct session *s, const char *error);
+/* Changes the state; the one place that does. */
+void session_set_state(struct session *s, enum session_state state);
+/* A trigger that it waits for was hit: start now (START_TRACING). */
+void session_start_by_trigger(struct session *s);
+/*
+ * Whether ReadBuffers gives nothing: it writes into a file, or no trigger that
+ * START_TRACING or STOP_TRACING needs has been hit.
+ */
+bool session_reads_nothing(const struct session *s);
+/* For clones: an empty session in its place in the list.  NULL: no memory. */
+struct session *session_alloc(struct service *s, int32_t uid) MUST_CHECK;
+/* Makes room for n buffers, with their global ids but without a trace_buffer. */
+int session_alloc_buffers(struct session *s, size_t n) MUST_CHECK;
+/* Whether the limits allow one more session of this uid; sentence in err. */
+int session_check_limits(struct service *s, int32_t uid, char *err,
+    size_t err_size) MUST_CHECK;
+
+#endif /* SERVICE_SESSION_SESSION_H */

@@ -1,0 +1,79 @@
+#include "service/session/session_stats.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "service/buffer/trace_buffer.h"
+#include "service/session/model.h"
+#include "service/session/packet_stats.h"
+#include "service/session/sequence_map.h"
+#include "service/session/service_packets.h"
+#include "service/session/session.h"
+
+static void
+fill(struct session *s, struct packet_stats *st, const struct tb_stats **bufs)
+{
+	const struct service *sv = s->service;
+	const struct producer *p;
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++)
+		bufs[i] = trace_buffer_stats(s->buffers[i].tb);
+	*st = (struct packet_stats){
+		.buffers = bufs,
+		.n_buffers = s->n_buffers,
+		.producers_connected = (uint32_t)sv->n_producers,
+		.producers_seen = sv->counters.producers_seen,
+		.data_sources_seen = sv->counters.data_sources_seen,
+		.tracing_sessions = (uint32_t)sv->n_sessions,
+		.total_buffers = (uint32_t)sv->n_buffers,
+		.chunks_discarded = sv->counters.chunks_discarded,
+		.patches_discarded = sv->counters.patches_discarded,
+		.invalid_packets = s->invalid_packets,
+		.flushes_requested = s->flushes_requested,
+		.flushes_succeeded = s->flushes_succeeded,
+		.flushes_failed = s->flushes_failed,
+		.final_flush_outcome = s->final_flush,
+	};
+	TAILQ_FOREACH(p, &sv->producers, link)
+		st->data_sources_registered += (uint32_t)p->n_data_sources;
+}
+
+static void
+encode(struct session *s, struct pb_writer *w, bool whole_packet)
+{
+	const struct tb_stats **bufs;
+	struct packet_writer_stats *writers = NULL;
+	struct packet_stats st;
+	size_t n;
+
+	if ((bufs = calloc(s->n_buffers + 1, sizeof(*bufs))) == NULL)
+		return;
+	fill(s, &st, bufs);
+	if (whole_packet) {
+		n = sequence_map_size(s->sequences);
+		writers = calloc(n + 1, sizeof(*writers));
+		if (writers != NULL) {
+			st.writers = writers;
+			st.n_writers = sequence_map_writer_stats(s->sequences,
+			    writers, n);
+		}
+		service_packets_trace_stats(w, (int32_t)getuid(), &st);
+	} else {
+		packet_stats_encode(w, &st);
+	}
+	free(writers);
+	free(bufs);
+}
+
+void
+session_stats_packet(struct session *s, struct pb_writer *w)
+{
+	encode(s, w, true);
+}
+
+void
+session_stats_message(struct session *s, struct pb_writer *w)
+{
+	encode(s, w, false);
+}

@@ -1,0 +1,18 @@
+/*
+ * session_stats: TraceStats of a session, for the trace and for GetTraceStats.
+ */
+#ifndef SERVICE_SESSION_SESSION_STATS_H
+#define SERVICE_SESSION_SESSION_STATS_H
+
+struct pb_writer;
+struct session;
+
+/* Appends the TraceStats packet (body of a TracePacket). */
+void session_stats_packet(struct session *s, struct pb_writer *w);
+/*
+ * Appends the fields of a TraceStats message for a reply: without the
+ * histograms per writer, so that it always fits a frame.
+ */
+void session_stats_message(struct session *s, struct pb_writer *w);
+
+#endif /* SERVICE_SESSION_SESSION_STATS_H */
