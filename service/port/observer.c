@@ -66,7 +66,7 @@ observer_set(struct observer *o, struct rpc_call call, uint32_t mask)
 }
 
 static void
-send(struct observer *o, struct pb_writer *w, size_t mark)
+send_event(struct observer *o, struct pb_writer *w, size_t mark)
 {
 	pb_nest_end(w, mark);
 	if (!w->failed)
@@ -96,7 +96,7 @@ observer_instance(struct observer *o, const char *producer,
 	pb_put_string(&w, CHANGE_DATA_SOURCE, data_source);
 	pb_put_uint(&w, CHANGE_STATE, started ? STATE_STARTED : STATE_STOPPED);
 	pb_nest_end(&w, inner);
-	send(o, &w, mark);
+	send_event(o, &w, mark);
 }
 
 void
@@ -110,7 +110,7 @@ observer_all_started(struct observer *o)
 	pb_writer_init(&w);
 	mark = pb_nest_begin(&w, RESP_EVENTS);
 	pb_put_uint(&w, EV_ALL_STARTED, 1);
-	send(o, &w, mark);
+	send_event(o, &w, mark);
 }
 
 void
@@ -132,5 +132,5 @@ observer_clone_trigger(struct observer *o, uint64_t session,
 	pb_put_uint(&w, CLONE_BOOT_TIME, t->boot_time_ns);
 	pb_put_uint(&w, CLONE_DELAY, t->delay_ms);
 	pb_nest_end(&w, inner);
-	send(o, &w, mark);
+	send_event(o, &w, mark);
 }

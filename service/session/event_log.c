@@ -143,7 +143,8 @@ event_log_snapshot(struct event_log *l, bool force)
 		return;
 	l->last = now;
 	l->has_last = true;
-	service_packets_clock_snapshot(&l->w, l->uid, &now, l->primary_clock);
+	service_packets_clock_snapshot(&l->w, l->uid, now.clocks,
+	    CLOCK_SNAPSHOT_N, l->primary_clock);
 	keep(l, EVENT_QUEUE_SNAPSHOTS, false);
 }
 

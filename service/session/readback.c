@@ -127,7 +127,8 @@ readback_has_news(const struct readback *r)
 
 /* Puts bytes as one complete packet; false: no room, nothing was put. */
 static bool
-put(struct packet_out *out, uint64_t *limit, const uint8_t *data, size_t len)
+put(struct readback *r, struct packet_out *out, uint64_t *limit,
+    const uint8_t *data, size_t len)
 {
 	struct tb_slice slice = { .data = data, .len = len };
 	size_t size;
@@ -143,8 +144,9 @@ put(struct packet_out *out, uint64_t *limit, const uint8_t *data, size_t len)
 		}
 		*limit -= size;
 	}
-	/* A small packet: for want of memory it is left out. */
-	(void)packet_out_put(out, &slice, 1, len, NULL, 0);
+	/* One that finds no memory is left out, and counted like a bad one. */
+	if (!packet_out_put(out, &slice, 1, len, NULL, 0))
+		r->s->invalid_packets++;
 	return true;
 }
 
@@ -152,7 +154,7 @@ static bool
 put_built(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
 	bool ok = r->packet.failed ||
-	    put(out, limit, r->packet.data, r->packet.len);
+	    put(r, out, limit, r->packet.data, r->packet.len);
 
 	pb_writer_done(&r->packet);
 	pb_writer_init(&r->packet);
@@ -167,7 +169,7 @@ put_queue(struct readback *r, struct packet_out *out, uint64_t *limit,
 	size_t len;
 
 	while ((data = event_log_peek(r->s->events, q, &len)) != NULL) {
-		if (!put(out, limit, data, len))
+		if (!put(r, out, limit, data, len))
 			return false;
 		event_log_pop(r->s->events, q);
 	}
@@ -195,7 +197,7 @@ put_machines(struct readback *r, struct packet_out *out, uint64_t *limit,
 		if (clocks && m->machine->clock_sync != NULL &&
 		    m->said_clock_sync != m->machine->clock_sync_generation) {
 			/* Kept as a whole packet's body by the relay port. */
-			if (!put(out, limit, m->machine->clock_sync,
+			if (!put(r, out, limit, m->machine->clock_sync,
 			    m->machine->clock_sync_len))
 				return false;
 			m->said_clock_sync = m->machine->clock_sync_generation;
@@ -237,8 +239,10 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 	if (b == NULL || !b->disable_system_info) {
 		if (!r->said_system_info &&
 		    s->service->system_info != NULL) {
-			if (!put(out, limit, s->service->system_info,
-			    s->service->system_info_len))
+			service_packets_remote_system_info(&r->packet, r->uid,
+			    0, s->service->system_info,
+			    s->service->system_info_len);
+			if (!put_built(r, out, limit))
 				return false;
 		}
 		r->said_system_info = true;

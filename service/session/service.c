@@ -6,6 +6,7 @@
 
 #include "service/session/packet_system.h"
 #include "service/session/settings.h"
+#include "service/session/trigger.h"
 #include "transport/pb_writer.h"
 
 /* The host's SystemInfo does not change: it is asked for and encoded once. */
@@ -47,6 +48,8 @@ service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 		goto fail;
 	if (describe_host(s) != 0)
 		goto fail;
+	if ((s->triggers = trigger_state_new()) == NULL)
+		goto fail;
 	s->trace_dirfd = trace_dirfd;
 	return s;
 
@@ -76,6 +79,7 @@ service_free(struct service *s)
 		free(m);
 	}
 	machine_done(&s->host);
+	trigger_state_free(s->triggers);
 	free(s->system_info);
 	free(s->buffers);
 	if (s->trace_dirfd != -1)
