@@ -1,0 +1,100 @@
+/*
+ * fixture: a collector without sockets for the tests of service/session: a
+ * loop, a service, producers and consumers that write down what they are told.
+ */
+#ifndef TESTS_UNIT_SESSION_FIXTURE_H
+#define TESTS_UNIT_SESSION_FIXTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protos/trace_config.pb-c.h"
+#include "protos/trace_packet.pb-c.h"
+#include "transport/loop.h"
+#include "transport/pb_writer.h"
+#include "service/session/model.h"
+#include "service/session/producer.h"
+#include "service/session/service.h"
+#include "service/session/session.h"
+#include "service/session/settings.h"
+
+struct fixture {
+	struct loop *loop;
+	struct settings settings;
+	struct service *service;
+	char dir[64]; /* the trace directory, made for this test */
+};
+
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+
+/* Turns the loop until cond(arg), for ten seconds at most; then fails. */
+void fixture_wait(struct fixture *f, bool (*cond)(void *arg), void *arg);
+
+#define FAKE_LOG_MAX 256
+
+/* A producer that notes the commands it gets. */
+struct fake_producer {
+	struct fixture *f;
+	struct producer *p;
+	char log[FAKE_LOG_MAX][24]; /* "setup 1", "start 1", "flush 3" ... */
+	size_t n_log;
+	uint64_t last_instance; /* of SetupDataSource */
+	uint64_t last_flush;
+	uint16_t last_buffer;   /* target_buffer of the last config */
+	uint8_t last_config[4096];
+	size_t last_config_len;
+	bool ack_flushes;       /* at once */
+	bool resumed;
+	struct shm *shm;        /* as set up */
+};
+
+/* Connects; emulated ones have no shared memory. */
+void fake_producer_init(struct fake_producer *fp, struct fixture *f,
+    const char *name, bool emulated);
+void fake_producer_done(struct fake_producer *fp);
+void fake_producer_register(struct fake_producer *fp, const char *data_source,
+    bool notify_start, bool notify_stop);
+bool fake_producer_saw(const struct fake_producer *fp, const char *line);
+size_t fake_producer_count(const struct fake_producer *fp, const char *prefix);
+
+/*
+ * A chunk (header included) of one whole packet {timestamp: ts, for_testing
+ * {str}} for CommitData.data.
+ */
+void fake_chunk(struct pb_writer *out, uint16_t writer, uint32_t chunk_id,
+    uint64_t ts, const char *str);
+/* One CommitData with one such chunk for the buffer. */
+int fake_commit(struct fake_producer *fp, uint16_t buffer, uint16_t writer,
+    uint32_t chunk_id, uint64_t ts, const char *str);
+
+struct fake_consumer {
+	struct session *s;
+	bool disabled;
+	char error[320];
+	bool all_started;
+	size_t started;
+	size_t stopped;
+	bool clone_hit;
+};
+extern const struct consumer_ops fake_consumer_ops;
+
+/*
+ * EnableTracing with a config in protobuf text (tests fail when it does not
+ * parse).  NULL when it was refused: the sentence is in c->error.
+ */
+struct session *fake_enable(struct fixture *f, struct fake_consumer *c,
+    const char *config_text, int fd);
+
+/* Reads the session's buffers into a decoded Trace-like array. */
+struct fake_trace {
+	Perfetto__Protos__TracePacket **packets;
+	size_t n;
+};
+void fake_read(struct session *s, struct fake_trace *t);
+void fake_trace_done(struct fake_trace *t);
+/* Packets with for_testing and this str (NULL: any). */
+size_t fake_trace_count(const struct fake_trace *t, const char *str);
+
+#endif /* TESTS_UNIT_SESSION_FIXTURE_H */

@@ -1,0 +1,484 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/unit/session/fixture.h"
+#include "service/session/commit.h"
+#include "service/session/instance.h"
+
+#define RING "buffers { size_kb: 64 } "
+#define ONE_SOURCE RING "data_sources { config { name: \"src\" } } "
+
+static bool
+is_disabled(void *arg)
+{
+	return ((struct fake_consumer *)arg)->disabled;
+}
+
+static void
+a_data_source_is_set_up_started_and_stopped(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+
+	fake_producer_init(&p, f, "prod", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	assert_string_equal(p.log[0], "tracing 4096");
+	assert_string_equal(p.log[1], "setup 1");
+	assert_string_equal(p.log[2], "start 1");
+	assert_true(c.all_started);
+	session_disable(c.s, NULL);
+	fixture_wait(f, is_disabled, &c);
+	assert_string_equal(c.error, "");
+	assert_true(fake_producer_saw(&p, "flush 1"));
+	assert_true(fake_producer_saw(&p, "stop 1"));
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+a_source_that_registers_late_joins_the_running_session(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	fake_producer_init(&p, f, "prod", true);
+	fake_producer_register(&p, "src", false, false);
+	assert_true(fake_producer_saw(&p, "start 1"));
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+packets_come_back_with_trusted_fields(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+	size_t i;
+
+	fake_producer_init(&p, f, "prod", true);
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	assert_int_equal(fake_commit(&p, p.last_buffer, 1, 0, 77, "hello"),
+	    COMMIT_OK);
+	fake_read(c.s, &t);
+	assert_int_equal(fake_trace_count(&t, "hello"), 1);
+	for (i = 0; i < t.n; i++) {
+		if (t.packets[i]->data_case !=
+		    PERFETTO__PROTOS__TRACE_PACKET__DATA_FOR_TESTING)
+			continue;
+		assert_int_equal(t.packets[i]->trusted_uid, 1000);
+		assert_int_equal(t.packets[i]->trusted_pid, 4242);
+		assert_int_equal(t.packets[i]->trusted_packet_sequence_id, 2);
+	}
+	fake_trace_done(&t);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+a_foreign_buffer_is_refused_and_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p, thief;
+	struct fake_consumer c;
+	struct fake_trace t;
+
+	fake_producer_init(&p, f, "prod", true);
+	fake_producer_init(&thief, f, "thief", true);
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	assert_int_equal(fake_commit(&thief, p.last_buffer, 1, 0, 1, "no"),
+	    COMMIT_OK);
+	assert_int_equal(f->service->counters.chunks_discarded, 1);
+	fake_read(c.s, &t);
+	assert_int_equal(fake_trace_count(&t, NULL), 0);
+	fake_trace_done(&t);
+	session_free(c.s);
+	fake_producer_done(&p);
+	fake_producer_done(&thief);
+}
+
+static void
+a_stop_waits_for_acknowledgements(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+
+	fake_producer_init(&p, f, "prod", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", true, true);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	assert_false(c.all_started);
+	instance_ack_started(producer_find_instance(p.p, p.last_instance));
+	assert_true(c.all_started);
+	session_disable(c.s, NULL);
+	while (!fake_producer_saw(&p, "stop 1"))
+		loop_run_once(f->loop);
+	assert_false(c.disabled);
+	instance_ack_stopped(producer_find_instance(p.p, p.last_instance));
+	fixture_wait(f, is_disabled, &c);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+a_producer_that_never_answers_holds_nothing_up(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+
+	fake_producer_init(&p, f, "prod", true);
+	fake_producer_register(&p, "src", true, true);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE
+	    "flush_timeout_ms: 20 data_source_stop_timeout_ms: 20", -1));
+	session_disable(c.s, NULL);
+	fixture_wait(f, is_disabled, &c);
+	assert_int_equal(c.s->flushes_failed, 1);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+a_crashed_producer_leaves_its_data(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+
+	fake_producer_init(&p, f, "prod", true);
+	fake_producer_register(&p, "src", true, true);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "last words");
+	fake_producer_done(&p);
+	session_disable(c.s, NULL);
+	fixture_wait(f, is_disabled, &c);
+	fake_read(c.s, &t);
+	assert_int_equal(fake_trace_count(&t, "last words"), 1);
+	fake_trace_done(&t);
+	session_free(c.s);
+}
+
+static void
+unknown_config_fields_reach_the_producer(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct pb_writer w;
+	size_t ds, cfg, i;
+	bool found = false;
+	char err[200];
+	struct config *config;
+
+	fake_producer_init(&p, f, "prod", true);
+	fake_producer_register(&p, "src", false, false);
+	memset(&c, 0, sizeof(c));
+	pb_writer_init(&w);
+	ds = pb_nest_begin(&w, 1);
+	pb_put_uint(&w, 1, 64);
+	pb_nest_end(&w, ds);
+	ds = pb_nest_begin(&w, 2);
+	cfg = pb_nest_begin(&w, 1);
+	pb_put_string(&w, 1, "src");
+	pb_put_string(&w, 54321, "from the future");
+	pb_nest_end(&w, cfg);
+	pb_nest_end(&w, ds);
+	config = config_new(w.data, w.len, false, &f->settings.limits, err,
+	    sizeof(err));
+	assert_non_null(config);
+	pb_writer_done(&w);
+	c.s = session_new(f->service, config, -1, 0, &fake_consumer_ops, &c,
+	    err, sizeof(err));
+	assert_non_null(c.s);
+	for (i = 0; i + 15 <= p.last_config_len; i++)
+		found |= memcmp(p.last_config + i, "from the future", 15) == 0;
+	assert_true(found);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+filters_choose_the_producers(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer a, b;
+	struct fake_consumer c;
+
+	fake_producer_init(&a, f, "org.good-1", true);
+	fake_producer_init(&b, f, "org.bad", true);
+	fake_producer_register(&a, "src", false, false);
+	fake_producer_register(&b, "src", false, false);
+	assert_non_null(fake_enable(f, &c, RING "data_sources { config { name: "
+	    "\"src\" } producer_name_regex_filter: \"org\\\\.good-[0-9]+\" }",
+	    -1));
+	assert_int_equal(fake_producer_count(&a, "setup"), 1);
+	assert_int_equal(fake_producer_count(&b, "setup"), 0);
+	session_free(c.s);
+	fake_producer_done(&a);
+	fake_producer_done(&b);
+}
+
+static void
+a_deferred_session_starts_when_told(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+
+	fake_producer_init(&p, f, "prod", true);
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE "deferred_start: true",
+	    -1));
+	assert_int_equal(fake_producer_count(&p, "setup"), 1);
+	assert_int_equal(fake_producer_count(&p, "start"), 0);
+	assert_int_equal(session_start(c.s), 0);
+	assert_int_equal(fake_producer_count(&p, "start"), 1);
+	assert_int_equal(session_start(c.s), -1);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+refusals_say_why(void **state)
+{
+	static const struct {
+		const char *config;
+		const char *word;
+	} cases[] = {
+		{ RING "duration_ms: 700000000", "too long" },
+		{ "buffers { }", "size_kb" },
+		{ RING "data_sources { config { name: \"x\" target_buffer: 3 } }",
+		    "target_buffer 3" },
+		{ RING "data_sources { config { name: \"x\" "
+		    "target_buffer_name: \"b\" } }", "does not exist" },
+		{ "buffers { size_kb: 4 name: \"a\" } buffers { size_kb: 4 "
+		    "name: \"a\" }", "Duplicate buffer" },
+		{ RING "duration_ms: 5 trigger_config { trigger_mode: "
+		    "STOP_TRACING trigger_timeout_ms: 5 triggers { name: \"t\" "
+		    "} }", "duration_ms" },
+		{ RING "trigger_config { trigger_mode: STOP_TRACING "
+		    "triggers { name: \"t\" } }", "trigger_timeout_ms" },
+		{ RING "write_into_file: true", "file descriptor" },
+		{ RING "data_sources { config { name: \"x\" } "
+		    "producer_name_regex_filter: \"(\" }", "(" },
+	};
+	struct fixture *f = *state;
+	struct fake_consumer c;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_null(fake_enable(f, &c, cases[i].config, -1));
+		if (strstr(c.error, cases[i].word) == NULL)
+			fail_msg("\"%s\" does not say \"%s\"", c.error,
+			    cases[i].word);
+	}
+}
+
+static void
+a_name_in_use_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer a, b;
+
+	assert_non_null(fake_enable(f, &a, RING "unique_session_name: \"x\"",
+	    -1));
+	assert_null(fake_enable(f, &b, RING "unique_session_name: \"x\"", -1));
+	assert_non_null(strstr(b.error, "already exists"));
+	session_free(a.s);
+}
+
+static size_t
+file_packets(const char *path)
+{
+	FILE *fp = fopen(path, "r");
+	Perfetto__Protos__TracePacket *p;
+	size_t n = 0;
+	uint8_t buf[65536];
+	size_t len, at = 0, k;
+
+	assert_non_null(fp);
+	len = fread(buf, 1, sizeof(buf), fp);
+	fclose(fp);
+	while (at < len) {
+		uint64_t size = 0;
+		unsigned shift = 0;
+
+		assert_int_equal(buf[at++], 0x0a);
+		do {
+			size |= (uint64_t)(buf[at] & 0x7f) << shift;
+			shift += 7;
+		} while (buf[at++] & 0x80);
+		k = (size_t)size;
+		p = perfetto__protos__trace_packet__unpack(NULL, k, buf + at);
+		assert_non_null(p);
+		n += p->data_case ==
+		    PERFETTO__PROTOS__TRACE_PACKET__DATA_FOR_TESTING;
+		perfetto__protos__trace_packet__free_unpacked(p, NULL);
+		at += k;
+	}
+	return n;
+}
+
+static void
+a_file_session_writes_everything_below_the_trace_directory(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	char path[128];
+	unsigned i;
+
+	fake_producer_init(&p, f, "prod", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE
+	    "write_into_file: true output_path: \"t.pftrace\"", -1));
+	while (!fake_producer_saw(&p, "start 1"))
+		loop_run_once(f->loop);
+	for (i = 0; i < 100; i++)
+		assert_int_equal(fake_commit(&p, p.last_buffer, 1, i, i, "x"),
+		    COMMIT_OK);
+	session_disable(c.s, NULL);
+	fixture_wait(f, is_disabled, &c);
+	assert_string_equal(c.error, "");
+	snprintf(path, sizeof(path), "%s/t.pftrace", f->dir);
+	assert_int_equal(file_packets(path), 100);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+an_output_path_outside_is_refused(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer c;
+
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE
+	    "write_into_file: true output_path: \"../escape.pftrace\"", -1));
+	fixture_wait(f, is_disabled, &c);
+	assert_string_not_equal(c.error, "");
+	session_free(c.s);
+}
+
+static void
+a_file_that_cannot_keep_up_holds_its_producer_back(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	char *big = calloc(1, 3001);
+	uint8_t sink[65536];
+	unsigned i, waits = 0;
+	size_t packets = 0;
+	int pipefd[2];
+
+	memset(big, 'x', 3000);
+	assert_int_equal(pipe(pipefd), 0);
+	assert_int_equal(fcntl(pipefd[0], F_SETFL, O_NONBLOCK), 0);
+	fake_producer_init(&p, f, "prod", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE "write_into_file: true",
+	    pipefd[1]));
+	for (i = 0; i < 1000;) {
+		if (fake_commit(&p, p.last_buffer, 1, i, i, big) == COMMIT_OK) {
+			i++;
+			continue;
+		}
+		/* Nobody reads the pipe: now it must be read to go on. */
+		waits++;
+		p.resumed = false;
+		while (!p.resumed) {
+			ssize_t n = read(pipefd[0], sink, sizeof(sink));
+
+			packets += n > 0 ? (size_t)n : 0;
+			loop_run_once(f->loop);
+		}
+	}
+	assert_true(waits > 0);
+	session_disable(c.s, NULL);
+	while (!c.disabled) {
+		ssize_t n = read(pipefd[0], sink, sizeof(sink));
+
+		packets += n > 0 ? (size_t)n : 0;
+		loop_run_once(f->loop);
+	}
+	for (;;) {
+		ssize_t n = read(pipefd[0], sink, sizeof(sink));
+
+		if (n <= 0)
+			break;
+		packets += (size_t)n;
+	}
+	/* 1000 packets of 3000 bytes of text each, none overwritten. */
+	assert_true(packets > 1000u * 3000u);
+	assert_string_equal(c.error, "");
+	close(pipefd[0]);
+	session_free(c.s);
+	fake_producer_done(&p);
+	free(big);
+}
+
+static void
+a_detached_session_lives_on_and_is_attached_by_key(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer a, b;
+	char err[80];
+
+	assert_non_null(fake_enable(f, &a, RING, -1));
+	assert_int_equal(session_detach(a.s, "key", err, sizeof(err)), 0);
+	memset(&b, 0, sizeof(b));
+	assert_null(session_attach(f->service, "key", 1, &fake_consumer_ops,
+	    &b));
+	b.s = session_attach(f->service, "key", 1000, &fake_consumer_ops, &b);
+	assert_ptr_equal(b.s, a.s);
+	session_free(b.s);
+}
+
+#define T(name)                                                               \
+	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_data_source_is_set_up_started_and_stopped),
+		T(a_source_that_registers_late_joins_the_running_session),
+		T(packets_come_back_with_trusted_fields),
+		T(a_foreign_buffer_is_refused_and_counted),
+		T(a_stop_waits_for_acknowledgements),
+		T(a_producer_that_never_answers_holds_nothing_up),
+		T(a_crashed_producer_leaves_its_data),
+		T(unknown_config_fields_reach_the_producer),
+		T(filters_choose_the_producers),
+		T(a_deferred_session_starts_when_told),
+		T(refusals_say_why),
+		T(a_name_in_use_is_refused),
+		T(a_file_session_writes_everything_below_the_trace_directory),
+		T(an_output_path_outside_is_refused),
+		T(a_file_that_cannot_keep_up_holds_its_producer_back),
+		T(a_detached_session_lives_on_and_is_attached_by_key),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
