@@ -123,20 +123,28 @@ op_stop(void *port, uint64_t id)
 }
 
 static void
+ack_flush(void *arg)
+{
+	struct fake_producer *fp = arg;
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_uint(&w, 3, fp->last_flush);
+	assert_int_equal(commit_data(fp->p, w.data, w.len), COMMIT_OK);
+	pb_writer_done(&w);
+}
+
+static void
 op_flush(void *port, uint64_t request_id, const uint64_t *ids, size_t n,
     uint64_t flags)
 {
 	struct fake_producer *fp = port;
-	struct pb_writer w;
 
 	note(fp, "flush", request_id);
 	fp->last_flush = request_id;
-	if (!fp->ack_flushes)
-		return;
-	pb_writer_init(&w);
-	pb_put_uint(&w, 3, request_id);
-	assert_int_equal(commit_data(fp->p, w.data, w.len), COMMIT_OK);
-	pb_writer_done(&w);
+	/* Like a real one: it answers on a later turn. */
+	if (fp->ack_flushes)
+		loop_defer(fp->f->loop, ack_flush, fp);
 }
 
 static void
@@ -187,6 +195,7 @@ fake_producer_done(struct fake_producer *fp)
 	if (fp->p != NULL)
 		producer_gone(fp->p);
 	fp->p = NULL;
+	loop_cancel(fp->f->loop, fp);
 }
 
 void
