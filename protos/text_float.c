@@ -10,6 +10,9 @@
 /* Bytes of the longest decimal point of any locale, with its NUL. */
 #define MAX_POINT 16
 
+/* The largest float and half of its last bit: from here on it is infinity. */
+#define FLOAT_OVERFLOW 0x1.ffffffp127
+
 /*
  * The point of this thread's locale, of which printf and strtod make use;
  * usually ".", at times ",", and some bytes of UTF-8 in a few languages.
@@ -57,10 +60,13 @@ text_float_parse(const char *s, size_t len, double *out)
 float
 text_float_narrow(double v)
 {
-	if (v > FLT_MAX)
-		return INFINITY;
-	if (v < -FLT_MAX)
-		return -INFINITY;
+	double size = fabs(v);
+
+	/* C leaves conversions out of range undefined: decide them here. */
+	if (size >= FLOAT_OVERFLOW)
+		return v < 0 ? -INFINITY : INFINITY;
+	if (size > FLT_MAX)
+		return v < 0 ? -FLT_MAX : FLT_MAX;
 	return (float)v;
 }
 

@@ -22,12 +22,12 @@
 bool text_float_parse(const char *s, size_t len, double *out)
     __attribute__((__warn_unused_result__));
 
-/* The nearest float; infinity beyond the largest. */
+/* The nearest float; infinity where that is nearer than the largest. */
 float text_float_narrow(double v);
 
 /*
- * The fewest digits that read back as v: as a float if single (v is then
- * exactly a float), else as a double.  "inf", "-inf", "nan" for those.
+ * Digits enough to read back as v: 15 to 17, or for a single one (v is then
+ * exactly a float) 6 to 9.  "inf", "-inf", "nan" for those.
  */
 void text_float_print(double v, bool single, char out[TEXT_FLOAT_MAX]);
 
