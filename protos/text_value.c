@@ -107,7 +107,8 @@ read_float(struct text_scan *s, const ProtobufCFieldDescriptor *f, double *out)
 	if (!float_value(&n.digits, out))
 		return text_scan_unexpected(s, &n.t, "%s wants %s", f->name,
 		    text_value_wanted(f));
-	if (n.negative)
+	/* There is one nan in text. */
+	if (n.negative && !isnan(*out))
 		*out = -*out;
 	return true;
 }
