@@ -44,6 +44,8 @@ step(const char *s, size_t len)
 {
 	size_t n = 1;
 
+	if (((unsigned char)*s & 0x80) == 0)
+		return 1;
 	while (n < len && ((unsigned char)s[n] & 0xc0) == 0x80)
 		n++;
 	return n;

@@ -37,12 +37,21 @@ hex_value(char c)
 }
 
 static bool
+is_ascii(char c)
+{
+	return ((unsigned char)c & 0x80) == 0;
+}
+
+static bool
 is_continuation(char c)
 {
 	return ((unsigned char)c & 0xc0) == 0x80;
 }
 
-/* Moves on by one byte; a character counts at its first. */
+/*
+ * Moves on by one byte.  A character counts at its last; so does a run of
+ * bytes that belong to none.
+ */
 static void
 advance(struct text_lex *l)
 {
@@ -51,7 +60,7 @@ advance(struct text_lex *l)
 	if (c == '\n') {
 		l->line++;
 		l->column = 1;
-	} else if (l->p == l->end || !is_continuation(*l->p)) {
+	} else if (is_ascii(c) || l->p == l->end || !is_continuation(*l->p)) {
 		l->column++;
 	}
 }

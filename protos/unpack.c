@@ -1,9 +1,8 @@
 #include "protos/unpack.h"
 
-#include <limits.h>
 #include <stdbool.h>
 
-/* Longest encodings: a tag of 32 bits of number and 3 of type; 64 bits. */
+/* Longest encodings: of a tag's 32 bits, of 64 bits. */
 #define TAG_MAX_BYTES 5
 #define VARINT_MAX_BYTES 10
 
@@ -108,7 +107,9 @@ step(struct walk *w)
 	struct level *l = &w->level[w->depth];
 	uint64_t tag, ignored;
 
-	if (!read_varint(l, TAG_MAX_BYTES, &tag))
+	/* Nobody but protobuf-c takes field 0, or more than 29 bits of one. */
+	if (!read_varint(l, TAG_MAX_BYTES, &tag) || tag >> 3 == 0 ||
+	    tag > UINT32_MAX)
 		return false;
 	switch (tag & 7) {
 	case PROTOBUF_C_WIRE_TYPE_VARINT:

@@ -741,6 +741,12 @@ errors_are_shown_with_their_line_and_a_caret(void **state)
 	expect_format("buffers {\n",
 	    "trace.cfg:2:1: error: '}' is wanted for the '{' of line 1, "
 	    "column 9, but the text ends here");
+	/* Bytes that are no UTF-8, next to some that are. */
+	expect_format("buffers {\n\t\xbd" "a: 4\n}\n",
+	    "trace.cfg:2:2: error: a field of TraceConfig.BufferConfig is "
+	    "wanted; '?' has no meaning here\n"
+	    "\t?a: 4\n"
+	    "\t^");
 	expect_format("\xef\xbb\xbf!",
 	    "trace.cfg:1:1: error: a field of TraceConfig is wanted; '!' has "
 	    "no meaning here\n!\n^");

@@ -176,6 +176,18 @@ groups_and_unknown_wire_types_are_refused(void **state)
 	}
 }
 
+static void
+field_numbers_that_cannot_be_are_refused(void **state)
+{
+	/* 0 in one byte and in two; more than 29 bits */
+	assert_null(unpack_checked(INSTRUCTIONS, NULL, 2,
+	    (const uint8_t *)"\x00\x01"));
+	assert_null(unpack_checked(INSTRUCTIONS, NULL, 3,
+	    (const uint8_t *)"\x80\x00\x01"));
+	assert_null(unpack_checked(INSTRUCTIONS, NULL, 6,
+	    (const uint8_t *)"\x80\x80\x80\x80\x10\x01"));
+}
+
 int
 main(void)
 {
@@ -188,6 +200,7 @@ main(void)
 		    a_singular_message_given_in_parts_is_merged_within_a_limit),
 		cmocka_unit_test(one_repetition_too_many_is_refused),
 		cmocka_unit_test(every_cut_of_a_message_is_refused_or_whole),
+		cmocka_unit_test(field_numbers_that_cannot_be_are_refused),
 		cmocka_unit_test(groups_and_unknown_wire_types_are_refused),
 	};
 
