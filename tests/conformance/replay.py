@@ -11,7 +11,7 @@ from harness import abi, pb
 from harness.consumer import join_slices
 from harness.ipc import Connection
 from harness.trace import Trace
-from equivalence import Ids, differences, trace_differences
+from equivalence import differences, trace_differences
 
 # Methods whose reply comes when something else has happened.
 DEFERRED = {"EnableTracing", "GetAsyncCommand", "ObserveEvents"}

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from harness import tap
+from harness import abi, tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.loop import SCALE
 from harness.producer import numbered
@@ -27,8 +27,11 @@ class FileCase(Case):
         self.traces = self.path("traces")
         os.mkdir(self.traces)
 
-    def start(self, **options):
-        return self.daemon(flags=["--trace-dir", self.traces], **options)
+    def start(self, settings=None, **options):
+        flags = ["--trace-dir", self.traces]
+        if settings:
+            flags += ["--config", settings]
+        return self.daemon(flags=flags, **options)
 
     def into_file(self, name="f", *, sources=(TEST_SOURCE,), **fields):
         """A session that writes into a descriptor we pass; and the path."""
@@ -192,134 +195,135 @@ class Throttled(FileCase):
     def setUp(self):
         super().setUp()
         self.start(producer=[self.path("p"), "127.0.0.1:0"])
+        self.written = bytearray()
+        self.pipe, self.write_end = os.pipe()
+        os.set_blocking(self.pipe, False)
+        self.addCleanup(os.close, self.pipe)
 
-    def drain(self, fd, into, amount):
-        """Reads up to `amount` bytes that are there."""
+    def throttled(self, *sources, **fields):
+        """A session that writes into our pipe."""
+        consumer = self.session(*sources, fds=[self.write_end],
+                                write_into_file=True,
+                                file_write_period_ms=100, **fields)
+        os.close(self.write_end)
+        return consumer
+
+    def drain(self, amount=1 << 20):
+        """Reads up to `amount` bytes that are there; whether it was open."""
         try:
-            data = os.read(fd, amount)
+            data = os.read(self.pipe, amount)
         except BlockingIOError:
-            return
-        into += data
+            return True
+        self.written += data
+        return bool(data)
 
-    def lossless(self, kind):
-        read_end, write_end = os.pipe()
-        os.set_blocking(read_end, False)
-        producer = self.producer(
-            "p", address=self.daemons[0].address("producers", kind))
-        consumer = self.session(fds=[write_end], write_into_file=True,
-                                size_kb=256, file_write_period_ms=100,
-                                trace_all_machines=True)
-        os.close(write_end)
-        producer.wait_started()
-        before = self.daemons[0].memory()
-        writer = producer.writer()
-        count = 20_000
-        done = []
-        packets = [numbered(n, 400) for n in range(count)]
-        got = bytearray()
-        # 8 MB through a buffer of 256 KiB; nothing is read at first, so the
-        # collector must stop taking data.
-        moves = []
-        calls = []
-        if kind == "tcp":
-            from harness import abi
-            for fragments, flags in abi.split(packets, 4080):
-                data = abi.chunk(writer.id, writer.chunk_id(), fragments,
-                                 flags)
-                placed = producer.place(data)
-                placed.target_buffer = writer.buffer
-                moves.append(placed)
-                if len(moves) == 8:
-                    calls.append(producer.call(
-                        "CommitData",
-                        pb.CommitDataRequest(chunks_to_move=moves)))
-                    moves = []
-            calls.append(producer.call(
-                "CommitData", pb.CommitDataRequest(chunks_to_move=moves)))
-            self.loop.settle(0.5)
-            self.assertFalse(all(c.ended() for c in calls),
-                             "everything was taken while nothing was written")
-            self.assertLess(self.daemons[0].memory() - before, 4 * KIB)
-
-            def finished():
-                self.drain(read_end, got, 1 << 20)
-                return all(c.ended() for c in calls)
-            self.until(finished, "all commits are taken", timeout=60)
-            self.assertFalse(any(c.gone or c.rejected for c in calls))
-        del done
-        return consumer, producer, got, read_end, count
-
-    def test_a_slow_file_holds_a_socket_producer_back_and_loses_nothing(self):
-        consumer, producer, got, read_end, count = self.lossless("tcp")
-        self.end(consumer, got, read_end)
-        trace = Trace.from_bytes(bytes(got))
-        self.assert_numbers(trace, [count])
-        self.assert_clean_stats(trace.stats())
-
-    def end(self, consumer, got, read_end):
+    def end(self, consumer):
+        """Stops the session and reads the pipe to its end."""
         consumer.call("DisableTracing")
 
         def ended():
-            self.drain(read_end, got, 1 << 20)
+            self.drain()
             return consumer.session.ended()
         self.until(ended, "tracing ends", timeout=60)
         self.assertFalse(consumer.closed)
-        consumer.close()
-        # The rest, until the daemon closes its end.
-        os.set_blocking(read_end, True)
-        while data := os.read(read_end, 1 << 20):
-            got += data
-        os.close(read_end)
+        self.assertFalse(consumer.ended().error)
+        self.until(lambda: not self.drain(), "the daemon closes the pipe")
+        return Trace.from_bytes(bytes(self.written))
+
+    def chunks(self, writer, count, packets_each=10, size=390):
+        """`count` chunks of numbered packets."""
+        for n in range(count):
+            yield abi.chunk(writer.id, writer.chunk_id(), [
+                numbered(n * packets_each + k, size, writer.id)
+                for k in range(packets_each)])
+
+    def test_a_slow_file_holds_a_socket_producer_back_and_loses_nothing(self):
+        """8 MB through a buffer of 256 KiB while nothing is read."""
+        producer = self.producer(
+            "p", address=self.daemons[0].address("producers", "tcp"))
+        consumer = self.throttled(size_kb=256, trace_all_machines=True)
+        writer = producer.writer()
+        producer.sync()
+        before = self.daemons[0].memory()
+        calls = []
+        for data in self.chunks(writer, 2000):
+            move = producer.place(data)
+            move.target_buffer = writer.buffer
+            calls.append(producer.call("CommitData", pb.CommitDataRequest(
+                chunks_to_move=[move])))
+        self.loop.settle(0.5)
+        self.assertFalse(all(c.ended() for c in calls),
+                         "everything was taken though nothing was written")
+        self.assertLess(self.daemons[0].memory() - before, 4 * KIB)
+
+        def all_taken():
+            self.drain()
+            return all(c.ended() for c in calls)
+        self.until(all_taken, "all commits are taken", timeout=60)
+        self.assertFalse(any(c.gone or c.rejected for c in calls))
+        trace = self.end(consumer)
+        self.assert_numbers(trace, [20_000])
+        self.assert_clean_stats(trace.stats())
 
     def test_a_slow_file_holds_a_memory_producer_back_and_loses_nothing(self):
         """Chunks stay taken; the producer finds no free page and waits."""
-        read_end, write_end = os.pipe()
-        os.set_blocking(read_end, False)
         producer = self.producer("p")
-        consumer = self.session(fds=[write_end], write_into_file=True,
-                                size_kb=128, file_write_period_ms=100)
-        os.close(write_end)
+        consumer = self.throttled(size_kb=128)
         writer = producer.writer()
-        from harness import abi
-        waiting = [abi.chunk(writer.id, n, [numbered(10 * n + k, 380)
-                                            for k in range(10)])
-                   for n in range(1000)]
-        got = bytearray()
-        stuck = 0
-        deadline = time.monotonic() + 60 * SCALE
-        while waiting and time.monotonic() < deadline:
+        waiting = list(self.chunks(writer, 1000))
+        stuck = []
+
+        def placed_all():
             moves = []
-            while waiting and (placed := producer.place(waiting[0])):
+            while waiting and (move := producer.place(waiting[0])):
                 waiting.pop(0)
-                placed.target_buffer = writer.buffer
-                moves.append(placed)
+                move.target_buffer = writer.buffer
+                moves.append(move)
             if moves:
                 producer.commit(moves, ask=False)
-                stuck = 0
-            else:
-                stuck += 1
-            if stuck > 10:  # no page came free for a while: read a little
-                self.drain(read_end, got, 1 << 18)
-            self.loop.turn(0.01)
-        self.assertFalse(waiting, "the producer never got through")
-        self.end(consumer, got, read_end)
-        trace = Trace.from_bytes(bytes(got))
+            elif waiting:
+                stuck.append(len(waiting))
+                # Full for a while: let the file move on a little.
+                if len(stuck) % 5 == 0:
+                    self.drain(1 << 18)
+            return not waiting
+        self.until(placed_all, "the producer gets through", timeout=60)
+        self.assertGreater(len(stuck), 5, "it was never held back")
+        trace = self.end(consumer)
         self.assert_numbers(trace, [10_000])
         self.assert_clean_stats(trace.stats())
 
-    def test_one_sessions_slow_file_does_not_slow_another(self):
-        read_end, write_end = os.pipe()
-        producer = self.producer("slow", ["slow"])
-        consumer = self.session("slow", fds=[write_end], size_kb=64,
-                                write_into_file=True,
-                                file_write_period_ms=100)
-        os.close(write_end)
+    def test_a_setting_restores_overwriting(self):
+        with open(self.path("settings"), "w") as file:
+            file.write("overwrite_unwritten: true\n")
+        self.start(producer=[self.path("p2")], consumer=[self.path("c2")],
+                   settings=self.path("settings"))
+        self.daemons.reverse()
+        producer = self.producer("p")
+        consumer = self.throttled(size_kb=128)
         writer = producer.writer()
+        writer.number(20_000)  # is taken, though nothing is read
+        trace = self.end(consumer)
+        (numbers,) = trace.numbers().values()
+        self.assertLess(len(numbers), 20_000)
+        self.assertEqual(numbers, sorted(set(numbers)))
+        self.assertTrue(trace.losses())
+        self.assertGreater(trace.stats().buffer_stats[0].chunks_overwritten,
+                           0)
+
+    def test_one_sessions_slow_file_does_not_slow_another(self):
+        producer = self.producer("slow", ["slow"])
+        consumer = self.throttled("slow", size_kb=64)
+        writer = producer.writer()
+        waiting = self.chunks(writer, 60)
         with self.neighbour():
-            writer.number(400, ask=False)
+            moves = [producer.place(data) for data in waiting]
+            for move in moves:
+                move.target_buffer = writer.buffer
+            producer.commit(moves, ask=False)
             with self.neighbour():
                 self.loop.settle(0.3)
-        del read_end, consumer
+        self.assert_numbers(self.end(consumer), [600])
 
 
 class ByPath(FileCase):
@@ -403,7 +407,7 @@ class Ends(FileCase):
         for round_number in range(6):
             daemon = self.start(producer=[self.path(f"p{round_number}")],
                                 consumer=[self.path(f"c{round_number}")])
-            self.daemons.insert(0, self.daemons.pop())
+            self.daemons.reverse()
             producer = self.producer("p")
             consumer, path = self.into_file(
                 f"f{round_number}", file_write_period_ms=100, size_kb=128)

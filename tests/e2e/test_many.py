@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 from harness import tap
-from harness.case import Case, pb
+from harness.case import Case
 from harness.consumer import buffers, config, source
 from harness.daemon import environment
 from harness.loop import SCALE

@@ -8,7 +8,7 @@ import sys
 import time
 
 from harness import abi, tap
-from harness.case import Case, TEST_SOURCE, config, pb
+from harness.case import Case, config, pb
 from harness.producer import numbered
 
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034

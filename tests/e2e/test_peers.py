@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """Peers that are stuck, greedy or enormous: they pay, nobody else does."""
 
-import os
-import socket
 import sys
 import time
 

@@ -2,17 +2,15 @@
 """The program itself: flags, settings, sockets, start and end."""
 
 import os
-import re
 import resource
 import signal
 import socket
 import stat
 import subprocess
 import sys
-import time
 
 from harness import tap
-from harness.case import Case, TEST_SOURCE, config, pb
+from harness.case import Case
 from harness.daemon import environment
 from harness.loop import SCALE
 
