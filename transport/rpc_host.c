@@ -42,6 +42,7 @@ conns_add(struct rpc_conn *c)
 	if (c->next != NULL)
 		c->next->prev = c;
 	c->stats->conns = c;
+	c->stats->n_conns++;
 }
 
 static void
@@ -53,6 +54,7 @@ conns_remove(struct rpc_conn *c)
 		c->stats->conns = c->next;
 	if (c->next != NULL)
 		c->next->prev = c->prev;
+	c->stats->n_conns--;
 }
 
 /* Peers can cause these lines at will: only so many of them. */

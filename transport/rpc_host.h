@@ -94,6 +94,7 @@ struct rpc_stats {
 
 	/* rpc_host's own: the live connections, and what they may log. */
 	struct rpc_conn *conns;
+	size_t n_conns; /* for reading */
 	struct log_limit log_limit;
 };
 

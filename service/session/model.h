@@ -59,7 +59,7 @@ struct machine {
 	char *name;            /* "host" is matched by id 0, whatever this is */
 	uint8_t *system_info;  /* encoded SystemInfo, NULL until told */
 	size_t system_info_len;
-	/* The newest clock exchange: encoded RemoteClockSync, or NULL. */
+	/* The newest clock exchange, a whole TracePacket's body, or NULL. */
 	uint8_t *clock_sync;
 	size_t clock_sync_len;
 	uint64_t clock_sync_generation; /* grows with each new exchange */

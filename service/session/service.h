@@ -30,6 +30,8 @@ void service_free(struct service *s);
  * closed; at the latest after a few seconds.
  */
 void service_shutdown(struct service *s, void (*idle)(void *arg), void *arg);
+/* service_free()'s. */
+void shutdown_free(struct service *s);
 
 /*
  * The machine with this id, made when it is new.  A remote machine takes the

@@ -99,11 +99,11 @@ void settings_drop_listeners(struct settings *s, enum listen_port port);
  */
 bool settings_allow_remote(struct settings *s, const char *address) MUST_CHECK;
 /*
- * Adds the default sockets for the producer and the consumer port where they
- * have no listener yet.  -1 with a sentence.
+ * Adds the default sockets of a port where it has no listener yet; relays have
+ * none by default.  -1 with a sentence.
  */
-int settings_fill_listeners(struct settings *s, char *err, size_t err_size)
-    MUST_CHECK;
+int settings_fill_listeners(struct settings *s, enum listen_port port,
+    char *err, size_t err_size) MUST_CHECK;
 
 /* Log level by word.  -1 with a sentence. */
 int settings_set_log_level(struct settings *s, const char *word, char *err,

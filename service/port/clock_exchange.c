@@ -1,0 +1,168 @@
+#include "service/port/clock_exchange.h"
+
+#include "service/session/service_packets.h"
+#include "transport/pb_reader.h"
+
+/* SyncClockRequest and its Clock (reference wire-format.md). */
+enum {
+	REQUEST_PHASE = 1,
+	REQUEST_CLOCKS = 2,
+	CLOCK_CLOCK_ID = 1,
+	CLOCK_TIMESTAMP = 2,
+};
+enum { PHASE_PING = 1, PHASE_UPDATE = 2 };
+
+/* Ids that mean the same clock everywhere; others are a sequence's own. */
+#define BUILTIN_CLOCK_MAX 63u
+
+static const char *
+add_clock(struct clock_sample *s, const struct pb_field *message, bool *bad)
+{
+	struct clock_reading c = { 0, 0 };
+	struct pb_reader r;
+	struct pb_field f;
+	size_t i;
+
+	pb_init(&r, message->data, message->len);
+	while (pb_next(&r, &f)) {
+		if (f.number == CLOCK_CLOCK_ID && f.wire == PB_VARINT)
+			c.id = (uint32_t)f.value;
+		else if (f.number == CLOCK_TIMESTAMP && f.wire == PB_VARINT)
+			c.ns = f.value;
+	}
+	*bad |= r.bad;
+	if (c.id == 0 || c.id > BUILTIN_CLOCK_MAX)
+		return "a clock is none of the builtin ones";
+	if (c.ns == 0 || c.ns > INT64_MAX)
+		return "a clock's time is absurd";
+	for (i = 0; i < s->n_client; i++)
+		if (s->client[i].id == c.id)
+			return "a clock is named twice";
+	if (s->n_client == CLOCK_EXCHANGE_CLOCKS_MAX)
+		return "too many clocks";
+	s->client[s->n_client++] = c;
+	return NULL;
+}
+
+/* The sentence that refuses it, or NULL.  *bad: it does not parse. */
+static const char *
+read_request(const uint8_t *data, size_t len, struct clock_sample *s,
+    uint64_t *phase, bool *bad)
+{
+	const char *why = NULL;
+	struct pb_reader r;
+	struct pb_field f;
+
+	*phase = 0;
+	*bad = false;
+	s->n_client = 0;
+	pb_init(&r, data, len);
+	while (why == NULL && pb_next(&r, &f)) {
+		if (f.number == REQUEST_PHASE && f.wire == PB_VARINT)
+			*phase = f.value;
+		else if (f.number == REQUEST_CLOCKS && f.wire == PB_BYTES)
+			why = add_clock(s, &f, bad);
+	}
+	*bad |= r.bad;
+	if (why == NULL && s->n_client == 0)
+		why = "it holds no clock";
+	return why;
+}
+
+static const struct clock_reading *
+find_clock(const struct clock_sample *s, uint32_t id)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_client; i++)
+		if (s->client[i].id == id)
+			return &s->client[i];
+	return NULL;
+}
+
+/*
+ * Whether a clock that cannot be set went backwards between PING and UPDATE, or
+ * the two have no clock in common.
+ */
+static const char *
+check_order(const struct clock_sample *ping, const struct clock_sample *update)
+{
+	const struct clock_reading *before;
+	bool common = false;
+	size_t i;
+
+	for (i = 0; i < update->n_client; i++) {
+		before = find_clock(ping, update->client[i].id);
+		if (before == NULL)
+			continue;
+		common = true;
+		switch (update->client[i].id) {
+		case CLOCK_ID_MONOTONIC:
+		case CLOCK_ID_MONOTONIC_COARSE:
+		case CLOCK_ID_MONOTONIC_RAW:
+		case CLOCK_ID_BOOTTIME:
+			if (update->client[i].ns < before->ns)
+				return "a clock went backwards";
+		}
+	}
+	return common ? NULL : "UPDATE and PING have no clock in common";
+}
+
+static bool
+took_too_long(const struct clock_exchange *x)
+{
+	uint64_t from = clock_snapshot_ns(&x->ping.host, CLOCK_ID_BOOTTIME);
+	uint64_t to = clock_snapshot_ns(&x->update.host, CLOCK_ID_BOOTTIME);
+
+	return to - from > CLOCK_EXCHANGE_LONGEST_NS;
+}
+
+enum clock_exchange_verdict
+clock_exchange_step(struct clock_exchange *x, const uint8_t *request,
+    size_t len, const struct clock_snapshot *host, const char **why)
+{
+	struct clock_sample s = { .host = *host };
+	bool bad, pinged = x->pinged;
+	const char *reason;
+	uint64_t phase;
+
+	x->pinged = false;
+	reason = read_request(request, len, &s, &phase, &bad);
+	if (bad)
+		return CLOCK_EXCHANGE_BAD;
+	if (reason == NULL && phase == PHASE_PING) {
+		x->ping = s;
+		x->pinged = true;
+		return CLOCK_EXCHANGE_PINGED;
+	}
+	if (reason == NULL && phase != PHASE_UPDATE)
+		reason = "it is neither PING nor UPDATE";
+	if (reason == NULL && !pinged)
+		reason = "an UPDATE without a PING before it";
+	if (reason == NULL)
+		reason = check_order(&x->ping, &s);
+	if (reason != NULL) {
+		*why = reason;
+		return CLOCK_EXCHANGE_REFUSED;
+	}
+	x->update = s;
+	return took_too_long(x) ? CLOCK_EXCHANGE_TOO_LONG : CLOCK_EXCHANGE_DONE;
+}
+
+void
+clock_exchange_encode(const struct clock_exchange *x, struct pb_writer *w,
+    int32_t uid, uint32_t machine)
+{
+	const struct clock_sample *both[2] = { &x->ping, &x->update };
+	struct service_clock_pair pairs[2];
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		pairs[i] = (struct service_clock_pair){
+			.client = both[i]->client,
+			.n_client = both[i]->n_client,
+			.host = both[i]->host.clocks,
+			.n_host = CLOCK_SNAPSHOT_N,
+		};
+	service_packets_remote_clock_sync(w, uid, machine, pairs, 2);
+}

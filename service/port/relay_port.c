@@ -1,0 +1,227 @@
+#include "service/port/relay_port.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "protos/system_info.pb-c.h"
+#include "service/port/clock_exchange.h"
+#include "service/port/peer_identity.h"
+#include "service/session/service.h"
+#include "transport/clock_snapshot.h"
+#include "transport/log.h"
+#include "transport/loop.h"
+#include "transport/pb_reader.h"
+#include "transport/pb_writer.h"
+#include "transport/rpc_host.h"
+
+/* InitRelayRequest (reference wire-format.md). */
+enum { INIT_SYSTEM_INFO = 1 };
+
+/* One connection of a relay; the ctx of its methods. */
+struct relay {
+	struct rpc_conn *conn;
+	struct service *service;
+	struct machine *machine; /* the service's */
+	bool introduced;         /* InitRelay was taken */
+	struct clock_exchange clocks;
+};
+
+/* Of all relays together: a line a second, after a few at once. */
+static struct log_limit refusals;
+
+static void
+log_refusal(const struct relay *r, const char *method, const char *why)
+{
+	uint32_t swallowed;
+
+	if (!log_allowed(&refusals, loop_now_ms(), &swallowed))
+		return;
+	log_warn("relay %s: %s refused: %s (%u more such lines left out)",
+	    rpc_conn_peer(r->conn)->text, method, why, swallowed);
+}
+
+static bool
+is_host(const struct relay *r)
+{
+	return r->machine->id == 0;
+}
+
+static void *
+bind_cb(struct rpc_conn *c, void *arg)
+{
+	struct service *s = arg;
+	char name[128];
+	struct relay *r;
+
+	if ((r = calloc(1, sizeof(*r))) == NULL)
+		return NULL;
+	r->conn = c;
+	r->service = s;
+	if ((r->machine = relay_machine(s, c)) == NULL) {
+		log_refusal(r, "BindService", "too many machines or no memory");
+		free(r);
+		return NULL;
+	}
+	if (is_host(r)) {
+		log_warn("relay %s: a relay on a UNIX socket cannot be told "
+		    "from this machine: what it says of its system and clocks "
+		    "has no effect; connect it over TCP or vsock",
+		    rpc_conn_peer(c)->text);
+		return r;
+	}
+	log_escape(name, sizeof(name), r->machine->name,
+	    strlen(r->machine->name));
+	log_info("relay %s: machine %u \"%s\" connected",
+	    rpc_conn_peer(c)->text, r->machine->id, name);
+	return r;
+}
+
+static void
+gone_cb(void *ctx)
+{
+	struct relay *r = ctx;
+
+	if (!is_host(r))
+		log_info("relay of machine %u disconnected", r->machine->id);
+	free(r);
+}
+
+/* The last system_info of an InitRelayRequest; false: malformed. */
+static bool
+find_system_info(const uint8_t *args, size_t len, struct pb_field *out)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	memset(out, 0, sizeof(*out));
+	pb_init(&r, args, len);
+	while (pb_next(&r, &f))
+		if (f.number == INIT_SYSTEM_INFO && f.wire == PB_BYTES)
+			*out = f;
+	return !r.bad;
+}
+
+/*
+ * A well-formed SystemInfo, as it goes into traces byte for byte.  A machine
+ * that was not named by SetPeerIdentity has its name from here.
+ */
+static enum rpc_verdict
+take_system_info(struct relay *r, const uint8_t *data, size_t len)
+{
+	const struct rpc_claimed_identity *claimed = rpc_conn_identity(r->conn);
+	Perfetto__Protos__SystemInfo *info;
+	const char *name;
+	int rc = 0;
+
+	if (len > SERVICE_MACHINE_INFO_MAX) {
+		log_refusal(r, "InitRelay", "its SystemInfo is too long");
+		return RPC_REJECT;
+	}
+	info = perfetto__protos__system_info__unpack(NULL, len, data);
+	if (info == NULL)
+		return RPC_BAD_ARGS;
+	name = info->machine_name;
+	if (name != NULL && *name != '\0' &&
+	    !(claimed->present && claimed->machine_name[0] != '\0') &&
+	    service_machine(r->service, r->machine->id, name) == NULL)
+		rc = -1;
+	if (machine_set_system_info(r->machine, data, len) != 0)
+		rc = -1;
+	perfetto__protos__system_info__free_unpacked(info, NULL);
+	if (rc != 0)
+		log_refusal(r, "InitRelay", "no memory");
+	return rc == 0 ? RPC_OK : RPC_REJECT;
+}
+
+static enum rpc_verdict
+init_relay(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	struct relay *r = ctx;
+	enum rpc_verdict v;
+	struct pb_field f;
+
+	if (r->introduced) {
+		log_refusal(r, "InitRelay", "it was called before");
+		return RPC_REJECT;
+	}
+	if (!find_system_info(args, len, &f))
+		return RPC_BAD_ARGS;
+	if (f.data != NULL && !is_host(r) &&
+	    (v = take_system_info(r, f.data, f.len)) != RPC_OK)
+		return v;
+	r->introduced = true;
+	rpc_reply(call, "", 0, false, -1);
+	return RPC_OK;
+}
+
+static enum rpc_verdict
+keep_exchange(struct relay *r)
+{
+	struct pb_writer w;
+	int rc;
+
+	if (is_host(r))
+		return RPC_OK;
+	pb_writer_init(&w);
+	clock_exchange_encode(&r->clocks, &w, (int32_t)geteuid(),
+	    r->machine->id);
+	rc = w.failed ? -1 : machine_set_clock_sync(r->machine, w.data, w.len);
+	pb_writer_done(&w);
+	if (rc != 0) {
+		log_refusal(r, "SyncClock", "no memory");
+		return RPC_REJECT;
+	}
+	return RPC_OK;
+}
+
+static enum rpc_verdict
+sync_clock(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	enum rpc_verdict v = RPC_OK;
+	struct relay *r = ctx;
+	struct clock_snapshot now;
+	const char *why = NULL;
+
+	clock_snapshot_take(&now); /* first of all: what follows takes time */
+	switch (clock_exchange_step(&r->clocks, args, len, &now, &why)) {
+	case CLOCK_EXCHANGE_PINGED:
+		break;
+	case CLOCK_EXCHANGE_DONE:
+		v = keep_exchange(r);
+		break;
+	case CLOCK_EXCHANGE_TOO_LONG:
+		log_debug("relay %s: a clock exchange took over %llu s and is "
+		    "not used", rpc_conn_peer(r->conn)->text,
+		    CLOCK_EXCHANGE_LONGEST_NS / 1000000000ull);
+		break;
+	case CLOCK_EXCHANGE_BAD:
+		return RPC_BAD_ARGS;
+	case CLOCK_EXCHANGE_REFUSED:
+		log_refusal(r, "SyncClock", why);
+		return RPC_REJECT;
+	}
+	if (v == RPC_OK)
+		rpc_reply(call, "", 0, false, -1);
+	return v;
+}
+
+static const struct rpc_method methods[] = {
+	{ "InitRelay", init_relay },
+	{ "SyncClock", sync_clock },
+};
+
+void
+relay_port_init(struct rpc_service *out, struct service *s)
+{
+	*out = (struct rpc_service){
+		.name = "RelayPort",
+		.alias = "relay_port",
+		.methods = methods,
+		.n_methods = sizeof(methods) / sizeof(methods[0]),
+		.bind = bind_cb,
+		.gone = gone_cb,
+		.arg = s,
+	};
+}

@@ -1,0 +1,23 @@
+/*
+ * relay_port: the RelayPort service: a relay introduces its machine
+ * (InitRelay), then measures how far its clocks are from ours (SyncClock, again
+ * and again).  What it says is kept with the machine, for the traces of all
+ * sessions; it goes on to hold after the relay is gone.
+ *
+ * InitRelay is taken once a connection, SyncClock in the order of
+ * clock_exchange.h; a relay that is too old for InitRelay may leave it out.
+ * What does not fit is rejected, logged at a limited rate, and costs nothing.
+ *
+ * On a UNIX socket nothing tells a relay's machine from ours: its calls are
+ * answered, a warning says that they have no effect.
+ */
+#ifndef SERVICE_PORT_RELAY_PORT_H
+#define SERVICE_PORT_RELAY_PORT_H
+
+struct rpc_service;
+struct service;
+
+/* Fills out, which lives as long as the daemon, as does s. */
+void relay_port_init(struct rpc_service *out, struct service *s);
+
+#endif /* SERVICE_PORT_RELAY_PORT_H */

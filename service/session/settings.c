@@ -1,0 +1,352 @@
+#include "service/session/settings.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "transport/addr.h"
+
+/* Half of the machine's memory, in KiB. */
+static uint64_t
+half_of_memory_kb(void)
+{
+	long pages = sysconf(_SC_PHYS_PAGES);
+	long page = sysconf(_SC_PAGESIZE);
+
+	if (pages <= 0 || page <= 0)
+		return 1024 * 1024;
+	return (uint64_t)pages * (uint64_t)page / 2 / 1024;
+}
+
+static char *
+find_machine_name(void)
+{
+	const char *env = getenv("PERFETTO_MACHINE_NAME");
+	struct utsname u;
+
+	if (env != NULL && *env != '\0')
+		return strdup(env);
+	return strdup(uname(&u) == 0 ? u.sysname : "Linux");
+}
+
+int
+settings_init(struct settings *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->log_level = LOG_LEVEL_INFO;
+	s->limits = (struct limits){
+		.max_sessions = 64,
+		.max_sessions_per_uid = 16,
+		.max_buffers_per_session = 128,
+		.max_total_buffer_kb = half_of_memory_kb(),
+		.max_trace_duration_ms = 7ull * 24 * 3600 * 1000,
+		.max_producers = 65535,
+		.max_data_sources_per_producer = 4096,
+		.max_writers_per_producer = 32767,
+		.max_name_bytes = 1024,
+		.max_connections = 66000,
+		.max_consumers_per_uid = 256,
+		.max_send_queue_kb = 4096,
+		.max_shm_kb = 32768,
+	};
+	if ((s->machine_name = find_machine_name()) == NULL)
+		return -1;
+	return 0;
+}
+
+void
+settings_done(struct settings *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_listen; i++)
+		free(s->listen[i].address);
+	free(s->listen);
+	free(s->trace_dir);
+	free(s->socket_permissions);
+	free(s->machine_name);
+	memset(s, 0, sizeof(*s));
+}
+
+const char *
+listen_port_name(enum listen_port port)
+{
+	switch (port) {
+	case LISTEN_PRODUCER:
+		return "producers";
+	case LISTEN_CONSUMER:
+		return "consumers";
+	case LISTEN_RELAY:
+		return "relays";
+	}
+	return "?";
+}
+
+/* Whether one socket can serve both. */
+static bool
+ports_agree(enum listen_port a, enum listen_port b)
+{
+	return a == b || (a != LISTEN_CONSUMER && b != LISTEN_CONSUMER);
+}
+
+static int
+listen_one(struct settings *s, enum listen_port port, const char *address,
+    bool allow_remote, char *err, size_t err_size)
+{
+	struct listen_setting *l;
+	struct addr a;
+	char *copy;
+	size_t i;
+
+	if (addr_parse(&a, address, err, err_size) != 0)
+		return -1;
+	for (i = 0; i < s->n_listen; i++) {
+		if (strcmp(s->listen[i].address, address) != 0)
+			continue;
+		if (!ports_agree(s->listen[i].port, port)) {
+			snprintf(err, err_size, "%s is named for %s and for "
+			    "%s: give each a socket of its own", address,
+			    listen_port_name(s->listen[i].port),
+			    listen_port_name(port));
+			return -1;
+		}
+		if (s->listen[i].port == port) {
+			s->listen[i].allow_remote |= allow_remote;
+			return 0;
+		}
+	}
+	if (s->n_listen >= SETTINGS_LISTEN_MAX) {
+		snprintf(err, err_size, "more than %u sockets to listen on",
+		    SETTINGS_LISTEN_MAX);
+		return -1;
+	}
+	l = reallocarray(s->listen, s->n_listen + 1, sizeof(*l));
+	if (l != NULL)
+		s->listen = l;
+	if (l == NULL || (copy = strdup(address)) == NULL) {
+		snprintf(err, err_size, "no memory");
+		return -1;
+	}
+	s->listen[s->n_listen++] = (struct listen_setting){
+		.port = port,
+		.address = copy,
+		.allow_remote = allow_remote,
+	};
+	return 0;
+}
+
+int
+settings_listen(struct settings *s, enum listen_port port, const char *address,
+    bool allow_remote, char *err, size_t err_size)
+{
+	char item[ADDR_TEXT_MAX];
+	const char *list = address;
+	size_t n = 0;
+	int got;
+
+	while ((got = addr_list_next(&list, item, sizeof(item))) == 1) {
+		if (listen_one(s, port, item, allow_remote, err, err_size) != 0)
+			return -1;
+		n++;
+	}
+	if (got < 0) {
+		snprintf(err, err_size,
+		    "an address for %s is longer than %d bytes",
+		    listen_port_name(port), ADDR_TEXT_MAX - 1);
+		return -1;
+	}
+	if (n == 0) {
+		snprintf(err, err_size, "an empty address for %s",
+		    listen_port_name(port));
+		return -1;
+	}
+	return 0;
+}
+
+void
+settings_drop_listeners(struct settings *s, enum listen_port port)
+{
+	size_t i, kept = 0;
+
+	for (i = 0; i < s->n_listen; i++) {
+		if (s->listen[i].port == port)
+			free(s->listen[i].address);
+		else
+			s->listen[kept++] = s->listen[i];
+	}
+	s->n_listen = kept;
+}
+
+bool
+settings_allow_remote(struct settings *s, const char *address)
+{
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < s->n_listen; i++)
+		if (strcmp(s->listen[i].address, address) == 0)
+			found = s->listen[i].allow_remote = true;
+	return found;
+}
+
+static bool
+has_listener(const struct settings *s, enum listen_port port)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_listen; i++)
+		if (s->listen[i].port == port)
+			return true;
+	return false;
+}
+
+int
+settings_fill_listeners(struct settings *s, enum listen_port port, char *err,
+    size_t err_size)
+{
+	const char *address = NULL;
+
+	switch (port) {
+	case LISTEN_PRODUCER:
+		address = addr_default_producer();
+		break;
+	case LISTEN_CONSUMER:
+		address = addr_default_consumer();
+		break;
+	case LISTEN_RELAY:
+		break;
+	}
+	if (address == NULL || has_listener(s, port))
+		return 0;
+	return settings_listen(s, port, address, false, err, err_size);
+}
+
+static int
+replace_by_variable(struct settings *s, enum listen_port port, const char *var,
+    char *err, size_t err_size)
+{
+	const char *value = getenv(var);
+	char why[ADDR_TEXT_MAX + 256];
+
+	if (value == NULL || *value == '\0')
+		return 0;
+	settings_drop_listeners(s, port);
+	if (settings_listen(s, port, value, false, why, sizeof(why)) == 0)
+		return 0;
+	snprintf(err, err_size, "%s: %s", var, why);
+	return -1;
+}
+
+int
+settings_apply_environment(struct settings *s, char *err, size_t err_size)
+{
+	if (replace_by_variable(s, LISTEN_PRODUCER,
+		"PERFETTO_PRODUCER_SOCK_NAME", err, err_size) != 0)
+		return -1;
+	return replace_by_variable(s, LISTEN_CONSUMER,
+	    "PERFETTO_CONSUMER_SOCK_NAME", err, err_size);
+}
+
+int
+settings_set_log_level(struct settings *s, const char *word, char *err,
+    size_t err_size)
+{
+	char shown[64];
+
+	if (log_level_parse(word, &s->log_level) == 0)
+		return 0;
+	log_escape(shown, sizeof(shown), word, strlen(word));
+	snprintf(err, err_size, "\"%s\" is no log level: it is one of error, "
+	    "warn, info, debug", shown);
+	return -1;
+}
+
+static int
+replace_string(char **slot, const char *value, char *err, size_t err_size)
+{
+	char *copy = strdup(value);
+
+	if (copy == NULL) {
+		snprintf(err, err_size, "no memory");
+		return -1;
+	}
+	free(*slot);
+	*slot = copy;
+	return 0;
+}
+
+int
+settings_set_trace_dir(struct settings *s, const char *path, char *err,
+    size_t err_size)
+{
+	if (*path == '\0') {
+		snprintf(err, err_size, "the trace directory has no name");
+		return -1;
+	}
+	return replace_string(&s->trace_dir, path, err, err_size);
+}
+
+int
+settings_set_socket_permissions(struct settings *s, const char *text,
+    char *err, size_t err_size)
+{
+	struct socket_permissions p;
+
+	if (socket_permissions_parse(&p, text, err, err_size) != 0)
+		return -1;
+	return replace_string(&s->socket_permissions, text, err, err_size);
+}
+
+/* The part before the next colon or the end; false when empty or too long. */
+static bool
+take_part(const char **text, char *out, size_t out_size)
+{
+	size_t len = strcspn(*text, ":");
+
+	if (len == 0 || len >= out_size)
+		return false;
+	memcpy(out, *text, len);
+	out[len] = '\0';
+	*text += len;
+	if (**text == ':')
+		(*text)++;
+	return true;
+}
+
+static bool
+parse_mode(const char *text, unsigned *out)
+{
+	if (strlen(text) != 4 || strspn(text, "01234567") != 4)
+		return false;
+	*out = (unsigned)strtoul(text, NULL, 8);
+	return true;
+}
+
+int
+socket_permissions_parse(struct socket_permissions *p, const char *text,
+    char *err, size_t err_size)
+{
+	char producer_mode[8], consumer_mode[8], shown[128];
+	struct socket_permissions out;
+	const char *rest = text;
+
+	if (take_part(&rest, out.producer_group, sizeof(out.producer_group)) &&
+	    take_part(&rest, producer_mode, sizeof(producer_mode)) &&
+	    take_part(&rest, out.consumer_group, sizeof(out.consumer_group)) &&
+	    take_part(&rest, consumer_mode, sizeof(consumer_mode)) &&
+	    *rest == '\0' && rest[-1] != ':' &&
+	    parse_mode(producer_mode, &out.producer_mode) &&
+	    parse_mode(consumer_mode, &out.consumer_mode)) {
+		*p = out;
+		return 0;
+	}
+	log_escape(shown, sizeof(shown), text, strlen(text));
+	snprintf(err, err_size, "\"%s\" are no socket permissions: write "
+	    "prod_group:prod_mode:cons_group:cons_mode with modes of four "
+	    "octal digits, as in traced:0660:traced:0660", shown);
+	return -1;
+}

@@ -1,0 +1,416 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "service/session/settings.h"
+
+static struct settings s;
+static char err[SETTINGS_ERROR_SIZE];
+
+static int
+setup(void **state)
+{
+	unsetenv("PERFETTO_PRODUCER_SOCK_NAME");
+	unsetenv("PERFETTO_CONSUMER_SOCK_NAME");
+	unsetenv("PERFETTO_MACHINE_NAME");
+	err[0] = '\0';
+	return settings_init(&s);
+}
+
+static int
+teardown(void **state)
+{
+	settings_done(&s);
+	return 0;
+}
+
+static void
+parse(const char *text)
+{
+	if (settings_parse(&s, text, strlen(text), "t.conf", err,
+		sizeof(err)) != 0)
+		fail_msg("%s", err);
+}
+
+/* Parses text that must be refused with a message that holds `part`. */
+static void
+refuse(const char *text, const char *part)
+{
+	err[0] = '\0';
+	assert_int_equal(settings_parse(&s, text, strlen(text), "t.conf", err,
+		sizeof(err)), -1);
+	if (strstr(err, part) == NULL)
+		fail_msg("\"%s\" is not in \"%s\"", part, err);
+}
+
+static void
+expect_listener(size_t i, enum listen_port port, const char *address,
+    bool allow_remote)
+{
+	assert_true(i < s.n_listen);
+	assert_int_equal(s.listen[i].port, port);
+	assert_string_equal(s.listen[i].address, address);
+	assert_int_equal(s.listen[i].allow_remote, allow_remote);
+}
+
+static void
+without_a_file_everything_has_its_default(void **state)
+{
+	struct utsname u;
+
+	assert_int_equal(uname(&u), 0);
+	assert_string_equal(s.machine_name, u.sysname);
+	assert_int_equal(s.n_listen, 0);
+	assert_null(s.trace_dir);
+	assert_int_equal(s.log_level, LOG_LEVEL_INFO);
+	assert_false(s.enable_relay_endpoint);
+	assert_null(s.socket_permissions);
+	assert_false(s.overwrite_unwritten);
+	assert_int_equal(s.limits.max_sessions, 64);
+	assert_int_equal(s.limits.max_sessions_per_uid, 16);
+	assert_int_equal(s.limits.max_buffers_per_session, 128);
+	assert_true(s.limits.max_total_buffer_kb > 1024);
+	assert_int_equal(s.limits.max_trace_duration_ms, 604800000);
+	assert_int_equal(s.limits.max_producers, 65535);
+	assert_int_equal(s.limits.max_data_sources_per_producer, 4096);
+	assert_int_equal(s.limits.max_writers_per_producer, 32767);
+	assert_int_equal(s.limits.max_name_bytes, 1024);
+	assert_int_equal(s.limits.max_connections, 66000);
+	assert_int_equal(s.limits.max_consumers_per_uid, 256);
+	assert_int_equal(s.limits.max_send_queue_kb, 4096);
+	assert_int_equal(s.limits.max_shm_kb, 32768);
+}
+
+static void
+an_empty_file_changes_nothing(void **state)
+{
+	parse("");
+	parse("# only words\n");
+	without_a_file_everything_has_its_default(state);
+}
+
+static void
+every_field_of_a_file_arrives(void **state)
+{
+	parse("producer_socket: \"/run/p\"\n"
+	      "producer_socket: \"127.0.0.1:0\"\n"
+	      "consumer_socket: \"@c\"\n"
+	      "listen { address: \"0.0.0.0:1\" port: PRODUCER\n"
+	      "         allow_remote: true }\n"
+	      "listen { address: \"[::1]:2\" port: CONSUMER }\n"
+	      "listen { address: \"vsock://2:3\" port: RELAY }\n"
+	      "relay_socket: \"10.0.0.1:4\"\n"
+	      "trace_dir: \"/traces\"\n"
+	      "log_level: \"debug\"\n"
+	      "enable_relay_endpoint: true\n"
+	      "socket_permissions: \"a:0660:b:0600\"\n"
+	      "overwrite_unwritten: true\n"
+	      "limits {\n"
+	      "  max_sessions: 1 max_sessions_per_uid: 2\n"
+	      "  max_buffers_per_session: 3\n"
+	      "  max_total_buffer_kb: 5000000000\n"
+	      "  max_trace_duration_ms: 6000000000\n"
+	      "  max_producers: 7 max_data_sources_per_producer: 8\n"
+	      "  max_writers_per_producer: 9 max_name_bytes: 10\n"
+	      "  max_connections: 11 max_consumers_per_uid: 12\n"
+	      "  max_send_queue_kb: 13 max_shm_kb: 14 }\n");
+	assert_int_equal(s.n_listen, 7);
+	expect_listener(0, LISTEN_PRODUCER, "/run/p", false);
+	expect_listener(1, LISTEN_PRODUCER, "127.0.0.1:0", false);
+	expect_listener(2, LISTEN_CONSUMER, "@c", false);
+	expect_listener(3, LISTEN_RELAY, "10.0.0.1:4", false);
+	expect_listener(4, LISTEN_PRODUCER, "0.0.0.0:1", true);
+	expect_listener(5, LISTEN_CONSUMER, "[::1]:2", false);
+	expect_listener(6, LISTEN_RELAY, "vsock://2:3", false);
+	assert_string_equal(s.trace_dir, "/traces");
+	assert_int_equal(s.log_level, LOG_LEVEL_DEBUG);
+	assert_true(s.enable_relay_endpoint);
+	assert_string_equal(s.socket_permissions, "a:0660:b:0600");
+	assert_true(s.overwrite_unwritten);
+	assert_int_equal(s.limits.max_sessions, 1);
+	assert_int_equal(s.limits.max_sessions_per_uid, 2);
+	assert_int_equal(s.limits.max_buffers_per_session, 3);
+	assert_int_equal(s.limits.max_total_buffer_kb, 5000000000);
+	assert_int_equal(s.limits.max_trace_duration_ms, 6000000000);
+	assert_int_equal(s.limits.max_producers, 7);
+	assert_int_equal(s.limits.max_data_sources_per_producer, 8);
+	assert_int_equal(s.limits.max_writers_per_producer, 9);
+	assert_int_equal(s.limits.max_name_bytes, 10);
+	assert_int_equal(s.limits.max_connections, 11);
+	assert_int_equal(s.limits.max_consumers_per_uid, 12);
+	assert_int_equal(s.limits.max_send_queue_kb, 13);
+	assert_int_equal(s.limits.max_shm_kb, 14);
+}
+
+static void
+a_mistyped_field_is_shown_with_its_place_and_the_right_name(void **state)
+{
+	refuse("log_level: \"info\"\n  trace_dri: \"/x\"\n", "t.conf:2:3: error");
+	assert_non_null(strstr(err, "trace_dir"));
+	assert_non_null(strstr(err, "^"));
+}
+
+static void
+a_wrong_type_is_shown_with_its_place(void **state)
+{
+	refuse("limits {\n  max_sessions: \"many\"\n}\n", "t.conf:2:");
+}
+
+static void
+a_limit_of_zero_is_refused_by_name(void **state)
+{
+	static const char *const names[] = {
+		"max_sessions", "max_sessions_per_uid",
+		"max_buffers_per_session", "max_total_buffer_kb",
+		"max_trace_duration_ms", "max_producers",
+		"max_data_sources_per_producer", "max_writers_per_producer",
+		"max_name_bytes", "max_connections", "max_consumers_per_uid",
+		"max_send_queue_kb", "max_shm_kb",
+	};
+	char text[128], part[64];
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(text, sizeof(text), "limits { %s: 0 }", names[i]);
+		snprintf(part, sizeof(part), "limits.%s: 0 is not", names[i]);
+		refuse(text, part);
+	}
+}
+
+static void
+a_limit_over_what_is_possible_is_refused(void **state)
+{
+	refuse("limits { max_producers: 65536 }", "65535");
+	refuse("limits { max_writers_per_producer: 32768 }", "32767");
+	refuse("limits { max_shm_kb: 32769 }", "32768");
+	refuse("limits { max_buffers_per_session: 65536 }", "65535");
+}
+
+static void
+an_address_that_is_none_is_refused_with_its_field(void **state)
+{
+	refuse("producer_socket: \"localhost:99999\"", "producer_socket: ");
+	refuse("consumer_socket: \"\"", "consumer_socket: ");
+	refuse("relay_socket: \"tls://x:1\"", "relay_socket: ");
+	refuse("listen { address: \":1\" port: PRODUCER }", "listen: ");
+}
+
+static void
+a_listen_without_address_or_port_is_refused(void **state)
+{
+	refuse("listen { port: PRODUCER }", "`address`");
+	refuse("listen { address: \"/x\" }", "`port`");
+	refuse("listen { address: \"/x\" port: PORT_UNSPECIFIED }",
+	    "PRODUCER, CONSUMER or RELAY");
+	refuse("listen { address: \"/x\" port: CONSUMMER }", "CONSUMER");
+}
+
+static void
+a_word_that_is_no_log_level_is_refused(void **state)
+{
+	refuse("log_level: \"verbose\"", "error, warn, info, debug");
+}
+
+static void
+socket_permissions_have_four_parts_and_octal_modes(void **state)
+{
+	static const char *const bad[] = {
+		"", "a", "a:0660", "a:0660:b", "a:0660:b:", ":0660:b:0660",
+		"a:0660::0660", "a:660:b:0660", "a:0680:b:0660",
+		"a:0660:b:0660:c", "a:0660:b:0660:", "a:-660:b:0660",
+		"a:0660:b:06600",
+	};
+	struct socket_permissions p;
+	char text[200];
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(socket_permissions_parse(&p, bad[i], err,
+			sizeof(err)), -1);
+	assert_int_equal(socket_permissions_parse(&p, "prod:0666:cons:0600",
+		err, sizeof(err)), 0);
+	assert_string_equal(p.producer_group, "prod");
+	assert_int_equal(p.producer_mode, 0666);
+	assert_string_equal(p.consumer_group, "cons");
+	assert_int_equal(p.consumer_mode, 0600);
+	memset(text, 'g', 100);
+	strcpy(text + 100, ":0660:b:0660");
+	assert_int_equal(socket_permissions_parse(&p, text, err, sizeof(err)),
+	    -1);
+	refuse("socket_permissions: \"a:b\"", "four octal digits");
+}
+
+static void
+a_list_makes_a_listener_of_each_address(void **state)
+{
+	assert_int_equal(settings_listen(&s, LISTEN_PRODUCER,
+		"/a, 127.0.0.1:5 ,@b", false, err, sizeof(err)), 0);
+	assert_int_equal(s.n_listen, 3);
+	expect_listener(0, LISTEN_PRODUCER, "/a", false);
+	expect_listener(1, LISTEN_PRODUCER, "127.0.0.1:5", false);
+	expect_listener(2, LISTEN_PRODUCER, "@b", false);
+	assert_int_equal(settings_listen(&s, LISTEN_PRODUCER, " , ", false, err,
+		sizeof(err)), -1);
+}
+
+static void
+the_same_address_again_changes_nothing(void **state)
+{
+	parse("producer_socket: \"/a\" producer_socket: \"/a\"");
+	assert_int_equal(s.n_listen, 1);
+	parse("listen { address: \"/a\" port: PRODUCER allow_remote: true }");
+	assert_int_equal(s.n_listen, 1);
+	expect_listener(0, LISTEN_PRODUCER, "/a", true);
+}
+
+static void
+a_producer_socket_may_carry_relays_but_no_consumers(void **state)
+{
+	parse("producer_socket: \"/a\" relay_socket: \"/a\"");
+	assert_int_equal(s.n_listen, 2);
+	refuse("consumer_socket: \"/a\"", "socket of its own");
+}
+
+static void
+sockets_have_a_most(void **state)
+{
+	char text[64];
+	unsigned i;
+
+	for (i = 0; i < SETTINGS_LISTEN_MAX; i++) {
+		snprintf(text, sizeof(text), "@%u", i);
+		assert_int_equal(settings_listen(&s, LISTEN_PRODUCER, text,
+			false, err, sizeof(err)), 0);
+	}
+	assert_int_equal(settings_listen(&s, LISTEN_PRODUCER, "@more", false,
+		err, sizeof(err)), -1);
+	assert_non_null(strstr(err, "64"));
+}
+
+static void
+variables_replace_the_sockets_of_the_file(void **state)
+{
+	parse("producer_socket: \"/file\" consumer_socket: \"/file2\""
+	      " relay_socket: \"/file3\"");
+	setenv("PERFETTO_PRODUCER_SOCK_NAME", "/env,127.0.0.1:1", 1);
+	assert_int_equal(settings_apply_environment(&s, err, sizeof(err)), 0);
+	assert_int_equal(s.n_listen, 4);
+	expect_listener(0, LISTEN_CONSUMER, "/file2", false);
+	expect_listener(1, LISTEN_RELAY, "/file3", false);
+	expect_listener(2, LISTEN_PRODUCER, "/env", false);
+	expect_listener(3, LISTEN_PRODUCER, "127.0.0.1:1", false);
+	setenv("PERFETTO_CONSUMER_SOCK_NAME", "host:port:port", 1);
+	assert_int_equal(settings_apply_environment(&s, err, sizeof(err)), -1);
+	assert_non_null(strstr(err, "PERFETTO_CONSUMER_SOCK_NAME"));
+}
+
+static void
+an_empty_variable_is_as_good_as_none(void **state)
+{
+	parse("producer_socket: \"/file\"");
+	setenv("PERFETTO_PRODUCER_SOCK_NAME", "", 1);
+	assert_int_equal(settings_apply_environment(&s, err, sizeof(err)), 0);
+	assert_int_equal(s.n_listen, 1);
+}
+
+static void
+default_sockets_fill_only_ports_that_have_none(void **state)
+{
+	setenv("PERFETTO_CONSUMER_SOCK_NAME", "@default-consumer", 1);
+	parse("producer_socket: \"/file\"");
+	assert_int_equal(settings_fill_listeners(&s, LISTEN_PRODUCER, err,
+		sizeof(err)), 0);
+	assert_int_equal(settings_fill_listeners(&s, LISTEN_CONSUMER, err,
+		sizeof(err)), 0);
+	assert_int_equal(settings_fill_listeners(&s, LISTEN_RELAY, err,
+		sizeof(err)), 0);
+	assert_int_equal(s.n_listen, 2);
+	expect_listener(0, LISTEN_PRODUCER, "/file", false);
+	expect_listener(1, LISTEN_CONSUMER, "@default-consumer", false);
+}
+
+static void
+allowing_an_address_marks_it_wherever_it_is_named(void **state)
+{
+	parse("producer_socket: \"0.0.0.0:1\" relay_socket: \"0.0.0.0:1\""
+	      " consumer_socket: \"0.0.0.0:2\"");
+	assert_false(settings_allow_remote(&s, "0.0.0.0:10"));
+	assert_true(settings_allow_remote(&s, "0.0.0.0:1"));
+	expect_listener(0, LISTEN_PRODUCER, "0.0.0.0:1", true);
+	expect_listener(1, LISTEN_CONSUMER, "0.0.0.0:2", false);
+	expect_listener(2, LISTEN_RELAY, "0.0.0.0:1", true);
+}
+
+static void
+the_machine_is_named_by_its_variable(void **state)
+{
+	settings_done(&s);
+	setenv("PERFETTO_MACHINE_NAME", "lab-7", 1);
+	assert_int_equal(settings_init(&s), 0);
+	assert_string_equal(s.machine_name, "lab-7");
+}
+
+static void
+a_file_that_cannot_be_read_is_named(void **state)
+{
+	assert_int_equal(settings_load(&s, "/nonexistent/t.conf", err,
+		sizeof(err)), -1);
+	assert_non_null(strstr(err, "/nonexistent/t.conf"));
+	assert_non_null(strstr(err, "No such file"));
+	assert_int_equal(settings_load(&s, "/", err, sizeof(err)), -1);
+}
+
+static void
+a_file_is_read(void **state)
+{
+	char path[] = "/tmp/test_settings.XXXXXX";
+	static const char text[] = "trace_dir: '/here'\n";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	assert_int_equal(settings_load(&s, path, err, sizeof(err)), 0);
+	assert_string_equal(s.trace_dir, "/here");
+	unlink(path);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(without_a_file_everything_has_its_default),
+		CASE(an_empty_file_changes_nothing),
+		CASE(every_field_of_a_file_arrives),
+		CASE(a_mistyped_field_is_shown_with_its_place_and_the_right_name),
+		CASE(a_wrong_type_is_shown_with_its_place),
+		CASE(a_limit_of_zero_is_refused_by_name),
+		CASE(a_limit_over_what_is_possible_is_refused),
+		CASE(an_address_that_is_none_is_refused_with_its_field),
+		CASE(a_listen_without_address_or_port_is_refused),
+		CASE(a_word_that_is_no_log_level_is_refused),
+		CASE(socket_permissions_have_four_parts_and_octal_modes),
+		CASE(a_list_makes_a_listener_of_each_address),
+		CASE(the_same_address_again_changes_nothing),
+		CASE(a_producer_socket_may_carry_relays_but_no_consumers),
+		CASE(sockets_have_a_most),
+		CASE(variables_replace_the_sockets_of_the_file),
+		CASE(an_empty_variable_is_as_good_as_none),
+		CASE(default_sockets_fill_only_ports_that_have_none),
+		CASE(allowing_an_address_marks_it_wherever_it_is_named),
+		CASE(the_machine_is_named_by_its_variable),
+		CASE(a_file_that_cannot_be_read_is_named),
+		CASE(a_file_is_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
