@@ -73,6 +73,7 @@ service_free(struct service *s)
 
 	if (s == NULL)
 		return;
+	shutdown_free(s);
 	while ((m = TAILQ_FIRST(&s->machines)) != NULL) {
 		TAILQ_REMOVE(&s->machines, m, link);
 		machine_done(m);

@@ -1,0 +1,108 @@
+/*
+ * The end of the daemon as the sessions see it: service_shutdown().
+ */
+#include <stdlib.h>
+
+#include "service/session/service.h"
+#include "service/session/session.h"
+#include "transport/log.h"
+#include "transport/loop.h"
+
+/* After that a disk that hangs is left alone. */
+#define SHUTDOWN_LONGEST_MS 5000u
+
+struct shutdown {
+	struct service *service;
+	struct loop_timer *deadline;
+	void (*idle)(void *arg); /* NULL once it was told */
+	void *arg;
+};
+
+static bool
+is_busy(const struct service *s)
+{
+	const struct session *one;
+
+	TAILQ_FOREACH (one, &s->sessions, link)
+		if (session_is_busy(one))
+			return true;
+	return false;
+}
+
+/* Tells the owner, once; whatever came first. */
+static void
+idle_cb(void *arg)
+{
+	struct shutdown *down = arg;
+	void (*idle)(void *arg) = down->idle;
+
+	if (idle == NULL)
+		return;
+	down->idle = NULL;
+	down->service->idle = NULL;
+	loop_timer_clear(down->deadline);
+	idle(down->arg);
+}
+
+static void
+deadline_cb(void *arg)
+{
+	struct shutdown *down = arg;
+
+	log_warn("sessions are not done after %u ms: leaving without them",
+	    SHUTDOWN_LONGEST_MS);
+	idle_cb(down);
+}
+
+static struct shutdown *
+shutdown_new(struct service *s, void (*idle)(void *arg), void *arg)
+{
+	struct shutdown *down;
+
+	if ((down = calloc(1, sizeof(*down))) == NULL)
+		return NULL;
+	down->service = s;
+	down->idle = idle;
+	down->arg = arg;
+	down->deadline = loop_timer_new(s->loop, deadline_cb, down);
+	if (down->deadline == NULL) {
+		free(down);
+		return NULL;
+	}
+	return down;
+}
+
+void
+shutdown_free(struct service *s)
+{
+	if (s->shutdown == NULL)
+		return;
+	loop_cancel(s->loop, s->shutdown);
+	loop_timer_free(s->shutdown->deadline);
+	free(s->shutdown);
+	s->shutdown = NULL;
+}
+
+void
+service_shutdown(struct service *s, void (*idle)(void *arg), void *arg)
+{
+	struct session *one, *next;
+
+	if (s->shutdown != NULL)
+		return;
+	if ((s->shutdown = shutdown_new(s, idle, arg)) == NULL) {
+		/* Nothing to wait with: sessions end as their peers do. */
+		loop_defer(s->loop, idle, arg);
+		return;
+	}
+	for (one = TAILQ_FIRST(&s->sessions); one != NULL; one = next) {
+		next = TAILQ_NEXT(one, link);
+		session_end_for_shutdown(one);
+	}
+	s->idle = idle_cb;
+	s->idle_arg = s->shutdown;
+	if (is_busy(s))
+		loop_timer_set(s->shutdown->deadline, SHUTDOWN_LONGEST_MS, 0);
+	else
+		loop_defer(s->loop, idle_cb, s->shutdown);
+}
