@@ -564,8 +564,13 @@ read_cb(evutil_socket_t fd, short what, void *arg)
 	int niov = 0;
 	ssize_t n;
 
-	/* A unit that began in an earlier read is completed in its place. */
-	if (have > 0 && have < s->want) {
+	/*
+	 * A unit that began in an earlier read is completed in its place, if
+	 * that is large enough: its length may have become known only when the
+	 * kept bytes were shown, after which nothing came that made it grow.
+	 */
+	if (have > 0 && have < s->want &&
+	    s->kept_cap - s->kept_off >= s->want) {
 		to_kept = s->want - have;
 		iov[niov].iov_base = s->kept + s->kept_end;
 		iov[niov++].iov_len = to_kept;
