@@ -1,0 +1,25 @@
+/*
+ * human: numbers as people read them.  Pure; C locale.
+ */
+#ifndef CLIENT_HUMAN_H
+#define CLIENT_HUMAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Enough for any of the texts below. */
+#define HUMAN_TEXT_MAX 32
+
+/* "812 bytes", "3.4 KiB", "1.0 GiB".  Returns out. */
+char *human_bytes(char out[HUMAN_TEXT_MAX], uint64_t bytes);
+
+/* "20,331".  Returns out. */
+char *human_count(char out[HUMAN_TEXT_MAX], uint64_t n);
+
+/* "0.4 s", "12.0 s", "3 min 05 s", "2 h 07 min".  Returns out. */
+char *human_ms(char out[HUMAN_TEXT_MAX], uint64_t ms);
+
+/* "s" unless n is 1: for plurals in messages. */
+const char *human_s(uint64_t n);
+
+#endif /* CLIENT_HUMAN_H */

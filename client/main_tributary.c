@@ -1,0 +1,80 @@
+/* tributary: the user's command.  A table of subcommands and no more. */
+#include <stdio.h>
+#include <string.h>
+
+#include "client/record.h"
+#include "protos/nearest.h"
+#include "transport/log.h"
+
+struct command {
+	const char *name;
+	int (*main)(int argc, char **argv);
+	const char *what;
+};
+
+static const struct command commands[] = {
+	{ "record", record_main, "record a trace into a file" },
+};
+#define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+static void
+usage(FILE *out)
+{
+	size_t i;
+
+	fprintf(out, "Usage: tributary COMMAND [ARGUMENT...]\n\nCommands:\n");
+	for (i = 0; i < N_COMMANDS; i++)
+		fprintf(out, "  %-10s %s\n", commands[i].name,
+		    commands[i].what);
+	fprintf(out,
+	    "\n"
+	    "  tributary COMMAND --help   what a command takes\n"
+	    "  tributary --version        the version\n");
+}
+
+static int
+unknown(const char *word)
+{
+	const char *meant;
+	struct nearest n;
+	size_t i;
+
+	nearest_init(&n, word, strlen(word));
+	for (i = 0; i < N_COMMANDS; i++)
+		nearest_offer(&n, commands[i].name);
+	meant = nearest_best(&n);
+	fprintf(stderr, "tributary: there is no %s %s",
+	    word[0] == '-' ? "flag" : "command", word);
+	if (meant != NULL)
+		fprintf(stderr, "; did you mean %s?\n", meant);
+	else
+		fprintf(stderr, "; see tributary --help\n");
+	return 1;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *word = argc < 2 ? NULL : argv[1];
+	size_t i;
+
+	log_init("tributary", LOG_LEVEL_WARN);
+	if (word == NULL) {
+		usage(stderr);
+		return 1;
+	}
+	if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 ||
+	    strcmp(word, "help") == 0) {
+		usage(stdout);
+		return 0;
+	}
+	if (strcmp(word, "--version") == 0) {
+		printf("tributary %s\n", TRIBUTARY_VERSION);
+		return 0;
+	}
+	for (i = 0; i < N_COMMANDS; i++) {
+		if (strcmp(word, commands[i].name) == 0)
+			return commands[i].main(argc - 1, argv + 1);
+	}
+	return unknown(word);
+}

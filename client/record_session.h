@@ -1,0 +1,64 @@
+/*
+ * record_session: one recording, from connecting to a trace that is whole on
+ * disk.
+ *
+ * A state machine over consumer, on one loop.  Decides how the trace travels:
+ * written by the service into the file, read from the buffers at the end, or
+ * read from them all the time where a file was wanted but its descriptor
+ * cannot travel.  Knows no flags and prints nothing but through record_live.
+ */
+#ifndef CLIENT_RECORD_SESSION_H
+#define CLIENT_RECORD_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+struct addr;
+struct loop;
+struct record_config;
+struct record_file;
+struct record_live;
+struct record_notify;
+struct record_session;
+struct trace_summary;
+
+/* Everything is borrowed for the life of the session. */
+struct record_session_setup {
+	struct loop *loop;
+	const struct addr *addr;
+	struct record_config *config;
+	struct record_file *file; /* NULL: the config has an output_path */
+	struct record_live *live;
+	struct record_notify *notify;
+	struct trace_summary *summary; /* filled while packets come */
+};
+
+struct record_result {
+	bool whole;        /* the trace is complete where it should be */
+	bool began;        /* a session was asked for */
+	uint64_t wall_ms;  /* from that to its end */
+	char failure[768]; /* a sentence when it is not whole */
+};
+
+/* done is called once, from the loop; it may free the session. */
+typedef void (*record_session_fn)(void *arg, const struct record_result *r);
+
+/*
+ * Starts connecting.  NULL, with a sentence in err, for lack of memory or a
+ * name that does not resolve.
+ */
+struct record_session *record_session_new(
+    const struct record_session_setup *setup, record_session_fn done, void *arg,
+    char *err, size_t err_size) MUST_CHECK;
+void record_session_free(struct record_session *s);
+
+/*
+ * Somebody wants it to end: the first call ends the recording and keeps the
+ * trace, the second gives up at once and leaves whole packets.
+ */
+void record_session_stop(struct record_session *s);
+
+#endif /* CLIENT_RECORD_SESSION_H */

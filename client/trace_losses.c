@@ -1,0 +1,105 @@
+#include "client/trace_losses.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "protos/trace_stats.pb-c.h"
+
+typedef Perfetto__Protos__TraceStats trace_stats;
+typedef Perfetto__Protos__TraceStats__BufferStats buffer_stats;
+
+/* Collects causes; counts on when out is full. */
+struct list {
+	struct trace_loss *out;
+	size_t max;
+	size_t n;
+	uint64_t total; /* of data */
+};
+
+static void
+add(struct list *l, struct trace_loss loss, bool is_data)
+{
+	if (loss.count == 0)
+		return;
+	if (l->n < l->max)
+		l->out[l->n] = loss;
+	l->n++;
+	if (is_data)
+		l->total += loss.count;
+}
+
+static void
+add_buffer(struct list *l, int i, const buffer_stats *b)
+{
+	add(l, (struct trace_loss){
+	    .count = b->chunks_overwritten, .unit = "chunk",
+	    .cause = "overwritten in the ring buffer by newer data",
+	    .hint = "a larger buffer (-b, or size_kb) keeps more",
+	    .buffer = i, .bytes = b->bytes_overwritten }, true);
+	add(l, (struct trace_loss){
+	    .count = b->chunks_discarded, .unit = "chunk",
+	    .cause = "arrived when the buffer was full",
+	    .hint = "a larger buffer (size_kb) keeps more",
+	    .buffer = i }, true);
+	add(l, (struct trace_loss){
+	    .count = b->trace_writer_packet_loss, .unit = "packet",
+	    .cause = "dropped by producers whose shared memory was full",
+	    .hint = "raise shm_size_kb of the producer in the config",
+	    .buffer = i }, true);
+	add(l, (struct trace_loss){
+	    .count = b->abi_violations, .unit = "chunk",
+	    .cause = "broken by the producer that wrote them",
+	    .buffer = i }, true);
+	add(l, (struct trace_loss){
+	    .count = b->patches_failed, .unit = "patch",
+	    .cause = "for data that was gone already",
+	    .buffer = i }, true);
+}
+
+static void
+collect(struct list *l, const trace_stats *s)
+{
+	bool final_failed;
+	size_t i;
+
+	for (i = 0; i < s->n_buffer_stats; i++)
+		add_buffer(l, (int)i, s->buffer_stats[i]);
+	add(l, (struct trace_loss){
+	    .count = s->chunks_discarded, .unit = "chunk",
+	    .cause = "refused: meant for a buffer that is not the producer's",
+	    .buffer = -1 }, true);
+	add(l, (struct trace_loss){
+	    .count = s->patches_discarded, .unit = "patch",
+	    .cause = "refused: meant for a buffer that is not the producer's",
+	    .buffer = -1 }, true);
+	add(l, (struct trace_loss){
+	    .count = s->invalid_packets, .unit = "packet",
+	    .cause = "malformed or forged, and dropped",
+	    .buffer = -1 }, true);
+
+	final_failed = s->final_flush_outcome ==
+	    PERFETTO__PROTOS__TRACE_STATS__FINAL_FLUSH_OUTCOME__FINAL_FLUSH_FAILED;
+	add(l, (struct trace_loss){
+	    .count = final_failed, .unit = "flush",
+	    .cause = "at the end timed out: the newest data of a producer may "
+		     "be missing",
+	    .buffer = -1 }, false);
+}
+
+size_t
+trace_losses_list(const trace_stats *stats, struct trace_loss *out, size_t max)
+{
+	struct list l = { .out = out, .max = max };
+
+	collect(&l, stats);
+	return l.n;
+}
+
+uint64_t
+trace_losses_total(const trace_stats *stats)
+{
+	struct list l = { .max = 0 };
+
+	collect(&l, stats);
+	return l.total;
+}

@@ -1,0 +1,36 @@
+/*
+ * trace_losses: what a session lost, by cause, out of the service's account.
+ *
+ * Reads TraceStats only; the marks that single packets carry are counted by
+ * trace_summary.  Pure.
+ */
+#ifndef CLIENT_TRACE_LOSSES_H
+#define CLIENT_TRACE_LOSSES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct Perfetto__Protos__TraceStats;
+
+/* One cause that took something. */
+struct trace_loss {
+	uint64_t count;
+	const char *unit;  /* "chunk", "packet", "patch", "flush" */
+	const char *cause; /* reads after "3 chunks" */
+	const char *hint;  /* what to do about it, or NULL */
+	int buffer;        /* index in the config; -1: of no buffer */
+	uint64_t bytes;    /* 0: not known */
+};
+
+/*
+ * Stores the causes with a count above 0 in out, up to max, in a fixed order.
+ * Returns how many there are, which may be more than max.  The texts are
+ * static.
+ */
+size_t trace_losses_list(const struct Perfetto__Protos__TraceStats *stats,
+    struct trace_loss *out, size_t max);
+
+/* Sum of the counts of data that is gone (flushes are not data). */
+uint64_t trace_losses_total(const struct Perfetto__Protos__TraceStats *stats);
+
+#endif /* CLIENT_TRACE_LOSSES_H */

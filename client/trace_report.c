@@ -1,0 +1,175 @@
+#include "client/trace_report.h"
+
+#include <string.h>
+
+#include "client/human.h"
+#include "client/trace_losses.h"
+#include "client/trace_summary.h"
+#include "transport/log.h"
+
+/* Longer lists end in "and N more". */
+#define MAX_PRODUCERS 10
+#define MAX_TYPES     8
+#define MAX_SOURCES   12
+#define MAX_LOSSES    16
+
+#define INDENT "                "
+
+static void
+head(FILE *out, const struct trace_totals *t, const char *where,
+    uint64_t wall_ms)
+{
+	char bytes[HUMAN_TEXT_MAX], packets[HUMAN_TEXT_MAX];
+	char time[HUMAN_TEXT_MAX];
+
+	if (t->duration_ns != 0)
+		wall_ms = t->duration_ns / 1000000;
+	fprintf(out, "Trace           %s\n", where);
+	fprintf(out, "Holds           %s packet%s, %s", human_count(packets,
+	    t->packets), human_s(t->packets), human_bytes(bytes, t->bytes));
+	if (wall_ms != 0)
+		fprintf(out, ", %s", human_ms(time, wall_ms));
+	fprintf(out, "\n");
+}
+
+static void
+producers(FILE *out, struct trace_summary *s)
+{
+	const struct trace_producer *p;
+	char packets[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
+	char name[80], machine[40];
+	size_t i, n = trace_summary_producers(s, &p);
+
+	if (n == 0)
+		fprintf(out, "Producers       none wrote anything\n");
+	for (i = 0; i < n && i < MAX_PRODUCERS; i++) {
+		log_escape(name, sizeof(name), p[i].name == NULL ? "" :
+		    p[i].name, p[i].name == NULL ? 0 : strlen(p[i].name));
+		machine[0] = '\0';
+		if (p[i].machine_id != 0)
+			snprintf(machine, sizeof(machine), " on machine %08x",
+			    p[i].machine_id);
+		fprintf(out, "%s%s%spid %d%s: %s packet%s, %s\n",
+		    i == 0 ? "Producers       " : INDENT, name,
+		    name[0] == '\0' ? "" : ", ", p[i].pid, machine,
+		    human_count(packets, p[i].packets), human_s(p[i].packets),
+		    human_bytes(bytes, p[i].bytes));
+	}
+	if (n > MAX_PRODUCERS)
+		fprintf(out, INDENT "and %zu more\n", n - MAX_PRODUCERS);
+}
+
+static void
+data_sources(FILE *out, const struct trace_summary *s)
+{
+	const char *const *names;
+	size_t i, n = trace_summary_data_sources(s, &names);
+	char name[80];
+
+	if (n == 0)
+		return;
+	fprintf(out, "Data sources    ");
+	for (i = 0; i < n && i < MAX_SOURCES; i++)
+		fprintf(out, "%s%s", i == 0 ? "" : ", ",
+		    log_escape(name, sizeof(name), names[i], strlen(names[i])));
+	if (n > MAX_SOURCES)
+		fprintf(out, " and %zu more", n - MAX_SOURCES);
+	fprintf(out, "\n");
+}
+
+static void
+types(FILE *out, struct trace_summary *s)
+{
+	const struct trace_packet_type *t;
+	char count[HUMAN_TEXT_MAX];
+	size_t i, n = trace_summary_types(s, &t);
+
+	if (n == 0)
+		return;
+	fprintf(out, "Packets         ");
+	for (i = 0; i < n && i < MAX_TYPES; i++)
+		fprintf(out, "%s%s %s", i == 0 ? "" : ", ",
+		    t[i].name[0] == '\0' ? "other" : t[i].name,
+		    human_count(count, t[i].packets));
+	if (n > MAX_TYPES)
+		fprintf(out, " and %zu more types", n - MAX_TYPES);
+	fprintf(out, "\n");
+}
+
+/* The beginning of a line under "Lost". */
+static const char *
+lost(size_t *lines)
+{
+	return (*lines)++ == 0 ? "Lost            " : INDENT;
+}
+
+static void
+counters(FILE *out, const struct trace_summary *s, size_t *lines)
+{
+	char count[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
+	struct trace_loss l[MAX_LOSSES];
+	size_t i, n;
+
+	if (trace_summary_stats(s) == NULL)
+		return;
+	n = trace_losses_list(trace_summary_stats(s), l, MAX_LOSSES);
+	for (i = 0; i < n && i < MAX_LOSSES; i++) {
+		fprintf(out, "%s%s %s%s", lost(lines),
+		    human_count(count, l[i].count), l[i].unit,
+		    human_s(l[i].count));
+		if (l[i].bytes != 0)
+			fprintf(out, " (%s)", human_bytes(bytes, l[i].bytes));
+		if (l[i].buffer >= 0)
+			fprintf(out, " of buffer %d", l[i].buffer);
+		fprintf(out, " %s\n", l[i].cause);
+		if (l[i].hint != NULL)
+			fprintf(out, INDENT "  %s\n", l[i].hint);
+	}
+}
+
+static void
+losses(FILE *out, const struct trace_summary *s)
+{
+	const struct trace_totals *t = trace_summary_totals(s);
+	char count[HUMAN_TEXT_MAX];
+	size_t lines = 0;
+	unsigned bit;
+
+	counters(out, s, &lines);
+	for (bit = 0; bit < TRACE_SUMMARY_LOSS_BITS; bit++) {
+		if (t->gaps_by_reason[bit] == 0)
+			continue;
+		fprintf(out, "%s%s gap%s in sequences: %s\n", lost(&lines),
+		    human_count(count, t->gaps_by_reason[bit]),
+		    human_s(t->gaps_by_reason[bit]),
+		    trace_summary_reason(bit));
+	}
+	if (t->malformed != 0)
+		fprintf(out, "%s%s packet%s in the trace malformed\n",
+		    lost(&lines), human_count(count, t->malformed),
+		    human_s(t->malformed));
+	if (lines != 0)
+		return;
+	if (trace_summary_stats(s) == NULL)
+		fprintf(out, "Lost            not known: the trace holds no "
+		    "statistics\n");
+	else
+		fprintf(out, "Lost            nothing\n");
+}
+
+void
+trace_report_print(FILE *out, struct trace_summary *s, const char *where,
+    uint64_t wall_ms)
+{
+	const struct trace_totals *t = trace_summary_totals(s);
+	char count[HUMAN_TEXT_MAX];
+
+	head(out, t, where, wall_ms);
+	producers(out, s);
+	data_sources(out, s);
+	types(out, s);
+	if (t->compressed != 0)
+		fprintf(out, INDENT "%s of them compressed, with more packets "
+		    "inside\n", human_count(count, t->compressed));
+	losses(out, s);
+}

@@ -1,0 +1,104 @@
+/*
+ * trace_summary: what is in a trace, in one pass and bounded memory.
+ *
+ * Takes packets one by one, or the bytes of a trace file in any cut, and
+ * counts: packets, bytes, sequences, producers, types of packets, losses.
+ * Input is untrusted: a file may come from anywhere.  Pure: no files.
+ */
+#ifndef CLIENT_TRACE_SUMMARY_H
+#define CLIENT_TRACE_SUMMARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+struct Perfetto__Protos__TraceStats;
+struct trace_summary;
+
+/*
+ * Beyond these the rest is counted together, without its own entry.  A packet
+ * over the last one makes a file unreadable.
+ */
+#define TRACE_SUMMARY_MAX_SEQUENCES    (1u << 20)
+#define TRACE_SUMMARY_MAX_PRODUCERS    16384u
+#define TRACE_SUMMARY_MAX_DATA_SOURCES 1024u
+#define TRACE_SUMMARY_MAX_PACKET       (1u << 30)
+
+/* Bits of TracePacket.DataLossReason, as many as are known. */
+#define TRACE_SUMMARY_LOSS_BITS 9
+
+struct trace_totals {
+	uint64_t packets;           /* all, the service's and malformed too */
+	uint64_t bytes;             /* of packets, with what frames them */
+	uint64_t service_packets;   /* written by the collector itself */
+	uint64_t malformed;         /* not a well-formed message */
+	uint64_t compressed;        /* hold packets that are not looked into */
+	uint64_t sequences;         /* of producers */
+	uint64_t duration_ns;       /* tracing started to disabled; 0: unknown */
+	uint64_t gaps;              /* packets that say something is missing */
+	uint64_t gaps_by_reason[TRACE_SUMMARY_LOSS_BITS]; /* bit 0 first */
+};
+
+struct trace_producer {
+	uint32_t machine_id; /* 0: the collector's own */
+	int32_t pid;         /* 0: unknown */
+	int32_t uid;
+	uint64_t packets;
+	uint64_t bytes;
+	uint64_t sequences;
+	const char *name; /* as given by trace_summary_name(), or NULL */
+};
+
+struct trace_packet_type {
+	const char *name; /* field of TracePacket; "" for what is not known */
+	uint64_t packets;
+};
+
+struct trace_summary *trace_summary_new(void) MUST_CHECK;
+void trace_summary_free(struct trace_summary *s);
+
+/* One TracePacket, without the tag and length that a file puts before it. */
+void trace_summary_packet(struct trace_summary *s, const uint8_t *data,
+    size_t len);
+
+/*
+ * The next bytes of a trace file, cut anywhere.  -1, with a sentence in err,
+ * when they are no trace (other fields than Trace.packet, a packet that is too
+ * large, no memory); everything up to there is counted, and the call must not
+ * be made again.
+ */
+int trace_summary_feed(struct trace_summary *s, const uint8_t *data, size_t len,
+    char *err, size_t err_size) MUST_CHECK;
+/* Bytes fed up to the end of the last whole packet. */
+uint64_t trace_summary_whole_bytes(const struct trace_summary *s);
+/* Bytes fed after it: not 0 means that the file ends within a packet. */
+uint64_t trace_summary_loose_bytes(const struct trace_summary *s);
+
+/*
+ * What a producer is called (the service knows, a trace does not).  Copied;
+ * may come before or after the producer's packets.  The last name wins.
+ */
+void trace_summary_name(struct trace_summary *s, uint32_t machine_id,
+    int32_t pid, const char *name);
+
+/* The results; valid until the next call that is not one of these. */
+const struct trace_totals *trace_summary_totals(const struct trace_summary *s);
+/* Most bytes first. */
+size_t trace_summary_producers(struct trace_summary *s,
+    const struct trace_producer **out);
+/* Most packets first; one entry for each type that occurs. */
+size_t trace_summary_types(struct trace_summary *s,
+    const struct trace_packet_type **out);
+/* Names in the trace's own TraceConfig, each once, in its order. */
+size_t trace_summary_data_sources(const struct trace_summary *s,
+    const char *const **out);
+/* The last TraceStats, or NULL. */
+const struct Perfetto__Protos__TraceStats *trace_summary_stats(
+    const struct trace_summary *s);
+
+/* "overwritten in the ring buffer", for a bit of gaps_by_reason. */
+const char *trace_summary_reason(unsigned bit);
+
+#endif /* CLIENT_TRACE_SUMMARY_H */

@@ -1,0 +1,53 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "client/human.h"
+
+static char out[HUMAN_TEXT_MAX];
+
+static void
+bytes_are_shown_in_the_unit_that_reads_best(void **state)
+{
+	assert_string_equal(human_bytes(out, 0), "0 bytes");
+	assert_string_equal(human_bytes(out, 1), "1 byte");
+	assert_string_equal(human_bytes(out, 1023), "1023 bytes");
+	assert_string_equal(human_bytes(out, 1024), "1.0 KiB");
+	assert_string_equal(human_bytes(out, 3500), "3.4 KiB");
+	assert_string_equal(human_bytes(out, (1 << 20) - 1), "1.0 MiB");
+	assert_string_equal(human_bytes(out, UINT64_MAX), "16.0 EiB");
+}
+
+static void
+counts_have_commas(void **state)
+{
+	assert_string_equal(human_count(out, 0), "0");
+	assert_string_equal(human_count(out, 999), "999");
+	assert_string_equal(human_count(out, 20331), "20,331");
+	assert_string_equal(human_count(out, UINT64_MAX),
+	    "18,446,744,073,709,551,615");
+}
+
+static void
+times_lose_detail_as_they_grow(void **state)
+{
+	assert_string_equal(human_ms(out, 0), "0.0 s");
+	assert_string_equal(human_ms(out, 4990), "4.9 s");
+	assert_string_equal(human_ms(out, 185000), "3 min 05 s");
+	assert_string_equal(human_ms(out, 7620000), "2 h 07 min");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_are_shown_in_the_unit_that_reads_best),
+		cmocka_unit_test(counts_have_commas),
+		cmocka_unit_test(times_lose_detail_as_they_grow),
+	};
+
+	return cmocka_run_group_tests_name("human", tests, NULL, NULL);
+}

@@ -1,0 +1,136 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/record_advice.h"
+#include "protos/service_state.pb-c.h"
+#include "protos/trace_config.pb-c.h"
+
+/* A service with one local and one remote producer, one data source each. */
+static Perfetto__Protos__TracingServiceState__Producer producers[2];
+static Perfetto__Protos__DataSourceDescriptor descriptors[2];
+static Perfetto__Protos__TracingServiceState__DataSource offers[2];
+static Perfetto__Protos__TracingServiceState service;
+static Perfetto__Protos__TracingServiceState__Producer *producer_list[2];
+static Perfetto__Protos__TracingServiceState__DataSource *offer_list[2];
+
+static Perfetto__Protos__DataSourceConfig wanted_config;
+static Perfetto__Protos__TraceConfig__DataSource wanted;
+static Perfetto__Protos__TraceConfig__DataSource *wanted_list[1];
+static Perfetto__Protos__TraceConfig config;
+
+static char said[600];
+
+static void
+say(void *arg, const char *sentence)
+{
+	assert_string_equal(said, "");
+	snprintf(said, sizeof(said), "%s", sentence);
+}
+
+static int
+setup(void **state)
+{
+	static char local[] = "linux.sys_stats", remote[] = "linux.ftrace";
+	int i;
+
+	perfetto__protos__tracing_service_state__init(&service);
+	for (i = 0; i < 2; i++) {
+		perfetto__protos__tracing_service_state__producer__init(
+		    &producers[i]);
+		perfetto__protos__tracing_service_state__data_source__init(
+		    &offers[i]);
+		perfetto__protos__data_source_descriptor__init(
+		    &descriptors[i]);
+		producers[i].id = i + 1;
+		producers[i].machine_id = i == 0 ? 0 : 77;
+		descriptors[i].name = i == 0 ? local : remote;
+		offers[i].producer_id = i + 1;
+		offers[i].ds_descriptor = &descriptors[i];
+		producer_list[i] = &producers[i];
+		offer_list[i] = &offers[i];
+	}
+	service.n_producers = service.n_data_sources = 2;
+	service.producers = producer_list;
+	service.data_sources = offer_list;
+
+	perfetto__protos__data_source_config__init(&wanted_config);
+	perfetto__protos__trace_config__data_source__init(&wanted);
+	perfetto__protos__trace_config__init(&config);
+	wanted.config = &wanted_config;
+	wanted_list[0] = &wanted;
+	config.n_data_sources = 1;
+	config.data_sources = wanted_list;
+	said[0] = '\0';
+	return 0;
+}
+
+static const char *
+advice_about(const char *name)
+{
+	wanted_config.name = (char *)(uintptr_t)name;
+	record_advice(&config, &service, say, NULL);
+	return said;
+}
+
+static void
+what_is_offered_here_needs_no_advice(void **state)
+{
+	assert_string_equal(advice_about("linux.sys_stats"), "");
+}
+
+static void
+a_name_nobody_offers_is_told_with_the_nearest_one(void **state)
+{
+	assert_non_null(strstr(advice_about("linux.sys_stat"),
+	    "did you mean \"linux.sys_stats\"?"));
+}
+
+static void
+a_name_like_no_other_may_come_later(void **state)
+{
+	assert_non_null(strstr(advice_about("org.example"),
+	    "no producer offers \"org.example\" now; it is recorded once"));
+}
+
+static void
+what_only_other_machines_offer_says_what_to_set(void **state)
+{
+	assert_non_null(strstr(advice_about("linux.ftrace"),
+	    "set trace_all_machines: true"));
+}
+
+static void
+machines_that_were_asked_for_need_no_advice(void **state)
+{
+	static char name[] = "vm";
+	char *filter[] = { name };
+
+	config.trace_all_machines = true;
+	assert_string_equal(advice_about("linux.ftrace"), "");
+	config.trace_all_machines = false;
+	wanted.n_machine_name_filter = 1;
+	wanted.machine_name_filter = filter;
+	assert_string_equal(advice_about("linux.ftrace"), "");
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, setup)
+	const struct CMUnitTest tests[] = {
+		T(what_is_offered_here_needs_no_advice),
+		T(a_name_nobody_offers_is_told_with_the_nearest_one),
+		T(a_name_like_no_other_may_come_later),
+		T(what_only_other_machines_offer_says_what_to_set),
+		T(machines_that_were_asked_for_need_no_advice),
+	};
+
+	return cmocka_run_group_tests_name("record_advice", tests, NULL, NULL);
+}

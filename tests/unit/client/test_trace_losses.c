@@ -1,0 +1,104 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/trace_losses.h"
+#include "protos/trace_stats.pb-c.h"
+
+static Perfetto__Protos__TraceStats__BufferStats buffers[2];
+static Perfetto__Protos__TraceStats__BufferStats *list[2] = { &buffers[0],
+	&buffers[1] };
+static Perfetto__Protos__TraceStats stats;
+static struct trace_loss losses[16];
+
+static int
+setup(void **state)
+{
+	perfetto__protos__trace_stats__init(&stats);
+	perfetto__protos__trace_stats__buffer_stats__init(&buffers[0]);
+	perfetto__protos__trace_stats__buffer_stats__init(&buffers[1]);
+	stats.n_buffer_stats = 2;
+	stats.buffer_stats = list;
+	memset(losses, 0, sizeof(losses));
+	return 0;
+}
+
+static void
+work_that_was_done_is_no_loss(void **state)
+{
+	buffers[0].chunks_written = 100;
+	buffers[0].chunks_read = 100;
+	buffers[0].chunks_rewritten = 7;
+	buffers[0].chunks_committed_out_of_order = 7;
+	buffers[0].patches_succeeded = 7;
+	buffers[0].write_wrap_count = 7;
+	buffers[0].readaheads_failed = 7;
+	stats.flushes_requested = 7;
+	assert_int_equal(trace_losses_list(&stats, losses, 16), 0);
+	assert_true(trace_losses_total(&stats) == 0);
+}
+
+static void
+every_cause_is_listed_with_its_buffer(void **state)
+{
+	buffers[0].chunks_overwritten = 1;
+	buffers[0].bytes_overwritten = 4096;
+	buffers[1].chunks_discarded = 2;
+	buffers[1].trace_writer_packet_loss = 3;
+	buffers[1].abi_violations = 4;
+	buffers[1].patches_failed = 5;
+	stats.chunks_discarded = 6;
+	stats.patches_discarded = 7;
+	stats.invalid_packets = 8;
+
+	assert_int_equal(trace_losses_list(&stats, losses, 16), 8);
+	assert_int_equal(losses[0].buffer, 0);
+	assert_true(losses[0].count == 1 && losses[0].bytes == 4096);
+	assert_non_null(strstr(losses[0].cause, "ring buffer"));
+	assert_non_null(losses[0].hint);
+	assert_int_equal(losses[1].buffer, 1);
+	assert_true(losses[2].count == 3);
+	assert_string_equal(losses[2].unit, "packet");
+	assert_int_equal(losses[7].buffer, -1);
+	assert_true(losses[7].count == 8);
+	assert_true(trace_losses_total(&stats) == 36);
+}
+
+static void
+a_final_flush_that_failed_is_told_but_is_no_data(void **state)
+{
+	stats.final_flush_outcome =
+	    PERFETTO__PROTOS__TRACE_STATS__FINAL_FLUSH_OUTCOME__FINAL_FLUSH_FAILED;
+	assert_int_equal(trace_losses_list(&stats, losses, 16), 1);
+	assert_string_equal(losses[0].unit, "flush");
+	assert_true(trace_losses_total(&stats) == 0);
+}
+
+static void
+a_short_list_still_tells_how_many_there_are(void **state)
+{
+	buffers[0].chunks_overwritten = 1;
+	buffers[1].chunks_overwritten = 2;
+	stats.invalid_packets = 3;
+	assert_int_equal(trace_losses_list(&stats, losses, 2), 3);
+	assert_true(losses[1].count == 2);
+	assert_true(losses[2].count == 0);
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup(name, setup)
+	const struct CMUnitTest tests[] = {
+		T(work_that_was_done_is_no_loss),
+		T(every_cause_is_listed_with_its_buffer),
+		T(a_final_flush_that_failed_is_told_but_is_no_data),
+		T(a_short_list_still_tells_how_many_there_are),
+	};
+
+	return cmocka_run_group_tests_name("trace_losses", tests, NULL, NULL);
+}

@@ -1,0 +1,424 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/trace_losses.h"
+#include "client/trace_summary.h"
+#include "protos/trace_stats.pb-c.h"
+#include "transport/pb_writer.h"
+
+/* Fields of TracePacket. */
+enum {
+	TRUSTED_UID = 3,
+	SYS_STATS = 7,
+	TIMESTAMP = 8,
+	SEQUENCE_ID = 10,
+	TRACK_EVENT = 11,
+	TRACE_CONFIG = 33,
+	TRACE_STATS = 35,
+	DROPPED = 42,
+	COMPRESSED = 50,
+	SERVICE_EVENT = 69,
+	TRUSTED_PID = 79,
+	FIRST_ON_SEQUENCE = 87,
+	MACHINE_ID = 98,
+};
+
+struct fixture {
+	struct trace_summary *s;
+	struct pb_writer file; /* Trace.packet repeated */
+	size_t mark;
+};
+
+static int
+setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	f->s = trace_summary_new();
+	pb_writer_init(&f->file);
+	*state = f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	trace_summary_free(f->s);
+	pb_writer_done(&f->file);
+	free(f);
+	return 0;
+}
+
+/* A packet of a producer's sequence, to be filled and ended. */
+static struct pb_writer *
+begin(struct fixture *f, uint32_t sequence, uint32_t pid)
+{
+	f->mark = pb_nest_begin(&f->file, 1);
+	pb_put_uint(&f->file, SEQUENCE_ID, sequence);
+	pb_put_uint(&f->file, TRUSTED_UID, 1000);
+	if (pid != 0)
+		pb_put_uint(&f->file, TRUSTED_PID, pid);
+	return &f->file;
+}
+
+static void
+end(struct fixture *f)
+{
+	pb_nest_end(&f->file, f->mark);
+}
+
+static void
+feed(struct fixture *f)
+{
+	char err[200];
+
+	assert_false(f->file.failed);
+	assert_int_equal(trace_summary_feed(f->s, f->file.data, f->file.len,
+	    err, sizeof(err)), 0);
+	pb_writer_reset(&f->file);
+}
+
+static void
+a_producer_is_a_process_and_has_sequences(void **state)
+{
+	struct fixture *f = *state;
+	const struct trace_producer *p;
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		pb_put_string(begin(f, 2 + i % 2, 50), SYS_STATS, "x");
+		end(f);
+	}
+	pb_put_string(begin(f, 9, 60), TRACK_EVENT, "a longer one");
+	pb_put_uint(&f->file, MACHINE_ID, 77);
+	end(f);
+	feed(f);
+
+	assert_int_equal(trace_summary_totals(f->s)->packets, 4);
+	assert_int_equal(trace_summary_totals(f->s)->sequences, 3);
+	assert_int_equal(trace_summary_totals(f->s)->service_packets, 0);
+	assert_int_equal(trace_summary_producers(f->s, &p), 2);
+	assert_int_equal(p[0].pid, 50); /* most bytes first */
+	assert_int_equal(p[0].packets, 3);
+	assert_int_equal(p[0].sequences, 2);
+	assert_int_equal(p[0].machine_id, 0);
+	assert_int_equal(p[1].pid, 60);
+	assert_int_equal(p[1].uid, 1000);
+	assert_int_equal(p[1].machine_id, 77);
+	assert_null(p[1].name);
+}
+
+static void
+bytes_are_those_of_the_file(void **state)
+{
+	struct fixture *f = *state;
+	static char large[300];
+	size_t len;
+
+	memset(large, 'x', sizeof(large));
+	pb_put_string(begin(f, 2, 50), TRACK_EVENT, "small");
+	end(f);
+	pb_put_bytes(begin(f, 2, 50), TRACK_EVENT, large, sizeof(large));
+	end(f);
+	len = f->file.len;
+	feed(f);
+	assert_int_equal(trace_summary_totals(f->s)->bytes, len);
+	assert_int_equal(trace_summary_whole_bytes(f->s), len);
+	assert_int_equal(trace_summary_loose_bytes(f->s), 0);
+}
+
+static void
+a_name_joins_its_producer_whenever_it_comes(void **state)
+{
+	struct fixture *f = *state;
+	const struct trace_producer *p;
+
+	trace_summary_name(f->s, 0, 50, "old");
+	pb_put_string(begin(f, 2, 50), SYS_STATS, "x");
+	end(f);
+	feed(f);
+	trace_summary_name(f->s, 0, 50, "probes");
+	trace_summary_name(f->s, 1, 50, "elsewhere");
+	assert_int_equal(trace_summary_producers(f->s, &p), 1);
+	assert_string_equal(p[0].name, "probes");
+}
+
+static void
+types_are_counted_by_their_field_of_the_packet(void **state)
+{
+	struct fixture *f = *state;
+	const struct trace_packet_type *t;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		pb_put_string(begin(f, 2, 50), TRACK_EVENT, "x");
+		end(f);
+	}
+	pb_put_string(begin(f, 2, 50), SYS_STATS, "x");
+	end(f);
+	pb_put_string(begin(f, 2, 50), 5000, "from the future");
+	end(f);
+	pb_put_string(begin(f, 2, 50), COMPRESSED, "x");
+	end(f);
+	feed(f);
+	assert_int_equal(trace_summary_types(f->s, &t), 4);
+	assert_string_equal(t[0].name, "track_event");
+	assert_int_equal(t[0].packets, 2);
+	assert_string_equal(t[1].name, "");
+	assert_string_equal(t[2].name, "compressed_packets");
+	assert_string_equal(t[3].name, "sys_stats");
+	assert_int_equal(trace_summary_totals(f->s)->compressed, 1);
+}
+
+static void
+the_first_packet_of_a_sequence_is_no_loss(void **state)
+{
+	struct fixture *f = *state;
+	const struct trace_totals *t = trace_summary_totals(f->s);
+
+	/* as Perfetto's service marks them, old and new */
+	pb_put_uint(begin(f, 2, 50), DROPPED, 1);
+	end(f);
+	pb_put_uint(begin(f, 3, 50), DROPPED, 1);
+	pb_put_uint(&f->file, FIRST_ON_SEQUENCE, 1);
+	end(f);
+	pb_put_uint(begin(f, 2, 50), FIRST_ON_SEQUENCE, 1);
+	pb_put_uint(&f->file, DROPPED, 64);
+	end(f);
+	feed(f);
+	assert_int_equal(t->gaps, 0);
+}
+
+static void
+later_marks_are_gaps_by_reason(void **state)
+{
+	struct fixture *f = *state;
+	const struct trace_totals *t = trace_summary_totals(f->s);
+
+	pb_put_uint(begin(f, 2, 50), DROPPED, 64); /* overwritten at first */
+	end(f);
+	pb_put_uint(begin(f, 2, 50), DROPPED, 1);
+	end(f);
+	pb_put_uint(begin(f, 2, 50), DROPPED, 1 | 256);
+	end(f);
+	pb_put_string(begin(f, 2, 50), SYS_STATS, "x");
+	end(f);
+	feed(f);
+	assert_int_equal(t->gaps, 3);
+	assert_int_equal(t->gaps_by_reason[0], 2);
+	assert_int_equal(t->gaps_by_reason[6], 1);
+	assert_int_equal(t->gaps_by_reason[8], 1);
+	assert_string_equal(trace_summary_reason(6),
+	    "overwritten in the ring buffer");
+	assert_string_equal(trace_summary_reason(99), "");
+}
+
+static void
+the_service_tells_config_duration_and_statistics(void **state)
+{
+	struct fixture *f = *state;
+	const char *const *names;
+	struct pb_writer *w;
+	size_t stats, buffer, config, ds, dsc;
+	int i;
+
+	w = begin(f, 1, 0);
+	pb_put_uint(w, TIMESTAMP, 5000000000);
+	pb_put_string(w, SERVICE_EVENT, "\x10\x01"); /* tracing_started */
+	end(f);
+	w = begin(f, 1, 0);
+	config = pb_nest_begin(w, TRACE_CONFIG);
+	for (i = 0; i < 3; i++) {
+		ds = pb_nest_begin(w, 2);
+		dsc = pb_nest_begin(w, 1);
+		pb_put_string(w, 1, i == 1 ? "two" : "one");
+		pb_nest_end(w, dsc);
+		pb_nest_end(w, ds);
+	}
+	pb_nest_end(w, config);
+	end(f);
+	for (i = 1; i <= 2; i++) { /* the last one counts */
+		w = begin(f, 1, 0);
+		stats = pb_nest_begin(w, TRACE_STATS);
+		buffer = pb_nest_begin(w, 1);
+		pb_put_uint(w, 3, 10u * (unsigned)i); /* chunks_overwritten */
+		pb_nest_end(w, buffer);
+		pb_nest_end(w, stats);
+		end(f);
+	}
+	w = begin(f, 1, 0);
+	pb_put_uint(w, TIMESTAMP, 6500000000);
+	pb_put_string(w, SERVICE_EVENT, "\x28\x01"); /* tracing_disabled */
+	end(f);
+	feed(f);
+
+	assert_int_equal(trace_summary_totals(f->s)->service_packets, 5);
+	assert_true(trace_summary_totals(f->s)->duration_ns == 1500000000);
+	assert_int_equal(trace_summary_data_sources(f->s, &names), 2);
+	assert_string_equal(names[0], "one");
+	assert_string_equal(names[1], "two");
+	assert_non_null(trace_summary_stats(f->s));
+	assert_true(trace_losses_total(trace_summary_stats(f->s)) == 20);
+}
+
+static void
+a_producer_cannot_speak_for_the_service(void **state)
+{
+	struct fixture *f = *state;
+
+	pb_put_string(begin(f, 2, 50), TRACE_STATS, "");
+	end(f);
+	feed(f);
+	assert_null(trace_summary_stats(f->s));
+}
+
+static void
+a_malformed_packet_is_counted_and_stops_nothing(void **state)
+{
+	struct fixture *f = *state;
+
+	pb_put_bytes(&f->file, 1, "\x0b\x07\xff", 3);
+	pb_put_string(begin(f, 2, 50), SYS_STATS, "x");
+	end(f);
+	feed(f);
+	assert_int_equal(trace_summary_totals(f->s)->malformed, 1);
+	assert_int_equal(trace_summary_totals(f->s)->packets, 2);
+	assert_int_equal(trace_summary_totals(f->s)->sequences, 1);
+}
+
+static void
+bytes_may_come_in_any_cut(void **state)
+{
+	struct fixture *f = *state;
+	struct trace_summary *s;
+	static char large[20000];
+	size_t step, i, n;
+	char err[200];
+
+	memset(large, 'y', sizeof(large));
+	for (i = 0; i < 20; i++) {
+		pb_put_bytes(begin(f, 2 + (uint32_t)i % 3, 50), TRACK_EVENT,
+		    large, i * i * 50);
+		end(f);
+	}
+	for (step = 1; step < 5000; step = step * 3 + 1) {
+		s = trace_summary_new();
+		for (i = 0; i < f->file.len; i += n) {
+			n = f->file.len - i < step ? f->file.len - i : step;
+			assert_int_equal(trace_summary_feed(s,
+			    f->file.data + i, n, err, sizeof(err)), 0);
+		}
+		assert_int_equal(trace_summary_totals(s)->packets, 20);
+		assert_int_equal(trace_summary_totals(s)->malformed, 0);
+		assert_int_equal(trace_summary_totals(s)->bytes, f->file.len);
+		assert_int_equal(trace_summary_whole_bytes(s), f->file.len);
+		trace_summary_free(s);
+	}
+}
+
+static void
+a_file_that_ends_within_a_packet_shows_it(void **state)
+{
+	struct fixture *f = *state;
+	size_t whole;
+	char err[200];
+
+	pb_put_string(begin(f, 2, 50), SYS_STATS, "x");
+	end(f);
+	whole = f->file.len;
+	pb_put_string(begin(f, 2, 50), SYS_STATS, "cut off");
+	end(f);
+	assert_int_equal(trace_summary_feed(f->s, f->file.data,
+	    f->file.len - 1, err, sizeof(err)), 0);
+	assert_int_equal(trace_summary_whole_bytes(f->s), whole);
+	assert_int_equal(trace_summary_loose_bytes(f->s),
+	    f->file.len - 1 - whole);
+	assert_int_equal(trace_summary_totals(f->s)->packets, 1);
+}
+
+static void
+what_is_no_trace_is_refused_and_says_where(void **state)
+{
+	struct fixture *f = *state;
+	char err[200], where[40];
+
+	pb_put_string(begin(f, 2, 50), SYS_STATS, "x");
+	end(f);
+	snprintf(where, sizeof(where), "at byte %zu", f->file.len);
+	pb_put_string(&f->file, 2, "not a packet");
+	assert_int_equal(trace_summary_feed(f->s, f->file.data, f->file.len,
+	    err, sizeof(err)), -1);
+	assert_non_null(strstr(err, where));
+	assert_int_equal(trace_summary_totals(f->s)->packets, 1);
+}
+
+static void
+a_length_without_end_or_too_large_is_refused(void **state)
+{
+	static const uint8_t endless[] = { 0x0a, 0xff, 0xff, 0xff, 0xff, 0xff,
+		0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+	static const uint8_t huge[] = { 0x0a, 0x81, 0x80, 0x80, 0x80, 0x04 };
+	struct fixture *f = *state;
+	char err[200];
+	size_t i;
+	int r = 0;
+
+	for (i = 0; i < sizeof(endless) && r == 0; i++)
+		r = trace_summary_feed(f->s, endless + i, 1, err, sizeof(err));
+	assert_int_equal(r, -1);
+	trace_summary_free(f->s);
+	f->s = trace_summary_new();
+	assert_int_equal(trace_summary_feed(f->s, huge, sizeof(huge), err,
+	    sizeof(err)), -1);
+}
+
+static void
+very_many_sequences_and_producers_are_found_again(void **state)
+{
+	struct fixture *f = *state;
+	const struct trace_producer *p;
+	uint32_t i;
+
+	for (i = 0; i < 20000; i++) {
+		pb_put_string(begin(f, 2 + i, 100 + i / 4), SYS_STATS, "x");
+		end(f);
+	}
+	feed(f);
+	assert_int_equal(trace_summary_totals(f->s)->sequences, 20000);
+	assert_int_equal(trace_summary_producers(f->s, &p), 5000);
+	assert_int_equal(p[0].sequences, 4);
+	assert_int_equal(p[4999].packets, 4);
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(a_producer_is_a_process_and_has_sequences),
+		T(bytes_are_those_of_the_file),
+		T(a_name_joins_its_producer_whenever_it_comes),
+		T(types_are_counted_by_their_field_of_the_packet),
+		T(the_first_packet_of_a_sequence_is_no_loss),
+		T(later_marks_are_gaps_by_reason),
+		T(the_service_tells_config_duration_and_statistics),
+		T(a_producer_cannot_speak_for_the_service),
+		T(a_malformed_packet_is_counted_and_stops_nothing),
+		T(bytes_may_come_in_any_cut),
+		T(a_file_that_ends_within_a_packet_shows_it),
+		T(what_is_no_trace_is_refused_and_says_where),
+		T(a_length_without_end_or_too_large_is_refused),
+		T(very_many_sequences_and_producers_are_found_again),
+	};
+
+	return cmocka_run_group_tests_name("trace_summary", tests, NULL, NULL);
+}
