@@ -119,19 +119,17 @@ next_is(const struct text_lex *l, const char *set)
 	return l->p < l->end && *l->p != '\0' && strchr(set, *l->p) != NULL;
 }
 
-/* Whether the digits of t, which begin with 0, are all octal or hex ones. */
+/*
+ * Whether t, which begins with 0, has digits of its base: octal ones, or at
+ * least one after an 0x (the lexer took no others).
+ */
 static bool
-based_digits_are_valid(const struct text_token *t)
+based_digits_are_valid(const struct text_token *t, bool hex)
 {
 	size_t i;
 
-	if (t->len > 1 && (t->start[1] == 'x' || t->start[1] == 'X')) {
-		for (i = 2; i < t->len; i++) {
-			if (hex_value(t->start[i]) < 0)
-				return false;
-		}
+	if (hex)
 		return t->len > 2;
-	}
 	for (i = 1; i < t->len; i++) {
 		if (!is_octal(t->start[i]))
 			return false;
@@ -194,7 +192,7 @@ lex_number(struct text_lex *l, struct text_token t)
 	if (run_on || type == TEXT_TOKEN_BAD)
 		return bad(t, l->p, "is not a number");
 	if (type == TEXT_TOKEN_INT && *t.start == '0' &&
-	    !based_digits_are_valid(&t))
+	    !based_digits_are_valid(&t, hex))
 		return bad(t, l->p, hex ?
 		    "is a hexadecimal number without digits" :
 		    "begins with 0 and so is octal, digits 0 to 7");

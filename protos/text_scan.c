@@ -68,11 +68,6 @@ text_scan_fail(struct text_scan *s, const struct text_token *t,
 	if (e == NULL)
 		return false;
 	set_place(e, t);
-	e->message[0] = '\0';
-	if (t->type == TEXT_TOKEN_BAD) {
-		append(e, "'%s' %s", e->word, t->problem);
-		return false;
-	}
 	va_start(ap, fmt);
 	vsnprintf(e->message, sizeof(e->message), fmt, ap);
 	va_end(ap);

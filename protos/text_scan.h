@@ -31,16 +31,13 @@ bool text_scan_is(const struct text_scan *s, char symbol);
 /* Passes the symbol if it is the current token; whether it was. */
 bool text_scan_accept(struct text_scan *s, char symbol);
 
-/*
- * Fills in the error: at t, with a sentence.  Always returns false.  A wrong
- * token is an error in itself: if t is BAD, the sentence is the lexer's.
- */
+/* Fills in the error: at t, with a sentence.  Always returns false. */
 bool text_scan_fail(struct text_scan *s, const struct text_token *t,
     const char *fmt, ...) __attribute__((__format__(__printf__, 3, 4)));
 
 /*
- * The same for a token in a place where something else is wanted, which the
- * sentence says; "not 'token'" (or what is wrong with it) is added to it.
+ * The same for a token, maybe a BAD one, where something else is wanted.  The
+ * sentence says what; "not 'token'", or what is wrong with it, is added.
  */
 bool text_scan_unexpected(struct text_scan *s, const struct text_token *t,
     const char *fmt, ...) __attribute__((__format__(__printf__, 3, 4)));

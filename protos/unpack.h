@@ -29,8 +29,8 @@
 
 /*
  * As protobuf_c_message_unpack(): NULL when the bytes are no such message, go
- * over a limit, or memory is short.  Free with protobuf_c_message_free_unpacked()
- * and the same allocator (NULL: malloc).
+ * over a limit, or memory is short.  The caller frees the message by
+ * protobuf_c_message_free_unpacked() with the same allocator (NULL: malloc).
  */
 ProtobufCMessage *unpack_checked(const ProtobufCMessageDescriptor *d,
     ProtobufCAllocator *allocator, size_t len, const uint8_t *data)

@@ -276,7 +276,7 @@ escapes_of_strings_are_decoded(void **state)
 		{ "\"it's\" 'a \"b\"'", "it'sa \"b\"", 9 },
 		{ "'\\1\\12\\1234\\377'", "\x01\x0a\x53" "4\xff", 5 },
 		{ "'\\x1\\x41\\X4a1'", "\x01\x41\x4a" "1", 4 },
-		{ "'\\u00e9\\u20AC'", "\xc3\xa9\xe2\x82\xac", 5 },
+		{ "'\\u00e9\\u20AC\\u0041'", "\xc3\xa9\xe2\x82\xac" "A", 6 },
 		{ "'\\U0001F600\\ud83d\\ude00'",
 		    "\xf0\x9f\x98\x80\xf0\x9f\x98\x80", 8 },
 		{ "'\xc3\xa9'", "\xc3\xa9", 2 },
@@ -388,6 +388,13 @@ unknown_enum_values_are_named_with_the_nearest_one(void **state)
 		    "TraceConfig.BufferConfig.FillPolicy has no value 77" },
 		{ "buffers { fill_policy: -1 }", 1, 24, "-1",
 		    "TraceConfig.BufferConfig.FillPolicy has no value -1" },
+		{ "buffers { fill_policy: -99999999999 }", 1, 24,
+		    "-99999999999", "fill_policy wants a value of "
+		    "TraceConfig.BufferConfig.FillPolicy, "
+		    "not '-99999999999'" },
+		{ "buffers { fill_policy: -'x' }", 1, 24, "-'x'",
+		    "fill_policy wants a value of "
+		    "TraceConfig.BufferConfig.FillPolicy, not '-'x''" },
 		{ "data_sources { config { sys_stats_config {\n"
 		    "meminfo_counters: [MEMINFO_MEM_TOTAL, MEM_FREE] } } }",
 		    2, 39, "MEM_FREE",
@@ -453,6 +460,12 @@ a_value_of_the_wrong_type_says_what_is_wanted(void **state)
 		{ "duration_ms: 08", 1, 14, "08",
 		    "duration_ms wants a whole number from 0 to 4294967295; "
 		    "'08' begins with 0 and so is octal, digits 0 to 7" },
+		{ "trigger_config { triggers { skip_probability: 1e } }", 1,
+		    47, "1e", "skip_probability wants a number; '1e' is not a "
+		    "number" },
+		{ "duration_ms: 1.2.3", 1, 14, "1.2.3",
+		    "duration_ms wants a whole number from 0 to 4294967295; "
+		    "'1.2.3' is not a number" },
 		{ "duration_ms: 0x", 1, 14, "0x",
 		    "duration_ms wants a whole number from 0 to 4294967295; "
 		    "'0x' is a hexadecimal number without digits" },
@@ -524,6 +537,21 @@ broken_structure_is_placed_and_explained(void **state)
 		    "not an escape that strings know" },
 		{ "unique_session_name: '\\400'", 1, 23, "\\4",
 		    "unique_session_name wants a string in quotes; '\\4' is "
+		    "not an escape that strings know" },
+		{ "unique_session_name: '\\U00110000'", 1, 23, "\\U",
+		    "unique_session_name wants a string in quotes; '\\U' is "
+		    "not an escape that strings know" },
+		{ "unique_session_name: '\\u12g4'", 1, 23, "\\u",
+		    "unique_session_name wants a string in quotes; '\\u' is "
+		    "not an escape that strings know" },
+		{ "unique_session_name: '\\x'", 1, 23, "\\x",
+		    "unique_session_name wants a string in quotes; '\\x' is "
+		    "not an escape that strings know" },
+		{ "unique_session_name: '\\\xc3\xa9'", 1, 23, "\\\xc3\xa9",
+		    "unique_session_name wants a string in quotes; "
+		    "'\\\xc3\xa9' is not an escape that strings know" },
+		{ "unique_session_name: 'ab\\", 1, 25, "\\",
+		    "unique_session_name wants a string in quotes; '\\' is "
 		    "not an escape that strings know" },
 		{ "# \xc3\xa9\xe2\x82\xac\n \xc3\xa9", 2, 2, "\xc3\xa9",
 		    "a field of TraceConfig is wanted; '\xc3\xa9' has no "

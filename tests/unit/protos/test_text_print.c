@@ -100,6 +100,46 @@ every_type_prints_as_it_is_read(void **state)
 }
 
 static void
+repeated_fields_print_one_line_each(void **state)
+{
+	expect_same(PACKET,
+	    "for_testing {\n"
+	    "  payload {\n"
+	    "    str: \"a\"\n"
+	    "    str: \"b\"\n"
+	    "    nested {\n"
+	    "    }\n"
+	    "    nested {\n"
+	    "      single_int: 1\n"
+	    "    }\n"
+	    "    repeated_ints: -1\n"
+	    "    repeated_ints: 2\n"
+	    "  }\n"
+	    "}\n");
+	expect_same(PACKET,
+	    "track_event {\n"
+	    "  extra_counter_values: -1\n"
+	    "  extra_counter_values: 4294967296\n"
+	    "  extra_double_counter_values: 0.5\n"
+	    "  extra_double_counter_values: 2\n"
+	    "}\n");
+	expect_same(PACKET,
+	    "interned_data {\n"
+	    "  mappings: \"\\010\\001\"\n"
+	    "  mappings: \"\"\n"
+	    "}\n");
+	expect_same(CONFIG,
+	    "data_sources {\n"
+	    "  config {\n"
+	    "    process_stats_config {\n"
+	    "      quirks: DISABLE_INITIAL_DUMP\n"
+	    "      quirks: DISABLE_ON_DEMAND\n"
+	    "    }\n"
+	    "  }\n"
+	    "}\n");
+}
+
+static void
 floats_print_with_digits_enough_to_read_back(void **state)
 {
 	expect_same(DUMMY, "field_double: 1\n");
@@ -207,6 +247,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_empty_message_prints_nothing),
 		cmocka_unit_test(every_type_prints_as_it_is_read),
+		cmocka_unit_test(repeated_fields_print_one_line_each),
 		cmocka_unit_test(
 		    floats_print_with_digits_enough_to_read_back),
 		cmocka_unit_test(
