@@ -1,0 +1,249 @@
+#include "service/session/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/log.h"
+#include "service/session/clone.h"
+#include "service/session/commit.h"
+#include "service/session/file_session.h"
+#include "service/session/flush.h"
+#include "service/session/instance.h"
+#include "service/session/readback.h"
+#include "service/session/session_life.h"
+
+/* Each step of the end, when the daemon itself is ending. */
+#define SHUTDOWN_TIMEOUT_MS 1000u
+
+static void stop_instances(struct session *s);
+
+bool
+session_scrape(struct session *s)
+{
+	struct producer *p;
+	struct ds_instance *i;
+	bool complete = true;
+
+	TAILQ_FOREACH(p, &s->service->producers, link) {
+		if (p->shm == NULL)
+			continue;
+		TAILQ_FOREACH(i, &p->instances, of_producer)
+			if (i->session == s)
+				break;
+		if (i != NULL && !commit_scrape(p, s))
+			complete = false;
+	}
+	return complete;
+}
+
+static void
+say_disabled(struct session *s)
+{
+	if (s->said_disabled)
+		return;
+	s->said_disabled = true;
+	if (s->ops != NULL)
+		s->ops->disabled(s->port, s->end_error);
+}
+
+/* The end of the end: buffers or file are complete. */
+static void
+ended(struct session *s)
+{
+	log_info("session %llu: ended%s%s", (unsigned long long)s->id,
+	    s->end_error != NULL ? ": " : "",
+	    s->end_error != NULL ? s->end_error : "");
+	say_disabled(s);
+	if (s->freeing)
+		session_destroy(s);
+	else
+		session_maybe_idle(s->service);
+}
+
+static void
+set_error(struct session *s, const char *error)
+{
+	if (error != NULL && s->end_error == NULL)
+		s->end_error = strdup(error);
+}
+
+static void
+finish_disable(struct session *s)
+{
+	struct ds_instance *i;
+
+	loop_timer_free(s->stop_timer);
+	s->stop_timer = NULL;
+	(void)session_scrape(s);
+	event_log_snapshot(s->events, true);
+	event_log_event(s->events, SERVICE_EVENT_TRACING_DISABLED);
+	readback_want_stats(s->readback);
+	session_set_state(s, SESSION_DISABLED);
+	if (s->file != NULL) {
+		file_session_finish(s->file);
+		return;
+	}
+	/* No more commits are expected: its sources need no place any more. */
+	while ((i = TAILQ_FIRST(&s->instances)) != NULL)
+		instance_free(i);
+	ended(s);
+}
+
+void
+session_file_closed(struct session *s, const char *error)
+{
+	struct ds_instance *i;
+
+	set_error(s, error);
+	file_session_free(s->file);
+	s->file = NULL;
+	s->wrote_file = true;
+	if (s->cloning != NULL) {
+		clone_file_closed(s, error);
+		return;
+	}
+	while ((i = TAILQ_FIRST(&s->instances)) != NULL)
+		instance_free(i);
+	ended(s);
+}
+
+void
+session_file_failed(struct session *s, const char *error)
+{
+	log_warn("session %llu: %s", (unsigned long long)s->id, error);
+	session_disable(s, error);
+}
+
+static void
+check_all_stopped(struct session *s)
+{
+	const struct ds_instance *i;
+
+	if (s->state != SESSION_DISABLING || s->in_stop)
+		return;
+	TAILQ_FOREACH(i, &s->instances, of_session)
+		if (i->state == INSTANCE_STOPPING)
+			return;
+	finish_disable(s);
+}
+
+static void
+stop_timeout_cb(void *arg)
+{
+	struct session *s = arg;
+	struct ds_instance *i;
+	size_t n = 0;
+
+	s->in_stop = true;
+	TAILQ_FOREACH(i, &s->instances, of_session) {
+		n += i->state == INSTANCE_STOPPING;
+		instance_give_up(i);
+	}
+	s->in_stop = false;
+	log_warn("session %llu: %zu data sources did not acknowledge the stop",
+	    (unsigned long long)s->id, n);
+	check_all_stopped(s);
+}
+
+static void
+stop_instances(struct session *s)
+{
+	struct ds_instance *i;
+
+	session_timers_clear(s);
+	loop_timer_free(s->start_timer);
+	s->start_timer = NULL;
+	session_set_state(s, SESSION_DISABLING);
+	s->in_stop = true;
+	TAILQ_FOREACH(i, &s->instances, of_session)
+		instance_stop(i);
+	s->in_stop = false;
+	s->stop_timer = loop_timer_new(s->service->loop, stop_timeout_cb, s);
+	if (s->stop_timer != NULL)
+		loop_timer_set(s->stop_timer, s->shutting_down ?
+		    SHUTDOWN_TIMEOUT_MS : config_stop_timeout_ms(s->config),
+		    0);
+	check_all_stopped(s);
+}
+
+static void
+final_flush_done(struct session *s, bool success, void *arg)
+{
+	s->final_flush = success ? FINAL_FLUSH_SUCCEEDED : FINAL_FLUSH_FAILED;
+	stop_instances(s);
+}
+
+void
+session_disable(struct session *s, const char *error)
+{
+	if (s->state == SESSION_CLONED || s->state == SESSION_DISABLED ||
+	    s->ending)
+		return;
+	set_error(s, error);
+	s->ending = true;
+	loop_timer_clear(s->duration_timer);
+	if (s->trigger_timer != NULL)
+		loop_timer_clear(s->trigger_timer);
+	if (s->trigger_stop_timer != NULL)
+		loop_timer_clear(s->trigger_stop_timer);
+	if (s->state == SESSION_CONFIGURED)
+		stop_instances(s);
+	else
+		flush_start(s, s->shutting_down ? SHUTDOWN_TIMEOUT_MS :
+		    config_flush_timeout_ms(s->config), FLUSH_TRACE_STOP,
+		    final_flush_done, s);
+}
+
+void
+session_end_for_shutdown(struct session *s)
+{
+	s->shutting_down = true;
+	session_disable(s, NULL);
+}
+
+bool
+session_is_busy(const struct session *s)
+{
+	switch (s->state) {
+	case SESSION_CONFIGURED:
+	case SESSION_STARTED:
+	case SESSION_DISABLING:
+		return true;
+	case SESSION_DISABLED:
+	case SESSION_CLONED:
+		break;
+	}
+	/* A consumer may still want to read what its ring buffer holds. */
+	return s->file != NULL || (s->ops != NULL && s->shutting_down &&
+	    !s->wrote_file);
+}
+
+void
+session_free(struct session *s)
+{
+	struct ds_instance *i;
+
+	s->ops = NULL;
+	s->port = NULL;
+	if (s->file != NULL) {
+		/* Its file gets everything that was traced, then it goes. */
+		s->freeing = true;
+		session_disable(s, NULL);
+		return;
+	}
+	s->in_stop = true;
+	TAILQ_FOREACH(i, &s->instances, of_session)
+		instance_stop(i);
+	session_destroy(s);
+}
+
+void
+session_instance_changed(struct session *s, struct ds_instance *i)
+{
+	if (s->ops != NULL && (i->state == INSTANCE_STARTED ||
+	    i->state == INSTANCE_STOPPED))
+		s->ops->instance_changed(s->port, i->producer->name, i->name,
+		    i->state == INSTANCE_STARTED);
+	session_check_started(s);
+	check_all_stopped(s);
+}

@@ -1,0 +1,32 @@
+/*
+ * session_life: what the files of one session's life share: session.c (what it
+ * is), session_new.c, session_timers.c, session_start.c, session_end.c.  For
+ * them only; others use session.h.
+ */
+#ifndef SERVICE_SESSION_SESSION_LIFE_H
+#define SERVICE_SESSION_SESSION_LIFE_H
+
+#include "transport/compiler.h"
+
+struct data_source;
+struct service;
+struct session;
+
+/* Frees what is left; nothing may run any more.  s is dead. */
+void session_destroy(struct session *s);
+/* Tells the daemon when it waits for the end and nothing is busy any more. */
+void session_maybe_idle(struct service *sv);
+
+int session_timers_make(struct session *s) MUST_CHECK;
+/* As the config says: duration, flush, snapshot, incremental state. */
+void session_timers_arm(struct session *s);
+void session_timers_clear(struct session *s);
+
+/* Starts as soon as its file is open. */
+void session_want_start(struct session *s);
+/* An instance for each of its data sources that wants ds. */
+void session_set_up(struct session *s, struct data_source *ds);
+/* Says that all have started, when they have. */
+void session_check_started(struct session *s);
+
+#endif /* SERVICE_SESSION_SESSION_LIFE_H */

@@ -1,0 +1,230 @@
+#include "service/session/session.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "service/buffer/trace_buffer.h"
+#include "service/session/file_session.h"
+#include "service/session/readback.h"
+#include "service/session/sequence_map.h"
+#include "service/session/session_life.h"
+#include "service/session/settings.h"
+#include "service/session/trigger.h"
+
+int
+session_check_limits(struct service *sv, int32_t uid, char *err,
+    size_t err_size)
+{
+	const struct session *s;
+	uint32_t of_uid = 0;
+
+	TAILQ_FOREACH(s, &sv->sessions, link)
+		of_uid += s->uid == uid;
+	if (sv->n_sessions >= sv->settings->limits.max_sessions) {
+		snprintf(err, err_size, "Too many concurrent tracing sessions "
+		    "(%zu, limits.max_sessions)", sv->n_sessions);
+		return -1;
+	}
+	if (of_uid >= sv->settings->limits.max_sessions_per_uid) {
+		snprintf(err, err_size, "Too many concurrent tracing sessions "
+		    "(%u) for uid %d (limits.max_sessions_per_uid)", of_uid,
+		    uid);
+		return -1;
+	}
+	return 0;
+}
+
+static int
+check_others(struct service *sv, const Perfetto__Protos__TraceConfig *pb,
+    char *err, size_t err_size)
+{
+	const struct session *s;
+	size_t i, k;
+	uint64_t holders;
+
+	if (pb->unique_session_name != NULL &&
+	    pb->unique_session_name[0] != '\0' &&
+	    session_find_by_name(sv, pb->unique_session_name) != NULL) {
+		snprintf(err, err_size, "A trace with this unique session name "
+		    "(%.200s) already exists", pb->unique_session_name);
+		return -1;
+	}
+	for (i = 0; i < pb->n_session_semaphores; i++) {
+		const Perfetto__Protos__TraceConfig__SessionSemaphore *sem =
+		    pb->session_semaphores[i];
+
+		holders = 0;
+		TAILQ_FOREACH(s, &sv->sessions, link) {
+			const Perfetto__Protos__TraceConfig *o = s->config->pb;
+
+			if (s->state == SESSION_CLONED ||
+			    s->state == SESSION_DISABLED)
+				continue;
+			for (k = 0; k < o->n_session_semaphores; k++)
+				if (sem->name != NULL &&
+				    o->session_semaphores[k]->name != NULL &&
+				    strcmp(sem->name,
+				    o->session_semaphores[k]->name) == 0)
+					holders++;
+		}
+		if (holders > sem->max_other_session_count) {
+			snprintf(err, err_size, "Semaphore \"%.200s\" exceeds "
+			    "maximum allowed other session count (%llu > "
+			    "%llu)", sem->name == NULL ? "" : sem->name,
+			    (unsigned long long)holders,
+			    (unsigned long long)sem->max_other_session_count);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/*
+ * An exclusive session runs alone: it is refused beside one of equal or higher
+ * priority, and ends the others.  A normal one is refused beside an exclusive.
+ */
+static int
+check_exclusive(struct service *sv, uint32_t prio, char *err, size_t err_size)
+{
+	struct session *s, *next;
+
+	TAILQ_FOREACH(s, &sv->sessions, link)
+		if (s->state != SESSION_CLONED &&
+		    s->state != SESSION_DISABLED &&
+		    s->config->pb->exclusive_prio > 0 &&
+		    s->config->pb->exclusive_prio >= prio) {
+			snprintf(err, err_size, "An exclusive session with "
+			    "equal or higher priority (%u) is running",
+			    s->config->pb->exclusive_prio);
+			return -1;
+		}
+	if (prio == 0)
+		return 0;
+	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, next)
+		session_disable(s, "Ended by an exclusive session with "
+		    "higher priority");
+	return 0;
+}
+
+static int
+make_buffers(struct session *s, char *err, size_t err_size)
+{
+	struct service *sv = s->service;
+	const Perfetto__Protos__TraceConfig *pb = s->config->pb;
+	uint64_t total = 0;
+	size_t i;
+
+	for (i = 0; i < pb->n_buffers; i++)
+		total += (uint64_t)pb->buffers[i]->size_kb * 1024;
+	if (total + sv->total_buffer_bytes >
+	    sv->settings->limits.max_total_buffer_kb * 1024) {
+		snprintf(err, err_size, "Buffers of %llu KiB do not fit: %llu "
+		    "KiB of %llu KiB are in use (limits.max_total_buffer_kb)",
+		    (unsigned long long)(total / 1024),
+		    (unsigned long long)(sv->total_buffer_bytes / 1024),
+		    (unsigned long long)
+		    sv->settings->limits.max_total_buffer_kb);
+		return -1;
+	}
+	snprintf(err, err_size, "Out of buffer ids or memory");
+	if (session_alloc_buffers(s, pb->n_buffers) != 0)
+		return -1;
+	for (i = 0; i < pb->n_buffers; i++) {
+		const Perfetto__Protos__TraceConfig__BufferConfig *c =
+		    pb->buffers[i];
+		struct session_buffer *b = &s->buffers[i];
+
+		b->ring = c->fill_policy !=
+		    PERFETTO__PROTOS__TRACE_CONFIG__BUFFER_CONFIG__FILL_POLICY__DISCARD;
+		b->transfer_on_clone = c->transfer_on_clone;
+		b->clear_before_clone = c->clear_before_clone;
+		if (c->name != NULL && (b->name = strdup(c->name)) == NULL)
+			return -1;
+		b->tb = trace_buffer_new((uint64_t)c->size_kb * 1024,
+		    b->ring ? TB_RING : TB_DISCARD);
+		if (b->tb == NULL)
+			return -1;
+		b->size = (uint64_t)c->size_kb * 1024;
+		sv->total_buffer_bytes += b->size;
+	}
+	return 0;
+}
+
+/* The parts that every session has, cloned ones get copies instead. */
+static int
+make_parts(struct session *s)
+{
+	const Perfetto__Protos__TraceConfig *pb = s->config->pb;
+	const Perfetto__Protos__TraceConfig__BuiltinDataSource *b =
+	    pb->builtin_data_sources;
+	uint32_t clock = b != NULL ? (uint32_t)b->primary_trace_clock : 0;
+
+	s->sequences = sequence_map_new(b == NULL ||
+	    !b->disable_chunk_usage_histograms);
+	s->events = event_log_new(b == NULL || !b->disable_service_events,
+	    b == NULL || !b->disable_clock_snapshotting,
+	    clock != 0 ? clock : SERVICE_PACKETS_CLOCK_BOOTTIME);
+	s->readback = readback_new(s);
+	if (pb->has_trace_uuid_msb || pb->has_trace_uuid_lsb) {
+		s->uuid_msb = (uint64_t)pb->trace_uuid_msb;
+		s->uuid_lsb = (uint64_t)pb->trace_uuid_lsb;
+	}
+	return s->sequences == NULL || s->events == NULL ||
+	    s->readback == NULL || session_timers_make(s) != 0 ? -1 : 0;
+}
+
+struct session *
+session_new(struct service *sv, struct config *config, int fd, int32_t uid,
+    const struct consumer_ops *ops, void *port, char *err, size_t err_size)
+{
+	const Perfetto__Protos__TraceConfig *pb = config->pb;
+	struct session *s = NULL;
+	struct producer *p;
+	struct data_source *ds;
+
+	if (session_check_limits(sv, uid, err, err_size) != 0 ||
+	    check_others(sv, pb, err, err_size) != 0 ||
+	    check_exclusive(sv, pb->exclusive_prio, err, err_size) != 0)
+		goto fail;
+	snprintf(err, err_size, "out of memory");
+	if ((s = session_alloc(sv, uid)) == NULL)
+		goto fail;
+	s->config = config;
+	config = NULL;
+	if (make_parts(s) != 0 || make_buffers(s, err, err_size) != 0)
+		goto fail;
+	if (pb->write_into_file) {
+		s->file = file_session_new(s, fd, err, err_size);
+		if (s->file == NULL)
+			goto fail;
+		fd = -1;
+	}
+	if (trigger_arm(s, err, err_size) != 0)
+		goto fail;
+	s->ops = ops;
+	s->port = port;
+	if (fd >= 0)
+		close(fd); /* nobody asked for a file */
+	TAILQ_FOREACH(p, &sv->producers, link)
+		TAILQ_FOREACH(ds, &p->data_sources, link)
+			session_set_up(s, ds);
+	if (!pb->deferred_start && !s->wait_for_start_trigger)
+		session_want_start(s);
+	return s;
+
+fail:
+	/* A file that was taken over is closed by its own writer. */
+	if (fd >= 0 && (s == NULL || s->file == NULL))
+		close(fd);
+	config_free(config);
+	if (s != NULL && s->file != NULL) {
+		s->freeing = true;
+		s->state = SESSION_DISABLED;
+		file_session_finish(s->file);
+	} else if (s != NULL) {
+		session_destroy(s);
+	}
+	return NULL;
+}

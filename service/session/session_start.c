@@ -1,0 +1,192 @@
+#include "service/session/session.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "transport/log.h"
+#include "service/session/file_session.h"
+#include "service/session/instance.h"
+#include "service/session/readback.h"
+#include "service/session/sequence_map.h"
+#include "service/session/session_life.h"
+
+/* When data sources have not said that they started, life goes on. */
+#define START_TIMEOUT_MS 20000u
+/* Named in one event. */
+#define SLOW_NAMED_MAX 32u
+
+static void
+say_all_started(struct session *s)
+{
+	if (s->all_started_said)
+		return;
+	s->all_started_said = true;
+	loop_timer_free(s->start_timer);
+	s->start_timer = NULL;
+	event_log_event(s->events, SERVICE_EVENT_ALL_DATA_SOURCES_STARTED);
+	if (s->ops != NULL)
+		s->ops->all_started(s->port);
+}
+
+void
+session_check_started(struct session *s)
+{
+	const struct ds_instance *i;
+
+	if (s->state != SESSION_STARTED || s->all_started_said)
+		return;
+	TAILQ_FOREACH(i, &s->instances, of_session)
+		if (i->state == INSTANCE_CONFIGURED ||
+		    i->state == INSTANCE_STARTING)
+			return;
+	say_all_started(s);
+}
+
+static void
+slow_start_cb(void *arg)
+{
+	struct session *s = arg;
+	struct service_slow_source slow[SLOW_NAMED_MAX];
+	const struct ds_instance *i;
+	size_t n = 0;
+
+	TAILQ_FOREACH(i, &s->instances, of_session) {
+		if (i->state != INSTANCE_STARTING || n == SLOW_NAMED_MAX)
+			continue;
+		slow[n].producer = i->producer->name;
+		slow[n].data_source = i->name;
+		n++;
+	}
+	event_log_slow(s->events, SERVICE_EVENT_SLOW_STARTING_DATA_SOURCES,
+	    slow, n);
+	log_warn("session %llu: %zu data sources have not started yet",
+	    (unsigned long long)s->id, n);
+	say_all_started(s);
+}
+
+static void
+start_now(struct session *s)
+{
+	struct ds_instance *i;
+	struct timespec now;
+
+	session_set_state(s, SESSION_STARTED);
+	clock_gettime(CLOCK_REALTIME, &now);
+	s->start_realtime_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	event_log_snapshot(s->events, true);
+	event_log_event(s->events, SERVICE_EVENT_TRACING_STARTED);
+	session_timers_arm(s);
+	s->start_timer = loop_timer_new(s->service->loop, slow_start_cb, s);
+	if (s->start_timer != NULL)
+		loop_timer_set(s->start_timer, START_TIMEOUT_MS, 0);
+	if (s->file != NULL)
+		file_session_start(s->file);
+	TAILQ_FOREACH(i, &s->instances, of_session)
+		instance_start(i);
+	session_check_started(s);
+	log_info("session %llu: started with %zu data sources for uid %d",
+	    (unsigned long long)s->id, s->n_instances, s->uid);
+}
+
+/* Starts as soon as its file is open. */
+void
+session_want_start(struct session *s)
+{
+	s->start_wanted = true;
+	if (s->file == NULL || file_session_is_open(s->file))
+		start_now(s);
+}
+
+void
+session_file_opened(struct session *s)
+{
+	if (s->start_wanted && s->state == SESSION_CONFIGURED && !s->ending)
+		start_now(s);
+}
+
+int
+session_start(struct session *s)
+{
+	if (s->state != SESSION_CONFIGURED || s->start_wanted || s->ending ||
+	    s->wait_for_start_trigger)
+		return -1;
+	session_want_start(s);
+	return 0;
+}
+
+void
+session_start_by_trigger(struct session *s)
+{
+	if (!s->wait_for_start_trigger)
+		return;
+	s->wait_for_start_trigger = false;
+	if (s->state == SESSION_CONFIGURED && !s->start_wanted && !s->ending)
+		session_want_start(s);
+}
+
+void
+session_set_up(struct session *s, struct data_source *ds)
+{
+	struct ds_instance *i;
+	size_t n;
+
+	for (n = 0; n < s->config->n_data_sources; n++) {
+		if (!instance_matches(s, &s->config->data_sources[n], ds))
+			continue;
+		i = instance_new(s, &s->config->data_sources[n], ds);
+		if (i == NULL)
+			continue;
+		if (ds->producer->machine->id != 0)
+			readback_saw_machine(s->readback,
+			    ds->producer->machine);
+		if (s->state == SESSION_STARTED)
+			instance_start(i);
+	}
+}
+
+void
+sessions_data_source_added(struct service *sv, struct data_source *ds)
+{
+	struct session *s, *next;
+
+	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, next)
+		if ((s->state == SESSION_CONFIGURED ||
+		    s->state == SESSION_STARTED) && !s->ending)
+			session_set_up(s, ds);
+}
+
+void
+sessions_producer_gone(struct service *sv, uint32_t producer)
+{
+	struct session *s;
+
+	TAILQ_FOREACH(s, &sv->sessions, link)
+		sequence_map_producer_gone(s->sequences, producer);
+}
+
+int
+session_change_config(struct session *s, const uint8_t *config, size_t len,
+    char *err, size_t err_size)
+{
+	struct producer *p;
+	struct data_source *ds;
+	struct ds_instance *i;
+
+	if (s->state != SESSION_CONFIGURED && s->state != SESSION_STARTED) {
+		snprintf(err, err_size, "the session has ended");
+		return -1;
+	}
+	if (config_add_filters(s->config, config, len, err, err_size) != 0)
+		return -1;
+	/* Sources that the new filters let in, and that are not in already. */
+	TAILQ_FOREACH(p, &s->service->producers, link) {
+		TAILQ_FOREACH(i, &p->instances, of_producer)
+			if (i->session == s)
+				break;
+		if (i != NULL)
+			continue;
+		TAILQ_FOREACH(ds, &p->data_sources, link)
+			session_set_up(s, ds);
+	}
+	return 0;
+}

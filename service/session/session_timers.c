@@ -1,0 +1,110 @@
+#include "service/session/session_life.h"
+
+#include "service/session/flush.h"
+#include "service/session/readback.h"
+#include "service/session/session.h"
+
+#define SNAPSHOT_INTERVAL_DEFAULT_MS 10000u
+#define SNAPSHOT_INTERVAL_MIN_MS 100u
+
+static void
+duration_cb(void *arg)
+{
+	session_disable(arg, NULL);
+}
+
+static void
+flush_cb(void *arg)
+{
+	struct session *s = arg;
+
+	flush_start(s, config_flush_timeout_ms(s->config), FLUSH_PERIODIC,
+	    NULL, NULL);
+}
+
+static void
+snapshot_cb(void *arg)
+{
+	struct session *s = arg;
+
+	event_log_snapshot(s->events, false);
+	readback_want_marker(s->readback);
+	readback_want_stats(s->readback);
+}
+
+static void
+clear_cb(void *arg)
+{
+	struct session *s = arg;
+	struct ds_instance *i, *k;
+	uint64_t ids[64];
+	size_t n;
+
+	/* One request a producer: the first instance of each collects. */
+	TAILQ_FOREACH(i, &s->instances, of_session) {
+		TAILQ_FOREACH(k, &i->producer->instances, of_producer)
+			if (k->session == s)
+				break;
+		if (k != i)
+			continue;
+		n = 0;
+		for (; k != NULL; k = TAILQ_NEXT(k, of_producer)) {
+			if (k->session != s || k->state != INSTANCE_STARTED ||
+			    !k->handles_incremental_state_clear)
+				continue;
+			ids[n++] = k->id;
+			if (n == sizeof(ids) / sizeof(ids[0])) {
+				i->producer->ops->clear_incremental_state(
+				    i->producer->port, ids, n);
+				n = 0;
+			}
+		}
+		if (n > 0)
+			i->producer->ops->clear_incremental_state(
+			    i->producer->port, ids, n);
+	}
+}
+
+int
+session_timers_make(struct session *s)
+{
+	struct loop *l = s->service->loop;
+
+	s->duration_timer = loop_timer_new(l, duration_cb, s);
+	s->flush_timer = loop_timer_new(l, flush_cb, s);
+	s->snapshot_timer = loop_timer_new(l, snapshot_cb, s);
+	s->clear_timer = loop_timer_new(l, clear_cb, s);
+	return s->duration_timer == NULL || s->flush_timer == NULL ||
+	    s->snapshot_timer == NULL || s->clear_timer == NULL ? -1 : 0;
+}
+
+void
+session_timers_arm(struct session *s)
+{
+	const Perfetto__Protos__TraceConfig *pb = s->config->pb;
+	uint32_t interval = SNAPSHOT_INTERVAL_DEFAULT_MS;
+
+	if (pb->duration_ms != 0)
+		loop_timer_set(s->duration_timer, pb->duration_ms, 0);
+	if (pb->flush_period_ms != 0)
+		loop_timer_set(s->flush_timer, pb->flush_period_ms, 1);
+	if (pb->builtin_data_sources != NULL &&
+	    pb->builtin_data_sources->snapshot_interval_ms != 0)
+		interval = pb->builtin_data_sources->snapshot_interval_ms;
+	if (interval < SNAPSHOT_INTERVAL_MIN_MS)
+		interval = SNAPSHOT_INTERVAL_MIN_MS;
+	loop_timer_set(s->snapshot_timer, interval, 1);
+	if (pb->incremental_state_config != NULL &&
+	    pb->incremental_state_config->clear_period_ms != 0)
+		loop_timer_set(s->clear_timer,
+		    pb->incremental_state_config->clear_period_ms, 1);
+}
+
+void
+session_timers_clear(struct session *s)
+{
+	loop_timer_clear(s->duration_timer);
+	loop_timer_clear(s->flush_timer);
+	loop_timer_clear(s->snapshot_timer);
+	loop_timer_clear(s->clear_timer);
+}
