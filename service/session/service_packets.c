@@ -150,12 +150,16 @@ service_packets_system_info(struct pb_writer *w, int32_t uid,
 	put_common(w, uid);
 }
 
-/* No clock: the BOOTTIME of another machine means nothing here. */
 void
 service_packets_remote_system_info(struct pb_writer *w, int32_t uid,
     uint32_t machine, const uint8_t *info, size_t len)
 {
 	pb_put_bytes(w, PACKET_SYSTEM_INFO, info, len);
+	if (machine == 0) {
+		put_common(w, uid);
+		return;
+	}
+	/* No clock: the BOOTTIME of another machine means nothing here */
 	pb_put_uint(w, PACKET_MACHINE_ID, machine);
 	put_trusted(w, uid);
 }
@@ -272,6 +276,7 @@ service_packets_provenance(struct pb_writer *w, int32_t uid, uint64_t ts,
 {
 	size_t mark, buffer, one, b, i;
 
+	pb_put_uint(w, PACKET_TIMESTAMP, ts);
 	mark = pb_nest_begin(w, PACKET_PROVENANCE);
 	for (b = 0; b < n_buffers; b++) {
 		buffer = pb_nest_begin(w, PROVENANCE_BUFFERS);
@@ -287,7 +292,7 @@ service_packets_provenance(struct pb_writer *w, int32_t uid, uint64_t ts,
 		pb_nest_end(w, buffer);
 	}
 	pb_nest_end(w, mark);
-	put_timed(w, uid, ts);
+	put_common(w, uid);
 }
 
 void

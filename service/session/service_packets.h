@@ -39,7 +39,10 @@ void service_packets_trace_uuid(struct pb_writer *w, int32_t uid, int64_t msb,
     int64_t lsb);
 void service_packets_system_info(struct pb_writer *w, int32_t uid,
     const struct packet_system *s);
-/* info: the encoded SystemInfo of InitRelay, passed through byte for byte. */
+/*
+ * info: an encoded SystemInfo, such as that of InitRelay, passed through byte
+ * for byte.  machine 0: of this one.
+ */
 void service_packets_remote_system_info(struct pb_writer *w, int32_t uid,
     uint32_t machine, const uint8_t *info, size_t len);
 
