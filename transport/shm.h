@@ -46,6 +46,21 @@ enum shm_chunk_state {
 	SHM_COMPLETE = 3,
 };
 
+/* Flags of a chunk's header: how its first and last fragment are cut. */
+enum shm_chunk_flag {
+	SHM_FIRST_CONTINUES_FROM_PREV = 1,
+	SHM_LAST_CONTINUES_ON_NEXT = 2,
+	SHM_NEEDS_PATCHING = 4,
+};
+
+/* What the count of fragments can hold. */
+#define SHM_FRAGMENTS_MAX 1023u
+/*
+ * A fragment of this size (as a varint of 4 bytes, the last of its chunk)
+ * says that the writer gave its packet up.
+ */
+#define SHM_SIZE_DROP_PACKET 0x0fffffffu
+
 /* Makes a sealed memfd of size bytes; size and page_size must be valid. */
 struct shm *shm_new(size_t size, size_t page_size) MUST_CHECK;
 /*
@@ -78,7 +93,7 @@ struct shm_chunk {
 	uint16_t writer_id;
 	uint32_t chunk_id;
 	uint16_t num_fragments;
-	uint8_t flags;          /* tb_chunk_flags */
+	uint8_t flags;          /* enum shm_chunk_flag */
 	const uint8_t *payload; /* may change while it is read */
 	size_t len;
 };
@@ -133,7 +148,10 @@ struct shm_slot {
  */
 bool shm_acquire(struct shm *s, enum shm_layout layout, uint16_t writer_id,
     uint32_t chunk_id, uint8_t flags, struct shm_slot *out) MUST_CHECK;
-/* Publishes the count of fragments started so far (one more). */
+/*
+ * Publishes the count of fragments started so far (one more); does nothing
+ * when it is SHM_FRAGMENTS_MAX already.
+ */
 void shm_add_fragment(struct shm *s, const struct shm_slot *slot);
 void shm_set_flag(struct shm *s, const struct shm_slot *slot, uint8_t flag);
 /* Clears a flag after the writer patched the chunk itself. */

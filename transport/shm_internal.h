@@ -25,7 +25,6 @@
 #define SHM_COUNT_MASK     0x3ffu /* fragments, low bits of the packets word */
 #define SHM_FLAGS_SHIFT    10u
 #define SHM_FLAGS_MASK     0x7u /* the three flags that exist */
-#define SHM_FRAGMENTS_MAX  SHM_COUNT_MASK
 
 struct shm {
 	uint8_t *base; /* owned mapping */
