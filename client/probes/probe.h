@@ -1,0 +1,37 @@
+/*
+ * probe: what the data sources of tributary-probes have in common.
+ *
+ * A probe turns its config into packets: it reads files and hands out encoded
+ * TracePackets.  It knows nothing of timers, writers or the connection.
+ */
+#ifndef CLIENT_PROBES_PROBE_H
+#define CLIENT_PROBES_PROBE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* TracePacket */
+enum trace_packet_field {
+	TRACE_PACKET_PROCESS_TREE = 2,
+	TRACE_PACKET_SYS_STATS = 7,
+	TRACE_PACKET_TIMESTAMP = 8,
+	TRACE_PACKET_PROCESS_STATS = 9,
+	TRACE_PACKET_INCREMENTAL_STATE_CLEARED = 41,
+};
+
+struct probe_env {
+	const char *proc; /* "/proc" */
+	const char *sys;  /* "/sys" */
+	/*
+	 * Descriptors that all probes together may still keep open; files
+	 * beyond are opened for each reading.
+	 */
+	int fds_left;
+	uint64_t (*now_ns)(void); /* CLOCK_BOOTTIME */
+	uint64_t ns_per_tick;     /* of the kernel's process times */
+};
+
+/* Takes an encoded TracePacket; borrowed for the call. */
+typedef void (*probe_packet_fn)(void *arg, const void *packet, size_t len);
+
+#endif /* CLIENT_PROBES_PROBE_H */

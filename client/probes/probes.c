@@ -1,0 +1,266 @@
+#include "client/probes/probes.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "client/probes/probe_source.h"
+#include "transport/loop.h"
+#include "transport/sd_notify.h"
+
+/* As traced_probes: dumps of many processes come in bursts. */
+#define SHM_BYTES  (2u * 1024u * 1024u)
+#define PAGE_BYTES (32u * 1024u)
+
+/* Descriptors for all else than kept files, and the most we ask for. */
+#define FDS_RESERVED 64
+#define FDS_MAX      65536
+
+struct probes {
+	struct loop *loop;
+	struct producer *producer;
+	struct probe_env env;
+	struct probe_sources sources;
+	const char *address; /* for messages */
+	bool ready;          /* told so once */
+	bool complained;     /* since the connection was last up */
+	bool stopping;
+};
+
+/* ---- command line ---- */
+
+static const char usage[] =
+    "usage: tributary-probes [options]\n"
+    "Offers linux.process_stats and linux.sys_stats to a tracing service.\n"
+    "\n"
+    "  --producer-socket ADDR  where the service listens for producers:\n"
+    "                          /path, @name, host:port, vsock://cid:port\n"
+    "                          (default: $PERFETTO_PRODUCER_SOCK_NAME, or the\n"
+    "                          service's own default)\n"
+    "  --machine-name NAME     over TCP and vsock: say which machine this is\n"
+    "  --log-level LEVEL       error, warn, info or debug\n"
+    "  --background            run as a daemon\n"
+    "  --version               print the version and exit\n"
+    "  --help                  print this and exit\n";
+
+enum option_id { OPT_SOCKET = 1, OPT_MACHINE, OPT_LEVEL, OPT_BACKGROUND,
+    OPT_VERSION, OPT_HELP };
+
+static const struct option long_options[] = {
+	{ "producer-socket", required_argument, NULL, OPT_SOCKET },
+	{ "machine-name", required_argument, NULL, OPT_MACHINE },
+	{ "log-level", required_argument, NULL, OPT_LEVEL },
+	{ "background", no_argument, NULL, OPT_BACKGROUND },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ "help", no_argument, NULL, OPT_HELP },
+	{ NULL, 0, NULL, 0 },
+};
+
+/* A listener's variable may name several sockets: the first is ours. */
+static int
+parse_default_address(struct addr *a, char *err, size_t err_size)
+{
+	char text[ADDR_TEXT_MAX];
+	const char *names = addr_default_producer();
+	size_t n = strcspn(names, ",");
+
+	if (n >= sizeof(text)) {
+		snprintf(err, err_size, "the address is too long");
+		return -1;
+	}
+	memcpy(text, names, n);
+	text[n] = '\0';
+	return addr_parse(a, text, err, err_size);
+}
+
+static enum probes_verdict
+wrong(FILE *err, const char *what, const char *why)
+{
+	fprintf(err, "tributary-probes: %s: %s\n", what, why);
+	return PROBES_USAGE;
+}
+
+enum probes_verdict
+probes_parse(int argc, char **argv, struct probes_options *o, FILE *out,
+    FILE *err)
+{
+	const char *socket = NULL;
+	char why[256];
+	int c;
+
+	memset(o, 0, sizeof(*o));
+	o->level = LOG_LEVEL_INFO;
+	optind = 0; /* from the beginning, also the second time */
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
+		switch (c) {
+		case OPT_SOCKET:
+			socket = optarg;
+			break;
+		case OPT_MACHINE:
+			o->machine_name = optarg;
+			break;
+		case OPT_LEVEL:
+			if (log_level_parse(optarg, &o->level) < 0)
+				return wrong(err, "--log-level",
+				    "must be error, warn, info or debug");
+			break;
+		case OPT_BACKGROUND:
+			o->background = true;
+			break;
+		case OPT_VERSION:
+			fprintf(out, "tributary-probes %s\n",
+			    TRIBUTARY_VERSION);
+			return PROBES_DONE;
+		case OPT_HELP:
+			fputs(usage, out);
+			return PROBES_DONE;
+		case ':':
+			return wrong(err, argv[optind - 1],
+			    "needs a value");
+		default:
+			return wrong(err, argv[optind - 1],
+			    "no such option (--help lists them)");
+		}
+	}
+	if (optind < argc)
+		return wrong(err, argv[optind], "takes no arguments");
+	if ((socket != NULL ? addr_parse(&o->address, socket, why,
+	    sizeof(why)) : parse_default_address(&o->address, why,
+	    sizeof(why))) < 0)
+		return wrong(err, socket != NULL ? "--producer-socket" :
+		    "PERFETTO_PRODUCER_SOCK_NAME", why);
+	return PROBES_RUN;
+}
+
+/* ---- running ---- */
+
+static void
+changed(void *arg, enum producer_state state, const char *text)
+{
+	struct probes *p = arg;
+
+	switch (state) {
+	case PRODUCER_READY:
+		log_info("connected to %s", p->address);
+		p->complained = false;
+		if (p->ready)
+			break;
+		p->ready = true;
+		sd_notify_send("READY=1");
+		notify_fd_from_env("TRACED_PROBES_NOTIFY_FD");
+		break;
+	case PRODUCER_CONNECTING:
+		if (p->complained)
+			log_debug("%s: %s", p->address, text);
+		else
+			log_warn("%s: %s; trying again", p->address, text);
+		p->complained = true;
+		break;
+	}
+}
+
+static void
+stopped(void *arg)
+{
+	struct probes *p = arg;
+
+	loop_stop(p->loop);
+}
+
+static void
+on_signal(void *arg)
+{
+	struct probes *p = arg;
+
+	if (p->stopping) {
+		loop_stop(p->loop);
+		return;
+	}
+	p->stopping = true;
+	sd_notify_send("STOPPING=1");
+	producer_shutdown(p->producer, stopped, p);
+}
+
+/* As many descriptors as we may have; some are left for all else. */
+static int
+fds_to_keep(void)
+{
+	struct rlimit r;
+	rlim_t want;
+
+	if (getrlimit(RLIMIT_NOFILE, &r) < 0)
+		return 0;
+	want = r.rlim_max < FDS_MAX ? r.rlim_max : FDS_MAX;
+	if (r.rlim_cur < want) {
+		r.rlim_cur = want;
+		if (setrlimit(RLIMIT_NOFILE, &r) < 0 &&
+		    getrlimit(RLIMIT_NOFILE, &r) < 0)
+			return 0;
+	}
+	if (r.rlim_cur > FDS_MAX)
+		r.rlim_cur = FDS_MAX;
+	return r.rlim_cur > FDS_RESERVED ? (int)r.rlim_cur - FDS_RESERVED : 0;
+}
+
+static int
+probes_init(struct probes *p, const struct probes_options *o)
+{
+	const struct producer_options po = {
+		.address = &o->address,
+		.name = "tributary-probes",
+		.shm_bytes = SHM_BYTES,
+		.page_bytes = PAGE_BYTES,
+		.machine_name = o->machine_name,
+		.changed = changed,
+		.arg = p,
+	};
+	long hz = sysconf(_SC_CLK_TCK);
+
+	p->address = o->address.text;
+	p->env.proc = "/proc";
+	p->env.sys = "/sys";
+	p->env.fds_left = fds_to_keep();
+	p->env.now_ns = loop_boottime_ns;
+	p->env.ns_per_tick = 1000000000u / (uint64_t)(hz > 0 ? hz : 100);
+	if ((p->loop = loop_new()) == NULL)
+		return -1;
+	if (loop_on_signal(p->loop, SIGTERM, on_signal, p) < 0 ||
+	    loop_on_signal(p->loop, SIGINT, on_signal, p) < 0)
+		return -1;
+	if ((p->producer = producer_new(p->loop, &po)) == NULL)
+		return -1;
+	probe_sources_init(&p->sources, p->loop, &p->env);
+	return probe_sources_register(&p->sources, p->producer);
+}
+
+int
+probes_run(const struct probes_options *o)
+{
+	struct probes p = { 0 };
+	int status = 1;
+
+	log_init("tributary-probes", o->level);
+	signal(SIGPIPE, SIG_IGN);
+	/* Keeps the folder: the address may be a relative path. */
+	if (o->background && daemon(1, 0) < 0) {
+		log_error("cannot run in the background: %s",
+		    strerror(errno));
+		return 1;
+	}
+	if (probes_init(&p, o) < 0) {
+		log_error("cannot start: %s", strerror(errno));
+		goto out;
+	}
+	loop_run(p.loop);
+	status = 0;
+out:
+	producer_free(p.producer);
+	if (p.loop != NULL)
+		loop_free(p.loop);
+	return status;
+}
