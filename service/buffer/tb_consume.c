@@ -1,0 +1,93 @@
+#include "service/buffer/tb_state.h"
+
+uint32_t
+tb_queue_search(const struct trace_buffer *tb, const struct tb_sequence *s,
+    uint32_t id)
+{
+	uint32_t order = tb_sequence_order(s, id), lo = 0, hi = s->len, mid;
+
+	if (s->len == 0 || order > tb_sequence_order(s, s->newest))
+		return s->len;
+	/* Ids without gaps: the distance from the newest says where. */
+	mid = s->newest - id;
+	if (mid < s->len && tb_chunk_at(tb, s, s->len - 1 - mid)->id == id)
+		return s->len - 1 - mid;
+	while (lo < hi) {
+		mid = lo + (hi - lo) / 2;
+		if (tb_sequence_order(s, tb_chunk_at(tb, s, mid)->id) < order)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+void
+tb_open(struct tb_sequence *s, const struct tb_record *front)
+{
+	if (front->read > 0)
+		return;
+	if (UNLIKELY(front->id != s->last + 1)) {
+		if ((s->flags & TB_SEQ_CONSUMED) != 0)
+			s->loss |= TB_LOSS_READ_GAP;
+		s->last = front->id - 1;
+	}
+	/* What its writer put at the end of the chunk before never came. */
+	if (UNLIKELY((s->flags & TB_SEQ_TAIL_OPEN) != 0))
+		s->loss |= TB_LOSS_OVERWRITE;
+	s->flags = (s->flags | TB_SEQ_CONSUMED) & ~(uint32_t)TB_SEQ_TAIL_OPEN;
+}
+
+void
+tb_consume(struct trace_buffer *tb, struct tb_record *chunk, uint32_t to)
+{
+	chunk->read = to;
+	if (to == chunk->used)
+		tb->unread -= tb_record_size(chunk);
+}
+
+void
+tb_break_front(struct trace_buffer *tb, struct tb_record *front)
+{
+	tb->stats.abi_violations++;
+	front->flags |= TB_CORRUPT;
+	front->flags &= (uint8_t)~(TB_LAST_CONTINUES_ON_NEXT |
+	    TB_NEEDS_PATCHING);
+	tb_consume(tb, front, front->used);
+}
+
+static void
+count_gone(struct tb_stats *st, uint64_t bytes, bool lost)
+{
+	if (lost) {
+		st->chunks_overwritten++;
+		st->bytes_overwritten += bytes;
+	} else {
+		st->chunks_read++;
+		st->bytes_read += bytes;
+	}
+}
+
+void
+tb_erase_front(struct trace_buffer *tb, struct tb_sequence *s, bool lost)
+{
+	struct tb_record *c = tb_front(tb, s);
+
+	tb_open(s, c);
+	if (tb_has_unread(c))
+		tb_consume(tb, c, c->used);
+	if (UNLIKELY((c->flags & (TB_CORRUPT | TB_ABORTED)) != 0)) {
+		if ((c->flags & TB_CORRUPT) != 0)
+			s->loss |= TB_LOSS_CHUNK_CORRUPTED;
+		if ((c->flags & TB_ABORTED) != 0)
+			s->loss |= TB_LOSS_WRITER_ABORT;
+	}
+	if (UNLIKELY((c->flags & TB_INCOMPLETE) != 0)) {
+		s->flags |= TB_SEQ_TAIL_OPEN;
+		s->tail = c->used;
+	}
+	s->last = c->id;
+	count_gone(&tb->stats, tb_record_size(c), lost);
+	c->kind = TB_FREE;
+	tb_queue_pop(&tb->seqs, s);
+}

@@ -1,0 +1,173 @@
+/*
+ * Making room: a forced read of what is about to go, in sequence order, without
+ * stalls (the specification's DeleteNextChunksFor).
+ *
+ * Nobody looks at the packets unless a hook is installed.  Without one, whole
+ * packets are skipped a chunk at a time; only what decides about losses and
+ * counters is looked at: a first fragment that nobody began, a last one that
+ * continues.
+ */
+#include "service/buffer/tb_state.h"
+
+static void
+give(struct trace_buffer *tb, struct tb_packet *packet)
+{
+	if (packet->size > 0)
+		tb->overwrite_fn(tb->overwrite_arg, packet);
+}
+
+/*
+ * Gives all whole packets of the front chunk to the hook; stops at a last
+ * fragment that continues.  A last one that was never patched is not whole.
+ */
+static void
+give_packets(struct trace_buffer *tb, struct tb_sequence *s,
+    struct tb_record *front)
+{
+	struct tb_packet packet;
+	struct tb_fragment f;
+
+	while (tb_has_unread(front)) {
+		if (tb_fragment_at(tb_payload(front), front->read, front->used,
+		    &f) != TB_TOKEN_FRAGMENT) {
+			tb_break_front(tb, front);
+			return;
+		}
+		if (f.end == front->used && (front->flags &
+		    (TB_LAST_CONTINUES_ON_NEXT | TB_NEEDS_PATCHING)) != 0)
+			return;
+		tb_one_slice(tb, s, tb_payload(front) + f.begin,
+		    f.end - f.begin, &packet);
+		packet.loss = tb_loss_mask(s);
+		give(tb, &packet);
+		tb_consume(tb, front, f.end);
+	}
+}
+
+static void
+drop_orphan(struct trace_buffer *tb, struct tb_sequence *s,
+    struct tb_record *front)
+{
+	struct tb_fragment f;
+
+	if (tb_fragment_at(tb_payload(front), 0, front->used, &f) !=
+	    TB_TOKEN_FRAGMENT) {
+		tb_break_front(tb, front);
+		return;
+	}
+	s->loss |= TB_LOSS_ORPHAN_CONTINUATION;
+	tb_consume(tb, front, f.end);
+}
+
+/* Gets rid of the front chunk of s, which has something unread. */
+static void
+force_unread(struct trace_buffer *tb, struct tb_sequence *s,
+    struct tb_record *front)
+{
+	bool hook = tb->overwrite_fn != NULL;
+	struct tb_packet packet;
+
+	tb_open(s, front);
+	if (front->read == 0 &&
+	    (front->flags & TB_FIRST_CONTINUES_FROM_PREV) != 0)
+		drop_orphan(tb, s, front);
+	if (hook)
+		give_packets(tb, s, front);
+	s->loss |= TB_LOSS_OVERWRITE;
+	if (!tb_has_unread(front) ||
+	    (front->flags & TB_LAST_CONTINUES_ON_NEXT) == 0) {
+		tb_erase_front(tb, s, true);
+		return;
+	}
+	switch (tb_reassemble(tb, s, true, hook ? &packet : NULL)) {
+	case TB_REASSEMBLED:
+		if (hook)
+			give(tb, &packet);
+		break;
+	case TB_LOST:
+		break;
+	case TB_WAITS:
+		tb_erase_front(tb, s, true);
+		break;
+	}
+}
+
+static void
+force_chunk(struct trace_buffer *tb, struct tb_record *target)
+{
+	struct tb_sequence *s = tb_sequence_of(tb, target);
+	struct tb_record *front;
+
+	/* What held the sequence up goes with it. */
+	s->stalled = 0;
+	while (target->kind == TB_CHUNK) {
+		front = tb_front(tb, s);
+		if (tb_has_unread(front))
+			force_unread(tb, s, front);
+		else
+			tb_erase_front(tb, s, false);
+	}
+}
+
+/* The walks must not stand on what is no longer a record. */
+static void
+move_readers(struct trace_buffer *tb, uint64_t oldest)
+{
+	struct tb_reader *rd = &tb->reader;
+
+	if (rd->at < oldest)
+		rd->at = oldest;
+	if (rd->head < oldest)
+		rd->head = oldest;
+	if (rd->run < oldest)
+		rd->run = TB_NO_POSITION;
+}
+
+static void
+cut_off(struct trace_buffer *tb, uint64_t off, uint64_t bytes,
+    enum tb_kind kind)
+{
+	struct tb_record *r = tb_record_at(tb, off);
+
+	r->units = (uint32_t)(bytes / TB_ALIGN);
+	r->kind = (uint8_t)kind;
+	if (kind == TB_PADDING)
+		tb->stats.padding_bytes_written += bytes;
+}
+
+void
+tb_clear_ahead(struct trace_buffer *tb, uint64_t bytes)
+{
+	uint64_t end = tb->wr + bytes, off = tb->wr;
+	enum tb_kind rest = TB_FREE;
+	struct tb_record *r;
+
+	while (off < end && off < tb->top) {
+		r = tb_record_at(tb, off);
+		off += tb_record_size(r);
+		rest = r->kind == TB_FREE ? TB_FREE : TB_PADDING;
+		if (r->kind == TB_CHUNK)
+			force_chunk(tb, r);
+		else if (r->kind == TB_PADDING)
+			tb->stats.padding_bytes_cleared += tb_record_size(r);
+	}
+	if (off > end)
+		cut_off(tb, end, off - end, rest);
+	if (tb_write_position(tb) + bytes > tb->size)
+		move_readers(tb, tb_write_position(tb) + bytes - tb->size);
+}
+
+void
+tb_wrap(struct trace_buffer *tb)
+{
+	uint64_t rest = tb->size - tb->wr;
+
+	if (rest > 0) {
+		tb_clear_ahead(tb, rest);
+		cut_off(tb, tb->wr, rest, TB_PADDING);
+	}
+	tb->top = tb->size;
+	tb->base += tb->size;
+	tb->wr = 0;
+	tb->stats.write_wrap_count++;
+}

@@ -1,0 +1,154 @@
+/*
+ * Reading back.  Outside, a walk in buffer order; inside, for each chunk met,
+ * its sequence is read from its front until that chunk is gone or the sequence
+ * stalls.  So packets come in order within a sequence, and about in the order
+ * of their commits across sequences.  No state but the walk's position lives
+ * from one packet to the next.
+ */
+#include "service/buffer/tb_state.h"
+
+void
+trace_buffer_begin_read(struct trace_buffer *tb)
+{
+	tb->reader.at = tb->reader.head;
+	tb->reader.run = TB_NO_POSITION;
+	tb->reader.pass++;
+}
+
+/* ---- In sequence order ---- */
+
+static bool
+stall(struct trace_buffer *tb, struct tb_sequence *s)
+{
+	s->stalled = tb->reader.pass;
+	return false;
+}
+
+static bool
+hand_out(struct trace_buffer *tb, struct tb_sequence *s,
+    struct tb_record *front, const struct tb_fragment *f,
+    struct tb_packet *out)
+{
+	tb_open(s, front);
+	tb_consume(tb, front, f->end);
+	/* Empty packets are dropped in silence: nothing is missing. */
+	if (UNLIKELY(f->begin == f->end))
+		return false;
+	tb_one_slice(tb, s, tb_payload(front) + f->begin, f->end - f->begin,
+	    out);
+	out->loss = tb_take_loss(s);
+	if (!tb_has_unread(front) && (front->flags & TB_INCOMPLETE) == 0)
+		tb_erase_front(tb, s, false);
+	return true;
+}
+
+/* The last fragment of the front chunk, which is not a whole packet yet. */
+static bool
+read_last(struct trace_buffer *tb, struct tb_sequence *s,
+    struct tb_record *front, struct tb_packet *out)
+{
+	if ((front->flags & TB_LAST_CONTINUES_ON_NEXT) == 0)
+		return stall(tb, s);
+	switch (tb_reassemble(tb, s, false, out)) {
+	case TB_REASSEMBLED:
+		return out->size > 0;
+	case TB_WAITS:
+		return stall(tb, s);
+	case TB_LOST:
+		break;
+	}
+	return false;
+}
+
+/* One step on the front chunk of s.  true: out holds a packet. */
+static bool
+read_front(struct trace_buffer *tb, struct tb_sequence *s,
+    struct tb_packet *out)
+{
+	struct tb_record *front = tb_front(tb, s);
+	struct tb_fragment f;
+
+	if (!tb_has_unread(front)) {
+		if ((front->flags & TB_INCOMPLETE) != 0)
+			return stall(tb, s);
+		tb_erase_front(tb, s, false);
+		return false;
+	}
+	if (tb_fragment_at(tb_payload(front), front->read, front->used, &f) !=
+	    TB_TOKEN_FRAGMENT) {
+		/* It was well-formed when it was committed. */
+		tb_open(s, front);
+		tb_break_front(tb, front);
+		return false;
+	}
+	if (front->read == 0 &&
+	    (front->flags & TB_FIRST_CONTINUES_FROM_PREV) != 0) {
+		/* Whoever had its begin would have taken this as well. */
+		tb_open(s, front);
+		s->loss |= TB_LOSS_ORPHAN_CONTINUATION;
+		tb_consume(tb, front, f.end);
+		return false;
+	}
+	if (f.end == front->used && (front->flags &
+	    (TB_LAST_CONTINUES_ON_NEXT | TB_NEEDS_PATCHING)) != 0)
+		return read_last(tb, s, front, out);
+	return hand_out(tb, s, front, &f, out);
+}
+
+/* ---- In buffer order ---- */
+
+/* Past a record that holds no chunk. */
+static void
+step_over_space(struct trace_buffer *tb, const struct tb_record *r)
+{
+	struct tb_reader *rd = &tb->reader;
+	uint64_t bytes = tb_record_size(r);
+	struct tb_record *run;
+
+	if (rd->head == rd->at) {
+		rd->head += bytes;
+	} else if (r->kind != TB_FREE) {
+		rd->run = TB_NO_POSITION;
+	} else if (rd->run == TB_NO_POSITION || r == tb_record_at(tb, 0)) {
+		rd->run = rd->at;
+	} else {
+		run = tb_record_at(tb, tb_offset_of(tb, rd->run));
+		if (r->units > UINT32_MAX - run->units)
+			rd->run = rd->at;
+		else
+			run->units += r->units;
+	}
+	rd->at += bytes;
+}
+
+/* The next chunk of a sequence that is not stalled, or NULL. */
+static struct tb_record *
+next_chunk(struct trace_buffer *tb)
+{
+	struct tb_reader *rd = &tb->reader;
+	struct tb_record *r;
+
+	while (rd->at != tb_write_position(tb)) {
+		r = tb_record_at(tb, tb_offset_of(tb, rd->at));
+		if (r->kind != TB_CHUNK) {
+			step_over_space(tb, r);
+			continue;
+		}
+		if (tb_sequence_of(tb, r)->stalled != rd->pass)
+			return r;
+		rd->run = TB_NO_POSITION;
+		rd->at += tb_record_size(r);
+	}
+	return NULL;
+}
+
+bool
+trace_buffer_read(struct trace_buffer *tb, struct tb_packet *out)
+{
+	struct tb_record *target;
+
+	while ((target = next_chunk(tb)) != NULL)
+		if (read_front(tb, tb_sequence_of(tb, target), out))
+			return true;
+	return false;
+}

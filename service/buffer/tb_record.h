@@ -1,0 +1,89 @@
+/*
+ * tb_record: what the ring is made of (the specification's TBChunk).
+ *
+ * The ring is a gapless row of records from offset 0 to the high-water mark.
+ * A record begins with 8 bytes that every kind has; only a chunk has the rest.
+ * Records are multiples of 8 bytes, so the smallest remainder that an
+ * overwrite can leave still holds a valid record.
+ */
+#ifndef SERVICE_BUFFER_TB_RECORD_H
+#define SERVICE_BUFFER_TB_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TB_ALIGN 8u
+
+enum tb_kind {
+	TB_FREE,    /* a chunk that was read or overwritten, or several */
+	TB_PADDING, /* never held a chunk: end of the ring, cut-off rest */
+	TB_CHUNK,
+};
+
+/* Local chunk flags, beside the three of enum tb_chunk_flags. */
+enum tb_local_flags {
+	/* Data after the kept fragments could not be tokenized. */
+	TB_CORRUPT = 0x20,
+	/* The writer gave up its last packet (TB_DROP_MARKER). */
+	TB_ABORTED = 0x40,
+	/* Scraped: more may come; nothing is read past the kept fragments. */
+	TB_INCOMPLETE = 0x80,
+};
+
+/*
+ * Invariants of a chunk: read <= used <= capacity; read > 0 means that the
+ * chunk was opened, i.e. that a gap before it was reported and no chunk of its
+ * sequence may be put before it any more.
+ */
+struct tb_record {
+	uint32_t units; /* size of the record / TB_ALIGN */
+	uint8_t kind;   /* enum tb_kind */
+	uint8_t flags;  /* chunk: tb_chunk_flags | tb_local_flags */
+	uint16_t spare;
+	/* chunk only, followed by the payload */
+	uint32_t seq;  /* index of its sequence */
+	uint32_t id;   /* chunk id */
+	uint32_t used; /* bytes of fragments */
+	uint32_t read; /* of which consumed */
+};
+
+_Static_assert(sizeof(struct tb_record) == 24, "record header");
+_Static_assert(sizeof(struct tb_record) % TB_ALIGN == 0, "record alignment");
+
+/* Larger chunks are refused, so that sizes within a chunk fit 32 bits. */
+#define TB_CHUNK_MAX (1u << 30)
+
+/* Bytes a chunk of len payload bytes takes in the ring. */
+static inline uint64_t
+tb_outer_size(size_t len)
+{
+	return ((uint64_t)len + sizeof(struct tb_record) + TB_ALIGN - 1) &
+	    ~(uint64_t)(TB_ALIGN - 1);
+}
+
+static inline uint64_t
+tb_record_size(const struct tb_record *r)
+{
+	return (uint64_t)r->units * TB_ALIGN;
+}
+
+static inline uint8_t *
+tb_payload(struct tb_record *r)
+{
+	return (uint8_t *)r + sizeof(*r);
+}
+
+static inline uint32_t
+tb_capacity(const struct tb_record *r)
+{
+	return (uint32_t)(tb_record_size(r) - sizeof(*r));
+}
+
+static inline bool
+tb_has_unread(const struct tb_record *r)
+{
+	return r->read < r->used;
+}
+
+#endif /* SERVICE_BUFFER_TB_RECORD_H */

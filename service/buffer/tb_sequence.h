@@ -1,0 +1,122 @@
+/*
+ * tb_sequence: the state of each {producer, writer} (the specification's
+ * SequenceState), and the table that finds them.
+ *
+ * A sequence's chunks are a circular queue of ring offsets, sorted by chunk id.
+ * Sequences never move; their index is what chunks in the ring refer to.
+ * Sequences without chunks are remembered, the last TB_KEEP_EMPTY of them, so
+ * that a gap is seen even when the buffer was drained in between.
+ */
+#ifndef SERVICE_BUFFER_TB_SEQUENCE_H
+#define SERVICE_BUFFER_TB_SEQUENCE_H
+
+#include "service/buffer/tb_record.h"
+#include "service/buffer/trace_buffer.h"
+
+#define TB_KEEP_EMPTY  1024u /* empty sequences remembered */
+#define TB_SWEEP_EMPTY 128u  /* more than these beyond that: sweep */
+#define TB_INLINE_QUEUE 4u
+#define TB_NO_SEQ UINT32_MAX
+
+enum tb_sequence_flags {
+	/* `last` is a chunk that was consumed: gaps can be seen */
+	TB_SEQ_CONSUMED = 1,
+	/*
+	 * `last` was overwritten or forgotten while incomplete: its commit is
+	 * still welcome, from `tail` on.
+	 */
+	TB_SEQ_TAIL_OPEN = 2,
+	/* in the list of empty sequences */
+	TB_SEQ_EMPTY = 4,
+};
+
+struct tb_sequence {
+	struct tb_origin origin;
+	uint64_t *queue; /* offsets; `small` or owned */
+	uint32_t head;   /* queue index of the first chunk */
+	uint32_t len;
+	uint32_t mask;   /* capacity - 1, a power of two */
+	uint32_t index;  /* own, in the table */
+	uint32_t newest; /* id of the last chunk in the queue */
+	/*
+	 * Id of the chunk consumed last.  Ids are ordered by their distance
+	 * from it: all in the queue are after it.
+	 */
+	uint32_t last;
+	uint32_t loss;   /* enum tb_loss to report with the next packet */
+	uint32_t stalled; /* pass in which nothing more can be read */
+	uint32_t flags;
+	uint32_t tail;
+	/*
+	 * Reassembly that waits for data: the first `chain_len` chunks, from
+	 * the one with id `chain_id` on, are known to belong together.
+	 */
+	uint32_t chain_id;
+	uint32_t chain_len;
+	uint32_t prev, next; /* empty sequences, oldest first; free ones */
+	uint64_t small[TB_INLINE_QUEUE];
+} __attribute__((__aligned__(64)));
+
+#define TB_SEQ_BLOCK_SHIFT 8
+#define TB_SEQ_BLOCK (1u << TB_SEQ_BLOCK_SHIFT)
+
+struct tb_sequences {
+	struct tb_sequence **blocks; /* of TB_SEQ_BLOCK each */
+	uint32_t n_blocks;
+	uint32_t n_slots; /* in use or free */
+	uint32_t free;    /* first free slot */
+	uint32_t count;   /* in use */
+	uint32_t n_empty;
+	uint32_t oldest, youngest; /* empty ones */
+	uint32_t *hash; /* slot + 1; 0: none.  Open addressing */
+	uint32_t hash_mask;
+	uint64_t seed;
+	size_t bytes; /* allocated in all */
+};
+
+bool tb_sequences_init(struct tb_sequences *t) MUST_CHECK;
+void tb_sequences_done(struct tb_sequences *t);
+/* to is not initialised before; false: no memory, and it is not after. */
+bool tb_sequences_copy(struct tb_sequences *to, const struct tb_sequences *from)
+    MUST_CHECK;
+
+/* NULL: not known. */
+struct tb_sequence *tb_sequences_find(const struct tb_sequences *t,
+    uint64_t producer, uint32_t writer);
+/* Finds or makes one (an empty one).  NULL: no memory. */
+struct tb_sequence *tb_sequences_get(struct tb_sequences *t,
+    const struct tb_origin *origin) MUST_CHECK;
+/* Forgets the oldest empty sequences, once there are enough to be worth it. */
+void tb_sequences_sweep(struct tb_sequences *t);
+
+static inline struct tb_sequence *
+tb_sequence_at(const struct tb_sequences *t, uint32_t index)
+{
+	return &t->blocks[index >> TB_SEQ_BLOCK_SHIFT]
+	    [index & (TB_SEQ_BLOCK - 1)];
+}
+
+/* Offset of the i-th chunk, in order of ids. */
+static inline uint64_t
+tb_queue_at(const struct tb_sequence *s, uint32_t i)
+{
+	return s->queue[(s->head + i) & s->mask];
+}
+
+/* Place of an id in the order: the distance from the last one consumed. */
+static inline uint32_t
+tb_sequence_order(const struct tb_sequence *s, uint32_t id)
+{
+	return id - s->last - 1;
+}
+
+/* Makes room for one more.  false: no memory. */
+bool tb_queue_reserve(struct tb_sequences *t, struct tb_sequence *s) MUST_CHECK;
+/* Puts off before the i-th chunk (i == len: at the end).  Room is reserved. */
+void tb_queue_insert(struct tb_sequences *t, struct tb_sequence *s, uint32_t i,
+    uint64_t off);
+void tb_queue_pop(struct tb_sequences *t, struct tb_sequence *s);
+/* Removes all. */
+void tb_queue_clear(struct tb_sequences *t, struct tb_sequence *s);
+
+#endif /* SERVICE_BUFFER_TB_SEQUENCE_H */

@@ -1,0 +1,174 @@
+/*
+ * tb_state: the trace buffer's struct, and the steps that reading and
+ * overwriting share.  Private to service/buffer.
+ *
+ * Positions.  A place in the ring is an offset; a place in time is a position,
+ * which counts every byte that the write cursor ever passed.  Offset 0 of the
+ * current lap is position `base`; the oldest record that can exist is at
+ * position base + wr - size.  Positions compare without thought of the wrap.
+ *
+ * How chunks leave.  Every chunk that was written leaves once, at the front of
+ * its sequence's queue: read (chunks_read, bytes_read) when nothing unread was
+ * in it when it had to go, else overwritten (chunks_overwritten,
+ * bytes_overwritten).  A relocated chunk's old place counts as bytes_read, its
+ * new one as bytes_written, and the chunk itself once.  So that at any time
+ *   chunks_written = chunks_read + chunks_overwritten + chunks in the ring
+ *   bytes_written = bytes_read + bytes_overwritten + bytes of those chunks
+ *   padding_bytes_written = padding_bytes_cleared + bytes of padding.
+ */
+#ifndef SERVICE_BUFFER_TB_STATE_H
+#define SERVICE_BUFFER_TB_STATE_H
+
+#include "service/buffer/tb_fragment.h"
+#include "service/buffer/tb_record.h"
+#include "service/buffer/tb_sequence.h"
+#include "service/buffer/trace_buffer.h"
+
+#define TB_NO_POSITION UINT64_MAX
+
+/* The walk in buffer order.  Positions, all at the begin of a record. */
+struct tb_reader {
+	uint64_t at;   /* next record */
+	uint64_t head; /* no chunk is before this one */
+	/*
+	 * A record of free space that ends at `at`, or TB_NO_POSITION.  It
+	 * swallows the next ones, so that no pass steps over them again.
+	 */
+	uint64_t run;
+	uint32_t pass; /* number of this pass */
+};
+
+struct trace_buffer {
+	uint8_t *ring;
+	uint64_t size;
+	uint64_t wr;   /* write cursor: an offset */
+	uint64_t base; /* position of offset 0 */
+	uint64_t top;  /* high-water mark: records end here */
+	enum tb_policy policy;
+	bool stopped;  /* discard: full for good */
+	bool read_only;
+	struct tb_reader reader;
+	uint64_t unread; /* bytes of chunks with something unread */
+	struct tb_sequences seqs;
+	struct tb_slice *slices; /* owned: of the packet handed out */
+	size_t slices_cap;
+	tb_overwrite_fn overwrite_fn;
+	void *overwrite_arg;
+	struct tb_stats stats;
+};
+
+static inline struct tb_record *
+tb_record_at(const struct trace_buffer *tb, uint64_t off)
+{
+	return (struct tb_record *)(void *)(tb->ring + off);
+}
+
+static inline uint64_t
+tb_write_position(const struct trace_buffer *tb)
+{
+	return tb->base + tb->wr;
+}
+
+static inline uint64_t
+tb_offset_of(const struct trace_buffer *tb, uint64_t position)
+{
+	if (position >= tb->base)
+		return position - tb->base;
+	return position + tb->size - tb->base;
+}
+
+static inline struct tb_sequence *
+tb_sequence_of(const struct trace_buffer *tb, const struct tb_record *chunk)
+{
+	return tb_sequence_at(&tb->seqs, chunk->seq);
+}
+
+static inline struct tb_record *
+tb_chunk_at(const struct trace_buffer *tb, const struct tb_sequence *s,
+    uint32_t i)
+{
+	return tb_record_at(tb, tb_queue_at(s, i));
+}
+
+static inline struct tb_record *
+tb_front(const struct trace_buffer *tb, const struct tb_sequence *s)
+{
+	return tb_chunk_at(tb, s, 0);
+}
+
+/* Index of the first chunk of s whose id is not before id; len: none. */
+uint32_t tb_queue_search(const struct trace_buffer *tb,
+    const struct tb_sequence *s, uint32_t id);
+
+/* ---- Consuming (tb_consume.c) ---- */
+
+/*
+ * To be called before the first byte of a front chunk is consumed: sees the
+ * gap before it, and closes the door to chunks that should be before it.
+ */
+void tb_open(struct tb_sequence *s, const struct tb_record *front);
+/* Marks bytes up to `to` as consumed. */
+void tb_consume(struct trace_buffer *tb, struct tb_record *chunk, uint32_t to);
+/*
+ * Removes the front chunk of s.  lost: it goes unread, counted as overwritten;
+ * else as read.
+ */
+void tb_erase_front(struct trace_buffer *tb, struct tb_sequence *s, bool lost);
+/* The fragments of the front chunk from `read` on are broken: drops them. */
+void tb_break_front(struct trace_buffer *tb, struct tb_record *front);
+
+/* What the next packet of s says about the losses before it. */
+static inline uint32_t
+tb_loss_mask(const struct tb_sequence *s)
+{
+	return s->loss != 0 ? s->loss | TB_LOSS_PRESENT : 0;
+}
+
+/* The same, said only once. */
+static inline uint32_t
+tb_take_loss(struct tb_sequence *s)
+{
+	uint32_t loss = tb_loss_mask(s);
+
+	s->loss = 0;
+	return loss;
+}
+
+/* ---- Reassembly (tb_reassemble.c) ---- */
+
+enum tb_reassembly {
+	TB_REASSEMBLED, /* consumed; out, if not NULL, holds it */
+	TB_WAITS,       /* more is to come; nothing was changed */
+	TB_LOST,        /* cannot be whole any more; consumed, loss is noted */
+};
+
+/*
+ * The packet that begins with the last fragment of the front chunk of s and
+ * continues in the chunks after it.  Consumed fragments' chunks are erased once
+ * nothing more is in them: as overwritten if forced, else as read.  The loss is
+ * only taken when not forced and the packet is not empty.
+ */
+enum tb_reassembly tb_reassemble(struct trace_buffer *tb,
+    struct tb_sequence *s, bool forced, struct tb_packet *out);
+/* Room for n slices.  false: no memory. */
+bool tb_reserve_slices(struct trace_buffer *tb, size_t n) MUST_CHECK;
+void tb_one_slice(struct trace_buffer *tb, const struct tb_sequence *s,
+    const uint8_t *data, size_t len, struct tb_packet *out);
+
+/* ---- Overwriting (tb_overwrite.c) ---- */
+
+/*
+ * Empties bytes from the write cursor on (not beyond the end of the ring): what
+ * is left of the last record becomes one of its own.
+ */
+void tb_clear_ahead(struct trace_buffer *tb, uint64_t bytes);
+/* Pads the rest of the ring and goes on at its begin. */
+void tb_wrap(struct trace_buffer *tb);
+
+/* ---- Life (trace_buffer.c) ---- */
+
+/* Fresh ring memory.  NULL: none. */
+uint8_t *tb_ring_map(uint64_t size) MUST_CHECK;
+void tb_ring_unmap(uint8_t *ring, uint64_t size);
+
+#endif /* SERVICE_BUFFER_TB_STATE_H */

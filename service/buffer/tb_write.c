@@ -1,0 +1,316 @@
+/*
+ * Writing chunks (the specification's CopyChunkUntrusted): tokenize the source,
+ * find the sequence, then store at the write cursor; or, for a chunk that is
+ * there already from a scrape, extend it.
+ */
+#include <string.h>
+
+#include "service/buffer/tb_state.h"
+
+/*
+ * A commit may be this many chunks from both ends of its sequence; further out
+ * of order than any shared memory can be scraped, it is not stored, since
+ * making room for it would cost more than it is worth.
+ */
+#define TB_REORDER_MAX (1u << 17)
+
+/* A commit: what was found in its chunk. */
+struct commit {
+	const struct tb_chunk *chunk;
+	uint32_t used;     /* bytes of fragments to keep */
+	uint32_t capacity; /* bytes to reserve */
+	uint32_t read;     /* of used: consumed before */
+	uint8_t flags;
+	bool relocated;
+};
+
+/* ---- Tokenizing the source ---- */
+
+/*
+ * Keeps the fragments that are well-formed.  When one is missing, the last one
+ * kept is whole: what was to continue or to be patched is not there.
+ */
+static void
+scan(struct trace_buffer *tb, const struct tb_chunk *chunk, struct commit *c)
+{
+	uint32_t len = (uint32_t)chunk->len, n = chunk->num_fragments;
+	uint8_t flags = chunk->flags & (TB_FIRST_CONTINUES_FROM_PREV |
+	    TB_LAST_CONTINUES_ON_NEXT | TB_NEEDS_PATCHING);
+	uint8_t of_last = TB_LAST_CONTINUES_ON_NEXT | TB_NEEDS_PATCHING;
+	enum tb_token token = TB_TOKEN_FRAGMENT;
+	struct tb_fragment f;
+	uint32_t at = 0;
+
+	if (!chunk->complete) {
+		flags |= TB_INCOMPLETE;
+		if (n > 0) {
+			n--;
+			flags &= (uint8_t)~of_last;
+		}
+	}
+	for (; n > 0; n--) {
+		token = at < len ? tb_fragment_at(chunk->payload, at, len, &f) :
+		    TB_TOKEN_BAD;
+		if (UNLIKELY(token != TB_TOKEN_FRAGMENT))
+			break;
+		at = f.end;
+	}
+	switch (token) {
+	case TB_TOKEN_FRAGMENT:
+		break;
+	case TB_TOKEN_DROPPED:
+		tb->stats.trace_writer_packet_loss++;
+		flags = (flags & (uint8_t)~of_last) | TB_ABORTED;
+		break;
+	case TB_TOKEN_BAD:
+		tb->stats.abi_violations++;
+		flags = (flags & (uint8_t)~of_last) | TB_CORRUPT;
+		break;
+	}
+	c->chunk = chunk;
+	c->used = at;
+	c->capacity = chunk->complete ? at : len;
+	c->read = 0;
+	c->flags = flags;
+	c->relocated = false;
+}
+
+/* ---- Storing at the write cursor ---- */
+
+static bool
+discard(struct trace_buffer *tb)
+{
+	tb->stats.chunks_discarded++;
+	return false;
+}
+
+static bool
+violate(struct trace_buffer *tb)
+{
+	tb->stats.abi_violations++;
+	return false;
+}
+
+static bool
+is_late(const struct tb_sequence *s, uint32_t id)
+{
+	return (s->flags & TB_SEQ_CONSUMED) != 0 &&
+	    tb_sequence_order(s, id) > INT32_MAX;
+}
+
+/* The cleared room stays unused. */
+static bool
+give_up(struct trace_buffer *tb, uint64_t bytes)
+{
+	struct tb_record *r = tb_record_at(tb, tb->wr);
+
+	if (tb->wr < tb->top) {
+		r->units = (uint32_t)(bytes / TB_ALIGN);
+		r->kind = TB_FREE;
+	}
+	return discard(tb);
+}
+
+static void
+count_stored(struct trace_buffer *tb, const struct commit *c, uint64_t bytes)
+{
+	tb->stats.bytes_written += bytes;
+	if (c->relocated)
+		tb->stats.chunks_relocated++;
+	else
+		tb->stats.chunks_written++;
+	if (c->read < c->used)
+		tb->unread += bytes;
+}
+
+static void
+put_record(struct trace_buffer *tb, struct tb_sequence *s,
+    const struct commit *c, uint64_t bytes)
+{
+	struct tb_record *r = tb_record_at(tb, tb->wr);
+
+	r->units = (uint32_t)(bytes / TB_ALIGN);
+	r->kind = TB_CHUNK;
+	r->flags = c->flags;
+	r->seq = s->index;
+	r->id = c->chunk->id;
+	r->used = c->used;
+	r->read = c->read;
+	if (c->used > 0)
+		memcpy(tb_payload(r), c->chunk->payload, c->used);
+	tb->wr += bytes;
+	if (tb->wr > tb->top)
+		tb->top = tb->wr;
+}
+
+static bool
+store(struct trace_buffer *tb, struct tb_sequence *s, const struct commit *c)
+{
+	uint64_t bytes = tb_outer_size(c->capacity);
+	uint32_t id = c->chunk->id, place;
+
+	if (UNLIKELY(bytes > tb->size - tb->wr)) {
+		if (tb->policy == TB_DISCARD) {
+			tb->stopped = true;
+			return discard(tb);
+		}
+		tb_wrap(tb);
+	}
+	if (!tb_queue_reserve(&tb->seqs, s))
+		return discard(tb);
+	tb_clear_ahead(tb, bytes);
+	/* Making room may have consumed what comes after this chunk. */
+	if (UNLIKELY(is_late(s, id)))
+		return give_up(tb, bytes);
+	place = tb_queue_search(tb, s, id);
+	if (UNLIKELY(place < s->len)) {
+		if (place > TB_REORDER_MAX && s->len - place > TB_REORDER_MAX)
+			return give_up(tb, bytes);
+		tb->stats.chunks_committed_out_of_order++;
+	} else {
+		s->newest = id;
+	}
+	tb_queue_insert(&tb->seqs, s, place, tb->wr);
+	put_record(tb, s, c, bytes);
+	count_stored(tb, c, bytes);
+	tb_sequences_sweep(&tb->seqs);
+	return true;
+}
+
+/* ---- Committing again ---- */
+
+/*
+ * A scraped chunk of which all was read moves to the write cursor: its old
+ * place is the next to be overwritten, and what it brings is new.
+ */
+static bool
+relocate(struct trace_buffer *tb, struct tb_sequence *s, struct tb_record *old,
+    struct commit *c)
+{
+	tb_open(s, old);
+	c->read = old->used;
+	if (!c->chunk->complete && c->capacity < tb_capacity(old))
+		c->capacity = tb_capacity(old);
+	c->relocated = true;
+	tb->stats.bytes_read += tb_record_size(old);
+	old->kind = TB_FREE;
+	tb_queue_pop(&tb->seqs, s);
+	if (store(tb, s, c))
+		return true;
+	tb->stats.chunks_read++;
+	return false;
+}
+
+static void
+rewrite(struct trace_buffer *tb, struct tb_record *old, const struct commit *c)
+{
+	if (!tb_has_unread(old))
+		tb->unread += tb_record_size(old);
+	memcpy(tb_payload(old), c->chunk->payload, c->used);
+	old->used = c->used;
+	old->flags = c->flags;
+	tb->stats.chunks_rewritten++;
+}
+
+static bool
+extend(struct trace_buffer *tb, struct tb_sequence *s, struct tb_record *old,
+    struct commit *c)
+{
+	if (c->used == old->used) {
+		old->flags = c->flags;
+		return true;
+	}
+	if (tb->policy == TB_RING && !tb_has_unread(old) &&
+	    old == tb_front(tb, s))
+		return relocate(tb, s, old, c);
+	rewrite(tb, old, c);
+	return true;
+}
+
+/*
+ * A complete chunk may only come once more as it was (scraped when it was
+ * complete but not yet committed), or after its writer patched it in place.
+ */
+static bool
+repeat(struct trace_buffer *tb, struct tb_record *old, const struct commit *c)
+{
+	if (!c->chunk->complete || c->used != old->used)
+		return violate(tb);
+	if ((old->flags & TB_NEEDS_PATCHING) != 0 &&
+	    (c->flags & TB_NEEDS_PATCHING) == 0) {
+		memcpy(tb_payload(old) + old->read,
+		    c->chunk->payload + old->read, old->used - old->read);
+		old->flags &= (uint8_t)~TB_NEEDS_PATCHING;
+		tb->stats.chunks_rewritten++;
+	}
+	return true;
+}
+
+/* Fragments and continuations may be added, never taken back. */
+static bool
+recommit(struct trace_buffer *tb, struct tb_sequence *s, struct tb_record *old,
+    struct commit *c)
+{
+	uint8_t kept = old->flags & (TB_FIRST_CONTINUES_FROM_PREV |
+	    TB_LAST_CONTINUES_ON_NEXT);
+
+	if (c->used < old->used || c->used > tb_capacity(old) ||
+	    (kept & ~c->flags) != 0)
+		return violate(tb);
+	if ((old->flags & TB_INCOMPLETE) == 0)
+		return repeat(tb, old, c);
+	return extend(tb, s, old, c);
+}
+
+/*
+ * At or before the chunk consumed last.  Only the end of a scraped chunk that
+ * was overwritten is not too late.
+ */
+static bool
+commit_late(struct trace_buffer *tb, struct tb_sequence *s, struct commit *c)
+{
+	if (c->chunk->id != s->last || (s->flags & TB_SEQ_TAIL_OPEN) == 0)
+		return discard(tb);
+	if (c->used < s->tail)
+		return violate(tb);
+	if (c->used == s->tail) {
+		if (c->chunk->complete)
+			s->flags &= ~(uint32_t)TB_SEQ_TAIL_OPEN;
+		return true;
+	}
+	c->read = s->tail;
+	s->last--;
+	s->flags &= ~(uint32_t)TB_SEQ_TAIL_OPEN;
+	return store(tb, s, c);
+}
+
+bool
+trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
+    const struct tb_chunk *chunk)
+{
+	struct tb_sequence *s;
+	struct commit c;
+	uint32_t place;
+
+	if (UNLIKELY(tb->read_only))
+		return false;
+	if (UNLIKELY(tb->stopped))
+		return discard(tb);
+	if (UNLIKELY(chunk->len > TB_CHUNK_MAX))
+		return violate(tb);
+	scan(tb, chunk, &c);
+	if (UNLIKELY(tb_outer_size(c.capacity) > tb->size))
+		return violate(tb);
+	if ((s = tb_sequences_get(&tb->seqs, origin)) == NULL)
+		return discard(tb);
+	if (s->len == 0 && (s->flags & TB_SEQ_CONSUMED) == 0)
+		/* Its first id is in the middle of the order. */
+		s->last = chunk->id - 1 - (UINT32_C(1) << 31);
+	if (UNLIKELY(is_late(s, chunk->id)))
+		return commit_late(tb, s, &c);
+	place = tb_queue_search(tb, s, chunk->id);
+	if (UNLIKELY(place < s->len) &&
+	    tb_chunk_at(tb, s, place)->id == chunk->id)
+		return recommit(tb, s, tb_chunk_at(tb, s, place), &c);
+	return store(tb, s, &c);
+}

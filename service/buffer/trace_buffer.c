@@ -1,0 +1,125 @@
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "service/buffer/tb_state.h"
+
+#define RING_MAX (UINT64_C(1) << 44)
+
+uint8_t *
+tb_ring_map(uint64_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+void
+tb_ring_unmap(uint8_t *ring, uint64_t size)
+{
+	if (ring != NULL)
+		munmap(ring, size);
+}
+
+struct trace_buffer *
+trace_buffer_new(uint64_t size, enum tb_policy policy)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	struct trace_buffer *tb;
+
+	if (size > RING_MAX)
+		return NULL;
+	if ((tb = calloc(1, sizeof(*tb))) == NULL)
+		return NULL;
+	tb->size = size == 0 ? page : (size + page - 1) / page * page;
+	tb->policy = policy;
+	tb->reader.run = TB_NO_POSITION;
+	tb->reader.pass = 1;
+	tb->stats.buffer_size = tb->size;
+	if (!tb_sequences_init(&tb->seqs) || !tb_reserve_slices(tb, 1) ||
+	    (tb->ring = tb_ring_map(tb->size)) == NULL) {
+		trace_buffer_free(tb);
+		return NULL;
+	}
+	return tb;
+}
+
+void
+trace_buffer_free(struct trace_buffer *tb)
+{
+	if (tb == NULL)
+		return;
+	tb_ring_unmap(tb->ring, tb->size);
+	tb_sequences_done(&tb->seqs);
+	free(tb->slices);
+	free(tb);
+}
+
+uint64_t
+trace_buffer_unread(const struct trace_buffer *tb)
+{
+	return tb->unread;
+}
+
+/*
+ * Whether overwriting the records from off to end loses something.  A chunk
+ * that was read so far still forces what comes before it in its sequence.
+ */
+static bool
+loses_between(const struct trace_buffer *tb, uint64_t off, uint64_t end)
+{
+	const struct tb_record *r;
+
+	for (; off < end && off < tb->top; off += tb_record_size(r)) {
+		r = tb_record_at(tb, off);
+		if (r->kind == TB_CHUNK && (tb_has_unread(r) ||
+		    r != tb_front(tb, tb_sequence_of(tb, r))))
+			return true;
+	}
+	return false;
+}
+
+bool
+trace_buffer_would_lose(const struct trace_buffer *tb, size_t len)
+{
+	uint64_t bytes, to_end = tb->size - tb->wr;
+
+	if (len > TB_CHUNK_MAX || (bytes = tb_outer_size(len)) > tb->size ||
+	    tb->stopped)
+		return true;
+	if (bytes <= to_end)
+		return tb->policy == TB_RING &&
+		    loses_between(tb, tb->wr, tb->wr + bytes);
+	return tb->policy == TB_DISCARD ||
+	    loses_between(tb, tb->wr, tb->size) ||
+	    loses_between(tb, 0, bytes);
+}
+
+const struct tb_stats *
+trace_buffer_stats(const struct trace_buffer *tb)
+{
+	return &tb->stats;
+}
+
+size_t
+trace_buffer_overhead(const struct trace_buffer *tb)
+{
+	return sizeof(*tb) + tb->seqs.bytes +
+	    tb->slices_cap * sizeof(*tb->slices);
+}
+
+size_t
+trace_buffer_sequences(const struct trace_buffer *tb)
+{
+	return tb->seqs.count;
+}
+
+void
+trace_buffer_on_overwrite(struct trace_buffer *tb, tb_overwrite_fn fn,
+    void *arg)
+{
+	tb->overwrite_fn = fn;
+	tb->overwrite_arg = arg;
+}
