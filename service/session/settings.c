@@ -86,10 +86,15 @@ listen_port_name(enum listen_port port)
 	return "?";
 }
 
-/* Whether one socket can serve both. */
+/*
+ * Whether one address can serve both.  Port 0 is another port each time that
+ * it is opened.
+ */
 static bool
-ports_agree(enum listen_port a, enum listen_port b)
+ports_agree(enum listen_port a, enum listen_port b, const struct addr *at)
 {
+	if (at->kind == ADDR_TCP && strcmp(at->port, "0") == 0)
+		return true;
 	return a == b || (a != LISTEN_CONSUMER && b != LISTEN_CONSUMER);
 }
 
@@ -107,7 +112,7 @@ listen_one(struct settings *s, enum listen_port port, const char *address,
 	for (i = 0; i < s->n_listen; i++) {
 		if (strcmp(s->listen[i].address, address) != 0)
 			continue;
-		if (!ports_agree(s->listen[i].port, port)) {
+		if (!ports_agree(s->listen[i].port, port, &a)) {
 			snprintf(err, err_size, "%s is named for %s and for "
 			    "%s: give each a socket of its own", address,
 			    listen_port_name(s->listen[i].port),

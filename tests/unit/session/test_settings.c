@@ -279,6 +279,14 @@ a_producer_socket_may_carry_relays_but_no_consumers(void **state)
 }
 
 static void
+port_0_is_another_port_for_consumers(void **state)
+{
+	parse("producer_socket: \"127.0.0.1:0\""
+	      " consumer_socket: \"127.0.0.1:0\"");
+	assert_int_equal(s.n_listen, 2);
+}
+
+static void
 sockets_have_a_most(void **state)
 {
 	char text[64];
@@ -402,6 +410,7 @@ main(void)
 		CASE(a_list_makes_a_listener_of_each_address),
 		CASE(the_same_address_again_changes_nothing),
 		CASE(a_producer_socket_may_carry_relays_but_no_consumers),
+		CASE(port_0_is_another_port_for_consumers),
 		CASE(sockets_have_a_most),
 		CASE(variables_replace_the_sockets_of_the_file),
 		CASE(an_empty_variable_is_as_good_as_none),

@@ -1,0 +1,503 @@
+/*
+ * A relay over loopback TCP, and over a UNIX socket, at the real RelayPort.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "protos/trace_packet.pb-c.h"
+#include "service/port/peer_identity.h"
+#include "service/port/relay_port.h"
+#include "service/session/service.h"
+#include "service/session/settings.h"
+#include "transport/addr.h"
+#include "transport/listener.h"
+#include "transport/log.h"
+#include "transport/loop.h"
+#include "transport/pb_writer.h"
+#include "transport/peer.h"
+#include "transport/rpc_client.h"
+#include "transport/rpc_host.h"
+
+#define WAIT_MS 10000
+
+/* The hint of relay-tcp.jsonl, and the id in the trace of that run. */
+#define RECORDED_HINT    "c242fcbe-89a6-4173-8ca5-15538e50f99c"
+#define RECORDED_MACHINE 2306351469u
+
+enum answer { ANSWER_NONE, ANSWER_YES, ANSWER_NO };
+
+static struct {
+	struct loop *loop;
+	struct settings settings;
+	struct service *service;
+	struct rpc_service port;
+	const struct rpc_service *ports[1];
+	struct rpc_stats stats;
+	struct listener *listener;
+	struct rpc_client *client;
+	bool ready, down;
+	enum answer answer;
+	/* producer_identity() of the last connection */
+	struct rpc_service probe;
+	int32_t uid, pid;
+	struct machine *machine;
+} f;
+
+static void
+ready_cb(struct rpc_client *c, void *arg)
+{
+	f.ready = true;
+}
+
+static void
+down_cb(struct rpc_client *c, const char *text, void *arg)
+{
+	f.down = true;
+}
+
+static const struct rpc_client_ops client_ops = { ready_cb, down_cb, NULL };
+
+static void
+accept_cb(struct listener *l, int fd, void *arg)
+{
+	assert_non_null(rpc_conn_new(f.loop, fd, f.ports, 1, &f.stats));
+}
+
+static bool
+is_settled(void)
+{
+	return f.ready || f.down;
+}
+
+static bool
+is_answered(void)
+{
+	return f.answer != ANSWER_NONE || f.down;
+}
+
+static void
+wait_until(bool (*cond)(void))
+{
+	uint64_t end = loop_now_ms() + WAIT_MS;
+
+	while (!cond()) {
+		assert_true(loop_now_ms() < end);
+		loop_run_once(f.loop);
+	}
+}
+
+/* A producer port that only notes who is there. */
+static void *
+probe_bind(struct rpc_conn *c, void *arg)
+{
+	producer_identity(f.service, c, &f.uid, &f.pid, &f.machine);
+	return &f;
+}
+
+static void
+probe_gone(void *ctx)
+{
+}
+
+static int
+setup(void **state)
+{
+	struct addr a;
+	char err[512];
+
+	memset(&f, 0, sizeof(f));
+	log_init("test", LOG_LEVEL_ERROR);
+	if ((f.loop = loop_new()) == NULL || settings_init(&f.settings) != 0)
+		return -1;
+	if ((f.service = service_new(f.loop, &f.settings, -1)) == NULL)
+		return -1;
+	relay_port_init(&f.port, f.service);
+	f.probe = (struct rpc_service){
+		.name = "ProducerPort",
+		.bind = probe_bind,
+		.gone = probe_gone,
+	};
+	f.ports[0] = &f.port;
+	if (addr_parse(&a, "127.0.0.1:0", err, sizeof(err)) != 0)
+		return -1;
+	f.listener = listener_new(f.loop, &a, false, accept_cb, NULL, err,
+	    sizeof(err));
+	return f.listener == NULL ? -1 : 0;
+}
+
+static int
+teardown(void **state)
+{
+	int i;
+
+	rpc_client_free(f.client);
+	rpc_conns_close_all(&f.stats);
+	for (i = 0; i < 16; i++)
+		loop_run_once(f.loop);
+	listener_free(f.listener);
+	service_free(f.service);
+	settings_done(&f.settings);
+	loop_free(f.loop);
+	return 0;
+}
+
+static void
+connect_tcp(const char *hint, const char *name)
+{
+	char text[64], err[512];
+	struct addr a;
+
+	snprintf(text, sizeof(text), "127.0.0.1:%d", listener_port(f.listener));
+	assert_int_equal(addr_parse(&a, text, err, sizeof(err)), 0);
+	f.ready = f.down = false;
+	f.client = rpc_client_new(f.loop, &a, f.ports[0]->name, &client_ops,
+	    NULL, err, sizeof(err));
+	assert_non_null(f.client);
+	if (hint != NULL)
+		rpc_client_set_identity(f.client, 4711, 1000, hint, name);
+	wait_until(is_settled);
+}
+
+static void
+connect_unix(void)
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_non_null(rpc_conn_new(f.loop, pair[0], f.ports, 1, &f.stats));
+	f.ready = f.down = false;
+	f.client = rpc_client_from_fd(f.loop, pair[1], f.ports[0]->name,
+	    &client_ops, NULL);
+	assert_non_null(f.client);
+	rpc_client_set_identity(f.client, 4711, 1000, RECORDED_HINT, "claimed");
+	wait_until(is_settled);
+	assert_true(f.ready);
+}
+
+static void
+disconnect(void)
+{
+	int i;
+
+	rpc_client_free(f.client);
+	f.client = NULL;
+	for (i = 0; i < 16; i++)
+		loop_run_once(f.loop);
+}
+
+static void
+reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
+{
+	assert_false(more);
+	f.answer = ok ? ANSWER_YES : ANSWER_NO;
+}
+
+static enum answer
+call(const char *method, const void *args, size_t len)
+{
+	f.answer = ANSWER_NONE;
+	rpc_invoke(f.client, method, args, len, -1, reply_cb, NULL);
+	wait_until(is_answered);
+	return f.answer;
+}
+
+static enum answer
+init_relay(const void *system_info, size_t len)
+{
+	enum answer a;
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_bytes(&w, 1, system_info, len);
+	a = call("InitRelay", w.data, w.len);
+	pb_writer_done(&w);
+	return a;
+}
+
+static enum answer
+sync_clock(uint64_t phase, uint64_t boottime)
+{
+	struct pb_writer w;
+	enum answer a;
+	size_t mark;
+
+	pb_writer_init(&w);
+	pb_put_uint(&w, 1, phase);
+	mark = pb_nest_begin(&w, 2);
+	pb_put_uint(&w, 1, 6);
+	pb_put_uint(&w, 2, boottime);
+	pb_nest_end(&w, mark);
+	a = call("SyncClock", w.data, w.len);
+	pb_writer_done(&w);
+	return a;
+}
+
+static const char info[] = "\x0a\x07\x0a\x05Linux";
+
+static void
+a_relay_introduces_its_machine_and_its_clocks(void **state)
+{
+	Perfetto__Protos__TracePacket *p;
+	struct machine *m;
+
+	connect_tcp(RECORDED_HINT, "device-1");
+	assert_true(f.ready);
+	m = service_find_machine(f.service, RECORDED_MACHINE);
+	assert_non_null(m);
+	assert_string_equal(m->name, "device-1");
+	assert_null(m->system_info);
+	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
+	assert_int_equal(m->system_info_len, sizeof(info) - 1);
+	assert_memory_equal(m->system_info, info, sizeof(info) - 1);
+	assert_int_equal(sync_clock(1, 100), ANSWER_YES);
+	assert_null(m->clock_sync);
+	assert_int_equal(sync_clock(2, 200), ANSWER_YES);
+	assert_int_equal(m->clock_sync_generation, 1);
+	p = perfetto__protos__trace_packet__unpack(NULL, m->clock_sync_len,
+	    m->clock_sync);
+	assert_non_null(p);
+	assert_int_equal(p->machine_id, RECORDED_MACHINE);
+	assert_int_equal(p->remote_clock_sync->n_synced_clocks, 2);
+	perfetto__protos__trace_packet__free_unpacked(p, NULL);
+	assert_null(f.service->host.system_info);
+}
+
+static void
+each_new_exchange_is_a_new_generation(void **state)
+{
+	struct machine *m;
+
+	connect_tcp(RECORDED_HINT, "device-1");
+	m = service_find_machine(f.service, RECORDED_MACHINE);
+	assert_int_equal(sync_clock(1, 100), ANSWER_YES);
+	assert_int_equal(sync_clock(2, 200), ANSWER_YES);
+	assert_int_equal(sync_clock(1, 300), ANSWER_YES);
+	assert_int_equal(m->clock_sync_generation, 1);
+	assert_int_equal(sync_clock(2, 400), ANSWER_YES);
+	assert_int_equal(m->clock_sync_generation, 2);
+}
+
+static void
+a_machine_is_the_same_after_a_reconnect(void **state)
+{
+	struct machine *m;
+
+	connect_tcp(RECORDED_HINT, "device-1");
+	m = service_find_machine(f.service, RECORDED_MACHINE);
+	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
+	disconnect();
+	connect_tcp(RECORDED_HINT, "renamed");
+	assert_ptr_equal(service_find_machine(f.service, RECORDED_MACHINE), m);
+	assert_int_equal(f.service->n_machines, 1);
+	assert_string_equal(m->name, "renamed");
+	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
+}
+
+static void
+a_second_introduction_is_refused(void **state)
+{
+	struct machine *m;
+
+	connect_tcp(RECORDED_HINT, "device-1");
+	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
+	assert_int_equal(init_relay("", 0), ANSWER_NO);
+	m = service_find_machine(f.service, RECORDED_MACHINE);
+	assert_int_equal(m->system_info_len, sizeof(info) - 1);
+}
+
+static void
+an_introduction_that_does_not_parse_is_refused(void **state)
+{
+	char big[SERVICE_MACHINE_INFO_MAX + 4];
+	struct pb_writer w;
+
+	connect_tcp(RECORDED_HINT, "device-1");
+	assert_int_equal(init_relay("\x0a\xff", 2), ANSWER_NO);
+	assert_int_equal(call("InitRelay", "\x0a\x7f", 2), ANSWER_NO);
+	assert_int_equal(f.stats.bad_args, 2);
+	memset(big, 'x', sizeof(big));
+	pb_writer_init(&w);
+	pb_put_bytes(&w, 4, big, SERVICE_MACHINE_INFO_MAX);
+	assert_int_equal(init_relay(w.data, w.len), ANSWER_NO);
+	pb_writer_done(&w);
+	assert_null(service_find_machine(f.service, RECORDED_MACHINE)->
+	    system_info);
+	/* It may still do better. */
+	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
+}
+
+static void
+clock_calls_out_of_order_are_refused(void **state)
+{
+	struct machine *m;
+
+	connect_tcp(RECORDED_HINT, "device-1");
+	assert_int_equal(sync_clock(2, 100), ANSWER_NO);
+	assert_int_equal(sync_clock(3, 100), ANSWER_NO);
+	assert_int_equal(call("SyncClock", "\x12\x05", 2), ANSWER_NO);
+	m = service_find_machine(f.service, RECORDED_MACHINE);
+	assert_int_equal(m->clock_sync_generation, 0);
+	assert_int_equal(sync_clock(1, 100), ANSWER_YES);
+	assert_int_equal(sync_clock(2, 100), ANSWER_YES);
+	assert_int_equal(m->clock_sync_generation, 1);
+}
+
+static void
+a_relay_that_claims_nothing_is_known_by_its_address(void **state)
+{
+	struct machine *m;
+
+	connect_tcp(NULL, NULL);
+	assert_true(f.ready);
+	assert_int_equal(f.service->n_machines, 1);
+	m = TAILQ_FIRST(&f.service->machines);
+	assert_string_equal(m->name, "127.0.0.1");
+	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
+	assert_null(f.service->host.system_info);
+	disconnect();
+	connect_tcp(NULL, NULL); /* from another port */
+	assert_int_equal(f.service->n_machines, 1);
+}
+
+static void
+a_machine_without_a_claimed_name_has_that_of_its_system_info(void **state)
+{
+	struct pb_writer w;
+	struct machine *m;
+
+	connect_tcp(RECORDED_HINT, "");
+	m = service_find_machine(f.service, RECORDED_MACHINE);
+	assert_string_equal(m->name, "127.0.0.1");
+	pb_writer_init(&w);
+	pb_put_string(&w, 17, "lab-7");
+	assert_int_equal(init_relay(w.data, w.len), ANSWER_YES);
+	pb_writer_done(&w);
+	assert_string_equal(m->name, "lab-7");
+}
+
+static void
+a_relay_on_a_unix_socket_changes_nothing_of_the_host(void **state)
+{
+	log_init("test", LOG_LEVEL_ERROR);
+	connect_unix();
+	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
+	assert_int_equal(sync_clock(1, 100), ANSWER_YES);
+	assert_int_equal(sync_clock(2, 200), ANSWER_YES);
+	assert_int_equal(f.service->n_machines, 0);
+	assert_null(f.service->host.system_info);
+	assert_null(f.service->host.clock_sync);
+}
+
+static void
+machines_have_a_most(void **state)
+{
+	char name[32];
+	uint32_t id;
+
+	for (id = 1; id <= SERVICE_MACHINES_MAX; id++) {
+		snprintf(name, sizeof(name), "m%u", id);
+		if (id > 1) {
+			/* Only the newest is searched for, to be quick. */
+			f.service->n_machines++;
+			continue;
+		}
+		assert_non_null(service_machine(f.service, id, name));
+	}
+	assert_null(service_machine(f.service, 99999, "one too many"));
+	assert_non_null(service_machine(f.service, 1, "m1"));
+	connect_tcp(RECORDED_HINT, "device-1");
+	assert_false(f.ready);
+	f.service->n_machines = 1;
+}
+
+static void
+the_host_keeps_its_name(void **state)
+{
+	struct machine *m = service_machine(f.service, 0, "impostor");
+
+	assert_ptr_equal(m, &f.service->host);
+	assert_string_equal(m->name, f.settings.machine_name);
+}
+
+static void
+a_producer_on_a_unix_socket_is_who_the_kernel_says(void **state)
+{
+	f.ports[0] = &f.probe;
+	connect_unix();
+	assert_int_equal(f.uid, geteuid());
+	assert_int_equal(f.pid, getpid());
+	assert_ptr_equal(f.machine, &f.service->host);
+}
+
+static void
+a_producer_on_tcp_that_claims_nothing_is_nobody_on_the_host(void **state)
+{
+	f.ports[0] = &f.probe;
+	connect_tcp(NULL, NULL);
+	assert_int_equal(f.uid, PEER_UID_UNKNOWN);
+	assert_int_equal(f.pid, PEER_PID_UNKNOWN);
+	assert_ptr_equal(f.machine, &f.service->host);
+}
+
+static void
+a_producer_behind_a_relay_is_labelled_as_claimed(void **state)
+{
+	f.ports[0] = &f.probe;
+	connect_tcp(RECORDED_HINT, "device-1");
+	assert_int_equal(f.uid, 1000);
+	assert_int_equal(f.pid, 4711);
+	assert_int_equal(f.machine->id, RECORDED_MACHINE);
+	assert_string_equal(f.machine->name, "device-1");
+}
+
+static void
+ids_do_not_depend_on_the_port_and_are_never_zero(void **state)
+{
+	struct rpc_claimed_identity none = { .present = false };
+	struct peer a = { .kind = ADDR_TCP, .text = "10.0.0.7:4711" };
+	struct peer b = { .kind = ADDR_TCP, .text = "10.0.0.7:99" };
+	struct peer c = { .kind = ADDR_TCP, .text = "10.0.0.8:99" };
+	struct peer v6 = { .kind = ADDR_TCP, .text = "[fe80::1]:99" };
+	char name[64];
+
+	assert_int_equal(peer_machine_id(&a, &none), peer_machine_id(&b, &none));
+	assert_int_not_equal(peer_machine_id(&a, &none),
+	    peer_machine_id(&c, &none));
+	assert_int_not_equal(peer_machine_id(&a, &none), 0);
+	peer_machine_name(&v6, &none, name, sizeof(name));
+	assert_string_equal(name, "[fe80::1]");
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(a_relay_introduces_its_machine_and_its_clocks),
+		CASE(each_new_exchange_is_a_new_generation),
+		CASE(a_machine_is_the_same_after_a_reconnect),
+		CASE(a_second_introduction_is_refused),
+		CASE(an_introduction_that_does_not_parse_is_refused),
+		CASE(clock_calls_out_of_order_are_refused),
+		CASE(a_relay_that_claims_nothing_is_known_by_its_address),
+		CASE(a_machine_without_a_claimed_name_has_that_of_its_system_info),
+		CASE(a_relay_on_a_unix_socket_changes_nothing_of_the_host),
+		CASE(machines_have_a_most),
+		CASE(the_host_keeps_its_name),
+		CASE(a_producer_on_a_unix_socket_is_who_the_kernel_says),
+		CASE(a_producer_on_tcp_that_claims_nothing_is_nobody_on_the_host),
+		CASE(a_producer_behind_a_relay_is_labelled_as_claimed),
+		CASE(ids_do_not_depend_on_the_port_and_are_never_zero),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
