@@ -138,35 +138,44 @@ log_allowed(struct log_limit *l, uint64_t now_ms, uint32_t *swallowed)
 	return 1;
 }
 
+/* Writes c, 1 or 4 bytes, to out.  Returns how many. */
+static size_t
+escape_byte(char out[4], unsigned char c)
+{
+	static const char hex[] = "0123456789abcdef";
+
+	if (c >= 0x20 && c <= 0x7e && c != '"' && c != '\'' && c != '\\') {
+		out[0] = (char)c;
+		return 1;
+	}
+	out[0] = '\\';
+	out[1] = 'x';
+	out[2] = hex[c >> 4];
+	out[3] = hex[c & 15];
+	return 4;
+}
+
 char *
 log_escape(char *dst, size_t dst_size, const char *src, size_t len)
 {
-	static const char hex[] = "0123456789abcdef";
-	size_t i, n = 0, need;
+	static const char dots[] = "...";
+	char one[4];
+	size_t i, n = 0, cut = 0, need;
 
 	if (dst_size == 0)
 		return dst;
 	for (i = 0; i < len; i++) {
-		unsigned char c = (unsigned char)src[i];
-		bool plain = c >= 0x20 && c <= 0x7e && c != '"' && c != '\'' &&
-		    c != '\\';
-
-		/* Room is kept for "..." until the last byte is in. */
-		need = (plain ? 1 : 4) + (i + 1 < len ? 3 : 0);
-		if (n + need >= dst_size)
+		need = escape_byte(one, (unsigned char)src[i]);
+		if (n + need >= dst_size) {
+			n = cut;
+			for (i = 0; i < 3 && n + 1 < dst_size; i++)
+				dst[n++] = dots[i];
 			break;
-		if (plain) {
-			dst[n++] = (char)c;
-		} else {
-			dst[n++] = '\\';
-			dst[n++] = 'x';
-			dst[n++] = hex[c >> 4];
-			dst[n++] = hex[c & 15];
 		}
-	}
-	if (i < len) {
-		for (i = 0; i < 3 && n + 1 < dst_size; i++)
-			dst[n++] = '.';
+		memcpy(dst + n, one, need);
+		n += need;
+		if (n + 3 < dst_size)
+			cut = n; /* the dots fit behind this */
 	}
 	dst[n] = '\0';
 	return dst;

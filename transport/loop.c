@@ -254,7 +254,8 @@ loop_run(struct loop *l)
 void
 loop_run_once(struct loop *l)
 {
-	event_base_loop(l->base, EVLOOP_NONBLOCK);
+	/* ONCE: one turn, even when its calls make more work at once. */
+	event_base_loop(l->base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
 }
 
 void

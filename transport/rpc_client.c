@@ -1,13 +1,11 @@
 #include "transport/rpc_client.h"
 
-#include <errno.h>
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
+#include "transport/dial.h"
 #include "transport/frame.h"
 #include "transport/ipc_frame.h"
 #include "transport/log.h"
@@ -15,19 +13,13 @@
 #include "transport/pb_writer.h"
 #include "transport/stream.h"
 
-#define CLIENT_ADDRESSES_MAX 8
-/* An address that does not answer costs this long before the next one. */
-#define CLIENT_CONNECT_MS 10000u
-/* A UNIX listener with a full backlog is asked again. */
-#define CLIENT_RETRY_MS  50u
-#define CLIENT_RETRIES   100
 #define CLIENT_METHODS_MAX 1024
 #define CLIENT_TEXT_MAX    640
 /* Request ids are consecutive: they fill the buckets evenly. */
 #define CLIENT_BUCKETS 64u
 
 enum client_state {
-	CL_CONNECTING, /* connect event or retry timer armed, or step deferred */
+	CL_CONNECTING, /* dial is under way, or start_fd_cb deferred */
 	CL_BINDING,    /* stream up, BindService sent */
 	CL_READY,
 	CL_DOWN,       /* down() is deferred or was called */
@@ -52,18 +44,11 @@ struct rpc_client {
 	enum client_state state;
 	bool freed; /* memory goes on a later turn */
 	char service[64];
-	char where[ADDR_TEXT_MAX]; /* the address as written */
-	enum addr_kind kind;
+	struct addr addr; /* its text alone, over a connected socket */
 
-	/* CL_CONNECTING */
-	struct sockaddr_storage sa[CLIENT_ADDRESSES_MAX];
-	socklen_t sa_len[CLIENT_ADDRESSES_MAX];
-	int n_sa, at_sa;
+	/* CL_CONNECTING: one of the two */
+	struct dial *dial;
 	int fd;
-	int retries;
-	int error; /* errno of the last address that failed */
-	struct event *connect_ev;
-	struct loop_timer *timer;
 
 	struct pb_writer identity; /* frame to send first; empty: none */
 
@@ -81,8 +66,6 @@ struct rpc_client {
 
 	char down_text[CLIENT_TEXT_MAX];
 };
-
-static void connect_next(struct rpc_client *c);
 
 /* ---- calls ---- */
 
@@ -151,15 +134,11 @@ down_cb(void *arg)
 static void
 stop_connecting(struct rpc_client *c)
 {
-	if (c->connect_ev != NULL) {
-		event_free(c->connect_ev);
-		c->connect_ev = NULL;
-	}
-	if (c->fd >= 0) {
+	dial_free(c->dial);
+	c->dial = NULL;
+	if (c->fd >= 0)
 		close(c->fd);
-		c->fd = -1;
-	}
-	loop_timer_clear(c->timer);
+	c->fd = -1;
 }
 
 /* down_text is set.  The calls fail and the owner hears on the next turn. */
@@ -181,7 +160,7 @@ static void
 client_down_because(struct rpc_client *c, const char *what)
 {
 	snprintf(c->down_text, sizeof(c->down_text), "the daemon at %s %s",
-	    c->where, what);
+	    c->addr.text, what);
 	client_down(c);
 }
 
@@ -197,7 +176,6 @@ client_destroy(void *arg)
 		free(c->methods[i].name);
 	free(c->methods);
 	pb_writer_done(&c->identity);
-	loop_timer_free(c->timer);
 	free(c);
 }
 
@@ -214,59 +192,6 @@ rpc_client_free(struct rpc_client *c)
 	}
 	loop_cancel(c->loop, c);
 	loop_defer(c->loop, client_destroy, c);
-}
-
-/* ---- what a failed connect means ---- */
-
-static const char *
-service_variable(const struct rpc_client *c)
-{
-	if (strcmp(c->service, "ConsumerPort") == 0)
-		return "PERFETTO_CONSUMER_SOCK_NAME";
-	if (strcmp(c->service, "RelayPort") == 0)
-		return "PERFETTO_RELAY_SOCK_NAME";
-	return "PERFETTO_PRODUCER_SOCK_NAME";
-}
-
-static void
-describe_connect_error(struct rpc_client *c)
-{
-	char *out = c->down_text;
-	size_t size = sizeof(c->down_text);
-
-	switch (c->error) {
-	case ENOENT:
-	case ECONNREFUSED:
-		if (c->kind == ADDR_UNIX)
-			snprintf(out, size, "no daemon listens at %s: start "
-			    "tributaryd, or set %s", c->where,
-			    service_variable(c));
-		else
-			snprintf(out, size, "no daemon listens at %s: start "
-			    "tributaryd there with a socket at that port, or "
-			    "set %s", c->where, service_variable(c));
-		return;
-	case EACCES:
-	case EPERM:
-		snprintf(out, size, "no permission to connect to %s: join the "
-		    "group that owns the socket, or ask for "
-		    "--set-socket-permissions on the daemon", c->where);
-		return;
-	case ETIMEDOUT:
-		snprintf(out, size, "no answer from %s: is the machine up, and "
-		    "does a firewall let the port through?", c->where);
-		return;
-	case EAGAIN:
-		snprintf(out, size, "the daemon at %s does not accept "
-		    "connections: it hangs or is overloaded", c->where);
-		return;
-	case EAFNOSUPPORT:
-		snprintf(out, size, "this kernel cannot reach %s: it lacks "
-		    "that kind of socket", c->where);
-		return;
-	}
-	snprintf(out, size, "cannot connect to %s: %s", c->where,
-	    strerror(c->error));
 }
 
 /* ---- frames that arrive ---- */
@@ -307,7 +232,7 @@ handle_bind_reply(struct rpc_client *c, const struct ipc_frame *f)
 	if (!m.success) {
 		snprintf(c->down_text, sizeof(c->down_text),
 		    "the daemon at %s does not offer %s at this address",
-		    c->where, c->service);
+		    c->addr.text, c->service);
 		client_down(c);
 		return;
 	}
@@ -356,13 +281,13 @@ handle_request_error(struct rpc_client *c, const struct ipc_frame *f)
 		    text.len);
 	if (p != NULL) {
 		*at = p->next;
-		log_debug("%s: %s", c->where, escaped);
+		log_debug("%s: %s", c->addr.text, escaped);
 		p->fn(p->arg, false, false, NULL, 0, -1);
 		free(p);
 		return;
 	}
 	snprintf(c->down_text, sizeof(c->down_text),
-	    "the daemon at %s refused a request: %s", c->where, escaped);
+	    "the daemon at %s refused a request: %s", c->addr.text, escaped);
 	client_down(c);
 }
 
@@ -450,7 +375,7 @@ client_stream_closed(struct stream *s, enum stream_end why, void *arg)
 	case STREAM_SHUTDOWN:
 		break;
 	}
-	snprintf(c->down_text, sizeof(c->down_text), "%s: %s", c->where,
+	snprintf(c->down_text, sizeof(c->down_text), "%s: %s", c->addr.text,
 	    stream_end_text(why));
 	client_down(c);
 }
@@ -478,9 +403,9 @@ send_bind(struct rpc_client *c)
 	pb_writer_done(&w);
 }
 
-/* Takes over the connected descriptor in c->fd. */
+/* Owns fd. */
 static void
-client_connected(struct rpc_client *c)
+client_connected(struct rpc_client *c, int fd)
 {
 	static const struct stream_ops ops = {
 		.data = client_data,
@@ -488,14 +413,12 @@ client_connected(struct rpc_client *c)
 		.closed = client_stream_closed,
 	};
 
-	loop_timer_clear(c->timer);
-	c->stream = stream_new(c->loop, c->fd, &ops, c);
-	if (c->stream == NULL) {
+	if ((c->stream = stream_new(c->loop, fd, &ops, c)) == NULL) {
+		close(fd);
 		snprintf(c->down_text, sizeof(c->down_text), "out of memory");
 		client_down(c);
 		return;
 	}
-	c->fd = -1;
 	if (c->limits_set)
 		stream_set_limits(c->stream, c->hard, c->low);
 	if (c->paused)
@@ -504,101 +427,40 @@ client_connected(struct rpc_client *c)
 	send_bind(c);
 }
 
-/* The address at at_sa failed: the next one, or the end. */
-static void
-connect_failed(struct rpc_client *c, int error)
+static const char *
+service_variable(const struct rpc_client *c)
 {
-	c->error = error;
-	stop_connecting(c);
-	c->at_sa++;
-	c->retries = 0;
-	connect_next(c);
+	if (strcmp(c->service, "ConsumerPort") == 0)
+		return "PERFETTO_CONSUMER_SOCK_NAME";
+	if (strcmp(c->service, "RelayPort") == 0)
+		return "PERFETTO_RELAY_SOCK_NAME";
+	return "PERFETTO_PRODUCER_SOCK_NAME";
 }
 
 static void
-connect_cb(evutil_socket_t fd, short what, void *arg)
-{
-	struct rpc_client *c = arg;
-	int error = 0;
-	socklen_t len = sizeof(error);
-
-	event_free(c->connect_ev);
-	c->connect_ev = NULL;
-	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
-		error = errno;
-	if (error != 0)
-		connect_failed(c, error);
-	else
-		client_connected(c);
-}
-
-static void
-timer_cb(void *arg)
+dial_cb(int fd, int error, void *arg)
 {
 	struct rpc_client *c = arg;
 
-	if (c->connect_ev != NULL)
-		connect_failed(c, ETIMEDOUT);
-	else
-		connect_next(c); /* the backlog was full */
-}
-
-static void
-connect_wait(struct rpc_client *c)
-{
-	c->connect_ev = event_new(loop_base(c->loop), c->fd, EV_WRITE,
-	    connect_cb, c);
-	if (c->connect_ev == NULL || event_add(c->connect_ev, NULL) != 0) {
-		connect_failed(c, ENOMEM);
+	dial_free(c->dial);
+	c->dial = NULL;
+	if (fd >= 0) {
+		client_connected(c, fd);
 		return;
 	}
-	loop_timer_set(c->timer, CLIENT_CONNECT_MS, 0);
-}
-
-/* Tries the address at at_sa. */
-static void
-connect_next(struct rpc_client *c)
-{
-	const struct sockaddr_storage *sa = &c->sa[c->at_sa];
-
-	if (c->at_sa == c->n_sa) {
-		describe_connect_error(c);
-		client_down(c);
-		return;
-	}
-	c->fd = socket(sa->ss_family,
-	    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (c->fd < 0) {
-		connect_failed(c, errno);
-		return;
-	}
-	if (connect(c->fd, (const struct sockaddr *)sa,
-		c->sa_len[c->at_sa]) == 0) {
-		client_connected(c);
-		return;
-	}
-	if (errno == EINPROGRESS) {
-		connect_wait(c);
-		return;
-	}
-	if (errno == EAGAIN && c->retries++ < CLIENT_RETRIES) {
-		stop_connecting(c);
-		loop_timer_set(c->timer, CLIENT_RETRY_MS, 0);
-		return;
-	}
-	connect_failed(c, errno);
-}
-
-static void
-start_cb(void *arg)
-{
-	connect_next(arg);
+	dial_error_text(&c->addr, error, service_variable(c), c->down_text,
+	    sizeof(c->down_text));
+	client_down(c);
 }
 
 static void
 start_fd_cb(void *arg)
 {
-	client_connected(arg);
+	struct rpc_client *c = arg;
+	int fd = c->fd;
+
+	c->fd = -1;
+	client_connected(c, fd);
 }
 
 static struct rpc_client *
@@ -609,15 +471,10 @@ client_alloc(struct loop *l, const char *service,
 
 	if ((c = calloc(1, sizeof(*c))) == NULL)
 		return NULL;
-	if ((c->timer = loop_timer_new(l, timer_cb, c)) == NULL) {
-		free(c);
-		return NULL;
-	}
 	c->loop = l;
 	c->ops = ops;
 	c->arg = arg;
 	c->fd = -1;
-	c->error = EADDRNOTAVAIL; /* a name that stands for nothing */
 	pb_writer_init(&c->identity);
 	snprintf(c->service, sizeof(c->service), "%s", service);
 	return c;
@@ -633,15 +490,11 @@ rpc_client_new(struct loop *l, const struct addr *a, const char *service,
 		snprintf(err, err_size, "out of memory");
 		return NULL;
 	}
-	snprintf(c->where, sizeof(c->where), "%s", a->text);
-	c->kind = a->kind;
-	c->n_sa = addr_resolve(a, c->sa, c->sa_len, CLIENT_ADDRESSES_MAX, err,
-	    err_size);
-	if (c->n_sa < 0) {
+	c->addr = *a;
+	if ((c->dial = dial_new(l, a, dial_cb, c, err, err_size)) == NULL) {
 		client_destroy(c);
 		return NULL;
 	}
-	loop_defer(l, start_cb, c);
 	return c;
 }
 
@@ -653,7 +506,7 @@ rpc_client_from_fd(struct loop *l, int fd, const char *service,
 
 	if ((c = client_alloc(l, service, ops, arg)) == NULL)
 		return NULL;
-	snprintf(c->where, sizeof(c->where), "the other end of descriptor %d",
+	snprintf(c->addr.text, sizeof(c->addr.text), "the other end of descriptor %d",
 	    fd);
 	c->fd = fd;
 	loop_defer(l, start_fd_cb, c);

@@ -4,29 +4,24 @@
 #include <event2/event.h>
 #include <event2/event_struct.h>
 #include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "transport/fdq.h"
+#include "transport/kept.h"
 #include "transport/loop.h"
 #include "transport/outq.h"
+#include "transport/sock.h"
 
 #define STREAM_HARD_DEFAULT (1024u * 1024u)
 #define STREAM_LOW_DEFAULT  (64u * 1024u)
 #define STREAM_FLUSH_MS     1000u
-#define STREAM_FDS_MAX      4
 #define STREAM_IOV_MAX      16
 /* Sends per readiness event: one fast reader does not hold the loop. */
 #define STREAM_SENDS_MAX    8
-
-/* A dead TCP peer is found after IDLE + CNT * INTVL seconds. */
-#define STREAM_KEEPIDLE_S  30
-#define STREAM_KEEPINTVL_S 10
-#define STREAM_KEEPCNT     3
 
 /* data() ended the stream. */
 #define STREAM_GONE SIZE_MAX
@@ -44,15 +39,6 @@ enum stream_armed {
 	ARMED_END, /* paused: only the peer's end is watched */
 };
 
-/* Descriptors received, oldest first; absent while there is none. */
-struct stream_fds {
-	int n;
-	struct {
-		int fd;
-		uint64_t end; /* input offset after the read it came with */
-	} v[STREAM_FDS_MAX];
-};
-
 struct stream {
 	struct loop *loop;
 	const struct stream_ops *ops;
@@ -68,20 +54,13 @@ struct stream {
 	struct event ev;   /* as armed says */
 	struct event *wev; /* only while output is queued */
 
-	/*
-	 * Input that data() did not consume: kept[kept_off..kept_end).  It is
-	 * the beginning of one unit, or, after a pause, of several.
-	 */
-	uint8_t *kept;
-	size_t kept_off;
-	size_t kept_end;
-	size_t kept_cap;
-	size_t want; /* total of the unit that begins at kept_off; 0: unknown */
+	struct kept kept; /* input that data() did not consume */
+	size_t want; /* total of the unit it begins with; 0: unknown */
 
 	uint64_t received; /* input offset after the last byte read */
 	uint64_t consumed; /* input offset of the first byte not consumed */
 	const uint8_t *shown; /* inside data(): where its buf begins */
-	struct stream_fds *fds;
+	struct fdq fds;
 
 	struct outq out;
 	size_t hard;
@@ -113,82 +92,6 @@ stream_end_text(enum stream_end why)
 		return "shutting down";
 	}
 	return "unknown";
-}
-
-/* ---- descriptors ---- */
-
-static void
-fds_remove(struct stream *s, int i)
-{
-	struct stream_fds *f = s->fds;
-
-	f->n--;
-	memmove(&f->v[i], &f->v[i + 1],
-	    (size_t)(f->n - i) * sizeof(f->v[0]));
-	if (f->n == 0) {
-		free(f);
-		s->fds = NULL;
-	}
-}
-
-/* Takes ownership of fd; closes it when there are too many. */
-static void
-fds_add(struct stream *s, int fd, uint64_t end)
-{
-	if (s->fds == NULL)
-		s->fds = calloc(1, sizeof(*s->fds));
-	if (s->fds == NULL || s->fds->n == STREAM_FDS_MAX) {
-		close(fd);
-		return;
-	}
-	s->fds->v[s->fds->n].fd = fd;
-	s->fds->v[s->fds->n].end = end;
-	s->fds->n++;
-}
-
-/* Closes those that came with bytes before the input offset. */
-static void
-fds_drop_before(struct stream *s, uint64_t offset)
-{
-	while (s->fds != NULL && s->fds->v[0].end <= offset) {
-		close(s->fds->v[0].fd);
-		fds_remove(s, 0);
-	}
-}
-
-int
-stream_take_fd(struct stream *s)
-{
-	int fd;
-
-	if (s->fds == NULL)
-		return -1;
-	fd = s->fds->v[0].fd;
-	fds_remove(s, 0);
-	return fd;
-}
-
-int
-stream_take_fd_of(struct stream *s, const uint8_t *unit, size_t len)
-{
-	uint64_t start;
-	int i, fd;
-
-	if (s->fds == NULL || s->shown == NULL)
-		return -1;
-	start = s->consumed + (uint64_t)(unit - s->shown);
-	for (i = 0; i < s->fds->n; i++) {
-		/*
-		 * A read ends with the bytes that a descriptor was sent with
-		 * (unix(7)), so it belongs to the unit where its read ended.
-		 */
-		if (s->fds->v[i].end > start && s->fds->v[i].end <= start + len) {
-			fd = s->fds->v[i].fd;
-			fds_remove(s, i);
-			return fd;
-		}
-	}
-	return -1;
 }
 
 /* ---- events ---- */
@@ -264,7 +167,7 @@ free_cb(void *arg)
 {
 	struct stream *s = arg;
 
-	free(s->kept);
+	kept_free(&s->kept);
 	free(s);
 }
 
@@ -279,8 +182,7 @@ stream_die(struct stream *s)
 	stream_arm(s, ARMED_NONE);
 	stream_disarm_write(s);
 	outq_done(&s->out);
-	while (s->fds != NULL)
-		close(stream_take_fd(s));
+	fdq_done(&s->fds);
 	if (s->flush_timer != NULL) {
 		loop_timer_free(s->flush_timer);
 		loop_cancel(s->loop, s);
@@ -380,7 +282,7 @@ stream_show(struct stream *s, const uint8_t *buf, size_t len)
 	if (n > len)
 		n = len;
 	s->consumed += n;
-	fds_drop_before(s, s->consumed);
+	fdq_drop_until(&s->fds, s->consumed);
 	return n;
 }
 
@@ -391,48 +293,14 @@ stream_held(const struct stream *s)
 	return s->paused || s->reshow;
 }
 
-/* Gives the kept bytes a place of their own of exactly cap bytes. */
+/* Keeps len bytes more, with room for the whole unit when that is known. */
 static int
-kept_move(struct stream *s, size_t cap)
+stream_keep(struct stream *s, const uint8_t *data, size_t len)
 {
-	size_t len = s->kept_end - s->kept_off;
-	uint8_t *p;
-
-	if ((p = malloc(cap)) == NULL) {
-		stream_end_later(s, STREAM_NO_MEMORY);
-		return -1;
-	}
-	if (len > 0)
-		memcpy(p, s->kept + s->kept_off, len);
-	free(s->kept);
-	s->kept = p;
-	s->kept_off = 0;
-	s->kept_end = len;
-	s->kept_cap = cap;
-	return 0;
-}
-
-static void
-kept_free(struct stream *s)
-{
-	free(s->kept);
-	s->kept = NULL;
-	s->kept_off = s->kept_end = s->kept_cap = 0;
-}
-
-/* Appends len bytes, with room for the whole unit when that is known. */
-static int
-kept_add(struct stream *s, const uint8_t *data, size_t len)
-{
-	size_t have = s->kept_end - s->kept_off;
-	size_t total = have + len > s->want ? have + len : s->want;
-
-	if (s->kept_cap - s->kept_off < total && kept_move(s, total) != 0)
-		return -1;
-	if (len > 0)
-		memcpy(s->kept + s->kept_end, data, len);
-	s->kept_end += len;
-	return 0;
+	if (kept_add(&s->kept, data, len, s->want) == 0)
+		return 0;
+	stream_end_later(s, STREAM_NO_MEMORY);
+	return -1;
 }
 
 /*
@@ -446,17 +314,12 @@ stream_feed_kept(struct stream *s, const uint8_t **data, size_t *len,
 {
 	size_t have, take, n;
 
-	for (;;) {
-		have = s->kept_end - s->kept_off;
-		if (have == 0) {
-			kept_free(s);
-			return true;
-		}
+	while ((have = kept_len(&s->kept)) > 0) {
 		take = *len;
 		if (!stream_held(s) && have < s->want && take > s->want - have)
 			take = s->want - have;
 		if (take > 0) {
-			if (kept_add(s, *data, take) != 0)
+			if (stream_keep(s, *data, take) != 0)
 				return false;
 			*data += take;
 			*len -= take;
@@ -465,12 +328,14 @@ stream_feed_kept(struct stream *s, const uint8_t **data, size_t *len,
 		}
 		if (stream_held(s) || !fresh || have < s->want)
 			return false;
-		n = stream_show(s, s->kept + s->kept_off, have);
+		n = stream_show(s, kept_data(&s->kept), have);
 		if (n == STREAM_GONE)
 			return false;
-		s->kept_off += n;
+		kept_drop(&s->kept, n);
 		fresh = false;
 	}
+	kept_free(&s->kept);
+	return true;
 }
 
 static void
@@ -478,79 +343,33 @@ stream_feed(struct stream *s, const uint8_t *data, size_t len, bool fresh)
 {
 	size_t n;
 
-	if (s->kept != NULL && !stream_feed_kept(s, &data, &len, fresh)) {
-		/* A long pause ended inside a small unit: give memory back. */
-		n = s->kept_end - s->kept_off;
-		if (n < s->want)
-			n = s->want;
-		if (s->state == ST_OPEN && !stream_held(s) &&
-		    s->kept_cap / 2 > n)
-			(void)!kept_move(s, n);
+	if (!stream_feed_kept(s, &data, &len, fresh)) {
+		/* What a long pause piled up may have ended in a small unit. */
+		if (s->state == ST_OPEN && !stream_held(s))
+			kept_shrink(&s->kept, s->want);
 		return;
 	}
 	if (len == 0)
 		return;
 	n = stream_show(s, data, len);
 	if (n != STREAM_GONE && n < len)
-		(void)!kept_add(s, data + n, len - n);
+		(void)!stream_keep(s, data + n, len - n);
 }
 
-static void
-stream_take_control(struct stream *s, struct msghdr *msg, uint64_t end)
-{
-	struct cmsghdr *c;
-	size_t i, n;
-	int fd;
-
-	for (c = CMSG_FIRSTHDR(msg); c != NULL; c = CMSG_NXTHDR(msg, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-		for (i = 0; i < n; i++) {
-			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int),
-			    sizeof(int));
-			fds_add(s, fd, end);
-		}
-	}
-}
-
-/* The kernel closes what does not fit into the control buffer. */
-static ssize_t
-stream_receive_with_fds(struct stream *s, struct iovec *iov, int niov)
-{
-	union {
-		char buf[CMSG_SPACE(sizeof(int) * STREAM_FDS_MAX)];
-		struct cmsghdr align;
-	} control;
-	struct msghdr msg = {
-		.msg_iov = iov,
-		.msg_iovlen = (size_t)niov,
-		.msg_control = control.buf,
-		.msg_controllen = sizeof(control.buf),
-	};
-	ssize_t n;
-
-	n = recvmsg(s->fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-	if (n > 0 && msg.msg_controllen > 0)
-		stream_take_control(s, &msg, s->received + (uint64_t)n);
-	return n;
-}
-
+/* As readv(); files the descriptors that came along. */
 static ssize_t
 stream_receive(struct stream *s, struct iovec *iov, int niov)
 {
-	if (s->peer.can_pass_fds)
-		return stream_receive_with_fds(s, iov, niov);
-	if (niov == 1)
-		return recv(s->fd, iov->iov_base, iov->iov_len, MSG_DONTWAIT);
-	return readv(s->fd, iov, niov);
-}
+	int fds[SOCK_FDS_MAX], n_fds, i;
+	ssize_t n;
 
-static bool
-is_transient(int error)
-{
-	return error == EAGAIN || error == EWOULDBLOCK || error == EINTR ||
-	    error == ENOBUFS || error == ENOMEM;
+	n = sock_receive(s->fd, iov, niov,
+	    s->peer.can_pass_fds ? fds : NULL, &n_fds);
+	if (n > 0)
+		s->received += (uint64_t)n;
+	for (i = 0; i < n_fds; i++)
+		fdq_add(&s->fds, fds[i], s->received);
+	return n;
 }
 
 /* One read an event, so that a busy peer starves nobody. */
@@ -560,26 +379,27 @@ read_cb(evutil_socket_t fd, short what, void *arg)
 	struct stream *s = arg;
 	uint8_t *scratch = loop_scratch(s->loop);
 	struct iovec iov[2];
-	size_t have = s->kept_end - s->kept_off, to_kept = 0;
+	size_t have = kept_len(&s->kept), to_kept = 0;
 	int niov = 0;
 	ssize_t n;
 
 	/*
-	 * A unit that began in an earlier read is completed in its place, if
-	 * that is large enough: its length may have become known only when the
-	 * kept bytes were shown, after which nothing came that made it grow.
+	 * A unit that began in an earlier read is completed in its place.  Its
+	 * length may have become known only when the kept bytes were shown:
+	 * then they are not in memory of that size yet.
 	 */
-	if (have > 0 && have < s->want &&
-	    s->kept_cap - s->kept_off >= s->want) {
+	if (have > 0 && have < s->want) {
+		if (stream_keep(s, NULL, 0) != 0)
+			return;
 		to_kept = s->want - have;
-		iov[niov].iov_base = s->kept + s->kept_end;
+		iov[niov].iov_base = s->kept.mem + s->kept.end;
 		iov[niov++].iov_len = to_kept;
 	}
 	iov[niov].iov_base = scratch;
 	iov[niov++].iov_len = LOOP_SCRATCH_BYTES;
 	n = stream_receive(s, iov, niov);
 	if (n < 0) {
-		if (!is_transient(errno))
+		if (!sock_error_is_transient(errno))
 			stream_end_now(s, STREAM_RESET);
 		return;
 	}
@@ -587,10 +407,9 @@ read_cb(evutil_socket_t fd, short what, void *arg)
 		stream_end_now(s, STREAM_EOF);
 		return;
 	}
-	s->received += (uint64_t)n;
 	if (to_kept > (size_t)n)
 		to_kept = (size_t)n;
-	s->kept_end += to_kept;
+	s->kept.end += to_kept;
 	stream_feed(s, scratch, (size_t)n - to_kept, to_kept > 0);
 }
 
@@ -601,7 +420,7 @@ end_watch_cb(evutil_socket_t fd, short what, void *arg)
 	char byte;
 
 	s->armed = ARMED_NONE; /* it was for one time */
-	if (s->kept != NULL)
+	if (kept_len(&s->kept) > 0)
 		return; /* what came before the end is for resume */
 	if (recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
 		stream_end_now(s, STREAM_EOF);
@@ -615,10 +434,26 @@ reshow_cb(void *arg)
 	s->reshow = false;
 	if (s->state != ST_OPEN || s->paused)
 		return;
-	if (s->kept != NULL)
-		stream_feed(s, NULL, 0, true);
+	stream_feed(s, NULL, 0, true);
 	if (s->state == ST_OPEN && !stream_held(s))
 		stream_arm(s, ARMED_READ);
+}
+
+int
+stream_take_fd(struct stream *s)
+{
+	return fdq_take(&s->fds);
+}
+
+int
+stream_take_fd_of(struct stream *s, const uint8_t *unit, size_t len)
+{
+	uint64_t start;
+
+	if (s->shown == NULL)
+		return -1;
+	start = s->consumed + (uint64_t)(unit - s->shown);
+	return fdq_take_of(&s->fds, start, start + len);
 }
 
 void
@@ -648,32 +483,6 @@ stream_resume(struct stream *s)
 }
 
 /* ---- output ---- */
-
-static ssize_t
-stream_send(struct stream *s, struct iovec *iov, int niov, int fd)
-{
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct msghdr msg = {
-		.msg_iov = iov,
-		.msg_iovlen = (size_t)niov,
-	};
-	struct cmsghdr *c;
-
-	if (fd >= 0) {
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = control.buf;
-		msg.msg_controllen = sizeof(control.buf);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	}
-	return sendmsg(s->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
 
 /*
  * The socket refused output for good.  What the peer sent before it left is
@@ -737,9 +546,9 @@ stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
 	if (!s->peer.can_pass_fds)
 		fd = -1;
 	if (s->out.bytes == 0) {
-		n = stream_send(s, iov, blen > 0 ? 2 : 1, fd);
+		n = sock_send(s->fd, iov, blen > 0 ? 2 : 1, fd);
 		if (n < 0) {
-			if (!is_transient(errno)) {
+			if (!sock_error_is_transient(errno)) {
 				stream_output_failed(s, errno);
 				return;
 			}
@@ -768,9 +577,9 @@ stream_drain(struct stream *s)
 	for (rounds = 0; rounds < STREAM_SENDS_MAX && s->out.bytes > 0;
 	     rounds++) {
 		niov = outq_peek(&s->out, iov, STREAM_IOV_MAX, &fd);
-		n = stream_send(s, iov, niov, fd);
+		n = sock_send(s->fd, iov, niov, fd);
 		if (n < 0) {
-			if (is_transient(errno))
+			if (sock_error_is_transient(errno))
 				return 0;
 			stream_output_failed(s, errno);
 			return -1;
@@ -817,50 +626,17 @@ stream_set_limits(struct stream *s, size_t hard, size_t low)
 size_t
 stream_memory(const struct stream *s)
 {
-	return s->kept_cap + s->out.memory;
+	return s->kept.cap + s->out.memory;
 }
 
 /* ---- the beginning ---- */
-
-static void
-stream_tune(int fd)
-{
-	static const struct {
-		int level, option, value;
-	} options[] = {
-		{ IPPROTO_TCP, TCP_NODELAY, 1 },
-		{ SOL_SOCKET, SO_KEEPALIVE, 1 },
-		{ IPPROTO_TCP, TCP_KEEPIDLE, STREAM_KEEPIDLE_S },
-		{ IPPROTO_TCP, TCP_KEEPINTVL, STREAM_KEEPINTVL_S },
-		{ IPPROTO_TCP, TCP_KEEPCNT, STREAM_KEEPCNT },
-	};
-	size_t i;
-
-	/* Comfort only: a stream without them works. */
-	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		(void)setsockopt(fd, options[i].level, options[i].option,
-		    &options[i].value, sizeof(options[i].value));
-}
-
-static int
-stream_set_flags(int fd)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	if (flags < 0)
-		return -1;
-	if (!(flags & O_NONBLOCK) &&
-	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0)
-		return -1;
-	return fcntl(fd, F_SETFD, FD_CLOEXEC);
-}
 
 struct stream *
 stream_new(struct loop *l, int fd, const struct stream_ops *ops, void *arg)
 {
 	struct stream *s;
 
-	if (stream_set_flags(fd) != 0)
+	if (sock_prepare(fd) != 0)
 		return NULL;
 	if ((s = calloc(1, sizeof(*s))) == NULL)
 		return NULL;
@@ -874,7 +650,7 @@ stream_new(struct loop *l, int fd, const struct stream_ops *ops, void *arg)
 	outq_init(&s->out);
 	peer_from_socket(&s->peer, fd);
 	if (s->peer.kind == ADDR_TCP)
-		stream_tune(fd);
+		sock_tune_tcp(fd);
 	if (event_assign(&s->ev, loop_base(l), fd, EV_READ | EV_PERSIST,
 		read_cb, s) != 0 ||
 	    event_add(&s->ev, NULL) != 0) {

@@ -1,0 +1,294 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "transport/loop.h"
+
+static struct loop *loop;
+static int calls;
+static void *cancel_arg;
+
+static int
+setup(void **state)
+{
+	calls = 0;
+	cancel_arg = NULL;
+	loop = loop_new();
+	return loop == NULL;
+}
+
+static int
+teardown(void **state)
+{
+	loop_free(loop);
+	return 0;
+}
+
+static void
+count(void *arg)
+{
+	calls++;
+}
+
+static void
+count_and_stop(void *arg)
+{
+	calls++;
+	loop_stop(loop);
+}
+
+static void
+defer_again(void *arg)
+{
+	calls++;
+	if (calls < 1000)
+		loop_defer(loop, defer_again, arg);
+}
+
+static void
+a_deferred_call_runs_on_a_later_turn_and_once(void **state)
+{
+	loop_defer(loop, count, NULL);
+	loop_defer(loop, count, NULL);
+	assert_int_equal(calls, 0);
+	loop_run_once(loop);
+	assert_int_equal(calls, 2);
+	loop_run_once(loop);
+	assert_int_equal(calls, 2);
+}
+
+static void
+a_call_that_defers_again_waits_for_the_turn_after(void **state)
+{
+	loop_defer(loop, defer_again, NULL);
+	loop_run_once(loop);
+	assert_int_equal(calls, 1);
+	loop_run_once(loop);
+	assert_int_equal(calls, 2);
+}
+
+static void
+cancel(void *arg)
+{
+	calls++;
+	loop_cancel(loop, cancel_arg);
+}
+
+static void
+a_cancelled_call_does_not_run_even_in_the_same_turn(void **state)
+{
+	int a, b;
+
+	loop_defer(loop, count, &a);
+	loop_post(loop, count, &a);
+	loop_cancel(loop, &a);
+	loop_run_once(loop);
+	loop_run_once(loop);
+	assert_int_equal(calls, 0);
+
+	cancel_arg = &b;
+	loop_defer(loop, cancel, &a);
+	loop_defer(loop, count, &b);
+	loop_defer(loop, count, &a);
+	loop_run_once(loop);
+	assert_int_equal(calls, 2);
+}
+
+static void
+what_is_deferred_at_the_end_runs_in_loop_free(void **state)
+{
+	struct loop *other = loop_new();
+	struct loop *saved = loop;
+	int a;
+
+	loop_defer(other, count, NULL);
+	loop_post(other, count, NULL);
+	loop_at_free(other, count, NULL);
+	loop_at_free(other, count, &a);
+	loop_cancel(other, &a);
+	loop_free(other);
+	assert_int_equal(calls, 3);
+
+	loop = loop_new();
+	calls = 0;
+	loop_defer(loop, defer_again, NULL);
+	loop_free(loop); /* ends, although the call defers itself 1,000 times */
+	assert_in_range(calls, 2, 999);
+	loop = saved;
+}
+
+static void *
+post_many(void *arg)
+{
+	int i;
+
+	for (i = 0; i < 10000; i++)
+		loop_post(loop, count, NULL);
+	return NULL;
+}
+
+static void
+calls_posted_by_threads_all_run_on_the_loop(void **state)
+{
+	pthread_t threads[4];
+	int i;
+
+	for (i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, post_many,
+		    NULL), 0);
+	while (calls < 40000)
+		loop_run_once(loop);
+	for (i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	loop_run_once(loop);
+	assert_int_equal(calls, 40000);
+}
+
+static void *
+post_stop(void *arg)
+{
+	loop_post(loop, count_and_stop, NULL);
+	return NULL;
+}
+
+static void
+a_post_wakes_a_loop_that_waits(void **state)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, post_stop, NULL), 0);
+	loop_run(loop);
+	pthread_join(thread, NULL);
+	assert_int_equal(calls, 1);
+}
+
+static void
+a_stop_before_run_is_not_forgotten(void **state)
+{
+	loop_stop(loop);
+	loop_run(loop);
+	loop_defer(loop, count_and_stop, NULL);
+	loop_run(loop);
+	assert_int_equal(calls, 1);
+}
+
+static uint64_t fired_at;
+
+static void
+note_time(void *arg)
+{
+	calls++;
+	fired_at = loop_now_ms();
+}
+
+static void
+a_timer_fires_once_and_never_early(void **state)
+{
+	struct loop_timer *t = loop_timer_new(loop, note_time, NULL);
+	uint64_t start = loop_now_ms();
+
+	loop_run_once(loop);
+	assert_int_equal(calls, 0);
+	loop_timer_set(t, 3, 0);
+	while (calls == 0)
+		loop_run_once(loop);
+	/* Both ends are cut to whole milliseconds. */
+	assert_true(fired_at - start >= 2);
+	start = loop_now_ms();
+	while (loop_now_ms() < start + 10)
+		loop_run_once(loop);
+	assert_int_equal(calls, 1);
+	loop_timer_free(t);
+}
+
+static void
+a_periodic_timer_fires_until_it_is_cleared(void **state)
+{
+	struct loop_timer *t = loop_timer_new(loop, count, NULL);
+	uint64_t start;
+
+	loop_timer_set(t, 1, 1);
+	while (calls < 3)
+		loop_run_once(loop);
+	loop_timer_clear(t);
+	calls = 0;
+	start = loop_now_ms();
+	while (loop_now_ms() < start + 5)
+		loop_run_once(loop);
+	assert_int_equal(calls, 0);
+	loop_timer_free(t);
+	loop_timer_free(NULL);
+}
+
+static struct loop_timer *own_timer;
+
+static void
+free_own_timer(void *arg)
+{
+	calls++;
+	loop_timer_free(own_timer);
+}
+
+static void
+a_timer_may_free_itself(void **state)
+{
+	own_timer = loop_timer_new(loop, free_own_timer, NULL);
+	loop_timer_set(own_timer, 0, 1);
+	while (calls < 1)
+		loop_run_once(loop);
+	loop_run_once(loop);
+	assert_int_equal(calls, 1);
+}
+
+static void
+a_signal_runs_its_function_on_the_loop(void **state)
+{
+	assert_int_equal(loop_on_signal(loop, SIGUSR1, count, NULL), 0);
+	raise(SIGUSR1);
+	assert_int_equal(calls, 0);
+	while (calls == 0)
+		loop_run_once(loop);
+	assert_int_equal(calls, 1);
+}
+
+static void
+a_write_to_a_closed_pipe_does_not_kill(void **state)
+{
+	int p[2];
+
+	assert_int_equal(pipe(p), 0);
+	close(p[0]);
+	assert_int_equal(write(p[1], "x", 1), -1);
+	close(p[1]);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_deferred_call_runs_on_a_later_turn_and_once),
+		TEST(a_call_that_defers_again_waits_for_the_turn_after),
+		TEST(a_cancelled_call_does_not_run_even_in_the_same_turn),
+		TEST(what_is_deferred_at_the_end_runs_in_loop_free),
+		TEST(calls_posted_by_threads_all_run_on_the_loop),
+		TEST(a_post_wakes_a_loop_that_waits),
+		TEST(a_stop_before_run_is_not_forgotten),
+		TEST(a_timer_fires_once_and_never_early),
+		TEST(a_periodic_timer_fires_until_it_is_cleared),
+		TEST(a_timer_may_free_itself),
+		TEST(a_signal_runs_its_function_on_the_loop),
+		TEST(a_write_to_a_closed_pipe_does_not_kill),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,222 @@
+#include "transport/dial.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/loop.h"
+
+#define DIAL_ADDRESSES_MAX 8
+/* An address that does not answer costs this long before the next one. */
+#define DIAL_CONNECT_MS 10000u
+/* A UNIX listener with a full backlog is asked again, for five seconds. */
+#define DIAL_RETRY_MS 50u
+#define DIAL_RETRIES  100
+
+struct dial {
+	struct loop *loop;
+	dial_fn fn;
+	void *arg;
+	struct sockaddr_storage sa[DIAL_ADDRESSES_MAX];
+	socklen_t sa_len[DIAL_ADDRESSES_MAX];
+	int n_sa;
+	int at; /* the address being tried */
+	int retries;
+	int error; /* of the last address that failed */
+	int fd;    /* -1: none */
+	bool waiting; /* ev is armed on fd, and timer for its time-out */
+	struct event ev;
+	struct loop_timer *timer; /* time-out, or time to ask again */
+};
+
+static void dial_try(struct dial *d);
+
+/* Back to where nothing is armed. */
+static void
+dial_stop(struct dial *d)
+{
+	if (d->waiting)
+		event_del(&d->ev);
+	d->waiting = false;
+	loop_timer_clear(d->timer);
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = -1;
+}
+
+static void
+dial_connected(struct dial *d)
+{
+	int fd = d->fd;
+
+	d->fd = -1;
+	dial_stop(d);
+	d->fn(fd, 0, d->arg);
+}
+
+static void
+dial_failed(struct dial *d, int error)
+{
+	d->error = error;
+	dial_stop(d);
+	d->at++;
+	d->retries = 0;
+	dial_try(d);
+}
+
+static void
+connected_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct dial *d = arg;
+	int error = 0;
+	socklen_t len = sizeof(error);
+
+	d->waiting = false;
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+		error = errno;
+	if (error != 0)
+		dial_failed(d, error);
+	else
+		dial_connected(d);
+}
+
+static void
+timer_cb(void *arg)
+{
+	struct dial *d = arg;
+
+	if (d->waiting)
+		dial_failed(d, ETIMEDOUT);
+	else
+		dial_try(d);
+}
+
+static void
+dial_wait(struct dial *d)
+{
+	if (event_assign(&d->ev, loop_base(d->loop), d->fd, EV_WRITE,
+		connected_cb, d) != 0 ||
+	    event_add(&d->ev, NULL) != 0) {
+		dial_failed(d, ENOMEM);
+		return;
+	}
+	d->waiting = true;
+	loop_timer_set(d->timer, DIAL_CONNECT_MS, 0);
+}
+
+static void
+dial_try(struct dial *d)
+{
+	const struct sockaddr_storage *sa = &d->sa[d->at];
+
+	if (d->at == d->n_sa) {
+		d->fn(-1, d->error, d->arg);
+		return;
+	}
+	d->fd = socket(sa->ss_family,
+	    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (d->fd < 0)
+		dial_failed(d, errno);
+	else if (connect(d->fd, (const struct sockaddr *)sa,
+		     d->sa_len[d->at]) == 0)
+		dial_connected(d);
+	else if (errno == EINPROGRESS)
+		dial_wait(d);
+	else if (errno == EAGAIN && d->retries++ < DIAL_RETRIES) {
+		dial_stop(d);
+		loop_timer_set(d->timer, DIAL_RETRY_MS, 0);
+	} else
+		dial_failed(d, errno);
+}
+
+static void
+start_cb(void *arg)
+{
+	dial_try(arg);
+}
+
+struct dial *
+dial_new(struct loop *l, const struct addr *a, dial_fn fn, void *arg,
+    char *err, size_t err_size)
+{
+	struct dial *d;
+
+	if ((d = calloc(1, sizeof(*d))) == NULL)
+		goto fail;
+	d->loop = l;
+	d->fn = fn;
+	d->arg = arg;
+	d->fd = -1;
+	d->error = EADDRNOTAVAIL; /* a name that stands for nothing */
+	if ((d->timer = loop_timer_new(l, timer_cb, d)) == NULL)
+		goto fail;
+	d->n_sa = addr_resolve(a, d->sa, d->sa_len, DIAL_ADDRESSES_MAX, err,
+	    err_size);
+	if (d->n_sa < 0) {
+		dial_free(d);
+		return NULL;
+	}
+	loop_defer(l, start_cb, d);
+	return d;
+
+fail:
+	snprintf(err, err_size, "out of memory");
+	dial_free(d);
+	return NULL;
+}
+
+void
+dial_free(struct dial *d)
+{
+	if (d == NULL)
+		return;
+	if (d->timer != NULL)
+		dial_stop(d);
+	loop_timer_free(d->timer);
+	loop_cancel(d->loop, d);
+	free(d);
+}
+
+void
+dial_error_text(const struct addr *a, int error, const char *variable,
+    char *out, size_t out_size)
+{
+	switch (error) {
+	case ENOENT:
+	case ECONNREFUSED:
+		snprintf(out, out_size,
+		    "no daemon listens at %s: start tributaryd%s, or set %s",
+		    a->text, a->kind == ADDR_UNIX ? "" : " there", variable);
+		return;
+	case EACCES:
+	case EPERM:
+		snprintf(out, out_size,
+		    "no permission to connect to %s: join the group that owns "
+		    "the socket, or start the daemon with "
+		    "--set-socket-permissions", a->text);
+		return;
+	case ETIMEDOUT:
+		snprintf(out, out_size,
+		    "no answer from %s: is the machine up, and does a firewall "
+		    "let the port through?", a->text);
+		return;
+	case EAGAIN:
+		snprintf(out, out_size,
+		    "the daemon at %s does not accept connections: it hangs or "
+		    "is overloaded", a->text);
+		return;
+	case EAFNOSUPPORT:
+		snprintf(out, out_size,
+		    "cannot connect to %s: this kernel has no such sockets",
+		    a->text);
+		return;
+	}
+	snprintf(out, out_size, "cannot connect to %s: %s", a->text,
+	    strerror(error));
+}
