@@ -5,13 +5,12 @@
 
 #include <cmocka.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/unit/transport/tcp_pair.h"
 #include "transport/peer.h"
 
 static void
@@ -37,39 +36,14 @@ a_unix_peer_is_who_the_kernel_says(void **state)
 	close(sv[1]);
 }
 
-/* A TCP connection over the loopback: out[0] accepted, out[1] connected. */
-static void
-tcp_pair(int family, int out[2])
-{
-	struct sockaddr_storage sa;
-	socklen_t len = sizeof(sa);
-	int l = socket(family, SOCK_STREAM, 0);
-
-	memset(&sa, 0, sizeof(sa));
-	sa.ss_family = (sa_family_t)family;
-	if (family == AF_INET6)
-		((struct sockaddr_in6 *)&sa)->sin6_addr = in6addr_loopback;
-	else
-		((struct sockaddr_in *)&sa)->sin_addr.s_addr =
-		    htonl(INADDR_LOOPBACK);
-	assert_int_equal(bind(l, (struct sockaddr *)&sa, sizeof(sa)), 0);
-	assert_int_equal(listen(l, 1), 0);
-	assert_int_equal(getsockname(l, (struct sockaddr *)&sa, &len), 0);
-	out[1] = socket(family, SOCK_STREAM, 0);
-	assert_int_equal(connect(out[1], (struct sockaddr *)&sa, len), 0);
-	out[0] = accept(l, NULL, NULL);
-	assert_true(out[0] >= 0);
-	close(l);
-}
-
 static void
 a_tcp_peer_is_nobody_and_known_by_its_address(void **state)
 {
 	struct peer p, q;
 	int a[2], b[2];
 
-	tcp_pair(AF_INET, a);
-	tcp_pair(AF_INET, b);
+	assert_int_equal(tcp_pair(a), 0);
+	assert_int_equal(tcp_pair(b), 0);
 	peer_from_socket(&p, a[0]);
 	peer_from_socket(&q, b[0]);
 	assert_int_equal(p.kind, ADDR_TCP);
@@ -95,7 +69,7 @@ a_peer_that_left_already_is_unknown_not_root(void **state)
 	struct peer p;
 	int a[2];
 
-	tcp_pair(AF_INET, a);
+	assert_int_equal(tcp_pair(a), 0);
 	setsockopt(a[1], SOL_SOCKET, SO_LINGER, &hard, sizeof(hard));
 	close(a[1]);
 	peer_from_socket(&p, a[0]);
