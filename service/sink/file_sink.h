@@ -7,6 +7,11 @@
  * on its way to the disk.  One sink a file, so a hung disk stops no other
  * session.  Knows nothing of sessions.
  *
+ * Nothing is buffered in this process: what written() told is in the file even
+ * if the process is killed at once.  A batch under way at that moment may be in
+ * it in part, down to a cut last packet: some file systems (tmpfs) end a
+ * write() early for a process that is being killed.
+ *
  * All calls come from the loop's thread.
  */
 #ifndef SERVICE_SINK_FILE_SINK_H
