@@ -78,20 +78,31 @@ parse_move(struct pb_field *f, struct move *m)
 	return !r.bad;
 }
 
-/* The buffer a chunk of this writer goes to, or NULL (counted). */
+/*
+ * The buffer that data of this writer goes to.  NULL: it is dropped, and
+ * counted in *discarded unless it is merely late: threads give up the chunk
+ * they hold only when they next trace, long after their session was freed.
+ */
 static struct session_buffer *
-find_buffer(struct producer *p, uint32_t writer, uint32_t wanted)
+find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
+    uint64_t *discarded)
 {
 	struct service *s = p->service;
 	struct session_buffer *b;
 	uint16_t bound;
 
+	if (wanted > 0 && wanted <= s->highest_buffer_id &&
+	    s->buffers[wanted] == NULL) {
+		s->counters.chunks_late++;
+		return NULL;
+	}
 	bound = producer_writer_buffer(p, writer);
-	if (wanted == 0 || wanted > UINT16_MAX ||
-	    (b = s->buffers[wanted]) == NULL ||
+	if (wanted == 0 || wanted > UINT16_MAX || writer == 0 ||
+	    writer > SHM_MAX_WRITER_ID || (b = s->buffers[wanted]) == NULL ||
 	    (bound != 0 && bound != wanted) ||
 	    !producer_may_write(p, (uint16_t)wanted)) {
 		s->counters.wrong_buffer++;
+		(*discarded)++;
 		return NULL;
 	}
 	return b;
@@ -147,10 +158,9 @@ apply_move(struct producer *p, const struct move *m)
 		s->counters.chunks_discarded++;
 		return;
 	}
-	if (c.writer_id == 0 || c.writer_id > SHM_MAX_WRITER_ID ||
-	    (b = find_buffer(p, c.writer_id, m->buffer)) == NULL)
-		s->counters.chunks_discarded++;
-	else
+	b = find_buffer(p, c.writer_id, m->buffer,
+	    &s->counters.chunks_discarded);
+	if (b != NULL)
 		write_chunk(p, b, &c, !m->incomplete);
 	if (in_shm)
 		shm_release(p->shm, m->page, m->chunk);
@@ -213,10 +223,14 @@ patch_chunk(struct producer *p, const struct pb_field *f)
 		return false;
 	if (p == NULL)
 		return true;
-	if (too_many || (b = find_buffer(p, writer, buffer)) == NULL) {
+	if (too_many) {
 		p->service->counters.patches_discarded++;
 		return true;
 	}
+	b = find_buffer(p, writer, buffer,
+	    &p->service->counters.patches_discarded);
+	if (b == NULL)
+		return true;
 	/* A failed one is counted by the buffer. */
 	(void)trace_buffer_patch(b->tb, p->id, writer, chunk, patches, n, more);
 	return true;

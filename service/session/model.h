@@ -189,6 +189,8 @@ struct service_counters {
 	uint64_t unparsable_commits;
 	uint64_t bad_chunk_index;
 	uint64_t wrong_buffer;
+	/* For a buffer that is gone: a writer that outlived its session. */
+	uint64_t chunks_late;
 };
 
 /* Global buffer ids are 1..65535; 0 is none. */
@@ -207,6 +209,7 @@ struct service {
 	size_t n_sessions;
 	struct session_buffer **buffers; /* SERVICE_BUFFER_IDS, by global id */
 	uint16_t last_buffer_id;
+	uint16_t highest_buffer_id;      /* ever handed out */
 	size_t n_buffers;
 	uint64_t total_buffer_bytes;
 	size_t n_lossless; /* file sessions that hold producers back */

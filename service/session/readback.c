@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/loop.h"
 #include "transport/pb_writer.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/event_log.h"
@@ -27,6 +28,9 @@ struct readback {
 	bool said_config;
 	bool said_uuid;
 	bool said_system_info;
+	bool said_provenance;
+	bool said_completed;
+	size_t provenance_of; /* sequences in the last TraceProvenance */
 	bool want_marker;
 	bool want_stats;
 	size_t buffer;  /* being read */
@@ -206,6 +210,26 @@ put_machines(struct readback *r, struct packet_out *out, uint64_t *limit,
 	return true;
 }
 
+/* Which producer wrote which sequence, as far as is known now. */
+static bool
+put_provenance(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct session *s = r->s;
+	size_t size = sequence_map_size(s->sequences), n;
+	struct service_sequence *list = calloc(size + 1, sizeof(*list));
+
+	if (list == NULL)
+		return true;
+	n = sequence_map_list(s->sequences, list, size);
+	service_packets_provenance(&r->packet, r->uid, loop_boottime_ns(),
+	    s->n_buffers, list, n);
+	free(list);
+	if (!put_built(r, out, limit))
+		return false;
+	r->provenance_of = size;
+	return true;
+}
+
 /* What stands before the data; safe to call again after a `false`. */
 static bool
 put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
@@ -235,6 +259,11 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 		if (!put_built(r, out, limit))
 			return false;
 		r->said_uuid = true;
+	}
+	if (!r->said_provenance) {
+		if (!put_provenance(r, out, limit))
+			return false;
+		r->said_provenance = true;
 	}
 	if (b == NULL || !b->disable_system_info) {
 		if (!r->said_system_info &&
@@ -299,6 +328,30 @@ next_buffer(struct readback *r)
 	trace_buffer_begin_read(r->s->buffers[r->buffer].tb);
 }
 
+/* What follows when all was read; safe to call again after a `false`. */
+static bool
+put_suffix(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct session *s = r->s;
+
+	if (r->provenance_of != sequence_map_size(s->sequences) &&
+	    !put_provenance(r, out, limit))
+		return false;
+	if (!r->said_completed) {
+		event_log_event(s->events,
+		    SERVICE_EVENT_READ_TRACING_BUFFERS_COMPLETED);
+		r->said_completed = true;
+	}
+	if (!put_queue(r, out, limit, EVENT_QUEUE_EVENTS))
+		return false;
+	session_stats_packet(s, &r->packet);
+	if (!put_built(r, out, limit))
+		return false;
+	r->want_stats = false;
+	r->said_completed = false;
+	return true;
+}
+
 enum readback_result
 readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
@@ -325,12 +378,8 @@ readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
 		if (!put_packet(r, out, limit, &p))
 			return READBACK_LIMIT;
 	}
+	if (r->want_stats && !put_suffix(r, out, limit))
+		return READBACK_FULL;
 	sequence_map_sweep(s->sequences);
-	if (r->want_stats) {
-		session_stats_packet(s, &r->packet);
-		if (!put_built(r, out, limit))
-			return READBACK_FULL;
-		r->want_stats = false;
-	}
 	return READBACK_DONE;
 }

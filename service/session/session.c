@@ -74,8 +74,11 @@ free_buffer_id(struct service *sv)
 	for (tries = 0; tries < UINT16_MAX; tries++) {
 		if (++sv->last_buffer_id == 0)
 			sv->last_buffer_id = 1;
-		if (sv->buffers[sv->last_buffer_id] == NULL)
-			return sv->last_buffer_id;
+		if (sv->buffers[sv->last_buffer_id] != NULL)
+			continue;
+		if (sv->last_buffer_id > sv->highest_buffer_id)
+			sv->highest_buffer_id = sv->last_buffer_id;
+		return sv->last_buffer_id;
 	}
 	return 0;
 }
