@@ -35,7 +35,7 @@ struct fake_service {
 	struct rpc_claimed_identity identity;
 
 	/* Calls in order, as words: "init async reg:x started:1 commit ..." */
-	char log[4096];
+	char log[16384];
 	struct shm *shm; /* the service's mapping */
 	struct fake_memory memory;
 };
