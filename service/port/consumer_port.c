@@ -675,14 +675,35 @@ static const struct rpc_method methods[] = {
 	{ "CloneSession", clone_session },
 };
 
+/* Of all consumers together. */
+static struct log_limit over_quota;
+
+static void
+log_over_quota(const struct rpc_conn *c)
+{
+	uint32_t swallowed;
+
+	if (log_allowed(&over_quota, loop_now_ms(), &swallowed))
+		log_warn("%s: refused: its uid has as many connections as "
+		    "limits.max_consumers_per_uid allows (%u more such lines "
+		    "left out)", rpc_conn_peer(c)->text, swallowed);
+}
+
 static void *
 bind_port(struct rpc_conn *c, void *arg)
 {
 	struct service *s = arg;
 	struct consumer_port *p;
 
-	if ((p = calloc(1, sizeof(*p))) == NULL)
+	if (!uid_quota_take(&s->consumers, rpc_conn_peer(c)->uid,
+		s->settings->limits.max_consumers_per_uid)) {
+		log_over_quota(c);
 		return NULL;
+	}
+	if ((p = calloc(1, sizeof(*p))) == NULL) {
+		uid_quota_give(&s->consumers, rpc_conn_peer(c)->uid);
+		return NULL;
+	}
 	p->service = s;
 	p->conn = c;
 	p->uid = (int32_t)rpc_conn_peer(c)->uid;
@@ -704,6 +725,7 @@ gone(void *ctx)
 	p->enable.conn = NULL;
 	if (s != NULL)
 		session_free(s);
+	uid_quota_give(&p->service->consumers, (uint32_t)p->uid);
 	free(p);
 }
 

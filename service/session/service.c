@@ -83,6 +83,7 @@ service_free(struct service *s)
 	trigger_state_free(s->triggers);
 	free(s->system_info);
 	free(s->buffers);
+	uid_quota_done(&s->consumers);
 	if (s->trace_dirfd != -1)
 		close(s->trace_dirfd);
 	free(s);
