@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@
 
 /* Tag and 5-byte varint: previous_packet_dropped at its longest. */
 #define LOSS_MAX 7u
-/* Around a slice's bytes: two tags, two 3-byte lengths, the flag's two bytes. */
+/* Around a slice's bytes: two tags, two 3-byte lengths, the flag's two */
 #define SLICE_OVERHEAD 10u
 /* Tag and length before a packet in a file. */
 #define PACKET_HEADER_MAX 11u
@@ -193,6 +194,7 @@ put_cut(struct packet_out *o, const struct tb_slice *slices, size_t n,
 	uint8_t *p, *q;
 	size_t i, take;
 
+	assert(o->rest == NULL);
 	/* put_trailer() writes more than it keeps */
 	o->rest = malloc(size - head + PACKET_TRAILER_MAX + LOSS_MAX);
 	if (o->rest == NULL)

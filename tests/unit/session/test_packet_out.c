@@ -407,7 +407,7 @@ static void
 a_packet_at_the_edge_of_a_reply_survives(void **state)
 {
 	struct packet_trailer t = trailer_of(0, 1, 2, 77);
-	size_t before, size, kind, tail;
+	size_t before, size, kind, tail, edge;
 	uint8_t want[64];
 
 	for (kind = 0; kind < 4; kind++) {
@@ -424,8 +424,9 @@ a_packet_at_the_edge_of_a_reply_survives(void **state)
 			tail += 3;
 		}
 		for (before = 0; before <= 2; before++) {
-			for (size = PACKET_REPLY_MAX - 350;
-			    size < PACKET_REPLY_MAX + 30; size++) {
+			/* 110: what each packet before it takes */
+			edge = PACKET_REPLY_MAX - before * 110;
+			for (size = edge - 110; size < edge + 20; size++) {
 				struct packet_out *o = packet_out_new_reply();
 				struct packets p = { 0 };
 				size_t i;
