@@ -407,6 +407,7 @@ static void
 a_packet_at_the_edge_of_a_reply_survives(void **state)
 {
 	struct packet_trailer t = trailer_of(0, 1, 2, 77);
+	struct packet_out *o = packet_out_new_reply();
 	size_t before, size, kind, tail, edge;
 	uint8_t want[64];
 
@@ -427,7 +428,6 @@ a_packet_at_the_edge_of_a_reply_survives(void **state)
 			/* 110: what each packet before it takes */
 			edge = PACKET_REPLY_MAX - before * 110;
 			for (size = edge - 110; size < edge + 20; size++) {
-				struct packet_out *o = packet_out_new_reply();
 				struct packets p = { 0 };
 				size_t i;
 
@@ -441,10 +441,10 @@ a_packet_at_the_edge_of_a_reply_survives(void **state)
 				assert_packet(&p, before, source, size, want,
 				    tail);
 				packets_done(&p);
-				packet_out_free(o);
 			}
 		}
 	}
+	packet_out_free(o);
 }
 
 static void
