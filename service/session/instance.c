@@ -151,10 +151,16 @@ instance_give_up(struct ds_instance *i)
 void
 instance_producer_gone(struct ds_instance *i)
 {
+	struct session *s = i->session;
+	bool in_stop = s->in_stop;
+
 	/*
 	 * Told first, freed after: whoever listens still sees the names.  The
-	 * session may end, but is never freed, inside the call.
+	 * session must not end in between, as that frees its instances.
 	 */
+	s->in_stop = true;
 	set_state(i, INSTANCE_STOPPED);
+	s->in_stop = in_stop;
 	instance_free(i);
+	session_instance_gone(s);
 }

@@ -29,7 +29,10 @@ void instance_ack_started(struct ds_instance *i);
 void instance_ack_stopped(struct ds_instance *i);
 /* Nobody waits for its acknowledgement any longer. */
 void instance_give_up(struct ds_instance *i);
-/* Its producer ended or unregistered the source: stopped, and freed. */
+/*
+ * Its producer ended or unregistered the source: stopped, and freed.  When the
+ * session waited for it, the session ends, and frees its other instances too.
+ */
 void instance_producer_gone(struct ds_instance *i);
 
 #endif /* SERVICE_SESSION_INSTANCE_H */

@@ -140,7 +140,7 @@ void
 producer_gone(struct producer *p)
 {
 	struct service *s = p->service;
-	struct ds_instance *i, *inext;
+	struct ds_instance *i;
 	struct data_source *ds;
 	size_t n;
 
@@ -151,7 +151,7 @@ producer_gone(struct producer *p)
 	/* What it had written and not committed is all there will ever be. */
 	commit_scrape(p, NULL);
 	flush_producer_gone(s, p);
-	TAILQ_FOREACH_SAFE(i, &p->instances, of_producer, inext)
+	while ((i = TAILQ_FIRST(&p->instances)) != NULL)
 		instance_producer_gone(i);
 	while ((ds = TAILQ_FIRST(&p->data_sources)) != NULL) {
 		TAILQ_REMOVE(&p->data_sources, ds, link);
@@ -244,17 +244,28 @@ producer_update(struct producer *p, const uint8_t *descriptor, size_t len)
 		    p->id);
 }
 
+static struct ds_instance *
+find_instance_of(struct producer *p, const struct data_source *ds)
+{
+	struct ds_instance *i;
+
+	TAILQ_FOREACH(i, &p->instances, of_producer)
+		if (strcmp(i->name, ds->name) == 0)
+			return i;
+	return NULL;
+}
+
 void
 producer_unregister(struct producer *p, const char *name, size_t len)
 {
 	struct data_source *ds = producer_find_data_source(p, name, len);
-	struct ds_instance *i, *next;
+	struct ds_instance *i;
 
 	if (ds == NULL)
 		return;
-	TAILQ_FOREACH_SAFE(i, &p->instances, of_producer, next)
-		if (strcmp(i->name, ds->name) == 0)
-			instance_producer_gone(i);
+	/* One by one: the end of an instance may be the end of others. */
+	while ((i = find_instance_of(p, ds)) != NULL)
+		instance_producer_gone(i);
 	TAILQ_REMOVE(&p->data_sources, ds, link);
 	p->n_data_sources--;
 	data_source_free(ds);

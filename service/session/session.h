@@ -151,6 +151,8 @@ void sessions_data_source_added(struct service *s, struct data_source *ds);
 void sessions_producer_gone(struct service *s, uint32_t producer);
 /* An instance changed its state. */
 void session_instance_changed(struct session *s, struct ds_instance *i);
+/* An instance is no more: the end waits for it no longer. */
+void session_instance_gone(struct session *s);
 /*
  * Copies what stands in the shared memory of its producers into its buffers.
  * False: something has to wait for the file.
