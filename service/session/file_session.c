@@ -399,6 +399,7 @@ file_session_free(struct file_session *f)
 	if (f == NULL)
 		return;
 	stop_being_lossless(f);
+	flush_forget(f->session, f);
 	while ((p = LIST_FIRST(&f->waiters)) != NULL) {
 		LIST_REMOVE(p, waiting);
 		p->is_waiting = false;
