@@ -93,13 +93,16 @@ void
 session_file_closed(struct session *s, const char *error)
 {
 	struct ds_instance *i;
+	bool failed = error != NULL;
 
+	/* error may be the file session's own: copied before that goes. */
 	set_error(s, error);
 	file_session_free(s->file);
 	s->file = NULL;
 	s->wrote_file = true;
 	if (s->cloning != NULL) {
-		clone_file_closed(s, error);
+		clone_file_closed(s, failed && s->end_error == NULL ?
+		    "Out of memory" : s->end_error);
 		return;
 	}
 	while ((i = TAILQ_FIRST(&s->instances)) != NULL)
@@ -245,5 +248,11 @@ session_instance_changed(struct session *s, struct ds_instance *i)
 		s->ops->instance_changed(s->port, i->producer->name, i->name,
 		    i->state == INSTANCE_STARTED);
 	session_check_started(s);
+	check_all_stopped(s);
+}
+
+void
+session_instance_gone(struct session *s)
+{
 	check_all_stopped(s);
 }
