@@ -82,6 +82,21 @@ copy_buffer(struct session_buffer *to, struct session_buffer *from)
 	return 0;
 }
 
+/* The limits hold for clones as for sessions. */
+static int
+check_limits(const struct clone_op *op, const struct session *src, char *err,
+    size_t err_size)
+{
+	uint64_t total = 0;
+	size_t i;
+
+	for (i = 0; i < src->n_buffers; i++)
+		total += src->buffers[i].size;
+	if (session_check_limits(op->service, op->uid, err, err_size) != 0)
+		return -1;
+	return session_check_memory(op->service, total, err, err_size);
+}
+
 static struct session *
 copy_session(struct clone_op *op)
 {
@@ -133,14 +148,18 @@ flushed(struct session *source, bool success, void *arg)
 {
 	struct clone_op *op = arg;
 	bool was_file = source->config->pb->write_into_file;
-	char err[160];
-	struct session *s;
+	char err[160] = "Out of memory or buffer ids";
+	struct session *s = NULL;
 
-	/* A flush that failed took what there was: better than nothing. */
-	s = copy_session(op);
+	/*
+	 * A flush that failed took what there was: better than nothing.  The
+	 * limits again: others may have been cloned since.
+	 */
+	if (check_limits(op, source, err, sizeof(err)) == 0)
+		s = copy_session(op);
 	unlink_op(op);
 	if (s == NULL) {
-		answer(op, NULL, false, "Out of memory or buffer ids");
+		answer(op, NULL, false, err);
 		return;
 	}
 	log_info("session %llu: cloned from session %llu",
@@ -271,7 +290,7 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 		    "another UID");
 		return;
 	}
-	if (session_check_limits(sv, r->uid, err, sizeof(err)) != 0) {
+	if (check_limits(op, src, err, sizeof(err)) != 0) {
 		answer(op, NULL, false, err);
 		return;
 	}

@@ -180,5 +180,8 @@ int session_alloc_buffers(struct session *s, size_t n) MUST_CHECK;
 /* Whether the limits allow one more session of this uid; sentence in err. */
 int session_check_limits(struct service *s, int32_t uid, char *err,
     size_t err_size) MUST_CHECK;
+/* Whether they allow so many more bytes of buffers; sentence in err. */
+int session_check_memory(struct service *s, uint64_t more, char *err,
+    size_t err_size) MUST_CHECK;
 
 #endif /* SERVICE_SESSION_SESSION_H */

@@ -108,6 +108,22 @@ check_exclusive(struct service *sv, uint32_t prio, char *err, size_t err_size)
 	return 0;
 }
 
+int
+session_check_memory(struct service *sv, uint64_t more, char *err,
+    size_t err_size)
+{
+	uint64_t limit_kb = sv->settings->limits.max_total_buffer_kb;
+
+	if (more + sv->total_buffer_bytes <= limit_kb * 1024)
+		return 0;
+	snprintf(err, err_size, "Buffers of %llu KiB do not fit: %llu KiB of "
+	    "%llu KiB are in use (limits.max_total_buffer_kb)",
+	    (unsigned long long)(more / 1024),
+	    (unsigned long long)(sv->total_buffer_bytes / 1024),
+	    (unsigned long long)limit_kb);
+	return -1;
+}
+
 static int
 make_buffers(struct session *s, char *err, size_t err_size)
 {
@@ -118,16 +134,8 @@ make_buffers(struct session *s, char *err, size_t err_size)
 
 	for (i = 0; i < pb->n_buffers; i++)
 		total += (uint64_t)pb->buffers[i]->size_kb * 1024;
-	if (total + sv->total_buffer_bytes >
-	    sv->settings->limits.max_total_buffer_kb * 1024) {
-		snprintf(err, err_size, "Buffers of %llu KiB do not fit: %llu "
-		    "KiB of %llu KiB are in use (limits.max_total_buffer_kb)",
-		    (unsigned long long)(total / 1024),
-		    (unsigned long long)(sv->total_buffer_bytes / 1024),
-		    (unsigned long long)
-		    sv->settings->limits.max_total_buffer_kb);
+	if (session_check_memory(sv, total, err, err_size) != 0)
 		return -1;
-	}
 	snprintf(err, err_size, "Out of buffer ids or memory");
 	if (session_alloc_buffers(s, pb->n_buffers) != 0)
 		return -1;
