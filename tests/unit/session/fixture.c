@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "protos/text_parse.h"
+#include "transport/log.h"
 #include "transport/pb_reader.h"
 #include "service/session/commit.h"
 #include "service/session/config.h"
@@ -29,6 +30,7 @@ fixture_setup(void **state)
 	int fd;
 
 	assert_non_null(f);
+	log_init("test", LOG_LEVEL_ERROR);
 	snprintf(f->dir, sizeof(f->dir), "/tmp/tributary-test-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	assert_non_null(f->loop = loop_new());
@@ -142,6 +144,10 @@ op_flush(void *port, uint64_t request_id, const uint64_t *ids, size_t n,
 
 	note(fp, "flush", request_id);
 	fp->last_flush = request_id;
+	fp->last_flush_flags = flags;
+	assert_true(n <= 8);
+	memcpy(fp->last_flush_ids, ids, n * sizeof(*ids));
+	fp->last_flush_n = n;
 	/* Like a real one: it answers on a later turn. */
 	if (fp->ack_flushes)
 		loop_defer(fp->f->loop, ack_flush, fp);
@@ -177,15 +183,24 @@ fake_producer_init(struct fake_producer *fp, struct fixture *f,
 		.name = name,
 		.uid = 1000,
 		.pid = 4242,
-		.machine = &f->service->host,
 		.emulated = emulated,
 		.scrape = true,
 	};
+
+	fake_producer_hello(fp, f, &hello);
+}
+
+void
+fake_producer_hello(struct fake_producer *fp, struct fixture *f,
+    struct producer_hello *hello)
+{
 	const char *why = NULL;
 
 	memset(fp, 0, sizeof(*fp));
 	fp->f = f;
-	fp->p = producer_new(f->service, &hello, &producer_ops, fp, &why);
+	if (hello->machine == NULL)
+		hello->machine = &f->service->host;
+	fp->p = producer_new(f->service, hello, &producer_ops, fp, &why);
 	assert_non_null(fp->p);
 }
 
@@ -234,24 +249,67 @@ fake_producer_count(const struct fake_producer *fp, const char *prefix)
 }
 
 void
-fake_chunk(struct pb_writer *out, uint16_t writer, uint32_t chunk_id,
-    uint64_t ts, const char *str)
+fake_packet(struct pb_writer *out, uint64_t ts, const char *str)
 {
-	struct pb_writer packet;
-	uint16_t count = 1;
 	size_t mark;
 
-	pb_writer_init(&packet);
-	pb_put_uint(&packet, 8, ts);
-	mark = pb_nest_begin(&packet, 900);
-	pb_put_string(&packet, 1, str);
-	pb_nest_end(&packet, mark);
+	pb_put_uint(out, 8, ts);
+	mark = pb_nest_begin(out, 900);
+	pb_put_string(out, 1, str);
+	pb_nest_end(out, mark);
+}
+
+void
+fake_raw_chunk(struct pb_writer *out, uint16_t writer, uint32_t chunk_id,
+    uint16_t n, uint8_t flags, const void *fragments, size_t len)
+{
+	/* ten bits of count, six of flags */
+	uint16_t count = (uint16_t)(n | flags << 10);
+
 	pb_put_raw(out, &chunk_id, sizeof(chunk_id));
 	pb_put_raw(out, &writer, sizeof(writer));
 	pb_put_raw(out, &count, sizeof(count));
-	pb_put_varint(out, packet.len);
-	pb_put_raw(out, packet.data, packet.len);
+	pb_put_raw(out, fragments, len);
+}
+
+void
+fake_chunk(struct pb_writer *out, uint16_t writer, uint32_t chunk_id,
+    uint64_t ts, const char *str)
+{
+	struct pb_writer packet, fragment;
+
+	pb_writer_init(&packet);
+	pb_writer_init(&fragment);
+	fake_packet(&packet, ts, str);
+	pb_put_varint(&fragment, packet.len);
+	pb_put_raw(&fragment, packet.data, packet.len);
+	fake_raw_chunk(out, writer, chunk_id, 1, 0, fragment.data,
+	    fragment.len);
 	pb_writer_done(&packet);
+	pb_writer_done(&fragment);
+}
+
+void
+fake_move(struct pb_writer *request, uint32_t page, uint32_t index,
+    uint32_t buffer, const struct pb_writer *chunk)
+{
+	size_t mark = pb_nest_begin(request, 1);
+
+	pb_put_uint(request, 1, page);
+	pb_put_uint(request, 2, index);
+	pb_put_uint(request, 3, buffer);
+	if (chunk != NULL)
+		pb_put_bytes(request, 4, chunk->data, chunk->len);
+	pb_nest_end(request, mark);
+}
+
+int
+fake_commit_request(struct fake_producer *fp, struct pb_writer *request)
+{
+	int v = (int)commit_data(fp->p, request->data, request->len);
+
+	pb_writer_done(request);
+	return v;
 }
 
 int
@@ -259,20 +317,35 @@ fake_commit(struct fake_producer *fp, uint16_t buffer, uint16_t writer,
     uint32_t chunk_id, uint64_t ts, const char *str)
 {
 	struct pb_writer chunk, w;
-	size_t mark;
-	int v;
 
 	pb_writer_init(&chunk);
 	pb_writer_init(&w);
 	fake_chunk(&chunk, writer, chunk_id, ts, str);
-	mark = pb_nest_begin(&w, 1);
-	pb_put_uint(&w, 3, buffer);
-	pb_put_bytes(&w, 4, chunk.data, chunk.len);
-	pb_nest_end(&w, mark);
-	v = (int)commit_data(fp->p, w.data, w.len);
+	fake_move(&w, 0, 0, buffer, &chunk);
 	pb_writer_done(&chunk);
-	pb_writer_done(&w);
-	return v;
+	return fake_commit_request(fp, &w);
+}
+
+void
+fake_shm_packet(struct fake_producer *fp, uint16_t writer, uint32_t chunk_id,
+    uint64_t ts, const char *str, bool complete, struct shm_slot *slot)
+{
+	struct pb_writer packet, fragment;
+
+	pb_writer_init(&packet);
+	pb_writer_init(&fragment);
+	fake_packet(&packet, ts, str);
+	pb_put_varint(&fragment, packet.len);
+	pb_put_raw(&fragment, packet.data, packet.len);
+	producer_register_writer(fp->p, writer, fp->last_buffer);
+	assert_true(shm_acquire(fp->shm, SHM_DIV1, writer, chunk_id, 0, slot));
+	assert_true(fragment.len <= slot->len);
+	memcpy(slot->payload, fragment.data, fragment.len);
+	shm_add_fragment(fp->shm, slot);
+	if (complete)
+		shm_complete(fp->shm, slot);
+	pb_writer_done(&packet);
+	pb_writer_done(&fragment);
 }
 
 /* ---- consumer ---- */
@@ -322,6 +395,13 @@ struct session *
 fake_enable(struct fixture *f, struct fake_consumer *c,
     const char *config_text, int fd)
 {
+	return fake_enable_as(f, c, config_text, fd, 1000);
+}
+
+struct session *
+fake_enable_as(struct fixture *f, struct fake_consumer *c,
+    const char *config_text, int fd, int32_t uid)
+{
 	struct config *config;
 	uint8_t *bytes;
 	size_t len;
@@ -337,34 +417,57 @@ fake_enable(struct fixture *f, struct fake_consumer *c,
 			close(fd);
 		return NULL;
 	}
-	c->s = session_new(f->service, config, fd, 1000, &fake_consumer_ops, c,
+	c->s = session_new(f->service, config, fd, uid, &fake_consumer_ops, c,
 	    c->error, sizeof(c->error));
 	return c->s;
 }
 
+bool
+fake_disabled(void *consumer)
+{
+	return ((struct fake_consumer *)consumer)->disabled;
+}
+
+void
+fake_end(struct fixture *f, struct fake_consumer *c)
+{
+	session_disable(c->s, NULL);
+	fixture_wait(f, fake_disabled, c);
+	session_free(c->s);
+	c->s = NULL;
+}
+
 static void
-add_packets(struct fake_trace *t, const uint8_t *msg, size_t len)
+add_packet(struct fake_trace *t, const uint8_t *data, size_t len)
+{
+	t->packets = realloc(t->packets, (t->n + 1) * sizeof(*t->packets));
+	assert_non_null(t->packets);
+	t->packets[t->n] = perfetto__protos__trace_packet__unpack(NULL, len,
+	    data);
+	assert_non_null(t->packets[t->n]);
+	t->n++;
+}
+
+/* ReadBuffersResponse: slices (2) of {data = 1, last = 2}. */
+static void
+add_packets(struct fake_trace *t, const uint8_t *msg, size_t len,
+    struct pb_writer *cut)
 {
 	struct pb_reader r, q;
 	struct pb_field f, g;
 
-	/* ReadBuffersResponse: slices (2) of {data = 1, last = 2}. */
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f)) {
 		assert_int_equal(f.number, 2);
 		pb_init(&q, f.data, f.len);
 		while (pb_next(&q, &g)) {
-			if (g.number != 1) {
-				assert_int_equal(g.value, 1);
+			if (g.number == 1) {
+				pb_put_raw(cut, g.data, g.len);
 				continue;
 			}
-			t->packets = realloc(t->packets,
-			    (t->n + 1) * sizeof(*t->packets));
-			t->packets[t->n] =
-			    perfetto__protos__trace_packet__unpack(NULL, g.len,
-			    g.data);
-			assert_non_null(t->packets[t->n]);
-			t->n++;
+			assert_int_equal(g.value, 1);
+			add_packet(t, cut->data, cut->len);
+			pb_writer_reset(cut);
 		}
 	}
 	assert_false(r.bad);
@@ -375,18 +478,49 @@ fake_read(struct session *s, struct fake_trace *t)
 {
 	struct packet_out *out = packet_out_new_reply();
 	enum readback_result r;
+	struct pb_writer cut;
 	const uint8_t *msg;
 	size_t len;
 
 	memset(t, 0, sizeof(*t));
+	pb_writer_init(&cut);
 	readback_begin(s->readback);
 	do {
-		r = readback_fill(s->readback, out, NULL);
+		r = packet_out_room(out) ?
+		    readback_fill(s->readback, out, NULL) : READBACK_FULL;
 		msg = packet_out_reply(out, &len);
-		add_packets(t, msg, len);
+		add_packets(t, msg, len, &cut);
 		packet_out_next(out);
-	} while (r != READBACK_DONE);
+	} while (r != READBACK_DONE || !packet_out_empty(out));
+	assert_int_equal(cut.len, 0);
+	pb_writer_done(&cut);
 	packet_out_free(out);
+}
+
+void
+fake_read_file(const char *path, struct fake_trace *t)
+{
+	FILE *file = fopen(path, "r");
+	struct pb_reader r;
+	struct pb_field f;
+	uint8_t *data;
+	long len;
+
+	memset(t, 0, sizeof(*t));
+	assert_non_null(file);
+	assert_int_equal(fseek(file, 0, SEEK_END), 0);
+	len = ftell(file);
+	rewind(file);
+	data = malloc((size_t)len + 1);
+	assert_int_equal(fread(data, 1, (size_t)len, file), len);
+	fclose(file);
+	pb_init(&r, data, (size_t)len);
+	while (pb_next(&r, &f)) {
+		assert_int_equal(f.number, 1);
+		add_packet(t, f.data, f.len);
+	}
+	assert_false(r.bad);
+	free(data);
 }
 
 void
@@ -412,4 +546,18 @@ fake_trace_count(const struct fake_trace *t, const char *str)
 		    strcmp(t->packets[i]->for_testing->str, str) == 0)))
 			n++;
 	return n;
+}
+
+void
+fake_trace_text(const struct fake_trace *t, char *out, size_t size)
+{
+	size_t i, at = 0;
+
+	out[0] = '\0';
+	for (i = 0; i < t->n; i++)
+		if (t->packets[i]->data_case ==
+		    PERFETTO__PROTOS__TRACE_PACKET__DATA_FOR_TESTING)
+			at += (size_t)snprintf(out + at, size - at, "%s ",
+			    t->packets[i]->for_testing->str);
+	assert_true(at < size);
 }

@@ -13,6 +13,7 @@
 #include "protos/trace_packet.pb-c.h"
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
+#include "transport/shm.h"
 #include "service/session/model.h"
 #include "service/session/producer.h"
 #include "service/session/service.h"
@@ -45,7 +46,10 @@ struct fake_producer {
 	uint16_t last_buffer;   /* target_buffer of the last config */
 	uint8_t last_config[4096];
 	size_t last_config_len;
-	bool ack_flushes;       /* at once */
+	bool ack_flushes;       /* on the next turn */
+	uint64_t last_flush_ids[8];
+	size_t last_flush_n;
+	uint64_t last_flush_flags;
 	bool resumed;
 	struct shm *shm;        /* as set up */
 };
@@ -53,6 +57,9 @@ struct fake_producer {
 /* Connects; emulated ones have no shared memory. */
 void fake_producer_init(struct fake_producer *fp, struct fixture *f,
     const char *name, bool emulated);
+/* The same with everything said; hello.machine NULL: the host. */
+void fake_producer_hello(struct fake_producer *fp, struct fixture *f,
+    struct producer_hello *hello);
 void fake_producer_done(struct fake_producer *fp);
 void fake_producer_register(struct fake_producer *fp, const char *data_source,
     bool notify_start, bool notify_stop);
@@ -65,9 +72,25 @@ size_t fake_producer_count(const struct fake_producer *fp, const char *prefix);
  */
 void fake_chunk(struct pb_writer *out, uint16_t writer, uint32_t chunk_id,
     uint64_t ts, const char *str);
+/* A chunk (header included) of n fragments of len bytes in all. */
+void fake_raw_chunk(struct pb_writer *out, uint16_t writer, uint32_t chunk_id,
+    uint16_t n, uint8_t flags, const void *fragments, size_t len);
+/* The body of such a packet; without a length before it. */
+void fake_packet(struct pb_writer *out, uint64_t ts, const char *str);
+
 /* One CommitData with one such chunk for the buffer. */
 int fake_commit(struct fake_producer *fp, uint16_t buffer, uint16_t writer,
     uint32_t chunk_id, uint64_t ts, const char *str);
+
+/* CommitData built by the test; done with afterwards. */
+int fake_commit_request(struct fake_producer *fp, struct pb_writer *request);
+/* chunks_to_move: a chunk with data, or (chunk NULL) one in shared memory. */
+void fake_move(struct pb_writer *request, uint32_t page, uint32_t index,
+    uint32_t buffer, const struct pb_writer *chunk);
+/* RegisterTraceWriter for the last buffer; writes packets into its shm. */
+void fake_shm_packet(struct fake_producer *fp, uint16_t writer,
+    uint32_t chunk_id, uint64_t ts, const char *str, bool complete,
+    struct shm_slot *slot);
 
 struct fake_consumer {
 	struct session *s;
@@ -86,6 +109,12 @@ extern const struct consumer_ops fake_consumer_ops;
  */
 struct session *fake_enable(struct fixture *f, struct fake_consumer *c,
     const char *config_text, int fd);
+struct session *fake_enable_as(struct fixture *f, struct fake_consumer *c,
+    const char *config_text, int fd, int32_t uid);
+/* For fixture_wait(): the consumer was told of the end. */
+bool fake_disabled(void *consumer);
+/* DisableTracing, waited for, then FreeBuffers. */
+void fake_end(struct fixture *f, struct fake_consumer *c);
 
 /* Reads the session's buffers into a decoded Trace-like array. */
 struct fake_trace {
@@ -93,7 +122,11 @@ struct fake_trace {
 	size_t n;
 };
 void fake_read(struct session *s, struct fake_trace *t);
+/* The packets of a file; fails when it does not end on a whole packet. */
+void fake_read_file(const char *path, struct fake_trace *t);
 void fake_trace_done(struct fake_trace *t);
+/* The for_testing strings, in order, each followed by a space. */
+void fake_trace_text(const struct fake_trace *t, char *out, size_t size);
 /* Packets with for_testing and this str (NULL: any). */
 size_t fake_trace_count(const struct fake_trace *t, const char *str);
 

@@ -1,0 +1,546 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/session/fixture.h"
+#include "service/session/clone.h"
+#include "service/session/commit.h"
+#include "service/session/flush.h"
+#include "service/session/readback.h"
+
+#define RING "buffers { size_kb: 64 } "
+#define SOURCE "data_sources { config { name: \"src\" } } "
+#define ONE_SOURCE RING SOURCE
+
+struct answer {
+	size_t calls;
+	struct session *clone;
+	bool was_file;
+	char error[160];
+};
+
+static void
+note(void *arg, struct session *clone, bool was_file, const char *error)
+{
+	struct answer *a = arg;
+
+	a->calls++;
+	a->clone = clone;
+	a->was_file = was_file;
+	snprintf(a->error, sizeof(a->error), "%s", error != NULL ? error : "");
+}
+
+static bool
+is_told(void *arg)
+{
+	return ((struct answer *)arg)->calls > 0;
+}
+
+static struct clone_request
+by_id(const struct session *s, int32_t uid)
+{
+	return (struct clone_request){ .session_id = s->id, .uid = uid,
+	    .fd = -1 };
+}
+
+/* Asks for it, and waits for the answer. */
+static void
+clone_it(struct fixture *f, const struct clone_request *r, struct answer *a)
+{
+	memset(a, 0, sizeof(*a));
+	clone_start(f->service, r, note, a);
+	fixture_wait(f, is_told, a);
+	assert_int_equal(a->calls, 1);
+}
+
+static void
+a_clone_has_the_packets_and_the_source_goes_on(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct clone_request r;
+	struct answer a;
+
+	fake_producer_init(&p, f, "p", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "one");
+	r = by_id(c.s, 1000);
+	clone_it(f, &r, &a);
+	assert_non_null(a.clone);
+	assert_false(a.was_file);
+	assert_int_equal(a.clone->uid, 1000);
+	assert_int_equal(p.last_flush_flags, FLUSH_TRACE_CLONE);
+	(void)fake_commit(&p, p.last_buffer, 1, 1, 2, "two");
+	fake_read(a.clone, &t);
+	assert_int_equal(fake_trace_count(&t, "one"), 1);
+	assert_int_equal(fake_trace_count(&t, "two"), 0);
+	fake_trace_done(&t);
+	session_free(a.clone);
+	fake_read(c.s, &t);
+	assert_int_equal(fake_trace_count(&t, "one"), 1);
+	assert_int_equal(fake_trace_count(&t, "two"), 1);
+	fake_trace_done(&t);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static uint32_t
+sequence_of(const struct fake_trace *t, const char *str)
+{
+	size_t i;
+
+	for (i = 0; i < t->n; i++)
+		if (t->packets[i]->data_case ==
+		    PERFETTO__PROTOS__TRACE_PACKET__DATA_FOR_TESTING &&
+		    strcmp(t->packets[i]->for_testing->str, str) == 0)
+			return t->packets[i]->trusted_packet_sequence_id;
+	return 0;
+}
+
+static void
+a_clone_keeps_the_sequence_ids_but_has_a_uuid_of_its_own(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct clone_request r;
+	struct answer a;
+	uint32_t first, second;
+
+	fake_producer_init(&p, f, "p", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "read before");
+	(void)fake_commit(&p, p.last_buffer, 2, 0, 1, "also");
+	fake_read(c.s, &t);
+	first = sequence_of(&t, "read before");
+	second = sequence_of(&t, "also");
+	assert_int_not_equal(first, second);
+	fake_trace_done(&t);
+	(void)fake_commit(&p, p.last_buffer, 2, 1, 1, "b");
+	(void)fake_commit(&p, p.last_buffer, 1, 1, 1, "a");
+	r = by_id(c.s, 1000);
+	clone_it(f, &r, &a);
+	fake_read(a.clone, &t);
+	assert_int_equal(sequence_of(&t, "a"), first);
+	assert_int_equal(sequence_of(&t, "b"), second);
+	fake_trace_done(&t);
+	assert_true(a.clone->uuid_msb != c.s->uuid_msb ||
+	    a.clone->uuid_lsb != c.s->uuid_lsb);
+	session_free(a.clone);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+a_clone_by_name_finds_the_running_session(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer c, other;
+	struct clone_request r = { .name = "mine", .uid = 1000, .fd = -1 };
+	struct answer a;
+
+	assert_non_null(fake_enable(f, &other, ONE_SOURCE, -1));
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE
+	    "unique_session_name: \"mine\" duration_ms: 3600000", -1));
+	clone_it(f, &r, &a);
+	assert_non_null(a.clone);
+	assert_int_equal(a.clone->config->pb->duration_ms, 3600000);
+	session_free(a.clone);
+	r.name = "nobody's";
+	clone_it(f, &r, &a);
+	assert_null(a.clone);
+	assert_non_null(strstr(a.error, "not found"));
+	session_free(other.s);
+	session_free(c.s);
+}
+
+static void
+a_bugreport_takes_the_session_with_the_highest_score(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer none, low, high;
+	struct clone_request r = { .for_bugreport = true, .uid = 7, .fd = -1 };
+	struct answer a;
+
+	assert_non_null(fake_enable(f, &none, ONE_SOURCE, -1));
+	clone_it(f, &r, &a);
+	assert_null(a.clone);
+	assert_non_null(fake_enable(f, &low, ONE_SOURCE "bugreport_score: 1 "
+	    "unique_session_name: \"low\"", -1));
+	assert_non_null(fake_enable(f, &high, ONE_SOURCE "bugreport_score: 9 "
+	    "unique_session_name: \"high\"", -1));
+	clone_it(f, &r, &a);
+	assert_non_null(a.clone);
+	assert_string_equal(a.clone->config->pb->unique_session_name, "high");
+	session_free(a.clone);
+	session_free(none.s);
+	session_free(low.s);
+	session_free(high.s);
+}
+
+static void
+only_the_same_uid_root_or_a_bugreport_may_clone(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer c, b;
+	struct clone_request r;
+	struct answer a;
+
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	assert_non_null(fake_enable(f, &b, ONE_SOURCE "bugreport_score: 5",
+	    -1));
+	r = by_id(c.s, 1001);
+	clone_it(f, &r, &a);
+	assert_null(a.clone);
+	assert_non_null(strstr(a.error, "Not allowed"));
+	r.uid = 0;
+	clone_it(f, &r, &a);
+	assert_non_null(a.clone);
+	session_free(a.clone);
+	r = by_id(b.s, 1001);
+	clone_it(f, &r, &a);
+	assert_non_null(a.clone);
+	assert_int_equal(a.clone->uid, 1001);
+	session_free(a.clone);
+	session_free(c.s);
+	session_free(b.s);
+}
+
+static void
+a_clone_cannot_be_cloned(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer c;
+	struct clone_request r;
+	struct answer a, b;
+
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	r = by_id(c.s, 1000);
+	clone_it(f, &r, &a);
+	r = by_id(a.clone, 1000);
+	clone_it(f, &r, &b);
+	assert_null(b.clone);
+	session_free(a.clone);
+	session_free(c.s);
+}
+
+static void
+transfer_on_clone_takes_the_packets_away(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct clone_request r;
+	struct answer a;
+
+	fake_producer_init(&p, f, "p", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, "buffers { size_kb: 64 "
+	    "transfer_on_clone: true } " SOURCE, -1));
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "moved");
+	r = by_id(c.s, 1000);
+	clone_it(f, &r, &a);
+	fake_read(c.s, &t);
+	assert_int_equal(fake_trace_count(&t, NULL), 0);
+	fake_trace_done(&t);
+	(void)fake_commit(&p, p.last_buffer, 1, 1, 1, "later");
+	fake_read(a.clone, &t);
+	assert_int_equal(fake_trace_count(&t, "moved"), 1);
+	assert_int_equal(fake_trace_count(&t, NULL), 1);
+	fake_trace_done(&t);
+	session_free(a.clone);
+	fake_read(c.s, &t);
+	assert_int_equal(fake_trace_count(&t, "later"), 1);
+	fake_trace_done(&t);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+clear_before_clone_keeps_what_the_flush_brings(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct clone_request r;
+	struct answer a = { 0 };
+
+	fake_producer_init(&p, f, "p", true);
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, "buffers { size_kb: 64 "
+	    "clear_before_clone: true } " SOURCE, -1));
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "old");
+	r = by_id(c.s, 1000);
+	clone_start(f->service, &r, note, &a);
+	(void)fake_commit(&p, p.last_buffer, 1, 1, 1, "new");
+	flush_ack(p.p, p.last_flush);
+	fixture_wait(f, is_told, &a);
+	fake_read(a.clone, &t);
+	assert_int_equal(fake_trace_count(&t, "old"), 0);
+	assert_int_equal(fake_trace_count(&t, "new"), 1);
+	fake_trace_done(&t);
+	session_free(a.clone);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+a_failed_flush_still_gives_what_there_is(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct clone_request r;
+	struct answer a;
+
+	fake_producer_init(&p, f, "p", true);
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE "flush_timeout_ms: 10",
+	    -1));
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "here");
+	r = by_id(c.s, 1000);
+	clone_it(f, &r, &a);
+	assert_non_null(a.clone);
+	fake_read(a.clone, &t);
+	assert_int_equal(fake_trace_count(&t, "here"), 1);
+	fake_trace_done(&t);
+	session_free(a.clone);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+a_source_that_ends_meanwhile_is_an_error(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct clone_request r;
+	struct answer a = { 0 };
+
+	fake_producer_init(&p, f, "p", true);
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	r = by_id(c.s, 1000);
+	clone_start(f->service, &r, note, &a);
+	session_free(c.s);
+	assert_int_equal(a.calls, 1);
+	assert_null(a.clone);
+	assert_non_null(strstr(a.error, "ended"));
+	fake_producer_done(&p);
+}
+
+static void
+a_consumer_that_is_gone_is_not_told_and_leaves_no_session(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct clone_request r;
+	struct answer a = { 0 };
+
+	fake_producer_init(&p, f, "p", true);
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	r = by_id(c.s, 1000);
+	clone_start(f->service, &r, note, &a);
+	clone_forget(f->service, &a);
+	flush_ack(p.p, p.last_flush);
+	assert_int_equal(a.calls, 0);
+	assert_int_equal(f->service->n_sessions, 1);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+the_trigger_stands_before_all_other_events(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct clone_trigger trigger = { .name = "crash", .producer_name = "p",
+	    .producer_uid = 5, .boot_time_ns = 77 };
+	struct clone_request r;
+	struct answer a;
+	size_t i;
+	bool seen = false;
+
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	r = by_id(c.s, 1000);
+	r.trigger = &trigger;
+	clone_it(f, &r, &a);
+	fake_read(a.clone, &t);
+	for (i = 0; i < t.n; i++) {
+		if (t.packets[i]->data_case ==
+		    PERFETTO__PROTOS__TRACE_PACKET__DATA_CLONE_SNAPSHOT_TRIGGER)
+			seen = true;
+		if (t.packets[i]->data_case ==
+		    PERFETTO__PROTOS__TRACE_PACKET__DATA_SERVICE_EVENT)
+			assert_true(seen);
+	}
+	assert_true(seen);
+	fake_trace_done(&t);
+	session_free(a.clone);
+	session_free(c.s);
+}
+
+static void
+a_clone_of_a_file_session_is_written_to_the_descriptor(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct clone_request r;
+	struct answer a;
+	char path[128];
+
+	fake_producer_init(&p, f, "p", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE "write_into_file: true "
+	    "output_path: \"a\"", -1));
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "in both");
+	snprintf(path, sizeof(path), "%s/clone", f->dir);
+	r = by_id(c.s, 1000);
+	r.fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	clone_it(f, &r, &a);
+	assert_non_null(a.clone);
+	assert_true(a.was_file);
+	fake_read_file(path, &t);
+	assert_int_equal(fake_trace_count(&t, "in both"), 1);
+	fake_trace_done(&t);
+	session_free(a.clone);
+	fake_end(f, &c);
+	snprintf(path, sizeof(path), "%s/a", f->dir);
+	fake_read_file(path, &t);
+	assert_int_equal(fake_trace_count(&t, "in both"), 1);
+	fake_trace_done(&t);
+	fake_producer_done(&p);
+}
+
+static void
+a_clone_whose_file_fails_is_an_error_and_the_source_lives(void **state)
+{
+	static char big[60000];
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct clone_request r;
+	struct answer a;
+	uint32_t i;
+
+	fake_producer_init(&p, f, "p", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, "buffers { size_kb: 2000 } " SOURCE
+	    "write_into_file: true output_path: \"a\"", -1));
+	/* More than is on its way to the disk at a time. */
+	memset(big, 'x', sizeof(big) - 1);
+	for (i = 0; i < 10; i++)
+		assert_int_equal(fake_commit(&p, p.last_buffer, 1, i, 1, big),
+		    COMMIT_OK);
+	r = by_id(c.s, 1000);
+	r.fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	assert_true(r.fd >= 0);
+	clone_it(f, &r, &a);
+	assert_null(a.clone);
+	assert_non_null(strstr(a.error, "space"));
+	assert_int_equal(f->service->n_sessions, 1);
+	fake_end(f, &c);
+	assert_string_equal(c.error, "");
+	fake_producer_done(&p);
+}
+
+static void
+a_clone_counts_against_the_limits(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer c;
+	struct clone_request r;
+	struct answer a;
+
+	f->settings.limits.max_sessions = 1;
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	r = by_id(c.s, 1000);
+	clone_it(f, &r, &a);
+	assert_null(a.clone);
+	assert_non_null(strstr(a.error, "max_sessions"));
+	f->settings.limits.max_sessions = 9;
+	/* 64 KiB are there, and 64 more do not fit. */
+	f->settings.limits.max_total_buffer_kb = 100;
+	clone_it(f, &r, &a);
+	assert_null(a.clone);
+	assert_non_null(strstr(a.error, "max_total_buffer_kb"));
+	session_free(c.s);
+}
+
+static void
+clones_asked_for_together_keep_the_limits_too(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct clone_request r;
+	struct answer a = { 0 }, b = { 0 };
+
+	f->settings.limits.max_sessions = 2;
+	fake_producer_init(&p, f, "p", true);
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	r = by_id(c.s, 1000);
+	clone_start(f->service, &r, note, &a);
+	clone_start(f->service, &r, note, &b);
+	flush_ack(p.p, p.last_flush);
+	assert_int_equal(a.calls, 1);
+	assert_int_equal(b.calls, 1);
+	assert_true((a.clone != NULL) != (b.clone != NULL));
+	session_free(a.clone != NULL ? a.clone : b.clone);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+#define T(name)                                                               \
+	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(a_clone_has_the_packets_and_the_source_goes_on),
+		T(a_clone_keeps_the_sequence_ids_but_has_a_uuid_of_its_own),
+		T(a_clone_by_name_finds_the_running_session),
+		T(a_bugreport_takes_the_session_with_the_highest_score),
+		T(only_the_same_uid_root_or_a_bugreport_may_clone),
+		T(a_clone_cannot_be_cloned),
+		T(transfer_on_clone_takes_the_packets_away),
+		T(clear_before_clone_keeps_what_the_flush_brings),
+		T(a_failed_flush_still_gives_what_there_is),
+		T(a_source_that_ends_meanwhile_is_an_error),
+		T(a_consumer_that_is_gone_is_not_told_and_leaves_no_session),
+		T(the_trigger_stands_before_all_other_events),
+		T(a_clone_of_a_file_session_is_written_to_the_descriptor),
+		T(a_clone_whose_file_fails_is_an_error_and_the_source_lives),
+		T(a_clone_counts_against_the_limits),
+		T(clones_asked_for_together_keep_the_limits_too),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
