@@ -73,7 +73,6 @@ force_unread(struct trace_buffer *tb, struct tb_sequence *s,
 		drop_orphan(tb, s, front);
 	if (hook)
 		give_packets(tb, s, front);
-	s->loss |= TB_LOSS_OVERWRITE;
 	if (!tb_has_unread(front) ||
 	    (front->flags & TB_LAST_CONTINUES_ON_NEXT) == 0) {
 		tb_erase_front(tb, s, true);
@@ -102,10 +101,12 @@ force_chunk(struct trace_buffer *tb, struct tb_record *target)
 	s->stalled = 0;
 	while (target->kind == TB_CHUNK) {
 		front = tb_front(tb, s);
-		if (tb_has_unread(front))
+		if (tb_has_unread(front)) {
 			force_unread(tb, s, front);
-		else
+			s->loss |= TB_LOSS_OVERWRITE;
+		} else {
 			tb_erase_front(tb, s, false);
+		}
 	}
 }
 
