@@ -28,9 +28,9 @@ struct chunk {
 	uint32_t next; /* the first of them that is unread */
 	uint32_t begin[MODEL_FRAGMENTS];
 	uint32_t end[MODEL_FRAGMENTS];
-	uint8_t bytes[MODEL_CHUNK_BYTES];
 	uint64_t placed; /* running number: the order of the buffer */
 	uint32_t cells;
+	uint8_t bytes[MODEL_CHUNK_BYTES];
 };
 
 struct sequence {
@@ -44,8 +44,8 @@ struct sequence {
 	uint32_t loss;
 	bool stalled;
 	uint64_t emptied; /* when */
-	int chunks[SEQ_CHUNKS]; /* by id */
 	uint32_t n;
+	int chunks[SEQ_CHUNKS]; /* by id */
 };
 
 struct model {
@@ -56,13 +56,13 @@ struct model {
 	uint64_t clock;
 	uint64_t cursor; /* of this pass: `placed` */
 	int *owner; /* of each cell */
-	struct chunk chunk[CHUNKS];
+	struct chunk *chunk; /* CHUNKS of them */
 	struct sequence *seq;
 	uint32_t top; /* sequences ever used: seq[0 .. top) */
 	model_overwrite_fn fn;
 	void *arg;
 	struct tb_stats stats;
-	struct model_packet scratch;
+	struct model_packet *scratch;
 };
 
 struct model *
@@ -71,13 +71,17 @@ model_new(size_t size, enum tb_policy policy)
 	struct model *m = calloc(1, sizeof(*m));
 	uint32_t i;
 
+	m->scratch = malloc(sizeof(*m->scratch));
 	m->cells = (uint32_t)(size / CELL);
 	m->policy = policy;
 	m->stats.buffer_size = size;
 	m->owner = malloc(m->cells * sizeof(*m->owner));
 	for (i = 0; i < m->cells; i++)
 		m->owner[i] = NOBODY;
-	m->seq = calloc(SEQUENCES, sizeof(*m->seq));
+	m->chunk = malloc(CHUNKS * sizeof(*m->chunk));
+	for (i = 0; i < CHUNKS; i++)
+		m->chunk[i].live = false;
+	m->seq = malloc(SEQUENCES * sizeof(*m->seq));
 	return m;
 }
 
@@ -87,9 +91,12 @@ model_clone(const struct model *m)
 	struct model *c = malloc(sizeof(*c));
 
 	*c = *m;
+	c->scratch = malloc(sizeof(*c->scratch));
 	c->owner = malloc(m->cells * sizeof(*m->owner));
 	memcpy(c->owner, m->owner, m->cells * sizeof(*m->owner));
-	c->seq = calloc(SEQUENCES, sizeof(*m->seq));
+	c->chunk = malloc(CHUNKS * sizeof(*m->chunk));
+	memcpy(c->chunk, m->chunk, CHUNKS * sizeof(*m->chunk));
+	c->seq = malloc(SEQUENCES * sizeof(*m->seq));
 	memcpy(c->seq, m->seq, m->top * sizeof(*m->seq));
 	c->read_only = true;
 	c->fn = NULL;
@@ -103,7 +110,9 @@ model_free(struct model *m)
 {
 	if (m == NULL)
 		return;
+	free(m->scratch);
 	free(m->owner);
+	free(m->chunk);
 	free(m->seq);
 	free(m);
 }
@@ -142,11 +151,11 @@ get(struct model *m, uint64_t producer, uint32_t writer)
 
 	if (s != NULL)
 		return s;
-	for (s = m->seq; s->known; s++)
+	for (s = m->seq; s < m->seq + m->top && s->known; s++)
 		;
-	if ((uint32_t)(s - m->seq) >= m->top)
-		m->top = (uint32_t)(s - m->seq) + 1;
-	memset(s, 0, sizeof(*s));
+	if (s == m->seq + m->top)
+		m->top++;
+	memset(s, 0, offsetof(struct sequence, chunks));
 	s->known = true;
 	s->producer = producer;
 	s->writer = writer;
@@ -245,7 +254,7 @@ place(struct model *m, uint32_t cell, uint32_t n)
 
 	while (c->live)
 		c++;
-	memset(c, 0, sizeof(*c));
+	memset(c, 0, offsetof(struct chunk, bytes));
 	c->live = true;
 	c->placed = ++m->clock;
 	c->cells = n;
@@ -451,8 +460,8 @@ step(struct model *m, struct sequence *s, bool forced, struct model_packet *out)
 			erase_front(m, s, false);
 		return false;
 	}
-	open_front(m, s);
 	if (i == 0 && (c->flags & FIRST) != 0) {
+		open_front(m, s);
 		s->loss |= TB_LOSS_ORPHAN_CONTINUATION;
 		c->next++;
 		return false;
@@ -479,6 +488,7 @@ step(struct model *m, struct sequence *s, bool forced, struct model_packet *out)
 		s->stalled = true;
 		return false;
 	}
+	open_front(m, s);
 	start_packet(s, out);
 	add(out, c, i);
 	c->next++;
@@ -525,14 +535,15 @@ force_front(struct model *m, struct sequence *s)
 
 	while (s->n > 0 && front(m, s) == c && unread(c)) {
 		s->stalled = false;
-		if (step(m, s, true, &m->scratch) && m->fn != NULL)
-			m->fn(m->arg, &m->scratch);
+		if (step(m, s, true, m->scratch) && m->fn != NULL)
+			m->fn(m->arg, m->scratch);
 		if (s->stalled)
 			break;
 	}
 	s->stalled = false;
 	/* Reassembly erases it, if nothing else does. */
 	if (c->live && s->n > 0 && front(m, s) == c) {
+		open_front(m, s);
 		c->next = c->n;
 		erase_front(m, s, had);
 	}
@@ -624,7 +635,7 @@ model_would_lose(const struct model *m, size_t len)
 static void
 describe(struct model *m, const struct model_commit *k, struct chunk *c)
 {
-	memset(c, 0, sizeof(*c));
+	memset(c, 0, offsetof(struct chunk, bytes));
 	c->id = k->id;
 	c->flags = k->flags & (FIRST | LAST | HOLES);
 	c->incomplete = !k->complete;

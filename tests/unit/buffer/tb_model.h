@@ -36,8 +36,8 @@ struct model_commit {
 	/* Fragment i: size at [at[i], begin[i]), bytes at [begin[i], end[i]) */
 	uint32_t begin[MODEL_FRAGMENTS];
 	uint32_t end[MODEL_FRAGMENTS];
-	uint8_t bytes[MODEL_CHUNK_BYTES];
 	size_t len;
+	uint8_t bytes[MODEL_CHUNK_BYTES];
 };
 
 struct model_packet {

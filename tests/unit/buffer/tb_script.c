@@ -17,9 +17,9 @@ struct writer {
 	uint32_t next_id;
 	bool continues;           /* the last chunk's last packet does */
 	bool open;                /* scraped, not committed yet */
+	unsigned n_history;
 	struct model_commit chunk; /* the open one */
 	struct model_commit history[HISTORY];
-	unsigned n_history;
 };
 
 struct script {
@@ -241,7 +241,7 @@ add_fragments(struct script *s, struct model_commit *c, const uint8_t *op)
 static void
 start_chunk(struct writer *w, struct model_commit *c, const uint8_t *op)
 {
-	memset(c, 0, sizeof(*c));
+	memset(c, 0, offsetof(struct model_commit, bytes));
 	c->producer = w->producer;
 	c->writer = w->writer;
 	c->id = w->next_id++;
@@ -304,7 +304,7 @@ remember(struct writer *w, const struct model_commit *c)
 static void
 new_identity(struct script *s, struct writer *w)
 {
-	memset(w, 0, sizeof(*w));
+	memset(w, 0, offsetof(struct writer, chunk));
 	s->identities++;
 	w->producer = s->identities % 3 + ((uint64_t)s->identities << 31);
 	w->writer = s->identities * 7;
@@ -342,8 +342,10 @@ op_scrape(struct script *s, struct writer *w, const uint8_t *op)
 	add_fragments(s, &w->chunk, op);
 	c = w->chunk;
 	c.complete = false;
-	if (c.len < HELD_BACK - op[5] * 2u)
+	if (c.len < HELD_BACK - op[5] * 2u) {
+		memset(c.bytes + c.len, 0, HELD_BACK - c.len);
 		c.len = HELD_BACK - op[5] * 2u;
+	}
 	return commit(s, &c);
 }
 
@@ -413,7 +415,7 @@ op_patch(struct script *s, struct writer *w, const uint8_t *op)
 {
 	const struct model_commit *c;
 	struct tb_patch patch[2];
-	uint32_t last, room, n = 1 + (op[3] & 1), i;
+	uint32_t last, room, n = 1 + (op[3] & 1), id, i;
 	bool got, want;
 
 	if (w->n_history == 0)
@@ -433,12 +435,14 @@ op_patch(struct script *s, struct writer *w, const uint8_t *op)
 		    (room - (uint32_t)patch[i].len + 1);
 		patch[i].data = op + 3;
 	}
+	/* Its own or one that never was: sizes of fragments stay as they are. */
+	id = c->id + (op[6] == 1 ? 100000 : 0);
 	if (op[6] == 0)
 		patch[n - 1].offset = UINT32_MAX - op[5];
 	got = trace_buffer_patch(s->tb, c->producer, c->writer,
-	    c->id + (op[6] == 1), patch, n, (op[7] & 3) == 0);
+	    id, patch, n, (op[7] & 3) == 0);
 	want = model_patch(s->model, c->producer, c->writer,
-	    c->id + (op[6] == 1), patch, n, (op[7] & 3) == 0);
+	    id, patch, n, (op[7] & 3) == 0);
 	return got == want || differ(s, "patch is %d, model %d", got, want);
 }
 
