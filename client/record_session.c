@@ -494,9 +494,7 @@ disconnected_cb(void *arg, const char *why)
 	struct record_session *s = arg;
 
 	if (s->state == CONNECTING)
-		fail(s, "%s\nStart a collector with \"tributaryd\", or name the "
-		    "socket of one with --connect or "
-		    "PERFETTO_CONSUMER_SOCK_NAME.", why);
+		fail(s, "%s", why); /* it says what to do, too */
 	else
 		fail(s, "the connection to the collector was lost: %s", why);
 }
