@@ -36,7 +36,6 @@ struct record_file {
 	enum kind kind;
 	char *path; /* owned; NULL: standard output */
 	bool created;
-	uint64_t start; /* offset of the trace */
 	uint64_t base;  /* offset behind the last byte written; on a packet */
 	struct pb_writer batch; /* whole packets; [written, len) waits */
 	size_t written;         /* pipes: how much of the batch is gone */
@@ -148,15 +147,9 @@ record_file_name(const struct record_file *f)
 }
 
 bool
-record_file_is_regular(const struct record_file *f)
+record_file_can_be_shared(const struct record_file *f)
 {
-	return f->kind == KIND_REGULAR;
-}
-
-uint64_t
-record_file_start(const struct record_file *f)
-{
-	return f->start;
+	return f->kind == KIND_REGULAR && f->path != NULL;
 }
 
 const char *
@@ -343,8 +336,7 @@ record_file_begin(struct record_file *f, struct loop *l,
 	} else if (f->kind == KIND_REGULAR) {
 		at = lseek(f->fd, 0, (fcntl(f->fd, F_GETFL) & O_APPEND) != 0 ?
 		    SEEK_END : SEEK_CUR);
-		f->start = at < 0 ? 0 : (uint64_t)at;
-		f->base = f->start;
+		f->base = at < 0 ? 0 : (uint64_t)at; /* `>> file` */
 	}
 	if (!waits(f))
 		return 0;

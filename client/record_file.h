@@ -39,10 +39,11 @@ void record_file_free(struct record_file *f);
 int record_file_fd(const struct record_file *f);
 /* The path, or "standard output". */
 const char *record_file_name(const struct record_file *f);
-/* Whether it can be read back and cut (a regular file). */
-bool record_file_is_regular(const struct record_file *f);
-/* Where in it the trace begins: not 0 after `>> file`. */
-uint64_t record_file_start(const struct record_file *f);
+/*
+ * Whether somebody else may write the trace into it, from its beginning, and
+ * it can be read back: a regular file that was named, not standard output.
+ */
+bool record_file_can_be_shared(const struct record_file *f);
 
 typedef void (*record_file_fn)(void *arg);
 

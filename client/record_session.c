@@ -66,6 +66,7 @@ struct record_session {
 	bool paused;             /* the pipe is full */
 	bool stats_asked;
 	unsigned stops; /* calls of record_session_stop() */
+	uint64_t buffered; /* bytes that came into the buffers, ever */
 	struct record_numbers numbers;
 	struct record_result result;
 };
@@ -415,7 +416,7 @@ choose_travel(struct record_session *s)
 		return 0;
 	}
 	if (consumer_can_pass_fds(s->consumer) &&
-	    record_file_is_regular(s->with.file)) {
+	    record_file_can_be_shared(s->with.file)) {
 		s->travel = TRAVEL_SERVICE;
 		return 0;
 	}
@@ -441,8 +442,7 @@ begin_file(struct record_session *s)
 	}
 	if (s->travel != TRAVEL_SERVICE)
 		return 0;
-	s->follow = trace_follow_new(record_file_fd(f), record_file_start(f),
-	    s->with.summary);
+	s->follow = trace_follow_new(record_file_fd(f), s->with.summary);
 	if (s->follow == NULL) {
 		fail(s, "out of memory");
 		return -1;
@@ -518,8 +518,7 @@ stats_cb(void *arg, const Perfetto__Protos__TraceStats *stats)
 	s->numbers.producers = stats->producers_connected;
 	s->numbers.losses = trace_losses_total(stats);
 	s->numbers.chunks = chunks;
-	if (s->travel == TRAVEL_READ_AT_END || s->travel == TRAVEL_REMOTE)
-		s->numbers.bytes = bytes;
+	s->buffered = bytes;
 }
 
 static void
@@ -538,8 +537,9 @@ tick_cb(void *arg)
 	if (t->packets != 0) {
 		s->numbers.packets_known = true;
 		s->numbers.packets = t->packets;
-		s->numbers.bytes = t->bytes;
 	}
+	/* Before the first write, and when nothing is written yet. */
+	s->numbers.bytes = t->bytes > s->buffered ? t->bytes : s->buffered;
 	s->numbers.elapsed_ms = loop_now_ms() - s->began_ms;
 	record_live_show(s->with.live, &s->numbers);
 }

@@ -18,14 +18,14 @@ struct trace_follow {
 };
 
 struct trace_follow *
-trace_follow_new(int fd, uint64_t start, struct trace_summary *summary)
+trace_follow_new(int fd, struct trace_summary *summary)
 {
 	struct trace_follow *f;
 
 	if ((f = malloc(sizeof(*f))) == NULL)
 		return NULL;
 	f->fd = fd;
-	f->offset = start;
+	f->offset = 0;
 	f->summary = summary;
 	return f;
 }

@@ -13,11 +13,11 @@ struct trace_follow;
 struct trace_summary;
 
 /*
- * Begins at byte start of fd, a regular file opened for reading, which is
+ * Begins at the first byte of fd, a regular file opened for reading, which is
  * borrowed like the summary.  The file's own offset is left alone.
  */
-struct trace_follow *trace_follow_new(int fd, uint64_t start,
-    struct trace_summary *summary) MUST_CHECK;
+struct trace_follow *trace_follow_new(int fd, struct trace_summary *summary)
+    MUST_CHECK;
 void trace_follow_free(struct trace_follow *f);
 
 /*

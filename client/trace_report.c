@@ -92,7 +92,8 @@ types(FILE *out, struct trace_summary *s)
 		    t[i].name[0] == '\0' ? "other" : t[i].name,
 		    human_count(count, t[i].packets));
 	if (n > MAX_TYPES)
-		fprintf(out, " and %zu more types", n - MAX_TYPES);
+		fprintf(out, " and %zu other type%s", n - MAX_TYPES,
+		    human_s(n - MAX_TYPES));
 	fprintf(out, "\n");
 }
 

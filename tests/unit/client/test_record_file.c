@@ -187,7 +187,7 @@ a_file_is_private_and_named(void **state)
 	assert_int_equal(stat(f->path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	assert_string_equal(record_file_name(f->file), f->path);
-	assert_true(record_file_is_regular(f->file));
+	assert_true(record_file_can_be_shared(f->file));
 }
 
 static void
@@ -290,7 +290,7 @@ a_pipe_that_is_full_waits_without_blocking(void **state)
 	assert_int_equal(mkfifo(f->path, 0600), 0);
 	fd = open(f->path, O_RDONLY | O_NONBLOCK);
 	begin(f);
-	assert_false(record_file_is_regular(f->file));
+	assert_false(record_file_can_be_shared(f->file));
 	make_packet(packet, sizeof(packet));
 	while (!record_file_full(f->file)) {
 		assert_int_equal(record_file_packet(f->file, packet,

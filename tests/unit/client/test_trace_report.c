@@ -1,0 +1,147 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "client/trace_report.h"
+#include "client/trace_summary.h"
+#include "transport/pb_writer.h"
+
+static struct trace_summary *s;
+static char *text;
+
+static int
+setup(void **state)
+{
+	s = trace_summary_new();
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	trace_summary_free(s);
+	free(text);
+	text = NULL;
+	return 0;
+}
+
+static const char *
+report(uint64_t wall_ms)
+{
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	trace_report_print(out, s, "a.pftrace", wall_ms);
+	fclose(out);
+	return text;
+}
+
+static void
+packet_of(uint32_t sequence, uint32_t pid, uint32_t type, uint32_t dropped)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_string(&w, type, "");
+	pb_put_uint(&w, 10, sequence);
+	pb_put_uint(&w, 79, pid);
+	if (dropped != 0)
+		pb_put_uint(&w, 42, dropped);
+	trace_summary_packet(s, w.data, w.len);
+	pb_writer_done(&w);
+}
+
+/* TraceStats of one buffer with one counter. */
+static void
+stats(uint32_t field, uint64_t value)
+{
+	struct pb_writer w;
+	size_t outer, inner;
+
+	pb_writer_init(&w);
+	outer = pb_nest_begin(&w, 35);
+	inner = pb_nest_begin(&w, 1);
+	pb_put_uint(&w, field, value);
+	pb_nest_end(&w, inner);
+	pb_nest_end(&w, outer);
+	trace_summary_packet(s, w.data, w.len);
+	pb_writer_done(&w);
+}
+
+static void
+a_good_trace_reads_like_this(void **state)
+{
+	packet_of(2, 50, 7, 0);
+	packet_of(2, 50, 7, 0);
+	packet_of(3, 60, 11, 0);
+	trace_summary_name(s, 0, 50, "probes");
+	stats(2, 10); /* chunks_written */
+	assert_string_equal(report(1500),
+	    "Trace           a.pftrace\n"
+	    "Holds           4 packets, 36 bytes, 1.5 s\n"
+	    "Producers       probes, pid 50: 2 packets, 18 bytes\n"
+	    "                pid 60: 1 packet, 9 bytes\n"
+	    "Packets         sys_stats 2, trace_stats 1, track_event 1\n"
+	    "Lost            nothing\n");
+}
+
+static void
+losses_are_told_by_cause_with_what_to_do(void **state)
+{
+	packet_of(2, 50, 7, 0);
+	packet_of(2, 50, 7, 256);
+	stats(3, 12); /* chunks_overwritten */
+	report(0);
+	assert_non_null(strstr(text, "Lost            12 chunks of buffer 0 "
+	    "overwritten in the ring buffer by newer data\n"));
+	assert_non_null(strstr(text, "a larger buffer (-b, or size_kb)"));
+	assert_non_null(strstr(text, "1 gap in sequences: the producer's "
+	    "shared memory was full\n"));
+	assert_null(strstr(text, "nothing"));
+}
+
+static void
+without_statistics_losses_are_not_known(void **state)
+{
+	packet_of(2, 50, 7, 0);
+	assert_non_null(strstr(report(0), "not known"));
+}
+
+static void
+long_lists_are_cut(void **state)
+{
+	uint32_t i;
+
+	for (i = 0; i < 14; i++)
+		packet_of(2 + i, 100 + i, 7, 0);
+	assert_non_null(strstr(report(0), "and 4 more\n"));
+}
+
+static void
+a_name_cannot_move_the_cursor(void **state)
+{
+	packet_of(2, 50, 7, 0);
+	trace_summary_name(s, 0, 50, "evil\x1b[2J\n");
+	assert_non_null(strstr(report(0), "evil\\x1b[2J\\x0a, pid 50"));
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(a_good_trace_reads_like_this),
+		T(losses_are_told_by_cause_with_what_to_do),
+		T(without_statistics_losses_are_not_known),
+		T(long_lists_are_cut),
+		T(a_name_cannot_move_the_cursor),
+	};
+
+	return cmocka_run_group_tests_name("trace_report", tests, NULL, NULL);
+}
