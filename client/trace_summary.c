@@ -518,10 +518,16 @@ feed_tail(struct trace_summary *s, const uint8_t *data, size_t len)
 		take = len;
 	if (tail_append(s, data, take) < 0)
 		return -1;
-	if (cut_packet(s->tail, s->tail_len, &header, &total) == CUT_OK) {
+	switch (cut_packet(s->tail, s->tail_len, &header, &total)) {
+	case CUT_OK:
 		trace_summary_packet(s, s->tail + header, total - header);
 		s->whole_bytes += total;
 		s->tail_len = 0;
+		break;
+	case CUT_MORE:
+		break;
+	case CUT_BAD:
+		return -1;
 	}
 	return (ssize_t)take;
 }
