@@ -156,9 +156,9 @@ changed(void *arg, enum producer_state state, const char *text)
 		break;
 	case PRODUCER_CONNECTING:
 		if (p->complained)
-			log_debug("%s: %s", p->address, text);
+			log_debug("%s", text);
 		else
-			log_warn("%s: %s; trying again", p->address, text);
+			log_warn("%s; trying again", text);
 		p->complained = true;
 		break;
 	}
