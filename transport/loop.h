@@ -18,7 +18,7 @@ struct loop;
 struct loop_timer;
 
 /* Bytes of the scratch buffer: one read from a socket is never larger. */
-#define LOOP_SCRATCH_BYTES (64u * 1024u)
+#define LOOP_SCRATCH_BYTES (128u * 1024u)
 
 /* Also makes the process ignore SIGPIPE. */
 struct loop *loop_new(void) MUST_CHECK;

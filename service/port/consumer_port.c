@@ -166,7 +166,11 @@ read_buffers(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 
 	if (p->session == NULL || p->out != NULL)
 		return RPC_REJECT;
-	/* As today's service: nothing, instead of a failure. */
+	/* Reading would steal what belongs into the file. */
+	if (p->session->state != SESSION_CLONED &&
+	    p->session->config->pb->write_into_file)
+		return RPC_REJECT;
+	/* Without its trigger: nothing; today's clients hang on a failure. */
 	if (session_reads_nothing(p->session))
 		return done(call);
 	if ((p->out = packet_out_new_reply()) == NULL)

@@ -44,7 +44,7 @@ struct move {
 };
 
 static bool
-parse_move(struct pb_field *f, struct move *m)
+parse_move(const struct pb_field *f, struct move *m)
 {
 	struct pb_reader r;
 	struct pb_field g;
@@ -256,77 +256,123 @@ must_wait(struct producer *p, uint32_t buffer, size_t len)
 }
 
 /*
- * Checks that all of it parses, and whether it has to wait: a request is
- * applied whole or not at all.
+ * What a request asks for, found in one walk: a request that does not parse is
+ * not applied in part.  Its first moves are kept, so that the usual request is
+ * parsed once.
  */
-static enum commit_verdict
-look_ahead(struct producer *p, const uint8_t *request, size_t len)
+#define MOVES_KEPT 32u
+
+struct plan {
+	struct move moves[MOVES_KEPT];
+	size_t n_moves; /* in all; may be more than are kept */
+	uint64_t flush_id;
+	bool has_patches;
+};
+
+static bool
+make_plan(struct plan *plan, const uint8_t *request, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	struct move other;
+
+	plan->n_moves = 0;
+	plan->flush_id = 0;
+	plan->has_patches = false;
+	pb_init(&r, request, len);
+	while (pb_next(&r, &f)) {
+		switch (f.number) {
+		case CDR_MOVE:
+			if (f.wire != PB_BYTES || !parse_move(&f,
+			    plan->n_moves < MOVES_KEPT ?
+			    &plan->moves[plan->n_moves] : &other))
+				return false;
+			plan->n_moves++;
+			break;
+		case CDR_PATCH:
+			if (f.wire != PB_BYTES || !patch_chunk(NULL, &f))
+				return false;
+			plan->has_patches = true;
+			break;
+		case CDR_FLUSH:
+			plan->flush_id = f.value;
+			break;
+		default:
+			break;
+		}
+	}
+	return !r.bad;
+}
+
+/*
+ * Applies the index-th move of the request unless it was before the request had
+ * to wait, or has to wait now (false): one request may hold more than a buffer.
+ */
+static bool
+next_move(struct producer *p, size_t index, const struct move *m)
+{
+	size_t bytes;
+
+	if (index < p->moves_done)
+		return true;
+	bytes = m->data != NULL ? m->len :
+	    p->shm != NULL ? shm_page_size(p->shm) : 0;
+	if (p->service->n_lossless > 0 && must_wait(p, m->buffer, bytes))
+		return false;
+	apply_move(p, m);
+	p->moves_done = index + 1;
+	return true;
+}
+
+/* The moves that the plan has no place for. */
+static bool
+apply_rest(struct producer *p, const uint8_t *request, size_t len)
 {
 	struct pb_reader r;
 	struct pb_field f;
 	struct move m;
-	uint32_t buffer = 0;
-	size_t bytes = 0;
-	bool lossless = p->service->n_lossless > 0;
+	size_t n = 0;
 
 	pb_init(&r, request, len);
-	while (pb_next(&r, &f)) {
-		if (f.number == CDR_MOVE) {
-			if (f.wire != PB_BYTES || !parse_move(&f, &m))
-				return COMMIT_BAD;
-			if (!lossless)
-				continue;
-			if (m.buffer != buffer && buffer != 0 &&
-			    must_wait(p, buffer, bytes))
-				return COMMIT_AGAIN;
-			if (m.buffer != buffer)
-				bytes = 0;
-			buffer = m.buffer;
-			bytes += m.data != NULL ? m.len :
-			    p->shm != NULL ? shm_page_size(p->shm) : 0;
-		} else if (f.number == CDR_PATCH) {
-			if (f.wire != PB_BYTES || !patch_chunk(NULL, &f))
-				return COMMIT_BAD;
-		}
-	}
-	if (r.bad)
-		return COMMIT_BAD;
-	return lossless && must_wait(p, buffer, bytes) ? COMMIT_AGAIN :
-	    COMMIT_OK;
+	while (pb_next(&r, &f))
+		if (f.number == CDR_MOVE && n++ >= MOVES_KEPT &&
+		    parse_move(&f, &m) && !next_move(p, n - 1, &m))
+			return false;
+	return true;
+}
+
+static void
+apply_patches(struct producer *p, const uint8_t *request, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, request, len);
+	while (pb_next(&r, &f))
+		if (f.number == CDR_PATCH)
+			(void)patch_chunk(p, &f);
 }
 
 enum commit_verdict
 commit_data(struct producer *p, const uint8_t *request, size_t len)
 {
-	struct pb_reader r;
-	struct pb_field f;
-	struct move m;
-	enum commit_verdict v;
-	uint64_t flush_id = 0;
-	bool has_patches = false;
+	struct plan plan;
+	size_t i;
 
-	if ((v = look_ahead(p, request, len)) != COMMIT_OK) {
-		if (v == COMMIT_BAD)
-			p->service->counters.unparsable_commits++;
-		return v;
+	if (!make_plan(&plan, request, len)) {
+		p->service->counters.unparsable_commits++;
+		return COMMIT_BAD;
 	}
-	pb_init(&r, request, len);
-	while (pb_next(&r, &f)) {
-		if (f.number == CDR_MOVE && parse_move(&f, &m))
-			apply_move(p, &m);
-		else if (f.number == CDR_PATCH)
-			has_patches = true;
-		else if (f.number == CDR_FLUSH)
-			flush_id = f.value;
-	}
-	if (has_patches) {
-		pb_init(&r, request, len);
-		while (pb_next(&r, &f))
-			if (f.number == CDR_PATCH)
-				(void)patch_chunk(p, &f);
-	}
-	if (flush_id != 0)
-		flush_ack(p, flush_id);
+	for (i = 0; i < plan.n_moves && i < MOVES_KEPT; i++)
+		if (!next_move(p, i, &plan.moves[i]))
+			return COMMIT_AGAIN;
+	if (plan.n_moves > MOVES_KEPT && !apply_rest(p, request, len))
+		return COMMIT_AGAIN;
+	p->moves_done = 0;
+	if (plan.has_patches)
+		apply_patches(p, request, len);
+	if (plan.flush_id != 0)
+		flush_ack(p, plan.flush_id);
 	return COMMIT_OK;
 }
 

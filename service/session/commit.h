@@ -22,8 +22,9 @@ enum commit_verdict {
 	COMMIT_OK,
 	COMMIT_BAD, /* does not parse; nothing was applied */
 	/*
-	 * Would overwrite what a file has not got yet.  Nothing was applied;
-	 * producer_ops.resume() comes when it is worth trying again.
+	 * Would overwrite what a file has not got yet.  What was applied is
+	 * remembered: the same request, and no other, must come again when
+	 * producer_ops.resume() says that it is worth trying.
 	 */
 	COMMIT_AGAIN,
 };

@@ -128,6 +128,7 @@ struct producer {
 	TAILQ_ENTRY(producer) link;
 	LIST_ENTRY(producer) waiting; /* in a file_session's waiters */
 	bool is_waiting;
+	size_t moves_done;  /* of the request that waits */
 	struct service *service;
 	const struct producer_ops *ops;
 	void *port;

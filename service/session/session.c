@@ -255,8 +255,6 @@ session_reads_nothing(const struct session *s)
 
 	if (s->state == SESSION_CLONED)
 		return false;
-	if (s->config->pb->write_into_file)
-		return true;
 	return t != NULL && s->n_triggers_hit == 0 && (t->trigger_mode ==
 	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__START_TRACING ||
 	    t->trigger_mode ==

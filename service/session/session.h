@@ -169,8 +169,8 @@ void session_set_state(struct session *s, enum session_state state);
 /* A trigger that it waits for was hit: start now (START_TRACING). */
 void session_start_by_trigger(struct session *s);
 /*
- * Whether ReadBuffers gives nothing: it writes into a file, or no trigger that
- * START_TRACING or STOP_TRACING needs has been hit.
+ * Whether ReadBuffers gives nothing, because no trigger that START_TRACING or
+ * STOP_TRACING needs has been hit.
  */
 bool session_reads_nothing(const struct session *s);
 /* For clones: an empty session in its place in the list.  NULL: no memory. */
