@@ -102,8 +102,8 @@ addr_parse_vsock(struct addr *a, const char *rest, char *err, size_t err_size)
 
 fail:
 	snprintf(err, err_size,
-	    "\"%s\" is not vsock://CID:PORT with two numbers (a CID of -1 means "
-	    "any)", a->text);
+	    "\"%s\" is not vsock://CID:PORT with two numbers (a CID of -1 "
+	    "means any)", a->text);
 	return -1;
 }
 

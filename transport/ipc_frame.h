@@ -76,7 +76,8 @@ int ipc_parse_frame(struct ipc_frame *f, const uint8_t *buf, size_t len)
 int ipc_parse_invoke(struct ipc_invoke *m, struct ipc_slice body) MUST_CHECK;
 int ipc_parse_invoke_reply(struct ipc_invoke_reply *m, struct ipc_slice body)
     MUST_CHECK;
-int ipc_parse_identity(struct ipc_identity *m, struct ipc_slice body) MUST_CHECK;
+int ipc_parse_identity(struct ipc_identity *m, struct ipc_slice body)
+    MUST_CHECK;
 /* BindService.service_name and RequestError.error: their only field. */
 int ipc_parse_text(struct ipc_slice *text, struct ipc_slice body) MUST_CHECK;
 /* method is called for each method that the reply lists. */

@@ -55,5 +55,5 @@ kept_shrink(struct kept *k, size_t want)
 	if (want < kept_len(k))
 		want = kept_len(k);
 	if (k->cap / 2 > want && want > 0)
-		(void)!kept_move(k, want); /* without memory it stays as it is */
+		(void)!kept_move(k, want); /* no memory: it stays as it is */
 }

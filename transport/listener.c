@@ -105,7 +105,7 @@ accept_cb(evutil_socket_t fd, short what, void *arg)
 			continue;
 		}
 		if (out_of_resources(errno)) {
-			/* The client stays in the backlog, readable for ever. */
+			/* The client stays in the backlog, always readable. */
 			listener_stop(l);
 			loop_timer_set(l->retry, LISTENER_RETRY_MS, 0);
 			break;
@@ -269,7 +269,8 @@ listener_open_unix(struct listener *l, const struct addr *a, char *err,
 
 	if (*path != '\0' && clear_stale_socket(a, path, err, err_size) != 0)
 		return -1;
-	if (listener_open_one(l, &a->sa, a->sa_len, a->text, err, err_size) != 0)
+	if (listener_open_one(l, &a->sa, a->sa_len, a->text, err,
+		err_size) != 0)
 		return -1;
 	if (*path != '\0' && lstat(path, &st) == 0) {
 		strcpy(l->path, path);

@@ -307,7 +307,8 @@ loop_cancel(struct loop *l, void *arg)
 	calls_cancel(&l->deferred, 0, arg);
 	calls_cancel(&l->running, l->running_at, arg);
 	calls_cancel(&l->at_free, 0, arg);
-	while (l->at_free.n > 0 && l->at_free.calls[l->at_free.n - 1].fn == NULL)
+	while (l->at_free.n > 0 &&
+	    l->at_free.calls[l->at_free.n - 1].fn == NULL)
 		l->at_free.n--;
 	pthread_mutex_lock(&l->post_lock);
 	calls_cancel(&l->posted, 0, arg);

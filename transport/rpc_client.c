@@ -506,8 +506,8 @@ rpc_client_from_fd(struct loop *l, int fd, const char *service,
 
 	if ((c = client_alloc(l, service, ops, arg)) == NULL)
 		return NULL;
-	snprintf(c->addr.text, sizeof(c->addr.text), "the other end of descriptor %d",
-	    fd);
+	snprintf(c->addr.text, sizeof(c->addr.text),
+	    "the other end of descriptor %d", fd);
 	c->fd = fd;
 	loop_defer(l, start_fd_cb, c);
 	return c;

@@ -104,7 +104,8 @@ rpc_conn_close(struct rpc_conn *c, const char *reason)
 	conns_remove(c);
 	/* Before the stream defers its own end: gone() may ask for the peer. */
 	loop_defer(c->loop, gone_cb, c);
-	stream_close(c->stream, true);
+	/* Who is thrown out shall not hold memory for a second more. */
+	stream_close(c->stream, reason == NULL);
 }
 
 void
@@ -121,7 +122,8 @@ conn_stream_closed(struct stream *s, enum stream_end why, void *arg)
 
 	if (why == STREAM_SLOW)
 		c->stats->closed_slow++;
-	if (why == STREAM_EOF)
+	/* A client that exits with replies unread resets: nothing is wrong. */
+	if (why == STREAM_EOF || why == STREAM_RESET)
 		log_debug("%s: %s", stream_peer(s)->text, stream_end_text(why));
 	else
 		conn_warn(c, "%s", stream_end_text(why));

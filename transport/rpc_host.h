@@ -109,8 +109,9 @@ struct rpc_conn *rpc_conn_new(struct loop *l, int fd,
     struct rpc_stats *stats) MUST_CHECK;
 
 /*
- * Ends it (calls gone() on a later turn).  reason goes to the log, NULL: none.
- * Replies that are queued are still sent, for at most a second.
+ * Ends it (calls gone() on a later turn).  reason is why the peer is thrown out
+ * and goes to the log; what is queued for it is dropped.  NULL is an orderly
+ * end: queued replies are still sent, for at most a second.
  */
 void rpc_conn_close(struct rpc_conn *c, const char *reason);
 

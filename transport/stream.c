@@ -413,17 +413,32 @@ read_cb(evutil_socket_t fd, short what, void *arg)
 	stream_feed(s, scratch, (size_t)n - to_kept, to_kept > 0);
 }
 
+/*
+ * Whether the peer has left and no byte of it is to be shown any more (those
+ * are for resume, which then finds the end behind them).
+ */
+static bool
+stream_is_over(const struct stream *s, enum stream_end *why)
+{
+	char byte;
+	ssize_t n;
+
+	if (kept_len(&s->kept) > 0)
+		return false;
+	n = recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	*why = n == 0 ? STREAM_EOF : STREAM_RESET;
+	return n == 0 || (n < 0 && !sock_error_is_transient(errno));
+}
+
 static void
 end_watch_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *s = arg;
-	char byte;
+	enum stream_end why;
 
 	s->armed = ARMED_NONE; /* it was for one time */
-	if (kept_len(&s->kept) > 0)
-		return; /* what came before the end is for resume */
-	if (recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
-		stream_end_now(s, STREAM_EOF);
+	if (stream_is_over(s, &why))
+		stream_end_now(s, why);
 }
 
 static void
@@ -486,18 +501,22 @@ stream_resume(struct stream *s)
 
 /*
  * The socket refused output for good.  What the peer sent before it left is
- * still to be read, and reading finds the end; only other errors end it here.
+ * still to be read, and reading finds the end behind it; a stream that is
+ * paused, or an error of another kind, is not left waiting for that.
  */
 static void
 stream_output_failed(struct stream *s, int error)
 {
+	enum stream_end why = STREAM_RESET;
+
 	s->out_dead = true;
 	outq_done(&s->out);
 	stream_disarm_write(s);
 	if (s->state == ST_FLUSHING)
 		stream_die(s);
-	else if (error != EPIPE && error != ECONNRESET)
-		stream_end_later(s, STREAM_RESET);
+	else if ((error != EPIPE && error != ECONNRESET) ||
+	    (s->paused && stream_is_over(s, &why)))
+		stream_end_later(s, why);
 }
 
 /* Copies what the socket did not take, from byte `sent` of a and b on. */

@@ -69,9 +69,10 @@ const struct peer *stream_peer(const struct stream *s);
 void stream_want(struct stream *s, size_t total);
 
 /*
- * Stops / restarts reading.  While paused nothing is read from the socket; the
- * end of the peer is still noticed.  On resume, kept bytes are shown first (on
- * a later turn of the loop).
+ * Stops / restarts reading.  While paused nothing is read from the socket; an
+ * orderly end of the peer is still noticed when nothing that it sent waits to
+ * be shown, a reset with the next write or on resume.  On resume, kept bytes
+ * are shown first (on a later turn of the loop).
  */
 void stream_pause(struct stream *s);
 void stream_resume(struct stream *s);

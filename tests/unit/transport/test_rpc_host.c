@@ -721,6 +721,31 @@ queued_replies_leave_before_a_close(void **state)
 }
 
 static void
+who_is_thrown_out_gets_no_more(void **state)
+{
+	static uint8_t big[100000];
+	size_t queued, got = 0;
+	ssize_t n = 1;
+	int i;
+
+	bind_as("ProducerPort");
+	send_invoke(2, 1, 1, "x", false);
+	RUN_UNTIL(t.calls == 1);
+	for (i = 0; i < 8; i++)
+		rpc_reply(t.call, big, sizeof(big), true, -1);
+	queued = rpc_conn_queued(t.conn);
+	assert_true(queued > 0);
+	rpc_conn_close(t.conn, "for the test");
+	while (n != 0) {
+		loop_run_once(t.loop);
+		n = recv(t.fd, t.in, sizeof(t.in), 0);
+		assert_true(n >= 0);
+		got += (size_t)n;
+	}
+	assert_true(got <= 8 * (sizeof(big) + IPC_HEAD_MAX) - queued);
+}
+
+static void
 a_slow_reader_is_closed_and_counted(void **state)
 {
 	static uint8_t big[100000];
@@ -919,6 +944,7 @@ main(void)
 		UNIX(gone_comes_when_the_peer_leaves_or_breaks),
 		TCP(gone_comes_when_the_peer_leaves_or_breaks),
 		UNIX(queued_replies_leave_before_a_close),
+		UNIX(who_is_thrown_out_gets_no_more),
 		UNIX(a_slow_reader_is_closed_and_counted),
 		UNIX(the_owner_hears_when_output_drained),
 		UNIX(a_reply_that_fits_no_frame_closes_the_connection),

@@ -345,6 +345,17 @@ a_pause_taken_back_at_once_loses_nothing(void **state)
 	RUN_UNTIL(t.got_len == 5);
 }
 
+/* Reads what is there from the other end, behind t.got. */
+static void
+receive_some(size_t max)
+{
+	ssize_t n;
+
+	n = recv(t.fds[1], t.got + t.got_len, max, 0);
+	if (n > 0)
+		t.got_len += (size_t)n;
+}
+
 static void
 a_paused_stream_hears_of_the_peers_end(void **state)
 {
@@ -354,6 +365,27 @@ a_paused_stream_hears_of_the_peers_end(void **state)
 	t.fds[1] = -1;
 	RUN_UNTIL(t.ends == 1);
 	assert_int_equal(t.why, STREAM_EOF);
+}
+
+static void
+a_paused_stream_with_output_to_send_hears_of_the_end_too(void **state)
+{
+	static uint8_t data[400000];
+
+	stream_pause(t.stream);
+	stream_write(t.stream, data, sizeof(data), -1);
+	assert_true(stream_queued(t.stream) > 0);
+	while (t.got_len < sizeof(data)) {
+		receive_some(100000);
+		loop_run_once(t.loop);
+	}
+	turn(2);
+	assert_int_equal(stream_queued(t.stream), 0);
+	stream_write(t.stream, data, sizeof(data), -1);
+	turn(2);
+	close(t.fds[1]);
+	t.fds[1] = -1;
+	RUN_UNTIL(t.ends == 1);
 }
 
 static void
@@ -442,17 +474,6 @@ the_owner_may_close_while_kept_bytes_are_shown(void **state)
 	assert_int_equal(t.got[0], 'c');
 	turn(3);
 	assert_int_equal(t.ends, 0);
-}
-
-/* Reads what is there from the other end, behind t.got. */
-static void
-receive_some(size_t max)
-{
-	ssize_t n;
-
-	n = recv(t.fds[1], t.got + t.got_len, max, 0);
-	if (n > 0)
-		t.got_len += (size_t)n;
 }
 
 static void
@@ -788,6 +809,7 @@ main(void)
 		BOTH(a_refused_unit_is_shown_again_after_resume),
 		BOTH(a_pause_taken_back_at_once_loses_nothing),
 		BOTH(a_paused_stream_hears_of_the_peers_end),
+		UNIX(a_paused_stream_with_output_to_send_hears_of_the_end_too),
 		BOTH(what_came_before_the_end_is_shown_after_resume),
 		TCP(a_reset_while_paused_does_not_spin_and_is_found_on_resume),
 		BOTH(the_peers_end_is_told_once),
