@@ -26,8 +26,9 @@ void service_free(struct service *s);
 
 /*
  * Ends every running session (flush, stop, files complete), with short
- * time-outs.  idle is called, once, when none runs any more and all files are
- * closed; at the latest after a few seconds.
+ * time-outs.  idle is called, once and not from inside, when none runs any
+ * more, all files are closed, and consumers have fetched what their sessions
+ * hold and left; at the latest after a few seconds.
  */
 void service_shutdown(struct service *s, void (*idle)(void *arg), void *arg);
 /* service_free()'s. */

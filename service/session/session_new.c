@@ -22,6 +22,10 @@ session_check_limits(struct service *sv, int32_t uid, char *err,
 
 	TAILQ_FOREACH(s, &sv->sessions, link)
 		of_uid += s->uid == uid;
+	if (sv->shutdown != NULL) {
+		snprintf(err, err_size, "The service is shutting down");
+		return -1;
+	}
 	if (sv->n_sessions >= sv->settings->limits.max_sessions) {
 		snprintf(err, err_size, "Too many concurrent tracing sessions "
 		    "(%zu, limits.max_sessions)", sv->n_sessions);

@@ -9,11 +9,14 @@
 #include "transport/loop.h"
 
 /* After that a disk that hangs is left alone. */
-#define SHUTDOWN_LONGEST_MS 5000u
+#define BUSY_LONGEST_MS 5000u
+/* What consumers have to fetch what their sessions hold. */
+#define READERS_LONGEST_MS 2000u
 
 struct shutdown {
 	struct service *service;
 	struct loop_timer *deadline;
+	bool for_readers;        /* the deadline is theirs */
 	void (*idle)(void *arg); /* NULL once it was told */
 	void *arg;
 };
@@ -29,11 +32,22 @@ is_busy(const struct service *s)
 	return false;
 }
 
+/* Whether a session still has a consumer, who may want its data. */
+static bool
+has_readers(const struct service *s)
+{
+	const struct session *one;
+
+	TAILQ_FOREACH (one, &s->sessions, link)
+		if (one->ops != NULL)
+			return true;
+	return false;
+}
+
 /* Tells the owner, once; whatever came first. */
 static void
-idle_cb(void *arg)
+tell(struct shutdown *down)
 {
-	struct shutdown *down = arg;
 	void (*idle)(void *arg) = down->idle;
 
 	if (idle == NULL)
@@ -44,14 +58,39 @@ idle_cb(void *arg)
 	idle(down->arg);
 }
 
+/* A session ended or went away: is there anything left to wait for? */
+static void
+look_again(void *arg)
+{
+	struct shutdown *down = arg;
+	struct service *s = down->service;
+
+	if (down->idle == NULL)
+		return;
+	if (!is_busy(s) && !has_readers(s)) {
+		tell(down);
+		return;
+	}
+	if (!is_busy(s) && !down->for_readers) {
+		down->for_readers = true;
+		loop_timer_set(down->deadline, READERS_LONGEST_MS, 0);
+	}
+	s->idle = look_again;
+	s->idle_arg = down;
+}
+
 static void
 deadline_cb(void *arg)
 {
 	struct shutdown *down = arg;
 
-	log_warn("sessions are not done after %u ms: leaving without them",
-	    SHUTDOWN_LONGEST_MS);
-	idle_cb(down);
+	if (down->for_readers)
+		log_info("consumers did not leave within %u ms",
+		    READERS_LONGEST_MS);
+	else
+		log_warn("sessions are not done after %u ms: leaving without "
+		    "them", BUSY_LONGEST_MS);
+	tell(down);
 }
 
 static struct shutdown *
@@ -99,10 +138,8 @@ service_shutdown(struct service *s, void (*idle)(void *arg), void *arg)
 		next = TAILQ_NEXT(one, link);
 		session_end_for_shutdown(one);
 	}
-	s->idle = idle_cb;
+	loop_timer_set(s->shutdown->deadline, BUSY_LONGEST_MS, 0);
+	s->idle = look_again;
 	s->idle_arg = s->shutdown;
-	if (is_busy(s))
-		loop_timer_set(s->shutdown->deadline, SHUTDOWN_LONGEST_MS, 0);
-	else
-		loop_defer(s->loop, idle_cb, s->shutdown);
+	loop_defer(s->loop, look_again, s->shutdown);
 }
