@@ -442,10 +442,13 @@ file_session_must_wait(struct file_session *f, struct session_buffer *b,
 	/*
 	 * A pass that ends without making room has read all that can be read:
 	 * what is left waits for its producer, so waiting here would be for
-	 * ever.  The overwriting that follows is counted as such.
+	 * ever.  It is moved out of the way; where that cannot help, it is
+	 * overwritten, and counted.
 	 */
 	if (!f->pass)
 		start_pass(f, false);
+	if (!f->pass && trace_buffer_would_lose(b->tb, len))
+		(void)trace_buffer_compact(b->tb);
 	return f->pass && trace_buffer_would_lose(b->tb, len);
 }
 

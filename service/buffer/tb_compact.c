@@ -1,0 +1,90 @@
+/*
+ * Compacting: what cannot be read yet is moved to just behind the write cursor,
+ * so that the room which others left can be written without losing it.
+ *
+ * A chunk whose last packet goes on in a chunk that is still to come stays where
+ * it is while the ring around it is read and reused; sooner or later it is next
+ * to be overwritten although almost all of the ring is free.  For a buffer that
+ * is drained into a file that would be a loss for nothing.
+ *
+ * All chunks slide towards the write cursor in ring order, over space that is
+ * free: no memory is needed, and the order of the ring does not change.
+ */
+#include <string.h>
+
+#include "service/buffer/tb_state.h"
+
+static void
+set_free(struct trace_buffer *tb, uint64_t off, uint64_t bytes)
+{
+	struct tb_record *r = tb_record_at(tb, off);
+
+	if (bytes == 0)
+		return;
+	r->units = (uint32_t)(bytes / TB_ALIGN);
+	r->kind = TB_FREE;
+}
+
+/* The chunk at offset `from` becomes the newest of the ring. */
+static void
+slide(struct trace_buffer *tb, uint64_t from)
+{
+	struct tb_record *r = tb_record_at(tb, from);
+	struct tb_sequence *s = tb_sequence_of(tb, r);
+	uint64_t bytes = tb_record_size(r), gap;
+	uint32_t i = tb_queue_search(tb, s, r->id);
+
+	if (bytes > tb->size - tb->wr)
+		tb_wrap(tb); /* then it is not in this rest, which is free */
+	if (from != tb->wr) {
+		gap = from > tb->wr ? from - tb->wr : 0;
+		memmove(tb->ring + tb->wr, r, bytes);
+		if (gap > 0) {
+			set_free(tb, tb->wr + bytes, gap);
+		} else {
+			set_free(tb, from, bytes);
+			set_free(tb, tb->wr + bytes,
+			    tb->size - tb->wr - bytes);
+		}
+		s->queue[(s->head + i) & s->mask] = tb->wr;
+		tb->stats.chunks_relocated++;
+		tb->stats.bytes_read += bytes;
+		tb->stats.bytes_written += bytes;
+	}
+	tb->wr += bytes;
+}
+
+bool
+trace_buffer_compact(struct trace_buffer *tb)
+{
+	uint64_t at = tb->reader.head, end = tb_write_position(tb), first;
+	uint64_t off, bytes;
+	struct tb_record *r;
+
+	if (tb->policy != TB_RING || tb->read_only ||
+	    tb->unread > tb->size / 2)
+		return false;
+	if (tb->top != tb->size) {
+		/* The first lap: its end was never written. */
+		tb_wrap(tb);
+		end = tb_write_position(tb);
+	}
+	first = end;
+	off = tb_offset_of(tb, at);
+	for (; at != end; at += bytes) {
+		off = off == tb->size ? 0 : off;
+		r = tb_record_at(tb, off);
+		bytes = tb_record_size(r);
+		if (r->kind == TB_CHUNK) {
+			slide(tb, off);
+		} else if (r->kind == TB_PADDING) {
+			tb->stats.padding_bytes_cleared += bytes;
+			r->kind = TB_FREE;
+		}
+		off += bytes;
+	}
+	tb->reader.head = first;
+	tb->reader.at = tb_write_position(tb);
+	tb->reader.run = TB_NO_POSITION;
+	return true;
+}
