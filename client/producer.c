@@ -93,6 +93,14 @@ producer_tell(struct producer *p, const char *method)
 		    NULL, NULL);
 }
 
+void
+producer_tell_id(struct producer *p, const char *method, uint64_t id)
+{
+	pb_writer_reset(&p->scratch);
+	pb_put_uint(&p->scratch, 1, id);
+	producer_tell(p, method);
+}
+
 static void
 command_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
     int fd)
@@ -100,7 +108,7 @@ command_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 	struct producer *p = arg;
 
 	if (ok && more) {
-		producer_instance_command(p, msg, len, fd);
+		producer_command(p, msg, len, fd);
 		return;
 	}
 	if (fd >= 0)

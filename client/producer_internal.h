@@ -1,6 +1,7 @@
 /*
- * producer_internal: what producer.c (the connection) and producer_instance.c
- * (the service's commands) share.
+ * producer_internal: what the parts of a producer share: producer.c (the
+ * connection), producer_command.c (what the service asks for) and
+ * producer_instance.c (data source instances and their writers).
  */
 #ifndef CLIENT_PRODUCER_INTERNAL_H
 #define CLIENT_PRODUCER_INTERNAL_H
@@ -90,17 +91,28 @@ struct producer {
  * gone when it returns.
  */
 void producer_reconnect(struct producer *p, const char *text);
-/* Invokes without asking for a reply. */
+/* Invokes with what is in p->scratch, without asking for a reply. */
 void producer_tell(struct producer *p, const char *method);
+/* The same with one number, field 1. */
+void producer_tell_id(struct producer *p, const char *method, uint64_t id);
 
-/* ---- producer_instance.c ---- */
+/* ---- producer_command.c ---- */
 
 /*
  * Handles one GetAsyncCommandResponse.  fd came with it (-1: none) and is
  * taken over.
  */
-void producer_instance_command(struct producer *p, const uint8_t *msg,
-    size_t len, int fd);
+void producer_command(struct producer *p, const uint8_t *msg, size_t len,
+    int fd);
+
+/* ---- producer_instance.c ---- */
+
+struct producer_instance *producer_instance_find(struct producer *p,
+    uint64_t id);
+/* Ends the chunks that its writers are filling. */
+void producer_instance_flush_writers(struct producer_instance *i);
+/* Ends it with a final commit, and tells the service. */
+void producer_instance_stop(struct producer_instance *i);
 /* Ends all, without (the connection is gone) or with a final commit. */
 void producer_instance_drop_all(struct producer *p);
 void producer_instance_stop_all(struct producer *p);

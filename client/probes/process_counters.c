@@ -1,0 +1,182 @@
+/* What a process uses: its message in a ProcessStats. */
+#include <string.h>
+#include <unistd.h>
+
+#include "client/probes/process_stats_internal.h"
+#include "client/probes/scan.h"
+
+/* ProcessStats.Process; those of counters are in counter_fields */
+#define FIELD_OOM_SCORE_ADJ  10
+#define FIELD_FDS            15
+#define FIELD_RUNTIME_USER   21
+#define FIELD_RUNTIME_KERNEL 22
+#define FIELD_DMABUF_RSS     24
+
+static const uint8_t counter_fields[PROC_COUNTERS] = {
+	[PROC_VM_SIZE] = 2,
+	[PROC_VM_RSS] = 3,
+	[PROC_RSS_ANON] = 4,
+	[PROC_RSS_FILE] = 5,
+	[PROC_RSS_SHMEM] = 6,
+	[PROC_VM_SWAP] = 7,
+	[PROC_VM_LOCKED] = 8,
+	[PROC_VM_HWM] = 9,
+	[PROC_SMR_RSS] = 16,
+	[PROC_SMR_PSS] = 17,
+	[PROC_SMR_PSS_ANON] = 18,
+	[PROC_SMR_PSS_FILE] = 19,
+	[PROC_SMR_PSS_SHMEM] = 20,
+	[PROC_SMR_SWAP_PSS] = 23,
+};
+
+/* A link's target is whatever a file is called: any bytes, up to PATH_MAX. */
+static void
+put_open_file(struct process_stats *s, struct process *p, DIR *d,
+    const char *name)
+{
+	struct pb_writer *w;
+	char target[4096];
+	struct scan n = scan_text(name, strlen(name));
+	uint64_t fd;
+	ssize_t len;
+	size_t mark;
+
+	if (!scan_u64(&n, &fd) || n.p != n.end)
+		return;
+	len = readlinkat(dirfd(d), name, target, sizeof(target));
+	if (len < 0 || !process_note_open_file(p, fd))
+		return;
+	proc_text_clean(target, (size_t)len);
+	w = process_packet_process(&s->packet, p->pid);
+	mark = pb_nest_begin(w, FIELD_FDS);
+	pb_put_uint(w, 1, fd);
+	pb_put_bytes(w, 2, target, (size_t)len);
+	pb_nest_end(w, mark);
+	process_packet_split(&s->packet);
+}
+
+void
+process_counters_open_files(struct process_stats *s, struct process *p)
+{
+	struct dirent *e;
+	DIR *d;
+
+	if ((d = process_dir_open(&s->dir, p->pid, "fd")) == NULL)
+		return; /* not ours to see */
+	while ((e = readdir(d)) != NULL)
+		if (e->d_name[0] != '.')
+			put_open_file(s, p, d, e->d_name);
+	closedir(d);
+}
+
+static void
+put_runtime(struct process_stats *s, struct process *p)
+{
+	struct proc_times t;
+
+	if (process_dir_read_kept(&s->dir, p, PROCESS_STAT) < 0 ||
+	    proc_text_stat(s->dir.text.data, s->dir.text.len, &t) < 0)
+		return;
+	if (!p->has_times || t.user != p->times.user)
+		pb_put_uint(process_packet_process(&s->packet, p->pid),
+		    FIELD_RUNTIME_USER, t.user * s->env->ns_per_tick);
+	if (!p->has_times || t.kernel != p->times.kernel)
+		pb_put_uint(process_packet_process(&s->packet, p->pid),
+		    FIELD_RUNTIME_KERNEL, t.kernel * s->env->ns_per_tick);
+	p->times = t;
+	p->has_times = true;
+}
+
+/* Only kernels of phones have this file. */
+static void
+put_dmabuf_rss(struct process_stats *s, struct process *p)
+{
+	struct scan n;
+	uint64_t bytes;
+
+	if (process_dir_read(&s->dir, p->pid, "dmabuf_rss") < 0)
+		return;
+	n = scan_text(s->dir.text.data, s->dir.text.len);
+	if (!scan_u64(&n, &bytes) ||
+	    (p->has_dmabuf && p->dmabuf_kb == bytes / 1024))
+		return;
+	p->dmabuf_kb = bytes / 1024;
+	p->has_dmabuf = true;
+	pb_put_uint(process_packet_process(&s->packet, p->pid),
+	    FIELD_DMABUF_RSS, p->dmabuf_kb);
+}
+
+static void
+put_oom_score_adj(struct process_stats *s, struct process *p)
+{
+	struct scan n;
+	int32_t v;
+
+	if (process_dir_read_kept(&s->dir, p, PROCESS_OOM) < 0)
+		return;
+	n = scan_text(s->dir.text.data, s->dir.text.len);
+	if (!scan_i32(&n, &v) || (p->has_oom && p->oom_score_adj == v))
+		return;
+	p->oom_score_adj = v;
+	p->has_oom = true;
+	pb_put_int(process_packet_process(&s->packet, p->pid),
+	    FIELD_OOM_SCORE_ADJ, v);
+}
+
+static void
+put_changed(struct process_stats *s, struct process *p,
+    const struct proc_counters *c)
+{
+	uint32_t bit;
+	int i;
+
+	for (i = 0; i < PROC_COUNTERS; i++) {
+		bit = 1u << i;
+		if ((c->present & bit) == 0 || ((p->counters.present & bit) &&
+		    p->counters.kb[i] == c->kb[i]))
+			continue;
+		pb_put_uint(process_packet_process(&s->packet, p->pid),
+		    counter_fields[i], c->kb[i]);
+		p->counters.kb[i] = c->kb[i];
+		p->counters.present |= bit;
+	}
+}
+
+static void
+put_memory(struct process_stats *s, struct process *p)
+{
+	struct proc_counters c;
+
+	proc_text_memory(s->dir.text.data, s->dir.text.len, &c);
+	if ((c.present & 1u << PROC_VM_SIZE) == 0) {
+		p->no_memory = true;
+		process_dir_drop(&s->dir, p, PROCESS_STATUS);
+		return;
+	}
+	if (s->smaps_rollup &&
+	    process_dir_read(&s->dir, p->pid, "smaps_rollup") == 0)
+		proc_text_smaps(s->dir.text.data, s->dir.text.len, &c);
+	if (s->dmabuf_rss)
+		put_dmabuf_rss(s, p);
+	put_changed(s, p, &c);
+	put_oom_score_adj(s, p);
+	if (s->resolve_fds)
+		process_counters_open_files(s, p);
+}
+
+void
+process_counters_poll(struct process_stats *s, struct process *p)
+{
+	if (!p->no_memory &&
+	    process_dir_read_kept(&s->dir, p, PROCESS_STATUS) < 0) {
+		/* It has ended; if the pid is listed, it is another's now. */
+		process_reset(p, &s->env->fds_left);
+		if (process_dir_read_kept(&s->dir, p, PROCESS_STATUS) < 0)
+			return;
+	}
+	if (!p->no_memory)
+		put_memory(s, p);
+	if (s->runtime)
+		put_runtime(s, p);
+	process_packet_split(&s->packet);
+}

@@ -1,0 +1,47 @@
+/*
+ * process_stats_internal: what the parts of linux.process_stats share:
+ * process_stats.c (config and scans), process_tree.c (who a process is) and
+ * process_counters.c (what it uses).
+ */
+#ifndef CLIENT_PROBES_PROCESS_STATS_INTERNAL_H
+#define CLIENT_PROBES_PROCESS_STATS_INTERNAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "client/probes/probe.h"
+#include "client/probes/process_dir.h"
+#include "client/probes/process_packet.h"
+#include "client/probes/process_table.h"
+
+struct process_stats {
+	struct probe_env *env; /* borrowed */
+
+	/* the config */
+	bool scan_on_start;
+	bool thread_names;
+	bool main_threads;
+	bool smaps_rollup;
+	bool age;
+	bool runtime;
+	bool dmabuf_rss;
+	bool resolve_fds;
+	uint32_t period_ms;
+	uint32_t ttl_polls; /* after as many, unchanged values are repeated */
+
+	struct process_dir dir;
+	struct process_table table;
+	unsigned round;
+	uint32_t polls; /* since values were forgotten */
+	struct process_packet packet;
+};
+
+/* Describes a process with its threads; not if it has just ended. */
+void process_tree_describe(struct process_stats *s, struct process *p);
+
+/* Writes what changed of a process. */
+void process_counters_poll(struct process_stats *s, struct process *p);
+/* Writes those of its open files that were not written yet. */
+void process_counters_open_files(struct process_stats *s, struct process *p);
+
+#endif /* CLIENT_PROBES_PROCESS_STATS_INTERNAL_H */
