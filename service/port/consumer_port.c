@@ -170,9 +170,12 @@ read_buffers(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	if (p->session->state != SESSION_CLONED &&
 	    p->session->config->pb->write_into_file)
 		return RPC_REJECT;
-	/* Without its trigger: nothing; today's clients hang on a failure. */
-	if (session_reads_nothing(p->session))
+	if (session_reads_nothing(p->session)) {
+		if (p->session->state != SESSION_DISABLED)
+			return RPC_REJECT;
+		/* Its trigger never came: clients wait for an empty trace. */
 		return done(call);
+	}
 	if ((p->out = packet_out_new_reply()) == NULL)
 		return RPC_REJECT;
 	p->read = call;

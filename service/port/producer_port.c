@@ -232,6 +232,16 @@ bytes_field(const uint8_t *args, size_t len, uint32_t number,
 	return !r.bad;
 }
 
+/* An empty message may still hold fields of a newer client. */
+static bool
+parses(const uint8_t *args, size_t len)
+{
+	const uint8_t *none;
+	size_t n;
+
+	return bytes_field(args, len, UINT32_MAX, &none, &n);
+}
+
 static bool
 uint_fields(const uint8_t *args, size_t len, uint64_t *one, uint64_t *two)
 {
@@ -456,6 +466,8 @@ get_async_command(void *ctx, struct rpc_call call, const uint8_t *args,
 
 	if (p->producer == NULL)
 		return RPC_REJECT;
+	if (!parses(args, len))
+		return RPC_BAD_ARGS;
 	p->commands = call;
 	while ((c = TAILQ_FIRST(&p->queue)) != NULL) {
 		TAILQ_REMOVE(&p->queue, c, link);
@@ -558,7 +570,9 @@ sync_call(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 {
 	struct producer_port *p = ctx;
 
-	return p->producer == NULL ? RPC_REJECT : done(call);
+	if (p->producer == NULL)
+		return RPC_REJECT;
+	return parses(args, len) ? done(call) : RPC_BAD_ARGS;
 }
 
 /* In the order of wire-format.md: ids are position + 1. */

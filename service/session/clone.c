@@ -118,7 +118,7 @@ copy_session(struct clone_op *op)
 	s->flushes_requested = src->flushes_requested;
 	s->flushes_succeeded = src->flushes_succeeded;
 	s->flushes_failed = src->flushes_failed;
-	event_log_snapshot(s->events, true);
+	event_log_snapshot(s->events);
 	event_log_event(s->events, SERVICE_EVENT_CLONE_STARTED);
 	for (i = 0; i < src->n_buffers; i++) {
 		if (copy_buffer(&s->buffers[i], &src->buffers[i]) != 0)

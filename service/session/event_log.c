@@ -9,9 +9,6 @@
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
 
-/* Clocks that moved apart by less are not worth a packet. */
-#define SIGNIFICANT_DRIFT_NS 10000000
-
 struct item {
 	TAILQ_ENTRY(item) link;
 	size_t len;
@@ -25,10 +22,8 @@ struct event_log {
 	size_t n[2];
 	bool with_events;
 	bool with_snapshots;
-	bool has_last;
 	uint32_t primary_clock;
 	int32_t uid;
-	struct clock_snapshot last;
 	struct pb_writer w;
 };
 
@@ -70,21 +65,36 @@ remove_item(struct event_log *l, enum event_queue q, struct item *it)
 	free(it);
 }
 
+/*
+ * Drops every second one, but the first, which anchors the trace: what is left
+ * covers the whole time that nobody has read.
+ */
+static void
+thin_out(struct event_log *l, enum event_queue q)
+{
+	struct item *it = TAILQ_FIRST(&l->queue[q]), *drop;
+
+	while (it != NULL && (drop = TAILQ_NEXT(it, link)) != NULL) {
+		it = TAILQ_NEXT(drop, link);
+		remove_item(l, q, drop);
+	}
+}
+
 /* Moves what stands in l->w to the end (or front) of a queue. */
 static void
 keep(struct event_log *l, enum event_queue q, bool front)
 {
-	struct item *it, *first = TAILQ_FIRST(&l->queue[q]);
+	struct item *it;
 	size_t max = q == EVENT_QUEUE_SNAPSHOTS ? EVENT_LOG_SNAPSHOTS_MAX :
 	    EVENT_LOG_EVENTS_MAX;
 
 	if (!l->w.failed && (it = malloc(sizeof(*it) + l->w.len)) != NULL) {
 		it->len = l->w.len;
 		memcpy(it->data, l->w.data, l->w.len);
-		if (l->n[q] >= max)
-			/* The initial snapshot anchors the trace: kept. */
-			remove_item(l, q, q == EVENT_QUEUE_SNAPSHOTS ?
-			    TAILQ_NEXT(first, link) : first);
+		if (l->n[q] >= max && q == EVENT_QUEUE_SNAPSHOTS)
+			thin_out(l, q);
+		else if (l->n[q] >= max)
+			remove_item(l, q, TAILQ_FIRST(&l->queue[q]));
 		if (front)
 			TAILQ_INSERT_HEAD(&l->queue[q], it, link);
 		else
@@ -105,8 +115,6 @@ event_log_clone(const struct event_log *l)
 	c = event_log_new(l->with_events, l->with_snapshots, l->primary_clock);
 	if (c == NULL)
 		return NULL;
-	c->has_last = l->has_last;
-	c->last = l->last;
 	for (q = 0; q < 2; q++)
 		TAILQ_FOREACH(it, &l->queue[q], link) {
 			pb_put_raw(&c->w, it->data, it->len);
@@ -115,34 +123,14 @@ event_log_clone(const struct event_log *l)
 	return c;
 }
 
-static bool
-drifted(const struct clock_snapshot *a, const struct clock_snapshot *b)
-{
-	int64_t base, d;
-	size_t i;
-
-	base = (int64_t)(clock_snapshot_ns(b, CLOCK_ID_BOOTTIME) -
-	    clock_snapshot_ns(a, CLOCK_ID_BOOTTIME));
-	for (i = 0; i < CLOCK_SNAPSHOT_N; i++) {
-		d = (int64_t)(b->clocks[i].ns - a->clocks[i].ns) - base;
-		if (d > SIGNIFICANT_DRIFT_NS || d < -SIGNIFICANT_DRIFT_NS)
-			return true;
-	}
-	return false;
-}
-
 void
-event_log_snapshot(struct event_log *l, bool force)
+event_log_snapshot(struct event_log *l)
 {
 	struct clock_snapshot now;
 
 	if (!l->with_snapshots)
 		return;
 	clock_snapshot_take(&now);
-	if (!force && l->has_last && !drifted(&l->last, &now))
-		return;
-	l->last = now;
-	l->has_last = true;
 	service_packets_clock_snapshot(&l->w, l->uid, now.clocks,
 	    CLOCK_SNAPSHOT_N, l->primary_clock);
 	keep(l, EVENT_QUEUE_SNAPSHOTS, false);

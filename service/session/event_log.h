@@ -3,8 +3,8 @@
  * that nobody has read yet: clock snapshots and events of a session's life.
  *
  * Encoded when they happen (their time is then), kept in two queues, each
- * bounded: of clock snapshots the first is always kept, of events the oldest
- * go first.
+ * bounded: clock snapshots are thinned out (the first is always kept), of events
+ * the oldest go first.
  */
 #ifndef SERVICE_SESSION_EVENT_LOG_H
 #define SERVICE_SESSION_EVENT_LOG_H
@@ -32,11 +32,8 @@ struct event_log *event_log_new(bool with_events, bool with_snapshots,
 void event_log_free(struct event_log *l);
 struct event_log *event_log_clone(const struct event_log *l) MUST_CHECK;
 
-/*
- * Takes a snapshot of all clocks.  Unless forced, one that differs from the
- * last by less than 10 ms of drift replaces nothing and is not kept.
- */
-void event_log_snapshot(struct event_log *l, bool force);
+/* Takes a snapshot of all clocks. */
+void event_log_snapshot(struct event_log *l);
 void event_log_event(struct event_log *l, enum service_event event);
 void event_log_slow(struct event_log *l, enum service_slow_event event,
     const struct service_slow_source *sources, size_t n);

@@ -75,7 +75,7 @@ finish_disable(struct session *s)
 	loop_timer_free(s->stop_timer);
 	s->stop_timer = NULL;
 	(void)session_scrape(s);
-	event_log_snapshot(s->events, true);
+	event_log_snapshot(s->events);
 	event_log_event(s->events, SERVICE_EVENT_TRACING_DISABLED);
 	readback_want_stats(s->readback);
 	session_set_state(s, SESSION_DISABLED);

@@ -73,7 +73,7 @@ start_now(struct session *s)
 	session_set_state(s, SESSION_STARTED);
 	clock_gettime(CLOCK_REALTIME, &now);
 	s->start_realtime_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-	event_log_snapshot(s->events, true);
+	event_log_snapshot(s->events);
 	event_log_event(s->events, SERVICE_EVENT_TRACING_STARTED);
 	session_timers_arm(s);
 	s->start_timer = loop_timer_new(s->service->loop, slow_start_cb, s);

@@ -27,7 +27,7 @@ snapshot_cb(void *arg)
 {
 	struct session *s = arg;
 
-	event_log_snapshot(s->events, false);
+	event_log_snapshot(s->events);
 	readback_want_marker(s->readback);
 	readback_want_stats(s->readback);
 }
