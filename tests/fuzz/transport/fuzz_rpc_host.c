@@ -148,6 +148,22 @@ feed(int fd, struct rpc_stats *stats, const uint8_t *data, size_t size,
 	}
 }
 
+static void
+make_pair(bool tcp, int sv[2])
+{
+	/* No TIME_WAIT: a long run would use up all ports. */
+	struct linger hard = { 1, 0 };
+
+	if (tcp) {
+		CHECK(tcp_pair(sv) == 0);
+		CHECK(setsockopt(sv[0], SOL_SOCKET, SO_LINGER, &hard,
+		    sizeof(hard)) == 0);
+	} else {
+		CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sv) == 0);
+	}
+	CHECK(fcntl(sv[1], F_SETFL, O_NONBLOCK) == 0);
+}
+
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -162,16 +178,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	bound = gone = again = 0;
 	kept.conn = NULL;
-	if (data[0] & 1)
-		CHECK(tcp_pair(sv) == 0);
-	else
-		CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sv) == 0);
-	CHECK(fcntl(sv[1], F_SETFL, O_NONBLOCK) == 0);
+	make_pair(data[0] & 1, sv);
 	CHECK((conn = rpc_conn_new(loop, sv[0], services, 1, &stats)) != NULL);
 	/* Long inputs in longer pieces, else they take for ever. */
 	feed(sv[1], &stats, data + 1, size - 1,
 	    (size_t)(data[0] >> 1) + 1 + size / 256);
-	close(sv[1]);
+	shutdown(sv[1], SHUT_WR);
 	for (turns = 0; stats.conns != NULL && turns < 100; turns++) {
 		rpc_conn_resume(conn);
 		loop_run_once(loop);
@@ -179,6 +191,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	rpc_conns_close_all(&stats);
 	for (turns = 0; turns < 4; turns++)
 		loop_run_once(loop);
+	close(sv[1]);
 	CHECK(bound <= 1 && gone == bound);
 	return 0;
 }
