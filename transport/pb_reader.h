@@ -128,4 +128,17 @@ bad:
 	return false;
 }
 
+/* Whether the bytes are a well-formed message, at its top level. */
+static inline bool
+pb_well_formed(const uint8_t *data, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f))
+		;
+	return !r.bad;
+}
+
 #endif /* TRANSPORT_PB_READER_H */

@@ -164,6 +164,8 @@ read_buffers(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 {
 	struct consumer_port *p = ctx;
 
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
 	if (p->session == NULL || p->out != NULL)
 		return RPC_REJECT;
 	/* Reading would steal what belongs into the file. */
@@ -289,6 +291,8 @@ start_tracing(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 {
 	struct consumer_port *p = ctx;
 
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
 	if (p->session == NULL || session_start(p->session) != 0)
 		return RPC_REJECT;
 	return done(call);
@@ -326,6 +330,8 @@ disable_tracing(void *ctx, struct rpc_call call, const uint8_t *args,
 {
 	struct consumer_port *p = ctx;
 
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
 	/* The reply goes first: EnableTracing's own may follow at once. */
 	rpc_reply(call, NULL, 0, false, -1);
 	if (p->session != NULL)
@@ -339,6 +345,8 @@ free_buffers(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	struct consumer_port *p = ctx;
 	struct session *s = p->session;
 
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
 	if (s != NULL) {
 		let_go(p);
 		session_free(s);
@@ -469,6 +477,8 @@ get_trace_stats(void *ctx, struct rpc_call call, const uint8_t *args,
 	struct pb_writer w;
 	size_t mark;
 
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
 	if (p->session == NULL)
 		return RPC_REJECT;
 	pb_writer_init(&w);
@@ -536,6 +546,8 @@ query_caps(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 {
 	struct pb_writer w;
 
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
 	pb_writer_init(&w);
 	query_capabilities(&w);
 	rpc_reply(call, w.data, w.len, false, -1);
@@ -549,6 +561,8 @@ save_for_bugreport(void *ctx, struct rpc_call call, const uint8_t *args,
 {
 	struct pb_writer w;
 
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
 	pb_writer_init(&w);
 	pb_put_uint(&w, 1, 0);
 	pb_put_string(&w, 2, "SaveTraceForBugreport is not supported by this "

@@ -232,16 +232,6 @@ bytes_field(const uint8_t *args, size_t len, uint32_t number,
 	return !r.bad;
 }
 
-/* An empty message may still hold fields of a newer client. */
-static bool
-parses(const uint8_t *args, size_t len)
-{
-	const uint8_t *none;
-	size_t n;
-
-	return bytes_field(args, len, UINT32_MAX, &none, &n);
-}
-
 static bool
 uint_fields(const uint8_t *args, size_t len, uint64_t *one, uint64_t *two)
 {
@@ -466,7 +456,7 @@ get_async_command(void *ctx, struct rpc_call call, const uint8_t *args,
 
 	if (p->producer == NULL)
 		return RPC_REJECT;
-	if (!parses(args, len))
+	if (!pb_well_formed(args, len))
 		return RPC_BAD_ARGS;
 	p->commands = call;
 	while ((c = TAILQ_FIRST(&p->queue)) != NULL) {
@@ -572,7 +562,7 @@ sync_call(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 
 	if (p->producer == NULL)
 		return RPC_REJECT;
-	return parses(args, len) ? done(call) : RPC_BAD_ARGS;
+	return pb_well_formed(args, len) ? done(call) : RPC_BAD_ARGS;
 }
 
 /* In the order of wire-format.md: ids are position + 1. */
