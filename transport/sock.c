@@ -7,6 +7,14 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "transport/addr.h"
+
+/*
+ * Between two ends of one machine there is no distance to be bridged: more in
+ * the kernel's buffers than this only makes every answer wait behind it.
+ */
+#define SOCK_LOCAL_BUFFER (128 * 1024)
+
 /* A dead TCP peer is found after IDLE + CNT * INTVL seconds. */
 #define SOCK_KEEPIDLE_S  30
 #define SOCK_KEEPINTVL_S 10
@@ -37,11 +45,19 @@ sock_tune_tcp(int sock)
 		{ IPPROTO_TCP, TCP_KEEPINTVL, SOCK_KEEPINTVL_S },
 		{ IPPROTO_TCP, TCP_KEEPCNT, SOCK_KEEPCNT },
 	};
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+	int bytes = SOCK_LOCAL_BUFFER;
 	size_t i;
 
 	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		(void)setsockopt(sock, options[i].level, options[i].option,
 		    &options[i].value, sizeof(options[i].value));
+	if (getpeername(sock, (struct sockaddr *)&peer, &len) != 0 ||
+	    !addr_is_local(&peer))
+		return;
+	(void)setsockopt(sock, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+	(void)setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
 ssize_t

@@ -19,7 +19,9 @@ int sock_prepare(int sock) MUST_CHECK;
 
 /*
  * TCP: sends small writes at once, and finds a peer that vanished within a
- * minute.  What the kernel refuses is left out.
+ * minute.  Between two ends of this machine the kernel's buffers are kept
+ * small, so that an answer does not wait behind megabytes; elsewhere the kernel
+ * finds their size by itself.  What the kernel refuses is left out.
  */
 void sock_tune_tcp(int sock);
 
