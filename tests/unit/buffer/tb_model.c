@@ -65,38 +65,74 @@ struct model {
 	struct model_packet *scratch;
 };
 
+/*
+ * Models are large, and made by the thousand: two are kept, with whatever is in
+ * them.  (A script and its clone.)
+ */
+static struct model *spare[2];
+
+static struct model *
+take_spare(void)
+{
+	struct model *m;
+	size_t i;
+
+	for (i = 0; i < sizeof(spare) / sizeof(spare[0]); i++)
+		if ((m = spare[i]) != NULL) {
+			spare[i] = NULL;
+			return m;
+		}
+	if ((m = malloc(sizeof(*m))) == NULL)
+		abort();
+	m->owner = malloc(MODEL_SIZE_MAX / CELL * sizeof(*m->owner));
+	m->chunk = malloc(CHUNKS * sizeof(*m->chunk));
+	m->seq = malloc(SEQUENCES * sizeof(*m->seq));
+	m->scratch = malloc(sizeof(*m->scratch));
+	if (m->owner == NULL || m->chunk == NULL || m->seq == NULL ||
+	    m->scratch == NULL)
+		abort();
+	return m;
+}
+
 struct model *
 model_new(size_t size, enum tb_policy policy)
 {
-	struct model *m = calloc(1, sizeof(*m));
+	struct model *m = take_spare();
 	uint32_t i;
 
-	m->scratch = malloc(sizeof(*m->scratch));
-	m->cells = (uint32_t)(size / CELL);
 	m->policy = policy;
+	m->cells = (uint32_t)(size / CELL);
+	m->wr = 0;
+	m->stopped = m->read_only = false;
+	m->clock = m->cursor = 0;
+	m->top = 0;
+	m->fn = NULL;
+	memset(&m->stats, 0, sizeof(m->stats));
 	m->stats.buffer_size = size;
-	m->owner = malloc(m->cells * sizeof(*m->owner));
 	for (i = 0; i < m->cells; i++)
 		m->owner[i] = NOBODY;
-	m->chunk = malloc(CHUNKS * sizeof(*m->chunk));
 	for (i = 0; i < CHUNKS; i++)
 		m->chunk[i].live = false;
-	m->seq = malloc(SEQUENCES * sizeof(*m->seq));
 	return m;
 }
 
 struct model *
 model_clone(const struct model *m)
 {
-	struct model *c = malloc(sizeof(*c));
+	struct model *c = take_spare(), own = *c;
+	uint32_t i;
 
 	*c = *m;
-	c->scratch = malloc(sizeof(*c->scratch));
-	c->owner = malloc(m->cells * sizeof(*m->owner));
+	c->owner = own.owner;
+	c->chunk = own.chunk;
+	c->seq = own.seq;
+	c->scratch = own.scratch;
 	memcpy(c->owner, m->owner, m->cells * sizeof(*m->owner));
-	c->chunk = malloc(CHUNKS * sizeof(*m->chunk));
-	memcpy(c->chunk, m->chunk, CHUNKS * sizeof(*m->chunk));
-	c->seq = malloc(SEQUENCES * sizeof(*m->seq));
+	for (i = 0; i < CHUNKS; i++) {
+		c->chunk[i].live = m->chunk[i].live;
+		if (m->chunk[i].live)
+			c->chunk[i] = m->chunk[i];
+	}
 	memcpy(c->seq, m->seq, m->top * sizeof(*m->seq));
 	c->read_only = true;
 	c->fn = NULL;
@@ -108,8 +144,13 @@ model_clone(const struct model *m)
 void
 model_free(struct model *m)
 {
-	if (m == NULL)
-		return;
+	size_t i;
+
+	for (i = 0; i < sizeof(spare) / sizeof(spare[0]); i++)
+		if (spare[i] == NULL) {
+			spare[i] = m;
+			return;
+		}
 	free(m->scratch);
 	free(m->owner);
 	free(m->chunk);

@@ -18,6 +18,7 @@
 #define MODEL_CHUNK_BYTES 1400u
 #define MODEL_FRAGMENTS   12u
 #define MODEL_PACKET_MAX  65536u
+#define MODEL_SIZE_MAX    8192u
 
 struct model;
 
@@ -50,6 +51,7 @@ struct model_packet {
 
 typedef void (*model_overwrite_fn)(void *arg, const struct model_packet *p);
 
+/* size: a multiple of 8, at most MODEL_SIZE_MAX */
 struct model *model_new(size_t size, enum tb_policy policy);
 struct model *model_clone(const struct model *m);
 void model_free(struct model *m);
