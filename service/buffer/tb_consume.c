@@ -23,10 +23,8 @@ tb_queue_search(const struct trace_buffer *tb, const struct tb_sequence *s,
 }
 
 void
-tb_open(struct tb_sequence *s, const struct tb_record *front)
+tb_open_first(struct tb_sequence *s, const struct tb_record *front)
 {
-	if (front->read > 0)
-		return;
 	if (UNLIKELY(front->id != s->last + 1)) {
 		if ((s->flags & TB_SEQ_CONSUMED) != 0)
 			s->loss |= TB_LOSS_READ_GAP;
@@ -36,14 +34,6 @@ tb_open(struct tb_sequence *s, const struct tb_record *front)
 	if (UNLIKELY((s->flags & TB_SEQ_TAIL_OPEN) != 0))
 		s->loss |= TB_LOSS_OVERWRITE;
 	s->flags = (s->flags | TB_SEQ_CONSUMED) & ~(uint32_t)TB_SEQ_TAIL_OPEN;
-}
-
-void
-tb_consume(struct trace_buffer *tb, struct tb_record *chunk, uint32_t to)
-{
-	chunk->read = to;
-	if (to == chunk->used)
-		tb->unread -= tb_record_size(chunk);
 }
 
 void

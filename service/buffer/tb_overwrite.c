@@ -136,6 +136,22 @@ cut_off(struct trace_buffer *tb, uint64_t off, uint64_t bytes,
 		tb->stats.padding_bytes_written += bytes;
 }
 
+/*
+ * What a write overwrites is cold: the first record's header was fetched by the
+ * write before it; that of the one after is worth a fetch before the source is
+ * stepped through.
+ */
+void
+tb_fetch_records(const struct trace_buffer *tb)
+{
+	uint64_t off = tb->wr;
+	int i;
+
+	for (i = 0; i < 2 && off < tb->top; i++)
+		off += tb_record_size(tb_record_at(tb, off));
+	__builtin_prefetch(tb->ring + off);
+}
+
 void
 tb_clear_ahead(struct trace_buffer *tb, uint64_t bytes)
 {
@@ -152,6 +168,8 @@ tb_clear_ahead(struct trace_buffer *tb, uint64_t bytes)
 		else if (r->kind == TB_PADDING)
 			tb->stats.padding_bytes_cleared += tb_record_size(r);
 	}
+	/* The next write will look at that record first. */
+	__builtin_prefetch(tb->ring + off, 1);
 	if (off > end)
 		cut_off(tb, end, off - end, rest);
 	if (tb_write_position(tb) + bytes > tb->size)

@@ -2,6 +2,9 @@
 
 #include "service/buffer/tb_state.h"
 
+/* Headers to fetch while a chain is followed. */
+#define CHUNKS_AHEAD 12u
+
 bool
 tb_reserve_slices(struct trace_buffer *tb, size_t n)
 {
@@ -17,18 +20,6 @@ tb_reserve_slices(struct trace_buffer *tb, size_t n)
 	tb->slices = slices;
 	tb->slices_cap = cap;
 	return true;
-}
-
-void
-tb_one_slice(struct trace_buffer *tb, const struct tb_sequence *s,
-    const uint8_t *data, size_t len, struct tb_packet *out)
-{
-	tb->slices[0].data = data;
-	tb->slices[0].len = len;
-	out->slices = tb->slices;
-	out->n_slices = 1;
-	out->size = len;
-	out->origin = &s->origin;
 }
 
 /* ---- Looking ahead ---- */
@@ -89,8 +80,9 @@ look_ahead(const struct trace_buffer *tb, struct tb_sequence *s, uint32_t *n,
 		i = s->chain_len;
 	before = tb_chunk_at(tb, s, i - 1);
 	for (; i < s->len; i++) {
-		if (i + 4 < s->len)
-			__builtin_prefetch(tb_chunk_at(tb, s, i + 4));
+		if (i + CHUNKS_AHEAD < s->len)
+			__builtin_prefetch(tb_chunk_at(tb, s,
+			    i + CHUNKS_AHEAD));
 		c = tb_chunk_at(tb, s, i);
 		if ((link = look_at(before, c, why)) != LINK_CONTINUES)
 			break;
@@ -145,8 +137,8 @@ take_chunks(struct trace_buffer *tb, struct tb_sequence *s, uint32_t n,
 
 	while (n-- > 0) {
 		c = tb_front(tb, s);
-		if (s->len > 4)
-			__builtin_prefetch(tb_chunk_at(tb, s, 4));
+		if (s->len > CHUNKS_AHEAD)
+			__builtin_prefetch(tb_chunk_at(tb, s, CHUNKS_AHEAD));
 		tb_open(s, c);
 		lost = forced && tb_has_unread(c);
 		if (out != NULL)

@@ -102,13 +102,28 @@ uint32_t tb_queue_search(const struct trace_buffer *tb,
 
 /* ---- Consuming (tb_consume.c) ---- */
 
+void tb_open_first(struct tb_sequence *s, const struct tb_record *front);
+
 /*
  * To be called before the first byte of a front chunk is consumed: sees the
  * gap before it, and closes the door to chunks that should be before it.
  */
-void tb_open(struct tb_sequence *s, const struct tb_record *front);
+static inline void
+tb_open(struct tb_sequence *s, const struct tb_record *front)
+{
+	if (UNLIKELY(front->read == 0))
+		tb_open_first(s, front);
+}
+
 /* Marks bytes up to `to` as consumed. */
-void tb_consume(struct trace_buffer *tb, struct tb_record *chunk, uint32_t to);
+static inline void
+tb_consume(struct trace_buffer *tb, struct tb_record *chunk, uint32_t to)
+{
+	chunk->read = to;
+	if (UNLIKELY(to == chunk->used))
+		tb->unread -= tb_record_size(chunk);
+}
+
 /*
  * Removes the front chunk of s.  lost: it goes unread, counted as overwritten;
  * else as read.
@@ -152,8 +167,18 @@ enum tb_reassembly tb_reassemble(struct trace_buffer *tb,
     struct tb_sequence *s, bool forced, struct tb_packet *out);
 /* Room for n slices.  false: no memory. */
 bool tb_reserve_slices(struct trace_buffer *tb, size_t n) MUST_CHECK;
-void tb_one_slice(struct trace_buffer *tb, const struct tb_sequence *s,
-    const uint8_t *data, size_t len, struct tb_packet *out);
+
+static inline void
+tb_one_slice(struct trace_buffer *tb, const struct tb_sequence *s,
+    const uint8_t *data, size_t len, struct tb_packet *out)
+{
+	tb->slices[0].data = data;
+	tb->slices[0].len = len;
+	out->slices = tb->slices;
+	out->n_slices = 1;
+	out->size = len;
+	out->origin = &s->origin;
+}
 
 /* ---- Overwriting (tb_overwrite.c) ---- */
 
@@ -162,6 +187,8 @@ void tb_one_slice(struct trace_buffer *tb, const struct tb_sequence *s,
  * is left of the last record becomes one of its own.
  */
 void tb_clear_ahead(struct trace_buffer *tb, uint64_t bytes);
+/* To be called some time before tb_clear_ahead(), for speed. */
+void tb_fetch_records(const struct trace_buffer *tb);
 /* Pads the rest of the ring and goes on at its begin. */
 void tb_wrap(struct trace_buffer *tb);
 

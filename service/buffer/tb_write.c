@@ -14,6 +14,9 @@
  */
 #define TB_REORDER_MAX (1u << 17)
 
+/* Bytes at the write cursor to fetch beforehand; more do not fit a core. */
+#define FETCH_TARGET 2048u
+
 /* A commit: what was found in its chunk. */
 struct commit {
 	const struct tb_chunk *chunk;
@@ -25,6 +28,25 @@ struct commit {
 };
 
 /* ---- Tokenizing the source ---- */
+
+/*
+ * All of the source will be copied, but first it is stepped through, where each
+ * step waits for the one before: have it come at once.  Meanwhile memory can
+ * bring what the copy will overwrite.
+ */
+static inline void
+fetch(const struct trace_buffer *tb, const uint8_t *payload, uint32_t len)
+{
+	const uint8_t *to = tb->ring + tb->wr;
+	uint32_t i, n = len < FETCH_TARGET ? len : FETCH_TARGET;
+
+	for (i = 0; i < n; i += 64) {
+		__builtin_prefetch(payload + i);
+		__builtin_prefetch(to + i, 1);
+	}
+	for (; i < len; i += 64)
+		__builtin_prefetch(payload + i);
+}
 
 /*
  * Keeps the fragments that are well-formed.  When one is missing, the last one
@@ -298,6 +320,8 @@ trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
 		return discard(tb);
 	if (UNLIKELY(chunk->len > TB_CHUNK_MAX))
 		return violate(tb);
+	tb_fetch_records(tb);
+	fetch(tb, chunk->payload, (uint32_t)chunk->len);
 	scan(tb, chunk, &c);
 	if (UNLIKELY(tb_outer_size(c.capacity) > tb->size))
 		return violate(tb);
