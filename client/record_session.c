@@ -317,9 +317,9 @@ name_producers(struct record_session *s,
 		const Perfetto__Protos__TracingServiceState__Producer *p =
 		    state->producers[i];
 
-		if (p->name != NULL && p->pid != 0)
-			trace_summary_name(s->with.summary, p->machine_id,
-			    p->pid, p->name);
+		if (p->name != NULL && p->id != 0)
+			trace_summary_name(s->with.summary, p->id,
+			    p->machine_id, p->pid, p->name);
 	}
 }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/trace_cutter.h"
+#include "client/trace_sequences.h"
 #include "protos/trace_packet.pb-c.h"
 #include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
@@ -21,6 +23,7 @@ enum {
 	F_TRUSTED_PID = 79,
 	F_FIRST_ON_SEQUENCE = 87,
 	F_MACHINE_ID = 98,
+	F_TRACE_PROVENANCE = 124,
 	F_ZSTD = 133,
 };
 
@@ -31,32 +34,6 @@ enum {
 #define TYPE_SLOTS 1024
 #define TYPE_UNKNOWN 0
 
-#define PRODUCER_BUCKETS 4096
-#define NO_INDEX UINT32_MAX
-#define MAX_NAMES 16384
-#define HEADER_MAX 11 /* tag and the longest varint */
-
-struct producer {
-	struct trace_producer pub;
-	uint32_t next; /* in its bucket, or NO_INDEX */
-};
-
-/* An entry of the hash of sequences; key 0 is a free slot. */
-struct sequence {
-	uint64_t key;
-	uint32_t producer; /* or NO_INDEX */
-};
-
-struct name {
-	uint32_t machine_id;
-	int32_t pid;
-	char *text; /* owned */
-};
-
-/*
- * Producers are never removed, so that an index stays good; the sorted copies
- * that callers see are made anew for each call.
- */
 struct trace_summary {
 	struct trace_totals totals;
 	Perfetto__Protos__TraceStats *stats; /* owned, or NULL */
@@ -66,23 +43,11 @@ struct trace_summary {
 	uint64_t types[TYPE_SLOTS];
 	struct trace_packet_type types_out[TYPE_SLOTS];
 
-	struct producer *producers;
-	size_t n_producers, cap_producers;
-	uint32_t buckets[PRODUCER_BUCKETS];
-	struct trace_producer *producers_out;
-
-	struct sequence *sequences; /* open addressing, at most half full */
-	size_t n_sequences, cap_sequences;
+	struct trace_sequences *sequences; /* owned */
+	struct trace_cutter cutter;
 
 	char **data_sources;
 	size_t n_data_sources;
-
-	struct name *names;
-	size_t n_names;
-
-	uint8_t *tail; /* an unfinished packet, framing included */
-	size_t tail_len, tail_cap;
-	uint64_t whole_bytes;
 };
 
 /* What one packet says about itself. */
@@ -122,7 +87,10 @@ trace_summary_new(void)
 
 	if ((s = calloc(1, sizeof(*s))) == NULL)
 		return NULL;
-	memset(s->buckets, 0xff, sizeof(s->buckets)); /* NO_INDEX */
+	if ((s->sequences = trace_sequences_new()) == NULL) {
+		free(s);
+		return NULL;
+	}
 	mark_types(s);
 	return s;
 }
@@ -136,118 +104,12 @@ trace_summary_free(struct trace_summary *s)
 		return;
 	for (i = 0; i < s->n_data_sources; i++)
 		free(s->data_sources[i]);
-	for (i = 0; i < s->n_names; i++)
-		free(s->names[i].text);
 	if (s->stats != NULL)
 		perfetto__protos__trace_stats__free_unpacked(s->stats, NULL);
 	free(s->data_sources);
-	free(s->names);
-	free(s->producers);
-	free(s->producers_out);
-	free(s->sequences);
-	free(s->tail);
+	trace_sequences_free(s->sequences);
+	trace_cutter_done(&s->cutter);
 	free(s);
-}
-
-static uint64_t
-mix(uint64_t x)
-{
-	x ^= x >> 33;
-	x *= 0xff51afd7ed558ccdull;
-	x ^= x >> 33;
-	return x;
-}
-
-static uint32_t
-find_producer(struct trace_summary *s, const struct facts *f)
-{
-	uint64_t key = (uint64_t)f->machine_id << 32 | (uint32_t)f->pid;
-	uint32_t *bucket = &s->buckets[mix(key ^ (uint64_t)f->uid << 16) %
-	    PRODUCER_BUCKETS];
-	struct producer *grown, *p;
-	uint32_t i;
-	size_t cap;
-
-	for (i = *bucket; i != NO_INDEX; i = s->producers[i].next) {
-		p = &s->producers[i];
-		if (p->pub.machine_id == f->machine_id &&
-		    p->pub.pid == f->pid && p->pub.uid == f->uid)
-			return i;
-	}
-	if (s->n_producers == TRACE_SUMMARY_MAX_PRODUCERS)
-		return NO_INDEX;
-	if (s->n_producers == s->cap_producers) {
-		cap = s->cap_producers == 0 ? 16 : s->cap_producers * 2;
-		grown = realloc(s->producers, cap * sizeof(*grown));
-		if (grown == NULL)
-			return NO_INDEX;
-		s->producers = grown;
-		s->cap_producers = cap;
-	}
-	p = &s->producers[s->n_producers];
-	*p = (struct producer){
-		.pub = { .machine_id = f->machine_id, .pid = f->pid,
-		    .uid = f->uid },
-		.next = *bucket,
-	};
-	*bucket = (uint32_t)s->n_producers++;
-	return *bucket;
-}
-
-/* The slot that holds key, or the free one where it belongs. */
-static struct sequence *
-sequence_slot(struct sequence *slots, size_t cap, uint64_t key)
-{
-	size_t i = mix(key) & (cap - 1);
-
-	while (slots[i].key != 0 && slots[i].key != key)
-		i = (i + 1) & (cap - 1);
-	return &slots[i];
-}
-
-static int
-grow_sequences(struct trace_summary *s)
-{
-	size_t i, cap = s->cap_sequences == 0 ? 64 : s->cap_sequences * 2;
-	struct sequence *slots;
-
-	if ((slots = calloc(cap, sizeof(*slots))) == NULL)
-		return -1;
-	for (i = 0; i < s->cap_sequences; i++) {
-		if (s->sequences[i].key != 0)
-			*sequence_slot(slots, cap, s->sequences[i].key) =
-			    s->sequences[i];
-	}
-	free(s->sequences);
-	s->sequences = slots;
-	s->cap_sequences = cap;
-	return 0;
-}
-
-/* NULL: too many, or no memory.  *is_new says whether it was just made. */
-static struct sequence *
-find_sequence(struct trace_summary *s, const struct facts *f, bool *is_new)
-{
-	uint64_t key = (uint64_t)f->machine_id << 32 | f->sequence_id;
-	struct sequence *q;
-
-	*is_new = false;
-	if (s->cap_sequences != 0) {
-		q = sequence_slot(s->sequences, s->cap_sequences, key);
-		if (q->key != 0)
-			return q;
-	}
-	if (s->n_sequences == TRACE_SUMMARY_MAX_SEQUENCES)
-		return NULL;
-	if ((s->n_sequences + 1) * 2 > s->cap_sequences &&
-	    grow_sequences(s) < 0)
-		return NULL;
-	q = sequence_slot(s->sequences, s->cap_sequences, key);
-	q->key = key;
-	q->producer = find_producer(s, f);
-	s->n_sequences++;
-	*is_new = true;
-	return q;
 }
 
 static void
@@ -273,23 +135,21 @@ static void
 count_producer_packet(struct trace_summary *s, const struct facts *f,
     uint64_t bytes)
 {
-	struct trace_producer *p;
-	struct sequence *q;
-	bool is_new;
+	struct trace_sequence *q;
 
-	if ((q = find_sequence(s, f, &is_new)) == NULL) {
+	if ((q = trace_sequences_find(s->sequences, f->sequence_id)) == NULL) {
 		count_gap(s, f, true);
 		return;
 	}
-	count_gap(s, f, is_new);
-	if (is_new)
+	count_gap(s, f, q->packets == 0);
+	if (q->packets == 0) {
 		s->totals.sequences++;
-	if (q->producer == NO_INDEX)
-		return;
-	p = &s->producers[q->producer].pub;
-	p->packets++;
-	p->bytes += bytes;
-	p->sequences += is_new;
+		q->machine_id = f->machine_id;
+		q->pid = f->pid;
+		q->uid = f->uid;
+	}
+	q->packets++;
+	q->bytes += bytes;
 }
 
 static void
@@ -359,6 +219,40 @@ read_service_event(struct trace_summary *s, const struct facts *f)
 		s->totals.duration_ns = s->disabled_ns - s->started_ns;
 }
 
+/* TraceProvenance.buffers(2).sequences(1): id(1), producer_id(2) */
+static void
+read_provenance(struct trace_summary *s, const struct pb_field *provenance)
+{
+	struct pb_reader rp, rb, rs;
+	struct pb_field buffer, seq, f;
+	struct trace_sequence *q;
+	uint32_t id;
+	int32_t producer;
+
+	pb_init(&rp, provenance->data, provenance->len);
+	while (pb_next(&rp, &buffer)) {
+		if (buffer.number != 2 || buffer.wire != PB_BYTES)
+			continue;
+		pb_init(&rb, buffer.data, buffer.len);
+		while (pb_next(&rb, &seq)) {
+			if (seq.number != 1 || seq.wire != PB_BYTES)
+				continue;
+			id = 0;
+			producer = 0;
+			pb_init(&rs, seq.data, seq.len);
+			while (pb_next(&rs, &f)) {
+				if (f.number == 1)
+					id = (uint32_t)f.value;
+				else if (f.number == 2)
+					producer = (int32_t)f.value;
+			}
+			if (id > SERVICE_SEQUENCE &&
+			    (q = trace_sequences_find(s->sequences, id)) != NULL)
+				q->producer_id = producer;
+		}
+	}
+}
+
 /* Packets by which the service speaks about the whole trace. */
 static void
 read_service_packet(struct trace_summary *s, const struct facts *f)
@@ -374,6 +268,9 @@ read_service_packet(struct trace_summary *s, const struct facts *f)
 		break;
 	case F_SERVICE_EVENT:
 		read_service_event(s, f);
+		break;
+	case F_TRACE_PROVENANCE:
+		read_provenance(s, &f->payload);
 		break;
 	case F_TRACE_STATS:
 		stats = perfetto__protos__trace_stats__unpack(NULL,
@@ -455,209 +352,50 @@ trace_summary_packet(struct trace_summary *s, const uint8_t *data, size_t len)
 		count_producer_packet(s, &f, bytes);
 }
 
-/* Where the first packet in [data, data + len) lies. */
-enum cut { CUT_OK, CUT_MORE, CUT_BAD };
-
-/*
- * On CUT_OK and CUT_MORE *total is the packet's size with its framing; 0 when
- * not even that is known.
- */
-static enum cut
-cut_packet(const uint8_t *data, size_t len, size_t *header, size_t *total)
+static void
+packet_cb(void *arg, const uint8_t *data, size_t len)
 {
-	const uint8_t *p;
-	uint64_t size;
-
-	*total = 0;
-	if (len == 0)
-		return CUT_MORE;
-	if (data[0] != (1 << 3 | PB_BYTES)) /* Trace.packet */
-		return CUT_BAD;
-	if ((p = pb_varint(data + 1, data + len, &size)) == NULL)
-		return len < HEADER_MAX ? CUT_MORE : CUT_BAD;
-	if (size > TRACE_SUMMARY_MAX_PACKET)
-		return CUT_BAD;
-	*header = (size_t)(p - data);
-	*total = *header + (size_t)size;
-	return *total <= len ? CUT_OK : CUT_MORE;
-}
-
-static int
-tail_append(struct trace_summary *s, const uint8_t *data, size_t len)
-{
-	size_t cap = s->tail_cap == 0 ? 4096 : s->tail_cap;
-	uint8_t *grown;
-
-	while (cap < s->tail_len + len)
-		cap *= 2;
-	if (cap != s->tail_cap) {
-		if ((grown = realloc(s->tail, cap)) == NULL)
-			return -1;
-		s->tail = grown;
-		s->tail_cap = cap;
-	}
-	memcpy(s->tail + s->tail_len, data, len);
-	s->tail_len += len;
-	return 0;
-}
-
-/*
- * Moves bytes of data behind the unfinished packet, and counts it when that
- * completes it.  Returns the number of bytes taken, or -1 without memory.
- */
-static ssize_t
-feed_tail(struct trace_summary *s, const uint8_t *data, size_t len)
-{
-	size_t header = 0, total, take;
-
-	if (cut_packet(s->tail, s->tail_len, &header, &total) == CUT_BAD)
-		return -1;
-	/* Byte by byte until the length is known. */
-	take = total == 0 ? 1 : total - s->tail_len;
-	if (take > len)
-		take = len;
-	if (tail_append(s, data, take) < 0)
-		return -1;
-	switch (cut_packet(s->tail, s->tail_len, &header, &total)) {
-	case CUT_OK:
-		trace_summary_packet(s, s->tail + header, total - header);
-		s->whole_bytes += total;
-		s->tail_len = 0;
-		break;
-	case CUT_MORE:
-		break;
-	case CUT_BAD:
-		return -1;
-	}
-	return (ssize_t)take;
+	trace_summary_packet(arg, data, len);
 }
 
 int
 trace_summary_feed(struct trace_summary *s, const uint8_t *data, size_t len,
     char *err, size_t err_size)
 {
-	size_t header, total;
-	ssize_t n;
-
-	while (len > 0) {
-		if (s->tail_len > 0) {
-			if ((n = feed_tail(s, data, len)) < 0)
-				goto bad;
-			data += n;
-			len -= (size_t)n;
-			continue;
-		}
-		switch (cut_packet(data, len, &header, &total)) {
-		case CUT_OK:
-			trace_summary_packet(s, data + header, total - header);
-			s->whole_bytes += total;
-			data += total;
-			len -= total;
-			break;
-		case CUT_MORE:
-			if (tail_append(s, data, len) < 0)
-				goto bad;
-			return 0;
-		case CUT_BAD:
-			goto bad;
-		}
-	}
-	return 0;
-
-bad:
-	snprintf(err, err_size, "no packet of a trace begins at byte %llu",
-	    (unsigned long long)s->whole_bytes);
-	return -1;
+	return trace_cutter_feed(&s->cutter, data, len, packet_cb, s, err,
+	    err_size);
 }
 
 uint64_t
 trace_summary_whole_bytes(const struct trace_summary *s)
 {
-	return s->whole_bytes;
+	return s->cutter.whole_bytes;
 }
 
 uint64_t
 trace_summary_loose_bytes(const struct trace_summary *s)
 {
-	return s->tail_len;
+	return s->cutter.tail_len;
 }
 
 void
-trace_summary_name(struct trace_summary *s, uint32_t machine_id, int32_t pid,
-    const char *name)
+trace_summary_name(struct trace_summary *s, int32_t id, uint32_t machine_id,
+    int32_t pid, const char *name)
 {
-	struct name *grown;
-	char *copy;
-	size_t i;
-
-	if ((copy = strdup(name)) == NULL)
-		return;
-	for (i = 0; i < s->n_names; i++) {
-		if (s->names[i].pid != pid ||
-		    s->names[i].machine_id != machine_id)
-			continue;
-		free(s->names[i].text);
-		s->names[i].text = copy;
-		return;
-	}
-	if (s->n_names == MAX_NAMES ||
-	    (grown = realloc(s->names, (i + 1) * sizeof(*grown))) == NULL) {
-		free(copy);
-		return;
-	}
-	s->names = grown;
-	s->names[s->n_names++] =
-	    (struct name){ .machine_id = machine_id, .pid = pid, .text = copy };
-}
-
-const struct trace_totals *
-trace_summary_totals(const struct trace_summary *s)
-{
-	return &s->totals;
-}
-
-static const char *
-name_of(const struct trace_summary *s, const struct trace_producer *p)
-{
-	size_t i;
-
-	for (i = 0; i < s->n_names; i++) {
-		if (s->names[i].pid == p->pid &&
-		    s->names[i].machine_id == p->machine_id)
-			return s->names[i].text;
-	}
-	return NULL;
-}
-
-static int
-by_bytes(const void *a, const void *b)
-{
-	const struct trace_producer *x = a, *y = b;
-
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
+	trace_sequences_name(s->sequences, id, machine_id, pid, name);
 }
 
 size_t
 trace_summary_producers(struct trace_summary *s,
     const struct trace_producer **out)
 {
-	size_t i;
+	return trace_sequences_producers(s->sequences, out);
+}
 
-	free(s->producers_out);
-	s->producers_out = calloc(s->n_producers + 1,
-	    sizeof(*s->producers_out));
-	*out = s->producers_out;
-	if (s->producers_out == NULL)
-		return 0;
-	for (i = 0; i < s->n_producers; i++) {
-		s->producers_out[i] = s->producers[i].pub;
-		s->producers_out[i].name = name_of(s, &s->producers[i].pub);
-	}
-	qsort(s->producers_out, s->n_producers, sizeof(*s->producers_out),
-	    by_bytes);
-	return s->n_producers;
+const struct trace_totals *
+trace_summary_totals(const struct trace_summary *s)
+{
+	return &s->totals;
 }
 
 static int

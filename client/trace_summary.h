@@ -12,19 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/trace_sequences.h"
 #include "transport/compiler.h"
 
 struct Perfetto__Protos__TraceStats;
 struct trace_summary;
 
-/*
- * Beyond these the rest is counted together, without its own entry.  A packet
- * over the last one makes a file unreadable.
- */
-#define TRACE_SUMMARY_MAX_SEQUENCES    (1u << 20)
-#define TRACE_SUMMARY_MAX_PRODUCERS    16384u
+/* More names of data sources are not kept. */
 #define TRACE_SUMMARY_MAX_DATA_SOURCES 1024u
-#define TRACE_SUMMARY_MAX_PACKET       (1u << 30)
 
 /* Bits of TracePacket.DataLossReason, as many as are known. */
 #define TRACE_SUMMARY_LOSS_BITS 9
@@ -39,16 +34,6 @@ struct trace_totals {
 	uint64_t duration_ns;       /* tracing started to disabled; 0: unknown */
 	uint64_t gaps;              /* packets that say something is missing */
 	uint64_t gaps_by_reason[TRACE_SUMMARY_LOSS_BITS]; /* bit 0 first */
-};
-
-struct trace_producer {
-	uint32_t machine_id; /* 0: the collector's own */
-	int32_t pid;         /* 0: unknown */
-	int32_t uid;
-	uint64_t packets;
-	uint64_t bytes;
-	uint64_t sequences;
-	const char *name; /* as given by trace_summary_name(), or NULL */
 };
 
 struct trace_packet_type {
@@ -77,11 +62,12 @@ uint64_t trace_summary_whole_bytes(const struct trace_summary *s);
 uint64_t trace_summary_loose_bytes(const struct trace_summary *s);
 
 /*
- * What a producer is called (the service knows, a trace does not).  Copied;
- * may come before or after the producer's packets.  The last name wins.
+ * What a producer is called (the service knows, a trace does not): the one of
+ * this id, or where the trace knows no ids, of this process.  Copied; may come
+ * before or after the producer's packets.  The last name of an id wins.
  */
-void trace_summary_name(struct trace_summary *s, uint32_t machine_id,
-    int32_t pid, const char *name);
+void trace_summary_name(struct trace_summary *s, int32_t id,
+    uint32_t machine_id, int32_t pid, const char *name);
 
 /* The results; valid until the next call that is not one of these. */
 const struct trace_totals *trace_summary_totals(const struct trace_summary *s);

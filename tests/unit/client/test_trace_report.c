@@ -80,7 +80,7 @@ a_good_trace_reads_like_this(void **state)
 	packet_of(2, 50, 7, 0);
 	packet_of(2, 50, 7, 0);
 	packet_of(3, 60, 11, 0);
-	trace_summary_name(s, 0, 50, "probes");
+	trace_summary_name(s, 1, 0, 50, "probes");
 	stats(2, 10); /* chunks_written */
 	assert_string_equal(report(1500),
 	    "Trace           a.pftrace\n"
@@ -127,7 +127,7 @@ static void
 a_name_cannot_move_the_cursor(void **state)
 {
 	packet_of(2, 50, 7, 0);
-	trace_summary_name(s, 0, 50, "evil\x1b[2J\n");
+	trace_summary_name(s, 1, 0, 50, "evil\x1b[2J\n");
 	assert_non_null(strstr(report(0), "evil\\x1b[2J\\x0a, pid 50"));
 }
 

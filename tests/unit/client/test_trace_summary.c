@@ -26,6 +26,7 @@ enum {
 	COMPRESSED = 50,
 	SERVICE_EVENT = 69,
 	TRUSTED_PID = 79,
+	TRACE_PROVENANCE = 124,
 	FIRST_ON_SEQUENCE = 87,
 	MACHINE_ID = 98,
 };
@@ -142,14 +143,62 @@ a_name_joins_its_producer_whenever_it_comes(void **state)
 	struct fixture *f = *state;
 	const struct trace_producer *p;
 
-	trace_summary_name(f->s, 0, 50, "old");
+	trace_summary_name(f->s, 1, 0, 50, "old");
 	pb_put_string(begin(f, 2, 50), SYS_STATS, "x");
 	end(f);
 	feed(f);
-	trace_summary_name(f->s, 0, 50, "probes");
-	trace_summary_name(f->s, 1, 50, "elsewhere");
+	trace_summary_name(f->s, 1, 0, 50, "probes");
+	trace_summary_name(f->s, 2, 1, 50, "elsewhere");
 	assert_int_equal(trace_summary_producers(f->s, &p), 1);
 	assert_string_equal(p[0].name, "probes");
+}
+
+/* TraceProvenance that says sequence 2, 3 and 4 came from 7, 8 and 8. */
+static void
+tell_provenance(struct fixture *f)
+{
+	struct pb_writer *w = begin(f, 1, 0);
+	size_t provenance, buffer, sequence;
+	uint32_t i;
+
+	provenance = pb_nest_begin(w, TRACE_PROVENANCE);
+	buffer = pb_nest_begin(w, 2);
+	for (i = 2; i <= 4; i++) {
+		sequence = pb_nest_begin(w, 1);
+		pb_put_uint(w, 1, i);
+		pb_put_uint(w, 2, i == 2 ? 7 : 8);
+		pb_nest_end(w, sequence);
+	}
+	pb_nest_end(w, buffer);
+	pb_nest_end(w, provenance);
+	end(f);
+}
+
+static void
+connections_of_one_process_are_told_apart_by_provenance(void **state)
+{
+	struct fixture *f = *state;
+	const struct trace_producer *p;
+	uint32_t i;
+
+	/* told in the middle: 2 before it, 3 after it, 4 never writes */
+	for (i = 2; i <= 3; i++) {
+		pb_put_string(begin(f, i, 50), SYS_STATS, i == 2 ? "x" : "");
+		end(f);
+		if (i == 2)
+			tell_provenance(f);
+	}
+	feed(f);
+	trace_summary_name(f->s, 7, 0, 50, "browser");
+	trace_summary_name(f->s, 8, 0, 50, "renderer");
+	assert_int_equal(trace_summary_totals(f->s)->sequences, 2);
+	assert_int_equal(trace_summary_producers(f->s, &p), 2);
+	assert_int_equal(p[0].id, 7);
+	assert_string_equal(p[0].name, "browser");
+	assert_int_equal(p[0].packets, 1);
+	assert_int_equal(p[1].id, 8);
+	assert_string_equal(p[1].name, "renderer");
+	assert_int_equal(p[1].sequences, 1);
 }
 
 static void
@@ -407,6 +456,7 @@ main(void)
 		T(a_producer_is_a_process_and_has_sequences),
 		T(bytes_are_those_of_the_file),
 		T(a_name_joins_its_producer_whenever_it_comes),
+		T(connections_of_one_process_are_told_apart_by_provenance),
 		T(types_are_counted_by_their_field_of_the_packet),
 		T(the_first_packet_of_a_sequence_is_no_loss),
 		T(later_marks_are_gaps_by_reason),

@@ -1,0 +1,38 @@
+/*
+ * trace_cutter: cuts the bytes of a trace file, which come in any pieces, into
+ * packets.  Holds one unfinished packet.  Untrusted input.  Pure.
+ */
+#ifndef CLIENT_TRACE_CUTTER_H
+#define CLIENT_TRACE_CUTTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+/* A file with a larger packet is no trace. */
+#define TRACE_CUTTER_MAX_PACKET (1u << 30)
+
+struct trace_cutter {
+	uint8_t *tail; /* an unfinished packet, framing included; owned */
+	size_t tail_len;
+	size_t tail_cap;
+	uint64_t whole_bytes; /* up to the end of the last whole packet */
+};
+
+/* A packet without its framing, borrowed. */
+typedef void (*trace_cutter_fn)(void *arg, const uint8_t *data, size_t len);
+
+/* Zero-initialised is ready to use. */
+void trace_cutter_done(struct trace_cutter *c);
+
+/*
+ * The next bytes; calls fn for each packet that they complete.  -1 with a
+ * sentence in err when they are no trace (another field than Trace.packet, a
+ * packet that is too large) or memory is short; packets before that place were
+ * handed out, and it must not be called again.
+ */
+int trace_cutter_feed(struct trace_cutter *c, const uint8_t *data, size_t len,
+    trace_cutter_fn fn, void *arg, char *err, size_t err_size) MUST_CHECK;
+
+#endif /* CLIENT_TRACE_CUTTER_H */
