@@ -30,7 +30,8 @@ struct readback {
 	bool said_system_info;
 	bool said_provenance;
 	bool said_completed;
-	size_t provenance_of; /* sequences in the last TraceProvenance */
+	/* The newest sequence in the last TraceProvenance. */
+	uint32_t provenance_of;
 	bool want_marker;
 	bool want_stats;
 	size_t buffer;  /* being read */
@@ -226,7 +227,7 @@ put_provenance(struct readback *r, struct packet_out *out, uint64_t *limit)
 	free(list);
 	if (!put_built(r, out, limit))
 		return false;
-	r->provenance_of = size;
+	r->provenance_of = sequence_map_last_id(s->sequences);
 	return true;
 }
 
@@ -334,7 +335,7 @@ put_suffix(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
 	struct session *s = r->s;
 
-	if (r->provenance_of != sequence_map_size(s->sequences) &&
+	if (r->provenance_of != sequence_map_last_id(s->sequences) &&
 	    !put_provenance(r, out, limit))
 		return false;
 	if (!r->said_completed) {

@@ -292,6 +292,12 @@ sequence_map_writer_stats(const struct sequence_map *m,
 	return n;
 }
 
+uint32_t
+sequence_map_last_id(const struct sequence_map *m)
+{
+	return m->last_id;
+}
+
 size_t
 sequence_map_list(const struct sequence_map *m, struct service_sequence *out,
     size_t max)

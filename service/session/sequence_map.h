@@ -42,6 +42,8 @@ void sequence_map_producer_gone(struct sequence_map *m, uint64_t producer);
 void sequence_map_sweep(struct sequence_map *m);
 
 size_t sequence_map_size(const struct sequence_map *m);
+/* Grows with each sequence that gets an id, and never shrinks. */
+uint32_t sequence_map_last_id(const struct sequence_map *m);
 /* Up to max writers with a histogram.  Returns how many. */
 size_t sequence_map_writer_stats(const struct sequence_map *m,
     struct packet_writer_stats *out, size_t max);
