@@ -247,7 +247,7 @@ must_wait(struct producer *p, uint32_t buffer, size_t len)
 
 	if (buffer == 0 || buffer > UINT16_MAX ||
 	    (b = p->service->buffers[buffer]) == NULL ||
-	    b->session->file == NULL)
+	    b->session->file == NULL || !producer_may_write(p, b->id))
 		return false;
 	if (!file_session_must_wait(b->session->file, b, len))
 		return false;
@@ -394,7 +394,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	if (id == 0 || (b = sc->p->service->buffers[id]) == NULL ||
 	    (sc->only != NULL && b->session != sc->only))
 		return;
-	if (b->session->file != NULL &&
+	if (sc->only != NULL && b->session->file != NULL &&
 	    file_session_must_wait(b->session->file, b, c->len)) {
 		sc->complete = false;
 		return;

@@ -31,6 +31,8 @@ fixture_setup(void **state)
 
 	assert_non_null(f);
 	log_init("test", LOG_LEVEL_ERROR);
+	/* A test that fails leaves its frame: say at once which one it was. */
+	setvbuf(stdout, NULL, _IONBF, 0);
 	snprintf(f->dir, sizeof(f->dir), "/tmp/tributary-test-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));
 	assert_non_null(f->loop = loop_new());
