@@ -83,6 +83,11 @@ check_sizes(const trace_config_pb *pb, const struct limits *lim, char *err,
 		    "(%zu > %u)", pb->n_data_sources, CONFIG_MAX_DATA_SOURCES);
 		return -1;
 	}
+	if (pb->n_session_semaphores > CONFIG_MAX_SEMAPHORES) {
+		snprintf(err, err_size, "Too many session semaphores (%zu > "
+		    "%u)", pb->n_session_semaphores, CONFIG_MAX_SEMAPHORES);
+		return -1;
+	}
 	if (pb->unique_session_name != NULL &&
 	    strlen(pb->unique_session_name) > lim->max_name_bytes)
 		return refuse(err, err_size, "unique_session_name is longer "

@@ -42,6 +42,8 @@ struct config {
 /* Data sources of one config: a bound on the matching that a start costs. */
 #define CONFIG_MAX_DATA_SOURCES 4096u
 #define CONFIG_MAX_TRIGGERS 1024u
+/* Each is compared with all those of every session. */
+#define CONFIG_MAX_SEMAPHORES 64u
 
 /*
  * Decodes and checks (behaviour.md, "Config errors are refused").  has_fd: a

@@ -52,6 +52,9 @@ data_source_parse(struct data_source *ds, const uint8_t *descriptor, size_t len)
 		switch (f.number) {
 		case DESC_NAME:
 			free(name);
+			name = NULL;
+			if (f.wire != PB_BYTES)
+				return -1;
 			if ((name = strndup((const char *)f.data, f.len)) ==
 			    NULL)
 				return -1;
@@ -79,7 +82,8 @@ data_source_parse(struct data_source *ds, const uint8_t *descriptor, size_t len)
 		free(name);
 		return -1;
 	}
-	memcpy(copy, descriptor, len);
+	if (len > 0)
+		memcpy(copy, descriptor, len);
 	free(ds->name);
 	free(ds->descriptor);
 	ds->name = name;
