@@ -274,6 +274,9 @@ enable_tracing(void *ctx, struct rpc_call call, const uint8_t *args,
 	if (p->session != NULL)
 		return enable_refused(p, call, fd, "This consumer has a "
 		    "tracing session already: call FreeBuffers first");
+	if (p->clone.conn != NULL)
+		return enable_refused(p, call, fd, "This consumer waits for "
+		    "its CloneSession");
 	config = config_new(bytes != NULL ? bytes : (const uint8_t *)"", n,
 	    fd >= 0, &p->service->settings->limits, err, sizeof(err));
 	if (config == NULL)
@@ -454,7 +457,7 @@ attach(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	if (!key_field(args, len, &key))
 		goto out;
 	v = RPC_REJECT;
-	if (p->session != NULL || key == NULL)
+	if (p->session != NULL || p->clone.conn != NULL || key == NULL)
 		goto out;
 	p->session = session_attach(p->service, key, p->uid, &ops, p);
 	if (p->session == NULL)
@@ -599,6 +602,19 @@ clone_done(void *arg, struct session *clone, bool was_file, const char *error)
 	pb_writer_done(&w);
 }
 
+static enum rpc_verdict
+clone_refused(struct rpc_call call, const char *error)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_uint(&w, 1, 0);
+	pb_put_string(&w, 2, error);
+	rpc_reply(call, w.data, w.len, false, -1);
+	pb_writer_done(&w);
+	return RPC_OK;
+}
+
 static bool
 parse_clone(const uint8_t *args, size_t len, struct clone_request *q,
     struct clone_trigger *t, char **name, char **trigger, char **producer)
@@ -655,13 +671,18 @@ clone_session(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 
 	if (!parse_clone(args, len, &q, &t, &name, &trigger, &producer))
 		goto out;
-	v = RPC_OK;
-	p->clone = call;
 	if (p->session != NULL) {
-		clone_done(p, NULL, false, "The consumer is already attached "
-		    "to another tracing session");
+		v = clone_refused(call, "The consumer is already attached to "
+		    "another tracing session");
 		goto out;
 	}
+	if (p->clone.conn != NULL) {
+		v = clone_refused(call, "This consumer waits for another "
+		    "CloneSession");
+		goto out;
+	}
+	v = RPC_OK;
+	p->clone = call;
 	q.name = name;
 	if (trigger != NULL) {
 		t.name = trigger;
