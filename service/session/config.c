@@ -290,6 +290,11 @@ config_new(const uint8_t *bytes, size_t len, bool has_fd,
 {
 	struct config *c;
 
+	if (len > CONFIG_MAX_BYTES) {
+		snprintf(err, err_size, "trace_config is too large (%zu > %u "
+		    "bytes)", len, CONFIG_MAX_BYTES);
+		return NULL;
+	}
 	if ((c = calloc(1, sizeof(*c))) == NULL ||
 	    (c->bytes = malloc(len + 1)) == NULL) {
 		refuse(err, err_size, "out of memory");

@@ -15,6 +15,7 @@
 
 #include "protos/trace_config.pb-c.h"
 #include "transport/compiler.h"
+#include "transport/frame.h"
 
 struct limits;
 struct match;
@@ -39,6 +40,11 @@ struct config {
 	size_t n_data_sources;
 };
 
+/*
+ * Of an encoded config.  It goes on in frames: to whoever attaches, and a data
+ * source's part to its producers, with what the service adds to it.
+ */
+#define CONFIG_MAX_BYTES (FRAME_MAX_BYTES - 1024u)
 /* Data sources of one config: a bound on the matching that a start costs. */
 #define CONFIG_MAX_DATA_SOURCES 4096u
 #define CONFIG_MAX_TRIGGERS 1024u
