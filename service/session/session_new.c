@@ -207,14 +207,15 @@ session_new(struct service *sv, struct config *config, int fd, int32_t uid,
 	config = NULL;
 	if (make_parts(s) != 0 || make_buffers(s, err, err_size) != 0)
 		goto fail;
+	if (trigger_arm(s, err, err_size) != 0)
+		goto fail;
+	/* Last of what may be refused: a file is left behind otherwise. */
 	if (pb->write_into_file) {
 		s->file = file_session_new(s, fd, err, err_size);
 		if (s->file == NULL)
 			goto fail;
 		fd = -1;
 	}
-	if (trigger_arm(s, err, err_size) != 0)
-		goto fail;
 	s->ops = ops;
 	s->port = port;
 	if (fd >= 0)
@@ -227,16 +228,10 @@ session_new(struct service *sv, struct config *config, int fd, int32_t uid,
 	return s;
 
 fail:
-	/* A file that was taken over is closed by its own writer. */
-	if (fd >= 0 && (s == NULL || s->file == NULL))
+	if (fd >= 0)
 		close(fd);
 	config_free(config);
-	if (s != NULL && s->file != NULL) {
-		s->freeing = true;
-		s->state = SESSION_DISABLED;
-		file_session_finish(s->file);
-	} else if (s != NULL) {
+	if (s != NULL)
 		session_destroy(s);
-	}
 	return NULL;
 }
