@@ -63,6 +63,8 @@ instance_new(struct session *s, const struct config_data_source *want,
 		goto fail;
 	i->session = s;
 	i->producer = p;
+	i->want = want;
+	i->source = ds;
 	i->id = ++s->service->last_instance_id;
 	i->config = config.data;
 	i->config_len = config.len;

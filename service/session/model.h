@@ -38,6 +38,7 @@
 #endif
 
 struct config;
+struct config_data_source;
 struct consumer;
 struct consumer_ops;
 struct file_session;
@@ -95,6 +96,9 @@ struct ds_instance {
 	struct producer *producer;
 	uint64_t id;
 	enum instance_state state;
+	/* For this source of the config and this registration; to compare. */
+	const struct config_data_source *want;
+	const struct data_source *source;
 	char *name;          /* of the data source */
 	uint8_t *config;     /* encoded DataSourceConfig as the producer gets it */
 	size_t config_len;

@@ -136,7 +136,10 @@ int session_detach(struct session *s, const char *key, char *err,
 struct session *session_attach(struct service *s, const char *key, int32_t uid,
     const struct consumer_ops *ops, void *port) MUST_CHECK;
 
-/* ChangeTraceConfig. */
+/*
+ * ChangeTraceConfig: adds filters, and sets up what they let in.  -1 with a
+ * sentence.
+ */
 int session_change_config(struct session *s, const uint8_t *config, size_t len,
     char *err, size_t err_size) MUST_CHECK;
 

@@ -24,7 +24,7 @@ void session_timers_clear(struct session *s);
 
 /* Starts as soon as its file is open. */
 void session_want_start(struct session *s);
-/* An instance for each of its data sources that wants ds. */
+/* An instance for each of its data sources that wants ds and has none yet. */
 void session_set_up(struct session *s, struct data_source *ds);
 /* Says that all have started, when they have. */
 void session_check_started(struct session *s);

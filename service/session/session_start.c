@@ -124,6 +124,18 @@ session_start_by_trigger(struct session *s)
 		session_want_start(s);
 }
 
+static bool
+is_set_up(const struct session *s, const struct config_data_source *want,
+    const struct data_source *ds)
+{
+	const struct ds_instance *i;
+
+	TAILQ_FOREACH(i, &ds->producer->instances, of_producer)
+		if (i->session == s && i->want == want && i->source == ds)
+			return true;
+	return false;
+}
+
 void
 session_set_up(struct session *s, struct data_source *ds)
 {
@@ -131,7 +143,8 @@ session_set_up(struct session *s, struct data_source *ds)
 	size_t n;
 
 	for (n = 0; n < s->config->n_data_sources; n++) {
-		if (!instance_matches(s, &s->config->data_sources[n], ds))
+		if (!instance_matches(s, &s->config->data_sources[n], ds) ||
+		    is_set_up(s, &s->config->data_sources[n], ds))
 			continue;
 		i = instance_new(s, &s->config->data_sources[n], ds);
 		if (i == NULL)
@@ -170,7 +183,6 @@ session_change_config(struct session *s, const uint8_t *config, size_t len,
 {
 	struct producer *p;
 	struct data_source *ds;
-	struct ds_instance *i;
 
 	if (s->state != SESSION_CONFIGURED && s->state != SESSION_STARTED) {
 		snprintf(err, err_size, "the session has ended");
@@ -178,15 +190,9 @@ session_change_config(struct session *s, const uint8_t *config, size_t len,
 	}
 	if (config_add_filters(s->config, config, len, err, err_size) != 0)
 		return -1;
-	/* Sources that the new filters let in, and that are not in already. */
-	TAILQ_FOREACH(p, &s->service->producers, link) {
-		TAILQ_FOREACH(i, &p->instances, of_producer)
-			if (i->session == s)
-				break;
-		if (i != NULL)
-			continue;
+	/* Those in already stay as they are. */
+	TAILQ_FOREACH(p, &s->service->producers, link)
 		TAILQ_FOREACH(ds, &p->data_sources, link)
 			session_set_up(s, ds);
-	}
 	return 0;
 }
