@@ -53,8 +53,8 @@ class Lifecycle(Case):
         self.assertEqual(kinds[-1], "trace_stats")
         for packet in trace.of("clock_snapshot"):
             snapshot = packet.clock_snapshot
-            self.assertEqual(sorted(c.clock_id for c in snapshot.clocks),
-                             [1, 2, 3, 4, 5, 6])
+            self.assertLessEqual({1, 2, 3, 4, 5, 6},
+                                 {c.clock_id for c in snapshot.clocks})
             self.assertEqual(snapshot.primary_trace_clock, 6)
         for packet in trace.of("synchronization_marker"):
             self.assertEqual(packet.synchronization_marker, MARKER)
