@@ -98,7 +98,7 @@ check_limits(const struct clone_op *op, const struct session *src, char *err,
 }
 
 static struct session *
-copy_session(struct clone_op *op)
+copy_session(struct clone_op *op, bool flushed_all)
 {
 	struct session *src = op->source;
 	struct session *s;
@@ -125,6 +125,10 @@ copy_session(struct clone_op *op)
 			goto fail;
 		event_log_buffer_cloned(s->events, (uint32_t)i);
 	}
+	/* A clone is over when it begins. */
+	s->final_flush = flushed_all ? FINAL_FLUSH_SUCCEEDED :
+	    FINAL_FLUSH_FAILED;
+	event_log_event(s->events, SERVICE_EVENT_TRACING_DISABLED);
 	if (op->has_trigger) {
 		struct service_trigger t = {
 			.name = op->trigger_name,
@@ -156,7 +160,7 @@ flushed(struct session *source, bool success, void *arg)
 	 * limits again: others may have been cloned since.
 	 */
 	if (check_limits(op, source, err, sizeof(err)) == 0)
-		s = copy_session(op);
+		s = copy_session(op, success);
 	unlink_op(op);
 	if (s == NULL) {
 		answer(op, NULL, false, err);

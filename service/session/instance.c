@@ -53,7 +53,7 @@ instance_new(struct session *s, const struct config_data_source *want,
 	uint32_t shm_kb, page_kb;
 
 	pb_writer_init(&config);
-	config_for_producer(s->config, want, b->id, s->id, s->uid == 0,
+	config_for_producer(s->config, want, b->id, s->id,
 	    &config);
 	config_shm_sizes(s->config, p->name, &shm_kb, &page_kb);
 	if (config.failed || (i = calloc(1, sizeof(*i))) == NULL ||

@@ -63,9 +63,12 @@ readback_new_clone(struct session *s, const struct readback *from)
 	struct readback *r = readback_new(s);
 	size_t i;
 
-	if (r != NULL)
-		for (i = 0; i < from->n_machines; i++)
-			readback_saw_machine(r, from->machines[i].machine);
+	if (r == NULL)
+		return NULL;
+	/* The source's markers are in it; its own would be none of them. */
+	r->want_marker = false;
+	for (i = 0; i < from->n_machines; i++)
+		readback_saw_machine(r, from->machines[i].machine);
 	return r;
 }
 

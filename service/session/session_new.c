@@ -46,7 +46,7 @@ check_others(struct service *sv, const Perfetto__Protos__TraceConfig *pb,
 {
 	const struct session *s;
 	size_t i, k;
-	uint64_t holders;
+	uint64_t holders, allowed;
 
 	if (pb->unique_session_name != NULL &&
 	    pb->unique_session_name[0] != '\0' &&
@@ -60,25 +60,32 @@ check_others(struct service *sv, const Perfetto__Protos__TraceConfig *pb,
 		    pb->session_semaphores[i];
 
 		holders = 0;
+		/* Each holder may have said that it wants fewer beside it. */
+		allowed = sem->max_other_session_count;
 		TAILQ_FOREACH(s, &sv->sessions, link) {
 			const Perfetto__Protos__TraceConfig *o = s->config->pb;
 
 			if (s->state == SESSION_CLONED ||
 			    s->state == SESSION_DISABLED)
 				continue;
-			for (k = 0; k < o->n_session_semaphores; k++)
-				if (sem->name != NULL &&
-				    o->session_semaphores[k]->name != NULL &&
-				    strcmp(sem->name,
-				    o->session_semaphores[k]->name) == 0)
-					holders++;
+			for (k = 0; k < o->n_session_semaphores; k++) {
+				const Perfetto__Protos__TraceConfig__SessionSemaphore *held =
+				    o->session_semaphores[k];
+
+				if (sem->name == NULL || held->name == NULL ||
+				    strcmp(sem->name, held->name) != 0)
+					continue;
+				holders++;
+				if (held->max_other_session_count < allowed)
+					allowed = held->max_other_session_count;
+			}
 		}
-		if (holders > sem->max_other_session_count) {
+		if (holders > allowed) {
 			snprintf(err, err_size, "Semaphore \"%.200s\" exceeds "
 			    "maximum allowed other session count (%llu > "
 			    "%llu)", sem->name == NULL ? "" : sem->name,
 			    (unsigned long long)holders,
-			    (unsigned long long)sem->max_other_session_count);
+			    (unsigned long long)allowed);
 			return -1;
 		}
 	}

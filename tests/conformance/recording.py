@@ -65,6 +65,7 @@ class Event:
         self.side = line.get("side")
         self.method = line.get("method")
         self.truncated = line.get("truncated", False)
+        self.drop_reply = line.get("drop_reply", False)
         self.fd_kinds = line.get("fd_kinds", [])
         self.fd_info = line.get("fd_info", [])
         self.frame = None

@@ -50,6 +50,7 @@ class Client:
             self.script.ids.translate(request)
             self.script.prepare(self, event, request)
             invoke.args_proto = request.SerializeToString()
+            invoke.drop_reply = event.drop_reply  # may have been cut off
         for number, what in enumerate(event.fd_kinds):
             assert what == "file", f"cannot make a {what}"
             path = self.script.case.path(
@@ -88,7 +89,10 @@ class Client:
         out += differences(reply.FromString(left.reply_proto),
                            reply.FromString(right.reply_proto),
                            self.script.ids)
-        return out + self._memory(event)
+        if event.method == "GetAsyncCommand" and \
+                event.message().WhichOneof("cmd") == "setup_tracing":
+            out += self._memory(event)
+        return out
 
     def _bound(self, recorded, ours):
         self.service_id = ours.service_id

@@ -19,7 +19,8 @@ FOLDER = recording.folder()
 def packets_of(trace, kind):
     """Packets of a recorded trace as their producer wrote them."""
     out = []
-    for packet in trace.of(kind):
+    for recorded in trace.of(kind):
+        packet = pb.TracePacket.FromString(recorded.SerializeToString())
         for field in ("trusted_uid", "trusted_pid", "machine_id",
                       "trusted_packet_sequence_id",
                       "previous_packet_dropped"):
@@ -61,12 +62,15 @@ class Recordings(Case):
                      f"{s.next().t_us} us)" for s in scripts if not s.done()]
             raise AssertionError(f"{error}; {stuck}; " + "\n".join(
                 p for s in scripts for p in s.problems)) from error
-        problems = [p for s in scripts for p in s.problems]
-        self.assertFalse(problems, "\n" + "\n".join(problems))
+        self.assert_same([p for s in scripts for p in s.problems])
         for script in scripts:
             for conn, order in script.recorded_order.items():
                 self.assertEqual(order, script.clients[conn].reply_order,
                                  f"{script.name}: order of the replies")
+
+    def assert_same(self, problems):
+        if problems:
+            self.fail("\n" + "\n".join(problems))
 
     # What the producers of the recordings had in their shared memory is not
     # in the recordings: plausible chunks are written in its place.
@@ -147,7 +151,7 @@ class Recordings(Case):
         self.play(producer, consumer)
         ((_, ours),) = consumer.traces
         self.assertEqual(len(ours.of("sys_stats")), len(self.payload))
-        self.assertFalse(trace_differences(self.recorded("record"), ours))
+        self.assert_same(trace_differences(self.recorded("record"), ours))
 
     def test_record_over_tcp_with_its_producer(self):
         """consumer-tcp and producer-tcp: emulated shared memory."""
@@ -201,12 +205,11 @@ class Recordings(Case):
                 consumer.enable(config)
             return relay.done()
         self.until(play, "the end of the relay's recording", timeout=30)
-        self.assertFalse(relay.problems, "\n".join(relay.problems))
+        self.assert_same(relay.problems)
         consumer.ended()
         ours = consumer.read()
         self.assertTrue(ours.of("sys_stats"))
-        problems = trace_differences(recorded, ours)
-        self.assertFalse(problems, "\n".join(problems))
+        self.assert_same(trace_differences(recorded, ours))
         machines = {p.machine_id for p in ours.of("sys_stats")}
         self.assertEqual(len(machines), 1)
         (sync,) = ours.of("remote_clock_sync")
@@ -250,7 +253,7 @@ class Recordings(Case):
                 consumer.enable(wanted)
             return producers.done()
         self.until(play, "the end of Chromium's recording", timeout=30)
-        self.assertFalse(producers.problems, "\n".join(producers.problems))
+        self.assert_same(producers.problems)
         consumer.ended()
         ours = consumer.read()
         commits = sum(len(e.message().chunks_to_move)

@@ -122,7 +122,7 @@ class Peers(Case):
                     refused.append(error)
             if not producer.closed:
                 self.assertTrue(refused, "40,000 data sources were taken")
-                self.assertIn("4096", refused[0])
+                self.assertIn("max_data_sources_per_producer", refused[0])
                 registered = len(self.consumer().query().data_sources)
                 self.assertLessEqual(registered, 4096 + 1)
                 self.assertEqual(len(refused), 40_000 - 4096)

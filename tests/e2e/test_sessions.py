@@ -100,16 +100,17 @@ class Lifecycle(Case):
                                   "system_info", "service_event"})
         self.assertIn("for_testing", kinds)
 
-    def test_clocks_are_read_again_at_the_snapshot_period(self):
+    def test_markers_come_again_at_the_snapshot_period(self):
+        """Clock snapshots too, where the clocks have drifted apart."""
         consumer = self.session(
             builtin_data_sources=pb.TraceConfig.BuiltinDataSource(
                 snapshot_interval_ms=100))
         seen = []
 
         def three():
-            seen.extend(consumer.read().of("clock_snapshot"))
+            seen.extend(consumer.read().of("synchronization_marker"))
             return len(seen) >= 3
-        self.until(three, "three clock snapshots")
+        self.until(three, "three markers")
 
     def test_the_config_in_the_trace_is_the_consumers_byte_for_byte(self):
         wanted = config(TEST_SOURCE, trace_uuid_msb=5, trace_uuid_lsb=6)

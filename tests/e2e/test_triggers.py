@@ -29,8 +29,7 @@ class Triggers(Case):
                                                   delay=150))
         writer = producer.writer()
         writer.number(5)
-        self.assertTrue(consumer.refuses("ReadBuffers"),
-                        "a session that waits for its trigger is not read")
+        self.assert_unreadable(consumer)
         self.puller.activate("unknown")
         self.puller.sync()
         self.assertFalse(consumer.session.ended())

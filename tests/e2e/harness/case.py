@@ -97,6 +97,14 @@ class Case(unittest.TestCase):
         self.assertEqual(sorted(map(len, found.values())), sorted(expected))
         self.assertEqual(trace.losses(), [])
 
+    def assert_unreadable(self, consumer):
+        """ReadBuffers gives nothing: refused, or as today's service does it,
+        an empty reply."""
+        call = consumer.call("ReadBuffers")
+        self.until(call.ended, "an answer to ReadBuffers")
+        self.assertFalse(call.gone)
+        self.assertEqual(b"".join(call.replies), b"")
+
     def assert_clean_stats(self, stats):
         """No loss and no violation anywhere."""
         for field in ("chunks_discarded", "patches_discarded",

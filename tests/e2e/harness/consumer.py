@@ -52,11 +52,15 @@ class Consumer(Port):
     def free(self):
         self.invoke("FreeBuffers")
 
-    def read(self):
-        """Reads all there is now; a Trace."""
+    def read_raw(self):
+        """The bytes of all packets there are now."""
         call = self.call("ReadBuffers")
         self.finish(call)
-        return Trace(join_slices(call.replies))
+        return join_slices(call.replies)
+
+    def read(self):
+        """Reads all there is now; a Trace."""
+        return Trace(self.read_raw())
 
     def stats(self):
         return self.invoke("GetTraceStats", None,
