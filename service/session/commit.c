@@ -128,9 +128,11 @@ write_chunk(struct producer *p, struct session_buffer *b,
 		.payload = c->payload,
 		.len = c->len,
 	};
-	uint64_t before = st->bytes_written;
+	uint64_t before = st->bytes_written, chunks = st->chunks_written;
 
-	if (trace_buffer_write(b->tb, &origin, &chunk))
+	/* One that was scraped before counts only once. */
+	if (trace_buffer_write(b->tb, &origin, &chunk) &&
+	    trace_buffer_stats(b->tb)->chunks_written != chunks)
 		sequence_map_count_chunk(b->session->sequences, &origin,
 		    (uint32_t)(b - b->session->buffers),
 		    (size_t)(trace_buffer_stats(b->tb)->bytes_written -
