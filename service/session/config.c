@@ -391,7 +391,7 @@ out:
 void
 config_for_producer(const struct config *c,
     const struct config_data_source *ds, uint16_t buffer, uint64_t session,
-    struct pb_writer *out)
+    bool trusted_initiator, struct pb_writer *out)
 {
 	struct pb_reader r;
 	struct pb_field f;
@@ -416,8 +416,7 @@ config_for_producer(const struct config *c,
 	pb_put_uint(out, DSC_TRACING_SESSION_ID, session);
 	pb_put_uint(out, DSC_EXTRA_GUARDRAILS, c->pb->enable_extra_guardrails);
 	pb_put_uint(out, DSC_STOP_TIMEOUT_MS, config_stop_timeout_ms(c));
-	/* TRUSTED_SYSTEM is Android's statsd; nobody is that here. */
-	pb_put_uint(out, DSC_SESSION_INITIATOR, 0);
+	pb_put_uint(out, DSC_SESSION_INITIATOR, trusted_initiator ? 1 : 0);
 }
 
 uint32_t

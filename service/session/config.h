@@ -78,7 +78,7 @@ int config_add_filters(struct config *c, const uint8_t *bytes, size_t len,
  */
 void config_for_producer(const struct config *c,
     const struct config_data_source *ds, uint16_t buffer, uint64_t session,
-    struct pb_writer *out);
+    bool trusted_initiator, struct pb_writer *out);
 
 /* With the defaults of behaviour.md. */
 uint32_t config_stop_timeout_ms(const struct config *c);

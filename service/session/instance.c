@@ -53,8 +53,8 @@ instance_new(struct session *s, const struct config_data_source *want,
 	uint32_t shm_kb, page_kb;
 
 	pb_writer_init(&config);
-	config_for_producer(s->config, want, b->id, s->id,
-	    &config);
+	/* Android's statsd would be a trusted initiator; nobody is that here. */
+	config_for_producer(s->config, want, b->id, s->id, false, &config);
 	config_shm_sizes(s->config, p->name, &shm_kb, &page_kb);
 	if (config.failed || (i = calloc(1, sizeof(*i))) == NULL ||
 	    (i->name = strdup(ds->name)) == NULL ||
