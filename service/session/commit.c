@@ -1,5 +1,6 @@
 #include "service/session/commit.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "transport/pb_reader.h"
@@ -141,13 +142,46 @@ write_chunk(struct producer *p, struct session_buffer *b,
 		file_session_wrote(b->session->file, b);
 }
 
+/*
+ * A chunk that was complete when it was scraped does not change any more: its
+ * commit brings nothing new, and must not look like something that came too
+ * late when its packets have been read meanwhile.  Those that still wait for a
+ * patch are left out: their writer may patch them in place.
+ */
+static void
+remember_scraped(struct producer *p, const struct shm_chunk *c)
+{
+	if ((c->flags & TB_NEEDS_PATCHING) != 0)
+		return;
+	if (p->scraped == NULL)
+		p->scraped = calloc(shm_pages(p->shm), sizeof(*p->scraped));
+	if (p->scraped != NULL)
+		p->scraped[c->page] |= (uint16_t)(1u << c->index);
+}
+
+static bool
+was_scraped(const struct producer *p, uint32_t page, uint32_t index)
+{
+	return p->scraped != NULL && (p->scraped[page] >> index & 1) != 0;
+}
+
+/* page and index have been found valid. */
+static bool
+forget_scraped(struct producer *p, uint32_t page, uint32_t index)
+{
+	if (!was_scraped(p, page, index))
+		return false;
+	p->scraped[page] &= (uint16_t)~(1u << index);
+	return true;
+}
+
 static void
 apply_move(struct producer *p, const struct move *m)
 {
 	struct service *s = p->service;
 	struct session_buffer *b;
 	struct shm_chunk c;
-	bool in_shm = m->data == NULL;
+	bool in_shm = m->data == NULL, known;
 
 	if (!in_shm) {
 		if (shm_chunk_from_bytes(m->data, m->len, &c) != 0) {
@@ -160,10 +194,13 @@ apply_move(struct producer *p, const struct move *m)
 		s->counters.chunks_discarded++;
 		return;
 	}
-	b = find_buffer(p, c.writer_id, m->buffer,
-	    &s->counters.chunks_discarded);
-	if (b != NULL)
-		write_chunk(p, b, &c, !m->incomplete);
+	known = in_shm && forget_scraped(p, m->page, m->chunk);
+	if (!known) {
+		b = find_buffer(p, c.writer_id, m->buffer,
+		    &s->counters.chunks_discarded);
+		if (b != NULL)
+			write_chunk(p, b, &c, !m->incomplete);
+	}
 	if (in_shm)
 		shm_release(p->shm, m->page, m->chunk);
 }
@@ -391,6 +428,8 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	struct session_buffer *b;
 	uint16_t id;
 
+	if (complete && was_scraped(sc->p, c->page, c->index))
+		return;
 	/* Only a writer that named its buffer can be placed. */
 	id = producer_writer_buffer(sc->p, c->writer_id);
 	if (id == 0 || (b = sc->p->service->buffers[id]) == NULL ||
@@ -402,6 +441,8 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 		return;
 	}
 	write_chunk(sc->p, b, c, complete);
+	if (complete)
+		remember_scraped(sc->p, c);
 }
 
 bool

@@ -10,6 +10,7 @@
 #include "service/session/flush.h"
 #include "service/session/model.h"
 #include "service/session/packet_out.h"
+#include "service/session/producer.h"
 #include "service/session/readback.h"
 #include "service/session/session.h"
 #include "service/session/settings.h"
@@ -59,6 +60,7 @@ retry_cb(void *arg)
 
 	f->retry_posted = false;
 	flush_retry(f->session);
+	producers_reap(f->session->service);
 }
 
 /* Everybody who was held back may try again. */
@@ -73,7 +75,8 @@ wake(struct file_session *f)
 		p->ops->resume(p->port);
 	}
 	/* On a later turn: a flush that waits may be the caller's caller. */
-	if (!f->retry_posted && !TAILQ_EMPTY(&f->session->flushes)) {
+	if (!f->retry_posted && (!TAILQ_EMPTY(&f->session->flushes) ||
+	    f->session->service->n_gone > 0)) {
 		f->retry_posted = true;
 		loop_defer(f->session->service->loop, retry_cb, f);
 	}

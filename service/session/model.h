@@ -144,11 +144,14 @@ struct producer {
 	char *sdk_version;
 	bool emulated;      /* no shared memory: chunks come as data */
 	bool scrape;
+	bool gone;          /* no connection; some memory is still to be read */
 	bool tracing_set_up;
 	bool shm_provided;  /* shm is the producer's own: it has the fd */
 	uint32_t shm_size_hint;
 	uint32_t page_size_hint;
 	struct shm *shm;    /* NULL until set up, or emulated */
+	/* A bit a chunk, by page: complete, and in its buffer by a scrape. */
+	uint16_t *scraped;
 	struct data_source_list data_sources;
 	size_t n_data_sources;
 	struct instance_list instances;
@@ -211,6 +214,7 @@ struct service {
 	size_t n_machines;
 	struct producer_list producers;
 	size_t n_producers;
+	size_t n_gone;                   /* producers without a connection */
 	struct session_list sessions;
 	size_t n_sessions;
 	struct uid_quota consumers;      /* connected ones */

@@ -140,39 +140,118 @@ fail:
 	return NULL;
 }
 
-void
-producer_gone(struct producer *p)
+/* ---- the end ---- */
+
+static void
+silent_id(void *port, uint64_t id)
+{
+}
+
+static void
+silent_config(void *port, uint64_t id, const uint8_t *config, size_t len)
+{
+}
+
+static void
+silent_setup(void *port, struct shm *shm, size_t page_size)
+{
+}
+
+static void
+silent_flush(void *port, uint64_t request_id, const uint64_t *ids, size_t n,
+    uint64_t flags)
+{
+}
+
+static void
+silent_clear(void *port, const uint64_t *ids, size_t n)
+{
+}
+
+static void
+silent_resume(void *port)
+{
+}
+
+/* Of a producer that has no connection any more. */
+static const struct producer_ops silent_ops = {
+	.setup_tracing = silent_setup,
+	.setup_data_source = silent_config,
+	.start_data_source = silent_config,
+	.stop_data_source = silent_id,
+	.flush = silent_flush,
+	.clear_incremental_state = silent_clear,
+	.resume = silent_resume,
+};
+
+static void
+producer_finish(struct producer *p)
 {
 	struct service *s = p->service;
 	struct ds_instance *i;
-	struct data_source *ds;
 	size_t n;
 
-	if (p->is_waiting) {
-		LIST_REMOVE(p, waiting);
-		p->is_waiting = false;
-	}
-	/* What it had written and not committed is all there will ever be. */
-	commit_scrape(p, NULL);
-	flush_producer_gone(s, p);
+	/* From the start each time: a session may free others as it ends. */
 	while ((i = TAILQ_FIRST(&p->instances)) != NULL)
 		instance_producer_gone(i);
-	while ((ds = TAILQ_FIRST(&p->data_sources)) != NULL) {
-		TAILQ_REMOVE(&p->data_sources, ds, link);
-		data_source_free(ds);
-	}
 	sessions_producer_gone(s, p->id);
+	if (p->gone)
+		s->n_gone--;
 	TAILQ_REMOVE(&s->producers, p, link);
 	s->n_producers--;
 	if (p->writer_pages != NULL)
 		for (n = 0; n < WRITER_PAGES; n++)
 			free(p->writer_pages[n]);
 	free(p->writer_pages);
+	free(p->scraped);
 	free(p->allowed);
 	shm_free(p->shm);
 	free(p->name);
 	free(p->sdk_version);
 	free(p);
+}
+
+void
+producer_gone(struct producer *p)
+{
+	struct data_source *ds;
+	struct ds_instance *i, *next;
+
+	if (p->is_waiting) {
+		LIST_REMOVE(p, waiting);
+		p->is_waiting = false;
+	}
+	while ((ds = TAILQ_FIRST(&p->data_sources)) != NULL) {
+		TAILQ_REMOVE(&p->data_sources, ds, link);
+		p->n_data_sources--;
+		data_source_free(ds);
+	}
+	p->ops = &silent_ops;
+	p->port = NULL;
+	/* What it had written and not committed is all there will ever be. */
+	if (commit_scrape(p, NULL)) {
+		flush_producer_gone(p->service, p);
+		producer_finish(p);
+		return;
+	}
+	/* A file has to catch up first: its memory stays until it has. */
+	p->gone = true;
+	p->service->n_gone++;
+	TAILQ_FOREACH_SAFE(i, &p->instances, of_producer, next)
+		instance_ack_stopped(i);
+	flush_producer_gone(p->service, p);
+}
+
+void
+producers_reap(struct service *s)
+{
+	struct producer *p, *next;
+
+	if (s->n_gone == 0)
+		return;
+	TAILQ_FOREACH_SAFE(p, &s->producers, link, next)
+		if (p->gone && commit_scrape(p, NULL))
+			producer_finish(p);
 }
 
 struct data_source *

@@ -34,9 +34,12 @@ struct producer *producer_new(struct service *s,
     void *port, const char **why) MUST_CHECK;
 /*
  * Its connection ended.  What it wrote so far is scraped; its instances count
- * as stopped; flushes no longer wait for it.  Frees it.
+ * as stopped; flushes no longer wait for it.  Frees it, at the latest when the
+ * files that have to catch up first have done so (producers_reap()).
  */
 void producer_gone(struct producer *p);
+/* A file has caught up a little, or a session is gone. */
+void producers_reap(struct service *s);
 
 /*
  * descriptor: encoded DataSourceDescriptor (copied).  The same name may be

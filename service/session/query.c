@@ -153,7 +153,8 @@ query_service_state(struct service *sv, bool sessions_only, size_t max,
 	    "Tributary " TRIBUTARY_VERSION);
 	if (!sessions_only) {
 		TAILQ_FOREACH(p, &sv->producers, link)
-			add_producer(&ps, p);
+			if (!p->gone)
+				add_producer(&ps, p);
 		TAILQ_FOREACH(p, &sv->producers, link)
 			TAILQ_FOREACH(ds, &p->data_sources, link)
 				add_data_source(&ps, ds);

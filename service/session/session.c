@@ -175,6 +175,7 @@ session_destroy(struct session *s)
 	TAILQ_REMOVE(&sv->sessions, s, link);
 	sv->n_sessions--;
 	free(s);
+	producers_reap(sv);
 	session_maybe_idle(sv);
 }
 

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "tests/unit/session/fixture.h"
+#include "transport/shm.h"
+#include "service/buffer/trace_buffer.h"
 #include "service/session/commit.h"
 #include "service/session/instance.h"
 
@@ -438,6 +440,113 @@ a_file_that_cannot_keep_up_holds_its_producer_back(void **state)
 	free(big);
 }
 
+/* One whole packet in a chunk of its shared memory, complete, not committed. */
+static void
+put_in_memory(struct fake_producer *p, uint16_t writer, const char *str)
+{
+	struct shm_slot slot;
+	struct pb_writer chunk;
+
+	pb_writer_init(&chunk);
+	fake_chunk(&chunk, writer, 0, 1, str);
+	assert_true(shm_acquire(p->shm, SHM_DIV1, writer, 0, 0, &slot));
+	/* Without the header, which is the slot's own. */
+	memcpy(slot.payload, chunk.data + SHM_CHUNK_HEADER_BYTES,
+	    chunk.len - SHM_CHUNK_HEADER_BYTES);
+	shm_add_fragment(p->shm, &slot);
+	shm_complete(p->shm, &slot);
+	pb_writer_done(&chunk);
+}
+
+static void
+drain(int fd, char *seen, size_t cap, size_t *len)
+{
+	ssize_t n = read(fd, seen + *len, cap - *len);
+
+	*len += n > 0 ? (size_t)n : 0;
+}
+
+static void
+what_a_crashed_producer_left_waits_for_a_slow_file(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	size_t cap = 4u << 20, len = 0;
+	char *big = calloc(1, 3001), *seen = malloc(cap);
+	int pipefd[2];
+	unsigned i;
+
+	memset(big, 'x', 3000);
+	assert_int_equal(pipe(pipefd), 0);
+	assert_int_equal(fcntl(pipefd[0], F_SETFL, O_NONBLOCK), 0);
+	fake_producer_init(&p, f, "prod", false);
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE "write_into_file: true",
+	    pipefd[1]));
+	producer_register_writer(p.p, 2, p.last_buffer);
+	for (i = 0; fake_commit(&p, p.last_buffer, 1, i, i, big) == COMMIT_OK;)
+		i++;
+	put_in_memory(&p, 2, "the last words");
+	fake_producer_done(&p);
+	assert_int_equal(f->service->n_gone, 1);
+	while (f->service->n_gone > 0) {
+		drain(pipefd[0], seen, cap, &len);
+		loop_run_once(f->loop);
+	}
+	session_disable(c.s, NULL);
+	while (!c.disabled) {
+		drain(pipefd[0], seen, cap, &len);
+		loop_run_once(f->loop);
+	}
+	drain(pipefd[0], seen, cap, &len);
+	assert_non_null(memmem(seen, len, "the last words", 14));
+	assert_true(len > (size_t)i * 3000);
+	assert_int_equal(f->service->n_producers, 0);
+	close(pipefd[0]);
+	session_free(c.s);
+	free(big);
+	free(seen);
+}
+
+static void
+a_chunk_scraped_when_complete_is_committed_without_a_trace(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct pb_writer w;
+	size_t mark;
+
+	fake_producer_init(&p, f, "prod", false);
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	producer_register_writer(p.p, 2, p.last_buffer);
+	put_in_memory(&p, 2, "once");
+	assert_true(session_scrape(c.s));
+	fake_read(c.s, &t);
+	assert_int_equal(fake_trace_count(&t, "once"), 1);
+	fake_trace_done(&t);
+	assert_true(session_scrape(c.s));
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, 1);
+	pb_put_uint(&w, 1, 0);
+	pb_put_uint(&w, 2, 0);
+	pb_put_uint(&w, 3, p.last_buffer);
+	pb_nest_end(&w, mark);
+	assert_int_equal(commit_data(p.p, w.data, w.len), COMMIT_OK);
+	pb_writer_done(&w);
+	fake_read(c.s, &t);
+	assert_int_equal(fake_trace_count(&t, NULL), 0);
+	fake_trace_done(&t);
+	assert_int_equal(trace_buffer_stats(c.s->buffers[0].tb)->
+	    chunks_discarded, 0);
+	assert_int_equal(f->service->counters.chunks_discarded, 0);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
 static void
 a_detached_session_lives_on_and_is_attached_by_key(void **state)
 {
@@ -477,6 +586,8 @@ main(void)
 		T(a_file_session_writes_everything_below_the_trace_directory),
 		T(an_output_path_outside_is_refused),
 		T(a_file_that_cannot_keep_up_holds_its_producer_back),
+		T(what_a_crashed_producer_left_waits_for_a_slow_file),
+		T(a_chunk_scraped_when_complete_is_committed_without_a_trace),
 		T(a_detached_session_lives_on_and_is_attached_by_key),
 	};
 
