@@ -435,7 +435,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	if (id == 0 || (b = sc->p->service->buffers[id]) == NULL ||
 	    (sc->only != NULL && b->session != sc->only))
 		return;
-	if (sc->only != NULL && b->session->file != NULL &&
+	if (b->session->file != NULL &&
 	    file_session_must_wait(b->session->file, b, c->len)) {
 		sc->complete = false;
 		return;

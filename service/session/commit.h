@@ -34,13 +34,9 @@ enum commit_verdict commit_data(struct producer *p, const uint8_t *request,
 
 /*
  * Copies what stands in the producer's shared memory, finished or not, into
- * the buffers of `only`.  False when something was left out because it would
- * overwrite what a file has not got yet: scrape again when the file has caught
- * up.
- *
- * only NULL: into the buffers of all sessions, for the last time, as the
- * producer is going.  Nothing is left out then: what the ring overwrites is at
- * least counted.
+ * the buffers of `only` (NULL: of all sessions).  False when something was left
+ * out because it would overwrite what a file has not got yet: scrape again when
+ * the file has caught up.
  */
 bool commit_scrape(struct producer *p, struct session *only);
 

@@ -752,27 +752,6 @@ a_foreign_buffer_makes_nobody_wait(void **state)
 	file_bed_done(&fb);
 }
 
-static void
-what_a_producer_leaves_in_a_full_buffer_is_kept_or_counted(void **state)
-{
-	struct file_bed fb;
-	struct fake_producer q;
-	struct shm_slot slot;
-	const struct tb_stats *st;
-	uint64_t written;
-
-	file_bed_init(&fb, state, ONE_SOURCE "write_into_file: true");
-	fake_producer_init(&q, fb.b.f, "q", false);
-	fake_producer_register(&q, "src", false, false);
-	fill(&fb, fb.b.p.last_buffer);
-	st = trace_buffer_stats(fb.b.c.s->buffers[0].tb);
-	written = st->chunks_written;
-	fake_shm_packet(&q, 1, 0, 1, fb.big, true, &slot);
-	fake_producer_done(&q);
-	assert_int_equal(st->chunks_written, written + 1);
-	file_bed_done(&fb);
-}
-
 #define T(name)                                                               \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
@@ -804,7 +783,6 @@ main(void)
 		T(what_has_to_wait_is_applied_once_when_it_is_shown_again),
 		T(a_request_for_several_buffers_overwrites_none),
 		T(a_foreign_buffer_makes_nobody_wait),
-		T(what_a_producer_leaves_in_a_full_buffer_is_kept_or_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
