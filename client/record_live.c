@@ -14,6 +14,7 @@
 
 struct record_live {
 	bool enabled;
+	bool quiet;
 	bool shown; /* the cursor is at the end of the line */
 };
 
@@ -48,6 +49,7 @@ record_live_new(bool quiet)
 
 	if ((l = calloc(1, sizeof(*l))) == NULL)
 		return NULL;
+	l->quiet = quiet;
 	l->enabled = !quiet && isatty(STDERR_FILENO) && term != NULL &&
 	    strcmp(term, "dumb") != 0;
 	return l;
@@ -132,4 +134,11 @@ record_live_say(struct record_live *l, const char *fmt, ...)
 		end = strchrnul(p, '\n');
 		put_harmless(p, (size_t)(end - p));
 	}
+}
+
+void
+record_live_note(struct record_live *l, const char *sentence)
+{
+	if (!l->quiet)
+		record_live_say(l, "%s", sentence);
 }

@@ -34,7 +34,7 @@ struct record_numbers {
 void record_live_format(char *out, size_t out_size,
     const struct record_numbers *n, unsigned columns);
 
-/* quiet: no line even on a terminal.  NULL: no memory. */
+/* quiet: no line even on a terminal, and no notes.  NULL: no memory. */
 struct record_live *record_live_new(bool quiet) MUST_CHECK;
 /* Ends the line if one is shown. */
 void record_live_free(struct record_live *l);
@@ -51,5 +51,7 @@ void record_live_clear(struct record_live *l);
  */
 void record_live_say(struct record_live *l, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
+/* The same, for what is neither a warning nor an error. */
+void record_live_note(struct record_live *l, const char *sentence);
 
 #endif /* CLIENT_RECORD_LIVE_H */

@@ -573,7 +573,7 @@ record_session_stop(struct record_session *s)
 		fail(s, "interrupted before the recording began");
 		break;
 	case RECORDING:
-		record_live_say(s->with.live, "stopping; once more to give up "
+		record_live_note(s->with.live, "stopping; once more to give up "
 		    "what is not saved yet");
 		set_state(s, STOPPING);
 		s->numbers.expected_ms = 0;
@@ -585,7 +585,7 @@ record_session_stop(struct record_session *s)
 	case STOPPING:
 	case SAVING:
 	case DRAINING:
-		record_live_say(s->with.live, "the trace is being saved; once "
+		record_live_note(s->with.live, "the trace is being saved; once "
 		    "more to give it up");
 		break;
 	case DONE:

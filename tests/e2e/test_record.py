@@ -1,0 +1,311 @@
+#!/usr/bin/env python3
+"""`tributary record`, the real command against the real daemon."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+
+from harness import tap
+from harness.case import Case, TEST_SOURCE
+from harness.daemon import environment
+from harness.trace import Trace
+
+COMMAND = [os.environ["TRIBUTARY"], "record"]
+
+
+class Recording:
+    """A running `tributary record`."""
+
+    def __init__(self, case, *args, stdin=None, stdout=subprocess.DEVNULL,
+                 stderr=None, connect=None, pass_fds=()):
+        self.case = case
+        self.err_path = case.path(f"stderr.{id(self)}")
+        address = connect or case.daemons[0].addresses("consumers")[0]
+        with open(self.err_path, "wb") as err:
+            self.process = subprocess.Popen(
+                COMMAND + list(args), stdin=stdin or subprocess.DEVNULL,
+                stdout=stdout, stderr=stderr or err, pass_fds=pass_fds,
+                cwd=case.folder,
+                env=environment(PERFETTO_CONSUMER_SOCK_NAME=address))
+        case.addCleanup(self.process.wait)
+        case.addCleanup(self.process.kill)
+
+    @property
+    def errors(self):
+        with open(self.err_path, encoding="utf-8") as file:
+            return file.read()
+
+    def says(self, text):
+        self.case.until(lambda: text in self.errors, f"it says {text!r}")
+
+    def interrupt(self):
+        self.process.send_signal(signal.SIGINT)
+
+    def end(self, status=0):
+        """Waits, with the producers of the test alive meanwhile."""
+        self.case.until(lambda: self.process.poll() is not None,
+                        "the command ends")
+        self.case.assertEqual(self.process.returncode, status, self.errors)
+        return self.errors
+
+
+class RecordCase(Case):
+    def record(self, *args, **options):
+        return Recording(self, *args, **options)
+
+    def config(self, text):
+        path = self.path("config.pbtx")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return path
+
+    def trace(self, name="t"):
+        return Trace.from_file(self.path(name))
+
+
+class Local(RecordCase):
+    def setUp(self):
+        super().setUp()
+        self.daemon()
+
+    def test_ctrl_c_ends_it_and_keeps_the_trace(self):
+        recording = self.record("-o", "t", "-t", "0", TEST_SOURCE)
+        producer = self.producer("p")
+        producer.wait_started()
+        producer.writer().number(50)
+        recording.interrupt()
+        errors = recording.end()
+        self.assert_numbers(self.trace(), [50])
+        self.assert_clean_stats(self.trace().stats())
+        self.assertIn("Lost            nothing", errors)
+        self.assertRegex(errors, r"Producers +p, pid \d+: 50 packets")
+        self.assertIn(f"Data sources    {TEST_SOURCE}", errors)
+        self.assertEqual(os.stat(self.path("t")).st_mode & 0o777, 0o600)
+
+    def test_a_duration_ends_it(self):
+        producer = self.producer("p")
+        config = self.config(f"""
+            duration_ms: 300
+            buffers {{ size_kb: 1024 }}
+            data_sources {{ config {{ name: "{TEST_SOURCE}" }} }}""")
+        recording = self.record("-c", config, "-o", "t")
+        producer.wait_started()
+        producer.writer().number(20)
+        recording.end()
+        self.assert_numbers(self.trace(), [20])
+
+    def test_a_config_may_come_from_a_pipe_and_a_trace_go_into_one(self):
+        producer = self.producer("p")
+        recording = self.record("-c", "-", "--txt", "-o", "-", "-q",
+                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(recording.process.stdout.close)
+        recording.process.stdin.write(f"""
+            buffers {{ size_kb: 4096 }} write_into_file: true
+            data_sources {{ config {{ name: "{TEST_SOURCE}" }} }}
+            """.encode())
+        recording.process.stdin.close()
+        producer.wait_started()
+        producer.writer().number(3000)
+        recording.interrupt()
+        data = bytearray()
+        os.set_blocking(recording.process.stdout.fileno(), False)
+
+        def read_all():
+            data.extend(recording.process.stdout.read() or b"")
+            return recording.process.poll() is not None
+
+        self.until(read_all, "all comes out of the pipe")
+        read_all()
+        self.assertEqual(recording.end(), "")
+        self.assert_numbers(Trace.from_bytes(bytes(data)), [3000])
+
+    def test_the_service_writes_a_file_of_limited_size(self):
+        producer = self.producer("p")
+        recording = self.record("-o", "t", "-t", "0", "-s", "64kb",
+                                "-b", "256kb", TEST_SOURCE)
+        producer.wait_started()
+        producer.writer().number(2000)  # over half of the buffer
+        recording.end()
+        self.assertLessEqual(os.path.getsize(self.path("t")), 64 << 10)
+        (numbers,) = self.trace().numbers().values()
+        self.assertEqual(numbers, list(range(len(numbers))))
+
+    def test_a_wrong_field_is_pointed_at(self):
+        config = self.config("buffers {\n  size_kbs: 10\n}\n")
+        errors = self.record("-c", config, "-o", "t").end(1)
+        self.assertIn("config.pbtx:2:3: error:", errors)
+        self.assertIn("size_kb", errors.splitlines()[0])
+        self.assertEqual(errors.splitlines()[1], "  size_kbs: 10")
+        self.assertEqual(errors.splitlines()[2], "  ^")
+        self.assertFalse(os.path.exists(self.path("t")))
+
+    def test_a_refusal_is_a_sentence_and_leaves_no_file(self):
+        config = self.config("buffers { size_kb: 0 }")
+        errors = self.record("-c", config, "-o", "t").end(1)
+        self.assertIn("the collector says: ", errors)
+        self.assertIn("size_kb", errors)
+        self.assertFalse(os.path.exists(self.path("t")))
+
+    def test_a_name_nobody_offers_is_told(self):
+        self.producer("p")
+        recording = self.record("-o", "t", "-t", "100ms", TEST_SOURCE[:-1])
+        self.assertIn(f'did you mean "{TEST_SOURCE}"', recording.end())
+
+    def test_no_clobber_keeps_what_is_there(self):
+        with open(self.path("t"), "w", encoding="utf-8") as file:
+            file.write("precious")
+        errors = self.record("-o", "t", "--no-clobber", "x").end(1)
+        self.assertIn("--no-clobber", errors)
+        self.assertEqual(os.path.getsize(self.path("t")), 8)
+
+    def test_a_daemon_that_dies_is_told_and_the_file_is_whole(self):
+        producer = self.producer("p")
+        config = self.config(f"""
+            write_into_file: true file_write_period_ms: 100
+            buffers {{ size_kb: 1024 }}
+            data_sources {{ config {{ name: "{TEST_SOURCE}" }} }}""")
+        recording = self.record("-c", config, "-o", "t")
+        producer.wait_started()
+        producer.writer().number(30)
+        self.until(lambda: len(self.trace().of("for_testing")) == 30,
+                   "the file holds them")
+        self.daemons[0].kill()
+        errors = recording.end(1)
+        self.assertIn("the connection to the collector was lost", errors)
+        self.assertRegex(errors, r"t holds the first \d+ packets")
+        self.assert_numbers(self.trace(), [30])
+
+    def test_a_second_ctrl_c_gives_up_at_once(self):
+        producer = self.producer("p")
+        config = self.config(f"""
+            write_into_file: true file_write_period_ms: 100
+            buffers {{ size_kb: 1024 }} flush_timeout_ms: 100000
+            data_sources {{ config {{ name: "{TEST_SOURCE}" }} }}""")
+        recording = self.record("-c", config, "-o", "t")
+        producer.wait_started()
+        producer.writer().number(30)
+        self.until(lambda: len(self.trace().of("for_testing")) == 30,
+                   "the file holds them")
+        producer.answers_flush = False
+        recording.interrupt()
+        recording.says("once more to give up")
+        recording.interrupt()
+        self.assertIn("interrupted", recording.end(1))
+        self.assert_numbers(self.trace(), [30])
+
+    def test_the_background_prints_its_process_id(self):
+        producer = self.producer("p")
+        recording = self.record("-D", "-o", "t", "-t", "0", TEST_SOURCE,
+                                stdout=subprocess.PIPE)
+        recording.end()
+        pid = int(recording.process.stdout.read())
+        recording.process.stdout.close()
+        self.assertEqual(len(producer.started()), 1)
+        producer.writer().number(12)
+        os.kill(pid, signal.SIGTERM)
+        self.until(lambda: not os.path.exists(f"/proc/{pid}"), "it ends")
+        self.assert_numbers(self.trace(), [12])
+
+    def test_the_start_is_told_to_a_descriptor(self):
+        producer = self.producer("p")
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        recording = self.record("-o", "t", "-t", "100ms", "--notify-fd",
+                                str(writer), TEST_SOURCE, pass_fds=(writer,))
+        os.close(writer)
+        os.set_blocking(reader, False)
+        told = []
+
+        def told_it():
+            try:
+                told.append(os.read(reader, 1))
+            except BlockingIOError:
+                return False
+            return True
+
+        self.until(told_it, "a byte comes")
+        self.assertEqual(told, [b"\0"])
+        self.assertEqual(len(producer.started()), 1)
+        recording.end()
+
+    def test_a_terminal_shows_one_live_line(self):
+        producer = self.producer("p")
+        screen, terminal = pty.openpty()
+        self.addCleanup(os.close, screen)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ,
+                    struct.pack("HHHH", 24, 120, 0, 0))
+        os.set_blocking(screen, False)
+        recording = self.record("-o", "t", "-t", "0", TEST_SOURCE,
+                                stderr=terminal)
+        os.close(terminal)
+        seen = bytearray()
+
+        def shows(pattern):
+            def looked():
+                try:
+                    seen.extend(os.read(screen, 65536))
+                except (BlockingIOError, OSError):
+                    pass
+                return re.search(pattern, seen)
+            self.until(looked, f"the terminal shows {pattern}")
+
+        shows(rb"\rRecording  \d+\.\d s  0 bytes")
+        producer.wait_started()
+        producer.writer().number(50)
+        shows(rb"\rRecording  \d+\.\d s  [1-9][^\r\n]*"
+              rb"  1 producer  nothing lost\x1b\[K")
+        self.assertNotIn(b"\n", seen)
+        recording.interrupt()
+        shows(rb"Lost            nothing")
+        self.until(lambda: recording.process.poll() == 0, "the end")
+
+
+class Remote(RecordCase):
+    def setUp(self):
+        super().setUp()
+        self.daemon(consumer=["127.0.0.1:0"])
+
+    def test_a_file_over_tcp_is_read_from_the_buffers_as_it_goes(self):
+        producer = self.producer("p")
+        recording = self.record("-o", "t", "-t", "0", "-s", "1mb",
+                                TEST_SOURCE)
+        producer.wait_started()
+        producer.writer().number(40)
+        writer = producer.writer()
+        writer.number(4000)
+        self.until(lambda: os.path.getsize(self.path("t")) > 0,
+                   "the file grows")
+        self.assertIsNone(recording.process.poll())
+        recording.interrupt()
+        recording.end()
+        self.assert_numbers(self.trace(), [40, 4000])
+
+    def test_the_size_limit_holds_there_too(self):
+        producer = self.producer("p")
+        recording = self.record("-o", "t", "-t", "0", "-s", "64kb",
+                                TEST_SOURCE)
+        producer.wait_started()
+        producer.writer().number(2000)
+        recording.end()
+        self.assertLessEqual(os.path.getsize(self.path("t")), 64 << 10)
+        self.assertGreater(os.path.getsize(self.path("t")), 60 << 10)
+        (numbers,) = self.trace().numbers().values()
+        self.assertEqual(numbers, list(range(len(numbers))))
+
+
+class Alone(RecordCase):
+    def test_nobody_listening_says_how_to_start_a_collector(self):
+        errors = self.record("-o", "t", "x",
+                             connect=self.path("nobody")).end(1)
+        self.assertIn("start tributaryd", errors)
+        self.assertFalse(os.path.exists(self.path("t")))
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main())
