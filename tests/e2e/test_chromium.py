@@ -185,9 +185,13 @@ class Chromium(Case):
             if p.name.startswith("org.chromium-")], "it is gone")
         consumer.stop()
         trace = Trace.from_file(self.path("f"))
-        for buffer in trace.stats().buffer_stats:
-            self.assertEqual(buffer.chunks_overwritten, 0)
-        self.assertEqual(trace.stats().invalid_packets, 0)
+        stats = trace.stats()
+        (buffer,) = stats.buffer_stats
+        # Only what died half written could not go into the file.
+        self.assertLessEqual(buffer.chunks_overwritten,
+                             len(stats.writer_stats))
+        self.assertEqual(buffer.abi_violations, 0)
+        self.assertEqual(stats.invalid_packets, 0)
 
 
 if __name__ == "__main__":
