@@ -20,10 +20,6 @@ class Peers(Case):
         super().setUp()
         self.daemon(producer=[self.path("p"), "127.0.0.1:0"])
 
-    def grown(self, before):
-        """Kilobytes the daemon has grown by."""
-        return self.daemons[0].memory() - before
-
     def test_a_consumer_that_stops_reading_stops_only_itself(self):
         producer = self.producer("p")
         consumer = self.consumer(rcvbuf=4096)
@@ -37,7 +33,7 @@ class Peers(Case):
         with self.neighbour():
             self.loop.settle(0.3)
         # It waits for the reader instead of queueing the whole trace.
-        self.assertLess(self.grown(before), 8 * KIB)
+        self.assert_grown_less(before, 8 * KIB)
         consumer.resume()
         self.until(call.ended, "the rest of the trace", timeout=30)
         self.assertTrue(call.done)
@@ -84,7 +80,7 @@ class Peers(Case):
                     break
             else:
                 self.fail("the deaf producer is still served")
-            self.assertLess(self.grown(before), 16 * KIB)
+            self.assert_grown_less(before, 16 * KIB)
         producer.resume()
         producer.wait_closed()
 
@@ -98,7 +94,7 @@ class Peers(Case):
                 frame.msg_bind_service.service_name = "NoSuchPort"
                 connection.send_raw(pack(frame.SerializeToString()) * 200_000)
                 self.loop.settle(0.5)
-                self.assertLess(self.grown(before), 16 * KIB)
+                self.assert_grown_less(before, 16 * KIB)
                 connection.close()
 
     def test_40000_data_sources_are_refused_beyond_the_limit(self):
@@ -126,7 +122,7 @@ class Peers(Case):
                 registered = len(self.consumer().query().data_sources)
                 self.assertLessEqual(registered, 4096 + 1)
                 self.assertEqual(len(refused), 40_000 - 4096)
-            self.assertLess(self.grown(before), 32 * KIB)
+            self.assert_grown_less(before, 32 * KIB)
             began = time.monotonic()
             consumer = self.session("source.4000", "nothing")
             consumer.stop()
@@ -188,7 +184,7 @@ class Peers(Case):
         before = self.daemons[0].memory()
         fds = self.daemons[0].fds()
         cycle(300)
-        self.assertLess(self.grown(before), 4 * KIB)
+        self.assert_grown_less(before, 4 * KIB)
         self.assertLessEqual(self.daemons[0].fds(), fds)
         del producer
 
@@ -207,7 +203,7 @@ class Peers(Case):
         churn(2000)
         before = self.daemons[0].memory()
         churn(8000)
-        self.assertLess(self.grown(before), 6 * KIB)
+        self.assert_grown_less(before, 6 * KIB)
         consumer.stop()
 
     def test_many_connections_come_and_go(self):
@@ -224,7 +220,7 @@ class Peers(Case):
         self.until(lambda: not consumer.query().producers, "all are gone")
         consumer.close()
         self.until(lambda: self.daemons[0].fds() <= fds, "descriptors")
-        self.assertLess(self.grown(before), 4 * KIB)
+        self.assert_grown_less(before, 4 * KIB)
 
     def test_a_flood_of_commits_does_not_starve_a_small_producer(self):
         address = self.daemons[0].address("producers", "tcp")
@@ -256,7 +252,7 @@ class Peers(Case):
                 connection = self.raw()
                 connection.send_raw(b"\xff\xff\x01\x00")  # 128 KiB to come
             self.loop.settle(0.2)
-            self.assertLess(self.grown(before), 4 * KIB)
+            self.assert_grown_less(before, 4 * KIB)
 
 
 if __name__ == "__main__":

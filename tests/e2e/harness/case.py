@@ -12,7 +12,7 @@ from . import pb
 from .consumer import Consumer, config
 from .daemon import Daemon
 from .ipc import Connection
-from .loop import Loop
+from .loop import SCALE, Loop
 from .producer import TEST_SOURCE, Producer
 
 
@@ -104,6 +104,15 @@ class Case(unittest.TestCase):
         self.until(call.ended, "an answer to ReadBuffers")
         self.assertFalse(call.gone)
         self.assertEqual(b"".join(call.replies), b"")
+
+    def assert_grown_less(self, before, kilobytes, daemon=None):
+        """The daemon's memory since daemon.memory() said `before`.
+
+        Sanitizers keep freed memory back: there it says nothing.
+        """
+        grown = (daemon or self.daemons[0]).memory() - before
+        if SCALE == 1:
+            self.assertLess(grown, kilobytes, "KiB more than before")
 
     def assert_clean_stats(self, stats):
         """No loss and no violation anywhere."""
