@@ -35,7 +35,7 @@ static inline void
 pb_init(struct pb_reader *r, const uint8_t *data, size_t len)
 {
 	r->p = data;
-	r->end = data + len;
+	r->end = len > 0 ? data + len : data; /* data may be NULL */
 	r->bad = false;
 }
 
