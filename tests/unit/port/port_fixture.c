@@ -252,6 +252,8 @@ client_turn(struct client *c)
 	ssize_t n;
 
 	loop_run_once(c->ports->loop);
+	if (c->disk > 0 && (n = read(c->disk, buf, 4096)) > 0)
+		c->disk_bytes += (size_t)n;
 	if (c->deaf || c->fd < 0)
 		return;
 	if ((n = receive(c, buf, sizeof(buf), &fd)) > 0) {

@@ -54,6 +54,11 @@ struct client {
 	size_t in_len;
 	bool closed; /* the service closed the connection */
 	bool deaf;   /* reads nothing */
+	/*
+	 * A pipe that stands for a slow disk, read a little each turn; 0: none.
+	 */
+	int disk;
+	size_t disk_bytes; /* read from it */
 };
 
 /* Connects and binds; port is PRODUCER or CONSUMER. */
