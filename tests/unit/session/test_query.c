@@ -1,0 +1,220 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/unit/session/fixture.h"
+#include "transport/pb_reader.h"
+#include "service/session/query.h"
+#include "service/session/session_stats.h"
+
+#define ONE_SOURCE "buffers { size_kb: 64 } data_sources { config { name: "   \
+	"\"src\" } } "
+
+struct answer {
+	struct pb_writer all; /* parts, concatenated */
+	size_t parts;
+	size_t largest;
+	bool last;
+};
+
+/* How often each field of TracingServiceState stands in a part or in all. */
+static void
+count_fields(const uint8_t *data, size_t len, size_t n[16])
+{
+	struct pb_reader r, q;
+	struct pb_field f, g;
+
+	memset(n, 0, 16 * sizeof(n[0]));
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f)) {
+		assert_int_equal(f.number, 1);
+		pb_init(&q, f.data, f.len);
+		while (pb_next(&q, &g)) {
+			assert_true(g.number < 16);
+			n[g.number]++;
+		}
+		assert_false(q.bad);
+	}
+	assert_false(r.bad);
+}
+
+static void
+note(void *arg, const struct pb_writer *part, bool last)
+{
+	struct answer *a = arg;
+	size_t n[16];
+
+	assert_false(a->last);
+	count_fields(part->data, part->len, n);
+	a->last = last;
+	a->parts++;
+	if (part->len > a->largest)
+		a->largest = part->len;
+	pb_put_raw(&a->all, part->data, part->len);
+}
+
+static void
+ask(struct fixture *f, bool sessions_only, size_t max, size_t n[16],
+    struct answer *a)
+{
+	memset(a, 0, sizeof(*a));
+	pb_writer_init(&a->all);
+	query_service_state(f->service, sessions_only, max, note, a);
+	assert_true(a->last);
+	count_fields(a->all.data, a->all.len, n);
+	pb_writer_done(&a->all);
+}
+
+static void
+an_idle_service_answers_in_one_part(void **state)
+{
+	struct answer a;
+	size_t n[16];
+
+	ask(*state, false, 65536, n, &a);
+	assert_int_equal(a.parts, 1);
+	assert_int_equal(n[1], 0);
+	assert_int_equal(n[3], 1);
+	assert_int_equal(n[5], 1);
+	assert_int_equal(n[7], 1);
+}
+
+static void
+parts_are_valid_alone_and_whole_together(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p[20];
+	struct fake_consumer c;
+	struct answer a;
+	size_t n[16], i, k, max;
+	char name[32];
+
+	for (i = 0; i < 20; i++) {
+		fake_producer_init(&p[i], f, "some.producer", true);
+		for (k = 0; k < 10; k++) {
+			snprintf(name, sizeof(name), "source.%zu", k);
+			fake_producer_register(&p[i], name, false, false);
+		}
+	}
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	for (max = 120; max < 20000; max = max * 2 + 1) {
+		ask(f, false, max, n, &a);
+		assert_true(a.largest <= max);
+		assert_int_equal(n[1], 20);
+		assert_int_equal(n[2], 200);
+		assert_int_equal(n[3], 1);
+		assert_int_equal(n[6], 1);
+		assert_true(max > 3000 || a.parts > 1);
+	}
+	ask(f, true, 65536, n, &a);
+	assert_int_equal(n[1], 0);
+	assert_int_equal(n[2], 0);
+	assert_int_equal(n[6], 1);
+	session_free(c.s);
+	for (i = 0; i < 20; i++)
+		fake_producer_done(&p[i]);
+}
+
+static void
+an_entry_that_fits_no_part_is_left_out(void **state)
+{
+	static char big[3000];
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct pb_writer w;
+	struct answer a;
+	size_t n[16];
+
+	memset(big, 'd', sizeof(big) - 1);
+	fake_producer_init(&p, f, "p", true);
+	fake_producer_register(&p, "small", false, false);
+	pb_writer_init(&w);
+	pb_put_string(&w, 1, "large");
+	pb_put_string(&w, 1000, big);
+	assert_null(producer_register(p.p, w.data, w.len));
+	pb_writer_done(&w);
+	ask(f, false, 2000, n, &a);
+	assert_int_equal(n[2], 1);
+	ask(f, false, 65536, n, &a);
+	assert_int_equal(n[2], 2);
+	fake_producer_done(&p);
+}
+
+static void
+capabilities_name_what_can_be_observed(void **state)
+{
+	struct pb_writer w;
+	struct pb_reader r, q;
+	struct pb_field f, g;
+	uint64_t mask = 0;
+
+	pb_writer_init(&w);
+	query_capabilities(&w);
+	pb_init(&r, w.data, w.len);
+	assert_true(pb_next(&r, &f));
+	assert_int_equal(f.number, 1);
+	pb_init(&q, f.data, f.len);
+	while (pb_next(&q, &g))
+		if (g.number == 2)
+			mask |= g.value;
+	assert_int_equal(mask, 7);
+	pb_writer_done(&w);
+}
+
+static void
+statistics_count_the_session_and_the_service(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p, thief;
+	struct fake_consumer c;
+	Perfetto__Protos__TraceStats *st;
+	struct pb_writer w;
+
+	fake_producer_init(&p, f, "p", true);
+	fake_producer_init(&thief, f, "t", true);
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE "buffers { size_kb: 32 "
+	    "}", -1));
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "x");
+	(void)fake_commit(&thief, p.last_buffer, 1, 0, 1, "x");
+	fake_producer_done(&thief);
+	pb_writer_init(&w);
+	session_stats_message(c.s, &w);
+	st = perfetto__protos__trace_stats__unpack(NULL, w.len, w.data);
+	assert_non_null(st);
+	assert_int_equal(st->n_buffer_stats, 2);
+	assert_int_equal(st->buffer_stats[0]->buffer_size, 65536);
+	assert_int_equal(st->buffer_stats[0]->chunks_written, 1);
+	assert_int_equal(st->buffer_stats[1]->chunks_written, 0);
+	assert_int_equal(st->producers_connected, 1);
+	assert_int_equal(st->producers_seen, 2);
+	assert_int_equal(st->data_sources_registered, 1);
+	assert_int_equal(st->tracing_sessions, 1);
+	assert_int_equal(st->total_buffers, 2);
+	assert_int_equal(st->chunks_discarded, 1);
+	perfetto__protos__trace_stats__free_unpacked(st, NULL);
+	pb_writer_done(&w);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+#define T(name)                                                               \
+	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		T(an_idle_service_answers_in_one_part),
+		T(parts_are_valid_alone_and_whole_together),
+		T(an_entry_that_fits_no_part_is_left_out),
+		T(capabilities_name_what_can_be_observed),
+		T(statistics_count_the_session_and_the_service),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
