@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include "client/slice_joiner.h"
 #include "protos/consumer_port.pb-c.h"
 #include "protos/service_state.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
@@ -51,9 +52,8 @@ struct consumer {
 	const struct consumer_ops *ops;
 	void *arg;
 	LIST_HEAD(, call) calls;
-	struct pb_writer partial; /* a packet that is not complete yet */
-	bool fds;                 /* can pass them */
-	bool too_large;           /* read_done must say so */
+	struct slice_joiner joiner; /* CALL_READ */
+	bool fds;                   /* can pass them */
 	bool closed;
 	unsigned busy;
 };
@@ -70,7 +70,7 @@ destroy(struct consumer *c)
 		pb_writer_done(&k->parts);
 		free(k);
 	}
-	pb_writer_done(&c->partial);
+	slice_joiner_done(&c->joiner);
 	free(c);
 }
 
@@ -121,74 +121,26 @@ enable_reply(struct consumer *c, const uint8_t *msg, size_t len)
 static void
 read_ended(struct consumer *c, const char *error)
 {
-	if (error == NULL && c->too_large)
-		error = "a packet of the trace is too large to be read";
-	else if (error == NULL && c->partial.len > 0)
-		error = "the collector ended its answer within a packet";
-	pb_writer_done(&c->partial);
-	c->too_large = false;
+	slice_joiner_done(&c->joiner);
 	if (c->ops->read_done != NULL)
 		c->ops->read_done(c->arg, error);
 }
 
-static void
-take_slice(struct consumer *c, const uint8_t *data, size_t len, bool last)
+static bool
+packet_cb(void *arg, const uint8_t *data, size_t len)
 {
-	if (c->too_large)
-		return;
-	if (last && c->partial.len == 0) {
-		if (c->ops->packet != NULL)
-			c->ops->packet(c->arg, data, len);
-		return;
-	}
-	pb_put_raw(&c->partial, data, len);
-	if (c->partial.failed || c->partial.len > CONSUMER_MAX_PACKET) {
-		pb_writer_done(&c->partial);
-		c->too_large = true;
-		return;
-	}
-	if (!last)
-		return;
+	struct consumer *c = arg;
+
 	if (c->ops->packet != NULL)
-		c->ops->packet(c->arg, c->partial.data, c->partial.len);
-	/* One large packet shall not hold its memory to the end. */
-	if (c->partial.cap > 1u << 20)
-		pb_writer_done(&c->partial);
-	else
-		pb_writer_reset(&c->partial);
+		c->ops->packet(c->arg, data, len);
+	return !c->closed;
 }
 
-/* ReadBuffersResponse.slices(2): data(1), last_slice_for_packet(2) */
 static void
 read_reply(struct consumer *c, const uint8_t *msg, size_t len, bool more)
 {
-	struct pb_reader r, rs;
-	struct pb_field slice, f;
-	const uint8_t *data;
-	size_t data_len;
-	bool last;
-
-	pb_init(&r, msg, len);
-	while (!c->closed && pb_next(&r, &slice)) {
-		if (slice.number != 2 || slice.wire != PB_BYTES)
-			continue;
-		data = NULL;
-		data_len = 0;
-		last = false;
-		pb_init(&rs, slice.data, slice.len);
-		while (pb_next(&rs, &f)) {
-			if (f.number == 1 && f.wire == PB_BYTES) {
-				data = f.data;
-				data_len = f.len;
-			} else if (f.number == 2) {
-				last = f.value != 0;
-			}
-		}
-		take_slice(c, data, data_len, last);
-	}
-	if (!more && !c->closed)
-		read_ended(c, r.bad ? "an answer of the collector is malformed"
-				    : NULL);
+	if (slice_joiner_feed(&c->joiner, msg, len, packet_cb, c) && !more)
+		read_ended(c, slice_joiner_error(&c->joiner));
 }
 
 static void
@@ -474,7 +426,6 @@ consumer_alloc(struct loop *l, const struct consumer_ops *ops, void *arg)
 	c->ops = ops;
 	c->arg = arg;
 	LIST_INIT(&c->calls);
-	pb_writer_init(&c->partial);
 	return c;
 }
 

@@ -23,8 +23,6 @@ struct Perfetto__Protos__TracingServiceState;
 struct consumer;
 struct loop;
 
-/* The largest packet that is put together; a larger one ends the reading. */
-#define CONSUMER_MAX_PACKET (1024u << 20)
 /* The largest service state, in bytes. */
 #define CONSUMER_MAX_STATE (64u << 20)
 
