@@ -288,8 +288,10 @@ must_wait(struct producer *p, uint32_t buffer, size_t len)
 	    (b = p->service->buffers[buffer]) == NULL ||
 	    b->session->file == NULL || !producer_may_write(p, b->id))
 		return false;
-	if (!file_session_must_wait(b->session->file, b, len))
+	if (!file_session_must_wait(b->session->file, b, len)) {
+		p->wait_turn = 0;
 		return false;
+	}
 	file_session_wait(b->session->file, p);
 	return true;
 }

@@ -47,7 +47,8 @@ struct file_session {
 	uint64_t *floor;  /* per buffer: unread when the last pass ended */
 	struct loop_timer *write_timer;
 	struct loop_timer *flush_timer;
-	struct producer_waiters waiters;
+	struct producer_waiters waiters; /* who waits longest comes first */
+	uint64_t last_turn;
 	char *error;
 };
 
@@ -69,8 +70,8 @@ wake(struct file_session *f)
 {
 	struct producer *p;
 
-	while ((p = LIST_FIRST(&f->waiters)) != NULL) {
-		LIST_REMOVE(p, waiting);
+	while ((p = TAILQ_FIRST(&f->waiters)) != NULL) {
+		TAILQ_REMOVE(&f->waiters, p, waiting);
 		p->is_waiting = false;
 		p->ops->resume(p->port);
 	}
@@ -323,7 +324,7 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 	snprintf(err, err_size, "out of memory");
 	if ((f = calloc(1, sizeof(*f))) == NULL)
 		return NULL;
-	LIST_INIT(&f->waiters);
+	TAILQ_INIT(&f->waiters);
 	f->session = s;
 	f->has_limit = s->config->pb->max_file_size_bytes > 0;
 	f->left = s->config->pb->max_file_size_bytes;
@@ -403,8 +404,8 @@ file_session_free(struct file_session *f)
 		return;
 	stop_being_lossless(f);
 	flush_forget(f->session, f);
-	while ((p = LIST_FIRST(&f->waiters)) != NULL) {
-		LIST_REMOVE(p, waiting);
+	while ((p = TAILQ_FIRST(&f->waiters)) != NULL) {
+		TAILQ_REMOVE(&f->waiters, p, waiting);
 		p->is_waiting = false;
 		p->ops->resume(p->port);
 	}
@@ -458,9 +459,21 @@ file_session_must_wait(struct file_session *f, struct session_buffer *b,
 void
 file_session_wait(struct file_session *f, struct producer *p)
 {
+	struct producer *before;
+
 	if (p->is_waiting)
-		LIST_REMOVE(p, waiting);
-	LIST_INSERT_HEAD(&f->waiters, p, waiting);
+		TAILQ_REMOVE(p->waits_in, p, waiting);
+	if (p->wait_turn == 0)
+		p->wait_turn = ++f->last_turn;
+	/* Mostly at the end: they come again in the order they were woken. */
+	before = TAILQ_LAST(&f->waiters, producer_waiters);
+	while (before != NULL && before->wait_turn > p->wait_turn)
+		before = TAILQ_PREV(before, producer_waiters, waiting);
+	if (before != NULL)
+		TAILQ_INSERT_AFTER(&f->waiters, before, p, waiting);
+	else
+		TAILQ_INSERT_HEAD(&f->waiters, p, waiting);
+	p->waits_in = &f->waiters;
 	p->is_waiting = true;
 }
 

@@ -130,8 +130,10 @@ struct producer_ops {
 
 struct producer {
 	TAILQ_ENTRY(producer) link;
-	LIST_ENTRY(producer) waiting; /* in a file_session's waiters */
+	TAILQ_ENTRY(producer) waiting;
+	struct producer_waiters *waits_in; /* of a file_session, or NULL */
 	bool is_waiting;
+	uint64_t wait_turn; /* of who waited longest, 0: got through since */
 	size_t moves_done;  /* of the request that waits */
 	struct service *service;
 	const struct producer_ops *ops;
@@ -187,7 +189,7 @@ struct session_buffer {
 TAILQ_HEAD(session_list, session);
 TAILQ_HEAD(producer_list, producer);
 TAILQ_HEAD(machine_list, machine);
-LIST_HEAD(producer_waiters, producer);
+TAILQ_HEAD(producer_waiters, producer);
 
 /* Losses that happen before a buffer is known; TraceStats has them. */
 struct service_counters {

@@ -218,7 +218,7 @@ producer_gone(struct producer *p)
 	struct ds_instance *i, *next;
 
 	if (p->is_waiting) {
-		LIST_REMOVE(p, waiting);
+		TAILQ_REMOVE(p->waits_in, p, waiting);
 		p->is_waiting = false;
 	}
 	while ((ds = TAILQ_FIRST(&p->data_sources)) != NULL) {

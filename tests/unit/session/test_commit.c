@@ -752,6 +752,49 @@ a_foreign_buffer_makes_nobody_wait(void **state)
 	file_bed_done(&fb);
 }
 
+static void
+who_waits_longest_is_woken_first(void **state)
+{
+	struct file_bed fb;
+	struct bed *b = &fb.b;
+	struct fake_producer two, three;
+	struct producer *first;
+	uint64_t end = loop_now_ms() + 10000;
+
+	file_bed_init(&fb, state, ONE_SOURCE "write_into_file: true");
+	fake_producer_init(&two, b->f, "two", true);
+	fake_producer_register(&two, "src", false, false);
+	fake_producer_init(&three, b->f, "three", true);
+	fake_producer_register(&three, "src", false, false);
+	two.ack_flushes = three.ack_flushes = true;
+
+	fill(&fb, b->p.last_buffer);
+	assert_int_equal(fake_commit(&two, two.last_buffer, 1, 0, 1, fb.big),
+	    COMMIT_AGAIN);
+	assert_int_equal(fake_commit(&three, three.last_buffer, 1, 0, 1,
+	    fb.big), COMMIT_AGAIN);
+	assert_ptr_equal(TAILQ_FIRST(b->p.p->waits_in), b->p.p);
+
+	/* One of them gets all there is: it comes after the two it beat. */
+	while (b->p.p->is_waiting) {
+		assert_true(loop_now_ms() < end);
+		turn(&fb);
+	}
+	fill(&fb, b->p.last_buffer);
+	assert_int_equal(fake_commit(&three, three.last_buffer, 1, 0, 1,
+	    fb.big), COMMIT_AGAIN);
+	assert_int_equal(fake_commit(&two, two.last_buffer, 1, 0, 1, fb.big),
+	    COMMIT_AGAIN);
+	first = TAILQ_FIRST(b->p.p->waits_in);
+	assert_ptr_equal(first, two.p);
+	assert_ptr_equal(TAILQ_NEXT(first, waiting), three.p);
+	assert_ptr_equal(TAILQ_LAST(b->p.p->waits_in, producer_waiters),
+	    b->p.p);
+	fake_producer_done(&three);
+	fake_producer_done(&two);
+	file_bed_done(&fb);
+}
+
 #define T(name)                                                               \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
@@ -783,6 +826,7 @@ main(void)
 		T(what_has_to_wait_is_applied_once_when_it_is_shown_again),
 		T(a_request_for_several_buffers_overwrites_none),
 		T(a_foreign_buffer_makes_nobody_wait),
+		T(who_waits_longest_is_woken_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
