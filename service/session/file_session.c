@@ -207,6 +207,8 @@ opened_cb(struct file_sink *sink, const char *err, void *arg)
 		start_pass(f, false);
 	else
 		session_file_opened(f->session);
+	/* The first pass may be far away, or never come before a start. */
+	wake(f);
 }
 
 static void

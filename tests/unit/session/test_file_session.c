@@ -248,6 +248,36 @@ a_session_may_end_while_its_file_is_being_opened(void **state)
 	session_free(c.s);
 }
 
+static bool
+is_resumed(void *arg)
+{
+	return ((struct fake_producer *)arg)->resumed;
+}
+
+static void
+who_waited_for_a_file_to_be_opened_goes_on_when_it_is(void **state)
+{
+	static char big[3000];
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	uint32_t i = 0;
+
+	memset(big, 'v', sizeof(big) - 1);
+	fake_producer_init(&p, f, "p", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, TO_FILE RARELY
+	    "output_path: \"late\" deferred_start: true", -1));
+	while (fake_commit(&p, p.last_buffer, 1, i, 1, big) == COMMIT_OK)
+		assert_true(i++ < 1000);
+	fixture_wait(f, is_resumed, &p);
+	while (fake_commit(&p, p.last_buffer, 1, i, 1, big) != COMMIT_OK)
+		loop_run_once(f->loop);
+	fake_end(f, &c);
+	fake_producer_done(&p);
+}
+
 static void
 a_path_that_exists_is_an_error_for_its_session(void **state)
 {
@@ -375,6 +405,7 @@ main(void)
 		T(a_failing_file_ends_only_its_own_session),
 		T(a_session_freed_while_its_file_is_busy_completes_it),
 		T(a_session_may_end_while_its_file_is_being_opened),
+		T(who_waited_for_a_file_to_be_opened_goes_on_when_it_is),
 		T(a_path_that_exists_is_an_error_for_its_session),
 		T(several_producers_are_held_back_and_none_loses_a_packet),
 		T(overwriting_is_a_setting),
