@@ -3,65 +3,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
 #include <unistd.h>
 
+#include "client/consumer_reply.h"
 #include "client/slice_joiner.h"
-#include "protos/consumer_port.pb-c.h"
-#include "protos/service_state.pb-c.h"
-#include "protos/trace_stats.pb-c.h"
 #include "transport/loop.h"
-#include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
 #include "transport/rpc_client.h"
-
-enum call_kind {
-	CALL_ENABLE,  /* EnableTracing: answered when the session ends */
-	CALL_DONE,    /* an empty reply */
-	CALL_READ,    /* ReadBuffers: a stream */
-	CALL_STATS,
-	CALL_STATE,   /* QueryServiceState: parts of one message */
-	CALL_OBSERVE, /* ObserveEvents: a stream without end */
-	CALL_ATTACH,
-	CALL_CLONE,
-};
-
-struct call {
-	LIST_ENTRY(call) link;
-	struct consumer *c; /* back-pointer */
-	enum call_kind kind;
-	union {
-		consumer_done_fn done;
-		consumer_stats_fn stats;
-		consumer_state_fn state;
-		consumer_attach_fn attach;
-		consumer_clone_fn clone;
-	} fn;
-	void *arg;
-	struct pb_writer parts; /* CALL_STATE */
-	bool failed;            /* to be reported by report_failed() */
-};
-
-/*
- * While busy is not 0 a callback of ours is on the stack, and consumer_free()
- * only marks the consumer closed; the outermost leave() frees it.
- */
-struct consumer {
-	struct loop *loop;
-	struct rpc_client *rpc; /* owned */
-	const struct consumer_ops *ops;
-	void *arg;
-	LIST_HEAD(, call) calls;
-	struct slice_joiner joiner; /* CALL_READ */
-	bool fds;                   /* can pass them */
-	bool closed;
-	unsigned busy;
-};
 
 static void
 destroy(struct consumer *c)
 {
-	struct call *k;
+	struct consumer_call *k;
 
 	loop_cancel(c->loop, c);
 	rpc_client_free(c->rpc);
@@ -97,205 +50,8 @@ consumer_free(struct consumer *c)
 		destroy(c);
 }
 
-/* Replies, one function for each kind of call. */
-
 static void
-enable_reply(struct consumer *c, const uint8_t *msg, size_t len)
-{
-	struct pb_reader r;
-	struct pb_field f;
-	char *error = NULL;
-
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f)) {
-		if (f.number != 3 || f.wire != PB_BYTES || f.len == 0)
-			continue;
-		free(error);
-		error = strndup((const char *)f.data, f.len);
-	}
-	if (c->ops->tracing_disabled != NULL)
-		c->ops->tracing_disabled(c->arg, error);
-	free(error);
-}
-
-static void
-read_ended(struct consumer *c, const char *error)
-{
-	slice_joiner_done(&c->joiner);
-	if (c->ops->read_done != NULL)
-		c->ops->read_done(c->arg, error);
-}
-
-static bool
-packet_cb(void *arg, const uint8_t *data, size_t len)
-{
-	struct consumer *c = arg;
-
-	if (c->ops->packet != NULL)
-		c->ops->packet(c->arg, data, len);
-	return !c->closed;
-}
-
-static void
-read_reply(struct consumer *c, const uint8_t *msg, size_t len, bool more)
-{
-	if (slice_joiner_feed(&c->joiner, msg, len, packet_cb, c) && !more)
-		read_ended(c, slice_joiner_error(&c->joiner));
-}
-
-static void
-stats_reply(const struct call *k, const uint8_t *msg, size_t len)
-{
-	Perfetto__Protos__GetTraceStatsResponse *m;
-
-	m = perfetto__protos__get_trace_stats_response__unpack(NULL, len, msg);
-	k->fn.stats(k->arg, m == NULL ? NULL : m->trace_stats);
-	if (m != NULL)
-		perfetto__protos__get_trace_stats_response__free_unpacked(m,
-		    NULL);
-}
-
-/* The parts of the state are valid messages that merge into the whole. */
-static void
-state_reply(struct call *k, const uint8_t *msg, size_t len, bool more)
-{
-	Perfetto__Protos__QueryServiceStateResponse *m = NULL;
-
-	if (k->parts.len + len <= CONSUMER_MAX_STATE)
-		pb_put_raw(&k->parts, msg, len);
-	else
-		k->parts.failed = true;
-	if (more)
-		return;
-	if (!k->parts.failed)
-		m = perfetto__protos__query_service_state_response__unpack(NULL,
-		    k->parts.len, k->parts.data);
-	k->fn.state(k->arg, m == NULL ? NULL : m->service_state);
-	if (m != NULL)
-		perfetto__protos__query_service_state_response__free_unpacked(m,
-		    NULL);
-}
-
-static void
-observe_reply(struct consumer *c, const uint8_t *msg, size_t len)
-{
-	Perfetto__Protos__ObserveEventsResponse *m;
-
-	m = perfetto__protos__observe_events_response__unpack(NULL, len, msg);
-	if (m == NULL)
-		return;
-	if (m->events != NULL && c->ops->observed != NULL)
-		c->ops->observed(c->arg, m->events);
-	perfetto__protos__observe_events_response__free_unpacked(m, NULL);
-}
-
-static void
-attach_reply(const struct call *k, const uint8_t *msg, size_t len)
-{
-	const uint8_t *config = (const uint8_t *)"";
-	struct pb_reader r;
-	struct pb_field f;
-	size_t config_len = 0;
-
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f)) {
-		if (f.number == 1 && f.wire == PB_BYTES) {
-			config = f.data;
-			config_len = f.len;
-		}
-	}
-	k->fn.attach(k->arg, config, config_len);
-}
-
-static void
-clone_reply(const struct call *k, const uint8_t *msg, size_t len)
-{
-	Perfetto__Protos__CloneSessionResponse *m;
-	const char *error = "the answer of the collector is malformed";
-
-	m = perfetto__protos__clone_session_response__unpack(NULL, len, msg);
-	if (m != NULL && m->success)
-		error = NULL;
-	else if (m != NULL)
-		error = m->error != NULL && m->error[0] != '\0' ? m->error :
-			"the collector did not clone the session";
-	k->fn.clone(k->arg, error);
-	if (m != NULL)
-		perfetto__protos__clone_session_response__free_unpacked(m,
-		    NULL);
-}
-
-static void
-good_reply(struct call *k, const uint8_t *msg, size_t len, bool more)
-{
-	switch (k->kind) {
-	case CALL_ENABLE:
-		if (!more)
-			enable_reply(k->c, msg, len);
-		break;
-	case CALL_DONE:
-		if (!more && k->fn.done != NULL)
-			k->fn.done(k->arg, true);
-		break;
-	case CALL_READ:
-		read_reply(k->c, msg, len, more);
-		break;
-	case CALL_STATS:
-		stats_reply(k, msg, len);
-		break;
-	case CALL_STATE:
-		state_reply(k, msg, len, more);
-		break;
-	case CALL_OBSERVE:
-		observe_reply(k->c, msg, len);
-		break;
-	case CALL_ATTACH:
-		attach_reply(k, msg, len);
-		break;
-	case CALL_CLONE:
-		clone_reply(k, msg, len);
-		break;
-	}
-}
-
-static void
-bad_reply(struct call *k)
-{
-	struct consumer *c = k->c;
-
-	switch (k->kind) {
-	case CALL_ENABLE:
-		if (c->ops->tracing_disabled != NULL)
-			c->ops->tracing_disabled(c->arg,
-			    "the collector refused to start a session");
-		break;
-	case CALL_DONE:
-		if (k->fn.done != NULL)
-			k->fn.done(k->arg, false);
-		break;
-	case CALL_READ:
-		read_ended(c, "the collector refused to hand out the trace");
-		break;
-	case CALL_STATS:
-		k->fn.stats(k->arg, NULL);
-		break;
-	case CALL_STATE:
-		k->fn.state(k->arg, NULL);
-		break;
-	case CALL_OBSERVE:
-		break;
-	case CALL_ATTACH:
-		k->fn.attach(k->arg, NULL, 0);
-		break;
-	case CALL_CLONE:
-		k->fn.clone(k->arg, "the collector refused to clone the "
-		    "session");
-		break;
-	}
-}
-
-static void
-end_call(struct call *k)
+end_call(struct consumer_call *k)
 {
 	LIST_REMOVE(k, link);
 	pb_writer_done(&k->parts);
@@ -306,7 +62,7 @@ static void
 report_failed(void *arg)
 {
 	struct consumer *c = arg;
-	struct call *k, *next;
+	struct consumer_call *k, *next;
 
 	enter(c);
 	for (k = LIST_FIRST(&c->calls); k != NULL && !c->closed; k = next) {
@@ -314,7 +70,7 @@ report_failed(void *arg)
 			next = LIST_NEXT(k, link);
 			continue;
 		}
-		bad_reply(k);
+		consumer_reply_bad(k);
 		end_call(k);
 		next = LIST_FIRST(&c->calls);
 	}
@@ -324,7 +80,7 @@ report_failed(void *arg)
 static void
 reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
 {
-	struct call *k = arg;
+	struct consumer_call *k = arg;
 	struct consumer *c = k->c;
 
 	if (fd >= 0)
@@ -339,7 +95,7 @@ reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
 		return;
 	}
 	enter(c);
-	good_reply(k, msg, len, more);
+	consumer_reply_good(k, msg, len, more);
 	if (!more)
 		end_call(k);
 	leave(c);
@@ -356,10 +112,10 @@ out_of_memory(void *arg)
 }
 
 /* NULL: no memory; disconnected() then follows instead of a reply. */
-static struct call *
-call_new(struct consumer *c, enum call_kind kind, void *arg)
+static struct consumer_call *
+call_new(struct consumer *c, enum consumer_call_kind kind, void *arg)
 {
-	struct call *k;
+	struct consumer_call *k;
 
 	if ((k = calloc(1, sizeof(*k))) == NULL) {
 		loop_cancel(c->loop, c);
@@ -375,7 +131,8 @@ call_new(struct consumer *c, enum call_kind kind, void *arg)
 }
 
 static void
-invoke(struct call *k, const char *method, const struct pb_writer *args, int fd)
+invoke(struct consumer_call *k, const char *method,
+    const struct pb_writer *args, int fd)
 {
 	if (args != NULL && args->failed) {
 		k->failed = true;
@@ -476,7 +233,7 @@ void
 consumer_enable_tracing(struct consumer *c, const uint8_t *config, size_t len,
     int fd)
 {
-	struct call *k;
+	struct consumer_call *k;
 	struct pb_writer w;
 
 	if ((k = call_new(c, CALL_ENABLE, NULL)) == NULL)
@@ -490,7 +247,7 @@ consumer_enable_tracing(struct consumer *c, const uint8_t *config, size_t len,
 void
 consumer_watch_tracing(struct consumer *c)
 {
-	struct call *k;
+	struct consumer_call *k;
 	struct pb_writer w;
 
 	if ((k = call_new(c, CALL_ENABLE, NULL)) == NULL)
@@ -505,7 +262,7 @@ static void
 simple_call(struct consumer *c, const char *method,
     const struct pb_writer *args, consumer_done_fn fn, void *arg)
 {
-	struct call *k;
+	struct consumer_call *k;
 
 	if ((k = call_new(c, CALL_DONE, arg)) == NULL)
 		return;
@@ -547,7 +304,7 @@ consumer_free_buffers(struct consumer *c, consumer_done_fn fn, void *arg)
 void
 consumer_read_buffers(struct consumer *c)
 {
-	struct call *k;
+	struct consumer_call *k;
 
 	if ((k = call_new(c, CALL_READ, NULL)) != NULL)
 		invoke(k, "ReadBuffers", NULL, -1);
@@ -568,7 +325,7 @@ consumer_resume(struct consumer *c)
 void
 consumer_get_trace_stats(struct consumer *c, consumer_stats_fn fn, void *arg)
 {
-	struct call *k;
+	struct consumer_call *k;
 
 	if ((k = call_new(c, CALL_STATS, arg)) == NULL)
 		return;
@@ -580,7 +337,7 @@ void
 consumer_query_service_state(struct consumer *c, bool sessions_only,
     consumer_state_fn fn, void *arg)
 {
-	struct call *k;
+	struct consumer_call *k;
 	struct pb_writer w;
 
 	if ((k = call_new(c, CALL_STATE, arg)) == NULL)
@@ -595,7 +352,7 @@ consumer_query_service_state(struct consumer *c, bool sessions_only,
 void
 consumer_observe_events(struct consumer *c, uint32_t mask)
 {
-	struct call *k;
+	struct consumer_call *k;
 	struct pb_writer w;
 	uint32_t bit;
 
@@ -611,7 +368,7 @@ consumer_observe_events(struct consumer *c, uint32_t mask)
 }
 
 static void
-keyed_call(struct call *k, const char *method, const char *key)
+keyed_call(struct consumer_call *k, const char *method, const char *key)
 {
 	struct pb_writer w;
 
@@ -625,7 +382,7 @@ void
 consumer_detach(struct consumer *c, const char *key, consumer_done_fn fn,
     void *arg)
 {
-	struct call *k;
+	struct consumer_call *k;
 
 	if ((k = call_new(c, CALL_DONE, arg)) == NULL)
 		return;
@@ -637,7 +394,7 @@ void
 consumer_attach(struct consumer *c, const char *key, consumer_attach_fn fn,
     void *arg)
 {
-	struct call *k;
+	struct consumer_call *k;
 
 	if ((k = call_new(c, CALL_ATTACH, arg)) == NULL)
 		return;
@@ -649,7 +406,7 @@ void
 consumer_clone_session(struct consumer *c, uint64_t session_id,
     const char *name, int fd, consumer_clone_fn fn, void *arg)
 {
-	struct call *k;
+	struct consumer_call *k;
 	struct pb_writer w;
 
 	if ((k = call_new(c, CALL_CLONE, arg)) == NULL)
