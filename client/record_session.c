@@ -67,6 +67,7 @@ struct record_session {
 	bool stats_asked;
 	unsigned stops; /* calls of record_session_stop() */
 	uint64_t buffered; /* bytes that came into the buffers, ever */
+	uint64_t stored;   /* packets, the same; 0: not known */
 	struct record_numbers numbers;
 	struct record_result result;
 };
@@ -518,6 +519,9 @@ stats_cb(void *arg, const Perfetto__Protos__TraceStats *stats)
 	s->numbers.producers = stats->producers_connected;
 	s->numbers.losses = trace_losses_total(stats);
 	s->numbers.chunks = chunks;
+	s->stored = stats->tributary_packets;
+	s->numbers.packets_known = stats->has_tributary_packets ||
+	    s->numbers.packets_known;
 	s->buffered = bytes;
 }
 
@@ -534,10 +538,9 @@ tick_cb(void *arg)
 		s->stats_asked = true;
 		consumer_get_trace_stats(s->consumer, stats_cb, s);
 	}
-	if (t->packets != 0) {
+	if (t->packets != 0)
 		s->numbers.packets_known = true;
-		s->numbers.packets = t->packets;
-	}
+	s->numbers.packets = t->packets > s->stored ? t->packets : s->stored;
 	/* Before the first write, and when nothing is written yet. */
 	s->numbers.bytes = t->bytes > s->buffered ? t->bytes : s->buffered;
 	s->numbers.elapsed_ms = loop_now_ms() - s->began_ms;

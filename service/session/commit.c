@@ -109,6 +109,16 @@ find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
 	return b;
 }
 
+/* Those that begin in it and are kept, as its header says. */
+static uint32_t
+packets_in(const struct tb_chunk *c)
+{
+	uint32_t not_ours = !c->complete +
+	    ((c->flags & TB_FIRST_CONTINUES_FROM_PREV) != 0);
+
+	return c->num_fragments > not_ours ? c->num_fragments - not_ours : 0;
+}
+
 static void
 write_chunk(struct producer *p, struct session_buffer *b,
     const struct shm_chunk *c, bool complete)
@@ -133,11 +143,13 @@ write_chunk(struct producer *p, struct session_buffer *b,
 
 	/* One that was scraped before counts only once. */
 	if (trace_buffer_write(b->tb, &origin, &chunk) &&
-	    trace_buffer_stats(b->tb)->chunks_written != chunks)
+	    trace_buffer_stats(b->tb)->chunks_written != chunks) {
 		sequence_map_count_chunk(b->session->sequences, &origin,
 		    (uint32_t)(b - b->session->buffers),
 		    (size_t)(trace_buffer_stats(b->tb)->bytes_written -
 		    before));
+		b->session->packets_stored += packets_in(&chunk);
+	}
 	if (b->session->file != NULL)
 		file_session_wrote(b->session->file, b);
 }

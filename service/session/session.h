@@ -98,6 +98,7 @@ struct session {
 	uint64_t flushes_succeeded;
 	uint64_t flushes_failed;
 	uint64_t invalid_packets;
+	uint64_t packets_stored; /* in all buffers, about */
 	enum packet_final_flush final_flush;
 };
 

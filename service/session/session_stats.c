@@ -9,6 +9,10 @@
 #include "service/session/sequence_map.h"
 #include "service/session/service_packets.h"
 #include "service/session/session.h"
+#include "transport/pb_writer.h"
+
+/* TraceStats.tributary_packets */
+#define STATS_TRIBUTARY_PACKETS 10001
 
 static void
 fill(struct session *s, struct packet_stats *st, const struct tb_stats **bufs)
@@ -61,6 +65,7 @@ encode(struct session *s, struct pb_writer *w, bool whole_packet)
 		service_packets_trace_stats(w, (int32_t)getuid(), &st);
 	} else {
 		packet_stats_encode(w, &st);
+		pb_put_uint(w, STATS_TRIBUTARY_PACKETS, s->packets_stored);
 	}
 	free(writers);
 	free(bufs);

@@ -261,7 +261,7 @@ class Local(RecordCase):
         shows(rb"\rRecording  \d+\.\d s  0 bytes")
         producer.wait_started()
         producer.writer().number(50)
-        shows(rb"\rRecording  \d+\.\d s  [1-9][^\r\n]*"
+        shows(rb"\rRecording  \d+\.\d s  [1-9][^\r\n]*  50 packets"
               rb"  1 producer  nothing lost\x1b\[K")
         self.assertNotIn(b"\n", seen)
         recording.interrupt()
