@@ -356,6 +356,18 @@ put_suffix(struct readback *r, struct packet_out *out, uint64_t *limit)
 	return true;
 }
 
+/* Whether the buffers hold nothing at all, not even what stalls. */
+static bool
+nothing_waits(const struct session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++)
+		if (trace_buffer_unread(s->buffers[i].tb) > 0)
+			return false;
+	return true;
+}
+
 enum readback_result
 readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
@@ -384,6 +396,7 @@ readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
 	}
 	if (r->want_stats && !put_suffix(r, out, limit))
 		return READBACK_FULL;
-	sequence_map_sweep(s->sequences);
+	if (nothing_waits(s))
+		sequence_map_sweep(s->sequences);
 	return READBACK_DONE;
 }
