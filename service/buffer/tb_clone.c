@@ -1,12 +1,27 @@
 /*
- * Copies for snapshots.  Everything in the ring refers by offset and index, so
- * a copy is the ring's chunks at the same places, and the sequences.
+ * Copies for snapshots.  Everything in the ring refers by offset and index, so a
+ * copy is the ring's chunks at the same places, and the sequences.  Nothing can
+ * change in a copy but by reading: no stall in it is ever woken.
  */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "service/buffer/tb_state.h"
+
+/*
+ * The walk begins with the oldest record: free space is not copied, and with it
+ * go the places inside it that a stall may still refer to.
+ */
+static void
+reset_reader(struct trace_buffer *copy)
+{
+	struct tb_reader *rd = &copy->reader;
+
+	rd->at = copy->top == copy->size ?
+	    tb_write_position(copy) - copy->size : 0;
+	rd->wake = rd->run = TB_NO_POSITION;
+}
 
 /* A copy of all but the ring.  NULL: no memory. */
 static struct trace_buffer *
@@ -22,6 +37,7 @@ copy_state(const struct trace_buffer *tb)
 	copy->slices_cap = 0;
 	copy->overwrite_fn = NULL;
 	copy->read_only = true;
+	reset_reader(copy);
 	copy->stats.bytes_read = 0;
 	copy->stats.chunks_read = 0;
 	copy->stats.readaheads_succeeded = 0;
@@ -83,7 +99,7 @@ forget_chunks(struct trace_buffer *tb, struct tb_sequence *s)
 	const struct tb_record *last;
 
 	s->loss = 0;
-	s->stalled = 0;
+	s->stalled_at = TB_NO_POSITION;
 	if (s->len == 0)
 		return;
 	last = tb_chunk_at(tb, s, s->len - 1);
@@ -105,9 +121,9 @@ forget_all(struct trace_buffer *tb)
 	for (i = 0; i < tb->seqs.n_slots; i++)
 		forget_chunks(tb, tb_sequence_at(&tb->seqs, i));
 	tb->base = tb->wr = tb->top = 0;
-	tb->reader.at = tb->reader.head = 0;
-	tb->reader.run = TB_NO_POSITION;
-	tb->unread = 0;
+	tb->reader.at = tb->reader.floor = 0;
+	tb->reader.wake = tb->reader.run = TB_NO_POSITION;
+	tb->unread = tb->held = 0;
 	tb->stopped = false;
 }
 

@@ -17,17 +17,16 @@
 static void
 set_free(struct trace_buffer *tb, uint64_t off, uint64_t bytes)
 {
-	struct tb_record *r = tb_record_at(tb, off);
-
-	if (bytes == 0)
-		return;
-	r->units = (uint32_t)(bytes / TB_ALIGN);
-	r->kind = TB_FREE;
+	if (bytes > 0)
+		tb_record_init(tb_record_at(tb, off), TB_FREE, bytes);
 }
 
-/* The chunk at offset `from` becomes the newest of the ring. */
+/*
+ * The chunk at offset `from` becomes the newest of the ring.  first: position
+ * from which on chunks were moved.
+ */
 static void
-slide(struct trace_buffer *tb, uint64_t from)
+slide(struct trace_buffer *tb, uint64_t from, uint64_t first)
 {
 	struct tb_record *r = tb_record_at(tb, from);
 	struct tb_sequence *s = tb_sequence_of(tb, r);
@@ -51,40 +50,47 @@ slide(struct trace_buffer *tb, uint64_t from)
 		tb->stats.bytes_read += bytes;
 		tb->stats.bytes_written += bytes;
 	}
+	/* The walk met its sequence there first; it now has to go further. */
+	if (s->stalled_at < first)
+		s->stalled_at = tb_write_position(tb);
 	tb->wr += bytes;
+}
+
+/* All walks begin anew: chunks are only behind `first`. */
+static void
+restart_readers(struct tb_reader *rd, uint64_t first)
+{
+	rd->at = rd->floor = first;
+	rd->run = TB_NO_POSITION;
+	if (rd->wake != TB_NO_POSITION)
+		rd->wake = first;
 }
 
 bool
 trace_buffer_compact(struct trace_buffer *tb)
 {
-	uint64_t at = tb->reader.head, end = tb_write_position(tb), first;
-	uint64_t off, bytes;
+	uint64_t at, first, off, bytes;
 	struct tb_record *r;
 
 	if (tb->policy != TB_RING || tb->read_only ||
-	    tb->unread > tb->size / 2)
+	    tb->held > tb->size / 2)
 		return false;
-	if (tb->top != tb->size) {
-		/* The first lap: its end was never written. */
-		tb_wrap(tb);
-		end = tb_write_position(tb);
-	}
-	first = end;
-	off = tb_offset_of(tb, at);
-	for (; at != end; at += bytes) {
+	if (tb->top != tb->size)
+		tb_wrap(tb); /* the first lap: its end was never written */
+	first = tb_write_position(tb);
+	off = tb->wr;
+	for (at = first - tb->size; at != first; at += bytes) {
 		off = off == tb->size ? 0 : off;
 		r = tb_record_at(tb, off);
 		bytes = tb_record_size(r);
 		if (r->kind == TB_CHUNK) {
-			slide(tb, off);
+			slide(tb, off, first);
 		} else if (r->kind == TB_PADDING) {
 			tb->stats.padding_bytes_cleared += bytes;
 			r->kind = TB_FREE;
 		}
 		off += bytes;
 	}
-	tb->reader.head = first;
-	tb->reader.at = tb_write_position(tb);
-	tb->reader.run = TB_NO_POSITION;
+	restart_readers(&tb->reader, first);
 	return true;
 }

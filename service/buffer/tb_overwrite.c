@@ -98,7 +98,7 @@ force_chunk(struct trace_buffer *tb, struct tb_record *target)
 	struct tb_record *front;
 
 	/* What held the sequence up goes with it. */
-	s->stalled = 0;
+	tb_unstall(tb, s);
 	while (target->kind == TB_CHUNK) {
 		front = tb_front(tb, s);
 		if (tb_has_unread(front)) {
@@ -118,8 +118,8 @@ move_readers(struct trace_buffer *tb, uint64_t oldest)
 
 	if (rd->at < oldest)
 		rd->at = oldest;
-	if (rd->head < oldest)
-		rd->head = oldest;
+	if (rd->wake < oldest)
+		rd->wake = oldest;
 	if (rd->run < oldest)
 		rd->run = TB_NO_POSITION;
 }
@@ -128,10 +128,7 @@ static void
 cut_off(struct trace_buffer *tb, uint64_t off, uint64_t bytes,
     enum tb_kind kind)
 {
-	struct tb_record *r = tb_record_at(tb, off);
-
-	r->units = (uint32_t)(bytes / TB_ALIGN);
-	r->kind = (uint8_t)kind;
+	tb_record_init(tb_record_at(tb, off), kind, bytes);
 	if (kind == TB_PADDING)
 		tb->stats.padding_bytes_written += bytes;
 }

@@ -7,14 +7,12 @@
 #include "service/buffer/tb_state.h"
 
 static struct tb_record *
-find_chunk(const struct trace_buffer *tb, uint64_t producer, uint32_t writer,
+find_chunk(const struct trace_buffer *tb, const struct tb_sequence *s,
     uint32_t id)
 {
-	struct tb_sequence *s;
 	struct tb_record *c;
 	uint32_t i;
 
-	s = tb_sequences_find(&tb->seqs, producer, writer);
 	if (s == NULL || (i = tb_queue_search(tb, s, id)) == s->len)
 		return NULL;
 	c = tb_chunk_at(tb, s, i);
@@ -37,12 +35,14 @@ bool
 trace_buffer_patch(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
     uint32_t chunk_id, const struct tb_patch *patches, size_t n, bool more)
 {
+	struct tb_sequence *s;
 	struct tb_record *c;
 	size_t i;
 
 	if (tb->read_only)
 		return false;
-	c = find_chunk(tb, producer, writer, chunk_id);
+	s = tb_sequences_find(&tb->seqs, producer, writer);
+	c = find_chunk(tb, s, chunk_id);
 	if (c == NULL || !all_inside(c, patches, n)) {
 		tb->stats.patches_failed += n;
 		return false;
@@ -53,5 +53,6 @@ trace_buffer_patch(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
 	tb->stats.patches_succeeded += n;
 	if (!more)
 		c->flags &= (uint8_t)~TB_NEEDS_PATCHING;
+	tb_wake(tb, s);
 	return true;
 }

@@ -13,19 +13,18 @@
 void
 trace_buffer_begin_read(struct trace_buffer *tb)
 {
-	tb->reader.at = tb->reader.head;
-	tb->reader.run = TB_NO_POSITION;
-	tb->reader.pass++;
+	struct tb_reader *rd = &tb->reader;
+
+	if (rd->wake < rd->at) {
+		rd->at = rd->wake;
+		rd->run = TB_NO_POSITION;
+	}
+	rd->wake = TB_NO_POSITION;
+	if (++rd->pass == 0)
+		rd->pass = 1;
 }
 
 /* ---- In sequence order ---- */
-
-static bool
-stall(struct trace_buffer *tb, struct tb_sequence *s)
-{
-	s->stalled = tb->reader.pass;
-	return false;
-}
 
 /*
  * Packets lie end to end, about in the order of the walk: fetch as many bytes
@@ -68,13 +67,16 @@ static bool
 read_last(struct trace_buffer *tb, struct tb_sequence *s,
     struct tb_record *front, struct tb_packet *out)
 {
-	if ((front->flags & TB_LAST_CONTINUES_ON_NEXT) == 0)
-		return stall(tb, s);
+	if ((front->flags & TB_LAST_CONTINUES_ON_NEXT) == 0) {
+		tb_stall(tb, s);
+		return false;
+	}
 	switch (tb_reassemble(tb, s, false, out)) {
 	case TB_REASSEMBLED:
 		return out->size > 0;
 	case TB_WAITS:
-		return stall(tb, s);
+		tb_stall(tb, s);
+		break;
 	case TB_LOST:
 		break;
 	}
@@ -91,8 +93,9 @@ read_front(struct trace_buffer *tb, struct tb_sequence *s,
 
 	if (!tb_has_unread(front)) {
 		if ((front->flags & TB_INCOMPLETE) != 0)
-			return stall(tb, s);
-		tb_erase_front(tb, s, false);
+			tb_stall(tb, s);
+		else
+			tb_erase_front(tb, s, false);
 		return false;
 	}
 	if (tb_fragment_at(tb_payload(front), front->read, front->used, &f) !=
@@ -126,18 +129,13 @@ step_over_space(struct trace_buffer *tb, const struct tb_record *r)
 	uint64_t bytes = tb_record_size(r);
 	struct tb_record *run;
 
-	if (rd->head == rd->at) {
-		rd->head += bytes;
-	} else if (r->kind != TB_FREE) {
+	if (r->kind != TB_FREE) {
 		rd->run = TB_NO_POSITION;
 	} else if (rd->run == TB_NO_POSITION || r == tb_record_at(tb, 0)) {
 		rd->run = rd->at;
 	} else {
 		run = tb_record_at(tb, tb_offset_of(tb, rd->run));
-		if (r->units > UINT32_MAX - run->units)
-			rd->run = rd->at;
-		else
-			run->units += r->units;
+		tb_record_init(run, TB_FREE, tb_record_size(run) + bytes);
 	}
 	rd->at += bytes;
 }
@@ -147,6 +145,7 @@ static struct tb_record *
 next_chunk(struct trace_buffer *tb)
 {
 	struct tb_reader *rd = &tb->reader;
+	struct tb_sequence *s;
 	struct tb_record *r;
 
 	while (rd->at != tb_write_position(tb)) {
@@ -155,8 +154,11 @@ next_chunk(struct trace_buffer *tb)
 			step_over_space(tb, r);
 			continue;
 		}
-		if (tb_sequence_of(tb, r)->stalled != rd->pass)
+		s = tb_sequence_of(tb, r);
+		if (LIKELY(!tb_is_stalled(tb, s))) {
+			s->stalled_at = TB_NO_POSITION;
 			return r;
+		}
 		rd->run = TB_NO_POSITION;
 		rd->at += tb_record_size(r);
 	}

@@ -96,6 +96,14 @@ look_ahead(const struct trace_buffer *tb, struct tb_sequence *s, uint32_t *n,
 	return link;
 }
 
+bool
+tb_is_waiting(const struct trace_buffer *tb, struct tb_sequence *s)
+{
+	uint32_t n, why;
+
+	return look_ahead(tb, s, &n, &why) == LINK_WAITS;
+}
+
 /* ---- Taking ---- */
 
 static void

@@ -37,10 +37,11 @@ enum tb_local_flags {
  * sequence may be put before it any more.
  */
 struct tb_record {
-	uint32_t units; /* size of the record / TB_ALIGN */
-	uint8_t kind;   /* enum tb_kind */
-	uint8_t flags;  /* chunk: tb_chunk_flags | tb_local_flags */
-	uint16_t spare;
+	/* size of the record / TB_ALIGN: space may be larger than 32 GiB */
+	uint32_t units;
+	uint16_t units_high;
+	uint8_t kind;  /* enum tb_kind */
+	uint8_t flags; /* chunk: tb_chunk_flags | tb_local_flags */
 	/* chunk only, followed by the payload */
 	uint32_t seq;  /* index of its sequence */
 	uint32_t id;   /* chunk id */
@@ -65,7 +66,16 @@ tb_outer_size(size_t len)
 static inline uint64_t
 tb_record_size(const struct tb_record *r)
 {
-	return (uint64_t)r->units * TB_ALIGN;
+	return ((uint64_t)r->units_high << 32 | r->units) * TB_ALIGN;
+}
+
+static inline void
+tb_record_init(struct tb_record *r, enum tb_kind kind, uint64_t bytes)
+{
+	r->units = (uint32_t)(bytes / TB_ALIGN);
+	r->units_high = (uint16_t)(bytes / TB_ALIGN >> 32);
+	r->kind = (uint8_t)kind;
+	r->flags = 0;
 }
 
 static inline uint8_t *

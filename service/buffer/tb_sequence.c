@@ -245,6 +245,7 @@ tb_sequences_get(struct tb_sequences *t, const struct tb_origin *origin)
 	memset(s, 0, sizeof(*s));
 	s->index = index;
 	s->origin = *origin;
+	s->stalled_at = TB_NO_POSITION;
 	s->queue = s->small;
 	s->mask = TB_INLINE_QUEUE - 1;
 	t->count++;

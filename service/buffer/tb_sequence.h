@@ -17,6 +17,7 @@
 #define TB_SWEEP_EMPTY 128u  /* more than these beyond that: sweep */
 #define TB_INLINE_QUEUE 4u
 #define TB_NO_SEQ UINT32_MAX
+#define TB_NO_POSITION UINT64_MAX
 
 enum tb_sequence_flags {
 	/* `last` is a chunk that was consumed: gaps can be seen */
@@ -44,7 +45,12 @@ struct tb_sequence {
 	 */
 	uint32_t last;
 	uint32_t loss;   /* enum tb_loss to report with the next packet */
-	uint32_t stalled; /* pass in which nothing more can be read */
+	/*
+	 * Stalled: where the walk in buffer order met its first chunk.  wake,
+	 * unless 0, is the first pass that shall try again.
+	 */
+	uint64_t stalled_at;
+	uint32_t wake;
 	uint32_t flags;
 	uint32_t tail;
 	/*

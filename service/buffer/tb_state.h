@@ -24,18 +24,21 @@
 #include "service/buffer/tb_sequence.h"
 #include "service/buffer/trace_buffer.h"
 
-#define TB_NO_POSITION UINT64_MAX
-
-/* The walk in buffer order.  Positions, all at the begin of a record. */
+/*
+ * The walk in buffer order.  Positions, all at the begin of a record.
+ * Invariant: every chunk before `at` is of a sequence that is stalled, or that
+ * the next pass will go back for, to `wake`.
+ */
 struct tb_reader {
 	uint64_t at;   /* next record */
-	uint64_t head; /* no chunk is before this one */
+	uint64_t wake; /* where the next pass begins, if before `at` */
+	uint64_t floor; /* compaction left no records before it */
 	/*
 	 * A record of free space that ends at `at`, or TB_NO_POSITION.  It
 	 * swallows the next ones, so that no pass steps over them again.
 	 */
 	uint64_t run;
-	uint32_t pass; /* number of this pass */
+	uint32_t pass; /* number of this pass, from 1 */
 };
 
 struct trace_buffer {
@@ -49,6 +52,7 @@ struct trace_buffer {
 	bool read_only;
 	struct tb_reader reader;
 	uint64_t unread; /* bytes of chunks with something unread */
+	uint64_t held;   /* bytes of all chunks: those read so far, too */
 	struct tb_sequences seqs;
 	struct tb_slice *slices; /* owned: of the packet handed out */
 	size_t slices_cap;
@@ -149,7 +153,30 @@ tb_take_loss(struct tb_sequence *s)
 	return loss;
 }
 
+/* ---- Stalls (tb_stall.c) ---- */
+
+/* Nothing more can be read of s, whose chunk the walk is at. */
+void tb_stall(struct trace_buffer *tb, struct tb_sequence *s);
+/*
+ * Something of s changed: if it is stalled and could now be read on, the next
+ * pass will.  Cheap: a stall whose reason persists costs later passes nothing.
+ */
+void tb_wake(struct trace_buffer *tb, struct tb_sequence *s);
+/* What s was waiting for is overwritten: this pass goes back for the rest. */
+void tb_unstall(struct trace_buffer *tb, struct tb_sequence *s);
+
+/* Still stalled in this pass. */
+static inline bool
+tb_is_stalled(const struct trace_buffer *tb, const struct tb_sequence *s)
+{
+	return UNLIKELY(s->stalled_at != TB_NO_POSITION) &&
+	    (s->wake == 0 || (int32_t)(tb->reader.pass - s->wake) < 0);
+}
+
 /* ---- Reassembly (tb_reassemble.c) ---- */
+
+/* The packet that begins at the end of the front chunk is not all there yet. */
+bool tb_is_waiting(const struct trace_buffer *tb, struct tb_sequence *s);
 
 enum tb_reassembly {
 	TB_REASSEMBLED, /* consumed; out, if not NULL, holds it */

@@ -124,18 +124,15 @@ is_late(const struct tb_sequence *s, uint32_t id)
 static bool
 give_up(struct trace_buffer *tb, uint64_t bytes)
 {
-	struct tb_record *r = tb_record_at(tb, tb->wr);
-
-	if (tb->wr < tb->top) {
-		r->units = (uint32_t)(bytes / TB_ALIGN);
-		r->kind = TB_FREE;
-	}
+	if (tb->wr < tb->top)
+		tb_record_init(tb_record_at(tb, tb->wr), TB_FREE, bytes);
 	return discard(tb);
 }
 
 static void
 count_stored(struct trace_buffer *tb, const struct commit *c, uint64_t bytes)
 {
+	tb->held += bytes;
 	tb->stats.bytes_written += bytes;
 	if (c->relocated)
 		tb->stats.chunks_relocated++;
@@ -151,8 +148,7 @@ put_record(struct trace_buffer *tb, struct tb_sequence *s,
 {
 	struct tb_record *r = tb_record_at(tb, tb->wr);
 
-	r->units = (uint32_t)(bytes / TB_ALIGN);
-	r->kind = TB_CHUNK;
+	tb_record_init(r, TB_CHUNK, bytes);
 	r->flags = c->flags;
 	r->seq = s->index;
 	r->id = c->chunk->id;
@@ -195,6 +191,7 @@ store(struct trace_buffer *tb, struct tb_sequence *s, const struct commit *c)
 	tb_queue_insert(&tb->seqs, s, place, tb->wr);
 	put_record(tb, s, c, bytes);
 	count_stored(tb, c, bytes);
+	tb_wake(tb, s);
 	tb_sequences_sweep(&tb->seqs);
 	return true;
 }
@@ -215,6 +212,7 @@ relocate(struct trace_buffer *tb, struct tb_sequence *s, struct tb_record *old,
 		c->capacity = tb_capacity(old);
 	c->relocated = true;
 	tb->stats.bytes_read += tb_record_size(old);
+	tb->held -= tb_record_size(old);
 	old->kind = TB_FREE;
 	tb_queue_pop(&tb->seqs, s);
 	if (store(tb, s, c))
@@ -270,18 +268,21 @@ repeat(struct trace_buffer *tb, struct tb_record *old, const struct commit *c)
 
 /* Fragments and continuations may be added, never taken back. */
 static bool
-recommit(struct trace_buffer *tb, struct tb_sequence *s, struct tb_record *old,
+recommit(struct trace_buffer *tb, struct tb_sequence *s, uint32_t place,
     struct commit *c)
 {
+	struct tb_record *old = tb_chunk_at(tb, s, place);
+	bool stored;
 	uint8_t kept = old->flags & (TB_FIRST_CONTINUES_FROM_PREV |
 	    TB_LAST_CONTINUES_ON_NEXT);
 
 	if (c->used < old->used || c->used > tb_capacity(old) ||
 	    (kept & ~c->flags) != 0)
 		return violate(tb);
-	if ((old->flags & TB_INCOMPLETE) == 0)
-		return repeat(tb, old, c);
-	return extend(tb, s, old, c);
+	stored = (old->flags & TB_INCOMPLETE) == 0 ? repeat(tb, old, c) :
+	    extend(tb, s, old, c);
+	tb_wake(tb, s);
+	return stored;
 }
 
 /*
@@ -335,6 +336,6 @@ trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
 	place = tb_queue_search(tb, s, chunk->id);
 	if (UNLIKELY(place < s->len) &&
 	    tb_chunk_at(tb, s, place)->id == chunk->id)
-		return recommit(tb, s, tb_chunk_at(tb, s, place), &c);
+		return recommit(tb, s, place, &c);
 	return store(tb, s, &c);
 }

@@ -46,7 +46,7 @@ trace_buffer_new(uint64_t size, enum tb_policy policy)
 		return NULL;
 	tb->size = size == 0 ? page : (size + page - 1) / page * page;
 	tb->policy = policy;
-	tb->reader.run = TB_NO_POSITION;
+	tb->reader.wake = tb->reader.run = TB_NO_POSITION;
 	tb->reader.pass = 1;
 	tb->stats.buffer_size = tb->size;
 	if (!tb_sequences_init(&tb->seqs) || !tb_reserve_slices(tb, 1) ||

@@ -162,8 +162,8 @@ bool trace_buffer_would_lose(const struct trace_buffer *tb, size_t len);
 /*
  * RING, when a pass has read all it can: moves what is left (it waits for
  * further fragments or patches) to where it is overwritten last, so that the
- * room around it can be used.  False when that would not help: more than half
- * of the buffer is unread.  Cost: the bytes that are left.
+ * room around it can be used.  False when that would not help: chunks hold more
+ * than half of the buffer.  Cost: the bytes that are left.
  */
 bool trace_buffer_compact(struct trace_buffer *tb);
 

@@ -5,6 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+int
+fixture_setup(void **state)
+{
+	*state = trace_buffer_new(4096, TB_RING);
+	return *state == NULL;
+}
+
+int
+fixture_teardown(void **state)
+{
+	trace_buffer_free(*state);
+	return 0;
+}
+
 void
 build_start(struct build *b)
 {
@@ -110,6 +124,30 @@ scrape(struct trace_buffer *tb, uint64_t producer, uint32_t writer, uint32_t id,
 	return commit_built(tb, producer, writer, &c, &b);
 }
 
+bool
+commit_bytes(struct trace_buffer *tb, uint32_t id, uint16_t fragments,
+    uint8_t flags, const void *bytes, size_t len)
+{
+	struct tb_chunk c = {.id = id, .flags = flags, .complete = true,
+	    .len = len};
+	static struct build b;
+
+	build_start(&b);
+	build_raw(&b, bytes, len);
+	b.fragments = fragments;
+	return commit_built(tb, 1, 1, &c, &b);
+}
+
+bool
+patch(struct trace_buffer *tb, uint64_t producer, uint32_t writer, uint32_t id,
+    uint32_t offset, const char *text, bool more)
+{
+	struct tb_patch p = {.offset = offset, .data = (const uint8_t *)text,
+	    .len = strlen(text)};
+
+	return trace_buffer_patch(tb, producer, writer, id, &p, 1, more);
+}
+
 uint64_t
 outer(const char *text)
 {
@@ -193,4 +231,18 @@ expect_end(struct trace_buffer *tb)
 		packet_text(&p, got, sizeof(got));
 		fail_msg("unexpected packet %s", got);
 	}
+}
+
+void
+expect_balance(const struct trace_buffer *tb, uint64_t chunks, uint64_t bytes,
+    uint64_t padding)
+{
+	const struct tb_stats *s = trace_buffer_stats(tb);
+
+	assert_int_equal(s->chunks_written,
+	    s->chunks_read + s->chunks_overwritten + chunks);
+	assert_int_equal(s->bytes_written,
+	    s->bytes_read + s->bytes_overwritten + bytes);
+	assert_int_equal(s->padding_bytes_written,
+	    s->padding_bytes_cleared + padding);
 }

@@ -22,6 +22,13 @@
 /* Size of a chunk's header in the ring. */
 #define HEADER 24u
 
+/* A test with a fresh ring of one page as *state. */
+#define RULE(name) \
+	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+
 struct build {
 	uint8_t bytes[70000];
 	size_t len;
@@ -43,6 +50,13 @@ bool commit(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
 bool scrape(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
     uint32_t id, uint8_t flags, const char *text, size_t reserved);
 
+/* Any bytes as a chunk's payload. */
+bool commit_bytes(struct trace_buffer *tb, uint32_t id, uint16_t fragments,
+    uint8_t flags, const void *bytes, size_t len);
+/* Patches a chunk with text; more: others follow. */
+bool patch(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
+    uint32_t id, uint32_t offset, const char *text, bool more);
+
 /* Bytes that a complete chunk of such fragments takes in the ring. */
 uint64_t outer(const char *text);
 
@@ -55,5 +69,8 @@ void expect_packet_of(struct trace_buffer *tb, uint64_t producer,
     uint32_t writer, const char *text, uint32_t loss);
 /* Nothing more to be read in this pass. */
 void expect_end(struct trace_buffer *tb);
+/* What holds at any time between the counters; clear() was not called. */
+void expect_balance(const struct trace_buffer *tb, uint64_t chunks,
+    uint64_t bytes, uint64_t padding);
 
 #endif /* TESTS_UNIT_BUFFER_TB_FIXTURE_H */

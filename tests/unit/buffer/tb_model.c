@@ -53,6 +53,7 @@ struct model {
 	uint32_t cells;
 	uint32_t wr;
 	bool stopped, read_only;
+	bool wrapped; /* ever */
 	uint64_t clock;
 	uint64_t cursor; /* of this pass: `placed` */
 	int *owner; /* of each cell */
@@ -103,7 +104,7 @@ model_new(size_t size, enum tb_policy policy)
 	m->policy = policy;
 	m->cells = (uint32_t)(size / CELL);
 	m->wr = 0;
-	m->stopped = m->read_only = false;
+	m->stopped = m->read_only = m->wrapped = false;
 	m->clock = m->cursor = 0;
 	m->top = 0;
 	m->fn = NULL;
@@ -476,13 +477,35 @@ reassemble(struct model *m, struct sequence *s, bool forced,
 
 /* ---- Reading ---- */
 
+/* Whether the front chunk of s can be read on, or erased. */
+static bool
+can_go_on(struct model *m, struct sequence *s)
+{
+	struct chunk *c;
+	uint32_t n;
+
+	if (s->n == 0)
+		return false;
+	c = front(m, s);
+	if (c->next == c->n)
+		return !c->incomplete;
+	if (c->next < c->n - 1 || (c->next == 0 && (c->flags & FIRST) != 0))
+		return true;
+	if ((c->flags & LAST) != 0)
+		return chain(m, s, &n) != WAIT;
+	return (c->flags & HOLES) == 0;
+}
+
+/* A pass tries again what was stalled, where that is not in vain. */
 void
 model_begin_read(struct model *m)
 {
 	uint32_t i;
 
 	for (i = 0; i < m->top; i++)
-		m->seq[i].stalled = false;
+		if (m->seq[i].known && m->seq[i].stalled &&
+		    can_go_on(m, &m->seq[i]))
+			m->seq[i].stalled = false;
 	m->cursor = 0;
 }
 
@@ -597,6 +620,9 @@ force(struct model *m, struct chunk *target)
 {
 	struct sequence *s = &m->seq[target->seq];
 
+	/* The stall is over: the walk goes back for what is left. */
+	if (s->stalled)
+		m->cursor = 0;
 	s->stalled = false;
 	while (target->live)
 		force_front(m, s);
@@ -635,6 +661,7 @@ wrap(struct model *m)
 	if (rest > 0)
 		pad(m, m->wr, rest);
 	m->wr = 0;
+	m->wrapped = true;
 	m->stats.write_wrap_count++;
 }
 
@@ -921,5 +948,60 @@ model_clear(struct model *m)
 		m->owner[i] = NOBODY;
 	m->wr = 0;
 	m->cursor = 0;
-	m->stopped = false;
+	m->stopped = m->wrapped = false;
+}
+
+/* All chunks, oldest first, again from the write position on. */
+bool
+model_compact(struct model *m)
+{
+	int order[CHUNKS], where[CHUNKS], n = 0, i, j, k;
+	uint32_t held = 0;
+	struct chunk *c;
+
+	for (i = 0; i < (int)CHUNKS; i++)
+		if (m->chunk[i].live && !m->chunk[i].padding)
+			held += m->chunk[i].cells;
+	if (m->policy != TB_RING || m->read_only || held > m->cells / 2)
+		return false;
+	if (!m->wrapped && m->wr < m->cells)
+		wrap(m);
+	for (i = 0; i < (int)CHUNKS; i++) {
+		c = &m->chunk[i];
+		if (c->live && c->padding) {
+			m->stats.padding_bytes_cleared += c->cells * CELL;
+			free_cells(m, c);
+		}
+		if (!c->live)
+			continue;
+		for (j = n++; j > 0 && m->chunk[order[j - 1]].placed >
+		    c->placed; j--)
+			order[j] = order[j - 1];
+		order[j] = i;
+	}
+	for (i = 0; i < n; i++)
+		for (where[i] = 0; m->owner[where[i]] != order[i]; where[i]++)
+			;
+	for (i = 0; i < (int)m->cells; i++)
+		m->owner[i] = NOBODY;
+	for (i = 0; i < n; i++) {
+		c = &m->chunk[order[i]];
+		if (c->cells > m->cells - m->wr) {
+			if (m->wr < m->cells)
+				pad(m, m->wr, m->cells - m->wr);
+			m->wr = 0;
+			m->stats.write_wrap_count++;
+		}
+		for (k = 0; k < (int)c->cells; k++)
+			m->owner[m->wr + (uint32_t)k] = order[i];
+		c->placed = ++m->clock;
+		if (where[i] != (int)m->wr) {
+			m->stats.chunks_relocated++;
+			m->stats.bytes_read += c->cells * CELL;
+			m->stats.bytes_written += c->cells * CELL;
+		}
+		m->wr += c->cells;
+	}
+	m->cursor = 0;
+	return true;
 }

@@ -63,6 +63,7 @@ bool model_patch(struct model *m, uint64_t producer, uint32_t writer,
 void model_begin_read(struct model *m);
 bool model_read(struct model *m, struct model_packet *out);
 void model_clear(struct model *m);
+bool model_compact(struct model *m);
 
 uint64_t model_unread(const struct model *m);
 bool model_would_lose(const struct model *m, size_t len);

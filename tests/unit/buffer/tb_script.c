@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/buffer/tb_state.h"
 #include "tests/unit/buffer/tb_model.h"
 
 #define WRITERS 8u
@@ -136,6 +137,50 @@ same_state(struct script *s, const struct trace_buffer *tb,
 		    (unsigned long long)s->given[0],
 		    (unsigned long long)s->given[1]);
 	return true;
+}
+
+/* From a position of the walk, records lead exactly to the write cursor. */
+static bool
+leads_to_end(struct script *s, const struct trace_buffer *tb, uint64_t at,
+    const char *what)
+{
+	uint64_t end = tb_write_position(tb), size;
+
+	if (at > end || (at != end && at + tb->size < end))
+		return differ(s, "%s is out of the ring", what);
+	while (at < end) {
+		size = tb_record_size(tb_record_at(tb, tb_offset_of(tb, at)));
+		if (size == 0)
+			break;
+		at += size;
+	}
+	return at == end || differ(s, "%s is not on a record", what);
+}
+
+/* What must hold in the ring at any time. */
+static bool
+is_sound(struct script *s, const struct trace_buffer *tb)
+{
+	uint64_t oldest = tb_write_position(tb), off, held = 0, unread = 0;
+	const struct tb_record *r;
+
+	oldest = oldest > tb->size ? oldest - tb->size : 0;
+	if (tb->top == tb->size && !leads_to_end(s, tb, oldest, "oldest"))
+		return false;
+	for (off = 0; off < tb->top; off += tb_record_size(r)) {
+		r = tb_record_at(tb, off);
+		if (r->kind != TB_CHUNK)
+			continue;
+		held += tb_record_size(r);
+		unread += tb_has_unread(r) ? tb_record_size(r) : 0;
+	}
+	if (held != tb->held || unread != tb->unread)
+		return differ(s, "held or unread is wrong");
+	return leads_to_end(s, tb, tb->reader.at, "reader.at") &&
+	    (tb->reader.wake == TB_NO_POSITION ||
+	    leads_to_end(s, tb, tb->reader.wake, "reader.wake")) &&
+	    (tb->reader.run == TB_NO_POSITION ||
+	    leads_to_end(s, tb, tb->reader.run, "reader.run"));
 }
 
 static bool
@@ -491,6 +536,9 @@ op_rare(struct script *s, const uint8_t *op)
 			model_clear(s->model);
 		}
 		return true;
+	case 5:
+		return trace_buffer_compact(s->tb) ==
+		    model_compact(s->model) || differ(s, "compact");
 	default:
 		new_identity(s, &s->w[op[2] % s->n_writers]);
 		return true;
@@ -578,7 +626,8 @@ script_run(const uint8_t *bytes, size_t len, struct script_result *r)
 	for (at = SCRIPT_RECORD; ok && at + SCRIPT_RECORD <= len;
 	    at += SCRIPT_RECORD) {
 		r->ops++;
-		ok = run_op(s, bytes + at) && same_state(s, s->tb, s->model,
+		ok = run_op(s, bytes + at) && is_sound(s, s->tb) &&
+		    same_state(s, s->tb, s->model,
 		    bytes[at + 7] * 8u);
 	}
 	trace_buffer_free(s->tb);

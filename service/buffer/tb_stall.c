@@ -1,0 +1,91 @@
+/*
+ * Stalls: a sequence whose next packet waits for a chunk, a patch or the commit
+ * of a scraped chunk is left alone until that has come.
+ *
+ * Passes must not try in vain: a packet of a thousand chunks, or a thousand
+ * chunks behind a missing patch, would be walked by each of them.  So whatever
+ * changes a sequence looks whether it can be read on, and only then sends the
+ * next pass back to it.
+ */
+#include "service/buffer/tb_state.h"
+
+void
+tb_stall(struct trace_buffer *tb, struct tb_sequence *s)
+{
+	s->stalled_at = tb->reader.at;
+	s->wake = 0;
+}
+
+/* Where s stalled; what was there may have moved on, and more be gone. */
+static uint64_t
+position_of(const struct trace_buffer *tb, const struct tb_sequence *s)
+{
+	uint64_t position = s->stalled_at;
+
+	if (position + tb->size < tb_write_position(tb))
+		position = tb_write_position(tb) - tb->size;
+	if (position < tb->reader.floor)
+		position = tb->reader.floor;
+	return position;
+}
+
+void
+tb_unstall(struct trace_buffer *tb, struct tb_sequence *s)
+{
+	struct tb_reader *rd = &tb->reader;
+	uint64_t position;
+
+	if (LIKELY(s->stalled_at == TB_NO_POSITION))
+		return;
+	position = position_of(tb, s);
+	if (tb_is_stalled(tb, s) && position < rd->at) {
+		rd->at = position;
+		rd->run = TB_NO_POSITION;
+	}
+	s->stalled_at = TB_NO_POSITION;
+}
+
+/* Whether the front chunk of s can be read on, or erased. */
+static bool
+can_go_on(const struct trace_buffer *tb, struct tb_sequence *s)
+{
+	struct tb_record *front;
+	struct tb_fragment f;
+
+	if (s->len == 0)
+		return false;
+	front = tb_front(tb, s);
+	if (!tb_has_unread(front))
+		return (front->flags & TB_INCOMPLETE) == 0;
+	if (tb_fragment_at(tb_payload(front), front->read, front->used, &f) !=
+	    TB_TOKEN_FRAGMENT || f.end != front->used)
+		return true;
+	if (front->read == 0 &&
+	    (front->flags & TB_FIRST_CONTINUES_FROM_PREV) != 0)
+		return true;
+	if ((front->flags & TB_LAST_CONTINUES_ON_NEXT) != 0)
+		return !tb_is_waiting(tb, s);
+	return (front->flags & TB_NEEDS_PATCHING) == 0;
+}
+
+void
+tb_wake(struct trace_buffer *tb, struct tb_sequence *s)
+{
+	uint64_t position;
+
+	if (LIKELY(s->stalled_at == TB_NO_POSITION))
+		return;
+	if (!tb_is_stalled(tb, s)) {
+		/* This pass was sent back, and has not met it yet. */
+		s->stalled_at = TB_NO_POSITION;
+		return;
+	}
+	s->wake = 0;
+	if (!can_go_on(tb, s))
+		return;
+	/* 0 says never. */
+	s->wake = tb->reader.pass + 1 != 0 ? tb->reader.pass + 1 : 1;
+	position = position_of(tb, s);
+	if (position < tb->reader.wake)
+		tb->reader.wake = position;
+}
