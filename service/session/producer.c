@@ -211,11 +211,32 @@ producer_finish(struct producer *p)
 	free(p);
 }
 
+/*
+ * Nobody will acknowledge any more.  A session that ends with that frees its
+ * instances, several of which may be of this producer: none may end before the
+ * walk is over.
+ */
+static void
+stop_all_instances(struct producer *p)
+{
+	struct ds_instance *i;
+	struct session *s;
+	bool in_stop;
+
+	TAILQ_FOREACH(i, &p->instances, of_producer) {
+		in_stop = i->session->in_stop;
+		i->session->in_stop = true;
+		instance_ack_stopped(i);
+		i->session->in_stop = in_stop;
+	}
+	TAILQ_FOREACH(s, &p->service->sessions, link)
+		session_instance_gone(s);
+}
+
 void
 producer_gone(struct producer *p)
 {
 	struct data_source *ds;
-	struct ds_instance *i, *next;
 
 	if (p->is_waiting) {
 		TAILQ_REMOVE(p->waits_in, p, waiting);
@@ -237,8 +258,7 @@ producer_gone(struct producer *p)
 	/* A file has to catch up first: its memory stays until it has. */
 	p->gone = true;
 	p->service->n_gone++;
-	TAILQ_FOREACH_SAFE(i, &p->instances, of_producer, next)
-		instance_ack_stopped(i);
+	stop_all_instances(p);
 	flush_producer_gone(p->service, p);
 }
 

@@ -509,6 +509,64 @@ what_a_crashed_producer_left_waits_for_a_slow_file(void **state)
 	free(seen);
 }
 
+static bool
+is_disabling(void *session)
+{
+	return ((struct session *)session)->state == SESSION_DISABLING;
+}
+
+/*
+ * The one it is waited for stands before others of the same session: those go
+ * with that session's end, while the producer takes its leave.
+ */
+static void
+a_crash_that_ends_a_session_while_a_file_is_slow(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c, other;
+	size_t cap = 4u << 20, len = 0;
+	char *big = calloc(1, 3001), *seen = malloc(cap);
+	int pipefd[2];
+	unsigned i;
+
+	memset(big, 'x', 3000);
+	assert_int_equal(pipe(pipefd), 0);
+	assert_int_equal(fcntl(pipefd[0], F_SETFL, O_NONBLOCK), 0);
+	fake_producer_init(&p, f, "prod", false);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	fake_producer_register(&p, "slow", false, true);
+	fake_producer_register(&p, "quick", false, false);
+	assert_non_null(fake_enable(f, &other, "buffers { size_kb: 64 } "
+	    "data_sources { config { name: \"slow\" } } "
+	    "data_sources { config { name: \"quick\" } } ", -1));
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE "write_into_file: true",
+	    pipefd[1]));
+	session_disable(other.s, NULL);
+	fixture_wait(f, is_disabling, other.s);
+	producer_register_writer(p.p, 2, p.last_buffer);
+	for (i = 0; fake_commit(&p, p.last_buffer, 1, i, i, big) == COMMIT_OK;)
+		i++;
+	put_in_memory(&p, 2, "the last words");
+	fake_producer_done(&p);
+	assert_int_equal(f->service->n_gone, 1);
+	assert_true(other.disabled);
+	assert_int_equal(other.stopped, 2);
+	session_free(other.s);
+	session_disable(c.s, NULL);
+	while (!c.disabled) {
+		drain(pipefd[0], seen, cap, &len);
+		loop_run_once(f->loop);
+	}
+	drain(pipefd[0], seen, cap, &len);
+	assert_non_null(memmem(seen, len, "the last words", 14));
+	close(pipefd[0]);
+	session_free(c.s);
+	free(big);
+	free(seen);
+}
+
 static void
 a_chunk_scraped_when_complete_is_committed_without_a_trace(void **state)
 {
@@ -587,6 +645,7 @@ main(void)
 		T(an_output_path_outside_is_refused),
 		T(a_file_that_cannot_keep_up_holds_its_producer_back),
 		T(what_a_crashed_producer_left_waits_for_a_slow_file),
+		T(a_crash_that_ends_a_session_while_a_file_is_slow),
 		T(a_chunk_scraped_when_complete_is_committed_without_a_trace),
 		T(a_detached_session_lives_on_and_is_attached_by_key),
 	};
