@@ -9,6 +9,11 @@
 
 /* Data sources named in one slow-flush event. */
 #define SLOW_NAMED_MAX 32u
+/*
+ * Periodic flushes of one session under way.  Each holds a list of producers,
+ * and a config may ask for one every millisecond and for hours of patience.
+ */
+#define PERIODIC_MAX 16u
 
 struct flush {
 	TAILQ_ENTRY(flush) link;
@@ -19,6 +24,7 @@ struct flush {
 	size_t n_left;     /* not answered yet */
 	struct loop_timer *timer;
 	bool timed_out;
+	bool periodic;
 	flush_fn done;
 	void *arg;
 };
@@ -141,6 +147,27 @@ ask(struct flush *f, struct producer *p, uint64_t flags, uint64_t **ids,
 	return n > 0;
 }
 
+/* When too many periodic ones are under way the oldest has had its time. */
+static void
+give_up_oldest(struct session *s)
+{
+	struct flush *f, *oldest = NULL;
+	size_t n = 0;
+
+	TAILQ_FOREACH(f, &s->flushes, link) {
+		if (!f->periodic || f->timed_out)
+			continue;
+		if (oldest == NULL)
+			oldest = f;
+		n++;
+	}
+	if (n < PERIODIC_MAX)
+		return;
+	oldest->timed_out = true;
+	/* On a later turn, as ever. */
+	loop_timer_set(oldest->timer, 0, 0);
+}
+
 void
 flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
     flush_fn done, void *arg)
@@ -150,8 +177,11 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 	uint64_t *ids = NULL;
 	size_t cap = 0;
 
+	if (flags == FLUSH_PERIODIC)
+		give_up_oldest(s);
 	if ((f = calloc(1, sizeof(*f))) == NULL)
 		goto fail;
+	f->periodic = flags == FLUSH_PERIODIC;
 	f->waiting = calloc(s->service->n_producers + 1, sizeof(uint32_t));
 	f->timer = loop_timer_new(s->service->loop, timeout_cb, f);
 	if (f->waiting == NULL || f->timer == NULL)
