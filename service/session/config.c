@@ -357,6 +357,56 @@ config_free(struct config *c)
 	free(c);
 }
 
+/* An empty filter fits all: adding to it would narrow it. */
+static bool
+takes_filters(const struct config_data_source *ds, const data_source_pb *more)
+{
+	return more->config != NULL && more->config->name != NULL &&
+	    strcmp(ds->name, more->config->name) == 0 &&
+	    !match_is_empty(ds->producers);
+}
+
+/* Memory that the filters of one more data source take, at most. */
+static uint64_t
+filters_cost(const data_source_pb *ds)
+{
+	uint64_t cost = (uint64_t)ds->n_producer_name_regex_filter *
+	    CONFIG_PATTERN_COST;
+	size_t i;
+
+	for (i = 0; i < ds->n_producer_name_filter; i++)
+		cost += strlen(ds->producer_name_filter[i]) +
+		    CONFIG_NAME_COST;
+	return cost;
+}
+
+/*
+ * What is added goes to every source of that name, call after call: so there is
+ * a most of it.
+ */
+static int
+check_added(struct config *c, const trace_config_pb *pb, char *err,
+    size_t err_size)
+{
+	uint64_t cost, total = c->added;
+	size_t i, k;
+
+	if (pb->n_data_sources > CONFIG_MAX_DATA_SOURCES)
+		return refuse(err, err_size, "Too many data sources");
+	for (i = 0; i < pb->n_data_sources; i++) {
+		cost = filters_cost(pb->data_sources[i]);
+		for (k = 0; k < c->n_data_sources && cost > 0; k++)
+			if (takes_filters(&c->data_sources[k],
+			    pb->data_sources[i]))
+				total += cost;
+	}
+	if (total > CONFIG_MAX_ADDED)
+		return refuse(err, err_size, "Too many producer name filters "
+		    "were added to this session");
+	c->added = total;
+	return 0;
+}
+
 int
 config_add_filters(struct config *c, const uint8_t *bytes, size_t len,
     char *err, size_t err_size)
@@ -368,20 +418,15 @@ config_add_filters(struct config *c, const uint8_t *bytes, size_t len,
 	pb = perfetto__protos__trace_config__unpack(NULL, len, bytes);
 	if (pb == NULL)
 		return refuse(err, err_size, "trace_config does not parse");
-	for (i = 0; i < pb->n_data_sources; i++) {
-		const data_source_pb *ds = pb->data_sources[i];
-
-		if (ds->config == NULL || ds->config->name == NULL)
-			continue;
+	if (check_added(c, pb, err, err_size) != 0)
+		goto out;
+	for (i = 0; i < pb->n_data_sources; i++)
 		for (k = 0; k < c->n_data_sources; k++)
-			/* An empty filter fits all: adding would narrow it. */
-			if (strcmp(c->data_sources[k].name,
-			    ds->config->name) == 0 &&
-			    !match_is_empty(c->data_sources[k].producers) &&
-			    add_filters(&c->data_sources[k], ds, err,
-			    err_size) != 0)
+			if (takes_filters(&c->data_sources[k],
+			    pb->data_sources[i]) &&
+			    add_filters(&c->data_sources[k],
+			    pb->data_sources[i], err, err_size) != 0)
 				goto out;
-	}
 	ret = 0;
 out:
 	perfetto__protos__trace_config__free_unpacked(pb, NULL);

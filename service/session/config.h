@@ -38,6 +38,7 @@ struct config {
 	Perfetto__Protos__TraceConfig *pb; /* owned */
 	struct config_data_source *data_sources;
 	size_t n_data_sources;
+	uint64_t added; /* counts towards CONFIG_MAX_ADDED */
 };
 
 /*
@@ -50,6 +51,10 @@ struct config {
 #define CONFIG_MAX_TRIGGERS 1024u
 /* Each is compared with all those of every session. */
 #define CONFIG_MAX_SEMAPHORES 64u
+/* Bytes that ChangeTraceConfig may add to a session, and what counts as what */
+#define CONFIG_MAX_ADDED    (16u * 1024u * 1024u)
+#define CONFIG_NAME_COST    32u
+#define CONFIG_PATTERN_COST (16u * 1024u)
 
 /*
  * Decodes and checks (behaviour.md, "Config errors are refused").  has_fd: a

@@ -307,6 +307,44 @@ filters_can_be_added_to_sources_that_have_some(void **state)
 	config_free(c);
 }
 
+static void
+filters_cannot_be_added_without_end(void **state)
+{
+	struct pb_writer w, source;
+	struct config *c;
+	char err[320];
+	size_t mark;
+	int i, refusals = 0;
+
+	/* 1000 sources of one name: each takes all that is added. */
+	pb_writer_init(&w);
+	pb_writer_init(&source);
+	mark = pb_nest_begin(&source, 1);
+	pb_put_string(&source, 1, "x");
+	pb_nest_end(&source, mark);
+	pb_put_string(&source, 2, "a");
+	mark = pb_nest_begin(&w, 1);
+	pb_put_uint(&w, 1, 64);
+	pb_nest_end(&w, mark);
+	for (i = 0; i < 1000; i++)
+		pb_put_bytes(&w, 2, source.data, source.len);
+	c = config_new(w.data, w.len, false, &settings.limits, err,
+	    sizeof(err));
+	assert_non_null(c);
+	pb_writer_reset(&w);
+	for (i = 0; i < 100; i++)
+		pb_put_string(&source, 2, "some_producer_or_other");
+	pb_put_bytes(&w, 2, source.data, source.len);
+	for (i = 0; i < 10; i++)
+		refusals += config_add_filters(c, w.data, w.len, err,
+		    sizeof(err)) != 0;
+	assert_true(refusals > 0);
+	assert_non_null(strstr(err, "Too many producer name filters"));
+	pb_writer_done(&source);
+	pb_writer_done(&w);
+	config_free(c);
+}
+
 /* ---- what a producer gets ---- */
 
 /* A config of one source; body holds the DataSourceConfig's fields. */
@@ -514,6 +552,7 @@ main(void)
 		T(an_empty_config_is_taken),
 		T(filters_are_names_and_patterns_together),
 		T(filters_can_be_added_to_sources_that_have_some),
+		T(filters_cannot_be_added_without_end),
 		T(every_field_that_is_not_ours_reaches_the_producer_unchanged),
 		T(exactly_the_service_s_fields_are_replaced),
 		T(a_config_in_several_pieces_is_one),
