@@ -11,6 +11,12 @@
 #include "transport/pb_writer.h"
 
 #define RPC_LOG_MAX 512
+/*
+ * Frames of a few bytes may ask for a lot: one read may hold thousands.  After
+ * this time the others have their turn; the clock is read every few frames.
+ */
+#define RPC_TURN_MS          5u
+#define RPC_FRAMES_PER_CLOCK 8u
 
 struct rpc_conn {
 	struct loop *loop;
@@ -455,6 +461,8 @@ conn_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 	struct rpc_conn *c = arg;
 	const uint8_t *payload;
 	size_t at, payload_len, used, need;
+	uint64_t start = loop_now_ms();
+	unsigned n = 0;
 	bool taken;
 
 	for (at = 0; at < len && !c->paused; at += used) {
@@ -479,8 +487,14 @@ conn_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 			return at;
 		}
 		c->stats->frames_in++;
-		if (c->closing)
+		if (c->closing || stream_is_over(c->stream))
 			return at;
+		if (++n % RPC_FRAMES_PER_CLOCK == 0 && !c->paused &&
+		    loop_now_ms() - start >= RPC_TURN_MS) {
+			stream_pause(c->stream);
+			stream_resume(c->stream); /* on a later turn */
+			return at + used;
+		}
 	}
 	return at;
 }

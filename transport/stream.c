@@ -418,7 +418,7 @@ read_cb(evutil_socket_t fd, short what, void *arg)
  * are for resume, which then finds the end behind them).
  */
 static bool
-stream_is_over(const struct stream *s, enum stream_end *why)
+stream_peer_left(const struct stream *s, enum stream_end *why)
 {
 	char byte;
 	ssize_t n;
@@ -437,7 +437,7 @@ end_watch_cb(evutil_socket_t fd, short what, void *arg)
 	enum stream_end why;
 
 	s->armed = ARMED_NONE; /* it was for one time */
-	if (stream_is_over(s, &why))
+	if (stream_peer_left(s, &why))
 		stream_end_now(s, why);
 }
 
@@ -515,7 +515,7 @@ stream_output_failed(struct stream *s, int error)
 	if (s->state == ST_FLUSHING)
 		stream_die(s);
 	else if ((error != EPIPE && error != ECONNRESET) ||
-	    (s->paused && stream_is_over(s, &why)))
+	    (s->paused && stream_peer_left(s, &why)))
 		stream_end_later(s, why);
 }
 
@@ -627,6 +627,12 @@ write_cb(evutil_socket_t fd, short what, void *arg)
 		if (s->ops->drained != NULL)
 			s->ops->drained(s, s->arg);
 	}
+}
+
+bool
+stream_is_over(const struct stream *s)
+{
+	return s->state != ST_OPEN;
 }
 
 size_t

@@ -88,6 +88,9 @@ void stream_write(struct stream *s, const void *data, size_t len, int fd);
 void stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
     size_t blen, int fd);
 
+/* No output goes out and no input is shown any more; closed() may follow. */
+bool stream_is_over(const struct stream *s);
+
 /* Bytes queued and not yet taken by the kernel. */
 size_t stream_queued(const struct stream *s);
 /* Defaults: hard limit 1 MiB, low water 64 KiB. */

@@ -539,6 +539,8 @@ query_state(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 			sessions_only = f.value != 0;
 	if (r.bad)
 		return RPC_BAD_ARGS;
+	if (!call.wants_reply)
+		return RPC_OK;
 	query_service_state(p->service, sessions_only, STATE_PART_BYTES,
 	    state_part, &call);
 	return RPC_OK;

@@ -107,16 +107,41 @@ method_echo(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	return RPC_OK;
 }
 
+/* Answers a few bytes with a lot. */
+static enum rpc_verdict
+method_flood(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	static const uint8_t big[100000];
+
+	t.calls++;
+	rpc_reply(call, big, sizeof(big), false, -1);
+	return RPC_OK;
+}
+
+/* Works for a millisecond or two. */
+static enum rpc_verdict
+method_work(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	uint64_t until = loop_now_ms() + 2;
+
+	t.calls++;
+	while (loop_now_ms() < until)
+		;
+	return RPC_OK;
+}
+
 static const struct rpc_method methods[] = {
 	{ "Any", method_any },
 	{ "Echo", method_echo },
+	{ "Flood", method_flood },
+	{ "Work", method_work },
 };
 
 static const struct rpc_service producer = {
 	.name = "ProducerPort",
 	.alias = "producer_port",
 	.methods = methods,
-	.n_methods = 2,
+	.n_methods = sizeof(methods) / sizeof(methods[0]),
 	.bind = on_bind,
 	.gone = on_gone,
 	.drained = on_drained,
@@ -351,7 +376,7 @@ static void
 a_service_is_bound_by_its_name_and_lists_its_methods(void **state)
 {
 	bind_as("ProducerPort");
-	assert_int_equal(n_listed, 2);
+	assert_int_equal(n_listed, 4);
 	assert_int_equal(t.bound, 1);
 	assert_int_equal(t.stats.connections, 1);
 }
@@ -433,7 +458,7 @@ calls_before_a_bind_to_unknown_methods_and_services_fail(void **state)
 	bind_as("ProducerPort");
 	send_invoke(2, 1, 0, NULL, false);
 	expect_reply(2, false, false, "");
-	send_invoke(3, 1, 3, NULL, false);
+	send_invoke(3, 1, 5, NULL, false);
 	expect_reply(3, false, false, "");
 	send_invoke(4, 1, UINT32_MAX, NULL, false);
 	expect_reply(4, false, false, "");
@@ -763,6 +788,52 @@ a_slow_reader_is_closed_and_counted(void **state)
 }
 
 static void
+what_a_slow_reader_asked_for_is_not_made_once_it_is_closed(void **state)
+{
+	int i;
+
+	bind_as("ProducerPort");
+	rpc_conn_set_limits(t.conn, 200000, 1000);
+	pb_writer_reset(&t.out);
+	for (i = 0; i < 1000; i++) {
+		struct pb_writer all = t.out;
+
+		pb_writer_init(&t.out);
+		make_invoke(2, 1, 3, NULL, false);
+		pb_put_raw(&all, t.out.data, t.out.len);
+		pb_writer_done(&t.out);
+		t.out = all;
+	}
+	send_out();
+	RUN_UNTIL(t.gone == 1);
+	assert_int_equal(t.stats.closed_slow, 1);
+	assert_true(t.calls < 100);
+}
+
+static void
+frames_that_cost_much_leave_turns_to_others(void **state)
+{
+	int i;
+
+	bind_as("ProducerPort");
+	pb_writer_reset(&t.out);
+	for (i = 0; i < 100; i++) {
+		struct pb_writer all = t.out;
+
+		pb_writer_init(&t.out);
+		make_invoke(2, 1, 4, NULL, true);
+		pb_put_raw(&all, t.out.data, t.out.len);
+		pb_writer_done(&t.out);
+		t.out = all;
+	}
+	assert_int_equal(send(t.fd, t.out.data, t.out.len, MSG_NOSIGNAL),
+	    t.out.len);
+	RUN_UNTIL(t.calls > 0);
+	assert_true(t.calls < 50);
+	RUN_UNTIL(t.calls == 100);
+}
+
+static void
 the_owner_hears_when_output_drained(void **state)
 {
 	static uint8_t big[100000];
@@ -946,6 +1017,8 @@ main(void)
 		UNIX(queued_replies_leave_before_a_close),
 		UNIX(who_is_thrown_out_gets_no_more),
 		UNIX(a_slow_reader_is_closed_and_counted),
+		UNIX(what_a_slow_reader_asked_for_is_not_made_once_it_is_closed),
+		UNIX(frames_that_cost_much_leave_turns_to_others),
 		UNIX(the_owner_hears_when_output_drained),
 		UNIX(a_reply_that_fits_no_frame_closes_the_connection),
 		TCP(an_identity_is_taken_once_and_only_before_a_bind),
