@@ -251,6 +251,16 @@ class Probes(Case):
         consumer = self.session(*self.everything(), size_kb=16384)
         observed = consumer.query()
         self.assertEqual(observed.producers[0].name, "tributary-probes")
+        # Looked at in a clone, which takes nothing away.
+        session = consumer.query().tracing_sessions[0].id
+
+        def has_read():
+            looker = self.consumer()
+            looker.clone(session_id=session)
+            seen = looker.read()
+            looker.free()
+            return seen.of("process_tree") and seen.of("sys_stats")
+        self.until(has_read, "both sources have been read")
         self.assertEqual(self.stop_probes(), 0)
         self.until(lambda: not consumer.query().producers, "it is gone")
         consumer.stop()

@@ -73,26 +73,42 @@ teardown(void **state)
 	return system(command);
 }
 
-static void
-run_child(char **argv)
-{
-	char pid[32];
-	size_t i;
+/* The child's variables, and where its pid is put in. */
+struct child_env {
+	char *vars[512];
+	char listen_pid[32];
+};
 
+static void
+make_env(struct child_env *e)
+{
+	size_t n = 0, i;
+
+	for (i = 0; environ[i] != NULL; i++) {
+		assert_true(n < 480);
+		e->vars[n++] = environ[i];
+	}
+	for (i = 0; i < give.n_env; i++)
+		e->vars[n++] = (char *)give.env[i];
+	if (give.listen_pid)
+		e->vars[n++] = e->listen_pid;
+	e->vars[n] = NULL;
+}
+
+/* After fork(): nothing here may need memory, or a lock of the parent's. */
+static void
+run_child(char **argv, struct child_env *e)
+{
 	if (chdir(dir) != 0)
 		_exit(99);
-	for (i = 0; i < give.n_env; i++)
-		putenv((char *)give.env[i]);
-	if (give.listen_pid) {
-		snprintf(pid, sizeof(pid), "%d", (int)getpid());
-		setenv("LISTEN_PID", pid, 1);
-	}
+	snprintf(e->listen_pid, sizeof(e->listen_pid), "LISTEN_PID=%d",
+	    (int)getpid());
 	if (give.keep_fd != -1 && give.keep_fd != give.as_fd) {
 		if (dup2(give.keep_fd, give.as_fd) < 0)
 			_exit(99);
 		close(give.keep_fd);
 	}
-	execv(program, argv);
+	execve(program, argv, e->vars);
 	_exit(99);
 }
 
@@ -101,8 +117,10 @@ static void
 start(const char *line)
 {
 	char copy[2048], *argv[ARGS_MAX + 1], *save = NULL, *word;
+	struct child_env env;
 	int fds[2], n = 0;
 
+	make_env(&env);
 	snprintf(copy, sizeof(copy), "tributaryd %s", line);
 	for (word = strtok_r(copy, " ", &save); word != NULL;
 	    word = strtok_r(NULL, " ", &save)) {
@@ -115,7 +133,7 @@ start(const char *line)
 	if (child.pid == 0) {
 		dup2(fds[1], STDOUT_FILENO);
 		dup2(fds[1], STDERR_FILENO);
-		run_child(argv);
+		run_child(argv, &env);
 	}
 	close(fds[1]);
 	child.out = fds[0];
