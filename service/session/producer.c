@@ -17,6 +17,12 @@
 #define WRITER_PAGE_SIZE (1u << WRITER_PAGE_BITS)
 #define WRITER_PAGES ((SHM_MAX_WRITER_ID + 1) >> WRITER_PAGE_BITS)
 
+/*
+ * All descriptors of a producer together: each may be as long as a frame, and a
+ * producer has thousands.  (Chromium's are far below one MiB.)
+ */
+#define DESCRIPTOR_BYTES_MAX (8u * 1024u * 1024u)
+
 /* Field numbers: wire-format.md, DataSourceDescriptor. */
 enum {
 	DESC_NAME = 1,
@@ -25,6 +31,17 @@ enum {
 	DESC_HANDLES_CLEAR = 4,
 	DESC_NO_FLUSH = 9,
 };
+
+static size_t
+descriptor_bytes(const struct producer *p)
+{
+	const struct data_source *ds;
+	size_t n = 0;
+
+	TAILQ_FOREACH(ds, &p->data_sources, link)
+		n += ds->descriptor_len;
+	return n;
+}
 
 static void
 data_source_free(struct data_source *ds)
@@ -306,6 +323,8 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 	if (p->n_data_sources >= lim->max_data_sources_per_producer)
 		return "too many data sources: "
 		       "limits.max_data_sources_per_producer is reached";
+	if (descriptor_bytes(p) + len > DESCRIPTOR_BYTES_MAX)
+		return "the descriptors of this producer are too long together";
 	if ((ds = calloc(1, sizeof(*ds))) == NULL)
 		return "out of memory";
 	ds->producer = p;
@@ -341,7 +360,8 @@ producer_update(struct producer *p, const uint8_t *descriptor, size_t len)
 		if (f.number == DESC_NAME && f.wire == PB_BYTES)
 			ds = producer_find_data_source(p,
 			    (const char *)f.data, f.len);
-	if (!r.bad && ds != NULL &&
+	if (!r.bad && ds != NULL && descriptor_bytes(p) - ds->descriptor_len +
+	    len <= DESCRIPTOR_BYTES_MAX &&
 	    data_source_parse(ds, descriptor, len) != 0)
 		log_warn("producer %u: no memory for a data source update",
 		    p->id);

@@ -4,6 +4,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/unit/session/fixture.h"
@@ -335,6 +336,38 @@ emulated_producers_get_no_memory(void **state)
 #define T(name)                                                               \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
+static void
+descriptors_have_a_most_of_bytes_together(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct pb_writer w;
+	char *huge = calloc(1, 100001), name[8];
+	const char *error = NULL;
+	int i;
+
+	memset(huge, 'x', 100000);
+	fake_producer_init(&p, f, "p", true);
+	pb_writer_init(&w);
+	for (i = 0; i < 200 && error == NULL; i++) {
+		pb_writer_reset(&w);
+		snprintf(name, sizeof(name), "s%d", i);
+		pb_put_string(&w, 1, name);
+		pb_put_string(&w, 100, huge);
+		error = producer_register(p.p, w.data, w.len);
+	}
+	assert_non_null(error);
+	assert_in_range(i, 60, 100);
+	/* Shorter ones may be updated, none to more than that. */
+	pb_writer_reset(&w);
+	pb_put_string(&w, 1, "s0");
+	producer_update(p.p, w.data, w.len);
+	assert_null(producer_register(p.p, w.data, w.len));
+	pb_writer_done(&w);
+	fake_producer_done(&p);
+	free(huge);
+}
+
 int
 main(void)
 {
@@ -350,6 +383,7 @@ main(void)
 		T(memory_is_set_up_once_and_as_the_config_or_the_hint_says),
 		T(memory_over_the_operator_s_limit_falls_back),
 		T(emulated_producers_get_no_memory),
+		T(descriptors_have_a_most_of_bytes_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
