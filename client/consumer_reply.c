@@ -177,7 +177,7 @@ consumer_reply_bad(struct consumer_call *k)
 	case CALL_ENABLE:
 		if (c->ops->tracing_disabled != NULL)
 			c->ops->tracing_disabled(c->arg,
-			    "the collector refused to start a session");
+			    "it refuses to start a session");
 		break;
 	case CALL_DONE:
 		if (k->fn.done != NULL)

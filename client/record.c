@@ -18,9 +18,12 @@
 #include "client/trace_summary.h"
 #include "protos/trace_config.pb-c.h"
 #include "transport/addr.h"
+#include "transport/frame.h"
 #include "transport/loop.h"
 
 #define ERROR_BYTES 2048
+/* The rest of the frame that carries it. */
+#define CONFIG_MAX_BYTES (FRAME_PAYLOAD_MAX - 256u)
 
 /* All that a run owns; filled step by step, emptied by run_done(). */
 struct run {
@@ -73,8 +76,9 @@ unsupported(const Perfetto__Protos__TraceConfig *m)
 static int
 load_config(struct run *r)
 {
-	char err[ERROR_BYTES];
+	char err[ERROR_BYTES], size[HUMAN_TEXT_MAX];
 	const char *why;
+	size_t len;
 
 	r->config = record_config_load(&r->options, err, sizeof(err));
 	if (r->config == NULL) {
@@ -84,8 +88,14 @@ load_config(struct run *r)
 		fprintf(stderr, "%s\n", err);
 		return -1;
 	}
-	why = unsupported(record_config_message(r->config));
-	return why == NULL ? 0 : refuse(why);
+	if ((why = unsupported(record_config_message(r->config))) != NULL)
+		return refuse(why);
+	record_config_bytes(r->config, &len);
+	if (len <= CONFIG_MAX_BYTES)
+		return 0;
+	snprintf(err, sizeof(err), "the config has %s when it is encoded; "
+	    "collectors take at most 128 KiB", human_bytes(size, len));
+	return refuse(err);
 }
 
 static int

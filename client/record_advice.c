@@ -51,17 +51,17 @@ unknown(const service_state *s, const char *name, char *out, size_t out_size)
 		    "is recorded once one connects", name);
 }
 
-static void
+/* Whether something has to be said about it; then out holds the sentence. */
+static bool
 check(const service_state *s, const data_source *ds, bool all_machines,
-    record_advice_fn fn, void *arg)
+    char *out, size_t out_size)
 {
 	const char *name = ds->config == NULL ? NULL : ds->config->name;
 	bool here = false, elsewhere = false;
-	char text[512];
 	size_t i;
 
 	if (name == NULL || name[0] == '\0')
-		return;
+		return false;
 	for (i = 0; i < s->n_data_sources; i++) {
 		if (strcmp(offered_name(s, i), name) != 0)
 			continue;
@@ -72,23 +72,33 @@ check(const service_state *s, const data_source *ds, bool all_machines,
 	}
 	if (here || (elsewhere &&
 	    (all_machines || ds->n_machine_name_filter > 0)))
-		return;
+		return false;
 	if (elsewhere)
-		snprintf(text, sizeof(text), "only other machines offer "
+		snprintf(out, out_size, "only other machines offer "
 		    "\"%.80s\"; set trace_all_machines: true in the config to "
 		    "record them", name);
 	else
-		unknown(s, name, text, sizeof(text));
-	fn(arg, text);
+		unknown(s, name, out, out_size);
+	return true;
 }
 
 void
 record_advice(const Perfetto__Protos__TraceConfig *config,
     const service_state *state, record_advice_fn fn, void *arg)
 {
-	size_t i;
+	size_t i, n = 0;
+	char text[512];
 
-	for (i = 0; i < config->n_data_sources; i++)
-		check(state, config->data_sources[i],
-		    config->trace_all_machines, fn, arg);
+	for (i = 0; i < config->n_data_sources; i++) {
+		if (!check(state, config->data_sources[i],
+		    config->trace_all_machines, text, sizeof(text)))
+			continue;
+		if (n++ < RECORD_ADVICE_MAX)
+			fn(arg, text);
+	}
+	if (n <= RECORD_ADVICE_MAX)
+		return;
+	snprintf(text, sizeof(text), "nor %zu more data sources of the config",
+	    n - RECORD_ADVICE_MAX);
+	fn(arg, text);
 }

@@ -11,6 +11,9 @@
 struct Perfetto__Protos__TraceConfig;
 struct Perfetto__Protos__TracingServiceState;
 
+/* More sentences than these say only how many there would have been. */
+#define RECORD_ADVICE_MAX 5
+
 typedef void (*record_advice_fn)(void *arg, const char *sentence);
 
 /*

@@ -152,6 +152,13 @@ class Local(RecordCase):
         self.assertIn("size_kb", errors)
         self.assertFalse(os.path.exists(self.path("t")))
 
+    def test_a_config_that_no_frame_holds_is_refused(self):
+        config = self.config("buffers { size_kb: 4 }\n" + "".join(
+            f'data_sources {{ config {{ name: "a.data.source.{n}" }} }}\n'
+            for n in range(8000)))
+        errors = self.record("-c", config, "-o", "t").end(1)
+        self.assertIn("collectors take at most 128 KiB", errors)
+
     def test_a_name_nobody_offers_is_told(self):
         self.producer("p")
         recording = self.record("-o", "t", "-t", "100ms", TEST_SOURCE[:-1])
@@ -308,6 +315,23 @@ class Alone(RecordCase):
                              connect=self.path("nobody")).end(1)
         self.assertIn("start tributaryd", errors)
         self.assertFalse(os.path.exists(self.path("t")))
+
+    def test_whoever_waits_for_the_start_is_told_of_a_failure(self):
+        reader, writer = os.pipe()
+        recording = self.record("-o", "t", "--notify-fd", str(writer), "x",
+                                connect=self.path("nobody"),
+                                pass_fds=(writer,))
+        os.close(writer)
+        recording.end(1)
+        with os.fdopen(reader, "rb") as told:
+            self.assertEqual(told.read(), b"\1")
+
+    def test_the_background_does_not_hide_a_failure(self):
+        recording = self.record("-d", "-o", "t", "x", stdout=subprocess.PIPE,
+                                connect=self.path("nobody"))
+        self.assertIn("start tributaryd", recording.end(1))
+        self.assertEqual(recording.process.stdout.read(), b"")
+        recording.process.stdout.close()
 
 
 if __name__ == "__main__":

@@ -209,7 +209,7 @@ a_rejected_session_ends_with_a_sentence_of_ours(void **state)
 	f->fake.refuse = "EnableTracing";
 	consumer_enable_tracing(f->consumer, NULL, 0, -1);
 	UNTIL(f, f->disabled);
-	assert_non_null(strstr(f->error, "refused to start"));
+	assert_non_null(strstr(f->error, "refuses to start"));
 }
 
 static void

@@ -120,6 +120,30 @@ machines_that_were_asked_for_need_no_advice(void **state)
 	assert_string_equal(advice_about("linux.ftrace"), "");
 }
 
+static void
+count(void *arg, const char *sentence)
+{
+	++*(int *)arg;
+	snprintf(said, sizeof(said), "%s", sentence);
+}
+
+static void
+a_long_list_is_cut(void **state)
+{
+	static Perfetto__Protos__TraceConfig__DataSource *many[40];
+	static char name[] = "org.example";
+	int i, n = 0;
+
+	for (i = 0; i < 40; i++)
+		many[i] = &wanted;
+	wanted_config.name = name;
+	config.n_data_sources = 40;
+	config.data_sources = many;
+	record_advice(&config, &service, count, &n);
+	assert_int_equal(n, RECORD_ADVICE_MAX + 1);
+	assert_string_equal(said, "nor 35 more data sources of the config");
+}
+
 int
 main(void)
 {
@@ -130,6 +154,7 @@ main(void)
 		T(a_name_like_no_other_may_come_later),
 		T(what_only_other_machines_offer_says_what_to_set),
 		T(machines_that_were_asked_for_need_no_advice),
+		T(a_long_list_is_cut),
 	};
 
 	return cmocka_run_group_tests_name("record_advice", tests, NULL, NULL);
