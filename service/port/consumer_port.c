@@ -28,6 +28,8 @@
 #define READ_REPLIES_PER_TURN 4u
 #define FLUSHES_MAX 16u
 #define FLUSH_TIMEOUT_DEFAULT_MS 5000u
+/* A service state is queued whole, however long: ten thousand producers. */
+#define STATE_MAX_BYTES (64u * 1024u * 1024u)
 /* Parts of a service state; the frame adds little. */
 #define STATE_PART_BYTES (64u * 1024u)
 
@@ -155,6 +157,10 @@ drained(void *ctx)
 {
 	struct consumer_port *p = ctx;
 
+	/* What a service state may have needed more room for is gone. */
+	rpc_conn_set_limits(p->conn,
+	    (size_t)p->service->settings->limits.max_send_queue_kb * 1024,
+	    READ_LOW_BYTES);
 	if (p->out != NULL)
 		read_some(p);
 }
@@ -541,6 +547,10 @@ query_state(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 		return RPC_BAD_ARGS;
 	if (!call.wants_reply)
 		return RPC_OK;
+	/* One answer at a time: it is queued whole. */
+	if (rpc_conn_queued(p->conn) > READ_QUEUE_BYTES)
+		return RPC_REJECT;
+	rpc_conn_set_limits(p->conn, STATE_MAX_BYTES, READ_LOW_BYTES);
 	query_service_state(p->service, sessions_only, STATE_PART_BYTES,
 	    state_part, &call);
 	return RPC_OK;

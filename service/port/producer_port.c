@@ -17,6 +17,9 @@
 #include "service/session/settings.h"
 #include "service/session/trigger.h"
 
+/* Each is tried on every session that waits for a trigger. */
+#define TRIGGERS_PER_CALL 64u
+
 /* Field numbers: wire-format.md, ipc/producer_port.proto. */
 enum {
 	INIT_PAGE_SIZE = 1,
@@ -538,15 +541,20 @@ activate_triggers(void *ctx, struct rpc_call call, const uint8_t *args,
 	struct producer_port *p = ctx;
 	struct pb_reader r;
 	struct pb_field f;
+	size_t names = 0;
 
 	if (p->producer == NULL)
 		return RPC_REJECT;
 	pb_init(&r, args, len);
-	while (pb_next(&r, &f))
+	while (pb_next(&r, &f)) {
 		if (f.number == 1 && f.wire != PB_BYTES)
 			return RPC_BAD_ARGS;
+		names += f.number == 1;
+	}
 	if (r.bad)
 		return RPC_BAD_ARGS;
+	if (names > TRIGGERS_PER_CALL)
+		return RPC_REJECT;
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f))
 		if (f.number == 1)

@@ -88,6 +88,13 @@ check_sizes(const trace_config_pb *pb, const struct limits *lim, char *err,
 		    "%u)", pb->n_session_semaphores, CONFIG_MAX_SEMAPHORES);
 		return -1;
 	}
+	for (i = 0, k = 0; i < pb->n_data_sources; i++)
+		k += pb->data_sources[i]->n_producer_name_regex_filter;
+	if (k > CONFIG_MAX_PATTERNS) {
+		snprintf(err, err_size, "Too many producer_name_regex_filter "
+		    "in all (%zu > %u)", k, CONFIG_MAX_PATTERNS);
+		return -1;
+	}
 	if (pb->unique_session_name != NULL &&
 	    strlen(pb->unique_session_name) > lim->max_name_bytes)
 		return refuse(err, err_size, "unique_session_name is longer "

@@ -48,6 +48,8 @@ struct config {
 #define CONFIG_MAX_BYTES (FRAME_MAX_BYTES - 1024u)
 /* Data sources of one config: a bound on the matching that a start costs. */
 #define CONFIG_MAX_DATA_SOURCES 4096u
+/* Patterns in all: each may cost its match limit for each producer. */
+#define CONFIG_MAX_PATTERNS 256u
 #define CONFIG_MAX_TRIGGERS 1024u
 /* Each is compared with all those of every session. */
 #define CONFIG_MAX_SEMAPHORES 64u

@@ -52,6 +52,10 @@ instance_new(struct session *s, const struct config_data_source *want,
 	struct pb_writer config;
 	uint32_t shm_kb, page_kb;
 
+	if (p->n_instances >= INSTANCES_PER_PRODUCER) {
+		s->service->counters.instances_refused++;
+		return NULL;
+	}
 	pb_writer_init(&config);
 	/* Android's statsd would be a trusted initiator; nobody is that here. */
 	config_for_producer(s->config, want, b->id, s->id, false, &config);
@@ -77,6 +81,7 @@ instance_new(struct session *s, const struct config_data_source *want,
 	TAILQ_INSERT_TAIL(&s->instances, i, of_session);
 	TAILQ_INSERT_TAIL(&p->instances, i, of_producer);
 	s->n_instances++;
+	p->n_instances++;
 	p->ops->setup_data_source(p->port, i->id, i->config, i->config_len);
 	return i;
 
@@ -96,6 +101,7 @@ instance_free(struct ds_instance *i)
 	TAILQ_REMOVE(&i->session->instances, i, of_session);
 	TAILQ_REMOVE(&i->producer->instances, i, of_producer);
 	i->session->n_instances--;
+	i->producer->n_instances--;
 	free(i->name);
 	free(i->config);
 	free(i);

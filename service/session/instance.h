@@ -15,7 +15,16 @@
 bool instance_matches(const struct session *s,
     const struct config_data_source *want, const struct data_source *ds);
 
-/* Sets it up (SetupTracing first when needed).  NULL: no memory, logged. */
+/*
+ * Instances of one producer in all sessions: bounds what a source that is
+ * registered often can cost sessions that ask for it often.
+ */
+#define INSTANCES_PER_PRODUCER 4096u
+
+/*
+ * Sets it up (SetupTracing first when needed).  NULL: no memory, logged, or one
+ * too many of the producer, counted.
+ */
 struct ds_instance *instance_new(struct session *s,
     const struct config_data_source *want, struct data_source *ds) MUST_CHECK;
 /* Unlinks from both sides and frees. */

@@ -157,6 +157,7 @@ struct producer {
 	struct data_source_list data_sources;
 	size_t n_data_sources;
 	struct instance_list instances;
+	size_t n_instances;
 	/* Writer id -> global buffer id, in pages made on demand. */
 	uint16_t **writer_pages;
 	size_t n_writers;
@@ -202,6 +203,7 @@ struct service_counters {
 	uint64_t wrong_buffer;
 	/* For a buffer that is gone: a writer that outlived its session. */
 	uint64_t chunks_late;
+	uint64_t instances_refused;
 };
 
 /* Global buffer ids are 1..65535; 0 is none. */

@@ -92,6 +92,7 @@ finish_disable(struct session *s)
 void
 session_file_closed(struct session *s, const char *error)
 {
+	struct service *sv = s->service;
 	struct ds_instance *i;
 	bool failed = error != NULL;
 
@@ -103,6 +104,7 @@ session_file_closed(struct session *s, const char *error)
 	if (s->cloning != NULL) {
 		clone_file_closed(s, failed && s->end_error == NULL ?
 		    "Out of memory" : s->end_error);
+		session_maybe_idle(sv);
 		return;
 	}
 	while ((i = TAILQ_FIRST(&s->instances)) != NULL)

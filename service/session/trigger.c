@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "transport/log.h"
 #include "service/session/event_log.h"
@@ -53,6 +54,11 @@ hash_name(const char *name)
 struct trigger_state *
 trigger_state_new(void)
 {
+	long seed = (long)loop_boottime_ns();
+
+	/* For skip_probability: each daemon draws its own numbers. */
+	(void)!getrandom(&seed, sizeof(seed), 0);
+	srand48(seed);
 	return calloc(1, sizeof(struct trigger_state));
 }
 

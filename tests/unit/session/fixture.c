@@ -82,6 +82,8 @@ fixture_wait(struct fixture *f, bool (*cond)(void *arg), void *arg)
 static void
 note(struct fake_producer *fp, const char *what, uint64_t id)
 {
+	if (fp->quiet)
+		return;
 	assert_true(fp->n_log < FAKE_LOG_MAX);
 	snprintf(fp->log[fp->n_log++], sizeof(fp->log[0]), "%s %llu", what,
 	    (unsigned long long)id);

@@ -534,12 +534,28 @@ a_copy_has_the_bytes_and_no_sources(void **state)
 	config_free(copy);
 }
 
+static void
+patterns_are_bounded_over_all_data_sources(void **state)
+{
+	char *text = malloc(64 * 1024), err[320];
+	size_t n, i;
+
+	n = (size_t)sprintf(text, RING);
+	for (i = 0; i < CONFIG_MAX_PATTERNS + 1; i++)
+		n += (size_t)sprintf(text + n, "data_sources { config { name: "
+		    "\"s%zu\" } producer_name_regex_filter: \"a\" } ", i);
+	assert_null(parse(text, false, err, sizeof(err)));
+	assert_non_null(strstr(err, "producer_name_regex_filter"));
+	free(text);
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		T(patterns_are_bounded_over_all_data_sources),
 		T(what_is_too_long_or_too_much_is_refused),
 		T(names_that_are_too_long_are_refused),
 		T(buffers_are_found_by_index_or_by_name),

@@ -606,6 +606,36 @@ a_chunk_scraped_when_complete_is_committed_without_a_trace(void **state)
 }
 
 static void
+a_producers_instances_are_bounded_and_counted(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer c;
+	struct fake_producer p;
+	struct pb_writer w;
+	char *text = malloc(64 * 1024);
+	size_t n, i;
+
+	n = (size_t)sprintf(text, RING);
+	for (i = 0; i < 80; i++)
+		n += (size_t)sprintf(text + n,
+		    "data_sources { config { name: \"src\" } } ");
+	assert_non_null(fake_enable(f, &c, text, -1));
+	fake_producer_init(&p, f, "many", true);
+	p.quiet = true;
+	pb_writer_init(&w);
+	pb_put_string(&w, 1, "src");
+	for (i = 0; i < 60; i++)
+		assert_null(producer_register(p.p, w.data, w.len));
+	pb_writer_done(&w);
+	assert_int_equal(c.s->n_instances, INSTANCES_PER_PRODUCER);
+	assert_int_equal(f->service->counters.instances_refused,
+	    60 * 80 - INSTANCES_PER_PRODUCER);
+	session_free(c.s);
+	fake_producer_done(&p);
+	free(text);
+}
+
+static void
 a_detached_session_lives_on_and_is_attached_by_key(void **state)
 {
 	struct fixture *f = *state;
@@ -647,6 +677,7 @@ main(void)
 		T(what_a_crashed_producer_left_waits_for_a_slow_file),
 		T(a_crash_that_ends_a_session_while_a_file_is_slow),
 		T(a_chunk_scraped_when_complete_is_committed_without_a_trace),
+		T(a_producers_instances_are_bounded_and_counted),
 		T(a_detached_session_lives_on_and_is_attached_by_key),
 	};
 
