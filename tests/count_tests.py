@@ -12,7 +12,7 @@ import json
 import re
 import sys
 
-CMOCKA = re.compile(r"^\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\] (.+)$", re.M)
+CMOCKA = re.compile(r"^\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\] (?!---)(.+)$", re.M)
 CMOCKA_SUMMARY = re.compile(r"^\d+ (test|SKIPPED|FAILED)")
 TAP = re.compile(r"^(not )?ok\b[^#\n]*(# *SKIP.*)?", re.M | re.I)
 
