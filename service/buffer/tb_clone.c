@@ -1,7 +1,7 @@
 /*
- * Copies for snapshots.  Everything in the ring refers by offset and index, so a
- * copy is the ring's chunks at the same places, and the sequences.  Nothing can
- * change in a copy but by reading: no stall in it is ever woken.
+ * Copies for snapshots.  Everything in the ring refers by offset and index, so
+ * a copy is the ring's chunks at the same places, and the sequences.  Nothing
+ * can change in a copy but by reading: no stall in it is ever woken.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -2,10 +2,10 @@
  * Compacting: what cannot be read yet is moved to just behind the write cursor,
  * so that the room which others left can be written without losing it.
  *
- * A chunk whose last packet goes on in a chunk that is still to come stays where
- * it is while the ring around it is read and reused; sooner or later it is next
- * to be overwritten although almost all of the ring is free.  For a buffer that
- * is drained into a file that would be a loss for nothing.
+ * A chunk whose last packet goes on in a chunk that is still to come stays
+ * where it is while the ring around it is read and reused; sooner or later it
+ * is next to be overwritten although almost all of the ring is free.  For a
+ * buffer that is drained into a file that would be a loss for nothing.
  *
  * All chunks slide towards the write cursor in ring order, over space that is
  * free: no memory is needed, and the order of the ring does not change.

@@ -173,7 +173,9 @@ bool trace_buffer_compact(struct trace_buffer *tb);
  */
 struct trace_buffer *trace_buffer_clone(const struct trace_buffer *tb)
     MUST_CHECK;
-/* As clone, but takes the contents: tb is as after clear().  NULL: no change. */
+/*
+ * As clone, but takes the contents: tb is as after clear().  NULL: no change.
+ */
 struct trace_buffer *trace_buffer_take(struct trace_buffer *tb) MUST_CHECK;
 /* Forgets all chunks (no loss is reported for them); sequences are kept. */
 void trace_buffer_clear(struct trace_buffer *tb);

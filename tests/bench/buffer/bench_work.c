@@ -171,7 +171,7 @@ work_make(struct work *w, enum work_kind kind)
 		}
 		w->bytes += t->len;
 	}
-	/* The row of templates repeats: its last cut packet ends in the first. */
+	/* The row of templates repeats; nothing goes on from last to first. */
 	if (kind == WORK_WHOLE)
 		return;
 	t = &w->t[TEMPLATES - 1];

@@ -480,7 +480,7 @@ op_patch(struct script *s, struct writer *w, const uint8_t *op)
 		    (room - (uint32_t)patch[i].len + 1);
 		patch[i].data = op + 3;
 	}
-	/* Its own or one that never was: sizes of fragments stay as they are. */
+	/* Its own or one that never was: fragments stay where they are. */
 	id = c->id + (op[6] == 1 ? 100000 : 0);
 	if (op[6] == 0)
 		patch[n - 1].offset = UINT32_MAX - op[5];

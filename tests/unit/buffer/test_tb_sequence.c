@@ -197,6 +197,28 @@ a_descending_or_random_row_of_ids_is_sorted(void **state)
 	trace_buffer_free(tb);
 }
 
+static void
+a_commit_far_out_of_order_in_a_huge_sequence_is_not_stored(void **state)
+{
+	struct trace_buffer *tb = trace_buffer_new(32 << 20, TB_RING);
+	uint32_t i, n = 600000;
+
+	(void)state;
+	for (i = 0; i < n; i++)
+		commit(tb, 1, 1, i * 2, 0, "");
+	/* Moving half of 600,000 places for each would hold others up. */
+	assert_false(commit(tb, 1, 1, n + 1, 0, "a1"));
+	assert_int_equal(trace_buffer_stats(tb)->chunks_discarded, 1);
+	/* Near either end it is as good as any. */
+	assert_true(commit(tb, 1, 1, 1, 0, "b1"));
+	assert_true(commit(tb, 1, 1, 2 * n - 3, 0, "c1"));
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "b1", 0);
+	expect_packet(tb, "c1", TB_LOSS_READ_GAP);
+	expect_end(tb);
+	trace_buffer_free(tb);
+}
+
 int
 main(void)
 {
@@ -211,6 +233,7 @@ main(void)
 		RULE(a_million_short_lived_threads_do_not_grow_it),
 		RULE(bookkeeping_is_below_2_percent_for_4_kib_chunks),
 		RULE(nothing_is_allocated_once_warm),
+		RULE(a_commit_far_out_of_order_in_a_huge_sequence_is_not_stored),
 		RULE(a_descending_or_random_row_of_ids_is_sorted),
 	};
 
