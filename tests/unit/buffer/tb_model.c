@@ -990,6 +990,7 @@ model_compact(struct model *m)
 			if (m->wr < m->cells)
 				pad(m, m->wr, m->cells - m->wr);
 			m->wr = 0;
+			m->wrapped = true;
 			m->stats.write_wrap_count++;
 		}
 		for (k = 0; k < (int)c->cells; k++)
