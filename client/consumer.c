@@ -188,7 +188,7 @@ consumer_alloc(struct loop *l, const struct consumer_ops *ops, void *arg)
 
 struct consumer *
 consumer_new(struct loop *l, const struct addr *a,
-    const struct consumer_ops *ops, void *arg, char *err, size_t err_size)
+    const struct dial_options *how, const struct consumer_ops *ops, void *arg, char *err, size_t err_size)
 {
 	struct consumer *c;
 
@@ -196,8 +196,8 @@ consumer_new(struct loop *l, const struct addr *a,
 		snprintf(err, err_size, "out of memory");
 		return NULL;
 	}
-	c->rpc = rpc_client_new(l, a, "ConsumerPort", &rpc_ops, c, err,
-	    err_size);
+	c->rpc = rpc_client_new(l, a, how, "ConsumerPort", &rpc_ops, c,
+	    err, err_size);
 	if (c->rpc == NULL) {
 		free(c);
 		return NULL;

@@ -21,6 +21,7 @@ struct Perfetto__Protos__ObservableEvents;
 struct Perfetto__Protos__TraceStats;
 struct Perfetto__Protos__TracingServiceState;
 struct consumer;
+struct dial_options;
 struct loop;
 
 /* The largest service state, in bytes. */
@@ -63,9 +64,12 @@ typedef void (*consumer_attach_fn)(void *arg, const uint8_t *config,
 /* error: NULL when cloned, else a sentence, borrowed. */
 typedef void (*consumer_clone_fn)(void *arg, const char *error);
 
-/* NULL with a sentence in err; otherwise connected or disconnected follows. */
+/*
+ * NULL with a sentence in err; otherwise connected or disconnected follows.  how
+ * (transport/dial.h) may be NULL and is copied.
+ */
 struct consumer *consumer_new(struct loop *l, const struct addr *a,
-    const struct consumer_ops *ops, void *arg, char *err, size_t err_size)
+    const struct dial_options *how, const struct consumer_ops *ops, void *arg, char *err, size_t err_size)
     MUST_CHECK;
 /* Over a socket that is connected already; owns fd on success. */
 struct consumer *consumer_from_fd(struct loop *l, int fd,

@@ -248,7 +248,7 @@ connect_now(void *arg)
 	struct producer *p = arg;
 	char err[256], boot_id[64];
 
-	p->rpc = rpc_client_new(p->loop, &p->address, "ProducerPort",
+	p->rpc = rpc_client_new(p->loop, &p->address, p->how, "ProducerPort",
 	    &client_ops, p, err, sizeof(err));
 	if (p->rpc == NULL) {
 		producer_reconnect(p, err);
@@ -273,6 +273,7 @@ producer_new(struct loop *l, const struct producer_options *options)
 	if ((p = calloc(1, sizeof(*p))) == NULL)
 		return NULL;
 	p->loop = l;
+	p->how = options->how;
 	p->address = *options->address;
 	p->shm_bytes = options->shm_bytes;
 	p->page_bytes = options->page_bytes;

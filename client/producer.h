@@ -65,6 +65,8 @@ enum producer_state {
 
 struct producer_options {
 	const struct addr *address; /* copied */
+	/* How to get there (transport/dial.h); borrowed; may be NULL. */
+	const struct dial_options *how;
 	const char *name;           /* copied */
 	/* Hints for the shared memory, in bytes; 0: the service's default. */
 	uint32_t shm_bytes;

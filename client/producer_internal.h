@@ -50,6 +50,7 @@ struct producer_instance {
 struct producer {
 	struct loop *loop;
 	struct addr address;
+	const struct dial_options *how; /* borrowed, may be NULL */
 	char *name;
 	char *machine_name; /* or NULL */
 	uint32_t shm_bytes;

@@ -624,8 +624,8 @@ record_session_new(const struct record_session_setup *setup,
 	if (s->deadline == NULL || s->tick == NULL || s->stream == NULL ||
 	    s->starting == NULL)
 		goto fail;
-	s->consumer = consumer_new(setup->loop, setup->addr, &consumer_ops, s,
-	    err, err_size);
+	s->consumer = consumer_new(setup->loop, setup->addr, setup->how,
+	    &consumer_ops, s, err, err_size);
 	if (s->consumer == NULL)
 		goto fail;
 	set_state(s, CONNECTING);

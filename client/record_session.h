@@ -17,6 +17,7 @@
 #include "transport/compiler.h"
 
 struct addr;
+struct dial_options;
 struct loop;
 struct record_config;
 struct record_file;
@@ -29,6 +30,7 @@ struct trace_summary;
 struct record_session_setup {
 	struct loop *loop;
 	const struct addr *addr;
+	const struct dial_options *how; /* NULL: defaults */
 	struct record_config *config;
 	struct record_file *file; /* NULL: the config has an output_path */
 	struct record_live *live;

@@ -213,6 +213,11 @@ open_door(struct daemon *d, const struct listen_setting *l, char *err,
 
 	if (addr_parse(&a, l->address, err, err_size) != 0)
 		return -1;
+	if (a.kind == ADDR_TLS) {
+		snprintf(err, err_size, "%s: this build cannot listen with "
+		    "TLS yet", a.text);
+		return -1;
+	}
 	with_permissions = d->settings->socket_permissions != NULL &&
 	    is_socket_file(&a);
 	/* Nobody slips in between bind() and chmod(). */

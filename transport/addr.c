@@ -1,6 +1,7 @@
 #include "transport/addr.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <linux/vm_sockets.h>
 #include <netdb.h>
@@ -13,7 +14,8 @@
 #include <unistd.h>
 
 #define ADDR_FORMS                                                             \
-	"/path, @name, host:port, [v6]:port and vsock://CID:PORT are accepted"
+	"/path, @name, host:port, [v6]:port, vsock://CID:PORT, "               \
+	"tls://host:port and ssh://[user@]host[:port][/path] are accepted"
 
 #define SUN_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 
@@ -180,17 +182,156 @@ addr_parse_tcp(struct addr *a, const char *rest, char *err, size_t err_size)
 	return 0;
 }
 
+/*
+ * What becomes an argument of ssh: words that it, or a shell behind it, could
+ * take for anything but a name are refused.
+ */
+static bool
+is_ssh_word(const char *text, size_t len)
+{
+	size_t i;
+
+	if (len == 0 || text[0] == '-')
+		return false;
+	for (i = 0; i < len; i++)
+		if (!isalnum((unsigned char)text[i]) &&
+		    strchr("._-%+", text[i]) == NULL)
+			return false;
+	return true;
+}
+
+static bool
+is_ssh_literal(const char *text, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (!isxdigit((unsigned char)text[i]) && text[i] != ':')
+			return false;
+	return len > 0;
+}
+
+static bool
+is_ssh_path(const char *path)
+{
+	for (; *path != '\0'; path++)
+		if (!isalnum((unsigned char)*path) &&
+		    strchr("/._-+@=,", *path) == NULL)
+			return false;
+	return true;
+}
+
+/* What stands behind the host: "/path", or "/host:port". */
+static int
+addr_parse_ssh_target(struct addr *a, const char *slash, char *err,
+    size_t err_size)
+{
+	const char *colon = strrchr(slash, ':');
+	uint32_t number;
+
+	if (slash[1] == '\0')
+		return 0;
+	if (strlen(slash) >= sizeof(a->path))
+		goto fail;
+	if (colon == NULL) {
+		if (!is_ssh_path(slash) || strlen(slash) > SUN_PATH_MAX)
+			goto fail;
+		strcpy(a->path, slash);
+		return 0;
+	}
+	if (!is_ssh_word(slash + 1, (size_t)(colon - slash - 1)) ||
+	    addr_number(colon + 1, 65535, false, &number) != 0 || number == 0)
+		goto fail;
+	strcpy(a->path, slash + 1);
+	return 0;
+
+fail:
+	snprintf(err, err_size, "\"%s\": behind the host stands the path of a "
+	    "UNIX socket (up to %zu letters, digits and /._-+@=,), or "
+	    "/host:port as that machine sees it", a->text, SUN_PATH_MAX);
+	return -1;
+}
+
+/* [user@]host[:port], of len bytes. */
+static int
+addr_parse_ssh_host(struct addr *a, const char *host, size_t len, char *err,
+    size_t err_size)
+{
+	const char *end = host + len, *at, *colon, *port = NULL;
+	uint32_t number;
+
+	if ((at = memchr(host, '@', len)) != NULL) {
+		if (!is_ssh_word(host, (size_t)(at - host)) ||
+		    (size_t)(at - host) >= sizeof(a->user))
+			goto fail;
+		memcpy(a->user, host, (size_t)(at - host));
+		host = at + 1;
+	}
+	if (host < end && *host == '[') {
+		host++;
+		at = memchr(host, ']', (size_t)(end - host));
+		if (at == NULL || !is_ssh_literal(host, (size_t)(at - host)))
+			goto fail;
+		if (at + 1 < end) {
+			if (at[1] != ':')
+				goto fail;
+			port = at + 2;
+		}
+	} else {
+		colon = memchr(host, ':', (size_t)(end - host));
+		at = colon != NULL ? colon : end;
+		if (!is_ssh_word(host, (size_t)(at - host)))
+			goto fail;
+		if (colon != NULL)
+			port = colon + 1;
+	}
+	if ((size_t)(at - host) >= sizeof(a->host))
+		goto fail;
+	memcpy(a->host, host, (size_t)(at - host));
+	if (port == NULL)
+		return 0;
+	if ((size_t)(end - port) >= sizeof(a->port))
+		goto fail;
+	memcpy(a->port, port, (size_t)(end - port));
+	if (addr_number(a->port, 65535, false, &number) != 0 || number == 0)
+		goto fail;
+	snprintf(a->port, sizeof(a->port), "%u", number);
+	return 0;
+
+fail:
+	snprintf(err, err_size, "\"%s\" is not ssh://[user@]host[:port], with "
+	    "/path or /host:port behind it where that leads on; names are "
+	    "letters, digits and ._-", a->text);
+	return -1;
+}
+
+static int
+addr_parse_ssh(struct addr *a, const char *rest, char *err, size_t err_size)
+{
+	const char *slash = strchr(rest, '/');
+	size_t len = slash != NULL ? (size_t)(slash - rest) : strlen(rest);
+
+	a->kind = ADDR_SSH;
+	if (addr_parse_ssh_host(a, rest, len, err, err_size) != 0)
+		return -1;
+	if (slash == NULL)
+		return 0;
+	return addr_parse_ssh_target(a, slash, err, err_size);
+}
+
 static int
 addr_parse_into(struct addr *a, const char *text, char *err, size_t err_size)
 {
 	const char *rest;
 
-	if (addr_after(text, "tls://") || addr_after(text, "ssh://")) {
-		snprintf(err, err_size,
-		    "\"%s\": this version has no %.3s transport yet; %s", text,
-		    text, ADDR_FORMS);
-		return -1;
+	if ((rest = addr_after(text, "tls://")) != NULL) {
+		if (addr_parse_tcp(a, rest, err, err_size) != 0)
+			return -1;
+		a->kind = ADDR_TLS;
+		return 0;
 	}
+	if ((rest = addr_after(text, "ssh://")) != NULL)
+		return addr_parse_ssh(a, rest, err, err_size);
 	if ((rest = addr_after(text, "unix://")) != NULL ||
 	    (rest = addr_after(text, "unix:")) != NULL)
 		return addr_parse_unix(a, rest, err, err_size);

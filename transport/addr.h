@@ -4,11 +4,14 @@
  *   /path, unix:/path, @abstract, unix:@abstract    UNIX stream socket
  *   host:port, [v6]:port, tcp:host:port             TCP
  *   vsock://CID:PORT, vsock:CID:PORT                AF_VSOCK
+ *   tls://host:port, tls://[v6]:port                TLS over TCP
+ *   ssh://[user@]host[:port][/path | /host:port]    through an ssh child
  *
  * A relative path without a colon is a UNIX path too.  (reference
- * behaviour.md, "Sockets and frames".)  tls:// and ssh:// are recognised and
- * refused with a sentence until those transports exist.  Pure: no I/O except
- * name resolution in addr_resolve().
+ * behaviour.md, "Sockets and frames".)  What stands behind the host of an ssh
+ * address is where the far side leads to: a UNIX socket, or a port that is
+ * reached from there; nothing stands for a program that runs there.  Pure: no
+ * I/O except name resolution in addr_resolve().
  */
 #ifndef TRANSPORT_ADDR_H
 #define TRANSPORT_ADDR_H
@@ -19,7 +22,7 @@
 
 #include "transport/compiler.h"
 
-enum addr_kind { ADDR_UNIX, ADDR_TCP, ADDR_VSOCK };
+enum addr_kind { ADDR_UNIX, ADDR_TCP, ADDR_VSOCK, ADDR_TLS, ADDR_SSH };
 
 /* Long enough for any parsed address. */
 #define ADDR_TEXT_MAX 300
@@ -27,10 +30,12 @@ enum addr_kind { ADDR_UNIX, ADDR_TCP, ADDR_VSOCK };
 struct addr {
 	enum addr_kind kind;
 	char text[ADDR_TEXT_MAX]; /* as written, for messages */
-	char host[256];           /* TCP: name or literal, no brackets */
-	char port[32];            /* TCP */
+	char host[256];           /* TCP, TLS, SSH: name or literal, no brackets */
+	char port[32];            /* TCP, TLS; SSH: of sshd, empty: the default */
+	char user[64];            /* SSH: empty: ssh's own choice */
+	char path[256];           /* SSH: "/path", "host:port" or empty */
 	struct sockaddr_storage sa; /* UNIX, VSOCK: complete after parse */
-	socklen_t sa_len;         /* 0 for an unresolved TCP name */
+	socklen_t sa_len;         /* 0 for an unresolved name, and for SSH */
 };
 
 /*
@@ -49,9 +54,10 @@ int addr_parse(struct addr *a, const char *text, char *err, size_t err_size)
 int addr_list_next(const char **list, char *item, size_t item_size) MUST_CHECK;
 
 /*
- * TCP: resolves host and port (may block; call at start-up or in clients
- * only) and stores up to max addresses.  Others: copies sa.  Returns the
- * number stored, or -1 with a sentence in err.
+ * TCP, TLS: resolves host and port (may block; call at start-up or in clients
+ * only) and stores up to max addresses.  UNIX, VSOCK: copies sa.  SSH: ssh
+ * resolves for itself; not to be called.  Returns the number stored, or -1
+ * with a sentence in err.
  */
 int addr_resolve(const struct addr *a, struct sockaddr_storage *out,
     socklen_t *out_len, int max, char *err, size_t err_size) MUST_CHECK;

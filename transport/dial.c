@@ -53,11 +53,11 @@ dial_stop(struct dial *d)
 static void
 dial_connected(struct dial *d)
 {
-	int fd = d->fd;
+	struct dial_result r = { .fd = d->fd };
 
 	d->fd = -1;
 	dial_stop(d);
-	d->fn(fd, 0, d->arg);
+	d->fn(&r, 0, d->arg);
 }
 
 static void
@@ -116,7 +116,7 @@ dial_try(struct dial *d)
 	const struct sockaddr_storage *sa = &d->sa[d->at];
 
 	if (d->at == d->n_sa) {
-		d->fn(-1, d->error, d->arg);
+		d->fn(NULL, d->error, d->arg);
 		return;
 	}
 	d->fd = socket(sa->ss_family,
@@ -142,11 +142,17 @@ start_cb(void *arg)
 }
 
 struct dial *
-dial_new(struct loop *l, const struct addr *a, dial_fn fn, void *arg,
-    char *err, size_t err_size)
+dial_new(struct loop *l, const struct addr *a,
+    const struct dial_options *options, dial_fn fn, void *arg, char *err,
+    size_t err_size)
 {
 	struct dial *d;
 
+	if (a->kind == ADDR_TLS || a->kind == ADDR_SSH) {
+		snprintf(err, err_size, "%s: this build cannot connect that "
+		    "way yet", a->text);
+		return NULL;
+	}
 	if ((d = calloc(1, sizeof(*d))) == NULL)
 		goto fail;
 	d->loop = l;

@@ -1,32 +1,75 @@
 /*
  * dial: connects to an address without blocking, trying each address that a
- * name stands for in turn.
+ * name stands for in turn; wraps it in TLS, or starts an ssh, where the address
+ * says so.
  */
 #ifndef TRANSPORT_DIAL_H
 #define TRANSPORT_DIAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "transport/addr.h"
 #include "transport/compiler.h"
 
+struct child;
 struct dial;
 struct loop;
+struct peer;
+struct tls_conn;
+
+/* How to reach what cannot be reached by its address alone. */
+struct dial_options {
+	/*
+	 * tls://: what we show and whom we believe.  NULL: a directory that
+	 * dial_tls_dir() finds.
+	 */
+	const char *tls_dir;
+	/* tls://: the name in the peer's certificate.  NULL: the address's. */
+	const char *tls_name;
+	bool allow_tls12;
+	/* ssh://host: what runs there.  NULL: see transport/ssh.h. */
+	const char *ssh_command;
+	/* "producer", "consumer" or "relay": the argument of that command. */
+	const char *service;
+};
 
 /*
- * The outcome, once, never from inside dial_new(): fd >= 0 is a connected,
- * non-blocking, close-on-exec socket that the callee owns; or fd is -1 and
- * error the errno of the last address that failed.  Afterwards the dial does
- * nothing more; dial_free() is legal inside.
+ * What was reached: fd is a connected, non-blocking, close-on-exec socket; tls
+ * and child, where not NULL, belong to it, and peer stands for who is there
+ * where it is not NULL.  All are the callee's, as for stream_new_over().
  */
-typedef void (*dial_fn)(int fd, int error, void *arg);
+struct dial_result {
+	int fd;
+	struct tls_conn *tls;
+	struct child *child;
+	const struct peer *peer; /* borrowed for the call */
+};
 
 /*
- * Resolves at once (may block on a name server).  NULL with a sentence in err
- * when it does not resolve or memory is short.
+ * The outcome, once, never from inside dial_new(): r, or NULL with the errno of
+ * the last address that failed.  Afterwards the dial does nothing more;
+ * dial_free() is legal inside.
  */
-struct dial *dial_new(struct loop *l, const struct addr *a, dial_fn fn,
-    void *arg, char *err, size_t err_size) MUST_CHECK;
+typedef void (*dial_fn)(const struct dial_result *r, int error, void *arg);
+
+/*
+ * Resolves at once (may block on a name server).  options NULL: defaults.
+ * NULL with a sentence in err when it does not resolve, certificates cannot be
+ * read, ssh cannot be started, or memory is short.
+ */
+struct dial *dial_new(struct loop *l, const struct addr *a,
+    const struct dial_options *options, dial_fn fn, void *arg, char *err,
+    size_t err_size) MUST_CHECK;
+
+/*
+ * Where a client finds its certificates when nothing names a directory:
+ * $TRIBUTARY_TLS_DIR, $XDG_CONFIG_HOME/tributary/tls (~/.config/tributary/tls),
+ * /etc/tributary/tls; the first that exists, into out.  -1 with a sentence that
+ * says where it looked and how to get one.
+ */
+int dial_tls_dir(char *out, size_t out_size, char *err, size_t err_size)
+    MUST_CHECK;
 
 /* Also gives up what is under way.  NULL is fine. */
 void dial_free(struct dial *d);

@@ -347,9 +347,17 @@ listener_new(struct loop *loop, const struct addr *a, bool allow_remote,
 	case ADDR_TCP:
 		rc = listener_open_tcp(l, a, allow_remote, err, err_size);
 		break;
+	case ADDR_TLS: /* safe to reach from everywhere */
+		rc = listener_open_tcp(l, a, true, err, err_size);
+		break;
 	case ADDR_VSOCK:
 		rc = listener_open_one(l, &a->sa, a->sa_len, a->text, err,
 		    err_size);
+		break;
+	case ADDR_SSH:
+		snprintf(err, err_size, "cannot listen on %s: sshd does that; "
+		    "listen on a UNIX socket, or a loopback port, and let "
+		    "others connect to ssh://HOST/PATH", a->text);
 		break;
 	}
 	if (rc != 0) {

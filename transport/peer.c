@@ -1,10 +1,12 @@
 #include "transport/peer.h"
 
+#include <fcntl.h>
 #include <linux/vm_sockets.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 static uint64_t
 hash_bytes(const void *data, size_t len)
@@ -40,6 +42,34 @@ hash_address(const struct sockaddr_storage *sa)
 	return 0;
 }
 
+/*
+ * Whether the process carries somebody else's bytes.  By its name: who lies
+ * about it gains nothing but a connection without shared memory, and labels.
+ */
+static bool
+is_tunnel(pid_t pid)
+{
+	static const char *const names[] = { "ssh", "sshd", "sshd-session",
+		"socat", "tributary" };
+	char path[40], comm[32] = "";
+	ssize_t n;
+	size_t i;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		return false;
+	n = read(fd, comm, sizeof(comm) - 1);
+	close(fd);
+	if (n <= 0)
+		return false;
+	comm[strcspn(comm, "\n")] = '\0';
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(comm, names[i]) == 0)
+			return true;
+	return false;
+}
+
 static void
 peer_from_unix(struct peer *p, int fd)
 {
@@ -52,12 +82,15 @@ peer_from_unix(struct peer *p, int fd)
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 ||
 	    len != sizeof(cred) || cred.uid == (uid_t)-1)
 		return;
-	p->authenticated = true;
+	p->auth = PEER_UNIX;
 	p->uid = cred.uid;
 	p->gid = cred.gid;
 	p->pid = cred.pid;
-	snprintf(p->text, sizeof(p->text), "unix pid %d uid %u", (int)cred.pid,
-	    (unsigned)cred.uid);
+	p->forwarded = is_tunnel(cred.pid);
+	p->can_pass_fds = !p->forwarded;
+	snprintf(p->text, sizeof(p->text), "unix pid %d uid %u%s",
+	    (int)cred.pid, (unsigned)cred.uid,
+	    p->forwarded ? " (forwarded)" : "");
 }
 
 void
@@ -89,4 +122,16 @@ peer_from_socket(struct peer *p, int fd)
 		p->kind = ADDR_VSOCK;
 	p->addr_hash = hash_address(&sa);
 	addr_format(&sa, len, p->text, sizeof(p->text));
+}
+
+void
+peer_from_ssh(struct peer *p, const struct addr *a)
+{
+	memset(p, 0, sizeof(*p));
+	p->kind = ADDR_SSH;
+	p->uid = PEER_UID_UNKNOWN;
+	p->gid = PEER_UID_UNKNOWN;
+	p->pid = PEER_PID_UNKNOWN;
+	p->addr_hash = hash_bytes(a->host, strlen(a->host));
+	snprintf(p->text, sizeof(p->text), "ssh://%.90s", a->host);
 }

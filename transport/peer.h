@@ -1,5 +1,6 @@
 /*
- * peer: who is at the other end of a stream, as the kernel says.
+ * peer: who is at the other end of a stream, as the kernel or a certificate
+ * says.
  *
  * Claimed identities (SetPeerIdentity) are not here: they label data and
  * belong to the connection that received them (transport/rpc_host.h).
@@ -17,18 +18,47 @@
 #define PEER_UID_UNKNOWN 65534
 #define PEER_PID_UNKNOWN 0
 
-struct peer {
-	enum addr_kind kind;
-	bool authenticated; /* UNIX: by SO_PEERCRED */
-	bool can_pass_fds;  /* UNIX only */
-	uint32_t uid;       /* PEER_UID_UNKNOWN unless authenticated */
-	uint32_t gid;
-	int32_t pid;
-	uint64_t addr_hash; /* of the address without its port; UNIX: 0 */
-	char text[80];      /* for logs: "unix pid 42 uid 1000", "10.0.0.7:4711" */
+/* Who vouches for the peer. */
+enum peer_auth {
+	PEER_NOBODY,
+	PEER_UNIX, /* the kernel (SO_PEERCRED): uid, gid, pid */
+	PEER_CERT, /* a certificate that we verified: cert */
 };
 
-/* Reads it off a connected socket; never fails (unknown stays unknown). */
+struct tls_identity;
+
+struct peer {
+	/* ADDR_TLS, ADDR_SSH: the socket is TCP, or a pair with a child. */
+	enum addr_kind kind;
+	enum peer_auth auth;
+	bool can_pass_fds;  /* UNIX, unless forwarded */
+	/*
+	 * UNIX, but the process there is a tunnel's end (sshd, socat): uid and
+	 * gid are the tunnel's, descriptors do not travel, and what the client
+	 * behind it claims about itself labels its data.
+	 */
+	bool forwarded;
+	uint32_t uid;       /* PEER_UID_UNKNOWN unless PEER_UNIX */
+	uint32_t gid;
+	int32_t pid;
+	/*
+	 * PEER_CERT: the stream's, lives as long; else NULL.  (transport/tls.h)
+	 */
+	const struct tls_identity *cert;
+	uint64_t addr_hash; /* of the address without its port; UNIX: 0 */
+	/*
+	 * For logs: "unix pid 42 uid 1000", "10.0.0.7:4711",
+	 * "device-7 at 10.0.0.7:4711", "ssh://device-7".
+	 */
+	char text[112];
+};
+
+/*
+ * Reads it off a connected socket; never fails (unknown stays unknown).  A
+ * UNIX peer whose program is known to be a tunnel's end is forwarded.
+ */
 void peer_from_socket(struct peer *p, int fd);
+/* An ssh child that we started to reach a->host; nobody vouches for it. */
+void peer_from_ssh(struct peer *p, const struct addr *a);
 
 #endif /* TRANSPORT_PEER_H */

@@ -366,6 +366,8 @@ client_stream_closed(struct stream *s, enum stream_end why, void *arg)
 		    "closed the connection before it answered" :
 		    "closed the connection");
 		return;
+	case STREAM_REFUSED:
+	case STREAM_BUDGET:
 	case STREAM_SLOW:
 		client_down_because(c, "does not read what is sent to it");
 		return;
@@ -438,14 +440,14 @@ service_variable(const struct rpc_client *c)
 }
 
 static void
-dial_cb(int fd, int error, void *arg)
+dial_cb(const struct dial_result *r, int error, void *arg)
 {
 	struct rpc_client *c = arg;
 
 	dial_free(c->dial);
 	c->dial = NULL;
-	if (fd >= 0) {
-		client_connected(c, fd);
+	if (r != NULL) {
+		client_connected(c, r->fd);
 		return;
 	}
 	dial_error_text(&c->addr, error, service_variable(c), c->down_text,
@@ -481,7 +483,8 @@ client_alloc(struct loop *l, const char *service,
 }
 
 struct rpc_client *
-rpc_client_new(struct loop *l, const struct addr *a, const char *service,
+rpc_client_new(struct loop *l, const struct addr *a,
+    const struct dial_options *how, const char *service,
     const struct rpc_client_ops *ops, void *arg, char *err, size_t err_size)
 {
 	struct rpc_client *c;
@@ -491,7 +494,8 @@ rpc_client_new(struct loop *l, const struct addr *a, const char *service,
 		return NULL;
 	}
 	c->addr = *a;
-	if ((c->dial = dial_new(l, a, dial_cb, c, err, err_size)) == NULL) {
+	if ((c->dial = dial_new(l, a, how, dial_cb, c, err,
+		 err_size)) == NULL) {
 		client_destroy(c);
 		return NULL;
 	}

@@ -16,6 +16,7 @@
 #include "transport/addr.h"
 #include "transport/compiler.h"
 
+struct dial_options;
 struct loop;
 struct rpc_client;
 struct pb_writer;
@@ -43,11 +44,12 @@ struct rpc_client_ops {
 };
 
 /*
- * NULL only for lack of memory or an address that does not resolve (sentence
- * in err).  Neither ready nor down is called from inside.
+ * how (transport/dial.h) may be NULL and is copied.  NULL only for lack of
+ * memory or where dial_new() fails (sentence in err).  Neither ready nor down
+ * is called from inside.
  */
 struct rpc_client *rpc_client_new(struct loop *l, const struct addr *a,
-    const char *service, const struct rpc_client_ops *ops, void *arg,
+    const struct dial_options *how, const char *service, const struct rpc_client_ops *ops, void *arg,
     char *err, size_t err_size) MUST_CHECK;
 /* Over a socket that is connected already; owns fd on success. */
 struct rpc_client *rpc_client_from_fd(struct loop *l, int fd,

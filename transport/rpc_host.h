@@ -99,11 +99,71 @@ struct rpc_stats {
 };
 
 /*
- * services: n pointers, borrowed for the life of the connection; which ones a
- * peer may bind is decided by the listener that passes them.  Takes ownership
- * of fd on success.  Memory of the connection goes away by itself after
- * gone().  max_idle etc. do not exist yet.
+ * Who decides what a peer may do.  Refusals are sentences in why (RPC_WHY_MAX
+ * bytes): the peer is told with a RequestError (of request 0, which today's
+ * clients ignore), and the log.
  */
+#define RPC_WHY_MAX 320
+struct rpc_guard {
+	/*
+	 * It is known who the peer is: at once, over TLS after the handshake.
+	 * Says no: the peer is told, and the connection ends.
+	 */
+	bool (*admit)(struct rpc_conn *c, const struct peer *p, void *arg,
+	    char *why);
+	/* It wants to bind this service. */
+	bool (*may_bind)(struct rpc_conn *c, const struct rpc_service *s,
+	    void *arg, char *why);
+	/*
+	 * The connection ended, in whatever way, admitted or not; the last
+	 * call about c.  May be NULL, as may all.
+	 */
+	void (*gone)(struct rpc_conn *c, void *arg);
+	void *arg;
+};
+
+struct rpc_conn_setup {
+	/*
+	 * n pointers, borrowed for the life of the connection: what the door
+	 * that it came through offers.
+	 */
+	const struct rpc_service *const *services;
+	size_t n_services;
+	struct rpc_stats *stats;
+	const struct rpc_guard *guard;     /* borrowed; NULL: may all */
+	const struct stream_setup *stream; /* NULL: plain */
+};
+
+/*
+ * Takes ownership of fd, and of what the stream's setup hands over, on success.
+ * Memory of the connection goes away by itself after gone().
+ */
+struct rpc_conn *rpc_conn_new_over(struct loop *l, int fd,
+    const struct rpc_conn_setup *setup) MUST_CHECK;
+
+/* Free for the guard's use; NULL at first. */
+void rpc_conn_set_mark(struct rpc_conn *c, void *mark);
+void *rpc_conn_mark(const struct rpc_conn *c);
+struct stream *rpc_conn_stream(struct rpc_conn *c);
+
+/*
+ * Tells a peer that was accepted why it is not served, as far as its socket
+ * takes it at once (not over TLS, where nothing was said yet), and closes fd.
+ */
+void rpc_refuse(int fd, const char *why);
+
+/* Closes those that stay quiet; 0: never. */
+struct rpc_timeouts {
+	uint64_t handshake_ms; /* over TLS, until it is known who they are */
+	uint64_t bind_ms;      /* until they bind a service */
+	uint64_t idle_ms;      /* without a byte from them */
+	uint64_t stalled_ms;   /* with output that they do not take */
+};
+/* To be called about once a second. */
+void rpc_conns_sweep(struct rpc_stats *stats, const struct rpc_timeouts *t,
+    uint64_t now_ms);
+
+/* rpc_conn_new_over() without guard, over a plain socket. */
 struct rpc_conn *rpc_conn_new(struct loop *l, int fd,
     const struct rpc_service *const *services, size_t n,
     struct rpc_stats *stats) MUST_CHECK;

@@ -84,6 +84,10 @@ stream_end_text(enum stream_end why)
 		return "connection lost";
 	case STREAM_SLOW:
 		return "too slow: its queue of output is full";
+	case STREAM_REFUSED:
+		return "refused";
+	case STREAM_BUDGET:
+		return "memory for connections is used up";
 	case STREAM_PROTOCOL:
 		return "protocol violation";
 	case STREAM_NO_MEMORY:

@@ -7,7 +7,9 @@
  * socket takes it, else queued up to a limit.  Descriptors travel over UNIX
  * sockets.  A stream ends in stream_close() or in one ops->closed().
  *
- * TLS and ssh children will be further implementations behind this header.
+ * What lies between the stream and its socket is the stream's business: nothing,
+ * TLS (transport/tls.h), or a child that carries the bytes on
+ * (transport/child.h).
  */
 #ifndef TRANSPORT_STREAM_H
 #define TRANSPORT_STREAM_H
@@ -19,13 +21,18 @@
 #include "transport/compiler.h"
 #include "transport/peer.h"
 
+struct budget;
+struct child;
 struct loop;
 struct stream;
+struct tls_conn;
 
 enum stream_end {
 	STREAM_EOF,         /* the peer closed */
 	STREAM_RESET,       /* the connection broke */
 	STREAM_SLOW,        /* output stayed over its limit */
+	STREAM_REFUSED,     /* handshake failed, or child: stream_end_detail() */
+	STREAM_BUDGET,      /* its peer's, or everybody's, memory is used up */
 	STREAM_PROTOCOL,    /* the owner refused what it sent */
 	STREAM_NO_MEMORY,
 	STREAM_SHUTDOWN,    /* we are going down */
@@ -43,6 +50,12 @@ struct stream_ops {
 	 */
 	size_t (*data)(struct stream *s, const uint8_t *buf, size_t len,
 	    void *arg);
+	/*
+	 * TLS: the handshake is done and stream_peer() is complete; data()
+	 * follows.  May close the stream.  Not called for other streams, which
+	 * are open from the start.  May be NULL.
+	 */
+	void (*opened)(struct stream *s, void *arg);
 	/* Output that was over stream_low_water() fell to it.  May be NULL. */
 	void (*drained)(struct stream *s, void *arg);
 	/* The one end; not called after stream_close() by the owner. */
@@ -55,6 +68,39 @@ struct stream_ops {
  */
 struct stream *stream_new(struct loop *l, int fd, const struct stream_ops *ops,
     void *arg) MUST_CHECK;
+
+/* How the bytes get from the stream to the socket and back. */
+struct stream_setup {
+	/*
+	 * Made for this descriptor.  The handshake is the stream's to do; what
+	 * is written meanwhile waits.
+	 */
+	struct tls_conn *tls;
+	/*
+	 * The descriptor's other end is this child.  When the stream ends by
+	 * itself, closed() waits (a second at most) for the child's last words.
+	 */
+	struct child *child;
+	struct addr *child_addr; /* where it leads, for messages; copied */
+	/* Who is there, instead of what the kernel says; copied. */
+	const struct peer *peer;
+};
+
+/*
+ * As stream_new(); setup may be NULL.  Takes ownership of setup->tls and
+ * setup->child, too, on success.
+ */
+struct stream *stream_new_over(struct loop *l, int fd,
+    const struct stream_setup *setup, const struct stream_ops *ops, void *arg)
+    MUST_CHECK;
+
+/* Whether a TLS handshake is still under way. */
+bool stream_is_opening(const struct stream *s);
+/*
+ * Inside closed(): a sentence for people that says more than the reason (why
+ * the handshake failed, what ssh said), or "".
+ */
+const char *stream_end_detail(const struct stream *s);
 
 /*
  * Ends it: idempotent, legal inside any callback, memory goes away on a later
@@ -109,6 +155,22 @@ int stream_take_fd(struct stream *s);
  * as a sender puts no unit behind the descriptor's own into the same sendmsg.
  */
 int stream_take_fd_of(struct stream *s, const uint8_t *unit, size_t len);
+
+/*
+ * Counts its memory and its input in up to two budgets, which outlive it (NULL:
+ * none).  Where a memory limit is passed it ends with STREAM_BUDGET; where its
+ * bytes per second are used up it rests from reading until there are more.
+ */
+void stream_set_budgets(struct stream *s, struct budget *of_peer,
+    struct budget *of_all);
+
+/*
+ * For whoever sweeps for dead connections.  Milliseconds (loop_now_ms()) since
+ * the last byte arrived; since output waits without any being taken (0: none
+ * waits).
+ */
+uint64_t stream_idle_ms(const struct stream *s, uint64_t now_ms);
+uint64_t stream_stalled_ms(const struct stream *s, uint64_t now_ms);
 
 /* Memory the stream holds beyond its own struct (kept input, queued output). */
 size_t stream_memory(const struct stream *s);

@@ -93,7 +93,8 @@ listen_port_name(enum listen_port port)
 static bool
 ports_agree(enum listen_port a, enum listen_port b, const struct addr *at)
 {
-	if (at->kind == ADDR_TCP && strcmp(at->port, "0") == 0)
+	if ((at->kind == ADDR_TCP || at->kind == ADDR_TLS) &&
+	    strcmp(at->port, "0") == 0)
 		return true;
 	return a == b || (a != LISTEN_CONSUMER && b != LISTEN_CONSUMER);
 }

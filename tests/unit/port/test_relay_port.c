@@ -158,7 +158,7 @@ connect_tcp(const char *hint, const char *name)
 	snprintf(text, sizeof(text), "127.0.0.1:%d", listener_port(f.listener));
 	assert_int_equal(addr_parse(&a, text, err, sizeof(err)), 0);
 	f.ready = f.down = false;
-	f.client = rpc_client_new(f.loop, &a, f.ports[0]->name, &client_ops,
+	f.client = rpc_client_new(f.loop, &a, NULL, f.ports[0]->name, &client_ops,
 	    NULL, err, sizeof(err));
 	assert_non_null(f.client);
 	if (hint != NULL)

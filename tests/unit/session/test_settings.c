@@ -198,7 +198,7 @@ an_address_that_is_none_is_refused_with_its_field(void **state)
 {
 	refuse("producer_socket: \"localhost:99999\"", "producer_socket: ");
 	refuse("consumer_socket: \"\"", "consumer_socket: ");
-	refuse("relay_socket: \"tls://x:1\"", "relay_socket: ");
+	refuse("relay_socket: \"tls://x\"", "relay_socket: ");
 	refuse("listen { address: \":1\" port: PRODUCER }", "listen: ");
 }
 

@@ -162,12 +162,76 @@ vsock_takes_numbers(void **state)
 }
 
 static void
-transports_of_later_versions_are_refused_by_name(void **state)
+tls_addresses_are_those_of_tcp(void **state)
+{
+	parses("tls://host:7443", ADDR_TLS);
+	assert_string_equal(a.host, "host");
+	assert_string_equal(a.port, "7443");
+	assert_int_equal(a.sa_len, 0);
+	parses("tls://[::1]:1", ADDR_TLS);
+	assert_string_equal(a.host, "::1");
+	assert_int_not_equal(a.sa_len, 0);
+	refuses("tls://host", "lacks a port");
+	refuses("tls://:1", "lacks a host");
+}
+
+static void
+is_ssh(const char *text, const char *user, const char *host, const char *port,
+    const char *path)
+{
+	parses(text, ADDR_SSH);
+	assert_string_equal(a.user, user);
+	assert_string_equal(a.host, host);
+	assert_string_equal(a.port, port);
+	assert_string_equal(a.path, path);
+}
+
+static void
+ssh_addresses_name_a_host_and_what_it_leads_to(void **state)
+{
+	is_ssh("ssh://device-7", "", "device-7", "", "");
+	is_ssh("ssh://device-7/", "", "device-7", "", "");
+	is_ssh("ssh://me@h.lab:22/run/x.sock", "me", "h.lab", "22",
+	    "/run/x.sock");
+	is_ssh("ssh://h/localhost:7443", "", "h", "", "localhost:7443");
+	is_ssh("ssh://[fe80::1]:2022/tmp/p", "", "fe80::1", "2022", "/tmp/p");
+	is_ssh("ssh://[::1]", "", "::1", "", "");
+}
+
+static void
+ssh_addresses_that_could_be_taken_for_something_else_are_refused(void **state)
+{
+	const char *host = "is not ssh://";
+	const char *path = "behind the host stands";
+
+	refuses("ssh://", host);
+	refuses("ssh://-oProxyCommand=x", host);
+	refuses("ssh://-l@h", host);
+	refuses("ssh://a@-h", host);
+	refuses("ssh://@h", host);
+	refuses("ssh://h:", host);
+	refuses("ssh://h:0", host);
+	refuses("ssh://h:65536", host);
+	refuses("ssh://h:22x", host);
+	refuses("ssh://[::1", host);
+	refuses("ssh://[::1]x", host);
+	refuses("ssh://[a b]", host);
+	refuses("ssh://h;reboot", host);
+	refuses("ssh://h$(x)/p", host);
+	refuses("ssh://h/a b", path);
+	refuses("ssh://h/a'b", path);
+	refuses("ssh://h/`x`", path);
+	refuses("ssh://h/x:y", path);
+	refuses("ssh://h/-x:1", path);
+	refuses("ssh://h/x:0", path);
+	refuses("ssh://h/:1", path);
+}
+
+static void
+what_is_no_address_is_refused_by_name(void **state)
 {
 	char text[400];
 
-	refuses("tls://host:1", "no tls transport yet");
-	refuses("ssh://user@host", "no ssh transport yet");
 	refuses("http://host", "unknown kind of address");
 	memset(text, 'x', sizeof(text) - 1);
 	text[399] = '\0';
@@ -312,8 +376,12 @@ main(void)
 		cmocka_unit_test(host_and_port_is_tcp),
 		cmocka_unit_test(a_wrong_tcp_address_says_what_is_wrong),
 		cmocka_unit_test(vsock_takes_numbers),
+		cmocka_unit_test(tls_addresses_are_those_of_tcp),
 		cmocka_unit_test(
-		    transports_of_later_versions_are_refused_by_name),
+		    ssh_addresses_name_a_host_and_what_it_leads_to),
+		cmocka_unit_test(
+		    ssh_addresses_that_could_be_taken_for_something_else_are_refused),
+		cmocka_unit_test(what_is_no_address_is_refused_by_name),
 		cmocka_unit_test(
 		    an_address_that_needs_no_name_server_resolves_to_itself),
 		cmocka_unit_test(localhost_resolves_to_local_addresses),

@@ -52,11 +52,11 @@ on_accept(struct listener *l, int fd, void *arg)
 }
 
 static void
-on_dialled(int fd, int error, void *arg)
+on_dialled(const struct dial_result *r, int error, void *arg)
 {
 	assert_ptr_equal(arg, &t);
 	t.dialled++;
-	t.dial_fd = fd;
+	t.dial_fd = r != NULL ? r->fd : -1;
 	t.dial_error = error;
 	dial_free(t.dial);
 	t.dial = NULL;
@@ -134,7 +134,8 @@ dials(const char *text)
 
 	assert_int_equal(addr_parse(&a, text, t.err, sizeof(t.err)), 0);
 	t.dialled = 0;
-	t.dial = dial_new(t.loop, &a, on_dialled, &t, t.err, sizeof(t.err));
+	t.dial = dial_new(t.loop, &a, NULL, on_dialled, &t, t.err,
+	    sizeof(t.err));
 	assert_non_null(t.dial);
 	assert_int_equal(t.dialled, 0);
 }

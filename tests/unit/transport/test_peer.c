@@ -23,7 +23,7 @@ a_unix_peer_is_who_the_kernel_says(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
 	peer_from_socket(&p, sv[0]);
 	assert_int_equal(p.kind, ADDR_UNIX);
-	assert_true(p.authenticated);
+	assert_int_equal(p.auth, PEER_UNIX);
 	assert_true(p.can_pass_fds);
 	assert_int_equal(p.uid, geteuid());
 	assert_int_equal(p.gid, getegid());
@@ -47,7 +47,7 @@ a_tcp_peer_is_nobody_and_known_by_its_address(void **state)
 	peer_from_socket(&p, a[0]);
 	peer_from_socket(&q, b[0]);
 	assert_int_equal(p.kind, ADDR_TCP);
-	assert_false(p.authenticated);
+	assert_int_equal(p.auth, PEER_NOBODY);
 	assert_false(p.can_pass_fds);
 	assert_int_equal(p.uid, PEER_UID_UNKNOWN);
 	assert_int_equal(p.pid, PEER_PID_UNKNOWN);
@@ -74,7 +74,7 @@ a_peer_that_left_already_is_unknown_not_root(void **state)
 	close(a[1]);
 	peer_from_socket(&p, a[0]);
 	assert_int_equal(p.uid, PEER_UID_UNKNOWN);
-	assert_false(p.authenticated);
+	assert_int_equal(p.auth, PEER_NOBODY);
 	close(a[0]);
 	peer_from_socket(&p, a[0]);
 	assert_int_equal(p.uid, PEER_UID_UNKNOWN);

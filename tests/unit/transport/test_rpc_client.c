@@ -221,7 +221,7 @@ connect_to(const char *text)
 	struct addr a;
 
 	assert_int_equal(addr_parse(&a, text, fix->err, sizeof(fix->err)), 0);
-	fix->client = rpc_client_new(fix->loop, &a, "ProducerPort",
+	fix->client = rpc_client_new(fix->loop, &a, NULL, "ProducerPort",
 	    &client_ops, NULL, fix->err, sizeof(fix->err));
 	assert_non_null(fix->client);
 }
@@ -456,7 +456,7 @@ a_service_that_is_not_offered_is_told_in_a_sentence(void **state)
 	snprintf(path, sizeof(path), "%s/p", fix->dir);
 	listen_at(path);
 	assert_int_equal(addr_parse(&a, path, fix->err, sizeof(fix->err)), 0);
-	fix->client = rpc_client_new(fix->loop, &a, "RelayPort", &client_ops,
+	fix->client = rpc_client_new(fix->loop, &a, NULL, "RelayPort", &client_ops,
 	    NULL, fix->err, sizeof(fix->err));
 	RUN_UNTIL(fix->down);
 	assert_non_null(strstr(fix->down_text, "does not offer RelayPort"));

@@ -1,0 +1,49 @@
+/*
+ * child: a program of which standard input and output are one end of a socket
+ * pair, and standard error is kept for messages: how `ssh` becomes a stream.
+ *
+ * The other end is a descriptor like any connected socket.  The child gets its
+ * own process group and no descriptor but these three; it is asked to end when
+ * the owner is done with it, and always reaped.
+ */
+#ifndef TRANSPORT_CHILD_H
+#define TRANSPORT_CHILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "transport/addr.h"
+#include "transport/compiler.h"
+
+struct child;
+struct loop;
+
+/* What is kept of standard error: its end. */
+#define CHILD_STDERR_MAX 4096
+
+/*
+ * Starts argv[0] (looked up in PATH).  *fd is our end, the caller's.  NULL with
+ * a sentence in err.
+ */
+struct child *child_new(struct loop *l, char *const argv[], int *fd, char *err,
+    size_t err_size) MUST_CHECK;
+
+/*
+ * Calls fn(arg) once, on a later turn, when the child has ended and its
+ * standard error was read to its end, or after within_ms, whichever is first.
+ */
+void child_when_ended(struct child *c, unsigned within_ms,
+    void (*fn)(void *arg), void *arg);
+
+/* What it wrote to standard error so far (its end, text, no NUL inside). */
+const char *child_stderr(const struct child *c);
+/* Exit status; 128 + signal; -1: it still runs. */
+int child_status(const struct child *c);
+
+/*
+ * SIGTERM, SIGKILL after two seconds; reaped behind the scenes.  Legal in fn.
+ * NULL is fine.
+ */
+void child_free(struct child *c);
+
+#endif /* TRANSPORT_CHILD_H */

@@ -1,0 +1,77 @@
+#include "transport/roles.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct {
+	enum role role;
+	const char *name;
+} roles[] = {
+	{ ROLE_PRODUCER, "producer" },
+	{ ROLE_RELAY, "relay" },
+	{ ROLE_CONSUMER, "consumer" },
+	{ ROLE_ADMIN, "admin" },
+};
+#define N_ROLES (sizeof(roles) / sizeof(roles[0]))
+
+const char *
+role_name(enum role role)
+{
+	size_t i;
+
+	for (i = 0; i < N_ROLES; i++)
+		if (roles[i].role == role)
+			return roles[i].name;
+	return "?";
+}
+
+uint32_t
+role_by_name(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < N_ROLES; i++)
+		if (strcasecmp(roles[i].name, name) == 0)
+			return roles[i].role;
+	return 0;
+}
+
+uint32_t
+role_from_uri(const char *uri, size_t len)
+{
+	size_t i, n = strlen(ROLE_URI_PREFIX);
+
+	if (len < n || memcmp(uri, ROLE_URI_PREFIX, n) != 0)
+		return 0;
+	for (i = 0; i < N_ROLES; i++)
+		if (strlen(roles[i].name) == len - n &&
+		    memcmp(roles[i].name, uri + n, len - n) == 0)
+			return roles[i].role;
+	return 0;
+}
+
+uint32_t
+roles_widen(uint32_t mask)
+{
+	if (mask & ROLE_RELAY)
+		mask |= ROLE_PRODUCER;
+	if (mask & ROLE_ADMIN)
+		mask |= ROLE_CONSUMER;
+	return mask;
+}
+
+const char *
+roles_text(uint32_t mask, char *out, size_t out_size)
+{
+	size_t i, at = 0;
+
+	snprintf(out, out_size, "nothing");
+	for (i = 0; i < N_ROLES; i++) {
+		if (!(mask & roles[i].role) || at >= out_size)
+			continue;
+		at += (size_t)snprintf(out + at, out_size - at, "%s%s",
+		    at > 0 ? ", " : "", roles[i].name);
+	}
+	return out;
+}

@@ -1,0 +1,50 @@
+/*
+ * ssh: the arguments of the system's ssh for an address, and what its failures
+ * mean.  Pure; transport/child.h runs it.
+ *
+ * The user's configuration, keys, agents, jump hosts and known_hosts are ssh's
+ * own business; we add BatchMode (it never asks), keep-alives, and nothing
+ * that weakens it.  $TRIBUTARY_SSH names another program than "ssh".
+ */
+#ifndef TRANSPORT_SSH_H
+#define TRANSPORT_SSH_H
+
+#include <stddef.h>
+
+#include "transport/addr.h"
+#include "transport/compiler.h"
+
+#define SSH_ARGS_MAX 48
+
+struct ssh_args {
+	char *argv[SSH_ARGS_MAX]; /* NULL-terminated, into words */
+	char words[2048];
+};
+
+/*
+ * To reach a->path from the far side's sshd (-W), or, without a path, to run
+ * command there (a shell line; NULL: "tributary connect", of which `service`,
+ * "producer", "consumer" or "relay", becomes the argument).  -1 with a sentence
+ * when it does not fit.
+ */
+int ssh_args_connect(struct ssh_args *s, const struct addr *a,
+    const char *service, const char *command, char *err, size_t err_size)
+    MUST_CHECK;
+/*
+ * To have the far side listen on remote_path and lead every connection to the
+ * UNIX socket local_path here (-N -R), for a collector that dials.
+ */
+int ssh_args_listen(struct ssh_args *s, const struct addr *a,
+    const char *remote_path, const char *local_path, char *err,
+    size_t err_size) MUST_CHECK;
+
+/*
+ * A sentence about why ssh ended: host key unknown or changed, permission
+ * denied, name or route, refused, forwarding prohibited, nothing listens
+ * there, command not found; else what ssh said itself.  Says which side, which
+ * file, what to do.  ended_status as child_status().
+ */
+void ssh_error_text(const struct addr *a, const char *stderr_text,
+    int ended_status, char *out, size_t out_size);
+
+#endif /* TRANSPORT_SSH_H */
