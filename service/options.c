@@ -19,6 +19,10 @@ enum flag {
 	FLAG_PRODUCER_SOCKET,
 	FLAG_CONSUMER_SOCKET,
 	FLAG_ALLOW_REMOTE,
+	FLAG_ALLOW_PLAIN_CONSUMER,
+	FLAG_TLS_DIR,
+	FLAG_USER,
+	FLAG_SECCOMP,
 	FLAG_TRACE_DIR,
 	FLAG_OVERWRITE_UNWRITTEN,
 	FLAG_CONFIG,
@@ -39,6 +43,11 @@ static const struct option flags[] = {
 	{ "producer-socket", required_argument, NULL, FLAG_PRODUCER_SOCKET },
 	{ "consumer-socket", required_argument, NULL, FLAG_CONSUMER_SOCKET },
 	{ "allow-remote", required_argument, NULL, FLAG_ALLOW_REMOTE },
+	{ "allow-plain-consumer", required_argument, NULL,
+	    FLAG_ALLOW_PLAIN_CONSUMER },
+	{ "tls-dir", required_argument, NULL, FLAG_TLS_DIR },
+	{ "user", required_argument, NULL, FLAG_USER },
+	{ "seccomp", no_argument, NULL, FLAG_SECCOMP },
 	{ "trace-dir", required_argument, NULL, FLAG_TRACE_DIR },
 	{ "overwrite-unwritten", no_argument, NULL, FLAG_OVERWRITE_UNWRITTEN },
 	{ "config", required_argument, NULL, FLAG_CONFIG },
@@ -56,7 +65,8 @@ static const char help_text[] =
 "Collects traces: stands where Perfetto's traced stands, with the same sockets\n"
 "and the same protocol.  Needs no flag.\n"
 "\n"
-"Sockets (ADDR is /path, @abstract, host:port, [v6]:port or vsock://cid:port)\n"
+"Sockets (ADDR is /path, @abstract, tls://host:port, host:port, [v6]:port or\n"
+"vsock://cid:port)\n"
 "  --producer-socket ADDR    listen for producers there; may be given again.\n"
 "                            Default: $PERFETTO_PRODUCER_SOCK_NAME (a list with\n"
 "                            commas), else /run/perfetto/traced-producer.sock\n"
@@ -65,12 +75,20 @@ static const char help_text[] =
 "  --consumer-socket ADDR    listen for consumers there; may be given again.\n"
 "                            Default: $PERFETTO_CONSUMER_SOCK_NAME, else\n"
 "                            /run/perfetto/traced-consumer.sock, else\n"
-"                            /tmp/perfetto-consumer.  Whoever can connect reads\n"
-"                            every trace\n"
+"                            /tmp/perfetto-consumer.  A consumer sees what every\n"
+"                            producer writes\n"
+"  --tls-dir DIR             certificates for tls:// sockets: ca.pem, cert.pem,\n"
+"                            key.pem and, if there is one, crl.pem, as\n"
+"                            `tributary cert init DIR` makes them\n"
 "  --allow-remote ADDR       permit ADDR, named as above, though other machines\n"
 "                            can reach it.  Nothing there is encrypted, nobody is\n"
 "                            asked who they are.  Default: such an address is\n"
-"                            refused\n"
+"                            refused; tls:// needs no permission\n"
+"  --allow-plain-consumer ADDR\n"
+"                            permit consumers at host:port or vsock://, named as\n"
+"                            above, though nobody is asked who they are: every\n"
+"                            user of this machine (with --allow-remote, everyone\n"
+"                            else too) reads every trace.  Default: refused\n"
 "  --set-socket-permissions PGROUP:PMODE:CGROUP:CMODE\n"
 "                            group and mode of the UNIX sockets for producers and\n"
 "                            for consumers, as in traced:0660:traced:0660.\n"
@@ -94,6 +112,10 @@ static const char help_text[] =
 "  --check-config            only check the settings: print OK, or what is wrong\n"
 "                            and exit with status 1\n"
 "  --log-level LEVEL         error, warn, info or debug.  Default: info\n"
+"  --user NAME               become this user once the sockets are open; for a\n"
+"                            daemon that root starts.  Default: stay\n"
+"  --seccomp                 refuse every system call that a collector does not\n"
+"                            need, and new privileges.  Default: off\n"
 "  --background              print the daemon's process id and return as soon as\n"
 "                            its sockets are open\n"
 "  --version                 print the version\n"
@@ -187,6 +209,18 @@ take_flag(struct options *o, enum flag flag, char *err, size_t err_size)
 	case FLAG_ALLOW_REMOTE:
 		return add_socket(o, OPTIONS_ALLOW_REMOTE, optarg, err,
 		    err_size);
+	case FLAG_ALLOW_PLAIN_CONSUMER:
+		return add_socket(o, OPTIONS_ALLOW_PLAIN_CONSUMER, optarg, err,
+		    err_size);
+	case FLAG_TLS_DIR:
+		o->tls_dir = optarg;
+		break;
+	case FLAG_USER:
+		o->user = optarg;
+		break;
+	case FLAG_SECCOMP:
+		o->seccomp = true;
+		break;
 	case FLAG_TRACE_DIR:
 		o->trace_dir = optarg;
 		break;
@@ -265,19 +299,29 @@ apply_sockets(const struct options *o, enum options_socket what,
 	return 0;
 }
 
+/* Flags that permit more at an address that is named elsewhere. */
 static int
-apply_allow_remote(const struct options *o, struct settings *s, char *err,
+apply_permits(const struct options *o, struct settings *s, char *err,
     size_t err_size)
 {
+	const char *address;
 	size_t i;
 
 	for (i = 0; i < o->n_sockets; i++) {
-		if (o->sockets[i].what != OPTIONS_ALLOW_REMOTE ||
-		    settings_allow_remote(s, o->sockets[i].address))
-			continue;
-		snprintf(err, err_size, "--allow-remote %s permits nothing: no "
-		    "socket is named exactly so", o->sockets[i].address);
-		return -1;
+		address = o->sockets[i].address;
+		if (o->sockets[i].what == OPTIONS_ALLOW_REMOTE &&
+		    !settings_allow_remote(s, address)) {
+			snprintf(err, err_size, "--allow-remote %s permits "
+			    "nothing: no socket is named exactly so", address);
+			return -1;
+		}
+		if (o->sockets[i].what == OPTIONS_ALLOW_PLAIN_CONSUMER &&
+		    !settings_allow_plain_consumer(s, address)) {
+			snprintf(err, err_size, "--allow-plain-consumer %s "
+			    "permits nothing: no consumer socket is named "
+			    "exactly so", address);
+			return -1;
+		}
 	}
 	return 0;
 }
@@ -303,6 +347,14 @@ apply_flags(const struct options *o, struct settings *s, char *err,
 	    settings_set_socket_permissions(s, o->socket_permissions, err,
 		err_size) != 0)
 		return -1;
+	if (o->tls_dir != NULL &&
+	    settings_set_tls_dir(s, o->tls_dir, err, err_size) != 0)
+		return -1;
+	if (o->user != NULL &&
+	    settings_set_user(s, o->user, err, err_size) != 0)
+		return -1;
+	if (o->seccomp)
+		s->seccomp = true;
 	if (o->enable_relay_endpoint)
 		s->enable_relay_endpoint = true;
 	if (o->overwrite_unwritten)
@@ -336,7 +388,8 @@ options_settings(const struct options *o, const struct activation *a,
 	    settings_apply_environment(s, err, err_size) == 0 &&
 	    apply_flags(o, s, err, err_size) == 0 &&
 	    fill_defaults(a, s, err, err_size) == 0 &&
-	    apply_allow_remote(o, s, err, err_size) == 0)
+	    apply_permits(o, s, err, err_size) == 0 &&
+	    settings_check(s, err, err_size) == 0)
 		return 0;
 	settings_done(s);
 	return -1;

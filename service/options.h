@@ -20,6 +20,7 @@ enum options_socket {
 	OPTIONS_CONSUMER,
 	OPTIONS_RELAY_ON,
 	OPTIONS_ALLOW_REMOTE,
+	OPTIONS_ALLOW_PLAIN_CONSUMER,
 };
 
 /* Strings are borrowed from argv. */
@@ -30,10 +31,13 @@ struct options {
 	bool background;
 	bool enable_relay_endpoint;
 	bool overwrite_unwritten;
+	bool seccomp;
 	const char *config;             /* NULL: not given, as all below */
 	const char *trace_dir;
 	const char *log_level;
 	const char *socket_permissions;
+	const char *tls_dir;
+	const char *user;
 	struct {
 		enum options_socket what;
 		const char *address;

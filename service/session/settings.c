@@ -8,18 +8,20 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "service/session/settings_trust.h"
 #include "transport/addr.h"
+#include "transport/roles.h"
 
-/* Half of the machine's memory, in KiB. */
+/* The machine's memory, in KiB. */
 static uint64_t
-half_of_memory_kb(void)
+memory_kb(void)
 {
 	long pages = sysconf(_SC_PHYS_PAGES);
 	long page = sysconf(_SC_PAGESIZE);
 
 	if (pages <= 0 || page <= 0)
-		return 1024 * 1024;
-	return (uint64_t)pages * (uint64_t)page / 2 / 1024;
+		return 2 * 1024 * 1024;
+	return (uint64_t)pages * (uint64_t)page / 1024;
 }
 
 static char *
@@ -42,7 +44,7 @@ settings_init(struct settings *s)
 		.max_sessions = 64,
 		.max_sessions_per_uid = 16,
 		.max_buffers_per_session = 128,
-		.max_total_buffer_kb = half_of_memory_kb(),
+		.max_total_buffer_kb = memory_kb() / 2,
 		.max_trace_duration_ms = 7ull * 24 * 3600 * 1000,
 		.max_producers = 65535,
 		.max_data_sources_per_producer = 4096,
@@ -52,7 +54,19 @@ settings_init(struct settings *s)
 		.max_consumers_per_uid = 256,
 		.max_send_queue_kb = 4096,
 		.max_shm_kb = 32768,
+		.max_connections_per_peer = 16384,
+		.max_handshakes = 4096,
+		.max_handshakes_per_peer = 2048,
+		.handshake_timeout_ms = 10000,
+		.bind_timeout_ms = 30000,
+		.stalled_timeout_ms = 60000,
+		.max_connection_memory_kb = memory_kb() / 8,
+		.max_connection_memory_per_peer_kb = memory_kb() / 32,
+		.max_data_sources = 1000000,
+		.max_data_sources_per_peer = 100000,
+		.max_buffer_kb_per_consumer = memory_kb() / 2,
 	};
+	s->certificate_default = ROLE_PRODUCER | ROLE_RELAY;
 	if ((s->machine_name = find_machine_name()) == NULL)
 		return -1;
 	return 0;
@@ -66,8 +80,13 @@ settings_done(struct settings *s)
 	for (i = 0; i < s->n_listen; i++)
 		free(s->listen[i].address);
 	free(s->listen);
+	for (i = 0; i < s->n_permits; i++)
+		free(s->permits[i].address);
+	free(s->permits);
+	settings_trust_done(s);
 	free(s->trace_dir);
 	free(s->socket_permissions);
+	free(s->user);
 	free(s->machine_name);
 	memset(s, 0, sizeof(*s));
 }
@@ -99,49 +118,131 @@ ports_agree(enum listen_port a, enum listen_port b, const struct addr *at)
 	return a == b || (a != LISTEN_CONSUMER && b != LISTEN_CONSUMER);
 }
 
-static int
-listen_one(struct settings *s, enum listen_port port, const char *address,
-    bool allow_remote, char *err, size_t err_size)
+/* What one of them is permitted, the other is too. */
+static void
+permit(struct listen_setting *to, const struct listen_setting *from)
 {
-	struct listen_setting *l;
-	struct addr a;
-	char *copy;
+	to->allow_remote |= from->allow_remote;
+	to->allow_plain_consumer |= from->allow_plain_consumer;
+	to->forwarded |= from->forwarded;
+}
+
+static bool
+is_permitted_more(const struct listen_setting *l)
+{
+	return l->allow_remote || l->allow_plain_consumer || l->forwarded;
+}
+
+/* Whether such a socket can be at such an address. */
+static int
+check_listener(const struct listen_setting *l, const struct addr *a, char *err,
+    size_t err_size)
+{
+	if (a->kind == ADDR_SSH) {
+		snprintf(err, err_size, "%s: nothing can be listened on "
+		    "through ssh; to connect to a device, name it in `dial`",
+		    a->text);
+		return -1;
+	}
+	if (l->forwarded && a->kind != ADDR_UNIX) {
+		snprintf(err, err_size, "%s: `forwarded` is for UNIX sockets; "
+		    "nobody elsewhere is taken for a local user", a->text);
+		return -1;
+	}
+	if (l->allow_plain_consumer && l->port != LISTEN_CONSUMER) {
+		snprintf(err, err_size, "%s: `allow_plain_consumer` permits "
+		    "nothing on a socket for %s", a->text,
+		    listen_port_name(l->port));
+		return -1;
+	}
+	return 0;
+}
+
+/*
+ * The listener that is there already for the same address and port into *out,
+ * or NULL.  -1: the address is taken by a port that cannot share it.
+ */
+static int
+find_listener(struct settings *s, enum listen_port port, const struct addr *a,
+    struct listen_setting **out, char *err, size_t err_size)
+{
 	size_t i;
 
-	if (addr_parse(&a, address, err, err_size) != 0)
-		return -1;
+	*out = NULL;
 	for (i = 0; i < s->n_listen; i++) {
-		if (strcmp(s->listen[i].address, address) != 0)
+		if (strcmp(s->listen[i].address, a->text) != 0)
 			continue;
-		if (!ports_agree(s->listen[i].port, port, &a)) {
+		if (!ports_agree(s->listen[i].port, port, a)) {
 			snprintf(err, err_size, "%s is named for %s and for "
-			    "%s: give each a socket of its own", address,
+			    "%s: give each a socket of its own", a->text,
 			    listen_port_name(s->listen[i].port),
 			    listen_port_name(port));
 			return -1;
 		}
 		if (s->listen[i].port == port) {
-			s->listen[i].allow_remote |= allow_remote;
+			*out = &s->listen[i];
 			return 0;
 		}
+	}
+	return 0;
+}
+
+static void
+take_permits(const struct settings *s, struct listen_setting *l)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_permits; i++)
+		if (s->permits[i].port == l->port &&
+		    strcmp(s->permits[i].address, l->address) == 0)
+			permit(l, &s->permits[i]);
+}
+
+/* One more at the end of the array; takes address.  -1: no memory. */
+static int
+append(struct listen_setting **array, size_t *n, const struct listen_setting *l,
+    char *address)
+{
+	struct listen_setting *grown;
+
+	grown = reallocarray(*array, *n + 1, sizeof(*grown));
+	if (grown == NULL || address == NULL) {
+		if (grown != NULL)
+			*array = grown;
+		free(address);
+		return -1;
+	}
+	*array = grown;
+	grown[*n] = *l;
+	grown[(*n)++].address = address;
+	return 0;
+}
+
+int
+settings_listen_as(struct settings *s, const struct listen_setting *l,
+    char *err, size_t err_size)
+{
+	struct listen_setting *there;
+	struct addr a;
+
+	if (addr_parse(&a, l->address, err, err_size) != 0 ||
+	    check_listener(l, &a, err, err_size) != 0 ||
+	    find_listener(s, l->port, &a, &there, err, err_size) != 0)
+		return -1;
+	if (there != NULL) {
+		permit(there, l);
+		return 0;
 	}
 	if (s->n_listen >= SETTINGS_LISTEN_MAX) {
 		snprintf(err, err_size, "more than %u sockets to listen on",
 		    SETTINGS_LISTEN_MAX);
 		return -1;
 	}
-	l = reallocarray(s->listen, s->n_listen + 1, sizeof(*l));
-	if (l != NULL)
-		s->listen = l;
-	if (l == NULL || (copy = strdup(address)) == NULL) {
+	if (append(&s->listen, &s->n_listen, l, strdup(l->address)) != 0) {
 		snprintf(err, err_size, "no memory");
 		return -1;
 	}
-	s->listen[s->n_listen++] = (struct listen_setting){
-		.port = port,
-		.address = copy,
-		.allow_remote = allow_remote,
-	};
+	take_permits(s, &s->listen[s->n_listen - 1]);
 	return 0;
 }
 
@@ -150,12 +251,17 @@ settings_listen(struct settings *s, enum listen_port port, const char *address,
     bool allow_remote, char *err, size_t err_size)
 {
 	char item[ADDR_TEXT_MAX];
+	struct listen_setting l = {
+		.port = port,
+		.address = item,
+		.allow_remote = allow_remote,
+	};
 	const char *list = address;
 	size_t n = 0;
 	int got;
 
 	while ((got = addr_list_next(&list, item, sizeof(item))) == 1) {
-		if (listen_one(s, port, item, allow_remote, err, err_size) != 0)
+		if (settings_listen_as(s, &l, err, err_size) != 0)
 			return -1;
 		n++;
 	}
@@ -173,6 +279,21 @@ settings_listen(struct settings *s, enum listen_port port, const char *address,
 	return 0;
 }
 
+/* Without memory a permission is lost, and the daemon refuses to start. */
+static void
+drop_listener(struct settings *s, struct listen_setting *l)
+{
+	char *address = l->address;
+
+	l->address = NULL;
+	if (is_permitted_more(l) && s->n_permits < SETTINGS_LISTEN_MAX) {
+		if (append(&s->permits, &s->n_permits, l, address) != 0)
+			return;
+	} else {
+		free(address);
+	}
+}
+
 void
 settings_drop_listeners(struct settings *s, enum listen_port port)
 {
@@ -180,7 +301,7 @@ settings_drop_listeners(struct settings *s, enum listen_port port)
 
 	for (i = 0; i < s->n_listen; i++) {
 		if (s->listen[i].port == port)
-			free(s->listen[i].address);
+			drop_listener(s, &s->listen[i]);
 		else
 			s->listen[kept++] = s->listen[i];
 	}
@@ -196,6 +317,19 @@ settings_allow_remote(struct settings *s, const char *address)
 	for (i = 0; i < s->n_listen; i++)
 		if (strcmp(s->listen[i].address, address) == 0)
 			found = s->listen[i].allow_remote = true;
+	return found;
+}
+
+bool
+settings_allow_plain_consumer(struct settings *s, const char *address)
+{
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < s->n_listen; i++)
+		if (s->listen[i].port == LISTEN_CONSUMER &&
+		    strcmp(s->listen[i].address, address) == 0)
+			found = s->listen[i].allow_plain_consumer = true;
 	return found;
 }
 
@@ -294,6 +428,29 @@ settings_set_trace_dir(struct settings *s, const char *path, char *err,
 		return -1;
 	}
 	return replace_string(&s->trace_dir, path, err, err_size);
+}
+
+int
+settings_set_tls_dir(struct settings *s, const char *path, char *err,
+    size_t err_size)
+{
+	if (*path == '\0') {
+		snprintf(err, err_size,
+		    "the directory of certificates has no name");
+		return -1;
+	}
+	return replace_string(&s->tls.dir, path, err, err_size);
+}
+
+int
+settings_set_user(struct settings *s, const char *name, char *err,
+    size_t err_size)
+{
+	if (*name == '\0') {
+		snprintf(err, err_size, "the user to become has no name");
+		return -1;
+	}
+	return replace_string(&s->user, name, err, err_size);
 }
 
 int

@@ -22,11 +22,43 @@ const char *listen_port_name(enum listen_port port);
 
 /* Listeners of all ports together. */
 #define SETTINGS_LISTEN_MAX 64u
+#define SETTINGS_RULES_MAX  1024u
+/* Each is a child of ours while it lasts. */
+#define SETTINGS_DIALS_MAX  1024u
 
 struct listen_setting {
 	enum listen_port port;
 	char *address;
 	bool allow_remote;
+	bool allow_plain_consumer;
+	bool forwarded; /* UNIX only */
+};
+
+/* As the operator named them: see struct tls_options for what stands in. */
+struct tls_setting {
+	char *dir; /* NULL: not named, as all below */
+	char *ca;
+	char *certificate;
+	char *key;
+	char *crl;
+	bool allow_tls12;
+};
+
+/* A name, or a user, a group or both. */
+struct rule_setting {
+	char *name; /* a pattern; NULL: any, as all below */
+	char *user;
+	char *group;
+	uint32_t may; /* roles, not widened */
+	bool may_claim_machine;
+};
+
+struct dial_setting {
+	char *address;      /* ssh:// */
+	char *command;      /* NULL: nothing runs there, sshd listens */
+	char *machine_name; /* as set, or the host of the address */
+	uint32_t max_retry_ms;
+	enum listen_port port; /* LISTEN_PRODUCER or LISTEN_RELAY */
 };
 
 struct limits {
@@ -43,6 +75,20 @@ struct limits {
 	uint32_t max_consumers_per_uid;
 	uint32_t max_send_queue_kb;
 	uint32_t max_shm_kb;
+	uint32_t max_connections_per_peer;
+	uint32_t max_handshakes;
+	uint32_t max_handshakes_per_peer;
+	uint32_t handshake_timeout_ms;
+	uint32_t bind_timeout_ms;
+	uint64_t idle_timeout_ms; /* 0: none */
+	uint32_t stalled_timeout_ms;
+	uint64_t max_connection_memory_kb;
+	uint64_t max_connection_memory_per_peer_kb;
+	uint64_t max_input_kb_per_s; /* 0: no limit, as below */
+	uint64_t max_input_kb_per_s_per_peer;
+	uint32_t max_data_sources;
+	uint32_t max_data_sources_per_peer;
+	uint64_t max_buffer_kb_per_consumer;
 };
 
 struct settings {
@@ -54,8 +100,24 @@ struct settings {
 	char *socket_permissions; /* NULL: as the umask leaves them */
 	bool overwrite_unwritten;
 	struct limits limits;
+	struct tls_setting tls;
+	struct rule_setting *rules; /* owned, in their order */
+	size_t n_rules;
+	uint32_t certificate_default; /* roles */
+	bool ignore_certificate_roles;
+	struct dial_setting *dials; /* owned */
+	size_t n_dials;
+	char *user; /* NULL: stay */
+	bool seccomp;
 	/* From the environment, not from the file. */
 	char *machine_name;       /* PERFETTO_MACHINE_NAME or uname -s */
+
+	/*
+	 * The module's own: dropped listeners that the file permitted more
+	 * than usual; the same address named again is permitted it too.
+	 */
+	struct listen_setting *permits;
+	size_t n_permits;
 };
 
 /* Defaults everywhere, no listeners. */
@@ -77,6 +139,14 @@ int settings_parse(struct settings *s, const char *text, size_t len,
     const char *name, char *err, size_t err_size) MUST_CHECK;
 
 /*
+ * What only all sources together can tell: listeners at tls:// addresses have
+ * certificates, consumers on plain TCP or vsock are permitted, seccomp and
+ * dials do not meet.  -1 with a sentence.
+ */
+int settings_check(const struct settings *s, char *err, size_t err_size)
+    MUST_CHECK;
+
+/*
  * PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME, where they are
  * set, replace the listeners of their port.  -1 with a sentence.
  */
@@ -91,6 +161,9 @@ int settings_apply_environment(struct settings *s, char *err, size_t err_size)
 int settings_listen(struct settings *s, enum listen_port port,
     const char *address, bool allow_remote, char *err, size_t err_size)
     MUST_CHECK;
+/* The same, with all that can be said of it; l is copied. */
+int settings_listen_as(struct settings *s, const struct listen_setting *l,
+    char *err, size_t err_size) MUST_CHECK;
 /* Forgets every listener of a port. */
 void settings_drop_listeners(struct settings *s, enum listen_port port);
 /*
@@ -98,6 +171,9 @@ void settings_drop_listeners(struct settings *s, enum listen_port port);
  * False: there is none.
  */
 bool settings_allow_remote(struct settings *s, const char *address) MUST_CHECK;
+/* Permits every consumer socket at exactly this address to be plain. */
+bool settings_allow_plain_consumer(struct settings *s, const char *address)
+    MUST_CHECK;
 /*
  * Adds the default sockets of a port where it has no listener yet; relays have
  * none by default.  -1 with a sentence.
@@ -114,6 +190,23 @@ int settings_set_socket_permissions(struct settings *s, const char *text,
 /* Copies.  -1 with a sentence. */
 int settings_set_trace_dir(struct settings *s, const char *path, char *err,
     size_t err_size) MUST_CHECK;
+
+/* Copies.  -1 with a sentence. */
+int settings_set_tls_dir(struct settings *s, const char *path, char *err,
+    size_t err_size) MUST_CHECK;
+/* Copies.  Whether there is such a user is not looked up.  -1 with a sentence. */
+int settings_set_user(struct settings *s, const char *name, char *err,
+    size_t err_size) MUST_CHECK;
+
+/* Copies r to the end.  -1 with a sentence: it fits nobody, or too many. */
+int settings_add_rule(struct settings *s, const struct rule_setting *r,
+    char *err, size_t err_size) MUST_CHECK;
+/*
+ * Copies d.  What is NULL or 0 but the address gets its default.  -1 with a
+ * sentence: no ssh:// address, or one that is there already, or too many.
+ */
+int settings_add_dial(struct settings *s, const struct dial_setting *d,
+    char *err, size_t err_size) MUST_CHECK;
 
 /* "prod_group:prod_mode:cons_group:cons_mode", modes of four octal digits. */
 struct socket_permissions {

@@ -12,6 +12,7 @@
 #include "protos/text_parse.h"
 #include "service/session/settings.h"
 #include "transport/addr.h"
+#include "transport/roles.h"
 
 /* A settings file that is larger is no settings file. */
 #define FILE_MAX (1u << 20)
@@ -35,6 +36,9 @@ complain(const struct complaint *c, const char *what, const char *fmt, ...)
 	snprintf(c->err, c->err_size, "%s: error: %s: %s", c->name, what, why);
 	return -1;
 }
+
+/* So that a number of bytes is well within 63 bits. */
+#define MEMORY_KB_MOST (1ull << 50)
 
 #define ROW(field, wide, most)                                                 \
 	{ #field, offsetof(Tributary__Limits, has_##field),                    \
@@ -63,6 +67,20 @@ static const struct limit_row {
 	ROW(max_consumers_per_uid, false, 0),
 	ROW(max_send_queue_kb, false, 0),
 	ROW(max_shm_kb, false, 32768),
+	ROW(max_connections_per_peer, false, 0),
+	ROW(max_handshakes, false, 0),
+	ROW(max_handshakes_per_peer, false, 0),
+	ROW(handshake_timeout_ms, false, 0),
+	ROW(bind_timeout_ms, false, 0),
+	ROW(idle_timeout_ms, true, 0),
+	ROW(stalled_timeout_ms, false, 0),
+	ROW(max_connection_memory_kb, true, MEMORY_KB_MOST),
+	ROW(max_connection_memory_per_peer_kb, true, MEMORY_KB_MOST),
+	ROW(max_input_kb_per_s, true, MEMORY_KB_MOST),
+	ROW(max_input_kb_per_s_per_peer, true, MEMORY_KB_MOST),
+	ROW(max_data_sources, false, 0),
+	ROW(max_data_sources_per_peer, false, 0),
+	ROW(max_buffer_kb_per_consumer, true, 0),
 };
 #define N_LIMIT_ROWS (sizeof(limit_rows) / sizeof(limit_rows[0]))
 
@@ -91,6 +109,22 @@ put_number(void *base, size_t offset, bool wide, uint64_t v)
 		memcpy((char *)base + offset, &v32, sizeof(v32));
 }
 
+/* Limits whose default is a part of another. */
+static void
+derive_limits(struct limits *to, const Tributary__Limits *from)
+{
+	if (from->has_max_connection_memory_kb &&
+	    !from->has_max_connection_memory_per_peer_kb) {
+		to->max_connection_memory_per_peer_kb =
+		    to->max_connection_memory_kb / 4;
+		if (to->max_connection_memory_per_peer_kb == 0)
+			to->max_connection_memory_per_peer_kb = 1;
+	}
+	if (from->has_max_total_buffer_kb &&
+	    !from->has_max_buffer_kb_per_consumer)
+		to->max_buffer_kb_per_consumer = to->max_total_buffer_kb;
+}
+
 static int
 apply_limits(struct limits *to, const Tributary__Limits *from,
     const struct complaint *c)
@@ -116,60 +150,67 @@ apply_limits(struct limits *to, const Tributary__Limits *from,
 			    (unsigned long long)row->most);
 		put_number(to, row->to, row->wide, v);
 	}
+	derive_limits(to, from);
 	return 0;
-}
-
-static int
-add_listener(struct settings *s, enum listen_port port, const char *address,
-    bool allow_remote, const char *what, const struct complaint *c)
-{
-	char why[ADDR_TEXT_MAX + 256];
-
-	if (settings_listen(s, port, address, allow_remote, why,
-		sizeof(why)) == 0)
-		return 0;
-	return complain(c, what, "%s", why);
 }
 
 static int
 add_sockets(struct settings *s, enum listen_port port, char *const *addresses,
     size_t n, const char *what, const struct complaint *c)
 {
+	char why[ADDR_TEXT_MAX + 256];
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		if (add_listener(s, port, addresses[i], false, what, c) != 0)
-			return -1;
+		if (settings_listen(s, port, addresses[i], false, why,
+			sizeof(why)) != 0)
+			return complain(c, what, "%s", why);
 	return 0;
+}
+
+/* False: it stands for none. */
+static bool
+port_of(Tributary__Listen__Port from, enum listen_port *to)
+{
+	switch (from) {
+	case TRIBUTARY__LISTEN__PORT__PRODUCER:
+		*to = LISTEN_PRODUCER;
+		return true;
+	case TRIBUTARY__LISTEN__PORT__CONSUMER:
+		*to = LISTEN_CONSUMER;
+		return true;
+	case TRIBUTARY__LISTEN__PORT__RELAY:
+		*to = LISTEN_RELAY;
+		return true;
+	case TRIBUTARY__LISTEN__PORT__PORT_UNSPECIFIED:
+	default: /* protobuf-c adds an enumerator of its own */
+		return false;
+	}
 }
 
 static int
 add_listen(struct settings *s, const Tributary__Listen *l,
     const struct complaint *c)
 {
-	enum listen_port port = LISTEN_PRODUCER;
+	struct listen_setting to = {
+		.address = l->address,
+		.allow_remote = l->allow_remote,
+		.allow_plain_consumer = l->allow_plain_consumer,
+		.forwarded = l->forwarded,
+	};
+	char why[ADDR_TEXT_MAX + 256];
 
 	if (l->address == NULL)
 		return complain(c, "listen", "it has no `address`");
 	if (!l->has_port)
 		return complain(c, "listen", "%s has no `port`: PRODUCER, "
 		    "CONSUMER or RELAY", l->address);
-	switch (l->port) {
-	case TRIBUTARY__LISTEN__PORT__PRODUCER:
-		port = LISTEN_PRODUCER;
-		break;
-	case TRIBUTARY__LISTEN__PORT__CONSUMER:
-		port = LISTEN_CONSUMER;
-		break;
-	case TRIBUTARY__LISTEN__PORT__RELAY:
-		port = LISTEN_RELAY;
-		break;
-	case TRIBUTARY__LISTEN__PORT__PORT_UNSPECIFIED:
-	default: /* protobuf-c adds an enumerator of its own */
+	if (!port_of(l->port, &to.port))
 		return complain(c, "listen", "%s: PORT_UNSPECIFIED is no port: "
 		    "it is PRODUCER, CONSUMER or RELAY", l->address);
-	}
-	return add_listener(s, port, l->address, l->allow_remote, "listen", c);
+	if (settings_listen_as(s, &to, why, sizeof(why)) != 0)
+		return complain(c, "listen", "%s", why);
+	return 0;
 }
 
 static int
@@ -191,13 +232,149 @@ apply_listeners(struct settings *s, const Tributary__Settings *m,
 	return 0;
 }
 
+/* The role as a bit; 0: it stands for none. */
+static uint32_t
+role_of(Tributary__Role from)
+{
+	switch (from) {
+	case TRIBUTARY__ROLE__PRODUCER:
+		return ROLE_PRODUCER;
+	case TRIBUTARY__ROLE__RELAY:
+		return ROLE_RELAY;
+	case TRIBUTARY__ROLE__CONSUMER:
+		return ROLE_CONSUMER;
+	case TRIBUTARY__ROLE__ADMIN:
+		return ROLE_ADMIN;
+	case TRIBUTARY__ROLE__ROLE_UNSPECIFIED:
+	default: /* protobuf-c adds an enumerator of its own */
+		return 0;
+	}
+}
+
+static int
+roles_of(const Tributary__Role *from, size_t n, uint32_t *to, const char *what,
+    const struct complaint *c)
+{
+	uint32_t role, all = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if ((role = role_of(from[i])) == 0)
+			return complain(c, what, "ROLE_UNSPECIFIED is no role: "
+			    "it is PRODUCER, RELAY, CONSUMER or ADMIN");
+		all |= role;
+	}
+	*to = all;
+	return 0;
+}
+
+static int
+add_rule(struct settings *s, const Tributary__Rule *r,
+    const struct complaint *c)
+{
+	struct rule_setting to = {
+		.name = r->name,
+		.user = r->user,
+		.group = r->group,
+		.may_claim_machine = r->may_claim_machine,
+	};
+	char why[256];
+
+	if (roles_of(r->may, r->n_may, &to.may, "trust.may", c) != 0)
+		return -1;
+	if (settings_add_rule(s, &to, why, sizeof(why)) != 0)
+		return complain(c, "trust", "%s", why);
+	return 0;
+}
+
+static int
+add_dial(struct settings *s, const Tributary__Dial *d,
+    const struct complaint *c)
+{
+	struct dial_setting to = {
+		.address = d->address,
+		.command = d->command,
+		.machine_name = d->machine_name,
+		.max_retry_ms = d->max_retry_ms,
+		.port = LISTEN_PRODUCER,
+	};
+	char why[ADDR_TEXT_MAX + 256];
+
+	if (d->has_max_retry_ms && d->max_retry_ms == 0)
+		return complain(c, "dial.max_retry_ms", "0 is not accepted: "
+		    "there is a pause between attempts; leave the field out "
+		    "for the default");
+	if (d->has_port && !port_of(d->port, &to.port))
+		return complain(c, "dial.port", "PORT_UNSPECIFIED is no port: "
+		    "it is PRODUCER or RELAY");
+	if (settings_add_dial(s, &to, why, sizeof(why)) != 0)
+		return complain(c, "dial", "%s", why);
+	return 0;
+}
+
+static int
+replace_path(char **slot, const char *value, const char *what,
+    const struct complaint *c)
+{
+	char *copy;
+
+	if (value == NULL)
+		return 0;
+	if (*value == '\0')
+		return complain(c, what, "it is empty");
+	if ((copy = strdup(value)) == NULL)
+		return complain(c, what, "no memory");
+	free(*slot);
+	*slot = copy;
+	return 0;
+}
+
+static int
+apply_tls(struct tls_setting *to, const Tributary__Tls *from,
+    const struct complaint *c)
+{
+	if (replace_path(&to->dir, from->dir, "tls.dir", c) != 0 ||
+	    replace_path(&to->ca, from->ca, "tls.ca", c) != 0 ||
+	    replace_path(&to->certificate, from->certificate,
+		"tls.certificate", c) != 0 ||
+	    replace_path(&to->key, from->key, "tls.key", c) != 0 ||
+	    replace_path(&to->crl, from->crl, "tls.crl", c) != 0)
+		return -1;
+	if (from->has_allow_tls_1_2)
+		to->allow_tls12 = from->allow_tls_1_2;
+	return 0;
+}
+
+static int
+apply_trust(struct settings *s, const Tributary__Settings *m,
+    const struct complaint *c)
+{
+	size_t i;
+
+	if (m->tls != NULL && apply_tls(&s->tls, m->tls, c) != 0)
+		return -1;
+	for (i = 0; i < m->n_trust; i++)
+		if (add_rule(s, m->trust[i], c) != 0)
+			return -1;
+	if (m->n_certificate_default > 0 &&
+	    roles_of(m->certificate_default, m->n_certificate_default,
+		&s->certificate_default, "certificate_default", c) != 0)
+		return -1;
+	if (m->has_ignore_certificate_roles)
+		s->ignore_certificate_roles = m->ignore_certificate_roles;
+	for (i = 0; i < m->n_dial; i++)
+		if (add_dial(s, m->dial[i], c) != 0)
+			return -1;
+	return 0;
+}
+
 static int
 apply(struct settings *s, const Tributary__Settings *m,
     const struct complaint *c)
 {
 	char why[512];
 
-	if (apply_listeners(s, m, c) != 0)
+	if (apply_listeners(s, m, c) != 0 || apply_trust(s, m, c) != 0)
 		return -1;
 	if (m->limits != NULL && apply_limits(&s->limits, m->limits, c) != 0)
 		return -1;
@@ -211,6 +388,11 @@ apply(struct settings *s, const Tributary__Settings *m,
 	    settings_set_socket_permissions(s, m->socket_permissions, why,
 		sizeof(why)) != 0)
 		return complain(c, "socket_permissions", "%s", why);
+	if (m->user != NULL &&
+	    settings_set_user(s, m->user, why, sizeof(why)) != 0)
+		return complain(c, "user", "%s", why);
+	if (m->has_seccomp)
+		s->seccomp = m->seccomp;
 	if (m->has_enable_relay_endpoint)
 		s->enable_relay_endpoint = m->enable_relay_endpoint;
 	if (m->has_overwrite_unwritten)

@@ -44,7 +44,9 @@ class Flags(Program):
         for flag in ("--producer-socket", "--consumer-socket", "--trace-dir",
                      "--config", "--check-config", "--log-level",
                      "--background", "--version", "--enable-relay-endpoint",
-                     "--set-socket-permissions", "--allow-remote"):
+                     "--set-socket-permissions", "--allow-remote",
+                     "--allow-plain-consumer", "--tls-dir", "--user",
+                     "--seccomp"):
             self.assertIn(flag, output)
 
     def test_version_is_printed(self):
@@ -228,6 +230,40 @@ class Sockets(Program):
                 with self.subTest(flag=flag, address=address):
                     output = self.refuse(flag, address)
                     self.assertIn("--allow-remote", output)
+        output = self.refuse("--consumer-socket", "0.0.0.0:0",
+                             "--allow-plain-consumer", "0.0.0.0:0")
+        self.assertIn("--allow-remote 0.0.0.0:0", output)
+
+    def test_a_plain_consumer_socket_is_refused_and_says_the_flag(self):
+        for address in ("127.0.0.1:0", "[::1]:0", "vsock://1:20002"):
+            with self.subTest(address):
+                output = self.refuse("--consumer-socket", address)
+                self.assertIn(f"--allow-plain-consumer {address}", output)
+                self.assertIn("allow_plain_consumer: true", output)
+        status, output = self.run_daemon(
+            "--producer-socket", self.path("p"), env={
+                "PERFETTO_CONSUMER_SOCK_NAME": "127.0.0.1:0"})
+        self.assertEqual(status, 1)
+        self.assertIn("--allow-plain-consumer 127.0.0.1:0", output)
+
+    def test_a_plain_consumer_socket_is_permitted_by_flag_or_setting(self):
+        daemon = self.daemon(consumer=["127.0.0.1:0"])
+        self.consumer(daemon.address("consumers", "tcp")).query()
+        daemon.stop()
+        with open(self.path("conf"), "w") as file:
+            file.write('listen { address: "127.0.0.1:0" port: CONSUMER '
+                       'allow_plain_consumer: true }')
+        for env in ({}, {"PERFETTO_CONSUMER_SOCK_NAME": "127.0.0.1:0"}):
+            status, output = self.run_daemon(
+                "--check-config", "--config", self.path("conf"),
+                "--producer-socket", self.path("p"), env=env)
+            self.assertEqual((status, output), (0, "OK\n"))
+
+    def test_a_tls_socket_without_certificates_is_refused(self):
+        for flag in ("--producer-socket", "--consumer-socket"):
+            self.refuse(flag, "tls://127.0.0.1:0",
+                        words=["tls://127.0.0.1:0", "--tls-dir",
+                               "tributary cert init"])
 
     def test_the_flag_allows_that_one_address(self):
         daemon = self.daemon(producer=["0.0.0.0:0", self.path("p")],

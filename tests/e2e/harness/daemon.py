@@ -15,6 +15,12 @@ SANITIZER_LINES = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer",
 LISTENING = re.compile(r"listening for (producers|consumers|relays) on (\S+)")
 
 
+def is_plain(address):
+    """Nobody there is asked who they are: TCP or vsock, without TLS."""
+    return not address.removeprefix("unix:").startswith(
+        ("/", "@", "tls://", "ssh://"))
+
+
 def environment(**extra):
     """Ours, without the PERFETTO_* variables of whoever runs the tests."""
     env = {k: v for k, v in os.environ.items()
@@ -51,6 +57,8 @@ class Daemon:
             argv += ["--producer-socket", address]
         for address in self._consumers:
             argv += ["--consumer-socket", address]
+            if is_plain(address):
+                argv += ["--allow-plain-consumer", address]
         return argv + self._flags
 
     def start(self):

@@ -122,7 +122,8 @@ flags_are_understood_with_a_blank_or_an_equals_sign(void **state)
 {
 	assert_int_equal(make_settings("--background --check-config "
 		"--producer-socket=/p --producer-socket @p2 "
-		"--consumer-socket 127.0.0.1:0 --trace-dir=/t "
+		"--consumer-socket tls://127.0.0.1:0 --trace-dir=/t "
+		"--tls-dir /certs --user tracer --seccomp "
 		"--log-level warn --overwrite-unwritten "
 		"--set-socket-permissions a:0660:b:0600 "
 		"--enable-relay-endpoint", &none), 0);
@@ -131,7 +132,10 @@ flags_are_understood_with_a_blank_or_an_equals_sign(void **state)
 	assert_int_equal(s.n_listen, 3);
 	expect_listener(0, LISTEN_PRODUCER, "/p");
 	expect_listener(1, LISTEN_PRODUCER, "@p2");
-	expect_listener(2, LISTEN_CONSUMER, "127.0.0.1:0");
+	expect_listener(2, LISTEN_CONSUMER, "tls://127.0.0.1:0");
+	assert_string_equal(s.tls.dir, "/certs");
+	assert_string_equal(s.user, "tracer");
+	assert_true(s.seccomp);
 	assert_string_equal(s.trace_dir, "/t");
 	assert_int_equal(s.log_level, LOG_LEVEL_WARN);
 	assert_true(s.overwrite_unwritten);
@@ -243,6 +247,63 @@ an_allowed_address_has_to_be_named(void **state)
 }
 
 static void
+a_plain_consumer_socket_has_to_be_permitted_by_name(void **state)
+{
+	refuse_settings("--consumer-socket 127.0.0.1:1",
+	    "--allow-plain-consumer 127.0.0.1:1");
+	refuse_settings("--consumer-socket vsock://2:1",
+	    "allow_plain_consumer: true");
+	refuse_settings("--consumer-socket 127.0.0.1:1 "
+	    "--allow-plain-consumer 127.0.0.1:2", "permits nothing");
+	/* What is for producers, and off the loopback, says nothing of it. */
+	refuse_settings("--producer-socket 127.0.0.1:1 "
+	    "--allow-plain-consumer 127.0.0.1:1", "permits nothing");
+	refuse_settings("--consumer-socket 0.0.0.0:1 --allow-remote 0.0.0.0:1",
+	    "--allow-plain-consumer 0.0.0.0:1");
+	setenv("PERFETTO_CONSUMER_SOCK_NAME", "127.0.0.1:3", 1);
+	refuse_settings("", "--allow-plain-consumer 127.0.0.1:3");
+	assert_int_equal(make_settings("--allow-plain-consumer 127.0.0.1:3",
+		&none), 0);
+	assert_true(s.listen[0].allow_plain_consumer);
+}
+
+static void
+a_permission_of_the_file_holds_for_the_same_address_elsewhere(void **state)
+{
+	char line[128];
+
+	write_file("listen { address: '127.0.0.1:3' port: CONSUMER\n"
+		   "  allow_plain_consumer: true }\n");
+	snprintf(line, sizeof(line), "--config %s", path);
+	setenv("PERFETTO_CONSUMER_SOCK_NAME", "127.0.0.1:4", 1);
+	refuse_settings(line, "--allow-plain-consumer 127.0.0.1:4");
+	setenv("PERFETTO_CONSUMER_SOCK_NAME", "127.0.0.1:3", 1);
+	assert_int_equal(make_settings(line, &none), 0);
+	assert_int_equal(s.n_listen, 2);
+	expect_listener(0, LISTEN_CONSUMER, "127.0.0.1:3");
+	assert_true(s.listen[0].allow_plain_consumer);
+	unlink(path);
+}
+
+static void
+what_does_not_go_together_is_refused(void **state)
+{
+	char line[128];
+
+	refuse_settings("--producer-socket tls://0.0.0.0:1", "--tls-dir");
+	write_file("tls { ca: '/ca' certificate: '/cert' }\n"
+		   "dial { address: 'ssh://device-7' }\n");
+	snprintf(line, sizeof(line), "--config %s --producer-socket tls://h:1",
+	    path);
+	refuse_settings(line, "tls://h:1 needs certificates");
+	snprintf(line, sizeof(line), "--config %s --seccomp", path);
+	refuse_settings(line, "ssh://device-7");
+	refuse_settings("--tls-dir=", "no name");
+	refuse_settings("--user=", "no name");
+	unlink(path);
+}
+
+static void
 relays_are_accepted_where_it_is_said(void **state)
 {
 	assert_int_equal(make_settings("--producer-socket /p "
@@ -273,6 +334,7 @@ help_names_every_flag_within_80_columns(void **state)
 		"--producer-socket", "--consumer-socket", "--allow-remote",
 		"--set-socket-permissions", "--enable-relay-endpoint",
 		"--enable-relay-endpoint-on", "--overwrite-unwritten",
+		"--allow-plain-consumer", "--tls-dir", "--user", "--seccomp",
 	};
 	const char *line = options_help();
 	size_t i, len;
@@ -302,6 +364,9 @@ main(void)
 		CASE(a_mistake_in_the_file_is_shown_with_its_place),
 		CASE(mistakes_in_values_are_sentences),
 		CASE(an_allowed_address_has_to_be_named),
+		CASE(a_plain_consumer_socket_has_to_be_permitted_by_name),
+		CASE(a_permission_of_the_file_holds_for_the_same_address_elsewhere),
+		CASE(what_does_not_go_together_is_refused),
 		CASE(relays_are_accepted_where_it_is_said),
 		CASE(a_port_that_was_activated_opens_no_default_socket),
 		CASE(help_names_every_flag_within_80_columns),

@@ -563,7 +563,8 @@ an_address_that_others_can_reach_has_to_be_allowed(void **state)
 	    "--allow-remote 0.0.0.0:0");
 	close(child.out);
 	start("--producer-socket 0.0.0.0:0 --allow-remote 0.0.0.0:0"
-	      " --consumer-socket 127.0.0.1:0");
+	      " --consumer-socket 127.0.0.1:0"
+	      " --allow-plain-consumer 127.0.0.1:0");
 	wait_for_text("producers on 0.0.0.0:");
 	wait_for_text("reads all traces");
 	stop(SIGTERM);

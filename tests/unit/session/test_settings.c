@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "service/session/settings.h"
+#include "transport/roles.h"
 
 static struct settings s;
 static char err[SETTINGS_ERROR_SIZE];
@@ -86,6 +87,32 @@ without_a_file_everything_has_its_default(void **state)
 	assert_int_equal(s.limits.max_consumers_per_uid, 256);
 	assert_int_equal(s.limits.max_send_queue_kb, 4096);
 	assert_int_equal(s.limits.max_shm_kb, 32768);
+	assert_int_equal(s.limits.max_connections_per_peer, 16384);
+	assert_int_equal(s.limits.max_handshakes, 4096);
+	assert_int_equal(s.limits.max_handshakes_per_peer, 2048);
+	assert_int_equal(s.limits.handshake_timeout_ms, 10000);
+	assert_int_equal(s.limits.bind_timeout_ms, 30000);
+	assert_int_equal(s.limits.idle_timeout_ms, 0);
+	assert_int_equal(s.limits.stalled_timeout_ms, 60000);
+	assert_int_equal(s.limits.max_connection_memory_kb,
+	    s.limits.max_total_buffer_kb / 4);
+	assert_int_equal(s.limits.max_connection_memory_per_peer_kb,
+	    s.limits.max_connection_memory_kb / 4);
+	assert_int_equal(s.limits.max_input_kb_per_s, 0);
+	assert_int_equal(s.limits.max_input_kb_per_s_per_peer, 0);
+	assert_int_equal(s.limits.max_data_sources, 1000000);
+	assert_int_equal(s.limits.max_data_sources_per_peer, 100000);
+	assert_int_equal(s.limits.max_buffer_kb_per_consumer,
+	    s.limits.max_total_buffer_kb);
+	assert_null(s.tls.dir);
+	assert_false(s.tls.allow_tls12);
+	assert_int_equal(s.n_rules, 0);
+	assert_int_equal(s.certificate_default, ROLE_PRODUCER | ROLE_RELAY);
+	assert_false(s.ignore_certificate_roles);
+	assert_int_equal(s.n_dials, 0);
+	assert_null(s.user);
+	assert_false(s.seccomp);
+	assert_int_equal(settings_check(&s, err, sizeof(err)), 0);
 }
 
 static void
@@ -150,6 +177,120 @@ every_field_of_a_file_arrives(void **state)
 }
 
 static void
+every_field_of_who_may_what_arrives(void **state)
+{
+	parse("listen { address: \"@c\" port: CONSUMER forwarded: true }\n"
+	      "listen { address: \"[::1]:2\" port: CONSUMER\n"
+	      "         allow_plain_consumer: true }\n"
+	      "tls { dir: \"/certs\" ca: \"/a\" certificate: \"/b\"\n"
+	      "      key: \"/c\" crl: \"/d\" allow_tls_1_2: true }\n"
+	      "trust { name: \"dev-*\" may: PRODUCER may: RELAY\n"
+	      "        may_claim_machine: true }\n"
+	      "trust { user: \"ann\" group: \"tracing\" may: ADMIN }\n"
+	      "trust { user: \"*\" }\n"
+	      "certificate_default: CONSUMER\n"
+	      "ignore_certificate_roles: true\n"
+	      "dial { address: \"ssh://ann@device-7:2222\" }\n"
+	      "dial { address: \"ssh://device-8\" command: \"relay --stdio\"\n"
+	      "       machine_name: \"eight\" max_retry_ms: 5 port: RELAY }\n"
+	      "dial { address: \"ssh://device-9/run/p\" }\n"
+	      "user: \"tracer\" seccomp: true\n");
+	assert_true(s.listen[0].forwarded);
+	assert_false(s.listen[0].allow_plain_consumer);
+	assert_true(s.listen[1].allow_plain_consumer);
+	assert_string_equal(s.tls.dir, "/certs");
+	assert_string_equal(s.tls.ca, "/a");
+	assert_string_equal(s.tls.certificate, "/b");
+	assert_string_equal(s.tls.key, "/c");
+	assert_string_equal(s.tls.crl, "/d");
+	assert_true(s.tls.allow_tls12);
+	assert_int_equal(s.n_rules, 3);
+	assert_string_equal(s.rules[0].name, "dev-*");
+	assert_int_equal(s.rules[0].may, ROLE_PRODUCER | ROLE_RELAY);
+	assert_true(s.rules[0].may_claim_machine);
+	assert_null(s.rules[1].name);
+	assert_string_equal(s.rules[1].user, "ann");
+	assert_string_equal(s.rules[1].group, "tracing");
+	assert_int_equal(s.rules[1].may, ROLE_ADMIN);
+	assert_int_equal(s.rules[2].may, 0);
+	assert_int_equal(s.certificate_default, ROLE_CONSUMER);
+	assert_true(s.ignore_certificate_roles);
+	assert_int_equal(s.n_dials, 3);
+	assert_string_equal(s.dials[0].machine_name, "device-7");
+	assert_string_equal(s.dials[0].command, "tributary connect --accept");
+	assert_int_equal(s.dials[0].max_retry_ms, 30000);
+	assert_int_equal(s.dials[0].port, LISTEN_PRODUCER);
+	assert_string_equal(s.dials[1].machine_name, "eight");
+	assert_string_equal(s.dials[1].command, "relay --stdio");
+	assert_int_equal(s.dials[1].max_retry_ms, 5);
+	assert_int_equal(s.dials[1].port, LISTEN_RELAY);
+	assert_string_equal(s.dials[2].machine_name, "device-9");
+	assert_null(s.dials[2].command);
+	assert_string_equal(s.user, "tracer");
+	assert_true(s.seccomp);
+	assert_int_equal(settings_check(&s, err, sizeof(err)), -1);
+}
+
+static void
+a_rule_that_fits_nobody_is_refused(void **state)
+{
+	refuse("trust { may: ADMIN }", "`name` (of a certificate)");
+	refuse("trust { name: '' }", "empty");
+	refuse("trust { name: 'a' user: 'b' }", "write two");
+	refuse("trust { name: 'a' group: 'b' }", "write two");
+	refuse("trust { name: 'a' may: ROLE_UNSPECIFIED }",
+	    "PRODUCER, RELAY, CONSUMER or ADMIN");
+	refuse("certificate_default: ROLE_UNSPECIFIED", "certificate_default");
+}
+
+static void
+a_dial_goes_through_ssh_to_one_device_once(void **state)
+{
+	refuse("dial { }", "no `address`");
+	refuse("dial { address: 'device:1' }", "ssh://[user@]host");
+	refuse("dial { address: 'tls://device:1' }", "ssh://[user@]host");
+	refuse("dial { address: 'ssh://' }", "ssh://");
+	refuse("dial { address: 'ssh://d/localhost:1' }", "UNIX socket");
+	refuse("dial { address: 'ssh://d/p' command: 'x' }", "`command`");
+	refuse("dial { address: 'ssh://d' port: CONSUMER }", "not dialled");
+	refuse("dial { address: 'ssh://d' port: PORT_UNSPECIFIED }",
+	    "PRODUCER or RELAY");
+	refuse("dial { address: 'ssh://d' max_retry_ms: 0 }", "max_retry_ms");
+	refuse("dial { address: 'ssh://d' machine_name: '' }", "machine_name");
+	refuse("dial { address: 'ssh://d' } dial { address: 'ssh://d' }",
+	    "twice");
+}
+
+static void
+a_socket_cannot_be_what_its_address_forbids(void **state)
+{
+	refuse("producer_socket: 'ssh://device-7'", "`dial`");
+	refuse("listen { address: 'h:1' port: PRODUCER forwarded: true }",
+	    "UNIX sockets");
+	refuse("listen { address: 'h:1' port: RELAY "
+	       "allow_plain_consumer: true }", "relays");
+	refuse("tls { key: '' }", "tls.key");
+	refuse("user: ''", "user: ");
+}
+
+static void
+limits_that_are_parts_of_another_follow_it(void **state)
+{
+	parse("limits { max_connection_memory_kb: 1000\n"
+	      "         max_total_buffer_kb: 77 }");
+	assert_int_equal(s.limits.max_connection_memory_per_peer_kb, 250);
+	assert_int_equal(s.limits.max_buffer_kb_per_consumer, 77);
+	parse("limits { max_connection_memory_kb: 1 }");
+	assert_int_equal(s.limits.max_connection_memory_per_peer_kb, 1);
+	parse("limits { max_connection_memory_kb: 1000\n"
+	      "         max_connection_memory_per_peer_kb: 900\n"
+	      "         max_total_buffer_kb: 77\n"
+	      "         max_buffer_kb_per_consumer: 7 }");
+	assert_int_equal(s.limits.max_connection_memory_per_peer_kb, 900);
+	assert_int_equal(s.limits.max_buffer_kb_per_consumer, 7);
+}
+
+static void
 a_mistyped_field_is_shown_with_its_place_and_the_right_name(void **state)
 {
 	refuse("log_level: \"info\"\n  trace_dri: \"/x\"\n", "t.conf:2:3: error");
@@ -173,6 +314,13 @@ a_limit_of_zero_is_refused_by_name(void **state)
 		"max_data_sources_per_producer", "max_writers_per_producer",
 		"max_name_bytes", "max_connections", "max_consumers_per_uid",
 		"max_send_queue_kb", "max_shm_kb",
+		"max_connections_per_peer", "max_handshakes",
+		"max_handshakes_per_peer", "handshake_timeout_ms",
+		"bind_timeout_ms", "idle_timeout_ms", "stalled_timeout_ms",
+		"max_connection_memory_kb",
+		"max_connection_memory_per_peer_kb", "max_input_kb_per_s",
+		"max_input_kb_per_s_per_peer", "max_data_sources",
+		"max_data_sources_per_peer", "max_buffer_kb_per_consumer",
 	};
 	char text[128], part[64];
 	size_t i;
@@ -399,6 +547,11 @@ main(void)
 		CASE(without_a_file_everything_has_its_default),
 		CASE(an_empty_file_changes_nothing),
 		CASE(every_field_of_a_file_arrives),
+		CASE(every_field_of_who_may_what_arrives),
+		CASE(a_rule_that_fits_nobody_is_refused),
+		CASE(a_dial_goes_through_ssh_to_one_device_once),
+		CASE(a_socket_cannot_be_what_its_address_forbids),
+		CASE(limits_that_are_parts_of_another_follow_it),
 		CASE(a_mistyped_field_is_shown_with_its_place_and_the_right_name),
 		CASE(a_wrong_type_is_shown_with_its_place),
 		CASE(a_limit_of_zero_is_refused_by_name),
