@@ -4,12 +4,16 @@
  * Rules are read in their order; the first that fits the peer decides, also
  * where it gives nothing.  Where none fits:
  *   - a UNIX peer may be what the socket that it could open is for; root and
- *     the daemon's own user are admins;
+ *     the daemon's own user (the one that it becomes) are admins.  Behind a
+ *     tunnel it is the user whom the tunnel runs as, whom sshd has verified;
  *   - a certificate gives the role that it carries; one without a role gives
  *     what settings say (`certificate_default`: producer and relay);
  *   - nobody (plain TCP, vsock) may be producer and relay, and a consumer only
  *     on a socket that was opened for that (`allow_plain_consumer`).
- * Pure but for looking up users and groups when it is made.
+ * A user is in a group when it is the peer's group, or when the group's list
+ * names the user; both are looked up once, when the rules are made.  Names are
+ * compared byte by byte, "*" and "?" standing for any bytes and any one.  Pure
+ * but for those look-ups.
  */
 #ifndef SERVICE_TRUST_H
 #define SERVICE_TRUST_H
@@ -25,12 +29,18 @@
 struct settings;
 struct trust;
 
-/* NULL with a sentence in err: a user or group that does not exist, memory. */
+/*
+ * s is borrowed for its life.  NULL with a sentence in err: a user or group
+ * that does not exist, memory.
+ */
 struct trust *trust_new(const struct settings *s, char *err, size_t err_size)
     MUST_CHECK;
 void trust_free(struct trust *t);
 
-/* What a peer may be at a door.  plain_consumer: the door's allow_plain_consumer. */
+/*
+ * What a peer may be at a door, widened.  plain_consumer: the door's
+ * allow_plain_consumer.  t NULL, here and below: no rules.
+ */
 uint32_t trust_roles(const struct trust *t, const struct peer *p,
     bool plain_consumer);
 
@@ -47,5 +57,8 @@ bool trust_may_claim_machine(const struct trust *t, const struct peer *p);
  */
 void trust_refusal(const struct peer *p, uint32_t has, enum role wanted,
     char *out, size_t out_size);
+
+/* Whether a rule's name stands for this one. */
+bool trust_name_fits(const char *pattern, const char *name);
 
 #endif /* SERVICE_TRUST_H */

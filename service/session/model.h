@@ -53,6 +53,7 @@ struct shm;
 struct shutdown;
 struct trace_buffer;
 struct trigger_state;
+struct trust;
 
 /* A device; 0 is the host that the daemon runs on. */
 struct machine {
@@ -212,6 +213,7 @@ struct service_counters {
 struct service {
 	struct loop *loop;
 	const struct settings *settings; /* borrowed */
+	const struct trust *trust; /* borrowed, for ports; NULL: no rules */
 	int trace_dirfd;                 /* -1: output_path is refused */
 	struct machine host;
 	struct machine_list machines;    /* remote ones */

@@ -1,0 +1,38 @@
+#include "service/admission.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/trust.h"
+#include "transport/peer.h"
+#include "transport/roles.h"
+#include "transport/rpc_host.h"
+
+static const struct {
+	const char *service;
+	enum role role;
+} takes[] = {
+	{ "ProducerPort", ROLE_PRODUCER },
+	{ "RelayPort", ROLE_RELAY },
+	{ "ConsumerPort", ROLE_CONSUMER },
+};
+
+bool
+admission_may_bind(const struct trust *t, const struct rpc_service *s,
+    const struct peer *p, bool plain_consumer, char *why)
+{
+	uint32_t has = trust_roles(t, p, plain_consumer);
+	size_t i;
+
+	for (i = 0; i < sizeof(takes) / sizeof(takes[0]); i++) {
+		if (strcmp(takes[i].service, s->name) != 0)
+			continue;
+		if (has & takes[i].role)
+			return true;
+		trust_refusal(p, has, takes[i].role, why, RPC_WHY_MAX);
+		return false;
+	}
+	snprintf(why, RPC_WHY_MAX, "no role allows %s", s->name);
+	return false;
+}
