@@ -37,7 +37,7 @@ struct peer_share *peers_enter(struct peers *t, const struct peer *p,
  */
 int peers_opened(struct peer_share *s, const struct peer *p, char *why,
     size_t why_size) MUST_CHECK;
-/* The connection ended. */
+/* The connection ended.  NULL is fine. */
 void peers_leave(struct peer_share *s);
 
 /* For stream_set_budgets(); the peer's moves with peers_opened(). */

@@ -1,0 +1,339 @@
+#include "service/peers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/session/settings.h"
+#include "transport/peer.h"
+#include "transport/tls.h"
+
+#include <cmocka.h>
+
+struct fixture {
+	struct limits limits;
+	struct peers *table;
+	char why[256];
+};
+
+static int
+setup(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	assert_non_null(f);
+	f->limits.max_connections = 5000;
+	f->limits.max_connections_per_peer = 5000;
+	f->limits.max_handshakes = 100;
+	f->limits.max_handshakes_per_peer = 100;
+	f->limits.max_connection_memory_kb = 8;
+	f->limits.max_connection_memory_per_peer_kb = 2;
+	f->limits.max_input_kb_per_s = 40;
+	f->limits.max_input_kb_per_s_per_peer = 10;
+	f->table = peers_new(&f->limits);
+	assert_non_null(f->table);
+	*state = f;
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	peers_free(f->table);
+	free(f);
+	return 0;
+}
+
+static struct peer
+unix_peer(uint32_t uid)
+{
+	return (struct peer){ .kind = ADDR_UNIX, .auth = PEER_UNIX,
+		.uid = uid };
+}
+
+static struct peer
+stranger(uint64_t addr_hash)
+{
+	return (struct peer){ .kind = ADDR_TCP, .auth = PEER_NOBODY,
+		.uid = PEER_UID_UNKNOWN, .addr_hash = addr_hash };
+}
+
+static struct peer
+certified(uint64_t addr_hash, struct tls_identity *id, const char *name)
+{
+	memset(id, 0, sizeof(*id));
+	snprintf(id->name, sizeof(id->name), "%s", name);
+	return (struct peer){ .kind = ADDR_TLS, .auth = PEER_CERT,
+		.uid = PEER_UID_UNKNOWN, .addr_hash = addr_hash, .cert = id };
+}
+
+static struct peer_share *
+enter(struct fixture *f, struct peer p, bool handshake)
+{
+	return peers_enter(f->table, &p, handshake, f->why, sizeof(f->why));
+}
+
+static struct peers_counts
+counts(const struct fixture *f)
+{
+	struct peers_counts c;
+
+	peers_counts(f->table, &c);
+	return c;
+}
+
+static void
+test_connections_of_one_peer_share_an_entry_that_ends_with_the_last(
+    void **state)
+{
+	struct fixture *f = *state;
+	struct peer_share *a = enter(f, unix_peer(1000), false);
+	struct peer_share *b = enter(f, unix_peer(1000), false);
+	struct peer_share *c = enter(f, unix_peer(1001), false);
+
+	assert_non_null(a);
+	assert_non_null(b);
+	assert_non_null(c);
+	assert_ptr_equal(peers_budget_of(a), peers_budget_of(b));
+	assert_ptr_not_equal(peers_budget_of(a), peers_budget_of(c));
+	assert_int_equal(counts(f).peers, 2);
+	assert_int_equal(counts(f).connections, 3);
+	peers_leave(a);
+	assert_int_equal(counts(f).peers, 2);
+	peers_leave(b);
+	assert_int_equal(counts(f).peers, 1);
+	peers_leave(c);
+	assert_int_equal(counts(f).peers, 0);
+	assert_int_equal(counts(f).connections, 0);
+	peers_leave(NULL);
+}
+
+static void
+test_a_uid_is_not_the_address_or_the_name_of_the_same_number(void **state)
+{
+	struct fixture *f = *state;
+	struct tls_identity id;
+	struct peer_share *s[3] = {
+		enter(f, unix_peer(7), false),
+		enter(f, stranger(7), false),
+		enter(f, certified(7, &id, "7"), false),
+	};
+	size_t i;
+
+	assert_int_equal(counts(f).peers, 3);
+	for (i = 0; i < 3; i++)
+		peers_leave(s[i]);
+}
+
+static void
+test_the_total_limit_refuses_newcomers_with_its_name(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_share *a, *b;
+
+	f->limits.max_connections = 2;
+	a = enter(f, unix_peer(1), false);
+	b = enter(f, unix_peer(2), false);
+	assert_null(enter(f, unix_peer(3), false));
+	assert_non_null(strstr(f->why, "(limits.max_connections)"));
+	assert_int_equal(counts(f).refused_connections, 1);
+	assert_int_equal(counts(f).peers, 2);
+	peers_leave(a);
+	a = enter(f, unix_peer(3), false);
+	assert_non_null(a);
+	peers_leave(a);
+	peers_leave(b);
+}
+
+static void
+test_the_limit_of_one_peer_does_not_touch_another(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_share *a, *b;
+
+	f->limits.max_connections_per_peer = 1;
+	a = enter(f, stranger(1), false);
+	assert_null(enter(f, stranger(1), false));
+	assert_non_null(
+	    strstr(f->why, "no more than 1 connections of one peer"));
+	assert_non_null(
+	    strstr(f->why, "(limits.max_connections_per_peer)"));
+	assert_int_equal(counts(f).refused_of_peer, 1);
+	b = enter(f, stranger(2), false);
+	assert_non_null(b);
+	peers_leave(a);
+	peers_leave(b);
+}
+
+static void
+test_handshakes_have_limits_of_their_own(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_share *a, *b, *plain;
+
+	f->limits.max_handshakes = 2;
+	f->limits.max_handshakes_per_peer = 1;
+	a = enter(f, stranger(1), true);
+	assert_non_null(a);
+	assert_null(enter(f, stranger(1), true));
+	assert_non_null(strstr(f->why, "(limits.max_handshakes_per_peer)"));
+	b = enter(f, stranger(2), true);
+	assert_non_null(b);
+	assert_null(enter(f, stranger(3), true));
+	assert_non_null(strstr(f->why, "(limits.max_handshakes)"));
+	assert_int_equal(counts(f).refused_handshakes, 2);
+	assert_int_equal(counts(f).handshakes, 2);
+	/* Nobody refused is left in the table. */
+	assert_int_equal(counts(f).peers, 2);
+	/* Who has no handshake before it is not held back by them. */
+	plain = enter(f, stranger(1), false);
+	assert_non_null(plain);
+	peers_leave(plain);
+	peers_leave(a);
+	peers_leave(b);
+	assert_int_equal(counts(f).handshakes, 0);
+}
+
+static void
+test_after_its_handshake_a_connection_counts_for_its_name(void **state)
+{
+	struct fixture *f = *state;
+	struct tls_identity id;
+	struct peer_share *a = enter(f, stranger(1), true);
+	struct peer_share *b = enter(f, stranger(2), true);
+	struct peer p = certified(1, &id, "device-7");
+	struct peer q = p;
+
+	q.addr_hash = 2;
+	assert_int_equal(counts(f).handshakes, 2);
+	assert_int_equal(
+	    peers_opened(a, &p, f->why, sizeof(f->why)), 0);
+	assert_int_equal(
+	    peers_opened(b, &q, f->why, sizeof(f->why)), 0);
+	assert_int_equal(counts(f).handshakes, 0);
+	assert_int_equal(counts(f).connections, 2);
+	/* One name, wherever it comes from; the addresses are forgotten. */
+	assert_int_equal(counts(f).peers, 1);
+	assert_ptr_equal(peers_budget_of(a), peers_budget_of(b));
+	peers_leave(a);
+	peers_leave(b);
+	assert_int_equal(counts(f).peers, 0);
+}
+
+static void
+test_a_name_over_its_limit_is_refused_after_the_handshake(void **state)
+{
+	struct fixture *f = *state;
+	struct tls_identity id;
+	struct peer p = certified(1, &id, "device-7");
+	struct peer_share *a, *b;
+
+	f->limits.max_connections_per_peer = 1;
+	a = enter(f, stranger(1), true);
+	assert_int_equal(
+	    peers_opened(a, &p, f->why, sizeof(f->why)), 0);
+	b = enter(f, stranger(1), true);
+	assert_non_null(b);
+	assert_int_equal(
+	    peers_opened(b, &p, f->why, sizeof(f->why)), -1);
+	assert_non_null(
+	    strstr(f->why, "(limits.max_connections_per_peer)"));
+	/* It has no handshake any more, but still a place until it leaves. */
+	assert_int_equal(counts(f).handshakes, 0);
+	assert_int_equal(counts(f).connections, 2);
+	peers_leave(b);
+	assert_int_equal(counts(f).connections, 1);
+	peers_leave(a);
+}
+
+static void
+test_nobody_after_a_handshake_stays_its_address(void **state)
+{
+	struct fixture *f = *state;
+	struct peer p = stranger(1);
+	struct peer_share *a;
+	struct budget *before;
+
+	f->limits.max_connections_per_peer = 1;
+	a = enter(f, p, true);
+	before = peers_budget_of(a);
+	assert_int_equal(
+	    peers_opened(a, &p, f->why, sizeof(f->why)), 0);
+	assert_ptr_equal(peers_budget_of(a), before);
+	assert_int_equal(counts(f).handshakes, 0);
+	peers_leave(a);
+}
+
+static void
+test_budgets_carry_the_limits(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_share *a = enter(f, unix_peer(1), false);
+
+	assert_int_equal(peers_budget_of(a)->memory_max, 2 * 1024);
+	assert_int_equal(peers_budget_of(a)->bytes_per_second, 10 * 1024);
+	assert_int_equal(peers_budget_of_all(f->table)->memory_max, 8 * 1024);
+	assert_int_equal(
+	    peers_budget_of_all(f->table)->bytes_per_second, 40 * 1024);
+	peers_leave(a);
+}
+
+static void
+test_thousands_of_peers_are_found_again(void **state)
+{
+	enum { N = 3000 };
+	struct fixture *f = *state;
+	struct peer_share *first[N], *second[N];
+	struct tls_identity id;
+	char name[32];
+	size_t i;
+
+	for (i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "device-%zu", i);
+		first[i] = enter(f, certified(1, &id, name), false);
+		assert_non_null(first[i]);
+	}
+	assert_int_equal(counts(f).peers, N);
+	f->limits.max_connections = 2 * N;
+	for (i = 0; i < N; i++) {
+		snprintf(name, sizeof(name), "device-%zu", i);
+		second[i] = enter(f, certified(2, &id, name), false);
+		assert_non_null(second[i]);
+		assert_ptr_equal(
+		    peers_budget_of(first[i]), peers_budget_of(second[i]));
+	}
+	assert_int_equal(counts(f).peers, N);
+	for (i = 0; i < N; i++)
+		peers_leave(first[i]);
+	assert_int_equal(counts(f).peers, N);
+	for (i = 0; i < N; i++)
+		peers_leave(second[N - 1 - i]);
+	assert_int_equal(counts(f).peers, 0);
+	assert_int_equal(counts(f).connections, 0);
+}
+
+int
+main(void)
+{
+#define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		CASE(test_connections_of_one_peer_share_an_entry_that_ends_with_the_last),
+		CASE(test_a_uid_is_not_the_address_or_the_name_of_the_same_number),
+		CASE(test_the_total_limit_refuses_newcomers_with_its_name),
+		CASE(test_the_limit_of_one_peer_does_not_touch_another),
+		CASE(test_handshakes_have_limits_of_their_own),
+		CASE(test_after_its_handshake_a_connection_counts_for_its_name),
+		CASE(test_a_name_over_its_limit_is_refused_after_the_handshake),
+		CASE(test_nobody_after_a_handshake_stays_its_address),
+		CASE(test_budgets_carry_the_limits),
+		CASE(test_thousands_of_peers_are_found_again),
+	};
+#undef CASE
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
