@@ -112,6 +112,8 @@ ipc_parse_identity(struct ipc_identity *m, struct ipc_slice body)
 			m->machine_id_hint = field_slice(&f);
 		else if (is_bytes(&f, 4))
 			m->machine_name = field_slice(&f);
+		else if (is_varint(&f, IPC_FIELD_FORWARDED))
+			m->forwarded = f.value != 0;
 	}
 	return r.bad ? -1 : 0;
 }

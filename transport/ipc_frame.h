@@ -28,6 +28,9 @@ enum ipc_kind {
 	IPC_SET_PEER_IDENTITY = 8,
 };
 
+/* SetPeerIdentity: see struct ipc_identity. */
+#define IPC_FIELD_FORWARDED 1001u
+
 /* Bytes inside the frame; NULL when the field is absent. */
 struct ipc_slice {
 	const uint8_t *data;
@@ -58,6 +61,11 @@ struct ipc_identity {
 	int32_t uid;
 	struct ipc_slice machine_id_hint;
 	struct ipc_slice machine_name;
+	/*
+	 * Field 1001, ours: who sends this over a UNIX socket carries another's
+	 * bytes (`tributary connect`), and the rest is about that one.
+	 */
+	bool forwarded;
 };
 
 struct ipc_bind_reply {

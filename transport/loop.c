@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,6 +37,9 @@ struct loop {
 	struct event_base *base;
 	uint8_t *scratch;
 	bool stopping;
+
+	struct timeval turn_at; /* libevent's time of the turn of turn_ms */
+	uint64_t turn_ms;
 
 	struct call_list deferred; /* for the next turn */
 	struct call_list running;  /* being called now, from running_at on */
@@ -279,6 +283,22 @@ uint64_t
 loop_now_ms(void)
 {
 	return clock_ns(CLOCK_MONOTONIC) / 1000000u;
+}
+
+uint64_t
+loop_turn_ms(struct loop *l)
+{
+	struct timeval at;
+
+	/* It is the same within a turn, and costs no call then. */
+	if (event_base_gettimeofday_cached(l->base, &at) != 0)
+		return loop_now_ms();
+	if (at.tv_sec != l->turn_at.tv_sec ||
+	    at.tv_usec != l->turn_at.tv_usec) {
+		l->turn_at = at;
+		l->turn_ms = loop_now_ms();
+	}
+	return l->turn_ms;
 }
 
 uint64_t

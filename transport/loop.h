@@ -40,6 +40,11 @@ void loop_stop(struct loop *l);
 /* CLOCK_MONOTONIC / CLOCK_BOOTTIME now. */
 uint64_t loop_now_ms(void);
 uint64_t loop_boottime_ns(void);
+/*
+ * As loop_now_ms(), but read once a turn of the loop: for what happens with
+ * every event and needs no better.
+ */
+uint64_t loop_turn_ms(struct loop *l);
 
 typedef void (*loop_fn)(void *arg);
 

@@ -91,6 +91,14 @@ struct rpc_stats {
 	uint64_t unknown_method;
 	uint64_t bad_args;
 	uint64_t closed_slow;
+	uint64_t closed_budget;    /* its memory, or everybody's, is used up */
+	uint64_t closed_handshake; /* not done in time */
+	uint64_t closed_unbound;
+	uint64_t closed_idle;
+	uint64_t closed_stalled;
+	uint64_t failed_handshake;
+	uint64_t refused_admit;
+	uint64_t refused_bind;
 
 	/* rpc_host's own: the live connections, and what they may log. */
 	struct rpc_conn *conns;
@@ -107,7 +115,8 @@ struct rpc_stats {
 struct rpc_guard {
 	/*
 	 * It is known who the peer is: at once, over TLS after the handshake.
-	 * Says no: the peer is told, and the connection ends.
+	 * Says no: the peer is told, and the connection ends (rpc_conn_new_over()
+	 * still returns it; gone() comes on a later turn).
 	 */
 	bool (*admit)(struct rpc_conn *c, const struct peer *p, void *arg,
 	    char *why);
@@ -116,7 +125,7 @@ struct rpc_guard {
 	    void *arg, char *why);
 	/*
 	 * The connection ended, in whatever way, admitted or not; the last
-	 * call about c.  May be NULL, as may all.
+	 * call about c, behind its service's gone().  May be NULL, as may all.
 	 */
 	void (*gone)(struct rpc_conn *c, void *arg);
 	void *arg;

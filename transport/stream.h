@@ -110,6 +110,11 @@ const char *stream_end_detail(const struct stream *s);
 void stream_close(struct stream *s, bool flush);
 
 const struct peer *stream_peer(const struct stream *s);
+/*
+ * Its UNIX peer says that it carries another's bytes: from now on peer->
+ * forwarded, and no descriptors in either direction.
+ */
+void stream_set_forwarded(struct stream *s);
 
 /* Total bytes of the unit whose beginning data() left unconsumed. */
 void stream_want(struct stream *s, size_t total);
@@ -157,8 +162,9 @@ int stream_take_fd(struct stream *s);
 int stream_take_fd_of(struct stream *s, const uint8_t *unit, size_t len);
 
 /*
- * Counts its memory and its input in up to two budgets, which outlive it (NULL:
- * none).  Where a memory limit is passed it ends with STREAM_BUDGET; where its
+ * Counts its memory and its input in up to two budgets (NULL: none), which live
+ * until closed() or stream_close(): what a flush still holds is not counted.
+ * Where a memory limit is passed it ends with STREAM_BUDGET; where its
  * bytes per second are used up it rests from reading until there are more.
  */
 void stream_set_budgets(struct stream *s, struct budget *of_peer,

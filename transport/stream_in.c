@@ -1,0 +1,237 @@
+#include "transport/stream_internal.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "transport/loop.h"
+#include "transport/sock.h"
+
+/* data() ended the stream. */
+#define STREAM_GONE SIZE_MAX
+
+/* Shows buf to the owner.  Returns what it consumed or STREAM_GONE. */
+static size_t
+stream_show(struct stream *s, const uint8_t *buf, size_t len)
+{
+	size_t n;
+
+	s->want = 0;
+	s->shown = buf;
+	n = s->ops->data(s, buf, len, s->arg);
+	s->shown = NULL;
+	if (s->state != ST_OPEN)
+		return STREAM_GONE;
+	if (n > len)
+		n = len;
+	s->consumed += n;
+	fdq_drop_until(&s->fds, s->consumed);
+	return n;
+}
+
+/* Keeps len bytes more, with room for the whole unit when that is known. */
+static int
+stream_keep(struct stream *s, const uint8_t *data, size_t len)
+{
+	if (kept_add(&s->kept, data, len, s->want) == 0)
+		stream_count(s);
+	else
+		stream_end_later(s, STREAM_NO_MEMORY);
+	return s->state == ST_OPEN ? 0 : -1;
+}
+
+/*
+ * Shows the kept bytes, completed from *data, as long as that gets on.  fresh:
+ * they hold bytes that the owner did not see yet.  Returns true when nothing
+ * is kept any more and the rest of *data is to be shown where it is.
+ */
+static bool
+stream_feed_kept(struct stream *s, const uint8_t **data, size_t *len,
+    bool fresh)
+{
+	size_t have, take, n;
+
+	while ((have = kept_len(&s->kept)) > 0) {
+		take = *len;
+		if (!stream_held(s) && have < s->want && take > s->want - have)
+			take = s->want - have;
+		if (take > 0) {
+			if (stream_keep(s, *data, take) != 0)
+				return false;
+			*data += take;
+			*len -= take;
+			have += take;
+			fresh = true;
+		}
+		if (stream_held(s) || !fresh || have < s->want)
+			return false;
+		n = stream_show(s, kept_data(&s->kept), have);
+		if (n == STREAM_GONE)
+			return false;
+		kept_drop(&s->kept, n);
+		fresh = false;
+	}
+	kept_free(&s->kept);
+	return true;
+}
+
+static void
+stream_feed(struct stream *s, const uint8_t *data, size_t len, bool fresh)
+{
+	size_t n;
+
+	if (!stream_feed_kept(s, &data, &len, fresh)) {
+		/* What a long pause piled up may have ended in a small unit. */
+		if (s->state == ST_OPEN && !stream_held(s))
+			kept_shrink(&s->kept, s->want);
+		return;
+	}
+	if (len == 0)
+		return;
+	n = stream_show(s, data, len);
+	if (n != STREAM_GONE && n < len)
+		(void)!stream_keep(s, data + n, len - n);
+}
+
+/* As readv(); files the descriptors that came along. */
+static ssize_t
+stream_receive(struct stream *s, struct iovec *iov, int niov)
+{
+	int fds[SOCK_FDS_MAX], n_fds, i;
+	ssize_t n;
+
+	n = sock_receive(s->fd, iov, niov,
+	    s->peer.can_pass_fds ? fds : NULL, &n_fds);
+	if (n > 0) {
+		s->received += (uint64_t)n;
+		s->last_in_ms = loop_turn_ms(s->loop);
+	}
+	for (i = 0; i < n_fds; i++)
+		fdq_add(&s->fds, fds[i], s->received);
+	return n;
+}
+
+/* One read an event, so that a busy peer starves nobody. */
+void
+stream_read_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *s = arg;
+	uint8_t *scratch = loop_scratch(s->loop);
+	struct iovec iov[2];
+	size_t have = kept_len(&s->kept), to_kept = 0;
+	int niov = 0;
+	ssize_t n;
+
+	/*
+	 * A unit that began in an earlier read is completed in its place.  Its
+	 * length may have become known only when the kept bytes were shown:
+	 * then they are not in memory of that size yet.
+	 */
+	if (have > 0 && have < s->want) {
+		if (stream_keep(s, NULL, 0) != 0)
+			return;
+		to_kept = s->want - have;
+		iov[niov].iov_base = s->kept.mem + s->kept.end;
+		iov[niov++].iov_len = to_kept;
+	}
+	iov[niov].iov_base = scratch;
+	iov[niov++].iov_len = LOOP_SCRATCH_BYTES;
+	n = stream_receive(s, iov, niov);
+	if (n < 0) {
+		if (!sock_error_is_transient(errno))
+			stream_end_now(s, STREAM_RESET);
+		return;
+	}
+	if (n == 0) {
+		stream_end_now(s, STREAM_EOF);
+		return;
+	}
+	if (to_kept > (size_t)n)
+		to_kept = (size_t)n;
+	s->kept.end += to_kept;
+	stream_feed(s, scratch, (size_t)n - to_kept, to_kept > 0);
+	stream_count(s);
+	if (s->budgets[0] != NULL || s->budgets[1] != NULL)
+		stream_spend(s, (size_t)n, s->last_in_ms);
+}
+
+bool
+stream_peer_left(const struct stream *s, enum stream_end *why)
+{
+	char byte;
+	ssize_t n;
+
+	if (kept_len(&s->kept) > 0)
+		return false;
+	n = recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	*why = n == 0 ? STREAM_EOF : STREAM_RESET;
+	return n == 0 || (n < 0 && !sock_error_is_transient(errno));
+}
+
+void
+stream_end_watch_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *s = arg;
+	enum stream_end why;
+
+	s->armed = ARMED_NONE; /* it was for one time */
+	if (stream_peer_left(s, &why))
+		stream_end_now(s, why);
+}
+
+static void
+reshow_cb(void *arg)
+{
+	struct stream *s = arg;
+
+	s->reshow = false;
+	if (s->state != ST_OPEN || s->paused)
+		return;
+	stream_feed(s, NULL, 0, true);
+	stream_count(s);
+	if (s->state == ST_OPEN)
+		stream_arm_input(s);
+}
+
+int
+stream_take_fd(struct stream *s)
+{
+	return fdq_take(&s->fds);
+}
+
+int
+stream_take_fd_of(struct stream *s, const uint8_t *unit, size_t len)
+{
+	uint64_t start;
+
+	if (s->shown == NULL)
+		return -1;
+	start = s->consumed + (uint64_t)(unit - s->shown);
+	return fdq_take_of(&s->fds, start, start + len);
+}
+
+void
+stream_want(struct stream *s, size_t total)
+{
+	s->want = total;
+}
+
+void
+stream_pause(struct stream *s)
+{
+	s->paused = true;
+	if (s->state == ST_OPEN)
+		stream_arm_input(s);
+}
+
+void
+stream_resume(struct stream *s)
+{
+	if (!s->paused)
+		return;
+	s->paused = false;
+	if (s->state != ST_OPEN || s->reshow)
+		return;
+	s->reshow = true;
+	loop_defer(s->loop, reshow_cb, s);
+}

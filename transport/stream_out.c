@@ -1,0 +1,155 @@
+#include "transport/stream_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "transport/loop.h"
+#include "transport/sock.h"
+
+/* Sends per readiness event: one fast reader does not hold the loop. */
+#define STREAM_SENDS_MAX 8
+
+/*
+ * The socket refused output for good.  What the peer sent before it left is
+ * still to be read, and reading finds the end behind it; a stream that is
+ * paused, or an error of another kind, is not left waiting for that.
+ */
+static void
+stream_output_failed(struct stream *s, int error)
+{
+	enum stream_end why = STREAM_RESET;
+
+	s->out_dead = true;
+	outq_done(&s->out);
+	stream_count(s);
+	stream_disarm_write(s);
+	if (s->state == ST_FLUSHING)
+		stream_die(s);
+	else if ((error != EPIPE && error != ECONNRESET) ||
+	    (s->paused && stream_peer_left(s, &why)))
+		stream_end_later(s, why);
+}
+
+/* Copies what the socket did not take, from byte `sent` of a and b on. */
+static void
+stream_queue(struct stream *s, size_t sent, const void *a, size_t alen,
+    const void *b, size_t blen, int fd)
+{
+	size_t skip_a = sent < alen ? sent : alen;
+	size_t skip_b = sent - skip_a;
+	int own_fd = -1;
+
+	if (s->out.bytes == 0)
+		s->last_out_ms = loop_turn_ms(s->loop);
+	if (fd >= 0 && sent == 0) {
+		if ((own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
+			goto fail;
+	}
+	if (outq_add(&s->out, (const char *)a + skip_a, alen - skip_a,
+		(const char *)b + skip_b, blen - skip_b, own_fd) != 0)
+		goto fail;
+	if (s->out.bytes > s->hard) {
+		stream_end_later(s, STREAM_SLOW);
+		return;
+	}
+	if (s->out.bytes > s->low)
+		s->over_low = true;
+	stream_count(s);
+	if (s->state == ST_OPEN)
+		stream_arm_write(s);
+	return;
+
+fail:
+	if (own_fd >= 0)
+		close(own_fd);
+	stream_end_later(s, STREAM_NO_MEMORY);
+}
+
+void
+stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
+    size_t blen, int fd)
+{
+	struct iovec iov[2] = {
+		{ (void *)a, alen },
+		{ (void *)b, blen },
+	};
+	ssize_t n = 0;
+
+	if (s->state != ST_OPEN || s->out_dead || alen + blen == 0)
+		return;
+	if (!s->peer.can_pass_fds)
+		fd = -1;
+	if (s->out.bytes == 0) {
+		n = sock_send(s->fd, iov, blen > 0 ? 2 : 1, fd);
+		if (n < 0) {
+			if (!sock_error_is_transient(errno)) {
+				stream_output_failed(s, errno);
+				return;
+			}
+			n = 0;
+		}
+		if ((size_t)n == alen + blen)
+			return;
+	}
+	stream_queue(s, (size_t)n, a, alen, b, blen, fd);
+}
+
+void
+stream_write(struct stream *s, const void *data, size_t len, int fd)
+{
+	stream_write2(s, data, len, "", 0, fd);
+}
+
+/* Sends what is queued until the socket is full; -1 when the stream is done. */
+static int
+stream_drain(struct stream *s)
+{
+	struct iovec iov[STREAM_IOV_MAX];
+	int rounds, niov, fd;
+	ssize_t n;
+
+	for (rounds = 0; rounds < STREAM_SENDS_MAX && s->out.bytes > 0;
+	     rounds++) {
+		niov = outq_peek(&s->out, iov, STREAM_IOV_MAX, &fd);
+		n = sock_send(s->fd, iov, niov, fd);
+		if (n < 0) {
+			if (sock_error_is_transient(errno))
+				return 0;
+			stream_output_failed(s, errno);
+			return -1;
+		}
+		outq_consume(&s->out, (size_t)n);
+		s->last_out_ms = loop_turn_ms(s->loop);
+	}
+	return 0;
+}
+
+void
+stream_write_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *s = arg;
+
+	if (stream_drain(s) != 0)
+		return;
+	stream_count(s);
+	if (s->out.bytes == 0) {
+		if (s->state == ST_FLUSHING) {
+			stream_die(s);
+			return;
+		}
+		stream_disarm_write(s);
+	}
+	if (s->state == ST_OPEN && s->over_low && s->out.bytes <= s->low) {
+		s->over_low = false;
+		if (s->ops->drained != NULL)
+			s->ops->drained(s, s->arg);
+	}
+}
+
+size_t
+stream_queued(const struct stream *s)
+{
+	return s->out.bytes;
+}
