@@ -3,8 +3,8 @@
  * pair, and standard error is kept for messages: how `ssh` becomes a stream.
  *
  * The other end is a descriptor like any connected socket.  The child gets its
- * own process group and no descriptor but these three; it is asked to end when
- * the owner is done with it, and always reaped.
+ * own session and process group, and no descriptor but these three; it is asked
+ * to end when the owner is done with it, and always reaped.
  */
 #ifndef TRANSPORT_CHILD_H
 #define TRANSPORT_CHILD_H
@@ -22,27 +22,31 @@ struct loop;
 #define CHILD_STDERR_MAX 4096
 
 /*
- * Starts argv[0] (looked up in PATH).  *fd is our end, the caller's.  NULL with
- * a sentence in err.
+ * Starts argv[0] (looked up in PATH) with our environment, default signals and
+ * no terminal.  *fd is our end, non-blocking, the caller's.  NULL with a
+ * sentence in err.  No SIGCHLD handler is installed.  It is also asked to end
+ * when the thread that calls this ends.
  */
 struct child *child_new(struct loop *l, char *const argv[], int *fd, char *err,
     size_t err_size) MUST_CHECK;
 
 /*
- * Calls fn(arg) once, on a later turn, when the child has ended and its
- * standard error was read to its end, or after within_ms, whichever is first.
+ * Calls fn(arg) once, on a later turn, when the child has ended and what it
+ * wrote to standard error was read, or after within_ms, whichever is first.
+ * Takes the place of an earlier call; fn NULL takes it back.
  */
 void child_when_ended(struct child *c, unsigned within_ms,
     void (*fn)(void *arg), void *arg);
 
 /* What it wrote to standard error so far (its end, text, no NUL inside). */
 const char *child_stderr(const struct child *c);
-/* Exit status; 128 + signal; -1: it still runs. */
+/* Exit status; 128 + signal; -1: it still runs; 255: nobody knows. */
 int child_status(const struct child *c);
 
 /*
- * SIGTERM, SIGKILL after two seconds; reaped behind the scenes.  Legal in fn.
- * NULL is fine.
+ * SIGTERM to its process group, SIGKILL after two seconds; reaped behind the
+ * scenes, at the latest in loop_free() (which waits for it, half a second at
+ * most).  Legal in fn.  NULL is fine.
  */
 void child_free(struct child *c);
 

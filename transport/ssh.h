@@ -21,18 +21,31 @@ struct ssh_args {
 	char words[2048];
 };
 
+/* $TRIBUTARY_SSH, or "ssh". */
+const char *ssh_program(void);
+
 /*
- * To reach a->path from the far side's sshd (-W), or, without a path, to run
- * command there (a shell line; NULL: "tributary connect", of which `service`,
- * "producer", "consumer" or "relay", becomes the argument).  -1 with a sentence
- * when it does not fit.
+ * To run command on the far side, its standard input and output being the
+ * stream (a shell line; NULL: "tributary connect", of which `service`,
+ * "producer", "consumer" or "relay", becomes the argument).  a->path plays no
+ * part.  -1 with a sentence when it does not fit.
  */
 int ssh_args_connect(struct ssh_args *s, const struct addr *a,
     const char *service, const char *command, char *err, size_t err_size)
     MUST_CHECK;
 /*
+ * To have ssh listen on the UNIX socket local_path (in a directory that only
+ * we can enter) and lead every connection to a->path as the far side sees it
+ * (-N -L).  It listens as soon as the far side has let us in.  Not -W: that
+ * takes no UNIX socket before OpenSSH 9.4, and hides from us that the far end
+ * closed, because ssh then holds two halves of one socket.
+ */
+int ssh_args_forward(struct ssh_args *s, const struct addr *a,
+    const char *local_path, char *err, size_t err_size) MUST_CHECK;
+/*
  * To have the far side listen on remote_path and lead every connection to the
- * UNIX socket local_path here (-N -R), for a collector that dials.
+ * UNIX socket local_path here (-N -R), for a collector that dials.  ssh ends
+ * when the far side cannot listen there.
  */
 int ssh_args_listen(struct ssh_args *s, const struct addr *a,
     const char *remote_path, const char *local_path, char *err,
