@@ -13,6 +13,8 @@
 
 #include "transport/compiler.h"
 
+struct settings;
+
 /* Room for any sentence of this module. */
 #define CONFINE_ERROR_SIZE 1024
 
@@ -53,6 +55,14 @@ int confine_memory(char *err, size_t err_size) MUST_CHECK;
  * calls; it gets no_new_privs alone.  -1 with a sentence.
  */
 int confine_system_calls(bool *filtered, char *err, size_t err_size)
+    MUST_CHECK;
+
+/*
+ * All of it, as far as the settings want it: the user, then that this user can
+ * write to trace_dir and read the certificates again, then memory and system
+ * calls.  -1 with a sentence: the daemon must not serve.
+ */
+int confine_as_set(const struct settings *s, char *err, size_t err_size)
     MUST_CHECK;
 
 #endif /* SERVICE_CONFINE_H */

@@ -4,7 +4,9 @@
 #include "service/confine.h"
 
 #include <errno.h>
+#include <grp.h>
 #include <linux/prctl.h>
+#include <pwd.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
@@ -214,6 +216,22 @@ make_filter(scmp_filter_ctx ctx)
 	return seccomp_load(ctx);
 }
 
+/*
+ * Rules may name groups: the modules of the name service have to be loaded
+ * while memory may still become executable.
+ */
+static void
+load_name_services(void)
+{
+	const struct passwd *pw = getpwuid(geteuid());
+	gid_t groups[1];
+	int n = 1;
+
+	(void)getgrgid(getegid());
+	if (pw != NULL)
+		(void)getgrouplist(pw->pw_name, pw->pw_gid, groups, &n);
+}
+
 int
 confine_system_calls(bool *filtered, char *err, size_t err_size)
 {
@@ -228,6 +246,7 @@ confine_system_calls(bool *filtered, char *err, size_t err_size)
 	*filtered = !HAS_SANITIZER;
 	if (HAS_SANITIZER)
 		return 0;
+	load_name_services();
 	if ((ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM))) == NULL) {
 		snprintf(err, err_size, "no memory");
 		return -1;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "service/activation.h"
+#include "service/confine.h"
 #include "service/daemon.h"
 #include "service/options.h"
 #include "service/session/settings.h"
@@ -110,6 +111,11 @@ serve(const struct settings *s, struct activation *a, bool background)
 		return rc;
 	if ((d = daemon_new(s, a, err, sizeof(err))) == NULL) {
 		log_error("%s", err);
+		return EXIT_COULD_NOT_START;
+	}
+	if (confine_as_set(s, err, sizeof(err)) != 0) {
+		log_error("%s", err);
+		daemon_free(d);
 		return EXIT_COULD_NOT_START;
 	}
 	if (to_parent != -1)
