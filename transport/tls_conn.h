@@ -1,0 +1,58 @@
+/*
+ * tls_conn: the insides of a connection, for the files that share it.
+ * Private to tls_*.c.
+ */
+#ifndef TRANSPORT_TLS_CONN_H
+#define TRANSPORT_TLS_CONN_H
+
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "transport/compiler.h"
+#include "transport/tls.h"
+#include "transport/tls_text.h"
+
+struct tls_setup;
+
+/* The first bytes of the peer: enough to see what it speaks. */
+#define TLS_HEAD_BYTES 16
+
+struct tls_conn {
+	struct tls_setup *setup; /* a reference */
+	SSL *ssl;
+	int fd;     /* borrowed */
+	char *host; /* TLS_CLIENT; no dot at its end */
+	char *peer_text;
+
+	bool open;        /* the handshake is done */
+	bool ktls_send;   /* the socket takes plain bytes */
+	bool wants_write; /* the last "not now" */
+	/* Inside receive: a read brought less than it had room for. */
+	bool drained;
+	/* All that lies here was looked at, and is no whole record. */
+	bool starved;
+	bool ended; /* no more input: end_errno, 0 for an orderly end */
+	bool broken; /* OpenSSL gave up on it: no goodbye */
+	int end_errno;
+	/* Bytes of a piece that OpenSSL has begun to send; 0: none. */
+	size_t retry;
+	/* The session that a client offered; only to be compared. */
+	const void *offered;
+	time_t valid_until; /* resumed: until when that holds */
+
+	struct tls_identity identity;
+	char *error; /* NULL: "" */
+	bool speechless; /* there was no memory for it */
+	uint8_t head[TLS_HEAD_BYTES];
+	size_t n_head;
+};
+
+/* What the sentences about t name. */
+void tls_conn_words(const struct tls_conn *t, struct tls_words *w);
+/* Keeps a sentence; the first one stays. */
+void tls_conn_say(struct tls_conn *t, const char *sentence);
+
+#endif /* TRANSPORT_TLS_CONN_H */
