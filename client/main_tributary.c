@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/cert.h"
 #include "client/record.h"
 #include "protos/nearest.h"
 #include "transport/log.h"
@@ -14,6 +15,7 @@ struct command {
 
 static const struct command commands[] = {
 	{ "record", record_main, "record a trace into a file" },
+	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
