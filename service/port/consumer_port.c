@@ -8,6 +8,7 @@
 #include "transport/loop.h"
 #include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
+#include "transport/roles.h"
 #include "transport/rpc_host.h"
 #include "service/port/observer.h"
 #include "service/session/clone.h"
@@ -15,11 +16,13 @@
 #include "service/session/flush.h"
 #include "service/session/model.h"
 #include "service/session/packet_out.h"
+#include "service/session/principal.h"
 #include "service/session/query.h"
 #include "service/session/readback.h"
 #include "service/session/session.h"
 #include "service/session/session_stats.h"
 #include "service/session/settings.h"
+#include "service/trust.h"
 
 /* Replies of a read that are queued before the reader must catch up. */
 #define READ_QUEUE_BYTES (256u * 1024u)
@@ -42,7 +45,7 @@ struct flush_call {
 struct consumer_port {
 	struct service *service;
 	struct rpc_conn *conn;
-	int32_t uid;
+	struct principal who;
 	struct session *session; /* NULL: none, or detached */
 	struct rpc_call enable;  /* EnableTracing; conn NULL: none is open */
 	struct rpc_call clone;   /* CloneSession in progress */
@@ -287,7 +290,7 @@ enable_tracing(void *ctx, struct rpc_call call, const uint8_t *args,
 	    fd >= 0, &p->service->settings->limits, err, sizeof(err));
 	if (config == NULL)
 		return enable_refused(p, call, fd, err);
-	p->session = session_new(p->service, config, fd, p->uid, &ops, p, err,
+	p->session = session_new(p->service, config, fd, &p->who, &ops, p, err,
 	    sizeof(err));
 	if (p->session == NULL)
 		return enable_refused(p, call, -1, err);
@@ -465,7 +468,7 @@ attach(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	v = RPC_REJECT;
 	if (p->session != NULL || p->clone.conn != NULL || key == NULL)
 		goto out;
-	p->session = session_attach(p->service, key, p->uid, &ops, p);
+	p->session = session_attach(p->service, key, &p->who, &ops, p);
 	if (p->session == NULL)
 		goto out;
 	pb_writer_init(&w);
@@ -551,8 +554,8 @@ query_state(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	if (rpc_conn_queued(p->conn) > READ_QUEUE_BYTES)
 		return RPC_REJECT;
 	rpc_conn_set_limits(p->conn, STATE_MAX_BYTES, READ_LOW_BYTES);
-	query_service_state(p->service, sessions_only, STATE_PART_BYTES,
-	    state_part, &call);
+	query_service_state(p->service, &p->who, sessions_only,
+	    STATE_PART_BYTES, state_part, &call);
 	return RPC_OK;
 }
 
@@ -676,7 +679,7 @@ static enum rpc_verdict
 clone_session(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 {
 	struct consumer_port *p = ctx;
-	struct clone_request q = { .fd = -1, .uid = p->uid };
+	struct clone_request q = { .fd = -1, .who = &p->who };
 	struct clone_trigger t = { 0 };
 	char *name = NULL, *trigger = NULL, *producer = NULL;
 	enum rpc_verdict v = RPC_BAD_ARGS;
@@ -733,34 +736,37 @@ static const struct rpc_method methods[] = {
 static struct log_limit over_quota;
 
 static void
-log_over_quota(const struct rpc_conn *c)
+log_over_quota(const struct rpc_conn *c, const struct principal *who)
 {
 	uint32_t swallowed;
+	char text[96];
 
 	if (log_allowed(&over_quota, loop_now_ms(), &swallowed))
-		log_warn("%s: refused: its uid has as many connections as "
+		log_warn("%s: refused: %s has as many connections as "
 		    "limits.max_consumers_per_uid allows (%u more such lines "
-		    "left out)", rpc_conn_peer(c)->text, swallowed);
+		    "left out)", rpc_conn_peer(c)->text,
+		    principal_text(who, text, sizeof(text)), swallowed);
 }
 
 static void *
 bind_port(struct rpc_conn *c, void *arg)
 {
+	const struct peer *peer = rpc_conn_peer(c);
 	struct service *s = arg;
 	struct consumer_port *p;
 
-	if (!uid_quota_take(&s->consumers, rpc_conn_peer(c)->uid,
-		s->settings->limits.max_consumers_per_uid)) {
-		log_over_quota(c);
+	if ((p = calloc(1, sizeof(*p))) == NULL)
 		return NULL;
-	}
-	if ((p = calloc(1, sizeof(*p))) == NULL) {
-		uid_quota_give(&s->consumers, rpc_conn_peer(c)->uid);
+	principal_of_peer(&p->who, peer,
+	    trust_roles(s->trust, peer, false) & ROLE_ADMIN);
+	if (!peer_quota_take(&s->consumers, principal_key(&p->who),
+		s->settings->limits.max_consumers_per_uid)) {
+		log_over_quota(c, &p->who);
+		free(p);
 		return NULL;
 	}
 	p->service = s;
 	p->conn = c;
-	p->uid = (int32_t)rpc_conn_peer(c)->uid;
 	TAILQ_INIT(&p->flushes);
 	rpc_conn_set_limits(c,
 	    (size_t)s->settings->limits.max_send_queue_kb * 1024,
@@ -779,7 +785,7 @@ gone(void *ctx)
 	p->enable.conn = NULL;
 	if (s != NULL)
 		session_free(s);
-	uid_quota_give(&p->service->consumers, (uint32_t)p->uid);
+	peer_quota_give(&p->service->consumers, principal_key(&p->who), 1);
 	free(p);
 }
 

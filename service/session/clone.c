@@ -22,7 +22,7 @@ struct clone_op {
 	struct session *source; /* NULL once copied */
 	struct session *clone;  /* NULL until copied */
 	struct clone_op *next;  /* of the same source */
-	int32_t uid;
+	struct principal who;
 	int fd;
 	bool has_trigger;
 	struct clone_trigger trigger;
@@ -92,9 +92,10 @@ check_limits(const struct clone_op *op, const struct session *src, char *err,
 
 	for (i = 0; i < src->n_buffers; i++)
 		total += src->buffers[i].size;
-	if (session_check_limits(op->service, op->uid, err, err_size) != 0)
+	if (session_check_limits(op->service, &op->who, err, err_size) != 0)
 		return -1;
-	return session_check_memory(op->service, total, err, err_size);
+	return session_check_memory(op->service, &op->who, total, err,
+	    err_size);
 }
 
 static struct session *
@@ -104,7 +105,7 @@ copy_session(struct clone_op *op, bool flushed_all)
 	struct session *s;
 	size_t i;
 
-	if ((s = session_alloc(op->service, op->uid)) == NULL)
+	if ((s = session_alloc(op->service, &op->who)) == NULL)
 		return NULL;
 	s->state = SESSION_CLONED;
 	if ((s->config = config_copy(src->config)) == NULL ||
@@ -152,7 +153,7 @@ flushed(struct session *source, bool success, void *arg)
 {
 	struct clone_op *op = arg;
 	bool was_file = source->config->pb->write_into_file;
-	char err[160] = "Out of memory or buffer ids";
+	char err[256] = "Out of memory or buffer ids";
 	struct session *s = NULL;
 
 	/*
@@ -268,7 +269,7 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 {
 	struct clone_op *op;
 	struct session *src;
-	char err[160];
+	char err[256];
 	size_t i;
 
 	if ((op = calloc(1, sizeof(*op))) == NULL) {
@@ -279,19 +280,16 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 	}
 	op->service = sv;
 	op->fd = r->fd;
-	op->uid = r->uid;
+	op->who = *r->who;
 	op->done = done;
 	op->arg = arg;
 	src = find_source(sv, r);
-	if (src == NULL || src->state == SESSION_CLONED || src->freeing) {
+	/* One answer: whether others have such a session is their secret. */
+	if (src == NULL || src->state == SESSION_CLONED || src->freeing ||
+	    !session_is_visible(src, r->who)) {
 		answer(op, NULL, false, "The tracing session to be cloned was "
-		    "not found");
-		return;
-	}
-	if (src->uid != r->uid && r->uid != 0 &&
-	    src->config->pb->bugreport_score <= 0) {
-		answer(op, NULL, false, "Not allowed to clone a session from "
-		    "another UID");
+		    "not found, or it is not yours: only its owner and an "
+		    "admin may clone one without bugreport_score");
 		return;
 	}
 	if (check_limits(op, src, err, sizeof(err)) != 0) {

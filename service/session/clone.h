@@ -10,6 +10,7 @@
 
 struct clone_op;
 struct clone_trigger;
+struct principal;
 struct service;
 struct session;
 
@@ -18,7 +19,7 @@ struct clone_request {
 	const char *name;        /* unique_session_name; NULL: by id */
 	bool for_bugreport;      /* the one with the highest bugreport_score */
 	const struct clone_trigger *trigger; /* NULL: none; copied */
-	int32_t uid;             /* of the consumer who asks */
+	const struct principal *who; /* asks; copied */
 	int fd;                  /* -1: none.  Taken over in any case. */
 };
 

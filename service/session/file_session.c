@@ -317,6 +317,13 @@ clock_flush_cb(void *arg)
 		    FLUSH_PERIODIC, NULL, f);
 }
 
+/* An output_path is the user's own file, where there is a user. */
+static long
+file_owner(const struct session *s)
+{
+	return s->owner.auth == PEER_UNIX ? (long)s->owner.uid : -1;
+}
+
 struct file_session *
 file_session_new(struct session *s, int fd, char *err, size_t err_size)
 {
@@ -347,7 +354,7 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 	} else {
 		f->state = FILE_OPENING;
 		f->sink = file_sink_new_path(sv->loop, sv->trace_dirfd,
-		    s->config->pb->output_path, (long)s->uid, -1, &sink_ops,
+		    s->config->pb->output_path, file_owner(s), -1, &sink_ops,
 		    f);
 	}
 	if (f->sink == NULL) {

@@ -27,7 +27,7 @@
 #include <sys/queue.h>
 
 #include "transport/loop.h"
-#include "service/session/uid_quota.h"
+#include "service/session/peer_quota.h"
 
 /* glibc's queue.h lacks the removal-safe walk. */
 #ifndef TAILQ_FOREACH_SAFE
@@ -223,7 +223,9 @@ struct service {
 	size_t n_gone;                   /* producers without a connection */
 	struct session_list sessions;
 	size_t n_sessions;
-	struct uid_quota consumers;      /* connected ones */
+	struct peer_quota consumers;     /* connected ones */
+	struct peer_quota data_sources;  /* registered ones */
+	size_t n_data_sources;
 	struct session_buffer **buffers; /* SERVICE_BUFFER_IDS, by global id */
 	uint16_t last_buffer_id;
 	uint16_t highest_buffer_id;      /* ever handed out */

@@ -26,8 +26,10 @@ struct principal {
 void principal_of_peer(struct principal *out, const struct peer *p, bool admin);
 /* The same owner; being admin makes no difference. */
 bool principal_equal(const struct principal *a, const struct principal *b);
-/* Whether who may see, stop, clone and attach what belongs to owner. */
+/* Whether who may see, clone and attach what belongs to owner. */
 bool principal_may(const struct principal *who, const struct principal *owner);
+/* A number that stands for it in counts (peer_quota.h). */
+uint64_t principal_key(const struct principal *p);
 /* "uid 1000", "the certificate \"ann\"", "an unknown peer"; returns out. */
 const char *principal_text(const struct principal *p, char *out,
     size_t out_size);

@@ -132,8 +132,8 @@ add_session(struct parts *ps, const struct session *s)
 }
 
 void
-query_service_state(struct service *sv, bool sessions_only, size_t max,
-    query_part_fn fn, void *arg)
+query_service_state(struct service *sv, const struct principal *who,
+    bool sessions_only, size_t max, query_part_fn fn, void *arg)
 {
 	struct parts ps = { .max = max, .fn = fn, .arg = arg };
 	const struct producer *p;
@@ -160,7 +160,8 @@ query_service_state(struct service *sv, bool sessions_only, size_t max,
 				add_data_source(&ps, ds);
 	}
 	TAILQ_FOREACH(s, &sv->sessions, link)
-		add_session(&ps, s);
+		if (session_is_visible(s, who))
+			add_session(&ps, s);
 	send_part(&ps, true);
 	pb_writer_done(&ps.part);
 	pb_writer_done(&ps.entry);

@@ -83,7 +83,8 @@ service_free(struct service *s)
 	trigger_state_free(s->triggers);
 	free(s->system_info);
 	free(s->buffers);
-	uid_quota_done(&s->consumers);
+	peer_quota_done(&s->consumers);
+	peer_quota_done(&s->data_sources);
 	if (s->trace_dirfd != -1)
 		close(s->trace_dirfd);
 	free(s);

@@ -47,14 +47,15 @@ session_set_state(struct session *s, enum session_state state)
 }
 
 struct session *
-session_alloc(struct service *sv, int32_t uid)
+session_alloc(struct service *sv, const struct principal *owner)
 {
 	struct session *s;
 
 	if ((s = calloc(1, sizeof(*s))) == NULL)
 		return NULL;
 	s->service = sv;
-	s->uid = uid;
+	s->owner = *owner;
+	s->uid = (int32_t)owner->uid;
 	s->id = ++sv->last_session_id;
 	TAILQ_INIT(&s->instances);
 	TAILQ_INIT(&s->flushes);
@@ -214,7 +215,8 @@ session_detach(struct session *s, const char *key, char *err, size_t err_size)
 		return -1;
 	}
 	TAILQ_FOREACH(o, &s->service->sessions, link)
-		if (o != s && o->uid == s->uid && o->detach_key != NULL &&
+		if (o != s && principal_equal(&o->owner, &s->owner) &&
+		    o->detach_key != NULL &&
 		    strcmp(o->detach_key, key) == 0) {
 			snprintf(err, err_size, "the key is in use");
 			return -1;
@@ -229,23 +231,43 @@ session_detach(struct session *s, const char *key, char *err, size_t err_size)
 	return 0;
 }
 
+/* The one that was detached under the key: who's own before another's. */
+static struct session *
+find_detached(struct service *sv, const char *key, const struct principal *who)
+{
+	struct session *s, *foreign = NULL;
+
+	TAILQ_FOREACH(s, &sv->sessions, link) {
+		if (s->detach_key == NULL || strcmp(s->detach_key, key) != 0)
+			continue;
+		if (principal_equal(who, &s->owner))
+			return s;
+		if (foreign == NULL && principal_may(who, &s->owner))
+			foreign = s;
+	}
+	return foreign;
+}
+
 struct session *
-session_attach(struct service *sv, const char *key, int32_t uid,
-    const struct consumer_ops *ops, void *port)
+session_attach(struct service *sv, const char *key,
+    const struct principal *who, const struct consumer_ops *ops, void *port)
 {
 	struct session *s;
 
-	TAILQ_FOREACH(s, &sv->sessions, link) {
-		if (s->uid != uid || s->detach_key == NULL ||
-		    strcmp(s->detach_key, key) != 0)
-			continue;
-		free(s->detach_key);
-		s->detach_key = NULL;
-		s->ops = ops;
-		s->port = port;
-		return s;
-	}
-	return NULL;
+	if ((s = find_detached(sv, key, who)) == NULL)
+		return NULL;
+	free(s->detach_key);
+	s->detach_key = NULL;
+	s->ops = ops;
+	s->port = port;
+	return s;
+}
+
+bool
+session_is_visible(const struct session *s, const struct principal *who)
+{
+	return s->config->pb->bugreport_score > 0 ||
+	    principal_may(who, &s->owner);
 }
 
 bool

@@ -17,6 +17,7 @@
 #include "service/session/event_log.h"
 #include "service/session/model.h"
 #include "service/session/packet_stats.h"
+#include "service/session/principal.h"
 
 struct clone_op;
 struct delayed_clone;
@@ -56,7 +57,8 @@ struct session {
 	const struct consumer_ops *ops; /* NULL: detached */
 	void *port;
 	uint64_t id;
-	int32_t uid;
+	struct principal owner;
+	int32_t uid;              /* for the trace: the owner's, or unknown */
 	enum session_state state;
 	struct config *config;
 	char *detach_key;         /* NULL: not detached */
@@ -108,8 +110,8 @@ struct session {
  * unless the start is deferred or waits for a trigger, started.
  */
 struct session *session_new(struct service *s, struct config *config, int fd,
-    int32_t uid, const struct consumer_ops *ops, void *port, char *err,
-    size_t err_size) MUST_CHECK;
+    const struct principal *owner, const struct consumer_ops *ops, void *port,
+    char *err, size_t err_size) MUST_CHECK;
 
 /* StartTracing of a deferred session.  -1: it is not waiting for that. */
 int session_start(struct session *s) MUST_CHECK;
@@ -131,11 +133,21 @@ bool session_is_busy(const struct session *s);
  */
 void session_free(struct session *s);
 
-/* Detach/Attach.  -1 with a sentence. */
+/*
+ * Detach/Attach: by its owner, under a key that is the owner's own.  An admin
+ * gets somebody else's where none of its own has the key; it stays the
+ * owner's.  -1 with a sentence, NULL: no such session, or not for this one.
+ */
 int session_detach(struct session *s, const char *key, char *err,
     size_t err_size) MUST_CHECK;
-struct session *session_attach(struct service *s, const char *key, int32_t uid,
-    const struct consumer_ops *ops, void *port) MUST_CHECK;
+struct session *session_attach(struct service *s, const char *key,
+    const struct principal *who, const struct consumer_ops *ops, void *port)
+    MUST_CHECK;
+/*
+ * Whether this one may know of the session, and clone it: what is its own, what
+ * is for bug reports, and admins everything.
+ */
+bool session_is_visible(const struct session *s, const struct principal *who);
 
 /*
  * ChangeTraceConfig: adds filters, and sets up what they let in.  -1 with a
@@ -178,14 +190,15 @@ void session_start_by_trigger(struct session *s);
  */
 bool session_reads_nothing(const struct session *s);
 /* For clones: an empty session in its place in the list.  NULL: no memory. */
-struct session *session_alloc(struct service *s, int32_t uid) MUST_CHECK;
+struct session *session_alloc(struct service *s, const struct principal *owner)
+    MUST_CHECK;
 /* Makes room for n buffers, with their global ids but without a trace_buffer. */
 int session_alloc_buffers(struct session *s, size_t n) MUST_CHECK;
-/* Whether the limits allow one more session of this uid; sentence in err. */
-int session_check_limits(struct service *s, int32_t uid, char *err,
-    size_t err_size) MUST_CHECK;
-/* Whether they allow so many more bytes of buffers; sentence in err. */
-int session_check_memory(struct service *s, uint64_t more, char *err,
-    size_t err_size) MUST_CHECK;
+/* Whether the limits allow one more session of this owner; sentence in err. */
+int session_check_limits(struct service *s, const struct principal *owner,
+    char *err, size_t err_size) MUST_CHECK;
+/* Whether they allow it so many more bytes of buffers; sentence in err. */
+int session_check_memory(struct service *s, const struct principal *owner,
+    uint64_t more, char *err, size_t err_size) MUST_CHECK;
 
 #endif /* SERVICE_SESSION_SESSION_H */

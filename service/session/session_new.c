@@ -14,14 +14,15 @@
 #include "service/session/trigger.h"
 
 int
-session_check_limits(struct service *sv, int32_t uid, char *err,
-    size_t err_size)
+session_check_limits(struct service *sv, const struct principal *owner,
+    char *err, size_t err_size)
 {
 	const struct session *s;
-	uint32_t of_uid = 0;
+	uint32_t own = 0;
+	char text[96];
 
 	TAILQ_FOREACH(s, &sv->sessions, link)
-		of_uid += s->uid == uid;
+		own += principal_equal(&s->owner, owner);
 	if (sv->shutdown != NULL) {
 		snprintf(err, err_size, "The service is shutting down");
 		return -1;
@@ -31,10 +32,10 @@ session_check_limits(struct service *sv, int32_t uid, char *err,
 		    "(%zu, limits.max_sessions)", sv->n_sessions);
 		return -1;
 	}
-	if (of_uid >= sv->settings->limits.max_sessions_per_uid) {
+	if (own >= sv->settings->limits.max_sessions_per_uid) {
 		snprintf(err, err_size, "Too many concurrent tracing sessions "
-		    "(%u) for uid %d (limits.max_sessions_per_uid)", of_uid,
-		    uid);
+		    "(%u) for %s (limits.max_sessions_per_uid)", own,
+		    principal_text(owner, text, sizeof(text)));
 		return -1;
 	}
 	return 0;
@@ -97,20 +98,28 @@ check_others(struct service *sv, const Perfetto__Protos__TraceConfig *pb,
  * priority, and ends the others.  A normal one is refused beside an exclusive.
  */
 static int
-check_exclusive(struct service *sv, uint32_t prio, char *err, size_t err_size)
+check_exclusive(struct service *sv, const struct principal *owner,
+    uint32_t prio, char *err, size_t err_size)
 {
 	struct session *s, *next;
 
-	TAILQ_FOREACH(s, &sv->sessions, link)
-		if (s->state != SESSION_CLONED &&
-		    s->state != SESSION_DISABLED &&
-		    s->config->pb->exclusive_prio > 0 &&
+	TAILQ_FOREACH(s, &sv->sessions, link) {
+		if (s->state == SESSION_CLONED || s->state == SESSION_DISABLED)
+			continue;
+		if (s->config->pb->exclusive_prio > 0 &&
 		    s->config->pb->exclusive_prio >= prio) {
 			snprintf(err, err_size, "An exclusive session with "
 			    "equal or higher priority (%u) is running",
 			    s->config->pb->exclusive_prio);
 			return -1;
 		}
+		if (prio > 0 && !principal_may(owner, &s->owner)) {
+			snprintf(err, err_size, "An exclusive session would "
+			    "end those of others: while others trace, only an "
+			    "admin may start one");
+			return -1;
+		}
+	}
 	if (prio == 0)
 		return 0;
 	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, next)
@@ -119,20 +128,48 @@ check_exclusive(struct service *sv, uint32_t prio, char *err, size_t err_size)
 	return 0;
 }
 
-int
-session_check_memory(struct service *sv, uint64_t more, char *err,
-    size_t err_size)
+static uint64_t
+buffer_bytes_of(const struct service *sv, const struct principal *owner)
 {
-	uint64_t limit_kb = sv->settings->limits.max_total_buffer_kb;
+	const struct session *s;
+	uint64_t bytes = 0;
+	size_t i;
 
-	if (more + sv->total_buffer_bytes <= limit_kb * 1024)
-		return 0;
-	snprintf(err, err_size, "Buffers of %llu KiB do not fit: %llu KiB of "
-	    "%llu KiB are in use (limits.max_total_buffer_kb)",
-	    (unsigned long long)(more / 1024),
-	    (unsigned long long)(sv->total_buffer_bytes / 1024),
-	    (unsigned long long)limit_kb);
-	return -1;
+	TAILQ_FOREACH(s, &sv->sessions, link)
+		if (principal_equal(&s->owner, owner))
+			for (i = 0; i < s->n_buffers; i++)
+				bytes += s->buffers[i].size;
+	return bytes;
+}
+
+int
+session_check_memory(struct service *sv, const struct principal *owner,
+    uint64_t more, char *err, size_t err_size)
+{
+	const struct limits *l = &sv->settings->limits;
+	uint64_t own;
+	char text[96];
+
+	if (more + sv->total_buffer_bytes > l->max_total_buffer_kb * 1024) {
+		snprintf(err, err_size, "Buffers of %llu KiB do not fit: %llu "
+		    "KiB of %llu KiB are in use (limits.max_total_buffer_kb)",
+		    (unsigned long long)(more / 1024),
+		    (unsigned long long)(sv->total_buffer_bytes / 1024),
+		    (unsigned long long)l->max_total_buffer_kb);
+		return -1;
+	}
+	own = buffer_bytes_of(sv, owner);
+	if (more + own > l->max_buffer_kb_per_consumer * 1024) {
+		snprintf(err, err_size, "Buffers of %llu KiB do not fit: %s "
+		    "has %llu KiB of %llu KiB in use "
+		    "(limits.max_buffer_kb_per_consumer)",
+		    (unsigned long long)(more / 1024),
+		    principal_text(owner, text, sizeof(text)),
+		    (unsigned long long)(own / 1024),
+		    (unsigned long long)l->max_buffer_kb_per_consumer);
+		return -1;
+	}
+	return 0;
 }
 
 static int
@@ -145,7 +182,7 @@ make_buffers(struct session *s, char *err, size_t err_size)
 
 	for (i = 0; i < pb->n_buffers; i++)
 		total += (uint64_t)pb->buffers[i]->size_kb * 1024;
-	if (session_check_memory(sv, total, err, err_size) != 0)
+	if (session_check_memory(sv, &s->owner, total, err, err_size) != 0)
 		return -1;
 	snprintf(err, err_size, "Out of buffer ids or memory");
 	if (session_alloc_buffers(s, pb->n_buffers) != 0)
@@ -195,20 +232,21 @@ make_parts(struct session *s)
 }
 
 struct session *
-session_new(struct service *sv, struct config *config, int fd, int32_t uid,
-    const struct consumer_ops *ops, void *port, char *err, size_t err_size)
+session_new(struct service *sv, struct config *config, int fd,
+    const struct principal *owner, const struct consumer_ops *ops, void *port,
+    char *err, size_t err_size)
 {
 	const Perfetto__Protos__TraceConfig *pb = config->pb;
 	struct session *s = NULL;
 	struct producer *p;
 	struct data_source *ds;
 
-	if (session_check_limits(sv, uid, err, err_size) != 0 ||
+	if (session_check_limits(sv, owner, err, err_size) != 0 ||
 	    check_others(sv, pb, err, err_size) != 0 ||
-	    check_exclusive(sv, pb->exclusive_prio, err, err_size) != 0)
+	    check_exclusive(sv, owner, pb->exclusive_prio, err, err_size) != 0)
 		goto fail;
 	snprintf(err, err_size, "out of memory");
-	if ((s = session_alloc(sv, uid)) == NULL)
+	if ((s = session_alloc(sv, owner)) == NULL)
 		goto fail;
 	s->config = config;
 	config = NULL;

@@ -402,6 +402,18 @@ fake_enable(struct fixture *f, struct fake_consumer *c,
 	return fake_enable_as(f, c, config_text, fd, 1000);
 }
 
+const struct principal *
+fake_user(uint32_t uid)
+{
+	static struct principal users[8];
+	static size_t next;
+	struct principal *p = &users[next++ % 8];
+
+	*p = (struct principal){ .auth = PEER_UNIX, .uid = uid,
+		.admin = uid == 0 };
+	return p;
+}
+
 struct session *
 fake_enable_as(struct fixture *f, struct fake_consumer *c,
     const char *config_text, int fd, int32_t uid)
@@ -421,7 +433,7 @@ fake_enable_as(struct fixture *f, struct fake_consumer *c,
 			close(fd);
 		return NULL;
 	}
-	c->s = session_new(f->service, config, fd, uid, &fake_consumer_ops, c,
+	c->s = session_new(f->service, config, fd, fake_user((uint32_t)uid), &fake_consumer_ops, c,
 	    c->error, sizeof(c->error));
 	return c->s;
 }

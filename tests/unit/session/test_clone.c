@@ -45,7 +45,7 @@ is_told(void *arg)
 static struct clone_request
 by_id(const struct session *s, int32_t uid)
 {
-	return (struct clone_request){ .session_id = s->id, .uid = uid,
+	return (struct clone_request){ .session_id = s->id, .who = fake_user(uid),
 	    .fd = -1 };
 }
 
@@ -149,7 +149,7 @@ a_clone_by_name_finds_the_running_session(void **state)
 {
 	struct fixture *f = *state;
 	struct fake_consumer c, other;
-	struct clone_request r = { .name = "mine", .uid = 1000, .fd = -1 };
+	struct clone_request r = { .name = "mine", .who = fake_user(1000), .fd = -1 };
 	struct answer a;
 
 	assert_non_null(fake_enable(f, &other, ONE_SOURCE, -1));
@@ -172,7 +172,7 @@ a_bugreport_takes_the_session_with_the_highest_score(void **state)
 {
 	struct fixture *f = *state;
 	struct fake_consumer none, low, high;
-	struct clone_request r = { .for_bugreport = true, .uid = 7, .fd = -1 };
+	struct clone_request r = { .for_bugreport = true, .who = fake_user(7), .fd = -1 };
 	struct answer a;
 
 	assert_non_null(fake_enable(f, &none, ONE_SOURCE, -1));
@@ -197,7 +197,7 @@ only_the_same_uid_root_or_a_bugreport_may_clone(void **state)
 	struct fixture *f = *state;
 	struct fake_consumer c, b;
 	struct clone_request r;
-	struct answer a;
+	struct answer a, absent;
 
 	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
 	assert_non_null(fake_enable(f, &b, ONE_SOURCE "bugreport_score: 5",
@@ -205,8 +205,14 @@ only_the_same_uid_root_or_a_bugreport_may_clone(void **state)
 	r = by_id(c.s, 1001);
 	clone_it(f, &r, &a);
 	assert_null(a.clone);
-	assert_non_null(strstr(a.error, "Not allowed"));
-	r.uid = 0;
+	assert_non_null(strstr(a.error, "not yours"));
+	/* A session that is not there gets the very same answer. */
+	r.session_id += 100;
+	clone_it(f, &r, &absent);
+	assert_null(absent.clone);
+	assert_string_equal(a.error, absent.error);
+	r = by_id(c.s, 1001);
+	r.who = fake_user(0);
 	clone_it(f, &r, &a);
 	assert_non_null(a.clone);
 	session_free(a.clone);

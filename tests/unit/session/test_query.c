@@ -19,6 +19,9 @@ struct answer {
 	size_t parts;
 	size_t largest;
 	bool last;
+	/* look_inside() */
+	uint64_t sessions;
+	bool secret;
 };
 
 /* How often each field of TracingServiceState stands in a part or in all. */
@@ -57,13 +60,42 @@ note(void *arg, const struct pb_writer *part, bool last)
 	pb_put_raw(&a->all, part->data, part->len);
 }
 
+/* The number of sessions, and whether the name "secret" is anywhere. */
+static void
+look_inside(struct answer *a)
+{
+	struct pb_reader r, q;
+	struct pb_field f, g;
+
+	pb_init(&r, a->all.data, a->all.len);
+	while (pb_next(&r, &f)) {
+		pb_init(&q, f.data, f.len);
+		while (pb_next(&q, &g))
+			if (g.number == 3)
+				a->sessions = g.value;
+	}
+	a->secret = memmem(a->all.data, a->all.len, "secret", 6) != NULL;
+}
+
+static void
+ask_as(struct fixture *f, const struct principal *who, struct answer *a,
+    size_t n[16])
+{
+	memset(a, 0, sizeof(*a));
+	pb_writer_init(&a->all);
+	query_service_state(f->service, who, true, 65536, note, a);
+	count_fields(a->all.data, a->all.len, n);
+	look_inside(a);
+	pb_writer_done(&a->all);
+}
+
 static void
 ask(struct fixture *f, bool sessions_only, size_t max, size_t n[16],
     struct answer *a)
 {
 	memset(a, 0, sizeof(*a));
 	pb_writer_init(&a->all);
-	query_service_state(f->service, sessions_only, max, note, a);
+	query_service_state(f->service, fake_user(1000), sessions_only, max, note, a);
 	assert_true(a->last);
 	count_fields(a->all.data, a->all.len, n);
 	pb_writer_done(&a->all);
@@ -117,6 +149,39 @@ parts_are_valid_alone_and_whole_together(void **state)
 	session_free(c.s);
 	for (i = 0; i < 20; i++)
 		fake_producer_done(&p[i]);
+}
+
+static void
+sessions_of_others_are_counted_and_not_shown(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer own, foreign, report;
+	struct answer a;
+	size_t n[16];
+
+	assert_non_null(fake_enable(f, &own, ONE_SOURCE, -1));
+	assert_non_null(fake_enable_as(f, &foreign, ONE_SOURCE
+		"unique_session_name: \"secret\"", -1, 1001));
+	ask_as(f, fake_user(1000), &a, n);
+	assert_int_equal(n[6], 1);
+	assert_int_equal(a.sessions, 2);
+	assert_false(a.secret);
+	ask_as(f, fake_user(1001), &a, n);
+	assert_int_equal(n[6], 1);
+	assert_true(a.secret);
+	ask_as(f, fake_user(1002), &a, n);
+	assert_int_equal(n[6], 0);
+	assert_int_equal(a.sessions, 2);
+	ask_as(f, fake_user(0), &a, n);
+	assert_int_equal(n[6], 2);
+	/* What everybody may clone everybody may find. */
+	assert_non_null(fake_enable_as(f, &report, ONE_SOURCE
+		"bugreport_score: 1", -1, 1001));
+	ask_as(f, fake_user(1002), &a, n);
+	assert_int_equal(n[6], 1);
+	session_free(own.s);
+	session_free(foreign.s);
+	session_free(report.s);
 }
 
 static void
@@ -212,6 +277,7 @@ main(void)
 		T(an_idle_service_answers_in_one_part),
 		T(parts_are_valid_alone_and_whole_together),
 		T(an_entry_that_fits_no_part_is_left_out),
+		T(sessions_of_others_are_counted_and_not_shown),
 		T(capabilities_name_what_can_be_observed),
 		T(statistics_count_the_session_and_the_service),
 	};

@@ -208,7 +208,7 @@ unknown_config_fields_reach_the_producer(void **state)
 	    sizeof(err));
 	assert_non_null(config);
 	pb_writer_done(&w);
-	c.s = session_new(f->service, config, -1, 0, &fake_consumer_ops, &c,
+	c.s = session_new(f->service, config, -1, fake_user(0), &fake_consumer_ops, &c,
 	    err, sizeof(err));
 	assert_non_null(c.s);
 	for (i = 0; i + 15 <= p.last_config_len; i++)
@@ -645,10 +645,116 @@ a_detached_session_lives_on_and_is_attached_by_key(void **state)
 	assert_non_null(fake_enable(f, &a, RING, -1));
 	assert_int_equal(session_detach(a.s, "key", err, sizeof(err)), 0);
 	memset(&b, 0, sizeof(b));
-	assert_null(session_attach(f->service, "key", 1, &fake_consumer_ops,
+	assert_null(session_attach(f->service, "key", fake_user(1), &fake_consumer_ops,
 	    &b));
-	b.s = session_attach(f->service, "key", 1000, &fake_consumer_ops, &b);
+	b.s = session_attach(f->service, "key", fake_user(1000),
+	    &fake_consumer_ops, &b);
 	assert_ptr_equal(b.s, a.s);
+	session_free(b.s);
+}
+
+static void
+an_admin_attaches_what_is_detached_its_own_first(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer a, own, b;
+	char err[80];
+
+	assert_non_null(fake_enable(f, &a, RING, -1));
+	assert_non_null(fake_enable_as(f, &own, RING, -1, 0));
+	assert_int_equal(session_detach(a.s, "key", err, sizeof(err)), 0);
+	/* The same key of another owner is another key. */
+	assert_int_equal(session_detach(own.s, "key", err, sizeof(err)), 0);
+	memset(&b, 0, sizeof(b));
+	assert_ptr_equal(session_attach(f->service, "key", fake_user(0),
+		&fake_consumer_ops, &b), own.s);
+	assert_ptr_equal(session_attach(f->service, "key", fake_user(0),
+		&fake_consumer_ops, &b), a.s);
+	assert_null(session_attach(f->service, "key", fake_user(0),
+		&fake_consumer_ops, &b));
+	assert_int_equal(a.s->uid, 1000);
+	session_free(a.s);
+	session_free(own.s);
+}
+
+static void
+a_certificates_sessions_are_no_users(void **state)
+{
+	struct principal ann = { .auth = PEER_CERT, .name = "ann",
+		.uid = PEER_UID_UNKNOWN };
+	struct principal bob = { .auth = PEER_CERT, .name = "bob",
+		.uid = PEER_UID_UNKNOWN };
+	struct fixture *f = *state;
+	struct fake_consumer a;
+	char err[80];
+
+	assert_non_null(fake_enable(f, &a, RING, -1));
+	a.s->owner = ann;
+	assert_int_equal(session_detach(a.s, "key", err, sizeof(err)), 0);
+	assert_null(session_attach(f->service, "key", &bob, &fake_consumer_ops,
+		&a));
+	assert_null(session_attach(f->service, "key",
+		fake_user(PEER_UID_UNKNOWN), &fake_consumer_ops, &a));
+	assert_ptr_equal(session_attach(f->service, "key", &ann,
+		&fake_consumer_ops, &a), a.s);
+	session_free(a.s);
+}
+
+static void
+sessions_of_one_owner_are_bounded(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer a, b, c;
+
+	f->settings.limits.max_sessions_per_uid = 1;
+	assert_non_null(fake_enable(f, &a, RING, -1));
+	assert_null(fake_enable(f, &b, RING, -1));
+	assert_non_null(strstr(b.error, "for uid 1000 "
+		"(limits.max_sessions_per_uid)"));
+	assert_non_null(fake_enable_as(f, &c, RING, -1, 1001));
+	session_free(a.s);
+	session_free(c.s);
+}
+
+static void
+buffers_of_one_owner_are_bounded(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer a, b, c;
+
+	f->settings.limits.max_buffer_kb_per_consumer = 100;
+	assert_non_null(fake_enable(f, &a, "buffers { size_kb: 60 }", -1));
+	assert_null(fake_enable(f, &b, "buffers { size_kb: 60 }", -1));
+	assert_non_null(strstr(b.error, "uid 1000 has 60 KiB of 100 KiB in "
+		"use (limits.max_buffer_kb_per_consumer)"));
+	assert_non_null(fake_enable_as(f, &c, "buffers { size_kb: 60 }", -1,
+		1001));
+	assert_non_null(fake_enable(f, &b, "buffers { size_kb: 40 }", -1));
+	session_free(a.s);
+	assert_non_null(fake_enable(f, &a, "buffers { size_kb: 60 }", -1));
+	session_free(a.s);
+	session_free(b.s);
+	session_free(c.s);
+}
+
+static void
+only_an_admin_ends_the_sessions_of_others(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer a, b;
+
+	assert_non_null(fake_enable(f, &a, RING, -1));
+	assert_null(fake_enable_as(f, &b, RING "exclusive_prio: 1", -1, 1001));
+	assert_non_null(strstr(b.error, "only an admin"));
+	assert_false(a.disabled);
+	assert_int_equal(a.s->state, SESSION_STARTED);
+	/* One's own, and an admin everybody's. */
+	assert_non_null(fake_enable(f, &b, RING "exclusive_prio: 1", -1));
+	fixture_wait(f, fake_disabled, &a);
+	session_free(a.s);
+	assert_non_null(fake_enable_as(f, &a, RING "exclusive_prio: 2", -1, 0));
+	fixture_wait(f, fake_disabled, &b);
+	session_free(a.s);
 	session_free(b.s);
 }
 
@@ -679,6 +785,11 @@ main(void)
 		T(a_chunk_scraped_when_complete_is_committed_without_a_trace),
 		T(a_producers_instances_are_bounded_and_counted),
 		T(a_detached_session_lives_on_and_is_attached_by_key),
+		T(an_admin_attaches_what_is_detached_its_own_first),
+		T(a_certificates_sessions_are_no_users),
+		T(sessions_of_one_owner_are_bounded),
+		T(buffers_of_one_owner_are_bounded),
+		T(only_an_admin_ends_the_sessions_of_others),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

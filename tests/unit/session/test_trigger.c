@@ -133,7 +133,7 @@ a_clone_trigger_may_outlive_its_consumer(void **state)
 	while (c.s->delayed_clone != NULL)
 		loop_run_once(f->loop);
 	assert_false(c.clone_hit);
-	assert_non_null(session_attach(f->service, "k", 1000,
+	assert_non_null(session_attach(f->service, "k", fake_user(1000),
 	    &fake_consumer_ops, &d));
 	session_free(c.s);
 	fake_producer_done(&p);
