@@ -24,7 +24,8 @@ struct daemon *daemon_new(const struct settings *settings,
 void daemon_tell_ready(struct daemon *d);
 
 /*
- * Serves until SIGTERM, SIGINT or SIGHUP, then ends sessions and connections.
+ * Serves until SIGTERM or SIGINT, then ends sessions and connections; reads
+ * certificates anew on SIGHUP.
  * 0: all files are complete.  -1: some session was not done in time.  A second
  * signal ends the process on the spot.
  */

@@ -45,6 +45,11 @@ struct peer {
 	 * PEER_CERT: the stream's, lives as long; else NULL.  (transport/tls.h)
 	 */
 	const struct tls_identity *cert;
+	/*
+	 * ADDR_SSH: what the settings of a dial call the machine; lives as long
+	 * as they.  NULL elsewhere.
+	 */
+	const char *machine_name;
 	uint64_t addr_hash; /* of the address without its port; UNIX: 0 */
 	/*
 	 * For logs: "unix pid 42 uid 1000", "10.0.0.7:4711",

@@ -88,3 +88,16 @@ rpc_conns_sweep(struct rpc_stats *stats, const struct rpc_timeouts *t,
 		sweep_one(c, t, now_ms);
 	}
 }
+
+void
+rpc_conns_close_those(struct rpc_stats *stats,
+    bool (*fn)(struct rpc_conn *c, void *arg), void *arg, const char *reason)
+{
+	struct rpc_conn *c, *next;
+
+	for (c = stats->conns; c != NULL; c = next) {
+		next = c->next;
+		if (fn(c, arg))
+			rpc_conn_close(c, reason);
+	}
+}

@@ -172,6 +172,10 @@ struct rpc_timeouts {
 void rpc_conns_sweep(struct rpc_stats *stats, const struct rpc_timeouts *t,
     uint64_t now_ms);
 
+/* Closes those that fn says yes to, for this reason. */
+void rpc_conns_close_those(struct rpc_stats *stats,
+    bool (*fn)(struct rpc_conn *c, void *arg), void *arg, const char *reason);
+
 /* rpc_conn_new_over() without guard, over a plain socket. */
 struct rpc_conn *rpc_conn_new(struct loop *l, int fd,
     const struct rpc_service *const *services, size_t n,

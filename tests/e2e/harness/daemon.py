@@ -95,10 +95,12 @@ class Daemon:
         return [m[2] for m in LISTENING.finditer(self.log()) if m[1] == port]
 
     def address(self, port, kind="unix"):
-        """The one address of a kind: unix, tcp or vsock."""
+        """The one address of a kind: unix, tcp, tls or vsock."""
         def kind_of(address):
             if address.startswith("vsock"):
                 return "vsock"
+            if address.startswith("tls://"):
+                return "tls"
             if address.removeprefix("unix:").startswith(("/", "@")):
                 return "unix"
             return "tcp"

@@ -5,7 +5,7 @@ import os
 import socket
 import struct
 
-from . import pb
+from . import pb, tls
 
 FRAME_MAX = 128 * 1024  # length prefix included
 
@@ -19,7 +19,12 @@ class Gone(AssertionError):
 
 
 def connect(address):
-    """A connected socket; address as tributaryd's log writes it."""
+    """A connected socket; address as tributaryd's log writes it.
+
+    A tls.Address, and only such a one, is shaken hands with.
+    """
+    folder = getattr(address, "folder", None)
+    address = address.removeprefix("tls://")
     address = address.removeprefix("unix:").removeprefix("tcp:")
     if address.startswith("vsock:"):
         cid, port = address.removeprefix("vsock:").lstrip("/").split(":")
@@ -36,10 +41,10 @@ def connect(address):
         where = (host, int(port))
     try:
         sock.connect(where)
+        return tls.Socket(sock, folder) if folder else sock
     except OSError:
         sock.close()
         raise
-    return sock
 
 
 def pack(payload):

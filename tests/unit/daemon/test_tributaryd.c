@@ -636,7 +636,7 @@ connections_over_the_limit_are_refused_and_room_is_found_again(void **state)
 {
 	struct pollfd p = { .events = POLLIN };
 	int a, b, c, i;
-	char byte;
+	char said[256];
 
 	write_file("conf", "limits { max_connections: 2 }\n");
 	start("--config conf --producer-socket p --consumer-socket c");
@@ -647,7 +647,12 @@ connections_over_the_limit_are_refused_and_room_is_found_again(void **state)
 	assert_true(can_bind(b, "ConsumerPort"));
 	assert_true((p.fd = c = connect_to("p")) >= 0);
 	assert_int_equal(poll(&p, 1, WAIT_MS), 1);
-	assert_true(read(c, &byte, 1) <= 0);
+	memset(said, 0, sizeof(said));
+	assert_true(read(c, said, sizeof(said) - 1) > 0);
+	assert_non_null(memmem(said, sizeof(said), "limits.max_connections",
+	    strlen("limits.max_connections")));
+	assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+	assert_true(read(c, said, 1) <= 0);
 	close(c);
 	wait_for_text("limits.max_connections");
 	close(a);

@@ -1,0 +1,313 @@
+#include "service/doors.h"
+
+#include <grp.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "service/activation.h"
+#include "service/certificates.h"
+#include "service/gate.h"
+#include "service/session/settings.h"
+#include "transport/addr.h"
+#include "transport/listener.h"
+#include "transport/log.h"
+
+struct door {
+	struct doors *doors;
+	struct listener *listener;
+	struct entrance entrance;
+	bool tls;
+};
+
+struct doors {
+	struct loop *loop;                 /* borrowed, as all that follow */
+	const struct settings *settings;
+	struct gate *gate;
+	struct certificates *certificates; /* NULL: no TLS */
+	struct door all[SETTINGS_LISTEN_MAX + ACTIVATION_MAX];
+	size_t n;
+};
+
+static void
+accept_cb(struct listener *l, int fd, void *arg)
+{
+	struct door *door = arg;
+
+	(void)gate_take(&door->entrance, fd, door->tls ?
+	    certificates_context(door->doors->certificates) : NULL, NULL);
+}
+
+/* ---- which ---- */
+
+static bool
+accepts_relays(const struct settings *s, const struct listen_setting *l)
+{
+	size_t i;
+
+	if (l->port == LISTEN_RELAY)
+		return true;
+	if (l->port != LISTEN_PRODUCER)
+		return false;
+	if (s->enable_relay_endpoint)
+		return true;
+	for (i = 0; i < s->n_listen; i++)
+		if (s->listen[i].port == LISTEN_RELAY &&
+		    strcmp(s->listen[i].address, l->address) == 0)
+			return true;
+	return false;
+}
+
+/* A relay's socket that is a producer's too is opened as the latter. */
+static bool
+is_opened_as_producer(const struct settings *s, const struct listen_setting *l)
+{
+	size_t i;
+
+	if (l->port != LISTEN_RELAY)
+		return false;
+	for (i = 0; i < s->n_listen; i++)
+		if (s->listen[i].port == LISTEN_PRODUCER &&
+		    strcmp(s->listen[i].address, l->address) == 0)
+			return true;
+	return false;
+}
+
+static bool
+is_activated(const struct activation *a, const struct listen_setting *l)
+{
+	struct addr addr;
+	char err[ADDR_TEXT_MAX + 256];
+
+	return addr_parse(&addr, l->address, err, sizeof(err)) == 0 &&
+	    activation_is_bound_to(a, &addr.sa, addr.sa_len);
+}
+
+/* What is said of a socket that was passed in; NULL: nothing. */
+static const struct listen_setting *
+setting_of(const struct settings *s, enum listen_port port,
+    const char *address)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_listen; i++)
+		if (s->listen[i].port == port &&
+		    strcmp(s->listen[i].address, address) == 0)
+			return &s->listen[i];
+	return NULL;
+}
+
+/* ---- what they say ---- */
+
+/* The address as it was named, with the port that the kernel chose for 0. */
+static void
+real_address(const struct addr *a, const struct listener *l, char *out,
+    size_t out_size)
+{
+	const char *scheme = a->kind == ADDR_TLS ? "tls://" : "";
+	bool v6 = strchr(a->host, ':') != NULL;
+
+	if ((a->kind != ADDR_TCP && a->kind != ADDR_TLS) ||
+	    strcmp(a->port, "0") != 0)
+		snprintf(out, out_size, "%s", a->text);
+	else
+		snprintf(out, out_size, "%s%s%s%s:%d", scheme, v6 ? "[" : "",
+		    a->host, v6 ? "]" : "", listener_port(l));
+}
+
+static void
+log_door(const struct door *door, enum listen_port port, bool relays,
+    const char *address)
+{
+	char with[CERTIFICATES_TEXT_MAX + 4] = "";
+
+	if (door->tls) {
+		char text[CERTIFICATES_TEXT_MAX];
+
+		certificates_text(door->doors->certificates, text,
+		    sizeof(text));
+		snprintf(with, sizeof(with), " (%s)", text);
+	}
+	log_info("listening for %s on %s%s", listen_port_name(port), address,
+	    with);
+	if (relays && port != LISTEN_RELAY)
+		log_info("listening for %s on %s%s",
+		    listen_port_name(LISTEN_RELAY), address, with);
+}
+
+static void
+warn_of_open_consumers(const char *address)
+{
+	log_warn("everybody who can connect to %s reads all traces: nobody is "
+	    "asked who they are there", address);
+}
+
+/* ---- permissions ---- */
+
+static bool
+is_socket_file(const struct addr *a)
+{
+	return a->kind == ADDR_UNIX &&
+	    ((const struct sockaddr_un *)&a->sa)->sun_path[0] != '\0';
+}
+
+static int
+set_permissions(const struct settings *s, enum listen_port port,
+    struct listener *l, char *err, size_t err_size)
+{
+	struct socket_permissions p;
+	const struct group *g;
+	const char *name;
+
+	if (socket_permissions_parse(&p, s->socket_permissions, err,
+		err_size) != 0)
+		return -1;
+	name = port == LISTEN_CONSUMER ? p.consumer_group : p.producer_group;
+	if ((g = getgrnam(name)) == NULL) {
+		snprintf(err, err_size, "there is no group \"%s\", which "
+		    "--set-socket-permissions names", name);
+		return -1;
+	}
+	return listener_set_permissions(l,
+	    port == LISTEN_CONSUMER ? p.consumer_mode : p.producer_mode,
+	    (long)g->gr_gid, err, err_size);
+}
+
+/* ---- opening ---- */
+
+static struct door *
+next_door(struct doors *d, enum listen_port port, bool relays)
+{
+	struct door *door = &d->all[d->n];
+
+	memset(door, 0, sizeof(*door));
+	door->doors = d;
+	entrance_init(&door->entrance, d->gate, port, relays);
+	return door;
+}
+
+static int
+open_door(struct doors *d, const struct listen_setting *l, char *err,
+    size_t err_size)
+{
+	bool with_permissions, relays = accepts_relays(d->settings, l);
+	struct door *door = next_door(d, l->port, relays);
+	char text[ADDR_TEXT_MAX + 16];
+	struct addr a;
+	mode_t old = 0;
+
+	if (addr_parse(&a, l->address, err, err_size) != 0)
+		return -1;
+	door->tls = a.kind == ADDR_TLS;
+	door->entrance.forwarded = l->forwarded;
+	door->entrance.plain_consumer = l->allow_plain_consumer;
+	with_permissions = d->settings->socket_permissions != NULL &&
+	    is_socket_file(&a);
+	/* Nobody slips in between bind() and chmod(). */
+	if (with_permissions)
+		old = umask(0177);
+	door->listener = listener_new(d->loop, &a, l->allow_remote, accept_cb,
+	    door, err, err_size);
+	if (with_permissions)
+		umask(old);
+	if (door->listener == NULL)
+		return -1;
+	d->n++;
+	if (with_permissions && set_permissions(d->settings, l->port,
+		door->listener, err, err_size) != 0)
+		return -1;
+	real_address(&a, door->listener, text, sizeof(text));
+	log_door(door, l->port, relays, text);
+	if (l->port == LISTEN_CONSUMER && a.kind != ADDR_UNIX && !door->tls)
+		warn_of_open_consumers(text);
+	return 0;
+}
+
+static int
+adopt_door(struct doors *d, struct activated_socket *s, char *err,
+    size_t err_size)
+{
+	bool relays = s->port == LISTEN_RELAY ||
+	    (s->port == LISTEN_PRODUCER && d->settings->enable_relay_endpoint);
+	struct door *door = next_door(d, s->port, relays);
+	const struct listen_setting *said;
+	char text[ADDR_TEXT_MAX];
+
+	activation_address(s->fd, text, sizeof(text));
+	if ((said = setting_of(d->settings, s->port, text)) != NULL) {
+		door->entrance.forwarded = said->forwarded;
+		door->entrance.plain_consumer = said->allow_plain_consumer;
+	}
+	door->listener = listener_adopt(d->loop, s->fd, accept_cb, door, err,
+	    err_size);
+	if (door->listener == NULL)
+		return -1;
+	s->fd = -1;
+	d->n++;
+	log_door(door, s->port, relays, text);
+	return 0;
+}
+
+static int
+open_doors(struct doors *d, struct activation *a, char *err, size_t err_size)
+{
+	const struct settings *s = d->settings;
+	size_t i;
+
+	for (i = 0; i < s->n_listen; i++)
+		if (!is_opened_as_producer(s, &s->listen[i]) &&
+		    !is_activated(a, &s->listen[i]) &&
+		    open_door(d, &s->listen[i], err, err_size) != 0)
+			return -1;
+	for (i = 0; i < a->n; i++)
+		if (adopt_door(d, &a->sockets[i], err, err_size) != 0)
+			return -1;
+	return 0;
+}
+
+struct doors *
+doors_new(struct loop *l, const struct settings *settings, struct gate *gate,
+    struct certificates *certificates, struct activation *a, char *err,
+    size_t err_size)
+{
+	struct doors *d;
+
+	if ((d = calloc(1, sizeof(*d))) == NULL) {
+		snprintf(err, err_size, "no memory");
+		return NULL;
+	}
+	d->loop = l;
+	d->settings = settings;
+	d->gate = gate;
+	d->certificates = certificates;
+	if (open_doors(d, a, err, err_size) != 0)
+		goto fail;
+	return d;
+
+fail:
+	doors_free(d);
+	return NULL;
+}
+
+void
+doors_close(struct doors *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->n; i++) {
+		listener_free(d->all[i].listener);
+		d->all[i].listener = NULL;
+	}
+}
+
+void
+doors_free(struct doors *d)
+{
+	if (d == NULL)
+		return;
+	doors_close(d);
+	free(d);
+}

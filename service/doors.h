@@ -1,0 +1,34 @@
+/*
+ * doors: the sockets that are listened on, and what is offered at each.  Who
+ * comes in is led to the gate (service/gate.h).
+ */
+#ifndef SERVICE_DOORS_H
+#define SERVICE_DOORS_H
+
+#include <stddef.h>
+
+#include "transport/compiler.h"
+
+struct activation;
+struct certificates;
+struct doors;
+struct gate;
+struct loop;
+struct settings;
+
+/*
+ * Opens every listener of the settings and takes the sockets of a: from then
+ * on clients can connect.  All is borrowed; certificates may be NULL where
+ * nothing listens with TLS.  NULL with a sentence in err.
+ */
+struct doors *doors_new(struct loop *l, const struct settings *settings,
+    struct gate *gate, struct certificates *certificates,
+    struct activation *a, char *err, size_t err_size) MUST_CHECK;
+
+/* Nobody comes in any more; those who did stay. */
+void doors_close(struct doors *d);
+
+/* After the last connection is gone.  NULL is fine. */
+void doors_free(struct doors *d);
+
+#endif /* SERVICE_DOORS_H */

@@ -1,0 +1,76 @@
+/*
+ * gate: what every connection passes, whichever way it comes: the limits of
+ * its peer and of all, what it may be (service/trust.h), and the sweep for
+ * those that stay quiet.  It owns the counts; listeners and dials lead here.
+ */
+#ifndef SERVICE_GATE_H
+#define SERVICE_GATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "service/session/settings.h"
+#include "transport/compiler.h"
+#include "transport/rpc_host.h"
+
+struct gate;
+struct peer;
+struct peers_counts;
+struct tls_context;
+struct trust;
+
+struct gate_setup {
+	struct loop *loop;
+	const struct settings *settings;
+	const struct trust *trust;
+	/* Indexed by enum listen_port. */
+	const struct rpc_service *ports[3];
+};
+
+/* All of setup is borrowed for its life. */
+struct gate *gate_new(const struct gate_setup *setup) MUST_CHECK;
+/* Nobody may be connected any more.  NULL is fine. */
+void gate_free(struct gate *g);
+
+/* A way in: who comes through it is offered the same.  Embedded by its owner. */
+struct entrance {
+	struct gate *gate;
+	struct rpc_guard guard;
+	const struct rpc_service *services[2];
+	size_t n_services;
+	bool plain_consumer; /* serves consumers whom nobody vouches for */
+	bool forwarded;      /* UNIX: the other end is a tunnel's */
+	bool dialled;        /* need not bind within limits.bind_timeout_ms */
+	/*
+	 * A connection through it was let into a service; it ended (let in or
+	 * not).  May be NULL.
+	 */
+	void (*bound)(struct entrance *e);
+	void (*gone)(struct entrance *e);
+};
+
+/*
+ * What stands at a port; relays: RelayPort too, where it is the producers'.
+ * The rest may be changed before anybody comes.  e outlives its connections.
+ */
+void entrance_init(struct entrance *e, struct gate *g, enum listen_port port,
+    bool relays);
+
+/*
+ * A connected socket, taken whatever becomes of it: it is served, or told why
+ * not.  tls: the handshake comes first; NULL: none.  peer: who is there,
+ * instead of what the kernel says; NULL: as the kernel says.  Copied.  False:
+ * it was refused.
+ */
+bool gate_take(struct entrance *e, int fd, struct tls_context *tls,
+    const struct peer *peer);
+
+/* Ends all connections, flushing what is queued. */
+void gate_close_all(struct gate *g);
+
+/* Ends those whose certificate this context's CRL has revoked. */
+void gate_close_revoked(struct gate *g, struct tls_context *tls);
+
+void gate_counts(const struct gate *g, struct peers_counts *out);
+
+#endif /* SERVICE_GATE_H */
