@@ -1,11 +1,13 @@
 #include "transport/stream_internal.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "transport/loop.h"
 #include "transport/sock.h"
+#include "transport/tls.h"
 
 #define STREAM_HARD_DEFAULT (1024u * 1024u)
 #define STREAM_LOW_DEFAULT  (64u * 1024u)
@@ -75,39 +77,58 @@ stream_arm(struct stream *s, enum stream_armed armed)
 	s->armed = armed;
 }
 
-void
-stream_arm_input(struct stream *s)
+static enum stream_armed
+stream_input_wanted(const struct stream *s)
 {
+	if (s->state != ST_OPEN && s->state != ST_FLUSHING)
+		return ARMED_NONE;
+	if (s->opening)
+		return s->in_wants_write ? ARMED_NONE : ARMED_READ;
+	if (s->out_wants_read)
+		return ARMED_READ;
 	if (s->state != ST_OPEN)
-		stream_arm(s, ARMED_NONE);
-	else if (stream_held(s) || s->rest != NULL)
-		stream_arm(s, ARMED_END);
-	else
-		stream_arm(s, ARMED_READ);
+		return ARMED_NONE;
+	if (stream_held(s) || s->rest != NULL)
+		return ARMED_END;
+	return s->in_wants_write ? ARMED_NONE : ARMED_READ;
 }
 
 void
-stream_arm_write(struct stream *s)
+stream_arm_input(struct stream *s)
 {
-	if (s->wev != NULL)
+	stream_arm(s, stream_input_wanted(s));
+}
+
+static bool
+stream_output_wanted(const struct stream *s)
+{
+	if (s->state != ST_OPEN && s->state != ST_FLUSHING)
+		return false;
+	if (s->in_wants_write)
+		return true;
+	return s->out.bytes > 0 && !s->opening && !s->out_wants_read;
+}
+
+void
+stream_arm_output(struct stream *s)
+{
+	bool wanted = stream_output_wanted(s);
+
+	if (wanted == (s->wev != NULL))
 		return;
+	if (!wanted) {
+		event_free(s->wev);
+		s->wev = NULL;
+		if (s->armed == ARMED_NONE)
+			stream_arm_input(s);
+		return;
+	}
 	if (s->armed == ARMED_END)
 		stream_arm(s, ARMED_NONE);
 	s->wev = event_new(loop_base(s->loop), s->fd, EV_WRITE | EV_PERSIST,
 	    stream_write_cb, s);
 	if (s->wev == NULL || event_add(s->wev, NULL) != 0)
 		stream_end_later(s, STREAM_NO_MEMORY);
-}
-
-void
-stream_disarm_write(struct stream *s)
-{
-	if (s->wev == NULL)
-		return;
-	event_free(s->wev);
-	s->wev = NULL;
-	if (s->state == ST_OPEN && s->armed == ARMED_NONE)
-		stream_arm_input(s);
 }
 
 /* ---- the end ---- */
@@ -117,17 +138,26 @@ free_cb(void *arg)
 {
 	struct stream *s = arg;
 
+	if (s->tls != NULL) {
+		tls_conn_free(s->tls);
+		close(s->fd);
+	}
+	stream_child_free(s);
 	kept_free(&s->kept);
 	free(s);
 }
 
-/* The kept input stays until free_cb: data() may be looking at it right now. */
+/*
+ * The kept input stays until free_cb: data() may be looking at it right now.
+ * So does TLS, whose certificate names the peer, with the socket for its
+ * goodbye.
+ */
 void
 stream_die(struct stream *s)
 {
 	s->state = ST_DEAD;
-	stream_arm(s, ARMED_NONE);
-	stream_disarm_write(s);
+	stream_arm_input(s);
+	stream_arm_output(s);
 	stream_leave_budgets(s);
 	outq_done(&s->out);
 	fdq_done(&s->fds);
@@ -138,14 +168,22 @@ stream_die(struct stream *s)
 		loop_cancel(s->loop, s);
 		s->flush_timer = NULL;
 	}
-	close(s->fd);
-	s->fd = -1;
+	if (s->tls == NULL) {
+		close(s->fd);
+		s->fd = -1;
+	}
+	stream_child_drop(s);
 	loop_defer(s->loop, free_cb, s);
 }
 
 void
 stream_end_now(struct stream *s, enum stream_end why)
 {
+	if (s->child != NULL && s->state != ST_LAST &&
+	    (why == STREAM_EOF || why == STREAM_RESET)) {
+		stream_child_end(s, why);
+		return;
+	}
 	stream_die(s);
 	s->ops->closed(s, why, s->arg);
 }
@@ -170,8 +208,8 @@ stream_end_later(struct stream *s, enum stream_end why)
 		return;
 	s->state = ST_ENDING;
 	s->why = why;
-	stream_arm(s, ARMED_NONE);
-	stream_disarm_write(s);
+	stream_arm_input(s);
+	stream_arm_output(s);
 	outq_done(&s->out);
 	stream_count(s);
 	loop_defer(s->loop, end_cb, s);
@@ -181,6 +219,15 @@ static void
 flush_over_cb(void *arg)
 {
 	stream_die(arg);
+}
+
+void
+stream_flushed(struct stream *s)
+{
+	if (s->child != NULL)
+		stream_child_flush(s);
+	else
+		stream_die(s);
 }
 
 static int
@@ -194,7 +241,10 @@ stream_begin_flush(struct stream *s)
 	s->state = ST_FLUSHING;
 	/* Its owner may take them away now. */
 	stream_leave_budgets(s);
-	stream_arm(s, ARMED_NONE);
+	stream_arm_input(s);
+	stream_arm_output(s);
+	if (s->out.bytes == 0)
+		stream_flushed(s);
 	return 0;
 }
 
@@ -203,17 +253,27 @@ stream_close(struct stream *s, bool flush)
 {
 	switch (s->state) {
 	case ST_OPEN:
-		if (flush && s->out.bytes > 0 && stream_begin_flush(s) == 0)
+		/* What a child has got, it has not sent yet. */
+		if (flush && (s->out.bytes > 0 || s->child != NULL) &&
+		    stream_begin_flush(s) == 0)
 			return;
 		stream_die(s);
 		return;
 	case ST_ENDING:
+	case ST_LAST:
 		stream_die(s);
 		return;
 	case ST_FLUSHING:
 	case ST_DEAD:
 		return;
 	}
+}
+
+bool
+stream_may_retry(const struct stream *s, int error)
+{
+	/* TLS calls again by itself where the socket was interrupted. */
+	return s->tls != NULL ? error == EAGAIN : sock_error_is_transient(error);
 }
 
 bool
@@ -255,8 +315,6 @@ stream_new_over(struct loop *l, int fd, const struct stream_setup *setup,
 {
 	struct stream *s;
 
-	if (setup != NULL && (setup->tls != NULL || setup->child != NULL))
-		return NULL; /* not yet */
 	if (sock_prepare(fd) != 0)
 		return NULL;
 	if ((s = calloc(1, sizeof(*s))) == NULL)
@@ -272,13 +330,24 @@ stream_new_over(struct loop *l, int fd, const struct stream_setup *setup,
 	outq_init(&s->out);
 	stream_meet_peer(s, setup);
 	if (event_assign(&s->ev, loop_base(l), fd, EV_READ | EV_PERSIST,
-		stream_read_cb, s) != 0 ||
-	    event_add(&s->ev, NULL) != 0) {
-		free(s);
-		return NULL;
-	}
+		stream_read_cb, s) != 0)
+		goto fail;
+	if (setup != NULL && setup->child != NULL &&
+	    stream_child_begin(s, setup->child, setup->child_addr) != 0)
+		goto fail;
+	if (event_add(&s->ev, NULL) != 0)
+		goto fail;
+
+	/* Cannot fail from here on. */
 	s->armed = ARMED_READ;
+	if (setup != NULL && setup->tls != NULL)
+		stream_tls_begin(s, setup->tls);
 	return s;
+
+fail:
+	free(s->child);
+	free(s);
+	return NULL;
 }
 
 struct stream *
@@ -296,7 +365,7 @@ stream_is_opening(const struct stream *s)
 const char *
 stream_end_detail(const struct stream *s)
 {
-	return "";
+	return s->tls != NULL ? tls_conn_error(s->tls) : stream_child_detail(s);
 }
 
 const struct peer *

@@ -60,6 +60,8 @@ rested_cb(void *arg)
 	loop_timer_free(s->rest);
 	s->rest = NULL;
 	stream_arm_input(s);
+	if (s->tls != NULL)
+		stream_tls_come_back(s);
 }
 
 void

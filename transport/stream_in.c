@@ -29,8 +29,8 @@ stream_show(struct stream *s, const uint8_t *buf, size_t len)
 	return n;
 }
 
-/* Keeps len bytes more, with room for the whole unit when that is known. */
-static int
+/* With room for the whole unit when that is known. */
+int
 stream_keep(struct stream *s, const uint8_t *data, size_t len)
 {
 	if (kept_add(&s->kept, data, len, s->want) == 0)
@@ -100,6 +100,8 @@ stream_receive(struct stream *s, struct iovec *iov, int niov)
 	int fds[SOCK_FDS_MAX], n_fds, i;
 	ssize_t n;
 
+	if (s->tls != NULL)
+		return stream_tls_receive(s, iov, niov);
 	n = sock_receive(s->fd, iov, niov,
 	    s->peer.can_pass_fds ? fds : NULL, &n_fds);
 	if (n > 0) {
@@ -111,11 +113,9 @@ stream_receive(struct stream *s, struct iovec *iov, int niov)
 	return n;
 }
 
-/* One read an event, so that a busy peer starves nobody. */
 void
-stream_read_cb(evutil_socket_t fd, short what, void *arg)
+stream_read(struct stream *s)
 {
-	struct stream *s = arg;
 	uint8_t *scratch = loop_scratch(s->loop);
 	struct iovec iov[2];
 	size_t have = kept_len(&s->kept), to_kept = 0;
@@ -138,7 +138,7 @@ stream_read_cb(evutil_socket_t fd, short what, void *arg)
 	iov[niov++].iov_len = LOOP_SCRATCH_BYTES;
 	n = stream_receive(s, iov, niov);
 	if (n < 0) {
-		if (!sock_error_is_transient(errno))
+		if (!stream_may_retry(s, errno))
 			stream_end_now(s, STREAM_RESET);
 		return;
 	}
@@ -153,6 +153,18 @@ stream_read_cb(evutil_socket_t fd, short what, void *arg)
 	stream_count(s);
 	if (s->budgets[0] != NULL || s->budgets[1] != NULL)
 		stream_spend(s, (size_t)n, s->last_in_ms);
+	if (s->tls != NULL)
+		stream_tls_come_back(s);
+}
+
+/* One read an event, so that a busy peer starves nobody. */
+void
+stream_read_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *s = arg;
+
+	if (s->tls == NULL || stream_tls_is_readable(s))
+		stream_read(s);
 }
 
 bool
@@ -175,7 +187,8 @@ stream_end_watch_cb(evutil_socket_t fd, short what, void *arg)
 	enum stream_end why;
 
 	s->armed = ARMED_NONE; /* it was for one time */
-	if (stream_peer_left(s, &why))
+	if (s->tls != NULL ? stream_tls_peer_left(s, &why) :
+	    stream_peer_left(s, &why))
 		stream_end_now(s, why);
 }
 
@@ -189,8 +202,11 @@ reshow_cb(void *arg)
 		return;
 	stream_feed(s, NULL, 0, true);
 	stream_count(s);
-	if (s->state == ST_OPEN)
-		stream_arm_input(s);
+	if (s->state != ST_OPEN)
+		return;
+	stream_arm_input(s);
+	if (s->tls != NULL)
+		stream_tls_come_back(s);
 }
 
 int

@@ -1,7 +1,8 @@
 /*
  * stream_internal: the parts of one stream, which are in several files: its
- * end (stream.c), input (stream_in.c), output (stream_out.c) and what it may
- * use of its budgets (stream_budget.c).  Nobody else includes it.
+ * life (stream.c), input (stream_in.c), output (stream_out.c), what lies
+ * between it and its socket (stream_tls.c, stream_child.c), and what it may use
+ * of its budgets (stream_budget.c).  Nobody else includes it.
  */
 #ifndef TRANSPORT_STREAM_INTERNAL_H
 #define TRANSPORT_STREAM_INTERNAL_H
@@ -11,7 +12,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 
+#include "transport/compiler.h"
 #include "transport/fdq.h"
 #include "transport/kept.h"
 #include "transport/outq.h"
@@ -22,8 +26,9 @@
 enum stream_state {
 	ST_OPEN,     /* armed says what is watched on the input side */
 	ST_ENDING,   /* nothing armed; end_cb is deferred */
-	ST_FLUSHING, /* the owner is done; write event and timer armed */
-	ST_DEAD,     /* fd closed; free_cb is deferred */
+	ST_LAST,     /* nothing armed; the child's last words are awaited */
+	ST_FLUSHING, /* the owner is done; output (or the child) and a timer */
+	ST_DEAD,     /* free_cb is deferred */
 };
 
 enum stream_armed {
@@ -32,6 +37,8 @@ enum stream_armed {
 	ARMED_END, /* paused or resting: only the peer's end is watched */
 };
 
+struct stream_child;
+
 struct stream {
 	struct loop *loop;
 	const struct stream_ops *ops;
@@ -39,14 +46,21 @@ struct stream {
 	int fd;
 	enum stream_state state;
 	enum stream_armed armed;
-	enum stream_end why; /* ST_ENDING */
+	enum stream_end why; /* ST_ENDING, ST_LAST */
 	bool paused;
 	bool reshow;   /* resumed; reshow_cb is deferred */
 	bool out_dead; /* the peer takes no output; its input may go on */
 	bool over_low;
-	bool opening; /* TLS: the handshake is under way */
+	/* TLS only. */
+	bool opening;        /* the handshake is under way */
+	bool more;           /* input lies there; more_cb is deferred */
+	bool in_wants_write; /* input (or the handshake) waits for room */
+	bool out_wants_read; /* output waits for input */
 	struct event ev;   /* as armed says */
-	struct event *wev; /* only while output is queued */
+	struct event *wev; /* only while something waits for room */
+
+	struct tls_conn *tls;       /* owned; NULL: plain */
+	struct stream_child *child; /* owned; NULL: a socket like others */
 
 	struct kept kept; /* input that data() did not consume */
 	size_t want; /* total of the unit it begins with; 0: unknown */
@@ -63,7 +77,7 @@ struct stream {
 
 	struct budget *budgets[2]; /* borrowed; NULL: none */
 	size_t counted;            /* the memory that they know of */
-	struct loop_timer *rest;   /* it rests from reading; else NULL */
+	struct loop_timer *rest;   /* owned; NULL unless it rests */
 
 	uint64_t last_in_ms;  /* the last byte arrived */
 	uint64_t last_out_ms; /* output was taken, or began to wait */
@@ -73,16 +87,20 @@ struct stream {
 
 /* ---- stream.c ---- */
 
-/* Watches what its state says: input, its end only, or nothing. */
+/* Watch what its state says: input, its end only, or nothing; and room. */
 void stream_arm_input(struct stream *s);
-void stream_arm_write(struct stream *s);
-void stream_disarm_write(struct stream *s);
+void stream_arm_output(struct stream *s);
 /* From an event callback: tells the owner at once. */
 void stream_end_now(struct stream *s, enum stream_end why);
 /* From inside a call of the owner. */
 void stream_end_later(struct stream *s, enum stream_end why);
+/* ST_FLUSHING, and nothing is queued any more. */
+void stream_flushed(struct stream *s);
 /* Into ST_DEAD, without a word. */
 void stream_die(struct stream *s);
+
+/* Whether the socket's or TLS's call may work later. */
+bool stream_may_retry(const struct stream *s, int error);
 
 /* ---- stream_in.c ---- */
 
@@ -93,17 +111,64 @@ stream_held(const struct stream *s)
 	return s->paused || s->reshow;
 }
 
+/* Reads once and shows it. */
+void stream_read(struct stream *s);
+/* Keeps len bytes; -1: that ended it. */
+int stream_keep(struct stream *s, const uint8_t *data, size_t len) MUST_CHECK;
 void stream_read_cb(evutil_socket_t fd, short what, void *s);
 void stream_end_watch_cb(evutil_socket_t fd, short what, void *s);
 /*
  * Whether the peer has left and no byte of it is to be shown any more (those
- * are for resume, which then finds the end behind them).
+ * are for resume, which then finds the end behind them).  Not over TLS.
  */
 bool stream_peer_left(const struct stream *s, enum stream_end *why);
 
 /* ---- stream_out.c ---- */
 
 void stream_write_cb(evutil_socket_t fd, short what, void *s);
+/* Some of it; calls drained(), or ends it. */
+void stream_send_queued(struct stream *s);
+
+/* ---- stream_tls.c ---- */
+
+/* The peer is known by its address only, and the handshake begins soon. */
+void stream_tls_begin(struct stream *s, struct tls_conn *tls);
+/* A step of the handshake; may open the stream or end it. */
+void stream_tls_shake(struct stream *s);
+ssize_t stream_tls_receive(struct stream *s, struct iovec *iov, int niov)
+    MUST_CHECK;
+ssize_t stream_tls_send(struct stream *s, struct iovec *iov, int niov)
+    MUST_CHECK;
+/*
+ * The socket became readable: does what goes before reading.  Returns whether
+ * to read.
+ */
+bool stream_tls_is_readable(struct stream *s);
+/* The same for room; whether to go on with output. */
+bool stream_tls_is_writable(struct stream *s);
+/* Reads on a later turn what lies in the TLS layer, if it may read now. */
+void stream_tls_come_back(struct stream *s);
+/*
+ * As stream_peer_left(), for a stream that is held: what the peer sent last is
+ * read (a little) to find its goodbye.  Not inside a call of the owner.
+ */
+bool stream_tls_peer_left(struct stream *s, enum stream_end *why);
+/* The same on a later turn, and ends the stream. */
+void stream_tls_look_later(struct stream *s);
+
+/* ---- stream_child.c ---- */
+
+/* -1: no memory; the child stays the caller's. */
+int stream_child_begin(struct stream *s, struct child *child,
+    const struct addr *a) MUST_CHECK;
+/* Into ST_LAST; then stream_end_now(). */
+void stream_child_end(struct stream *s, enum stream_end why);
+/* All was written: the child is let end by itself, then s dies. */
+void stream_child_flush(struct stream *s);
+/* Legal twice, and without a child. */
+void stream_child_drop(struct stream *s);
+const char *stream_child_detail(const struct stream *s);
+void stream_child_free(struct stream *s);
 
 /* ---- stream_budget.c ---- */
 

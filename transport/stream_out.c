@@ -24,11 +24,16 @@ stream_output_failed(struct stream *s, int error)
 	s->out_dead = true;
 	outq_done(&s->out);
 	stream_count(s);
-	stream_disarm_write(s);
+	stream_arm_output(s);
 	if (s->state == ST_FLUSHING)
 		stream_die(s);
-	else if ((error != EPIPE && error != ECONNRESET) ||
-	    (s->paused && stream_peer_left(s, &why)))
+	else if (error != EPIPE && error != ECONNRESET)
+		stream_end_later(s, why);
+	else if (!s->paused)
+		return;
+	else if (s->tls != NULL)
+		stream_tls_look_later(s);
+	else if (stream_peer_left(s, &why))
 		stream_end_later(s, why);
 }
 
@@ -57,14 +62,21 @@ stream_queue(struct stream *s, size_t sent, const void *a, size_t alen,
 	if (s->out.bytes > s->low)
 		s->over_low = true;
 	stream_count(s);
-	if (s->state == ST_OPEN)
-		stream_arm_write(s);
+	stream_arm_output(s);
 	return;
 
 fail:
 	if (own_fd >= 0)
 		close(own_fd);
 	stream_end_later(s, STREAM_NO_MEMORY);
+}
+
+static ssize_t
+stream_send(struct stream *s, struct iovec *iov, int niov, int fd)
+{
+	if (s->tls != NULL)
+		return stream_tls_send(s, iov, niov);
+	return sock_send(s->fd, iov, niov, fd);
 }
 
 void
@@ -81,10 +93,10 @@ stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
 		return;
 	if (!s->peer.can_pass_fds)
 		fd = -1;
-	if (s->out.bytes == 0) {
-		n = sock_send(s->fd, iov, blen > 0 ? 2 : 1, fd);
+	if (s->out.bytes == 0 && !s->opening) {
+		n = stream_send(s, iov, blen > 0 ? 2 : 1, fd);
 		if (n < 0) {
-			if (!sock_error_is_transient(errno)) {
+			if (!stream_may_retry(s, errno)) {
 				stream_output_failed(s, errno);
 				return;
 			}
@@ -102,7 +114,7 @@ stream_write(struct stream *s, const void *data, size_t len, int fd)
 	stream_write2(s, data, len, "", 0, fd);
 }
 
-/* Sends what is queued until the socket is full; -1 when the stream is done. */
+/* Until the socket is full; -1 when that ended the stream. */
 static int
 stream_drain(struct stream *s)
 {
@@ -113,17 +125,35 @@ stream_drain(struct stream *s)
 	for (rounds = 0; rounds < STREAM_SENDS_MAX && s->out.bytes > 0;
 	     rounds++) {
 		niov = outq_peek(&s->out, iov, STREAM_IOV_MAX, &fd);
-		n = sock_send(s->fd, iov, niov, fd);
+		n = stream_send(s, iov, niov, fd);
 		if (n < 0) {
-			if (sock_error_is_transient(errno))
-				return 0;
+			if (stream_may_retry(s, errno))
+				break;
 			stream_output_failed(s, errno);
 			return -1;
 		}
 		outq_consume(&s->out, (size_t)n);
 		s->last_out_ms = loop_turn_ms(s->loop);
 	}
+	stream_count(s);
 	return 0;
+}
+
+void
+stream_send_queued(struct stream *s)
+{
+	if (stream_drain(s) != 0)
+		return;
+	if (s->out.bytes == 0 && s->state == ST_FLUSHING) {
+		stream_flushed(s);
+		return;
+	}
+	stream_arm_output(s);
+	if (s->state == ST_OPEN && s->over_low && s->out.bytes <= s->low) {
+		s->over_low = false;
+		if (s->ops->drained != NULL)
+			s->ops->drained(s, s->arg);
+	}
 }
 
 void
@@ -131,21 +161,9 @@ stream_write_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *s = arg;
 
-	if (stream_drain(s) != 0)
+	if (s->tls != NULL && !stream_tls_is_writable(s))
 		return;
-	stream_count(s);
-	if (s->out.bytes == 0) {
-		if (s->state == ST_FLUSHING) {
-			stream_die(s);
-			return;
-		}
-		stream_disarm_write(s);
-	}
-	if (s->state == ST_OPEN && s->over_low && s->out.bytes <= s->low) {
-		s->over_low = false;
-		if (s->ops->drained != NULL)
-			s->ops->drained(s, s->arg);
-	}
+	stream_send_queued(s);
 }
 
 size_t
