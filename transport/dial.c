@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "transport/dial_ssh.h"
 #include "transport/loop.h"
 
 #define DIAL_ADDRESSES_MAX 8
@@ -33,6 +34,7 @@ struct dial {
 	bool waiting; /* ev is armed on fd, and timer for its time-out */
 	struct event ev;
 	struct loop_timer *timer; /* time-out, or time to ask again */
+	struct dial_ssh *ssh; /* ssh://: does it all; else NULL */
 };
 
 static void dial_try(struct dial *d);
@@ -141,6 +143,14 @@ start_cb(void *arg)
 	dial_try(arg);
 }
 
+static void
+ssh_cb(const struct dial_result *r, int error, void *arg)
+{
+	struct dial *d = arg;
+
+	d->fn(r, error, d->arg);
+}
+
 struct dial *
 dial_new(struct loop *l, const struct addr *a,
     const struct dial_options *options, dial_fn fn, void *arg, char *err,
@@ -148,11 +158,12 @@ dial_new(struct loop *l, const struct addr *a,
 {
 	struct dial *d;
 
-	if (a->kind == ADDR_TLS || a->kind == ADDR_SSH) {
+	if (a->kind == ADDR_TLS) {
 		snprintf(err, err_size, "%s: this build cannot connect that "
 		    "way yet", a->text);
 		return NULL;
 	}
+	snprintf(err, err_size, "out of memory"); /* unless it is more */
 	if ((d = calloc(1, sizeof(*d))) == NULL)
 		goto fail;
 	d->loop = l;
@@ -162,17 +173,20 @@ dial_new(struct loop *l, const struct addr *a,
 	d->error = EADDRNOTAVAIL; /* a name that stands for nothing */
 	if ((d->timer = loop_timer_new(l, timer_cb, d)) == NULL)
 		goto fail;
+	if (a->kind == ADDR_SSH) {
+		d->ssh = dial_ssh_new(l, a, options, ssh_cb, d, err, err_size);
+		if (d->ssh == NULL)
+			goto fail;
+		return d;
+	}
 	d->n_sa = addr_resolve(a, d->sa, d->sa_len, DIAL_ADDRESSES_MAX, err,
 	    err_size);
-	if (d->n_sa < 0) {
-		dial_free(d);
-		return NULL;
-	}
+	if (d->n_sa < 0)
+		goto fail;
 	loop_defer(l, start_cb, d);
 	return d;
 
 fail:
-	snprintf(err, err_size, "out of memory");
 	dial_free(d);
 	return NULL;
 }
@@ -184,9 +198,16 @@ dial_free(struct dial *d)
 		return;
 	if (d->timer != NULL)
 		dial_stop(d);
+	dial_ssh_free(d->ssh);
 	loop_timer_free(d->timer);
 	loop_cancel(d->loop, d);
 	free(d);
+}
+
+const char *
+dial_error_detail(const struct dial *d)
+{
+	return d->ssh != NULL ? dial_ssh_detail(d->ssh) : "";
 }
 
 void

@@ -18,6 +18,9 @@ struct loop;
 struct peer;
 struct tls_conn;
 
+/* Room for any sentence of this module. */
+#define DIAL_TEXT_MAX 1024
+
 /* How to reach what cannot be reached by its address alone. */
 struct dial_options {
 	/*
@@ -50,11 +53,14 @@ struct dial_result {
  * The outcome, once, never from inside dial_new(): r, or NULL with the errno of
  * the last address that failed.  Afterwards the dial does nothing more;
  * dial_free() is legal inside.
+ *
+ * What lies behind an ssh is not asked before: a command that is missing, or a
+ * socket where nobody listens, ends the stream (stream_end_detail()).
  */
 typedef void (*dial_fn)(const struct dial_result *r, int error, void *arg);
 
 /*
- * Resolves at once (may block on a name server).  options NULL: defaults.
+ * Resolves at once (may block on a name server) and reads certificates.  options NULL: defaults.
  * NULL with a sentence in err when it does not resolve, certificates cannot be
  * read, ssh cannot be started, or memory is short.
  */
@@ -73,6 +79,12 @@ int dial_tls_dir(char *out, size_t out_size, char *err, size_t err_size)
 
 /* Also gives up what is under way.  NULL is fine. */
 void dial_free(struct dial *d);
+
+/*
+ * Inside dial_fn: why it failed, as a sentence for people, where more than the
+ * errno is known (ssh); else "".
+ */
+const char *dial_error_detail(const struct dial *d);
 
 /*
  * A sentence for people about an error of dial_fn: what is wrong at a and what
