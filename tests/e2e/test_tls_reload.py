@@ -69,11 +69,11 @@ class Reload(Case):
 
     def test_one_that_ends_soon_is_warned_of(self):
         self.assertFalse(self.lines("renew it"))
-        soon = self.pki.collector("soon", end=5)
+        soon = self.pki.collector("soon", end=5.5)
         self.replace(soon, "key.pem", "cert.pem")
         self.daemons[0].signal(signal.SIGHUP)
         line = self.wait_lines("renew it")[0]
-        self.assertIn('the certificate "soon" ends in 4 days', line)
+        self.assertIn('the certificate "soon" ends in 5 days', line)
 
     # ---- a reload ----
 
