@@ -25,7 +25,9 @@ struct tls_conn;
 struct dial_options {
 	/*
 	 * tls://: what we show and whom we believe.  NULL: a directory that
-	 * dial_tls_dir() finds.
+	 * dial_tls_dir() finds.  All dials of a loop that name the same share
+	 * what was read, and resume each other's sessions; files that changed
+	 * are read anew by the next dial.
 	 */
 	const char *tls_dir;
 	/* tls://: the name in the peer's certificate.  NULL: the address's. */
@@ -70,8 +72,9 @@ struct dial *dial_new(struct loop *l, const struct addr *a,
 
 /*
  * Where a client finds its certificates when nothing names a directory:
- * $TRIBUTARY_TLS_DIR, $XDG_CONFIG_HOME/tributary/tls (~/.config/tributary/tls),
- * /etc/tributary/tls; the first that exists, into out.  -1 with a sentence that
+ * $TRIBUTARY_TLS_DIR, wherever that leads, else the first that exists of
+ * $XDG_CONFIG_HOME/tributary/tls (~/.config/tributary/tls) and
+ * /etc/tributary/tls; into out.  -1 with a sentence that
  * says where it looked and how to get one.
  */
 int dial_tls_dir(char *out, size_t out_size, char *err, size_t err_size)

@@ -174,7 +174,6 @@ dial_ssh_new(struct loop *l, const struct addr *a,
     const struct dial_options *options, dial_fn fn, void *arg, char *err,
     size_t err_size)
 {
-	static const struct dial_options defaults;
 	struct dial_ssh *d;
 
 	if ((d = calloc(1, sizeof(*d))) == NULL) {
@@ -190,8 +189,7 @@ dial_ssh_new(struct loop *l, const struct addr *a,
 		snprintf(err, err_size, "out of memory");
 		goto fail;
 	}
-	if (start(d, options != NULL ? options : &defaults, err,
-		err_size) != 0)
+	if (start(d, options, err, err_size) != 0)
 		goto fail;
 	return d;
 

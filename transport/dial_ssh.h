@@ -15,7 +15,7 @@
 
 struct dial_ssh;
 
-/* As dial_new(). */
+/* As dial_new(); options is not NULL. */
 struct dial_ssh *dial_ssh_new(struct loop *l, const struct addr *a,
     const struct dial_options *options, dial_fn fn, void *arg, char *err,
     size_t err_size) MUST_CHECK;

@@ -14,16 +14,19 @@
 #include "transport/pb_writer.h"
 #include "transport/stream.h"
 #include "transport/this_machine.h"
+#include "transport/tls.h"
 
 #define CLIENT_METHODS_MAX 1024
 #define CLIENT_TEXT_MAX    1400 /* an address and a sentence */
 #define CLIENT_REFUSAL_MAX 512
+/* A TLS server that accepts and stays silent costs this long. */
+#define CLIENT_HANDSHAKE_MS 30000u
 /* Request ids are consecutive: they fill the buckets evenly. */
 #define CLIENT_BUCKETS 64u
 
 enum client_state {
 	CL_CONNECTING, /* dial is under way, or start_fd_cb deferred */
-	CL_BINDING,    /* stream up, BindService sent */
+	CL_BINDING,    /* stream up, BindService sent; over TLS, or waiting */
 	CL_READY,
 	CL_DOWN,       /* down() is deferred or was called */
 };
@@ -65,6 +68,7 @@ struct rpc_client {
 	struct client_identity identity;
 
 	struct stream *stream; /* NULL: not up, or ended */
+	struct loop_timer *handshake; /* armed while TLS is; else NULL */
 	uint32_t service_id;
 	struct client_method *methods;
 	size_t n_methods;
@@ -152,6 +156,8 @@ stop_connecting(struct rpc_client *c)
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;
+	loop_timer_free(c->handshake);
+	c->handshake = NULL;
 }
 
 /* down_text is set.  The calls fail and the owner hears on the next turn. */
@@ -377,6 +383,22 @@ client_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 }
 
 static void
+client_stream_opened(struct stream *s, void *arg)
+{
+	struct rpc_client *c = arg;
+
+	loop_timer_free(c->handshake);
+	c->handshake = NULL;
+}
+
+static void
+handshake_late_cb(void *arg)
+{
+	client_down_because(arg, "does not answer the TLS handshake: is this "
+	    "a port for TLS?");
+}
+
+static void
 client_stream_drained(struct stream *s, void *arg)
 {
 	struct rpc_client *c = arg;
@@ -489,12 +511,23 @@ send_bind(struct rpc_client *c)
 	pb_writer_done(&w);
 }
 
+static int
+watch_handshake(struct rpc_client *c)
+{
+	c->handshake = loop_timer_new(c->loop, handshake_late_cb, c);
+	if (c->handshake == NULL)
+		return -1;
+	loop_timer_set(c->handshake, CLIENT_HANDSHAKE_MS, 0);
+	return 0;
+}
+
 /* Owns what r holds. */
 static void
 client_connected(struct rpc_client *c, const struct dial_result *r)
 {
 	static const struct stream_ops ops = {
 		.data = client_data,
+		.opened = client_stream_opened,
 		.drained = client_stream_drained,
 		.closed = client_stream_closed,
 	};
@@ -508,6 +541,7 @@ client_connected(struct rpc_client *c, const struct dial_result *r)
 	c->stream = stream_new_over(c->loop, r->fd, &setup, &ops, c);
 	if (c->stream == NULL) {
 		close(r->fd);
+		tls_conn_free(r->tls);
 		child_free(r->child);
 		snprintf(c->down_text, sizeof(c->down_text), "out of memory");
 		client_down(c);
@@ -518,6 +552,11 @@ client_connected(struct rpc_client *c, const struct dial_result *r)
 	if (c->paused)
 		stream_pause(c->stream);
 	c->state = CL_BINDING;
+	if (stream_is_opening(c->stream) && watch_handshake(c) != 0) {
+		snprintf(c->down_text, sizeof(c->down_text), "out of memory");
+		client_down(c);
+		return;
+	}
 	send_bind(c);
 }
 
