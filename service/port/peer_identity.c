@@ -3,19 +3,31 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "service/session/service.h"
+#include "service/session/model.h"
+#include "service/session/principal.h"
+#include "service/trust.h"
 #include "transport/peer.h"
 #include "transport/rpc_host.h"
+#include "transport/tls.h"
+
+#define FNV_START 0xcbf29ce484222325u
 
 static uint64_t
-fnv1a(const char *data, size_t len)
+fnv1a(uint64_t h, const char *data, size_t len)
 {
-	uint64_t h = 0xcbf29ce484222325u;
 	size_t i;
 
 	for (i = 0; i < len; i++)
 		h = (h ^ (uint8_t)data[i]) * 0x100000001b3u;
 	return h;
+}
+
+static uint32_t
+id_of(const char *text, size_t len)
+{
+	uint32_t id = (uint32_t)fnv1a(FNV_START, text, len);
+
+	return id == 0 ? 1 : id;
 }
 
 /* Bytes of the address in the peer's text that come before ":port". */
@@ -27,38 +39,135 @@ host_len(const struct peer *p)
 	return colon != NULL ? (size_t)(colon - p->text) : strlen(p->text);
 }
 
-uint32_t
-peer_machine_id(const struct peer *p,
-    const struct rpc_claimed_identity *claimed)
+bool
+peer_names_machine(const struct trust *t, const struct peer *p)
 {
-	const char *hint = claimed->machine_id_hint;
-	uint32_t id;
+	return p->kind != ADDR_SSH && trust_may_claim_machine(t, p);
+}
 
-	if (claimed->present && *hint != '\0')
-		id = (uint32_t)fnv1a(hint, strlen(hint));
+uint64_t
+peer_count_key(const struct peer *p)
+{
+	struct principal who;
+
+	if (p->auth == PEER_NOBODY)
+		return p->addr_hash;
+	principal_of_peer(&who, p, false);
+	return principal_key(&who);
+}
+
+/* Certificates, and what their holders call their machines. */
+static void
+machine_of_certificate(const char *cert, const char *hint, const char *name,
+    struct peer_machine *out)
+{
+	const char *what = *hint != '\0' ? hint : name;
+	uint64_t h;
+
+	/* The NUL between them: "ab" + "c" is not "a" + "bc". */
+	h = fnv1a(FNV_START, cert, strlen(cert) + 1);
+	h = fnv1a(h, what, strlen(what));
+	out->id = (uint32_t)h == 0 ? 1 : (uint32_t)h;
+	snprintf(out->name, sizeof(out->name), "%s",
+	    *name != '\0' ? name : cert);
+	snprintf(out->owner, sizeof(out->owner), "certificate %s", cert);
+}
+
+/* What stands for the machine and for its name; the owner is "" unless set. */
+static void
+machine_of_claim(const char *hint, const char *name, struct peer_machine *out)
+{
+	const char *what = *hint != '\0' ? hint : name;
+
+	out->id = id_of(what, strlen(what));
+	snprintf(out->name, sizeof(out->name), "%s", name);
+}
+
+/* On our own machine a user is who the kernel says, through a tunnel too. */
+static bool
+speaks_for_host(const struct peer *p, const char *hint, const char *name)
+{
+	return !p->forwarded || (*hint == '\0' && *name == '\0');
+}
+
+static void
+machine_of_address(const struct peer *p, const char *hint, const char *name,
+    struct peer_machine *out)
+{
+	out->id = *hint != '\0' ? id_of(hint, strlen(hint)) :
+	    id_of(p->text, host_len(p));
+	if (*name != '\0')
+		snprintf(out->name, sizeof(out->name), "%s", name);
 	else
-		id = (uint32_t)fnv1a(p->text, host_len(p));
-	return id == 0 ? 1 : id;
+		snprintf(out->name, sizeof(out->name), "%.*s",
+		    (int)host_len(p), p->text);
 }
 
 void
-peer_machine_name(const struct peer *p,
-    const struct rpc_claimed_identity *claimed, char *out, size_t out_size)
+peer_machine_of(const struct trust *t, const struct peer *p,
+    const struct rpc_claimed_identity *claimed, struct peer_machine *out)
 {
-	if (claimed->present && claimed->machine_name[0] != '\0')
-		snprintf(out, out_size, "%s", claimed->machine_name);
-	else
-		snprintf(out, out_size, "%.*s", (int)host_len(p), p->text);
+	const char *hint = claimed->present ? claimed->machine_id_hint : "";
+	const char *name = claimed->present ? claimed->machine_name : "";
+
+	memset(out, 0, sizeof(*out));
+	if (p->auth == PEER_CERT) {
+		machine_of_certificate(p->cert->name, hint,
+		    peer_names_machine(t, p) ? name : "", out);
+		return;
+	}
+	switch (p->kind) {
+	case ADDR_UNIX:
+		out->is_host = speaks_for_host(p, hint, name);
+		if (out->is_host)
+			break;
+		machine_of_claim(hint, *name != '\0' ? name : hint, out);
+		snprintf(out->owner, sizeof(out->owner), "uid %u",
+		    (unsigned)p->uid);
+		break;
+	case ADDR_SSH:
+		name = p->machine_name != NULL ? p->machine_name : p->text;
+		machine_of_claim(hint, name, out);
+		snprintf(out->owner, sizeof(out->owner), "dial %s", name);
+		break;
+	case ADDR_TCP:
+	case ADDR_VSOCK:
+	case ADDR_TLS:
+		machine_of_address(p, hint, name, out);
+		break;
+	}
+}
+
+void
+peer_labels(const struct peer *p, const struct rpc_claimed_identity *claimed,
+    int32_t *uid, int32_t *pid)
+{
+	bool plain = p->auth == PEER_NOBODY && p->kind != ADDR_SSH;
+
+	*uid = p->auth == PEER_UNIX ? (int32_t)p->uid : PEER_UID_UNKNOWN;
+	*pid = p->auth == PEER_UNIX ? p->pid : PEER_PID_UNKNOWN;
+	if (!claimed->present || (p->kind == ADDR_UNIX && speaks_for_host(p,
+		claimed->machine_id_hint, claimed->machine_name)))
+		return;
+	*pid = claimed->pid;
+	*uid = claimed->uid;
+	/* -1 stands for "no uid" in every trace reader. */
+	if (*uid == -1 || (*uid == 0 && plain))
+		*uid = PEER_UID_UNKNOWN;
 }
 
 static struct machine *
 machine_behind(struct service *s, const struct peer *p,
-    const struct rpc_claimed_identity *claimed)
+    const struct peer_machine *of)
 {
-	char name[SERVICE_MACHINE_NAME_MAX + 1];
+	struct machine_claim c = {
+		.id = of->id,
+		.name = of->name,
+		.owner = of->owner[0] != '\0' ? of->owner : NULL,
+		.peer = peer_count_key(p),
+	};
 
-	peer_machine_name(p, claimed, name, sizeof(name));
-	return service_machine(s, peer_machine_id(p, claimed), name);
+	return of->is_host ? &s->host : machine_claim(s->machines, &c);
 }
 
 void
@@ -67,29 +176,21 @@ producer_identity(struct service *s, struct rpc_conn *c, int32_t *uid,
 {
 	const struct rpc_claimed_identity *claimed = rpc_conn_identity(c);
 	const struct peer *p = rpc_conn_peer(c);
+	struct peer_machine of;
 
-	if (p->kind == ADDR_UNIX) {
-		*uid = (int32_t)p->uid;
-		*pid = p->pid;
-		*machine = &s->host;
-	} else if (!claimed->present) {
-		*uid = PEER_UID_UNKNOWN;
-		*pid = PEER_PID_UNKNOWN;
-		*machine = &s->host;
-	} else {
-		/* -1 stands for "no uid" in every trace reader. */
-		*uid = claimed->uid == -1 ? PEER_UID_UNKNOWN : claimed->uid;
-		*pid = claimed->pid;
-		*machine = machine_behind(s, p, claimed);
-	}
+	peer_labels(p, claimed, uid, pid);
+	peer_machine_of(s->trust, p, claimed, &of);
+	if (p->auth == PEER_NOBODY && p->kind != ADDR_SSH && !claimed->present)
+		of.is_host = true;
+	*machine = machine_behind(s, p, &of);
 }
 
 struct machine *
 relay_machine(struct service *s, struct rpc_conn *c)
 {
 	const struct peer *p = rpc_conn_peer(c);
+	struct peer_machine of;
 
-	if (p->kind == ADDR_UNIX)
-		return &s->host;
-	return machine_behind(s, p, rpc_conn_identity(c));
+	peer_machine_of(s->trust, p, rpc_conn_identity(c), &of);
+	return machine_behind(s, p, &of);
 }

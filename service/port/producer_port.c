@@ -1,10 +1,12 @@
 #include "service/port/producer_port.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "transport/log.h"
+#include "transport/loop.h"
 #include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
 #include "transport/rpc_host.h"
@@ -203,6 +205,19 @@ static const struct producer_ops ops = {
 
 /* ---- calls from the producer ---- */
 
+/* Of all producers together. */
+static struct log_limit refusals;
+
+static void
+log_refused(const struct producer_port *p, const char *what, const char *why)
+{
+	uint32_t swallowed;
+
+	if (log_allowed(&refusals, loop_now_ms(), &swallowed))
+		log_warn("%s: %s refused: %s (%u more such lines left out)",
+		    rpc_conn_peer(p->conn)->text, what, why, swallowed);
+}
+
 static enum rpc_verdict
 done(struct rpc_call call)
 {
@@ -332,7 +347,7 @@ initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	struct init_request q;
 	struct pb_writer w;
 	const char *why;
-	char name[80];
+	char name[80], what[96];
 	enum rpc_verdict v = RPC_REJECT;
 
 	pb_writer_init(&w);
@@ -350,15 +365,18 @@ initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	hello.page_size_hint = q.page_size;
 	producer_identity(p->service, call.conn, &hello.uid, &hello.pid,
 	    &hello.machine);
-	if (hello.machine == NULL)
+	hello.peer = peer_count_key(peer);
+	if (hello.machine == NULL) {
+		log_refused(p, "producer", "too many machines or no memory");
 		goto out;
+	}
 	if (!hello.emulated)
 		hello.shm = adopt_shm(call, &q);
 	p->producer = producer_new(p->service, &hello, &ops, p, &why);
 	if (p->producer == NULL) {
-		log_warn("%s: producer %s refused: %s", peer->text,
-		    log_escape(name, sizeof(name), hello.name,
-		    strlen(hello.name)), why);
+		snprintf(what, sizeof(what), "producer %s", log_escape(name,
+		    sizeof(name), hello.name, strlen(hello.name)));
+		log_refused(p, what, why);
 		shm_free(hello.shm);
 		goto out;
 	}
@@ -392,8 +410,10 @@ register_data_source(void *ctx, struct rpc_call call, const uint8_t *args,
 		return RPC_BAD_ARGS;
 	error = producer_register(p->producer, desc, n);
 	pb_writer_init(&w);
-	if (error != NULL)
+	if (error != NULL) {
+		log_refused(p, "data source", error);
 		pb_put_string(&w, 1, error);
+	}
 	rpc_reply(call, w.data, w.len, false, -1);
 	pb_writer_done(&w);
 	return RPC_OK;

@@ -16,14 +16,14 @@
 #include "transport/pb_writer.h"
 #include "transport/rpc_host.h"
 
-/* InitRelayRequest (reference wire-format.md). */
-enum { INIT_SYSTEM_INFO = 1 };
+/* InitRelayRequest, and SystemInfo (reference wire-format.md). */
+enum { INIT_SYSTEM_INFO = 1, INFO_MACHINE_NAME = 17 };
 
 /* One connection of a relay; the ctx of its methods. */
 struct relay {
 	struct rpc_conn *conn;
 	struct service *service;
-	struct machine *machine; /* the service's */
+	struct machine *machine; /* referred to */
 	bool introduced;         /* InitRelay was taken */
 	struct clock_exchange clocks;
 };
@@ -64,6 +64,7 @@ bind_cb(struct rpc_conn *c, void *arg)
 		free(r);
 		return NULL;
 	}
+	machine_ref(r->machine);
 	if (is_host(r)) {
 		log_warn("relay %s: a relay on a UNIX socket cannot be told "
 		    "from this machine: what it says of its system and clocks "
@@ -85,6 +86,7 @@ gone_cb(void *ctx)
 
 	if (!is_host(r))
 		log_info("relay of machine %u disconnected", r->machine->id);
+	machine_unref(r->machine);
 	free(r);
 }
 
@@ -103,35 +105,66 @@ find_system_info(const uint8_t *args, size_t len, struct pb_field *out)
 	return !r.bad;
 }
 
+/* Where its name is not the peer's to choose: all of it but the name. */
+static int
+keep_renamed(struct machine *m, const uint8_t *data, size_t len)
+{
+	struct pb_writer w;
+	struct pb_reader r;
+	struct pb_field f;
+	int rc = -1;
+
+	pb_writer_init(&w);
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f))
+		if (f.number != INFO_MACHINE_NAME)
+			pb_put_raw(&w, f.start, (size_t)(r.p - f.start));
+	pb_put_string(&w, INFO_MACHINE_NAME, m->name);
+	if (!w.failed)
+		rc = machine_set_system_info(m, w.data, w.len);
+	pb_writer_done(&w);
+	return rc;
+}
+
+/* Takes the name as well, where SetPeerIdentity gave none. */
+static int
+keep_as_it_is(struct relay *r, const uint8_t *data, size_t len,
+    const char *name)
+{
+	const struct rpc_claimed_identity *claimed = rpc_conn_identity(r->conn);
+
+	if (name != NULL && *name != '\0' &&
+	    !(claimed->present && claimed->machine_name[0] != '\0') &&
+	    machine_rename(r->machine, name) != 0)
+		return -1;
+	return machine_set_system_info(r->machine, data, len);
+}
+
 /*
- * A well-formed SystemInfo, as it goes into traces byte for byte.  A machine
- * that was not named by SetPeerIdentity has its name from here.
+ * A well-formed SystemInfo, as it goes into traces: byte for byte, but for the
+ * name of a machine that has it from a certificate or from the settings.
  */
 static enum rpc_verdict
 take_system_info(struct relay *r, const uint8_t *data, size_t len)
 {
-	const struct rpc_claimed_identity *claimed = rpc_conn_identity(r->conn);
 	Perfetto__Protos__SystemInfo *info;
-	const char *name;
-	int rc = 0;
+	int rc;
 
-	if (len > SERVICE_MACHINE_INFO_MAX) {
+	if (len > MACHINE_INFO_MAX) {
 		log_refusal(r, "InitRelay", "its SystemInfo is too long");
 		return RPC_REJECT;
 	}
 	info = perfetto__protos__system_info__unpack(NULL, len, data);
 	if (info == NULL)
 		return RPC_BAD_ARGS;
-	name = info->machine_name;
-	if (name != NULL && *name != '\0' &&
-	    !(claimed->present && claimed->machine_name[0] != '\0') &&
-	    service_machine(r->service, r->machine->id, name) == NULL)
-		rc = -1;
-	if (machine_set_system_info(r->machine, data, len) != 0)
-		rc = -1;
+	if (peer_names_machine(r->service->trust, rpc_conn_peer(r->conn)))
+		rc = keep_as_it_is(r, data, len, info->machine_name);
+	else
+		rc = keep_renamed(r->machine, data, len);
 	perfetto__protos__system_info__free_unpacked(info, NULL);
 	if (rc != 0)
-		log_refusal(r, "InitRelay", "no memory");
+		log_refusal(r, "InitRelay", "no memory, or its SystemInfo is "
+		    "too long");
 	return rc == 0 ? RPC_OK : RPC_REJECT;
 }
 

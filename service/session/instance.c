@@ -13,13 +13,13 @@ static bool
 machine_wanted(const struct session *s, const struct config_data_source *want,
     const struct machine *m)
 {
-	const char *name = m->id == 0 ? "host" : m->name;
 	size_t i;
 
 	if (want->n_machines == 0)
 		return m->id == 0 || s->config->pb->trace_all_machines;
 	for (i = 0; i < want->n_machines; i++)
-		if (strcmp(want->machines[i], name) == 0)
+		if (strcmp(want->machines[i], "host") == 0 ? m->id == 0 :
+		    m->id != 0 && strcmp(want->machines[i], m->name) == 0)
 			return true;
 	return false;
 }

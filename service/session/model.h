@@ -1,7 +1,7 @@
 /*
  * model: the object graph of the collector, and who owns whom.
  *
- *   service -> machine*            (kept for the life of the daemon)
+ *   service -> machine*            (machine.h; referred to by who speaks for it)
  *   service -> producer*           (made and ended by its port)
  *     producer -> data_source*     (registered by the producer)
  *     producer -> ds_instance*     (linked; owned by the session)
@@ -27,6 +27,7 @@
 #include <sys/queue.h>
 
 #include "transport/loop.h"
+#include "service/session/machine.h"
 #include "service/session/peer_quota.h"
 
 /* glibc's queue.h lacks the removal-safe walk. */
@@ -54,19 +55,6 @@ struct shutdown;
 struct trace_buffer;
 struct trigger_state;
 struct trust;
-
-/* A device; 0 is the host that the daemon runs on. */
-struct machine {
-	TAILQ_ENTRY(machine) link;
-	uint32_t id;
-	char *name;            /* "host" is matched by id 0, whatever this is */
-	uint8_t *system_info;  /* encoded SystemInfo, NULL until told */
-	size_t system_info_len;
-	/* The newest clock exchange, a whole TracePacket's body, or NULL. */
-	uint8_t *clock_sync;
-	size_t clock_sync_len;
-	uint64_t clock_sync_generation; /* grows with each new exchange */
-};
 
 /* A data source as registered. */
 struct data_source {
@@ -139,7 +127,8 @@ struct producer {
 	struct service *service;
 	const struct producer_ops *ops;
 	void *port;
-	struct machine *machine;
+	struct machine *machine; /* referred to */
+	uint64_t peer;           /* in service->data_sources */
 	uint32_t id;
 	int32_t uid;
 	int32_t pid;
@@ -190,7 +179,6 @@ struct session_buffer {
 
 TAILQ_HEAD(session_list, session);
 TAILQ_HEAD(producer_list, producer);
-TAILQ_HEAD(machine_list, machine);
 TAILQ_HEAD(producer_waiters, producer);
 
 /* Losses that happen before a buffer is known; TraceStats has them. */
@@ -216,8 +204,7 @@ struct service {
 	const struct trust *trust; /* borrowed, for ports; NULL: no rules */
 	int trace_dirfd;                 /* -1: output_path is refused */
 	struct machine host;
-	struct machine_list machines;    /* remote ones */
-	size_t n_machines;
+	struct machine_table *machines;  /* remote ones */
 	struct producer_list producers;
 	size_t n_producers;
 	size_t n_gone;                   /* producers without a connection */

@@ -137,6 +137,8 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	p->ops = ops;
 	p->port = port;
 	p->machine = hello->machine;
+	machine_ref(p->machine);
+	p->peer = hello->peer;
 	p->uid = hello->uid;
 	p->pid = hello->pid;
 	p->emulated = hello->emulated;
@@ -223,6 +225,7 @@ producer_finish(struct producer *p)
 	free(p->scraped);
 	free(p->allowed);
 	shm_free(p->shm);
+	machine_unref(p->machine);
 	free(p->name);
 	free(p->sdk_version);
 	free(p);
@@ -250,6 +253,18 @@ stop_all_instances(struct producer *p)
 		session_instance_gone(s);
 }
 
+static void
+data_source_drop(struct data_source *ds)
+{
+	struct producer *p = ds->producer;
+
+	TAILQ_REMOVE(&p->data_sources, ds, link);
+	p->n_data_sources--;
+	p->service->n_data_sources--;
+	peer_quota_give(&p->service->data_sources, p->peer, 1);
+	data_source_free(ds);
+}
+
 void
 producer_gone(struct producer *p)
 {
@@ -260,9 +275,7 @@ producer_gone(struct producer *p)
 		p->is_waiting = false;
 	}
 	while ((ds = TAILQ_FIRST(&p->data_sources)) != NULL) {
-		TAILQ_REMOVE(&p->data_sources, ds, link);
-		p->n_data_sources--;
-		data_source_free(ds);
+		data_source_drop(ds);
 	}
 	p->ops = &silent_ops;
 	p->port = NULL;
@@ -323,6 +336,9 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 	if (p->n_data_sources >= lim->max_data_sources_per_producer)
 		return "too many data sources: "
 		       "limits.max_data_sources_per_producer is reached";
+	if (s->n_data_sources >= lim->max_data_sources)
+		return "too many data sources of all producers: "
+		       "limits.max_data_sources is reached";
 	if (descriptor_bytes(p) + len > DESCRIPTOR_BYTES_MAX)
 		return "the descriptors of this producer are too long together";
 	if ((ds = calloc(1, sizeof(*ds))) == NULL)
@@ -337,12 +353,19 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 		return "data source name is empty or longer than "
 		       "limits.max_name_bytes";
 	}
+	if (!peer_quota_take(&s->data_sources, p->peer,
+		lim->max_data_sources_per_peer)) {
+		data_source_free(ds);
+		return "too many data sources of this user, certificate or "
+		       "address: limits.max_data_sources_per_peer is reached";
+	}
 	/*
 	 * The same name twice is legal: Chromium registers some names several
 	 * times, and each registration gets its own instance.
 	 */
 	TAILQ_INSERT_TAIL(&p->data_sources, ds, link);
 	p->n_data_sources++;
+	s->n_data_sources++;
 	s->counters.data_sources_seen++;
 	sessions_data_source_added(s, ds);
 	return NULL;
@@ -389,9 +412,7 @@ producer_unregister(struct producer *p, const char *name, size_t len)
 	/* One by one: the end of an instance may be the end of others. */
 	while ((i = find_instance_of(p, ds)) != NULL)
 		instance_producer_gone(i);
-	TAILQ_REMOVE(&p->data_sources, ds, link);
-	p->n_data_sources--;
-	data_source_free(ds);
+	data_source_drop(ds);
 }
 
 bool

@@ -20,7 +20,8 @@ struct producer_hello {
 	const char *sdk_version; /* copied; may be NULL */
 	int32_t uid;
 	int32_t pid;
-	struct machine *machine;
+	struct machine *machine; /* the producer refers to it */
+	uint64_t peer;           /* who it is, as a number, for counts */
 	bool emulated;
 	bool scrape;
 	uint32_t shm_size_hint;

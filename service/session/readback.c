@@ -18,7 +18,7 @@
 
 /* A remote machine whose data is in the trace, and what was said of it. */
 struct seen_machine {
-	struct machine *machine; /* lives as long as the daemon */
+	struct machine *machine; /* referred to */
 	bool said_system_info;
 	uint64_t said_clock_sync; /* generation */
 };
@@ -75,8 +75,12 @@ readback_new_clone(struct session *s, const struct readback *from)
 void
 readback_free(struct readback *r)
 {
+	size_t i;
+
 	if (r == NULL)
 		return;
+	for (i = 0; i < r->n_machines; i++)
+		machine_unref(r->machines[i].machine);
 	pb_writer_done(&r->packet);
 	free(r->machines);
 	free(r);
@@ -109,6 +113,7 @@ readback_saw_machine(struct readback *r, struct machine *m)
 	r->machines = grown;
 	memset(&grown[r->n_machines], 0, sizeof(*grown));
 	grown[r->n_machines++].machine = m;
+	machine_ref(m);
 }
 
 static bool

@@ -25,12 +25,16 @@
 #include "transport/peer.h"
 #include "transport/rpc_client.h"
 #include "transport/rpc_host.h"
+#include "transport/stream.h"
+#include "transport/tls.h"
 
 #define WAIT_MS 10000
 
 /* The hint of relay-tcp.jsonl, and the id in the trace of that run. */
 #define RECORDED_HINT    "c242fcbe-89a6-4173-8ca5-15538e50f99c"
 #define RECORDED_MACHINE 2306351469u
+/* FNV-1a of "127.0.0.1". */
+#define LOOPBACK_MACHINE 0x4d914beu
 
 enum answer { ANSWER_NONE, ANSWER_YES, ANSWER_NO };
 
@@ -45,10 +49,12 @@ static struct {
 	struct rpc_client *client;
 	bool ready, down;
 	enum answer answer;
+	const struct peer *as; /* who connects; NULL: as the socket says */
 	/* producer_identity() of the last connection */
 	struct rpc_service probe;
 	int32_t uid, pid;
 	struct machine *machine;
+	int32_t claimed_uid;
 } f;
 
 static void
@@ -68,7 +74,15 @@ static const struct rpc_client_ops client_ops = { ready_cb, down_cb, NULL };
 static void
 accept_cb(struct listener *l, int fd, void *arg)
 {
-	assert_non_null(rpc_conn_new(f.loop, fd, f.ports, 1, &f.stats));
+	struct stream_setup stream = { .peer = f.as };
+	struct rpc_conn_setup setup = {
+		.services = f.ports,
+		.n_services = 1,
+		.stats = &f.stats,
+		.stream = f.as != NULL ? &stream : NULL,
+	};
+
+	assert_non_null(rpc_conn_new_over(f.loop, fd, &setup));
 }
 
 static bool
@@ -114,6 +128,7 @@ setup(void **state)
 	char err[512];
 
 	memset(&f, 0, sizeof(f));
+	f.claimed_uid = 1000;
 	log_init("test", LOG_LEVEL_ERROR);
 	if ((f.loop = loop_new()) == NULL || settings_init(&f.settings) != 0)
 		return -1;
@@ -162,7 +177,8 @@ connect_tcp(const char *hint, const char *name)
 	    NULL, err, sizeof(err));
 	assert_non_null(f.client);
 	if (hint != NULL)
-		rpc_client_set_identity(f.client, 4711, 1000, hint, name);
+		rpc_client_set_identity(f.client, 4711, f.claimed_uid, hint,
+		    name);
 	wait_until(is_settled);
 }
 
@@ -250,7 +266,7 @@ a_relay_introduces_its_machine_and_its_clocks(void **state)
 
 	connect_tcp(RECORDED_HINT, "device-1");
 	assert_true(f.ready);
-	m = service_find_machine(f.service, RECORDED_MACHINE);
+	m = machine_find(f.service->machines, RECORDED_MACHINE);
 	assert_non_null(m);
 	assert_string_equal(m->name, "device-1");
 	assert_null(m->system_info);
@@ -276,7 +292,7 @@ each_new_exchange_is_a_new_generation(void **state)
 	struct machine *m;
 
 	connect_tcp(RECORDED_HINT, "device-1");
-	m = service_find_machine(f.service, RECORDED_MACHINE);
+	m = machine_find(f.service->machines, RECORDED_MACHINE);
 	assert_int_equal(sync_clock(1, 100), ANSWER_YES);
 	assert_int_equal(sync_clock(2, 200), ANSWER_YES);
 	assert_int_equal(sync_clock(1, 300), ANSWER_YES);
@@ -291,12 +307,12 @@ a_machine_is_the_same_after_a_reconnect(void **state)
 	struct machine *m;
 
 	connect_tcp(RECORDED_HINT, "device-1");
-	m = service_find_machine(f.service, RECORDED_MACHINE);
+	m = machine_find(f.service->machines, RECORDED_MACHINE);
 	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
 	disconnect();
 	connect_tcp(RECORDED_HINT, "renamed");
-	assert_ptr_equal(service_find_machine(f.service, RECORDED_MACHINE), m);
-	assert_int_equal(f.service->n_machines, 1);
+	assert_ptr_equal(machine_find(f.service->machines, RECORDED_MACHINE), m);
+	assert_int_equal(machine_table_count(f.service->machines), 1);
 	assert_string_equal(m->name, "renamed");
 	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
 }
@@ -309,14 +325,14 @@ a_second_introduction_is_refused(void **state)
 	connect_tcp(RECORDED_HINT, "device-1");
 	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
 	assert_int_equal(init_relay("", 0), ANSWER_NO);
-	m = service_find_machine(f.service, RECORDED_MACHINE);
+	m = machine_find(f.service->machines, RECORDED_MACHINE);
 	assert_int_equal(m->system_info_len, sizeof(info) - 1);
 }
 
 static void
 an_introduction_that_does_not_parse_is_refused(void **state)
 {
-	char big[SERVICE_MACHINE_INFO_MAX + 4];
+	char big[MACHINE_INFO_MAX + 4];
 	struct pb_writer w;
 
 	connect_tcp(RECORDED_HINT, "device-1");
@@ -325,10 +341,10 @@ an_introduction_that_does_not_parse_is_refused(void **state)
 	assert_int_equal(f.stats.bad_args, 2);
 	memset(big, 'x', sizeof(big));
 	pb_writer_init(&w);
-	pb_put_bytes(&w, 4, big, SERVICE_MACHINE_INFO_MAX);
+	pb_put_bytes(&w, 4, big, MACHINE_INFO_MAX);
 	assert_int_equal(init_relay(w.data, w.len), ANSWER_NO);
 	pb_writer_done(&w);
-	assert_null(service_find_machine(f.service, RECORDED_MACHINE)->
+	assert_null(machine_find(f.service->machines, RECORDED_MACHINE)->
 	    system_info);
 	/* It may still do better. */
 	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
@@ -343,7 +359,7 @@ clock_calls_out_of_order_are_refused(void **state)
 	assert_int_equal(sync_clock(2, 100), ANSWER_NO);
 	assert_int_equal(sync_clock(3, 100), ANSWER_NO);
 	assert_int_equal(call("SyncClock", "\x12\x05", 2), ANSWER_NO);
-	m = service_find_machine(f.service, RECORDED_MACHINE);
+	m = machine_find(f.service->machines, RECORDED_MACHINE);
 	assert_int_equal(m->clock_sync_generation, 0);
 	assert_int_equal(sync_clock(1, 100), ANSWER_YES);
 	assert_int_equal(sync_clock(2, 100), ANSWER_YES);
@@ -357,14 +373,14 @@ a_relay_that_claims_nothing_is_known_by_its_address(void **state)
 
 	connect_tcp(NULL, NULL);
 	assert_true(f.ready);
-	assert_int_equal(f.service->n_machines, 1);
-	m = TAILQ_FIRST(&f.service->machines);
+	assert_int_equal(machine_table_count(f.service->machines), 1);
+	m = machine_find(f.service->machines, LOOPBACK_MACHINE);
 	assert_string_equal(m->name, "127.0.0.1");
 	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
 	assert_null(f.service->host.system_info);
 	disconnect();
 	connect_tcp(NULL, NULL); /* from another port */
-	assert_int_equal(f.service->n_machines, 1);
+	assert_int_equal(machine_table_count(f.service->machines), 1);
 }
 
 static void
@@ -374,7 +390,7 @@ a_machine_without_a_claimed_name_has_that_of_its_system_info(void **state)
 	struct machine *m;
 
 	connect_tcp(RECORDED_HINT, "");
-	m = service_find_machine(f.service, RECORDED_MACHINE);
+	m = machine_find(f.service->machines, RECORDED_MACHINE);
 	assert_string_equal(m->name, "127.0.0.1");
 	pb_writer_init(&w);
 	pb_put_string(&w, 17, "lab-7");
@@ -391,40 +407,116 @@ a_relay_on_a_unix_socket_changes_nothing_of_the_host(void **state)
 	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
 	assert_int_equal(sync_clock(1, 100), ANSWER_YES);
 	assert_int_equal(sync_clock(2, 200), ANSWER_YES);
-	assert_int_equal(f.service->n_machines, 0);
+	assert_int_equal(machine_table_count(f.service->machines), 0);
 	assert_null(f.service->host.system_info);
 	assert_null(f.service->host.clock_sync);
 }
 
 static void
-machines_have_a_most(void **state)
+a_machine_in_use_is_refused_to_nobody_and_kept(void **state)
 {
-	char name[32];
-	uint32_t id;
+	struct machine *m;
 
-	for (id = 1; id <= SERVICE_MACHINES_MAX; id++) {
-		snprintf(name, sizeof(name), "m%u", id);
-		if (id > 1) {
-			/* Only the newest is searched for, to be quick. */
-			f.service->n_machines++;
-			continue;
-		}
-		assert_non_null(service_machine(f.service, id, name));
-	}
-	assert_null(service_machine(f.service, 99999, "one too many"));
-	assert_non_null(service_machine(f.service, 1, "m1"));
 	connect_tcp(RECORDED_HINT, "device-1");
-	assert_false(f.ready);
-	f.service->n_machines = 1;
+	m = machine_find(f.service->machines, RECORDED_MACHINE);
+	assert_int_equal(m->refs, 1);
+	disconnect();
+	assert_int_equal(m->refs, 0);
+	assert_ptr_equal(machine_find(f.service->machines, RECORDED_MACHINE),
+	    m);
 }
 
 static void
-the_host_keeps_its_name(void **state)
+a_relay_finds_no_place_when_all_machines_are_in_use(void **state)
 {
-	struct machine *m = service_machine(f.service, 0, "impostor");
+	struct machine_claim c = { .name = "m" };
+	struct machine *all[MACHINES_MAX];
+	uint32_t i;
 
-	assert_ptr_equal(m, &f.service->host);
-	assert_string_equal(m->name, f.settings.machine_name);
+	for (i = 0; i < MACHINES_MAX; i++) {
+		c.id = i + 1;
+		c.peer = i / MACHINES_PER_PEER_MAX;
+		all[i] = machine_claim(f.service->machines, &c);
+		assert_non_null(all[i]);
+		machine_ref(all[i]);
+	}
+	connect_tcp(RECORDED_HINT, "device-1");
+	assert_false(f.ready);
+	rpc_client_free(f.client);
+	machine_unref(all[7]);
+	connect_tcp(RECORDED_HINT, "device-1");
+	assert_true(f.ready);
+	disconnect();
+	for (i = 0; i < MACHINES_MAX; i++)
+		if (i != 7)
+			machine_unref(all[i]);
+}
+
+/* The device of a certificate, and of somebody who dialled it. */
+static struct tls_identity device_7 = { .name = "device-7" };
+static const struct peer of_certificate = { .kind = ADDR_TLS,
+	.auth = PEER_CERT, .cert = &device_7, .uid = PEER_UID_UNKNOWN,
+	.text = "device-7 at 10.0.0.7:4711" };
+static const struct peer of_dial = { .kind = ADDR_SSH, .auth = PEER_NOBODY,
+	.machine_name = "eight", .uid = PEER_UID_UNKNOWN, .addr_hash = 8,
+	.text = "ssh://device-8" };
+
+static void
+a_certificate_fixes_the_name_of_its_relays_machine(void **state)
+{
+	Perfetto__Protos__SystemInfo *said;
+	struct pb_writer w;
+	struct machine *m;
+
+	f.as = &of_certificate;
+	f.ports[0] = &f.probe;
+	connect_tcp(RECORDED_HINT, "host");
+	m = f.machine;
+	assert_string_equal(m->name, "device-7");
+	assert_int_not_equal(m->id, RECORDED_MACHINE);
+	machine_ref(m);
+	disconnect();
+	f.ports[0] = &f.port;
+	connect_tcp(RECORDED_HINT, "host");
+	assert_int_equal(machine_table_count(f.service->machines), 1);
+	pb_writer_init(&w);
+	pb_put_string(&w, 17, "somebody else");
+	pb_put_string(&w, 2, "fingerprint");
+	assert_int_equal(init_relay(w.data, w.len), ANSWER_YES);
+	pb_writer_done(&w);
+	assert_string_equal(m->name, "device-7");
+	said = perfetto__protos__system_info__unpack(NULL, m->system_info_len,
+	    m->system_info);
+	assert_non_null(said);
+	assert_string_equal(said->machine_name, "device-7");
+	perfetto__protos__system_info__free_unpacked(said, NULL);
+	assert_int_equal(m->refs, 2);
+	machine_unref(m);
+}
+
+static void
+a_dialled_device_has_the_name_of_the_settings(void **state)
+{
+	f.as = &of_dial;
+	f.ports[0] = &f.probe;
+	connect_tcp(NULL, NULL);
+	assert_string_equal(f.machine->name, "eight");
+	assert_int_equal(f.uid, PEER_UID_UNKNOWN);
+	disconnect();
+	connect_tcp(RECORDED_HINT, "nine");
+	assert_string_equal(f.machine->name, "eight");
+	assert_int_equal(f.uid, 1000);
+}
+
+static void
+a_certificate_that_claims_nothing_is_not_the_host(void **state)
+{
+	f.as = &of_certificate;
+	f.ports[0] = &f.probe;
+	connect_tcp(NULL, NULL);
+	assert_ptr_not_equal(f.machine, &f.service->host);
+	assert_string_equal(f.machine->name, "device-7");
+	assert_int_equal(f.uid, PEER_UID_UNKNOWN);
 }
 
 static void
@@ -448,6 +540,16 @@ a_producer_on_tcp_that_claims_nothing_is_nobody_on_the_host(void **state)
 }
 
 static void
+a_producer_on_tcp_is_never_root(void **state)
+{
+	f.ports[0] = &f.probe;
+	f.claimed_uid = 0;
+	connect_tcp(RECORDED_HINT, "device-1");
+	assert_int_equal(f.uid, PEER_UID_UNKNOWN);
+	assert_int_equal(f.pid, 4711);
+}
+
+static void
 a_producer_behind_a_relay_is_labelled_as_claimed(void **state)
 {
 	f.ports[0] = &f.probe;
@@ -456,24 +558,6 @@ a_producer_behind_a_relay_is_labelled_as_claimed(void **state)
 	assert_int_equal(f.pid, 4711);
 	assert_int_equal(f.machine->id, RECORDED_MACHINE);
 	assert_string_equal(f.machine->name, "device-1");
-}
-
-static void
-ids_do_not_depend_on_the_port_and_are_never_zero(void **state)
-{
-	struct rpc_claimed_identity none = { .present = false };
-	struct peer a = { .kind = ADDR_TCP, .text = "10.0.0.7:4711" };
-	struct peer b = { .kind = ADDR_TCP, .text = "10.0.0.7:99" };
-	struct peer c = { .kind = ADDR_TCP, .text = "10.0.0.8:99" };
-	struct peer v6 = { .kind = ADDR_TCP, .text = "[fe80::1]:99" };
-	char name[64];
-
-	assert_int_equal(peer_machine_id(&a, &none), peer_machine_id(&b, &none));
-	assert_int_not_equal(peer_machine_id(&a, &none),
-	    peer_machine_id(&c, &none));
-	assert_int_not_equal(peer_machine_id(&a, &none), 0);
-	peer_machine_name(&v6, &none, name, sizeof(name));
-	assert_string_equal(name, "[fe80::1]");
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -491,12 +575,15 @@ main(void)
 		CASE(a_relay_that_claims_nothing_is_known_by_its_address),
 		CASE(a_machine_without_a_claimed_name_has_that_of_its_system_info),
 		CASE(a_relay_on_a_unix_socket_changes_nothing_of_the_host),
-		CASE(machines_have_a_most),
-		CASE(the_host_keeps_its_name),
+		CASE(a_machine_in_use_is_refused_to_nobody_and_kept),
+		CASE(a_relay_finds_no_place_when_all_machines_are_in_use),
+		CASE(a_certificate_fixes_the_name_of_its_relays_machine),
+		CASE(a_dialled_device_has_the_name_of_the_settings),
+		CASE(a_certificate_that_claims_nothing_is_not_the_host),
 		CASE(a_producer_on_a_unix_socket_is_who_the_kernel_says),
 		CASE(a_producer_on_tcp_that_claims_nothing_is_nobody_on_the_host),
+		CASE(a_producer_on_tcp_is_never_root),
 		CASE(a_producer_behind_a_relay_is_labelled_as_claimed),
-		CASE(ids_do_not_depend_on_the_port_and_are_never_zero),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

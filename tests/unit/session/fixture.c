@@ -402,6 +402,16 @@ fake_enable(struct fixture *f, struct fake_consumer *c,
 	return fake_enable_as(f, c, config_text, fd, 1000);
 }
 
+struct machine *
+fake_machine(struct fixture *f, uint32_t id, const char *name)
+{
+	struct machine_claim c = { .id = id, .name = name };
+	struct machine *m = machine_claim(f->service->machines, &c);
+
+	assert_non_null(m);
+	return m;
+}
+
 const struct principal *
 fake_user(uint32_t uid)
 {

@@ -110,6 +110,8 @@ extern const struct consumer_ops fake_consumer_ops;
  */
 struct session *fake_enable(struct fixture *f, struct fake_consumer *c,
     const char *config_text, int fd);
+/* A remote machine that nobody vouches for. */
+struct machine *fake_machine(struct fixture *f, uint32_t id, const char *name);
 /* One of the last eight that were asked for; uid 0 is an admin. */
 const struct principal *fake_user(uint32_t uid);
 struct session *fake_enable_as(struct fixture *f, struct fake_consumer *c,

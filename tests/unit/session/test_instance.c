@@ -182,25 +182,31 @@ remote_machines_are_matched_only_when_asked_for(void **state)
 		    "trace_all_machines: true", 0, 0 },
 	};
 	struct fixture *f = *state;
-	struct fake_producer local, remote;
+	struct fake_producer local, remote, impostor;
 	struct producer_hello hello = { .name = "r", .emulated = true };
 	struct fake_consumer c;
 	size_t i;
 
-	hello.machine = service_machine(f->service, 7, "phone");
+	hello.machine = fake_machine(f, 7, "phone");
 	fake_producer_init(&local, f, "l", true);
 	fake_producer_hello(&remote, f, &hello);
 	fake_producer_register(&local, "src", false, false);
 	fake_producer_register(&remote, "src", false, false);
+	hello.machine = fake_machine(f, 8, "host"); /* as it calls itself */
+	fake_producer_hello(&impostor, f, &hello);
+	fake_producer_register(&impostor, "src", false, false);
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		local.n_log = remote.n_log = 0;
+		local.n_log = remote.n_log = impostor.n_log = 0;
 		assert_non_null(fake_enable(f, &c, cases[i].config, -1));
 		assert_int_equal(fake_producer_count(&local, "start"),
 		    cases[i].local);
 		assert_int_equal(fake_producer_count(&remote, "start"),
 		    cases[i].remote);
+		assert_int_equal(fake_producer_count(&impostor, "start"),
+		    i == 1);
 		session_free(c.s);
 	}
+	fake_producer_done(&impostor);
 	fake_producer_done(&local);
 	fake_producer_done(&remote);
 }

@@ -60,6 +60,40 @@ limits_are_errors_that_name_them(void **state)
 }
 
 static void
+data_sources_are_bounded_per_peer_and_in_all(void **state)
+{
+	struct producer_hello of_7 = { .name = "7", .peer = 7 };
+	struct producer_hello of_8 = { .name = "8", .peer = 8 };
+	struct fixture *f = *state;
+	struct fake_producer a, b, c;
+
+	f->settings.limits.max_data_sources = 3;
+	f->settings.limits.max_data_sources_per_peer = 2;
+	fake_producer_hello(&a, f, &of_7);
+	fake_producer_hello(&b, f, &of_7);
+	fake_producer_hello(&c, f, &of_8);
+	assert_null(try_register(&a, "one"));
+	assert_null(try_register(&b, "two"));
+	assert_non_null(strstr(try_register(&a, "three"),
+	    "limits.max_data_sources_per_peer"));
+	/* Another peer has room of its own, until all is taken. */
+	assert_null(try_register(&c, "one"));
+	assert_non_null(strstr(try_register(&c, "two"),
+	    "limits.max_data_sources is reached"));
+	/* What goes makes room: one that is unregistered, one that leaves. */
+	producer_unregister(a.p, "one", 3);
+	assert_null(try_register(&a, "three"));
+	assert_non_null(try_register(&a, "four"));
+	fake_producer_done(&b);
+	assert_null(try_register(&a, "four"));
+	assert_int_equal(f->service->n_data_sources, 3);
+	fake_producer_done(&a);
+	fake_producer_done(&c);
+	assert_int_equal(f->service->n_data_sources, 0);
+	assert_int_equal(f->service->data_sources.n, 0);
+}
+
+static void
 descriptors_that_do_not_parse_or_name_nothing_are_refused(void **state)
 {
 	static const struct {
@@ -373,6 +407,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(limits_are_errors_that_name_them),
+		T(data_sources_are_bounded_per_peer_and_in_all),
 		T(descriptors_that_do_not_parse_or_name_nothing_are_refused),
 		T(the_same_name_twice_gives_two_instances),
 		T(unregistering_ends_the_instances_of_that_name),

@@ -129,7 +129,7 @@ static void
 a_remote_machine_is_introduced_and_its_clocks_come_again(void **state)
 {
 	struct fixture *f = *state;
-	struct machine *m = service_machine(f->service, 7, "phone");
+	struct machine *m = fake_machine(f, 7, "phone");
 	struct fake_consumer c;
 	struct fake_trace t;
 

@@ -1,0 +1,234 @@
+#include "service/session/machine.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHAINS 4096u /* a power of two */
+/* Ids in a row that other owners have before a claim is given up. */
+#define TRIES_MAX 64u
+
+LIST_HEAD(machine_chain, machine);
+
+struct machine_table {
+	struct machine_chain by_id[CHAINS];
+	struct machine_chain by_claim[CHAINS];
+	TAILQ_HEAD(, machine) idle; /* longest first */
+	size_t n;
+	struct peer_quota peers;
+};
+
+struct machine_table *
+machine_table_new(void)
+{
+	struct machine_table *t;
+
+	if ((t = calloc(1, sizeof(*t))) == NULL)
+		return NULL;
+	TAILQ_INIT(&t->idle);
+	return t;
+}
+
+void
+machine_done(struct machine *m)
+{
+	free(m->name);
+	free(m->system_info);
+	free(m->clock_sync);
+	free(m->owner);
+}
+
+static void
+drop(struct machine *m)
+{
+	struct machine_table *t = m->table;
+
+	LIST_REMOVE(m, by_id);
+	LIST_REMOVE(m, by_claim);
+	TAILQ_REMOVE(&t->idle, m, idle);
+	peer_quota_give(&t->peers, m->peer, 1);
+	t->n--;
+	machine_done(m);
+	free(m);
+}
+
+void
+machine_table_free(struct machine_table *t)
+{
+	struct machine *m;
+
+	if (t == NULL)
+		return;
+	while ((m = TAILQ_FIRST(&t->idle)) != NULL)
+		drop(m);
+	peer_quota_done(&t->peers);
+	free(t);
+}
+
+size_t
+machine_table_count(const struct machine_table *t)
+{
+	return t->n;
+}
+
+struct machine *
+machine_find(struct machine_table *t, uint32_t id)
+{
+	struct machine *m;
+
+	LIST_FOREACH(m, &t->by_id[id % CHAINS], by_id)
+		if (m->id == id)
+			return m;
+	return NULL;
+}
+
+static bool
+same_owner(const char *a, const char *b)
+{
+	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+static struct machine *
+find_claimed(struct machine_table *t, const struct machine_claim *c)
+{
+	struct machine *m;
+
+	LIST_FOREACH(m, &t->by_claim[c->id % CHAINS], by_claim)
+		if (m->claimed == c->id && same_owner(m->owner, c->owner))
+			return m;
+	return NULL;
+}
+
+/* The wanted id, or one near it where another owner has that.  0: none. */
+static uint32_t
+free_id(struct machine_table *t, uint32_t wanted)
+{
+	uint32_t id = wanted;
+	unsigned i;
+
+	for (i = 0; i < TRIES_MAX; i++, id++)
+		if (id != 0 && machine_find(t, id) == NULL)
+			return id;
+	return 0;
+}
+
+/* Makes room for one more of this peer.  False: all are in use. */
+static bool
+make_room(struct machine_table *t, uint64_t peer)
+{
+	struct machine *m;
+
+	if (peer_quota_has(&t->peers, peer) >= MACHINES_PER_PEER_MAX) {
+		TAILQ_FOREACH(m, &t->idle, idle)
+			if (m->peer == peer)
+				break;
+		if (m == NULL)
+			return false;
+		drop(m);
+	}
+	if (t->n < MACHINES_MAX)
+		return true;
+	if ((m = TAILQ_FIRST(&t->idle)) == NULL)
+		return false;
+	drop(m);
+	return true;
+}
+
+static struct machine *
+add(struct machine_table *t, const struct machine_claim *c)
+{
+	struct machine *m;
+
+	if (!make_room(t, c->peer))
+		return NULL;
+	if ((m = calloc(1, sizeof(*m))) == NULL)
+		return NULL;
+	if ((m->id = free_id(t, c->id)) == 0 ||
+	    machine_rename(m, c->name) != 0 ||
+	    (c->owner != NULL && (m->owner = strdup(c->owner)) == NULL) ||
+	    !peer_quota_take(&t->peers, c->peer, MACHINES_PER_PEER_MAX)) {
+		machine_done(m);
+		free(m);
+		return NULL;
+	}
+	m->claimed = c->id;
+	m->peer = c->peer;
+	m->table = t;
+	LIST_INSERT_HEAD(&t->by_id[m->id % CHAINS], m, by_id);
+	LIST_INSERT_HEAD(&t->by_claim[m->claimed % CHAINS], m, by_claim);
+	TAILQ_INSERT_TAIL(&t->idle, m, idle);
+	t->n++;
+	return m;
+}
+
+struct machine *
+machine_claim(struct machine_table *t, const struct machine_claim *c)
+{
+	struct machine *m;
+
+	if ((m = find_claimed(t, c)) == NULL)
+		return add(t, c);
+	return machine_rename(m, c->name) == 0 ? m : NULL;
+}
+
+void
+machine_ref(struct machine *m)
+{
+	if (m->table != NULL && m->refs++ == 0)
+		TAILQ_REMOVE(&m->table->idle, m, idle);
+}
+
+void
+machine_unref(struct machine *m)
+{
+	if (m->table != NULL && --m->refs == 0)
+		TAILQ_INSERT_TAIL(&m->table->idle, m, idle);
+}
+
+int
+machine_rename(struct machine *m, const char *name)
+{
+	char *copy;
+
+	if (m->name != NULL && strcmp(m->name, name) == 0)
+		return 0;
+	if ((copy = strndup(name, MACHINE_NAME_MAX)) == NULL)
+		return -1;
+	free(m->name);
+	m->name = copy;
+	return 0;
+}
+
+/* Replaces *slot by a copy of data. */
+static int
+replace_bytes(uint8_t **slot, size_t *slot_len, const uint8_t *data,
+    size_t len)
+{
+	uint8_t *copy;
+
+	if (len > MACHINE_INFO_MAX)
+		return -1;
+	if ((copy = malloc(len == 0 ? 1 : len)) == NULL)
+		return -1;
+	if (len > 0)
+		memcpy(copy, data, len);
+	free(*slot);
+	*slot = copy;
+	*slot_len = len;
+	return 0;
+}
+
+int
+machine_set_system_info(struct machine *m, const uint8_t *data, size_t len)
+{
+	return replace_bytes(&m->system_info, &m->system_info_len, data, len);
+}
+
+int
+machine_set_clock_sync(struct machine *m, const uint8_t *data, size_t len)
+{
+	if (replace_bytes(&m->clock_sync, &m->clock_sync_len, data, len) != 0)
+		return -1;
+	m->clock_sync_generation++;
+	return 0;
+}

@@ -1,0 +1,89 @@
+/*
+ * machine: the devices that peers speak for.  0 is the host; all others are
+ * whoever names itself one, so they are bounded, in all and per peer.
+ *
+ * A machine is known again by what was claimed for it and by who vouches: what
+ * a verified peer named is another machine than what anybody else names alike,
+ * with an id of its own.  It stays while somebody refers to it (a producer, a
+ * relay, a session that has its data), and afterwards until its place is
+ * wanted: the one that was let go longest ago goes first.
+ */
+#ifndef SERVICE_SESSION_MACHINE_H
+#define SERVICE_SESSION_MACHINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "transport/compiler.h"
+#include "service/session/peer_quota.h"
+
+struct machine_table;
+
+#define MACHINES_MAX          16384u
+#define MACHINES_PER_PEER_MAX 4096u
+/* Bytes of SystemInfo, and of a clock exchange; of a name. */
+#define MACHINE_INFO_MAX 4096u
+#define MACHINE_NAME_MAX 255u
+
+struct machine {
+	uint32_t id;
+	char *name;            /* "host" is matched by id 0, whatever this is */
+	uint8_t *system_info;  /* encoded SystemInfo, NULL until told */
+	size_t system_info_len;
+	/* The newest clock exchange, a whole TracePacket's body, or NULL. */
+	uint8_t *clock_sync;
+	size_t clock_sync_len;
+	uint64_t clock_sync_generation; /* grows with each new exchange */
+
+	/* The table's; the host is in none. */
+	struct machine_table *table;
+	LIST_ENTRY(machine) by_id;
+	LIST_ENTRY(machine) by_claim;
+	TAILQ_ENTRY(machine) idle; /* while refs is 0 */
+	size_t refs;
+	uint32_t claimed; /* the id as it was asked for */
+	char *owner;      /* who vouches; NULL: nobody */
+	uint64_t peer;    /* who named it first, as a number */
+};
+
+struct machine_table *machine_table_new(void) MUST_CHECK;
+/* Nobody may refer to any machine any more.  NULL is fine. */
+void machine_table_free(struct machine_table *t);
+size_t machine_table_count(const struct machine_table *t);
+
+struct machine_claim {
+	uint32_t id;       /* wanted: from what the peer says; not 0 */
+	const char *name;  /* cut to MACHINE_NAME_MAX */
+	const char *owner; /* who vouches for the claim; NULL: nobody */
+	uint64_t peer;     /* who asks, for MACHINES_PER_PEER_MAX */
+};
+
+/*
+ * The machine of a claim, made when it is new; the newest name wins.  To be
+ * referred to at once, or it may go with the next call.  NULL: no memory, or
+ * the table is full of machines in use, all of them or of this peer.
+ */
+struct machine *machine_claim(struct machine_table *t,
+    const struct machine_claim *c) MUST_CHECK;
+struct machine *machine_find(struct machine_table *t, uint32_t id);
+
+/* No-ops for the host. */
+void machine_ref(struct machine *m);
+void machine_unref(struct machine *m);
+
+/* Copies.  -1: no memory. */
+int machine_rename(struct machine *m, const char *name) MUST_CHECK;
+/*
+ * Both copy; the newest replaces what was there.  -1: no memory, or longer than
+ * MACHINE_INFO_MAX.
+ */
+int machine_set_system_info(struct machine *m, const uint8_t *data, size_t len)
+    MUST_CHECK;
+int machine_set_clock_sync(struct machine *m, const uint8_t *data, size_t len)
+    MUST_CHECK;
+
+/* Frees what it owns, of the host too, but not m. */
+void machine_done(struct machine *m);
+
+#endif /* SERVICE_SESSION_MACHINE_H */
