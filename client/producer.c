@@ -7,10 +7,12 @@
 
 #include "client/commit_batch.h"
 #include "client/producer_internal.h"
+#include "transport/dial.h"
 #include "transport/log.h"
 #include "transport/loop.h"
 #include "transport/pb_reader.h"
 #include "transport/rpc_client.h"
+#include "transport/this_machine.h"
 
 static void connect_now(void *arg);
 
@@ -228,25 +230,27 @@ static const struct rpc_client_ops client_ops = {
 	.drained = drained_cb,
 };
 
-/* The boot id: the same for all processes of a machine, new at each boot. */
+/*
+ * Where the service cannot see us.  A certificate names the machine; what is
+ * behind a tunnel the client says by itself.
+ */
 static void
-read_boot_id(char *out, size_t size)
+set_identity(struct producer *p)
 {
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	char boot_id[64];
 
-	out[0] = '\0';
-	if (f == NULL)
+	if (p->machine_name == NULL && p->address.kind != ADDR_TLS)
 		return;
-	if (fgets(out, (int)size, f) != NULL)
-		out[strcspn(out, "\n")] = '\0';
-	fclose(f);
+	this_machine_boot_id(boot_id, sizeof(boot_id));
+	rpc_client_set_identity(p->rpc, getpid(), (int32_t)getuid(), boot_id,
+	    p->machine_name);
 }
 
 static void
 connect_now(void *arg)
 {
 	struct producer *p = arg;
-	char err[256], boot_id[64];
+	char err[DIAL_TEXT_MAX];
 
 	p->rpc = rpc_client_new(p->loop, &p->address, p->how, "ProducerPort",
 	    &client_ops, p, err, sizeof(err));
@@ -256,11 +260,7 @@ connect_now(void *arg)
 	}
 	rpc_client_set_limits(p->rpc, PRODUCER_QUEUED_HARD,
 	    PRODUCER_QUEUED_LOW);
-	if (p->machine_name != NULL && p->address.kind != ADDR_UNIX) {
-		read_boot_id(boot_id, sizeof(boot_id));
-		rpc_client_set_identity(p->rpc, getpid(), (int32_t)getuid(),
-		    boot_id, p->machine_name);
-	}
+	set_identity(p);
 }
 
 /* ---- life ---- */

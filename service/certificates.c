@@ -56,7 +56,8 @@ certificates_ends_soon(const char *name, time_t not_after, time_t now,
 		    when);
 	else
 		snprintf(out, out_size, "the certificate \"%s\" ends in %lld "
-		    "days, on %s: renew it", escaped, days, when);
+		    "day%s, on %s: renew it", escaped, days,
+		    days == 1 ? "" : "s", when);
 	return true;
 }
 

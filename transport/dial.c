@@ -10,7 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "transport/dial_ssh.h"
+#include "transport/dial_tls.h"
 #include "transport/loop.h"
+#include "transport/tls.h"
 
 #define DIAL_ADDRESSES_MAX 8
 /* An address that does not answer costs this long before the next one. */
@@ -33,9 +36,16 @@ struct dial {
 	bool waiting; /* ev is armed on fd, and timer for its time-out */
 	struct event ev;
 	struct loop_timer *timer; /* time-out, or time to ask again */
+	struct dial_ssh *ssh; /* ssh://: does it all; else NULL */
+
+	/* tls:// */
+	struct tls_context *tls; /* borrowed from the loop's; else NULL */
+	char tls_name[sizeof(((struct addr *)NULL)->host)];
+	char where[ADDR_TEXT_MAX]; /* host:port, for messages */
 };
 
 static void dial_try(struct dial *d);
+static void dial_failed(struct dial *d, int error);
 
 /* Back to where nothing is armed. */
 static void
@@ -55,6 +65,13 @@ dial_connected(struct dial *d)
 {
 	struct dial_result r = { .fd = d->fd };
 
+	if (d->tls != NULL) {
+		r.tls = tls_conn_new(d->tls, d->fd, d->tls_name, d->where);
+		if (r.tls == NULL) {
+			dial_failed(d, ENOMEM);
+			return;
+		}
+	}
 	d->fd = -1;
 	dial_stop(d);
 	d->fn(&r, 0, d->arg);
@@ -141,18 +158,46 @@ start_cb(void *arg)
 	dial_try(arg);
 }
 
+/* What the handshake will need: before we connect, not after. */
+static int
+prepare_tls(struct dial *d, const struct addr *a,
+    const struct dial_options *o, char *err, size_t err_size)
+{
+	const char *scheme = strstr(a->text, "://"), *dir = o->tls_dir;
+	char found[512];
+
+	if (dir == NULL) {
+		if (dial_tls_dir(found, sizeof(found), err, err_size) != 0)
+			return -1;
+		dir = found;
+	}
+	snprintf(d->where, sizeof(d->where), "%s",
+	    scheme != NULL ? scheme + 3 : a->text);
+	snprintf(d->tls_name, sizeof(d->tls_name), "%s",
+	    o->tls_name != NULL ? o->tls_name : a->host);
+	d->tls = dial_tls_context(d->loop, dir, o->allow_tls12, err, err_size);
+	return d->tls != NULL ? 0 : -1;
+}
+
+static void
+ssh_cb(const struct dial_result *r, int error, void *arg)
+{
+	struct dial *d = arg;
+
+	d->fn(r, error, d->arg);
+}
+
 struct dial *
 dial_new(struct loop *l, const struct addr *a,
     const struct dial_options *options, dial_fn fn, void *arg, char *err,
     size_t err_size)
 {
+	static const struct dial_options defaults;
 	struct dial *d;
 
-	if (a->kind == ADDR_TLS || a->kind == ADDR_SSH) {
-		snprintf(err, err_size, "%s: this build cannot connect that "
-		    "way yet", a->text);
-		return NULL;
-	}
+	if (options == NULL)
+		options = &defaults;
+	snprintf(err, err_size, "out of memory"); /* unless it is more */
 	if ((d = calloc(1, sizeof(*d))) == NULL)
 		goto fail;
 	d->loop = l;
@@ -162,17 +207,23 @@ dial_new(struct loop *l, const struct addr *a,
 	d->error = EADDRNOTAVAIL; /* a name that stands for nothing */
 	if ((d->timer = loop_timer_new(l, timer_cb, d)) == NULL)
 		goto fail;
+	if (a->kind == ADDR_SSH) {
+		d->ssh = dial_ssh_new(l, a, options, ssh_cb, d, err, err_size);
+		if (d->ssh == NULL)
+			goto fail;
+		return d;
+	}
+	if (a->kind == ADDR_TLS &&
+	    prepare_tls(d, a, options, err, err_size) != 0)
+		goto fail;
 	d->n_sa = addr_resolve(a, d->sa, d->sa_len, DIAL_ADDRESSES_MAX, err,
 	    err_size);
-	if (d->n_sa < 0) {
-		dial_free(d);
-		return NULL;
-	}
+	if (d->n_sa < 0)
+		goto fail;
 	loop_defer(l, start_cb, d);
 	return d;
 
 fail:
-	snprintf(err, err_size, "out of memory");
 	dial_free(d);
 	return NULL;
 }
@@ -184,9 +235,16 @@ dial_free(struct dial *d)
 		return;
 	if (d->timer != NULL)
 		dial_stop(d);
+	dial_ssh_free(d->ssh);
 	loop_timer_free(d->timer);
 	loop_cancel(d->loop, d);
 	free(d);
+}
+
+const char *
+dial_error_detail(const struct dial *d)
+{
+	return d->ssh != NULL ? dial_ssh_detail(d->ssh) : "";
 }
 
 void

@@ -18,11 +18,16 @@ struct loop;
 struct peer;
 struct tls_conn;
 
+/* Room for any sentence of this module. */
+#define DIAL_TEXT_MAX 1024
+
 /* How to reach what cannot be reached by its address alone. */
 struct dial_options {
 	/*
 	 * tls://: what we show and whom we believe.  NULL: a directory that
-	 * dial_tls_dir() finds.
+	 * dial_tls_dir() finds.  All dials of a loop that name the same share
+	 * what was read, and resume each other's sessions; files that changed
+	 * are read anew by the next dial.
 	 */
 	const char *tls_dir;
 	/* tls://: the name in the peer's certificate.  NULL: the address's. */
@@ -50,11 +55,14 @@ struct dial_result {
  * The outcome, once, never from inside dial_new(): r, or NULL with the errno of
  * the last address that failed.  Afterwards the dial does nothing more;
  * dial_free() is legal inside.
+ *
+ * What lies behind an ssh is not asked before: a command that is missing, or a
+ * socket where nobody listens, ends the stream (stream_end_detail()).
  */
 typedef void (*dial_fn)(const struct dial_result *r, int error, void *arg);
 
 /*
- * Resolves at once (may block on a name server).  options NULL: defaults.
+ * Resolves at once (may block on a name server) and reads certificates.  options NULL: defaults.
  * NULL with a sentence in err when it does not resolve, certificates cannot be
  * read, ssh cannot be started, or memory is short.
  */
@@ -64,8 +72,9 @@ struct dial *dial_new(struct loop *l, const struct addr *a,
 
 /*
  * Where a client finds its certificates when nothing names a directory:
- * $TRIBUTARY_TLS_DIR, $XDG_CONFIG_HOME/tributary/tls (~/.config/tributary/tls),
- * /etc/tributary/tls; the first that exists, into out.  -1 with a sentence that
+ * $TRIBUTARY_TLS_DIR, wherever that leads, else the first that exists of
+ * $XDG_CONFIG_HOME/tributary/tls (~/.config/tributary/tls) and
+ * /etc/tributary/tls; into out.  -1 with a sentence that
  * says where it looked and how to get one.
  */
 int dial_tls_dir(char *out, size_t out_size, char *err, size_t err_size)
@@ -73,6 +82,12 @@ int dial_tls_dir(char *out, size_t out_size, char *err, size_t err_size)
 
 /* Also gives up what is under way.  NULL is fine. */
 void dial_free(struct dial *d);
+
+/*
+ * Inside dial_fn: why it failed, as a sentence for people, where more than the
+ * errno is known (ssh); else "".
+ */
+const char *dial_error_detail(const struct dial *d);
 
 /*
  * A sentence for people about an error of dial_fn: what is wrong at a and what

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/child.h"
 #include "transport/dial.h"
 #include "transport/frame.h"
 #include "transport/ipc_frame.h"
@@ -12,15 +13,20 @@
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
 #include "transport/stream.h"
+#include "transport/this_machine.h"
+#include "transport/tls.h"
 
 #define CLIENT_METHODS_MAX 1024
-#define CLIENT_TEXT_MAX    640
+#define CLIENT_TEXT_MAX    1400 /* an address and a sentence */
+#define CLIENT_REFUSAL_MAX 512
+/* A TLS server that accepts and stays silent costs this long. */
+#define CLIENT_HANDSHAKE_MS 30000u
 /* Request ids are consecutive: they fill the buckets evenly. */
 #define CLIENT_BUCKETS 64u
 
 enum client_state {
 	CL_CONNECTING, /* dial is under way, or start_fd_cb deferred */
-	CL_BINDING,    /* stream up, BindService sent */
+	CL_BINDING,    /* stream up, BindService sent; over TLS, or waiting */
 	CL_READY,
 	CL_DOWN,       /* down() is deferred or was called */
 };
@@ -37,6 +43,15 @@ struct client_method {
 	char *name;
 };
 
+/* What to say in SetPeerIdentity; empty strings: not given. */
+struct client_identity {
+	bool set;
+	int32_t pid;
+	int32_t uid;
+	char machine_id_hint[64];
+	char machine_name[256];
+};
+
 struct rpc_client {
 	struct loop *loop;
 	const struct rpc_client_ops *ops;
@@ -50,9 +65,10 @@ struct rpc_client {
 	struct dial *dial;
 	int fd;
 
-	struct pb_writer identity; /* frame to send first; empty: none */
+	struct client_identity identity;
 
 	struct stream *stream; /* NULL: not up, or ended */
+	struct loop_timer *handshake; /* armed while TLS is; else NULL */
 	uint32_t service_id;
 	struct client_method *methods;
 	size_t n_methods;
@@ -64,6 +80,7 @@ struct rpc_client {
 	bool limits_set;
 	size_t hard, low;
 
+	char refusal[CLIENT_REFUSAL_MAX]; /* what the service said, escaped */
 	char down_text[CLIENT_TEXT_MAX];
 };
 
@@ -139,6 +156,8 @@ stop_connecting(struct rpc_client *c)
 	if (c->fd >= 0)
 		close(c->fd);
 	c->fd = -1;
+	loop_timer_free(c->handshake);
+	c->handshake = NULL;
 }
 
 /* down_text is set.  The calls fail and the owner hears on the next turn. */
@@ -164,6 +183,18 @@ client_down_because(struct rpc_client *c, const char *what)
 	client_down(c);
 }
 
+/* Where the service said why it does not serve us: that, and true. */
+static bool
+client_refused(struct rpc_client *c)
+{
+	if (c->refusal[0] == '\0')
+		return false;
+	snprintf(c->down_text, sizeof(c->down_text), "%s refused: %s",
+	    c->addr.text, c->refusal);
+	client_down(c);
+	return true;
+}
+
 static void
 client_destroy(void *arg)
 {
@@ -175,7 +206,6 @@ client_destroy(void *arg)
 	for (i = 0; i < c->n_methods; i++)
 		free(c->methods[i].name);
 	free(c->methods);
-	pb_writer_done(&c->identity);
 	free(c);
 }
 
@@ -229,6 +259,8 @@ handle_bind_reply(struct rpc_client *c, const struct ipc_frame *f)
 		client_down_because(c, "sent a reply that cannot be parsed");
 		return;
 	}
+	if (!m.success && client_refused(c))
+		return;
 	if (!m.success) {
 		snprintf(c->down_text, sizeof(c->down_text),
 		    "the daemon at %s does not offer %s at this address",
@@ -274,7 +306,7 @@ handle_request_error(struct rpc_client *c, const struct ipc_frame *f)
 {
 	struct pending **at = pending_find(c, f->request_id), *p = *at;
 	struct ipc_slice text;
-	char escaped[256] = "";
+	char escaped[CLIENT_REFUSAL_MAX] = "";
 
 	if (ipc_parse_text(&text, f->body) == 0 && text.data != NULL)
 		log_escape(escaped, sizeof(escaped), (const char *)text.data,
@@ -284,6 +316,11 @@ handle_request_error(struct rpc_client *c, const struct ipc_frame *f)
 		log_debug("%s: %s", c->addr.text, escaped);
 		p->fn(p->arg, false, false, NULL, 0, -1);
 		free(p);
+		return;
+	}
+	if (f->request_id == 0) {
+		/* Why it will hang up on us. */
+		memcpy(c->refusal, escaped, sizeof(c->refusal));
 		return;
 	}
 	snprintf(c->down_text, sizeof(c->down_text),
@@ -346,6 +383,22 @@ client_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 }
 
 static void
+client_stream_opened(struct stream *s, void *arg)
+{
+	struct rpc_client *c = arg;
+
+	loop_timer_free(c->handshake);
+	c->handshake = NULL;
+}
+
+static void
+handshake_late_cb(void *arg)
+{
+	client_down_because(arg, "does not answer the TLS handshake: is this "
+	    "a port for TLS?");
+}
+
+static void
 client_stream_drained(struct stream *s, void *arg)
 {
 	struct rpc_client *c = arg;
@@ -358,20 +411,29 @@ static void
 client_stream_closed(struct stream *s, enum stream_end why, void *arg)
 {
 	struct rpc_client *c = arg;
+	const char *detail = stream_end_detail(s);
 
 	c->stream = NULL;
+	if (client_refused(c))
+		return;
+	if (*detail != '\0') {
+		snprintf(c->down_text, sizeof(c->down_text), "%s: %s",
+		    c->addr.text, detail);
+		client_down(c);
+		return;
+	}
 	switch (why) {
 	case STREAM_EOF:
 		client_down_because(c, c->state == CL_BINDING ?
 		    "closed the connection before it answered" :
 		    "closed the connection");
 		return;
-	case STREAM_REFUSED:
-	case STREAM_BUDGET:
 	case STREAM_SLOW:
 		client_down_because(c, "does not read what is sent to it");
 		return;
 	case STREAM_RESET:
+	case STREAM_REFUSED:
+	case STREAM_BUDGET:
 	case STREAM_PROTOCOL:
 	case STREAM_NO_MEMORY:
 	case STREAM_SHUTDOWN:
@@ -384,19 +446,63 @@ client_stream_closed(struct stream *s, enum stream_end why, void *arg)
 
 /* ---- connecting ---- */
 
+/* Whether the service sees a tunnel's end where we should be. */
+static bool
+is_tunnelled(const struct peer *p)
+{
+	return p->kind == ADDR_SSH || p->forwarded;
+}
+
+static void
+put_identity(struct rpc_client *c, struct pb_writer *w)
+{
+	const struct peer *p = stream_peer(c->stream);
+	struct client_identity id = c->identity;
+	size_t mark;
+
+	if (is_tunnelled(p)) {
+		if (!id.set) {
+			id.pid = getpid();
+			id.uid = (int32_t)getuid();
+		}
+		if (id.machine_id_hint[0] == '\0')
+			this_machine_boot_id(id.machine_id_hint,
+			    sizeof(id.machine_id_hint));
+		if (id.machine_name[0] == '\0')
+			this_machine_name(id.machine_name,
+			    sizeof(id.machine_name));
+	} else if (!id.set || p->kind == ADDR_UNIX) {
+		return;
+	}
+	mark = ipc_frame_begin(w, 0, IPC_SET_PEER_IDENTITY);
+	pb_put_int(w, 1, id.pid);
+	pb_put_int(w, 2, id.uid);
+	if (id.machine_id_hint[0] != '\0')
+		pb_put_string(w, 3, id.machine_id_hint);
+	if (id.machine_name[0] != '\0')
+		pb_put_string(w, 4, id.machine_name);
+	if (is_tunnelled(p))
+		pb_put_uint(w, IPC_FIELD_FORWARDED, 1);
+	ipc_frame_end(w, mark);
+}
+
+/* Over TLS it waits in the stream until it is known who is there. */
 static void
 send_bind(struct rpc_client *c)
 {
 	struct pb_writer w;
 	size_t mark;
+	bool failed;
 
-	if (c->identity.len > 0 && !c->identity.failed)
-		stream_write(c->stream, c->identity.data, c->identity.len, -1);
 	pb_writer_init(&w);
+	put_identity(c, &w);
+	if (!w.failed && w.len > 0)
+		stream_write(c->stream, w.data, w.len, -1);
+	failed = w.failed;
 	mark = ipc_frame_begin(&w, ++c->last_request, IPC_BIND_SERVICE);
 	pb_put_string(&w, 1, c->service);
 	ipc_frame_end(&w, mark);
-	if (w.failed || c->identity.failed) {
+	if (failed || w.failed) {
 		snprintf(c->down_text, sizeof(c->down_text), "out of memory");
 		client_down(c);
 	} else {
@@ -405,18 +511,38 @@ send_bind(struct rpc_client *c)
 	pb_writer_done(&w);
 }
 
-/* Owns fd. */
+static int
+watch_handshake(struct rpc_client *c)
+{
+	c->handshake = loop_timer_new(c->loop, handshake_late_cb, c);
+	if (c->handshake == NULL)
+		return -1;
+	loop_timer_set(c->handshake, CLIENT_HANDSHAKE_MS, 0);
+	return 0;
+}
+
+/* Owns what r holds. */
 static void
-client_connected(struct rpc_client *c, int fd)
+client_connected(struct rpc_client *c, const struct dial_result *r)
 {
 	static const struct stream_ops ops = {
 		.data = client_data,
+		.opened = client_stream_opened,
 		.drained = client_stream_drained,
 		.closed = client_stream_closed,
 	};
+	struct stream_setup setup = {
+		.tls = r->tls,
+		.child = r->child,
+		.child_addr = r->child != NULL ? &c->addr : NULL,
+		.peer = r->peer,
+	};
 
-	if ((c->stream = stream_new(c->loop, fd, &ops, c)) == NULL) {
-		close(fd);
+	c->stream = stream_new_over(c->loop, r->fd, &setup, &ops, c);
+	if (c->stream == NULL) {
+		close(r->fd);
+		tls_conn_free(r->tls);
+		child_free(r->child);
 		snprintf(c->down_text, sizeof(c->down_text), "out of memory");
 		client_down(c);
 		return;
@@ -426,6 +552,11 @@ client_connected(struct rpc_client *c, int fd)
 	if (c->paused)
 		stream_pause(c->stream);
 	c->state = CL_BINDING;
+	if (stream_is_opening(c->stream) && watch_handshake(c) != 0) {
+		snprintf(c->down_text, sizeof(c->down_text), "out of memory");
+		client_down(c);
+		return;
+	}
 	send_bind(c);
 }
 
@@ -439,30 +570,45 @@ service_variable(const struct rpc_client *c)
 	return "PERFETTO_PRODUCER_SOCK_NAME";
 }
 
+/* The argument of `tributary connect`. */
+static const char *
+service_word(const char *service)
+{
+	if (strcmp(service, "ConsumerPort") == 0)
+		return "consumer";
+	if (strcmp(service, "RelayPort") == 0)
+		return "relay";
+	return "producer";
+}
+
 static void
 dial_cb(const struct dial_result *r, int error, void *arg)
 {
 	struct rpc_client *c = arg;
+	const char *detail = dial_error_detail(c->dial);
 
+	if (r == NULL && *detail != '\0')
+		snprintf(c->down_text, sizeof(c->down_text), "%s: %s",
+		    c->addr.text, detail);
+	else if (r == NULL)
+		dial_error_text(&c->addr, error, service_variable(c),
+		    c->down_text, sizeof(c->down_text));
 	dial_free(c->dial);
 	c->dial = NULL;
-	if (r != NULL) {
-		client_connected(c, r->fd);
-		return;
-	}
-	dial_error_text(&c->addr, error, service_variable(c), c->down_text,
-	    sizeof(c->down_text));
-	client_down(c);
+	if (r != NULL)
+		client_connected(c, r);
+	else
+		client_down(c);
 }
 
 static void
 start_fd_cb(void *arg)
 {
 	struct rpc_client *c = arg;
-	int fd = c->fd;
+	struct dial_result r = { .fd = c->fd };
 
 	c->fd = -1;
-	client_connected(c, fd);
+	client_connected(c, &r);
 }
 
 static struct rpc_client *
@@ -477,7 +623,6 @@ client_alloc(struct loop *l, const char *service,
 	c->ops = ops;
 	c->arg = arg;
 	c->fd = -1;
-	pb_writer_init(&c->identity);
 	snprintf(c->service, sizeof(c->service), "%s", service);
 	return c;
 }
@@ -487,14 +632,20 @@ rpc_client_new(struct loop *l, const struct addr *a,
     const struct dial_options *how, const char *service,
     const struct rpc_client_ops *ops, void *arg, char *err, size_t err_size)
 {
+	struct dial_options options = { .service = service_word(service) };
 	struct rpc_client *c;
 
+	if (how != NULL) {
+		options = *how;
+		if (options.service == NULL)
+			options.service = service_word(service);
+	}
 	if ((c = client_alloc(l, service, ops, arg)) == NULL) {
 		snprintf(err, err_size, "out of memory");
 		return NULL;
 	}
 	c->addr = *a;
-	if ((c->dial = dial_new(l, a, how, dial_cb, c, err,
+	if ((c->dial = dial_new(l, a, &options, dial_cb, c, err,
 		 err_size)) == NULL) {
 		client_destroy(c);
 		return NULL;
@@ -523,17 +674,15 @@ void
 rpc_client_set_identity(struct rpc_client *c, int32_t pid, int32_t uid,
     const char *machine_id_hint, const char *machine_name)
 {
-	struct pb_writer *w = &c->identity;
-	size_t mark;
+	struct client_identity *id = &c->identity;
 
-	mark = ipc_frame_begin(w, 0, IPC_SET_PEER_IDENTITY);
-	pb_put_int(w, 1, pid);
-	pb_put_int(w, 2, uid);
-	if (machine_id_hint != NULL)
-		pb_put_string(w, 3, machine_id_hint);
-	if (machine_name != NULL)
-		pb_put_string(w, 4, machine_name);
-	ipc_frame_end(w, mark);
+	id->set = true;
+	id->pid = pid;
+	id->uid = uid;
+	snprintf(id->machine_id_hint, sizeof(id->machine_id_hint), "%s",
+	    machine_id_hint != NULL ? machine_id_hint : "");
+	snprintf(id->machine_name, sizeof(id->machine_name), "%s",
+	    machine_name != NULL ? machine_name : "");
 }
 
 static const struct client_method *

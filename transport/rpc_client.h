@@ -35,7 +35,8 @@ struct rpc_client_ops {
 	void (*ready)(struct rpc_client *c, void *arg);
 	/*
 	 * Could not connect or bind, or the connection ended.  text is a
-	 * sentence for people.  Pending calls have been failed before.  The
+	 * sentence for people: the service's own, where it said why it refuses
+	 * us; what ssh or TLS failed at.  Pending calls have been failed before.  The
 	 * client is dead and wants rpc_client_free().
 	 */
 	void (*down)(struct rpc_client *c, const char *text, void *arg);
@@ -44,13 +45,15 @@ struct rpc_client_ops {
 };
 
 /*
- * how (transport/dial.h) may be NULL and is copied.  NULL only for lack of
- * memory or where dial_new() fails (sentence in err).  Neither ready nor down
- * is called from inside.
+ * how (transport/dial.h) may be NULL and is borrowed for the call; its
+ * `service`, where NULL, follows from service.  NULL only for lack of memory or
+ * where dial_new() fails (sentence in err).  Neither ready nor down is called
+ * from inside.
  */
 struct rpc_client *rpc_client_new(struct loop *l, const struct addr *a,
-    const struct dial_options *how, const char *service, const struct rpc_client_ops *ops, void *arg,
-    char *err, size_t err_size) MUST_CHECK;
+    const struct dial_options *how, const char *service,
+    const struct rpc_client_ops *ops, void *arg, char *err, size_t err_size)
+    MUST_CHECK;
 /* Over a socket that is connected already; owns fd on success. */
 struct rpc_client *rpc_client_from_fd(struct loop *l, int fd,
     const char *service, const struct rpc_client_ops *ops, void *arg) MUST_CHECK;
@@ -58,7 +61,13 @@ struct rpc_client *rpc_client_from_fd(struct loop *l, int fd,
 /* Legal inside its callbacks.  Pending calls are dropped silently. */
 void rpc_client_free(struct rpc_client *c);
 
-/* Sent before BindService when set before the connection is up. */
+/*
+ * What SetPeerIdentity says, ahead of BindService, when set before the
+ * connection is up.  NULL: not given.  Not sent where the service sees us by
+ * itself (straight UNIX socket).  Through a tunnel (ssh, or a UNIX socket of
+ * which the other end is one: peer->forwarded) it is always sent, with who we
+ * are and this machine's boot id and name for what is not given.
+ */
 void rpc_client_set_identity(struct rpc_client *c, int32_t pid, int32_t uid,
     const char *machine_id_hint, const char *machine_name);
 
@@ -74,7 +83,7 @@ bool rpc_client_offers(const struct rpc_client *c, const char *method);
 
 size_t rpc_client_queued(const struct rpc_client *c);
 void rpc_client_set_limits(struct rpc_client *c, size_t hard, size_t low);
-/* Whether descriptors can travel (UNIX socket). */
+/* Whether descriptors can travel (UNIX socket that is no tunnel's). */
 bool rpc_client_can_pass_fds(const struct rpc_client *c);
 /* Stops reading replies / goes on (back-pressure towards the service). */
 void rpc_client_pause(struct rpc_client *c);

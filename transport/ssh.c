@@ -122,17 +122,23 @@ end(struct builder *b, const struct addr *a, const char *command, char *err,
 	return -1;
 }
 
-/* Neither ssh's forwarding syntax nor its %-tokens and ${}. */
-static int
-check_path(const char *path, char *err, size_t err_size)
+/* Nothing of ssh's forwarding syntax, nor its %-tokens and ${}. */
+bool
+ssh_path_is_plain(const char *path)
 {
 	const char *p;
 
 	for (p = path; *p != '\0'; p++)
 		if (!isalnum((unsigned char)*p) &&
 		    strchr("/._-+@=,", *p) == NULL)
-			break;
-	if (path[0] == '/' && *p == '\0')
+			return false;
+	return path[0] == '/';
+}
+
+static int
+check_path(const char *path, char *err, size_t err_size)
+{
+	if (ssh_path_is_plain(path))
 		return 0;
 	snprintf(err, err_size, "\"%.100s\": ssh can forward a socket of which "
 	    "the path is absolute and made of letters, digits and /._-+@=,",

@@ -9,6 +9,7 @@
 #ifndef TRANSPORT_SSH_H
 #define TRANSPORT_SSH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "transport/addr.h"
@@ -23,6 +24,9 @@ struct ssh_args {
 
 /* $TRIBUTARY_SSH, or "ssh". */
 const char *ssh_program(void);
+
+/* Whether ssh can listen at, or forward to, a socket of this path. */
+bool ssh_path_is_plain(const char *path);
 
 /*
  * To run command on the far side, its standard input and output being the

@@ -1,7 +1,7 @@
 /*
  * number_producers: many producers in one process that number their packets.
  *
- *	number_producers ADDRESS PRODUCERS SOURCE PACKETS SESSIONS
+ *	number_producers ADDRESS PRODUCERS SOURCE PACKETS SESSIONS [TLS-DIR]
  *
  * Each producer waits until its data source was started by SESSIONS sessions,
  * then writes PACKETS packets into each, numbered from 0 by
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "tests/load/load_producer.h"
+#include "tests/load/load_tls.h"
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
 
@@ -140,13 +141,18 @@ write_all(struct stream *streams, size_t n)
 int
 main(int argc, char **argv)
 {
+	struct tls_context *tls = NULL;
 	struct load_producer *ps;
 	struct stream *streams;
 	size_t n, sessions, i, k;
 	char name[64];
 
-	if (argc != 6)
-		load_die("ADDRESS PRODUCERS SOURCE PACKETS SESSIONS");
+	if (argc != 6 && argc != 7)
+		load_die("ADDRESS PRODUCERS SOURCE PACKETS SESSIONS "
+		    "[TLS-DIR]");
+	if (argc == 7)
+		tls = load_tls_context(argv[6], TLS_CLIENT);
+	load_tls_use(tls);
 	n = strtoul(argv[2], NULL, 10);
 	packets_each = strtoull(argv[4], NULL, 10);
 	sessions = strtoul(argv[5], NULL, 10);
@@ -178,5 +184,6 @@ main(int argc, char **argv)
 		pb_writer_done(&streams[i].packet);
 	free(streams);
 	free(ps);
+	tls_context_free(tls);
 	return 0;
 }

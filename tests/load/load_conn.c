@@ -14,6 +14,7 @@
 #include <linux/vm_sockets.h>
 
 #include "tests/load/load_conn.h"
+#include "tests/load/load_tls.h"
 #include "transport/frame.h"
 #include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
@@ -87,23 +88,33 @@ connect_vsock(const char *address)
 	return fd;
 }
 
+/* The host of "host:port" into host; returns where the port begins. */
+static const char *
+split_host(const char *address, char host[LOAD_HOST_SIZE])
+{
+	const char *colon = strrchr(address, ':');
+
+	if (colon == NULL || colon - address >= LOAD_HOST_SIZE)
+		load_die("%s: not host:port", address);
+	snprintf(host, LOAD_HOST_SIZE, "%.*s", (int)(colon - address),
+	    address);
+	if (host[0] == '[') {
+		memmove(host, host + 1, strlen(host));
+		host[strcspn(host, "]")] = '\0';
+	}
+	return colon + 1;
+}
+
 static int
 connect_tcp(const char *address)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
 		.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV }, *ai;
-	char host[64];
-	const char *colon = strrchr(address, ':');
+	char host[LOAD_HOST_SIZE];
+	const char *port = split_host(address, host);
 	int fd, one = 1;
 
-	if (colon == NULL || (size_t)(colon - address) >= sizeof(host))
-		load_die("%s: not host:port", address);
-	snprintf(host, sizeof(host), "%.*s", (int)(colon - address), address);
-	if (host[0] == '[') {
-		memmove(host, host + 1, strlen(host));
-		host[strcspn(host, "]")] = '\0';
-	}
-	if (getaddrinfo(host, colon + 1, &hints, &ai) != 0)
+	if (getaddrinfo(host, port, &hints, &ai) != 0)
 		load_die("%s: not a numeric address", address);
 	fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || connect(fd, ai->ai_addr, ai->ai_addrlen) < 0)
@@ -111,6 +122,51 @@ connect_tcp(const char *address)
 	freeaddrinfo(ai);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	return fd;
+}
+
+/* Sends as much as goes: bytes, or 0 when nothing goes now. */
+static size_t
+send_some(struct load_conn *c, const struct iovec *iov, int niov)
+{
+	struct msghdr msg = { .msg_iov = (struct iovec *)iov,
+		.msg_iovlen = (size_t)niov };
+	ssize_t n;
+
+	if (c->tls != NULL)
+		n = tls_conn_send(c->tls, iov, niov);
+	else
+		n = sendmsg(c->fd, &msg, MSG_NOSIGNAL);
+	if (n > 0)
+		return (size_t)n;
+	if (errno != EAGAIN && errno != EINTR)
+		load_die("send: %s", c->tls != NULL ?
+		    tls_conn_error(c->tls) : strerror(errno));
+	return 0;
+}
+
+static void
+wait_to_send(struct load_conn *c)
+{
+	struct pollfd pfd = { c->fd, POLLOUT, 0 };
+
+	if (c->tls != NULL)
+		load_tls_wait(c->fd, c->tls);
+	else
+		poll(&pfd, 1, -1);
+}
+
+static void
+send_tls_frame(struct load_conn *c, const uint8_t header[4],
+    const struct pb_writer *w)
+{
+	struct iovec iov[2] = { { (void *)header, 4 }, { w->data, w->len } };
+	size_t n;
+
+	while ((n = send_some(c, iov, 2)) == 0)
+		wait_to_send(c);
+	if (n < 4)
+		load_die("a frame's header was cut");
+	load_conn_write(c, w->data + (n - 4), w->len - (n - 4));
 }
 
 static void
@@ -127,6 +183,10 @@ send_frame(struct load_conn *c, const struct pb_writer *w, int fd)
 	if (w->failed || w->len > FRAME_PAYLOAD_MAX)
 		load_die("a frame of %zu bytes", w->len);
 	frame_put_header(header, (uint32_t)w->len);
+	if (c->tls != NULL) {
+		send_tls_frame(c, header, w);
+		return;
+	}
 	if (fd >= 0) {
 		memset(control, 0, sizeof(control));
 		msg.msg_control = control;
@@ -148,23 +208,15 @@ send_frame(struct load_conn *c, const struct pb_writer *w, int fd)
 void
 load_conn_write(struct load_conn *c, const void *data, size_t len)
 {
-	const uint8_t *p = data;
-	ssize_t n;
+	struct iovec iov = { (void *)data, len };
+	size_t n;
 
-	while (len > 0) {
-		n = send(c->fd, p, len, MSG_NOSIGNAL);
-		if (n < 0 && errno == EAGAIN) {
-			struct pollfd pfd = { c->fd, POLLOUT, 0 };
-
-			poll(&pfd, 1, -1);
-			continue;
-		}
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			load_die("send: %s", strerror(errno));
-		p += n;
-		len -= (size_t)n;
+	while (iov.iov_len > 0) {
+		n = send_some(c, &iov, 1);
+		if (n == 0)
+			wait_to_send(c);
+		iov.iov_base = (uint8_t *)iov.iov_base + n;
+		iov.iov_len -= n;
 	}
 }
 
@@ -186,19 +238,27 @@ fill(struct load_conn *c, bool block)
 	iov.iov_base = c->in + c->in_len;
 	iov.iov_len = 2 * LOAD_FRAME_MAX - c->in_len;
 	for (;;) {
-		n = recvmsg(c->fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+		if (c->tls != NULL)
+			n = tls_conn_receive(c->tls, &iov, 1);
+		else
+			n = recvmsg(c->fd, &msg,
+			    MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 		if (n > 0)
 			break;
 		if (n == 0)
 			load_die("the daemon hung up");
 		if (errno != EAGAIN && errno != EINTR)
-			load_die("receive: %s", strerror(errno));
+			load_die("receive: %s", c->tls != NULL ?
+			    tls_conn_error(c->tls) : strerror(errno));
 		if (!block)
 			return false;
-		poll(&pfd, 1, -1);
+		if (c->tls != NULL)
+			load_tls_wait(c->fd, c->tls);
+		else
+			poll(&pfd, 1, -1);
 	}
 	c->in_len += (size_t)n;
-	cmsg = CMSG_FIRSTHDR(&msg);
+	cmsg = c->tls == NULL ? CMSG_FIRSTHDR(&msg) : NULL;
 	if (cmsg != NULL && cmsg->cmsg_type == SCM_RIGHTS) {
 		if (c->received_fd >= 0)
 			close(c->received_fd);
@@ -269,14 +329,23 @@ read_bind_reply(struct load_conn *c, const uint8_t *data, size_t len)
 		load_die("the daemon refused to bind");
 }
 
-static void
-bind_service(struct load_conn *c, const char *service)
+void
+load_conn_adopt(struct load_conn *c, int fd, struct tls_conn *tls)
+{
+	memset(c, 0, sizeof(*c));
+	c->next_id = 1;
+	c->received_fd = -1;
+	c->fd = fd;
+	c->tls = tls;
+	if ((c->in = malloc(2 * LOAD_FRAME_MAX)) == NULL)
+		load_die("no memory");
+}
+
+void
+load_conn_ask_bind(struct load_conn *c, const char *service)
 {
 	struct pb_writer w;
-	struct pb_reader r;
-	struct pb_field f;
-	const uint8_t *frame;
-	size_t mark, len;
+	size_t mark;
 
 	pb_writer_init(&w);
 	pb_put_uint(&w, FRAME_REQUEST_ID, c->next_id++);
@@ -285,16 +354,49 @@ bind_service(struct load_conn *c, const char *service)
 	pb_nest_end(&w, mark);
 	send_frame(c, &w, -1);
 	pb_writer_done(&w);
-	next_frame(c, true, &frame, &len);
+}
+
+static void
+read_bound(struct load_conn *c, const uint8_t *frame, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
 	pb_init(&r, frame, len);
 	while (pb_next(&r, &f))
 		if (f.number == FRAME_BIND_REPLY)
 			read_bind_reply(c, f.data, f.len);
 }
 
+bool
+load_conn_try_bound(struct load_conn *c)
+{
+	const uint8_t *frame;
+	size_t len;
+
+	if (!next_frame(c, false, &frame, &len))
+		return false;
+	read_bound(c, frame, len);
+	return true;
+}
+
+static bool
+is_tls(const char *address)
+{
+	return strncmp(address, "tls://", 6) == 0;
+}
+
+void
+load_conn_host(const char *address, char host[LOAD_HOST_SIZE])
+{
+	split_host(is_tls(address) ? address + 6 : address, host);
+}
+
 int
 load_conn_connect(const char *address)
 {
+	if (is_tls(address))
+		address += 6;
 	if (strncmp(address, "unix:", 5) == 0)
 		address += 5;
 	if (address[0] == '/' || address[0] == '@')
@@ -307,18 +409,27 @@ load_conn_connect(const char *address)
 void
 load_conn_open(struct load_conn *c, const char *address, const char *service)
 {
-	memset(c, 0, sizeof(*c));
-	c->next_id = 1;
-	c->received_fd = -1;
-	c->fd = load_conn_connect(address);
-	if ((c->in = malloc(2 * LOAD_FRAME_MAX)) == NULL)
-		load_die("no memory");
-	bind_service(c, service);
+	struct tls_conn *tls = NULL;
+	char host[LOAD_HOST_SIZE];
+	const uint8_t *frame;
+	size_t len;
+	int fd;
+
+	fd = load_conn_connect(address);
+	if (is_tls(address)) {
+		load_conn_host(address, host);
+		tls = load_tls_open(fd, host);
+	}
+	load_conn_adopt(c, fd, tls);
+	load_conn_ask_bind(c, service);
+	next_frame(c, true, &frame, &len);
+	read_bound(c, frame, len);
 }
 
 void
 load_conn_close(struct load_conn *c)
 {
+	tls_conn_free(c->tls);
 	close(c->fd);
 	if (c->received_fd >= 0)
 		close(c->received_fd);

@@ -15,6 +15,9 @@
 
 #define LOAD_FRAME_MAX (128u * 1024u)
 #define LOAD_METHODS 24
+#define LOAD_HOST_SIZE 64
+
+struct tls_conn;
 
 struct load_method {
 	char name[32];
@@ -31,6 +34,7 @@ struct load_reply {
 
 struct load_conn {
 	int fd;
+	struct tls_conn *tls; /* owned; NULL: plain */
 	uint32_t service_id;
 	uint64_t next_id;
 	struct load_method methods[LOAD_METHODS];
@@ -50,12 +54,22 @@ uint64_t load_now_ns(void);
 
 /*
  * A connected socket.  address: "/path", "@name", "host:port" (numeric),
- * "vsock:CID:PORT".
+ * "vsock:CID:PORT", "tls://host:port" (whose handshake is still to come).
  */
 int load_conn_connect(const char *address);
-/* Connects and binds the service. */
+/* The host of "host:port" or "tls://host:port". */
+void load_conn_host(const char *address, char host[LOAD_HOST_SIZE]);
+/* Connects, with the handshake of load_tls_use(), and binds the service. */
 void load_conn_open(struct load_conn *c, const char *address,
     const char *service);
+/*
+ * The same in steps, for whoever has many connections under way: takes a
+ * connected socket and the tls_conn whose handshake is done; asks; and looks
+ * whether the answer is there, never blocking.
+ */
+void load_conn_adopt(struct load_conn *c, int fd, struct tls_conn *tls);
+void load_conn_ask_bind(struct load_conn *c, const char *service);
+bool load_conn_try_bound(struct load_conn *c);
 void load_conn_close(struct load_conn *c);
 
 uint32_t load_conn_method(const struct load_conn *c, const char *name);

@@ -76,6 +76,7 @@ measure_sink(size_t n, uint64_t chunks_each, struct measured *m)
 	snprintf(address, sizeof(address), "127.0.0.1:%d", sink.port);
 	for (i = 0; i < n; i++) {
 		targets[i].fd = load_conn_connect(address);
+		targets[i].tls = NULL;
 		targets[i].service_id = 1;
 		targets[i].method_id = 4;
 		targets[i].buffer = 1;
@@ -158,6 +159,7 @@ measure_session(const struct process_daemon *d, struct load_producer *ps,
 	load_producers_wait_started(ps, n, 1);
 	for (i = 0; i < n; i++) {
 		targets[i].fd = ps[i].conn.fd;
+		targets[i].tls = NULL;
 		targets[i].service_id = ps[i].conn.service_id;
 		targets[i].method_id = load_conn_method(&ps[i].conn,
 		    "CommitData");
@@ -198,7 +200,7 @@ measure_daemon(const char *binary, const struct workload *load,
 	if (load->into_file)
 		file = open_memory_file(n * load->chunks_each *
 		    COMMITS_CHUNK_BYTES);
-	process_daemon_start(&d, binary);
+	process_daemon_start(&d, binary, NULL);
 	open_producers(&d, ps, n);
 	for (i = 0; i < n && load->send_buffer > 0; i++)
 		setsockopt(ps[i].conn.fd, SOL_SOCKET, SO_SNDBUF,
@@ -289,7 +291,7 @@ bench_idle(const char *binary)
 	struct process_daemon d;
 	struct idle_result r;
 
-	process_daemon_start(&d, binary);
+	process_daemon_start(&d, binary, NULL);
 	idle_run(&d, IDLE_CONNECTIONS, &r);
 	process_daemon_stop(&d);
 	printf("%u idle TCP producers\n", IDLE_CONNECTIONS);
@@ -310,7 +312,7 @@ bench_shared(const char *binary, uint64_t bytes)
 	struct shared_result r;
 	double ratio;
 
-	process_daemon_start(&d, binary);
+	process_daemon_start(&d, binary, NULL);
 	shared_run(&d, bytes, RING_KB, &r);
 	process_daemon_stop(&d);
 	ratio = r.mb_per_s / r.memcpy_mb_per_s;

@@ -10,6 +10,7 @@
 #include "transport/frame.h"
 #include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
+#include "transport/tls.h"
 
 /*
  * Request ids of commits are written into a varint of fixed length: five
@@ -146,8 +147,9 @@ lane_init(struct lane *l, const struct commits_target *t, uint64_t chunks)
 static void
 lane_done(struct lane *l)
 {
-	fcntl(l->target.fd, F_SETFL,
-	    fcntl(l->target.fd, F_GETFL) & ~O_NONBLOCK);
+	if (l->target.tls == NULL)
+		fcntl(l->target.fd, F_SETFL,
+		    fcntl(l->target.fd, F_GETFL) & ~O_NONBLOCK);
 	free(l->batch);
 	free(l->sent_at);
 	free(l->in);
@@ -169,6 +171,32 @@ number_batch(struct lane *l)
 		    ((request & 0x7f) | (i < REQUEST_BYTES - 1 ? 0x80 : 0));
 }
 
+static ssize_t
+target_send(const struct commits_target *t, const uint8_t *data, size_t len)
+{
+	struct iovec iov = { (void *)data, len };
+
+	if (t->tls != NULL)
+		return tls_conn_send(t->tls, &iov, 1);
+	return send(t->fd, data, len, MSG_NOSIGNAL);
+}
+
+static ssize_t
+target_receive(const struct commits_target *t, uint8_t *buf, size_t size)
+{
+	struct iovec iov = { buf, size };
+
+	if (t->tls != NULL)
+		return tls_conn_receive(t->tls, &iov, 1);
+	return recv(t->fd, buf, size, 0);
+}
+
+static const char *
+target_error(const struct commits_target *t)
+{
+	return t->tls != NULL ? tls_conn_error(t->tls) : strerror(errno);
+}
+
 /* Sends until the socket is full or all is sent; true: all is sent. */
 static bool
 lane_send(struct lane *l, uint64_t batches)
@@ -179,12 +207,12 @@ lane_send(struct lane *l, uint64_t batches)
 		if (l->sent == 0)
 			number_batch(l);
 		l->sent_at[l->batches] = load_now_ns();
-		n = send(l->target.fd, l->batch + l->sent,
-		    l->batch_len - l->sent, MSG_NOSIGNAL);
+		n = target_send(&l->target, l->batch + l->sent,
+		    l->batch_len - l->sent);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
 			return false;
 		if (n < 0)
-			load_die("send: %s", strerror(errno));
+			load_die("send: %s", target_error(&l->target));
 		l->sent += (size_t)n;
 		if (l->sent < l->batch_len)
 			return false;
@@ -220,13 +248,14 @@ lane_receive(struct lane *l, double *rtts, size_t *n_rtts)
 	size_t len, used, need, at = 0;
 	ssize_t n;
 
-	n = recv(l->target.fd, l->in + l->in_len, IN_BYTES - l->in_len, 0);
+	n = target_receive(&l->target, l->in + l->in_len,
+	    IN_BYTES - l->in_len);
 	if (n == 0)
 		load_die("the daemon hung up");
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0)
-		load_die("receive: %s", strerror(errno));
+		load_die("receive: %s", target_error(&l->target));
 	l->in_len += (size_t)n;
 	while (frame_next(l->in + at, l->in_len - at, &payload, &len, &used,
 	    &need) == FRAME_OK) {
@@ -235,6 +264,8 @@ lane_receive(struct lane *l, double *rtts, size_t *n_rtts)
 	}
 	memmove(l->in, l->in + at, l->in_len - at);
 	l->in_len -= at;
+	if (l->target.tls != NULL && tls_conn_has_input(l->target.tls))
+		lane_receive(l, rtts, n_rtts);
 }
 
 static int

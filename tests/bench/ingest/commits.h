@@ -22,6 +22,7 @@
 /* What a producer needs to know to commit; a bare sink needs none of it. */
 struct commits_target {
 	int fd;
+	struct tls_conn *tls; /* borrowed; NULL: plain */
 	uint32_t service_id;
 	uint32_t method_id;
 	uint32_t buffer;

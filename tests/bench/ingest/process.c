@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,8 +20,11 @@
 #define SINK_READ_BYTES (128u * 1024u)
 
 static void
-exec_daemon(const char *binary, const struct process_daemon *d, int notify)
+exec_daemon(const char *binary, const struct process_daemon *d, int notify,
+    const char *tls_dir)
 {
+	const char *argv[16] = { binary, "--producer-socket", NULL,
+		"--producer-socket", "127.0.0.1:0", "--consumer-socket", NULL };
 	char producer[PROCESS_ADDRESS_MAX], consumer[PROCESS_ADDRESS_MAX];
 	char log[PROCESS_ADDRESS_MAX], number[16];
 	int fd;
@@ -33,15 +37,21 @@ exec_daemon(const char *binary, const struct process_daemon *d, int notify)
 	fd = open(log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	dup2(fd, STDOUT_FILENO);
 	dup2(fd, STDERR_FILENO);
-	execl(binary, binary, "--producer-socket", producer,
-	    "--producer-socket", "127.0.0.1:0", "--consumer-socket", consumer,
-	    (char *)NULL);
+	argv[2] = producer;
+	argv[6] = consumer;
+	if (tls_dir != NULL) {
+		argv[7] = "--producer-socket";
+		argv[8] = "tls://127.0.0.1:0";
+		argv[9] = "--tls-dir";
+		argv[10] = tls_dir;
+	}
+	execv(binary, (char *const *)argv);
 	_exit(127);
 }
 
-/* The address after "listening for producers on " that is no path. */
+/* The addresses after "listening for producers on " that are no paths. */
 static void
-find_tcp_address(struct process_daemon *d)
+find_addresses(struct process_daemon *d)
 {
 	static const char mark[] = "listening for producers on ";
 	char path[PROCESS_ADDRESS_MAX], line[512], *at;
@@ -58,7 +68,10 @@ find_tcp_address(struct process_daemon *d)
 		at[strcspn(at, " \n")] = '\0';
 		if (strncmp(at, "tcp:", 4) == 0)
 			at += 4;
-		if (strchr(at, '/') == NULL)
+		if (strncmp(at, "tls://", 6) == 0)
+			snprintf(d->producers_tls, sizeof(d->producers_tls),
+			    "%s", at);
+		else if (strchr(at, '/') == NULL)
 			snprintf(d->producers_tcp, sizeof(d->producers_tcp),
 			    "%s", at);
 	}
@@ -68,7 +81,8 @@ find_tcp_address(struct process_daemon *d)
 }
 
 void
-process_daemon_start(struct process_daemon *d, const char *binary)
+process_daemon_start(struct process_daemon *d, const char *binary,
+    const char *tls_dir)
 {
 	int notify[2];
 	char byte = 0;
@@ -81,7 +95,7 @@ process_daemon_start(struct process_daemon *d, const char *binary)
 		load_die("fork: %s", strerror(errno));
 	if (d->pid == 0) {
 		close(notify[0]);
-		exec_daemon(binary, d, notify[1]);
+		exec_daemon(binary, d, notify[1], tls_dir);
 	}
 	close(notify[1]);
 	if (read(notify[0], &byte, 1) != 1 || byte != '1')
@@ -91,7 +105,9 @@ process_daemon_start(struct process_daemon *d, const char *binary)
 	snprintf(d->producers_unix, sizeof(d->producers_unix), "%s/p",
 	    d->folder);
 	snprintf(d->consumers, sizeof(d->consumers), "%s/c", d->folder);
-	find_tcp_address(d);
+	find_addresses(d);
+	if (tls_dir != NULL && d->producers_tls[0] == '\0')
+		load_die("no TLS address in %s/log", d->folder);
 }
 
 void
@@ -124,6 +140,18 @@ process_cpu(pid_t pid)
 		load_die("%s: cannot read it", path);
 	fclose(f);
 	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+void
+process_pin(pid_t pid, int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (cpu < sysconf(_SC_NPROCESSORS_ONLN) &&
+	    sched_setaffinity(pid, sizeof(set), &set) != 0)
+		load_die("cannot choose a processor: %s", strerror(errno));
 }
 
 static uint64_t

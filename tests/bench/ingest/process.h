@@ -14,16 +14,27 @@ struct process_daemon {
 	pid_t pid;
 	char folder[64];   /* removed by process_daemon_stop() */
 	char producers_tcp[PROCESS_ADDRESS_MAX];
+	char producers_tls[PROCESS_ADDRESS_MAX]; /* "": none */
 	char producers_unix[PROCESS_ADDRESS_MAX];
 	char consumers[PROCESS_ADDRESS_MAX];
 };
 
-/* Starts `binary` on private sockets and waits until it is ready. */
-void process_daemon_start(struct process_daemon *d, const char *binary);
+/*
+ * Starts `binary` on private sockets and waits until it is ready.  tls_dir not
+ * NULL: it listens for producers over TLS, too.
+ */
+void process_daemon_start(struct process_daemon *d, const char *binary,
+    const char *tls_dir);
 void process_daemon_stop(struct process_daemon *d);
 
 /* Seconds of processor time of a process so far. */
 double process_cpu(pid_t pid);
+/*
+ * Runs this process, or another, on one processor only: benchmarks that name
+ * one for each side do not measure where the scheduler put them.  Does nothing
+ * where there are fewer.
+ */
+void process_pin(pid_t pid, int cpu);
 /* Kilobytes: VmRSS now, VmHWM since process_reset_peak(). */
 uint64_t process_rss(pid_t pid);
 uint64_t process_peak(pid_t pid);

@@ -20,18 +20,12 @@ class Socket:
 
     family = socket.AF_INET
 
-    def __init__(self, plain, folder, version=None):
+    def __init__(self, plain, folder):
         self.error = None  # what ended it, as ssl says it
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        if version is not None:
-            context.maximum_version = version
-        if folder is None:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        else:
-            context.load_verify_locations(os.path.join(folder, "ca.pem"))
-            context.load_cert_chain(os.path.join(folder, "cert.pem"),
-                                    os.path.join(folder, "key.pem"))
+        context.load_verify_locations(os.path.join(folder, "ca.pem"))
+        context.load_cert_chain(os.path.join(folder, "cert.pem"),
+                                os.path.join(folder, "key.pem"))
         plain.settimeout(30)
         self._ssl = context.wrap_socket(plain, server_hostname="localhost")
 
@@ -47,8 +41,8 @@ class Socket:
     def setsockopt(self, *option):
         self._ssl.setsockopt(*option)
 
-    def version(self):
-        return self._ssl.version()
+    def peer_certificate(self):
+        return self._ssl.getpeercert()
 
     def recvmsg(self, size, _):
         """All that is there: what TLS holds back does not wake select()."""

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "transport/peer.h"
 #include "transport/rpc_client.h"
 #include "transport/rpc_host.h"
+#include "transport/this_machine.h"
 
 /* A host with one service on a listener, and one client. */
 struct fixture {
@@ -40,6 +42,7 @@ struct fixture {
 	int got_fd;
 	size_t got_len;
 	struct rpc_claimed_identity identity;
+	const struct rpc_guard *guard;
 
 	/* client side */
 	int ready, down, drained;
@@ -136,7 +139,29 @@ static const struct rpc_service *const services[] = { &service };
 static void
 host_accept(struct listener *l, int fd, void *arg)
 {
-	assert_non_null(rpc_conn_new(fix->loop, fd, services, 1, &fix->stats));
+	struct rpc_conn_setup s = {
+		.services = services,
+		.n_services = 1,
+		.stats = &fix->stats,
+		.guard = fix->guard,
+	};
+
+	assert_non_null(rpc_conn_new_over(fix->loop, fd, &s));
+}
+
+static bool
+admits_nobody(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
+{
+	snprintf(why, RPC_WHY_MAX, "nobody is admitted\n");
+	return false;
+}
+
+static bool
+lets_nobody_bind(struct rpc_conn *c, const struct rpc_service *s, void *arg,
+    char *why)
+{
+	snprintf(why, RPC_WHY_MAX, "only a producer may bind %s", s->name);
+	return false;
 }
 
 static void
@@ -483,6 +508,88 @@ an_identity_goes_ahead_of_the_bind_and_labels_a_tcp_peer(void **state)
 }
 
 static void
+an_identity_is_not_sent_where_the_kernel_says_it(void **state)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/p", fix->dir);
+	listen_at(path);
+	connect_to(path);
+	rpc_client_set_identity(fix->client, 4711, 1000, "boot-id", "device-1");
+	RUN_UNTIL(fix->ready);
+	assert_false(fix->identity.present);
+	assert_false(rpc_conn_peer(fix->conn)->forwarded);
+}
+
+/* Both ends are this process, which calls itself as a tunnel's end does. */
+static void
+through_a_tunnel_it_says_who_it_is_without_being_told_to(void **state)
+{
+	char boot_id[64], name[64];
+
+	this_machine_boot_id(boot_id, sizeof(boot_id));
+	this_machine_name(name, sizeof(name));
+	prctl(PR_SET_NAME, "ssh");
+	connect_unix();
+	prctl(PR_SET_NAME, "test_rpc_client");
+	assert_true(fix->identity.present);
+	assert_int_equal(fix->identity.pid, getpid());
+	assert_int_equal(fix->identity.uid, getuid());
+	assert_string_equal(fix->identity.machine_id_hint, boot_id);
+	assert_string_equal(fix->identity.machine_name, name);
+	assert_true(rpc_conn_peer(fix->conn)->forwarded);
+	assert_false(rpc_client_can_pass_fds(fix->client));
+}
+
+static void
+through_a_tunnel_it_says_what_it_was_told(void **state)
+{
+	char path[128];
+
+	prctl(PR_SET_NAME, "sshd");
+	snprintf(path, sizeof(path), "%s/p", fix->dir);
+	listen_at(path);
+	connect_to(path);
+	rpc_client_set_identity(fix->client, 4711, 1000, "hint", "device-1");
+	RUN_UNTIL(fix->ready);
+	prctl(PR_SET_NAME, "test_rpc_client");
+	assert_int_equal(fix->identity.pid, 4711);
+	assert_string_equal(fix->identity.machine_id_hint, "hint");
+	assert_string_equal(fix->identity.machine_name, "device-1");
+}
+
+static void
+is_refused(const struct rpc_guard *guard, const char *text)
+{
+	char path[128];
+
+	fix->guard = guard;
+	snprintf(path, sizeof(path), "%s/p", fix->dir);
+	listen_at(path);
+	connect_to(path);
+	RUN_UNTIL(fix->down);
+	assert_int_equal(fix->ready, 0);
+	assert_int_equal(strncmp(fix->down_text, path, strlen(path)), 0);
+	assert_string_equal(fix->down_text + strlen(path), text);
+}
+
+static void
+who_is_not_admitted_reads_why(void **state)
+{
+	static const struct rpc_guard guard = { .admit = admits_nobody };
+
+	is_refused(&guard, " refused: nobody is admitted\\x0a");
+}
+
+static void
+who_may_not_bind_reads_why(void **state)
+{
+	static const struct rpc_guard guard = { .may_bind = lets_nobody_bind };
+
+	is_refused(&guard, " refused: only a producer may bind ProducerPort");
+}
+
+static void
 many_calls_are_matched_to_their_replies(void **state)
 {
 	int i;
@@ -544,6 +651,11 @@ main(void)
 		TEST(nobody_at_the_address_is_told_in_a_sentence),
 		TEST(a_service_that_is_not_offered_is_told_in_a_sentence),
 		TEST(an_identity_goes_ahead_of_the_bind_and_labels_a_tcp_peer),
+		TEST(an_identity_is_not_sent_where_the_kernel_says_it),
+		TEST(through_a_tunnel_it_says_who_it_is_without_being_told_to),
+		TEST(through_a_tunnel_it_says_what_it_was_told),
+		TEST(who_is_not_admitted_reads_why),
+		TEST(who_may_not_bind_reads_why),
 		TEST(many_calls_are_matched_to_their_replies),
 		TEST(a_paused_client_gets_its_replies_after_resume),
 		TEST(a_socket_that_is_connected_already_serves_too),

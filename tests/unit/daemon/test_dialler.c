@@ -1,0 +1,44 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "service/dialler.h"
+
+static void
+pauses_double_up_to_the_longest(void **state)
+{
+	assert_int_equal(dialler_pause_ms(1, 30000, 0), 500);
+	assert_int_equal(dialler_pause_ms(2, 30000, 0), 1000);
+	assert_int_equal(dialler_pause_ms(3, 30000, 0), 2000);
+	assert_int_equal(dialler_pause_ms(7, 30000, 0), 30000);
+	assert_int_equal(dialler_pause_ms(1000000, 30000, 0), 30000);
+	assert_int_equal(dialler_pause_ms(1, 100, 0), 100);
+	assert_int_equal(dialler_pause_ms(5, 1, 0), 1);
+}
+
+static void
+chance_takes_off_up_to_half(void **state)
+{
+	uint32_t random;
+	uint64_t ms;
+
+	assert_int_equal(dialler_pause_ms(2, 30000, UINT32_MAX), 500);
+	for (random = 0; random < UINT32_MAX - 100000007u;
+	    random += 100000007u) {
+		ms = dialler_pause_ms(9, 30000, random);
+		assert_in_range(ms, 15000, 30000);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pauses_double_up_to_the_longest),
+		cmocka_unit_test(chance_takes_off_up_to_half),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,28 @@
+#include "transport/this_machine.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+void
+this_machine_boot_id(char *out, size_t out_size)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+	out[0] = '\0';
+	if (f == NULL)
+		return;
+	if (fgets(out, (int)out_size, f) != NULL)
+		out[strcspn(out, "\n")] = '\0';
+	fclose(f);
+}
+
+void
+this_machine_name(char *out, size_t out_size)
+{
+	struct utsname name;
+
+	if (uname(&name) != 0)
+		name.nodename[0] = '\0';
+	snprintf(out, out_size, "%s", name.nodename);
+}
