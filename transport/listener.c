@@ -18,7 +18,7 @@
 #define LISTENER_SOCKETS_MAX 8
 #define LISTENER_BACKLOG     4096
 /* Accepts per readiness event: a crowd of clients does not hold the loop. */
-#define LISTENER_ACCEPTS_MAX 64
+#define LISTENER_ACCEPTS_MAX 16
 #define LISTENER_RETRY_MS    100u
 
 struct listener_socket {

@@ -14,6 +14,9 @@
 /* loop_free() runs what is deferred, and what that defers, this many times. */
 #define LOOP_FREE_ROUNDS 64
 
+/* What slow work gets of each turn. */
+#define LOOP_SLOW_NS 8000000u
+
 struct call {
 	loop_fn fn; /* NULL: cancelled */
 	void *arg;
@@ -40,6 +43,9 @@ struct loop {
 
 	struct timeval turn_at; /* libevent's time of the turn of turn_ms */
 	uint64_t turn_ms;
+
+	uint64_t slow_ns; /* spent on slow work in this turn */
+	uint64_t slow_began;
 
 	struct call_list deferred; /* for the next turn */
 	struct call_list running;  /* being called now, from running_at on */
@@ -250,8 +256,11 @@ loop_scratch(struct loop *l)
 void
 loop_run(struct loop *l)
 {
-	while (!l->stopping)
-		event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+	while (!l->stopping) {
+		event_base_loop(l->base,
+		    EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
+		l->slow_ns = 0;
+	}
 	l->stopping = false;
 }
 
@@ -260,6 +269,7 @@ loop_run_once(struct loop *l)
 {
 	/* ONCE: one turn, even when its calls make more work at once. */
 	event_base_loop(l->base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
+	l->slow_ns = 0;
 }
 
 void
@@ -353,6 +363,21 @@ loop_post(struct loop *l, loop_fn fn, void *arg)
 		/* Full: then it is awake already. */
 	}
 	pthread_mutex_unlock(&l->post_lock);
+}
+
+bool
+loop_slow_begin(struct loop *l)
+{
+	if (l->slow_ns >= LOOP_SLOW_NS)
+		return false;
+	l->slow_began = clock_ns(CLOCK_MONOTONIC);
+	return true;
+}
+
+void
+loop_slow_end(struct loop *l)
+{
+	l->slow_ns += clock_ns(CLOCK_MONOTONIC) - l->slow_began;
 }
 
 static void

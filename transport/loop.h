@@ -8,6 +8,7 @@
 #ifndef TRANSPORT_LOOP_H
 #define TRANSPORT_LOOP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -45,6 +46,15 @@ uint64_t loop_boottime_ns(void);
  * every event and needs no better.
  */
 uint64_t loop_turn_ms(struct loop *l);
+
+/*
+ * Slow work, of about a millisecond a piece: a crowd of it (TLS handshakes)
+ * shall not keep the loop from those who are served already.  False: this turn
+ * has given it all the time it gets; the event comes again with the next one.
+ * Else loop_slow_end() follows when the piece is done.
+ */
+bool loop_slow_begin(struct loop *l) MUST_CHECK;
+void loop_slow_end(struct loop *l);
 
 typedef void (*loop_fn)(void *arg);
 

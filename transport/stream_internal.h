@@ -133,8 +133,6 @@ void stream_send_queued(struct stream *s);
 
 /* The peer is known by its address only, and the handshake begins soon. */
 void stream_tls_begin(struct stream *s, struct tls_conn *tls);
-/* A step of the handshake; may open the stream or end it. */
-void stream_tls_shake(struct stream *s);
 ssize_t stream_tls_receive(struct stream *s, struct iovec *iov, int niov)
     MUST_CHECK;
 ssize_t stream_tls_send(struct stream *s, struct iovec *iov, int niov)

@@ -53,11 +53,19 @@ stream_opened(struct stream *s)
 	stream_tls_come_back(s);
 }
 
-void
+/*
+ * A step of the handshake; may open the stream or end it.  False: not in this
+ * turn.  Its event is level-triggered: it comes again.
+ */
+static bool
 stream_tls_shake(struct stream *s)
 {
-	int r = tls_conn_handshake(s->tls);
+	int r;
 
+	if (!loop_slow_begin(s->loop))
+		return false;
+	r = tls_conn_handshake(s->tls);
+	loop_slow_end(s->loop);
 	if (r > 0) {
 		stream_opened(s);
 	} else if (r == 0) {
@@ -69,6 +77,7 @@ stream_tls_shake(struct stream *s)
 	} else {
 		stream_end_now(s, STREAM_REFUSED);
 	}
+	return true;
 }
 
 static void
@@ -76,8 +85,9 @@ shake_cb(void *arg)
 {
 	struct stream *s = arg;
 
-	if (s->opening && (s->state == ST_OPEN || s->state == ST_FLUSHING))
-		stream_tls_shake(s);
+	if (s->opening && (s->state == ST_OPEN || s->state == ST_FLUSHING) &&
+	    !stream_tls_shake(s))
+		loop_defer(s->loop, shake_cb, s);
 }
 
 void
@@ -145,7 +155,7 @@ bool
 stream_tls_is_readable(struct stream *s)
 {
 	if (s->opening) {
-		stream_tls_shake(s);
+		(void)stream_tls_shake(s);
 		return false;
 	}
 	if (s->out_wants_read) {
@@ -211,7 +221,7 @@ bool
 stream_tls_is_writable(struct stream *s)
 {
 	if (s->opening) {
-		stream_tls_shake(s);
+		(void)stream_tls_shake(s);
 		return false;
 	}
 	if (!s->in_wants_write)
