@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/dial_flags.h"
 #include "client/human.h"
 #include "client/record_config.h"
 #include "client/record_file.h"
@@ -128,8 +129,10 @@ find_collector(struct run *r)
 
 	if (text == NULL)
 		text = addr_default_consumer();
-	return addr_parse(&r->addr, text, err, sizeof(err)) < 0 ? refuse(err)
-								: 0;
+	if (addr_parse(&r->addr, text, err, sizeof(err)) < 0 ||
+	    dial_flags_check(&r->options.how, &r->addr, err, sizeof(err)) < 0)
+		return refuse(err);
+	return 0;
 }
 
 static void
@@ -165,6 +168,7 @@ start(struct run *r)
 	setup = (struct record_session_setup){
 		.loop = r->loop,
 		.addr = &r->addr,
+		.how = &r->options.how,
 		.config = r->config,
 		.file = r->file,
 		.live = r->live,

@@ -30,6 +30,10 @@ enum {
 #define DEFAULT_FLUSH_TIMEOUT_MS 5000
 #define DEFAULT_STOP_TIMEOUT_MS  5000
 
+/* Between two reads of the buffers; the least is the service's own. */
+#define READ_PERIOD_LEAST_MS 100u
+#define READ_PERIOD_MOST_MS  1000u
+
 struct record_config {
 	Perfetto__Protos__TraceConfig *message; /* owned */
 	struct pb_writer bytes;
@@ -277,6 +281,30 @@ bool
 record_config_wants_start(const struct record_config *c)
 {
 	return c->message->deferred_start && !waits_for_trigger(c);
+}
+
+uint32_t
+record_config_read_period_ms(const struct record_config *c)
+{
+	uint32_t period = c->message->file_write_period_ms;
+
+	if (period == 0 || period > READ_PERIOD_MOST_MS)
+		return READ_PERIOD_MOST_MS;
+	return period < READ_PERIOD_LEAST_MS ? READ_PERIOD_LEAST_MS : period;
+}
+
+uint64_t
+record_config_read_soon_bytes(const struct record_config *c)
+{
+	uint64_t least = UINT64_MAX, size;
+	size_t i;
+
+	for (i = 0; i < c->message->n_buffers; i++) {
+		size = (uint64_t)c->message->buffers[i]->size_kb * 1024;
+		if (size < least)
+			least = size;
+	}
+	return least / 4;
 }
 
 int

@@ -50,6 +50,14 @@ uint64_t record_config_grace_ms(const struct record_config *c);
 bool record_config_wants_start(const struct record_config *c);
 
 /*
+ * How often the buffers have to be read when the service does not write the
+ * file: as often as it would, but at least once a second; and how many bytes
+ * between two reads are a sign that they come too seldom (a quarter of the
+ * smallest buffer).
+ */
+uint32_t record_config_read_period_ms(const struct record_config *c);
+uint64_t record_config_read_soon_bytes(const struct record_config *c);
+/*
  * Takes write_into_file and what goes with it out of the config: the command
  * reads the buffers itself.  0, or -1 without memory.
  */

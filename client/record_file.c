@@ -389,6 +389,14 @@ record_file_full(const struct record_file *f)
 }
 
 int
+record_file_flush(struct record_file *f)
+{
+	if (f->error[0] != '\0')
+		return -1;
+	return waits(f) ? 0 : write_batch(f);
+}
+
+int
 record_file_sync(struct record_file *f)
 {
 	if (f->kind != KIND_REGULAR || fsync(f->fd) == 0)

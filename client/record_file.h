@@ -61,6 +61,8 @@ int record_file_packet(struct record_file *f, const uint8_t *data, size_t len)
     MUST_CHECK;
 /* Hold back: wait for drained.  Never for a regular file. */
 bool record_file_full(const struct record_file *f);
+/* Hands what was collected to the file; a pipe takes it when it can. */
+int record_file_flush(struct record_file *f) MUST_CHECK;
 
 /*
  * Writes out what was collected and makes it durable.  1: done; 0: a pipe

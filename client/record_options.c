@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/config_from_names.h"
+#include "client/dial_flags.h"
 #include "client/size_duration.h"
 #include "protos/nearest.h"
 
@@ -36,6 +37,7 @@ static const struct option long_options[] = {
 	{ "background-wait", no_argument, NULL, 'D' },
 	{ "notify-fd", required_argument, NULL, OPT_NOTIFY_FD },
 	{ "connect", required_argument, NULL, OPT_CONNECT },
+	DIAL_FLAGS_LONG,
 	{ "quiet", no_argument, NULL, 'q' },
 	{ NULL, 0, NULL, 0 },
 };
@@ -71,13 +73,29 @@ static const char help[] =
     "  -D, --background-wait  the same, once all data sources have started\n"
     "      --notify-fd N    when all data sources have started, write a byte to\n"
     "                       descriptor N and close it: 0, or not 0 on failure\n"
-    "      --connect ADDR   the consumer socket: /path, @abstract, host:port,\n"
-    "                       [v6]:port, vsock://cid:port; default:\n"
+    "  -q, --quiet          print warnings and errors only\n"
+    "  -h, --help           print this\n"
+    "\n"
+    "Where the collector is:\n"
+    "      --connect ADDR   its consumer socket; default:\n"
     "                       $PERFETTO_CONSUMER_SOCK_NAME, else\n"
     "                       /run/perfetto/traced-consumer.sock, else\n"
     "                       /tmp/perfetto-consumer\n"
-    "  -q, --quiet          print warnings and errors only\n"
-    "  -h, --help           print this\n"
+    "            /path, @abstract       on this machine\n"
+    "            tls://host:port        another one, by certificates (see\n"
+    "                                   tributary cert --help)\n"
+    "            ssh://[user@]host[:port][/socket | /host:port]\n"
+    "                                   through ssh, to a socket or port as seen\n"
+    "                                   there; without one, by tributary connect\n"
+    "            host:port, [v6]:port, vsock://cid:port\n"
+    "                                   neither encrypted nor authenticated\n"
+    "      --tls-dir DIR    where ca.pem, cert.pem and key.pem are; default:\n"
+    "                       $TRIBUTARY_TLS_DIR, else ~/.config/tributary/tls,\n"
+    "                       else /etc/tributary/tls\n"
+    "      --tls-name NAME  the name in the collector's certificate, where it is\n"
+    "                       not that of the address\n"
+    "      --allow-tls-1.2  take TLS 1.2, too, not 1.3 alone\n"
+    "      --ssh-command CMD  what runs on the far side of ssh://host\n"
     "\n"
     "Exit status: 0 when the whole trace is in the file, 1 when it is not, 2\n"
     "when -D waited 30 seconds in vain for data sources to start.\n";
@@ -192,6 +210,7 @@ record_options_parse(struct record_options *o, int argc, char **argv,
 		.duration_ms = CONFIG_FROM_NAMES_DURATION_MS,
 		.buffer_bytes = CONFIG_FROM_NAMES_BUFFER_BYTES,
 		.notify_fd = -1,
+		.how.service = "consumer",
 	};
 	bool light = false;
 	int flag;
@@ -230,6 +249,8 @@ record_options_parse(struct record_options *o, int argc, char **argv,
 				unknown_flag(argv[optind - 1], err, err_size);
 			return RECORD_OPTIONS_BAD;
 		default:
+			if (dial_flags_take(&parsed.how, flag, optarg))
+				break;
 			light |= flag == 't' || flag == 'b' || flag == 's';
 			if (value_flag(&parsed, flag, optarg, err,
 			    err_size) < 0)

@@ -12,12 +12,14 @@
 #include <stdint.h>
 
 #include "transport/compiler.h"
+#include "transport/dial.h"
 
 /* Everything borrows from argv. */
 struct record_options {
 	const char *config; /* a file, "-" for standard input, NULL: names */
 	const char *out;    /* a file, "-" for standard output, or NULL */
 	const char *connect; /* address, or NULL for the default */
+	struct dial_options how;
 	const char *const *names;
 	size_t n_names;
 	uint32_t duration_ms;

@@ -25,8 +25,6 @@
 #define END_GRACE_MS 60000
 /* While the trace is read, something comes at least this often. */
 #define READ_STALL_MS 30000
-/* How often the buffers are read when the service cannot write the file. */
-#define STREAM_PERIOD_MS 1000
 /* Bytes of a growing file that one turn of the loop looks at. */
 #define FOLLOW_A_TURN (64ull << 20)
 
@@ -60,6 +58,7 @@ struct record_session {
 	enum travel travel;
 	uint64_t began_ms;
 	uint64_t max_file_bytes; /* TRAVEL_STREAM; 0: no limit */
+	uint64_t read_bytes;     /* TRAVEL_STREAM: of the read under way */
 	bool reading;            /* ReadBuffers is under way */
 	bool ended;              /* the session is over at the service */
 	bool full;               /* max_file_bytes was reached */
@@ -154,6 +153,7 @@ start_reading(struct record_session *s)
 {
 	loop_timer_clear(s->stream);
 	s->reading = true;
+	s->read_bytes = 0;
 	consumer_read_buffers(s->consumer);
 }
 
@@ -193,6 +193,7 @@ packet_cb(void *arg, const uint8_t *data, size_t len)
 		fail(s, "%s", record_file_error(s->with.file));
 		return;
 	}
+	s->read_bytes += len;
 	trace_summary_packet(s->with.summary, data, len);
 	if (s->state == SAVING)
 		loop_timer_set(s->deadline, READ_STALL_MS, 0);
@@ -224,6 +225,21 @@ drained_cb(void *arg)
 		finish(s);
 }
 
+/* Between two reads of a session: what came is on its way to the disk. */
+static void
+read_again_later(struct record_session *s)
+{
+	bool soon = s->read_bytes >=
+	    record_config_read_soon_bytes(s->with.config);
+
+	if (record_file_flush(s->with.file) < 0) {
+		fail(s, "%s", record_file_error(s->with.file));
+		return;
+	}
+	loop_timer_set(s->stream, soon ? 0
+	    : record_config_read_period_ms(s->with.config), 0);
+}
+
 static void
 read_done_cb(void *arg, const char *error)
 {
@@ -241,7 +257,7 @@ read_done_cb(void *arg, const char *error)
 	} else if (s->state == SAVING) {
 		finish(s);
 	} else {
-		loop_timer_set(s->stream, STREAM_PERIOD_MS, 0);
+		read_again_later(s);
 	}
 }
 
@@ -345,6 +361,57 @@ last_state_cb(void *arg, const Perfetto__Protos__TracingServiceState *state)
 		name_producers(s, state);
 }
 
+/* The buffers are read all the time, in place of what the service writes. */
+static int
+choose_stream(struct record_session *s)
+{
+	s->travel = TRAVEL_STREAM;
+	s->max_file_bytes =
+	    record_config_message(s->with.config)->max_file_size_bytes;
+	if (record_config_stream_instead(s->with.config) < 0) {
+		fail(s, "out of memory");
+		return -1;
+	}
+	return 0;
+}
+
+static void
+enable(struct record_session *s)
+{
+	const uint8_t *config;
+	size_t len;
+
+	config = record_config_bytes(s->with.config, &len);
+	consumer_enable_tracing(s->consumer, config, len,
+	    s->travel == TRAVEL_SERVICE ? record_file_fd(s->with.file) : -1);
+	if (record_config_wants_start(s->with.config))
+		consumer_start_tracing(s->consumer, NULL, NULL);
+	if (s->travel == TRAVEL_STREAM)
+		loop_timer_set(s->stream,
+		    record_config_read_period_ms(s->with.config), 0);
+}
+
+/*
+ * A socket that somebody forwards looks like one to the service, but carries
+ * no descriptors: the service says that it misses one.
+ */
+static bool
+descriptor_was_lost(const struct record_session *s, const char *error)
+{
+	return s->travel == TRAVEL_SERVICE && s->state == RECORDING &&
+	    strstr(error, "write_into_file") != NULL &&
+	    trace_summary_totals(s->with.summary)->bytes == 0;
+}
+
+static void
+stream_instead(struct record_session *s)
+{
+	trace_follow_free(s->follow);
+	s->follow = NULL;
+	if (choose_stream(s) == 0)
+		enable(s);
+}
+
 static void
 tracing_disabled_cb(void *arg, const char *error)
 {
@@ -352,6 +419,10 @@ tracing_disabled_cb(void *arg, const char *error)
 
 	if (s->state == DONE)
 		return;
+	if (error != NULL && descriptor_was_lost(s, error)) {
+		stream_instead(s);
+		return;
+	}
 	s->result.wall_ms = loop_now_ms() - s->began_ms;
 	s->numbers.expected_ms = 0;
 	if (error != NULL) {
@@ -405,9 +476,6 @@ deadline_cb(void *arg)
 static int
 choose_travel(struct record_session *s)
 {
-	const Perfetto__Protos__TraceConfig *m =
-	    record_config_message(s->with.config);
-
 	if (!record_config_service_writes(s->with.config)) {
 		s->travel = TRAVEL_READ_AT_END;
 		return 0;
@@ -421,13 +489,7 @@ choose_travel(struct record_session *s)
 		s->travel = TRAVEL_SERVICE;
 		return 0;
 	}
-	s->travel = TRAVEL_STREAM;
-	s->max_file_bytes = m->max_file_size_bytes;
-	if (record_config_stream_instead(s->with.config) < 0) {
-		fail(s, "out of memory");
-		return -1;
-	}
-	return 0;
+	return choose_stream(s);
 }
 
 static int
@@ -456,8 +518,6 @@ connected_cb(void *arg)
 {
 	struct record_session *s = arg;
 	uint64_t longest = record_config_longest_ms(s->with.config);
-	const uint8_t *config;
-	size_t len;
 
 	if (choose_travel(s) < 0 || begin_file(s) < 0)
 		return;
@@ -473,16 +533,10 @@ connected_cb(void *arg)
 	    PERFETTO__PROTOS__OBSERVABLE_EVENTS__TYPE__TYPE_ALL_DATA_SOURCES_STARTED);
 		loop_timer_set(s->starting, RECORD_NOTIFY_TIMEOUT_MS, 0);
 	}
-	config = record_config_bytes(s->with.config, &len);
-	consumer_enable_tracing(s->consumer, config, len,
-	    s->travel == TRAVEL_SERVICE ? record_file_fd(s->with.file) : -1);
-	if (record_config_wants_start(s->with.config))
-		consumer_start_tracing(s->consumer, NULL, NULL);
+	enable(s);
 	if (longest != 0)
 		loop_timer_set(s->deadline, longest + END_GRACE_MS +
 		    record_config_grace_ms(s->with.config), 0);
-	if (s->travel == TRAVEL_STREAM)
-		loop_timer_set(s->stream, STREAM_PERIOD_MS, 0);
 	if (record_live_enabled(s->with.live)) {
 		loop_timer_set(s->tick, RECORD_LIVE_PERIOD_MS, 1);
 		tick_cb(s);

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "client/dial_flags.h"
 #include "client/probes/probe_source.h"
 #include "transport/loop.h"
 #include "transport/sd_notify.h"
@@ -38,10 +39,21 @@ static const char usage[] =
     "Offers linux.process_stats and linux.sys_stats to a tracing service.\n"
     "\n"
     "  --producer-socket ADDR  where the service listens for producers:\n"
-    "                          /path, @name, host:port, vsock://cid:port\n"
+    "                          /path, @name; tls://host:port (see tributary\n"
+    "                          cert --help); ssh://[user@]host[:port][/socket |\n"
+    "                          /host:port]; host:port, vsock://cid:port, which\n"
+    "                          are neither encrypted nor authenticated\n"
     "                          (default: $PERFETTO_PRODUCER_SOCK_NAME, or the\n"
     "                          service's own default)\n"
-    "  --machine-name NAME     over TCP and vsock: say which machine this is\n"
+    "  --tls-dir DIR           where ca.pem, cert.pem and key.pem are (default:\n"
+    "                          $TRIBUTARY_TLS_DIR, ~/.config/tributary/tls or\n"
+    "                          /etc/tributary/tls)\n"
+    "  --tls-name NAME         the name in the service's certificate, where it\n"
+    "                          is not that of the address\n"
+    "  --allow-tls-1.2         take TLS 1.2, too, not 1.3 alone\n"
+    "  --ssh-command CMD       what runs on the far side of ssh://host\n"
+    "  --machine-name NAME     over TCP, vsock and ssh: say which machine this\n"
+    "                          is; over TLS its certificate says so\n"
     "  --log-level LEVEL       error, warn, info or debug\n"
     "  --background            run as a daemon\n"
     "  --version               print the version and exit\n"
@@ -52,6 +64,7 @@ enum option_id { OPT_SOCKET = 1, OPT_MACHINE, OPT_LEVEL, OPT_BACKGROUND,
 
 static const struct option long_options[] = {
 	{ "producer-socket", required_argument, NULL, OPT_SOCKET },
+	DIAL_FLAGS_LONG,
 	{ "machine-name", required_argument, NULL, OPT_MACHINE },
 	{ "log-level", required_argument, NULL, OPT_LEVEL },
 	{ "background", no_argument, NULL, OPT_BACKGROUND },
@@ -89,11 +102,12 @@ probes_parse(int argc, char **argv, struct probes_options *o, FILE *out,
     FILE *err)
 {
 	const char *socket = NULL;
-	char why[256];
+	char why[1024];
 	int c;
 
 	memset(o, 0, sizeof(*o));
 	o->level = LOG_LEVEL_INFO;
+	o->how.service = "producer";
 	optind = 0; /* from the beginning, also the second time */
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
@@ -123,6 +137,8 @@ probes_parse(int argc, char **argv, struct probes_options *o, FILE *out,
 			return wrong(err, argv[optind - 1],
 			    "needs a value");
 		default:
+			if (dial_flags_take(&o->how, c, optarg))
+				break;
 			return wrong(err, argv[optind - 1],
 			    "no such option (--help lists them)");
 		}
@@ -134,6 +150,10 @@ probes_parse(int argc, char **argv, struct probes_options *o, FILE *out,
 	    sizeof(why))) < 0)
 		return wrong(err, socket != NULL ? "--producer-socket" :
 		    "PERFETTO_PRODUCER_SOCK_NAME", why);
+	if (dial_flags_check(&o->how, &o->address, why, sizeof(why)) < 0) {
+		fprintf(err, "tributary-probes: %s\n", why);
+		return PROBES_USAGE;
+	}
 	return PROBES_RUN;
 }
 
@@ -212,6 +232,7 @@ probes_init(struct probes *p, const struct probes_options *o)
 {
 	const struct producer_options po = {
 		.address = &o->address,
+		.how = &o->how,
 		.name = "tributary-probes",
 		.shm_bytes = SHM_BYTES,
 		.page_bytes = PAGE_BYTES,

@@ -8,10 +8,12 @@
 
 #include "transport/addr.h"
 #include "transport/compiler.h"
+#include "transport/dial.h"
 #include "transport/log.h"
 
 struct probes_options {
 	struct addr address;
+	struct dial_options how;
 	const char *machine_name; /* of the command line, or NULL */
 	enum log_level level;
 	bool background;

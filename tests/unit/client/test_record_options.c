@@ -135,6 +135,21 @@ contradictions_are_refused(void **state)
 	assert_refused("-d -o - a", "choose one");
 }
 
+static void
+how_an_address_is_reached_is_said_by_flags(void **state)
+{
+	assert_int_equal(parse("-o f a --connect tls://c:7444 --tls-dir d "
+	    "--tls-name n --allow-tls-1.2"), RECORD_OPTIONS_RUN);
+	assert_string_equal(o.how.tls_dir, "d");
+	assert_string_equal(o.how.tls_name, "n");
+	assert_true(o.how.allow_tls12);
+	assert_null(o.how.ssh_command);
+	assert_string_equal(o.how.service, "consumer");
+	assert_int_equal(parse("-o f a --ssh-command x"), RECORD_OPTIONS_RUN);
+	assert_string_equal(o.how.ssh_command, "x");
+	assert_refused("-o f a --tls-dirr d", "did you mean --tls-dir");
+}
+
 int
 main(void)
 {
@@ -149,6 +164,7 @@ main(void)
 		cmocka_unit_test(a_flag_without_its_value_is_refused),
 		cmocka_unit_test(bad_values_are_refused_with_what_is_accepted),
 		cmocka_unit_test(contradictions_are_refused),
+		cmocka_unit_test(how_an_address_is_reached_is_said_by_flags),
 	};
 
 	return cmocka_run_group_tests_name("record_options", tests, NULL,

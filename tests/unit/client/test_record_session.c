@@ -431,6 +431,128 @@ a_pipe_gets_a_file_session_read_from_the_buffers(void **state)
 	assert_int_equal(got, 40 * 100004);
 }
 
+/* Config fields of EnableTracing as it came. */
+static Perfetto__Protos__EnableTracingRequest *
+sent_config(const struct fixture *f)
+{
+	Perfetto__Protos__EnableTracingRequest *m;
+
+	m = perfetto__protos__enable_tracing_request__unpack(NULL,
+	    f->fake.config.len, f->fake.config.data);
+	assert_non_null(m);
+	return m;
+}
+
+static unsigned
+count(const struct fixture *f, const char *method)
+{
+	const char *p = f->fake.calls;
+	unsigned n = 0;
+
+	for (; (p = strstr(p, method)) != NULL; p++)
+		n++;
+	return n;
+}
+
+static void
+a_descriptor_that_was_lost_on_the_way_turns_into_reading(void **state)
+{
+	struct fixture *f = *state;
+	Perfetto__Protos__EnableTracingRequest *m;
+
+	/* write_into_file, its period, its size: what was asked for */
+	f->fake.enable_error = "write_into_file needs a file descriptor";
+	RECORD(f, INTO_FILE "\x48\x64" "\x50\xa0\x8d\x06");
+	UNTIL(f, count(f, "EnableTracing") == 1);
+	f->fake.enable_error = NULL;
+	f->fake.read_packets = 300;
+	UNTIL(f, count(f, "EnableTracing") == 2);
+	m = sent_config(f);
+	assert_false(m->trace_config->write_into_file);
+	assert_int_equal(m->trace_config->file_write_period_ms, 0);
+	assert_int_equal(m->trace_config->max_file_size_bytes, 0);
+	perfetto__protos__enable_tracing_request__free_unpacked(m, NULL);
+	UNTIL(f, called(f, "ReadBuffers"));
+	record_session_stop(f->session);
+	UNTIL(f, f->done);
+	assert_string_equal(f->result.failure, "");
+	assert_true(f->result.whole);
+	assert_int_equal(packets_on_disk(f), 300);
+}
+
+static void
+another_refusal_is_no_reason_to_try_again(void **state)
+{
+	struct fixture *f = *state;
+
+	f->fake.enable_error = "too many sessions";
+	RECORD(f, INTO_FILE);
+	UNTIL(f, f->done);
+	assert_int_equal(count(f, "EnableTracing"), 1);
+	assert_non_null(strstr(f->result.failure, "too many sessions"));
+}
+
+static void
+what_is_read_meanwhile_is_in_the_file_meanwhile(void **state)
+{
+	struct fixture *f = *state;
+	struct stat st;
+
+	f->fake.enable_error = "write_into_file needs a file descriptor";
+	RECORD(f, INTO_FILE "\x48\x64");
+	UNTIL(f, count(f, "EnableTracing") == 1);
+	f->fake.enable_error = NULL;
+	f->fake.read_packets = 3;
+	UNTIL(f, count(f, "EnableTracing") == 2);
+	/* the session goes on */
+	UNTIL(f, stat(f->out, &st) == 0 && st.st_size > 0);
+	assert_false(f->done);
+	assert_int_equal(packets_on_disk(f), 3);
+}
+
+static void
+a_read_that_brings_much_is_followed_by_the_next_at_once(void **state)
+{
+	struct fixture *f = *state;
+	unsigned i;
+
+	f->fake.enable_error = "write_into_file needs a file descriptor";
+	/* one buffer of 4 KiB */
+	RECORD(f, INTO_FILE "\x0a\x02\x08\x04");
+	UNTIL(f, count(f, "EnableTracing") == 1);
+	f->fake.enable_error = NULL;
+	/* At one a second this would take longer than the test may. */
+	for (i = 1; i <= 50; i++) {
+		f->fake.read_packets = 100;
+		UNTIL(f, count(f, "ReadBuffers") == i);
+	}
+	record_session_stop(f->session);
+	UNTIL(f, f->done);
+	assert_true(f->result.whole);
+	assert_true(packets_on_disk(f) >= 5000);
+}
+
+static void
+a_size_limit_holds_when_the_buffers_are_read(void **state)
+{
+	struct fixture *f = *state;
+	struct stat st;
+
+	f->fake.enable_error = "write_into_file needs a file descriptor";
+	f->fake.packet_bytes = 1000;
+	/* max_file_size_bytes: 10000 */
+	RECORD(f, INTO_FILE "\x48\x64" "\x50\x90\x4e");
+	UNTIL(f, count(f, "EnableTracing") == 1);
+	f->fake.enable_error = NULL;
+	f->fake.read_packets = 300;
+	UNTIL(f, f->done);
+	assert_true(f->result.whole);
+	assert_true(called(f, "DisableTracing"));
+	assert_int_equal(stat(f->out, &st), 0);
+	assert_true(st.st_size > 8000 && st.st_size <= 10000);
+	assert_int_equal(packets_on_disk(f), 9);
+}
+
 static void
 a_reader_that_leaves_the_pipe_is_a_failure(void **state)
 {
@@ -490,6 +612,11 @@ main(void)
 		T(a_deferred_session_is_started),
 		T(whoever_waits_for_the_start_is_told),
 		T(a_pipe_gets_a_file_session_read_from_the_buffers),
+		T(a_descriptor_that_was_lost_on_the_way_turns_into_reading),
+		T(another_refusal_is_no_reason_to_try_again),
+		T(what_is_read_meanwhile_is_in_the_file_meanwhile),
+		T(a_read_that_brings_much_is_followed_by_the_next_at_once),
+		T(a_size_limit_holds_when_the_buffers_are_read),
 		T(a_reader_that_leaves_the_pipe_is_a_failure),
 		T(producers_get_the_names_that_the_service_knows),
 	};
