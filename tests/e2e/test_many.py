@@ -11,6 +11,7 @@ from harness.case import Case
 from harness.consumer import buffers, config, source
 from harness.daemon import environment
 from harness.loop import SCALE
+from harness.pki import OPENSSL, Pki
 from harness.trace import Trace
 
 PRODUCERS = 64
@@ -42,11 +43,19 @@ class Many(Case):
             addresses["vsock"], reason = vsock_address()
             if reason:
                 self.skipTest(reason)
-        daemon = self.daemon(producer=[addresses[kind]])
+        flags, tls_dir = [], []
+        if kind == "tls":
+            if OPENSSL is None:
+                self.skipTest("no openssl command")
+            pki = Pki(self.path("pki"))
+            addresses["tls"] = "tls://127.0.0.1:0"
+            flags = ["--tls-dir", pki.collector()]
+            tls_dir = [pki.issue("devices", role="producer")]
+        daemon = self.daemon(producer=[addresses[kind]], flags=flags)
         where = daemon.address("producers", kind)
         tool = subprocess.Popen(
             [os.environ["NUMBER_PRODUCERS"], where, str(PRODUCERS), "numbers",
-             str(PACKETS), str(sessions)],
+             str(PACKETS), str(sessions), *tls_dir],
             stdout=subprocess.PIPE, text=True, env=environment())
         try:
             self.assertEqual(tool.stdout.readline(), "ready\n")
@@ -103,6 +112,9 @@ class Many(Case):
     def test_over_tcp(self):
         self.many("tcp", 1)
 
+    def test_over_tls(self):
+        self.many("tls", 1)
+
     def test_over_vsock(self):
         self.many("vsock", 1)
 
@@ -111,6 +123,9 @@ class Many(Case):
 
     def test_over_tcp_into_three_sessions(self):
         self.many("tcp", 3)
+
+    def test_over_tls_into_three_sessions(self):
+        self.many("tls", 3)
 
     def test_over_vsock_into_three_sessions(self):
         self.many("vsock", 3)
