@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cert.h"
+#include "client/forward.h"
 #include "client/record.h"
 #include "protos/nearest.h"
 #include "transport/log.h"
@@ -16,6 +17,8 @@ struct command {
 static const struct command commands[] = {
 	{ "record", record_main, "record a trace into a file" },
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
+	{ "forward", forward_main,
+	    "open a local socket that leads to a collector elsewhere" },
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

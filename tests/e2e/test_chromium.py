@@ -2,33 +2,18 @@
 """A real producer: Debian's Chromium, every process of it, by shared memory."""
 
 import os
-import shutil
-import signal
-import subprocess
 import sys
 import unittest
-import urllib.request
 
 from harness import tap
 from harness.case import Case
+from harness.chromium import CHROMIUM, Browser, TrackEvents
 from harness.consumer import source
-from harness.daemon import environment
-from harness.loop import SCALE
 from harness.trace import Trace
-
-PAGE = ("data:text/html,<canvas></canvas><script>setInterval(()=>{let d="
-        "document.createElement('p');d.textContent=Date.now();"
-        "document.body.prepend(d);if(document.body.childNodes.length>50)"
-        "document.body.lastChild.remove()},10)</script>")
-CLEARED = 1  # TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
-NEEDS_STATE = 2
-
-
-CHROMIUM = shutil.which("chromium")
 
 
 @unittest.skipIf(CHROMIUM is None, "chromium is not installed")
-class Chromium(Case):
+class Chromium(TrackEvents, Case):
     def setUp(self):
         super().setUp()
         self.browser = None
@@ -38,86 +23,12 @@ class Chromium(Case):
         super()._end()
 
     def launch(self):
-        """Starts it, waits for its DevTools port and opens a busy page."""
-        profile = self.path("profile")
-        os.mkdir(profile)
-        self.browser_log = open(self.path("chromium.log"), "wb")
-        self.browser = subprocess.Popen(
-            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
-             "--disable-quic", "--no-first-run",
-             "--disable-background-networking", "--disable-component-update",
-             "--disable-sync", "--disable-dev-shm-usage",
-             f"--user-data-dir={profile}",
-             "--enable-features=EnablePerfettoSystemTracing",
-             "--remote-debugging-port=0", "about:blank"],
-            stdin=subprocess.DEVNULL, stdout=self.browser_log,
-            stderr=subprocess.STDOUT, start_new_session=True,
-            env=environment(PERFETTO_PRODUCER_SOCK_NAME=self.path("p"),
-                            HOME=profile))
-        port_file = os.path.join(profile, "DevToolsActivePort")
-        self.until(lambda: os.path.exists(port_file) and
-                   open(port_file).read().count("\n") >= 1,
-                   "Chromium opens its DevTools port", timeout=60)
-        with open(port_file) as file:
-            port = int(file.readline())
-        request = urllib.request.Request(
-            f"http://127.0.0.1:{port}/json/new?" +
-            urllib.request.quote(PAGE, safe=""), method="PUT")
-        urllib.request.urlopen(request, timeout=30 * SCALE).close()
+        self.browser = Browser(self, self.path("p"))
 
     def quit(self):
-        """Ends the whole group that we started."""
-        if self.browser is None:
-            return
-        try:
-            os.killpg(self.browser.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.browser.wait()
-        self.browser_log.close()
+        if self.browser is not None:
+            self.browser.quit()
         self.browser = None
-
-    @staticmethod
-    def processes(trace):
-        """Pids of the processes whose threads wrote track events.
-
-        All connections are the browser's, which opens them for its children:
-        trusted_pid does not tell them apart, their descriptors do.
-        """
-        pids, writing = {}, set()
-        for packet in trace.packets:
-            sequence = packet.trusted_packet_sequence_id
-            descriptor = packet.track_descriptor
-            for part in (descriptor.thread, descriptor.process):
-                if part.pid:
-                    pids[sequence] = part.pid
-            if packet.WhichOneof("data") == "track_event":
-                writing.add(sequence)
-        return {pids[s] for s in writing if s in pids}
-
-    def assert_interned_names_resolve(self, trace):
-        """Replays interning in order, as an importer does."""
-        names, valid = {}, {}
-        resolved = []
-        for packet in trace.packets:
-            sequence = packet.trusted_packet_sequence_id
-            if packet.sequence_flags & CLEARED:
-                names[sequence] = {}
-                valid[sequence] = True
-            known = names.setdefault(sequence, {})
-            for entry in packet.interned_data.event_names:
-                known[entry.iid] = entry.name
-            event = packet.track_event
-            if packet.WhichOneof("data") != "track_event" or \
-                    event.WhichOneof("name_field") != "name_iid":
-                continue
-            if packet.sequence_flags & NEEDS_STATE:
-                self.assertTrue(valid.get(sequence),
-                                f"sequence {sequence} lost its state")
-            self.assertIn(event.name_iid, known,
-                          f"sequence {sequence}: a name was never interned")
-            resolved.append(known[event.name_iid])
-        return resolved
 
     def test_its_processes_are_recorded_whole(self):
         self.daemon()
@@ -139,14 +50,7 @@ class Chromium(Case):
             len([p for p in state.producers
                  if p.name.startswith("org.chromium-")]), 5)
 
-        events = trace.of("track_event")
-        self.assertGreaterEqual(len(self.processes(trace)), 5,
-                                "processes in the trace")
-        self.assertGreater(len(events), 1000)
-        names = self.assert_interned_names_resolve(trace)
-        self.assertGreater(len(names), 500)
-        self.assertGreater(len(set(names)), 5)
-        self.assertEqual(trace.losses(), [])
+        self.assert_chromium(trace)
         self.assert_statistics(trace)
 
     def assert_statistics(self, trace):

@@ -36,7 +36,7 @@ class Daemon:
     """producer, consumer: lists of addresses to listen on."""
 
     def __init__(self, folder, *, producer=None, consumer=None, flags=(),
-                 env=None, limits=None):
+                 env=None, limits=None, wrap=()):
         self.folder = folder
         self.producer_path = os.path.join(folder, "p")
         self.consumer_path = os.path.join(folder, "c")
@@ -45,6 +45,7 @@ class Daemon:
         self._flags = list(flags)
         self._env = environment(**(env or {}))
         self._limits = limits  # called in the child before exec
+        self._wrap = list(wrap)  # a command that runs ours
         self.log_path = os.path.join(
             folder, f"tributaryd-{len(os.listdir(folder))}.log")
         self.process = None
@@ -52,7 +53,7 @@ class Daemon:
         self.expected_status = 0
 
     def command(self):
-        argv = [os.environ["TRIBUTARYD"], "--log-level", "debug"]
+        argv = [*self._wrap, os.environ["TRIBUTARYD"], "--log-level", "debug"]
         for address in self._producers:
             argv += ["--producer-socket", address]
         for address in self._consumers:

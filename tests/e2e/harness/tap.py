@@ -9,6 +9,7 @@ class TapResult(unittest.TestResult):
     def __init__(self):
         super().__init__()
         self._began = 0.0
+        self._failed = 0  # the number of the last test that did
 
     def startTest(self, test):
         super().startTest(test)
@@ -32,7 +33,10 @@ class TapResult(unittest.TestResult):
 
     def _bad(self, test, trace):
         print(trace, file=sys.stderr, flush=True)
-        self._line(False, test)
+        # What fails again while it is cleaned up has one line all the same.
+        if self.testsRun != self._failed:
+            self._line(False, test)
+        self._failed = self.testsRun
 
     def addFailure(self, test, err):
         super().addFailure(test, err)

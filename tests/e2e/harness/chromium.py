@@ -1,0 +1,127 @@
+"""Debian's Chromium as a producer, and what a whole trace of it looks like."""
+
+import os
+import shutil
+import signal
+import subprocess
+import urllib.request
+
+from .daemon import environment
+from .loop import SCALE
+
+PAGE = ("data:text/html,<canvas></canvas><script>setInterval(()=>{let d="
+        "document.createElement('p');d.textContent=Date.now();"
+        "document.body.prepend(d);if(document.body.childNodes.length>50)"
+        "document.body.lastChild.remove()},10)</script>")
+CLEARED = 1  # TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+NEEDS_STATE = 2
+
+CHROMIUM = shutil.which("chromium")
+
+
+class Browser:
+    """Starts it, waits for its DevTools port and opens a busy page.
+
+    Its processes connect to the producer socket that `socket` names.
+    """
+
+    def __init__(self, case, socket, name="profile"):
+        profile = case.path(name)
+        os.mkdir(profile)
+        self._log = open(case.path(name + ".log"), "wb")
+        self._process = subprocess.Popen(
+            [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu",
+             "--disable-quic", "--no-first-run",
+             "--disable-background-networking", "--disable-component-update",
+             "--disable-sync", "--disable-dev-shm-usage",
+             f"--user-data-dir={profile}",
+             "--enable-features=EnablePerfettoSystemTracing",
+             "--remote-debugging-port=0", "about:blank"],
+            stdin=subprocess.DEVNULL, stdout=self._log,
+            stderr=subprocess.STDOUT, start_new_session=True,
+            env=environment(PERFETTO_PRODUCER_SOCK_NAME=socket, HOME=profile))
+        try:
+            self._open_page(case, os.path.join(profile, "DevToolsActivePort"))
+        except BaseException:
+            self.quit()
+            raise
+
+    @staticmethod
+    def _open_page(case, port_file):
+        case.until(lambda: os.path.exists(port_file) and
+                   open(port_file).read().count("\n") >= 1,
+                   "Chromium opens its DevTools port", timeout=60)
+        with open(port_file) as file:
+            port = int(file.readline())
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{port}/json/new?" +
+            urllib.request.quote(PAGE, safe=""), method="PUT")
+        urllib.request.urlopen(request, timeout=30 * SCALE).close()
+
+    def quit(self):
+        """Ends the whole group that we started."""
+        if self._process is None:
+            return
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+        self._log.close()
+        self._process = None
+
+
+class TrackEvents:
+    """Assertions for a Case about a trace of Chromium."""
+
+    @staticmethod
+    def processes(trace):
+        """Pids of the processes whose threads wrote track events.
+
+        All connections are the browser's, which opens them for its children:
+        trusted_pid does not tell them apart, their descriptors do.
+        """
+        pids, writing = {}, set()
+        for packet in trace.packets:
+            sequence = packet.trusted_packet_sequence_id
+            descriptor = packet.track_descriptor
+            for part in (descriptor.thread, descriptor.process):
+                if part.pid:
+                    pids[sequence] = part.pid
+            if packet.WhichOneof("data") == "track_event":
+                writing.add(sequence)
+        return {pids[s] for s in writing if s in pids}
+
+    def assert_interned_names_resolve(self, trace):
+        """Replays interning in order, as an importer does."""
+        names, valid = {}, {}
+        resolved = []
+        for packet in trace.packets:
+            sequence = packet.trusted_packet_sequence_id
+            if packet.sequence_flags & CLEARED:
+                names[sequence] = {}
+                valid[sequence] = True
+            known = names.setdefault(sequence, {})
+            for entry in packet.interned_data.event_names:
+                known[entry.iid] = entry.name
+            event = packet.track_event
+            if packet.WhichOneof("data") != "track_event" or \
+                    event.WhichOneof("name_field") != "name_iid":
+                continue
+            if packet.sequence_flags & NEEDS_STATE:
+                self.assertTrue(valid.get(sequence),
+                                f"sequence {sequence} lost its state")
+            self.assertIn(event.name_iid, known,
+                          f"sequence {sequence}: a name was never interned")
+            resolved.append(known[event.name_iid])
+        return resolved
+
+    def assert_chromium(self, trace):
+        """Five processes at least, whole, with names that resolve."""
+        self.assertGreaterEqual(len(self.processes(trace)), 5,
+                                "processes in the trace")
+        self.assertGreater(len(trace.of("track_event")), 1000)
+        names = self.assert_interned_names_resolve(trace)
+        self.assertGreater(len(names), 500)
+        self.assertGreater(len(set(names)), 5)
+        self.assertEqual(trace.losses(), [])
