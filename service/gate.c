@@ -53,6 +53,8 @@ admit_cb(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
 	/* Without a handshake it was known before it came in. */
 	if (share == NULL || p->auth != PEER_CERT)
 		return true;
+	/* That of the address may go away with its last connection. */
+	stream_set_budgets(rpc_conn_stream(c), NULL, NULL);
 	if (peers_opened(share, p, why, RPC_WHY_MAX) != 0)
 		return false;
 	use_budgets(e->gate, c, share);
