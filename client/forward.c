@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "client/dial_flags.h"
 #include "transport/dial.h"
 #include "transport/log.h"
 #include "transport/loop.h"
@@ -22,10 +23,6 @@ enum flag {
 	OPT_LISTEN,
 	OPT_CONSUMERS,
 	OPT_MACHINE,
-	OPT_TLS_DIR,
-	OPT_TLS_NAME,
-	OPT_ALLOW_TLS12,
-	OPT_SSH_COMMAND,
 	OPT_LEVEL,
 };
 
@@ -34,10 +31,7 @@ static const struct option flags[] = {
 	{ "listen", required_argument, NULL, OPT_LISTEN },
 	{ "consumers", no_argument, NULL, OPT_CONSUMERS },
 	{ "machine-name", required_argument, NULL, OPT_MACHINE },
-	{ "tls-dir", required_argument, NULL, OPT_TLS_DIR },
-	{ "tls-name", required_argument, NULL, OPT_TLS_NAME },
-	{ "allow-tls-1.2", no_argument, NULL, OPT_ALLOW_TLS12 },
-	{ "ssh-command", required_argument, NULL, OPT_SSH_COMMAND },
+	DIAL_FLAGS_LONG,
 	{ "log-level", required_argument, NULL, OPT_LEVEL },
 	{ "help", no_argument, NULL, 'h' },
 	{ NULL, 0, NULL, 0 },
@@ -114,18 +108,6 @@ parse(struct forward_args *a, int argc, char **argv)
 		case OPT_MACHINE:
 			a->machine_name = optarg;
 			break;
-		case OPT_TLS_DIR:
-			a->how.tls_dir = optarg;
-			break;
-		case OPT_TLS_NAME:
-			a->how.tls_name = optarg;
-			break;
-		case OPT_ALLOW_TLS12:
-			a->how.allow_tls12 = true;
-			break;
-		case OPT_SSH_COMMAND:
-			a->how.ssh_command = optarg;
-			break;
 		case OPT_LEVEL:
 			if (log_level_parse(optarg, &a->level) == 0)
 				break;
@@ -137,6 +119,8 @@ parse(struct forward_args *a, int argc, char **argv)
 		case ':':
 			return wrong(argv[optind - 1], "needs a value");
 		default:
+			if (dial_flags_take(&a->how, c, optarg))
+				break;
 			return wrong(argv[optind - 1],
 			    "is no flag; --help lists them");
 		}
@@ -231,7 +215,8 @@ forward_main(int argc, char **argv)
 	if ((rc = parse(&a, argc, argv)) >= 0)
 		return rc;
 	log_init("tributary forward", a.level);
-	if (addr_parse(&to, a.to, err, sizeof(err)) != 0)
+	if (addr_parse(&to, a.to, err, sizeof(err)) != 0 ||
+	    dial_flags_check(&a.how, &to, err, sizeof(err)) != 0)
 		return wrong("--to:", err);
 	if ((a.listen != NULL ?
 		addr_parse(&listen, a.listen, err, sizeof(err)) :

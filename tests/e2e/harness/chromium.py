@@ -19,6 +19,15 @@ NEEDS_STATE = 2
 CHROMIUM = shutil.which("chromium")
 
 
+def _first_line(path):
+    """Without its end; None: it is not there, or not yet whole."""
+    if not os.path.exists(path):
+        return None
+    with open(path) as file:
+        line = file.readline()
+    return line[:-1] if line.endswith("\n") else None
+
+
 class Browser:
     """Starts it, waits for its DevTools port and opens a busy page.
 
@@ -48,11 +57,9 @@ class Browser:
 
     @staticmethod
     def _open_page(case, port_file):
-        case.until(lambda: os.path.exists(port_file) and
-                   open(port_file).read().count("\n") >= 1,
+        case.until(lambda: _first_line(port_file) is not None,
                    "Chromium opens its DevTools port", timeout=60)
-        with open(port_file) as file:
-            port = int(file.readline())
+        port = int(_first_line(port_file))
         request = urllib.request.Request(
             f"http://127.0.0.1:{port}/json/new?" +
             urllib.request.quote(PAGE, safe=""), method="PUT")
