@@ -21,8 +21,11 @@ class Gone(AssertionError):
 def connect(address):
     """A connected socket; address as tributaryd's log writes it.
 
-    A tls.Address, and only such a one, is shaken hands with.
+    A tls.Address, and only such a one, is shaken hands with; a socket is
+    connected already.
     """
+    if isinstance(address, socket.socket):
+        return address
     folder = getattr(address, "folder", None)
     address = address.removeprefix("tls://")
     address = address.removeprefix("unix:").removeprefix("tcp:")

@@ -1,0 +1,224 @@
+#!/usr/bin/env python3
+"""A collector that connects to its devices."""
+
+import json
+import os
+import signal
+import socket
+import sys
+
+from harness import tap
+from harness.case import Case
+
+# Stands for ssh and what runs on the device: leads its standard input and
+# output to the test, or says why it cannot.
+FAKE_SSH = r'''#!{python}
+import json, os, select, socket, sys
+folder = os.path.dirname(os.path.abspath(sys.argv[0]))
+with open(os.path.join(folder, "calls"), "a") as file:
+    file.write(json.dumps([os.getpid(), sys.argv[1:]]) + "\n")
+if os.path.exists(os.path.join(folder, "says")):
+    with open(os.path.join(folder, "says")) as file:
+        sys.stderr.write(file.read())
+    sys.exit(255)
+if "-R" in sys.argv:
+    sys.exit(len(os.read(0, 1)))
+far = socket.socket(socket.AF_UNIX)
+far.connect(os.path.join(folder, "device"))
+while True:
+    ready, _, _ = select.select([0, far], [], [])
+    for end in ready:
+        data = os.read(end if end == 0 else far.fileno(), 1 << 16)
+        if not data:
+            sys.exit(0)
+        if end == 0:
+            far.sendall(data)
+        else:
+            while data:
+                data = data[os.write(1, data):]
+'''
+
+DENIED = "root@device-7: Permission denied (publickey).\n"
+UNKNOWN = "Host key verification failed.\n"
+
+
+class Dial(Case):
+    def setUp(self):
+        super().setUp()
+        self.ssh = self.path("ssh")
+        with open(self.ssh, "w") as file:
+            file.write(FAKE_SSH.replace("{python}", sys.executable))
+        os.chmod(self.ssh, 0o755)
+        self.far = socket.socket(socket.AF_UNIX)
+        self.far.bind(self.path("device"))
+        self.far.listen()
+        self.far.setblocking(False)
+        self.addCleanup(self.far.close)
+
+    def start(self, *dials):
+        with open(self.path("conf"), "w") as file:
+            for dial in dials:
+                file.write(f"dial {{ {dial} max_retry_ms: 200 }}\n")
+        os.mkdir(self.path("run"))
+        return self.daemon(flags=["--config", self.path("conf")], env={
+            "TRIBUTARY_SSH": self.ssh, "RUNTIME_DIRECTORY": self.path("run")})
+
+    def says(self, text):
+        """What ssh says instead of connecting; None: nothing, it connects."""
+        if text is None:
+            os.unlink(self.path("says"))
+            return
+        with open(self.path("says.new"), "w") as file:
+            file.write(text)
+        os.replace(self.path("says.new"), self.path("says"))
+
+    def calls(self):
+        """[process id, arguments] of every ssh that was started."""
+        try:
+            with open(self.path("calls")) as file:
+                return [json.loads(line) for line in file
+                        if line.endswith("\n")]
+        except FileNotFoundError:
+            return []
+
+    def wait_calls(self, count):
+        self.until(lambda: len(self.calls()) >= count, f"{count} calls")
+
+    def answer(self):
+        """The device's end of the connection that comes."""
+        def accept():
+            try:
+                return self.far.accept()[0]
+            except BlockingIOError:
+                return None
+        return self.until(accept, "the collector connects")
+
+    def lines(self, *words):
+        return [line for line in self.daemons[0].log().splitlines()
+                if all(word in line for word in words)]
+
+    def wait_lines(self, *words):
+        return self.until(lambda: self.lines(*words), f"{words} in the log")
+
+    # ---- being served ----
+
+    def test_a_device_that_is_dialled_is_served_like_one_that_connects(self):
+        self.start('address: "ssh://device-7"')
+        with self.neighbour():
+            producer = self.producer("far", ["far"], address=self.answer())
+            consumer = self.session("far", trace_all_machines=True)
+            writer = producer.writer()
+            writer.number(1000)
+            consumer.stop()
+            trace = consumer.read()
+            self.assert_numbers(trace, [1000])
+            self.wait_lines("dial ssh://device-7: connected")
+        (_, argv), = self.calls()
+        self.assertIn("device-7", argv)
+        self.assertIn("BatchMode=yes", " ".join(argv))
+        self.assertIn("tributary connect --accept", argv[-1])
+
+    def machine_of(self, name):
+        found, = [p for p in self.consumer().query().producers
+                  if p.name == name]
+        return found.machine_name
+
+    def test_its_machine_is_what_the_settings_call_it(self):
+        self.start('address: "ssh://device-7" machine_name: "the pump"')
+        self.producer("far", address=self.answer(),
+                      identity={"machine_name": "forged"}).sync()
+        self.assertEqual(self.machine_of("far"), "the pump")
+
+    def test_its_machine_is_its_host_else(self):
+        self.start('address: "ssh://root@device-7:2222"')
+        self.producer("far", address=self.answer()).sync()
+        self.assertEqual(self.machine_of("far"), "device-7")
+
+    def test_its_command_is_what_the_settings_name(self):
+        self.start('address: "ssh://root@device-7:2222" '
+                   'command: "relay --stdio"')
+        self.producer("far", address=self.answer()).sync()
+        (_, argv), = self.calls()
+        self.assertEqual(argv[-1], "relay --stdio")
+        self.assertIn("2222", argv)
+
+    def test_it_reaches_no_consumer_port(self):
+        self.start('address: "ssh://device-7"')
+        with self.assertRaises(AssertionError):
+            self.consumer(self.answer())
+        self.wait_lines("ConsumerPort", "ssh://device-7")
+
+    def test_it_is_called_again_when_it_goes(self):
+        self.start('address: "ssh://device-7"')
+        with self.neighbour():
+            for _ in range(3):
+                producer = self.producer("far", address=self.answer())
+                producer.sync()
+                producer.close()
+        self.wait_calls(4)
+
+    # ---- not being reached ----
+
+    def test_a_reason_is_told_once(self):
+        self.says(DENIED)
+        self.start('address: "ssh://device-7"')
+        with self.neighbour():
+            self.wait_calls(5)
+            line, = self.lines("dial ssh://device-7:")
+            self.assertIn("ermission denied", line)
+            self.says(UNKNOWN)
+            self.wait_lines("dial ssh://device-7:", "host key")
+            self.wait_calls(len(self.calls()) + 3)
+            self.assertEqual(len(self.lines("dial ssh://device-7:")), 2)
+            self.says(None)
+            self.producer("far", address=self.answer()).sync()
+            self.wait_lines("dial ssh://device-7: connected")
+
+    def test_one_that_cannot_be_reached_does_not_hold_another(self):
+        self.says(DENIED)
+        self.start('address: "ssh://device-7"', 'address: "ssh://device-8"')
+        self.wait_lines("dial ssh://device-7:")
+        self.wait_lines("dial ssh://device-8:")
+
+    def test_a_missing_ssh_is_told(self):
+        os.unlink(self.ssh)
+        self.start('address: "ssh://device-7"')
+        with self.neighbour():
+            line, = self.wait_lines("dial ssh://device-7:")
+            self.assertIn(self.ssh, line)
+
+    # ---- the end ----
+
+    def is_running(self, pid):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    def test_nothing_is_left_behind(self):
+        daemon = self.start('address: "ssh://device-7"',
+                            'address: "ssh://device-8/run/socket"')
+        self.producer("far", address=self.answer()).sync()
+        self.wait_calls(2)
+        folder, = os.listdir(self.path("run"))
+        folder = os.path.join(self.path("run"), folder)
+        self.assertEqual(os.stat(folder).st_mode & 0o777, 0o700)
+        self.assertEqual(len(os.listdir(folder)), 1)
+        daemon.stop()
+        self.assertEqual(os.listdir(self.path("run")), [])
+        for pid, _ in self.calls():
+            self.assertFalse(self.is_running(pid))
+
+    def test_a_killed_collector_takes_its_children_along(self):
+        daemon = self.start('address: "ssh://device-7"')
+        self.producer("far", address=self.answer()).sync()
+        (pid, _), = self.calls()
+        daemon.signal(signal.SIGKILL)
+        daemon.wait()
+        daemon.expected_status = daemon.status
+        self.until(lambda: not self.is_running(pid), "the child ends")
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main())
