@@ -76,7 +76,7 @@ check(const service_state *s, const data_source *ds, bool all_machines,
 	if (elsewhere)
 		snprintf(out, out_size, "only other machines offer "
 		    "\"%.80s\"; set trace_all_machines: true in the config to "
-		    "record them", name);
+		    "record them, or say --all-machines with names", name);
 	else
 		unknown(s, name, out, out_size);
 	return true;

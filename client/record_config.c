@@ -168,6 +168,7 @@ load_names(const struct record_options *o, char *err, size_t err_size)
 		.duration_ms = o->duration_ms,
 		.buffer_bytes = o->buffer_bytes,
 		.max_file_bytes = o->max_file_bytes,
+		.all_machines = o->all_machines,
 	};
 	struct record_config *c = NULL;
 	struct pb_writer w;

@@ -16,6 +16,7 @@
 
 enum long_only {
 	OPT_TXT = 1000,
+	OPT_ALL_MACHINES,
 	OPT_NO_CLOBBER,
 	OPT_NOTIFY_FD,
 	OPT_CONNECT,
@@ -33,6 +34,7 @@ static const struct option long_options[] = {
 	{ "time", required_argument, NULL, 't' },
 	{ "buffer", required_argument, NULL, 'b' },
 	{ "size", required_argument, NULL, 's' },
+	{ "all-machines", no_argument, NULL, OPT_ALL_MACHINES },
 	{ "background", no_argument, NULL, 'd' },
 	{ "background-wait", no_argument, NULL, 'D' },
 	{ "notify-fd", required_argument, NULL, OPT_NOTIFY_FD },
@@ -62,6 +64,8 @@ static const char help[] =
     "  -b, --buffer SIZE    with names: the ring buffer; 64kb, 32mb, 1gb (32mb)\n"
     "  -s, --size SIZE      with names: write into the file all the time, and\n"
     "                       stop at this size\n"
+    "      --all-machines   with names: from every machine that is connected to\n"
+    "                       the collector, not only its own\n"
     "\n"
     "Where to:\n"
     "  -o, --out FILE       the trace; - writes to standard output\n"
@@ -183,7 +187,8 @@ check(const struct record_options *o, bool light, char *err, size_t err_size)
 
 	if (o->config != NULL && (light || o->n_names > 0))
 		wrong = "a config (-c) says itself what, how long and how "
-			"much: give either it or names with -t, -b and -s";
+			"much: give either it or names with -t, -b, -s and "
+			"--all-machines";
 	else if (o->config == NULL && o->n_names == 0)
 		wrong = "say what to record: a config (-c FILE), or names such "
 			"as linux.sys_stats linux.process_stats track_event";
@@ -231,6 +236,10 @@ record_options_parse(struct record_options *o, int argc, char **argv,
 			break;
 		case 'q':
 			parsed.quiet = true;
+			break;
+		case OPT_ALL_MACHINES:
+			parsed.all_machines = true;
+			light = true;
 			break;
 		case OPT_TXT: /* text is told apart by itself */
 			break;

@@ -26,6 +26,7 @@ struct record_options {
 	uint64_t buffer_bytes;
 	uint64_t max_file_bytes;
 	int notify_fd; /* -1: none */
+	bool all_machines;
 	bool background;
 	bool background_wait; /* implies background */
 	bool no_clobber;

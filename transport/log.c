@@ -140,11 +140,12 @@ log_allowed(struct log_limit *l, uint64_t now_ms, uint32_t *swallowed)
 
 /* Writes c, 1 or 4 bytes, to out.  Returns how many. */
 static size_t
-escape_byte(char out[4], unsigned char c)
+escape_byte(char out[4], unsigned char c, bool quotes_stay)
 {
 	static const char hex[] = "0123456789abcdef";
 
-	if (c >= 0x20 && c <= 0x7e && c != '"' && c != '\'' && c != '\\') {
+	if (c >= 0x20 && c <= 0x7e && c != '\\' &&
+	    (quotes_stay || (c != '"' && c != '\''))) {
 		out[0] = (char)c;
 		return 1;
 	}
@@ -155,8 +156,9 @@ escape_byte(char out[4], unsigned char c)
 	return 4;
 }
 
-char *
-log_escape(char *dst, size_t dst_size, const char *src, size_t len)
+static char *
+escape(char *dst, size_t dst_size, const char *src, size_t len,
+    bool quotes_stay)
 {
 	static const char dots[] = "...";
 	char one[4];
@@ -165,7 +167,7 @@ log_escape(char *dst, size_t dst_size, const char *src, size_t len)
 	if (dst_size == 0)
 		return dst;
 	for (i = 0; i < len; i++) {
-		need = escape_byte(one, (unsigned char)src[i]);
+		need = escape_byte(one, (unsigned char)src[i], quotes_stay);
 		if (n + need >= dst_size) {
 			n = cut;
 			for (i = 0; i < 3 && n + 1 < dst_size; i++)
@@ -179,4 +181,16 @@ log_escape(char *dst, size_t dst_size, const char *src, size_t len)
 	}
 	dst[n] = '\0';
 	return dst;
+}
+
+char *
+log_escape(char *dst, size_t dst_size, const char *src, size_t len)
+{
+	return escape(dst, dst_size, src, len, false);
+}
+
+char *
+log_escape_sentence(char *dst, size_t dst_size, const char *src, size_t len)
+{
+	return escape(dst, dst_size, src, len, true);
 }

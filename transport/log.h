@@ -50,5 +50,8 @@ int log_allowed(struct log_limit *l, uint64_t now_ms, uint32_t *swallowed);
  * Always terminates dst.  Returns dst.
  */
 char *log_escape(char *dst, size_t dst_size, const char *src, size_t len);
+/* The same for a sentence that is not put into quotes: quotes stay. */
+char *log_escape_sentence(char *dst, size_t dst_size, const char *src,
+    size_t len);
 
 #endif /* TRANSPORT_LOG_H */

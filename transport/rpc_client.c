@@ -309,8 +309,8 @@ handle_request_error(struct rpc_client *c, const struct ipc_frame *f)
 	char escaped[CLIENT_REFUSAL_MAX] = "";
 
 	if (ipc_parse_text(&text, f->body) == 0 && text.data != NULL)
-		log_escape(escaped, sizeof(escaped), (const char *)text.data,
-		    text.len);
+		log_escape_sentence(escaped, sizeof(escaped),
+		    (const char *)text.data, text.len);
 	if (p != NULL) {
 		*at = p->next;
 		log_debug("%s: %s", c->addr.text, escaped);
@@ -424,9 +424,11 @@ client_stream_closed(struct stream *s, enum stream_end why, void *arg)
 	}
 	switch (why) {
 	case STREAM_EOF:
-		client_down_because(c, c->state == CL_BINDING ?
-		    "closed the connection before it answered" :
-		    "closed the connection");
+		client_down_because(c, c->state != CL_BINDING ?
+		    "closed the connection" : c->addr.kind == ADDR_TCP ?
+		    "closed the connection before it answered; if it expects "
+		    "TLS, say tls://" :
+		    "closed the connection before it answered");
 		return;
 	case STREAM_SLOW:
 		client_down_because(c, "does not read what is sent to it");

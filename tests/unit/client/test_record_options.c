@@ -136,6 +136,16 @@ contradictions_are_refused(void **state)
 }
 
 static void
+all_machines_is_said_with_names_and_not_with_a_config(void **state)
+{
+	assert_int_equal(parse("-o f a --all-machines"), RECORD_OPTIONS_RUN);
+	assert_true(o.all_machines);
+	assert_int_equal(parse("-o f a"), RECORD_OPTIONS_RUN);
+	assert_false(o.all_machines);
+	assert_refused("-o f -c x --all-machines", "says itself");
+}
+
+static void
 how_an_address_is_reached_is_said_by_flags(void **state)
 {
 	assert_int_equal(parse("-o f a --connect tls://c:7444 --tls-dir d "
@@ -164,6 +174,8 @@ main(void)
 		cmocka_unit_test(a_flag_without_its_value_is_refused),
 		cmocka_unit_test(bad_values_are_refused_with_what_is_accepted),
 		cmocka_unit_test(contradictions_are_refused),
+		cmocka_unit_test(
+		    all_machines_is_said_with_names_and_not_with_a_config),
 		cmocka_unit_test(how_an_address_is_reached_is_said_by_flags),
 	};
 

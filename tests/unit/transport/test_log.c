@@ -157,6 +157,15 @@ a_huge_line_is_cut_and_still_ends(void **state)
 	assert_int_equal(out[n - 1], '\n');
 }
 
+static void
+a_sentence_keeps_its_quotes(void **state)
+{
+	char out[64];
+
+	assert_string_equal(log_escape_sentence(out, sizeof(out),
+	    "the \"x\" of 'y'\n\x1b\\", 17), "the \"x\" of 'y'\\x0a\\x1b\\x5c");
+}
+
 int
 main(void)
 {
@@ -172,6 +181,7 @@ main(void)
 		    a_line_is_one_line_and_below_the_level_there_is_none),
 		cmocka_unit_test(the_journal_gets_priorities_and_no_times),
 		cmocka_unit_test(a_huge_line_is_cut_and_still_ends),
+		cmocka_unit_test(a_sentence_keeps_its_quotes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
