@@ -110,12 +110,10 @@ entrance_init(struct entrance *e, struct gate *g, enum listen_port port,
 static void
 refuse(struct gate *g, int fd, const struct peer *p, bool tls, const char *why)
 {
-	uint32_t swallowed;
-
 	g->refused++;
-	if (log_allowed(&g->refused_log, loop_now_ms(), &swallowed))
-		log_warn("%s: connection refused: %s; %llu refused so far",
-		    p->text, why, (unsigned long long)g->refused);
+	log_limited(&g->refused_log, loop_now_ms(), LOG_LEVEL_WARN,
+	    "%s: connection refused: %s; %llu refused so far", p->text, why,
+	    (unsigned long long)g->refused);
 	/* Before a handshake there are no words. */
 	if (tls)
 		close(fd);

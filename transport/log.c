@@ -70,12 +70,38 @@ log_prefix(char *line, size_t size, enum log_level level)
 	return n;
 }
 
+/*
+ * The last defence: a caller forgot log_escape().  No control character stays,
+ * neither of ASCII nor of those beyond it (0x80 to 0x9f, which terminals obey
+ * as well), be they bytes or UTF-8.
+ */
+static void
+defend(char *line, size_t n)
+{
+	size_t i, follow = 0; /* bytes of a character that may come yet */
+
+	for (i = 0; i < n; i++) {
+		unsigned char c = (unsigned char)line[i];
+
+		if (c >= 0x80 && c < 0xc0 && follow > 0) {
+			follow--;
+			continue;
+		}
+		follow = c < 0xc2 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 :
+		    c < 0xf5 ? 3 : 0;
+		if (c == 0xc2 && i + 1 < n && (unsigned char)line[i + 1] < 0xa0)
+			follow = 0;
+		if (c < 0x20 || c == 0x7f || (c >= 0x80 && follow == 0))
+			line[i] = '?';
+	}
+}
+
 static void PRINTF_LIKE(2, 0)
 log_line(enum log_level level, const char *fmt, va_list ap)
 {
 	char line[LOG_LINE_MAX];
 	int saved_errno = errno;
-	size_t n, i;
+	size_t n;
 	int m;
 
 	if (level > log_threshold)
@@ -86,11 +112,7 @@ log_line(enum log_level level, const char *fmt, va_list ap)
 		n += (size_t)m;
 	if (n > sizeof(line) - 2)
 		n = sizeof(line) - 2;
-	/* The last defence: a caller forgot log_escape(). */
-	for (i = 0; i < n; i++) {
-		if ((unsigned char)line[i] < 0x20 || line[i] == 0x7f)
-			line[i] = '?';
-	}
+	defend(line, n);
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, n) < 0) {
 		/* Nowhere to complain to. */
@@ -136,6 +158,40 @@ log_allowed(struct log_limit *l, uint64_t now_ms, uint32_t *swallowed)
 	*swallowed = l->swallowed;
 	l->swallowed = 0;
 	return 1;
+}
+
+static void
+log_at(enum log_level level, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+static void
+log_at(enum log_level level, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	log_line(level, fmt, ap);
+	va_end(ap);
+}
+
+void
+log_limited(struct log_limit *l, uint64_t now_ms, enum log_level level,
+    const char *fmt, ...)
+{
+	char text[LOG_LINE_MAX];
+	uint32_t swallowed;
+	va_list ap;
+
+	/* A line that nobody sees takes nobody's place. */
+	if (level > log_threshold || !log_allowed(l, now_ms, &swallowed))
+		return;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (swallowed > 0)
+		log_at(level, "%s (%u more such lines left out)", text,
+		    swallowed);
+	else
+		log_at(level, "%s", text);
 }
 
 /* Writes c, 1 or 4 bytes, to out.  Returns how many. */

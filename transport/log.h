@@ -43,6 +43,9 @@ struct log_limit {
 	uint32_t swallowed;
 };
 int log_allowed(struct log_limit *l, uint64_t now_ms, uint32_t *swallowed);
+/* A line behind such a bucket, which says how many were left out before it. */
+void log_limited(struct log_limit *l, uint64_t now_ms, enum log_level level,
+    const char *fmt, ...) PRINTF_LIKE(4, 5);
 
 /*
  * Copies src (len bytes) to dst with control characters, quotes, backslashes

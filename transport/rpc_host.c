@@ -20,19 +20,13 @@ void
 rpc_conn_warn(struct rpc_conn *c, const char *fmt, ...)
 {
 	char line[RPC_LOG_MAX];
-	uint32_t swallowed;
 	va_list ap;
 
-	if (!log_allowed(&c->stats->log_limit, loop_now_ms(), &swallowed))
-		return;
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof(line), fmt, ap);
 	va_end(ap);
-	if (swallowed > 0)
-		log_warn("%s: %s (%u lines like this were left out)",
-		    rpc_conn_peer(c)->text, line, swallowed);
-	else
-		log_warn("%s: %s", rpc_conn_peer(c)->text, line);
+	log_limited(&c->stats->log_limit, loop_now_ms(), LOG_LEVEL_WARN,
+	    "%s: %s", rpc_conn_peer(c)->text, line);
 }
 
 /* The end of c.  Its stream's memory outlives this call. */
@@ -122,16 +116,14 @@ conn_stream_closed(struct stream *s, enum stream_end why, void *arg)
 {
 	struct rpc_conn *c = arg;
 	const char *detail = stream_end_detail(s);
-	char text[RPC_LOG_MAX];
 
 	count_end(c->stats, why);
-	log_escape(text, sizeof(text), detail, strlen(detail));
 	/* A client that exits with replies unread resets: nothing is wrong. */
-	if ((why == STREAM_EOF || why == STREAM_RESET) && text[0] == '\0')
+	if ((why == STREAM_EOF || why == STREAM_RESET) && detail[0] == '\0')
 		log_debug("%s: %s", stream_peer(s)->text, stream_end_text(why));
 	else
 		rpc_conn_warn(c, "%s%s%s", stream_end_text(why),
-		    text[0] != '\0' ? ": " : "", text);
+		    detail[0] != '\0' ? ": " : "", detail);
 	rpc_conns_remove(c);
 	conn_gone(c);
 }
@@ -214,8 +206,9 @@ conn_reply(struct rpc_conn *c, uint64_t request_id, bool success, bool more,
 	return;
 
 too_big:
-	log_error("%s: a reply of %zu bytes does not fit into a frame; this is "
-	    "a bug", rpc_conn_peer(c)->text, len);
+	log_limited(&c->stats->log_limit, loop_now_ms(), LOG_LEVEL_ERROR,
+	    "%s: a reply of %zu bytes does not fit into a frame; this is a bug",
+	    rpc_conn_peer(c)->text, len);
 	rpc_conn_close(c, "a reply was too big");
 }
 

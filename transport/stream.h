@@ -98,7 +98,8 @@ struct stream *stream_new_over(struct loop *l, int fd,
 bool stream_is_opening(const struct stream *s);
 /*
  * Inside closed(): a sentence for people that says more than the reason (why
- * the handshake failed, what ssh said), or "".
+ * the handshake failed, what ssh said), or "".  What the peer wrote in it is
+ * escaped already (transport/log.h).
  */
 const char *stream_end_detail(const struct stream *s);
 

@@ -232,7 +232,8 @@ enable_refused(struct consumer_port *p, struct rpc_call call, int fd,
 {
 	struct pb_writer w;
 
-	log_info("%s: EnableTracing refused: %s", rpc_conn_peer(p->conn)->text,
+	log_limited(&p->service->refused_log, loop_now_ms(), LOG_LEVEL_INFO,
+	    "%s: EnableTracing refused: %s", rpc_conn_peer(p->conn)->text,
 	    error);
 	if (fd >= 0)
 		close(fd);
@@ -328,7 +329,8 @@ change_config(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 			return RPC_BAD_ARGS;
 		if (session_change_config(p->session, f.data, f.len, err,
 		    sizeof(err)) != 0) {
-			log_info("%s: ChangeTraceConfig refused: %s",
+			log_limited(&p->service->refused_log, loop_now_ms(),
+			    LOG_LEVEL_INFO, "%s: ChangeTraceConfig refused: %s",
 			    rpc_conn_peer(p->conn)->text, err);
 			return RPC_REJECT;
 		}
@@ -738,14 +740,12 @@ static struct log_limit over_quota;
 static void
 log_over_quota(const struct rpc_conn *c, const struct principal *who)
 {
-	uint32_t swallowed;
 	char text[96];
 
-	if (log_allowed(&over_quota, loop_now_ms(), &swallowed))
-		log_warn("%s: refused: %s has as many connections as "
-		    "limits.max_consumers_per_uid allows (%u more such lines "
-		    "left out)", rpc_conn_peer(c)->text,
-		    principal_text(who, text, sizeof(text)), swallowed);
+	log_limited(&over_quota, loop_now_ms(), LOG_LEVEL_WARN,
+	    "%s: refused: %s has as many connections as "
+	    "limits.max_consumers_per_uid allows", rpc_conn_peer(c)->text,
+	    principal_text(who, text, sizeof(text)));
 }
 
 static void *

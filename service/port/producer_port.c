@@ -211,11 +211,8 @@ static struct log_limit refusals;
 static void
 log_refused(const struct producer_port *p, const char *what, const char *why)
 {
-	uint32_t swallowed;
-
-	if (log_allowed(&refusals, loop_now_ms(), &swallowed))
-		log_warn("%s: %s refused: %s (%u more such lines left out)",
-		    rpc_conn_peer(p->conn)->text, what, why, swallowed);
+	log_limited(&refusals, loop_now_ms(), LOG_LEVEL_WARN,
+	    "%s: %s refused: %s", rpc_conn_peer(p->conn)->text, what, why);
 }
 
 static enum rpc_verdict
@@ -331,7 +328,8 @@ adopt_shm(struct rpc_call call, const struct init_request *q)
 		return NULL;
 	shm_valid_sizes(0, q->page_size, &size, &page);
 	if ((shm = shm_adopt(fd, page, err, sizeof(err))) == NULL) {
-		log_warn("%s: the producer's shared memory is not used: %s",
+		log_limited(&refusals, loop_now_ms(), LOG_LEVEL_WARN,
+		    "%s: the producer's shared memory is not used: %s",
 		    rpc_conn_peer(call.conn)->text, err);
 		close(fd);
 	}

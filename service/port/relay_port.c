@@ -30,16 +30,14 @@ struct relay {
 
 /* Of all relays together: a line a second, after a few at once. */
 static struct log_limit refusals;
+static struct log_limit coming_and_going;
 
 static void
 log_refusal(const struct relay *r, const char *method, const char *why)
 {
-	uint32_t swallowed;
-
-	if (!log_allowed(&refusals, loop_now_ms(), &swallowed))
-		return;
-	log_warn("relay %s: %s refused: %s (%u more such lines left out)",
-	    rpc_conn_peer(r->conn)->text, method, why, swallowed);
+	log_limited(&refusals, loop_now_ms(), LOG_LEVEL_WARN,
+	    "relay %s: %s refused: %s", rpc_conn_peer(r->conn)->text, method,
+	    why);
 }
 
 static bool
@@ -66,7 +64,8 @@ bind_cb(struct rpc_conn *c, void *arg)
 	}
 	machine_ref(r->machine);
 	if (is_host(r)) {
-		log_warn("relay %s: a relay on a UNIX socket cannot be told "
+		log_limited(&refusals, loop_now_ms(), LOG_LEVEL_WARN,
+		    "relay %s: a relay on a UNIX socket cannot be told "
 		    "from this machine: what it says of its system and clocks "
 		    "has no effect; connect it over TCP or vsock",
 		    rpc_conn_peer(c)->text);
@@ -74,7 +73,8 @@ bind_cb(struct rpc_conn *c, void *arg)
 	}
 	log_escape(name, sizeof(name), r->machine->name,
 	    strlen(r->machine->name));
-	log_info("relay %s: machine %u \"%s\" connected",
+	log_limited(&coming_and_going, loop_now_ms(), LOG_LEVEL_INFO,
+	    "relay %s: machine %u \"%s\" connected",
 	    rpc_conn_peer(c)->text, r->machine->id, name);
 	return r;
 }
@@ -85,7 +85,8 @@ gone_cb(void *ctx)
 	struct relay *r = ctx;
 
 	if (!is_host(r))
-		log_info("relay of machine %u disconnected", r->machine->id);
+		log_limited(&coming_and_going, loop_now_ms(), LOG_LEVEL_INFO,
+		    "relay of machine %u disconnected", r->machine->id);
 	machine_unref(r->machine);
 	free(r);
 }

@@ -167,7 +167,8 @@ flushed(struct session *source, bool success, void *arg)
 		answer(op, NULL, false, err);
 		return;
 	}
-	log_info("session %llu: cloned from session %llu",
+	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
+	    "session %llu: cloned from session %llu",
 	    (unsigned long long)s->id, (unsigned long long)source->id);
 	if (!was_file || op->fd < 0) {
 		answer(op, s, false, NULL);

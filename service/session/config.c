@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/log.h"
 #include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
 #include "service/session/match.h"
@@ -32,6 +33,25 @@ static int
 refuse(char *err, size_t err_size, const char *sentence)
 {
 	snprintf(err, err_size, "%s", sentence);
+	return -1;
+}
+
+/* A name of a config in a sentence, which may go to the log. */
+static const char *
+shown(const char *name, char *out, size_t out_size)
+{
+	return log_escape(out, out_size, name == NULL ? "" : name,
+	    name == NULL ? 0 : strlen(name));
+}
+
+static int
+refuse_duplicate(char *err, size_t err_size, const char *what,
+    const char *name)
+{
+	char text[128];
+
+	snprintf(err, err_size, "Duplicate %s name: %s", what,
+	    shown(name, text, sizeof(text)));
 	return -1;
 }
 
@@ -65,11 +85,9 @@ check_sizes(const trace_config_pb *pb, const struct limits *lim, char *err,
 		for (k = 0; k < i; k++)
 			if (pb->buffers[k]->name != NULL &&
 			    strcmp(pb->buffers[k]->name,
-			    pb->buffers[i]->name) == 0) {
-				snprintf(err, err_size, "Duplicate buffer "
-				    "name: %.100s", pb->buffers[i]->name);
-				return -1;
-			}
+			    pb->buffers[i]->name) == 0)
+				return refuse_duplicate(err, err_size,
+				    "buffer", pb->buffers[i]->name);
 	}
 	if (total > lim->max_total_buffer_kb) {
 		snprintf(err, err_size, "Buffers of %llu KiB exceed the limit "
@@ -137,11 +155,9 @@ check_triggers(const trace_config_pb *pb, const struct limits *lim, char *err,
 			return refuse(err, err_size, "A trigger has no name");
 		for (k = 0; k < i; k++)
 			if (strcmp(t->triggers[k]->name,
-			    t->triggers[i]->name) == 0) {
-				snprintf(err, err_size, "Duplicate trigger "
-				    "name: %.100s", t->triggers[i]->name);
-				return -1;
-			}
+			    t->triggers[i]->name) == 0)
+				return refuse_duplicate(err, err_size,
+				    "trigger", t->triggers[i]->name);
 	}
 	return 0;
 }
@@ -199,15 +215,17 @@ static int
 find_buffer(const trace_config_pb *pb, const Perfetto__Protos__DataSourceConfig
     *dsc, uint32_t *out, char *err, size_t err_size)
 {
+	char ds[128], buffer[128];
 	size_t i;
 
+	shown(dsc->name, ds, sizeof(ds));
+	shown(dsc->target_buffer_name, buffer, sizeof(buffer));
 	if (dsc->target_buffer_name == NULL) {
 		*out = dsc->target_buffer;
 		if (dsc->target_buffer < pb->n_buffers)
 			return 0;
-		snprintf(err, err_size, "Data source %.100s: target_buffer %u "
-		    "does not exist (%zu buffers)",
-		    dsc->name == NULL ? "" : dsc->name, dsc->target_buffer,
+		snprintf(err, err_size, "Data source %s: target_buffer %u "
+		    "does not exist (%zu buffers)", ds, dsc->target_buffer,
 		    pb->n_buffers);
 		return -1;
 	}
@@ -216,17 +234,14 @@ find_buffer(const trace_config_pb *pb, const Perfetto__Protos__DataSourceConfig
 		    strcmp(pb->buffers[i]->name, dsc->target_buffer_name) == 0)
 			break;
 	if (i == pb->n_buffers) {
-		snprintf(err, err_size, "Data source %.100s: "
-		    "target_buffer_name %.100s does not exist",
-		    dsc->name == NULL ? "" : dsc->name,
-		    dsc->target_buffer_name);
+		snprintf(err, err_size, "Data source %s: "
+		    "target_buffer_name %s does not exist", ds, buffer);
 		return -1;
 	}
 	if (dsc->has_target_buffer && dsc->target_buffer != i) {
-		snprintf(err, err_size, "Data source %.100s: target_buffer %u "
-		    "and target_buffer_name %.100s name different buffers",
-		    dsc->name == NULL ? "" : dsc->name, dsc->target_buffer,
-		    dsc->target_buffer_name);
+		snprintf(err, err_size, "Data source %s: target_buffer %u "
+		    "and target_buffer_name %s name different buffers", ds,
+		    dsc->target_buffer, buffer);
 		return -1;
 	}
 	*out = (uint32_t)i;

@@ -108,7 +108,8 @@ limit_cb(void *arg)
 {
 	struct file_session *f = arg;
 
-	log_info("session %llu: max_file_size_bytes is reached",
+	log_limited(&f->session->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
+	    "session %llu: max_file_size_bytes is reached",
 	    (unsigned long long)f->session->id);
 	session_disable(f->session, NULL);
 }

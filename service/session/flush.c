@@ -68,7 +68,8 @@ log_slow(struct flush *f)
 	if (n > 0)
 		event_log_slow(s->events,
 		    SERVICE_EVENT_LAST_FLUSH_SLOW_DATA_SOURCES, slow, n);
-	log_warn("session %llu: flush %llu timed out with %zu producers "
+	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_WARN,
+	    "session %llu: flush %llu timed out with %zu producers "
 	    "unanswered", (unsigned long long)s->id, (unsigned long long)f->id,
 	    f->n_left);
 }
@@ -214,7 +215,8 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 	return;
 
 fail:
-	log_error("session %llu: no memory to flush",
+	log_limited(&s->service->memory_log, loop_now_ms(), LOG_LEVEL_ERROR,
+	    "session %llu: no memory to flush",
 	    (unsigned long long)s->id);
 	if (f != NULL) {
 		loop_timer_free(f->timer);

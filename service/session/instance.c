@@ -86,7 +86,8 @@ instance_new(struct session *s, const struct config_data_source *want,
 	return i;
 
 fail:
-	log_error("session %llu: no memory for an instance of a data source",
+	log_limited(&s->service->memory_log, loop_now_ms(), LOG_LEVEL_ERROR,
+	    "session %llu: no memory for an instance of a data source",
 	    (unsigned long long)s->id);
 	pb_writer_done(&config);
 	if (i != NULL)

@@ -26,6 +26,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "transport/log.h"
 #include "transport/loop.h"
 #include "service/session/machine.h"
 #include "service/session/peer_quota.h"
@@ -230,6 +231,10 @@ struct service {
 	void (*idle)(void *arg); /* told when the last session goes; or NULL */
 	void *idle_arg;
 	struct shutdown *shutdown; /* NULL until service_shutdown() */
+	/* Of lines that peers can cause at will, for log_limited(). */
+	struct log_limit session_log; /* sessions come, go, wait in vain */
+	struct log_limit refused_log; /* configs refused */
+	struct log_limit memory_log;  /* none left for something small */
 };
 
 #endif /* SERVICE_SESSION_MODEL_H */

@@ -386,7 +386,9 @@ producer_update(struct producer *p, const uint8_t *descriptor, size_t len)
 	if (!r.bad && ds != NULL && descriptor_bytes(p) - ds->descriptor_len +
 	    len <= DESCRIPTOR_BYTES_MAX &&
 	    data_source_parse(ds, descriptor, len) != 0)
-		log_warn("producer %u: no memory for a data source update",
+		log_limited(&p->service->memory_log, loop_now_ms(),
+		    LOG_LEVEL_ERROR,
+		    "producer %u: no memory for a data source update",
 		    p->id);
 }
 

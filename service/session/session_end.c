@@ -50,7 +50,8 @@ say_disabled(struct session *s)
 static void
 ended(struct session *s)
 {
-	log_info("session %llu: ended%s%s", (unsigned long long)s->id,
+	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
+	    "session %llu: ended%s%s", (unsigned long long)s->id,
 	    s->end_error != NULL ? ": " : "",
 	    s->end_error != NULL ? s->end_error : "");
 	say_disabled(s);
@@ -115,7 +116,8 @@ session_file_closed(struct session *s, const char *error)
 void
 session_file_failed(struct session *s, const char *error)
 {
-	log_warn("session %llu: %s", (unsigned long long)s->id, error);
+	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_WARN,
+	    "session %llu: %s", (unsigned long long)s->id, error);
 	session_disable(s, error);
 }
 
@@ -145,7 +147,8 @@ stop_timeout_cb(void *arg)
 		instance_give_up(i);
 	}
 	s->in_stop = false;
-	log_warn("session %llu: %zu data sources did not acknowledge the stop",
+	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_WARN,
+	    "session %llu: %zu data sources did not acknowledge the stop",
 	    (unsigned long long)s->id, n);
 	check_all_stopped(s);
 }

@@ -46,14 +46,17 @@ check_others(struct service *sv, const Perfetto__Protos__TraceConfig *pb,
     char *err, size_t err_size)
 {
 	const struct session *s;
+	char name[256];
 	size_t i, k;
 	uint64_t holders, allowed;
 
 	if (pb->unique_session_name != NULL &&
 	    pb->unique_session_name[0] != '\0' &&
 	    session_find_by_name(sv, pb->unique_session_name) != NULL) {
+		log_escape(name, sizeof(name), pb->unique_session_name,
+		    strlen(pb->unique_session_name));
 		snprintf(err, err_size, "A trace with this unique session name "
-		    "(%.200s) already exists", pb->unique_session_name);
+		    "(%s) already exists", name);
 		return -1;
 	}
 	for (i = 0; i < pb->n_session_semaphores; i++) {
@@ -82,9 +85,12 @@ check_others(struct service *sv, const Perfetto__Protos__TraceConfig *pb,
 			}
 		}
 		if (holders > allowed) {
-			snprintf(err, err_size, "Semaphore \"%.200s\" exceeds "
+			log_escape(name, sizeof(name), sem->name == NULL ? "" :
+			    sem->name, sem->name == NULL ? 0 :
+			    strlen(sem->name));
+			snprintf(err, err_size, "Semaphore \"%s\" exceeds "
 			    "maximum allowed other session count (%llu > "
-			    "%llu)", sem->name == NULL ? "" : sem->name,
+			    "%llu)", name,
 			    (unsigned long long)holders,
 			    (unsigned long long)allowed);
 			return -1;

@@ -59,7 +59,8 @@ slow_start_cb(void *arg)
 	}
 	event_log_slow(s->events, SERVICE_EVENT_SLOW_STARTING_DATA_SOURCES,
 	    slow, n);
-	log_warn("session %llu: %zu data sources have not started yet",
+	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_WARN,
+	    "session %llu: %zu data sources have not started yet",
 	    (unsigned long long)s->id, n);
 	say_all_started(s);
 }
@@ -84,7 +85,8 @@ start_now(struct session *s)
 	TAILQ_FOREACH(i, &s->instances, of_session)
 		instance_start(i);
 	session_check_started(s);
-	log_info("session %llu: started with %zu data sources for uid %d",
+	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
+	    "session %llu: started with %zu data sources for uid %d",
 	    (unsigned long long)s->id, s->n_instances, s->uid);
 }
 

@@ -94,7 +94,8 @@ timeout_cb(void *arg)
 {
 	struct session *s = arg;
 
-	log_info("session %llu: trigger_timeout_ms is over",
+	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
+	    "session %llu: trigger_timeout_ms is over",
 	    (unsigned long long)s->id);
 	session_disable(s, NULL);
 }

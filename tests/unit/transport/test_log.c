@@ -139,6 +139,54 @@ the_journal_gets_priorities_and_no_times(void **state)
 }
 
 static void
+log_what_terminals_obey(void)
+{
+	/* CSI as a byte, and as UTF-8; a letter; what is cut off. */
+	log_error("%s", "\x9b[2J|\xc2\x9b[2J|\xc3\xa9|\x1b[2J|\xe2\x82\xac\xe2");
+}
+
+static void
+no_control_character_of_any_kind_stays_in_a_line(void **state)
+{
+	char out[512];
+
+	log_init("prog", LOG_LEVEL_INFO);
+	captured(log_what_terminals_obey, out, sizeof(out));
+	assert_non_null(strstr(out,
+	    "error ?[2J|??[2J|\xc3\xa9|?[2J|\xe2\x82\xac"));
+}
+
+static struct log_limit limit;
+
+static void
+log_a_flood(void)
+{
+	int i;
+
+	for (i = 0; i < 100; i++)
+		log_limited(&limit, 1000, LOG_LEVEL_WARN, "again");
+	log_limited(&limit, 1000, LOG_LEVEL_DEBUG, "not shown");
+	log_limited(&limit, 3000, LOG_LEVEL_WARN, "%s", "later");
+}
+
+static void
+a_flood_of_lines_is_counted_not_written(void **state)
+{
+	const char *at;
+	char out[4096];
+	int n = 0;
+
+	unsetenv("JOURNAL_STREAM");
+	log_init("prog", LOG_LEVEL_INFO);
+	captured(log_a_flood, out, sizeof(out));
+	for (at = out; (at = strstr(at, "warn  again\n")) != NULL; at++)
+		n++;
+	assert_int_equal(n, 10);
+	assert_non_null(strstr(out,
+	    "warn  later (90 more such lines left out)\n"));
+}
+
+static void
 log_much(void)
 {
 	static char big[10000];
@@ -180,6 +228,9 @@ main(void)
 		cmocka_unit_test(
 		    a_line_is_one_line_and_below_the_level_there_is_none),
 		cmocka_unit_test(the_journal_gets_priorities_and_no_times),
+		cmocka_unit_test(
+		    no_control_character_of_any_kind_stays_in_a_line),
+		cmocka_unit_test(a_flood_of_lines_is_counted_not_written),
 		cmocka_unit_test(a_huge_line_is_cut_and_still_ends),
 		cmocka_unit_test(a_sentence_keeps_its_quotes),
 	};
