@@ -258,7 +258,7 @@ class Bounded(LogCase):
 
     def test_producers_that_are_refused(self):
         self.start(level="info")
-        with self.flood("producer ", "refused"):
+        with self.flood("refused"):
             for _ in range(FLOOD):
                 producer = self.producer("n" * 5000, start=False)
                 producer.bind()
