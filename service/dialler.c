@@ -226,9 +226,7 @@ ssh_args(struct dialled *c, struct ssh_args *args, char *err, size_t err_size)
 		return ssh_args_listen(args, &c->addr, c->addr.path, c->path,
 		    err, err_size);
 	if (command == NULL)
-		command = c->setting->port == LISTEN_RELAY ?
-		    "tributary connect --accept relay" :
-		    "tributary connect --accept producer";
+		command = "tributary connect --accept";
 	return ssh_args_connect(args, &c->addr, NULL, command, err, err_size);
 }
 

@@ -76,27 +76,46 @@ is_opened_as_producer(const struct settings *s, const struct listen_setting *l)
 	return false;
 }
 
+static const char tls_scheme[] = "tls://";
+
 static bool
 is_activated(const struct activation *a, const struct listen_setting *l)
 {
+	char err[ADDR_TEXT_MAX + 256], text[ADDR_TEXT_MAX];
 	struct addr addr;
-	char err[ADDR_TEXT_MAX + 256];
+	size_t i;
 
+	for (i = 0; i < a->n; i++) {
+		activation_address(a->sockets[i].fd, text, sizeof(text));
+		if (a->sockets[i].port == l->port &&
+		    strncmp(l->address, tls_scheme, strlen(tls_scheme)) == 0 &&
+		    strcmp(l->address + strlen(tls_scheme), text) == 0)
+			return true;
+	}
 	return addr_parse(&addr, l->address, err, sizeof(err)) == 0 &&
 	    activation_is_bound_to(a, &addr.sa, addr.sa_len);
 }
 
-/* What is said of a socket that was passed in; NULL: nothing. */
+/*
+ * What the settings say of a socket that was passed in: they name its address,
+ * or tls:// and its address.  NULL: nothing.
+ */
 static const struct listen_setting *
 setting_of(const struct settings *s, enum listen_port port,
-    const char *address)
+    const char *address, bool *tls)
 {
+	const char *named;
 	size_t i;
 
-	for (i = 0; i < s->n_listen; i++)
-		if (s->listen[i].port == port &&
-		    strcmp(s->listen[i].address, address) == 0)
+	for (i = 0; i < s->n_listen; i++) {
+		named = s->listen[i].address;
+		*tls = strncmp(named, tls_scheme, strlen(tls_scheme)) == 0;
+		if (*tls)
+			named += strlen(tls_scheme);
+		if (s->listen[i].port == port && strcmp(named, address) == 0)
 			return &s->listen[i];
+	}
+	*tls = false;
 	return NULL;
 }
 
@@ -234,10 +253,13 @@ adopt_door(struct doors *d, struct activated_socket *s, char *err,
 	    (s->port == LISTEN_PRODUCER && d->settings->enable_relay_endpoint);
 	struct door *door = next_door(d, s->port, relays);
 	const struct listen_setting *said;
-	char text[ADDR_TEXT_MAX];
+	char text[ADDR_TEXT_MAX], shown[ADDR_TEXT_MAX + 8];
 
 	activation_address(s->fd, text, sizeof(text));
-	if ((said = setting_of(d->settings, s->port, text)) != NULL) {
+	said = setting_of(d->settings, s->port, text, &door->tls);
+	snprintf(shown, sizeof(shown), "%s%s", door->tls ? tls_scheme : "",
+	    text);
+	if (said != NULL) {
 		door->entrance.forwarded = said->forwarded;
 		door->entrance.plain_consumer = said->allow_plain_consumer;
 	}
@@ -247,7 +269,9 @@ adopt_door(struct doors *d, struct activated_socket *s, char *err,
 		return -1;
 	s->fd = -1;
 	d->n++;
-	log_door(door, s->port, relays, text);
+	log_door(door, s->port, relays, shown);
+	if (s->port == LISTEN_CONSUMER && door->entrance.plain_consumer)
+		warn_of_open_consumers(shown);
 	return 0;
 }
 

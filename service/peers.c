@@ -57,7 +57,7 @@ key_of(struct peer_key *k, const struct peer *p)
 		snprintf(k->name, sizeof(k->name), "%s", p->cert->name);
 		return;
 	case PEER_NOBODY:
-		k->number = p->addr_hash;
+		k->number = p->net_hash;
 		return;
 	}
 }
@@ -68,7 +68,7 @@ key_of_address(struct peer_key *k, const struct peer *p)
 {
 	memset(k, 0, sizeof(*k));
 	k->auth = PEER_NOBODY;
-	k->number = p->addr_hash;
+	k->number = p->net_hash;
 }
 
 static uint64_t

@@ -3,8 +3,8 @@
  * together: connections, handshakes, memory, bytes per second.
  *
  * A peer is a principal where somebody vouches for it (UNIX uid, certificate
- * name), and an address without its port before the handshake and where nobody
- * does.  An entry lives as long as a connection counts in it.
+ * name), and an address without its port (an IPv6 network of 64 bits) before the
+ * handshake and where nobody does.  An entry lives as long as a connection counts in it.
  */
 #ifndef SERVICE_PEERS_H
 #define SERVICE_PEERS_H

@@ -21,8 +21,9 @@ hash_bytes(const void *data, size_t len)
 	return h;
 }
 
+/* v6_bytes: of an IPv6 address, from its beginning. */
 static uint64_t
-hash_address(const struct sockaddr_storage *sa)
+hash_address(const struct sockaddr_storage *sa, size_t v6_bytes)
 {
 	const struct sockaddr_in *in4 = (const struct sockaddr_in *)sa;
 	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
@@ -35,7 +36,7 @@ hash_address(const struct sockaddr_storage *sa)
 		/* The same machine, whichever listener it came through. */
 		if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
 			return hash_bytes(&in6->sin6_addr.s6_addr[12], 4);
-		return hash_bytes(&in6->sin6_addr, 16);
+		return hash_bytes(&in6->sin6_addr, v6_bytes);
 	case AF_VSOCK:
 		return hash_bytes(&vm->svm_cid, sizeof(vm->svm_cid));
 	}
@@ -143,7 +144,8 @@ peer_from_socket(struct peer *p, int fd)
 	}
 	if (sa.ss_family == AF_VSOCK)
 		p->kind = ADDR_VSOCK;
-	p->addr_hash = hash_address(&sa);
+	p->addr_hash = hash_address(&sa, 16);
+	p->net_hash = hash_address(&sa, 8);
 	addr_format(&sa, len, p->text, sizeof(p->text));
 }
 
@@ -156,5 +158,6 @@ peer_from_ssh(struct peer *p, const struct addr *a)
 	p->gid = PEER_UID_UNKNOWN;
 	p->pid = PEER_PID_UNKNOWN;
 	p->addr_hash = hash_bytes(a->host, strlen(a->host));
+	p->net_hash = p->addr_hash;
 	snprintf(p->text, sizeof(p->text), "ssh://%.90s", a->host);
 }

@@ -52,6 +52,11 @@ struct peer {
 	const char *machine_name;
 	uint64_t addr_hash; /* of the address without its port; UNIX: 0 */
 	/*
+	 * The same of what one site has: an IPv6 address counts by its first 64
+	 * bits, as whoever has one of them has all.
+	 */
+	uint64_t net_hash;
+	/*
 	 * For logs: "unix pid 42 uid 1000", "10.0.0.7:4711",
 	 * "device-7 at 10.0.0.7:4711", "ssh://device-7".
 	 */

@@ -116,7 +116,7 @@ class Dial(Case):
         (_, argv), = self.calls()
         self.assertIn("device-7", argv)
         self.assertIn("BatchMode=yes", " ".join(argv))
-        self.assertIn("tributary connect --accept", argv[-1])
+        self.assertEqual(argv[-1], "tributary connect --accept")
 
     def machine_of(self, name):
         found, = [p for p in self.consumer().query().producers

@@ -4,11 +4,25 @@
 import os
 import shutil
 import signal
+import socket
 import sys
 
 from harness import tap, tls
 from harness.case import Case
+from harness.daemon import Daemon
 from harness.pki import OPENSSL, Pki
+
+
+class Activated(Daemon):
+    """Its first producer socket was opened by a service manager."""
+
+    listening = None
+
+    def command(self):
+        self.pass_fds = [self.listening.fileno()]
+        return ["/bin/sh", "-c",
+                f"exec 3<&{self.listening.fileno()}; LISTEN_PID=$$; "
+                "export LISTEN_PID; exec \"$@\"", "sh", *super().command()]
 
 
 class Reload(Case):
@@ -74,6 +88,21 @@ class Reload(Case):
         self.daemons[0].signal(signal.SIGHUP)
         line = self.wait_lines("renew it")[0]
         self.assertIn('the certificate "soon" ends in 5 days', line)
+
+    def test_a_socket_that_was_passed_in_speaks_tls_where_it_is_named_so(self):
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            at = "tls://127.0.0.1:%d" % listening.getsockname()[1]
+            os.mkdir(self.path("two"))
+            daemon = Activated(
+                self.path("two"), producer=[at],
+                flags=["--tls-dir", self.tls_dir],
+                env={"LISTEN_FDS": "1", "LISTEN_FDNAMES": "producer"})
+            daemon.listening = listening
+            self.daemons.append(daemon)
+            daemon.start()
+        self.assertEqual(daemon.addresses("producers"), [at])
+        self.assertIn("certificate first", daemon.log())
+        self.producer("p", address=tls.Address(at, self.device)).sync()
 
     # ---- a reload ----
 

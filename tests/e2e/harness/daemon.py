@@ -35,6 +35,8 @@ def environment(**extra):
 class Daemon:
     """producer, consumer: lists of addresses to listen on."""
 
+    pass_fds = ()  # descriptors that it inherits
+
     def __init__(self, folder, *, producer=None, consumer=None, flags=(),
                  env=None, limits=None, wrap=()):
         self.folder = folder
@@ -70,7 +72,7 @@ class Daemon:
         try:
             self.process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, pass_fds=[write_end],
+                stderr=subprocess.STDOUT, pass_fds=[write_end, *self.pass_fds],
                 preexec_fn=self._limits,
                 env={**self._env, "TRACED_NOTIFY_FD": str(write_end)})
         finally:

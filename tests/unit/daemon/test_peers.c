@@ -57,19 +57,19 @@ unix_peer(uint32_t uid)
 }
 
 static struct peer
-stranger(uint64_t addr_hash)
+stranger(uint64_t net_hash)
 {
 	return (struct peer){ .kind = ADDR_TCP, .auth = PEER_NOBODY,
-		.uid = PEER_UID_UNKNOWN, .addr_hash = addr_hash };
+		.uid = PEER_UID_UNKNOWN, .net_hash = net_hash };
 }
 
 static struct peer
-certified(uint64_t addr_hash, struct tls_identity *id, const char *name)
+certified(uint64_t net_hash, struct tls_identity *id, const char *name)
 {
 	memset(id, 0, sizeof(*id));
 	snprintf(id->name, sizeof(id->name), "%s", name);
 	return (struct peer){ .kind = ADDR_TLS, .auth = PEER_CERT,
-		.uid = PEER_UID_UNKNOWN, .addr_hash = addr_hash, .cert = id };
+		.uid = PEER_UID_UNKNOWN, .net_hash = net_hash, .cert = id };
 }
 
 static struct peer_share *
@@ -209,7 +209,7 @@ test_after_its_handshake_a_connection_counts_for_its_name(void **state)
 	struct peer p = certified(1, &id, "device-7");
 	struct peer q = p;
 
-	q.addr_hash = 2;
+	q.net_hash = 2;
 	assert_int_equal(counts(f).handshakes, 2);
 	assert_int_equal(
 	    peers_opened(a, &p, f->why, sizeof(f->why)), 0);

@@ -56,6 +56,7 @@ a_tcp_peer_is_nobody_and_known_by_its_address(void **state)
 	assert_string_not_equal(p.text, q.text);
 	assert_true(p.addr_hash == q.addr_hash);
 	assert_true(p.addr_hash != 0);
+	assert_true(p.net_hash == p.addr_hash);
 	close(a[0]);
 	close(a[1]);
 	close(b[0]);
