@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct loop *loop;
 static struct rpc_conn *conn; /* NULL: gone */
-static int bound, gone, again;
+static int bound, gone, again, admitted, all_over;
 static struct rpc_call kept;
 static unsigned sum;
 
@@ -50,6 +50,34 @@ on_gone(void *ctx)
 	CHECK(rpc_conn_peer(conn)->text[0] != '\0');
 	gone++;
 	kept.conn = NULL;
+}
+
+static bool
+on_admit(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
+{
+	CHECK(p->text[0] != '\0');
+	admitted++;
+	return true;
+}
+
+static bool
+on_may_bind(struct rpc_conn *c, const struct rpc_service *s, void *arg,
+    char *why)
+{
+	int32_t pid = rpc_conn_identity(c)->pid;
+
+	CHECK(admitted == 1 && !all_over);
+	if (pid == 13)
+		rpc_conn_close(c, "in may_bind");
+	snprintf(why, RPC_WHY_MAX, "not with process %d", (int)pid);
+	return pid % 2 == 0;
+}
+
+static void
+on_all_over(struct rpc_conn *c, void *arg)
+{
+	CHECK(c == conn && gone == bound);
+	all_over++;
 }
 
 static void
@@ -167,7 +195,15 @@ make_pair(bool tcp, int sv[2])
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const struct rpc_guard guard = { on_admit, on_may_bind,
+		on_all_over, NULL };
 	struct rpc_stats stats = { 0 };
+	struct rpc_conn_setup setup = {
+		.services = services,
+		.n_services = 1,
+		.stats = &stats,
+		.guard = &guard,
+	};
 	int sv[2], turns;
 
 	if (size < 1 || size > 4 * FRAME_MAX_BYTES)
@@ -176,10 +212,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		log_init("fuzz", LOG_LEVEL_ERROR);
 		CHECK((loop = loop_new()) != NULL);
 	}
-	bound = gone = again = 0;
+	bound = gone = again = admitted = all_over = 0;
 	kept.conn = NULL;
 	make_pair(data[0] & 1, sv);
-	CHECK((conn = rpc_conn_new(loop, sv[0], services, 1, &stats)) != NULL);
+	CHECK((conn = rpc_conn_new_over(loop, sv[0], &setup)) != NULL);
 	/* Long inputs in longer pieces, else they take for ever. */
 	feed(sv[1], &stats, data + 1, size - 1,
 	    (size_t)(data[0] >> 1) + 1 + size / 256);
@@ -193,5 +229,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		loop_run_once(loop);
 	close(sv[1]);
 	CHECK(bound <= 1 && gone == bound);
+	CHECK(admitted == 1 && all_over == 1);
 	return 0;
 }
