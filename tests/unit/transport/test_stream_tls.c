@@ -444,7 +444,7 @@ static void
 a_client_that_leaves_at_any_byte_of_its_handshake_is_refused(void **state)
 {
 	static uint8_t hello[4000];
-	int sv[2] = { -1, -1 }, probe[2];
+	int sv[2] = { -1, -1 }, probe[2] = { -1, -1 };
 	ssize_t len;
 	ssize_t at;
 
