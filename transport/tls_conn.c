@@ -137,6 +137,7 @@ outcome(struct tls_conn *t, int rc)
 	    ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
 		if (!t->open)
 			say_left(t, 0);
+		t->broken = true;
 		return ECONNRESET;
 	}
 	t->broken = true;
@@ -283,19 +284,21 @@ cursor_skip_empty(struct cursor *c)
 	}
 }
 
-static void
+/* By n bytes, or to the end.  Returns by how many. */
+static size_t
 cursor_advance(struct cursor *c, size_t n)
 {
-	size_t step;
+	size_t left = n, step;
 
-	while (n > 0) {
+	while (left > 0 && c->niov > 0) {
 		step = c->iov->iov_len - c->off;
-		if (step > n)
-			step = n;
+		if (step > left)
+			step = left;
 		c->off += step;
-		n -= step;
+		left -= step;
 		cursor_skip_empty(c);
 	}
+	return n - left;
 }
 
 /*
@@ -318,18 +321,43 @@ cursor_piece(struct cursor c, size_t max, uint8_t *room, const uint8_t **piece)
 		if (n > max - at)
 			n = max - at;
 		memcpy(room + at, (const uint8_t *)c.iov->iov_base + c.off, n);
-		at += n;
-		cursor_advance(&c, n);
+		at += cursor_advance(&c, n);
 	}
 	*piece = room;
 	return at;
 }
 
+/* 0, or why OpenSSL took nothing; it has to be given a begun piece again. */
+static int
+conn_write_piece(struct tls_conn *t, const uint8_t *piece, size_t len,
+    size_t *taken)
+{
+	int error;
+
+	prepare(t);
+	if (SSL_write_ex(t->ssl, piece, len, taken) == 1) {
+		free(t->begun);
+		t->begun = NULL;
+		return 0;
+	}
+	error = outcome(t, 0);
+	if (error == EAGAIN && t->begun == NULL) {
+		/* Whatever the caller does with its own. */
+		if ((t->begun = malloc(len)) == NULL) {
+			error = ENOMEM;
+		} else {
+			memcpy(t->begun, piece, len);
+			t->begun_len = len;
+		}
+	}
+	if (error != EAGAIN)
+		t->broken = true;
+	return error == 0 ? EPIPE : error;
+}
+
 /*
- * Sends as much as the socket takes.  A piece that OpenSSL has begun (it is
- * encrypted, a part of it may be on its way) has to be offered to it again in
- * the same length.  Returns the bytes it took; *error is why it stopped, 0 at
- * the end of what was offered.
+ * Sends as much as the socket takes.  Returns the bytes that are on their way;
+ * *error is why it stopped, 0 at the end of what was offered.
  */
 static size_t
 conn_write(struct tls_conn *t, struct cursor *c, int *error)
@@ -339,25 +367,21 @@ conn_write(struct tls_conn *t, struct cursor *c, int *error)
 	size_t total = 0, len, n;
 
 	*error = 0;
+	if (t->begun != NULL && (*error = conn_write_piece(t, t->begun,
+	    t->begun_len, &t->ahead)) != 0)
+		return 0;
 	while (c->niov > 0) {
-		len = cursor_piece(*c, t->retry > 0 ? t->retry : RECORD_BYTES,
-		    room, &piece);
-		if (len < t->retry) {
-			*error = EINVAL; /* the caller broke the contract */
-			return total;
+		n = t->ahead;
+		if (n == 0) {
+			len = cursor_piece(*c, RECORD_BYTES, room, &piece);
+			*error = conn_write_piece(t, piece, len, &n);
+			if (*error != 0)
+				break;
+			t->ahead = n;
 		}
-		prepare(t);
-		if (SSL_write_ex(t->ssl, piece, len, &n) != 1) {
-			*error = outcome(t, 0);
-			if (*error == EAGAIN)
-				t->retry = len;
-			else
-				t->broken = true;
-			return total;
-		}
-		t->retry = 0;
+		n = cursor_advance(c, n);
+		t->ahead -= n;
 		total += n;
-		cursor_advance(c, n);
 	}
 	return total;
 }
@@ -390,10 +414,12 @@ tls_conn_send(struct tls_conn *t, const struct iovec *iov, int niov)
 	if (t->ktls_send)
 		return conn_write_plain(t, iov, niov);
 	cursor_skip_empty(&c);
+	if (c.niov == 0)
+		return 0;
 	total = conn_write(t, &c, &error);
-	if (total > 0 || c.niov == 0)
+	if (total > 0)
 		return (ssize_t)total;
-	errno = error == 0 ? EPIPE : error;
+	errno = error;
 	return -1;
 }
 
@@ -461,7 +487,8 @@ conn_set_host(struct tls_conn *t, const char *host)
 	if (host == NULL || host[0] == '\0' ||
 	    (t->host = host_copy(host)) == NULL)
 		return -1;
-	X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
+	X509_VERIFY_PARAM_set_hostflags(param,
+	    X509_CHECK_FLAG_NEVER_CHECK_SUBJECT |
 	    X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	if (host_is_address(t->host))
 		return X509_VERIFY_PARAM_set1_ip_asc(param, t->host) == 1 ?
@@ -519,7 +546,7 @@ conn_goodbye(struct tls_conn *t)
 	if (!t->open || t->broken)
 		return;
 	ERR_clear_error();
-	if (t->retry == 0 && !(t->ended && t->end_errno != 0))
+	if (t->begun == NULL && !(t->ended && t->end_errno != 0))
 		(void)SSL_shutdown(t->ssl);
 	SSL_set_shutdown(t->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	ERR_clear_error();
@@ -537,5 +564,6 @@ tls_conn_free(struct tls_conn *t)
 	free(t->host);
 	free(t->peer_text);
 	free(t->error);
+	free(t->begun);
 	free(t);
 }

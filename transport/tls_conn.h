@@ -37,8 +37,14 @@ struct tls_conn {
 	bool ended; /* no more input: end_errno, 0 for an orderly end */
 	bool broken; /* OpenSSL gave up on it: no goodbye */
 	int end_errno;
-	/* Bytes of a piece that OpenSSL has begun to send; 0: none. */
-	size_t retry;
+	/*
+	 * What OpenSSL has begun to send (encrypted; a part of it may be on its
+	 * way) and has to be given again just so; NULL: nothing.
+	 */
+	uint8_t *begun;
+	size_t begun_len;
+	/* Sent already, of what the caller offers next. */
+	size_t ahead;
 	/* The session that a client offered; only to be compared. */
 	const void *offered;
 	time_t valid_until; /* resumed: until when that holds */
