@@ -13,23 +13,6 @@ verified_conn(X509_STORE_CTX *ctx)
 	    SSL_get_ex_data_X509_STORE_CTX_idx()));
 }
 
-/* OpenSSL wants a list of every issuer; we, of those that publish one here. */
-static int
-error_cb(int ok, X509_STORE_CTX *ctx)
-{
-	const struct tls_conn *t = verified_conn(ctx);
-	X509 *cert;
-
-	if (ok || X509_STORE_CTX_get_error(ctx) != X509_V_ERR_UNABLE_TO_GET_CRL)
-		return ok;
-	cert = X509_STORE_CTX_get_current_cert(ctx);
-	if (cert == NULL ||
-	    tls_setup_covers(t->setup, X509_get_issuer_name(cert)))
-		return 0;
-	X509_STORE_CTX_set_error(ctx, X509_V_OK);
-	return 1;
-}
-
 static void
 refuse(struct tls_conn *t, X509_STORE_CTX *ctx)
 {
@@ -44,6 +27,29 @@ refuse(struct tls_conn *t, X509_STORE_CTX *ctx)
 	    X509_STORE_CTX_get_error_depth(ctx),
 	    X509_STORE_CTX_get0_current_crl(ctx), text, sizeof(text));
 	tls_conn_say(t, text);
+}
+
+/*
+ * Called where something is wrong, and only here is it known which list it is
+ * about.  OpenSSL wants a list of every issuer; we, of those that publish one
+ * here.
+ */
+static int
+error_cb(int ok, X509_STORE_CTX *ctx)
+{
+	struct tls_conn *t = verified_conn(ctx);
+	X509 *cert = X509_STORE_CTX_get_current_cert(ctx);
+
+	if (ok)
+		return 1;
+	if (X509_STORE_CTX_get_error(ctx) == X509_V_ERR_UNABLE_TO_GET_CRL &&
+	    cert != NULL &&
+	    !tls_setup_covers(t->setup, X509_get_issuer_name(cert))) {
+		X509_STORE_CTX_set_error(ctx, X509_V_OK);
+		return 1;
+	}
+	refuse(t, ctx);
+	return 0;
 }
 
 /* What we will call the peer has to be clear before it is let in. */
@@ -79,7 +85,7 @@ verify_cb(X509_STORE_CTX *ctx, void *arg)
 
 	if (X509_verify_cert(ctx) > 0)
 		return check_name(t, ctx);
-	refuse(t, ctx);
+	refuse(t, ctx); /* unless it was said above */
 	return 0;
 }
 
