@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,9 @@
 
 #include "tests/unit/transport/tls_world.h"
 #include "transport/roles.h"
+
+/* Pairs that lie idle. */
+#define IDLE 100
 
 #define BIG (3u * 1024u * 1024u + 17)
 
@@ -415,6 +419,42 @@ records_cut_anywhere_arrive_whole(void **state)
 	}
 }
 
+/* ---- what it takes ---- */
+
+/* A sanitizer's allocator counts nothing. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static void
+an_idle_connection_takes_less_than_24_kib(void **state)
+{
+	struct tls_world *w = *state;
+	struct tls_pair p[IDLE];
+	struct mallinfo2 before, after;
+	char bytes[5000], got[5000];
+	size_t grown;
+	int i;
+
+	memset(bytes, 'm', sizeof(bytes));
+	before = mallinfo2();
+	for (i = 0; i < IDLE; i++) {
+		tls_pair_init(&p[i], w->server, w->client, "collector");
+		assert_true(tls_pair_shake(&p[i]));
+		tls_pair_chat(&p[i]);
+		/* It was busy once. */
+		assert_int_equal(tls_pair_send(p[i].client, bytes, 5000), 5000);
+		assert_int_equal(tls_pair_receive(p[i].server, got, 5000),
+		    5000);
+		assert_int_equal(tls_pair_receive(p[i].server, got, 5000), -1);
+	}
+	after = mallinfo2();
+	/* Both ends are here. */
+	grown = after.uordblks + after.hblkhd - before.uordblks -
+	    before.hblkhd;
+	assert_in_range(grown / IDLE / 2, 1, 24 * 1024);
+	for (i = 0; i < IDLE; i++)
+		tls_pair_done(&p[i]);
+}
+#endif
+
 /* ---- the end ---- */
 
 static void
@@ -510,6 +550,9 @@ main(void)
 		TEST(before_the_handshake_nothing_travels),
 		TEST(input_that_lies_here_is_known),
 		TEST(records_cut_anywhere_arrive_whole),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+		TEST(an_idle_connection_takes_less_than_24_kib),
+#endif
 		TEST(a_goodbye_is_an_orderly_end),
 		TEST(a_cut_is_a_reset_that_nobody_explains),
 		TEST(what_was_damaged_on_the_way_is_said),
