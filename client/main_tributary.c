@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "client/cert.h"
+#include "client/connect.h"
 #include "client/forward.h"
 #include "client/record.h"
 #include "protos/nearest.h"
@@ -19,6 +20,7 @@ static const struct command commands[] = {
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
 	{ "forward", forward_main,
 	    "open a local socket that leads to a collector elsewhere" },
+	{ "connect", connect_main, "carry an ssh stream to a socket (ssh://)" },
 };
 #define N_COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -148,10 +148,13 @@ other_text(const struct addr *a, const char *text, int status, char *out,
 		no_command_text(a, out, out_size);
 	else if (line[0] != '\0' && status > 0 && status < 128)
 		snprintf(out, out_size, "%s said: %s", a->host, line);
+	else if (line[0] != '\0' && status == -1)
+		snprintf(out, out_size, "the other end of ssh to %s closed the "
+		    "stream (ssh said: %s)", a->host, line);
 	else if (line[0] != '\0')
 		snprintf(out, out_size, "ssh to %s said: %s", a->host, line);
 	else if (status == -1)
-		snprintf(out, out_size, "the far end of ssh to %s closed the "
+		snprintf(out, out_size, "the other end of ssh to %s closed the "
 		    "stream", a->host);
 	else if (status > 128 && status != 255)
 		snprintf(out, out_size, "ssh to %s was ended by signal %d",

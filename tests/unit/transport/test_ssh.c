@@ -321,6 +321,8 @@ what_is_not_known_is_passed_on_escaped(void **state)
 	MEANS("", 0, "ssh to host ended");
 	MEANS("", 128 + 9, "signal 9");
 	MEANS("", -1, "closed the stream");
+	/* A banner of sshd's, and the connection ends for another reason. */
+	MEANS("Welcome!\r\n", -1, "closed the stream (ssh said: Welcome!)");
 }
 
 static void
