@@ -191,11 +191,12 @@ rate_of_daemon(bool plain, size_t half_open, uint64_t chunks_each,
 {
 	struct process_daemon d;
 	struct storm *idlers = NULL;
+	double took;
 
 	start_daemon(&d);
 	if (half_open > 0)
 		idlers = storm_run(d.producers_tls, half_open,
-		    STORM_CONNECTED, NULL);
+		    STORM_CONNECTED, &took);
 	rate_of_session(&d, plain ? d.producers_tcp : d.producers_tls,
 	    chunks_each, r);
 	if (idlers != NULL)
@@ -326,12 +327,12 @@ bench_idle(void)
 	struct tls_context *devices = new_devices();
 	struct process_daemon d;
 	struct storm *s;
-	double before, shaken, registered;
+	double before, shaken, registered, took;
 
 	start_daemon(&d);
 	let_settle(&d);
 	before = (double)process_rss(d.pid);
-	s = storm_run(d.producers_tls, DEVICES, STORM_SHAKEN, NULL);
+	s = storm_run(d.producers_tls, DEVICES, STORM_SHAKEN, &took);
 	let_settle(&d);
 	shaken = ((double)process_rss(d.pid) - before) / DEVICES;
 	storm_free(s);
@@ -340,7 +341,7 @@ bench_idle(void)
 	start_daemon(&d);
 	let_settle(&d);
 	before = (double)process_rss(d.pid);
-	s = storm_run(d.producers_tls, DEVICES, STORM_INITIALISED, NULL);
+	s = storm_run(d.producers_tls, DEVICES, STORM_INITIALISED, &took);
 	storm_register(s);
 	registered = ((double)process_rss(d.pid) - before) / DEVICES;
 	storm_free(s);
@@ -420,26 +421,30 @@ bench_handshakes(void)
 
 /* ---- the storm ---- */
 
-static double
-storm_a_sink(void)
+struct bare_storm {
+	double seconds;
+	double cpu; /* of the sink */
+};
+
+static void
+storm_a_sink(struct bare_storm *out)
 {
 	struct tls_context *devices = new_devices();
 	struct tls_sink_result result;
-	struct storm_result storm;
 	struct tls_sink sink;
 	struct storm *s;
 
 	tls_sink_start(&sink, collector_dir, DEVICES, COLLECTOR_CPU);
-	s = storm_run(sink.address, DEVICES, STORM_GREETED, &storm);
+	s = storm_run(sink.address, DEVICES, STORM_GREETED, &out->seconds);
 	storm_free(s);
 	tls_sink_wait(&sink, &result);
 	tls_context_free(devices);
-	return storm.seconds;
+	out->cpu = result.handshake_cpu;
 }
 
 struct weather {
 	double seconds;
-	double median_ms;
+	double cpu; /* of the daemon */
 	uint64_t packets;
 	uint64_t missing;
 	struct pacer_result calm, stormy;
@@ -478,12 +483,12 @@ with_session(const struct process_daemon *d,
 static void
 storm_once(const struct process_daemon *d, struct weather *w)
 {
-	struct storm_result r;
+	double cpu = process_cpu(d->pid);
 	struct storm *s;
 
-	s = storm_run(d->producers_tls, DEVICES, STORM_INITIALISED, &r);
-	w->seconds = r.seconds;
-	w->median_ms = r.median_ms;
+	s = storm_run(d->producers_tls, DEVICES, STORM_INITIALISED,
+	    &w->seconds);
+	w->cpu = process_cpu(d->pid) - cpu;
 	storm_free(s);
 }
 
@@ -512,15 +517,16 @@ storm_a_daemon(struct weather *w)
 static void
 bench_storm(void)
 {
-	double bare[STORM_ROUNDS], ratios[STORM_ROUNDS], typical;
+	struct bare_storm bare[STORM_ROUNDS];
+	double ratios[STORM_ROUNDS], typical;
 	struct weather w[STORM_ROUNDS];
 	uint64_t packets = 0, missing = 0;
 	size_t i;
 
 	for (i = 0; i < STORM_ROUNDS; i++) {
-		bare[i] = storm_a_sink();
+		storm_a_sink(&bare[i]);
 		storm_a_daemon(&w[i]);
-		ratios[i] = w[i].seconds / bare[i];
+		ratios[i] = w[i].seconds / bare[i].seconds;
 		packets += w[i].packets;
 		missing += w[i].missing;
 	}
@@ -528,9 +534,10 @@ bench_storm(void)
 	printf("%u devices connect at once, beside a session of %u producers\n",
 	    DEVICES, PACER_PRODUCERS);
 	for (i = 0; i < STORM_ROUNDS; i++)
-		printf("  all in          %7.2f s, bare handshakes %.2f s; "
-		    "the session's round trip %.1f ms p99, %.1f longest (calm: "
-		    "%.2f, %.2f)\n", w[i].seconds, bare[i],
+		printf("  all in          %7.2f s (processor %.2f), bare "
+		    "handshakes %.2f (%.2f); the session's round trip %.1f ms "
+		    "p99, %.1f longest (calm: %.2f, %.2f)\n", w[i].seconds,
+		    w[i].cpu, bare[i].seconds, bare[i].cpu,
 		    w[i].stormy.p99_ms, w[i].stormy.max_ms, w[i].calm.p99_ms,
 		    w[i].calm.max_ms);
 	printf("  ratio           %7.2f median; aim <= 1.5: %s\n", typical,

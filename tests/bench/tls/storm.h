@@ -5,7 +5,6 @@
 #define TESTS_BENCH_TLS_STORM_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 struct storm;
 
@@ -17,19 +16,12 @@ enum storm_until {
 	STORM_INITIALISED, /* a collector answered InitializeConnection */
 };
 
-struct storm_result {
-	double seconds;   /* from the first connect() until the last is in */
-	uint64_t ended_ns;
-	double median_ms; /* of one device, from the first connect() on */
-	double cpu;       /* of this process */
-};
-
 /*
  * Connects n devices to a tls:// address with what load_tls_use() said.  They
- * stay connected.  NULL for out is fine.
+ * stay connected.  seconds: from the first connect() until the last is in.
  */
 struct storm *storm_run(const char *address, size_t n, enum storm_until until,
-    struct storm_result *out);
+    double *seconds);
 /* STORM_INITIALISED: each asks for commands and registers a data source. */
 void storm_register(struct storm *s);
 void storm_free(struct storm *s);
