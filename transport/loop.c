@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/time.h>
 #include <time.h>
@@ -14,8 +15,6 @@
 /* loop_free() runs what is deferred, and what that defers, this many times. */
 #define LOOP_FREE_ROUNDS 64
 
-/* What slow work gets of each turn. */
-#define LOOP_SLOW_NS 8000000u
 
 struct call {
 	loop_fn fn; /* NULL: cancelled */
@@ -44,13 +43,13 @@ struct loop {
 	struct timeval turn_at; /* libevent's time of the turn of turn_ms */
 	uint64_t turn_ms;
 
-	uint64_t slow_ns; /* spent on slow work in this turn */
-	uint64_t slow_began;
 
 	struct call_list deferred; /* for the next turn */
 	struct call_list running;  /* being called now, from running_at on */
 	size_t running_at;
-	struct event turn; /* a timer of 0: pending while deferred.n > 0 */
+	struct call_list slow; /* from slow_at on: wait for a turn with room */
+	size_t slow_at;
+	struct event turn; /* a timer of 0: pending while any of them wait */
 
 	struct call_list at_free;
 
@@ -113,10 +112,53 @@ loop_run_deferred(struct loop *l)
 	l->running.n = 0;
 }
 
+/*
+ * A timer rather than event_active(): timers are looked at once a turn, after
+ * the sockets, so calls that defer again starve nobody.
+ */
+static void
+loop_want_turn(struct loop *l)
+{
+	static const struct timeval now = { 0, 0 };
+
+	if (event_add(&l->turn, &now) != 0)
+		abort();
+}
+
+static uint64_t
+clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void
+loop_run_slow(struct loop *l)
+{
+	uint64_t until;
+	struct call c;
+
+	if (l->slow_at == l->slow.n)
+		return;
+	until = clock_ns(CLOCK_MONOTONIC) + LOOP_SLOW_MS * 1000000u;
+	do {
+		c = l->slow.calls[l->slow_at++];
+		if (c.fn != NULL)
+			c.fn(c.arg);
+	} while (l->slow_at < l->slow.n && clock_ns(CLOCK_MONOTONIC) < until);
+	if (l->slow_at < l->slow.n)
+		loop_want_turn(l);
+	else
+		l->slow_at = l->slow.n = 0;
+}
+
 static void
 turn_cb(evutil_socket_t fd, short what, void *arg)
 {
 	loop_run_deferred(arg);
+	loop_run_slow(arg);
 }
 
 static void
@@ -203,9 +245,10 @@ loop_run_last_calls(struct loop *l)
 	}
 	for (round = 0; round < LOOP_FREE_ROUNDS; round++) {
 		loop_take_posted(l);
-		if (l->deferred.n == 0)
+		if (l->deferred.n == 0 && l->slow.n == 0)
 			return;
 		loop_run_deferred(l);
+		loop_run_slow(l);
 	}
 }
 
@@ -235,6 +278,7 @@ loop_free(struct loop *l)
 	pthread_mutex_destroy(&l->post_lock);
 	free(l->deferred.calls);
 	free(l->running.calls);
+	free(l->slow.calls);
 	free(l->posted.calls);
 	free(l->at_free.calls);
 	free(l->scratch);
@@ -256,11 +300,8 @@ loop_scratch(struct loop *l)
 void
 loop_run(struct loop *l)
 {
-	while (!l->stopping) {
-		event_base_loop(l->base,
-		    EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
-		l->slow_ns = 0;
-	}
+	while (!l->stopping)
+		event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
 	l->stopping = false;
 }
 
@@ -269,7 +310,6 @@ loop_run_once(struct loop *l)
 {
 	/* ONCE: one turn, even when its calls make more work at once. */
 	event_base_loop(l->base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
-	l->slow_ns = 0;
 }
 
 void
@@ -278,15 +318,6 @@ loop_stop(struct loop *l)
 	/* libevent forgets a break that comes before its loop. */
 	l->stopping = true;
 	event_base_loopbreak(l->base);
-}
-
-static uint64_t
-clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
 uint64_t
@@ -320,15 +351,24 @@ loop_boottime_ns(void)
 void
 loop_defer(struct loop *l, loop_fn fn, void *arg)
 {
-	static const struct timeval now = { 0, 0 };
-
 	calls_add(&l->deferred, fn, arg);
-	/*
-	 * A timer rather than event_active(): timers are looked at once a
-	 * turn, after the sockets, so calls that defer again starve nobody.
-	 */
-	if (l->deferred.n == 1 && event_add(&l->turn, &now) != 0)
-		abort();
+	if (l->deferred.n == 1)
+		loop_want_turn(l);
+}
+
+void
+loop_defer_slow(struct loop *l, loop_fn fn, void *arg)
+{
+	/* Those that ran leave their room to those that come. */
+	if (l->slow.n == l->slow.cap && l->slow_at > l->slow.n / 2) {
+		l->slow.n -= l->slow_at;
+		memmove(l->slow.calls, l->slow.calls + l->slow_at,
+		    l->slow.n * sizeof(l->slow.calls[0]));
+		l->slow_at = 0;
+	}
+	calls_add(&l->slow, fn, arg);
+	if (l->slow.n - l->slow_at == 1)
+		loop_want_turn(l);
 }
 
 void
@@ -336,6 +376,7 @@ loop_cancel(struct loop *l, void *arg)
 {
 	calls_cancel(&l->deferred, 0, arg);
 	calls_cancel(&l->running, l->running_at, arg);
+	calls_cancel(&l->slow, l->slow_at, arg);
 	calls_cancel(&l->at_free, 0, arg);
 	while (l->at_free.n > 0 &&
 	    l->at_free.calls[l->at_free.n - 1].fn == NULL)
@@ -363,21 +404,6 @@ loop_post(struct loop *l, loop_fn fn, void *arg)
 		/* Full: then it is awake already. */
 	}
 	pthread_mutex_unlock(&l->post_lock);
-}
-
-bool
-loop_slow_begin(struct loop *l)
-{
-	if (l->slow_ns >= LOOP_SLOW_NS)
-		return false;
-	l->slow_began = clock_ns(CLOCK_MONOTONIC);
-	return true;
-}
-
-void
-loop_slow_end(struct loop *l)
-{
-	l->slow_ns += clock_ns(CLOCK_MONOTONIC) - l->slow_began;
 }
 
 static void

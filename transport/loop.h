@@ -47,15 +47,6 @@ uint64_t loop_boottime_ns(void);
  */
 uint64_t loop_turn_ms(struct loop *l);
 
-/*
- * Slow work, of about a millisecond a piece: a crowd of it (TLS handshakes)
- * shall not keep the loop from those who are served already.  False: this turn
- * has given it all the time it gets; the event comes again with the next one.
- * Else loop_slow_end() follows when the piece is done.
- */
-bool loop_slow_begin(struct loop *l) MUST_CHECK;
-void loop_slow_end(struct loop *l);
-
 typedef void (*loop_fn)(void *arg);
 
 /*
@@ -64,6 +55,14 @@ typedef void (*loop_fn)(void *arg);
  * Aborts the process when memory for the few bytes is missing.
  */
 void loop_defer(struct loop *l, loop_fn fn, void *arg);
+/*
+ * As loop_defer(), for slow work, of about a millisecond a piece: a crowd of it
+ * (TLS handshakes) shall not keep the loop from those who are served already.
+ * The calls run in their order; in one turn as many as LOOP_SLOW_MS have room
+ * for, at least one.
+ */
+#define LOOP_SLOW_MS 2u
+void loop_defer_slow(struct loop *l, loop_fn fn, void *arg);
 /* Drops every deferred, posted and loop_at_free() call with this arg. */
 void loop_cancel(struct loop *l, void *arg);
 /* Calls fn(arg) from loop_free(), for things that may outlive their owner. */

@@ -83,7 +83,8 @@ stream_input_wanted(const struct stream *s)
 	if (s->state != ST_OPEN && s->state != ST_FLUSHING)
 		return ARMED_NONE;
 	if (s->opening)
-		return s->in_wants_write ? ARMED_NONE : ARMED_READ;
+		return s->in_wants_write || s->shake_due ? ARMED_NONE :
+		    ARMED_READ;
 	if (s->out_wants_read)
 		return ARMED_READ;
 	if (s->state != ST_OPEN)
@@ -105,7 +106,7 @@ stream_output_wanted(const struct stream *s)
 	if (s->state != ST_OPEN && s->state != ST_FLUSHING)
 		return false;
 	if (s->in_wants_write)
-		return true;
+		return !s->shake_due;
 	return s->out.bytes > 0 && !s->opening && !s->out_wants_read;
 }
 
@@ -163,6 +164,10 @@ stream_die(struct stream *s)
 	fdq_done(&s->fds);
 	loop_timer_free(s->rest);
 	s->rest = NULL;
+	if (s->shake_due) {
+		s->shake_due = false;
+		loop_cancel(s->loop, s);
+	}
 	if (s->flush_timer != NULL) {
 		loop_timer_free(s->flush_timer);
 		loop_cancel(s->loop, s);

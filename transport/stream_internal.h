@@ -53,6 +53,7 @@ struct stream {
 	bool over_low;
 	/* TLS only. */
 	bool opening;        /* the handshake is under way */
+	bool shake_due;      /* a step of it is deferred; nothing is watched */
 	bool more;           /* input lies there; more_cb is deferred */
 	bool in_wants_write; /* input (or the handshake) waits for room */
 	bool out_wants_read; /* output waits for input */

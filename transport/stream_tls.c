@@ -53,19 +53,17 @@ stream_opened(struct stream *s)
 	stream_tls_come_back(s);
 }
 
-/*
- * A step of the handshake; may open the stream or end it.  False: not in this
- * turn.  Its event is level-triggered: it comes again.
- */
-static bool
-stream_tls_shake(struct stream *s)
+/* A step of the handshake; may open the stream or end it. */
+static void
+shake_cb(void *arg)
 {
+	struct stream *s = arg;
 	int r;
 
-	if (!loop_slow_begin(s->loop))
-		return false;
+	s->shake_due = false;
+	if (s->state != ST_OPEN && s->state != ST_FLUSHING)
+		return;
 	r = tls_conn_handshake(s->tls);
-	loop_slow_end(s->loop);
 	if (r > 0) {
 		stream_opened(s);
 	} else if (r == 0) {
@@ -77,17 +75,21 @@ stream_tls_shake(struct stream *s)
 	} else {
 		stream_end_now(s, STREAM_REFUSED);
 	}
-	return true;
 }
 
+/*
+ * When its turn comes.  Meanwhile its socket is not watched: a thousand that
+ * are ready would be looked at in every turn, for nothing.
+ */
 static void
-shake_cb(void *arg)
+stream_shake(struct stream *s)
 {
-	struct stream *s = arg;
-
-	if (s->opening && (s->state == ST_OPEN || s->state == ST_FLUSHING) &&
-	    !stream_tls_shake(s))
-		loop_defer(s->loop, shake_cb, s);
+	if (s->shake_due)
+		return;
+	s->shake_due = true;
+	stream_arm_input(s);
+	stream_arm_output(s);
+	loop_defer_slow(s->loop, shake_cb, s);
 }
 
 void
@@ -102,8 +104,8 @@ stream_tls_begin(struct stream *s, struct tls_conn *tls)
 	s->peer.uid = PEER_UID_UNKNOWN;
 	s->peer.gid = PEER_UID_UNKNOWN;
 	s->peer.pid = PEER_PID_UNKNOWN;
-	/* A client speaks first. */
-	loop_defer(s->loop, shake_cb, s);
+	if (tls_conn_speaks_first(tls))
+		stream_shake(s);
 }
 
 /* ---- input ---- */
@@ -155,7 +157,7 @@ bool
 stream_tls_is_readable(struct stream *s)
 {
 	if (s->opening) {
-		(void)stream_tls_shake(s);
+		stream_shake(s);
 		return false;
 	}
 	if (s->out_wants_read) {
@@ -221,7 +223,7 @@ bool
 stream_tls_is_writable(struct stream *s)
 {
 	if (s->opening) {
-		(void)stream_tls_shake(s);
+		stream_shake(s);
 		return false;
 	}
 	if (!s->in_wants_write)

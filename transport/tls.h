@@ -93,6 +93,8 @@ struct tls_conn *tls_conn_new(struct tls_context *c, int fd, const char *host,
 /* Says goodbye (close_notify) where the socket takes it at once. */
 void tls_conn_free(struct tls_conn *t);
 
+/* A client does; for a server there is nothing to do before. */
+bool tls_conn_speaks_first(const struct tls_conn *t);
 /* 1: done; 0: to be called again when the socket is ready; -1: failed. */
 int tls_conn_handshake(struct tls_conn *t) MUST_CHECK;
 

@@ -170,6 +170,12 @@ conn_open(struct tls_conn *t)
 	return 0;
 }
 
+bool
+tls_conn_speaks_first(const struct tls_conn *t)
+{
+	return t->setup->side == TLS_CLIENT;
+}
+
 int
 tls_conn_handshake(struct tls_conn *t)
 {

@@ -95,6 +95,12 @@ refill(struct tls_conn *t)
 	return n;
 }
 
+bool
+tls_conn_speaks_first(const struct tls_conn *t)
+{
+	return true;
+}
+
 int
 tls_conn_handshake(struct tls_conn *t)
 {

@@ -102,6 +102,88 @@ a_cancelled_call_does_not_run_even_in_the_same_turn(void **state)
 	assert_int_equal(calls, 2);
 }
 
+/* Takes all that a turn has for slow work. */
+static void
+count_slowly(void *arg)
+{
+	uint64_t until = loop_now_ms() + LOOP_SLOW_MS + 1;
+
+	assert_int_equal(calls, *(int *)arg);
+	calls++;
+	while (loop_now_ms() < until)
+		;
+}
+
+static void
+slow_calls_run_in_order_one_in_a_turn(void **state)
+{
+	int order[] = { 0, 1, 2, 3 }, i;
+
+	for (i = 0; i < 3; i++)
+		loop_defer_slow(loop, count_slowly, &order[i]);
+	assert_int_equal(calls, 0);
+	for (i = 1; i <= 3; i++) {
+		loop_run_once(loop);
+		assert_int_equal(calls, i);
+	}
+	loop_defer_slow(loop, count_slowly, &order[3]);
+	loop_run_once(loop);
+	assert_int_equal(calls, 4);
+	loop_run_once(loop);
+	assert_int_equal(calls, 4);
+}
+
+static void
+slow_calls_do_not_keep_others_from_their_turn(void **state)
+{
+	int order[] = { 0, 2 };
+
+	loop_defer_slow(loop, count_slowly, &order[0]);
+	loop_defer_slow(loop, count_slowly, &order[1]);
+	loop_run_once(loop);
+	assert_int_equal(calls, 1);
+	loop_defer(loop, count, NULL);
+	loop_run_once(loop);
+	assert_int_equal(calls, 3);
+}
+
+static void
+a_cancelled_slow_call_does_not_run(void **state)
+{
+	int order[] = { 0, 1, 1 }, i;
+
+	for (i = 0; i < 3; i++)
+		loop_defer_slow(loop, count_slowly, &order[i]);
+	loop_run_once(loop);
+	loop_cancel(loop, &order[1]);
+	for (i = 0; i < 3; i++)
+		loop_run_once(loop);
+	assert_int_equal(calls, 2);
+}
+
+static void
+count_and_defer_slowly(void *arg)
+{
+	calls++;
+	if (calls < 1000)
+		loop_defer_slow(loop, count_and_defer_slowly, arg);
+}
+
+static void
+slow_calls_that_come_while_others_run_are_not_lost(void **state)
+{
+	int i;
+
+	for (i = 0; i < 100; i++)
+		loop_defer_slow(loop, count_and_defer_slowly, NULL);
+	/* 1000 in all, then those that still waited. */
+	for (i = 0; i < 2000 && calls < 1099; i++)
+		loop_run_once(loop);
+	assert_int_equal(calls, 1099);
+	loop_run_once(loop);
+	assert_int_equal(calls, 1099);
+}
+
 static void
 what_is_deferred_at_the_end_runs_in_loop_free(void **state)
 {
@@ -279,6 +361,10 @@ main(void)
 		TEST(a_deferred_call_runs_on_a_later_turn_and_once),
 		TEST(a_call_that_defers_again_waits_for_the_turn_after),
 		TEST(a_cancelled_call_does_not_run_even_in_the_same_turn),
+		TEST(slow_calls_run_in_order_one_in_a_turn),
+		TEST(slow_calls_do_not_keep_others_from_their_turn),
+		TEST(a_cancelled_slow_call_does_not_run),
+		TEST(slow_calls_that_come_while_others_run_are_not_lost),
 		TEST(what_is_deferred_at_the_end_runs_in_loop_free),
 		TEST(calls_posted_by_threads_all_run_on_the_loop),
 		TEST(a_post_wakes_a_loop_that_waits),
