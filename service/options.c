@@ -131,7 +131,8 @@ static const char help_text[] =
 "                            named producer, consumer and relay\n"
 "\n"
 "SIGTERM and SIGINT end it: running sessions are stopped and their files\n"
-"completed.  A second signal ends it at once.\n"
+"completed.  A second signal ends it at once.  SIGHUP reads certificates, key\n"
+"and revocation list again; connections go on.\n"
 "\n"
 "Exit status: 0 ended as asked, 1 could not start, 2 wrong usage.\n";
 
