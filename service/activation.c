@@ -47,6 +47,29 @@ name_at(const char *names, size_t i, char *out, size_t out_size)
 	out[len] = '\0';
 }
 
+/* Takes "-tls" off a name; whether it was there. */
+static bool
+cut_tls(char *name)
+{
+	static const char suffix[] = "-tls";
+	size_t len = strlen(name), n = sizeof(suffix) - 1;
+
+	if (len < n || strcmp(name + len - n, suffix) != 0)
+		return false;
+	name[len - n] = '\0';
+	return true;
+}
+
+static bool
+is_unix_socket(int fd)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	return getsockname(fd, (struct sockaddr *)&sa, &len) == 0 &&
+	    sa.ss_family == AF_UNIX;
+}
+
 static int
 find_port(const char *name, size_t position, enum listen_port *out)
 {
@@ -74,12 +97,15 @@ take_sockets(struct activation *a, size_t n, const char *names, char *err,
 
 	for (i = 0; i < n; i++) {
 		name_at(names, i, name, sizeof(name));
-		if (find_port(name, i, &a->sockets[i].port) != 0) {
-			log_escape(shown, sizeof(shown), name, strlen(name));
+		log_escape(shown, sizeof(shown), name, strlen(name));
+		a->sockets[i].tls = cut_tls(name);
+		/* Where a socket stands says nothing about TLS. */
+		if (find_port(name, a->sockets[i].tls ? SIZE_MAX : i,
+			&a->sockets[i].port) != 0) {
 			snprintf(err, err_size, "the service manager passed "
 			    "socket %zu with the name \"%s\": name it "
-			    "producer, consumer or relay "
-			    "(FileDescriptorName=)", i + 1, shown);
+			    "producer, consumer or relay, with -tls behind it "
+			    "for TLS (FileDescriptorName=)", i + 1, shown);
 			return -1;
 		}
 		a->sockets[i].fd = FIRST_FD + (int)i;
@@ -87,6 +113,12 @@ take_sockets(struct activation *a, size_t n, const char *names, char *err,
 			snprintf(err, err_size, "the service manager promised "
 			    "%zu sockets, but descriptor %d is not open", n,
 			    a->sockets[i].fd);
+			return -1;
+		}
+		if (a->sockets[i].tls && is_unix_socket(a->sockets[i].fd)) {
+			snprintf(err, err_size, "the service manager passed a "
+			    "UNIX socket with the name \"%s\": TLS is for TCP "
+			    "sockets", shown);
 			return -1;
 		}
 	}
@@ -134,6 +166,17 @@ activation_has(const struct activation *a, enum listen_port port)
 
 	for (i = 0; i < a->n; i++)
 		if (a->sockets[i].port == port)
+			return true;
+	return false;
+}
+
+bool
+activation_has_tls(const struct activation *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->n; i++)
+		if (a->sockets[i].tls)
 			return true;
 	return false;
 }

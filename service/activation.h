@@ -17,6 +17,7 @@
 struct activated_socket {
 	int fd; /* -1: taken by listener_adopt() */
 	enum listen_port port;
+	bool tls;
 };
 
 struct activation {
@@ -26,9 +27,10 @@ struct activation {
 
 /*
  * Reads and removes the variables.  A socket named "producer", "consumer" or
- * "relay" serves that port; without such a name the first is for producers and
- * the second for consumers.  a->n is 0 when nothing was passed to this
- * process.  -1 with a sentence: then the descriptors stay open.
+ * "relay" serves that port, over TLS where "-tls" follows; without such a name
+ * the first is for producers and the second for consumers.  a->n is 0 when
+ * nothing was passed to this process.  -1 with a sentence: then the descriptors
+ * stay open.
  */
 int activation_from_environment(struct activation *a, char *err,
     size_t err_size) MUST_CHECK;
@@ -37,6 +39,7 @@ int activation_from_environment(struct activation *a, char *err,
 void activation_done(struct activation *a);
 
 bool activation_has(const struct activation *a, enum listen_port port);
+bool activation_has_tls(const struct activation *a);
 
 /* Whether one of the sockets is bound to this UNIX address. */
 bool activation_is_bound_to(const struct activation *a,

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "service/activation.h"
 #include "service/certificates.h"
 #include "service/dialler.h"
 #include "service/doors.h"
@@ -76,15 +77,22 @@ is_tls(const struct listen_setting *l)
 
 /* Only where somebody listens with them. */
 static int
-read_certificates(struct daemon *d, char *err, size_t err_size)
+read_certificates(struct daemon *d, const struct activation *a, char *err,
+    size_t err_size)
 {
 	const struct settings *s = d->settings;
 	size_t i;
 
 	for (i = 0; i < s->n_listen && !is_tls(&s->listen[i]); i++)
 		;
-	if (i == s->n_listen)
+	if (i == s->n_listen && !activation_has_tls(a))
 		return 0;
+	if (s->tls.dir == NULL && s->tls.certificate == NULL) {
+		snprintf(err, err_size, "the service manager passed a socket "
+		    "for TLS, which needs certificates: name their directory "
+		    "with --tls-dir, or `tls { dir }` in the settings");
+		return -1;
+	}
 	d->certificates = certificates_new(d->loop, &s->tls, renewed_cb, d,
 	    err, err_size);
 	return d->certificates != NULL ? 0 : -1;
@@ -300,7 +308,7 @@ daemon_new(const struct settings *settings, struct activation *a, char *err,
 		goto fail;
 	if (make_service(d, err, err_size) != 0 ||
 	    make_gate(d, err, err_size) != 0 ||
-	    read_certificates(d, err, err_size) != 0)
+	    read_certificates(d, a, err, err_size) != 0)
 		goto fail;
 	if (watch_signals(d) != 0 || start_watchdog(d) != 0) {
 		snprintf(err, err_size, "no memory");

@@ -257,6 +257,7 @@ adopt_door(struct doors *d, struct activated_socket *s, char *err,
 
 	activation_address(s->fd, text, sizeof(text));
 	said = setting_of(d->settings, s->port, text, &door->tls);
+	door->tls |= s->tls;
 	snprintf(shown, sizeof(shown), "%s%s", door->tls ? tls_scheme : "",
 	    text);
 	if (said != NULL) {

@@ -7,6 +7,7 @@ root, became `nobody` and refuses the system calls it does not need.
 
 import os
 import pwd
+import signal
 import sys
 
 import test_files
@@ -15,9 +16,10 @@ import test_peers
 import test_record
 import test_sessions
 import test_triggers
-from harness import tap
+from harness import tap, tls
 from harness.case import Case
 from harness.daemon import Daemon
+from harness.pki import OPENSSL, Pki
 
 USER = "nobody"
 SANITIZER = "no filter"
@@ -130,6 +132,63 @@ class Itself(Confined, Case):
         consumer.stop()
         self.assertEqual(os.stat(os.path.join(traces, "one")).st_uid,
                          pwd.getpwnam(USER).pw_uid)
+
+
+class Certificates(Confined, Case):
+    def setUp(self):
+        super().setUp()
+        if OPENSSL is None:
+            self.skipTest("openssl is not installed")
+        self.pki = Pki(self.path("pki"))
+        os.chmod(self.path("pki"), 0o711)
+        self.tls_dir = self.pki.collector("first")
+
+    def give_key(self, folder):
+        """As docs say: a group of the user's, which may read it."""
+        key = os.path.join(folder, "key.pem")
+        os.chown(key, 0, pwd.getpwnam(USER).pw_gid)
+        os.chmod(key, 0o640)
+
+    def start(self):
+        self.daemon(producer=["tls://127.0.0.1:0"],
+                    flags=["--tls-dir", self.tls_dir])
+
+    def record(self):
+        address = tls.Address(self.daemons[0].address("producers", "tls"),
+                              self.pki.issue("device"))
+        producer = self.producer("p", address=address)
+        consumer = self.session(trace_all_machines=True)
+        producer.wait_started()
+        producer.writer().number(50, size=3000)
+        consumer.stop()
+        self.assert_numbers(consumer.read(), [50])
+
+    def test_a_trace_over_tls(self):
+        self.give_key(self.tls_dir)
+        self.start()
+        self.record()
+
+    def test_certificates_are_read_again_without_root(self):
+        self.give_key(self.tls_dir)
+        self.start()
+        second = self.pki.collector("second")
+        self.give_key(second)
+        for name in "key.pem", "cert.pem":
+            os.replace(os.path.join(second, name),
+                       os.path.join(self.tls_dir, name))
+        self.daemons[0].signal(signal.SIGHUP)
+        self.until(lambda: "reloaded: second" in self.daemons[0].log(),
+                   "the new certificate")
+        self.record()
+
+    def test_a_key_that_could_not_be_read_again_is_refused_at_once(self):
+        daemon = Daemon(self.folder, producer=["tls://127.0.0.1:0"],
+                        flags=["--tls-dir", self.tls_dir, "--user", USER])
+        with self.assertRaises(AssertionError):
+            daemon.start()
+        self.assertEqual(daemon.process.returncode, 1)
+        self.assertRegex(daemon.log(), r"the TLS key \S+/key.pem cannot be "
+                         r'read by the user "nobody".*chgrp')
 
 
 class Refused(Confined, Case):

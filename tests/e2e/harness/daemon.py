@@ -38,7 +38,7 @@ class Daemon:
     pass_fds = ()  # descriptors that it inherits
 
     def __init__(self, folder, *, producer=None, consumer=None, flags=(),
-                 env=None, limits=None, wrap=()):
+                 env=None, limits=None, wrap=(), pass_fds=()):
         self.folder = folder
         self.producer_path = os.path.join(folder, "p")
         self.consumer_path = os.path.join(folder, "c")
@@ -48,6 +48,7 @@ class Daemon:
         self._env = environment(**(env or {}))
         self._limits = limits  # called in the child before exec
         self._wrap = list(wrap)  # a command that runs ours
+        self.pass_fds = [*self.pass_fds, *pass_fds]
         self.log_path = os.path.join(
             folder, f"tributaryd-{len(os.listdir(folder))}.log")
         self.process = None

@@ -136,6 +136,50 @@ names_say_which_port_a_socket_serves(void **state)
 	assert_true(activation_has(&a, LISTEN_RELAY));
 }
 
+/* In the place of one of setup()'s. */
+static void
+put_tcp_socket(int i)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_true(fd >= 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(dup2(fd, FIRST + i), FIRST + i);
+	close(fd);
+}
+
+static void
+a_name_says_whether_a_socket_is_for_tls(void **state)
+{
+	put_tcp_socket(1);
+	put_tcp_socket(2);
+	assert_int_equal(read_environment(getpid(), "3",
+		"producer:producer-tls:consumer-tls"), 0);
+	assert_false(a.sockets[0].tls);
+	assert_true(a.sockets[1].tls);
+	assert_int_equal(a.sockets[1].port, LISTEN_PRODUCER);
+	assert_true(a.sockets[2].tls);
+	assert_int_equal(a.sockets[2].port, LISTEN_CONSUMER);
+	assert_true(activation_has_tls(&a));
+}
+
+static void
+a_tls_socket_without_a_port_is_refused(void **state)
+{
+	put_tcp_socket(0);
+	assert_int_equal(read_environment(getpid(), "1", "x-tls"), -1);
+	assert_non_null(strstr(err, "\"x-tls\""));
+	assert_int_equal(read_environment(getpid(), "1", "-tls"), -1);
+	assert_non_null(strstr(err, "\"-tls\""));
+}
+
+static void
+a_unix_socket_for_tls_is_refused(void **state)
+{
+	assert_int_equal(read_environment(getpid(), "1", "producer-tls"), -1);
+	assert_non_null(strstr(err, "TLS is for TCP"));
+}
+
 static void
 a_third_socket_without_a_name_is_refused(void **state)
 {
@@ -189,6 +233,9 @@ main(void)
 		CASE(without_names_the_first_is_for_producers_and_the_second_for_consumers),
 		CASE(the_name_of_a_unit_counts_as_none),
 		CASE(names_say_which_port_a_socket_serves),
+		CASE(a_name_says_whether_a_socket_is_for_tls),
+		CASE(a_tls_socket_without_a_port_is_refused),
+		CASE(a_unix_socket_for_tls_is_refused),
 		CASE(a_third_socket_without_a_name_is_refused),
 		CASE(nonsense_in_the_variables_is_refused_or_ignored),
 		CASE(an_activated_address_is_recognised),
