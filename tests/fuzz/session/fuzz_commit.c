@@ -101,14 +101,15 @@ make_producer(bool emulated)
 static struct session *
 make_session(void)
 {
+	static const struct principal owner = { .auth = PEER_UNIX };
 	struct config *c;
 	struct session *s;
 	char err[200];
 
 	c = config_new(config_bytes, config_len, false, &settings.limits, err,
 	    sizeof(err));
-	if (c == NULL || (s = session_new(service, c, -1, 0, NULL, NULL, err,
-	    sizeof(err))) == NULL)
+	if (c == NULL || (s = session_new(service, c, -1, &owner, NULL, NULL,
+	    err, sizeof(err))) == NULL)
 		abort();
 	return s;
 }

@@ -31,7 +31,8 @@ check_address(const char *text)
 	}
 	CHECK(strcmp(a.text, text) == 0);
 	CHECK(a.sa_len <= sizeof(a.sa));
-	CHECK(a.sa_len != 0 || a.kind == ADDR_TCP);
+	CHECK(a.sa_len != 0 || a.kind == ADDR_TCP || a.kind == ADDR_TLS ||
+	    a.kind == ADDR_SSH); /* a name */
 	(void)addr_is_local(&a.sa);
 	addr_format(&a.sa, a.sa_len, out, sizeof(out));
 	/* What is written can be read, and means the same. */
