@@ -3,9 +3,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #define CHAINS 4096u /* a power of two */
-/* Ids in a row that other owners have before a claim is given up. */
+/* Ids that other owners have, before a claim is given up. */
 #define TRIES_MAX 64u
 
 LIST_HEAD(machine_chain, machine);
@@ -16,6 +17,11 @@ struct machine_table {
 	TAILQ_HEAD(, machine) idle; /* longest first */
 	size_t n;
 	struct peer_quota peers;
+	/*
+	 * From an id that another owner has to the next that is tried: unknown
+	 * to peers, or one could claim all that another device will try.
+	 */
+	uint32_t stride;
 };
 
 struct machine_table *
@@ -26,6 +32,9 @@ machine_table_new(void)
 	if ((t = calloc(1, sizeof(*t))) == NULL)
 		return NULL;
 	TAILQ_INIT(&t->idle);
+	if (getrandom(&t->stride, sizeof(t->stride), 0) < 0)
+		t->stride = (uint32_t)(uintptr_t)t;
+	t->stride |= 1; /* odd: it comes by every id */
 	return t;
 }
 
@@ -99,14 +108,14 @@ find_claimed(struct machine_table *t, const struct machine_claim *c)
 	return NULL;
 }
 
-/* The wanted id, or one near it where another owner has that.  0: none. */
+/* The wanted id, or another one where another owner has that.  0: none. */
 static uint32_t
 free_id(struct machine_table *t, uint32_t wanted)
 {
 	uint32_t id = wanted;
 	unsigned i;
 
-	for (i = 0; i < TRIES_MAX; i++, id++)
+	for (i = 0; i < TRIES_MAX; i++, id += t->stride)
 		if (id != 0 && machine_find(t, id) == NULL)
 			return id;
 	return 0;
