@@ -35,12 +35,11 @@ class SshCase(Case):
 
     def sshd(self, **options):
         """The host that the daemon runs on; its logins find the daemon."""
-        daemon = self.daemons[0]
         env = {
             "PATH": os.path.dirname(os.environ["TRIBUTARY"]) +
                     ":" + os.environ["PATH"],
-            "PERFETTO_PRODUCER_SOCK_NAME": daemon.address("producers"),
-            "PERFETTO_CONSUMER_SOCK_NAME": daemon.address("consumers"),
+            "PERFETTO_PRODUCER_SOCK_NAME": self.path("p"),
+            "PERFETTO_CONSUMER_SOCK_NAME": self.path("c"),
             **options.pop("env", {})}
         self.host = sshd.Sshd(self.path("sshd"), env=env, **options)
         self.addCleanup(self.host.stop)
@@ -94,10 +93,13 @@ class SshCase(Case):
                  "12000"], **env)
             consumer = self.consumer()
 
+            def offers():
+                return [d for d in consumer.query().data_sources
+                        if d.ds_descriptor.name == SOURCE]
+
             def is_there():
                 self.assertIsNone(process.poll(), process.errors())
-                return any(d.ds_descriptor.name == SOURCE
-                           for d in consumer.query().data_sources)
+                return offers()
 
             self.until(is_there, "the producer is there")
             state = consumer.query()
@@ -108,6 +110,8 @@ class SshCase(Case):
             self.ends(process)
             trace = session.read()
             stats = session.stats()
+            # Its end has to come through, too.
+            self.until(lambda: not offers(), "the producer is gone")
         self.assert_numbers(trace, [PACKETS] * 2)
         self.assert_clean_stats(stats)
         self.nothing_is_left()
@@ -288,6 +292,63 @@ class Accept(SshCase):
         errors = dial.stderr.read()
         self.assertIn("tributary connect: ", errors)
         self.assertIn(self.daemons[0].producer_path, errors)
+
+
+class Dial(SshCase):
+    """A collector that dials its devices, behind a real sshd."""
+
+    def setUp(self):
+        super().setUp()
+        self.socket = self.path("device")
+
+    def dials(self, target="", more=""):
+        with open(self.path("conf"), "w") as file:
+            file.write(f'dial {{ address: "{self.host.address(target)}" '
+                       f"max_retry_ms: 200 {more} }}\n")
+        self.daemon(flags=["--config", self.path("conf")],
+                    env=self.host.env())
+
+    def listens(self):
+        def is_there():
+            with open("/proc/net/unix") as table:
+                return f" {self.socket}\n" in table.read()
+        self.until(is_there, "somebody listens on the device")
+
+    def test_a_command_over_there_waits_for_producers_one_by_one(self):
+        self.sshd()
+        self.dials(more=f'command: "tributary connect --accept={self.socket}"'
+                   ' machine_name: "the pump"')
+        for _ in range(2):
+            self.listens()
+            _, producer = self.produces_through(self.socket)
+            self.assertEqual(producer.machine_name, "the pump")
+
+    def test_the_sshd_over_there_listens_for_all_producers(self):
+        self.sshd()
+        self.dials(self.socket, 'machine_name: "the pump"')
+        for _ in range(2):
+            self.listens()
+            _, producer = self.produces_through(self.socket)
+            self.assertEqual(producer.machine_name, "the pump")
+
+    def test_an_sshd_that_may_not_listen_is_said(self):
+        self.sshd(settings=["AllowStreamLocalForwarding no"])
+        self.dials(self.socket)
+        with self.neighbour():
+            self.until(lambda: "the sshd of 127.0.0.1 cannot listen for us"
+                       in self.daemons[0].log(), "the log says why")
+        self.assertIn("AllowStreamLocalForwarding", self.daemons[0].log())
+
+    def test_a_tunnel_that_breaks_is_dialled_again(self):
+        self.sshd()
+        self.dials(self.socket)
+        with self.neighbour():
+            self.listens()
+            self.host.kill_connections()
+            self.until(lambda: "dial ssh://" in self.daemons[0].log(),
+                       "the log says so")
+        self.listens()
+        self.produces_through(self.socket)
 
 
 class ByHand(SshCase):

@@ -125,7 +125,7 @@ class Sshd:
 
     def left_over(self):
         """What dials left in $XDG_RUNTIME_DIR."""
-        return [n for n in os.listdir(self.folder) if n.startswith("tributary")]
+        return [n for n in os.listdir(self.folder) if n.startswith("tributary-ssh")]
 
     def forward(self, *flags):
         """A forward by hand: ssh -N and these flags."""
