@@ -1,5 +1,6 @@
 #include "service/gate.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,15 @@
 
 #define SWEEP_MS 1000u
 
+/*
+ * A handshake takes more memory than what stays of it, and what stays of others
+ * lies in between: after a crowd of them half of the heap is free, in pieces
+ * that malloc() keeps.  Whole pages go back to the kernel when so many came
+ * since the last time, and in the last second only a few.
+ */
+#define CROWD      64u
+#define CROWD_OVER 8u
+
 /* Descriptors that connections leave to files and shared memory. */
 #define FDS_KEPT 32u
 
@@ -30,6 +40,8 @@ struct gate {
 	/* The second: those of dials, which may take their time to bind. */
 	struct rpc_stats stats, dialled;
 	struct loop_timer *sweep;
+	uint32_t crowd;   /* handshakes done since memory was given back */
+	uint32_t arrived; /* since the last sweep */
 	int fd_max; /* connections have smaller ones */
 	uint64_t refused;
 	struct log_limit refused_log;
@@ -53,6 +65,7 @@ admit_cb(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
 	/* Without a handshake it was known before it came in. */
 	if (share == NULL || p->auth != PEER_CERT)
 		return true;
+	e->gate->arrived++;
 	/* That of the address may go away with its last connection. */
 	stream_set_budgets(rpc_conn_stream(c), NULL, NULL);
 	if (peers_opened(share, p, why, RPC_WHY_MAX) != 0)
@@ -219,6 +232,19 @@ is_revoked(struct rpc_conn *c, void *arg)
 }
 
 static void
+give_memory_back(struct gate *g)
+{
+	g->crowd += g->arrived;
+	if (g->crowd >= CROWD && g->arrived <= CROWD_OVER) {
+#ifdef __GLIBC__
+		(void)malloc_trim(0);
+#endif
+		g->crowd = 0;
+	}
+	g->arrived = 0;
+}
+
+static void
 sweep_cb(void *arg)
 {
 	struct gate *g = arg;
@@ -234,6 +260,7 @@ sweep_cb(void *arg)
 	rpc_conns_sweep(&g->stats, &t, now);
 	t.bind_ms = 0;
 	rpc_conns_sweep(&g->dialled, &t, now);
+	give_memory_back(g);
 }
 
 void

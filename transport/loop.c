@@ -28,6 +28,15 @@ struct call_list {
 	size_t cap;
 };
 
+/* First in, first out. */
+struct call_queue {
+	struct call_list list;
+	size_t at; /* the first that waits */
+};
+
+/* Of calls that begin something, one comes after so many that go on. */
+#define LOOP_SLOW_SHARE 3u
+
 struct loop_signal {
 	struct event *ev;
 	loop_fn fn;
@@ -47,8 +56,8 @@ struct loop {
 	struct call_list deferred; /* for the next turn */
 	struct call_list running;  /* being called now, from running_at on */
 	size_t running_at;
-	struct call_list slow; /* from slow_at on: wait for a turn with room */
-	size_t slow_at;
+	struct call_queue slow[2]; /* wait for a turn with room; [1]: go on */
+	unsigned slow_passed;      /* calls of slow[1] since one of slow[0] */
 	struct event turn; /* a timer of 0: pending while any of them wait */
 
 	struct call_list at_free;
@@ -134,24 +143,69 @@ clock_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static bool
+queue_is_empty(const struct call_queue *q)
+{
+	return q->at == q->list.n;
+}
+
+static void
+queue_add(struct call_queue *q, loop_fn fn, void *arg)
+{
+	/* Those that ran leave their room to those that come. */
+	if (q->list.n == q->list.cap && q->at > q->list.n / 2) {
+		q->list.n -= q->at;
+		memmove(q->list.calls, q->list.calls + q->at,
+		    q->list.n * sizeof(q->list.calls[0]));
+		q->at = 0;
+	}
+	calls_add(&q->list, fn, arg);
+}
+
+static struct call
+queue_take(struct call_queue *q)
+{
+	struct call c = q->list.calls[q->at++];
+
+	if (queue_is_empty(q))
+		q->list.n = q->at = 0;
+	return c;
+}
+
+static bool
+loop_has_slow(const struct loop *l)
+{
+	return !queue_is_empty(&l->slow[0]) || !queue_is_empty(&l->slow[1]);
+}
+
+static struct call
+loop_take_slow(struct loop *l)
+{
+	if (queue_is_empty(&l->slow[1]) || (!queue_is_empty(&l->slow[0]) &&
+	    l->slow_passed >= LOOP_SLOW_SHARE)) {
+		l->slow_passed = 0;
+		return queue_take(&l->slow[0]);
+	}
+	l->slow_passed++;
+	return queue_take(&l->slow[1]);
+}
+
 static void
 loop_run_slow(struct loop *l)
 {
 	uint64_t until;
 	struct call c;
 
-	if (l->slow_at == l->slow.n)
+	if (!loop_has_slow(l))
 		return;
 	until = clock_ns(CLOCK_MONOTONIC) + LOOP_SLOW_MS * 1000000u;
 	do {
-		c = l->slow.calls[l->slow_at++];
+		c = loop_take_slow(l);
 		if (c.fn != NULL)
 			c.fn(c.arg);
-	} while (l->slow_at < l->slow.n && clock_ns(CLOCK_MONOTONIC) < until);
-	if (l->slow_at < l->slow.n)
+	} while (loop_has_slow(l) && clock_ns(CLOCK_MONOTONIC) < until);
+	if (loop_has_slow(l))
 		loop_want_turn(l);
-	else
-		l->slow_at = l->slow.n = 0;
 }
 
 static void
@@ -245,7 +299,7 @@ loop_run_last_calls(struct loop *l)
 	}
 	for (round = 0; round < LOOP_FREE_ROUNDS; round++) {
 		loop_take_posted(l);
-		if (l->deferred.n == 0 && l->slow.n == 0)
+		if (l->deferred.n == 0 && !loop_has_slow(l))
 			return;
 		loop_run_deferred(l);
 		loop_run_slow(l);
@@ -278,7 +332,8 @@ loop_free(struct loop *l)
 	pthread_mutex_destroy(&l->post_lock);
 	free(l->deferred.calls);
 	free(l->running.calls);
-	free(l->slow.calls);
+	free(l->slow[0].list.calls);
+	free(l->slow[1].list.calls);
 	free(l->posted.calls);
 	free(l->at_free.calls);
 	free(l->scratch);
@@ -357,18 +412,10 @@ loop_defer(struct loop *l, loop_fn fn, void *arg)
 }
 
 void
-loop_defer_slow(struct loop *l, loop_fn fn, void *arg)
+loop_defer_slow(struct loop *l, bool goes_on, loop_fn fn, void *arg)
 {
-	/* Those that ran leave their room to those that come. */
-	if (l->slow.n == l->slow.cap && l->slow_at > l->slow.n / 2) {
-		l->slow.n -= l->slow_at;
-		memmove(l->slow.calls, l->slow.calls + l->slow_at,
-		    l->slow.n * sizeof(l->slow.calls[0]));
-		l->slow_at = 0;
-	}
-	calls_add(&l->slow, fn, arg);
-	if (l->slow.n - l->slow_at == 1)
-		loop_want_turn(l);
+	queue_add(&l->slow[goes_on], fn, arg);
+	loop_want_turn(l);
 }
 
 void
@@ -376,7 +423,8 @@ loop_cancel(struct loop *l, void *arg)
 {
 	calls_cancel(&l->deferred, 0, arg);
 	calls_cancel(&l->running, l->running_at, arg);
-	calls_cancel(&l->slow, l->slow_at, arg);
+	calls_cancel(&l->slow[0].list, l->slow[0].at, arg);
+	calls_cancel(&l->slow[1].list, l->slow[1].at, arg);
 	calls_cancel(&l->at_free, 0, arg);
 	while (l->at_free.n > 0 &&
 	    l->at_free.calls[l->at_free.n - 1].fn == NULL)

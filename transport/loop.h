@@ -58,11 +58,13 @@ void loop_defer(struct loop *l, loop_fn fn, void *arg);
 /*
  * As loop_defer(), for slow work, of about a millisecond a piece: a crowd of it
  * (TLS handshakes) shall not keep the loop from those who are served already.
- * The calls run in their order; in one turn as many as LOOP_SLOW_MS have room
- * for, at least one.
+ * In one turn as many of the calls run as LOOP_SLOW_MS have room for, at least
+ * one.  They run in their order, but those that go on with something before
+ * those that begin something: else all of a crowd would end late, and too late
+ * when there are time-outs.  Every fourth is one that begins.
  */
 #define LOOP_SLOW_MS 2u
-void loop_defer_slow(struct loop *l, loop_fn fn, void *arg);
+void loop_defer_slow(struct loop *l, bool goes_on, loop_fn fn, void *arg);
 /* Drops every deferred, posted and loop_at_free() call with this arg. */
 void loop_cancel(struct loop *l, void *arg);
 /* Calls fn(arg) from loop_free(), for things that may outlive their owner. */

@@ -54,6 +54,7 @@ struct stream {
 	/* TLS only. */
 	bool opening;        /* the handshake is under way */
 	bool shake_due;      /* a step of it is deferred; nothing is watched */
+	bool shake_began;    /* a step of it was taken */
 	bool more;           /* input lies there; more_cb is deferred */
 	bool in_wants_write; /* input (or the handshake) waits for room */
 	bool out_wants_read; /* output waits for input */

@@ -61,6 +61,7 @@ shake_cb(void *arg)
 	int r;
 
 	s->shake_due = false;
+	s->shake_began = true;
 	if (s->state != ST_OPEN && s->state != ST_FLUSHING)
 		return;
 	r = tls_conn_handshake(s->tls);
@@ -89,7 +90,7 @@ stream_shake(struct stream *s)
 	s->shake_due = true;
 	stream_arm_input(s);
 	stream_arm_output(s);
-	loop_defer_slow(s->loop, shake_cb, s);
+	loop_defer_slow(s->loop, s->shake_began, shake_cb, s);
 }
 
 void

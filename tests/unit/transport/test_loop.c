@@ -120,13 +120,13 @@ slow_calls_run_in_order_one_in_a_turn(void **state)
 	int order[] = { 0, 1, 2, 3 }, i;
 
 	for (i = 0; i < 3; i++)
-		loop_defer_slow(loop, count_slowly, &order[i]);
+		loop_defer_slow(loop, false, count_slowly, &order[i]);
 	assert_int_equal(calls, 0);
 	for (i = 1; i <= 3; i++) {
 		loop_run_once(loop);
 		assert_int_equal(calls, i);
 	}
-	loop_defer_slow(loop, count_slowly, &order[3]);
+	loop_defer_slow(loop, true, count_slowly, &order[3]);
 	loop_run_once(loop);
 	assert_int_equal(calls, 4);
 	loop_run_once(loop);
@@ -138,8 +138,8 @@ slow_calls_do_not_keep_others_from_their_turn(void **state)
 {
 	int order[] = { 0, 2 };
 
-	loop_defer_slow(loop, count_slowly, &order[0]);
-	loop_defer_slow(loop, count_slowly, &order[1]);
+	loop_defer_slow(loop, false, count_slowly, &order[0]);
+	loop_defer_slow(loop, false, count_slowly, &order[1]);
 	loop_run_once(loop);
 	assert_int_equal(calls, 1);
 	loop_defer(loop, count, NULL);
@@ -150,10 +150,11 @@ slow_calls_do_not_keep_others_from_their_turn(void **state)
 static void
 a_cancelled_slow_call_does_not_run(void **state)
 {
-	int order[] = { 0, 1, 1 }, i;
+	/* The last goes on, so it comes first. */
+	int order[] = { 1, 1, 0 }, i;
 
 	for (i = 0; i < 3; i++)
-		loop_defer_slow(loop, count_slowly, &order[i]);
+		loop_defer_slow(loop, i == 2, count_slowly, &order[i]);
 	loop_run_once(loop);
 	loop_cancel(loop, &order[1]);
 	for (i = 0; i < 3; i++)
@@ -162,11 +163,24 @@ a_cancelled_slow_call_does_not_run(void **state)
 }
 
 static void
+slow_calls_that_go_on_come_first_but_not_always(void **state)
+{
+	/* Of 8 that go on and 2 that begin: the 4th and the 8th begin. */
+	int order[] = { 3, 7, 0, 1, 2, 4, 5, 6, 8, 9 }, i;
+
+	for (i = 0; i < 10; i++)
+		loop_defer_slow(loop, i >= 2, count_slowly, &order[i]);
+	for (i = 0; i < 10; i++)
+		loop_run_once(loop);
+	assert_int_equal(calls, 10);
+}
+
+static void
 count_and_defer_slowly(void *arg)
 {
 	calls++;
 	if (calls < 1000)
-		loop_defer_slow(loop, count_and_defer_slowly, arg);
+		loop_defer_slow(loop, calls % 2, count_and_defer_slowly, arg);
 }
 
 static void
@@ -175,7 +189,7 @@ slow_calls_that_come_while_others_run_are_not_lost(void **state)
 	int i;
 
 	for (i = 0; i < 100; i++)
-		loop_defer_slow(loop, count_and_defer_slowly, NULL);
+		loop_defer_slow(loop, false, count_and_defer_slowly, NULL);
 	/* 1000 in all, then those that still waited. */
 	for (i = 0; i < 2000 && calls < 1099; i++)
 		loop_run_once(loop);
@@ -363,6 +377,7 @@ main(void)
 		TEST(a_cancelled_call_does_not_run_even_in_the_same_turn),
 		TEST(slow_calls_run_in_order_one_in_a_turn),
 		TEST(slow_calls_do_not_keep_others_from_their_turn),
+		TEST(slow_calls_that_go_on_come_first_but_not_always),
 		TEST(a_cancelled_slow_call_does_not_run),
 		TEST(slow_calls_that_come_while_others_run_are_not_lost),
 		TEST(what_is_deferred_at_the_end_runs_in_loop_free),
