@@ -20,6 +20,7 @@
 
 #include "tests/unit/transport/tls_world.h"
 #include "transport/roles.h"
+#include "transport/tls_setup.h"
 
 /* Pairs that lie idle. */
 #define IDLE 100
@@ -269,6 +270,25 @@ large_transfers_arrive_whole_both_ways(void **state)
 	assert_true(tls_pair_shake(&p));
 	transfer(p.client, p.server, 1);
 	transfer(p.server, p.client, 2);
+	tls_pair_done(&p);
+}
+
+static void
+tls12_carries_as_much(void **state)
+{
+	struct tls_world *w = *state;
+	struct tls_pair p;
+	char text[100];
+
+	allowing_tls12(w, true, true);
+	SSL_CTX_set_max_proto_version(tls_context_setup(w->server)->ssl,
+	    TLS1_2_VERSION);
+	tls_pair_init(&p, w->server, w->client, "collector");
+	assert_true(tls_pair_shake(&p));
+	tls_conn_describe(p.client, text, sizeof(text));
+	assert_memory_equal(text, "TLSv1.2 ECDHE-", 14);
+	transfer(p.client, p.server, 4);
+	transfer(p.server, p.client, 5);
 	tls_pair_done(&p);
 }
 
@@ -545,6 +565,7 @@ main(void)
 		TEST(intermediates_come_from_the_certificate_file),
 		TEST(where_both_know_it_it_is_13_even_if_12_is_allowed),
 		TEST(large_transfers_arrive_whole_both_ways),
+		TEST(tls12_carries_as_much),
 		TEST(tiny_socket_buffers_only_make_it_slow),
 		TEST(nothing_offered_is_nothing_sent),
 		TEST(before_the_handshake_nothing_travels),
