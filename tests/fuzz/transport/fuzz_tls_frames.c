@@ -40,7 +40,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct plan {
-	uint8_t over; /* bit i: connection i is over TLS; 2: small buffers */
+	/* Bit i: connection i is over TLS; 2: small buffers; 3: a server. */
+	uint8_t over;
 	uint8_t shake_steps, shake_wants_write, shake_bytes;
 	uint8_t receive_every, send_every, receive_max, send_max;
 	uint8_t alert_after;
@@ -345,6 +346,7 @@ make_plan(void)
 	fake_tls_plan.shake_steps = p->shake_steps % 8;
 	fake_tls_plan.shake_wants_write = p->shake_wants_write;
 	fake_tls_plan.shake_bytes = p->shake_bytes % 16;
+	fake_tls_plan.speaks_last = p->over & 8;
 	fake_tls_plan.shake_fails = p->guard & GUARD_FAILS_SHAKE;
 	fake_tls_plan.receive_wants_write_every =
 	    p->receive_every == 1 ? 2 : p->receive_every;

@@ -98,7 +98,7 @@ refill(struct tls_conn *t)
 bool
 tls_conn_speaks_first(const struct tls_conn *t)
 {
-	return true;
+	return !t->plan.speaks_last;
 }
 
 int

@@ -22,6 +22,7 @@ struct fake_tls_plan {
 	 */
 	unsigned shake_bytes;
 	bool shake_fails;
+	bool speaks_last; /* the peer has to begin */
 	/* Every so many calls is "not now", for the other direction; 0: none. */
 	unsigned receive_wants_write_every;
 	unsigned send_wants_read_every;

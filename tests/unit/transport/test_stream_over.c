@@ -218,6 +218,18 @@ a_stream_opens_after_its_handshake_and_names_its_peer(void **state)
 }
 
 static void
+a_server_waits_for_its_client_to_begin(void **state)
+{
+	fake_tls_plan.speaks_last = true;
+	start();
+	turn(5);
+	assert_int_equal(t.opened, 0);
+	assert_int_equal(send(t.fd, "abc", 3, 0), 3);
+	RUN_UNTIL(t.opened == 1);
+	RUN_UNTIL(t.got_len == 3);
+}
+
+static void
 writes_wait_for_the_handshake_and_limits_hold_meanwhile(void **state)
 {
 	char back[8] = "";
@@ -588,6 +600,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_stream_opens_after_its_handshake_and_names_its_peer),
+		TEST(a_server_waits_for_its_client_to_begin),
 		TEST(writes_wait_for_the_handshake_and_limits_hold_meanwhile),
 		TEST(too_much_output_before_the_handshake_ends_the_stream),
 		TEST(a_failed_handshake_is_told_with_its_sentence),
