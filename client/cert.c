@@ -151,7 +151,9 @@ say_how_to_use(const struct cert_outcome *done)
 	    "another folder):\n", folder);
 	if (records)
 		printf("  tributary record --connect tls://COLLECTOR:7444 "
-		    "-o trace.pftrace track_event\n");
+		    "--all-machines \\\n"
+		    "      -o trace.pftrace linux.process_stats "
+		    "linux.sys_stats\n");
 	else
 		printf("  tributary-probes --producer-socket "
 		    "tls://COLLECTOR:7443\n");

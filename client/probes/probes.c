@@ -28,7 +28,7 @@ struct probes {
 	struct probe_sources sources;
 	const char *address; /* for messages */
 	bool ready;          /* told so once */
-	bool complained;     /* since the connection was last up */
+	char complaint[512]; /* the last; "" since the connection was up */
 	bool stopping;
 };
 
@@ -159,6 +159,18 @@ probes_parse(int argc, char **argv, struct probes_options *o, FILE *out,
 
 /* ---- running ---- */
 
+/* Each reason once: what was wrong at first need not be what is wrong now. */
+static void
+complain(struct probes *p, const char *text)
+{
+	if (strncmp(p->complaint, text, sizeof(p->complaint) - 1) == 0) {
+		log_debug("%s", text);
+		return;
+	}
+	log_warn("%s; trying again", text);
+	snprintf(p->complaint, sizeof(p->complaint), "%s", text);
+}
+
 static void
 changed(void *arg, enum producer_state state, const char *text)
 {
@@ -167,7 +179,7 @@ changed(void *arg, enum producer_state state, const char *text)
 	switch (state) {
 	case PRODUCER_READY:
 		log_info("connected to %s", p->address);
-		p->complained = false;
+		p->complaint[0] = '\0';
 		if (p->ready)
 			break;
 		p->ready = true;
@@ -175,11 +187,7 @@ changed(void *arg, enum producer_state state, const char *text)
 		notify_fd_from_env("TRACED_PROBES_NOTIFY_FD");
 		break;
 	case PRODUCER_CONNECTING:
-		if (p->complained)
-			log_debug("%s", text);
-		else
-			log_warn("%s; trying again", text);
-		p->complained = true;
+		complain(p, text);
 		break;
 	}
 }

@@ -367,6 +367,17 @@ class ProbesOverTls(TlsCase):
         probes.process.terminate()
         probes.end()
 
+    def test_one_that_is_revoked_learns_why(self):
+        folder = self.ca.issue("stolen")
+        probes = self.probes(folder=folder)
+        probes.says("connected to tls://localhost:")
+        with self.neighbour():
+            self.ca.revoke("stolen", "--reason", "key-compromise")
+            probes.says("is revoked: have a new one issued; trying again")
+        self.assertIn("stolen at 127.0.0.1:", self.daemons[0].log())
+        probes.process.terminate()
+        probes.end()
+
     def test_a_certificate_that_comes_later_is_taken(self):
         """The probes go on trying, and read the files anew each time."""
         folder = self.path("tls")
