@@ -31,8 +31,6 @@
 #define READ_REPLIES_PER_TURN 4u
 #define FLUSHES_MAX 16u
 #define FLUSH_TIMEOUT_DEFAULT_MS 5000u
-/* A service state is queued whole, however long: ten thousand producers. */
-#define STATE_MAX_BYTES (64u * 1024u * 1024u)
 /* Parts of a service state; the frame adds little. */
 #define STATE_PART_BYTES (64u * 1024u)
 
@@ -55,6 +53,8 @@ struct consumer_port {
 	TAILQ_HEAD(, flush_call) flushes;
 	size_t n_flushes;
 	struct observer observer;
+	struct query *query;     /* QueryServiceState in progress, else NULL */
+	struct rpc_call state;
 };
 
 static enum rpc_verdict
@@ -155,17 +155,51 @@ read_some(void *arg)
 		loop_defer(p->service->loop, read_some, p);
 }
 
+/* ---- QueryServiceState ---- */
+
+static void
+query_end(struct consumer_port *p)
+{
+	query_free(p->query);
+	p->query = NULL;
+	p->state.conn = NULL;
+}
+
+/* As read_some(): ten thousand producers are megabytes. */
+static void
+query_some(void *arg)
+{
+	struct consumer_port *p = arg;
+	const struct pb_writer *part;
+	unsigned n;
+	bool last;
+
+	for (n = 0; p->query != NULL && n < READ_REPLIES_PER_TURN; n++) {
+		if (rpc_conn_queued(p->conn) >= READ_QUEUE_BYTES)
+			return; /* drained() goes on */
+		if ((part = query_next(p->query, STATE_PART_BYTES,
+			 &last)) == NULL) {
+			rpc_reject(p->state);
+			query_end(p);
+			return;
+		}
+		rpc_reply(p->state, part->data, part->len, !last, -1);
+		if (last)
+			query_end(p);
+	}
+	if (p->query != NULL)
+		loop_defer(p->service->loop, query_some, p);
+}
+
 static void
 drained(void *ctx)
 {
 	struct consumer_port *p = ctx;
 
-	/* What a service state may have needed more room for is gone. */
-	rpc_conn_set_limits(p->conn,
-	    (size_t)p->service->settings->limits.max_send_queue_kb * 1024,
-	    READ_LOW_BYTES);
 	if (p->out != NULL)
 		read_some(p);
+	if (p->query != NULL)
+		query_some(p);
 }
 
 static enum rpc_verdict
@@ -221,6 +255,9 @@ let_go(struct consumer_port *p)
 		read_end(p);
 	}
 	loop_cancel(p->service->loop, p);
+	/* A question about the service is none about the session. */
+	if (p->query != NULL)
+		loop_defer(p->service->loop, query_some, p);
 	if (p->session != NULL)
 		fail_flushes(p);
 	p->session = NULL;
@@ -528,14 +565,6 @@ observe_events(void *ctx, struct rpc_call call, const uint8_t *args,
 	return RPC_OK;
 }
 
-static void
-state_part(void *arg, const struct pb_writer *part, bool last)
-{
-	struct rpc_call *call = arg;
-
-	rpc_reply(*call, part->data, part->len, !last, -1);
-}
-
 static enum rpc_verdict
 query_state(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 {
@@ -552,12 +581,12 @@ query_state(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 		return RPC_BAD_ARGS;
 	if (!call.wants_reply)
 		return RPC_OK;
-	/* One answer at a time: it is queued whole. */
-	if (rpc_conn_queued(p->conn) > READ_QUEUE_BYTES)
+	/* One answer at a time. */
+	if (p->query != NULL ||
+	    (p->query = query_new(p->service, &p->who, sessions_only)) == NULL)
 		return RPC_REJECT;
-	rpc_conn_set_limits(p->conn, STATE_MAX_BYTES, READ_LOW_BYTES);
-	query_service_state(p->service, &p->who, sessions_only,
-	    STATE_PART_BYTES, state_part, &call);
+	p->state = call;
+	query_some(p);
 	return RPC_OK;
 }
 
@@ -781,6 +810,7 @@ gone(void *ctx)
 	struct session *s = p->session;
 
 	clone_forget(p->service, p);
+	query_end(p);
 	let_go(p);
 	p->enable.conn = NULL;
 	if (s != NULL)

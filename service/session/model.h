@@ -211,6 +211,7 @@ struct service {
 	size_t n_gone;                   /* producers without a connection */
 	struct session_list sessions;
 	size_t n_sessions;
+	LIST_HEAD(, query) queries;      /* that are being answered */
 	struct peer_quota consumers;     /* connected ones */
 	struct peer_quota data_sources;  /* registered ones */
 	size_t n_data_sources;

@@ -9,6 +9,7 @@
 #include "service/session/commit.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
+#include "service/session/query.h"
 #include "service/session/session.h"
 #include "service/session/settings.h"
 
@@ -216,6 +217,7 @@ producer_finish(struct producer *p)
 	sessions_producer_gone(s, p->id);
 	if (p->gone)
 		s->n_gone--;
+	query_producer_leaves(s, p);
 	TAILQ_REMOVE(&s->producers, p, link);
 	s->n_producers--;
 	if (p->writer_pages != NULL)
@@ -258,6 +260,7 @@ data_source_drop(struct data_source *ds)
 {
 	struct producer *p = ds->producer;
 
+	query_data_source_leaves(p->service, ds);
 	TAILQ_REMOVE(&p->data_sources, ds, link);
 	p->n_data_sources--;
 	p->service->n_data_sources--;

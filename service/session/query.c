@@ -1,7 +1,10 @@
 #include "service/session/query.h"
 
+#include <stdlib.h>
+
 #include "transport/pb_writer.h"
 #include "service/session/model.h"
+#include "service/session/principal.h"
 #include "service/session/session.h"
 
 /* Field numbers: wire-format.md. */
@@ -41,42 +44,31 @@ enum {
 	CAP_CLONE = 4,
 };
 
-/* Collects entries and hands parts out before they grow over max. */
-struct parts {
+struct query {
+	LIST_ENTRY(query) link;
+	struct service *service;
+	struct principal who;
+	bool begun;
+	/*
+	 * What comes next, NULL at the end of its list.  The numbers bound the
+	 * walk: who joins behind it faster than it is read does not keep it
+	 * going for ever.
+	 */
+	const struct producer *producer;
+	size_t producers_left;
+	const struct data_source *data_source;
+	size_t data_sources_left;
+	const struct session *session;
+	size_t sessions_left;
+
 	struct pb_writer part;  /* TracingServiceState fields, no envelope */
-	struct pb_writer entry; /* one entry, with its tag */
+	struct pb_writer entry; /* one entry, with its tag; or empty */
 	struct pb_writer reply;
-	size_t max;
-	query_part_fn fn;
-	void *arg;
 };
 
 static void
-send_part(struct parts *p, bool last)
+put_producer(struct pb_writer *w, const struct producer *p)
 {
-	pb_writer_reset(&p->reply);
-	pb_put_bytes(&p->reply, RESP_STATE, p->part.data, p->part.len);
-	p->fn(p->arg, &p->reply, last);
-	pb_writer_reset(&p->part);
-}
-
-static void
-add_entry(struct parts *p)
-{
-	/* Tag and length of the envelope: 6 bytes at most. */
-	if (p->entry.failed || p->entry.len + 6 > p->max)
-		goto out;
-	if (p->part.len + p->entry.len + 6 > p->max)
-		send_part(p, false);
-	pb_put_raw(&p->part, p->entry.data, p->entry.len);
-out:
-	pb_writer_reset(&p->entry);
-}
-
-static void
-add_producer(struct parts *ps, const struct producer *p)
-{
-	struct pb_writer *w = &ps->entry;
 	size_t mark = pb_nest_begin(w, STATE_PRODUCERS);
 
 	pb_put_int(w, PROD_ID, (int32_t)p->id);
@@ -90,26 +82,22 @@ add_producer(struct parts *ps, const struct producer *p)
 	if (p->machine->name != NULL)
 		pb_put_string(w, PROD_MACHINE_NAME, p->machine->name);
 	pb_nest_end(w, mark);
-	add_entry(ps);
 }
 
 static void
-add_data_source(struct parts *ps, const struct data_source *ds)
+put_data_source(struct pb_writer *w, const struct data_source *ds)
 {
-	struct pb_writer *w = &ps->entry;
 	size_t mark = pb_nest_begin(w, STATE_DATA_SOURCES);
 
 	pb_put_bytes(w, DS_DESCRIPTOR, ds->descriptor, ds->descriptor_len);
 	pb_put_int(w, DS_PRODUCER, (int32_t)ds->producer->id);
 	pb_nest_end(w, mark);
-	add_entry(ps);
 }
 
 static void
-add_session(struct parts *ps, const struct session *s)
+put_session(struct pb_writer *w, const struct session *s)
 {
 	const Perfetto__Protos__TraceConfig *pb = s->config->pb;
-	struct pb_writer *w = &ps->entry;
 	size_t mark = pb_nest_begin(w, STATE_SESSIONS), i;
 
 	pb_put_uint(w, SES_ID, s->id);
@@ -128,44 +116,164 @@ add_session(struct parts *ps, const struct session *s)
 		pb_put_string(w, SES_FILENAME, pb->bugreport_filename);
 	pb_put_uint(w, SES_STARTED, s->state == SESSION_STARTED);
 	pb_nest_end(w, mark);
-	add_entry(ps);
 }
 
-void
-query_service_state(struct service *sv, const struct principal *who,
-    bool sessions_only, size_t max, query_part_fn fn, void *arg)
+static void
+put_numbers(struct pb_writer *w, const struct service *sv)
 {
-	struct parts ps = { .max = max, .fn = fn, .arg = arg };
-	const struct producer *p;
-	const struct data_source *ds;
 	const struct session *s;
 	size_t started = 0;
 
-	pb_writer_init(&ps.part);
-	pb_writer_init(&ps.entry);
-	pb_writer_init(&ps.reply);
 	TAILQ_FOREACH(s, &sv->sessions, link)
 		started += s->state == SESSION_STARTED;
-	pb_put_uint(&ps.part, STATE_SUPPORTS_SESSIONS, 1);
-	pb_put_uint(&ps.part, STATE_NUM_SESSIONS, sv->n_sessions);
-	pb_put_uint(&ps.part, STATE_NUM_STARTED, started);
-	pb_put_string(&ps.part, STATE_VERSION,
-	    "Tributary " TRIBUTARY_VERSION);
-	if (!sessions_only) {
-		TAILQ_FOREACH(p, &sv->producers, link)
-			if (!p->gone)
-				add_producer(&ps, p);
-		TAILQ_FOREACH(p, &sv->producers, link)
-			TAILQ_FOREACH(ds, &p->data_sources, link)
-				add_data_source(&ps, ds);
+	pb_put_uint(w, STATE_SUPPORTS_SESSIONS, 1);
+	pb_put_uint(w, STATE_NUM_SESSIONS, sv->n_sessions);
+	pb_put_uint(w, STATE_NUM_STARTED, started);
+	pb_put_string(w, STATE_VERSION, "Tributary " TRIBUTARY_VERSION);
+}
+
+/* ---- the walk ---- */
+
+struct query *
+query_new(struct service *s, const struct principal *who, bool sessions_only)
+{
+	struct query *q = calloc(1, sizeof(*q));
+
+	if (q == NULL)
+		return NULL;
+	q->service = s;
+	q->who = *who;
+	if (!sessions_only)
+		q->producer = TAILQ_FIRST(&s->producers);
+	q->producers_left = s->n_producers;
+	q->session = TAILQ_FIRST(&s->sessions);
+	q->sessions_left = s->n_sessions;
+	pb_writer_init(&q->part);
+	pb_writer_init(&q->entry);
+	pb_writer_init(&q->reply);
+	LIST_INSERT_HEAD(&s->queries, q, link);
+	return q;
+}
+
+void
+query_free(struct query *q)
+{
+	if (q == NULL)
+		return;
+	LIST_REMOVE(q, link);
+	pb_writer_done(&q->part);
+	pb_writer_done(&q->entry);
+	pb_writer_done(&q->reply);
+	free(q);
+}
+
+/* The producer that is next, if any; its data sources come after it. */
+static bool
+next_producer(struct query *q)
+{
+	const struct producer *p;
+
+	while ((p = q->producer) != NULL && q->producers_left > 0) {
+		q->producer = TAILQ_NEXT(p, link);
+		q->producers_left--;
+		if (p->gone)
+			continue;
+		q->data_source = TAILQ_FIRST(&p->data_sources);
+		q->data_sources_left = p->n_data_sources;
+		put_producer(&q->entry, p);
+		return true;
 	}
-	TAILQ_FOREACH(s, &sv->sessions, link)
-		if (session_is_visible(s, who))
-			add_session(&ps, s);
-	send_part(&ps, true);
-	pb_writer_done(&ps.part);
-	pb_writer_done(&ps.entry);
-	pb_writer_done(&ps.reply);
+	q->producer = NULL;
+	return false;
+}
+
+static bool
+next_session(struct query *q)
+{
+	const struct session *s;
+
+	while ((s = q->session) != NULL && q->sessions_left > 0) {
+		q->session = TAILQ_NEXT(s, link);
+		q->sessions_left--;
+		if (!session_is_visible(s, &q->who))
+			continue;
+		put_session(&q->entry, s);
+		return true;
+	}
+	q->session = NULL;
+	return false;
+}
+
+/* Writes what comes next into entry; false: that was all. */
+static bool
+next_entry(struct query *q)
+{
+	const struct data_source *ds = q->data_source;
+
+	if (ds != NULL && q->data_sources_left > 0) {
+		q->data_source = TAILQ_NEXT(ds, link);
+		q->data_sources_left--;
+		put_data_source(&q->entry, ds);
+		return true;
+	}
+	q->data_source = NULL;
+	return next_producer(q) || next_session(q);
+}
+
+const struct pb_writer *
+query_next(struct query *q, size_t max, bool *last)
+{
+	pb_writer_reset(&q->part);
+	pb_writer_reset(&q->reply);
+	if (!q->begun)
+		put_numbers(&q->part, q->service);
+	q->begun = true;
+	*last = false;
+	for (;;) {
+		if (q->entry.len == 0 && !next_entry(q)) {
+			*last = true;
+			break;
+		}
+		/* Tag and length of the envelope: 6 bytes at most. */
+		if (q->entry.len + 6 <= max &&
+		    q->part.len + q->entry.len + 6 > max)
+			break;
+		if (!q->entry.failed && q->entry.len + 6 <= max)
+			pb_put_raw(&q->part, q->entry.data, q->entry.len);
+		pb_writer_reset(&q->entry);
+	}
+	pb_put_bytes(&q->reply, RESP_STATE, q->part.data, q->part.len);
+	return q->part.failed || q->reply.failed ? NULL : &q->reply;
+}
+
+void
+query_producer_leaves(struct service *s, const struct producer *p)
+{
+	struct query *q;
+
+	LIST_FOREACH(q, &s->queries, link)
+		if (q->producer == p)
+			q->producer = TAILQ_NEXT(p, link);
+}
+
+void
+query_data_source_leaves(struct service *s, const struct data_source *ds)
+{
+	struct query *q;
+
+	LIST_FOREACH(q, &s->queries, link)
+		if (q->data_source == ds)
+			q->data_source = TAILQ_NEXT(ds, link);
+}
+
+void
+query_session_leaves(struct service *s, const struct session *session)
+{
+	struct query *q;
+
+	LIST_FOREACH(q, &s->queries, link)
+		if (q->session == session)
+			q->session = TAILQ_NEXT(session, link);
 }
 
 void

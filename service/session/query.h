@@ -8,22 +8,40 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "transport/compiler.h"
+
+struct data_source;
 struct pb_writer;
 struct principal;
+struct producer;
+struct query;
 struct service;
+struct session;
 
+/*
+ * A walk over the service's state: its producers, each with its data sources,
+ * and the sessions that who (copied) may know of, though the numbers count
+ * all.  It may rest between two parts as long as it likes: what goes meanwhile
+ * is left out, what comes may be.  NULL: no memory.
+ */
+struct query *query_new(struct service *s, const struct principal *who,
+    bool sessions_only) MUST_CHECK;
 /*
  * TracingServiceState in parts: each part is a QueryServiceStateResponse that
  * is valid by itself, and all of them concatenated are the whole
- * (behaviour.md).  fn is called with each, in order; part.len stays below max
- * unless one single entry is larger, which is then left out.  last is set on
- * the final one.  Of sessions it holds those that who may know of, but the
- * numbers count all.
+ * (behaviour.md).  The part stays below max, and is valid until the next call;
+ * an entry that is larger by itself is left out.  *last is set on the final
+ * one.  NULL: no memory.
  */
-typedef void (*query_part_fn)(void *arg, const struct pb_writer *part,
-    bool last);
-void query_service_state(struct service *s, const struct principal *who,
-    bool sessions_only, size_t max, query_part_fn fn, void *arg);
+const struct pb_writer *query_next(struct query *q, size_t max, bool *last)
+    MUST_CHECK;
+/* NULL is fine. */
+void query_free(struct query *q);
+
+/* For those that leave their list: no query may stand there any more. */
+void query_producer_leaves(struct service *s, const struct producer *p);
+void query_data_source_leaves(struct service *s, const struct data_source *ds);
+void query_session_leaves(struct service *s, const struct session *session);
 
 void query_capabilities(struct pb_writer *w);
 

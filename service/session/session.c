@@ -12,6 +12,7 @@
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/producer.h"
+#include "service/session/query.h"
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
 #include "service/session/session_life.h"
@@ -173,6 +174,7 @@ session_destroy(struct session *s)
 	config_free(s->config);
 	free(s->detach_key);
 	free(s->end_error);
+	query_session_leaves(sv, s);
 	TAILQ_REMOVE(&sv->sessions, s, link);
 	sv->n_sessions--;
 	free(s);

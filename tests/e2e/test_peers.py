@@ -245,6 +245,30 @@ class Peers(Case):
         self.assertEqual(len(state.producers), 1)
         self.assertLessEqual(consumer.largest, 128 * KIB)
 
+    def test_a_service_state_waits_for_who_reads_it_slowly(self):
+        # 3.7 MiB, for eight at a time.
+        producer = self.producer("p", [
+            f"source.{i}." + "x" * 900 for i in range(4000)])
+        producer.sync()
+        slow = [self.consumer(rcvbuf=4096) for _ in range(8)]
+        before = self.daemons[0].memory()
+        for consumer in slow:
+            consumer.pause()
+            consumer.state = consumer.call(
+                "QueryServiceState", pb.QueryServiceStateRequest())
+        other = self.consumer()
+        self.assertEqual(len(other.query().data_sources), 4000)
+        # Each was given what is queued at most, and its parts in progress.
+        self.assert_grown_less(before, 8 * 700)
+        # Who was there when they asked goes while they read.
+        producer.close()
+        self.until(lambda: not other.query().producers, "it is gone")
+        for consumer in slow:
+            consumer.resume()
+            self.until(consumer.state.ended, "the whole answer")
+            self.assertTrue(consumer.state.done)
+            self.assertFalse(consumer.closed)
+
     def test_a_half_open_connection_costs_next_to_nothing(self):
         before = self.daemons[0].memory()
         with self.neighbour():

@@ -45,19 +45,35 @@ count_fields(const uint8_t *data, size_t len, size_t n[16])
 	assert_false(r.bad);
 }
 
-static void
-note(void *arg, const struct pb_writer *part, bool last)
+/* Takes one part; false: it was the last. */
+static bool
+take_part(struct query *q, size_t max, struct answer *a)
 {
-	struct answer *a = arg;
+	const struct pb_writer *part;
 	size_t n[16];
 
-	assert_false(a->last);
+	part = query_next(q, max, &a->last);
+	assert_non_null(part);
 	count_fields(part->data, part->len, n);
-	a->last = last;
 	a->parts++;
 	if (part->len > a->largest)
 		a->largest = part->len;
 	pb_put_raw(&a->all, part->data, part->len);
+	return !a->last;
+}
+
+static void
+take_all(struct fixture *f, const struct principal *who, bool sessions_only,
+    size_t max, struct answer *a)
+{
+	struct query *q = query_new(f->service, who, sessions_only);
+
+	assert_non_null(q);
+	memset(a, 0, sizeof(*a));
+	pb_writer_init(&a->all);
+	while (take_part(q, max, a))
+		;
+	query_free(q);
 }
 
 /* The number of sessions, and whether the name "secret" is anywhere. */
@@ -81,9 +97,7 @@ static void
 ask_as(struct fixture *f, const struct principal *who, struct answer *a,
     size_t n[16])
 {
-	memset(a, 0, sizeof(*a));
-	pb_writer_init(&a->all);
-	query_service_state(f->service, who, true, 65536, note, a);
+	take_all(f, who, true, 65536, a);
 	count_fields(a->all.data, a->all.len, n);
 	look_inside(a);
 	pb_writer_done(&a->all);
@@ -93,10 +107,7 @@ static void
 ask(struct fixture *f, bool sessions_only, size_t max, size_t n[16],
     struct answer *a)
 {
-	memset(a, 0, sizeof(*a));
-	pb_writer_init(&a->all);
-	query_service_state(f->service, fake_user(1000), sessions_only, max, note, a);
-	assert_true(a->last);
+	take_all(f, fake_user(1000), sessions_only, max, a);
 	count_fields(a->all.data, a->all.len, n);
 	pb_writer_done(&a->all);
 }
@@ -148,6 +159,80 @@ parts_are_valid_alone_and_whole_together(void **state)
 	assert_int_equal(n[6], 1);
 	session_free(c.s);
 	for (i = 0; i < 20; i++)
+		fake_producer_done(&p[i]);
+}
+
+/* Names so long, and parts so small, that each holds one entry. */
+#define LONG  "a.name.that.fills.more.than.the.half.of.a.part"
+#define SMALL 90u
+
+static void
+what_goes_while_a_query_rests_is_left_out(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p[3];
+	struct fake_consumer c[2];
+	struct answer a = { 0 };
+	struct query *q;
+	size_t n[16], i;
+
+	for (i = 0; i < 3; i++) {
+		fake_producer_init(&p[i], f, LONG, true);
+		fake_producer_register(&p[i], LONG ".1", false, false);
+		fake_producer_register(&p[i], LONG ".2", false, false);
+	}
+	for (i = 0; i < 2; i++)
+		assert_non_null(fake_enable(f, &c[i], ONE_SOURCE, -1));
+	q = query_new(f->service, fake_user(1000), false);
+	assert_non_null(q);
+	pb_writer_init(&a.all);
+	/* The numbers, the first producer, its first data source. */
+	do {
+		assert_true(take_part(q, SMALL, &a));
+		count_fields(a.all.data, a.all.len, n);
+	} while (n[2] == 0);
+	assert_int_equal(n[1], 1);
+	/* The entry that waits is made already: data source two. */
+	producer_unregister(p[0].p, LONG ".2", strlen(LONG) + 2);
+	fake_producer_done(&p[1]);
+	session_free(c[0].s);
+	while (take_part(q, SMALL, &a))
+		;
+	count_fields(a.all.data, a.all.len, n);
+	assert_int_equal(n[1], 2);
+	assert_int_equal(n[2], 4);
+	assert_int_equal(n[6], 1);
+	pb_writer_done(&a.all);
+	query_free(q);
+	session_free(c[1].s);
+	fake_producer_done(&p[0]);
+	fake_producer_done(&p[2]);
+}
+
+static void
+who_comes_again_and_again_does_not_keep_a_query_going(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p[2], late[40];
+	struct answer a = { 0 };
+	struct query *q;
+	size_t n[16], i;
+
+	for (i = 0; i < 2; i++)
+		fake_producer_init(&p[i], f, LONG, true);
+	q = query_new(f->service, fake_user(1000), false);
+	assert_non_null(q);
+	pb_writer_init(&a.all);
+	for (i = 0; i < 40 && take_part(q, SMALL, &a); i++)
+		fake_producer_init(&late[i], f, LONG, true);
+	assert_true(i < 40);
+	count_fields(a.all.data, a.all.len, n);
+	assert_int_equal(n[1], 2);
+	pb_writer_done(&a.all);
+	query_free(q);
+	while (i-- > 0)
+		fake_producer_done(&late[i]);
+	for (i = 0; i < 2; i++)
 		fake_producer_done(&p[i]);
 }
 
@@ -277,6 +362,8 @@ main(void)
 		T(an_idle_service_answers_in_one_part),
 		T(parts_are_valid_alone_and_whole_together),
 		T(an_entry_that_fits_no_part_is_left_out),
+		T(what_goes_while_a_query_rests_is_left_out),
+		T(who_comes_again_and_again_does_not_keep_a_query_going),
 		T(sessions_of_others_are_counted_and_not_shown),
 		T(capabilities_name_what_can_be_observed),
 		T(statistics_count_the_session_and_the_service),
