@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from harness import tap
+from harness import sshd, tap
 from harness.case import Case
 from harness.chromium import CHROMIUM, Browser, TrackEvents
 from harness.daemon import SANITIZER_LINES, environment
@@ -31,6 +31,7 @@ data_sources {{ config {{ name: "{NUMBERED}" }} }}
 trace_all_machines: true
 """
 NUMBERS = 5000
+needs_sshd = unittest.skipIf(sshd.missing() is not None, sshd.missing())
 
 
 @unittest.skipIf(CHROMIUM is None, "chromium is not installed")
@@ -39,6 +40,11 @@ class Transports(TrackEvents, Case):
         super().setUp()
         self.children = []  # (name, process), in the order they started
         self.browser = None
+        self.host = None  # an sshd
+
+    def login(self, **options):
+        self.host = sshd.Sshd(self.path("sshd"), **options)
+        return self.host.start(self.until)
 
     def _end(self):
         try:
@@ -56,6 +62,8 @@ class Transports(TrackEvents, Case):
                     child.kill()
                     child.wait()
             super()._end()
+            if self.host is not None:
+                self.host.stop()
 
     def log(self, name):
         with open(self.path(name + ".log"), errors="replace") as file:
@@ -69,28 +77,28 @@ class Transports(TrackEvents, Case):
         self.children.append((name, child))
         return child
 
-    def probes(self, *flags):
-        self.spawn("probes", os.environ["TRIBUTARY_PROBES"], *flags)
+    def probes(self, *flags, **env):
+        self.spawn("probes", os.environ["TRIBUTARY_PROBES"], *flags, **env)
         self.until(lambda: "connected to" in self.log("probes"),
                    "the probes are connected")
 
-    def forward(self, *flags):
+    def forward(self, *flags, **env):
         """A local socket that leads there, for those who know no TLS."""
         socket = self.path("near")
         self.spawn("forward", os.environ["TRIBUTARY"], "forward", "--listen",
-                   socket, *flags)
+                   socket, *flags, **env)
         self.until(lambda: "forwarding" in self.log("forward"),
                    "the local socket is open")
         return socket
 
-    def record(self, *flags):
+    def record(self, *flags, **env):
         """With the command, as a user does; a Trace."""
         with open(self.path("config"), "w") as file:
             file.write(CONFIG)
         out = self.path("trace")
         command = self.spawn(
             "record", os.environ["TRIBUTARY"], "record", "-c",
-            self.path("config"), "-o", out, *flags)
+            self.path("config"), "-o", out, *flags, **env)
         yield
         self.until(lambda: command.poll() is not None, "the recording ends",
                    timeout=60)
@@ -98,7 +106,7 @@ class Transports(TrackEvents, Case):
         self.assertEqual(command.returncode, 0, self.log("record"))
         self.trace = Trace.from_file(out)
 
-    def check(self, socket, connect):
+    def check(self, socket, connect, **env):
         """Records what comes through a local socket, and looks at it.
 
         socket: for Chromium and numbered packets; the probes run already.
@@ -111,7 +119,7 @@ class Transports(TrackEvents, Case):
             d for d in query.query().data_sources
             if d.ds_descriptor.name == "track_event"]) >= 5,
             "five processes offer track events", timeout=60)
-        recording = self.record(*connect)
+        recording = self.record(*connect, **env)
         next(recording)
         writer = numbered.writer()
         writer.number(NUMBERS)
@@ -160,6 +168,62 @@ class Transports(TrackEvents, Case):
         self.check(socket, [
             "--connect", daemon.address("consumers", "tls"),
             "--tls-dir", person])
+
+    def check_ssh(self, sshd, producers, consumers, *flags):
+        """Everybody comes in by ssh, to what these addresses lead to."""
+        env = sshd.env()
+        self.probes("--producer-socket", producers, *flags, **env)
+        socket = self.forward("--to", producers, *flags, **env)
+        self.check(socket, ["--connect", consumers, *flags], **env)
+
+    @needs_sshd
+    def test_ssh_to_a_socket(self):
+        daemon = self.daemon()
+        host = self.login()
+        self.check_ssh(host, host.address(daemon.producer_path),
+                       host.address(daemon.consumer_path))
+
+    @needs_sshd
+    def test_ssh_to_a_port(self):
+        daemon = self.daemon(producer=["127.0.0.1:0"], consumer=[
+            self.path("c"), "127.0.0.1:0"], flags=[
+            "--allow-plain-consumer", "127.0.0.1:0"])
+        host = self.login()
+        self.check_ssh(host, host.address(daemon.address("producers", "tcp")),
+                       host.address(daemon.address("consumers", "tcp")))
+
+    @needs_sshd
+    def test_ssh_to_a_program(self):
+        daemon = self.daemon()
+        host = self.login(settings=["AllowTcpForwarding no",
+                                   "AllowStreamLocalForwarding no"],
+                         env={"PERFETTO_PRODUCER_SOCK_NAME":
+                              daemon.producer_path,
+                              "PERFETTO_CONSUMER_SOCK_NAME":
+                              daemon.consumer_path})
+        # What PATH would find on a host where it is installed.
+        program = f"{os.environ['TRIBUTARY']} connect"
+        env = host.env()
+        there = host.address()
+        self.probes("--producer-socket", there, "--ssh-command",
+                    program + " producer", **env)
+        socket = self.forward("--to", there, "--ssh-command",
+                              program + " producer", **env)
+        self.check(socket, ["--connect", there, "--ssh-command",
+                            program + " consumer"], **env)
+
+    @needs_sshd
+    def test_a_collector_that_dials(self):
+        device = self.login()
+        socket = self.path("on-device")
+        with open(self.path("settings"), "w") as file:
+            file.write(f'dial {{ address: "{device.address(socket)}" '
+                       'machine_name: "device-7" }\n')
+        daemon = self.daemon(flags=["--config", self.path("settings")],
+                             env=device.env())
+        self.until(lambda: os.path.exists(socket), "sshd listens there")
+        self.probes("--producer-socket", socket)
+        self.check(socket, ["--connect", daemon.consumer_path])
 
 
 if __name__ == "__main__":
