@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 
-from harness import tap
+from harness import sshd, tap
 from harness.case import Case
 
 # Stands for ssh and what runs on the device: leads its standard input and
@@ -42,7 +42,32 @@ DENIED = "root@device-7: Permission denied (publickey).\n"
 UNKNOWN = "Host key verification failed.\n"
 
 
-class Dial(Case):
+class Dialling(Case):
+    def start(self, *dials, **env):
+        with open(self.path("conf"), "w") as file:
+            for dial in dials:
+                file.write(f"dial {{ {dial} max_retry_ms: 200 }}\n")
+        os.mkdir(self.path("run"))
+        return self.daemon(flags=["--config", self.path("conf")], env={
+            "TRIBUTARY_SSH": self.ssh, "RUNTIME_DIRECTORY": self.path("run"),
+            **env})
+
+    def lines(self, *words):
+        return [line for line in self.daemons[0].log().splitlines()
+                if all(word in line for word in words)]
+
+    def wait_lines(self, *words):
+        return self.until(lambda: self.lines(*words), f"{words} in the log")
+
+    def machine_of(self, name):
+        found, = [p for p in self.consumer().query().producers
+                  if p.name == name]
+        return found.machine_name
+
+
+class Dial(Dialling):
+    """With a stand-in for ssh."""
+
     def setUp(self):
         super().setUp()
         self.ssh = self.path("ssh")
@@ -54,14 +79,6 @@ class Dial(Case):
         self.far.listen()
         self.far.setblocking(False)
         self.addCleanup(self.far.close)
-
-    def start(self, *dials):
-        with open(self.path("conf"), "w") as file:
-            for dial in dials:
-                file.write(f"dial {{ {dial} max_retry_ms: 200 }}\n")
-        os.mkdir(self.path("run"))
-        return self.daemon(flags=["--config", self.path("conf")], env={
-            "TRIBUTARY_SSH": self.ssh, "RUNTIME_DIRECTORY": self.path("run")})
 
     def says(self, text):
         """What ssh says instead of connecting; None: nothing, it connects."""
@@ -93,13 +110,6 @@ class Dial(Case):
                 return None
         return self.until(accept, "the collector connects")
 
-    def lines(self, *words):
-        return [line for line in self.daemons[0].log().splitlines()
-                if all(word in line for word in words)]
-
-    def wait_lines(self, *words):
-        return self.until(lambda: self.lines(*words), f"{words} in the log")
-
     # ---- being served ----
 
     def test_a_device_that_is_dialled_is_served_like_one_that_connects(self):
@@ -117,11 +127,6 @@ class Dial(Case):
         self.assertIn("device-7", argv)
         self.assertIn("BatchMode=yes", " ".join(argv))
         self.assertEqual(argv[-1], "tributary connect --accept")
-
-    def machine_of(self, name):
-        found, = [p for p in self.consumer().query().producers
-                  if p.name == name]
-        return found.machine_name
 
     def test_its_machine_is_what_the_settings_call_it(self):
         self.start('address: "ssh://device-7" machine_name: "the pump"')
@@ -218,6 +223,134 @@ class Dial(Case):
         daemon.wait()
         daemon.expected_status = daemon.status
         self.until(lambda: not self.is_running(pid), "the child ends")
+
+
+class RealSshd(Dialling):
+    """With a real ssh and sshd."""
+
+    def setUp(self):
+        super().setUp()
+        if (reason := sshd.missing()) is not None:
+            self.skipTest(reason)
+        self.socket = self.path("device")
+
+    def sshd(self, **options):
+        self.host = sshd.Sshd(self.path("sshd"), **options)
+        self.addCleanup(self.host.stop)
+        self.host.start(self.until)
+        self.ssh = self.host.wrapper
+
+    def dial_program(self):
+        """tributary connect, there."""
+        return (f'address: "{self.host.address()}" command: '
+                f'"{os.environ["TRIBUTARY"]} connect --accept={self.socket}"')
+
+    def dial_socket(self):
+        """A socket that sshd listens on, there."""
+        return f'address: "{self.host.address(self.socket)}"'
+
+    def device(self, name="far"):
+        """A producer of the device."""
+        def connect():
+            try:
+                return self.producer(name, [name], address=self.socket)
+            except (OSError, AssertionError):
+                return None  # not there yet, or not any more
+        return self.until(connect, "somebody listens on the device")
+
+    def check_recorded(self, *names):
+        devices = [self.device(name) for name in names]
+        consumer = self.session(*names, trace_all_machines=True,
+                                size_kb=16 * 1024)
+        for device in devices:
+            device.writer().number(2000)
+        consumer.stop()
+        self.assert_numbers(consumer.read(), [2000] * len(names))
+        for name in names:
+            self.assertEqual(self.machine_of(name), "127.0.0.1")
+        return devices
+
+    def test_a_program_there_carries_a_producer(self):
+        self.sshd()
+        self.start(self.dial_program())
+        with self.neighbour():
+            for _ in range(2):  # one after the other
+                device, = self.check_recorded("far")
+                device.close()
+        self.wait_lines("connected")
+
+    def test_a_socket_there_carries_many(self):
+        self.sshd()
+        self.start(self.dial_socket())
+        with self.neighbour():
+            self.check_recorded("far.1", "far.2", "far.3")
+
+    def test_what_comes_through_the_socket_is_not_the_local_user(self):
+        self.sshd()
+        self.start(self.dial_socket())
+        self.device().sync()
+        self.assertFalse(self.lines("unix pid", "producer 1 is far"))
+        self.wait_lines("ssh://127.0.0.1: producer 1 is far")
+
+    def test_a_link_that_breaks_is_made_again(self):
+        self.sshd()
+        self.start(self.dial_socket())
+        with self.neighbour():
+            device = self.device()
+            self.host.kill_connections()
+            self.until(lambda: device.closed, "the link breaks")
+            self.wait_lines("will go on trying")
+            self.check_recorded("far")
+
+    # ---- refusals ----
+
+    def check_told(self, *words):
+        """Told, and told once, while it goes on trying."""
+        with self.neighbour():
+            line, = self.wait_lines(f"dial {self.host.address()}")
+            for word in words:
+                self.assertIn(word, line)
+            self.until(lambda: self.host.log().count("Connection from") > 2,
+                       "it goes on trying")
+            self.assertEqual(len(self.lines("will go on trying")), 1)
+
+    def test_an_unknown_host_key(self):
+        self.sshd()
+        os.unlink(self.host.known_hosts)
+        self.start(self.dial_socket())
+        self.check_told("the host key of 127.0.0.1 is not known")
+        self.host.know()
+        self.device().sync()
+
+    def test_a_key_that_is_not_let_in(self):
+        self.sshd()
+        self.host.authorize(public=sshd.make_key(self.path("other")))
+        self.start(self.dial_program())
+        self.check_told("127.0.0.1 does not let us in", "Permission denied")
+        self.host.authorize()
+        self.device().sync()
+
+    def test_a_forwarding_that_is_forbidden(self):
+        self.sshd(settings=["AllowStreamLocalForwarding no"])
+        self.start(self.dial_socket())
+        self.check_told("127.0.0.1", "AllowStreamLocalForwarding")
+
+    def test_a_program_that_is_not_there(self):
+        self.sshd()
+        self.start(f'address: "{self.host.address()}" '
+                   'command: "/nonexistent/tributary connect --accept"')
+        self.check_told("install tributary on 127.0.0.1")
+
+    def test_nothing_is_left_behind(self):
+        self.sshd()
+        daemon = self.start(self.dial_socket())
+        self.device().sync()
+        daemon.stop()
+        self.assertEqual(os.listdir(self.path("run")), [])
+        self.until(lambda: "Disconnected" in self.host.log() or
+                   "Connection closed" in self.host.log() or
+                   "disconnected by user" in self.host.log(),
+                   "ssh is gone")
 
 
 if __name__ == "__main__":
