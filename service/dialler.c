@@ -76,7 +76,7 @@ accept_cb(struct listener *l, int fd, void *arg)
 {
 	struct dialled *c = arg;
 
-	(void)gate_take(&c->entrance, fd, NULL, &c->peer);
+	(void)gate_take(&c->entrance, fd, &c->peer);
 }
 
 /* Where nobody but us can enter. */
@@ -253,7 +253,7 @@ call_now(void *arg)
 		child_when_ended(c->child, UINT_MAX, ended_cb, c);
 		return;
 	}
-	c->connected = gate_take(&c->entrance, fd, NULL, &c->peer);
+	c->connected = gate_take(&c->entrance, fd, &c->peer);
 	if (c->connected)
 		return;
 	snprintf(err, sizeof(err), "its connection was refused");

@@ -20,7 +20,6 @@ struct door {
 	struct doors *doors;
 	struct listener *listener;
 	struct entrance entrance;
-	bool tls;
 };
 
 struct doors {
@@ -37,8 +36,7 @@ accept_cb(struct listener *l, int fd, void *arg)
 {
 	struct door *door = arg;
 
-	(void)gate_take(&door->entrance, fd, door->tls ?
-	    certificates_context(door->doors->certificates) : NULL, NULL);
+	(void)gate_take(&door->entrance, fd, NULL);
 }
 
 /* ---- which ---- */
@@ -143,7 +141,7 @@ log_door(const struct door *door, enum listen_port port, bool relays,
 {
 	char with[CERTIFICATES_TEXT_MAX + 4] = "";
 
-	if (door->tls) {
+	if (door->entrance.tls != NULL) {
 		char text[CERTIFICATES_TEXT_MAX];
 
 		certificates_text(door->doors->certificates, text,
@@ -220,7 +218,8 @@ open_door(struct doors *d, const struct listen_setting *l, char *err,
 
 	if (addr_parse(&a, l->address, err, err_size) != 0)
 		return -1;
-	door->tls = a.kind == ADDR_TLS;
+	if (a.kind == ADDR_TLS)
+		door->entrance.tls = certificates_context(d->certificates);
 	door->entrance.forwarded = l->forwarded;
 	door->entrance.plain_consumer = l->allow_plain_consumer;
 	with_permissions = d->settings->socket_permissions != NULL &&
@@ -240,7 +239,7 @@ open_door(struct doors *d, const struct listen_setting *l, char *err,
 		return -1;
 	real_address(&a, door->listener, text, sizeof(text));
 	log_door(door, l->port, relays, text);
-	if (l->port == LISTEN_CONSUMER && a.kind != ADDR_UNIX && !door->tls)
+	if (l->port == LISTEN_CONSUMER && a.kind != ADDR_UNIX && a.kind != ADDR_TLS)
 		warn_of_open_consumers(text);
 	return 0;
 }
@@ -254,12 +253,14 @@ adopt_door(struct doors *d, struct activated_socket *s, char *err,
 	struct door *door = next_door(d, s->port, relays);
 	const struct listen_setting *said;
 	char text[ADDR_TEXT_MAX], shown[ADDR_TEXT_MAX + 8];
+	bool tls;
 
 	activation_address(s->fd, text, sizeof(text));
-	said = setting_of(d->settings, s->port, text, &door->tls);
-	door->tls |= s->tls;
-	snprintf(shown, sizeof(shown), "%s%s", door->tls ? tls_scheme : "",
-	    text);
+	said = setting_of(d->settings, s->port, text, &tls);
+	tls |= s->tls;
+	snprintf(shown, sizeof(shown), "%s%s", tls ? tls_scheme : "", text);
+	if (tls)
+		door->entrance.tls = certificates_context(d->certificates);
 	if (said != NULL) {
 		door->entrance.forwarded = said->forwarded;
 		door->entrance.plain_consumer = said->allow_plain_consumer;

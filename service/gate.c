@@ -68,6 +68,11 @@ admit_cb(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
 	e->gate->arrived++;
 	/* That of the address may go away with its last connection. */
 	stream_set_budgets(rpc_conn_stream(c), NULL, NULL);
+	/* The files may have been read anew while it shook hands. */
+	if (tls_context_revokes(e->tls, p->cert)) {
+		snprintf(why, RPC_WHY_MAX, "its certificate is revoked");
+		return false;
+	}
 	if (peers_opened(share, p, why, RPC_WHY_MAX) != 0)
 		return false;
 	use_budgets(e->gate, c, share);
@@ -149,8 +154,7 @@ make_forwarded(struct peer *p)
 
 /* The connection, or NULL: then fd is still the caller's. */
 static struct rpc_conn *
-connect_guest(struct entrance *e, int fd, struct tls_context *tls,
-    const struct peer *p)
+connect_guest(struct entrance *e, int fd, const struct peer *p)
 {
 	struct stream_setup over = { .peer = p };
 	struct rpc_conn_setup setup = {
@@ -162,9 +166,9 @@ connect_guest(struct entrance *e, int fd, struct tls_context *tls,
 	};
 	struct rpc_conn *c;
 
-	if (tls != NULL) {
+	if (e->tls != NULL) {
 		over.peer = NULL; /* its certificate will tell */
-		over.tls = tls_conn_new(tls, fd, NULL, p->text);
+		over.tls = tls_conn_new(e->tls, fd, NULL, p->text);
 		if (over.tls == NULL)
 			return NULL;
 	}
@@ -183,8 +187,7 @@ set_limits(struct gate *g, struct rpc_conn *c)
 }
 
 bool
-gate_take(struct entrance *e, int fd, struct tls_context *tls,
-    const struct peer *peer)
+gate_take(struct entrance *e, int fd, const struct peer *peer)
 {
 	struct gate *g = e->gate;
 	char why[RPC_WHY_MAX];
@@ -203,10 +206,10 @@ gate_take(struct entrance *e, int fd, struct tls_context *tls,
 		    "descriptors to give (LimitNOFILE=, ulimit -n)");
 		goto fail;
 	}
-	share = peers_enter(g->peers, &p, tls != NULL, why, sizeof(why));
+	share = peers_enter(g->peers, &p, e->tls != NULL, why, sizeof(why));
 	if (share == NULL)
 		goto fail;
-	if ((c = connect_guest(e, fd, tls, &p)) == NULL) {
+	if ((c = connect_guest(e, fd, &p)) == NULL) {
 		snprintf(why, sizeof(why), "the collector is out of memory");
 		goto fail;
 	}
@@ -217,7 +220,7 @@ gate_take(struct entrance *e, int fd, struct tls_context *tls,
 
 fail:
 	peers_leave(share);
-	refuse(g, fd, &p, tls != NULL, why);
+	refuse(g, fd, &p, e->tls != NULL, why);
 	return false;
 }
 
@@ -275,12 +278,6 @@ gate_close_revoked(struct gate *g, struct tls_context *tls)
 {
 	rpc_conns_close_those(&g->stats, is_revoked, tls,
 	    "its certificate is revoked");
-}
-
-void
-gate_counts(const struct gate *g, struct peers_counts *out)
-{
-	peers_counts(g->peers, out);
 }
 
 /* ---- the gate ---- */

@@ -15,7 +15,6 @@
 
 struct gate;
 struct peer;
-struct peers_counts;
 struct tls_context;
 struct trust;
 
@@ -38,6 +37,7 @@ struct entrance {
 	struct rpc_guard guard;
 	const struct rpc_service *services[2];
 	size_t n_services;
+	struct tls_context *tls; /* borrowed; NULL: no handshake */
 	bool plain_consumer; /* serves consumers whom nobody vouches for */
 	bool forwarded;      /* UNIX: the other end is a tunnel's */
 	bool dialled;        /* need not bind within limits.bind_timeout_ms */
@@ -58,19 +58,15 @@ void entrance_init(struct entrance *e, struct gate *g, enum listen_port port,
 
 /*
  * A connected socket, taken whatever becomes of it: it is served, or told why
- * not.  tls: the handshake comes first; NULL: none.  peer: who is there,
- * instead of what the kernel says; NULL: as the kernel says.  Copied.  False:
- * it was refused.
+ * not.  peer: who is there, instead of what the kernel says; NULL: as the
+ * kernel says.  Copied.  False: it was refused.
  */
-bool gate_take(struct entrance *e, int fd, struct tls_context *tls,
-    const struct peer *peer);
+bool gate_take(struct entrance *e, int fd, const struct peer *peer);
 
 /* Ends all connections, flushing what is queued. */
 void gate_close_all(struct gate *g);
 
 /* Ends those whose certificate this context's CRL has revoked. */
 void gate_close_revoked(struct gate *g, struct tls_context *tls);
-
-void gate_counts(const struct gate *g, struct peers_counts *out);
 
 #endif /* SERVICE_GATE_H */

@@ -343,6 +343,29 @@ class Sockets(Program):
                 sock.close()
         self.producer("later").sync()
 
+    def test_a_forwarded_socket_passes_no_descriptors(self):
+        """Its clients come through a tunnel: no shared memory, and what they
+        claim is a label."""
+        with open(self.path("conf"), "w") as file:
+            file.write(f'listen {{ address: "{self.path("f")}" '
+                       'port: PRODUCER forwarded: true }')
+        # Named by a flag, too: the file still says what it is.
+        self.daemon(producer=[self.path("f"), "127.0.0.1:0"],
+                    flags=["--config", self.path("conf")])
+        with self.neighbour("tcp"):
+            producer = self.producer(
+                "far", ["far"], address=self.path("f"),
+                identity={"machine_name": "elsewhere"})
+            self.assertTrue(producer.settings.use_shmem_emulation)
+            consumer = self.session("far", trace_all_machines=True)
+            producer.writer().number(100)
+            consumer.stop()
+            self.assert_numbers(consumer.read(), [100])
+            self.assertIsNone(producer.shm)
+            found, = [p for p in self.consumer().query().producers
+                      if p.name == "far"]
+            self.assertEqual(found.machine_name, "elsewhere")
+
     def test_sigint_ends_it_as_sigterm_does(self):
         daemon = self.daemon()
         daemon.signal(signal.SIGINT)
