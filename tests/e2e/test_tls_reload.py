@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import sys
 
 from harness import tap, tls
@@ -23,6 +24,45 @@ class Activated(Daemon):
         return ["/bin/sh", "-c",
                 f"exec 3<&{self.listening.fileno()}; LISTEN_PID=$$; "
                 "export LISTEN_PID; exec \"$@\"", "sh", *super().command()]
+
+
+class HalfHandshake:
+    """A client that has all it needs to finish, and waits."""
+
+    def __init__(self, address, folder):
+        host, port = address.removeprefix("tls://").rsplit(":", 1)
+        self._sock = socket.create_connection((host, int(port)), timeout=30)
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = tls.context(folder).wrap_bio(
+            self._in, self._out, server_hostname="localhost")
+        while not self._step():
+            self._sock.sendall(self._out.read())
+            self._in.write(self._sock.recv(1 << 16))
+
+    def _step(self):
+        try:
+            self._tls.do_handshake()
+        except ssl.SSLWantReadError:
+            return False
+        return True  # what it wrote is the last of the handshake
+
+    def finish(self):
+        """All that the service says afterwards."""
+        self._sock.sendall(self._out.read())
+        said = b""
+        while data := self._sock.recv(1 << 16):
+            self._in.write(data)
+            try:
+                while part := self._tls.read(1 << 16):
+                    said += part
+            except ssl.SSLWantReadError:
+                pass
+            except ssl.SSLZeroReturnError:
+                break
+        return said
+
+    def close(self):
+        self._sock.close()
 
 
 class Reload(Case):
@@ -192,6 +232,17 @@ class Reload(Case):
                 self.connect(stolen)
             self.wait_lines("stolen", "revoked", count=3)
             self.connect()
+
+    def test_who_is_revoked_while_shaking_hands_is_told(self):
+        """Its certificate is verified under the list of before."""
+        stolen = self.pki.issue("stolen")
+        half = HalfHandshake(self.at, stolen)
+        self.addCleanup(half.close)
+        self.pki.revoke(stolen)
+        self.pki.write_crl(self.tls_dir)
+        self.daemons[0].signal(signal.SIGHUP)
+        self.wait_lines("certificates reloaded")
+        self.assertIn(b"its certificate is revoked", half.finish())
 
     def test_a_new_ca_lets_others_in(self):
         other = Pki(self.path("other"), "other CA")

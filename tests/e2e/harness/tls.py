@@ -15,6 +15,15 @@ class Address(str):
         return self
 
 
+def context(folder):
+    """A client's, with what a directory of certificates holds."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.load_verify_locations(os.path.join(folder, "ca.pem"))
+    made.load_cert_chain(os.path.join(folder, "cert.pem"),
+                         os.path.join(folder, "key.pem"))
+    return made
+
+
 class Socket:
     """What Connection uses of a socket, over TLS."""
 
@@ -22,12 +31,9 @@ class Socket:
 
     def __init__(self, plain, folder):
         self.error = None  # what ended it, as ssl says it
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(os.path.join(folder, "ca.pem"))
-        context.load_cert_chain(os.path.join(folder, "cert.pem"),
-                                os.path.join(folder, "key.pem"))
         plain.settimeout(30)
-        self._ssl = context.wrap_socket(plain, server_hostname="localhost")
+        self._ssl = context(folder).wrap_socket(
+            plain, server_hostname="localhost")
 
     def fileno(self):
         return self._ssl.fileno()
