@@ -259,21 +259,6 @@ class Recordings(TlsCase):
             recording.end()
         self.assert_numbers(self.trace(), [700])
 
-    def test_plain_tcp_streams_too(self):
-        daemon = self.daemon(producer=[self.path("p2")],
-                             consumer=[self.path("c2"), "127.0.0.1:0"],
-                             flags=["--allow-plain-consumer", "127.0.0.1:0"])
-        recording = Command(
-            self, TRIBUTARY, "record", "--connect",
-            daemon.address("consumers", "tcp"), "-c",
-            self.config("write_into_file: true"), "-o", "t")
-        producer = self.producer("p", address=self.path("p2"))
-        producer.wait_started()
-        producer.writer().number(700)
-        recording.interrupt()
-        recording.end()
-        self.assert_numbers(self.trace(), [700])
-
 
 class forwarder:
     """Carries the bytes, and nothing but the bytes, of one UNIX socket to
