@@ -284,6 +284,29 @@ handle_frame(struct rpc_conn *c, const uint8_t *payload, size_t len)
 	return true;
 }
 
+/*
+ * A client that speaks TLS to a port without it: its first record, taken for a
+ * frame, would be one of 64 KiB, of which nothing more is going to come.
+ */
+static bool
+begins_with_tls(const struct rpc_conn *c, const uint8_t *buf, size_t len)
+{
+	return c->service == NULL && c->identity == NULL && len >= 3 &&
+	    buf[0] == 0x16 && buf[1] == 0x03 && buf[2] >= 0x01 &&
+	    buf[2] <= 0x04;
+}
+
+static void
+refuse_tls(struct rpc_conn *c)
+{
+	c->stats->frames_malformed++;
+	rpc_conn_warn(c, "speaks TLS to a port without it: have it connect to "
+	    "a tls:// one");
+	/* In plain: its end tells that from TLS. */
+	rpc_conn_tell(c, 0, "this port is without TLS");
+	rpc_conn_close(c, "speaks TLS");
+}
+
 size_t
 rpc_conn_data(struct stream *s, const uint8_t *buf, size_t len, void *conn)
 {
@@ -294,6 +317,10 @@ rpc_conn_data(struct stream *s, const uint8_t *buf, size_t len, void *conn)
 	unsigned n = 0;
 	bool taken;
 
+	if (begins_with_tls(c, buf, len)) {
+		refuse_tls(c);
+		return 0;
+	}
 	for (at = 0; at < len && !c->paused; at += used) {
 		switch (frame_next(buf + at, len - at, &payload, &payload_len,
 		    &used, &need)) {

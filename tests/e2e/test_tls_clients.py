@@ -523,14 +523,14 @@ class Collectors(Refusal):
         self.refused("is not for a server", folder=self.ann)
 
     def test_it_does_not_speak_tls(self):
-        with open(self.path("conf"), "w", encoding="utf-8") as file:
-            file.write("limits { bind_timeout_ms: 300 }")
         self.daemon(consumer=[self.path("c"), "127.0.0.1:0"],
-                    flags=["--allow-plain-consumer", "127.0.0.1:0",
-                           "--config", self.path("conf")])
+                    flags=["--allow-plain-consumer", "127.0.0.1:0"])
         address = self.daemons[0].address("consumers", "tcp")
-        self.refused("TLS", folder=self.ann, address="tls://localhost:" +
+        self.refused("does not speak TLS", "that port is without TLS",
+                     folder=self.ann, address="tls://localhost:" +
                      address.rsplit(":", 1)[1])
+        self.assertIn("speaks TLS to a port without it",
+                      self.daemons[0].log())
 
 
 if __name__ == "__main__":

@@ -572,6 +572,29 @@ a_frame_that_is_too_big_closes_its_connection(void **state)
 }
 
 static void
+a_client_that_speaks_TLS_is_told_at_once(void **state)
+{
+	/* A ClientHello of 253 bytes begins so; the rest is not waited for. */
+	send_bytes("\x16\x03\x01\0\xf8\x01\0\0\xf4\x03\x03", 11);
+	expect_error(0, "without TLS");
+	expect_closed();
+	assert_int_equal(t.stats.frames_malformed, 1);
+}
+
+static void
+a_frame_that_only_looks_like_TLS_is_one(void **state)
+{
+	static char frame[4 + 0x10316] = { 0x16, 0x03, 0x01, 0x00 };
+	uint64_t before;
+
+	bind_as("ProducerPort");
+	before = t.stats.frames_in;
+	send_bytes(frame, sizeof(frame));
+	RUN_UNTIL(t.stats.frames_in == before + 1);
+	assert_int_equal(t.gone, 0);
+}
+
+static void
 a_frame_of_4_GiB_closes_its_connection(void **state)
 {
 	send_bytes("\xff\xff\xff\xff", 4);
@@ -1002,6 +1025,9 @@ main(void)
 		UNIX(an_empty_frame_gets_a_request_error),
 		UNIX(a_frame_with_no_known_message_gets_a_request_error),
 		UNIX(bytes_that_are_no_message_get_a_request_error),
+		UNIX(a_client_that_speaks_TLS_is_told_at_once),
+		TCP(a_client_that_speaks_TLS_is_told_at_once),
+		UNIX(a_frame_that_only_looks_like_TLS_is_one),
 		UNIX(a_frame_that_is_too_big_closes_its_connection),
 		TCP(a_frame_of_4_GiB_closes_its_connection),
 		UNIX(frames_cut_at_every_byte_are_put_together),
