@@ -32,6 +32,13 @@ def status_of(pid):
                     if ":\t" in line)
 
 
+def give_key(folder):
+    """As the docs say: a group of the user's, which may read it."""
+    key = os.path.join(folder, "key.pem")
+    os.chown(key, 0, pwd.getpwnam(USER).pw_gid)
+    os.chmod(key, 0o640)
+
+
 class Confined:
     """Mixed into a Case: its daemons are started by root and confined."""
 
@@ -51,6 +58,8 @@ class Confined:
         if "--trace-dir" in flags:
             for folder, _, _ in os.walk(flags[flags.index("--trace-dir") + 1]):
                 os.chown(folder, uid, -1)
+        if "--tls-dir" in flags:
+            give_key(flags[flags.index("--tls-dir") + 1])
         daemon = super().daemon(
             flags=flags + ["--user", USER, "--seccomp"], **options)
         status = status_of(daemon.pid)
@@ -143,12 +152,6 @@ class Certificates(Confined, Case):
         os.chmod(self.path("pki"), 0o711)
         self.tls_dir = self.pki.collector("first")
 
-    def give_key(self, folder):
-        """As docs say: a group of the user's, which may read it."""
-        key = os.path.join(folder, "key.pem")
-        os.chown(key, 0, pwd.getpwnam(USER).pw_gid)
-        os.chmod(key, 0o640)
-
     def start(self):
         self.daemon(producer=["tls://127.0.0.1:0"],
                     flags=["--tls-dir", self.tls_dir])
@@ -164,15 +167,13 @@ class Certificates(Confined, Case):
         self.assert_numbers(consumer.read(), [50])
 
     def test_a_trace_over_tls(self):
-        self.give_key(self.tls_dir)
         self.start()
         self.record()
 
     def test_certificates_are_read_again_without_root(self):
-        self.give_key(self.tls_dir)
         self.start()
         second = self.pki.collector("second")
-        self.give_key(second)
+        give_key(second)
         for name in "key.pem", "cert.pem":
             os.replace(os.path.join(second, name),
                        os.path.join(self.tls_dir, name))
