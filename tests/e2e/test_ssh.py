@@ -159,6 +159,44 @@ class Addresses(SshCase):
         self.records_through(
             host.address().replace("ssh://", f"ssh://{host.user}@"))
 
+    def test_a_recording_in_the_background(self):
+        self.daemon()
+        host = self.sshd()
+        front = subprocess.Popen(
+            [os.environ["TRIBUTARY"], "record", "-D", "-o", "t", "-t", "0",
+             "--connect", host.address(self.daemons[0].consumer_path),
+             TEST_SOURCE], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            cwd=self.folder, env=environment(**host.env()), text=True)
+        producer = self.producer("p")
+        producer.wait_started()
+        self.until(lambda: front.poll() is not None, "the front ends")
+        pid = int(front.stdout.read())
+        front.stdout.close()
+        producer.writer().number(100)
+        os.kill(pid, signal.SIGINT)
+        self.until(lambda: not os.path.exists(f"/proc/{pid}/exe"),
+                   "the recording ends")
+        self.assert_numbers(Trace.from_file(self.path("t")), [100])
+        self.nothing_is_left()
+
+    def test_a_command_through_a_connection_that_is_shared(self):
+        """As ControlMaster keeps it: nobody is let in anew."""
+        self.daemon()
+        host = self.sshd()
+        control = self.path("control")
+        master = host.forward("-M", "-S", control)
+        self.addCleanup(master.wait)
+        self.addCleanup(master.kill)
+        self.until(lambda: os.path.exists(control), "the master is there")
+        with open(os.path.join(host.folder, "ssh_config"), "a") as file:
+            file.write(f"  ControlPath {control}\n")
+        host.authorize(public=sshd.make_key(self.path("other")))
+        self.records_through(host.address())
+        self.assertIsNone(master.poll(), "it is not ours to end")
+        # A forward would stay behind in it: it has a connection of its own.
+        self.fails(host.address(self.daemons[0].consumer_path),
+                   "127.0.0.1 does not let us in")
+
     def test_a_producer_through_a_socket_over_there(self):
         self.daemon()
         host = self.sshd()

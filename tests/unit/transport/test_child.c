@@ -8,11 +8,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -364,6 +368,62 @@ one_that_somebody_else_reaped_has_ended(void **state)
 	assert_int_equal(child_status(t.child), 255);
 }
 
+/* As before Linux 5.3: no pidfd_open(2). */
+static int
+without_pidfd(void)
+{
+	static struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
+		    offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { 4, code };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return -1;
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+}
+
+/* In a process of its own, as a filter cannot be taken away. */
+static void
+in_an_older_kernel(void)
+{
+	int before = count_fds();
+
+	if (without_pidfd() != 0)
+		_exit(77);
+	starts("echo bye >&2; exit 5");
+	assert_int_equal(count_fds(), before + 2); /* no pidfd */
+	ends();
+	assert_int_equal(child_status(t.child), 5);
+	assert_string_equal(child_stderr(t.child), "bye\n");
+	child_free(t.child);
+	starts("read line");
+	child_free(t.child);
+	RUN_UNTIL(!has_children());
+	starts("read line");
+	child_free(t.child);
+	loop_free(t.loop);
+	_exit(has_children() ? 1 : 0);
+}
+
+static void
+without_pidfd_its_end_is_noticed_too(void **state)
+{
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		in_an_older_kernel();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		skip();
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int
 main(void)
 {
@@ -389,6 +449,7 @@ main(void)
 		TEST(the_loop_may_end_before_the_child),
 		TEST(the_owner_may_free_while_the_loop_ends),
 		TEST(one_that_somebody_else_reaped_has_ended),
+		TEST(without_pidfd_its_end_is_noticed_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
