@@ -14,6 +14,7 @@
 #include "client/cert_authority.h"
 #include "client/cert_name.h"
 #include "client/cert_options.h"
+#include "client/cert_renew_ca.h"
 #include "client/cert_revoke.h"
 #include "client/cert_show.h"
 #include "client/cert_store.h"
@@ -203,7 +204,7 @@ renew_ca(const struct cert_options *o)
 	struct cert_outcome done;
 
 	order.days = o->days != 0 ? o->days : CERT_CA_DAYS;
-	if (cert_authority_renew_ca(&order, &done, err, sizeof(err)) < 0)
+	if (cert_renew_ca(&order, &done, err, sizeof(err)) < 0)
 		return refuse(err);
 	printf("The CA in %s has a new certificate on the same key.\n", o->dir);
 	say_until(&done.entry, false);

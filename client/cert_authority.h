@@ -16,6 +16,7 @@
 #include "client/cert_make.h"
 #include "transport/compiler.h"
 
+#define CERT_DAY          (24 * 60 * 60) /* seconds */
 #define CERT_CA_DAYS      3650
 #define CERT_DEFAULT_DAYS 825
 
@@ -52,8 +53,5 @@ int cert_authority_issue(const struct cert_order *o, struct cert_outcome *done,
     char *err, size_t err_size) MUST_CHECK;
 int cert_authority_renew(const struct cert_order *o, struct cert_outcome *done,
     char *err, size_t err_size) MUST_CHECK;
-/* A new certificate for the CA's key, in every folder that holds the old. */
-int cert_authority_renew_ca(const struct cert_order *o,
-    struct cert_outcome *done, char *err, size_t err_size) MUST_CHECK;
 
 #endif /* CLIENT_CERT_AUTHORITY_H */

@@ -19,6 +19,7 @@
 #include "cert_folder.h"
 #include "client/cert_authority.h"
 #include "client/cert_pem.h"
+#include "client/cert_renew_ca.h"
 #include "client/cert_revoke.h"
 #include "transport/roles.h"
 
@@ -700,7 +701,7 @@ a_renewed_ca_vouches_for_what_the_old_one_signed(void **state)
 	o.days = CERT_CA_DAYS;
 	o.now += 3600l * DAY;
 	cert_outcome_done(&f->done);
-	assert_int_equal(cert_authority_renew_ca(&o, &f->done, f->err,
+	assert_int_equal(cert_renew_ca(&o, &f->done, f->err,
 	    sizeof(f->err)), 0);
 	assert_int_equal(f->done.entry.until, NOW + 7250l * DAY);
 	ours = cert_folder_read(cert_folder_path(f, "ca/ca.pem"));
