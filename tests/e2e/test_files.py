@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """write_into_file: what reaches the disk, when, and what never may."""
 
+import mmap
 import os
 import resource
 import signal
@@ -12,7 +13,7 @@ from harness import abi, tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.loop import SCALE
 from harness.producer import numbered
-from harness.trace import Trace
+from harness.trace import Trace, split_cut_file
 
 KIB = 1024
 
@@ -403,6 +404,20 @@ class Ends(FileCase):
         self.assertGreaterEqual(len(numbers), seen)
         consumer.wait_closed()
 
+    def left_behind(self, path):
+        """What a killed daemon wrote: whole packets.
+
+        But for one: the kernel ends the write() of a process that is killed
+        at a page, and nothing that is written after it could mend that.
+        """
+        with open(path, "rb") as file:
+            data = file.read()
+        packets, rest = split_cut_file(data)
+        if rest > 0:
+            self.assertEqual(len(data) % mmap.PAGESIZE, 0,
+                             f"{rest} bytes of a packet at the end")
+        return Trace(packets)
+
     def test_killed_at_any_moment_the_file_opens(self):
         for round_number in range(6):
             daemon = self.start(producer=[self.path(f"p{round_number}")],
@@ -416,7 +431,7 @@ class Ends(FileCase):
                 writer.number(200)
             daemon.kill()
             self.daemons.clear()
-            for numbers in whole(path).numbers().values():
+            for numbers in self.left_behind(path).numbers().values():
                 self.assertEqual(numbers, list(range(len(numbers))))
             del consumer
 

@@ -42,6 +42,27 @@ def split_file(data):
     return packets
 
 
+def split_cut_file(data):
+    """The same of a file whose writer was killed: whole packets, and how many
+    bytes lie behind them."""
+    packets, at = [], 0
+    while at < len(data):
+        try:
+            (packet,) = split_file(data[at:at + packet_length(data, at)])
+        except Broken:
+            break
+        at += packet_length(data, at)
+        packets.append(packet)
+    return packets, len(data) - at
+
+
+def packet_length(data, at):
+    """Of the packet that begins there, with what stands before it."""
+    _, behind_tag = read_varint(data, at)
+    length, begin = read_varint(data, behind_tag)
+    return begin + length - at
+
+
 class Trace:
     """Packets in order, parsed; raw holds their bytes."""
 

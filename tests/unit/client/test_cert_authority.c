@@ -179,6 +179,7 @@ each_role_is_a_uri_of_its_own(void **state)
 	size_t i;
 
 	cert_folder_init(f);
+	cert_outcome_done(&f->done);
 	for (i = 0; i < 4; i++) {
 		snprintf(name, sizeof(name), "peer %zu", i);
 		o = cert_folder_order(f, name);
@@ -280,6 +281,7 @@ two_commands_at_once_are_not_possible(void **state)
 	int fd;
 
 	cert_folder_init(f);
+	cert_outcome_done(&f->done);
 	fd = open(cert_folder_path(f, "ca/lock"), O_RDWR);
 	assert_true(fd >= 0);
 	assert_int_equal(flock(fd, LOCK_EX), 0);
