@@ -169,7 +169,7 @@ add_threads(scmp_filter_ctx ctx)
 		return rc;
 	/* abort() */
 	return allow_where(ctx, "tgkill",
-	    SCMP_CMP(0, SCMP_CMP_EQ, (scmp_datum_t)getpid()));
+	    SCMP_CMP(0, SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
 }
 
 static int
@@ -179,14 +179,14 @@ add_others(scmp_filter_ctx ctx)
 		const char *name;
 		struct scmp_arg_cmp arg;
 	} rules[] = {
-		{ "socket", SCMP_CMP(0, SCMP_CMP_EQ, AF_UNIX) },
-		{ "socketpair", SCMP_CMP(0, SCMP_CMP_EQ, AF_UNIX) },
-		{ "prlimit64", SCMP_CMP(0, SCMP_CMP_EQ, 0) },
-		{ "prctl", SCMP_CMP(0, SCMP_CMP_EQ, PR_SET_NAME) },
-		{ "prctl", SCMP_CMP(0, SCMP_CMP_EQ, PR_SET_VMA) },
-		{ "ioctl", SCMP_CMP(1, SCMP_CMP_EQ, FIONBIO) },
-		{ "ioctl", SCMP_CMP(1, SCMP_CMP_EQ, FIONREAD) },
-		{ "ioctl", SCMP_CMP(1, SCMP_CMP_EQ, TCGETS) },
+		{ "socket", SCMP_CMP(0, SCMP_CMP_EQ, AF_UNIX, 0) },
+		{ "socketpair", SCMP_CMP(0, SCMP_CMP_EQ, AF_UNIX, 0) },
+		{ "prlimit64", SCMP_CMP(0, SCMP_CMP_EQ, 0, 0) },
+		{ "prctl", SCMP_CMP(0, SCMP_CMP_EQ, PR_SET_NAME, 0) },
+		{ "prctl", SCMP_CMP(0, SCMP_CMP_EQ, PR_SET_VMA, 0) },
+		{ "ioctl", SCMP_CMP(1, SCMP_CMP_EQ, FIONBIO, 0) },
+		{ "ioctl", SCMP_CMP(1, SCMP_CMP_EQ, FIONREAD, 0) },
+		{ "ioctl", SCMP_CMP(1, SCMP_CMP_EQ, TCGETS, 0) },
 	};
 	size_t i;
 	int rc;
