@@ -47,6 +47,7 @@ struct loop_signal {
 struct loop {
 	struct event_base *base;
 	uint8_t *scratch;
+	uint8_t cork[LOOP_CORK_BYTES];
 	bool stopping;
 
 	struct timeval turn_at; /* libevent's time of the turn of turn_ms */
@@ -350,6 +351,12 @@ uint8_t *
 loop_scratch(struct loop *l)
 {
 	return l->scratch;
+}
+
+uint8_t *
+loop_cork(struct loop *l)
+{
+	return l->cork;
 }
 
 void

@@ -31,6 +31,9 @@ struct loop *loop_new(void) MUST_CHECK;
 void loop_free(struct loop *l);
 struct event_base *loop_base(struct loop *l);
 uint8_t *loop_scratch(struct loop *l);
+/* Room for what the stream that is reading writes meanwhile. */
+#define LOOP_CORK_BYTES 2048u
+uint8_t *loop_cork(struct loop *l);
 
 /* Runs until loop_stop(). */
 void loop_run(struct loop *l);

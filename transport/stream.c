@@ -256,6 +256,7 @@ stream_begin_flush(struct stream *s)
 void
 stream_close(struct stream *s, bool flush)
 {
+	stream_uncork(s);
 	switch (s->state) {
 	case ST_OPEN:
 		/* What a child has got, it has not sent yet. */

@@ -76,7 +76,7 @@ stream_feed_kept(struct stream *s, const uint8_t **data, size_t *len,
 }
 
 static void
-stream_feed(struct stream *s, const uint8_t *data, size_t len, bool fresh)
+stream_feed_both(struct stream *s, const uint8_t *data, size_t len, bool fresh)
 {
 	size_t n;
 
@@ -91,6 +91,14 @@ stream_feed(struct stream *s, const uint8_t *data, size_t len, bool fresh)
 	n = stream_show(s, data, len);
 	if (n != STREAM_GONE && n < len)
 		(void)!stream_keep(s, data + n, len - n);
+}
+
+static void
+stream_feed(struct stream *s, const uint8_t *data, size_t len, bool fresh)
+{
+	stream_cork(s);
+	stream_feed_both(s, data, len, fresh);
+	stream_uncork(s);
 }
 
 /* As readv(); files the descriptors that came along. */

@@ -72,6 +72,10 @@ struct stream {
 	const uint8_t *shown; /* inside data(): where its buf begins */
 	struct fdq fds;
 
+	/* Inside data(): what it writes is gathered, and sent as one. */
+	bool corking;
+	size_t corked; /* bytes in loop_cork() */
+
 	struct outq out;
 	size_t hard;
 	size_t low;
@@ -130,6 +134,9 @@ bool stream_peer_left(const struct stream *s, enum stream_end *why);
 void stream_write_cb(evutil_socket_t fd, short what, void *s);
 /* Some of it; calls drained(), or ends it. */
 void stream_send_queued(struct stream *s);
+/* From now on writes wait for stream_uncork(), those of a few bytes. */
+void stream_cork(struct stream *s);
+void stream_uncork(struct stream *s);
 
 /* ---- stream_tls.c ---- */
 

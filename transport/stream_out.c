@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -79,6 +80,47 @@ stream_send(struct stream *s, struct iovec *iov, int niov, int fd)
 	return sock_send(s->fd, iov, niov, fd);
 }
 
+/*
+ * Answers to what one read brought go out together: each by itself would cost a
+ * system call, a segment and, over TLS, a record.
+ */
+void
+stream_cork(struct stream *s)
+{
+	s->corking = true;
+}
+
+void
+stream_uncork(struct stream *s)
+{
+	size_t n = s->corked;
+
+	s->corking = false;
+	s->corked = 0;
+	if (n > 0)
+		stream_write(s, loop_cork(s->loop), n, -1);
+}
+
+/* False: it is to be written, after what was gathered before. */
+static bool
+stream_gather(struct stream *s, const void *a, size_t alen, const void *b,
+    size_t blen, int fd)
+{
+	uint8_t *to = loop_cork(s->loop) + s->corked;
+
+	if (fd >= 0 || alen + blen > LOOP_CORK_BYTES - s->corked) {
+		stream_uncork(s);
+		stream_cork(s);
+		return false;
+	}
+	if (alen > 0)
+		memcpy(to, a, alen);
+	if (blen > 0)
+		memcpy(to + alen, b, blen);
+	s->corked += alen + blen;
+	return true;
+}
+
 void
 stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
     size_t blen, int fd)
@@ -93,6 +135,10 @@ stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
 		return;
 	if (!s->peer.can_pass_fds)
 		fd = -1;
+	if (s->corking && stream_gather(s, a, alen, b, blen, fd))
+		return;
+	if (s->state != ST_OPEN || s->out_dead)
+		return;
 	if (s->out.bytes == 0 && !s->opening) {
 		n = stream_send(s, iov, blen > 0 ? 2 : 1, fd);
 		if (n < 0) {
@@ -169,5 +215,5 @@ stream_write_cb(evutil_socket_t fd, short what, void *arg)
 size_t
 stream_queued(const struct stream *s)
 {
-	return s->out.bytes;
+	return s->out.bytes + s->corked;
 }

@@ -37,6 +37,7 @@ static struct {
 	size_t pause_every; /* pause after so many units */
 	bool close_in_data;
 	bool refuse; /* consume nothing, pause */
+	bool answer; /* write some pieces, and close if close_in_data is set */
 	int fd_of_unit; /* for unit number want_fd_unit */
 	size_t want_fd_unit;
 	size_t units;
@@ -47,6 +48,31 @@ static struct {
 	bool close_in_closed;
 } t;
 
+/* What is answered to a read: small pieces, a large one, a small one. */
+#define ANSWER_BYTES (26u + 100000u + 1u)
+
+static uint8_t
+answer_byte(size_t i)
+{
+	return (uint8_t)('a' + i % 26);
+}
+
+static void
+write_answer(struct stream *s)
+{
+	static uint8_t all[ANSWER_BYTES];
+	size_t i;
+
+	for (i = 0; i < ANSWER_BYTES; i++)
+		all[i] = answer_byte(i);
+	for (i = 0; i < 26; i += 2)
+		stream_write2(s, all + i, 1, all + i + 1, 1, -1);
+	/* Not sent yet, but counted. */
+	assert_int_equal(stream_queued(s), 26);
+	stream_write(s, all + 26, 100000, -1);
+	stream_write(s, all + 100026, 1, -1);
+}
+
 static size_t
 on_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 {
@@ -56,8 +82,10 @@ on_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 	t.calls++;
 	if (len > t.largest)
 		t.largest = len;
+	if (t.answer)
+		write_answer(s);
 	if (t.close_in_data) {
-		stream_close(s, false);
+		stream_close(s, t.answer);
 		t.got[0] = buf[len - 1]; /* still readable */
 		return 0;
 	}
@@ -793,6 +821,49 @@ two_thousand_idle_streams_are_small(void **state)
 	}
 }
 
+static void
+expect_answer(void)
+{
+	uint8_t buf[4096];
+	size_t at = 0, i;
+	ssize_t n;
+
+	while (at < ANSWER_BYTES) {
+		turn(1);
+		n = read(t.fds[1], buf, sizeof(buf));
+		if (n < 0 && errno == EAGAIN)
+			continue;
+		assert_true(n > 0);
+		for (i = 0; i < (size_t)n; i++)
+			assert_int_equal(buf[i], answer_byte(at + i));
+		at += (size_t)n;
+	}
+	assert_int_equal(at, ANSWER_BYTES);
+}
+
+static void
+what_data_writes_arrives_in_order_whatever_its_size(void **state)
+{
+	t.answer = true;
+	assert_int_equal(write(t.fds[1], "x", 1), 1);
+	expect_answer();
+	turn(2);
+	assert_int_equal(stream_queued(t.stream), 0);
+	/* Afterwards, nothing is gathered. */
+	stream_write(t.stream, "now", 3, -1);
+	assert_int_equal(stream_queued(t.stream), 0);
+}
+
+static void
+what_data_writes_before_it_closes_arrives(void **state)
+{
+	t.answer = true;
+	t.close_in_data = true;
+	assert_int_equal(write(t.fds[1], "x", 1), 1);
+	expect_answer();
+	t.stream = NULL;
+}
+
 #define UNIX(name) cmocka_unit_test_setup_teardown(name, setup_unix, teardown)
 #define TCP(name)  cmocka_unit_test_setup_teardown(name, setup_tcp, teardown)
 #define BOTH(name) UNIX(name), TCP(name)
@@ -816,6 +887,8 @@ main(void)
 		BOTH(the_owners_close_is_not_told_and_may_happen_in_data),
 		BOTH(the_owner_may_close_while_kept_bytes_are_shown),
 		UNIX(output_waits_for_a_slow_reader_and_arrives_whole),
+		BOTH(what_data_writes_arrives_in_order_whatever_its_size),
+		BOTH(what_data_writes_before_it_closes_arrives),
 		BOTH(a_reader_that_stops_is_closed_at_the_limit),
 		BOTH(a_write_after_the_peer_left_still_lets_its_last_words_in),
 		UNIX(a_flushing_close_sends_what_is_queued),
