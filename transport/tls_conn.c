@@ -17,10 +17,12 @@
 /* The most that one record carries. */
 #define RECORD_BYTES 16384
 /*
- * What one read of the socket may bring once a peer is let in; before, it is
- * OpenSSL's own size (a record).  It is there only while it holds something.
+ * What one read of the socket may bring once a peer is let in, two records;
+ * before, it is OpenSSL's own size (one).  It is there only while it holds
+ * something.  More saves calls and costs more: it is decrypted in place, and
+ * that place shall be in the cache (64 KiB were 4 % slower than 33).
  */
-#define READ_BUFFER_BYTES (64u * 1024u)
+#define READ_BUFFER_BYTES (2u * (RECORD_BYTES + 256u))
 
 static const char no_memory[] = "out of memory";
 
