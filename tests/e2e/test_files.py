@@ -399,7 +399,7 @@ class Ends(FileCase):
         seen = len(self.grown(path, 2000).of("for_testing"))
         writer.number(3000, ask=False)
         daemon.kill()
-        (numbers,) = whole(path).numbers().values()
+        (numbers,) = self.left_behind(path).numbers().values()
         self.assertEqual(numbers, list(range(len(numbers))))
         self.assertGreaterEqual(len(numbers), seen)
         consumer.wait_closed()
