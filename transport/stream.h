@@ -136,7 +136,7 @@ void stream_resume(struct stream *s);
  * with STREAM_SLOW.
  */
 void stream_write(struct stream *s, const void *data, size_t len, int fd);
-/* As one write of two pieces. */
+/* As one write of two pieces; an empty one may be NULL. */
 void stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
     size_t blen, int fd);
 

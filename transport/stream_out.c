@@ -125,14 +125,18 @@ void
 stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
     size_t blen, int fd)
 {
-	struct iovec iov[2] = {
-		{ (void *)a, alen },
-		{ (void *)b, blen },
-	};
+	struct iovec iov[2];
 	ssize_t n = 0;
 
 	if (s->state != ST_OPEN || s->out_dead || alen + blen == 0)
 		return;
+	/* An empty piece may be NULL, with which C does not reckon. */
+	if (a == NULL)
+		a = "";
+	if (b == NULL)
+		b = "";
+	iov[0] = (struct iovec){ (void *)a, alen };
+	iov[1] = (struct iovec){ (void *)b, blen };
 	if (!s->peer.can_pass_fds)
 		fd = -1;
 	if (s->corking && stream_gather(s, a, alen, b, blen, fd))
