@@ -33,6 +33,8 @@
 #define HANDSHAKES    500u
 #define ROUNDS        5u
 #define STORM_ROUNDS  3u
+/* Until connections count as idle: the collector tidies up once a second. */
+#define IDLE_SECONDS  3u
 #define DEVICES_CPU   0
 #define COLLECTOR_CPU 1
 
@@ -311,9 +313,14 @@ bench_throughput(uint64_t bytes)
 
 /* ---- idle connections ---- */
 
-/* The collector did what it had to do for those that connected before. */
+struct resident {
+	double at_once; /* KiB of each, when the last has come */
+	double idle;
+};
+
+/* What the first connection of all makes is no connection's. */
 static void
-let_settle(const struct process_daemon *d)
+warm_up(const struct process_daemon *d)
 {
 	struct load_conn c;
 
@@ -322,37 +329,42 @@ let_settle(const struct process_daemon *d)
 }
 
 static void
-bench_idle(void)
+resident_of_devices(enum storm_until until, struct resident *out)
 {
 	struct tls_context *devices = new_devices();
 	struct process_daemon d;
 	struct storm *s;
-	double before, shaken, registered, took;
+	double before, took;
 
 	start_daemon(&d);
-	let_settle(&d);
+	warm_up(&d);
 	before = (double)process_rss(d.pid);
-	s = storm_run(d.producers_tls, DEVICES, STORM_SHAKEN, &took);
-	let_settle(&d);
-	shaken = ((double)process_rss(d.pid) - before) / DEVICES;
-	storm_free(s);
-	process_daemon_stop(&d);
-
-	start_daemon(&d);
-	let_settle(&d);
-	before = (double)process_rss(d.pid);
-	s = storm_run(d.producers_tls, DEVICES, STORM_INITIALISED, &took);
-	storm_register(s);
-	registered = ((double)process_rss(d.pid) - before) / DEVICES;
+	s = storm_run(d.producers_tls, DEVICES, until, &took);
+	if (until == STORM_INITIALISED)
+		storm_register(s);
+	warm_up(&d);
+	out->at_once = ((double)process_rss(d.pid) - before) / DEVICES;
+	sleep(IDLE_SECONDS);
+	out->idle = ((double)process_rss(d.pid) - before) / DEVICES;
 	storm_free(s);
 	process_daemon_stop(&d);
 	tls_context_free(devices);
+}
 
+static void
+bench_idle(void)
+{
+	struct resident shaken, registered;
+
+	resident_of_devices(STORM_SHAKEN, &shaken);
+	resident_of_devices(STORM_INITIALISED, &registered);
 	printf("%u idle TLS connections\n", DEVICES);
-	printf("  connected       %7.1f KiB resident each; aim <= 32: %s\n",
-	    shaken, verdict(shaken <= 32));
-	printf("  and registered  %7.1f KiB resident each; aim <= 32: %s\n",
-	    registered, verdict(registered <= 32));
+	printf("  connected       %7.1f KiB resident each; aim <= 32: %s (%.1f "
+	    "when the last had come)\n", shaken.idle,
+	    verdict(shaken.idle <= 32), shaken.at_once);
+	printf("  and registered  %7.1f KiB resident each; aim <= 32: %s (%.1f)"
+	    "\n", registered.idle, verdict(registered.idle <= 32),
+	    registered.at_once);
 	fflush(stdout);
 }
 
