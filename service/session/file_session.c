@@ -325,6 +325,24 @@ file_owner(const struct session *s)
 	return s->owner.auth == PEER_UNIX ? (long)s->owner.uid : -1;
 }
 
+/*
+ * An output_path below the trace directory: clients of today's service write it
+ * whole.  Anything else is left for sink_path_create() to refuse.
+ */
+static const char *
+path_in_trace_dir(const struct service *sv, const char *path)
+{
+	const char *dir = sv->settings->trace_dir;
+	size_t n = dir != NULL ? strlen(dir) : 0;
+
+	while (n > 1 && dir[n - 1] == '/')
+		n--;
+	if (n == 0 || path[0] != '/' || strncmp(path, dir, n) != 0 ||
+	    path[n] != '/')
+		return path;
+	return path + n + strspn(path + n, "/");
+}
+
 struct file_session *
 file_session_new(struct session *s, int fd, char *err, size_t err_size)
 {
@@ -355,8 +373,8 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 	} else {
 		f->state = FILE_OPENING;
 		f->sink = file_sink_new_path(sv->loop, sv->trace_dirfd,
-		    s->config->pb->output_path, file_owner(s), -1, &sink_ops,
-		    f);
+		    path_in_trace_dir(sv, s->config->pb->output_path),
+		    file_owner(s), -1, &sink_ops, f);
 	}
 	if (f->sink == NULL) {
 		snprintf(err, err_size, "the trace file's writer could not "

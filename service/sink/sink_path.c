@@ -129,7 +129,7 @@ path_error_text(int e)
 		return "the file exists already";
 	case EXDEV:
 		return "it must be a path inside the trace directory, "
-		    "relative to it and without '..'";
+		    "without '..'";
 	case ELOOP:
 		return "a part of it is a symbolic link";
 	case ENOENT:

@@ -348,6 +348,15 @@ class ByPath(FileCase):
         self.assert_numbers(whole(path), [10])
         self.assertEqual(os.stat(path).st_mode & 0o077, 0)
 
+    def test_a_path_may_be_written_whole(self):
+        producer = self.producer("p")
+        path = os.path.join(self.traces, "two")
+        consumer = self.session(write_into_file=True,
+                                output_path=self.traces + "//two")
+        producer.writer().number(10)
+        consumer.stop()
+        self.assert_numbers(whole(path), [10])
+
     def test_no_trick_leads_out_of_the_trace_folder(self):
         outside = self.path("outside")
         os.mkdir(outside)
@@ -363,7 +372,10 @@ class ByPath(FileCase):
                          "sub/up/../outside/x", "root/tmp/x",
                          "./../outside/x", "sub", "sub/",
                          "/proc/self/root/tmp/x", "a" * 5000,
-                         "no/such/folder"):
+                         "no/such/folder", self.traces, self.traces + "/",
+                         self.traces + "x/y", self.traces + "/../outside/x",
+                         self.traces + "/link/x", self.traces + "/dangling",
+                         self.traces + "/sub/up/../outside/x"):
                 with self.subTest(name[:60]):
                     self.assertTrue(self.refused(name))
         self.assertEqual(os.listdir(outside), [])
