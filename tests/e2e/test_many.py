@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """64 producers that number their packets: none lost, doubled, reordered."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -17,6 +18,9 @@ from harness.trace import Trace
 PRODUCERS = 64
 # A sanitizer build does the same with less.
 PACKETS = 3000 if SCALE == 1 else 600
+
+IDLE = 400
+IDLE_KIB = 32
 
 
 def vsock_address():
@@ -45,28 +49,38 @@ class Many(Case):
                 self.skipTest(reason)
         flags, tls_dir = [], []
         if kind == "tls":
-            if OPENSSL is None:
-                self.skipTest("no openssl command")
-            pki = Pki(self.path("pki"))
+            flags, tls_dir = self.certificates()
             addresses["tls"] = "tls://127.0.0.1:0"
-            flags = ["--tls-dir", pki.collector()]
-            tls_dir = [pki.issue("devices", role="producer")]
         daemon = self.daemon(producer=[addresses[kind]], flags=flags)
-        where = daemon.address("producers", kind)
+        with self.tool(daemon.address("producers", kind), PRODUCERS, sessions,
+                       tls_dir) as tool:
+            traces = self.record(tool, sessions, into_file)
+            self.assertEqual(tool.wait(30 * SCALE), 0)
+        for trace in traces:
+            self.check(trace)
+
+    def certificates(self):
+        """Arguments for the daemon and for the producers."""
+        if OPENSSL is None:
+            self.skipTest("no openssl command")
+        pki = Pki(self.path("pki"))
+        return (["--tls-dir", pki.collector()],
+                [pki.issue("devices", role="producer")])
+
+    @contextlib.contextmanager
+    def tool(self, address, producers, sessions, tls_dir):
+        """number_producers, whose producers are registered."""
         tool = subprocess.Popen(
-            [os.environ["NUMBER_PRODUCERS"], where, str(PRODUCERS), "numbers",
-             str(PACKETS), str(sessions), *tls_dir],
+            [os.environ["NUMBER_PRODUCERS"], address, str(producers),
+             "numbers", str(PACKETS), str(sessions), *tls_dir],
             stdout=subprocess.PIPE, text=True, env=environment())
         try:
             self.assertEqual(tool.stdout.readline(), "ready\n")
-            traces = self.record(tool, sessions, into_file)
-            self.assertEqual(tool.wait(30 * SCALE), 0)
+            yield tool
         finally:
             tool.kill()
             tool.wait()
             tool.stdout.close()
-        for trace in traces:
-            self.check(trace)
 
     def record(self, tool, sessions, into_file):
         consumers, paths = [], []
@@ -135,6 +149,16 @@ class Many(Case):
 
     def test_over_tcp_into_three_files_through_small_buffers(self):
         self.many("tcp", 3, into_file=True)
+
+    def test_idle_producers_over_tls_take_little_memory(self):
+        flags, tls_dir = self.certificates()
+        daemon = self.daemon(producer=["tls://127.0.0.1:0"], flags=flags)
+        where = daemon.address("producers", "tls")
+        # What the first of all makes is nobody's.
+        with self.tool(where, 1, 1, tls_dir):
+            before = daemon.memory()
+            with self.tool(where, IDLE, 1, tls_dir):
+                self.assert_grown_less(before, IDLE * IDLE_KIB)
 
 
 if __name__ == "__main__":
