@@ -120,7 +120,11 @@ move_readers(struct trace_buffer *tb, uint64_t oldest)
 		rd->at = oldest;
 	if (rd->wake < oldest)
 		rd->wake = oldest;
-	if (rd->run < oldest)
+	/*
+	 * At `oldest` itself a record may just have been cut off a larger one
+	 * that the run was inside: then it does not end at `at` any more.
+	 */
+	if (rd->run <= oldest)
 		rd->run = TB_NO_POSITION;
 }
 

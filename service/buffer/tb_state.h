@@ -35,7 +35,9 @@ struct tb_reader {
 	uint64_t floor; /* compaction left no records before it */
 	/*
 	 * A record of free space that ends at `at`, or TB_NO_POSITION.  It
-	 * swallows the next ones, so that no pass steps over them again.
+	 * swallows the next ones, so that no pass steps over them again.  A
+	 * pass that goes back may begin inside of what another has swallowed:
+	 * the records there stay as they were, and lead to the same end.
 	 */
 	uint64_t run;
 	uint32_t pass; /* number of this pass, from 1 */

@@ -302,6 +302,49 @@ sizes_are_rounded_up_to_pages(void **state)
 	assert_null(trace_buffer_new(UINT64_MAX, TB_RING));
 }
 
+/*
+ * What is read becomes one run of free space.  A pass that goes back to where a
+ * scraped chunk was, which a larger run has swallowed meanwhile, begins another
+ * one in there; then a write leaves off just where that begins.
+ */
+static void
+a_write_may_end_where_a_run_of_free_space_begins_in_another(void **state)
+{
+	struct trace_buffer *tb = *state;
+
+	assert_true(commit(tb, 1, 1, 0, TO_NEXT, "a486"));   /* [0, 512) */
+	assert_true(scrape(tb, 1, 2, 0, 0, "s10 s1", 488));  /* [512, 1024) */
+	assert_true(commit(tb, 1, 3, 0, 0, "f486"));         /* [1024, 1536) */
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "s10", 0);
+	expect_packet(tb, "f486", 0);
+	expect_end(tb);
+	assert_true(commit(tb, 1, 1, 1, FROM_PREV, "a486")); /* [1536, 2048) */
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "a972", 0);
+	/* Moves to [2048, 2560); the next pass will go back to 512. */
+	assert_true(commit(tb, 1, 2, 0, 0, "s10 \001470"));
+	expect_end(tb); /* free: [0, 2048) */
+	assert_true(commit(tb, 1, 3, 1, 0, "g230"));         /* [2560, 2816) */
+	assert_true(commit(tb, 1, 3, 2, 0, "h486"));         /* [2816, 3328) */
+	assert_true(commit(tb, 1, 3, 3, 0, "i742"));         /* [3328, 4096) */
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "\001470", 0);
+	expect_packet(tb, "g230", 0); /* free: [512, 2560), inside the other */
+	assert_true(commit(tb, 1, 4, 0, 0, "j486"));         /* [0, 512) */
+	expect_packet(tb, "h486", 0);
+	/* The bytes of 1 must not be taken for a record. */
+	assert_true(commit(tb, 1, 4, 1, 0, "k2022"));        /* [512, 2560) */
+	assert_int_equal(stats(tb)->padding_bytes_cleared, 0);
+	assert_int_equal(stats(tb)->padding_bytes_written, 0);
+	assert_int_equal(stats(tb)->chunks_overwritten, 0);
+	expect_packet(tb, "i742", 0);
+	expect_packet(tb, "j486", 0);
+	expect_packet(tb, "k2022", 0);
+	expect_end(tb);
+	expect_balance(tb, 0, 0, 0);
+}
+
 /* Resident bytes of this process. */
 static size_t
 resident(void)
@@ -383,6 +426,7 @@ main(void)
 		RULE(discard_stops_for_good_at_the_end),
 		RULE(a_full_discard_buffer_still_takes_patches),
 		RULE(would_lose_tells_what_a_write_would_overwrite),
+		RULE(a_write_may_end_where_a_run_of_free_space_begins_in_another),
 		RULE(a_chunk_larger_than_the_buffer_is_a_violation),
 		RULE(sizes_are_rounded_up_to_pages),
 		RULE(an_unused_gigabyte_costs_nothing),
