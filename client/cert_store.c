@@ -136,8 +136,10 @@ check_folder(const char *dir, char *err, size_t err_size)
 	struct stat st;
 
 	if (stat(dir, &st) < 0) {
-		snprintf(err, err_size, "cannot read %s: %s", dir,
-		    strerror(errno));
+		snprintf(err, err_size, "cannot read %s: %s%s%s", dir,
+		    strerror(errno), errno == ENOENT ?
+			"; make a CA with tributary cert init " : "",
+		    errno == ENOENT ? dir : "");
 		return -1;
 	}
 	if (!S_ISDIR(st.st_mode)) {
@@ -274,8 +276,13 @@ load_index(struct cert_store *s, char *err, size_t err_size)
 	if (path == NULL)
 		return -1;
 	text = read_file(path, CERT_INDEX_MAX_BYTES, &len, err, err_size);
-	if (text == NULL)
+	if (text == NULL) {
+		if (access(path, F_OK) != 0 && errno == ENOENT)
+			snprintf(err, err_size, "%s is not a folder that "
+			    "tributary cert init made: it has no %s", s->dir,
+			    CERT_INDEX_FILE);
 		goto out;
+	}
 	if (cert_index_parse(&s->index, text, len, why, sizeof(why)) < 0) {
 		snprintf(err, err_size, "%s: %s; it was changed by hand, or "
 		    "damaged: mend it or restore it", path, why);

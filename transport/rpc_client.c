@@ -263,7 +263,8 @@ handle_bind_reply(struct rpc_client *c, const struct ipc_frame *f)
 		return;
 	if (!m.success) {
 		snprintf(c->down_text, sizeof(c->down_text),
-		    "the daemon at %s does not offer %s at this address",
+		    "the daemon at %s does not offer %s at this address: "
+		    "producers and consumers have an address each",
 		    c->addr.text, c->service);
 		client_down(c);
 		return;

@@ -6,6 +6,7 @@
 #include "transport/log.h"
 #include "service/session/file_session.h"
 #include "service/session/instance.h"
+#include "service/session/principal.h"
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
 #include "service/session/session_life.h"
@@ -70,6 +71,7 @@ start_now(struct session *s)
 {
 	struct ds_instance *i;
 	struct timespec now;
+	char whose[160];
 
 	session_set_state(s, SESSION_STARTED);
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -86,8 +88,9 @@ start_now(struct session *s)
 		instance_start(i);
 	session_check_started(s);
 	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
-	    "session %llu: started with %zu data sources for uid %d",
-	    (unsigned long long)s->id, s->n_instances, s->uid);
+	    "session %llu: started with %zu data sources for %s",
+	    (unsigned long long)s->id, s->n_instances,
+	    principal_text(&s->owner, whose, sizeof(whose)));
 }
 
 /* Starts as soon as its file is open. */
