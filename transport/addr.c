@@ -153,8 +153,9 @@ addr_parse_tcp(struct addr *a, const char *rest, char *err, size_t err_size)
 		port = end + 1;
 		if (memchr(host, ':', (size_t)(end - host)) != NULL) {
 			snprintf(err, err_size,
-			    "\"%s\" has several colons: %s",
-			    a->text, ADDR_FORMS);
+			    "\"%s\" has several colons: a v6 address is "
+			    "written [address]:port, and :// follows a kind "
+			    "(tls, ssh, vsock)", a->text);
 			return -1;
 		}
 	}
