@@ -53,6 +53,15 @@ stream_opened(struct stream *s)
 	stream_tls_come_back(s);
 }
 
+static void
+say_how(const struct stream *s)
+{
+	char how[96];
+
+	tls_conn_describe(s->tls, how, sizeof(how));
+	log_debug("%s: %s", s->peer.text, how);
+}
+
 /* A step of the handshake; may open the stream or end it. */
 static void
 shake_cb(void *arg)
@@ -66,6 +75,7 @@ shake_cb(void *arg)
 		return;
 	r = tls_conn_handshake(s->tls);
 	if (r > 0) {
+		say_how(s);
 		stream_opened(s);
 	} else if (r == 0) {
 		s->in_wants_write = tls_conn_wants_write(s->tls);

@@ -111,6 +111,26 @@ class TlsCase(Case):
         return Trace.from_file(self.path(name))
 
 
+class Sessions(TlsCase):
+    def test_who_comes_again_resumes_and_may_do_the_same(self):
+        """Several connections of one program: `tributary forward`."""
+        daemon = self.start(None, "--log-level", "debug")
+        there = self.path("forwarded")
+        forward = Command(self, TRIBUTARY, "forward", "--to",
+                          self.address("producers"), "--tls-dir", self.device,
+                          "--listen", there)
+        forward.says("forwarding producers")
+        self.producer("first", address=there).close()
+        self.assertIn("TLSv1.3", daemon.log())
+        self.assertNotIn("resumed", daemon.log())
+        self.producer("second", address=there)
+        self.assertIn(", resumed", daemon.log())
+        # Its certificate is not sent again, and still lets it be a producer.
+        consumer = self.consumer()
+        names = {p.name for p in consumer.query().producers}
+        self.assertIn("second", names)
+
+
 class Recordings(TlsCase):
     def setUp(self):
         super().setUp()
