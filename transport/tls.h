@@ -40,7 +40,8 @@ struct tls_options {
 	/*
 	 * The directory, and single files that stand for those in it.  NULL:
 	 * none; then every file but the CRL must be named.  A CRL that is named
-	 * must be there, crl.pem in the directory need not.  Copied.
+	 * must be there, crl.pem in the directory need not; but once it was
+	 * read, a reload without it fails.  Copied.
 	 */
 	const char *dir;
 	const char *ca;   /* whom we believe: certificates, concatenated */

@@ -30,8 +30,13 @@ bio_read(BIO *b, char *out, int len)
 	size_t room;
 	int n;
 
-	/* The socket was emptied a moment ago: do not ask it again. */
-	if (t->drained) {
+	/*
+	 * The socket was emptied a moment ago: do not ask it again.  Nor where
+	 * its bytes hold next to nothing: OpenSSL goes on by itself until there
+	 * is something to show, and a flood of new keys would hold the loop.
+	 */
+	if (t->drained || (t->open &&
+		t->fetched >= t->yielded + TLS_READ_BUFFER_BYTES)) {
 		BIO_clear_retry_flags(b);
 		BIO_set_retry_read(b);
 		errno = EAGAIN;
@@ -47,6 +52,7 @@ bio_read(BIO *b, char *out, int len)
 		memcpy(t->head + t->n_head, out, room);
 		t->n_head += room;
 	}
+	t->fetched += (size_t)n;
 	/* Kernel TLS gives one record at a time, however many there are. */
 	if (t->open && n < len && !BIO_get_ktls_recv(b))
 		t->drained = true;

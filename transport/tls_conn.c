@@ -17,12 +17,11 @@
 /* The most that one record carries. */
 #define RECORD_BYTES 16384
 /*
- * What one read of the socket may bring once a peer is let in, two records;
- * before, it is OpenSSL's own size (one).  It is there only while it holds
- * something.  More saves calls and costs more: it is decrypted in place, and
- * that place shall be in the cache (64 KiB were 4 % slower than 33).
+ * Of records that hold nothing for us (new keys, tickets), before a peer is
+ * told to go: it makes work, each is some microseconds, and an honest one
+ * sends a few a day.
  */
-#define READ_BUFFER_BYTES (2u * (RECORD_BYTES + 256u))
+#define BARREN_BYTES_MAX (2u * TLS_READ_BUFFER_BYTES)
 
 static const char no_memory[] = "out of memory";
 
@@ -168,7 +167,7 @@ conn_open(struct tls_conn *t)
 	}
 	t->open = true;
 	t->ktls_send = BIO_get_ktls_send(SSL_get_wbio(t->ssl));
-	SSL_set_default_read_buffer_len(t->ssl, READ_BUFFER_BYTES);
+	SSL_set_default_read_buffer_len(t->ssl, TLS_READ_BUFFER_BYTES);
 	return 0;
 }
 
@@ -227,6 +226,7 @@ conn_read(struct tls_conn *t, uint8_t *to, size_t len)
 		prepare(t);
 		if (SSL_read_ex(t->ssl, to + total, len - total, &n) == 1) {
 			total += n;
+			t->yielded += n;
 			continue;
 		}
 		if ((error = outcome(t, 0)) == EAGAIN) {
@@ -238,6 +238,20 @@ conn_read(struct tls_conn *t, uint8_t *to, size_t len)
 		break;
 	}
 	return total;
+}
+
+/* Nothing came but records for OpenSSL itself. */
+static void
+count_barren(struct tls_conn *t)
+{
+	t->barren += t->fetched;
+	if (t->barren <= BARREN_BYTES_MAX)
+		return;
+	tls_conn_say(t, "it sends nothing but new keys and the like, which "
+	    "only makes work");
+	t->ended = true;
+	t->broken = true;
+	t->end_errno = EPROTO;
 }
 
 ssize_t
@@ -254,11 +268,16 @@ tls_conn_receive(struct tls_conn *t, const struct iovec *iov, int niov)
 	}
 	t->drained = false;
 	t->starved = false;
+	t->fetched = t->yielded = 0;
 	for (i = 0; i < niov && !t->starved && !t->ended; i++)
 		total += conn_read(t, iov[i].iov_base, iov[i].iov_len);
 	t->drained = false;
-	if (total > 0)
+	if (total > 0) {
+		t->barren = 0;
 		return (ssize_t)total;
+	}
+	if (!t->ended)
+		count_barren(t);
 	if (t->ended)
 		return conn_end(t);
 	errno = EAGAIN;

@@ -17,6 +17,14 @@
 
 struct tls_setup;
 
+/*
+ * What one read of the socket may bring once a peer is let in, two records;
+ * before, it is OpenSSL's own size (one).  It is there only while it holds
+ * something.  More saves calls and costs more: it is decrypted in place, and
+ * that place shall be in the cache (64 KiB were 4 % slower than 33).
+ */
+#define TLS_READ_BUFFER_BYTES (2u * (16384u + 256u))
+
 /* The first bytes of the peer: enough to see what it speaks. */
 #define TLS_HEAD_BYTES 16
 
@@ -32,6 +40,9 @@ struct tls_conn {
 	bool wants_write; /* the last "not now" */
 	/* Inside receive: a read brought less than it had room for. */
 	bool drained;
+	/* Inside receive: bytes of the socket, and what was in them. */
+	size_t fetched, yielded;
+	size_t barren; /* bytes since the last that held something */
 	/* All that lies here was looked at, and is no whole record. */
 	bool starved;
 	bool ended; /* no more input: end_errno, 0 for an orderly end */

@@ -130,6 +130,16 @@ read_all(int fd, char *to, size_t len)
 	return 0;
 }
 
+/*
+ * The list in the directory may lack from the start, but one that was read
+ * and is gone revokes as before: nobody comes back because of a lost file.
+ */
+static bool
+list_may_lack(const struct tls_context *c)
+{
+	return c->crl_may_lack && (c->setup == NULL || c->setup->crls == NULL);
+}
+
 static void
 say_unreadable(const char *path, int which, int error, char *err,
     size_t err_size)
@@ -169,7 +179,7 @@ read_file(const struct tls_context *c, int which, struct tls_pem *pem,
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 || fstat(fd, &st) != 0) {
 		stamp_path(stamp, path);
-		if (errno == ENOENT && which == TLS_FILE_CRL && c->crl_may_lack)
+		if (errno == ENOENT && which == TLS_FILE_CRL && list_may_lack(c))
 			rc = 0;
 		else
 			say_unreadable(path, which, errno, err, err_size);

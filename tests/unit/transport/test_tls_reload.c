@@ -372,6 +372,25 @@ a_revoked_peer_does_not_resume(void **state)
 }
 
 static void
+a_list_that_is_lost_still_revokes(void **state)
+{
+	struct tls_world *w = *state;
+	char path[300], err[TLS_ERROR_SIZE];
+
+	fix_write_crl(w->server_dir, TLS_CRL_FILE, w->ca, w->device, 0, 0);
+	tls_world_reload(w->server);
+	is_refused(w, "is revoked");
+	snprintf(path, sizeof(path), "%s/%s", w->server_dir, TLS_CRL_FILE);
+	assert_int_equal(unlink(path), 0);
+	assert_true(tls_context_is_stale(w->server));
+	assert_int_equal(tls_context_reload(w->server, err, sizeof(err)), -1);
+	says(err, "crl.pem: No such file");
+	/* It is told once, not at every look. */
+	assert_false(tls_context_is_stale(w->server));
+	is_refused(w, "is revoked");
+}
+
+static void
 a_peer_that_expired_meanwhile_does_not_resume(void **state)
 {
 	struct fix_wish wish = world_device;
@@ -513,6 +532,7 @@ main(void)
 		TEST(tls12_resumes_too),
 		TEST(after_a_reload_everybody_is_verified_anew),
 		TEST(a_revoked_peer_does_not_resume),
+		TEST(a_list_that_is_lost_still_revokes),
 		TEST(a_peer_that_expired_meanwhile_does_not_resume),
 		TEST(a_list_that_expired_meanwhile_stops_resuming),
 		TEST(nobody_resumes_for_longer_than_an_hour),
