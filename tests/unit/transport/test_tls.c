@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 
 #include <cmocka.h>
@@ -20,6 +21,7 @@
 
 #include "tests/unit/transport/tls_world.h"
 #include "transport/roles.h"
+#include "transport/tls_conn.h"
 #include "transport/tls_setup.h"
 
 /* Pairs that lie idle. */
@@ -550,6 +552,58 @@ what_was_damaged_on_the_way_is_said(void **state)
 	tls_pair_done(&p);
 }
 
+/* ---- records that hold nothing for us ---- */
+
+/* Up to n times; stops where the socket takes no more. */
+static void
+send_new_keys(struct tls_conn *t, size_t n)
+{
+	/* First the rest of what the socket did not take before. */
+	while (SSL_do_handshake(t->ssl) == 1 && n-- > 0)
+		assert_int_equal(SSL_key_update(t->ssl,
+		    SSL_KEY_UPDATE_NOT_REQUESTED), 1);
+	ERR_clear_error();
+}
+
+static void
+a_few_new_keys_are_welcome(void **state)
+{
+	struct tls_world *w = *state;
+	struct tls_pair p;
+	char got[8];
+
+	tls_pair_init(&p, w->server, w->client, "collector");
+	assert_true(tls_pair_shake(&p));
+	send_new_keys(p.client, 100);
+	assert_int_equal(tls_pair_receive(p.server, got, sizeof(got)), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(tls_pair_send(p.client, "hello", 5), 5);
+	assert_int_equal(tls_pair_receive(p.server, got, sizeof(got)), 5);
+	tls_pair_done(&p);
+}
+
+static void
+a_flood_of_new_keys_ends(void **state)
+{
+	struct tls_world *w = *state;
+	struct tls_pair p;
+	char got[8];
+	int rounds;
+
+	tls_pair_init(&p, w->server, w->client, "collector");
+	assert_true(tls_pair_shake(&p));
+	errno = EAGAIN;
+	for (rounds = 0; rounds < 100 && errno == EAGAIN; rounds++) {
+		send_new_keys(p.client, 3000);
+		assert_int_equal(tls_pair_receive(p.server, got, sizeof(got)),
+		    -1);
+	}
+	assert_int_equal(errno, EPROTO);
+	assert_string_equal(tls_conn_error(p.server), "it sends nothing but "
+	    "new keys and the like, which only makes work");
+	tls_pair_done(&p);
+}
+
 #define TEST(name)                                                             \
 	cmocka_unit_test_setup_teardown(name, tls_world_setup,                 \
 	    tls_world_teardown)
@@ -574,6 +628,8 @@ main(void)
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 		TEST(an_idle_connection_takes_less_than_24_kib),
 #endif
+		TEST(a_few_new_keys_are_welcome),
+		TEST(a_flood_of_new_keys_ends),
 		TEST(a_goodbye_is_an_orderly_end),
 		TEST(a_cut_is_a_reset_that_nobody_explains),
 		TEST(what_was_damaged_on_the_way_is_said),
