@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 from harness import tap
@@ -100,13 +101,27 @@ class Quickstart(unittest.TestCase):
             env=environment(PERFETTO_CONSUMER_SOCK_NAME=socket))
         self.assertNotIn(b"no producer offers", more.stderr)
 
-    @staticmethod
-    def end(pids):
+    @classmethod
+    def end(cls, pids):
+        """Returns when they are gone: they remove files of their own."""
         for pid in pids:
             try:
                 os.kill(pid, signal.SIGTERM)
             except ProcessLookupError:
                 pass
+        end = time.monotonic() + 20 * SCALE
+        while not all(map(cls.is_over, pids)):
+            assert time.monotonic() < end, f"{pids} go on"
+            time.sleep(0.01)
+
+    @staticmethod
+    def is_over(pid):
+        """Also where nobody collects it: they are not our children."""
+        try:
+            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] in "ZX"
+        except (FileNotFoundError, ProcessLookupError):
+            return True
 
     def test_an_unknown_flag_is_refused_with_the_help(self):
         said = self.finish(self.start("--kep"), 1)
