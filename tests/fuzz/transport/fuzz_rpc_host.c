@@ -182,9 +182,11 @@ make_pair(bool tcp, int sv[2])
 	/* No TIME_WAIT: a long run would use up all ports. */
 	struct linger hard = { 1, 0 };
 
-	if (tcp) {
-		CHECK(tcp_pair(sv) == 0);
+	/* Even so they may be used up, by others: that is no finding. */
+	if (tcp && tcp_pair(sv) == 0) {
 		CHECK(setsockopt(sv[0], SOL_SOCKET, SO_LINGER, &hard,
+		    sizeof(hard)) == 0);
+		CHECK(setsockopt(sv[1], SOL_SOCKET, SO_LINGER, &hard,
 		    sizeof(hard)) == 0);
 	} else {
 		CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, sv) == 0);

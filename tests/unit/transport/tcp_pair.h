@@ -18,19 +18,27 @@ tcp_pair(int out[2])
 	socklen_t len = sizeof(sa);
 	int l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	out[0] = out[1] = -1;
 	memset(&sa, 0, sizeof(sa));
 	sa.sin_family = AF_INET;
 	sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	if (l < 0 || bind(l, (struct sockaddr *)&sa, sizeof(sa)) != 0 ||
 	    listen(l, 1) != 0 ||
 	    getsockname(l, (struct sockaddr *)&sa, &len) != 0)
-		return -1;
+		goto fail;
 	out[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (connect(out[1], (struct sockaddr *)&sa, len) != 0)
-		return -1;
-	out[0] = accept(l, NULL, NULL);
+	if (connect(out[1], (struct sockaddr *)&sa, len) != 0 ||
+	    (out[0] = accept(l, NULL, NULL)) < 0)
+		goto fail;
 	close(l);
-	return out[0] < 0 ? -1 : 0;
+	return 0;
+
+fail:
+	if (l >= 0)
+		close(l);
+	if (out[1] >= 0)
+		close(out[1]);
+	return -1;
 }
 
 #endif /* TESTS_TCP_PAIR_H */
