@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/cert_name.h"
+#include "client/unknown_flag.h"
 #include "protos/nearest.h"
 #include "transport/roles.h"
 
@@ -136,30 +137,6 @@ const char *
 cert_options_help(void)
 {
 	return help;
-}
-
-static void
-unknown_flag(const char *word, char *err, size_t err_size)
-{
-	const char *meant = NULL;
-	struct nearest n;
-	char name[64];
-	size_t i;
-
-	snprintf(name, sizeof(name), "%s", word);
-	name[strcspn(name, "=")] = '\0';
-	if (strncmp(name, "--", 2) == 0) {
-		nearest_init(&n, name + 2, strlen(name + 2));
-		for (i = 0; i < N_LONG; i++)
-			nearest_offer(&n, long_options[i].name);
-		meant = nearest_best(&n);
-	}
-	if (meant != NULL)
-		snprintf(err, err_size, "there is no flag %s; did you mean "
-		    "--%s?", name, meant);
-	else
-		snprintf(err, err_size, "there is no flag %s; see tributary "
-		    "cert --help", name);
 }
 
 static int
@@ -390,7 +367,8 @@ cert_options_parse(struct cert_options *o, int argc, char **argv, char *err,
 			return CERT_OPTIONS_BAD;
 		}
 		if (flag == '?') {
-			unknown_flag(argv[optind - 1], err, err_size);
+			unknown_flag(argv[optind - 1], long_options,
+			    "cert", err, err_size);
 			return CERT_OPTIONS_BAD;
 		}
 		given |= UINT64_C(1) << (flag - OPT_NAME);

@@ -1,10 +1,10 @@
 #include "client/connect_options.h"
+#include "client/unknown_flag.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "protos/nearest.h"
 #include "transport/log.h"
 
 enum {
@@ -20,7 +20,6 @@ static const struct option long_options[] = {
 	{ "from-ssh-command", required_argument, NULL, OPT_FROM_SSH },
 	{ NULL, 0, NULL, 0 },
 };
-#define N_LONG (sizeof(long_options) / sizeof(long_options[0]) - 1)
 
 /* In the order of enum connect_service. */
 static const char *const words[] = { "producer", "consumer", "relay" };
@@ -146,27 +145,6 @@ choose(struct connect_options *o, const char *list, bool given,
 	return -1;
 }
 
-static void
-unknown_flag(const char *word, char *err, size_t err_size)
-{
-	const char *meant;
-	struct nearest n;
-	char name[64];
-	size_t i;
-
-	snprintf(name, sizeof(name), "%s", word);
-	name[strcspn(name, "=")] = '\0';
-	nearest_init(&n, name + 2, strlen(name + 2));
-	for (i = 0; i < N_LONG; i++)
-		nearest_offer(&n, long_options[i].name);
-	if ((meant = nearest_best(&n)) != NULL)
-		snprintf(err, err_size, "there is no flag %s; did you mean "
-		    "--%s?", name, meant);
-	else
-		snprintf(err, err_size, "there is no flag %s; see tributary "
-		    "connect --help", name);
-}
-
 /* The word on the command line. */
 static int
 take_word(struct connect_options *o, char **rest, int n, char *err,
@@ -222,7 +200,8 @@ connect_options_parse(struct connect_options *o, int argc, char **argv,
 				snprintf(err, err_size, "there is no flag -%c; "
 				    "see tributary connect --help", optopt);
 			else
-				unknown_flag(argv[optind - 1], err, err_size);
+				unknown_flag(argv[optind - 1], long_options,
+				    "connect", err, err_size);
 			return CONNECT_OPTIONS_BAD;
 		}
 	}

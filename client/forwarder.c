@@ -16,6 +16,7 @@
 #include "transport/pb_writer.h"
 #include "transport/peer.h"
 #include "transport/stream.h"
+#include "transport/this_machine.h"
 #include "transport/tls.h"
 
 /*
@@ -139,19 +140,6 @@ static const struct stream_ops far_ops = {
 	.closed = far_closed,
 };
 
-static void
-read_boot_id(char *out, size_t size)
-{
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-
-	out[0] = '\0';
-	if (f == NULL)
-		return;
-	if (fgets(out, (int)size, f) != NULL)
-		out[strcspn(out, "\n")] = '\0';
-	fclose(f);
-}
-
 /* The first frame: whose connection this is.  -1: no memory. */
 static int
 tell_identity(struct passage *p)
@@ -162,7 +150,7 @@ tell_identity(struct passage *p)
 	size_t mark;
 	int rc = -1;
 
-	read_boot_id(boot_id, sizeof(boot_id));
+	this_machine_boot_id(boot_id, sizeof(boot_id));
 	pb_writer_init(&w);
 	mark = ipc_frame_begin(&w, 0, IPC_SET_PEER_IDENTITY);
 	pb_put_int(&w, 1, peer->pid);

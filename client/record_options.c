@@ -12,7 +12,7 @@
 #include "client/config_from_names.h"
 #include "client/dial_flags.h"
 #include "client/size_duration.h"
-#include "protos/nearest.h"
+#include "client/unknown_flag.h"
 
 enum long_only {
 	OPT_TXT = 1000,
@@ -43,7 +43,6 @@ static const struct option long_options[] = {
 	{ "quiet", no_argument, NULL, 'q' },
 	{ NULL, 0, NULL, 0 },
 };
-#define N_LONG (sizeof(long_options) / sizeof(long_options[0]) - 1)
 
 static const char help[] =
     "Usage: tributary record -o FILE -c CONFIG\n"
@@ -108,28 +107,6 @@ const char *
 record_options_help(void)
 {
 	return help;
-}
-
-static void
-unknown_flag(const char *word, char *err, size_t err_size)
-{
-	const char *meant;
-	struct nearest n;
-	char name[64];
-	size_t i;
-
-	/* "--outt=x": compare what stands before the = */
-	snprintf(name, sizeof(name), "%s", word);
-	name[strcspn(name, "=")] = '\0';
-	nearest_init(&n, name + 2, strlen(name + 2));
-	for (i = 0; i < N_LONG; i++)
-		nearest_offer(&n, long_options[i].name);
-	if ((meant = nearest_best(&n)) != NULL)
-		snprintf(err, err_size, "there is no flag %s; did you mean "
-		    "--%s?", name, meant);
-	else
-		snprintf(err, err_size, "there is no flag %s; see tributary "
-		    "record --help", name);
 }
 
 static int
@@ -255,7 +232,8 @@ record_options_parse(struct record_options *o, int argc, char **argv,
 				snprintf(err, err_size, "there is no flag -%c; "
 				    "see tributary record --help", optopt);
 			else
-				unknown_flag(argv[optind - 1], err, err_size);
+				unknown_flag(argv[optind - 1], long_options,
+				    "record", err, err_size);
 			return RECORD_OPTIONS_BAD;
 		default:
 			if (dial_flags_take(&parsed.how, flag, optarg))

@@ -139,30 +139,13 @@ intermediates_come_from_the_certificate_file(void **state)
 }
 
 static void
-allowing_tls12(struct tls_world *w, bool server, bool client)
-{
-	struct tls_options s = { .side = TLS_SERVER, .dir = w->server_dir,
-		.allow_tls12 = server };
-	struct tls_options c = { .side = TLS_CLIENT, .dir = w->client_dir,
-		.allow_tls12 = client };
-	char err[TLS_ERROR_SIZE];
-
-	tls_context_free(w->server);
-	tls_context_free(w->client);
-	w->server = tls_context_new(&s, err, sizeof(err));
-	w->client = tls_context_new(&c, err, sizeof(err));
-	assert_non_null(w->server);
-	assert_non_null(w->client);
-}
-
-static void
 where_both_know_it_it_is_13_even_if_12_is_allowed(void **state)
 {
 	struct tls_world *w = *state;
 	struct tls_pair p;
 	char text[100];
 
-	allowing_tls12(w, true, true);
+	tls_world_allow_tls12(w, true, true);
 	tls_pair_init(&p, w->server, w->client, "collector");
 	assert_true(tls_pair_shake(&p));
 	tls_conn_describe(p.client, text, sizeof(text));
@@ -282,7 +265,7 @@ tls12_carries_as_much(void **state)
 	struct tls_pair p;
 	char text[100];
 
-	allowing_tls12(w, true, true);
+	tls_world_allow_tls12(w, true, true);
 	SSL_CTX_set_max_proto_version(tls_context_setup(w->server)->ssl,
 	    TLS1_2_VERSION);
 	tls_pair_init(&p, w->server, w->client, "collector");

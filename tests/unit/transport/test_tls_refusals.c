@@ -486,23 +486,6 @@ a_revocation_list_that_another_signed_lets_nobody_in(void **state)
 /* ---- versions, ciphers, none at all ---- */
 
 static void
-allow_tls12(struct tls_world *w, bool at_server, bool at_client)
-{
-	struct tls_options s = { .side = TLS_SERVER, .dir = w->server_dir,
-		.allow_tls12 = at_server };
-	struct tls_options c = { .side = TLS_CLIENT, .dir = w->client_dir,
-		.allow_tls12 = at_client };
-	char err[TLS_ERROR_SIZE];
-
-	tls_context_free(w->server);
-	tls_context_free(w->client);
-	w->server = tls_context_new(&s, err, sizeof(err));
-	w->client = tls_context_new(&c, err, sizeof(err));
-	assert_non_null(w->server);
-	assert_non_null(w->client);
-}
-
-static void
 a_client_without_a_certificate_is_refused(void **state)
 {
 	struct tls_world *w = *state;
@@ -525,7 +508,7 @@ a_client_of_tls12_needs_a_setting(void **state)
 	struct tls_pair p;
 	char text[100];
 
-	allow_tls12(w, false, true);
+	tls_world_allow_tls12(w, false, true);
 	tls_pair_init(&p, w->server, w->client, "collector");
 	SSL_set_max_proto_version(p.client->ssl, TLS1_2_VERSION);
 	assert_false(tls_pair_shake(&p));
@@ -535,7 +518,7 @@ a_client_of_tls12_needs_a_setting(void **state)
 	    "are allowed here (1.2 and 1.3): update it");
 	tls_pair_done(&p);
 
-	allow_tls12(w, true, true);
+	tls_world_allow_tls12(w, true, true);
 	tls_pair_init(&p, w->server, w->client, "collector");
 	SSL_set_max_proto_version(p.client->ssl, TLS1_2_VERSION);
 	assert_true(tls_pair_shake(&p));
@@ -552,7 +535,7 @@ a_server_of_tls12_needs_a_setting(void **state)
 	struct tls_world *w = *state;
 	struct tls_pair p;
 
-	allow_tls12(w, true, false);
+	tls_world_allow_tls12(w, true, false);
 	tls_pair_init(&p, w->server, w->client, "collector");
 	SSL_set_max_proto_version(p.server->ssl, TLS1_2_VERSION);
 	assert_false(tls_pair_shake(&p));
@@ -567,7 +550,7 @@ a_client_of_weak_ciphers_is_refused(void **state)
 	struct tls_world *w = *state;
 	struct tls_pair p;
 
-	allow_tls12(w, true, true);
+	tls_world_allow_tls12(w, true, true);
 	tls_pair_init(&p, w->server, w->client, "collector");
 	SSL_set_max_proto_version(p.client->ssl, TLS1_2_VERSION);
 	assert_int_equal(SSL_set_cipher_list(p.client->ssl,

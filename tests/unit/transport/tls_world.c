@@ -80,3 +80,22 @@ tls_world_client_is(struct tls_world *w, const struct fix_cert *cert)
 {
 	side_is(w->client_dir, w->client, cert);
 }
+
+void
+tls_world_allow_tls12(struct tls_world *w, bool server, bool client)
+{
+	struct tls_options s = { .side = TLS_SERVER, .dir = w->server_dir,
+		.allow_tls12 = server };
+	struct tls_options c = { .side = TLS_CLIENT, .dir = w->client_dir,
+		.allow_tls12 = client };
+	char err[TLS_ERROR_SIZE];
+
+	tls_context_free(w->server);
+	tls_context_free(w->client);
+	w->server = tls_context_new(&s, err, sizeof(err));
+	w->client = tls_context_new(&c, err, sizeof(err));
+	if (w->server == NULL || w->client == NULL) {
+		fprintf(stderr, "%s\n", err);
+		abort();
+	}
+}

@@ -30,5 +30,7 @@ void tls_world_server_is(struct tls_world *w, const struct fix_cert *cert);
 void tls_world_client_is(struct tls_world *w, const struct fix_cert *cert);
 /* Reads its folder again. */
 void tls_world_reload(struct tls_context *c);
+/* Makes both sides anew: which of them takes TLS 1.2, too. */
+void tls_world_allow_tls12(struct tls_world *w, bool server, bool client);
 
 #endif /* TESTS_UNIT_TRANSPORT_TLS_WORLD_H */
