@@ -11,11 +11,13 @@
 #ifndef SERVICE_SESSION_MACHINE_H
 #define SERVICE_SESSION_MACHINE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 
 #include "transport/compiler.h"
+#include "transport/link_wire.h"
 #include "service/session/peer_quota.h"
 
 struct machine_table;
@@ -26,6 +28,47 @@ struct machine_table;
 #define MACHINE_INFO_MAX 4096u
 #define MACHINE_NAME_MAX 255u
 
+/* How a machine comes to us. */
+enum machine_reach {
+	MACHINE_DIRECT,  /* its producers connect by themselves */
+	MACHINE_CLASSIC, /* by Perfetto's relay */
+	MACHINE_LINK,    /* by tributary-relay */
+};
+
+/* For people (`tributary machines`): kept up by the ports, read by control. */
+struct machine_contact {
+	enum machine_reach reach;
+	bool connected;      /* its relay, or else a producer */
+	bool cut;            /* its link is cut off, and waited for */
+	char address[112];   /* peer.text, the newest */
+	char authenticated[160];
+	char software[64];
+	uint64_t first_seen_ns; /* CLOCK_REALTIME, as all here */
+	uint64_t connected_since_ns;
+	uint64_t cut_since_ns;
+	uint64_t reconnects;
+	uint64_t bytes_received;
+	uint64_t bytes_unpacked;
+	uint64_t bytes_waiting;
+	/* The newest LinkStatus, encoded. */
+	uint8_t status[256];
+	size_t status_len;
+	struct machine_loss {
+		uint64_t chunks;
+		uint64_t packets;
+		uint64_t bytes;
+	} losses[LINK_LOSS_CAUSES]; /* by LinkLossCause */
+};
+
+/* Its CLOCK_BOOTTIME minus ours. */
+struct machine_clock {
+	bool known;
+	int64_t offset_ns;
+	uint64_t uncertainty_ns;
+	uint64_t round_trip_ns;
+	uint64_t measured_ns; /* CLOCK_REALTIME */
+};
+
 struct machine {
 	uint32_t id;
 	char *name;            /* "host" is matched by id 0, whatever this is */
@@ -35,6 +78,8 @@ struct machine {
 	uint8_t *clock_sync;
 	size_t clock_sync_len;
 	uint64_t clock_sync_generation; /* grows with each new exchange */
+	struct machine_contact contact;
+	struct machine_clock clock;
 
 	/* The table's; the host is in none. */
 	struct machine_table *table;

@@ -1,0 +1,55 @@
+/*
+ * classic: Perfetto's own way of relaying, for a collector that does not know
+ * the link: a connection for each producer, which begins with SetPeerIdentity,
+ * and one for the RelayPort (reference behaviour.md, "Multi-machine").
+ *
+ * A connection that breaks is made again, with growing pauses; its producer is
+ * told that its sessions are over (producers_lost()) and announced again.
+ * What was not sent by then is lost, and counted.
+ */
+#ifndef RELAY_CLASSIC_H
+#define RELAY_CLASSIC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/addr.h"
+#include "transport/compiler.h"
+#include "relay/upward.h"
+
+struct classic;
+struct dial_options;
+struct loop;
+struct producers;
+struct relay_settings;
+
+struct classic_setup {
+	struct loop *loop;
+	const struct relay_settings *settings; /* borrowed, as all below */
+	const struct addr *to;
+	const struct dial_options *how;
+	struct producers *producers;
+	/*
+	 * The RelayPort's connection broke; it may be another collector next
+	 * time.  Later; classic_free() is legal inside.
+	 */
+	void (*down)(void *arg, const char *why);
+	void *arg;
+};
+
+/* Announces all producers there are as soon as each is connected. */
+struct classic *classic_new(const struct classic_setup *setup, char *err,
+    size_t err_size) MUST_CHECK;
+void classic_free(struct classic *c);
+/* Its put, reserve and commit; LINK_UP_OPEN begins a connection. */
+struct upward classic_upward(struct classic *c);
+
+struct classic_view {
+	size_t connections;
+	uint64_t bytes_up;
+	uint64_t chunks_lost;
+};
+void classic_view(const struct classic *c, struct classic_view *out);
+
+#endif /* RELAY_CLASSIC_H */

@@ -1,0 +1,106 @@
+/*
+ * producers: the local producers of a relay: their connections, data sources,
+ * writers and shared memory; the ProducerPort that they see.
+ *
+ * They are answered at once, with or without a collector, get shared memory of
+ * the relay (UNIX sockets; others send their chunks as data), and keep it for
+ * as long as they are connected, whatever happens upward.  Their chunks are
+ * copied out and go upward as data.  They see ids of the relay's own for
+ * buffers, instances and flushes, which are never used for two things, so that
+ * what was meant for a collector that is gone never lands in the next one's.
+ *
+ * Every byte a producer says is untrusted; what breaks the rules is discarded
+ * and counted.
+ */
+#ifndef RELAY_PRODUCERS_H
+#define RELAY_PRODUCERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+#include "relay/upward.h"
+
+struct loop;
+struct producers;
+struct relay_settings;
+struct rpc_service;
+struct rpc_guard;
+
+struct producers_setup {
+	struct loop *loop;
+	const struct relay_settings *settings; /* borrowed */
+	/*
+	 * Where shared memory lies as files (shm-CHANNEL), so that the next
+	 * relay finds it when this one is killed.  Borrowed.  -1: memfds.
+	 */
+	int state_dirfd;
+	struct upward upward;
+	/* Numbers of new channels, from the outbox. */
+	uint32_t (*new_channel)(void *arg);
+	void *channel_arg;
+};
+
+struct producers *producers_new(const struct producers_setup *setup,
+    char *err, size_t err_size) MUST_CHECK;
+/* All connections have ended before.  NULL is fine. */
+void producers_free(struct producers *ps);
+
+/* What listeners offer, and who may come. */
+const struct rpc_service *producers_service(struct producers *ps);
+const struct rpc_guard *producers_guard(struct producers *ps);
+
+/*
+ * What a relay that was killed left in state_dirfd: with keep, what stands in
+ * that memory goes upward under its old channels (now, and once more after a
+ * second or two, for those who have not noticed yet), then a LINK_UP_CLOSE for
+ * each, then done() is called, once; without keep, it is removed, and done() is
+ * not called.
+ */
+void producers_recover(struct producers *ps, bool keep, void (*done)(void *),
+    void *arg);
+
+/* ---- from upward; channel 0: for all ---- */
+
+/*
+ * A new link or connection upward: LINK_UP_OPEN, sources and writers of each
+ * producer are put (writers: those bound to a buffer that is known there).
+ */
+void producers_announce(struct producers *ps, uint32_t channel);
+/*
+ * What was agreed upward is void: instances are stopped as if their session had
+ * ended, buffers and flushes forgotten, what is still written for them is taken
+ * out of the memory and dropped (counted: cause is a LinkLossCause).
+ */
+void producers_lost(struct producers *ps, uint32_t channel, uint32_t cause);
+/* A GetAsyncCommandResponse, with the collector's ids. */
+void producers_command(struct producers *ps, uint32_t channel,
+    const uint8_t *command, size_t len);
+/* Upward does not serve it; its connection stays, for the next announcement. */
+void producers_refused(struct producers *ps, uint32_t channel,
+    const char *why);
+/* After UPWARD_LATER. */
+void producers_resume(struct producers *ps, uint32_t channel);
+
+/* ---- for --status ---- */
+
+struct producers_view {
+	uint32_t channel;
+	const char *name;
+	int32_t pid;
+	int32_t uid;
+	bool emulated;
+	bool announced;
+	size_t data_sources;
+	size_t instances;
+	size_t writers;
+	uint64_t chunks;    /* taken */
+	uint64_t bytes;
+	uint64_t discarded; /* chunks that broke the rules */
+};
+size_t producers_count(const struct producers *ps);
+void producers_each(const struct producers *ps,
+    void (*fn)(void *arg, const struct producers_view *v), void *arg);
+
+#endif /* RELAY_PRODUCERS_H */
