@@ -19,7 +19,7 @@
 enum upward_room {
 	UPWARD_ROOM,    /* *out is writable; upward_commit() must follow */
 	UPWARD_LATER,   /* not now: producers_resume() says when */
-	UPWARD_DROPPED, /* never: it was counted as lost */
+	UPWARD_DROPPED, /* never: say what it was with dropped() */
 };
 
 struct upward_ops {
@@ -40,6 +40,13 @@ struct upward_ops {
 	    size_t data_len, uint8_t **out);
 	/* len bytes of it were used; 0: none, it is given back. */
 	void (*commit)(void *arg, uint32_t channel, size_t len);
+	/*
+	 * What found no room (cause LINK_LOSS_UNSPECIFIED: upward knows why) or
+	 * is longer than a message can be: counted, and told where it would
+	 * have stood.  Once for each, as a chunk may also be tried again.
+	 */
+	void (*dropped)(void *arg, uint32_t channel,
+	    const struct link_loss *loss);
 };
 
 struct upward {
