@@ -4,21 +4,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "service/session/packet_system.h"
 #include "service/session/settings.h"
 #include "service/session/trigger.h"
 #include "transport/pb_writer.h"
+#include "transport/system_info.h"
 
 /* The host's SystemInfo does not change: it is asked for and encoded once. */
 static int
 describe_host(struct service *s)
 {
-	struct packet_system info;
+	struct system_info info;
 	struct pb_writer w;
 
-	packet_system_collect(&info, s->settings->machine_name);
+	system_info_collect(&info, s->settings->machine_name);
 	pb_writer_init(&w);
-	packet_system_encode(&w, &info);
+	system_info_encode(&w, &info);
 	if (w.failed) {
 		pb_writer_done(&w);
 		return -1;

@@ -1,8 +1,8 @@
 #include "service/session/packet_stats.h"
-#include "service/session/packet_system.h"
 #include "service/session/service_packets.h"
 #include "transport/clock_snapshot.h"
 #include "transport/pb_writer.h"
+#include "transport/system_info.h"
 
 /* Field numbers: reference wire-format.md, under the name of each message */
 enum trace_packet_field {
@@ -141,11 +141,11 @@ service_packets_trace_uuid(struct pb_writer *w, int32_t uid, int64_t msb,
 
 void
 service_packets_system_info(struct pb_writer *w, int32_t uid,
-    const struct packet_system *s)
+    const struct system_info *s)
 {
 	size_t mark = pb_nest_begin(w, PACKET_SYSTEM_INFO);
 
-	packet_system_encode(w, s);
+	system_info_encode(w, s);
 	pb_nest_end(w, mark);
 	put_common(w, uid);
 }

@@ -16,7 +16,7 @@
 
 struct clock_reading;
 struct packet_stats;
-struct packet_system;
+struct system_info;
 struct pb_writer;
 
 /* trusted_packet_sequence_id of the service; those of producers begin at 2. */
@@ -38,7 +38,7 @@ void service_packets_trace_config(struct pb_writer *w, int32_t uid,
 void service_packets_trace_uuid(struct pb_writer *w, int32_t uid, int64_t msb,
     int64_t lsb);
 void service_packets_system_info(struct pb_writer *w, int32_t uid,
-    const struct packet_system *s);
+    const struct system_info *s);
 /*
  * info: an encoded SystemInfo, such as that of InitRelay, passed through byte
  * for byte.  machine 0: of this one.

@@ -10,10 +10,10 @@
 #include "protos/trace_packet.pb-c.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/packet_stats.h"
-#include "service/session/packet_system.h"
 #include "service/session/service_packets.h"
 #include "transport/clock_snapshot.h"
 #include "transport/pb_writer.h"
+#include "transport/system_info.h"
 
 typedef Perfetto__Protos__TracePacket Packet;
 
@@ -170,7 +170,7 @@ the_config_is_passed_through_byte_for_byte(void **state)
 static void
 the_system_info_is_the_recorded_one(void **state)
 {
-	struct packet_system s = {
+	struct system_info s = {
 		.uts = {
 			.sysname = "Linux",
 			.version = "#1 SMP PREEMPT_DYNAMIC @0",
@@ -193,11 +193,11 @@ the_system_info_is_the_recorded_one(void **state)
 static void
 the_system_info_of_this_machine_is_complete(void **state)
 {
-	struct packet_system s;
+	struct system_info s;
 	Perfetto__Protos__SystemInfo *i;
 	Packet *p;
 
-	packet_system_collect(&s, "bench-7");
+	system_info_collect(&s, "bench-7");
 	service_packets_system_info(&w, 5, &s);
 	p = decode(DATA(SYSTEM_INFO));
 	i = p->system_info;
@@ -212,7 +212,7 @@ the_system_info_of_this_machine_is_complete(void **state)
 	assert_non_null(strstr(i->tracing_service_version, "Tributary"));
 	release(p);
 
-	packet_system_collect(&s, NULL);
+	system_info_collect(&s, NULL);
 	service_packets_system_info(&w, 5, &s);
 	p = decode(DATA(SYSTEM_INFO));
 	assert_true(p->system_info->machine_name == NULL ||

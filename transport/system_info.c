@@ -4,7 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "service/session/packet_system.h"
+#include "transport/system_info.h"
 #include "transport/pb_writer.h"
 
 /* Field numbers: reference wire-format.md, common/system_info.proto */
@@ -47,7 +47,7 @@ timezone_off_mins(void)
 }
 
 void
-packet_system_collect(struct packet_system *s, const char *machine_name)
+system_info_collect(struct system_info *s, const char *machine_name)
 {
 	struct sysinfo si;
 
@@ -82,7 +82,7 @@ put_number(struct pb_writer *w, uint32_t field, uint64_t v)
 }
 
 void
-packet_system_encode(struct pb_writer *w, const struct packet_system *s)
+system_info_encode(struct pb_writer *w, const struct system_info *s)
 {
 	size_t mark;
 

@@ -1,19 +1,19 @@
 /*
- * packet_system: what a SystemInfo message says of this machine (reference
+ * system_info: what a SystemInfo message says of this machine (reference
  * wire-format.md, "common/system_info.proto").
  *
- * packet_system_collect() asks the operating system, once, at start-up; the
+ * system_info_collect() asks the operating system, once, at start-up; the
  * encoder is pure.
  */
-#ifndef SERVICE_SESSION_PACKET_SYSTEM_H
-#define SERVICE_SESSION_PACKET_SYSTEM_H
+#ifndef TRANSPORT_SYSTEM_INFO_H
+#define TRANSPORT_SYSTEM_INFO_H
 
 #include <stdint.h>
 #include <sys/utsname.h>
 
 struct pb_writer;
 
-struct packet_system {
+struct system_info {
 	struct utsname uts;
 	uint32_t page_size;
 	uint32_t num_cpus;      /* configured, online or not */
@@ -28,9 +28,9 @@ struct packet_system {
  * machine_name: the name the operator gave (PERFETTO_MACHINE_NAME); NULL: none.
  * What cannot be found out is 0 or empty and left out of the message.
  */
-void packet_system_collect(struct packet_system *s, const char *machine_name);
+void system_info_collect(struct system_info *s, const char *machine_name);
 
 /* Appends the fields of a SystemInfo message (no tag, no length). */
-void packet_system_encode(struct pb_writer *w, const struct packet_system *s);
+void system_info_encode(struct pb_writer *w, const struct system_info *s);
 
-#endif /* SERVICE_SESSION_PACKET_SYSTEM_H */
+#endif /* TRANSPORT_SYSTEM_INFO_H */
