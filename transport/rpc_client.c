@@ -9,6 +9,7 @@
 #include "transport/dial.h"
 #include "transport/frame.h"
 #include "transport/ipc_frame.h"
+#include "transport/link_wire.h"
 #include "transport/log.h"
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
@@ -80,6 +81,7 @@ struct rpc_client {
 	bool limits_set;
 	size_t hard, low;
 
+	bool service_unknown;
 	char refusal[CLIENT_REFUSAL_MAX]; /* what the service said, escaped */
 	char down_text[CLIENT_TEXT_MAX];
 };
@@ -262,6 +264,7 @@ handle_bind_reply(struct rpc_client *c, const struct ipc_frame *f)
 	if (!m.success && client_refused(c))
 		return;
 	if (!m.success) {
+		c->service_unknown = true;
 		snprintf(c->down_text, sizeof(c->down_text),
 		    "the daemon at %s does not offer %s at this address: "
 		    "producers and consumers have an address each",
@@ -563,12 +566,19 @@ client_connected(struct rpc_client *c, const struct dial_result *r)
 	send_bind(c);
 }
 
+static bool
+is_for_relays(const char *service)
+{
+	return strcmp(service, "RelayPort") == 0 ||
+	    strcmp(service, LINK_SERVICE) == 0;
+}
+
 static const char *
 service_variable(const struct rpc_client *c)
 {
 	if (strcmp(c->service, "ConsumerPort") == 0)
 		return "PERFETTO_CONSUMER_SOCK_NAME";
-	if (strcmp(c->service, "RelayPort") == 0)
+	if (is_for_relays(c->service))
 		return "PERFETTO_RELAY_SOCK_NAME";
 	return "PERFETTO_PRODUCER_SOCK_NAME";
 }
@@ -579,7 +589,7 @@ service_word(const char *service)
 {
 	if (strcmp(service, "ConsumerPort") == 0)
 		return "consumer";
-	if (strcmp(service, "RelayPort") == 0)
+	if (is_for_relays(service))
 		return "relay";
 	return "producer";
 }
@@ -701,19 +711,26 @@ find_method(const struct rpc_client *c, const char *name)
 }
 
 bool
+rpc_client_service_unknown(const struct rpc_client *c)
+{
+	return c->service_unknown;
+}
+
+bool
 rpc_client_offers(const struct rpc_client *c, const char *method)
 {
 	return find_method(c, method) != NULL;
 }
 
 void
-rpc_invoke(struct rpc_client *c, const char *method, const void *args,
-    size_t len, int fd, rpc_reply_fn fn, void *arg)
+rpc_invoke2(struct rpc_client *c, const char *method, const void *a,
+    size_t alen, const void *b, size_t blen, int fd, rpc_reply_fn fn,
+    void *arg)
 {
-	uint8_t head[IPC_HEAD_MAX];
+	uint8_t head[IPC_HEAD_MAX + RPC_PIECE_MAX];
 	const struct client_method *m = NULL;
 	struct pending *p = NULL;
-	size_t n = 0;
+	size_t n = 0, len = alen + blen;
 
 	if (fn != NULL && (p = calloc(1, sizeof(*p))) == NULL) {
 		snprintf(c->down_text, sizeof(c->down_text), "out of memory");
@@ -721,7 +738,7 @@ rpc_invoke(struct rpc_client *c, const char *method, const void *args,
 		fn(arg, false, false, NULL, 0, -1);
 		return;
 	}
-	if (c->state == CL_READY)
+	if (c->state == CL_READY && alen <= RPC_PIECE_MAX)
 		m = find_method(c, method);
 	if (m != NULL && len <= FRAME_MAX_BYTES) {
 		n = ipc_put_invoke_head(head, ++c->last_request,
@@ -740,8 +757,31 @@ rpc_invoke(struct rpc_client *c, const char *method, const void *args,
 		p->next = c->pending[p->request_id % CLIENT_BUCKETS];
 		c->pending[p->request_id % CLIENT_BUCKETS] = p;
 	}
-	if (n > 0)
-		stream_write2(c->stream, head, n, len > 0 ? args : "", len, fd);
+	if (n == 0)
+		return;
+	if (alen > 0)
+		memcpy(head + n, a, alen);
+	stream_write2(c->stream, head, n + alen, b, blen, fd);
+}
+
+void
+rpc_invoke(struct rpc_client *c, const char *method, const void *args,
+    size_t len, int fd, rpc_reply_fn fn, void *arg)
+{
+	rpc_invoke2(c, method, NULL, 0, args, len, fd, fn, arg);
+}
+
+int
+rpc_client_local_address(const struct rpc_client *c,
+    struct sockaddr_storage *out)
+{
+	struct sockaddr_storage sa;
+
+	if (c->stream == NULL || stream_local_address(c->stream, &sa) != 0 ||
+	    (sa.ss_family != AF_INET && sa.ss_family != AF_INET6))
+		return -1;
+	*out = sa;
+	return 0;
 }
 
 size_t

@@ -58,6 +58,12 @@ struct rpc_client *rpc_client_new(struct loop *l, const struct addr *a,
 struct rpc_client *rpc_client_from_fd(struct loop *l, int fd,
     const char *service, const struct rpc_client_ops *ops, void *arg) MUST_CHECK;
 
+/*
+ * Inside down(): the host speaks this protocol, but does not know the service,
+ * or gives no reason why it does not serve us.
+ */
+bool rpc_client_service_unknown(const struct rpc_client *c);
+
 /* Legal inside its callbacks.  Pending calls are dropped silently. */
 void rpc_client_free(struct rpc_client *c);
 
@@ -78,9 +84,21 @@ void rpc_client_set_identity(struct rpc_client *c, int32_t pid, int32_t uid,
 void rpc_invoke(struct rpc_client *c, const char *method, const void *args,
     size_t len, int fd, rpc_reply_fn fn, void *arg);
 
+/* The same with arguments in two pieces; the first is a head, and short. */
+#define RPC_PIECE_MAX 2048u
+void rpc_invoke2(struct rpc_client *c, const char *method, const void *a,
+    size_t alen, const void *b, size_t blen, int fd, rpc_reply_fn fn,
+    void *arg);
+
 /* Whether the host offers it. */
 bool rpc_client_offers(const struct rpc_client *c, const char *method);
 
+/*
+ * Of our end, where the network has one (TCP, TLS).  -1: there is none, or not
+ * yet.
+ */
+int rpc_client_local_address(const struct rpc_client *c,
+    struct sockaddr_storage *out) MUST_CHECK;
 size_t rpc_client_queued(const struct rpc_client *c);
 void rpc_client_set_limits(struct rpc_client *c, size_t hard, size_t low);
 /* Whether descriptors can travel (UNIX socket that is no tunnel's). */

@@ -380,6 +380,18 @@ stream_peer(const struct stream *s)
 	return &s->peer;
 }
 
+int
+stream_local_address(const struct stream *s, struct sockaddr_storage *out)
+{
+	struct sockaddr_storage sa = { 0 };
+	socklen_t len = sizeof(sa);
+
+	if (s->fd < 0 || getsockname(s->fd, (struct sockaddr *)&sa, &len) != 0)
+		return -1;
+	*out = sa;
+	return 0;
+}
+
 void
 stream_set_forwarded(struct stream *s)
 {

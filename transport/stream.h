@@ -111,6 +111,9 @@ const char *stream_end_detail(const struct stream *s);
 void stream_close(struct stream *s, bool flush);
 
 const struct peer *stream_peer(const struct stream *s);
+/* Of our end, as getsockname(2).  -1: the kernel does not say. */
+int stream_local_address(const struct stream *s, struct sockaddr_storage *out)
+    MUST_CHECK;
 /*
  * Its UNIX peer says that it carries another's bytes: from now on peer->
  * forwarded, and no descriptors in either direction.

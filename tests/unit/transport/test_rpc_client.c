@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -346,6 +347,52 @@ a_call_of_the_largest_frame_arrives_and_a_larger_one_fails(void **state)
 }
 
 static void
+arguments_in_two_pieces_arrive_as_one(void **state)
+{
+	static uint8_t head[RPC_PIECE_MAX + 1];
+
+	connect_unix();
+	rpc_invoke2(fix->client, "Echo", "two ", 4, "pieces", 6, -1, on_reply,
+	    NULL);
+	RUN_UNTIL(fix->replies == 1);
+	assert_string_equal(fix->reply, "two pieces");
+	rpc_invoke2(fix->client, "Echo", "one", 3, NULL, 0, -1, on_reply, NULL);
+	RUN_UNTIL(fix->replies == 2);
+	assert_string_equal(fix->reply, "one");
+	rpc_invoke2(fix->client, "Echo", head, sizeof(head), "x", 1, -1,
+	    on_reply, NULL);
+	RUN_UNTIL(fix->failures == 1);
+	assert_int_equal(fix->down, 0);
+}
+
+static void
+the_address_of_our_end_is_known_where_the_network_has_one(void **state)
+{
+	struct sockaddr_storage sa;
+	char text[64];
+
+	listen_at("127.0.0.1:0");
+	snprintf(text, sizeof(text), "127.0.0.1:%d",
+	    listener_port(fix->listener));
+	connect_to(text);
+	assert_int_equal(rpc_client_local_address(fix->client, &sa), -1);
+	RUN_UNTIL(fix->ready);
+	assert_int_equal(rpc_client_local_address(fix->client, &sa), 0);
+	assert_int_equal(sa.ss_family, AF_INET);
+	assert_int_equal(((struct sockaddr_in *)&sa)->sin_addr.s_addr,
+	    htonl(INADDR_LOOPBACK));
+}
+
+static void
+our_end_of_a_unix_socket_has_no_address_of_a_network(void **state)
+{
+	struct sockaddr_storage sa;
+
+	connect_unix();
+	assert_int_equal(rpc_client_local_address(fix->client, &sa), -1);
+}
+
+static void
 one_call_gets_many_replies_until_the_last(void **state)
 {
 	int i;
@@ -485,6 +532,7 @@ a_service_that_is_not_offered_is_told_in_a_sentence(void **state)
 	    NULL, fix->err, sizeof(fix->err));
 	RUN_UNTIL(fix->down);
 	assert_non_null(strstr(fix->down_text, "does not offer RelayPort"));
+	assert_true(rpc_client_service_unknown(fix->client));
 	assert_int_equal(fix->stats.unknown_service, 1);
 }
 
@@ -571,6 +619,7 @@ is_refused(const struct rpc_guard *guard, const char *text)
 	assert_int_equal(fix->ready, 0);
 	assert_int_equal(strncmp(fix->down_text, path, strlen(path)), 0);
 	assert_string_equal(fix->down_text + strlen(path), text);
+	assert_false(rpc_client_service_unknown(fix->client));
 }
 
 static void
@@ -641,6 +690,9 @@ main(void)
 		TEST(a_call_is_answered_over_unix),
 		TEST(a_call_is_answered_over_tcp),
 		TEST(a_call_of_the_largest_frame_arrives_and_a_larger_one_fails),
+		TEST(arguments_in_two_pieces_arrive_as_one),
+		TEST(the_address_of_our_end_is_known_where_the_network_has_one),
+		TEST(our_end_of_a_unix_socket_has_no_address_of_a_network),
 		TEST(one_call_gets_many_replies_until_the_last),
 		TEST(a_call_that_drops_its_reply_gets_none),
 		TEST(rejected_unknown_and_early_calls_fail),
