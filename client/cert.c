@@ -18,7 +18,7 @@
 #include "client/cert_revoke.h"
 #include "client/cert_show.h"
 #include "client/cert_store.h"
-#include "client/human.h"
+#include "transport/human.h"
 #include "transport/roles.h"
 #include "transport/tls.h"
 

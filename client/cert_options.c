@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "client/cert_name.h"
-#include "client/unknown_flag.h"
 #include "protos/nearest.h"
 #include "transport/roles.h"
+#include "transport/unknown_flag.h"
 
 /* A hundred years: what dates in a certificate can still say. */
 #define DAYS_MAX 36500
@@ -368,7 +368,7 @@ cert_options_parse(struct cert_options *o, int argc, char **argv, char *err,
 		}
 		if (flag == '?') {
 			unknown_flag(argv[optind - 1], long_options,
-			    "cert", err, err_size);
+			    "see tributary cert --help", err, err_size);
 			return CERT_OPTIONS_BAD;
 		}
 		given |= UINT64_C(1) << (flag - OPT_NAME);

@@ -14,7 +14,7 @@
 #include "client/cert_pem.h"
 #include "client/cert_store.h"
 #include "client/cert_text.h"
-#include "client/human.h"
+#include "transport/human.h"
 #include "transport/roles.h"
 #include "transport/tls.h"
 

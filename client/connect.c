@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "client/accept_one.h"
-#include "client/bridge.h"
 #include "client/connect_options.h"
 #include "transport/addr.h"
+#include "transport/bridge.h"
 #include "transport/dial.h"
 #include "transport/log.h"
 #include "transport/loop.h"

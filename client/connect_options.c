@@ -1,11 +1,11 @@
 #include "client/connect_options.h"
-#include "client/unknown_flag.h"
 
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/log.h"
+#include "transport/unknown_flag.h"
 
 enum {
 	OPT_SOCKET = 1000,
@@ -201,7 +201,7 @@ connect_options_parse(struct connect_options *o, int argc, char **argv,
 				    "see tributary connect --help", optopt);
 			else
 				unknown_flag(argv[optind - 1], long_options,
-				    "connect", err, err_size);
+				    "see tributary connect --help", err, err_size);
 			return CONNECT_OPTIONS_BAD;
 		}
 	}

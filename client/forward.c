@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/utsname.h>
 
-#include "client/dial_flags.h"
 #include "transport/dial.h"
+#include "transport/dial_flags.h"
 #include "transport/log.h"
 #include "transport/loop.h"
 #include "transport/sd_notify.h"

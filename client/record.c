@@ -7,8 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/dial_flags.h"
-#include "client/human.h"
 #include "client/record_config.h"
 #include "client/record_file.h"
 #include "client/record_live.h"
@@ -19,7 +17,9 @@
 #include "client/trace_summary.h"
 #include "protos/trace_config.pb-c.h"
 #include "transport/addr.h"
+#include "transport/dial_flags.h"
 #include "transport/frame.h"
+#include "transport/human.h"
 #include "transport/loop.h"
 
 #define ERROR_BYTES 2048

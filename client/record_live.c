@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "client/human.h"
+#include "transport/human.h"
 
 #define LINE_MAX_BYTES 256
 

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "client/config_from_names.h"
-#include "client/dial_flags.h"
-#include "client/size_duration.h"
-#include "client/unknown_flag.h"
+#include "transport/dial_flags.h"
+#include "transport/size_duration.h"
+#include "transport/unknown_flag.h"
 
 enum long_only {
 	OPT_TXT = 1000,
@@ -233,7 +233,7 @@ record_options_parse(struct record_options *o, int argc, char **argv,
 				    "see tributary record --help", optopt);
 			else
 				unknown_flag(argv[optind - 1], long_options,
-				    "record", err, err_size);
+				    "see tributary record --help", err, err_size);
 			return RECORD_OPTIONS_BAD;
 		default:
 			if (dial_flags_take(&parsed.how, flag, optarg))

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "client/consumer.h"
-#include "client/human.h"
 #include "client/record_advice.h"
 #include "client/record_config.h"
 #include "client/record_file.h"
@@ -19,6 +18,7 @@
 #include "protos/service_state.pb-c.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
+#include "transport/human.h"
 #include "transport/loop.h"
 
 /* A service that does not end a session this long after its time is stuck. */

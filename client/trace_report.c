@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "client/human.h"
 #include "client/trace_losses.h"
 #include "client/trace_summary.h"
+#include "transport/human.h"
 #include "transport/log.h"
 
 /* Longer lists end in "and N more". */

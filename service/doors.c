@@ -1,12 +1,10 @@
 #include "service/doors.h"
 
-#include <grp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include "service/activation.h"
 #include "service/certificates.h"
@@ -15,6 +13,7 @@
 #include "transport/addr.h"
 #include "transport/listener.h"
 #include "transport/log.h"
+#include "transport/socket_owner.h"
 
 struct door {
 	struct doors *doors;
@@ -164,33 +163,19 @@ warn_of_open_consumers(const char *address)
 
 /* ---- permissions ---- */
 
-static bool
-is_socket_file(const struct addr *a)
-{
-	return a->kind == ADDR_UNIX &&
-	    ((const struct sockaddr_un *)&a->sa)->sun_path[0] != '\0';
-}
-
 static int
 set_permissions(const struct settings *s, enum listen_port port,
     struct listener *l, char *err, size_t err_size)
 {
+	bool consumers = port == LISTEN_CONSUMER;
 	struct socket_permissions p;
-	const struct group *g;
-	const char *name;
 
 	if (socket_permissions_parse(&p, s->socket_permissions, err,
 		err_size) != 0)
 		return -1;
-	name = port == LISTEN_CONSUMER ? p.consumer_group : p.producer_group;
-	if ((g = getgrnam(name)) == NULL) {
-		snprintf(err, err_size, "there is no group \"%s\", which "
-		    "--set-socket-permissions names", name);
-		return -1;
-	}
-	return listener_set_permissions(l,
-	    port == LISTEN_CONSUMER ? p.consumer_mode : p.producer_mode,
-	    (long)g->gr_gid, err, err_size);
+	return socket_owner_set(l,
+	    consumers ? p.consumer_group : p.producer_group,
+	    consumers ? p.consumer_mode : p.producer_mode, err, err_size);
 }
 
 /* ---- opening ---- */
@@ -223,7 +208,7 @@ open_door(struct doors *d, const struct listen_setting *l, char *err,
 	door->entrance.forwarded = l->forwarded;
 	door->entrance.plain_consumer = l->allow_plain_consumer;
 	with_permissions = d->settings->socket_permissions != NULL &&
-	    is_socket_file(&a);
+	    socket_owner_has_file(&a);
 	/* Nobody slips in between bind() and chmod(). */
 	if (with_permissions)
 		old = umask(0177);

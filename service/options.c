@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "protos/nearest.h"
 #include "service/activation.h"
 #include "service/session/settings.h"
 #include "transport/log.h"
+#include "transport/unknown_flag.h"
 
 enum flag {
 	FLAG_HELP = 256, /* above every character */
@@ -143,32 +143,6 @@ options_help(void)
 	return help_text;
 }
 
-/* The sentence for an unknown flag, with what it was perhaps meant to be. */
-static void
-explain_unknown(const char *word, char *err, size_t err_size)
-{
-	size_t len = strcspn(word, "=");
-	const struct option *f;
-	struct nearest near;
-	char shown[64];
-
-	log_escape(shown, sizeof(shown), word, len);
-	while (len > 0 && *word == '-') {
-		word++;
-		len--;
-	}
-	nearest_init(&near, word, len);
-	for (f = flags; f->name != NULL; f++)
-		nearest_offer(&near, f->name);
-	if (nearest_best(&near) != NULL)
-		snprintf(err, err_size,
-		    "there is no flag %s; did you mean --%s?", shown,
-		    nearest_best(&near));
-	else
-		snprintf(err, err_size,
-		    "there is no flag %s; --help lists them", shown);
-}
-
 static int
 add_socket(struct options *o, enum options_socket what, const char *address,
     char *err, size_t err_size)
@@ -259,7 +233,8 @@ options_parse(struct options *o, int argc, char **argv, char *err,
 			break;
 		word = argv[at];
 		if (got == GETOPT_UNKNOWN) {
-			explain_unknown(word, err, err_size);
+			unknown_flag(word, flags, "--help lists them", err,
+			    err_size);
 			return -1;
 		}
 		if (got == GETOPT_NO_ARGUMENT) {

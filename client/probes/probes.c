@@ -8,8 +8,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "client/dial_flags.h"
 #include "client/probes/probe_source.h"
+#include "transport/dial_flags.h"
 #include "transport/loop.h"
 #include "transport/sd_notify.h"
 

@@ -11,6 +11,7 @@
 #include "service/session/settings_trust.h"
 #include "transport/addr.h"
 #include "transport/roles.h"
+#include "transport/socket_owner.h"
 
 /* The machine's memory, in KiB. */
 static uint64_t
@@ -464,46 +465,17 @@ settings_set_socket_permissions(struct settings *s, const char *text,
 	return replace_string(&s->socket_permissions, text, err, err_size);
 }
 
-/* The part before the next colon or the end; false when empty or too long. */
-static bool
-take_part(const char **text, char *out, size_t out_size)
-{
-	size_t len = strcspn(*text, ":");
-
-	if (len == 0 || len >= out_size)
-		return false;
-	memcpy(out, *text, len);
-	out[len] = '\0';
-	*text += len;
-	if (**text == ':')
-		(*text)++;
-	return true;
-}
-
-static bool
-parse_mode(const char *text, unsigned *out)
-{
-	if (strlen(text) != 4 || strspn(text, "01234567") != 4)
-		return false;
-	*out = (unsigned)strtoul(text, NULL, 8);
-	return true;
-}
-
 int
 socket_permissions_parse(struct socket_permissions *p, const char *text,
     char *err, size_t err_size)
 {
-	char producer_mode[8], consumer_mode[8], shown[128];
+	char shown[128];
 	struct socket_permissions out;
 	const char *rest = text;
 
-	if (take_part(&rest, out.producer_group, sizeof(out.producer_group)) &&
-	    take_part(&rest, producer_mode, sizeof(producer_mode)) &&
-	    take_part(&rest, out.consumer_group, sizeof(out.consumer_group)) &&
-	    take_part(&rest, consumer_mode, sizeof(consumer_mode)) &&
-	    *rest == '\0' && rest[-1] != ':' &&
-	    parse_mode(producer_mode, &out.producer_mode) &&
-	    parse_mode(consumer_mode, &out.consumer_mode)) {
+	if (socket_owner_take(&rest, out.producer_group, &out.producer_mode) &&
+	    socket_owner_take(&rest, out.consumer_group, &out.consumer_mode) &&
+	    *rest == '\0' && rest[-1] != ':') {
 		*p = out;
 		return 0;
 	}

@@ -15,6 +15,7 @@
 
 #include "transport/compiler.h"
 #include "transport/log.h"
+#include "transport/socket_owner.h"
 
 enum listen_port { LISTEN_PRODUCER, LISTEN_CONSUMER, LISTEN_RELAY };
 /* "producers", "consumers", "relays" */
@@ -210,9 +211,9 @@ int settings_add_dial(struct settings *s, const struct dial_setting *d,
 
 /* "prod_group:prod_mode:cons_group:cons_mode", modes of four octal digits. */
 struct socket_permissions {
-	char producer_group[64];
+	char producer_group[SOCKET_OWNER_GROUP_MAX];
 	unsigned producer_mode;
-	char consumer_group[64];
+	char consumer_group[SOCKET_OWNER_GROUP_MAX];
 	unsigned consumer_mode;
 };
 int socket_permissions_parse(struct socket_permissions *p, const char *text,

@@ -1,7 +1,6 @@
 /*
  * The settings file: from protobuf text to struct settings.
  */
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,13 +8,11 @@
 
 #include "protos/settings.pb-c.h"
 #include "protos/text_error.h"
+#include "protos/text_file.h"
 #include "protos/text_parse.h"
 #include "service/session/settings.h"
 #include "transport/addr.h"
 #include "transport/roles.h"
-
-/* A settings file that is larger is no settings file. */
-#define FILE_MAX (1u << 20)
 
 /* Where a message of this file is made: about field `what` of file `name`. */
 struct complaint {
@@ -420,38 +417,6 @@ settings_parse(struct settings *s, const char *text, size_t len,
 	return rc;
 }
 
-/* All of a file, at most FILE_MAX bytes; NULL with the sentence in err. */
-static char *
-read_whole(const char *path, size_t *len, char *err, size_t err_size)
-{
-	char *text = NULL;
-	FILE *f;
-
-	if ((f = fopen(path, "re")) == NULL)
-		goto fail;
-	if ((text = malloc(FILE_MAX + 1)) == NULL)
-		goto fail;
-	*len = fread(text, 1, FILE_MAX + 1, f);
-	if (ferror(f))
-		goto fail;
-	fclose(f);
-	if (*len > FILE_MAX) {
-		free(text);
-		snprintf(err, err_size, "%s: error: a settings file is at most "
-		    "%u bytes long", path, FILE_MAX);
-		return NULL;
-	}
-	return text;
-
-fail:
-	snprintf(err, err_size, "%s: error: cannot read it: %s", path,
-	    strerror(errno));
-	free(text);
-	if (f != NULL)
-		fclose(f);
-	return NULL;
-}
-
 int
 settings_load(struct settings *s, const char *path, char *err, size_t err_size)
 {
@@ -459,7 +424,7 @@ settings_load(struct settings *s, const char *path, char *err, size_t err_size)
 	size_t len;
 	int rc;
 
-	if ((text = read_whole(path, &len, err, err_size)) == NULL)
+	if ((text = text_file_read(path, &len, err, err_size)) == NULL)
 		return -1;
 	rc = settings_parse(s, text, len, path, err, err_size);
 	free(text);

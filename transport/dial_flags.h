@@ -2,8 +2,8 @@
  * dial_flags: the flags that say how an address is reached (--tls-dir and its
  * like), for all our programs.  Pure.
  */
-#ifndef CLIENT_DIAL_FLAGS_H
-#define CLIENT_DIAL_FLAGS_H
+#ifndef TRANSPORT_DIAL_FLAGS_H
+#define TRANSPORT_DIAL_FLAGS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,4 +39,4 @@ bool dial_flags_take(struct dial_options *how, int flag, const char *value);
 int dial_flags_check(const struct dial_options *how, const struct addr *a,
     char *err, size_t err_size) MUST_CHECK;
 
-#endif /* CLIENT_DIAL_FLAGS_H */
+#endif /* TRANSPORT_DIAL_FLAGS_H */

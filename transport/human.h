@@ -1,8 +1,8 @@
 /*
  * human: numbers as people read them.  Pure; C locale.
  */
-#ifndef CLIENT_HUMAN_H
-#define CLIENT_HUMAN_H
+#ifndef TRANSPORT_HUMAN_H
+#define TRANSPORT_HUMAN_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,4 +22,4 @@ char *human_ms(char out[HUMAN_TEXT_MAX], uint64_t ms);
 /* "s" unless n is 1: for plurals in messages. */
 const char *human_s(uint64_t n);
 
-#endif /* CLIENT_HUMAN_H */
+#endif /* TRANSPORT_HUMAN_H */

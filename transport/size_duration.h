@@ -4,8 +4,8 @@
  * Pure.  The suffixes are those of Perfetto's own command; a number without
  * one is refused rather than guessed, except 0.
  */
-#ifndef CLIENT_SIZE_DURATION_H
-#define CLIENT_SIZE_DURATION_H
+#ifndef TRANSPORT_SIZE_DURATION_H
+#define TRANSPORT_SIZE_DURATION_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -27,4 +27,4 @@ int size_duration_parse_ms(const char *text, uint32_t *ms, char *err,
 int size_duration_parse_bytes(const char *text, uint64_t *bytes, char *err,
     size_t err_size) MUST_CHECK;
 
-#endif /* CLIENT_SIZE_DURATION_H */
+#endif /* TRANSPORT_SIZE_DURATION_H */

@@ -1,4 +1,4 @@
-#include "client/size_duration.h"
+#include "transport/size_duration.h"
 
 #include <ctype.h>
 #include <stdbool.h>

@@ -8,8 +8,8 @@
  * written, because an ssh that carries us on would not tell its other end of
  * half an end.
  */
-#ifndef CLIENT_BRIDGE_H
-#define CLIENT_BRIDGE_H
+#ifndef TRANSPORT_BRIDGE_H
+#define TRANSPORT_BRIDGE_H
 
 #include "transport/compiler.h"
 
@@ -44,4 +44,4 @@ void bridge_attach(struct bridge *b, int fd);
 /* Legal inside the callbacks.  NULL is fine. */
 void bridge_free(struct bridge *b);
 
-#endif /* CLIENT_BRIDGE_H */
+#endif /* TRANSPORT_BRIDGE_H */

@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "client/bridge.h"
+#include "transport/bridge.h"
 #include "transport/loop.h"
 
 static struct {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "client/size_duration.h"
+#include "transport/size_duration.h"
 
 static char err[200];
 

@@ -1,4 +1,4 @@
-#include "client/bridge.h"
+#include "transport/bridge.h"
 
 #include <errno.h>
 #include <event2/event.h>

@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "client/human.h"
+#include "transport/human.h"
 
 static char out[HUMAN_TEXT_MAX];
 

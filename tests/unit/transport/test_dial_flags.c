@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "client/dial_flags.h"
+#include "transport/dial_flags.h"
 #include "transport/addr.h"
 #include "transport/dial.h"
 

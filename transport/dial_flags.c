@@ -1,4 +1,4 @@
-#include "client/dial_flags.h"
+#include "transport/dial_flags.h"
 
 #include <stdio.h>
 

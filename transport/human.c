@@ -1,4 +1,4 @@
-#include "client/human.h"
+#include "transport/human.h"
 
 #include <inttypes.h>
 #include <stdio.h>

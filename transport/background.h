@@ -1,0 +1,33 @@
+/*
+ * background: a daemon that leaves its terminal once it serves, as with
+ * --background of Perfetto's programs.
+ */
+#ifndef TRANSPORT_BACKGROUND_H
+#define TRANSPORT_BACKGROUND_H
+
+#include <sys/types.h>
+
+#include "transport/compiler.h"
+
+/*
+ * Forks, before there are threads.  0: in the child, a session of its own; *fd
+ * is for background_detach().  In the parent: the child; *fd is for
+ * background_wait().  -1: neither, and was logged.
+ */
+pid_t background_fork(int *fd) MUST_CHECK;
+
+/*
+ * Waits until the child serves; closes fd.  0, or the status that the child
+ * ended with, which has said why on standard error.
+ */
+int background_wait(pid_t child, int fd) MUST_CHECK;
+
+/*
+ * The child serves: leaves the terminal and tells the parent; closes fd.
+ * Standard error stays when it is a file: somebody wants the log there.  The
+ * working directory stays too, as socket paths may be relative to it and are
+ * removed at the end.
+ */
+void background_detach(int fd);
+
+#endif /* TRANSPORT_BACKGROUND_H */
