@@ -56,6 +56,13 @@ void uplink_start(struct uplink *u, struct producers *ps);
 void uplink_stop(struct uplink *u, uint64_t linger_ms, void (*done)(void *),
     void *arg);
 
+/*
+ * What outbox_ops say, to be passed on by who opened it.  NULL: nothing is done
+ * (the outbox is there before the uplink).
+ */
+void uplink_outbox_ready(struct uplink *u);
+void uplink_outbox_overflow(struct uplink *u);
+
 /* A connected socket that leads to a collector; owned.  Replaces another. */
 void uplink_take(struct uplink *u, int fd);
 /* The network has changed: do not wait for the next attempt's time. */
