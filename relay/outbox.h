@@ -81,8 +81,12 @@ struct outbox_state {
 	uint32_t last_channel;
 };
 void outbox_state(const struct outbox *o, struct outbox_state *out);
-/* A collector took the link as a new one. */
-void outbox_linked(struct outbox *o, const uint8_t collector_id[LINK_ID_BYTES]);
+/*
+ * A collector took the link as a new one, under the id that it was told when
+ * the connection was opened (what was reset since then has another).
+ */
+void outbox_linked(struct outbox *o, const uint8_t link_id[LINK_ID_BYTES],
+    const uint8_t collector_id[LINK_ID_BYTES]);
 /* Down: every block up to number was taken and acted on. */
 void outbox_set_received(struct outbox *o, uint64_t number);
 /* The number of a new channel; never one that was used on this link. */
