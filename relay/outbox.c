@@ -1,0 +1,227 @@
+#include "relay/outbox.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "relay/outbox_internal.h"
+#include "transport/loop.h"
+
+uint64_t
+ob_now_ms(void)
+{
+	return loop_boottime_ns() / 1000000u;
+}
+
+static void
+ready_cb(void *arg)
+{
+	struct outbox *o = arg;
+
+	o->ready_due = false;
+	o->ops->ready(o->arg);
+}
+
+void
+ob_ready(struct outbox *o)
+{
+	if (o->ready_due || o->loop == NULL)
+		return;
+	o->ready_due = true;
+	loop_defer(o->loop, ready_cb, o);
+}
+
+static void
+overflow_cb(void *arg)
+{
+	struct outbox *o = arg;
+
+	o->overflow_due = false;
+	o->ops->overflow(o->arg);
+}
+
+void
+ob_overflow(struct outbox *o)
+{
+	if (o->overflow_due || o->loop == NULL)
+		return;
+	o->overflow_due = true;
+	loop_defer(o->loop, overflow_cb, o);
+}
+
+static void
+trim_cb(void *arg)
+{
+	struct outbox *o = arg;
+
+	o->trim_armed = false;
+	arena_trim(&o->arena);
+}
+
+static int
+begin(struct outbox *o, bool found, char *err, size_t err_size)
+{
+	if (found && ob_recover(o) != 0) {
+		snprintf(err, err_size, "no memory for the outbox");
+		return -1;
+	}
+	if (!o->recovered && ob_new_link(o) != 0) {
+		snprintf(err, err_size, "no random numbers for a link");
+		return -1;
+	}
+	if (!found && getrandom(o->arena.head->relay_id, LINK_ID_BYTES, 0) !=
+	    (ssize_t)LINK_ID_BYTES) {
+		snprintf(err, err_size, "no random numbers for a link");
+		return -1;
+	}
+	return 0;
+}
+
+struct outbox *
+outbox_open(const struct outbox_setup *setup, char *err, size_t err_size)
+{
+	struct outbox *o;
+	bool found = false;
+	size_t i;
+
+	if ((o = calloc(1, sizeof(*o))) == NULL) {
+		snprintf(err, err_size, "no memory for the outbox");
+		return NULL;
+	}
+	o->loop = setup->loop;
+	o->ops = setup->ops;
+	o->arg = setup->arg;
+	o->drop = setup->drop;
+	o->synchronous = setup->synchronous;
+	o->arena.fd = -1;
+	TAILQ_INIT(&o->channels);
+	TAILQ_INIT(&o->sent);
+	TAILQ_INIT(&o->turns[0]);
+	TAILQ_INIT(&o->turns[1]);
+	for (i = 0; i < OB_BUCKETS; i++)
+		TAILQ_INIT(&o->buckets[i]);
+	if (arena_open(&o->arena, setup->state_dirfd, setup->memory_bytes,
+	    &found, err, err_size) != 0 ||
+	    begin(o, found, err, err_size) != 0)
+		goto fail;
+	if (o->loop != NULL &&
+	    (o->trim = loop_timer_new(o->loop, trim_cb, o)) == NULL) {
+		snprintf(err, err_size, "no memory for the outbox");
+		goto fail;
+	}
+	return o;
+
+fail:
+	outbox_close(o);
+	return NULL;
+}
+
+void
+outbox_close(struct outbox *o)
+{
+	struct ob_channel *c;
+	struct ob_block *b;
+
+	if (o == NULL)
+		return;
+	while ((c = TAILQ_FIRST(&o->channels)) != NULL) {
+		while ((b = TAILQ_FIRST(&c->blocks)) != NULL) {
+			TAILQ_REMOVE(&c->blocks, b, link);
+			free(b);
+		}
+		ob_channel_free(o, c);
+	}
+	loop_timer_free(o->trim);
+	if (o->loop != NULL)
+		loop_cancel(o->loop, o);
+	arena_close(&o->arena);
+	free(o);
+}
+
+void
+outbox_state(const struct outbox *o, struct outbox_state *out)
+{
+	const struct arena_link *l = arena_link(&o->arena);
+
+	memset(out, 0, sizeof(*out));
+	out->recovered = o->recovered;
+	out->resumable = l->linked != 0;
+	memcpy(out->link_id, l->link_id, LINK_ID_BYTES);
+	memcpy(out->collector_id, l->collector_id, LINK_ID_BYTES);
+	memcpy(out->relay_id, o->arena.head->relay_id, LINK_ID_BYTES);
+	out->last_sent = l->last_sent;
+	out->last_acked = l->last_acked;
+	out->received = l->received;
+	out->last_channel = o->arena.head->last_channel;
+}
+
+void
+outbox_linked(struct outbox *o, const uint8_t collector_id[LINK_ID_BYTES])
+{
+	struct arena_link l = *arena_link(&o->arena);
+
+	memcpy(l.collector_id, collector_id, LINK_ID_BYTES);
+	l.linked = 1;
+	arena_set_link(&o->arena, &l);
+}
+
+void
+outbox_set_received(struct outbox *o, uint64_t number)
+{
+	atomic_store_explicit(&arena_link(&o->arena)->received, number,
+	    memory_order_release);
+}
+
+uint32_t
+outbox_new_channel(struct outbox *o)
+{
+	return atomic_fetch_add(&o->arena.head->last_channel, 1) + 1;
+}
+
+void
+outbox_reset(struct outbox *o, uint32_t cause)
+{
+	struct ob_channel *c;
+	struct ob_block *b;
+
+	while ((c = TAILQ_FIRST(&o->channels)) != NULL) {
+		while ((b = TAILQ_FIRST(&c->blocks)) != NULL)
+			ob_block_free(o, b);
+		ob_channel_free(o, c);
+	}
+	if (ob_new_link(o) != 0)
+		ob_overflow(o);
+}
+
+size_t
+outbox_take_old_losses(struct outbox *o, struct link_loss *out, size_t max)
+{
+	return 0;
+}
+
+void
+outbox_stats(const struct outbox *o, struct outbox_stats *out)
+{
+	const struct arena *a = &o->arena;
+	uint64_t oldest = UINT64_MAX, now = ob_now_ms();
+	const struct ob_channel *c;
+	size_t i;
+
+	memset(out, 0, sizeof(*out));
+	out->memory_bytes = (uint64_t)(a->pages - a->free_pages) * ARENA_PAGE;
+	out->memory_limit = (uint64_t)a->pages * ARENA_PAGE;
+	out->blocks_on_the_way = o->sent_count;
+	TAILQ_FOREACH (c, &o->channels, all)
+		if (c->unsent != NULL && c->unsent->used != 0 &&
+		    c->unsent->time_ms < oldest)
+			oldest = c->unsent->time_ms;
+	if (oldest < now)
+		out->oldest_ms = now - oldest;
+	for (i = 0; i < LINK_LOSS_CAUSES; i++) {
+		out->chunks_lost[i] = a->head->lost[0][i];
+		out->packets_lost[i] = a->head->lost[1][i];
+		out->bytes_lost[i] = a->head->lost[2][i];
+	}
+}

@@ -1,0 +1,159 @@
+/*
+ * outbox_arena: the memory of an outbox: a file that is mapped, so that what
+ * stands in it outlives the process (not the machine: a boot id tells).
+ *
+ * In front is what the link is and a table of channels; then one descriptor a
+ * page, which stands apart from the data because those bytes are producers'
+ * own; then the pages of data.  A block is a run of pages, described by the
+ * descriptor of its first one.
+ *
+ * A process may be killed between any two instructions.  So a descriptor
+ * becomes valid with one store after all else of it is written, `used` grows
+ * after the bytes are there, pages are taken into a descriptor before they are
+ * used, and given up by it before another gets them.  What belongs together
+ * in struct arena_link is written aside and switched to with one store.
+ */
+#ifndef RELAY_OUTBOX_ARENA_H
+#define RELAY_OUTBOX_ARENA_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+#include "transport/link_wire.h"
+
+#define ARENA_PAGE     4096u
+#define ARENA_NONE     UINT32_MAX
+#define ARENA_CHANNELS 8192u /* at a time */
+#define ARENA_TRACKS   4096u
+#define ARENA_LOSSES   2048u
+#define ARENA_PAGES_MAX (1u << 20)
+
+/* The link as this end knows it; two of them, one in force. */
+struct arena_link {
+	uint32_t epoch; /* counts the links; blocks of others are void */
+	uint32_t linked;
+	uint8_t link_id[LINK_ID_BYTES];
+	uint8_t collector_id[LINK_ID_BYTES];
+	_Atomic uint64_t last_sent;
+	_Atomic uint64_t last_acked;
+	_Atomic uint64_t sent_bytes; /* of blocks, each once */
+	_Atomic uint64_t received;
+};
+
+struct arena_head {
+	uint32_t magic;
+	uint32_t version;
+	char boot_id[48];
+	uint64_t pages;
+	uint8_t relay_id[LINK_ID_BYTES];
+	struct arena_link links[2];
+	_Atomic uint32_t link_now; /* which of them */
+	_Atomic uint32_t last_channel;
+	uint64_t lost[3][LINK_LOSS_CAUSES]; /* chunks, packets, bytes */
+};
+
+/* A channel that has said something on this link. */
+struct arena_channel {
+	_Atomic uint32_t epoch; /* 0: free.  Stored last */
+	uint32_t channel;
+	_Atomic uint64_t sent;  /* bytes of its blocks, each once */
+	/* Blocks up to this sequence are not in the spool, or not any more. */
+	_Atomic uint64_t untaken_after;
+	/* All that it ever spooled, up to the last record. */
+	uint64_t spooled_chunks;
+	uint64_t spooled_packets;
+	uint64_t spooled_bytes;
+	_Atomic uint64_t spooled_last; /* sequence; stored last of the four */
+};
+
+/* The last chunk of a writer that was dropped (outbox_count.h). */
+struct arena_track {
+	_Atomic uint32_t epoch; /* 0: free */
+	uint32_t channel;
+	uint32_t writer;
+	uint32_t chunk;
+	uint32_t packets;
+	uint32_t bytes;
+	uint32_t flags;
+	uint32_t fragments;
+};
+
+/* A loss of an earlier link that the collector was not told yet. */
+struct arena_loss {
+	_Atomic uint32_t epoch; /* of the link that tells it; 0: free */
+	uint32_t spare;
+	struct link_loss loss;
+};
+
+struct arena_desc {
+	_Atomic uint32_t valid; /* ARENA_VALID, or nothing is here */
+	uint32_t epoch;
+	uint32_t channel;
+	_Atomic uint32_t pages;
+	_Atomic uint32_t used; /* bytes */
+	uint32_t version;      /* of those that hold the same: the higher */
+	uint64_t first;        /* sequences in its channel that it holds */
+	uint64_t last;
+	_Atomic uint64_t number;
+	_Atomic uint64_t channel_sent; /* totals behind it, once it is sent */
+	_Atomic uint64_t link_sent;
+	uint64_t time_ms;      /* CLOCK_BOOTTIME, when it was begun */
+};
+#define ARENA_VALID 0x4b434f4cu
+
+struct arena {
+	int fd; /* -1: plain memory */
+	uint8_t *map;
+	size_t map_bytes;
+	uint32_t pages;
+	uint32_t free_pages;
+	uint32_t touched; /* pages below this may hold memory */
+	uint64_t *taken;  /* a bit a page */
+	uint64_t *backed; /* a bit an extent: there is room for it in the file */
+	bool no_room;     /* the file system had none: for the log */
+	struct arena_head *head;
+	struct arena_channel *channels;
+	struct arena_track *tracks;
+	struct arena_loss *losses;
+	struct arena_desc *desc;
+	uint8_t *data;
+};
+
+/*
+ * dirfd -1: plain memory.  *found: the file was there, of this boot, and its
+ * head is sound (then its size stays as it was); nothing else of it has been
+ * looked at, and no page is taken.  -1 with a sentence in err.
+ */
+int arena_open(struct arena *a, int dirfd, size_t bytes, bool *found,
+    char *err, size_t err_size) MUST_CHECK;
+/* Fine for one that was not opened, when its fd is -1. */
+void arena_close(struct arena *a);
+
+/* A run of n free pages; ARENA_NONE: there is none. */
+uint32_t arena_take(struct arena *a, uint32_t n) MUST_CHECK;
+/* Those pages, which must be free. */
+bool arena_take_at(struct arena *a, uint32_t page, uint32_t n) MUST_CHECK;
+void arena_give(struct arena *a, uint32_t page, uint32_t n);
+/* Gives the memory of free pages back to the system. */
+void arena_trim(struct arena *a);
+
+static inline uint8_t *
+arena_at(const struct arena *a, uint32_t page)
+{
+	return a->data + (size_t)page * ARENA_PAGE;
+}
+
+static inline struct arena_link *
+arena_link(const struct arena *a)
+{
+	return &a->head->links[atomic_load_explicit(&a->head->link_now,
+	    memory_order_relaxed) & 1];
+}
+
+/* Switches to *l; its atomics are plain numbers here. */
+void arena_set_link(struct arena *a, const struct arena_link *l);
+
+#endif /* RELAY_OUTBOX_ARENA_H */

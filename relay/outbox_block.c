@@ -1,0 +1,198 @@
+#include <stdlib.h>
+#include <time.h>
+
+#include "relay/outbox_internal.h"
+#include "transport/loop.h"
+
+/* An empty outbox gives its memory back after so long. */
+#define TRIM_MS 1000u
+
+static uint32_t
+pages_of(size_t bytes)
+{
+	return (uint32_t)((bytes + ARENA_PAGE - 1) / ARENA_PAGE);
+}
+
+/* What data leaves free, for all that must not be dropped. */
+static uint32_t
+kept_for_control(const struct outbox *o)
+{
+	return o->arena.pages / 16;
+}
+
+static bool
+may_take(const struct outbox *o, uint32_t n, bool control)
+{
+	uint32_t keep = control ? 0 : kept_for_control(o);
+
+	return o->arena.free_pages >= keep && n <= o->arena.free_pages - keep;
+}
+
+/*
+ * How much to take for a block that is begun: a channel that waits for its turn
+ * will fill it, and others who begin blocks beside it would keep it from
+ * growing.
+ */
+static uint32_t
+begin_pages(const struct outbox *o, const struct ob_channel *c, uint32_t need)
+{
+	uint32_t want = OB_BEGIN_PAGES;
+
+	if (c->unsent != NULL)
+		want = o->arena.free_pages / 16;
+	if (want > OB_BLOCK_PAGES)
+		want = OB_BLOCK_PAGES;
+	return want > need ? want : need;
+}
+
+static uint32_t
+take(struct outbox *o, uint32_t need, uint32_t want, bool control,
+    uint32_t *got)
+{
+	uint32_t page = ARENA_NONE;
+
+	if (want > need && may_take(o, want, control)) {
+		page = arena_take(&o->arena, want);
+		*got = want;
+	}
+	if (page == ARENA_NONE && may_take(o, need, control)) {
+		page = arena_take(&o->arena, need);
+		*got = need;
+	}
+	return page;
+}
+
+static void
+describe(struct outbox *o, struct ob_block *b)
+{
+	struct arena_desc *d = ob_desc(o, b);
+
+	d->epoch = arena_link(&o->arena)->epoch;
+	d->channel = b->channel->id;
+	atomic_store_explicit(&d->pages, b->pages, memory_order_relaxed);
+	atomic_store_explicit(&d->used, 0, memory_order_relaxed);
+	d->version = 0;
+	d->first = b->first;
+	d->last = b->last;
+	atomic_store_explicit(&d->number, 0, memory_order_relaxed);
+	d->time_ms = b->time_ms;
+	atomic_store_explicit(&d->valid, ARENA_VALID, memory_order_release);
+}
+
+struct ob_block *
+ob_block_begin(struct outbox *o, struct ob_channel *c, size_t need,
+    bool control)
+{
+	uint32_t n = pages_of(need), got = 0;
+	struct ob_block *b;
+
+	if ((b = calloc(1, sizeof(*b))) == NULL)
+		return NULL;
+	b->page = take(o, n, begin_pages(o, c, n), control, &got);
+	if (b->page == ARENA_NONE) {
+		free(b);
+		return NULL;
+	}
+	b->channel = c;
+	b->where = OB_ARENA;
+	b->pages = got;
+	b->first = b->last = c->next++;
+	b->time_ms = ob_now_ms();
+	describe(o, b);
+	if (c->open != NULL)
+		ob_block_close(o, c->open);
+	TAILQ_INSERT_TAIL(&c->blocks, b, link);
+	c->unsent_pages += got;
+	c->open = b;
+	if (c->unsent == NULL)
+		c->unsent = b;
+	return b;
+}
+
+bool
+ob_block_grow(struct outbox *o, struct ob_block *b, size_t need, bool control)
+{
+	uint32_t n;
+
+	if (b->used + need > LINK_BLOCK_MAX)
+		return false;
+	n = pages_of(b->used + need);
+	if (n <= b->pages)
+		return true;
+	n -= b->pages;
+	if (!may_take(o, n, control) ||
+	    !arena_take_at(&o->arena, b->page + b->pages, n))
+		return false;
+	b->pages += n;
+	b->channel->unsent_pages += n;
+	atomic_store_explicit(&ob_desc(o, b)->pages, b->pages,
+	    memory_order_release);
+	return true;
+}
+
+void
+ob_block_add(struct outbox *o, struct ob_block *b, size_t n)
+{
+	b->used += (uint32_t)n;
+	atomic_store_explicit(&ob_desc(o, b)->used, b->used,
+	    memory_order_release);
+	ob_turn_want(o, b->channel);
+}
+
+static void
+trim_soon(struct outbox *o)
+{
+	if (o->trim == NULL || o->trim_armed ||
+	    o->arena.pages - o->arena.free_pages > o->arena.touched / 4)
+		return;
+	loop_timer_set(o->trim, TRIM_MS, 0);
+	o->trim_armed = true;
+}
+
+void
+ob_block_close(struct outbox *o, struct ob_block *b)
+{
+	uint32_t keep = pages_of(b->used);
+
+	if (b->channel->open == b)
+		b->channel->open = NULL;
+	if (keep == 0)
+		keep = 1;
+	if (keep >= b->pages)
+		return;
+	atomic_store_explicit(&ob_desc(o, b)->pages, keep,
+	    memory_order_release);
+	arena_give(&o->arena, b->page + keep, b->pages - keep);
+	if (b->number == 0)
+		b->channel->unsent_pages -= b->pages - keep;
+	b->pages = keep;
+}
+
+void
+ob_block_free(struct outbox *o, struct ob_block *b)
+{
+	struct ob_channel *c = b->channel;
+
+	if (b->page != ARENA_NONE) {
+		atomic_store_explicit(&ob_desc(o, b)->valid, 0,
+		    memory_order_release);
+		arena_give(&o->arena, b->page, b->pages);
+		if (b->number == 0)
+			c->unsent_pages -= b->pages;
+		else
+			o->sent_pages -= b->pages;
+		trim_soon(o);
+	}
+	if (c->unsent == b)
+		c->unsent = TAILQ_NEXT(b, link);
+	if (c->open == b)
+		c->open = NULL;
+	TAILQ_REMOVE(&c->blocks, b, link);
+	if (b->number != 0) {
+		if (o->again == b)
+			o->again = TAILQ_NEXT(b, sent);
+		TAILQ_REMOVE(&o->sent, b, sent);
+		o->sent_count--;
+	}
+	free(b);
+}

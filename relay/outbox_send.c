@@ -1,0 +1,254 @@
+#include "relay/outbox_internal.h"
+
+/*
+ * Who sends next, and what becomes of what was sent.
+ *
+ * Channels take turns by bytes: one whose deficit is above zero sends a block,
+ * which may take it far below; when it is not, it gets a quantum and goes to
+ * the end of the old ones.  One that had nothing to send for a while waits with
+ * the new ones, which come first, for one quantum: so a flush's acknowledgement
+ * waits for no flood, and a channel cannot gain by being empty now and then, as
+ * it stays among the old ones until its turn has come there.
+ */
+
+static struct ob_channels *
+turns_of(struct outbox *o, enum ob_turn turn)
+{
+	return &o->turns[turn == OB_TURN_OLD];
+}
+
+static void
+turn_set(struct outbox *o, struct ob_channel *c, enum ob_turn turn)
+{
+	if (c->turn != OB_TURN_NONE) {
+		TAILQ_REMOVE(turns_of(o, c->turn), c, waits);
+		o->waiting--;
+	}
+	c->turn = turn;
+	if (turn != OB_TURN_NONE) {
+		TAILQ_INSERT_TAIL(turns_of(o, turn), c, waits);
+		o->waiting++;
+	}
+}
+
+void
+ob_turn_want(struct outbox *o, struct ob_channel *c)
+{
+	if (c->turn == OB_TURN_NONE) {
+		c->deficit = OB_QUANTUM;
+		turn_set(o, c, OB_TURN_NEW);
+	}
+	ob_ready(o);
+}
+
+void
+ob_turn_leave(struct outbox *o, struct ob_channel *c)
+{
+	turn_set(o, c, OB_TURN_NONE);
+}
+
+/* Bytes that a channel has at the collector, or on the way there. */
+static uint64_t
+sent_by(const struct ob_channel *c)
+{
+	return atomic_load_explicit(&c->entry->sent, memory_order_relaxed) -
+	    c->consumed;
+}
+
+static bool
+has_credit(const struct outbox *o, const struct ob_channel *c, uint32_t len)
+{
+	uint64_t all = arena_link(&o->arena)->sent_bytes - o->consumed;
+	uint64_t own = sent_by(c), left;
+
+	if (all > o->window || len > o->window - all)
+		return false;
+	if (own == 0)
+		return true;
+	left = o->window - (all - own);
+	return own + len <= left / 2;
+}
+
+/* What is sent stays in memory: it must leave room for what comes. */
+static bool
+has_memory(const struct outbox *o, const struct ob_block *b)
+{
+	return o->sent_pages + b->pages <= o->arena.pages / 8 * 3;
+}
+
+/* The block that the channel would send, when it can. */
+static struct ob_block *
+sendable(const struct outbox *o, const struct ob_channel *c)
+{
+	struct ob_block *b = c->unsent;
+
+	if (b == NULL || b->where != OB_ARENA || b->used == 0 ||
+	    !has_memory(o, b) ||
+	    !has_credit(o, c, b->used))
+		return NULL;
+	return b;
+}
+
+enum outcome { SENDS, PASSES, CANNOT };
+
+static enum outcome
+turn_of(struct outbox *o, struct ob_channel *c)
+{
+	if (c->unsent == NULL || c->unsent->used == 0) {
+		/* Once through the old ones, before it is new again. */
+		turn_set(o, c, c->turn == OB_TURN_NEW ? OB_TURN_OLD :
+		    OB_TURN_NONE);
+		return PASSES;
+	}
+	if (sendable(o, c) == NULL) {
+		turn_set(o, c, OB_TURN_OLD);
+		return CANNOT;
+	}
+	if (c->deficit > 0)
+		return SENDS;
+	c->deficit += OB_QUANTUM;
+	turn_set(o, c, OB_TURN_OLD);
+	return PASSES;
+}
+
+static struct ob_channel *
+choose(struct outbox *o)
+{
+	size_t cannot = 0;
+	struct ob_channel *c;
+
+	/* Each goes to the end: so many in a row are all of them. */
+	while (cannot < o->waiting) {
+		c = TAILQ_FIRST(&o->turns[0]);
+		if (c == NULL)
+			c = TAILQ_FIRST(&o->turns[1]);
+		switch (turn_of(o, c)) {
+		case SENDS:
+			return c;
+		case PASSES:
+			cannot = 0;
+			break;
+		case CANNOT:
+			cannot++;
+			break;
+		}
+	}
+	return NULL;
+}
+
+static void
+mark_sent(struct outbox *o, struct ob_block *b)
+{
+	struct arena_link *l = arena_link(&o->arena);
+	struct ob_channel *c = b->channel;
+	struct arena_desc *d = ob_desc(o, b);
+	uint64_t sent;
+
+	ob_block_close(o, b);
+	c->unsent = TAILQ_NEXT(b, link);
+	c->unsent_pages -= b->pages;
+	c->deficit -= b->used;
+	b->number = l->last_sent + 1;
+	TAILQ_INSERT_TAIL(&o->sent, b, sent);
+	o->sent_count++;
+	o->sent_pages += b->pages;
+
+	/* The totals stand beside the number: a kill may come before theirs. */
+	sent = c->entry->sent + b->used;
+	atomic_store_explicit(&d->channel_sent, sent, memory_order_relaxed);
+	atomic_store_explicit(&d->link_sent, l->sent_bytes + b->used,
+	    memory_order_relaxed);
+	atomic_store_explicit(&d->number, b->number, memory_order_release);
+	atomic_store_explicit(&c->entry->sent, sent, memory_order_release);
+	atomic_fetch_add(&l->sent_bytes, b->used);
+	atomic_store_explicit(&l->last_sent, b->number, memory_order_release);
+}
+
+bool
+outbox_next(struct outbox *o, struct outbox_block *out)
+{
+	struct ob_channel *c;
+	struct ob_block *b;
+
+	if ((b = o->again) != NULL) {
+		o->again = TAILQ_NEXT(b, sent);
+	} else {
+		if ((c = choose(o)) == NULL)
+			return false;
+		b = c->unsent;
+		mark_sent(o, b);
+	}
+	out->number = b->number;
+	out->channel = b->channel->id;
+	out->data = arena_at(&o->arena, b->page);
+	out->len = b->used;
+	return true;
+}
+
+int
+outbox_acked(struct outbox *o, uint64_t number)
+{
+	struct arena_link *l = arena_link(&o->arena);
+	struct ob_channel *c;
+	struct ob_block *b;
+
+	if (number > l->last_sent)
+		return -1;
+	if (number <= l->last_acked)
+		return 0;
+	atomic_store_explicit(&l->last_acked, number, memory_order_release);
+	while ((b = TAILQ_FIRST(&o->sent)) != NULL && b->number <= number) {
+		c = b->channel;
+		ob_block_free(o, b);
+		ob_channel_settle(o, c);
+	}
+	/* Sent blocks may have taken all the room they are allowed. */
+	ob_ready(o);
+	return 0;
+}
+
+int
+outbox_resume(struct outbox *o, uint64_t received)
+{
+	if (received < arena_link(&o->arena)->last_acked ||
+	    outbox_acked(o, received) != 0)
+		return -1;
+	o->again = TAILQ_FIRST(&o->sent);
+	ob_ready(o);
+	return 0;
+}
+
+void
+outbox_set_window(struct outbox *o, uint64_t bytes)
+{
+	o->window = bytes;
+	ob_ready(o);
+}
+
+int
+outbox_consumed(struct outbox *o, uint32_t channel, uint64_t bytes)
+{
+	struct ob_channel *c = ob_channel_find(o, channel);
+
+	if (c == NULL) /* one that is over, or was never: nothing depends on it */
+		return channel <= o->arena.head->last_channel ? 0 : -1;
+	if (bytes > c->entry->sent)
+		return -1;
+	if (bytes > c->consumed) {
+		c->consumed = bytes;
+		ob_ready(o);
+	}
+	return 0;
+}
+
+int
+outbox_consumed_in_all(struct outbox *o, uint64_t bytes)
+{
+	if (bytes > arena_link(&o->arena)->sent_bytes)
+		return -1;
+	if (bytes > o->consumed) {
+		o->consumed = bytes;
+		ob_ready(o);
+	}
+	return 0;
+}
