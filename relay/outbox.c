@@ -158,10 +158,12 @@ outbox_state(const struct outbox *o, struct outbox_state *out)
 }
 
 void
-outbox_linked(struct outbox *o, const uint8_t collector_id[LINK_ID_BYTES])
+outbox_linked(struct outbox *o, const uint8_t link_id[LINK_ID_BYTES],
+    const uint8_t collector_id[LINK_ID_BYTES])
 {
 	struct arena_link l = *arena_link(&o->arena);
 
+	memcpy(l.link_id, link_id, LINK_ID_BYTES);
 	memcpy(l.collector_id, collector_id, LINK_ID_BYTES);
 	l.linked = 1;
 	arena_set_link(&o->arena, &l);

@@ -224,7 +224,8 @@ a_later_process_goes_on_where_this_one_ended(void **state)
 	static const uint8_t collector[LINK_ID_BYTES] = "the collector";
 	struct outbox_state before, after;
 
-	outbox_linked(w->o, collector);
+	outbox_state(w->o, &before);
+	outbox_linked(w->o, before.link_id, collector);
 	assert_int_equal(outbox_new_channel(w->o), 1);
 	assert_int_equal(outbox_new_channel(w->o), 2);
 	put(w, 1, "a");
@@ -256,8 +257,8 @@ a_later_process_goes_on_where_this_one_ended(void **state)
 	assert_int_equal(outbox_resume(w->o, 1), 0);
 	expect(w, 2, 1, "b ");
 	expect(w, 3, 1, "c ");
-	expect(w, 4, 2, "d ");
-	expect(w, 5, 1, "e ");
+	expect(w, 4, 1, "e ");
+	expect(w, 5, 2, "d ");
 	assert_int_equal(outbox_acked(w->o, 5), 0);
 	/* "a" to "e" of channel 1 are 12 bytes, of "d" 3. */
 	assert_int_equal(outbox_consumed(w->o, 1, 13), -1);
@@ -310,10 +311,11 @@ a_channel_leaves_half_of_the_window_to_others(void **state)
 	put(w, 2, "x");
 	expect(w, b.number + 1, 2, "x ");
 	assert_int_equal(outbox_consumed(w->o, 1, sent), 0);
-	expect_none(w); /* in all it is still too much for that channel */
+	/* It has nothing there, so one more, whatever half of the rest is. */
+	assert_true(next_len(w, 1) > window / 6);
+	expect_none(w);
 	assert_int_equal(outbox_consumed_in_all(w->o, sent), 0);
-	assert_true(outbox_next(w->o, &b));
-	assert_int_equal(b.channel, 1);
+	assert_true(next_len(w, 1) > 0);
 }
 
 static void
