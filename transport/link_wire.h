@@ -119,6 +119,7 @@ struct link_loss {
 };
 #define LINK_LOSS_MAX 80u
 #define LINK_LOSS_CAUSES 8u /* LinkLossCause is below */
+/* -1: malformed.  A cause that is not known reads as 0. */
 int link_parse_loss(struct link_loss *l, const uint8_t *data, size_t len)
     MUST_CHECK;
 size_t link_put_loss(uint8_t out[LINK_LOSS_MAX], const struct link_loss *l);
