@@ -1,0 +1,522 @@
+#include "relay/uplink_internal.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "protos/link.pb-c.h"
+#include "relay/classic.h"
+#include "relay/clocks.h"
+#include "relay/producers.h"
+#include "relay/settings.h"
+#include "relay/uplink_network.h"
+#include "relay/uplink_open.h"
+#include "relay/uplink_retry.h"
+#include "transport/log.h"
+#include "transport/loop.h"
+
+/* Who lasted that long was reached: the next pause is short again. */
+#define UPLINK_GOOD_MS 10000u
+/* Between two attempts, however often the network changes. */
+#define UPLINK_GAP_MS 1000u
+/*
+ * A connection that was begun before the network changed may wait for answers
+ * that never come; it is begun anew when it had this long, and not often.
+ */
+#define UPLINK_HURRY_MS     3000u
+#define UPLINK_HURRY_GAP_MS 30000u
+
+#define LOSS(cause) TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_##cause
+
+static void attempt(struct uplink *u);
+
+void
+uplink_set_state(struct uplink *u, enum uplink_state state)
+{
+	u->state = state;
+	u->since_ms = loop_now_ms();
+}
+
+/* ---- waiting ---- */
+
+static uint32_t
+chance(void)
+{
+	uint32_t v = 0;
+
+	if (getrandom(&v, sizeof(v), GRND_NONBLOCK) != sizeof(v))
+		v = (uint32_t)loop_now_ms() * 2654435761u;
+	return v;
+}
+
+static void
+wait_for(struct uplink *u, uint64_t ms)
+{
+	u->next_try_ms = loop_now_ms() + ms;
+	loop_timer_set(u->retry, ms, 0);
+}
+
+/* Operators read it once, and again when it is another. */
+static void
+log_failure(struct uplink *u, const char *text)
+{
+	if (strcmp(text, u->last_error) == 0)
+		log_debug("%s", text);
+	else
+		log_limited(&u->log_limit, loop_now_ms(), LOG_LEVEL_WARN, "%s",
+		    text);
+	snprintf(u->last_error, sizeof(u->last_error), "%s", text);
+}
+
+/* An attempt, or a connection, has ended. */
+static void
+failed(struct uplink *u, const char *text)
+{
+	const struct relay_settings *s = u->setup.settings;
+
+	log_failure(u, text);
+	uplink_set_state(u, UPLINK_WAITING);
+	u->failures++;
+	if (u->setup.to != NULL)
+		wait_for(u, uplink_retry_ms(u->failures, s->min_retry_ms,
+		    s->max_retry_ms, chance()));
+}
+
+static void
+retry_cb(void *arg)
+{
+	attempt(arg);
+}
+
+void
+uplink_try_now(struct uplink *u)
+{
+	uint64_t now = loop_now_ms(), soonest = u->tried_ms + UPLINK_GAP_MS;
+
+	if (u->state != UPLINK_WAITING || u->producers == NULL ||
+	    u->setup.to == NULL || u->stopping)
+		return;
+	if (u->next_try_ms > soonest)
+		wait_for(u, now < soonest ? soonest - now : 0);
+}
+
+/* ---- the end ---- */
+
+static void
+stopped_cb(void *arg)
+{
+	struct uplink *u = arg;
+
+	u->stopped_fn(u->stopped_arg);
+}
+
+static void
+finish(struct uplink *u)
+{
+	if (u->stopped)
+		return;
+	u->stopped = true;
+	loop_timer_clear(u->linger);
+	uplink_link_free(u->link);
+	u->link = NULL;
+	u->way = u->way == WAY_CLASSIC ? WAY_NONE : u->way;
+	classic_free(u->classic);
+	u->classic = NULL;
+	uplink_set_state(u, UPLINK_STOPPED);
+	loop_defer(u->setup.loop, stopped_cb, u);
+}
+
+static bool
+all_has_arrived(const struct uplink *u)
+{
+	struct outbox_stats stats;
+
+	outbox_stats(u->setup.outbox, &stats);
+	return stats.memory_bytes == 0 && stats.spool_bytes == 0 &&
+	    stats.blocks_on_the_way == 0;
+}
+
+static void
+linger_cb(void *arg)
+{
+	finish(arg);
+}
+
+void
+uplink_stop(struct uplink *u, uint64_t linger_ms, void (*done)(void *),
+    void *arg)
+{
+	if (u->stopping)
+		return;
+	u->stopped_fn = done;
+	u->stopped_arg = arg;
+	loop_timer_clear(u->retry);
+	u->stopping = true;
+	if (u->link == NULL || all_has_arrived(u)) {
+		finish(u);
+		return;
+	}
+	loop_timer_set(u->linger, linger_ms, 0);
+}
+
+/* ---- Perfetto's own way ---- */
+
+static void
+classic_down(void *arg, const char *why)
+{
+	struct uplink *u = arg;
+
+	classic_free(u->classic);
+	u->classic = NULL;
+	u->way = WAY_NONE;
+	if (loop_now_ms() - u->since_ms >= UPLINK_GOOD_MS)
+		u->failures = 0;
+	/* It may be another collector next time, and know the link. */
+	producers_lost(u->producers, 0, LOSS(COLLECTOR_RESTARTED));
+	failed(u, why);
+}
+
+static void
+begin_classic(struct uplink *u)
+{
+	struct classic_setup setup = {
+		.loop = u->setup.loop,
+		.settings = u->setup.settings,
+		.to = &u->to,
+		.how = u->setup.how,
+		.producers = u->producers,
+		.down = classic_down,
+		.arg = u,
+	};
+	struct outbox_state st;
+	char err[512];
+
+	/* It was linked to another collector. */
+	outbox_state(u->setup.outbox, &st);
+	if (st.resumable)
+		uplink_forget(u, LOSS(COLLECTOR_RESTARTED));
+	u->classic = classic_new(&setup, err, sizeof(err));
+	if (u->classic == NULL) {
+		failed(u, err);
+		return;
+	}
+	u->way = WAY_CLASSIC;
+	uplink_set_state(u, UPLINK_CLASSIC);
+}
+
+/* ---- the link ---- */
+
+static const char *
+peer_text(const struct uplink *u)
+{
+	return u->setup.to != NULL ? u->to.text : "the collector that called";
+}
+
+static const char *
+link_opened(void *arg, const struct outbox_state *st,
+    const Tributary__LinkOpened *m)
+{
+	struct uplink *u = arg;
+	const char *wrong;
+
+	if ((wrong = uplink_begin(u, st, m)) != NULL)
+		return wrong;
+	uplink_set_state(u, UPLINK_LINKED);
+	if (u->opened_before)
+		u->totals.reconnects++;
+	u->opened_before = true;
+	u->last_error[0] = '\0';
+	log_limited(&u->log_limit, loop_now_ms(), LOG_LEVEL_INFO,
+	    "linked to %s: %s", peer_text(u), uplink_opened_text(m));
+	return NULL;
+}
+
+static void
+link_acked(void *arg)
+{
+	struct uplink *u = arg;
+
+	uplink_recover_look(u);
+	if (u->stopping && all_has_arrived(u))
+		finish(u);
+}
+
+static void
+no_link(struct uplink *u)
+{
+	char sentence[640];
+
+	if (u->setup.settings->protocol == RELAY_AUTO &&
+	    u->setup.to != NULL) {
+		log_info("%s does not know Tributary's link: it is served in "
+		    "Perfetto's own way", peer_text(u));
+		begin_classic(u);
+		return;
+	}
+	snprintf(sentence, sizeof(sentence),
+	    "%s does not know Tributary's link, and no other way is %s",
+	    peer_text(u), u->setup.to != NULL ? "permitted (protocol)" :
+	    "possible over its connection");
+	failed(u, sentence);
+}
+
+static void
+link_ended(void *arg, enum uplink_end why, bool useful, const char *text)
+{
+	struct uplink *u = arg;
+
+	uplink_link_free(u->link);
+	u->link = NULL;
+	if (useful || (u->state == UPLINK_LINKED &&
+	    loop_now_ms() - u->since_ms >= UPLINK_GOOD_MS))
+		u->failures = 0;
+	if (u->stopping) {
+		finish(u);
+		return;
+	}
+	switch (why) {
+	case UPLINK_END_NO_LINK:
+		no_link(u);
+		return;
+	case UPLINK_END_UNREACHED:
+	case UPLINK_END_CUT:
+		failed(u, text);
+		return;
+	}
+}
+
+/* fd -1: to the address. */
+static void
+begin_link(struct uplink *u, int fd)
+{
+	static const struct uplink_link_ops ops = {
+		.opened = link_opened,
+		.acked = link_acked,
+		.ended = link_ended,
+	};
+	struct uplink_link_setup setup = {
+		.loop = u->setup.loop,
+		.settings = u->setup.settings,
+		.to = fd < 0 ? &u->to : NULL,
+		.how = u->setup.how,
+		.fd = fd,
+		.outbox = u->setup.outbox,
+		.producers = u->producers,
+		.clocks = u->clocks,
+		.totals = &u->totals,
+		.ops = &ops,
+		.arg = u,
+	};
+	char err[512];
+
+	u->link = uplink_link_new(&setup, err, sizeof(err));
+	if (u->link == NULL) {
+		if (fd >= 0)
+			close(fd);
+		failed(u, err);
+		return;
+	}
+	uplink_set_state(u, UPLINK_CONNECTING);
+}
+
+static void
+attempt(struct uplink *u)
+{
+	u->tried_ms = loop_now_ms();
+	u->next_try_ms = 0;
+	if (u->setup.settings->protocol == RELAY_CLASSIC_ONLY)
+		begin_classic(u);
+	else
+		begin_link(u, -1);
+}
+
+void
+uplink_take(struct uplink *u, int fd)
+{
+	if (u->stopping || u->producers == NULL) {
+		close(fd);
+		return;
+	}
+	loop_timer_clear(u->retry);
+	uplink_link_free(u->link);
+	u->link = NULL;
+	begin_link(u, fd);
+}
+
+/* ---- what happens beside it ---- */
+
+void
+uplink_outbox_ready(struct uplink *u)
+{
+	if (u != NULL && u->link != NULL)
+		uplink_link_kick(u->link);
+}
+
+void
+uplink_outbox_overflow(struct uplink *u)
+{
+	if (u == NULL || u->way != WAY_LINK)
+		return;
+	uplink_forget(u, LOSS(SPOOL_FULL));
+	if (u->link != NULL)
+		uplink_link_end(u->link, "memory and spool are full of what "
+		    "must not be dropped: the link begins anew");
+}
+
+static void
+clock_send(void *arg, const uint8_t *clock, size_t len)
+{
+	struct uplink *u = arg;
+
+	if (u->link != NULL)
+		uplink_link_send_clock(u->link, clock, len);
+}
+
+static void
+network_came(void *arg)
+{
+	struct uplink *u = arg;
+	uint64_t now = loop_now_ms();
+
+	uplink_try_now(u);
+	if (u->state != UPLINK_CONNECTING || u->setup.to == NULL ||
+	    u->stopping || now - u->since_ms < UPLINK_HURRY_MS ||
+	    (u->hurried_ms != 0 && now - u->hurried_ms < UPLINK_HURRY_GAP_MS))
+		return;
+	u->hurried_ms = now;
+	uplink_link_free(u->link);
+	u->link = NULL;
+	attempt(u);
+}
+
+static bool
+is_same_address(const struct sockaddr_storage *a,
+    const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in *a4 = (const struct sockaddr_in *)a;
+	const struct sockaddr_in *b4 = (const struct sockaddr_in *)b;
+	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
+	const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)b;
+
+	if (a->ss_family != b->ss_family)
+		return false;
+	if (a->ss_family == AF_INET)
+		return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	return a->ss_family == AF_INET6 &&
+	    memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
+}
+
+static void
+network_address_gone(void *arg, const struct sockaddr_storage *gone)
+{
+	struct uplink *u = arg;
+	struct sockaddr_storage ours;
+
+	if (u->link != NULL && uplink_link_address(u->link, &ours) == 0 &&
+	    is_same_address(&ours, gone))
+		uplink_link_end(u->link, "our address is gone: the network "
+		    "has changed");
+}
+
+/* ---- its life ---- */
+
+void
+uplink_start(struct uplink *u, struct producers *ps)
+{
+	static const struct uplink_network_ops ops = {
+		.came = network_came,
+		.address_gone = network_address_gone,
+	};
+	struct outbox_state st;
+
+	u->producers = ps;
+	outbox_state(u->setup.outbox, &st);
+	if (st.resumable &&
+	    u->setup.settings->protocol != RELAY_CLASSIC_ONLY)
+		u->way = WAY_LINK;
+	u->opened_before = u->way == WAY_LINK;
+	uplink_recover_start(u, &st);
+	/* The link is the same: who comes now is told of on it. */
+	if (u->way == WAY_LINK)
+		producers_announce(ps, 0);
+	if (u->setup.to == NULL)
+		return;
+	u->network = uplink_network_new(u->setup.loop, &ops, u);
+	if (u->network == NULL)
+		log_debug("the kernel does not tell of changes of the "
+		    "network: every attempt waits for its time");
+	attempt(u);
+}
+
+struct uplink *
+uplink_new(const struct uplink_setup *setup, char *err, size_t err_size)
+{
+	static const struct clocks_ops clock_ops = { .send = clock_send };
+	struct uplink *u;
+
+	if ((u = calloc(1, sizeof(*u))) == NULL)
+		goto fail;
+	u->setup = *setup;
+	if (setup->to != NULL)
+		u->to = *setup->to;
+	u->since_ms = loop_now_ms();
+	u->clocks = clocks_new(setup->loop, setup->settings->clock_sync_ms,
+	    &clock_ops, u);
+	u->retry = loop_timer_new(setup->loop, retry_cb, u);
+	u->linger = loop_timer_new(setup->loop, linger_cb, u);
+	if (u->clocks == NULL || u->retry == NULL || u->linger == NULL)
+		goto fail;
+	return u;
+
+fail:
+	snprintf(err, err_size, "out of memory");
+	uplink_free(u);
+	return NULL;
+}
+
+void
+uplink_free(struct uplink *u)
+{
+	if (u == NULL)
+		return;
+	uplink_link_free(u->link);
+	classic_free(u->classic);
+	clocks_free(u->clocks);
+	uplink_network_free(u->network);
+	loop_timer_free(u->retry);
+	loop_timer_free(u->linger);
+	loop_cancel(u->setup.loop, u);
+	free(u);
+}
+
+void
+uplink_view(const struct uplink *u, struct uplink_view *out)
+{
+	struct clocks_view clocks;
+
+	memset(out, 0, sizeof(*out));
+	out->state = u->state;
+	snprintf(out->peer, sizeof(out->peer), "%.*s",
+	    (int)sizeof(out->peer) - 1, peer_text(u));
+	snprintf(out->last_error, sizeof(out->last_error), "%s",
+	    u->last_error);
+	out->since_ms = u->since_ms;
+	if (u->state == UPLINK_WAITING)
+		out->next_try_ms = u->next_try_ms;
+	out->reconnects = u->totals.reconnects;
+	out->bytes_up = u->totals.bytes_up;
+	out->bytes_sent = u->totals.bytes_sent;
+	out->bytes_again = u->totals.bytes_again;
+	out->compressed = u->link != NULL &&
+	    uplink_link_is_compressed(u->link);
+	clocks_view(u->clocks, &clocks);
+	out->clock_known = clocks.known;
+	out->clock_offset_ns = clocks.offset_ns;
+	out->clock_uncertainty_ns = clocks.uncertainty_ns;
+	out->round_trip_ns = clocks.round_trip_ns;
+	if (clocks.known)
+		out->round_trips_ago_ms = loop_now_ms() - clocks.measured_ms;
+}

@@ -1,0 +1,76 @@
+#include "relay/uplink_internal.h"
+
+#include <string.h>
+
+#include "relay/producers.h"
+#include "relay/uplink_open.h"
+
+#define BEGIN_LOSSES 64
+
+void
+uplink_forget(struct uplink *u, uint32_t cause)
+{
+	/* First: nothing that follows from it may go into a new link. */
+	u->way = WAY_NONE;
+	uplink_recover_forget(u);
+	outbox_reset(u->setup.outbox, cause);
+	producers_lost(u->producers, 0, cause);
+}
+
+static void
+put_old_losses(struct uplink *u)
+{
+	struct link_loss losses[BEGIN_LOSSES];
+	uint8_t out[LINK_LOSS_MAX];
+	struct outbox *o = u->setup.outbox;
+	size_t i, n;
+
+	while ((n = outbox_take_old_losses(o, losses, BEGIN_LOSSES)) > 0) {
+		for (i = 0; i < n; i++)
+			outbox_put(o, 0, LINK_UP_LOSS, out,
+			    link_put_loss(out, &losses[i]), 0);
+	}
+}
+
+static const char *
+set_credit(struct uplink *u, const Tributary__LinkOpened *m)
+{
+	struct outbox *o = u->setup.outbox;
+	size_t i;
+
+	outbox_set_window(o, m->window);
+	for (i = 0; i < m->n_consumed; i++) {
+		if (outbox_consumed(o, m->consumed[i]->channel,
+			m->consumed[i]->bytes) != 0)
+			return "consumed more than was sent";
+	}
+	if (m->has_consumed_in_all &&
+	    outbox_consumed_in_all(o, m->consumed_in_all) != 0)
+		return "consumed more than was sent";
+	return NULL;
+}
+
+const char *
+uplink_begin(struct uplink *u, const struct outbox_state *st,
+    const Tributary__LinkOpened *m)
+{
+	const char *wrong;
+	bool anew = m->why != TRIBUTARY__LINK_OPENED__WHY__RESUMED;
+
+	if (anew) {
+		if (st->resumable)
+			uplink_forget(u, uplink_opened_cause(m));
+		outbox_linked(u->setup.outbox, st->link_id,
+		    m->collector_id.data);
+	} else if (outbox_resume(u->setup.outbox, m->received) != 0) {
+		return "resumes the link where it cannot be";
+	}
+	if ((wrong = set_credit(u, m)) != NULL)
+		return wrong;
+	u->way = WAY_LINK;
+	if (anew) {
+		producers_announce(u->producers, 0);
+		put_old_losses(u);
+	}
+	return NULL;
+}

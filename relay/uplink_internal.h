@@ -1,0 +1,91 @@
+/*
+ * The uplink, which is in several files: its life and attempts (uplink.c), what
+ * an opened link means (uplink_begin.c), what a killed relay left
+ * (uplink_recover.c), and what producers speak to (uplink_upward.c).  Nobody
+ * else includes it.
+ */
+#ifndef RELAY_UPLINK_INTERNAL_H
+#define RELAY_UPLINK_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "relay/outbox.h"
+#include "relay/uplink.h"
+#include "relay/uplink_link.h"
+#include "transport/log.h"
+
+struct classic;
+struct clocks;
+struct loop_timer;
+struct uplink_network;
+
+/* Where what producers say goes. */
+enum uplink_way {
+	WAY_NONE,    /* nowhere: none is announced */
+	WAY_LINK,    /* into the outbox; connected or not */
+	WAY_CLASSIC, /* to u->classic */
+};
+
+/* What a killed relay left, on its way up. */
+enum uplink_recovery {
+	RECOVERY_NONE,
+	RECOVERY_SCRAPING, /* producers_recover() goes on */
+	RECOVERY_DRAINING, /* channels below old_end are not empty yet */
+};
+
+struct uplink {
+	struct uplink_setup setup;
+	struct addr to;
+	struct producers *producers; /* NULL: not started */
+	enum uplink_state state;
+	uint64_t since_ms;
+	enum uplink_way way;
+	struct uplink_link *link; /* CONNECTING, LINKED */
+	struct classic *classic;  /* CLASSIC */
+	struct clocks *clocks;
+	struct uplink_network *network; /* NULL: the kernel does not tell */
+	struct uplink_totals totals;
+	bool opened_before;
+
+	struct loop_timer *retry; /* armed in WAITING, where there is `to` */
+	uint64_t next_try_ms;
+	uint64_t tried_ms;   /* the last attempt's begin */
+	uint64_t hurried_ms; /* the last one that was begun anew; 0: none */
+	unsigned failures;   /* in a row */
+	char last_error[320];
+	struct log_limit log_limit;
+
+	enum uplink_recovery recovery;
+	uint32_t old_at;  /* channels below are known to be empty */
+	uint32_t old_end;
+
+	struct loop_timer *linger;
+	bool stopping; /* no attempt is made any more */
+	bool stopped;  /* stopped_fn is deferred, or was called */
+	void (*stopped_fn)(void *arg);
+	void *stopped_arg;
+};
+
+/* ---- uplink.c ---- */
+
+void uplink_set_state(struct uplink *u, enum uplink_state state);
+
+/* ---- uplink_begin.c ---- */
+
+/* The link's opened(). */
+const char *uplink_begin(struct uplink *u, const struct outbox_state *st,
+    const Tributary__LinkOpened *m);
+/* What was agreed with a collector is void: LinkLossCause. */
+void uplink_forget(struct uplink *u, uint32_t cause);
+
+/* ---- uplink_recover.c ---- */
+
+void uplink_recover_start(struct uplink *u, const struct outbox_state *st);
+/* Blocks were acknowledged. */
+void uplink_recover_look(struct uplink *u);
+/* Nobody waits for it any more. */
+void uplink_recover_forget(struct uplink *u);
+
+#endif /* RELAY_UPLINK_INTERNAL_H */

@@ -1,0 +1,45 @@
+/*
+ * uplink_watch: whether the other end of a connection is still there: it is
+ * silent, and owes an answer, for too long.  Who owes nothing may be silent.
+ *
+ * A slow network is no dead one: before it is given up, it is asked for a sign
+ * of life.  Pure; times are loop_now_ms(), in milliseconds.
+ */
+#ifndef RELAY_UPLINK_WATCH_H
+#define RELAY_UPLINK_WATCH_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of silence, until it is asked; and then until it is dead. */
+#define WATCH_PROBE_MS 6000u
+#define WATCH_DEAD_MS  6000u
+
+/* Zero-initialised is ready for use. */
+struct uplink_watch {
+	bool owes_ack;   /* for a block */
+	bool owes_pong;
+	uint64_t since_ms; /* of its last sign, or since it owes something */
+	bool probed;
+	uint64_t probed_ms;
+};
+
+enum uplink_watch_verdict {
+	WATCH_IDLE,  /* nothing is owed: look again when something is */
+	WATCH_WAIT,  /* look again after *again_ms */
+	WATCH_PROBE, /* ask it, then look again after *again_ms */
+	WATCH_DEAD,
+};
+
+/* Something arrived. */
+void uplink_watch_heard(struct uplink_watch *w, uint64_t now_ms);
+/* A block, or a PING, was sent. */
+void uplink_watch_sent_block(struct uplink_watch *w, uint64_t now_ms);
+void uplink_watch_sent_ping(struct uplink_watch *w, uint64_t now_ms);
+/* All blocks are acknowledged; a PONG came. */
+void uplink_watch_all_acked(struct uplink_watch *w);
+void uplink_watch_ponged(struct uplink_watch *w);
+enum uplink_watch_verdict uplink_watch_look(struct uplink_watch *w,
+    uint64_t now_ms, uint64_t *again_ms);
+
+#endif /* RELAY_UPLINK_WATCH_H */

@@ -1,0 +1,119 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "relay/uplink_watch.h"
+
+static uint64_t again;
+
+static enum uplink_watch_verdict
+look(struct uplink_watch *w, uint64_t now)
+{
+	again = 0;
+	return uplink_watch_look(w, now, &again);
+}
+
+static void
+who_owes_nothing_may_be_silent(void **state)
+{
+	struct uplink_watch w = { 0 };
+
+	assert_int_equal(look(&w, 1000000), WATCH_IDLE);
+	uplink_watch_heard(&w, 1000000);
+	assert_int_equal(look(&w, 9000000), WATCH_IDLE);
+}
+
+static void
+silence_counts_from_the_first_block_that_is_owed(void **state)
+{
+	struct uplink_watch w = { 0 };
+
+	uplink_watch_heard(&w, 1000);
+	uplink_watch_sent_block(&w, 100000);
+	assert_int_equal(look(&w, 100001), WATCH_WAIT);
+	assert_int_equal(again, WATCH_PROBE_MS - 1);
+	/* More of the same is no news. */
+	uplink_watch_sent_block(&w, 104000);
+	assert_int_equal(look(&w, 100000 + WATCH_PROBE_MS - 1), WATCH_WAIT);
+	assert_int_equal(again, 1);
+	assert_int_equal(look(&w, 100000 + WATCH_PROBE_MS), WATCH_PROBE);
+	assert_int_equal(again, WATCH_DEAD_MS);
+}
+
+static void
+an_end_that_does_not_answer_a_probe_is_dead(void **state)
+{
+	struct uplink_watch w = { 0 };
+
+	uplink_watch_sent_block(&w, 1000);
+	assert_int_equal(look(&w, 1000 + WATCH_PROBE_MS), WATCH_PROBE);
+	uplink_watch_sent_ping(&w, 1000 + WATCH_PROBE_MS);
+	assert_int_equal(look(&w, 1000 + WATCH_PROBE_MS + 1), WATCH_WAIT);
+	assert_int_equal(again, WATCH_DEAD_MS - 1);
+	assert_int_equal(look(&w, 1000 + WATCH_PROBE_MS + WATCH_DEAD_MS),
+	    WATCH_DEAD);
+}
+
+static void
+any_sign_of_life_is_one(void **state)
+{
+	struct uplink_watch w = { 0 };
+	uint64_t t = 1000;
+
+	uplink_watch_sent_block(&w, t);
+	t += WATCH_PROBE_MS;
+	assert_int_equal(look(&w, t), WATCH_PROBE);
+	t += WATCH_DEAD_MS - 1;
+	uplink_watch_heard(&w, t);
+	assert_int_equal(look(&w, t + 1), WATCH_WAIT);
+	assert_int_equal(again, WATCH_PROBE_MS - 1);
+	/* The block is owed all the same. */
+	assert_int_equal(look(&w, t + WATCH_PROBE_MS), WATCH_PROBE);
+}
+
+static void
+a_ping_without_its_pong_is_owed_too(void **state)
+{
+	struct uplink_watch w = { 0 };
+
+	uplink_watch_sent_ping(&w, 5000);
+	assert_int_equal(look(&w, 5000 + WATCH_PROBE_MS), WATCH_PROBE);
+	uplink_watch_ponged(&w);
+	assert_int_equal(look(&w, 90000), WATCH_IDLE);
+	uplink_watch_sent_block(&w, 90000);
+	uplink_watch_sent_ping(&w, 90001);
+	uplink_watch_all_acked(&w);
+	assert_int_equal(look(&w, 90002), WATCH_WAIT);
+	uplink_watch_ponged(&w);
+	assert_int_equal(look(&w, 90002), WATCH_IDLE);
+}
+
+static void
+who_slept_asks_first_and_does_not_hang_up_at_once(void **state)
+{
+	struct uplink_watch w = { 0 };
+
+	uplink_watch_sent_block(&w, 1000);
+	assert_int_equal(look(&w, 1000000), WATCH_PROBE);
+	assert_int_equal(look(&w, 1000001), WATCH_WAIT);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_owes_nothing_may_be_silent),
+		cmocka_unit_test(
+		    silence_counts_from_the_first_block_that_is_owed),
+		cmocka_unit_test(an_end_that_does_not_answer_a_probe_is_dead),
+		cmocka_unit_test(any_sign_of_life_is_one),
+		cmocka_unit_test(a_ping_without_its_pong_is_owed_too),
+		cmocka_unit_test(
+		    who_slept_asks_first_and_does_not_hang_up_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
