@@ -14,6 +14,7 @@
 #include "client/cert_pem.h"
 #include "client/cert_store.h"
 #include "client/cert_text.h"
+#include "client/json_text.h"
 #include "transport/human.h"
 #include "transport/roles.h"
 #include "transport/tls.h"
@@ -69,7 +70,7 @@ print_row(FILE *out, const struct row *r, int width, time_t now)
 {
 	char from[CERT_TIME_SIZE], until[CERT_TIME_SIZE];
 	char state[CERT_SHOW_STATE_SIZE];
-	int pad = width - cert_text_width(r->entry.name);
+	int pad = width - human_width(r->entry.name);
 
 	fprintf(out, "%s%*s  %-9s  %-32s  %.10s  %.10s  %s%s\n", r->entry.name,
 	    pad > 0 ? pad : 0, "", r->role, r->entry.serial,
@@ -86,7 +87,7 @@ json_row(FILE *out, const struct row *r, time_t now)
 	char text[CERT_TIME_SIZE];
 
 	fprintf(out, "  {\"name\": ");
-	cert_text_json(out, e->name);
+	json_text(out, e->name);
 	fprintf(out, ", \"role\": \"%s\", \"serial\": \"%s\", ", r->role,
 	    e->serial);
 	fprintf(out, "\"from\": \"%s\", ", cert_time_text(e->from, text));
@@ -156,9 +157,9 @@ cert_show_folder(FILE *out, const char *dir, bool json, time_t now, char *err,
 	crl = crl_of(s);
 	row_of_ca(&r, cert_store_ca(s));
 	for (i = 0; i < x->n; i++)
-		if ((w = cert_text_width(x->entries[i].name)) > width)
+		if ((w = human_width(x->entries[i].name)) > width)
 			width = w;
-	if ((w = cert_text_width(r.entry.name)) > width)
+	if ((w = human_width(r.entry.name)) > width)
 		width = w;
 	if (!json)
 		fprintf(out, "%-*s  %-9s  %-32s  %-10s  %-10s  %s\n", width,
@@ -196,7 +197,7 @@ print_field(FILE *out, bool json, const char *name, const char *text)
 		return;
 	}
 	fprintf(out, ", \"%s\": ", name);
-	cert_text_json(out, text);
+	json_text(out, text);
 }
 
 static void

@@ -174,31 +174,6 @@ cert_text_revoked(const X509_REVOKED *r, char *serial, size_t serial_size,
 	BN_free(n);
 }
 
-int
-cert_text_width(const char *utf8)
-{
-	int n = 0;
-
-	for (; *utf8 != '\0'; utf8++)
-		n += ((unsigned char)*utf8 & 0xc0) != 0x80;
-	return n;
-}
-
-void
-cert_text_json(FILE *out, const char *utf8)
-{
-	putc('"', out);
-	for (; *utf8 != '\0'; utf8++) {
-		if (*utf8 == '"' || *utf8 == '\\')
-			fprintf(out, "\\%c", *utf8);
-		else if ((unsigned char)*utf8 < 0x20)
-			fprintf(out, "\\u%04x", (unsigned)*utf8);
-		else
-			putc(*utf8, out);
-	}
-	putc('"', out);
-}
-
 /* Files. */
 
 struct cert_text_file {

@@ -36,11 +36,6 @@ void cert_text_revoked(const X509_REVOKED *r, char *serial, size_t serial_size,
     char when[CERT_TIME_SIZE]);
 time_t cert_text_time(const ASN1_TIME *t);
 
-/* Columns on a terminal, one a character. */
-int cert_text_width(const char *utf8);
-/* A string of JSON, with its quotes. */
-void cert_text_json(FILE *out, const char *utf8);
-
 /*
  * The certificates and lists of a PEM file, one after the other.  Open fails,
  * with a sentence, when there are none.

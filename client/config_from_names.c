@@ -14,7 +14,6 @@ enum trace_config {
 	TC_WRITE_INTO_FILE = 8,
 	TC_MAX_FILE_SIZE_BYTES = 10,
 	TC_FLUSH_PERIOD_MS = 13,
-	TC_TRACE_ALL_MACHINES = 43,
 };
 enum buffer_config { BC_SIZE_KB = 1, BC_FILL_POLICY = 4 };
 enum data_source { DS_CONFIG = 1 };
@@ -222,8 +221,6 @@ config_from_names(const struct config_from_names *c, struct pb_writer *w,
 		pb_put_uint(w, TC_MAX_FILE_SIZE_BYTES, c->max_file_bytes);
 	}
 	pb_put_uint(w, TC_FLUSH_PERIOD_MS, FLUSH_PERIOD_MS);
-	if (c->all_machines)
-		pb_put_uint(w, TC_TRACE_ALL_MACHINES, 1);
 	if (w->failed) {
 		snprintf(err, err_size, "out of memory");
 		return -1;

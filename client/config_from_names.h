@@ -26,7 +26,6 @@ struct config_from_names {
 	uint32_t duration_ms;    /* 0: until it is stopped */
 	uint64_t buffer_bytes;   /* one ring buffer; rounded up to 1 KiB */
 	uint64_t max_file_bytes; /* 0: no file, the buffer is read at the end */
-	bool all_machines;       /* not only the collector's own */
 };
 
 /*

@@ -5,6 +5,7 @@
 #include "client/cert.h"
 #include "client/connect.h"
 #include "client/forward.h"
+#include "client/machines.h"
 #include "client/record.h"
 #include "protos/nearest.h"
 #include "transport/log.h"
@@ -17,6 +18,7 @@ struct command {
 
 static const struct command commands[] = {
 	{ "record", record_main, "record a trace into a file" },
+	{ "machines", machines_main, "list the machines that are connected" },
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
 	{ "forward", forward_main,
 	    "open a local socket that leads to a collector elsewhere" },

@@ -17,8 +17,9 @@ struct Perfetto__Protos__TracingServiceState;
 typedef void (*record_advice_fn)(void *arg, const char *sentence);
 
 /*
- * Calls fn for each data source of the config that nobody offers now, or only
- * machines that the config leaves out.
+ * Calls fn for each machine of the config that is not connected and each data
+ * source that nobody offers now, or only machines or producers that the config
+ * leaves out; and says so when nothing is left to be recorded.
  */
 void record_advice(const struct Perfetto__Protos__TraceConfig *config,
     const struct Perfetto__Protos__TracingServiceState *state,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/config_from_names.h"
+#include "client/record_machines.h"
 #include "client/record_options.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_config_load.h"
@@ -168,7 +169,6 @@ load_names(const struct record_options *o, char *err, size_t err_size)
 		.duration_ms = o->duration_ms,
 		.buffer_bytes = o->buffer_bytes,
 		.max_file_bytes = o->max_file_bytes,
-		.all_machines = o->all_machines,
 	};
 	struct record_config *c = NULL;
 	struct pb_writer w;
@@ -207,12 +207,32 @@ out:
 	return c;
 }
 
+/* Takes c over.  NULL with a sentence in err. */
+static struct record_config *
+choose_machines(struct record_config *c, const struct record_machines *m,
+    char *err, size_t err_size)
+{
+	struct record_config *chosen = NULL;
+	struct pb_writer w;
+
+	if (c == NULL || (m->n_names == 0 && !m->all))
+		return c;
+	pb_writer_init(&w);
+	if (record_machines_put(m, c->bytes.data, c->bytes.len, &w, err,
+	    err_size) == 0)
+		chosen = record_config_decode(w.data, w.len, err, err_size);
+	pb_writer_done(&w);
+	record_config_free(c);
+	return chosen;
+}
+
 struct record_config *
 record_config_load(const struct record_options *o, char *err, size_t err_size)
 {
-	if (o->config != NULL)
-		return load_file(o->config, err, err_size);
-	return load_names(o, err, err_size);
+	struct record_config *c = o->config != NULL ?
+	    load_file(o->config, err, err_size) : load_names(o, err, err_size);
+
+	return choose_machines(c, &o->machines, err, err_size);
 }
 
 const Perfetto__Protos__TraceConfig *

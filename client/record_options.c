@@ -17,6 +17,7 @@
 enum long_only {
 	OPT_TXT = 1000,
 	OPT_ALL_MACHINES,
+	OPT_MACHINE,
 	OPT_NO_CLOBBER,
 	OPT_NOTIFY_FD,
 	OPT_CONNECT,
@@ -35,6 +36,7 @@ static const struct option long_options[] = {
 	{ "buffer", required_argument, NULL, 'b' },
 	{ "size", required_argument, NULL, 's' },
 	{ "all-machines", no_argument, NULL, OPT_ALL_MACHINES },
+	{ "machine", required_argument, NULL, OPT_MACHINE },
 	{ "background", no_argument, NULL, 'd' },
 	{ "background-wait", no_argument, NULL, 'D' },
 	{ "notify-fd", required_argument, NULL, OPT_NOTIFY_FD },
@@ -63,8 +65,11 @@ static const char help[] =
     "  -b, --buffer SIZE    with names: the ring buffer; 64kb, 32mb, 1gb (32mb)\n"
     "  -s, --size SIZE      with names: write into the file all the time, and\n"
     "                       stop at this size\n"
-    "      --all-machines   with names: from every machine that is connected to\n"
-    "                       the collector, not only its own\n"
+    "      --machine NAME   from this machine, not the collector's own; may be\n"
+    "                       repeated, and be a pattern (\"robot-*\"); \"host\" is the\n"
+    "                       collector's own (see tributary machines)\n"
+    "      --all-machines   from every machine that is connected to the\n"
+    "                       collector, also those that come later\n"
     "\n"
     "Where to:\n"
     "  -o, --out FILE       the trace; - writes to standard output\n"
@@ -127,6 +132,25 @@ parse_fd(const char *text, int *fd, char *err, size_t err_size)
 	return 0;
 }
 
+static int
+add_machine(struct record_machines *m, const char *name, char *err,
+    size_t err_size)
+{
+	if (name[0] == '\0') {
+		snprintf(err, err_size, "the name of a machine (--machine) is "
+		    "empty");
+		return -1;
+	}
+	if (m->n_names == RECORD_MACHINES_MAX) {
+		snprintf(err, err_size, "--machine is given more than %u times; "
+		    "a pattern (\"robot-*\") stands for many",
+		    RECORD_MACHINES_MAX);
+		return -1;
+	}
+	m->names[m->n_names++] = name;
+	return 0;
+}
+
 /* One flag that takes a value; 0, or -1 and a sentence. */
 static int
 value_flag(struct record_options *o, int flag, const char *value, char *err,
@@ -142,6 +166,8 @@ value_flag(struct record_options *o, int flag, const char *value, char *err,
 	case OPT_CONNECT:
 		o->connect = value;
 		return 0;
+	case OPT_MACHINE:
+		return add_machine(&o->machines, value, err, err_size);
 	case 't':
 		return size_duration_parse_ms(value, &o->duration_ms, err,
 		    err_size);
@@ -164,14 +190,15 @@ check(const struct record_options *o, bool light, char *err, size_t err_size)
 
 	if (o->config != NULL && (light || o->n_names > 0))
 		wrong = "a config (-c) says itself what, how long and how "
-			"much: give either it or names with -t, -b, -s and "
-			"--all-machines";
+			"much: give either it or names with -t, -b and -s";
 	else if (o->config == NULL && o->n_names == 0)
 		wrong = "say what to record: a config (-c FILE), or names such "
 			"as linux.sys_stats linux.process_stats track_event";
 	else if (o->background && o->out != NULL && strcmp(o->out, "-") == 0)
 		wrong = "-d and -D print a process id to standard output, "
 			"which is where -o - puts the trace: choose one";
+	else if (o->machines.all && o->machines.n_names > 0)
+		wrong = "--all-machines records them all: leave out --machine";
 	else if (o->out != NULL && o->out[0] == '\0')
 		wrong = "the name of the output file (-o) is empty";
 	else if (o->out != NULL && strcmp(o->out, "-") == 0 &&
@@ -215,8 +242,7 @@ record_options_parse(struct record_options *o, int argc, char **argv,
 			parsed.quiet = true;
 			break;
 		case OPT_ALL_MACHINES:
-			parsed.all_machines = true;
-			light = true;
+			parsed.machines.all = true;
 			break;
 		case OPT_TXT: /* text is told apart by itself */
 			break;

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/record_machines.h"
 #include "transport/compiler.h"
 #include "transport/dial.h"
 
@@ -26,7 +27,7 @@ struct record_options {
 	uint64_t buffer_bytes;
 	uint64_t max_file_bytes;
 	int notify_fd; /* -1: none */
-	bool all_machines;
+	struct record_machines machines;
 	bool background;
 	bool background_wait; /* implies background */
 	bool no_clobber;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "service/port/control_port.h"
 #include "service/trust.h"
 #include "transport/peer.h"
 #include "transport/roles.h"
@@ -16,6 +17,7 @@ static const struct {
 	{ "ProducerPort", ROLE_PRODUCER },
 	{ "RelayPort", ROLE_RELAY },
 	{ "ConsumerPort", ROLE_CONSUMER },
+	{ CONTROL_SERVICE, ROLE_CONSUMER },
 };
 
 bool

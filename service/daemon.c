@@ -16,6 +16,7 @@
 #include "service/doors.h"
 #include "service/gate.h"
 #include "service/port/consumer_port.h"
+#include "service/port/control_port.h"
 #include "service/port/producer_port.h"
 #include "service/port/relay_port.h"
 #include "service/session/service.h"
@@ -37,6 +38,7 @@ struct daemon {
 	struct rpc_service producer_port;
 	struct rpc_service consumer_port;
 	struct rpc_service relay_port;
+	struct rpc_service control_port;
 	struct trust *trust;
 	struct certificates *certificates; /* NULL: nobody listens with TLS */
 	struct gate *gate;
@@ -255,6 +257,7 @@ make_service(struct daemon *d, char *err, size_t err_size)
 	producer_port_init(&d->producer_port, d->service);
 	consumer_port_init(&d->consumer_port, d->service);
 	relay_port_init(&d->relay_port, d->service);
+	control_port_init(&d->control_port, d->service);
 	return 0;
 }
 
@@ -270,6 +273,7 @@ make_gate(struct daemon *d, char *err, size_t err_size)
 			[LISTEN_CONSUMER] = &d->consumer_port,
 			[LISTEN_RELAY] = &d->relay_port,
 		},
+		.control = &d->control_port,
 	};
 
 	if ((d->gate = gate_new(&setup)) != NULL)

@@ -36,6 +36,7 @@ struct gate {
 	const struct settings *settings;
 	const struct trust *trust;
 	const struct rpc_service *ports[3];
+	const struct rpc_service *control; /* NULL: none */
 	struct peers *peers;
 	/* The second: those of dials, which may take their time to bind. */
 	struct rpc_stats stats, dialled;
@@ -115,6 +116,8 @@ entrance_init(struct entrance *e, struct gate *g, enum listen_port port,
 	e->guard.arg = e;
 	if (port == LISTEN_CONSUMER) {
 		e->services[e->n_services++] = g->ports[LISTEN_CONSUMER];
+		if (g->control != NULL)
+			e->services[e->n_services++] = g->control;
 		return;
 	}
 	/* A relay brings its producers through the same socket. */
@@ -304,6 +307,7 @@ gate_new(const struct gate_setup *setup)
 	g->settings = setup->settings;
 	g->trust = setup->trust;
 	memcpy(g->ports, setup->ports, sizeof(g->ports));
+	g->control = setup->control;
 	g->fd_max = fd_max();
 	if ((g->peers = peers_new(&setup->settings->limits)) == NULL)
 		goto fail;

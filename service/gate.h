@@ -24,6 +24,8 @@ struct gate_setup {
 	const struct trust *trust;
 	/* Indexed by enum listen_port. */
 	const struct rpc_service *ports[3];
+	/* Stands where consumers' does; NULL: nowhere. */
+	const struct rpc_service *control;
 };
 
 /* All of setup is borrowed for its life. */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "service/session/settings.h"
+#include "transport/glob.h"
 #include "transport/log.h"
 #include "transport/tls.h"
 
@@ -175,40 +176,15 @@ trust_free(struct trust *t)
 
 /* ---- asking it ---- */
 
-bool
-trust_name_fits(const char *pattern, const char *name)
-{
-	const char *star = NULL, *retry = NULL;
-
-	while (*name != '\0') {
-		if (*pattern == '*') {
-			star = ++pattern;
-			retry = name;
-		} else if (*pattern == '?' || *pattern == *name) {
-			pattern++;
-			name++;
-		} else if (star != NULL) {
-			/* The last star takes one more. */
-			pattern = star;
-			name = ++retry;
-		} else {
-			return false;
-		}
-	}
-	while (*pattern == '*')
-		pattern++;
-	return *pattern == '\0';
-}
-
 static bool
 fits_certificate(const char *pattern, const struct tls_identity *cert)
 {
 	size_t i;
 
-	if (trust_name_fits(pattern, cert->name))
+	if (glob_match(pattern, cert->name))
 		return true;
 	for (i = 0; i < cert->n_alternatives; i++)
-		if (trust_name_fits(pattern, cert->alternatives[i]))
+		if (glob_match(pattern, cert->alternatives[i]))
 			return true;
 	return false;
 }

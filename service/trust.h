@@ -58,7 +58,4 @@ bool trust_may_claim_machine(const struct trust *t, const struct peer *p);
 void trust_refusal(const struct peer *p, uint32_t has, enum role wanted,
     char *out, size_t out_size);
 
-/* Whether a rule's name stands for this one. */
-bool trust_name_fits(const char *pattern, const char *name);
-
 #endif /* SERVICE_TRUST_H */

@@ -62,3 +62,13 @@ human_s(uint64_t n)
 {
 	return n == 1 ? "" : "s";
 }
+
+int
+human_width(const char *utf8)
+{
+	int n = 0;
+
+	for (; *utf8 != '\0'; utf8++)
+		n += ((unsigned char)*utf8 & 0xc0) != 0x80;
+	return n;
+}

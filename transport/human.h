@@ -22,4 +22,7 @@ char *human_ms(char out[HUMAN_TEXT_MAX], uint64_t ms);
 /* "s" unless n is 1: for plurals in messages. */
 const char *human_s(uint64_t n);
 
+/* Columns that a text takes on a terminal, one a character. */
+int human_width(const char *utf8);
+
 #endif /* TRANSPORT_HUMAN_H */

@@ -576,7 +576,8 @@ is_for_relays(const char *service)
 static const char *
 service_variable(const struct rpc_client *c)
 {
-	if (strcmp(c->service, "ConsumerPort") == 0)
+	if (strcmp(c->service, "ConsumerPort") == 0 ||
+	    strcmp(c->service, "TributaryControl") == 0)
 		return "PERFETTO_CONSUMER_SOCK_NAME";
 	if (is_for_relays(c->service))
 		return "PERFETTO_RELAY_SOCK_NAME";
@@ -587,7 +588,8 @@ service_variable(const struct rpc_client *c)
 static const char *
 service_word(const char *service)
 {
-	if (strcmp(service, "ConsumerPort") == 0)
+	if (strcmp(service, "ConsumerPort") == 0 ||
+	    strcmp(service, "TributaryControl") == 0)
 		return "consumer";
 	if (is_for_relays(service))
 		return "relay";

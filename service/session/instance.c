@@ -3,11 +3,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/glob.h"
 #include "transport/log.h"
 #include "transport/pb_writer.h"
 #include "service/session/match.h"
 #include "service/session/producer.h"
 #include "service/session/session.h"
+
+/* "host" is ours; a pattern ("robot-*") is an extension of ours. */
+static bool
+names_machine(const char *wanted, const struct machine *m)
+{
+	if (strcmp(wanted, "host") == 0)
+		return m->id == 0;
+	return m->id != 0 && glob_match(wanted, m->name);
+}
 
 static bool
 machine_wanted(const struct session *s, const struct config_data_source *want,
@@ -18,8 +28,7 @@ machine_wanted(const struct session *s, const struct config_data_source *want,
 	if (want->n_machines == 0)
 		return m->id == 0 || s->config->pb->trace_all_machines;
 	for (i = 0; i < want->n_machines; i++)
-		if (strcmp(want->machines[i], "host") == 0 ? m->id == 0 :
-		    m->id != 0 && strcmp(want->machines[i], m->name) == 0)
+		if (names_machine(want->machines[i], m))
 			return true;
 	return false;
 }

@@ -80,6 +80,18 @@ machine_table_count(const struct machine_table *t)
 	return t->n;
 }
 
+size_t
+machine_table_ids(const struct machine_table *t, uint32_t *out)
+{
+	const struct machine *m;
+	size_t i, n = 0;
+
+	for (i = 0; i < CHAINS; i++)
+		LIST_FOREACH(m, &t->by_id[i], by_id)
+			out[n++] = m->id;
+	return n;
+}
+
 struct machine *
 machine_find(struct machine_table *t, uint32_t id)
 {

@@ -78,6 +78,9 @@ struct machine {
 	uint8_t *clock_sync;
 	size_t clock_sync_len;
 	uint64_t clock_sync_generation; /* grows with each new exchange */
+	/* Of producers that are connected. */
+	size_t n_producers;
+	size_t n_data_sources;
 	struct machine_contact contact;
 	struct machine_clock clock;
 
@@ -96,6 +99,11 @@ struct machine_table *machine_table_new(void) MUST_CHECK;
 /* Nobody may refer to any machine any more.  NULL is fine. */
 void machine_table_free(struct machine_table *t);
 size_t machine_table_count(const struct machine_table *t);
+/*
+ * The ids of all machines into out, which has room for MACHINES_MAX; returns how
+ * many.
+ */
+size_t machine_table_ids(const struct machine_table *t, uint32_t *out);
 
 struct machine_claim {
 	uint32_t id;       /* wanted: from what the peer says; not 0 */

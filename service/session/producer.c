@@ -139,6 +139,7 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	p->port = port;
 	p->machine = hello->machine;
 	machine_ref(p->machine);
+	p->machine->n_producers++;
 	p->peer = hello->peer;
 	p->uid = hello->uid;
 	p->pid = hello->pid;
@@ -227,6 +228,7 @@ producer_finish(struct producer *p)
 	free(p->scraped);
 	free(p->allowed);
 	shm_free(p->shm);
+	p->machine->n_producers--;
 	machine_unref(p->machine);
 	free(p->name);
 	free(p->sdk_version);
@@ -263,6 +265,7 @@ data_source_drop(struct data_source *ds)
 	query_data_source_leaves(p->service, ds);
 	TAILQ_REMOVE(&p->data_sources, ds, link);
 	p->n_data_sources--;
+	p->machine->n_data_sources--;
 	p->service->n_data_sources--;
 	peer_quota_give(&p->service->data_sources, p->peer, 1);
 	data_source_free(ds);
@@ -368,6 +371,7 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 	 */
 	TAILQ_INSERT_TAIL(&p->data_sources, ds, link);
 	p->n_data_sources++;
+	p->machine->n_data_sources++;
 	s->n_data_sources++;
 	s->counters.data_sources_seen++;
 	sessions_data_source_added(s, ds);

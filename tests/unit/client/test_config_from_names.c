@@ -139,23 +139,6 @@ a_file_size_makes_the_service_write_the_file(void **state)
 }
 
 static void
-all_machines_are_recorded_only_when_asked_for(void **state)
-{
-	const char *const names[] = { "a" };
-	const struct config_from_names request = {
-		.names = names, .n_names = 1, .buffer_bytes = 1500,
-		.all_machines = true,
-	};
-	Perfetto__Protos__TraceConfig *m = make(&request);
-
-	assert_true(m->trace_all_machines);
-	perfetto__protos__trace_config__free_unpacked(m, NULL);
-	m = make_names(names, 1);
-	assert_false(m->has_trace_all_machines);
-	perfetto__protos__trace_config__free_unpacked(m, NULL);
-}
-
-static void
 bad_requests_are_refused_with_a_sentence(void **state)
 {
 	const char *const bad[] = { "sched/", "/x", "a/b/c", "" };
@@ -192,7 +175,6 @@ main(void)
 		    events_of_the_kernel_share_one_ftrace_source_and_name_processes),
 		cmocka_unit_test(a_name_that_is_given_twice_counts_once),
 		cmocka_unit_test(a_file_size_makes_the_service_write_the_file),
-		cmocka_unit_test(all_machines_are_recorded_only_when_asked_for),
 		cmocka_unit_test(bad_requests_are_refused_with_a_sentence),
 	};
 

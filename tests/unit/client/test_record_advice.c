@@ -30,7 +30,8 @@ static char said[600];
 static void
 say(void *arg, const char *sentence)
 {
-	assert_string_equal(said, "");
+	if (said[0] != '\0')
+		fail_msg("also said: %s", sentence);
 	snprintf(said, sizeof(said), "%s", sentence);
 }
 
@@ -38,6 +39,7 @@ static int
 setup(void **state)
 {
 	static char local[] = "linux.sys_stats", remote[] = "linux.ftrace";
+	static char machine[] = "vm", ours[] = "Tributary 1";
 	int i;
 
 	perfetto__protos__tracing_service_state__init(&service);
@@ -56,6 +58,8 @@ setup(void **state)
 		producer_list[i] = &producers[i];
 		offer_list[i] = &offers[i];
 	}
+	producers[1].machine_name = machine;
+	service.tracing_service_version = ours;
 	service.n_producers = service.n_data_sources = 2;
 	service.producers = producer_list;
 	service.data_sources = offer_list;
@@ -103,7 +107,7 @@ static void
 what_only_other_machines_offer_says_what_to_set(void **state)
 {
 	assert_non_null(strstr(advice_about("linux.ftrace"),
-	    "set trace_all_machines: true"));
+	    "--all-machines or --machine NAME, or set trace_all_machines: true"));
 }
 
 static void
@@ -118,6 +122,76 @@ machines_that_were_asked_for_need_no_advice(void **state)
 	wanted.n_machine_name_filter = 1;
 	wanted.machine_name_filter = filter;
 	assert_string_equal(advice_about("linux.ftrace"), "");
+}
+
+static const char *
+advice_about_machine(char *machine, const char *source)
+{
+	char *filter[] = { machine };
+
+	wanted.n_machine_name_filter = 1;
+	wanted.machine_name_filter = filter;
+	return advice_about(source);
+}
+
+static void
+a_pattern_of_machines_is_as_good_as_a_name(void **state)
+{
+	static char pattern[] = "v*";
+
+	assert_string_equal(advice_about_machine(pattern, "linux.ftrace"), "");
+}
+
+static void
+a_collector_that_knows_no_patterns_is_told_of(void **state)
+{
+	static char pattern[] = "v*", other[] = "Perfetto v58";
+
+	service.tracing_service_version = other;
+	assert_non_null(strstr(advice_about_machine(pattern, "linux.ftrace"),
+	    "name each machine"));
+}
+
+static void
+all_of(void *arg, const char *sentence)
+{
+	size_t n = strlen(said);
+
+	snprintf(said + n, sizeof(said) - n, "%s\n", sentence);
+}
+
+static void
+a_machine_that_is_not_there_is_told_with_the_nearest_name(void **state)
+{
+	static char machine[] = "vn", source[] = "linux.ftrace";
+	char *filter[] = { machine };
+
+	wanted.n_machine_name_filter = 1;
+	wanted.machine_name_filter = filter;
+	wanted_config.name = source;
+	record_advice(&config, &service, all_of, NULL);
+	assert_non_null(strstr(said, "no machine called \"vn\" has a producer "
+	    "here now; did you mean \"vm\"?"));
+	assert_non_null(strstr(said, "no machine that was asked for offers "
+	    "\"linux.ftrace\" now"));
+	assert_non_null(strstr(said, "nothing will be recorded"));
+}
+
+static void
+a_producer_that_the_filter_leaves_out_is_told_of(void **state)
+{
+	static char here[] = "probes", wants[] = "other";
+	char *filter[] = { wants };
+
+	producers[0].name = here;
+	wanted.n_producer_name_filter = 1;
+	wanted.producer_name_filter = filter;
+	assert_non_null(strstr(advice_about("linux.sys_stats"),
+	    "producer_name_filter"));
+	wants[0] = '\0';
+	filter[0] = here;
+	said[0] = '\0';
+	assert_string_equal(advice_about("linux.sys_stats"), "");
 }
 
 static void
@@ -140,8 +214,8 @@ a_long_list_is_cut(void **state)
 	config.n_data_sources = 40;
 	config.data_sources = many;
 	record_advice(&config, &service, count, &n);
-	assert_int_equal(n, RECORD_ADVICE_MAX + 1);
-	assert_string_equal(said, "nor 35 more data sources of the config");
+	assert_int_equal(n, RECORD_ADVICE_MAX + 2);
+	assert_string_equal(said, "as things are, nothing will be recorded");
 }
 
 int
@@ -154,6 +228,10 @@ main(void)
 		T(a_name_like_no_other_may_come_later),
 		T(what_only_other_machines_offer_says_what_to_set),
 		T(machines_that_were_asked_for_need_no_advice),
+		T(a_pattern_of_machines_is_as_good_as_a_name),
+		T(a_collector_that_knows_no_patterns_is_told_of),
+		T(a_machine_that_is_not_there_is_told_with_the_nearest_name),
+		T(a_producer_that_the_filter_leaves_out_is_told_of),
 		T(a_long_list_is_cut),
 	};
 

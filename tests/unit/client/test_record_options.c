@@ -136,13 +136,16 @@ contradictions_are_refused(void **state)
 }
 
 static void
-all_machines_is_said_with_names_and_not_with_a_config(void **state)
+machines_are_named_or_all(void **state)
 {
 	assert_int_equal(parse("-o f a --all-machines"), RECORD_OPTIONS_RUN);
-	assert_true(o.all_machines);
-	assert_int_equal(parse("-o f a"), RECORD_OPTIONS_RUN);
-	assert_false(o.all_machines);
-	assert_refused("-o f -c x --all-machines", "says itself");
+	assert_true(o.machines.all);
+	assert_int_equal(parse("-o f -c x --machine a --machine r-*"),
+	    RECORD_OPTIONS_RUN);
+	assert_false(o.machines.all);
+	assert_int_equal(o.machines.n_names, 2);
+	assert_string_equal(o.machines.names[1], "r-*");
+	assert_refused("-o f a --all-machines --machine b", "leave out");
 }
 
 static void
@@ -175,7 +178,7 @@ main(void)
 		cmocka_unit_test(bad_values_are_refused_with_what_is_accepted),
 		cmocka_unit_test(contradictions_are_refused),
 		cmocka_unit_test(
-		    all_machines_is_said_with_names_and_not_with_a_config),
+		    machines_are_named_or_all),
 		cmocka_unit_test(how_an_address_is_reached_is_said_by_flags),
 	};
 

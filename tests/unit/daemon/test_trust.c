@@ -275,43 +275,6 @@ a_user_that_does_not_exist_is_named(void **state)
 }
 
 static void
-patterns_fit_bytes(void **state)
-{
-	static const struct {
-		const char *pattern, *name;
-		bool fits;
-	} cases[] = {
-		{ "a", "a", true }, { "a", "A", false }, { "a", "ab", false },
-		{ "ab", "a", false }, { "*", "", true }, { "?", "", false },
-		{ "*", "anything/at.all", true }, { "a*", "a", true },
-		{ "a*c", "abc", true }, { "a*c", "abcd", false },
-		{ "a*c", "abcbc", true }, { "a?c", "abc", true },
-		{ "a?c", "ac", false }, { "*b*", "abc", true },
-		{ "*b*", "ac", false }, { "a**c", "ac", true },
-		{ "*?", "", false }, { "*?", "a", true },
-		{ "", "", true }, { "", "a", false }, { "[a]", "a", false },
-		{ "[a]", "[a]", true }, { "a\\*", "a\\b", true },
-		{ "*aab", "aaab", true }, { "*ab*ab", "abxab", true },
-		{ "*ab*ab", "ab", false },
-	};
-	char name[4096], pattern[64];
-	size_t i;
-
-	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		if (trust_name_fits(cases[i].pattern, cases[i].name) !=
-		    cases[i].fits)
-			fail_msg("%s against %s", cases[i].pattern,
-			    cases[i].name);
-	/* A pattern that makes others take for ever. */
-	memset(name, 'a', sizeof(name) - 1);
-	name[sizeof(name) - 1] = '\0';
-	for (i = 0; i + 3 < sizeof(pattern); i += 2)
-		memcpy(pattern + i, "*a", 3);
-	memcpy(pattern + i, "b", 2);
-	assert_false(trust_name_fits(pattern, name));
-}
-
-static void
 a_machine_is_claimed_by_those_who_may(void **state)
 {
 	struct tls_identity id;
@@ -430,7 +393,6 @@ main(void)
 		CASE(names_of_users_and_groups_are_looked_up_at_the_start),
 		CASE(a_user_or_group_that_does_not_exist_is_named),
 		CASE(a_user_that_does_not_exist_is_named),
-		CASE(patterns_fit_bytes),
 		CASE(a_machine_is_claimed_by_those_who_may),
 		CASE(a_service_is_bound_by_its_role),
 		CASE(nobody_is_told_how_to_become_somebody),

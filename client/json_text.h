@@ -1,0 +1,13 @@
+/* json_text: a string as JSON has it. */
+#ifndef CLIENT_JSON_TEXT_H
+#define CLIENT_JSON_TEXT_H
+
+#include <stdio.h>
+
+/*
+ * With its quotes.  What is not UTF-8 in it, byte by byte, becomes U+FFFD: names
+ * come from peers.
+ */
+void json_text(FILE *out, const char *text);
+
+#endif /* CLIENT_JSON_TEXT_H */

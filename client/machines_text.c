@@ -1,0 +1,467 @@
+#include "client/machines_text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/human.h"
+#include "client/json_text.h"
+#include "protos/control.pb-c.h"
+#include "protos/link.pb-c.h"
+#include "protos/system_info.pb-c.h"
+#include "protos/utf8.h"
+#include "transport/glob.h"
+#include "transport/link_wire.h"
+
+typedef Tributary__MachineState machine_state;
+typedef Tributary__QueryMachinesReply machines_reply;
+
+#define TEXT_MAX 64
+#define NAME_MAX_SHOWN 512
+
+int
+machines_is_named(const machine_state *m, const char *name)
+{
+	if (strcmp(name, "host") == 0)
+		return m->id == 0;
+	return glob_match(name, m->name == NULL ? "" : m->name);
+}
+
+static bool
+is_asked_for(const machine_state *m, const char *const *names, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (machines_is_named(m, names[i]))
+			return true;
+	return n == 0;
+}
+
+/* Names are the machines' own: nothing in them shall steer a terminal. */
+static const char *
+plain(const char *text, char out[NAME_MAX_SHOWN])
+{
+	if (text == NULL || text[0] == '\0')
+		return "-";
+	utf8_sanitize(text, strlen(text), out, NAME_MAX_SHOWN);
+	return out;
+}
+
+static const char *
+name_of(const machine_state *m, char out[NAME_MAX_SHOWN])
+{
+	if (m->id == 0)
+		return "host";
+	return plain(m->name, out);
+}
+
+static const char *
+state_text(const machine_state *m)
+{
+	switch (m->state) {
+	case TRIBUTARY__MACHINE_STATE__STATE__CONNECTED:
+		return "connected";
+	case TRIBUTARY__MACHINE_STATE__STATE__CUT:
+		return "cut off";
+	case TRIBUTARY__MACHINE_STATE__STATE__GONE:
+		return "gone";
+	default:
+		return "unknown";
+	}
+}
+
+static const char *
+reach_text(const machine_state *m)
+{
+	switch (m->reach) {
+	case TRIBUTARY__MACHINE_STATE__REACH__HOST:
+		return "this collector";
+	case TRIBUTARY__MACHINE_STATE__REACH__LINK:
+		return "link";
+	case TRIBUTARY__MACHINE_STATE__REACH__CLASSIC:
+		return "classic relay";
+	case TRIBUTARY__MACHINE_STATE__REACH__DIRECT:
+		return "direct";
+	default:
+		return "unknown";
+	}
+}
+
+/* Since when it is what it is; 0: not told. */
+static uint64_t
+since_ns(const machine_state *m)
+{
+	if (m->state == TRIBUTARY__MACHINE_STATE__STATE__CONNECTED)
+		return m->connected_since_ns;
+	return m->cut_since_ns;
+}
+
+static const char *
+ago(char out[HUMAN_TEXT_MAX], uint64_t then_ns, uint64_t now_ns)
+{
+	if (then_ns == 0 || now_ns == 0)
+		return "-";
+	return human_ms(out, now_ns > then_ns ? (now_ns - then_ns) / 1000000
+	    : 0);
+}
+
+static const char *
+at(char out[TEXT_MAX], uint64_t ns)
+{
+	time_t t = (time_t)(ns / 1000000000u);
+	struct tm tm;
+
+	if (ns == 0 || localtime_r(&t, &tm) == NULL ||
+	    strftime(out, TEXT_MAX, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+		return "-";
+	return out;
+}
+
+/* "12 us", "3.4 ms", "-5.001 s". */
+static const char *
+distance(char out[TEXT_MAX], int64_t ns)
+{
+	double v = (double)ns;
+
+	if (fabs(v) < 1e6)
+		snprintf(out, TEXT_MAX, "%.1f us", v / 1e3);
+	else if (fabs(v) < 1e9)
+		snprintf(out, TEXT_MAX, "%.3f ms", v / 1e6);
+	else
+		snprintf(out, TEXT_MAX, "%.6f s", v / 1e9);
+	return out;
+}
+
+static uint64_t
+lost(const machine_state *m)
+{
+	uint64_t n = 0;
+	size_t i;
+
+	for (i = 0; i < m->n_losses; i++)
+		n += m->losses[i]->packets;
+	return n;
+}
+
+static bool
+lost_anything(const machine_state *m)
+{
+	return m->n_losses > 0;
+}
+
+/* ---- a line each ---- */
+
+static void
+put_cell(FILE *out, const char *text, int width)
+{
+	fprintf(out, "%s%*s  ", text, width > human_width(text) ?
+	    width - human_width(text) : 0, "");
+}
+
+static void
+print_line(FILE *out, const machine_state *m, uint64_t now, int name_width,
+    int address_width)
+{
+	char name[NAME_MAX_SHOWN], address[NAME_MAX_SHOWN];
+	char since[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
+	char waits[HUMAN_TEXT_MAX], count[HUMAN_TEXT_MAX], clock[TEXT_MAX];
+
+	put_cell(out, name_of(m, name), name_width);
+	fprintf(out, "%-10" PRIu32 "  %-9s  ", m->id, state_text(m));
+	put_cell(out, plain(m->address, address), address_width);
+	fprintf(out, "%-12s  %9" PRIu32 "  %7" PRIu32 "  ",
+	    ago(since, since_ns(m), now), m->producers, m->data_sources);
+	fprintf(out, "%10s  ", m->bytes_unpacked == 0 ? "-" :
+	    human_bytes(bytes, m->bytes_unpacked));
+	fprintf(out, "%10s  ", m->relay == NULL ? "-" :
+	    human_bytes(waits, m->relay->memory_bytes +
+	    m->relay->spool_bytes));
+	fprintf(out, "%8s  ", !lost_anything(m) ? "0" : lost(m) == 0 ?
+	    "unknown" : human_count(count, lost(m)));
+	fprintf(out, "%s\n", !m->has_clock_offset_ns ? "-" :
+	    distance(clock, m->clock_offset_ns));
+}
+
+static size_t
+print_table(FILE *out, const machines_reply *r, const char *const *names,
+    size_t n)
+{
+	char text[NAME_MAX_SHOWN];
+	int name_width = 4, address_width = 7, w;
+	size_t i, printed = 0;
+
+	for (i = 0; i < r->n_machines; i++) {
+		if (!is_asked_for(r->machines[i], names, n))
+			continue;
+		printed++;
+		w = human_width(name_of(r->machines[i], text));
+		name_width = w > name_width ? w : name_width;
+		w = human_width(plain(r->machines[i]->address, text));
+		address_width = w > address_width ? w : address_width;
+	}
+	if (printed == 0)
+		return 0;
+	fprintf(out, "%-*s  %-10s  %-9s  %-*s  %-12s  %9s  %7s  %10s  %10s  "
+	    "%8s  %s\n", name_width, "NAME", "ID", "STATE", address_width,
+	    "ADDRESS", "SINCE", "PRODUCERS", "SOURCES", "DATA", "WAITS THERE",
+	    "LOST", "CLOCK");
+	for (i = 0; i < r->n_machines; i++)
+		if (is_asked_for(r->machines[i], names, n))
+			print_line(out, r->machines[i], r->now_ns, name_width,
+			    address_width);
+	return printed;
+}
+
+/* ---- everything, a block each ---- */
+
+static void
+print_system(FILE *out, const machine_state *m)
+{
+	Perfetto__Protos__SystemInfo *info;
+	char a[NAME_MAX_SHOWN], b[NAME_MAX_SHOWN], c[NAME_MAX_SHOWN];
+	char size[HUMAN_TEXT_MAX];
+
+	if (m->system_info.len == 0)
+		return;
+	info = perfetto__protos__system_info__unpack(NULL, m->system_info.len,
+	    m->system_info.data);
+	if (info == NULL)
+		return;
+	if (info->utsname != NULL)
+		fprintf(out, "  system         %s %s %s\n",
+		    plain(info->utsname->sysname, a),
+		    plain(info->utsname->release, b),
+		    plain(info->utsname->machine, c));
+	if (info->num_cpus != 0 || info->system_ram_bytes != 0)
+		fprintf(out, "  hardware       %" PRIu32 " CPU%s, %s of "
+		    "memory\n", info->num_cpus, human_s(info->num_cpus),
+		    info->system_ram_bytes == 0 ? "unknown size" :
+		    human_bytes(size, info->system_ram_bytes));
+	perfetto__protos__system_info__free_unpacked(info, NULL);
+}
+
+static void
+print_clock(FILE *out, const machine_state *m, uint64_t now)
+{
+	char offset[TEXT_MAX], off[TEXT_MAX], trip[TEXT_MAX];
+	char then[HUMAN_TEXT_MAX];
+
+	if (m->id == 0)
+		return;
+	if (!m->has_clock_offset_ns) {
+		fprintf(out, "  clock          not measured\n");
+		return;
+	}
+	fprintf(out, "  clock          %s ahead of the collector's, +- %s; round "
+	    "trip %s; measured %s ago\n", distance(offset, m->clock_offset_ns),
+	    distance(off, (int64_t)m->clock_uncertainty_ns),
+	    distance(trip, (int64_t)m->round_trip_ns),
+	    ago(then, m->clock_measured_ns, now));
+}
+
+static void
+print_relay(FILE *out, const machine_state *m)
+{
+	const Tributary__LinkStatus *s = m->relay;
+	char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX];
+
+	if (s == NULL)
+		return;
+	fprintf(out, "  relay memory   %s of %s\n",
+	    human_bytes(a, s->memory_bytes), human_bytes(b, s->memory_limit));
+	if (s->spool_limit != 0)
+		fprintf(out, "  relay spool    %s of %s\n",
+		    human_bytes(a, s->spool_bytes),
+		    human_bytes(b, s->spool_limit));
+	if (s->oldest_ms != 0)
+		fprintf(out, "  oldest there   %s\n", human_ms(a, s->oldest_ms));
+}
+
+static void
+print_losses(FILE *out, const machine_state *m)
+{
+	char packets[HUMAN_TEXT_MAX], chunks[HUMAN_TEXT_MAX];
+	char bytes[HUMAN_TEXT_MAX];
+	size_t i;
+
+	if (!lost_anything(m))
+		fprintf(out, "  losses         none\n");
+	for (i = 0; i < m->n_losses; i++) {
+		const Tributary__LossCount *l = m->losses[i];
+
+		fprintf(out, "  lost           %s: ",
+		    link_loss_text((uint32_t)l->cause));
+		if (l->packets == 0 && l->chunks == 0 && l->bytes == 0)
+			fprintf(out, "an unknown number of packets\n");
+		else
+			fprintf(out, "%s packets in %s chunks (%s)\n",
+			    human_count(packets, l->packets),
+			    human_count(chunks, l->chunks),
+			    human_bytes(bytes, l->bytes));
+	}
+}
+
+static void
+print_block(FILE *out, const machine_state *m, uint64_t now)
+{
+	char name[NAME_MAX_SHOWN], text[NAME_MAX_SHOWN], time[TEXT_MAX];
+	char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX];
+
+	fprintf(out, "%s\n", name_of(m, name));
+	fprintf(out, "  id             %" PRIu32 "\n", m->id);
+	fprintf(out, "  state          %s", state_text(m));
+	if (since_ns(m) != 0)
+		fprintf(out, " since %s (%s)", at(time, since_ns(m)),
+		    ago(a, since_ns(m), now));
+	fprintf(out, "\n  reached by     %s\n", reach_text(m));
+	if (m->address != NULL)
+		fprintf(out, "  address        %s\n", plain(m->address, text));
+	if (m->authenticated != NULL)
+		fprintf(out, "  known by       %s\n",
+		    plain(m->authenticated, text));
+	if (m->software != NULL)
+		fprintf(out, "  software       %s\n",
+		    plain(m->software, text));
+	print_system(out, m);
+	if (m->first_seen_ns != 0)
+		fprintf(out, "  first seen     %s\n", at(time,
+		    m->first_seen_ns));
+	if (m->reconnects != 0)
+		fprintf(out, "  reconnects     %" PRIu64 "\n", m->reconnects);
+	fprintf(out, "  producers      %" PRIu32 " with %" PRIu32 " data "
+	    "source%s\n", m->producers, m->data_sources,
+	    human_s(m->data_sources));
+	if (m->bytes_unpacked != 0)
+		fprintf(out, "  data           %s (%s as it came)\n",
+		    human_bytes(a, m->bytes_unpacked),
+		    human_bytes(b, m->bytes_received));
+	if (m->bytes_waiting != 0)
+		fprintf(out, "  waits here     %s, for a file to be written\n",
+		    human_bytes(a, m->bytes_waiting));
+	print_relay(out, m);
+	print_clock(out, m, now);
+	print_losses(out, m);
+}
+
+/* ---- JSON ---- */
+
+static void
+json_entry(FILE *out, const char *key, const char *text)
+{
+	if (text == NULL)
+		return;
+	fprintf(out, ", \"%s\": ", key);
+	json_text(out, text);
+}
+
+static void
+json_system(FILE *out, const machine_state *m)
+{
+	Perfetto__Protos__SystemInfo *info;
+
+	if (m->system_info.len == 0)
+		return;
+	info = perfetto__protos__system_info__unpack(NULL, m->system_info.len,
+	    m->system_info.data);
+	if (info == NULL)
+		return;
+	fprintf(out, ", \"system\": {\"cpus\": %" PRIu32
+	    ", \"memory_bytes\": %" PRIu64, info->num_cpus,
+	    info->system_ram_bytes);
+	if (info->utsname != NULL) {
+		json_entry(out, "sysname", info->utsname->sysname);
+		json_entry(out, "release", info->utsname->release);
+		json_entry(out, "machine", info->utsname->machine);
+	}
+	fprintf(out, "}");
+	perfetto__protos__system_info__free_unpacked(info, NULL);
+}
+
+static void
+json_relay(FILE *out, const Tributary__LinkStatus *s)
+{
+	fprintf(out, ", \"relay\": {\"memory_bytes\": %" PRIu64
+	    ", \"memory_limit\": %" PRIu64 ", \"spool_bytes\": %" PRIu64
+	    ", \"spool_limit\": %" PRIu64 ", \"oldest_ms\": %" PRIu64
+	    ", \"reconnects\": %" PRIu64 ", \"packets_lost\": %" PRIu64 "}",
+	    s->memory_bytes, s->memory_limit, s->spool_bytes, s->spool_limit,
+	    s->oldest_ms, s->reconnects, s->packets_lost);
+}
+
+static void
+json_losses(FILE *out, const machine_state *m)
+{
+	size_t i;
+
+	fprintf(out, ", \"losses\": [");
+	for (i = 0; i < m->n_losses; i++)
+		fprintf(out, "%s{\"cause\": \"%s\", \"packets\": %" PRIu64
+		    ", \"chunks\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
+		    i == 0 ? "" : ", ",
+		    link_loss_text((uint32_t)m->losses[i]->cause),
+		    m->losses[i]->packets, m->losses[i]->chunks,
+		    m->losses[i]->bytes);
+	fprintf(out, "]");
+}
+
+static void
+json_machine(FILE *out, const machine_state *m)
+{
+	fprintf(out, "  {\"id\": %" PRIu32, m->id);
+	json_entry(out, "name", m->id == 0 ? "host" : m->name);
+	fprintf(out, ", \"state\": \"%s\", \"reached_by\": \"%s\"",
+	    state_text(m), reach_text(m));
+	json_entry(out, "address", m->address);
+	json_entry(out, "known_by", m->authenticated);
+	json_entry(out, "software", m->software);
+	json_system(out, m);
+	fprintf(out, ", \"first_seen_ns\": %" PRIu64
+	    ", \"connected_since_ns\": %" PRIu64 ", \"cut_since_ns\": %" PRIu64
+	    ", \"reconnects\": %" PRIu64, m->first_seen_ns,
+	    m->connected_since_ns, m->cut_since_ns, m->reconnects);
+	if (m->has_clock_offset_ns)
+		fprintf(out, ", \"clock\": {\"offset_ns\": %" PRId64
+		    ", \"uncertainty_ns\": %" PRIu64
+		    ", \"round_trip_ns\": %" PRIu64
+		    ", \"measured_ns\": %" PRIu64 "}", m->clock_offset_ns,
+		    m->clock_uncertainty_ns, m->round_trip_ns,
+		    m->clock_measured_ns);
+	fprintf(out, ", \"producers\": %" PRIu32 ", \"data_sources\": %" PRIu32
+	    ", \"bytes_received\": %" PRIu64 ", \"bytes_unpacked\": %" PRIu64
+	    ", \"bytes_waiting\": %" PRIu64, m->producers, m->data_sources,
+	    m->bytes_received, m->bytes_unpacked, m->bytes_waiting);
+	if (m->relay != NULL)
+		json_relay(out, m->relay);
+	json_losses(out, m);
+	fprintf(out, "}");
+}
+
+size_t
+machines_print(FILE *out, const machines_reply *r, const char *const *names,
+    size_t n, enum machines_form form)
+{
+	size_t i, printed = 0;
+
+	if (form == MACHINES_TABLE)
+		return print_table(out, r, names, n);
+	if (form == MACHINES_JSON)
+		fprintf(out, "[");
+	for (i = 0; i < r->n_machines; i++) {
+		if (!is_asked_for(r->machines[i], names, n))
+			continue;
+		if (form == MACHINES_JSON) {
+			fprintf(out, printed == 0 ? "\n" : ",\n");
+			json_machine(out, r->machines[i]);
+		} else {
+			print_block(out, r->machines[i], r->now_ns);
+		}
+		printed++;
+	}
+	if (form == MACHINES_JSON)
+		fprintf(out, "%s]\n", printed == 0 ? "" : "\n");
+	return printed;
+}

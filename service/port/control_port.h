@@ -1,0 +1,18 @@
+/*
+ * control_port: the TributaryControl service: what our own commands ask a
+ * collector beyond Perfetto's ports (protos/control.proto).  It stands wherever
+ * ConsumerPort does, and wants the same role: a consumer sees all machines'
+ * data anyway.
+ */
+#ifndef SERVICE_PORT_CONTROL_PORT_H
+#define SERVICE_PORT_CONTROL_PORT_H
+
+struct rpc_service;
+struct service;
+
+#define CONTROL_SERVICE "TributaryControl"
+
+/* Fills out; both must outlive every connection. */
+void control_port_init(struct rpc_service *out, struct service *s);
+
+#endif /* SERVICE_PORT_CONTROL_PORT_H */
