@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "client/control.h"
-#include "client/dial_flags.h"
+#include "transport/dial_flags.h"
 #include "client/machines_text.h"
-#include "client/unknown_flag.h"
+#include "transport/unknown_flag.h"
 #include "protos/control.pb-c.h"
 #include "transport/addr.h"
 #include "transport/dial.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "client/human.h"
+#include "transport/human.h"
 #include "client/json_text.h"
 #include "protos/control.pb-c.h"
 #include "protos/link.pb-c.h"

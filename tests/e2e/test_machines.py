@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""`tributary machines` and `tributary record --machine`."""
+
+import json
+import os
+import subprocess
+
+from harness import tap
+from harness.case import Case, TEST_SOURCE
+from harness.daemon import environment
+from harness.loop import SCALE
+from harness.trace import Trace
+
+
+def identity(n):
+    return {"pid": 40 + n, "uid": 1000, "machine_id_hint": f"boot-id-{n}",
+            "machine_name": f"device-{n}"}
+
+
+class Machines(Case):
+    def setUp(self):
+        super().setUp()
+        self.daemon(producer=[self.path("p"), "127.0.0.1:0"])
+        self.tcp = self.daemons[0].address("producers", "tcp")
+
+    def command(self, *words):
+        return [os.environ["TRIBUTARY"], words[0], "--connect",
+                self.daemons[0].consumer_path, *words[1:]]
+
+    def run_command(self, *words):
+        """While it runs the producers of this test are served."""
+        process = subprocess.Popen(self.command(*words), env=environment(),
+                                   stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.until(lambda: process.poll() is not None,
+                   f"tributary {words[0]} ends", timeout=30 * SCALE)
+        out, err = process.communicate()
+        return process.returncode, out.decode(), err.decode()
+
+    def machines(self, *words):
+        code, out, err = self.run_command("machines", "--json", *words)
+        self.assertEqual((code, err), (0, ""))
+        return {m["name"]: m for m in json.loads(out)}
+
+    def test_everybody_who_was_seen_is_listed(self):
+        far = self.producer("far", address=self.tcp, identity=identity(1))
+        self.producer("near")
+        found = self.machines()
+        self.assertEqual(set(found), {"host", "device-1"})
+        self.assertEqual(found["host"]["producers"], 1)
+        self.assertEqual(found["device-1"]["producers"], 1)
+        self.assertEqual(found["device-1"]["data_sources"], 1)
+        self.assertEqual(found["device-1"]["state"], "connected")
+        far.close()
+        self.until(lambda: self.machines()["device-1"]["state"] == "gone",
+                   "it is gone")
+
+    def test_the_table_is_for_people(self):
+        self.producer("far", address=self.tcp, identity=identity(1))
+        code, out, err = self.run_command("machines", "device-?")
+        self.assertEqual((code, err), (0, ""))
+        head, line = out.splitlines()
+        self.assertTrue(head.startswith("NAME"))
+        self.assertIn("device-1", line)
+        code, out, err = self.run_command("machines", "--long", "host")
+        self.assertEqual((code, err), (0, ""))
+        self.assertIn("this collector", out)
+
+    def test_a_name_that_nobody_has_is_an_error(self):
+        code, out, err = self.run_command("machines", "bus-*")
+        self.assertEqual((code, out), (1, ""))
+        self.assertIn('knows no machine called "bus-*"', err)
+
+    def test_many_machines_come_in_parts(self):
+        producers = [self.producer(f"p{n}", address=self.tcp,
+                                   identity=identity(n)) for n in range(300)]
+        self.assertEqual(len(producers), 300)
+        found = self.machines()
+        self.assertEqual(set(found), {"host"} |
+                         {f"device-{n}" for n in range(300)})
+
+    def test_a_machine_is_recorded_by_its_name(self):
+        first = self.producer("first", address=self.tcp, identity=identity(1))
+        other = self.producer("other", address=self.tcp, identity=identity(2))
+        near = self.producer("near")
+        out = self.path("t")
+        process = subprocess.Popen(
+            self.command("record", "-o", out, "-t", "0", "--machine",
+                         "device-1", TEST_SOURCE),
+            env=environment(), stderr=subprocess.PIPE)
+        first.wait_started()
+        first.writer().number(20)
+        consumer = self.consumer()
+        consumer.query()
+        self.assertFalse(other.started() or near.started())
+        process.terminate()
+        self.until(lambda: process.poll() is not None, "record ends",
+                   timeout=30 * SCALE)
+        process.communicate()
+        self.assertEqual(process.returncode, 0)
+        with open(out, "rb") as f:
+            trace = Trace(f.read())
+        packets = trace.of("for_testing")
+        self.assertEqual(len(packets), 20)
+        self.assertNotIn(0, {p.machine_id for p in packets})
+
+    def test_a_pattern_records_those_that_come_later(self):
+        out = self.path("t")
+        process = subprocess.Popen(
+            self.command("record", "-o", out, "-t", "0", "--machine",
+                         "device-*", TEST_SOURCE),
+            env=environment(), stderr=subprocess.PIPE)
+        consumer = self.consumer()
+        self.until(lambda: consumer.query().num_sessions == 1,
+                   "the session runs")
+        late = self.producer("late", address=self.tcp, identity=identity(7))
+        late.wait_started()
+        late.writer().number(3)
+        process.terminate()
+        self.until(lambda: process.poll() is not None, "record ends",
+                   timeout=30 * SCALE)
+        _, err = process.communicate()
+        self.assertIn(b'no machine called "device-*" has a producer', err)
+        with open(out, "rb") as f:
+            self.assertEqual(len(Trace(f.read()).of("for_testing")), 3)
+
+    def test_a_recording_of_nothing_says_which_flag_is_missing(self):
+        self.producer("far", address=self.tcp, identity=identity(1))
+        code, _, err = self.run_command("record", "-o", self.path("t"), "-t",
+                                        "100ms", TEST_SOURCE)
+        self.assertEqual(code, 0)
+        self.assertIn("say --all-machines or --machine NAME", err)
+
+
+if __name__ == "__main__":
+    tap.main()
