@@ -19,6 +19,7 @@
 #include "transport/ipc_frame.h"
 #include "transport/log.h"
 #include "service/port/consumer_port.h"
+#include "service/port/control_port.h"
 #include "service/port/producer_port.h"
 
 #define WAIT_MS 10000
@@ -42,6 +43,7 @@ ports_setup(void **state)
 	assert_non_null(p->service);
 	producer_port_init(&p->producer_port, p->service);
 	consumer_port_init(&p->consumer_port, p->service);
+	control_port_init(&p->control_port, p->service);
 	*state = p;
 	return 0;
 }
@@ -70,7 +72,7 @@ ports_teardown(void **state)
 void
 client_open(struct client *c, struct ports *p, int port)
 {
-	static const struct rpc_service *services[2];
+	static const struct rpc_service *services[3];
 	struct pb_writer w;
 	size_t mark;
 	int pair[2];
@@ -79,15 +81,15 @@ client_open(struct client *c, struct ports *p, int port)
 	c->ports = p;
 	services[0] = &p->producer_port;
 	services[1] = &p->consumer_port;
+	services[2] = &p->control_port;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
 	    SOCK_NONBLOCK, 0, pair), 0);
 	c->fd = pair[0];
-	assert_non_null(rpc_conn_new(p->loop, pair[1], services, 2,
+	assert_non_null(rpc_conn_new(p->loop, pair[1], services, 3,
 	    &p->stats));
 	pb_writer_init(&w);
 	mark = ipc_frame_begin(&w, 0, IPC_BIND_SERVICE);
-	pb_put_string(&w, 1, port == PRODUCER ? "ProducerPort" :
-	    "ConsumerPort");
+	pb_put_string(&w, 1, services[port - 1]->name);
 	ipc_frame_end(&w, mark);
 	client_send_bytes(c, w.data, w.len);
 	pb_writer_done(&w);

@@ -23,6 +23,7 @@ struct ports {
 	struct service *service;
 	struct rpc_service producer_port;
 	struct rpc_service consumer_port;
+	struct rpc_service control_port;
 	struct rpc_stats stats;
 	char dir[64];
 };
@@ -30,7 +31,7 @@ struct ports {
 int ports_setup(void **state);
 int ports_teardown(void **state);
 
-enum { PRODUCER = 1, CONSUMER = 2 };
+enum { PRODUCER = 1, CONSUMER = 2, CONTROL = 3 };
 
 #define REPLIES_MAX 512
 
@@ -61,7 +62,7 @@ struct client {
 	size_t disk_bytes; /* read from it */
 };
 
-/* Connects and binds; port is PRODUCER or CONSUMER. */
+/* Connects and binds; port is PRODUCER, CONSUMER or CONTROL. */
 void client_open(struct client *c, struct ports *p, int port);
 void client_close(struct client *c);
 
