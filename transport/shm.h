@@ -111,6 +111,8 @@ enum shm_take {
  */
 enum shm_take shm_take(struct shm *s, uint32_t page, uint32_t index,
     struct shm_chunk *out) MUST_CHECK;
+/* Reader: back to complete, as if it had not been taken. */
+void shm_put_back(struct shm *s, uint32_t page, uint32_t index);
 /* Reader: BEING_READ to FREE; the last one frees the page's layout. */
 void shm_release(struct shm *s, uint32_t page, uint32_t index);
 

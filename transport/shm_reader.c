@@ -67,6 +67,22 @@ shm_take(struct shm *s, uint32_t page, uint32_t index, struct shm_chunk *out)
 }
 
 void
+shm_put_back(struct shm *s, uint32_t page, uint32_t index)
+{
+	_Atomic uint32_t *word;
+	uint32_t seen;
+
+	if (page >= s->pages)
+		return;
+	word = shm_word(s, page);
+	seen = atomic_load_explicit(word, memory_order_acquire);
+	if (index < shm_word_chunks(seen) &&
+	    shm_word_state(seen, index) == SHM_BEING_READ)
+		atomic_fetch_or_explicit(word, 1u << (index * SHM_STATE_BITS),
+		    memory_order_acq_rel);
+}
+
+void
 shm_release(struct shm *s, uint32_t page, uint32_t index)
 {
 	_Atomic uint32_t *word;
