@@ -23,13 +23,19 @@ struct relay_limits {
 	uint32_t max_name_bytes;
 };
 
+/* Room for any message of this module. */
+#define RELAY_SETTINGS_ERROR_SIZE 1536
+#define RELAY_SOCKETS_MAX 16u
+
 /* Strings are owned; NULL where left out, unless said otherwise. */
 struct relay_settings {
 	char *to;
+	bool dialled;              /* a collector connects to us; no `to` */
+	uint64_t dialled_idle_ms;
 	char **producer_sockets;
 	size_t n_producer_sockets; /* at least 1 */
 	bool allow_remote_producers;
-	char *socket_group;
+	char *socket_group;        /* NULL: as it comes */
 	int socket_mode;           /* -1: as the umask leaves it */
 	char *machine_name;        /* never NULL */
 	char *machine_id;          /* never NULL */
@@ -68,5 +74,23 @@ int relay_settings_from_env(struct relay_settings *s, char *err,
 /* When all is read: what contradicts itself or cannot be. */
 int relay_settings_check(const struct relay_settings *s, char *err,
     size_t err_size) MUST_CHECK;
+
+/* ---- single ones, for the file and for flags ---- */
+
+/* Copies.  what names it ("the state directory") where it is empty. */
+int relay_settings_set_string(char **slot, const char *value,
+    const char *what, char *err, size_t err_size) MUST_CHECK;
+/* A list with commas; they replace those that were there. */
+int relay_settings_set_producer_sockets(struct relay_settings *s,
+    const char *list, char *err, size_t err_size) MUST_CHECK;
+/* One more.  The default is replaced by relay_settings_drop_sockets() first. */
+int relay_settings_add_producer_socket(struct relay_settings *s,
+    const char *address, char *err, size_t err_size) MUST_CHECK;
+void relay_settings_drop_sockets(struct relay_settings *s);
+/* "group:mode". */
+int relay_settings_set_socket_permissions(struct relay_settings *s,
+    const char *text, char *err, size_t err_size) MUST_CHECK;
+int relay_settings_set_log_level(struct relay_settings *s, const char *word,
+    char *err, size_t err_size) MUST_CHECK;
 
 #endif /* RELAY_SETTINGS_H */

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "service/activation.h"
@@ -23,6 +22,7 @@
 #include "service/session/session.h"
 #include "service/session/settings.h"
 #include "service/trust.h"
+#include "transport/fd_limit.h"
 #include "transport/log.h"
 #include "transport/loop.h"
 #include "transport/rpc_host.h"
@@ -201,19 +201,6 @@ watch_signals(struct daemon *d)
 	return loop_on_signal(d->loop, SIGHUP, reload_cb, d);
 }
 
-static void
-raise_fd_limit(void)
-{
-	struct rlimit r;
-
-	if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur == r.rlim_max)
-		return;
-	r.rlim_cur = r.rlim_max;
-	if (setrlimit(RLIMIT_NOFILE, &r) != 0)
-		log_warn("cannot raise the limit of open files: %s",
-		    strerror(errno));
-}
-
 /* *fd is -1 when no directory is set. */
 static int
 open_trace_dir(const char *path, int *fd, char *err, size_t err_size)
@@ -305,7 +292,7 @@ daemon_new(const struct settings *settings, struct activation *a, char *err,
 	if ((d = calloc(1, sizeof(*d))) == NULL)
 		return NULL;
 	d->settings = settings;
-	raise_fd_limit();
+	fd_limit_raise();
 	if ((d->loop = loop_new()) == NULL)
 		goto fail;
 	if ((d->trust = trust_new(settings, err, err_size)) == NULL)

@@ -16,7 +16,7 @@ from harness import pb, tap, tls
 from harness.case import Case, TEST_SOURCE
 from harness.consumer import buffers, config
 from harness.pki import OPENSSL, Pki
-from harness.relay import Relay
+from harness.relay import ClassicRelay
 
 FORGED = "2026-01-01 00:00:00.000 tributaryd error all is lost"
 EVIL = f"evil\n{FORGED}\r\x1b[2J\x1b]0;title\x07\x9b31m\u009b\x7f\"'\\\0"
@@ -70,7 +70,7 @@ class Escaped(LogCase):
         identity = {"machine_name": EVIL, "machine_id_hint": EVIL,
                     "pid": 1, "uid": 1}
         self.producer(EVIL, identity=identity, address=at).sync()
-        relay = self._add(Relay(self.loop, at, identity))
+        relay = self._add(ClassicRelay(self.loop, at, identity))
         relay.init(tracing_service_version=EVIL)
         self.assert_harmless()
         self.assertTrue(self.lines("machine ", '"evil\\x0a2026-01-01'))
@@ -292,11 +292,11 @@ class Bounded(LogCase):
         at = self.daemons[0].address("producers", "tcp")
         with self.flood("relay "):
             for _ in range(FLOOD):
-                relay = Relay(self.loop, at, {"machine_name": "m", "pid": 1})
+                relay = ClassicRelay(self.loop, at, {"machine_name": "m", "pid": 1})
                 relay.close()
         with self.flood("relay ", at_least=0):
             for _ in range(FLOOD):
-                Relay(self.loop, at, {"machine_name": "m"}).close()
+                ClassicRelay(self.loop, at, {"machine_name": "m"}).close()
 
     def test_handshakes_that_are_none(self):
         if OPENSSL is None:

@@ -14,6 +14,7 @@ from .daemon import Daemon
 from .ipc import Connection
 from .loop import SCALE, Loop
 from .producer import TEST_SOURCE, Producer
+from .relay import Relay
 
 
 class Case(unittest.TestCase):
@@ -24,6 +25,7 @@ class Case(unittest.TestCase):
         self.folder = tempfile.mkdtemp(prefix="trib", dir="/tmp")
         self.loop = Loop()
         self.daemons = []
+        self.relays = []
         self.connections = []
 
     def run(self, result=None):
@@ -41,15 +43,16 @@ class Case(unittest.TestCase):
         for connection in self.connections:
             connection.close()
         try:
-            for daemon in self.daemons:
-                daemon.stop()
+            for program in [*self.relays, *self.daemons]:
+                program.stop()
         finally:
             self.loop.close()
 
     def _show_logs(self):
-        for daemon in getattr(self, "daemons", ()):
-            lines = daemon.log().splitlines()
-            print(f"# {daemon.log_path}, last of {len(lines)} lines:",
+        for program in [*getattr(self, "relays", ()),
+                        *getattr(self, "daemons", ())]:
+            lines = program.log().splitlines()
+            print(f"# {program.log_path}, last of {len(lines)} lines:",
                   *lines[-60:], sep="\n#   ", file=sys.stderr)
 
     def path(self, name):
@@ -61,6 +64,13 @@ class Case(unittest.TestCase):
         self.daemons.append(daemon)
         daemon.start()
         return daemon
+
+    def relay(self, to=None, **options):
+        """A running tributary-relay; to: an address, or a daemon."""
+        relay = Relay(self.folder, to, **options)
+        self.relays.append(relay)
+        relay.start()
+        return relay
 
     def _add(self, connection):
         self.connections.append(connection)

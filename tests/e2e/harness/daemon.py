@@ -1,4 +1,4 @@
-"""Starts the real tributaryd on private sockets and ends it by its pid."""
+"""Starts our real daemons on private sockets and ends them by their pid."""
 
 import os
 import re
@@ -32,38 +32,31 @@ def environment(**extra):
     return env
 
 
-class Daemon:
-    """producer, consumer: lists of addresses to listen on."""
+class Program:
+    """A daemon of ours.  Sub-classes say how it is called."""
 
-    pass_fds = ()  # descriptors that it inherits
+    name = None             # of the program, in messages and its log's name
+    variable = None         # of the environment: the program's path
+    notify_variable = None  # the descriptor that it says "1" to
+    pass_fds = ()           # descriptors that it inherits
 
-    def __init__(self, folder, *, producer=None, consumer=None, flags=(),
-                 env=None, limits=None, wrap=(), pass_fds=()):
+    def __init__(self, folder, *, flags=(), env=None, limits=None, wrap=(),
+                 pass_fds=()):
         self.folder = folder
-        self.producer_path = os.path.join(folder, "p")
-        self.consumer_path = os.path.join(folder, "c")
-        self._producers = producer or [self.producer_path]
-        self._consumers = consumer or [self.consumer_path]
         self._flags = list(flags)
         self._env = environment(**(env or {}))
         self._limits = limits  # called in the child before exec
         self._wrap = list(wrap)  # a command that runs ours
         self.pass_fds = [*self.pass_fds, *pass_fds]
         self.log_path = os.path.join(
-            folder, f"tributaryd-{len(os.listdir(folder))}.log")
+            folder, f"{self.name}-{len(os.listdir(folder))}.log")
         self.process = None
         self.status = None
         self.expected_status = 0
 
     def command(self):
-        argv = [*self._wrap, os.environ["TRIBUTARYD"], "--log-level", "debug"]
-        for address in self._producers:
-            argv += ["--producer-socket", address]
-        for address in self._consumers:
-            argv += ["--consumer-socket", address]
-            if is_plain(address):
-                argv += ["--allow-plain-consumer", address]
-        return argv + self._flags
+        return [*self._wrap, os.environ[self.variable],
+                "--log-level", "debug", *self._flags]
 
     def start(self):
         """Returns the seconds it took until the sockets were open."""
@@ -75,7 +68,7 @@ class Daemon:
                 self.command(), stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, pass_fds=[write_end, *self.pass_fds],
                 preexec_fn=self._limits,
-                env={**self._env, "TRACED_NOTIFY_FD": str(write_end)})
+                env={**self._env, self.notify_variable: str(write_end)})
         finally:
             os.close(write_end)
             log.close()
@@ -86,31 +79,13 @@ class Daemon:
         if said != b"1":
             self.kill()
             raise AssertionError(
-                f"tributaryd did not become ready ({said!r}); it said:\n" +
+                f"{self.name} did not become ready ({said!r}); it said:\n" +
                 self.log())
         return time.monotonic() - began
 
     def log(self):
         with open(self.log_path, errors="replace") as file:
             return file.read()
-
-    def addresses(self, port):
-        """Where it listens for "producers", "consumers" or "relays"."""
-        return [m[2] for m in LISTENING.finditer(self.log()) if m[1] == port]
-
-    def address(self, port, kind="unix"):
-        """The one address of a kind: unix, tcp, tls or vsock."""
-        def kind_of(address):
-            if address.startswith("vsock"):
-                return "vsock"
-            if address.startswith("tls://"):
-                return "tls"
-            if address.removeprefix("unix:").startswith(("/", "@")):
-                return "unix"
-            return "tcp"
-        found = [a for a in self.addresses(port) if kind_of(a) == kind]
-        assert len(found) == 1, f"{found} in the log:\n{self.log()}"
-        return found[0]
 
     def running(self):
         return self.process is not None and self.process.poll() is None
@@ -150,13 +125,13 @@ class Daemon:
                 self.wait()
             except subprocess.TimeoutExpired:
                 self.kill()
-                raise AssertionError("tributaryd did not end on SIGTERM")
+                raise AssertionError(f"{self.name} did not end on SIGTERM")
         self.status = self.process.returncode
         log = self.log()
         for line in SANITIZER_LINES:
             assert line not in log, f"{line} in the log"
         assert self.status == self.expected_status, \
-            f"tributaryd ended with status {self.status}"
+            f"{self.name} ended with status {self.status}"
 
     def kill(self):
         """kill -9, for what is meant to be abrupt."""
@@ -164,3 +139,46 @@ class Daemon:
             self.signal(signal.SIGKILL)
             self.process.wait()
         self.expected_status = self.process.returncode
+
+
+class Daemon(Program):
+    """producer, consumer: lists of addresses to listen on."""
+
+    name = "tributaryd"
+    variable = "TRIBUTARYD"
+    notify_variable = "TRACED_NOTIFY_FD"
+
+    def __init__(self, folder, *, producer=None, consumer=None, **options):
+        super().__init__(folder, **options)
+        self.producer_path = os.path.join(folder, "p")
+        self.consumer_path = os.path.join(folder, "c")
+        self._producers = producer or [self.producer_path]
+        self._consumers = consumer or [self.consumer_path]
+
+    def command(self):
+        argv = [*self._wrap, os.environ["TRIBUTARYD"], "--log-level", "debug"]
+        for address in self._producers:
+            argv += ["--producer-socket", address]
+        for address in self._consumers:
+            argv += ["--consumer-socket", address]
+            if is_plain(address):
+                argv += ["--allow-plain-consumer", address]
+        return argv + self._flags
+
+    def addresses(self, port):
+        """Where it listens for "producers", "consumers" or "relays"."""
+        return [m[2] for m in LISTENING.finditer(self.log()) if m[1] == port]
+
+    def address(self, port, kind="unix"):
+        """The one address of a kind: unix, tcp, tls or vsock."""
+        def kind_of(address):
+            if address.startswith("vsock"):
+                return "vsock"
+            if address.startswith("tls://"):
+                return "tls"
+            if address.removeprefix("unix:").startswith(("/", "@")):
+                return "unix"
+            return "tcp"
+        found = [a for a in self.addresses(port) if kind_of(a) == kind]
+        assert len(found) == 1, f"{found} in the log:\n{self.log()}"
+        return found[0]

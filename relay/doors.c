@@ -1,0 +1,195 @@
+#include "relay/doors.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "relay/producers.h"
+#include "relay/settings.h"
+#include "transport/addr.h"
+#include "transport/listener.h"
+#include "transport/log.h"
+#include "transport/loop.h"
+#include "transport/rpc_host.h"
+#include "transport/socket_owner.h"
+
+/* Addresses that a name may stand for. */
+#define RESOLVED_MAX 16
+
+/* Between two looks for those who stay quiet, while anybody is connected. */
+#define SWEEP_MS 10000u
+
+static const struct rpc_timeouts timeouts = {
+	.bind_ms = 30000,
+	.stalled_ms = 60000,
+};
+
+struct relay_doors {
+	struct loop *loop;                       /* borrowed, as the next two */
+	const struct relay_settings *settings;
+	const struct rpc_service *services[1];
+	const struct rpc_guard *guard;
+	struct rpc_stats stats;
+	struct listener *all[RELAY_SOCKETS_MAX];
+	size_t n;
+	struct loop_timer *sweep;
+	bool sweeping;
+};
+
+/* ---- connections ---- */
+
+static void
+sweep_cb(void *arg)
+{
+	struct relay_doors *d = arg;
+
+	rpc_conns_sweep(&d->stats, &timeouts, loop_now_ms());
+	d->sweeping = d->stats.n_conns > 0;
+	if (d->sweeping)
+		loop_timer_set(d->sweep, SWEEP_MS, 0);
+}
+
+static void
+accept_cb(struct listener *l, int fd, void *arg)
+{
+	struct relay_doors *d = arg;
+	const struct rpc_conn_setup setup = {
+		.services = d->services,
+		.n_services = 1,
+		.stats = &d->stats,
+		.guard = d->guard,
+	};
+
+	if (rpc_conn_new_over(d->loop, fd, &setup) == NULL) {
+		close(fd);
+		return;
+	}
+	if (d->sweeping)
+		return;
+	d->sweeping = true;
+	loop_timer_set(d->sweep, SWEEP_MS, 0);
+}
+
+/* ---- opening ---- */
+
+/* Whether only this machine reaches it. */
+static int
+check_reach(const struct addr *a, char *err, size_t err_size)
+{
+	struct sockaddr_storage sa[RESOLVED_MAX];
+	socklen_t len[RESOLVED_MAX];
+	bool remote = a->kind == ADDR_VSOCK;
+	int i, n = 0;
+
+	if (a->kind == ADDR_TCP &&
+	    (n = addr_resolve(a, sa, len, RESOLVED_MAX, err, err_size)) < 0)
+		return -1;
+	for (i = 0; i < n; i++)
+		remote |= !addr_is_local(&sa[i]);
+	if (!remote)
+		return 0;
+	snprintf(err, err_size, "other machines can reach %s, and nobody is "
+	    "asked there who they are: use a UNIX socket or 127.0.0.1, or "
+	    "permit it with `allow_remote_producers: true` in the settings",
+	    a->text);
+	return -1;
+}
+
+static void
+log_door(const struct addr *a, const struct listener *l)
+{
+	if (a->kind == ADDR_TCP && listener_port(l) != 0)
+		log_info("listening for producers on %s%s%s:%d",
+		    strchr(a->host, ':') != NULL ? "[" : "", a->host,
+		    strchr(a->host, ':') != NULL ? "]" : "",
+		    listener_port(l));
+	else
+		log_info("listening for producers on %s", a->text);
+}
+
+static int
+open_door(struct relay_doors *d, const char *address, char *err,
+    size_t err_size)
+{
+	const struct relay_settings *s = d->settings;
+	bool owned = s->socket_mode >= 0;
+	struct listener *l;
+	struct addr a;
+	mode_t old = 0;
+
+	if (addr_parse(&a, address, err, err_size) != 0 ||
+	    (!s->allow_remote_producers && check_reach(&a, err,
+		err_size) != 0))
+		return -1;
+	owned = owned && socket_owner_has_file(&a);
+	/* Nobody slips in between bind() and chmod(). */
+	if (owned)
+		old = umask(0177);
+	l = listener_new(d->loop, &a, s->allow_remote_producers, accept_cb, d,
+	    err, err_size);
+	if (owned)
+		umask(old);
+	if (l == NULL)
+		return -1;
+	d->all[d->n++] = l;
+	if (owned && socket_owner_set(l, s->socket_group,
+		(unsigned)s->socket_mode, err, err_size) != 0)
+		return -1;
+	log_door(&a, l);
+	return 0;
+}
+
+struct relay_doors *
+relay_doors_new(struct loop *l, const struct relay_settings *s,
+    struct producers *ps, char *err, size_t err_size)
+{
+	struct relay_doors *d;
+	size_t i;
+
+	snprintf(err, err_size, "no memory");
+	if ((d = calloc(1, sizeof(*d))) == NULL)
+		return NULL;
+	d->loop = l;
+	d->settings = s;
+	d->services[0] = producers_service(ps);
+	d->guard = producers_guard(ps);
+	if ((d->sweep = loop_timer_new(l, sweep_cb, d)) == NULL)
+		goto fail;
+	for (i = 0; i < s->n_producer_sockets; i++)
+		if (open_door(d, s->producer_sockets[i], err, err_size) != 0)
+			goto fail;
+	return d;
+
+fail:
+	relay_doors_free(d);
+	return NULL;
+}
+
+void
+relay_doors_close(struct relay_doors *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->n; i++)
+		listener_free(d->all[i]);
+	d->n = 0;
+}
+
+void
+relay_doors_send_away(struct relay_doors *d)
+{
+	rpc_conns_close_all(&d->stats);
+}
+
+void
+relay_doors_free(struct relay_doors *d)
+{
+	if (d == NULL)
+		return;
+	relay_doors_close(d);
+	loop_timer_free(d->sweep);
+	free(d);
+}

@@ -1,0 +1,31 @@
+/*
+ * doors: where local producers connect to a relay.
+ */
+#ifndef RELAY_DOORS_H
+#define RELAY_DOORS_H
+
+#include <stddef.h>
+
+#include "transport/compiler.h"
+
+struct loop;
+struct producers;
+struct relay_doors;
+struct relay_settings;
+
+/*
+ * Opens every producer socket of the settings: from then on producers are
+ * served.  All is borrowed.  NULL with a sentence in err.
+ */
+struct relay_doors *relay_doors_new(struct loop *l,
+    const struct relay_settings *s, struct producers *ps, char *err,
+    size_t err_size) MUST_CHECK;
+
+/* Nobody comes in any more; those who did stay. */
+void relay_doors_close(struct relay_doors *d);
+/* Ends all connections; their memory goes away with later turns of the loop. */
+void relay_doors_send_away(struct relay_doors *d);
+/* When that has happened.  NULL is fine. */
+void relay_doors_free(struct relay_doors *d);
+
+#endif /* RELAY_DOORS_H */
