@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "transport/clock_fit.h"
 #include "transport/compiler.h"
 #include "transport/link_wire.h"
 #include "service/session/peer_quota.h"
@@ -60,6 +61,9 @@ struct machine_contact {
 	} losses[LINK_LOSS_CAUSES]; /* by LinkLossCause */
 };
 
+/* How far REALTIME and MONOTONIC are from BOOTTIME, there and here. */
+#define MACHINE_CLOCK_SHAPE 4u
+
 /* Its CLOCK_BOOTTIME minus ours. */
 struct machine_clock {
 	bool known;
@@ -67,6 +71,10 @@ struct machine_clock {
 	uint64_t uncertainty_ns;
 	uint64_t round_trip_ns;
 	uint64_t measured_ns; /* CLOCK_REALTIME */
+	/* machine_clock.c's: all exchanges, and those in clock_sync. */
+	struct clock_fit fit;
+	struct clock_fit written;
+	int64_t written_shape[MACHINE_CLOCK_SHAPE];
 };
 
 struct machine {

@@ -1,0 +1,198 @@
+#include "relay/relay_clocks.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/clock_snapshot.h"
+#include "transport/loop.h"
+#include "transport/pb_writer.h"
+#include "transport/rpc_client.h"
+#include "relay/clock_burst.h"
+#include "relay/clock_watch.h"
+#include "relay/clocks.h"
+
+/* SyncClockRequest and its Clock (reference wire-format.md). */
+enum { REQUEST_PHASE = 1, REQUEST_CLOCKS = 2 };
+enum { CLOCK_CLOCK_ID = 1, CLOCK_TIMESTAMP = 2 };
+
+/* Between the begins of bursts, however often clocks are set. */
+#define BURST_PAUSE_MS 1000u
+/* As good as the best: longer by less than a quarter, and this. */
+#define NEAR_NS 50000u
+/* It keeps five readings, so two exchanges, if they can be had. */
+#define NEAR_WANTED 2u
+
+enum phase {
+	PHASE_NONE,
+	PHASE_PING = 1,
+	PHASE_UPDATE = 2,
+};
+
+struct relay_clocks {
+	struct loop *loop;
+	struct rpc_client *client; /* borrowed */
+	struct loop_timer *timer;  /* armed for a burst while phase is NONE */
+	struct clock_watch *watch;
+	uint64_t period_ms;
+
+	enum phase phase; /* what waits for its reply */
+	bool again;       /* the clocks jumped meanwhile */
+	struct clock_burst burst;
+	uint64_t began_ms;
+	unsigned near;    /* exchanges in a row, at the end of the burst */
+	uint64_t sent_ns; /* BOOTTIME in the last PING */
+	uint64_t round_trip_ns;
+	uint64_t measured_ms;
+};
+
+static void reply_cb(void *arg, bool ok, bool more, const uint8_t *msg,
+    size_t len, int fd);
+
+/* now: taken just before. */
+static void
+sync_clock(struct relay_clocks *r, enum phase phase,
+    const struct clock_snapshot *now)
+{
+	struct pb_writer w;
+	size_t i, mark;
+
+	r->phase = phase;
+	pb_writer_init(&w);
+	pb_put_uint(&w, REQUEST_PHASE, phase);
+	for (i = 0; i < CLOCK_SNAPSHOT_N; i++) {
+		mark = pb_nest_begin(&w, REQUEST_CLOCKS);
+		pb_put_uint(&w, CLOCK_CLOCK_ID, now->clocks[i].id);
+		pb_put_uint(&w, CLOCK_TIMESTAMP, now->clocks[i].ns);
+		pb_nest_end(&w, mark);
+	}
+	rpc_invoke(r->client, "SyncClock", w.data, w.failed ? 0 : w.len, -1,
+	    reply_cb, r);
+	pb_writer_done(&w);
+}
+
+static void
+send_ping(struct relay_clocks *r)
+{
+	struct clock_snapshot now;
+
+	clock_snapshot_take(&now);
+	r->sent_ns = clock_snapshot_ns(&now, CLOCK_ID_BOOTTIME);
+	sync_clock(r, PHASE_PING, &now);
+}
+
+static void
+begin_burst(struct relay_clocks *r)
+{
+	memset(&r->burst, 0, sizeof(r->burst));
+	r->near = 0;
+	r->again = false;
+	r->began_ms = loop_now_ms();
+	send_ping(r);
+}
+
+static void
+rest(struct relay_clocks *r, uint64_t ms)
+{
+	r->phase = PHASE_NONE;
+	loop_timer_set(r->timer, ms, 0);
+}
+
+static bool
+burst_is_over(const struct relay_clocks *r)
+{
+	unsigned wanted = r->burst.n < CLOCK_BURST_MAX ? NEAR_WANTED : 1;
+
+	return clock_burst_is_over(&r->burst, UINT64_MAX) &&
+	    (r->near >= wanted || r->burst.n >= CLOCK_BURST_AT_ALL);
+}
+
+/* The reply to a PING: its round trip is known, and the UPDATE is due. */
+static void
+ponged(struct relay_clocks *r, const struct clock_snapshot *now)
+{
+	uint64_t took = clock_snapshot_ns(now, CLOCK_ID_BOOTTIME) - r->sent_ns;
+
+	if (clock_burst_add(&r->burst, took))
+		r->round_trip_ns = took;
+	r->measured_ms = loop_now_ms();
+	if (took <= r->burst.best_ns + r->burst.best_ns / 4 + NEAR_NS)
+		r->near++;
+	else
+		r->near = 0;
+	sync_clock(r, PHASE_UPDATE, now);
+}
+
+static void
+reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
+{
+	struct relay_clocks *r = arg;
+	struct clock_snapshot now;
+
+	clock_snapshot_take(&now); /* first of all */
+	if (r->again)
+		rest(r, BURST_PAUSE_MS);
+	else if (!ok)
+		rest(r, r->period_ms);
+	else if (r->phase == PHASE_PING)
+		ponged(r, &now);
+	else if (burst_is_over(r))
+		rest(r, r->period_ms);
+	else
+		send_ping(r);
+}
+
+static void
+timer_cb(void *arg)
+{
+	begin_burst(arg);
+}
+
+static void
+jumped_cb(void *arg)
+{
+	struct relay_clocks *r = arg;
+	uint64_t since = loop_now_ms() - r->began_ms;
+
+	if (r->phase != PHASE_NONE)
+		r->again = true;
+	else
+		rest(r, since < BURST_PAUSE_MS ? BURST_PAUSE_MS - since : 0);
+}
+
+struct relay_clocks *
+relay_clocks_new(struct loop *l, struct rpc_client *client, uint64_t period_ms)
+{
+	struct relay_clocks *r;
+
+	if ((r = calloc(1, sizeof(*r))) == NULL)
+		return NULL;
+	r->loop = l;
+	r->client = client;
+	r->period_ms = period_ms;
+	if ((r->timer = loop_timer_new(l, timer_cb, r)) == NULL ||
+	    (r->watch = clock_watch_new(l, jumped_cb, r)) == NULL) {
+		relay_clocks_free(r);
+		return NULL;
+	}
+	begin_burst(r);
+	return r;
+}
+
+void
+relay_clocks_free(struct relay_clocks *r)
+{
+	if (r == NULL)
+		return;
+	clock_watch_free(r->watch);
+	loop_timer_free(r->timer);
+	free(r);
+}
+
+void
+relay_clocks_view(const struct relay_clocks *r, struct clocks_view *out)
+{
+	memset(out, 0, sizeof(*out));
+	out->round_trip_ns = r->round_trip_ns;
+	out->measured_ms = r->measured_ms;
+}
