@@ -1,6 +1,5 @@
 #include "service/port/clock_exchange.h"
 
-#include "service/session/service_packets.h"
 #include "transport/pb_reader.h"
 
 /* SyncClockRequest and its Clock (reference wire-format.md). */
@@ -16,7 +15,8 @@ enum { PHASE_PING = 1, PHASE_UPDATE = 2 };
 #define BUILTIN_CLOCK_MAX 63u
 
 static const char *
-add_clock(struct clock_sample *s, const struct pb_field *message, bool *bad)
+add_clock(struct machine_clock_sample *s, const struct pb_field *message,
+    bool *bad)
 {
 	struct clock_reading c = { 0, 0 };
 	struct pb_reader r;
@@ -38,7 +38,7 @@ add_clock(struct clock_sample *s, const struct pb_field *message, bool *bad)
 	for (i = 0; i < s->n_client; i++)
 		if (s->client[i].id == c.id)
 			return "a clock is named twice";
-	if (s->n_client == CLOCK_EXCHANGE_CLOCKS_MAX)
+	if (s->n_client == MACHINE_CLOCKS_MAX)
 		return "too many clocks";
 	s->client[s->n_client++] = c;
 	return NULL;
@@ -46,7 +46,7 @@ add_clock(struct clock_sample *s, const struct pb_field *message, bool *bad)
 
 /* The sentence that refuses it, or NULL.  *bad: it does not parse. */
 static const char *
-read_request(const uint8_t *data, size_t len, struct clock_sample *s,
+read_request(const uint8_t *data, size_t len, struct machine_clock_sample *s,
     uint64_t *phase, bool *bad)
 {
 	const char *why = NULL;
@@ -70,7 +70,7 @@ read_request(const uint8_t *data, size_t len, struct clock_sample *s,
 }
 
 static const struct clock_reading *
-find_clock(const struct clock_sample *s, uint32_t id)
+find_clock(const struct machine_clock_sample *s, uint32_t id)
 {
 	size_t i;
 
@@ -85,7 +85,8 @@ find_clock(const struct clock_sample *s, uint32_t id)
  * the two have no clock in common.
  */
 static const char *
-check_order(const struct clock_sample *ping, const struct clock_sample *update)
+check_order(const struct machine_clock_sample *ping,
+    const struct machine_clock_sample *update)
 {
 	const struct clock_reading *before;
 	bool common = false;
@@ -114,14 +115,14 @@ took_too_long(const struct clock_exchange *x)
 	uint64_t from = clock_snapshot_ns(&x->ping.host, CLOCK_ID_BOOTTIME);
 	uint64_t to = clock_snapshot_ns(&x->update.host, CLOCK_ID_BOOTTIME);
 
-	return to - from > CLOCK_EXCHANGE_LONGEST_NS;
+	return to - from > MACHINE_CLOCK_LONGEST_NS;
 }
 
 enum clock_exchange_verdict
 clock_exchange_step(struct clock_exchange *x, const uint8_t *request,
     size_t len, const struct clock_snapshot *host, const char **why)
 {
-	struct clock_sample s = { .host = *host };
+	struct machine_clock_sample s = { .host = *host };
 	bool bad, pinged = x->pinged;
 	const char *reason;
 	uint64_t phase;
@@ -147,22 +148,4 @@ clock_exchange_step(struct clock_exchange *x, const uint8_t *request,
 	}
 	x->update = s;
 	return took_too_long(x) ? CLOCK_EXCHANGE_TOO_LONG : CLOCK_EXCHANGE_DONE;
-}
-
-void
-clock_exchange_encode(const struct clock_exchange *x, struct pb_writer *w,
-    int32_t uid, uint32_t machine)
-{
-	const struct clock_sample *both[2] = { &x->ping, &x->update };
-	struct service_clock_pair pairs[2];
-	size_t i;
-
-	for (i = 0; i < 2; i++)
-		pairs[i] = (struct service_clock_pair){
-			.client = both[i]->client,
-			.n_client = both[i]->n_client,
-			.host = both[i]->host.clocks,
-			.n_host = CLOCK_SNAPSHOT_N,
-		};
-	service_packets_remote_clock_sync(w, uid, machine, pairs, 2);
 }

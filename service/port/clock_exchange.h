@@ -4,8 +4,9 @@
  *
  * A PING holds the relay's clocks when it was sent, the UPDATE after it its
  * clocks once the reply to the PING had come back.  With our clocks at the
- * receipt of each, the two bracket the distance between the machines.  Pure:
- * bytes and our reading in, a verdict out.
+ * receipt of each, the two bracket the distance between the machines
+ * (machine_clock_take_exchange()).  Pure: bytes and our reading in, a verdict
+ * out.
  */
 #ifndef SERVICE_PORT_CLOCK_EXCHANGE_H
 #define SERVICE_PORT_CLOCK_EXCHANGE_H
@@ -16,31 +17,18 @@
 
 #include "transport/clock_snapshot.h"
 #include "transport/compiler.h"
-
-struct pb_writer;
-
-/* Clocks of one message; a relay sends seven. */
-#define CLOCK_EXCHANGE_CLOCKS_MAX 16u
-
-/* An exchange that took longer says nothing about the clocks. */
-#define CLOCK_EXCHANGE_LONGEST_NS 10000000000ull
-
-struct clock_sample {
-	struct clock_reading client[CLOCK_EXCHANGE_CLOCKS_MAX];
-	size_t n_client;
-	struct clock_snapshot host;
-};
+#include "service/session/machine_clock.h"
 
 /* Zero-initialised is ready to use. */
 struct clock_exchange {
 	bool pinged; /* an UPDATE may follow */
-	struct clock_sample ping;
-	struct clock_sample update;
+	struct machine_clock_sample ping;
+	struct machine_clock_sample update;
 };
 
 enum clock_exchange_verdict {
 	CLOCK_EXCHANGE_PINGED,
-	CLOCK_EXCHANGE_DONE,    /* both samples hold; encode them */
+	CLOCK_EXCHANGE_DONE,    /* both samples hold */
 	CLOCK_EXCHANGE_TOO_LONG,/* in order, but not to be used */
 	CLOCK_EXCHANGE_BAD,     /* does not parse */
 	CLOCK_EXCHANGE_REFUSED, /* *why says; the exchange begins anew */
@@ -53,9 +41,5 @@ enum clock_exchange_verdict {
 enum clock_exchange_verdict clock_exchange_step(struct clock_exchange *x,
     const uint8_t *request, size_t len, const struct clock_snapshot *host,
     const char **why) MUST_CHECK;
-
-/* After CLOCK_EXCHANGE_DONE: the packet for traces, a whole TracePacket. */
-void clock_exchange_encode(const struct clock_exchange *x, struct pb_writer *w,
-    int32_t uid, uint32_t machine);
 
 #endif /* SERVICE_PORT_CLOCK_EXCHANGE_H */

@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "protos/system_info.pb-c.h"
 #include "service/port/clock_exchange.h"
 #include "service/port/peer_identity.h"
+#include "service/session/machine_clock.h"
 #include "service/session/service.h"
 #include "transport/clock_snapshot.h"
 #include "transport/log.h"
@@ -193,21 +193,13 @@ init_relay(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 static enum rpc_verdict
 keep_exchange(struct relay *r)
 {
-	struct pb_writer w;
-	int rc;
+	const char *why;
 
-	if (is_host(r))
+	if (is_host(r) || machine_clock_take_exchange(r->machine,
+	    &r->clocks.ping, &r->clocks.update, &why) == 0)
 		return RPC_OK;
-	pb_writer_init(&w);
-	clock_exchange_encode(&r->clocks, &w, (int32_t)geteuid(),
-	    r->machine->id);
-	rc = w.failed ? -1 : machine_set_clock_sync(r->machine, w.data, w.len);
-	pb_writer_done(&w);
-	if (rc != 0) {
-		log_refusal(r, "SyncClock", "no memory");
-		return RPC_REJECT;
-	}
-	return RPC_OK;
+	log_refusal(r, "SyncClock", why);
+	return RPC_REJECT;
 }
 
 static enum rpc_verdict
@@ -228,7 +220,7 @@ sync_clock(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	case CLOCK_EXCHANGE_TOO_LONG:
 		log_debug("relay %s: a clock exchange took over %llu s and is "
 		    "not used", rpc_conn_peer(r->conn)->text,
-		    CLOCK_EXCHANGE_LONGEST_NS / 1000000000ull);
+		    MACHINE_CLOCK_LONGEST_NS / 1000000000ull);
 		break;
 	case CLOCK_EXCHANGE_BAD:
 		return RPC_BAD_ARGS;

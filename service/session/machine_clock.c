@@ -52,7 +52,7 @@ host_ns(const struct machine_clock_sample *s, uint32_t id)
 	return clock_snapshot_ns(&s->host, (enum clock_id)id);
 }
 
-/* -1: a BOOTTIME that cannot be, or a round trip that says nothing. */
+/* What client, host, client says.  -1: a BOOTTIME that cannot be. */
 static int
 bound(struct exchange *x, const char **why)
 {
@@ -63,10 +63,6 @@ bound(struct exchange *x, const char **why)
 	if (c1 > c2 || c2 >= (uint64_t)CLOCK_FIT_MAX_NS ||
 	    h1 >= (uint64_t)CLOCK_FIT_MAX_NS) {
 		*why = "its clocks are absurd";
-		return -1;
-	}
-	if (c2 - c1 > MACHINE_CLOCK_LONGEST_NS) {
-		*why = "the exchange took too long";
 		return -1;
 	}
 	x->low = (int64_t)c1 - (int64_t)h1;
@@ -238,6 +234,10 @@ take(struct machine *m, struct exchange *x, uint64_t realtime_ns,
 	int64_t shape[MACHINE_CLOCK_SHAPE], said;
 	struct machine_clock *c = &m->clock;
 
+	if (x->round_trip_ns > MACHINE_CLOCK_LONGEST_NS) {
+		*why = "the exchange took too long";
+		return -1;
+	}
 	shape_of(&x->ping, shape);
 	clock_fit_take(&c->fit, x->low, x->high, x->at_ns);
 	c->known = true;

@@ -8,26 +8,34 @@
 
 #include "protos/trace_packet.pb-c.h"
 #include "service/port/clock_exchange.h"
-#include "transport/pb_writer.h"
+#include "service/session/machine.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* One that cannot be has a reason; all others make a packet at first. */
 static void
-check_packet(const struct clock_exchange *x)
+check_packet(struct machine *m, const struct clock_exchange *x)
 {
+	bool first = m->clock_sync == NULL;
 	Perfetto__Protos__TracePacket *p;
-	struct pb_writer w;
+	const char *why = NULL;
 
-	pb_writer_init(&w);
-	clock_exchange_encode(x, &w, 1, 2);
-	if (!w.failed) {
-		p = perfetto__protos__trace_packet__unpack(NULL, w.len, w.data);
-		if (p == NULL || p->remote_clock_sync == NULL ||
-		    p->remote_clock_sync->n_synced_clocks != 2)
+	if (machine_clock_take_exchange(m, &x->ping, &x->update, &why) != 0) {
+		if (why == NULL)
 			abort();
-		perfetto__protos__trace_packet__free_unpacked(p, NULL);
+		return;
 	}
-	pb_writer_done(&w);
+	if (first && m->clock_sync_generation != 1)
+		abort();
+	p = perfetto__protos__trace_packet__unpack(NULL, m->clock_sync_len,
+	    m->clock_sync);
+	if (p == NULL || p->remote_clock_sync == NULL ||
+	    p->remote_clock_sync->n_synced_clocks != 2)
+		abort();
+	perfetto__protos__trace_packet__free_unpacked(p, NULL);
+	if (m->clock.known && m->clock.uncertainty_ns >
+	    MACHINE_CLOCK_LONGEST_NS / 2)
+		abort();
 }
 
 /* The bytes on their own, so that a sanitizer sees one too far. */
@@ -53,6 +61,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct clock_exchange x = { .pinged = false };
+	struct machine m = { .id = 2 };
 	struct clock_snapshot host;
 	enum clock_exchange_verdict v;
 	const uint8_t *end = data + size;
@@ -69,12 +78,13 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (v == CLOCK_EXCHANGE_DONE) {
 			if (!pinged)
 				abort();
-			check_packet(&x);
+			check_packet(&m, &x);
 		}
 		pinged = v == CLOCK_EXCHANGE_PINGED;
 		data += len;
 		for (i = 0; i < CLOCK_SNAPSHOT_N; i++)
 			host.clocks[i].ns += 1000000000;
 	}
+	machine_done(&m);
 	return 0;
 }

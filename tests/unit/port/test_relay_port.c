@@ -286,19 +286,37 @@ a_relay_introduces_its_machine_and_its_clocks(void **state)
 	assert_null(f.service->host.system_info);
 }
 
+/* An exchange of a relay whose clock is so far ahead of ours. */
 static void
-each_new_exchange_is_a_new_generation(void **state)
+exchange(uint64_t ahead)
 {
+	assert_int_equal(sync_clock(1, loop_boottime_ns() + ahead), ANSWER_YES);
+	assert_int_equal(sync_clock(2, loop_boottime_ns() + ahead), ANSWER_YES);
+}
+
+static void
+the_distance_of_the_clocks_is_known_and_how_sure_that_is(void **state)
+{
+	const uint64_t hour = 3600 * 1000000000ull;
 	struct machine *m;
+	uint64_t was;
 
 	connect_tcp(RECORDED_HINT, "device-1");
 	m = machine_find(f.service->machines, RECORDED_MACHINE);
-	assert_int_equal(sync_clock(1, 100), ANSWER_YES);
-	assert_int_equal(sync_clock(2, 200), ANSWER_YES);
-	assert_int_equal(sync_clock(1, 300), ANSWER_YES);
+	assert_false(m->clock.known);
+	exchange(hour);
+	assert_true(m->clock.known);
 	assert_int_equal(m->clock_sync_generation, 1);
-	assert_int_equal(sync_clock(2, 400), ANSWER_YES);
-	assert_int_equal(m->clock_sync_generation, 2);
+	assert_true((uint64_t)llabs(m->clock.offset_ns - (int64_t)hour) <=
+	    m->clock.uncertainty_ns);
+	assert_true(m->clock.uncertainty_ns <= m->clock.round_trip_ns / 2 + 1);
+	assert_true(m->clock.measured_ns > 0);
+	/* It was set: what was known before is void. */
+	was = m->clock_sync_generation;
+	exchange(hour / 2);
+	assert_true(m->clock_sync_generation > was);
+	assert_true((uint64_t)llabs(m->clock.offset_ns - (int64_t)hour / 2) <=
+	    m->clock.uncertainty_ns);
 }
 
 static void
@@ -567,7 +585,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_relay_introduces_its_machine_and_its_clocks),
-		CASE(each_new_exchange_is_a_new_generation),
+		CASE(the_distance_of_the_clocks_is_known_and_how_sure_that_is),
 		CASE(a_machine_is_the_same_after_a_reconnect),
 		CASE(a_second_introduction_is_refused),
 		CASE(an_introduction_that_does_not_parse_is_refused),
