@@ -16,6 +16,7 @@
 #include "service/session/instance.h"
 #include "service/session/model.h"
 #include "service/session/producer.h"
+#include "service/session/producer_command.h"
 #include "service/session/settings.h"
 #include "service/session/trigger.h"
 
@@ -34,12 +35,6 @@ enum {
 	INITED_PROVIDED = 1,
 	INITED_PATCHING = 2,
 	INITED_EMULATION = 3,
-	CMD_START = 1,
-	CMD_STOP = 2,
-	CMD_SETUP_TRACING = 3,
-	CMD_FLUSH = 5,
-	CMD_SETUP = 6,
-	CMD_CLEAR = 7,
 };
 
 /* A command that waits for GetAsyncCommand. */
@@ -99,30 +94,11 @@ op_setup_tracing(void *port, struct shm *shm, size_t page_size)
 {
 	struct producer_port *p = port;
 	struct pb_writer w;
-	size_t mark;
 	bool own = shm != NULL && p->producer->shm_provided;
 
 	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, CMD_SETUP_TRACING);
-	pb_put_uint(&w, 1, page_size / 1024);
-	pb_nest_end(&w, mark);
+	producer_command_setup_tracing(&w, page_size);
 	send_command(p, &w, shm != NULL && !own);
-	pb_writer_done(&w);
-}
-
-static void
-send_with_config(struct producer_port *p, uint32_t cmd, uint64_t id,
-    const uint8_t *config, size_t len)
-{
-	struct pb_writer w;
-	size_t mark;
-
-	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, cmd);
-	pb_put_uint(&w, 1, id);
-	pb_put_bytes(&w, 2, config, len);
-	pb_nest_end(&w, mark);
-	send_command(p, &w, false);
 	pb_writer_done(&w);
 }
 
@@ -130,26 +106,33 @@ static void
 op_setup_data_source(void *port, uint64_t id, const uint8_t *config,
     size_t len)
 {
-	send_with_config(port, CMD_SETUP, id, config, len);
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	producer_command_setup(&w, id, config, len);
+	send_command(port, &w, false);
+	pb_writer_done(&w);
 }
 
 static void
 op_start_data_source(void *port, uint64_t id, const uint8_t *config,
     size_t len)
 {
-	send_with_config(port, CMD_START, id, config, len);
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	producer_command_start(&w, id, config, len);
+	send_command(port, &w, false);
+	pb_writer_done(&w);
 }
 
 static void
 op_stop_data_source(void *port, uint64_t id)
 {
 	struct pb_writer w;
-	size_t mark;
 
 	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, CMD_STOP);
-	pb_put_uint(&w, 1, id);
-	pb_nest_end(&w, mark);
+	producer_command_stop(&w, id);
 	send_command(port, &w, false);
 	pb_writer_done(&w);
 }
@@ -159,15 +142,9 @@ op_flush(void *port, uint64_t request_id, const uint64_t *ids, size_t n,
     uint64_t flags)
 {
 	struct pb_writer w;
-	size_t mark, i;
 
 	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, CMD_FLUSH);
-	for (i = 0; i < n; i++)
-		pb_put_uint(&w, 1, ids[i]);
-	pb_put_uint(&w, 2, request_id);
-	pb_put_uint(&w, 3, flags);
-	pb_nest_end(&w, mark);
+	producer_command_flush(&w, request_id, ids, n, flags);
 	send_command(port, &w, false);
 	pb_writer_done(&w);
 }
@@ -176,13 +153,9 @@ static void
 op_clear(void *port, const uint64_t *ids, size_t n)
 {
 	struct pb_writer w;
-	size_t mark, i;
 
 	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, CMD_CLEAR);
-	for (i = 0; i < n; i++)
-		pb_put_uint(&w, 1, ids[i]);
-	pb_nest_end(&w, mark);
+	producer_command_clear(&w, ids, n);
 	send_command(port, &w, false);
 	pb_writer_done(&w);
 }

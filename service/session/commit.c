@@ -80,6 +80,20 @@ parse_move(const struct pb_field *f, struct move *m)
 }
 
 /*
+ * A relay leaves out a buffer that it knows its writer registered.  That one
+ * may be gone meanwhile: it is late then, like data for a buffer of old.
+ */
+static uint32_t
+buffer_of_linked(struct producer *p, uint32_t writer)
+{
+	uint32_t bound = producer_writer_buffer(p, writer);
+
+	if (bound == 0)
+		p->service->counters.chunks_late++;
+	return bound;
+}
+
+/*
  * The buffer that data of this writer goes to.  NULL: it is dropped, and
  * counted in *discarded unless it is merely late: threads give up the chunk
  * they hold only when they next trace, long after their session was freed.
@@ -92,6 +106,9 @@ find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
 	struct session_buffer *b;
 	uint16_t bound;
 
+	if (wanted == 0 && p->linked &&
+	    (wanted = buffer_of_linked(p, writer)) == 0)
+		return NULL;
 	if (wanted > 0 && wanted <= s->highest_buffer_id &&
 	    s->buffers[wanted] == NULL) {
 		s->counters.chunks_late++;
@@ -292,10 +309,15 @@ patch_chunk(struct producer *p, const struct pb_field *f)
  * producer is woken later.
  */
 static bool
-must_wait(struct producer *p, uint32_t buffer, size_t len)
+must_wait(struct producer *p, const struct move *m, size_t len)
 {
+	uint32_t buffer = m->buffer;
 	struct session_buffer *b;
+	struct shm_chunk c;
 
+	if (buffer == 0 && p->linked && m->data != NULL &&
+	    shm_chunk_from_bytes(m->data, m->len, &c) == 0)
+		buffer = producer_writer_buffer(p, c.writer_id);
 	if (buffer == 0 || buffer > UINT16_MAX ||
 	    (b = p->service->buffers[buffer]) == NULL ||
 	    b->session->file == NULL || !producer_may_write(p, b->id))
@@ -370,7 +392,7 @@ next_move(struct producer *p, size_t index, const struct move *m)
 		return true;
 	bytes = m->data != NULL ? m->len :
 	    p->shm != NULL ? shm_page_size(p->shm) : 0;
-	if (p->service->n_lossless > 0 && must_wait(p, m->buffer, bytes))
+	if (p->service->n_lossless > 0 && must_wait(p, m, bytes))
 		return false;
 	apply_move(p, m);
 	p->moves_done = index + 1;

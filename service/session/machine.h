@@ -39,6 +39,8 @@ enum machine_reach {
 /* For people (`tributary machines`): kept up by the ports, read by control. */
 struct machine_contact {
 	enum machine_reach reach;
+	uint32_t n_relays;    /* connected; links and classic ones */
+	uint32_t n_producers; /* connected by themselves */
 	bool connected;      /* its relay, or else a producer */
 	bool cut;            /* its link is cut off, and waited for */
 	char address[112];   /* peer.text, the newest */

@@ -2,7 +2,8 @@
  * model: the object graph of the collector, and who owns whom.
  *
  *   service -> machine*            (machine.h; referred to by who speaks for it)
- *   service -> producer*           (made and ended by its port)
+ *   service -> links -> link*      (link.h: of relays; has producers)
+ *   service -> producer*           (made and ended by its port, or link)
  *     producer -> data_source*     (registered by the producer)
  *     producer -> ds_instance*     (linked; owned by the session)
  *     producer -> shm
@@ -45,6 +46,7 @@ struct consumer;
 struct consumer_ops;
 struct file_session;
 struct flush;
+struct links;
 struct producer;
 struct producer_ops;
 struct sequence_map;
@@ -137,6 +139,9 @@ struct producer {
 	char *sdk_version;
 	bool emulated;      /* no shared memory: chunks come as data */
 	bool scrape;
+	bool linked;        /* by a link: commits may leave out the buffer */
+	bool cut;           /* its link is cut off, and waited for */
+	uint64_t back_ms;   /* loop_now_ms() when it was that last; 0: never */
 	bool gone;          /* no connection; some memory is still to be read */
 	bool tracing_set_up;
 	bool shm_provided;  /* shm is the producer's own: it has the fd */
@@ -206,6 +211,7 @@ struct service {
 	int trace_dirfd;                 /* -1: output_path is refused */
 	struct machine host;
 	struct machine_table *machines;  /* remote ones */
+	struct links *links;             /* of relays */
 	struct producer_list producers;
 	size_t n_producers;
 	size_t n_gone;                   /* producers without a connection */

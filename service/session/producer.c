@@ -144,6 +144,7 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	p->uid = hello->uid;
 	p->pid = hello->pid;
 	p->emulated = hello->emulated;
+	p->linked = hello->linked;
 	p->scrape = hello->scrape;
 	p->shm_size_hint = hello->shm_size_hint;
 	p->page_size_hint = hello->page_size_hint;

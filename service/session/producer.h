@@ -23,6 +23,7 @@ struct producer_hello {
 	struct machine *machine; /* the producer refers to it */
 	uint64_t peer;           /* who it is, as a number, for counts */
 	bool emulated;
+	bool linked;             /* its link ends it */
 	bool scrape;
 	uint32_t shm_size_hint;
 	uint32_t page_size_hint;

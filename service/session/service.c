@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "service/session/link.h"
 #include "service/session/settings.h"
 #include "service/session/trigger.h"
 #include "transport/pb_writer.h"
@@ -49,6 +50,8 @@ service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 		goto fail;
 	if (describe_host(s) != 0)
 		goto fail;
+	if ((s->links = links_new(s)) == NULL)
+		goto fail;
 	if ((s->triggers = trigger_state_new()) == NULL)
 		goto fail;
 	s->trace_dirfd = trace_dirfd;
@@ -65,6 +68,7 @@ service_free(struct service *s)
 	if (s == NULL)
 		return;
 	shutdown_free(s);
+	links_free(s->links); /* with their producers */
 	machine_table_free(s->machines);
 	machine_done(&s->host);
 	trigger_state_free(s->triggers);

@@ -13,7 +13,7 @@
  */
 struct service *service_new(struct loop *l, const struct settings *settings,
     int trace_dirfd) MUST_CHECK;
-/* No producer, session or consumer may be left. */
+/* No session, consumer or producer may be left, but those of links. */
 void service_free(struct service *s);
 
 /*

@@ -67,6 +67,16 @@ settings_init(struct settings *s)
 		.max_data_sources_per_peer = 100000,
 		.max_buffer_kb_per_consumer = memory_kb() / 2,
 	};
+	s->link = (struct link_setting){
+		.grace_ms = 60000,
+		.end_wait_ms = 5000,
+		.window_kb = 1024,
+		.max_commands_kb = 4096,
+		.max_links = 16384,
+		.max_links_per_peer = 4096,
+		.max_producers_per_link = 4096,
+		.compression = true,
+	};
 	s->certificate_default = ROLE_PRODUCER | ROLE_RELAY;
 	if ((s->machine_name = find_machine_name()) == NULL)
 		return -1;

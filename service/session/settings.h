@@ -92,6 +92,18 @@ struct limits {
 	uint64_t max_buffer_kb_per_consumer;
 };
 
+/* Of relays that keep one connection (protos/settings.proto, Link). */
+struct link_setting {
+	uint64_t grace_ms;
+	uint64_t end_wait_ms;
+	uint64_t window_kb;
+	uint64_t max_commands_kb;
+	uint32_t max_links;
+	uint32_t max_links_per_peer;
+	uint32_t max_producers_per_link;
+	bool compression;
+};
+
 struct settings {
 	struct listen_setting *listen; /* owned */
 	size_t n_listen;
@@ -101,6 +113,7 @@ struct settings {
 	char *socket_permissions; /* NULL: as the umask leaves them */
 	bool overwrite_unwritten;
 	struct limits limits;
+	struct link_setting link;
 	struct tls_setting tls;
 	struct rule_setting *rules; /* owned, in their order */
 	size_t n_rules;

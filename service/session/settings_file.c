@@ -151,6 +151,47 @@ apply_limits(struct limits *to, const Tributary__Limits *from,
 	return 0;
 }
 
+/* The window has room for a few blocks, and fits what counts its bytes. */
+#define WINDOW_KB_LEAST 256u
+#define WINDOW_KB_MOST  (1u << 20)
+
+static int
+apply_link(struct link_setting *to, const Tributary__Link *from,
+    const struct complaint *c)
+{
+	if (from->has_window_kb && (from->window_kb < WINDOW_KB_LEAST ||
+	    from->window_kb > WINDOW_KB_MOST))
+		return complain(c, "link.window_kb", "it is from %u to %u",
+		    WINDOW_KB_LEAST, WINDOW_KB_MOST);
+	if ((from->has_max_commands_kb && (from->max_commands_kb == 0 ||
+	    from->max_commands_kb > MEMORY_KB_MOST)) ||
+	    (from->has_max_links && from->max_links == 0) ||
+	    (from->has_max_links_per_peer && from->max_links_per_peer == 0) ||
+	    (from->has_max_producers_per_link &&
+	    (from->max_producers_per_link == 0 ||
+	    from->max_producers_per_link > 65535)))
+		return complain(c, "link", "a limit of 0 would refuse "
+		    "everything, and a link has at most 65535 producers; "
+		    "leave the field out for the default");
+	if (from->has_grace_ms)
+		to->grace_ms = from->grace_ms;
+	if (from->has_end_wait_ms)
+		to->end_wait_ms = from->end_wait_ms;
+	if (from->has_window_kb)
+		to->window_kb = from->window_kb;
+	if (from->has_max_commands_kb)
+		to->max_commands_kb = from->max_commands_kb;
+	if (from->has_max_links)
+		to->max_links = from->max_links;
+	if (from->has_max_links_per_peer)
+		to->max_links_per_peer = from->max_links_per_peer;
+	if (from->has_max_producers_per_link)
+		to->max_producers_per_link = from->max_producers_per_link;
+	if (from->has_compression)
+		to->compression = from->compression;
+	return 0;
+}
+
 static int
 add_sockets(struct settings *s, enum listen_port port, char *const *addresses,
     size_t n, const char *what, const struct complaint *c)
@@ -374,6 +415,8 @@ apply(struct settings *s, const Tributary__Settings *m,
 	if (apply_listeners(s, m, c) != 0 || apply_trust(s, m, c) != 0)
 		return -1;
 	if (m->limits != NULL && apply_limits(&s->limits, m->limits, c) != 0)
+		return -1;
+	if (m->link != NULL && apply_link(&s->link, m->link, c) != 0)
 		return -1;
 	if (m->trace_dir != NULL &&
 	    settings_set_trace_dir(s, m->trace_dir, why, sizeof(why)) != 0)
