@@ -6,6 +6,7 @@
 
 #include "service/port/control_port.h"
 #include "service/trust.h"
+#include "transport/link_wire.h"
 #include "transport/peer.h"
 #include "transport/roles.h"
 #include "transport/rpc_host.h"
@@ -16,6 +17,7 @@ static const struct {
 } takes[] = {
 	{ "ProducerPort", ROLE_PRODUCER },
 	{ "RelayPort", ROLE_RELAY },
+	{ LINK_SERVICE, ROLE_RELAY },
 	{ "ConsumerPort", ROLE_CONSUMER },
 	{ CONTROL_SERVICE, ROLE_CONSUMER },
 };

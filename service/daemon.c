@@ -16,6 +16,7 @@
 #include "service/gate.h"
 #include "service/port/consumer_port.h"
 #include "service/port/control_port.h"
+#include "service/port/link_port.h"
 #include "service/port/producer_port.h"
 #include "service/port/relay_port.h"
 #include "service/session/service.h"
@@ -39,6 +40,7 @@ struct daemon {
 	struct rpc_service consumer_port;
 	struct rpc_service relay_port;
 	struct rpc_service control_port;
+	struct rpc_service link_port;
 	struct trust *trust;
 	struct certificates *certificates; /* NULL: nobody listens with TLS */
 	struct gate *gate;
@@ -245,6 +247,7 @@ make_service(struct daemon *d, char *err, size_t err_size)
 	consumer_port_init(&d->consumer_port, d->service);
 	relay_port_init(&d->relay_port, d->service);
 	control_port_init(&d->control_port, d->service);
+	link_port_init(&d->link_port, d->service);
 	return 0;
 }
 
@@ -261,6 +264,7 @@ make_gate(struct daemon *d, char *err, size_t err_size)
 			[LISTEN_RELAY] = &d->relay_port,
 		},
 		.control = &d->control_port,
+		.link = &d->link_port,
 	};
 
 	if ((d->gate = gate_new(&setup)) != NULL)

@@ -37,6 +37,7 @@ struct gate {
 	const struct trust *trust;
 	const struct rpc_service *ports[3];
 	const struct rpc_service *control; /* NULL: none */
+	const struct rpc_service *link;
 	struct peers *peers;
 	/* The second: those of dials, which may take their time to bind. */
 	struct rpc_stats stats, dialled;
@@ -122,8 +123,10 @@ entrance_init(struct entrance *e, struct gate *g, enum listen_port port,
 	}
 	/* A relay brings its producers through the same socket. */
 	e->services[e->n_services++] = g->ports[LISTEN_PRODUCER];
-	if (relays || port == LISTEN_RELAY)
-		e->services[e->n_services++] = g->ports[LISTEN_RELAY];
+	if (!relays && port != LISTEN_RELAY)
+		return;
+	e->services[e->n_services++] = g->ports[LISTEN_RELAY];
+	e->services[e->n_services++] = g->link;
 }
 
 /* ---- the way in ---- */
@@ -308,6 +311,7 @@ gate_new(const struct gate_setup *setup)
 	g->trust = setup->trust;
 	memcpy(g->ports, setup->ports, sizeof(g->ports));
 	g->control = setup->control;
+	g->link = setup->link;
 	g->fd_max = fd_max();
 	if ((g->peers = peers_new(&setup->settings->limits)) == NULL)
 		goto fail;

@@ -26,6 +26,7 @@ struct gate_setup {
 	const struct rpc_service *ports[3];
 	/* Stands where consumers' does; NULL: nowhere. */
 	const struct rpc_service *control;
+	const struct rpc_service *link; /* wherever LISTEN_RELAY is */
 };
 
 /* All of setup is borrowed for its life. */
@@ -37,7 +38,7 @@ void gate_free(struct gate *g);
 struct entrance {
 	struct gate *gate;
 	struct rpc_guard guard;
-	const struct rpc_service *services[2];
+	const struct rpc_service *services[3];
 	size_t n_services;
 	struct tls_context *tls; /* borrowed; NULL: no handshake */
 	bool plain_consumer; /* serves consumers whom nobody vouches for */
@@ -52,7 +53,8 @@ struct entrance {
 };
 
 /*
- * What stands at a port; relays: RelayPort too, where it is the producers'.
+ * What stands at a port; relays: what is for relays too, where it is the
+ * producers'.
  * The rest may be changed before anybody comes.  e outlives its connections.
  */
 void entrance_init(struct entrance *e, struct gate *g, enum listen_port port,

@@ -62,6 +62,16 @@ rpc_conn_close(struct rpc_conn *c, const char *reason)
 	stream_close(c->stream, reason == NULL);
 }
 
+void
+rpc_conn_refuse(struct rpc_conn *c, const char *why)
+{
+	if (c->closing)
+		return;
+	rpc_conn_warn(c, "refused: %s", why);
+	rpc_conn_tell(c, 0, why);
+	rpc_conn_close(c, NULL);
+}
+
 /* The guard's turn, now that it is known who is there. */
 static void
 conn_admit(struct rpc_conn *c)

@@ -188,6 +188,12 @@ struct rpc_conn *rpc_conn_new(struct loop *l, int fd,
  */
 void rpc_conn_close(struct rpc_conn *c, const char *reason);
 
+/*
+ * As an orderly end, but the peer is told why (a RequestError of request 0), and
+ * so is the log.
+ */
+void rpc_conn_refuse(struct rpc_conn *c, const char *why);
+
 const struct peer *rpc_conn_peer(const struct rpc_conn *c);
 const struct rpc_claimed_identity *rpc_conn_identity(const struct rpc_conn *c);
 

@@ -194,3 +194,69 @@ relay_machine(struct service *s, struct rpc_conn *c)
 	peer_machine_of(s->trust, p, rpc_conn_identity(c), &of);
 	return machine_behind(s, p, &of);
 }
+
+/* As the label, cut before a character that does not fit. */
+static void
+copy_label(char *out, size_t size, const char *s)
+{
+	size_t n = strlen(s);
+
+	if (n >= size) {
+		n = size - 1;
+		while (n > 0 && (s[n] & 0xc0) == 0x80)
+			n--;
+	}
+	memcpy(out, s, n);
+	out[n] = '\0';
+}
+
+struct machine *
+link_machine_of(struct service *s, struct rpc_conn *c, const char *hint,
+    const char *name, const char **why)
+{
+	struct rpc_claimed_identity claimed = *rpc_conn_identity(c);
+	const struct peer *p = rpc_conn_peer(c);
+	struct peer as = *p;
+	struct peer_machine of;
+
+	if (hint != NULL && *hint != '\0')
+		copy_label(claimed.machine_id_hint,
+		    sizeof(claimed.machine_id_hint), hint);
+	if (name != NULL && *name != '\0')
+		copy_label(claimed.machine_name, sizeof(claimed.machine_name),
+		    name);
+	claimed.present = true;
+	/* It says for whom it speaks, like whoever comes through a tunnel. */
+	as.forwarded = true;
+	peer_machine_of(s->trust, &as, &claimed, &of);
+	if (of.is_host) {
+		*why = "a relay on a UNIX socket has to say which machine it "
+		    "speaks for (machine_id_hint or machine_name): it cannot "
+		    "be told from this one";
+		return NULL;
+	}
+	*why = "too many machines or no memory";
+	return machine_behind(s, p, &of);
+}
+
+const char *
+peer_authenticated_text(const struct peer *p, char *out, size_t out_size)
+{
+	switch (p->auth) {
+	case PEER_CERT:
+		snprintf(out, out_size, "certificate %s", p->cert->name);
+		break;
+	case PEER_UNIX:
+		snprintf(out, out_size, "uid %u", (unsigned)p->uid);
+		break;
+	case PEER_NOBODY:
+		if (p->kind == ADDR_SSH)
+			snprintf(out, out_size, "dial %s",
+			    p->machine_name != NULL ? p->machine_name :
+			    p->text);
+		else
+			snprintf(out, out_size, "nobody vouches");
+		break;
+	}
+	return out;
+}

@@ -54,11 +54,25 @@ void producer_identity(struct service *s, struct rpc_conn *c, int32_t *uid,
  */
 struct machine *relay_machine(struct service *s, struct rpc_conn *c) MUST_CHECK;
 
+/*
+ * The machine of a link, which says the labels itself (copied); what it leaves
+ * out is as for relay_machine().  On a UNIX socket that is no tunnel's the
+ * labels make a machine of their own, too, which the uid vouches for: that is
+ * how containers come, and how a relay is tried out on one machine.  NULL with a
+ * sentence in *why (static).
+ */
+struct machine *link_machine_of(struct service *s, struct rpc_conn *c,
+    const char *hint, const char *name, const char **why) MUST_CHECK;
+
 /* Whether the machine has the name that the peer gives it. */
 bool peer_names_machine(const struct trust *t, const struct peer *p);
 
 /* The number that a peer has in counts: user, certificate's name or address. */
 uint64_t peer_count_key(const struct peer *p);
+
+/* How it is known: "certificate door", "uid 1000", "nobody vouches"; out. */
+const char *peer_authenticated_text(const struct peer *p, char *out,
+    size_t out_size);
 
 /* The pure part: the machine behind a peer. */
 struct peer_machine {

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protos/system_info.pb-c.h"
 #include "service/port/clock_exchange.h"
+#include "service/port/machine_info.h"
 #include "service/port/peer_identity.h"
 #include "service/session/machine_clock.h"
 #include "service/session/service.h"
@@ -16,8 +16,8 @@
 #include "transport/pb_writer.h"
 #include "transport/rpc_host.h"
 
-/* InitRelayRequest, and SystemInfo (reference wire-format.md). */
-enum { INIT_SYSTEM_INFO = 1, INFO_MACHINE_NAME = 17 };
+/* InitRelayRequest (reference wire-format.md). */
+enum { INIT_SYSTEM_INFO = 1 };
 
 /* One connection of a relay; the ctx of its methods. */
 struct relay {
@@ -106,67 +106,24 @@ find_system_info(const uint8_t *args, size_t len, struct pb_field *out)
 	return !r.bad;
 }
 
-/* Where its name is not the peer's to choose: all of it but the name. */
-static int
-keep_renamed(struct machine *m, const uint8_t *data, size_t len)
-{
-	struct pb_writer w;
-	struct pb_reader r;
-	struct pb_field f;
-	int rc = -1;
-
-	pb_writer_init(&w);
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f))
-		if (f.number != INFO_MACHINE_NAME)
-			pb_put_raw(&w, f.start, (size_t)(r.p - f.start));
-	pb_put_string(&w, INFO_MACHINE_NAME, m->name);
-	if (!w.failed)
-		rc = machine_set_system_info(m, w.data, w.len);
-	pb_writer_done(&w);
-	return rc;
-}
-
-/* Takes the name as well, where SetPeerIdentity gave none. */
-static int
-keep_as_it_is(struct relay *r, const uint8_t *data, size_t len,
-    const char *name)
-{
-	const struct rpc_claimed_identity *claimed = rpc_conn_identity(r->conn);
-
-	if (name != NULL && *name != '\0' &&
-	    !(claimed->present && claimed->machine_name[0] != '\0') &&
-	    machine_rename(r->machine, name) != 0)
-		return -1;
-	return machine_set_system_info(r->machine, data, len);
-}
-
-/*
- * A well-formed SystemInfo, as it goes into traces: byte for byte, but for the
- * name of a machine that has it from a certificate or from the settings.
- */
 static enum rpc_verdict
 take_system_info(struct relay *r, const uint8_t *data, size_t len)
 {
-	Perfetto__Protos__SystemInfo *info;
-	int rc;
+	const struct rpc_claimed_identity *claimed = rpc_conn_identity(r->conn);
+	const char *why;
 
-	if (len > MACHINE_INFO_MAX) {
-		log_refusal(r, "InitRelay", "its SystemInfo is too long");
+	switch (machine_info_take(r->machine, data, len,
+	    peer_names_machine(r->service->trust, rpc_conn_peer(r->conn)),
+	    claimed->present && claimed->machine_name[0] != '\0', &why)) {
+	case MACHINE_INFO_TAKEN:
+		return RPC_OK;
+	case MACHINE_INFO_BAD:
+		return RPC_BAD_ARGS;
+	case MACHINE_INFO_REFUSED:
+		log_refusal(r, "InitRelay", why);
 		return RPC_REJECT;
 	}
-	info = perfetto__protos__system_info__unpack(NULL, len, data);
-	if (info == NULL)
-		return RPC_BAD_ARGS;
-	if (peer_names_machine(r->service->trust, rpc_conn_peer(r->conn)))
-		rc = keep_as_it_is(r, data, len, info->machine_name);
-	else
-		rc = keep_renamed(r->machine, data, len);
-	perfetto__protos__system_info__free_unpacked(info, NULL);
-	if (rc != 0)
-		log_refusal(r, "InitRelay", "no memory, or its SystemInfo is "
-		    "too long");
-	return rc == 0 ? RPC_OK : RPC_REJECT;
+	return RPC_REJECT;
 }
 
 static enum rpc_verdict

@@ -1,0 +1,485 @@
+#include "service/port/link_port.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "protos/link.pb-c.h"
+#include "service/port/machine_info.h"
+#include "service/port/peer_identity.h"
+#include "service/session/link.h"
+#include "service/session/machine_clock.h"
+#include "service/session/machine_contact.h"
+#include "service/session/model.h"
+#include "service/session/settings.h"
+#include "transport/link_clock.h"
+#include "transport/link_zstd.h"
+#include "transport/log.h"
+#include "transport/loop.h"
+#include "transport/pb_writer.h"
+#include "transport/rpc_host.h"
+
+/* Output that waits, before more is made: what is not said stays in the link. */
+#define QUEUED_MAX (64u * 1024u)
+/* LinkFrame.consumed in one frame. */
+#define REPORT_MAX (4u * 1024u)
+#define SOFTWARE_MAX 63u
+
+/* LinkOpened (protos/link.proto). */
+enum {
+	OPENED_VERSION = 1,
+	OPENED_COLLECTOR_ID = 2,
+	OPENED_WHY = 3,
+	OPENED_RECEIVED = 4,
+	OPENED_WINDOW = 5,
+	OPENED_COMPRESSION = 6,
+	OPENED_GRACE_MS = 7,
+	OPENED_MACHINE_ID = 8,
+	OPENED_MACHINE_NAME = 9,
+	OPENED_CONSUMED = 10,
+	OPENED_CONSUMED_IN_ALL = 11,
+};
+
+/* One connection; the ctx of its methods. */
+struct link_port {
+	struct service *service;
+	struct rpc_conn *conn;
+	struct link *link;    /* NULL: not open yet, or not ours any more */
+	bool opened;          /* Open was called */
+	struct rpc_call down; /* conn NULL: not called yet */
+	struct link_decompressor *zstd; /* NULL: blocks come plain */
+	bool send_posted;
+};
+
+/* Of all relays together. */
+static struct log_limit refusals;
+
+static void
+log_ignored(const struct link_port *p, const char *what, const char *why)
+{
+	log_limited(&refusals, loop_now_ms(), LOG_LEVEL_WARN,
+	    "link %s: %s is not used: %s", rpc_conn_peer(p->conn)->text, what,
+	    why);
+}
+
+/* ---- down ---- */
+
+static void
+send_frame(struct link_port *p, const struct link_frame *f,
+    const uint8_t *consumed, size_t consumed_len)
+{
+	uint8_t head[LINK_HEAD_MAX];
+	struct pb_writer w;
+	size_t n = link_put_head(head, f);
+
+	pb_writer_init(&w);
+	pb_put_raw(&w, consumed, consumed_len);
+	pb_put_raw(&w, head, n);
+	if (f->number != 0)
+		pb_put_raw(&w, f->block, f->len);
+	if (w.failed)
+		rpc_conn_close(p->conn, "out of memory");
+	else
+		rpc_reply(p->down, w.data, w.len, true, -1);
+	pb_writer_done(&w);
+}
+
+/* One frame of what there is to say; false: nothing. */
+static bool
+send_one(struct link_port *p)
+{
+	uint8_t consumed[REPORT_MAX];
+	struct link_frame f = { 0 };
+	struct link_out_block b;
+	bool report;
+	size_t n = 0;
+
+	if ((report = link_has_report(p->link)))
+		n = link_report(p->link, &f, consumed, sizeof(consumed));
+	if (link_next(p->link, &b)) {
+		f.number = b.number;
+		f.channel = b.channel;
+		f.block = b.data;
+		f.len = b.len;
+	} else if (!report) {
+		return false;
+	}
+	send_frame(p, &f, consumed, n);
+	return true;
+}
+
+static void
+send_cb(void *arg)
+{
+	struct link_port *p = arg;
+
+	p->send_posted = false;
+	while (p->link != NULL && p->down.conn != NULL &&
+	    rpc_conn_queued(p->conn) <= QUEUED_MAX)
+		if (!send_one(p))
+			break;
+}
+
+static void
+drained_cb(void *ctx)
+{
+	send_cb(ctx);
+}
+
+static void
+op_wake(void *port)
+{
+	struct link_port *p = port;
+
+	if (p->send_posted)
+		return;
+	p->send_posted = true;
+	loop_defer(p->service->loop, send_cb, p);
+}
+
+static void
+op_close(void *port, const char *why)
+{
+	struct link_port *p = port;
+
+	p->link = NULL;
+	rpc_conn_refuse(p->conn, why);
+}
+
+static const struct link_port_ops ops = { op_wake, op_close };
+
+/* ---- Open ---- */
+
+static enum rpc_verdict
+refuse(struct link_port *p, const char *why)
+{
+	rpc_conn_refuse(p->conn, why);
+	return RPC_REJECT;
+}
+
+static bool
+id_fits(const ProtobufCBinaryData *id, uint8_t out[LINK_ID_BYTES])
+{
+	if (id->len != LINK_ID_BYTES)
+		return false;
+	memcpy(out, id->data, LINK_ID_BYTES);
+	return true;
+}
+
+/* What is wrong with it, or NULL. */
+static const char *
+read_request(struct link_port *p, const Tributary__LinkOpen *m,
+    struct link_request *q)
+{
+	const struct peer *peer = rpc_conn_peer(p->conn);
+	const char *why;
+
+	memset(q, 0, sizeof(*q));
+	if (m->version < LINK_VERSION)
+		return "LinkOpen without a version";
+	if (!id_fits(&m->link_id, q->link_id) ||
+	    !id_fits(&m->relay_id, q->relay_id))
+		return "link_id and relay_id are of 16 bytes";
+	q->knows_collector = m->collector_id.len > 0;
+	if (q->knows_collector && !id_fits(&m->collector_id, q->collector_id))
+		return "collector_id is of 16 bytes, or empty";
+	q->last_sent = m->last_sent;
+	q->last_acknowledged = m->last_acknowledged;
+	q->received = m->received;
+	principal_of_peer(&q->who, peer, false);
+	q->peer = peer_count_key(peer);
+	q->nobody = peer->auth == PEER_NOBODY && peer->kind != ADDR_SSH;
+	q->machine = link_machine_of(p->service, p->conn, m->machine_id_hint,
+	    m->machine_name, &why);
+	return q->machine != NULL ? NULL : why;
+}
+
+static void
+take_system_info(struct link_port *p, const Tributary__LinkOpen *m)
+{
+	struct machine *machine = link_machine(p->link);
+	const char *why = "it does not parse";
+
+	if (!m->has_system_info)
+		return;
+	if (machine_info_take(machine, m->system_info.data,
+	    m->system_info.len, peer_names_machine(p->service->trust,
+	    rpc_conn_peer(p->conn)), m->machine_name != NULL &&
+	    m->machine_name[0] != '\0', &why) != MACHINE_INFO_TAKEN)
+		log_ignored(p, "its SystemInfo", why);
+}
+
+static void
+agree_on_compression(struct link_port *p, const Tributary__LinkOpen *m)
+{
+	size_t i;
+
+	if (!p->service->settings->link.compression)
+		return;
+	for (i = 0; i < m->n_compression; i++) {
+		if (m->compression[i] == TRIBUTARY__LINK_COMPRESSION__LINK_PLAIN)
+			return;
+		if (m->compression[i] ==
+		    TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD) {
+			/* Without memory for it, it goes without. */
+			p->zstd = link_decompressor_new();
+			return;
+		}
+	}
+}
+
+static void
+tell_machine(struct link_port *p, const Tributary__LinkOpen *m)
+{
+	const struct peer *peer = rpc_conn_peer(p->conn);
+	char authenticated[160], software[SOFTWARE_MAX + 1];
+	struct machine_visitor v = {
+		.reach = MACHINE_LINK,
+		.address = peer->text,
+		.authenticated = peer_authenticated_text(peer, authenticated,
+		    sizeof(authenticated)),
+	};
+
+	if (m->software != NULL)
+		v.software = log_escape(software, sizeof(software),
+		    m->software, strlen(m->software));
+	machine_contact_came(link_machine(p->link), &v);
+}
+
+static void
+answer_open(struct link_port *p, struct rpc_call call, enum link_why why)
+{
+	const struct link_setting *set = &p->service->settings->link;
+	const struct machine *m = link_machine(p->link);
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_uint(&w, OPENED_VERSION, LINK_VERSION);
+	pb_put_bytes(&w, OPENED_COLLECTOR_ID,
+	    links_collector_id(p->service->links), LINK_ID_BYTES);
+	pb_put_uint(&w, OPENED_WHY, why);
+	pb_put_uint(&w, OPENED_RECEIVED, link_received(p->link));
+	pb_put_uint(&w, OPENED_WINDOW, set->window_kb * 1024);
+	pb_put_uint(&w, OPENED_COMPRESSION, p->zstd != NULL ?
+	    TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD :
+	    TRIBUTARY__LINK_COMPRESSION__LINK_PLAIN);
+	pb_put_uint(&w, OPENED_GRACE_MS, set->grace_ms);
+	pb_put_uint(&w, OPENED_MACHINE_ID, m->id);
+	pb_put_string(&w, OPENED_MACHINE_NAME, m->name);
+	if (why == LINK_RESUMED)
+		link_put_consumed_of_all(p->link, &w, OPENED_CONSUMED);
+	pb_put_uint(&w, OPENED_CONSUMED_IN_ALL,
+	    link_consumed_in_all(p->link));
+	if (w.failed)
+		rpc_conn_close(p->conn, "out of memory");
+	else
+		rpc_reply(call, w.data, w.len, false, -1);
+	pb_writer_done(&w);
+}
+
+static enum rpc_verdict
+open_link(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	struct link_port *p = ctx;
+	enum rpc_verdict v = RPC_OK;
+	struct link_request q;
+	Tributary__LinkOpen *m;
+	const char *refused;
+	enum link_why why;
+
+	if (p->opened)
+		return RPC_REJECT;
+	if ((m = tributary__link_open__unpack(NULL, len, args)) == NULL)
+		return RPC_BAD_ARGS;
+	p->opened = true;
+	if ((refused = read_request(p, m, &q)) == NULL)
+		p->link = link_open(p->service->links, &q, &ops, p, &why,
+		    &refused);
+	if (p->link == NULL) {
+		v = refuse(p, refused);
+	} else {
+		take_system_info(p, m);
+		agree_on_compression(p, m);
+		tell_machine(p, m);
+		answer_open(p, call, why);
+	}
+	tributary__link_open__free_unpacked(m, NULL);
+	return v;
+}
+
+/* ---- Up ---- */
+
+/* It broke the protocol: nothing that it says later can be believed. */
+static void
+give_up(struct link_port *p, const char *why)
+{
+	if (p->link != NULL)
+		link_give_up(p->link, why);
+}
+
+static void
+answer_ping(struct link_port *p, const struct link_clock *ping,
+    const struct clock_snapshot *now)
+{
+	struct link_clock pong = { .kind = LINK_CLOCK_PONG, .id = ping->id,
+	    .host = *now };
+	uint8_t bytes[LINK_CLOCK_MAX];
+	struct link_frame f = { .clock = bytes };
+
+	/* Worth nothing when it has to wait. */
+	if (p->down.conn == NULL || rpc_conn_queued(p->conn) > QUEUED_MAX)
+		return;
+	f.clock_len = link_clock_put(bytes, &pong);
+	send_frame(p, &f, NULL, 0);
+}
+
+static void
+take_clock(struct link_port *p, const struct link_frame *f)
+{
+	struct clock_snapshot now;
+	struct link_clock c;
+	const char *why = "it does not parse";
+
+	clock_snapshot_take(&now); /* first of all: what follows takes time */
+	if (link_clock_parse(&c, f->clock, f->clock_len) != 0) {
+		log_ignored(p, "a message about clocks", why);
+		return;
+	}
+	switch (c.kind) {
+	case LINK_CLOCK_PING:
+		answer_ping(p, &c, &now);
+		break;
+	case LINK_CLOCK_RESULT:
+		if (machine_clock_take(link_machine(p->link), &c, &now,
+		    &why) != 0)
+			log_ignored(p, "a clock exchange", why);
+		break;
+	case LINK_CLOCK_PONG:
+		log_ignored(p, "a message about clocks", "it is a PONG");
+		break;
+	}
+}
+
+static void
+take_status(struct link_port *p, const struct link_frame *f)
+{
+	struct machine_contact *c = &link_machine(p->link)->contact;
+
+	if (f->status_len > sizeof(c->status) ||
+	    !pb_well_formed(f->status, f->status_len))
+		return;
+	memcpy(c->status, f->status, f->status_len);
+	c->status_len = f->status_len;
+}
+
+static void
+take_block(struct link_port *p, const struct link_frame *f)
+{
+	const uint8_t *block = f->block;
+	size_t len = f->len;
+	const char *why;
+
+	link_machine(p->link)->contact.bytes_received += len;
+	if (f->compressed) {
+		/* Also what came before: it is in the stream's memory. */
+		if (p->zstd == NULL || link_decompress(p->zstd, f->block,
+		    f->len, f->raw_size, &block) != 0) {
+			give_up(p, p->zstd != NULL ?
+			    "a compressed block is damaged" :
+			    "a compressed block, though none was agreed on");
+			return;
+		}
+		len = f->raw_size;
+	}
+	why = link_take_block(p->link, f->number, f->channel, block, len);
+	if (why != NULL)
+		give_up(p, why);
+}
+
+static enum rpc_verdict
+up(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	struct link_port *p = ctx;
+	struct link_frame f;
+
+	if (p->link == NULL)
+		return RPC_REJECT;
+	if (link_parse_frame(&f, args, len) != 0) {
+		give_up(p, "a frame is malformed");
+		return RPC_OK;
+	}
+	if (f.clock != NULL)
+		take_clock(p, &f);
+	if (f.status != NULL)
+		take_status(p, &f);
+	if (f.has_received && link_acked(p->link, f.received) != 0) {
+		give_up(p, "it acknowledges what was never sent");
+		return RPC_OK;
+	}
+	if (f.number != 0)
+		take_block(p, &f);
+	return RPC_OK;
+}
+
+static enum rpc_verdict
+down(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	struct link_port *p = ctx;
+
+	if (p->link == NULL || p->down.conn != NULL)
+		return RPC_REJECT;
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
+	p->down = call;
+	op_wake(p);
+	return RPC_OK;
+}
+
+/* ---- the connection ---- */
+
+static const struct rpc_method methods[] = {
+	{ "Open", open_link },
+	{ "Up", up },
+	{ "Down", down },
+};
+
+static void *
+bind_cb(struct rpc_conn *c, void *arg)
+{
+	struct service *s = arg;
+	struct link_port *p;
+	size_t hard = (size_t)s->settings->limits.max_send_queue_kb * 1024;
+
+	if ((p = calloc(1, sizeof(*p))) == NULL)
+		return NULL;
+	p->service = s;
+	p->conn = c;
+	rpc_conn_set_limits(c, hard, hard / 2 < QUEUED_MAX ? hard / 2 :
+	    QUEUED_MAX);
+	return p;
+}
+
+static void
+gone_cb(void *ctx)
+{
+	struct link_port *p = ctx;
+
+	loop_cancel(p->service->loop, p);
+	if (p->link != NULL)
+		link_detach(p->link);
+	link_decompressor_free(p->zstd);
+	free(p);
+}
+
+void
+link_port_init(struct rpc_service *out, struct service *s)
+{
+	*out = (struct rpc_service){
+		.name = LINK_SERVICE,
+		.methods = methods,
+		.n_methods = sizeof(methods) / sizeof(methods[0]),
+		.bind = bind_cb,
+		.gone = gone_cb,
+		.drained = drained_cb,
+		.arg = s,
+	};
+}

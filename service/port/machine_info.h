@@ -1,0 +1,31 @@
+/*
+ * machine_info: the SystemInfo that a relay says of its machine, as it goes into
+ * traces: byte for byte, but for the name of a machine that has it from a
+ * certificate or from the settings.
+ */
+#ifndef SERVICE_PORT_MACHINE_INFO_H
+#define SERVICE_PORT_MACHINE_INFO_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+struct machine;
+
+enum machine_info_verdict {
+	MACHINE_INFO_TAKEN,
+	MACHINE_INFO_BAD,     /* it does not parse */
+	MACHINE_INFO_REFUSED, /* *why says (static) */
+};
+
+/*
+ * may_name: the peer names its machine (peer_names_machine()); named: it has
+ * done so already, and the name in here counts for less.
+ */
+enum machine_info_verdict machine_info_take(struct machine *m,
+    const uint8_t *data, size_t len, bool may_name, bool named,
+    const char **why) MUST_CHECK;
+
+#endif /* SERVICE_PORT_MACHINE_INFO_H */
