@@ -99,6 +99,7 @@ forget_chunks(struct trace_buffer *tb, struct tb_sequence *s)
 	const struct tb_record *last;
 
 	s->loss = 0;
+	s->n_lost_before = s->lost_before = 0;
 	s->stalled_at = TB_NO_POSITION;
 	if (s->len == 0)
 		return;

@@ -22,8 +22,17 @@ tb_queue_search(const struct trace_buffer *tb, const struct tb_sequence *s,
 	return lo;
 }
 
+static void
+take_lost_before(struct tb_sequence *s, struct tb_record *front)
+{
+	front->flags &= (uint8_t)~TB_LOST_BEFORE;
+	s->loss |= s->lost_before;
+	if (--s->n_lost_before == 0)
+		s->lost_before = 0;
+}
+
 void
-tb_open_first(struct tb_sequence *s, const struct tb_record *front)
+tb_open_first(struct tb_sequence *s, struct tb_record *front)
 {
 	if (UNLIKELY(front->id != s->last + 1)) {
 		if ((s->flags & TB_SEQ_CONSUMED) != 0)
@@ -33,6 +42,8 @@ tb_open_first(struct tb_sequence *s, const struct tb_record *front)
 	/* What its writer put at the end of the chunk before never came. */
 	if (UNLIKELY((s->flags & TB_SEQ_TAIL_OPEN) != 0))
 		s->loss |= TB_LOSS_OVERWRITE;
+	if (UNLIKELY((front->flags & TB_LOST_BEFORE) != 0))
+		take_lost_before(s, front);
 	s->flags = (s->flags | TB_SEQ_CONSUMED) & ~(uint32_t)TB_SEQ_TAIL_OPEN;
 }
 

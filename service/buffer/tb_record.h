@@ -23,6 +23,8 @@ enum tb_kind {
 
 /* Local chunk flags, beside the three of enum tb_chunk_flags. */
 enum tb_local_flags {
+	/* Chunks before it were lost on their way here: its sequence says why. */
+	TB_LOST_BEFORE = 0x10,
 	/* Data after the kept fragments could not be tokenized. */
 	TB_CORRUPT = 0x20,
 	/* The writer gave up its last packet (TB_DROP_MARKER). */

@@ -59,6 +59,12 @@ struct tb_sequence {
 	 */
 	uint32_t chain_id;
 	uint32_t chain_len;
+	/*
+	 * Chunks with TB_LOST_BEFORE, and why, of all of them together: two
+	 * causes in one buffer's depth are told apart by the counters alone.
+	 */
+	uint32_t n_lost_before;
+	uint32_t lost_before;
 	uint32_t prev, next; /* empty sequences, oldest first; free ones */
 	uint64_t small[TB_INLINE_QUEUE];
 } __attribute__((__aligned__(64)));

@@ -108,14 +108,14 @@ uint32_t tb_queue_search(const struct trace_buffer *tb,
 
 /* ---- Consuming (tb_consume.c) ---- */
 
-void tb_open_first(struct tb_sequence *s, const struct tb_record *front);
+void tb_open_first(struct tb_sequence *s, struct tb_record *front);
 
 /*
  * To be called before the first byte of a front chunk is consumed: sees the
  * gap before it, and closes the door to chunks that should be before it.
  */
 static inline void
-tb_open(struct tb_sequence *s, const struct tb_record *front)
+tb_open(struct tb_sequence *s, struct tb_record *front)
 {
 	if (UNLIKELY(front->read == 0))
 		tb_open_first(s, front);

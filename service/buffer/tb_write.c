@@ -228,7 +228,7 @@ rewrite(struct trace_buffer *tb, struct tb_record *old, const struct commit *c)
 		tb->unread += tb_record_size(old);
 	memcpy(tb_payload(old), c->chunk->payload, c->used);
 	old->used = c->used;
-	old->flags = c->flags;
+	old->flags = c->flags | (old->flags & TB_LOST_BEFORE);
 	tb->stats.chunks_rewritten++;
 }
 
@@ -237,7 +237,7 @@ extend(struct trace_buffer *tb, struct tb_sequence *s, struct tb_record *old,
     struct commit *c)
 {
 	if (c->used == old->used) {
-		old->flags = c->flags;
+		old->flags = c->flags | (old->flags & TB_LOST_BEFORE);
 		return true;
 	}
 	if (tb->policy == TB_RING && !tb_has_unread(old) &&
@@ -307,13 +307,54 @@ commit_late(struct trace_buffer *tb, struct tb_sequence *s, struct commit *c)
 	return store(tb, s, c);
 }
 
+/*
+ * The chunk was written, or not: the loss before it is told with its first
+ * packet, or else with the next one of the sequence.
+ */
+static void
+mark_loss(struct trace_buffer *tb, struct tb_sequence *s,
+    const struct tb_chunk *chunk)
+{
+	uint32_t place = tb_queue_search(tb, s, chunk->id);
+	struct tb_record *r;
+
+	r = place < s->len ? tb_chunk_at(tb, s, place) : NULL;
+	if (r == NULL || r->id != chunk->id || r->read > 0) {
+		s->loss |= chunk->loss;
+		return;
+	}
+	if ((r->flags & TB_LOST_BEFORE) == 0) {
+		r->flags |= TB_LOST_BEFORE;
+		s->n_lost_before++;
+	}
+	s->lost_before |= chunk->loss;
+}
+
+static bool
+write_to(struct trace_buffer *tb, struct tb_sequence *s,
+    const struct tb_chunk *chunk, struct commit *c)
+{
+	uint32_t place;
+
+	if (s->len == 0 && (s->flags & TB_SEQ_CONSUMED) == 0)
+		/* Its first id is in the middle of the order. */
+		s->last = chunk->id - 1 - (UINT32_C(1) << 31);
+	if (UNLIKELY(is_late(s, chunk->id)))
+		return commit_late(tb, s, c);
+	place = tb_queue_search(tb, s, chunk->id);
+	if (UNLIKELY(place < s->len) &&
+	    tb_chunk_at(tb, s, place)->id == chunk->id)
+		return recommit(tb, s, place, c);
+	return store(tb, s, c);
+}
+
 bool
 trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
     const struct tb_chunk *chunk)
 {
 	struct tb_sequence *s;
 	struct commit c;
-	uint32_t place;
+	bool stored;
 
 	if (UNLIKELY(tb->read_only))
 		return false;
@@ -328,14 +369,8 @@ trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
 		return violate(tb);
 	if ((s = tb_sequences_get(&tb->seqs, origin)) == NULL)
 		return discard(tb);
-	if (s->len == 0 && (s->flags & TB_SEQ_CONSUMED) == 0)
-		/* Its first id is in the middle of the order. */
-		s->last = chunk->id - 1 - (UINT32_C(1) << 31);
-	if (UNLIKELY(is_late(s, chunk->id)))
-		return commit_late(tb, s, &c);
-	place = tb_queue_search(tb, s, chunk->id);
-	if (UNLIKELY(place < s->len) &&
-	    tb_chunk_at(tb, s, place)->id == chunk->id)
-		return recommit(tb, s, place, &c);
-	return store(tb, s, &c);
+	stored = write_to(tb, s, chunk, &c);
+	if (UNLIKELY(chunk->loss != 0))
+		mark_loss(tb, s, chunk);
+	return stored;
 }

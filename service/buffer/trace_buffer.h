@@ -70,6 +70,11 @@ struct tb_chunk {
 	 */
 	const uint8_t *payload;
 	size_t len;
+	/*
+	 * Why chunks before this one did not get here, where that is known:
+	 * bits of enum tb_loss, or above it, for the first packet from here on.
+	 */
+	uint32_t loss;
 };
 
 struct tb_patch {
