@@ -20,6 +20,7 @@
 #include "transport/log.h"
 #include "service/port/consumer_port.h"
 #include "service/port/control_port.h"
+#include "service/port/link_port.h"
 #include "service/port/producer_port.h"
 
 #define WAIT_MS 10000
@@ -44,6 +45,7 @@ ports_setup(void **state)
 	producer_port_init(&p->producer_port, p->service);
 	consumer_port_init(&p->consumer_port, p->service);
 	control_port_init(&p->control_port, p->service);
+	link_port_init(&p->link_port, p->service);
 	*state = p;
 	return 0;
 }
@@ -72,7 +74,21 @@ ports_teardown(void **state)
 void
 client_open(struct client *c, struct ports *p, int port)
 {
-	static const struct rpc_service *services[3];
+	client_open_as(c, p, port, NULL);
+}
+
+void
+client_open_as(struct client *c, struct ports *p, int port,
+    const struct peer *who)
+{
+	static const struct rpc_service *services[4];
+	struct stream_setup stream = { .peer = who };
+	struct rpc_conn_setup setup = {
+		.services = services,
+		.n_services = 4,
+		.stats = &p->stats,
+		.stream = who != NULL ? &stream : NULL,
+	};
 	struct pb_writer w;
 	size_t mark;
 	int pair[2];
@@ -82,11 +98,11 @@ client_open(struct client *c, struct ports *p, int port)
 	services[0] = &p->producer_port;
 	services[1] = &p->consumer_port;
 	services[2] = &p->control_port;
+	services[3] = &p->link_port;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
 	    SOCK_NONBLOCK, 0, pair), 0);
 	c->fd = pair[0];
-	assert_non_null(rpc_conn_new(p->loop, pair[1], services, 3,
-	    &p->stats));
+	assert_non_null(rpc_conn_new_over(p->loop, pair[1], &setup));
 	pb_writer_init(&w);
 	mark = ipc_frame_begin(&w, 0, IPC_BIND_SERVICE);
 	pb_put_string(&w, 1, services[port - 1]->name);
@@ -186,6 +202,21 @@ client_send(struct client *c, uint32_t method, struct pb_writer *args, int fd)
 	send_all(c, w.data, w.len, fd);
 	pb_writer_done(&w);
 	return id;
+}
+
+void
+client_tell(struct client *c, uint32_t method, const void *args, size_t len)
+{
+	uint8_t head[IPC_HEAD_MAX];
+	uint64_t id = ++c->last_request;
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_raw(&w, head, ipc_put_invoke_head(head, id,
+	    (uint32_t)(id >> 32), method, true, len));
+	pb_put_raw(&w, args, len);
+	send_all(c, w.data, w.len, -1);
+	pb_writer_done(&w);
 }
 
 static void

@@ -24,6 +24,7 @@ struct ports {
 	struct rpc_service producer_port;
 	struct rpc_service consumer_port;
 	struct rpc_service control_port;
+	struct rpc_service link_port;
 	struct rpc_stats stats;
 	char dir[64];
 };
@@ -31,7 +32,7 @@ struct ports {
 int ports_setup(void **state);
 int ports_teardown(void **state);
 
-enum { PRODUCER = 1, CONSUMER = 2, CONTROL = 3 };
+enum { PRODUCER = 1, CONSUMER = 2, CONTROL = 3, LINK = 4 };
 
 #define REPLIES_MAX 512
 
@@ -62,14 +63,20 @@ struct client {
 	size_t disk_bytes; /* read from it */
 };
 
-/* Connects and binds; port is PRODUCER, CONSUMER or CONTROL. */
+/* Connects and binds; port is one of those above. */
 void client_open(struct client *c, struct ports *p, int port);
+/* The same as somebody else. */
+void client_open_as(struct client *c, struct ports *p, int port,
+    const struct peer *who);
 void client_close(struct client *c);
 
 /* Sends; returns the request's id.  args NULL: empty.  Takes args over. */
 uint64_t client_send(struct client *c, uint32_t method, struct pb_writer *args,
     int fd);
 void client_send_bytes(struct client *c, const void *data, size_t len);
+/* Sends without asking for a reply; args stays the caller's. */
+void client_tell(struct client *c, uint32_t method, const void *args,
+    size_t len);
 /* Turns the loop once and reads what has come. */
 void client_turn(struct client *c);
 /* The n-th reply to a request (0: the first), waited for. */
