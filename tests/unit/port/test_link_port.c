@@ -945,7 +945,7 @@ commands_beyond_their_limit_lose_the_link(void **state)
 	bring_producer(&r, 1);
 	relay_end_cut(&r);
 	enable(&cons, p, &id, ONE_SOURCE);
-	for (i = 0; i < 100; i++)
+	for (i = 0; i < 400; i++)
 		client_send(&cons, C_FLUSH, args_uint(1, 1), -1);
 	ports_wait(&cons, has_no_links, p);
 	assert_int_equal(p->service->n_producers, 0);
