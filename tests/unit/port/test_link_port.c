@@ -936,17 +936,18 @@ commands_beyond_their_limit_lose_the_link(void **state)
 	struct ports *p = *state;
 	struct relay_end r;
 	struct client cons;
+	char config[800];
 	uint64_t id;
-	int i;
 
 	p->settings.link.max_commands_kb = 1;
 	relay_end_init(&r, p, 1);
 	assert_int_equal(relay_end_open(&r), NEW);
 	bring_producer(&r, 1);
 	relay_end_cut(&r);
-	enable(&cons, p, &id, ONE_SOURCE);
-	for (i = 0; i < 400; i++)
-		client_send(&cons, C_FLUSH, args_uint(1, 1), -1);
+	snprintf(config, sizeof(config), "buffers { size_kb: 64 } "
+	    "trace_all_machines: true data_sources { config { name: \"src\" "
+	    "legacy_config: \"%0600d\" } }", 0);
+	enable(&cons, p, &id, config);
 	ports_wait(&cons, has_no_links, p);
 	assert_int_equal(p->service->n_producers, 0);
 	p->settings.link.max_commands_kb = 4096;
