@@ -87,8 +87,8 @@ what_is_wrong(const Tributary__LinkOpened *m, const struct outbox_state *st,
 		return "speaks another version of the link";
 	if (m->collector_id.len != LINK_ID_BYTES)
 		return "does not say which collector it is";
-	if (m->window == 0)
-		return "takes nothing: its window is 0";
+	if (m->window < LINK_BLOCK_MAX)
+		return "has a window that is smaller than a block";
 	if (m->compression != TRIBUTARY__LINK_COMPRESSION__LINK_PLAIN &&
 	    (m->compression != TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD ||
 		s->compression_level == 0))

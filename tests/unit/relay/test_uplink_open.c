@@ -164,7 +164,7 @@ an_answer_that_cannot_be_is_refused(void **state)
 	m.collector_id.len = 15;
 	assert_non_null(wrong_with(&m, &unlinked, &settings));
 	m = good(WHY(NEW));
-	m.window = 0;
+	m.window = LINK_BLOCK_MAX - 1;
 	assert_non_null(wrong_with(&m, &unlinked, &settings));
 	m = good(WHY(NEW));
 	m.has_compression = true;
