@@ -21,15 +21,15 @@ a_new_link_announces_producers_and_loses_nothing(void **state)
 {
 	collector_listen(COLLECTOR, world->path);
 	world_start();
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	assert_int_equal(COLLECTOR->opens, 1);
 	assert_int_equal(COLLECTOR->open->last_sent, 0);
 	assert_string_equal(COLLECTOR->open->machine_name, "device-7");
 	assert_true(COLLECTOR->has_down);
 	assert_true(fakes.clocks_run);
 	fakes_expect("recover remove; announce 0; ");
-	assert_int_equal(world_view().reconnects, 0);
-	assert_string_equal(world_view().last_error, "");
+	assert_int_equal(world_view()->reconnects, 0);
+	assert_string_equal(world_view()->last_error, "");
 }
 
 static void
@@ -50,8 +50,8 @@ what_producers_say_goes_up_in_order_and_is_acknowledged(void **state)
 	assert_true(st.last_sent >= 2);
 	assert_int_equal(st.last_acked, st.last_sent);
 	assert_int_equal(COLLECTOR->again, 0);
-	assert_true(world_view().bytes_up > 100);
-	assert_int_equal(world_view().bytes_again, 0);
+	assert_true(world_view()->bytes_up > 100);
+	assert_int_equal(world_view()->bytes_again, 0);
 }
 
 static void
@@ -73,7 +73,7 @@ commands_come_down_once_and_are_acknowledged(void **state)
 	collector_say_as(COLLECTOR, 2, 3, LINK_DOWN_COMMAND, "flush");
 	world_settle();
 	fakes_expect("");
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 }
 
 static void
@@ -113,13 +113,13 @@ a_cut_is_resumed_and_nothing_comes_twice(void **state)
 	/* It was taken, and the acknowledgement was lost. */
 	collector_cut(COLLECTOR);
 	world_settle();
-	assert_int_equal(world_view().state, UPLINK_WAITING);
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
 	assert_false(fakes.clocks_run);
 	world_commit(1, 50);
 	COLLECTOR->acks_nothing = false;
 	world_pass(200);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
-	assert_int_equal(world_view().reconnects, 1);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
+	assert_int_equal(world_view()->reconnects, 1);
 	assert_int_equal(COLLECTOR->open->last_sent, 1);
 	assert_int_equal(COLLECTOR->open->last_acknowledged, 0);
 	collector_expect(COLLECTOR, "1:2 one; 1:commit 50; ");
@@ -140,10 +140,10 @@ what_was_lost_on_the_way_is_sent_again(void **state)
 	assert_int_equal(b.number, 1);
 	collector_cut(COLLECTOR);
 	world_pass(300);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	assert_int_equal(COLLECTOR->open->last_sent, 1);
 	collector_expect(COLLECTOR, "1:2 one; 1:commit 50; ");
-	assert_int_equal(world_view().bytes_again, world_view().bytes_up);
+	assert_int_equal(world_view()->bytes_again, world_view()->bytes_up);
 }
 
 static void
@@ -166,18 +166,18 @@ pauses_between_attempts_grow_and_are_short_again_after_success(void **state)
 	int i;
 
 	world_start();
-	assert_int_equal(world_view().state, UPLINK_WAITING);
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
 	assert_in_range(fake_time_next(), 100, 200);
 	for (i = 0; i < 12; i++)
 		world_pass(15000);
 	assert_true(fake_time_next() <= 15000);
-	assert_in_range(world_view().next_try_ms - world_view().since_ms, 7500,
+	assert_in_range(world_view()->next_try_ms - world_view()->since_ms, 7500,
 	    15000);
-	assert_non_null(strstr(world_view().last_error, "no daemon listens"));
+	assert_non_null(strstr(world_view()->last_error, "no daemon listens"));
 	collector_listen(COLLECTOR, world->path);
 	world_pass(15000);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
-	assert_string_equal(world_view().last_error, "");
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
+	assert_string_equal(world_view()->last_error, "");
 	world_put(1, LINK_UP_OPEN, "one");
 	COLLECTOR->why = WHY(RESUMED);
 	world_settle();
@@ -200,7 +200,7 @@ a_changed_network_is_tried_at_once_but_not_each_time(void **state)
 	uplink_try_now(world->u);
 	assert_int_equal(fake_time_next(), 0);
 	world_pass(0);
-	assert_int_equal(world_view().state, UPLINK_WAITING);
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
 	/* The attempt has failed just now. */
 	uplink_try_now(world->u);
 	assert_int_equal(fake_time_next(), 1000);
@@ -224,7 +224,7 @@ begin_anew(Tributary__LinkOpened__Why why, const char *told)
 	COLLECTOR->why = why;
 	memcpy(COLLECTOR->id, "another-collect", LINK_ID_BYTES);
 	world_pass(300);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	fakes_expect(told);
 	/* What was for the old one is not for this one. */
 	collector_expect(COLLECTOR, "");
@@ -240,7 +240,7 @@ begin_anew(Tributary__LinkOpened__Why why, const char *told)
 	    LINK_ID_BYTES);
 	assert_memory_equal(COLLECTOR->open->collector_id.data, COLLECTOR->id,
 	    LINK_ID_BYTES);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	fakes_expect("");
 }
 
@@ -275,7 +275,7 @@ an_outbox_that_overflows_begins_a_new_link(void **state)
 	/* Nothing of the old one goes into the new one. */
 	world_put(1, LINK_UP_CLOSE, "");
 	world_pass(300);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	assert_memory_not_equal(COLLECTOR->open->link_id.data, link_id,
 	    LINK_ID_BYTES);
 	fakes_expect("announce 0; ");
@@ -296,7 +296,7 @@ a_relay_that_was_killed_goes_on_and_closes_what_it_had(void **state)
 	world_settle();
 	collector_expect(COLLECTOR, "1:2 one; ");
 	world_restart();
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	assert_int_equal(COLLECTOR->open->last_sent, 1);
 	fakes_expect("recover keep; announce 0; ");
 
@@ -344,7 +344,7 @@ a_collector_without_the_link_is_served_in_perfettos_way(void **state)
 	COLLECTOR->knows_no_link = true;
 	collector_listen(COLLECTOR, world->path);
 	world_start();
-	assert_int_equal(world_view().state, UPLINK_CLASSIC);
+	assert_int_equal(world_view()->state, UPLINK_CLASSIC);
 	fakes_expect("recover remove; classic; ");
 	world_put(1, LINK_UP_OPEN, "one");
 	assert_int_equal(up.ops->reserve(up.arg, 1, 10, 5, &out),
@@ -359,7 +359,7 @@ a_collector_without_the_link_is_served_in_perfettos_way(void **state)
 	assert_int_equal(up.ops->reserve(up.arg, 1, 10, 5, &out),
 	    UPWARD_DROPPED);
 	world_pass(300);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	fakes_expect("announce 0; ");
 	collector_expect(COLLECTOR, "");
 }
@@ -373,7 +373,7 @@ a_collector_that_was_replaced_by_perfettos_ends_the_link(void **state)
 	COLLECTOR->knows_no_link = true;
 	collector_cut(COLLECTOR);
 	world_pass(300);
-	assert_int_equal(world_view().state, UPLINK_CLASSIC);
+	assert_int_equal(world_view()->state, UPLINK_CLASSIC);
 	fakes_expect("lost 0 5; classic; ");
 }
 
@@ -384,12 +384,12 @@ who_wants_the_link_alone_goes_on_asking_for_it(void **state)
 	COLLECTOR->knows_no_link = true;
 	collector_listen(COLLECTOR, world->path);
 	world_start();
-	assert_int_equal(world_view().state, UPLINK_WAITING);
-	assert_non_null(strstr(world_view().last_error,
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
+	assert_non_null(strstr(world_view()->last_error,
 	    "does not know Tributary's link"));
 	COLLECTOR->knows_no_link = false;
 	world_pass(300);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 }
 
 static void
@@ -398,16 +398,16 @@ who_wants_perfettos_way_never_asks_for_the_link(void **state)
 	world->settings.protocol = RELAY_CLASSIC_ONLY;
 	collector_listen(COLLECTOR, world->path);
 	world_start();
-	assert_int_equal(world_view().state, UPLINK_CLASSIC);
+	assert_int_equal(world_view()->state, UPLINK_CLASSIC);
 	assert_int_equal(COLLECTOR->connections, 0);
 	fakes.classic_fails = true;
 	fakes.classic.down(fakes.classic.arg, "gone");
 	world_pass(300);
-	assert_int_equal(world_view().state, UPLINK_WAITING);
-	assert_string_equal(world_view().last_error, "no classic today");
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
+	assert_string_equal(world_view()->last_error, "no classic today");
 	fakes.classic_fails = false;
 	world_pass(1000);
-	assert_int_equal(world_view().state, UPLINK_CLASSIC);
+	assert_int_equal(world_view()->state, UPLINK_CLASSIC);
 }
 
 /* ---- collectors that break the rules ---- */
@@ -416,12 +416,12 @@ static void
 is_cut_off(const char *text)
 {
 	world_settle();
-	assert_int_equal(world_view().state, UPLINK_WAITING);
-	assert_non_null(strstr(world_view().last_error, text));
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
+	assert_non_null(strstr(world_view()->last_error, text));
 	fakes_expect("");
 	/* And tried again, with growing pauses. */
 	world_pass(2000);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 }
 
 static void
@@ -483,8 +483,8 @@ who_resumes_what_cannot_be_is_not_believed(void **state)
 	COLLECTOR->received = 5;
 	collector_cut(COLLECTOR);
 	world_pass(300);
-	assert_int_equal(world_view().state, UPLINK_WAITING);
-	assert_non_null(strstr(world_view().last_error, "where it cannot be"));
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
+	assert_non_null(strstr(world_view()->last_error, "where it cannot be"));
 }
 
 static void
@@ -493,12 +493,12 @@ who_rejects_open_is_asked_again_later(void **state)
 	COLLECTOR->rejects_open = true;
 	collector_listen(COLLECTOR, world->path);
 	world_start();
-	assert_int_equal(world_view().state, UPLINK_WAITING);
-	assert_string_equal(world_view().last_error,
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
+	assert_string_equal(world_view()->last_error,
 	    "the collector refuses the link");
 	COLLECTOR->rejects_open = false;
 	world_pass(300);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 }
 
 /* ---- silence ---- */
@@ -514,11 +514,11 @@ a_silent_collector_is_given_up_and_tried_again(void **state)
 	world_pass(200);
 	assert_int_equal(COLLECTOR->pings, 1);
 	world_pass(5700);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	COLLECTOR->keeps_quiet = false;
 	world_pass(600);
 	assert_int_equal(COLLECTOR->opens, 2);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	collector_expect(COLLECTOR, "1:2 one; ");
 	fakes_expect(""); /* its own PONGs are not the clocks' */
 }
@@ -530,7 +530,7 @@ a_slow_collector_that_answers_is_left_alone(void **state)
 	COLLECTOR->acks_nothing = true;
 	world_put(1, LINK_UP_OPEN, "one");
 	world_pass(120000);
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	assert_int_equal(COLLECTOR->opens, 1);
 	assert_in_range(COLLECTOR->pings, 15, 21);
 	fakes_expect("");
@@ -575,12 +575,12 @@ a_collector_that_does_not_answer_open_is_given_up(void **state)
 	    world->to.sa_len), 0);
 	assert_int_equal(listen(sv, 5), 0);
 	world_start();
-	assert_int_equal(world_view().state, UPLINK_CONNECTING);
+	assert_int_equal(world_view()->state, UPLINK_CONNECTING);
 	world_pass(39999);
-	assert_int_equal(world_view().state, UPLINK_CONNECTING);
+	assert_int_equal(world_view()->state, UPLINK_CONNECTING);
 	world_pass(1);
-	assert_int_equal(world_view().state, UPLINK_WAITING);
-	assert_non_null(strstr(world_view().last_error, "no link within"));
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
+	assert_non_null(strstr(world_view()->last_error, "no link within"));
 	close(sv);
 }
 
@@ -594,14 +594,14 @@ blocks_are_compressed_both_ways_and_anew_on_each_connection(void **state)
 	world->settings.compression_level = 3;
 	COLLECTOR->zstd = true;
 	world_link();
-	assert_true(world_view().compressed);
+	assert_true(world_view()->compressed);
 	for (i = 0; i < 3; i++)
 		world_commit(1, 20000);
 	world_settle();
 	collector_expect(COLLECTOR, "1:commit 20000; 1:commit 20000; "
 	    "1:commit 20000; ");
 	assert_true(COLLECTOR->blocks_were_compressed);
-	assert_true(world_view().bytes_sent < world_view().bytes_up / 10);
+	assert_true(world_view()->bytes_sent < world_view()->bytes_up / 10);
 	collector_say(COLLECTOR, 1, LINK_DOWN_COMMAND, "start");
 	world_settle();
 	collector_cut(COLLECTOR);
@@ -622,8 +622,8 @@ compression_that_was_not_offered_is_refused(void **state)
 	COLLECTOR->zstd = true;
 	collector_listen(COLLECTOR, world->path);
 	world_start();
-	assert_int_equal(world_view().state, UPLINK_WAITING);
-	assert_non_null(strstr(world_view().last_error, "was not offered"));
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
+	assert_non_null(strstr(world_view()->last_error, "was not offered"));
 }
 
 /* ---- the end ---- */
@@ -641,7 +641,7 @@ a_relay_that_stops_waits_until_all_has_arrived(void **state)
 	world_put(2, LINK_UP_CLOSE, "");
 	world_settle();
 	assert_int_equal(world->stopped, 1);
-	assert_int_equal(world_view().state, UPLINK_STOPPED);
+	assert_int_equal(world_view()->state, UPLINK_STOPPED);
 	collector_expect(COLLECTOR, "1:3 ; 2:3 ; ");
 	world_pass(5000);
 	assert_int_equal(world->stopped, 1);
@@ -671,7 +671,7 @@ a_relay_without_a_collector_stops_at_once(void **state)
 	assert_int_equal(world->stopped, 1);
 	uplink_try_now(world->u);
 	world_pass(60000);
-	assert_int_equal(world_view().state, UPLINK_STOPPED);
+	assert_int_equal(world_view()->state, UPLINK_STOPPED);
 }
 
 /* ---- connections that are given ---- */
@@ -691,19 +691,19 @@ a_connection_from_outside_is_taken_and_replaced(void **state)
 	world->u = uplink_new(&setup, err, sizeof(err));
 	assert_non_null(world->u);
 	world_start();
-	assert_int_equal(world_view().state, UPLINK_WAITING);
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
 	assert_true(fake_time_next() == UINT64_MAX);
 	uplink_take(world->u, collector_socket(COLLECTOR));
 	world_settle();
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	COLLECTOR->why = WHY(RESUMED);
 	uplink_take(world->u, collector_socket(COLLECTOR));
 	world_settle();
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	assert_int_equal(COLLECTOR->opens, 2);
 	collector_cut(COLLECTOR);
 	world_pass(60000);
-	assert_int_equal(world_view().state, UPLINK_WAITING);
+	assert_int_equal(world_view()->state, UPLINK_WAITING);
 	assert_int_equal(COLLECTOR->opens, 2);
 }
 

@@ -144,7 +144,7 @@ world_link(void)
 {
 	collector_listen(&world->collector, world->path);
 	world_start();
-	assert_int_equal(world_view().state, UPLINK_LINKED);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
 	fakes_expect("recover remove; announce 0; ");
 	collector_expect(&world->collector, "");
 	world->collector.why = TRIBUTARY__LINK_OPENED__WHY__RESUMED;
@@ -160,13 +160,13 @@ world_restart(void)
 	world_start();
 }
 
-struct uplink_view
+const struct uplink_view *
 world_view(void)
 {
-	struct uplink_view v;
+	static struct uplink_view v;
 
 	uplink_view(world->u, &v);
-	return v;
+	return &v;
 }
 
 static void

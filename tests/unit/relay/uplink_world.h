@@ -43,7 +43,8 @@ void world_start(void);
 void world_link(void);
 /* As if the relay was killed, and started again. */
 void world_restart(void);
-struct uplink_view world_view(void);
+/* As of now; the next call replaces it. */
+const struct uplink_view *world_view(void);
 void world_stop(uint64_t linger_ms);
 
 /* What producers say. */
