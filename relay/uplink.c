@@ -168,7 +168,10 @@ static void
 classic_down(void *arg, const char *why)
 {
 	struct uplink *u = arg;
+	char text[sizeof(u->last_error)];
 
+	/* It is theirs, and goes with them. */
+	snprintf(text, sizeof(text), "%s", why);
 	classic_free(u->classic);
 	u->classic = NULL;
 	u->way = WAY_NONE;
@@ -176,7 +179,7 @@ classic_down(void *arg, const char *why)
 		u->failures = 0;
 	/* It may be another collector next time, and know the link. */
 	producers_lost(u->producers, 0, LOSS(COLLECTOR_RESTARTED));
-	failed(u, why);
+	failed(u, text);
 }
 
 static void
@@ -267,7 +270,10 @@ static void
 link_ended(void *arg, enum uplink_end why, bool useful, const char *text)
 {
 	struct uplink *u = arg;
+	char sentence[sizeof(u->last_error)];
 
+	/* It is the link's, and goes with it. */
+	snprintf(sentence, sizeof(sentence), "%s", text);
 	uplink_link_free(u->link);
 	u->link = NULL;
 	if (useful || (u->state == UPLINK_LINKED &&
@@ -283,7 +289,7 @@ link_ended(void *arg, enum uplink_end why, bool useful, const char *text)
 		return;
 	case UPLINK_END_UNREACHED:
 	case UPLINK_END_CUT:
-		failed(u, text);
+		failed(u, sentence);
 		return;
 	}
 }
