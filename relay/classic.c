@@ -1,0 +1,251 @@
+#include "relay/classic_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "relay/producers.h"
+#include "relay/relay_clocks.h"
+#include "relay/settings.h"
+#include "transport/dial.h"
+#include "transport/loop.h"
+#include "transport/pb_writer.h"
+#include "transport/rpc_client.h"
+#include "transport/system_info.h"
+
+/* With more that waits for a connection, its producer is put off. */
+#define QUEUE_HIGH (256u << 10)
+
+/* ---- the RelayPort ---- */
+
+static void
+ignore_reply(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
+    int fd)
+{
+}
+
+static void
+init_relay(struct classic *c)
+{
+	struct system_info info;
+	struct pb_writer w;
+	size_t mark;
+
+	system_info_collect(&info, c->setup.settings->machine_name);
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, 1);
+	system_info_encode(&w, &info);
+	pb_nest_end(&w, mark);
+	if (!w.failed)
+		rpc_invoke(c->relay, "InitRelay", w.data, w.len, -1,
+		    ignore_reply, NULL);
+	pb_writer_done(&w);
+}
+
+static void
+ready_cb(struct rpc_client *client, void *arg)
+{
+	struct classic *c = arg;
+
+	init_relay(c);
+	c->clocks = relay_clocks_new(c->setup.loop, client,
+	    c->setup.settings->clock_sync_ms);
+	if (c->clocks == NULL)
+		log_warn("no memory to measure the collector's clocks");
+}
+
+/*
+ * A service without RelayPort (no --enable-relay-endpoint) serves producers
+ * all the same; what is wrong is said once.
+ */
+static void
+go_without(struct classic *c, const char *text)
+{
+	if (!c->no_relay_port_said)
+		log_warn("%s: it was perhaps started without "
+		    "--enable-relay-endpoint.  This machine's clocks will not "
+		    "be measured: its timestamps may be off", text);
+	c->no_relay_port_said = true;
+	loop_timer_set(c->retry, c->setup.settings->max_retry_ms, 0);
+}
+
+static void
+down_cb(struct rpc_client *client, const char *text, void *arg)
+{
+	struct classic *c = arg;
+	bool unknown = rpc_client_service_unknown(client);
+
+	rpc_client_free(c->relay);
+	c->relay = NULL;
+	relay_clocks_free(c->clocks);
+	c->clocks = NULL;
+	if (unknown)
+		go_without(c, text);
+	else
+		c->setup.down(c->setup.arg, text);
+}
+
+static int
+connect_relay(struct classic *c, char *err, size_t err_size)
+{
+	static const struct rpc_client_ops ops = {
+		.ready = ready_cb,
+		.down = down_cb,
+	};
+
+	c->relay = rpc_client_new(c->setup.loop, c->setup.to, c->setup.how,
+	    "RelayPort", &ops, c, err, err_size);
+	if (c->relay == NULL)
+		return -1;
+	rpc_client_set_identity(c->relay, (int32_t)getpid(),
+	    (int32_t)geteuid(), c->setup.settings->machine_id,
+	    c->setup.settings->machine_name);
+	return 0;
+}
+
+static void
+retry_cb(void *arg)
+{
+	struct classic *c = arg;
+	char err[DIAL_TEXT_MAX];
+
+	if (connect_relay(c, err, sizeof(err)) != 0)
+		c->setup.down(c->setup.arg, err);
+}
+
+/* ---- upward ---- */
+
+static void
+up_put(void *arg, uint32_t channel, enum link_up kind, const void *data,
+    size_t len, uint64_t value)
+{
+	struct classic *c = arg;
+	struct classic_conn *conn;
+
+	if (kind == LINK_UP_OPEN) {
+		classic_conn_open(c, channel, data, len);
+		return;
+	}
+	if ((conn = classic_conn_find(c, channel)) == NULL)
+		return;
+	if (kind == LINK_UP_CLOSE)
+		classic_conn_free(conn);
+	else if (conn->state == CLASSIC_UP && conn->opened)
+		classic_call(conn, kind, data, len, value);
+	/* Else it is said again when the connection is up. */
+}
+
+static enum upward_room
+up_reserve(void *arg, uint32_t channel, size_t max, size_t data_len,
+    uint8_t **out)
+{
+	struct classic *c = arg;
+	struct classic_conn *conn = classic_conn_find(c, channel);
+
+	if (conn == NULL || conn->state != CLASSIC_UP || !conn->opened)
+		return UPWARD_DROPPED;
+	if (data_len > 0 && rpc_client_queued(conn->client) > QUEUE_HIGH) {
+		conn->put_off = true;
+		return UPWARD_LATER;
+	}
+	if (c->scratch == NULL &&
+	    (c->scratch = malloc(LINK_MESSAGE_MAX)) == NULL)
+		return UPWARD_DROPPED;
+	*out = c->scratch;
+	return UPWARD_ROOM;
+}
+
+static void
+up_commit(void *arg, uint32_t channel, size_t len)
+{
+	struct classic *c = arg;
+	struct classic_conn *conn = classic_conn_find(c, channel);
+
+	if (conn == NULL || len == 0)
+		return;
+	rpc_invoke(conn->client, "CommitData", c->scratch, len, -1, NULL,
+	    NULL);
+	c->bytes_up += len;
+}
+
+static void
+up_dropped(void *arg, uint32_t channel, const struct link_loss *loss)
+{
+	struct classic *c = arg;
+
+	c->chunks_lost += loss->chunks;
+}
+
+struct upward
+classic_upward(struct classic *c)
+{
+	static const struct upward_ops ops = {
+		.put = up_put,
+		.reserve = up_reserve,
+		.commit = up_commit,
+		.dropped = up_dropped,
+	};
+
+	return (struct upward){ .ops = &ops, .arg = c };
+}
+
+/* ---- life ---- */
+
+static void
+announce_cb(void *arg)
+{
+	struct classic *c = arg;
+
+	producers_announce(c->setup.producers, 0);
+}
+
+struct classic *
+classic_new(const struct classic_setup *setup, char *err, size_t err_size)
+{
+	struct classic *c;
+
+	snprintf(err, err_size, "no memory");
+	if ((c = calloc(1, sizeof(*c))) == NULL)
+		return NULL;
+	c->setup = *setup;
+	if ((c->retry = loop_timer_new(setup->loop, retry_cb, c)) == NULL)
+		goto fail;
+	if (connect_relay(c, err, err_size) != 0)
+		goto fail;
+	/* Not before the caller has it. */
+	loop_defer(setup->loop, announce_cb, c);
+	return c;
+
+fail:
+	classic_free(c);
+	return NULL;
+}
+
+void
+classic_free(struct classic *c)
+{
+	struct classic_conn *conn;
+	size_t i;
+
+	if (c == NULL)
+		return;
+	loop_cancel(c->setup.loop, c);
+	for (i = 0; i < CLASSIC_BUCKETS; i++)
+		while ((conn = LIST_FIRST(&c->conns[i])) != NULL)
+			classic_conn_free(conn);
+	rpc_client_free(c->relay);
+	relay_clocks_free(c->clocks);
+	loop_timer_free(c->retry);
+	free(c->scratch);
+	free(c);
+}
+
+void
+classic_view(const struct classic *c, struct classic_view *out)
+{
+	*out = (struct classic_view){
+		.connections = c->n_conns,
+		.bytes_up = c->bytes_up,
+		.chunks_lost = c->chunks_lost,
+	};
+}
