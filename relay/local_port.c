@@ -123,6 +123,7 @@ make_shm(struct local *l, uint32_t page_kb)
 		return -1;
 	}
 	ps->shm_bytes += size;
+	orphans_keep(ps, l);
 	return 0;
 }
 
@@ -353,6 +354,8 @@ begin(struct local *l, struct rpc_call call, const struct init_request *q)
 		adopt_shm(l, call, q);
 	TAILQ_INSERT_TAIL(&ps->locals, l, link);
 	ps->n_locals++;
+	if (l->shm != NULL)
+		orphans_keep(ps, l);
 	return NULL;
 }
 

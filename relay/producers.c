@@ -6,6 +6,7 @@
 
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
+#include "relay/keeper.h"
 #include "relay/local.h"
 #include "relay/producers_internal.h"
 #include "relay/settings.h"
@@ -48,7 +49,9 @@ producers_new(const struct producers_setup *setup, char *err, size_t err_size)
 	ps->new_channel = setup->new_channel;
 	ps->channel_arg = setup->channel_arg;
 	ps->flush_patience_ms = LOCAL_FLUSH_PATIENCE_MS;
+	ps->recover_again_ms = RECOVER_AGAIN_MS;
 	TAILQ_INIT(&ps->locals);
+	TAILQ_INIT(&ps->orphans);
 	local_port_init(&ps->service, ps);
 	ps->guard = (struct rpc_guard){ .admit = admit, .gone = admitted_gone,
 	    .arg = ps };
@@ -65,6 +68,9 @@ producers_free(struct producers *ps)
 	/* Those that wait for room, which does not come any more. */
 	while ((l = TAILQ_FIRST(&ps->locals)) != NULL)
 		local_free(l);
+	orphans_forget(ps);
+	keeper_close(ps->keeper);
+	loop_cancel(ps->loop, ps);
 	free(ps);
 }
 
@@ -133,6 +139,8 @@ local_free(struct local *l)
 {
 	struct producers *ps = l->owner;
 
+	/* First: who comes after us must not scrape what was closed. */
+	orphans_unkeep(ps, l->channel);
 	if (l->state != LOCAL_UNKNOWN)
 		ps->up.ops->put(ps->up.arg, l->channel, LINK_UP_CLOSE, NULL, 0,
 		    0);
@@ -198,8 +206,10 @@ producers_lost(struct producers *ps, uint32_t channel, uint32_t cause)
 {
 	struct local *l, *next;
 
-	if (channel == 0)
+	if (channel == 0) {
 		ps->open = false;
+		orphans_lost(ps);
+	}
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
 		if (channel != 0 && l->channel != channel)
 			continue;
@@ -281,6 +291,7 @@ producers_each(const struct producers *ps,
 			.writers = l->n_writers,
 			.chunks = l->chunks,
 			.bytes = l->bytes,
+			.late = l->late,
 			.discarded = l->discarded,
 		};
 		fn(arg, &v);

@@ -32,8 +32,8 @@ struct producers_setup {
 	struct loop *loop;
 	const struct relay_settings *settings; /* borrowed */
 	/*
-	 * Where shared memory lies as files (shm-CHANNEL), so that the next
-	 * relay finds it when this one is killed.  Borrowed.  -1: memfds.
+	 * Where the next relay finds those who keep the shared memory when this
+	 * one is killed (relay/keeper.h).  Borrowed.  -1: it ends with us.
 	 */
 	int state_dirfd;
 	struct upward upward;
@@ -44,7 +44,10 @@ struct producers_setup {
 
 struct producers *producers_new(const struct producers_setup *setup,
     char *err, size_t err_size) MUST_CHECK;
-/* All connections have ended before.  NULL is fine. */
+/*
+ * All connections have ended before: the guard's gone() was called for each,
+ * on the turns of the loop after rpc_conns_close_all().  NULL is fine.
+ */
 void producers_free(struct producers *ps);
 
 /* What listeners offer, and who may come. */
@@ -52,11 +55,13 @@ const struct rpc_service *producers_service(struct producers *ps);
 const struct rpc_guard *producers_guard(struct producers *ps);
 
 /*
- * What a relay that was killed left in state_dirfd: with keep, what stands in
- * that memory goes upward under its old channels (now, and once more after a
- * second or two, for those who have not noticed yet), then a LINK_UP_CLOSE for
- * each, then done() is called, once; without keep, it is removed, and done() is
- * not called.
+ * What a relay that was killed left behind: with keep, what stands in that
+ * memory goes upward under its old channels (now, and once more after a second
+ * or two, for those who have not noticed yet), then a LINK_UP_CLOSE for each,
+ * then done() is called, once, on a later turn (producers_lost() ends it early);
+ * without keep, it is given back, and done() is not called.  Chunks name no
+ * buffer (0): their writers are registered upward.  Once, before listeners open:
+ * it may wait for KEEPER_FIND_MS.
  */
 void producers_recover(struct producers *ps, bool keep, void (*done)(void *),
     void *arg);
@@ -97,7 +102,8 @@ struct producers_view {
 	size_t writers;
 	uint64_t chunks;    /* taken */
 	uint64_t bytes;
-	uint64_t discarded; /* chunks that broke the rules */
+	uint64_t late;      /* chunks for what was over, or had become void */
+	uint64_t discarded; /* chunks and patches that broke the rules */
 };
 size_t producers_count(const struct producers *ps);
 void producers_each(const struct producers *ps,

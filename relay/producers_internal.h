@@ -14,6 +14,12 @@
 #include "relay/local.h"
 #include "relay/producers.h"
 
+struct keeper;
+struct orphan;
+
+/* Producers that outlived a relay notice in this time that it has gone. */
+#define RECOVER_AGAIN_MS 1500u
+
 struct producers {
 	struct loop *loop;
 	const struct relay_settings *settings; /* borrowed */
@@ -32,6 +38,26 @@ struct producers {
 	uint64_t last_flush;
 	uint64_t flush_patience_ms;
 	struct log_limit refusals;
+
+	struct keeper *keeper;    /* NULL: none (yet) */
+	uint64_t keeper_failed_ms; /* loop_now_ms() of the last failure */
+	/* Memory of the relay before us, until all of it went up. */
+	TAILQ_HEAD(, orphan) orphans;
+	struct loop_timer *orphans_timer;
+	void (*recovered)(void *arg); /* NULL: not asked for, or called */
+	void *recovered_arg;
+	uint64_t recover_again_ms;
 };
+
+/* ---- producers_recover.c ---- */
+
+/* Its memory shall outlive us; what cannot be, is logged. */
+void orphans_keep(struct producers *ps, struct local *l);
+/* No longer: all of it went up. */
+void orphans_unkeep(struct producers *ps, uint32_t channel);
+/* What was agreed for them is void. */
+void orphans_lost(struct producers *ps);
+/* Without a word upward, and the keeper keeps them. */
+void orphans_forget(struct producers *ps);
 
 #endif /* RELAY_PRODUCERS_INTERNAL_H */

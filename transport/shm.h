@@ -127,6 +127,12 @@ typedef void (*shm_scrape_fn)(void *arg, const struct shm_chunk *c,
 void shm_scrape(struct shm *s, shm_scrape_fn fn, void *arg);
 
 /*
+ * The same for memory whose reader has gone: chunks that it had taken and not
+ * released count as complete.
+ */
+void shm_scrape_left(struct shm *s, shm_scrape_fn fn, void *arg);
+
+/*
  * Reader: describes the chunk in `data` (header included), as sent inside
  * CommitData under emulation.  -1 when it is shorter than a header.
  */

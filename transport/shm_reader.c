@@ -123,7 +123,7 @@ shm_release(struct shm *s, uint32_t page, uint32_t index)
  */
 static bool
 scrape_chunk(struct shm *s, uint32_t page, uint32_t index, uint32_t word,
-    struct shm_chunk *out, bool *complete)
+    bool left, struct shm_chunk *out, bool *complete)
 {
 	uint32_t n, state, again, mask;
 	int attempt;
@@ -134,13 +134,14 @@ scrape_chunk(struct shm *s, uint32_t page, uint32_t index, uint32_t word,
 		if (index >= n)
 			return false;
 		state = shm_word_state(word, index);
-		if (state != SHM_BEING_WRITTEN && state != SHM_COMPLETE)
+		if (state != SHM_BEING_WRITTEN && state != SHM_COMPLETE &&
+		    !(left && state == SHM_BEING_READ))
 			return false;
 		describe(s, page, n, index, out);
 		again = atomic_load_explicit(shm_word(s, page),
 		    memory_order_acquire);
 		if (((word ^ again) & mask) == 0) {
-			*complete = state == SHM_COMPLETE;
+			*complete = state != SHM_BEING_WRITTEN;
 			/*
 			 * The last fragment of an unfinished chunk is not
 			 * whole, and with less than two the header itself may
@@ -153,8 +154,8 @@ scrape_chunk(struct shm *s, uint32_t page, uint32_t index, uint32_t word,
 	return false;
 }
 
-void
-shm_scrape(struct shm *s, shm_scrape_fn fn, void *arg)
+static void
+scrape(struct shm *s, bool left, shm_scrape_fn fn, void *arg)
 {
 	struct shm_chunk c;
 	uint32_t page, index, word, n;
@@ -165,9 +166,22 @@ shm_scrape(struct shm *s, shm_scrape_fn fn, void *arg)
 		    memory_order_acquire);
 		n = shm_word_chunks(word);
 		for (index = 0; index < n; index++)
-			if (scrape_chunk(s, page, index, word, &c, &complete))
+			if (scrape_chunk(s, page, index, word, left, &c,
+			    &complete))
 				fn(arg, &c, complete);
 	}
+}
+
+void
+shm_scrape(struct shm *s, shm_scrape_fn fn, void *arg)
+{
+	scrape(s, false, fn, arg);
+}
+
+void
+shm_scrape_left(struct shm *s, shm_scrape_fn fn, void *arg)
+{
+	scrape(s, true, fn, arg);
 }
 
 int

@@ -138,16 +138,13 @@ locals_stop(struct locals *t)
 	t->producers = NULL;
 }
 
-int
-locals_setup(void **state)
+struct locals *
+locals_new(const char *dir)
 {
 	struct locals *t = calloc(1, sizeof(*t));
 
 	assert_non_null(t);
-	log_init("test", LOG_LEVEL_ERROR);
-	setvbuf(stdout, NULL, _IONBF, 0);
-	snprintf(t->dir, sizeof(t->dir), "/tmp/tributary-test-XXXXXX");
-	assert_non_null(mkdtemp(t->dir));
+	snprintf(t->dir, sizeof(t->dir), "%s", dir);
 	t->dirfd = open(t->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	assert_true(t->dirfd >= 0);
 	assert_non_null(t->loop = loop_new());
@@ -162,7 +159,18 @@ locals_setup(void **state)
 	};
 	t->room = UPWARD_ROOM;
 	locals_start(t);
-	*state = t;
+	return t;
+}
+
+int
+locals_setup(void **state)
+{
+	char dir[] = "/tmp/tributary-test-XXXXXX";
+
+	log_init("test", LOG_LEVEL_ERROR);
+	setvbuf(stdout, NULL, _IONBF, 0);
+	assert_non_null(mkdtemp(dir));
+	*state = locals_new(dir);
 	return 0;
 }
 
@@ -315,25 +323,39 @@ send_all(struct client *c, const uint8_t *data, size_t len, int fd)
 }
 
 void
-client_open(struct client *c, struct locals *t, bool tcp)
+locals_accept(struct locals *t, int fd)
 {
 	static const struct rpc_service *services[1];
 	struct rpc_conn_setup setup = { .services = services, .n_services = 1,
 	    .stats = &t->stats, .guard = producers_guard(t->producers) };
-	struct pb_writer w;
-	size_t mark;
+
+	services[0] = producers_service(t->producers);
+	assert_non_null(rpc_conn_new_over(t->loop, fd, &setup));
+}
+
+void
+client_open(struct client *c, struct locals *t, bool tcp)
+{
 	int pair[2];
 
-	memset(c, 0, sizeof(*c));
-	c->t = t;
-	services[0] = producers_service(t->producers);
 	if (tcp)
 		tcp_pair(pair);
 	else
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM |
 		    SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair), 0);
-	c->fd = pair[0];
-	assert_non_null(rpc_conn_new_over(t->loop, pair[1], &setup));
+	locals_accept(t, pair[1]);
+	client_over(c, t, pair[0]);
+}
+
+void
+client_over(struct client *c, struct locals *t, int fd)
+{
+	struct pb_writer w;
+	size_t mark;
+
+	memset(c, 0, sizeof(*c));
+	c->t = t;
+	c->fd = fd;
 	pb_writer_init(&w);
 	mark = ipc_frame_begin(&w, 0, IPC_BIND_SERVICE);
 	pb_put_string(&w, 1, "ProducerPort");
@@ -568,6 +590,12 @@ void
 client_ready(struct client *c, struct locals *t, const char *name)
 {
 	client_open(c, t, false);
+	client_greet(c, name);
+}
+
+void
+client_greet(struct client *c, const char *name)
+{
 	assert_true(client_call(c, P_INITIALIZE, args_string(3, name))->ok);
 	client_register(c, "ds", false, true);
 	c->commands = client_send(c, P_COMMANDS, NULL, -1);

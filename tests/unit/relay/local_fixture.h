@@ -56,8 +56,10 @@ struct locals {
 
 int locals_setup(void **state);
 int locals_teardown(void **state);
-/* Another relay in the same folder: as after a kill when ended did not come. */
+/* In a folder that there is. */
+struct locals *locals_new(const char *dir);
 void locals_start(struct locals *t);
+void locals_accept(struct locals *t, int fd);
 /* Ends all connections and the producers. */
 void locals_stop(struct locals *t);
 
@@ -114,7 +116,11 @@ enum {
 
 /* Connects and binds.  tcp: where descriptors cannot travel. */
 void client_open(struct client *c, struct locals *t, bool tcp);
-/* And InitializeConnection, RegisterDataSource "ds", GetAsyncCommand. */
+/* Over a socket that leads to a relay. */
+void client_over(struct client *c, struct locals *t, int fd);
+/* InitializeConnection, RegisterDataSource "ds", GetAsyncCommand. */
+void client_greet(struct client *c, const char *name);
+/* Both. */
 void client_ready(struct client *c, struct locals *t, const char *name);
 void client_close(struct client *c);
 void client_turn(struct client *c);
