@@ -46,6 +46,15 @@ struct clocks {
 	uint64_t measured_ms;
 };
 
+static uint64_t
+boottime_ns(void)
+{
+	struct clock_snapshot now;
+
+	clock_snapshot_take(&now);
+	return clock_snapshot_ns(&now, CLOCK_ID_BOOTTIME);
+}
+
 static void
 tell_best(struct clocks *c)
 {
@@ -75,7 +84,7 @@ static void
 begin_burst(struct clocks *c)
 {
 	c->known_ns = c->fit.known ? 2 * clock_fit_uncertainty_at(&c->fit,
-	    loop_boottime_ns()) : UINT64_MAX;
+	    boottime_ns()) : UINT64_MAX;
 	memset(&c->burst, 0, sizeof(c->burst));
 	c->lost = 0;
 	c->began_ms = loop_now_ms();
@@ -240,7 +249,7 @@ clocks_view(const struct clocks *c, struct clocks_view *out)
 		return;
 	out->offset_ns = clock_fit_offset(&c->fit);
 	out->uncertainty_ns = clock_fit_uncertainty_at(&c->fit,
-	    loop_boottime_ns());
+	    boottime_ns());
 	out->round_trip_ns = c->round_trip_ns;
 	out->measured_ms = c->measured_ms;
 }
