@@ -337,6 +337,9 @@ name_producers(struct record_session *s,
 		if (p->name != NULL && p->id != 0)
 			trace_summary_name(s->with.summary, p->id,
 			    p->machine_id, p->pid, p->name);
+		if (p->machine_name != NULL && p->machine_id != 0)
+			trace_summary_machine(s->with.summary,
+			    p->machine_id, p->machine_name);
 	}
 }
 

@@ -1,5 +1,6 @@
 #include "client/trace_report.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "client/trace_losses.h"
@@ -32,12 +33,28 @@ head(FILE *out, const struct trace_totals *t, const char *where,
 	fprintf(out, "\n");
 }
 
+/* " on car-7", " on machine 740663679", or "" for the collector's own. */
+static void
+machine_text(char *out, size_t size, const struct trace_summary *s,
+    uint32_t id)
+{
+	const char *name = trace_summary_machine_name(s, id);
+	char escaped[80];
+
+	out[0] = '\0';
+	if (id != 0 && name != NULL)
+		snprintf(out, size, " on %s", log_escape(escaped,
+		    sizeof(escaped), name, strlen(name)));
+	else if (id != 0)
+		snprintf(out, size, " on machine %" PRIu32, id);
+}
+
 static void
 producers(FILE *out, struct trace_summary *s)
 {
 	const struct trace_producer *p;
 	char packets[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
-	char name[80], machine[40];
+	char name[80], machine[100];
 	size_t i, n = trace_summary_producers(s, &p);
 
 	if (n == 0)
@@ -45,10 +62,7 @@ producers(FILE *out, struct trace_summary *s)
 	for (i = 0; i < n && i < MAX_PRODUCERS; i++) {
 		log_escape(name, sizeof(name), p[i].name == NULL ? "" :
 		    p[i].name, p[i].name == NULL ? 0 : strlen(p[i].name));
-		machine[0] = '\0';
-		if (p[i].machine_id != 0)
-			snprintf(machine, sizeof(machine), " on machine %08x",
-			    p[i].machine_id);
+		machine_text(machine, sizeof(machine), s, p[i].machine_id);
 		fprintf(out, "%s%s%spid %d%s: %s packet%s, %s\n",
 		    i == 0 ? "Producers       " : INDENT, name,
 		    name[0] == '\0' ? "" : ", ", p[i].pid, machine,

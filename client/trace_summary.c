@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/machine_names.h"
 #include "client/trace_cutter.h"
 #include "client/trace_sequences.h"
 #include "protos/trace_packet.pb-c.h"
@@ -48,6 +49,7 @@ struct trace_summary {
 
 	char **data_sources;
 	size_t n_data_sources;
+	struct machine_names machines;
 };
 
 /* What one packet says about itself. */
@@ -107,6 +109,7 @@ trace_summary_free(struct trace_summary *s)
 	if (s->stats != NULL)
 		perfetto__protos__trace_stats__free_unpacked(s->stats, NULL);
 	free(s->data_sources);
+	machine_names_done(&s->machines);
 	trace_sequences_free(s->sequences);
 	trace_cutter_done(&s->cutter);
 	free(s);
@@ -383,6 +386,18 @@ trace_summary_name(struct trace_summary *s, int32_t id, uint32_t machine_id,
     int32_t pid, const char *name)
 {
 	trace_sequences_name(s->sequences, id, machine_id, pid, name);
+}
+
+void
+trace_summary_machine(struct trace_summary *s, uint32_t id, const char *name)
+{
+	machine_names_add(&s->machines, id, name);
+}
+
+const char *
+trace_summary_machine_name(const struct trace_summary *s, uint32_t id)
+{
+	return machine_names_find(&s->machines, id);
 }
 
 size_t

@@ -75,6 +75,29 @@ stats(uint32_t field, uint64_t value)
 }
 
 static void
+a_machine_is_called_by_its_name_where_that_is_known(void **state)
+{
+	struct pb_writer w;
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		pb_writer_init(&w);
+		pb_put_string(&w, 7, "");
+		pb_put_uint(&w, 10, 2 + i);
+		pb_put_uint(&w, 79, 50 + i);
+		pb_put_uint(&w, 98, 4000000000u + i);
+		trace_summary_packet(s, w.data, w.len);
+		pb_writer_done(&w);
+	}
+	trace_summary_machine(s, 4000000001u, "car-7");
+	trace_summary_machine(s, 4000000000u, "van\x1b");
+	report(0);
+	assert_non_null(strstr(text, "pid 51 on car-7: "));
+	assert_non_null(strstr(text, "pid 50 on van\\x1b: "));
+	assert_non_null(strstr(text, "pid 52 on machine 4000000002: "));
+}
+
+static void
 a_good_trace_reads_like_this(void **state)
 {
 	packet_of(2, 50, 7, 0);
@@ -136,6 +159,8 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		T(a_machine_is_called_by_its_name_where_that_is_known),
+		T(a_machine_is_called_by_its_name_where_that_is_known),
 		T(a_good_trace_reads_like_this),
 		T(losses_are_told_by_cause_with_what_to_do),
 		T(without_statistics_losses_are_not_known),
