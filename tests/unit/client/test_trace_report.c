@@ -160,7 +160,6 @@ main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(a_machine_is_called_by_its_name_where_that_is_known),
-		T(a_machine_is_called_by_its_name_where_that_is_known),
 		T(a_good_trace_reads_like_this),
 		T(losses_are_told_by_cause_with_what_to_do),
 		T(without_statistics_losses_are_not_known),
