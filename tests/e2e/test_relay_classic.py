@@ -1,0 +1,78 @@
+#!/usr/bin/env python3
+"""A relay that is told to speak Perfetto's own way."""
+
+import sys
+
+from harness import tap
+from harness.chaos import Proxy
+from harness.device import RelayCase
+from harness.ledger import Audit
+
+PACKETS = 5000
+
+
+class Classic(RelayCase):
+    def begin(self, **options):
+        daemon = self.collector(producer=["127.0.0.1:0"])
+        self.proxy = Proxy(self.path("proxy.log"), (
+            "127.0.0.1:0", daemon.address("producers", "tcp")))
+        self.things.append(self.proxy)
+        self.a = self.device("a", self.proxy.addresses[0],
+                             memory_kb=65536,
+                             settings="protocol: CLASSIC", **options)
+        self.until(self.connected, "it is connected")
+
+    def connected(self):
+        return self.a.report().link.state == "classic"
+
+    def test_everything_arrives(self):
+        self.begin()
+        ledger = self.ledger([(self.a, 2)], packets=PACKETS)
+        consumer = self.record()
+        self.wait_writing(ledger, 4)
+        self.wait_written(ledger, PACKETS)
+        ledger.finish()
+        consumer.flush(10000)
+        consumer.stop()
+        trace = consumer.read()
+        audit = Audit(ledger.book(), trace)
+        self.assertEqual(audit.faults, [])
+        self.assert_complete(audit)
+        self.assertEqual(audit.packets, 4 * PACKETS)
+        machine, = set().union(*audit.machines.values())
+        self.assertNotEqual(machine, 0)
+        # A connection for each producer, and the relay's own.
+        self.assertEqual(self.proxy.stats()["connections"], 3)
+        infos = [p for p in trace.of("system_info")
+                 if p.machine_id == machine]
+        self.assertEqual(len(infos), 1)
+
+    def test_a_cut_ends_the_sessions_of_its_producers_but_not_them(self):
+        """As Perfetto has it; what comes after the cut is whole again."""
+        self.begin()
+        ledger = self.ledger([(self.a, 2)], rate=100_000)
+        consumer = self.record()
+        self.wait_writing(ledger, 4)
+        self.proxy.say("cut rst")
+        self.until(lambda: len(ledger.book()) == 8 and
+                   ledger.writing() == 4, "new sequences are written",
+                   timeout=40)
+        fresh = {s for s, line in ledger.book().items()
+                 if line["end"] == "writing"}
+        self.wait_written_of(ledger, fresh)
+        ledger.finish()
+        consumer.flush(10000)
+        consumer.stop()
+        audit = Audit(ledger.book(), consumer.read())
+        self.assertEqual(audit.faults, [])
+        self.assertEqual(set(audit.missing) & fresh, set(), audit.describe())
+        self.assertEqual(max(line["connection"] for line in
+                             ledger.book().values()), 1)
+
+    def wait_written_of(self, ledger, seqs):
+        self.until(lambda: all(ledger.book()[s]["written"] > 50
+                               for s in seqs), "they are written")
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main())

@@ -1,0 +1,195 @@
+#!/usr/bin/env python3
+"""Cuts that are too long, sessions that end during one, collectors that are
+started again: what cannot be saved is counted to the packet."""
+
+import sys
+
+from harness import tap
+from harness.chaos import Proxy
+from harness.device import RelayCase
+from harness.ledger import Audit
+from harness.trace import Trace
+
+RATE = 200_000
+GRACE = "link given up by the collector"
+
+
+class Grace(RelayCase):
+    def begin(self, settings, **options):
+        self.collector(settings)
+        self.proxy = Proxy(self.path("proxy.log"), (
+            "127.0.0.1:0", self.daemons[0].producer_path))
+        self.things.append(self.proxy)
+        self.a = self.device("a", self.proxy.addresses[0], **options)
+        self.wait_linked()
+        self.book = self.ledger([(self.a, 2)], rate=RATE)
+        self.recording = self.record()
+        self.wait_writing(self.book, 4)
+        self.wait_written(self.book, 50)
+
+    def cut_off(self):
+        self.proxy.say("refuse 600000")
+        self.proxy.say("cut rst")
+        before = {seq: line["written"]
+                  for seq, line in self.book.book().items()}
+        self.until(lambda: all(
+            line["written"] > before[seq] + 50 for seq, line in
+            self.book.book().items()), "more is written meanwhile")
+
+    def producers(self):
+        return len(self.recording.query().producers)
+
+    def assert_accounted(self, audit, cause, device=None):
+        """What is missing is what the relay says it lost, to the packet."""
+        losses = (device or self.a).losses()
+        chunks, packets = losses.pop(cause)
+        self.assertEqual(losses, {})
+        self.assertEqual(packets, audit.lost, audit.describe())
+        self.assertGreater(chunks, 0)
+
+    def test_a_cut_longer_than_grace(self):
+        self.begin("link { grace_ms: 700 }")
+        self.cut_off()
+        self.until(lambda: self.producers() == 0, "grace is over")
+        self.proxy.say("heal")
+        self.wait_linked()
+        self.until(lambda: self.producers() == 2, "they are announced again")
+        # The session is still there, and goes on with new sequences.
+        self.until(lambda: len(self.book.book()) == 8 and
+                   self.book.writing() == 4, "new sequences are written")
+        self.wait_written(self.book, 50)
+        audit = self.finish(self.book, self.recording)
+        self.assertEqual(len(audit.missing), 4, audit.describe())
+        for seq in audit.missing:
+            self.assertEqual(self.book.book()[seq]["end"], "stopped")
+        self.assert_accounted(audit, GRACE)
+        control = self.control()
+        if control is not None:
+            told = {loss.cause: loss.packets
+                    for loss in control.machines()["a"].losses}
+            self.assertEqual(sum(told.values()), audit.lost)
+
+    def test_a_cut_shorter_than_grace(self):
+        self.begin("link { grace_ms: 60000 }")
+        self.cut_off()
+        self.assertEqual(self.producers(), 2)
+        self.proxy.say("heal")
+        audit = self.finish(self.book, self.recording)
+        self.assert_complete(audit)
+        self.assertEqual(len(audit.sequences), 4)
+
+    def test_a_session_that_ends_in_a_cut_waits_for_the_rest(self):
+        self.begin("link { end_wait_ms: 60000 }")
+        self.cut_off()
+        self.recording.disable()
+        self.loop.settle(0.3)
+        self.assertFalse(self.recording.session.ended())
+        self.proxy.say("heal")
+        self.recording.ended(timeout=30)
+        audit = Audit(self.book.book(), self.recording.read())
+        self.assertEqual(audit.faults, [])
+        self.assert_complete(audit)
+
+    def test_and_does_not_wait_for_ever(self):
+        self.begin("link { end_wait_ms: 500 grace_ms: 60000 }")
+        self.cut_off()
+        self.recording.disable()
+        self.recording.ended(timeout=10)
+        trace = self.recording.read()
+        audit = Audit(self.book.book(), trace)
+        self.assertEqual(audit.faults, [])
+        self.assertGreater(audit.lost, 0)
+        # It stands in the trace that a machine was cut off.
+        self.assertTrue(self.cut_at_end(trace), trace.kinds()[-5:])
+        # The device is none the worse for it.
+        self.proxy.say("heal")
+        self.wait_linked()
+        again = self.record()
+        self.until(lambda: self.book.writing() == 4, "new ones are written")
+        fresh = {s for s, line in self.book.book().items()
+                 if line["end"] == "writing"}
+        self.book.finish()
+        self.wait_empty()
+        again.flush(10000)
+        again.stop()
+        audit = Audit(self.book.book(), again.read())
+        self.assertEqual(set(audit.arrived), fresh)
+        self.assertEqual(set(audit.missing) & fresh, set(), audit.describe())
+
+    @staticmethod
+    def cut_at_end(trace):
+        """What TraceStats says of machines that were cut off."""
+        stats = trace.stats()
+        return [loss for loss in getattr(stats, "link_losses", ())]
+
+    def test_a_collector_that_is_started_again(self):
+        self.begin("")
+        daemon = self.daemons[0]
+        daemon.kill()
+        daemon.start()
+        daemon.expected_status = 0
+        self.wait_linked()
+        # Its sessions are over on the device, cleanly: no reconnect.
+        self.until(lambda: all(line["end"] == "stopped" for line in
+                               self.book.book().values()),
+                   "the old sessions' sources are stopped")
+        self.recording = self.record()
+        self.wait_writing(self.book, 4)
+        old = {s for s, line in self.book.book().items()
+               if line["end"] == "stopped"}
+        self.book.finish()
+        self.wait_empty()
+        self.recording.flush(10000)
+        self.recording.stop()
+        audit = Audit(self.book.book(), self.recording.read())
+        self.assertEqual(audit.faults, [])
+        self.assertEqual(set(audit.arrived) & old, set())
+        self.assertEqual(set(audit.missing), old, audit.describe())
+        self.assertEqual(max(line["connection"] for line in
+                             self.book.book().values()), 1)
+
+    def test_many_restarts_of_the_collector(self):
+        """What the old session wanted never lands in the new one's buffer."""
+        self.begin("")
+        daemon = self.daemons[0]
+        for _ in range(5):
+            daemon.kill()
+            daemon.start()
+            daemon.expected_status = 0
+            known = set(self.book.book())
+            self.recording = self.record()
+            self.wait_linked()
+            self.until(lambda: len(set(self.book.book()) - known) == 4 and
+                       self.book.writing() == 4, "new sequences are written")
+            self.wait_written(self.book, 1)
+        fresh = set(self.book.book()) - known
+        audit = self.finish(self.book, self.recording)
+        self.assertEqual(set(audit.arrived), fresh)
+        self.assertEqual(set(audit.missing) & fresh, set(), audit.describe())
+
+    def test_a_recording_in_a_file_beside_another(self):
+        self.begin("")
+        to_file = self.record_to_file(self.path("trace"))
+        self.wait_writing(self.book, 8)
+        for _ in range(3):
+            self.proxy.say("cut rst")
+            self.wait_linked()
+        self.book.finish()
+        self.wait_empty()
+        for consumer in (to_file, self.recording):
+            consumer.flush(10000)
+            consumer.stop()
+        book = self.book.book()
+        audits = [Audit(book, Trace.from_file(self.path("trace"))),
+                  Audit(book, self.recording.read())]
+        for audit in audits:
+            self.assertEqual(audit.faults, [])
+            self.assertEqual(len(audit.arrived), 4)
+            for seq, numbers in audit.arrived.items():
+                self.assertEqual(numbers, list(range(book[seq]["written"])))
+        self.assertEqual(set(audits[0].arrived) | set(audits[1].arrived),
+                         set(book))
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main())
