@@ -242,7 +242,13 @@ replace_bytes(uint8_t **slot, size_t *slot_len, const uint8_t *data,
 int
 machine_set_system_info(struct machine *m, const uint8_t *data, size_t len)
 {
-	return replace_bytes(&m->system_info, &m->system_info_len, data, len);
+	if (m->system_info != NULL && m->system_info_len == len &&
+	    (len == 0 || memcmp(m->system_info, data, len) == 0))
+		return 0;
+	if (replace_bytes(&m->system_info, &m->system_info_len, data, len) != 0)
+		return -1;
+	m->system_info_generation++;
+	return 0;
 }
 
 int

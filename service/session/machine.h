@@ -84,6 +84,7 @@ struct machine {
 	char *name;            /* "host" is matched by id 0, whatever this is */
 	uint8_t *system_info;  /* encoded SystemInfo, NULL until told */
 	size_t system_info_len;
+	uint64_t system_info_generation; /* grows when it says something new */
 	/* The newest clock exchange, a whole TracePacket's body, or NULL. */
 	uint8_t *clock_sync;
 	size_t clock_sync_len;

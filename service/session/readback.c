@@ -16,11 +16,16 @@
 #include "service/session/session.h"
 #include "service/session/session_stats.h"
 
+/* SystemInfo (reference wire-format.md). */
+enum { INFO_MACHINE_NAME = 17 };
+
 /* A remote machine whose data is in the trace, and what was said of it. */
 struct seen_machine {
 	struct machine *machine; /* referred to */
-	bool said_system_info;
-	uint64_t said_clock_sync; /* generation */
+	bool introduced;
+	/* Generations; with introduced, 0: its name alone. */
+	uint64_t said_system_info;
+	uint64_t said_clock_sync;
 };
 
 struct readback {
@@ -117,11 +122,26 @@ readback_saw_machine(struct readback *r, struct machine *m)
 }
 
 static bool
-machine_has_news(const struct seen_machine *m)
+says_system_info(const struct readback *r)
 {
-	return (!m->said_system_info && m->machine->system_info != NULL) ||
-	    (m->machine->clock_sync != NULL &&
-	    m->said_clock_sync != m->machine->clock_sync_generation);
+	const Perfetto__Protos__TraceConfig__BuiltinDataSource *b =
+	    r->s->config->pb->builtin_data_sources;
+
+	return b == NULL || !b->disable_system_info;
+}
+
+static bool
+has_new_info(const struct seen_machine *m)
+{
+	return !m->introduced ||
+	    m->said_system_info != m->machine->system_info_generation;
+}
+
+static bool
+has_new_clocks(const struct seen_machine *m)
+{
+	return m->machine->clock_sync != NULL &&
+	    m->said_clock_sync != m->machine->clock_sync_generation;
 }
 
 bool
@@ -133,7 +153,8 @@ readback_has_news(const struct readback *r)
 	    !event_log_is_empty(r->s->events))
 		return true;
 	for (i = 0; i < r->n_machines; i++)
-		if (machine_has_news(&r->machines[i]))
+		if (has_new_clocks(&r->machines[i]) ||
+		    (has_new_info(&r->machines[i]) && says_system_info(r)))
 			return true;
 	return false;
 }
@@ -189,32 +210,60 @@ put_queue(struct readback *r, struct packet_out *out, uint64_t *limit,
 	return true;
 }
 
+/* One whose producers came without a relay has said no more than its name. */
+static void
+build_system_info(struct readback *r, const struct machine *m)
+{
+	struct pb_writer name;
+
+	if (m->system_info != NULL) {
+		service_packets_remote_system_info(&r->packet, r->uid, m->id,
+		    m->system_info, m->system_info_len);
+		return;
+	}
+	pb_writer_init(&name);
+	pb_put_string(&name, INFO_MACHINE_NAME, m->name);
+	if (!name.failed)
+		service_packets_remote_system_info(&r->packet, r->uid, m->id,
+		    name.data, name.len);
+	pb_writer_done(&name);
+}
+
 static bool
-put_machines(struct readback *r, struct packet_out *out, uint64_t *limit,
-    bool clocks)
+put_system_infos(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
 	struct seen_machine *m;
 	size_t i;
 
 	for (i = 0; i < r->n_machines; i++) {
 		m = &r->machines[i];
-		if (!clocks && !m->said_system_info &&
-		    m->machine->system_info != NULL) {
-			service_packets_remote_system_info(&r->packet, r->uid,
-			    m->machine->id, m->machine->system_info,
-			    m->machine->system_info_len);
-			if (!put_built(r, out, limit))
-				return false;
-			m->said_system_info = true;
-		}
-		if (clocks && m->machine->clock_sync != NULL &&
-		    m->said_clock_sync != m->machine->clock_sync_generation) {
-			/* Kept as a whole packet's body by the relay port. */
-			if (!put(r, out, limit, m->machine->clock_sync,
-			    m->machine->clock_sync_len))
-				return false;
-			m->said_clock_sync = m->machine->clock_sync_generation;
-		}
+		if (!has_new_info(m))
+			continue;
+		build_system_info(r, m->machine);
+		if (!put_built(r, out, limit))
+			return false;
+		m->introduced = true;
+		m->said_system_info = m->machine->system_info_generation;
+	}
+	return true;
+}
+
+/* Before the data: an importer aligns only what comes after. */
+static bool
+put_clocks(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct seen_machine *m;
+	size_t i;
+
+	for (i = 0; i < r->n_machines; i++) {
+		m = &r->machines[i];
+		if (!has_new_clocks(m))
+			continue;
+		/* Kept as a whole packet's body by machine_clock.c. */
+		if (!put(r, out, limit, m->machine->clock_sync,
+		    m->machine->clock_sync_len))
+			return false;
+		m->said_clock_sync = m->machine->clock_sync_generation;
 	}
 	return true;
 }
@@ -274,7 +323,7 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 			return false;
 		r->said_provenance = true;
 	}
-	if (b == NULL || !b->disable_system_info) {
+	if (says_system_info(r)) {
 		if (!r->said_system_info &&
 		    s->service->system_info != NULL) {
 			service_packets_remote_system_info(&r->packet, r->uid,
@@ -284,11 +333,11 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 				return false;
 		}
 		r->said_system_info = true;
-		if (!put_machines(r, out, limit, false))
+		if (!put_system_infos(r, out, limit))
 			return false;
 	}
 	return put_queue(r, out, limit, EVENT_QUEUE_EVENTS) &&
-	    put_machines(r, out, limit, true);
+	    put_clocks(r, out, limit);
 }
 
 /* One packet from a buffer into out.  False: the limit was hit. */
