@@ -108,6 +108,52 @@ sequence_of(const struct fake_trace *t, const char *str)
 }
 
 static void
+a_clone_introduces_the_machines_and_their_clocks_again(void **state)
+{
+	struct fixture *f = *state;
+	struct machine *m = fake_machine(f, 7, "phone");
+	struct producer_hello hello = { .name = "remote", .machine = m,
+		.emulated = true };
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct clone_request r;
+	struct answer a;
+	size_t i, infos = 0, clocks = 0;
+
+	fake_producer_hello(&p, f, &hello);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	assert_int_equal(machine_set_clock_sync(m,
+	    (const uint8_t *)"\x90\x06\x07\xda\x06\x00", 6), 0);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE
+	    "trace_all_machines: true", -1));
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "one");
+	fake_read(c.s, &t);
+	fake_trace_done(&t);
+	(void)fake_commit(&p, p.last_buffer, 1, 1, 2, "two");
+	r = by_id(c.s, 1000);
+	clone_it(f, &r, &a);
+	assert_non_null(a.clone);
+	fake_read(a.clone, &t);
+	for (i = 0; i < t.n; i++) {
+		if (t.packets[i]->machine_id != 7)
+			continue;
+		infos += t.packets[i]->data_case ==
+		    PERFETTO__PROTOS__TRACE_PACKET__DATA_SYSTEM_INFO;
+		clocks += t.packets[i]->data_case ==
+		    PERFETTO__PROTOS__TRACE_PACKET__DATA_REMOTE_CLOCK_SYNC;
+	}
+	assert_int_equal(infos, 1);
+	assert_int_equal(clocks, 1);
+	assert_int_equal(fake_trace_count(&t, "two"), 1);
+	fake_trace_done(&t);
+	session_free(a.clone);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
 a_clone_keeps_the_sequence_ids_but_has_a_uuid_of_its_own(void **state)
 {
 	struct fixture *f = *state;
@@ -531,6 +577,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_clone_has_the_packets_and_the_source_goes_on),
+		T(a_clone_introduces_the_machines_and_their_clocks_again),
 		T(a_clone_keeps_the_sequence_ids_but_has_a_uuid_of_its_own),
 		T(a_clone_by_name_finds_the_running_session),
 		T(a_bugreport_takes_the_session_with_the_highest_score),

@@ -160,6 +160,142 @@ a_remote_machine_is_introduced_and_its_clocks_come_again(void **state)
 	session_free(c.s);
 }
 
+/* A producer of machine m, with one data source, in whatever runs. */
+static void
+add_producer_of(struct fake_producer *p, struct fixture *f, struct machine *m)
+{
+	struct producer_hello hello = { .name = "remote", .machine = m,
+		.emulated = true };
+
+	fake_producer_hello(p, f, &hello);
+	fake_producer_register(p, "src", false, false);
+}
+
+#define EVERYWHERE ONE_SOURCE "trace_all_machines: true "
+
+static void
+a_machine_that_joins_late_is_introduced_before_its_data(void **state)
+{
+	struct fixture *f = *state;
+	struct machine *m = fake_machine(f, 7, "phone");
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+
+	assert_non_null(fake_enable(f, &c, EVERYWHERE, -1));
+	fake_read(c.s, &t);
+	fake_trace_done(&t);
+	assert_int_equal(machine_set_system_info(m,
+	    (const uint8_t *)"\x12\x01x", 3), 0);
+	assert_int_equal(machine_set_clock_sync(m,
+	    (const uint8_t *)"\xda\x06\x00", 3), 0);
+	add_producer_of(&p, f, m);
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "data");
+	assert_true(readback_has_news(c.s->readback));
+	fake_read(c.s, &t);
+	assert_true(place_of(&t, KIND(SYSTEM_INFO)) <
+	    place_of(&t, KIND(FOR_TESTING)));
+	assert_true(place_of(&t, KIND(REMOTE_CLOCK_SYNC)) <
+	    place_of(&t, KIND(FOR_TESTING)));
+	assert_string_equal(t.packets[place_of(&t, KIND(SYSTEM_INFO))]->
+	    system_info->android_build_fingerprint, "x");
+	fake_trace_done(&t);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+what_a_machine_says_of_itself_after_its_first_packets_comes_too(void **state)
+{
+	struct fixture *f = *state;
+	struct machine *m = fake_machine(f, 7, "phone");
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+
+	assert_non_null(fake_enable(f, &c, EVERYWHERE, -1));
+	add_producer_of(&p, f, m);
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "data");
+	fake_read(c.s, &t);
+	assert_int_equal(fake_trace_count(&t, "data"), 1);
+	/* The host, and the name alone of the machine. */
+	assert_int_equal(count_kind(&t, KIND(SYSTEM_INFO)), 2);
+	assert_int_equal(count_kind(&t, KIND(REMOTE_CLOCK_SYNC)), 0);
+	fake_trace_done(&t);
+	assert_false(readback_has_news(c.s->readback));
+	assert_int_equal(machine_set_clock_sync(m,
+	    (const uint8_t *)"\xda\x06\x00", 3), 0);
+	assert_true(readback_has_news(c.s->readback));
+	fake_read(c.s, &t);
+	assert_int_equal(count_kind(&t, KIND(SYSTEM_INFO)), 0);
+	assert_int_equal(count_kind(&t, KIND(REMOTE_CLOCK_SYNC)), 1);
+	fake_trace_done(&t);
+	assert_int_equal(machine_set_system_info(m,
+	    (const uint8_t *)"\x12\x01x", 3), 0);
+	assert_true(readback_has_news(c.s->readback));
+	fake_read(c.s, &t);
+	assert_int_equal(count_kind(&t, KIND(SYSTEM_INFO)), 1);
+	assert_int_equal(t.packets[0]->machine_id, 7);
+	fake_trace_done(&t);
+	/* The same again is nothing new; something else is. */
+	assert_int_equal(machine_set_system_info(m,
+	    (const uint8_t *)"\x12\x01x", 3), 0);
+	assert_false(readback_has_news(c.s->readback));
+	assert_int_equal(machine_set_system_info(m,
+	    (const uint8_t *)"\x12\x01y", 3), 0);
+	assert_true(readback_has_news(c.s->readback));
+	fake_read(c.s, &t);
+	assert_int_equal(t.n, 1);
+	fake_trace_done(&t);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+a_machine_without_a_relay_is_introduced_by_its_name(void **state)
+{
+	struct fixture *f = *state;
+	struct machine *m = fake_machine(f, 7, "phone");
+	struct fake_consumer c;
+	struct fake_trace t;
+
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	fake_read(c.s, &t);
+	fake_trace_done(&t);
+	readback_saw_machine(c.s->readback, m);
+	assert_true(readback_has_news(c.s->readback));
+	fake_read(c.s, &t);
+	assert_int_equal(t.n, 1);
+	assert_int_equal(t.packets[0]->machine_id, 7);
+	assert_string_equal(t.packets[0]->system_info->machine_name, "phone");
+	fake_trace_done(&t);
+	assert_false(readback_has_news(c.s->readback));
+	session_free(c.s);
+}
+
+static void
+a_session_that_wants_no_system_info_has_no_news_of_it(void **state)
+{
+	struct fixture *f = *state;
+	struct machine *m = fake_machine(f, 7, "phone");
+	struct fake_consumer c;
+	struct fake_trace t;
+
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE
+	    "builtin_data_sources { disable_system_info: true } ", -1));
+	assert_int_equal(machine_set_system_info(m, (const uint8_t *)"", 0),
+	    0);
+	readback_saw_machine(c.s->readback, m);
+	fake_read(c.s, &t);
+	assert_int_equal(count_kind(&t, KIND(SYSTEM_INFO)), 0);
+	fake_trace_done(&t);
+	assert_false(readback_has_news(c.s->readback));
+	assert_int_equal(machine_set_clock_sync(m,
+	    (const uint8_t *)"\xda\x06\x00", 3), 0);
+	assert_true(readback_has_news(c.s->readback));
+	session_free(c.s);
+}
+
 static void
 malformed_and_forged_packets_are_dropped_and_counted(void **state)
 {
@@ -279,6 +415,10 @@ main(void)
 		T(markers_and_statistics_come_again_when_asked_for),
 		T(what_the_config_switches_off_is_left_out),
 		T(a_remote_machine_is_introduced_and_its_clocks_come_again),
+		T(a_machine_that_joins_late_is_introduced_before_its_data),
+		T(what_a_machine_says_of_itself_after_its_first_packets_comes_too),
+		T(a_machine_without_a_relay_is_introduced_by_its_name),
+		T(a_session_that_wants_no_system_info_has_no_news_of_it),
 		T(malformed_and_forged_packets_are_dropped_and_counted),
 		T(buffers_take_turns_so_that_none_starves),
 		T(a_limit_is_never_passed_and_ends_on_a_packet),
