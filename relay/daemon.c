@@ -21,6 +21,7 @@
 #include "transport/log.h"
 #include "transport/loop.h"
 #include "transport/sd_notify.h"
+#include "transport/trim.h"
 
 /* How long the end of the relay waits for what is on its way. */
 #define LINGER_MS 3000u
@@ -341,6 +342,7 @@ relay_daemon_tell_ready(struct relay_daemon *d)
 void
 relay_daemon_run(struct relay_daemon *d)
 {
+	trim_after_start();
 	loop_run(d->loop);
 	log_info("stopped");
 }

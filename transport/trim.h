@@ -1,0 +1,15 @@
+/*
+ * trim: gives back memory that only the start of a program needed.
+ */
+#ifndef TRANSPORT_TRIM_H
+#define TRANSPORT_TRIM_H
+
+/*
+ * To be called once a daemon serves.  Pages of the program and its libraries
+ * that the dynamic linker went through (symbols, relocations: megabytes, for
+ * OpenSSL) are no longer counted as resident; what is used comes back by
+ * itself.  So does the heap's unused end.
+ */
+void trim_after_start(void);
+
+#endif /* TRANSPORT_TRIM_H */
