@@ -225,8 +225,6 @@ ssh_args(struct dialled *c, struct ssh_args *args, char *err, size_t err_size)
 	if (c->addr.path[0] != '\0')
 		return ssh_args_listen(args, &c->addr, c->addr.path, c->path,
 		    err, err_size);
-	if (command == NULL)
-		command = "tributary connect --accept";
 	return ssh_args_connect(args, &c->addr, NULL, command, err, err_size);
 }
 

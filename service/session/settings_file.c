@@ -334,7 +334,7 @@ add_dial(struct settings *s, const Tributary__Dial *d,
 		.command = d->command,
 		.machine_name = d->machine_name,
 		.max_retry_ms = d->max_retry_ms,
-		.port = LISTEN_PRODUCER,
+		.port = LISTEN_RELAY,
 	};
 	char why[ADDR_TEXT_MAX + 256];
 

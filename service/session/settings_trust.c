@@ -7,7 +7,7 @@
 #include "service/session/settings.h"
 #include "transport/addr.h"
 
-#define DIAL_COMMAND      "tributary connect --accept"
+#define DIAL_COMMAND      "tributary-relay --stdio"
 #define DIAL_MAX_RETRY_MS 30000u
 
 static void

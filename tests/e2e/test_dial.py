@@ -126,7 +126,7 @@ class Dial(Dialling):
         (_, argv), = self.calls()
         self.assertIn("device-7", argv)
         self.assertIn("BatchMode=yes", " ".join(argv))
-        self.assertEqual(argv[-1], "tributary connect --accept")
+        self.assertEqual(argv[-1], "tributary-relay --stdio")
 
     def test_its_machine_is_what_the_settings_call_it(self):
         self.start('address: "ssh://device-7" machine_name: "the pump"')

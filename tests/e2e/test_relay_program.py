@@ -7,6 +7,7 @@ import signal
 import socket
 import stat
 import subprocess
+import time
 
 from harness import pb, tap
 from harness.case import TEST_SOURCE, Case, config
@@ -379,6 +380,165 @@ class Classic(Program):
         consumer.flush(5000)
         consumer.stop()
         self.assert_numbers(consumer.read(), [10])
+
+
+# Stands for ssh: runs the command, which is its last word, here.
+LOCAL_SSH = """#!/bin/sh
+for word; do command=$word; done
+echo "$$ $command" >>{folder}/calls
+exec env RUNTIME_DIRECTORY={folder}/device XDG_RUNTIME_DIR= \\
+    PERFETTO_PRODUCER_SOCK_NAME={folder}/dp PATH={path}:$PATH \\
+    sh -c "$command"
+"""
+
+
+class Dialled(Program):
+    """A collector that dials, with a stand-in for ssh."""
+
+    def setUp(self):
+        super().setUp()
+        self.ssh = self.path("ssh")
+        with open(self.ssh, "w") as file:
+            file.write(LOCAL_SSH.format(folder=self.folder,
+                                        path=os.path.dirname(BINARY)))
+        os.chmod(self.ssh, 0o755)
+        self.state_dir = self.path("device")
+
+    def _end(self):
+        # Ones that --stdio started belong to nobody else.
+        super()._end()
+        pid = self.resident()
+        if pid is not None:
+            os.kill(pid, signal.SIGTERM)
+            self.wait_gone(pid)
+
+    def resident(self):
+        """The process id of the relay of the "device"; None: there is none."""
+        report = self.status()
+        return report and report["pid"]
+
+    def status(self):
+        status, out, _ = self.run_relay("--status", "--json", "--state-dir",
+                                        self.state_dir)
+        return json.loads(out) if status == 0 else None
+
+    def wait_gone(self, pid):
+        deadline = time.monotonic() + 20 * SCALE
+        while os.path.exists(f"/proc/{pid}") and \
+                time.monotonic() < deadline:
+            with open(f"/proc/{pid}/stat") as file:
+                if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                    return
+            time.sleep(0.01)
+        self.assertFalse(os.path.exists(f"/proc/{pid}"))
+
+    def dialling(self, more=""):
+        with open(self.path("conf"), "w") as file:
+            file.write('dial { address: "ssh://device-7" max_retry_ms: 200 '
+                       f'{more} }}\n')
+        return self.daemon(flags=["--config", self.path("conf")],
+                           env={"TRIBUTARY_SSH": self.ssh})
+
+    def calls(self):
+        try:
+            with open(self.path("calls")) as file:
+                return [line.split(" ", 1) for line in file
+                        if line.endswith("\n")]
+        except FileNotFoundError:
+            return []
+
+    def wait_linked(self):
+        def linked():
+            report = self.status()
+            return report and report["link"]["state"] == "linked"
+        self.until(linked, "the device's relay is linked")
+
+    def numbers(self, count, producer=None):
+        producer = producer or self.producer(address=self.path("dp"))
+        consumer = self.consumer()
+        consumer.enable(self.everywhere())
+        producer.writer().number(count)
+        consumer.flush(5000)
+        consumer.stop()
+        trace = consumer.read()
+        self.assert_numbers(trace, [count])
+        return trace
+
+    def test_a_relay_is_started_where_there_is_none(self):
+        self.dialling()
+        self.wait_linked()
+        (_, command), = self.calls()
+        self.assertEqual(command, "tributary-relay --stdio\n")
+        self.numbers(100)
+        self.assertEqual(self.status()["link"]["reconnects"], 0)
+
+    def test_it_outlives_the_connection_with_what_it_carries(self):
+        self.dialling()
+        self.wait_linked()
+        pid = self.resident()
+        producer = self.producer(address=self.path("dp"))
+        consumer = self.consumer()
+        consumer.enable(self.everywhere())
+        writer = producer.writer()
+        writer.number(50)
+        os.kill(int(self.calls()[0][0]), signal.SIGKILL)
+        writer.number(50)
+        self.until(lambda: len(self.calls()) > 1, "it is dialled again")
+        self.wait_linked()
+        self.assertEqual(self.resident(), pid)
+        writer.number(50)
+        consumer.flush(5000)
+        consumer.stop()
+        self.assert_numbers(consumer.read(), [150])
+        self.assertFalse(producer.closed)
+
+    def test_one_that_runs_already_is_used(self):
+        relay = self.relay(label="own", env={})
+        os.symlink(relay.state_dir, self.state_dir)
+        self.dialling()
+        self.wait_state(relay, "linked")
+        self.assertEqual(self.resident(), relay.pid)
+        os.unlink(self.state_dir)
+        self.numbers(10, self.producer(address=relay.producer_path))
+
+    def test_a_relay_that_connects_by_itself_is_not_dialled(self):
+        relay = self.relay(self.path("nowhere"), label="own")
+        os.symlink(relay.state_dir, self.state_dir)
+        daemon = self.dialling()
+        self.until(lambda: "start it with --dialled" in daemon.log(),
+                   "the log says what is wrong")
+        os.unlink(self.state_dir)
+
+    def test_one_that_was_started_ends_when_nobody_dials_any_more(self):
+        with open(self.path("relay.conf"), "w") as file:
+            file.write("dialled_idle_ms: 300")
+        daemon = self.dialling(
+            f'command: "tributary-relay --stdio '
+            f'--config {self.path("relay.conf")}"')
+        self.wait_linked()
+        pid = self.resident()
+        self.loop.settle(0.5)
+        self.assertEqual(self.resident(), pid)
+        daemon.stop()
+        self.wait_gone(pid)
+
+    def test_connect_accept_still_carries_one_producer(self):
+        tributary = os.environ["TRIBUTARY"]
+        self.dialling(f'command: "{tributary} connect --accept"')
+        self.until(lambda: os.path.exists(self.path("dp")),
+                   "it listens on the device")
+        producer = self.producer(address=self.path("dp"))
+        self.numbers(30, producer)
+
+    def test_terminals_and_missing_streams_are_refused(self):
+        done = subprocess.run([BINARY, "--stdio", "--state-dir",
+                               self.path("none")], stdin=subprocess.PIPE,
+                              capture_output=True, text=True, timeout=60,
+                              env=environment(), preexec_fn=lambda:
+                              (os.close(0), os.close(1)))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard input and output", done.stderr)
+        self.assertFalse(os.path.exists(self.path("none")))
 
 
 if __name__ == "__main__":

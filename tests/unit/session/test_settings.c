@@ -217,9 +217,9 @@ every_field_of_who_may_what_arrives(void **state)
 	assert_true(s.ignore_certificate_roles);
 	assert_int_equal(s.n_dials, 3);
 	assert_string_equal(s.dials[0].machine_name, "device-7");
-	assert_string_equal(s.dials[0].command, "tributary connect --accept");
+	assert_string_equal(s.dials[0].command, "tributary-relay --stdio");
 	assert_int_equal(s.dials[0].max_retry_ms, 30000);
-	assert_int_equal(s.dials[0].port, LISTEN_PRODUCER);
+	assert_int_equal(s.dials[0].port, LISTEN_RELAY);
 	assert_string_equal(s.dials[1].machine_name, "eight");
 	assert_string_equal(s.dials[1].command, "relay --stdio");
 	assert_int_equal(s.dials[1].max_retry_ms, 5);
