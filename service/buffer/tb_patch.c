@@ -56,3 +56,23 @@ trace_buffer_patch(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
 	tb_wake(tb, s);
 	return true;
 }
+
+void
+trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
+    uint32_t writer, uint32_t first, uint32_t last)
+{
+	struct tb_sequence *s;
+	struct tb_record *c;
+	uint32_t i;
+
+	s = tb_sequences_find(&tb->seqs, producer, writer);
+	if (tb->read_only || s == NULL || s->len == 0)
+		return;
+	for (i = tb_queue_search(tb, s, first); i < s->len; i++) {
+		c = tb_chunk_at(tb, s, i);
+		if (c->id - first > last - first)
+			break;
+		c->flags &= (uint8_t)~TB_INCOMPLETE;
+	}
+	tb_wake(tb, s);
+}

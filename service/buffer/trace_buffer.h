@@ -148,6 +148,13 @@ bool trace_buffer_patch(struct trace_buffer *tb, uint64_t producer,
     uint32_t writer, uint32_t chunk_id, const struct tb_patch *patches,
     size_t n, bool more);
 
+/*
+ * What was still to come of the scraped chunks from first to last (ids, which
+ * wrap) is lost: they are as complete as they are.
+ */
+void trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
+    uint32_t writer, uint32_t first, uint32_t last);
+
 /* Starts a pass over the buffer; stalls met in earlier passes are retried. */
 void trace_buffer_begin_read(struct trace_buffer *tb);
 /* The next packet, consumed.  false: nothing more can be read for now. */

@@ -14,6 +14,7 @@
 #include "service/port/peer_identity.h"
 #include "service/session/commit.h"
 #include "service/session/instance.h"
+#include "service/session/machine_contact.h"
 #include "service/session/model.h"
 #include "service/session/producer.h"
 #include "service/session/producer_command.h"
@@ -309,6 +310,23 @@ adopt_shm(struct rpc_call call, const struct init_request *q)
 	return shm;
 }
 
+/* One of a remote machine, which may have no relay at all. */
+static void
+tell_machine(const struct producer_port *p)
+{
+	const struct peer *peer = rpc_conn_peer(p->conn);
+	char authenticated[160];
+	struct machine_visitor v = {
+		.reach = MACHINE_DIRECT,
+		.address = peer->text,
+		.authenticated = peer_authenticated_text(peer, authenticated,
+		    sizeof(authenticated)),
+	};
+
+	if (p->producer->machine->id != 0)
+		machine_contact_came(p->producer->machine, &v);
+}
+
 static enum rpc_verdict
 initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 {
@@ -351,6 +369,7 @@ initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 		shm_free(hello.shm);
 		goto out;
 	}
+	tell_machine(p);
 	pb_put_uint(&w, INITED_PROVIDED, hello.shm != NULL);
 	pb_put_uint(&w, INITED_PATCHING, 1);
 	pb_put_uint(&w, INITED_EMULATION, hello.emulated);
@@ -427,11 +446,15 @@ static enum rpc_verdict
 commit(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 {
 	struct producer_port *p = ctx;
+	struct machine_contact *c;
 
 	if (UNLIKELY(p->producer == NULL))
 		return RPC_REJECT;
+	c = &p->producer->machine->contact;
 	switch (commit_data(p->producer, args, len)) {
 	case COMMIT_OK:
+		c->bytes_received += len;
+		c->bytes_unpacked += len;
 		return call.wants_reply ? done(call) : RPC_OK;
 	case COMMIT_BAD:
 		return RPC_BAD_ARGS;
@@ -602,8 +625,11 @@ gone(void *ctx)
 	struct producer_port *p = ctx;
 	struct command *c;
 
-	if (p->producer != NULL)
+	if (p->producer != NULL) {
+		if (p->producer->machine->id != 0)
+			machine_contact_left(p->producer->machine);
 		producer_gone(p->producer);
+	}
 	while ((c = TAILQ_FIRST(&p->queue)) != NULL) {
 		TAILQ_REMOVE(&p->queue, c, link);
 		free(c);

@@ -8,6 +8,7 @@
 #include "service/port/machine_info.h"
 #include "service/port/peer_identity.h"
 #include "service/session/machine_clock.h"
+#include "service/session/machine_contact.h"
 #include "service/session/service.h"
 #include "transport/clock_snapshot.h"
 #include "transport/log.h"
@@ -46,6 +47,22 @@ is_host(const struct relay *r)
 	return r->machine->id == 0;
 }
 
+static void
+tell_machine(const struct relay *r)
+{
+	const struct peer *p = rpc_conn_peer(r->conn);
+	char authenticated[160];
+	struct machine_visitor v = {
+		.reach = MACHINE_CLASSIC,
+		.address = p->text,
+		.authenticated = peer_authenticated_text(p, authenticated,
+		    sizeof(authenticated)),
+		.software = "",
+	};
+
+	machine_contact_came(r->machine, &v);
+}
+
 static void *
 bind_cb(struct rpc_conn *c, void *arg)
 {
@@ -71,6 +88,7 @@ bind_cb(struct rpc_conn *c, void *arg)
 		    rpc_conn_peer(c)->text);
 		return r;
 	}
+	tell_machine(r);
 	log_escape(name, sizeof(name), r->machine->name,
 	    strlen(r->machine->name));
 	log_limited(&coming_and_going, loop_now_ms(), LOG_LEVEL_INFO,
@@ -84,9 +102,11 @@ gone_cb(void *ctx)
 {
 	struct relay *r = ctx;
 
-	if (!is_host(r))
+	if (!is_host(r)) {
+		machine_contact_gone(r->machine, true);
 		log_limited(&coming_and_going, loop_now_ms(), LOG_LEVEL_INFO,
 		    "relay of machine %u disconnected", r->machine->id);
+	}
 	machine_unref(r->machine);
 	free(r);
 }

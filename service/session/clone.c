@@ -12,6 +12,7 @@
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
 #include "service/session/session.h"
+#include "service/session/session_losses.h"
 
 /*
  * One CloneSession in progress: first it waits for a flush of the source, then
@@ -112,6 +113,7 @@ copy_session(struct clone_op *op, bool flushed_all)
 	    (s->sequences = sequence_map_clone(src->sequences)) == NULL ||
 	    (s->events = event_log_clone(src->events)) == NULL ||
 	    (s->readback = readback_new_clone(s, src->readback)) == NULL ||
+	    session_losses_copy(s, src) != 0 ||
 	    session_alloc_buffers(s, src->n_buffers) != 0)
 		goto fail;
 	s->start_realtime_ns = src->start_realtime_ns;

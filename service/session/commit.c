@@ -8,6 +8,7 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/session/file_session.h"
 #include "service/session/flush.h"
+#include "service/session/link_loss.h"
 #include "service/session/model.h"
 #include "service/session/producer.h"
 #include "service/session/sequence_map.h"
@@ -158,6 +159,8 @@ write_chunk(struct producer *p, struct session_buffer *b,
 	};
 	uint64_t before = st->bytes_written, chunks = st->chunks_written;
 
+	if (UNLIKELY(p->losses != NULL))
+		chunk.loss = link_loss_before(p, c->writer_id, b->id);
 	/* One that was scraped before counts only once. */
 	if (trace_buffer_write(b->tb, &origin, &chunk) &&
 	    trace_buffer_stats(b->tb)->chunks_written != chunks) {

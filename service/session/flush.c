@@ -2,11 +2,15 @@
 
 #include <stdlib.h>
 
+#include "protos/link.pb-c.h"
 #include "transport/log.h"
 #include "service/session/event_log.h"
+#include "service/session/link_loss.h"
 #include "service/session/model.h"
 #include "service/session/session.h"
+#include "service/session/settings.h"
 
+#define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
 /* Data sources named in one slow-flush event. */
 #define SLOW_NAMED_MAX 32u
 /*
@@ -25,6 +29,10 @@ struct flush {
 	struct loop_timer *timer;
 	bool timed_out;
 	bool periodic;
+	bool final;           /* the session ends with it */
+	bool patient;         /* its time is up, but for relays */
+	uint64_t patience_ms; /* how much longer they are waited for */
+	uint64_t started_ms;
 	flush_fn done;
 	void *arg;
 };
@@ -74,6 +82,43 @@ log_slow(struct flush *f)
 	    f->n_left);
 }
 
+static bool
+is_waited_for(const struct flush *f, const struct producer *p)
+{
+	return f->n_waiting > 0 && bsearch(&p->id, f->waiting, f->n_waiting,
+	    sizeof(p->id), compare_ids) != NULL;
+}
+
+/* Its relay was cut off meanwhile: it, or its answer, may still come. */
+static bool
+is_late_by_link(const struct flush *f, const struct producer *p)
+{
+	return p->linked && (p->cut || p->back_ms >= f->started_ms) &&
+	    is_waited_for(f, p);
+}
+
+static bool
+waits_for_links(const struct flush *f)
+{
+	const struct producer *p;
+
+	TAILQ_FOREACH(p, &f->session->service->producers, link)
+		if (is_late_by_link(f, p))
+			return true;
+	return false;
+}
+
+/* The session ends without what these still have. */
+static void
+mark_cut_off(const struct flush *f)
+{
+	struct ds_instance *i;
+
+	TAILQ_FOREACH(i, &f->session->instances, of_session)
+		if (is_late_by_link(f, i->producer))
+			link_loss_unknown(i, LINK_LOSS_OF_CUT);
+}
+
 /* Finishes it when nothing is left to wait for. */
 static void
 flush_check(struct flush *f)
@@ -95,6 +140,8 @@ flush_check(struct flush *f)
 	} else {
 		s->flushes_failed++;
 		log_slow(f);
+		if (f->final)
+			mark_cut_off(f);
 	}
 	flush_free(f);
 	if (done != NULL)
@@ -105,7 +152,14 @@ static void
 timeout_cb(void *arg)
 {
 	struct flush *f = arg;
+	uint64_t more = f->patience_ms;
 
+	f->patience_ms = 0;
+	if (more > 0 && waits_for_links(f)) {
+		f->patient = true;
+		loop_timer_set(f->timer, more, 0);
+		return;
+	}
 	f->timed_out = true;
 	flush_check(f);
 }
@@ -146,6 +200,18 @@ ask(struct flush *f, struct producer *p, uint64_t flags, uint64_t **ids,
 	if (n > 0)
 		p->ops->flush(p->port, f->id, *ids, n, flags);
 	return n > 0;
+}
+
+/*
+ * The end of a session waits longer, where it is only for machines that are cut
+ * off; but not the end of the daemon.
+ */
+static uint64_t
+patience(const struct session *s, uint32_t timeout_ms)
+{
+	uint64_t most = s->service->settings->link.end_wait_ms;
+
+	return !s->shutting_down && most > timeout_ms ? most - timeout_ms : 0;
 }
 
 /* When too many periodic ones are under way the oldest has had its time. */
@@ -189,6 +255,9 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 		goto fail;
 	f->session = s;
 	f->id = ++s->service->last_flush_id;
+	f->final = flags == FLUSH_TRACE_STOP;
+	f->patience_ms = f->final ? patience(s, timeout_ms) : 0;
+	f->started_ms = loop_now_ms();
 	f->done = done;
 	f->arg = arg;
 	TAILQ_INSERT_TAIL(&s->flushes, f, link);
@@ -249,6 +318,8 @@ answered(struct service *sv, uint32_t producer, uint64_t up_to)
 			for (; hit < f->waiting + f->n_waiting; hit++)
 				*hit = hit[1];
 			f->n_left--;
+			if (f->patient && f->n_left > 0)
+				f->timed_out = !waits_for_links(f);
 			flush_check(f);
 		}
 	}

@@ -6,6 +6,10 @@
  * memory is scraped, and then done() is called, on a later turn than
  * flush_start() at the earliest.  A scrape that would overwrite what a file has
  * not got yet is retried as the file proceeds, until the time-out.
+ *
+ * The flush at the end of a session (FLUSH_TRACE_STOP) waits for machines whose
+ * link was cut off, and for nobody else, up to link.end_wait_ms; what they had
+ * not sent then is marked as lost.
  */
 #ifndef SERVICE_SESSION_FLUSH_H
 #define SERVICE_SESSION_FLUSH_H

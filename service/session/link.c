@@ -4,12 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/link.pb-c.h"
 #include "transport/log.h"
 #include "service/session/machine_contact.h"
 #include "service/session/settings.h"
 
 /* Channels in a LinkOpened; others are reported behind it. */
 #define CONSUMED_AT_ONCE 2048u
+
+/* LINK_LOSS_GRACE: of all that the relay had not sent yet. */
+#define LOSS_OF_ENDED TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_GRACE
 
 /* Of all links together. */
 static struct log_limit coming_and_going;
@@ -171,6 +175,8 @@ link_end(struct link *l, enum link_why why, const char *reason)
 	if (ops != NULL)
 		ops->close(port, reason);
 	machine_contact_gone(l->machine, ops != NULL);
+	/* How much the relay has to tell itself, if it ever comes again. */
+	link_channels_mark_lost(l, LOSS_OF_ENDED);
 	/* What waits for a file is still written. */
 	link_channels_close_all(l);
 	link_post_run(l);

@@ -6,6 +6,7 @@
 
 #include "protos/link.pb-c.h"
 #include "transport/peer.h"
+#include "service/session/link_loss.h"
 #include "service/session/producer.h"
 #include "service/session/producer_command.h"
 #include "service/session/settings.h"
@@ -537,11 +538,40 @@ list_one(struct link_channel *c, void *arg)
 		.channel = c->number, .producer = c->producer->id };
 }
 
+static int
+compare_channels(const void *a, const void *b)
+{
+	const struct link_old_channel *x = a, *y = b;
+
+	return x->channel < y->channel ? -1 : x->channel > y->channel;
+}
+
 size_t
 link_channels_list(struct link *l, struct link_old_channel *out, size_t max)
 {
 	struct list list = { .out = out, .max = max };
 
 	each(l, list_one, &list);
+	qsort(out, list.n, sizeof(*out), compare_channels);
 	return list.n;
+}
+
+static void
+mark_lost(struct link_channel *c, void *arg)
+{
+	const uint32_t *cause = arg;
+	struct ds_instance *i;
+
+	if (c->producer == NULL)
+		return;
+	TAILQ_FOREACH(i, &c->producer->instances, of_producer)
+		if (i->state != INSTANCE_CONFIGURED &&
+		    i->state != INSTANCE_STOPPED)
+			link_loss_unknown(i, *cause);
+}
+
+void
+link_channels_mark_lost(struct link *l, uint32_t cause)
+{
+	each(l, mark_lost, &cause);
 }

@@ -1,15 +1,203 @@
 #include "service/session/link_loss.h"
 
+#include <stdlib.h>
+
+#include "service/buffer/trace_buffer.h"
 #include "service/session/link_internal.h"
+#include "service/session/producer.h"
+#include "service/session/readback.h"
+#include "service/session/sequence_map.h"
+#include "service/session/session.h"
+#include "service/session/session_losses.h"
+
+/*
+ * Writers of one producer with a loss that their next chunk has to tell.  Of
+ * more, only the gap in their chunks' numbers tells that something is missing.
+ */
+#define PENDING_MAX 1024u
+
+struct pending {
+	uint32_t writer;
+	uint16_t buffer;
+	uint32_t bits;
+};
+
+struct producer_losses {
+	struct pending *pending;
+	size_t n;
+	size_t cap;
+};
+
+void
+link_losses_free(struct producer *p)
+{
+	if (p->losses == NULL)
+		return;
+	free(p->losses->pending);
+	free(p->losses);
+	p->losses = NULL;
+}
+
+static struct pending *
+find_pending(struct producer_losses *l, uint32_t writer, uint16_t buffer)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		if (l->pending[i].writer == writer &&
+		    l->pending[i].buffer == buffer)
+			return &l->pending[i];
+	return NULL;
+}
+
+static struct pending *
+add_pending(struct producer_losses *l, uint32_t writer, uint16_t buffer)
+{
+	size_t cap = l->cap == 0 ? 4 : l->cap * 2;
+	struct pending *grown;
+
+	if (l->n >= PENDING_MAX)
+		return NULL;
+	if (l->n == l->cap) {
+		grown = realloc(l->pending, cap * sizeof(*grown));
+		if (grown == NULL)
+			return NULL;
+		l->pending = grown;
+		l->cap = cap;
+	}
+	l->pending[l->n] = (struct pending){ .writer = writer,
+		.buffer = buffer };
+	return &l->pending[l->n++];
+}
+
+/* Without memory the gap in the chunks' numbers has to do. */
+static void
+have_next_chunk_say(struct producer *p, uint32_t writer, uint16_t buffer,
+    uint32_t bits)
+{
+	struct pending *q;
+
+	if (p->losses == NULL)
+		p->losses = calloc(1, sizeof(*p->losses));
+	if (p->losses == NULL)
+		return;
+	if ((q = find_pending(p->losses, writer, buffer)) == NULL)
+		q = add_pending(p->losses, writer, buffer);
+	if (q != NULL)
+		q->bits |= bits;
+}
+
+uint32_t
+link_loss_before(struct producer *p, uint32_t writer, uint16_t buffer)
+{
+	struct producer_losses *l = p->losses;
+	struct pending *q = find_pending(l, writer, buffer);
+	uint32_t bits;
+
+	if (q == NULL)
+		return 0;
+	bits = q->bits;
+	*q = l->pending[--l->n];
+	if (l->n == 0)
+		link_losses_free(p);
+	return bits;
+}
+
+static void
+count(struct machine *m, const struct link_loss *loss)
+{
+	struct machine_loss *to = &m->contact.losses[loss->cause];
+
+	to->chunks += loss->chunks;
+	to->packets += loss->packets;
+	to->bytes += loss->bytes;
+}
+
+/* The buffer that the loss is missing from; NULL: gone, or not the producer's. */
+static struct session_buffer *
+buffer_of(struct producer *p, const struct link_loss *loss)
+{
+	uint32_t id = loss->buffer != 0 ? loss->buffer :
+	    producer_writer_buffer(p, loss->writer);
+
+	if (id == 0 || id > UINT16_MAX || !producer_may_write(p, (uint16_t)id))
+		return NULL;
+	return p->service->buffers[id];
+}
+
+static void
+take_of_producer(struct producer *p, const struct link_loss *loss)
+{
+	struct session_buffer *b = buffer_of(p, loss);
+	struct tb_origin origin = {
+		.producer = p->id,
+		.writer = loss->writer,
+		.machine = p->machine->id,
+		.uid = p->uid,
+		.pid = p->pid,
+	};
+
+	if (b == NULL)
+		return;
+	session_losses_add(b->session, &origin, p->name, loss);
+	have_next_chunk_say(p, loss->writer, b->id, TB_LOSS_PRESENT |
+	    LINK_LOSS_BIT(loss->cause));
+	if (loss->first_chunk != 0 || loss->last_chunk != 0)
+		trace_buffer_give_up(b->tb, p->id, loss->writer,
+		    loss->first_chunk, loss->last_chunk);
+}
+
+static int
+compare_channels(const void *a, const void *b)
+{
+	const struct link_old_channel *x = a, *y = b;
+
+	return x->channel < y->channel ? -1 : x->channel > y->channel;
+}
+
+/*
+ * Of a channel of the link before: for the sequence that it had, where the
+ * session goes on; for the machine in that session, where the sequence is not
+ * known any more.
+ */
+static void
+take_of_old(struct link *l, const struct link_loss *loss)
+{
+	struct link_old_channel key = { .channel = loss->old_channel };
+	const struct link_old_channel *old;
+	struct session_buffer *b;
+
+	if (l->n_old == 0 || loss->buffer == 0 || loss->buffer > UINT16_MAX)
+		return;
+	old = bsearch(&key, l->old, l->n_old, sizeof(key), compare_channels);
+	b = l->service->buffers[loss->buffer];
+	if (old == NULL || b == NULL ||
+	    !readback_has_machine(b->session->readback, l->machine))
+		return;
+	session_losses_add_to(b->session, l->machine->id,
+	    sequence_map_find_id(b->session->sequences, old->producer,
+	    loss->writer), NULL, loss);
+}
 
 void
 link_loss_take(struct link *l, struct link_channel *c,
     const struct link_loss *loss)
 {
-	uint32_t cause = loss->cause < LINK_LOSS_CAUSES ? loss->cause : 0;
-	struct machine_loss *m = &l->machine->contact.losses[cause];
+	struct link_loss known = *loss;
 
-	m->chunks += loss->chunks;
-	m->packets += loss->packets;
-	m->bytes += loss->bytes;
+	if (known.cause >= LINK_LOSS_CAUSES)
+		known.cause = 0;
+	count(l->machine, &known);
+	if (known.old_channel != 0)
+		take_of_old(l, &known);
+	else if (c->producer != NULL)
+		take_of_producer(c->producer, &known);
+}
+
+void
+link_loss_unknown(struct ds_instance *i, uint32_t cause)
+{
+	struct machine *m = i->producer->machine;
+
+	session_losses_mark(i->session, m->id, cause);
 }

@@ -1,15 +1,43 @@
 /*
- * link_loss: what relays could not carry (LinkLoss), counted for the machine.
+ * link_loss: what relays could not carry (LinkLoss): counted for the machine, for
+ * the session and the sequence that it is missing from, and told in the trace by
+ * the next packet of that sequence.
  */
 #ifndef SERVICE_SESSION_LINK_LOSS_H
 #define SERVICE_SESSION_LINK_LOSS_H
 
+#include <stdint.h>
+
+struct ds_instance;
 struct link;
 struct link_channel;
 struct link_loss;
+struct machine;
+struct producer;
+
+/*
+ * Its bit in TracePacket.previous_packet_dropped, beside those of Perfetto's
+ * DataLossReason; cause is a LinkLossCause, LINK_LOSS_UNSPECIFIED has none.
+ */
+#define LINK_LOSS_BIT(cause) ((cause) == 0 ? 0u : 1u << (15 + (cause)))
 
 /* A loss that stands here in the channel's blocks. */
 void link_loss_take(struct link *l, struct link_channel *c,
     const struct link_loss *loss);
+
+/*
+ * What the next chunk of this writer in this buffer is to say (struct tb_chunk,
+ * loss), once.  Only when p->losses is not NULL.
+ */
+uint32_t link_loss_before(struct producer *p, uint32_t writer,
+    uint16_t buffer);
+/* Of a producer that goes. */
+void link_losses_free(struct producer *p);
+
+/*
+ * Nobody knows how much, if anything, is lost of this instance: counted for its
+ * machine, and the trace says it.
+ */
+void link_loss_unknown(struct ds_instance *i, uint32_t cause);
 
 #endif /* SERVICE_SESSION_LINK_LOSS_H */

@@ -48,6 +48,7 @@ struct file_session;
 struct flush;
 struct links;
 struct producer;
+struct producer_losses;
 struct producer_ops;
 struct sequence_map;
 struct service;
@@ -141,6 +142,7 @@ struct producer {
 	bool scrape;
 	bool linked;        /* by a link: commits may leave out the buffer */
 	bool cut;           /* its link is cut off, and waited for */
+	struct producer_losses *losses; /* link_loss.c's; NULL: none */
 	uint64_t back_ms;   /* loop_now_ms() when it was that last; 0: never */
 	bool gone;          /* no connection; some memory is still to be read */
 	bool tracing_set_up;

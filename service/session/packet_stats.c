@@ -20,6 +20,17 @@ enum trace_stats_field {
 	STATS_FINAL_FLUSH_OUTCOME = 15,
 	STATS_HISTOGRAM_DEF = 17,
 	STATS_WRITER_STATS = 18,
+	STATS_LINK_LOSSES = 1001, /* ours: protos/trace_stats.proto */
+};
+
+enum link_loss_field {
+	LOSS_MACHINE = 1,
+	LOSS_SEQUENCE = 2,
+	LOSS_PRODUCER = 3,
+	LOSS_CAUSE = 4,
+	LOSS_CHUNKS = 5,
+	LOSS_PACKETS = 6,
+	LOSS_BYTES = 7,
 };
 
 enum buffer_stats_field {
@@ -132,6 +143,22 @@ put_writers(struct pb_writer *w, const struct packet_writer_stats *writers,
 	}
 }
 
+static void
+put_link_loss(struct pb_writer *w, const struct packet_link_loss *l)
+{
+	size_t mark = pb_nest_begin(w, STATS_LINK_LOSSES);
+
+	pb_put_uint(w, LOSS_MACHINE, l->machine);
+	put_counter(w, LOSS_SEQUENCE, l->sequence);
+	if (l->producer != NULL)
+		pb_put_string(w, LOSS_PRODUCER, l->producer);
+	pb_put_uint(w, LOSS_CAUSE, l->cause);
+	put_counter(w, LOSS_CHUNKS, l->chunks);
+	put_counter(w, LOSS_PACKETS, l->packets);
+	put_counter(w, LOSS_BYTES, l->bytes);
+	pb_nest_end(w, mark);
+}
+
 void
 packet_stats_encode(struct pb_writer *w, const struct packet_stats *st)
 {
@@ -155,4 +182,6 @@ packet_stats_encode(struct pb_writer *w, const struct packet_stats *st)
 	pb_put_uint(w, STATS_FLUSHES_SUCCEEDED, st->flushes_succeeded);
 	pb_put_uint(w, STATS_FLUSHES_FAILED, st->flushes_failed);
 	put_counter(w, STATS_FINAL_FLUSH_OUTCOME, st->final_flush_outcome);
+	for (i = 0; i < st->n_link_losses; i++)
+		put_link_loss(w, &st->link_losses[i]);
 }

@@ -39,6 +39,17 @@ struct packet_writer_stats {
 	struct chunk_histogram histogram;
 };
 
+/* What relays could not carry, of one sequence and cause (LinkLossStats). */
+struct packet_link_loss {
+	uint32_t machine;
+	uint32_t sequence;    /* 0: of the machine, the sequence is not known */
+	const char *producer; /* NULL: not known */
+	uint32_t cause;       /* LinkLossCause */
+	uint64_t chunks;
+	uint64_t packets;
+	uint64_t bytes;
+};
+
 /* TraceStats.FinalFlushOutcome */
 enum packet_final_flush {
 	FINAL_FLUSH_UNSPECIFIED = 0, /* left out */
@@ -52,6 +63,8 @@ struct packet_stats {
 	size_t n_buffers;
 	const struct packet_writer_stats *writers;
 	size_t n_writers; /* 0: no histogram at all */
+	const struct packet_link_loss *link_losses;
+	size_t n_link_losses;
 	uint32_t producers_connected;
 	uint64_t producers_seen;
 	uint32_t data_sources_registered;

@@ -9,6 +9,7 @@
 #include "service/session/commit.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
+#include "service/session/link_loss.h"
 #include "service/session/query.h"
 #include "service/session/session.h"
 #include "service/session/settings.h"
@@ -226,6 +227,7 @@ producer_finish(struct producer *p)
 		for (n = 0; n < WRITER_PAGES; n++)
 			free(p->writer_pages[n]);
 	free(p->writer_pages);
+	link_losses_free(p);
 	free(p->scraped);
 	free(p->allowed);
 	shm_free(p->shm);

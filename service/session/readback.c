@@ -103,15 +103,24 @@ readback_want_marker(struct readback *r)
 	r->want_marker = true;
 }
 
-void
-readback_saw_machine(struct readback *r, struct machine *m)
+bool
+readback_has_machine(const struct readback *r, const struct machine *m)
 {
-	struct seen_machine *grown;
 	size_t i;
 
 	for (i = 0; i < r->n_machines; i++)
 		if (r->machines[i].machine == m)
-			return;
+			return true;
+	return false;
+}
+
+void
+readback_saw_machine(struct readback *r, struct machine *m)
+{
+	struct seen_machine *grown;
+
+	if (readback_has_machine(r, m))
+		return;
 	grown = realloc(r->machines, (r->n_machines + 1) * sizeof(*grown));
 	if (grown == NULL)
 		return;

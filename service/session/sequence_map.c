@@ -150,19 +150,44 @@ get(struct sequence_map *m, const struct tb_origin *o)
 	return m->last = e;
 }
 
-const struct packet_trailer *
-sequence_map_trailer(struct sequence_map *m, const struct tb_origin *o)
+/* The entry with an id; NULL: no memory. */
+static struct entry *
+get_with_id(struct sequence_map *m, const struct tb_origin *o)
 {
 	struct entry *e = get(m, o);
 
-	if (e == NULL)
-		return NULL;
-	if (e->id == 0) {
+	if (e != NULL && e->id == 0) {
 		e->id = ++m->last_id;
 		packet_trailer_init(&e->trailer, o->uid, o->pid, e->id,
 		    o->machine);
 	}
-	return &e->trailer;
+	return e;
+}
+
+const struct packet_trailer *
+sequence_map_trailer(struct sequence_map *m, const struct tb_origin *o)
+{
+	struct entry *e = get_with_id(m, o);
+
+	return e != NULL ? &e->trailer : NULL;
+}
+
+uint32_t
+sequence_map_id(struct sequence_map *m, const struct tb_origin *o)
+{
+	const struct entry *e = get_with_id(m, o);
+
+	return e != NULL ? e->id : 0;
+}
+
+uint32_t
+sequence_map_find_id(struct sequence_map *m, uint64_t producer,
+    uint32_t writer)
+{
+	struct tb_origin o = { .producer = producer, .writer = writer };
+	const struct entry *e = find(m, &o);
+
+	return e != NULL ? e->id : 0;
 }
 
 void

@@ -32,6 +32,12 @@ struct sequence_map *sequence_map_clone(const struct sequence_map *m)
 const struct packet_trailer *sequence_map_trailer(struct sequence_map *m,
     const struct tb_origin *o);
 
+/* Its id, given when it is new.  0: no memory. */
+uint32_t sequence_map_id(struct sequence_map *m, const struct tb_origin *o);
+/* Its id if it has one, else 0. */
+uint32_t sequence_map_find_id(struct sequence_map *m, uint64_t producer,
+    uint32_t writer);
+
 /* A chunk of so many payload bytes was stored in the config's buffer. */
 void sequence_map_count_chunk(struct sequence_map *m,
     const struct tb_origin *o, uint32_t buffer, size_t payload);

@@ -16,6 +16,7 @@
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
 #include "service/session/session_life.h"
+#include "service/session/session_losses.h"
 #include "service/session/settings.h"
 #include "service/session/trigger.h"
 
@@ -171,6 +172,7 @@ session_destroy(struct session *s)
 	readback_free(s->readback);
 	event_log_free(s->events);
 	sequence_map_free(s->sequences);
+	session_losses_free(s->losses);
 	config_free(s->config);
 	free(s->detach_key);
 	free(s->end_error);

@@ -23,6 +23,7 @@ struct clone_op;
 struct delayed_clone;
 struct loop_timer;
 struct readback;
+struct session_losses;
 
 enum observable {
 	OBSERVE_INSTANCES = 1,
@@ -69,6 +70,7 @@ struct session {
 	size_t n_instances;
 	struct flush_list flushes;
 	struct sequence_map *sequences;
+	struct session_losses *losses; /* of relays; NULL: none */
 	struct event_log *events; /* what the service writes into the trace */
 	struct file_session *file;/* NULL: not write_into_file */
 	struct readback *readback;

@@ -3,15 +3,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/link.pb-c.h"
 #include "transport/log.h"
 #include "service/session/clone.h"
 #include "service/session/commit.h"
 #include "service/session/file_session.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
+#include "service/session/link_loss.h"
 #include "service/session/readback.h"
 #include "service/session/session_life.h"
 
+#define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
 /* Each step of the end, when the daemon itself is ending. */
 #define SHUTDOWN_TIMEOUT_MS 1000u
 
@@ -144,6 +147,8 @@ stop_timeout_cb(void *arg)
 	s->in_stop = true;
 	TAILQ_FOREACH(i, &s->instances, of_session) {
 		n += i->state == INSTANCE_STOPPING;
+		if (i->state == INSTANCE_STOPPING && i->producer->cut)
+			link_loss_unknown(i, LINK_LOSS_OF_CUT);
 		instance_give_up(i);
 	}
 	s->in_stop = false;
@@ -163,8 +168,12 @@ stop_instances(struct session *s)
 	s->start_timer = NULL;
 	session_set_state(s, SESSION_DISABLING);
 	s->in_stop = true;
-	TAILQ_FOREACH(i, &s->instances, of_session)
+	TAILQ_FOREACH(i, &s->instances, of_session) {
 		instance_stop(i);
+		/* The flush has waited for them long enough. */
+		if (i->producer->cut && s->final_flush == FINAL_FLUSH_FAILED)
+			instance_give_up(i);
+	}
 	s->in_stop = false;
 	s->stop_timer = loop_timer_new(s->service->loop, stop_timeout_cb, s);
 	if (s->stop_timer != NULL)

@@ -9,10 +9,13 @@
 #include "service/session/sequence_map.h"
 #include "service/session/service_packets.h"
 #include "service/session/session.h"
+#include "service/session/session_losses.h"
 #include "transport/pb_writer.h"
 
 /* TraceStats.tributary_packets */
 #define STATS_TRIBUTARY_PACKETS 10001
+/* Machines and causes in a reply. */
+#define REPLY_LOSSES_MAX 256u
 
 static void
 fill(struct session *s, struct packet_stats *st, const struct tb_stats **bufs)
@@ -44,41 +47,61 @@ fill(struct session *s, struct packet_stats *st, const struct tb_stats **bufs)
 }
 
 static void
-encode(struct session *s, struct pb_writer *w, bool whole_packet)
+encode_packet(struct session *s, struct packet_stats *st, struct pb_writer *w)
+{
+	size_t n = sequence_map_size(s->sequences);
+	struct packet_writer_stats *writers = calloc(n + 1, sizeof(*writers));
+	struct packet_link_loss *losses = NULL;
+
+	if (writers != NULL) {
+		st->writers = writers;
+		st->n_writers = sequence_map_writer_stats(s->sequences,
+		    writers, n);
+	}
+	n = session_losses_count(s);
+	if (n > 0 && (losses = calloc(n, sizeof(*losses))) != NULL) {
+		st->link_losses = losses;
+		st->n_link_losses = session_losses_list(s, losses, n);
+	}
+	service_packets_trace_stats(w, (int32_t)getuid(), st);
+	free(losses);
+	free(writers);
+}
+
+static void
+encode_message(struct session *s, struct packet_stats *st, struct pb_writer *w)
+{
+	struct packet_link_loss losses[REPLY_LOSSES_MAX];
+
+	st->link_losses = losses;
+	st->n_link_losses = session_losses_by_machine(s, losses,
+	    REPLY_LOSSES_MAX);
+	packet_stats_encode(w, st);
+	pb_put_uint(w, STATS_TRIBUTARY_PACKETS, s->packets_stored);
+}
+
+static void
+encode(struct session *s, struct pb_writer *w,
+    void (*fn)(struct session *, struct packet_stats *, struct pb_writer *))
 {
 	const struct tb_stats **bufs;
-	struct packet_writer_stats *writers = NULL;
 	struct packet_stats st;
-	size_t n;
 
 	if ((bufs = calloc(s->n_buffers + 1, sizeof(*bufs))) == NULL)
 		return;
 	fill(s, &st, bufs);
-	if (whole_packet) {
-		n = sequence_map_size(s->sequences);
-		writers = calloc(n + 1, sizeof(*writers));
-		if (writers != NULL) {
-			st.writers = writers;
-			st.n_writers = sequence_map_writer_stats(s->sequences,
-			    writers, n);
-		}
-		service_packets_trace_stats(w, (int32_t)getuid(), &st);
-	} else {
-		packet_stats_encode(w, &st);
-		pb_put_uint(w, STATS_TRIBUTARY_PACKETS, s->packets_stored);
-	}
-	free(writers);
+	fn(s, &st, w);
 	free(bufs);
 }
 
 void
 session_stats_packet(struct session *s, struct pb_writer *w)
 {
-	encode(s, w, true);
+	encode(s, w, encode_packet);
 }
 
 void
 session_stats_message(struct session *s, struct pb_writer *w)
 {
-	encode(s, w, false);
+	encode(s, w, encode_message);
 }

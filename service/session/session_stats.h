@@ -11,7 +11,8 @@ struct session;
 void session_stats_packet(struct session *s, struct pb_writer *w);
 /*
  * Appends the fields of a TraceStats message for a reply: without the
- * histograms per writer, so that it always fits a frame.
+ * histograms per writer, and with the losses of relays by machine, so that it
+ * always fits a frame.
  */
 void session_stats_message(struct session *s, struct pb_writer *w);
 

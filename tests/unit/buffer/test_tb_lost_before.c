@@ -136,6 +136,38 @@ clones_have_the_marks_and_a_cleared_buffer_has_none(void **state)
 	expect_end(tb);
 }
 
+static void
+what_follows_a_chunk_that_never_is_completed_can_be_read(void **state)
+{
+	struct trace_buffer *tb = *state;
+
+	scrape(tb, 1, 1, 5, 0, "a1 b1", 100);
+	commit_after_loss(tb, 6, "c", FULL);
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "a1", 0);
+	expect_end(tb);
+	trace_buffer_give_up(tb, 1, 1, 5, 5);
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "c4", FULL);
+	expect_end(tb);
+}
+
+static void
+only_the_chunks_that_are_named_are_given_up(void **state)
+{
+	struct trace_buffer *tb = *state;
+
+	scrape(tb, 1, 1, 5, 0, "a1 b1", 100);
+	trace_buffer_give_up(tb, 1, 1, 6, 9);
+	trace_buffer_give_up(tb, 1, 1, 1, 4);
+	trace_buffer_give_up(tb, 1, 2, 5, 5);
+	commit(tb, 1, 1, 5, 0, "a1 b1");
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "a1", 0);
+	expect_packet(tb, "b1", 0);
+	expect_end(tb);
+}
+
 int
 main(void)
 {
@@ -146,6 +178,8 @@ main(void)
 		RULE(a_loss_before_what_is_overwritten_is_told_later),
 		RULE(a_chunk_that_comes_again_keeps_its_mark),
 		RULE(a_chunk_that_is_not_stored_leaves_the_loss_to_the_next),
+		RULE(what_follows_a_chunk_that_never_is_completed_can_be_read),
+		RULE(only_the_chunks_that_are_named_are_given_up),
 		RULE(clones_have_the_marks_and_a_cleared_buffer_has_none),
 	};
 
