@@ -2,11 +2,14 @@
  * local: one producer of this machine, as relay/producers.c and the files
  * local_*.c share it.
  *
- *	local_port      calls of the producer, commands to it
+ *	local_port      calls of the producer; local_init: the first of them
+ *	local_send      commands to it
+ *	local_memory    shared memory
  *	local_sources   its data sources
  *	local_ids       instances, buffers and writers: our ids and the collector's
  *	local_command   what the collector asks of it
  *	local_commit    from its memory and its requests upward
+ *	local_talk      what is said upward, and how much of it
  *	local_settle    flushes, stops and the end, each of which scrapes first
  *
  * A producer whose connection has ended lives on until what stands in its
@@ -51,6 +54,11 @@ struct producers;
 /* All descriptors of a producer together. */
 #define LOCAL_DESCRIPTOR_BYTES_MAX (8u * 1024u * 1024u)
 #define LOCAL_TRIGGERS_PER_CALL 64u
+/*
+ * Patches cannot be dropped either: a producer may send this many bytes of them
+ * at once, and half of what it has sent in chunks.
+ */
+#define LOCAL_PATCH_CREDIT (64 * 1024)
 
 struct local_source {
 	TAILQ_ENTRY(local_source) link;
@@ -150,13 +158,31 @@ struct local {
 	struct loop_timer *flush_timer;
 	bool settling; /* something waits for local_settle() */
 
+	int64_t talked;     /* bytes said lately, chunks aside */
+	uint64_t talked_ms; /* when that was true */
+	struct loop_timer *talk_timer; /* NULL: it never had to wait */
+	int64_t patch_credit;
+
 	uint64_t chunks;
 	uint64_t bytes;
 	uint64_t late;      /* chunks for what is over, or was void */
 	uint64_t discarded; /* chunks and patches that broke the rules */
 };
 
-/* ---- local_port.c ---- */
+/* ---- local_port.c, local_init.c ---- */
+
+void local_port_init(struct rpc_service *out, struct producers *ps);
+enum rpc_verdict local_initialize(void *ctx, struct rpc_call call,
+    const uint8_t *args, size_t len);
+
+/* ---- local_memory.c ---- */
+
+/* Makes shared memory and sends SetupTracing, once.  -1: the connection ends. */
+int local_set_up_tracing(struct local *l, uint32_t page_kb) MUST_CHECK;
+/* Takes the memory that came with the call, if it is fit for use. */
+void local_adopt(struct local *l, struct rpc_call call, size_t page_size);
+
+/* ---- local_send.c ---- */
 
 /* Refusals and the like; of all producers together. */
 void local_log(const struct local *l, const char *what, const char *why);
@@ -164,9 +190,10 @@ void local_log(const struct local *l, const char *what, const char *why);
 void local_send(struct local *l, const struct pb_writer *w, bool with_shm_fd);
 /* StopDataSource. */
 void local_send_stop(struct local *l, uint64_t instance);
-/* Makes shared memory and sends SetupTracing, once.  -1: the connection ends. */
-int local_set_up_tracing(struct local *l, uint32_t page_kb) MUST_CHECK;
-void local_port_init(struct rpc_service *out, struct producers *ps);
+/* GetAsyncCommand: what waits, and from now on all. */
+void local_send_to(struct local *l, struct rpc_call call);
+/* Its connection has ended. */
+void local_send_nothing(struct local *l);
 
 /* ---- local_sources.c ---- */
 
@@ -244,11 +271,16 @@ void local_forget_flushes(struct local *l);
  */
 void local_settle(struct local *l);
 
-/* ---- producers.c ---- */
+/* ---- local_talk.c ---- */
 
 void local_put(struct local *l, enum link_up kind, const void *data,
     size_t len);
 void local_put_value(struct local *l, enum link_up kind, uint64_t value);
+/* False: it has said too much; what it wants to say has to come again. */
+bool local_may_talk(struct local *l) MUST_CHECK;
+
+/* ---- producers.c ---- */
+
 /* Puts LINK_UP_OPEN and all that upward must know. */
 void local_announce(struct local *l);
 void local_free(struct local *l);

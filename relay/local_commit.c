@@ -27,10 +27,10 @@ say_dropped(struct producers *ps, uint32_t channel,
 		.chunks = 1,
 		.packets = c->num_fragments,
 		.bytes = c->len,
-		.first_chunk = head->chunk_id,
-		.last_chunk = head->chunk_id,
 	};
 
+	if (head->incomplete)
+		loss.first_chunk = loss.last_chunk = head->chunk_id;
 	ps->up.ops->dropped(ps->up.arg, channel, &loss);
 }
 
@@ -130,6 +130,16 @@ buffer_of(struct local *l, uint32_t writer, uint32_t wanted)
 	return l->state == LOCAL_ANNOUNCED ? b : NULL;
 }
 
+static void
+count_chunk(struct local *l, const struct shm_chunk *c)
+{
+	l->chunks++;
+	l->bytes += c->len;
+	l->patch_credit += (int64_t)(c->len / 2);
+	if (l->patch_credit > LOCAL_PATCH_CREDIT)
+		l->patch_credit = LOCAL_PATCH_CREDIT;
+}
+
 static enum upward_room
 put_for(struct local *l, const struct shm_chunk *c, uint32_t buffer,
     bool complete)
@@ -140,10 +150,8 @@ put_for(struct local *l, const struct shm_chunk *c, uint32_t buffer,
 	if (b == NULL)
 		return UPWARD_DROPPED;
 	room = put_chunk(l->owner, l->channel, c, b->remote, complete, true);
-	if (room == UPWARD_ROOM) {
-		l->chunks++;
-		l->bytes += c->len;
-	}
+	if (room == UPWARD_ROOM)
+		count_chunk(l, c);
 	return room;
 }
 
@@ -240,6 +248,11 @@ put_patch(struct local *l, const uint8_t *data, size_t len)
 	}
 	if ((b = buffer_of(l, p.writer, p.buffer)) == NULL)
 		return;
+	if (l->patch_credit < 0) {
+		l->discarded++;
+		return;
+	}
+	l->patch_credit -= (int64_t)len;
 	if (up->ops->reserve(up->arg, l->channel, len + COMMIT_PATCH_MORE, 0,
 	    &out) == UPWARD_ROOM)
 		up->ops->commit(up->arg, l->channel, commit_put_patch(out,
@@ -374,8 +387,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	switch (put_chunk(l->owner, l->channel, c, b->remote, complete,
 	    sc->last)) {
 	case UPWARD_ROOM:
-		l->chunks++;
-		l->bytes += c->len;
+		count_chunk(l, c);
 		if (complete)
 			remember_scraped(l, c);
 		break;

@@ -89,24 +89,6 @@ producers_guard(struct producers *ps)
 /* ---- one producer ---- */
 
 void
-local_put(struct local *l, enum link_up kind, const void *data, size_t len)
-{
-	const struct upward *up = &l->owner->up;
-
-	if (l->state == LOCAL_ANNOUNCED)
-		up->ops->put(up->arg, l->channel, kind, data, len, 0);
-}
-
-void
-local_put_value(struct local *l, enum link_up kind, uint64_t value)
-{
-	const struct upward *up = &l->owner->up;
-
-	if (l->state == LOCAL_ANNOUNCED)
-		up->ops->put(up->arg, l->channel, kind, NULL, 0, value);
-}
-
-void
 local_announce(struct local *l)
 {
 	struct local_source *ds;
@@ -147,6 +129,7 @@ local_free(struct local *l)
 	TAILQ_REMOVE(&ps->locals, l, link);
 	ps->n_locals--;
 	local_forget_flushes(l);
+	loop_timer_free(l->talk_timer);
 	local_free_ids(l);
 	local_free_sources(l);
 	if (l->shm != NULL)
