@@ -60,8 +60,13 @@ keeper_receive(int sock, struct keeper_message *m, int *fd)
 
 	*fd = -1;
 	n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	/*
+	 * The other end closed without having read all: what it said before
+	 * that is still to come.
+	 */
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? -1 : 0;
+		return errno == EAGAIN || errno == EINTR ||
+		    errno == ECONNRESET ? -1 : 0;
 	if ((c = CMSG_FIRSTHDR(&msg)) != NULL &&
 	    c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
 	    c->cmsg_len == CMSG_LEN(sizeof(int)))
