@@ -76,6 +76,7 @@ begin(struct outbox *o, bool found, char *err, size_t err_size)
 		snprintf(err, err_size, "no random numbers for a link");
 		return -1;
 	}
+	ob_old_pump(o);
 	return 0;
 }
 
@@ -98,10 +99,20 @@ outbox_open(const struct outbox_setup *setup, char *err, size_t err_size)
 	o->arena.fd = -1;
 	TAILQ_INIT(&o->channels);
 	TAILQ_INIT(&o->sent);
+	TAILQ_INIT(&o->old);
 	TAILQ_INIT(&o->turns[0]);
 	TAILQ_INIT(&o->turns[1]);
 	for (i = 0; i < OB_BUCKETS; i++)
 		TAILQ_INIT(&o->buckets[i]);
+	o->unplaced = malloc(LINK_BLOCK_MAX);
+	o->scratch = malloc(OB_STRIP_BYTES);
+	o->rest = malloc(OB_STRIP_BYTES);
+	o->left = malloc(OB_STRIP_BYTES);
+	if (o->unplaced == NULL || o->scratch == NULL || o->rest == NULL ||
+	    o->left == NULL) {
+		snprintf(err, err_size, "no memory for the outbox");
+		goto fail;
+	}
 	if (arena_open(&o->arena, setup->state_dirfd, setup->memory_bytes,
 	    &found, err, err_size) != 0 ||
 	    begin(o, found, err, err_size) != 0)
@@ -133,10 +144,18 @@ outbox_close(struct outbox *o)
 		}
 		ob_channel_free(o, c);
 	}
+	while ((b = TAILQ_FIRST(&o->old)) != NULL) {
+		TAILQ_REMOVE(&o->old, b, link);
+		free(b);
+	}
 	loop_timer_free(o->trim);
 	if (o->loop != NULL)
 		loop_cancel(o->loop, o);
 	arena_close(&o->arena);
+	free(o->unplaced);
+	free(o->scratch);
+	free(o->rest);
+	free(o->left);
 	free(o);
 }
 
@@ -185,22 +204,10 @@ outbox_new_channel(struct outbox *o)
 void
 outbox_reset(struct outbox *o, uint32_t cause)
 {
-	struct ob_channel *c;
-	struct ob_block *b;
-
-	while ((c = TAILQ_FIRST(&o->channels)) != NULL) {
-		while ((b = TAILQ_FIRST(&c->blocks)) != NULL)
-			ob_block_free(o, b);
-		ob_channel_free(o, c);
-	}
+	ob_old_all(o, cause);
 	if (ob_new_link(o) != 0)
 		ob_overflow(o);
-}
-
-size_t
-outbox_take_old_losses(struct outbox *o, struct link_loss *out, size_t max)
-{
-	return 0;
+	ob_old_pump(o);
 }
 
 void

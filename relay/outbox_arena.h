@@ -26,15 +26,16 @@
 
 #define ARENA_PAGE     4096u
 #define ARENA_NONE     UINT32_MAX
-#define ARENA_CHANNELS 8192u /* at a time */
-#define ARENA_TRACKS   4096u
-#define ARENA_LOSSES   2048u
+#define ARENA_CHANNELS 4096u /* at a time */
+#define ARENA_TRACKS   2048u
+#define ARENA_LOSSES   1024u
 #define ARENA_PAGES_MAX (1u << 20)
 
 /* The link as this end knows it; two of them, one in force. */
 struct arena_link {
 	uint32_t epoch; /* counts the links; blocks of others are void */
 	uint32_t linked;
+	uint8_t tag[LINK_ID_BYTES]; /* of its records in the spool; secret */
 	uint8_t link_id[LINK_ID_BYTES];
 	uint8_t collector_id[LINK_ID_BYTES];
 	_Atomic uint64_t last_sent;
@@ -69,22 +70,44 @@ struct arena_channel {
 	_Atomic uint64_t spooled_last; /* sequence; stored last of the four */
 };
 
-/* The last chunk of a writer that was dropped (outbox_count.h). */
+/* What has to be remembered of a writer to count right (outbox_count.h). */
 struct arena_track {
 	_Atomic uint32_t epoch; /* 0: free */
 	uint32_t channel;
 	uint32_t writer;
+
+	/* The last chunk that was dropped and counted, with what. */
+	bool dropped;
+	bool broke;         /* it ended a packet that began before */
+	uint32_t run;       /* the first of those in a row before it */
 	uint32_t chunk;
 	uint32_t packets;
 	uint32_t bytes;
-	uint32_t flags;
+
+	/* The last one that was put; known when one of them was scraped. */
+	bool known;
+	bool whole;         /* complete */
+	uint32_t latest;
 	uint32_t fragments;
+
+	/* Versions of one chunk that were put before it was complete. */
+	uint32_t scraped;
+	uint32_t put;
+	uint32_t gone;      /* of them, dropped */
+	uint16_t versions[4]; /* fragments of the last of them */
+
+	/*
+	 * Dropped before it was complete, and nothing of the writer came since:
+	 * lost only if it does not come again.
+	 */
+	bool pending;
+	bool goes_on; /* its first fragment belongs to the chunk before */
+	struct link_loss loss;
 };
 
 /* A loss of an earlier link that the collector was not told yet. */
 struct arena_loss {
-	_Atomic uint32_t epoch; /* of the link that tells it; 0: free */
-	uint32_t spare;
+	_Atomic uint32_t full; /* 0: free */
 	struct link_loss loss;
 };
 

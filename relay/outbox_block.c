@@ -1,5 +1,5 @@
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
 
 #include "relay/outbox_internal.h"
 #include "transport/loop.h"
@@ -62,16 +62,17 @@ take(struct outbox *o, uint32_t need, uint32_t want, bool control,
 	return page;
 }
 
+/* Makes the block valid, with what it holds. */
 static void
-describe(struct outbox *o, struct ob_block *b)
+describe(struct outbox *o, const struct ob_block *b)
 {
 	struct arena_desc *d = ob_desc(o, b);
 
 	d->epoch = arena_link(&o->arena)->epoch;
 	d->channel = b->channel->id;
 	atomic_store_explicit(&d->pages, b->pages, memory_order_relaxed);
-	atomic_store_explicit(&d->used, 0, memory_order_relaxed);
-	d->version = 0;
+	atomic_store_explicit(&d->used, b->used, memory_order_relaxed);
+	d->version = b->version;
 	d->first = b->first;
 	d->last = b->last;
 	atomic_store_explicit(&d->number, 0, memory_order_relaxed);
@@ -168,31 +169,85 @@ ob_block_close(struct outbox *o, struct ob_block *b)
 	b->pages = keep;
 }
 
-void
-ob_block_free(struct outbox *o, struct ob_block *b)
+struct ob_block *
+ob_block_replace(struct outbox *o, struct ob_block *from, struct ob_block *to,
+    const uint8_t *data, size_t len)
 {
-	struct ob_channel *c = b->channel;
+	struct ob_channel *c = from->channel;
+	uint32_t got;
+	struct ob_block *b, *next;
 
+	if ((b = calloc(1, sizeof(*b))) == NULL)
+		return NULL;
+	b->page = take(o, pages_of(len), 0, true, &got);
+	if (b->page == ARENA_NONE) {
+		free(b);
+		return NULL;
+	}
+	b->version = 1 + (from->version > to->version ? from->version :
+	    to->version);
+	b->channel = c;
+	b->where = OB_ARENA;
+	b->pages = got;
+	b->used = (uint32_t)len;
+	b->first = from->first;
+	b->last = to->last;
+	b->time_ms = from->time_ms;
+	memcpy(arena_at(&o->arena, b->page), data, len);
+	describe(o, b);
+	TAILQ_INSERT_BEFORE(from, b, link);
+	c->unsent_pages += got;
+	if (c->unsent == from)
+		c->unsent = b;
+	while (from != NULL) {
+		next = from == to ? NULL : TAILQ_NEXT(from, link);
+		ob_block_free(o, from);
+		from = next;
+	}
+	return b;
+}
+
+/* It is in no list any more. */
+static void
+destroy(struct outbox *o, struct ob_block *b)
+{
 	if (b->page != ARENA_NONE) {
 		atomic_store_explicit(&ob_desc(o, b)->valid, 0,
 		    memory_order_release);
 		arena_give(&o->arena, b->page, b->pages);
-		if (b->number == 0)
-			c->unsent_pages -= b->pages;
-		else
-			o->sent_pages -= b->pages;
 		trim_soon(o);
+	}
+	free(b);
+}
+
+void
+ob_block_unlink(struct outbox *o, struct ob_block *b)
+{
+	struct ob_channel *c = b->channel;
+
+	if (c == NULL) {
+		TAILQ_REMOVE(&o->old, b, link);
+		return;
 	}
 	if (c->unsent == b)
 		c->unsent = TAILQ_NEXT(b, link);
 	if (c->open == b)
 		c->open = NULL;
 	TAILQ_REMOVE(&c->blocks, b, link);
-	if (b->number != 0) {
-		if (o->again == b)
-			o->again = TAILQ_NEXT(b, sent);
-		TAILQ_REMOVE(&o->sent, b, sent);
-		o->sent_count--;
+	if (b->number == 0) {
+		c->unsent_pages -= b->pages;
+		return;
 	}
-	free(b);
+	o->sent_pages -= b->pages;
+	if (o->again == b)
+		o->again = TAILQ_NEXT(b, sent);
+	TAILQ_REMOVE(&o->sent, b, sent);
+	o->sent_count--;
+}
+
+void
+ob_block_free(struct outbox *o, struct ob_block *b)
+{
+	ob_block_unlink(o, b);
+	destroy(o, b);
 }

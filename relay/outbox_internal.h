@@ -45,8 +45,14 @@ struct ob_block {
 	uint32_t used;
 	uint64_t first; /* sequences that it holds, as in its descriptor */
 	uint64_t last;
+	uint32_t version;
 	uint64_t number; /* 0: not sent */
 	uint64_t time_ms;
+	bool bare;       /* known to have no chunk that can be dropped */
+	/* channel is NULL: of a link that is over, to be counted */
+	uint32_t old_channel;
+	uint32_t old_epoch;
+	uint32_t old_cause;
 };
 TAILQ_HEAD(ob_blocks, ob_block);
 
@@ -64,6 +70,8 @@ struct ob_channel {
 	struct arena_channel *entry;
 	uint32_t id;
 	bool closed;             /* its last message was put */
+	bool tracked;            /* something is remembered of its writers */
+	uint32_t told_bytes;     /* of losses in the open block */
 	struct ob_blocks blocks;
 	struct ob_block *unsent; /* the first of them */
 	struct ob_block *open;   /* the last one, where there is room */
@@ -98,12 +106,24 @@ struct outbox {
 	struct ob_channels turns[2]; /* new ones, old ones */
 	size_t waiting;              /* channels in them */
 
+	struct ob_blocks old;    /* of links that are over, to be counted */
+	bool old_tracks;         /* something is remembered of their writers */
+	uint32_t old_losses;     /* places in the arena's table in use */
+
 	uint64_t window;
 	uint64_t consumed;
 
 	/* Between outbox_reserve() and outbox_commit() */
-	struct ob_block *reserved; /* NULL: none */
+	bool reserving;
+	struct ob_block *reserved; /* NULL: what comes is dropped */
 	uint32_t reserved_max;
+	bool reserved_data;
+	uint8_t *unplaced; /* where it is written then */
+
+	/* Room of OB_STRIP_BYTES: of outbox_drop.c, and of outbox_fill.c. */
+	uint8_t *scratch;
+	uint8_t *rest;
+	uint8_t *left;
 
 	struct loop_timer *trim; /* armed while there is memory to give back */
 	bool trim_armed;
@@ -135,10 +155,18 @@ struct ob_block *ob_block_begin(struct outbox *o, struct ob_channel *c,
 /* Room for need more bytes, where it stands. */
 bool ob_block_grow(struct outbox *o, struct ob_block *b, size_t need,
     bool control) MUST_CHECK;
+/*
+ * A block that holds what those from `from` to `to` of a channel hold, in their
+ * place: data of len bytes.  None of them was sent.  NULL: there is no room.
+ */
+struct ob_block *ob_block_replace(struct outbox *o, struct ob_block *from,
+    struct ob_block *to, const uint8_t *data, size_t len) MUST_CHECK;
 /* n bytes behind those that are there were written. */
 void ob_block_add(struct outbox *o, struct ob_block *b, size_t n);
 /* Takes no more; gives back what it did not use. */
 void ob_block_close(struct outbox *o, struct ob_block *b);
+/* Out of the lists that it is in. */
+void ob_block_unlink(struct outbox *o, struct ob_block *b);
 /* It is gone for good. */
 void ob_block_free(struct outbox *o, struct ob_block *b);
 static inline struct arena_desc *
@@ -152,6 +180,47 @@ ob_desc(const struct outbox *o, const struct ob_block *b)
 /* The channel has something to send, or more than before. */
 void ob_turn_want(struct outbox *o, struct ob_channel *c);
 void ob_turn_leave(struct outbox *o, struct ob_channel *c);
+
+/* ---- outbox_fill.c ---- */
+
+/* Told at the end of the channel. */
+void ob_tell(struct outbox *o, struct ob_channel *c,
+    const struct link_loss *loss);
+
+/* ---- outbox_strip.c ---- */
+
+/*
+ * Messages without their chunks (drop), with the losses in their places; or only
+ * with losses that stand side by side added up.  Never longer than before.
+ * Returns the bytes; what is dropped is counted with cause.
+ */
+#define OB_STRIP_KEPT  (LINK_BLOCK_MAX + 4096u)
+#define OB_STRIP_BYTES (2u * OB_STRIP_KEPT) /* what `out` has room for */
+size_t ob_strip(struct outbox *o, struct ob_channel *c, bool drop,
+    uint32_t cause, const uint8_t *data, size_t len, uint8_t *out);
+/* Whether there is a chunk in it that can be dropped. */
+bool ob_has_chunks(const uint8_t *data, size_t len);
+struct count ob_count(const struct outbox *o);
+void ob_count_lost(struct outbox *o, const struct link_loss *loss);
+
+/* ---- outbox_drop.c ---- */
+
+/* Drops a block's chunks, and so frees memory.  False: there are none. */
+bool ob_squeeze(struct outbox *o);
+/* Adds up losses that stand side by side at the end of a channel. */
+void ob_compact(struct outbox *o, struct ob_channel *c);
+/* Why things are dropped now: LinkLossCause. */
+uint32_t ob_cause(const struct outbox *o);
+
+/* ---- outbox_old.c ---- */
+
+/* Every block is of a link that is over; the channels go. */
+void ob_old_all(struct outbox *o, uint32_t cause);
+/* The same for one that is in no list. */
+void ob_old_add(struct outbox *o, struct ob_block *b, uint32_t channel,
+    uint32_t epoch, uint32_t cause);
+/* Counts what is in memory. */
+void ob_old_pump(struct outbox *o);
 
 /* ---- outbox_recover.c ---- */
 

@@ -49,29 +49,31 @@ whole(const uint8_t *data, uint32_t len)
 	return (uint32_t)(end - data);
 }
 
-/* The block that a descriptor tells of, or NULL. */
+/*
+ * The block that a descriptor tells of, or NULL; `now` tells whether it is of
+ * this link.  Its channel is in old_channel.
+ */
 static struct ob_block *
-read_desc(struct outbox *o, uint32_t page)
+read_desc(struct outbox *o, uint32_t page, bool *now)
 {
 	struct arena_desc *d = &o->arena.desc[page];
-	struct ob_channel *c;
-	struct ob_block *b;
+	const struct arena_link *l = arena_link(&o->arena);
 	uint32_t pages = d->pages, used = d->used;
+	struct ob_block *b;
 
-	if (d->valid != ARENA_VALID ||
-	    d->epoch != arena_link(&o->arena)->epoch || used == 0 ||
-	    used > LINK_BLOCK_MAX || d->first == 0 || d->last < d->first ||
-	    pages > OB_BLOCK_PAGES || used > pages * ARENA_PAGE ||
-	    (d->number != 0 && d->number <= arena_link(&o->arena)->last_acked))
+	if (d->valid != ARENA_VALID || used == 0 || used > LINK_BLOCK_MAX ||
+	    d->first == 0 || d->last < d->first || d->last == UINT64_MAX ||
+	    pages > OB_BLOCK_PAGES || used > pages * ARENA_PAGE)
 		return NULL;
-	if ((c = ob_channel_get(o, d->channel)) == NULL ||
-	    !arena_take_at(&o->arena, page, pages))
+	*now = d->epoch == l->epoch;
+	if (*now && d->number != 0 && d->number <= l->last_acked)
+		return NULL;
+	if (!arena_take_at(&o->arena, page, pages))
 		return NULL;
 	if ((b = calloc(1, sizeof(*b))) == NULL) {
 		arena_give(&o->arena, page, pages);
 		return NULL;
 	}
-	b->channel = c;
 	b->where = OB_ARENA;
 	b->page = page;
 	b->pages = pages;
@@ -80,6 +82,9 @@ read_desc(struct outbox *o, uint32_t page)
 	b->last = d->last;
 	b->number = d->number;
 	b->time_ms = d->time_ms;
+	b->version = d->version;
+	b->old_channel = d->channel;
+	b->old_epoch = d->epoch;
 	return b;
 }
 
@@ -94,11 +99,32 @@ compare(const void *left, const void *right)
 		return a->number == 0 ? 1 : -1;
 	if (a->number != b->number)
 		return a->number < b->number ? -1 : 1;
-	if (a->channel != b->channel)
-		return a->channel->id < b->channel->id ? -1 : 1;
+	if (a->old_channel != b->old_channel)
+		return a->old_channel < b->old_channel ? -1 : 1;
 	if (a->first != b->first)
 		return a->first < b->first ? -1 : 1;
-	return 0;
+	/* Of those that hold the same the one that holds more is newer. */
+	if (a->last != b->last)
+		return a->last > b->last ? -1 : 1;
+	return a->version > b->version ? -1 : a->version < b->version;
+}
+
+/* By link, channel and sequence; sent ones are not apart. */
+static int
+compare_old(const void *left, const void *right)
+{
+	const struct ob_block *a = *(struct ob_block *const *)left;
+	const struct ob_block *b = *(struct ob_block *const *)right;
+
+	if (a->old_epoch != b->old_epoch)
+		return a->old_epoch < b->old_epoch ? -1 : 1;
+	if (a->old_channel != b->old_channel)
+		return a->old_channel < b->old_channel ? -1 : 1;
+	if (a->first != b->first)
+		return a->first < b->first ? -1 : 1;
+	if (a->last != b->last)
+		return a->last > b->last ? -1 : 1;
+	return a->version > b->version ? -1 : a->version < b->version;
 }
 
 static void
@@ -152,7 +178,8 @@ discard(struct outbox *o, struct ob_block *b)
 	free(b);
 }
 
-static void
+/* Those of this link.  Their channels exist, or are made. */
+static int
 adopt(struct outbox *o, struct ob_block **blocks, size_t n)
 {
 	struct ob_block *b, *before = NULL;
@@ -161,20 +188,67 @@ adopt(struct outbox *o, struct ob_block **blocks, size_t n)
 	for (i = 0; i < n; i++) {
 		b = blocks[i];
 		/* Two that hold the same: the process died in between. */
-		if (before != NULL && before->channel == b->channel &&
-		    b->first <= before->last && b->number == 0) {
+		if (before != NULL && before->old_channel == b->old_channel &&
+		    b->first <= before->last && b->number == 0 &&
+		    before->number == 0) {
 			discard(o, b);
 			continue;
 		}
+		if ((b->channel = ob_channel_get(o, b->old_channel)) == NULL)
+			return -1;
 		if (b->number != 0)
 			add_sent(o, b);
 		else
 			add_unsent(b);
 		if (b->channel->next <= b->last)
 			b->channel->next = b->last + 1;
+		if (b->old_channel > o->arena.head->last_channel)
+			o->arena.head->last_channel = b->old_channel;
 		ob_turn_want(o, b->channel);
 		before = b;
 	}
+	return 0;
+}
+
+/* Those of an earlier link. */
+static void
+adopt_old(struct outbox *o, struct ob_block **blocks, size_t n, uint32_t cause)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (i > 0 && blocks[i - 1] != NULL &&
+		    blocks[i - 1]->old_channel == blocks[i]->old_channel &&
+		    blocks[i - 1]->old_epoch == blocks[i]->old_epoch &&
+		    blocks[i]->first <= blocks[i - 1]->last) {
+			discard(o, blocks[i]);
+			blocks[i] = NULL;
+			continue;
+		}
+		ob_old_add(o, blocks[i], blocks[i]->old_channel,
+		    blocks[i]->old_epoch, cause);
+	}
+}
+
+/* What is remembered of writers, and losses that were not told. */
+static void
+adopt_tables(struct outbox *o)
+{
+	uint32_t epoch = arena_link(&o->arena)->epoch, i;
+	const struct arena_track *t;
+	struct ob_channel *c;
+
+	for (i = 0; i < ARENA_TRACKS; i++) {
+		t = &o->arena.tracks[i];
+		if (t->epoch == epoch &&
+		    (c = ob_channel_find(o, t->channel)) != NULL)
+			c->tracked = true;
+		else if (t->epoch != 0)
+			o->old_tracks = true;
+	}
+	for (i = 0; i < ARENA_LOSSES; i++)
+		if (o->arena.losses[i].full != 0)
+			o->old_losses = i + 1;
 }
 
 static int
@@ -189,36 +263,58 @@ adopt_channels(struct outbox *o)
 	return 0;
 }
 
+/* Reads all descriptors: those of this link first.  Returns how many. */
+static size_t
+read_all(struct outbox *o, struct ob_block **blocks, size_t *of_now)
+{
+	struct ob_block *b;
+	size_t n = 0, old = 0;
+	uint32_t page;
+	bool now;
+
+	*of_now = 0;
+	for (page = 0; page < o->arena.pages; page++) {
+		if ((b = read_desc(o, page, &now)) == NULL) {
+			if (o->arena.desc[page].valid != 0)
+				o->arena.desc[page].valid = 0;
+			continue;
+		}
+		if (now)
+			blocks[n++] = b;
+		else
+			blocks[o->arena.pages - ++old] = b;
+	}
+	*of_now = n;
+	memmove(blocks + n, blocks + o->arena.pages - old,
+	    old * sizeof(blocks[0]));
+	return n + old;
+}
+
 int
 ob_recover(struct outbox *o)
 {
-	struct ob_block **blocks, *b;
-	uint32_t page;
-	size_t n = 0, i;
+	struct ob_block **blocks;
+	size_t n, now;
+	int ret = -1;
 
-	if ((blocks = calloc(o->arena.pages, sizeof(blocks[0]))) == NULL ||
-	    adopt_channels(o) != 0) {
-		free(blocks);
+	if ((blocks = calloc(o->arena.pages, sizeof(blocks[0]))) == NULL)
 		return -1;
-	}
-	for (page = 0; page < o->arena.pages; page++) {
-		if ((b = read_desc(o, page)) != NULL) {
-			blocks[n++] = b;
-			page += b->pages - 1;
-		} else if (o->arena.desc[page].valid != 0) {
-			o->arena.desc[page].valid = 0;
-		}
-	}
-	qsort(blocks, n, sizeof(blocks[0]), compare);
-	o->recovered = in_a_row(o, blocks, n);
+	n = read_all(o, blocks, &now);
+	qsort(blocks, now, sizeof(blocks[0]), compare);
+	qsort(blocks + now, n - now, sizeof(blocks[0]), compare_old);
+	adopt_old(o, blocks + now, n - now, OB_LOSS(GRACE));
+	o->recovered = in_a_row(o, blocks, now);
 	if (o->recovered) {
-		adopt(o, blocks, n);
+		if (adopt_channels(o) != 0 || adopt(o, blocks, now) != 0)
+			goto out;
 	} else {
 		log_warn("What the relay kept does not hold together; the link "
 		    "begins anew");
-		for (i = 0; i < n; i++)
-			discard(o, blocks[i]);
+		adopt_old(o, blocks, now, OB_LOSS(SPOOL_DAMAGED));
 	}
+	adopt_tables(o);
+	ret = 0;
+out:
 	free(blocks);
-	return 0;
+	return ret;
 }

@@ -1,0 +1,64 @@
+/*
+ * outbox_count: what is lost with a chunk that is dropped, to the packet.
+ *
+ * A packet is lost with the chunk it begins in, once; one that began in a
+ * chunk that is kept and goes on in one that is dropped is lost with the
+ * latter.  A chunk that was scraped before it was complete comes again: then
+ * only the last version matters, and what of it an earlier one delivered is
+ * not lost.  For that a little is remembered of a writer, in the arena.
+ *
+ * Pure; bounded by ARENA_TRACKS (beyond, counts may be a packet too high).
+ */
+#ifndef RELAY_OUTBOX_COUNT_H
+#define RELAY_OUTBOX_COUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "relay/outbox_arena.h"
+#include "transport/pb_reader.h"
+
+struct count {
+	struct arena_track *tracks; /* ARENA_TRACKS */
+	uint32_t epoch;
+};
+
+struct count_chunk {
+	uint32_t writer;
+	uint32_t buffer;
+	uint32_t id;
+	uint32_t fragments; /* whole ones */
+	bool continues;     /* the first belongs to a packet of the chunk before */
+	bool incomplete;
+	uint32_t bytes;
+};
+
+/*
+ * Steps through a CommitDataRequest: the next field; *is_chunk tells whether it
+ * is a chunk, described in *c (fragments 0 when it is none that can be read).
+ */
+bool count_next(struct pb_reader *commit, struct pb_field *f, bool *is_chunk,
+    struct count_chunk *c);
+
+/*
+ * A chunk is put at the end of its channel (also when it is dropped there).
+ * True: *due is lost by that, and has to be told before it.
+ */
+bool count_put(struct count *k, uint32_t channel, const struct count_chunk *c,
+    struct link_loss *due);
+/* A chunk is dropped.  True: *loss is lost with it. */
+bool count_drop(struct count *k, uint32_t channel, const struct count_chunk *c,
+    uint32_t cause, struct link_loss *loss);
+/*
+ * A writer, or with UINT32_MAX any of the channel, will put no more: one of
+ * those of which something was pending.  Call until false.
+ */
+bool count_end(struct count *k, uint32_t channel, uint32_t writer,
+    struct link_loss *due);
+/* The writer's id is another one's from here on. */
+void count_forget(struct count *k, uint32_t channel, uint32_t writer);
+/* Whether the chunk is among those that were dropped last. */
+bool count_was_dropped(const struct count *k, uint32_t channel,
+    uint32_t writer, uint32_t chunk);
+
+#endif /* RELAY_OUTBOX_COUNT_H */

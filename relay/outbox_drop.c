@@ -1,0 +1,167 @@
+#include <string.h>
+
+#include "relay/outbox_internal.h"
+
+/*
+ * What goes when there is no room: chunks of the channel that takes most of it,
+ * a block at a time; what is left of a block joins what was left of the one
+ * before it.
+ */
+
+/* What is left of blocks is joined up to this size. */
+#define JOIN_BYTES (8u * 1024u)
+
+uint32_t
+ob_cause(const struct outbox *o)
+{
+	return OB_LOSS(SPOOL_FULL);
+}
+
+static bool
+can_drop(struct outbox *o, const struct ob_block *b)
+{
+	return b->where == OB_ARENA && b->number == 0 && !b->bare &&
+	    b != o->reserved && b->used > 0;
+}
+
+/* The first or last block of a channel with something to drop in it. */
+static struct ob_block *
+victim_of(struct outbox *o, struct ob_channel *c, bool newest)
+{
+	struct ob_block *b;
+
+	b = newest ? TAILQ_LAST(&c->blocks, ob_blocks) : c->unsent;
+	while (b != NULL && b->number == 0) {
+		if (can_drop(o, b)) {
+			if (ob_has_chunks(arena_at(&o->arena, b->page),
+			    b->used))
+				return b;
+			b->bare = true;
+		}
+		b = newest ? TAILQ_PREV(b, ob_blocks, link) :
+		    TAILQ_NEXT(b, link);
+	}
+	return NULL;
+}
+
+/* Of the channel that takes most room, in memory and spool. */
+static struct ob_block *
+victim(struct outbox *o, bool newest)
+{
+	struct ob_block *found = NULL, *b;
+	uint64_t most = 0, room;
+	struct ob_channel *c;
+
+	TAILQ_FOREACH (c, &o->channels, all) {
+		room = (uint64_t)c->unsent_pages * ARENA_PAGE;
+		if (c->unsent_pages == 0 || room <= most ||
+		    (b = victim_of(o, c, newest)) == NULL)
+			continue;
+		most = room;
+		found = b;
+	}
+	return found;
+}
+
+/* The block before it, when what is left of both can be one. */
+static struct ob_block *
+joins(struct outbox *o, struct ob_block *b)
+{
+	struct ob_block *before = TAILQ_PREV(b, ob_blocks, link);
+
+	if (before == NULL || before->where != OB_ARENA || before->number != 0 ||
+	    !before->bare || before == o->reserved ||
+	    before->used >= JOIN_BYTES)
+		return NULL;
+	return before;
+}
+
+/* Where there is no page for what is left of a block: over the block itself. */
+static void
+rewrite(struct outbox *o, struct ob_block *b, const uint8_t *data, size_t len)
+{
+	struct arena_desc *d = ob_desc(o, b);
+
+	atomic_store_explicit(&d->used, 0, memory_order_release);
+	memcpy(arena_at(&o->arena, b->page), data, len);
+	b->used = (uint32_t)len;
+	atomic_store_explicit(&d->used, b->used, memory_order_release);
+	b->bare = true;
+	ob_block_close(o, b);
+}
+
+/* What is left of b, n bytes of scratch, and the block before it as one. */
+static bool
+join(struct outbox *o, struct ob_block *before, struct ob_block *b, size_t n)
+{
+	size_t len = before->used, all;
+	struct ob_block *now;
+
+	if (len + n > JOIN_BYTES)
+		return false;
+	memcpy(o->rest, arena_at(&o->arena, before->page), len);
+	memcpy(o->rest + len, o->scratch, n);
+	all = ob_strip(o, b->channel, false, 0, o->rest, len + n, o->scratch);
+	now = ob_block_replace(o, before, b, o->scratch, all);
+	if (now == NULL) {
+		memcpy(o->scratch, o->rest + len, n);
+		return false;
+	}
+	now->bare = true;
+	return true;
+}
+
+/* Writes a block anew without its chunks. */
+static void
+strip_block(struct outbox *o, struct ob_block *b)
+{
+	struct ob_block *from = joins(o, b), *now;
+	size_t n;
+
+	n = ob_strip(o, b->channel, true, ob_cause(o), arena_at(&o->arena, b->page),
+	    b->used, o->scratch);
+	if (n == 0) {
+		ob_block_free(o, b);
+		return;
+	}
+	if (from == NULL || !join(o, from, b, n)) {
+		now = ob_block_replace(o, b, b, o->scratch, n);
+		if (now != NULL)
+			now->bare = true;
+		else
+			rewrite(o, b, o->scratch, n);
+	}
+}
+
+bool
+ob_squeeze(struct outbox *o)
+{
+	struct ob_block *b = victim(o, o->drop == OUTBOX_DROP_NEWEST);
+
+	if (b == NULL)
+		return false;
+	strip_block(o, b);
+	return true;
+}
+
+void
+ob_compact(struct outbox *o, struct ob_channel *c)
+{
+	struct ob_block *b = c->open, *now;
+	size_t n;
+	bool bare;
+
+	c->told_bytes = 0;
+	if (b == NULL || b->where != OB_ARENA || b == o->reserved)
+		return;
+	bare = b->bare;
+	n = ob_strip(o, c, false, 0, arena_at(&o->arena, b->page), b->used,
+	    o->scratch);
+	if (n >= b->used)
+		return;
+	now = ob_block_replace(o, b, b, o->scratch, n);
+	if (now == NULL)
+		return;
+	now->bare = bare;
+	c->open = now;
+}

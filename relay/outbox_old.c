@@ -1,0 +1,193 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "relay/outbox_count.h"
+#include "relay/outbox_internal.h"
+
+/*
+ * Blocks of a link that is over: they are counted, in their order, and gone.
+ * What was lost with them waits in the arena until the next collector is told.
+ * A process that is killed meanwhile leaves them to the next one, as their
+ * descriptors still tell of the old link.
+ */
+
+static bool
+same(const struct link_loss *a, const struct link_loss *b)
+{
+	return a->old_channel == b->old_channel && a->writer == b->writer &&
+	    a->buffer == b->buffer && a->cause == b->cause;
+}
+
+static struct arena_loss *
+place_for(struct outbox *o, const struct link_loss *l)
+{
+	struct arena_loss *losses = o->arena.losses;
+	uint32_t i;
+
+	for (i = o->old_losses; i-- > 0;)
+		if (losses[i].full != 0 && same(&losses[i].loss, l))
+			return &losses[i];
+	if (o->old_losses < ARENA_LOSSES)
+		return &losses[o->old_losses++];
+	return NULL;
+}
+
+static void
+remember(struct outbox *o, const struct link_loss *l)
+{
+	struct link_loss whole = *l;
+	struct arena_loss *at;
+
+	if ((at = place_for(o, &whole)) == NULL) {
+		/* Too many sequences: of the channel, or of all, as one. */
+		whole.writer = 0;
+		whole.buffer = 0;
+		if ((at = place_for(o, &whole)) == NULL) {
+			at = &o->arena.losses[ARENA_LOSSES - 1];
+			at->loss.old_channel = 0;
+			at->loss.writer = 0;
+			at->loss.buffer = 0;
+		}
+	}
+	if (at->full == 0) {
+		at->loss = whole;
+		at->loss.first_chunk = 0;
+		at->loss.last_chunk = 0;
+		atomic_store_explicit(&at->full, 1, memory_order_release);
+		return;
+	}
+	at->loss.chunks += l->chunks;
+	at->loss.packets += l->packets;
+	at->loss.bytes += l->bytes;
+}
+
+static void
+lost(struct outbox *o, uint32_t channel, struct link_loss *l)
+{
+	l->old_channel = channel;
+	remember(o, l);
+}
+
+static void
+count_commit(struct outbox *o, struct count *k, const struct ob_block *b,
+    const struct pb_field *commit)
+{
+	struct count_chunk c;
+	struct link_loss l;
+	struct pb_reader r;
+	struct pb_field f;
+	bool is_chunk;
+
+	pb_init(&r, commit->data, commit->len);
+	while (count_next(&r, &f, &is_chunk, &c)) {
+		if (!is_chunk || !count_drop(k, b->old_channel, &c,
+		    b->old_cause, &l))
+			continue;
+		ob_count_lost(o, &l);
+		lost(o, b->old_channel, &l);
+	}
+}
+
+static void
+count_block(struct outbox *o, const struct ob_block *b, const uint8_t *data,
+    size_t len)
+{
+	struct count k = { .tracks = o->arena.tracks, .epoch = b->old_epoch };
+	struct link_loss l;
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f)) {
+		if (f.wire == PB_VARINT && f.number == LINK_UP_UNREGISTER_WRITER)
+			count_forget(&k, b->old_channel, (uint32_t)f.value);
+		if (f.wire != PB_BYTES)
+			continue;
+		if (f.number == LINK_UP_COMMIT)
+			count_commit(o, &k, b, &f);
+		/* Counted when it was dropped, but not told yet. */
+		if (f.number == LINK_UP_LOSS &&
+		    link_parse_loss(&l, f.data, f.len) == 0)
+			lost(o, b->old_channel, &l);
+	}
+}
+
+/* All blocks of links before this one are counted: what was pending is lost. */
+static void
+count_pending(struct outbox *o)
+{
+	uint32_t epoch = arena_link(&o->arena)->epoch, i;
+	struct arena_track *t;
+	struct link_loss l;
+
+	for (i = 0; i < ARENA_TRACKS; i++) {
+		t = &o->arena.tracks[i];
+		if (t->epoch == 0 || t->epoch == epoch)
+			continue;
+		if (t->pending) {
+			l = t->loss;
+			t->pending = false;
+			ob_count_lost(o, &l);
+			lost(o, t->channel, &l);
+		}
+		atomic_store(&t->epoch, 0);
+	}
+	o->old_tracks = false;
+}
+
+void
+ob_old_add(struct outbox *o, struct ob_block *b, uint32_t channel,
+    uint32_t epoch, uint32_t cause)
+{
+	b->channel = NULL;
+	b->old_channel = channel;
+	b->old_epoch = epoch;
+	b->old_cause = cause;
+	TAILQ_INSERT_TAIL(&o->old, b, link);
+	o->old_tracks = true;
+}
+
+void
+ob_old_all(struct outbox *o, uint32_t cause)
+{
+	uint32_t epoch = arena_link(&o->arena)->epoch;
+	struct ob_channel *c;
+	struct ob_block *b;
+
+	while ((c = TAILQ_FIRST(&o->channels)) != NULL) {
+		while ((b = TAILQ_FIRST(&c->blocks)) != NULL) {
+			ob_block_unlink(o, b);
+			ob_old_add(o, b, c->id, epoch, cause);
+		}
+		ob_channel_free(o, c);
+	}
+	o->old_tracks = true;
+}
+
+void
+ob_old_pump(struct outbox *o)
+{
+	struct ob_block *b;
+
+	while ((b = TAILQ_FIRST(&o->old)) != NULL) {
+		count_block(o, b, arena_at(&o->arena, b->page), b->used);
+		ob_block_free(o, b);
+	}
+	if (o->old_tracks)
+		count_pending(o);
+}
+
+size_t
+outbox_take_old_losses(struct outbox *o, struct link_loss *out, size_t max)
+{
+	size_t n = 0;
+
+	while (n < max && o->old_losses > 0) {
+		o->old_losses--;
+		if (o->arena.losses[o->old_losses].full == 0)
+			continue;
+		out[n++] = o->arena.losses[o->old_losses].loss;
+		atomic_store(&o->arena.losses[o->old_losses].full, 0);
+	}
+	return n;
+}
