@@ -70,39 +70,61 @@ struct arena_channel {
 	_Atomic uint64_t spooled_last; /* sequence; stored last of the four */
 };
 
+/* Chunks in a row that were dropped and counted; of the last one, with what. */
+struct arena_run {
+	uint32_t from;
+	uint32_t to;
+	bool cuts;      /* the first ended a packet that began before */
+	bool broke;     /* so did the last */
+	uint32_t of;    /* fragments, of its longest version */
+	uint32_t packets;
+	uint32_t bytes;
+};
+#define ARENA_RUNS 3u
+
 /* What has to be remembered of a writer to count right (outbox_count.h). */
 struct arena_track {
 	_Atomic uint32_t epoch; /* 0: free */
 	uint32_t channel;
 	uint32_t writer;
 
-	/* The last chunk that was dropped and counted, with what. */
-	bool dropped;
-	bool broke;         /* it ended a packet that began before */
-	uint32_t run;       /* the first of those in a row before it */
-	uint32_t chunk;
-	uint32_t packets;
-	uint32_t bytes;
+	uint32_t n_runs;
+	struct arena_run runs[ARENA_RUNS]; /* the oldest first */
+	/*
+	 * A chunk that was kept, with nothing but the middle of a packet that
+	 * had been lost before it.
+	 */
+	bool has_bridge;
+	uint32_t bridge;
 
 	/* The last one that was put; known when one of them was scraped. */
 	bool known;
 	bool whole;         /* complete */
+	bool has_left;      /* a chunk that it never completed: */
+	bool has_sent;      /* a version that was sent: */
 	uint32_t latest;
-	uint32_t fragments;
-
-	/* Versions of one chunk that were put before it was complete. */
-	uint32_t scraped;
-	uint32_t put;
-	uint32_t gone;      /* of them, dropped */
-	uint16_t versions[4]; /* fragments of the last of them */
+	uint32_t left;
+	uint32_t sent;
+	uint32_t sent_fragments;
 
 	/*
-	 * Dropped before it was complete, and nothing of the writer came since:
-	 * lost only if it does not come again.
+	 * The versions of a chunk that were put before it was complete, and were
+	 * not dropped: their fragments.
+	 */
+	uint32_t scraped;
+	uint32_t kept;
+	uint32_t versions[4];
+
+	/*
+	 * Its last version was dropped, and nothing of the writer came since:
+	 * it is lost only if it does not come again.
 	 */
 	bool pending;
-	bool goes_on; /* its first fragment belongs to the chunk before */
-	struct link_loss loss;
+	bool continues;
+	uint32_t fragments;
+	uint32_t payload;
+	uint32_t buffer;
+	uint32_t cause;
 };
 
 /* A loss of an earlier link that the collector was not told yet. */

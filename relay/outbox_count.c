@@ -79,6 +79,7 @@ read_chunk(const struct pb_field *move, struct count_chunk *c)
 		return false;
 	c->writer = chunk.writer_id;
 	c->id = chunk.chunk_id;
+	c->goes_on = (chunk.flags & SHM_LAST_CONTINUES_ON_NEXT) != 0;
 	c->continues = (chunk.flags & SHM_FIRST_CONTINUES_FROM_PREV) != 0;
 	c->fragments = chunk.num_fragments;
 	/* The last one is still being written. */
@@ -109,92 +110,177 @@ packets(const struct count_chunk *c, uint32_t n, bool breaks)
 	return n - (c->continues ? 1 : 0) + (breaks ? 1 : 0);
 }
 
-/* Fragments of the chunk that an earlier version delivers. */
+/* Fragments of the chunk that other versions deliver. */
 static uint32_t
-delivered(const struct arena_track *t, const struct count_chunk *c)
+delivered(const struct arena_track *t, uint32_t chunk)
 {
-	uint32_t left = t->put - t->gone;
+	uint32_t most = 0, i;
 
-	if (t->scraped != c->id || t->put <= t->gone)
-		return 0;
-	/* They are dropped oldest first: those that are left are the first. */
-	return t->versions[left > 4 ? 3 : left - 1];
+	if (t->has_sent && t->sent == chunk)
+		most = t->sent_fragments;
+	if (t->scraped != chunk)
+		return most;
+	for (i = 0; i < t->kept; i++)
+		if (t->versions[i] > most)
+			most = t->versions[i];
+	return most;
 }
 
+static struct arena_run *
+run_ending(struct arena_track *t, uint32_t chunk)
+{
+	uint32_t i;
+
+	for (i = t->n_runs; i-- > 0;)
+		if (t->runs[i].to == chunk)
+			return &t->runs[i];
+	return NULL;
+}
+
+static struct arena_run *
+new_run(struct arena_track *t, uint32_t chunk, bool cuts)
+{
+	struct arena_run *r;
+
+	if (t->n_runs == ARENA_RUNS) {
+		memmove(&t->runs[0], &t->runs[1],
+		    (ARENA_RUNS - 1) * sizeof(t->runs[0]));
+		t->n_runs--;
+	}
+	r = &t->runs[t->n_runs++];
+	memset(r, 0, sizeof(*r));
+	r->from = chunk;
+	r->cuts = cuts;
+	return r;
+}
+
+/* The run that ends with the chunk from now on. */
+static struct arena_run *
+run_with(struct arena_track *t, const struct count_chunk *c)
+{
+	struct arena_run *r = run_ending(t, c->id - 1);
+	bool broke = c->continues && r == NULL &&
+	    !(t->has_bridge && t->bridge == c->id - 1);
+
+	if (r == NULL)
+		r = new_run(t, c->id, broke);
+	r->to = c->id;
+	r->broke = broke;
+	r->of = 0;
+	r->packets = 0;
+	r->bytes = 0;
+	return r;
+}
+
+/*
+ * Where the chunk behind was dropped before this one: the packet that goes on
+ * there was counted there.  True, when it was.
+ */
+static bool
+join_behind(struct arena_track *t, struct arena_run *r)
+{
+	struct arena_run *behind = NULL;
+	uint32_t i;
+	bool cuts;
+
+	for (i = 0; i < t->n_runs; i++)
+		if (t->runs[i].from == r->to + 1)
+			behind = &t->runs[i];
+	if (behind == NULL)
+		return false;
+	cuts = behind->cuts;
+	behind->from = r->from;
+	behind->cuts = r->cuts;
+	i = (uint32_t)(r - t->runs);
+	memmove(r, r + 1, (t->n_runs - i - 1) * sizeof(*r));
+	t->n_runs--;
+	return cuts;
+}
+
+static bool
+inside_a_run(const struct arena_track *t, uint32_t chunk)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->n_runs; i++)
+		if (chunk - t->runs[i].from <= t->runs[i].to - t->runs[i].from)
+			return true;
+	return false;
+}
+
+/* What is lost with it, and was not told yet; it counts as told. */
 static void
 weigh(struct arena_track *t, const struct count_chunk *c, uint32_t cause,
     struct link_loss *loss)
 {
-	bool again = t->dropped && t->chunk == c->id, breaks;
-	uint32_t all, part;
-
-	if (again)
-		breaks = t->broke;
-	else
-		breaks = c->continues && !(t->dropped && t->chunk + 1 == c->id);
-	all = packets(c, c->fragments, breaks);
-	part = packets(c, delivered(t, c), breaks);
-	if (again)
-		part += t->packets;
+	struct arena_run *r = run_ending(t, c->id);
+	bool again = r != NULL;
+	uint32_t of = c->fragments, all, part;
 
 	memset(loss, 0, sizeof(*loss));
+	if (!again && inside_a_run(t, c->id))
+		return; /* an old version of what was counted whole */
+	if (!again)
+		r = run_with(t, c);
+	if (of < r->of)
+		of = r->of;
+	all = packets(c, of, r->broke);
+	part = packets(c, delivered(t, c->id), r->broke) + r->packets;
+
 	loss->writer = c->writer;
 	loss->buffer = c->buffer;
 	loss->cause = cause;
 	loss->chunks = again ? 0 : 1;
 	loss->packets = all > part ? all - part : 0;
-	loss->bytes = !again ? c->bytes :
-	    c->bytes > t->bytes ? c->bytes - t->bytes : 0;
+	loss->bytes = c->bytes > r->bytes ? c->bytes - r->bytes : 0;
 	if (c->incomplete) {
 		loss->first_chunk = c->id;
 		loss->last_chunk = c->id;
 	}
-}
-
-/* The loss is told. */
-static void
-told(struct arena_track *t, uint32_t chunk, const struct link_loss *loss,
-    bool continues)
-{
-	bool again = t->dropped && t->chunk == chunk;
-
-	if (!again) {
-		t->broke = continues && !(t->dropped && t->chunk + 1 == chunk);
-		if (!t->dropped || t->chunk + 1 != chunk)
-			t->run = chunk;
-		t->packets = 0;
-		t->bytes = 0;
-	}
-	t->dropped = true;
-	t->chunk = chunk;
-	t->packets += (uint32_t)loss->packets;
-	t->bytes += (uint32_t)loss->bytes;
+	r->of = of;
+	r->packets += (uint32_t)loss->packets;
+	r->bytes += (uint32_t)loss->bytes;
+	if (join_behind(t, r) && c->goes_on && loss->packets > 0)
+		loss->packets--;
 }
 
 static void
 tell_pending(struct arena_track *t, struct link_loss *due)
 {
-	*due = t->loss;
+	struct count_chunk c = { .writer = t->writer, .buffer = t->buffer,
+		.id = t->scraped, .fragments = t->fragments,
+		.continues = t->continues, .incomplete = true,
+		.bytes = t->payload };
+
 	t->pending = false;
-	told(t, t->scraped, due, t->goes_on);
+	weigh(t, &c, t->cause, due);
 }
 
 static void
 note_version(struct arena_track *t, const struct count_chunk *c)
 {
-	if (t->scraped != c->id || t->put == 0) {
-		t->scraped = c->id;
-		t->put = 0;
-		t->gone = 0;
-	}
-	if (t->put - t->gone >= 4) {
+	if (t->scraped != c->id)
+		t->kept = 0;
+	t->scraped = c->id;
+	if (t->kept == 4) {
 		memmove(&t->versions[0], &t->versions[1],
 		    3 * sizeof(t->versions[0]));
-		t->versions[3] = (uint16_t)c->fragments;
-	} else {
-		t->versions[t->put - t->gone] = (uint16_t)c->fragments;
+		t->kept--;
 	}
-	t->put++;
+	t->versions[t->kept++] = c->fragments;
+}
+
+/* The chunk is kept, so far. */
+static void
+note_bridge(struct arena_track *t, const struct count_chunk *c)
+{
+	if (!c->continues || !c->goes_on || c->fragments != 1)
+		return;
+	if (run_ending(t, c->id - 1) == NULL &&
+	    !(t->has_bridge && t->bridge == c->id - 1))
+		return;
+	t->has_bridge = true;
+	t->bridge = c->id;
 }
 
 bool
@@ -211,31 +297,52 @@ count_put(struct count *k, uint32_t channel, const struct count_chunk *c,
 	if (lost)
 		tell_pending(t, due);
 	t->pending = false;
+	note_bridge(t, c);
 	if (c->incomplete)
 		note_version(t, c);
 	if (c->incomplete || t->known) {
+		if (t->known && !t->whole && t->latest != c->id) {
+			t->has_left = true;
+			t->left = t->latest;
+		}
 		t->known = true;
 		t->whole = !c->incomplete;
 		t->latest = c->id;
-		t->fragments = c->fragments;
 	}
 	return lost;
 }
 
-/* A version that was dropped before its chunk was complete: what of it? */
+/* A version is dropped of a chunk that was not complete: is that a loss now? */
 static bool
 drop_version(struct arena_track *t, const struct count_chunk *c,
-    uint32_t cause, struct link_loss *loss)
+    uint32_t cause)
 {
-	if (t->scraped == c->id && t->gone < t->put)
-		t->gone++;
-	if (!t->known || t->latest != c->id)
-		return true; /* the writer left it like this */
-	if (t->whole || t->fragments > c->fragments || t->put > t->gone)
-		return false; /* another version has all that it has */
-	weigh(t, c, cause, &t->loss);
-	t->goes_on = c->continues;
+	uint32_t i;
+
+	for (i = 0; t->scraped == c->id && i < t->kept; i++) {
+		if (t->versions[i] != c->fragments)
+			continue;
+		t->kept--;
+		memmove(&t->versions[i], &t->versions[i + 1],
+		    (t->kept - i) * sizeof(t->versions[0]));
+		break;
+	}
+	if (run_ending(t, c->id) != NULL)
+		return true; /* a later one was, and relied on this one */
+	if ((t->pending && t->scraped == c->id) ||
+	    (t->scraped == c->id && t->kept > 0 &&
+	    delivered(t, c->id) >= c->fragments))
+		return false;
+	if (t->has_left && t->left == c->id)
+		return true;
+	if (!t->known || t->latest != c->id || t->whole)
+		return false; /* it came whole, and is still there */
 	t->pending = true;
+	t->continues = c->continues;
+	t->fragments = c->fragments;
+	t->payload = c->bytes;
+	t->buffer = c->buffer;
+	t->cause = cause;
 	return false;
 }
 
@@ -248,11 +355,25 @@ count_drop(struct count *k, uint32_t channel, const struct count_chunk *c,
 
 	if (t == NULL)
 		t = &none;
-	if (c->incomplete && !drop_version(t, c, cause, loss))
+	if (c->incomplete && !drop_version(t, c, cause))
 		return false;
 	weigh(t, c, cause, loss);
-	told(t, c->id, loss, c->continues);
 	return loss->chunks != 0 || loss->packets != 0 || loss->bytes != 0;
+}
+
+void
+count_sent(struct count *k, uint32_t channel, const struct count_chunk *c)
+{
+	struct arena_track *t = find(k, channel, c->writer);
+
+	if (t == NULL)
+		return;
+	note_bridge(t, c);
+	if (!c->incomplete)
+		return;
+	t->has_sent = true;
+	t->sent = c->id;
+	t->sent_fragments = c->fragments;
 }
 
 bool
@@ -287,7 +408,8 @@ count_forget(struct count *k, uint32_t channel, uint32_t writer)
 
 	if (t == NULL)
 		return;
-	t->dropped = false;
+	t->n_runs = 0;
+	t->has_bridge = false;
 }
 
 bool
@@ -296,5 +418,5 @@ count_was_dropped(const struct count *k, uint32_t channel, uint32_t writer,
 {
 	const struct arena_track *t = find(k, channel, writer);
 
-	return t != NULL && t->dropped && chunk - t->run <= t->chunk - t->run;
+	return t != NULL && inside_a_run(t, chunk);
 }

@@ -28,7 +28,8 @@ struct count_chunk {
 	uint32_t buffer;
 	uint32_t id;
 	uint32_t fragments; /* whole ones */
-	bool continues;     /* the first belongs to a packet of the chunk before */
+	bool continues; /* the first belongs to a packet of the chunk before */
+	bool goes_on;   /* the last one does to one of the chunk behind, too */
 	bool incomplete;
 	uint32_t bytes;
 };
@@ -49,6 +50,9 @@ bool count_put(struct count *k, uint32_t channel, const struct count_chunk *c,
 /* A chunk is dropped.  True: *loss is lost with it. */
 bool count_drop(struct count *k, uint32_t channel, const struct count_chunk *c,
     uint32_t cause, struct link_loss *loss);
+/* A chunk is sent. */
+void count_sent(struct count *k, uint32_t channel,
+    const struct count_chunk *c);
 /*
  * A writer, or with UINT32_MAX any of the channel, will put no more: one of
  * those of which something was pending.  Call until false.

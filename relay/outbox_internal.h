@@ -191,7 +191,7 @@ void ob_tell(struct outbox *o, struct ob_channel *c,
 
 /*
  * Messages without their chunks (drop), with the losses in their places; or only
- * with losses that stand side by side added up.  Never longer than before.
+ * with losses that stand side by side added up.  At most LINK_BLOCK_MAX.
  * Returns the bytes; what is dropped is counted with cause.
  */
 #define OB_STRIP_KEPT  (LINK_BLOCK_MAX + 4096u)

@@ -116,6 +116,7 @@ count_block(struct outbox *o, const struct ob_block *b, const uint8_t *data,
 static void
 count_pending(struct outbox *o)
 {
+	struct count k = { .tracks = o->arena.tracks };
 	uint32_t epoch = arena_link(&o->arena)->epoch, i;
 	struct arena_track *t;
 	struct link_loss l;
@@ -124,9 +125,8 @@ count_pending(struct outbox *o)
 		t = &o->arena.tracks[i];
 		if (t->epoch == 0 || t->epoch == epoch)
 			continue;
-		if (t->pending) {
-			l = t->loss;
-			t->pending = false;
+		k.epoch = t->epoch;
+		while (count_end(&k, t->channel, t->writer, &l)) {
 			ob_count_lost(o, &l);
 			lost(o, t->channel, &l);
 		}

@@ -1,3 +1,4 @@
+#include "relay/outbox_count.h"
 #include "relay/outbox_internal.h"
 
 /*
@@ -136,6 +137,27 @@ choose(struct outbox *o)
 	return NULL;
 }
 
+/* Of chunks that were scraped: what is lost depends on what was sent of them. */
+static void
+note_sent(struct outbox *o, const struct ob_block *b)
+{
+	struct count k = ob_count(o);
+	struct pb_reader r, commit;
+	struct count_chunk c;
+	struct pb_field m, f;
+	bool is_chunk;
+
+	pb_init(&r, arena_at(&o->arena, b->page), b->used);
+	while (pb_next(&r, &m)) {
+		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
+			continue;
+		pb_init(&commit, m.data, m.len);
+		while (count_next(&commit, &f, &is_chunk, &c))
+			if (is_chunk)
+				count_sent(&k, b->channel->id, &c);
+	}
+}
+
 static void
 mark_sent(struct outbox *o, struct ob_block *b)
 {
@@ -145,6 +167,8 @@ mark_sent(struct outbox *o, struct ob_block *b)
 	uint64_t sent;
 
 	ob_block_close(o, b);
+	if (c->tracked)
+		note_sent(o, b);
 	c->unsent = TAILQ_NEXT(b, link);
 	c->unsent_pages -= b->pages;
 	c->deficit -= b->used;

@@ -8,13 +8,13 @@
  * added up until something comes that they must stand before: a chunk of it
  * that is kept, or anything but chunks, losses and patches.
  *
- * A chunk is worth dropping only where it takes more room than its loss: so the
- * new block is never longer than the old one.
+ * Losses may take more room than very small chunks: a chunk is only dropped
+ * where the new block surely does not get too long.
  */
 
 /* Writers whose losses are added up at a time. */
 #define STRIP_LOSSES 32u
-#define STRIP_WORTH (LINK_LOSS_MAX + LINK_MESSAGE_HEAD_MAX)
+#define STRIP_LOSS (LINK_LOSS_MAX + LINK_MESSAGE_HEAD_MAX)
 
 struct strip {
 	struct outbox *o;
@@ -24,6 +24,7 @@ struct strip {
 	uint32_t cause;
 	uint8_t *out;
 	size_t len;
+	size_t rest; /* bytes of the old block that are not read yet */
 	size_t n;
 	struct link_loss losses[STRIP_LOSSES];
 };
@@ -151,17 +152,18 @@ drop_chunk(struct strip *s, const struct count_chunk *c)
 }
 
 static bool
-goes(struct strip *s, const struct pb_field *f, bool is_chunk, size_t size)
+goes(struct strip *s, const struct pb_field *f, bool is_chunk, size_t kept)
 {
 	if (!s->drop)
 		return false;
 	if (is_chunk)
-		return size >= STRIP_WORTH;
+		return s->len + (s->n + 1) * STRIP_LOSS + kept + s->rest <=
+		    LINK_BLOCK_MAX;
 	return f->number == 2 && f->wire == PB_BYTES && patch_is_void(s, f);
 }
 
 static void
-strip_commit(struct strip *s, const struct pb_field *m, size_t size)
+strip_commit(struct strip *s, const struct pb_field *m)
 {
 	uint8_t *kept = s->out + OB_STRIP_KEPT;
 	struct count_chunk c = { .writer = 0 };
@@ -172,7 +174,7 @@ strip_commit(struct strip *s, const struct pb_field *m, size_t size)
 
 	pb_init(&r, m->data, m->len);
 	while (count_next(&r, &f, &is_chunk, &c)) {
-		if (goes(s, &f, is_chunk, size)) {
+		if (goes(s, &f, is_chunk, n)) {
 			if (is_chunk)
 				drop_chunk(s, &c);
 			continue;
@@ -198,7 +200,7 @@ strip_message(struct strip *s, const struct pb_field *m, size_t size)
 	switch (m->number) {
 	case LINK_UP_COMMIT:
 		if (m->wire == PB_BYTES) {
-			strip_commit(s, m, size);
+			strip_commit(s, m);
 			return;
 		}
 		break;
@@ -230,8 +232,10 @@ ob_strip(struct outbox *o, struct ob_channel *c, bool drop, uint32_t cause,
 	if (drop)
 		c->tracked = true;
 	pb_init(&r, data, len);
-	while (pb_next(&r, &f))
+	while (pb_next(&r, &f)) {
+		s.rest = (size_t)(r.end - r.p);
 		strip_message(&s, &f, (size_t)(r.p - f.start));
+	}
 	put_losses(&s);
 	return s.len;
 }
@@ -246,8 +250,7 @@ ob_has_chunks(const uint8_t *data, size_t len)
 
 	pb_init(&r, data, len);
 	while (pb_next(&r, &m)) {
-		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES ||
-		    (size_t)(r.p - m.start) < STRIP_WORTH)
+		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
 			continue;
 		pb_init(&commit, m.data, m.len);
 		while (count_next(&commit, &f, &is_chunk, &c))

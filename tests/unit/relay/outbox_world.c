@@ -112,6 +112,8 @@ chunk_encode(uint8_t *out, const struct chunk *c)
 	memcpy(data, head, sizeof(head));
 	for (i = 0; i < c->payload; i++)
 		data[sizeof(head) + i] = (uint8_t)(c->id + i);
+	if (c->payload >= sizeof(c->mark))
+		memcpy(data + sizeof(head), &c->mark, sizeof(c->mark));
 	pb_writer_init(&w);
 	mark = pb_nest_begin(&w, 1);
 	pb_put_uint(&w, 3, c->buffer);

@@ -43,7 +43,9 @@ struct chunk {
 	uint32_t flags;
 	size_t payload;
 	bool incomplete;
+	uint32_t mark; /* the payload's first four bytes, when it has them */
 };
+/* Behind the mark a byte is the chunk's id plus its place. */
 size_t chunk_encode(uint8_t *out, const struct chunk *c);
 /* Reserves and commits.  False: there was no room. */
 bool world_chunk(struct outbox_world *w, uint32_t channel,

@@ -1,0 +1,401 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/unit/relay/outbox_model.h"
+#include "tests/unit/relay/outbox_world.h"
+#include "transport/pb_reader.h"
+#include "transport/shm.h"
+
+#define WINDOW (512u * 1024u)
+
+/*
+ * The payload of a chunk says what packets its fragments belong to: the number
+ * of the first one, then bytes that follow from the chunk's id.
+ */
+
+uint32_t
+model_random(struct model *m, uint32_t below)
+{
+	m->random ^= m->random << 13;
+	m->random ^= m->random >> 7;
+	m->random ^= m->random << 17;
+	return (uint32_t)(m->random >> 11) % below;
+}
+
+void
+model_init(struct model *m, uint64_t seed, struct outbox *o)
+{
+	unsigned i;
+
+	memset(m, 0, sizeof(*m));
+	m->random = seed * 2654435761u + 88172645463325252u;
+	for (i = 0; i < MODEL_CHANNELS; i++)
+		m->channels[i].id = outbox_new_channel(o);
+	outbox_set_window(o, WINDOW);
+}
+
+struct sent {
+	uint32_t writer;
+	uint32_t id;
+	uint32_t fragments; /* as in the header */
+	uint32_t flags;
+	uint32_t first;     /* packet of the first fragment */
+	bool incomplete;
+	uint32_t payload;
+};
+
+static void
+put_chunk(struct model *m, struct outbox *o, unsigned channel,
+    const struct sent *s)
+{
+	struct chunk c = { .writer = s->writer, .buffer = 7, .id = s->id,
+		.fragments = s->fragments, .flags = s->flags,
+		.payload = s->payload, .incomplete = s->incomplete,
+		.mark = s->first };
+	uint8_t encoded[40000], *p;
+	size_t len;
+
+	len = chunk_encode(encoded, &c);
+	p = outbox_reserve(o, m->channels[channel].id, len, true);
+	assert_non_null(p);
+	memcpy(p, encoded, len);
+	outbox_commit(o, m->channels[channel].id, len);
+}
+
+/* Makes up the next chunk of a writer, or more of the one that was scraped. */
+static void
+next_chunk(struct model *m, struct model_writer *w, struct sent *s)
+{
+	uint32_t i, added;
+
+	memset(s, 0, sizeof(*s));
+	if (!w->scraped) {
+		w->first = w->packets - (w->open ? 1 : 0);
+		w->continues = w->open;
+		w->scraped_fragments = 0;
+	}
+	added = 1 + model_random(m, 5);
+	s->id = w->next_chunk;
+	s->first = w->first;
+	s->fragments = w->scraped_fragments + added;
+	s->incomplete = model_random(m, 6) == 0;
+	if (w->continues)
+		s->flags |= SHM_FIRST_CONTINUES_FROM_PREV;
+	/* Fragments of packets, as many as are whole. */
+	for (i = w->scraped_fragments; i < s->fragments; i++) {
+		uint32_t packet = w->first + i;
+
+		assert_true(packet < MODEL_PACKETS);
+		if (s->incomplete && i == s->fragments - 1)
+			break; /* it is still being written */
+		w->out[packet]++;
+		if (packet >= w->packets)
+			w->packets = packet + 1;
+	}
+	w->scraped = s->incomplete;
+	if (s->incomplete) {
+		w->scraped_fragments = s->fragments - 1;
+	} else {
+		w->next_chunk++;
+		w->open = model_random(m, 3) == 0;
+		if (w->open)
+			s->flags |= SHM_LAST_CONTINUES_ON_NEXT;
+	}
+	s->payload = 40 + model_random(m, model_random(m, 8) == 0 ? 30000 :
+	    4000);
+}
+
+static void
+put_trigger(struct model *m, struct outbox *o, unsigned channel)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%u", m->channels[channel].put);
+	outbox_put(o, m->channels[channel].id, LINK_UP_TRIGGER, text,
+	    strlen(text), 0);
+}
+
+void
+model_put(struct model *m, struct outbox *o)
+{
+	unsigned channel = model_random(m, MODEL_CHANNELS);
+	/* The first one floods. */
+	unsigned writer = model_random(m, MODEL_WRITERS);
+	struct model_channel *c;
+	struct sent s;
+
+	if (model_random(m, 3) != 0)
+		channel = 0;
+	c = &m->channels[channel];
+	m->putting_channel = channel;
+	if (model_random(m, 12) == 0) {
+		m->putting_trigger = true;
+		m->putting = true;
+		put_trigger(m, o, channel);
+		c->put++;
+		m->putting = false;
+		return;
+	}
+	next_chunk(m, &c->writers[writer], &s);
+	s.writer = writer + 1;
+	memcpy(m->putting_chunk, &s, sizeof(s));
+	m->putting_trigger = false;
+	m->putting = true;
+	put_chunk(m, o, channel, &s);
+	m->putting = false;
+}
+
+void
+model_put_again(struct model *m, struct outbox *o)
+{
+	struct sent s;
+
+	if (!m->putting)
+		return;
+	if (m->putting_trigger) {
+		put_trigger(m, o, m->putting_channel);
+		m->channels[m->putting_channel].put++;
+	} else {
+		memcpy(&s, m->putting_chunk, sizeof(s));
+		put_chunk(m, o, m->putting_channel, &s);
+	}
+	m->putting = false;
+}
+
+void
+model_finish(struct model *m, struct outbox *o)
+{
+	unsigned i, j;
+	struct model_writer *w;
+	struct sent s;
+
+	for (i = 0; i < MODEL_CHANNELS; i++) {
+		for (j = 0; j < MODEL_WRITERS; j++) {
+			w = &m->channels[i].writers[j];
+			do {
+				next_chunk(m, w, &s);
+				s.writer = j + 1;
+				put_chunk(m, o, i, &s);
+			} while (w->scraped || w->open);
+		}
+		outbox_put(o, m->channels[i].id, LINK_UP_CLOSE, NULL, 0, 0);
+	}
+}
+
+/* ---- the collector ---- */
+
+static void
+take_chunk(struct model_channel *c, const struct pb_field *commit)
+{
+	const uint8_t *data = NULL;
+	size_t len = 0, i;
+	struct model_writer *w;
+	struct shm_chunk chunk;
+	struct pb_reader r;
+	struct pb_field f;
+	bool incomplete = false;
+	uint32_t first, n, from;
+
+	pb_init(&r, commit->data, commit->len);
+	assert_true(pb_next(&r, &f));
+	assert_int_equal(f.number, 1);
+	pb_init(&r, f.data, f.len);
+	while (pb_next(&r, &f)) {
+		if (f.number == 4) {
+			data = f.data;
+			len = f.len;
+		}
+		if (f.number == 5)
+			incomplete = f.value != 0;
+	}
+	assert_int_equal(shm_chunk_from_bytes(data, len, &chunk), 0);
+	memcpy(&first, chunk.payload, 4);
+	for (i = 4; i < chunk.len; i++)
+		assert_int_equal(chunk.payload[i], (uint8_t)(chunk.chunk_id + i));
+	assert_in_range(chunk.writer_id, 1, MODEL_WRITERS);
+	w = &c->writers[chunk.writer_id - 1];
+
+	from = 0;
+	if (w->any && chunk.chunk_id == w->last_chunk) {
+		from = w->last_fragments; /* more of the same */
+	} else if (w->any) {
+		assert_true(chunk.chunk_id > w->last_chunk);
+		if (chunk.chunk_id != w->last_chunk + 1 || !w->last_whole)
+			assert_true(w->loss_since);
+	} else if (chunk.chunk_id != 0) {
+		assert_true(w->loss_since);
+	}
+	n = chunk.num_fragments - (incomplete ? 1 : 0);
+	for (i = from; i < n; i++)
+		w->in[first + i]++;
+	w->any = true;
+	w->last_chunk = chunk.chunk_id;
+	w->last_fragments = n > from ? n : from;
+	w->last_whole = !incomplete;
+	w->loss_since = false;
+}
+
+static void
+take_loss(struct model_channel *c, const struct pb_field *m)
+{
+	struct link_loss l;
+	struct model_writer *w;
+
+	assert_int_equal(link_parse_loss(&l, m->data, m->len), 0);
+	if (l.writer == 0) {
+		c->whole_losses += l.packets;
+		for (l.writer = 0; l.writer < MODEL_WRITERS; l.writer++)
+			c->writers[l.writer].loss_since = true;
+		return;
+	}
+	w = &c->writers[l.writer - 1];
+	w->lost += l.packets;
+	w->lost_chunks += l.chunks;
+	w->loss_since = true;
+}
+
+static struct model_channel *
+channel_of(struct model *m, uint32_t id)
+{
+	unsigned i;
+
+	for (i = 0; i < MODEL_CHANNELS; i++)
+		if (m->channels[i].id == id)
+			return &m->channels[i];
+	fail_msg("a block of channel %u", id);
+	return NULL;
+}
+
+static void
+take_block(struct model_channel *c, const struct outbox_block *b)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	char text[16];
+
+	pb_init(&r, b->data, b->len);
+	while (pb_next(&r, &f)) {
+		switch (f.number) {
+		case LINK_UP_COMMIT:
+			take_chunk(c, &f);
+			break;
+		case LINK_UP_LOSS:
+			take_loss(c, &f);
+			break;
+		case LINK_UP_TRIGGER:
+			snprintf(text, sizeof(text), "%u", c->got);
+			if (f.len != strlen(text) ||
+			    memcmp(f.data, text, f.len) != 0)
+				fail_msg("trigger %.*s instead of %s",
+				    (int)f.len, (const char *)f.data, text);
+			c->got++;
+			break;
+		case LINK_UP_CLOSE:
+			break;
+		default:
+			fail_msg("a message of kind %u", f.number);
+		}
+	}
+	assert_false(r.bad);
+}
+
+bool
+model_take(struct model *m, struct outbox *o)
+{
+	struct model_channel *c;
+	struct outbox_block b;
+
+	if (!outbox_next(o, &b))
+		return false;
+	if (b.number <= m->received)
+		return true;
+	assert_int_equal(b.number, m->received + 1);
+	c = channel_of(m, b.channel);
+	take_block(c, &b);
+	c->sent += b.len;
+	m->sent += b.len;
+	m->received = b.number;
+	assert_true(m->sent - m->consumed <= WINDOW);
+	return true;
+}
+
+void
+model_acknowledge(struct model *m, struct outbox *o)
+{
+	assert_int_equal(outbox_acked(o, m->received), 0);
+}
+
+static void
+say_consumed(struct model *m, struct outbox *o)
+{
+	unsigned i;
+
+	for (i = 0; i < MODEL_CHANNELS; i++)
+		assert_int_equal(outbox_consumed(o, m->channels[i].id,
+		    m->channels[i].consumed), 0);
+	assert_int_equal(outbox_consumed_in_all(o, m->consumed), 0);
+}
+
+void
+model_consume(struct model *m, struct outbox *o)
+{
+	unsigned i;
+
+	for (i = 0; i < MODEL_CHANNELS; i++) {
+		if (model_random(m, 4) == 0)
+			continue;
+		m->consumed += m->channels[i].sent - m->channels[i].consumed;
+		m->channels[i].consumed = m->channels[i].sent;
+	}
+	say_consumed(m, o);
+}
+
+void
+model_resume(struct model *m, struct outbox *o)
+{
+	outbox_set_window(o, WINDOW);
+	assert_int_equal(outbox_resume(o, m->received), 0);
+	say_consumed(m, o);
+}
+
+void
+model_check(const struct model *m)
+{
+	const struct model_writer *w;
+	const struct model_channel *c;
+	uint64_t whole, missing, told;
+	unsigned i, j;
+	uint32_t p;
+
+	for (i = 0; i < MODEL_CHANNELS; i++) {
+		c = &m->channels[i];
+		if (c->got != c->put)
+			fail_msg("channel %u: %u messages of %u", c->id,
+			    c->got, c->put);
+		missing = told = 0;
+		for (j = 0; j < MODEL_WRITERS; j++) {
+			w = &c->writers[j];
+			whole = 0;
+			for (p = 0; p < w->packets; p++) {
+				assert_true(w->in[p] <= w->out[p]);
+				whole += w->in[p] == w->out[p];
+			}
+			missing += w->packets - whole;
+			told += w->lost;
+			if (c->whole_losses == 0 &&
+			    w->packets - whole != w->lost)
+				fail_msg("channel %u, writer %u: %u packets, "
+				    "%u whole, %u told to be lost", c->id,
+				    j + 1, w->packets, (unsigned)whole,
+				    (unsigned)w->lost);
+		}
+		if (told + c->whole_losses < missing)
+			fail_msg("channel %u: %u packets are missing, %u told",
+			    c->id, (unsigned)missing,
+			    (unsigned)(told + c->whole_losses));
+	}
+}

@@ -1,0 +1,84 @@
+/*
+ * outbox_model: producers and a collector around an outbox, which know of every
+ * packet what must become of it.  Plain memory, so that it may lie where a
+ * process that is killed leaves it.
+ */
+#ifndef TESTS_UNIT_RELAY_OUTBOX_MODEL_H
+#define TESTS_UNIT_RELAY_OUTBOX_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "relay/outbox.h"
+
+#define MODEL_CHANNELS 5u
+#define MODEL_WRITERS  3u   /* of a channel */
+#define MODEL_PACKETS  40000u /* of a writer, at most */
+
+struct model_writer {
+	uint32_t next_chunk;
+	uint32_t packets;      /* begun so far */
+	bool open;             /* the last one goes on in the next chunk */
+	/* The chunk that was put last, unless it was complete. */
+	bool scraped;
+	uint32_t scraped_fragments;
+	uint32_t first;        /* of the packets that begin in it */
+	bool continues;
+
+	/* The collector's: */
+	bool any;
+	uint32_t last_chunk;
+	uint32_t last_fragments;
+	bool last_whole;
+	bool loss_since;       /* a loss was told since that chunk */
+	uint64_t lost;
+	uint64_t lost_chunks;
+	/* Of each packet, fragments that are out, and that arrived. */
+	uint8_t out[MODEL_PACKETS];
+	uint8_t in[MODEL_PACKETS];
+};
+
+struct model_channel {
+	uint32_t id;
+	uint32_t put;          /* triggers, numbered */
+	uint32_t got;
+	uint64_t sent;         /* bytes that arrived */
+	uint64_t consumed;
+	uint64_t whole_losses; /* packets lost of no writer in particular */
+	struct model_writer writers[MODEL_WRITERS];
+};
+
+struct model {
+	uint64_t random;
+	uint64_t received;     /* blocks */
+	uint64_t sent;         /* bytes of them */
+	uint64_t consumed;
+	struct model_channel channels[MODEL_CHANNELS];
+	/* What is being put: a process may be killed in it. */
+	bool putting;
+	unsigned putting_channel;
+	unsigned putting_writer;
+	uint8_t putting_chunk[64];
+	bool putting_trigger;
+};
+
+void model_init(struct model *m, uint64_t seed, struct outbox *o);
+uint32_t model_random(struct model *m, uint32_t below);
+
+/* A producer does something. */
+void model_put(struct model *m, struct outbox *o);
+/* What was cut short by a kill is put again. */
+void model_put_again(struct model *m, struct outbox *o);
+/* The collector takes a block, if there is one; asserts what it can. */
+bool model_take(struct model *m, struct outbox *o);
+/* It says so. */
+void model_acknowledge(struct model *m, struct outbox *o);
+void model_consume(struct model *m, struct outbox *o);
+/* It is connected anew. */
+void model_resume(struct model *m, struct outbox *o);
+/* Writers put what they had not put whole. */
+void model_finish(struct model *m, struct outbox *o);
+/* Everything was taken: nothing may be missing that was not told. */
+void model_check(const struct model *m);
+
+#endif /* TESTS_UNIT_RELAY_OUTBOX_MODEL_H */

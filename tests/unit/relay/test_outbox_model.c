@@ -1,0 +1,135 @@
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "tests/unit/relay/outbox_model.h"
+#include "tests/unit/relay/outbox_world.h"
+
+/*
+ * Random producers, cuts, restarts and a slow collector, against a model that
+ * knows of every packet.  OUTBOX_SEED=N runs one seed; else a few, printed.
+ */
+
+#define MEMORY (1u << 20)
+#define STEPS  4000u
+
+struct play {
+	struct outbox_world w;
+	struct model *m;
+	bool stalled;
+};
+
+static void
+reopen(struct play *p)
+{
+	world_reopen(&p->w);
+	model_resume(p->m, p->w.o);
+}
+
+static void
+step(struct play *p)
+{
+	struct outbox *o = p->w.o;
+	unsigned n;
+
+	switch (model_random(p->m, 40)) {
+	case 0:
+		p->stalled = true;
+		break;
+	case 1:
+	case 2:
+		p->stalled = false;
+		break;
+	case 3:
+		if (model_random(p->m, 5) == 0)
+			reopen(p);
+		else
+			model_resume(p->m, o);
+		break;
+	case 4:
+	case 5:
+	case 6:
+		model_consume(p->m, o);
+		break;
+	case 7:
+	case 8:
+		model_acknowledge(p->m, o);
+		break;
+	case 9:
+	case 10:
+	case 11:
+	case 12:
+		for (n = model_random(p->m, 6); n > 0 && !p->stalled; n--)
+			model_take(p->m, o);
+		break;
+	default:
+		model_put(p->m, o);
+		break;
+	}
+	world_turn(&p->w);
+	assert_int_equal(p->w.overflows, 0);
+}
+
+static void
+drain(struct play *p)
+{
+	unsigned idle = 0;
+
+	while (idle < 4) {
+		world_turn(&p->w);
+		idle = model_take(p->m, p->w.o) ? 0 : idle + 1;
+		model_acknowledge(p->m, p->w.o);
+		model_consume(p->m, p->w.o);
+	}
+}
+
+static void
+play(uint64_t seed, enum outbox_drop drop)
+{
+	struct play p = { .stalled = false };
+	struct outbox_stats s;
+	unsigned i;
+
+	printf("seed %llu, %s first\n", (unsigned long long)seed,
+	    drop == OUTBOX_DROP_OLDEST ? "oldest" : "newest");
+	assert_non_null(p.m = malloc(sizeof(*p.m)));
+	world_init(&p.w, MEMORY);
+	p.w.setup.drop = drop;
+	world_open(&p.w);
+	model_init(p.m, seed, p.w.o);
+	for (i = 0; i < STEPS; i++)
+		step(&p);
+	model_finish(p.m, p.w.o);
+	drain(&p);
+	model_check(p.m);
+	outbox_stats(p.w.o, &s);
+	assert_int_equal(s.memory_bytes, 0);
+	world_done(&p.w);
+	free(p.m);
+}
+
+static void
+every_packet_arrives_or_is_told_to_be_lost(void **state)
+{
+	const char *one = getenv("OUTBOX_SEED");
+	uint64_t seed = one != NULL ? strtoull(one, NULL, 10) : 1, last;
+
+	last = one != NULL ? seed : seed + 9;
+	for (; seed <= last; seed++) {
+		play(seed, OUTBOX_DROP_OLDEST);
+		play(seed, OUTBOX_DROP_NEWEST);
+	}
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_packet_arrives_or_is_told_to_be_lost),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
