@@ -60,6 +60,8 @@ map(struct arena *a, uint32_t pages)
 	    MAP_SHARED, a->fd, 0);
 	if (p == MAP_FAILED)
 		return -1;
+	/* The lock lasts as long as a mapping: no child may have one. */
+	(void)madvise(p, a->map_bytes, MADV_DONTFORK);
 	a->map = p;
 	a->pages = pages;
 	a->free_pages = pages;
