@@ -24,7 +24,7 @@ enum flag {
 	FLAG_USER,
 	FLAG_SECCOMP,
 	FLAG_TRACE_DIR,
-	FLAG_OVERWRITE_UNWRITTEN,
+	FLAG_NO_LOSSLESS,
 	FLAG_CONFIG,
 	FLAG_CHECK_CONFIG,
 	FLAG_LOG_LEVEL,
@@ -49,7 +49,7 @@ static const struct option flags[] = {
 	{ "user", required_argument, NULL, FLAG_USER },
 	{ "seccomp", no_argument, NULL, FLAG_SECCOMP },
 	{ "trace-dir", required_argument, NULL, FLAG_TRACE_DIR },
-	{ "overwrite-unwritten", no_argument, NULL, FLAG_OVERWRITE_UNWRITTEN },
+	{ "no-lossless", no_argument, NULL, FLAG_NO_LOSSLESS },
 	{ "config", required_argument, NULL, FLAG_CONFIG },
 	{ "check-config", no_argument, NULL, FLAG_CHECK_CONFIG },
 	{ "log-level", required_argument, NULL, FLAG_LOG_LEVEL },
@@ -102,7 +102,7 @@ static const char help_text[] =
 "Traces\n"
 "  --trace-dir DIR           the only folder where a config's output_path may\n"
 "                            create files.  Default: none, output_path is refused\n"
-"  --overwrite-unwritten     when a disk cannot keep up, overwrite the oldest\n"
+"  --no-lossless             when a disk cannot keep up, overwrite the oldest\n"
 "                            data and count it.  Default: producers are held\n"
 "                            back, nothing is lost\n"
 "\n"
@@ -200,8 +200,8 @@ take_flag(struct options *o, enum flag flag, char *err, size_t err_size)
 	case FLAG_TRACE_DIR:
 		o->trace_dir = optarg;
 		break;
-	case FLAG_OVERWRITE_UNWRITTEN:
-		o->overwrite_unwritten = true;
+	case FLAG_NO_LOSSLESS:
+		o->no_lossless = true;
 		break;
 	case FLAG_CONFIG:
 		o->config = optarg;
@@ -334,8 +334,8 @@ apply_flags(const struct options *o, struct settings *s, char *err,
 		s->seccomp = true;
 	if (o->enable_relay_endpoint)
 		s->enable_relay_endpoint = true;
-	if (o->overwrite_unwritten)
-		s->overwrite_unwritten = true;
+	if (o->no_lossless)
+		s->lossless = false;
 	return 0;
 }
 

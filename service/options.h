@@ -30,7 +30,7 @@ struct options {
 	bool check_config;
 	bool background;
 	bool enable_relay_endpoint;
-	bool overwrite_unwritten;
+	bool no_lossless;
 	bool seccomp;
 	const char *config;             /* NULL: not given, as all below */
 	const char *trace_dir;

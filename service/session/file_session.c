@@ -381,7 +381,7 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 		    "be started (out of memory or threads)");
 		goto fail;
 	}
-	f->lossless = !sv->settings->overwrite_unwritten;
+	f->lossless = sv->settings->lossless;
 	if (f->lossless)
 		sv->n_lossless++;
 	return f;

@@ -111,7 +111,7 @@ struct settings {
 	enum log_level log_level;
 	bool enable_relay_endpoint; /* RelayPort on every producer socket */
 	char *socket_permissions; /* NULL: as the umask leaves them */
-	bool overwrite_unwritten;
+	bool lossless; /* files: producers wait for a slow disk */
 	struct limits limits;
 	struct link_setting link;
 	struct tls_setting tls;

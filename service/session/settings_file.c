@@ -435,8 +435,8 @@ apply(struct settings *s, const Tributary__Settings *m,
 		s->seccomp = m->seccomp;
 	if (m->has_enable_relay_endpoint)
 		s->enable_relay_endpoint = m->enable_relay_endpoint;
-	if (m->has_overwrite_unwritten)
-		s->overwrite_unwritten = m->overwrite_unwritten;
+	if (m->has_lossless)
+		s->lossless = m->lossless;
 	return 0;
 }
 

@@ -296,7 +296,7 @@ class Throttled(FileCase):
 
     def test_a_setting_restores_overwriting(self):
         with open(self.path("settings"), "w") as file:
-            file.write("overwrite_unwritten: true\n")
+            file.write("lossless: false\n")
         self.start(producer=[self.path("p2")], consumer=[self.path("c2")],
                    settings=self.path("settings"))
         self.daemons.reverse()

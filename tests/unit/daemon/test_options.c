@@ -124,7 +124,7 @@ flags_are_understood_with_a_blank_or_an_equals_sign(void **state)
 		"--producer-socket=/p --producer-socket @p2 "
 		"--consumer-socket tls://127.0.0.1:0 --trace-dir=/t "
 		"--tls-dir /certs --user tracer --seccomp "
-		"--log-level warn --overwrite-unwritten "
+		"--log-level warn --no-lossless "
 		"--set-socket-permissions a:0660:b:0600 "
 		"--enable-relay-endpoint", &none), 0);
 	assert_true(o.background);
@@ -138,7 +138,7 @@ flags_are_understood_with_a_blank_or_an_equals_sign(void **state)
 	assert_true(s.seccomp);
 	assert_string_equal(s.trace_dir, "/t");
 	assert_int_equal(s.log_level, LOG_LEVEL_WARN);
-	assert_true(s.overwrite_unwritten);
+	assert_false(s.lossless);
 	assert_string_equal(s.socket_permissions, "a:0660:b:0600");
 	assert_true(s.enable_relay_endpoint);
 }
@@ -333,7 +333,7 @@ help_names_every_flag_within_80_columns(void **state)
 		"--check-config", "--log-level", "--trace-dir",
 		"--producer-socket", "--consumer-socket", "--allow-remote",
 		"--set-socket-permissions", "--enable-relay-endpoint",
-		"--enable-relay-endpoint-on", "--overwrite-unwritten",
+		"--enable-relay-endpoint-on", "--no-lossless",
 		"--allow-plain-consumer", "--tls-dir", "--user", "--seccomp",
 	};
 	const char *line = options_help();

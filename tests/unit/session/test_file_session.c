@@ -366,7 +366,7 @@ overwriting_is_a_setting(void **state)
 	static uint8_t sink[65536];
 
 	memset(big, 'w', sizeof(big) - 1);
-	f->settings.overwrite_unwritten = true;
+	f->settings.lossless = false;
 	assert_int_equal(pipe2(pipefd, O_CLOEXEC), 0);
 	assert_int_equal(fcntl(pipefd[0], F_SETFL, O_NONBLOCK), 0);
 	fake_producer_init(&p, f, "p", true);

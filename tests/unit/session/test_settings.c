@@ -73,7 +73,7 @@ without_a_file_everything_has_its_default(void **state)
 	assert_int_equal(s.log_level, LOG_LEVEL_INFO);
 	assert_false(s.enable_relay_endpoint);
 	assert_null(s.socket_permissions);
-	assert_false(s.overwrite_unwritten);
+	assert_true(s.lossless);
 	assert_int_equal(s.limits.max_sessions, 64);
 	assert_int_equal(s.limits.max_sessions_per_uid, 16);
 	assert_int_equal(s.limits.max_buffers_per_session, 128);
@@ -112,6 +112,14 @@ without_a_file_everything_has_its_default(void **state)
 	assert_int_equal(s.n_dials, 0);
 	assert_null(s.user);
 	assert_false(s.seccomp);
+	assert_int_equal(s.link.grace_ms, 60000);
+	assert_int_equal(s.link.end_wait_ms, 5000);
+	assert_int_equal(s.link.window_kb, 1024);
+	assert_int_equal(s.link.max_commands_kb, 4096);
+	assert_int_equal(s.link.max_links, 16384);
+	assert_int_equal(s.link.max_links_per_peer, 4096);
+	assert_int_equal(s.link.max_producers_per_link, 4096);
+	assert_true(s.link.compression);
 	assert_int_equal(settings_check(&s, err, sizeof(err)), 0);
 }
 
@@ -138,7 +146,7 @@ every_field_of_a_file_arrives(void **state)
 	      "log_level: \"debug\"\n"
 	      "enable_relay_endpoint: true\n"
 	      "socket_permissions: \"a:0660:b:0600\"\n"
-	      "overwrite_unwritten: true\n"
+	      "lossless: false\n"
 	      "limits {\n"
 	      "  max_sessions: 1 max_sessions_per_uid: 2\n"
 	      "  max_buffers_per_session: 3\n"
@@ -160,7 +168,7 @@ every_field_of_a_file_arrives(void **state)
 	assert_int_equal(s.log_level, LOG_LEVEL_DEBUG);
 	assert_true(s.enable_relay_endpoint);
 	assert_string_equal(s.socket_permissions, "a:0660:b:0600");
-	assert_true(s.overwrite_unwritten);
+	assert_false(s.lossless);
 	assert_int_equal(s.limits.max_sessions, 1);
 	assert_int_equal(s.limits.max_sessions_per_uid, 2);
 	assert_int_equal(s.limits.max_buffers_per_session, 3);
@@ -538,6 +546,34 @@ a_file_is_read(void **state)
 	unlink(path);
 }
 
+static void
+every_field_of_links_arrives(void **state)
+{
+	parse("link { grace_ms: 1 end_wait_ms: 0 window_kb: 256\n"
+	      "       max_commands_kb: 3 max_links: 4 max_links_per_peer: 5\n"
+	      "       max_producers_per_link: 6 compression: false }");
+	assert_int_equal(s.link.grace_ms, 1);
+	assert_int_equal(s.link.end_wait_ms, 0);
+	assert_int_equal(s.link.window_kb, 256);
+	assert_int_equal(s.link.max_commands_kb, 3);
+	assert_int_equal(s.link.max_links, 4);
+	assert_int_equal(s.link.max_links_per_peer, 5);
+	assert_int_equal(s.link.max_producers_per_link, 6);
+	assert_false(s.link.compression);
+}
+
+static void
+limits_of_links_that_make_no_sense_are_refused(void **state)
+{
+	refuse("link { window_kb: 255 }", "link.window_kb");
+	refuse("link { window_kb: 1048577 }", "link.window_kb");
+	refuse("link { max_links: 0 }", "link");
+	refuse("link { max_links_per_peer: 0 }", "link");
+	refuse("link { max_producers_per_link: 65536 }", "65535");
+	refuse("link { max_commands_kb: 0 }", "link");
+	refuse("overwrite_unwritten: true", "overwrite_unwritten");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -551,6 +587,8 @@ main(void)
 		CASE(a_rule_that_fits_nobody_is_refused),
 		CASE(a_dial_goes_through_ssh_to_one_device_once),
 		CASE(a_socket_cannot_be_what_its_address_forbids),
+		CASE(every_field_of_links_arrives),
+		CASE(limits_of_links_that_make_no_sense_are_refused),
 		CASE(limits_that_are_parts_of_another_follow_it),
 		CASE(a_mistyped_field_is_shown_with_its_place_and_the_right_name),
 		CASE(a_wrong_type_is_shown_with_its_place),
