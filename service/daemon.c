@@ -267,10 +267,12 @@ make_gate(struct daemon *d, char *err, size_t err_size)
 		.link = &d->link_port,
 	};
 
-	if ((d->gate = gate_new(&setup)) != NULL)
-		return 0;
-	snprintf(err, err_size, "no memory");
-	return -1;
+	if ((d->gate = gate_new(&setup)) == NULL) {
+		snprintf(err, err_size, "no memory");
+		return -1;
+	}
+	d->service->connection_memory = gate_memory(d->gate);
+	return 0;
 }
 
 /* Those who come in, and those who are fetched. */
@@ -326,6 +328,8 @@ daemon_free(struct daemon *d)
 	dialler_free(d->dialler);
 	doors_free(d->doors);
 	certificates_free(d->certificates);
+	if (d->service != NULL)
+		d->service->connection_memory = NULL; /* the gate's */
 	gate_free(d->gate);
 	loop_timer_free(d->watchdog);
 	service_free(d->service);

@@ -230,6 +230,12 @@ fail:
 	return false;
 }
 
+struct budget *
+gate_memory(struct gate *g)
+{
+	return peers_budget_of_all(g->peers);
+}
+
 /* ---- all of them ---- */
 
 static bool

@@ -13,6 +13,7 @@
 #include "transport/compiler.h"
 #include "transport/rpc_host.h"
 
+struct budget;
 struct gate;
 struct peer;
 struct tls_context;
@@ -66,6 +67,9 @@ void entrance_init(struct entrance *e, struct gate *g, enum listen_port port,
  * kernel says.  Copied.  False: it was refused.
  */
 bool gate_take(struct entrance *e, int fd, const struct peer *peer);
+
+/* Memory of all connections together, for what else is kept for peers. */
+struct budget *gate_memory(struct gate *g);
 
 /* Ends all connections, flushing what is queued. */
 void gate_close_all(struct gate *g);

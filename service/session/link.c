@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "protos/link.pb-c.h"
+#include "transport/budget.h"
 #include "transport/log.h"
 #include "service/session/machine_contact.h"
 #include "service/session/settings.h"
@@ -69,10 +70,64 @@ link_release(struct link *l)
 	link_channels_drop(l);
 	loop_timer_free(l->grace);
 	link_out_free(l->out);
+	if (l->service->connection_memory != NULL)
+		budget_resize(l->service->connection_memory, l->charged, 0);
+	peer_quota_give(&l->table->memory, l->peer, l->charged_units);
 	machine_unref(l->machine);
 	free(l->chains);
 	free(l->old);
 	free(l);
+}
+
+/* ---- what it keeps ---- */
+
+static bool
+charge_service(struct link *l, size_t now)
+{
+	struct budget *b = l->service->connection_memory;
+	bool more = now > l->charged;
+
+	if (b == NULL)
+		return true;
+	budget_resize(b, l->charged, now);
+	l->charged = now;
+	if (!more || !budget_is_over(b))
+		return true;
+	b->memory_refused++;
+	return false;
+}
+
+static bool
+charge_peer(struct link *l, size_t now)
+{
+	uint32_t units = (uint32_t)(now / LINK_MEMORY_UNIT);
+	struct peer_quota *q = &l->table->memory;
+	uint64_t most = l->service->settings->limits
+	    .max_connection_memory_per_peer_kb / (LINK_MEMORY_UNIT / 1024);
+	uint32_t more;
+
+	if (units < l->charged_units)
+		peer_quota_give(q, l->peer, l->charged_units - units);
+	if (units > l->charged_units) {
+		more = units - l->charged_units;
+		if (!peer_quota_take_n(q, l->peer, more,
+		    most > UINT32_MAX ? UINT32_MAX : (uint32_t)most))
+			return false;
+	}
+	l->charged_units = units;
+	return true;
+}
+
+void
+link_charge(struct link *l)
+{
+	size_t now = l->queued + link_out_bytes(l->out);
+
+	if (!charge_service(l, now))
+		link_doom(l, "limits.max_connection_memory_kb is reached");
+	if (!charge_peer(l, now))
+		link_doom(l, "limits.max_connection_memory_per_peer_kb is "
+		    "reached");
 }
 
 /* ---- who serves it ---- */
@@ -359,7 +414,10 @@ link_take_block(struct link *l, uint64_t number, uint32_t channel,
 int
 link_acked(struct link *l, uint64_t number)
 {
-	return link_out_acked(l->out, number);
+	if (link_out_acked(l->out, number) != 0)
+		return -1;
+	link_charge(l);
+	return 0;
 }
 
 bool

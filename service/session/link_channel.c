@@ -130,6 +130,7 @@ count_waiting(struct link *l, size_t before)
 {
 	l->machine->contact.bytes_waiting += l->queued;
 	l->machine->contact.bytes_waiting -= before;
+	link_charge(l);
 }
 
 int
@@ -251,8 +252,10 @@ link_tell(struct link_channel *c, enum link_down kind, const void *data,
 		return;
 	if (link_out_put(l->out, c->number, kind, data, len) != 0)
 		link_doom(l, "what waits for it is over link.max_commands_kb");
-	else
+	else {
+		link_charge(l);
 		link_wake(l);
+	}
 }
 
 /* ---- commands for its producer ---- */

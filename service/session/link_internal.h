@@ -21,6 +21,8 @@ struct pb_writer;
 /* Links that ended and are remembered, and channels of them all. */
 #define LINK_FORMER_MAX          4096u
 #define LINK_FORMER_CHANNELS_MAX 65536u
+/* In which a peer's memory is counted. */
+#define LINK_MEMORY_UNIT 65536u
 /* After this time others have their turn. */
 #define LINK_TURN_MS 5u
 /* Triggers of one block: each is tried on every session that waits. */
@@ -87,6 +89,8 @@ struct link {
 	struct link_channel_list ready;
 	bool run_posted;
 	size_t queued;
+	size_t charged;          /* in the service's budget */
+	uint32_t charged_units;  /* in the peer's */
 	struct loop_timer *grace; /* while cut off */
 	uint64_t cut_ms;
 	bool ended;          /* frees itself when its last channel is gone */
@@ -124,6 +128,7 @@ struct links {
 	size_t n;
 	struct link_list ended; /* that wait for a file, or to be freed */
 	struct peer_quota peers;
+	struct peer_quota memory; /* of each peer, in LINK_MEMORY_UNITs */
 	struct link_former_list former; /* oldest first */
 	size_t n_former;
 	size_t n_former_channels;
@@ -142,6 +147,8 @@ void link_attach(struct link *l, const struct link_port_ops *ops, void *port);
 void link_end(struct link *l, enum link_why why, const char *reason);
 /* From inside anything: gives it up on a later turn. */
 void link_doom(struct link *l, const char *why);
+/* What it keeps has changed: counts it.  Over a limit, it is doomed. */
+void link_charge(struct link *l);
 /* Something is to be sent. */
 void link_wake(struct link *l);
 /* Its queues are run on a later turn. */

@@ -55,6 +55,7 @@ links_free(struct links *t)
 	while ((f = TAILQ_FIRST(&t->former)) != NULL)
 		forget(t, f);
 	peer_quota_done(&t->peers);
+	peer_quota_done(&t->memory);
 	free(t);
 }
 

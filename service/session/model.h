@@ -40,6 +40,7 @@
 	    (var) = (next))
 #endif
 
+struct budget;
 struct config;
 struct config_data_source;
 struct consumer;
@@ -214,6 +215,11 @@ struct service {
 	struct machine host;
 	struct machine_table *machines;  /* remote ones */
 	struct links *links;             /* of relays */
+	/*
+	 * What waits for links counts here too, as for connections.  Borrowed;
+	 * NULL: no limit.
+	 */
+	struct budget *connection_memory;
 	struct producer_list producers;
 	size_t n_producers;
 	size_t n_gone;                   /* producers without a connection */

@@ -46,9 +46,18 @@ grow(struct peer_quota *q)
 bool
 peer_quota_take(struct peer_quota *q, uint64_t key, uint32_t most)
 {
+	return peer_quota_take_n(q, key, 1, most);
+}
+
+bool
+peer_quota_take_n(struct peer_quota *q, uint64_t key, uint32_t n,
+    uint32_t most)
+{
 	struct peer_count **at;
 
-	if (most == 0)
+	if (n == 0)
+		return true;
+	if (n > most)
 		return false;
 	if (q->n >= q->n_chains && grow(q) != 0 && q->n_chains == 0)
 		return false;
@@ -58,10 +67,10 @@ peer_quota_take(struct peer_quota *q, uint64_t key, uint32_t most)
 			return false;
 		(*at)->key = key;
 		q->n++;
-	} else if ((*at)->n >= most) {
+	} else if ((*at)->n > most - n) {
 		return false;
 	}
-	(*at)->n++;
+	(*at)->n += n;
 	return true;
 }
 

@@ -23,6 +23,9 @@ struct peer_quota {
 /* Takes one for the peer.  False: it has `most` already, or no memory. */
 bool peer_quota_take(struct peer_quota *q, uint64_t key, uint32_t most)
     MUST_CHECK;
+/* The same for n at once. */
+bool peer_quota_take_n(struct peer_quota *q, uint64_t key, uint32_t n,
+    uint32_t most) MUST_CHECK;
 /* Gives back n that were taken. */
 void peer_quota_give(struct peer_quota *q, uint64_t key, uint32_t n);
 uint32_t peer_quota_has(const struct peer_quota *q, uint64_t key);

@@ -13,6 +13,7 @@
 
 #include "service/session/link.h"
 #include "tests/unit/port/relay_end.h"
+#include "transport/budget.h"
 #include "transport/link_clock.h"
 #include "transport/peer.h"
 
@@ -930,6 +931,66 @@ more_than_the_window_loses_the_link(void **state)
 	end(&r);
 }
 
+/* What waits for a file in links of one peer, or of all, is counted. */
+static void
+fill_until_closed(struct ports *p, struct relay_end *r)
+{
+	struct client cons;
+	uint64_t id;
+	uint32_t i, buffer;
+	int pipefd[2];
+
+	assert_int_equal(pipe2(pipefd, O_CLOEXEC), 0);
+	relay_end_init(r, p, 1);
+	assert_int_equal(relay_end_open(r), NEW);
+	bring_producer(r, 1);
+	client_open(&cons, p, CONSUMER);
+	id = client_enable(&cons, HELD_CONFIG, pipefd[1]);
+	close(pipefd[1]);
+	client_call(&cons, C_CAPABILITIES, NULL);
+	buffer = first_session(p)->buffers[0].id;
+	for (i = 0; i < 100 && !r->c.closed; i++) {
+		up_big(r, 1, buffer, i);
+		client_turn(&r->c);
+	}
+	while (!r->c.closed)
+		client_turn(&r->c);
+	assert_int_equal(links_count(p->service->links), 0);
+	close(pipefd[0]);
+	client_turn(&cons);
+	(void)client_send(&cons, C_DISABLE, NULL, -1);
+	(void)client_wait(&cons, id, 0);
+	while (p->service->n_producers > 0)
+		client_turn(&cons);
+	client_close(&cons);
+}
+
+static void
+what_waits_counts_in_the_memory_of_its_peer(void **state)
+{
+	struct ports *p = *state;
+	struct relay_end r;
+
+	p->settings.limits.max_connection_memory_per_peer_kb = 256;
+	fill_until_closed(p, &r);
+	end(&r);
+}
+
+static void
+what_waits_counts_in_the_memory_of_all(void **state)
+{
+	struct budget all = { .memory_max = 200000 };
+	struct ports *p = *state;
+	struct relay_end r;
+
+	p->service->connection_memory = &all;
+	fill_until_closed(p, &r);
+	assert_int_equal(all.memory, 0);
+	assert_int_equal(all.memory_refused, 1);
+	p->service->connection_memory = NULL;
+	end(&r);
+}
+
 static void
 commands_beyond_their_limit_lose_the_link(void **state)
 {
@@ -990,6 +1051,8 @@ main(void)
 		T(the_status_of_a_relay_is_kept),
 		T(a_relay_that_breaks_the_protocol_loses_its_link_alone),
 		T(more_than_the_window_loses_the_link),
+		T(what_waits_counts_in_the_memory_of_its_peer),
+		T(what_waits_counts_in_the_memory_of_all),
 		T(commands_beyond_their_limit_lose_the_link),
 	};
 
