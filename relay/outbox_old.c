@@ -105,10 +105,14 @@ count_block(struct outbox *o, const struct ob_block *b, const uint8_t *data,
 			continue;
 		if (f.number == LINK_UP_COMMIT)
 			count_commit(o, &k, b, &f);
-		/* Counted when it was dropped, but not told yet. */
+		/*
+		 * Counted when it was dropped, but not told yet; the relay's own
+		 * channel tells of those of links before.
+		 */
 		if (f.number == LINK_UP_LOSS &&
 		    link_parse_loss(&l, f.data, f.len) == 0)
-			lost(o, b->old_channel, &l);
+			lost(o, b->old_channel != 0 ? b->old_channel :
+			    l.old_channel, &l);
 	}
 }
 
