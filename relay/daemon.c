@@ -20,6 +20,7 @@
 #include "transport/fd_limit.h"
 #include "transport/log.h"
 #include "transport/loop.h"
+#include "transport/passed_sockets.h"
 #include "transport/sd_notify.h"
 #include "transport/trim.h"
 
@@ -254,8 +255,12 @@ open_sockets(struct relay_daemon *d, char *err, size_t err_size)
 		.producers = d->producers,
 		.started_ms = loop_now_ms(),
 	};
+	struct passed_sockets passed;
 
-	d->doors = relay_doors_new(d->loop, s, d->producers, err, err_size);
+	if (passed_sockets_find(&passed, err, err_size) != 0)
+		return -1;
+	d->doors = relay_doors_new(d->loop, s, &passed, d->producers, err,
+	    err_size);
 	if (d->doors == NULL)
 		return -1;
 	d->control = control_new(d->loop, s->state_dir, &from, err, err_size);

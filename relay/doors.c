@@ -13,6 +13,7 @@
 #include "transport/listener.h"
 #include "transport/log.h"
 #include "transport/loop.h"
+#include "transport/passed_sockets.h"
 #include "transport/rpc_host.h"
 #include "transport/socket_owner.h"
 
@@ -33,8 +34,10 @@ struct relay_doors {
 	const struct rpc_service *services[1];
 	const struct rpc_guard *guard;
 	struct rpc_stats stats;
-	struct listener *all[RELAY_SOCKETS_MAX];
+	struct listener *all[RELAY_SOCKETS_MAX + PASSED_SOCKETS_MAX];
 	size_t n;
+	int passed[PASSED_SOCKETS_MAX]; /* for comparing, the listeners' */
+	size_t n_passed;
 	struct loop_timer *sweep;
 	bool sweeping;
 };
@@ -142,12 +145,78 @@ open_door(struct relay_doors *d, const char *address, char *err,
 	return 0;
 }
 
+/* ---- those that were passed ---- */
+
+static int
+adopt_door(struct relay_doors *d, int fd, char *err, size_t err_size)
+{
+	char text[ADDR_TEXT_MAX];
+	struct listener *l;
+
+	passed_socket_address(fd, text, sizeof(text));
+	if ((l = listener_adopt(d->loop, fd, accept_cb, d, err,
+		err_size)) == NULL) {
+		close(fd);
+		return -1;
+	}
+	d->all[d->n++] = l;
+	d->passed[d->n_passed++] = fd;
+	log_info("listening for producers on %s", text);
+	return 0;
+}
+
+static int
+adopt_doors(struct relay_doors *d, const struct passed_sockets *p, char *err,
+    size_t err_size)
+{
+	size_t i;
+	int fd;
+
+	for (i = 0; i < p->n; i++)
+		if ((fd = passed_sockets_take(p, i, err, err_size)) < 0 ||
+		    adopt_door(d, fd, err, err_size) != 0)
+			return -1;
+	return 0;
+}
+
+static bool
+was_passed(const struct relay_doors *d, const char *address)
+{
+	char err[ADDR_TEXT_MAX + 256];
+	struct addr a;
+	size_t i;
+
+	if (addr_parse(&a, address, err, sizeof(err)) != 0)
+		return false;
+	for (i = 0; i < d->n_passed; i++)
+		if (passed_socket_is_bound_to(d->passed[i], &a.sa, a.sa_len))
+			return true;
+	return false;
+}
+
+/* ---- all of them ---- */
+
+static int
+open_doors(struct relay_doors *d, char *err, size_t err_size)
+{
+	const struct relay_settings *s = d->settings;
+	size_t i;
+
+	if (d->n_passed > 0 && !s->named_sockets)
+		return 0;
+	for (i = 0; i < s->n_producer_sockets; i++)
+		if (!was_passed(d, s->producer_sockets[i]) &&
+		    open_door(d, s->producer_sockets[i], err, err_size) != 0)
+			return -1;
+	return 0;
+}
+
 struct relay_doors *
 relay_doors_new(struct loop *l, const struct relay_settings *s,
-    struct producers *ps, char *err, size_t err_size)
+    const struct passed_sockets *passed, struct producers *ps, char *err,
+    size_t err_size)
 {
 	struct relay_doors *d;
-	size_t i;
 
 	snprintf(err, err_size, "no memory");
 	if ((d = calloc(1, sizeof(*d))) == NULL)
@@ -158,9 +227,9 @@ relay_doors_new(struct loop *l, const struct relay_settings *s,
 	d->guard = producers_guard(ps);
 	if ((d->sweep = loop_timer_new(l, sweep_cb, d)) == NULL)
 		goto fail;
-	for (i = 0; i < s->n_producer_sockets; i++)
-		if (open_door(d, s->producer_sockets[i], err, err_size) != 0)
-			goto fail;
+	if (adopt_doors(d, passed, err, err_size) != 0 ||
+	    open_doors(d, err, err_size) != 0)
+		goto fail;
 	return d;
 
 fail:

@@ -9,17 +9,20 @@
 #include "transport/compiler.h"
 
 struct loop;
+struct passed_sockets;
 struct producers;
 struct relay_doors;
 struct relay_settings;
 
 /*
- * Opens every producer socket of the settings: from then on producers are
- * served.  All is borrowed.  NULL with a sentence in err.
+ * Takes the sockets that were passed, and opens every producer socket of the
+ * settings that is not among them (the default one only where none was passed):
+ * from then on producers are served.  All is borrowed.  NULL with a sentence in
+ * err.
  */
 struct relay_doors *relay_doors_new(struct loop *l,
-    const struct relay_settings *s, struct producers *ps, char *err,
-    size_t err_size) MUST_CHECK;
+    const struct relay_settings *s, const struct passed_sockets *passed,
+    struct producers *ps, char *err, size_t err_size) MUST_CHECK;
 
 /* Nobody comes in any more; those who did stay. */
 void relay_doors_close(struct relay_doors *d);

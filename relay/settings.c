@@ -109,12 +109,14 @@ relay_settings_init(struct relay_settings *s)
 	s->machine_id = boot_id();
 	s->machine_name = host_name();
 	s->state_dir = default_state_dir();
-	if (s->machine_id != NULL && s->machine_name != NULL &&
-	    s->state_dir != NULL &&
-	    set_default_sockets(s, err, sizeof(err)) == 0)
-		return 0;
-	relay_settings_done(s);
-	return -1;
+	if (s->machine_id == NULL || s->machine_name == NULL ||
+	    s->state_dir == NULL ||
+	    set_default_sockets(s, err, sizeof(err)) != 0) {
+		relay_settings_done(s);
+		return -1;
+	}
+	s->named_sockets = false;
+	return 0;
 }
 
 void
@@ -201,6 +203,7 @@ relay_settings_add_producer_socket(struct relay_settings *s,
 		return -1;
 	}
 	s->n_producer_sockets++;
+	s->named_sockets = true;
 	return 0;
 }
 

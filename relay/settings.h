@@ -34,6 +34,7 @@ struct relay_settings {
 	uint64_t dialled_idle_ms;
 	char **producer_sockets;
 	size_t n_producer_sockets; /* at least 1 */
+	bool named_sockets;        /* they are more than the default */
 	bool allow_remote_producers;
 	char *socket_group;        /* NULL: as it comes */
 	int socket_mode;           /* -1: as the umask leaves it */

@@ -11,8 +11,9 @@
 
 #include "service/session/settings.h"
 #include "transport/compiler.h"
+#include "transport/passed_sockets.h"
 
-#define ACTIVATION_MAX 16u
+#define ACTIVATION_MAX PASSED_SOCKETS_MAX
 
 struct activated_socket {
 	int fd; /* -1: taken by listener_adopt() */
@@ -44,8 +45,5 @@ bool activation_has_tls(const struct activation *a);
 /* Whether one of the sockets is bound to this UNIX address. */
 bool activation_is_bound_to(const struct activation *a,
     const struct sockaddr_storage *sa, socklen_t len);
-
-/* What the socket is bound to, as an address is written. */
-void activation_address(int fd, char *out, size_t out_size);
 
 #endif /* SERVICE_ACTIVATION_H */

@@ -83,7 +83,7 @@ is_activated(const struct activation *a, const struct listen_setting *l)
 	size_t i;
 
 	for (i = 0; i < a->n; i++) {
-		activation_address(a->sockets[i].fd, text, sizeof(text));
+		passed_socket_address(a->sockets[i].fd, text, sizeof(text));
 		if (a->sockets[i].port == l->port &&
 		    strncmp(l->address, tls_scheme, strlen(tls_scheme)) == 0 &&
 		    strcmp(l->address + strlen(tls_scheme), text) == 0)
@@ -240,7 +240,7 @@ adopt_door(struct doors *d, struct activated_socket *s, char *err,
 	char text[ADDR_TEXT_MAX], shown[ADDR_TEXT_MAX + 8];
 	bool tls;
 
-	activation_address(s->fd, text, sizeof(text));
+	passed_socket_address(s->fd, text, sizeof(text));
 	said = setting_of(d->settings, s->port, text, &tls);
 	tls |= s->tls;
 	snprintf(shown, sizeof(shown), "%s%s", tls ? tls_scheme : "", text);

@@ -218,7 +218,7 @@ an_activated_address_is_recognised(void **state)
 	assert_true(activation_is_bound_to(&a, &sa, len));
 	len = abstract_address((struct sockaddr_un *)&sa, 1);
 	assert_false(activation_is_bound_to(&a, &sa, len));
-	activation_address(3, text, sizeof(text));
+	passed_socket_address(3, text, sizeof(text));
 	assert_int_equal(strncmp(text, "@test-activation-", 17), 0);
 }
 
