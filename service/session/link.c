@@ -389,6 +389,7 @@ link_take_block(struct link *l, uint64_t number, uint32_t channel,
 	uint64_t window = l->service->settings->link.window_kb * 1024;
 	const char *why;
 
+	l->heard = true;
 	switch (link_in_take(&l->in, number)) {
 	case LINK_IN_NEW:
 		break;

@@ -75,6 +75,8 @@ struct link {
 	struct machine *machine; /* referred to */
 	const struct link_port_ops *ops; /* NULL: cut off */
 	void *port;
+	enum link_why why; /* it began */
+	bool heard;        /* so its relay knows that it did */
 	struct link_in in;
 	struct link_out *out;
 	uint64_t taken;    /* bytes of all blocks */

@@ -233,19 +233,36 @@ end_older(struct links *t, const struct link_request *q)
 	}
 }
 
-/* Whether both ends agree on what has arrived. */
-static bool
-can_resume(struct link *l, const struct link_request *q)
+enum judgement {
+	LINK_RESUMES,
+	LINK_BEGINS_AGAIN, /* as it did: the answer did not arrive */
+	LINK_IS_ANOTHERS,  /* the relay's, of this id: ended, and begun anew */
+	LINK_OPEN_IS_LATE,
+};
+
+/*
+ * An Open may be late, its relay connected anew long ago: it must not end what
+ * goes on, nor resume a link by the numbers of the one before, which had the
+ * same id.  Before anything is heard on a link its relay may not know of it.
+ */
+static enum judgement
+judge(struct link *l, const struct link_request *q)
 {
 	const struct links *t = l->table;
+	bool knows_us = q->knows_collector &&
+	    memcmp(q->collector_id, t->collector_id, LINK_ID_BYTES) == 0;
 
-	return q->knows_collector &&
-	    memcmp(q->collector_id, t->collector_id, LINK_ID_BYTES) == 0 &&
-	    l->machine == q->machine &&
-	    memcmp(l->relay_id, q->relay_id, LINK_ID_BYTES) == 0 &&
-	    q->last_acknowledged <= l->in.received &&
-	    l->in.received <= q->last_sent &&
-	    link_out_resume(l->out, q->received) == 0;
+	if (l->machine != q->machine ||
+	    memcmp(l->relay_id, q->relay_id, LINK_ID_BYTES) != 0)
+		return LINK_IS_ANOTHERS;
+	if (!l->heard && (!knows_us || l->why == LINK_GRACE_OVER ||
+	    l->why == LINK_GIVEN_UP))
+		return LINK_BEGINS_AGAIN;
+	if (!knows_us || q->last_sent < l->in.received ||
+	    q->last_acknowledged > l->in.received ||
+	    link_out_resume(l->out, q->received) != 0)
+		return LINK_OPEN_IS_LATE;
+	return LINK_RESUMES;
 }
 
 /* Takes over what is known of the channels before. */
@@ -300,16 +317,29 @@ link_open(struct links *t, const struct link_request *q,
 		*refused = "this link is another peer's";
 		return NULL;
 	}
-	if (l != NULL && can_resume(l, q)) {
-		link_attach(l, ops, port);
-		*why = LINK_RESUMED;
-		return l;
+	if (l != NULL) {
+		switch (judge(l, q)) {
+		case LINK_RESUMES:
+			*why = LINK_RESUMED;
+			link_attach(l, ops, port);
+			return l;
+		case LINK_BEGINS_AGAIN:
+			*why = l->why;
+			link_attach(l, ops, port);
+			return l;
+		case LINK_OPEN_IS_LATE:
+			*refused = "this link went on without this connection";
+			return NULL;
+		case LINK_IS_ANOTHERS:
+			link_end(l, LINK_GIVEN_UP, "its relay is another");
+			break;
+		}
 	}
-	if (l != NULL)
-		link_end(l, LINK_GIVEN_UP, "it cannot go on where it was");
 	end_older(t, q);
 	*why = why_anew(t, q);
-	if ((l = begin_anew(t, q, refused)) != NULL)
-		link_attach(l, ops, port);
+	if ((l = begin_anew(t, q, refused)) == NULL)
+		return NULL;
+	l->why = *why;
+	link_attach(l, ops, port);
 	return l;
 }

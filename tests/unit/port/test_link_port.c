@@ -566,8 +566,83 @@ a_relay_that_begins_anew_ends_what_it_had_before(void **state)
 	end(&anew);
 }
 
+/* Its link stays as it is. */
 static void
-numbers_that_cannot_be_begin_anew(void **state)
+expect_late(struct relay_end *r)
+{
+	struct service *service = r->ports->service;
+	size_t links = links_count(service->links);
+	size_t producers = service->n_producers;
+
+	assert_int_equal(relay_end_open(r), -1);
+	assert_int_equal(links_count(service->links), links);
+	assert_int_equal(service->n_producers, producers);
+	relay_end_cut(r);
+}
+
+static void
+an_open_that_was_overtaken_is_refused(void **state)
+{
+	struct ports *p = *state;
+	struct relay_end r, late;
+
+	relay_end_init(&r, p, 1);
+	assert_int_equal(relay_end_open(&r), NEW);
+	relay_end_init(&late, p, 1);
+	bring_producer(&r, 1);
+	relay_end_ack(&r);
+	expect_late(&late); /* before it knew the collector */
+	late.knows_collector = true;
+	expect_late(&late); /* and another one */
+	memcpy(late.collector_id, r.collector_id, LINK_ID_BYTES);
+	expect_late(&late); /* before it sent what was taken */
+	late.acked = late.sent = 5; /* of the link before, of this id */
+	expect_late(&late);
+	late.sent = 1;
+	late.acked = 0;
+	late.received = 5;
+	expect_late(&late);
+	assert_false(r.c.closed);
+	relay_end_cut(&r);
+	assert_int_equal(relay_end_open(&r), RESUMED);
+	end(&r);
+}
+
+static void
+an_answer_that_did_not_arrive_is_given_again(void **state)
+{
+	struct ports *p = *state;
+	struct relay_end r, before;
+
+	relay_end_init(&r, p, 1);
+	before = r;
+	assert_int_equal(relay_end_open(&r), NEW);
+	relay_end_done(&r);
+	r = before;
+	assert_int_equal(relay_end_open(&r), NEW);
+	assert_int_equal(links_count(p->service->links), 1);
+	bring_producer(&r, 1);
+	p->settings.link.grace_ms = 1;
+	relay_end_cut(&r);
+	relay_end_wait(&r, has_no_links, p);
+	p->settings.link.grace_ms = 60000;
+	/* Nothing was acknowledged: it could be the new link's. */
+	r.sent = 1;
+	r.acked = r.received = 0;
+	before = r;
+	before.opened = NULL;
+	assert_int_equal(relay_end_open(&r), GRACE_OVER);
+	relay_end_done(&r);
+	r = before;
+	assert_int_equal(relay_end_open(&r), GRACE_OVER);
+	bring_producer(&r, 1);
+	relay_end_cut(&r);
+	assert_int_equal(relay_end_open(&r), RESUMED);
+	end(&r);
+}
+
+static void
+a_link_of_another_machine_begins_anew(void **state)
 {
 	struct ports *p = *state;
 	struct relay_end r;
@@ -576,15 +651,9 @@ numbers_that_cannot_be_begin_anew(void **state)
 	assert_int_equal(relay_end_open(&r), NEW);
 	bring_producer(&r, 1);
 	relay_end_cut(&r);
-	r.sent = 0; /* it lost its memory */
+	r.hint = "renamed";
 	assert_int_equal(relay_end_open(&r), GIVEN_UP);
 	assert_int_equal(p->service->n_producers, 0);
-	relay_end_cut(&r);
-	r.acked = r.sent = 5; /* of blocks that never came */
-	assert_int_equal(relay_end_open(&r), GIVEN_UP);
-	relay_end_cut(&r);
-	r.received = 5;
-	assert_int_equal(relay_end_open(&r), GIVEN_UP);
 	end(&r);
 }
 
@@ -1042,7 +1111,9 @@ main(void)
 		T(after_the_grace_period_its_producers_are_gone),
 		T(a_newer_connection_takes_the_link_over),
 		T(a_relay_that_begins_anew_ends_what_it_had_before),
-		T(numbers_that_cannot_be_begin_anew),
+		T(an_open_that_was_overtaken_is_refused),
+		T(an_answer_that_did_not_arrive_is_given_again),
+		T(a_link_of_another_machine_begins_anew),
 		T(a_turn_is_acknowledged_in_one_frame),
 		T(a_file_that_is_behind_holds_back_one_channel_and_no_other),
 		T(what_waits_when_the_grace_is_over_is_still_written),
