@@ -230,6 +230,16 @@ void relay_say_control(struct relay *r);
 void relay_send(struct relay *r, unsigned blocks);
 /* What has arrived on its wire. */
 void relay_receive(struct relay *r);
+/*
+ * Producers 1.. flood, each with a backlog of this; 0 says one chunk when all it
+ * said before has arrived.
+ */
+void relay_flood(struct relay *r, uint64_t backlog, uint32_t bytes);
+/*
+ * Most bytes of others that were sent while the first block of an empty channel
+ * waited; and blocks so sent.
+ */
+uint64_t relay_longest_wait(const struct relay *r, uint64_t *waits);
 /* Whether all it had has been acknowledged. */
 bool relay_is_empty(const struct relay *r);
 /* Blocks that were sent for the first time, and again. */
@@ -254,6 +264,9 @@ void collector_receive(struct collector *c, struct wire *w);
 void collector_hang_up(struct collector *c);
 /* Some of what waits is consumed; all: all of it. */
 void collector_consume(struct collector *c, bool all);
+/* The same, but these channels wait for ever. */
+void collector_consume_all_but(struct collector *c, uint32_t from,
+    uint32_t to);
 void collector_say_command(struct collector *c);
 void collector_send(struct collector *c, unsigned blocks);
 bool collector_is_empty(const struct collector *c);

@@ -448,6 +448,20 @@ collector_consume(struct collector *c, bool all)
 }
 
 void
+collector_consume_all_but(struct collector *c, uint32_t from, uint32_t to)
+{
+	struct far_link *l = connected(c);
+	struct far_channel *ch;
+	size_t i;
+
+	for (i = 0; l != NULL && i < l->n_channels; i++) {
+		ch = &l->channels[i];
+		if (ch->number < from || ch->number > to)
+			consume(l, ch, ch->taken - ch->consumed);
+	}
+}
+
+void
 collector_say_command(struct collector *c)
 {
 	uint8_t command[2000];

@@ -30,6 +30,11 @@ struct local_producer {
 	uint32_t channel;
 	struct said_channel *said; /* NULL: not announced */
 	int busy_writer;           /* most chunks are its */
+	uint64_t bytes_said;
+	uint64_t bytes_sent;
+	/* Its channel was empty: since then it waits for its turn. */
+	bool waits;
+	uint64_t others;           /* bytes that were sent meanwhile */
 };
 
 struct relay {
@@ -60,6 +65,8 @@ struct relay {
 	uint64_t sent_ever;
 	uint64_t sent_new;
 	uint64_t sent_again;
+	uint64_t waits;
+	uint64_t longest_wait;
 };
 
 /* ---- its files ---- */
@@ -257,6 +264,28 @@ relay_end_producer(struct relay *r)
 	*p = r->producers[--r->n_producers];
 }
 
+/* A block was sent for the first time. */
+static void
+count_turns(struct relay *r, const struct outbox_block *b)
+{
+	struct local_producer *p;
+	size_t i;
+
+	for (i = 0; i < r->n_producers; i++) {
+		p = &r->producers[i];
+		if (p->channel != b->channel) {
+			p->others += b->len;
+			continue;
+		}
+		p->bytes_sent += b->len;
+		if (p->waits)
+			r->waits++;
+		if (p->waits && p->others > r->longest_wait)
+			r->longest_wait = p->others;
+		p->waits = false;
+	}
+}
+
 static void
 say_chunk(struct relay *r, struct local_producer *p)
 {
@@ -266,7 +295,9 @@ say_chunk(struct relay *r, struct local_producer *p)
 	    r->plan.drop_newest, r->plan.chunk_max);
 	struct link_loss loss;
 	uint8_t *at;
+	bool empty;
 
+	empty = outbox_channel_is_empty(r->outbox, p->channel);
 	at = outbox_reserve(r->outbox, p->channel, CHUNK_COMMIT_MAX(k.bytes),
 	    true);
 	if (at == NULL) {
@@ -281,6 +312,37 @@ say_chunk(struct relay *r, struct local_producer *p)
 	outbox_commit(r->outbox, p->channel,
 	    book_encode_chunk(p->said, writer, &k, at));
 	book_say_chunk(p->said, writer, &k);
+	p->bytes_said += k.bytes;
+	if (empty) {
+		p->waits = true;
+		p->others = 0;
+	}
+}
+
+void
+relay_flood(struct relay *r, uint64_t backlog, uint32_t bytes)
+{
+	struct local_producer *p;
+	size_t i;
+
+	r->plan.chunk_max = bytes;
+	for (i = 0; i < r->n_producers; i++) {
+		p = &r->producers[i];
+		if (p->said == NULL)
+			continue;
+		if (i == 0 && outbox_channel_is_empty(r->outbox, p->channel))
+			say_chunk(r, p);
+		/* what is said is a bit less than what is sent */
+		while (i > 0 && p->bytes_said < p->bytes_sent + backlog)
+			say_chunk(r, p);
+	}
+}
+
+uint64_t
+relay_longest_wait(const struct relay *r, uint64_t *waits)
+{
+	*waits = r->waits;
+	return r->longest_wait;
 }
 
 void
@@ -493,6 +555,7 @@ send_block(struct relay *r, const struct outbox_block *b)
 	} else {
 		r->sent_ever = b->number;
 		r->sent_new++;
+		count_turns(r, b);
 	}
 	if (r->zip != NULL && model_chance(90)) {
 		f.compressed = true;

@@ -18,7 +18,10 @@
 
 #define COUNT 40
 #define STEPS 1500
+#define FLOOD_STEPS 200
 #define WIRES_MAX 4
+/* What a channel may send in a turn, besides the block that ends it. */
+#define TURN_BYTES (16u * 1024u)
 /* With a wire that works, all is there after so many turns. */
 #define SETTLE_TURNS 100000
 
@@ -355,12 +358,66 @@ every_message_arrives_once_in_order_or_is_counted(void **state)
 	}
 }
 
+/* All of them flood but the first; those up to `stuck` are never consumed. */
+static uint64_t
+flood(unsigned producers, uint32_t stuck, uint64_t window_kb, uint32_t bytes,
+    uint64_t *waits)
+{
+	struct relay_plan plan = { .memory_bytes = 8u << 20,
+		.chunk_max = 100 };
+	struct world w = { .cuts = 0 };
+	uint64_t longest;
+	unsigned i;
+
+	book_init(&w.book);
+	w.relay = relay_new(&w.book, &plan);
+	w.collector = collector_new(&w.book, window_kb * 1024);
+	for (i = 0; i < producers; i++)
+		relay_begin_producer(w.relay);
+	connect(&w);
+	for (model_step = 0; model_step < FLOOD_STEPS; model_step++) {
+		relay_flood(w.relay, 300000, bytes);
+		relay_send(w.relay, 1 + model_below(3));
+		move(&w, true);
+		collector_consume_all_but(w.collector, 2, stuck);
+		collector_send(w.collector, 10);
+		move(&w, true);
+	}
+	longest = relay_longest_wait(w.relay, waits);
+	world_done(&w);
+	return longest;
+}
+
+static void
+who_says_little_waits_for_one_block_of_each_at_most(void **state)
+{
+	static const unsigned producers[] = { 2, 4, 11 };
+	static const uint64_t windows_kb[] = { 256, 1024 };
+	static const uint32_t bytes[] = { 100, 4000, 30000 };
+	uint64_t longest, waits;
+	uint32_t stuck;
+	size_t i;
+
+	model_srand(number_from("seed", 1));
+	for (i = 0; i < 3 * 2 * 3 * 2; i++) {
+		stuck = i % 2 == 0 ? 1 : 1 + producers[i / 12] / 2;
+		longest = flood(producers[i / 12], stuck,
+		    windows_kb[i / 6 % 2], bytes[i / 2 % 3], &waits);
+		assert_true(longest <= (producers[i / 12] - 1) *
+		    (uint64_t)(LINK_BLOCK_MAX + TURN_BYTES));
+		/* and whoever waits for ever at the collector holds up nobody */
+		assert_true(waits > FLOOD_STEPS / 3);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 		    every_message_arrives_once_in_order_or_is_counted),
+		cmocka_unit_test(
+		    who_says_little_waits_for_one_block_of_each_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
