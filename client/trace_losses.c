@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "protos/trace_stats.pb-c.h"
+#include "transport/link_wire.h"
 
 typedef Perfetto__Protos__TraceStats trace_stats;
 typedef Perfetto__Protos__TraceStats__BufferStats buffer_stats;
+typedef Perfetto__Protos__TraceStats__LinkLossStats link_loss_stats;
 
 /* Collects causes; counts on when out is full. */
 struct list {
@@ -56,6 +58,50 @@ add_buffer(struct list *l, int i, const buffer_stats *b)
 	    .buffer = i }, true);
 }
 
+/* All sequences of a machine together. */
+static size_t
+sum_links(const trace_stats *s, struct trace_loss *out)
+{
+	const link_loss_stats *l;
+	size_t i, k, n = 0;
+
+	for (i = 0; i < s->n_tributary_link_losses; i++) {
+		l = s->tributary_link_losses[i];
+		for (k = 0; k < n; k++)
+			if (out[k].machine == l->machine_id && out[k].cause ==
+			    link_loss_text(l->cause))
+				break;
+		if (k == TRACE_LOSSES_LINKS_MAX)
+			continue;
+		if (k == n)
+			out[n++] = (struct trace_loss){
+				.unit = "packet",
+				.cause = link_loss_text(l->cause),
+				.buffer = -1,
+				.of_machine = true,
+				.machine = l->machine_id,
+			};
+		out[k].count += l->packets;
+		out[k].bytes += l->bytes;
+	}
+	return n;
+}
+
+static void
+add_links(struct list *list, const trace_stats *s)
+{
+	struct trace_loss l[TRACE_LOSSES_LINKS_MAX];
+	size_t i, n = sum_links(s, l);
+
+	for (i = 0; i < n; i++) {
+		if (l[i].count == 0) {
+			l[i].count = 1;
+			l[i].how_much_unknown = true;
+		}
+		add(list, l[i], true);
+	}
+}
+
 static void
 collect(struct list *l, const trace_stats *s)
 {
@@ -77,6 +123,7 @@ collect(struct list *l, const trace_stats *s)
 	    .cause = "malformed or forged, and dropped",
 	    .buffer = -1 }, true);
 
+	add_links(l, s);
 	final_failed = s->final_flush_outcome ==
 	    PERFETTO__PROTOS__TRACE_STATS__FINAL_FLUSH_OUTCOME__FINAL_FLUSH_FAILED;
 	add(l, (struct trace_loss){

@@ -7,6 +7,7 @@
 #ifndef CLIENT_TRACE_LOSSES_H
 #define CLIENT_TRACE_LOSSES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,7 +21,13 @@ struct trace_loss {
 	const char *hint;  /* what to do about it, or NULL */
 	int buffer;        /* index in the config; -1: of no buffer */
 	uint64_t bytes;    /* 0: not known */
+	bool of_machine;   /* lost by the relay of this one */
+	uint32_t machine;
+	bool how_much_unknown; /* count is 1 then, and stands for nothing */
 };
+
+/* Machines and causes of relays that are told apart; others are left out. */
+#define TRACE_LOSSES_LINKS_MAX 64u
 
 /*
  * Stores the causes with a count above 0 in out, up to max, in a fixed order.

@@ -118,6 +118,21 @@ lost(size_t *lines)
 	return (*lines)++ == 0 ? "Lost            " : INDENT;
 }
 
+/* "of machine door lost by its relay: spool full" */
+static void
+of_machine(FILE *out, const struct trace_summary *s, const struct trace_loss *l)
+{
+	const char *name = trace_summary_machine_name(s, l->machine);
+	char text[128];
+
+	if (name != NULL)
+		fprintf(out, " of machine \"%s\"", log_escape(text,
+		    sizeof(text), name, strlen(name)));
+	else
+		fprintf(out, " of machine %u", (unsigned)l->machine);
+	fprintf(out, " lost by its relay: %s\n", l->cause);
+}
+
 static void
 counters(FILE *out, const struct trace_summary *s, size_t *lines)
 {
@@ -129,11 +144,19 @@ counters(FILE *out, const struct trace_summary *s, size_t *lines)
 		return;
 	n = trace_losses_list(trace_summary_stats(s), l, MAX_LOSSES);
 	for (i = 0; i < n && i < MAX_LOSSES; i++) {
-		fprintf(out, "%s%s %s%s", lost(lines),
-		    human_count(count, l[i].count), l[i].unit,
-		    human_s(l[i].count));
+		if (l[i].how_much_unknown)
+			fprintf(out, "%san unknown number of packets",
+			    lost(lines));
+		else
+			fprintf(out, "%s%s %s%s", lost(lines),
+			    human_count(count, l[i].count), l[i].unit,
+			    human_s(l[i].count));
 		if (l[i].bytes != 0)
 			fprintf(out, " (%s)", human_bytes(bytes, l[i].bytes));
+		if (l[i].of_machine) {
+			of_machine(out, s, &l[i]);
+			continue;
+		}
 		if (l[i].buffer >= 0)
 			fprintf(out, " of buffer %d", l[i].buffer);
 		fprintf(out, " %s\n", l[i].cause);

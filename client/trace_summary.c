@@ -470,7 +470,16 @@ trace_summary_reason(unsigned bit)
 		"overwritten in the ring buffer",
 		"given up by the producer",
 		"the producer's shared memory was full",
+		[16] = "the relay's spool was full",
+		[17] = "the relay's disk was full or failed",
+		[18] = "the relay's spool was damaged",
+		[19] = "the collector had given the link up",
+		[20] = "the collector was started again",
+		[21] = "longer than a block of the link",
+		[22] = "the link was down at the end",
 	};
 
-	return bit < TRACE_SUMMARY_LOSS_BITS ? reasons[bit] : "";
+	if (bit >= TRACE_SUMMARY_LOSS_BITS)
+		return "";
+	return reasons[bit] != NULL ? reasons[bit] : "a newer cause";
 }

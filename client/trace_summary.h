@@ -21,8 +21,11 @@ struct trace_summary;
 /* More names of data sources are not kept. */
 #define TRACE_SUMMARY_MAX_DATA_SOURCES 1024u
 
-/* Bits of TracePacket.DataLossReason, as many as are known. */
-#define TRACE_SUMMARY_LOSS_BITS 9
+/*
+ * Bits of TracePacket.DataLossReason, as many as are known; from 16 on our own
+ * (docs/link-protocol.md).
+ */
+#define TRACE_SUMMARY_LOSS_BITS 23
 
 struct trace_totals {
 	uint64_t packets;           /* all, the service's and malformed too */

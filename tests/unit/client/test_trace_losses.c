@@ -69,6 +69,36 @@ every_cause_is_listed_with_its_buffer(void **state)
 }
 
 static void
+what_relays_lost_is_listed_by_machine_and_cause(void **state)
+{
+	Perfetto__Protos__TraceStats__LinkLossStats l[4], *rows[4];
+	size_t i;
+
+	for (i = 0; i < 4; i++) {
+		perfetto__protos__trace_stats__link_loss_stats__init(&l[i]);
+		l[i].machine_id = i < 3 ? 7 : 8;
+		l[i].trusted_packet_sequence_id = (uint32_t)i + 2;
+		l[i].cause = i < 2 ? 1 : 2;
+		l[i].packets = 10;
+		l[i].bytes = 100;
+		rows[i] = &l[i];
+	}
+	l[3].packets = 0;
+	stats.n_tributary_link_losses = 4;
+	stats.tributary_link_losses = rows;
+	assert_int_equal(trace_losses_list(&stats, losses, 16), 3);
+	assert_true(losses[0].of_machine);
+	assert_int_equal(losses[0].machine, 7);
+	assert_string_equal(losses[0].cause, "spool full");
+	assert_true(losses[0].count == 20 && losses[0].bytes == 200);
+	assert_false(losses[0].how_much_unknown);
+	assert_string_equal(losses[1].cause, "disk full or failed");
+	assert_int_equal(losses[2].machine, 8);
+	assert_true(losses[2].how_much_unknown);
+	assert_true(trace_losses_total(&stats) == 31);
+}
+
+static void
 a_final_flush_that_failed_is_told_but_is_no_data(void **state)
 {
 	stats.final_flush_outcome =
@@ -96,6 +126,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(work_that_was_done_is_no_loss),
 		T(every_cause_is_listed_with_its_buffer),
+		T(what_relays_lost_is_listed_by_machine_and_cause),
 		T(a_final_flush_that_failed_is_told_but_is_no_data),
 		T(a_short_list_still_tells_how_many_there_are),
 	};
