@@ -1,6 +1,5 @@
 #include "relay/uplink_internal.h"
 
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,18 +19,7 @@
 
 /* Who lasted that long was reached: the next pause is short again. */
 #define UPLINK_GOOD_MS 10000u
-/* Between two attempts, however often the network changes. */
-#define UPLINK_GAP_MS 1000u
-/*
- * A connection that was begun before the network changed may wait for answers
- * that never come; it is begun anew when it had this long, and not often.
- */
-#define UPLINK_HURRY_MS     3000u
-#define UPLINK_HURRY_GAP_MS 30000u
-
 #define LOSS(cause) TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_##cause
-
-static void attempt(struct uplink *u);
 
 void
 uplink_set_state(struct uplink *u, enum uplink_state state)
@@ -52,8 +40,8 @@ chance(void)
 	return v;
 }
 
-static void
-wait_for(struct uplink *u, uint64_t ms)
+void
+uplink_wait(struct uplink *u, uint64_t ms)
 {
 	u->next_try_ms = loop_now_ms() + ms;
 	loop_timer_set(u->retry, ms, 0);
@@ -81,26 +69,14 @@ failed(struct uplink *u, const char *text)
 	uplink_set_state(u, UPLINK_WAITING);
 	u->failures++;
 	if (u->setup.to != NULL)
-		wait_for(u, uplink_retry_ms(u->failures, s->min_retry_ms,
+		uplink_wait(u, uplink_retry_ms(u->failures, s->min_retry_ms,
 		    s->max_retry_ms, chance()));
 }
 
 static void
 retry_cb(void *arg)
 {
-	attempt(arg);
-}
-
-void
-uplink_try_now(struct uplink *u)
-{
-	uint64_t now = loop_now_ms(), soonest = u->tried_ms + UPLINK_GAP_MS;
-
-	if (u->state != UPLINK_WAITING || u->producers == NULL ||
-	    u->setup.to == NULL || u->stopping)
-		return;
-	if (u->next_try_ms > soonest)
-		wait_for(u, now < soonest ? soonest - now : 0);
+	uplink_attempt(arg);
 }
 
 /* ---- the end ---- */
@@ -189,7 +165,7 @@ begin_classic(struct uplink *u)
 		.loop = u->setup.loop,
 		.settings = u->setup.settings,
 		.to = &u->to,
-		.how = u->setup.how,
+		.how = &u->how,
 		.producers = u->producers,
 		.down = classic_down,
 		.arg = u,
@@ -212,8 +188,8 @@ begin_classic(struct uplink *u)
 
 /* ---- the link ---- */
 
-static const char *
-peer_text(const struct uplink *u)
+const char *
+uplink_peer_text(const struct uplink *u)
 {
 	return u->setup.to != NULL ? u->to.text : "the collector that called";
 }
@@ -233,7 +209,7 @@ link_opened(void *arg, const struct outbox_state *st,
 	u->opened_before = true;
 	u->last_error[0] = '\0';
 	log_limited(&u->log_limit, loop_now_ms(), LOG_LEVEL_INFO,
-	    "linked to %s: %s", peer_text(u), uplink_opened_text(m));
+	    "linked to %s: %s", uplink_peer_text(u), uplink_opened_text(m));
 	return NULL;
 }
 
@@ -255,13 +231,13 @@ no_link(struct uplink *u)
 	if (u->setup.settings->protocol == RELAY_AUTO &&
 	    u->setup.to != NULL) {
 		log_info("%s does not know Tributary's link: it is served in "
-		    "Perfetto's own way", peer_text(u));
+		    "Perfetto's own way", uplink_peer_text(u));
 		begin_classic(u);
 		return;
 	}
 	snprintf(sentence, sizeof(sentence),
 	    "%s does not know Tributary's link, and no other way is %s",
-	    peer_text(u), u->setup.to != NULL ? "permitted (protocol)" :
+	    uplink_peer_text(u), u->setup.to != NULL ? "permitted (protocol)" :
 	    "possible over its connection");
 	failed(u, sentence);
 }
@@ -307,7 +283,7 @@ begin_link(struct uplink *u, int fd)
 		.loop = u->setup.loop,
 		.settings = u->setup.settings,
 		.to = fd < 0 ? &u->to : NULL,
-		.how = u->setup.how,
+		.how = &u->how,
 		.fd = fd,
 		.outbox = u->setup.outbox,
 		.producers = u->producers,
@@ -328,8 +304,8 @@ begin_link(struct uplink *u, int fd)
 	uplink_set_state(u, UPLINK_CONNECTING);
 }
 
-static void
-attempt(struct uplink *u)
+void
+uplink_attempt(struct uplink *u)
 {
 	u->tried_ms = loop_now_ms();
 	u->next_try_ms = 0;
@@ -381,61 +357,11 @@ clock_send(void *arg, const uint8_t *clock, size_t len)
 		uplink_link_send_clock(u->link, clock, len);
 }
 
-static void
-network_came(void *arg)
-{
-	struct uplink *u = arg;
-	uint64_t now = loop_now_ms();
-
-	uplink_try_now(u);
-	if (u->state != UPLINK_CONNECTING || u->setup.to == NULL ||
-	    u->stopping || now - u->since_ms < UPLINK_HURRY_MS ||
-	    (u->hurried_ms != 0 && now - u->hurried_ms < UPLINK_HURRY_GAP_MS))
-		return;
-	u->hurried_ms = now;
-	uplink_link_free(u->link);
-	u->link = NULL;
-	attempt(u);
-}
-
-static bool
-is_same_address(const struct sockaddr_storage *a,
-    const struct sockaddr_storage *b)
-{
-	const struct sockaddr_in *a4 = (const struct sockaddr_in *)a;
-	const struct sockaddr_in *b4 = (const struct sockaddr_in *)b;
-	const struct sockaddr_in6 *a6 = (const struct sockaddr_in6 *)a;
-	const struct sockaddr_in6 *b6 = (const struct sockaddr_in6 *)b;
-
-	if (a->ss_family != b->ss_family)
-		return false;
-	if (a->ss_family == AF_INET)
-		return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
-	return a->ss_family == AF_INET6 &&
-	    memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof(a6->sin6_addr)) == 0;
-}
-
-static void
-network_address_gone(void *arg, const struct sockaddr_storage *gone)
-{
-	struct uplink *u = arg;
-	struct sockaddr_storage ours;
-
-	if (u->link != NULL && uplink_link_address(u->link, &ours) == 0 &&
-	    is_same_address(&ours, gone))
-		uplink_link_end(u->link, "our address is gone: the network "
-		    "has changed");
-}
-
 /* ---- its life ---- */
 
 void
 uplink_start(struct uplink *u, struct producers *ps)
 {
-	static const struct uplink_network_ops ops = {
-		.came = network_came,
-		.address_gone = network_address_gone,
-	};
 	struct outbox_state st;
 
 	u->producers = ps;
@@ -450,11 +376,8 @@ uplink_start(struct uplink *u, struct producers *ps)
 		producers_announce(ps, 0);
 	if (u->setup.to == NULL)
 		return;
-	u->network = uplink_network_new(u->setup.loop, &ops, u);
-	if (u->network == NULL)
-		log_debug("the kernel does not tell of changes of the "
-		    "network: every attempt waits for its time");
-	attempt(u);
+	uplink_watch_network(u);
+	uplink_attempt(u);
 }
 
 struct uplink *
@@ -468,6 +391,10 @@ uplink_new(const struct uplink_setup *setup, char *err, size_t err_size)
 	u->setup = *setup;
 	if (setup->to != NULL)
 		u->to = *setup->to;
+	if (setup->how != NULL)
+		u->how = *setup->how;
+	/* Local producers do not wait for a name server. */
+	u->how.in_background = true;
 	u->since_ms = loop_now_ms();
 	u->clocks = clocks_new(setup->loop, setup->settings->clock_sync_ms,
 	    &clock_ops, u);
@@ -496,33 +423,4 @@ uplink_free(struct uplink *u)
 	loop_timer_free(u->linger);
 	loop_cancel(u->setup.loop, u);
 	free(u);
-}
-
-void
-uplink_view(const struct uplink *u, struct uplink_view *out)
-{
-	struct clocks_view clocks;
-
-	memset(out, 0, sizeof(*out));
-	out->state = u->state;
-	snprintf(out->peer, sizeof(out->peer), "%.*s",
-	    (int)sizeof(out->peer) - 1, peer_text(u));
-	snprintf(out->last_error, sizeof(out->last_error), "%s",
-	    u->last_error);
-	out->since_ms = u->since_ms;
-	if (u->state == UPLINK_WAITING)
-		out->next_try_ms = u->next_try_ms;
-	out->reconnects = u->totals.reconnects;
-	out->bytes_up = u->totals.bytes_up;
-	out->bytes_sent = u->totals.bytes_sent;
-	out->bytes_again = u->totals.bytes_again;
-	out->compressed = u->link != NULL &&
-	    uplink_link_is_compressed(u->link);
-	clocks_view(u->clocks, &clocks);
-	out->clock_known = clocks.known;
-	out->clock_offset_ns = clocks.offset_ns;
-	out->clock_uncertainty_ns = clocks.uncertainty_ns;
-	out->round_trip_ns = clocks.round_trip_ns;
-	if (clocks.known)
-		out->round_trips_ago_ms = loop_now_ms() - clocks.measured_ms;
 }

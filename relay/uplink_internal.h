@@ -1,8 +1,9 @@
 /*
  * The uplink, which is in several files: its life and attempts (uplink.c), what
- * an opened link means (uplink_begin.c), what a killed relay left
- * (uplink_recover.c), and what producers speak to (uplink_upward.c).  Nobody
- * else includes it.
+ * an opened link means (uplink_begin.c), what a changed network means
+ * (uplink_changes.c), what a killed relay left (uplink_recover.c), what
+ * producers speak to (uplink_upward.c), and what people see (uplink_view.c).
+ * Nobody else includes it.
  */
 #ifndef RELAY_UPLINK_INTERNAL_H
 #define RELAY_UPLINK_INTERNAL_H
@@ -14,6 +15,7 @@
 #include "relay/outbox.h"
 #include "relay/uplink.h"
 #include "relay/uplink_link.h"
+#include "transport/dial.h"
 #include "transport/log.h"
 
 struct classic;
@@ -38,6 +40,7 @@ enum uplink_recovery {
 struct uplink {
 	struct uplink_setup setup;
 	struct addr to;
+	struct dial_options how;
 	struct producers *producers; /* NULL: not started */
 	enum uplink_state state;
 	uint64_t since_ms;
@@ -71,6 +74,15 @@ struct uplink {
 /* ---- uplink.c ---- */
 
 void uplink_set_state(struct uplink *u, enum uplink_state state);
+/* To u->to; what was under way has ended. */
+void uplink_attempt(struct uplink *u);
+/* The next attempt comes so much later. */
+void uplink_wait(struct uplink *u, uint64_t ms);
+const char *uplink_peer_text(const struct uplink *u);
+
+/* ---- uplink_changes.c ---- */
+
+void uplink_watch_network(struct uplink *u);
 
 /* ---- uplink_begin.c ---- */
 

@@ -10,12 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "transport/dial_names.h"
 #include "transport/dial_ssh.h"
 #include "transport/dial_tls.h"
 #include "transport/loop.h"
 #include "transport/tls.h"
 
-#define DIAL_ADDRESSES_MAX 8
 /* An address that does not answer costs this long before the next one. */
 #define DIAL_CONNECT_MS 10000u
 /* A UNIX listener with a full backlog is asked again, for five seconds. */
@@ -37,6 +37,8 @@ struct dial {
 	struct event ev;
 	struct loop_timer *timer; /* time-out, or time to ask again */
 	struct dial_ssh *ssh; /* ssh://: does it all; else NULL */
+	struct dial_names *names; /* asks for addresses; else NULL */
+	char detail[DIAL_TEXT_MAX]; /* of what names found */
 
 	/* tls:// */
 	struct tls_context *tls; /* borrowed from the loop's; else NULL */
@@ -180,6 +182,45 @@ prepare_tls(struct dial *d, const struct addr *a,
 }
 
 static void
+names_cb(void *arg, const struct sockaddr_storage *sa, const socklen_t *sa_len,
+    int n, const char *err)
+{
+	struct dial *d = arg;
+
+	if (n > 0) {
+		memcpy(d->sa, sa, (size_t)n * sizeof(*sa));
+		memcpy(d->sa_len, sa_len, (size_t)n * sizeof(*sa_len));
+		d->n_sa = n;
+	} else if (n < 0) {
+		snprintf(d->detail, sizeof(d->detail), "%s", err);
+	}
+	dial_names_free(d->names);
+	d->names = NULL;
+	dial_try(d);
+}
+
+/* 0: the dial is under way. */
+static int
+find_addresses(struct dial *d, const struct addr *a, bool in_background,
+    char *err, size_t err_size)
+{
+	if (in_background && a->sa_len == 0) {
+		d->names = dial_names_new(d->loop, a, names_cb, d);
+		if (d->names != NULL)
+			return 0;
+		snprintf(err, err_size, "%s cannot be resolved now: the name "
+		    "servers do not answer", a->host);
+		return -1;
+	}
+	d->n_sa = addr_resolve(a, d->sa, d->sa_len, DIAL_ADDRESSES_MAX, err,
+	    err_size);
+	if (d->n_sa < 0)
+		return -1;
+	loop_defer(d->loop, start_cb, d);
+	return 0;
+}
+
+static void
 ssh_cb(const struct dial_result *r, int error, void *arg)
 {
 	struct dial *d = arg;
@@ -216,11 +257,8 @@ dial_new(struct loop *l, const struct addr *a,
 	if (a->kind == ADDR_TLS &&
 	    prepare_tls(d, a, options, err, err_size) != 0)
 		goto fail;
-	d->n_sa = addr_resolve(a, d->sa, d->sa_len, DIAL_ADDRESSES_MAX, err,
-	    err_size);
-	if (d->n_sa < 0)
+	if (find_addresses(d, a, options->in_background, err, err_size) != 0)
 		goto fail;
-	loop_defer(l, start_cb, d);
 	return d;
 
 fail:
@@ -236,6 +274,7 @@ dial_free(struct dial *d)
 	if (d->timer != NULL)
 		dial_stop(d);
 	dial_ssh_free(d->ssh);
+	dial_names_free(d->names);
 	loop_timer_free(d->timer);
 	loop_cancel(d->loop, d);
 	free(d);
@@ -244,7 +283,7 @@ dial_free(struct dial *d)
 const char *
 dial_error_detail(const struct dial *d)
 {
-	return d->ssh != NULL ? dial_ssh_detail(d->ssh) : "";
+	return d->ssh != NULL ? dial_ssh_detail(d->ssh) : d->detail;
 }
 
 void

@@ -37,6 +37,11 @@ struct dial_options {
 	const char *ssh_command;
 	/* "producer", "consumer" or "relay": the argument of that command. */
 	const char *service;
+	/*
+	 * Names are resolved by a thread: who serves others meanwhile does not
+	 * wait for a name server.  A name that is not found is an outcome.
+	 */
+	bool in_background;
 };
 
 /*
@@ -62,7 +67,8 @@ struct dial_result {
 typedef void (*dial_fn)(const struct dial_result *r, int error, void *arg);
 
 /*
- * Resolves at once (may block on a name server) and reads certificates.  options NULL: defaults.
+ * Resolves at once (may block on a name server), unless it is to be done in the
+ * background, and reads certificates.  options NULL: defaults.
  * NULL with a sentence in err when it does not resolve, certificates cannot be
  * read, ssh cannot be started, or memory is short.
  */
@@ -85,7 +91,7 @@ void dial_free(struct dial *d);
 
 /*
  * Inside dial_fn: why it failed, as a sentence for people, where more than the
- * errno is known (ssh); else "".
+ * errno is known (ssh, names); else "".
  */
 const char *dial_error_detail(const struct dial *d);
 

@@ -1,0 +1,36 @@
+#include "relay/uplink_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "relay/clocks.h"
+#include "transport/loop.h"
+
+void
+uplink_view(const struct uplink *u, struct uplink_view *out)
+{
+	struct clocks_view clocks;
+
+	memset(out, 0, sizeof(*out));
+	out->state = u->state;
+	snprintf(out->peer, sizeof(out->peer), "%.*s",
+	    (int)sizeof(out->peer) - 1, uplink_peer_text(u));
+	snprintf(out->last_error, sizeof(out->last_error), "%s",
+	    u->last_error);
+	out->since_ms = u->since_ms;
+	if (u->state == UPLINK_WAITING)
+		out->next_try_ms = u->next_try_ms;
+	out->reconnects = u->totals.reconnects;
+	out->bytes_up = u->totals.bytes_up;
+	out->bytes_sent = u->totals.bytes_sent;
+	out->bytes_again = u->totals.bytes_again;
+	out->compressed = u->link != NULL &&
+	    uplink_link_is_compressed(u->link);
+	clocks_view(u->clocks, &clocks);
+	out->clock_known = clocks.known;
+	out->clock_offset_ns = clocks.offset_ns;
+	out->clock_uncertainty_ns = clocks.uncertainty_ns;
+	out->round_trip_ns = clocks.round_trip_ns;
+	if (clocks.known)
+		out->round_trips_ago_ms = loop_now_ms() - clocks.measured_ms;
+}
