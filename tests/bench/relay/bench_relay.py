@@ -10,6 +10,7 @@ it (schedstat); the other processes share the machine.
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -39,6 +40,12 @@ def show(what, figure, aim=""):
 
 
 class Bench(RelayCase):
+    def setUp(self):
+        """In memory, where a relay's state belongs."""
+        super().setUp()
+        os.rmdir(self.folder)
+        self.folder = tempfile.mkdtemp(prefix="trib", dir="/dev/shm")
+
     def flood(self, places, **options):
         """Producers as fast as they can, with room to be so."""
         options.setdefault("shm_kb", 4096)
@@ -119,7 +126,7 @@ class Bench(RelayCase):
             self.until(lambda: device.report().link.state in (
                 "linked", "classic"), "it is connected")
             ledger = self.flood([(device, 4)])
-            self.record(size_kb=8192)
+            recording = self.record(size_kb=8192)
             self.wait_writing(ledger, 8)
             found[name], relay = self.measured(
                 ledger, [daemon.pid, device.process.pid], MEGABYTES * MIB)
@@ -129,6 +136,7 @@ class Bench(RelayCase):
             self.things.remove(ledger)
             device.stop()
             self.devices.remove(device)
+            recording.close()
             daemon.stop()
         self.daemons.clear()
         show("link to classic", f"{found['link'] / found['classic']:.2f}",
