@@ -276,6 +276,13 @@ class RelayCase(Case):
         self.assertEqual(audit.missing, {}, audit.describe())
         self.assertEqual(audit.gaps_without_mark(), [])
 
+    def assert_accounted(self, audit, *causes):
+        """What is missing is told, of each sequence, to the packet, and where
+        it is missing; these are the causes."""
+        self.assertEqual(audit.unaccounted(), [], audit.describe())
+        self.assertEqual(audit.causes(), set(causes), audit.describe())
+        self.assertEqual(audit.gaps_without_mark(), [])
+
     def control(self):
         """None: the collector has none."""
         address = self.daemons[0].address("consumers")

@@ -6,6 +6,7 @@ import os
 import select
 import subprocess
 
+from . import pb
 from .daemon import SANITIZER_LINES, environment
 from .loop import SCALE
 
@@ -112,7 +113,8 @@ class Audit:
     """What a trace has of a book.
 
     missing: {seq_value: numbers that were written and are not there}, without
-    those that were unsure.  packets: how many arrived.
+    those that were unsure.  packets: how many arrived.  told: what TraceStats
+    says was lost on the way, as {(sequence id or None, cause): packets}.
     """
 
     def __init__(self, book, trace):
@@ -127,17 +129,25 @@ class Audit:
                 self._take(packet)
         for seq, numbers in self.arrived.items():
             self._look(seq, numbers)
+        self.told = {}
+        stats = trace.of("trace_stats")
+        for loss in stats[-1].trace_stats.tributary_link_losses \
+                if stats else ():
+            key = (loss.trusted_packet_sequence_id or None,
+                   pb.LinkLossCause.Name(loss.cause))
+            self.told[key] = self.told.get(key, 0) + loss.packets
         self.missing = {}
-        self.unsure = 0  # that did not arrive
+        self.unsure_of = {}  # seq_value: how many of those did not arrive
         for seq, line in book.items():
             lost = set(range(line["written"])) - set(
                 self.arrived.get(seq, ()))
-            self.unsure += len(lost & set(line["unsure"]))
+            self.unsure_of[seq] = len(lost & set(line["unsure"]))
             lost -= set(line["unsure"])
             if lost:
                 self.missing[seq] = sorted(lost)
         self.packets = sum(map(len, self.arrived.values()))
         self.lost = sum(map(len, self.missing.values()))
+        self.unsure = sum(self.unsure_of.values())
 
     def _take(self, packet):
         event = packet.for_testing
@@ -177,6 +187,40 @@ class Audit:
                 before = number
         return out
 
+    def causes(self):
+        """Of all that is told."""
+        return {cause for _, cause in self.told}
+
+    def unaccounted(self):
+        """Sequences of which not exactly as many packets are said to be lost
+        as are missing: [(seq, missing, said)].
+
+        A packet that was unsure, or not whole when its writer was cut off, may
+        be counted or not.  Sequences of which nothing arrived are looked at
+        together, as nothing says which they are.
+        """
+        def said(sequence):
+            return sum(packets for (known, _), packets in self.told.items()
+                       if known == sequence)
+        out, rest = [], [0, 0]
+        known = set()
+        for seq, line in self.book.items():
+            lost = len(self.missing.get(seq, ()))
+            most = lost + self.unsure_of[seq] + line["within"]
+            if seq not in self.sequences:
+                rest[0] += lost
+                rest[1] += most
+                continue
+            known |= self.sequences[seq]
+            told = said(next(iter(self.sequences[seq])))
+            if not lost <= told <= most:
+                out.append((seq, lost, told))
+        told = sum(packets for (sequence, _), packets in self.told.items()
+                   if sequence not in known)
+        if not rest[0] <= told <= rest[1]:
+            out.append((None, rest[0], told))
+        return out
+
     def describe(self):
         lines = []
         for seq, numbers in sorted(self.missing.items())[:20]:
@@ -186,6 +230,8 @@ class Audit:
                 f"{line['connection']}, {line['end']}): {len(numbers)} of "
                 f"{line['written']} missing: {ranges(numbers)}; unsure "
                 f"{line['unsure']}")
+        lines += [f"told of {sequence}: {packets} ({cause})"
+                  for (sequence, cause), packets in self.told.items()][:20]
         return "\n".join(lines + self.faults[:20])
 
 
