@@ -1,6 +1,7 @@
 /*
  * Patching a chunk that was committed before its last packet was finished (the
- * specification's TryPatchChunkContents).
+ * specification's TryPatchChunkContents), and what becomes of it when nobody
+ * will.
  */
 #include <string.h>
 
@@ -75,4 +76,52 @@ trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
 		c->flags &= (uint8_t)~TB_INCOMPLETE;
 	}
 	tb_wake(tb, s);
+}
+
+/* The packet that waits for a patch of c goes; those before it stay. */
+static void
+drop_last(struct trace_buffer *tb, struct tb_record *c)
+{
+	bool unread = tb_has_unread(c);
+	struct tb_fragment f = { 0, 0 };
+	uint32_t at = 0;
+
+	c->flags &= (uint8_t)~(TB_NEEDS_PATCHING | TB_LAST_CONTINUES_ON_NEXT);
+	while (f.end < c->used) {
+		at = f.end;
+		if (tb_fragment_at(tb_payload(c), at, c->used, &f) !=
+		    TB_TOKEN_FRAGMENT)
+			break;
+	}
+	/* It stalled before that. */
+	c->used = at > c->read ? at : c->read;
+	c->flags |= TB_ABORTED;
+	tb->stats.trace_writer_packet_loss++;
+	if (unread && !tb_has_unread(c))
+		tb->unread -= tb_record_size(c);
+}
+
+void
+trace_buffer_producer_gone(struct trace_buffer *tb, uint64_t producer)
+{
+	struct tb_sequence *s;
+	struct tb_record *c;
+	uint32_t i, k;
+	bool any;
+
+	for (i = 0; i < tb->seqs.n_slots && !tb->read_only; i++) {
+		s = tb_sequence_at(&tb->seqs, i);
+		if (s->len == 0 || s->origin.producer != producer)
+			continue;
+		any = false;
+		for (k = 0; k < s->len; k++) {
+			c = tb_chunk_at(tb, s, k);
+			if ((c->flags & TB_NEEDS_PATCHING) == 0)
+				continue;
+			drop_last(tb, c);
+			any = true;
+		}
+		if (any)
+			tb_wake(tb, s);
+	}
 }

@@ -155,6 +155,14 @@ bool trace_buffer_patch(struct trace_buffer *tb, uint64_t producer,
 void trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
     uint32_t writer, uint32_t first, uint32_t last);
 
+/*
+ * Nobody patches this producer's chunks any more.  Packets that wait for it are
+ * dropped, so that those behind them can be read, the first of which says so;
+ * of them not a byte is known to be whole.  Cost: a look at every sequence, and
+ * at every chunk of the producer's.
+ */
+void trace_buffer_producer_gone(struct trace_buffer *tb, uint64_t producer);
+
 /* Starts a pass over the buffer; stalls met in earlier passes are retried. */
 void trace_buffer_begin_read(struct trace_buffer *tb);
 /* The next packet, consumed.  false: nothing more can be read for now. */

@@ -161,6 +161,8 @@ write_chunk(struct producer *p, struct session_buffer *b,
 
 	if (UNLIKELY(p->losses != NULL))
 		chunk.loss = link_loss_before(p, c->writer_id, b->id);
+	if ((c->flags & SHM_NEEDS_PATCHING) != 0)
+		p->lacks_patches = true;
 	/* One that was scraped before counts only once. */
 	if (trace_buffer_write(b->tb, &origin, &chunk) &&
 	    trace_buffer_stats(b->tb)->chunks_written != chunks) {

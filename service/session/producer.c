@@ -214,6 +214,9 @@ producer_finish(struct producer *p)
 	struct ds_instance *i;
 	size_t n;
 
+	/* Before a session ends, and takes what can be read of its data. */
+	if (p->lacks_patches)
+		sessions_give_up_patches(s, p->id);
 	/* From the start each time: a session may free others as it ends. */
 	while ((i = TAILQ_FIRST(&p->instances)) != NULL)
 		instance_producer_gone(i);

@@ -165,6 +165,8 @@ struct session *session_find_by_name(struct service *s, const char *name);
 
 /* A producer registered a data source: sessions that want it take it. */
 void sessions_data_source_added(struct service *s, struct data_source *ds);
+/* A producer is gone: its patches are not waited for any more. */
+void sessions_give_up_patches(struct service *s, uint32_t producer);
 /* A producer is gone: its sequences get no new packets. */
 void sessions_producer_gone(struct service *s, uint32_t producer);
 /* An instance changed its state. */

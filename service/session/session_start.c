@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "transport/log.h"
+#include "service/buffer/trace_buffer.h"
 #include "service/session/file_session.h"
 #include "service/session/instance.h"
 #include "service/session/principal.h"
@@ -171,6 +172,17 @@ sessions_data_source_added(struct service *sv, struct data_source *ds)
 		if ((s->state == SESSION_CONFIGURED ||
 		    s->state == SESSION_STARTED) && !s->ending)
 			session_set_up(s, ds);
+}
+
+void
+sessions_give_up_patches(struct service *sv, uint32_t producer)
+{
+	struct session *s;
+	size_t i;
+
+	TAILQ_FOREACH(s, &sv->sessions, link)
+		for (i = 0; i < s->n_buffers; i++)
+			trace_buffer_producer_gone(s->buffers[i].tb, producer);
 }
 
 void

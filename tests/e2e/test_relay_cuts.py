@@ -114,7 +114,7 @@ class Cuts(RelayCase):
         self.begin()
         self.proxy.say("delay 8 4")
         self.proxy.say("random 11 40")
-        self.until(lambda: self.proxy.stats()["cuts"] > 100, "100 cuts",
+        self.until(lambda: self.proxy.stats()["cuts"] > 60, "60 cuts",
                    timeout=60)
         self.proxy.say("heal")
         self.until(self.a.linked, "it is linked again", timeout=40)

@@ -169,6 +169,57 @@ a_chunk_may_be_committed_again_when_its_writer_patched_it(void **state)
 	assert_int_equal(trace_buffer_stats(tb)->abi_violations, 0);
 }
 
+static void
+a_producer_that_is_gone_is_not_waited_for(void **state)
+{
+	struct trace_buffer *tb = *state;
+
+	commit(tb, 1, 1, 0, TO_NEXT | PATCH, "a1 b5");
+	commit(tb, 1, 1, 1, FROM_PREV, "c1 d2");
+	commit(tb, 1, 1, 2, 0, "e1");
+	commit(tb, 2, 1, 0, TO_NEXT | PATCH, "x1 y2");
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "a1", 0);
+	expect_packet(tb, "x1", 0);
+	expect_end(tb);
+	trace_buffer_producer_gone(tb, 1);
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "d2", TB_LOSS_WRITER_ABORT |
+	    TB_LOSS_ORPHAN_CONTINUATION);
+	expect_packet(tb, "e1", 0);
+	expect_end(tb);
+	assert_int_equal(trace_buffer_stats(tb)->trace_writer_packet_loss, 1);
+	/* The other's may still come. */
+	commit(tb, 2, 1, 1, FROM_PREV, "z1");
+	assert_true(patch(tb, 2, 1, 0, 3, "Y", false));
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "Y1y1z1", 0);
+	expect_end(tb);
+	assert_true(trace_buffer_unread(tb) == 0);
+}
+
+static void
+one_that_is_gone_leaves_what_is_whole(void **state)
+{
+	struct trace_buffer *tb = *state;
+
+	/* Nothing was read yet; chunks of one fragment in the middle, too. */
+	commit(tb, 1, 1, 0, TO_NEXT, "a1 b4");
+	commit(tb, 1, 1, 1, FROM_PREV | TO_NEXT | PATCH, "c4");
+	commit(tb, 1, 1, 2, FROM_PREV | TO_NEXT | PATCH, "d4 e1 f1");
+	commit(tb, 1, 1, 3, PATCH, "g1 h4");
+	commit(tb, 1, 1, 4, 0, "i1");
+	trace_buffer_producer_gone(tb, 1);
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "a1", 0);
+	expect_packet(tb, "e1", TB_LOSS_WRITER_ABORT |
+	    TB_LOSS_ORPHAN_CONTINUATION);
+	expect_packet(tb, "g1", TB_LOSS_WRITER_ABORT);
+	expect_packet(tb, "i1", TB_LOSS_WRITER_ABORT);
+	expect_end(tb);
+	assert_true(trace_buffer_unread(tb) == 0);
+}
+
 int
 main(void)
 {
@@ -182,6 +233,8 @@ main(void)
 		RULE(patches_for_unknown_chunks_fail),
 		RULE(a_patch_that_breaks_a_size_breaks_only_its_chunk),
 		RULE(a_chunk_may_be_committed_again_when_its_writer_patched_it),
+		RULE(a_producer_that_is_gone_is_not_waited_for),
+		RULE(one_that_is_gone_leaves_what_is_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
