@@ -41,9 +41,13 @@ machine_table_new(void)
 void
 machine_done(struct machine *m)
 {
+	size_t i;
+
 	free(m->name);
 	free(m->system_info);
 	free(m->clock_sync);
+	for (i = 0; i < m->n_past_clocks; i++)
+		free(m->past_clocks[i].data);
 	free(m->owner);
 }
 
@@ -257,5 +261,26 @@ machine_set_clock_sync(struct machine *m, const uint8_t *data, size_t len)
 	if (replace_bytes(&m->clock_sync, &m->clock_sync_len, data, len) != 0)
 		return -1;
 	m->clock_sync_generation++;
+	return 0;
+}
+
+int
+machine_keep_clock_sync(struct machine *m)
+{
+	struct machine_past_clocks past = { .generation =
+		m->clock_sync_generation };
+
+	if (m->clock_sync == NULL)
+		return 0;
+	if (replace_bytes(&past.data, &past.len, m->clock_sync,
+	    m->clock_sync_len) != 0)
+		return -1;
+	if (m->n_past_clocks == MACHINE_PAST_CLOCKS) {
+		free(m->past_clocks[0].data);
+		memmove(&m->past_clocks[0], &m->past_clocks[1],
+		    (MACHINE_PAST_CLOCKS - 1) * sizeof(past));
+		m->n_past_clocks--;
+	}
+	m->past_clocks[m->n_past_clocks++] = past;
 	return 0;
 }

@@ -29,6 +29,9 @@ struct machine_table;
 #define MACHINE_INFO_MAX 4096u
 #define MACHINE_NAME_MAX 255u
 
+/* Past clock exchanges that are kept; the oldest goes first. */
+#define MACHINE_PAST_CLOCKS 8u
+
 /* How a machine comes to us. */
 enum machine_reach {
 	MACHINE_DIRECT,  /* its producers connect by themselves */
@@ -89,6 +92,16 @@ struct machine {
 	uint8_t *clock_sync;
 	size_t clock_sync_len;
 	uint64_t clock_sync_generation; /* grows with each new exchange */
+	/*
+	 * Those before that were the last before its clocks were set, or it
+	 * slept, oldest first: what was stamped before is read with them.
+	 */
+	struct machine_past_clocks {
+		uint8_t *data;
+		size_t len;
+		uint64_t generation;
+	} past_clocks[MACHINE_PAST_CLOCKS];
+	size_t n_past_clocks;
 	/* Of producers that are connected. */
 	size_t n_producers;
 	size_t n_data_sources;
@@ -146,6 +159,8 @@ int machine_set_system_info(struct machine *m, const uint8_t *data, size_t len)
     MUST_CHECK;
 int machine_set_clock_sync(struct machine *m, const uint8_t *data, size_t len)
     MUST_CHECK;
+/* The clock exchange stays, in past_clocks, when the next one replaces it. */
+int machine_keep_clock_sync(struct machine *m) MUST_CHECK;
 
 /* Frees what it owns, of the host too, but not m. */
 void machine_done(struct machine *m);

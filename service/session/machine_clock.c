@@ -203,27 +203,32 @@ differ_by_more(int64_t a, int64_t b, uint64_t than)
 	    (uint64_t)b - (uint64_t)a) > than;
 }
 
+static bool
+shape_changed(const struct machine *m,
+    const int64_t shape[MACHINE_CLOCK_SHAPE], size_t from, size_t to)
+{
+	for (; from < to; from++)
+		if (differ_by_more(shape[from], m->clock.written_shape[from],
+		    SHAPE_CHANGED_NS))
+			return true;
+	return false;
+}
+
 /* Whether traces have something from it. */
 static bool
 is_news(const struct machine *m, const int64_t shape[MACHINE_CLOCK_SHAPE])
 {
 	const struct machine_clock *c = &m->clock;
 	uint64_t now = c->fit.at_ns, was;
-	size_t i;
 
 	if (m->clock_sync == NULL || !c->written.known ||
 	    now - c->written.at_ns >= MACHINE_CLOCK_RENEW_NS)
 		return true;
 	was = clock_fit_uncertainty_at(&c->written, now);
-	if (clock_fit_uncertainty(&c->fit) < was - was / 8 ||
+	return clock_fit_uncertainty(&c->fit) < was - was / 8 ||
 	    differ_by_more(clock_fit_offset(&c->fit),
-	    clock_fit_offset(&c->written), was))
-		return true;
-	for (i = 0; i < MACHINE_CLOCK_SHAPE; i++)
-		if (differ_by_more(shape[i], c->written_shape[i],
-		    SHAPE_CHANGED_NS))
-			return true;
-	return false;
+	    clock_fit_offset(&c->written), was) ||
+	    shape_changed(m, shape, 0, MACHINE_CLOCK_SHAPE);
 }
 
 /* x with the readings that were not taken filled in. */
@@ -247,6 +252,13 @@ take(struct machine *m, struct exchange *x, uint64_t realtime_ns,
 	c->measured_ns = realtime_ns;
 	if (!is_news(m, shape))
 		return 0;
+	/* Its own clocks, among each other: the first half. */
+	if (c->written.known &&
+	    shape_changed(m, shape, 0, MACHINE_CLOCK_SHAPE / 2) &&
+	    machine_keep_clock_sync(m) != 0) {
+		*why = "no memory";
+		return -1;
+	}
 	said = x->low + (x->high - x->low) / 2;
 	move_host(x, said - c->offset_ns);
 	if (write_sync(m, x, why) != 0)

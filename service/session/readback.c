@@ -257,7 +257,29 @@ put_system_infos(struct readback *r, struct packet_out *out, uint64_t *limit)
 	return true;
 }
 
-/* Before the data: an importer aligns only what comes after. */
+/* What this trace has not got yet of the past. */
+static bool
+put_past_clocks(struct readback *r, struct packet_out *out, uint64_t *limit,
+    struct seen_machine *m)
+{
+	const struct machine_past_clocks *past;
+	size_t i;
+
+	for (i = 0; i < m->machine->n_past_clocks; i++) {
+		past = &m->machine->past_clocks[i];
+		if (past->generation <= m->said_clock_sync)
+			continue;
+		if (!put(r, out, limit, past->data, past->len))
+			return false;
+		m->said_clock_sync = past->generation;
+	}
+	return true;
+}
+
+/*
+ * Before the data: an importer aligns only what comes after.  The newest comes
+ * last, as it takes the last one for the distance to us.
+ */
 static bool
 put_clocks(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
@@ -269,7 +291,8 @@ put_clocks(struct readback *r, struct packet_out *out, uint64_t *limit)
 		if (!has_new_clocks(m))
 			continue;
 		/* Kept as a whole packet's body by machine_clock.c. */
-		if (!put(r, out, limit, m->machine->clock_sync,
+		if (!put_past_clocks(r, out, limit, m) ||
+		    !put(r, out, limit, m->machine->clock_sync,
 		    m->machine->clock_sync_len))
 			return false;
 		m->said_clock_sync = m->machine->clock_sync_generation;

@@ -257,6 +257,26 @@ clocks_that_were_set_against_each_other_are_written_at_once(void **state)
 }
 
 static void
+what_was_so_before_a_machine_slept_is_kept(void **state)
+{
+	uint64_t before;
+	int i;
+
+	assert_int_equal(result(0, 10000, 10000), 0);
+	assert_int_equal(result(30 * SECOND, 10000, 10000), 0);
+	assert_int_equal(m.n_past_clocks, 0);
+	for (i = 1; i < 20; i++) {
+		before = m.clock_sync_generation;
+		ahead[CLOCK_ID_MONOTONIC] -= 60 * SECOND;
+		assert_int_equal(result((30 + i) * SECOND, 10000, 10000), 0);
+		assert_int_equal(m.clock_sync_generation, before + 1);
+		assert_int_equal(m.n_past_clocks, i < 8 ? i : 8);
+		assert_int_equal(m.past_clocks[m.n_past_clocks - 1].generation,
+		    before);
+	}
+}
+
+static void
 a_realtime_that_was_set_meanwhile_is_left_out_where_it_means_nothing(
     void **state)
 {
@@ -485,6 +505,7 @@ main(void)
 		CASE(a_better_exchange_is_written_and_a_worse_one_after_a_while),
 		CASE(a_clock_that_jumped_is_believed_at_once),
 		CASE(clocks_that_were_set_against_each_other_are_written_at_once),
+		CASE(what_was_so_before_a_machine_slept_is_kept),
 		CASE(a_realtime_that_was_set_meanwhile_is_left_out_where_it_means_nothing),
 		CASE(what_cannot_be_is_refused_with_a_sentence),
 		CASE(of_a_relays_two_round_trips_the_shorter_one_counts),

@@ -296,6 +296,50 @@ a_session_that_wants_no_system_info_has_no_news_of_it(void **state)
 	session_free(c.s);
 }
 
+/* Marked by the id of its machine. */
+static void
+set_clocks(struct machine *m, uint8_t mark)
+{
+	const uint8_t sync[] = { 0x90, 0x06, mark, 0xda, 0x06, 0x00 };
+
+	assert_int_equal(machine_set_clock_sync(m, sync, sizeof(sync)), 0);
+}
+
+static void
+clocks_of_the_past_come_once_and_before_the_newest(void **state)
+{
+	struct fixture *f = *state;
+	struct machine *m = fake_machine(f, 7, "phone");
+	struct fake_consumer c;
+	struct fake_trace t;
+
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	readback_saw_machine(c.s->readback, m);
+	fake_read(c.s, &t);
+	fake_trace_done(&t);
+	set_clocks(m, 1);
+	assert_int_equal(machine_keep_clock_sync(m), 0);
+	set_clocks(m, 2);
+	set_clocks(m, 3);
+	assert_int_equal(machine_keep_clock_sync(m), 0);
+	set_clocks(m, 4);
+	fake_read(c.s, &t);
+	assert_int_equal(t.n, 3);
+	assert_int_equal(t.packets[0]->machine_id, 1);
+	assert_int_equal(t.packets[1]->machine_id, 3);
+	assert_int_equal(t.packets[2]->machine_id, 4);
+	fake_trace_done(&t);
+	assert_false(readback_has_news(c.s->readback));
+	/* One that it has got already is not the past to it. */
+	assert_int_equal(machine_keep_clock_sync(m), 0);
+	set_clocks(m, 5);
+	fake_read(c.s, &t);
+	assert_int_equal(t.n, 1);
+	assert_int_equal(t.packets[0]->machine_id, 5);
+	fake_trace_done(&t);
+	session_free(c.s);
+}
+
 static void
 malformed_and_forged_packets_are_dropped_and_counted(void **state)
 {
@@ -419,6 +463,7 @@ main(void)
 		T(what_a_machine_says_of_itself_after_its_first_packets_comes_too),
 		T(a_machine_without_a_relay_is_introduced_by_its_name),
 		T(a_session_that_wants_no_system_info_has_no_news_of_it),
+		T(clocks_of_the_past_come_once_and_before_the_newest),
 		T(malformed_and_forged_packets_are_dropped_and_counted),
 		T(buffers_take_turns_so_that_none_starves),
 		T(a_limit_is_never_passed_and_ends_on_a_packet),
