@@ -36,6 +36,18 @@ ignore_reply(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 }
 
 static void
+initialized_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
+    int fd)
+{
+	struct classic_conn *conn = arg;
+
+	if (ok)
+		conn->failures = 0;
+	else
+		classic_conn_refused(conn);
+}
+
+static void
 command_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
     int fd)
 {
@@ -130,7 +142,7 @@ classic_call_begin(struct classic_conn *conn, const uint8_t *producer,
 	pb_put_uint(&w, INIT_SCRAPING, SCRAPING_DISABLED);
 	if (version.len > 0)
 		pb_put_bytes(&w, INIT_SDK_VERSION, version.data, version.len);
-	invoke(conn, "InitializeConnection", &w, ignore_reply);
+	invoke(conn, "InitializeConnection", &w, initialized_cb);
 	pb_writer_done(&w);
 	rpc_invoke(conn->client, "GetAsyncCommand", NULL, 0, -1, command_cb,
 	    conn);

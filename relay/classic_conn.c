@@ -39,6 +39,7 @@ classic_conn_free(struct classic_conn *conn)
 	conn->classic->n_conns--;
 	rpc_client_free(conn->client);
 	loop_timer_free(conn->retry);
+	loop_cancel(conn->classic->setup.loop, conn);
 	free(conn);
 }
 
@@ -58,7 +59,6 @@ ready_cb(struct rpc_client *client, void *arg)
 	conn->state = CLASSIC_UP;
 	conn->opened = false;
 	conn->put_off = false;
-	conn->failures = 0;
 	producers_lost(c->setup.producers, channel, CLASSIC_LOSS);
 	producers_announce(c->setup.producers, channel);
 	conn = classic_conn_find(c, channel);
@@ -82,18 +82,37 @@ try_later(struct classic_conn *conn)
 }
 
 static void
-down_cb(struct rpc_client *client, const char *text, void *arg)
+hang_up(struct classic_conn *conn, const char *text)
 {
-	struct classic_conn *conn = arg;
 	struct classic *c = conn->classic;
 
 	log_limited(&c->log_limit, loop_now_ms(), LOG_LEVEL_WARN,
 	    "the connection for process %d: %s; it is made again", conn->pid,
 	    text);
+	loop_cancel(c->setup.loop, conn);
 	rpc_client_free(conn->client);
 	conn->client = NULL;
 	try_later(conn);
 	producers_lost(c->setup.producers, conn->channel, CLASSIC_LOSS);
+}
+
+static void
+down_cb(struct rpc_client *client, const char *text, void *arg)
+{
+	hang_up(arg, text);
+}
+
+static void
+refused_cb(void *arg)
+{
+	hang_up(arg, "the collector refused this producer (its log says why)");
+}
+
+/* Unless the connection has ended, which says more. */
+void
+classic_conn_refused(struct classic_conn *conn)
+{
+	loop_defer(conn->classic->setup.loop, refused_cb, conn);
 }
 
 static void

@@ -69,6 +69,8 @@ struct classic_conn *classic_conn_find(struct classic *c, uint32_t channel);
 /* LINK_UP_OPEN: begins one, or tells one that is up; producer: LinkProducer. */
 void classic_conn_open(struct classic *c, uint32_t channel,
     const uint8_t *producer, size_t len);
+/* The service takes no such producer now; later: it is tried again. */
+void classic_conn_refused(struct classic_conn *conn);
 /* What it sends still goes out. */
 void classic_conn_free(struct classic_conn *conn);
 

@@ -368,6 +368,26 @@ class Classic(Program):
         producer.activate("go")
         producer.wait_started()
 
+    def test_what_the_collector_refuses_is_tried_again(self):
+        with open(self.path("conf"), "w") as file:
+            file.write("limits { max_producers: 1 }")
+        daemon = self.collector("--config", self.path("conf"))
+        relay = self.classic(self.address(daemon))
+        first = self.producer("first", ["a"], address=relay.producer_path)
+        self.until(lambda: "producer 1 is first" in daemon.log(),
+                   "the first is served")
+        second = self.producer("second", [TEST_SOURCE],
+                               address=relay.producer_path)
+        second.sync()
+        first.close()
+        consumer = self.consumer()
+        consumer.enable(self.everywhere())
+        writer = second.writer()
+        writer.number(5)
+        consumer.flush(5000)
+        consumer.stop()
+        self.assert_numbers(consumer.read(), [5])
+
     def test_a_collector_without_relay_port_is_served_all_the_same(self):
         daemon = self.daemon(producer=["127.0.0.1:0"])
         relay = self.classic(self.address(daemon))
