@@ -642,6 +642,16 @@ up_start(struct locals *t, uint32_t channel, uint64_t instance,
 }
 
 void
+up_set_up_tracing(struct locals *t, uint32_t channel, uint64_t page_kb)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_uint(&w, 1, page_kb);
+	command(t, channel, 3, &w);
+}
+
+void
 up_stop(struct locals *t, uint32_t channel, uint64_t instance)
 {
 	struct pb_writer w;
@@ -671,7 +681,8 @@ attach(struct client *c, const struct pb_field *f, int fd)
 {
 	char err[200];
 
-	assert_null(c->shm);
+	if (c->shm != NULL)
+		return;
 	assert_true(fd >= 0);
 	c->shm = shm_adopt(dup(fd), (size_t)uint_in(f->data, f->len, 1) * 1024,
 	    err, sizeof(err));

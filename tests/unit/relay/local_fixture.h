@@ -152,6 +152,8 @@ struct pb_writer *args_two(uint64_t one, uint64_t two);
 /* SetupDataSource and StartDataSource of "ds" with the collector's ids. */
 void up_start(struct locals *t, uint32_t channel, uint64_t instance,
     uint64_t session, uint32_t buffer, const char *name);
+/* SetupTracing. */
+void up_set_up_tracing(struct locals *t, uint32_t channel, uint64_t page_kb);
 void up_stop(struct locals *t, uint32_t channel, uint64_t instance);
 void up_flush(struct locals *t, uint32_t channel, uint64_t request,
     const uint64_t *instances, size_t n);
