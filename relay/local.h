@@ -228,8 +228,6 @@ bool local_buffer_was(const struct local *l, uint32_t id);
 bool local_bind_writer(struct local *l, uint32_t writer, uint16_t buffer)
     MUST_CHECK;
 uint16_t local_writer_buffer(const struct local *l, uint32_t writer);
-void local_each_writer(struct local *l,
-    void (*fn)(struct local *l, uint32_t writer, uint16_t buffer));
 /* All instances, buffers and bindings. */
 void local_forget_ids(struct local *l);
 void local_free_ids(struct local *l);

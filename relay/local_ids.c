@@ -240,19 +240,6 @@ local_writer_buffer(const struct local *l, uint32_t writer)
 	return page[writer & (PAGE_SIZE - 1)];
 }
 
-void
-local_each_writer(struct local *l,
-    void (*fn)(struct local *l, uint32_t writer, uint16_t buffer))
-{
-	uint32_t writer;
-	uint16_t buffer;
-
-	for (writer = 1; l->n_writers > 0 && writer <= SHM_MAX_WRITER_ID;
-	    writer++)
-		if ((buffer = local_writer_buffer(l, writer)) != 0)
-			fn(l, writer, buffer);
-}
-
 static void
 free_writers(struct local *l)
 {

@@ -123,7 +123,9 @@ take_chunk(struct reader *r, const struct said *s)
 		if (i == 0 && (up.chunk.flags &
 		    SHM_FIRST_CONTINUES_FROM_PREV) == 0)
 			assert_int_equal(r->len, 0);
+		n = 0;
 		p.p = pb_varint(p.p, p.end, &n);
+		assert_non_null(p.p);
 		assert_true(n <= (size_t)(p.end - p.p));
 		assert_true(r->len + n <= sizeof(r->part));
 		memcpy(r->part + r->len, p.p, n);
