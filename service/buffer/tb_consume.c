@@ -40,10 +40,10 @@ tb_open_first(struct tb_sequence *s, struct tb_record *front)
 		s->last = front->id - 1;
 	}
 	/* What its writer put at the end of the chunk before never came. */
-	if (UNLIKELY((s->flags & TB_SEQ_TAIL_OPEN) != 0))
-		s->loss |= TB_LOSS_OVERWRITE;
 	if (UNLIKELY((front->flags & TB_LOST_BEFORE) != 0))
 		take_lost_before(s, front);
+	else if (UNLIKELY((s->flags & TB_SEQ_TAIL_OPEN) != 0))
+		s->loss |= TB_LOSS_OVERWRITE;
 	s->flags = (s->flags | TB_SEQ_CONSUMED) & ~(uint32_t)TB_SEQ_TAIL_OPEN;
 }
 

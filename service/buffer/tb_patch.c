@@ -7,6 +7,9 @@
 
 #include "service/buffer/tb_state.h"
 
+/* Chunks at the end of a sequence that are looked at. */
+#define GIVE_UP_MAX 64u
+
 static struct tb_record *
 find_chunk(const struct trace_buffer *tb, const struct tb_sequence *s,
     uint32_t id)
@@ -60,20 +63,20 @@ trace_buffer_patch(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
 
 void
 trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
-    uint32_t writer, uint32_t first, uint32_t last)
+    uint32_t writer)
 {
 	struct tb_sequence *s;
 	struct tb_record *c;
 	uint32_t i;
 
 	s = tb_sequences_find(&tb->seqs, producer, writer);
-	if (tb->read_only || s == NULL || s->len == 0)
+	if (tb->read_only || s == NULL)
 		return;
-	for (i = tb_queue_search(tb, s, first); i < s->len; i++) {
-		c = tb_chunk_at(tb, s, i);
-		if (c->id - first > last - first)
-			break;
-		c->flags &= (uint8_t)~TB_INCOMPLETE;
+	/* Only a writer's last chunk is scraped before it is complete. */
+	for (i = s->len; i > 0 && i + GIVE_UP_MAX > s->len; i--) {
+		c = tb_chunk_at(tb, s, i - 1);
+		if ((c->flags & TB_INCOMPLETE) != 0)
+			c->flags |= TB_GIVEN_UP;
 	}
 	tb_wake(tb, s);
 }

@@ -92,7 +92,7 @@ read_front(struct trace_buffer *tb, struct tb_sequence *s,
 	struct tb_fragment f;
 
 	if (!tb_has_unread(front)) {
-		if ((front->flags & TB_INCOMPLETE) != 0)
+		if (tb_may_grow(front))
 			tb_stall(tb, s);
 		else
 			tb_erase_front(tb, s, false);

@@ -44,11 +44,12 @@ look_at(struct tb_record *before, struct tb_record *c, uint32_t *why)
 	if ((c->flags & TB_NEEDS_PATCHING) != 0)
 		return LINK_WAITS;
 	if (c->used == 0) {
-		if ((c->flags & TB_INCOMPLETE) != 0)
+		if (tb_may_grow(c))
 			return LINK_WAITS;
 		/* Erasing this chunk will say why its fragment is missing. */
 		*why = 0;
-		return (c->flags & (TB_CORRUPT | TB_ABORTED)) != 0 ?
+		return (c->flags & (TB_CORRUPT | TB_ABORTED |
+		    TB_GIVEN_UP)) != 0 ?
 		    LINK_BROKEN : LINK_CONTINUES;
 	}
 	*why = TB_LOSS_REASSEMBLY_BROKEN_CHAIN;

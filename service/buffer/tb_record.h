@@ -23,6 +23,11 @@ enum tb_kind {
 
 /* Local chunk flags, beside the three of enum tb_chunk_flags. */
 enum tb_local_flags {
+	/*
+	 * Incomplete, and what was still to come is lost, as far as is known:
+	 * nobody waits for it, but it is welcome.
+	 */
+	TB_GIVEN_UP = 0x08,
 	/* Chunks before it were lost on their way here: its sequence says why. */
 	TB_LOST_BEFORE = 0x10,
 	/* Data after the kept fragments could not be tokenized. */
@@ -90,6 +95,13 @@ static inline uint32_t
 tb_capacity(const struct tb_record *r)
 {
 	return (uint32_t)(tb_record_size(r) - sizeof(*r));
+}
+
+/* More of it may come, and is waited for. */
+static inline bool
+tb_may_grow(const struct tb_record *r)
+{
+	return (r->flags & (TB_INCOMPLETE | TB_GIVEN_UP)) == TB_INCOMPLETE;
 }
 
 static inline bool

@@ -56,7 +56,7 @@ can_go_on(const struct trace_buffer *tb, struct tb_sequence *s)
 		return false;
 	front = tb_front(tb, s);
 	if (!tb_has_unread(front))
-		return (front->flags & TB_INCOMPLETE) == 0;
+		return !tb_may_grow(front);
 	if (tb_fragment_at(tb_payload(front), front->read, front->used, &f) !=
 	    TB_TOKEN_FRAGMENT || f.end != front->used)
 		return true;

@@ -149,11 +149,11 @@ bool trace_buffer_patch(struct trace_buffer *tb, uint64_t producer,
     size_t n, bool more);
 
 /*
- * What was still to come of the scraped chunks from first to last (ids, which
- * wrap) is lost: they are as complete as they are.
+ * What was still to come of the sequence's scraped chunks is lost: what follows
+ * them waits for it no longer.  Should it come all the same, it is taken.
  */
 void trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
-    uint32_t writer, uint32_t first, uint32_t last);
+    uint32_t writer);
 
 /*
  * Nobody patches this producer's chunks any more.  Packets that wait for it are

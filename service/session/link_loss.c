@@ -142,9 +142,8 @@ take_of_producer(struct producer *p, const struct link_loss *loss)
 	session_losses_add(b->session, &origin, p->name, loss);
 	have_next_chunk_say(p, loss->writer, b->id, TB_LOSS_PRESENT |
 	    LINK_LOSS_BIT(loss->cause));
-	if (loss->first_chunk != 0 || loss->last_chunk != 0)
-		trace_buffer_give_up(b->tb, p->id, loss->writer,
-		    loss->first_chunk, loss->last_chunk);
+	/* It may have been the rest of a chunk that was scraped. */
+	trace_buffer_give_up(b->tb, p->id, loss->writer);
 }
 
 static int

@@ -146,25 +146,59 @@ what_follows_a_chunk_that_never_is_completed_can_be_read(void **state)
 	trace_buffer_begin_read(tb);
 	expect_packet(tb, "a1", 0);
 	expect_end(tb);
-	trace_buffer_give_up(tb, 1, 1, 5, 5);
+	trace_buffer_give_up(tb, 1, 1);
 	trace_buffer_begin_read(tb);
 	expect_packet(tb, "c4", FULL);
 	expect_end(tb);
 }
 
 static void
-only_the_chunks_that_are_named_are_given_up(void **state)
+what_comes_of_a_chunk_that_was_given_up_is_taken(void **state)
 {
 	struct trace_buffer *tb = *state;
 
 	scrape(tb, 1, 1, 5, 0, "a1 b1", 100);
-	trace_buffer_give_up(tb, 1, 1, 6, 9);
-	trace_buffer_give_up(tb, 1, 1, 1, 4);
-	trace_buffer_give_up(tb, 1, 2, 5, 5);
+	trace_buffer_give_up(tb, 1, 2);
+	trace_buffer_give_up(tb, 1, 1);
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "a1", 0);
+	expect_end(tb);
 	commit(tb, 1, 1, 5, 0, "a1 b1");
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "b1", 0);
+	expect_end(tb);
+}
+
+static void
+what_comes_before_it_is_read_is_taken_too(void **state)
+{
+	struct trace_buffer *tb = *state;
+
+	scrape(tb, 1, 1, 5, 0, "a1 b1", 100);
+	trace_buffer_give_up(tb, 1, 1);
+	commit(tb, 1, 1, 5, 0, "a1 b1");
+	commit_after_loss(tb, 7, "c", FULL);
 	trace_buffer_begin_read(tb);
 	expect_packet(tb, "a1", 0);
 	expect_packet(tb, "b1", 0);
+	expect_packet(tb, "c4", TB_LOSS_READ_GAP | FULL);
+	expect_end(tb);
+}
+
+static void
+a_packet_that_goes_on_in_a_chunk_that_was_given_up_is_lost(void **state)
+{
+	struct trace_buffer *tb = *state;
+
+	commit(tb, 1, 1, 4, TO_NEXT, "a1 b1");
+	scrape(tb, 1, 1, 5, FROM_PREV | TO_NEXT, "b1", 100);
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "a1", 0);
+	expect_end(tb);
+	trace_buffer_give_up(tb, 1, 1);
+	commit_after_loss(tb, 7, "c", FULL);
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "c4", TB_LOSS_READ_GAP | FULL);
 	expect_end(tb);
 }
 
@@ -179,7 +213,9 @@ main(void)
 		RULE(a_chunk_that_comes_again_keeps_its_mark),
 		RULE(a_chunk_that_is_not_stored_leaves_the_loss_to_the_next),
 		RULE(what_follows_a_chunk_that_never_is_completed_can_be_read),
-		RULE(only_the_chunks_that_are_named_are_given_up),
+		RULE(what_comes_of_a_chunk_that_was_given_up_is_taken),
+		RULE(what_comes_before_it_is_read_is_taken_too),
+		RULE(a_packet_that_goes_on_in_a_chunk_that_was_given_up_is_lost),
 		RULE(clones_have_the_marks_and_a_cleared_buffer_has_none),
 	};
 
