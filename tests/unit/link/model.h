@@ -44,6 +44,7 @@ struct said_chunk {
 	uint8_t fragments;
 	bool continues;   /* the packet of the chunk before */
 	bool goes_on;     /* in the next one */
+	uint64_t first;   /* number of its first packet, where they have one */
 	bool refused;     /* the outbox had no room for it */
 	uint32_t controls; /* of the channel, said before it */
 };
@@ -51,6 +52,7 @@ struct said_chunk {
 struct said_writer {
 	struct said_chunk *chunks;
 	size_t said;
+	uint64_t packets; /* in them */
 	size_t cap;
 	size_t got;     /* arrived, or counted as lost */
 	bool tail_is_lost; /* the packet that goes on in the next chunk */
@@ -63,6 +65,7 @@ struct said_channel {
 	struct said_channel *next;
 	uint32_t epoch; /* of its link */
 	uint32_t number;
+	uint32_t buffer; /* that its chunks are for; 0: not told yet */
 	struct said_writer writers[WRITERS_MAX];
 	uint32_t controls_said;
 	uint32_t controls_got;
@@ -84,6 +87,11 @@ struct effect {
 };
 
 struct book {
+	/*
+	 * The collector is the real one: chunks hold whole packets of
+	 * said_packet(), and what arrives is read from its trace.
+	 */
+	bool real;
 	struct said_channel *channels;
 	uint32_t epoch; /* of the link that is, or comes next */
 	struct effect *effects;
@@ -99,6 +107,10 @@ struct book {
 	uint64_t old_chunks;
 };
 
+/* for_testing.str of a packet: 26 characters, and some to fill it up. */
+#define SAID_PACKET "%08u.%06u.%u.%08llu"
+#define SAID_PACKET_TEXT 80
+
 void book_init(struct book *b);
 void book_done(struct book *b);
 /* A channel of this link begins. */
@@ -108,11 +120,12 @@ void book_new_link(struct book *b);
 
 /* Describes the writer's next chunk; encoded, it takes up to this. */
 #define CHUNK_COMMIT_MAX(bytes) ((bytes) + 64u)
-struct said_chunk book_think_of_chunk(struct said_channel *c, int writer,
-    bool whole_packets, uint32_t bytes_max);
+struct said_chunk book_think_of_chunk(const struct book *b,
+    struct said_channel *c, int writer, bool whole_packets,
+    uint32_t bytes_max);
 /* Its CommitDataRequest. */
-size_t book_encode_chunk(struct said_channel *c, int writer,
-    const struct said_chunk *chunk, uint8_t *out);
+size_t book_encode_chunk(const struct book *b, struct said_channel *c,
+    int writer, const struct said_chunk *chunk, uint8_t *out);
 void book_say_chunk(struct said_channel *c, int writer,
     const struct said_chunk *chunk);
 /* The same, and it was refused: what is lost with it. */

@@ -12,6 +12,12 @@
 /* Of CommitDataRequest. */
 enum { MOVE = 1, MOVE_BUFFER = 3, MOVE_DATA = 4 };
 #define BUFFER 7u
+/*
+ * A packet of SAID_PACKET in a chunk: its size, the tag and size of for_testing
+ * (900), the tag and size of its str, and that.
+ */
+#define PACKET_BYTES (1 + 3 + 2 + SAID_PACKET_TEXT)
+#define PACKETS_MAX  40
 
 void
 book_init(struct book *b)
@@ -68,6 +74,7 @@ book_channel(struct book *b, uint32_t number)
 	MODEL_CHECK((c = calloc(1, sizeof(*c))) != NULL);
 	c->epoch = b->epoch;
 	c->number = number;
+	c->buffer = b->real ? 0 : BUFFER;
 	c->next = b->channels;
 	b->channels = c;
 	return c;
@@ -85,12 +92,18 @@ book_new_link(struct book *b)
 /* ---- chunks ---- */
 
 struct said_chunk
-book_think_of_chunk(struct said_channel *c, int writer, bool whole_packets,
-    uint32_t bytes_max)
+book_think_of_chunk(const struct book *b, struct said_channel *c, int writer,
+    bool whole_packets, uint32_t bytes_max)
 {
 	struct said_writer *w = &c->writers[writer];
-	struct said_chunk k = { .controls = c->controls_said };
+	struct said_chunk k = { .controls = c->controls_said,
+		.first = w->packets };
 
+	if (b->real) {
+		k.fragments = (uint8_t)(1 + model_below(PACKETS_MAX));
+		k.bytes = k.fragments * PACKET_BYTES;
+		return k;
+	}
 	k.bytes = model_chance(20) ? model_below(200) :
 	    model_below(bytes_max + 1);
 	k.continues = w->said > 0 && w->chunks[w->said - 1].goes_on;
@@ -107,8 +120,28 @@ byte_of(const struct said_channel *c, int writer, size_t chunk, size_t i)
 	    (uint32_t)writer * 7u + chunk * 5u + i + (i >> 7));
 }
 
+static void
+put_packets(const struct said_channel *c, int writer,
+    const struct said_chunk *chunk, uint8_t *out)
+{
+	static const uint8_t head[] = { PACKET_BYTES - 1, 0xa2, 0x38,
+		2 + SAID_PACKET_TEXT, 0x0a, SAID_PACKET_TEXT };
+	char text[SAID_PACKET_TEXT + 1];
+	unsigned i, n;
+
+	for (i = 0; i < chunk->fragments; i++) {
+		n = (unsigned)snprintf(text, sizeof(text), SAID_PACKET,
+		    c->epoch, c->number, (unsigned)writer,
+		    (unsigned long long)chunk->first + i);
+		memset(text + n, '-', SAID_PACKET_TEXT - n);
+		memcpy(out, head, sizeof(head));
+		memcpy(out + sizeof(head), text, SAID_PACKET_TEXT);
+		out += PACKET_BYTES;
+	}
+}
+
 size_t
-book_encode_chunk(struct said_channel *c, int writer,
+book_encode_chunk(const struct book *b, struct said_channel *c, int writer,
     const struct said_chunk *chunk, uint8_t *out)
 {
 	uint32_t id = (uint32_t)c->writers[writer].said;
@@ -118,11 +151,11 @@ book_encode_chunk(struct said_channel *c, int writer,
 	size_t len = SHM_CHUNK_HEADER_BYTES + chunk->bytes, n = 0, inner, i;
 	uint8_t *p;
 
-	inner = 2 + 1 + pb_varint_size(len) + len;
+	inner = 1 + pb_varint_size(c->buffer) + 1 + pb_varint_size(len) + len;
 	out[n++] = MOVE << 3 | PB_BYTES;
 	n += pb_encode_varint(out + n, inner);
 	out[n++] = MOVE_BUFFER << 3 | PB_VARINT;
-	out[n++] = BUFFER;
+	n += pb_encode_varint(out + n, c->buffer);
 	out[n++] = MOVE_DATA << 3 | PB_BYTES;
 	n += pb_encode_varint(out + n, len);
 	p = out + n;
@@ -130,7 +163,9 @@ book_encode_chunk(struct said_channel *c, int writer,
 	p[4] = (uint8_t)(writer + 1);
 	p[5] = 0;
 	memcpy(p + 6, &packets, 2);
-	for (i = 0; i < chunk->bytes; i++)
+	if (b->real)
+		put_packets(c, writer, chunk, p + SHM_CHUNK_HEADER_BYTES);
+	for (i = 0; !b->real && i < chunk->bytes; i++)
 		p[SHM_CHUNK_HEADER_BYTES + i] = byte_of(c, writer, id, i);
 	return n + len;
 }
@@ -147,6 +182,7 @@ book_say_chunk(struct said_channel *c, int writer,
 		MODEL_CHECK(w->chunks != NULL);
 	}
 	w->chunks[w->said++] = *chunk;
+	w->packets += chunk->fragments;
 }
 
 void
@@ -157,7 +193,7 @@ book_say_refused(struct said_channel *c, int writer, struct said_chunk *chunk,
 
 	memset(loss, 0, sizeof(*loss));
 	loss->writer = (uint32_t)writer + 1;
-	loss->buffer = BUFFER;
+	loss->buffer = c->buffer;
 	loss->chunks = 1;
 	loss->bytes = chunk->bytes;
 	loss->packets = chunk->fragments;
@@ -268,7 +304,7 @@ take_loss_here(struct book *b, uint64_t number, struct said_channel *c,
 	struct said_writer *w = &c->writers[writer];
 	uint64_t packets = 0, unsure = 0, bytes = 0, i;
 
-	MODEL_CHECK(l->cause != 0 && l->buffer == BUFFER);
+	MODEL_CHECK(l->cause != 0 && l->buffer == c->buffer);
 	MODEL_CHECK(l->chunks > 0 && l->chunks <= w->said - w->got);
 	for (i = 0; i < l->chunks; i++) {
 		/* who refused it cannot know what became of the one before */

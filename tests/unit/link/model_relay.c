@@ -16,20 +16,24 @@
 #include <unistd.h>
 
 #include "protos/link.pb-c.h"
+#include "protos/producer_port.pb-c.h"
 #include "relay/outbox.h"
 #include "transport/link_zstd.h"
 #include "transport/loop.h"
+#include "transport/pb_writer.h"
 
 #define PRODUCERS_MAX 12
 #define LOSSES_MAX 8
 
 #define WHY(name) TRIBUTARY__LINK_OPENED__WHY__##name
+#define COMMAND(name) PERFETTO__PROTOS__GET_ASYNC_COMMAND_RESPONSE__CMD_##name
 #define LOSS(cause) TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_##cause
 
 struct local_producer {
 	uint32_t channel;
 	struct said_channel *said; /* NULL: not announced */
 	int busy_writer;           /* most chunks are its */
+	uint64_t instance;         /* 0: none was started */
 	uint64_t bytes_said;
 	uint64_t bytes_sent;
 	/* Its channel was empty: since then it waits for its turn. */
@@ -225,7 +229,11 @@ static void
 announce(struct relay *r, struct local_producer *p)
 {
 	p->said = book_channel(r->book, p->channel);
+	p->instance = 0;
 	outbox_put(r->outbox, p->channel, LINK_UP_OPEN, "\x0a\x01p", 3, 0);
+	if (r->book->real)
+		outbox_put(r->outbox, p->channel, LINK_UP_REGISTER_SOURCE,
+		    "\x0a\x03src", 5, 0);
 }
 
 void
@@ -291,7 +299,7 @@ say_chunk(struct relay *r, struct local_producer *p)
 {
 	int writer = model_chance(70) ? p->busy_writer :
 	    (int)model_below(WRITERS_MAX);
-	struct said_chunk k = book_think_of_chunk(p->said, writer,
+	struct said_chunk k = book_think_of_chunk(r->book, p->said, writer,
 	    r->plan.drop_newest, r->plan.chunk_max);
 	struct link_loss loss;
 	uint8_t *at;
@@ -310,7 +318,7 @@ say_chunk(struct relay *r, struct local_producer *p)
 		return;
 	}
 	outbox_commit(r->outbox, p->channel,
-	    book_encode_chunk(p->said, writer, &k, at));
+	    book_encode_chunk(r->book, p->said, writer, &k, at));
 	book_say_chunk(p->said, writer, &k);
 	p->bytes_said += k.bytes;
 	if (empty) {
@@ -350,7 +358,9 @@ relay_say_chunks(struct relay *r, unsigned n)
 {
 	struct local_producer *p = any_producer(r);
 
-	while (n-- > 0 && p != NULL && p->said != NULL)
+	if (p == NULL || p->said == NULL || p->said->buffer == 0)
+		return;
+	while (n-- > 0)
 		say_chunk(r, p);
 }
 
@@ -580,6 +590,62 @@ relay_send(struct relay *r, unsigned blocks)
 		send_frame(r, &ack);
 }
 
+/* ---- commands of a real collector ---- */
+
+static struct local_producer *
+find_producer(struct relay *r, uint32_t channel)
+{
+	size_t i;
+
+	for (i = 0; i < r->n_producers; i++)
+		if (r->producers[i].channel == channel &&
+		    r->producers[i].said != NULL)
+			return &r->producers[i];
+	return NULL;
+}
+
+static void
+start_source(struct local_producer *p,
+    const Perfetto__Protos__GetAsyncCommandResponse__StartDataSource *m)
+{
+	/* exactly once */
+	MODEL_CHECK(p->instance == 0);
+	MODEL_CHECK(m->new_instance_id != 0 && m->config != NULL);
+	MODEL_CHECK(m->config->target_buffer != 0);
+	p->instance = m->new_instance_id;
+	p->said->buffer = m->config->target_buffer;
+}
+
+static void
+answer_flush(struct relay *r, struct local_producer *p, uint64_t id)
+{
+	uint8_t *at = outbox_reserve(r->outbox, p->channel, 16, false);
+	size_t n;
+
+	if (at == NULL)
+		return;
+	n = pb_encode_varint(at + 1, id);
+	at[0] = 3 << 3; /* flush_request_id */
+	outbox_commit(r->outbox, p->channel, n + 1);
+}
+
+static void
+take_command(struct relay *r, uint32_t channel, const struct pb_field *f)
+{
+	struct local_producer *p = find_producer(r, channel);
+	Perfetto__Protos__GetAsyncCommandResponse *m;
+
+	r->book->commands_arrived++;
+	m = perfetto__protos__get_async_command_response__unpack(NULL, f->len,
+	    f->data);
+	MODEL_CHECK(m != NULL);
+	if (p != NULL && m->cmd_case == COMMAND(START_DATA_SOURCE))
+		start_source(p, m->start_data_source);
+	if (p != NULL && m->cmd_case == COMMAND(FLUSH))
+		answer_flush(r, p, m->flush->request_id);
+	perfetto__protos__get_async_command_response__free_unpacked(m, NULL);
+}
+
 static void
 take_block(struct relay *r, const struct link_frame *f)
 {
@@ -605,7 +671,10 @@ take_block(struct relay *r, const struct link_frame *f)
 	pb_init(&reader, data, len);
 	while (pb_next(&reader, &m)) {
 		MODEL_CHECK(m.number == LINK_DOWN_COMMAND);
-		book_take_command(r->book, f->channel, m.data, m.len);
+		if (r->book->real)
+			take_command(r, f->channel, &m);
+		else
+			book_take_command(r->book, f->channel, m.data, m.len);
 	}
 	MODEL_CHECK(!reader.bad);
 	outbox_set_received(r->outbox, r->in.received);
@@ -680,7 +749,7 @@ recover_producers(struct relay *r)
 		p = &r->producers[--r->n_producers];
 		if (p->said == NULL)
 			continue;
-		for (n = model_below(4); n > 0; n--)
+		for (n = model_below(4); n > 0 && p->said->buffer != 0; n--)
 			say_chunk(r, p);
 		close_channel(r, p);
 	}
