@@ -7,15 +7,24 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 
 from harness import pb, tap
 from harness.case import TEST_SOURCE, Case, config
-from harness.daemon import environment
+from harness.daemon import LISTENING, environment
 from harness.loop import SCALE
 from harness.relay import Relay
 
 BINARY = os.environ["TRIBUTARY_RELAY"]
+
+# Puts a socket where a service manager does, and becomes the relay.
+HAND_OVER = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.environ["LISTEN_PID"] = str(os.getpid())
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 class Program(Case):
@@ -185,6 +194,29 @@ class Life(Program):
                     "--producer-socket", self.path("p2"),
                     "--set-socket-permissions", "no-such-group:0660",
                     words=["no-such-group"])
+
+    def test_it_takes_the_sockets_of_the_service_manager(self):
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(self.path("passed"))
+        listener.listen()
+        fd = listener.fileno()
+
+        class Passed(Relay):
+            def command(relay):
+                return [sys.executable, "-c", HAND_OVER, str(fd), BINARY,
+                        "--to", self.path("nowhere"), "--state-dir",
+                        relay.state_dir]
+
+        relay = Passed(self.folder, pass_fds=[fd], env={
+            "LISTEN_FDS": "1", "LISTEN_FDNAMES": "producer"})
+        self.relays.append(relay)
+        relay.start()
+        self.assertEqual(LISTENING.findall(relay.log()),
+                         [("producers", self.path("passed"))])
+        self.producer(address=self.path("passed")).sync()
+        relay.stop()
+        self.assertTrue(os.path.exists(self.path("passed")))
 
     def test_an_address_that_others_can_reach_has_to_be_permitted(self):
         path = self.path("relay.conf")
