@@ -32,6 +32,12 @@ check_destination(const struct relay_settings *s, char *err, size_t err_size)
 	struct addr a;
 	size_t i;
 
+	if (s->to == NULL && s->dialled && s->protocol == RELAY_CLASSIC_ONLY) {
+		snprintf(err, err_size, "dialled and protocol: CLASSIC do not "
+		    "go together: Perfetto's own way needs a connection for "
+		    "each producer, which a collector that dials cannot give");
+		return -1;
+	}
 	if (s->to == NULL && s->dialled)
 		return 0;
 	if (s->to == NULL) {

@@ -10,10 +10,11 @@ import subprocess
 import sys
 import time
 
-from harness import pb, tap
+from harness import abi, pb, tap
 from harness.case import TEST_SOURCE, Case, config
 from harness.daemon import LISTENING, environment
 from harness.loop import SCALE
+from harness.producer import numbered
 from harness.relay import Relay
 
 BINARY = os.environ["TRIBUTARY_RELAY"]
@@ -228,6 +229,70 @@ class Life(Program):
         relay = self.relay(self.path("nowhere"), producer="0.0.0.0:0",
                            flags=["--config", path])
         self.assertIn("listening for producers on 0.0.0.0:", relay.log())
+
+
+class End(Program):
+    """Of a relay that is linked."""
+
+    def test_what_producers_wrote_is_sent_before_it_ends(self):
+        daemon = self.collector()
+        relay = self.relay(daemon)
+        self.wait_state(relay, "linked")
+        producer = self.producer(address=relay.producer_path)
+        consumer = self.consumer()
+        consumer.enable(self.everywhere())
+        writer = producer.writer()
+        writer.number(10)
+        # In shared memory, and nobody is told.
+        producer.place(abi.chunk(writer.id, writer.chunk_id(), [
+            numbered(n, value=writer.id) for n in range(10, 15)], 0))
+        relay.stop()
+        self.until(lambda: producer.closed, "the producer is let go")
+        consumer.flush(5000)
+        consumer.stop()
+        self.assert_numbers(consumer.read(), [15])
+
+    def test_what_it_cannot_send_is_sent_by_the_next_one(self):
+        daemon = self.collector()
+        relay = self.relay(daemon)
+        self.wait_state(relay, "linked")
+        producer = self.producer(address=relay.producer_path)
+        consumer = self.consumer()
+        consumer.enable(self.everywhere())
+        writer = producer.writer()
+        writer.number(10)
+        daemon.signal(signal.SIGSTOP)
+        try:
+            writer.number(10)
+            relay.stop()
+        finally:
+            daemon.signal(signal.SIGCONT)
+        again = self.relay(daemon)
+        self.wait_state(again, "linked")
+        self.until(lambda: again.report()["store"]["memory_bytes"] == 0,
+                   "all has arrived")
+        consumer.flush(5000)
+        consumer.stop()
+        self.assert_numbers(consumer.read(), [20])
+
+    def test_a_second_signal_ends_it_at_once(self):
+        daemon = self.collector()
+        relay = self.relay(daemon)
+        self.wait_state(relay, "linked")
+        producer = self.producer(address=relay.producer_path)
+        consumer = self.consumer()
+        consumer.enable(self.everywhere())
+        writer = producer.writer()
+        daemon.signal(signal.SIGSTOP)
+        try:
+            writer.number(10)
+            relay.signal(signal.SIGTERM)
+            self.until(lambda: "stopping" in relay.log(), "it is stopping")
+            relay.signal(signal.SIGTERM)
+            self.assertEqual(relay.wait(), 1)
+            relay.expected_status = 1
+        finally:
+            daemon.signal(signal.SIGCONT)
 
 
 class Status(Program):

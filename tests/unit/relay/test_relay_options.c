@@ -400,6 +400,16 @@ a_wrong_file_is_refused_with_the_place(void **state)
 }
 
 static void
+a_dialled_relay_speaks_over_the_link(void **state)
+{
+	char line[128];
+
+	write_file("dialled: true protocol: CLASSIC");
+	snprintf(line, sizeof(line), "--config %s", path);
+	refused(line, "do not go together");
+}
+
+static void
 times_that_make_no_sense_are_refused(void **state)
 {
 	write_file("to: \"/s\" min_retry_ms: 100 max_retry_ms: 10");
@@ -430,6 +440,7 @@ main(void)
 		T(the_state_folder_is_systemds_where_it_names_one),
 		T(every_field_of_the_file_arrives),
 		T(a_wrong_file_is_refused_with_the_place),
+		T(a_dialled_relay_speaks_over_the_link),
 		T(times_that_make_no_sense_are_refused),
 	};
 
