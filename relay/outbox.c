@@ -38,6 +38,8 @@ overflow_cb(void *arg)
 {
 	struct outbox *o = arg;
 
+	if (!o->overflow_due)
+		return; /* it was reset meanwhile */
 	o->overflow_due = false;
 	o->ops->overflow(o->arg);
 }
@@ -205,6 +207,7 @@ void
 outbox_reset(struct outbox *o, uint32_t cause)
 {
 	ob_old_all(o, cause);
+	o->overflow_due = false;
 	if (ob_new_link(o) != 0)
 		ob_overflow(o);
 	ob_old_pump(o);

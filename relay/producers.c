@@ -196,6 +196,8 @@ producers_lost(struct producers *ps, uint32_t channel, uint32_t cause)
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
 		if (channel != 0 && l->channel != channel)
 			continue;
+		/* Upward counts what it had, and what stands here for it. */
+		(void)!local_scrape(l, 0, true);
 		l->state = LOCAL_UNKNOWN;
 		if (l->conn == NULL)
 			local_free(l);

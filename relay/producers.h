@@ -76,7 +76,9 @@ void producers_announce(struct producers *ps, uint32_t channel);
 /*
  * What was agreed upward is void: instances are stopped as if their session had
  * ended, buffers and flushes forgotten, what is still written for them is taken
- * out of the memory and dropped (counted: cause is a LinkLossCause).
+ * out of the memory and dropped.  What stands there by now goes upward first,
+ * for the last time, to be counted with what is lost there (cause: a
+ * LinkLossCause).
  */
 void producers_lost(struct producers *ps, uint32_t channel, uint32_t cause);
 /* A GetAsyncCommandResponse, with the collector's ids. */

@@ -10,11 +10,11 @@
 void
 uplink_forget(struct uplink *u, uint32_t cause)
 {
-	/* First: nothing that follows from it may go into a new link. */
-	u->way = WAY_NONE;
 	uplink_recover_forget(u);
-	outbox_reset(u->setup.outbox, cause);
+	/* First: what stands in their memory is counted with all the rest. */
 	producers_lost(u->producers, 0, cause);
+	u->way = WAY_NONE;
+	outbox_reset(u->setup.outbox, cause);
 }
 
 static void
