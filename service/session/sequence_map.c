@@ -20,6 +20,8 @@ struct entry {
 	uint32_t writer;
 	uint32_t id;     /* 0: no packet yet */
 	uint32_t buffer; /* of the config */
+	uint32_t machine;
+	int32_t uid, pid;
 	bool gone;
 	struct packet_trailer trailer;
 	struct chunk_histogram *histogram; /* NULL: not counted */
@@ -131,6 +133,14 @@ find(struct sequence_map *m, const struct tb_origin *o)
 	return NULL;
 }
 
+static void
+say_who(struct entry *e, const struct tb_origin *o)
+{
+	e->machine = o->machine;
+	e->uid = o->uid;
+	e->pid = o->pid;
+}
+
 static struct entry *
 get(struct sequence_map *m, const struct tb_origin *o)
 {
@@ -145,9 +155,21 @@ get(struct sequence_map *m, const struct tb_origin *o)
 		return NULL;
 	e->producer = o->producer;
 	e->writer = o->writer;
+	say_who(e, o);
 	place(m, e);
 	m->n++;
 	return m->last = e;
+}
+
+static struct entry *
+with_id(struct sequence_map *m, struct entry *e)
+{
+	if (e != NULL && e->id == 0) {
+		e->id = ++m->last_id;
+		packet_trailer_init(&e->trailer, e->uid, e->pid, e->id,
+		    e->machine);
+	}
+	return e;
 }
 
 /* The entry with an id; NULL: no memory. */
@@ -156,12 +178,9 @@ get_with_id(struct sequence_map *m, const struct tb_origin *o)
 {
 	struct entry *e = get(m, o);
 
-	if (e != NULL && e->id == 0) {
-		e->id = ++m->last_id;
-		packet_trailer_init(&e->trailer, o->uid, o->pid, e->id,
-		    o->machine);
-	}
-	return e;
+	if (e != NULL && e->id == 0)
+		say_who(e, o);
+	return with_id(m, e);
 }
 
 const struct packet_trailer *
@@ -185,7 +204,7 @@ sequence_map_find_id(struct sequence_map *m, uint64_t producer,
     uint32_t writer)
 {
 	struct tb_origin o = { .producer = producer, .writer = writer };
-	const struct entry *e = find(m, &o);
+	const struct entry *e = with_id(m, find(m, &o));
 
 	return e != NULL ? e->id : 0;
 }

@@ -34,7 +34,7 @@ const struct packet_trailer *sequence_map_trailer(struct sequence_map *m,
 
 /* Its id, given when it is new.  0: no memory. */
 uint32_t sequence_map_id(struct sequence_map *m, const struct tb_origin *o);
-/* Its id if it has one, else 0. */
+/* The same of one that has written something; else 0. */
 uint32_t sequence_map_find_id(struct sequence_map *m, uint64_t producer,
     uint32_t writer);
 
