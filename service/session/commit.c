@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/commit_wire.h"
 #include "transport/pb_reader.h"
 #include "transport/shm.h"
 #include "service/buffer/trace_buffer.h"
@@ -14,16 +15,8 @@
 #include "service/session/sequence_map.h"
 #include "service/session/session.h"
 
-/* Field numbers: wire-format.md, CommitDataRequest. */
+/* Field numbers: wire-format.md, ChunkToPatch. */
 enum {
-	CDR_MOVE = 1,
-	CDR_PATCH = 2,
-	CDR_FLUSH = 3,
-	MOVE_PAGE = 1,
-	MOVE_CHUNK = 2,
-	MOVE_BUFFER = 3,
-	MOVE_DATA = 4,
-	MOVE_INCOMPLETE = 5,
 	PATCH_BUFFER = 1,
 	PATCH_WRITER = 2,
 	PATCH_CHUNK = 3,
@@ -35,50 +28,6 @@ enum {
 
 /* Patches of one chunk that are applied in one go; producers send a few. */
 #define PATCHES_MAX 64u
-
-struct move {
-	uint32_t page;
-	uint32_t chunk;
-	uint32_t buffer;
-	const uint8_t *data; /* NULL: in shared memory */
-	size_t len;
-	bool incomplete;
-};
-
-static bool
-parse_move(const struct pb_field *f, struct move *m)
-{
-	struct pb_reader r;
-	struct pb_field g;
-
-	memset(m, 0, sizeof(*m));
-	pb_init(&r, f->data, f->len);
-	while (pb_next(&r, &g)) {
-		switch (g.number) {
-		case MOVE_PAGE:
-			m->page = (uint32_t)g.value;
-			break;
-		case MOVE_CHUNK:
-			m->chunk = (uint32_t)g.value;
-			break;
-		case MOVE_BUFFER:
-			m->buffer = (uint32_t)g.value;
-			break;
-		case MOVE_DATA:
-			if (g.wire != PB_BYTES)
-				return false;
-			m->data = g.data;
-			m->len = g.len;
-			break;
-		case MOVE_INCOMPLETE:
-			m->incomplete = g.value != 0;
-			break;
-		default:
-			break;
-		}
-	}
-	return !r.bad;
-}
 
 /*
  * A relay leaves out a buffer that it knows its writer registered.  That one
@@ -210,7 +159,7 @@ forget_scraped(struct producer *p, uint32_t page, uint32_t index)
 }
 
 static void
-apply_move(struct producer *p, const struct move *m)
+apply_move(struct producer *p, const struct commit_move *m)
 {
 	struct service *s = p->service;
 	struct session_buffer *b;
@@ -314,7 +263,7 @@ patch_chunk(struct producer *p, const struct pb_field *f)
  * producer is woken later.
  */
 static bool
-must_wait(struct producer *p, const struct move *m, size_t len)
+must_wait(struct producer *p, const struct commit_move *m, size_t len)
 {
 	uint32_t buffer = m->buffer;
 	struct session_buffer *b;
@@ -343,7 +292,7 @@ must_wait(struct producer *p, const struct move *m, size_t len)
 #define MOVES_KEPT 32u
 
 struct plan {
-	struct move moves[MOVES_KEPT];
+	struct commit_move moves[MOVES_KEPT];
 	size_t n_moves; /* in all; may be more than are kept */
 	uint64_t flush_id;
 	bool has_patches;
@@ -354,7 +303,7 @@ make_plan(struct plan *plan, const uint8_t *request, size_t len)
 {
 	struct pb_reader r;
 	struct pb_field f;
-	struct move other;
+	struct commit_move other;
 
 	plan->n_moves = 0;
 	plan->flush_id = 0;
@@ -362,19 +311,20 @@ make_plan(struct plan *plan, const uint8_t *request, size_t len)
 	pb_init(&r, request, len);
 	while (pb_next(&r, &f)) {
 		switch (f.number) {
-		case CDR_MOVE:
-			if (f.wire != PB_BYTES || !parse_move(&f,
+		case COMMIT_MOVE:
+			if (f.wire != PB_BYTES || !commit_parse_move(
 			    plan->n_moves < MOVES_KEPT ?
-			    &plan->moves[plan->n_moves] : &other))
+			    &plan->moves[plan->n_moves] : &other, f.data,
+			    f.len))
 				return false;
 			plan->n_moves++;
 			break;
-		case CDR_PATCH:
+		case COMMIT_PATCH:
 			if (f.wire != PB_BYTES || !patch_chunk(NULL, &f))
 				return false;
 			plan->has_patches = true;
 			break;
-		case CDR_FLUSH:
+		case COMMIT_FLUSH:
 			plan->flush_id = f.value;
 			break;
 		default:
@@ -389,7 +339,7 @@ make_plan(struct plan *plan, const uint8_t *request, size_t len)
  * to wait, or has to wait now (false): one request may hold more than a buffer.
  */
 static bool
-next_move(struct producer *p, size_t index, const struct move *m)
+next_move(struct producer *p, size_t index, const struct commit_move *m)
 {
 	size_t bytes;
 
@@ -410,13 +360,14 @@ apply_rest(struct producer *p, const uint8_t *request, size_t len)
 {
 	struct pb_reader r;
 	struct pb_field f;
-	struct move m;
+	struct commit_move m;
 	size_t n = 0;
 
 	pb_init(&r, request, len);
 	while (pb_next(&r, &f))
-		if (f.number == CDR_MOVE && n++ >= MOVES_KEPT &&
-		    parse_move(&f, &m) && !next_move(p, n - 1, &m))
+		if (f.number == COMMIT_MOVE && n++ >= MOVES_KEPT &&
+		    commit_parse_move(&m, f.data, f.len) &&
+		    !next_move(p, n - 1, &m))
 			return false;
 	return true;
 }
@@ -429,7 +380,7 @@ apply_patches(struct producer *p, const uint8_t *request, size_t len)
 
 	pb_init(&r, request, len);
 	while (pb_next(&r, &f))
-		if (f.number == CDR_PATCH)
+		if (f.number == COMMIT_PATCH)
 			(void)patch_chunk(p, &f);
 }
 
