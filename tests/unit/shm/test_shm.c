@@ -383,6 +383,34 @@ a_released_chunk_has_an_empty_header(void **state)
 	shm_free(s);
 }
 
+static void
+a_chunk_that_is_put_back_can_be_taken_again(void **state)
+{
+	struct shm *s = shm_new(8 * PAGE, PAGE);
+	struct shm_slot slot;
+	struct shm_chunk c;
+
+	assert_true(shm_acquire(s, SHM_DIV4, 10, 3, 0, &slot));
+	/* Not what is being written. */
+	shm_put_back(s, slot.page, slot.index);
+	assert_int_equal(shm_take(s, slot.page, slot.index, &c),
+	    SHM_NOT_COMPLETE);
+	shm_add_fragment(s, &slot);
+	shm_complete(s, &slot);
+	assert_int_equal(shm_take(s, slot.page, slot.index, &c), SHM_TAKEN);
+	assert_int_equal(shm_take(s, slot.page, slot.index, &c),
+	    SHM_NOT_COMPLETE);
+	shm_put_back(s, slot.page, slot.index);
+	assert_int_equal(shm_take(s, slot.page, slot.index, &c), SHM_TAKEN);
+	assert_int_equal(c.writer_id, 10);
+	assert_int_equal(c.chunk_id, 3);
+	assert_int_equal(c.num_fragments, 1);
+	shm_put_back(s, 8, 0);
+	shm_put_back(s, 0, 4);
+	shm_put_back(s, UINT32_MAX, UINT32_MAX);
+	shm_free(s);
+}
+
 struct seen {
 	int n;
 	struct shm_chunk c[16];
@@ -425,6 +453,13 @@ scraping_shows_unfinished_and_finished_chunks_in_page_order(void **state)
 	shm_add_fragment(s, &slot[4]);
 
 	memcpy(before, mem, sizeof(before));
+	/* When the reader has gone, what it was reading is left. */
+	shm_scrape_left(s, note, &seen);
+	assert_memory_equal(before, mem, sizeof(before));
+	assert_int_equal(seen.n, 4);
+	assert_int_equal(seen.c[2].writer_id, 13);
+	assert_true(seen.complete[2]);
+	seen.n = 0;
 	shm_scrape(s, note, &seen);
 	assert_memory_equal(before, mem, sizeof(before));
 
@@ -685,6 +720,7 @@ main(void)
 		cmocka_unit_test(
 		    releasing_what_is_not_being_read_changes_nothing),
 		cmocka_unit_test(a_released_chunk_has_an_empty_header),
+		cmocka_unit_test(a_chunk_that_is_put_back_can_be_taken_again),
 		cmocka_unit_test(
 		    scraping_shows_unfinished_and_finished_chunks_in_page_order),
 		cmocka_unit_test(
