@@ -151,6 +151,7 @@ up_reserve(void *arg, uint32_t channel, size_t max, size_t data_len,
 	if (c->scratch == NULL &&
 	    (c->scratch = malloc(LINK_MESSAGE_MAX)) == NULL)
 		return UPWARD_DROPPED;
+	conn->data_reserved = data_len > 0;
 	*out = c->scratch;
 	return UPWARD_ROOM;
 }
@@ -165,15 +166,30 @@ up_commit(void *arg, uint32_t channel, size_t len)
 		return;
 	rpc_invoke(conn->client, "CommitData", c->scratch, len, -1, NULL,
 	    NULL);
-	c->bytes_up += len;
+	if (rpc_client_queued(conn->client) == 0) {
+		conn->chunks_queued = 0;
+		conn->bytes_queued = 0;
+	} else if (conn->data_reserved) {
+		conn->chunks_queued++;
+		conn->bytes_queued += len;
+	}
+	c->setup.totals->bytes_up += len;
 }
 
 static void
 up_dropped(void *arg, uint32_t channel, const struct link_loss *loss)
 {
 	struct classic *c = arg;
+	struct classic_totals *t = c->setup.totals;
+	uint32_t cause = loss->cause;
 
-	c->chunks_lost += loss->chunks;
+	/* There was no connection. */
+	if (cause == TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_UNSPECIFIED ||
+	    cause >= LINK_LOSS_CAUSES)
+		cause = CLASSIC_LOSS;
+	t->chunks_lost[cause] += loss->chunks;
+	t->packets_lost[cause] += loss->packets;
+	t->bytes_lost[cause] += loss->bytes;
 }
 
 struct upward
@@ -231,21 +247,13 @@ classic_free(struct classic *c)
 		return;
 	loop_cancel(c->setup.loop, c);
 	for (i = 0; i < CLASSIC_BUCKETS; i++)
-		while ((conn = LIST_FIRST(&c->conns[i])) != NULL)
+		while ((conn = LIST_FIRST(&c->conns[i])) != NULL) {
+			classic_conn_count(conn);
 			classic_conn_free(conn);
+		}
 	rpc_client_free(c->relay);
 	relay_clocks_free(c->clocks);
 	loop_timer_free(c->retry);
 	free(c->scratch);
 	free(c);
-}
-
-void
-classic_view(const struct classic *c, struct classic_view *out)
-{
-	*out = (struct classic_view){
-		.connections = c->n_conns,
-		.bytes_up = c->bytes_up,
-		.chunks_lost = c->chunks_lost,
-	};
 }

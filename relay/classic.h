@@ -5,7 +5,8 @@
  *
  * A connection that breaks is made again, with growing pauses; its producer is
  * told that its sessions are over (producers_lost()) and announced again.
- * What was not sent by then is lost, and counted.
+ * What was not sent by then is lost, and counted: at most so much, as nobody
+ * knows what had arrived.
  */
 #ifndef RELAY_CLASSIC_H
 #define RELAY_CLASSIC_H
@@ -24,12 +25,21 @@ struct loop;
 struct producers;
 struct relay_settings;
 
+/* Since the relay was started: of one connection after the other. */
+struct classic_totals {
+	uint64_t bytes_up;
+	uint64_t chunks_lost[LINK_LOSS_CAUSES];
+	uint64_t packets_lost[LINK_LOSS_CAUSES];
+	uint64_t bytes_lost[LINK_LOSS_CAUSES];
+};
+
 struct classic_setup {
 	struct loop *loop;
 	const struct relay_settings *settings; /* borrowed, as all below */
 	const struct addr *to;
 	const struct dial_options *how;
 	struct producers *producers;
+	struct classic_totals *totals; /* are added to */
 	/*
 	 * The RelayPort's connection broke; it may be another collector next
 	 * time.  Later; classic_free() is legal inside.
@@ -44,12 +54,5 @@ struct classic *classic_new(const struct classic_setup *setup, char *err,
 void classic_free(struct classic *c);
 /* Its put, reserve and commit; LINK_UP_OPEN begins a connection. */
 struct upward classic_upward(struct classic *c);
-
-struct classic_view {
-	size_t connections;
-	uint64_t bytes_up;
-	uint64_t chunks_lost;
-};
-void classic_view(const struct classic *c, struct classic_view *out);
 
 #endif /* RELAY_CLASSIC_H */

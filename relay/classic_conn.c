@@ -81,6 +81,18 @@ try_later(struct classic_conn *conn)
 	    s->min_retry_ms, s->max_retry_ms, random), 0);
 }
 
+/* Packets cannot be told: what was in the chunks is no longer there. */
+void
+classic_conn_count(struct classic_conn *conn)
+{
+	struct classic_totals *t = conn->classic->setup.totals;
+
+	t->chunks_lost[CLASSIC_LOSS] += conn->chunks_queued;
+	t->bytes_lost[CLASSIC_LOSS] += conn->bytes_queued;
+	conn->chunks_queued = 0;
+	conn->bytes_queued = 0;
+}
+
 static void
 hang_up(struct classic_conn *conn, const char *text)
 {
@@ -92,6 +104,7 @@ hang_up(struct classic_conn *conn, const char *text)
 	loop_cancel(c->setup.loop, conn);
 	rpc_client_free(conn->client);
 	conn->client = NULL;
+	classic_conn_count(conn);
 	try_later(conn);
 	producers_lost(c->setup.producers, conn->channel, CLASSIC_LOSS);
 }

@@ -42,6 +42,10 @@ struct classic_conn {
 	unsigned failures; /* in a row */
 	bool opened;  /* UP: its LINK_UP_OPEN came, and was told */
 	bool put_off; /* somebody heard UPWARD_LATER */
+	bool data_reserved; /* what is to be committed is a chunk */
+	/* Since all had gone out: what is lost at most when it breaks now. */
+	uint64_t chunks_queued;
+	uint64_t bytes_queued;
 	int32_t pid;  /* of the producer, as the next */
 	int32_t uid;
 };
@@ -58,8 +62,6 @@ struct classic {
 	bool no_relay_port_said;
 
 	uint8_t *scratch; /* LINK_MESSAGE_MAX, between reserve and commit */
-	uint64_t bytes_up;
-	uint64_t chunks_lost;
 	struct log_limit log_limit;
 };
 
@@ -71,6 +73,8 @@ void classic_conn_open(struct classic *c, uint32_t channel,
     const uint8_t *producer, size_t len);
 /* The service takes no such producer now; later: it is tried again. */
 void classic_conn_refused(struct classic_conn *conn);
+/* It broke: what had not gone out is lost. */
+void classic_conn_count(struct classic_conn *conn);
 /* What it sends still goes out. */
 void classic_conn_free(struct classic_conn *conn);
 

@@ -121,19 +121,24 @@ put_producer(void *arg, const struct producers_view *v)
 	pb_nest_end(w, mark);
 }
 
+/* Of the link, and of Perfetto's way. */
 static void
-put_losses(struct pb_writer *w, const struct outbox_stats *s)
+put_losses(struct pb_writer *w, const struct outbox_stats *s,
+    const struct uplink_view *v)
 {
+	uint64_t chunks, packets;
 	size_t i, mark;
 
 	for (i = 0; i < LINK_LOSS_CAUSES; i++) {
-		if (s->chunks_lost[i] == 0 && s->packets_lost[i] == 0)
+		chunks = s->chunks_lost[i] + v->chunks_lost[i];
+		packets = s->packets_lost[i] + v->packets_lost[i];
+		if (chunks == 0 && packets == 0)
 			continue;
 		mark = pb_nest_begin(w, 10);
 		pb_put_string(w, 1, link_loss_text((uint32_t)i));
-		pb_put_uint(w, 2, s->chunks_lost[i]);
-		pb_put_uint(w, 3, s->packets_lost[i]);
-		pb_put_uint(w, 4, s->bytes_lost[i]);
+		pb_put_uint(w, 2, chunks);
+		pb_put_uint(w, 3, packets);
+		pb_put_uint(w, 4, s->bytes_lost[i] + v->bytes_lost[i]);
 		pb_nest_end(w, mark);
 	}
 }
@@ -160,7 +165,7 @@ report_make(const struct report_sources *from, size_t *len)
 	put_clock(&w, &view);
 	put_store(&w, &stats);
 	producers_each(from->producers, put_producer, &w);
-	put_losses(&w, &stats);
+	put_losses(&w, &stats, &view);
 	if (w.failed) {
 		pb_writer_done(&w);
 		return NULL;

@@ -167,6 +167,7 @@ begin_classic(struct uplink *u)
 		.to = &u->to,
 		.how = &u->how,
 		.producers = u->producers,
+		.totals = &u->classic_totals,
 		.down = classic_down,
 		.arg = u,
 	};

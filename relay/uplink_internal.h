@@ -12,13 +12,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "relay/classic.h"
 #include "relay/outbox.h"
 #include "relay/uplink.h"
 #include "relay/uplink_link.h"
 #include "transport/dial.h"
 #include "transport/log.h"
 
-struct classic;
 struct clocks;
 struct loop_timer;
 struct uplink_network;
@@ -47,6 +47,7 @@ struct uplink {
 	enum uplink_way way;
 	struct uplink_link *link; /* CONNECTING, LINKED */
 	struct classic *classic;  /* CLASSIC */
+	struct classic_totals classic_totals;
 	struct clocks *clocks;
 	struct uplink_network *network; /* NULL: the kernel does not tell */
 	struct uplink_totals totals;

@@ -21,11 +21,17 @@ uplink_view(const struct uplink *u, struct uplink_view *out)
 	if (u->state == UPLINK_WAITING)
 		out->next_try_ms = u->next_try_ms;
 	out->reconnects = u->totals.reconnects;
-	out->bytes_up = u->totals.bytes_up;
-	out->bytes_sent = u->totals.bytes_sent;
+	out->bytes_up = u->totals.bytes_up + u->classic_totals.bytes_up;
+	out->bytes_sent = u->totals.bytes_sent + u->classic_totals.bytes_up;
 	out->bytes_again = u->totals.bytes_again;
 	out->compressed = u->link != NULL &&
 	    uplink_link_is_compressed(u->link);
+	memcpy(out->chunks_lost, u->classic_totals.chunks_lost,
+	    sizeof(out->chunks_lost));
+	memcpy(out->packets_lost, u->classic_totals.packets_lost,
+	    sizeof(out->packets_lost));
+	memcpy(out->bytes_lost, u->classic_totals.bytes_lost,
+	    sizeof(out->bytes_lost));
 	clocks_view(u->clocks, &clocks);
 	out->clock_known = clocks.known;
 	out->clock_offset_ns = clocks.offset_ns;

@@ -447,6 +447,41 @@ class Classic(Program):
         consumer.stop()
         self.assert_numbers(consumer.read(), [2000] * 3)
 
+    def fill(self, producer, writer):
+        """Writes until nobody takes anything any more."""
+        for _ in range(10000):
+            data = abi.chunk(writer.id, writer.chunk_id(),
+                             [numbered(0, size=3000)], 0)
+            move = producer.place(data)
+            if move is None:
+                self.loop.settle(0.1)
+                move = producer.place(data)
+            if move is None:
+                return
+            move.target_buffer = writer.buffer
+            producer.commit([move], ask=False)
+        self.fail("it is taken for ever")
+
+    def test_what_is_lost_with_a_connection_is_counted(self):
+        daemon = self.collector()
+        relay = self.classic(self.address(daemon))
+        producer = self.producer(address=relay.producer_path)
+        consumer = self.consumer()
+        consumer.enable(self.everywhere())
+        writer = producer.writer()
+        writer.number(10)
+        self.until(lambda: relay.report()["producers"][0]["chunks"] > 0,
+                   "the relay has taken it")
+        self.assertEqual(relay.report()["losses"], [])
+        daemon.signal(signal.SIGSTOP)
+        self.fill(producer, writer)
+        consumer.close()
+        daemon.kill()
+        losses = self.until(lambda: relay.report()["losses"],
+                            "the loss is in the report")
+        self.assertGreater(losses[0]["chunks"], 0)
+        self.assertGreater(losses[0]["bytes"], 0)
+
     def test_a_trigger_passes(self):
         daemon = self.collector()
         relay = self.classic(self.address(daemon))
