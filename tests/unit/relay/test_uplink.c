@@ -101,6 +101,29 @@ credit_holds_back_what_the_collector_has_no_room_for(void **state)
 	assert_int_equal(COLLECTOR->again, 0);
 }
 
+static void
+what_found_no_room_is_told_where_it_would_have_stood(void **state)
+{
+	struct upward up = uplink_upward(world->u);
+	struct link_loss loss = {
+		.writer = 3,
+		.buffer = 1,
+		.chunks = 1,
+		.packets = 4,
+		.bytes = 300,
+	};
+	struct outbox_stats stats;
+
+	world_link();
+	world_put(1, LINK_UP_OPEN, "one");
+	up.ops->dropped(up.arg, 1, &loss);
+	world_put(1, LINK_UP_CLOSE, "");
+	world_settle();
+	collector_expect(COLLECTOR, "1:2 one; 1:loss 1 of 0; 1:3 ; ");
+	outbox_stats(world->outbox, &stats);
+	assert_int_equal(stats.packets_lost[1], 4);
+}
+
 /* ---- cuts ---- */
 
 static void
@@ -282,6 +305,36 @@ an_outbox_that_overflows_begins_a_new_link(void **state)
 	    LINK_ID_BYTES);
 	fakes_expect("announce 0; ");
 	collector_expect(COLLECTOR, "");
+}
+
+static void
+what_an_old_link_lost_is_told_the_next_collector(void **state)
+{
+	static const uint8_t chunk[] = {
+		/* CommitDataRequest.chunks_to_move: buffer 1, a chunk's header */
+		0x0a, 0x18, 0x18, 0x01, 0x22, 0x14,
+		/* chunk 0 of writer 2, with 2 packets of a byte */
+		0, 0, 0, 0, 2, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'a', 1, 'b',
+	};
+	struct upward up = uplink_upward(world->u);
+	struct outbox_stats stats;
+	uint8_t *out;
+
+	world_link();
+	collector_deafen(COLLECTOR);
+	collector_cut(COLLECTOR);
+	world_settle();
+	assert_int_equal(up.ops->reserve(up.arg, 1, sizeof(chunk), 20, &out),
+	    UPWARD_ROOM);
+	memcpy(out, chunk, sizeof(chunk));
+	up.ops->commit(up.arg, 1, sizeof(chunk));
+	COLLECTOR->why = WHY(COLLECTOR_RESTARTED);
+	collector_listen(COLLECTOR, world->path);
+	world_pass(5000);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
+	collector_expect(COLLECTOR, "0:loss 5 of 1; ");
+	outbox_stats(world->outbox, &stats);
+	assert_int_equal(stats.chunks_lost[5], 1);
 }
 
 /* ---- a relay that was killed ---- */
@@ -676,6 +729,21 @@ a_relay_without_a_collector_stops_at_once(void **state)
 	assert_int_equal(world_view()->state, UPLINK_STOPPED);
 }
 
+static void
+a_relay_in_perfettos_way_stops_at_once(void **state)
+{
+	COLLECTOR->knows_no_link = true;
+	collector_listen(COLLECTOR, world->path);
+	world_start();
+	assert_int_equal(fakes.classics, 1);
+	world_stop(2000);
+	world_settle();
+	assert_int_equal(world->stopped, 1);
+	assert_int_equal(fakes.classics, 0);
+	/* Producers that say goodbye now speak to nobody. */
+	world_put(1, LINK_UP_CLOSE, "");
+}
+
 /* ---- connections that are given ---- */
 
 static void
@@ -720,6 +788,7 @@ main(void)
 		TEST(what_producers_say_goes_up_in_order_and_is_acknowledged),
 		TEST(commands_come_down_once_and_are_acknowledged),
 		TEST(credit_holds_back_what_the_collector_has_no_room_for),
+		TEST(what_found_no_room_is_told_where_it_would_have_stood),
 		TEST(a_cut_is_resumed_and_nothing_comes_twice),
 		TEST(what_was_lost_on_the_way_is_sent_again),
 		TEST(commands_that_were_taken_before_a_cut_are_said),
@@ -729,6 +798,7 @@ main(void)
 		TEST(a_link_whose_grace_is_over_begins_anew),
 		TEST(a_link_that_was_given_up_begins_anew),
 		TEST(an_outbox_that_overflows_begins_a_new_link),
+		TEST(what_an_old_link_lost_is_told_the_next_collector),
 		TEST(a_relay_that_was_killed_goes_on_and_closes_what_it_had),
 		TEST(a_killed_relay_that_is_not_resumed_forgets_what_it_had),
 		TEST(a_collector_without_the_link_is_served_in_perfettos_way),
@@ -751,6 +821,7 @@ main(void)
 		TEST(a_relay_that_stops_waits_until_all_has_arrived),
 		TEST(a_relay_that_stops_waits_no_longer_than_it_may),
 		TEST(a_relay_without_a_collector_stops_at_once),
+		TEST(a_relay_in_perfettos_way_stops_at_once),
 		TEST(a_connection_from_outside_is_taken_and_replaced),
 	};
 
