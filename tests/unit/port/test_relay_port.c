@@ -333,6 +333,12 @@ a_machine_is_the_same_after_a_reconnect(void **state)
 	assert_int_equal(machine_table_count(f.service->machines), 1);
 	assert_string_equal(m->name, "renamed");
 	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
+	assert_int_equal(m->contact.reach, MACHINE_CLASSIC);
+	assert_true(m->contact.connected);
+	assert_int_equal(m->contact.reconnects, 1);
+	assert_string_equal(m->contact.authenticated, "nobody vouches");
+	disconnect();
+	assert_false(m->contact.connected);
 }
 
 static void
