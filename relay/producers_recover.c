@@ -214,8 +214,13 @@ orphans_lost(struct producers *ps)
 {
 	struct orphan *o;
 
-	TAILQ_FOREACH(o, &ps->orphans, link)
+	TAILQ_FOREACH(o, &ps->orphans, link) {
+		/* Upward counts what is lost, and that as well. */
+		o->last = true;
+		if (ps->orphans_timer != NULL && o->shm != NULL)
+			shm_scrape_left(o->shm, scrape_orphan, o);
 		orphans_unkeep(ps, o->channel);
+	}
 	orphans_forget(ps);
 	if (ps->recovered != NULL)
 		loop_defer(ps->loop, say_recovered, ps);

@@ -64,6 +64,7 @@ static struct {
 	uint8_t *reserved;
 	size_t reserved_max;
 	bool reserved_data;
+	bool in_lost;
 } w;
 
 static struct relay_settings settings;
@@ -96,6 +97,7 @@ op_put(void *arg, uint32_t channel, enum link_up kind, const void *data,
 
 	require(len <= LINK_MESSAGE_MAX, "a message is too long");
 	require(kind != LINK_UP_COMMIT, "a commit was put");
+	require(!w.in_lost, "something of what is lost");
 	if (kind == LINK_UP_OPEN) {
 		require(!c->open, "opened twice");
 		c->open = true;
@@ -643,10 +645,13 @@ lost(uint32_t channel)
 {
 	uint32_t i;
 
+	/* Chunks may still go up meanwhile, to be counted. */
+	w.in_lost = true;
+	producers_lost(w.producers, channel, byte() % LINK_LOSS_CAUSES);
+	w.in_lost = false;
 	for (i = 0; i < CHANNELS; i++)
 		if (channel == 0 || i == channel)
 			w.channels[i].open = false;
-	producers_lost(w.producers, channel, byte() % LINK_LOSS_CAUSES);
 }
 
 static void

@@ -214,6 +214,30 @@ what_is_lost_upward_looks_like_the_end_of_the_session(void **state)
 }
 
 static void
+what_stands_in_memory_when_a_link_is_lost_goes_up_to_be_counted(void **state)
+{
+	struct locals *t = *state;
+	struct client c;
+	struct started s;
+	struct shm_slot slot;
+
+	producers_announce(t->producers, 0);
+	client_ready(&c, t, "p");
+	up_start(t, 1, 777, 9, 4242, "ds");
+	s = client_started(&c);
+	assert_true(client_call(&c, P_REGISTER_WRITER,
+	    args_two(3, s.buffer))->ok);
+	slot = client_chunk(&c, 3, 0, "one", true);
+	producers_lost(t->producers, 0, 5);
+	assert_int_equal(said_chunks(t), 1);
+	/* Once. */
+	client_commit(&c, &slot, s.buffer);
+	assert_int_equal(said_chunks(t), 1);
+	assert_int_equal(client_chunk(&c, 3, 1, "two", true).page, 1);
+	client_close(&c);
+}
+
+static void
 nothing_is_served_before_initialize_connection(void **state)
 {
 	struct locals *t = *state;
@@ -746,6 +770,7 @@ main(void)
 		T(a_chunk_goes_up_once_with_the_collectors_buffer),
 		T(a_flush_is_acknowledged_behind_what_is_in_memory),
 		T(what_is_lost_upward_looks_like_the_end_of_the_session),
+		T(what_stands_in_memory_when_a_link_is_lost_goes_up_to_be_counted),
 		T(nothing_is_served_before_initialize_connection),
 		T(arguments_that_do_not_parse_are_refused),
 		T(limits_are_named_when_they_refuse),

@@ -200,9 +200,12 @@ a_link_that_is_lost_ends_the_recovery(void **state)
 	end_other(pid);
 	producers_recover(t->producers, true, count_cb, &recovered);
 	assert_int_equal(t->n_said, 1);
+	client_chunk(&c, 3, 2, "later", true);
 	producers_lost(t->producers, 0, 5);
 	wait_for(t, &recovered);
-	assert_int_equal(t->n_said, 1);
+	/* It went where all the rest is counted; and nothing was closed. */
+	assert_int_equal(t->n_said, 2);
+	assert_int_equal(said_chunks(t), 2);
 	client_close(&c);
 }
 
