@@ -159,8 +159,10 @@ static struct arena_run *
 run_with(struct arena_track *t, const struct count_chunk *c)
 {
 	struct arena_run *r = run_ending(t, c->id - 1);
-	bool broke = c->continues && r == NULL &&
-	    !(t->has_bridge && t->bridge == c->id - 1);
+	/* It may have been taken for a bridge itself, when it was put. */
+	bool bridged = t->has_bridge &&
+	    (t->bridge == c->id - 1 || t->bridge == c->id);
+	bool broke = c->continues && r == NULL && !bridged;
 
 	if (r == NULL)
 		r = new_run(t, c->id, broke);
