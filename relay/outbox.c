@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "relay/outbox_internal.h"
@@ -65,21 +64,60 @@ trim_cb(void *arg)
 static int
 begin(struct outbox *o, bool found, char *err, size_t err_size)
 {
-	if (found && ob_recover(o) != 0) {
+	if (ob_recover(o, found) != 0) {
 		snprintf(err, err_size, "no memory for the outbox");
 		return -1;
 	}
-	if (!o->recovered && ob_new_link(o) != 0) {
-		snprintf(err, err_size, "no random numbers for a link");
-		return -1;
-	}
-	if (!found && getrandom(o->arena.head->relay_id, LINK_ID_BYTES, 0) !=
-	    (ssize_t)LINK_ID_BYTES) {
+	if ((!o->recovered && ob_new_link(o) != 0) ||
+	    ob_spool_relay_id(o, found) != 0) {
 		snprintf(err, err_size, "no random numbers for a link");
 		return -1;
 	}
 	ob_old_pump(o);
+	ob_pump(o);
 	return 0;
+}
+
+static void
+init(struct outbox *o, const struct outbox_setup *setup)
+{
+	size_t i;
+
+	o->loop = setup->loop;
+	o->ops = setup->ops;
+	o->arg = setup->arg;
+	o->drop = setup->drop;
+	o->synchronous = setup->synchronous;
+	o->arena.fd = -1;
+	o->spool.dirfd = -1;
+	o->spool.lock = -1;
+	o->spool.gate = ARENA_NONE;
+	o->spool.next_id = 1;
+	TAILQ_INIT(&o->spool.segments);
+	TAILQ_INIT(&o->channels);
+	TAILQ_INIT(&o->sent);
+	TAILQ_INIT(&o->gone);
+	TAILQ_INIT(&o->old);
+	TAILQ_INIT(&o->turns[0]);
+	TAILQ_INIT(&o->turns[1]);
+	for (i = 0; i < OB_BUCKETS; i++)
+		TAILQ_INIT(&o->buckets[i]);
+}
+
+static int
+make_room(struct outbox *o, char *err, size_t err_size)
+{
+	o->unplaced = malloc(LINK_BLOCK_MAX);
+	o->scratch = malloc(OB_STRIP_BYTES);
+	o->rest = malloc(OB_STRIP_BYTES);
+	o->left = malloc(OB_STRIP_BYTES);
+	if (o->loop != NULL)
+		o->trim = loop_timer_new(o->loop, trim_cb, o);
+	if (o->unplaced != NULL && o->scratch != NULL && o->rest != NULL &&
+	    o->left != NULL && (o->trim != NULL || o->loop == NULL))
+		return 0;
+	snprintf(err, err_size, "no memory for the outbox");
+	return -1;
 }
 
 struct outbox *
@@ -87,69 +125,50 @@ outbox_open(const struct outbox_setup *setup, char *err, size_t err_size)
 {
 	struct outbox *o;
 	bool found = false;
-	size_t i;
 
 	if ((o = calloc(1, sizeof(*o))) == NULL) {
 		snprintf(err, err_size, "no memory for the outbox");
 		return NULL;
 	}
-	o->loop = setup->loop;
-	o->ops = setup->ops;
-	o->arg = setup->arg;
-	o->drop = setup->drop;
-	o->synchronous = setup->synchronous;
-	o->arena.fd = -1;
-	TAILQ_INIT(&o->channels);
-	TAILQ_INIT(&o->sent);
-	TAILQ_INIT(&o->old);
-	TAILQ_INIT(&o->turns[0]);
-	TAILQ_INIT(&o->turns[1]);
-	for (i = 0; i < OB_BUCKETS; i++)
-		TAILQ_INIT(&o->buckets[i]);
-	o->unplaced = malloc(LINK_BLOCK_MAX);
-	o->scratch = malloc(OB_STRIP_BYTES);
-	o->rest = malloc(OB_STRIP_BYTES);
-	o->left = malloc(OB_STRIP_BYTES);
-	if (o->unplaced == NULL || o->scratch == NULL || o->rest == NULL ||
-	    o->left == NULL) {
-		snprintf(err, err_size, "no memory for the outbox");
-		goto fail;
-	}
-	if (arena_open(&o->arena, setup->state_dirfd, setup->memory_bytes,
+	init(o, setup);
+	if (make_room(o, err, err_size) != 0 ||
+	    arena_open(&o->arena, setup->state_dirfd, setup->memory_bytes,
 	    &found, err, err_size) != 0 ||
-	    begin(o, found, err, err_size) != 0)
-		goto fail;
-	if (o->loop != NULL &&
-	    (o->trim = loop_timer_new(o->loop, trim_cb, o)) == NULL) {
-		snprintf(err, err_size, "no memory for the outbox");
-		goto fail;
+	    (setup->spool_dir != NULL &&
+	    ob_spool_open(o, setup, err, err_size) != 0) ||
+	    begin(o, found, err, err_size) != 0) {
+		outbox_close(o);
+		return NULL;
 	}
 	return o;
+}
 
-fail:
-	outbox_close(o);
-	return NULL;
+static void
+free_list(struct ob_blocks *list)
+{
+	struct ob_block *b;
+
+	while ((b = TAILQ_FIRST(list)) != NULL) {
+		TAILQ_REMOVE(list, b, link);
+		free(b->buffer);
+		free(b);
+	}
 }
 
 void
 outbox_close(struct outbox *o)
 {
 	struct ob_channel *c;
-	struct ob_block *b;
 
 	if (o == NULL)
 		return;
+	ob_spool_close(o); /* first: its thread works on the blocks */
 	while ((c = TAILQ_FIRST(&o->channels)) != NULL) {
-		while ((b = TAILQ_FIRST(&c->blocks)) != NULL) {
-			TAILQ_REMOVE(&c->blocks, b, link);
-			free(b);
-		}
+		free_list(&c->blocks);
 		ob_channel_free(o, c);
 	}
-	while ((b = TAILQ_FIRST(&o->old)) != NULL) {
-		TAILQ_REMOVE(&o->old, b, link);
-		free(b);
-	}
+	free_list(&o->gone);
+	free_list(&o->old);
 	loop_timer_free(o->trim);
 	if (o->loop != NULL)
 		loop_cancel(o->loop, o);
@@ -211,18 +230,32 @@ outbox_reset(struct outbox *o, uint32_t cause)
 	if (ob_new_link(o) != 0)
 		ob_overflow(o);
 	ob_old_pump(o);
+	ob_pump(o);
 }
 
 void
 outbox_stats(const struct outbox *o, struct outbox_stats *out)
 {
 	const struct arena *a = &o->arena;
+	const struct ob_spool *s = &o->spool;
+	uint32_t taken;
 	uint64_t oldest = UINT64_MAX, now = ob_now_ms();
 	const struct ob_channel *c;
 	size_t i;
 
 	memset(out, 0, sizeof(*out));
-	out->memory_bytes = (uint64_t)(a->pages - a->free_pages) * ARENA_PAGE;
+	taken = a->pages - a->free_pages;
+	if (s->gate != ARENA_NONE)
+		taken -= OB_BLOCK_PAGES;
+	out->memory_bytes = (uint64_t)taken * ARENA_PAGE;
+	if (s->disk != NULL) {
+		out->spool_bytes = s->used;
+		out->spool_limit = s->limit;
+		out->spool_cut_bytes = s->cut_bytes;
+		out->spool_damaged = s->damaged;
+		if (s->error[0] != '\0')
+			out->spool_error = s->error;
+	}
 	out->memory_limit = (uint64_t)a->pages * ARENA_PAGE;
 	out->blocks_on_the_way = o->sent_count;
 	TAILQ_FOREACH (c, &o->channels, all)

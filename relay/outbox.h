@@ -107,9 +107,15 @@ size_t outbox_take_old_losses(struct outbox *o, struct link_loss *out,
 void outbox_put(struct outbox *o, uint32_t channel, enum link_up kind,
     const void *data, size_t len, uint64_t value);
 /*
+ * Whether memory is full, but the disk makes room: a chunk should be put off
+ * until ops->ready(), or else it may be dropped.
+ */
+bool outbox_is_busy(struct outbox *o);
+/*
  * Room for a LINK_UP_COMMIT of at most max (<= LINK_MESSAGE_MAX) bytes, to be
- * written at once.  NULL: it is dropped (newest first, and full; or longer);
- * tell what with outbox_dropped().  data: it is a chunk, and may be dropped.
+ * written at once.  NULL: it is longer; tell what is dropped with
+ * outbox_dropped().  data: it is a chunk, and may be dropped (then this is
+ * counted and told when it is committed).
  */
 uint8_t *outbox_reserve(struct outbox *o, uint32_t channel, size_t max,
     bool data) MUST_CHECK;

@@ -63,11 +63,11 @@ struct arena_channel {
 	_Atomic uint64_t sent;  /* bytes of its blocks, each once */
 	/* Blocks up to this sequence are not in the spool, or not any more. */
 	_Atomic uint64_t untaken_after;
-	/* All that it ever spooled, up to the last record. */
-	uint64_t spooled_chunks;
-	uint64_t spooled_packets;
-	uint64_t spooled_bytes;
-	_Atomic uint64_t spooled_last; /* sequence; stored last of the four */
+	/* What the spool holds of it, up to this sequence. */
+	_Atomic uint64_t spooled_last;
+	uint64_t held_chunks;
+	uint64_t held_packets;
+	uint64_t held_bytes;
 };
 
 /* Chunks in a row that were dropped and counted; of the last one, with what. */

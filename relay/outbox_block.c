@@ -62,9 +62,37 @@ take(struct outbox *o, uint32_t need, uint32_t want, bool control,
 	return page;
 }
 
-/* Makes the block valid, with what it holds. */
 static void
-describe(struct outbox *o, const struct ob_block *b)
+trim_soon(struct outbox *o)
+{
+	if (o->trim == NULL || o->trim_armed ||
+	    o->arena.pages - o->arena.free_pages > o->arena.touched / 4)
+		return;
+	loop_timer_set(o->trim, TRIM_MS, 0);
+	o->trim_armed = true;
+}
+
+uint32_t
+ob_take_pages(struct outbox *o, size_t n, uint32_t *pages)
+{
+	return take(o, pages_of(n), 0, true, pages);
+}
+
+void
+ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages)
+{
+	arena_give(&o->arena, page, pages);
+	trim_soon(o);
+}
+
+bool
+ob_has_room(const struct outbox *o)
+{
+	return may_take(o, OB_BLOCK_PAGES, false);
+}
+
+void
+ob_block_describe(struct outbox *o, const struct ob_block *b)
 {
 	struct arena_desc *d = ob_desc(o, b);
 
@@ -99,7 +127,7 @@ ob_block_begin(struct outbox *o, struct ob_channel *c, size_t need,
 	b->pages = got;
 	b->first = b->last = c->next++;
 	b->time_ms = ob_now_ms();
-	describe(o, b);
+	ob_block_describe(o, b);
 	if (c->open != NULL)
 		ob_block_close(o, c->open);
 	TAILQ_INSERT_TAIL(&c->blocks, b, link);
@@ -140,16 +168,6 @@ ob_block_add(struct outbox *o, struct ob_block *b, size_t n)
 	ob_turn_want(o, b->channel);
 }
 
-static void
-trim_soon(struct outbox *o)
-{
-	if (o->trim == NULL || o->trim_armed ||
-	    o->arena.pages - o->arena.free_pages > o->arena.touched / 4)
-		return;
-	loop_timer_set(o->trim, TRIM_MS, 0);
-	o->trim_armed = true;
-}
-
 void
 ob_block_close(struct outbox *o, struct ob_block *b)
 {
@@ -166,6 +184,8 @@ ob_block_close(struct outbox *o, struct ob_block *b)
 	arena_give(&o->arena, b->page + keep, b->pages - keep);
 	if (b->number == 0)
 		b->channel->unsent_pages -= b->pages - keep;
+	if (b->fetched)
+		o->spool.ahead_pages -= b->pages - keep;
 	b->pages = keep;
 }
 
@@ -194,7 +214,7 @@ ob_block_replace(struct outbox *o, struct ob_block *from, struct ob_block *to,
 	b->last = to->last;
 	b->time_ms = from->time_ms;
 	memcpy(arena_at(&o->arena, b->page), data, len);
-	describe(o, b);
+	ob_block_describe(o, b);
 	TAILQ_INSERT_BEFORE(from, b, link);
 	c->unsent_pages += got;
 	if (c->unsent == from)
@@ -207,16 +227,17 @@ ob_block_replace(struct outbox *o, struct ob_block *from, struct ob_block *to,
 	return b;
 }
 
-/* It is in no list any more. */
-static void
-destroy(struct outbox *o, struct ob_block *b)
+void
+ob_block_destroy(struct outbox *o, struct ob_block *b)
 {
+	if (b->gone)
+		TAILQ_REMOVE(&o->gone, b, link);
 	if (b->page != ARENA_NONE) {
 		atomic_store_explicit(&ob_desc(o, b)->valid, 0,
 		    memory_order_release);
-		arena_give(&o->arena, b->page, b->pages);
-		trim_soon(o);
+		ob_give_pages(o, b->page, b->pages);
 	}
+	free(b->buffer);
 	free(b);
 }
 
@@ -225,10 +246,17 @@ ob_block_unlink(struct outbox *o, struct ob_block *b)
 {
 	struct ob_channel *c = b->channel;
 
+	if (b->fetched) {
+		o->spool.ahead_pages -= b->pages;
+		b->fetched = false;
+	}
 	if (c == NULL) {
 		TAILQ_REMOVE(&o->old, b, link);
 		return;
 	}
+	ob_not_spooled(b);
+	if (b->where == OB_SPOOLED)
+		c->spooled_bytes -= spool_size(b->length);
 	if (c->unsent == b)
 		c->unsent = TAILQ_NEXT(b, link);
 	if (c->open == b)
@@ -249,5 +277,15 @@ void
 ob_block_free(struct outbox *o, struct ob_block *b)
 {
 	ob_block_unlink(o, b);
-	destroy(o, b);
+	b->channel = NULL;
+	if (b->where == OB_WRITING || b->where == OB_READING) {
+		if (b->page != ARENA_NONE)
+			atomic_store_explicit(&ob_desc(o, b)->valid, 0,
+			    memory_order_release);
+		b->gone = true;
+		TAILQ_INSERT_TAIL(&o->gone, b, link);
+		return;
+	}
+	ob_release(o, b);
+	ob_block_destroy(o, b);
 }

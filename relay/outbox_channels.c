@@ -74,10 +74,10 @@ ob_channel_get(struct outbox *o, uint32_t id)
 	e->channel = id;
 	atomic_store(&e->sent, 0);
 	atomic_store(&e->untaken_after, 0);
-	e->spooled_chunks = 0;
-	e->spooled_packets = 0;
-	e->spooled_bytes = 0;
 	atomic_store(&e->spooled_last, 0);
+	e->held_chunks = 0;
+	e->held_packets = 0;
+	e->held_bytes = 0;
 	atomic_store_explicit(&e->epoch, arena_link(&o->arena)->epoch,
 	    memory_order_release);
 	return o->recent = c;

@@ -14,7 +14,8 @@
 uint32_t
 ob_cause(const struct outbox *o)
 {
-	return OB_LOSS(SPOOL_FULL);
+	return o->spool.error[0] != '\0' ? OB_LOSS(DISK) :
+	    OB_LOSS(SPOOL_FULL);
 }
 
 static bool
@@ -111,26 +112,38 @@ join(struct outbox *o, struct ob_block *before, struct ob_block *b, size_t n)
 	return true;
 }
 
-/* Writes a block anew without its chunks. */
-static void
-strip_block(struct outbox *o, struct ob_block *b)
+void
+ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 {
 	struct ob_block *from = joins(o, b), *now;
-	size_t n;
 
-	n = ob_strip(o, b->channel, true, ob_cause(o), arena_at(&o->arena, b->page),
-	    b->used, o->scratch);
 	if (n == 0) {
 		ob_block_free(o, b);
 		return;
 	}
-	if (from == NULL || !join(o, from, b, n)) {
-		now = ob_block_replace(o, b, b, o->scratch, n);
-		if (now != NULL)
-			now->bare = true;
-		else
-			rewrite(o, b, o->scratch, n);
+	if (from != NULL && join(o, from, b, n))
+		return;
+	now = ob_block_replace(o, b, b, o->scratch, n);
+	if (now != NULL) {
+		now->bare = true;
+	} else if (b->page != ARENA_NONE) {
+		rewrite(o, b, o->scratch, n);
+	} else {
+		/* Not a page is free: this link cannot be kept. */
+		ob_block_free(o, b);
+		ob_overflow(o);
 	}
+}
+
+/* Writes a block anew without its chunks. */
+static void
+strip_block(struct outbox *o, struct ob_block *b)
+{
+	size_t n;
+
+	n = ob_strip(o, b->channel, true, ob_cause(o),
+	    arena_at(&o->arena, b->page), b->used, o->scratch);
+	ob_keep_rest(o, b, n);
 }
 
 bool

@@ -135,6 +135,7 @@ outbox_put(struct outbox *o, uint32_t channel, enum link_up kind,
 	append(o, c, head, n, data, len);
 	if (kind == LINK_UP_CLOSE)
 		c->closed = true;
+	ob_pump(o);
 }
 
 uint8_t *
@@ -225,6 +226,7 @@ outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 			ob_overflow(o);
 		else if (len > 0)
 			drop(o, c, o->unplaced, OB_COMMIT_HEAD + len);
+		ob_pump(o);
 		return;
 	}
 	assert(b->channel == c);
@@ -240,6 +242,16 @@ outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 		b->bare = false;
 		note_chunks(o, c, p + OB_COMMIT_HEAD, len);
 	}
+	ob_pump(o);
+}
+
+bool
+outbox_is_busy(struct outbox *o)
+{
+	if (o->spool.writing_pages == 0 && o->spool.dooming == 0)
+		return false;
+	o->wanted = !ob_has_room(o);
+	return o->wanted;
 }
 
 void

@@ -17,6 +17,7 @@
 #include "relay/outbox.h"
 #include "link.pb-c.h"
 #include "relay/outbox_arena.h"
+#include "relay/outbox_disk.h"
 
 /* Pages of a block that is begun. */
 #define OB_BEGIN_PAGES 2u
@@ -33,7 +34,20 @@ struct ob_channel;
 
 enum ob_where {
 	OB_ARENA,   /* in memory */
+	OB_WRITING, /* there, and being written to the spool */
+	OB_SPOOLED, /* in the spool alone */
+	OB_READING, /* there, and being read */
 };
+
+/* A file of the spool. */
+struct ob_segment {
+	TAILQ_ENTRY(ob_segment) link;
+	uint64_t id;
+	uint64_t size; /* where the next record goes */
+	uint32_t live; /* records that are needed */
+	uint64_t held; /* bytes that count as used */
+};
+TAILQ_HEAD(ob_segments, ob_segment);
 
 struct ob_block {
 	TAILQ_ENTRY(ob_block) link;   /* of its channel, oldest first */
@@ -49,6 +63,19 @@ struct ob_block {
 	uint64_t number; /* 0: not sent */
 	uint64_t time_ms;
 	bool bare;       /* known to have no chunk that can be dropped */
+	bool fetched;    /* it came back from the spool */
+	bool gone;       /* freed, as soon as the disk is done with it */
+	uint8_t *buffer; /* READING, to be dropped or counted: owned */
+
+	/* Its record in the spool; segment NULL: it has none. */
+	struct ob_segment *segment;
+	uint8_t tag[LINK_ID_BYTES];
+	uint64_t offset;
+	uint32_t length;
+	uint32_t chunks; /* what there is to lose with it */
+	uint32_t packets;
+	uint32_t bytes;
+	bool closes;
 	/* channel is NULL: of a link that is over, to be counted */
 	uint32_t old_channel;
 	uint32_t old_epoch;
@@ -80,8 +107,36 @@ struct ob_channel {
 	enum ob_turn turn;
 	int64_t deficit;
 	uint32_t unsent_pages;   /* in memory */
+	struct ob_block *spooled; /* the last that is not in memory alone */
+	uint64_t spooled_bytes;  /* in the spool alone */
 };
 TAILQ_HEAD(ob_channels, ob_channel);
+
+struct ob_spool {
+	int dirfd;
+	int lock;
+	struct disk *disk;       /* NULL: there is no spool */
+	uint64_t limit;
+	uint64_t used;
+	uint64_t segment_bytes;
+	uint64_t next_id;
+	uint32_t n_segments;
+	struct ob_segments segments;
+	struct ob_segment *current; /* where records are added; NULL: a new one */
+	enum outbox_fsync fsync;
+	struct loop_timer *sync; /* armed while something is not synced */
+	bool sync_armed;
+	struct loop_timer *retry; /* armed while failed */
+	bool failed;             /* writing did, lately */
+	char error[96];          /* ""; how */
+	bool no_punch;           /* room of single records does not come back */
+	uint32_t writing_pages;
+	uint32_t ahead_pages;    /* read, and not sent yet */
+	unsigned dooming;
+	uint32_t gate;           /* pages for reading when nothing else is free */
+	uint64_t cut_bytes;
+	uint64_t damaged;
+};
 
 struct outbox {
 	struct loop *loop; /* borrowed, like all of these */
@@ -93,6 +148,9 @@ struct outbox {
 	bool overflow_due;
 
 	struct arena arena;
+	struct ob_spool spool;
+	bool pumping;
+	bool wanted;      /* somebody was put off: outbox_is_busy() */
 	bool recovered;
 	struct ob_channels buckets[OB_BUCKETS];
 	struct ob_channels channels;
@@ -106,6 +164,7 @@ struct outbox {
 	struct ob_channels turns[2]; /* new ones, old ones */
 	size_t waiting;              /* channels in them */
 
+	struct ob_blocks gone;   /* freed while the disk works on them */
 	struct ob_blocks old;    /* of links that are over, to be counted */
 	bool old_tracks;         /* something is remembered of their writers */
 	uint32_t old_losses;     /* places in the arena's table in use */
@@ -152,6 +211,13 @@ int ob_channel_adopt(struct outbox *o, struct arena_channel *e) MUST_CHECK;
 /* An open one at the end of its channel, with room.  NULL: there is none. */
 struct ob_block *ob_block_begin(struct outbox *o, struct ob_channel *c,
     size_t need, bool control) MUST_CHECK;
+/* Pages for n bytes, for what must not wait; ARENA_NONE: none. */
+uint32_t ob_take_pages(struct outbox *o, size_t n, uint32_t *pages) MUST_CHECK;
+void ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages);
+/* Whether data would find room for any message. */
+bool ob_has_room(const struct outbox *o);
+/* Its descriptor, with all that it holds: from here on it outlives us. */
+void ob_block_describe(struct outbox *o, const struct ob_block *b);
 /* Room for need more bytes, where it stands. */
 bool ob_block_grow(struct outbox *o, struct ob_block *b, size_t need,
     bool control) MUST_CHECK;
@@ -167,6 +233,8 @@ void ob_block_add(struct outbox *o, struct ob_block *b, size_t n);
 void ob_block_close(struct outbox *o, struct ob_block *b);
 /* Out of the lists that it is in. */
 void ob_block_unlink(struct outbox *o, struct ob_block *b);
+/* It is in no list: its memory goes. */
+void ob_block_destroy(struct outbox *o, struct ob_block *b);
 /* It is gone for good. */
 void ob_block_free(struct outbox *o, struct ob_block *b);
 static inline struct arena_desc *
@@ -212,6 +280,54 @@ void ob_compact(struct outbox *o, struct ob_channel *c);
 /* Why things are dropped now: LinkLossCause. */
 uint32_t ob_cause(const struct outbox *o);
 
+/*
+ * The first len bytes of scratch are what is left of b, whose chunks are
+ * counted: they take its place.
+ */
+void ob_keep_rest(struct outbox *o, struct ob_block *b, size_t len);
+
+/* ---- outbox_spill.c: to the spool ---- */
+
+/* Moves what has to move between memory and spool. */
+void ob_pump(struct outbox *o);
+/* Its record in the spool is not needed any more. */
+void ob_release(struct outbox *o, struct ob_block *b);
+/* It is not the spool's any more: memory has it, or it is gone. */
+void ob_not_spooled(struct ob_block *b);
+void ob_sync_cb(void *arg);
+void ob_retry_cb(void *arg);
+
+/* ---- outbox_fetch.c: back from the spool ---- */
+
+/* Reads what the channel sends next, ahead of its turn. */
+void ob_fetch(struct outbox *o, struct ob_channel *c);
+/* Reads a spooled block to drop its chunks.  False: there is nothing. */
+bool ob_doom(struct outbox *o);
+/* Reads a block of an old link, to count it. */
+void ob_read_old(struct outbox *o, struct ob_block *b);
+
+/* ---- outbox_spool_open.c ---- */
+
+struct ob_found {
+	struct ob_block **blocks; /* owned */
+	size_t n;
+	size_t cap;
+	bool damage;
+};
+/* Takes the folder.  -1 with a sentence. */
+int ob_spool_open(struct outbox *o, const struct outbox_setup *setup,
+    char *err, size_t err_size) MUST_CHECK;
+void ob_spool_close(struct outbox *o);
+/* Adds a block for each record in it; its epoch is 0 when the link is unknown. */
+int ob_spool_scan(struct outbox *o, struct ob_found *f) MUST_CHECK;
+/* The relay's id there; a new one is written.  */
+int ob_spool_relay_id(struct outbox *o, bool known) MUST_CHECK;
+
+/* ---- outbox_gaps.c ---- */
+
+/* What is missing in the spool of a link that goes on.  -1: no memory. */
+int ob_tell_gaps(struct outbox *o, bool damage) MUST_CHECK;
+
 /* ---- outbox_old.c ---- */
 
 /* Every block is of a link that is over; the channels go. */
@@ -219,13 +335,13 @@ void ob_old_all(struct outbox *o, uint32_t cause);
 /* The same for one that is in no list. */
 void ob_old_add(struct outbox *o, struct ob_block *b, uint32_t channel,
     uint32_t epoch, uint32_t cause);
-/* Counts what is in memory. */
+/* Counts them, as far as they are in memory. */
 void ob_old_pump(struct outbox *o);
 
 /* ---- outbox_recover.c ---- */
 
-/* What the arena holds, into memory.  -1: no memory. */
-int ob_recover(struct outbox *o) MUST_CHECK;
+/* What an earlier process left, into memory.  -1: no memory. */
+int ob_recover(struct outbox *o, bool found) MUST_CHECK;
 /* A new link: another id, numbers from 1 on; nothing is on the way. */
 int ob_new_link(struct outbox *o) MUST_CHECK;
 

@@ -5,7 +5,8 @@
 #include "relay/outbox_internal.h"
 
 /*
- * Blocks of a link that is over: they are counted, in their order, and gone.
+ * Blocks of a link that is over: they are counted, in their order, and gone;
+ * those in the spool are read for that.
  * What was lost with them waits in the arena until the next collector is told.
  * A process that is killed meanwhile leaves them to the next one, as their
  * descriptors still tell of the old link.
@@ -174,7 +175,12 @@ ob_old_pump(struct outbox *o)
 	struct ob_block *b;
 
 	while ((b = TAILQ_FIRST(&o->old)) != NULL) {
-		count_block(o, b, arena_at(&o->arena, b->page), b->used);
+		if (b->where == OB_SPOOLED)
+			ob_read_old(o, b);
+		if (b->where == OB_SPOOLED || b->where == OB_READING)
+			return;
+		count_block(o, b, b->buffer != NULL ? b->buffer :
+		    arena_at(&o->arena, b->page), b->used);
 		ob_block_free(o, b);
 	}
 	if (o->old_tracks)

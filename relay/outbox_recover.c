@@ -27,7 +27,7 @@ ob_new_link(struct outbox *o)
 	l.epoch = arena_link(&o->arena)->epoch + 1;
 	if (l.epoch == 0)
 		l.epoch = 1;
-	if (random_id(l.link_id) != 0)
+	if (random_id(l.link_id) != 0 || random_id(l.tag) != 0)
 		return -1;
 	arena_set_link(&o->arena, &l);
 	o->window = 0;
@@ -106,6 +106,8 @@ compare(const void *left, const void *right)
 	/* Of those that hold the same the one that holds more is newer. */
 	if (a->last != b->last)
 		return a->last > b->last ? -1 : 1;
+	if ((a->where == OB_ARENA) != (b->where == OB_ARENA))
+		return a->where == OB_ARENA ? -1 : 1;
 	return a->version > b->version ? -1 : a->version < b->version;
 }
 
@@ -124,6 +126,8 @@ compare_old(const void *left, const void *right)
 		return a->first < b->first ? -1 : 1;
 	if (a->last != b->last)
 		return a->last > b->last ? -1 : 1;
+	if ((a->where == OB_ARENA) != (b->where == OB_ARENA))
+		return a->where == OB_ARENA ? -1 : 1;
 	return a->version > b->version ? -1 : a->version < b->version;
 }
 
@@ -155,6 +159,10 @@ add_unsent(struct ob_block *b)
 	if (c->unsent == NULL)
 		c->unsent = b;
 	c->unsent_pages += b->pages;
+	if (b->where == OB_SPOOLED) {
+		c->spooled = b;
+		c->spooled_bytes += spool_size(b->length);
+	}
 }
 
 /* Whether every sent block that was not acknowledged is there. */
@@ -173,9 +181,8 @@ in_a_row(struct outbox *o, struct ob_block **blocks, size_t n)
 static void
 discard(struct outbox *o, struct ob_block *b)
 {
-	ob_desc(o, b)->valid = 0;
-	arena_give(&o->arena, b->page, b->pages);
-	free(b);
+	ob_release(o, b);
+	ob_block_destroy(o, b);
 }
 
 /* Those of this link.  Their channels exist, or are made. */
@@ -290,8 +297,60 @@ read_all(struct outbox *o, struct ob_block **blocks, size_t *of_now)
 	return n + old;
 }
 
-int
-ob_recover(struct outbox *o)
+/* Whether a record of this link is still needed. */
+static bool
+needed(const struct outbox *o, const struct ob_block *b)
+{
+	const struct ob_channel *c = ob_channel_find(o, b->old_channel);
+
+	return c != NULL && b->first > c->entry->untaken_after;
+}
+
+/*
+ * Sorts what was found in the spool: blocks of this link go behind the n of the
+ * arena, those of others are old.  Returns how many there are then.
+ */
+static size_t
+sort_out(struct outbox *o, struct ob_found *f, struct ob_block **blocks,
+    size_t n)
+{
+	uint32_t epoch = o->recovered ? arena_link(&o->arena)->epoch : 0;
+	size_t i, others = 0;
+	struct ob_block *b;
+
+	for (i = 0; i < f->n; i++) {
+		b = f->blocks[i];
+		if (b->old_epoch != epoch || epoch == 0)
+			f->blocks[others++] = b;
+		else if (needed(o, b))
+			blocks[n++] = b;
+		else
+			discard(o, b);
+	}
+	f->n = others;
+	return n;
+}
+
+/* The arena's blocks and the spool's, in the order of their channels. */
+static int
+put_together(struct outbox *o, struct ob_block **blocks, size_t now,
+    struct ob_found *f)
+{
+	struct ob_block **all;
+	int ret;
+
+	if ((all = calloc(now + f->n + 1, sizeof(all[0]))) == NULL)
+		return -1;
+	memcpy(all, blocks, now * sizeof(all[0]));
+	now = sort_out(o, f, all, now);
+	qsort(all, now, sizeof(all[0]), compare);
+	ret = adopt(o, all, now);
+	free(all);
+	return ret;
+}
+
+static int
+recover_arena(struct outbox *o, struct ob_found *f)
 {
 	struct ob_block **blocks;
 	size_t n, now;
@@ -305,7 +364,8 @@ ob_recover(struct outbox *o)
 	adopt_old(o, blocks + now, n - now, OB_LOSS(GRACE));
 	o->recovered = in_a_row(o, blocks, now);
 	if (o->recovered) {
-		if (adopt_channels(o) != 0 || adopt(o, blocks, now) != 0)
+		if (adopt_channels(o) != 0 ||
+		    put_together(o, blocks, now, f) != 0)
 			goto out;
 	} else {
 		log_warn("What the relay kept does not hold together; the link "
@@ -316,5 +376,23 @@ ob_recover(struct outbox *o)
 	ret = 0;
 out:
 	free(blocks);
+	return ret;
+}
+
+int
+ob_recover(struct outbox *o, bool found)
+{
+	struct ob_found f = { .n = 0 };
+	int ret;
+
+	if ((ret = ob_spool_scan(o, &f)) == 0 && found)
+		ret = recover_arena(o, &f);
+	if (ret == 0 && o->recovered)
+		ret = ob_tell_gaps(o, f.damage);
+	/* What is left of them is of links that are over. */
+	if (f.n > 0)
+		qsort(f.blocks, f.n, sizeof(f.blocks[0]), compare_old);
+	adopt_old(o, f.blocks, f.n, OB_LOSS(GRACE));
+	free(f.blocks);
 	return ret;
 }

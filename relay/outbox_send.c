@@ -79,15 +79,16 @@ has_memory(const struct outbox *o, const struct ob_block *b)
 
 /* The block that the channel would send, when it can. */
 static struct ob_block *
-sendable(const struct outbox *o, const struct ob_channel *c)
+sendable(struct outbox *o, struct ob_channel *c)
 {
 	struct ob_block *b = c->unsent;
 
-	if (b == NULL || b->where != OB_ARENA || b->used == 0 ||
-	    !has_memory(o, b) ||
+	if (b == NULL || b->used == 0 || !has_memory(o, b) ||
 	    !has_credit(o, c, b->used))
 		return NULL;
-	return b;
+	if (c->spooled != NULL)
+		ob_fetch(o, c);
+	return b->where == OB_ARENA || b->where == OB_WRITING ? b : NULL;
 }
 
 enum outcome { SENDS, PASSES, CANNOT };
@@ -171,6 +172,13 @@ mark_sent(struct outbox *o, struct ob_block *b)
 		note_sent(o, b);
 	c->unsent = TAILQ_NEXT(b, link);
 	c->unsent_pages -= b->pages;
+	if (b->fetched)
+		o->spool.ahead_pages -= b->pages;
+	b->fetched = false;
+	/* Should the spool get it now, it is not needed there. */
+	if (b->where == OB_WRITING)
+		atomic_store_explicit(&c->entry->untaken_after, b->last,
+		    memory_order_release);
 	c->deficit -= b->used;
 	b->number = l->last_sent + 1;
 	TAILQ_INSERT_TAIL(&o->sent, b, sent);
@@ -197,7 +205,11 @@ outbox_next(struct outbox *o, struct outbox_block *out)
 	if ((b = o->again) != NULL) {
 		o->again = TAILQ_NEXT(b, sent);
 	} else {
-		if ((c = choose(o)) == NULL)
+		c = choose(o);
+		if (c == NULL && o->synchronous && o->spool.disk != NULL &&
+		    disk_reap(o->spool.disk) > 0)
+			c = choose(o);
+		if (c == NULL)
 			return false;
 		b = c->unsent;
 		mark_sent(o, b);
@@ -226,6 +238,7 @@ outbox_acked(struct outbox *o, uint64_t number)
 		ob_block_free(o, b);
 		ob_channel_settle(o, c);
 	}
+	ob_pump(o);
 	/* Sent blocks may have taken all the room they are allowed. */
 	ob_ready(o);
 	return 0;

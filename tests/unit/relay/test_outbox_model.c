@@ -87,17 +87,20 @@ drain(struct play *p)
 }
 
 static void
-play(uint64_t seed, enum outbox_drop drop)
+play(uint64_t seed, enum outbox_drop drop, uint64_t spool)
 {
 	struct play p = { .stalled = false };
 	struct outbox_stats s;
 	unsigned i;
 
-	printf("seed %llu, %s first\n", (unsigned long long)seed,
-	    drop == OUTBOX_DROP_OLDEST ? "oldest" : "newest");
+	printf("seed %llu, %s first, a spool of %llu\n",
+	    (unsigned long long)seed, drop == OUTBOX_DROP_OLDEST ? "oldest" :
+	    "newest", (unsigned long long)spool);
 	assert_non_null(p.m = malloc(sizeof(*p.m)));
 	world_init(&p.w, MEMORY);
 	p.w.setup.drop = drop;
+	if (spool > 0)
+		world_spool(&p.w, spool);
 	world_open(&p.w);
 	model_init(p.m, seed, p.w.o);
 	for (i = 0; i < STEPS; i++)
@@ -107,6 +110,10 @@ play(uint64_t seed, enum outbox_drop drop)
 	model_check(p.m);
 	outbox_stats(p.w.o, &s);
 	assert_int_equal(s.memory_bytes, 0);
+	assert_int_equal(s.spool_bytes, 0);
+	assert_int_equal(s.spool_damaged, 0);
+	if (spool > 16 * MEMORY)
+		assert_int_equal(s.chunks_lost[1], 0);
 	world_done(&p.w);
 	free(p.m);
 }
@@ -119,8 +126,11 @@ every_packet_arrives_or_is_told_to_be_lost(void **state)
 
 	last = one != NULL ? seed : seed + 9;
 	for (; seed <= last; seed++) {
-		play(seed, OUTBOX_DROP_OLDEST);
-		play(seed, OUTBOX_DROP_NEWEST);
+		play(seed, OUTBOX_DROP_OLDEST, 0);
+		play(seed, OUTBOX_DROP_NEWEST, 0);
+		play(seed, OUTBOX_DROP_OLDEST, MEMORY);
+		play(seed, OUTBOX_DROP_NEWEST, MEMORY);
+		play(seed, OUTBOX_DROP_OLDEST, 64 * MEMORY);
 	}
 }
 

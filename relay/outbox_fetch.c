@@ -1,0 +1,284 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "relay/outbox_internal.h"
+#include "transport/log.h"
+
+/*
+ * From the spool back into memory: what is sent next, some blocks ahead; what
+ * is dropped, into a buffer of its own, to be counted; and what an old link
+ * left, the same.
+ */
+
+/* Blocks of a channel that are read ahead, and those to be dropped. */
+#define AHEAD_BLOCKS 6u
+#define DOOM_BLOCKS  4u
+
+static struct disk_job *
+read_job(struct outbox *o, struct ob_block *b, uint8_t *into,
+    void (*done)(struct disk_job *j))
+{
+	struct disk_job *j = calloc(1, sizeof(*j));
+
+	if (j == NULL)
+		return NULL;
+	j->kind = DISK_READ;
+	j->segment = b->segment->id;
+	j->offset = b->offset;
+	memcpy(j->record.tag, b->tag, LINK_ID_BYTES);
+	j->record.channel = b->channel != NULL ? b->channel->id :
+	    b->old_channel;
+	j->record.len = b->length;
+	j->record.first = b->first;
+	j->record.last = b->last;
+	j->data = into;
+	j->done = done;
+	j->owner = o;
+	j->arg = b;
+	return j;
+}
+
+/* What stands in a block's place when it cannot be read.  Returns bytes. */
+static size_t
+epitaph(struct outbox *o, const struct ob_block *b, int error, uint8_t *out)
+{
+	struct link_loss l = {
+		.cause = error != 0 ? OB_LOSS(DISK) : OB_LOSS(SPOOL_DAMAGED),
+		.chunks = b->chunks, .packets = b->packets, .bytes = b->bytes,
+	};
+	uint8_t bytes[LINK_LOSS_MAX];
+	size_t n, len = link_put_loss(bytes, &l);
+
+	if (error == 0)
+		o->spool.damaged++;
+	log_warn("A block of the spool %s; %u chunks are lost", error != 0 ?
+	    "cannot be read" : "is damaged", b->chunks);
+	ob_count_lost(o, &l);
+	n = link_put_message_head(out, LINK_UP_LOSS, len);
+	memcpy(out + n, bytes, len);
+	n += len;
+	if (b->closes)
+		n += link_put_message_head(out + n, LINK_UP_CLOSE, 0);
+	return n;
+}
+
+/* The record is not needed: its place in the order is taken by memory. */
+static void
+taken(struct outbox *o, struct ob_block *b)
+{
+	struct arena_channel *e = b->channel->entry;
+
+	atomic_store_explicit(&e->untaken_after, b->last,
+	    memory_order_release);
+	e->held_chunks -= b->chunks;
+	e->held_packets -= b->packets;
+	e->held_bytes -= b->bytes;
+}
+
+static void
+fetched(struct disk_job *j)
+{
+	struct ob_block *b = j->arg;
+	struct outbox *o = j->owner;
+
+	b->where = OB_ARENA;
+	if (b->gone) {
+		ob_release(o, b);
+		ob_block_destroy(o, b);
+		free(j);
+		return;
+	}
+	if (j->error != 0 || j->damaged) {
+		/* Of an old link, too: it is counted, and then skipped. */
+		b->used = (uint32_t)epitaph(o, b, j->error,
+		    arena_at(&o->arena, b->page));
+		b->bare = true;
+	}
+	if (b->channel != NULL) {
+		b->version++;
+		ob_block_describe(o, b);
+		taken(o, b);
+		ob_not_spooled(b);
+		ob_block_close(o, b);
+		ob_turn_want(o, b->channel);
+	}
+	ob_release(o, b);
+	free(j);
+}
+
+/* Pages to read a block into; the gate's, when it has to be. */
+static bool
+pages_for(struct outbox *o, struct ob_block *b)
+{
+	uint32_t page, pages;
+
+	page = ob_take_pages(o, b->length, &pages);
+	if (page == ARENA_NONE && o->spool.gate != ARENA_NONE) {
+		ob_give_pages(o, o->spool.gate, OB_BLOCK_PAGES);
+		o->spool.gate = ARENA_NONE;
+		page = ob_take_pages(o, b->length, &pages);
+	}
+	if (page == ARENA_NONE)
+		return false;
+	b->page = page;
+	b->pages = pages;
+	return true;
+}
+
+static bool
+fetch(struct outbox *o, struct ob_block *b)
+{
+	struct disk_job *j;
+
+	if (!pages_for(o, b))
+		return false;
+	j = read_job(o, b, arena_at(&o->arena, b->page), fetched);
+	if (j == NULL) {
+		ob_give_pages(o, b->page, b->pages);
+		b->page = ARENA_NONE;
+		b->pages = 0;
+		return false;
+	}
+	b->where = OB_READING;
+	b->channel->spooled_bytes -= spool_size(b->length);
+	b->fetched = true;
+	b->channel->unsent_pages += b->pages;
+	o->spool.ahead_pages += b->pages;
+	disk_submit(o->spool.disk, j);
+	return true;
+}
+
+void
+ob_fetch(struct outbox *o, struct ob_channel *c)
+{
+	struct ob_block *b = c->unsent;
+	unsigned ahead = 0;
+
+	for (; b != NULL && ahead < AHEAD_BLOCKS; b = TAILQ_NEXT(b, link)) {
+		if (b->where != OB_SPOOLED) {
+			ahead++;
+			continue;
+		}
+		if (ahead > 0 && o->spool.ahead_pages > o->arena.pages / 4)
+			return;
+		if (!fetch(o, b))
+			return;
+		ahead++;
+	}
+}
+
+/* ---- to be dropped ---- */
+
+static void
+doomed(struct disk_job *j)
+{
+	struct ob_block *b = j->arg;
+	struct outbox *o = j->owner;
+	struct ob_channel *c = b->channel;
+	size_t n;
+
+	o->spool.dooming--;
+	b->where = OB_SPOOLED;
+	if (b->gone) {
+		ob_release(o, b);
+		ob_block_destroy(o, b);
+		free(j);
+		return;
+	}
+	if (c == NULL) {
+		/* A reset came in between: it is counted as part of that. */
+		free(b->buffer);
+		b->buffer = NULL;
+		free(j);
+		return;
+	}
+	if (j->error != 0 || j->damaged)
+		n = epitaph(o, b, j->error, o->scratch);
+	else
+		n = ob_strip(o, c, true, ob_cause(o), b->buffer, b->length,
+		    o->scratch);
+	free(b->buffer);
+	b->buffer = NULL;
+	c->spooled_bytes += spool_size(b->length);
+	taken(o, b);
+	ob_keep_rest(o, b, n);
+	free(j);
+}
+
+static bool
+doom(struct outbox *o, struct ob_block *b)
+{
+	struct disk_job *j;
+
+	if ((b->buffer = malloc(b->length)) == NULL)
+		return false;
+	if ((j = read_job(o, b, b->buffer, doomed)) == NULL) {
+		free(b->buffer);
+		b->buffer = NULL;
+		return false;
+	}
+	b->where = OB_READING;
+	b->channel->spooled_bytes -= spool_size(b->length);
+	o->spool.dooming++;
+	disk_submit(o->spool.disk, j);
+	return true;
+}
+
+/* The oldest of a channel with something to drop in it. */
+static struct ob_block *
+oldest_of(const struct ob_channel *c)
+{
+	struct ob_block *b;
+
+	for (b = c->unsent; b != NULL; b = TAILQ_NEXT(b, link))
+		if (b->where == OB_SPOOLED && b->chunks > 0)
+			return b;
+	return NULL;
+}
+
+bool
+ob_doom(struct outbox *o)
+{
+	struct ob_block *found = NULL, *b;
+	struct ob_channel *c;
+	uint64_t most = 0;
+
+	if (o->spool.dooming >= DOOM_BLOCKS)
+		return false;
+	TAILQ_FOREACH (c, &o->channels, all) {
+		if (c->spooled_bytes <= most || (b = oldest_of(c)) == NULL)
+			continue;
+		most = c->spooled_bytes;
+		found = b;
+	}
+	return found != NULL && doom(o, found);
+}
+
+/* ---- to be counted ---- */
+
+static void
+read_old(struct disk_job *j)
+{
+	struct ob_block *b = j->arg;
+	struct outbox *o = j->owner;
+
+	b->where = OB_ARENA;
+	if (j->error != 0 || j->damaged)
+		b->used = (uint32_t)epitaph(o, b, j->error, b->buffer);
+	free(j);
+	ob_ready(o);
+}
+
+void
+ob_read_old(struct outbox *o, struct ob_block *b)
+{
+	struct disk_job *j = NULL;
+
+	if (b->buffer == NULL)
+		b->buffer = malloc(LINK_BLOCK_MAX);
+	if (b->buffer == NULL ||
+	    (j = read_job(o, b, b->buffer, read_old)) == NULL)
+		return; /* the next pump tries again */
+	b->where = OB_READING;
+	disk_submit(o->spool.disk, j);
+}

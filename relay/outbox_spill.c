@@ -1,0 +1,400 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "relay/outbox_count.h"
+#include "relay/outbox_internal.h"
+#include "transport/log.h"
+#include "transport/loop.h"
+
+/*
+ * From memory to the spool.  So much of the memory is kept free that a burst
+ * finds room while the disk works.  Of the channel that takes most memory the
+ * oldest goes first, but what it will send next stays.
+ */
+
+#define SYNC_MS  1000u
+#define RETRY_MS 3000u
+/* Files, at most: those that a channel keeps which does not move. */
+#define SEGMENTS_MAX 4096u
+
+static bool
+want_spill(const struct outbox *o)
+{
+	return o->arena.free_pages + o->spool.writing_pages <
+	    o->arena.pages / 4 + o->arena.pages / 16;
+}
+
+static bool
+can_spill(const struct outbox *o, const struct ob_block *b)
+{
+	return b->where == OB_ARENA && b->number == 0 && b->used > 0 &&
+	    b != o->reserved;
+}
+
+/* The block of a channel that goes next; NULL: none. */
+static struct ob_block *
+next_of(const struct outbox *o, const struct ob_channel *c)
+{
+	struct ob_block *b;
+
+	if (c->spooled != NULL)
+		b = TAILQ_NEXT(c->spooled, link);
+	else if (c->unsent != NULL && TAILQ_NEXT(c->unsent, link) != NULL)
+		b = TAILQ_NEXT(c->unsent, link);
+	else
+		b = c->unsent;
+	while (b != NULL && !can_spill(o, b))
+		b = TAILQ_NEXT(b, link);
+	return b;
+}
+
+static struct ob_block *
+next_to_spill(struct outbox *o)
+{
+	struct ob_block *found = NULL, *b;
+	struct ob_channel *c;
+	uint32_t most = 0;
+
+	TAILQ_FOREACH (c, &o->channels, all) {
+		if (c->unsent_pages <= most || (b = next_of(o, c)) == NULL)
+			continue;
+		most = c->unsent_pages;
+		found = b;
+	}
+	return found;
+}
+
+/* What there is to lose with the block, should it not be readable. */
+static void
+sum_up(const struct outbox *o, struct ob_block *b)
+{
+	struct pb_reader r, commit;
+	struct count_chunk c;
+	struct pb_field m, f;
+	bool is_chunk;
+
+	b->chunks = b->packets = b->bytes = 0;
+	pb_init(&r, arena_at(&o->arena, b->page), b->used);
+	while (pb_next(&r, &m)) {
+		if (m.number == LINK_UP_CLOSE)
+			b->closes = true;
+		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
+			continue;
+		pb_init(&commit, m.data, m.len);
+		while (count_next(&commit, &f, &is_chunk, &c)) {
+			if (!is_chunk)
+				continue;
+			b->chunks++;
+			b->packets += c.fragments -
+			    (c.continues && c.fragments > 0 ? 1 : 0);
+			b->bytes += c.bytes;
+		}
+	}
+}
+
+static void
+done_with(struct disk_job *j)
+{
+	free(j);
+}
+
+static void
+sync_segment(struct outbox *o)
+{
+	struct disk_job *j;
+
+	if (o->spool.current == NULL ||
+	    (j = calloc(1, sizeof(*j))) == NULL)
+		return;
+	j->kind = DISK_SYNC;
+	j->segment = o->spool.current->id;
+	j->done = done_with;
+	disk_submit(o->spool.disk, j);
+}
+
+void
+ob_sync_cb(void *arg)
+{
+	struct outbox *o = arg;
+
+	o->spool.sync_armed = false;
+	sync_segment(o);
+}
+
+/* The segment that takes size more bytes. */
+static struct ob_segment *
+segment_for(struct outbox *o, uint64_t size)
+{
+	struct ob_spool *s = &o->spool;
+	struct ob_segment *g = s->current;
+
+	if (g != NULL && g->size + size <= s->segment_bytes)
+		return g;
+	if (s->n_segments >= SEGMENTS_MAX)
+		return NULL;
+	if ((g = calloc(1, sizeof(*g))) == NULL)
+		return NULL;
+	if (s->sync_armed)
+		sync_segment(o);
+	g->id = s->next_id++;
+	TAILQ_INSERT_TAIL(&s->segments, g, link);
+	s->n_segments++;
+	s->current = g;
+	return g;
+}
+
+static void
+segment_drop(struct outbox *o, struct ob_segment *g)
+{
+	struct ob_spool *s = &o->spool;
+	struct disk_job *j;
+
+	if (s->current == g)
+		s->current = NULL;
+	s->used -= g->held;
+	TAILQ_REMOVE(&s->segments, g, link);
+	s->n_segments--;
+	if ((j = calloc(1, sizeof(*j))) != NULL) {
+		j->kind = DISK_UNLINK;
+		j->segment = g->id;
+		j->done = done_with;
+		disk_submit(s->disk, j);
+	}
+	free(g);
+}
+
+static void
+punched(struct disk_job *j)
+{
+	struct outbox *o = j->owner;
+
+	if (j->error != 0)
+		o->spool.no_punch = true;
+	free(j);
+}
+
+void
+ob_release(struct outbox *o, struct ob_block *b)
+{
+	struct ob_segment *g = b->segment;
+	struct ob_spool *s = &o->spool;
+	struct disk_job *j;
+
+	if (g == NULL)
+		return;
+	b->segment = NULL;
+	if (--g->live == 0) {
+		segment_drop(o, g);
+		return;
+	}
+	if (!s->no_punch) {
+		s->used -= spool_size(b->length);
+		g->held -= spool_size(b->length);
+	}
+	if ((j = calloc(1, sizeof(*j))) == NULL)
+		return;
+	j->kind = DISK_PUNCH;
+	j->segment = g->id;
+	j->offset = b->offset;
+	j->len = spool_size(b->length);
+	j->done = punched;
+	j->owner = o;
+	disk_submit(s->disk, j);
+}
+
+void
+ob_not_spooled(struct ob_block *b)
+{
+	struct ob_channel *c = b->channel;
+
+	if (c == NULL || c->spooled != b)
+		return;
+	do {
+		b = TAILQ_PREV(b, ob_blocks, link);
+	} while (b != NULL && b->where == OB_ARENA && b->number == 0);
+	c->spooled = b != NULL && b->number == 0 ? b : NULL;
+}
+
+static void
+write_failed(struct outbox *o, struct ob_block *b, int error)
+{
+	struct ob_segment *g = b->segment;
+	struct ob_spool *s = &o->spool;
+
+	b->segment = NULL;
+	g->held -= spool_size(b->length);
+	s->used -= spool_size(b->length);
+	if (s->current == g)
+		s->current = NULL;
+	if (--g->live == 0)
+		segment_drop(o, g);
+	if (s->error[0] == '\0')
+		log_warn("The spool cannot be written: %s; what finds no room "
+		    "in memory is dropped", strerror(error));
+	snprintf(s->error, sizeof(s->error), "%s", strerror(error));
+	s->failed = true;
+	if (s->retry != NULL)
+		loop_timer_set(s->retry, RETRY_MS, 0);
+}
+
+void
+ob_retry_cb(void *arg)
+{
+	struct outbox *o = arg;
+
+	o->spool.failed = false;
+	ob_pump(o);
+}
+
+/* The spool has it now, and memory need not. */
+static void
+moved(struct outbox *o, struct ob_block *b)
+{
+	struct arena_channel *e = b->channel->entry;
+	uint32_t page = b->page, pages = b->pages;
+
+	e->held_chunks += b->chunks;
+	e->held_packets += b->packets;
+	e->held_bytes += b->bytes;
+	atomic_store_explicit(&e->spooled_last, b->last, memory_order_release);
+	atomic_store_explicit(&ob_desc(o, b)->valid, 0, memory_order_release);
+	b->where = OB_SPOOLED;
+	b->page = ARENA_NONE;
+	b->pages = 0;
+	b->channel->unsent_pages -= pages;
+	b->channel->spooled_bytes += spool_size(b->length);
+	ob_give_pages(o, page, pages);
+}
+
+static void
+wrote(struct disk_job *j)
+{
+	struct ob_block *b = j->arg;
+	struct outbox *o = j->owner;
+	struct ob_spool *s = &o->spool;
+
+	s->writing_pages -= b->pages;
+	b->where = OB_ARENA;
+	if (j->error != 0) {
+		write_failed(o, b, j->error);
+		ob_not_spooled(b);
+	} else if (b->gone || b->channel == NULL || b->number != 0) {
+		ob_not_spooled(b);
+		ob_release(o, b);
+	} else {
+		moved(o, b);
+	}
+	if (j->error == 0) {
+		if (s->error[0] != '\0' && !s->failed) {
+			log_info("The spool is written again");
+			s->error[0] = '\0';
+		}
+		if (s->fsync == OUTBOX_FSYNC_PERIODIC && !s->sync_armed &&
+		    s->sync != NULL) {
+			loop_timer_set(s->sync, SYNC_MS, 0);
+			s->sync_armed = true;
+		}
+	}
+	if (b->gone)
+		ob_block_destroy(o, b);
+	free(j);
+}
+
+static bool
+spill(struct outbox *o, struct ob_block *b)
+{
+	struct ob_spool *s = &o->spool;
+	uint64_t size = spool_size(b->used);
+	struct ob_segment *g;
+	struct disk_job *j;
+
+	if ((j = calloc(1, sizeof(*j))) == NULL)
+		return false;
+	if ((g = segment_for(o, size)) == NULL) {
+		free(j);
+		return false;
+	}
+	ob_block_close(o, b);
+	sum_up(o, b);
+	if (b->channel->spooled == NULL)
+		atomic_store_explicit(&b->channel->entry->untaken_after,
+		    b->first - 1, memory_order_release);
+	b->segment = g;
+	memcpy(b->tag, arena_link(&o->arena)->tag, LINK_ID_BYTES);
+	b->offset = g->size;
+	b->length = b->used;
+	b->where = OB_WRITING;
+	g->size += size;
+	g->held += size;
+	g->live++;
+	s->used += size;
+	s->writing_pages += b->pages;
+	b->channel->spooled = b;
+
+	j->kind = DISK_WRITE;
+	j->segment = g->id;
+	j->offset = b->offset;
+	memcpy(j->record.tag, b->tag, LINK_ID_BYTES);
+	j->record.channel = b->channel->id;
+	j->record.len = b->length;
+	j->record.first = b->first;
+	j->record.last = b->last;
+	j->record.time_ms = b->time_ms;
+	j->record.closes = b->closes;
+	j->record.chunks = b->chunks;
+	j->record.packets = b->packets;
+	j->record.bytes = b->bytes;
+	j->data = arena_at(&o->arena, b->page);
+	j->sync = s->fsync == OUTBOX_FSYNC_ALWAYS;
+	j->done = wrote;
+	j->owner = o;
+	j->arg = b;
+	disk_submit(s->disk, j);
+	return true;
+}
+
+static bool
+fits(const struct ob_spool *s, const struct ob_block *b)
+{
+	return s->used + spool_size(b->used) <= s->limit;
+}
+
+/* Room for a block that is read, when all else is taken. */
+static void
+keep_gate(struct outbox *o)
+{
+	struct arena *a = &o->arena;
+
+	if (o->spool.gate == ARENA_NONE &&
+	    a->free_pages > a->pages / 16 + OB_BLOCK_PAGES)
+		o->spool.gate = arena_take(a, OB_BLOCK_PAGES);
+}
+
+void
+ob_pump(struct outbox *o)
+{
+	struct ob_spool *s = &o->spool;
+	struct ob_block *b;
+
+	if (s->disk == NULL || o->pumping)
+		return;
+	o->pumping = true;
+	for (;;) {
+		if (o->synchronous)
+			disk_reap(s->disk);
+		ob_old_pump(o);
+		keep_gate(o);
+		if (!want_spill(o) || s->failed ||
+		    (b = next_to_spill(o)) == NULL)
+			break;
+		if (fits(s, b) ? !spill(o, b) :
+		    o->drop != OUTBOX_DROP_OLDEST || !ob_doom(o))
+			break;
+	}
+	o->pumping = false;
+	if (o->wanted && ob_has_room(o)) {
+		o->wanted = false;
+		ob_ready(o);
+	}
+}
