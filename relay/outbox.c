@@ -245,7 +245,7 @@ outbox_stats(const struct outbox *o, struct outbox_stats *out)
 
 	memset(out, 0, sizeof(*out));
 	taken = a->pages - a->free_pages;
-	if (s->gate != ARENA_NONE)
+	if (s->gate != ARENA_NONE && !s->gate_taken)
 		taken -= OB_BLOCK_PAGES;
 	out->memory_bytes = (uint64_t)taken * ARENA_PAGE;
 	if (s->disk != NULL) {

@@ -270,14 +270,12 @@ arena_take_at(struct arena *a, uint32_t page, uint32_t n)
 }
 
 /* The lowest run, so that little memory is touched. */
-uint32_t
-arena_take(struct arena *a, uint32_t n)
+static uint32_t
+find_run(const struct arena *a, uint32_t from, uint32_t n)
 {
-	uint32_t page = 0, run = 0;
+	uint32_t page = from, run = 0;
 
-	if (n == 0 || n > a->free_pages)
-		return ARENA_NONE;
-	while (page < a->pages) {
+	while (page < a->pages && run < n) {
 		if (page % 64 == 0 && a->taken[page / 64] == UINT64_MAX) {
 			run = 0;
 			page += 64;
@@ -285,13 +283,40 @@ arena_take(struct arena *a, uint32_t n)
 		}
 		run = is_taken(a, page) ? 0 : run + 1;
 		page++;
-		if (run == n) {
-			if (arena_take_at(a, page - n, n))
-				return page - n;
-			return ARENA_NONE; /* no room in the file */
-		}
 	}
-	return ARENA_NONE;
+	return run == n ? page - n : ARENA_NONE;
+}
+
+uint32_t
+arena_take(struct arena *a, uint32_t n)
+{
+	uint32_t page;
+
+	if (n == 0 || n > a->free_pages)
+		return ARENA_NONE;
+	page = find_run(a, 0, n);
+	if (page == ARENA_NONE || !arena_take_at(a, page, n))
+		return ARENA_NONE; /* or there is no room in the file */
+	return page;
+}
+
+bool
+arena_has_run(struct arena *a, uint32_t n)
+{
+	uint32_t i;
+
+	if (n > a->free_pages || n > a->pages)
+		return false;
+	if (a->run_hint + n > a->pages)
+		a->run_hint = 0;
+	for (i = 0; i < n && !is_taken(a, a->run_hint + i); i++)
+		;
+	if (i < n)
+		a->run_hint = find_run(a, 0, n);
+	if (a->run_hint != ARENA_NONE)
+		return true;
+	a->run_hint = 0;
+	return false;
 }
 
 void

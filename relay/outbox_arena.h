@@ -96,6 +96,7 @@ struct arena_track {
 	 */
 	bool has_bridge;
 	uint32_t bridge;
+	uint32_t over; /* packets that were told twice */
 
 	/* The last one that was put; known when one of them was scraped. */
 	bool known;
@@ -155,6 +156,7 @@ struct arena {
 	size_t map_bytes;
 	uint32_t pages;
 	uint32_t free_pages;
+	uint32_t run_hint; /* where arena_has_run() found one */
 	uint32_t touched; /* pages below this may hold memory */
 	uint64_t *taken;  /* a bit a page */
 	uint64_t *backed; /* a bit an extent: there is room for it in the file */
@@ -179,6 +181,8 @@ void arena_close(struct arena *a);
 
 /* A run of n free pages; ARENA_NONE: there is none. */
 uint32_t arena_take(struct arena *a, uint32_t n) MUST_CHECK;
+/* Whether there is such a run. */
+bool arena_has_run(struct arena *a, uint32_t n);
 /* Those pages, which must be free. */
 bool arena_take_at(struct arena *a, uint32_t page, uint32_t n) MUST_CHECK;
 void arena_give(struct arena *a, uint32_t page, uint32_t n);

@@ -81,14 +81,19 @@ ob_take_pages(struct outbox *o, size_t n, uint32_t *pages)
 void
 ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages)
 {
+	if (page == o->spool.gate) {
+		o->spool.gate_taken = false;
+		return;
+	}
 	arena_give(&o->arena, page, pages);
 	trim_soon(o);
 }
 
 bool
-ob_has_room(const struct outbox *o)
+ob_has_room(struct outbox *o)
 {
-	return may_take(o, OB_BLOCK_PAGES, false);
+	return may_take(o, OB_BLOCK_PAGES, false) &&
+	    arena_has_run(&o->arena, OB_BLOCK_PAGES);
 }
 
 void
@@ -177,7 +182,7 @@ ob_block_close(struct outbox *o, struct ob_block *b)
 		b->channel->open = NULL;
 	if (keep == 0)
 		keep = 1;
-	if (keep >= b->pages)
+	if (keep >= b->pages || b->page == o->spool.gate)
 		return;
 	atomic_store_explicit(&ob_desc(o, b)->pages, keep,
 	    memory_order_release);

@@ -242,8 +242,11 @@ weigh(struct arena_track *t, const struct count_chunk *c, uint32_t cause,
 	r->of = of;
 	r->packets += (uint32_t)loss->packets;
 	r->bytes += (uint32_t)loss->bytes;
-	if (join_behind(t, r) && c->goes_on && loss->packets > 0)
-		loss->packets--;
+	if (join_behind(t, r) && c->goes_on)
+		t->over++;
+	part = loss->packets < t->over ? (uint32_t)loss->packets : t->over;
+	loss->packets -= part;
+	t->over -= part;
 }
 
 static void
@@ -276,6 +279,8 @@ note_version(struct arena_track *t, const struct count_chunk *c)
 static void
 note_bridge(struct arena_track *t, const struct count_chunk *c)
 {
+	uint32_t i;
+
 	if (!c->continues || !c->goes_on || c->fragments != 1)
 		return;
 	if (run_ending(t, c->id - 1) == NULL &&
@@ -283,6 +288,12 @@ note_bridge(struct arena_track *t, const struct count_chunk *c)
 		return;
 	t->has_bridge = true;
 	t->bridge = c->id;
+	/* The chunk behind may be gone already, and the packet told with it. */
+	for (i = 0; i < t->n_runs; i++)
+		if (t->runs[i].from == c->id + 1 && t->runs[i].cuts) {
+			t->runs[i].cuts = false;
+			t->over++;
+		}
 }
 
 bool

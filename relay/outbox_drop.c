@@ -18,11 +18,14 @@ ob_cause(const struct outbox *o)
 	    OB_LOSS(SPOOL_FULL);
 }
 
-static bool
-can_drop(struct outbox *o, const struct ob_block *b)
+bool
+ob_can_drop(const struct outbox *o, struct ob_block *b)
 {
-	return b->where == OB_ARENA && b->number == 0 && !b->bare &&
-	    b != o->reserved && b->used > 0;
+	if (b->where != OB_ARENA || b->number != 0 || b->bare ||
+	    b == o->reserved || b->used == 0)
+		return false;
+	b->bare = !ob_has_chunks(arena_at(&o->arena, b->page), b->used);
+	return !b->bare;
 }
 
 /* The first or last block of a channel with something to drop in it. */
@@ -33,12 +36,8 @@ victim_of(struct outbox *o, struct ob_channel *c, bool newest)
 
 	b = newest ? TAILQ_LAST(&c->blocks, ob_blocks) : c->unsent;
 	while (b != NULL && b->number == 0) {
-		if (can_drop(o, b)) {
-			if (ob_has_chunks(arena_at(&o->arena, b->page),
-			    b->used))
-				return b;
-			b->bare = true;
-		}
+		if (ob_can_drop(o, b))
+			return b;
 		b = newest ? TAILQ_PREV(b, ob_blocks, link) :
 		    TAILQ_NEXT(b, link);
 	}
@@ -135,9 +134,8 @@ ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 	}
 }
 
-/* Writes a block anew without its chunks. */
-static void
-strip_block(struct outbox *o, struct ob_block *b)
+void
+ob_strip_block(struct outbox *o, struct ob_block *b)
 {
 	size_t n;
 
@@ -153,7 +151,7 @@ ob_squeeze(struct outbox *o)
 
 	if (b == NULL)
 		return false;
-	strip_block(o, b);
+	ob_strip_block(o, b);
 	return true;
 }
 

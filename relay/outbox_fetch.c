@@ -110,13 +110,14 @@ fetched(struct disk_job *j)
 static bool
 pages_for(struct outbox *o, struct ob_block *b)
 {
+	struct ob_spool *s = &o->spool;
 	uint32_t page, pages;
 
 	page = ob_take_pages(o, b->length, &pages);
-	if (page == ARENA_NONE && o->spool.gate != ARENA_NONE) {
-		ob_give_pages(o, o->spool.gate, OB_BLOCK_PAGES);
-		o->spool.gate = ARENA_NONE;
-		page = ob_take_pages(o, b->length, &pages);
+	if (page == ARENA_NONE && s->gate != ARENA_NONE && !s->gate_taken) {
+		s->gate_taken = true;
+		page = s->gate;
+		pages = OB_BLOCK_PAGES;
 	}
 	if (page == ARENA_NONE)
 		return false;
@@ -149,20 +150,24 @@ fetch(struct outbox *o, struct ob_block *b)
 }
 
 void
-ob_fetch(struct outbox *o, struct ob_channel *c)
+ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit)
 {
+	struct ob_spool *s = &o->spool;
 	struct ob_block *b = c->unsent;
 	unsigned ahead = 0;
+	uint64_t bytes = 0;
 
 	for (; b != NULL && ahead < AHEAD_BLOCKS; b = TAILQ_NEXT(b, link)) {
-		if (b->where != OB_SPOOLED) {
-			ahead++;
-			continue;
+		bytes += b->used;
+		if (b->where == OB_SPOOLED) {
+			if (ahead > 0 && bytes > credit)
+				return;
+			if (s->ahead_pages > 0 && s->ahead_pages +
+			    OB_BLOCK_PAGES > o->arena.pages / 4)
+				return;
+			if (!fetch(o, b))
+				return;
 		}
-		if (ahead > 0 && o->spool.ahead_pages > o->arena.pages / 4)
-			return;
-		if (!fetch(o, b))
-			return;
 		ahead++;
 	}
 }
@@ -224,15 +229,20 @@ doom(struct outbox *o, struct ob_block *b)
 	return true;
 }
 
-/* The oldest of a channel with something to drop in it. */
+/*
+ * The oldest of a channel with something to drop in it.  What was read to be
+ * sent is older than what is in the spool, and goes first.
+ */
 static struct ob_block *
-oldest_of(const struct ob_channel *c)
+oldest_of(struct outbox *o, const struct ob_channel *c)
 {
 	struct ob_block *b;
 
-	for (b = c->unsent; b != NULL; b = TAILQ_NEXT(b, link))
-		if (b->where == OB_SPOOLED && b->chunks > 0)
+	for (b = c->unsent; b != NULL; b = TAILQ_NEXT(b, link)) {
+		if (b->where == OB_SPOOLED ? b->chunks > 0 :
+		    b->where != OB_ARENA || ob_can_drop(o, b))
 			return b;
+	}
 	return NULL;
 }
 
@@ -246,12 +256,19 @@ ob_doom(struct outbox *o)
 	if (o->spool.dooming >= DOOM_BLOCKS)
 		return false;
 	TAILQ_FOREACH (c, &o->channels, all) {
-		if (c->spooled_bytes <= most || (b = oldest_of(c)) == NULL)
+		if (c->spooled_bytes <= most || (b = oldest_of(o, c)) == NULL)
 			continue;
+		if (b->where != OB_SPOOLED && b->where != OB_ARENA)
+			continue; /* the disk works on it */
 		most = c->spooled_bytes;
 		found = b;
 	}
-	return found != NULL && doom(o, found);
+	if (found == NULL)
+		return false;
+	if (found->where == OB_SPOOLED)
+		return doom(o, found);
+	ob_strip_block(o, found);
+	return true;
 }
 
 /* ---- to be counted ---- */

@@ -133,7 +133,8 @@ struct ob_spool {
 	uint32_t writing_pages;
 	uint32_t ahead_pages;    /* read, and not sent yet */
 	unsigned dooming;
-	uint32_t gate;           /* pages for reading when nothing else is free */
+	uint32_t gate;           /* a block's pages, to read when none are free */
+	bool gate_taken;
 	uint64_t cut_bytes;
 	uint64_t damaged;
 };
@@ -215,7 +216,7 @@ struct ob_block *ob_block_begin(struct outbox *o, struct ob_channel *c,
 uint32_t ob_take_pages(struct outbox *o, size_t n, uint32_t *pages) MUST_CHECK;
 void ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages);
 /* Whether data would find room for any message. */
-bool ob_has_room(const struct outbox *o);
+bool ob_has_room(struct outbox *o);
 /* Its descriptor, with all that it holds: from here on it outlives us. */
 void ob_block_describe(struct outbox *o, const struct ob_block *b);
 /* Room for need more bytes, where it stands. */
@@ -275,6 +276,10 @@ void ob_count_lost(struct outbox *o, const struct link_loss *loss);
 
 /* Drops a block's chunks, and so frees memory.  False: there are none. */
 bool ob_squeeze(struct outbox *o);
+/* Whether it can be dropped, and there is a chunk in it. */
+bool ob_can_drop(const struct outbox *o, struct ob_block *b);
+/* Writes it anew without its chunks. */
+void ob_strip_block(struct outbox *o, struct ob_block *b);
 /* Adds up losses that stand side by side at the end of a channel. */
 void ob_compact(struct outbox *o, struct ob_channel *c);
 /* Why things are dropped now: LinkLossCause. */
@@ -288,6 +293,8 @@ void ob_keep_rest(struct outbox *o, struct ob_block *b, size_t len);
 
 /* ---- outbox_spill.c: to the spool ---- */
 
+/* Keeps pages to read a block into, when all else is taken. */
+void ob_keep_gate(struct outbox *o);
 /* Moves what has to move between memory and spool. */
 void ob_pump(struct outbox *o);
 /* Its record in the spool is not needed any more. */
@@ -299,8 +306,11 @@ void ob_retry_cb(void *arg);
 
 /* ---- outbox_fetch.c: back from the spool ---- */
 
-/* Reads what the channel sends next, ahead of its turn. */
-void ob_fetch(struct outbox *o, struct ob_channel *c);
+/*
+ * Reads what the channel sends next, ahead of its turn: a block, and more
+ * within the credit that it has.
+ */
+void ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit);
 /* Reads a spooled block to drop its chunks.  False: there is nothing. */
 bool ob_doom(struct outbox *o);
 /* Reads a block of an old link, to count it. */

@@ -56,18 +56,27 @@ sent_by(const struct ob_channel *c)
 	    c->consumed;
 }
 
+/* How much more it may send, but for a first block. */
+static uint64_t
+credit_of(const struct outbox *o, const struct ob_channel *c)
+{
+	uint64_t all = arena_link(&o->arena)->sent_bytes - o->consumed;
+	uint64_t own = sent_by(c), half;
+
+	if (all >= o->window)
+		return 0;
+	half = (o->window - (all - own)) / 2;
+	return half > own ? half - own : 0;
+}
+
 static bool
 has_credit(const struct outbox *o, const struct ob_channel *c, uint32_t len)
 {
 	uint64_t all = arena_link(&o->arena)->sent_bytes - o->consumed;
-	uint64_t own = sent_by(c), left;
 
 	if (all > o->window || len > o->window - all)
 		return false;
-	if (own == 0)
-		return true;
-	left = o->window - (all - own);
-	return own + len <= left / 2;
+	return sent_by(c) == 0 || len <= credit_of(o, c);
 }
 
 /* What is sent stays in memory: it must leave room for what comes. */
@@ -87,7 +96,7 @@ sendable(struct outbox *o, struct ob_channel *c)
 	    !has_credit(o, c, b->used))
 		return NULL;
 	if (c->spooled != NULL)
-		ob_fetch(o, c);
+		ob_fetch(o, c, credit_of(o, c));
 	return b->where == OB_ARENA || b->where == OB_WRITING ? b : NULL;
 }
 

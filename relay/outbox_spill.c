@@ -19,10 +19,15 @@
 #define SEGMENTS_MAX 4096u
 
 static bool
-want_spill(const struct outbox *o)
+want_spill(struct outbox *o)
 {
-	return o->arena.free_pages + o->spool.writing_pages <
-	    o->arena.pages / 4 + o->arena.pages / 16;
+	uint32_t soon = o->arena.free_pages + o->spool.writing_pages;
+
+	if (soon < o->arena.pages / 4 + o->arena.pages / 16)
+		return true;
+	/* Or what is free is in pieces. */
+	return o->spool.writing_pages == 0 &&
+	    !arena_has_run(&o->arena, OB_BLOCK_PAGES);
 }
 
 static bool
@@ -360,15 +365,11 @@ fits(const struct ob_spool *s, const struct ob_block *b)
 	return s->used + spool_size(b->used) <= s->limit;
 }
 
-/* Room for a block that is read, when all else is taken. */
-static void
-keep_gate(struct outbox *o)
+void
+ob_keep_gate(struct outbox *o)
 {
-	struct arena *a = &o->arena;
-
-	if (o->spool.gate == ARENA_NONE &&
-	    a->free_pages > a->pages / 16 + OB_BLOCK_PAGES)
-		o->spool.gate = arena_take(a, OB_BLOCK_PAGES);
+	if (o->spool.gate == ARENA_NONE && o->spool.disk != NULL)
+		o->spool.gate = arena_take(&o->arena, OB_BLOCK_PAGES);
 }
 
 void
@@ -384,7 +385,7 @@ ob_pump(struct outbox *o)
 		if (o->synchronous)
 			disk_reap(s->disk);
 		ob_old_pump(o);
-		keep_gate(o);
+		ob_keep_gate(o);
 		if (!want_spill(o) || s->failed ||
 		    (b = next_to_spill(o)) == NULL)
 			break;
