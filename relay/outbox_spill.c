@@ -325,6 +325,9 @@ spill(struct outbox *o, struct ob_block *b)
 	if (b->channel->spooled == NULL)
 		atomic_store_explicit(&b->channel->entry->untaken_after,
 		    b->first - 1, memory_order_release);
+	if (b->fetched)
+		s->ahead_pages -= b->pages;
+	b->fetched = false;
 	b->segment = g;
 	memcpy(b->tag, arena_link(&o->arena)->tag, LINK_ID_BYTES);
 	b->offset = g->size;
