@@ -248,10 +248,11 @@ outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 bool
 outbox_is_busy(struct outbox *o)
 {
-	if (o->spool.writing_pages == 0 && o->spool.dooming == 0)
+	if ((o->spool.writing_pages == 0 && o->spool.dooming == 0) ||
+	    ob_has_room(o))
 		return false;
-	o->wanted = !ob_has_room(o);
-	return o->wanted;
+	o->wanted = true;
+	return true;
 }
 
 void

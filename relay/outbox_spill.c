@@ -397,7 +397,8 @@ ob_pump(struct outbox *o)
 			break;
 	}
 	o->pumping = false;
-	if (o->wanted && ob_has_room(o)) {
+	/* Those who were put off: there is room, or no hope for any. */
+	if (o->wanted && !outbox_is_busy(o)) {
 		o->wanted = false;
 		ob_ready(o);
 	}

@@ -336,6 +336,11 @@ uplink_outbox_ready(struct uplink *u)
 {
 	if (u != NULL && u->link != NULL)
 		uplink_link_kick(u->link);
+	if (u != NULL && u->put_off) {
+		u->put_off = false;
+		if (u->producers != NULL)
+			producers_resume(u->producers, 0);
+	}
 }
 
 void

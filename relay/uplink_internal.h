@@ -45,6 +45,7 @@ struct uplink {
 	enum uplink_state state;
 	uint64_t since_ms;
 	enum uplink_way way;
+	bool put_off; /* a chunk was, until the outbox is ready */
 	struct uplink_link *link; /* CONNECTING, LINKED */
 	struct classic *classic;  /* CLASSIC */
 	struct classic_totals classic_totals;

@@ -36,6 +36,10 @@ up_reserve(void *arg, uint32_t channel, size_t max, size_t data_len,
 	case WAY_NONE:
 		break;
 	case WAY_LINK:
+		if (data_len > 0 && outbox_is_busy(u->setup.outbox)) {
+			u->put_off = true;
+			return UPWARD_LATER;
+		}
 		p = outbox_reserve(u->setup.outbox, channel, max,
 		    data_len > 0);
 		if (p == NULL)
