@@ -56,6 +56,12 @@ struct said_writer {
 	size_t cap;
 	size_t got;     /* arrived, or counted as lost */
 	bool tail_is_lost; /* the packet that goes on in the next chunk */
+	/*
+	 * Packets that were told to be lost, beyond those that are: one may be
+	 * told with the chunk behind, if that was dropped first.
+	 */
+	int64_t ahead;
+	int64_t unsure; /* may be told or not */
 	size_t settled; /* of them, what the relay knows of */
 	uint64_t old_told; /* chunks, of a link that was over: settled ones */
 };

@@ -302,19 +302,19 @@ take_loss_here(struct book *b, uint64_t number, struct said_channel *c,
 {
 	int writer = writer_of(l->writer);
 	struct said_writer *w = &c->writers[writer];
-	uint64_t packets = 0, unsure = 0, bytes = 0, i;
+	uint64_t bytes = 0, i;
 
+	w->ahead += (int64_t)l->packets;
 	MODEL_CHECK(l->cause != 0 && l->buffer == c->buffer);
 	MODEL_CHECK(l->chunks > 0 && l->chunks <= w->said - w->got);
 	for (i = 0; i < l->chunks; i++) {
 		/* who refused it cannot know what became of the one before */
-		unsure += w->chunks[w->got].refused &&
+		w->unsure += w->chunks[w->got].refused &&
 		    w->chunks[w->got].continues;
 		bytes += w->chunks[w->got].bytes;
-		packets += lose_next(w);
+		w->ahead -= (int64_t)lose_next(w);
 	}
-	MODEL_CHECK(l->packets >= packets &&
-	    l->packets <= packets + unsure);
+	MODEL_CHECK(w->ahead >= -1 && w->ahead <= w->unsure + 1);
 	MODEL_CHECK(l->bytes == bytes);
 	b->chunks_lost += l->chunks;
 	add_effect(b, number, c, writer, 0);
@@ -508,9 +508,12 @@ book_check_all(struct book *b)
 		for (w = 0; w < WRITERS_MAX; w++) {
 			if (is_newest_old(b, c))
 				check_old(b, c, w);
-			if (c->epoch == b->epoch)
-				MODEL_CHECK(c->writers[w].settled ==
-				    c->writers[w].said);
+			if (c->epoch != b->epoch)
+				continue;
+			MODEL_CHECK(c->writers[w].settled ==
+			    c->writers[w].said);
+			MODEL_CHECK(c->writers[w].ahead >= 0 &&
+			    c->writers[w].ahead <= c->writers[w].unsure);
 		}
 		if (c->epoch != b->epoch)
 			continue;
