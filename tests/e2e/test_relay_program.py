@@ -10,10 +10,11 @@ import subprocess
 import sys
 import time
 
-from harness import abi, pb, tap
+from harness import abi, pb, sshd, tap
 from harness.case import TEST_SOURCE, Case, config
 from harness.daemon import LISTENING, environment
 from harness.loop import SCALE
+from harness.pki import OPENSSL, Pki
 from harness.producer import numbered
 from harness.relay import Relay
 
@@ -293,6 +294,82 @@ class End(Program):
             relay.expected_status = 1
         finally:
             daemon.signal(signal.SIGCONT)
+
+
+class Ways(Program):
+    """To the collector, by other ways than a plain socket."""
+
+    def records(self, relay, machine=None):
+        self.wait_state(relay, "linked", "classic")
+        producer = self.producer(address=relay.producer_path)
+        consumer = self.consumer()
+        consumer.enable(self.everywhere())
+        producer.writer().number(50)
+        consumer.flush(5000)
+        found = [p.machine_name for p in consumer.query().producers
+                 if p.name == "test.producer"]
+        consumer.stop()
+        self.assert_numbers(consumer.read(), [50])
+        if machine is not None:
+            self.assertEqual(found, [machine])
+
+    def tls_collector(self):
+        if OPENSSL is None:
+            self.skipTest("openssl is not installed")
+        self.pki = Pki(self.path("pki"))
+        daemon = self.collector("--tls-dir", self.pki.collector(),
+                                producer=["tls://127.0.0.1:0"])
+        return daemon.address("producers", "tls")
+
+    def test_tls_names_the_machine(self):
+        address = self.tls_collector()
+        relay = self.relay(address, machine="claimed", flags=[
+            "--tls-dir", self.pki.issue("device-7", role="relay")])
+        self.records(relay, "device-7")
+        self.assertEqual(relay.link_state(), "linked")
+
+    def test_tls_in_perfettos_way(self):
+        address = self.tls_collector()
+        with open(self.path("classic.conf"), "w") as file:
+            file.write("protocol: CLASSIC")
+        relay = self.relay(address, flags=[
+            "--config", self.path("classic.conf"), "--tls-dir",
+            self.pki.issue("device-7", role="relay")])
+        self.records(relay, "device-7")
+        self.assertEqual(relay.link_state(), "classic")
+
+    def test_what_a_certificate_may_not_is_said(self):
+        address = self.tls_collector()
+        relay = self.relay(address, flags=[
+            "--tls-dir", self.pki.issue("ann", role="consumer")])
+        said = self.until(lambda: relay.report()["link"].get("last_error"),
+                          "the relay is refused")
+        self.assertIn("ann", said)
+        self.assertNotIn(relay.link_state(), ("linked", "classic"))
+
+    def test_missing_certificates_are_said(self):
+        address = self.tls_collector()
+        relay = self.relay(address, flags=["--tls-dir", self.path("none")])
+        said = self.until(lambda: relay.report()["link"].get("last_error"),
+                          "there is no certificate")
+        self.assertIn(self.path("none"), said)
+        self.pki.issue("late", role="relay", folder=self.path("none"))
+        self.wait_state(relay, "linked")
+
+    def test_ssh_reaches_the_collector(self):
+        if (reason := sshd.missing()) is not None:
+            self.skipTest(reason)
+        self.collector()
+        tools = [os.path.dirname(os.environ["TRIBUTARY"]),
+                 os.path.dirname(BINARY), os.environ["PATH"]]
+        host = sshd.Sshd(self.path("sshd"), env={
+            "PATH": ":".join(tools),
+            "PERFETTO_PRODUCER_SOCK_NAME": self.path("p")})
+        self.addCleanup(host.stop)
+        host.start(self.until)
+        relay = self.relay(host.address(), env=host.env())
+        self.records(relay)
+        self.assertEqual(relay.link_state(), "linked")
 
 
 class Status(Program):
