@@ -26,6 +26,8 @@
 
 /* How long the end of the relay waits for what is on its way. */
 #define LINGER_MS 3000u
+/* Producers see in this time that their connection has ended. */
+#define LET_GO_MS 200u
 /* Turns of the loop in which closed connections take their leave. */
 #define LAST_TURNS 16
 /* Between two looks whether anybody still needs us. */
@@ -46,6 +48,7 @@ struct relay_daemon {
 	struct own_socket *dialled;  /* NULL: we connect */
 	struct loop_timer *watchdog; /* NULL: nobody asks */
 	struct loop_timer *idle;     /* NULL: it stays */
+	struct loop_timer *let_go;   /* at the end: producers have noticed */
 	bool stopping;
 	int turns_left;
 };
@@ -72,15 +75,27 @@ leave_cb(void *arg)
 		uplink_stop(d->uplink, LINGER_MS, done_cb, d);
 }
 
+/* What they wrote until they noticed goes up as well. */
+static void
+let_go_cb(void *arg)
+{
+	struct relay_daemon *d = arg;
+
+	producers_let_go(d->producers);
+	d->turns_left = LAST_TURNS;
+	loop_defer(d->loop, leave_cb, d);
+}
+
 static void
 stop(struct relay_daemon *d)
 {
 	d->stopping = true;
 	(void)sd_notify_send("STOPPING=1");
 	relay_doors_close(d->doors);
+	producers_hold(d->producers);
 	relay_doors_send_away(d->doors);
-	d->turns_left = LAST_TURNS;
-	loop_defer(d->loop, leave_cb, d);
+	loop_timer_set(d->let_go, producers_count(d->producers) > 0 ?
+	    LET_GO_MS : 0, 0);
 }
 
 static void
@@ -284,6 +299,8 @@ start_timers(struct relay_daemon *d, bool ends_idle)
 {
 	uint64_t watchdog_ms = sd_notify_watchdog_usec() / 2000;
 
+	if ((d->let_go = loop_timer_new(d->loop, let_go_cb, d)) == NULL)
+		return -1;
 	if (watchdog_ms != 0) {
 		d->watchdog = loop_timer_new(d->loop, watchdog_cb, d);
 		if (d->watchdog == NULL)
@@ -381,6 +398,7 @@ relay_daemon_free(struct relay_daemon *d)
 		outbox_close(d->outbox);
 	loop_timer_free(d->watchdog);
 	loop_timer_free(d->idle);
+	loop_timer_free(d->let_go);
 	if (d->loop != NULL)
 		loop_free(d->loop);
 	if (d->lock >= 0)

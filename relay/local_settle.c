@@ -184,8 +184,11 @@ say_it(struct local *l)
 void
 local_settle(struct local *l)
 {
-	struct due d = what_is_due(l);
+	struct due d;
 
+	if (l->conn == NULL && l->owner->holding)
+		return;
+	d = what_is_due(l);
 	l->settling = d.any && !local_scrape(l, d.session, l->conn == NULL);
 	if (!d.any || l->settling)
 		return;

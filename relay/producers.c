@@ -74,6 +74,23 @@ producers_free(struct producers *ps)
 	free(ps);
 }
 
+void
+producers_hold(struct producers *ps)
+{
+	ps->holding = true;
+}
+
+void
+producers_let_go(struct producers *ps)
+{
+	struct local *l, *next;
+
+	ps->holding = false;
+	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next)
+		if (l->conn == NULL)
+			local_settle(l);
+}
+
 const struct rpc_service *
 producers_service(struct producers *ps)
 {

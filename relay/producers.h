@@ -50,6 +50,14 @@ struct producers *producers_new(const struct producers_setup *setup,
  */
 void producers_free(struct producers *ps);
 
+/*
+ * The relay ends.  Producers whose connections end from now on have not noticed
+ * yet, and write for a moment longer: their memory is looked at for the last
+ * time, and their end said upward, in producers_let_go().
+ */
+void producers_hold(struct producers *ps);
+void producers_let_go(struct producers *ps);
+
 /* What listeners offer, and who may come. */
 const struct rpc_service *producers_service(struct producers *ps);
 const struct rpc_guard *producers_guard(struct producers *ps);

@@ -34,6 +34,7 @@ struct producers {
 	size_t n_connections;
 	uint64_t shm_bytes;       /* of all together */
 	bool open;                /* new ones are announced at once */
+	bool holding;             /* producers_hold() */
 	uint64_t last_instance;
 	uint64_t last_flush;
 	uint64_t flush_patience_ms;
