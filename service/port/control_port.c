@@ -42,6 +42,7 @@ enum {
 	L_CHUNKS = 2,
 	L_PACKETS = 3,
 	L_BYTES = 4,
+	L_TIMES = 5,
 };
 enum { REACH_HOST = 1, REACH_LINK = 2, REACH_CLASSIC = 3, REACH_DIRECT = 4 };
 enum { STATE_CONNECTED = 1, STATE_CUT = 2, STATE_GONE = 3 };
@@ -75,13 +76,15 @@ put_losses(struct pb_writer *w, const struct machine_contact *c)
 
 	for (i = 0; i < LINK_LOSS_CAUSES; i++) {
 		if (c->losses[i].chunks == 0 && c->losses[i].packets == 0 &&
-		    c->losses[i].bytes == 0)
+		    c->losses[i].bytes == 0 && c->losses[i].times == 0)
 			continue;
 		mark = pb_nest_begin(w, M_LOSSES);
 		pb_put_uint(w, L_CAUSE, i);
 		pb_put_uint(w, L_CHUNKS, c->losses[i].chunks);
 		pb_put_uint(w, L_PACKETS, c->losses[i].packets);
 		pb_put_uint(w, L_BYTES, c->losses[i].bytes);
+		if (c->losses[i].times != 0)
+			pb_put_uint(w, L_TIMES, c->losses[i].times);
 		pb_nest_end(w, mark);
 	}
 }

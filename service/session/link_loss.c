@@ -198,5 +198,6 @@ link_loss_unknown(struct ds_instance *i, uint32_t cause)
 {
 	struct machine *m = i->producer->machine;
 
-	session_losses_mark(i->session, m->id, cause);
+	if (session_losses_mark(i->session, m->id, cause))
+		m->contact.losses[cause].times++;
 }

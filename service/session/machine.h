@@ -63,6 +63,7 @@ struct machine_contact {
 		uint64_t chunks;
 		uint64_t packets;
 		uint64_t bytes;
+		uint64_t times; /* that nobody knows how much */
 	} losses[LINK_LOSS_CAUSES]; /* by LinkLossCause */
 };
 

@@ -139,10 +139,13 @@ session_losses_add(struct session *s, const struct tb_origin *o,
 	    sequence_map_id(s->sequences, o), producer, l);
 }
 
-void
+bool
 session_losses_mark(struct session *s, uint32_t machine, uint32_t cause)
 {
+	size_t before = session_losses_count(s);
+
 	(void)get_of(s, machine, 0, NULL, cause);
+	return session_losses_count(s) != before;
 }
 
 int

@@ -5,6 +5,7 @@
 #ifndef SERVICE_SESSION_SESSION_LOSSES_H
 #define SERVICE_SESSION_SESSION_LOSSES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,8 +32,11 @@ void session_losses_add(struct session *s, const struct tb_origin *o,
 /* The same where the id is known (0: only the machine is). */
 void session_losses_add_to(struct session *s, uint32_t machine,
     uint32_t sequence, const char *producer, const struct link_loss *l);
-/* Something is lost of this machine, nobody knows how much. */
-void session_losses_mark(struct session *s, uint32_t machine, uint32_t cause);
+/*
+ * Something is lost of this machine, nobody knows how much.  True: that was not
+ * marked before.
+ */
+bool session_losses_mark(struct session *s, uint32_t machine, uint32_t cause);
 
 /* For a clone, which has none yet. */
 int session_losses_copy(struct session *to, const struct session *from)

@@ -485,6 +485,7 @@ the_end_waits_no_longer_than_it_was_set_to(void **state)
 	    PERFETTO__PROTOS__TRACE_STATS__FINAL_FLUSH_OUTCOME__FINAL_FLUSH_FAILED);
 	assert_int_equal(stats(&t)->n_tributary_link_losses, 1);
 	expect_loss(stats(&t)->tributary_link_losses[0], 0, CUT_AT_END, 0);
+	assert_int_equal(r.machine->contact.losses[CUT_AT_END].times, 1);
 	fake_trace_done(&t);
 	session_free(s);
 	f->settings.link.grace_ms = 0;
