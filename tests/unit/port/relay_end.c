@@ -72,6 +72,8 @@ put_open(const struct relay_end *r, struct pb_writer *w)
 		pb_put_string(w, 9, r->hint);
 	if (r->name != NULL)
 		pb_put_string(w, 10, r->name);
+	if (r->info != NULL)
+		pb_put_bytes(w, 11, r->info, r->info_len);
 	pb_put_string(w, 12, r->software);
 }
 

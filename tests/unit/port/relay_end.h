@@ -22,6 +22,8 @@ struct relay_end {
 	const char *hint; /* NULL: none */
 	const char *name;
 	const char *software;
+	const void *info; /* SystemInfo; NULL: none */
+	size_t info_len;
 	const struct peer *as;
 	bool zstd; /* offered */
 	struct link_compressor *compressor;

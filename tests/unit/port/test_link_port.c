@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include "service/session/link.h"
+#include "service/trust.h"
 #include "tests/unit/port/relay_end.h"
 #include "transport/budget.h"
 #include "transport/link_clock.h"
 #include "transport/peer.h"
+#include "transport/tls.h"
 
 #define ONE_SOURCE                                                             \
 	"buffers { size_kb: 64 } data_sources { config { name: \"src\" } } "   \
@@ -219,6 +221,74 @@ machines_of_two_uids_are_two(void **state)
 	assert_int_equal(relay_end_open(&s), NEW);
 	assert_int_not_equal(r.opened->machine_id, s.opened->machine_id);
 	assert_string_equal(machine_of(&s)->contact.authenticated, "uid 4711");
+	end(&r);
+	end(&s);
+}
+
+static void
+a_certificate_names_its_machine_and_nobody_is_no_root(void **state)
+{
+	struct tls_identity door = { .name = "door-7" };
+	struct peer cert = { .kind = ADDR_TLS, .auth = PEER_CERT,
+	    .cert = &door, .uid = PEER_UID_UNKNOWN, .text = "door-7" };
+	struct peer nobody = { .kind = ADDR_TCP, .uid = PEER_UID_UNKNOWN,
+	    .addr_hash = 9, .text = "10.0.0.9:77" };
+	struct ports *p = *state;
+	struct relay_end r, s;
+	struct pb_writer w;
+	char err[256];
+	size_t mark;
+
+	p->service->trust = trust_new(&p->settings, err, sizeof(err));
+	assert_non_null(p->service->trust);
+	relay_end_init(&r, p, 1);
+	r.as = &cert;
+	assert_int_equal(relay_end_open(&r), NEW);
+	assert_string_equal(r.opened->machine_name, "door-7");
+	assert_string_equal(machine_of(&r)->contact.authenticated,
+	    "certificate door-7");
+	relay_end_init(&s, p, 2);
+	s.as = &nobody;
+	s.hint = s.name = NULL;
+	assert_int_equal(relay_end_open(&s), NEW);
+	assert_string_equal(s.opened->machine_name, "10.0.0.9");
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, LINK_UP_OPEN);
+	pb_put_string(&w, 1, "p");
+	pb_put_uint(&w, 3, 0);
+	pb_nest_end(&w, mark);
+	relay_end_up(&s, 1, &w);
+	relay_end_settle(&s);
+	assert_int_equal(TAILQ_FIRST(&p->service->producers)->uid,
+	    PEER_UID_UNKNOWN);
+	end(&r);
+	end(&s);
+	trust_free((struct trust *)(uintptr_t)p->service->trust);
+	p->service->trust = NULL;
+}
+
+static void
+what_a_relay_says_of_its_system_is_kept(void **state)
+{
+	/* machine_name, field 17 */
+	static const char info[] = "\x8a\x01\x05other";
+	struct ports *p = *state;
+	struct relay_end r, s;
+
+	relay_end_init(&r, p, 1);
+	r.info = info;
+	r.info_len = sizeof(info) - 1;
+	assert_int_equal(relay_end_open(&r), NEW);
+	assert_int_equal(machine_of(&r)->system_info_len, r.info_len);
+	assert_memory_equal(machine_of(&r)->system_info, info, r.info_len);
+	assert_string_equal(machine_of(&r)->name, "door");
+	/* One that does not parse is not worth a link. */
+	relay_end_init(&s, p, 2);
+	s.hint = s.name = "another";
+	s.info = "\x8a";
+	s.info_len = 1;
+	assert_int_equal(relay_end_open(&s), NEW);
+	assert_null(machine_of(&s)->system_info);
 	end(&r);
 	end(&s);
 }
@@ -1104,6 +1174,8 @@ main(void)
 		T(limits_refuse_links),
 		T(a_link_of_somebody_else_is_refused),
 		T(machines_of_two_uids_are_two),
+		T(a_certificate_names_its_machine_and_nobody_is_no_root),
+		T(what_a_relay_says_of_its_system_is_kept),
 		T(a_collector_that_is_not_known_begins_anew),
 		T(a_producer_of_a_link_is_traced),
 		T(without_a_buffer_the_one_counts_that_was_registered),
