@@ -201,7 +201,8 @@ connect_options_parse(struct connect_options *o, int argc, char **argv,
 				    "see tributary connect --help", optopt);
 			else
 				unknown_flag(argv[optind - 1], long_options,
-				    "see tributary connect --help", err, err_size);
+				    "see tributary connect --help", err,
+				    err_size);
 			return CONNECT_OPTIONS_BAD;
 		}
 	}

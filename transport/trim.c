@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Whether code was written to as it was loaded: then it is no longer the file's. */
+/* Whether code was written to as it was loaded, and is not as in the file. */
 static bool
 has_text_relocations(const struct dl_phdr_info *o)
 {
