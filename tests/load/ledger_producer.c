@@ -31,7 +31,8 @@ struct ledger_producer {
 	char name[64];
 	struct rpc_client *rpc; /* NULL: waits for the next attempt */
 	struct loop_timer *retry;
-	unsigned connections;   /* so far */
+	unsigned connections;   /* so far; attempts that failed do not count */
+	bool connected;
 	bool ready;
 	struct shm *shm;
 	struct instance instances[INSTANCES_MAX];
@@ -337,6 +338,8 @@ rpc_ready(struct rpc_client *c, void *arg)
 	struct pb_writer w;
 	size_t mark;
 
+	p->connected = true;
+	p->connections++;
 	pb_writer_init(&w);
 	pb_put_uint(&w, 1, PAGE);
 	if (p->o.shm_bytes > 0)
@@ -362,8 +365,9 @@ rpc_down(struct rpc_client *c, const char *text, void *arg)
 
 	/* As dead ones lie: what is begun stays begun. */
 	for (i = 0; i < p->n_streams; i++)
-		if (p->connection_of[i] == p->connections)
+		if (p->connected && p->connection_of[i] == p->connections)
 			ledger_stream_close(p->streams[i], LEDGER_LOST);
+	p->connected = false;
 	rpc_client_free(c);
 	shm_free(p->shm);
 	pb_writer_reset(&p->commit);
@@ -382,7 +386,6 @@ connect_again(struct ledger_producer *p)
 	static const struct rpc_client_ops ops = { rpc_ready, rpc_down, NULL };
 	char err[256];
 
-	p->connections++;
 	p->rpc = rpc_client_new(p->o.loop, &p->o.address, NULL, "ProducerPort",
 	    &ops, p, err, sizeof(err));
 	if (p->rpc == NULL)
