@@ -3,6 +3,7 @@
 
 #include "relay/outbox_internal.h"
 #include "transport/log.h"
+#include "transport/loop.h"
 
 /*
  * From the spool back into memory: what is sent next, some blocks ahead; what
@@ -51,7 +52,8 @@ epitaph(struct outbox *o, const struct ob_block *b, int error, uint8_t *out)
 
 	if (error == 0)
 		o->spool.damaged++;
-	log_warn("A block of the spool %s; %u chunks are lost", error != 0 ?
+	log_limited(&o->spool.log_limit, loop_now_ms(), LOG_LEVEL_WARN,
+	    "A block of the spool %s; %u chunks are lost", error != 0 ?
 	    "cannot be read" : "is damaged", b->chunks);
 	ob_count_lost(o, &l);
 	n = link_put_message_head(out, LINK_UP_LOSS, len);

@@ -18,6 +18,7 @@
 #include "link.pb-c.h"
 #include "relay/outbox_arena.h"
 #include "relay/outbox_disk.h"
+#include "transport/log.h"
 
 /* Pages of a block that is begun. */
 #define OB_BEGIN_PAGES 2u
@@ -137,6 +138,7 @@ struct ob_spool {
 	bool gate_taken;
 	uint64_t cut_bytes;
 	uint64_t damaged;
+	struct log_limit log_limit;
 };
 
 struct outbox {

@@ -375,27 +375,34 @@ ob_keep_gate(struct outbox *o)
 		o->spool.gate = arena_take(&o->arena, OB_BLOCK_PAGES);
 }
 
+/* Towards the spool, or out of it.  False: there is nothing to do now. */
+static bool
+move_one(struct outbox *o)
+{
+	struct ob_block *b;
+
+	if (!want_spill(o) || o->spool.failed ||
+	    (b = next_to_spill(o)) == NULL)
+		return false;
+	if (fits(&o->spool, b))
+		return spill(o, b);
+	return o->drop == OUTBOX_DROP_OLDEST && ob_doom(o);
+}
+
 void
 ob_pump(struct outbox *o)
 {
 	struct ob_spool *s = &o->spool;
-	struct ob_block *b;
 
 	if (s->disk == NULL || o->pumping)
 		return;
 	o->pumping = true;
-	for (;;) {
-		if (o->synchronous)
-			disk_reap(s->disk);
+	do {
 		ob_old_pump(o);
 		ob_keep_gate(o);
-		if (!want_spill(o) || s->failed ||
-		    (b = next_to_spill(o)) == NULL)
-			break;
-		if (fits(s, b) ? !spill(o, b) :
-		    o->drop != OUTBOX_DROP_OLDEST || !ob_doom(o))
-			break;
-	}
+		while (move_one(o))
+			;
+	} while (o->synchronous && disk_reap(s->disk) > 0);
 	o->pumping = false;
 	/* Those who were put off: there is room, or no hope for any. */
 	if (o->wanted && !outbox_is_busy(o)) {

@@ -15,7 +15,9 @@
 #define MODEL_WRITERS  3u   /* of a channel */
 #define MODEL_PACKETS  40000u /* of a writer, at most */
 
-struct model_writer {
+#define MODEL_CHUNK_PACKETS 256u
+
+struct model_writer_state {
 	uint32_t next_chunk;
 	uint32_t packets;      /* begun so far */
 	bool open;             /* the last one goes on in the next chunk */
@@ -24,6 +26,10 @@ struct model_writer {
 	uint32_t scraped_fragments;
 	uint32_t first;        /* of the packets that begin in it */
 	bool continues;
+};
+
+struct model_writer {
+	struct model_writer_state state;
 
 	/* The collector's: */
 	bool any;
@@ -42,6 +48,7 @@ struct model_channel {
 	uint32_t id;
 	uint32_t put;          /* triggers, numbered */
 	uint32_t got;
+	uint32_t twice;        /* a trigger's number + 1 that may come twice */
 	uint64_t sent;         /* bytes that arrived */
 	uint64_t consumed;
 	uint64_t whole_losses; /* packets lost of no writer in particular */
@@ -54,17 +61,25 @@ struct model {
 	uint64_t sent;         /* bytes of them */
 	uint64_t consumed;
 	struct model_channel channels[MODEL_CHANNELS];
-	/* What is being put: a process may be killed in it. */
-	bool putting;
-	unsigned putting_channel;
-	unsigned putting_writer;
-	uint8_t putting_chunk[64];
-	bool putting_trigger;
+	/*
+	 * What is being made up (THINKING: as it was before, to be forgotten)
+	 * or put (PUTTING: to be put again): a process may be killed in it.
+	 */
+	enum { MODEL_IDLE, MODEL_THINKING, MODEL_PUTTING } doing;
+	unsigned channel;
+	unsigned writer;
+	struct model_writer_state before;
+	uint8_t before_out[MODEL_CHUNK_PACKETS];
+	bool trigger;
+	uint32_t number;    /* of the trigger */
+	uint8_t chunk[64];
 };
 
 void model_init(struct model *m, uint64_t seed, struct outbox *o);
 uint32_t model_random(struct model *m, uint32_t below);
 
+/* Whether there is room in the model for more. */
+bool model_has_room(const struct model *m);
 /* A producer does something. */
 void model_put(struct model *m, struct outbox *o);
 /* What was cut short by a kill is put again. */

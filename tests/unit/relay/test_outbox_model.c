@@ -3,6 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "tests/unit/relay/outbox_model.h"
@@ -134,11 +139,126 @@ every_packet_arrives_or_is_told_to_be_lost(void **state)
 	}
 }
 
+/* ---- killed at any instruction ---- */
+
+/*
+ * A child plays until it is killed; the model lies in memory that is shared, and
+ * says what the child was about to do.  What the child sends never arrives; the
+ * parent is the collector in between.
+ */
+static void
+child(struct play *p)
+{
+	struct outbox_block b;
+
+	world_open(&p->w);
+	model_resume(p->m, p->w.o);
+	model_put_again(p->m, p->w.o);
+	for (;;) {
+		if (model_random(p->m, 30) == 0)
+			model_acknowledge(p->m, p->w.o);
+		else if (model_random(p->m, 20) == 0)
+			(void)outbox_next(p->w.o, &b);
+		else if (model_has_room(p->m) && !outbox_is_busy(p->w.o))
+			model_put(p->m, p->w.o);
+		world_turn(&p->w);
+	}
+}
+
+/* The parent is the next process, for a while. */
+static void
+collect(struct play *p)
+{
+	unsigned n;
+
+	world_open(&p->w);
+	model_resume(p->m, p->w.o);
+	model_put_again(p->m, p->w.o);
+	for (n = model_random(p->m, 60); n > 0; n--) {
+		model_take(p->m, p->w.o);
+		if (model_random(p->m, 4) == 0)
+			model_consume(p->m, p->w.o);
+		if (model_random(p->m, 9) == 0)
+			model_acknowledge(p->m, p->w.o);
+		world_turn(&p->w);
+	}
+	outbox_close(p->w.o);
+	p->w.o = NULL;
+}
+
+static void
+kill_after(struct play *p, useconds_t us)
+{
+	struct timespec t = { .tv_nsec = (long)us * 1000 };
+	int status;
+	pid_t pid;
+
+	assert_true((pid = fork()) >= 0);
+	if (pid == 0) {
+		child(p);
+		_exit(0);
+	}
+	nanosleep(&t, NULL);
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
+static void
+play_killed(uint64_t seed, bool synchronous)
+{
+	struct play p = { .stalled = false };
+	unsigned i;
+
+	printf("seed %llu, killed, %s\n", (unsigned long long)seed,
+	    synchronous ? "without a thread" : "with a thread");
+	p.m = mmap(NULL, sizeof(*p.m), PROT_READ | PROT_WRITE,
+	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_true(p.m != MAP_FAILED);
+	world_init(&p.w, MEMORY);
+	world_spool(&p.w, 64 * MEMORY);
+	p.w.setup.synchronous = synchronous;
+	world_open(&p.w);
+	model_init(p.m, seed, p.w.o);
+	outbox_close(p.w.o);
+	p.w.o = NULL;
+	for (i = 0; i < 12; i++) {
+		kill_after(&p, 2000 + model_random(p.m, 20000));
+		if (model_random(p.m, 3) != 0)
+			collect(&p);
+	}
+	p.w.setup.synchronous = true;
+	world_open(&p.w);
+	model_resume(p.m, p.w.o);
+	model_put_again(p.m, p.w.o);
+	model_finish(p.m, p.w.o);
+	drain(&p);
+	model_check(p.m);
+	world_done(&p.w);
+	munmap(p.m, sizeof(*p.m));
+}
+
+static void
+a_process_that_is_killed_leaves_all_that_it_was_given(void **state)
+{
+	const char *one = getenv("OUTBOX_SEED");
+	uint64_t seed = one != NULL ? strtoull(one, NULL, 10) : 1, last;
+
+	last = one != NULL ? seed : seed + 5;
+	for (; seed <= last; seed++) {
+		play_killed(seed, true);
+		play_killed(seed, false);
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_packet_arrives_or_is_told_to_be_lost),
+		cmocka_unit_test(
+		    a_process_that_is_killed_leaves_all_that_it_was_given),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
