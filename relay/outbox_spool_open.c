@@ -283,10 +283,11 @@ ob_spool_scan(struct outbox *o, struct ob_found *f)
 		if (disk_is_segment(e->d_name, &id))
 			ret = add_segment(o, f, id);
 	closedir(d);
-	if (o->spool.cut_bytes > 0 || o->spool.damaged > 0)
-		log_warn("The spool was damaged: %llu bytes cut off, %llu "
-		    "places without a record",
-		    (unsigned long long)o->spool.cut_bytes,
+	if (o->spool.cut_bytes > 0)
+		log_info("The spool had a torn end: %llu bytes were cut off",
+		    (unsigned long long)o->spool.cut_bytes);
+	if (o->spool.damaged > 0)
+		log_warn("The spool is damaged in %llu places",
 		    (unsigned long long)o->spool.damaged);
 	return ret;
 }

@@ -48,7 +48,9 @@ struct model_channel {
 	uint32_t id;
 	uint32_t put;          /* triggers, numbered */
 	uint32_t got;
-	uint32_t twice;        /* a trigger's number + 1 that may come twice */
+	/* Triggers that may come twice: their numbers. */
+	uint32_t twice[32];
+	uint32_t n_twice;
 	uint64_t sent;         /* bytes that arrived */
 	uint64_t consumed;
 	uint64_t whole_losses; /* packets lost of no writer in particular */

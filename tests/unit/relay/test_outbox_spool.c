@@ -30,6 +30,8 @@ setup(void **state)
 	world_spool(&w, SPOOL);
 	world_open(&w);
 	outbox_set_window(w.o, 1u << 20);
+	assert_int_equal(outbox_new_channel(w.o), 1);
+	assert_int_equal(outbox_new_channel(w.o), 2);
 	*state = &w;
 	return 0;
 }
