@@ -121,7 +121,7 @@ charge_peer(struct link *l, size_t now)
 void
 link_charge(struct link *l)
 {
-	size_t now = l->queued + link_out_bytes(l->out);
+	size_t now = l->queued_cost + link_out_bytes(l->out);
 
 	if (!charge_service(l, now))
 		link_doom(l, "limits.max_connection_memory_kb is reached");

@@ -147,6 +147,7 @@ link_channel_queue(struct link_channel *c, const uint8_t *data, size_t len)
 	memcpy(q->data, data, len);
 	TAILQ_INSERT_TAIL(&c->queue, q, link);
 	l->queued += len;
+	l->queued_cost += sizeof(*q) + len;
 	count_waiting(l, before);
 	return 0;
 }
@@ -160,6 +161,7 @@ link_channel_unqueue(struct link_channel *c)
 
 	TAILQ_REMOVE(&c->queue, q, link);
 	l->queued -= q->len;
+	l->queued_cost -= sizeof(*q) + q->len;
 	count_waiting(l, before);
 	free(q);
 }

@@ -91,6 +91,7 @@ struct link {
 	struct link_channel_list ready;
 	bool run_posted;
 	size_t queued;
+	size_t queued_cost;      /* in memory: small blocks are not free */
 	size_t charged;          /* in the service's budget */
 	uint32_t charged_units;  /* in the peer's */
 	struct loop_timer *grace; /* while cut off */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "transport/shm.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/link_internal.h"
 #include "service/session/producer.h"
@@ -139,6 +140,12 @@ take_of_producer(struct producer *p, const struct link_loss *loss)
 
 	if (b == NULL)
 		return;
+	/* Nobody writes as that one, and each would be one more sequence. */
+	if (loss->writer > SHM_MAX_WRITER_ID) {
+		session_losses_add_to(b->session, p->machine->id, 0, NULL,
+		    loss);
+		return;
+	}
 	session_losses_add(b->session, &origin, p->name, loss);
 	have_next_chunk_say(p, loss->writer, b->id, TB_LOSS_PRESENT |
 	    LINK_LOSS_BIT(loss->cause));

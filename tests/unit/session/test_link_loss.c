@@ -16,7 +16,9 @@
 #include "service/session/link_loss.h"
 #include "service/session/machine_contact.h"
 #include "service/session/readback.h"
+#include "service/session/sequence_map.h"
 #include "service/session/session_stats.h"
+#include "transport/shm.h"
 #include "tests/unit/session/fixture.h"
 
 enum {
@@ -151,7 +153,7 @@ put_packet(struct pb_writer *w, const struct session *s, uint16_t writer,
 }
 
 static void
-put_loss(struct pb_writer *w, const struct session *s, uint16_t writer,
+put_loss(struct pb_writer *w, const struct session *s, uint32_t writer,
     uint32_t old_channel)
 {
 	struct link_loss l = { .writer = writer, .buffer = s->buffers[0].id,
@@ -320,6 +322,33 @@ a_loss_of_a_buffer_that_is_not_its_own_changes_no_session(void **state)
 	fake_read(s, &t);
 	assert_int_equal(stats(&t)->n_tributary_link_losses, 0);
 	assert_int_equal(r.machine->contact.losses[SPOOL_FULL].chunks, 3);
+	fake_trace_done(&t);
+	fake_end(f, &c);
+	relay_done(&r);
+}
+
+/* A writer has at most 15 bits: more would be as many sequences as one likes. */
+static void
+losses_of_writers_that_cannot_be_take_no_sequences(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct session *s;
+	struct pb_writer w;
+	struct relay r;
+	uint32_t i;
+
+	relay_init(&r, f);
+	s = fake_enable(f, &c, CONFIG, -1);
+	pb_writer_init(&w);
+	for (i = 0; i < 1000; i++)
+		put_loss(&w, s, SHM_MAX_WRITER_ID + 1 + i, 0);
+	up(&r, 1, &w);
+	assert_int_equal(sequence_map_size(s->sequences), 0);
+	fake_read(s, &t);
+	assert_int_equal(stats(&t)->n_tributary_link_losses, 1);
+	expect_loss(stats(&t)->tributary_link_losses[0], 0, SPOOL_FULL, 3000);
 	fake_trace_done(&t);
 	fake_end(f, &c);
 	relay_done(&r);
@@ -561,6 +590,7 @@ main(void)
 		T(the_beginning_of_a_sequence_may_be_what_is_lost),
 		T(a_loss_without_a_packet_behind_it_is_counted_all_the_same),
 		T(a_loss_of_a_buffer_that_is_not_its_own_changes_no_session),
+		T(losses_of_writers_that_cannot_be_take_no_sequences),
 		T(a_reply_has_the_losses_by_machine),
 		T(what_a_relay_tells_of_its_link_before_counts_for_the_old_sequence),
 		T(a_grace_that_is_over_is_told_in_the_trace),
