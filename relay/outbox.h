@@ -97,7 +97,10 @@ uint32_t outbox_new_channel(struct outbox *o);
  * told the next collector: outbox_take_old_losses().
  */
 void outbox_reset(struct outbox *o, uint32_t cause);
-/* Up to max of them, once each.  Returns how many. */
+/*
+ * Up to max of them, once each.  Returns how many: none as long as what the
+ * spool had of the old link is being counted; ops->ready() comes afterwards.
+ */
 size_t outbox_take_old_losses(struct outbox *o, struct link_loss *out,
     size_t max);
 

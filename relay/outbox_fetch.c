@@ -64,14 +64,20 @@ epitaph(struct outbox *o, const struct ob_block *b, int error, uint8_t *out)
 	return n;
 }
 
-/* The record is not needed: its place in the order is taken by memory. */
+/*
+ * The record is not needed: its place in the order is taken by memory.  Older
+ * ones may be, which were passed over as there was nothing to drop in them.
+ */
 static void
 taken(struct outbox *o, struct ob_block *b)
 {
 	struct arena_channel *e = b->channel->entry;
+	const struct ob_block *older = b->channel->unsent;
 
-	atomic_store_explicit(&e->untaken_after, b->last,
-	    memory_order_release);
+	while (older != NULL && older != b && older->segment == NULL)
+		older = TAILQ_NEXT(older, link);
+	atomic_store_explicit(&e->untaken_after, older == NULL || older == b ?
+	    b->last : older->first - 1, memory_order_release);
 	e->held_chunks -= b->chunks;
 	e->held_packets -= b->packets;
 	e->held_bytes -= b->bytes;

@@ -192,6 +192,8 @@ outbox_take_old_losses(struct outbox *o, struct link_loss *out, size_t max)
 {
 	size_t n = 0;
 
+	if (!TAILQ_EMPTY(&o->old))
+		return 0; /* more of the same sequences may come */
 	while (n < max && o->old_losses > 0) {
 		o->old_losses--;
 		if (o->arena.losses[o->old_losses].full == 0)

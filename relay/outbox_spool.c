@@ -110,6 +110,20 @@ is_zero(const uint8_t *p, size_t n)
 	return n == 0;
 }
 
+/* Also of one that is dead: its block is still there. */
+static uint32_t
+dead_len(const uint8_t in[SPOOL_HEAD_BYTES])
+{
+	uint8_t alive[SPOOL_HEAD_BYTES];
+	struct spool_record r;
+
+	if (memcmp(in, spool_dead, SPOOL_DEAD_BYTES) != 0)
+		return 0;
+	memcpy(alive, in, sizeof(alive));
+	put32(alive, MAGIC);
+	return spool_read_head(alive, &r) == SPOOL_RECORD ? r.len : 0;
+}
+
 enum spool_head
 spool_read_head(const uint8_t in[SPOOL_HEAD_BYTES], struct spool_record *r)
 {
@@ -152,6 +166,11 @@ spool_step(struct spool_walk *w, struct spool_record *r, uint64_t *where)
 		*where = w->at;
 		was = w->damaged;
 		w->damaged = false;
+		if (w->end - w->at < SPOOL_HEAD_BYTES && w->hole) {
+			w->at = w->end; /* of what was punched out */
+			return SPOOL_STEP_END;
+		}
+		w->hole = false;
 		if (w->end - w->at < SPOOL_HEAD_BYTES ||
 		    !w->read(w->arg, w->at, head)) {
 			w->at = w->end;
@@ -166,7 +185,8 @@ spool_step(struct spool_walk *w, struct spool_record *r, uint64_t *where)
 			w->at += spool_size(r->len);
 			return SPOOL_STEP_RECORD;
 		case SPOOL_NOTHING:
-			w->at += SPOOL_ALIGN;
+			w->at += spool_size(dead_len(head));
+			w->hole = true;
 			break;
 		case SPOOL_DAMAGED:
 			w->at += SPOOL_ALIGN;

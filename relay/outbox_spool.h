@@ -77,6 +77,7 @@ struct spool_walk {
 	uint64_t at;
 	uint64_t end;
 	bool damaged; /* the step before was damage as well: counted once */
+	bool hole;    /* it was nothing */
 };
 enum spool_step spool_step(struct spool_walk *w, struct spool_record *r,
     uint64_t *where);

@@ -334,9 +334,12 @@ uplink_take(struct uplink *u, int fd)
 void
 uplink_outbox_ready(struct uplink *u)
 {
-	if (u != NULL && u->link != NULL)
+	if (u == NULL)
+		return;
+	uplink_tell_old_losses(u);
+	if (u->link != NULL)
 		uplink_link_kick(u->link);
-	if (u != NULL && u->put_off) {
+	if (u->put_off) {
 		u->put_off = false;
 		if (u->producers != NULL)
 			producers_resume(u->producers, 0);

@@ -17,14 +17,16 @@ uplink_forget(struct uplink *u, uint32_t cause)
 	outbox_reset(u->setup.outbox, cause);
 }
 
-static void
-put_old_losses(struct uplink *u)
+void
+uplink_tell_old_losses(struct uplink *u)
 {
 	struct link_loss losses[BEGIN_LOSSES];
 	uint8_t out[LINK_LOSS_MAX];
 	struct outbox *o = u->setup.outbox;
 	size_t i, n;
 
+	if (u->way != WAY_LINK)
+		return;
 	while ((n = outbox_take_old_losses(o, losses, BEGIN_LOSSES)) > 0) {
 		for (i = 0; i < n; i++)
 			outbox_put(o, 0, LINK_UP_LOSS, out,
@@ -70,7 +72,7 @@ uplink_begin(struct uplink *u, const struct outbox_state *st,
 	u->way = WAY_LINK;
 	if (anew) {
 		producers_announce(u->producers, 0);
-		put_old_losses(u);
+		uplink_tell_old_losses(u);
 	}
 	return NULL;
 }

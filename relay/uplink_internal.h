@@ -91,6 +91,8 @@ void uplink_watch_network(struct uplink *u);
 /* The link's opened(). */
 const char *uplink_begin(struct uplink *u, const struct outbox_state *st,
     const Tributary__LinkOpened *m);
+/* What is known by now of links before; on the one that is. */
+void uplink_tell_old_losses(struct uplink *u);
 /* What was agreed with a collector is void: LinkLossCause. */
 void uplink_forget(struct uplink *u, uint32_t cause);
 

@@ -727,6 +727,9 @@ relay_receive(struct relay *r)
 	    pipe_on_the_way(&w->down) == 0)
 		relay_hang_up(r);
 	loop_run_once(r->loop);
+	/* What the spool had of it is counted later. */
+	if (r->linked)
+		put_old_losses(r);
 	if (r->overflow) {
 		r->overflow = false;
 		if (!r->linked)
