@@ -60,6 +60,8 @@ static struct {
 	uint64_t sent[LINKS]; /* blocks, as far as a relay would know */
 	int consumer; /* -1: not connected */
 	int disk;     /* the other end of a session's file, or -1 */
+	bool stuck;   /* it is not read */
+	uint32_t chunk; /* of the flood */
 	uint64_t request;
 	const uint8_t *p;
 	const uint8_t *end;
@@ -72,11 +74,12 @@ static struct {
 } configs[8];
 static size_t n_configs;
 
+/* With a file: one that holds producers back, as it is small. */
 static const char *const config_texts[] = {
 	"buffers { size_kb: 16 } data_sources { config { name: \"a\" } } "
 	    "trace_all_machines: true flush_timeout_ms: 1 "
 	    "data_source_stop_timeout_ms: 1",
-	"buffers { size_kb: 8 } data_sources { config { name: \"a\" } } "
+	"buffers { size_kb: 64 } data_sources { config { name: \"a\" } } "
 	    "trace_all_machines: true write_into_file: true "
 	    "flush_timeout_ms: 1 data_source_stop_timeout_ms: 1",
 	"buffers { size_kb: 8 fill_policy: DISCARD } data_sources { config { "
@@ -180,7 +183,7 @@ turn(unsigned n)
 			if (!w.relays[i].deaf)
 				drain(w.relays[i].fd);
 		drain(w.consumer);
-		if (w.disk >= 0)
+		if (w.disk >= 0 && !w.stuck)
 			(void)!read(w.disk, buf, sizeof(buf));
 	}
 }
@@ -310,7 +313,7 @@ arrive(struct relay *r)
 static void
 put_chunk(struct pb_writer *b)
 {
-	static const uint8_t big[3000];
+	static const uint8_t big[30000];
 	uint32_t id = (uint32_t)number();
 	uint16_t writer = (uint16_t)number(), count = (uint16_t)(byte() % 4);
 	size_t mark = pb_nest_begin(b, 4), n;
@@ -322,7 +325,7 @@ put_chunk(struct pb_writer *b)
 	pb_put_raw(b, &writer, 2);
 	pb_put_raw(b, &count, 2);
 	if (how & 0x40) {
-		pb_put_varint(b, 2 + 2 + sizeof(big));
+		pb_put_varint(b, 2 + 3 + sizeof(big));
 		pb_put_bytes(b, 500, big, sizeof(big));
 	}
 	n = some_bytes(&p, 40);
@@ -460,7 +463,7 @@ static void
 send_block(struct relay *r)
 {
 	unsigned how = byte(), n = 1 + byte() % 8;
-	struct link_frame f = { .channel = (uint32_t)(how & 7) };
+	struct link_frame f = { .channel = how & 1 ? 1 : how & 7 };
 	struct pb_writer b;
 
 	pb_writer_init(&b);
@@ -480,6 +483,40 @@ send_block(struct relay *r)
 	}
 	send_frame(r, &f, how >= 240 ? byte() : 0);
 out:
+	pb_writer_done(&b);
+}
+
+/* As much as a block holds: a file that is not read soon holds it back. */
+static void
+send_flood(struct relay *r)
+{
+	struct link_frame f = { .channel = 1 };
+	struct pb_writer b;
+	size_t commit, move, chunk;
+	uint32_t i;
+	static const uint8_t big[30000];
+	uint16_t writer = 1, count = 1;
+
+	pb_writer_init(&b);
+	for (i = 0; i < 3; i++) {
+		commit = pb_nest_begin(&b, LINK_UP_COMMIT);
+		move = pb_nest_begin(&b, 1);
+		pb_put_uint(&b, 3, w.service->last_buffer_id);
+		chunk = pb_nest_begin(&b, 4);
+		w.chunk++;
+		pb_put_raw(&b, &w.chunk, 4);
+		pb_put_raw(&b, &writer, 2);
+		pb_put_raw(&b, &count, 2);
+		pb_put_varint(&b, 2 + 3 + sizeof(big));
+		pb_put_bytes(&b, 500, big, sizeof(big));
+		pb_nest_end(&b, chunk);
+		pb_nest_end(&b, move);
+		pb_nest_end(&b, commit);
+	}
+	f.number = ++w.sent[r->link];
+	f.block = b.data;
+	f.len = b.len;
+	send_frame(r, &f, 0);
 	pb_writer_done(&b);
 }
 
@@ -523,33 +560,47 @@ send_other(struct relay *r)
 /* ---- the consumer ---- */
 
 static void
-consume(void)
+enable(void)
 {
-	static const uint8_t methods[] = { 1, 1, 1, 2, 4, 5, 3, 10 };
-	unsigned how = byte(), method = methods[how % sizeof(methods)];
-	int pipefd[2] = { -1, -1 };
+	size_t i = byte() % n_configs;
+	int pipefd[2], flags;
 	struct pb_writer a;
-	size_t i;
 
 	if (w.consumer < 0)
 		w.consumer = join("ConsumerPort", NULL);
+	if (pipe2(pipefd, O_CLOEXEC) != 0)
+		abort();
+	/* Only our end: a slow file holds its writer up. */
+	flags = fcntl(pipefd[0], F_GETFL);
+	fcntl(pipefd[0], F_SETFL, flags | O_NONBLOCK);
+	fcntl(pipefd[1], F_SETPIPE_SZ, 4096);
+	if (w.disk >= 0)
+		close(w.disk);
+	w.disk = pipefd[0];
 	pb_writer_init(&a);
-	if (method == 1) {
-		i = byte() % n_configs;
-		pb_put_bytes(&a, 1, configs[i].bytes, configs[i].len);
-		if (pipe2(pipefd, O_CLOEXEC | O_NONBLOCK) != 0)
-			abort();
-		if (w.disk >= 0)
-			close(w.disk);
-		w.disk = pipefd[0];
+	pb_put_bytes(&a, 1, configs[i].bytes, configs[i].len);
+	call(w.consumer, 2, 1, &a, pipefd[1]);
+	close(pipefd[1]);
+	pb_writer_done(&a);
+}
+
+static void
+consume(void)
+{
+	static const uint8_t methods[] = { 2, 4, 5, 3, 10 };
+	unsigned how = byte(), method = methods[how % sizeof(methods)];
+	struct pb_writer a;
+
+	if (w.consumer < 0 || how < 128) {
+		enable();
+		return;
 	}
+	pb_writer_init(&a);
 	if (method == 5)
 		pb_put_uint(&a, 1, number() % 20);
-	call(w.consumer, 2, method, &a, pipefd[1]);
-	if (pipefd[1] >= 0)
-		close(pipefd[1]);
+	call(w.consumer, 2, method, &a, -1);
 	pb_writer_done(&a);
-	if (how >= 240) {
+	if (how >= 250) {
 		close(w.consumer);
 		w.consumer = -1;
 	}
@@ -582,7 +633,12 @@ step(void)
 		break;
 	case 5:
 		r->deaf = byte() > 200;
+		w.stuck = byte() & 1;
 		settings.link.grace_ms = byte() % 3;
+		break;
+	case 6:
+		send_flood(r);
+		turn(1);
 		break;
 	default:
 		if (r->fd < 0)
@@ -592,6 +648,38 @@ step(void)
 	}
 	if (op & 1)
 		turn(1);
+}
+
+/* Mostly there is a producer that is traced to begin with. */
+static void
+set_the_scene(void)
+{
+	static const uint8_t open_new[] = { 128, 0 };
+	const uint8_t *p = w.p, *end = w.end;
+	struct relay *r = &w.relays[0];
+	struct link_frame f = { .channel = 1 };
+	struct pb_writer b;
+	size_t mark;
+
+	w.p = open_new;
+	w.end = open_new + sizeof(open_new);
+	arrive(r);
+	w.p = p;
+	w.end = end;
+	pb_writer_init(&b);
+	mark = pb_nest_begin(&b, LINK_UP_OPEN);
+	pb_put_string(&b, 1, "p");
+	pb_nest_end(&b, mark);
+	mark = pb_nest_begin(&b, LINK_UP_REGISTER_SOURCE);
+	pb_put_string(&b, 1, "a");
+	pb_nest_end(&b, mark);
+	f.number = ++w.sent[0];
+	f.block = b.data;
+	f.len = b.len;
+	send_frame(r, &f, 0);
+	pb_writer_done(&b);
+	enable();
+	turn(3);
 }
 
 static void
@@ -623,6 +711,7 @@ end(void)
 	unsigned turns = 0;
 	size_t i;
 
+	w.stuck = false;
 	for (i = 0; i < RELAYS; i++)
 		leave(&w.relays[i]);
 	if (w.consumer >= 0)
@@ -657,6 +746,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (n_configs == 0)
 		set_up_once();
 	begin(data, size);
+	if (byte() < 240)
+		set_the_scene();
 	while (w.p < w.end && steps++ < STEPS_MAX)
 		step();
 	turn(3);
