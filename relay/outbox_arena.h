@@ -80,7 +80,8 @@ struct arena_run {
 	uint32_t packets;
 	uint32_t bytes;
 };
-#define ARENA_RUNS 3u
+#define ARENA_RUNS 8u
+#define ARENA_BRIDGES 2u
 
 /* What has to be remembered of a writer to count right (outbox_count.h). */
 struct arena_track {
@@ -91,11 +92,11 @@ struct arena_track {
 	uint32_t n_runs;
 	struct arena_run runs[ARENA_RUNS]; /* the oldest first */
 	/*
-	 * A chunk that was kept, with nothing but the middle of a packet that
-	 * had been lost before it.
+	 * Chunks that were kept, with nothing but the middle of a packet that
+	 * had been lost before them: the last that was put, and that was sent.
 	 */
-	bool has_bridge;
-	uint32_t bridge;
+	bool has_bridge[ARENA_BRIDGES];
+	uint32_t bridge[ARENA_BRIDGES];
 	uint32_t over; /* packets that were told twice */
 
 	/* The last one that was put; known when one of them was scraped. */

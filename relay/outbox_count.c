@@ -154,14 +154,24 @@ new_run(struct arena_track *t, uint32_t chunk, bool cuts)
 	return r;
 }
 
+static bool
+is_bridge(const struct arena_track *t, uint32_t chunk)
+{
+	uint32_t i;
+
+	for (i = 0; i < ARENA_BRIDGES; i++)
+		if (t->has_bridge[i] && t->bridge[i] == chunk)
+			return true;
+	return false;
+}
+
 /* The run that ends with the chunk from now on. */
 static struct arena_run *
 run_with(struct arena_track *t, const struct count_chunk *c)
 {
 	struct arena_run *r = run_ending(t, c->id - 1);
 	/* It may have been taken for a bridge itself, when it was put. */
-	bool bridged = t->has_bridge &&
-	    (t->bridge == c->id - 1 || t->bridge == c->id);
+	bool bridged = is_bridge(t, c->id - 1) || is_bridge(t, c->id);
 	bool broke = c->continues && r == NULL && !bridged;
 
 	if (r == NULL)
@@ -277,17 +287,18 @@ note_version(struct arena_track *t, const struct count_chunk *c)
 
 /* The chunk is kept, so far. */
 static void
-note_bridge(struct arena_track *t, const struct count_chunk *c)
+note_bridge(struct arena_track *t, const struct count_chunk *c, bool sent)
 {
 	uint32_t i;
 
 	if (!c->continues || !c->goes_on || c->fragments != 1)
 		return;
 	if (run_ending(t, c->id - 1) == NULL &&
-	    !(t->has_bridge && t->bridge == c->id - 1))
+	    !is_bridge(t, c->id - 1))
 		return;
-	t->has_bridge = true;
-	t->bridge = c->id;
+	/* What is sent is far behind what is put: one must not hide the other. */
+	t->has_bridge[sent] = true;
+	t->bridge[sent] = c->id;
 	/* The chunk behind may be gone already, and the packet told with it. */
 	for (i = 0; i < t->n_runs; i++)
 		if (t->runs[i].from == c->id + 1 && t->runs[i].cuts) {
@@ -310,7 +321,7 @@ count_put(struct count *k, uint32_t channel, const struct count_chunk *c,
 	if (lost)
 		tell_pending(t, due);
 	t->pending = false;
-	note_bridge(t, c);
+	note_bridge(t, c, false);
 	if (c->incomplete)
 		note_version(t, c);
 	if (c->incomplete || t->known) {
@@ -381,7 +392,7 @@ count_sent(struct count *k, uint32_t channel, const struct count_chunk *c)
 
 	if (t == NULL)
 		return;
-	note_bridge(t, c);
+	note_bridge(t, c, true);
 	if (!c->incomplete)
 		return;
 	t->has_sent = true;
@@ -422,7 +433,7 @@ count_forget(struct count *k, uint32_t channel, uint32_t writer)
 	if (t == NULL)
 		return;
 	t->n_runs = 0;
-	t->has_bridge = false;
+	memset(t->has_bridge, 0, sizeof(t->has_bridge));
 }
 
 bool

@@ -16,6 +16,7 @@ from harness.device import RelayCase
 from harness.ledger import Audit
 from harness.loop import SCALE
 from harness.pki import OPENSSL, Pki
+from harness.trace import Trace
 
 BOOTTIME = 6
 
@@ -92,7 +93,8 @@ class Machines(TrackEvents, RelayCase):
                    self.offered(query, "linux.sys_stats"),
                    "all are seen", timeout=60)
         ledger = self.ledger([(a, 1), (b, 1)], rate=50_000)
-        recording = self.record("test.ledger", *self.sources())
+        recording = self.record_to_file(self.path("trace"), "test.ledger",
+                                        *self.sources(), size_kb=65536)
         self.wait_writing(ledger, 4)
         for _ in range(2):
             self.loop.settle(0.7)
@@ -105,7 +107,7 @@ class Machines(TrackEvents, RelayCase):
         self.wait_empty()
         recording.flush(20000)
         recording.stop()
-        trace = recording.read()
+        trace = Trace.from_file(self.path("trace"))
 
         audit = Audit(ledger.book(), trace)
         self.assertEqual(audit.faults, [])
@@ -135,7 +137,7 @@ class Machines(TrackEvents, RelayCase):
         say: no difference, within the round trip."""
         syncs = [p.remote_clock_sync for p in trace.of("remote_clock_sync")
                  if p.machine_id == machine]
-        # Again after the cuts, and the round before them.
+        # From before the cuts, and measured again behind them.
         self.assertGreaterEqual(len(syncs), 2)
         for sync in syncs:
             pairs = [(self.reading(pair.client_clocks),

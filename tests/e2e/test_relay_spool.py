@@ -84,7 +84,8 @@ class Spool(RelayCase):
         self.until(lambda: self.book.ready() == self.book.count,
                    "producers are back")
 
-    def check_full(self, drop):
+    def check_full(self, drop, within=0):
+        """within: by which part the losses told may be too many."""
         self.begin(spool_kb=2048, settings=f"drop: {drop}")
         self.cut_off()
         self.write_more(12 * MIB)
@@ -92,8 +93,14 @@ class Spool(RelayCase):
         self.wait_linked()
         self.write_more(MIB)
         audit = self.end()
-        self.assert_accounted(audit, "LINK_LOSS_SPOOL_FULL")
-        self.assertEqual(self.losses(), {FULL: audit.lost})
+        if within == 0:
+            self.assert_accounted(audit, "LINK_LOSS_SPOOL_FULL")
+        for seq, lost, told in audit.unaccounted():
+            self.assertLessEqual(lost, told, f"seq {seq}")
+            self.assertLessEqual(told, lost * (1 + within), f"seq {seq}")
+        self.assertEqual(audit.causes(), {"LINK_LOSS_SPOOL_FULL"})
+        self.assertEqual(audit.gaps_without_mark(), [])
+        self.assertEqual(self.losses(), {FULL: sum(audit.told.values())})
         self.assertGreater(audit.lost, 1000)
         return audit
 
@@ -112,7 +119,9 @@ class Spool(RelayCase):
             self.assertEqual(numbers[-1], self.book.book()[seq]["written"] - 1)
 
     def test_full_and_the_newest_goes(self):
-        audit = self.check_full("NEWEST")
+        # Few of the gaps at its end are remembered: a packet that lies across
+        # two old ones may be counted in both.
+        audit = self.check_full("NEWEST", within=0.02)
         self.assertTrue(self.gaps(audit))
 
     def test_memory_alone(self):
