@@ -97,6 +97,21 @@ is_late_by_link(const struct flush *f, const struct producer *p)
 	    is_waited_for(f, p);
 }
 
+/*
+ * A relay acknowledges at once that it was asked.  One that was not heard since
+ * is cut off, too: nobody has noticed yet, as nothing told us.
+ */
+static void
+find_silent(struct flush *f)
+{
+	struct producer *p;
+
+	TAILQ_FOREACH(p, &f->session->service->producers, link)
+		if (p->heard != NULL && *p->heard < f->id &&
+		    is_waited_for(f, p))
+			p->back_ms = loop_now_ms();
+}
+
 static bool
 waits_for_links(const struct flush *f)
 {
@@ -155,6 +170,8 @@ timeout_cb(void *arg)
 	uint64_t more = f->patience_ms;
 
 	f->patience_ms = 0;
+	if (f->final && !f->patient)
+		find_silent(f);
 	if (more > 0 && waits_for_links(f)) {
 		f->patient = true;
 		loop_timer_set(f->timer, more, 0);

@@ -8,7 +8,7 @@
  * not got yet is retried as the file proceeds, until the time-out.
  *
  * The flush at the end of a session (FLUSH_TRACE_STOP) waits for machines whose
- * link was cut off, and for nobody else, up to link.end_wait_ms; what they had
+ * link was cut off or is silent, and for nobody else, up to link.end_wait_ms; what they had
  * not sent then is marked as lost.
  */
 #ifndef SERVICE_SESSION_FLUSH_H

@@ -390,6 +390,7 @@ link_take_block(struct link *l, uint64_t number, uint32_t channel,
 	const char *why;
 
 	l->heard = true;
+	l->heard_flush = l->service->last_flush_id;
 	switch (link_in_take(&l->in, number)) {
 	case LINK_IN_NEW:
 		break;
@@ -415,6 +416,7 @@ link_take_block(struct link *l, uint64_t number, uint32_t channel,
 int
 link_acked(struct link *l, uint64_t number)
 {
+	l->heard_flush = l->service->last_flush_id;
 	if (link_out_acked(l->out, number) != 0)
 		return -1;
 	link_charge(l);

@@ -403,6 +403,7 @@ make_producer(struct link_channel *c, const Tributary__LinkProducer *p)
 		return;
 	}
 	c->producer->cut = l->ops == NULL;
+	c->producer->heard = &l->heard_flush;
 	l->n_served++;
 }
 
@@ -440,6 +441,7 @@ link_channel_close(struct link_channel *c)
 	c->producer = NULL;
 	if (p != NULL) {
 		c->link->n_served--;
+		p->heard = NULL;
 		producer_gone(p);
 	}
 	link_channel_report(c);

@@ -77,6 +77,7 @@ struct link {
 	void *port;
 	enum link_why why; /* it began */
 	bool heard;        /* so its relay knows that it did */
+	uint64_t heard_flush; /* service.last_flush_id when it was that last */
 	struct link_in in;
 	struct link_out *out;
 	uint64_t taken;    /* bytes of all blocks */

@@ -144,7 +144,9 @@ struct producer {
 	bool linked;        /* by a link: commits may leave out the buffer */
 	bool cut;           /* its link is cut off, and waited for */
 	struct producer_losses *losses; /* link_loss.c's; NULL: none */
-	uint64_t back_ms;   /* loop_now_ms() when it was that last; 0: never */
+	uint64_t back_ms;   /* loop_now_ms() when that was known last; 0: never */
+	/* last_flush_id when its link was last heard; NULL: not by a link. */
+	const uint64_t *heard;
 	bool gone;          /* no connection; some memory is still to be read */
 	bool tracing_set_up;
 	bool shm_provided;  /* shm is the producer's own: it has the fd */

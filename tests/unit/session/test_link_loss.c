@@ -523,6 +523,81 @@ the_end_waits_no_longer_than_it_was_set_to(void **state)
 }
 
 static void
+the_end_waits_for_a_machine_whose_cut_nobody_noticed(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct session *s;
+	struct pb_writer w;
+	struct relay r;
+	uint64_t until;
+	size_t mark;
+
+	relay_init(&r, f);
+	s = fake_enable(f, &c, CONFIG, -1);
+	session_disable(s, NULL);
+	for (until = loop_now_ms() + 100; loop_now_ms() < until;)
+		loop_run_once(f->loop);
+	assert_false(c.disabled);
+	/* The network is back, before anybody gave the connection up. */
+	pb_writer_init(&w);
+	put_packet(&w, s, 1, 0, "late");
+	up(&r, 1, &w);
+	loop_run_once(f->loop);
+	assert_false(c.disabled);
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, LINK_UP_COMMIT);
+	pb_put_uint(&w, 3, f->service->last_flush_id);
+	pb_nest_end(&w, mark);
+	up(&r, 1, &w);
+	fixture_wait(f, fake_disabled, &c);
+	fake_read(s, &t);
+	(void)packet(&t, "late");
+	assert_int_equal(stats(&t)->n_tributary_link_losses, 0);
+	fake_trace_done(&t);
+	session_free(s);
+	relay_done(&r);
+}
+
+static void
+a_cut_that_nobody_noticed_is_told_in_the_trace(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer c;
+	struct fake_trace t;
+	uint64_t began = loop_now_ms();
+	struct session *s;
+	struct relay r;
+
+	f->settings.link.end_wait_ms = 200;
+	relay_init(&r, f);
+	s = fake_enable(f, &c, CONFIG, -1);
+	session_disable(s, NULL);
+	fixture_wait(f, fake_disabled, &c);
+	assert_true(loop_now_ms() - began >= 200);
+	fake_read(s, &t);
+	assert_int_equal(stats(&t)->n_tributary_link_losses, 1);
+	expect_loss(stats(&t)->tributary_link_losses[0], 0, CUT_AT_END, 0);
+	fake_trace_done(&t);
+	session_free(s);
+	relay_done(&r);
+}
+
+/* It is asked to flush, and says that it heard. */
+static void
+acknowledge(struct relay *r)
+{
+	struct link_out_block b;
+	uint64_t last = 0;
+
+	while (link_next(r->link, &b))
+		last = b.number;
+	assert_true(last > 0);
+	assert_int_equal(link_acked(r->link, last), 0);
+}
+
+static void
 the_end_waits_longer_for_nobody_else(void **state)
 {
 	struct fixture *f = *state;
@@ -539,6 +614,7 @@ the_end_waits_longer_for_nobody_else(void **state)
 	s = fake_enable(f, &c, CONFIG, -1);
 	began = loop_now_ms();
 	session_disable(s, NULL);
+	acknowledge(&r);
 	fixture_wait(f, fake_disabled, &c);
 	assert_true(loop_now_ms() - began < 5000);
 	session_free(s);
@@ -596,6 +672,8 @@ main(void)
 		T(a_grace_that_is_over_is_told_in_the_trace),
 		T(the_end_waits_for_a_machine_that_is_cut_off),
 		T(the_end_waits_no_longer_than_it_was_set_to),
+		T(the_end_waits_for_a_machine_whose_cut_nobody_noticed),
+		T(a_cut_that_nobody_noticed_is_told_in_the_trace),
 		T(the_end_waits_longer_for_nobody_else),
 		T(when_the_machine_has_answered_others_are_not_waited_for),
 	};
