@@ -276,6 +276,10 @@ void local_put(struct local *l, enum link_up kind, const void *data,
 void local_put_value(struct local *l, enum link_up kind, uint64_t value);
 /* False: it has said too much; what it wants to say has to come again. */
 bool local_may_talk(struct local *l) MUST_CHECK;
+/* Upward is there again: who had to wait may say more. */
+void local_may_talk_again(struct local *l);
+/* One that is held is announced all the same: a trigger has its time. */
+void local_announce_for_trigger(struct local *l);
 
 /* ---- producers.c ---- */
 

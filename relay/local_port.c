@@ -268,6 +268,8 @@ activate_triggers(void *ctx, struct rpc_call call, const uint8_t *args,
 		return RPC_REJECT;
 	if (!local_may_talk(l))
 		return RPC_AGAIN;
+	if (names > 0)
+		local_announce_for_trigger(l);
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f)) {
 		if (f.number != 1)

@@ -9,6 +9,12 @@
 
 #define TALK_BURST (4 * 1024 * 1024)
 #define TALK_RATE  (256 * 1024)
+/* While nothing goes up: what is said stays in the memory of all. */
+#define AWAY_BURST (64 * 1024)
+#define AWAY_RATE  (4 * 1024)
+/* Who comes then and has a trigger: so many, with so little else to say. */
+#define HASTY_MAX       64u
+#define HASTY_BYTES_MAX 4096u
 /* A message's share of what stands around it. */
 #define TALK_HEAD 16
 
@@ -47,11 +53,14 @@ bool
 local_may_talk(struct local *l)
 {
 	uint64_t now = loop_now_ms();
-	int64_t forgiven = (int64_t)(now - l->talked_ms) * TALK_RATE / 1000;
+	bool away = l->owner->away;
+	int64_t burst = away ? AWAY_BURST : TALK_BURST;
+	int64_t rate = away ? AWAY_RATE : TALK_RATE;
+	int64_t forgiven = (int64_t)(now - l->talked_ms) * rate / 1000;
 
 	l->talked = l->talked > forgiven ? l->talked - forgiven : 0;
 	l->talked_ms = now;
-	if (l->talked < TALK_BURST)
+	if (l->talked < burst)
 		return true;
 	if (l->talk_timer == NULL && (l->talk_timer = loop_timer_new(
 	    l->owner->loop, talk_cb, l)) == NULL) {
@@ -60,7 +69,30 @@ local_may_talk(struct local *l)
 	}
 	local_log(l, "more to say", "it has to wait");
 	/* Until it may say a good deal again. */
-	loop_timer_set(l->talk_timer, (uint64_t)(l->talked - TALK_BURST) *
-	    1000 / TALK_RATE + 100, 0);
+	loop_timer_set(l->talk_timer, (uint64_t)(l->talked - burst) * 1000 /
+	    (uint64_t)rate + 100, 0);
 	return false;
+}
+
+void
+local_may_talk_again(struct local *l)
+{
+	if (l->talk_timer != NULL)
+		loop_timer_set(l->talk_timer, 0, 0);
+}
+
+void
+local_announce_for_trigger(struct local *l)
+{
+	struct producers *ps = l->owner;
+
+	if (l->state != LOCAL_UNKNOWN || !ps->away)
+		return;
+	if (ps->hasty >= HASTY_MAX || l->descriptor_bytes > HASTY_BYTES_MAX) {
+		local_log(l, "a trigger", "the collector is not there, and "
+		    "too many wait for it");
+		return;
+	}
+	ps->hasty++;
+	local_announce(l);
 }

@@ -176,12 +176,32 @@ producers_announce(struct producers *ps, uint32_t channel)
 {
 	struct local *l, *next;
 
-	if (channel == 0)
+	if (channel == 0) {
 		ps->open = true;
-	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next)
-		if ((channel == 0 || l->channel == channel) &&
-		    l->conn != NULL && l->state == LOCAL_UNKNOWN)
+		ps->away = false;
+	}
+	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
+		if (channel != 0 && l->channel != channel)
+			continue;
+		if (l->conn != NULL && l->state == LOCAL_UNKNOWN)
 			local_announce(l);
+		local_may_talk_again(l);
+	}
+}
+
+void
+producers_away(struct producers *ps)
+{
+	struct local *l;
+
+	if (ps->away)
+		return;
+	ps->open = false;
+	ps->away = true;
+	ps->hasty = 0;
+	/* What they said so far has gone up. */
+	TAILQ_FOREACH(l, &ps->locals, link)
+		l->talked = 0;
 }
 
 /* What was agreed is void: as if all its sessions had ended. */
@@ -207,7 +227,7 @@ producers_lost(struct producers *ps, uint32_t channel, uint32_t cause)
 	struct local *l, *next;
 
 	if (channel == 0) {
-		ps->open = false;
+		ps->open = ps->away = false;
 		orphans_lost(ps);
 	}
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {

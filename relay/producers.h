@@ -82,6 +82,13 @@ void producers_recover(struct producers *ps, bool keep, void (*done)(void *),
  */
 void producers_announce(struct producers *ps, uint32_t channel);
 /*
+ * Upward cannot be reached for now, and what is put is kept until it can: who
+ * comes is announced by the next producers_announce(), or with a trigger, and
+ * may say little beside data.  So nobody fills what all share by coming and
+ * going.
+ */
+void producers_away(struct producers *ps);
+/*
  * What was agreed upward is void: instances are stopped as if their session had
  * ended, buffers and flushes forgotten, what is still written for them is taken
  * out of the memory and dropped.  What stands there by now goes upward first,

@@ -34,6 +34,8 @@ struct producers {
 	size_t n_connections;
 	uint64_t shm_bytes;       /* of all together */
 	bool open;                /* new ones are announced at once */
+	bool away;                /* they are when upward is there again */
+	unsigned hasty;           /* announced meanwhile, for a trigger */
 	bool holding;             /* producers_hold() */
 	uint64_t last_instance;
 	uint64_t last_flush;

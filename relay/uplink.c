@@ -253,6 +253,8 @@ link_ended(void *arg, enum uplink_end why, bool useful, const char *text)
 	snprintf(sentence, sizeof(sentence), "%s", text);
 	uplink_link_free(u->link);
 	u->link = NULL;
+	if (u->way == WAY_LINK)
+		producers_away(u->producers);
 	if (useful || (u->state == UPLINK_LINKED &&
 	    loop_now_ms() - u->since_ms >= UPLINK_GOOD_MS))
 		u->failures = 0;
@@ -326,6 +328,8 @@ uplink_take(struct uplink *u, int fd)
 	loop_timer_clear(u->retry);
 	uplink_link_free(u->link);
 	u->link = NULL;
+	if (u->way == WAY_LINK)
+		producers_away(u->producers);
 	begin_link(u, fd);
 }
 
@@ -380,9 +384,9 @@ uplink_start(struct uplink *u, struct producers *ps)
 		u->way = WAY_LINK;
 	u->opened_before = u->way == WAY_LINK;
 	uplink_recover_start(u, &st);
-	/* The link is the same: who comes now is told of on it. */
+	/* The link is the same: who comes now is told of when it is resumed. */
 	if (u->way == WAY_LINK)
-		producers_announce(ps, 0);
+		producers_away(ps);
 	if (u->setup.to == NULL)
 		return;
 	uplink_watch_network(u);

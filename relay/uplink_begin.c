@@ -70,9 +70,9 @@ uplink_begin(struct uplink *u, const struct outbox_state *st,
 	if ((wrong = set_credit(u, m)) != NULL)
 		return wrong;
 	u->way = WAY_LINK;
-	if (anew) {
-		producers_announce(u->producers, 0);
+	/* Resumed: those that came while it was cut. */
+	producers_announce(u->producers, 0);
+	if (anew)
 		uplink_tell_old_losses(u);
-	}
 	return NULL;
 }

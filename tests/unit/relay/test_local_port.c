@@ -55,6 +55,86 @@ a_producer_that_comes_later_is_announced_by_itself(void **state)
 }
 
 static void
+who_comes_and_goes_while_upward_is_away_leaves_nothing_there(void **state)
+{
+	struct locals *t = *state;
+	struct client c;
+	unsigned i;
+
+	producers_announce(t->producers, 0);
+	producers_away(t->producers);
+	for (i = 0; i < 100; i++) {
+		client_ready(&c, t, "p");
+		client_close(&c);
+	}
+	assert_int_equal(t->n_said, 0);
+	client_ready(&c, t, "stays");
+	assert_int_equal(t->n_said, 0);
+	producers_announce(t->producers, 0);
+	assert_int_equal(said_next(t, LINK_UP_OPEN)->channel, 101);
+	assert_int_equal(said_next(t, LINK_UP_REGISTER_SOURCE)->channel, 101);
+	client_close(&c);
+}
+
+static void
+triggers_go_up_while_upward_is_away_but_not_without_end(void **state)
+{
+	struct locals *t = *state;
+	struct client c;
+	unsigned i;
+
+	producers_announce(t->producers, 0);
+	producers_away(t->producers);
+	for (i = 0; i < 100; i++) {
+		client_ready(&c, t, "p");
+		assert_true(client_call(&c, P_TRIGGERS,
+		    args_string(1, "now"))->ok);
+		client_close(&c);
+	}
+	assert_int_equal(said_next(t, LINK_UP_TRIGGER)->channel, 1);
+	assert_int_equal(said_count(t, LINK_UP_TRIGGER), 64);
+	assert_int_equal(said_count(t, LINK_UP_OPEN), 64);
+}
+
+static void
+one_that_talks_while_upward_is_away_waits_until_it_is_back(void **state)
+{
+	struct locals *t = *state;
+	struct client c, d;
+	struct pb_writer w;
+	uint64_t last = 0;
+	char *text = calloc(1, 90001);
+	size_t mark;
+	int i;
+
+	assert_non_null(text);
+	memset(text, 'x', 90000);
+	producers_announce(t->producers, 0);
+	client_ready(&c, t, "p");
+	client_ready(&d, t, "q");
+	producers_away(t->producers);
+	for (i = 0; i < 3; i++) {
+		text[0] = (char)('a' + i);
+		pb_writer_init(&w);
+		mark = pb_nest_begin(&w, 1);
+		pb_put_string(&w, 1, "ds");
+		pb_put_string(&w, 500, text);
+		pb_nest_end(&w, mark);
+		last = client_send(&c, P_UPDATE, &w, -1);
+		client_sync(&d);
+	}
+	for (i = 0; i < 20; i++)
+		client_sync(&d);
+	assert_int_equal(said_count(t, LINK_UP_UPDATE_SOURCE), 1);
+	producers_announce(t->producers, 0);
+	assert_true(client_wait(&c, last, 0)->ok);
+	assert_int_equal(said_count(t, LINK_UP_UPDATE_SOURCE), 3);
+	client_close(&c);
+	client_close(&d);
+	free(text);
+}
+
+static void
 an_instance_gets_ids_of_the_relay_and_nothing_else_is_changed(void **state)
 {
 	struct locals *t = *state;
@@ -782,6 +862,9 @@ main(void)
 		T(commands_wait_for_get_async_command_within_a_limit),
 		T(sources_come_and_go_upward_too),
 		T(triggers_go_upward_by_name),
+		T(who_comes_and_goes_while_upward_is_away_leaves_nothing_there),
+		T(triggers_go_up_while_upward_is_away_but_not_without_end),
+		T(one_that_talks_while_upward_is_away_waits_until_it_is_back),
 		T(one_that_talks_without_end_has_to_wait_and_others_do_not),
 		T(a_refused_producer_says_no_more_than_its_end),
 		T(only_the_named_producer_is_lost_and_announced),

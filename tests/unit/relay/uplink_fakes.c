@@ -55,6 +55,12 @@ producers_announce(struct producers *ps, uint32_t channel)
 }
 
 void
+producers_away(struct producers *ps)
+{
+	fakes.away++;
+}
+
+void
 producers_lost(struct producers *ps, uint32_t channel, uint32_t cause)
 {
 	fakes_say("lost %u %u", channel, cause);

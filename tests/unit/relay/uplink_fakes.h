@@ -16,6 +16,7 @@
 struct uplink_fakes {
 	/* "announce 0; lost 0 5; command 3 abc; " */
 	char log[4096];
+	unsigned away; /* times of producers_away() */
 	size_t count; /* producers_count() */
 	void (*recovered)(void *arg);
 	void *recovered_arg;
