@@ -43,6 +43,7 @@ struct ledger_producer {
 	uint16_t next_writer;
 
 	struct pb_writer commit; /* gathered */
+	int64_t owed;            /* bytes: packets are whole, turns are short */
 	uint64_t sent, acted;    /* commits that ask for a reply */
 	bool late_patches;       /* they go with the commit after the next */
 };
@@ -453,7 +454,7 @@ ledger_producer_writing(const struct ledger_producer *p)
 void
 ledger_producer_write(struct ledger_producer *p, size_t bytes)
 {
-	size_t n = ledger_producer_writing(p), i;
+	size_t n = ledger_producer_writing(p), i, each;
 
 	if (!p->ready || rpc_client_queued(p->rpc) > QUEUED_MAX)
 		return;
@@ -464,10 +465,14 @@ ledger_producer_write(struct ledger_producer *p, size_t bytes)
 	if (p->late_patches)
 		add_patches(p);
 	p->late_patches = !p->late_patches;
-	for (i = 0; n > 0 && i < p->n_streams; i++) {
+	/* What a full memory kept it from is not made up for. */
+	p->owed = n == 0 || p->owed > (int64_t)bytes ? 0 :
+	    p->owed + (int64_t)bytes;
+	each = p->owed > 0 && n > 0 ? ((size_t)p->owed + n - 1) / n : 0;
+	for (i = 0; each > 0 && i < p->n_streams; i++) {
 		if (!may_write(p->streams[i]))
 			continue;
-		(void)ledger_stream_write(p->streams[i], bytes / n,
+		p->owed -= (int64_t)ledger_stream_write(p->streams[i], each,
 		    &p->commit);
 		if (p->commit.len > COMMIT_MAX)
 			send_commit(p, 0);

@@ -218,16 +218,21 @@ class Bench(RelayCase):
                              writers=1, shm_kb=16)
         show("descriptors of the collector for them", daemon.fds() - fds,
              f"{count}")
-        recording = self.record()
+        show("collector, KiB for a device with its producers",
+             f"{(daemon.memory() - memory) / count:.1f}")
+        trace = self.path("trace")
+        recording = self.record_to_file(trace, size_kb=65536)
         self.wait_writing(ledger, 10 * count, timeout=120)
+        before, began = cpu(daemon.pid), time.monotonic()
         self.loop.settle(10)
-        show("collector, KiB for a device",
-             f"{(daemon.memory() - memory - 65536) / count:.1f}")
+        seconds = time.monotonic() - began
+        show("collector, of a processor, at 1 MB/s of all together",
+             f"{(cpu(daemon.pid) - before) / seconds:.2f}")
         ledger.finish()
         self.wait_empty(timeout=120)
         recording.flush(60000)
         recording.stop()
-        audit = Audit(ledger.book(), recording.read())
+        audit = Audit(ledger.book(), Trace.from_file(trace))
         self.assertEqual(audit.faults, [])
         show("packets of sequences", f"{audit.packets} of "
              f"{len(audit.arrived)}")
