@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "relay/outbox_internal.h"
+#include "relay/state_dir.h"
 #include "transport/log.h"
 #include "transport/loop.h"
 
@@ -38,6 +39,8 @@ take_folder(struct ob_spool *s, const char *dir, char *err, size_t err_size)
 		    dir, strerror(errno));
 		return -1;
 	}
+	if (!state_dir_is_ours(s->dirfd, "spool", dir, err, err_size))
+		return -1;
 	s->lock = openat(s->dirfd, LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC |
 	    O_NOFOLLOW, 0600);
 	if (s->lock < 0) {

@@ -14,27 +14,27 @@
 
 #define LOCK_NAME "lock"
 
-/* Nobody else may put files, or links to files, where ours are looked for. */
-static bool
-is_ours(int fd, const char *path, char *err, size_t err_size)
+bool
+state_dir_is_ours(int fd, const char *what, const char *path, char *err,
+    size_t err_size)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) != 0) {
-		snprintf(err, err_size, "cannot use the state folder %s: %s",
-		    path, strerror(errno));
+		snprintf(err, err_size, "cannot use the %s folder %s: %s",
+		    what, path, strerror(errno));
 		return false;
 	}
 	if (st.st_uid != geteuid()) {
-		snprintf(err, err_size, "the state folder %s belongs to user "
+		snprintf(err, err_size, "the %s folder %s belongs to user "
 		    "%lu, and this relay runs as user %lu: remove it, or name "
-		    "another with --state-dir", path,
+		    "another", what, path,
 		    (unsigned long)st.st_uid, (unsigned long)geteuid());
 		return false;
 	}
 	if (st.st_mode & 022) {
-		snprintf(err, err_size, "others may write into the state "
-		    "folder %s: chmod go-w %s", path, path);
+		snprintf(err, err_size, "others may write into the %s "
+		    "folder %s: chmod go-w %s", what, path, path);
 		return false;
 	}
 	return true;
@@ -58,7 +58,7 @@ state_dir_open(const char *path, char *err, size_t err_size)
 		    strerror(errno));
 		return -1;
 	}
-	if (!is_ours(fd, path, err, err_size)) {
+	if (!state_dir_is_ours(fd, "state", path, err, err_size)) {
 		close(fd);
 		return -1;
 	}
@@ -117,6 +117,22 @@ state_dir_path(char out[STATE_DIR_PATH_MAX], const char *path,
 	return -1;
 }
 
+/*
+ * Where there is no folder yet, in /tmp, anybody may make it, and answer there:
+ * only a relay of root's or our own is one.  Root knows whom he asks.
+ */
+static bool
+is_believed(int fd)
+{
+	struct ucred who;
+	socklen_t len = sizeof(who);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0)
+		return false;
+	errno = EACCES;
+	return who.uid == 0 || who.uid == geteuid() || geteuid() == 0;
+}
+
 int
 state_dir_connect(const char *path, const char *name, int *error)
 {
@@ -130,7 +146,8 @@ state_dir_connect(const char *path, const char *name, int *error)
 	}
 	memcpy(un.sun_path, at, sizeof(un.sun_path));
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0 && connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0)
+	if (fd >= 0 && connect(fd, (struct sockaddr *)&un, sizeof(un)) == 0 &&
+	    is_believed(fd))
 		return fd;
 	*error = errno;
 	if (fd >= 0)

@@ -5,6 +5,7 @@
 #ifndef RELAY_STATE_DIR_H
 #define RELAY_STATE_DIR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "transport/compiler.h"
@@ -23,6 +24,14 @@
 int state_dir_open(const char *path, char *err, size_t err_size) MUST_CHECK;
 
 /*
+ * Nobody else may put files, or links to files, where ours are looked for:
+ * whether the folder is our user's, and nobody else may write to it.  False
+ * with a sentence; what: "state".
+ */
+bool state_dir_is_ours(int fd, const char *what, const char *path, char *err,
+    size_t err_size) MUST_CHECK;
+
+/*
  * Returns a descriptor that keeps other relays out until it is closed; -1
  * with a sentence that names the one that has it.
  */
@@ -35,7 +44,8 @@ int state_dir_path(char out[STATE_DIR_PATH_MAX], const char *path,
 
 /*
  * Connects to a socket in the folder of a relay that runs; blocking, as its
- * kernel answers at once.  The descriptor; -1 with the errno in *error.
+ * kernel answers at once.  The descriptor; -1 with the errno in *error: EACCES
+ * where neither root nor our own user answers (unless root asks).
  */
 int state_dir_connect(const char *path, const char *name, int *error)
     MUST_CHECK;

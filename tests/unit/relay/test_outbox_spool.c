@@ -493,6 +493,22 @@ a_head_is_read_as_it_was_written_and_no_bit_may_change(void **state)
 	assert_int_equal(spool_crc("123456789", 9), 0xe3069283u);
 }
 
+/* Or a link to any file of ours could be a spool's torn end. */
+static void
+a_folder_that_others_may_write_to_is_refused(void **state)
+{
+	struct outbox_world *w = *state;
+	char err[256];
+
+	outbox_close(w->o);
+	assert_int_equal(chmod(w->spool, 0777), 0);
+	w->o = outbox_open(&w->setup, err, sizeof(err));
+	assert_null(w->o);
+	assert_non_null(strstr(err, "chmod go-w"));
+	assert_int_equal(chmod(w->spool, 0700), 0);
+	world_open(w);
+}
+
 int
 main(void)
 {
@@ -506,6 +522,7 @@ main(void)
 		T(a_segment_that_is_gone_does_not_stop_the_rest),
 		T(a_close_is_not_lost_with_its_block),
 		T(when_both_are_full_the_oldest_go),
+		T(a_folder_that_others_may_write_to_is_refused),
 		T(or_the_newest_do_by_setting),
 		T(a_disk_that_takes_nothing_is_told_and_memory_goes_on),
 		T(two_relays_cannot_share_a_spool),

@@ -148,6 +148,41 @@ its_sockets_are_found_and_are_nobody_elses(void **state)
 }
 
 static void
+an_answer_of_another_user_is_not_believed(void **state)
+{
+	char at[STATE_DIR_PATH_MAX];
+	struct own_socket *o;
+	struct loop *l;
+	int fd, error = 0;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(base, 0755), 0);
+	assert_int_equal(mkdir(path, 0755), 0);
+	assert_int_equal(chown(path, 65534, 65534), 0);
+	assert_int_equal(state_dir_path(at, path, STATE_DIR_CONTROL, err,
+	    sizeof(err)), 0);
+	assert_non_null(l = loop_new());
+	assert_int_equal(seteuid(65534), 0);
+	o = own_socket_new(l, path, STATE_DIR_CONTROL, take_cb, NULL, err,
+	    sizeof(err));
+	assert_int_equal(seteuid(0), 0);
+	assert_non_null(o);
+	assert_int_equal(chmod(at, 0666), 0);
+	assert_int_equal(seteuid(65533), 0);
+	fd = state_dir_connect(path, STATE_DIR_CONTROL, &error);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(fd, -1);
+	assert_int_equal(error, EACCES);
+	/* Root may ask anybody. */
+	assert_true((fd = state_dir_connect(path, STATE_DIR_CONTROL,
+	    &error)) >= 0);
+	close(fd);
+	own_socket_free(o);
+	loop_free(l);
+}
+
+static void
 a_path_that_is_too_long_for_a_socket_is_told(void **state)
 {
 	char at[STATE_DIR_PATH_MAX], longer[200];
@@ -168,6 +203,7 @@ main(void)
 		T(what_others_could_change_is_refused),
 		T(one_relay_at_a_time_has_it),
 		T(its_sockets_are_found_and_are_nobody_elses),
+		T(an_answer_of_another_user_is_not_believed),
 		T(a_path_that_is_too_long_for_a_socket_is_told),
 	};
 
