@@ -240,13 +240,14 @@ name_one(struct named *n, uint64_t remote)
 static void
 name_all(struct named *n, const struct pb_field *f)
 {
-	const uint8_t *p = f->data, *end = f->data + f->len;
+	const uint8_t *p = f->data, *end;
 	uint64_t id;
 
 	if (f->wire == PB_VARINT)
 		name_one(n, f->value);
 	if (f->wire != PB_BYTES)
 		return;
+	end = p + f->len;
 	while (p < end && (p = pb_varint(p, end, &id)) != NULL)
 		name_one(n, id);
 }
