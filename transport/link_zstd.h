@@ -21,6 +21,8 @@ struct link_decompressor;
 #define LINK_ZSTD_WINDOW_LOG 18
 /* Of a compressed block. */
 #define LINK_ZSTD_BLOCK_MAX (LINK_BLOCK_MAX + 1024u)
+/* Bytes of a decompressor at work, about. */
+#define LINK_DECOMPRESSOR_BYTES (768u * 1024u)
 
 /* level: 1..19.  NULL: no memory. */
 struct link_compressor *link_compressor_new(int level) MUST_CHECK;

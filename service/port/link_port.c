@@ -11,6 +11,7 @@
 #include "service/session/machine_contact.h"
 #include "service/session/model.h"
 #include "service/session/settings.h"
+#include "transport/budget.h"
 #include "transport/link_clock.h"
 #include "transport/link_zstd.h"
 #include "transport/log.h"
@@ -208,6 +209,32 @@ take_system_info(struct link_port *p, const Tributary__LinkOpen *m)
 		log_ignored(p, "its SystemInfo", why);
 }
 
+/*
+ * Of the memory for connections decompressors get half: with more relays the
+ * others send plain blocks.
+ */
+static void
+make_decompressor(struct link_port *p)
+{
+	struct budget *b = p->service->connection_memory;
+
+	if (b != NULL && b->memory_max != 0 &&
+	    b->memory + LINK_DECOMPRESSOR_BYTES > b->memory_max / 2)
+		return;
+	if ((p->zstd = link_decompressor_new()) != NULL && b != NULL)
+		budget_resize(b, 0, LINK_DECOMPRESSOR_BYTES);
+}
+
+static void
+free_decompressor(struct link_port *p)
+{
+	if (p->zstd != NULL && p->service->connection_memory != NULL)
+		budget_resize(p->service->connection_memory,
+		    LINK_DECOMPRESSOR_BYTES, 0);
+	link_decompressor_free(p->zstd);
+	p->zstd = NULL;
+}
+
 static void
 agree_on_compression(struct link_port *p, const Tributary__LinkOpen *m)
 {
@@ -221,7 +248,7 @@ agree_on_compression(struct link_port *p, const Tributary__LinkOpen *m)
 		if (m->compression[i] ==
 		    TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD) {
 			/* Without memory for it, it goes without. */
-			p->zstd = link_decompressor_new();
+			make_decompressor(p);
 			return;
 		}
 	}
@@ -466,7 +493,7 @@ gone_cb(void *ctx)
 	loop_cancel(p->service->loop, p);
 	if (p->link != NULL)
 		link_detach(p->link);
-	link_decompressor_free(p->zstd);
+	free_decompressor(p);
 	free(p);
 }
 

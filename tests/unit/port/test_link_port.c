@@ -16,6 +16,7 @@
 #include "tests/unit/port/relay_end.h"
 #include "transport/budget.h"
 #include "transport/link_clock.h"
+#include "transport/link_zstd.h"
 #include "transport/peer.h"
 #include "transport/tls.h"
 
@@ -917,6 +918,33 @@ compressed_blocks_are_understood_also_after_a_cut(void **state)
 	end(&r);
 }
 
+static void
+without_memory_for_it_blocks_come_plain(void **state)
+{
+	struct ports *p = *state;
+	struct budget *before = p->service->connection_memory;
+	struct budget b = { .memory_max = 2 * LINK_DECOMPRESSOR_BYTES };
+	struct relay_end r, s;
+
+	p->service->connection_memory = &b;
+	relay_end_init(&r, p, 1);
+	r.zstd = true;
+	assert_int_equal(relay_end_open(&r), NEW);
+	assert_int_equal(r.opened->compression,
+	    TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD);
+	assert_int_equal(b.memory, LINK_DECOMPRESSOR_BYTES);
+	relay_end_init(&s, p, 2);
+	s.zstd = true;
+	assert_int_equal(relay_end_open(&s), NEW);
+	assert_int_equal(s.opened->compression, 0);
+	relay_end_cut(&s);
+	relay_end_cut(&r);
+	assert_int_equal(b.memory, 0);
+	relay_end_done(&s);
+	relay_end_done(&r);
+	p->service->connection_memory = before;
+}
+
 /* ---- clocks and status ---- */
 
 static bool
@@ -1196,6 +1224,7 @@ main(void)
 		T(a_file_that_is_behind_holds_back_one_channel_and_no_other),
 		T(what_waits_when_the_grace_is_over_is_still_written),
 		T(compressed_blocks_are_understood_also_after_a_cut),
+		T(without_memory_for_it_blocks_come_plain),
 		T(a_ping_is_answered_with_our_clocks),
 		T(the_status_of_a_relay_is_kept),
 		T(a_relay_that_breaks_the_protocol_loses_its_link_alone),
