@@ -87,6 +87,8 @@ tell_gap(struct outbox *o, struct ob_channel *c, bool damage)
 	gap = find_gap(c, &b, &at);
 	if (c->next <= e->spooled_last)
 		c->next = e->spooled_last + 1;
+	if (c->next <= e->untaken_after)
+		c->next = e->untaken_after + 1;
 	l.chunks = e->held_chunks > chunks ? e->held_chunks - chunks : 0;
 	l.packets = e->held_packets > packets ? e->held_packets - packets : 0;
 	l.bytes = e->held_bytes > bytes ? e->held_bytes - bytes : 0;

@@ -184,8 +184,11 @@ mark_sent(struct outbox *o, struct ob_block *b)
 	if (b->fetched)
 		o->spool.ahead_pages -= b->pages;
 	b->fetched = false;
-	/* Should the spool get it now, it is not needed there. */
-	if (b->where == OB_WRITING)
+	/*
+	 * Nothing up to it is needed in the spool, where there may still be a
+	 * record of it: one that is being written, or was not punched out yet.
+	 */
+	if (c->entry->untaken_after < b->last)
 		atomic_store_explicit(&c->entry->untaken_after, b->last,
 		    memory_order_release);
 	c->deficit -= b->used;
