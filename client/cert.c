@@ -141,7 +141,7 @@ static void
 say_how_to_use(const struct cert_outcome *done)
 {
 	char folder[SHELL_SIZE];
-	bool records = (done->entry.role & (ROLE_CONSUMER | ROLE_ADMIN)) != 0;
+	uint32_t role = done->entry.role;
 
 	cert_name_shell(done->folder, folder, sizeof(folder));
 	printf("\nCopy the files there, over a safe way, as one of them is the "
@@ -150,11 +150,13 @@ say_how_to_use(const struct cert_outcome *done)
 	    "  scp -p %s/*.pem HOST:.config/tributary/tls/\n"
 	    "They are found there without being named (--tls-dir names "
 	    "another folder):\n", folder);
-	if (records)
+	if ((role & (ROLE_CONSUMER | ROLE_ADMIN)) != 0)
 		printf("  tributary record --connect tls://COLLECTOR:7444 "
 		    "--all-machines \\\n"
 		    "      -o trace.pftrace linux.process_stats "
 		    "linux.sys_stats\n");
+	else if ((role & ROLE_RELAY) != 0)
+		printf("  tributary-relay --to tls://COLLECTOR:7443\n");
 	else
 		printf("  tributary-probes --producer-socket "
 		    "tls://COLLECTOR:7443\n");

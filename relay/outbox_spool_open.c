@@ -33,6 +33,8 @@ reap(void *arg)
 static int
 take_folder(struct ob_spool *s, const char *dir, char *err, size_t err_size)
 {
+	/* Where it cannot be made, opening it says why. */
+	(void)mkdir(dir, 0700);
 	s->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (s->dirfd < 0) {
 		snprintf(err, err_size, "cannot open the spool folder %s: %s",

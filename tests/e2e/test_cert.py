@@ -213,6 +213,14 @@ class Folder(CertCase):
                                 capture_output=True, text=True).stdout
         self.assertEqual(len(listed.splitlines()), 3)
 
+    def test_it_says_what_to_start(self):
+        ca = self.authority()
+        for role, word in (("relay", "tributary-relay --to tls://"),
+                           ("producer", "--producer-socket tls://"),
+                           ("consumer", "record --connect tls://")):
+            said = cert("issue", ca.folder, f"a {role}", "--role", role)
+            self.assertIn(word, said)
+
     def test_a_full_disk_changes_nothing(self):
         ca = self.authority()
         ca.issue("device")

@@ -99,6 +99,15 @@ class Folder(Program):
         control = os.stat(os.path.join(relay.state_dir, "control"))
         self.assertEqual(stat.S_IMODE(control.st_mode), 0o600)
 
+    def test_the_spools_folder_is_made_for_nobody_else(self):
+        spool = self.path("spool")
+        self.relay(self.path("nowhere"), spool=spool)
+        self.assertEqual(stat.S_IMODE(os.stat(spool).st_mode), 0o700)
+        self.refuse("--to", "/s", "--state-dir", self.path("state2"),
+                    "--producer-socket", self.path("p2"),
+                    "--spool-dir", self.path("none/spool"),
+                    words=["the spool folder", "No such file"])
+
     def test_a_folder_that_others_may_write_to_is_refused(self):
         path = self.path("open")
         os.mkdir(path)

@@ -40,7 +40,6 @@ class Relay(Program):
         if self.machine is not None:
             argv += ["--machine-name", self.machine]
         if self.spool_dir is not None:
-            os.makedirs(self.spool_dir, exist_ok=True)
             argv += ["--spool-dir", self.spool_dir]
         return argv + self._flags
 
