@@ -140,7 +140,7 @@ class Spool(RelayCase):
     def test_the_disk_is_full(self):
         disk = self.path("disk")
         os.mkdir(disk)
-        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m",
+        done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=700",
                                "tmpfs", disk], stderr=subprocess.PIPE)
         if done.returncode != 0:
             self.skipTest(done.stderr.decode())
