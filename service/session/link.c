@@ -66,8 +66,9 @@ void
 link_release(struct link *l)
 {
 	TAILQ_REMOVE(&l->table->ended, l, all);
-	loop_cancel(l->service->loop, l);
+	/* Producers that go may post a last run. */
 	link_channels_drop(l);
+	loop_cancel(l->service->loop, l);
 	loop_timer_free(l->grace);
 	link_out_free(l->out);
 	if (l->service->connection_memory != NULL)
