@@ -23,6 +23,8 @@
 
 /* A service that does not end a session this long after its time is stuck. */
 #define END_GRACE_MS 60000
+/* A session that ends so much before its time was ended by somebody. */
+#define EARLY_MS 500
 /* While the trace is read, something comes at least this often. */
 #define READ_STALL_MS 30000
 /* Bytes of a growing file that one turn of the loop looks at. */
@@ -415,6 +417,25 @@ stream_instead(struct record_session *s)
 		enable(s);
 }
 
+/*
+ * Nobody here stopped it, and it had time left: a collector that is ended, say.
+ * What it recorded is whole, but shorter than was asked for.
+ */
+static void
+tell_early_end(struct record_session *s)
+{
+	const Perfetto__Protos__TraceConfig *m =
+	    record_config_message(s->with.config);
+	char had[HUMAN_TEXT_MAX], wanted[HUMAN_TEXT_MAX];
+
+	if (s->stops > 0 || s->full || m->max_file_size_bytes != 0 ||
+	    s->result.wall_ms + EARLY_MS >= m->duration_ms)
+		return;
+	record_live_say(s->with.live, "the collector ended the recording after "
+	    "%s of %s", human_ms(had, s->result.wall_ms),
+	    human_ms(wanted, m->duration_ms));
+}
+
 static void
 tracing_disabled_cb(void *arg, const char *error)
 {
@@ -432,6 +453,7 @@ tracing_disabled_cb(void *arg, const char *error)
 		fail(s, "the collector says: %s", error);
 		return;
 	}
+	tell_early_end(s);
 	/* Producers that came during the recording. */
 	consumer_query_service_state(s->consumer, false, last_state_cb, s);
 	if (s->travel == TRAVEL_SERVICE || s->travel == TRAVEL_REMOTE) {

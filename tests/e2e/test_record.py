@@ -171,6 +171,17 @@ class Local(RecordCase):
         self.assertIn("--no-clobber", errors)
         self.assertEqual(os.path.getsize(self.path("t")), 8)
 
+    def test_a_daemon_that_is_ended_leaves_a_whole_but_shorter_trace(self):
+        recording = self.record("-o", "t", "-t", "1h", TEST_SOURCE)
+        producer = self.producer("p")
+        producer.wait_started()
+        producer.writer().number(20)
+        self.daemons[0].signal(signal.SIGTERM)
+        errors = recording.end()
+        self.assertRegex(errors, r"the collector ended the recording after "
+                                 r"[\d.]+ s of 1 h 00 min")
+        self.assert_numbers(self.trace(), [20])
+
     def test_a_daemon_that_dies_is_told_and_the_file_is_whole(self):
         producer = self.producer("p")
         config = self.config(f"""
