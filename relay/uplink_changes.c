@@ -35,6 +35,8 @@ network_came(void *arg)
 	uint64_t now = loop_now_ms();
 
 	uplink_try_now(u);
+	if (u->state == UPLINK_LINKED && u->link != NULL)
+		uplink_link_hurry(u->link);
 	if (u->state != UPLINK_CONNECTING || u->setup.to == NULL ||
 	    u->stopping || now - u->since_ms < CHANGES_HURRY_MS ||
 	    (u->hurried_ms != 0 && now - u->hurried_ms < CHANGES_HURRY_GAP_MS))

@@ -78,6 +78,8 @@ struct uplink_link *uplink_link_new(const struct uplink_link_setup *setup,
     char *err, size_t err_size) MUST_CHECK;
 /* NULL is fine.  What is queued is still sent, for at most a second. */
 void uplink_link_free(struct uplink_link *l);
+/* The network came back: a collector that is silent is asked for a sign. */
+void uplink_link_hurry(struct uplink_link *l);
 /* Ends it: ended() with this text. */
 void uplink_link_end(struct uplink_link *l, const char *text);
 

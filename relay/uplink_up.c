@@ -202,6 +202,17 @@ probe(struct uplink_link *l)
 }
 
 void
+uplink_link_hurry(struct uplink_link *l)
+{
+	if (l->state != UL_OPEN ||
+	    !uplink_watch_hurry(&l->watch, loop_now_ms()))
+		return;
+	l->watching = true;
+	loop_timer_set(l->timer, WATCH_HURRY_DEAD_MS, 0);
+	probe(l);
+}
+
+void
 uplink_up_watch(struct uplink_link *l)
 {
 	uint64_t again_ms = 0;

@@ -40,6 +40,19 @@ uplink_watch_ponged(struct uplink_watch *w)
 	w->owes_pong = false;
 }
 
+bool
+uplink_watch_hurry(struct uplink_watch *w, uint64_t now_ms)
+{
+	if ((!w->owes_ack && !w->owes_pong) ||
+	    now_ms - w->since_ms < WATCH_HURRY_PROBE_MS ||
+	    (w->probed && w->patience_ms == WATCH_HURRY_DEAD_MS))
+		return false;
+	w->probed = true;
+	w->probed_ms = now_ms;
+	w->patience_ms = WATCH_HURRY_DEAD_MS;
+	return true;
+}
+
 enum uplink_watch_verdict
 uplink_watch_look(struct uplink_watch *w, uint64_t now_ms, uint64_t *again_ms)
 {
@@ -50,9 +63,9 @@ uplink_watch_look(struct uplink_watch *w, uint64_t now_ms, uint64_t *again_ms)
 	if (w->probed) {
 		/* Also when we slept: it had its time to answer. */
 		silent = now_ms - w->probed_ms;
-		if (silent >= WATCH_DEAD_MS)
+		if (silent >= w->patience_ms)
 			return WATCH_DEAD;
-		*again_ms = WATCH_DEAD_MS - silent;
+		*again_ms = w->patience_ms - silent;
 		return WATCH_WAIT;
 	}
 	silent = now_ms - w->since_ms;
@@ -62,6 +75,7 @@ uplink_watch_look(struct uplink_watch *w, uint64_t now_ms, uint64_t *again_ms)
 	}
 	w->probed = true;
 	w->probed_ms = now_ms;
+	w->patience_ms = WATCH_DEAD_MS;
 	*again_ms = WATCH_DEAD_MS;
 	return WATCH_PROBE;
 }

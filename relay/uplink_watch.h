@@ -14,6 +14,9 @@
 /* Of silence, until it is asked; and then until it is dead. */
 #define WATCH_PROBE_MS 6000u
 #define WATCH_DEAD_MS  6000u
+/* The same where the network has just come back. */
+#define WATCH_HURRY_PROBE_MS 1000u
+#define WATCH_HURRY_DEAD_MS  2000u
 
 /* Zero-initialised is ready for use. */
 struct uplink_watch {
@@ -22,6 +25,7 @@ struct uplink_watch {
 	uint64_t since_ms; /* of its last sign, or since it owes something */
 	bool probed;
 	uint64_t probed_ms;
+	uint64_t patience_ms; /* from then on */
 };
 
 enum uplink_watch_verdict {
@@ -39,6 +43,12 @@ void uplink_watch_sent_ping(struct uplink_watch *w, uint64_t now_ms);
 /* All blocks are acknowledged; a PONG came. */
 void uplink_watch_all_acked(struct uplink_watch *w);
 void uplink_watch_ponged(struct uplink_watch *w);
+/*
+ * The network came back: what was sent into it before may wait long for the
+ * kernel to send it again.  True: it is silent and owes something, so ask it
+ * now; look again after WATCH_HURRY_DEAD_MS.
+ */
+bool uplink_watch_hurry(struct uplink_watch *w, uint64_t now_ms);
 enum uplink_watch_verdict uplink_watch_look(struct uplink_watch *w,
     uint64_t now_ms, uint64_t *again_ms);
 

@@ -101,6 +101,40 @@ who_slept_asks_first_and_does_not_hang_up_at_once(void **state)
 	assert_int_equal(look(&w, 1000001), WATCH_WAIT);
 }
 
+static void
+a_network_that_came_back_makes_it_impatient(void **state)
+{
+	struct uplink_watch w = { 0 };
+
+	uplink_watch_heard(&w, 1000);
+	assert_false(uplink_watch_hurry(&w, 9000)); /* owes nothing */
+	uplink_watch_sent_block(&w, 10000);
+	assert_false(uplink_watch_hurry(&w, 10000 + WATCH_HURRY_PROBE_MS - 1));
+	assert_true(uplink_watch_hurry(&w, 12000));
+	/* The kernel tells of one change in many words. */
+	assert_false(uplink_watch_hurry(&w, 12500));
+	assert_int_equal(look(&w, 12000 + WATCH_HURRY_DEAD_MS - 1), WATCH_WAIT);
+	assert_int_equal(look(&w, 12000 + WATCH_HURRY_DEAD_MS), WATCH_DEAD);
+}
+
+static void
+who_answers_in_a_hurry_has_all_its_time_again(void **state)
+{
+	struct uplink_watch w = { 0 };
+
+	uplink_watch_sent_block(&w, 10000);
+	assert_true(uplink_watch_hurry(&w, 12000));
+	uplink_watch_heard(&w, 12100);
+	assert_int_equal(look(&w, 12100 + WATCH_PROBE_MS - 1), WATCH_WAIT);
+	assert_int_equal(look(&w, 12100 + WATCH_PROBE_MS), WATCH_PROBE);
+	assert_int_equal(look(&w, 12100 + WATCH_PROBE_MS + WATCH_DEAD_MS - 1),
+	    WATCH_WAIT);
+	/* Also one that was asked already is given less time. */
+	assert_true(uplink_watch_hurry(&w, 12100 + WATCH_PROBE_MS + 100));
+	assert_int_equal(look(&w, 12100 + WATCH_PROBE_MS + 100 +
+	    WATCH_HURRY_DEAD_MS), WATCH_DEAD);
+}
+
 int
 main(void)
 {
@@ -113,6 +147,8 @@ main(void)
 		cmocka_unit_test(a_ping_without_its_pong_is_owed_too),
 		cmocka_unit_test(
 		    who_slept_asks_first_and_does_not_hang_up_at_once),
+		cmocka_unit_test(a_network_that_came_back_makes_it_impatient),
+		cmocka_unit_test(who_answers_in_a_hurry_has_all_its_time_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
