@@ -53,6 +53,7 @@ class Program:
         self.process = None
         self.status = None
         self.expected_status = 0
+        self.told_to_end = False
 
     def command(self):
         return [*self._wrap, os.environ[self.variable],
@@ -73,6 +74,7 @@ class Program:
             os.close(write_end)
             log.close()
         self.pid = self.process.pid
+        self.told_to_end = False
         readable, _, _ = select.select([read_end], [], [], 20 * SCALE)
         said = os.read(read_end, 16) if readable else b""
         os.close(read_end)
@@ -108,6 +110,7 @@ class Program:
         return len(os.listdir(f"/proc/{self.pid}/fd"))
 
     def signal(self, signo):
+        self.told_to_end |= signo in (signal.SIGTERM, signal.SIGINT)
         os.kill(self.pid, signo)
 
     def wait(self, timeout=20):
@@ -116,11 +119,13 @@ class Program:
         return self.status
 
     def stop(self):
-        """SIGTERM; asserts a clean end."""
+        """SIGTERM, unless it is ending already: a second signal would cut it
+        short.  Asserts a clean end."""
         if self.process is None:
             return
         if self.running():
-            self.signal(signal.SIGTERM)
+            if not self.told_to_end:
+                self.signal(signal.SIGTERM)
             try:
                 self.wait()
             except subprocess.TimeoutExpired:
