@@ -1,0 +1,88 @@
+/*
+ * clock_graph: turns a timestamp of any clock of a trace into one of another,
+ * through the snapshots seen so far (reference clock-sync.md; RemoteClockSync
+ * joins machines).
+ *
+ * The shortest way over clocks that were read together, found breadth first; on
+ * each step the latest reading at or before the timestamp (or the first, when
+ * there is none).  A clock that was seen to go back is a target and never a way
+ * or a source.  Sequence clocks (64..127) belong to {machine, sequence}, all
+ * others to the machine.  Pure, bounded: CLOCK_GRAPH_MAX_*; what does not fit is
+ * counted, and thinned out so that what stays is spread over the whole trace.
+ */
+#ifndef CLIENT_INSPECT_CLOCK_GRAPH_H
+#define CLIENT_INSPECT_CLOCK_GRAPH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+#define CLOCK_GRAPH_MAX_CLOCKS 65536u
+/* Readings of one pair of clocks that are kept. */
+#define CLOCK_GRAPH_MAX_READINGS 65536u
+
+struct clock_graph;
+
+struct clock_key {
+	uint32_t machine;  /* 0: the service's own */
+	uint32_t sequence; /* of clocks 64..127; 0 for all others */
+	uint32_t id;
+};
+
+struct clock_at {
+	struct clock_key clock;
+	uint64_t ns;
+};
+
+enum clock_result {
+	CLOCK_OK,
+	CLOCK_UNKNOWN,  /* the source was never read */
+	CLOCK_NO_WAY,   /* nothing leads from it to the target */
+	CLOCK_WENT_BACK, /* it was seen to go back: ambiguous */
+};
+
+struct clock_graph *clock_graph_new(void) MUST_CHECK;
+void clock_graph_free(struct clock_graph *g);
+
+/* The key of a packet's clock id: fills sequence in where it counts. */
+struct clock_key clock_key_of(uint32_t machine, uint32_t sequence, uint32_t id);
+
+/*
+ * One ClockSnapshot: n clocks at one moment.  Values are nanoseconds already
+ * (unit_multiplier_ns and is_incremental are the caller's to resolve).  -1: no
+ * memory.
+ */
+int clock_graph_snapshot(struct clock_graph *g, const struct clock_at *clocks,
+    size_t n) MUST_CHECK;
+/*
+ * One RemoteClockSync: machine's clock `id` is ahead of the host's of the same
+ * id by offset_ns, from the moment of host_ns on.
+ */
+int clock_graph_remote(struct clock_graph *g, uint32_t machine, uint32_t id,
+    uint64_t host_ns, int64_t offset_ns) MUST_CHECK;
+
+enum clock_result clock_graph_convert(struct clock_graph *g,
+    const struct clock_at *from, const struct clock_key *to, uint64_t *ns)
+    MUST_CHECK;
+
+/* For reports: each clock, each edge. */
+struct clock_graph_clock {
+	struct clock_key key;
+	uint64_t readings;
+	uint64_t first_ns, last_ns;
+	bool went_back;
+};
+size_t clock_graph_clocks(const struct clock_graph *g,
+    const struct clock_graph_clock **out);
+struct clock_graph_edge {
+	struct clock_key a, b;
+	uint64_t readings;
+	/* Of b minus a: the first and last seen, the least and the most. */
+	int64_t first, last, min, max;
+};
+size_t clock_graph_edges(const struct clock_graph *g,
+    const struct clock_graph_edge **out);
+
+#endif /* CLIENT_INSPECT_CLOCK_GRAPH_H */
