@@ -1,0 +1,132 @@
+#include "service/port/consumer_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/pb_reader.h"
+#include "transport/pb_writer.h"
+#include "service/session/clone.h"
+#include "service/session/model.h"
+#include "service/session/session.h"
+
+static void
+clone_done(void *arg, struct session *clone, bool was_file, const char *error)
+{
+	struct consumer_port *p = arg;
+	struct rpc_call call = p->clone;
+	struct pb_writer w;
+
+	p->clone.conn = NULL;
+	pb_writer_init(&w);
+	pb_put_uint(&w, 1, clone != NULL);
+	if (clone == NULL) {
+		pb_put_string(&w, 2, error);
+	} else {
+		pb_put_int(&w, 3, (int64_t)clone->uuid_msb);
+		pb_put_int(&w, 4, (int64_t)clone->uuid_lsb);
+		if (was_file)
+			pb_put_uint(&w, 5, 1);
+		clone->ops = &consumer_session_ops;
+		clone->port = p;
+		p->session = clone;
+	}
+	rpc_reply(call, w.data, w.len, false, -1);
+	pb_writer_done(&w);
+}
+
+static enum rpc_verdict
+clone_refused(struct rpc_call call, const char *error)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_uint(&w, 1, 0);
+	pb_put_string(&w, 2, error);
+	rpc_reply(call, w.data, w.len, false, -1);
+	pb_writer_done(&w);
+	return RPC_OK;
+}
+
+static bool
+parse_clone(const uint8_t *args, size_t len, struct clone_request *q,
+    struct clone_trigger *t, char **name, char **trigger, char **producer)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	char **text;
+
+	pb_init(&r, args, len);
+	while (pb_next(&r, &f)) {
+		switch (f.number) {
+		case 1:
+			q->session_id = f.value;
+			break;
+		case 3:
+			q->for_bugreport = f.value != 0;
+			break;
+		case 4:
+		case 5:
+		case 6:
+			if (f.wire != PB_BYTES)
+				return false;
+			text = f.number == 4 ? name : f.number == 5 ? trigger :
+			    producer;
+			free(*text);
+			*text = strndup((const char *)f.data, f.len);
+			if (*text == NULL)
+				return false;
+			break;
+		case 7:
+			t->producer_uid = (int32_t)f.value;
+			break;
+		case 8:
+			t->boot_time_ns = f.value;
+			break;
+		case 9:
+			t->delay_ms = f.value;
+			break;
+		default:
+			break;
+		}
+	}
+	return !r.bad;
+}
+
+enum rpc_verdict
+consumer_clone_session(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct consumer_port *p = ctx;
+	struct clone_request q = { .fd = -1, .who = &p->who };
+	struct clone_trigger t = { 0 };
+	char *name = NULL, *trigger = NULL, *producer = NULL;
+	enum rpc_verdict v = RPC_BAD_ARGS;
+
+	if (!parse_clone(args, len, &q, &t, &name, &trigger, &producer))
+		goto out;
+	if (p->session != NULL) {
+		v = clone_refused(call, "The consumer is already attached to "
+		    "another tracing session");
+		goto out;
+	}
+	if (p->clone.conn != NULL) {
+		v = clone_refused(call, "This consumer waits for another "
+		    "CloneSession");
+		goto out;
+	}
+	v = RPC_OK;
+	p->clone = call;
+	q.name = name;
+	if (trigger != NULL) {
+		t.name = trigger;
+		t.producer_name = producer != NULL ? producer : "";
+		q.trigger = &t;
+	}
+	q.fd = rpc_take_fd(call);
+	clone_start(p->service, &q, clone_done, p);
+out:
+	free(name);
+	free(trigger);
+	free(producer);
+	return v;
+}

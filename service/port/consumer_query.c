@@ -1,0 +1,85 @@
+#include "service/port/consumer_internal.h"
+
+#include "transport/pb_reader.h"
+#include "transport/pb_writer.h"
+#include "service/session/model.h"
+#include "service/session/query.h"
+#include "service/session/session.h"
+#include "service/session/session_stats.h"
+
+enum rpc_verdict
+consumer_get_trace_stats(void *ctx, struct rpc_call call,
+    const uint8_t *args, size_t len)
+{
+	struct consumer_port *p = ctx;
+	struct pb_writer w;
+	size_t mark;
+
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
+	if (p->session == NULL)
+		return RPC_REJECT;
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, 1);
+	session_stats_message(p->session, &w);
+	pb_nest_end(&w, mark);
+	rpc_reply(call, w.data, w.len, false, -1);
+	pb_writer_done(&w);
+	return RPC_OK;
+}
+
+enum rpc_verdict
+consumer_observe_events(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct consumer_port *p = ctx;
+	struct session *s = p->session;
+	const struct ds_instance *i;
+	uint32_t mask;
+
+	if (!observer_parse(args, len, &mask))
+		return RPC_BAD_ARGS;
+	observer_set(&p->observer, call, mask);
+	if (s == NULL)
+		return RPC_OK;
+	/* What happened before the question is told too. */
+	TAILQ_FOREACH(i, &s->instances, of_session)
+		if (i->state == INSTANCE_STARTED)
+			observer_instance(&p->observer, i->producer->name,
+			    i->name, true);
+	if (s->all_started_said)
+		observer_all_started(&p->observer);
+	return RPC_OK;
+}
+
+enum rpc_verdict
+consumer_query_caps(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct pb_writer w;
+
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
+	pb_writer_init(&w);
+	query_capabilities(&w);
+	rpc_reply(call, w.data, w.len, false, -1);
+	pb_writer_done(&w);
+	return RPC_OK;
+}
+
+enum rpc_verdict
+consumer_save_for_bugreport(void *ctx, struct rpc_call call,
+    const uint8_t *args, size_t len)
+{
+	struct pb_writer w;
+
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
+	pb_writer_init(&w);
+	pb_put_uint(&w, 1, 0);
+	pb_put_string(&w, 2, "SaveTraceForBugreport is not supported by this "
+	    "service: use CloneSession with for_bugreport");
+	rpc_reply(call, w.data, w.len, false, -1);
+	pb_writer_done(&w);
+	return RPC_OK;
+}

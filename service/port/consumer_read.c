@@ -1,0 +1,176 @@
+#include "service/port/consumer_internal.h"
+
+#include "transport/loop.h"
+#include "transport/pb_reader.h"
+#include "transport/pb_writer.h"
+#include "service/session/config.h"
+#include "service/session/model.h"
+#include "service/session/packet_out.h"
+#include "service/session/query.h"
+#include "service/session/readback.h"
+#include "service/session/session.h"
+
+/* Replies of a read that are queued before the reader must catch up. */
+#define READ_QUEUE_BYTES (256u * 1024u)
+/* Replies made in one turn of the loop: others want their turn too. */
+#define READ_REPLIES_PER_TURN 4u
+/* Parts of a service state; the frame adds little. */
+#define STATE_PART_BYTES (64u * 1024u)
+
+/* ---- ReadBuffers ---- */
+
+static void
+read_end(struct consumer_port *p)
+{
+	packet_out_free(p->out);
+	p->out = NULL;
+	p->read.conn = NULL;
+}
+
+static void
+read_some(void *arg)
+{
+	struct consumer_port *p = arg;
+	const uint8_t *msg;
+	size_t len;
+	unsigned n;
+	bool more;
+
+	for (n = 0; p->out != NULL && n < READ_REPLIES_PER_TURN; n++) {
+		if (rpc_conn_queued(p->conn) >= READ_QUEUE_BYTES)
+			return; /* drained() goes on */
+		if (!p->read_done && packet_out_room(p->out))
+			p->read_done = readback_fill(p->session->readback,
+			    p->out, NULL) == READBACK_DONE;
+		more = !p->read_done || packet_out_pending(p->out);
+		msg = packet_out_reply(p->out, &len);
+		rpc_reply(p->read, msg, len, more, -1);
+		if (!more) {
+			read_end(p);
+			return;
+		}
+		packet_out_next(p->out);
+	}
+	if (p->out != NULL)
+		loop_defer(p->service->loop, read_some, p);
+}
+
+enum rpc_verdict
+consumer_read_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct consumer_port *p = ctx;
+
+	if (!pb_well_formed(args, len))
+		return RPC_BAD_ARGS;
+	if (p->session == NULL || p->out != NULL)
+		return RPC_REJECT;
+	/* Reading would steal what belongs into the file. */
+	if (p->session->state != SESSION_CLONED &&
+	    p->session->config->pb->write_into_file)
+		return RPC_REJECT;
+	if (session_reads_nothing(p->session)) {
+		if (p->session->state != SESSION_DISABLED)
+			return RPC_REJECT;
+		/* Its trigger never came: clients wait for an empty trace. */
+		return consumer_done(call);
+	}
+	if ((p->out = packet_out_new_reply()) == NULL)
+		return RPC_REJECT;
+	p->read = call;
+	p->read_done = false;
+	readback_begin(p->session->readback);
+	read_some(p);
+	return RPC_OK;
+}
+
+/* ---- QueryServiceState ---- */
+
+void
+consumer_query_end(struct consumer_port *p)
+{
+	query_free(p->query);
+	p->query = NULL;
+	p->state.conn = NULL;
+}
+
+/* As read_some(): ten thousand producers are megabytes. */
+static void
+query_some(void *arg)
+{
+	struct consumer_port *p = arg;
+	const struct pb_writer *part;
+	unsigned n;
+	bool last;
+
+	for (n = 0; p->query != NULL && n < READ_REPLIES_PER_TURN; n++) {
+		if (rpc_conn_queued(p->conn) >= READ_QUEUE_BYTES)
+			return; /* drained() goes on */
+		if ((part = query_next(p->query, STATE_PART_BYTES,
+			 &last)) == NULL) {
+			rpc_reject(p->state);
+			consumer_query_end(p);
+			return;
+		}
+		rpc_reply(p->state, part->data, part->len, !last, -1);
+		if (last)
+			consumer_query_end(p);
+	}
+	if (p->query != NULL)
+		loop_defer(p->service->loop, query_some, p);
+}
+
+enum rpc_verdict
+consumer_query_state(void *ctx, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct consumer_port *p = ctx;
+	struct pb_reader r;
+	struct pb_field f;
+	bool sessions_only = false;
+
+	pb_init(&r, args, len);
+	while (pb_next(&r, &f))
+		if (f.number == 1)
+			sessions_only = f.value != 0;
+	if (r.bad)
+		return RPC_BAD_ARGS;
+	if (!call.wants_reply)
+		return RPC_OK;
+	/* One answer at a time. */
+	if (p->query != NULL ||
+	    (p->query = query_new(p->service, &p->who, sessions_only)) == NULL)
+		return RPC_REJECT;
+	p->state = call;
+	query_some(p);
+	return RPC_OK;
+}
+
+/* ---- both ---- */
+
+void
+consumer_drained(void *ctx)
+{
+	struct consumer_port *p = ctx;
+
+	if (p->out != NULL)
+		read_some(p);
+	if (p->query != NULL)
+		query_some(p);
+}
+
+void
+consumer_let_go(struct consumer_port *p)
+{
+	if (p->out != NULL) {
+		rpc_reject(p->read);
+		read_end(p);
+	}
+	loop_cancel(p->service->loop, p);
+	/* A question about the service is none about the session. */
+	if (p->query != NULL)
+		loop_defer(p->service->loop, query_some, p);
+	if (p->session != NULL)
+		consumer_fail_flushes(p);
+	p->session = NULL;
+}
