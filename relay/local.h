@@ -112,6 +112,13 @@ enum local_state {
 
 TAILQ_HEAD(local_list, local);
 
+/* What somebody said upward lately, chunks aside (local_talk.c). */
+struct talk {
+	int64_t bytes;
+	uint64_t since_ms; /* when that was true */
+};
+struct talker;
+
 struct local {
 	TAILQ_ENTRY(local) link;
 	struct producers *owner;
@@ -158,8 +165,8 @@ struct local {
 	struct loop_timer *flush_timer;
 	bool settling; /* something waits for local_settle() */
 
-	int64_t talked;     /* bytes said lately, chunks aside */
-	uint64_t talked_ms; /* when that was true */
+	struct talk talk;      /* of this one */
+	struct talker *talker; /* its user's; NULL: not initialized */
 	struct loop_timer *talk_timer; /* NULL: it never had to wait */
 	int64_t patch_credit;
 
@@ -276,6 +283,14 @@ void local_put(struct local *l, enum link_up kind, const void *data,
 void local_put_value(struct local *l, enum link_up kind, uint64_t value);
 /* False: it has said too much; what it wants to say has to come again. */
 bool local_may_talk(struct local *l) MUST_CHECK;
+/*
+ * The same before it is initialized: whether its user's producers may say that
+ * there is one more.
+ */
+bool local_may_begin(struct local *l) MUST_CHECK;
+/* It is counted with its user's others; -1: no memory. */
+int local_join_talker(struct local *l) MUST_CHECK;
+void local_leave_talker(struct local *l);
 /* Upward is there again: who had to wait may say more. */
 void local_may_talk_again(struct local *l);
 /* One that is held is announced all the same: a trigger has its time. */

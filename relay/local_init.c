@@ -122,7 +122,10 @@ begin(struct local *l, struct rpc_call call, const struct init_request *q)
 	l->sdk_version = strndup(q->sdk_version_len > 0 ?
 	    (const char *)q->sdk_version : "", q->sdk_version_len);
 	if (l->name == NULL || l->sdk_version == NULL ||
+	    local_join_talker(l) != 0 ||
 	    (l->channel = ps->new_channel(ps->channel_arg)) == 0) {
+		if (l->talker != NULL)
+			local_leave_talker(l);
 		free(l->name);
 		free(l->sdk_version);
 		l->name = l->sdk_version = NULL;
@@ -155,6 +158,8 @@ local_initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t le
 		return RPC_BAD_ARGS;
 	if (l->channel != 0)
 		return RPC_REJECT;
+	if (!local_may_begin(l))
+		return RPC_AGAIN;
 	log_escape(name, sizeof(name), q.name_len > 0 ? (const char *)q.name :
 	    "", q.name_len);
 	if ((why = begin(l, call, &q)) != NULL) {

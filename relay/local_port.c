@@ -1,5 +1,6 @@
 #include <stdlib.h>
 
+#include "transport/loop.h"
 #include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
 #include "relay/local.h"
@@ -336,10 +337,12 @@ gone(void *ctx)
 
 	l->conn = NULL;
 	local_send_nothing(l);
-	if (l->channel == 0)
+	if (l->channel == 0) {
+		loop_timer_free(l->talk_timer); /* it waited to begin */
 		free(l);
-	else
+	} else {
 		local_settle(l);
+	}
 }
 
 void

@@ -51,6 +51,7 @@ producers_new(const struct producers_setup *setup, char *err, size_t err_size)
 	ps->flush_patience_ms = LOCAL_FLUSH_PATIENCE_MS;
 	ps->recover_again_ms = RECOVER_AGAIN_MS;
 	TAILQ_INIT(&ps->locals);
+	TAILQ_INIT(&ps->talkers);
 	TAILQ_INIT(&ps->orphans);
 	local_port_init(&ps->service, ps);
 	ps->guard = (struct rpc_guard){ .admit = admit, .gone = admitted_gone,
@@ -68,6 +69,7 @@ producers_free(struct producers *ps)
 	/* Those that wait for room, which does not come any more. */
 	while ((l = TAILQ_FIRST(&ps->locals)) != NULL)
 		local_free(l);
+	talkers_free(ps);
 	orphans_forget(ps);
 	keeper_close(ps->keeper);
 	loop_cancel(ps->loop, ps);
@@ -146,6 +148,7 @@ local_free(struct local *l)
 	TAILQ_REMOVE(&ps->locals, l, link);
 	ps->n_locals--;
 	local_forget_flushes(l);
+	local_leave_talker(l);
 	loop_timer_free(l->talk_timer);
 	local_free_ids(l);
 	local_free_sources(l);
@@ -201,7 +204,8 @@ producers_away(struct producers *ps)
 	ps->hasty = 0;
 	/* What they said so far has gone up. */
 	TAILQ_FOREACH(l, &ps->locals, link)
-		l->talked = 0;
+		l->talk.bytes = 0;
+	talkers_forgive(ps);
 }
 
 /* What was agreed is void: as if all its sessions had ended. */

@@ -31,6 +31,7 @@ struct producers {
 	struct rpc_guard guard;
 	struct local_list locals; /* those that are initialized */
 	size_t n_locals;
+	TAILQ_HEAD(, talker) talkers; /* by user */
 	size_t n_connections;
 	uint64_t shm_bytes;       /* of all together */
 	bool open;                /* new ones are announced at once */
@@ -51,6 +52,12 @@ struct producers {
 	void *recovered_arg;
 	uint64_t recover_again_ms;
 };
+
+/* ---- local_talk.c ---- */
+
+/* What all said so far is forgotten. */
+void talkers_forgive(struct producers *ps);
+void talkers_free(struct producers *ps);
 
 /* ---- producers_recover.c ---- */
 

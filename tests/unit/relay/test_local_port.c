@@ -689,6 +689,50 @@ one_that_talks_without_end_has_to_wait_and_others_do_not(void **state)
 	free(text);
 }
 
+/* Each connection says little; all together would fill any outbox. */
+static void
+who_connects_again_and_again_has_to_wait_as_well(void **state)
+{
+	struct locals *t = *state;
+	struct client c, d;
+	struct pb_writer w;
+	uint64_t request;
+	size_t mark;
+	char *text = malloc(90001);
+	int i, k;
+
+	assert_non_null(text);
+	memset(text, 'x', 90000);
+	text[90000] = '\0';
+	t->settings.limits.max_producers = 64;
+	producers_announce(t->producers, 0);
+	for (i = 0; i < 60; i++) {
+		client_open(&c, t, false);
+		(void)client_send(&c, P_INITIALIZE, args_string(3, "p"), -1);
+		pb_writer_init(&w);
+		mark = pb_nest_begin(&w, 1);
+		pb_put_string(&w, 1, "ds");
+		pb_put_string(&w, 500, text);
+		pb_nest_end(&w, mark);
+		(void)client_send(&c, P_REGISTER, &w, -1);
+		for (k = 0; k < 8; k++)
+			client_turn(&c);
+		client_close(&c);
+	}
+	assert_true(said_count(t, LINK_UP_REGISTER_SOURCE) > 20);
+	assert_true(said_count(t, LINK_UP_REGISTER_SOURCE) < 45);
+	/* Whoever else there is does not wait (the kernel knows no uid). */
+	client_open(&d, t, true);
+	client_greet(&d, "q");
+	client_close(&d);
+	/* In the end it may. */
+	client_open(&c, t, false);
+	request = client_send(&c, P_INITIALIZE, args_string(3, "p"), -1);
+	assert_true(client_wait(&c, request, 0)->ok);
+	client_close(&c);
+	free(text);
+}
+
 static void
 a_refused_producer_says_no_more_than_its_end(void **state)
 {
@@ -866,6 +910,7 @@ main(void)
 		T(triggers_go_up_while_upward_is_away_but_not_without_end),
 		T(one_that_talks_while_upward_is_away_waits_until_it_is_back),
 		T(one_that_talks_without_end_has_to_wait_and_others_do_not),
+		T(who_connects_again_and_again_has_to_wait_as_well),
 		T(a_refused_producer_says_no_more_than_its_end),
 		T(only_the_named_producer_is_lost_and_announced),
 		T(commands_that_make_no_sense_are_left_out),
