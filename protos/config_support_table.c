@@ -1,0 +1,203 @@
+/*
+ * The rows.  docs/config.md has them too, and a test compares the two.
+ */
+#include "protos/config_support.h"
+
+/* Versions that began to serve something. */
+#define V1 "0.1.0"
+
+#define SERVED(path, note)  { path, CONFIG_SERVED, V1, note }
+#define CLIENT(path, note)  { path, CONFIG_CLIENT, V1, note }
+#define ANDROID(path, note) { path, CONFIG_ANDROID, NULL, note }
+
+static const struct config_support table[] = {
+	SERVED("buffers", "up to limits.max_buffers_per_session; data sources "
+	    "name them by index or name"),
+	SERVED("buffers.size_kb", "at least 1; refused where limits or the "
+	    "machine's free memory have no room"),
+	SERVED("buffers.fill_policy", "RING_BUFFER where it is left out"),
+	SERVED("buffers.transfer_on_clone", "CloneSession moves the buffer and "
+	    "leaves an empty one"),
+	SERVED("buffers.clear_before_clone", "CloneSession empties the buffer "
+	    "before it flushes"),
+	SERVED("buffers.name", "for target_buffer_name; each once"),
+	SERVED("buffers.experimental_mode", "every buffer works as "
+	    "TRACE_BUFFER_V2 does"),
+	SERVED("data_sources", "up to 4096; each goes to every producer that "
+	    "fits"),
+	SERVED("data_sources.config", "reaches the producer whole, with what "
+	    "the service fills in"),
+	SERVED("data_sources.producer_name_filter", "exact names; "
+	    "ChangeTraceConfig may add some"),
+	SERVED("data_sources.producer_name_regex_filter", "must fit the whole "
+	    "name; ChangeTraceConfig may add some"),
+	SERVED("data_sources.machine_name_filter", "names of machines, or "
+	    "patterns with * and ?; host is the collector's own"),
+	SERVED("builtin_data_sources", "what the service itself writes"),
+	SERVED("builtin_data_sources.disable_clock_snapshotting", "no "
+	    "ClockSnapshot packets"),
+	SERVED("builtin_data_sources.disable_trace_config", "no TraceConfig "
+	    "packet"),
+	SERVED("builtin_data_sources.disable_system_info", "no SystemInfo "
+	    "packets, of remote machines neither"),
+	SERVED("builtin_data_sources.disable_service_events", "no "
+	    "TracingServiceEvent packets"),
+	SERVED("builtin_data_sources.primary_trace_clock", "named in each "
+	    "ClockSnapshot; BOOTTIME where it is left out"),
+	SERVED("builtin_data_sources.snapshot_interval_ms", "10000 where it is "
+	    "left out, at least 100"),
+	SERVED("builtin_data_sources.prefer_suspend_clock_for_snapshot", "the "
+	    "interval goes on while the machine sleeps"),
+	SERVED("builtin_data_sources.disable_chunk_usage_histograms", "no "
+	    "WriterStats in TraceStats"),
+	SERVED("builtin_data_sources.disable_extension_descriptors", "there "
+	    "are none to write here, set or not"),
+	SERVED("builtin_data_sources.enable_concurrent_session_events", "what "
+	    "other sessions do meanwhile, as far as the owner may see them"),
+	SERVED("duration_ms", "up to limits.max_trace_duration_ms"),
+	SERVED("prefer_suspend_clock_for_duration", "the duration goes on "
+	    "while the machine sleeps"),
+	SERVED("enable_extra_guardrails", "at most 24 h and 128 MiB, no "
+	    "deferred_start, five minutes between two of one name"),
+	SERVED("lockdown_mode", "by an admin: only producers of the service's "
+	    "own user, until it is cleared"),
+	SERVED("producers", "shared memory by the producer's name"),
+	SERVED("producers.producer_name", "exact"),
+	SERVED("producers.shm_size_kb", "wins over the producer's hint; what "
+	    "makes no sense gives the default"),
+	SERVED("producers.page_size_kb", "likewise"),
+	ANDROID("statsd_metadata", "of Android's statsd"),
+	ANDROID("statsd_metadata.triggering_alert_id", "likewise"),
+	ANDROID("statsd_metadata.triggering_config_uid", "likewise"),
+	ANDROID("statsd_metadata.triggering_config_id", "likewise"),
+	ANDROID("statsd_metadata.triggering_subscription_id", "likewise"),
+	SERVED("write_into_file", "into the descriptor, or output_path"),
+	SERVED("output_path", "below the setting trace_dir; a file that is "
+	    "there already is not touched"),
+	SERVED("file_write_period_ms", "5000 where it is left out, at least "
+	    "100"),
+	SERVED("max_file_size_bytes", "ends the session before the packet that "
+	    "would pass it"),
+	SERVED("guardrail_overrides", "for enable_extra_guardrails"),
+	ANDROID("guardrail_overrides.max_upload_per_day_bytes", "of uploads"),
+	SERVED("guardrail_overrides.max_tracing_buffer_size_kb", "where it is "
+	    "more than the guardrail's 128 MiB"),
+	SERVED("deferred_start", "waits for StartTracing"),
+	SERVED("flush_period_ms", "none where it is left out"),
+	SERVED("flush_timeout_ms", "5000 where it is left out"),
+	SERVED("data_source_stop_timeout_ms", "5000 where it is left out"),
+	ANDROID("notify_traceur", "of Android's System Tracing app"),
+	SERVED("bugreport_score", "over 0: everybody may see and clone the "
+	    "session; the highest is cloned for bug reports"),
+	SERVED("bugreport_filename", "shown by QueryServiceState; of "
+	    "letters, digits, dashes, underscores and dots"),
+	SERVED("trigger_config", "not together with duration_ms"),
+	SERVED("trigger_config.trigger_mode", "START_TRACING, STOP_TRACING, "
+	    "CLONE_SNAPSHOT"),
+	SERVED("trigger_config.use_clone_snapshot_if_available",
+	    "STOP_TRACING becomes CLONE_SNAPSHOT"),
+	SERVED("trigger_config.triggers", "up to 1024, each name once"),
+	SERVED("trigger_config.triggers.name", "exact"),
+	SERVED("trigger_config.triggers.producer_name_regex", "of who may pull "
+	    "it; must fit the whole name"),
+	SERVED("trigger_config.triggers.stop_delay_ms", "until the stop, or "
+	    "the clone"),
+	SERVED("trigger_config.triggers.max_per_24_h", "of all sessions with "
+	    "this trigger"),
+	SERVED("trigger_config.triggers.skip_probability", "0 to 1"),
+	SERVED("trigger_config.trigger_timeout_ms", "required; up to "
+	    "limits.max_trace_duration_ms"),
+	CLIENT("activate_triggers", "the command pulls them instead of "
+	    "recording"),
+	SERVED("incremental_state_config", "of data sources that clear it"),
+	SERVED("incremental_state_config.clear_period_ms", "never where it is "
+	    "left out"),
+	ANDROID("allow_user_build_tracing", "of Android's user builds"),
+	SERVED("unique_session_name", "one running session of a name; the "
+	    "operator's handle"),
+	SERVED("compression_type", "DEFLATE; compression wins over it"),
+	SERVED("compression", "packets in compressed batches, in files and "
+	    "for ReadBuffers"),
+	SERVED("compression.deflate", "zlib"),
+	SERVED("compression.zstd", "where the collector was built with it, "
+	    "else deflate"),
+	SERVED("compression.zstd.level", "the library's default where it is "
+	    "left out"),
+	ANDROID("incident_report_config", "of Android's incidentd"),
+	ANDROID("incident_report_config.destination_package", "likewise"),
+	ANDROID("incident_report_config.destination_class", "likewise"),
+	ANDROID("incident_report_config.privacy_level", "likewise"),
+	ANDROID("incident_report_config.skip_incidentd", "likewise"),
+	ANDROID("incident_report_config.skip_dropbox", "likewise"),
+	ANDROID("statsd_logging", "of Android's statsd"),
+	SERVED("trace_uuid_msb", "in TraceUuid; random where both are 0"),
+	SERVED("trace_uuid_lsb", "likewise"),
+	SERVED("trace_filter", "a filter that does not load refuses the "
+	    "session"),
+	SERVED("trace_filter.bytecode", "where there is no bytecode_v2"),
+	SERVED("trace_filter.bytecode_v2", "with filtered strings"),
+	SERVED("trace_filter.string_filter_chain", "in its order"),
+	SERVED("trace_filter.string_filter_chain.rules", "likewise"),
+	SERVED("trace_filter.string_filter_chain.rules.policy", "each of the "
+	    "five"),
+	SERVED("trace_filter.string_filter_chain.rules.regex_pattern",
+	    "within the limits of matching"),
+	SERVED("trace_filter.string_filter_chain.rules."
+	    "atrace_payload_starts_with", "for the ATRACE policies"),
+	SERVED("trace_filter.string_filter_chain.rules.name", "a rule of the "
+	    "same name in string_filter_chain_v54 takes its place"),
+	SERVED("trace_filter.string_filter_chain.rules.semantic_type", "only "
+	    "strings of these types"),
+	SERVED("trace_filter.bytecode_overlay_v54", "adds to bytecode_v2"),
+	SERVED("trace_filter.string_filter_chain_v54", "changes and adds "
+	    "rules"),
+	SERVED("trace_filter.string_filter_chain_v54.rules", "likewise"),
+	SERVED("trace_filter.string_filter_chain_v54.rules.policy",
+	    "likewise"),
+	SERVED("trace_filter.string_filter_chain_v54.rules.regex_pattern",
+	    "likewise"),
+	SERVED("trace_filter.string_filter_chain_v54.rules."
+	    "atrace_payload_starts_with", "likewise"),
+	SERVED("trace_filter.string_filter_chain_v54.rules.name", "of the rule "
+	    "that it takes the place of"),
+	SERVED("trace_filter.string_filter_chain_v54.rules.semantic_type",
+	    "likewise"),
+	ANDROID("android_report_config", "of Android's reporter service"),
+	ANDROID("android_report_config.reporter_service_package", "likewise"),
+	ANDROID("android_report_config.reporter_service_class", "likewise"),
+	ANDROID("android_report_config.skip_report", "likewise"),
+	ANDROID("android_report_config.use_pipe_in_framework_for_testing",
+	    "likewise"),
+	CLIENT("cmd_trace_start_delay", "the command waits before it starts"),
+	CLIENT("cmd_trace_start_delay.min_delay_ms", "at least"),
+	CLIENT("cmd_trace_start_delay.max_delay_ms", "at most; chance decides"),
+	SERVED("session_semaphores", "up to 64"),
+	SERVED("session_semaphores.name", "exact"),
+	SERVED("session_semaphores.max_other_session_count", "the smallest of "
+	    "all holders counts"),
+	SERVED("priority_boost", "of the service while the session exists; "
+	    "a warning where the system refuses it"),
+	SERVED("priority_boost.policy", "SCHED_OTHER or SCHED_FIFO; the "
+	    "highest of all sessions counts"),
+	SERVED("priority_boost.priority", "0 to 20 (how much nicer), or 1 to "
+	    "99"),
+	SERVED("exclusive_prio", "runs alone, and ends sessions of lower "
+	    "priority: those of others only for an admin"),
+	SERVED("write_flush_mode", "whether producers are flushed before each "
+	    "write of the file"),
+	SERVED("fflush_post_write", "fdatasync after each write of the file"),
+	SERVED("trace_all_machines", "data sources without "
+	    "machine_name_filter start on every machine"),
+	SERVED("trace_attributes", "a TraceAttributes packet"),
+	SERVED("trace_attributes.attribute", "likewise"),
+	SERVED("trace_attributes.attribute.key", "likewise"),
+	SERVED("trace_attributes.attribute.long_value", "likewise"),
+	SERVED("trace_attributes.attribute.string_value", "likewise"),
+};
+
+const struct config_support *
+config_support_table(size_t *n)
+{
+	*n = sizeof(table) / sizeof(table[0]);
+	return table;
+}
