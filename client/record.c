@@ -15,6 +15,7 @@
 #include "client/record_session.h"
 #include "client/trace_report.h"
 #include "client/trace_summary.h"
+#include "protos/config_support.h"
 #include "protos/trace_config.pb-c.h"
 #include "transport/addr.h"
 #include "transport/dial_flags.h"
@@ -74,10 +75,17 @@ unsupported(const Perfetto__Protos__TraceConfig *m)
 	return NULL;
 }
 
+static void
+warn_cb(void *arg, const char *path, const char *text)
+{
+	fprintf(stderr, "tributary: warning: %s\n", text);
+}
+
 static int
 load_config(struct run *r)
 {
 	char err[ERROR_BYTES], size[HUMAN_TEXT_MAX];
+	const uint8_t *bytes;
 	const char *why;
 	size_t len;
 
@@ -91,7 +99,8 @@ load_config(struct run *r)
 	}
 	if ((why = unsupported(record_config_message(r->config))) != NULL)
 		return refuse(why);
-	record_config_bytes(r->config, &len);
+	bytes = record_config_bytes(r->config, &len);
+	config_support_check(bytes, len, warn_cb, NULL);
 	if (len <= CONFIG_MAX_BYTES)
 		return 0;
 	snprintf(err, sizeof(err), "the config has %s when it is encoded; "

@@ -16,6 +16,9 @@
 
 #define READ_LOW_BYTES (64u * 1024u)
 
+/* EnableTracingResponse: a field of ours, which others skip. */
+enum { ENABLE_WARNINGS = 1001 };
+
 enum rpc_verdict
 consumer_done(struct rpc_call call)
 {
@@ -28,8 +31,10 @@ consumer_done(struct rpc_call call)
 void
 consumer_reply_disabled(struct consumer_port *p, const char *error)
 {
+	const struct session *s = p->session;
 	struct rpc_call call = p->enable;
 	struct pb_writer w;
+	size_t i;
 
 	if (call.conn == NULL)
 		return;
@@ -38,6 +43,8 @@ consumer_reply_disabled(struct consumer_port *p, const char *error)
 	pb_put_uint(&w, 1, 1);
 	if (error != NULL)
 		pb_put_string(&w, 3, error);
+	for (i = 0; s != NULL && i < s->n_warnings; i++)
+		pb_put_string(&w, ENABLE_WARNINGS, s->warnings[i]);
 	rpc_reply(call, w.data, w.len, false, -1);
 	pb_writer_done(&w);
 }

@@ -152,9 +152,10 @@ consumer_free_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
 	if (!pb_well_formed(args, len))
 		return RPC_BAD_ARGS;
 	if (s != NULL) {
+		/* While there is a session that has warnings to tell. */
+		consumer_reply_disabled(p, NULL);
 		consumer_let_go(p);
 		session_free(s);
-		consumer_reply_disabled(p, NULL);
 	}
 	return consumer_done(call);
 }

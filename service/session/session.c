@@ -17,6 +17,7 @@
 #include "service/session/sequence_map.h"
 #include "service/session/session_life.h"
 #include "service/session/session_losses.h"
+#include "service/session/session_warnings.h"
 #include "service/session/settings.h"
 #include "service/session/trigger.h"
 
@@ -176,6 +177,7 @@ session_destroy(struct session *s)
 	config_free(s->config);
 	free(s->detach_key);
 	free(s->end_error);
+	session_warnings_free(s);
 	query_session_leaves(sv, s);
 	TAILQ_REMOVE(&sv->sessions, s, link);
 	sv->n_sessions--;

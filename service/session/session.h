@@ -64,6 +64,8 @@ struct session {
 	struct config *config;
 	char *detach_key;         /* NULL: not detached */
 	char *end_error;          /* why it ended badly; NULL: it did not */
+	char **warnings;          /* session_warnings.h */
+	size_t n_warnings;
 	struct session_buffer *buffers;
 	size_t n_buffers;
 	struct instance_list instances;

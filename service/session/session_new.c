@@ -10,6 +10,7 @@
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
 #include "service/session/session_life.h"
+#include "service/session/session_warnings.h"
 #include "service/session/settings.h"
 #include "service/session/trigger.h"
 
@@ -271,6 +272,7 @@ session_new(struct service *sv, struct config *config, int fd,
 	s->port = port;
 	if (fd >= 0)
 		close(fd); /* nobody asked for a file */
+	session_warn_of_config(s);
 	TAILQ_FOREACH(p, &sv->producers, link)
 		TAILQ_FOREACH(ds, &p->data_sources, link)
 			session_set_up(s, ds);
