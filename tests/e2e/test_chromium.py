@@ -81,7 +81,7 @@ class Chromium(TrackEvents, Case):
         consumer = self.session(wanted, fds=[fd], write_into_file=True,
                                 file_write_period_ms=200, size_kb=4096)
         os.close(fd)
-        self.until(lambda: Trace.from_file(self.path("f")).of("track_event"),
+        self.until(lambda: Trace.so_far(self.path("f")).of("track_event"),
                    "track events in the file", timeout=60)
         self.quit()
         self.until(lambda: not [

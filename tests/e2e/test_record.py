@@ -68,6 +68,9 @@ class RecordCase(Case):
     def trace(self, name="t"):
         return Trace.from_file(self.path(name))
 
+    def so_far(self, name="t"):
+        return Trace.so_far(self.path(name))
+
 
 class Local(RecordCase):
     def setUp(self):
@@ -191,7 +194,7 @@ class Local(RecordCase):
         recording = self.record("-c", config, "-o", "t")
         producer.wait_started()
         producer.writer().number(30)
-        self.until(lambda: len(self.trace().of("for_testing")) == 30,
+        self.until(lambda: len(self.so_far().of("for_testing")) == 30,
                    "the file holds them")
         self.daemons[0].kill()
         errors = recording.end(1)
@@ -208,7 +211,7 @@ class Local(RecordCase):
         recording = self.record("-c", config, "-o", "t")
         producer.wait_started()
         producer.writer().number(30)
-        self.until(lambda: len(self.trace().of("for_testing")) == 30,
+        self.until(lambda: len(self.so_far().of("for_testing")) == 30,
                    "the file holds them")
         producer.answers_flush = False
         recording.interrupt()

@@ -166,8 +166,8 @@ class Clones(Case):
         os.close(fd)
         self.assertTrue(response.success, response.error)
         self.assertTrue(response.was_write_into_file)
-        self.until(lambda: Trace.from_file(self.path("clone")).of(
-            "for_testing"), "the clone's file")
+        self.until(lambda: Trace.so_far(self.path("clone")).of(
+            "trace_stats"), "the clone's file")
         self.assert_numbers(Trace.from_file(self.path("clone")), [10])
         consumer.stop()
         self.assert_numbers(Trace.from_file(self.path("f")), [10])

@@ -48,10 +48,11 @@ def split_cut_file(data):
     packets, at = [], 0
     while at < len(data):
         try:
-            (packet,) = split_file(data[at:at + packet_length(data, at)])
+            length = packet_length(data, at)
+            (packet,) = split_file(data[at:at + length])
         except Broken:
             break
-        at += packet_length(data, at)
+        at += length
         packets.append(packet)
     return packets, len(data) - at
 
@@ -74,6 +75,13 @@ class Trace:
     def from_file(cls, path):
         with open(path, "rb") as file:
             return cls(split_file(file.read()))
+
+    @classmethod
+    def so_far(cls, path):
+        """Of a file that is being written: a reader may see half a write(),
+        and so half a packet at the end."""
+        with open(path, "rb") as file:
+            return cls(split_cut_file(file.read())[0])
 
     @classmethod
     def from_bytes(cls, data):
