@@ -5,44 +5,24 @@
 #include <string.h>
 
 #include "client/machine_names.h"
+#include "client/packet_facts.h"
 #include "client/trace_cutter.h"
 #include "client/trace_sequences.h"
-#include "protos/trace_packet.pb-c.h"
+#include "protos/trace_stats.pb-c.h"
 #include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
-
-/* Fields of TracePacket that are looked at (reference wire-format.md). */
-enum {
-	F_TRUSTED_UID = 3,
-	F_TIMESTAMP = 8,
-	F_SEQUENCE_ID = 10,
-	F_TRACE_CONFIG = 33,
-	F_TRACE_STATS = 35,
-	F_DROPPED = 42,
-	F_COMPRESSED = 50,
-	F_SERVICE_EVENT = 69,
-	F_TRUSTED_PID = 79,
-	F_FIRST_ON_SEQUENCE = 87,
-	F_MACHINE_ID = 98,
-	F_TRACE_PROVENANCE = 124,
-	F_ZSTD = 133,
-};
-
-/* What the service writes, or what no sequence is given for. */
-#define SERVICE_SEQUENCE 1
-
-/* Types of packets are counted by field number; larger ones as unknown. */
-#define TYPE_SLOTS 1024
-#define TYPE_UNKNOWN 0
 
 struct trace_summary {
 	struct trace_totals totals;
 	Perfetto__Protos__TraceStats *stats; /* owned, or NULL */
 	uint64_t started_ns, disabled_ns;
 
-	uint8_t is_type[TYPE_SLOTS]; /* a member of the `data` oneof */
-	uint64_t types[TYPE_SLOTS];
-	struct trace_packet_type types_out[TYPE_SLOTS];
+	struct packet_types known;
+	struct type_count {
+		uint64_t packets;
+		uint64_t bytes;
+	} types[PACKET_TYPE_SLOTS];
+	struct trace_packet_type types_out[PACKET_TYPE_SLOTS];
 
 	struct trace_sequences *sequences; /* owned */
 	struct trace_cutter cutter;
@@ -51,36 +31,6 @@ struct trace_summary {
 	size_t n_data_sources;
 	struct machine_names machines;
 };
-
-/* What one packet says about itself. */
-struct facts {
-	uint32_t sequence_id;
-	uint32_t machine_id;
-	int32_t uid;
-	int32_t pid;
-	uint32_t type;
-	uint32_t dropped; /* DataLossReason mask */
-	bool first_on_sequence;
-	uint64_t timestamp;
-	struct pb_field payload; /* of the type; valid when type is set */
-};
-
-static void
-mark_types(struct trace_summary *s)
-{
-	const ProtobufCMessageDescriptor *d =
-	    &perfetto__protos__trace_packet__descriptor;
-	size_t data_case = offsetof(Perfetto__Protos__TracePacket, data_case);
-	unsigned i;
-
-	for (i = 0; i < d->n_fields; i++) {
-		const ProtobufCFieldDescriptor *f = &d->fields[i];
-
-		if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
-		    f->quantifier_offset == data_case && f->id < TYPE_SLOTS)
-			s->is_type[f->id] = 1;
-	}
-}
 
 struct trace_summary *
 trace_summary_new(void)
@@ -93,7 +43,7 @@ trace_summary_new(void)
 		free(s);
 		return NULL;
 	}
-	mark_types(s);
+	packet_types_init(&s->known);
 	return s;
 }
 
@@ -116,7 +66,7 @@ trace_summary_free(struct trace_summary *s)
 }
 
 static void
-count_gap(struct trace_summary *s, const struct facts *f, bool first_seen)
+count_gap(struct trace_summary *s, const struct packet_facts *f, bool first_seen)
 {
 	unsigned bit;
 
@@ -135,7 +85,7 @@ count_gap(struct trace_summary *s, const struct facts *f, bool first_seen)
 }
 
 static void
-count_producer_packet(struct trace_summary *s, const struct facts *f,
+count_producer_packet(struct trace_summary *s, const struct packet_facts *f,
     uint64_t bytes)
 {
 	struct trace_sequence *q;
@@ -206,7 +156,7 @@ read_trace_config(struct trace_summary *s, const struct pb_field *config)
 }
 
 static void
-read_service_event(struct trace_summary *s, const struct facts *f)
+read_service_event(struct trace_summary *s, const struct packet_facts *f)
 {
 	struct pb_reader r;
 	struct pb_field e;
@@ -249,7 +199,7 @@ read_provenance(struct trace_summary *s, const struct pb_field *provenance)
 				else if (f.number == 2)
 					producer = (int32_t)f.value;
 			}
-			if (id > SERVICE_SEQUENCE &&
+			if (id > PACKET_SERVICE_SEQUENCE &&
 			    (q = trace_sequences_find(s->sequences, id)) != NULL)
 				q->producer_id = producer;
 		}
@@ -258,7 +208,7 @@ read_provenance(struct trace_summary *s, const struct pb_field *provenance)
 
 /* Packets by which the service speaks about the whole trace. */
 static void
-read_service_packet(struct trace_summary *s, const struct facts *f)
+read_service_packet(struct trace_summary *s, const struct packet_facts *f)
 {
 	Perfetto__Protos__TraceStats *stats;
 
@@ -266,16 +216,16 @@ read_service_packet(struct trace_summary *s, const struct facts *f)
 	if (f->payload.wire != PB_BYTES)
 		return;
 	switch (f->type) {
-	case F_TRACE_CONFIG:
+	case PACKET_TYPE_TRACE_CONFIG:
 		read_trace_config(s, &f->payload);
 		break;
-	case F_SERVICE_EVENT:
+	case PACKET_TYPE_SERVICE_EVENT:
 		read_service_event(s, f);
 		break;
-	case F_TRACE_PROVENANCE:
+	case PACKET_TYPE_PROVENANCE:
 		read_provenance(s, &f->payload);
 		break;
-	case F_TRACE_STATS:
+	case PACKET_TYPE_TRACE_STATS:
 		stats = perfetto__protos__trace_stats__unpack(NULL,
 		    f->payload.len, f->payload.data);
 		if (stats == NULL)
@@ -290,69 +240,40 @@ read_service_packet(struct trace_summary *s, const struct facts *f)
 	}
 }
 
-/* false: malformed. */
-static bool
-read_facts(const struct trace_summary *s, const uint8_t *data, size_t len,
-    struct facts *f)
+void
+trace_summary_take(struct trace_summary *s, const struct packet_facts *f,
+    uint64_t bytes)
 {
-	struct pb_reader r;
-	struct pb_field e;
+	s->totals.packets++;
+	s->totals.bytes += bytes;
+	s->types[f->type].packets++;
+	s->types[f->type].bytes += bytes;
+	if (f->type == PACKET_TYPE_COMPRESSED || f->type == PACKET_TYPE_ZSTD)
+		s->totals.compressed++;
+	if (f->sequence_id <= PACKET_SERVICE_SEQUENCE)
+		read_service_packet(s, f);
+	else
+		count_producer_packet(s, f, bytes);
+}
 
-	*f = (struct facts){ .type = TYPE_UNKNOWN };
-	pb_init(&r, data, len);
-	while (pb_next(&r, &e)) {
-		switch (e.number) {
-		case F_TRUSTED_UID:
-			f->uid = (int32_t)e.value;
-			break;
-		case F_TIMESTAMP:
-			f->timestamp = e.value;
-			break;
-		case F_SEQUENCE_ID:
-			f->sequence_id = (uint32_t)e.value;
-			break;
-		case F_DROPPED:
-			f->dropped = (uint32_t)e.value;
-			break;
-		case F_TRUSTED_PID:
-			f->pid = (int32_t)e.value;
-			break;
-		case F_FIRST_ON_SEQUENCE:
-			f->first_on_sequence = e.value != 0;
-			break;
-		case F_MACHINE_ID:
-			f->machine_id = (uint32_t)e.value;
-			break;
-		default:
-			if (e.number < TYPE_SLOTS && s->is_type[e.number]) {
-				f->type = e.number;
-				f->payload = e;
-			}
-			break;
-		}
-	}
-	return !r.bad;
+void
+trace_summary_take_malformed(struct trace_summary *s, uint64_t bytes)
+{
+	s->totals.packets++;
+	s->totals.bytes += bytes;
+	s->totals.malformed++;
 }
 
 void
 trace_summary_packet(struct trace_summary *s, const uint8_t *data, size_t len)
 {
 	uint64_t bytes = 1 + pb_varint_size(len) + len;
-	struct facts f;
+	struct packet_facts f;
 
-	s->totals.packets++;
-	s->totals.bytes += bytes;
-	if (!read_facts(s, data, len, &f)) {
-		s->totals.malformed++;
-		return;
-	}
-	s->types[f.type]++;
-	if (f.type == F_COMPRESSED || f.type == F_ZSTD)
-		s->totals.compressed++;
-	if (f.sequence_id <= SERVICE_SEQUENCE)
-		read_service_packet(s, &f);
+	if (packet_facts_read(&f, &s->known, data, len))
+		trace_summary_take(s, &f, bytes);
 	else
-		count_producer_packet(s, &f, bytes);
+		trace_summary_take_malformed(s, bytes);
 }
 
 static void
@@ -427,16 +348,17 @@ size_t
 trace_summary_types(struct trace_summary *s,
     const struct trace_packet_type **out)
 {
-	const ProtobufCFieldDescriptor *f;
 	size_t i, n = 0;
 
-	for (i = 0; i < TYPE_SLOTS; i++) {
-		if (s->types[i] == 0)
+	for (i = 0; i < PACKET_TYPE_SLOTS; i++) {
+		if (s->types[i].packets == 0)
 			continue;
-		f = protobuf_c_message_descriptor_get_field(
-		    &perfetto__protos__trace_packet__descriptor, (unsigned)i);
-		s->types_out[n].name = f == NULL ? "" : f->name;
-		s->types_out[n++].packets = s->types[i];
+		s->types_out[n++] = (struct trace_packet_type){
+			.name = packet_type_name((uint32_t)i),
+			.type = (uint32_t)i,
+			.packets = s->types[i].packets,
+			.bytes = s->types[i].bytes,
+		};
 	}
 	qsort(s->types_out, n, sizeof(s->types_out[0]), by_packets);
 	*out = s->types_out;

@@ -16,6 +16,7 @@
 #include "transport/compiler.h"
 
 struct Perfetto__Protos__TraceStats;
+struct packet_facts;
 struct trace_summary;
 
 /* More names of data sources are not kept. */
@@ -41,7 +42,9 @@ struct trace_totals {
 
 struct trace_packet_type {
 	const char *name; /* field of TracePacket; "" for what is not known */
+	uint32_t type;    /* its field number */
 	uint64_t packets;
+	uint64_t bytes;
 };
 
 struct trace_summary *trace_summary_new(void) MUST_CHECK;
@@ -50,6 +53,10 @@ void trace_summary_free(struct trace_summary *s);
 /* One TracePacket, without the tag and length that a file puts before it. */
 void trace_summary_packet(struct trace_summary *s, const uint8_t *data,
     size_t len);
+/* The same for who has read the packet already; bytes: with its framing. */
+void trace_summary_take(struct trace_summary *s, const struct packet_facts *f,
+    uint64_t bytes);
+void trace_summary_take_malformed(struct trace_summary *s, uint64_t bytes);
 
 /*
  * The next bytes of a trace file, cut anywhere.  -1, with a sentence in err,
