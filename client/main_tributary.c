@@ -5,6 +5,7 @@
 #include "client/cert.h"
 #include "client/connect.h"
 #include "client/forward.h"
+#include "client/inspect/inspect.h"
 #include "client/machines.h"
 #include "client/record.h"
 #include "protos/nearest.h"
@@ -18,6 +19,8 @@ struct command {
 
 static const struct command commands[] = {
 	{ "record", record_main, "record a trace into a file" },
+	{ "inspect", inspect_main,
+	    "say what a trace holds, and whether it can be trusted" },
 	{ "machines", machines_main, "list the machines that are connected" },
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
 	{ "forward", forward_main,

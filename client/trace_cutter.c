@@ -7,8 +7,7 @@
 
 #include "transport/pb_reader.h"
 
-#define HEADER_MAX 11 /* tag and the longest varint */
-#define TAIL_KEPT  (1u << 20)
+#define TAIL_KEPT (1u << 20)
 
 void
 trace_cutter_done(struct trace_cutter *c)
@@ -17,31 +16,26 @@ trace_cutter_done(struct trace_cutter *c)
 	memset(c, 0, sizeof(*c));
 }
 
-/* Where the first packet in [data, data + len) lies. */
-enum cut { CUT_OK, CUT_MORE, CUT_BAD };
-
-/*
- * On CUT_OK and CUT_MORE *total is the packet's size with its framing; 0 when
- * not even that is known.
- */
-static enum cut
-cut_packet(const uint8_t *data, size_t len, size_t *header, size_t *total)
+enum trace_cut
+trace_cutter_look(const uint8_t *data, size_t len, size_t *header,
+    size_t *total)
 {
 	const uint8_t *p;
 	uint64_t size;
 
-	*total = 0;
+	*header = *total = 0;
 	if (len == 0)
-		return CUT_MORE;
+		return TRACE_CUT_MORE;
 	if (data[0] != (1 << 3 | PB_BYTES)) /* Trace.packet */
-		return CUT_BAD;
+		return TRACE_CUT_BAD;
 	if ((p = pb_varint(data + 1, data + len, &size)) == NULL)
-		return len < HEADER_MAX ? CUT_MORE : CUT_BAD;
+		return len < TRACE_CUTTER_HEADER_MAX ? TRACE_CUT_MORE :
+		    TRACE_CUT_BAD;
 	if (size > TRACE_CUTTER_MAX_PACKET)
-		return CUT_BAD;
+		return TRACE_CUT_BAD;
 	*header = (size_t)(p - data);
 	*total = *header + (size_t)size;
-	return *total <= len ? CUT_OK : CUT_MORE;
+	return *total <= len ? TRACE_CUT_OK : TRACE_CUT_MORE;
 }
 
 static int
@@ -74,7 +68,8 @@ feed_tail(struct trace_cutter *c, const uint8_t *data, size_t len,
 {
 	size_t header = 0, total, take;
 
-	if (cut_packet(c->tail, c->tail_len, &header, &total) == CUT_BAD)
+	if (trace_cutter_look(c->tail, c->tail_len, &header, &total) ==
+	    TRACE_CUT_BAD)
 		return -1;
 	/* Byte by byte until the length is known. */
 	take = total == 0 ? 1 : total - c->tail_len;
@@ -82,8 +77,8 @@ feed_tail(struct trace_cutter *c, const uint8_t *data, size_t len,
 		take = len;
 	if (tail_append(c, data, take) < 0)
 		return -1;
-	switch (cut_packet(c->tail, c->tail_len, &header, &total)) {
-	case CUT_OK:
+	switch (trace_cutter_look(c->tail, c->tail_len, &header, &total)) {
+	case TRACE_CUT_OK:
 		fn(arg, c->tail + header, total - header);
 		c->whole_bytes += total;
 		c->tail_len = 0;
@@ -94,9 +89,9 @@ feed_tail(struct trace_cutter *c, const uint8_t *data, size_t len,
 			c->tail_cap = 0;
 		}
 		break;
-	case CUT_MORE:
+	case TRACE_CUT_MORE:
 		break;
-	case CUT_BAD:
+	case TRACE_CUT_BAD:
 		return -1;
 	}
 	return (ssize_t)take;
@@ -117,18 +112,18 @@ trace_cutter_feed(struct trace_cutter *c, const uint8_t *data, size_t len,
 			len -= (size_t)n;
 			continue;
 		}
-		switch (cut_packet(data, len, &header, &total)) {
-		case CUT_OK:
+		switch (trace_cutter_look(data, len, &header, &total)) {
+		case TRACE_CUT_OK:
 			fn(arg, data + header, total - header);
 			c->whole_bytes += total;
 			data += total;
 			len -= total;
 			break;
-		case CUT_MORE:
+		case TRACE_CUT_MORE:
 			if (tail_append(c, data, len) < 0)
 				goto bad;
 			return 0;
-		case CUT_BAD:
+		case TRACE_CUT_BAD:
 			goto bad;
 		}
 	}

@@ -13,6 +13,20 @@
 /* A file with a larger packet is no trace. */
 #define TRACE_CUTTER_MAX_PACKET (1u << 30)
 
+/* Tag and the longest varint. */
+#define TRACE_CUTTER_HEADER_MAX 11
+
+/* Whether a whole packet is at the beginning of some bytes. */
+enum trace_cut { TRACE_CUT_OK, TRACE_CUT_MORE, TRACE_CUT_BAD };
+
+/*
+ * On OK and MORE *total is the packet's size with its framing, of which the
+ * first *header bytes are tag and length; both are 0 when not even that is
+ * known.
+ */
+enum trace_cut trace_cutter_look(const uint8_t *data, size_t len,
+    size_t *header, size_t *total) MUST_CHECK;
+
 struct trace_cutter {
 	uint8_t *tail; /* an unfinished packet, framing included; owned */
 	size_t tail_len;

@@ -1,9 +1,12 @@
 #include "client/trace_losses.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "protos/trace_stats.pb-c.h"
+#include "transport/human.h"
 #include "transport/link_wire.h"
 
 typedef Perfetto__Protos__TraceStats trace_stats;
@@ -149,4 +152,46 @@ trace_losses_total(const trace_stats *stats)
 
 	collect(&l, stats);
 	return l.total;
+}
+
+static void
+put(char *out, size_t size, size_t *len, const char *text)
+{
+	int n;
+
+	if (*len >= size)
+		return;
+	if ((n = snprintf(out + *len, size - *len, "%s", text)) > 0)
+		*len += (size_t)n;
+}
+
+char *
+trace_loss_text(char *out, size_t size, const struct trace_loss *l)
+{
+	char count[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX], text[160];
+	size_t len = 0;
+
+	if (size > 0)
+		out[0] = '\0';
+	if (l->how_much_unknown)
+		snprintf(text, sizeof(text), "an unknown number of packets");
+	else
+		snprintf(text, sizeof(text), "%s %s%s",
+		    human_count(count, l->count), l->unit, human_s(l->count));
+	put(out, size, &len, text);
+	if (l->bytes != 0) {
+		snprintf(text, sizeof(text), " (%s)",
+		    human_bytes(bytes, l->bytes));
+		put(out, size, &len, text);
+	}
+	text[0] = '\0';
+	if (l->of_machine)
+		snprintf(text, sizeof(text), " of machine %" PRIu32 " lost by "
+		    "its relay:", l->machine);
+	else if (l->buffer >= 0)
+		snprintf(text, sizeof(text), " of buffer %d", l->buffer);
+	put(out, size, &len, text);
+	put(out, size, &len, " ");
+	put(out, size, &len, l->cause);
+	return out;
 }

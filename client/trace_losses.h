@@ -37,6 +37,12 @@ struct trace_loss {
 size_t trace_losses_list(const struct Perfetto__Protos__TraceStats *stats,
     struct trace_loss *out, size_t max);
 
+/*
+ * "3 chunks (12 KiB) of buffer 0 overwritten in the ring buffer by newer data",
+ * "12 packets of machine 7 lost by its relay: spool full".  Returns out.
+ */
+char *trace_loss_text(char *out, size_t size, const struct trace_loss *l);
+
 /* Sum of the counts of data that is gone (flushes are not data). */
 uint64_t trace_losses_total(const struct Perfetto__Protos__TraceStats *stats);
 

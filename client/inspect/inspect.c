@@ -1,0 +1,131 @@
+#include "client/inspect/inspect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/inspect/inspect_options.h"
+#include "client/inspect/inspect_verdict.h"
+#include "client/inspect/inspection.h"
+#include "client/inspect/trace_window.h"
+#include "client/trace_report.h"
+
+#define ERROR_BYTES 512
+
+enum { EXIT_WHOLE = 0, EXIT_FAILED = 1, EXIT_DAMAGED = 2, EXIT_LOSSY = 3 };
+
+static int
+refuse(const char *text)
+{
+	fprintf(stderr, "tributary inspect: %s\n", text);
+	return EXIT_FAILED;
+}
+
+/* -1 with a sentence in err.  *size: 0 where it is not known. */
+static int
+open_trace(const char *path, uint64_t *size, char *err, size_t err_size)
+{
+	struct stat st;
+	int fd = STDIN_FILENO;
+
+	*size = 0;
+	if (strcmp(path, "-") != 0 &&
+	    (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		goto fail;
+	if (fstat(fd, &st) < 0)
+		goto fail;
+	if (S_ISDIR(st.st_mode)) {
+		errno = EISDIR;
+		goto fail;
+	}
+	if (S_ISREG(st.st_mode))
+		*size = (uint64_t)st.st_size;
+	return fd;
+
+fail:
+	snprintf(err, err_size, "%s: %s", path, strerror(errno));
+	if (fd > STDIN_FILENO)
+		close(fd);
+	return -1;
+}
+
+static int
+status_of(enum inspect_verdict_kind kind, bool strict)
+{
+	switch (kind) {
+	case INSPECT_WHOLE:
+		return EXIT_WHOLE;
+	case INSPECT_LOSSY:
+		return strict ? EXIT_LOSSY : EXIT_WHOLE;
+	case INSPECT_UNFINISHED:
+	case INSPECT_CUT_OFF:
+	case INSPECT_DAMAGED:
+		return EXIT_DAMAGED;
+	case INSPECT_NO_TRACE:
+		return EXIT_FAILED;
+	}
+	return EXIT_FAILED;
+}
+
+static int
+report(const struct inspection *i, const struct inspect_options *o)
+{
+	struct inspect_verdict v;
+
+	inspect_verdict_make(&v, i);
+	printf("Verdict         %s\n", v.text);
+	trace_report_print(stdout, inspection_summary(i), o->path, 0);
+	if (fflush(stdout) != 0)
+		return refuse(strerror(errno));
+	return status_of(v.kind, o->strict);
+}
+
+static int
+run_report(const struct inspect_options *o)
+{
+	struct inspection *i = NULL;
+	struct trace_window w;
+	char err[ERROR_BYTES];
+	uint64_t size;
+	int fd, status = EXIT_FAILED;
+
+	if ((fd = open_trace(o->path, &size, err, sizeof(err))) < 0)
+		return refuse(err);
+	trace_window_init_fd(&w, &fd);
+	if ((i = inspection_new()) == NULL)
+		refuse("out of memory");
+	else if (inspection_run(i, &w, size, err, sizeof(err)) < 0)
+		refuse(err);
+	else
+		status = report(i, o);
+	inspection_free(i);
+	trace_window_done(&w);
+	if (fd != STDIN_FILENO)
+		close(fd);
+	return status;
+}
+
+int
+inspect_main(int argc, char **argv)
+{
+	struct inspect_options o;
+	char err[ERROR_BYTES];
+
+	switch (inspect_options_parse(&o, argc, argv, err, sizeof(err))) {
+	case INSPECT_OPTIONS_OK:
+		break;
+	case INSPECT_OPTIONS_HELP:
+		fputs(inspect_options_help, stdout);
+		return EXIT_WHOLE;
+	case INSPECT_OPTIONS_ERROR:
+		return refuse(err);
+	}
+	switch (o.mode) {
+	case INSPECT_REPORT:
+		return run_report(&o);
+	}
+	return EXIT_FAILED;
+}

@@ -1,0 +1,7 @@
+/* inspect: `tributary inspect`, what is in a trace and what is not. */
+#ifndef CLIENT_INSPECT_INSPECT_H
+#define CLIENT_INSPECT_INSPECT_H
+
+int inspect_main(int argc, char **argv);
+
+#endif /* CLIENT_INSPECT_INSPECT_H */

@@ -1,0 +1,190 @@
+#include "client/inspect/inspect_verdict.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/inspect/inspection.h"
+#include "client/inspect/trace_scan.h"
+#include "client/trace_losses.h"
+#include "client/trace_summary.h"
+#include "transport/human.h"
+
+/* Causes that the sentence names. */
+#define NAMED 3
+
+static bool
+lost_something(const struct inspection *i)
+{
+	const struct trace_summary *s = inspection_summary(i);
+	struct trace_loss first;
+
+	return trace_summary_totals(s)->gaps != 0 ||
+	    (trace_summary_stats(s) != NULL &&
+	    trace_losses_list(trace_summary_stats(s), &first, 1) != 0);
+}
+
+static enum inspect_verdict_kind
+kind_of(const struct inspection *i)
+{
+	const struct trace_scan *scan = inspection_scan(i);
+
+	if (scan->packets == 0)
+		return INSPECT_NO_TRACE;
+	if (scan->n_damages != 0)
+		return INSPECT_DAMAGED;
+	if (scan->tail_bytes != 0)
+		return INSPECT_CUT_OFF;
+	return lost_something(i) ? INSPECT_LOSSY : INSPECT_WHOLE;
+}
+
+/* As a list: "a, b, c and 2 more". */
+struct parts {
+	char *out;
+	size_t size, len;
+	size_t n;
+};
+
+static void
+part(struct parts *p, const char *text)
+{
+	int n;
+
+	if (p->n++ >= NAMED || p->len >= p->size)
+		return;
+	n = snprintf(p->out + p->len, p->size - p->len, "%s%s",
+	    p->n == 1 ? "" : ", ", text);
+	if (n > 0)
+		p->len += (size_t)n;
+}
+
+static void
+lossy(struct inspect_verdict *v, const struct inspection *i)
+{
+	const struct trace_summary *s = inspection_summary(i);
+	const struct trace_totals *t = trace_summary_totals(s);
+	struct parts p = { .out = v->text, .size = sizeof(v->text) };
+	char text[160], count[HUMAN_TEXT_MAX];
+	struct trace_loss l[NAMED];
+	size_t k, n = 0;
+
+	p.len = (size_t)snprintf(p.out, p.size, "whole but lossy: ");
+	if (trace_summary_stats(s) != NULL)
+		n = trace_losses_list(trace_summary_stats(s), l, NAMED);
+	for (k = 0; k < n; k++) {
+		if (k < NAMED)
+			trace_loss_text(text, sizeof(text), &l[k]);
+		part(&p, text);
+	}
+	if (n == 0 && t->gaps != 0) {
+		snprintf(text, sizeof(text), "%s packet%s say%s that something "
+		    "before %s is missing", human_count(count, t->gaps),
+		    human_s(t->gaps), t->gaps == 1 ? "s" : "",
+		    t->gaps == 1 ? "it" : "them");
+		part(&p, text);
+	}
+	if (p.n > NAMED && p.len < p.size)
+		snprintf(p.out + p.len, p.size - p.len, ", and %zu more",
+		    p.n - NAMED);
+}
+
+static void
+damaged(struct inspect_verdict *v, const struct trace_scan *scan)
+{
+	char what[160], packets[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
+	char more[80] = "";
+
+	trace_damage_text(what, sizeof(what), &scan->damages[0]);
+	if (scan->n_damages > 1)
+		snprintf(more, sizeof(more), ", and %" PRIu64 " place%s more",
+		    scan->n_damages - 1, human_s(scan->n_damages - 1));
+	snprintf(v->text, sizeof(v->text), "damaged at byte %" PRIu64 ": %s%s; "
+	    "%s packet%s (%s) could be read behind it",
+	    scan->damages[0].offset, what, more,
+	    human_count(packets, scan->packets_behind),
+	    human_s(scan->packets_behind),
+	    human_bytes(bytes, scan->bytes_behind));
+}
+
+static void
+cut_off(struct inspect_verdict *v, const struct trace_scan *scan)
+{
+	char wants[80] = "";
+
+	if (scan->tail_wants != 0)
+		snprintf(wants, sizeof(wants), " of the %" PRIu64 " that it "
+		    "should have", scan->tail_wants);
+	snprintf(v->text, sizeof(v->text), "cut off: the file ends within a "
+	    "packet, which begins at byte %" PRIu64 " and has %" PRIu64
+	    " byte%s%s", scan->tail_offset, scan->tail_bytes,
+	    human_s(scan->tail_bytes), wants);
+}
+
+static void
+no_trace(struct inspect_verdict *v, const struct trace_scan *scan)
+{
+	char what[160];
+
+	if (scan->bytes == 0) {
+		snprintf(v->text, sizeof(v->text), "empty: not one byte");
+	} else if (scan->n_damages != 0) {
+		trace_damage_text(what, sizeof(what), &scan->damages[0]);
+		snprintf(v->text, sizeof(v->text), "no trace: byte %" PRIu64
+		    ": %s, and none is found behind it",
+		    scan->damages[0].offset, what);
+	} else {
+		snprintf(v->text, sizeof(v->text), "no trace: not one whole "
+		    "packet is in its %" PRIu64 " byte%s", scan->bytes,
+		    human_s(scan->bytes));
+	}
+}
+
+void
+inspect_verdict_make(struct inspect_verdict *out, const struct inspection *i)
+{
+	const struct trace_scan *scan = inspection_scan(i);
+
+	out->kind = kind_of(i);
+	switch (out->kind) {
+	case INSPECT_WHOLE:
+		snprintf(out->text, sizeof(out->text), "whole");
+		break;
+	case INSPECT_LOSSY:
+		lossy(out, i);
+		break;
+	case INSPECT_UNFINISHED:
+		snprintf(out->text, sizeof(out->text), "unfinished: the "
+		    "session's end is not in it; it is still being written, "
+		    "or whoever wrote it was killed");
+		break;
+	case INSPECT_CUT_OFF:
+		cut_off(out, scan);
+		break;
+	case INSPECT_DAMAGED:
+		damaged(out, scan);
+		break;
+	case INSPECT_NO_TRACE:
+		no_trace(out, scan);
+		break;
+	}
+}
+
+const char *
+inspect_verdict_word(enum inspect_verdict_kind kind)
+{
+	switch (kind) {
+	case INSPECT_WHOLE:
+		return "whole";
+	case INSPECT_LOSSY:
+		return "lossy";
+	case INSPECT_UNFINISHED:
+		return "unfinished";
+	case INSPECT_CUT_OFF:
+		return "cut_off";
+	case INSPECT_DAMAGED:
+		return "damaged";
+	case INSPECT_NO_TRACE:
+		return "no_trace";
+	}
+	return "";
+}

@@ -1,0 +1,34 @@
+/*
+ * inspection: all that is found out about one trace, in one pass.
+ *
+ * Memory is bounded by what its parts are (trace_scan, trace_summary).  Input is
+ * untrusted.
+ */
+#ifndef CLIENT_INSPECT_INSPECTION_H
+#define CLIENT_INSPECT_INSPECTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/inspect/trace_scan.h"
+#include "transport/compiler.h"
+
+struct inspection;
+struct trace_summary;
+struct trace_window;
+
+struct inspection *inspection_new(void) MUST_CHECK;
+void inspection_free(struct inspection *i);
+
+/*
+ * Reads all of a trace, once.  size: of the file; 0: not known.  -1 with a
+ * sentence in err where it is unreadable.
+ */
+int inspection_run(struct inspection *i, struct trace_window *w, uint64_t size,
+    char *err, size_t err_size) MUST_CHECK;
+
+/* The results, which live as long as it does. */
+const struct trace_scan *inspection_scan(const struct inspection *i);
+struct trace_summary *inspection_summary(const struct inspection *i);
+
+#endif /* CLIENT_INSPECT_INSPECTION_H */
