@@ -22,6 +22,8 @@
 #define CLOCK_GRAPH_MAX_CLOCKS 65536u
 /* Readings of one pair of clocks that are kept. */
 #define CLOCK_GRAPH_MAX_READINGS 65536u
+/* From clock to clock; Perfetto's importer goes 4. */
+#define CLOCK_GRAPH_MAX_STEPS 16u
 
 struct clock_graph;
 
@@ -53,19 +55,33 @@ struct clock_key clock_key_of(uint32_t machine, uint32_t sequence, uint32_t id);
  * One ClockSnapshot: n clocks at one moment.  Values are nanoseconds already
  * (unit_multiplier_ns and is_incremental are the caller's to resolve).  -1: no
  * memory.
+ *
+ * Of clocks that were read together before, those that are now less went back;
+ * but when all of them are less, this is an older reading that comes late.
  */
 int clock_graph_snapshot(struct clock_graph *g, const struct clock_at *clocks,
     size_t n) MUST_CHECK;
 /*
  * One RemoteClockSync: machine's clock `id` is ahead of the host's of the same
- * id by offset_ns, from the moment of host_ns on.
+ * id by offset_ns, from the moment of host_ns on.  An estimate: a newer one
+ * that contradicts older ones by up to a second replaces them.
  */
 int clock_graph_remote(struct clock_graph *g, uint32_t machine, uint32_t id,
     uint64_t host_ns, int64_t offset_ns) MUST_CHECK;
 
+/*
+ * A clock converts into itself whatever is known of it.  *ns is modulo 2^64: a
+ * time before the target's zero is negative as an int64_t.
+ */
 enum clock_result clock_graph_convert(struct clock_graph *g,
     const struct clock_at *from, const struct clock_key *to, uint64_t *ns)
     MUST_CHECK;
+/*
+ * The clocks that this goes over, both ends included, into out, which has room
+ * for CLOCK_GRAPH_MAX_STEPS + 1; how many they are, 0: there is no way.
+ */
+size_t clock_graph_way(struct clock_graph *g, const struct clock_key *from,
+    const struct clock_key *to, struct clock_key *out);
 
 /* For reports: each clock, each edge. */
 struct clock_graph_clock {
@@ -82,7 +98,11 @@ struct clock_graph_edge {
 	/* Of b minus a: the first and last seen, the least and the most. */
 	int64_t first, last, min, max;
 };
+/* In the order of their keys; valid until the next call of this. */
 size_t clock_graph_edges(const struct clock_graph *g,
     const struct clock_graph_edge **out);
+/* Readings that were thinned out, and what found no room at all. */
+void clock_graph_left_out(const struct clock_graph *g, uint64_t *thinned,
+    uint64_t *left_out);
 
 #endif /* CLIENT_INSPECT_CLOCK_GRAPH_H */

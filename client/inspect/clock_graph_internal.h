@@ -1,0 +1,139 @@
+/*
+ * clock_graph_internal: what clock_graph.c (clocks, sets and their rows), its
+ * parts clock_series.c (the rows of one set) and clock_way.c (the search and
+ * the conversion) share.
+ *
+ * Clocks that were read together are a set, and what was read is its table: a
+ * column a clock, a row a reading.  So memory grows with what was read and not
+ * with the number of pairs, and the search goes from clocks to sets to clocks.
+ *
+ * Invariants:
+ *   - a series' columns are indexes of clocks, ascending, and at least two;
+ *   - the values of a column whose clock never went back ascend with the rows;
+ *   - values are signed here, so that what lies before a clock's zero has a
+ *     place in the order.
+ */
+#ifndef CLIENT_INSPECT_CLOCK_GRAPH_INTERNAL_H
+#define CLIENT_INSPECT_CLOCK_GRAPH_INTERNAL_H
+
+#include "client/inspect/clock_graph.h"
+
+/* Clocks of one snapshot; Perfetto's service reads six. */
+#define CLOCK_GRAPH_MAX_TOGETHER 64u
+#define CLOCK_GRAPH_MAX_SETS     65536u
+/* Pairs of all sets, for reports. */
+#define CLOCK_GRAPH_MAX_PAIRS    262144u
+/* Values of all rows of all sets: 64 MiB. */
+#define CLOCK_GRAPH_MAX_VALUES   (8u << 20)
+/* How many rows later a reading may come; later ones are left out. */
+#define CLOCK_GRAPH_MAX_LATE     512u
+/* Sets that are looked into for one step: the first that have both clocks. */
+#define CLOCK_GRAPH_MAX_WAYS     64u
+/* What two estimates of one distance may differ by: it is no jump yet. */
+#define CLOCK_GRAPH_ESTIMATE_NS  1000000000
+
+/* Of two columns: the second minus the first. */
+struct clock_span {
+	int64_t first, last, min, max;
+};
+
+struct clock_series {
+	uint32_t n;
+	uint32_t *columns;        /* n; owned */
+	struct clock_span *spans; /* n * (n - 1) / 2; owned */
+	int64_t *values;          /* row by row; owned */
+	size_t rows, cap;         /* in rows */
+	uint64_t readings;        /* seen */
+	uint64_t stride;          /* every so manieth reading is kept */
+	uint64_t since;           /* readings since the last that was kept */
+	bool loose;               /* the last row gives way to the next */
+};
+
+/* What a clock of the graph takes part in. */
+struct clock_node {
+	uint32_t *series; /* owned */
+	uint32_t n, cap;
+};
+
+/* The way from one clock to another, and where its last shift holds. */
+struct clock_way {
+	uint64_t topology; /* of which it is; 0: none */
+	uint64_t readings; /* of which lo, hi and shift are; 0: none */
+	uint32_t from, to;
+	uint32_t n; /* steps; 0: there is no way */
+	uint32_t clocks[CLOCK_GRAPH_MAX_STEPS + 1];
+	int64_t lo, hi; /* both included */
+	uint64_t shift; /* modulo 2^64 */
+};
+
+#define CLOCK_GRAPH_WAYS 1024u /* kept; a power of two */
+
+/* Room for searches, and what reports were given. */
+struct clock_scratch {
+	uint32_t round;
+	uint32_t *seen;        /* a clock each: the round */
+	uint32_t *parent;
+	uint32_t *depth;
+	uint32_t *queue;
+	uint32_t *seen_series; /* a set each */
+	size_t cap_clocks, cap_series;
+	struct clock_graph_edge *edges;
+	struct clock_way ways[CLOCK_GRAPH_WAYS];
+};
+
+struct clock_graph {
+	struct clock_graph_clock *clocks;
+	struct clock_node *nodes; /* one of each clock */
+	uint32_t n_clocks, cap_clocks;
+	uint32_t *clock_slots; /* open addressing; index + 1 */
+	uint32_t cap_clock_slots;
+
+	struct clock_series *series;
+	uint32_t n_series, cap_series;
+	uint32_t *series_slots;
+	uint32_t cap_series_slots;
+
+	size_t n_pairs;
+	size_t n_values;   /* room of all series */
+	uint64_t topology; /* counts up when a way may have changed */
+	uint64_t readings; /* counts up with each row */
+	uint64_t thinned, left_out;
+	struct clock_scratch *scratch; /* owned */
+};
+
+#define CLOCK_NONE UINT32_MAX
+
+/* The index of a clock, or CLOCK_NONE. */
+uint32_t clock_graph_find(const struct clock_graph *g,
+    const struct clock_key *k);
+/* The order in which equal ways are tried: that of Perfetto's importer. */
+int clock_key_compare(const struct clock_key *a, const struct clock_key *b);
+
+/* b - a; what does not fit wraps. */
+static inline int64_t
+clock_minus(int64_t b, int64_t a)
+{
+	return (int64_t)((uint64_t)b - (uint64_t)a);
+}
+
+/* columns is copied.  -1: no memory. */
+int clock_series_init(struct clock_series *s, const uint32_t *columns,
+    uint32_t n) MUST_CHECK;
+void clock_series_done(struct clock_series *s);
+/* The column of a clock, or CLOCK_NONE. */
+uint32_t clock_series_column(const struct clock_series *s, uint32_t clock);
+/*
+ * One reading, a value a column.  What went back is marked in g.  -1: no memory.
+ */
+int clock_series_add(struct clock_graph *g, struct clock_series *s,
+    const int64_t *v) MUST_CHECK;
+/* The same of an estimate, which replaces those that it contradicts a little. */
+int clock_series_estimate(struct clock_graph *g, struct clock_series *s,
+    const int64_t *v) MUST_CHECK;
+/* Every other row. */
+void clock_series_thin(struct clock_graph *g, struct clock_series *s);
+/* The last row whose value is at most ns, or 0. */
+size_t clock_series_row(const struct clock_series *s, uint32_t column,
+    int64_t ns);
+
+#endif /* CLIENT_INSPECT_CLOCK_GRAPH_INTERNAL_H */
