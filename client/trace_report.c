@@ -28,6 +28,9 @@ head(FILE *out, const struct trace_totals *t, const char *where,
 	fprintf(out, "Trace           %s\n", where);
 	fprintf(out, "Holds           %s packet%s, %s", human_count(packets,
 	    t->packets), human_s(t->packets), human_bytes(bytes, t->bytes));
+	if (t->compressed != 0 && t->bytes != 0)
+		fprintf(out, " (compressed %.1f times)",
+		    (double)t->expanded_bytes / (double)t->bytes);
 	if (wall_ms != 0)
 		fprintf(out, ", %s", human_ms(time, wall_ms));
 	fprintf(out, "\n");
@@ -200,14 +203,10 @@ trace_report_print(FILE *out, struct trace_summary *s, const char *where,
     uint64_t wall_ms)
 {
 	const struct trace_totals *t = trace_summary_totals(s);
-	char count[HUMAN_TEXT_MAX];
 
 	head(out, t, where, wall_ms);
 	producers(out, s);
 	data_sources(out, s);
 	types(out, s);
-	if (t->compressed != 0)
-		fprintf(out, INDENT "%s of them compressed, with more packets "
-		    "inside\n", human_count(count, t->compressed));
 	losses(out, s);
 }

@@ -7,6 +7,7 @@
 #include "client/machine_names.h"
 #include "client/packet_facts.h"
 #include "client/trace_cutter.h"
+#include "client/trace_expand.h"
 #include "client/trace_sequences.h"
 #include "protos/trace_stats.pb-c.h"
 #include "transport/pb_reader.h"
@@ -26,6 +27,7 @@ struct trace_summary {
 
 	struct trace_sequences *sequences; /* owned */
 	struct trace_cutter cutter;
+	struct trace_expand *expand; /* owned */
 
 	char **data_sources;
 	size_t n_data_sources;
@@ -39,8 +41,10 @@ trace_summary_new(void)
 
 	if ((s = calloc(1, sizeof(*s))) == NULL)
 		return NULL;
-	if ((s->sequences = trace_sequences_new()) == NULL) {
-		free(s);
+	s->sequences = trace_sequences_new();
+	s->expand = trace_expand_new();
+	if (s->sequences == NULL || s->expand == NULL) {
+		trace_summary_free(s);
 		return NULL;
 	}
 	packet_types_init(&s->known);
@@ -61,6 +65,7 @@ trace_summary_free(struct trace_summary *s)
 	free(s->data_sources);
 	machine_names_done(&s->machines);
 	trace_sequences_free(s->sequences);
+	trace_expand_free(s->expand);
 	trace_cutter_done(&s->cutter);
 	free(s);
 }
@@ -246,10 +251,9 @@ trace_summary_take(struct trace_summary *s, const struct packet_facts *f,
 {
 	s->totals.packets++;
 	s->totals.bytes += bytes;
+	s->totals.expanded_bytes += bytes;
 	s->types[f->type].packets++;
 	s->types[f->type].bytes += bytes;
-	if (f->type == PACKET_TYPE_COMPRESSED || f->type == PACKET_TYPE_ZSTD)
-		s->totals.compressed++;
 	if (f->sequence_id <= PACKET_SERVICE_SEQUENCE)
 		read_service_packet(s, f);
 	else
@@ -261,19 +265,59 @@ trace_summary_take_malformed(struct trace_summary *s, uint64_t bytes)
 {
 	s->totals.packets++;
 	s->totals.bytes += bytes;
+	s->totals.expanded_bytes += bytes;
 	s->totals.malformed++;
+}
+
+void
+trace_summary_take_compressed(struct trace_summary *s, uint64_t bytes,
+    uint64_t expanded, bool whole)
+{
+	s->totals.bytes += bytes - expanded;
+	s->totals.compressed++;
+	if (!whole)
+		s->totals.malformed++;
+}
+
+static bool
+is_compressed(const struct packet_facts *f)
+{
+	return f->type == PACKET_TYPE_COMPRESSED || f->type == PACKET_TYPE_ZSTD;
+}
+
+static void
+inner_cb(void *arg, const uint8_t *data, size_t len)
+{
+	struct trace_summary *s = arg;
+	uint64_t bytes = 1 + pb_varint_size(len) + len;
+	struct packet_facts f;
+
+	/* Nobody looks into what is compressed twice. */
+	if (packet_facts_read(&f, &s->known, data, len) && !is_compressed(&f))
+		trace_summary_take(s, &f, bytes);
+	else
+		trace_summary_take_malformed(s, bytes);
 }
 
 void
 trace_summary_packet(struct trace_summary *s, const uint8_t *data, size_t len)
 {
 	uint64_t bytes = 1 + pb_varint_size(len) + len;
+	uint64_t before = s->totals.expanded_bytes;
+	enum trace_expand_result r;
 	struct packet_facts f;
+	char err[128];
 
-	if (packet_facts_read(&f, &s->known, data, len))
-		trace_summary_take(s, &f, bytes);
-	else
+	if (!packet_facts_read(&f, &s->known, data, len)) {
 		trace_summary_take_malformed(s, bytes);
+	} else if (!is_compressed(&f)) {
+		trace_summary_take(s, &f, bytes);
+	} else {
+		r = trace_expand_packet(s->expand, data, len, inner_cb, s, err,
+		    sizeof(err));
+		trace_summary_take_compressed(s, bytes,
+		    s->totals.expanded_bytes - before, r == TRACE_EXPAND_DONE);
+	}
 }
 
 static void

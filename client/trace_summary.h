@@ -3,6 +3,7 @@
  *
  * Takes packets one by one, or the bytes of a trace file in any cut, and
  * counts: packets, bytes, sequences, producers, types of packets, losses.
+ * Packets inside of compressed ones count as if they were not compressed.
  * Input is untrusted: a file may come from anywhere.  Pure: no files.
  */
 #ifndef CLIENT_TRACE_SUMMARY_H
@@ -29,11 +30,13 @@ struct trace_summary;
 #define TRACE_SUMMARY_LOSS_BITS 23
 
 struct trace_totals {
-	uint64_t packets;           /* all, the service's and malformed too */
-	uint64_t bytes;             /* of packets, with what frames them */
+	/* All: the service's, malformed ones, those in compressed packets. */
+	uint64_t packets;
+	uint64_t bytes;             /* as they came, with what frames them */
+	uint64_t expanded_bytes;    /* of packets: more, when compressed */
 	uint64_t service_packets;   /* written by the collector itself */
-	uint64_t malformed;         /* not a well-formed message */
-	uint64_t compressed;        /* hold packets that are not looked into */
+	uint64_t malformed;         /* no well-formed message, or damaged */
+	uint64_t compressed;        /* hold others, and are not in packets */
 	uint64_t sequences;         /* of producers */
 	uint64_t duration_ns;       /* tracing started to disabled; 0: unknown */
 	uint64_t gaps;              /* packets that say something is missing */
@@ -57,6 +60,12 @@ void trace_summary_packet(struct trace_summary *s, const uint8_t *data,
 void trace_summary_take(struct trace_summary *s, const struct packet_facts *f,
     uint64_t bytes);
 void trace_summary_take_malformed(struct trace_summary *s, uint64_t bytes);
+/*
+ * The packets taken last, of so many expanded bytes, came out of a compressed
+ * one of so many bytes, all with their framing.  whole: it was not damaged.
+ */
+void trace_summary_take_compressed(struct trace_summary *s, uint64_t bytes,
+    uint64_t expanded, bool whole);
 
 /*
  * The next bytes of a trace file, cut anywhere.  -1, with a sentence in err,

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zlib.h>
 
 #include <cmocka.h>
 
@@ -216,16 +217,80 @@ types_are_counted_by_their_field_of_the_packet(void **state)
 	end(f);
 	pb_put_string(begin(f, 2, 50), 5000, "from the future");
 	end(f);
-	pb_put_string(begin(f, 2, 50), COMPRESSED, "x");
-	end(f);
 	feed(f);
-	assert_int_equal(trace_summary_types(f->s, &t), 4);
+	assert_int_equal(trace_summary_types(f->s, &t), 3);
 	assert_string_equal(t[0].name, "track_event");
 	assert_int_equal(t[0].packets, 2);
 	assert_string_equal(t[1].name, "");
-	assert_string_equal(t[2].name, "compressed_packets");
-	assert_string_equal(t[3].name, "sys_stats");
+	assert_string_equal(t[2].name, "sys_stats");
+	assert_int_equal(trace_summary_totals(f->s)->compressed, 0);
+}
+
+/* What was put is now inside of one compressed packet. */
+static void
+compress_all(struct fixture *f)
+{
+	uLongf n = compressBound(f->file.len);
+	uint8_t *out = malloc(n);
+	size_t mark;
+
+	assert_int_equal(compress2(out, &n, f->file.data, f->file.len, 6),
+	    Z_OK);
+	pb_writer_reset(&f->file);
+	mark = pb_nest_begin(&f->file, 1);
+	pb_put_bytes(&f->file, COMPRESSED, out, n);
+	pb_nest_end(&f->file, mark);
+	free(out);
+}
+
+static void
+packets_inside_of_compressed_ones_count_as_if_they_were_not(void **state)
+{
+	struct fixture *f = *state;
+	const struct trace_producer *p;
+	const struct trace_packet_type *t;
+	size_t raw, stored;
+	int i;
+
+	for (i = 0; i < 50; i++) {
+		pb_put_string(begin(f, 2 + i % 2, 50), TRACK_EVENT, "xxxxxxxx");
+		end(f);
+	}
+	raw = f->file.len;
+	compress_all(f);
+	stored = f->file.len;
+	feed(f);
+	assert_int_equal(trace_summary_totals(f->s)->packets, 50);
+	assert_int_equal(trace_summary_totals(f->s)->sequences, 2);
 	assert_int_equal(trace_summary_totals(f->s)->compressed, 1);
+	assert_int_equal(trace_summary_totals(f->s)->malformed, 0);
+	assert_int_equal(trace_summary_totals(f->s)->bytes, stored);
+	assert_int_equal(trace_summary_totals(f->s)->expanded_bytes, raw);
+	assert_int_equal(trace_summary_producers(f->s, &p), 1);
+	assert_int_equal(p[0].bytes, raw);
+	assert_int_equal(trace_summary_types(f->s, &t), 1);
+}
+
+static void
+compressed_packets_that_are_damaged_are_malformed(void **state)
+{
+	struct fixture *f = *state;
+
+	pb_put_string(begin(f, 2, 50), COMPRESSED, "x");
+	end(f);
+	feed(f);
+	assert_int_equal(trace_summary_totals(f->s)->malformed, 1);
+	assert_int_equal(trace_summary_totals(f->s)->compressed, 1);
+	assert_int_equal(trace_summary_totals(f->s)->packets, 0);
+	/* nobody compresses twice */
+	pb_put_string(begin(f, 2, 50), TRACK_EVENT, "x");
+	end(f);
+	compress_all(f);
+	compress_all(f);
+	feed(f);
+	assert_int_equal(trace_summary_totals(f->s)->compressed, 2);
+	assert_int_equal(trace_summary_totals(f->s)->malformed, 2);
+	assert_int_equal(trace_summary_totals(f->s)->packets, 1);
 }
 
 static void
@@ -458,6 +523,8 @@ main(void)
 		T(a_name_joins_its_producer_whenever_it_comes),
 		T(connections_of_one_process_are_told_apart_by_provenance),
 		T(types_are_counted_by_their_field_of_the_packet),
+		T(packets_inside_of_compressed_ones_count_as_if_they_were_not),
+		T(compressed_packets_that_are_damaged_are_malformed),
 		T(the_first_packet_of_a_sequence_is_no_loss),
 		T(later_marks_are_gaps_by_reason),
 		T(the_service_tells_config_duration_and_statistics),
