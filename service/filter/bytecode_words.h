@@ -1,0 +1,22 @@
+/*
+ * bytecode_words: the outer form of a filter's bytecode: varints of 32 bits with
+ * a checksum behind them.  Pure, for bytecode.c alone.
+ */
+#ifndef SERVICE_FILTER_BYTECODE_WORDS_H
+#define SERVICE_FILTER_BYTECODE_WORDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/compiler.h"
+
+struct bytecode_source;
+
+/*
+ * *words is the caller's to free and has *n of them, without the checksum (*n
+ * may be 0).  -1 with a sentence.
+ */
+int bytecode_words_read(const struct bytecode_source *src, uint32_t **words,
+    size_t *n, char *err, size_t err_size) MUST_CHECK;
+
+#endif /* SERVICE_FILTER_BYTECODE_WORDS_H */
