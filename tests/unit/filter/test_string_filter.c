@@ -342,7 +342,7 @@ a_pattern_that_does_not_compile_is_refused(void **state)
 static void
 patterns_have_limits(void **state)
 {
-	rule_pb r = make(POLICY(MATCH_BREAK), "((a{1,100}b){1,100}){1,40}", NULL);
+	rule_pb r = make(POLICY(MATCH_BREAK), "((a{1,100}b){1,100}){1,18}", NULL);
 	char *longest = malloc(STRING_PATTERN_MAX + 2);
 	size_t i;
 
