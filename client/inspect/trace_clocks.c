@@ -1,0 +1,468 @@
+#include "client/inspect/trace_clocks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/inspect/trace_clocks_internal.h"
+#include "client/packet_facts.h"
+#include "transport/pb_reader.h"
+
+#define BOOTTIME 6u
+/* TracePacketDefaults.timestamp_clock_id */
+#define F_DEFAULT_CLOCK 58u
+/* Clocks of one snapshot that are looked at. */
+#define MAX_CLOCKS 256u
+
+/* What is kept of {machine, sequence}. */
+struct sequence {
+	uint32_t machine, id;
+	bool used;
+	uint32_t default_clock; /* 0: the trace's */
+	uint32_t losses;        /* that were noticed */
+};
+
+/* What is kept of a clock: how its timestamps are meant. */
+struct unit {
+	struct clock_key key;
+	bool used;
+	bool incremental;
+	uint64_t unit_ns;
+	uint64_t last_ns; /* incremental: what the next one adds to */
+	uint32_t losses;  /* of its sequence, when it was read */
+};
+
+struct trace_clocks {
+	struct clock_graph *graph;  /* owned */
+	struct sequence *sequences; /* open addressing, half full at most */
+	uint32_t n_sequences, cap_sequences;
+	struct unit *units;
+	uint32_t n_units, cap_units;
+	struct clock_key trace_clock;
+	bool trace_clock_known;
+	bool has_snapshot;        /* the packet is one; when it was taken */
+	struct clock_at snapshot;
+	uint64_t bad;
+};
+
+struct trace_clocks *
+trace_clocks_new(void)
+{
+	struct trace_clocks *c;
+
+	if ((c = calloc(1, sizeof(*c))) == NULL)
+		return NULL;
+	if ((c->graph = clock_graph_new()) == NULL) {
+		free(c);
+		return NULL;
+	}
+	c->trace_clock = clock_key_of(0, 0, BOOTTIME);
+	return c;
+}
+
+void
+trace_clocks_free(struct trace_clocks *c)
+{
+	if (c == NULL)
+		return;
+	clock_graph_free(c->graph);
+	free(c->sequences);
+	free(c->units);
+	free(c);
+}
+
+static uint32_t
+mix(uint32_t a, uint32_t b, uint32_t c)
+{
+	uint32_t h = (a * 0x9e3779b1u ^ b) * 0x85ebca77u ^ c * 0xc2b2ae3du;
+
+	h ^= h >> 15;
+	h *= 0x27d4eb2fu;
+	return h ^ h >> 13;
+}
+
+static struct sequence *
+sequence_slot(struct sequence *table, uint32_t cap, uint32_t machine,
+    uint32_t id)
+{
+	uint32_t i = mix(machine, id, 0) & (cap - 1);
+
+	while (table[i].used &&
+	    (table[i].machine != machine || table[i].id != id))
+		i = (i + 1) & (cap - 1);
+	return &table[i];
+}
+
+static struct sequence *
+find_sequence(const struct trace_clocks *c, uint32_t machine, uint32_t id)
+{
+	struct sequence *q;
+
+	if (c->cap_sequences == 0)
+		return NULL;
+	q = sequence_slot(c->sequences, c->cap_sequences, machine, id);
+	return q->used ? q : NULL;
+}
+
+static int
+grow_sequences(struct trace_clocks *c)
+{
+	uint32_t i, cap = c->cap_sequences == 0 ? 64 : c->cap_sequences * 2;
+	struct sequence *table, *q;
+
+	if ((table = calloc(cap, sizeof(*table))) == NULL)
+		return -1;
+	for (i = 0; i < c->cap_sequences; i++) {
+		q = &c->sequences[i];
+		if (q->used)
+			*sequence_slot(table, cap, q->machine, q->id) = *q;
+	}
+	free(c->sequences);
+	c->sequences = table;
+	c->cap_sequences = cap;
+	return 0;
+}
+
+/* Finds or makes it; NULL in *out: too many.  -1: no memory. */
+static int
+take_sequence(struct trace_clocks *c, uint32_t machine, uint32_t id,
+    struct sequence **out)
+{
+	struct sequence *q = find_sequence(c, machine, id);
+
+	*out = q;
+	if (q != NULL || c->n_sequences == TRACE_CLOCKS_MAX_SEQUENCES)
+		return 0;
+	if ((c->n_sequences + 1) * 2 > c->cap_sequences &&
+	    grow_sequences(c) != 0)
+		return -1;
+	q = sequence_slot(c->sequences, c->cap_sequences, machine, id);
+	*q = (struct sequence){ .machine = machine, .id = id, .used = true };
+	c->n_sequences++;
+	*out = q;
+	return 0;
+}
+
+static bool
+same_clock(const struct clock_key *a, const struct clock_key *b)
+{
+	return a->id == b->id && a->sequence == b->sequence &&
+	    a->machine == b->machine;
+}
+
+static struct unit *
+unit_slot(struct unit *table, uint32_t cap, const struct clock_key *k)
+{
+	uint32_t i = mix(k->machine, k->sequence, k->id) & (cap - 1);
+
+	while (table[i].used && !same_clock(&table[i].key, k))
+		i = (i + 1) & (cap - 1);
+	return &table[i];
+}
+
+static struct unit *
+find_unit(const struct trace_clocks *c, const struct clock_key *k)
+{
+	struct unit *u;
+
+	if (c->cap_units == 0)
+		return NULL;
+	u = unit_slot(c->units, c->cap_units, k);
+	return u->used ? u : NULL;
+}
+
+static int
+grow_units(struct trace_clocks *c)
+{
+	uint32_t i, cap = c->cap_units == 0 ? 32 : c->cap_units * 2;
+	struct unit *table;
+
+	if ((table = calloc(cap, sizeof(*table))) == NULL)
+		return -1;
+	for (i = 0; i < c->cap_units; i++) {
+		if (c->units[i].used)
+			*unit_slot(table, cap, &c->units[i].key) = c->units[i];
+	}
+	free(c->units);
+	c->units = table;
+	c->cap_units = cap;
+	return 0;
+}
+
+/* Finds it, or makes it with the properties of m; NULL in *out: too many. */
+static int
+take_unit(struct trace_clocks *c, const struct clock_key *k,
+    const struct clock_message *m, struct unit **out)
+{
+	struct unit *u = find_unit(c, k);
+
+	*out = u;
+	if (u != NULL || c->n_units == TRACE_CLOCKS_MAX_CLOCKS)
+		return 0;
+	if ((c->n_units + 1) * 2 > c->cap_units && grow_units(c) != 0)
+		return -1;
+	u = unit_slot(c->units, c->cap_units, k);
+	*u = (struct unit){ .key = *k, .used = true, .unit_ns = m->unit_ns,
+		.incremental = m->incremental };
+	c->n_units++;
+	*out = u;
+	return 0;
+}
+
+static bool
+is_sequence_clock(uint32_t id)
+{
+	return id >= 64 && id < 128;
+}
+
+/* Whether a snapshot of the sequence may say this; known: u was there. */
+static bool
+may_be(const struct trace_clocks *c, const struct clock_key *k,
+    const struct clock_message *m)
+{
+	const struct unit *u = find_unit(c, k);
+
+	if (is_sequence_clock(m->id) ? k->sequence == 0 : m->incremental)
+		return false;
+	if (m->unit_ns != 1 && same_clock(k, &c->trace_clock))
+		return false;
+	return u == NULL || (u->unit_ns == m->unit_ns &&
+	    u->incremental == m->incremental);
+}
+
+/* 1: into out; 0: it cannot be; -1: no memory. */
+static int
+take_reading(struct trace_clocks *c, const struct packet_facts *f,
+    const struct clock_message *m, struct clock_at *out)
+{
+	struct clock_key k = clock_key_of(f->machine_id, f->sequence_id, m->id);
+	struct sequence *q = NULL;
+	struct unit *u;
+
+	if (!may_be(c, &k, m)) {
+		c->bad++;
+		return 0;
+	}
+	if (take_unit(c, &k, m, &u) != 0 || (m->incremental &&
+	    take_sequence(c, f->machine_id, f->sequence_id, &q) != 0))
+		return -1;
+	*out = (struct clock_at){ k, m->timestamp * m->unit_ns };
+	if (u != NULL) {
+		u->last_ns = out->ns;
+		u->losses = q == NULL ? 0 : q->losses;
+	}
+	return 1;
+}
+
+/* The first snapshot says; the host's, as soon as there is one. */
+static void
+set_trace_clock(struct trace_clocks *c, uint32_t machine, uint32_t primary)
+{
+	if (c->trace_clock_known &&
+	    (c->trace_clock.machine == 0 || machine != 0))
+		return;
+	c->trace_clock = clock_key_of(machine, 0,
+	    primary == 0 || is_sequence_clock(primary) ? BOOTTIME : primary);
+	c->trace_clock_known = true;
+}
+
+/* When it was taken: the trace clock's own reading, or else the first. */
+static void
+note_moment(struct trace_clocks *c, const struct clock_at *at, size_t n)
+{
+	size_t i;
+
+	c->has_snapshot = n > 0;
+	for (i = 0; i < n; i++) {
+		if (i == 0 || (at[i].clock.id == c->trace_clock.id &&
+		    c->snapshot.clock.id != c->trace_clock.id))
+			c->snapshot = at[i];
+	}
+}
+
+static int
+take_snapshot(struct trace_clocks *c, const struct packet_facts *f)
+{
+	struct clock_message m[MAX_CLOCKS];
+	struct clock_at at[MAX_CLOCKS];
+	uint32_t primary = 0;
+	size_t i, all, n = 0;
+	int rc;
+
+	all = clock_messages_read(f->payload.data, f->payload.len, m,
+	    MAX_CLOCKS, &primary);
+	/* What a producer's own sequence says of its clocks decides nothing. */
+	if (f->sequence_id <= PACKET_SERVICE_SEQUENCE || primary != 0)
+		set_trace_clock(c, f->machine_id, primary);
+	for (i = 0; i < all && i < MAX_CLOCKS; i++) {
+		if ((rc = take_reading(c, f, &m[i], &at[n])) < 0)
+			return -1;
+		n += (size_t)rc;
+	}
+	note_moment(c, at, n);
+	return clock_graph_snapshot(c->graph, at, n);
+}
+
+static uint32_t
+default_clock_in(const struct pb_field *defaults)
+{
+	uint32_t id = 0;
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, defaults->data, defaults->len);
+	while (pb_next(&r, &f)) {
+		if (f.number == F_DEFAULT_CLOCK)
+			id = (uint32_t)f.value;
+	}
+	return id;
+}
+
+/* What the packet changes in the state of its sequence, before its time. */
+static int
+take_state(struct trace_clocks *c, const struct packet_facts *f)
+{
+	struct sequence *q = find_sequence(c, f->machine_id, f->sequence_id);
+	uint32_t clock = 0;
+
+	if (q != NULL && f->dropped != 0)
+		q->losses++;
+	if (q != NULL && (f->flags & PACKET_STATE_CLEARED) != 0)
+		q->default_clock = 0;
+	if (f->defaults.len == 0 || f->sequence_id == 0)
+		return 0;
+	clock = default_clock_in(&f->defaults);
+	if (q == NULL && clock == 0)
+		return 0;
+	if (q == NULL && take_sequence(c, f->machine_id, f->sequence_id,
+	    &q) != 0)
+		return -1;
+	if (q != NULL)
+		q->default_clock = clock;
+	return 0;
+}
+
+/* The packet's own time, in nanoseconds of its own clock. */
+static enum trace_time
+own_time(struct trace_clocks *c, const struct packet_facts *f,
+    struct clock_at *out)
+{
+	const struct sequence *q;
+	uint32_t id = f->clock_id;
+	struct unit *u;
+
+	q = find_sequence(c, f->machine_id, f->sequence_id);
+	if (id == 0 && q != NULL)
+		id = q->default_clock;
+	if (id == 0)
+		id = c->trace_clock.id;
+	*out = (struct clock_at){
+		clock_key_of(f->machine_id, f->sequence_id, id), f->timestamp };
+	if ((u = find_unit(c, &out->clock)) == NULL)
+		return TRACE_TIME_OK;
+	out->ns *= u->unit_ns;
+	if (!u->incremental)
+		return TRACE_TIME_OK;
+	/* A snapshot begins the count anew and takes no part in it. */
+	if (!c->has_snapshot)
+		u->last_ns += out->ns;
+	out->ns = u->last_ns;
+	return q != NULL && q->losses != u->losses ? TRACE_TIME_LOST :
+	    TRACE_TIME_OK;
+}
+
+static enum trace_time
+resolve(struct trace_clocks *c, const struct packet_facts *f,
+    struct trace_moment *out)
+{
+	enum trace_time own = TRACE_TIME_OK;
+
+	if (f->has_timestamp)
+		own = own_time(c, f, &out->at);
+	else if (c->has_snapshot)
+		out->at = c->snapshot;
+	else
+		return TRACE_TIME_NONE;
+	if (own != TRACE_TIME_OK)
+		return own;
+	switch (clock_graph_convert(c->graph, &out->at, &c->trace_clock,
+	    &out->ns)) {
+	case CLOCK_OK:
+		return TRACE_TIME_OK;
+	case CLOCK_UNKNOWN:
+		return TRACE_TIME_UNKNOWN;
+	case CLOCK_NO_WAY:
+		return TRACE_TIME_NO_WAY;
+	case CLOCK_WENT_BACK:
+		return TRACE_TIME_WENT_BACK;
+	}
+	return TRACE_TIME_NO_WAY;
+}
+
+int
+trace_clocks_take(struct trace_clocks *c, const struct packet_facts *f,
+    struct trace_moment *out)
+{
+	bool bytes = f->payload.wire == PB_BYTES;
+
+	*out = (struct trace_moment){ .result = TRACE_TIME_NONE };
+	c->has_snapshot = false;
+	if (take_state(c, f) != 0)
+		return -1;
+	if (f->type == PACKET_TYPE_CLOCK_SNAPSHOT && bytes &&
+	    take_snapshot(c, f) != 0)
+		return -1;
+	if (f->type == PACKET_TYPE_REMOTE_CLOCK_SYNC && bytes) {
+		if (f->machine_id == 0)
+			c->bad++;
+		else if (remote_sync_take(c->graph, f->machine_id,
+		    f->payload.data, f->payload.len) != 0)
+			return -1;
+	}
+	out->result = resolve(c, f, out);
+	return 0;
+}
+
+struct clock_key
+trace_clocks_trace_clock(const struct trace_clocks *c)
+{
+	return c->trace_clock;
+}
+
+enum clock_result
+trace_clocks_convert(struct trace_clocks *c, const struct clock_at *from,
+    uint64_t *ns)
+{
+	return clock_graph_convert(c->graph, from, &c->trace_clock, ns);
+}
+
+struct clock_graph *
+trace_clocks_graph(struct trace_clocks *c)
+{
+	return c->graph;
+}
+
+uint64_t
+trace_clocks_bad(const struct trace_clocks *c)
+{
+	return c->bad;
+}
+
+const char *
+trace_time_text(enum trace_time t)
+{
+	switch (t) {
+	case TRACE_TIME_OK:
+		return "";
+	case TRACE_TIME_NONE:
+		return "says no time";
+	case TRACE_TIME_UNKNOWN:
+		return "its clock was not read yet";
+	case TRACE_TIME_NO_WAY:
+		return "nothing leads from its clock to the trace clock";
+	case TRACE_TIME_WENT_BACK:
+		return "its clock went back";
+	case TRACE_TIME_LOST:
+		return "counts from a packet that was lost";
+	}
+	return "";
+}

@@ -1,0 +1,64 @@
+/*
+ * trace_clocks: when the packets of a trace were written, in the trace clock.
+ *
+ * Shown every packet of a trace in order, learns its clocks (ClockSnapshot,
+ * RemoteClockSync), the sequences' default clocks and incremental timestamps,
+ * and tells each packet's time from what came up to it.  Does what Perfetto's
+ * importer does, so that people see one time here and there.  Pure, bounded;
+ * input is untrusted.
+ */
+#ifndef CLIENT_INSPECT_TRACE_CLOCKS_H
+#define CLIENT_INSPECT_TRACE_CLOCKS_H
+
+#include <stdint.h>
+
+#include "client/inspect/clock_graph.h"
+#include "transport/compiler.h"
+
+struct packet_facts;
+struct trace_clocks;
+
+/* Sequences whose state is kept; further ones have no default clock. */
+#define TRACE_CLOCKS_MAX_SEQUENCES (1u << 18)
+/* Clocks of which unit and kind are kept; further ones are plain. */
+#define TRACE_CLOCKS_MAX_CLOCKS    CLOCK_GRAPH_MAX_CLOCKS
+
+enum trace_time {
+	TRACE_TIME_OK,
+	TRACE_TIME_NONE,      /* the packet says no time */
+	TRACE_TIME_UNKNOWN,   /* its clock was not read up to here */
+	TRACE_TIME_NO_WAY,    /* it was, but nothing leads to the trace clock */
+	TRACE_TIME_WENT_BACK, /* it went back: ambiguous */
+	TRACE_TIME_LOST,      /* counts from a packet that was lost */
+};
+
+struct trace_moment {
+	enum trace_time result;
+	struct clock_at at; /* as the packet says; all but NONE */
+	uint64_t ns;        /* in the trace clock; OK */
+};
+
+struct trace_clocks *trace_clocks_new(void) MUST_CHECK;
+void trace_clocks_free(struct trace_clocks *c);
+
+/* The next packet; compressed ones as what they hold.  -1: no memory. */
+int trace_clocks_take(struct trace_clocks *c, const struct packet_facts *f,
+    struct trace_moment *out) MUST_CHECK;
+
+/* The clock that all times are in: BOOTTIME, where the trace says no other. */
+struct clock_key trace_clocks_trace_clock(const struct trace_clocks *c);
+enum clock_result trace_clocks_convert(struct trace_clocks *c,
+    const struct clock_at *from, uint64_t *ns) MUST_CHECK;
+/* For reports and other conversions; borrowed. */
+struct clock_graph *trace_clocks_graph(struct trace_clocks *c);
+/*
+ * What of snapshots cannot be: an incremental clock that is no sequence's, one
+ * whose unit changed, a trace clock that does not count nanoseconds, a
+ * sequence's clock without a sequence, one machine's distance from itself.
+ */
+uint64_t trace_clocks_bad(const struct trace_clocks *c);
+
+/* "counts from a packet that was lost"; "" for OK. */
+const char *trace_time_text(enum trace_time t);
+
+#endif /* CLIENT_INSPECT_TRACE_CLOCKS_H */
