@@ -76,6 +76,7 @@ struct loop_timer {
 	struct event ev;
 	loop_fn fn;
 	void *arg;
+	uint64_t due_ms; /* loop_now_ms() */
 };
 
 static void
@@ -502,6 +503,18 @@ loop_timer_set(struct loop_timer *t, uint64_t ms, int periodic)
 		timer_cb, t) != 0 ||
 	    event_add(&t->ev, &tv) != 0)
 		abort(); /* memory for one heap slot */
+	t->due_ms = loop_now_ms() + ms;
+}
+
+bool
+loop_timer_left(const struct loop_timer *t, uint64_t *ms)
+{
+	uint64_t now = loop_now_ms();
+
+	if (t == NULL || !event_pending(&t->ev, EV_TIMEOUT, NULL))
+		return false;
+	*ms = t->due_ms > now ? t->due_ms - now : 0;
+	return true;
 }
 
 void

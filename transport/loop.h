@@ -85,6 +85,11 @@ struct loop_timer *loop_timer_new(struct loop *l, loop_fn fn, void *arg)
     MUST_CHECK;
 void loop_timer_set(struct loop_timer *t, uint64_t ms, int periodic);
 void loop_timer_clear(struct loop_timer *t);
+/*
+ * How long until it fires, for one that is not periodic; false: it is not
+ * armed.  t may be NULL.
+ */
+bool loop_timer_left(const struct loop_timer *t, uint64_t *ms);
 void loop_timer_free(struct loop_timer *t);
 
 /* SIGTERM, SIGINT, SIGHUP ...: fn runs on the loop.  One fn a signal. */

@@ -28,6 +28,7 @@ struct consumer_port {
 	struct rpc_conn *conn;
 	struct principal who;
 	struct session *session; /* NULL: none, or detached */
+	bool discarded;          /* somebody else freed the last one */
 	struct rpc_call enable;  /* EnableTracing; conn NULL: none is open */
 	struct rpc_call clone;   /* CloneSession in progress */
 	struct packet_out *out;  /* ReadBuffers in progress, else NULL */
@@ -49,6 +50,8 @@ enum rpc_verdict consumer_done(struct rpc_call call);
 void consumer_reply_disabled(struct consumer_port *p, const char *error);
 /* Whatever is under way for the session stops; it lives on. */
 void consumer_let_go(struct consumer_port *p);
+/* ReadBuffers in progress ends as if that were all. */
+void consumer_cut_read(struct consumer_port *p);
 /* Flushes that are awaited are answered: they failed. */
 void consumer_fail_flushes(struct consumer_port *p);
 /* Output has room again: what is sent in parts goes on. */

@@ -76,11 +76,27 @@ on_clone_trigger(void *port, uint64_t session, const struct clone_trigger *t)
 	    session, t);
 }
 
+/*
+ * Discarded by an operator (StopSession).  Clients of today's service wait for
+ * ever for a read that is refused: theirs ends, with what it has got so far.
+ */
+static void
+on_freed(void *port)
+{
+	struct consumer_port *p = port;
+
+	consumer_cut_read(p);
+	consumer_let_go(p);
+	p->discarded = true;
+	consumer_reply_disabled(p, NULL);
+}
+
 const struct consumer_ops consumer_session_ops = {
 	.disabled = on_disabled,
 	.instance_changed = on_instance_changed,
 	.all_started = on_all_started,
 	.clone_trigger_hit = on_clone_trigger,
+	.freed = on_freed,
 };
 
 /* In the order of wire-format.md: ids are position + 1. */

@@ -55,6 +55,15 @@ read_some(void *arg)
 		loop_defer(p->service->loop, read_some, p);
 }
 
+void
+consumer_cut_read(struct consumer_port *p)
+{
+	if (p->out == NULL)
+		return;
+	rpc_reply(p->read, NULL, 0, false, -1);
+	read_end(p);
+}
+
 enum rpc_verdict
 consumer_read_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
     size_t len)
@@ -63,6 +72,8 @@ consumer_read_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
 
 	if (!pb_well_formed(args, len))
 		return RPC_BAD_ARGS;
+	if (p->session == NULL && p->discarded)
+		return consumer_done(call);
 	if (p->session == NULL || p->out != NULL)
 		return RPC_REJECT;
 	/* Reading would steal what belongs into the file. */

@@ -82,6 +82,7 @@ consumer_enable_tracing(void *ctx, struct rpc_call call, const uint8_t *args,
 	    &consumer_session_ops, p, err, sizeof(err));
 	if (p->session == NULL)
 		return enable_refused(p, call, -1, err);
+	p->discarded = false;
 	p->enable = call;
 	return RPC_OK;
 }
@@ -151,6 +152,7 @@ consumer_free_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
 
 	if (!pb_well_formed(args, len))
 		return RPC_BAD_ARGS;
+	p->discarded = false;
 	if (s != NULL) {
 		/* While there is a session that has warnings to tell. */
 		consumer_reply_disabled(p, NULL);

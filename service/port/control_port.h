@@ -2,7 +2,8 @@
  * control_port: the TributaryControl service: what our own commands ask a
  * collector beyond Perfetto's ports (protos/control.proto).  It stands wherever
  * ConsumerPort does, and wants the same role: a consumer sees all machines'
- * data anyway.
+ * data anyway.  Sessions it shows and commands where they are the peer's own,
+ * to admins everybody's.
  */
 #ifndef SERVICE_PORT_CONTROL_PORT_H
 #define SERVICE_PORT_CONTROL_PORT_H

@@ -13,6 +13,7 @@
 #include "service/session/sequence_map.h"
 #include "service/session/session.h"
 #include "service/session/session_losses.h"
+#include "service/session/session_report.h"
 
 /*
  * One CloneSession in progress: first it waits for a flush of the source, then
@@ -109,6 +110,7 @@ copy_session(struct clone_op *op, bool flushed_all)
 	if ((s = session_alloc(op->service, &op->who)) == NULL)
 		return NULL;
 	s->state = SESSION_CLONED;
+	s->cloned_from = src->id;
 	if ((s->config = config_copy(src->config)) == NULL ||
 	    (s->sequences = sequence_map_clone(src->sequences)) == NULL ||
 	    (s->events = event_log_clone(src->events)) == NULL ||
@@ -176,6 +178,7 @@ flushed(struct session *source, bool success, void *arg)
 		answer(op, s, false, NULL);
 		return;
 	}
+	session_report_file(s, op->fd);
 	s->file = file_session_new(s, op->fd, err, sizeof(err));
 	if (s->file == NULL) {
 		session_free(s);

@@ -236,6 +236,7 @@ closed_cb(struct file_sink *sink, const char *err, void *arg)
 {
 	struct file_session *f = arg;
 
+	f->written = file_sink_total(sink);
 	f->sink = NULL;
 	session_file_closed(f->session, f->error != NULL ? f->error : err);
 }

@@ -114,6 +114,12 @@ readback_has_machine(const struct readback *r, const struct machine *m)
 	return false;
 }
 
+const struct machine *
+readback_machine(const struct readback *r, size_t i)
+{
+	return i < r->n_machines ? r->machines[i].machine : NULL;
+}
+
 void
 readback_saw_machine(struct readback *r, struct machine *m)
 {

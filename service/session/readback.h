@@ -48,6 +48,8 @@ void readback_want_stats(struct readback *r);
 void readback_want_marker(struct readback *r);
 /* The session has data of this remote machine: say what it is. */
 void readback_saw_machine(struct readback *r, struct machine *m);
+/* The i-th of them, in the order in which they came; NULL: no more. */
+const struct machine *readback_machine(const struct readback *r, size_t i);
 bool readback_has_machine(const struct readback *r, const struct machine *m);
 /* Whether the service has something to say, apart from the buffers. */
 bool readback_has_news(const struct readback *r);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "transport/log.h"
 #include "service/buffer/trace_buffer.h"
@@ -15,6 +16,7 @@
 #include "service/session/query.h"
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
+#include "service/session/session_command.h"
 #include "service/session/session_life.h"
 #include "service/session/session_losses.h"
 #include "service/session/session_warnings.h"
@@ -52,6 +54,7 @@ session_set_state(struct session *s, enum session_state state)
 struct session *
 session_alloc(struct service *sv, const struct principal *owner)
 {
+	struct timespec now;
 	struct session *s;
 
 	if ((s = calloc(1, sizeof(*s))) == NULL)
@@ -62,6 +65,10 @@ session_alloc(struct service *sv, const struct principal *owner)
 	s->id = ++sv->last_session_id;
 	TAILQ_INIT(&s->instances);
 	TAILQ_INIT(&s->flushes);
+	TAILQ_INIT(&s->commands);
+	clock_gettime(CLOCK_REALTIME, &now);
+	s->created_realtime_ns = (int64_t)now.tv_sec * 1000000000 +
+	    now.tv_nsec;
 	TAILQ_INSERT_TAIL(&sv->sessions, s, link);
 	sv->n_sessions++;
 	if (getrandom(&s->uuid_msb, sizeof(s->uuid_msb), 0) < 0 ||
@@ -176,6 +183,8 @@ session_destroy(struct session *s)
 	session_losses_free(s->losses);
 	config_free(s->config);
 	free(s->detach_key);
+	free(s->file_path);
+	session_commands_freed(s);
 	free(s->end_error);
 	session_warnings_free(s);
 	query_session_leaves(sv, s);

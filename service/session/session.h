@@ -21,6 +21,7 @@
 
 struct clone_op;
 struct delayed_clone;
+struct session_command;
 struct loop_timer;
 struct readback;
 struct session_losses;
@@ -48,9 +49,12 @@ struct consumer_ops {
 	void (*all_started)(void *port);
 	void (*clone_trigger_hit)(void *port, uint64_t session,
 	    const struct clone_trigger *t);
+	/* Somebody else frees it, now: the pointer is dead. */
+	void (*freed)(void *port);
 };
 
 TAILQ_HEAD(flush_list, flush);
+TAILQ_HEAD(session_command_list, session_command);
 
 struct session {
 	TAILQ_ENTRY(session) link;
@@ -71,6 +75,7 @@ struct session {
 	struct instance_list instances;
 	size_t n_instances;
 	struct flush_list flushes;
+	struct session_command_list commands; /* session_command.c's */
 	struct sequence_map *sequences;
 	struct session_losses *losses; /* of relays; NULL: none */
 	struct event_log *events; /* what the service writes into the trace */
@@ -97,6 +102,16 @@ struct session {
 	bool shutting_down;       /* short time-outs */
 	bool in_stop;             /* all are being stopped: ask afterwards */
 	bool wrote_file;          /* the file is closed */
+	uint64_t file_bytes;      /* of the file when it was closed */
+	char *file_path;          /* for people; NULL: no file */
+	uint64_t cloned_from;     /* id; 0: no clone */
+	/* Of those who took part, when the instances went (session_report.c). */
+	struct session_crowd {
+		uint32_t producers;
+		uint32_t data_sources;
+		bool host;        /* the collector's own machine was among them */
+	} crowd;
+	int64_t created_realtime_ns;
 	int64_t start_realtime_ns;
 	uint64_t uuid_msb;
 	uint64_t uuid_lsb;
@@ -159,6 +174,9 @@ bool session_is_visible(const struct session *s, const struct principal *who);
  */
 int session_change_config(struct session *s, const uint8_t *config, size_t len,
     char *err, size_t err_size) MUST_CHECK;
+
+/* Until its planned end, or that of a trigger's time; false: there is none. */
+bool session_remaining_ms(const struct session *s, uint64_t *ms);
 
 struct session *session_find(struct service *s, uint64_t id);
 struct session *session_find_by_name(struct service *s, const char *name);

@@ -12,7 +12,9 @@
 #include "service/session/instance.h"
 #include "service/session/link_loss.h"
 #include "service/session/readback.h"
+#include "service/session/session_command.h"
 #include "service/session/session_life.h"
+#include "service/session/session_report.h"
 
 #define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
 /* Each step of the end, when the daemon itself is ending. */
@@ -58,6 +60,7 @@ ended(struct session *s)
 	    s->end_error != NULL ? ": " : "",
 	    s->end_error != NULL ? s->end_error : "");
 	say_disabled(s);
+	session_commands_ended(s);
 	if (s->freeing)
 		session_destroy(s);
 	else
@@ -88,6 +91,7 @@ finish_disable(struct session *s)
 		return;
 	}
 	/* No more commits are expected: its sources need no place any more. */
+	session_report_keep(s);
 	while ((i = TAILQ_FIRST(&s->instances)) != NULL)
 		instance_free(i);
 	ended(s);
@@ -102,6 +106,7 @@ session_file_closed(struct session *s, const char *error)
 
 	/* error may be the file session's own: copied before that goes. */
 	set_error(s, error);
+	s->file_bytes = file_session_bytes(s->file);
 	file_session_free(s->file);
 	s->file = NULL;
 	s->wrote_file = true;
@@ -111,6 +116,7 @@ session_file_closed(struct session *s, const char *error)
 		session_maybe_idle(sv);
 		return;
 	}
+	session_report_keep(s);
 	while ((i = TAILQ_FIRST(&s->instances)) != NULL)
 		instance_free(i);
 	ended(s);

@@ -10,6 +10,7 @@
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
 #include "service/session/session_life.h"
+#include "service/session/session_report.h"
 #include "service/session/session_warnings.h"
 #include "service/session/settings.h"
 #include "service/session/trigger.h"
@@ -263,6 +264,7 @@ session_new(struct service *sv, struct config *config, int fd,
 		goto fail;
 	/* Last of what may be refused: a file is left behind otherwise. */
 	if (pb->write_into_file) {
+		session_report_file(s, fd);
 		s->file = file_session_new(s, fd, err, err_size);
 		if (s->file == NULL)
 			goto fail;

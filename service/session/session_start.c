@@ -10,6 +10,7 @@
 #include "service/session/principal.h"
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
+#include "service/session/session_command.h"
 #include "service/session/session_life.h"
 
 /* When data sources have not said that they started, life goes on. */
@@ -92,6 +93,7 @@ start_now(struct session *s)
 	    "session %llu: started with %zu data sources for %s",
 	    (unsigned long long)s->id, s->n_instances,
 	    principal_text(&s->owner, whose, sizeof(whose)));
+	session_commands_started(s);
 }
 
 /* Starts as soon as its file is open. */

@@ -100,6 +100,25 @@ session_timers_arm(struct session *s)
 		    pb->incremental_state_config->clear_period_ms, 1);
 }
 
+bool
+session_remaining_ms(const struct session *s, uint64_t *ms)
+{
+	const struct loop_timer *timers[] = { s->duration_timer,
+		s->trigger_timer, s->trigger_stop_timer };
+	bool any = false;
+	uint64_t left;
+	size_t i;
+
+	for (i = 0; i < sizeof(timers) / sizeof(timers[0]); i++) {
+		if (!loop_timer_left(timers[i], &left))
+			continue;
+		if (!any || left < *ms)
+			*ms = left;
+		any = true;
+	}
+	return any;
+}
+
 void
 session_timers_clear(struct session *s)
 {

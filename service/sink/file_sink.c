@@ -60,6 +60,7 @@ struct file_sink {
 	struct batch *current; /* handed out, not yet submitted */
 	uint64_t submitted;    /* jobs */
 	uint64_t answered;     /* of them */
+	uint64_t total;        /* bytes in the file, as was reported */
 	bool told_opened;
 	bool told_error;
 	bool closing;
@@ -379,6 +380,12 @@ file_sink_submit(struct file_sink *s, bool sync)
 	pthread_mutex_unlock(&s->lock);
 }
 
+uint64_t
+file_sink_total(const struct file_sink *s)
+{
+	return s->total;
+}
+
 bool
 file_sink_idle(const struct file_sink *s)
 {
@@ -443,6 +450,7 @@ report_cb(void *arg)
 	err = r.err[0] != '\0' ? r.err : NULL;
 	progress = r.done != s->answered;
 	s->answered = r.done;
+	s->total = r.total;
 
 	if (r.finished) {
 		pthread_join(s->thread, NULL);

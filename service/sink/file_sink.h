@@ -107,6 +107,9 @@ void file_sink_submit(struct file_sink *s, bool sync);
 /* Nothing submitted is still unanswered by written() or failed(). */
 bool file_sink_idle(const struct file_sink *s);
 
+/* Bytes in the file, as far as was told; inside of closed(): all. */
+uint64_t file_sink_total(const struct file_sink *s);
+
 /*
  * Writes what was submitted (the current batch was not), closes the file, joins
  * the thread, tells closed() on a later turn and frees itself after it.  No

@@ -1,0 +1,144 @@
+#include "service/port/control_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/pb_reader.h"
+#include "service/session/session_command.h"
+
+/* Field numbers: protos/control.proto. */
+enum {
+	CMD_ID = 1,
+	CMD_NAME = 2,
+	CMD_TIMEOUT = 3,
+	CMD_DISCARD = 4,
+	REPLY_ERROR = 1,
+	REPLY_ID = 2,
+};
+
+/* One that is not answered yet. */
+struct control_command {
+	TAILQ_ENTRY(control_command) link;
+	struct control *port;
+	struct rpc_call call;
+};
+
+static void
+reply(struct rpc_call call, uint64_t id, const char *error)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	if (error != NULL)
+		pb_put_string(&w, REPLY_ERROR, error);
+	if (id != 0)
+		pb_put_uint(&w, REPLY_ID, id);
+	rpc_reply(call, w.data, w.len, false, -1);
+	pb_writer_done(&w);
+}
+
+static void
+command_free(struct control_command *c)
+{
+	TAILQ_REMOVE(&c->port->commands, c, link);
+	c->port->n_commands--;
+	free(c);
+}
+
+static void
+done_cb(void *arg, uint64_t id, const char *error)
+{
+	struct control_command *c = arg;
+
+	reply(c->call, id, error);
+	command_free(c);
+}
+
+void
+control_commands_forget(struct control *p)
+{
+	struct control_command *c;
+
+	while ((c = TAILQ_FIRST(&p->commands)) != NULL) {
+		session_command_forget(p->service, c);
+		command_free(c);
+	}
+}
+
+/* name is to be freed. */
+static bool
+parse(const uint8_t *args, size_t len, struct session_order *o, char **name)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, args, len);
+	while (pb_next(&r, &f)) {
+		if (f.number == CMD_NAME && f.wire == PB_BYTES) {
+			free(*name);
+			*name = strndup((const char *)f.data, f.len);
+			if (*name == NULL)
+				return false;
+		} else if (f.number == CMD_NAME ||
+		    (f.number <= CMD_DISCARD && f.wire != PB_VARINT)) {
+			return false;
+		} else if (f.number == CMD_ID) {
+			o->id = f.value;
+		} else if (f.number == CMD_TIMEOUT) {
+			o->timeout_ms = f.value > UINT32_MAX ? UINT32_MAX :
+			    (uint32_t)f.value;
+		} else if (f.number == CMD_DISCARD) {
+			o->discard = f.value != 0;
+		}
+	}
+	return !r.bad;
+}
+
+static enum rpc_verdict
+command(struct control *p, enum session_verb verb, struct rpc_call call,
+    const uint8_t *args, size_t len)
+{
+	struct session_order o = { .verb = verb, .who = &p->who };
+	struct control_command *c = NULL;
+	enum rpc_verdict v = RPC_BAD_ARGS;
+	char *name = NULL;
+
+	if (!parse(args, len, &o, &name))
+		goto out;
+	v = RPC_REJECT;
+	if (p->n_commands >= CONTROL_COMMANDS_MAX ||
+	    (c = calloc(1, sizeof(*c))) == NULL)
+		goto out;
+	v = RPC_OK;
+	o.name = name;
+	o.discard = o.discard && verb == SESSION_DO_STOP;
+	c->port = p;
+	c->call = call;
+	TAILQ_INSERT_TAIL(&p->commands, c, link);
+	p->n_commands++;
+	session_command(p->service, &o, done_cb, c);
+out:
+	free(name);
+	return v;
+}
+
+enum rpc_verdict
+control_start_session(void *port, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	return command(port, SESSION_DO_START, call, args, len);
+}
+
+enum rpc_verdict
+control_flush_session(void *port, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	return command(port, SESSION_DO_FLUSH, call, args, len);
+}
+
+enum rpc_verdict
+control_stop_session(void *port, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	return command(port, SESSION_DO_STOP, call, args, len);
+}

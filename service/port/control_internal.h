@@ -1,0 +1,78 @@
+/*
+ * control_internal: what the files of the TributaryControl service share:
+ * control_port.c (the connection, and answers in parts), control_machines.c,
+ * control_sessions.c (questions) and control_commands.c.  For them only.
+ */
+#ifndef SERVICE_PORT_CONTROL_INTERNAL_H
+#define SERVICE_PORT_CONTROL_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "transport/compiler.h"
+#include "transport/pb_writer.h"
+#include "transport/rpc_host.h"
+#include "service/session/principal.h"
+
+struct control;
+struct control_command;
+struct service;
+
+/* A reply stays below the clients' 128 KiB. */
+#define CONTROL_PART_BYTES (100u * 1024u)
+/* Commands of one connection that are not answered yet. */
+#define CONTROL_COMMANDS_MAX 64u
+
+/*
+ * What the entries of an answer are made from.  head: the fields that come once,
+ * into part.  entry: the next one, whole with its tag, or nothing where it is
+ * gone by now; false: there are no more.
+ */
+struct control_question {
+	void (*head)(struct control *p, struct pb_writer *part);
+	bool (*entry)(struct control *p, struct pb_writer *entry);
+};
+
+/* One connection; one question at a time. */
+struct control {
+	struct service *service;
+	struct rpc_conn *conn;
+	struct principal who;
+
+	const struct control_question *question;
+	struct rpc_call call;   /* conn NULL: no question */
+	size_t n_entries;       /* of the question's list below */
+	size_t next;
+	uint32_t *machines;     /* ids; some may be gone by now */
+	uint64_t *sessions;     /* likewise */
+	bool with_stats;
+	bool begun;
+	struct pb_writer entry; /* made, but in no part yet; or empty */
+	struct pb_writer part;
+
+	TAILQ_HEAD(, control_command) commands;
+	size_t n_commands;
+};
+
+/* Begins to answer; the lists are made.  One may be under way already: false. */
+void control_answer(struct control *p, struct rpc_call call,
+    const struct control_question *q);
+/* CLOCK_REALTIME now. */
+uint64_t control_now_ns(void);
+/* Nobody is there to answer any more. */
+void control_commands_forget(struct control *p);
+
+/* The methods (rpc_method_fn). */
+#define CONTROL_METHOD(name)                                                  \
+	enum rpc_verdict control_##name(void *port, struct rpc_call call,     \
+	    const uint8_t *args, size_t len)
+CONTROL_METHOD(query_machines);
+CONTROL_METHOD(query_sessions);
+CONTROL_METHOD(start_session);
+CONTROL_METHOD(flush_session);
+CONTROL_METHOD(stop_session);
+#undef CONTROL_METHOD
+
+#endif /* SERVICE_PORT_CONTROL_INTERNAL_H */

@@ -1,0 +1,133 @@
+#include "service/port/control_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/pb_reader.h"
+#include "service/session/model.h"
+#include "service/session/session.h"
+#include "service/session/session_report.h"
+#include "service/session/settings.h"
+
+/* Field numbers: protos/control.proto. */
+enum {
+	ASK_ID = 1,
+	ASK_NAME = 2,
+	ASK_WITH_STATS = 3,
+	REPLY_SESSIONS = 1,
+	REPLY_NOW = 2,
+	REPLY_BUFFER_BYTES = 3,
+	REPLY_MAX_BUFFER_BYTES = 4,
+	REPLY_MAX_SESSIONS = 5,
+	REPLY_ALL_SESSIONS = 6,
+};
+
+/* What is asked for; both left out: everything. */
+struct wanted {
+	bool has_id;
+	uint64_t id;
+	const uint8_t *name; /* borrowed; NULL: none */
+	size_t name_len;
+	bool with_stats;
+};
+
+static bool
+parse(const uint8_t *args, size_t len, struct wanted *w)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, args, len);
+	while (pb_next(&r, &f)) {
+		if (f.number == ASK_ID && f.wire == PB_VARINT) {
+			w->has_id = true;
+			w->id = f.value;
+		} else if (f.number == ASK_NAME && f.wire == PB_BYTES) {
+			w->name = f.data;
+			w->name_len = f.len;
+		} else if (f.number == ASK_WITH_STATS && f.wire == PB_VARINT) {
+			w->with_stats = f.value != 0;
+		} else if (f.number <= ASK_WITH_STATS) {
+			return false;
+		}
+	}
+	return !r.bad;
+}
+
+static bool
+is_named(const struct session *s, const struct wanted *w)
+{
+	const char *name = s->config->pb->unique_session_name;
+
+	return name != NULL && strlen(name) == w->name_len &&
+	    memcmp(name, w->name, w->name_len) == 0;
+}
+
+static bool
+is_wanted(const struct session *s, const struct wanted *w)
+{
+	return (!w->has_id || s->id == w->id) &&
+	    (w->name == NULL || is_named(s, w));
+}
+
+static void
+put_head(struct control *p, struct pb_writer *part)
+{
+	const struct service *s = p->service;
+	const struct limits *l = &s->settings->limits;
+
+	pb_put_uint(part, REPLY_NOW, control_now_ns());
+	pb_put_uint(part, REPLY_BUFFER_BYTES, s->total_buffer_bytes);
+	pb_put_uint(part, REPLY_MAX_BUFFER_BYTES,
+	    l->max_total_buffer_kb * 1024);
+	pb_put_uint(part, REPLY_MAX_SESSIONS, l->max_sessions);
+	pb_put_uint(part, REPLY_ALL_SESSIONS, s->n_sessions);
+}
+
+static bool
+put_next(struct control *p, struct pb_writer *entry)
+{
+	struct session *s;
+	size_t mark;
+
+	if (p->next == p->n_entries)
+		return false;
+	s = session_find(p->service, p->sessions[p->next++]);
+	if (s == NULL)
+		return true;
+	mark = pb_nest_begin(entry, REPLY_SESSIONS);
+	session_report(s, p->with_stats, entry);
+	pb_nest_end(entry, mark);
+	return true;
+}
+
+static const struct control_question question = {
+	.head = put_head,
+	.entry = put_next,
+};
+
+enum rpc_verdict
+control_query_sessions(void *port, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	struct control *p = port;
+	struct wanted w = { 0 };
+	const struct session *s;
+	size_t n = 0;
+
+	if (!parse(args, len, &w))
+		return RPC_BAD_ARGS;
+	if (p->question != NULL)
+		return RPC_REJECT;
+	p->sessions = calloc(p->service->n_sessions + 1,
+	    sizeof(*p->sessions));
+	if (p->sessions == NULL)
+		return RPC_REJECT;
+	TAILQ_FOREACH(s, &p->service->sessions, link)
+		if (principal_may(&p->who, &s->owner) && is_wanted(s, &w))
+			p->sessions[n++] = s->id;
+	p->n_entries = n;
+	p->with_stats = w.with_stats;
+	control_answer(p, call, &question);
+	return RPC_OK;
+}

@@ -1,0 +1,327 @@
+#include "service/session/session_command.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/log.h"
+#include "service/session/flush.h"
+#include "service/session/session.h"
+
+struct session_command {
+	TAILQ_ENTRY(session_command) link;
+	struct session *session;
+	enum session_verb verb;
+	bool discard;
+	uint32_t timeout_ms; /* FLUSH */
+	session_command_fn done; /* NULL: forgotten */
+	void *arg;
+};
+
+/* Whom to answer before the order is a command. */
+struct answer {
+	session_command_fn done;
+	void *arg;
+};
+
+/* "Session 7 runs already". */
+static void
+refuse(const struct answer *a, const struct session *s, const char *why)
+{
+	char text[SESSION_COMMAND_TEXT];
+
+	snprintf(text, sizeof(text), "Session %llu %s",
+	    (unsigned long long)s->id, why);
+	a->done(a->arg, s->id, text);
+}
+
+/* Answers it and takes it off its session. */
+static void
+finish(struct session_command *c, const char *error)
+{
+	session_command_fn done = c->done;
+	uint64_t id = c->session->id;
+	void *arg = c->arg;
+
+	if (c->verb == SESSION_DO_FLUSH)
+		flush_forget(c->session, c);
+	TAILQ_REMOVE(&c->session->commands, c, link);
+	free(c);
+	if (done != NULL)
+		done(arg, id, error);
+}
+
+/* Those of one kind; each is told the same. */
+static void
+finish_all(struct session *s, enum session_verb verb, const char *error)
+{
+	struct session_command *c, *next;
+
+	TAILQ_FOREACH_SAFE(c, &s->commands, link, next)
+		if (c->verb == verb)
+			finish(c, error);
+}
+
+void
+session_commands_started(struct session *s)
+{
+	finish_all(s, SESSION_DO_START, NULL);
+}
+
+/* On a turn of its own: whoever ended it may be inside. */
+static void
+discard_cb(void *arg)
+{
+	struct session *s = arg;
+	const struct consumer_ops *ops = s->ops;
+	void *port = s->port;
+
+	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
+	    "session %llu: discarded on command", (unsigned long long)s->id);
+	s->ops = NULL;
+	s->port = NULL;
+	if (ops != NULL && ops->freed != NULL)
+		ops->freed(port);
+	session_free(s);
+}
+
+/* Its stop is answered when it is freed. */
+static void
+discard(struct session *s)
+{
+	if (!s->freeing)
+		loop_defer(s->service->loop, discard_cb, s);
+}
+
+void
+session_commands_ended(struct session *s)
+{
+	struct session_command *c, *next;
+	bool discarded = false;
+
+	finish_all(s, SESSION_DO_START, s->end_error != NULL ? s->end_error :
+	    "The session was stopped before it started");
+	finish_all(s, SESSION_DO_FLUSH, "The session was stopped meanwhile");
+	TAILQ_FOREACH_SAFE(c, &s->commands, link, next) {
+		if (c->discard)
+			discarded = true;
+		else
+			finish(c, s->end_error);
+	}
+	if (discarded)
+		discard(s);
+}
+
+void
+session_commands_freed(struct session *s)
+{
+	struct session_command *c;
+
+	while ((c = TAILQ_FIRST(&s->commands)) != NULL)
+		finish(c, c->verb == SESSION_DO_STOP ? s->end_error :
+		    "The session was freed meanwhile");
+}
+
+void
+session_command_forget(struct service *sv, void *arg)
+{
+	struct session_command *c;
+	struct session *s;
+
+	/* What was begun goes on: a stop that waits to discard, too. */
+	TAILQ_FOREACH(s, &sv->sessions, link)
+		TAILQ_FOREACH(c, &s->commands, link)
+			if (c->arg == arg)
+				c->done = NULL;
+}
+
+static void
+flushed(struct session *s, bool success, void *arg)
+{
+	struct session_command *c = arg;
+	char text[128];
+
+	snprintf(text, sizeof(text), "Some producers did not answer within "
+	    "%u ms; what the others had is in the buffers",
+	    (unsigned)c->timeout_ms);
+	finish(c, success ? NULL : text);
+}
+
+/* NULL: why was told. */
+static struct session_command *
+add(struct session *s, const struct session_order *o, const struct answer *a)
+{
+	struct session_command *c;
+	size_t n = 0;
+
+	TAILQ_FOREACH(c, &s->commands, link)
+		n++;
+	if (n >= SESSION_COMMANDS_MAX ||
+	    (c = calloc(1, sizeof(*c))) == NULL) {
+		refuse(a, s, n >= SESSION_COMMANDS_MAX ? "has as many commands "
+		    "waiting as it may have" : "does not get the memory for "
+		    "one more command");
+		return NULL;
+	}
+	c->session = s;
+	c->verb = o->verb;
+	c->discard = o->discard;
+	c->done = a->done;
+	c->arg = a->arg;
+	TAILQ_INSERT_TAIL(&s->commands, c, link);
+	return c;
+}
+
+/* ---- the three verbs ---- */
+
+/* Why it cannot do what only a running session does; NULL: it may. */
+static const char *
+not_running(const struct session *s)
+{
+	switch (s->state) {
+	case SESSION_CLONED:
+		return "is a snapshot of another: it does not change any more";
+	case SESSION_DISABLED:
+		return "has stopped already";
+	case SESSION_DISABLING:
+		return "is being stopped";
+	case SESSION_CONFIGURED:
+	case SESSION_STARTED:
+		break;
+	}
+	return s->ending ? "is being stopped" : NULL;
+}
+
+static void
+do_start(struct session *s, const struct session_order *o,
+    const struct answer *a)
+{
+	const char *why = not_running(s);
+
+	if (why == NULL && s->state == SESSION_STARTED)
+		why = "runs already";
+	else if (why == NULL && s->wait_for_start_trigger)
+		why = "waits for its trigger, which starts it";
+	if (why != NULL) {
+		refuse(a, s, why);
+		return;
+	}
+	/* With a file that is not open yet it is about to start as it is. */
+	if (add(s, o, a) != NULL && !s->start_wanted)
+		(void)!session_start(s);
+}
+
+static void
+do_flush(struct session *s, const struct session_order *o,
+    const struct answer *a)
+{
+	const char *why = not_running(s);
+	struct session_command *c;
+
+	if (why == NULL && s->state == SESSION_CONFIGURED)
+		why = "has not started yet";
+	if (why != NULL) {
+		refuse(a, s, why);
+		return;
+	}
+	if ((c = add(s, o, a)) == NULL)
+		return;
+	c->timeout_ms = o->timeout_ms != 0 ? o->timeout_ms :
+	    config_flush_timeout_ms(s->config);
+	flush_start(s, c->timeout_ms, FLUSH_EXPLICIT, flushed, c);
+}
+
+static void
+do_stop(struct session *s, const struct session_order *o,
+    const struct answer *a)
+{
+	bool over = s->state == SESSION_DISABLED && s->file == NULL;
+
+	if (s->cloning != NULL) {
+		refuse(a, s, "is a snapshot that is still being written");
+		return;
+	}
+	if (s->state == SESSION_CLONED && !o->discard) {
+		refuse(a, s, "is a snapshot of another: it does not change "
+		    "any more, but discarding it frees its memory");
+		return;
+	}
+	if (over && !o->discard) {
+		a->done(a->arg, s->id, NULL);
+		return;
+	}
+	if (add(s, o, a) == NULL)
+		return;
+	if (over || s->state == SESSION_CLONED)
+		discard(s);
+	else
+		session_disable(s, NULL);
+}
+
+/* ---- whom it is for ---- */
+
+static struct session *
+find(struct service *sv, const struct session_order *o)
+{
+	struct session *s = o->name != NULL ?
+	    session_find_by_name(sv, o->name) : session_find(sv, o->id);
+
+	return s != NULL && principal_may(o->who, &s->owner) ? s : NULL;
+}
+
+/* One answer: whether others have such a session is their secret. */
+static void
+refuse_absent(const struct answer *a, const struct session_order *o)
+{
+	char text[SESSION_COMMAND_TEXT], name[256];
+
+	if (o->name != NULL)
+		snprintf(text, sizeof(text), "There is no session \"%s\", or "
+		    "it is somebody else's", log_escape(name, sizeof(name),
+		    o->name, strlen(o->name)));
+	else
+		snprintf(text, sizeof(text), "There is no session %llu, or it "
+		    "is somebody else's", (unsigned long long)o->id);
+	a->done(a->arg, 0, text);
+}
+
+static void
+log_order(const struct session *s, const struct session_order *o)
+{
+	static const char *const verbs[] = {
+		[SESSION_DO_START] = "start",
+		[SESSION_DO_FLUSH] = "flush",
+		[SESSION_DO_STOP] = "stop",
+	};
+	char whose[160];
+
+	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
+	    "session %llu: %s%s on command of %s", (unsigned long long)s->id,
+	    verbs[o->verb], o->discard ? " and discard" : "",
+	    principal_text(o->who, whose, sizeof(whose)));
+}
+
+void
+session_command(struct service *sv, const struct session_order *o,
+    session_command_fn done, void *arg)
+{
+	const struct answer a = { done, arg };
+	struct session *s = find(sv, o);
+
+	if (s == NULL) {
+		refuse_absent(&a, o);
+		return;
+	}
+	log_order(s, o);
+	switch (o->verb) {
+	case SESSION_DO_START:
+		do_start(s, o, &a);
+		break;
+	case SESSION_DO_FLUSH:
+		do_flush(s, o, &a);
+		break;
+	case SESSION_DO_STOP:
+		do_stop(s, o, &a);
+		break;
+	}
+}

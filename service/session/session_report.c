@@ -1,0 +1,393 @@
+#include "service/session/session_report.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/pb_writer.h"
+#include "service/buffer/trace_buffer.h"
+#include "service/session/file_session.h"
+#include "service/session/packet_stats.h"
+#include "service/session/readback.h"
+#include "service/session/sequence_map.h"
+#include "service/session/service_packets.h"
+#include "service/session/session.h"
+#include "service/session/session_losses.h"
+#include "service/session/session_stats.h"
+#include "service/session/settings.h"
+
+/* Field numbers: protos/control.proto. */
+enum {
+	S_ID = 1,
+	S_NAME = 2,
+	S_STATE = 3,
+	S_OWNER = 4,
+	S_HAS_CONSUMER = 5,
+	S_DETACH_KEY = 6,
+	S_CREATED = 7,
+	S_STARTED = 8,
+	S_REMAINING = 9,
+	S_PLANNED = 10,
+	S_BUFFERS = 11,
+	S_FILE = 12,
+	S_FILE_BYTES = 13,
+	S_MAX_FILE_BYTES = 14,
+	S_MACHINES = 15,
+	S_PRODUCERS = 16,
+	S_DATA_SOURCES = 17,
+	S_SEQUENCES = 18,
+	S_PACKETS = 19,
+	S_PACKETS_LOST = 20,
+	S_FLUSHES_FAILED = 21,
+	S_WARNINGS = 22,
+	S_TRIGGERS = 23,
+	S_TRIGGER_MODE = 24,
+	S_TRIGGERS_HIT = 25,
+	S_STATS = 26,
+	S_CLONED_FROM = 27,
+	S_ERROR = 28,
+	S_COMPRESSION = 29,
+	S_FILTERED = 30,
+	S_ALL_MACHINES = 31,
+	B_NAME = 1,
+	B_SIZE = 2,
+	B_USED = 3,
+	B_DISCARD = 4,
+	B_WRITTEN = 5,
+	B_LOST = 6,
+	B_CHUNKS_LOST = 7,
+	B_WRAPS = 8,
+};
+enum {
+	STATE_CONFIGURED = 1,
+	STATE_STARTED = 2,
+	STATE_STOPPING = 3,
+	STATE_DISABLED = 4,
+	STATE_CLONED = 5,
+};
+
+/*
+ * Bounds on what configs and peers may make long.  With 128 buffers and the
+ * statistics all of it stays below SESSION_REPORT_MAX.
+ */
+#define TEXT_MAX        256u
+#define BUFFER_NAME_MAX 64u
+#define FILE_MAX        1024u
+#define MACHINES_BYTES  8192u
+#define TRIGGERS_BYTES  4096u
+#define WARNINGS_BYTES  8192u
+#define LOSSES_MAX      256u
+
+/* Cut to at most max bytes, not inside of a character. */
+static size_t
+put_text(struct pb_writer *w, uint32_t field, const char *text, size_t max)
+{
+	size_t len;
+
+	if (text == NULL || (len = strlen(text)) == 0)
+		return 0;
+	if (len > max) {
+		len = max;
+		while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+			len--;
+	}
+	pb_put_bytes(w, field, text, len);
+	return len;
+}
+
+static uint64_t
+state_of(const struct session *s)
+{
+	switch (s->state) {
+	case SESSION_CONFIGURED:
+		return s->ending ? STATE_STOPPING : STATE_CONFIGURED;
+	case SESSION_STARTED:
+		/* Its last flush belongs to the end. */
+		return s->ending ? STATE_STOPPING : STATE_STARTED;
+	case SESSION_DISABLING:
+		return STATE_STOPPING;
+	case SESSION_DISABLED:
+		/* Until its file is complete it is not over. */
+		return s->file != NULL ? STATE_STOPPING : STATE_DISABLED;
+	case SESSION_CLONED:
+		break;
+	}
+	return STATE_CLONED;
+}
+
+static void
+put_owner(struct pb_writer *w, const struct principal *p)
+{
+	char text[160];
+
+	switch (p->auth) {
+	case PEER_UNIX:
+		snprintf(text, sizeof(text), "uid %u", (unsigned)p->uid);
+		break;
+	case PEER_CERT:
+		snprintf(text, sizeof(text), "certificate %s", p->name);
+		break;
+	case PEER_NOBODY:
+		snprintf(text, sizeof(text), "nobody vouches");
+		break;
+	}
+	put_text(w, S_OWNER, text, TEXT_MAX);
+}
+
+static void
+put_buffer(struct pb_writer *w, const struct session_buffer *b)
+{
+	const struct tb_stats *st = trace_buffer_stats(b->tb);
+	uint64_t used = trace_buffer_unread(b->tb), refused = 0;
+	size_t mark = pb_nest_begin(w, S_BUFFERS);
+
+	/* How much a refused chunk held nobody knows: as much as others. */
+	if (st->chunks_written > 0)
+		refused = (uint64_t)((double)st->chunks_discarded *
+		    ((double)st->bytes_written / (double)st->chunks_written));
+	put_text(w, B_NAME, b->name, BUFFER_NAME_MAX);
+	pb_put_uint(w, B_SIZE, b->size);
+	pb_put_uint(w, B_USED, used < b->size ? used : b->size);
+	pb_put_uint(w, B_DISCARD, !b->ring);
+	pb_put_uint(w, B_WRITTEN, st->bytes_written);
+	pb_put_uint(w, B_LOST, st->bytes_overwritten + refused);
+	pb_put_uint(w, B_CHUNKS_LOST, st->chunks_overwritten +
+	    st->chunks_discarded);
+	pb_put_uint(w, B_WRAPS, st->write_wrap_count);
+	pb_nest_end(w, mark);
+}
+
+static void
+put_buffers(struct pb_writer *w, const struct session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++)
+		if (s->buffers[i].tb != NULL)
+			put_buffer(w, &s->buffers[i]);
+}
+
+static const char *
+compression_of(const Perfetto__Protos__TraceConfig *pb)
+{
+	if (pb->compression != NULL && pb->compression->zstd != NULL)
+		return "zstd";
+	if ((pb->compression != NULL && pb->compression->deflate != NULL) ||
+	    pb->compression_type ==
+	    PERFETTO__PROTOS__TRACE_CONFIG__COMPRESSION_TYPE__COMPRESSION_TYPE_DEFLATE)
+		return "deflate";
+	return NULL;
+}
+
+static void
+put_file(struct pb_writer *w, const struct session *s)
+{
+	const Perfetto__Protos__TraceConfig *pb = s->config->pb;
+
+	if (s->file == NULL && !s->wrote_file)
+		return;
+	put_text(w, S_FILE, s->file_path, FILE_MAX);
+	pb_put_uint(w, S_FILE_BYTES, s->file != NULL ?
+	    file_session_bytes(s->file) : s->file_bytes);
+	pb_put_uint(w, S_MAX_FILE_BYTES, pb->max_file_size_bytes);
+	put_text(w, S_COMPRESSION, compression_of(pb), TEXT_MAX);
+}
+
+static void
+put_triggers(struct pb_writer *w, const struct session *s)
+{
+	const Perfetto__Protos__TraceConfig__TriggerConfig *t =
+	    s->config->pb->trigger_config;
+	size_t i, bytes = 0;
+
+	if (t == NULL || t->trigger_mode ==
+	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__UNSPECIFIED)
+		return;
+	for (i = 0; i < t->n_triggers && bytes < TRIGGERS_BYTES; i++)
+		bytes += put_text(w, S_TRIGGERS, t->triggers[i]->name,
+		    TEXT_MAX);
+	pb_put_uint(w, S_TRIGGER_MODE, (uint64_t)t->trigger_mode);
+	pb_put_uint(w, S_TRIGGERS_HIT, s->n_triggers_hit);
+}
+
+static void
+put_warnings(struct pb_writer *w, const struct session *s)
+{
+	size_t i, bytes = 0;
+
+	for (i = 0; i < s->n_warnings && bytes < WARNINGS_BYTES; i++)
+		bytes += put_text(w, S_WARNINGS, s->warnings[i], TEXT_MAX * 2);
+}
+
+/* Those who take part now. */
+static struct session_crowd
+count_crowd(const struct session *s)
+{
+	const struct ds_instance *i, *k;
+	struct session_crowd c = { .data_sources = (uint32_t)s->n_instances };
+
+	TAILQ_FOREACH(i, &s->instances, of_session) {
+		if (i->producer->machine->id == 0)
+			c.host = true;
+		/* A producer counts with its first instance. */
+		TAILQ_FOREACH(k, &i->producer->instances, of_producer)
+			if (k->session == s)
+				break;
+		c.producers += k == i;
+	}
+	return c;
+}
+
+void
+session_report_keep(struct session *s)
+{
+	if (!TAILQ_EMPTY(&s->instances))
+		s->crowd = count_crowd(s);
+}
+
+static void
+put_machines(struct pb_writer *w, const struct session *s, bool host)
+{
+	const struct machine *m;
+	size_t i, bytes = 0;
+	char text[32];
+
+	if (host)
+		pb_put_string(w, S_MACHINES, "host");
+	for (i = 0; (m = readback_machine(s->readback, i)) != NULL; i++) {
+		if (bytes >= MACHINES_BYTES)
+			continue;
+		snprintf(text, sizeof(text), "machine %u", (unsigned)m->id);
+		bytes += put_text(w, S_MACHINES, m->name != NULL &&
+		    m->name[0] != '\0' ? m->name : text, TEXT_MAX);
+	}
+	pb_put_uint(w, S_ALL_MACHINES, i + host);
+}
+
+static void
+put_crowd(struct pb_writer *w, const struct session *s)
+{
+	struct session_crowd c = s->crowd;
+	uint64_t sequences = 0, given;
+	size_t i;
+
+	if (!TAILQ_EMPTY(&s->instances))
+		c = count_crowd(s);
+	put_machines(w, s, c.host);
+	pb_put_uint(w, S_PRODUCERS, c.producers);
+	pb_put_uint(w, S_DATA_SOURCES, c.data_sources);
+	/* A sequence gets its id when it is first read. */
+	for (i = 0; i < s->n_buffers; i++)
+		if (s->buffers[i].tb != NULL)
+			sequences += trace_buffer_sequences(s->buffers[i].tb);
+	given = sequence_map_last_id(s->sequences) - SERVICE_PACKETS_SEQUENCE;
+	pb_put_uint(w, S_SEQUENCES, given > sequences ? given : sequences);
+}
+
+static void
+put_counts(struct pb_writer *w, const struct session *s)
+{
+	struct packet_link_loss losses[LOSSES_MAX];
+	uint64_t lost = 0;
+	size_t i, n;
+
+	for (i = 0; i < s->n_buffers; i++)
+		if (s->buffers[i].tb != NULL)
+			lost += trace_buffer_stats(s->buffers[i].tb)->
+			    trace_writer_packet_loss;
+	n = session_losses_by_machine(s, losses, LOSSES_MAX);
+	for (i = 0; i < n; i++)
+		lost += losses[i].packets;
+	pb_put_uint(w, S_PACKETS, s->packets_stored);
+	pb_put_uint(w, S_PACKETS_LOST, lost);
+	pb_put_uint(w, S_FLUSHES_FAILED, s->flushes_failed);
+}
+
+static void
+put_times(struct pb_writer *w, const struct session *s)
+{
+	const Perfetto__Protos__TraceConfig *pb = s->config->pb;
+	uint64_t planned = pb->duration_ms, left;
+
+	if (pb->trigger_config != NULL &&
+	    pb->trigger_config->trigger_timeout_ms != 0)
+		planned = pb->trigger_config->trigger_timeout_ms;
+	pb_put_uint(w, S_CREATED, (uint64_t)s->created_realtime_ns);
+	if (s->start_realtime_ns != 0)
+		pb_put_uint(w, S_STARTED, (uint64_t)s->start_realtime_ns);
+	if (session_remaining_ms(s, &left))
+		pb_put_uint(w, S_REMAINING, left);
+	if (planned != 0)
+		pb_put_uint(w, S_PLANNED, planned);
+}
+
+void
+session_report(struct session *s, bool with_stats, struct pb_writer *w)
+{
+	const Perfetto__Protos__TraceConfig *pb = s->config->pb;
+	size_t begin = w->len, end, mark;
+
+	pb_put_uint(w, S_ID, s->id);
+	put_text(w, S_NAME, pb->unique_session_name, TEXT_MAX);
+	pb_put_uint(w, S_STATE, state_of(s));
+	put_owner(w, &s->owner);
+	pb_put_uint(w, S_HAS_CONSUMER, s->ops != NULL);
+	put_text(w, S_DETACH_KEY, s->detach_key, TEXT_MAX);
+	put_times(w, s);
+	put_buffers(w, s);
+	put_file(w, s);
+	put_crowd(w, s);
+	put_counts(w, s);
+	put_triggers(w, s);
+	put_warnings(w, s);
+	if (s->cloned_from != 0)
+		pb_put_uint(w, S_CLONED_FROM, s->cloned_from);
+	put_text(w, S_ERROR, s->end_error, TEXT_MAX * 2);
+	pb_put_uint(w, S_FILTERED, pb->trace_filter != NULL);
+	if (!with_stats)
+		return;
+	end = w->len;
+	mark = pb_nest_begin(w, S_STATS);
+	session_stats_message(s, w);
+	pb_nest_end(w, mark);
+	if (w->len - begin > SESSION_REPORT_MAX)
+		w->len = end;
+}
+
+/* "/proc/self/fd/7": the path of what was opened, as the kernel knows it. */
+static char *
+path_of(int fd)
+{
+	char link[40], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	return n > 0 ? strndup(path, (size_t)n) : NULL;
+}
+
+static char *
+path_in(const char *dir, const char *path)
+{
+	char *whole;
+
+	if (path[0] == '/' || dir == NULL)
+		return strdup(path);
+	return asprintf(&whole, "%s%s%s", dir, dir[strlen(dir) - 1] == '/' ?
+	    "" : "/", path) < 0 ? NULL : whole;
+}
+
+void
+session_report_file(struct session *s, int fd)
+{
+	const char *path = s->config->pb->output_path;
+
+	free(s->file_path);
+	s->file_path = NULL;
+	if (fd >= 0)
+		s->file_path = path_of(fd);
+	else if (path != NULL)
+		s->file_path = path_in(s->service->settings->trace_dir, path);
+}

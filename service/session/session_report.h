@@ -1,0 +1,30 @@
+/*
+ * session_report: what a session is and how it fares, for people
+ * (SessionState of protos/control.proto).
+ */
+#ifndef SERVICE_SESSION_SESSION_REPORT_H
+#define SERVICE_SESSION_SESSION_REPORT_H
+
+#include <stdbool.h>
+
+struct pb_writer;
+struct session;
+
+/* No report is longer, in bytes: it fits a frame. */
+#define SESSION_REPORT_MAX (96u * 1024u)
+
+/*
+ * Appends the fields of its SessionState.  Where it would be longer than
+ * SESSION_REPORT_MAX the statistics are left out.
+ */
+void session_report(struct session *s, bool with_stats, struct pb_writer *w);
+
+/*
+ * Notes the path of the file it writes: what the descriptor shows now, or, when
+ * fd is -1, the config's output_path.  Before the descriptor is handed on.
+ */
+void session_report_file(struct session *s, int fd);
+/* Its instances are about to go: keeps how many took part. */
+void session_report_keep(struct session *s);
+
+#endif /* SERVICE_SESSION_SESSION_REPORT_H */
