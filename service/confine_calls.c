@@ -14,6 +14,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
@@ -80,6 +81,8 @@ static const char *const allowed[] = {
 	"getegid", "geteuid", "getgid", "getgroups", "getppid", "getresgid",
 	"getresuid", "getrlimit", "getrusage", "getuid", "ugetrlimit",
 	"sysinfo", "uname", "getcpu", "getrandom",
+	/* how we are scheduled, for priority_boost */
+	"getpriority", "sched_getparam", "sched_getscheduler",
 };
 
 /* What somebody who has taken the process over would reach for next. */
@@ -172,6 +175,23 @@ add_threads(scmp_filter_ctx ctx)
 	    SCMP_CMP(0, SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
 }
 
+/* Of the calling thread alone. */
+static int
+add_priorities(scmp_filter_ctx ctx)
+{
+	const struct scmp_arg_cmp this_thread[] = {
+		SCMP_CMP(0, SCMP_CMP_EQ, PRIO_PROCESS, 0),
+		SCMP_CMP(1, SCMP_CMP_EQ, 0, 0),
+	};
+	int rc;
+
+	if ((rc = allow_where(ctx, "sched_setscheduler",
+		SCMP_CMP(0, SCMP_CMP_EQ, 0, 0))) != 0)
+		return rc;
+	return add(ctx, SCMP_ACT_ALLOW, "setpriority", COUNT_OF(this_thread),
+	    this_thread);
+}
+
 static int
 add_others(scmp_filter_ctx ctx)
 {
@@ -211,6 +231,7 @@ make_filter(scmp_filter_ctx ctx)
 	    (rc = add_all(ctx, SCMP_ACT_ALLOW, allowed,
 		COUNT_OF(allowed))) != 0 ||
 	    (rc = add_mappings(ctx)) != 0 || (rc = add_threads(ctx)) != 0 ||
+	    (rc = add_priorities(ctx)) != 0 ||
 	    (rc = add_others(ctx)) != 0)
 		return rc;
 	return seccomp_load(ctx);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/time.h>
+#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -74,6 +75,7 @@ struct loop {
 struct loop_timer {
 	struct loop *loop;
 	struct event ev;
+	int fd; /* a timerfd, for CLOCK_BOOTTIME; else -1 */
 	loop_fn fn;
 	void *arg;
 	uint64_t due_ms; /* loop_now_ms() */
@@ -466,7 +468,11 @@ static void
 timer_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct loop_timer *t = arg;
+	uint64_t n;
 
+	/* Set again since it was seen due: not now. */
+	if (fd >= 0 && read(fd, &n, sizeof(n)) < 0)
+		return;
 	t->fn(t->arg);
 	/* t may be gone. */
 }
@@ -479,6 +485,7 @@ loop_timer_new(struct loop *l, loop_fn fn, void *arg)
 	if ((t = calloc(1, sizeof(*t))) == NULL)
 		return NULL;
 	t->loop = l;
+	t->fd = -1;
 	t->fn = fn;
 	t->arg = arg;
 	if (event_assign(&t->ev, l->base, -1, 0, timer_cb, t) != 0) {
@@ -486,6 +493,38 @@ loop_timer_new(struct loop *l, loop_fn fn, void *arg)
 		return NULL;
 	}
 	return t;
+}
+
+struct loop_timer *
+loop_timer_new_boottime(struct loop *l, loop_fn fn, void *arg)
+{
+	struct loop_timer *t = loop_timer_new(l, fn, arg);
+
+	if (t == NULL)
+		return NULL;
+	t->fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (t->fd < 0 || event_assign(&t->ev, l->base, t->fd,
+	    EV_READ | EV_PERSIST, timer_cb, t) != 0 ||
+	    event_add(&t->ev, NULL) != 0) {
+		loop_timer_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+/* ms 0: disarmed. */
+static void
+boottime_set(struct loop_timer *t, uint64_t ms, int periodic)
+{
+	struct itimerspec when = { .it_value = {
+		.tv_sec = (time_t)(ms / 1000),
+		.tv_nsec = (long)(ms % 1000 * 1000000),
+	} };
+
+	if (periodic)
+		when.it_interval = when.it_value;
+	if (timerfd_settime(t->fd, 0, &when, NULL) != 0)
+		abort(); /* no time is out of its range */
 }
 
 void
@@ -496,6 +535,10 @@ loop_timer_set(struct loop_timer *t, uint64_t ms, int periodic)
 		.tv_usec = (suseconds_t)(ms % 1000 * 1000),
 	};
 
+	if (t->fd >= 0) {
+		boottime_set(t, ms > 0 ? ms : 1, periodic);
+		return;
+	}
 	event_del(&t->ev);
 	/* Else the time since this turn began would be missing. */
 	event_base_update_cache_time(t->loop->base);
@@ -520,7 +563,10 @@ loop_timer_left(const struct loop_timer *t, uint64_t *ms)
 void
 loop_timer_clear(struct loop_timer *t)
 {
-	event_del(&t->ev);
+	if (t->fd >= 0)
+		boottime_set(t, 0, 0);
+	else
+		event_del(&t->ev);
 }
 
 void
@@ -529,6 +575,8 @@ loop_timer_free(struct loop_timer *t)
 	if (t == NULL)
 		return;
 	event_del(&t->ev);
+	if (t->fd >= 0)
+		close(t->fd);
 	free(t);
 }
 

@@ -83,6 +83,12 @@ void loop_post(struct loop *l, loop_fn fn, void *arg);
  */
 struct loop_timer *loop_timer_new(struct loop *l, loop_fn fn, void *arg)
     MUST_CHECK;
+/*
+ * The same by CLOCK_BOOTTIME: the time that the machine sleeps counts.  One
+ * that fell due meanwhile fires when it wakes up, a periodic one once.
+ */
+struct loop_timer *loop_timer_new_boottime(struct loop *l, loop_fn fn,
+    void *arg) MUST_CHECK;
 void loop_timer_set(struct loop_timer *t, uint64_t ms, int periodic);
 void loop_timer_clear(struct loop_timer *t);
 /*

@@ -14,6 +14,7 @@
 #include "service/port/peer_identity.h"
 #include "service/session/commit.h"
 #include "service/session/instance.h"
+#include "service/session/lockdown.h"
 #include "service/session/machine_contact.h"
 #include "service/session/model.h"
 #include "service/session/producer.h"
@@ -348,6 +349,13 @@ initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 		goto out;
 	hello.name = q.name != NULL ? q.name : "";
 	hello.sdk_version = q.sdk_version;
+	hello.own = peer->auth == PEER_UNIX && !peer->forwarded &&
+	    peer->uid == geteuid();
+	if (!lockdown_permits(p->service, hello.own)) {
+		log_refused(p, "producer", "lockdown_mode is set, and it is "
+		    "not of the service's own user");
+		goto out;
+	}
 	hello.emulated = !peer->can_pass_fds;
 	hello.scrape = q.scraping != SCRAPING_DISABLED;
 	hello.shm_size_hint = q.shm_size;

@@ -7,6 +7,7 @@
 
 #include "transport/log.h"
 #include "service/buffer/trace_buffer.h"
+#include "service/session/concurrent.h"
 #include "service/session/file_session.h"
 #include "service/session/flush.h"
 #include "service/session/readback.h"
@@ -145,6 +146,8 @@ copy_session(struct clone_op *op, bool flushed_all)
 
 		event_log_clone_trigger(s->events, &t);
 	}
+	s->made = true;
+	concurrent_tell(s);
 	return s;
 
 fail:

@@ -7,6 +7,7 @@
 #include "transport/log.h"
 #include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
+#include "service/session/config_guard.h"
 #include "service/session/match.h"
 #include "service/session/settings.h"
 
@@ -332,6 +333,7 @@ config_new(const uint8_t *bytes, size_t len, bool has_fd,
 	if (check_sizes(c->pb, limits, err, err_size) != 0 ||
 	    check_triggers(c->pb, limits, err, err_size) != 0 ||
 	    check_output(c->pb, has_fd, err, err_size) != 0 ||
+	    config_guard_check(c->pb, err, err_size) != 0 ||
 	    read_data_sources(c, err, err_size) != 0)
 		goto fail;
 	return c;

@@ -6,6 +6,7 @@
 #include "transport/glob.h"
 #include "transport/log.h"
 #include "transport/pb_writer.h"
+#include "service/session/lockdown.h"
 #include "service/session/match.h"
 #include "service/session/producer.h"
 #include "service/session/session.h"
@@ -38,6 +39,7 @@ instance_matches(const struct session *s,
     const struct config_data_source *want, const struct data_source *ds)
 {
 	return strcmp(want->name, ds->name) == 0 &&
+	    lockdown_permits(s->service, ds->producer->own) &&
 	    machine_wanted(s, want, ds->producer->machine) &&
 	    match_test(want->producers, ds->producer->name);
 }

@@ -47,7 +47,9 @@ struct consumer;
 struct consumer_ops;
 struct file_session;
 struct flush;
+struct guard_book;
 struct links;
+struct priority;
 struct producer;
 struct producer_losses;
 struct producer_ops;
@@ -139,6 +141,7 @@ struct producer {
 	int32_t pid;
 	char *name;
 	char *sdk_version;
+	bool own;           /* the kernel says: of the daemon's own user */
 	bool emulated;      /* no shared memory: chunks come as data */
 	bool scrape;
 	bool linked;        /* by a link: commits may leave out the buffer */
@@ -244,6 +247,9 @@ struct service {
 	uint64_t last_flush_id;
 	struct service_counters counters;
 	struct trigger_state *triggers;
+	struct guard_book *guard_book;   /* config_guard.h */
+	struct priority *priority;
+	bool lockdown;                   /* lockdown.h */
 	uint8_t *system_info; /* of the host, encoded */
 	size_t system_info_len;
 	void (*idle)(void *arg); /* told when the last session goes; or NULL */

@@ -144,6 +144,7 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	p->peer = hello->peer;
 	p->uid = hello->uid;
 	p->pid = hello->pid;
+	p->own = hello->own;
 	p->emulated = hello->emulated;
 	p->linked = hello->linked;
 	p->scrape = hello->scrape;

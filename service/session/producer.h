@@ -22,6 +22,7 @@ struct producer_hello {
 	int32_t pid;
 	struct machine *machine; /* the producer refers to it */
 	uint64_t peer;           /* who it is, as a number, for counts */
+	bool own;                /* the kernel says: of the daemon's own user */
 	bool emulated;
 	bool linked;             /* its link ends it */
 	bool scrape;

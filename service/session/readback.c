@@ -32,6 +32,7 @@ struct readback {
 	struct session *s;
 	bool said_config;
 	bool said_uuid;
+	bool said_attributes;
 	bool said_system_info;
 	bool said_provenance;
 	bool said_completed;
@@ -356,6 +357,13 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 			return false;
 		r->said_uuid = true;
 	}
+	if (!r->said_attributes && s->config->pb->trace_attributes != NULL) {
+		service_packets_trace_attributes(&r->packet, r->uid,
+		    s->config->bytes, s->config->len);
+		if (!put_built(r, out, limit))
+			return false;
+	}
+	r->said_attributes = true;
 	if (!r->said_provenance) {
 		if (!put_provenance(r, out, limit))
 			return false;

@@ -4,7 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "service/session/config_guard.h"
 #include "service/session/link.h"
+#include "service/session/priority.h"
 #include "service/session/settings.h"
 #include "service/session/trigger.h"
 #include "transport/pb_writer.h"
@@ -54,6 +56,9 @@ service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 		goto fail;
 	if ((s->triggers = trigger_state_new()) == NULL)
 		goto fail;
+	if ((s->guard_book = guard_book_new()) == NULL ||
+	    (s->priority = priority_new(NULL)) == NULL)
+		goto fail;
 	s->trace_dirfd = trace_dirfd;
 	return s;
 
@@ -72,6 +77,8 @@ service_free(struct service *s)
 	machine_table_free(s->machines);
 	machine_done(&s->host);
 	trigger_state_free(s->triggers);
+	guard_book_free(s->guard_book);
+	priority_free(s->priority);
 	free(s->system_info);
 	free(s->buffers);
 	peer_quota_done(&s->consumers);

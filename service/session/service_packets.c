@@ -1,6 +1,7 @@
 #include "service/session/packet_stats.h"
 #include "service/session/service_packets.h"
 #include "transport/clock_snapshot.h"
+#include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
 #include "transport/system_info.h"
 
@@ -22,9 +23,11 @@ enum trace_packet_field {
 	PACKET_REMOTE_CLOCK_SYNC = 107,
 	PACKET_CLONE_TRIGGER = 113,
 	PACKET_PROVENANCE = 124,
+	PACKET_TRACE_ATTRIBUTES = 126,
 	PACKET_SESSION_EVENT = 134,
 };
 
+enum trace_config_field { CONFIG_TRACE_ATTRIBUTES = 48 };
 enum clock_snapshot_field { SNAPSHOT_CLOCKS = 1, SNAPSHOT_PRIMARY = 2 };
 enum clock_field { CLOCK_ID = 1, CLOCK_TIMESTAMP = 2 };
 enum remote_clock_field { REMOTE_SYNCED = 1 };
@@ -124,6 +127,24 @@ service_packets_trace_config(struct pb_writer *w, int32_t uid,
 {
 	put_common(w, uid);
 	pb_put_bytes(w, PACKET_TRACE_CONFIG, config, len);
+}
+
+void
+service_packets_trace_attributes(struct pb_writer *w, int32_t uid,
+    const uint8_t *config, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	size_t mark;
+
+	put_common(w, uid);
+	mark = pb_nest_begin(w, PACKET_TRACE_ATTRIBUTES);
+	pb_init(&r, config, len);
+	/* Pieces of one message are merged by putting them together. */
+	while (pb_next(&r, &f))
+		if (f.number == CONFIG_TRACE_ATTRIBUTES && f.wire == PB_BYTES)
+			pb_put_raw(w, f.data, f.len);
+	pb_nest_end(w, mark);
 }
 
 void

@@ -35,6 +35,9 @@ void service_packets_sync_marker(struct pb_writer *w, int32_t uid);
 /* config: the encoded TraceConfig, passed through byte for byte. */
 void service_packets_trace_config(struct pb_writer *w, int32_t uid,
     const uint8_t *config, size_t len);
+/* config: an encoded TraceConfig; its trace_attributes, as they are. */
+void service_packets_trace_attributes(struct pb_writer *w, int32_t uid,
+    const uint8_t *config, size_t len);
 void service_packets_trace_uuid(struct pb_writer *w, int32_t uid, int64_t msb,
     int64_t lsb);
 void service_packets_system_info(struct pb_writer *w, int32_t uid,

@@ -9,9 +9,11 @@
 #include "transport/log.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/clone.h"
+#include "service/session/concurrent.h"
 #include "service/session/file_session.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
+#include "service/session/priority.h"
 #include "service/session/producer.h"
 #include "service/session/query.h"
 #include "service/session/readback.h"
@@ -49,6 +51,7 @@ session_set_state(struct session *s, enum session_state state)
 	log_debug("session %llu: %s -> %s", (unsigned long long)s->id,
 	    session_state_name(s->state), session_state_name(state));
 	s->state = state;
+	concurrent_tell(s);
 }
 
 struct session *
@@ -161,6 +164,7 @@ session_destroy(struct session *s)
 	struct service *sv = s->service;
 	struct ds_instance *i;
 
+	concurrent_gone(s);
 	clone_source_gone(s);
 	flush_drop_all(s);
 	trigger_session_gone(s);
@@ -190,6 +194,7 @@ session_destroy(struct session *s)
 	query_session_leaves(sv, s);
 	TAILQ_REMOVE(&sv->sessions, s, link);
 	sv->n_sessions--;
+	priority_session_gone(sv, s);
 	free(s);
 	producers_reap(sv);
 	session_maybe_idle(sv);

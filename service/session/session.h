@@ -94,6 +94,9 @@ struct session {
 	struct delayed_clone *delayed_clone;
 	struct clone_op *clone_ops; /* that wait for a flush of this one */
 	struct clone_op *cloning;   /* this one is the clone, being written */
+	bool made;                /* nothing can refuse it any more */
+	bool boosts;              /* priority_boost */
+	bool boost_refused;       /* by the system: it was warned of */
 	bool start_wanted;        /* starts when the file is open */
 	bool all_started_said;
 	bool ending;              /* the final flush is under way */

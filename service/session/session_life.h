@@ -6,9 +6,12 @@
 #ifndef SERVICE_SESSION_SESSION_LIFE_H
 #define SERVICE_SESSION_SESSION_LIFE_H
 
+#include <stdbool.h>
+
 #include "transport/compiler.h"
 
 struct data_source;
+struct loop_timer;
 struct service;
 struct session;
 
@@ -17,6 +20,9 @@ void session_destroy(struct session *s);
 /* Tells the daemon when it waits for the end and nothing is busy any more. */
 void session_maybe_idle(struct service *sv);
 
+/* counts_sleep: the time that the machine sleeps counts. */
+struct loop_timer *session_timer_new(struct session *s, bool counts_sleep,
+    void (*fn)(void *session)) MUST_CHECK;
 int session_timers_make(struct session *s) MUST_CHECK;
 /* As the config says: duration, flush, snapshot, incremental state. */
 void session_timers_arm(struct session *s);

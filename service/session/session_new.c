@@ -6,7 +6,12 @@
 #include <unistd.h>
 
 #include "service/buffer/trace_buffer.h"
+#include "service/session/concurrent.h"
+#include "service/session/config_guard.h"
 #include "service/session/file_session.h"
+#include "service/session/free_memory.h"
+#include "service/session/lockdown.h"
+#include "service/session/priority.h"
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
 #include "service/session/session_life.h"
@@ -150,6 +155,50 @@ buffer_bytes_of(const struct service *sv, const struct principal *owner)
 	return bytes;
 }
 
+/*
+ * Pages of a buffer are taken as it is written: what others were promised and
+ * have not taken yet is not free either.
+ */
+static uint64_t
+promised_bytes(const struct service *sv)
+{
+	const struct session *s;
+	const struct tb_stats *st;
+	uint64_t bytes = 0, taken;
+	size_t i;
+
+	TAILQ_FOREACH(s, &sv->sessions, link)
+		for (i = 0; i < s->n_buffers; i++) {
+			if (s->buffers[i].tb == NULL)
+				continue;
+			st = trace_buffer_stats(s->buffers[i].tb);
+			taken = st->bytes_written + st->padding_bytes_written;
+			if (taken < s->buffers[i].size)
+				bytes += s->buffers[i].size - taken;
+		}
+	return bytes;
+}
+
+static int
+check_free_memory(const struct service *sv, uint64_t more, char *err,
+    size_t err_size)
+{
+	const struct limits *l = &sv->settings->limits;
+	uint64_t free_kb, taken_kb;
+
+	if (more == 0 || l->ignore_free_memory || free_memory_kb(&free_kb) != 0)
+		return 0;
+	taken_kb = promised_bytes(sv) / 1024 + l->min_free_memory_kb;
+	if (free_kb > taken_kb && more / 1024 <= free_kb - taken_kb)
+		return 0;
+	snprintf(err, err_size, "Buffers of %llu KiB do not fit into the "
+	    "machine's memory: %llu KiB are available, of which %llu KiB are "
+	    "promised to others or have to stay free "
+	    "(limits.min_free_memory_kb)", (unsigned long long)(more / 1024),
+	    (unsigned long long)free_kb, (unsigned long long)taken_kb);
+	return -1;
+}
+
 int
 session_check_memory(struct service *sv, const struct principal *owner,
     uint64_t more, char *err, size_t err_size)
@@ -177,7 +226,7 @@ session_check_memory(struct service *sv, const struct principal *owner,
 		    (unsigned long long)l->max_buffer_kb_per_consumer);
 		return -1;
 	}
-	return 0;
+	return check_free_memory(sv, more, err, err_size);
 }
 
 static int
@@ -239,6 +288,19 @@ make_parts(struct session *s)
 	    s->readback == NULL || session_timers_make(s) != 0 ? -1 : 0;
 }
 
+/* Nothing can refuse it any more: what it does to others. */
+static void
+made(struct session *s)
+{
+	s->made = true;
+	session_warn_of_config(s);
+	lockdown_apply(s);
+	guard_book_note(s->service->guard_book, s->config->pb, &s->owner,
+	    loop_now_ms());
+	priority_session_came(s);
+	concurrent_tell(s);
+}
+
 struct session *
 session_new(struct service *sv, struct config *config, int fd,
     const struct principal *owner, const struct consumer_ops *ops, void *port,
@@ -251,6 +313,9 @@ session_new(struct service *sv, struct config *config, int fd,
 
 	if (session_check_limits(sv, owner, err, err_size) != 0 ||
 	    check_others(sv, pb, err, err_size) != 0 ||
+	    lockdown_check(pb, owner, err, err_size) != 0 ||
+	    guard_book_check(sv->guard_book, pb, owner, loop_now_ms(), err,
+	    err_size) != 0 ||
 	    check_exclusive(sv, owner, pb->exclusive_prio, err, err_size) != 0)
 		goto fail;
 	snprintf(err, err_size, "out of memory");
@@ -274,7 +339,7 @@ session_new(struct service *sv, struct config *config, int fd,
 	s->port = port;
 	if (fd >= 0)
 		close(fd); /* nobody asked for a file */
-	session_warn_of_config(s);
+	made(s);
 	TAILQ_FOREACH(p, &sv->producers, link)
 		TAILQ_FOREACH(ds, &p->data_sources, link)
 			session_set_up(s, ds);

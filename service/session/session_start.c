@@ -5,6 +5,7 @@
 
 #include "transport/log.h"
 #include "service/buffer/trace_buffer.h"
+#include "service/session/concurrent.h"
 #include "service/session/file_session.h"
 #include "service/session/instance.h"
 #include "service/session/principal.h"
@@ -80,6 +81,7 @@ start_now(struct session *s)
 	s->start_realtime_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	event_log_snapshot(s->events);
 	event_log_event(s->events, SERVICE_EVENT_TRACING_STARTED);
+	concurrent_begin(s);
 	session_timers_arm(s);
 	s->start_timer = loop_timer_new(s->service->loop, slow_start_cb, s);
 	if (s->start_timer != NULL)

@@ -65,14 +65,26 @@ clear_cb(void *arg)
 	}
 }
 
+struct loop_timer *
+session_timer_new(struct session *s, bool counts_sleep, void (*fn)(void *))
+{
+	return counts_sleep ? loop_timer_new_boottime(s->service->loop, fn,
+	    s) : loop_timer_new(s->service->loop, fn, s);
+}
+
 int
 session_timers_make(struct session *s)
 {
+	const Perfetto__Protos__TraceConfig *pb = s->config->pb;
 	struct loop *l = s->service->loop;
 
-	s->duration_timer = loop_timer_new(l, duration_cb, s);
+	s->duration_timer = session_timer_new(s,
+	    pb->prefer_suspend_clock_for_duration, duration_cb);
 	s->flush_timer = loop_timer_new(l, flush_cb, s);
-	s->snapshot_timer = loop_timer_new(l, snapshot_cb, s);
+	s->snapshot_timer = session_timer_new(s,
+	    pb->builtin_data_sources != NULL &&
+	    pb->builtin_data_sources->prefer_suspend_clock_for_snapshot,
+	    snapshot_cb);
 	s->clear_timer = loop_timer_new(l, clear_cb, s);
 	return s->duration_timer == NULL || s->flush_timer == NULL ||
 	    s->snapshot_timer == NULL || s->clear_timer == NULL ? -1 : 0;

@@ -67,6 +67,7 @@ settings_init(struct settings *s)
 		.max_data_sources = 1000000,
 		.max_data_sources_per_peer = 100000,
 		.max_buffer_kb_per_consumer = memory_kb() / 2,
+		.min_free_memory_kb = memory_kb() / 32,
 	};
 	s->link = (struct link_setting){
 		.grace_ms = 60000,

@@ -90,6 +90,8 @@ struct limits {
 	uint32_t max_data_sources;
 	uint32_t max_data_sources_per_peer;
 	uint64_t max_buffer_kb_per_consumer;
+	uint64_t min_free_memory_kb;
+	bool ignore_free_memory;
 };
 
 /* Of relays that keep one connection (protos/settings.proto, Link). */

@@ -78,6 +78,7 @@ static const struct limit_row {
 	ROW(max_data_sources, false, 0),
 	ROW(max_data_sources_per_peer, false, 0),
 	ROW(max_buffer_kb_per_consumer, true, 0),
+	ROW(min_free_memory_kb, true, MEMORY_KB_MOST),
 };
 #define N_LIMIT_ROWS (sizeof(limit_rows) / sizeof(limit_rows[0]))
 
@@ -147,6 +148,8 @@ apply_limits(struct limits *to, const Tributary__Limits *from,
 			    (unsigned long long)row->most);
 		put_number(to, row->to, row->wide, v);
 	}
+	if (from->has_ignore_free_memory)
+		to->ignore_free_memory = from->ignore_free_memory;
 	derive_limits(to, from);
 	return 0;
 }

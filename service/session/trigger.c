@@ -10,6 +10,7 @@
 #include "service/session/match.h"
 #include "service/session/model.h"
 #include "service/session/session.h"
+#include "service/session/session_life.h"
 #include "service/session/settings.h"
 
 typedef Perfetto__Protos__TraceConfig__TriggerConfig trigger_config_pb;
@@ -138,7 +139,10 @@ trigger_arm(struct session *s, char *err, size_t err_size)
 		return 0;
 	if (check_regexes(t, err, err_size) != 0)
 		return -1;
-	s->trigger_timer = loop_timer_new(l, timeout_cb, s);
+	/* As today's service has it: the time-out of these is the duration. */
+	s->trigger_timer = session_timer_new(s,
+	    s->config->pb->prefer_suspend_clock_for_duration &&
+	    t->trigger_mode != MODE(START_TRACING), timeout_cb);
 	s->trigger_stop_timer = loop_timer_new(l, stop_cb, s);
 	if (s->trigger_timer == NULL || s->trigger_stop_timer == NULL) {
 		snprintf(err, err_size, "out of memory");

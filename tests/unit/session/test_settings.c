@@ -104,6 +104,9 @@ without_a_file_everything_has_its_default(void **state)
 	assert_int_equal(s.limits.max_data_sources_per_peer, 100000);
 	assert_int_equal(s.limits.max_buffer_kb_per_consumer,
 	    s.limits.max_total_buffer_kb);
+	assert_int_equal(s.limits.min_free_memory_kb,
+	    s.limits.max_total_buffer_kb / 16);
+	assert_false(s.limits.ignore_free_memory);
 	assert_null(s.tls.dir);
 	assert_false(s.tls.allow_tls12);
 	assert_int_equal(s.n_rules, 0);
@@ -329,6 +332,7 @@ a_limit_of_zero_is_refused_by_name(void **state)
 		"max_connection_memory_per_peer_kb", "max_input_kb_per_s",
 		"max_input_kb_per_s_per_peer", "max_data_sources",
 		"max_data_sources_per_peer", "max_buffer_kb_per_consumer",
+		"min_free_memory_kb",
 	};
 	char text[128], part[64];
 	size_t i;
