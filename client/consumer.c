@@ -7,6 +7,7 @@
 
 #include "client/consumer_reply.h"
 #include "client/slice_joiner.h"
+#include "protos/service_state.pb-c.h"
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
 #include "transport/rpc_client.h"
@@ -350,6 +351,18 @@ consumer_query_service_state(struct consumer *c, bool sessions_only,
 }
 
 void
+consumer_query_raw_state(struct consumer *c, consumer_raw_state_fn fn,
+    void *arg)
+{
+	struct consumer_call *k;
+
+	if ((k = call_new(c, CALL_RAW_STATE, arg)) == NULL)
+		return;
+	k->fn.raw_state = fn;
+	invoke(k, "QueryServiceState", NULL, -1);
+}
+
+void
 consumer_observe_events(struct consumer *c, uint32_t mask)
 {
 	struct consumer_call *k;
@@ -402,9 +415,22 @@ consumer_attach(struct consumer *c, const char *key, consumer_attach_fn fn,
 	keyed_call(k, "Attach", key);
 }
 
+static void
+put_hit(struct pb_writer *w,
+    const Perfetto__Protos__ObservableEvents__CloneTriggerHit *hit)
+{
+	if (hit->trigger_name != NULL)
+		pb_put_string(w, 5, hit->trigger_name);
+	if (hit->producer_name != NULL)
+		pb_put_string(w, 6, hit->producer_name);
+	pb_put_int(w, 7, (int32_t)hit->producer_uid);
+	pb_put_uint(w, 8, hit->boot_time_ns);
+	pb_put_uint(w, 9, hit->trigger_delay_ms);
+}
+
 void
-consumer_clone_session(struct consumer *c, uint64_t session_id,
-    const char *name, int fd, consumer_clone_fn fn, void *arg)
+consumer_clone_session(struct consumer *c, const struct consumer_clone *which,
+    consumer_clone_fn fn, void *arg)
 {
 	struct consumer_call *k;
 	struct pb_writer w;
@@ -413,10 +439,16 @@ consumer_clone_session(struct consumer *c, uint64_t session_id,
 		return;
 	k->fn.clone = fn;
 	pb_writer_init(&w);
-	if (name != NULL)
-		pb_put_string(&w, 4, name);
+	if (which->name != NULL)
+		pb_put_string(&w, 4, which->name);
 	else
-		pb_put_uint(&w, 1, session_id);
-	invoke(k, "CloneSession", &w, fd);
+		pb_put_uint(&w, 1, which->session_id);
+	if (which->skip_trace_filter)
+		pb_put_uint(&w, 2, 1);
+	if (which->for_bugreport)
+		pb_put_uint(&w, 3, 1);
+	if (which->hit != NULL)
+		put_hit(&w, which->hit);
+	invoke(k, "CloneSession", &w, which->fd);
 	pb_writer_done(&w);
 }

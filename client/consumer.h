@@ -18,6 +18,7 @@
 #include "transport/compiler.h"
 
 struct Perfetto__Protos__ObservableEvents;
+struct Perfetto__Protos__ObservableEvents__CloneTriggerHit;
 struct Perfetto__Protos__TraceStats;
 struct Perfetto__Protos__TracingServiceState;
 struct consumer;
@@ -61,8 +62,30 @@ typedef void (*consumer_state_fn)(void *arg,
 /* config: the session's encoded TraceConfig, borrowed; NULL when refused. */
 typedef void (*consumer_attach_fn)(void *arg, const uint8_t *config,
     size_t len);
-/* error: NULL when cloned, else a sentence, borrowed. */
-typedef void (*consumer_clone_fn)(void *arg, const char *error);
+/* The same as consumer_state_fn, encoded; NULL when refused. */
+typedef void (*consumer_raw_state_fn)(void *arg, const uint8_t *state,
+    size_t len);
+
+/* Which session is copied, and how. */
+struct consumer_clone {
+	uint64_t session_id;
+	const char *name; /* unique_session_name, in place of the id; or NULL */
+	bool skip_trace_filter;
+	bool for_bugreport;
+	/* What caused it: goes into the trace.  NULL: no trigger did. */
+	const struct Perfetto__Protos__ObservableEvents__CloneTriggerHit *hit;
+	int fd; /* as in consumer_enable_tracing(); -1: none */
+};
+
+struct consumer_cloned {
+	const char *error; /* NULL: cloned; else a sentence */
+	bool written;      /* all of it went into fd: nothing is left to read */
+	uint64_t uuid_msb; /* of the clone; 0: not told */
+	uint64_t uuid_lsb;
+};
+
+/* r: borrowed. */
+typedef void (*consumer_clone_fn)(void *arg, const struct consumer_cloned *r);
 
 /*
  * NULL with a sentence in err; otherwise connected or disconnected follows.  how
@@ -114,6 +137,8 @@ void consumer_get_trace_stats(struct consumer *c, consumer_stats_fn fn,
     void *arg);
 void consumer_query_service_state(struct consumer *c, bool sessions_only,
     consumer_state_fn fn, void *arg);
+void consumer_query_raw_state(struct consumer *c, consumer_raw_state_fn fn,
+    void *arg);
 /* mask of ObservableEvents.Type; 0 ends the observation. */
 void consumer_observe_events(struct consumer *c, uint32_t mask);
 
@@ -121,8 +146,11 @@ void consumer_detach(struct consumer *c, const char *key, consumer_done_fn fn,
     void *arg);
 void consumer_attach(struct consumer *c, const char *key,
     consumer_attach_fn fn, void *arg);
-/* By id, or by name when name is not NULL.  fd as in enable_tracing. */
-void consumer_clone_session(struct consumer *c, uint64_t session_id,
-    const char *name, int fd, consumer_clone_fn fn, void *arg);
+/*
+ * Makes a read-only copy of a session this connection's own, to be read by
+ * consumer_read_buffers() where it was not written.
+ */
+void consumer_clone_session(struct consumer *c,
+    const struct consumer_clone *which, consumer_clone_fn fn, void *arg);
 
 #endif /* CLIENT_CONSUMER_H */

@@ -85,6 +85,33 @@ state_reply(struct consumer_call *k, const uint8_t *msg, size_t len, bool more)
 		    NULL);
 }
 
+/* Messages in a row are one message, so the parts need only be unwrapped. */
+static void
+raw_state_reply(struct consumer_call *k, const uint8_t *msg, size_t len,
+    bool more)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, msg, len);
+	while (pb_next(&r, &f)) {
+		if (f.number != 1 || f.wire != PB_BYTES)
+			continue;
+		if (k->parts.len + f.len <= CONSUMER_MAX_STATE)
+			pb_put_raw(&k->parts, f.data, f.len);
+		else
+			k->parts.failed = true;
+	}
+	k->parts.failed |= r.bad;
+	if (more)
+		return;
+	if (k->parts.failed)
+		k->fn.raw_state(k->arg, NULL, 0);
+	else
+		k->fn.raw_state(k->arg, k->parts.len == 0 ?
+		    (const uint8_t *)"" : k->parts.data, k->parts.len);
+}
+
 static void
 observe_reply(struct consumer *c, const uint8_t *msg, size_t len)
 {
@@ -119,16 +146,22 @@ attach_reply(const struct consumer_call *k, const uint8_t *msg, size_t len)
 static void
 clone_reply(const struct consumer_call *k, const uint8_t *msg, size_t len)
 {
+	struct consumer_cloned r = {
+		.error = "the answer of the collector is malformed",
+	};
 	Perfetto__Protos__CloneSessionResponse *m;
-	const char *error = "the answer of the collector is malformed";
 
 	m = perfetto__protos__clone_session_response__unpack(NULL, len, msg);
-	if (m != NULL && m->success)
-		error = NULL;
-	else if (m != NULL)
-		error = m->error != NULL && m->error[0] != '\0' ? m->error :
+	if (m != NULL && m->success) {
+		r.error = NULL;
+		r.written = m->was_write_into_file;
+		r.uuid_msb = (uint64_t)m->uuid_msb;
+		r.uuid_lsb = (uint64_t)m->uuid_lsb;
+	} else if (m != NULL) {
+		r.error = m->error != NULL && m->error[0] != '\0' ? m->error :
 			"the collector did not clone the session";
-	k->fn.clone(k->arg, error);
+	}
+	k->fn.clone(k->arg, &r);
 	if (m != NULL)
 		perfetto__protos__clone_session_response__free_unpacked(m,
 		    NULL);
@@ -155,6 +188,9 @@ consumer_reply_good(struct consumer_call *k, const uint8_t *msg, size_t len,
 		break;
 	case CALL_STATE:
 		state_reply(k, msg, len, more);
+		break;
+	case CALL_RAW_STATE:
+		raw_state_reply(k, msg, len, more);
 		break;
 	case CALL_OBSERVE:
 		observe_reply(k->c, msg, len);
@@ -192,14 +228,18 @@ consumer_reply_bad(struct consumer_call *k)
 	case CALL_STATE:
 		k->fn.state(k->arg, NULL);
 		break;
+	case CALL_RAW_STATE:
+		k->fn.raw_state(k->arg, NULL, 0);
+		break;
 	case CALL_OBSERVE:
 		break;
 	case CALL_ATTACH:
 		k->fn.attach(k->arg, NULL, 0);
 		break;
 	case CALL_CLONE:
-		k->fn.clone(k->arg, "the collector refused to clone the "
-		    "session");
+		k->fn.clone(k->arg, &(struct consumer_cloned){
+			.error = "the collector refused to clone the session",
+		});
 		break;
 	}
 }

@@ -23,6 +23,7 @@ enum consumer_call_kind {
 	CALL_READ,    /* ReadBuffers: a stream */
 	CALL_STATS,
 	CALL_STATE,   /* QueryServiceState: parts of one message */
+	CALL_RAW_STATE, /* the same, not decoded */
 	CALL_OBSERVE, /* ObserveEvents: a stream without end */
 	CALL_ATTACH,
 	CALL_CLONE,
@@ -36,11 +37,12 @@ struct consumer_call {
 		consumer_done_fn done;
 		consumer_stats_fn stats;
 		consumer_state_fn state;
+		consumer_raw_state_fn raw_state;
 		consumer_attach_fn attach;
 		consumer_clone_fn clone;
 	} fn;
 	void *arg;
-	struct pb_writer parts; /* CALL_STATE */
+	struct pb_writer parts; /* CALL_STATE, CALL_RAW_STATE */
 	bool failed;            /* to be reported by report_failed() */
 };
 

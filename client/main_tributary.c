@@ -8,6 +8,9 @@
 #include "client/inspect/inspect.h"
 #include "client/machines.h"
 #include "client/record.h"
+#include "client/snapshot.h"
+#include "client/sources.h"
+#include "client/trigger.h"
 #include "protos/nearest.h"
 #include "transport/log.h"
 
@@ -21,6 +24,10 @@ static const struct command commands[] = {
 	{ "record", record_main, "record a trace into a file" },
 	{ "inspect", inspect_main,
 	    "say what a trace holds, and whether it can be trusted" },
+	{ "snapshot", snapshot_main,
+	    "save what a running session holds, and let it go on" },
+	{ "trigger", trigger_main, "activate triggers of sessions" },
+	{ "sources", sources_main, "list the data sources that are offered" },
 	{ "machines", machines_main, "list the machines that are connected" },
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
 	{ "forward", forward_main,

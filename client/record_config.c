@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/config_from_names.h"
+#include "client/record_additions.h"
 #include "client/record_machines.h"
 #include "client/record_options.h"
 #include "protos/trace_config.pb-c.h"
@@ -226,13 +227,34 @@ choose_machines(struct record_config *c, const struct record_machines *m,
 	return chosen;
 }
 
+/* Takes c over.  NULL with a sentence in err. */
+static struct record_config *
+add(struct record_config *c, const struct record_additions *a, char *err,
+    size_t err_size)
+{
+	struct record_config *more = NULL;
+	struct pb_writer w;
+
+	if (c == NULL || !record_additions_any(a))
+		return c;
+	pb_writer_init(&w);
+	if (record_additions_put(a, c->bytes.data, c->bytes.len, &w) == 0)
+		more = record_config_decode(w.data, w.len, err, err_size);
+	else
+		snprintf(err, err_size, "the config is damaged");
+	pb_writer_done(&w);
+	record_config_free(c);
+	return more;
+}
+
 struct record_config *
 record_config_load(const struct record_options *o, char *err, size_t err_size)
 {
 	struct record_config *c = o->config != NULL ?
 	    load_file(o->config, err, err_size) : load_names(o, err, err_size);
 
-	return choose_machines(c, &o->machines, err, err_size);
+	c = choose_machines(c, &o->machines, err, err_size);
+	return add(c, &o->additions, err, err_size);
 }
 
 const Perfetto__Protos__TraceConfig *
@@ -302,6 +324,49 @@ bool
 record_config_wants_start(const struct record_config *c)
 {
 	return c->message->deferred_start && !waits_for_trigger(c);
+}
+
+bool
+record_config_only_snapshots(const struct record_config *c)
+{
+	const Perfetto__Protos__TraceConfig__TriggerConfig *t =
+	    c->message->trigger_config;
+
+	return t != NULL && t->trigger_mode ==
+	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__CLONE_SNAPSHOT;
+}
+
+bool
+record_config_takes_snapshots(const struct record_config *c)
+{
+	return record_config_only_snapshots(c) ||
+	    (c->message->trigger_config != NULL &&
+	    c->message->trigger_config->use_clone_snapshot_if_available);
+}
+
+int
+record_config_start_delay(const struct record_config *c, uint64_t random,
+    uint64_t *ms, char *err, size_t err_size)
+{
+	const Perfetto__Protos__TraceConfig__CmdTraceStartDelay *d =
+	    c->message->cmd_trace_start_delay;
+
+	*ms = 0;
+	if (d == NULL || (!d->has_min_delay_ms && !d->has_max_delay_ms))
+		return 0;
+	if (!d->has_min_delay_ms || !d->has_max_delay_ms) {
+		snprintf(err, err_size, "cmd_trace_start_delay needs both "
+		    "min_delay_ms and max_delay_ms");
+		return -1;
+	}
+	if (d->min_delay_ms > d->max_delay_ms) {
+		snprintf(err, err_size, "cmd_trace_start_delay has a "
+		    "min_delay_ms above its max_delay_ms");
+		return -1;
+	}
+	*ms = d->min_delay_ms + random %
+	    ((uint64_t)d->max_delay_ms - d->min_delay_ms + 1);
+	return 0;
 }
 
 uint32_t

@@ -49,6 +49,17 @@ uint64_t record_config_grace_ms(const struct record_config *c);
 /* deferred_start without a trigger: somebody must call StartTracing. */
 bool record_config_wants_start(const struct record_config *c);
 
+/* Triggers save copies (CLONE_SNAPSHOT), at least where the service can. */
+bool record_config_takes_snapshots(const struct record_config *c);
+/* Nothing but copies can be had of it. */
+bool record_config_only_snapshots(const struct record_config *c);
+/*
+ * How long to wait before the session is asked for (cmd_trace_start_delay);
+ * random chooses within the bounds.  0, or -1 with a sentence.
+ */
+int record_config_start_delay(const struct record_config *c, uint64_t random,
+    uint64_t *ms, char *err, size_t err_size) MUST_CHECK;
+
 /*
  * How often the buffers have to be read when the service does not write the
  * file: as often as it would, but at least once a second; and how many bytes

@@ -11,12 +11,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/record_additions.h"
 #include "client/record_machines.h"
 #include "transport/compiler.h"
 #include "transport/dial.h"
 
+enum record_mode {
+	RECORD_MODE_RECORD,
+	RECORD_MODE_DETACH,      /* record, and leave it behind under key */
+	RECORD_MODE_ATTACH,      /* what is recorded under key */
+	RECORD_MODE_IS_DETACHED, /* whether anything is */
+	RECORD_MODE_CLONE,       /* a copy of a running session */
+	RECORD_MODE_QUERY,       /* the state of the service */
+};
+
 /* Everything borrows from argv. */
 struct record_options {
+	enum record_mode mode;
+	const char *key;        /* DETACH, ATTACH, IS_DETACHED */
+	bool stop;              /* ATTACH: end it at once */
+	uint64_t clone_id;      /* CLONE, where clone_name is NULL */
+	const char *clone_name;
+	bool clone_for_bugreport;
+	bool query_long;        /* QUERY */
+	bool query_raw;
 	const char *config; /* a file, "-" for standard input, NULL: names */
 	const char *out;    /* a file, "-" for standard output, or NULL */
 	const char *connect; /* address, or NULL for the default */
@@ -28,6 +46,7 @@ struct record_options {
 	uint64_t max_file_bytes;
 	int notify_fd; /* -1: none */
 	struct record_machines machines;
+	struct record_additions additions;
 	bool background;
 	bool background_wait; /* implies background */
 	bool no_clobber;
@@ -36,8 +55,10 @@ struct record_options {
 
 enum record_options_verdict {
 	RECORD_OPTIONS_RUN,
-	RECORD_OPTIONS_HELP, /* asked for help; *o is not set */
-	RECORD_OPTIONS_BAD,  /* err holds a sentence */
+	RECORD_OPTIONS_HELP,    /* asked for help; *o is not set */
+	RECORD_OPTIONS_VERSION, /* asked for the version; the same */
+	RECORD_OPTIONS_NOTHING, /* nothing to do, err says why; the same */
+	RECORD_OPTIONS_BAD,     /* err holds a sentence */
 };
 
 /* argv[0] is "record".  Reorders argv (names last). */

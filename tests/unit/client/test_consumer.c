@@ -12,6 +12,7 @@
 
 #include "client/consumer.h"
 #include "protos/consumer_port.pb-c.h"
+#include "protos/service_state.pb-c.h"
 #include "tests/unit/client/fake_collector.h"
 #include "transport/addr.h"
 #include "transport/log.h"
@@ -38,6 +39,9 @@ struct fixture {
 	int done; /* calls of done_cb and the like */
 	bool ok;
 	uint64_t number;
+	struct consumer_cloned cloned;
+	uint8_t raw[100];
+	size_t raw_len;
 };
 
 static void
@@ -396,6 +400,39 @@ a_service_state_in_parts_becomes_one(void **state)
 }
 
 static void
+raw_state_cb(void *arg, const uint8_t *state, size_t len)
+{
+	struct fixture *f = arg;
+
+	f->done++;
+	f->ok = state != NULL;
+	f->raw_len = len;
+	assert_true(len <= sizeof(f->raw));
+	if (state != NULL)
+		memcpy(f->raw, state, len);
+}
+
+static void
+the_state_comes_in_one_piece_and_encoded_too(void **state)
+{
+	Perfetto__Protos__TracingServiceState *m;
+	struct fixture *f = *state;
+
+	consumer_query_raw_state(f->consumer, raw_state_cb, f);
+	UNTIL(f, f->done == 1);
+	m = perfetto__protos__tracing_service_state__unpack(NULL, f->raw_len,
+	    f->raw);
+	assert_non_null(m);
+	assert_int_equal(m->n_producers, 2);
+	assert_string_equal(m->data_sources[1]->ds_descriptor->name, "two");
+	perfetto__protos__tracing_service_state__free_unpacked(m, NULL);
+	f->fake.refuse = "QueryServiceState";
+	consumer_query_raw_state(f->consumer, raw_state_cb, f);
+	UNTIL(f, f->done == 2);
+	assert_false(f->ok);
+}
+
+static void
 observed_events_come_until_the_end(void **state)
 {
 	static const uint8_t started[] = { 0x0a, 0x02, 0x10, 0x01 };
@@ -446,12 +483,14 @@ a_session_can_be_detached_and_attached(void **state)
 }
 
 static void
-clone_cb(void *arg, const char *error)
+clone_cb(void *arg, const struct consumer_cloned *r)
 {
 	struct fixture *f = arg;
 
 	f->done++;
-	snprintf(f->error, sizeof(f->error), "%s", error == NULL ? "" : error);
+	f->cloned = *r;
+	snprintf(f->error, sizeof(f->error), "%s",
+	    r->error == NULL ? "" : r->error);
 }
 
 static void
@@ -459,12 +498,15 @@ a_session_can_be_cloned_by_name_or_number(void **state)
 {
 	struct fixture *f = *state;
 
-	consumer_clone_session(f->consumer, 0, "ring", -1, clone_cb, f);
+	struct consumer_clone which = { .name = "ring", .fd = -1 };
+
+	consumer_clone_session(f->consumer, &which, clone_cb, f);
 	UNTIL(f, f->done == 1);
 	assert_string_equal(f->error, "");
 	assert_memory_equal(f->fake.args.data, "\x22\x04ring", 6);
 	f->fake.refuse = "CloneSession";
-	consumer_clone_session(f->consumer, 9, NULL, -1, clone_cb, f);
+	which = (struct consumer_clone){ .session_id = 9, .fd = -1 };
+	consumer_clone_session(f->consumer, &which, clone_cb, f);
 	UNTIL(f, f->done == 2);
 	assert_string_equal(f->error, "no such session");
 	assert_memory_equal(f->fake.args.data, "\x08\x09", 2);
@@ -523,6 +565,7 @@ main(void)
 		T(flush_and_disable_tell_how_they_went),
 		T(statistics_are_decoded),
 		T(a_service_state_in_parts_becomes_one),
+		T(the_state_comes_in_one_piece_and_encoded_too),
 		T(observed_events_come_until_the_end),
 		T(a_session_can_be_detached_and_attached),
 		T(a_session_can_be_cloned_by_name_or_number),

@@ -106,7 +106,7 @@ an_unknown_flag_is_refused_with_the_nearest_one(void **state)
 	assert_refused("--noclobber a", "did you mean --no-clobber?");
 	assert_refused("--confg=x", "there is no flag --confg; did you mean "
 	    "--config?");
-	assert_refused("--upload a", "see tributary record --help");
+	assert_refused("--frobnicate a", "see tributary record --help");
 	assert_refused("-x a", "there is no flag -x");
 }
 
@@ -163,6 +163,81 @@ how_an_address_is_reached_is_said_by_flags(void **state)
 	assert_refused("-o f a --tls-dirr d", "did you mean --tls-dir");
 }
 
+static void
+a_mode_says_what_is_done(void **state)
+{
+	assert_int_equal(parse("-o f a"), RECORD_OPTIONS_RUN);
+	assert_int_equal(o.mode, RECORD_MODE_RECORD);
+	assert_int_equal(parse("--detach=k -c x -o f"), RECORD_OPTIONS_RUN);
+	assert_int_equal(o.mode, RECORD_MODE_DETACH);
+	assert_string_equal(o.key, "k");
+	assert_int_equal(parse("--attach k --stop"), RECORD_OPTIONS_RUN);
+	assert_int_equal(o.mode, RECORD_MODE_ATTACH);
+	assert_true(o.stop);
+	assert_int_equal(parse("--is_detached=k"), RECORD_OPTIONS_RUN);
+	assert_int_equal(o.mode, RECORD_MODE_IS_DETACHED);
+	assert_int_equal(parse("--is-detached=k"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("--clone 12 -o f"), RECORD_OPTIONS_RUN);
+	assert_int_equal(o.mode, RECORD_MODE_CLONE);
+	assert_int_equal(o.clone_id, 12);
+	assert_null(o.clone_name);
+	assert_int_equal(parse("--clone-by-name n --clone-for-bugreport -o f"),
+	    RECORD_OPTIONS_RUN);
+	assert_string_equal(o.clone_name, "n");
+	assert_true(o.clone_for_bugreport);
+	assert_int_equal(parse("--query --long"), RECORD_OPTIONS_RUN);
+	assert_true(o.query_long && !o.query_raw);
+	assert_int_equal(parse("--version"), RECORD_OPTIONS_VERSION);
+}
+
+static void
+modes_exclude_each_other(void **state)
+{
+	assert_refused("--detach=k --attach=k -o f -c x", "choose one of");
+	assert_refused("--clone 1 --clone-by-name n -o f", "choose one of");
+	assert_refused("--query --attach=k", "choose one of");
+	assert_refused("--detach=k -d -c x -o f", "leave out -d");
+	assert_refused("--stop -c x -o f", "with --attach only");
+	assert_refused("--long -c x -o f", "with --query only");
+	assert_refused("--clone-for-bugreport -c x -o f", "goes with --clone");
+	assert_refused("--attach=k -o f", "leave out -o");
+	assert_refused("--attach=k -c x", "has a config already");
+	assert_refused("--is_detached=k -d", "leave out -o, -d");
+	assert_refused("--query linux.sys_stats", "has a config already");
+	assert_refused("--clone 1 -c x -o f", "config of its session");
+	assert_refused("--clone 1", "where the copy goes");
+	assert_refused("--clone ring -o f", "--clone-by-name");
+	assert_refused("--detach= -c x -o f", "empty");
+}
+
+static void
+what_only_android_has_is_refused_or_has_no_effect(void **state)
+{
+	assert_refused("--upload -c x", "Android");
+	assert_refused("--dropbox perfetto -c x", "Android");
+	assert_refused("--app com.example -o f", "atrace");
+	assert_refused("--save-for-bugreport", "--clone-for-bugreport");
+	assert_refused("--save-all-for-bugreport", "--clone-for-bugreport");
+	assert_int_equal(parse("--no-guardrails -o f a"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("--reset-guardrails"), RECORD_OPTIONS_NOTHING);
+	assert_int_equal(parse("-o f a --alert-id 4 --config-uid -1"),
+	    RECORD_OPTIONS_RUN);
+	assert_true(o.additions.has_statsd[STATSD_ALERT_ID]);
+	assert_int_equal(o.additions.statsd[STATSD_CONFIG_UID], -1);
+	assert_refused("-o f a --config-uid 4294967296", "wants a number");
+}
+
+static void
+attributes_have_keys(void **state)
+{
+	assert_int_equal(parse("-o f a --add-attribute k=v=w "
+	    "--add-attribute e"), RECORD_OPTIONS_RUN);
+	assert_int_equal(o.additions.n_attributes, 2);
+	assert_string_equal(o.additions.attributes[0], "k=v=w");
+	assert_refused("-o f a --add-attribute =v", "no key");
+	assert_refused("-o f a --add-attribute k=\x80", "UTF-8");
+}
+
 int
 main(void)
 {
@@ -180,6 +255,11 @@ main(void)
 		cmocka_unit_test(
 		    machines_are_named_or_all),
 		cmocka_unit_test(how_an_address_is_reached_is_said_by_flags),
+		cmocka_unit_test(a_mode_says_what_is_done),
+		cmocka_unit_test(modes_exclude_each_other),
+		cmocka_unit_test(
+		    what_only_android_has_is_refused_or_has_no_effect),
+		cmocka_unit_test(attributes_have_keys),
 	};
 
 	return cmocka_run_group_tests_name("record_options", tests, NULL,
