@@ -41,7 +41,7 @@ struct file_session {
 	bool retry_posted;
 	bool lossless;
 	bool limit_hit;   /* max_file_size_bytes was reached */
-	bool has_limit;
+	bool has_limit;   /* to be counted here: not compressed */
 	uint64_t left;    /* bytes up to max_file_size_bytes */
 	uint64_t written;
 	uint64_t *floor;  /* per buffer: unread when the last pass ended */
@@ -222,6 +222,18 @@ written_cb(struct file_sink *sink, uint64_t total, void *arg)
 		pump(f);
 }
 
+/* max_file_size_bytes of a compressed file: only its writer knows the sizes. */
+static void
+full_cb(struct file_sink *sink, void *arg)
+{
+	struct file_session *f = arg;
+
+	if (f->state != FILE_OPEN || f->limit_hit)
+		return;
+	f->limit_hit = true;
+	loop_defer(f->session->service->loop, limit_cb, f);
+}
+
 static void
 failed_cb(struct file_sink *sink, const char *err, void *arg)
 {
@@ -244,6 +256,7 @@ closed_cb(struct file_sink *sink, const char *err, void *arg)
 static const struct file_sink_ops sink_ops = {
 	.opened = opened_cb,
 	.written = written_cb,
+	.full = full_cb,
 	.failed = failed_cb,
 	.closed = closed_cb,
 };
@@ -348,6 +361,7 @@ struct file_session *
 file_session_new(struct session *s, int fd, char *err, size_t err_size)
 {
 	struct service *sv = s->service;
+	struct file_sink_options options = { .max_bytes = 0 };
 	struct file_session *f;
 
 	snprintf(err, err_size, "out of memory");
@@ -355,8 +369,12 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 		return NULL;
 	TAILQ_INIT(&f->waiters);
 	f->session = s;
-	f->has_limit = s->config->pb->max_file_size_bytes > 0;
-	f->left = s->config->pb->max_file_size_bytes;
+	options.compression = config_compression(s->config);
+	if (options.compression.kind != PACKET_PLAIN)
+		options.max_bytes = s->config->pb->max_file_size_bytes;
+	else
+		f->left = s->config->pb->max_file_size_bytes;
+	f->has_limit = f->left > 0;
 	f->floor = calloc(s->n_buffers + 1, sizeof(*f->floor));
 	f->out = packet_out_new_file();
 	f->write_timer = loop_timer_new(sv->loop, write_cb, f);
@@ -366,7 +384,8 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 		goto fail;
 	if (fd >= 0) {
 		f->state = FILE_OPEN;
-		f->sink = file_sink_new_fd(sv->loop, fd, &sink_ops, f);
+		f->sink = file_sink_new_fd(sv->loop, fd, &options,
+		    &sink_ops, f);
 	} else if (sv->trace_dirfd < 0) {
 		snprintf(err, err_size, "output_path is not allowed: the "
 		    "daemon was started without --trace-dir");
@@ -375,7 +394,7 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 		f->state = FILE_OPENING;
 		f->sink = file_sink_new_path(sv->loop, sv->trace_dirfd,
 		    path_in_trace_dir(sv, s->config->pb->output_path),
-		    file_owner(s), -1, &sink_ops, f);
+		    file_owner(s), -1, &options, &sink_ops, f);
 	}
 	if (f->sink == NULL) {
 		snprintf(err, err_size, "the trace file's writer could not "

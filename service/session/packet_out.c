@@ -132,7 +132,7 @@ bool
 packet_out_room(const struct packet_out *o)
 {
 	if (o->reply == NULL)
-		return o->batch != NULL && o->batch->len < SINK_BATCH_BYTES;
+		return o->batch != NULL && o->batch->len < o->batch->nominal;
 	return o->rest == NULL && o->len <= PACKET_REPLY_MAX - REPLY_SPARE;
 }
 

@@ -19,11 +19,11 @@
  * last, and may free the sink.
  */
 
-/* Room for the packet that completes a batch, unless it is a large one. */
-#define BATCH_CAP (SINK_BATCH_BYTES + 16u * 1024u)
+/* For the packet that completes a batch, unless it is a large one. */
+#define BATCH_SPARE (16u * 1024u)
 
 /* Of address space; what is touched is a path and a few frames. */
-#define WRITER_STACK_BYTES (256u * 1024u)
+#define WRITER_STACK_BYTES (512u * 1024u)
 
 /* All batches, and one job that only syncs. */
 #define MAX_JOBS (SINK_BATCHES + 1)
@@ -44,6 +44,7 @@ struct report {
 	bool posted;   /* report_cb() will run */
 	bool opened;   /* the path was opened, or refused: */
 	bool refused;
+	bool full;     /* max_bytes was reached */
 	bool finished; /* the writer touches nothing any more */
 	uint64_t done; /* jobs, in the order of submission */
 	uint64_t total;
@@ -56,12 +57,14 @@ struct file_sink {
 	void *arg;
 
 	/* Loop's side */
+	size_t nominal; /* of a batch */
 	struct batch batches[SINK_BATCHES];
 	struct batch *current; /* handed out, not yet submitted */
 	uint64_t submitted;    /* jobs */
 	uint64_t answered;     /* of them */
 	uint64_t total;        /* bytes in the file, as was reported */
 	bool told_opened;
+	bool told_full;
 	bool told_error;
 	bool closing;
 
@@ -77,6 +80,9 @@ struct file_sink {
 	/* Writer's side */
 	pthread_t thread;
 	struct sink_writer writer;
+	struct packet_compressor *compressor; /* NULL: bytes as they are */
+	uint64_t max_bytes;
+	bool full;   /* max_bytes is reached; batches are dropped */
 	bool broken; /* an error ended the file; jobs are dropped */
 	int dirfd;
 	char *path; /* NULL: a descriptor was given */
@@ -167,15 +173,36 @@ writer_next(struct file_sink *s, struct job *job)
 	return found;
 }
 
+/* What b becomes in the file, as far as that has room. */
+static const uint8_t *
+writer_prepare(struct file_sink *s, const struct sink_batch *b, size_t *len)
+{
+	uint64_t left = s->max_bytes - s->writer.total;
+	const uint8_t *data;
+	size_t taken;
+
+	*len = b->len;
+	if (s->compressor == NULL)
+		return b->data;
+	if (s->max_bytes == 0)
+		return packet_compressor_run(s->compressor, b->data, b->len,
+		    len);
+	data = packet_compressor_fit(s->compressor, b->data, b->len,
+	    left < SIZE_MAX ? (size_t)left : SIZE_MAX, &taken, len);
+	s->full = taken < b->len;
+	return data;
+}
+
 static void
 writer_run(struct file_sink *s, const struct job *job)
 {
 	char err[SINK_ERR_MAX];
-	const struct sink_batch *b;
+	const uint8_t *data;
+	size_t len;
 
-	if (!s->broken && job->batch != NULL) {
-		b = &job->batch->pub;
-		if (sink_writer_write(&s->writer, b->data, b->len, err,
+	if (!s->broken && !s->full && job->batch != NULL) {
+		data = writer_prepare(s, &job->batch->pub, &len);
+		if (sink_writer_write(&s->writer, data, len, err,
 		    sizeof(err)) < 0)
 			report_error(s, err);
 	}
@@ -187,6 +214,7 @@ writer_run(struct file_sink *s, const struct job *job)
 	if (job->batch != NULL)
 		job->batch->written = true;
 	s->report.done++;
+	s->report.full = s->full;
 	s->report.total = s->writer.total;
 	report_locked(s);
 	pthread_mutex_unlock(&s->lock);
@@ -222,14 +250,31 @@ sink_destroy(struct file_sink *s)
 
 	for (i = 0; i < SINK_BATCHES; i++)
 		free(s->batches[i].pub.data);
+	packet_compressor_free(s->compressor);
 	free(s->path);
 	pthread_cond_destroy(&s->wake);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }
 
+static int
+sink_set_options(struct file_sink *s, const struct file_sink_options *o)
+{
+	s->nominal = SINK_BATCH_BYTES;
+	if (o == NULL)
+		return 0;
+	s->max_bytes = o->max_bytes;
+	if (o->compression.kind != PACKET_PLAIN)
+		s->nominal = PACKET_BATCH_BYTES;
+	else if (o->max_bytes == 0)
+		return 0;
+	s->compressor = packet_compressor_new(&o->compression);
+	return s->compressor != NULL ? 0 : -1;
+}
+
 static struct file_sink *
-sink_new(struct loop *l, const struct file_sink_ops *ops, void *arg)
+sink_new(struct loop *l, const struct file_sink_options *options,
+    const struct file_sink_ops *ops, void *arg)
 {
 	struct file_sink *s;
 	struct sink_batch *b;
@@ -243,11 +288,14 @@ sink_new(struct loop *l, const struct file_sink_ops *ops, void *arg)
 	s->writer.fd = -1;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->wake, NULL);
+	if (sink_set_options(s, options) != 0)
+		goto fail;
 	for (i = 0; i < SINK_BATCHES; i++) {
 		b = &s->batches[i].pub;
-		if ((b->data = malloc(BATCH_CAP)) == NULL)
+		b->nominal = s->nominal;
+		b->cap = b->nominal + BATCH_SPARE;
+		if ((b->data = malloc(b->cap)) == NULL)
 			goto fail;
-		b->cap = BATCH_CAP;
 	}
 	return s;
 
@@ -281,12 +329,13 @@ sink_start(struct file_sink *s)
 }
 
 struct file_sink *
-file_sink_new_fd(struct loop *l, int fd, const struct file_sink_ops *ops,
+file_sink_new_fd(struct loop *l, int fd,
+    const struct file_sink_options *options, const struct file_sink_ops *ops,
     void *arg)
 {
 	struct file_sink *s;
 
-	if ((s = sink_new(l, ops, arg)) == NULL)
+	if ((s = sink_new(l, options, ops, arg)) == NULL)
 		return NULL;
 	writer_begin(s, fd);
 	if (!sink_start(s)) {
@@ -298,11 +347,12 @@ file_sink_new_fd(struct loop *l, int fd, const struct file_sink_ops *ops,
 
 struct file_sink *
 file_sink_new_path(struct loop *l, int dirfd, const char *path, long uid,
-    long gid, const struct file_sink_ops *ops, void *arg)
+    long gid, const struct file_sink_options *options,
+    const struct file_sink_ops *ops, void *arg)
 {
 	struct file_sink *s;
 
-	if ((s = sink_new(l, ops, arg)) == NULL)
+	if ((s = sink_new(l, options, ops, arg)) == NULL)
 		return NULL;
 	s->dirfd = dirfd;
 	s->uid = uid;
@@ -409,16 +459,17 @@ file_sink_close(struct file_sink *s)
 static void
 take_back(struct batch *b)
 {
+	size_t cap = b->pub.nominal + BATCH_SPARE;
 	uint8_t *data;
 
 	b->submitted = false;
 	b->written = false;
 	b->pub.len = 0;
-	if (b->pub.cap <= BATCH_CAP)
+	if (b->pub.cap <= cap)
 		return;
-	if ((data = realloc(b->pub.data, BATCH_CAP)) != NULL) {
+	if ((data = realloc(b->pub.data, cap)) != NULL) {
 		b->pub.data = data;
-		b->pub.cap = BATCH_CAP;
+		b->pub.cap = cap;
 	}
 }
 
@@ -462,6 +513,10 @@ report_cb(void *arg)
 		s->told_opened = true;
 		s->told_error = r.refused;
 		s->ops->opened(s, r.refused ? err : NULL, s->arg);
+	}
+	if (r.full && !s->told_full && err == NULL && !s->closing) {
+		s->told_full = true;
+		s->ops->full(s, s->arg);
 	}
 	if (err != NULL) {
 		if (!s->told_error && !s->closing) {

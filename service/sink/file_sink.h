@@ -10,7 +10,8 @@
  * Nothing is buffered in this process: what written() told is in the file even
  * if the process is killed at once.  A batch under way at that moment may be in
  * it in part, down to a cut last packet: some file systems (tmpfs) end a
- * write() early for a process that is being killed.
+ * write() early for a process that is being killed.  That holds for compressed
+ * files, too: each batch is a packet of its own, and needs no other.
  *
  * All calls come from the loop's thread.
  */
@@ -21,15 +22,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "service/sink/packet_compressor.h"
 #include "transport/compiler.h"
 
 struct file_sink;
 struct loop;
 
 /*
- * A batch is complete when it holds SINK_BATCH_BYTES or more; the packet that
- * made it so may be of any size.  At most SINK_BATCHES of a sink exist at a
- * time: that bounds its memory.  (A batch that grew is shrunk once written.)
+ * A batch is complete when it holds SINK_BATCH_BYTES (compressed files:
+ * PACKET_BATCH_BYTES) or more; the packet that made it so may be of any size.
+ * At most SINK_BATCHES of a sink exist at a time: that bounds its memory.  (A
+ * batch that grew is shrunk once written.)  A compressed file has a
+ * packet_compressor besides: with zstd at its usual level 2.6 MiB in all.
  */
 #define SINK_BATCH_BYTES (128u * 1024u)
 #define SINK_BATCHES 2u
@@ -44,6 +48,18 @@ struct sink_batch {
 	uint8_t *data;
 	size_t len;
 	size_t cap;
+	size_t nominal; /* complete from this length on */
+};
+
+/* NULL instead of it: none of them. */
+struct file_sink_options {
+	/* Batches are compressed on the writer thread, one by one. */
+	struct packet_compression compression;
+	/*
+	 * Bytes of the file that it never passes (as this sink writes them,
+	 * so compressed); 0: no limit.  See full().
+	 */
+	uint64_t max_bytes;
 };
 
 struct file_sink_ops {
@@ -59,6 +75,13 @@ struct file_sink_ops {
 	 * wrote.
 	 */
 	void (*written)(struct file_sink *s, uint64_t total, void *arg);
+	/*
+	 * One more packet would have passed max_bytes: it is not in the file,
+	 * nor is anything that was or will be submitted behind it.  Told once,
+	 * just before the written() of what still had room.  May be NULL
+	 * without max_bytes.
+	 */
+	void (*full)(struct file_sink *s, void *arg);
 	/*
 	 * An error ended the file: a sentence (disk full, I/O error).  What is
 	 * in the file ends on a whole packet (it was cut back to the last
@@ -78,7 +101,8 @@ struct file_sink_ops {
  * are not changed, as others may share it; writes go where its offset is.
  */
 struct file_sink *file_sink_new_fd(struct loop *l, int fd,
-    const struct file_sink_ops *ops, void *arg) MUST_CHECK;
+    const struct file_sink_options *options, const struct file_sink_ops *ops,
+    void *arg) MUST_CHECK;
 
 /*
  * Creates `path` (copied) below the directory dirfd (borrowed, stays open as
@@ -86,7 +110,8 @@ struct file_sink *file_sink_new_fd(struct loop *l, int fd,
  * is not -1.  Answer through opened(); batches may be submitted before it.
  */
 struct file_sink *file_sink_new_path(struct loop *l, int dirfd,
-    const char *path, long uid, long gid, const struct file_sink_ops *ops,
+    const char *path, long uid, long gid,
+    const struct file_sink_options *options, const struct file_sink_ops *ops,
     void *arg) MUST_CHECK;
 
 /*
@@ -98,8 +123,8 @@ struct sink_batch *file_sink_batch(struct file_sink *s);
 bool file_sink_reserve(struct sink_batch *b, size_t n) MUST_CHECK;
 
 /*
- * Hands the current batch to the writer thread, which writes it with a single
- * write() where the file lets it.  sync: fdatasync after it.  Empty or no
+ * Hands the current batch to the writer thread, which writes it (compressed:
+ * as one packet) with a single write() where the file lets it.  sync: fdatasync after it.  Empty or no
  * batch: only syncs, and without sync does nothing.
  */
 void file_sink_submit(struct file_sink *s, bool sync);

@@ -195,6 +195,7 @@ main(void)
 
 	make_source();
 	packet_trailer_init(&trailer, 1000, 32100, 17, 0);
+	batch.nominal = SINK_BATCH_BYTES;
 	batch.cap = SINK_BATCH_BYTES + 16384;
 	batch.data = calloc(1, batch.cap);
 

@@ -151,7 +151,9 @@ put(struct packet_out *o, const uint8_t *data, size_t size,
 static struct sink_batch
 new_batch(void)
 {
-	struct sink_batch b = { .cap = SINK_BATCH_BYTES };
+	struct sink_batch b = {
+		.cap = SINK_BATCH_BYTES, .nominal = SINK_BATCH_BYTES,
+	};
 
 	b.data = malloc(b.cap);
 	return b;

@@ -420,7 +420,7 @@ a_limit_is_never_passed_and_ends_on_a_packet(void **state)
 	struct fake_producer p;
 	struct fake_consumer c;
 	struct packet_out *out;
-	struct sink_batch b = { 0 };
+	struct sink_batch b = { .nominal = SINK_BATCH_BYTES };
 	enum readback_result r;
 	uint64_t limit, left;
 	uint32_t i;

@@ -175,7 +175,7 @@ sink_fd(struct fixture *f, struct told *t, int fd)
 	memset(t, 0, sizeof(*t));
 	assert_true(fd >= 0);
 	t->l = f->l;
-	t->s = file_sink_new_fd(f->l, fd, &ops, t);
+	t->s = file_sink_new_fd(f->l, fd, NULL, &ops, t);
 	assert_non_null(t->s);
 }
 
@@ -380,7 +380,7 @@ closing_is_legal_in_every_callback(void **state)
 	memset(&t, 0, sizeof(t));
 	t.l = f->l;
 	t.close_in_opened = true;
-	t.s = file_sink_new_path(f->l, f->dirfd, "file1", -1, -1, &ops, &t);
+	t.s = file_sink_new_path(f->l, f->dirfd, "file1", -1, -1, NULL, &ops, &t);
 	assert_non_null(t.s);
 	RUN_UNTIL(f, t.closed);
 	assert_int_equal(t.opened, 1);
@@ -393,7 +393,7 @@ a_path_is_created_and_takes_what_came_before_it_was_open(void **state)
 	struct told t = { .l = f->l };
 	char path[] = "file0";
 
-	t.s = file_sink_new_path(f->l, f->dirfd, path, -1, -1, &ops, &t);
+	t.s = file_sink_new_path(f->l, f->dirfd, path, -1, -1, NULL, &ops, &t);
 	assert_non_null(t.s);
 	memset(path, 'x', sizeof(path) - 1);
 	submit(&t, 5, 3);
@@ -410,7 +410,7 @@ a_path_that_is_refused_is_told_once_and_only_closing_follows(void **state)
 	struct fixture *f = *state;
 	struct told t = { .l = f->l };
 
-	t.s = file_sink_new_path(f->l, f->dirfd, "../file0", -1, -1, &ops, &t);
+	t.s = file_sink_new_path(f->l, f->dirfd, "../file0", -1, -1, NULL, &ops, &t);
 	assert_non_null(t.s);
 	submit(&t, 5, 3);
 	RUN_UNTIL(f, t.opened);
