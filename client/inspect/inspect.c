@@ -1,15 +1,16 @@
 #include "client/inspect/inspect.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "client/inspect/inspect_follow.h"
 #include "client/inspect/inspect_options.h"
+#include "client/inspect/inspect_packets.h"
 #include "client/inspect/inspect_verdict.h"
 #include "client/inspect/inspection.h"
+#include "client/inspect/trace_open.h"
 #include "client/inspect/trace_window.h"
 #include "client/trace_report.h"
 
@@ -22,34 +23,6 @@ refuse(const char *text)
 {
 	fprintf(stderr, "tributary inspect: %s\n", text);
 	return EXIT_FAILED;
-}
-
-/* -1 with a sentence in err.  *size: 0 where it is not known. */
-static int
-open_trace(const char *path, uint64_t *size, char *err, size_t err_size)
-{
-	struct stat st;
-	int fd = STDIN_FILENO;
-
-	*size = 0;
-	if (strcmp(path, "-") != 0 &&
-	    (fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-		goto fail;
-	if (fstat(fd, &st) < 0)
-		goto fail;
-	if (S_ISDIR(st.st_mode)) {
-		errno = EISDIR;
-		goto fail;
-	}
-	if (S_ISREG(st.st_mode))
-		*size = (uint64_t)st.st_size;
-	return fd;
-
-fail:
-	snprintf(err, err_size, "%s: %s", path, strerror(errno));
-	if (fd > STDIN_FILENO)
-		close(fd);
-	return -1;
 }
 
 static int
@@ -92,12 +65,14 @@ run_report(const struct inspect_options *o)
 	uint64_t size;
 	int fd, status = EXIT_FAILED;
 
-	if ((fd = open_trace(o->path, &size, err, sizeof(err))) < 0)
+	if ((fd = trace_open(o->path, &size, err, sizeof(err))) < 0)
 		return refuse(err);
 	trace_window_init_fd(&w, &fd);
 	if ((i = inspection_new()) == NULL)
 		refuse("out of memory");
-	else if (inspection_run(i, &w, size, err, sizeof(err)) < 0)
+	else if ((o->follow ? inspect_follow_read(i, fd,
+	    fd == STDIN_FILENO ? NULL : o->path, err, sizeof(err)) :
+	    inspection_run(i, &w, size, err, sizeof(err))) < 0)
 		refuse(err);
 	else
 		status = report(i, o);
@@ -126,6 +101,10 @@ inspect_main(int argc, char **argv)
 	switch (o.mode) {
 	case INSPECT_REPORT:
 		return run_report(&o);
+	case INSPECT_PACKETS:
+		return inspect_packets_run(&o);
+	case INSPECT_CONVERT:
+		return inspect_convert_run(&o);
 	}
 	return EXIT_FAILED;
 }

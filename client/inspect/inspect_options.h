@@ -7,10 +7,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "client/inspect/packet_filter.h"
 #include "transport/compiler.h"
 
 enum inspect_mode {
 	INSPECT_REPORT,
+	INSPECT_PACKETS, /* as text */
+	INSPECT_CONVERT, /* a time into the trace clock */
 };
 
 struct inspect_options {
@@ -18,6 +21,9 @@ struct inspect_options {
 	enum inspect_mode mode;
 	bool json;
 	bool strict; /* losses count for the exit status */
+	bool follow; /* wait for more of it */
+	const char *convert; /* CONVERT: "CLOCK:TIME" */
+	struct packet_filter filter; /* PACKETS */
 };
 
 enum inspect_options_result {

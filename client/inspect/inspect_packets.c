@@ -1,0 +1,321 @@
+#include "client/inspect/inspect_packets.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/inspect/clock_name.h"
+#include "client/inspect/inspect_options.h"
+#include "client/inspect/packet_show.h"
+#include "client/inspect/trace_clocks.h"
+#include "client/inspect/trace_open.h"
+#include "client/inspect/trace_scan.h"
+#include "client/inspect/trace_tail.h"
+#include "client/inspect/trace_window.h"
+#include "transport/human.h"
+
+#define ERROR_BYTES 512
+/* Clocks that are named where one is not known. */
+#define MAX_NAMED 24u
+
+/* As those of the report. */
+enum { EXIT_WHOLE = 0, EXIT_FAILED = 1, EXIT_DAMAGED = 2 };
+
+struct reading {
+	const struct inspect_options *options;
+	int fd;
+	struct trace_window window;
+	struct trace_tail *tail;  /* owned; NULL: it is not followed */
+	struct packet_show *show; /* owned */
+	struct trace_scan scan;
+};
+
+static int
+refuse(const char *text)
+{
+	fprintf(stderr, "tributary inspect: %s\n", text);
+	return EXIT_FAILED;
+}
+
+static int
+fail(const char *text)
+{
+	(void)refuse(text);
+	return -1;
+}
+
+/* What was printed shall be seen while nothing comes. */
+static bool
+idle_cb(void *arg)
+{
+	return fflush(stdout) == 0;
+}
+
+/* Ends where nobody listens: the rest need not be read. */
+static ssize_t
+read_cb(void *arg, uint8_t *buf, size_t len)
+{
+	struct reading *r = arg;
+
+	if (packet_show_failed(r->show) != NULL)
+		return 0;
+	if (r->tail != NULL)
+		return trace_tail_read(r->tail, buf, len);
+	return read(r->fd, buf, len);
+}
+
+static bool
+packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes)
+{
+	struct reading *r = arg;
+	uint64_t offset = r->window.offset;
+
+	if (packet_show_take(r->show, data, len, offset))
+		return true;
+	if (r->options->mode == INSPECT_PACKETS)
+		printf("# malformed, %" PRIu64 " bytes at byte %" PRIu64 "\n",
+		    bytes, offset);
+	return false;
+}
+
+static void
+reading_done(struct reading *r)
+{
+	packet_show_free(r->show);
+	trace_tail_free(r->tail);
+	trace_window_done(&r->window);
+	if (r->fd > STDIN_FILENO)
+		close(r->fd);
+}
+
+/* Reads all of the trace, and shows of it what out is for.  -1: refused. */
+static int
+read_trace(struct reading *r, const struct inspect_options *o, FILE *out)
+{
+	static const struct trace_scan_ops ops = { .packet = packet_cb };
+	const char *path = strcmp(o->path, "-") == 0 ? NULL : o->path;
+	char err[ERROR_BYTES];
+	uint64_t size;
+
+	memset(r, 0, sizeof(*r));
+	r->options = o;
+	if ((r->fd = trace_open(o->path, &size, err, sizeof(err))) < 0)
+		return fail(err);
+	trace_window_init(&r->window, read_cb, r);
+	if ((r->show = packet_show_new(out, &o->filter)) == NULL)
+		return fail("out of memory");
+	if (o->follow) {
+		size = 0;
+		r->tail = trace_tail_new(r->fd, path, idle_cb, r);
+		if (r->tail == NULL)
+			return fail(strerror(errno));
+	}
+	if (trace_scan_run(&r->scan, &r->window, size, &ops, r, err,
+	    sizeof(err)) < 0)
+		return fail(err);
+	return 0;
+}
+
+/* What is wrong with the file, on standard error: it is no part of the text. */
+static int
+tell_damage(const struct reading *r)
+{
+	const char *path = r->options->path;
+	const struct trace_scan *s = &r->scan;
+	char text[ERROR_BYTES], bytes[HUMAN_TEXT_MAX];
+	uint64_t i;
+
+	for (i = 0; i < s->n_damages && i < TRACE_SCAN_PLACES; i++) {
+		trace_damage_text(text, sizeof(text), &s->damages[i]);
+		fprintf(stderr, "tributary inspect: %s: damaged at byte %"
+		    PRIu64 ": %s\n", path, s->damages[i].offset, text);
+	}
+	/* A file that is still being written ends anywhere. */
+	if (s->tail_bytes > 0 && r->tail == NULL)
+		fprintf(stderr, "tributary inspect: %s: ends within a packet, "
+		    "%s after byte %" PRIu64 "\n", path,
+		    human_bytes(bytes, s->tail_bytes), s->tail_offset);
+	if (s->packets == 0 && s->bytes > 0 && r->tail == NULL) {
+		fprintf(stderr, "tributary inspect: %s: no trace: not one "
+		    "packet is in it\n", path);
+		return EXIT_FAILED;
+	}
+	return s->n_damages > 0 || (s->tail_bytes > 0 && r->tail == NULL) ?
+	    EXIT_DAMAGED : EXIT_WHOLE;
+}
+
+static int
+status_of(struct reading *r)
+{
+	const char *failed = packet_show_failed(r->show), *trouble = NULL;
+	int status;
+
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		/* Whoever read it has seen enough. */
+		if (errno == EPIPE)
+			return EXIT_WHOLE;
+		return refuse(strerror(errno));
+	}
+	if (failed != NULL)
+		return refuse(failed);
+	status = tell_damage(r);
+	if (r->tail != NULL)
+		trouble = trace_tail_trouble(r->tail);
+	if (trouble == NULL)
+		return status;
+	fprintf(stderr, "tributary inspect: %s %s\n", r->options->path,
+	    trouble);
+	return EXIT_FAILED;
+}
+
+int
+inspect_packets_run(const struct inspect_options *o)
+{
+	struct reading r;
+	int status = EXIT_FAILED;
+
+	if (read_trace(&r, o, stdout) == 0)
+		status = status_of(&r);
+	reading_done(&r);
+	return status;
+}
+
+/* "CLOCK:TIME" */
+static int
+parse_convert(const char *text, struct clock_at *out, char *err,
+    size_t err_size)
+{
+	const char *colon = strrchr(text, ':');
+	char *end;
+
+	if (colon == NULL || colon[1] < '0' || colon[1] > '9') {
+		snprintf(err, err_size, "--convert wants CLOCK:NANOSECONDS, "
+		    "as MONOTONIC:123456789");
+		return -1;
+	}
+	errno = 0;
+	out->ns = strtoull(colon + 1, &end, 10);
+	if (errno != 0 || *end != '\0') {
+		snprintf(err, err_size, "--convert wants whole nanoseconds "
+		    "behind the colon");
+		return -1;
+	}
+	return clock_name_parse(&out->clock, text, (size_t)(colon - text),
+	    err, err_size);
+}
+
+static void
+print_at(FILE *out, const struct clock_at *at)
+{
+	char name[CLOCK_NAME_MAX];
+
+	fprintf(out, "%s %" PRId64, clock_name(name, &at->clock),
+	    (int64_t)at->ns);
+	if (at->clock.machine != 0)
+		fprintf(out, " of machine %" PRIu32, at->clock.machine);
+}
+
+static void
+name_clocks(struct clock_graph *g, uint32_t machine)
+{
+	const struct clock_graph_clock *c;
+	size_t i, n = clock_graph_clocks(g, &c), named = 0;
+	char name[CLOCK_NAME_MAX];
+
+	for (i = 0; i < n && named < MAX_NAMED; i++) {
+		if (c[i].key.machine == machine)
+			fprintf(stderr, "%s%s", named++ == 0 ?
+			    "Clocks that are known: " : ", ",
+			    clock_name(name, &c[i].key));
+	}
+	if (named > 0)
+		fputs(i < n ? ", ...\n" : "\n", stderr);
+}
+
+static int
+cannot_convert(struct reading *r, const struct clock_at *at,
+    enum clock_result why)
+{
+	fputs("tributary inspect: ", stderr);
+	print_at(stderr, at);
+	switch (why) {
+	case CLOCK_OK:
+	case CLOCK_NO_WAY:
+		fputs(": nothing leads from this clock to the trace clock\n",
+		    stderr);
+		break;
+	case CLOCK_UNKNOWN:
+		fputs(": this clock was never read\n", stderr);
+		break;
+	case CLOCK_WENT_BACK:
+		fputs(": this clock went back, so the time is ambiguous\n",
+		    stderr);
+		break;
+	}
+	name_clocks(trace_clocks_graph(packet_show_clocks(r->show)),
+	    at->clock.machine);
+	return EXIT_FAILED;
+}
+
+/* A line a clock on the way, and one of what it is in the trace. */
+static int
+convert(struct reading *r, struct clock_at at)
+{
+	struct trace_clocks *clocks = packet_show_clocks(r->show);
+	struct clock_graph *g = trace_clocks_graph(clocks);
+	struct clock_key to = trace_clocks_trace_clock(clocks);
+	struct clock_key way[CLOCK_GRAPH_MAX_STEPS + 1];
+	char text[CLOCK_NAME_MAX];
+	enum clock_result result;
+	uint64_t start, ns;
+	size_t i, n;
+
+	if ((result = clock_graph_convert(g, &at, &to, &ns)) != CLOCK_OK)
+		return cannot_convert(r, &at, result);
+	n = clock_graph_way(g, &at.clock, &to, way);
+	print_at(stdout, &at);
+	putchar('\n');
+	for (i = 1; i < n; i++) {
+		if ((result = clock_graph_convert(g, &at, &way[i], &at.ns)) !=
+		    CLOCK_OK)
+			return cannot_convert(r, &at, result);
+		at.clock = way[i];
+		fputs("  is ", stdout);
+		print_at(stdout, &at);
+		putchar('\n');
+	}
+	if (packet_show_start(r->show, &start))
+		printf("%s s into the trace\n", clock_seconds(text,
+		    (int64_t)(at.ns - start)));
+	return EXIT_WHOLE;
+}
+
+int
+inspect_convert_run(const struct inspect_options *o)
+{
+	char err[ERROR_BYTES];
+	struct clock_at at;
+	struct reading r;
+	int status = EXIT_FAILED;
+
+	if (parse_convert(o->convert, &at, err, sizeof(err)) < 0)
+		return refuse(err);
+	if (read_trace(&r, o, NULL) < 0)
+		goto out;
+	if (o->filter.machine != NULL && !packet_show_machine(r.show,
+	    o->filter.machine, &at.clock.machine)) {
+		snprintf(err, sizeof(err), "the trace knows no machine %s",
+		    o->filter.machine);
+		refuse(err);
+		goto out;
+	}
+	status = convert(&r, at);
+	if (tell_damage(&r) != EXIT_WHOLE && status == EXIT_WHOLE)
+		status = EXIT_DAMAGED;
+out:
+	reading_done(&r);
+	return status;
+}
