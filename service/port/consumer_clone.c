@@ -61,6 +61,10 @@ parse_clone(const uint8_t *args, size_t len, struct clone_request *q,
 		case 1:
 			q->session_id = f.value;
 			break;
+		case 2:
+			q->skip_trace_filter = f.wire == PB_VARINT &&
+			    f.value != 0;
+			break;
 		case 3:
 			q->for_bugreport = f.value != 0;
 			break;

@@ -13,6 +13,7 @@
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
 #include "service/session/session.h"
+#include "service/session/session_filter.h"
 #include "service/session/session_losses.h"
 #include "service/session/session_report.h"
 
@@ -27,6 +28,7 @@ struct clone_op {
 	struct clone_op *next;  /* of the same source */
 	struct principal who;
 	int fd;
+	bool skip_filter;
 	bool has_trigger;
 	struct clone_trigger trigger;
 	char *trigger_name;
@@ -101,6 +103,19 @@ check_limits(const struct clone_op *op, const struct session *src, char *err,
 	    err_size);
 }
 
+/* A filter of its own: its statistics are of what the clone gives. */
+static int
+copy_filter(struct session *s, const struct session *src, bool skip)
+{
+	char err[256];
+
+	if (src->filter == NULL || skip)
+		return 0;
+	s->filter = session_filter_new(s->config->pb->trace_filter,
+	    src->n_buffers, err, sizeof(err));
+	return s->filter == NULL ? -1 : 0;
+}
+
 static struct session *
 copy_session(struct clone_op *op, bool flushed_all)
 {
@@ -117,6 +132,7 @@ copy_session(struct clone_op *op, bool flushed_all)
 	    (s->events = event_log_clone(src->events)) == NULL ||
 	    (s->readback = readback_new_clone(s, src->readback)) == NULL ||
 	    session_losses_copy(s, src) != 0 ||
+	    copy_filter(s, src, op->skip_filter) != 0 ||
 	    session_alloc_buffers(s, src->n_buffers) != 0)
 		goto fail;
 	s->start_realtime_ns = src->start_realtime_ns;
@@ -309,6 +325,9 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 		answer(op, NULL, false, "Out of memory");
 		return;
 	}
+	/* One who may take what is for bug reports gets that, and no more. */
+	op->skip_filter = r->skip_trace_filter &&
+	    principal_may(r->who, &src->owner);
 	op->source = src;
 	op->next = src->clone_ops;
 	src->clone_ops = op;

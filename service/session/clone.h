@@ -18,6 +18,8 @@ struct clone_request {
 	uint64_t session_id;     /* 0: by name, or for a bug report */
 	const char *name;        /* unique_session_name; NULL: by id */
 	bool for_bugreport;      /* the one with the highest bugreport_score */
+	/* Only the owner and an admin get what the trace_filter takes away. */
+	bool skip_trace_filter;
 	const struct clone_trigger *trigger; /* NULL: none; copied */
 	const struct principal *who; /* asks; copied */
 	int fd;                  /* -1: none.  Taken over in any case. */

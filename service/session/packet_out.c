@@ -32,6 +32,8 @@
  */
 #define REPLY_SPARE (16u * 1024u)
 
+_Static_assert(PACKET_TRAILER_ROOM == PACKET_TRAILER_MAX + LOSS_MAX,
+    "packet_trailer_put() writes as much");
 _Static_assert(PACKET_REPLY_MAX < 1u << 21, "a length in a reply has 3 bytes");
 
 struct packet_out {
@@ -80,6 +82,12 @@ put_trailer(uint8_t *p, const struct packet_trailer *t, uint32_t loss)
 	if (UNLIKELY(loss != 0))
 		p = put_varint_field(p, FIELD_PREVIOUS_PACKET_DROPPED, loss);
 	return p;
+}
+
+uint8_t *
+packet_trailer_put(uint8_t *p, const struct packet_trailer *t, uint32_t loss)
+{
+	return put_trailer(p, t, loss);
 }
 
 static inline size_t

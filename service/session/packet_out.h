@@ -53,6 +53,15 @@ struct packet_trailer {
 void packet_trailer_init(struct packet_trailer *t, int32_t uid, int32_t pid,
     uint32_t sequence, uint32_t machine);
 
+/* With previous_packet_dropped behind it, and what is written in vain. */
+#define PACKET_TRAILER_ROOM (PACKET_TRAILER_MAX + 7u)
+/*
+ * Writes the trusted fields (NULL: none) and the loss (0: none) to p, as
+ * packet_out_put() does, and returns where they end.
+ */
+uint8_t *packet_trailer_put(uint8_t *p, const struct packet_trailer *t,
+    uint32_t loss);
+
 /*
  * The bytes of a reply (rpc_reply's msg) never exceed this, which leaves 512
  * for the envelope: the frame stays within FRAME_MAX_BYTES.

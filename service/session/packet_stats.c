@@ -14,6 +14,7 @@ enum trace_stats_field {
 	STATS_CHUNKS_DISCARDED = 8,
 	STATS_PATCHES_DISCARDED = 9,
 	STATS_INVALID_PACKETS = 10,
+	STATS_FILTER_STATS = 11,
 	STATS_FLUSHES_REQUESTED = 12,
 	STATS_FLUSHES_SUCCEEDED = 13,
 	STATS_FLUSHES_FAILED = 14,
@@ -21,6 +22,15 @@ enum trace_stats_field {
 	STATS_HISTOGRAM_DEF = 17,
 	STATS_WRITER_STATS = 18,
 	STATS_LINK_LOSSES = 1001, /* ours: protos/trace_stats.proto */
+};
+
+enum filter_stats_field {
+	FILTER_INPUT_PACKETS = 1,
+	FILTER_INPUT_BYTES = 2,
+	FILTER_OUTPUT_BYTES = 3,
+	FILTER_ERRORS = 4,
+	FILTER_TIME_TAKEN = 5,
+	FILTER_DISCARDED = 20,
 };
 
 enum link_loss_field {
@@ -159,6 +169,21 @@ put_link_loss(struct pb_writer *w, const struct packet_link_loss *l)
 	pb_nest_end(w, mark);
 }
 
+static void
+put_filter(struct pb_writer *w, const struct packet_filter_stats *f)
+{
+	size_t i, mark = pb_nest_begin(w, STATS_FILTER_STATS);
+
+	pb_put_uint(w, FILTER_INPUT_PACKETS, f->input_packets);
+	pb_put_uint(w, FILTER_INPUT_BYTES, f->input_bytes);
+	pb_put_uint(w, FILTER_OUTPUT_BYTES, f->output_bytes);
+	pb_put_uint(w, FILTER_ERRORS, f->errors);
+	pb_put_uint(w, FILTER_TIME_TAKEN, f->time_taken_ns);
+	for (i = 0; i < f->n_buffers; i++)
+		pb_put_uint(w, FILTER_DISCARDED, f->discarded[i]);
+	pb_nest_end(w, mark);
+}
+
 void
 packet_stats_encode(struct pb_writer *w, const struct packet_stats *st)
 {
@@ -178,6 +203,8 @@ packet_stats_encode(struct pb_writer *w, const struct packet_stats *st)
 	pb_put_uint(w, STATS_CHUNKS_DISCARDED, st->chunks_discarded);
 	pb_put_uint(w, STATS_PATCHES_DISCARDED, st->patches_discarded);
 	pb_put_uint(w, STATS_INVALID_PACKETS, st->invalid_packets);
+	if (st->filter != NULL)
+		put_filter(w, st->filter);
 	pb_put_uint(w, STATS_FLUSHES_REQUESTED, st->flushes_requested);
 	pb_put_uint(w, STATS_FLUSHES_SUCCEEDED, st->flushes_succeeded);
 	pb_put_uint(w, STATS_FLUSHES_FAILED, st->flushes_failed);

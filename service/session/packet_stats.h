@@ -57,6 +57,17 @@ enum packet_final_flush {
 	FINAL_FLUSH_FAILED = 2,
 };
 
+/* Of a session with a trace_filter. */
+struct packet_filter_stats {
+	uint64_t input_packets;
+	uint64_t input_bytes;
+	uint64_t output_bytes;
+	uint64_t errors;
+	uint64_t time_taken_ns;
+	const uint64_t *discarded; /* bytes, of each buffer */
+	size_t n_buffers;
+};
+
 /* All borrowed. */
 struct packet_stats {
 	const struct tb_stats *const *buffers; /* in the order of the config */
@@ -65,6 +76,7 @@ struct packet_stats {
 	size_t n_writers; /* 0: no histogram at all */
 	const struct packet_link_loss *link_losses;
 	size_t n_link_losses;
+	const struct packet_filter_stats *filter; /* NULL: no filter */
 	uint32_t producers_connected;
 	uint64_t producers_seen;
 	uint32_t data_sources_registered;

@@ -14,7 +14,14 @@
 #include "service/session/sequence_map.h"
 #include "service/session/service_packets.h"
 #include "service/session/session.h"
+#include "service/session/session_filter.h"
 #include "service/session/session_stats.h"
+
+/*
+ * What filtering may take of one call: what is left of many packets can be so
+ * little that the output never gets full.
+ */
+#define FILTER_TURN_NS 10000000ull
 
 /* SystemInfo (reference wire-format.md). */
 enum { INFO_MACHINE_NAME = 17 };
@@ -185,8 +192,11 @@ put(struct readback *r, struct packet_out *out, uint64_t *limit,
 
 	if (!packet_out_room(out))
 		return false;
+	if (UNLIKELY(r->s->filter != NULL))
+		slice = session_filter_packet(r->s->filter, &slice, 1, len,
+		    NULL, 0, SESSION_FILTER_NO_BUFFER);
 	if (limit != NULL) {
-		size = packet_out_size(len, NULL, 0);
+		size = packet_out_size(slice.len, NULL, 0);
 		if (size > *limit) {
 			/* The file is full: the packets that matter went. */
 			*limit = 0;
@@ -195,7 +205,7 @@ put(struct readback *r, struct packet_out *out, uint64_t *limit,
 		*limit -= size;
 	}
 	/* One that finds no memory is left out, and counted like a bad one. */
-	if (!packet_out_put(out, &slice, 1, len, NULL, 0))
+	if (!packet_out_put(out, &slice, 1, slice.len, NULL, 0))
 		r->s->invalid_packets++;
 	return true;
 }
@@ -386,6 +396,24 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 	    put_clocks(r, out, limit);
 }
 
+/* What the filter leaves of a packet.  False: the limit was hit. */
+static bool
+put_filtered(struct readback *r, struct packet_out *out, uint64_t *limit,
+    const struct tb_packet *p, const struct packet_trailer *trailer)
+{
+	struct tb_slice left = session_filter_packet(r->s->filter, p->slices,
+	    p->n_slices, p->size, trailer, p->loss, r->buffer);
+	size_t size = packet_out_size(left.len, NULL, 0);
+
+	if (limit != NULL && size > *limit)
+		return false;
+	if (limit != NULL)
+		*limit -= size;
+	if (!packet_out_put(out, &left, 1, left.len, NULL, 0))
+		r->s->invalid_packets++;
+	return true;
+}
+
 /* One packet from a buffer into out.  False: the limit was hit. */
 static bool
 put_packet(struct readback *r, struct packet_out *out, uint64_t *limit,
@@ -403,6 +431,8 @@ put_packet(struct readback *r, struct packet_out *out, uint64_t *limit,
 		r->s->invalid_packets++;
 		return true;
 	}
+	if (UNLIKELY(r->s->filter != NULL))
+		return put_filtered(r, out, limit, p, trailer);
 	if (limit != NULL) {
 		size = packet_out_size(p->size, trailer, p->loss);
 		if (size > *limit)
@@ -468,16 +498,24 @@ nothing_waits(const struct session *s)
 	return true;
 }
 
+static uint64_t
+filter_ns(const struct session *s)
+{
+	return s->filter == NULL ? 0 : session_filter_ns(s->filter);
+}
+
 enum readback_result
 readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
 	struct session *s = r->s;
+	uint64_t filtered = filter_ns(s);
 	struct tb_packet p;
 
 	if (!put_prefix(r, out, limit))
 		return READBACK_FULL;
 	while (r->idle < s->n_buffers) {
-		if (!packet_out_room(out)) {
+		if (!packet_out_room(out) ||
+		    filter_ns(s) - filtered > FILTER_TURN_NS) {
 			if (s->n_buffers > 1) {
 				r->idle = 0;
 				next_buffer(r);

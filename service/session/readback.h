@@ -22,7 +22,7 @@ struct readback;
 struct session;
 
 enum readback_result {
-	READBACK_FULL,  /* the output has no room; there may be more */
+	READBACK_FULL,  /* no room, or a turn's time is over; there may be more */
 	READBACK_DONE,  /* everything readable now was read */
 	READBACK_LIMIT, /* the next packet would pass the limit; it is gone */
 };

@@ -19,6 +19,7 @@
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
 #include "service/session/session_command.h"
+#include "service/session/session_filter.h"
 #include "service/session/session_life.h"
 #include "service/session/session_losses.h"
 #include "service/session/session_warnings.h"
@@ -182,6 +183,7 @@ session_destroy(struct session *s)
 	loop_timer_free(s->trigger_stop_timer);
 	loop_cancel(sv->loop, s);
 	readback_free(s->readback);
+	session_filter_free(s->filter);
 	event_log_free(s->events);
 	sequence_map_free(s->sequences);
 	session_losses_free(s->losses);

@@ -24,6 +24,7 @@ struct delayed_clone;
 struct session_command;
 struct loop_timer;
 struct readback;
+struct session_filter;
 struct session_losses;
 
 enum observable {
@@ -81,6 +82,7 @@ struct session {
 	struct event_log *events; /* what the service writes into the trace */
 	struct file_session *file;/* NULL: not write_into_file */
 	struct readback *readback;
+	struct session_filter *filter; /* trace_filter; NULL: none */
 	struct loop_timer *duration_timer;
 	struct loop_timer *flush_timer;
 	struct loop_timer *snapshot_timer;

@@ -14,6 +14,7 @@
 #include "service/session/priority.h"
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
+#include "service/session/session_filter.h"
 #include "service/session/session_life.h"
 #include "service/session/session_report.h"
 #include "service/session/session_warnings.h"
@@ -307,12 +308,19 @@ session_new(struct service *sv, struct config *config, int fd,
     char *err, size_t err_size)
 {
 	const Perfetto__Protos__TraceConfig *pb = config->pb;
+	struct session_filter *filter = NULL;
 	struct session *s = NULL;
 	struct producer *p;
 	struct data_source *ds;
 
-	if (session_check_limits(sv, owner, err, err_size) != 0 ||
-	    check_others(sv, pb, err, err_size) != 0 ||
+	if (session_check_limits(sv, owner, err, err_size) != 0)
+		goto fail;
+	/* Before others are ended for this one. */
+	if (pb->trace_filter != NULL &&
+	    (filter = session_filter_new(pb->trace_filter, pb->n_buffers, err,
+	    err_size)) == NULL)
+		goto fail;
+	if (check_others(sv, pb, err, err_size) != 0 ||
 	    lockdown_check(pb, owner, err, err_size) != 0 ||
 	    guard_book_check(sv->guard_book, pb, owner, loop_now_ms(), err,
 	    err_size) != 0 ||
@@ -323,6 +331,8 @@ session_new(struct service *sv, struct config *config, int fd,
 		goto fail;
 	s->config = config;
 	config = NULL;
+	s->filter = filter;
+	filter = NULL;
 	if (make_parts(s) != 0 || make_buffers(s, err, err_size) != 0)
 		goto fail;
 	if (trigger_arm(s, err, err_size) != 0)
@@ -351,6 +361,7 @@ fail:
 	if (fd >= 0)
 		close(fd);
 	config_free(config);
+	session_filter_free(filter);
 	if (s != NULL)
 		session_destroy(s);
 	return NULL;

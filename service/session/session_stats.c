@@ -9,6 +9,7 @@
 #include "service/session/sequence_map.h"
 #include "service/session/service_packets.h"
 #include "service/session/session.h"
+#include "service/session/session_filter.h"
 #include "service/session/session_losses.h"
 #include "transport/pb_writer.h"
 
@@ -85,11 +86,16 @@ encode(struct session *s, struct pb_writer *w,
     void (*fn)(struct session *, struct packet_stats *, struct pb_writer *))
 {
 	const struct tb_stats **bufs;
+	struct packet_filter_stats filter;
 	struct packet_stats st;
 
 	if ((bufs = calloc(s->n_buffers + 1, sizeof(*bufs))) == NULL)
 		return;
 	fill(s, &st, bufs);
+	if (s->filter != NULL) {
+		session_filter_stats(s->filter, &filter);
+		st.filter = &filter;
+	}
 	fn(s, &st, w);
 	free(bufs);
 }

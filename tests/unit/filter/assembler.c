@@ -1,4 +1,4 @@
-#include "assembler.h"
+#include "tests/unit/filter/assembler.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "assembler.h"
+#include "tests/unit/filter/assembler.h"
 #include "service/filter/bytecode.h"
 
 static struct assembler base, overlay;

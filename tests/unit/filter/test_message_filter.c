@@ -6,7 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "assembler.h"
+#include "tests/unit/filter/assembler.h"
 #include "protos/trace_config.pb-c.h"
 #include "service/filter/message_filter.h"
 #include "transport/pb_writer.h"
