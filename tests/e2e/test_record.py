@@ -12,65 +12,9 @@ import sys
 import termios
 
 from harness import tap
-from harness.case import Case, TEST_SOURCE
-from harness.daemon import environment
+from harness.case import TEST_SOURCE
+from harness.recording import RecordCase
 from harness.trace import Trace
-
-COMMAND = [os.environ["TRIBUTARY"], "record"]
-
-
-class Recording:
-    """A running `tributary record`."""
-
-    def __init__(self, case, *args, stdin=None, stdout=subprocess.DEVNULL,
-                 stderr=None, connect=None, pass_fds=()):
-        self.case = case
-        self.err_path = case.path(f"stderr.{id(self)}")
-        address = connect or case.daemons[0].addresses("consumers")[0]
-        with open(self.err_path, "wb") as err:
-            self.process = subprocess.Popen(
-                COMMAND + list(args), stdin=stdin or subprocess.DEVNULL,
-                stdout=stdout, stderr=stderr or err, pass_fds=pass_fds,
-                cwd=case.folder,
-                env=environment(PERFETTO_CONSUMER_SOCK_NAME=address))
-        case.addCleanup(self.process.wait)
-        case.addCleanup(self.process.kill)
-
-    @property
-    def errors(self):
-        with open(self.err_path, encoding="utf-8") as file:
-            return file.read()
-
-    def says(self, text):
-        self.case.until(lambda: text in self.errors, f"it says {text!r}")
-
-    def interrupt(self):
-        self.process.send_signal(signal.SIGINT)
-
-    def end(self, status=0):
-        """Waits, with the producers of the test alive meanwhile."""
-        self.case.until(lambda: self.process.poll() is not None,
-                        "the command ends")
-        self.case.assertEqual(self.process.returncode, status, self.errors)
-        return self.errors
-
-
-class RecordCase(Case):
-    def record(self, *args, **options):
-        return Recording(self, *args, **options)
-
-    def config(self, text):
-        path = self.path("config.pbtx")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-        return path
-
-    def trace(self, name="t"):
-        return Trace.from_file(self.path(name))
-
-    def so_far(self, name="t"):
-        return Trace.so_far(self.path(name))
-
 
 class Local(RecordCase):
     def setUp(self):
