@@ -106,7 +106,8 @@ class Remote(RecordCase):
     def test_a_snapshot_is_read_where_a_file_cannot_travel(self):
         self.daemon(consumer=[self.path("c"), "127.0.0.1:0"])
         producer = self.producer("p")
-        self.session(unique_session_name="ring")
+        # Nobody vouches for whoever comes over TCP.
+        self.session(unique_session_name="ring", bugreport_score=1)
         producer.writer().number(2000)
         self.run_command("snapshot", "ring", "-o", "t", "--connect",
                          self.daemons[0].address("consumers", "tcp"))
