@@ -522,10 +522,14 @@ config_shm_sizes(const struct config *c, const char *producer,
 	}
 }
 
-bool
-config_has_trigger_mode(const struct config *c,
-    Perfetto__Protos__TraceConfig__TriggerConfig__TriggerMode mode)
+Perfetto__Protos__TraceConfig__TriggerConfig__TriggerMode
+config_trigger_mode(const struct config *c)
 {
-	return c->pb->trigger_config != NULL &&
-	    c->pb->trigger_config->trigger_mode == mode;
+	const trigger_config_pb *t = c->pb->trigger_config;
+
+	if (t == NULL)
+		return PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__UNSPECIFIED;
+	return t->use_clone_snapshot_if_available ?
+	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__CLONE_SNAPSHOT :
+	    t->trigger_mode;
 }

@@ -99,7 +99,8 @@ struct packet_compression config_compression(const struct config *c);
 /* TraceConfig.producers: the sizes asked for this producer; 0: none. */
 void config_shm_sizes(const struct config *c, const char *producer,
     uint32_t *shm_kb, uint32_t *page_kb);
-bool config_has_trigger_mode(const struct config *c,
-    Perfetto__Protos__TraceConfig__TriggerConfig__TriggerMode mode);
+/* The mode that holds: use_clone_snapshot_if_available is heeded. */
+Perfetto__Protos__TraceConfig__TriggerConfig__TriggerMode config_trigger_mode(
+    const struct config *c);
 
 #endif /* SERVICE_SESSION_CONFIG_H */

@@ -11,6 +11,7 @@
 
 struct item {
 	TAILQ_ENTRY(item) link;
+	bool is_trigger;
 	size_t len;
 	uint8_t data[];
 };
@@ -80,15 +81,18 @@ thin_out(struct event_log *l, enum event_queue q)
 	}
 }
 
-/* Moves what stands in l->w to the end (or front) of a queue. */
-static void
+/*
+ * Moves what stands in l->w to the end (or front) of a queue.  NULL: no memory.
+ */
+static struct item *
 keep(struct event_log *l, enum event_queue q, bool front)
 {
-	struct item *it;
+	struct item *it = NULL;
 	size_t max = q == EVENT_QUEUE_SNAPSHOTS ? EVENT_LOG_SNAPSHOTS_MAX :
 	    EVENT_LOG_EVENTS_MAX;
 
 	if (!l->w.failed && (it = malloc(sizeof(*it) + l->w.len)) != NULL) {
+		it->is_trigger = false;
 		it->len = l->w.len;
 		memcpy(it->data, l->w.data, l->w.len);
 		if (l->n[q] >= max && q == EVENT_QUEUE_SNAPSHOTS)
@@ -103,6 +107,7 @@ keep(struct event_log *l, enum event_queue q, bool front)
 	}
 	pb_writer_done(&l->w);
 	pb_writer_init(&l->w);
+	return it;
 }
 
 struct event_log *
@@ -110,6 +115,7 @@ event_log_clone(const struct event_log *l)
 {
 	struct event_log *c;
 	const struct item *it;
+	struct item *copy;
 	int q;
 
 	c = event_log_new(l->with_events, l->with_snapshots, l->primary_clock);
@@ -118,7 +124,9 @@ event_log_clone(const struct event_log *l)
 	for (q = 0; q < 2; q++)
 		TAILQ_FOREACH(it, &l->queue[q], link) {
 			pb_put_raw(&c->w, it->data, it->len);
-			keep(c, (enum event_queue)q, false);
+			copy = keep(c, (enum event_queue)q, false);
+			if (copy != NULL)
+				copy->is_trigger = it->is_trigger;
 		}
 	return c;
 }
@@ -169,8 +177,23 @@ event_log_buffer_cloned(struct event_log *l, uint32_t buffer)
 void
 event_log_trigger(struct event_log *l, const struct service_trigger *t)
 {
+	struct item *it;
+
 	service_packets_trigger(&l->w, l->uid, t);
-	keep(l, EVENT_QUEUE_EVENTS, false);
+	if ((it = keep(l, EVENT_QUEUE_EVENTS, false)) != NULL)
+		it->is_trigger = true;
+}
+
+void
+event_log_drop_triggers(struct event_log *l)
+{
+	struct item *it = TAILQ_FIRST(&l->queue[EVENT_QUEUE_EVENTS]), *next;
+
+	for (; it != NULL; it = next) {
+		next = TAILQ_NEXT(it, link);
+		if (it->is_trigger)
+			remove_item(l, EVENT_QUEUE_EVENTS, it);
+	}
 }
 
 void

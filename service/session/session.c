@@ -26,6 +26,9 @@
 #include "service/session/settings.h"
 #include "service/session/trigger.h"
 
+#define MODE(m)                                                               \
+	PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__##m
+
 const char *
 session_state_name(enum session_state s)
 {
@@ -295,13 +298,15 @@ session_is_visible(const struct session *s, const struct principal *who)
 bool
 session_reads_nothing(const struct session *s)
 {
-	const Perfetto__Protos__TraceConfig__TriggerConfig *t =
-	    s->config->pb->trigger_config;
-
 	if (s->state == SESSION_CLONED)
 		return false;
-	return t != NULL && s->n_triggers_hit == 0 && (t->trigger_mode ==
-	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__START_TRACING ||
-	    t->trigger_mode ==
-	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__STOP_TRACING);
+	switch (config_trigger_mode(s->config)) {
+	case MODE(START_TRACING):
+	case MODE(STOP_TRACING):
+		return s->n_triggers_hit == 0;
+	case MODE(CLONE_SNAPSHOT):
+		return true;
+	default:
+		return false;
+	}
 }

@@ -23,6 +23,7 @@ struct clone_op;
 struct delayed_clone;
 struct session_command;
 struct loop_timer;
+struct match;
 struct readback;
 struct session_filter;
 struct session_losses;
@@ -93,7 +94,10 @@ struct session {
 	struct loop_timer *trigger_stop_timer;
 	bool wait_for_start_trigger;     /* START_TRACING, not yet hit */
 	size_t n_triggers_hit;
-	struct delayed_clone *delayed_clone;
+	/* Who may pull each trigger of the config; NULL: no triggers. */
+	struct match **trigger_producers;
+	struct delayed_clone *delayed_clones;
+	size_t n_delayed_clones;
 	struct clone_op *clone_ops; /* that wait for a flush of this one */
 	struct clone_op *cloning;   /* this one is the clone, being written */
 	bool made;                /* nothing can refuse it any more */
@@ -137,7 +141,10 @@ struct session *session_new(struct service *s, struct config *config, int fd,
     const struct principal *owner, const struct consumer_ops *ops, void *port,
     char *err, size_t err_size) MUST_CHECK;
 
-/* StartTracing of a deferred session.  -1: it is not waiting for that. */
+/*
+ * StartTracing of a session that waits for it, or for a trigger to start it.
+ * -1: it does not.
+ */
 int session_start(struct session *s) MUST_CHECK;
 
 /*
@@ -215,7 +222,8 @@ void session_set_state(struct session *s, enum session_state state);
 void session_start_by_trigger(struct session *s);
 /*
  * Whether ReadBuffers gives nothing, because no trigger that START_TRACING or
- * STOP_TRACING needs has been hit.
+ * STOP_TRACING needs has been hit, or because it is there to be cloned
+ * (CLONE_SNAPSHOT).
  */
 bool session_reads_nothing(const struct session *s);
 /* For clones: an empty session in its place in the list.  NULL: no memory. */

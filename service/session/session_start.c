@@ -13,6 +13,7 @@
 #include "service/session/sequence_map.h"
 #include "service/session/session_command.h"
 #include "service/session/session_life.h"
+#include "service/session/trigger.h"
 
 /* When data sources have not said that they started, life goes on. */
 #define START_TIMEOUT_MS 20000u
@@ -83,6 +84,7 @@ start_now(struct session *s)
 	event_log_event(s->events, SERVICE_EVENT_TRACING_STARTED);
 	concurrent_begin(s);
 	session_timers_arm(s);
+	trigger_session_started(s);
 	s->start_timer = loop_timer_new(s->service->loop, slow_start_cb, s);
 	if (s->start_timer != NULL)
 		loop_timer_set(s->start_timer, START_TIMEOUT_MS, 0);
@@ -117,9 +119,9 @@ session_file_opened(struct session *s)
 int
 session_start(struct session *s)
 {
-	if (s->state != SESSION_CONFIGURED || s->start_wanted || s->ending ||
-	    s->wait_for_start_trigger)
+	if (s->state != SESSION_CONFIGURED || s->start_wanted || s->ending)
 		return -1;
+	s->wait_for_start_trigger = false;
 	session_want_start(s);
 	return 0;
 }

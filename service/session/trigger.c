@@ -12,6 +12,7 @@
 #include "service/session/session.h"
 #include "service/session/session_life.h"
 #include "service/session/settings.h"
+#include "service/session/trigger_history.h"
 
 typedef Perfetto__Protos__TraceConfig__TriggerConfig trigger_config_pb;
 typedef Perfetto__Protos__TraceConfig__TriggerConfig__Trigger trigger_pb;
@@ -19,22 +20,15 @@ typedef Perfetto__Protos__TraceConfig__TriggerConfig__Trigger trigger_pb;
 #define MODE(m)                                                               \
 	PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__##m
 
-#define DAY_NS (24ull * 3600 * 1000000000)
-/* Past hits that are remembered; the oldest give way. */
-#define HISTORY_MAX 4096u
-
-struct hit {
-	uint64_t name_hash;
-	uint64_t ts;
-};
-
 struct trigger_state {
-	struct hit history[HISTORY_MAX]; /* a ring */
-	size_t next;
+	struct trigger_history *history;
+	struct trigger_world world;
+	unsigned short chance[3]; /* each daemon draws its own numbers */
 };
 
 /* A CLONE_SNAPSHOT that is told after its delay. */
 struct delayed_clone {
+	struct delayed_clone *next; /* of the same session */
 	struct session *session;
 	struct loop_timer *timer;
 	char *name;
@@ -43,51 +37,46 @@ struct delayed_clone {
 };
 
 static uint64_t
-hash_name(const char *name)
+boottime(void *arg)
 {
-	uint64_t h = 0xcbf29ce484222325ull;
+	return loop_boottime_ns();
+}
 
-	for (; *name != '\0'; name++)
-		h = (h ^ (uint8_t)*name) * 0x100000001b3ull;
-	return h;
+static double
+chance(void *arg)
+{
+	return erand48(((struct trigger_state *)arg)->chance);
 }
 
 struct trigger_state *
 trigger_state_new(void)
 {
-	long seed = (long)loop_boottime_ns();
+	struct trigger_state *t;
 
-	/* For skip_probability: each daemon draws its own numbers. */
-	(void)!getrandom(&seed, sizeof(seed), 0);
-	srand48(seed);
-	return calloc(1, sizeof(struct trigger_state));
+	if ((t = calloc(1, sizeof(*t))) == NULL ||
+	    (t->history = trigger_history_new()) == NULL) {
+		free(t);
+		return NULL;
+	}
+	/* Zeroes are a seed like any other. */
+	(void)!getrandom(t->chance, sizeof(t->chance), 0);
+	t->world = (struct trigger_world){ boottime, chance, t };
+	return t;
 }
 
 void
 trigger_state_free(struct trigger_state *t)
 {
+	if (t == NULL)
+		return;
+	trigger_history_free(t->history);
 	free(t);
 }
 
-static uint32_t
-hits_of_day(const struct trigger_state *t, const char *name, uint64_t now)
+void
+trigger_state_set_world(struct trigger_state *t, const struct trigger_world *w)
 {
-	uint64_t h = hash_name(name);
-	uint32_t n = 0;
-	size_t i;
-
-	for (i = 0; i < HISTORY_MAX; i++)
-		n += t->history[i].name_hash == h && t->history[i].ts != 0 &&
-		    now - t->history[i].ts < DAY_NS;
-	return n;
-}
-
-static void
-remember(struct trigger_state *t, const char *name, uint64_t now)
-{
-	t->history[t->next].name_hash = hash_name(name);
-	t->history[t->next].ts = now;
-	t->next = (t->next + 1) % HISTORY_MAX;
+	t->world = *w;
 }
 
 static void
@@ -107,26 +96,50 @@ stop_cb(void *arg)
 	session_disable(arg, NULL);
 }
 
+/* One matcher a trigger; NULL where any producer may pull it. */
 static int
-check_regexes(const trigger_config_pb *t, char *err, size_t err_size)
+make_matchers(struct session *s, const trigger_config_pb *t, char *err,
+    size_t err_size)
 {
-	struct match *m;
+	const char *regex;
 	size_t i;
-	int ret = 0;
 
-	for (i = 0; i < t->n_triggers && ret == 0; i++) {
-		if (t->triggers[i]->producer_name_regex == NULL ||
-		    t->triggers[i]->producer_name_regex[0] == '\0')
+	snprintf(err, err_size, "out of memory");
+	s->trigger_producers = calloc(t->n_triggers + 1,
+	    sizeof(*s->trigger_producers));
+	if (s->trigger_producers == NULL)
+		return -1;
+	for (i = 0; i < t->n_triggers; i++) {
+		regex = t->triggers[i]->producer_name_regex;
+		if (regex == NULL || regex[0] == '\0')
 			continue;
-		if ((m = match_new()) == NULL) {
-			snprintf(err, err_size, "out of memory");
+		if ((s->trigger_producers[i] = match_new()) == NULL ||
+		    match_add_regex(s->trigger_producers[i], regex, err,
+		    err_size) != 0)
 			return -1;
-		}
-		ret = match_add_regex(m, t->triggers[i]->producer_name_regex,
-		    err, err_size);
-		match_free(m);
 	}
-	return ret;
+	return 0;
+}
+
+static int
+check_mode(const trigger_config_pb *t, char *err, size_t err_size)
+{
+	if (t->use_clone_snapshot_if_available &&
+	    t->trigger_mode != MODE(STOP_TRACING)) {
+		snprintf(err, err_size, "trigger_mode must be STOP_TRACING "
+		    "where use_clone_snapshot_if_available is set");
+		return -1;
+	}
+	switch (t->trigger_mode) {
+	case MODE(START_TRACING):
+	case MODE(STOP_TRACING):
+	case MODE(CLONE_SNAPSHOT):
+		return 0;
+	default:
+		snprintf(err, err_size, "trigger_mode %d is not known",
+		    (int)t->trigger_mode);
+		return -1;
+	}
 }
 
 int
@@ -135,9 +148,10 @@ trigger_arm(struct session *s, char *err, size_t err_size)
 	const trigger_config_pb *t = s->config->pb->trigger_config;
 	struct loop *l = s->service->loop;
 
-	if (t == NULL || t->trigger_mode == MODE(UNSPECIFIED))
+	if (config_trigger_mode(s->config) == MODE(UNSPECIFIED))
 		return 0;
-	if (check_regexes(t, err, err_size) != 0)
+	if (check_mode(t, err, err_size) != 0 ||
+	    make_matchers(s, t, err, err_size) != 0)
 		return -1;
 	/* As today's service has it: the time-out of these is the duration. */
 	s->trigger_timer = session_timer_new(s,
@@ -149,28 +163,21 @@ trigger_arm(struct session *s, char *err, size_t err_size)
 		return -1;
 	}
 	s->wait_for_start_trigger = t->trigger_mode == MODE(START_TRACING);
-	loop_timer_set(s->trigger_timer, t->trigger_timeout_ms, 0);
+	if (s->wait_for_start_trigger)
+		loop_timer_set(s->trigger_timer, t->trigger_timeout_ms, 0);
 	return 0;
 }
 
-static bool
-fits(const trigger_pb *t, const char *name, const char *producer)
+void
+trigger_session_started(struct session *s)
 {
-	struct match *m;
-	char err[64];
-	bool ok;
-
-	if (strcmp(t->name, name) != 0)
-		return false;
-	if (t->producer_name_regex == NULL ||
-	    t->producer_name_regex[0] == '\0')
-		return true;
-	if ((m = match_new()) == NULL)
-		return false;
-	ok = match_add_regex(m, t->producer_name_regex, err, sizeof(err)) ==
-	    0 && match_test(m, producer);
-	match_free(m);
-	return ok;
+	if (s->trigger_timer == NULL)
+		return;
+	if (config_trigger_mode(s->config) == MODE(START_TRACING))
+		loop_timer_clear(s->trigger_timer);
+	else if (s->n_triggers_hit == 0)
+		loop_timer_set(s->trigger_timer,
+		    s->config->pb->trigger_config->trigger_timeout_ms, 0);
 }
 
 static void
@@ -183,28 +190,38 @@ delayed_free(struct delayed_clone *d)
 }
 
 static void
-tell_clone(struct session *s, const struct clone_trigger *t)
-{
-	if (s->ops != NULL)
-		s->ops->clone_trigger_hit(s->port, s->id, t);
-}
-
-static void
 delayed_cb(void *arg)
 {
-	struct delayed_clone *d = arg;
+	struct delayed_clone *d = arg, **p;
+	struct session *s = d->session;
 
-	tell_clone(d->session, &d->t);
-	d->session->delayed_clone = NULL;
+	for (p = &s->delayed_clones; *p != d; p = &(*p)->next)
+		;
+	*p = d->next;
+	s->n_delayed_clones--;
+	if (s->ops != NULL)
+		s->ops->clone_trigger_hit(s->port, s->id, &d->t);
 	delayed_free(d);
 }
 
 void
 trigger_session_gone(struct session *s)
 {
-	if (s->delayed_clone != NULL)
-		delayed_free(s->delayed_clone);
-	s->delayed_clone = NULL;
+	const trigger_config_pb *t;
+	struct delayed_clone *d;
+	size_t i;
+
+	while ((d = s->delayed_clones) != NULL) {
+		s->delayed_clones = d->next;
+		delayed_free(d);
+	}
+	if (s->trigger_producers == NULL)
+		return;
+	t = s->config->pb->trigger_config;
+	for (i = 0; i < t->n_triggers; i++)
+		match_free(s->trigger_producers[i]);
+	free(s->trigger_producers);
+	s->trigger_producers = NULL;
 }
 
 static void
@@ -213,8 +230,14 @@ hit_clone(struct session *s, const trigger_pb *t, const struct producer *p,
 {
 	struct delayed_clone *d;
 
-	/* One at a time: a snapshot that is due covers those after it. */
-	if (s->delayed_clone != NULL || (d = calloc(1, sizeof(*d))) == NULL)
+	if (s->n_delayed_clones >= TRIGGER_DELAYED_MAX) {
+		log_limited(&s->service->session_log, loop_now_ms(),
+		    LOG_LEVEL_WARN, "session %llu: a trigger for a snapshot "
+		    "is not told: %u are due already",
+		    (unsigned long long)s->id, TRIGGER_DELAYED_MAX);
+		return;
+	}
+	if ((d = calloc(1, sizeof(*d))) == NULL)
 		return;
 	d->session = s;
 	d->name = strdup(t->name);
@@ -229,7 +252,9 @@ hit_clone(struct session *s, const trigger_pb *t, const struct producer *p,
 	d->t.producer_uid = p->uid;
 	d->t.boot_time_ns = now;
 	d->t.delay_ms = t->stop_delay_ms;
-	s->delayed_clone = d;
+	d->next = s->delayed_clones;
+	s->delayed_clones = d;
+	s->n_delayed_clones++;
 	loop_timer_set(d->timer, t->stop_delay_ms, 0);
 }
 
@@ -246,17 +271,19 @@ hit(struct session *s, const trigger_pb *t, const struct producer *p,
 	};
 	bool first = s->n_triggers_hit++ == 0;
 
-	switch (s->config->pb->trigger_config->trigger_mode) {
+	event_log_snapshot(s->events);
+	event_log_trigger(s->events, &record);
+	switch (config_trigger_mode(s->config)) {
 	case MODE(START_TRACING):
-		event_log_trigger(s->events, &record);
-		if (!first)
+		if (!s->wait_for_start_trigger)
 			return;
-		loop_timer_clear(s->trigger_timer);
+		/* Its delay is how long the session runs; 0: no end. */
+		if (t->stop_delay_ms > 0)
+			loop_timer_set(s->trigger_stop_timer,
+			    t->stop_delay_ms, 0);
 		session_start_by_trigger(s);
-		loop_timer_set(s->trigger_stop_timer, t->stop_delay_ms, 0);
 		return;
 	case MODE(STOP_TRACING):
-		event_log_trigger(s->events, &record);
 		if (!first)
 			return;
 		loop_timer_clear(s->trigger_timer);
@@ -270,41 +297,61 @@ hit(struct session *s, const trigger_pb *t, const struct producer *p,
 	}
 }
 
+/* Whether chance and the limit of a day let it through. */
+static bool
+may_pass(struct trigger_state *st, const trigger_pb *t, size_t hits_today)
+{
+	if (st->world.random(st->world.arg) < t->skip_probability)
+		return false;
+	return t->max_per_24_h == 0 || hits_today < t->max_per_24_h;
+}
+
+/* The session's trigger of this name; NULL: none, or not for it. */
+static const trigger_pb *
+find_trigger(const struct session *s, const char *name, const char *producer)
+{
+	const trigger_config_pb *t = s->config->pb->trigger_config;
+	const struct match *m;
+	size_t i;
+
+	if (s->trigger_producers == NULL || s->ending ||
+	    (s->state != SESSION_CONFIGURED && s->state != SESSION_STARTED))
+		return NULL;
+	for (i = 0; i < t->n_triggers; i++) {
+		if (strcmp(t->triggers[i]->name, name) != 0)
+			continue;
+		m = s->trigger_producers[i];
+		return m == NULL || match_test(m, producer) ?
+		    t->triggers[i] : NULL;
+	}
+	return NULL;
+}
+
 void
 trigger_activate(struct producer *p, const char *name, size_t len)
 {
 	struct service *sv = p->service;
+	struct trigger_state *st = sv->triggers;
 	struct session *s, *next;
-	uint64_t now = loop_boottime_ns();
+	const trigger_pb *t;
+	uint64_t now = st->world.now_ns(st->world.arg);
+	size_t hits_today;
 	char *copy;
 	bool any = false;
-	size_t i;
 
 	if (len > sv->settings->limits.max_name_bytes ||
 	    (copy = strndup(name, len)) == NULL)
 		return;
+	hits_today = trigger_history_count(st->history, copy, now);
 	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, next) {
-		const trigger_config_pb *t = s->config->pb->trigger_config;
-
-		if (t == NULL || s->ending || (s->state !=
-		    SESSION_CONFIGURED && s->state != SESSION_STARTED))
+		t = find_trigger(s, copy, p->name);
+		if (t == NULL || !may_pass(st, t, hits_today))
 			continue;
-		for (i = 0; i < t->n_triggers; i++) {
-			if (!fits(t->triggers[i], copy, p->name))
-				continue;
-			if (t->triggers[i]->max_per_24_h != 0 &&
-			    hits_of_day(sv->triggers, copy, now) >=
-			    t->triggers[i]->max_per_24_h)
-				break;
-			if (t->triggers[i]->skip_probability > 0 &&
-			    drand48() < t->triggers[i]->skip_probability)
-				break;
-			any = true;
-			hit(s, t->triggers[i], p, now);
-			break;
-		}
+		any = true;
+		hit(s, t, p, now);
 	}
+	/* Once, however many sessions it reached. */
 	if (any)
-		remember(sv->triggers, copy, now);
+		trigger_history_add(st->history, copy, now);
 	free(copy);
 }

@@ -6,6 +6,7 @@
 #define SERVICE_SESSION_TRIGGER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "transport/compiler.h"
 
@@ -14,15 +15,33 @@ struct service;
 struct session;
 struct trigger_state;
 
-/* What is remembered of past hits, for max_per_24_h. */
+/* Delayed CLONE_SNAPSHOT hits of one session; more are not told. */
+#define TRIGGER_DELAYED_MAX 16u
+
+/* What is remembered of past hits (max_per_24_h), and chance. */
 struct trigger_state *trigger_state_new(void) MUST_CHECK;
 void trigger_state_free(struct trigger_state *t);
 
+/* Where time and chance come from; tests bring their own. */
+struct trigger_world {
+	uint64_t (*now_ns)(void *arg);
+	double (*random)(void *arg); /* in [0, 1) */
+	void *arg;
+};
+/* Copied; the functions are called as long as t lives. */
+void trigger_state_set_world(struct trigger_state *t,
+    const struct trigger_world *w);
+
 /*
- * Prepares a new session for its triggers; sets wait_for_start_trigger and the
- * time-out.  -1 with a sentence (a bad producer_name_regex).
+ * Prepares a new session for its triggers; sets wait_for_start_trigger.  -1
+ * with a sentence (a bad producer_name_regex).
  */
 int trigger_arm(struct session *s, char *err, size_t err_size) MUST_CHECK;
+/*
+ * It has started: trigger_timeout_ms now limits the time that STOP_TRACING and
+ * CLONE_SNAPSHOT run, and does not end one that START_TRACING waited for.
+ */
+void trigger_session_started(struct session *s);
 
 /* The session is being freed. */
 void trigger_session_gone(struct session *s);

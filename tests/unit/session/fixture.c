@@ -385,7 +385,7 @@ on_all_started(void *port)
 static void
 on_clone(void *port, uint64_t session, const struct clone_trigger *t)
 {
-	((struct fake_consumer *)port)->clone_hit = true;
+	((struct fake_consumer *)port)->clone_hits++;
 }
 
 const struct consumer_ops fake_consumer_ops = {

@@ -100,7 +100,7 @@ struct fake_consumer {
 	bool all_started;
 	size_t started;
 	size_t stopped;
-	bool clone_hit;
+	size_t clone_hits;
 };
 extern const struct consumer_ops fake_consumer_ops;
 

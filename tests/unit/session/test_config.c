@@ -192,10 +192,8 @@ a_start_trigger_may_write_into_a_file(void **state)
 	c = parse(RING "write_into_file: true " TRIGGERS("START_TRACING"),
 	    true, err, sizeof(err));
 	assert_non_null(c);
-	assert_true(config_has_trigger_mode(c,
-	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__START_TRACING));
-	assert_false(config_has_trigger_mode(c,
-	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__STOP_TRACING));
+	assert_int_equal(config_trigger_mode(c),
+	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__START_TRACING);
 	config_free(c);
 }
 
