@@ -3,12 +3,12 @@
 #include <stdlib.h>
 
 #include "transport/pb_reader.h"
+#include "service/session/config.h"
 #include "service/session/flush.h"
 #include "service/session/model.h"
 #include "service/session/session.h"
 
 #define FLUSHES_MAX 16u
-#define FLUSH_TIMEOUT_DEFAULT_MS 5000u
 
 struct flush_call {
 	TAILQ_ENTRY(flush_call) link;
@@ -56,9 +56,12 @@ consumer_flush(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	fc->call = call;
 	TAILQ_INSERT_TAIL(&p->flushes, fc, link);
 	p->n_flushes++;
+	/* Producers get its flags as they are, but nobody speaks for us. */
+	if ((flags & FLUSH_INITIATOR_MASK) == FLUSH_BY_SERVICE)
+		flags &= ~(uint64_t)FLUSH_INITIATOR_MASK;
 	flush_start(p->session, timeout == 0 || timeout > UINT32_MAX ?
-	    FLUSH_TIMEOUT_DEFAULT_MS : (uint32_t)timeout, flags != 0 ? flags :
-	    FLUSH_EXPLICIT, flush_done, fc);
+	    config_flush_timeout_ms(p->session->config) : (uint32_t)timeout,
+	    flags, flush_done, fc);
 	return RPC_OK;
 }
 

@@ -152,6 +152,8 @@ bind_port(struct rpc_conn *c, void *arg)
 	p->service = s;
 	p->conn = c;
 	TAILQ_INIT(&p->flushes);
+	observer_init(&p->observer, s->loop, c,
+	    (size_t)s->settings->limits.max_send_queue_kb * 1024);
 	rpc_conn_set_limits(c,
 	    (size_t)s->settings->limits.max_send_queue_kb * 1024,
 	    READ_LOW_BYTES);
@@ -170,6 +172,7 @@ gone(void *ctx)
 	p->enable.conn = NULL;
 	if (s != NULL)
 		session_free(s);
+	observer_done(&p->observer);
 	peer_quota_give(&p->service->consumers, principal_key(&p->who), 1);
 	free(p);
 }

@@ -42,11 +42,15 @@ consumer_observe_events(void *ctx, struct rpc_call call, const uint8_t *args,
 	observer_set(&p->observer, call, mask);
 	if (s == NULL)
 		return RPC_OK;
-	/* What happened before the question is told too. */
+	/*
+	 * What happened before the question is told too: one that was not
+	 * started yet counts as stopped, one on its way will be told.
+	 */
 	TAILQ_FOREACH(i, &s->instances, of_session)
-		if (i->state == INSTANCE_STARTED)
+		if (i->state != INSTANCE_STARTING &&
+		    i->state != INSTANCE_STOPPING)
 			observer_instance(&p->observer, i->producer->name,
-			    i->name, true);
+			    i->name, i->state == INSTANCE_STARTED);
 	if (s->all_started_said)
 		observer_all_started(&p->observer);
 	return RPC_OK;

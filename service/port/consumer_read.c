@@ -168,6 +168,7 @@ consumer_drained(void *ctx)
 		read_some(p);
 	if (p->query != NULL)
 		query_some(p);
+	observer_drained(&p->observer);
 }
 
 void

@@ -62,6 +62,9 @@ consumer_enable_tracing(void *ctx, struct rpc_call call, const uint8_t *args,
 	if (notify_only) {
 		if (p->session == NULL)
 			return RPC_REJECT;
+		/* One is answered: whoever waited before waits no longer. */
+		if (p->enable.conn != NULL)
+			rpc_reject(p->enable);
 		p->enable = call;
 		if (p->session->said_disabled)
 			consumer_reply_disabled(p, p->session->end_error);

@@ -1,7 +1,9 @@
 #include "service/port/observer.h"
 
+#include <string.h>
+
+#include "transport/loop.h"
 #include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
 #include "service/session/session.h"
 
 /* Field numbers: wire-format.md, common/observable_events.proto. */
@@ -22,6 +24,36 @@ enum {
 	CLONE_BOOT_TIME = 5,
 	CLONE_DELAY = 6,
 };
+
+/* Bytes of events that share a reply. */
+#define REPLY_BYTES (32u * 1024u)
+/* What may be queued for the peer before events wait in pending. */
+#define QUEUE_BYTES (256u * 1024u)
+
+/* Stands before each event in pending; its fields of ObservableEvents follow. */
+struct pending_event {
+	uint32_t len;
+	uint32_t what; /* enum observable */
+};
+
+void
+observer_init(struct observer *o, struct loop *l, struct rpc_conn *conn,
+    size_t max_pending)
+{
+	memset(o, 0, sizeof(*o));
+	o->loop = l;
+	o->conn = conn;
+	o->max_pending = max_pending;
+	pb_writer_init(&o->pending);
+}
+
+void
+observer_done(struct observer *o)
+{
+	o->call.conn = NULL;
+	loop_cancel(o->loop, o);
+	pb_writer_done(&o->pending);
+}
 
 bool
 observer_parse(const uint8_t *args, size_t len, uint32_t *mask)
@@ -52,6 +84,83 @@ observer_parse(const uint8_t *args, size_t len, uint32_t *mask)
 	return !r.bad;
 }
 
+static void
+forget(struct observer *o)
+{
+	pb_writer_done(&o->pending);
+	pb_writer_init(&o->pending);
+	o->sent = 0;
+}
+
+static struct pending_event
+peek(const struct observer *o)
+{
+	struct pending_event e;
+
+	memcpy(&e, o->pending.data + o->sent, sizeof(e));
+	return e;
+}
+
+/*
+ * One reply with what is next.  There is room for one clone trigger in it, and
+ * what was asked for before but not now is left out.
+ */
+static void
+send_reply(struct observer *o)
+{
+	struct pb_writer w;
+	struct pending_event e;
+	size_t mark, n = 0;
+	bool cloned = false;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, RESP_EVENTS);
+	while (o->sent < o->pending.len && w.len < REPLY_BYTES) {
+		e = peek(o);
+		if ((o->mask & e.what) != 0) {
+			if (e.what == OBSERVE_CLONE_TRIGGER && cloned)
+				break;
+			cloned = cloned || e.what == OBSERVE_CLONE_TRIGGER;
+			pb_put_raw(&w, o->pending.data + o->sent + sizeof(e),
+			    e.len);
+			n++;
+		}
+		o->sent += sizeof(e) + e.len;
+	}
+	pb_nest_end(&w, mark);
+	if (n > 0 && !w.failed)
+		rpc_reply(o->call, w.data, w.len, true, -1);
+	pb_writer_done(&w);
+}
+
+/* As far as its queue has room; force: all of it. */
+static void
+send_pending(struct observer *o, bool force)
+{
+	while (o->sent < o->pending.len && o->call.conn != NULL) {
+		if (!force && rpc_conn_queued(o->conn) >= QUEUE_BYTES)
+			return; /* observer_drained() goes on */
+		send_reply(o);
+	}
+	forget(o);
+}
+
+static void
+send_cb(void *arg)
+{
+	struct observer *o = arg;
+
+	o->scheduled = false;
+	send_pending(o, false);
+}
+
+void
+observer_drained(struct observer *o)
+{
+	if (o->pending.len > 0)
+		send_pending(o, false);
+}
+
 void
 observer_set(struct observer *o, struct rpc_call call, uint32_t mask)
 {
@@ -59,19 +168,57 @@ observer_set(struct observer *o, struct rpc_call call, uint32_t mask)
 		rpc_reply(o->call, NULL, 0, false, -1);
 	o->call.conn = NULL;
 	o->mask = mask;
-	if (mask == 0)
+	if (mask == 0) {
+		forget(o);
 		rpc_reply(call, NULL, 0, false, -1);
-	else
+	} else {
 		o->call = call;
+	}
+}
+
+/* One that is always a little behind never empties pending. */
+static void
+drop_sent(struct observer *o)
+{
+	if (o->sent <= REPLY_BYTES || o->sent < o->pending.len / 2)
+		return;
+	memmove(o->pending.data, o->pending.data + o->sent,
+	    o->pending.len - o->sent);
+	o->pending.len -= o->sent;
+	o->sent = 0;
+}
+
+static size_t
+event_begin(struct observer *o, enum observable what)
+{
+	struct pending_event e = { .what = (uint32_t)what };
+	size_t at;
+
+	drop_sent(o);
+	at = o->pending.len;
+	pb_put_raw(&o->pending, &e, sizeof(e));
+	return at;
 }
 
 static void
-send_event(struct observer *o, struct pb_writer *w, size_t mark)
+event_end(struct observer *o, size_t at)
 {
-	pb_nest_end(w, mark);
-	if (!w->failed)
-		rpc_reply(o->call, w->data, w->len, true, -1);
-	pb_writer_done(w);
+	struct pending_event e;
+
+	if (o->pending.failed) {
+		forget(o);
+		return;
+	}
+	memcpy(&e, o->pending.data + at, sizeof(e));
+	e.len = (uint32_t)(o->pending.len - at - sizeof(e));
+	memcpy(o->pending.data + at, &e, sizeof(e));
+	if (o->pending.len - o->sent > o->max_pending) {
+		/* It does not read: the connection's own limit ends it. */
+		send_pending(o, true);
+	} else if (!o->scheduled) {
+		o->scheduled = true;
+		loop_defer(o->loop, send_cb, o);
+	}
 }
 
 static bool
@@ -84,53 +231,49 @@ void
 observer_instance(struct observer *o, const char *producer,
     const char *data_source, bool started)
 {
-	struct pb_writer w;
-	size_t mark, inner;
+	struct pb_writer *w = &o->pending;
+	size_t at, mark;
 
 	if (!wants(o, OBSERVE_INSTANCES))
 		return;
-	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, RESP_EVENTS);
-	inner = pb_nest_begin(&w, EV_INSTANCE);
-	pb_put_string(&w, CHANGE_PRODUCER, producer);
-	pb_put_string(&w, CHANGE_DATA_SOURCE, data_source);
-	pb_put_uint(&w, CHANGE_STATE, started ? STATE_STARTED : STATE_STOPPED);
-	pb_nest_end(&w, inner);
-	send_event(o, &w, mark);
+	at = event_begin(o, OBSERVE_INSTANCES);
+	mark = pb_nest_begin(w, EV_INSTANCE);
+	pb_put_string(w, CHANGE_PRODUCER, producer);
+	pb_put_string(w, CHANGE_DATA_SOURCE, data_source);
+	pb_put_uint(w, CHANGE_STATE, started ? STATE_STARTED : STATE_STOPPED);
+	pb_nest_end(w, mark);
+	event_end(o, at);
 }
 
 void
 observer_all_started(struct observer *o)
 {
-	struct pb_writer w;
-	size_t mark;
+	size_t at;
 
 	if (!wants(o, OBSERVE_ALL_STARTED))
 		return;
-	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, RESP_EVENTS);
-	pb_put_uint(&w, EV_ALL_STARTED, 1);
-	send_event(o, &w, mark);
+	at = event_begin(o, OBSERVE_ALL_STARTED);
+	pb_put_uint(&o->pending, EV_ALL_STARTED, 1);
+	event_end(o, at);
 }
 
 void
 observer_clone_trigger(struct observer *o, uint64_t session,
     const struct clone_trigger *t)
 {
-	struct pb_writer w;
-	size_t mark, inner;
+	struct pb_writer *w = &o->pending;
+	size_t at, mark;
 
 	if (!wants(o, OBSERVE_CLONE_TRIGGER))
 		return;
-	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, RESP_EVENTS);
-	inner = pb_nest_begin(&w, EV_CLONE);
-	pb_put_int(&w, CLONE_SESSION, (int64_t)session);
-	pb_put_string(&w, CLONE_NAME, t->name);
-	pb_put_string(&w, CLONE_PRODUCER, t->producer_name);
-	pb_put_uint(&w, CLONE_UID, (uint32_t)t->producer_uid);
-	pb_put_uint(&w, CLONE_BOOT_TIME, t->boot_time_ns);
-	pb_put_uint(&w, CLONE_DELAY, t->delay_ms);
-	pb_nest_end(&w, inner);
-	send_event(o, &w, mark);
+	at = event_begin(o, OBSERVE_CLONE_TRIGGER);
+	mark = pb_nest_begin(w, EV_CLONE);
+	pb_put_int(w, CLONE_SESSION, (int64_t)session);
+	pb_put_string(w, CLONE_NAME, t->name);
+	pb_put_string(w, CLONE_PRODUCER, t->producer_name);
+	pb_put_uint(w, CLONE_UID, (uint32_t)t->producer_uid);
+	pb_put_uint(w, CLONE_BOOT_TIME, t->boot_time_ns);
+	pb_put_uint(w, CLONE_DELAY, t->delay_ms);
+	pb_nest_end(w, mark);
+	event_end(o, at);
 }

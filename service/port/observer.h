@@ -11,19 +11,39 @@
 #include <stdint.h>
 
 #include "transport/compiler.h"
+#include "transport/pb_writer.h"
 #include "transport/rpc_host.h"
 
 struct clone_trigger;
+struct loop;
 
-/* Zero-initialised: nothing is observed. */
+/*
+ * What was told and not sent yet waits in pending; a few events share a reply.
+ * One that reads too slowly keeps it back, up to a limit, and is then closed
+ * like any peer that does not take its output (rpc_host.h).
+ */
 struct observer {
-	struct rpc_call call; /* conn NULL: no stream */
-	uint32_t mask;        /* enum observable */
+	struct loop *loop;
+	struct rpc_conn *conn;
+	size_t max_pending;       /* bytes */
+	struct rpc_call call;     /* conn NULL: no stream */
+	uint32_t mask;            /* enum observable */
+	struct pb_writer pending; /* struct pending_event and its fields */
+	size_t sent;              /* bytes of it that are done with */
+	bool scheduled;
 };
+
+void observer_init(struct observer *o, struct loop *l, struct rpc_conn *conn,
+    size_t max_pending);
+/* Sends nothing any more. */
+void observer_done(struct observer *o);
 
 /* The mask of an ObserveEventsRequest; false when it does not parse. */
 bool observer_parse(const uint8_t *args, size_t len, uint32_t *mask) MUST_CHECK;
+/* Events that wait go to the new stream, as far as it asks for them. */
 void observer_set(struct observer *o, struct rpc_call call, uint32_t mask);
+/* Output of the connection has room again. */
+void observer_drained(struct observer *o);
 
 void observer_instance(struct observer *o, const char *producer,
     const char *data_source, bool started);

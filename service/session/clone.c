@@ -135,6 +135,8 @@ copy_session(struct clone_op *op, bool flushed_all)
 	    copy_filter(s, src, op->skip_filter) != 0 ||
 	    session_alloc_buffers(s, src->n_buffers) != 0)
 		goto fail;
+	/* A new one, but this half ties a trace to what it was made for. */
+	s->uuid_lsb = src->uuid_lsb;
 	s->start_realtime_ns = src->start_realtime_ns;
 	s->invalid_packets = src->invalid_packets;
 	s->flushes_requested = src->flushes_requested;
@@ -164,6 +166,10 @@ copy_session(struct clone_op *op, bool flushed_all)
 	}
 	s->made = true;
 	concurrent_tell(s);
+	/* The next clone tells of those that come from now on. */
+	if (config_trigger_mode(src->config) ==
+	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__CLONE_SNAPSHOT)
+		event_log_drop_triggers(src->events);
 	return s;
 
 fail:
@@ -268,11 +274,14 @@ best_for_bugreport(struct service *sv)
 static struct session *
 find_source(struct service *sv, const struct clone_request *r)
 {
-	if (r->for_bugreport)
+	if (r->session_id == CLONE_BUGREPORT_ID)
 		return best_for_bugreport(sv);
-	if (r->name != NULL)
+	if (r->session_id != 0)
+		return session_find(sv, r->session_id);
+	/* Sessions without a name have none to be found by. */
+	if (r->name != NULL && r->name[0] != '\0')
 		return session_find_by_name(sv, r->name);
-	return session_find(sv, r->session_id);
+	return r->for_bugreport ? best_for_bugreport(sv) : NULL;
 }
 
 static int
@@ -335,5 +344,6 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 		if (src->buffers[i].clear_before_clone)
 			trace_buffer_clear(src->buffers[i].tb);
 	flush_start(src, config_flush_timeout_ms(src->config),
-	    FLUSH_TRACE_CLONE, flushed, op);
+	    r->for_bugreport || r->session_id == CLONE_BUGREPORT_ID ?
+	    FLUSH_BUGREPORT_CLONE : FLUSH_TRACE_CLONE, flushed, op);
 }

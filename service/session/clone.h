@@ -14,10 +14,17 @@ struct principal;
 struct service;
 struct session;
 
+/* As session_id: the one with the highest bugreport_score (old clients). */
+#define CLONE_BUGREPORT_ID UINT64_MAX
+
 struct clone_request {
 	uint64_t session_id;     /* 0: by name, or for a bug report */
 	const char *name;        /* unique_session_name; NULL: by id */
-	bool for_bugreport;      /* the one with the highest bugreport_score */
+	/*
+	 * Producers are told what it is for.  Without id and name it chooses
+	 * the session with the highest bugreport_score.
+	 */
+	bool for_bugreport;
 	/* Only the owner and an admin get what the trace_filter takes away. */
 	bool skip_trace_filter;
 	const struct clone_trigger *trigger; /* NULL: none; copied */

@@ -27,8 +27,12 @@ enum flush_flags {
 	FLUSH_PERIODIC = 0x11,
 	FLUSH_TRACE_STOP = 0x12,
 	FLUSH_TRACE_CLONE = 0x13,
+	FLUSH_BUGREPORT_CLONE = 0x113,
 	FLUSH_EXPLICIT = 0x14,
 };
+/* Who asked: the service does with this. */
+#define FLUSH_INITIATOR_MASK 0xf0u
+#define FLUSH_BY_SERVICE 0x10u
 
 typedef void (*flush_fn)(struct session *s, bool success, void *arg);
 

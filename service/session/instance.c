@@ -94,6 +94,7 @@ instance_new(struct session *s, const struct config_data_source *want,
 	s->n_instances++;
 	p->n_instances++;
 	p->ops->setup_data_source(p->port, i->id, i->config, i->config_len);
+	session_instance_made(s, i);
 	return i;
 
 fail:

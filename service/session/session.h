@@ -201,6 +201,8 @@ void sessions_data_source_added(struct service *s, struct data_source *ds);
 void sessions_give_up_patches(struct service *s, uint32_t producer);
 /* A producer is gone: its sequences get no new packets. */
 void sessions_producer_gone(struct service *s, uint32_t producer);
+/* An instance was set up: its consumer hears of it, as of one that stands. */
+void session_instance_made(struct session *s, const struct ds_instance *i);
 /* An instance changed its state. */
 void session_instance_changed(struct session *s, struct ds_instance *i);
 /* An instance is no more: the end waits for it no longer. */

@@ -261,6 +261,14 @@ session_free(struct session *s)
 }
 
 void
+session_instance_made(struct session *s, const struct ds_instance *i)
+{
+	if (s->ops != NULL)
+		s->ops->instance_changed(s->port, i->producer->name, i->name,
+		    false);
+}
+
+void
 session_instance_changed(struct session *s, struct ds_instance *i)
 {
 	if (s->ops != NULL && (i->state == INSTANCE_STARTED ||
