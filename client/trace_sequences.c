@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/packet_facts.h"
+
 struct name {
 	int32_t id; /* of the producer */
 	uint32_t machine_id;
@@ -13,6 +15,7 @@ struct name {
 struct trace_sequences {
 	struct trace_sequence *slots; /* open addressing; id 0 is free */
 	size_t n, cap;                /* at most half of them are taken */
+	uint64_t overflow;
 	struct name *names;
 	size_t n_names;
 	struct trace_producer *producers; /* as handed out last */
@@ -87,14 +90,85 @@ trace_sequences_find(struct trace_sequences *t, uint32_t id)
 		if (q->id != 0)
 			return q;
 	}
-	if (t->n == TRACE_SEQUENCES_MAX)
+	if (t->n == TRACE_SEQUENCES_MAX ||
+	    ((t->n + 1) * 2 > t->cap && grow(t) < 0)) {
+		t->overflow++;
 		return NULL;
-	if ((t->n + 1) * 2 > t->cap && grow(t) < 0)
-		return NULL;
+	}
 	q = slot_of(t->slots, t->cap, id);
 	q->id = id;
 	t->n++;
 	return q;
+}
+
+/* TracePacketDefaults.timestamp_clock_id(58) */
+static uint32_t
+default_clock(const struct pb_field *defaults)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	uint32_t id = 0;
+
+	pb_init(&r, defaults->data, defaults->len);
+	while (pb_next(&r, &f)) {
+		if (f.number == 58 && f.wire == PB_VARINT)
+			id = (uint32_t)f.value;
+	}
+	return id;
+}
+
+bool
+trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
+    uint64_t bytes)
+{
+	/*
+	 * Perfetto's service marks the first packet of every sequence, as it
+	 * cannot know whether something came before: that is no loss.
+	 */
+	bool gap = f->dropped != 0 && !f->first_on_sequence &&
+	    !(f->dropped == 1 && q->packets == 0);
+
+	if (q->packets == 0) {
+		q->machine_id = f->machine_id;
+		q->pid = f->pid;
+		q->uid = f->uid;
+	}
+	q->packets++;
+	q->bytes += bytes;
+	if (gap) {
+		q->gaps++;
+		q->reasons |= f->dropped;
+	}
+	/* As importers go about it: what clears the state makes it whole. */
+	if ((f->flags & PACKET_STATE_CLEARED) != 0) {
+		q->state_valid = true;
+		q->default_clock = 0;
+	} else if (f->dropped != 0) {
+		q->state_valid = false;
+	}
+	if (f->defaults.len != 0)
+		q->default_clock = default_clock(&f->defaults);
+	if ((f->flags & PACKET_NEEDS_STATE) != 0 && !q->state_valid)
+		q->without_state++;
+	return gap;
+}
+
+const struct trace_sequence *
+trace_sequences_next(const struct trace_sequences *t, size_t *at)
+{
+	while (*at < t->cap) {
+		const struct trace_sequence *q = &t->slots[(*at)++];
+
+		if (q->packets != 0)
+			return q;
+	}
+	return NULL;
+}
+
+uint64_t
+trace_sequences_overflow(const struct trace_sequences *t)
+{
+	return t->overflow;
 }
 
 void
@@ -181,6 +255,7 @@ merge(struct trace_producer *p, size_t n)
 		}
 		p[out].packets += p[i].packets;
 		p[out].bytes += p[i].bytes;
+		p[out].gaps += p[i].gaps;
 		p[out].sequences++;
 	}
 	return n == 0 ? 0 : out + 1;
@@ -206,7 +281,7 @@ trace_sequences_producers(struct trace_sequences *t,
 		p[n++] = (struct trace_producer){
 			.id = q->producer_id, .machine_id = q->machine_id,
 			.pid = q->pid, .uid = q->uid, .packets = q->packets,
-			.bytes = q->bytes, .sequences = 1,
+			.bytes = q->bytes, .sequences = 1, .gaps = q->gaps,
 		};
 	}
 	qsort(p, n, sizeof(*p), by_identity);

@@ -9,13 +9,14 @@
 #ifndef CLIENT_TRACE_SEQUENCES_H
 #define CLIENT_TRACE_SEQUENCES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "transport/compiler.h"
 
 /* More of them are not kept apart. */
-#define TRACE_SEQUENCES_MAX       (1u << 20)
+#define TRACE_SEQUENCES_MAX       (1u << 18)
 #define TRACE_SEQUENCES_MAX_NAMES 16384u
 
 struct trace_sequence {
@@ -26,6 +27,17 @@ struct trace_sequence {
 	int32_t producer_id; /* 0: not told */
 	uint64_t packets;    /* 0: only TraceProvenance knows it so far */
 	uint64_t bytes;
+	/* Packets before which something is missing, and why (all bits). */
+	uint64_t gaps;
+	uint32_t reasons;
+	uint32_t buffer; /* where its packets went, counted from 1; 0: unknown */
+	/*
+	 * Packets that need interned names and defaults of before, which a
+	 * loss took or nobody wrote: no reader can use them.
+	 */
+	uint64_t without_state;
+	bool state_valid; /* of the packet that was taken last */
+	uint32_t default_clock; /* of timestamps now; 0: the trace's */
 };
 
 struct trace_producer {
@@ -36,9 +48,11 @@ struct trace_producer {
 	uint64_t packets;
 	uint64_t bytes;
 	uint64_t sequences;
+	uint64_t gaps;
 	const char *name; /* or NULL */
 };
 
+struct packet_facts;
 struct trace_sequences;
 
 struct trace_sequences *trace_sequences_new(void) MUST_CHECK;
@@ -46,10 +60,26 @@ void trace_sequences_free(struct trace_sequences *t);
 
 /*
  * Finds or makes the one of this id (not 0); it stays where it is until the
- * next call of this.  NULL: too many, or no memory.
+ * next call of this.  NULL: too many, or no memory; counted.
  */
 struct trace_sequence *trace_sequences_find(struct trace_sequences *t,
     uint32_t id);
+
+/*
+ * A packet of it; bytes: with its framing.  Whether it says that something is
+ * missing before it, more than that it is the first.
+ */
+bool trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
+    uint64_t bytes);
+
+/*
+ * All of them in no order: the next behind *at, which begins as 0.  NULL: that
+ * was the last.
+ */
+const struct trace_sequence *trace_sequences_next(
+    const struct trace_sequences *t, size_t *at);
+/* Calls of trace_sequences_find() that were in vain. */
+uint64_t trace_sequences_overflow(const struct trace_sequences *t);
 
 /*
  * What a producer is called: the one of this id, or where the trace knows no

@@ -71,17 +71,10 @@ trace_summary_free(struct trace_summary *s)
 }
 
 static void
-count_gap(struct trace_summary *s, const struct packet_facts *f, bool first_seen)
+count_gap(struct trace_summary *s, const struct packet_facts *f)
 {
 	unsigned bit;
 
-	/*
-	 * Perfetto's service marks the first packet of every sequence, as it
-	 * cannot know whether something came before: that is no loss.
-	 */
-	if (f->dropped == 0 || f->first_on_sequence ||
-	    (f->dropped == 1 && first_seen))
-		return;
 	s->totals.gaps++;
 	for (bit = 0; bit < TRACE_SUMMARY_LOSS_BITS; bit++) {
 		if ((f->dropped >> bit & 1) != 0)
@@ -89,25 +82,18 @@ count_gap(struct trace_summary *s, const struct packet_facts *f, bool first_seen
 	}
 }
 
-static void
+static struct trace_sequence *
 count_producer_packet(struct trace_summary *s, const struct packet_facts *f,
     uint64_t bytes)
 {
-	struct trace_sequence *q;
+	struct trace_sequence *q, nowhere = { .id = 0 };
 
-	if ((q = trace_sequences_find(s->sequences, f->sequence_id)) == NULL) {
-		count_gap(s, f, true);
-		return;
-	}
-	count_gap(s, f, q->packets == 0);
-	if (q->packets == 0) {
+	q = trace_sequences_find(s->sequences, f->sequence_id);
+	if (q != NULL && q->packets == 0)
 		s->totals.sequences++;
-		q->machine_id = f->machine_id;
-		q->pid = f->pid;
-		q->uid = f->uid;
-	}
-	q->packets++;
-	q->bytes += bytes;
+	if (trace_sequence_take(q != NULL ? q : &nowhere, f, bytes))
+		count_gap(s, f);
+	return q;
 }
 
 static void
@@ -184,13 +170,14 @@ read_provenance(struct trace_summary *s, const struct pb_field *provenance)
 	struct pb_reader rp, rb, rs;
 	struct pb_field buffer, seq, f;
 	struct trace_sequence *q;
-	uint32_t id;
+	uint32_t id, n = 0;
 	int32_t producer;
 
 	pb_init(&rp, provenance->data, provenance->len);
 	while (pb_next(&rp, &buffer)) {
 		if (buffer.number != 2 || buffer.wire != PB_BYTES)
 			continue;
+		n++;
 		pb_init(&rb, buffer.data, buffer.len);
 		while (pb_next(&rb, &seq)) {
 			if (seq.number != 1 || seq.wire != PB_BYTES)
@@ -204,9 +191,11 @@ read_provenance(struct trace_summary *s, const struct pb_field *provenance)
 				else if (f.number == 2)
 					producer = (int32_t)f.value;
 			}
-			if (id > PACKET_SERVICE_SEQUENCE &&
-			    (q = trace_sequences_find(s->sequences, id)) != NULL)
-				q->producer_id = producer;
+			if (id <= PACKET_SERVICE_SEQUENCE ||
+			    (q = trace_sequences_find(s->sequences, id)) == NULL)
+				continue;
+			q->producer_id = producer;
+			q->buffer = n;
 		}
 	}
 }
@@ -245,7 +234,7 @@ read_service_packet(struct trace_summary *s, const struct packet_facts *f)
 	}
 }
 
-void
+const struct trace_sequence *
 trace_summary_take(struct trace_summary *s, const struct packet_facts *f,
     uint64_t bytes)
 {
@@ -254,10 +243,10 @@ trace_summary_take(struct trace_summary *s, const struct packet_facts *f,
 	s->totals.expanded_bytes += bytes;
 	s->types[f->type].packets++;
 	s->types[f->type].bytes += bytes;
-	if (f->sequence_id <= PACKET_SERVICE_SEQUENCE)
-		read_service_packet(s, f);
-	else
-		count_producer_packet(s, f, bytes);
+	if (f->sequence_id > PACKET_SERVICE_SEQUENCE)
+		return count_producer_packet(s, f, bytes);
+	read_service_packet(s, f);
+	return NULL;
 }
 
 void
@@ -294,7 +283,7 @@ inner_cb(void *arg, const uint8_t *data, size_t len)
 
 	/* Nobody looks into what is compressed twice. */
 	if (packet_facts_read(&f, &s->known, data, len) && !is_compressed(&f))
-		trace_summary_take(s, &f, bytes);
+		(void)trace_summary_take(s, &f, bytes);
 	else
 		trace_summary_take_malformed(s, bytes);
 }
@@ -311,7 +300,7 @@ trace_summary_packet(struct trace_summary *s, const uint8_t *data, size_t len)
 	if (!packet_facts_read(&f, &s->known, data, len)) {
 		trace_summary_take_malformed(s, bytes);
 	} else if (!is_compressed(&f)) {
-		trace_summary_take(s, &f, bytes);
+		(void)trace_summary_take(s, &f, bytes);
 	} else {
 		r = trace_expand_packet(s->expand, data, len, inner_cb, s, err,
 		    sizeof(err));
@@ -363,6 +352,12 @@ const char *
 trace_summary_machine_name(const struct trace_summary *s, uint32_t id)
 {
 	return machine_names_find(&s->machines, id);
+}
+
+const struct trace_sequences *
+trace_summary_sequences(const struct trace_summary *s)
+{
+	return s->sequences;
 }
 
 size_t

@@ -56,8 +56,11 @@ void trace_summary_free(struct trace_summary *s);
 /* One TracePacket, without the tag and length that a file puts before it. */
 void trace_summary_packet(struct trace_summary *s, const uint8_t *data,
     size_t len);
-/* The same for who has read the packet already; bytes: with its framing. */
-void trace_summary_take(struct trace_summary *s, const struct packet_facts *f,
+/*
+ * The same for who has read the packet already; bytes: with its framing.  Its
+ * sequence, until the next call; NULL: the service's, or one too many.
+ */
+const struct trace_sequence *trace_summary_take(struct trace_summary *s, const struct packet_facts *f,
     uint64_t bytes);
 void trace_summary_take_malformed(struct trace_summary *s, uint64_t bytes);
 /*
@@ -96,6 +99,8 @@ const char *trace_summary_machine_name(const struct trace_summary *s,
 
 /* The results; valid until the next call that is not one of these. */
 const struct trace_totals *trace_summary_totals(const struct trace_summary *s);
+const struct trace_sequences *trace_summary_sequences(
+    const struct trace_summary *s);
 /* Most bytes first. */
 size_t trace_summary_producers(struct trace_summary *s,
     const struct trace_producer **out);

@@ -46,7 +46,7 @@ packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes)
 
 	if (!packet_facts_read(&f, &i->types, data, len))
 		return false;
-	trace_summary_take(i->summary, &f, bytes);
+	(void)trace_summary_take(i->summary, &f, bytes);
 	return true;
 }
 
