@@ -14,10 +14,10 @@
 #define MAX_SOURCES   12
 #define MAX_LOSSES    16
 
-#define INDENT "                "
+#define INDENT TRACE_REPORT_INDENT
 
-static void
-head(FILE *out, const struct trace_totals *t, const char *where,
+void
+trace_report_head(FILE *out, const struct trace_totals *t, const char *where,
     uint64_t wall_ms)
 {
 	char bytes[HUMAN_TEXT_MAX], packets[HUMAN_TEXT_MAX];
@@ -52,8 +52,8 @@ machine_text(char *out, size_t size, const struct trace_summary *s,
 		snprintf(out, size, " on machine %" PRIu32, id);
 }
 
-static void
-producers(FILE *out, struct trace_summary *s)
+void
+trace_report_producers(FILE *out, struct trace_summary *s)
 {
 	const struct trace_producer *p;
 	char packets[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
@@ -94,8 +94,8 @@ data_sources(FILE *out, const struct trace_summary *s)
 	fprintf(out, "\n");
 }
 
-static void
-types(FILE *out, struct trace_summary *s)
+void
+trace_report_types(FILE *out, struct trace_summary *s)
 {
 	const struct trace_packet_type *t;
 	char count[HUMAN_TEXT_MAX];
@@ -168,8 +168,8 @@ counters(FILE *out, const struct trace_summary *s, size_t *lines)
 	}
 }
 
-static void
-losses(FILE *out, const struct trace_summary *s)
+void
+trace_report_losses(FILE *out, const struct trace_summary *s)
 {
 	const struct trace_totals *t = trace_summary_totals(s);
 	char count[HUMAN_TEXT_MAX];
@@ -204,9 +204,9 @@ trace_report_print(FILE *out, struct trace_summary *s, const char *where,
 {
 	const struct trace_totals *t = trace_summary_totals(s);
 
-	head(out, t, where, wall_ms);
-	producers(out, s);
+	trace_report_head(out, t, where, wall_ms);
+	trace_report_producers(out, s);
 	data_sources(out, s);
-	types(out, s);
-	losses(out, s);
+	trace_report_types(out, s);
+	trace_report_losses(out, s);
 }

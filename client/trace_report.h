@@ -8,6 +8,10 @@
 #include <stdio.h>
 
 struct trace_summary;
+struct trace_totals;
+
+/* How wide the names of sections are; what follows them is indented so. */
+#define TRACE_REPORT_INDENT "                "
 
 /*
  * Several lines to out: where the trace is, what it holds, what was lost and
@@ -16,5 +20,12 @@ struct trace_summary;
  */
 void trace_report_print(FILE *out, struct trace_summary *s, const char *where,
     uint64_t wall_ms);
+
+/* Its sections, for other reports. */
+void trace_report_head(FILE *out, const struct trace_totals *t,
+    const char *where, uint64_t wall_ms);
+void trace_report_producers(FILE *out, struct trace_summary *s);
+void trace_report_types(FILE *out, struct trace_summary *s);
+void trace_report_losses(FILE *out, const struct trace_summary *s);
 
 #endif /* CLIENT_TRACE_REPORT_H */

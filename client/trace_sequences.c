@@ -101,22 +101,6 @@ trace_sequences_find(struct trace_sequences *t, uint32_t id)
 	return q;
 }
 
-/* TracePacketDefaults.timestamp_clock_id(58) */
-static uint32_t
-default_clock(const struct pb_field *defaults)
-{
-	struct pb_reader r;
-	struct pb_field f;
-	uint32_t id = 0;
-
-	pb_init(&r, defaults->data, defaults->len);
-	while (pb_next(&r, &f)) {
-		if (f.number == 58 && f.wire == PB_VARINT)
-			id = (uint32_t)f.value;
-	}
-	return id;
-}
-
 bool
 trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
     uint64_t bytes)
@@ -140,14 +124,10 @@ trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
 		q->reasons |= f->dropped;
 	}
 	/* As importers go about it: what clears the state makes it whole. */
-	if ((f->flags & PACKET_STATE_CLEARED) != 0) {
+	if ((f->flags & PACKET_STATE_CLEARED) != 0)
 		q->state_valid = true;
-		q->default_clock = 0;
-	} else if (f->dropped != 0) {
+	else if (f->dropped != 0)
 		q->state_valid = false;
-	}
-	if (f->defaults.len != 0)
-		q->default_clock = default_clock(&f->defaults);
 	if ((f->flags & PACKET_NEEDS_STATE) != 0 && !q->state_valid)
 		q->without_state++;
 	return gap;

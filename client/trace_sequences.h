@@ -37,7 +37,6 @@ struct trace_sequence {
 	 */
 	uint64_t without_state;
 	bool state_valid; /* of the packet that was taken last */
-	uint32_t default_clock; /* of timestamps now; 0: the trace's */
 };
 
 struct trace_producer {

@@ -60,8 +60,8 @@ void trace_summary_packet(struct trace_summary *s, const uint8_t *data,
  * The same for who has read the packet already; bytes: with its framing.  Its
  * sequence, until the next call; NULL: the service's, or one too many.
  */
-const struct trace_sequence *trace_summary_take(struct trace_summary *s, const struct packet_facts *f,
-    uint64_t bytes);
+const struct trace_sequence *trace_summary_take(struct trace_summary *s,
+    const struct packet_facts *f, uint64_t bytes);
 void trace_summary_take_malformed(struct trace_summary *s, uint64_t bytes);
 /*
  * The packets taken last, of so many expanded bytes, came out of a compressed

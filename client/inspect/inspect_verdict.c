@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/inspect/inspection.h"
+#include "client/inspect/session_log.h"
 #include "client/inspect/trace_scan.h"
 #include "client/trace_losses.h"
 #include "client/trace_summary.h"
@@ -24,6 +25,21 @@ lost_something(const struct inspection *i)
 	    trace_losses_list(trace_summary_stats(s), &first, 1) != 0);
 }
 
+/*
+ * Whether the session began and nothing tells how it went on.  A snapshot, and
+ * what was read of a running session, hold statistics.
+ */
+static bool
+end_is_missing(const struct inspection *i)
+{
+	const struct session_log *l = inspection_log(i);
+
+	return l->events[SESSION_STARTED].n != 0 &&
+	    l->events[SESSION_DISABLED].n == 0 &&
+	    l->events[SESSION_CLONE_STARTED].n == 0 &&
+	    trace_summary_stats(inspection_summary(i)) == NULL;
+}
+
 static enum inspect_verdict_kind
 kind_of(const struct inspection *i)
 {
@@ -35,6 +51,8 @@ kind_of(const struct inspection *i)
 		return INSPECT_DAMAGED;
 	if (scan->tail_bytes != 0)
 		return INSPECT_CUT_OFF;
+	if (end_is_missing(i))
+		return INSPECT_UNFINISHED;
 	return lost_something(i) ? INSPECT_LOSSY : INSPECT_WHOLE;
 }
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "client/inspect/session_log.h"
 #include "client/inspect/trace_window.h"
 #include "client/packet_facts.h"
 #include "client/trace_summary.h"
@@ -10,6 +11,7 @@ struct inspection {
 	struct packet_types types;
 	struct trace_scan scan;
 	struct trace_summary *summary; /* owned */
+	struct session_log log;
 };
 
 struct inspection *
@@ -35,6 +37,7 @@ inspection_free(struct inspection *i)
 	if (i == NULL)
 		return;
 	trace_summary_free(i->summary);
+	session_log_done(&i->log);
 	free(i);
 }
 
@@ -47,6 +50,7 @@ packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes)
 	if (!packet_facts_read(&f, &i->types, data, len))
 		return false;
 	(void)trace_summary_take(i->summary, &f, bytes);
+	session_log_take(&i->log, &f);
 	return true;
 }
 
@@ -69,4 +73,10 @@ struct trace_summary *
 inspection_summary(const struct inspection *i)
 {
 	return i->summary;
+}
+
+const struct session_log *
+inspection_log(const struct inspection *i)
+{
+	return &i->log;
 }

@@ -14,6 +14,7 @@
 #include "transport/compiler.h"
 
 struct inspection;
+struct session_log;
 struct trace_summary;
 struct trace_window;
 
@@ -30,5 +31,6 @@ int inspection_run(struct inspection *i, struct trace_window *w, uint64_t size,
 /* The results, which live as long as it does. */
 const struct trace_scan *inspection_scan(const struct inspection *i);
 struct trace_summary *inspection_summary(const struct inspection *i);
+const struct session_log *inspection_log(const struct inspection *i);
 
 #endif /* CLIENT_INSPECT_INSPECTION_H */

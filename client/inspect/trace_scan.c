@@ -238,7 +238,8 @@ take(struct scan *s, size_t header, size_t total, struct trace_damage *d)
 	int fits;
 
 	p = here(s, &len);
-	if (s->ops->packet(s->arg, p + header, total - header, total)) {
+	if (s->ops->packet(s->arg, p + header, total - header, total,
+	    s->w->offset)) {
 		count(s->out, total);
 		trace_window_skip(s->w, total);
 		return 0;

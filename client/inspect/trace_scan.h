@@ -65,11 +65,11 @@ struct trace_scan {
 
 struct trace_scan_ops {
 	/*
-	 * A packet without its framing, borrowed; bytes with it.  false: it
-	 * is malformed, and was not taken.
+	 * A packet without its framing, borrowed; with it, it has `bytes` and
+	 * begins at offset.  false: it is malformed, and was not taken.
 	 */
 	bool (*packet)(void *arg, const uint8_t *data, size_t len,
-	    uint64_t bytes);
+	    uint64_t bytes, uint64_t offset);
 };
 
 /*

@@ -81,13 +81,15 @@ read_cb(void *arg, uint8_t *buf, size_t len)
 }
 
 static bool
-packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes)
+packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes,
+    uint64_t offset)
 {
 	struct fixture *f = arg;
 
 	if (!pb_well_formed(data, len))
 		return false;
 	assert_true(bytes > len);
+	assert_true(offset + bytes <= f->file.len);
 	f->taken++;
 	return true;
 }
