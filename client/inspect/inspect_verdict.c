@@ -47,7 +47,7 @@ kind_of(const struct inspection *i)
 
 	if (scan->packets == 0)
 		return INSPECT_NO_TRACE;
-	if (scan->n_damages != 0)
+	if (scan->n_damages != 0 || inspection_compressed(i)->bad != 0)
 		return INSPECT_DAMAGED;
 	if (scan->tail_bytes != 0)
 		return INSPECT_CUT_OFF;
@@ -106,22 +106,45 @@ lossy(struct inspect_verdict *v, const struct inspection *i)
 		    p.n - NAMED);
 }
 
-static void
-damaged(struct inspect_verdict *v, const struct trace_scan *scan)
+/* The first of all that is wrong, and how many there are. */
+static uint64_t
+first_damage(const struct inspection *i, uint64_t *offset, char *what,
+    size_t size)
 {
-	char what[160], packets[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
-	char more[80] = "";
+	const struct inspect_compressed *c = inspection_compressed(i);
+	const struct trace_scan *scan = inspection_scan(i);
 
-	trace_damage_text(what, sizeof(what), &scan->damages[0]);
-	if (scan->n_damages > 1)
-		snprintf(more, sizeof(more), ", and %" PRIu64 " place%s more",
-		    scan->n_damages - 1, human_s(scan->n_damages - 1));
-	snprintf(v->text, sizeof(v->text), "damaged at byte %" PRIu64 ": %s%s; "
-	    "%s packet%s (%s) could be read behind it",
-	    scan->damages[0].offset, what, more,
-	    human_count(packets, scan->packets_behind),
-	    human_s(scan->packets_behind),
-	    human_bytes(bytes, scan->bytes_behind));
+	if (scan->n_damages != 0 && (c->bad == 0 ||
+	    scan->damages[0].offset < c->offset)) {
+		*offset = scan->damages[0].offset;
+		trace_damage_text(what, size, &scan->damages[0]);
+	} else {
+		*offset = c->offset;
+		snprintf(what, size, "a compressed packet cannot be read to "
+		    "its end: %s", c->text);
+	}
+	return scan->n_damages + c->bad;
+}
+
+static void
+damaged(struct inspect_verdict *v, const struct inspection *i)
+{
+	const struct trace_scan *scan = inspection_scan(i);
+	char what[240], packets[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
+	char more[80] = "", behind[96] = "";
+	uint64_t n, offset;
+
+	n = first_damage(i, &offset, what, sizeof(what));
+	if (n > 1)
+		snprintf(more, sizeof(more), ", and %" PRIu64 " more place%s",
+		    n - 1, human_s(n - 1));
+	if (scan->n_damages != 0)
+		snprintf(behind, sizeof(behind), "; %s packet%s (%s) could be "
+		    "read behind it", human_count(packets,
+		    scan->packets_behind), human_s(scan->packets_behind),
+		    human_bytes(bytes, scan->bytes_behind));
+	snprintf(v->text, sizeof(v->text), "damaged at byte %" PRIu64
+	    ": %s%s%s", offset, what, more, behind);
 }
 
 static void
@@ -179,7 +202,7 @@ inspect_verdict_make(struct inspect_verdict *out, const struct inspection *i)
 		cut_off(out, scan);
 		break;
 	case INSPECT_DAMAGED:
-		damaged(out, scan);
+		damaged(out, i);
 		break;
 	case INSPECT_NO_TRACE:
 		no_trace(out, scan);

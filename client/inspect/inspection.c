@@ -1,17 +1,29 @@
 #include "client/inspect/inspection.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "client/inspect/clock_uses.h"
 #include "client/inspect/session_log.h"
+#include "client/inspect/trace_clocks.h"
 #include "client/inspect/trace_window.h"
 #include "client/packet_facts.h"
+#include "client/trace_expand.h"
 #include "client/trace_summary.h"
+#include "transport/pb_writer.h"
 
 struct inspection {
 	struct packet_types types;
 	struct trace_scan scan;
-	struct trace_summary *summary; /* owned */
+	struct trace_summary *summary; /* owned, like the next two */
+	struct trace_expand *expand;
+	struct trace_clocks *clocks;
+	struct clock_uses uses;
 	struct session_log log;
+	struct inspect_compressed compressed;
+	uint64_t taken_bytes; /* of packets, as if nothing were compressed */
+	bool no_memory;
 };
 
 struct inspection *
@@ -21,7 +33,10 @@ inspection_new(void)
 
 	if ((i = calloc(1, sizeof(*i))) == NULL)
 		return NULL;
-	if ((i->summary = trace_summary_new()) == NULL)
+	i->summary = trace_summary_new();
+	i->expand = trace_expand_new();
+	i->clocks = trace_clocks_new();
+	if (i->summary == NULL || i->expand == NULL || i->clocks == NULL)
 		goto fail;
 	packet_types_init(&i->types);
 	return i;
@@ -37,20 +52,76 @@ inspection_free(struct inspection *i)
 	if (i == NULL)
 		return;
 	trace_summary_free(i->summary);
+	trace_expand_free(i->expand);
+	trace_clocks_free(i->clocks);
+	clock_uses_done(&i->uses);
 	session_log_done(&i->log);
 	free(i);
 }
 
+static void
+take(struct inspection *i, const struct packet_facts *f, uint64_t bytes)
+{
+	struct trace_moment moment;
+
+	i->taken_bytes += bytes;
+	(void)trace_summary_take(i->summary, f, bytes);
+	session_log_take(&i->log, f);
+	if (trace_clocks_take(i->clocks, f, &moment) < 0)
+		i->no_memory = true;
+	else
+		clock_uses_take(&i->uses, &moment);
+}
+
+static void
+inner_cb(void *arg, const uint8_t *data, size_t len)
+{
+	struct inspection *i = arg;
+	uint64_t bytes = 1 + pb_varint_size(len) + len;
+	struct packet_facts f;
+
+	/* Nobody looks into what is compressed twice. */
+	if (packet_facts_read(&f, &i->types, data, len) &&
+	    f.type != PACKET_TYPE_COMPRESSED && f.type != PACKET_TYPE_ZSTD) {
+		take(i, &f, bytes);
+		return;
+	}
+	i->taken_bytes += bytes;
+	trace_summary_take_malformed(i->summary, bytes);
+}
+
+static void
+expand(struct inspection *i, const uint8_t *data, size_t len, uint64_t bytes,
+    uint64_t offset)
+{
+	uint64_t before = i->taken_bytes;
+	char err[INSPECT_COMPRESSED_TEXT];
+	enum trace_expand_result r;
+
+	r = trace_expand_packet(i->expand, data, len, inner_cb, i, err,
+	    sizeof(err));
+	trace_summary_take_compressed(i->summary, bytes,
+	    i->taken_bytes - before, r == TRACE_EXPAND_DONE);
+	if (r == TRACE_EXPAND_DONE || i->compressed.bad++ != 0)
+		return;
+	i->compressed.offset = offset;
+	snprintf(i->compressed.text, sizeof(i->compressed.text), "%s",
+	    r == TRACE_EXPAND_BAD ? err : "nothing compressed is in it");
+}
+
 static bool
-packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes)
+packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes,
+    uint64_t offset)
 {
 	struct inspection *i = arg;
 	struct packet_facts f;
 
 	if (!packet_facts_read(&f, &i->types, data, len))
 		return false;
-	(void)trace_summary_take(i->summary, &f, bytes);
-	session_log_take(&i->log, &f);
+	if (f.type == PACKET_TYPE_COMPRESSED || f.type == PACKET_TYPE_ZSTD)
+		expand(i, data, len, bytes, offset);
+	else
+		take(i, &f, bytes);
 	return true;
 }
 
@@ -60,7 +131,13 @@ inspection_run(struct inspection *i, struct trace_window *w, uint64_t size,
 {
 	static const struct trace_scan_ops ops = { .packet = packet_cb };
 
-	return trace_scan_run(&i->scan, w, size, &ops, i, err, err_size);
+	if (trace_scan_run(&i->scan, w, size, &ops, i, err, err_size) < 0)
+		return -1;
+	if (i->no_memory) {
+		snprintf(err, err_size, "out of memory");
+		return -1;
+	}
+	return 0;
 }
 
 const struct trace_scan *
@@ -79,4 +156,30 @@ const struct session_log *
 inspection_log(const struct inspection *i)
 {
 	return &i->log;
+}
+
+const struct inspect_compressed *
+inspection_compressed(const struct inspection *i)
+{
+	return &i->compressed;
+}
+
+struct trace_clocks *
+inspection_clocks(const struct inspection *i)
+{
+	return i->clocks;
+}
+
+const struct clock_uses *
+inspection_clock_uses(const struct inspection *i)
+{
+	return &i->uses;
+}
+
+uint64_t
+inspection_duration_ns(const struct inspection *i)
+{
+	uint64_t told = trace_summary_totals(i->summary)->duration_ns;
+
+	return told != 0 ? told : i->uses.last_ns - i->uses.first_ns;
 }

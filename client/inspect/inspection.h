@@ -13,10 +13,20 @@
 #include "client/inspect/trace_scan.h"
 #include "transport/compiler.h"
 
+struct clock_uses;
 struct inspection;
 struct session_log;
+struct trace_clocks;
 struct trace_summary;
 struct trace_window;
+
+/* Compressed packets that could not be unpacked, or not to their end. */
+#define INSPECT_COMPRESSED_TEXT 128
+struct inspect_compressed {
+	uint64_t bad;
+	uint64_t offset; /* of the first, in the file */
+	char text[INSPECT_COMPRESSED_TEXT]; /* what is wrong with it */
+};
 
 struct inspection *inspection_new(void) MUST_CHECK;
 void inspection_free(struct inspection *i);
@@ -32,5 +42,14 @@ int inspection_run(struct inspection *i, struct trace_window *w, uint64_t size,
 const struct trace_scan *inspection_scan(const struct inspection *i);
 struct trace_summary *inspection_summary(const struct inspection *i);
 const struct session_log *inspection_log(const struct inspection *i);
+const struct inspect_compressed *inspection_compressed(
+    const struct inspection *i);
+struct trace_clocks *inspection_clocks(const struct inspection *i);
+const struct clock_uses *inspection_clock_uses(const struct inspection *i);
+/*
+ * How long it was recorded, or where the trace does not tell, from the first
+ * time in it to the last.
+ */
+uint64_t inspection_duration_ns(const struct inspection *i);
 
 #endif /* CLIENT_INSPECT_INSPECTION_H */

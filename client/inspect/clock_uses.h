@@ -1,0 +1,42 @@
+/*
+ * clock_uses: which clocks the packets of a trace tell their times in, and how
+ * many of these could be brought into the trace clock.
+ */
+#ifndef CLIENT_INSPECT_CLOCK_USES_H
+#define CLIENT_INSPECT_CLOCK_USES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/inspect/clock_graph.h"
+
+struct trace_moment;
+
+/* Further clocks are not kept apart; a power of two. */
+#define CLOCK_USES_MAX 4096u
+
+struct clock_use {
+	struct clock_key key;
+	uint64_t packets;
+	/* Not brought into the trace clock, by cause (enum trace_time). */
+	uint64_t unknown, no_way, went_back, lost;
+};
+
+struct clock_uses {
+	struct clock_use *slots; /* owned; packets 0: free */
+	size_t n;
+	struct clock_use others; /* of those that found no room */
+	uint64_t timed;          /* packets that say a time */
+	uint64_t resolved;
+	uint64_t first_ns, last_ns; /* in the trace clock, of those */
+};
+
+/* Zero-initialised is ready to use. */
+void clock_uses_done(struct clock_uses *u);
+void clock_uses_take(struct clock_uses *u, const struct trace_moment *m);
+/* The next behind *at, which begins as 0; NULL: that was the last. */
+const struct clock_use *clock_uses_next(const struct clock_uses *u,
+    size_t *at);
+
+#endif /* CLIENT_INSPECT_CLOCK_USES_H */
