@@ -8,11 +8,11 @@
 #include "client/inspect/inspect_follow.h"
 #include "client/inspect/inspect_options.h"
 #include "client/inspect/inspect_packets.h"
+#include "client/inspect/inspect_report.h"
 #include "client/inspect/inspect_verdict.h"
 #include "client/inspect/inspection.h"
 #include "client/inspect/trace_open.h"
 #include "client/inspect/trace_window.h"
-#include "client/trace_report.h"
 
 #define ERROR_BYTES 512
 
@@ -49,8 +49,10 @@ report(const struct inspection *i, const struct inspect_options *o)
 	struct inspect_verdict v;
 
 	inspect_verdict_make(&v, i);
-	printf("Verdict         %s\n", v.text);
-	trace_report_print(stdout, inspection_summary(i), o->path, 0);
+	if (o->json)
+		inspect_report_json(stdout, i, &v, o->path);
+	else
+		inspect_report_text(stdout, i, &v, o->path);
 	if (fflush(stdout) != 0)
 		return refuse(strerror(errno));
 	return status_of(v.kind, o->strict);
