@@ -76,7 +76,9 @@ count_gap(struct trace_summary *s, const struct packet_facts *f)
 	unsigned bit;
 
 	s->totals.gaps++;
-	for (bit = 0; bit < TRACE_SUMMARY_LOSS_BITS; bit++) {
+	/* The first bit is always there, and a cause where it is alone. */
+	s->totals.gaps_by_reason[0] += f->dropped == 1;
+	for (bit = 1; bit < TRACE_SUMMARY_LOSS_BITS; bit++) {
 		if ((f->dropped >> bit & 1) != 0)
 			s->totals.gaps_by_reason[bit]++;
 	}

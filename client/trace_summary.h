@@ -40,7 +40,8 @@ struct trace_totals {
 	uint64_t sequences;         /* of producers */
 	uint64_t duration_ns;       /* tracing started to disabled; 0: unknown */
 	uint64_t gaps;              /* packets that say something is missing */
-	uint64_t gaps_by_reason[TRACE_SUMMARY_LOSS_BITS]; /* bit 0 first */
+	/* Bit 0 first, counted where no other bit says why. */
+	uint64_t gaps_by_reason[TRACE_SUMMARY_LOSS_BITS];
 };
 
 struct trace_packet_type {

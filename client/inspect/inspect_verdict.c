@@ -161,6 +161,34 @@ cut_off(struct inspect_verdict *v, const struct trace_scan *scan)
 	    human_s(scan->tail_bytes), wants);
 }
 
+/* What is mistaken for a trace, by its first bytes; NULL: something else. */
+static const char *
+other_format(const uint8_t first[4])
+{
+	static const struct {
+		const char *first;
+		const char *what;
+	} formats[] = {
+		{ "\x1f\x8b", "it is compressed by gzip: unpack it first "
+		    "(zcat FILE | tributary inspect -)" },
+		{ "\x28\xb5\x2f\xfd", "it is compressed by zstd: unpack it "
+		    "first (zstdcat FILE | tributary inspect -)" },
+		{ "PK\x03\x04", "it is a zip archive: unpack it first" },
+		{ "{\"", "it looks like JSON" },
+		{ "[{", "it looks like JSON" },
+		{ "\x7f" "ELF", "it is a program" },
+		{ "PERF", "it is a file of perf record" },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		if (memcmp(first, formats[i].first,
+		    strlen(formats[i].first)) == 0)
+			return formats[i].what;
+	}
+	return NULL;
+}
+
 static void
 no_trace(struct inspect_verdict *v, const struct trace_scan *scan)
 {
@@ -168,6 +196,9 @@ no_trace(struct inspect_verdict *v, const struct trace_scan *scan)
 
 	if (scan->bytes == 0) {
 		snprintf(v->text, sizeof(v->text), "empty: not one byte");
+	} else if (other_format(scan->first) != NULL) {
+		snprintf(v->text, sizeof(v->text), "no trace: %s",
+		    other_format(scan->first));
 	} else if (scan->n_damages != 0) {
 		trace_damage_text(what, sizeof(what), &scan->damages[0]);
 		snprintf(v->text, sizeof(v->text), "no trace: byte %" PRIu64

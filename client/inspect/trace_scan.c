@@ -223,6 +223,7 @@ static void
 count(struct trace_scan *out, uint64_t bytes)
 {
 	out->packets++;
+	out->packet_bytes += bytes;
 	if (out->n_damages == 0)
 		return;
 	out->packets_behind++;
@@ -252,6 +253,7 @@ take(struct scan *s, size_t header, size_t total, struct trace_damage *d)
 	if (!fits)
 		return pass_over(s, d, false);
 	s->out->malformed++;
+	s->out->packet_bytes += total;
 	add_damage(s->out, d);
 	trace_window_skip(s->w, total);
 	return 0;
@@ -278,6 +280,20 @@ step(struct scan *s)
 	return -1;
 }
 
+static int
+note_first(struct scan *s)
+{
+	size_t len, max = sizeof(s->out->first);
+	const uint8_t *p;
+
+	if (trace_window_want(s->w, max) < 0)
+		return -1;
+	p = here(s, &len);
+	if (len > 0)
+		memcpy(s->out->first, p, len < max ? len : max);
+	return 1;
+}
+
 int
 trace_scan_run(struct trace_scan *out, struct trace_window *w, uint64_t size,
     const struct trace_scan_ops *ops, void *arg, char *err, size_t err_size)
@@ -287,8 +303,9 @@ trace_scan_run(struct trace_scan *out, struct trace_window *w, uint64_t size,
 	int rc;
 
 	memset(out, 0, sizeof(*out));
-	while ((rc = step(&s)) > 0)
-		;
+	rc = note_first(&s);
+	while (rc > 0)
+		rc = step(&s);
 	out->bytes = w->offset;
 	if (rc < 0)
 		snprintf(err, err_size, "reading it failed at byte %" PRIu64

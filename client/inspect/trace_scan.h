@@ -49,8 +49,11 @@ struct trace_damage {
 
 struct trace_scan {
 	uint64_t bytes;     /* of the file, as far as it was read */
+	uint8_t first[4];   /* its first ones; zeros where there are fewer */
 	uint64_t packets;   /* whole and well-formed */
 	uint64_t malformed; /* whole, going by their length */
+	/* Of both.  With skipped and tail_bytes, all of the file. */
+	uint64_t packet_bytes;
 	uint64_t n_damages;
 	struct trace_damage damages[TRACE_SCAN_PLACES];
 	uint64_t skipped;   /* bytes that belong to no packet, damage only */

@@ -110,6 +110,8 @@ scan_in_steps(struct fixture *f, const uint8_t *data, size_t len,
 	trace_window_done(&w);
 	assert_int_equal(f->taken, f->scan.packets);
 	assert_int_equal(f->scan.bytes, len);
+	assert_int_equal(f->scan.packet_bytes + f->scan.skipped +
+	    f->scan.tail_bytes, len);
 	return &f->scan;
 }
 
