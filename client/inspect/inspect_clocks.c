@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/inspect/clock_graph.h"
+#include "client/inspect/clock_name.h"
 #include "client/inspect/clock_uses.h"
 #include "client/inspect/inspection.h"
 #include "client/inspect/json_out.h"
@@ -31,24 +32,6 @@
 
 #define INDENT TRACE_REPORT_INDENT
 #define NAME_MAX_BYTES 200
-
-static const char *
-builtin(uint32_t id)
-{
-	static const char *const names[] = {
-		[CLOCK_ID_REALTIME] = "REALTIME",
-		[CLOCK_ID_REALTIME_COARSE] = "REALTIME_COARSE",
-		[CLOCK_ID_MONOTONIC] = "MONOTONIC",
-		[CLOCK_ID_MONOTONIC_COARSE] = "MONOTONIC_COARSE",
-		[CLOCK_ID_MONOTONIC_RAW] = "MONOTONIC_RAW",
-		[CLOCK_ID_BOOTTIME] = "BOOTTIME",
-		[9] = "TSC",
-		[10] = "PERF",
-		[11] = "TRACE_FILE",
-	};
-
-	return id < sizeof(names) / sizeof(names[0]) ? names[id] : NULL;
-}
 
 /* Hostile traces hold any number: modulo 2^64. */
 static int64_t
@@ -165,19 +148,6 @@ machine_name(char *out, size_t size, const struct inspection *i, uint32_t id)
 	return out;
 }
 
-static const char *
-clock_name(char *out, size_t size, const struct clock_key *k)
-{
-	if (builtin(k->id) != NULL)
-		return builtin(k->id);
-	if (k->sequence != 0)
-		snprintf(out, size, "clock %" PRIu32 " of sequence %" PRIu32,
-		    k->id, k->sequence);
-	else
-		snprintf(out, size, "clock %" PRIu32, k->id);
-	return out;
-}
-
 /* "1.234567 s", "12.3 ms", "850 ns"; without a sign. */
 static const char *
 span(char out[HUMAN_TEXT_MAX], int64_t ns)
@@ -259,17 +229,17 @@ static void
 backward_text(FILE *out, const struct inspection *i,
     const struct clock_graph_clock *c, size_t n)
 {
-	char name[NAME_MAX_BYTES], clock[80];
+	char name[NAME_MAX_BYTES], clock[CLOCK_NAME_MAX];
 	size_t k, told = 0;
 
 	for (k = 0; k < n; k++) {
 		if (!c[k].went_back)
 			continue;
 		if (told++ < TEXT_CLOCKS)
-			fprintf(out, INDENT "%s of %s went back: its times "
+			fprintf(out, INDENT "clock %s of %s went back: its times "
 			    "are ambiguous\n", clock_name(clock,
-			    sizeof(clock), &c[k].key), machine_name(name,
-			    sizeof(name), i, c[k].key.machine));
+			    &c[k].key), machine_name(name, sizeof(name), i,
+			    c[k].key.machine));
 	}
 	if (told > TEXT_CLOCKS)
 		fprintf(out, INDENT "and %zu more clocks\n",
@@ -296,7 +266,7 @@ static void
 unresolved_text(FILE *out, const struct inspection *i)
 {
 	const struct clock_uses *uses = inspection_clock_uses(i);
-	char name[NAME_MAX_BYTES], clock[80], count[HUMAN_TEXT_MAX];
+	char name[NAME_MAX_BYTES], clock[CLOCK_NAME_MAX], count[HUMAN_TEXT_MAX];
 	const struct clock_use *u;
 	size_t at = 0, told = 0;
 
@@ -304,11 +274,11 @@ unresolved_text(FILE *out, const struct inspection *i)
 		if (unresolved(u) == 0)
 			continue;
 		if (told++ < TEXT_CLOCKS)
-			fprintf(out, INDENT "%s packet%s in %s of %s: %s\n",
+			fprintf(out, INDENT "%s packet%s in clock %s of %s: %s\n",
 			    human_count(count, unresolved(u)),
 			    human_s(unresolved(u)), clock_name(clock,
-			    sizeof(clock), &u->key), machine_name(name,
-			    sizeof(name), i, u->key.machine),
+			    &u->key), machine_name(name, sizeof(name), i,
+			    u->key.machine),
 			    trace_time_text(main_cause(u)));
 	}
 	if (told > TEXT_CLOCKS)
@@ -324,11 +294,11 @@ inspect_clocks_text(FILE *out, const struct inspection *i)
 	struct clock_key key = trace_clocks_trace_clock(clocks);
 	const struct clock_uses *uses = inspection_clock_uses(i);
 	const struct clock_graph_clock *c;
-	char clock[80], timed[HUMAN_TEXT_MAX], found[HUMAN_TEXT_MAX];
+	char clock[CLOCK_NAME_MAX], timed[HUMAN_TEXT_MAX], found[HUMAN_TEXT_MAX];
 	size_t n = clock_graph_clocks(g, &c);
 
 	fprintf(out, "Clocks          %zu; the trace clock is %s; ", n,
-	    clock_name(clock, sizeof(clock), &key));
+	    clock_name(clock, &key));
 	if (uses->timed == uses->resolved)
 		fprintf(out, "%s time%s, all known in it\n", human_count(timed,
 		    uses->timed), human_s(uses->timed));
@@ -345,12 +315,13 @@ inspect_clocks_text(FILE *out, const struct inspection *i)
 static void
 key_json(struct json_out *j, const struct clock_key *k)
 {
+	char name[CLOCK_NAME_MAX];
+
 	json_uint(j, "machine", k->machine);
 	if (k->sequence != 0)
 		json_uint(j, "sequence", k->sequence);
 	json_uint(j, "clock", k->id);
-	if (builtin(k->id) != NULL)
-		json_string(j, "name", builtin(k->id));
+	json_string(j, "name", clock_name(name, k));
 }
 
 static void

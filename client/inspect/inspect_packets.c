@@ -68,10 +68,10 @@ read_cb(void *arg, uint8_t *buf, size_t len)
 }
 
 static bool
-packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes)
+packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes,
+    uint64_t offset)
 {
 	struct reading *r = arg;
-	uint64_t offset = r->window.offset;
 
 	if (packet_show_take(r->show, data, len, offset))
 		return true;
