@@ -18,8 +18,8 @@
 
 struct consumer_ops;
 struct flush_call;
-struct packet_out;
 struct query;
+struct read_out;
 struct service;
 struct session;
 
@@ -31,9 +31,8 @@ struct consumer_port {
 	bool discarded;          /* somebody else freed the last one */
 	struct rpc_call enable;  /* EnableTracing; conn NULL: none is open */
 	struct rpc_call clone;   /* CloneSession in progress */
-	struct packet_out *out;  /* ReadBuffers in progress, else NULL */
+	struct read_out *out;    /* ReadBuffers in progress, else NULL */
 	struct rpc_call read;
-	bool read_done;          /* the last packet is in out */
 	TAILQ_HEAD(, flush_call) flushes;
 	size_t n_flushes;
 	struct observer observer;

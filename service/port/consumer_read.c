@@ -5,9 +5,8 @@
 #include "transport/pb_writer.h"
 #include "service/session/config.h"
 #include "service/session/model.h"
-#include "service/session/packet_out.h"
 #include "service/session/query.h"
-#include "service/session/readback.h"
+#include "service/session/read_out.h"
 #include "service/session/session.h"
 
 /* Replies of a read that are queued before the reader must catch up. */
@@ -22,7 +21,7 @@
 static void
 read_end(struct consumer_port *p)
 {
-	packet_out_free(p->out);
+	read_out_free(p->out);
 	p->out = NULL;
 	p->read.conn = NULL;
 }
@@ -31,25 +30,20 @@ static void
 read_some(void *arg)
 {
 	struct consumer_port *p = arg;
+	enum read_out_result r;
 	const uint8_t *msg;
 	size_t len;
 	unsigned n;
-	bool more;
 
 	for (n = 0; p->out != NULL && n < READ_REPLIES_PER_TURN; n++) {
 		if (rpc_conn_queued(p->conn) >= READ_QUEUE_BYTES)
 			return; /* drained() goes on */
-		if (!p->read_done && packet_out_room(p->out))
-			p->read_done = readback_fill(p->session->readback,
-			    p->out, NULL) == READBACK_DONE;
-		more = !p->read_done || packet_out_pending(p->out);
-		msg = packet_out_reply(p->out, &len);
-		rpc_reply(p->read, msg, len, more, -1);
-		if (!more) {
+		r = read_out_next(p->out, &msg, &len);
+		if (r == READ_OUT_WAIT)
+			return; /* it calls us again */
+		rpc_reply(p->read, msg, len, r == READ_OUT_MORE, -1);
+		if (r == READ_OUT_LAST)
 			read_end(p);
-			return;
-		}
-		packet_out_next(p->out);
 	}
 	if (p->out != NULL)
 		loop_defer(p->service->loop, read_some, p);
@@ -86,11 +80,9 @@ consumer_read_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
 		/* Its trigger never came: clients wait for an empty trace. */
 		return consumer_done(call);
 	}
-	if ((p->out = packet_out_new_reply()) == NULL)
+	if ((p->out = read_out_new(p->session, read_some, p)) == NULL)
 		return RPC_REJECT;
 	p->read = call;
-	p->read_done = false;
-	readback_begin(p->session->readback);
 	read_some(p);
 	return RPC_OK;
 }
