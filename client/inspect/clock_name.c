@@ -1,9 +1,7 @@
 #include "client/inspect/clock_name.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -11,12 +9,12 @@
 #include "protos/clock.pb-c.h"
 #include "transport/log.h"
 
-static const char prefix[] = "BUILTIN_CLOCK_";
+#define PREFIX "BUILTIN_CLOCK_"
 
 static const char *
 name_of(const ProtobufCEnumValue *v)
 {
-	return v->name + sizeof(prefix) - 1;
+	return v->name + sizeof(PREFIX) - 1;
 }
 
 char *
@@ -80,6 +78,7 @@ clock_name_parse(struct clock_key *out, const char *text, size_t len, char *err,
 	const char *end = text + len, *at = memchr(text, '@', len);
 	char word[CLOCK_NAME_MAX];
 	uint32_t id, sequence = 0;
+	struct clock_key k;
 
 	if ((id = builtin_id(text, len)) != 0) {
 		*out = clock_key_of(0, 0, id);
@@ -94,8 +93,8 @@ clock_name_parse(struct clock_key *out, const char *text, size_t len, char *err,
 		    log_escape(word, sizeof(word), text, len));
 		return -1;
 	}
-	*out = clock_key_of(0, sequence, id);
-	if (out->sequence != sequence) {
+	k = clock_key_of(0, sequence, id);
+	if (k.sequence != sequence) {
 		snprintf(err, err_size, "the clock %" PRIu32 " is not one of a "
 		    "sequence: these are 64 to 127", id);
 		return -1;
@@ -105,6 +104,7 @@ clock_name_parse(struct clock_key *out, const char *text, size_t len, char *err,
 		    "sequence: of which? %" PRIu32 "@NUMBER", id, id);
 		return -1;
 	}
+	*out = k;
 	return 0;
 }
 
