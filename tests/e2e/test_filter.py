@@ -230,6 +230,21 @@ class Filters(FilterCase):
         consumer.stop()
         self.assert_filtered(consumer.read(), 20)
 
+    def test_a_clone_into_a_descriptor_has_the_filter(self):
+        paths = [self.path("f"), self.path("clone")]
+        fds = [os.open(path, os.O_RDWR | os.O_CREAT, 0o600) for path in paths]
+        source, writer = self.filtered(fds[:1], write_into_file=True,
+                                       file_write_period_ms=3_600_000,
+                                       unique_session_name="file")
+        writer.number(10)
+        copier = self.consumer()
+        response = copier.clone(fds[1:], unique_session_name="file")
+        self.assertTrue(response.was_write_into_file, response.error)
+        source.stop()
+        for path, fd in zip(paths, fds):
+            os.close(fd)
+            self.assert_filtered(Trace.from_file(path), 10)
+
 
 class Clones(FilterCase):
     def setUp(self):

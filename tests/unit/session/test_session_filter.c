@@ -13,6 +13,7 @@
 #include "tests/unit/session/fixture.h"
 #include "service/session/clone.h"
 #include "service/session/commit.h"
+#include "service/session/packet_out.h"
 #include "service/session/readback.h"
 #include "service/session/session_filter.h"
 #include "service/session/session_stats.h"
@@ -409,6 +410,39 @@ a_file_has_as_many_bytes_of_what_is_left_as_it_may(void **state)
 	bed_done(&b);
 }
 
+static void
+slow_rules_leave_others_their_turn(void **state)
+{
+	struct packet_out *out = packet_out_new_reply();
+	enum readback_result r;
+	char text[61];
+	struct bed b;
+	size_t calls = 0;
+	uint32_t i;
+
+	assemble(false);
+	bed_init(&b, state, config_with_filter(ONE_SOURCE,
+	    "string_filter_chain { rules { policy: SFP_MATCH_REDACT_GROUPS "
+	    "regex_pattern: \"(?:a+)+[bc]\" } }"));
+	memset(text, 'a', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	/* Each takes a match to its limit. */
+	for (i = 0; i < 120; i++)
+		(void)fake_commit(&b.p, b.p.last_buffer, 1, i, 1, text);
+	assert_non_null(out);
+	readback_begin(b.c.s->readback);
+	do {
+		r = readback_fill(b.c.s->readback, out, NULL);
+		calls++;
+		if (r == READBACK_FULL)
+			assert_true(packet_out_room(out));
+	} while (r == READBACK_FULL);
+	assert_int_equal(r, READBACK_DONE);
+	assert_true(calls > 2);
+	packet_out_free(out);
+	bed_done(&b);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, fixture_setup, fixture_teardown)
 
 int
@@ -424,6 +458,7 @@ main(void)
 		T(without_a_filter_there_are_no_statistics_of_one),
 		T(a_filter_that_does_not_load_refuses_the_session),
 		T(a_clone_has_the_filter_unless_who_may_asks_to_skip_it),
+		T(slow_rules_leave_others_their_turn),
 		T(a_file_has_as_many_bytes_of_what_is_left_as_it_may),
 	};
 
