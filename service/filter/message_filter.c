@@ -230,7 +230,7 @@ message_filter_packet(struct message_filter *f, const uint8_t *data,
 
 	f->stats.input_packets++;
 	f->stats.input_bytes += len;
-	string_filter_begin(f->strings);
+	string_filter_begin(f->strings, len);
 	ok = make_room(f, len) && filter_fields(f, f->root, data, len, 0);
 	f->stats.time_taken_ns += now_ns() - start;
 	if (!ok) {

@@ -21,11 +21,14 @@
 #define MATCH_DEPTH      10000u
 #define MATCH_HEAP_KB    4096u
 /*
- * The strings of one packet together.  The clock is not free: it is looked at
- * once in so many matches, which most packets never reach.
+ * The strings of one packet together: more for one with many, which honest ones
+ * do not need a tenth of.  The clock is not free: it is looked at once in so
+ * many matches, which most packets never reach.
  */
-#define PACKET_CPU_NS       50000000ull
-#define MATCHES_TO_CLOCK    32u
+#define PACKET_CPU_NS     20000000ull
+#define BYTE_CPU_NS       500ull
+#define PACKET_CPU_MAX_NS 500000000ull
+#define MATCHES_TO_CLOCK  32u
 
 /*
  * Patterns are written for ECMAScript, and for bytes: no UTF, as strings of
@@ -73,6 +76,7 @@ struct string_filter {
 	pcre2_match_context *limits;
 	/* Of the packet. */
 	uint32_t matches;
+	uint64_t may_take; /* CPU time, ns */
 	uint64_t deadline; /* CPU time of the thread; 0: not yet */
 	bool gave_up;      /* patterns are not tried any more */
 };
@@ -297,8 +301,11 @@ string_filter_add(struct string_filter *f, const rule_pb *pb, char *err,
 /* ---- matching ---- */
 
 void
-string_filter_begin(struct string_filter *f)
+string_filter_begin(struct string_filter *f, size_t packet)
 {
+	f->may_take = PACKET_CPU_MAX_NS;
+	if (packet < (PACKET_CPU_MAX_NS - PACKET_CPU_NS) / BYTE_CPU_NS)
+		f->may_take = PACKET_CPU_NS + packet * BYTE_CPU_NS;
 	f->matches = 0;
 	f->deadline = 0;
 	f->gave_up = false;
@@ -316,7 +323,7 @@ out_of_time(struct string_filter *f)
 		return true;
 	now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 	if (f->deadline == 0)
-		f->deadline = now + PACKET_CPU_NS;
+		f->deadline = now + f->may_take;
 	return now > f->deadline;
 }
 

@@ -36,8 +36,8 @@ int string_filter_add(struct string_filter *f,
     const struct Perfetto__Protos__TraceConfig__TraceFilter__StringFilterRule
 	*rule, char *err, size_t err_size) MUST_CHECK;
 
-/* A packet begins: what its strings may cost counts anew. */
-void string_filter_begin(struct string_filter *f);
+/* A packet of so many bytes begins: what its strings may cost counts anew. */
+void string_filter_begin(struct string_filter *f, size_t packet);
 /*
  * Applies the rules for fields of this semantic type (0: none was given); where
  * the type is none that rules can name, all of them.

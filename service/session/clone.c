@@ -111,8 +111,7 @@ copy_filter(struct session *s, const struct session *src, bool skip)
 
 	if (src->filter == NULL || skip)
 		return 0;
-	s->filter = session_filter_new(s->config->pb->trace_filter,
-	    src->n_buffers, err, sizeof(err));
+	s->filter = session_filter_new(s->config, err, sizeof(err));
 	return s->filter == NULL ? -1 : 0;
 }
 

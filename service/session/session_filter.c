@@ -6,8 +6,10 @@
 
 #include "service/buffer/trace_buffer.h"
 #include "service/filter/message_filter.h"
+#include "service/session/config.h"
 #include "service/session/packet_out.h"
 #include "service/session/packet_stats.h"
+#include "transport/pb_reader.h"
 
 /* Memory for longer packets is given back when a shorter one comes. */
 #define KEEP_BYTES (256u * 1024u)
@@ -21,20 +23,52 @@ struct session_filter {
 	size_t n_buffers;
 };
 
+/* TraceConfig.trace_filter, its chains, their rules, the strings of a rule. */
+static const uint64_t path_to_strings[] = {
+	1ull << 33, 1ull << 3 | 1ull << 5, 1ull << 1,
+	1ull << 2 | 1ull << 3 | 1ull << 4,
+};
+#define PATH_DEPTH (sizeof(path_to_strings) / sizeof(*path_to_strings))
+
+/*
+ * Decoded strings end at their first zero byte.  A pattern that is cut there
+ * would find less than it was meant to.
+ */
+static bool
+has_zeroes(const uint8_t *data, size_t len, size_t depth)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	if (depth == PATH_DEPTH)
+		return memchr(data, '\0', len) != NULL;
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f))
+		if (f.wire == PB_BYTES && f.number < 64 &&
+		    (path_to_strings[depth] >> f.number & 1) != 0 &&
+		    has_zeroes(f.data, f.len, depth + 1))
+			return true;
+	return false;
+}
+
 struct session_filter *
-session_filter_new(const Perfetto__Protos__TraceConfig__TraceFilter *rules,
-    size_t n_buffers, char *err, size_t err_size)
+session_filter_new(const struct config *c, char *err, size_t err_size)
 {
 	struct session_filter *f;
 
+	if (has_zeroes(c->bytes, c->len, 0)) {
+		snprintf(err, err_size, "Trace filter has invalid string "
+		    "filtering rules: a zero byte in a string of theirs");
+		return NULL;
+	}
 	snprintf(err, err_size, "No memory for the trace filter");
 	if ((f = calloc(1, sizeof(*f))) == NULL)
 		return NULL;
-	f->n_buffers = n_buffers;
-	f->discarded = calloc(n_buffers + 1, sizeof(*f->discarded));
+	f->n_buffers = c->pb->n_buffers;
+	f->discarded = calloc(f->n_buffers + 1, sizeof(*f->discarded));
 	if (f->discarded == NULL)
 		goto fail;
-	f->rules = message_filter_new(rules, err, err_size);
+	f->rules = message_filter_new(c->pb->trace_filter, err, err_size);
 	if (f->rules == NULL)
 		goto fail;
 	return f;

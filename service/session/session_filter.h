@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protos/trace_config.pb-c.h"
 #include "transport/compiler.h"
 
+struct config;
 struct packet_filter_stats;
 struct packet_trailer;
 struct session_filter;
@@ -24,10 +24,9 @@ struct tb_slice;
 /* For packets of the service: of no buffer. */
 #define SESSION_FILTER_NO_BUFFER SIZE_MAX
 
-/* NULL with the sentence for EnableTracing, or for CloneSession. */
-struct session_filter *session_filter_new(
-    const Perfetto__Protos__TraceConfig__TraceFilter *rules, size_t n_buffers,
-    char *err, size_t err_size) MUST_CHECK;
+/* Of a config with a trace_filter.  NULL with the sentence for EnableTracing. */
+struct session_filter *session_filter_new(const struct config *c, char *err,
+    size_t err_size) MUST_CHECK;
 void session_filter_free(struct session_filter *f);
 
 /*

@@ -317,8 +317,7 @@ session_new(struct service *sv, struct config *config, int fd,
 		goto fail;
 	/* Before others are ended for this one. */
 	if (pb->trace_filter != NULL &&
-	    (filter = session_filter_new(pb->trace_filter, pb->n_buffers, err,
-	    err_size)) == NULL)
+	    (filter = session_filter_new(config, err, err_size)) == NULL)
 		goto fail;
 	if (check_others(sv, pb, err, err_size) != 0 ||
 	    lockdown_check(pb, owner, err, err_size) != 0 ||

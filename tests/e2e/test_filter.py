@@ -207,6 +207,9 @@ class Filters(FilterCase):
                 "SFP_MATCH_BREAK", "(")), '"(" it cannot be used'),
             (Filter(bytecode_v2=good, string_filter_chain_v54=rules(
                 "SFP_UNSPECIFIED", "x")), "policy"),
+            # Cut at the zero it would let through what it was to find.
+            (Filter(bytecode_v2=good, string_filter_chain_v54=rules(
+                "SFP_MATCH_REDACT_GROUPS", "secret(\0.*)")), "zero byte"),
             (Filter(bytecode_v2=good,
                     string_filter_chain=Filter.StringFilterChain(
                         rules=list(string.rules) * 257)), "more than 256"),

@@ -77,7 +77,7 @@ becomes_typed(struct string_filter *f, const char *in, const char *out,
 
 	assert_true(strlen(in) < sizeof(text));
 	memcpy(text, in, strlen(in) + 1);
-	string_filter_begin(f);
+	string_filter_begin(f, strlen(in));
 	string_filter_apply(f, (uint8_t *)text, strlen(in), type);
 	assert_string_equal(text, out);
 }
@@ -292,7 +292,7 @@ strings_are_bytes(void **state)
 	const uint8_t want[] = { 'k', 'P', '6', '0', 'R' };
 
 	add_rule(*state, POLICY(MATCH_REDACT_GROUPS), "k(.*)", NULL);
-	string_filter_begin(*state);
+	string_filter_begin(*state, 64);
 	string_filter_apply(*state, s, sizeof(s), 0);
 	assert_memory_equal(s, want, sizeof(s));
 }
@@ -382,7 +382,7 @@ a_string_that_costs_too_much_is_written_over(void **state)
 
 	add_rule(*state, POLICY(MATCH_BREAK), "(?:a+)+[bc]", NULL);
 	memset(s, 'a', sizeof(s));
-	string_filter_begin(*state);
+	string_filter_begin(*state, 64);
 	string_filter_apply(*state, (uint8_t *)s, sizeof(s), 0);
 	assert_memory_equal(s, "P60REDACTED-----", 16);
 	assert_int_equal(s[63], '-');
@@ -416,7 +416,7 @@ a_packet_of_slow_strings_ends(void **state)
 
 	/* Each costs a good part of what one match may. */
 	add_rule(*state, POLICY(MATCH_BREAK), ".*.*[bc]", NULL);
-	string_filter_begin(*state);
+	string_filter_begin(*state, 64);
 	for (i = 0; i < 20000; i++) {
 		memset(s, 'a', sizeof(s));
 		string_filter_apply(*state, (uint8_t *)s, sizeof(s), 0);
