@@ -168,6 +168,28 @@ the_config_is_passed_through_byte_for_byte(void **state)
 }
 
 static void
+attributes_come_from_all_pieces_of_the_config(void **state)
+{
+	/*
+	 * duration_ms: 5, and trace_attributes { attribute { key: "a"
+	 * long_value: 7 } }, twice with another key
+	 */
+	static const uint8_t config[] = { 0x18, 5, 0x82, 0x03, 7, 0x0a, 5,
+		0x0a, 1, 'a', 0x10, 7, 0x82, 0x03, 8, 0x0a, 6, 0x0a, 1, 'b',
+		0x1a, 1, 'x' };
+	Packet *p;
+
+	service_packets_trace_attributes(&w, 0, config, sizeof(config));
+	p = decode(DATA(TRACE_ATTRIBUTES));
+	assert_int_equal(p->trace_attributes->n_attribute, 2);
+	assert_string_equal(p->trace_attributes->attribute[0]->key, "a");
+	assert_int_equal(p->trace_attributes->attribute[0]->long_value, 7);
+	assert_string_equal(p->trace_attributes->attribute[1]->string_value,
+	    "x");
+	release(p);
+}
+
+static void
 the_system_info_is_the_recorded_one(void **state)
 {
 	struct system_info s = {
@@ -575,6 +597,7 @@ main(void)
 		T(the_uuid_is_the_recorded_one),
 		T(a_uuid_may_have_its_top_bits_set),
 		T(the_config_is_passed_through_byte_for_byte),
+		T(attributes_come_from_all_pieces_of_the_config),
 		T(the_system_info_is_the_recorded_one),
 		T(the_system_info_of_this_machine_is_complete),
 		T(the_system_info_of_another_machine_names_it_and_no_clock),

@@ -324,6 +324,55 @@ a_periodic_timer_fires_until_it_is_cleared(void **state)
 	loop_timer_free(NULL);
 }
 
+static void
+a_timer_that_counts_sleep_does_what_others_do(void **state)
+{
+	struct loop_timer *t = loop_timer_new_boottime(loop, note_time, NULL);
+	uint64_t start = loop_now_ms();
+
+	assert_non_null(t);
+	loop_run_once(loop);
+	assert_int_equal(calls, 0);
+	loop_timer_set(t, 3, 0);
+	while (calls == 0)
+		loop_run_once(loop);
+	assert_true(fired_at - start >= 2);
+	start = loop_now_ms();
+	while (loop_now_ms() < start + 5)
+		loop_run_once(loop);
+	assert_int_equal(calls, 1);
+	/* Periodic, until it is cleared; set again, and it is another time. */
+	loop_timer_set(t, 1, 1);
+	while (calls < 4)
+		loop_run_once(loop);
+	loop_timer_clear(t);
+	calls = 0;
+	start = loop_now_ms();
+	while (loop_now_ms() < start + 5)
+		loop_run_once(loop);
+	assert_int_equal(calls, 0);
+	loop_timer_set(t, 0, 0);
+	while (calls == 0)
+		loop_run_once(loop);
+	loop_timer_free(t);
+}
+
+static void
+a_due_timer_that_is_set_again_waits_anew(void **state)
+{
+	struct loop_timer *t = loop_timer_new_boottime(loop, count, NULL);
+	uint64_t start = loop_now_ms();
+
+	assert_non_null(t);
+	loop_timer_set(t, 1, 0);
+	while (loop_now_ms() < start + 3)
+		;
+	loop_timer_set(t, 60000, 0);
+	loop_run_once(loop);
+	assert_int_equal(calls, 0);
+	loop_timer_free(t);
+}
+
 static struct loop_timer *own_timer;
 
 static void
@@ -342,6 +391,12 @@ a_timer_may_free_itself(void **state)
 		loop_run_once(loop);
 	loop_run_once(loop);
 	assert_int_equal(calls, 1);
+	own_timer = loop_timer_new_boottime(loop, free_own_timer, NULL);
+	loop_timer_set(own_timer, 1, 1);
+	while (calls < 2)
+		loop_run_once(loop);
+	loop_run_once(loop);
+	assert_int_equal(calls, 2);
 }
 
 static void
@@ -386,6 +441,8 @@ main(void)
 		TEST(a_stop_before_run_is_not_forgotten),
 		TEST(a_timer_fires_once_and_never_early),
 		TEST(a_periodic_timer_fires_until_it_is_cleared),
+		TEST(a_timer_that_counts_sleep_does_what_others_do),
+		TEST(a_due_timer_that_is_set_again_waits_anew),
 		TEST(a_timer_may_free_itself),
 		TEST(a_signal_runs_its_function_on_the_loop),
 		TEST(a_write_to_a_closed_pipe_does_not_kill),
