@@ -137,7 +137,8 @@ static const struct config_support table[] = {
 	SERVED("trace_filter.bytecode", "where there is no bytecode_v2"),
 	SERVED("trace_filter.bytecode_v2", "with filtered strings"),
 	SERVED("trace_filter.string_filter_chain", "in its order"),
-	SERVED("trace_filter.string_filter_chain.rules", "likewise"),
+	SERVED("trace_filter.string_filter_chain.rules", "up to 256; the "
+	    "first that fits decides"),
 	SERVED("trace_filter.string_filter_chain.rules.policy", "each of the "
 	    "five"),
 	SERVED("trace_filter.string_filter_chain.rules.regex_pattern",
@@ -146,11 +147,11 @@ static const struct config_support table[] = {
 	    "atrace_payload_starts_with", "for the ATRACE policies"),
 	SERVED("trace_filter.string_filter_chain.rules.name", "a rule of the "
 	    "same name in string_filter_chain_v54 takes its place"),
-	SERVED("trace_filter.string_filter_chain.rules.semantic_type", "only "
-	    "strings of these types"),
-	SERVED("trace_filter.bytecode_overlay_v54", "adds to bytecode_v2"),
-	SERVED("trace_filter.string_filter_chain_v54", "changes and adds "
-	    "rules"),
+	SERVED("trace_filter.string_filter_chain.rules.semantic_type", "of the "
+	    "strings it looks at; none: of those without a type"),
+	SERVED("trace_filter.bytecode_overlay_v54", "changes bytecode_v2"),
+	SERVED("trace_filter.string_filter_chain_v54", "adds rules, or "
+	    "changes those of the same name"),
 	SERVED("trace_filter.string_filter_chain_v54.rules", "likewise"),
 	SERVED("trace_filter.string_filter_chain_v54.rules.policy",
 	    "likewise"),

@@ -181,14 +181,20 @@ promised_bytes(const struct service *sv)
 }
 
 static int
-check_free_memory(const struct service *sv, uint64_t more, char *err,
+check_free_memory(struct service *sv, uint64_t more, char *err,
     size_t err_size)
 {
 	const struct limits *l = &sv->settings->limits;
 	uint64_t free_kb, taken_kb;
 
-	if (more == 0 || l->ignore_free_memory || free_memory_kb(&free_kb) != 0)
+	if (more == 0 || l->ignore_free_memory)
 		return 0;
+	if (free_memory_kb(&free_kb) != 0) {
+		log_limited(&sv->memory_log, loop_now_ms(), LOG_LEVEL_WARN,
+		    "/proc/meminfo does not say what is available: nobody "
+		    "knows whether new buffers make the machine swap");
+		return 0;
+	}
 	taken_kb = promised_bytes(sv) / 1024 + l->min_free_memory_kb;
 	if (free_kb > taken_kb && more / 1024 <= free_kb - taken_kb)
 		return 0;

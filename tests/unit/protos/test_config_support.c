@@ -4,6 +4,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -105,6 +106,57 @@ each_row_says_since_when_or_why_not(void **state)
 			break;
 		}
 	}
+}
+
+/* ---- docs/config.md ---- */
+
+static const char *
+word_of(enum config_support_kind kind)
+{
+	switch (kind) {
+	case CONFIG_SERVED:
+		return "yes";
+	case CONFIG_CLIENT:
+		return "by the command";
+	case CONFIG_ANDROID:
+		return "Android only";
+	case CONFIG_IGNORED:
+		return "no";
+	}
+	return NULL;
+}
+
+/* The next line of the file that is a row of the table; false: none. */
+static bool
+next_row(FILE *f, char *line, size_t size)
+{
+	while (fgets(line, (int)size, f) != NULL)
+		if (strncmp(line, "| `", 3) == 0)
+			return true;
+	return false;
+}
+
+static void
+the_documentation_has_the_same_table(void **state)
+{
+	size_t n, i;
+	const struct config_support *t = config_support_table(&n);
+	const char *path = getenv("CONFIG_MD");
+	char line[512], expected[512];
+	FILE *f;
+
+	if (path == NULL)
+		skip();
+	assert_non_null(f = fopen(path, "r"));
+	for (i = 0; i < n; i++) {
+		snprintf(expected, sizeof(expected), "| `%s` | %s | %s | %s "
+		    "|\n", t[i].path, word_of(t[i].kind),
+		    t[i].since != NULL ? t[i].since : "-", t[i].note);
+		assert_true(next_row(f, line, sizeof(line)));
+		assert_string_equal(line, expected);
+	}
+	assert_false(next_row(f, line, sizeof(line)));
+	fclose(f);
 }
 
 /* ---- warnings ---- */
@@ -236,6 +288,7 @@ main(void)
 		    the_table_has_every_field_of_the_schema_and_nothing_else),
 		cmocka_unit_test(what_is_in_a_message_follows_it),
 		cmocka_unit_test(each_row_says_since_when_or_why_not),
+		cmocka_unit_test(the_documentation_has_the_same_table),
 		cmocka_unit_test(
 		    what_is_served_or_android_only_gives_no_warning),
 		cmocka_unit_test(an_unknown_field_is_named_once),
