@@ -119,10 +119,9 @@ static const struct config_support table[] = {
 	SERVED("compression", "packets in compressed batches, in files and "
 	    "for ReadBuffers"),
 	SERVED("compression.deflate", "zlib"),
-	SERVED("compression.zstd", "where the collector was built with it, "
-	    "else deflate"),
-	SERVED("compression.zstd.level", "the library's default where it is "
-	    "left out"),
+	SERVED("compression.zstd", "wins over deflate"),
+	SERVED("compression.zstd.level", "of the library; its default where it "
+	    "is left out"),
 	ANDROID("incident_report_config", "of Android's incidentd"),
 	ANDROID("incident_report_config.destination_package", "likewise"),
 	ANDROID("incident_report_config.destination_class", "likewise"),

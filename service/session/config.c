@@ -28,6 +28,7 @@ enum {
 	DSC_EXTRA_GUARDRAILS = 6,
 	DSC_STOP_TIMEOUT_MS = 7,
 	DSC_SESSION_INITIATOR = 8,
+	DSC_PREFER_SUSPEND = 122,
 };
 
 static int
@@ -475,6 +476,11 @@ config_for_producer(const struct config *c,
 		case DSC_STOP_TIMEOUT_MS:
 		case DSC_SESSION_INITIATOR:
 			break; /* ours to say */
+		case DSC_PREFER_SUSPEND:
+			if (!c->pb->prefer_suspend_clock_for_duration)
+				pb_put_raw(out, f.start,
+				    (size_t)(r.p - f.start));
+			break;
 		default:
 			pb_put_raw(out, f.start, (size_t)(r.p - f.start));
 			break;
@@ -486,6 +492,9 @@ config_for_producer(const struct config *c,
 	pb_put_uint(out, DSC_EXTRA_GUARDRAILS, c->pb->enable_extra_guardrails);
 	pb_put_uint(out, DSC_STOP_TIMEOUT_MS, config_stop_timeout_ms(c));
 	pb_put_uint(out, DSC_SESSION_INITIATOR, trusted_initiator ? 1 : 0);
+	/* Only if so: older SDKs compare what they get with what they know. */
+	if (c->pb->prefer_suspend_clock_for_duration)
+		pb_put_uint(out, DSC_PREFER_SUSPEND, 1);
 }
 
 uint32_t

@@ -82,7 +82,7 @@ int config_add_filters(struct config *c, const uint8_t *bytes, size_t len,
  * The DataSourceConfig for a producer: the consumer's bytes with the fields
  * that the service fills in replaced (target_buffer, trace_duration_ms,
  * tracing_session_id, enable_extra_guardrails, stop_timeout_ms,
- * session_initiator).
+ * session_initiator, and prefer_suspend_clock_for_duration where it is set).
  */
 void config_for_producer(const struct config *c,
     const struct config_data_source *ds, uint16_t buffer, uint64_t session,

@@ -3,6 +3,7 @@
 
 import os
 import pwd
+import subprocess
 import sys
 import time
 
@@ -10,7 +11,9 @@ import test_trust
 from harness import tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.consumer import buffers, source
+from harness.daemon import environment
 from harness.ipc import Rejected
+from harness.trace import Trace
 
 ANN, acting_as = test_trust.ANN, test_trust.acting_as
 Builtin = pb.TraceConfig.BuiltinDataSource
@@ -204,6 +207,43 @@ class Buffers(Fields):
                           consumer.stats().buffer_stats], [1, 1, 1])
 
 
+class Files(Fields):
+    def test_a_file_may_be_synced_after_each_write(self):
+        """What fdatasync does cannot be seen; that it harms nobody can."""
+        for mode in ("FFLUSH_ENABLED", "FFLUSH_DISABLED"):
+            producer = self.producer("p")
+            path = self.path(mode)
+            fd = os.open(path, os.O_RDWR | os.O_CREAT)
+            consumer = self.consumer()
+            consumer.enable(config(
+                TEST_SOURCE, write_into_file=True, file_write_period_ms=100,
+                fflush_post_write=mode), [fd])
+            os.close(fd)
+            producer.writer().number(7)
+            response = consumer.stop()
+            self.assertFalse(response.error)
+            self.assertEqual(list(response.warnings), [])
+            self.assert_numbers(Trace.from_file(path), [7])
+            producer.close()
+
+
+class Command(Fields):
+    def test_record_warns_before_it_starts(self):
+        odd = config(TEST_SOURCE, duration_ms=1)
+        odd.buffers[0].MergeFromString(LATER_INSIDE)
+        with open(self.path("config"), "wb") as file:
+            file.write(odd.SerializeToString())
+        ran = subprocess.run(
+            [os.environ["TRIBUTARY"], "record", "--connect",
+             self.daemons[0].address("consumers"), "-c", self.path("config"),
+             "-o", self.path("trace")], env=environment(), timeout=60,
+            stderr=subprocess.PIPE, text=True)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        first = ran.stderr.splitlines()[0]
+        self.assertIn("warning: buffers field 99 of the trace config has no "
+                      "effect", first)
+
+
 class BuiltinSources(Fields):
     def test_the_primary_clock_is_the_one_that_was_asked_for(self):
         consumer = self.session(builtin_data_sources=Builtin(
@@ -246,10 +286,13 @@ class BuiltinSources(Fields):
         return out
 
     def test_a_duration_may_go_on_while_the_machine_sleeps(self):
+        producer = self.producer("p")
         before = self.clocks_of_timers()
         began = time.monotonic()
         consumer = self.session(duration_ms=300,
                                 prefer_suspend_clock_for_duration=True)
+        (instance,) = producer.wait_started()
+        self.assertTrue(instance.config.prefer_suspend_clock_for_duration)
         consumer.query()
         self.assertEqual(sorted(self.clocks_of_timers()),
                          sorted(before + [7]))
