@@ -17,6 +17,8 @@ typedef Perfetto__Protos__TraceStats__BufferStats buffer_stats;
 #define RATE_MIN_MS 1000u
 /* Chunks that hold so little on average waste the buffer with headers. */
 #define SMALL_CHUNK_BYTES 256u
+/* No chunk is larger. */
+#define CHUNK_MAX_BYTES (64u * 1024u)
 /* What is said of chunks in general is said of at least so many. */
 #define MANY_CHUNKS 1000u
 
@@ -215,11 +217,12 @@ say_hurt(struct buffer_reading *r, const buffer_stats *st)
 		    human_count(n, st->trace_writer_packet_loss),
 		    human_s(st->trace_writer_packet_loss));
 	if (st->abi_violations != 0)
-		say(r, true, "got %s chunk%s that %s broken by the producer "
-		    "that wrote %s", human_count(n, st->abi_violations),
-		    human_s(st->abi_violations),
-		    st->abi_violations == 1 ? "was" : "were",
-		    st->abi_violations == 1 ? "it" : "them");
+		say(r, true, "refused %s chunk%s, broken by %s%s",
+		    human_count(n, st->abi_violations),
+		    human_s(st->abi_violations), st->abi_violations == 1 ?
+		    "its producer" : "their producers",
+		    st->buffer_size <= CHUNK_MAX_BYTES ? ", or larger than "
+		    "the buffer itself" : "");
 	if (st->patches_failed != 0)
 		say(r, true, "got %s patch%s for packets that were gone "
 		    "already", human_count(n, st->patches_failed),
@@ -314,10 +317,11 @@ buffer_reading_make(struct buffer_reading *out,
 		say(out, false, "%s empty: nothing was written into its %s",
 		    f.running ? "is" : "stayed", size_text(size,
 		    st->buffer_size));
-	} else if (out->verdict != BUFFER_CUT && f.running) {
-		say_filling(out, &f);
-	} else if (out->verdict != BUFFER_CUT) {
-		say_kept(out, &f);
+	} else if (out->verdict != BUFFER_CUT && st->bytes_written != 0) {
+		if (f.running)
+			say_filling(out, &f);
+		else
+			say_kept(out, &f);
 	}
 	say_small_chunks(out, st);
 }

@@ -173,12 +173,12 @@ ask(struct run *r)
 		refuse(err);
 		goto out;
 	}
-	c = control_query_machines(r->loop, &r->addr, &r->how, answer_cb, r,
-	    err, sizeof(err));
+	c = control_new(r->loop, &r->addr, &r->how, err, sizeof(err));
 	if (c == NULL) {
 		refuse(err);
 		goto out;
 	}
+	control_query_machines(c, answer_cb, r);
 	loop_timer_set(late, ANSWER_MS, 0);
 	loop_run(r->loop);
 

@@ -5,14 +5,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 #include "transport/human.h"
 #include "client/json_text.h"
+#include "client/text_cell.h"
+#include "client/time_text.h"
 #include "protos/control.pb-c.h"
 #include "protos/link.pb-c.h"
 #include "protos/system_info.pb-c.h"
-#include "protos/utf8.h"
 #include "transport/glob.h"
 #include "transport/link_wire.h"
 
@@ -20,7 +20,6 @@ typedef Tributary__MachineState machine_state;
 typedef Tributary__QueryMachinesReply machines_reply;
 
 #define TEXT_MAX 64
-#define NAME_MAX_SHOWN 512
 
 int
 machines_is_named(const machine_state *m, const char *name)
@@ -41,22 +40,12 @@ is_asked_for(const machine_state *m, const char *const *names, size_t n)
 	return n == 0;
 }
 
-/* Names are the machines' own: nothing in them shall steer a terminal. */
 static const char *
-plain(const char *text, char out[NAME_MAX_SHOWN])
-{
-	if (text == NULL || text[0] == '\0')
-		return "-";
-	utf8_sanitize(text, strlen(text), out, NAME_MAX_SHOWN);
-	return out;
-}
-
-static const char *
-name_of(const machine_state *m, char out[NAME_MAX_SHOWN])
+name_of(const machine_state *m, char out[TEXT_CELL_MAX])
 {
 	if (m->id == 0)
 		return "host";
-	return plain(m->name, out);
+	return text_cell_plain(m->name, out);
 }
 
 static const char *
@@ -100,27 +89,6 @@ since_ns(const machine_state *m)
 	return m->cut_since_ns;
 }
 
-static const char *
-ago(char out[HUMAN_TEXT_MAX], uint64_t then_ns, uint64_t now_ns)
-{
-	if (then_ns == 0 || now_ns == 0)
-		return "-";
-	return human_ms(out, now_ns > then_ns ? (now_ns - then_ns) / 1000000
-	    : 0);
-}
-
-static const char *
-at(char out[TEXT_MAX], uint64_t ns)
-{
-	time_t t = (time_t)(ns / 1000000000u);
-	struct tm tm;
-
-	if (ns == 0 || localtime_r(&t, &tm) == NULL ||
-	    strftime(out, TEXT_MAX, "%Y-%m-%d %H:%M:%S", &tm) == 0)
-		return "-";
-	return out;
-}
-
 /* "12 us", "3.4 ms", "-5.001 s". */
 static const char *
 distance(char out[TEXT_MAX], int64_t ns)
@@ -156,25 +124,19 @@ lost_anything(const machine_state *m)
 /* ---- a line each ---- */
 
 static void
-put_cell(FILE *out, const char *text, int width)
-{
-	fprintf(out, "%s%*s  ", text, width > human_width(text) ?
-	    width - human_width(text) : 0, "");
-}
-
-static void
 print_line(FILE *out, const machine_state *m, uint64_t now, int name_width,
     int address_width)
 {
-	char name[NAME_MAX_SHOWN], address[NAME_MAX_SHOWN];
+	char name[TEXT_CELL_MAX], address[TEXT_CELL_MAX];
 	char since[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
 	char waits[HUMAN_TEXT_MAX], count[HUMAN_TEXT_MAX], clock[TEXT_MAX];
 
-	put_cell(out, name_of(m, name), name_width);
+	text_cell_put(out, name_of(m, name), name_width);
 	fprintf(out, "%-10" PRIu32 "  %-9s  ", m->id, state_text(m));
-	put_cell(out, plain(m->address, address), address_width);
+	text_cell_put(out, text_cell_plain(m->address, address), address_width);
 	fprintf(out, "%-12s  %9" PRIu32 "  %7" PRIu32 "  ",
-	    ago(since, since_ns(m), now), m->producers, m->data_sources);
+	    time_text_ago(since, since_ns(m), now), m->producers,
+	    m->data_sources);
 	fprintf(out, "%10s  ", m->bytes_unpacked == 0 ? "-" :
 	    human_bytes(bytes, m->bytes_unpacked));
 	fprintf(out, "%10s  ", m->relay == NULL ? "-" :
@@ -190,7 +152,7 @@ static size_t
 print_table(FILE *out, const machines_reply *r, const char *const *names,
     size_t n)
 {
-	char text[NAME_MAX_SHOWN];
+	char text[TEXT_CELL_MAX];
 	int name_width = 4, address_width = 7, w;
 	size_t i, printed = 0;
 
@@ -200,7 +162,7 @@ print_table(FILE *out, const machines_reply *r, const char *const *names,
 		printed++;
 		w = human_width(name_of(r->machines[i], text));
 		name_width = w > name_width ? w : name_width;
-		w = human_width(plain(r->machines[i]->address, text));
+		w = human_width(text_cell_plain(r->machines[i]->address, text));
 		address_width = w > address_width ? w : address_width;
 	}
 	if (printed == 0)
@@ -222,7 +184,7 @@ static void
 print_system(FILE *out, const machine_state *m)
 {
 	Perfetto__Protos__SystemInfo *info;
-	char a[NAME_MAX_SHOWN], b[NAME_MAX_SHOWN], c[NAME_MAX_SHOWN];
+	char a[TEXT_CELL_MAX], b[TEXT_CELL_MAX], c[TEXT_CELL_MAX];
 	char size[HUMAN_TEXT_MAX];
 
 	if (m->system_info.len == 0)
@@ -233,9 +195,9 @@ print_system(FILE *out, const machine_state *m)
 		return;
 	if (info->utsname != NULL)
 		fprintf(out, "  system         %s %s %s\n",
-		    plain(info->utsname->sysname, a),
-		    plain(info->utsname->release, b),
-		    plain(info->utsname->machine, c));
+		    text_cell_plain(info->utsname->sysname, a),
+		    text_cell_plain(info->utsname->release, b),
+		    text_cell_plain(info->utsname->machine, c));
 	if (info->num_cpus != 0 || info->system_ram_bytes != 0)
 		fprintf(out, "  hardware       %" PRIu32 " CPU%s, %s of "
 		    "memory\n", info->num_cpus, human_s(info->num_cpus),
@@ -260,7 +222,7 @@ print_clock(FILE *out, const machine_state *m, uint64_t now)
 	    "trip %s; measured %s ago\n", distance(offset, m->clock_offset_ns),
 	    distance(off, (int64_t)m->clock_uncertainty_ns),
 	    distance(trip, (int64_t)m->round_trip_ns),
-	    ago(then, m->clock_measured_ns, now));
+	    time_text_ago(then, m->clock_measured_ns, now));
 }
 
 static void
@@ -308,27 +270,28 @@ print_losses(FILE *out, const machine_state *m)
 static void
 print_block(FILE *out, const machine_state *m, uint64_t now)
 {
-	char name[NAME_MAX_SHOWN], text[NAME_MAX_SHOWN], time[TEXT_MAX];
+	char name[TEXT_CELL_MAX], text[TEXT_CELL_MAX], time[HUMAN_TEXT_MAX];
 	char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX];
 
 	fprintf(out, "%s\n", name_of(m, name));
 	fprintf(out, "  id             %" PRIu32 "\n", m->id);
 	fprintf(out, "  state          %s", state_text(m));
 	if (since_ns(m) != 0)
-		fprintf(out, " since %s (%s)", at(time, since_ns(m)),
-		    ago(a, since_ns(m), now));
+		fprintf(out, " since %s (%s)", time_text_at(time, since_ns(m)),
+		    time_text_ago(a, since_ns(m), now));
 	fprintf(out, "\n  reached by     %s\n", reach_text(m));
 	if (m->address != NULL)
-		fprintf(out, "  address        %s\n", plain(m->address, text));
+		fprintf(out, "  address        %s\n",
+		    text_cell_plain(m->address, text));
 	if (m->authenticated != NULL)
 		fprintf(out, "  known by       %s\n",
-		    plain(m->authenticated, text));
+		    text_cell_plain(m->authenticated, text));
 	if (m->software != NULL)
 		fprintf(out, "  software       %s\n",
-		    plain(m->software, text));
+		    text_cell_plain(m->software, text));
 	print_system(out, m);
 	if (m->first_seen_ns != 0)
-		fprintf(out, "  first seen     %s\n", at(time,
+		fprintf(out, "  first seen     %s\n", time_text_at(time,
 		    m->first_seen_ns));
 	if (m->reconnects != 0)
 		fprintf(out, "  reconnects     %" PRIu64 "\n", m->reconnects);

@@ -8,6 +8,9 @@
 #include "client/inspect/inspect.h"
 #include "client/machines.h"
 #include "client/record.h"
+#include "client/session_orders.h"
+#include "client/session_stats.h"
+#include "client/sessions.h"
 #include "client/snapshot.h"
 #include "client/sources.h"
 #include "client/trigger.h"
@@ -28,6 +31,11 @@ static const struct command commands[] = {
 	    "save what a running session holds, and let it go on" },
 	{ "trigger", trigger_main, "activate triggers of sessions" },
 	{ "sources", sources_main, "list the data sources that are offered" },
+	{ "sessions", sessions_main, "list the sessions that record" },
+	{ "stats", stats_main, "say how a session's buffers fare" },
+	{ "stop", stop_main, "stop sessions" },
+	{ "flush", flush_main, "have producers hand in what they have" },
+	{ "start", start_main, "start sessions that wait for it" },
 	{ "machines", machines_main, "list the machines that are connected" },
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
 	{ "forward", forward_main,

@@ -336,6 +336,48 @@ sequence_map_writer_stats(const struct sequence_map *m,
 	return n;
 }
 
+static struct sequence_writer
+writer_of(const struct entry *e)
+{
+	struct sequence_writer w = {
+		.producer = e->producer,
+		.sequence = e->id,
+		.buffer = e->buffer,
+		.machine = e->machine,
+		.pid = e->pid,
+	};
+	size_t i;
+
+	for (i = 0; i < CHUNK_HISTOGRAM_BUCKETS; i++) {
+		w.chunks += e->histogram->count[i];
+		w.bytes += e->histogram->sum[i];
+	}
+	return w;
+}
+
+size_t
+sequence_map_top_writers(const struct sequence_map *m,
+    struct sequence_writer *out, size_t max)
+{
+	struct sequence_writer w;
+	size_t i, k, n = 0;
+
+	for (i = 0; i <= m->mask; i++) {
+		if (m->table[i] == NULL || m->table[i]->histogram == NULL)
+			continue;
+		w = writer_of(m->table[i]);
+		/* Into its place; the least falls off the end. */
+		for (k = n; k > 0 && out[k - 1].bytes < w.bytes; k--)
+			if (k < max)
+				out[k] = out[k - 1];
+		if (k < max)
+			out[k] = w;
+		if (n < max)
+			n++;
+	}
+	return n;
+}
+
 uint32_t
 sequence_map_last_id(const struct sequence_map *m)
 {

@@ -22,6 +22,17 @@ struct sequence_map;
 struct service_sequence;
 struct tb_origin;
 
+/* How much a writer wrote, and who it is. */
+struct sequence_writer {
+	uint64_t producer;
+	uint32_t sequence; /* 0: nothing of it was read yet */
+	uint32_t buffer;   /* index in the config */
+	uint32_t machine;
+	int32_t pid;
+	uint64_t chunks;
+	uint64_t bytes;
+};
+
 /* histograms: whether to count chunk payloads. */
 struct sequence_map *sequence_map_new(bool histograms) MUST_CHECK;
 void sequence_map_free(struct sequence_map *m);
@@ -53,6 +64,12 @@ uint32_t sequence_map_last_id(const struct sequence_map *m);
 /* Up to max writers with a histogram.  Returns how many. */
 size_t sequence_map_writer_stats(const struct sequence_map *m,
     struct packet_writer_stats *out, size_t max);
+/*
+ * Up to max writers with a histogram, those first that wrote most.  Returns how
+ * many.
+ */
+size_t sequence_map_top_writers(const struct sequence_map *m,
+    struct sequence_writer *out, size_t max);
 /* Up to max sequences for TraceProvenance.  Returns how many. */
 size_t sequence_map_list(const struct sequence_map *m,
     struct service_sequence *out, size_t max);

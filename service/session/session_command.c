@@ -24,14 +24,13 @@ struct answer {
 	void *arg;
 };
 
-/* "Session 7 runs already". */
+/* "The session runs already". */
 static void
 refuse(const struct answer *a, const struct session *s, const char *why)
 {
 	char text[SESSION_COMMAND_TEXT];
 
-	snprintf(text, sizeof(text), "Session %llu %s",
-	    (unsigned long long)s->id, why);
+	snprintf(text, sizeof(text), "The session %s", why);
 	a->done(a->arg, s->id, text);
 }
 

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "protos/link.pb-c.h"
 #include "transport/log.h"
@@ -78,7 +79,10 @@ static void
 finish_disable(struct session *s)
 {
 	struct ds_instance *i;
+	struct timespec now;
 
+	clock_gettime(CLOCK_REALTIME, &now);
+	s->end_realtime_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 	loop_timer_free(s->stop_timer);
 	s->stop_timer = NULL;
 	(void)session_scrape(s);

@@ -51,6 +51,15 @@ enum {
 	S_COMPRESSION = 29,
 	S_FILTERED = 30,
 	S_ALL_MACHINES = 31,
+	S_ENDED = 32,
+	S_WRITERS = 33,
+	W_SEQUENCE = 1,
+	W_PRODUCER = 2,
+	W_PID = 3,
+	W_MACHINE = 4,
+	W_BUFFER = 5,
+	W_CHUNKS = 6,
+	W_BYTES = 7,
 	B_NAME = 1,
 	B_SIZE = 2,
 	B_USED = 3,
@@ -79,6 +88,7 @@ enum {
 #define TRIGGERS_BYTES  4096u
 #define WARNINGS_BYTES  8192u
 #define LOSSES_MAX      256u
+#define WRITERS_MAX     16u
 
 /* Cut to at most max bytes, not inside of a character. */
 static size_t
@@ -286,6 +296,49 @@ put_crowd(struct pb_writer *w, const struct session *s)
 	pb_put_uint(w, S_SEQUENCES, given > sequences ? given : sequences);
 }
 
+static const struct producer *
+producer_of(const struct service *sv, uint64_t id)
+{
+	const struct producer *p;
+
+	TAILQ_FOREACH(p, &sv->producers, link)
+		if (p->id == id)
+			return p;
+	return NULL;
+}
+
+static void
+put_writer(struct pb_writer *w, const struct service *sv,
+    const struct sequence_writer *writer)
+{
+	const struct producer *p = producer_of(sv, writer->producer);
+	size_t mark = pb_nest_begin(w, S_WRITERS);
+
+	if (writer->sequence != 0)
+		pb_put_uint(w, W_SEQUENCE, writer->sequence);
+	if (p != NULL) {
+		put_text(w, W_PRODUCER, p->name, BUFFER_NAME_MAX);
+		put_text(w, W_MACHINE, p->machine->id == 0 ? "host" :
+		    p->machine->name, BUFFER_NAME_MAX);
+	}
+	pb_put_int(w, W_PID, writer->pid);
+	pb_put_uint(w, W_BUFFER, writer->buffer);
+	pb_put_uint(w, W_CHUNKS, writer->chunks);
+	pb_put_uint(w, W_BYTES, writer->bytes);
+	pb_nest_end(w, mark);
+}
+
+static void
+put_writers(struct pb_writer *w, const struct session *s)
+{
+	struct sequence_writer writers[WRITERS_MAX];
+	size_t i, n;
+
+	n = sequence_map_top_writers(s->sequences, writers, WRITERS_MAX);
+	for (i = 0; i < n; i++)
+		put_writer(w, s->service, &writers[i]);
+}
+
 static void
 put_counts(struct pb_writer *w, const struct session *s)
 {
@@ -317,6 +370,8 @@ put_times(struct pb_writer *w, const struct session *s)
 	pb_put_uint(w, S_CREATED, (uint64_t)s->created_realtime_ns);
 	if (s->start_realtime_ns != 0)
 		pb_put_uint(w, S_STARTED, (uint64_t)s->start_realtime_ns);
+	if (s->end_realtime_ns != 0)
+		pb_put_uint(w, S_ENDED, (uint64_t)s->end_realtime_ns);
 	if (session_remaining_ms(s, &left))
 		pb_put_uint(w, S_REMAINING, left);
 	if (planned != 0)
@@ -348,6 +403,7 @@ session_report(struct session *s, bool with_stats, struct pb_writer *w)
 	pb_put_uint(w, S_FILTERED, pb->trace_filter != NULL);
 	if (!with_stats)
 		return;
+	put_writers(w, s);
 	end = w->len;
 	mark = pb_nest_begin(w, S_STATS);
 	session_stats_message(s, w);

@@ -181,13 +181,25 @@ what_never_arrived_is_told_beside_what_was_kept(void **state)
 	assert_int_equal(r.verdict, BUFFER_HURT);
 	assert_int_equal(r.n, 4);
 	assert_memory_equal(r.sentences[0].text, "lacks 1,234 packets that", 24);
-	assert_string_equal(r.sentences[1].text, "got 1 chunk that was broken "
-	    "by the producer that wrote it");
+	assert_string_equal(r.sentences[1].text, "refused 1 chunk, broken by "
+	    "its producer");
 	assert_string_equal(r.sentences[2].text, "got 2 patches for packets "
 	    "that were gone already");
 	assert_true(r.sentences[0].loss && r.sentences[2].loss);
 	assert_string_equal(r.sentences[3].text,
 	    "kept all that came: 1.0 MiB, with room for 32 MiB");
+}
+
+static void
+a_buffer_smaller_than_a_chunk_is_suspected(void **state)
+{
+	stats.buffer_size = 16384;
+	stats.abi_violations = 2;
+	read_it();
+	assert_int_equal(r.verdict, BUFFER_HURT);
+	assert_int_equal(r.n, 1);
+	assert_string_equal(r.sentences[0].text, "refused 2 chunks, broken by "
+	    "their producers, or larger than the buffer itself");
 }
 
 static void
@@ -240,6 +252,7 @@ main(void)
 		T(wraps_without_loss_are_well),
 		T(a_running_ring_tells_when_it_will_overwrite),
 		T(what_never_arrived_is_told_beside_what_was_kept),
+		T(a_buffer_smaller_than_a_chunk_is_suspected),
 		T(small_chunks_are_pointed_out),
 		T(absurd_numbers_do_no_harm),
 	};
