@@ -92,8 +92,8 @@ an_enum_value_we_do_not_know_survives(void **state)
 static void
 a_config_without_schema_survives_as_bytes(void **state)
 {
-	/* v8_config (127) { 1: 1 } */
-	static const uint8_t in[] = { 0xfa, 0x07, 2, 0x08, 1 };
+	/* qnx_config (150) { 1: 1 } */
+	static const uint8_t in[] = { 0xb2, 0x09, 2, 0x08, 1 };
 	uint8_t *out;
 	size_t out_len;
 

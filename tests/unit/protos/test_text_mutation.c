@@ -36,7 +36,7 @@ static const char config[] = "\0"
 static const char *const pieces[] = { "{", "}", "<", ">", "[", "]", ":", ",",
     ";", "-", "\"", "'", "\\", "#", "\n", "\t", "//", "0x", "1e999", "inf",
     "nan", "true", "duration_ms", "buffers", "config", "name: 'x'",
-    "size_kb: 1", "\\ud800", "\xc3\xa9", "\xff", "\x1b", "v8_config{}",
+    "size_kb: 1", "\\ud800", "\xc3\xa9", "\xff", "\x1b", "qnx_config{}",
     "18446744073709551616", "DISCARD" };
 
 static uint64_t
