@@ -191,6 +191,8 @@ attach(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	pb_writer_init(&w);
 	config = pb_nest_begin(&w, 1);
 	pb_put_uint(&w, 3, 1234); /* duration_ms */
+	if (((struct fake_collector *)ctx)->attach_writes)
+		pb_put_uint(&w, 8, 1); /* write_into_file */
 	pb_nest_end(&w, config);
 	rpc_reply(call, w.data, w.len, false, -1);
 	pb_writer_done(&w);

@@ -41,6 +41,7 @@ struct fake_collector {
 	bool hold_read;     /* keep ReadBuffers open */
 	bool hold_flush;    /* never answer Flush */
 	bool hold_disable;  /* do not end the session on DisableTracing */
+	bool attach_writes; /* the session of Attach has write_into_file */
 	bool cut_last;      /* leave out the end of the last packet */
 };
 

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "client/consumer.h"
 #include "client/record_config.h"
 #include "client/record_file.h"
 #include "client/record_live.h"
@@ -97,11 +98,30 @@ done_cb(void *arg, const struct record_result *r)
 	f->result = *r;
 }
 
-/* Starts a session with an encoded config. */
-static void
-record(struct fixture *f, const char *config, size_t len)
+/* What is asked for beside a config and a file. */
+static struct record_session_setup
+plain(const struct fixture *f)
 {
-	struct record_session_setup with;
+	return (struct record_session_setup){
+		.loop = f->loop, .addr = &f->addr, .live = f->live,
+		.summary = f->summary,
+	};
+}
+
+static void
+begin(struct fixture *f, const struct record_session_setup *with)
+{
+	char err[600];
+
+	f->session = record_session_new(with, done_cb, f, err, sizeof(err));
+	assert_non_null(f->session);
+}
+
+/* Starts a session with an encoded config; kind and the like are the test's. */
+static void
+record_as(struct fixture *f, struct record_session_setup with,
+    const char *config, size_t len)
+{
 	char err[600];
 
 	f->config = record_config_decode((const uint8_t *)config, len, err,
@@ -109,13 +129,16 @@ record(struct fixture *f, const char *config, size_t len)
 	assert_non_null(f->config);
 	f->file = record_file_open(f->out, false, err, sizeof(err));
 	assert_non_null(f->file);
-	with = (struct record_session_setup){
-		.loop = f->loop, .addr = &f->addr, .config = f->config,
-		.file = f->file, .live = f->live, .notify = &f->notify,
-		.summary = f->summary,
-	};
-	f->session = record_session_new(&with, done_cb, f, err, sizeof(err));
-	assert_non_null(f->session);
+	with.config = f->config;
+	with.file = f->file;
+	with.notify = &f->notify;
+	begin(f, &with);
+}
+
+static void
+record(struct fixture *f, const char *config, size_t len)
+{
+	record_as(f, plain(f), config, len);
 }
 
 /* Config fields, encoded: duration_ms, write_into_file, deferred_start. */
@@ -592,6 +615,163 @@ producers_get_the_names_that_the_service_knows(void **state)
 	assert_string_equal(p[0].name, "two");
 }
 
+static void
+a_detached_session_is_started_and_left_behind(void **state)
+{
+	struct fixture *f = *state;
+	struct record_session_setup with = plain(f);
+
+	with.kind = RECORD_DETACH;
+	with.key = "k";
+	record_as(f, with, INTO_FILE, sizeof(INTO_FILE) - 1);
+	UNTIL(f, f->done);
+	assert_true(f->result.whole && f->result.began);
+	assert_true(f->fake.fd >= 0);
+	assert_string_equal(f->fake.calls,
+	    "QueryServiceState EnableTracing Detach ");
+	assert_memory_equal(f->fake.args.data, "\x0a\x01k", 3);
+}
+
+static void
+a_session_that_is_refused_cannot_be_left_behind(void **state)
+{
+	struct fixture *f = *state;
+	struct record_session_setup with = plain(f);
+
+	with.kind = RECORD_DETACH;
+	with.key = "k";
+	f->fake.enable_error = "no";
+	record_as(f, with, INTO_FILE, sizeof(INTO_FILE) - 1);
+	UNTIL(f, f->done);
+	assert_false(f->result.whole);
+	assert_non_null(strstr(f->result.failure, "says: no"));
+}
+
+static void
+attach(struct fixture *f, bool stop)
+{
+	struct record_session_setup with = plain(f);
+
+	with.kind = RECORD_ATTACH;
+	with.key = "k";
+	with.stop_attached = stop;
+	with.notify = &f->notify;
+	begin(f, &with);
+}
+
+static void
+a_session_that_was_left_behind_is_followed_to_its_end(void **state)
+{
+	struct fixture *f = *state;
+
+	f->fake.attach_writes = true;
+	attach(f, false);
+	UNTIL(f, called(f, "EnableTracing"));
+	assert_memory_equal(f->fake.config.data, "\x10\x01", 2);
+	fake_collector_end_session(&f->fake);
+	UNTIL(f, f->done);
+	assert_true(f->result.whole);
+	assert_true(called(f, "Attach EnableTracing "));
+	assert_false(called(f, "ReadBuffers"));
+}
+
+static void
+a_session_that_is_attached_can_be_stopped_at_once(void **state)
+{
+	struct fixture *f = *state;
+
+	f->fake.attach_writes = true;
+	attach(f, true);
+	UNTIL(f, f->done);
+	assert_true(f->result.whole);
+	assert_true(called(f, "Attach EnableTracing Flush DisableTracing "));
+}
+
+static void
+nothing_to_attach_to_is_told_apart(void **state)
+{
+	struct fixture *f = *state;
+
+	f->fake.refuse = "Attach";
+	attach(f, false);
+	UNTIL(f, f->done);
+	assert_true(f->result.not_detached);
+	assert_false(f->result.whole);
+}
+
+static void
+a_session_without_a_file_is_detached_again(void **state)
+{
+	struct fixture *f = *state;
+
+	attach(f, true);
+	UNTIL(f, f->done);
+	assert_false(f->result.whole || f->result.not_detached);
+	assert_non_null(strstr(f->result.failure, "it is detached again"));
+	assert_string_equal(f->fake.calls, "Attach Detach ");
+}
+
+static void
+copy(struct fixture *f)
+{
+	static const struct consumer_clone which = {
+		.name = "ring", .skip_trace_filter = true, .fd = -1,
+	};
+	struct record_session_setup with = plain(f);
+	char err[600];
+
+	f->file = record_file_open(f->out, false, err, sizeof(err));
+	assert_non_null(f->file);
+	with.kind = RECORD_CLONE;
+	with.clone = &which;
+	with.file = f->file;
+	begin(f, &with);
+}
+
+static void
+a_copy_is_read_and_whole_on_disk(void **state)
+{
+	struct fixture *f = *state;
+
+	f->fake.read_packets = 300;
+	copy(f);
+	UNTIL(f, f->done);
+	assert_string_equal(f->result.failure, "");
+	assert_true(f->result.whole);
+	assert_int_equal(packets_on_disk(f), 300);
+	assert_int_equal(trace_summary_totals(f->summary)->packets, 300);
+	assert_string_equal(f->fake.calls,
+	    "QueryServiceState CloneSession ReadBuffers ");
+}
+
+static void
+a_copy_that_is_refused_leaves_no_file(void **state)
+{
+	struct fixture *f = *state;
+
+	f->fake.refuse = "CloneSession";
+	copy(f);
+	UNTIL(f, f->done);
+	assert_non_null(strstr(f->result.failure, "no such session"));
+	assert_true(record_file_remove_if_empty(f->file));
+}
+
+static void
+a_delay_comes_before_the_connection_and_can_be_interrupted(void **state)
+{
+	struct fixture *f = *state;
+	struct record_session_setup with = plain(f);
+
+	with.delay_ms = 3600000;
+	record_as(f, with, NOTHING, 0);
+	loop_run_once(f->loop);
+	assert_string_equal(f->fake.calls, "");
+	assert_null(f->fake.conn);
+	record_session_stop(f->session);
+	assert_true(f->done);
+	assert_non_null(strstr(f->result.failure, "before the recording"));
+}
+
 int
 main(void)
 {
@@ -619,6 +799,15 @@ main(void)
 		T(a_size_limit_holds_when_the_buffers_are_read),
 		T(a_reader_that_leaves_the_pipe_is_a_failure),
 		T(producers_get_the_names_that_the_service_knows),
+		T(a_detached_session_is_started_and_left_behind),
+		T(a_session_that_is_refused_cannot_be_left_behind),
+		T(a_session_that_was_left_behind_is_followed_to_its_end),
+		T(a_session_that_is_attached_can_be_stopped_at_once),
+		T(nothing_to_attach_to_is_told_apart),
+		T(a_session_without_a_file_is_detached_again),
+		T(a_copy_is_read_and_whole_on_disk),
+		T(a_copy_that_is_refused_leaves_no_file),
+		T(a_delay_comes_before_the_connection_and_can_be_interrupted),
 	};
 
 	log_init("test_record_session", LOG_LEVEL_ERROR);
