@@ -1,6 +1,7 @@
 """Reads traces and knows what a whole one looks like."""
 
 from . import pb
+from .expand import inflate, unzstd
 
 # What only the service may write into a packet.
 TRUSTED = ("trusted_uid", "trusted_pid", "trusted_packet_sequence_id",
@@ -64,11 +65,26 @@ def packet_length(data, at):
     return begin + length - at
 
 
+def expand(raw_packets):
+    """Those, with what is inside of compressed ones in their place."""
+    for raw in raw_packets:
+        packet = pb.TracePacket.FromString(raw)
+        kind = packet.WhichOneof("data")
+        if kind == "compressed_packets":
+            yield from split_file(inflate(packet.compressed_packets))
+        elif kind == "zstd_compressed_packets":
+            yield from split_file(unzstd(packet.zstd_compressed_packets))
+        else:
+            yield raw
+
+
 class Trace:
-    """Packets in order, parsed; raw holds their bytes."""
+    """Packets in order, parsed; raw holds their bytes.  Those that came
+    compressed stand there as if they had not; stored has them as they came."""
 
     def __init__(self, raw_packets):
-        self.raw = list(raw_packets)
+        self.stored = list(raw_packets)
+        self.raw = list(expand(self.stored))
         self.packets = [pb.TracePacket.FromString(p) for p in self.raw]
 
     @classmethod
@@ -89,6 +105,11 @@ class Trace:
 
     def __len__(self):
         return len(self.packets)
+
+    def stored_kinds(self):
+        """Names of the payloads, in order, of what was stored."""
+        return [pb.TracePacket.FromString(p).WhichOneof("data")
+                for p in self.stored]
 
     def of(self, kind):
         """The packets whose payload is `kind`."""
