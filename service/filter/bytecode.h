@@ -2,11 +2,11 @@
  * bytecode: which fields of which messages a TraceFilter lets through, compiled
  * for looking up.
  *
- * What comes in is the format of Perfetto's filter compiler: varints of 32 bits,
- * the last of them a checksum of the others.  Of each message, in turn, come its
- * fields in ascending order, as a word number << 3 | opcode and, where the opcode
- * takes one, a word with its argument; then a word 0.  Messages are numbered as
- * they come; number 0 is Trace.
+ * What comes in is the format of Perfetto's filter compiler: varints of 32
+ * bits, the last of them a checksum of the others.  Of each message, in turn,
+ * come its fields in ascending order, as a word number << 3 | opcode and, where
+ * the opcode takes one, a word with its argument; then a word 0.  Messages are
+ * numbered as they come; number 0 is Trace.
  *
  *	1 the field, as it is          2 so many fields from it on, as they are
  *	3 a message, by that number    4 a string, through the string rules

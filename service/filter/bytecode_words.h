@@ -1,6 +1,6 @@
 /*
- * bytecode_words: the outer form of a filter's bytecode: varints of 32 bits with
- * a checksum behind them.  Pure, for bytecode.c alone.
+ * bytecode_words: the outer form of a filter's bytecode: varints of 32 bits
+ * with a checksum behind them.  Pure, for bytecode.c alone.
  */
 #ifndef SERVICE_FILTER_BYTECODE_WORDS_H
 #define SERVICE_FILTER_BYTECODE_WORDS_H

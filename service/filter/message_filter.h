@@ -5,7 +5,8 @@
  * Pure: knows neither sessions nor buffers.  The rules come from a consumer, the
  * packets from producers: both are hostile.  Bytecode is checked when it is
  * loaded; a packet that does not parse, or nests too deep (100 messages), is
- * dropped whole and counted, never passed through.  Fail closed: what no rule allows is not there.
+ * dropped whole and counted, never passed through.  Fail closed: what no rule
+ * allows is not there.
  */
 #ifndef SERVICE_FILTER_MESSAGE_FILTER_H
 #define SERVICE_FILTER_MESSAGE_FILTER_H
