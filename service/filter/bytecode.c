@@ -250,7 +250,7 @@ static int
 read_item(struct loader *l)
 {
 	uint32_t word = l->words[l->word];
-	uint32_t field = word >> OPCODE_BITS, argument;
+	uint32_t field = word >> OPCODE_BITS, argument = 0;
 
 	if (field == 0)
 		return refuse(l, "there is no field 0");
