@@ -409,6 +409,48 @@ class Guardrails(Fields):
             producer.wait_started()[0].config.enable_extra_guardrails)
 
 
+class TooMuch(Fields):
+    """Bounds that are no settings; others are in test_refusals.py."""
+
+    def test_bytes_that_are_no_config(self):
+        consumer = self.consumer()
+        consumer.session = consumer.call(
+            "EnableTracing", Raw(b"\x0a\x02\x0a\x05"))
+        self.assertIn("does not parse", consumer.ended().error)
+
+    def test_a_config_that_would_fill_a_frame(self):
+        self.assert_refused(config("x" * 130500), "too large", 130048)
+
+    def test_more_data_sources_than_there_may_be(self):
+        self.assert_refused(config(*["x"] * 4097), "4097 > 4096")
+
+    def test_more_patterns_than_there_may_be(self):
+        self.assert_refused(config(source(
+            "x", producer_name_regex_filter=["p"] * 257)), "257 > 256")
+
+    def test_more_semaphores_than_there_may_be(self):
+        self.assert_refused(config("x", session_semaphores=[
+            pb.TraceConfig.SessionSemaphore(name="s")] * 65), "65 > 64")
+
+    def test_a_name_that_is_too_long(self):
+        self.assert_refused(config("x", unique_session_name="n" * 1025),
+                            "limits.max_name_bytes")
+
+    def test_a_path_for_a_file_that_nobody_wants(self):
+        self.assert_refused(config("x", output_path="f"),
+                            "output_path", "write_into_file")
+
+
+class Raw:
+    """Bytes in the place of a message."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def SerializeToString(self):
+        return self.data
+
+
 class Lockdown(test_trust.Trust):
     def setUp(self):
         super().setUp()
