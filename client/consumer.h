@@ -41,6 +41,12 @@ struct consumer_ops {
 	 * last callback of any kind: replies still owed do not come any more.
 	 */
 	void (*disconnected)(void *arg, const char *why);
+	/*
+	 * Before tracing_disabled, once for each thing that the config asked
+	 * for and did not get: a sentence of the collector's.  This one may not
+	 * free the consumer.
+	 */
+	void (*warned)(void *arg, const char *sentence);
 	/* The session ended.  error is NULL when it ended well. */
 	void (*tracing_disabled)(void *arg, const char *error);
 	/* A packet of consumer_read_buffers(); borrowed. */

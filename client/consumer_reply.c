@@ -8,6 +8,21 @@
 #include "protos/trace_stats.pb-c.h"
 #include "transport/pb_reader.h"
 
+/* EnableTracingResponse */
+enum { ENABLE_ERROR = 3, ENABLE_WARNINGS = 1001 };
+
+static void
+warn(struct consumer *c, const struct pb_field *f)
+{
+	char *sentence;
+
+	if (c->ops->warned == NULL ||
+	    (sentence = strndup((const char *)f->data, f->len)) == NULL)
+		return;
+	c->ops->warned(c->arg, sentence);
+	free(sentence);
+}
+
 static void
 enable_reply(struct consumer *c, const uint8_t *msg, size_t len)
 {
@@ -17,10 +32,14 @@ enable_reply(struct consumer *c, const uint8_t *msg, size_t len)
 
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f)) {
-		if (f.number != 3 || f.wire != PB_BYTES || f.len == 0)
+		if (f.wire != PB_BYTES || f.len == 0)
 			continue;
-		free(error);
-		error = strndup((const char *)f.data, f.len);
+		if (f.number == ENABLE_WARNINGS) {
+			warn(c, &f);
+		} else if (f.number == ENABLE_ERROR) {
+			free(error);
+			error = strndup((const char *)f.data, f.len);
+		}
 	}
 	if (c->ops->tracing_disabled != NULL)
 		c->ops->tracing_disabled(c->arg, error);

@@ -13,8 +13,10 @@
 #include "client/record_snapshots.h"
 #include "client/trace_follow.h"
 #include "client/trace_summary.h"
+#include "protos/config_support.h"
 #include "protos/trace_config.pb-c.h"
 #include "transport/human.h"
+#include "transport/log.h"
 #include "transport/loop.h"
 
 /* A session that ends so much before its time was ended by somebody. */
@@ -221,6 +223,38 @@ tell_early_end(struct record_session *s)
 	    human_ms(wanted, m->duration_ms));
 }
 
+struct said {
+	const char *sentence;
+	bool before;
+};
+
+static void
+said_cb(void *arg, const char *path, const char *text)
+{
+	struct said *said = arg;
+
+	if (strcmp(text, said->sentence) == 0)
+		said->before = true;
+}
+
+/* What this program has not said itself before the start (record.c). */
+static void
+warned_cb(void *arg, const char *sentence)
+{
+	struct record_session *s = arg;
+	struct said said = { .sentence = sentence };
+	char text[512];
+	const uint8_t *config;
+	size_t len;
+
+	config = record_config_bytes(s->config, &len);
+	config_support_check(config, len, said_cb, &said);
+	if (!said.before)
+		record_live_say(s->with.live, "the collector warns: %s",
+		    log_escape_sentence(text, sizeof(text), sentence,
+		    strlen(sentence)));
+}
+
 static void
 tracing_disabled_cb(void *arg, const char *error)
 {
@@ -328,6 +362,7 @@ record_session_stop(struct record_session *s)
 static const struct consumer_ops consumer_ops = {
 	.connected = record_connected_cb,
 	.disconnected = disconnected_cb,
+	.warned = warned_cb,
 	.tracing_disabled = tracing_disabled_cb,
 	.packet = record_packet_cb,
 	.read_done = record_read_done_cb,

@@ -231,17 +231,36 @@ class Command(Fields):
     def test_record_warns_before_it_starts(self):
         odd = config(TEST_SOURCE, duration_ms=1)
         odd.buffers[0].MergeFromString(LATER_INSIDE)
+        lines = self.record(odd)
+        self.assertIn("warning: buffers field 99 of the trace config has no "
+                      "effect", lines[0])
+        # The collector says the same: once is enough.
+        self.assertEqual([line for line in lines[1:] if "effect" in line], [])
+
+    def record(self, wanted, daemon=0):
+        """What record says on standard error, by line."""
         with open(self.path("config"), "wb") as file:
-            file.write(odd.SerializeToString())
+            file.write(wanted.SerializeToString())
         ran = subprocess.run(
             [os.environ["TRIBUTARY"], "record", "--connect",
-             self.daemons[0].address("consumers"), "-c", self.path("config"),
-             "-o", self.path("trace")], env=environment(), timeout=60,
-            stderr=subprocess.PIPE, text=True)
+             self.daemons[daemon].address("consumers"),
+             "-c", self.path("config"), "-o", self.path("trace")],
+            env=environment(), timeout=60, stderr=subprocess.PIPE, text=True)
         self.assertEqual(ran.returncode, 0, ran.stderr)
-        first = ran.stderr.splitlines()[0]
-        self.assertIn("warning: buffers field 99 of the trace config has no "
-                      "effect", first)
+        return ran.stderr.splitlines()
+
+    def test_record_says_what_only_the_collector_knew(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can start a daemon that leaves root")
+        os.chmod(self.folder, 0o711)
+        self.daemon(flags=["--user", "nobody"], producer=[self.path("p2")],
+                    consumer=[self.path("c2")])
+        lines = self.record(config(TEST_SOURCE, duration_ms=1,
+                                   priority_boost=Boost(
+                                       policy="POLICY_SCHED_FIFO",
+                                       priority=5)), daemon=1)
+        self.assertTrue(any("the collector warns: priority_boost" in line
+                            for line in lines), lines)
 
 
 class BuiltinSources(Fields):
