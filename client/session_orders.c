@@ -70,7 +70,8 @@ static const struct option start_flags[] = {
 static const char start_help[] =
     "Usage: tributary start ID|NAME...\n"
     "\n"
-    "Starts tracing sessions that were set up with deferred_start and wait.\n"
+    "Starts tracing sessions that were set up with deferred_start and wait for\n"
+    "it, or wait for a trigger that starts them.\n"
     "\n"
     SESSION_FLAGS_HELP
     "\n"

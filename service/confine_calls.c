@@ -56,7 +56,7 @@ static const char *const allowed[] = {
 	/* time */
 	"clock_getres", "clock_gettime", "clock_gettime64", "clock_nanosleep",
 	"gettimeofday", "nanosleep", "time", "timerfd_create",
-	"timerfd_settime",
+	"timerfd_gettime", "timerfd_settime",
 	/* waiting */
 	"epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2",
 	"epoll_wait", "eventfd2", "pipe2", "poll", "ppoll", "pselect6",

@@ -553,8 +553,20 @@ bool
 loop_timer_left(const struct loop_timer *t, uint64_t *ms)
 {
 	uint64_t now = loop_now_ms();
+	struct itimerspec its;
 
-	if (t == NULL || !event_pending(&t->ev, EV_TIMEOUT, NULL))
+	if (t == NULL)
+		return false;
+	if (t->fd >= 0) {
+		/* It says how long it still runs; nothing when it does not. */
+		if (timerfd_gettime(t->fd, &its) != 0 ||
+		    (its.it_value.tv_sec == 0 && its.it_value.tv_nsec == 0))
+			return false;
+		*ms = (uint64_t)its.it_value.tv_sec * 1000 +
+		    (uint64_t)its.it_value.tv_nsec / 1000000;
+		return true;
+	}
+	if (!event_pending(&t->ev, EV_TIMEOUT, NULL))
 		return false;
 	*ms = t->due_ms > now ? t->due_ms - now : 0;
 	return true;

@@ -199,8 +199,6 @@ do_start(struct session *s, const struct session_order *o,
 
 	if (why == NULL && s->state == SESSION_STARTED)
 		why = "runs already";
-	else if (why == NULL && s->wait_for_start_trigger)
-		why = "waits for its trigger, which starts it";
 	if (why != NULL) {
 		refuse(a, s, why);
 		return;

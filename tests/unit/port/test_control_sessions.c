@@ -486,8 +486,31 @@ one_that_waits_for_a_trigger_says_for_which(void **state)
 	assert_int_equal(r->sessions[0]->planned_ms, 50000);
 	assert_in_range(r->sessions[0]->remaining_ms, 1, 50000);
 	done(r);
-	assert_refused(&c, command(&c, M_START, id, false, 0),
-	    "waits for its trigger");
+	/* Whoever cannot wait starts it. */
+	assert_done(&c, command(&c, M_START, id, false, 0));
+	r = ask(&c);
+	assert_int_equal(r->sessions[0]->state, STATE(STARTED));
+	done(r);
+	client_close(&consumer);
+	client_close(&c);
+}
+
+/* On a clock that counts sleep, too. */
+static void
+what_remains_is_known_on_either_clock(void **state)
+{
+	struct ports *p = *state;
+	struct client c, consumer;
+	sessions_reply *r;
+	uint64_t call;
+
+	client_open(&consumer, p, CONSUMER);
+	client_open(&c, p, CONTROL);
+	(void)enable(&consumer, RING "duration_ms: 50000 "
+	    "prefer_suspend_clock_for_duration: true", &call);
+	r = ask(&c);
+	assert_in_range(r->sessions[0]->remaining_ms, 40000, 50000);
+	done(r);
 	client_close(&consumer);
 	client_close(&c);
 }
@@ -666,6 +689,7 @@ main(void)
 		T(a_snapshot_is_known_as_one_and_discarded),
 		T(a_deferred_session_is_started),
 		T(one_that_waits_for_a_trigger_says_for_which),
+		T(what_remains_is_known_on_either_clock),
 		T(a_flush_says_whether_all_have_answered),
 		T(whoever_waits_may_go),
 		T(a_session_may_go_while_somebody_waits),

@@ -306,6 +306,33 @@ a_timer_fires_once_and_never_early(void **state)
 }
 
 static void
+what_is_left_of_a_timer_is_known_while_it_is_armed(void **state)
+{
+	struct loop_timer *timers[] = { loop_timer_new(loop, count, NULL),
+		loop_timer_new_boottime(loop, count, NULL) };
+	uint64_t left = 7;
+	int i;
+
+	assert_false(loop_timer_left(NULL, &left));
+	for (i = 0; i < 2; i++) {
+		assert_false(loop_timer_left(timers[i], &left));
+		assert_int_equal(left, 7);
+		loop_timer_set(timers[i], 100000, 0);
+		assert_true(loop_timer_left(timers[i], &left));
+		assert_in_range(left, 90000, 100000);
+		loop_timer_clear(timers[i]);
+		left = 7;
+		assert_false(loop_timer_left(timers[i], &left));
+		calls = 0;
+		loop_timer_set(timers[i], 1, 0);
+		while (calls == 0)
+			loop_run_once(loop);
+		assert_false(loop_timer_left(timers[i], &left));
+		loop_timer_free(timers[i]);
+	}
+}
+
+static void
 a_periodic_timer_fires_until_it_is_cleared(void **state)
 {
 	struct loop_timer *t = loop_timer_new(loop, count, NULL);
@@ -440,6 +467,7 @@ main(void)
 		TEST(a_post_wakes_a_loop_that_waits),
 		TEST(a_stop_before_run_is_not_forgotten),
 		TEST(a_timer_fires_once_and_never_early),
+		TEST(what_is_left_of_a_timer_is_known_while_it_is_armed),
 		TEST(a_periodic_timer_fires_until_it_is_cleared),
 		TEST(a_timer_that_counts_sleep_does_what_others_do),
 		TEST(a_due_timer_that_is_set_again_waits_anew),
