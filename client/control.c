@@ -14,7 +14,7 @@
 
 #define SERVICE_NAME "TributaryControl"
 
-enum call_kind { CALL_MACHINES, CALL_SESSIONS, CALL_COMMAND };
+enum call_kind { CALL_MACHINES, CALL_SESSIONS, CALL_PRODUCERS, CALL_COMMAND };
 
 /* A question or command that is not answered yet. */
 struct control_call {
@@ -25,6 +25,7 @@ struct control_call {
 	union {
 		control_machines_fn machines;
 		control_sessions_fn sessions;
+		control_producers_fn producers;
 		control_done_fn done;
 	} fn;
 	void *arg;
@@ -116,6 +117,20 @@ give_sessions(const struct control_call *k, const char *why)
 }
 
 static void
+give_producers(const struct control_call *k, const char *why)
+{
+	Tributary__QueryProducersReply *m = NULL;
+
+	if (why == NULL)
+		m = tributary__query_producers_reply__unpack(NULL,
+		    k->answer.len, k->answer.data);
+	k->fn.producers(k->arg, m, why == NULL && m == NULL ?
+	    "the collector's answer makes no sense" : why);
+	if (m != NULL)
+		tributary__query_producers_reply__free_unpacked(m, NULL);
+}
+
+static void
 give_done(const struct control_call *k, const char *why)
 {
 	Tributary__SessionCommandReply *m = NULL;
@@ -149,6 +164,9 @@ give(struct control_call *k, const char *why)
 			break;
 		case CALL_SESSIONS:
 			give_sessions(k, why);
+			break;
+		case CALL_PRODUCERS:
+			give_producers(k, why);
 			break;
 		case CALL_COMMAND:
 			give_done(k, why);
@@ -188,6 +206,8 @@ refusal(const struct control_call *k)
 		return "the collector does not say which machines it knows";
 	case CALL_SESSIONS:
 		return "the collector does not say which sessions it has";
+	case CALL_PRODUCERS:
+		return "the collector does not say which producers it has";
 	case CALL_COMMAND:
 		break;
 	}
@@ -391,6 +411,16 @@ control_query_machines(struct control *c, control_machines_fn fn, void *arg)
 	    arg);
 
 	k->fn.machines = fn;
+	ask(k);
+}
+
+void
+control_query_producers(struct control *c, control_producers_fn fn, void *arg)
+{
+	struct control_call *k = call_new(c, CALL_PRODUCERS, "QueryProducers",
+	    arg);
+
+	k->fn.producers = fn;
 	ask(k);
 }
 

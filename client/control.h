@@ -17,6 +17,7 @@
 #include "transport/compiler.h"
 
 struct Tributary__QueryMachinesReply;
+struct Tributary__QueryProducersReply;
 struct Tributary__QuerySessionsReply;
 struct addr;
 struct control;
@@ -34,6 +35,8 @@ typedef void (*control_machines_fn)(void *arg,
     const struct Tributary__QueryMachinesReply *reply, const char *why);
 typedef void (*control_sessions_fn)(void *arg,
     const struct Tributary__QuerySessionsReply *reply, const char *why);
+typedef void (*control_producers_fn)(void *arg,
+    const struct Tributary__QueryProducersReply *reply, const char *why);
 /* error: NULL when it is done, else a sentence. */
 typedef void (*control_done_fn)(void *arg, const char *error);
 
@@ -50,6 +53,9 @@ struct control *control_from_fd(struct loop *l, int fd) MUST_CHECK;
 void control_free(struct control *c);
 
 void control_query_machines(struct control *c, control_machines_fn fn,
+    void *arg);
+
+void control_query_producers(struct control *c, control_producers_fn fn,
     void *arg);
 
 /* Which sessions; all 0: every one that we may see. */

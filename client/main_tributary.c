@@ -13,6 +13,7 @@
 #include "client/sessions.h"
 #include "client/snapshot.h"
 #include "client/sources.h"
+#include "client/top.h"
 #include "client/trigger.h"
 #include "protos/nearest.h"
 #include "transport/log.h"
@@ -37,6 +38,7 @@ static const struct command commands[] = {
 	{ "flush", flush_main, "have producers hand in what they have" },
 	{ "start", start_main, "start sessions that wait for it" },
 	{ "machines", machines_main, "list the machines that are connected" },
+	{ "top", top_main, "watch sessions, machines and producers" },
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
 	{ "forward", forward_main,
 	    "open a local socket that leads to a collector elsewhere" },

@@ -1,7 +1,8 @@
 /*
  * control_internal: what the files of the TributaryControl service share:
  * control_port.c (the connection, and answers in parts), control_machines.c,
- * control_sessions.c (questions) and control_commands.c.  For them only.
+ * control_producers.c, control_sessions.c (questions) and control_commands.c.
+ * For them only.
  */
 #ifndef SERVICE_PORT_CONTROL_INTERNAL_H
 #define SERVICE_PORT_CONTROL_INTERNAL_H
@@ -47,6 +48,7 @@ struct control {
 	size_t next;
 	uint32_t *machines;     /* ids; some may be gone by now */
 	uint64_t *sessions;     /* likewise */
+	struct pb_writer told;  /* the answer about producers, whole */
 	bool with_stats;
 	bool begun;
 	struct pb_writer entry; /* made, but in no part yet; or empty */
@@ -70,6 +72,7 @@ void control_commands_forget(struct control *p);
 	    const uint8_t *args, size_t len)
 CONTROL_METHOD(query_machines);
 CONTROL_METHOD(query_sessions);
+CONTROL_METHOD(query_producers);
 CONTROL_METHOD(start_session);
 CONTROL_METHOD(flush_session);
 CONTROL_METHOD(stop_session);

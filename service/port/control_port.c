@@ -31,6 +31,8 @@ end_question(struct control *p)
 	p->call.conn = NULL;
 	free(p->machines);
 	free(p->sessions);
+	pb_writer_done(&p->told);
+	pb_writer_init(&p->told);
 	p->machines = NULL;
 	p->sessions = NULL;
 }
@@ -107,6 +109,7 @@ bind_cb(struct rpc_conn *c, void *arg)
 	principal_of_peer(&p->who, peer,
 	    trust_roles(s->trust, peer, false) & ROLE_ADMIN);
 	TAILQ_INIT(&p->commands);
+	pb_writer_init(&p->told);
 	pb_writer_init(&p->part);
 	pb_writer_init(&p->entry);
 	rpc_conn_set_limits(c, hard, hard / 2 < QUEUE_BYTES / 2 ? hard / 2 :
@@ -127,13 +130,14 @@ gone_cb(void *ctx)
 	free(p);
 }
 
-/* In the order of protos/control.proto. */
+/* The newest last: their numbers stay. */
 static const struct rpc_method methods[] = {
 	{ "QueryMachines", control_query_machines },
 	{ "QuerySessions", control_query_sessions },
 	{ "StartSession", control_start_session },
 	{ "FlushSession", control_flush_session },
 	{ "StopSession", control_stop_session },
+	{ "QueryProducers", control_query_producers },
 };
 
 void

@@ -70,6 +70,7 @@ find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
 	    (bound != 0 && bound != wanted) ||
 	    !producer_may_write(p, (uint16_t)wanted)) {
 		s->counters.wrong_buffer++;
+		p->wrote.lost++;
 		(*discarded)++;
 		return NULL;
 	}
@@ -106,7 +107,7 @@ write_chunk(struct producer *p, struct session_buffer *b,
 		.payload = c->payload,
 		.len = c->len,
 	};
-	uint64_t before = st->bytes_written, chunks = st->chunks_written;
+	struct tb_stats before = *st;
 
 	if (UNLIKELY(p->losses != NULL))
 		chunk.loss = link_loss_before(p, c->writer_id, b->id);
@@ -114,13 +115,16 @@ write_chunk(struct producer *p, struct session_buffer *b,
 		p->lacks_patches = true;
 	/* One that was scraped before counts only once. */
 	if (trace_buffer_write(b->tb, &origin, &chunk) &&
-	    trace_buffer_stats(b->tb)->chunks_written != chunks) {
+	    st->chunks_written != before.chunks_written) {
 		sequence_map_count_chunk(b->session->sequences, &origin,
 		    (uint32_t)(b - b->session->buffers),
-		    (size_t)(trace_buffer_stats(b->tb)->bytes_written -
-		    before));
+		    (size_t)(st->bytes_written - before.bytes_written));
 		b->session->packets_stored += packets_in(&chunk);
+		p->wrote.bytes += st->bytes_written - before.bytes_written;
+		p->wrote.packets += packets_in(&chunk);
 	}
+	p->wrote.lost += st->chunks_discarded - before.chunks_discarded +
+	    st->trace_writer_packet_loss - before.trace_writer_packet_loss;
 	if (b->session->file != NULL)
 		file_session_wrote(b->session->file, b);
 }
@@ -169,12 +173,14 @@ apply_move(struct producer *p, const struct commit_move *m)
 	if (!in_shm) {
 		if (shm_chunk_from_bytes(m->data, m->len, &c) != 0) {
 			s->counters.chunks_discarded++;
+			p->wrote.lost++;
 			return;
 		}
 	} else if (p->shm == NULL ||
 	    shm_take(p->shm, m->page, m->chunk, &c) != SHM_TAKEN) {
 		s->counters.bad_chunk_index++;
 		s->counters.chunks_discarded++;
+		p->wrote.lost++;
 		return;
 	}
 	known = in_shm && forget_scraped(p, m->page, m->chunk);

@@ -170,6 +170,12 @@ struct producer {
 	uint16_t *allowed;
 	size_t n_allowed;
 	size_t allowed_cap;
+	/* For people: what buffers took of it, and what is lost. */
+	struct {
+		uint64_t bytes;
+		uint64_t packets; /* about */
+		uint64_t lost;    /* chunks refused, packets it dropped itself */
+	} wrote;
 };
 
 enum session_state {

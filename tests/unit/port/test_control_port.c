@@ -9,10 +9,11 @@
 #include <cmocka.h>
 
 #include "protos/control.pb-c.h"
+#include "service/session/model.h"
 #include "tests/unit/port/port_fixture.h"
 #include "transport/frame.h"
 
-enum { M_QUERY_MACHINES = 1 };
+enum { M_QUERY_MACHINES = 1, M_QUERY_PRODUCERS = 6 };
 
 static struct machine *
 add_machine(struct ports *p, uint32_t id, const char *name)
@@ -170,6 +171,99 @@ questions_follow_each_other_and_nonsense_is_refused(void **state)
 	client_close(&c);
 }
 
+static Tributary__QueryProducersReply *
+ask_producers(struct client *c, size_t *parts)
+{
+	uint64_t request = client_send(c, M_QUERY_PRODUCERS, NULL, -1);
+	Tributary__QueryProducersReply *all;
+	const struct reply *r;
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	*parts = 0;
+	do {
+		r = client_wait(c, request, (*parts)++);
+		assert_true(r->ok);
+		assert_true(r->len < FRAME_MAX_BYTES - 1024);
+		pb_put_raw(&w, r->msg, r->len);
+	} while (r->more);
+	all = tributary__query_producers_reply__unpack(NULL, w.len, w.data);
+	assert_non_null(all);
+	pb_writer_done(&w);
+	return all;
+}
+
+static void
+producers_are_told_with_what_they_wrote_and_lost(void **state)
+{
+	Tributary__QueryProducersReply *all;
+	struct ports *p = *state;
+	const Tributary__ProducerState *t;
+	struct client c, producer;
+	struct producer *first;
+	size_t parts;
+
+	client_open(&c, p, CONTROL);
+	all = ask_producers(&c, &parts);
+	assert_int_equal(all->n_producers, 0);
+	tributary__query_producers_reply__free_unpacked(all, NULL);
+	client_open(&producer, p, PRODUCER);
+	client_initialize(&producer, "probes");
+	client_register(&producer, "a");
+	client_register(&producer, "b");
+	first = TAILQ_FIRST(&p->service->producers);
+	first->wrote.bytes = 4096;
+	first->wrote.packets = 12;
+	first->wrote.lost = 3;
+	all = ask_producers(&c, &parts);
+	assert_int_equal(all->n_producers, 1);
+	t = all->producers[0];
+	assert_string_equal(t->name, "probes");
+	assert_int_equal(t->id, first->id);
+	assert_int_equal(t->machine_id, 0);
+	assert_int_equal(t->data_sources, 2);
+	assert_int_equal(t->instances, 0);
+	assert_int_equal(t->bytes, 4096);
+	assert_int_equal(t->packets, 12);
+	assert_int_equal(t->lost, 3);
+	tributary__query_producers_reply__free_unpacked(all, NULL);
+	client_close(&producer);
+	client_close(&c);
+}
+
+static void
+many_producers_come_in_parts(void **state)
+{
+	enum { N = 60 };
+	Tributary__QueryProducersReply *all;
+	static struct client c, producers[N];
+	struct ports *p = *state;
+	struct producer *producer;
+	static char name[2000];
+	size_t i, parts;
+
+	memset(name, 'x', sizeof(name) - 1);
+	for (i = 0; i < N; i++) {
+		client_open(&producers[i], p, PRODUCER);
+		client_initialize(&producers[i], "p");
+	}
+	TAILQ_FOREACH(producer, &p->service->producers, link) {
+		free(producer->name);
+		producer->name = strdup(name);
+		assert_non_null(producer->name);
+	}
+	client_open(&c, p, CONTROL);
+	all = ask_producers(&c, &parts);
+	assert_true(parts > 1);
+	assert_int_equal(all->n_producers, N);
+	for (i = 1; i < N; i++)
+		assert_true(all->producers[i]->id != all->producers[i - 1]->id);
+	tributary__query_producers_reply__free_unpacked(all, NULL);
+	for (i = 0; i < N; i++)
+		client_close(&producers[i]);
+	client_close(&c);
+}
+
 int
 main(void)
 {
@@ -180,6 +274,8 @@ main(void)
 		T(a_machine_is_told_with_all_that_is_known),
 		T(many_machines_come_in_parts_that_clients_can_take),
 		T(questions_follow_each_other_and_nonsense_is_refused),
+		T(producers_are_told_with_what_they_wrote_and_lost),
+		T(many_producers_come_in_parts),
 	};
 
 	return cmocka_run_group_tests_name("control_port", tests, NULL, NULL);
