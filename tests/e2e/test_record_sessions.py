@@ -114,6 +114,25 @@ class Remote(RecordCase):
         self.assert_numbers(self.trace(), [2000])
 
 
+    def test_a_trigger_may_come_from_afar(self):
+        self.daemon(producer=[self.path("p"), "127.0.0.1:0"])
+        self.producer("p")
+        recording = self.record("-c", self.config(triggers("STOP_TRACING")),
+                                "-o", "t")
+        self.until(lambda: self.consumer().query().num_sessions_started == 1,
+                   "it records")
+        self.run_command("trigger", "one", "--connect",
+                         self.daemons[0].address("producers", "tcp"))
+        recording.end()
+        (packet,) = self.trace().of("trigger")
+        self.assertEqual(packet.trigger.trusted_producer_uid,
+                         os.getuid() or 65534)  # nobody may claim root
+        _, errors = self.run_command("trigger", "one", "--connect",
+                                     self.daemons[0].address("consumers"),
+                                     status=1)
+        self.assertIn("ProducerPort", errors)
+
+
 class Copies(RecordCase):
     def setUp(self):
         super().setUp()
@@ -128,7 +147,7 @@ class Copies(RecordCase):
         self.record("--clone-by-name", "ring", "-o", "a").end()
         self.record("--clone", str(session.id), "-o", "b").end()
         out, errors = self.run_command("record", "--clone-by-name", "ring",
-                                       "-o", "-")
+                                       "--clone-for-bugreport", "-o", "-")
         writer.number(5)
         consumer.stop()
         for copy in self.trace("a"), self.trace("b"), Trace.from_bytes(out):
