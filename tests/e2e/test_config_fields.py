@@ -612,10 +612,10 @@ class Priority(Fields):
 
 
 class Limits(Case):
-    def start(self, limits):
+    def start(self, limits, *flags):
         with open(self.path("settings"), "w") as file:
             file.write(f"limits {{ {limits} }}\n")
-        self.daemon(flags=["--config", self.path("settings")])
+        self.daemon(flags=["--config", self.path("settings"), *flags])
 
     def test_memory_that_the_machine_has_not(self):
         self.start("min_free_memory_kb: 1000000000000")
@@ -623,6 +623,15 @@ class Limits(Case):
         self.assertIn("Buffers of 1024 KiB do not fit into the machine's "
                       "memory", error)
         self.assertIn("limits.min_free_memory_kb", error)
+
+    def test_a_confined_daemon_sees_the_machines_memory_too(self):
+        if os.geteuid() != 0:
+            self.skipTest("only root can start a daemon that leaves root")
+        os.chmod(self.folder, 0o711)
+        self.start("min_free_memory_kb: 1000000000000", "--user", "nobody",
+                   "--seccomp")
+        self.assertIn("limits.min_free_memory_kb",
+                      self.consumer().refused(config("x")))
 
     def test_memory_may_be_left_to_the_kernel(self):
         self.start("min_free_memory_kb: 1000000000000 "

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <pwd.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -218,6 +220,35 @@ static void
 other_calls_are_refused_and_the_process_goes_on(void **state)
 {
 	assert_ends_well(confined(do_what_is_refused));
+}
+
+static int
+change_the_priority(void)
+{
+	const struct sched_param none = { 0 };
+	int nice = getpriority(PRIO_PROCESS, 0);
+
+	if (sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) !=
+	    0 || sched_getscheduler(0) < 0)
+		return 1;
+	if (setpriority(PRIO_PROCESS, 0, nice + 1) != 0 ||
+	    getpriority(PRIO_PROCESS, 0) != nice + 1)
+		return 2;
+	if (setpriority(PRIO_USER, 0, 19) == 0 || errno != EPERM)
+		return 3;
+	if (setpriority(PRIO_PROCESS, (id_t)getppid(), 19) == 0 ||
+	    errno != EPERM)
+		return 4;
+	if (sched_setscheduler(getppid(), SCHED_OTHER, &none) == 0 ||
+	    errno != EPERM)
+		return 5;
+	return 0;
+}
+
+static void
+its_own_priority_can_be_set_and_no_others(void **state)
+{
+	assert_ends_well(confined(change_the_priority));
 }
 
 static int
@@ -540,6 +571,7 @@ main(void)
 		CASE(io_uring_which_would_pass_by_the_filter_kills_the_process),
 		CASE(changing_the_user_kills_the_process),
 		CASE(other_calls_are_refused_and_the_process_goes_on),
+		CASE(its_own_priority_can_be_set_and_no_others),
 		CASE(files_can_be_written),
 		CASE(threads_can_be_started),
 		CASE(memory_can_be_passed_through_sockets),
