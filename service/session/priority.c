@@ -16,10 +16,10 @@
 #define FIFO_LEAST 1u
 #define FIFO_MOST 99u
 
-#define FIFO                                                                  \
-	PERFETTO__PROTOS__PRIORITY_BOOST_CONFIG__BOOST_POLICY__POLICY_SCHED_FIFO
-#define OTHER                                                                 \
-	PERFETTO__PROTOS__PRIORITY_BOOST_CONFIG__BOOST_POLICY__POLICY_SCHED_OTHER
+#define POLICY(name)                                                          \
+	PERFETTO__PROTOS__PRIORITY_BOOST_CONFIG__BOOST_POLICY__POLICY_##name
+#define FIFO  POLICY(SCHED_FIFO)
+#define OTHER POLICY(SCHED_OTHER)
 
 struct priority {
 	const struct priority_ops *ops;

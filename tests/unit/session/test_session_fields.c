@@ -218,6 +218,7 @@ lockdown_of_a_refused_session_does_nothing(void **state)
 
 /* ---- what others do ---- */
 
+#define DATA(name) PERFETTO__PROTOS__TRACE_PACKET__DATA_##name
 #define WATCHING "builtin_data_sources { enable_concurrent_session_events: "  \
 	"true }"
 
@@ -229,8 +230,7 @@ events_of(struct session *s)
 
 	fake_read(s, &t);
 	for (i = 0; i < t.n; i++)
-		n += t.packets[i]->data_case ==
-		    PERFETTO__PROTOS__TRACE_PACKET__DATA_CONCURRENT_SESSION_EVENT;
+		n += t.packets[i]->data_case == DATA(CONCURRENT_SESSION_EVENT);
 	fake_trace_done(&t);
 	return n;
 }
