@@ -120,8 +120,8 @@ static const struct config_support table[] = {
 	    "for ReadBuffers"),
 	SERVED("compression.deflate", "zlib"),
 	SERVED("compression.zstd", "wins over deflate"),
-	SERVED("compression.zstd.level", "of the library; its default where it "
-	    "is left out"),
+	SERVED("compression.zstd.level", "-20 to 19, beyond them the nearest; 3 "
+	    "where it is left out"),
 	ANDROID("incident_report_config", "of Android's incidentd"),
 	ANDROID("incident_report_config.destination_package", "likewise"),
 	ANDROID("incident_report_config.destination_class", "likewise"),

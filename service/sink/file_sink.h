@@ -33,7 +33,8 @@ struct loop;
  * PACKET_BATCH_BYTES) or more; the packet that made it so may be of any size.
  * At most SINK_BATCHES of a sink exist at a time: that bounds its memory.  (A
  * batch that grew is shrunk once written.)  A compressed file has a
- * packet_compressor besides: with zstd at its usual level 2.6 MiB in all.
+ * packet_compressor besides: 2 MiB in all with deflate, 3 MiB with zstd at its
+ * usual level, 4.2 MiB at most.
  */
 #define SINK_BATCH_BYTES (128u * 1024u)
 #define SINK_BATCHES 2u

@@ -21,6 +21,13 @@
 /* A stream of zlib's is told its sizes in unsigned ints. */
 #define DEFLATE_MOST     (1u << 30)
 
+/*
+ * From this level on zstd would take tables as for much larger files.  These
+ * have 2^17 entries and cost 1 % of the size at most: a batch is no longer.
+ */
+#define ZSTD_LEVEL_LARGE 4
+#define ZSTD_TABLE_LOG   17
+
 /* What is kept for the next batch: with room for the packet that ended it. */
 #define OUT_KEPT (PACKET_BATCH_BYTES + 64u * 1024u)
 
@@ -43,6 +50,26 @@ zstd_level(int level)
 	return level > PACKET_ZSTD_LEVEL_MAX ? PACKET_ZSTD_LEVEL_MAX : level;
 }
 
+static int
+set_up_zstd(struct packet_compressor *c, int level)
+{
+	const struct { ZSTD_cParameter name; int value; } set[] = {
+		{ ZSTD_c_compressionLevel, level },
+		{ ZSTD_c_hashLog, ZSTD_TABLE_LOG },
+		{ ZSTD_c_chainLog, ZSTD_TABLE_LOG },
+	};
+	size_t i, n = level < ZSTD_LEVEL_LARGE ? 1 : sizeof(set) /
+	    sizeof(set[0]);
+
+	if ((c->zstd = ZSTD_createCCtx()) == NULL)
+		return -1;
+	for (i = 0; i < n; i++)
+		if (ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, set[i].name,
+		    set[i].value)))
+			return -1;
+	return 0;
+}
+
 struct packet_compressor *
 packet_compressor_new(const struct packet_compression *how)
 {
@@ -60,9 +87,7 @@ packet_compressor_new(const struct packet_compression *how)
 		c->has_deflater = true;
 		break;
 	case PACKET_ZSTD:
-		if ((c->zstd = ZSTD_createCCtx()) == NULL ||
-		    ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd,
-		    ZSTD_c_compressionLevel, zstd_level(how->level))))
+		if (set_up_zstd(c, zstd_level(how->level)) != 0)
 			goto fail;
 		break;
 	}

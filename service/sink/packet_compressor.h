@@ -6,12 +6,12 @@
  *
  * deflate is a zlib stream in TracePacket.compressed_packets, zstd a frame in
  * zstd_compressed_packets; inside are the batch's bytes as they were.  Pure:
- * no thread, no file.  A call takes a while: about 8 ms for a batch with
- * deflate, 1 ms with zstd at its usual level and 150 ms at its highest.
+ * no thread, no file.  A call takes a while: 5 to 20 ms for a batch with
+ * deflate, 1 to 3 ms with zstd at its usual level and 200 ms at its highest.
  *
- * Memory: the result (as large as a batch), and a context that is kept from
- * batch to batch: 0.3 MiB for deflate; 1 MiB for zstd at its usual level, 9 MiB
- * at the highest (of a batch of PACKET_BATCH_BYTES).
+ * Memory: the result (as large as the largest batch yet, 0.6 MiB as a rule),
+ * and a context that is kept from batch to batch: 0.3 MiB for deflate, 1.3 MiB
+ * for zstd at its usual level, at most 2.5 MiB at any.
  */
 #ifndef SERVICE_SINK_PACKET_COMPRESSOR_H
 #define SERVICE_SINK_PACKET_COMPRESSOR_H
@@ -43,8 +43,8 @@ struct packet_compression {
 #define PACKET_ZSTD_LEVEL_MAX 19
 
 /*
- * What to gather before it is compressed.  Four times as much makes files 5 %
- * smaller, a quarter of it 10 to 20 % larger (zstd; deflate sees 32 KiB).
+ * What to gather before it is compressed.  Four times as much makes files up
+ * to 6 % smaller, a quarter of it 2 to 28 % larger (docs/performance.md).
  */
 #define PACKET_BATCH_BYTES (512u * 1024u)
 

@@ -167,7 +167,7 @@ a_packet_larger_than_many_batches_is_compressed_whole(void **state)
 	pb_writer_init(&small);
 	add(&small, 1000, false);
 	add(&big, 100, false);
-	add(&big, 20 * PACKET_BATCH_BYTES, false);
+	add(&big, 6 * PACKET_BATCH_BYTES, false);
 	for (i = 0; i < 2; i++) {
 		c = new_compressor(how[i]);
 		assert_true(round_trip(c, &big) < big.len / 2);
@@ -259,7 +259,7 @@ as_many_packets_as_have_room_are_taken(void **state)
 	for (i = 0; i < 3; i++) {
 		c = new_compressor(how[i]);
 		(void)packet_compressor_run(c, w.data, w.len, &all);
-		for (room = 0; room < all; room += 1 + all / 41)
+		for (room = 0; room < all; room += 1 + all / 13)
 			check_fit(c, &w, room);
 		check_fit(c, &w, all - 1);
 		check_fit(c, &w, all);
