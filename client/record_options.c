@@ -225,9 +225,8 @@ plain_flag(struct record_options *o, int flag, char *err, size_t err_size)
 		o->query_long = true;
 		return 0;
 	case OPT_QUERY_RAW:
-		o->query_raw = true;
-		/* fall through */
 	case OPT_QUERY:
+		o->query_raw |= flag == OPT_QUERY_RAW;
 		return set_mode(o, RECORD_MODE_QUERY, NULL, err, err_size);
 	default:
 		return 0; /* --txt: told apart; --no-guardrails: there are none */

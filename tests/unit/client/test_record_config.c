@@ -186,6 +186,70 @@ the_grace_is_what_the_service_may_take_to_end(void **state)
 	record_config_free(c);
 }
 
+/* The delay that chance brings; UINT64_MAX: it is refused. */
+static uint64_t
+delay(const char *text, uint64_t random)
+{
+	struct record_config *c = load_text(text);
+	uint64_t ms = 0;
+	int ret;
+
+	assert_non_null(c);
+	ret = record_config_start_delay(c, random, &ms, err, sizeof(err));
+	record_config_free(c);
+	return ret == 0 ? ms : UINT64_MAX;
+}
+
+static void
+the_delay_is_within_its_bounds(void **state)
+{
+	static const char wide[] = "cmd_trace_start_delay { min_delay_ms: 5 "
+				   "max_delay_ms: 4294967295 }";
+	static const char both[] = "cmd_trace_start_delay { min_delay_ms: 5 "
+				   "max_delay_ms: 7 }";
+
+	assert_true(delay("duration_ms: 1", 9) == 0);
+	assert_true(delay("cmd_trace_start_delay {}", 9) == 0);
+	assert_true(delay(both, 0) == 5);
+	assert_true(delay(both, 2) == 7);
+	assert_true(delay(both, 3) == 5);
+	assert_true(delay(wide, UINT32_MAX - 5u) == UINT32_MAX);
+	assert_true(delay("cmd_trace_start_delay { max_delay_ms: 7 }", 0) ==
+	    UINT64_MAX);
+	assert_non_null(strstr(err, "both"));
+	assert_true(delay("cmd_trace_start_delay { min_delay_ms: 8 "
+	    "max_delay_ms: 7 }", 0) == UINT64_MAX);
+}
+
+static void
+what_takes_snapshots_is_known(void **state)
+{
+	static const struct {
+		const char *text;
+		bool takes, only;
+	} configs[] = {
+		{ "duration_ms: 1", false, false },
+		{ "trigger_config { trigger_mode: STOP_TRACING }", false,
+		    false },
+		{ "trigger_config { trigger_mode: CLONE_SNAPSHOT }", true,
+		    true },
+		{ "trigger_config { trigger_mode: STOP_TRACING "
+		    "use_clone_snapshot_if_available: true }", true, false },
+	};
+	struct record_config *c;
+	size_t i;
+
+	for (i = 0; i < sizeof(configs) / sizeof(configs[0]); i++) {
+		c = load_text(configs[i].text);
+		assert_non_null(c);
+		assert_int_equal(record_config_takes_snapshots(c),
+		    configs[i].takes);
+		assert_int_equal(record_config_only_snapshots(c),
+		    configs[i].only);
+		record_config_free(c);
+	}
+}
+
 int
 main(void)
 {
@@ -199,6 +263,8 @@ main(void)
 		cmocka_unit_test(streaming_takes_the_file_out_of_the_config),
 		cmocka_unit_test(the_longest_time_counts_triggers),
 		cmocka_unit_test(the_grace_is_what_the_service_may_take_to_end),
+		cmocka_unit_test(the_delay_is_within_its_bounds),
+		cmocka_unit_test(what_takes_snapshots_is_known),
 	};
 
 	return cmocka_run_group_tests_name("record_config", tests, NULL, NULL);
