@@ -264,6 +264,20 @@ class Triggered(RecordCase):
                       self.record("-c", text, "-o", "t").end())
         self.assertFalse(os.path.exists(self.path("t")))
 
+    def test_a_stop_trigger_saves_snapshots_where_they_are_to_be_had(self):
+        text = triggers("STOP_TRACING").replace(
+            "trigger_mode", "use_clone_snapshot_if_available: true "
+            "trigger_mode")
+        recording = self.record("-c", self.config(text), "-o", "t")
+        self.p.wait_started()
+        self.p.writer().number(5)
+        self.run_command("trigger", "one")
+        recording.says("in t.0")
+        recording.interrupt()
+        recording.end()
+        self.assert_numbers(self.trace("t.0"), [5])
+        self.assertFalse(os.path.exists(self.path("t")))
+
     def test_a_trigger_starts_and_ends_a_recording(self):
         recording = self.record("-c", self.config(
             triggers("START_TRACING", delay=300)), "-o", "t")
