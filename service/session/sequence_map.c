@@ -13,6 +13,8 @@
  * cost more memory than the answer is worth.
  */
 #define HISTOGRAMS_MAX 1024u
+/* The same of those that were dropped; the oldest give way. */
+#define PAST_HISTOGRAMS_MAX 1024u
 #define TABLE_MIN 64u
 
 struct entry {
@@ -36,6 +38,11 @@ struct sequence_map {
 	size_t n_histograms;
 	size_t n_gone;
 	struct entry *last; /* the newest hit: packets come in runs */
+	/* Writers that are no more: a ring, once it has its full size. */
+	struct packet_writer_stats *past;
+	size_t n_past;
+	size_t past_cap;
+	size_t next_past;
 };
 
 static uint64_t
@@ -84,6 +91,7 @@ sequence_map_free(struct sequence_map *m)
 	for (i = 0; i <= m->mask; i++)
 		entry_free(m->table[i]);
 	free(m->table);
+	free(m->past);
 	free(m);
 }
 
@@ -242,6 +250,29 @@ sequence_map_producer_gone(struct sequence_map *m, uint64_t producer)
 		}
 }
 
+/* What a writer wrote is told until the session ends. */
+static void
+remember(struct sequence_map *m, const struct entry *e)
+{
+	struct packet_writer_stats *grown;
+	size_t cap = m->past_cap == 0 ? 16 : m->past_cap * 2;
+
+	if (m->n_past == m->past_cap && m->past_cap < PAST_HISTOGRAMS_MAX) {
+		if ((grown = realloc(m->past, cap * sizeof(*grown))) == NULL)
+			return;
+		m->past = grown;
+		m->past_cap = cap;
+	}
+	if (m->n_past < m->past_cap)
+		m->next_past = m->n_past++;
+	m->past[m->next_past] = (struct packet_writer_stats){
+		.sequence = e->id,
+		.buffer = e->buffer,
+		.histogram = *e->histogram,
+	};
+	m->next_past = (m->next_past + 1) % m->past_cap;
+}
+
 void
 sequence_map_sweep(struct sequence_map *m)
 {
@@ -264,8 +295,11 @@ sequence_map_sweep(struct sequence_map *m)
 			place(m, e);
 			continue;
 		}
-		if (e->histogram != NULL)
+		if (e->histogram != NULL) {
+			if (e->id != 0)
+				remember(m, e);
 			m->n_histograms--;
+		}
 		m->n--;
 		entry_free(e);
 	}
@@ -300,6 +334,15 @@ sequence_map_clone(const struct sequence_map *m)
 		}
 		place(c, copy);
 	}
+	if (m->n_past > 0) {
+		c->past = malloc(m->past_cap * sizeof(*c->past));
+		if (c->past == NULL)
+			goto fail;
+		memcpy(c->past, m->past, m->n_past * sizeof(*c->past));
+	}
+	c->n_past = m->n_past;
+	c->past_cap = m->past_cap;
+	c->next_past = m->next_past;
 	c->n = m->n;
 	c->last_id = m->last_id;
 	c->n_histograms = m->n_histograms;
@@ -318,6 +361,12 @@ sequence_map_size(const struct sequence_map *m)
 }
 
 size_t
+sequence_map_writers(const struct sequence_map *m)
+{
+	return m->n_histograms + m->n_past;
+}
+
+size_t
 sequence_map_writer_stats(const struct sequence_map *m,
     struct packet_writer_stats *out, size_t max)
 {
@@ -333,6 +382,8 @@ sequence_map_writer_stats(const struct sequence_map *m,
 		out[n].histogram = *e->histogram;
 		n++;
 	}
+	for (i = 0; i < m->n_past && n < max; i++)
+		out[n++] = m->past[i];
 	return n;
 }
 

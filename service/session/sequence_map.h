@@ -59,9 +59,14 @@ void sequence_map_producer_gone(struct sequence_map *m, uint64_t producer);
 void sequence_map_sweep(struct sequence_map *m);
 
 size_t sequence_map_size(const struct sequence_map *m);
+/* How many writers sequence_map_writer_stats() has, at most. */
+size_t sequence_map_writers(const struct sequence_map *m);
 /* Grows with each sequence that gets an id, and never shrinks. */
 uint32_t sequence_map_last_id(const struct sequence_map *m);
-/* Up to max writers with a histogram.  Returns how many. */
+/*
+ * Up to max writers with a histogram: those that are there, and of those that
+ * were dropped the last 1024.  Returns how many.
+ */
 size_t sequence_map_writer_stats(const struct sequence_map *m,
     struct packet_writer_stats *out, size_t max);
 /*

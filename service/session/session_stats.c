@@ -17,6 +17,9 @@
 #define STATS_TRIBUTARY_PACKETS 10001
 /* Machines and causes in a reply. */
 #define REPLY_LOSSES_MAX 256u
+/* Writers in a reply, and the bytes that it may have with them: one frame. */
+#define REPLY_WRITERS_MAX 256u
+#define REPLY_BYTES (96u * 1024u)
 
 static void
 fill(struct session *s, struct packet_stats *st, const struct tb_stats **bufs)
@@ -50,7 +53,7 @@ fill(struct session *s, struct packet_stats *st, const struct tb_stats **bufs)
 static void
 encode_packet(struct session *s, struct packet_stats *st, struct pb_writer *w)
 {
-	size_t n = sequence_map_size(s->sequences);
+	size_t n = sequence_map_writers(s->sequences);
 	struct packet_writer_stats *writers = calloc(n + 1, sizeof(*writers));
 	struct packet_link_loss *losses = NULL;
 
@@ -73,11 +76,25 @@ static void
 encode_message(struct session *s, struct packet_stats *st, struct pb_writer *w)
 {
 	struct packet_link_loss losses[REPLY_LOSSES_MAX];
+	struct packet_writer_stats *writers = calloc(REPLY_WRITERS_MAX,
+	    sizeof(*writers));
+	size_t begin = w->len;
 
 	st->link_losses = losses;
 	st->n_link_losses = session_losses_by_machine(s, losses,
 	    REPLY_LOSSES_MAX);
+	if (writers != NULL) {
+		st->writers = writers;
+		st->n_writers = sequence_map_writer_stats(s->sequences,
+		    writers, REPLY_WRITERS_MAX);
+	}
 	packet_stats_encode(w, st);
+	if (w->len - begin > REPLY_BYTES) {
+		w->len = begin;
+		st->n_writers = 0;
+		packet_stats_encode(w, st);
+	}
+	free(writers);
 	pb_put_uint(w, STATS_TRIBUTARY_PACKETS, s->packets_stored);
 }
 

@@ -173,8 +173,55 @@ histograms_are_left_out_when_not_wanted_and_bounded_when_they_are(void **state)
 	sequence_map_sweep(m);
 	count(m, 2, 1, 0, 8);
 	(void)id_of(m, 2, 1);
-	assert_int_equal(sequence_map_writer_stats(m, s, 5000), 1);
+	/* They are told of as before, and so is the new one. */
+	assert_int_equal(sequence_map_writer_stats(m, s, 5000), n + 1);
+	assert_int_equal(sequence_map_writers(m), n + 1);
 	sequence_map_free(m);
+	free(s);
+}
+
+static void
+writers_that_are_gone_are_told_of_the_newest_longest(void **state)
+{
+	struct sequence_map *m = sequence_map_new(true), *c;
+	struct packet_writer_stats *s = calloc(3000, sizeof(*s));
+	uint32_t p, least = UINT32_MAX, most = 0;
+	size_t i, n;
+
+	assert_non_null(s);
+	for (p = 1; p <= 2000; p++) {
+		count(m, p, 1, p % 3, p);
+		(void)id_of(m, p, 1);
+		count(m, p, 2, 0, 1); /* has no packet: not told of */
+		sequence_map_producer_gone(m, p);
+		sequence_map_sweep(m);
+		assert_int_equal(sequence_map_size(m), 0);
+	}
+	n = sequence_map_writer_stats(m, s, 3000);
+	assert_int_equal(n, 1024);
+	for (i = 0; i < n; i++) {
+		/* Ids were given in order: the id tells who it was. */
+		p = (uint32_t)s[i].sequence - 1;
+		assert_int_equal(s[i].buffer, p % 3);
+		assert_int_equal(s[i].histogram.sum[0] +
+		    s[i].histogram.sum[1] + s[i].histogram.sum[2] +
+		    s[i].histogram.sum[3] + s[i].histogram.sum[4] +
+		    s[i].histogram.sum[5], p);
+		least = p < least ? p : least;
+		most = p > most ? p : most;
+	}
+	assert_int_equal(least, 2000 - 1024 + 1);
+	assert_int_equal(most, 2000);
+	assert_int_equal(sequence_map_writer_stats(m, s, 10), 10);
+	c = sequence_map_clone(m);
+	assert_non_null(c);
+	sequence_map_free(m);
+	count(c, 1, 9, 0, 1);
+	(void)id_of(c, 1, 9);
+	sequence_map_producer_gone(c, 1);
+	sequence_map_sweep(c);
+	assert_int_equal(sequence_map_writer_stats(c, s, 3000), 1024);
+	sequence_map_free(c);
 	free(s);
 }
 
@@ -235,6 +282,7 @@ main(void)
 		cmocka_unit_test(a_sweep_drops_only_what_is_gone_and_reuses_no_id),
 		cmocka_unit_test(chunk_sizes_are_counted_per_writer),
 		cmocka_unit_test(histograms_are_left_out_when_not_wanted_and_bounded_when_they_are),
+		cmocka_unit_test(writers_that_are_gone_are_told_of_the_newest_longest),
 		cmocka_unit_test(a_list_is_cut_where_the_room_ends),
 		cmocka_unit_test(a_clone_knows_the_same_and_goes_its_own_way),
 	};
