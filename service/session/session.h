@@ -166,7 +166,9 @@ bool session_is_busy(const struct session *s);
 void session_free(struct session *s);
 
 /*
- * Detach/Attach: by its owner, under a key that is the owner's own.  An admin
+ * Detach/Attach: by its owner, under a key that is the owner's own.  A detached
+ * session that wrote its file is freed when it ends; one whose trace is in its
+ * buffers, or that failed, waits for somebody who attaches.  An admin
  * gets somebody else's where none of its own has the key; it stays the
  * owner's.  -1 with a sentence, NULL: no such session, or not for this one.
  */

@@ -62,7 +62,9 @@ ended(struct session *s)
 	    s->end_error != NULL ? s->end_error : "");
 	say_disabled(s);
 	session_commands_ended(s);
-	if (s->freeing)
+	/* Who detached a session that writes a file does not come back. */
+	if (s->freeing || (s->detach_key != NULL && s->wrote_file &&
+	    s->end_error == NULL))
 		session_destroy(s);
 	else
 		session_maybe_idle(s->service);
