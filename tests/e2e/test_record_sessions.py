@@ -68,12 +68,12 @@ class Detached(RecordCase):
         self.assertGreaterEqual(len(self.trace().of("for_testing")), 7)
         self.assertEqual(self.consumer().query().num_sessions, 0)
 
-    def test_one_that_ended_meanwhile_is_complete(self):
+    def test_one_that_ended_meanwhile_is_gone_and_its_file_complete(self):
         self.detach(FILE + "duration_ms: 50").end()
-        self.p.wait_started()
-        self.until(lambda: self.consumer().query().num_sessions_started == 0,
+        self.until(lambda: self.consumer().query().num_sessions == 0,
                    "it has ended")
-        self.record("--attach=k").end()
+        self.is_detached(2)
+        self.assertIn("no detached session", self.record("--attach=k").end(2))
         self.trace()
 
     def test_nothing_to_attach_to_is_2_and_nobody_to_ask_is_1(self):

@@ -381,30 +381,3 @@ class Life:
         del self.storm.books[self.id]
         self.storm.chunks += book.chunks
         self.storm.packets += sum(book.written.values())
-
-
-class Pulse(Life):
-    """A session that shall not notice the others."""
-
-    def make_config(self):
-        self.mute = self.deferred = False
-        self.trigger = self.file = None
-        self.duration = 0
-        return config("pulse", unique_session_name="pulse")
-
-    def one(self):
-        self.consumer = self.storm.connect()
-        self.seen = {}
-        self.consumer.enable(self.make_config())
-        self.name = "pulse"
-        yield from self.find_id()
-        while not self.storm.over:
-            self.storm.pulse.write(3)
-            began = time.monotonic()
-            yield from self.flush()
-            self.storm.beats.append(time.monotonic() - began)
-            yield from self.rest(20)
-        yield from self.call("DisableTracing")
-        yield self.consumer.session.ended, "the end"
-        yield from self.last_read()
-        self.storm.disconnect(self.consumer)
