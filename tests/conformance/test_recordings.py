@@ -178,10 +178,35 @@ class Recordings(Case):
 
     def test_queries_detaching_attaching_and_cloning(self):
         """consumer-admin: six connections of the perfetto command."""
-        self.probes()
+        probes = self.probes()
         consumer = self.script("consumer-admin", "consumers")
         self.play(consumer)
         self.assertEqual(len(consumer.traces), 2)
+        # The clone is read first; the command wrote it to a file.
+        (_, clone), (_, ring) = consumer.traces
+        self.assert_same(trace_differences(self.recorded("clone"), clone))
+        self.assertTrue(clone.of("sys_stats"))
+        self.assert_new_half_of_uuid(clone, ring)
+        # What detached wrote into its own file; the clone's stayed empty.
+        detached, unused = consumer.files
+        self.assertEqual(
+            set(Trace.from_file(detached).kinds()),
+            set(self.recorded("record").kinds()))
+        self.assertEqual(os.path.getsize(unused), 0)
+        # Producers see whose flush it is: the command's own, and ours.
+        self.assertEqual([c.flags for c in probes.saw("flush")],
+                         [0x22, 0x12, 0x13, 0x22, 0x12])
+        self.nothing_is_left()
+
+    def assert_new_half_of_uuid(self, clone, source):
+        a, b = (t.of("trace_uuid")[0].trace_uuid for t in (clone, source))
+        self.assertNotEqual(a.msb, b.msb)
+        self.assertEqual(a.lsb, b.lsb)
+
+    def nothing_is_left(self):
+        other = self.consumer()
+        self.until(lambda: other.query().num_sessions == 0,
+                   "the sessions are gone")
 
     def test_a_stop_trigger_pulled_by_trigger_perfetto(self):
         probes = self.probes()
@@ -189,7 +214,23 @@ class Recordings(Case):
         trigger = self.script("producer-trigger", "producers",
                               ready=lambda: bool(probes.started()))
         self.play(consumer, trigger)
-        self.assertEqual(len(consumer.traces), 1)
+        ((recorded, ours),) = consumer.traces
+        (theirs,), (mine,) = recorded.of("trigger"), ours.of("trigger")
+        self.assertEqual(mine.trigger.trigger_name, theirs.trigger.trigger_name)
+        self.assertEqual(mine.trigger.producer_name,
+                         theirs.trigger.producer_name)
+        self.assertEqual(mine.trigger.stop_delay_ms,
+                         theirs.trigger.stop_delay_ms)
+        self.assertEqual(mine.trigger.trusted_producer_uid, os.getuid())
+        # It was pulled while the session ran.
+        began, ended = (next(
+            p.timestamp for p in ours.of("service_event")
+            if p.service_event.WhichOneof("event_type") == name)
+            for name in ("tracing_started", "tracing_disabled"))
+        self.assertLess(began, mine.timestamp)
+        self.assertLess(mine.timestamp, ended)
+        self.assertEqual([c.flags for c in probes.saw("flush")], [0x12])
+        self.nothing_is_left()
 
     def test_a_relay_and_the_producer_behind_it(self):
         recorded = self.recorded("relay")
