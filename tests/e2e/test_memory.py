@@ -460,7 +460,11 @@ class Hostile(MemoryCase):
         with self.neighbour():
             producer, consumer = self.set_up(smb_scraping_mode=1)
             buffer = producer.started()[0].buffer
-            honest = producer.writer(writer_id=1000)
+            # Another producer's: of its own writers' ids the child may make up
+            # any, and chunks that come before theirs.
+            other = self.producer("honest", ["mem"])
+            other.wait_started()
+            honest = other.writer(writer_id=1000)
             child = os.fork()
             if child == 0:
                 self.scramble(producer, seed)
