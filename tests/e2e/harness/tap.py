@@ -4,6 +4,8 @@ import sys
 import time
 import unittest
 
+from . import inspected
+
 
 class TapResult(unittest.TestResult):
     def __init__(self):
@@ -13,6 +15,8 @@ class TapResult(unittest.TestResult):
 
     def startTest(self, test):
         super().startTest(test)
+        # The first to be added is the last to be called.
+        test.addCleanup(inspected.check)
         self._began = time.monotonic()
 
     def _line(self, ok, test, note=""):

@@ -1,6 +1,6 @@
 """Reads traces and knows what a whole one looks like."""
 
-from . import pb
+from . import inspected, pb
 from .expand import inflate, unzstd
 
 # What only the service may write into a packet.
@@ -82,22 +82,23 @@ class Trace:
     """Packets in order, parsed; raw holds their bytes.  Those that came
     compressed stand there as if they had not; stored has them as they came."""
 
-    def __init__(self, raw_packets):
+    def __init__(self, raw_packets, path=None):
         self.stored = list(raw_packets)
         self.raw = list(expand(self.stored))
         self.packets = [pb.TracePacket.FromString(p) for p in self.raw]
+        inspected.note(self, path or id(self))
 
     @classmethod
     def from_file(cls, path):
         with open(path, "rb") as file:
-            return cls(split_file(file.read()))
+            return cls(split_file(file.read()), path)
 
     @classmethod
     def so_far(cls, path):
         """Of a file that is being written: a reader may see half a write(),
         and so half a packet at the end."""
         with open(path, "rb") as file:
-            return cls(split_cut_file(file.read())[0])
+            return cls(split_cut_file(file.read())[0], path)
 
     @classmethod
     def from_bytes(cls, data):
