@@ -9,6 +9,7 @@
 #include "client/inspect/trace_scan.h"
 #include "client/trace_losses.h"
 #include "client/trace_summary.h"
+#include "protos/trace_config.pb-c.h"
 #include "transport/human.h"
 
 /* Causes that the sentence names. */
@@ -26,18 +27,20 @@ lost_something(const struct inspection *i)
 }
 
 /*
- * Whether the session began and nothing tells how it went on.  A snapshot, and
- * what was read of a running session, hold statistics.
+ * Whether the session began and nothing tells how it went on.  A snapshot has
+ * its own end, and what was read of a running session ends with statistics; a
+ * file has statistics in the middle, too.
  */
 static bool
 end_is_missing(const struct inspection *i)
 {
 	const struct session_log *l = inspection_log(i);
+	bool into_file = l->config != NULL && l->config->write_into_file;
 
 	return l->events[SESSION_STARTED].n != 0 &&
 	    l->events[SESSION_DISABLED].n == 0 &&
-	    l->events[SESSION_CLONE_STARTED].n == 0 &&
-	    trace_summary_stats(inspection_summary(i)) == NULL;
+	    l->events[SESSION_CLONE_STARTED].n == 0 && (into_file ||
+	    trace_summary_stats(inspection_summary(i)) == NULL);
 }
 
 static enum inspect_verdict_kind
