@@ -35,8 +35,10 @@ clock_graph_free(struct clock_graph *g)
 
 	if (g == NULL)
 		return;
-	for (i = 0; i < g->n_clocks; i++)
+	for (i = 0; i < g->n_clocks; i++) {
 		free(g->nodes[i].series);
+		free(g->nodes[i].way);
+	}
 	for (i = 0; i < g->n_series; i++)
 		clock_series_done(&g->series[i]);
 	free(g->scratch->seen);
@@ -122,6 +124,18 @@ clock_graph_find(const struct clock_graph *g, const struct clock_key *k)
 	return held == 0 ? CLOCK_NONE : held - 1;
 }
 
+uint32_t
+clock_graph_joined(const struct clock_graph *g, uint32_t clock)
+{
+	struct clock_node *nodes = g->nodes;
+
+	while (nodes[clock].joined != clock) {
+		nodes[clock].joined = nodes[nodes[clock].joined].joined;
+		clock = nodes[clock].joined;
+	}
+	return clock;
+}
+
 static bool
 same_columns(const struct clock_series *s, const uint32_t *columns, uint32_t n)
 {
@@ -201,7 +215,7 @@ take_clock(struct clock_graph *g, const struct clock_at *at, uint32_t *index)
 		i = g->n_clocks++;
 		g->clocks[i] = (struct clock_graph_clock){ .key = at->clock,
 			.first_ns = at->ns };
-		g->nodes[i] = (struct clock_node){ 0 };
+		g->nodes[i] = (struct clock_node){ .joined = i };
 		g->clock_slots[clock_slot(g, &at->clock)] = i + 1;
 		g->topology++;
 	}
@@ -263,13 +277,16 @@ make_series(struct clock_graph *g, const uint32_t *columns, uint32_t n)
 	}
 	if (clock_series_init(&g->series[g->n_series], columns, n) != 0)
 		return -1;
+	g->topology++;
 	for (i = 0; i < n; i++) {
 		node = &g->nodes[columns[i]];
 		node->series[node->n++] = g->n_series;
+		node->changed = g->topology;
+		g->nodes[clock_graph_joined(g, columns[i])].joined =
+		    clock_graph_joined(g, columns[0]);
 	}
 	g->series_slots[series_slot(g, columns, n)] = ++g->n_series;
 	g->n_pairs += (size_t)n * (n - 1) / 2;
-	g->topology++;
 	return 0;
 }
 

@@ -49,15 +49,11 @@ struct clock_series {
 	bool loose;               /* the last row gives way to the next */
 };
 
-/* What a clock of the graph takes part in. */
-struct clock_node {
-	uint32_t *series; /* owned */
-	uint32_t n, cap;
-};
 
 /* The way from one clock to another, and where its last shift holds. */
 struct clock_way {
 	uint64_t topology; /* of which it is; 0: none */
+	uint64_t backs;    /* likewise */
 	uint64_t readings; /* of which lo, hi and shift are; 0: none */
 	uint32_t from, to;
 	uint32_t n; /* steps; 0: there is no way */
@@ -66,7 +62,14 @@ struct clock_way {
 	uint64_t shift; /* modulo 2^64 */
 };
 
-#define CLOCK_GRAPH_WAYS 1024u /* kept; a power of two */
+/* What a clock of the graph takes part in. */
+struct clock_node {
+	uint32_t *series;      /* owned */
+	uint32_t n, cap;
+	uint64_t changed;      /* the topology of its last new set */
+	uint32_t joined;       /* union-find: clocks with any way between them */
+	struct clock_way *way; /* owned: the last that began here, or NULL */
+};
 
 /* Room for searches, and what reports were given. */
 struct clock_scratch {
@@ -78,7 +81,6 @@ struct clock_scratch {
 	uint32_t *seen_series; /* a set each */
 	size_t cap_clocks, cap_series;
 	struct clock_graph_edge *edges;
-	struct clock_way ways[CLOCK_GRAPH_WAYS];
 };
 
 struct clock_graph {
@@ -95,8 +97,9 @@ struct clock_graph {
 
 	size_t n_pairs;
 	size_t n_values;   /* room of all series */
-	uint64_t topology; /* counts up when a way may have changed */
-	uint64_t readings; /* counts up with each row */
+	uint64_t topology; /* counts up with each clock and each set */
+	uint64_t backs;    /* counts up when a clock went back */
+	uint64_t readings; /* counts up when rows come or go */
 	uint64_t thinned, left_out;
 	struct clock_scratch *scratch; /* owned */
 };
@@ -106,6 +109,8 @@ struct clock_graph {
 /* The index of a clock, or CLOCK_NONE. */
 uint32_t clock_graph_find(const struct clock_graph *g,
     const struct clock_key *k);
+/* Of all that are joined with it the one that stands for them. */
+uint32_t clock_graph_joined(const struct clock_graph *g, uint32_t clock);
 /* The order in which equal ways are tried: that of Perfetto's importer. */
 int clock_key_compare(const struct clock_key *a, const struct clock_key *b);
 

@@ -120,6 +120,7 @@ clock_series_thin(struct clock_graph *g, struct clock_series *s)
 		s->loose = true;
 	}
 	g->thinned += s->rows - out;
+	g->readings++;
 	s->rows = out;
 	s->stride *= 2;
 	/* Shrinking can fail to; then it keeps its room. */
@@ -167,7 +168,7 @@ static void
 mark_back(struct clock_graph *g, const struct clock_series *s, uint32_t column)
 {
 	g->clocks[s->columns[column]].went_back = true;
-	g->topology++;
+	g->backs++;
 }
 
 /* Where a row belongs whose clocks all are before the last: before this one. */
@@ -268,6 +269,7 @@ clock_series_estimate(struct clock_graph *g, struct clock_series *s,
 	while (s->rows > 0 && contradicts(row_at(s, s->rows - 1), v, s->n)) {
 		s->rows--;
 		s->loose = false;
+		g->readings++;
 	}
 	return clock_series_add(g, s, v);
 }

@@ -124,20 +124,47 @@ is_next(const struct clock_graph *g, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* Breadth first.  -1: no memory. */
+/* The one clock that `clock` was read with; CLOCK_NONE: it has more. */
+static uint32_t
+only_neighbour(const struct clock_graph *g, uint32_t clock)
+{
+	const struct clock_series *s;
+
+	if (g->nodes[clock].n != 1)
+		return CLOCK_NONE;
+	s = &g->series[g->nodes[clock].series[0]];
+	if (s->n != 2)
+		return CLOCK_NONE;
+	return s->columns[0] == clock ? s->columns[1] : s->columns[0];
+}
+
+/* Those that are two steps away, in the order of the clock between. */
+static bool
+is_second(const struct clock_graph *g, struct clock_way *w, uint32_t at,
+    uint32_t end)
+{
+	const struct clock_scratch *x = g->scratch;
+
+	for (; at < end; at++) {
+		if (g->clocks[x->queue[at]].went_back ||
+		    !is_next(g, x->queue[at], w->to))
+			continue;
+		w->n = 2;
+		w->clocks[0] = w->from;
+		w->clocks[1] = x->queue[at];
+		w->clocks[2] = w->to;
+		return true;
+	}
+	return false;
+}
+
+/* Breadth first, where it is not one of the cheap cases.  -1: no memory. */
 static int
-search(const struct clock_graph *g, struct clock_way *w)
+search_far(const struct clock_graph *g, struct clock_way *w)
 {
 	struct clock_scratch *x = g->scratch;
 	uint32_t at = 0, end = 0, clock;
 
-	w->n = 0;
-	if (is_next(g, w->from, w->to)) {
-		w->n = 1;
-		w->clocks[0] = w->from;
-		w->clocks[1] = w->to;
-		return 0;
-	}
 	if (begin_round(g) != 0)
 		return -1;
 	x->seen[w->from] = x->round;
@@ -150,12 +177,61 @@ search(const struct clock_graph *g, struct clock_way *w)
 		if (g->clocks[clock].went_back)
 			continue;
 		end = expand(g, clock, end);
+		if (at == 1 && is_second(g, w, at, end))
+			return 0;
 		if (x->seen[w->to] == x->round) {
 			write_way(g, w);
 			return 0;
 		}
 	}
 	return 0;
+}
+
+static struct clock_way *way_of(struct clock_graph *g, uint32_t from,
+    uint32_t to);
+
+/*
+ * Most clocks are those of sequences, and were read with one clock only: their
+ * way is that clock's and one step more.
+ */
+static int
+search_from_leaf(struct clock_graph *g, struct clock_way *w, uint32_t next)
+{
+	const struct clock_way *rest;
+
+	if (g->clocks[next].went_back)
+		return 0;
+	if ((rest = way_of(g, next, w->to)) == NULL)
+		return -1;
+	if (rest->n == 0 || rest->n == CLOCK_GRAPH_MAX_STEPS)
+		return 0;
+	w->clocks[0] = w->from;
+	memcpy(w->clocks + 1, rest->clocks,
+	    (rest->n + 1) * sizeof(*rest->clocks));
+	w->n = rest->n + 1;
+	return 0;
+}
+
+/* -1: no memory. */
+static int
+search(struct clock_graph *g, struct clock_way *w)
+{
+	uint32_t next;
+
+	w->n = 0;
+	if (clock_graph_joined(g, w->from) != clock_graph_joined(g, w->to))
+		return 0;
+	if (is_next(g, w->from, w->to)) {
+		w->n = 1;
+		w->clocks[0] = w->from;
+		w->clocks[1] = w->to;
+		return 0;
+	}
+	/* Between two leaves of each other there is nothing further. */
+	next = only_neighbour(g, w->from);
+	if (next != CLOCK_NONE && only_neighbour(g, next) == CLOCK_NONE)
+		return search_from_leaf(g, w, next);
+	return search_far(g, w);
 }
 
 /* Where a step starts and leads to, and what values start there. */
@@ -256,24 +332,40 @@ go(const struct clock_graph *g, struct clock_way *w, int64_t ns)
 	w->readings = g->readings;
 }
 
+/*
+ * Whether nothing that came since can have made a better way.  One step is the
+ * shortest there is; for another second step one of its ends must have been
+ * read with a clock that it was not read with before.
+ */
+static bool
+still_holds(const struct clock_graph *g, const struct clock_way *w)
+{
+	if (w->topology == 0 || w->backs != g->backs)
+		return false;
+	return w->topology == g->topology || w->n == 1 || (w->n == 2 &&
+	    g->nodes[w->from].changed <= w->topology &&
+	    g->nodes[w->to].changed <= w->topology);
+}
+
+/* NULL: no memory. */
 static struct clock_way *
 way_of(struct clock_graph *g, uint32_t from, uint32_t to)
 {
-	uint32_t h = (from * 0x9e3779b1u) ^ (to * 0x85ebca77u);
-	struct clock_way *w;
+	struct clock_node *node = &g->nodes[from];
+	struct clock_way *w = node->way;
 
-	w = &g->scratch->ways[(h >> 16 ^ h) & (CLOCK_GRAPH_WAYS - 1)];
-	if (w->topology == g->topology && w->from == from && w->to == to)
+	if (w == NULL && (w = node->way = calloc(1, sizeof(*w))) == NULL)
+		return NULL;
+	if (w->to == to && still_holds(g, w))
 		return w;
 	w->from = from;
 	w->to = to;
 	w->readings = 0;
 	w->topology = 0;
-	if (search(g, w) != 0) {
-		w->n = 0;
-		return w;
-	}
+	if (search(g, w) != 0)
+		return NULL;
 	w->topology = g->topology;
+	w->backs = g->backs;
 	return w;
 }
 
@@ -297,8 +389,7 @@ find_way(struct clock_graph *g, const struct clock_key *from,
 	*why = CLOCK_NO_WAY;
 	if (b == CLOCK_NONE)
 		return NULL;
-	w = way_of(g, a, b);
-	if (w->n == 0)
+	if ((w = way_of(g, a, b)) == NULL || w->n == 0)
 		return NULL;
 	*why = CLOCK_OK;
 	return w;
