@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """TraceConfig.compression and compression_type: files, ReadBuffers, clones."""
 
+import json
 import os
 import random
 import subprocess
@@ -185,6 +186,29 @@ class SamePackets(CompressionCase):
         self.assertIn(f"{len(Trace.from_file(trace)):,} packets", said)
         self.assertIn("(compressed ", said)
         self.assertIn("for_testing 3,000", said)
+
+    def test_inspect_tells_the_same_of_a_file_that_is_not_compressed(self):
+        for fields, _ in FORMS[:3:2]:
+            trace, _ = self.record([packet(n) for n in range(3000)], True,
+                                   **fields)
+            plain = self.path("plain")
+            with open(plain, "wb") as file:
+                for raw in trace.raw:
+                    file.write(pb.Trace(packet=[pb.TracePacket.FromString(
+                        raw)]).SerializeToString())
+            self.assertEqual(self.inspect(self.path("file")),
+                             self.inspect(plain))
+
+    def inspect(self, path):
+        """All that `tributary inspect` says, but for how it is stored."""
+        said = json.loads(subprocess.run(
+            [os.environ["TRIBUTARY"], "inspect", "--json", path],
+            capture_output=True, text=True, timeout=60).stdout)
+        for part, key in ((said, "path"), (said, "compressed_packets"),
+                          (said["file"], "bytes"), (said["file"], "packets")):
+            del part[key]
+        return said
+
 
 class Limits(CompressionCase):
     def test_the_size_limit_is_never_passed(self):
