@@ -125,8 +125,7 @@ copy_session(struct clone_op *op, bool flushed_all)
 	if ((s = session_alloc(op->service, &op->who)) == NULL)
 		return NULL;
 	s->state = SESSION_CLONED;
-	s->cloned_from = src->id;
-	s->end_realtime_ns = s->created_realtime_ns;
+	session_report_clone(s, src);
 	if ((s->config = config_copy(src->config)) == NULL ||
 	    (s->sequences = sequence_map_clone(src->sequences)) == NULL ||
 	    (s->events = event_log_clone(src->events)) == NULL ||

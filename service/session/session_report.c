@@ -78,11 +78,12 @@ enum {
 };
 
 /*
- * Bounds on what configs and peers may make long.  With 128 buffers and the
- * statistics all of it stays below SESSION_REPORT_MAX.
+ * Bounds on what configs and peers may make long: together, without the
+ * statistics, they stay below SESSION_REPORT_MAX.
  */
 #define TEXT_MAX        256u
 #define BUFFER_NAME_MAX 64u
+#define BUFFERS_BYTES   49152u
 #define FILE_MAX        1024u
 #define MACHINES_BYTES  8192u
 #define TRIGGERS_BYTES  4096u
@@ -172,9 +173,10 @@ put_buffer(struct pb_writer *w, const struct session_buffer *b)
 static void
 put_buffers(struct pb_writer *w, const struct session *s)
 {
-	size_t i;
+	size_t i, begin = w->len;
 
-	for (i = 0; i < s->n_buffers; i++)
+	/* So many that they would not fit are in the statistics alone. */
+	for (i = 0; i < s->n_buffers && w->len - begin < BUFFERS_BYTES; i++)
 		if (s->buffers[i].tb != NULL)
 			put_buffer(w, &s->buffers[i]);
 }
@@ -255,6 +257,16 @@ session_report_keep(struct session *s)
 {
 	if (!TAILQ_EMPTY(&s->instances))
 		s->crowd = count_crowd(s);
+}
+
+void
+session_report_clone(struct session *clone, const struct session *source)
+{
+	clone->cloned_from = source->id;
+	clone->end_realtime_ns = clone->created_realtime_ns;
+	clone->packets_stored = source->packets_stored;
+	clone->crowd = TAILQ_EMPTY(&source->instances) ? source->crowd :
+	    count_crowd(source);
 }
 
 static void

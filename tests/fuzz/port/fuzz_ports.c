@@ -1,6 +1,6 @@
 /*
- * Whole connections of producers and consumers at a live collector without a
- * daemon: the input chooses who connects, what is called with what, when
+ * Whole connections of producers, consumers and operators (TributaryControl) at
+ * a live collector without a daemon: the input chooses who connects, what is called with what, when
  * the loop turns, what is written into shared memory, who stops reading and who
  * leaves.  In the end everybody leaves, and nothing may be left.
  */
@@ -19,6 +19,7 @@
 #include "protos/text_parse.h"
 #include "protos/trace_config.pb-c.h"
 #include "service/port/consumer_port.h"
+#include "service/port/control_port.h"
 #include "service/port/producer_port.h"
 #include "service/session/service.h"
 #include "service/session/session.h"
@@ -43,6 +44,7 @@ struct input {
 struct peer_end {
 	int fd; /* -1: not connected */
 	bool producer;
+	bool control; /* else a consumer */
 	bool tcp;
 	bool deaf;
 	uint8_t *shm; /* as it came with SetupTracing */
@@ -52,8 +54,8 @@ struct peer_end {
 static struct {
 	struct loop *loop;
 	struct service *service;
-	struct rpc_service ports[2];
-	const struct rpc_service *list[2];
+	struct rpc_service ports[3];
+	const struct rpc_service *list[3];
 	struct rpc_stats stats;
 	struct peer_end peers[PEERS];
 	uint64_t request;
@@ -300,11 +302,12 @@ arrive(struct peer_end *e, unsigned how)
 
 	leave(e);
 	e->producer = how & 1;
+	e->control = !e->producer && (how & 0x30) == 0x30;
 	e->tcp = (how & 6) == 6;
 	if (e->tcp ? tcp_pair(pair) != 0 : socketpair(AF_UNIX, SOCK_STREAM |
 	    SOCK_CLOEXEC, 0, pair) != 0)
 		return;
-	if (rpc_conn_new(w.loop, pair[1], w.list, 2, &w.stats) == NULL)
+	if (rpc_conn_new(w.loop, pair[1], w.list, 3, &w.stats) == NULL)
 		abort();
 	e->fd = pair[0];
 	pb_writer_init(&f);
@@ -318,7 +321,8 @@ arrive(struct peer_end *e, unsigned how)
 		send_frame(e, f.data, f.len, -1);
 	}
 	mark = ipc_frame_begin(&f, 0, IPC_BIND_SERVICE);
-	pb_put_string(&f, 1, e->producer ? "ProducerPort" : "ConsumerPort");
+	pb_put_string(&f, 1, e->producer ? "ProducerPort" : e->control ?
+	    CONTROL_SERVICE : "ConsumerPort");
 	ipc_frame_end(&f, mark);
 	send_frame(e, f.data, f.len, -1);
 	pb_writer_done(&f);
@@ -495,6 +499,21 @@ put_consumer_args(struct pb_writer *a, unsigned method)
 	}
 }
 
+static void
+put_control_args(struct pb_writer *a, unsigned method)
+{
+	unsigned how = byte();
+
+	if (how & 1)
+		pb_put_uint(a, 1, number());
+	if (how & 2)
+		pb_put_string(a, 2, name());
+	if (how & 4)
+		pb_put_uint(a, 3, number());
+	if (method > 2)
+		pb_put_uint(a, 4, how >> 3 & 1);
+}
+
 static int
 some_fd(unsigned how)
 {
@@ -522,7 +541,9 @@ static void
 call(struct peer_end *e)
 {
 	uint8_t head[IPC_HEAD_MAX];
-	unsigned method = 1 + byte() % (e->producer ? 12 : 15), how = byte();
+	unsigned port = e->producer ? 1 : e->control ? 3 : 2;
+	unsigned method = 1 + byte() % (port == 1 ? 12 : port == 2 ? 15 : 5);
+	unsigned how = byte();
 	struct pb_writer a, f;
 	const uint8_t *p;
 	size_t n;
@@ -533,15 +554,17 @@ call(struct peer_end *e)
 	if (how >= 250) {
 		n = some_bytes(&p, 64);
 		pb_put_raw(&a, p, n);
-	} else if (e->producer)
+	} else if (port == 1)
 		put_producer_args(&a, method);
-	else
+	else if (port == 2)
 		put_consumer_args(&a, method);
+	else
+		put_control_args(&a, method);
 	if (how >= 245 && a.len > 0)
 		a.len -= 1 + how % a.len % 3;
 	if (method == 1 || method == 15 || how < 4)
 		fd = some_fd(byte());
-	n = ipc_put_invoke_head(head, ++w.request, e->producer ? 1 : 2, method,
+	n = ipc_put_invoke_head(head, ++w.request, port, method,
 	    how >= 230 && how < 245, a.len);
 	pb_put_raw(&f, head, n);
 	pb_put_raw(&f, a.data, a.len);
@@ -633,8 +656,10 @@ begin(const uint8_t *data, size_t size)
 		abort();
 	producer_port_init(&w.ports[0], w.service);
 	consumer_port_init(&w.ports[1], w.service);
+	control_port_init(&w.ports[2], w.service);
 	w.list[0] = &w.ports[0];
 	w.list[1] = &w.ports[1];
+	w.list[2] = &w.ports[2];
 }
 
 static void

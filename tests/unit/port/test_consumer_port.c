@@ -484,6 +484,38 @@ buffers_may_be_freed_in_the_middle_of_a_read(void **state)
 	bench_done(&b);
 }
 
+/* By an operator: today's clients wait for ever for a read that is refused. */
+static void
+a_session_discarded_in_the_middle_of_a_read_ends_it(void **state)
+{
+	struct client operator;
+	struct pb_writer w;
+	struct bench b;
+	uint64_t read, i = 0;
+	const struct reply *r;
+
+	bench_init(&b, state, "buffers { size_kb: 4096 } " SOURCE
+	    "flush_timeout_ms: 1 ", 2000);
+	client_open(&operator, b.p, CONTROL);
+	b.cons.deaf = true;
+	read = client_send(&b.cons, C_READ, NULL, -1);
+	client_turn(&b.cons);
+	pb_writer_init(&w);
+	pb_put_uint(&w, 1, b.p->service->last_session_id);
+	pb_put_uint(&w, 4, 1); /* discard */
+	(void)client_send(&operator, 5, &w, -1); /* StopSession */
+	wait_sessions(&operator, 0);
+	b.cons.deaf = false;
+	do
+		r = client_wait(&b.cons, read, i++);
+	while (r->ok && r->more);
+	assert_true(r->ok);
+	assert_true(i > 1);
+	assert_true(client_call(&b.cons, C_READ, NULL)->ok);
+	client_close(&operator);
+	bench_done(&b);
+}
+
 static void
 a_second_read_while_one_goes_on_is_rejected(void **state)
 {
@@ -753,6 +785,7 @@ main(void)
 		T(a_reader_that_stops_holds_only_itself_up),
 		T(a_reader_may_go_in_the_middle),
 		T(buffers_may_be_freed_in_the_middle_of_a_read),
+		T(a_session_discarded_in_the_middle_of_a_read_ends_it),
 		T(a_second_read_while_one_goes_on_is_rejected),
 		T(a_session_detached_in_the_middle_of_a_read_can_be_read_on),
 		T(a_session_with_a_file_or_a_trigger_to_come_is_not_read),

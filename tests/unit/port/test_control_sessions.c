@@ -410,19 +410,24 @@ static void
 a_snapshot_is_known_as_one_and_discarded(void **state)
 {
 	struct ports *p = *state;
-	struct client c, consumer, other;
+	struct client c, consumer, other, producer;
 	sessions_reply *r;
 	uint64_t id, call;
 
+	client_open(&producer, p, PRODUCER);
+	client_initialize(&producer, "probes");
+	client_register(&producer, "a");
 	client_open(&consumer, p, CONSUMER);
 	client_open(&other, p, CONSUMER);
 	client_open(&c, p, CONTROL);
-	id = enable(&consumer, RING, &call);
+	id = enable(&consumer, RING SOURCE HURRY, &call);
 	assert_true(client_call(&other, C_CLONE, args_uint(1, id))->ok);
 	r = ask_with(&c, args_uint(1, id + 1), NULL);
 	assert_int_equal(r->n_sessions, 1);
 	assert_int_equal(r->sessions[0]->state, STATE(CLONED));
 	assert_int_equal(r->sessions[0]->cloned_from, id);
+	assert_int_equal(r->sessions[0]->producers, 1);
+	assert_true(r->sessions[0]->ended_ns > 0);
 	done(r);
 	assert_refused(&c, command(&c, M_STOP, id + 1, false, 0),
 	    "snapshot of another");
@@ -431,6 +436,7 @@ a_snapshot_is_known_as_one_and_discarded(void **state)
 	assert_done(&c, command(&c, M_STOP, id + 1, true, 0));
 	assert_int_equal(shown(&c), 1);
 	assert_int_equal(client_call(&other, C_READ, NULL)->len, 0);
+	client_close(&producer);
 	client_close(&consumer);
 	client_close(&other);
 	client_close(&c);
@@ -672,6 +678,31 @@ many_large_sessions_come_in_parts_that_clients_can_take(void **state)
 	client_close(&c);
 }
 
+static void
+more_buffers_than_fit_are_left_out(void **state)
+{
+	static char config[2000 * 80];
+	struct ports *p = *state;
+	struct client c, consumer;
+	sessions_reply *r;
+	size_t i, at = 0;
+	uint64_t call;
+
+	p->settings.limits.max_buffers_per_session = 2000;
+	for (i = 0; i < 2000; i++)
+		at += (size_t)sprintf(config + at, "buffers { size_kb: 4 name: "
+		    "\"%030zu\" } ", i);
+	client_open(&consumer, p, CONSUMER);
+	client_open(&c, p, CONTROL);
+	(void)enable(&consumer, config, &call);
+	r = ask_with(&c, args_uint(3, 1), NULL);
+	assert_int_equal(r->n_sessions, 1);
+	assert_in_range(r->sessions[0]->n_buffers, 500, 1500);
+	done(r);
+	client_close(&consumer);
+	client_close(&c);
+}
+
 int
 main(void)
 {
@@ -695,6 +726,7 @@ main(void)
 		T(a_session_may_go_while_somebody_waits),
 		T(one_connection_waits_for_so_many_and_no_more),
 		T(nonsense_is_refused),
+		T(more_buffers_than_fit_are_left_out),
 		T(many_large_sessions_come_in_parts_that_clients_can_take),
 	};
 
