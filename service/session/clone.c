@@ -334,7 +334,8 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 		return;
 	}
 	/* One who may take what is for bug reports gets that, and no more. */
-	op->skip_filter = r->skip_trace_filter &&
+	op->skip_filter = (r->skip_trace_filter ||
+	    r->session_id == CLONE_BUGREPORT_ID) &&
 	    principal_may(r->who, &src->owner);
 	op->source = src;
 	op->next = src->clone_ops;

@@ -247,10 +247,20 @@ class Life:
         return self.file is None and self.trigger is None
 
     def read(self):
-        if self.readable():
+        if not self.readable():
+            return
+        deaf = self.chance(15)
+        if deaf:  # for a while, and has them all at once then
+            self.consumer.pause()
+            call = self.consumer.call("ReadBuffers")
+            yield from self.rest(self.random.randint(0, 100))
+            self.consumer.resume()
+            yield call.ended, "ReadBuffers"
+            assert not call.gone
+        else:
             call = yield from self.call("ReadBuffers")
-            assert not call.rejected
-            self.take(join_slices(call.replies))
+        assert not call.rejected
+        self.take(join_slices(call.replies))
 
     def take(self, packets):
         for number, counters in by_number(packets).items():
