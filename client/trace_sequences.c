@@ -182,8 +182,10 @@ static const char *
 name_of(const struct trace_sequences *t, const struct trace_producer *p)
 {
 	const struct name *n;
+	size_t i;
 
-	for (n = t->names; n < t->names + t->n_names; n++) {
+	for (i = 0; i < t->n_names; i++) {
+		n = &t->names[i];
 		if (p->id != 0 ? n->id == p->id : n->pid == p->pid &&
 		    n->machine_id == p->machine_id)
 			return n->text;
