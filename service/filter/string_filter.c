@@ -14,7 +14,7 @@
 #include "transport/log.h"
 
 /* What patterns may cost, as in session/match.c; strings are longer. */
-#define COMPILED_MAX     (32u * 1024u)   /* bytes of one compiled pattern */
+#define COMPILED_MAX     (48u * 1024u)   /* bytes of one compiled pattern */
 #define COMPILED_ALL_MAX (1024u * 1024u) /* of all */
 #define NEST_MAX         50u             /* brackets within brackets */
 #define MATCH_STEPS      100000u         /* about a millisecond */
@@ -22,22 +22,25 @@
 #define MATCH_HEAP_KB    4096u
 /*
  * The strings of one packet together: more for one with many, which honest ones
- * do not need a tenth of.  The clock is not free: it is looked at once in so
- * many matches, which most packets never reach.
+ * do not need a tenth of.  The steps of a match do not bound its time: they
+ * count anew from each place where a search begins, and one may look at all of
+ * a string.  The clock is not free: it is looked at once in so many bytes that
+ * may have been looked at, which most packets never reach.
  */
 #define PACKET_CPU_NS     20000000ull
 #define BYTE_CPU_NS       500ull
 #define PACKET_CPU_MAX_NS 500000000ull
-#define MATCHES_TO_CLOCK  32u
+#define BYTES_TO_CLOCK    (256u * 1024u)
+#define ITEM_BYTES        64u /* what an item of a pattern costs beside them */
 
 /*
  * Patterns are written for ECMAScript, and for bytes: no UTF, as strings of
- * producers need not be that.
+ * producers need not be that.  Callouts, as each is a chance to end it.
  */
 #define COMPILE_OPTIONS                                                        \
-	(PCRE2_NEVER_UTF | PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C |         \
-	    PCRE2_ALLOW_EMPTY_CLASS | PCRE2_ALT_BSUX | PCRE2_DOLLAR_ENDONLY |  \
-	    PCRE2_MATCH_UNSET_BACKREF)
+	(PCRE2_AUTO_CALLOUT | PCRE2_NEVER_UTF | PCRE2_NEVER_UCP |              \
+	    PCRE2_NEVER_BACKSLASH_C | PCRE2_ALLOW_EMPTY_CLASS |                \
+	    PCRE2_ALT_BSUX | PCRE2_DOLLAR_ENDONLY | PCRE2_MATCH_UNSET_BACKREF)
 #define WHOLE_OPTIONS (PCRE2_ANCHORED | PCRE2_ENDANCHORED)
 
 #define TYPE_WORDS (BYTECODE_TYPES / 64u)
@@ -75,11 +78,37 @@ struct string_filter {
 	pcre2_compile_context *compile;
 	pcre2_match_context *limits;
 	/* Of the packet. */
-	uint32_t matches;
+	size_t looked_at;  /* bytes, at most, since the clock was */
 	uint64_t may_take; /* CPU time, ns */
 	uint64_t deadline; /* CPU time of the thread; 0: not yet */
 	bool gave_up;      /* patterns are not tried any more */
 };
+
+static bool
+out_of_time(struct string_filter *f, size_t bytes)
+{
+	struct timespec t;
+	uint64_t now;
+
+	f->looked_at += bytes + ITEM_BYTES;
+	if (f->looked_at < BYTES_TO_CLOCK)
+		return false;
+	f->looked_at = 0;
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0)
+		return true;
+	now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	if (f->deadline == 0)
+		f->deadline = now + f->may_take;
+	return now > f->deadline;
+}
+
+/* Before each item of a pattern, which looks at what is left at most. */
+static int
+item_cb(pcre2_callout_block *b, void *arg)
+{
+	return out_of_time(arg, b->subject_length - b->current_position) ?
+	    PCRE2_ERROR_CALLOUT : 0;
+}
 
 struct string_filter *
 string_filter_new(void)
@@ -101,6 +130,8 @@ string_filter_new(void)
 	pcre2_set_match_limit(f->limits, MATCH_STEPS);
 	pcre2_set_depth_limit(f->limits, MATCH_DEPTH);
 	pcre2_set_heap_limit(f->limits, MATCH_HEAP_KB);
+	if (pcre2_set_callout(f->limits, item_cb, f) != 0)
+		goto fail;
 	return f;
 
 fail:
@@ -306,25 +337,9 @@ string_filter_begin(struct string_filter *f, size_t packet)
 	f->may_take = PACKET_CPU_MAX_NS;
 	if (packet < (PACKET_CPU_MAX_NS - PACKET_CPU_NS) / BYTE_CPU_NS)
 		f->may_take = PACKET_CPU_NS + packet * BYTE_CPU_NS;
-	f->matches = 0;
+	f->looked_at = 0;
 	f->deadline = 0;
 	f->gave_up = false;
-}
-
-static bool
-out_of_time(struct string_filter *f)
-{
-	struct timespec t;
-	uint64_t now;
-
-	if (++f->matches % MATCHES_TO_CLOCK != 0)
-		return false;
-	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0)
-		return true;
-	now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-	if (f->deadline == 0)
-		f->deadline = now + f->may_take;
-	return now > f->deadline;
 }
 
 /* One attempt, from start on.  What it found is in m's vector. */
@@ -334,7 +349,7 @@ match(struct string_filter *f, const struct rule *r, const uint8_t *s,
 {
 	int rc;
 
-	if (out_of_time(f))
+	if (out_of_time(f, len - start))
 		f->gave_up = true;
 	if (f->gave_up)
 		return MATCH_GAVE_UP;

@@ -342,7 +342,7 @@ a_pattern_that_does_not_compile_is_refused(void **state)
 static void
 patterns_have_limits(void **state)
 {
-	rule_pb r = make(POLICY(MATCH_BREAK), "((a{1,100}b){1,100}){1,18}", NULL);
+	rule_pb r = make(POLICY(MATCH_BREAK), "((a{1,100}b){1,100}){1,13}", NULL);
 	char *longest = malloc(STRING_PATTERN_MAX + 2);
 	size_t i;
 
@@ -364,7 +364,7 @@ patterns_have_limits(void **state)
 static void
 all_patterns_together_have_a_limit(void **state)
 {
-	rule_pb r = make(POLICY(MATCH_BREAK), "((a{1,9}b){1,60}){1,20}", NULL);
+	rule_pb r = make(POLICY(MATCH_BREAK), "((a{1,9}b){1,60}){1,10}", NULL);
 	int rc = 0;
 	size_t i;
 
@@ -426,6 +426,50 @@ a_packet_of_slow_strings_ends(void **state)
 	assert_true(cpu_seconds() - start < 5);
 }
 
+/* With CPU time in seconds that only a pattern without bounds takes. */
+static void
+costs_little(struct string_filter *f, const char *run, size_t len)
+{
+	double start = cpu_seconds();
+	char *s = malloc(len);
+	size_t i;
+
+	assert_non_null(s);
+	for (i = 0; i < len; i++)
+		s[i] = run[i % strlen(run)];
+	memcpy(s, "B|1|", 4);
+	string_filter_begin(f, len);
+	string_filter_apply(f, (uint8_t *)s, len, 0);
+	assert_memory_equal(s, "P60REDACTED", 11);
+	assert_true(cpu_seconds() - start < 5);
+	free(s);
+}
+
+static void
+a_search_that_begins_everywhere_ends(void **state)
+{
+	add_rule(*state, POLICY(ATRACE_REPEATED_SEARCH_REDACT_GROUPS),
+	    "([ab]*+)[cd]", NULL);
+	costs_little(*state, "ab", 300000);
+}
+
+static void
+a_search_with_many_steps_from_each_place_ends(void **state)
+{
+	add_rule(*state, POLICY(ATRACE_REPEATED_SEARCH_REDACT_GROUPS),
+	    "(a*a*a*)[bd]", NULL);
+	costs_little(*state, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac",
+	    3000000);
+}
+
+static void
+a_match_whose_steps_are_long_ends(void **state)
+{
+	add_rule(*state, POLICY(MATCH_BREAK), "[^c]{4}(?:(?=[^b]*+)a)*c",
+	    NULL);
+	costs_little(*state, "a", 3000000);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -456,6 +500,9 @@ main(void)
 		TEST(all_patterns_together_have_a_limit),
 		TEST(a_string_that_costs_too_much_is_written_over),
 		TEST(a_packet_of_slow_strings_ends),
+		TEST(a_search_that_begins_everywhere_ends),
+		TEST(a_search_with_many_steps_from_each_place_ends),
+		TEST(a_match_whose_steps_are_long_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
