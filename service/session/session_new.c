@@ -112,10 +112,10 @@ check_others(struct service *sv, const Perfetto__Protos__TraceConfig *pb,
  * priority, and ends the others.  A normal one is refused beside an exclusive.
  */
 static int
-check_exclusive(struct service *sv, const struct principal *owner,
+check_exclusive(const struct service *sv, const struct principal *owner,
     uint32_t prio, char *err, size_t err_size)
 {
-	struct session *s, *next;
+	const struct session *s;
 
 	TAILQ_FOREACH(s, &sv->sessions, link) {
 		if (s->state == SESSION_CLONED || s->state == SESSION_DISABLED)
@@ -134,12 +134,18 @@ check_exclusive(struct service *sv, const struct principal *owner,
 			return -1;
 		}
 	}
-	if (prio == 0)
-		return 0;
-	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, next)
-		session_disable(s, "Ended by an exclusive session with "
-		    "higher priority");
 	return 0;
+}
+
+static void
+end_others(const struct session *exclusive)
+{
+	struct session *s, *next;
+
+	TAILQ_FOREACH_SAFE(s, &exclusive->service->sessions, link, next)
+		if (s != exclusive)
+			session_disable(s, "Ended by an exclusive session "
+			    "with higher priority");
 }
 
 static uint64_t
@@ -300,6 +306,8 @@ static void
 made(struct session *s)
 {
 	s->made = true;
+	if (s->config->pb->exclusive_prio > 0)
+		end_others(s);
 	session_warn_of_config(s);
 	lockdown_apply(s);
 	guard_book_note(s->service->guard_book, s->config->pb, &s->owner,
@@ -321,7 +329,6 @@ session_new(struct service *sv, struct config *config, int fd,
 
 	if (session_check_limits(sv, owner, err, err_size) != 0)
 		goto fail;
-	/* Before others are ended for this one. */
 	if (pb->trace_filter != NULL &&
 	    (filter = session_filter_new(config, err, err_size)) == NULL)
 		goto fail;

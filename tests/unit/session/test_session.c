@@ -759,6 +759,30 @@ only_an_admin_ends_the_sessions_of_others(void **state)
 	session_free(b.s);
 }
 
+/* What is refused late, too: others must not have been ended for it. */
+static void
+an_exclusive_session_that_is_refused_ends_nobody(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_consumer a, b;
+
+	assert_non_null(fake_enable(f, &a, RING, -1));
+	f->settings.limits.max_total_buffer_kb = 128;
+	assert_null(fake_enable(f, &b, "buffers { size_kb: 4096 } "
+	    "exclusive_prio: 1", -1));
+	assert_non_null(strstr(b.error, "max_total_buffer_kb"));
+	assert_null(fake_enable(f, &b, RING "exclusive_prio: 1 "
+	    "trigger_config { trigger_mode: START_TRACING "
+	    "trigger_timeout_ms: 1000 triggers { name: \"t\" "
+	    "producer_name_regex: \"(\" } }", -1));
+	assert_non_null(fake_enable(f, &b, RING, -1));
+	assert_int_equal(a.s->state, SESSION_STARTED);
+	assert_null(a.s->end_error);
+	assert_false(a.s->ending);
+	session_free(a.s);
+	session_free(b.s);
+}
+
 #define T(name)                                                               \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
@@ -791,6 +815,7 @@ main(void)
 		T(sessions_of_one_owner_are_bounded),
 		T(buffers_of_one_owner_are_bounded),
 		T(only_an_admin_ends_the_sessions_of_others),
+		T(an_exclusive_session_that_is_refused_ends_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
