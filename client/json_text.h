@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 /*
- * With its quotes.  What is not UTF-8 in it, byte by byte, becomes U+FFFD: names
- * come from peers.
+ * With its quotes.  What is not UTF-8 in it, byte by byte, becomes U+FFFD, and
+ * what is not safe to show on a terminal its number: names come from peers.
  */
 void json_text(FILE *out, const char *text);
 

@@ -143,7 +143,8 @@ tell_damage(const struct reading *r)
 		    "packet is in it\n", path);
 		return EXIT_FAILED;
 	}
-	return s->n_damages > 0 || (s->tail_bytes > 0 && r->tail == NULL) ?
+	return s->n_damages > 0 || packet_show_damaged(r->show) > 0 ||
+	    (s->tail_bytes > 0 && r->tail == NULL) ?
 	    EXIT_DAMAGED : EXIT_WHOLE;
 }
 

@@ -30,6 +30,7 @@ struct packet_show {
 	struct machine_names names;
 	const char *failed;
 	uint64_t seen, shown;
+	uint64_t damaged; /* compressed ones, and what came out of them */
 	bool has_start;
 	uint64_t start_ns;
 	uint64_t latest_ns; /* of all packets so far */
@@ -196,7 +197,10 @@ inner_cb(void *arg, const uint8_t *data, size_t len)
 {
 	struct packet_show *p = arg;
 
-	if (p->failed == NULL && !take_one(p, data, len) && p->out != NULL)
+	if (p->failed != NULL || take_one(p, data, len))
+		return;
+	p->damaged++;
+	if (p->out != NULL)
 		fprintf(p->out, "# malformed, at byte %" PRIu64
 		    " (compressed)\n", p->offset);
 }
@@ -219,6 +223,7 @@ packet_show_take(struct packet_show *p, const uint8_t *data, size_t len,
 	case TRACE_EXPAND_DONE:
 		return true;
 	case TRACE_EXPAND_BAD:
+		p->damaged++;
 		if (p->out != NULL)
 			fprintf(p->out, "# the compressed packets at byte %"
 			    PRIu64 " are damaged: %s\n", offset, err);
@@ -276,6 +281,12 @@ uint64_t
 packet_show_shown(const struct packet_show *p)
 {
 	return p->shown;
+}
+
+uint64_t
+packet_show_damaged(const struct packet_show *p)
+{
+	return p->damaged;
 }
 
 uint64_t

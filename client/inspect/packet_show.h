@@ -47,5 +47,7 @@ bool packet_show_machine(const struct packet_show *p, const char *machine,
 /* Those that were shown and those that there were. */
 uint64_t packet_show_shown(const struct packet_show *p);
 uint64_t packet_show_seen(const struct packet_show *p);
+/* Compressed ones that are damaged, or hold what is malformed. */
+uint64_t packet_show_damaged(const struct packet_show *p);
 
 #endif /* CLIENT_INSPECT_PACKET_SHOW_H */

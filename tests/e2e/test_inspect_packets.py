@@ -161,6 +161,13 @@ class Packets(InspectCase):
         self.assertEqual({line["inside"] for line in self.lines(out)},
                          {" (compressed)"})
 
+    def test_compressed_packets_that_are_damaged_are_damage(self):
+        packed = sample()
+        packed.packet.add().compressed_packets = zlib.compress(b"x" * 99)
+        out, _ = self.inspect("--packets", self.write(packed), status=2)
+        self.assertIn("are damaged: compressed packets hold something else",
+                      out)
+
     def test_what_the_schema_does_not_know_is_a_number(self):
         path = self.write(pb.Trace(packet=[
             pb.TracePacket(trusted_packet_sequence_id=2)]))

@@ -232,7 +232,8 @@ json_is_for_programs(void **state)
 static void
 nothing_of_a_peer_reaches_the_terminal_raw(void **state)
 {
-	static char wild[] = "\x1b[2J\"\xff";
+	/* A terminal's CSI in one character, and one that turns the line. */
+	static char wild[] = "\x1b[2J\"\xff\x7f\xc2\x9b" "2J\u202e";
 	static char *wilds[] = { wild, wild };
 	enum sessions_form form;
 
@@ -245,7 +246,11 @@ nothing_of_a_peer_reaches_the_terminal_raw(void **state)
 		print(form, 2);
 		assert_null(strchr(text, '\x1b'));
 		assert_null(strchr(text, '\xff'));
+		assert_null(strchr(text, '\x7f'));
+		assert_null(strstr(text, "\xc2\x9b"));
+		assert_null(strstr(text, "\u202e"));
 	}
+	assert_says("\\u001b[2J\\\"\\ufffd\\u007f\\u009b2J\\u202e");
 }
 
 static void
