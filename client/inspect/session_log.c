@@ -182,29 +182,46 @@ take_event(struct session_log *l, const struct packet_facts *f)
 	}
 }
 
+/* One that is told twice: it was hit, and a snapshot is due to it. */
+static bool
+same_trigger(const struct session_trigger *a, const struct session_trigger *b)
+{
+	return a->ns == b->ns && a->uid == b->uid &&
+	    strcmp(a->name, b->name) == 0 &&
+	    strcmp(a->producer, b->producer) == 0;
+}
+
 static void
 take_trigger(struct session_log *l, const struct packet_facts *f)
 {
-	struct session_trigger *t;
+	struct session_trigger one = { .ns = f->timestamp }, *t;
 	struct pb_reader r;
 	struct pb_field e;
+	size_t i;
 
+	one.clone = f->type == PACKET_TYPE_CLONE_TRIGGER;
+	pb_init(&r, f->payload.data, f->payload.len);
+	while (pb_next(&r, &e)) {
+		if (e.number == TRIGGER_NAME)
+			copy_name(one.name, &e);
+		else if (e.number == TRIGGER_PRODUCER)
+			copy_name(one.producer, &e);
+		else if (e.number == TRIGGER_UID)
+			one.uid = (int32_t)e.value;
+	}
+	for (i = 0; i < l->n_triggers; i++) {
+		t = &l->triggers[i];
+		if (t->clone != one.clone && same_trigger(t, &one)) {
+			t->clone = true;
+			return;
+		}
+	}
 	t = append(l, (void **)&l->triggers, l->n_triggers,
 	    SESSION_LOG_MAX_TRIGGERS, sizeof(*t));
 	if (t == NULL)
 		return;
+	*t = one;
 	l->n_triggers++;
-	t->ns = f->timestamp;
-	t->clone = f->type == PACKET_TYPE_CLONE_TRIGGER;
-	pb_init(&r, f->payload.data, f->payload.len);
-	while (pb_next(&r, &e)) {
-		if (e.number == TRIGGER_NAME)
-			copy_name(t->name, &e);
-		else if (e.number == TRIGGER_PRODUCER)
-			copy_name(t->producer, &e);
-		else if (e.number == TRIGGER_UID)
-			t->uid = (int32_t)e.value;
-	}
 }
 
 /* Where the machine is, or would have to be. */

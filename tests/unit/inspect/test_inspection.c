@@ -11,6 +11,7 @@
 #include "client/inspect/inspect_report.h"
 #include "client/inspect/inspect_verdict.h"
 #include "client/inspect/inspection.h"
+#include "client/inspect/session_log.h"
 #include "client/inspect/trace_window.h"
 #include "client/trace_summary.h"
 #include "transport/pb_writer.h"
@@ -27,9 +28,11 @@ enum {
 	TRACE_STATS = 35,
 	DROPPED = 42,
 	SYSTEM_INFO = 45,
+	TRIGGER = 46,
 	COMPRESSED = 50,
 	SERVICE_EVENT = 69,
 	TRACE_UUID = 89,
+	CLONE_TRIGGER = 113,
 	FOR_TESTING = 900,
 	MACHINE_ID = 98,
 };
@@ -232,6 +235,39 @@ without_its_end_it_is_unfinished(void **state)
 	assert_int_equal(verdict(f), INSPECT_UNFINISHED);
 	event(f, 10, 2 * SECOND); /* a snapshot of it */
 	assert_int_equal(verdict(f), INSPECT_WHOLE);
+}
+
+static void
+trigger(struct fixture *f, uint32_t kind, const char *name, uint64_t ns)
+{
+	size_t mark;
+
+	pb_put_uint(begin(f, 1), TIMESTAMP, ns);
+	mark = pb_nest_begin(&f->file, kind);
+	pb_put_string(&f->file, 1, name);
+	pb_nest_end(&f->file, mark);
+	end(f);
+}
+
+static void
+a_trigger_that_is_told_twice_is_one(void **state)
+{
+	struct fixture *f = *state;
+	const struct session_log *l;
+
+	session(f);
+	trigger(f, TRIGGER, "crash", 2 * SECOND);
+	trigger(f, CLONE_TRIGGER, "crash", 3 * SECOND);
+	trigger(f, TRIGGER, "crash", 3 * SECOND);
+	(void)verdict(f);
+	l = inspection_log(f->i);
+	assert_int_equal(l->n_triggers, 2);
+	assert_false(l->triggers[0].clone);
+	assert_true(l->triggers[1].clone);
+	/* Twice at one time they would be two. */
+	trigger(f, TRIGGER, "crash", 2 * SECOND);
+	(void)verdict(f);
+	assert_int_equal(inspection_log(f->i)->n_triggers, 3);
 }
 
 static void
@@ -442,6 +478,7 @@ main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(a_session_with_its_end_is_whole),
 		T(without_its_end_it_is_unfinished),
+		T(a_trigger_that_is_told_twice_is_one),
 		T(losses_are_named_in_the_verdict),
 		T(a_mark_of_a_packet_is_a_loss),
 		T(state_is_needed_until_it_is_made_anew),
