@@ -9,7 +9,10 @@
 #define BOM     "\xef\xbb\xbf"
 #define BOM_LEN 3
 
-/* Of a long line, the characters shown before and after the error. */
+/*
+ * Of a long line, the characters shown before and after the error; of one that
+ * goes wrong early, as many in all.
+ */
 #define SHOW_BEFORE 60
 #define SHOW_AFTER  20
 
@@ -62,7 +65,8 @@ show_line(const char *line, size_t len, unsigned column, char *show,
 	unsigned i;
 	size_t n, k = 0;
 
-	for (i = 1; len > 0 && i < column + SHOW_AFTER; i++) {
+	for (i = 1; len > 0 && (i < column + SHOW_AFTER ||
+	    i <= SHOW_BEFORE + SHOW_AFTER); i++) {
 		n = step(line, len);
 		if (i + SHOW_BEFORE >= column) {
 			if (n <= 4 && (*line == '\t' ||
