@@ -80,6 +80,9 @@ static const char start_help[] =
 #define TRACED "the collector at this address is not a tributaryd that takes " \
     "commands for sessions (Perfetto's traced, or an older one): "
 
+/* Given at a time: a collector lets no more than 64 wait. */
+#define ORDERS_AT_ONCE 32u
+
 /* A session that is commanded; what is said of it afterwards. */
 struct target {
 	struct orders *orders;
@@ -94,7 +97,8 @@ struct orders {
 	const char *done; /* "stopped" */
 	struct target *targets;
 	size_t n;
-	size_t n_left; /* not answered yet */
+	size_t n_given;
+	size_t n_left; /* not answered yet, or not even given */
 };
 
 /* Where whoever stops a session finds its trace. */
@@ -186,6 +190,27 @@ confirm(const struct orders *o)
 	return false;
 }
 
+static void done_cb(void *arg, const char *error);
+
+/* done_cb() may be called from inside. */
+static void
+give_some(struct orders *o)
+{
+	struct control_order order = {
+		.verb = o->verb,
+		.timeout_ms = o->run.timeout_ms,
+		.discard = o->run.discard,
+	};
+	struct target *t;
+
+	while (o->n_given < o->n &&
+	    o->n_given - (o->n - o->n_left) < ORDERS_AT_ONCE) {
+		t = &o->targets[o->n_given++];
+		order.id = t->id;
+		control_command(o->run.control, &order, done_cb, t);
+	}
+}
+
 static void
 done_cb(void *arg, const char *error)
 {
@@ -204,24 +229,15 @@ done_cb(void *arg, const char *error)
 	}
 	if (--o->n_left == 0)
 		loop_stop(o->run.loop);
+	else
+		give_some(o);
 }
 
 static void
 give_orders(struct orders *o)
 {
-	struct control_order order = {
-		.verb = o->verb,
-		.timeout_ms = o->run.timeout_ms,
-		.discard = o->run.discard,
-	};
-	size_t i;
-
 	o->n_left = o->n;
-	for (i = 0; i < o->n; i++) {
-		order.id = o->targets[i].id;
-		control_command(o->run.control, &order, done_cb,
-		    &o->targets[i]);
-	}
+	give_some(o);
 	loop_run(o->run.loop);
 }
 

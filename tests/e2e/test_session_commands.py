@@ -256,6 +256,24 @@ class Stops(Commands):
         self.assertEqual(self.sessions(), [])
 
 
+class Many(Commands):
+    def start_collector(self):
+        settings = self.path("settings")
+        with open(settings, "w") as file:
+            file.write("limits { max_sessions: 99 max_sessions_per_uid: 99 }")
+        self.address = self.daemon(
+            flags=["--config", settings]).consumer_path
+
+    def test_all_may_be_more_than_may_wait_at_once(self):
+        producer = self.producer("probes")
+        producer.acks_stop = False
+        for _ in range(70):
+            self.session(TEST_SOURCE, data_source_stop_timeout_ms=200)
+        producer.wait_started(70)
+        out = self.must("stop", "--all", "--yes")
+        self.assertEqual(out.count("stopped session"), 70)
+
+
 class Reads(Commands):
     def test_a_flush_says_who_does_not_answer(self):
         producer = self.producer("probes")
