@@ -82,6 +82,8 @@ struct string_filter {
 	uint64_t may_take; /* CPU time, ns */
 	uint64_t deadline; /* CPU time of the thread; 0: not yet */
 	bool gave_up;      /* patterns are not tried any more */
+	/* A packet took all its time: from then on none has more for its size. */
+	bool is_slow;
 };
 
 static bool
@@ -99,6 +101,7 @@ out_of_time(struct string_filter *f, size_t bytes)
 	now = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 	if (f->deadline == 0)
 		f->deadline = now + f->may_take;
+	f->is_slow = f->is_slow || now > f->deadline;
 	return now > f->deadline;
 }
 
@@ -335,7 +338,9 @@ void
 string_filter_begin(struct string_filter *f, size_t packet)
 {
 	f->may_take = PACKET_CPU_MAX_NS;
-	if (packet < (PACKET_CPU_MAX_NS - PACKET_CPU_NS) / BYTE_CPU_NS)
+	if (f->is_slow)
+		f->may_take = PACKET_CPU_NS;
+	else if (packet < (PACKET_CPU_MAX_NS - PACKET_CPU_NS) / BYTE_CPU_NS)
 		f->may_take = PACKET_CPU_NS + packet * BYTE_CPU_NS;
 	f->looked_at = 0;
 	f->deadline = 0;

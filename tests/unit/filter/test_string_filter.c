@@ -470,6 +470,29 @@ a_match_whose_steps_are_long_ends(void **state)
 	costs_little(*state, "a", 3000000);
 }
 
+/* Large packets have more time, until one has used it up. */
+static void
+slow_packets_get_little_time_after_the_first(void **state)
+{
+	static char s[1000000];
+	double start = 0;
+	size_t i;
+
+	add_rule(*state, POLICY(ATRACE_REPEATED_SEARCH_REDACT_GROUPS),
+	    "([ab]*+)[cd]", NULL);
+	for (i = 0; i < 11; i++) {
+		if (i == 1)
+			start = cpu_seconds();
+		memset(s, 'a', sizeof(s));
+		memcpy(s, "B|1|", 4);
+		string_filter_begin(*state, sizeof(s));
+		string_filter_apply(*state, (uint8_t *)s, sizeof(s), 0);
+		assert_memory_equal(s, "P60", 3);
+	}
+	assert_true(cpu_seconds() - start < 2);
+	becomes(*state, "B|1|xabc", "B|1|xP6c");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int
@@ -503,6 +526,7 @@ main(void)
 		TEST(a_search_that_begins_everywhere_ends),
 		TEST(a_search_with_many_steps_from_each_place_ends),
 		TEST(a_match_whose_steps_are_long_ends),
+		TEST(slow_packets_get_little_time_after_the_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
