@@ -400,6 +400,20 @@ count_sent(struct count *k, uint32_t channel, const struct count_chunk *c)
 	t->sent_fragments = c->fragments;
 }
 
+uint32_t
+count_twice(struct count *k, uint32_t channel, uint32_t writer,
+    uint64_t packets)
+{
+	struct arena_track *t = find(k, channel, writer);
+	uint32_t n;
+
+	if (t == NULL || t->over == 0)
+		return 0;
+	n = packets < t->over ? (uint32_t)packets : t->over;
+	t->over -= n;
+	return n;
+}
+
 bool
 count_end(struct count *k, uint32_t channel, uint32_t writer,
     struct link_loss *due)

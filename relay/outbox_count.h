@@ -54,6 +54,12 @@ bool count_drop(struct count *k, uint32_t channel, const struct count_chunk *c,
 void count_sent(struct count *k, uint32_t channel,
     const struct count_chunk *c);
 /*
+ * How many of the packets that a loss of the writer tells of were counted
+ * twice, as what was sent before it has shown.  They are not owed any more.
+ */
+uint32_t count_twice(struct count *k, uint32_t channel, uint32_t writer,
+    uint64_t packets);
+/*
  * A writer, or with UINT32_MAX any of the channel, will put no more: one of
  * those of which something was pending.  Call until false.
  */

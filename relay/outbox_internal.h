@@ -1,5 +1,6 @@
 /*
- * outbox_internal: what the parts of the outbox share; for relay/outbox*.c only.
+ * outbox_internal: what the parts of the outbox share; for relay/outbox*.c and
+ * their tests only.
  *
  * Of a channel's blocks, in their order: first those that were sent and wait to
  * be acknowledged, then those in memory that come next, then those in the spool,
@@ -273,6 +274,13 @@ size_t ob_strip(struct outbox *o, struct ob_channel *c, bool drop,
 bool ob_has_chunks(const uint8_t *data, size_t len);
 struct count ob_count(const struct outbox *o);
 void ob_count_lost(struct outbox *o, const struct link_loss *loss);
+/*
+ * Takes those packets of a loss back that were counted twice.  It was parsed,
+ * and nothing that stands before it is to be sent or counted any more.  True:
+ * there were such.
+ */
+bool ob_take_back(struct outbox *o, struct count *k, uint32_t channel,
+    struct link_loss *loss);
 
 /* ---- outbox_drop.c ---- */
 

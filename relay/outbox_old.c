@@ -111,9 +111,11 @@ count_block(struct outbox *o, const struct ob_block *b, const uint8_t *data,
 		 * channel tells of those of links before.
 		 */
 		if (f.number == LINK_UP_LOSS &&
-		    link_parse_loss(&l, f.data, f.len) == 0)
+		    link_parse_loss(&l, f.data, f.len) == 0) {
+			(void)ob_take_back(o, &k, b->old_channel, &l);
 			lost(o, b->old_channel != 0 ? b->old_channel :
 			    l.old_channel, &l);
+		}
 	}
 }
 

@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "relay/outbox_count.h"
 #include "relay/outbox_internal.h"
 
@@ -168,6 +170,58 @@ note_sent(struct outbox *o, const struct ob_block *b)
 	}
 }
 
+/* The block with its losses put right; returns bytes, 0: they are. */
+static size_t
+put_right(struct outbox *o, const struct ob_block *b, uint8_t *out)
+{
+	const uint8_t *copied = arena_at(&o->arena, b->page), *begin = copied;
+	uint8_t bytes[LINK_LOSS_MAX];
+	struct count k = ob_count(o);
+	struct link_loss l;
+	struct pb_reader r;
+	struct pb_field m;
+	size_t len = 0, n;
+
+	pb_init(&r, begin, b->used);
+	while (pb_next(&r, &m)) {
+		if (m.number != LINK_UP_LOSS || m.wire != PB_BYTES ||
+		    link_parse_loss(&l, m.data, m.len) != 0 ||
+		    !ob_take_back(o, &k, b->channel->id, &l))
+			continue;
+		memcpy(out + len, copied, (size_t)(m.start - copied));
+		len += (size_t)(m.start - copied);
+		n = link_put_loss(bytes, &l);
+		len += link_put_message_head(out + len, LINK_UP_LOSS, n);
+		memcpy(out + len, bytes, n);
+		len += n;
+		copied = r.p;
+	}
+	if (copied == begin)
+		return 0;
+	memcpy(out + len, copied, (size_t)(r.end - copied));
+	return len + (size_t)(r.end - copied);
+}
+
+/*
+ * What is sent may show that a packet which was lost before it was counted once
+ * more behind it.  It is taken back from what is told of that, as no other loss
+ * of the writer may follow.  Returns the block, or the one in its place.
+ */
+static struct ob_block *
+settle_losses(struct outbox *o, struct ob_block *b)
+{
+	struct ob_block *now;
+	size_t len;
+
+	note_sent(o, b);
+	/* With no room for another one, a packet too many may be told. */
+	if (!arena_has_run(&o->arena, b->pages) ||
+	    (len = put_right(o, b, o->scratch)) == 0)
+		return b;
+	now = ob_block_replace(o, b, b, o->scratch, len);
+	return now != NULL ? now : b;
+}
+
 static void
 mark_sent(struct outbox *o, struct ob_block *b)
 {
@@ -177,8 +231,6 @@ mark_sent(struct outbox *o, struct ob_block *b)
 	uint64_t sent;
 
 	ob_block_close(o, b);
-	if (c->tracked)
-		note_sent(o, b);
 	c->unsent = TAILQ_NEXT(b, link);
 	c->unsent_pages -= b->pages;
 	if (b->fetched)
@@ -224,6 +276,8 @@ outbox_next(struct outbox *o, struct outbox_block *out)
 		if (c == NULL)
 			return false;
 		b = c->unsent;
+		if (c->tracked)
+			b = settle_losses(o, b);
 		mark_sent(o, b);
 	}
 	out->number = b->number;

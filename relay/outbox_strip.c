@@ -48,6 +48,17 @@ ob_count_lost(struct outbox *o, const struct link_loss *l)
 	o->arena.head->lost[2][l->cause] += l->bytes;
 }
 
+bool
+ob_take_back(struct outbox *o, struct count *k, uint32_t channel,
+    struct link_loss *l)
+{
+	uint32_t n = count_twice(k, channel, l->writer, l->packets);
+
+	l->packets -= n;
+	o->arena.head->lost[1][l->cause] -= n;
+	return n > 0;
+}
+
 static void
 put_raw(struct strip *s, const uint8_t *data, size_t len)
 {

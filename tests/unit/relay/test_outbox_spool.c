@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "link.pb-c.h"
+#include "relay/outbox_internal.h"
 #include "relay/outbox_spool.h"
 #include "tests/unit/relay/outbox_world.h"
 #include "transport/pb_reader.h"
@@ -62,6 +63,7 @@ struct arrived {
 	uint64_t lost_bytes;
 	uint32_t cause;
 	uint32_t closed;
+	uint32_t gaps;
 };
 
 static void
@@ -93,6 +95,7 @@ take_block(const struct outbox_block *b, struct arrived *a)
 		assert_int_equal(shm_chunk_from_bytes(g.data, g.len, &chunk),
 		    0);
 		assert_true(chunk.chunk_id >= a->next[b->channel % 4]);
+		a->gaps += chunk.chunk_id != a->next[b->channel % 4];
 		a->next[b->channel % 4] = chunk.chunk_id + 1;
 		a->chunks++;
 	}
@@ -362,6 +365,59 @@ a_disk_that_takes_nothing_is_told_and_memory_goes_on(void **state)
 	signal(SIGXFSZ, SIG_DFL);
 }
 
+/* From now on nothing can be written to the disk, or all again. */
+static void
+disk_fails(struct outbox_world *w, bool fails)
+{
+	struct rlimit limit;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	limit.rlim_cur = fails ? 4096 : limit.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	if (!fails)
+		ob_retry_cb(w->o);
+}
+
+/* Chunks with nothing but the middle of one packet. */
+static void
+fill_within(struct outbox_world *w, uint32_t *id, uint32_t n)
+{
+	struct chunk c = { .writer = 3, .buffer = 9, .fragments = 1,
+		.flags = SHM_FIRST_CONTINUES_FROM_PREV |
+		    SHM_LAST_CONTINUES_ON_NEXT, .payload = 4000 };
+	uint32_t to = *id + n;
+
+	for (; *id < to; (*id)++) {
+		c.id = *id;
+		assert_true(world_chunk(w, 1, &c));
+	}
+}
+
+static void
+a_packet_across_what_the_disk_took_is_lost_once(void **state)
+{
+	struct outbox_world *w = *state;
+	struct chunk first = { .writer = 3, .buffer = 9, .fragments = 1,
+		.flags = SHM_LAST_CONTINUES_ON_NEXT, .payload = 4000 };
+	struct arrived a;
+	uint32_t id = 1;
+
+	assert_true(world_chunk(w, 1, &first));
+	disk_fails(w, true);
+	fill_within(w, &id, 400);
+	disk_fails(w, false);
+	fill_within(w, &id, 20);
+	disk_fails(w, true);
+	fill_within(w, &id, 400);
+	disk_fails(w, false);
+	a = take_all(w);
+	assert_int_equal(a.chunks + a.lost_chunks, id);
+	assert_int_equal(a.gaps, 2);
+	assert_int_equal(a.lost_packets, 1);
+	assert_int_equal(stats(w).packets_lost[LOST(DISK)], 1);
+}
+
 static void
 two_relays_cannot_share_a_spool(void **state)
 {
@@ -525,6 +581,7 @@ main(void)
 		T(a_folder_that_others_may_write_to_is_refused),
 		T(or_the_newest_do_by_setting),
 		T(a_disk_that_takes_nothing_is_told_and_memory_goes_on),
+		T(a_packet_across_what_the_disk_took_is_lost_once),
 		T(two_relays_cannot_share_a_spool),
 		T(without_its_memory_what_the_spool_holds_is_counted_as_lost),
 		T(a_reset_counts_all_in_memory_and_in_the_spool),
