@@ -83,6 +83,18 @@ struct arena_run {
 #define ARENA_RUNS 8u
 #define ARENA_BRIDGES 2u
 
+/*
+ * A chunk whose last version was dropped and counted but for the fragments that
+ * earlier ones were to deliver, which are still kept.
+ */
+struct arena_credit {
+	uint32_t chunk;
+	uint32_t n; /* of versions; 0: free */
+	uint32_t versions[4]; /* their fragments */
+	bool broke; /* as of the run, when it ended there */
+};
+#define ARENA_CREDITS 4u
+
 /* What has to be remembered of a writer to count right (outbox_count.h). */
 struct arena_track {
 	_Atomic uint32_t epoch; /* 0: free */
@@ -97,6 +109,7 @@ struct arena_track {
 	 */
 	bool has_bridge[ARENA_BRIDGES];
 	uint32_t bridge[ARENA_BRIDGES];
+	struct arena_credit credits[ARENA_CREDITS]; /* the newest first */
 	uint32_t over; /* packets that were told twice */
 
 	/* The last one that was put; known when one of them was scraped. */

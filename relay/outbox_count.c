@@ -110,19 +110,27 @@ packets(const struct count_chunk *c, uint32_t n, bool breaks)
 	return n - (c->continues ? 1 : 0) + (breaks ? 1 : 0);
 }
 
+static uint32_t
+most_of(const uint32_t *versions, uint32_t n)
+{
+	uint32_t most = 0, i;
+
+	for (i = 0; i < n; i++)
+		if (versions[i] > most)
+			most = versions[i];
+	return most;
+}
+
 /* Fragments of the chunk that other versions deliver. */
 static uint32_t
 delivered(const struct arena_track *t, uint32_t chunk)
 {
-	uint32_t most = 0, i;
+	uint32_t most = 0;
 
 	if (t->has_sent && t->sent == chunk)
 		most = t->sent_fragments;
-	if (t->scraped != chunk)
-		return most;
-	for (i = 0; i < t->kept; i++)
-		if (t->versions[i] > most)
-			most = t->versions[i];
+	if (t->scraped == chunk && most_of(t->versions, t->kept) > most)
+		most = most_of(t->versions, t->kept);
 	return most;
 }
 
@@ -220,6 +228,58 @@ inside_a_run(const struct arena_track *t, uint32_t chunk)
 	return false;
 }
 
+/* The chunk's last version was counted but for those that are kept. */
+static void
+give_credit(struct arena_track *t, uint32_t chunk, bool broke)
+{
+	struct arena_credit *c = &t->credits[0];
+
+	if (t->scraped != chunk || t->kept == 0)
+		return;
+	memmove(c + 1, c, (ARENA_CREDITS - 1) * sizeof(*c));
+	c->chunk = chunk;
+	c->n = t->kept;
+	memcpy(c->versions, t->versions, sizeof(c->versions));
+	c->broke = broke;
+}
+
+/*
+ * A version goes that was to deliver a part of a chunk whose last one was
+ * counted, with others behind it by now.  False: there is no such.
+ */
+static bool
+take_credit(struct arena_track *t, const struct count_chunk *v,
+    uint32_t cause, struct link_loss *loss)
+{
+	struct arena_credit *c = NULL;
+	uint32_t i, before, now = 0;
+
+	for (i = 0; i < ARENA_CREDITS; i++)
+		if (t->credits[i].n > 0 && t->credits[i].chunk == v->id)
+			c = &t->credits[i];
+	if (c == NULL)
+		return false;
+	if (t->has_sent && t->sent == v->id)
+		now = t->sent_fragments;
+	before = most_of(c->versions, c->n);
+	for (i = 0; i < c->n && c->versions[i] != v->fragments; i++)
+		;
+	if (i == c->n)
+		return false;
+	c->versions[i] = c->versions[--c->n];
+	if (before < now)
+		before = now;
+	if (most_of(c->versions, c->n) > now)
+		now = most_of(c->versions, c->n);
+	memset(loss, 0, sizeof(*loss));
+	loss->writer = v->writer;
+	loss->buffer = v->buffer;
+	loss->cause = cause;
+	loss->packets = packets(v, before, c->broke) -
+	    packets(v, now, c->broke);
+	return true;
+}
+
 /* What is lost with it, and was not told yet; it counts as told. */
 static void
 weigh(struct arena_track *t, const struct count_chunk *c, uint32_t cause,
@@ -232,8 +292,10 @@ weigh(struct arena_track *t, const struct count_chunk *c, uint32_t cause,
 	memset(loss, 0, sizeof(*loss));
 	if (!again && inside_a_run(t, c->id))
 		return; /* an old version of what was counted whole */
-	if (!again)
+	if (!again) {
 		r = run_with(t, c);
+		give_credit(t, c->id, r->broke);
+	}
 	if (of < r->of)
 		of = r->of;
 	all = packets(c, of, r->broke);
@@ -379,6 +441,9 @@ count_drop(struct count *k, uint32_t channel, const struct count_chunk *c,
 
 	if (t == NULL)
 		t = &none;
+	if (c->incomplete && run_ending(t, c->id) == NULL &&
+	    take_credit(t, c, cause, loss))
+		return loss->packets != 0;
 	if (c->incomplete && !drop_version(t, c, cause))
 		return false;
 	weigh(t, c, cause, loss);
@@ -448,6 +513,7 @@ count_forget(struct count *k, uint32_t channel, uint32_t writer)
 		return;
 	t->n_runs = 0;
 	memset(t->has_bridge, 0, sizeof(t->has_bridge));
+	memset(t->credits, 0, sizeof(t->credits));
 }
 
 bool

@@ -137,6 +137,9 @@ every_packet_arrives_or_is_told_to_be_lost(void **state)
 		play(seed, OUTBOX_DROP_NEWEST, MEMORY);
 		play(seed, OUTBOX_DROP_OLDEST, 64 * MEMORY);
 	}
+	/* A version that a counted chunk relied on went after others behind. */
+	if (one == NULL)
+		play(1002, OUTBOX_DROP_NEWEST, MEMORY);
 }
 
 /* ---- killed at any instruction ---- */
