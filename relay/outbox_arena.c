@@ -29,8 +29,8 @@ whole_pages(size_t n)
 }
 
 /* Where the parts of the map begin; the last is where the data does. */
-enum part { PART_HEAD, PART_CHANNELS, PART_TRACKS, PART_LOSSES, PART_DESC,
-	PART_DATA, PARTS };
+enum part { PART_HEAD, PART_CHANNELS, PART_TRACKS, PART_LOSSES, PART_UNDO,
+	PART_DESC, PART_DATA, PARTS };
 
 static void
 layout(uint32_t pages, size_t at[PARTS])
@@ -41,8 +41,10 @@ layout(uint32_t pages, size_t at[PARTS])
 	    whole_pages(ARENA_CHANNELS * sizeof(struct arena_channel));
 	at[PART_LOSSES] = at[PART_TRACKS] +
 	    whole_pages(ARENA_TRACKS * sizeof(struct arena_track));
-	at[PART_DESC] = at[PART_LOSSES] +
+	at[PART_UNDO] = at[PART_LOSSES] +
 	    whole_pages(ARENA_LOSSES * sizeof(struct arena_loss));
+	at[PART_DESC] = at[PART_UNDO] +
+	    whole_pages(sizeof(struct arena_undo));
 	at[PART_DATA] = at[PART_DESC] +
 	    whole_pages(pages * sizeof(struct arena_desc));
 }
@@ -69,6 +71,7 @@ map(struct arena *a, uint32_t pages)
 	a->channels = (void *)(a->map + at[PART_CHANNELS]);
 	a->tracks = (void *)(a->map + at[PART_TRACKS]);
 	a->losses = (void *)(a->map + at[PART_LOSSES]);
+	a->undo = (void *)(a->map + at[PART_UNDO]);
 	a->desc = (void *)(a->map + at[PART_DESC]);
 	a->data = a->map + at[PART_DATA];
 	a->taken = calloc((pages + 63) / 64, sizeof(a->taken[0]));

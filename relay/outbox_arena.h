@@ -142,6 +142,29 @@ struct arena_track {
 	uint32_t cause;
 };
 
+/*
+ * What tracks were before chunks of a block were dropped: a process that is
+ * killed before what is left of the block stands in its place has told nobody,
+ * so its successor drops them once more and must not find them counted.
+ */
+#define ARENA_UNDO 64u /* tracks at a time */
+struct arena_undo {
+	_Atomic uint32_t armed;
+	/* The block, as its descriptor had it. */
+	uint32_t page;
+	uint32_t epoch;
+	uint32_t channel;
+	uint32_t version;
+	uint64_t first;
+	uint64_t last;
+	uint64_t lost[3][LINK_LOSS_CAUSES]; /* of arena_head */
+	_Atomic uint32_t n;
+	struct {
+		uint32_t place;
+		struct arena_track track;
+	} tracks[ARENA_UNDO];
+};
+
 /* A loss of an earlier link that the collector was not told yet. */
 struct arena_loss {
 	_Atomic uint32_t full; /* 0: free */
@@ -179,6 +202,7 @@ struct arena {
 	struct arena_channel *channels;
 	struct arena_track *tracks;
 	struct arena_loss *losses;
+	struct arena_undo *undo;
 	struct arena_desc *desc;
 	uint8_t *data;
 };

@@ -28,33 +28,72 @@ find(const struct count *k, uint32_t channel, uint32_t writer)
 	return NULL;
 }
 
-/* Made where there is none, in the place of another when it has to be. */
+/* Where there is none: its place, which may be another's; NULL: none is free. */
 static struct arena_track *
-get(struct count *k, uint32_t channel, uint32_t writer)
+choose(const struct count *k, uint32_t channel, uint32_t writer)
 {
-	struct arena_track *t = find(k, channel, writer), *at;
+	struct arena_track *t = NULL, *at;
 	uint32_t i;
 
-	if (t != NULL)
-		return t;
 	for (i = 0; i < PROBES; i++) {
 		at = &k->tracks[place(channel, writer, i)];
-		if (at->epoch == 0 || at->epoch + 1 < k->epoch) {
-			t = at;
-			break;
-		}
+		if (at->epoch == 0 || at->epoch + 1 < k->epoch)
+			return at;
 		/* The youngest producers are the ones that still write. */
 		if (!at->pending && (t == NULL || at->channel < t->channel))
 			t = at;
 	}
-	if (t == NULL)
-		return NULL;
+	return t;
+}
+
+/* Made where there is none, in the place of another when it has to be. */
+static struct arena_track *
+get(struct count *k, uint32_t channel, uint32_t writer)
+{
+	struct arena_track *t = find(k, channel, writer);
+
+	if (t != NULL || (t = choose(k, channel, writer)) == NULL)
+		return t;
 	t->epoch = 0;
 	memset(t, 0, sizeof(*t));
 	t->channel = channel;
 	t->writer = writer;
 	atomic_store_explicit(&t->epoch, k->epoch, memory_order_release);
 	return t;
+}
+
+bool
+count_note(struct count *k, uint32_t channel, uint32_t writer)
+{
+	struct arena_track *t = find(k, channel, writer);
+	struct arena_undo *u = k->undo;
+	uint32_t i, n;
+
+	if (u == NULL)
+		return true;
+	if (t == NULL && (t = choose(k, channel, writer)) == NULL)
+		return true; /* nothing is remembered of it */
+	n = u->n;
+	for (i = 0; i < n; i++)
+		if (&k->tracks[u->tracks[i].place] == t)
+			return true;
+	if (n == ARENA_UNDO)
+		return false;
+	u->tracks[n].place = (uint32_t)(t - k->tracks);
+	memcpy(&u->tracks[n].track, t, sizeof(*t));
+	atomic_store_explicit(&u->n, n + 1, memory_order_release);
+	return true;
+}
+
+void
+count_undo(struct arena_track *tracks, const struct arena_undo *undo)
+{
+	uint32_t n = undo->n < ARENA_UNDO ? undo->n : ARENA_UNDO, i;
+
+	for (i = 0; i < n; i++)
+		if (undo->tracks[i].place < ARENA_TRACKS)
+			memcpy(&tracks[undo->tracks[i].place],
+			    &undo->tracks[i].track, sizeof(tracks[0]));
 }
 
 static bool

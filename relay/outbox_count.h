@@ -21,6 +21,7 @@
 struct count {
 	struct arena_track *tracks; /* ARENA_TRACKS */
 	uint32_t epoch;
+	struct arena_undo *undo; /* NULL: what happens is not to be undone */
 };
 
 struct count_chunk {
@@ -47,6 +48,13 @@ bool count_next(struct pb_reader *commit, struct pb_field *f, bool *is_chunk,
  */
 bool count_put(struct count *k, uint32_t channel, const struct count_chunk *c,
     struct link_loss *due);
+/*
+ * Notes what is remembered of the writer, before chunks of it are dropped.
+ * False: there is no room to note one more.
+ */
+bool count_note(struct count *k, uint32_t channel, uint32_t writer) MUST_CHECK;
+/* Puts everything back that was noted. */
+void count_undo(struct arena_track *tracks, const struct arena_undo *undo);
 /* A chunk is dropped.  True: *loss is lost with it. */
 bool count_drop(struct count *k, uint32_t channel, const struct count_chunk *c,
     uint32_t cause, struct link_loss *loss);

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "relay/outbox_count.h"
 #include "relay/outbox_internal.h"
 
 /*
@@ -92,7 +93,8 @@ rewrite(struct outbox *o, struct ob_block *b, const uint8_t *data, size_t len)
 
 /* What is left of b, n bytes of scratch, and the block before it as one. */
 static bool
-join(struct outbox *o, struct ob_block *before, struct ob_block *b, size_t n)
+join(struct outbox *o, struct ob_block *before, struct ob_block *b, size_t n,
+    bool bare)
 {
 	size_t len = before->used, all;
 	struct ob_block *now;
@@ -107,7 +109,7 @@ join(struct outbox *o, struct ob_block *before, struct ob_block *b, size_t n)
 		memcpy(o->scratch, o->rest + len, n);
 		return false;
 	}
-	now->bare = true;
+	now->bare = bare;
 	return true;
 }
 
@@ -115,16 +117,17 @@ void
 ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 {
 	struct ob_block *from = joins(o, b), *now;
+	bool bare = o->stripped_all;
 
 	if (n == 0) {
 		ob_block_free(o, b);
 		return;
 	}
-	if (from != NULL && join(o, from, b, n))
+	if (from != NULL && join(o, from, b, n, bare))
 		return;
 	now = ob_block_replace(o, b, b, o->scratch, n);
 	if (now != NULL) {
-		now->bare = true;
+		now->bare = bare;
 	} else if (b->page != ARENA_NONE) {
 		rewrite(o, b, o->scratch, n);
 	} else {
@@ -134,14 +137,71 @@ ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 	}
 }
 
+/* From here on, until it is disarmed, a kill leaves all as it was. */
+static void
+arm(struct outbox *o, const struct ob_block *b)
+{
+	struct arena_undo *u = o->arena.undo;
+
+	u->page = b->page;
+	u->epoch = arena_link(&o->arena)->epoch;
+	u->channel = b->channel->id;
+	u->version = b->version;
+	u->first = b->first;
+	u->last = b->last;
+	memcpy(u->lost, o->arena.head->lost, sizeof(u->lost));
+	u->n = 0;
+	atomic_store_explicit(&u->armed, 1, memory_order_release);
+}
+
+/* The block that is described is as it was: nothing stands in its place. */
+static bool
+is_as_it_was(const struct outbox *o, const struct arena_undo *u)
+{
+	const struct arena_desc *d;
+	uint32_t i;
+
+	if (u->page >= o->arena.pages)
+		return false;
+	d = &o->arena.desc[u->page];
+	if (d->valid != ARENA_VALID || d->epoch != u->epoch ||
+	    d->channel != u->channel || d->version != u->version ||
+	    d->first != u->first || d->last != u->last)
+		return false;
+	for (i = 0; i < o->arena.pages; i++) {
+		d = &o->arena.desc[i];
+		if (d->valid == ARENA_VALID && d->epoch == u->epoch &&
+		    d->channel == u->channel && d->first <= u->first &&
+		    d->last >= u->last && d->version > u->version)
+			return false;
+	}
+	return true;
+}
+
+void
+ob_undo(struct outbox *o)
+{
+	struct arena_undo *u = o->arena.undo;
+
+	if (u->armed == 0)
+		return;
+	if (is_as_it_was(o, u)) {
+		count_undo(o->arena.tracks, u);
+		memcpy(o->arena.head->lost, u->lost, sizeof(u->lost));
+	}
+	atomic_store_explicit(&u->armed, 0, memory_order_release);
+}
+
 void
 ob_strip_block(struct outbox *o, struct ob_block *b)
 {
 	size_t n;
 
+	arm(o, b);
 	n = ob_strip(o, b->channel, true, ob_cause(o),
 	    arena_at(&o->arena, b->page), b->used, o->scratch);
 	ob_keep_rest(o, b, n);
+	atomic_store_explicit(&o->arena.undo->armed, 0, memory_order_release);
 }
 
 bool

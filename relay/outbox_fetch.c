@@ -205,11 +205,10 @@ doomed(struct disk_job *j)
 		free(j);
 		return;
 	}
+	n = ob_strip(o, c, true, ob_cause(o), b->buffer,
+	    j->error != 0 || j->damaged ? 0 : b->length, o->scratch);
 	if (j->error != 0 || j->damaged)
 		n = epitaph(o, b, j->error, o->scratch);
-	else
-		n = ob_strip(o, c, true, ob_cause(o), b->buffer, b->length,
-		    o->scratch);
 	free(b->buffer);
 	b->buffer = NULL;
 	c->spooled_bytes += spool_size(b->length);

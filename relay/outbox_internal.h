@@ -185,6 +185,7 @@ struct outbox {
 
 	/* Room of OB_STRIP_BYTES: of outbox_drop.c, and of outbox_fill.c. */
 	uint8_t *scratch;
+	bool stripped_all; /* ob_strip() left no chunk for want of room to note */
 	uint8_t *rest;
 	uint8_t *left;
 
@@ -290,6 +291,8 @@ bool ob_squeeze(struct outbox *o);
 bool ob_can_drop(const struct outbox *o, struct ob_block *b);
 /* Writes it anew without its chunks. */
 void ob_strip_block(struct outbox *o, struct ob_block *b);
+/* What an earlier process counted in one that it did not come to write. */
+void ob_undo(struct outbox *o);
 /* Adds up losses that stand side by side at the end of a channel. */
 void ob_compact(struct outbox *o, struct ob_channel *c);
 /* Why things are dropped now: LinkLossCause. */

@@ -358,6 +358,7 @@ recover_arena(struct outbox *o, struct ob_found *f)
 
 	if ((blocks = calloc(o->arena.pages, sizeof(blocks[0]))) == NULL)
 		return -1;
+	ob_undo(o);
 	n = read_all(o, blocks, &now);
 	qsort(blocks, now, sizeof(blocks[0]), compare);
 	qsort(blocks + now, n - now, sizeof(blocks[0]), compare_old);

@@ -33,7 +33,8 @@ struct count
 ob_count(const struct outbox *o)
 {
 	struct count k = { .tracks = o->arena.tracks,
-		.epoch = arena_link(&o->arena)->epoch };
+		.epoch = arena_link(&o->arena)->epoch,
+		.undo = o->arena.undo->armed != 0 ? o->arena.undo : NULL };
 
 	return k;
 }
@@ -163,10 +164,15 @@ drop_chunk(struct strip *s, const struct count_chunk *c)
 }
 
 static bool
-goes(struct strip *s, const struct pb_field *f, bool is_chunk, size_t kept)
+goes(struct strip *s, const struct pb_field *f, bool is_chunk,
+    const struct count_chunk *c, size_t kept)
 {
 	if (!s->drop)
 		return false;
+	if (is_chunk && !count_note(&s->count, s->c->id, c->writer)) {
+		s->o->stripped_all = false;
+		return false;
+	}
 	if (is_chunk)
 		return s->len + (s->n + 1) * STRIP_LOSS + kept + s->rest <=
 		    LINK_BLOCK_MAX;
@@ -185,7 +191,7 @@ strip_commit(struct strip *s, const struct pb_field *m)
 
 	pb_init(&r, m->data, m->len);
 	while (count_next(&r, &f, &is_chunk, &c)) {
-		if (goes(s, &f, is_chunk, n)) {
+		if (goes(s, &f, is_chunk, &c, n)) {
 			if (is_chunk)
 				drop_chunk(s, &c);
 			continue;
@@ -223,7 +229,8 @@ strip_message(struct strip *s, const struct pb_field *m, size_t size)
 		}
 		break;
 	case LINK_UP_UNREGISTER_WRITER:
-		if (s->drop)
+		if (s->drop && count_note(&s->count, s->c->id,
+		    (uint32_t)m->value))
 			count_forget(&s->count, s->c->id, (uint32_t)m->value);
 		break;
 	}
@@ -242,6 +249,7 @@ ob_strip(struct outbox *o, struct ob_channel *c, bool drop, uint32_t cause,
 
 	if (drop)
 		c->tracked = true;
+	o->stripped_all = true;
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f)) {
 		s.rest = (size_t)(r.end - r.p);

@@ -211,6 +211,7 @@ model_put_again(struct model *m, struct outbox *o)
 		put_trigger(m, o, m->channel, m->number);
 	} else if (m->doing == MODEL_PUTTING) {
 		memcpy(&s, m->chunk, sizeof(s));
+		c->writers[m->writer].again += s.fragments;
 		put_chunk(m, o, m->channel, &s);
 	}
 	m->doing = MODEL_IDLE;
@@ -459,7 +460,8 @@ model_check(const struct model *m)
 			missing += w->state.packets - whole;
 			told += w->lost;
 			if (c->whole_losses == 0 &&
-			    w->state.packets - whole != w->lost)
+			    (w->lost < w->state.packets - whole || w->lost >
+			    w->state.packets - whole + w->again))
 				fail_msg("channel %u, writer %u: %u packets, "
 				    "%u whole, %u told to be lost", c->id,
 				    j + 1, w->state.packets, (unsigned)whole,

@@ -39,6 +39,11 @@ struct model_writer {
 	bool loss_since;       /* a loss was told since that chunk */
 	uint64_t lost;
 	uint64_t lost_chunks;
+	/*
+	 * Fragments that were put once more after a kill: where the first time
+	 * had arrived, and was dropped at once, they may be told for nothing.
+	 */
+	uint64_t again;
 	/* Of each packet, fragments that are out, and that arrived. */
 	uint8_t out[MODEL_PACKETS];
 	uint8_t in[MODEL_PACKETS];
