@@ -103,7 +103,7 @@ static const struct config_support table[] = {
 	SERVED("trigger_config.triggers.stop_delay_ms", "until the stop, or "
 	    "the clone"),
 	SERVED("trigger_config.triggers.max_per_24_h", "of all sessions with "
-	    "this trigger"),
+	    "this trigger; more than 4096 count as 4096"),
 	SERVED("trigger_config.triggers.skip_probability", "0 to 1"),
 	SERVED("trigger_config.trigger_timeout_ms", "required; up to "
 	    "limits.max_trace_duration_ms"),

@@ -303,7 +303,8 @@ may_pass(struct trigger_state *st, const trigger_pb *t, size_t hits_today)
 {
 	if (st->world.random(st->world.arg) < t->skip_probability)
 		return false;
-	return t->max_per_24_h == 0 || hits_today < t->max_per_24_h;
+	return t->max_per_24_h == 0 || (hits_today < t->max_per_24_h &&
+	    hits_today < TRIGGER_HISTORY_HITS_MAX);
 }
 
 /* The session's trigger of this name; NULL: none, or not for it. */

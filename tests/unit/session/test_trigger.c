@@ -8,6 +8,7 @@
 
 #include "tests/unit/session/fixture.h"
 #include "service/session/trigger.h"
+#include "service/session/trigger_history.h"
 
 #define ONE_SOURCE "buffers { size_kb: 64 } data_sources { config { name: "   \
 	"\"src\" } } "
@@ -392,6 +393,26 @@ one_hit_of_two_sessions_counts_once(void **state)
 	fake_producer_done(&p);
 }
 
+/* More than are remembered are not told from each other. */
+static void
+a_limit_above_what_is_remembered_is_that(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	unsigned i;
+
+	begin(&p, f);
+	assert_non_null(fake_enable(f, &c, MODE("STOP_TRACING")
+	    "triggers { name: \"t\" stop_delay_ms: 3600000 "
+	    "max_per_24_h: 5000 } }", -1));
+	for (i = 0; i < 6000; i++)
+		hit(&p, "t");
+	assert_int_equal(c.s->n_triggers_hit, TRIGGER_HISTORY_HITS_MAX);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
 static void
 chance_skips_as_many_as_the_config_says(void **state)
 {
@@ -493,6 +514,7 @@ main(void)
 		T(a_pattern_says_whose_trigger_counts),
 		T(a_trigger_counts_only_so_often_a_day_over_all_sessions),
 		T(one_hit_of_two_sessions_counts_once),
+		T(a_limit_above_what_is_remembered_is_that),
 		T(chance_skips_as_many_as_the_config_says),
 		T(the_daemons_own_chance_is_even),
 		T(one_name_reaches_every_session_that_waits_for_it),
