@@ -92,7 +92,14 @@ trace_tail_free(struct trace_tail *t)
 {
 	if (t == NULL)
 		return;
-	sigaction(SIGINT, &t->old_int, NULL);
+	/*
+	 * Who was told to end is about to say what it saw: a second signal, as
+	 * timeout(1) sends to a program and then to its group, comes late.
+	 */
+	if (t->end == TRACE_TAIL_SIGNAL)
+		signal(SIGINT, SIG_IGN);
+	else
+		sigaction(SIGINT, &t->old_int, NULL);
 	sigaction(SIGTERM, &t->old_term, NULL);
 	close(wake[0]);
 	close(wake[1]);

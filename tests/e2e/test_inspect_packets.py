@@ -324,6 +324,16 @@ class Follow(InspectCase):
         self.process.stdout.close()
         self.assertEqual(self.process.wait(timeout=30 * SCALE), 0)
 
+    def test_ctrl_c_again_and_again_does_not_cost_the_report(self):
+        path = self.write(self.packet(0))
+        self.follow(path)
+        self.see(lambda: "1 packet" in self.err, "that it was read")
+        while self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+        self.assertGreaterEqual(self.process.returncode, 0)
+        self.end(self.process.returncode, None)
+        self.assertIn("Verdict", self.out)
+
     def test_the_report_comes_at_the_end(self):
         path = self.write(self.packet(0))
         self.follow(path)
