@@ -101,8 +101,8 @@ parse(struct run *r, int argc, char **argv)
 			    argv[optind - 1]);
 			return refuse(err);
 		case '?':
-			unknown_flag(argv[optind - 1], flags, "machines", err,
-			    sizeof(err));
+			unknown_flag(argv[optind - 1], flags,
+			    "see tributary machines --help", err, sizeof(err));
 			return refuse(err);
 		default:
 			(void)dial_flags_take(&r->how, c, optarg);

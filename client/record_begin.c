@@ -34,6 +34,12 @@ choose_travel(struct record_session *s)
 		s->travel = TRAVEL_READ_AT_END;
 		return 0;
 	}
+	if (record_config_file_bars_trigger(s->config)) {
+		record_fail(s, "STOP_TRACING and CLONE_SNAPSHOT triggers do "
+		    "not go with write_into_file: leave one of them out of "
+		    "the config");
+		return -1;
+	}
 	if (record_config_output_path(s->config) != NULL) {
 		s->travel = TRAVEL_REMOTE;
 		return 0;

@@ -337,6 +337,14 @@ record_config_only_snapshots(const struct record_config *c)
 }
 
 bool
+record_config_file_bars_trigger(const struct record_config *c)
+{
+	return c->message->write_into_file && waits_for_trigger(c) &&
+	    c->message->trigger_config->trigger_mode !=
+	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__START_TRACING;
+}
+
+bool
 record_config_takes_snapshots(const struct record_config *c)
 {
 	return record_config_only_snapshots(c) ||

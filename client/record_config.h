@@ -54,6 +54,11 @@ bool record_config_takes_snapshots(const struct record_config *c);
 /* Nothing but copies can be had of it. */
 bool record_config_only_snapshots(const struct record_config *c);
 /*
+ * A trigger is to end or to copy what the service writes into a file: no
+ * service takes such a config.
+ */
+bool record_config_file_bars_trigger(const struct record_config *c);
+/*
  * How long to wait before the session is asked for (cmd_trace_start_delay);
  * random chooses within the bounds.  0, or -1 with a sentence.
  */

@@ -59,7 +59,7 @@ static int
 parse(struct session_run *r, int argc, char **argv, const char **connect)
 {
 	const struct session_program *p = r->program;
-	char err[ERROR_BYTES];
+	char err[ERROR_BYTES], help[64];
 	int c;
 
 	opterr = 0;
@@ -78,7 +78,9 @@ parse(struct session_run *r, int argc, char **argv, const char **connect)
 			    argv[optind - 1]);
 			return session_run_refuse(r, err);
 		case '?':
-			unknown_flag(argv[optind - 1], p->flags, p->name, err,
+			snprintf(help, sizeof(help), "see tributary %s --help",
+			    p->name);
+			unknown_flag(argv[optind - 1], p->flags, help, err,
 			    sizeof(err));
 			return session_run_refuse(r, err);
 		default:

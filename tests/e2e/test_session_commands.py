@@ -123,6 +123,8 @@ class Lists(Commands):
                 f'tributary {command}: there is no session "robotz"; did you '
                 "mean robots?\n")
         self.assertIn("which session?", self.must_fail("stop"))
+        self.assertIn("no flag --nix; see tributary stop --help",
+                      self.must_fail("stop", "--nix"))
 
     def test_a_config_that_asks_in_vain_is_warned_of(self):
         wanted = config(TEST_SOURCE)

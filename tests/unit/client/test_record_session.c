@@ -516,6 +516,32 @@ another_refusal_is_no_reason_to_try_again(void **state)
 }
 
 static void
+a_file_and_a_trigger_that_ends_it_are_not_asked_for(void **state)
+{
+	struct fixture *f = *state;
+
+	/* trigger_config: mode, a trigger named "a", trigger_timeout_ms */
+	RECORD(f, INTO_FILE "\x8a\x01\x0a\x08\x02\x12\x03\x0a\x01"
+	    "a\x18\xe8\x07");
+	UNTIL(f, f->done);
+	assert_int_equal(count(f, "EnableTracing"), 0);
+	assert_non_null(strstr(f->result.failure, "write_into_file"));
+}
+
+static void
+a_file_may_begin_with_a_trigger(void **state)
+{
+	struct fixture *f = *state;
+
+	RECORD(f, INTO_FILE "\x8a\x01\x0a\x08\x01\x12\x03\x0a\x01"
+	    "a\x18\xe8\x07");
+	UNTIL(f, count(f, "EnableTracing") == 1);
+	record_session_stop(f->session);
+	UNTIL(f, f->done);
+	assert_string_equal(f->result.failure, "");
+}
+
+static void
 what_is_read_meanwhile_is_in_the_file_meanwhile(void **state)
 {
 	struct fixture *f = *state;
@@ -794,6 +820,8 @@ main(void)
 		T(a_pipe_gets_a_file_session_read_from_the_buffers),
 		T(a_descriptor_that_was_lost_on_the_way_turns_into_reading),
 		T(another_refusal_is_no_reason_to_try_again),
+		T(a_file_and_a_trigger_that_ends_it_are_not_asked_for),
+		T(a_file_may_begin_with_a_trigger),
 		T(what_is_read_meanwhile_is_in_the_file_meanwhile),
 		T(a_read_that_brings_much_is_followed_by_the_next_at_once),
 		T(a_size_limit_holds_when_the_buffers_are_read),
