@@ -18,6 +18,7 @@ struct sequence {
 	uint32_t machine, id;
 	bool used;
 	uint32_t default_clock; /* 0: the trace's */
+	bool has_state;         /* its defaults are known */
 	uint32_t losses;        /* that were noticed */
 };
 
@@ -322,23 +323,37 @@ static int
 take_state(struct trace_clocks *c, const struct packet_facts *f)
 {
 	struct sequence *q = find_sequence(c, f->machine_id, f->sequence_id);
-	uint32_t clock = 0;
+	bool cleared = (f->flags & PACKET_STATE_CLEARED) != 0;
 
 	if (q != NULL && f->dropped != 0)
 		q->losses++;
-	if (q != NULL && (f->flags & PACKET_STATE_CLEARED) != 0)
-		q->default_clock = 0;
-	if (f->defaults.len == 0 || f->sequence_id == 0)
-		return 0;
-	clock = default_clock_in(&f->defaults);
-	if (q == NULL && clock == 0)
+	if (f->sequence_id == 0 || (!cleared && f->defaults.len == 0))
 		return 0;
 	if (q == NULL && take_sequence(c, f->machine_id, f->sequence_id,
 	    &q) != 0)
 		return -1;
-	if (q != NULL)
-		q->default_clock = clock;
+	if (q == NULL)
+		return 0;
+	if (cleared)
+		q->default_clock = 0;
+	if (f->defaults.len != 0)
+		q->default_clock = default_clock_in(&f->defaults);
+	q->has_state = true;
 	return 0;
+}
+
+/*
+ * The packet counts in its sequence's default clock, which was said before the
+ * trace begins: as in a copy of what a file did not get yet.
+ */
+static bool
+misses_default(const struct trace_clocks *c, const struct packet_facts *f,
+    const struct sequence *q)
+{
+	if ((f->flags & PACKET_NEEDS_STATE) == 0 || f->clock_id != 0)
+		return false;
+	return q == NULL ? c->n_sequences < TRACE_CLOCKS_MAX_SEQUENCES :
+	    !q->has_state;
 }
 
 /* The packet's own time, in nanoseconds of its own clock. */
@@ -357,6 +372,8 @@ own_time(struct trace_clocks *c, const struct packet_facts *f,
 		id = c->trace_clock.id;
 	*out = (struct clock_at){
 		clock_key_of(f->machine_id, f->sequence_id, id), f->timestamp };
+	if (misses_default(c, f, q))
+		return TRACE_TIME_LOST;
 	if ((u = find_unit(c, &out->clock)) == NULL)
 		return TRACE_TIME_OK;
 	out->ns *= u->unit_ns;

@@ -29,7 +29,7 @@ enum trace_time {
 	TRACE_TIME_UNKNOWN,   /* its clock was not read up to here */
 	TRACE_TIME_NO_WAY,    /* it was, but nothing leads to the trace clock */
 	TRACE_TIME_WENT_BACK, /* it went back: ambiguous */
-	TRACE_TIME_LOST,      /* counts from a packet that was lost */
+	TRACE_TIME_LOST,      /* counts from a packet that is not there */
 };
 
 struct trace_moment {

@@ -247,6 +247,32 @@ a_snapshot_with_an_incremental_time_of_its_own_does_not_count_it(void **state)
 }
 
 static void
+what_needs_a_default_that_nobody_said_has_no_time(void **state)
+{
+	const struct reading host[] = { AT(BOOTTIME, 1000000) };
+
+	snapshot(0, 1, host, 1);
+	begin(0, 7);
+	pb_put_uint(&w, F_TIMESTAMP, 9);
+	pb_put_uint(&w, F_FLAGS, PACKET_NEEDS_STATE);
+	assert_int_equal(take(), TRACE_TIME_LOST);
+	/* A clock of its own is enough. */
+	begin(0, 7);
+	pb_put_uint(&w, F_TIMESTAMP, 1000009);
+	pb_put_uint(&w, F_FLAGS, PACKET_NEEDS_STATE);
+	pb_put_uint(&w, F_CLOCK, BOOTTIME);
+	assert_int_equal(take(), TRACE_TIME_OK);
+	/* So is a beginning that says no default: it is the trace clock. */
+	begin(0, 7);
+	pb_put_uint(&w, F_FLAGS, PACKET_STATE_CLEARED);
+	(void)take();
+	begin(0, 7);
+	pb_put_uint(&w, F_TIMESTAMP, 1000009);
+	pb_put_uint(&w, F_FLAGS, PACKET_NEEDS_STATE);
+	assert_int_equal(take(), TRACE_TIME_OK);
+}
+
+static void
 after_a_loss_incremental_times_are_not_believed(void **state)
 {
 	const struct reading own[] = { { 64, 0, true, 1 }, AT(BOOTTIME, 1000) };
@@ -425,6 +451,7 @@ main(void)
 		TEST(clearing_and_setting_the_default_in_one_packet_sets_it),
 		TEST(incremental_clocks_add_up_from_their_snapshot),
 		TEST(a_snapshot_with_an_incremental_time_of_its_own_does_not_count_it),
+		TEST(what_needs_a_default_that_nobody_said_has_no_time),
 		TEST(after_a_loss_incremental_times_are_not_believed),
 		TEST(units_are_multiplied),
 		TEST(what_cannot_be_is_counted_and_changes_nothing),
