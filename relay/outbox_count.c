@@ -355,9 +355,6 @@ weigh(struct arena_track *t, const struct count_chunk *c, uint32_t cause,
 	r->bytes += (uint32_t)loss->bytes;
 	if (join_behind(t, r) && c->goes_on)
 		t->over++;
-	part = loss->packets < t->over ? (uint32_t)loss->packets : t->over;
-	loss->packets -= part;
-	t->over -= part;
 }
 
 static void

@@ -79,12 +79,12 @@ next_chunk(struct model *m, struct model_writer *writer, struct sent *s)
 		w->continues = w->open;
 		w->scraped_fragments = 0;
 	}
-	added = 1 + model_random(m, 5);
+	added = m->stretched ? 1 : 1 + model_random(m, 5);
 	s->id = w->next_chunk;
 	s->first = w->first;
 	s->fragments = w->scraped_fragments + added;
 	s->incomplete = s->fragments < MODEL_CHUNK_PACKETS - 8 &&
-	    model_random(m, 6) == 0;
+	    model_random(m, 6) == 0 && !m->stretched;
 	if (w->continues)
 		s->flags |= SHM_FIRST_CONTINUES_FROM_PREV;
 	/* Fragments of packets, as many as are whole. */
@@ -103,7 +103,8 @@ next_chunk(struct model *m, struct model_writer *writer, struct sent *s)
 		w->scraped_fragments = s->fragments - 1;
 	} else {
 		w->next_chunk++;
-		w->open = model_random(m, 3) == 0;
+		w->open = m->stretched ? model_random(m, 40) != 0 :
+		    model_random(m, 3) == 0;
 		if (w->open)
 			s->flags |= SHM_LAST_CONTINUES_ON_NEXT;
 	}

@@ -64,6 +64,7 @@ struct model_channel {
 
 struct model {
 	uint64_t random;
+	bool stretched;        /* packets of many chunks, and none scraped */
 	uint64_t received;     /* blocks */
 	uint64_t sent;         /* bytes of them */
 	uint64_t consumed;
