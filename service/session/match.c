@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <pcre2.h>
 
@@ -11,14 +12,17 @@
 
 /*
  * What a pattern may cost.  Names are at most a few hundred bytes, so honest
- * patterns stay far below all of them; a hostile one ends within about a
- * millisecond and within HEAP_KB.
+ * patterns take microseconds and stay far below all of them; a hostile one ends
+ * within a millisecond or two and within HEAP_KB, and as producers are many it
+ * may take SLOW_ALL_NS in all: tests of less than SLOW_NS are not counted.
  */
 #define COMPILED_MAX  (16u * 1024u) /* bytes of one compiled pattern */
 #define NEST_MAX      50u           /* brackets within brackets */
-#define MATCH_STEPS   100000u
+#define MATCH_STEPS   20000u
 #define MATCH_DEPTH   10000u
 #define MATCH_HEAP_KB 1024u
+#define SLOW_NS       50000u
+#define SLOW_ALL_NS   2000000u /* for each pattern of a filter */
 
 /*
  * Bytes are bytes: names come from peers and need not be UTF-8, so a pattern
@@ -35,6 +39,7 @@ struct match {
 	pcre2_code **patterns; /* owned, each too */
 	size_t n_patterns;
 	size_t patterns_cap;
+	uint64_t slow_ns; /* processor time of slow tests so far */
 	/* Made with the first pattern. */
 	pcre2_compile_context *compile;
 	pcre2_match_context *limits;
@@ -177,29 +182,63 @@ match_is_empty(const struct match *m)
 	return m->n_names == 0 && m->n_patterns == 0;
 }
 
+static uint64_t
+cpu_ns(void)
+{
+	struct timespec t;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0)
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool
+is_spent(const struct match *m)
+{
+	return m->slow_ns > SLOW_ALL_NS * m->n_patterns;
+}
+
+/* A test of one pattern took so long. */
+static void
+charge(struct match *m, uint64_t ns)
+{
+	if (ns < SLOW_NS || is_spent(m))
+		return;
+	m->slow_ns += ns;
+	if (is_spent(m))
+		log_warn("patterns of a name filter took too long: from now on "
+		    "they fit no name");
+}
+
 /*
  * The working memory of a match is kept with its match_data, so that lives no
  * longer than one test: a filter at rest must not hold MATCH_HEAP_KB.
  */
 static bool
-test_patterns(const struct match *m, const char *name)
+test_patterns(struct match *m, const char *name)
 {
 	pcre2_match_data *data;
+	uint64_t began, ended;
 	bool fits = false;
 	size_t i;
 
 	/* Groups are not looked at; 0 says only that they had no room. */
 	if ((data = pcre2_match_data_create(1, NULL)) == NULL)
 		return false;
-	for (i = 0; i < m->n_patterns && !fits; i++)
+	began = cpu_ns();
+	for (i = 0; i < m->n_patterns && !fits && !is_spent(m); i++) {
 		fits = pcre2_match(m->patterns[i], (PCRE2_SPTR)name,
 		    PCRE2_ZERO_TERMINATED, 0, 0, data, m->limits) >= 0;
+		ended = cpu_ns();
+		charge(m, ended - began);
+		began = ended;
+	}
 	pcre2_match_data_free(data);
 	return fits;
 }
 
 bool
-match_test(const struct match *m, const char *name)
+match_test(struct match *m, const char *name)
 {
 	size_t i;
 

@@ -312,7 +312,7 @@ static const trigger_pb *
 find_trigger(const struct session *s, const char *name, const char *producer)
 {
 	const trigger_config_pb *t = s->config->pb->trigger_config;
-	const struct match *m;
+	struct match *m;
 	size_t i;
 
 	if (s->trigger_producers == NULL || s->ending ||

@@ -242,6 +242,27 @@ a_pattern_that_backtracks_for_ever_gives_up_and_does_not_fit(void **state)
 	assert_true(match_test(m, name));
 }
 
+static void
+slow_patterns_fit_nothing_once_they_took_too_long_together(void **state)
+{
+	struct match *m = *state;
+	char err[256], name[64];
+	int tests;
+
+	assert_int_equal(match_add_regex(m, "(a|a?)+b|ok", err, sizeof(err)),
+	    0);
+	assert_true(match_test(m, "ok"));
+	memset(name, 'a', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	/* Each is one that takes long; the filter may have two milliseconds. */
+	for (tests = 0; tests < 10000 && match_test(m, "ok"); tests++)
+		assert_false(match_test(m, name));
+	assert_in_range(tests, 1, 200);
+	/* What is named fits as ever. */
+	assert_int_equal(match_add_name(m, "ok"), 0);
+	assert_true(match_test(m, "ok"));
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -263,6 +284,7 @@ main(void)
 		CASE(a_pattern_that_grows_when_compiled_is_refused),
 		CASE(more_patterns_than_the_limit_are_refused),
 		CASE(a_pattern_that_backtracks_for_ever_gives_up_and_does_not_fit),
+		CASE(slow_patterns_fit_nothing_once_they_took_too_long_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
