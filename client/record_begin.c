@@ -122,11 +122,13 @@ static void
 go_on_recording(struct record_session *s)
 {
 	uint64_t longest = record_config_longest_ms(s->config);
+	uint64_t grace = s->with.end_grace_ms != 0 ? s->with.end_grace_ms :
+	    RECORD_END_GRACE_MS;
 
 	s->numbers.expected_ms = longest;
 	record_set_state(s, RECORDING);
 	if (longest != 0)
-		loop_timer_set(s->deadline, longest + RECORD_END_GRACE_MS +
+		loop_timer_set(s->deadline, longest + grace +
 		    record_config_grace_ms(s->config), 0);
 	if (!s->with.no_line && record_live_enabled(s->with.live)) {
 		loop_timer_set(s->tick, RECORD_LIVE_PERIOD_MS, 1);

@@ -399,8 +399,16 @@ deadline_cb(void *arg)
 		    "nothing came for %d seconds",
 		    RECORD_READ_STALL_MS / 1000);
 		break;
-	case CONNECTING:
 	case RECORDING:
+		/*
+		 * One that was started by hand waits for no trigger any more
+		 * and has no end; what it holds must not be lost.
+		 */
+		record_live_say(s->with.live, "the collector did not end the "
+		    "session in time: it is ended now");
+		record_end_session(s);
+		break;
+	case CONNECTING:
 	case STOPPING:
 		record_fail(s, "the collector did not end the session in time");
 		break;

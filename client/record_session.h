@@ -55,6 +55,8 @@ struct record_session_setup {
 	/* Who saves what CLONE_SNAPSHOT triggers cause; NULL: none do. */
 	struct record_snapshots *snapshots;
 	uint64_t delay_ms; /* before it connects */
+	/* What a session may last beyond its end; 0: a minute. */
+	uint64_t end_grace_ms;
 };
 
 struct record_result {

@@ -542,6 +542,24 @@ a_file_may_begin_with_a_trigger(void **state)
 }
 
 static void
+a_session_that_does_not_end_is_ended_and_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct record_session_setup with = plain(f);
+	/* duration_ms, flush_timeout_ms, data_source_stop_timeout_ms: 1 */
+	const char config[] = "\x18\x01" "\x70\x01" "\xb8\x01\x01";
+
+	with.end_grace_ms = 1;
+	f->fake.read_packets = 7;
+	record_as(f, with, config, sizeof(config) - 1);
+	UNTIL(f, f->done);
+	assert_true(called(f, "DisableTracing"));
+	assert_string_equal(f->result.failure, "");
+	assert_true(f->result.whole);
+	assert_int_equal(packets_on_disk(f), 7);
+}
+
+static void
 what_is_read_meanwhile_is_in_the_file_meanwhile(void **state)
 {
 	struct fixture *f = *state;
@@ -820,6 +838,7 @@ main(void)
 		T(a_pipe_gets_a_file_session_read_from_the_buffers),
 		T(a_descriptor_that_was_lost_on_the_way_turns_into_reading),
 		T(another_refusal_is_no_reason_to_try_again),
+		T(a_session_that_does_not_end_is_ended_and_kept),
 		T(a_file_and_a_trigger_that_ends_it_are_not_asked_for),
 		T(a_file_may_begin_with_a_trigger),
 		T(what_is_read_meanwhile_is_in_the_file_meanwhile),
