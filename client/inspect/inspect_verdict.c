@@ -15,6 +15,24 @@
 /* Causes that the sentence names. */
 #define NAMED 3
 
+/* A file that ended at its size limit lacks less than this, or a packet. */
+#define AT_LIMIT_BYTES (32u * 1024u)
+
+/* Packets that refer to what no packet before them says. */
+static uint64_t
+undecodable(const struct inspection *i)
+{
+	const struct trace_sequences *t =
+	    trace_summary_sequences(inspection_summary(i));
+	const struct trace_sequence *q;
+	size_t k = 0;
+	uint64_t n = 0;
+
+	while ((q = trace_sequences_next(t, &k)) != NULL)
+		n += q->without_state;
+	return n;
+}
+
 static bool
 lost_something(const struct inspection *i)
 {
@@ -23,7 +41,21 @@ lost_something(const struct inspection *i)
 
 	return trace_summary_totals(s)->gaps != 0 ||
 	    (trace_summary_stats(s) != NULL &&
-	    trace_losses_list(trace_summary_stats(s), &first, 1) != 0);
+	    trace_losses_list(trace_summary_stats(s), &first, 1) != 0) ||
+	    undecodable(i) != 0;
+}
+
+/* The size that the config allowed, where the file was ended by it; else 0. */
+static uint64_t
+limit_reached(const struct inspection *i)
+{
+	const struct session_log *l = inspection_log(i);
+	uint64_t limit, bytes = inspection_scan(i)->bytes;
+
+	if (l->config == NULL || !l->config->write_into_file)
+		return 0;
+	limit = l->config->max_file_size_bytes;
+	return bytes <= limit && limit - bytes < AT_LIMIT_BYTES ? limit : 0;
 }
 
 /*
@@ -55,7 +87,8 @@ kind_of(const struct inspection *i)
 	if (scan->tail_bytes != 0)
 		return INSPECT_CUT_OFF;
 	if (end_is_missing(i))
-		return INSPECT_UNFINISHED;
+		return limit_reached(i) != 0 ? INSPECT_LOSSY :
+		    INSPECT_UNFINISHED;
 	return lost_something(i) ? INSPECT_LOSSY : INSPECT_WHOLE;
 }
 
@@ -102,6 +135,18 @@ lossy(struct inspect_verdict *v, const struct inspection *i)
 		    "before %s is missing", human_count(count, t->gaps),
 		    human_s(t->gaps), t->gaps == 1 ? "s" : "",
 		    t->gaps == 1 ? "it" : "them");
+		part(&p, text);
+	}
+	if (end_is_missing(i)) {
+		snprintf(text, sizeof(text), "it ends where it reached its "
+		    "max_file_size_bytes (%s)", human_bytes(count,
+		    limit_reached(i)));
+		part(&p, text);
+	}
+	if (p.n == 0) {
+		snprintf(text, sizeof(text), "%s packet%s cannot be decoded: "
+		    "what they refer to is not in it", human_count(count,
+		    undecodable(i)), human_s(undecodable(i)));
 		part(&p, text);
 	}
 	if (p.n > NAMED && p.len < p.size)

@@ -222,6 +222,24 @@ class Truth(Case):
         self.assertEqual(inspect(path=path, flags=())[0], 2)
         self.assertIn(report(path=path)["verdict"], ("unfinished", "cut_off"))
 
+    def test_a_file_that_reached_its_limit_is_no_unfinished_one(self):
+        path = self.path("limited")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        producer = self.producer("p")
+        consumer = self.session(fds=[fd], write_into_file=True,
+                                max_file_size_bytes=60_000,
+                                file_write_period_ms=100)
+        os.close(fd)
+        producer.writer().number(2000, size=100)
+        consumer.ended()
+        with open(path, "rb") as file:
+            raw = file.read()
+        found = report(raw)
+        self.assertEqual(found["verdict"], "lossy")
+        _, out, _ = inspect(raw, flags=())
+        self.assertIn("it ends where it reached its max_file_size_bytes",
+                      out.decode())
+
     def test_compressed_or_not_it_says_the_same(self):
         producer = self.producer("p", ["plain", "deflate", "zstd"])
         kinds = {"plain": {}, "deflate": {}, "zstd": {}}

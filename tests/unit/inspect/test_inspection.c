@@ -323,6 +323,19 @@ state_is_needed_until_it_is_made_anew(void **state)
 }
 
 static void
+packets_that_nobody_can_decode_are_no_whole_trace(void **state)
+{
+	struct fixture *f = *state;
+
+	session(f);
+	packet(f, 9, 2, 0);
+	packet(f, 9, 2, 0);
+	assert_int_equal(verdict(f), INSPECT_LOSSY);
+	assert_string_equal(f->verdict.text, "whole but lossy: 2 packets "
+	    "cannot be decoded: what they refer to is not in it");
+}
+
+static void
 damage_comes_before_losses(void **state)
 {
 	struct fixture *f = *state;
@@ -482,6 +495,7 @@ main(void)
 		T(losses_are_named_in_the_verdict),
 		T(a_mark_of_a_packet_is_a_loss),
 		T(state_is_needed_until_it_is_made_anew),
+		T(packets_that_nobody_can_decode_are_no_whole_trace),
 		T(damage_comes_before_losses),
 		T(what_is_compressed_badly_is_damage),
 		T(other_files_are_no_traces),
