@@ -49,10 +49,18 @@ consumer_reply_disabled(struct consumer_port *p, const char *error)
 	pb_writer_done(&w);
 }
 
+/* A Detach that had to wait goes on. */
+static void
+on_file_known(void *port)
+{
+	rpc_conn_resume(((struct consumer_port *)port)->conn);
+}
+
 static void
 on_disabled(void *port, const char *error)
 {
 	consumer_reply_disabled(port, error);
+	on_file_known(port);
 }
 
 static void
@@ -89,6 +97,7 @@ on_freed(void *port)
 	consumer_let_go(p);
 	p->discarded = true;
 	consumer_reply_disabled(p, NULL);
+	on_file_known(p);
 }
 
 const struct consumer_ops consumer_session_ops = {
@@ -97,6 +106,7 @@ const struct consumer_ops consumer_session_ops = {
 	.all_started = on_all_started,
 	.clone_trigger_hit = on_clone_trigger,
 	.freed = on_freed,
+	.file_known = on_file_known,
 };
 
 /* In the order of wire-format.md: ids are position + 1. */

@@ -195,6 +195,9 @@ consumer_detach(void *ctx, struct rpc_call call, const uint8_t *args,
 
 	if (!key_field(args, len, &key))
 		goto out;
+	v = RPC_AGAIN;
+	if (p->session != NULL && session_awaits_file(p->session))
+		goto out;
 	v = RPC_REJECT;
 	if (p->session == NULL || session_detach(p->session,
 	    key != NULL ? key : "", err, sizeof(err)) != 0)

@@ -229,6 +229,13 @@ session_find_by_name(struct service *sv, const char *name)
 	return NULL;
 }
 
+bool
+session_awaits_file(const struct session *s)
+{
+	return (s->file != NULL && !file_session_is_open(s->file)) ||
+	    (s->end_error != NULL && !s->said_disabled);
+}
+
 int
 session_detach(struct session *s, const char *key, char *err, size_t err_size)
 {
@@ -237,6 +244,10 @@ session_detach(struct session *s, const char *key, char *err, size_t err_size)
 	if (key[0] == '\0' ||
 	    strlen(key) > s->service->settings->limits.max_name_bytes) {
 		snprintf(err, err_size, "the key is empty or too long");
+		return -1;
+	}
+	if (s->end_error != NULL) {
+		snprintf(err, err_size, "the session has failed");
 		return -1;
 	}
 	TAILQ_FOREACH(o, &s->service->sessions, link)

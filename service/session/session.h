@@ -53,6 +53,11 @@ struct consumer_ops {
 	    const struct clone_trigger *t);
 	/* Somebody else frees it, now: the pointer is dead. */
 	void (*freed)(void *port);
+	/*
+	 * session_awaits_file() is over, well or not.  May be NULL; called from
+	 * within other calls, too.
+	 */
+	void (*file_known)(void *port);
 };
 
 TAILQ_HEAD(flush_list, flush);
@@ -174,6 +179,12 @@ void session_free(struct session *s);
  */
 int session_detach(struct session *s, const char *key, char *err,
     size_t err_size) MUST_CHECK;
+/*
+ * Whether its output_path is still being created, or it failed and its consumer
+ * was not told yet: until ops->file_known(), or disabled(), nobody can say that
+ * the session goes on, and so it should not be detached.
+ */
+bool session_awaits_file(const struct session *s);
 struct session *session_attach(struct service *s, const char *key,
     const struct principal *who, const struct consumer_ops *ops, void *port)
     MUST_CHECK;

@@ -134,6 +134,8 @@ session_file_failed(struct session *s, const char *error)
 	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_WARN,
 	    "session %llu: %s", (unsigned long long)s->id, error);
 	session_disable(s, error);
+	if (s->ops != NULL && s->ops->file_known != NULL)
+		s->ops->file_known(s->port);
 }
 
 static void

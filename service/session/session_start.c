@@ -114,6 +114,8 @@ session_file_opened(struct session *s)
 {
 	if (s->start_wanted && s->state == SESSION_CONFIGURED && !s->ending)
 		start_now(s);
+	if (s->ops != NULL && s->ops->file_known != NULL)
+		s->ops->file_known(s->port);
 }
 
 int

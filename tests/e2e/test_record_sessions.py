@@ -29,7 +29,8 @@ def triggers(mode, timeout=60_000, delay=1):
 class Detached(RecordCase):
     def setUp(self):
         super().setUp()
-        self.daemon()
+        os.mkdir(self.path("traces"))
+        self.daemon(flags=["--trace-dir", self.path("traces")])
         self.p = self.producer("p")
 
     def detach(self, text=FILE, **options):
@@ -58,6 +59,18 @@ class Detached(RecordCase):
         self.assertIn("given with --detach", attached.end())
         self.assert_numbers(self.trace(), [20])
         self.is_detached(2)
+
+    def test_none_goes_on_whose_file_cannot_be_made(self):
+        config = self.config(FILE + 'output_path: "x"')
+        self.record("--detach=k", "-c", config).end()
+        config = self.config(FILE.replace("ring", "other") +
+                             'output_path: "x"')
+        refused = self.record("--detach=l", "-c", config).end(1)
+        self.assertIn("output_path: the file exists already", refused)
+        self.is_detached(0)
+        self.is_detached(2, key="l")
+        self.assertEqual(self.consumer().query().num_sessions, 1)
+        self.record("--attach=k", "--stop").end()
 
     def test_stop_ends_it_with_a_flush(self):
         self.detach().end()
