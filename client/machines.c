@@ -5,28 +5,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/command_line.h"
 #include "client/control.h"
-#include "transport/dial_flags.h"
 #include "client/machines_text.h"
-#include "transport/unknown_flag.h"
 #include "protos/control.pb-c.h"
-#include "transport/addr.h"
-#include "transport/dial.h"
 #include "transport/loop.h"
 
 #define ERROR_BYTES 2048
 /* A collector that does not answer for so long does not answer. */
 #define ANSWER_MS 30000u
 
-enum { EXIT_OK = 0, EXIT_FAILED = 1 };
-enum { OPT_CONNECT = 1000, OPT_JSON };
+enum { OPT_JSON = COMMAND_FLAG_OWN };
 
 static const struct option flags[] = {
-	{ "help", no_argument, NULL, 'h' },
+	COMMAND_FLAGS_LONG,
 	{ "long", no_argument, NULL, 'l' },
 	{ "json", no_argument, NULL, OPT_JSON },
-	{ "connect", required_argument, NULL, OPT_CONNECT },
-	DIAL_FLAGS_LONG,
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -39,14 +33,7 @@ static const char help[] =
     "\n"
     "  -l, --long        everything that is known of each\n"
     "      --json        the same, for programs\n"
-    "      --connect ADDR  the collector's consumer socket; default:\n"
-    "                    $PERFETTO_CONSUMER_SOCK_NAME, else\n"
-    "                    /run/perfetto/traced-consumer.sock, else\n"
-    "                    /tmp/perfetto-consumer; also tls://host:port,\n"
-    "                    ssh://host and others, as for tributary record\n"
-    "      --tls-dir DIR, --tls-name NAME, --allow-tls-1.2, --ssh-command CMD\n"
-    "                    see tributary record --help\n"
-    "  -h, --help        print this\n"
+    COMMAND_CONSUMER_HELP
     "\n"
     "LOST counts packets that were lost on the way; WAITS THERE is what a relay\n"
     "has not delivered yet; CLOCK is how far the machine's boot clock is ahead of\n"
@@ -57,62 +44,27 @@ static const char help[] =
 
 struct run {
 	struct loop *loop;
-	const char *const *names;
-	size_t n_names;
+	struct command_line line; /* its words are the machines' names */
 	enum machines_form form;
-	const char *connect;
-	struct dial_options how;
 	struct addr addr;
 	int status;
 };
 
 static int
-refuse(const char *text)
+take(void *arg, int flag, const char *value, char *err, size_t err_size)
 {
-	fprintf(stderr, "tributary machines: %s\n", text);
-	return EXIT_FAILED;
+	((struct run *)arg)->form = flag == OPT_JSON ? MACHINES_JSON :
+	    MACHINES_LONG;
+	return 0;
 }
 
-/* -1: go on; else the exit status. */
-static int
-parse(struct run *r, int argc, char **argv)
-{
-	char err[ERROR_BYTES];
-	int c;
-
-	opterr = 0;
-	optind = 0; /* anew: glibc keeps state between calls */
-	while ((c = getopt_long(argc, argv, ":hl", flags, NULL)) != -1) {
-		switch (c) {
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_OK;
-		case 'l':
-			r->form = MACHINES_LONG;
-			break;
-		case OPT_JSON:
-			r->form = MACHINES_JSON;
-			break;
-		case OPT_CONNECT:
-			r->connect = optarg;
-			break;
-		case ':':
-			snprintf(err, sizeof(err), "%s wants a value",
-			    argv[optind - 1]);
-			return refuse(err);
-		case '?':
-			unknown_flag(argv[optind - 1], flags,
-			    "see tributary machines --help", err, sizeof(err));
-			return refuse(err);
-		default:
-			(void)dial_flags_take(&r->how, c, optarg);
-			break;
-		}
-	}
-	r->names = (const char *const *)argv + optind;
-	r->n_names = (size_t)(argc - optind);
-	return -1;
-}
+static const struct command command = {
+	.name = "machines",
+	.help = help,
+	.flags = flags,
+	.short_flags = ":hl",
+	.take = take,
+};
 
 static void
 complain_about_names(const struct run *r)
@@ -121,9 +73,9 @@ complain_about_names(const struct run *r)
 
 	fprintf(stderr, "tributary machines: the collector knows no machine "
 	    "called");
-	for (i = 0; i < r->n_names; i++)
+	for (i = 0; i < r->line.n_words; i++)
 		fprintf(stderr, "%s \"%s\"", i == 0 ? "" : " or",
-		    r->names[i]);
+		    r->line.words[i]);
 	fprintf(stderr, "; without a name all are listed\n");
 }
 
@@ -135,18 +87,18 @@ answer_cb(void *arg, const Tributary__QueryMachinesReply *reply,
 
 	loop_stop(r->loop);
 	if (reply == NULL) {
-		r->status = refuse(why);
+		r->status = command_refuse(&command, why);
 		return;
 	}
-	if (machines_print(stdout, reply, r->names, r->n_names, r->form) == 0 &&
-	    r->n_names > 0) {
+	if (machines_print(stdout, reply, r->line.words, r->line.n_words,
+	    r->form) == 0 && r->line.n_words > 0) {
 		complain_about_names(r);
 		return;
 	}
 	if (fflush(stdout) != 0)
-		r->status = refuse(strerror(errno));
+		r->status = command_refuse(&command, strerror(errno));
 	else
-		r->status = EXIT_OK;
+		r->status = COMMAND_OK;
 }
 
 static void
@@ -154,7 +106,7 @@ late_cb(void *arg)
 {
 	struct run *r = arg;
 
-	r->status = refuse("the collector does not answer");
+	r->status = command_refuse(&command, "the collector does not answer");
 	loop_stop(r->loop);
 }
 
@@ -165,17 +117,17 @@ ask(struct run *r)
 	struct control *c = NULL;
 	char err[ERROR_BYTES];
 
-	r->status = EXIT_FAILED;
+	r->status = COMMAND_FAILED;
 	snprintf(err, sizeof(err), "out of memory");
 	if ((r->loop = loop_new()) == NULL)
-		return refuse(err);
+		return command_refuse(&command, err);
 	if ((late = loop_timer_new(r->loop, late_cb, r)) == NULL) {
-		refuse(err);
+		command_refuse(&command, err);
 		goto out;
 	}
-	c = control_new(r->loop, &r->addr, &r->how, err, sizeof(err));
+	c = control_new(r->loop, &r->addr, &r->line.how, err, sizeof(err));
 	if (c == NULL) {
-		refuse(err);
+		command_refuse(&command, err);
 		goto out;
 	}
 	control_query_machines(c, answer_cb, r);
@@ -192,15 +144,14 @@ out:
 int
 machines_main(int argc, char **argv)
 {
-	struct run r = { .how.service = "consumer" };
+	struct run r = { .line.how.service = "consumer" };
 	char err[ERROR_BYTES];
 	int status;
 
-	if ((status = parse(&r, argc, argv)) >= 0)
+	status = command_line_parse(&r.line, &command, &r, argc, argv);
+	if (status >= 0)
 		return status;
-	if (addr_parse(&r.addr, r.connect != NULL ? r.connect :
-	    addr_default_consumer(), err, sizeof(err)) < 0 ||
-	    dial_flags_check(&r.how, &r.addr, err, sizeof(err)) < 0)
-		return refuse(err);
+	if (command_line_consumer(&r.line, &r.addr, err, sizeof(err)) < 0)
+		return command_refuse(&command, err);
 	return ask(&r);
 }

@@ -10,7 +10,6 @@
 #include "client/session_run.h"
 #include "client/text_cell.h"
 #include "protos/control.pb-c.h"
-#include "transport/dial_flags.h"
 #include "transport/human.h"
 #include "transport/loop.h"
 
@@ -20,7 +19,7 @@ typedef Tributary__QuerySessionsReply sessions_reply;
 #define STATE(name) TRIBUTARY__SESSION_STATE__STATE__##name
 
 static const struct option stop_flags[] = {
-	SESSION_FLAGS_LONG,
+	COMMAND_FLAGS_LONG,
 	{ "all", no_argument, NULL, SESSION_FLAG_ALL },
 	{ "discard", no_argument, NULL, SESSION_FLAG_DISCARD },
 	{ "yes", no_argument, NULL, SESSION_FLAG_YES },
@@ -40,12 +39,12 @@ static const char stop_help[] =
     "      --discard     free them, too: what no file holds is gone. With --all\n"
     "                    also those that have stopped, and snapshots\n"
     "      --yes         do not ask\n"
-    SESSION_FLAGS_HELP
+    COMMAND_CONSUMER_HELP
     "\n"
     "Exit status: 0 when all have stopped, else 1.\n";
 
 static const struct option flush_flags[] = {
-	SESSION_FLAGS_LONG,
+	COMMAND_FLAGS_LONG,
 	{ "timeout", required_argument, NULL, SESSION_FLAG_TIMEOUT },
 	{ NULL, 0, NULL, 0 },
 };
@@ -58,12 +57,12 @@ static const char flush_help[] =
     "\n"
     "      --timeout TIME  how long they may take (500ms, 10s); default: as the\n"
     "                    session's config says, else 5s\n"
-    SESSION_FLAGS_HELP
+    COMMAND_CONSUMER_HELP
     "\n"
     "Exit status: 0 when all have answered, else 1.\n";
 
 static const struct option start_flags[] = {
-	SESSION_FLAGS_LONG,
+	COMMAND_FLAGS_LONG,
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -73,7 +72,7 @@ static const char start_help[] =
     "Starts tracing sessions that were set up with deferred_start and wait for\n"
     "it, or wait for a trigger that starts them.\n"
     "\n"
-    SESSION_FLAGS_HELP
+    COMMAND_CONSUMER_HELP
     "\n"
     "Exit status: 0 when all have started, else 1.\n";
 
@@ -165,7 +164,7 @@ listed(struct session_run *r, const sessions_reply *reply)
 	if (r->all && !r->yes && o->n > 0)
 		sessions_print(stderr, reply, picked, o->n, SESSIONS_TABLE);
 	free(picked);
-	r->status = SESSION_RUN_OK;
+	r->status = COMMAND_OK;
 }
 
 /* True: go on. */
@@ -223,9 +222,9 @@ done_cb(void *arg, const char *error)
 		fflush(stdout);
 	} else {
 		fprintf(stderr, "tributary %s: %s: %s\n",
-		    o->run.program->name, t->label,
+		    o->run.program->command.name, t->label,
 		    text_cell_plain(error, text));
-		o->run.status = SESSION_RUN_FAILED;
+		o->run.status = COMMAND_FAILED;
 	}
 	if (--o->n_left == 0)
 		loop_stop(o->run.loop);
@@ -246,20 +245,20 @@ run(struct orders *o)
 {
 	struct session_run *r = &o->run;
 
-	if (r->n_words == 0 && !r->all)
+	if (r->line.n_words == 0 && !r->all)
 		return session_run_refuse(r, "which session? Say an id or a "
 		    "name, as tributary sessions lists them");
-	if (r->n_words > 0 && r->all)
+	if (r->line.n_words > 0 && r->all)
 		return session_run_refuse(r, "--all and the names of sessions "
 		    "exclude each other");
-	if (session_run_list(r) != SESSION_RUN_OK)
+	if (session_run_list(r) != COMMAND_OK)
 		return r->status;
 	if (o->n == 0) {
 		printf("no session is there to be %s\n", o->done);
-		return SESSION_RUN_OK;
+		return COMMAND_OK;
 	}
 	if (r->all && !r->yes && !confirm(o))
-		return SESSION_RUN_FAILED;
+		return COMMAND_FAILED;
 	give_orders(o);
 	return r->status;
 }
@@ -284,10 +283,13 @@ int
 stop_main(int argc, char **argv)
 {
 	static const struct session_program program = {
-		.name = "stop",
-		.help = stop_help,
-		.flags = stop_flags,
-		.short_flags = ":h",
+		.command = {
+			.name = "stop",
+			.help = stop_help,
+			.flags = stop_flags,
+			.short_flags = ":h",
+			.take = session_run_take,
+		},
 		.foreign_advice = TRACED "interrupt the program that started "
 		    "the session (kill -INT), or attach to it under its key "
 		    "(tributary record --attach)",
@@ -301,10 +303,13 @@ int
 flush_main(int argc, char **argv)
 {
 	static const struct session_program program = {
-		.name = "flush",
-		.help = flush_help,
-		.flags = flush_flags,
-		.short_flags = ":h",
+		.command = {
+			.name = "flush",
+			.help = flush_help,
+			.flags = flush_flags,
+			.short_flags = ":h",
+			.take = session_run_take,
+		},
 		.foreign_advice = TRACED "say flush_period_ms in the config "
 		    "of the session instead",
 		.listed = listed,
@@ -317,10 +322,13 @@ int
 start_main(int argc, char **argv)
 {
 	static const struct session_program program = {
-		.name = "start",
-		.help = start_help,
-		.flags = start_flags,
-		.short_flags = ":h",
+		.command = {
+			.name = "start",
+			.help = start_help,
+			.flags = start_flags,
+			.short_flags = ":h",
+			.take = session_run_take,
+		},
 		.foreign_advice = TRACED "the program that set up the session "
 		    "starts it, or a trigger in its config",
 		.listed = listed,

@@ -10,53 +10,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/command_line.h"
 #include "client/sessions_text.h"
 #include "transport/addr.h"
 #include "transport/compiler.h"
-#include "transport/dial.h"
 
 struct Tributary__QuerySessionsReply;
 struct Tributary__SessionState;
 struct control;
 struct loop;
-struct option;
 struct session_run;
-
-enum { SESSION_RUN_OK = 0, SESSION_RUN_FAILED = 1 };
 
 /* What getopt_long() returns for the flags of these commands. */
 enum session_flag {
-	SESSION_FLAG_CONNECT = 1000,
-	SESSION_FLAG_JSON,
+	SESSION_FLAG_JSON = COMMAND_FLAG_OWN,
 	SESSION_FLAG_ALL,
 	SESSION_FLAG_YES,
 	SESSION_FLAG_DISCARD,
 	SESSION_FLAG_TIMEOUT,
 };
 
-/* Lines of a table of long options that all have. */
-#define SESSION_FLAGS_LONG                                                    \
-	{ "help", no_argument, NULL, 'h' },                                   \
-	{ "connect", required_argument, NULL, SESSION_FLAG_CONNECT },         \
-	DIAL_FLAGS_LONG
-
-/* The same lines of their help. */
-#define SESSION_FLAGS_HELP                                                    \
-    "      --connect ADDR  the collector's consumer socket; default:\n"      \
-    "                    $PERFETTO_CONSUMER_SOCK_NAME, else\n"               \
-    "                    /run/perfetto/traced-consumer.sock, else\n"         \
-    "                    /tmp/perfetto-consumer; also tls://host:port,\n"    \
-    "                    ssh://host and others, as for tributary record\n"   \
-    "      --tls-dir DIR, --tls-name NAME, --allow-tls-1.2, --ssh-command CMD\n" \
-    "                    see tributary record --help\n"                      \
-    "  -h, --help        print this\n"
-
 /* One of the commands; static. */
 struct session_program {
-	const char *name;           /* "stop" */
-	const char *help;
-	const struct option *flags;
-	const char *short_flags;    /* for getopt: ":hl" */
+	struct command command; /* take: session_run_take() */
 	/*
 	 * What to do instead where the collector is Perfetto's own, a sentence.
 	 * NULL: run->foreign is set, and the caller goes on.
@@ -76,9 +52,7 @@ struct session_run {
 	struct loop *loop;
 	struct control *control; /* NULL: no connection of that kind */
 	struct addr addr;
-	struct dial_options how;
-	const char *const *words; /* ID, NAME ... */
-	size_t n_words;
+	struct command_line line; /* its words: ID, NAME ... */
 	enum sessions_form form;
 	bool all;
 	bool yes;
@@ -94,13 +68,15 @@ int session_run_init(struct session_run *r,
     const struct session_program *program, int argc, char **argv) MUST_CHECK;
 void session_run_done(struct session_run *r);
 
-/* "tributary stop: text"; returns SESSION_RUN_FAILED. */
+/* A command's take(); arg: the session_run. */
+int session_run_take(void *arg, int flag, const char *value, char *err,
+    size_t err_size);
+
+/* "tributary stop: text"; returns COMMAND_FAILED. */
 int session_run_refuse(const struct session_run *r, const char *text);
 
 /* Connects, asks, and calls program->listed.  Returns run->status. */
 int session_run_list(struct session_run *r) MUST_CHECK;
-/* A question that the collector should have answered by now ends the loop. */
-struct loop_timer *session_run_hurry(struct session_run *r) MUST_CHECK;
 
 /*
  * The sessions that the command line means, into out (owned by the caller; NULL

@@ -9,10 +9,9 @@
 #include "client/session_run.h"
 #include "client/session_stats_text.h"
 #include "protos/control.pb-c.h"
-#include "transport/dial_flags.h"
 
 static const struct option flags[] = {
-	SESSION_FLAGS_LONG,
+	COMMAND_FLAGS_LONG,
 	{ "json", no_argument, NULL, SESSION_FLAG_JSON },
 	{ NULL, 0, NULL, 0 },
 };
@@ -25,7 +24,7 @@ static const char help[] =
     "was recorded, tributary inspect says the same.)\n"
     "\n"
     "      --json        every counter and what it means, for programs\n"
-    SESSION_FLAGS_HELP
+    COMMAND_CONSUMER_HELP
     "\n"
     "Exit status: 0; 1 when the collector cannot be asked or there is no such\n"
     "session.\n";
@@ -52,15 +51,18 @@ listed(struct session_run *r, const Tributary__QuerySessionsReply *reply)
 	if (r->form == SESSIONS_JSON)
 		printf("\n]\n");
 	free(picked);
-	r->status = fflush(stdout) == 0 ? SESSION_RUN_OK :
+	r->status = fflush(stdout) == 0 ? COMMAND_OK :
 	    session_run_refuse(r, strerror(errno));
 }
 
 static const struct session_program program = {
-	.name = "stats",
-	.help = help,
-	.flags = flags,
-	.short_flags = ":h",
+	.command = {
+		.name = "stats",
+		.help = help,
+		.flags = flags,
+		.short_flags = ":h",
+		.take = session_run_take,
+	},
 	.foreign_advice = "the collector at this address is not a tributaryd "
 	    "that tells of sessions (Perfetto's traced, or an older one): it "
 	    "writes the statistics into each trace, where tributary inspect "
@@ -77,7 +79,7 @@ stats_main(int argc, char **argv)
 
 	if (status >= 0)
 		return status;
-	if (r.n_words == 0)
+	if (r.line.n_words == 0)
 		status = session_run_refuse(&r, "which session? Say an id or a "
 		    "name, as tributary sessions lists them");
 	else

@@ -7,16 +7,13 @@
 #include <string.h>
 
 #include "client/consumer.h"
+#include "client/consumer_ask.h"
 #include "client/foreign_sessions.h"
 #include "client/session_run.h"
 #include "protos/control.pb-c.h"
-#include "transport/dial_flags.h"
-#include "transport/loop.h"
-
-#define ERROR_BYTES 2048
 
 static const struct option flags[] = {
-	SESSION_FLAGS_LONG,
+	COMMAND_FLAGS_LONG,
 	{ "long", no_argument, NULL, 'l' },
 	{ "json", no_argument, NULL, SESSION_FLAG_JSON },
 	{ NULL, 0, NULL, 0 },
@@ -30,7 +27,7 @@ static const char help[] =
     "\n"
     "  -l, --long        everything that is known of each\n"
     "      --json        the same, for programs\n"
-    SESSION_FLAGS_HELP
+    COMMAND_CONSUMER_HELP
     "\n"
     "AGE is since it was set up, LEFT until its planned end. FILL is how much of\n"
     "its buffers nobody has read yet; LOST what was overwritten or refused there,\n"
@@ -46,87 +43,72 @@ listed(struct session_run *r, const Tributary__QuerySessionsReply *reply)
 	int n = session_run_pick(r, reply, true, &picked);
 
 	if (n < 0) {
-		r->status = SESSION_RUN_FAILED;
+		r->status = COMMAND_FAILED;
 		return;
 	}
 	sessions_print(stdout, reply, picked, (size_t)n, r->form);
 	free(picked);
-	r->status = fflush(stdout) == 0 ? SESSION_RUN_OK :
+	r->status = fflush(stdout) == 0 ? COMMAND_OK :
 	    session_run_refuse(r, strerror(errno));
 }
 
 static const struct session_program program = {
-	.name = "sessions",
-	.help = help,
-	.flags = flags,
-	.short_flags = ":hl",
+	.command = {
+		.name = "sessions",
+		.help = help,
+		.flags = flags,
+		.short_flags = ":hl",
+		.take = session_run_take,
+	},
 	.listed = listed,
 };
 
 /* ---- a collector that is not ours says less ---- */
 
+struct foreign {
+	struct session_run *run;
+	struct consumer_ask *ask;
+};
+
 static void
 state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
 {
-	struct session_run *r = arg;
+	struct foreign *f = arg;
 	Tributary__QuerySessionsReply *reply;
 
-	loop_stop(r->loop);
 	if (state == NULL) {
-		r->status = session_run_refuse(r, "the collector does not say "
-		    "which sessions it has");
+		consumer_ask_fail(f->ask, "the collector does not say which "
+		    "sessions it has");
 		return;
 	}
 	if ((reply = foreign_sessions(state)) == NULL) {
-		r->status = session_run_refuse(r, "the collector, which is not "
-		    "a tributaryd, is too old to say which sessions it has");
+		consumer_ask_fail(f->ask, "the collector, which is not a "
+		    "tributaryd, is too old to say which sessions it has");
 		return;
 	}
 	fprintf(stderr, "tributary sessions: the collector is not a tributaryd "
 	    "that tells of its sessions: this is all that it says\n");
-	listed(r, reply);
+	listed(f->run, reply);
 	tributary__query_sessions_reply__free_unpacked(reply, NULL);
+	consumer_ask_end(f->ask, f->run->status);
 }
 
 static void
-connected_cb(void *arg)
+ask_cb(struct consumer_ask *a, struct consumer *c, void *arg)
 {
-	struct session_run *r = arg;
+	struct foreign *f = arg;
 
-	consumer_query_service_state(r->arg, true, state_cb, r);
+	f->ask = a;
+	consumer_query_service_state(c, true, state_cb, f);
 }
-
-static void
-disconnected_cb(void *arg, const char *why)
-{
-	struct session_run *r = arg;
-
-	r->status = session_run_refuse(r, why);
-	loop_stop(r->loop);
-}
-
-static const struct consumer_ops consumer_ops = {
-	.connected = connected_cb,
-	.disconnected = disconnected_cb,
-};
 
 static int
 ask_foreign(struct session_run *r)
 {
-	struct loop_timer *late = session_run_hurry(r);
-	char err[ERROR_BYTES] = "out of memory";
+	struct foreign f = { .run = r };
 
-	r->status = SESSION_RUN_FAILED;
-	if (late != NULL)
-		r->arg = consumer_new(r->loop, &r->addr, &r->how,
-		    &consumer_ops, r, err, sizeof(err));
-	if (r->arg == NULL)
-		r->status = session_run_refuse(r, err);
-	else
-		loop_run(r->loop);
-	consumer_free(r->arg);
-	loop_timer_free(late);
-	return r->status;
+	return consumer_ask("tributary sessions", r->line.connect,
+	    &r->line.how, ask_cb, &f);
 }
 
 int

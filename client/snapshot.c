@@ -9,10 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/command_line.h"
 #include "client/record_options.h"
 #include "client/record_run.h"
-#include "transport/dial_flags.h"
-#include "transport/unknown_flag.h"
 
 #define ERROR_BYTES 2048
 /* Files of one session and one second. */
@@ -20,18 +19,15 @@
 /* Of a session's name in a file's. */
 #define NAME_BYTES 64
 
-enum { EXIT_OK = 0, EXIT_FAILED = 1 };
-enum { OPT_CONNECT = 1000, OPT_NO_CLOBBER, OPT_NAME, OPT_FOR_BUGREPORT };
+enum { OPT_NO_CLOBBER = COMMAND_FLAG_OWN, OPT_NAME, OPT_FOR_BUGREPORT };
 
 static const struct option flags[] = {
-	{ "help", no_argument, NULL, 'h' },
+	COMMAND_FLAGS_LONG,
 	{ "out", required_argument, NULL, 'o' },
 	{ "no-clobber", no_argument, NULL, OPT_NO_CLOBBER },
 	{ "name", required_argument, NULL, OPT_NAME },
 	{ "for-bugreport", no_argument, NULL, OPT_FOR_BUGREPORT },
 	{ "quiet", no_argument, NULL, 'q' },
-	{ "connect", required_argument, NULL, OPT_CONNECT },
-	DIAL_FLAGS_LONG,
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -48,24 +44,10 @@ static const char help[] =
     "      --name NAME   a name that would be taken for a number\n"
     "      --for-bugreport  without the session's trace_filter\n"
     "  -q, --quiet       print warnings and errors only\n"
-    "      --connect ADDR  the collector's consumer socket; default:\n"
-    "                    $PERFETTO_CONSUMER_SOCK_NAME, else\n"
-    "                    /run/perfetto/traced-consumer.sock, else\n"
-    "                    /tmp/perfetto-consumer; also tls://host:port,\n"
-    "                    ssh://host and others, as for tributary record\n"
-    "      --tls-dir DIR, --tls-name NAME, --allow-tls-1.2, --ssh-command CMD\n"
-    "                    see tributary record --help\n"
-    "  -h, --help        print this\n"
+    COMMAND_CONSUMER_HELP
     "\n"
     "Exit status: 0 when the whole snapshot is in the file; 1 when it is not, or\n"
     "there is no such session of yours.\n";
-
-static int
-refuse(const char *text)
-{
-	fprintf(stderr, "tributary snapshot: %s\n", text);
-	return EXIT_FAILED;
-}
 
 char *
 snapshot_file_name(char *out, size_t out_size, const char *session,
@@ -124,10 +106,10 @@ parse_session(struct record_options *o, const char *word, char *err,
 
 /* Words and flags that need each other.  0, or -1 with a sentence. */
 static int
-check(struct record_options *o, int argc, char **argv, char *err,
+check(struct record_options *o, const struct command_line *line, char *err,
     size_t err_size)
 {
-	int words = argc - optind + (o->clone_name != NULL);
+	size_t words = line->n_words + (o->clone_name != NULL);
 
 	if (words != 1) {
 		snprintf(err, err_size, words == 0 ? "name a session by its "
@@ -135,7 +117,7 @@ check(struct record_options *o, int argc, char **argv, char *err,
 		    "lists them" : "name one session");
 		return -1;
 	}
-	if (o->clone_name == NULL && parse_session(o, argv[optind], err,
+	if (o->clone_name == NULL && parse_session(o, line->words[0], err,
 	    err_size) < 0)
 		return -1;
 	if (o->out != NULL && strcmp(o->out, "-") == 0 &&
@@ -147,55 +129,38 @@ check(struct record_options *o, int argc, char **argv, char *err,
 	return 0;
 }
 
-/* -1: go on; else the exit status. */
 static int
-parse(struct record_options *o, int argc, char **argv)
+take(void *arg, int flag, const char *value, char *err, size_t err_size)
 {
-	char err[ERROR_BYTES];
-	int c;
+	struct record_options *o = arg;
 
-	opterr = 0;
-	optind = 0; /* anew: glibc keeps state between calls */
-	while ((c = getopt_long(argc, argv, ":ho:q", flags, NULL)) != -1) {
-		switch (c) {
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_OK;
-		case 'o':
-			o->out = optarg;
-			break;
-		case 'q':
-			o->quiet = true;
-			break;
-		case OPT_NO_CLOBBER:
-			o->no_clobber = true;
-			break;
-		case OPT_NAME:
-			o->clone_name = optarg;
-			break;
-		case OPT_FOR_BUGREPORT:
-			o->clone_for_bugreport = true;
-			break;
-		case OPT_CONNECT:
-			o->connect = optarg;
-			break;
-		case ':':
-			snprintf(err, sizeof(err), "%s wants a value",
-			    argv[optind - 1]);
-			return refuse(err);
-		case '?':
-			unknown_flag(argv[optind - 1], flags,
-			    "see tributary snapshot --help", err, sizeof(err));
-			return refuse(err);
-		default:
-			(void)dial_flags_take(&o->how, c, optarg);
-			break;
-		}
+	switch (flag) {
+	case 'o':
+		o->out = value;
+		break;
+	case 'q':
+		o->quiet = true;
+		break;
+	case OPT_NO_CLOBBER:
+		o->no_clobber = true;
+		break;
+	case OPT_NAME:
+		o->clone_name = value;
+		break;
+	case OPT_FOR_BUGREPORT:
+		o->clone_for_bugreport = true;
+		break;
 	}
-	if (check(o, argc, argv, err, sizeof(err)) < 0)
-		return refuse(err);
-	return -1;
+	return 0;
 }
+
+static const struct command command = {
+	.name = "snapshot",
+	.help = help,
+	.flags = flags,
+	.short_flags = ":ho:q",
+	.take = take,
+};
 
 int
 snapshot_main(int argc, char **argv)
@@ -203,15 +168,20 @@ snapshot_main(int argc, char **argv)
 	struct record_options o = {
 		.mode = RECORD_MODE_CLONE,
 		.notify_fd = -1,
-		.how.service = "consumer",
 	};
-	char name[NAME_BYTES + 64], number[32];
+	struct command_line line = { .how.service = "consumer" };
+	char name[NAME_BYTES + 64], number[32], err[ERROR_BYTES];
 	time_t now = time(NULL);
 	struct tm tm = { 0 };
 	int status;
 
-	if ((status = parse(&o, argc, argv)) >= 0)
+	status = command_line_parse(&line, &command, &o, argc, argv);
+	if (status >= 0)
 		return status;
+	if (check(&o, &line, err, sizeof(err)) < 0)
+		return command_refuse(&command, err);
+	o.connect = line.connect;
+	o.how = line.how;
 	if (o.out == NULL) {
 		localtime_r(&now, &tm);
 		snprintf(number, sizeof(number), "%llu",
@@ -219,8 +189,8 @@ snapshot_main(int argc, char **argv)
 		snapshot_file_name(name, sizeof(name), o.clone_name != NULL ?
 		    o.clone_name : number, &tm);
 		if (make_free(name, sizeof(name)) < 0)
-			return refuse("too many snapshots in one second: name "
-			    "a file with -o");
+			return command_refuse(&command, "too many snapshots "
+			    "in one second: name a file with -o");
 		o.out = name;
 		o.no_clobber = true;
 	}

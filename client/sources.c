@@ -5,27 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/command_line.h"
 #include "client/consumer.h"
 #include "client/consumer_ask.h"
 #include "client/record_machines.h"
 #include "client/sources_text.h"
-#include "transport/dial.h"
-#include "transport/dial_flags.h"
-#include "transport/unknown_flag.h"
 
-#define COMMAND     "tributary sources"
-#define ERROR_BYTES 2048
-
-enum { EXIT_OK = 0, EXIT_FAILED = 1 };
-enum { OPT_CONNECT = 1000, OPT_JSON, OPT_MACHINE };
+enum { OPT_JSON = COMMAND_FLAG_OWN, OPT_MACHINE };
 
 static const struct option flags[] = {
-	{ "help", no_argument, NULL, 'h' },
+	COMMAND_FLAGS_LONG,
 	{ "long", no_argument, NULL, 'l' },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "machine", required_argument, NULL, OPT_MACHINE },
-	{ "connect", required_argument, NULL, OPT_CONNECT },
-	DIAL_FLAGS_LONG,
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -40,14 +32,7 @@ static const char help[] =
     "      --json        the same, for programs\n"
     "      --machine NAME  only of this machine; may be repeated, and be a pattern;\n"
     "                    \"host\" is the collector's own\n"
-    "      --connect ADDR  the collector's consumer socket; default:\n"
-    "                    $PERFETTO_CONSUMER_SOCK_NAME, else\n"
-    "                    /run/perfetto/traced-consumer.sock, else\n"
-    "                    /tmp/perfetto-consumer; also tls://host:port,\n"
-    "                    ssh://host and others, as for tributary record\n"
-    "      --tls-dir DIR, --tls-name NAME, --allow-tls-1.2, --ssh-command CMD\n"
-    "                    see tributary record --help\n"
-    "  -h, --help        print this\n"
+    COMMAND_CONSUMER_HELP
     "\n"
     "Exit status: 0; 1 when the collector cannot be asked, or when names or machines\n"
     "were given and nothing fits.\n";
@@ -57,63 +42,38 @@ struct run {
 	const char *machines[RECORD_MACHINES_MAX];
 	struct sources_filter filter;
 	enum sources_form form;
-	const char *connect;
-	struct dial_options how;
 };
 
 static int
-refuse(const char *text)
+take(void *arg, int flag, const char *value, char *err, size_t err_size)
 {
-	fprintf(stderr, COMMAND ": %s\n", text);
-	return EXIT_FAILED;
-}
+	struct run *r = arg;
 
-/* -1: go on; else the exit status. */
-static int
-parse(struct run *r, int argc, char **argv)
-{
-	char err[ERROR_BYTES];
-	int c;
-
-	opterr = 0;
-	optind = 0; /* anew: glibc keeps state between calls */
-	while ((c = getopt_long(argc, argv, ":hl", flags, NULL)) != -1) {
-		switch (c) {
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_OK;
-		case 'l':
-			r->form = SOURCES_LONG;
-			break;
-		case OPT_JSON:
-			r->form = SOURCES_JSON;
-			break;
-		case OPT_MACHINE:
-			if (r->filter.n_machines == RECORD_MACHINES_MAX)
-				return refuse("too many --machine");
-			r->machines[r->filter.n_machines++] = optarg;
-			break;
-		case OPT_CONNECT:
-			r->connect = optarg;
-			break;
-		case ':':
-			snprintf(err, sizeof(err), "%s wants a value",
-			    argv[optind - 1]);
-			return refuse(err);
-		case '?':
-			unknown_flag(argv[optind - 1], flags,
-			    "see " COMMAND " --help", err, sizeof(err));
-			return refuse(err);
-		default:
-			(void)dial_flags_take(&r->how, c, optarg);
-			break;
+	switch (flag) {
+	case 'l':
+		r->form = SOURCES_LONG;
+		break;
+	case OPT_JSON:
+		r->form = SOURCES_JSON;
+		break;
+	case OPT_MACHINE:
+		if (r->filter.n_machines == RECORD_MACHINES_MAX) {
+			snprintf(err, err_size, "too many --machine");
+			return -1;
 		}
+		r->machines[r->filter.n_machines++] = value;
+		break;
 	}
-	r->filter.machines = r->machines;
-	r->filter.names = (const char *const *)argv + optind;
-	r->filter.n_names = (size_t)(argc - optind);
-	return -1;
+	return 0;
 }
+
+static const struct command command = {
+	.name = "sources",
+	.help = help,
+	.flags = flags,
+	.short_flags = ":hl",
+	.take = take,
+};
 
 static void
 state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
@@ -133,7 +93,7 @@ state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
 		consumer_ask_fail(r->ask, "nobody offers such a data source; "
 		    "without names and --machine all are listed");
 	else
-		consumer_ask_end(r->ask, EXIT_OK);
+		consumer_ask_end(r->ask, COMMAND_OK);
 }
 
 static void
@@ -148,10 +108,16 @@ ask(struct consumer_ask *a, struct consumer *c, void *arg)
 int
 sources_main(int argc, char **argv)
 {
-	struct run r = { .how.service = "consumer" };
+	struct command_line line = { .how.service = "consumer" };
+	struct run r = { .form = SOURCES_TABLE };
 	int status;
 
-	if ((status = parse(&r, argc, argv)) >= 0)
+	status = command_line_parse(&line, &command, &r, argc, argv);
+	if (status >= 0)
 		return status;
-	return consumer_ask(COMMAND, r.connect, &r.how, ask, &r);
+	r.filter.machines = r.machines;
+	r.filter.names = line.words;
+	r.filter.n_names = line.n_words;
+	return consumer_ask("tributary sources", line.connect, &line.how, ask,
+	    &r);
 }

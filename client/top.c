@@ -7,15 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/command_line.h"
 #include "client/control.h"
 #include "client/top_model.h"
 #include "client/top_screen.h"
 #include "protos/control.pb-c.h"
-#include "transport/addr.h"
-#include "transport/dial.h"
-#include "transport/dial_flags.h"
 #include "transport/loop.h"
-#include "transport/unknown_flag.h"
 
 #define ERROR_BYTES 2048
 #define ANSWER_MS   30000u
@@ -23,16 +20,13 @@
 #define LEAST_MS    100u
 #define MOST_MS     3600000u
 
-enum { EXIT_OK = 0, EXIT_FAILED = 1 };
-enum { OPT_CONNECT = 1000, OPT_INTERVAL, OPT_PLAIN };
+enum { OPT_INTERVAL = COMMAND_FLAG_OWN, OPT_PLAIN };
 
 static const struct option flags[] = {
-	{ "connect", required_argument, NULL, OPT_CONNECT },
+	COMMAND_FLAGS_LONG,
 	{ "count", required_argument, NULL, 'n' },
-	{ "help", no_argument, NULL, 'h' },
 	{ "interval", required_argument, NULL, OPT_INTERVAL },
 	{ "plain", no_argument, NULL, OPT_PLAIN },
-	DIAL_FLAGS_LONG,
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -46,14 +40,7 @@ static const char help[] =
     "      --interval SECONDS  between two looks; default: 2\n"
     "  -n, --count COUNT  end after so many\n"
     "      --plain       lines, on a terminal too\n"
-    "      --connect ADDR  the collector's consumer socket; default:\n"
-    "                    $PERFETTO_CONSUMER_SOCK_NAME, else\n"
-    "                    /run/perfetto/traced-consumer.sock, else\n"
-    "                    /tmp/perfetto-consumer; also tls://host:port,\n"
-    "                    ssh://host and others, as for tributary record\n"
-    "      --tls-dir DIR, --tls-name NAME, --allow-tls-1.2, --ssh-command CMD\n"
-    "                    see tributary record --help\n"
-    "  -h, --help        print this\n"
+    COMMAND_CONSUMER_HELP
     "\n"
     "Rates are of the time since the look before: the first one has none. WAITS\n"
     "THERE is what a relay has not delivered yet, CUTS how often its connection\n"
@@ -68,8 +55,7 @@ struct top {
 	struct top_model *model;   /* owned */
 	struct top_screen *screen; /* owned; NULL: lines */
 	struct addr addr;
-	struct dial_options how;
-	const char *connect;
+	struct command_line line;
 	uint64_t interval_ms;
 	unsigned long count; /* looks that are left; 0: no end */
 	bool plain;
@@ -80,12 +66,16 @@ struct top {
 	int status;
 };
 
-static int
-refuse(const char *text)
-{
-	fprintf(stderr, "tributary top: %s\n", text);
-	return EXIT_FAILED;
-}
+static int take(void *arg, int flag, const char *value, char *err,
+    size_t err_size);
+
+static const struct command command = {
+	.name = "top",
+	.help = help,
+	.flags = flags,
+	.short_flags = ":hn:",
+	.take = take,
+};
 
 /* ---- drawing ---- */
 
@@ -110,13 +100,13 @@ draw(void *arg)
 	top_model_print(stdout, t->model, width, height, top_screen_newline);
 	fputs(top_screen_rest, stdout);
 	if (fflush(stdout) != 0)
-		end(t, EXIT_FAILED);
+		end(t, COMMAND_FAILED);
 }
 
 static void
 quit(void *arg)
 {
-	end(arg, EXIT_OK);
+	end(arg, COMMAND_OK);
 }
 
 static void
@@ -129,11 +119,11 @@ show(struct top *t)
 		putchar('\n');
 		/* Whoever read it has seen enough. */
 		if (fflush(stdout) != 0)
-			end(t, errno == EPIPE ? EXIT_OK :
-			    refuse(strerror(errno)));
+			end(t, errno == EPIPE ? COMMAND_OK :
+			    command_refuse(&command, strerror(errno)));
 	}
 	if (t->count > 0 && --t->count == 0)
-		end(t, EXIT_OK);
+		end(t, COMMAND_OK);
 }
 
 /* ---- asking ---- */
@@ -147,7 +137,7 @@ trouble(struct top *t, const char *why)
 	if (!t->answered || t->screen == NULL) {
 		top_screen_free(t->screen);
 		t->screen = NULL;
-		end(t, refuse(why));
+		end(t, command_refuse(&command, why));
 		return;
 	}
 	top_model_trouble(t->model, why);
@@ -203,7 +193,7 @@ ask(struct top *t)
 		t->drop = false;
 	}
 	if (t->control == NULL) {
-		t->control = control_new(t->loop, &t->addr, &t->how, err,
+		t->control = control_new(t->loop, &t->addr, &t->line.how, err,
 		    sizeof(err));
 		if (t->control == NULL) {
 			trouble(t, err);
@@ -230,8 +220,9 @@ tick_cb(void *arg)
 
 /* ---- the command ---- */
 
+/* -1 with a sentence. */
 static int
-parse_interval(struct top *t, const char *text)
+parse_interval(struct top *t, const char *text, char *err, size_t err_size)
 {
 	double seconds;
 	char *rest;
@@ -239,73 +230,44 @@ parse_interval(struct top *t, const char *text)
 	errno = 0;
 	seconds = strtod(text, &rest);
 	if (errno != 0 || rest == text || *rest != '\0' ||
-	    !(seconds * 1000 >= LEAST_MS && seconds * 1000 <= MOST_MS))
-		return refuse("--interval takes seconds, 0.1 to 3600");
+	    !(seconds * 1000 >= LEAST_MS && seconds * 1000 <= MOST_MS)) {
+		snprintf(err, err_size, "--interval takes seconds, 0.1 to 3600");
+		return -1;
+	}
 	t->interval_ms = (uint64_t)(seconds * 1000);
-	return -1;
+	return 0;
 }
 
 static int
-parse_count(struct top *t, const char *text)
+parse_count(struct top *t, const char *text, char *err, size_t err_size)
 {
 	char *rest;
 
 	errno = 0;
 	t->count = strtoul(text, &rest, 10);
 	if (errno != 0 || text[0] < '0' || text[0] > '9' || *rest != '\0' ||
-	    t->count == 0)
-		return refuse("-n takes a number, 1 or more");
-	return -1;
+	    t->count == 0) {
+		snprintf(err, err_size, "-n takes a number, 1 or more");
+		return -1;
+	}
+	return 0;
 }
 
-/* -1: go on; else the exit status. */
 static int
-take_flag(struct top *t, int c, char **argv)
+take(void *arg, int flag, const char *value, char *err, size_t err_size)
 {
-	char err[ERROR_BYTES];
+	struct top *t = arg;
 
-	switch (c) {
-	case 'h':
-		fputs(help, stdout);
-		return EXIT_OK;
+	switch (flag) {
 	case 'n':
-		return parse_count(t, optarg);
+		return parse_count(t, value, err, err_size);
 	case OPT_INTERVAL:
-		return parse_interval(t, optarg);
+		return parse_interval(t, value, err, err_size);
 	case OPT_PLAIN:
 		t->plain = true;
-		return -1;
-	case OPT_CONNECT:
-		t->connect = optarg;
-		return -1;
-	case ':':
-		snprintf(err, sizeof(err), "%s wants a value",
-		    argv[optind - 1]);
-		return refuse(err);
-	case '?':
-		unknown_flag(argv[optind - 1], flags,
-		    "see tributary top --help", err, sizeof(err));
-		return refuse(err);
-	default:
-		(void)dial_flags_take(&t->how, c, optarg);
-		return -1;
+		break;
 	}
-}
-
-static int
-parse(struct top *t, int argc, char **argv)
-{
-	int c, status;
-
-	opterr = 0;
-	optind = 0; /* anew: glibc keeps state between calls */
-	while ((c = getopt_long(argc, argv, ":hn:", flags, NULL)) != -1) {
-		if ((status = take_flag(t, c, argv)) >= 0)
-			return status;
-	}
-	if (optind < argc)
-		return refuse("takes no names; see tributary top --help");
-	return -1;
+	return 0;
 }
 
 static void
@@ -315,7 +277,7 @@ run(struct top *t)
 
 	if (!t->plain && top_screen_is_there() &&
 	    (t->screen = top_screen_new(t->loop, &ops, t)) == NULL) {
-		t->status = refuse(strerror(errno));
+		t->status = command_refuse(&command, strerror(errno));
 		return;
 	}
 	draw(t);
@@ -327,22 +289,25 @@ run(struct top *t)
 int
 top_main(int argc, char **argv)
 {
-	struct top t = { .how.service = "consumer",
-		.interval_ms = INTERVAL_MS, .status = EXIT_FAILED };
+	struct top t = { .line.how.service = "consumer",
+		.interval_ms = INTERVAL_MS, .status = COMMAND_FAILED };
 	char err[ERROR_BYTES];
 	int status;
 
-	if ((status = parse(&t, argc, argv)) >= 0)
+	status = command_line_parse(&t.line, &command, &t, argc, argv);
+	if (status >= 0)
 		return status;
-	if (t.connect == NULL)
-		t.connect = addr_default_consumer();
-	if (addr_parse(&t.addr, t.connect, err, sizeof(err)) < 0 ||
-	    dial_flags_check(&t.how, &t.addr, err, sizeof(err)) < 0)
-		return refuse(err);
+	if (t.line.n_words > 0)
+		return command_refuse(&command, "takes no names; see tributary "
+		    "top --help");
+	if (t.line.connect == NULL)
+		t.line.connect = addr_default_consumer();
+	if (command_line_consumer(&t.line, &t.addr, err, sizeof(err)) < 0)
+		return command_refuse(&command, err);
 	if ((t.loop = loop_new()) == NULL ||
 	    (t.timer = loop_timer_new(t.loop, tick_cb, &t)) == NULL ||
-	    (t.model = top_model_new(t.connect)) == NULL)
-		t.status = refuse("out of memory");
+	    (t.model = top_model_new(t.line.connect)) == NULL)
+		t.status = command_refuse(&command, "out of memory");
 	else
 		run(&t);
 	top_screen_free(t.screen);

@@ -4,25 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/command_line.h"
 #include "client/trigger_call.h"
-#include "transport/addr.h"
-#include "transport/dial.h"
-#include "transport/dial_flags.h"
 #include "transport/log.h"
 #include "transport/loop.h"
-#include "transport/unknown_flag.h"
 
 #define ERROR_BYTES 2048
 #define ADDRESS_BYTES 1024
 
-enum { EXIT_OK = 0, EXIT_FAILED = 1 };
-enum { OPT_CONNECT = 1000 };
-
 static const struct option flags[] = {
-	{ "help", no_argument, NULL, 'h' },
+	COMMAND_FLAGS_LONG,
 	{ "quiet", no_argument, NULL, 'q' },
-	{ "connect", required_argument, NULL, OPT_CONNECT },
-	DIAL_FLAGS_LONG,
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -39,9 +31,7 @@ static const char help[] =
     "                    /run/perfetto/traced-producer.sock, else\n"
     "                    /tmp/perfetto-producer; also tls://host:port,\n"
     "                    ssh://host and others, as for tributary record\n"
-    "      --tls-dir DIR, --tls-name NAME, --allow-tls-1.2, --ssh-command CMD\n"
-    "                    see tributary record --help\n"
-    "  -h, --help        print this\n"
+    COMMAND_DIAL_HELP
     "\n"
     "Exit status: 0 when the collector took the triggers, whether or not a session\n"
     "waits for them, which it does not say; 1 when it did not take them.\n";
@@ -51,19 +41,28 @@ struct outcome {
 	int status;
 };
 
+/* -q is its only one; arg: a bool. */
 static int
-refuse(const char *text)
+take(void *arg, int flag, const char *value, char *err, size_t err_size)
 {
-	fprintf(stderr, "tributary trigger: %s\n", text);
-	return EXIT_FAILED;
+	*(bool *)arg = true;
+	return 0;
 }
+
+static const struct command command = {
+	.name = "trigger",
+	.help = help,
+	.flags = flags,
+	.short_flags = ":hq",
+	.take = take,
+};
 
 static void
 outcome_cb(void *arg, const char *why)
 {
 	struct outcome *o = arg;
 
-	o->status = why == NULL ? EXIT_OK : refuse(why);
+	o->status = why == NULL ? COMMAND_OK : command_refuse(&command, why);
 	loop_stop(o->loop);
 }
 
@@ -93,7 +92,7 @@ int
 trigger_activate(const char *connect, const struct dial_options *how,
     const char *const *names, size_t n, bool quiet)
 {
-	struct outcome o = { .status = EXIT_FAILED };
+	struct outcome o = { .status = COMMAND_FAILED };
 	struct trigger_call *call;
 	char err[ERROR_BYTES], first[ADDRESS_BYTES];
 	struct addr addr;
@@ -102,18 +101,18 @@ trigger_activate(const char *connect, const struct dial_options *how,
 		connect = first_of(first, addr_default_producer());
 	if (addr_parse(&addr, connect, err, sizeof(err)) < 0 ||
 	    dial_flags_check(how, &addr, err, sizeof(err)) < 0)
-		return refuse(err);
+		return command_refuse(&command, err);
 	if ((o.loop = loop_new()) == NULL)
-		return refuse("out of memory");
+		return command_refuse(&command, "out of memory");
 	call = trigger_call_new(o.loop, &addr, how, names, n, outcome_cb, &o,
 	    err, sizeof(err));
 	if (call == NULL)
-		refuse(err);
+		command_refuse(&command, err);
 	else
 		loop_run(o.loop);
 	trigger_call_free(call);
 	loop_free(o.loop);
-	if (o.status == EXIT_OK && !quiet)
+	if (o.status == COMMAND_OK && !quiet)
 		say_taken(names, n);
 	return o.status;
 }
@@ -121,44 +120,20 @@ trigger_activate(const char *connect, const struct dial_options *how,
 int
 trigger_main(int argc, char **argv)
 {
-	struct dial_options how = { .service = "producer" };
-	const char *connect = NULL;
-	char err[ERROR_BYTES];
+	struct command_line line = { .how.service = "producer" };
 	bool quiet = false;
-	int c;
+	int status;
+	size_t i;
 
-	opterr = 0;
-	optind = 0; /* anew: glibc keeps state between calls */
-	while ((c = getopt_long(argc, argv, ":hq", flags, NULL)) != -1) {
-		switch (c) {
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_OK;
-		case 'q':
-			quiet = true;
-			break;
-		case OPT_CONNECT:
-			connect = optarg;
-			break;
-		case ':':
-			snprintf(err, sizeof(err), "%s wants a value",
-			    argv[optind - 1]);
-			return refuse(err);
-		case '?':
-			unknown_flag(argv[optind - 1], flags,
-			    "see tributary trigger --help", err, sizeof(err));
-			return refuse(err);
-		default:
-			(void)dial_flags_take(&how, c, optarg);
-			break;
-		}
-	}
-	if (optind == argc)
-		return refuse("name a trigger");
-	for (c = optind; c < argc; c++)
-		if (argv[c][0] == '\0')
-			return refuse("the name of a trigger is empty");
-	return trigger_activate(connect, &how,
-	    (const char *const *)argv + optind, (size_t)(argc - optind),
-	    quiet);
+	status = command_line_parse(&line, &command, &quiet, argc, argv);
+	if (status >= 0)
+		return status;
+	if (line.n_words == 0)
+		return command_refuse(&command, "name a trigger");
+	for (i = 0; i < line.n_words; i++)
+		if (line.words[i][0] == '\0')
+			return command_refuse(&command, "the name of a trigger "
+			    "is empty");
+	return trigger_activate(line.connect, &line.how, line.words,
+	    line.n_words, quiet);
 }
