@@ -325,3 +325,19 @@ buffer_reading_make(struct buffer_reading *out,
 	}
 	say_small_chunks(out, st);
 }
+
+const char *
+buffer_verdict_word(enum buffer_verdict v)
+{
+	switch (v) {
+	case BUFFER_EMPTY:
+		return "empty";
+	case BUFFER_WHOLE:
+		return "whole";
+	case BUFFER_CUT:
+		return "cut";
+	case BUFFER_HURT:
+		return "hurt";
+	}
+	return "";
+}

@@ -65,4 +65,7 @@ struct buffer_reading {
 void buffer_reading_make(struct buffer_reading *out,
     const struct buffer_facts *facts);
 
+/* "cut": what programs are told in JSON; static, "" for none of the four. */
+const char *buffer_verdict_word(enum buffer_verdict v);
+
 #endif /* CLIENT_BUFFER_READING_H */

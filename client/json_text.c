@@ -39,3 +39,12 @@ json_text(FILE *out, const char *text)
 	}
 	putc('"', out);
 }
+
+void
+json_entry(FILE *out, const char *key, const char *text)
+{
+	if (text == NULL)
+		return;
+	fprintf(out, ", \"%s\": ", key);
+	json_text(out, text);
+}

@@ -9,5 +9,7 @@
  * what is not safe to show on a terminal its number: names come from peers.
  */
 void json_text(FILE *out, const char *text);
+/* A member of an object that is not its first: `, "key": "text"`; NULL: none. */
+void json_entry(FILE *out, const char *key, const char *text);
 
 #endif /* CLIENT_JSON_TEXT_H */

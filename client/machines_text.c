@@ -48,8 +48,8 @@ name_of(const machine_state *m, char out[TEXT_CELL_MAX])
 	return text_cell_plain(m->name, out);
 }
 
-static const char *
-state_text(const machine_state *m)
+const char *
+machine_state_text(const machine_state *m)
 {
 	switch (m->state) {
 	case TRIBUTARY__MACHINE_STATE__STATE__CONNECTED:
@@ -132,7 +132,7 @@ print_line(FILE *out, const machine_state *m, uint64_t now, int name_width,
 	char waits[HUMAN_TEXT_MAX], count[HUMAN_TEXT_MAX], clock[TEXT_MAX];
 
 	text_cell_put(out, name_of(m, name), name_width);
-	fprintf(out, "%-10" PRIu32 "  %-9s  ", m->id, state_text(m));
+	fprintf(out, "%-10" PRIu32 "  %-9s  ", m->id, machine_state_text(m));
 	text_cell_put(out, text_cell_plain(m->address, address), address_width);
 	fprintf(out, "%-12s  %9" PRIu32 "  %7" PRIu32 "  ",
 	    time_text_ago(since, since_ns(m), now), m->producers,
@@ -275,7 +275,7 @@ print_block(FILE *out, const machine_state *m, uint64_t now)
 
 	fprintf(out, "%s\n", name_of(m, name));
 	fprintf(out, "  id             %" PRIu32 "\n", m->id);
-	fprintf(out, "  state          %s", state_text(m));
+	fprintf(out, "  state          %s", machine_state_text(m));
 	if (since_ns(m) != 0)
 		fprintf(out, " since %s (%s)", time_text_at(time, since_ns(m)),
 		    time_text_ago(a, since_ns(m), now));
@@ -311,15 +311,6 @@ print_block(FILE *out, const machine_state *m, uint64_t now)
 }
 
 /* ---- JSON ---- */
-
-static void
-json_entry(FILE *out, const char *key, const char *text)
-{
-	if (text == NULL)
-		return;
-	fprintf(out, ", \"%s\": ", key);
-	json_text(out, text);
-}
 
 static void
 json_system(FILE *out, const machine_state *m)
@@ -377,7 +368,7 @@ json_machine(FILE *out, const machine_state *m)
 	fprintf(out, "  {\"id\": %" PRIu32, m->id);
 	json_entry(out, "name", m->id == 0 ? "host" : m->name);
 	fprintf(out, ", \"state\": \"%s\", \"reached_by\": \"%s\"",
-	    state_text(m), reach_text(m));
+	    machine_state_text(m), reach_text(m));
 	json_entry(out, "address", m->address);
 	json_entry(out, "known_by", m->authenticated);
 	json_entry(out, "software", m->software);

@@ -27,4 +27,7 @@ size_t machines_print(FILE *out, const struct Tributary__QueryMachinesReply *r,
 int machines_is_named(const struct Tributary__MachineState *m,
     const char *name);
 
+/* "cut off", for people and programs alike; static, "unknown" for a new one. */
+const char *machine_state_text(const struct Tributary__MachineState *m);
+
 #endif /* CLIENT_MACHINES_TEXT_H */

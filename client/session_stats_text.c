@@ -191,22 +191,6 @@ session_stats_print(FILE *out, const session_state *s, uint64_t now_ns)
 
 /* ---- JSON ---- */
 
-static const char *
-verdict_text(enum buffer_verdict v)
-{
-	switch (v) {
-	case BUFFER_EMPTY:
-		return "empty";
-	case BUFFER_WHOLE:
-		return "whole";
-	case BUFFER_CUT:
-		return "cut";
-	case BUFFER_HURT:
-		return "hurt";
-	}
-	return "";
-}
-
 static void
 json_counters(FILE *out, const buffer_stats *b)
 {
@@ -254,7 +238,7 @@ json_buffer(FILE *out, const session_state *s, size_t i, uint64_t now_ns)
 	json_counters(out, s->stats->buffer_stats[i]);
 	fprintf(out, "}, \"verdict\": \"%s\", \"gone_bytes\": %" PRIu64
 	    ", \"gone_ms\": %" PRIu64 ", \"enough_bytes\": %" PRIu64
-	    ", \"sentences\": [", verdict_text(r.verdict), r.gone_bytes,
+	    ", \"sentences\": [", buffer_verdict_word(r.verdict), r.gone_bytes,
 	    r.gone_ms, r.enough_bytes);
 	for (k = 0; k < r.n; k++) {
 		fprintf(out, "%s{\"loss\": %s, \"text\": ", k == 0 ? "" : ", ",

@@ -464,15 +464,6 @@ print_block(FILE *out, const session_state *s, uint64_t now)
 /* ---- JSON ---- */
 
 static void
-json_entry(FILE *out, const char *key, const char *text)
-{
-	if (text == NULL)
-		return;
-	fprintf(out, ", \"%s\": ", key);
-	json_text(out, text);
-}
-
-static void
 json_number(FILE *out, const char *key, bool known, uint64_t v)
 {
 	if (known)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/machines_text.h"
 #include "client/top_table.h"
 #include "protos/control.pb-c.h"
 #include "protos/link.pb-c.h"
@@ -354,22 +355,6 @@ top_model_sessions(struct top_model *m, uint64_t now_ms,
 
 /* ---- machines ---- */
 
-static const char *
-machine_state(const Tributary__MachineState *s)
-{
-	switch (s->state) {
-	case TRIBUTARY__MACHINE_STATE__STATE__CONNECTED:
-		return "connected";
-	case TRIBUTARY__MACHINE_STATE__STATE__CUT:
-		return "cut off";
-	case TRIBUTARY__MACHINE_STATE__STATE__GONE:
-		return "gone";
-	case TRIBUTARY__MACHINE_STATE__STATE__STATE_UNSPECIFIED:
-	default:
-		return "unknown";
-	}
-}
-
 /* What the producers of a machine write, as far as it is known. */
 static double
 rate_of_producers(const struct top_model *m, uint32_t machine, bool *known)
@@ -405,7 +390,7 @@ put_machine(struct top_model *m, const Tributary__MachineState *s,
 	if ((row = top_table_add(&m->machines, r.bytes)) == NULL)
 		return;
 	top_cell(row->cells[M_NAME], s->id == 0 ? "host" : s->name);
-	top_cell(row->cells[M_STATE], machine_state(s));
+	top_cell(row->cells[M_STATE], machine_state_text(s));
 	put_bytes_rate(row->cells[M_RATE], r.known, r.bytes);
 	put_count(row->cells[M_LOST], c.lost);
 	put_count_rate(row->cells[M_LOST_RATE], r.known, r.lost);

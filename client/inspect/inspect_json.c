@@ -333,22 +333,6 @@ sources(struct json_out *j, const struct inspection *i)
 	json_array_end(j);
 }
 
-static const char *
-buffer_word(enum buffer_verdict v)
-{
-	switch (v) {
-	case BUFFER_EMPTY:
-		return "empty";
-	case BUFFER_WHOLE:
-		return "whole";
-	case BUFFER_CUT:
-		return "cut";
-	case BUFFER_HURT:
-		return "hurt";
-	}
-	return "";
-}
-
 static void
 buffers(struct json_out *j, const struct inspection *i)
 {
@@ -363,7 +347,8 @@ buffers(struct json_out *j, const struct inspection *i)
 		json_string(j, "name", b.name);
 		json_uint(j, "size", b.stats->buffer_size);
 		json_string(j, "policy", b.discard ? "discard" : "ring");
-		json_string(j, "verdict", buffer_word(b.reading.verdict));
+		json_string(j, "verdict",
+		    buffer_verdict_word(b.reading.verdict));
 		json_uint(j, "gone_ms", b.reading.gone_ms);
 		json_uint(j, "gone_bytes", b.reading.gone_bytes);
 		json_uint(j, "enough_bytes", b.reading.enough_bytes);
