@@ -92,7 +92,7 @@ reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
 		 * down_cb() tells why: wait for whether it does.
 		 */
 		k->failed = true;
-		loop_defer(c->loop, report_failed, c);
+		loop_defer(c->loop, &c->failed_call, report_failed, c);
 		return;
 	}
 	enter(c);
@@ -120,7 +120,7 @@ call_new(struct consumer *c, enum consumer_call_kind kind, void *arg)
 
 	if ((k = calloc(1, sizeof(*k))) == NULL) {
 		loop_cancel(c->loop, c);
-		loop_defer(c->loop, out_of_memory, c);
+		loop_defer(c->loop, &c->no_memory_call, out_of_memory, c);
 		return NULL;
 	}
 	k->c = c;
@@ -137,7 +137,7 @@ invoke(struct consumer_call *k, const char *method,
 {
 	if (args != NULL && args->failed) {
 		k->failed = true;
-		loop_defer(k->c->loop, report_failed, k->c);
+		loop_defer(k->c->loop, &k->c->failed_call, report_failed, k->c);
 		return;
 	}
 	rpc_invoke(k->c->rpc, method, args == NULL ? NULL : args->data,

@@ -12,6 +12,7 @@
 
 #include "client/consumer.h"
 #include "client/slice_joiner.h"
+#include "transport/loop.h"
 #include "transport/pb_writer.h"
 
 struct rpc_client;
@@ -60,6 +61,7 @@ struct consumer {
 	bool fds;                   /* can pass them */
 	bool closed;
 	unsigned busy;
+	struct loop_call failed_call, no_memory_call;
 };
 
 /* A message of the reply; more: further ones follow. */

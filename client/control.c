@@ -34,6 +34,7 @@ struct control_call {
 	bool sent;
 	bool too_long;           /* what else comes is not kept */
 	const char *failure;     /* to be told by fail_cb(); static */
+	struct loop_call fail_call;
 };
 
 /*
@@ -51,6 +52,7 @@ struct control {
 	char why_down[320];
 	bool closed;
 	unsigned busy;
+	struct loop_call send_call;
 };
 
 static void
@@ -195,7 +197,7 @@ fail_later(struct control_call *k, const char *why)
 	if (k->failure != NULL)
 		return;
 	k->failure = why;
-	loop_defer(k->c->loop, fail_cb, k);
+	loop_defer(k->c->loop, &k->fail_call, fail_cb, k);
 }
 
 static const char *
@@ -384,7 +386,7 @@ ask(struct control_call *k)
 	else if (c->down)
 		fail_later(k, c->why_down);
 	else
-		loop_defer(c->loop, send_cb, c);
+		loop_defer(c->loop, &c->send_call, send_cb, c);
 }
 
 /* Aborts where memory for a few bytes is missing, as the loop does. */

@@ -355,7 +355,7 @@ producer_shutdown(struct producer *p, void (*done)(void *arg), void *arg)
 		return;
 	p->shutdown_timer = loop_timer_new(p->loop, shutdown_finish, p);
 	if (p->shutdown_timer == NULL) {
-		loop_defer(p->loop, done, arg);
+		loop_defer(p->loop, &p->done_call, done, arg);
 		return;
 	}
 	p->shutdown_done = done;

@@ -57,7 +57,7 @@ wake_commit(void *arg)
 {
 	struct producer *p = arg;
 
-	loop_defer(p->loop, commit_later, p);
+	loop_defer(p->loop, &p->commit_call, commit_later, p);
 }
 
 static const struct commit_ops commit_ops = {

@@ -13,6 +13,7 @@
 
 #include "client/producer.h"
 #include "transport/addr.h"
+#include "transport/loop.h"
 #include "transport/pb_writer.h"
 #include "transport/shm.h"
 
@@ -82,6 +83,7 @@ struct producer {
 
 	void (*shutdown_done)(void *arg);
 	void *shutdown_arg;
+	struct loop_call done_call, commit_call;
 	struct loop_timer *shutdown_timer; /* not NULL: shutting down */
 };
 

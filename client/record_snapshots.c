@@ -39,6 +39,7 @@ struct record_snapshots {
 	unsigned failed;
 	void (*idle)(void *arg);
 	void *idle_arg;
+	struct loop_call next_call, idle_call;
 };
 
 static void begin_next(void *arg);
@@ -117,9 +118,9 @@ next_or_idle(struct record_snapshots *s)
 {
 	end_now(s);
 	if (!TAILQ_EMPTY(&s->waiting)) {
-		loop_defer(s->with.loop, begin_next, s);
+		loop_defer(s->with.loop, &s->next_call, begin_next, s);
 	} else if (s->idle != NULL) {
-		loop_defer(s->with.loop, s->idle, s->idle_arg);
+		loop_defer(s->with.loop, &s->idle_call, s->idle, s->idle_arg);
 		s->idle = NULL;
 	}
 }

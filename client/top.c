@@ -63,6 +63,7 @@ struct top {
 	bool answered;       /* once, at least */
 	bool drop;           /* control ends when its callback is over */
 	uint64_t asked_ms;
+	struct loop_call tick_call;
 	int status;
 };
 
@@ -282,7 +283,7 @@ run(struct top *t)
 	}
 	draw(t);
 	loop_timer_set(t->timer, t->interval_ms, 1);
-	loop_defer(t->loop, tick_cb, t);
+	loop_defer(t->loop, &t->tick_call, tick_cb, t);
 	loop_run(t->loop);
 }
 

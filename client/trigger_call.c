@@ -21,6 +21,7 @@ struct trigger_call {
 	size_t n;
 	trigger_call_fn fn; /* NULL: the outcome was told */
 	void *arg;
+	struct loop_call refused_call;
 };
 
 static void
@@ -50,7 +51,7 @@ activated_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 	if (ok)
 		tell(t, NULL);
 	else /* down() may follow, and says more */
-		loop_defer(t->loop, refused_cb, t);
+		loop_defer(t->loop, &t->refused_call, refused_cb, t);
 }
 
 static void
@@ -67,7 +68,7 @@ ready_cb(struct rpc_client *rpc, void *arg)
 	for (i = 0; i < t->n; i++)
 		pb_put_string(&w, 1, t->names[i]);
 	if (w.failed)
-		loop_defer(t->loop, refused_cb, t);
+		loop_defer(t->loop, &t->refused_call, refused_cb, t);
 	else
 		rpc_invoke(rpc, "ActivateTriggers", w.data, w.len, -1,
 		    activated_cb, t);

@@ -229,7 +229,7 @@ classic_new(const struct classic_setup *setup, char *err, size_t err_size)
 	if (connect_relay(c, err, err_size) != 0)
 		goto fail;
 	/* Not before the caller has it. */
-	loop_defer(setup->loop, announce_cb, c);
+	loop_defer(setup->loop, &c->announce_call, announce_cb, c);
 	return c;
 
 fail:

@@ -125,7 +125,8 @@ refused_cb(void *arg)
 void
 classic_conn_refused(struct classic_conn *conn)
 {
-	loop_defer(conn->classic->setup.loop, refused_cb, conn);
+	loop_defer(conn->classic->setup.loop, &conn->refused_call, refused_cb,
+	    conn);
 }
 
 static void

@@ -14,6 +14,7 @@
 #include "protos/link.pb-c.h"
 #include "relay/classic.h"
 #include "transport/log.h"
+#include "transport/loop.h"
 
 struct loop_timer;
 struct relay_clocks;
@@ -48,6 +49,7 @@ struct classic_conn {
 	uint64_t bytes_queued;
 	int32_t pid;  /* of the producer, as the next */
 	int32_t uid;
+	struct loop_call refused_call;
 };
 LIST_HEAD(classic_conns, classic_conn);
 
@@ -63,6 +65,7 @@ struct classic {
 
 	uint8_t *scratch; /* LINK_MESSAGE_MAX, between reserve and commit */
 	struct log_limit log_limit;
+	struct loop_call announce_call;
 };
 
 /* ---- classic_conn.c ---- */

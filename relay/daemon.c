@@ -51,6 +51,7 @@ struct relay_daemon {
 	struct loop_timer *let_go;   /* at the end: producers have noticed */
 	bool stopping;
 	int turns_left;
+	struct loop_call leave_call;
 };
 
 /* ---- the end ---- */
@@ -70,7 +71,7 @@ leave_cb(void *arg)
 	struct relay_daemon *d = arg;
 
 	if (d->turns_left-- > 0)
-		loop_defer(d->loop, leave_cb, d);
+		loop_defer(d->loop, &d->leave_call, leave_cb, d);
 	else
 		uplink_stop(d->uplink, LINGER_MS, done_cb, d);
 }
@@ -83,7 +84,7 @@ let_go_cb(void *arg)
 
 	producers_let_go(d->producers);
 	d->turns_left = LAST_TURNS;
-	loop_defer(d->loop, leave_cb, d);
+	loop_defer(d->loop, &d->leave_call, leave_cb, d);
 }
 
 static void

@@ -29,7 +29,7 @@ ob_ready(struct outbox *o)
 	if (o->ready_due || o->loop == NULL)
 		return;
 	o->ready_due = true;
-	loop_defer(o->loop, ready_cb, o);
+	loop_defer(o->loop, &o->ready_call, ready_cb, o);
 }
 
 static void
@@ -49,7 +49,7 @@ ob_overflow(struct outbox *o)
 	if (o->overflow_due || o->loop == NULL)
 		return;
 	o->overflow_due = true;
-	loop_defer(o->loop, overflow_cb, o);
+	loop_defer(o->loop, &o->overflow_call, overflow_cb, o);
 }
 
 static void

@@ -32,6 +32,7 @@ struct disk {
 	struct job_list done;
 	bool posted;          /* reap() will be called */
 	bool ending;
+	struct loop_post reap_post;
 
 	/* The thread's own: the file that is written */
 	int fd; /* -1: none */
@@ -265,7 +266,7 @@ run(void *arg)
 		TAILQ_INSERT_TAIL(&d->done, j, link);
 		if (!d->posted && !d->ending) {
 			d->posted = true;
-			loop_post(d->loop, reap_cb, d);
+			loop_post(d->loop, &d->reap_post, reap_cb, d);
 		}
 	}
 	pthread_mutex_unlock(&d->lock);

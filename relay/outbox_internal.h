@@ -20,6 +20,7 @@
 #include "relay/outbox_arena.h"
 #include "relay/outbox_disk.h"
 #include "transport/log.h"
+#include "transport/loop.h"
 
 /* Pages of a block that is begun. */
 #define OB_BEGIN_PAGES 2u
@@ -150,6 +151,7 @@ struct outbox {
 	bool synchronous;
 	bool ready_due; /* ops->ready() will be called */
 	bool overflow_due;
+	struct loop_call ready_call, overflow_call;
 
 	struct arena arena;
 	struct ob_spool spool;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "transport/log.h"
+#include "transport/loop.h"
 #include "transport/rpc_host.h"
 #include "relay/local.h"
 #include "relay/producers.h"
@@ -50,6 +51,7 @@ struct producers {
 	struct loop_timer *orphans_timer;
 	void (*recovered)(void *arg); /* NULL: not asked for, or called */
 	void *recovered_arg;
+	struct loop_call recovered_call;
 	uint64_t recover_again_ms;
 };
 

@@ -223,7 +223,7 @@ orphans_lost(struct producers *ps)
 	}
 	orphans_forget(ps);
 	if (ps->recovered != NULL)
-		loop_defer(ps->loop, say_recovered, ps);
+		loop_defer(ps->loop, &ps->recovered_call, say_recovered, ps);
 }
 
 void

@@ -102,7 +102,7 @@ finish(struct uplink *u)
 	classic_free(u->classic);
 	u->classic = NULL;
 	uplink_set_state(u, UPLINK_STOPPED);
-	loop_defer(u->setup.loop, stopped_cb, u);
+	loop_defer(u->setup.loop, &u->stopped_call, stopped_cb, u);
 }
 
 static bool

@@ -18,6 +18,7 @@
 #include "relay/uplink_link.h"
 #include "transport/dial.h"
 #include "transport/log.h"
+#include "transport/loop.h"
 
 struct clocks;
 struct loop_timer;
@@ -71,6 +72,7 @@ struct uplink {
 	bool stopped;  /* stopped_fn is deferred, or was called */
 	void (*stopped_fn)(void *arg);
 	void *stopped_arg;
+	struct loop_call stopped_call;
 };
 
 /* ---- uplink.c ---- */

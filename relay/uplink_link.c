@@ -44,7 +44,7 @@ link_over(struct uplink_link *l, enum uplink_end why)
 	l->client = NULL;
 	loop_timer_clear(l->timer);
 	uplink_up_stop(l);
-	loop_defer(l->setup.loop, ended_cb, l);
+	loop_defer(l->setup.loop, &l->ended_call, ended_cb, l);
 }
 
 void
@@ -98,7 +98,7 @@ down_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
 	if (l->state == UL_OVER)
 		return;
 	if (!ok) {
-		loop_defer(l->setup.loop, rejected_cb, l);
+		loop_defer(l->setup.loop, &l->rejected_call, rejected_cb, l);
 		return;
 	}
 	uplink_down_frame(l, msg, len);
@@ -157,7 +157,7 @@ opened_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 	if (l->state == UL_OVER)
 		return;
 	if (!ok) {
-		loop_defer(l->setup.loop, rejected_cb, l);
+		loop_defer(l->setup.loop, &l->rejected_call, rejected_cb, l);
 		return;
 	}
 	m = uplink_opened_decode(msg, len, &l->opened_with, l->setup.settings,

@@ -15,6 +15,7 @@
 #include "relay/uplink_watch.h"
 #include "transport/link_in.h"
 #include "transport/log.h"
+#include "transport/loop.h"
 
 struct link_compressor;
 struct link_decompressor;
@@ -56,6 +57,7 @@ struct uplink_link {
 	bool useful;
 	enum uplink_end why;
 	char text[512]; /* of the end */
+	struct loop_call ended_call, rejected_call, turn_call;
 };
 
 /* ---- uplink_link.c ---- */

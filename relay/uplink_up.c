@@ -155,7 +155,7 @@ uplink_link_kick(struct uplink_link *l)
 	if (l->kicked || l->state != UL_OPEN)
 		return;
 	l->kicked = true;
-	loop_defer(l->setup.loop, turn_cb, l);
+	loop_defer(l->setup.loop, &l->turn_call, turn_cb, l);
 }
 
 void

@@ -41,6 +41,7 @@ struct dialled {
 	struct listener *listener; /* addr has a path */
 	char path[96];
 	struct loop_timer *retry;
+	struct loop_call now_call;
 	uint64_t called_ms;
 	bool reached; /* somebody came through since the last call */
 	unsigned failures; /* in a row */
@@ -309,7 +310,7 @@ dialler_new(struct loop *l, const struct settings *settings, struct gate *gate,
 			goto fail;
 	}
 	for (i = 0; i < d->n; i++)
-		loop_defer(l, call_now, &d->all[i]);
+		loop_defer(l, &d->all[i].now_call, call_now, &d->all[i]);
 	return d;
 
 fail:

@@ -24,6 +24,7 @@ struct way {
 	bool over;             /* nothing goes this way any more */
 	bool reading, writing; /* the events are armed */
 	bool again;            /* pump_again() is deferred */
+	struct loop_call again_call;
 	struct event read_ev, write_ev;
 	size_t head, len;      /* what waits in buf */
 	uint8_t buf[BRIDGE_BUFFER_BYTES];
@@ -37,6 +38,7 @@ struct bridge {
 	bool ended; /* tell() is deferred, or was called */
 	int error;  /* for the owner */
 	struct loop_timer *half;
+	struct loop_call tell_call;
 	struct way up, down; /* to the socket, from it */
 };
 
@@ -63,7 +65,7 @@ static void
 pump_later(struct way *w)
 {
 	if (!w->again)
-		loop_defer(w->bridge->loop, pump_again, w);
+		loop_defer(w->bridge->loop, &w->again_call, pump_again, w);
 	w->again = true;
 }
 
@@ -129,7 +131,7 @@ end(struct bridge *b, int error)
 	arm(&b->up);
 	arm(&b->down);
 	loop_timer_clear(b->half);
-	loop_defer(b->loop, tell, b);
+	loop_defer(b->loop, &b->tell_call, tell, b);
 }
 
 static void

@@ -32,6 +32,7 @@ struct child {
 	int err_fd; /* -1: nothing more to be read */
 	int status; /* -1: runs */
 	bool freed; /* memory goes when it was reaped */
+	struct loop_call at_free_call;
 	struct event end_ev; /* on pidfd */
 	struct event err_ev; /* on err_fd */
 	struct loop_timer *watch;  /* CHILD_POLL_MS, without pidfd */
@@ -465,7 +466,7 @@ child_new(struct loop *l, char *const argv[], int *fd, char *err,
 		(void)reap(c, 0);
 		goto fail;
 	}
-	loop_at_free(l, at_free, c);
+	loop_at_free(l, &c->at_free_call, at_free, c);
 	*fd = p.ours;
 	p.ours = -1;
 	plumbing_done(&p);

@@ -34,6 +34,7 @@ struct dial {
 	int error; /* of the last address that failed */
 	int fd;    /* -1: none */
 	bool waiting; /* ev is armed on fd, and timer for its time-out */
+	struct loop_call start_call;
 	struct event ev;
 	struct loop_timer *timer; /* time-out, or time to ask again */
 	struct dial_ssh *ssh; /* ssh://: does it all; else NULL */
@@ -216,7 +217,7 @@ find_addresses(struct dial *d, const struct addr *a, bool in_background,
 	    err_size);
 	if (d->n_sa < 0)
 		return -1;
-	loop_defer(d->loop, start_cb, d);
+	loop_defer(d->loop, &d->start_call, start_cb, d);
 	return 0;
 }
 

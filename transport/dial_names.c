@@ -25,6 +25,7 @@ struct dial_names {
 	/* Below: names_lock. */
 	int refs;
 	bool given_up;
+	struct loop_post found_post;
 };
 
 static pthread_mutex_t names_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -60,7 +61,7 @@ names_thread(void *arg)
 	pthread_mutex_lock(&names_lock);
 	/* Under the lock: whoever gives it up may end the loop next. */
 	if (!d->given_up)
-		loop_post(d->loop, found_cb, d);
+		loop_post(d->loop, &d->found_post, found_cb, d);
 	names_threads--;
 	pthread_mutex_unlock(&names_lock);
 	names_unref(d);

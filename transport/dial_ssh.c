@@ -27,6 +27,7 @@ struct dial_ssh {
 	struct child *child; /* NULL: given away */
 	int fd;              /* a command's stream; -1: none */
 	struct loop_timer *poll;
+	struct loop_call command_call;
 	char dir[80];        /* of our socket; "": none */
 	struct sockaddr_un local;
 	char detail[DIAL_TEXT_MAX];
@@ -160,7 +161,7 @@ start(struct dial_ssh *d, const struct dial_options *o, char *err,
 	}
 	if (d->addr.path[0] == '\0') {
 		d->fd = fd;
-		loop_defer(d->loop, command_cb, d);
+		loop_defer(d->loop, &d->command_call, command_cb, d);
 		return 0;
 	}
 	close(fd); /* it carries nothing */

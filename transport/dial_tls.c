@@ -15,6 +15,7 @@
 struct shared_context {
 	LIST_ENTRY(shared_context) link;
 	struct loop *loop; /* whose thread it belongs to */
+	struct loop_call at_free;
 	bool allow_tls12;
 	struct tls_context *tls;
 	char dir[]; /* as it was named */
@@ -95,7 +96,7 @@ context_new(struct loop *l, const char *dir, bool allow_tls12, char *err,
 		    DIAL_TLS_CONTEXTS_MAX);
 		goto fail;
 	}
-	loop_at_free(l, context_free, c);
+	loop_at_free(l, &c->at_free, context_free, c);
 	return c;
 
 fail:

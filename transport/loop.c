@@ -1,7 +1,4 @@
-#include "transport/loop.h"
-
 #include <event2/event.h>
-#include <event2/event_struct.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -9,31 +6,14 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/time.h>
-#include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "transport/loop_internal.h"
 
 /* loop_free() runs what is deferred, and what that defers, this many times. */
 #define LOOP_FREE_ROUNDS 64
 
-
-struct call {
-	loop_fn fn; /* NULL: cancelled */
-	void *arg;
-};
-
-/* A growing list of calls; keeps its memory. */
-struct call_list {
-	struct call *calls;
-	size_t n;
-	size_t cap;
-};
-
-/* First in, first out. */
-struct call_queue {
-	struct call_list list;
-	size_t at; /* the first that waits */
-};
 
 /* Of calls that begin something, one comes after so many that go on. */
 #define LOOP_SLOW_SHARE 3u
@@ -45,84 +25,82 @@ struct loop_signal {
 	struct loop_signal *next;
 };
 
-struct loop {
-	struct event_base *base;
-	uint8_t *scratch;
-	uint8_t cork[LOOP_CORK_BYTES];
-	bool stopping;
-
-	struct timeval turn_at; /* libevent's time of the turn of turn_ms */
-	uint64_t turn_ms;
-
-
-	struct call_list deferred; /* for the next turn */
-	struct call_list running;  /* being called now, from running_at on */
-	size_t running_at;
-	struct call_queue slow[2]; /* wait for a turn with room; [1]: go on */
-	unsigned slow_passed;      /* calls of slow[1] since one of slow[0] */
-	struct event turn; /* a timer of 0: pending while any of them wait */
-
-	struct call_list at_free;
-
-	pthread_mutex_t post_lock;
-	struct call_list posted; /* under post_lock */
-	int post_fd;
-	struct event post_ev;
-
-	struct loop_signal *signals;
-};
-
-struct loop_timer {
-	struct loop *loop;
-	struct event ev;
-	int fd; /* a timerfd, for CLOCK_BOOTTIME; else -1 */
-	loop_fn fn;
-	void *arg;
-	uint64_t due_ms; /* loop_now_ms() */
-};
-
 static void
-calls_add(struct call_list *list, loop_fn fn, void *arg)
+calls_init(struct loop_calls *q)
 {
-	if (list->n == list->cap) {
-		list->cap = list->cap ? 2 * list->cap : 16;
-		list->calls =
-		    realloc(list->calls, list->cap * sizeof(list->calls[0]));
-		if (list->calls == NULL)
-			abort();
-	}
-	list->calls[list->n].fn = fn;
-	list->calls[list->n].arg = arg;
-	list->n++;
+	q->head.next = q->head.prev = &q->head;
+}
+
+static bool
+calls_empty(const struct loop_calls *q)
+{
+	return q->head.next == &q->head;
+}
+
+void
+loop_call_cancel(struct loop_call *c)
+{
+	if (c->next == NULL)
+		return;
+	c->prev->next = c->next;
+	c->next->prev = c->prev;
+	c->next = c->prev = NULL;
 }
 
 static void
-calls_cancel(struct call_list *list, size_t from, const void *arg)
+calls_add(struct loop_calls *q, struct loop_call *c, loop_fn fn, void *arg)
 {
-	size_t i;
+	c->fn = fn;
+	c->arg = arg;
+	if (c->next != NULL)
+		return;
+	c->next = &q->head;
+	c->prev = q->head.prev;
+	c->prev->next = c;
+	q->head.prev = c;
+}
 
-	for (i = from; i < list->n; i++) {
-		if (list->calls[i].arg == arg)
-			list->calls[i].fn = NULL;
+/* The first of them; it may be gone, or wait again, when it was called. */
+static void
+calls_run_one(struct loop_calls *q)
+{
+	struct loop_call *c = q->head.next;
+
+	loop_call_cancel(c);
+	c->fn(c->arg);
+}
+
+static void
+calls_cancel(struct loop_calls *q, const void *arg)
+{
+	struct loop_call *c, *next;
+
+	for (c = q->head.next; c != &q->head; c = next) {
+		next = c->next;
+		if (c->arg == arg)
+			loop_call_cancel(c);
 	}
+}
+
+/* All of from, in their order; to is empty. */
+static void
+calls_move(struct loop_calls *to, struct loop_calls *from)
+{
+	if (calls_empty(from))
+		return;
+	to->head = from->head;
+	to->head.next->prev = &to->head;
+	to->head.prev->next = &to->head;
+	calls_init(from);
 }
 
 /* Runs what was deferred before this turn; what is added meanwhile waits. */
 static void
 loop_run_deferred(struct loop *l)
 {
-	struct call_list batch = l->deferred;
-	struct call c;
-
-	l->deferred = l->running;
-	l->deferred.n = 0;
-	l->running = batch;
-	for (l->running_at = 0; l->running_at < l->running.n;) {
-		c = l->running.calls[l->running_at++];
-		if (c.fn != NULL)
-			c.fn(c.arg);
-	}
-	l->running.n = 0;
+	calls_move(&l->running, &l->deferred);
+	while (!calls_empty(&l->running))
+		calls_run_one(&l->running);
 }
 
 /*
@@ -134,8 +112,8 @@ loop_want_turn(struct loop *l)
 {
 	static const struct timeval now = { 0, 0 };
 
-	if (event_add(&l->turn, &now) != 0)
-		abort();
+	/* It cannot fail: libevent has kept a place since loop_timers_init(). */
+	(void)event_add(&l->turn, &now);
 }
 
 static uint64_t
@@ -147,67 +125,41 @@ clock_ns(clockid_t id)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static bool
-queue_is_empty(const struct call_queue *q)
+uint64_t
+loop_clock_ns(void)
 {
-	return q->at == q->list.n;
-}
-
-static void
-queue_add(struct call_queue *q, loop_fn fn, void *arg)
-{
-	/* Those that ran leave their room to those that come. */
-	if (q->list.n == q->list.cap && q->at > q->list.n / 2) {
-		q->list.n -= q->at;
-		memmove(q->list.calls, q->list.calls + q->at,
-		    q->list.n * sizeof(q->list.calls[0]));
-		q->at = 0;
-	}
-	calls_add(&q->list, fn, arg);
-}
-
-static struct call
-queue_take(struct call_queue *q)
-{
-	struct call c = q->list.calls[q->at++];
-
-	if (queue_is_empty(q))
-		q->list.n = q->at = 0;
-	return c;
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 static bool
 loop_has_slow(const struct loop *l)
 {
-	return !queue_is_empty(&l->slow[0]) || !queue_is_empty(&l->slow[1]);
+	return !calls_empty(&l->slow[0]) || !calls_empty(&l->slow[1]);
 }
 
-static struct call
-loop_take_slow(struct loop *l)
+static struct loop_calls *
+loop_next_slow(struct loop *l)
 {
-	if (queue_is_empty(&l->slow[1]) || (!queue_is_empty(&l->slow[0]) &&
+	if (calls_empty(&l->slow[1]) || (!calls_empty(&l->slow[0]) &&
 	    l->slow_passed >= LOOP_SLOW_SHARE)) {
 		l->slow_passed = 0;
-		return queue_take(&l->slow[0]);
+		return &l->slow[0];
 	}
 	l->slow_passed++;
-	return queue_take(&l->slow[1]);
+	return &l->slow[1];
 }
 
 static void
 loop_run_slow(struct loop *l)
 {
 	uint64_t until;
-	struct call c;
 
 	if (!loop_has_slow(l))
 		return;
-	until = clock_ns(CLOCK_MONOTONIC) + LOOP_SLOW_MS * 1000000u;
+	until = loop_clock_ns() + LOOP_SLOW_MS * 1000000u;
 	do {
-		c = loop_take_slow(l);
-		if (c.fn != NULL)
-			c.fn(c.arg);
-	} while (loop_has_slow(l) && clock_ns(CLOCK_MONOTONIC) < until);
+		calls_run_one(loop_next_slow(l));
+	} while (loop_has_slow(l) && loop_clock_ns() < until);
 	if (loop_has_slow(l))
 		loop_want_turn(l);
 }
@@ -222,15 +174,15 @@ turn_cb(evutil_socket_t fd, short what, void *arg)
 static void
 loop_take_posted(struct loop *l)
 {
-	size_t i;
+	struct loop_post *p;
 
 	pthread_mutex_lock(&l->post_lock);
-	for (i = 0; i < l->posted.n; i++) {
-		if (l->posted.calls[i].fn != NULL)
-			loop_defer(l, l->posted.calls[i].fn,
-			    l->posted.calls[i].arg);
+	while ((p = l->posted) != NULL) {
+		l->posted = p->next;
+		p->posted = false;
+		loop_defer(l, &p->call, p->fn, p->arg);
 	}
-	l->posted.n = 0;
+	l->posted_end = &l->posted;
 	pthread_mutex_unlock(&l->post_lock);
 }
 
@@ -270,6 +222,12 @@ loop_new(void)
 		return NULL;
 	pthread_mutex_init(&l->post_lock, NULL);
 	l->post_fd = -1;
+	calls_init(&l->deferred);
+	calls_init(&l->running);
+	calls_init(&l->slow[0]);
+	calls_init(&l->slow[1]);
+	calls_init(&l->at_free);
+	l->posted_end = &l->posted;
 	/* Writes to a closed socket are answered by EPIPE. */
 	signal(SIGPIPE, SIG_IGN);
 	if ((l->scratch = malloc(LOOP_SCRATCH_BYTES)) == NULL)
@@ -281,7 +239,7 @@ loop_new(void)
 	if (event_assign(&l->turn, l->base, -1, 0, turn_cb, l) != 0 ||
 	    event_assign(&l->post_ev, l->base, l->post_fd, EV_READ | EV_PERSIST,
 		post_cb, l) != 0 ||
-	    event_add(&l->post_ev, NULL) != 0)
+	    event_add(&l->post_ev, NULL) != 0 || loop_timers_init(l) != 0)
 		goto fail;
 	return l;
 
@@ -294,16 +252,13 @@ fail:
 static void
 loop_run_last_calls(struct loop *l)
 {
-	size_t i;
 	int round;
 
-	for (i = 0; i < l->at_free.n; i++) {
-		if (l->at_free.calls[i].fn != NULL)
-			l->at_free.calls[i].fn(l->at_free.calls[i].arg);
-	}
+	while (!calls_empty(&l->at_free))
+		calls_run_one(&l->at_free);
 	for (round = 0; round < LOOP_FREE_ROUNDS; round++) {
 		loop_take_posted(l);
-		if (l->deferred.n == 0 && !loop_has_slow(l))
+		if (calls_empty(&l->deferred) && !loop_has_slow(l))
 			return;
 		loop_run_deferred(l);
 		loop_run_slow(l);
@@ -331,15 +286,10 @@ loop_free(struct loop *l)
 	}
 	if (event_initialized(&l->turn))
 		event_del(&l->turn);
+	loop_timers_done(l);
 	if (l->base != NULL)
 		event_base_free(l->base);
 	pthread_mutex_destroy(&l->post_lock);
-	free(l->deferred.calls);
-	free(l->running.calls);
-	free(l->slow[0].list.calls);
-	free(l->slow[1].list.calls);
-	free(l->posted.calls);
-	free(l->at_free.calls);
 	free(l->scratch);
 	free(l);
 }
@@ -388,7 +338,7 @@ loop_stop(struct loop *l)
 uint64_t
 loop_now_ms(void)
 {
-	return clock_ns(CLOCK_MONOTONIC) / 1000000u;
+	return loop_clock_ns() / 1000000u;
 }
 
 uint64_t
@@ -414,182 +364,77 @@ loop_boottime_ns(void)
 }
 
 void
-loop_defer(struct loop *l, loop_fn fn, void *arg)
+loop_defer(struct loop *l, struct loop_call *c, loop_fn fn, void *arg)
 {
-	calls_add(&l->deferred, fn, arg);
-	if (l->deferred.n == 1)
+	if (calls_empty(&l->deferred))
 		loop_want_turn(l);
+	calls_add(&l->deferred, c, fn, arg);
 }
 
 void
-loop_defer_slow(struct loop *l, bool goes_on, loop_fn fn, void *arg)
+loop_defer_slow(struct loop *l, struct loop_call *c, bool goes_on, loop_fn fn,
+    void *arg)
 {
-	queue_add(&l->slow[goes_on], fn, arg);
+	calls_add(&l->slow[goes_on], c, fn, arg);
 	loop_want_turn(l);
+}
+
+static void
+posted_cancel(struct loop *l, const void *arg)
+{
+	struct loop_post **at, *p;
+
+	for (at = &l->posted; (p = *at) != NULL;) {
+		if (p->arg == arg) {
+			*at = p->next;
+			p->posted = false;
+		} else {
+			at = &p->next;
+		}
+	}
+	l->posted_end = at;
 }
 
 void
 loop_cancel(struct loop *l, void *arg)
 {
-	calls_cancel(&l->deferred, 0, arg);
-	calls_cancel(&l->running, l->running_at, arg);
-	calls_cancel(&l->slow[0].list, l->slow[0].at, arg);
-	calls_cancel(&l->slow[1].list, l->slow[1].at, arg);
-	calls_cancel(&l->at_free, 0, arg);
-	while (l->at_free.n > 0 &&
-	    l->at_free.calls[l->at_free.n - 1].fn == NULL)
-		l->at_free.n--;
+	calls_cancel(&l->deferred, arg);
+	calls_cancel(&l->running, arg);
+	calls_cancel(&l->slow[0], arg);
+	calls_cancel(&l->slow[1], arg);
+	calls_cancel(&l->at_free, arg);
 	pthread_mutex_lock(&l->post_lock);
-	calls_cancel(&l->posted, 0, arg);
+	posted_cancel(l, arg);
 	pthread_mutex_unlock(&l->post_lock);
 }
 
 void
-loop_at_free(struct loop *l, loop_fn fn, void *arg)
+loop_at_free(struct loop *l, struct loop_call *c, loop_fn fn, void *arg)
 {
-	calls_add(&l->at_free, fn, arg);
+	calls_add(&l->at_free, c, fn, arg);
 }
 
 void
-loop_post(struct loop *l, loop_fn fn, void *arg)
+loop_post(struct loop *l, struct loop_post *p, loop_fn fn, void *arg)
 {
+	bool first;
 	uint64_t one = 1;
 
 	pthread_mutex_lock(&l->post_lock);
-	calls_add(&l->posted, fn, arg);
-	/* Inside the lock: the loop is not freed before its last post is in. */
-	if (l->posted.n == 1 && write(l->post_fd, &one, sizeof(one)) < 0) {
-		/* Full: then it is awake already. */
+	p->fn = fn;
+	p->arg = arg;
+	if (!p->posted) {
+		first = l->posted == NULL;
+		p->posted = true;
+		p->next = NULL;
+		*l->posted_end = p;
+		l->posted_end = &p->next;
+		/* Inside the lock: the loop is not freed before this is in. */
+		if (first && write(l->post_fd, &one, sizeof(one)) < 0) {
+			/* Full: then it is awake already. */
+		}
 	}
 	pthread_mutex_unlock(&l->post_lock);
-}
-
-static void
-timer_cb(evutil_socket_t fd, short what, void *arg)
-{
-	struct loop_timer *t = arg;
-	uint64_t n;
-
-	/* Set again since it was seen due: not now. */
-	if (fd >= 0 && read(fd, &n, sizeof(n)) < 0)
-		return;
-	t->fn(t->arg);
-	/* t may be gone. */
-}
-
-struct loop_timer *
-loop_timer_new(struct loop *l, loop_fn fn, void *arg)
-{
-	struct loop_timer *t;
-
-	if ((t = calloc(1, sizeof(*t))) == NULL)
-		return NULL;
-	t->loop = l;
-	t->fd = -1;
-	t->fn = fn;
-	t->arg = arg;
-	if (event_assign(&t->ev, l->base, -1, 0, timer_cb, t) != 0) {
-		free(t);
-		return NULL;
-	}
-	return t;
-}
-
-struct loop_timer *
-loop_timer_new_boottime(struct loop *l, loop_fn fn, void *arg)
-{
-	struct loop_timer *t = loop_timer_new(l, fn, arg);
-
-	if (t == NULL)
-		return NULL;
-	t->fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (t->fd < 0 || event_assign(&t->ev, l->base, t->fd,
-	    EV_READ | EV_PERSIST, timer_cb, t) != 0 ||
-	    event_add(&t->ev, NULL) != 0) {
-		loop_timer_free(t);
-		return NULL;
-	}
-	return t;
-}
-
-/* ms 0: disarmed. */
-static void
-boottime_set(struct loop_timer *t, uint64_t ms, int periodic)
-{
-	struct itimerspec when = { .it_value = {
-		.tv_sec = (time_t)(ms / 1000),
-		.tv_nsec = (long)(ms % 1000 * 1000000),
-	} };
-
-	if (periodic)
-		when.it_interval = when.it_value;
-	if (timerfd_settime(t->fd, 0, &when, NULL) != 0)
-		abort(); /* no time is out of its range */
-}
-
-void
-loop_timer_set(struct loop_timer *t, uint64_t ms, int periodic)
-{
-	struct timeval tv = {
-		.tv_sec = (time_t)(ms / 1000),
-		.tv_usec = (suseconds_t)(ms % 1000 * 1000),
-	};
-
-	if (t->fd >= 0) {
-		boottime_set(t, ms > 0 ? ms : 1, periodic);
-		return;
-	}
-	event_del(&t->ev);
-	/* Else the time since this turn began would be missing. */
-	event_base_update_cache_time(t->loop->base);
-	if (event_assign(&t->ev, t->loop->base, -1, periodic ? EV_PERSIST : 0,
-		timer_cb, t) != 0 ||
-	    event_add(&t->ev, &tv) != 0)
-		abort(); /* memory for one heap slot */
-	t->due_ms = loop_now_ms() + ms;
-}
-
-bool
-loop_timer_left(const struct loop_timer *t, uint64_t *ms)
-{
-	uint64_t now = loop_now_ms();
-	struct itimerspec its;
-
-	if (t == NULL)
-		return false;
-	if (t->fd >= 0) {
-		/* It says how long it still runs; nothing when it does not. */
-		if (timerfd_gettime(t->fd, &its) != 0 ||
-		    (its.it_value.tv_sec == 0 && its.it_value.tv_nsec == 0))
-			return false;
-		*ms = (uint64_t)its.it_value.tv_sec * 1000 +
-		    (uint64_t)its.it_value.tv_nsec / 1000000;
-		return true;
-	}
-	if (!event_pending(&t->ev, EV_TIMEOUT, NULL))
-		return false;
-	*ms = t->due_ms > now ? t->due_ms - now : 0;
-	return true;
-}
-
-void
-loop_timer_clear(struct loop_timer *t)
-{
-	if (t->fd >= 0)
-		boottime_set(t, 0, 0);
-	else
-		event_del(&t->ev);
-}
-
-void
-loop_timer_free(struct loop_timer *t)
-{
-	if (t == NULL)
-		return;
-	event_del(&t->ev);
-	if (t->fd >= 0)
-		close(t->fd);
-	free(t);
 }
 
 static void

@@ -53,11 +53,23 @@ uint64_t loop_turn_ms(struct loop *l);
 typedef void (*loop_fn)(void *arg);
 
 /*
- * Calls fn(arg) on a later turn of the loop, after the callbacks that are
- * running now.  May be called with the same pair again; each call runs once.
- * Aborts the process when memory for the few bytes is missing.
+ * A call that waits for its turn.  It lies in its owner, so that there is no
+ * memory to be missing: all zero at first, and its fields are the loop's.
+ * While it waits it must not move or go away: who frees the owner calls
+ * loop_cancel() first, or is the last call of it that waits.
  */
-void loop_defer(struct loop *l, loop_fn fn, void *arg);
+struct loop_call {
+	loop_fn fn;
+	void *arg;
+	struct loop_call *next, *prev; /* NULL: it does not wait */
+};
+
+/*
+ * Calls fn(arg) on a later turn of the loop, after the callbacks that are
+ * running now.  Cannot fail.  One that waits already keeps its place, and runs
+ * once, with the fn and arg that it was given last.
+ */
+void loop_defer(struct loop *l, struct loop_call *c, loop_fn fn, void *arg);
 /*
  * As loop_defer(), for slow work, of about a millisecond a piece: a crowd of it
  * (TLS handshakes) shall not keep the loop from those who are served already.
@@ -67,19 +79,32 @@ void loop_defer(struct loop *l, loop_fn fn, void *arg);
  * when there are time-outs.  Every fourth is one that begins.
  */
 #define LOOP_SLOW_MS 2u
-void loop_defer_slow(struct loop *l, bool goes_on, loop_fn fn, void *arg);
+void loop_defer_slow(struct loop *l, struct loop_call *c, bool goes_on,
+    loop_fn fn, void *arg);
 /* Drops every deferred, posted and loop_at_free() call with this arg. */
 void loop_cancel(struct loop *l, void *arg);
+/* Drops one of loop_defer() and loop_at_free(), if it waits; costs nothing. */
+void loop_call_cancel(struct loop_call *c);
 /* Calls fn(arg) from loop_free(), for things that may outlive their owner. */
-void loop_at_free(struct loop *l, loop_fn fn, void *arg);
+void loop_at_free(struct loop *l, struct loop_call *c, loop_fn fn, void *arg);
 
-/* As loop_defer(), but from any thread (wakes the loop). */
-void loop_post(struct loop *l, loop_fn fn, void *arg);
+/*
+ * As loop_defer(), but from any thread (wakes the loop).  What is posted again
+ * before it ran runs at least once after the last post.  All zero at first.
+ */
+struct loop_post {
+	loop_fn fn;
+	void *arg;
+	struct loop_post *next; /* while it is posted */
+	bool posted;
+	struct loop_call call;  /* the loop's side of it */
+};
+void loop_post(struct loop *l, struct loop_post *p, loop_fn fn, void *arg);
 
 /*
  * A timer.  timer_set (re)arms it: fires once after ms, or every ms when
  * periodic.  Not armed after loop_timer_new() or loop_timer_clear().  fn may
- * free its own timer.
+ * free its own timer.  Only the making of one can fail.
  */
 struct loop_timer *loop_timer_new(struct loop *l, loop_fn fn, void *arg)
     MUST_CHECK;

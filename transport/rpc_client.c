@@ -77,6 +77,7 @@ struct rpc_client {
 
 	struct pending *pending[CLIENT_BUCKETS];
 	struct pending *failed; /* calls that fail on the next turn */
+	struct loop_call start_call, failed_call, down_call, destroy_call;
 	bool paused;
 	bool limits_set;
 	size_t hard, low;
@@ -132,7 +133,7 @@ static void
 pending_fail_later(struct rpc_client *c, struct pending *p)
 {
 	if (c->failed == NULL)
-		loop_defer(c->loop, failed_cb, c);
+		loop_defer(c->loop, &c->failed_call, failed_cb, c);
 	p->next = c->failed;
 	c->failed = p;
 }
@@ -174,7 +175,7 @@ client_down(struct rpc_client *c)
 		stream_close(c->stream, false);
 		c->stream = NULL;
 	}
-	loop_defer(c->loop, down_cb, c);
+	loop_defer(c->loop, &c->down_call, down_cb, c);
 }
 
 static void
@@ -223,7 +224,7 @@ rpc_client_free(struct rpc_client *c)
 		c->stream = NULL;
 	}
 	loop_cancel(c->loop, c);
-	loop_defer(c->loop, client_destroy, c);
+	loop_defer(c->loop, &c->destroy_call, client_destroy, c);
 }
 
 /* ---- frames that arrive ---- */
@@ -679,7 +680,7 @@ rpc_client_from_fd(struct loop *l, int fd, const char *service,
 	snprintf(c->addr.text, sizeof(c->addr.text),
 	    "the other end of descriptor %d", fd);
 	c->fd = fd;
-	loop_defer(l, start_fd_cb, c);
+	loop_defer(l, &c->start_call, start_fd_cb, c);
 	return c;
 }
 

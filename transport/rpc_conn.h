@@ -7,6 +7,7 @@
 #define TRANSPORT_RPC_CONN_H
 
 #include "transport/ipc_frame.h"
+#include "transport/loop.h"
 #include "transport/rpc_host.h"
 
 struct rpc_conn {
@@ -25,6 +26,7 @@ struct rpc_conn {
 	void *ctx;                         /* what its bind() returned */
 	bool paused;
 	bool closing; /* rpc_conn_close(): gone_cb is deferred */
+	struct loop_call gone_call;
 
 	/* Inside a method: the frame of the call, header included. */
 	const uint8_t *frame;

@@ -164,21 +164,20 @@ stream_die(struct stream *s)
 	fdq_done(&s->fds);
 	loop_timer_free(s->rest);
 	s->rest = NULL;
-	if (s->shake_due) {
-		s->shake_due = false;
-		loop_cancel(s->loop, s);
-	}
-	if (s->flush_timer != NULL) {
-		loop_timer_free(s->flush_timer);
-		loop_cancel(s->loop, s);
-		s->flush_timer = NULL;
-	}
+	loop_timer_free(s->flush_timer);
+	s->flush_timer = NULL;
+	loop_call_cancel(&s->at_free);
+	loop_call_cancel(&s->tls_call);
+	loop_call_cancel(&s->reshow_call);
+	loop_call_cancel(&s->look_call);
+	loop_call_cancel(&s->end_call);
+	s->shake_due = false;
 	if (s->tls == NULL) {
 		close(s->fd);
 		s->fd = -1;
 	}
 	stream_child_drop(s);
-	loop_defer(s->loop, free_cb, s);
+	loop_defer(s->loop, &s->end_call, free_cb, s);
 }
 
 void
@@ -217,7 +216,7 @@ stream_end_later(struct stream *s, enum stream_end why)
 	stream_arm_output(s);
 	outq_done(&s->out);
 	stream_count(s);
-	loop_defer(s->loop, end_cb, s);
+	loop_defer(s->loop, &s->end_call, end_cb, s);
 }
 
 static void
@@ -242,7 +241,7 @@ stream_begin_flush(struct stream *s)
 	if (s->flush_timer == NULL)
 		return -1;
 	loop_timer_set(s->flush_timer, STREAM_FLUSH_MS, 0);
-	loop_at_free(s->loop, flush_over_cb, s);
+	loop_at_free(s->loop, &s->at_free, flush_over_cb, s);
 	s->state = ST_FLUSHING;
 	/* Its owner may take them away now. */
 	stream_leave_budgets(s);

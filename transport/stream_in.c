@@ -257,5 +257,5 @@ stream_resume(struct stream *s)
 	if (s->state != ST_OPEN || s->reshow)
 		return;
 	s->reshow = true;
-	loop_defer(s->loop, reshow_cb, s);
+	loop_defer(s->loop, &s->reshow_call, reshow_cb, s);
 }

@@ -18,6 +18,7 @@
 #include "transport/compiler.h"
 #include "transport/fdq.h"
 #include "transport/kept.h"
+#include "transport/loop.h"
 #include "transport/outq.h"
 #include "transport/stream.h"
 
@@ -58,6 +59,10 @@ struct stream {
 	bool more;           /* input lies there; more_cb is deferred */
 	bool in_wants_write; /* input (or the handshake) waits for room */
 	bool out_wants_read; /* output waits for input */
+	struct loop_call end_call; /* end_cb, then free_cb */
+	struct loop_call tls_call; /* shake_cb while it opens, then more_cb */
+	struct loop_call reshow_call, look_call;
+	struct loop_call at_free; /* while it flushes */
 	struct event ev;   /* as armed says */
 	struct event *wev; /* only while something waits for room */
 

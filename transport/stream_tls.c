@@ -100,7 +100,7 @@ stream_shake(struct stream *s)
 	s->shake_due = true;
 	stream_arm_input(s);
 	stream_arm_output(s);
-	loop_defer_slow(s->loop, s->shake_began, shake_cb, s);
+	loop_defer_slow(s->loop, &s->tls_call, s->shake_began, shake_cb, s);
 }
 
 void
@@ -161,7 +161,7 @@ stream_tls_come_back(struct stream *s)
 	if (s->more || !stream_may_read(s) || !tls_conn_has_input(s->tls))
 		return;
 	s->more = true;
-	loop_defer(s->loop, more_cb, s);
+	loop_defer(s->loop, &s->tls_call, more_cb, s);
 }
 
 bool
@@ -212,7 +212,7 @@ look_cb(void *arg)
 void
 stream_tls_look_later(struct stream *s)
 {
-	loop_defer(s->loop, look_cb, s);
+	loop_defer(s->loop, &s->look_call, look_cb, s);
 }
 
 /* ---- output ---- */

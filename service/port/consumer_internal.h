@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "transport/loop.h"
 #include "transport/rpc_host.h"
 #include "service/port/observer.h"
 #include "service/session/principal.h"
@@ -38,6 +39,7 @@ struct consumer_port {
 	struct observer observer;
 	struct query *query;     /* QueryServiceState in progress, else NULL */
 	struct rpc_call state;
+	struct loop_call read_call, query_call;
 };
 
 /* What a session of this port tells it (session.h). */

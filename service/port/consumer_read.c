@@ -46,7 +46,7 @@ read_some(void *arg)
 			read_end(p);
 	}
 	if (p->out != NULL)
-		loop_defer(p->service->loop, read_some, p);
+		loop_defer(p->service->loop, &p->read_call, read_some, p);
 }
 
 void
@@ -120,7 +120,7 @@ query_some(void *arg)
 			consumer_query_end(p);
 	}
 	if (p->query != NULL)
-		loop_defer(p->service->loop, query_some, p);
+		loop_defer(p->service->loop, &p->query_call, query_some, p);
 }
 
 enum rpc_verdict
@@ -173,7 +173,7 @@ consumer_let_go(struct consumer_port *p)
 	loop_cancel(p->service->loop, p);
 	/* A question about the service is none about the session. */
 	if (p->query != NULL)
-		loop_defer(p->service->loop, query_some, p);
+		loop_defer(p->service->loop, &p->query_call, query_some, p);
 	if (p->session != NULL)
 		consumer_fail_flushes(p);
 	p->session = NULL;

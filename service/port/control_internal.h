@@ -13,6 +13,7 @@
 #include <sys/queue.h>
 
 #include "transport/compiler.h"
+#include "transport/loop.h"
 #include "transport/pb_writer.h"
 #include "transport/rpc_host.h"
 #include "service/session/principal.h"
@@ -53,6 +54,7 @@ struct control {
 	bool begun;
 	struct pb_writer entry; /* made, but in no part yet; or empty */
 	struct pb_writer part;
+	struct loop_call send_call;
 
 	TAILQ_HEAD(, control_command) commands;
 	size_t n_commands;

@@ -79,7 +79,7 @@ send_some(void *arg)
 			end_question(p);
 	}
 	if (p->question != NULL)
-		loop_defer(p->service->loop, send_some, p);
+		loop_defer(p->service->loop, &p->send_call, send_some, p);
 }
 
 void

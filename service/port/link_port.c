@@ -49,6 +49,7 @@ struct link_port {
 	struct rpc_call down; /* conn NULL: not called yet */
 	struct link_decompressor *zstd; /* NULL: blocks come plain */
 	bool send_posted;
+	struct loop_call send_call;
 };
 
 /* Of all relays together. */
@@ -134,7 +135,7 @@ op_wake(void *port)
 	if (p->send_posted)
 		return;
 	p->send_posted = true;
-	loop_defer(p->service->loop, send_cb, p);
+	loop_defer(p->service->loop, &p->send_call, send_cb, p);
 }
 
 static void

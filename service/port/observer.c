@@ -217,7 +217,7 @@ event_end(struct observer *o, size_t at)
 		send_pending(o, true);
 	} else if (!o->scheduled) {
 		o->scheduled = true;
-		loop_defer(o->loop, send_cb, o);
+		loop_defer(o->loop, &o->send_call, send_cb, o);
 	}
 }
 

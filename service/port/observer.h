@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 #include "transport/compiler.h"
+#include "transport/loop.h"
 #include "transport/pb_writer.h"
 #include "transport/rpc_host.h"
 
 struct clone_trigger;
-struct loop;
 
 /*
  * What was told and not sent yet waits in pending; a few events share a reply.
@@ -31,6 +31,7 @@ struct observer {
 	struct pb_writer pending; /* struct pending_event and its fields */
 	size_t sent;              /* bytes of it that are done with */
 	bool scheduled;
+	struct loop_call send_call;
 };
 
 void observer_init(struct observer *o, struct loop *l, struct rpc_conn *conn,

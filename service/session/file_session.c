@@ -41,6 +41,7 @@ struct file_session {
 	bool retry_posted;
 	bool lossless;
 	bool limit_hit;   /* max_file_size_bytes was reached */
+	struct loop_call retry_call, limit_call;
 	bool has_limit;   /* to be counted here: not compressed */
 	uint64_t left;    /* bytes up to max_file_size_bytes */
 	uint64_t written;
@@ -79,7 +80,8 @@ wake(struct file_session *f)
 	if (!f->retry_posted && (!TAILQ_EMPTY(&f->session->flushes) ||
 	    f->session->service->n_gone > 0)) {
 		f->retry_posted = true;
-		loop_defer(f->session->service->loop, retry_cb, f);
+		loop_defer(f->session->service->loop, &f->retry_call, retry_cb,
+		    f);
 	}
 }
 
@@ -160,7 +162,8 @@ pump(struct file_session *f)
 		packet_out_set_batch(f->out, NULL);
 		if (r == READBACK_LIMIT) {
 			f->limit_hit = true;
-			loop_defer(f->session->service->loop, limit_cb, f);
+			loop_defer(f->session->service->loop, &f->limit_call,
+			    limit_cb, f);
 		}
 		if (r != READBACK_FULL)
 			end_pass(f);
@@ -231,7 +234,7 @@ full_cb(struct file_sink *sink, void *arg)
 	if (f->state != FILE_OPEN || f->limit_hit)
 		return;
 	f->limit_hit = true;
-	loop_defer(f->session->service->loop, limit_cb, f);
+	loop_defer(f->session->service->loop, &f->limit_call, limit_cb, f);
 }
 
 static void

@@ -348,7 +348,7 @@ link_post_run(struct link *l)
 	if (l->run_posted)
 		return;
 	l->run_posted = true;
-	loop_defer(l->service->loop, run_cb, l);
+	loop_defer(l->service->loop, &l->run_call, run_cb, l);
 }
 
 /* What is left of a block that could not be applied at once. */

@@ -10,6 +10,7 @@
 #define SERVICE_SESSION_LINK_INTERNAL_H
 
 #include "transport/link_in.h"
+#include "transport/loop.h"
 #include "service/session/link.h"
 #include "service/session/model.h"
 
@@ -91,6 +92,7 @@ struct link {
 	struct link_channel_list to_report;
 	struct link_channel_list ready;
 	bool run_posted;
+	struct loop_call run_call;
 	size_t queued;
 	size_t queued_cost;      /* in memory: small blocks are not free */
 	size_t charged;          /* in the service's budget */

@@ -260,6 +260,7 @@ struct service {
 	size_t system_info_len;
 	void (*idle)(void *arg); /* told when the last session goes; or NULL */
 	void *idle_arg;
+	struct loop_call idle_call;
 	struct shutdown *shutdown; /* NULL until service_shutdown() */
 	/* Of lines that peers can cause at will, for log_limited(). */
 	struct log_limit session_log; /* sessions come, go, wait in vain */

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "transport/compiler.h"
+#include "transport/loop.h"
 #include "service/session/config.h"
 #include "service/session/event_log.h"
 #include "service/session/model.h"
@@ -136,6 +137,7 @@ struct session {
 	uint64_t invalid_packets;
 	uint64_t packets_stored; /* in all buffers, about */
 	enum packet_final_flush final_flush;
+	struct loop_call discard_call;
 };
 
 /*

@@ -89,7 +89,7 @@ static void
 discard(struct session *s)
 {
 	if (!s->freeing)
-		loop_defer(s->service->loop, discard_cb, s);
+		loop_defer(s->service->loop, &s->discard_call, discard_cb, s);
 }
 
 void

@@ -131,7 +131,7 @@ service_shutdown(struct service *s, void (*idle)(void *arg), void *arg)
 		return;
 	if ((s->shutdown = shutdown_new(s, idle, arg)) == NULL) {
 		/* Nothing to wait with: sessions end as their peers do. */
-		loop_defer(s->loop, idle, arg);
+		loop_defer(s->loop, &s->idle_call, idle, arg);
 		return;
 	}
 	for (one = TAILQ_FIRST(&s->sessions); one != NULL; one = next) {
@@ -141,5 +141,5 @@ service_shutdown(struct service *s, void (*idle)(void *arg), void *arg)
 	loop_timer_set(s->shutdown->deadline, BUSY_LONGEST_MS, 0);
 	s->idle = look_again;
 	s->idle_arg = s->shutdown;
-	loop_defer(s->loop, look_again, s->shutdown);
+	loop_defer(s->loop, &s->idle_call, look_again, s->shutdown);
 }

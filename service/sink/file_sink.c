@@ -76,6 +76,7 @@ struct file_sink {
 	bool close_asked;
 	uint64_t close_asked_ms;
 	struct report report;
+	struct loop_post report_post;
 
 	/* Writer's side */
 	pthread_t thread;
@@ -99,7 +100,7 @@ report_locked(struct file_sink *s)
 	if (s->report.posted)
 		return;
 	s->report.posted = true;
-	loop_post(s->l, report_cb, s);
+	loop_post(s->l, &s->report_post, report_cb, s);
 }
 
 /* Writer's side.  The file is over; only the first reason is told. */

@@ -27,11 +27,13 @@ struct packer {
 	bool busy;
 	const uint8_t *out; /* the result: in batch or the compressor's */
 	size_t out_len;
+	struct loop_call packed_call; /* without a thread */
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	bool work; /* batch is to be compressed */
 	bool quit;
+	struct loop_post packed_post;
 	struct sink_batch batch;
 	struct packet_compressor *compressor;
 };
@@ -103,7 +105,7 @@ thread_main(void *arg)
 		p->out_len = len;
 		p->work = false;
 		if (!p->quit)
-			loop_post(p->l, packed_cb, p);
+			loop_post(p->l, &p->packed_post, packed_cb, p);
 	}
 	pthread_mutex_unlock(&p->lock);
 	destroy(p);
@@ -187,7 +189,7 @@ packer_submit(struct packer *p)
 	if (!have_thread(p)) {
 		p->out = p->batch.data;
 		p->out_len = p->batch.len;
-		loop_defer(p->l, packed_cb, p);
+		loop_defer(p->l, &p->packed_call, packed_cb, p);
 		return;
 	}
 	pthread_mutex_lock(&p->lock);

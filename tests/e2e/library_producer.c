@@ -33,6 +33,7 @@ struct instance {
 	unsigned next;
 	char *filler;
 	struct pb_writer w;
+	struct loop_call write_call;
 };
 
 /* TracePacket.for_testing: TestEvent{seq_value, counter, payload} */
@@ -67,7 +68,7 @@ write_some(void *arg)
 	}
 	i->next = n;
 	if (n < i->program->packets)
-		loop_defer(i->program->loop, write_some, i);
+		loop_defer(i->program->loop, &i->write_call, write_some, i);
 }
 
 static void *

@@ -55,6 +55,7 @@ struct chaos_pair {
 	bool vanishing;  /* CHAOS_DROP, CHAOS_HALF_* */
 	bool stalled;
 	bool gone;
+	struct loop_call free_call;
 };
 
 static void pump(struct chaos_pair *p, enum chaos_way way);
@@ -154,7 +155,7 @@ end_when_over(struct chaos_pair *p)
 	drop_queue(&p->ways[CHAOS_UP]);
 	drop_queue(&p->ways[CHAOS_DOWN]);
 	p->ops->gone(p->arg, p);
-	loop_defer(p->loop, free_cb, p);
+	loop_defer(p->loop, &p->free_call, free_cb, p);
 }
 
 static void

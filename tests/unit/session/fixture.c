@@ -154,7 +154,7 @@ op_flush(void *port, uint64_t request_id, const uint64_t *ids, size_t n,
 	fp->last_flush_n = n;
 	/* Like a real one: it answers on a later turn. */
 	if (fp->ack_flushes)
-		loop_defer(fp->f->loop, ack_flush, fp);
+		loop_defer(fp->f->loop, &fp->ack_call, ack_flush, fp);
 }
 
 static void

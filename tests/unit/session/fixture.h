@@ -47,6 +47,7 @@ struct fake_producer {
 	uint8_t last_config[4096];
 	size_t last_config_len;
 	bool ack_flushes;       /* on the next turn */
+	struct loop_call ack_call;
 	bool quiet;             /* writes nothing down */
 	uint64_t last_flush_ids[8];
 	size_t last_flush_n;

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "transport/loop.h"
@@ -16,9 +17,20 @@ static struct loop *loop;
 static int calls;
 static void *cancel_arg;
 
+/* More than any test has waiting at once. */
+static struct loop_call records[256];
+static unsigned next_record;
+
+static struct loop_call *
+fresh(void)
+{
+	return &records[next_record++ % 256];
+}
+
 static int
 setup(void **state)
 {
+	memset(records, 0, sizeof(records));
 	calls = 0;
 	cancel_arg = NULL;
 	loop = loop_new();
@@ -39,6 +51,13 @@ count(void *arg)
 }
 
 static void
+check_order(void *arg)
+{
+	assert_int_equal(calls, *(int *)arg);
+	calls++;
+}
+
+static void
 count_and_stop(void *arg)
 {
 	calls++;
@@ -50,14 +69,14 @@ defer_again(void *arg)
 {
 	calls++;
 	if (calls < 1000)
-		loop_defer(loop, defer_again, arg);
+		loop_defer(loop, fresh(), defer_again, arg);
 }
 
 static void
 a_deferred_call_runs_on_a_later_turn_and_once(void **state)
 {
-	loop_defer(loop, count, NULL);
-	loop_defer(loop, count, NULL);
+	loop_defer(loop, fresh(), count, NULL);
+	loop_defer(loop, fresh(), count, NULL);
 	assert_int_equal(calls, 0);
 	loop_run_once(loop);
 	assert_int_equal(calls, 2);
@@ -68,7 +87,7 @@ a_deferred_call_runs_on_a_later_turn_and_once(void **state)
 static void
 a_call_that_defers_again_waits_for_the_turn_after(void **state)
 {
-	loop_defer(loop, defer_again, NULL);
+	loop_defer(loop, fresh(), defer_again, NULL);
 	loop_run_once(loop);
 	assert_int_equal(calls, 1);
 	loop_run_once(loop);
@@ -85,19 +104,20 @@ cancel(void *arg)
 static void
 a_cancelled_call_does_not_run_even_in_the_same_turn(void **state)
 {
+	struct loop_post post = { 0 };
 	int a, b;
 
-	loop_defer(loop, count, &a);
-	loop_post(loop, count, &a);
+	loop_defer(loop, fresh(), count, &a);
+	loop_post(loop, &post, count, &a);
 	loop_cancel(loop, &a);
 	loop_run_once(loop);
 	loop_run_once(loop);
 	assert_int_equal(calls, 0);
 
 	cancel_arg = &b;
-	loop_defer(loop, cancel, &a);
-	loop_defer(loop, count, &b);
-	loop_defer(loop, count, &a);
+	loop_defer(loop, fresh(), cancel, &a);
+	loop_defer(loop, fresh(), count, &b);
+	loop_defer(loop, fresh(), count, &a);
 	loop_run_once(loop);
 	assert_int_equal(calls, 2);
 }
@@ -120,13 +140,13 @@ slow_calls_run_in_order_one_in_a_turn(void **state)
 	int order[] = { 0, 1, 2, 3 }, i;
 
 	for (i = 0; i < 3; i++)
-		loop_defer_slow(loop, false, count_slowly, &order[i]);
+		loop_defer_slow(loop, fresh(), false, count_slowly, &order[i]);
 	assert_int_equal(calls, 0);
 	for (i = 1; i <= 3; i++) {
 		loop_run_once(loop);
 		assert_int_equal(calls, i);
 	}
-	loop_defer_slow(loop, true, count_slowly, &order[3]);
+	loop_defer_slow(loop, fresh(), true, count_slowly, &order[3]);
 	loop_run_once(loop);
 	assert_int_equal(calls, 4);
 	loop_run_once(loop);
@@ -138,11 +158,11 @@ slow_calls_do_not_keep_others_from_their_turn(void **state)
 {
 	int order[] = { 0, 2 };
 
-	loop_defer_slow(loop, false, count_slowly, &order[0]);
-	loop_defer_slow(loop, false, count_slowly, &order[1]);
+	loop_defer_slow(loop, fresh(), false, count_slowly, &order[0]);
+	loop_defer_slow(loop, fresh(), false, count_slowly, &order[1]);
 	loop_run_once(loop);
 	assert_int_equal(calls, 1);
-	loop_defer(loop, count, NULL);
+	loop_defer(loop, fresh(), count, NULL);
 	loop_run_once(loop);
 	assert_int_equal(calls, 3);
 }
@@ -154,7 +174,7 @@ a_cancelled_slow_call_does_not_run(void **state)
 	int order[] = { 1, 1, 0 }, i;
 
 	for (i = 0; i < 3; i++)
-		loop_defer_slow(loop, i == 2, count_slowly, &order[i]);
+		loop_defer_slow(loop, fresh(), i == 2, count_slowly, &order[i]);
 	loop_run_once(loop);
 	loop_cancel(loop, &order[1]);
 	for (i = 0; i < 3; i++)
@@ -169,7 +189,7 @@ slow_calls_that_go_on_come_first_but_not_always(void **state)
 	int order[] = { 3, 7, 0, 1, 2, 4, 5, 6, 8, 9 }, i;
 
 	for (i = 0; i < 10; i++)
-		loop_defer_slow(loop, i >= 2, count_slowly, &order[i]);
+		loop_defer_slow(loop, fresh(), i >= 2, count_slowly, &order[i]);
 	for (i = 0; i < 10; i++)
 		loop_run_once(loop);
 	assert_int_equal(calls, 10);
@@ -180,7 +200,7 @@ count_and_defer_slowly(void *arg)
 {
 	calls++;
 	if (calls < 1000)
-		loop_defer_slow(loop, calls % 2, count_and_defer_slowly, arg);
+		loop_defer_slow(loop, fresh(), calls % 2, count_and_defer_slowly, arg);
 }
 
 static void
@@ -189,7 +209,7 @@ slow_calls_that_come_while_others_run_are_not_lost(void **state)
 	int i;
 
 	for (i = 0; i < 100; i++)
-		loop_defer_slow(loop, false, count_and_defer_slowly, NULL);
+		loop_defer_slow(loop, fresh(), false, count_and_defer_slowly, NULL);
 	/* 1000 in all, then those that still waited. */
 	for (i = 0; i < 2000 && calls < 1099; i++)
 		loop_run_once(loop);
@@ -203,64 +223,124 @@ what_is_deferred_at_the_end_runs_in_loop_free(void **state)
 {
 	struct loop *other = loop_new();
 	struct loop *saved = loop;
+	struct loop_post post = { 0 };
 	int a;
 
-	loop_defer(other, count, NULL);
-	loop_post(other, count, NULL);
-	loop_at_free(other, count, NULL);
-	loop_at_free(other, count, &a);
+	loop_defer(other, fresh(), count, NULL);
+	loop_post(other, &post, count, NULL);
+	loop_at_free(other, fresh(), count, NULL);
+	loop_at_free(other, fresh(), count, &a);
 	loop_cancel(other, &a);
 	loop_free(other);
 	assert_int_equal(calls, 3);
 
 	loop = loop_new();
 	calls = 0;
-	loop_defer(loop, defer_again, NULL);
+	loop_defer(loop, fresh(), defer_again, NULL);
 	loop_free(loop); /* ends, although the call defers itself 1,000 times */
 	assert_in_range(calls, 2, 999);
 	loop = saved;
 }
 
+#define POSTS 10000
+
 static void *
 post_many(void *arg)
 {
+	struct loop_post *posts = arg;
 	int i;
 
-	for (i = 0; i < 10000; i++)
-		loop_post(loop, count, NULL);
+	for (i = 0; i < POSTS; i++)
+		loop_post(loop, &posts[i], count, NULL);
 	return NULL;
 }
 
 static void
 calls_posted_by_threads_all_run_on_the_loop(void **state)
 {
+	struct loop_post *posts = calloc(4 * POSTS, sizeof(*posts));
 	pthread_t threads[4];
 	int i;
 
+	assert_non_null(posts);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, post_many,
-		    NULL), 0);
-	while (calls < 40000)
+		    posts + i * POSTS), 0);
+	while (calls < 4 * POSTS)
 		loop_run_once(loop);
 	for (i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	loop_run_once(loop);
-	assert_int_equal(calls, 40000);
+	assert_int_equal(calls, 4 * POSTS);
+	free(posts);
+}
+
+static void *
+post_one_often(void *arg)
+{
+	int i;
+
+	for (i = 0; i < POSTS; i++)
+		loop_post(loop, arg, count, NULL);
+	return NULL;
+}
+
+static void
+a_post_that_is_made_often_runs_at_least_once_after_the_last(void **state)
+{
+	struct loop_post post = { 0 };
+	pthread_t thread;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, post_one_often,
+		    &post), 0);
+		while (calls == 0)
+			loop_run_once(loop);
+		pthread_join(thread, NULL);
+		loop_run_once(loop);
+		loop_run_once(loop);
+		assert_in_range(calls, 1, POSTS);
+		calls = 0;
+		loop_post(loop, &post, count, NULL);
+		loop_run_once(loop);
+		loop_run_once(loop);
+		assert_int_equal(calls, 1);
+		calls = 0;
+	}
+}
+
+static void
+a_call_that_waits_already_keeps_its_place_and_runs_once(void **state)
+{
+	struct loop_call a = { 0 }, b = { 0 };
+	int order[] = { 0, 1, 2 };
+
+	loop_defer(loop, &a, check_order, &order[2]);
+	loop_defer(loop, &b, check_order, &order[1]);
+	loop_defer(loop, &a, check_order, &order[0]);
+	loop_run_once(loop);
+	assert_int_equal(calls, 2);
+	/* And it may wait again when it ran. */
+	loop_defer(loop, &a, check_order, &order[2]);
+	loop_run_once(loop);
+	assert_int_equal(calls, 3);
 }
 
 static void *
 post_stop(void *arg)
 {
-	loop_post(loop, count_and_stop, NULL);
+	loop_post(loop, arg, count_and_stop, NULL);
 	return NULL;
 }
 
 static void
 a_post_wakes_a_loop_that_waits(void **state)
 {
+	struct loop_post post = { 0 };
 	pthread_t thread;
 
-	assert_int_equal(pthread_create(&thread, NULL, post_stop, NULL), 0);
+	assert_int_equal(pthread_create(&thread, NULL, post_stop, &post), 0);
 	loop_run(loop);
 	pthread_join(thread, NULL);
 	assert_int_equal(calls, 1);
@@ -271,7 +351,7 @@ a_stop_before_run_is_not_forgotten(void **state)
 {
 	loop_stop(loop);
 	loop_run(loop);
-	loop_defer(loop, count_and_stop, NULL);
+	loop_defer(loop, fresh(), count_and_stop, NULL);
 	loop_run(loop);
 	assert_int_equal(calls, 1);
 }
@@ -400,6 +480,52 @@ a_due_timer_that_is_set_again_waits_anew(void **state)
 	loop_timer_free(t);
 }
 
+#define MANY 500
+
+static uint64_t due[MANY], last_due;
+
+static void
+check_due(void *arg)
+{
+	const uint64_t *mine = arg;
+
+	calls++;
+	assert_true(*mine >= last_due);
+	last_due = *mine;
+}
+
+static void
+many_timers_fire_in_the_order_of_their_times(void **state)
+{
+	struct loop_timer *t[MANY];
+	unsigned seed = 7;
+	int i, left = MANY;
+
+	last_due = 0;
+	for (i = 0; i < MANY; i++) {
+		t[i] = loop_timer_new(loop, check_due, &due[i]);
+		assert_non_null(t[i]);
+	}
+	/* Set, and set again; some cleared, some freed. */
+	for (i = 0; i < 3 * MANY; i++) {
+		seed = seed * 1103515245u + 12345u;
+		due[i % MANY] = 20 + 10 * (seed >> 16) % 11;
+		loop_timer_set(t[i % MANY], due[i % MANY], 0);
+	}
+	for (i = 0; i < MANY; i += 5, left -= 2) {
+		loop_timer_clear(t[i]);
+		loop_timer_free(t[i + 1]);
+	}
+	while (calls < left)
+		loop_run_once(loop);
+	loop_run_once(loop);
+	assert_int_equal(calls, left);
+	for (i = 0; i < MANY; i++) {
+		if (i % 5 != 1)
+			loop_timer_free(t[i]);
+	}
+}
+
 static struct loop_timer *own_timer;
 
 static void
@@ -457,6 +583,7 @@ main(void)
 		TEST(a_deferred_call_runs_on_a_later_turn_and_once),
 		TEST(a_call_that_defers_again_waits_for_the_turn_after),
 		TEST(a_cancelled_call_does_not_run_even_in_the_same_turn),
+		TEST(a_call_that_waits_already_keeps_its_place_and_runs_once),
 		TEST(slow_calls_run_in_order_one_in_a_turn),
 		TEST(slow_calls_do_not_keep_others_from_their_turn),
 		TEST(slow_calls_that_go_on_come_first_but_not_always),
@@ -464,6 +591,7 @@ main(void)
 		TEST(slow_calls_that_come_while_others_run_are_not_lost),
 		TEST(what_is_deferred_at_the_end_runs_in_loop_free),
 		TEST(calls_posted_by_threads_all_run_on_the_loop),
+		TEST(a_post_that_is_made_often_runs_at_least_once_after_the_last),
 		TEST(a_post_wakes_a_loop_that_waits),
 		TEST(a_stop_before_run_is_not_forgotten),
 		TEST(a_timer_fires_once_and_never_early),
@@ -471,6 +599,7 @@ main(void)
 		TEST(a_periodic_timer_fires_until_it_is_cleared),
 		TEST(a_timer_that_counts_sleep_does_what_others_do),
 		TEST(a_due_timer_that_is_set_again_waits_anew),
+		TEST(many_timers_fire_in_the_order_of_their_times),
 		TEST(a_timer_may_free_itself),
 		TEST(a_signal_runs_its_function_on_the_loop),
 		TEST(a_write_to_a_closed_pipe_does_not_kill),

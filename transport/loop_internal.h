@@ -1,0 +1,72 @@
+/*
+ * loop_internal: what the files of the loop share: loop.c (the loop, and calls
+ * that wait), loop_timers.c (timers).  For them only.
+ */
+#ifndef TRANSPORT_LOOP_INTERNAL_H
+#define TRANSPORT_LOOP_INTERNAL_H
+
+#include <event2/event_struct.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/time.h>
+
+#include "transport/compiler.h"
+#include "transport/loop.h"
+
+/* First in, first out; a ring with its head in it. */
+struct loop_calls {
+	struct loop_call head;
+};
+
+/*
+ * Timers of CLOCK_MONOTONIC, the next one first (a heap), behind one event of
+ * libevent's.  There is a place for each that exists, armed or not, so that
+ * none is needed when one is armed.
+ */
+struct loop_timers {
+	struct loop_timer **heap; /* n that are armed */
+	size_t n;
+	size_t cap;
+	size_t existing;
+	struct event ev;
+	uint64_t ev_due_ns; /* 0: it is not armed */
+};
+
+struct loop_signal;
+
+struct loop {
+	struct event_base *base;
+	uint8_t *scratch;
+	uint8_t cork[LOOP_CORK_BYTES];
+	bool stopping;
+
+	struct timeval turn_at; /* libevent's time of the turn of turn_ms */
+	uint64_t turn_ms;
+
+	struct loop_calls deferred; /* for the next turn */
+	struct loop_calls running;  /* being called now */
+	struct loop_calls slow[2];  /* wait for a turn with room; [1]: go on */
+	unsigned slow_passed;       /* calls of slow[1] since one of slow[0] */
+	struct event turn; /* a timer of 0: pending while any of them wait */
+
+	struct loop_calls at_free;
+
+	pthread_mutex_t post_lock;
+	struct loop_post *posted;  /* under post_lock, as the next */
+	struct loop_post **posted_end;
+	int post_fd;
+	struct event post_ev;
+
+	struct loop_timers timers;
+	struct loop_signal *signals;
+};
+
+uint64_t loop_clock_ns(void);
+
+/* Needs l->base.  loop_timers_done() takes what was never initialized. */
+int loop_timers_init(struct loop *l) MUST_CHECK;
+void loop_timers_done(struct loop *l);
+
+#endif /* TRANSPORT_LOOP_INTERNAL_H */
