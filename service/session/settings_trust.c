@@ -212,8 +212,10 @@ check_listeners(const struct settings *s, char *err, size_t err_size)
 {
 	const struct listen_setting *l;
 	struct addr a;
+	size_t i;
 
-	for (l = s->listen; l < s->listen + s->n_listen; l++) {
+	for (i = 0; i < s->n_listen; i++) {
+		l = &s->listen[i];
 		if (addr_parse(&a, l->address, err, err_size) != 0)
 			return -1;
 		if (a.kind == ADDR_TLS && !has_certificates(&s->tls)) {

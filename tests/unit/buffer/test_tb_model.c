@@ -1,6 +1,6 @@
 /*
  * Random scripts on the buffer and its model.  A script that fails is shrunk
- * and printed; put it into tests/fuzz/buffer/corpus to have it run for good.
+ * and printed; put it into tests/fuzz/trace_buffer/corpus to have it run for good.
  *
  * usage: test_tb_model [SECONDS [SEED]]   (or TB_MODEL_SECONDS, TB_MODEL_SEED)
  */

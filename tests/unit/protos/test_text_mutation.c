@@ -12,13 +12,13 @@
 
 #include <cmocka.h>
 
+#include "tests/fuzz/texts/texts.h"
+
 #define ROUNDS   20000
 #define MAX_TEXT 2048
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* Complete, and rich in syntax; the first byte chooses TraceConfig. */
-static const char config[] = "\0"
+/* Complete, and rich in syntax. */
+static const char config[] =
     "# A config.\n"
     "buffers: { size_kb: 0x800 fill_policy: RING_BUFFER name: \"a\\tb\" };\n"
     "data_sources [{ config < name: 'linux.' \"ftrace\"\n"
@@ -100,7 +100,7 @@ damaged_configs_are_read_back_or_placed(void **state)
 		copy = malloc(len);
 		assert_non_null(copy);
 		memcpy(copy, text, len);
-		assert_int_equal(LLVMFuzzerTestOneInput(copy, len), 0);
+		fuzz_text_parse(copy, len);
 		free(copy);
 	}
 }
@@ -115,7 +115,7 @@ configs_cut_anywhere_are_read_back_or_placed(void **state)
 		copy = malloc(len);
 		assert_non_null(copy);
 		memcpy(copy, config, len);
-		assert_int_equal(LLVMFuzzerTestOneInput(copy, len), 0);
+		fuzz_text_parse(copy, len);
 		free(copy);
 	}
 }

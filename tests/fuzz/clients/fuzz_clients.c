@@ -1,0 +1,10 @@
+#include "tests/fuzz/clients/clients.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	fuzz_rpc_client(data, size);
+	return 0;
+}

@@ -1,0 +1,52 @@
+/*
+ * A filter: lines are patterns when they begin with '/', else names; the last
+ * line is the name that is tried.  Nothing takes long, and a name that was
+ * added fits.
+ */
+#include "tests/fuzz/texts/texts.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "service/session/match.h"
+
+#define INPUT_MAX 4096
+
+static void
+add(struct match *m, const char *line)
+{
+	char err[256] = "";
+
+	if (line[0] != '/') {
+		if (match_add_name(m, line) == 0 && !match_test(m, line))
+			abort();
+	} else if (match_add_regex(m, line + 1, err, sizeof(err)) != 0 &&
+	    (err[0] == '\0' || strchr(err, '\n') != NULL)) {
+		abort();
+	}
+}
+
+void
+fuzz_match(const uint8_t *data, size_t size)
+{
+	char *text, *line, *next;
+	struct match *m;
+
+	if (size > INPUT_MAX || (text = malloc(size + 1)) == NULL)
+		return;
+	if ((m = match_new()) == NULL) {
+		free(text);
+		return;
+	}
+	memcpy(text, data, size);
+	text[size] = '\0';
+	for (line = text; (next = strchr(line, '\n')) != NULL; line = next + 1) {
+		*next = '\0';
+		add(m, line);
+	}
+	if (match_test(m, line) != match_test(m, line))
+		abort();
+	match_free(m);
+	free(text);
+}

@@ -1,0 +1,96 @@
+/*
+ * trace_expand: any packet can be pushed, in any order; what comes out is
+ * bounded, and the same the second time.
+ *
+ * The first byte says what the rest is: a packet as it is, or the content of a
+ * compressed one, which is compressed here, as no fuzzer finds checksums.
+ */
+#include "tests/fuzz/traces/traces.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "client/trace_expand.h"
+#include "transport/pb_writer.h"
+
+struct seen {
+	uint64_t packets;
+	uint64_t bytes;
+	uint8_t sum; /* every byte was read */
+};
+
+static void
+inner_cb(void *arg, const uint8_t *data, size_t len)
+{
+	struct seen *s = arg;
+	size_t i;
+
+	s->packets++;
+	s->bytes += len;
+	for (i = 0; i < len; i++)
+		s->sum = (uint8_t)(s->sum * 31 + data[i]);
+}
+
+static enum trace_expand_result
+push(struct trace_expand *x, const uint8_t *data, size_t len,
+    struct seen *s)
+{
+	char err[128] = "";
+	enum trace_expand_result r;
+
+	*s = (struct seen){ 0 };
+	r = trace_expand_packet(x, data, len, inner_cb, s, err, sizeof(err));
+	if ((r == TRACE_EXPAND_BAD) != (err[0] != '\0') ||
+	    (r == TRACE_EXPAND_PLAIN && s->packets != 0) ||
+	    (r != TRACE_EXPAND_PLAIN) !=
+	    trace_expand_is_compressed(data, len) ||
+	    s->bytes > TRACE_EXPAND_MAX_BYTES)
+		abort();
+	return r;
+}
+
+/* data compressed, as the packet's only field. */
+static void
+wrap(struct pb_writer *w, const uint8_t *data, size_t len, int zstd)
+{
+	size_t cap = ZSTD_compressBound(len) + compressBound(len), n = 0;
+	uint8_t *out = malloc(cap);
+	uLongf zn = cap;
+
+	if (out == NULL)
+		abort();
+	if (zstd)
+		n = ZSTD_compress(out, cap, data, len, 1);
+	else if (compress2(out, &zn, data, len, 1) == Z_OK)
+		n = zn;
+	pb_put_bytes(w, zstd ? 133 : 50, out, n);
+	free(out);
+}
+
+void
+fuzz_trace_expand(const uint8_t *data, size_t size)
+{
+	struct trace_expand *x = trace_expand_new();
+	struct pb_writer w;
+	struct seen first, again;
+	enum trace_expand_result r;
+
+	if (x == NULL)
+		abort();
+	pb_writer_init(&w);
+	if (size > 0 && data[0] % 3 == 0)
+		pb_put_raw(&w, data + 1, size - 1);
+	else if (size > 0)
+		wrap(&w, data + 1, size - 1, data[0] % 3 == 1);
+	r = push(x, w.data, w.len, &first);
+	/* What went wrong before leaves nothing behind. */
+	if (trace_expand_bytes(x) < TRACE_EXPAND_ALLOWANCE / 2 &&
+	    (push(x, w.data, w.len, &again) != r ||
+	    memcmp(&first, &again, sizeof(first)) != 0))
+		abort();
+	pb_writer_done(&w);
+	trace_expand_free(x);
+}
