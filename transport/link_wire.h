@@ -118,12 +118,12 @@ struct link_loss {
 	uint32_t last_chunk;
 };
 #define LINK_LOSS_MAX 80u
-#define LINK_LOSS_CAUSES 8u /* LinkLossCause is below */
+#define LINK_LOSS_CAUSES 8u /* of what relays tell, LinkLossCause is below */
 /* -1: malformed.  A cause that is not known reads as 0. */
 int link_parse_loss(struct link_loss *l, const uint8_t *data, size_t len)
     MUST_CHECK;
 size_t link_put_loss(uint8_t out[LINK_LOSS_MAX], const struct link_loss *l);
-/* For people: "spool full". */
+/* For people: "spool full"; also of causes that only the collector knows. */
 const char *link_loss_text(uint32_t cause);
 
 #endif /* TRANSPORT_LINK_WIRE_H */

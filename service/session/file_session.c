@@ -7,6 +7,7 @@
 
 #include "transport/log.h"
 #include "service/buffer/trace_buffer.h"
+#include "service/session/file_loss.h"
 #include "service/session/flush.h"
 #include "service/session/model.h"
 #include "service/session/packet_out.h"
@@ -15,6 +16,7 @@
 #include "service/session/session.h"
 #include "service/session/settings.h"
 #include "service/sink/file_sink.h"
+#include "service/sink/sink_path.h"
 
 #define WRITE_PERIOD_DEFAULT_MS 5000u
 #define WRITE_PERIOD_MIN_MS 100u
@@ -24,7 +26,8 @@
 enum file_state {
 	FILE_OPENING, /* opened() is awaited; nothing is written */
 	FILE_OPEN,
-	FILE_FAILED,  /* nothing more is written; close is awaited */
+	FILE_FAILED,  /* nothing more is written; the session ends */
+	FILE_DRAINING, /* failed: what will never be written is counted */
 	FILE_CLOSING, /* closed() is awaited */
 };
 
@@ -51,6 +54,7 @@ struct file_session {
 	struct producer_waiters waiters; /* who waits longest comes first */
 	uint64_t last_turn;
 	char *error;
+	struct file_loss *loss; /* what it should have got, and did not */
 };
 
 static void pump(struct file_session *f);
@@ -177,6 +181,22 @@ pump(struct file_session *f)
 		finish_step(f);
 }
 
+static void
+drained_cb(void *arg)
+{
+	struct file_session *f = arg;
+
+	f->state = FILE_CLOSING;
+	file_sink_close(f->sink);
+}
+
+static void
+start_drain(struct file_session *f)
+{
+	f->state = FILE_DRAINING;
+	file_loss_drain(f->loss, f->out, drained_cb, f);
+}
+
 /* Nothing more can be written: the session ends, nobody waits. */
 static void
 fail_file(struct file_session *f, const char *err)
@@ -188,8 +208,7 @@ fail_file(struct file_session *f, const char *err)
 	stop_being_lossless(f);
 	wake(f);
 	if (f->finishing) {
-		f->state = FILE_CLOSING;
-		file_sink_close(f->sink);
+		start_drain(f);
 		return;
 	}
 	session_file_failed(f->session, err);
@@ -242,8 +261,30 @@ failed_cb(struct file_sink *sink, const char *err, void *arg)
 {
 	struct file_session *f = arg;
 
-	if (f->state != FILE_CLOSING && f->state != FILE_FAILED)
+	if (f->state == FILE_OPENING || f->state == FILE_OPEN)
 		fail_file(f, err);
+}
+
+static void
+lost_cb(struct file_sink *sink, const uint8_t *data, size_t len, void *arg)
+{
+	struct file_session *f = arg;
+
+	file_loss_count(f->loss, data, len);
+}
+
+static void
+log_loss(const struct file_session *f)
+{
+	const struct session *s = f->session;
+	uint64_t n = file_loss_packets(f->loss);
+
+	if (n > 0)
+		log_limited(&s->service->file_log, loop_now_ms(),
+		    LOG_LEVEL_WARN, "session %llu: %llu packets are lost that "
+		    "%s should have got", (unsigned long long)s->id,
+		    (unsigned long long)n,
+		    s->file_path != NULL ? s->file_path : "its file");
 }
 
 static void
@@ -253,6 +294,7 @@ closed_cb(struct file_sink *sink, const char *err, void *arg)
 
 	f->written = file_sink_total(sink);
 	f->sink = NULL;
+	log_loss(f);
 	session_file_closed(f->session, f->error != NULL ? f->error : err);
 }
 
@@ -261,6 +303,7 @@ static const struct file_sink_ops sink_ops = {
 	.written = written_cb,
 	.full = full_cb,
 	.failed = failed_cb,
+	.lost = lost_cb,
 	.closed = closed_cb,
 };
 
@@ -364,6 +407,7 @@ struct file_session *
 file_session_new(struct session *s, int fd, char *err, size_t err_size)
 {
 	struct service *sv = s->service;
+	struct sink_dir dir = { sv->settings->trace_dir, sv->trace_dirfd };
 	struct file_sink_options options = { .max_bytes = 0 };
 	struct file_session *f;
 
@@ -380,10 +424,11 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 	f->has_limit = f->left > 0;
 	f->floor = calloc(s->n_buffers + 1, sizeof(*f->floor));
 	f->out = packet_out_new_file();
+	f->loss = file_loss_new(s);
 	f->write_timer = loop_timer_new(sv->loop, write_cb, f);
 	f->flush_timer = loop_timer_new(sv->loop, clock_flush_cb, f);
-	if (f->floor == NULL || f->out == NULL || f->write_timer == NULL ||
-	    f->flush_timer == NULL)
+	if (f->floor == NULL || f->out == NULL || f->loss == NULL ||
+	    f->write_timer == NULL || f->flush_timer == NULL)
 		goto fail;
 	if (fd >= 0) {
 		f->state = FILE_OPEN;
@@ -395,7 +440,7 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 		goto fail;
 	} else {
 		f->state = FILE_OPENING;
-		f->sink = file_sink_new_path(sv->loop, sv->trace_dirfd,
+		f->sink = file_sink_new_path(sv->loop, &dir,
 		    path_in_trace_dir(sv, s->config->pb->output_path),
 		    file_owner(s), -1, &options, &sink_ops, f);
 	}
@@ -437,8 +482,7 @@ file_session_finish(struct file_session *f)
 	loop_timer_clear(f->write_timer);
 	loop_timer_clear(f->flush_timer);
 	if (f->state == FILE_FAILED) {
-		f->state = FILE_CLOSING;
-		file_sink_close(f->sink);
+		start_drain(f);
 	} else if (f->state == FILE_OPEN && !f->pass) {
 		start_pass(f, f->session->config->pb->fflush_post_write ==
 		    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED);
@@ -464,6 +508,7 @@ file_session_free(struct file_session *f)
 	loop_timer_free(f->write_timer);
 	loop_timer_free(f->flush_timer);
 	packet_out_free(f->out);
+	file_loss_free(f->loss);
 	free(f->error);
 	free(f->floor);
 	free(f);

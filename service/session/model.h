@@ -264,6 +264,7 @@ struct service {
 	struct shutdown *shutdown; /* NULL until service_shutdown() */
 	/* Of lines that peers can cause at will, for log_limited(). */
 	struct log_limit session_log; /* sessions come, go, wait in vain */
+	struct log_limit file_log;    /* trace files that failed */
 	struct log_limit refused_log; /* configs refused */
 	struct log_limit memory_log;  /* none left for something small */
 };

@@ -131,8 +131,10 @@ session_file_closed(struct session *s, const char *error)
 void
 session_file_failed(struct session *s, const char *error)
 {
-	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_WARN,
-	    "session %llu: %s", (unsigned long long)s->id, error);
+	log_limited(&s->service->file_log, loop_now_ms(), LOG_LEVEL_WARN,
+	    "session %llu: %s%s%s", (unsigned long long)s->id,
+	    s->file_path != NULL ? s->file_path : "",
+	    s->file_path != NULL ? ": " : "", error);
 	session_disable(s, error);
 	if (s->ops != NULL && s->ops->file_known != NULL)
 		s->ops->file_known(s->port);

@@ -32,6 +32,7 @@ struct batch {
 	struct sink_batch pub;
 	bool submitted; /* loop's side: not ours to touch */
 	bool written;   /* under lock: the writer is through with it */
+	size_t kept;    /* with it: of its bytes, those in the file */
 };
 
 struct job {
@@ -85,7 +86,7 @@ struct file_sink {
 	uint64_t max_bytes;
 	bool full;   /* max_bytes is reached; batches are dropped */
 	bool broken; /* an error ended the file; jobs are dropped */
-	int dirfd;
+	struct sink_dir dir;
 	char *path; /* NULL: a descriptor was given */
 	long uid;
 	long gid;
@@ -131,7 +132,7 @@ give_up(void *arg)
 static void
 writer_begin(struct file_sink *s, int fd)
 {
-	sink_writer_init(&s->writer, fd);
+	sink_writer_init(&s->writer, fd, s->path != NULL);
 	s->writer.give_up = give_up;
 	s->writer.give_up_arg = s;
 }
@@ -142,7 +143,7 @@ writer_open(struct file_sink *s)
 	char err[SINK_ERR_MAX];
 	int fd;
 
-	fd = sink_path_create(s->dirfd, s->path, s->uid, s->gid, err,
+	fd = sink_path_create(&s->dir, s->path, s->uid, s->gid, err,
 	    sizeof(err));
 	if (fd >= 0)
 		writer_begin(s, fd);
@@ -194,26 +195,46 @@ writer_prepare(struct file_sink *s, const struct sink_batch *b, size_t *len)
 	return data;
 }
 
-static void
-writer_run(struct file_sink *s, const struct job *job)
+/*
+ * Returns how many bytes of the batch are in the file.  What max_bytes leaves
+ * out counts: full() tells of it.
+ */
+static size_t
+writer_put(struct file_sink *s, const struct sink_batch *b)
 {
 	char err[SINK_ERR_MAX];
 	const uint8_t *data;
 	size_t len;
 
-	if (!s->broken && !s->full && job->batch != NULL) {
-		data = writer_prepare(s, &job->batch->pub, &len);
-		if (sink_writer_write(&s->writer, data, len, err,
-		    sizeof(err)) < 0)
-			report_error(s, err);
-	}
+	if (s->broken)
+		return 0;
+	if (s->full)
+		return b->len;
+	data = writer_prepare(s, b, &len);
+	if (sink_writer_write(&s->writer, data, len, err, sizeof(err)) == 0)
+		return b->len;
+	report_error(s, err);
+	/* A compressed packet that is not whole has nothing in it. */
+	return data == b->data ? s->writer.kept : 0;
+}
+
+static void
+writer_run(struct file_sink *s, const struct job *job)
+{
+	char err[SINK_ERR_MAX];
+	size_t kept = 0;
+
+	if (job->batch != NULL)
+		kept = writer_put(s, &job->batch->pub);
 	if (!s->broken && job->sync &&
 	    sink_writer_sync(&s->writer, err, sizeof(err)) < 0)
 		report_error(s, err);
 
 	pthread_mutex_lock(&s->lock);
-	if (job->batch != NULL)
+	if (job->batch != NULL) {
 		job->batch->written = true;
+		job->batch->kept = kept;
+	}
 	s->report.done++;
 	s->report.full = s->full;
 	s->report.total = s->writer.total;
@@ -233,7 +254,7 @@ writer_main(void *arg)
 	while (writer_next(s, &job))
 		writer_run(s, &job);
 	if (s->writer.fd >= 0 &&
-	    sink_writer_close(&s->writer, err, sizeof(err)) < 0)
+	    sink_writer_close(&s->writer, !s->broken, err, sizeof(err)) < 0)
 		report_error(s, err);
 
 	pthread_mutex_lock(&s->lock);
@@ -347,15 +368,16 @@ file_sink_new_fd(struct loop *l, int fd,
 }
 
 struct file_sink *
-file_sink_new_path(struct loop *l, int dirfd, const char *path, long uid,
-    long gid, const struct file_sink_options *options,
-    const struct file_sink_ops *ops, void *arg)
+file_sink_new_path(struct loop *l, const struct sink_dir *dir,
+    const char *path, long uid, long gid,
+    const struct file_sink_options *options, const struct file_sink_ops *ops,
+    void *arg)
 {
 	struct file_sink *s;
 
 	if ((s = sink_new(l, options, ops, arg)) == NULL)
 		return NULL;
-	s->dirfd = dirfd;
+	s->dir = *dir;
 	s->uid = uid;
 	s->gid = gid;
 	if ((s->path = strdup(path)) == NULL || !sink_start(s)) {
@@ -474,19 +496,33 @@ take_back(struct batch *b)
 	}
 }
 
+static void
+tell_lost(struct file_sink *s, const struct batch *b)
+{
+	if (b->kept < b->pub.len && s->ops->lost != NULL)
+		s->ops->lost(s, b->pub.data + b->kept, b->pub.len - b->kept,
+		    s->arg);
+}
+
 /* The writer's report, and the batches it is through with. */
 static void
 take_report(struct file_sink *s, struct report *r)
 {
+	bool back[SINK_BATCHES];
 	size_t i;
 
 	pthread_mutex_lock(&s->lock);
 	s->report.posted = false;
 	*r = s->report;
 	for (i = 0; i < SINK_BATCHES; i++)
-		if (s->batches[i].submitted && s->batches[i].written)
-			take_back(&s->batches[i]);
+		back[i] = s->batches[i].submitted && s->batches[i].written;
 	pthread_mutex_unlock(&s->lock);
+	for (i = 0; i < SINK_BATCHES; i++) {
+		if (!back[i])
+			continue;
+		tell_lost(s, &s->batches[i]);
+		take_back(&s->batches[i]);
+	}
 }
 
 /* The loop's side of a report: after file_sink_close() only closed(). */

@@ -27,6 +27,7 @@
 
 struct file_sink;
 struct loop;
+struct sink_dir;
 
 /*
  * A batch is complete when it holds SINK_BATCH_BYTES (compressed files:
@@ -90,6 +91,13 @@ struct file_sink_ops {
 	 */
 	void (*failed)(struct file_sink *s, const char *err, void *arg);
 	/*
+	 * Whole packets that were submitted and are not in the file, after an
+	 * error; borrowed.  Before failed(), and after file_sink_close() until
+	 * closed().  May be NULL.
+	 */
+	void (*lost)(struct file_sink *s, const uint8_t *data, size_t len,
+	    void *arg);
+	/*
 	 * After file_sink_close(): the file is closed.  err NULL: everything
 	 * submitted is in it; otherwise the sentence of the error that ended
 	 * it, told before or not.  s is freed when this returns.
@@ -106,12 +114,12 @@ struct file_sink *file_sink_new_fd(struct loop *l, int fd,
     void *arg) MUST_CHECK;
 
 /*
- * Creates `path` (copied) below the directory dirfd (borrowed, stays open as
- * long as the sink): see sink_path.h.  Owner uid/gid when we are root and uid
- * is not -1.  Answer through opened(); batches may be submitted before it.
+ * Creates `path` (copied) below the directory `dir`, as it is now: see
+ * sink_path.h.  Owner uid/gid when we are root and uid is not -1.  Answer
+ * through opened(); batches may be submitted before it.
  */
-struct file_sink *file_sink_new_path(struct loop *l, int dirfd,
-    const char *path, long uid, long gid,
+struct file_sink *file_sink_new_path(struct loop *l,
+    const struct sink_dir *dir, const char *path, long uid, long gid,
     const struct file_sink_options *options, const struct file_sink_ops *ops,
     void *arg) MUST_CHECK;
 
@@ -139,7 +147,7 @@ uint64_t file_sink_total(const struct file_sink *s);
 /*
  * Writes what was submitted (the current batch was not), closes the file, joins
  * the thread, tells closed() on a later turn and frees itself after it.  No
- * other callback comes after this call.  Legal in any callback but closed().
+ * other callback but lost() comes after this call.  Legal in any callback but closed().
  */
 void file_sink_close(struct file_sink *s);
 

@@ -163,13 +163,33 @@ give_to_owner(int fd, long uid, long gid)
 	return fchown(fd, (uid_t)uid, (gid_t)gid) == 0;
 }
 
+/* -1: see errno.  Else the caller's. */
+static int
+open_dir(const struct sink_dir *dir)
+{
+	int fd = -1;
+
+	errno = EACCES;
+	if (dir->path != NULL)
+		fd = open(dir->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	/* Its parents may be closed to the user that we became. */
+	if (fd < 0 && errno == EACCES)
+		fd = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
+	return fd;
+}
+
 int
-sink_path_create(int dirfd, const char *path, long uid, long gid, char *err,
-    size_t err_size)
+sink_path_create(const struct sink_dir *dir, const char *path, long uid,
+    long gid, char *err, size_t err_size)
 {
 	const char *name;
-	int parent, fd = -1, e;
+	int dirfd, parent = -1, fd = -1, e;
 
+	if ((dirfd = open_dir(dir)) < 0) {
+		snprintf(err, err_size, "output_path: cannot use the trace "
+		    "directory %.80s: %s", dir->path, strerror(errno));
+		return -1;
+	}
 	parent = sink_path_open_parent(dirfd, path, true, &name);
 	if (parent < 0)
 		goto fail;
@@ -187,6 +207,7 @@ sink_path_create(int dirfd, const char *path, long uid, long gid, char *err,
 		goto fail;
 	}
 	close(parent);
+	close(dirfd);
 	return fd;
 
 fail:
@@ -195,5 +216,6 @@ fail:
 		close(fd);
 	if (parent >= 0)
 		close(parent);
+	close(dirfd);
 	return -1;
 }

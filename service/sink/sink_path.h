@@ -19,13 +19,23 @@
 #define SINK_ERR_MAX 160
 
 /*
- * Creates path below dirfd for writing: it must not exist yet, mode 0600 (less
+ * A directory that files are made in.  It may be removed and made again,
+ * unmounted and mounted, and is looked up by its name each time; where we may
+ * not do that (any more), it is the one that was opened.
+ */
+struct sink_dir {
+	const char *path; /* borrowed; NULL: only the descriptor */
+	int fd;           /* borrowed, an O_PATH one will do */
+};
+
+/*
+ * Creates path below dir for writing: it must not exist yet, mode 0600 (less
  * the umask), owner uid/gid when we are root and uid is not -1.  May block.
  * Returns the descriptor (close-on-exec), or -1 with a sentence in err; then
  * nothing was created.
  */
-int sink_path_create(int dirfd, const char *path, long uid, long gid, char *err,
-    size_t err_size) MUST_CHECK;
+int sink_path_create(const struct sink_dir *dir, const char *path, long uid,
+    long gid, char *err, size_t err_size) MUST_CHECK;
 
 /*
  * The directory of path, as an O_PATH descriptor, and its last component in

@@ -11,7 +11,7 @@
 #include "service/sink/sink_writer.h"
 
 void
-sink_writer_init(struct sink_writer *w, int fd)
+sink_writer_init(struct sink_writer *w, int fd, bool owned)
 {
 	int flags = fcntl(fd, F_GETFL);
 	struct stat st;
@@ -20,9 +20,30 @@ sink_writer_init(struct sink_writer *w, int fd)
 	w->fd = fd;
 	w->regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	w->blocking = !w->regular && flags >= 0 && (flags & O_NONBLOCK) == 0;
+	w->owned = w->regular && owned;
+	w->appends = flags >= 0 && (flags & O_APPEND) != 0;
 	if (w->regular && flags >= 0)
-		w->at_end = (flags & O_APPEND) != 0 ||
+		w->at_end = w->appends ||
 		    lseek(fd, 0, SEEK_CUR) == st.st_size;
+}
+
+/*
+ * What somebody did to the file; NULL: nothing.  Behind its new end a write
+ * would leave a hole of zeros, which no reader takes for packets.
+ */
+static const char *
+what_was_done(const struct sink_writer *w)
+{
+	struct stat st;
+
+	if (!w->regular || fstat(w->fd, &st) != 0)
+		return NULL;
+	if (w->owned && st.st_nlink == 0)
+		return "somebody removed it";
+	if (w->at_end && !w->appends &&
+	    st.st_size < lseek(w->fd, 0, SEEK_CUR))
+		return "somebody cut it off, or emptied it";
+	return NULL;
 }
 
 static const char *
@@ -30,19 +51,20 @@ write_error_text(int e)
 {
 	switch (e) {
 	case ENOSPC:
-		return "no space left on the disk";
+		return "no space left on the disk; free some, then start anew";
 	case EDQUOT:
-		return "the disk quota is used up";
+		return "the disk quota is used up; free some, then start anew";
 	case EFBIG:
-		return "it reached the largest size the system allows";
+		return "it reached the largest size the system allows "
+		    "(ulimit -f, LimitFSIZE=)";
 	case EIO:
-		return "the disk reports an I/O error";
+		return "the disk reports an I/O error (see dmesg)";
 	case EPIPE:
 		return "the program that reads it closed it";
 	case EBADF:
 		return "it was not opened for writing";
 	case EROFS:
-		return "the file system became read-only";
+		return "the file system became read-only (see dmesg)";
 	case ETIMEDOUT:
 		return "the program that reads it takes nothing";
 	default:
@@ -123,10 +145,16 @@ int
 sink_writer_write(struct sink_writer *w, const uint8_t *data, size_t len,
     char *err, size_t err_size)
 {
+	const char *done = what_was_done(w);
 	size_t written = 0, whole;
 	ssize_t n;
 	int e;
 
+	w->kept = 0;
+	if (done != NULL) {
+		snprintf(err, err_size, "the trace file is lost: %s", done);
+		return -1;
+	}
 	while (written < len) {
 		n = write_some(w, data + written, len - written);
 		if (n < 0)
@@ -134,11 +162,13 @@ sink_writer_write(struct sink_writer *w, const uint8_t *data, size_t len,
 		written += (size_t)n;
 	}
 	w->total += len;
+	w->kept = len;
 	return 0;
 
 fail:
 	e = errno;
 	whole = packet_boundary(data, written);
+	w->kept = whole;
 	if (cut_back(w, written, whole)) {
 		w->total += whole;
 		snprintf(err, err_size, "the trace file ended early: %s",
@@ -172,11 +202,17 @@ sink_writer_sync(struct sink_writer *w, char *err, size_t err_size)
 }
 
 int
-sink_writer_close(struct sink_writer *w, char *err, size_t err_size)
+sink_writer_close(struct sink_writer *w, bool check, char *err,
+    size_t err_size)
 {
+	const char *done = check ? what_was_done(w) : NULL;
 	int rc = close(w->fd);
 
 	w->fd = -1;
+	if (done != NULL) {
+		snprintf(err, err_size, "the trace file is lost: %s", done);
+		return -1;
+	}
 	/* EINTR: Linux has closed it all the same */
 	if (rc == 0 || errno == EINTR)
 		return 0;

@@ -26,19 +26,27 @@ struct sink_writer {
 	bool regular;  /* a regular file */
 	bool blocking; /* not one, and write() would wait for a reader */
 	bool at_end;   /* a regular file of which we write the end */
+	bool appends;  /* O_APPEND: it has no place of its own to write to */
+	bool owned;    /* the caller made it: nobody else should remove it */
 	uint64_t total; /* bytes that stayed in the file */
+	size_t kept;    /* of the last write, in whole packets */
 };
 
 #define SINK_WRITER_STEP_MS 100
 
-/* fd stays the caller's.  It is written to where its offset is. */
-void sink_writer_init(struct sink_writer *w, int fd);
+/*
+ * fd stays the caller's.  It is written to where its offset is.  owned: it was
+ * made for this, so that it ends when its last name is removed: nobody could
+ * ever read it.  Of another's file that is its own affair.
+ */
+void sink_writer_init(struct sink_writer *w, int fd, bool owned);
 
 /*
  * Appends data, which is whole packets: with one write() to a regular file, as
  * long as the kernel takes all of it.  Returns 0, or -1 with a sentence in err;
  * then a regular file was cut back, so that it ends with the last packet that
- * was written whole, and nothing more must be written.
+ * was written whole, and nothing more must be written.  A file that somebody
+ * removed (owned) or made shorter under us is not written any more either.
  */
 int sink_writer_write(struct sink_writer *w, const uint8_t *data, size_t len,
     char *err, size_t err_size) MUST_CHECK;
@@ -47,8 +55,11 @@ int sink_writer_write(struct sink_writer *w, const uint8_t *data, size_t len,
 int sink_writer_sync(struct sink_writer *w, char *err, size_t err_size)
     MUST_CHECK;
 
-/* Closes fd; some file systems report lost writes only here. */
-int sink_writer_close(struct sink_writer *w, char *err, size_t err_size)
-    MUST_CHECK;
+/*
+ * Closes fd; some file systems report lost writes only here.  check: and says
+ * whether somebody removed or cut the file.
+ */
+int sink_writer_close(struct sink_writer *w, bool check, char *err,
+    size_t err_size) MUST_CHECK;
 
 #endif /* SERVICE_SINK_SINK_WRITER_H */

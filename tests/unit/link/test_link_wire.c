@@ -336,18 +336,19 @@ malformed_losses_are_refused_and_unknown_causes_are_read(void **state)
 	assert_int_equal(got.chunks, 2);
 }
 
+#define LAST_CAUSE TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_TRACE_FILE
+
 static void
 every_cause_has_words(void **state)
 {
 	uint32_t i, j;
 
-	for (i = 0; i < LINK_LOSS_CAUSES; i++)
+	for (i = 0; i <= LAST_CAUSE; i++)
 		for (j = 0; j < i; j++)
 			assert_string_not_equal(link_loss_text(i),
 			    link_loss_text(j));
 	assert_string_equal(link_loss_text(1), "spool full");
-	assert_string_equal(link_loss_text(LINK_LOSS_CAUSES),
-	    link_loss_text(0));
+	assert_string_equal(link_loss_text(LAST_CAUSE + 1), link_loss_text(0));
 	assert_int_equal(TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END,
 	    LINK_LOSS_CAUSES - 1);
 }

@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "service/sink/file_sink.h"
+#include "service/sink/sink_path.h"
 #include "service/sink/packet_boundary.h"
 #include "transport/loop.h"
 
@@ -26,6 +27,7 @@ struct fixture {
 	struct loop *l;
 	char dir[PATH_MAX];
 	int dirfd;
+	struct sink_dir place; /* dirfd */
 	unsigned fds; /* open before the test */
 };
 
@@ -38,6 +40,8 @@ struct told {
 	int failed;
 	int closed;
 	uint64_t total;
+	size_t submitted; /* bytes */
+	size_t lost;
 	char open_err[256];
 	char err[256];       /* failed() */
 	char closed_err[256];
@@ -89,6 +93,14 @@ on_failed(struct file_sink *s, const char *err, void *arg)
 }
 
 static void
+on_lost(struct file_sink *s, const uint8_t *data, size_t len, void *arg)
+{
+	struct told *t = arg;
+
+	t->lost += len;
+}
+
+static void
 on_closed(struct file_sink *s, const char *err, void *arg)
 {
 	struct told *t = arg;
@@ -102,6 +114,7 @@ static const struct file_sink_ops ops = {
 	.opened = on_opened,
 	.written = on_written,
 	.failed = on_failed,
+	.lost = on_lost,
 	.closed = on_closed,
 };
 
@@ -128,6 +141,7 @@ setup(void **state)
 	if (mkdtemp(f->dir) == NULL || (f->l = loop_new()) == NULL)
 		return -1;
 	f->dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	f->place.fd = f->dirfd;
 	f->fds = count_entries("/proc/self/fd");
 	*state = f;
 	return 0;
@@ -199,6 +213,7 @@ submit(struct told *t, size_t n, uint8_t seed)
 
 	assert_non_null(b);
 	fill(b, n, seed);
+	t->submitted += b->len;
 	file_sink_submit(t->s, false);
 }
 
@@ -380,7 +395,7 @@ closing_is_legal_in_every_callback(void **state)
 	memset(&t, 0, sizeof(t));
 	t.l = f->l;
 	t.close_in_opened = true;
-	t.s = file_sink_new_path(f->l, f->dirfd, "file1", -1, -1, NULL, &ops, &t);
+	t.s = file_sink_new_path(f->l, &f->place, "file1", -1, -1, NULL, &ops, &t);
 	assert_non_null(t.s);
 	RUN_UNTIL(f, t.closed);
 	assert_int_equal(t.opened, 1);
@@ -393,7 +408,7 @@ a_path_is_created_and_takes_what_came_before_it_was_open(void **state)
 	struct told t = { .l = f->l };
 	char path[] = "file0";
 
-	t.s = file_sink_new_path(f->l, f->dirfd, path, -1, -1, NULL, &ops, &t);
+	t.s = file_sink_new_path(f->l, &f->place, path, -1, -1, NULL, &ops, &t);
 	assert_non_null(t.s);
 	memset(path, 'x', sizeof(path) - 1);
 	submit(&t, 5, 3);
@@ -410,7 +425,7 @@ a_path_that_is_refused_is_told_once_and_only_closing_follows(void **state)
 	struct fixture *f = *state;
 	struct told t = { .l = f->l };
 
-	t.s = file_sink_new_path(f->l, f->dirfd, "../file0", -1, -1, NULL, &ops, &t);
+	t.s = file_sink_new_path(f->l, &f->place, "../file0", -1, -1, NULL, &ops, &t);
 	assert_non_null(t.s);
 	submit(&t, 5, 3);
 	RUN_UNTIL(f, t.opened);
@@ -438,6 +453,60 @@ an_error_is_told_once_and_again_when_closed(void **state)
 	assert_int_equal(t.failed, 1);
 	assert_int_equal(t.written, 0);
 	assert_string_equal(t.closed_err, t.err);
+	assert_int_equal(t.lost, t.submitted);
+}
+
+static void
+a_file_that_is_removed_is_an_error_when_it_is_ours(void **state)
+{
+	struct fixture *f = *state;
+	struct told t = { .l = f->l };
+
+	t.s = file_sink_new_path(f->l, &f->place, "file0", -1, -1, NULL, &ops,
+	    &t);
+	assert_non_null(t.s);
+	submit(&t, 5, 3);
+	RUN_UNTIL(f, t.written);
+	assert_int_equal(unlinkat(f->dirfd, "file0", 0), 0);
+	t.submitted = 0;
+	submit(&t, 5, 3);
+	RUN_UNTIL(f, t.failed);
+	assert_non_null(strstr(t.err, "removed"));
+	assert_int_equal(t.lost, t.submitted);
+	close_and_wait(f, &t);
+}
+
+static void
+a_folder_is_looked_up_anew_for_each_file(void **state)
+{
+	struct fixture *f = *state;
+	struct told t = { .l = f->l };
+	char moved[sizeof(f->dir) + 8];
+
+	f->place.path = f->dir;
+	snprintf(moved, sizeof(moved), "%s.old", f->dir);
+	assert_int_equal(rename(f->dir, moved), 0);
+	t.s = file_sink_new_path(f->l, &f->place, "file0", -1, -1, NULL, &ops,
+	    &t);
+	assert_non_null(t.s);
+	RUN_UNTIL(f, t.opened);
+	assert_non_null(strstr(t.open_err, f->dir));
+	close_and_wait(f, &t);
+
+	assert_int_equal(mkdir(f->dir, 0700), 0);
+	memset(&t, 0, sizeof(t));
+	t.l = f->l;
+	t.s = file_sink_new_path(f->l, &f->place, "file0", -1, -1, NULL, &ops,
+	    &t);
+	assert_non_null(t.s);
+	RUN_UNTIL(f, t.opened);
+	assert_string_equal(t.open_err, "");
+	close_and_wait(f, &t);
+	assert_int_equal(faccessat(f->dirfd, "file0", F_OK, 0), -1);
+	snprintf(moved, sizeof(moved), "%s.old", f->dir);
+	assert_int_equal(rmdir(moved), 0);
+	close(f->dirfd);
+	f->dirfd = open(f->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 static void
@@ -590,6 +659,8 @@ main(void)
 		T(a_path_is_created_and_takes_what_came_before_it_was_open),
 		T(a_path_that_is_refused_is_told_once_and_only_closing_follows),
 		T(an_error_is_told_once_and_again_when_closed),
+		T(a_file_that_is_removed_is_an_error_when_it_is_ours),
+		T(a_folder_is_looked_up_anew_for_each_file),
 		T(an_error_while_closing_is_told_by_closed),
 		T(a_broken_pipe_is_an_error_and_no_signal),
 		T(a_reader_that_takes_nothing_stops_no_other_file),

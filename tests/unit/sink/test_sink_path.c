@@ -86,8 +86,10 @@ teardown(void **state)
 static int
 create(struct fixture *f, const char *path)
 {
+	struct sink_dir dir = { .fd = f->dirfd };
+
 	f->err[0] = '\0';
-	return sink_path_create(f->dirfd, path, -1, -1, f->err, sizeof(f->err));
+	return sink_path_create(&dir, path, -1, -1, f->err, sizeof(f->err));
 }
 
 static void
@@ -198,6 +200,7 @@ static void
 the_file_belongs_to_its_consumer_when_we_are_root(void **state)
 {
 	struct fixture *f = *state;
+	struct sink_dir dir = { .fd = f->dirfd };
 	struct stat st;
 	int fd;
 
@@ -205,7 +208,7 @@ the_file_belongs_to_its_consumer_when_we_are_root(void **state)
 		print_message("not root: ownership is not tried\n");
 		skip();
 	}
-	fd = sink_path_create(f->dirfd, "a", 65534, 65533, f->err,
+	fd = sink_path_create(&dir, "a", 65534, 65533, f->err,
 	    sizeof(f->err));
 	assert_true(fd >= 0);
 	assert_int_equal(fstat(fd, &st), 0);

@@ -81,13 +81,13 @@ open_file(struct fixture *f, int flags)
 	int fd = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC | flags, 0600);
 
 	assert_true(fd >= 0);
-	sink_writer_init(&f->w, fd);
+	sink_writer_init(&f->w, fd, false);
 }
 
 static void
 close_file(struct fixture *f)
 {
-	assert_int_equal(sink_writer_close(&f->w, f->err, sizeof(f->err)), 0);
+	assert_int_equal(sink_writer_close(&f->w, true, f->err, sizeof(f->err)), 0);
 }
 
 static size_t
@@ -122,6 +122,35 @@ a_regular_file_gets_every_byte_and_the_total_counts_them(void **state)
 	assert_int_equal(put(f, DATA_BYTES), 0);
 	assert_int_equal(f->w.total, DATA_BYTES);
 	assert_int_equal(sink_writer_sync(&f->w, f->err, sizeof(f->err)), 0);
+	close_file(f);
+	assert_contents(f, 0, DATA_BYTES);
+}
+
+static void
+a_file_that_somebody_cut_is_left_as_it_is(void **state)
+{
+	struct fixture *f = *state;
+
+	open_file(f, 0);
+	assert_int_equal(put(f, DATA_BYTES), 0);
+	assert_int_equal(truncate(f->path, 100), 0);
+	assert_int_equal(put(f, DATA_BYTES), -1);
+	assert_non_null(strstr(f->err, "cut"));
+	assert_int_equal(f->w.kept, 0);
+	assert_int_equal(sink_writer_close(&f->w, true, f->err,
+	    sizeof(f->err)), -1);
+	assert_int_equal(file_size(f), 100);
+}
+
+static void
+a_file_that_is_appended_to_may_be_emptied_by_others(void **state)
+{
+	struct fixture *f = *state;
+
+	open_file(f, O_APPEND);
+	assert_int_equal(put(f, DATA_BYTES), 0);
+	assert_int_equal(truncate(f->path, 0), 0);
+	assert_int_equal(put(f, DATA_BYTES), 0);
 	close_file(f);
 	assert_contents(f, 0, DATA_BYTES);
 }
@@ -204,7 +233,7 @@ a_descriptor_in_the_middle_of_a_file_never_shortens_it(void **state)
 	assert_int_equal(write(f->w.fd, f->data, 50 * PACKET_BYTES),
 	    50 * PACKET_BYTES);
 	assert_int_equal(lseek(f->w.fd, 0, SEEK_SET), 0);
-	sink_writer_init(&f->w, f->w.fd);
+	sink_writer_init(&f->w, f->w.fd, false);
 	assert_int_equal(put(f, PACKET_BYTES), 0);
 	f->err[0] = '\0';
 	{
@@ -236,7 +265,7 @@ fill_small_disk(struct fixture *f)
 	f->w.fd = open(f->path, O_WRONLY | O_CREAT, 0600);
 	if (f->w.fd < 0)
 		return 2;
-	sink_writer_init(&f->w, f->w.fd);
+	sink_writer_init(&f->w, f->w.fd, false);
 	while (put(f, DATA_BYTES - PACKET_BYTES) == 0)
 		put_ok++;
 	if (strstr(f->err, "no space left") == NULL || put_ok != 2)
@@ -273,7 +302,7 @@ a_device_that_is_full_is_an_error(void **state)
 	int fd = open("/dev/full", O_WRONLY);
 
 	assert_true(fd >= 0);
-	sink_writer_init(&f->w, fd);
+	sink_writer_init(&f->w, fd, false);
 	assert_int_equal(put(f, PACKET_BYTES), -1);
 	assert_non_null(strstr(f->err, "no space left"));
 	assert_int_equal(f->w.total, 0);
@@ -288,7 +317,7 @@ an_io_error_is_an_error(void **state)
 	int fd = open("/proc/self/mem", O_WRONLY);
 
 	assert_true(fd >= 0);
-	sink_writer_init(&f->w, fd);
+	sink_writer_init(&f->w, fd, false);
 	assert_int_equal(put(f, PACKET_BYTES), -1);
 	assert_non_null(strstr(f->err, "I/O error"));
 	close_file(f);
@@ -301,7 +330,7 @@ a_descriptor_for_reading_is_an_error(void **state)
 
 	open_file(f, 0);
 	close_file(f);
-	sink_writer_init(&f->w, open(f->path, O_RDONLY));
+	sink_writer_init(&f->w, open(f->path, O_RDONLY), false);
 	assert_int_equal(put(f, PACKET_BYTES), -1);
 	assert_non_null(strstr(f->err, "not opened for writing"));
 	close_file(f);
@@ -338,7 +367,7 @@ through_pipe(struct fixture *f, int writer_flags)
 	assert_true(fcntl(fds[1], F_SETPIPE_SZ, 8192) >= 0);
 	assert_int_equal(fcntl(fds[1], F_SETFL, writer_flags), 0);
 	r.fd = fds[0];
-	sink_writer_init(&f->w, fds[1]);
+	sink_writer_init(&f->w, fds[1], false);
 	assert_int_equal(pthread_create(&thread, NULL, read_all, &r), 0);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(put(f, DATA_BYTES), 0);
@@ -374,7 +403,7 @@ a_pipe_without_a_reader_is_an_error_and_no_signal(void **state)
 
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
 	close(fds[0]);
-	sink_writer_init(&f->w, fds[1]);
+	sink_writer_init(&f->w, fds[1], false);
 	assert_int_equal(put(f, PACKET_BYTES), -1);
 	assert_non_null(strstr(f->err, "closed it"));
 	close_file(f);
@@ -394,7 +423,7 @@ a_reader_that_takes_nothing_can_be_given_up(void **state)
 
 	for (flags = 0; flags <= O_NONBLOCK; flags += O_NONBLOCK) {
 		assert_int_equal(pipe2(fds, O_CLOEXEC | flags), 0);
-		sink_writer_init(&f->w, fds[1]);
+		sink_writer_init(&f->w, fds[1], false);
 		asked = 0;
 		f->w.give_up = second_time;
 		f->w.give_up_arg = &asked;
@@ -414,6 +443,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_regular_file_gets_every_byte_and_the_total_counts_them),
+		T(a_file_that_somebody_cut_is_left_as_it_is),
+		T(a_file_that_is_appended_to_may_be_emptied_by_others),
 		T(a_write_that_stops_inside_a_packet_is_cut_back_to_the_last_whole_one),
 		T(a_write_that_stops_between_packets_keeps_them_all),
 		T(a_write_that_stores_nothing_leaves_the_file_as_it_was),

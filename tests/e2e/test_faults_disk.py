@@ -1,0 +1,391 @@
+#!/usr/bin/env python3
+"""A disk that is full, slow, broken, or taken away: what the sessions that
+write to it say and lose, and that nobody else notices."""
+
+import errno
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+from harness import faults, tap
+from harness.case import Case, TEST_SOURCE, config, pb
+from harness.loop import SCALE
+from harness.trace import Trace
+
+KIB = 1024
+
+
+class DiskCase(Case):
+    """A daemon whose files below "traces" do what self.plan says."""
+
+    def setUp(self):
+        super().setUp()
+        self.traces = self.path("traces")
+        os.mkdir(self.traces)
+        self.plan = faults.Plan(self.path("plan"), match="/traces/")
+
+    def start(self, **options):
+        daemon = self.daemon(flags=["--trace-dir", self.traces],
+                             env=self.plan.env(), **options)
+        if not self.plan.loaded:
+            self.skipTest("nothing can be preloaded here")
+        return daemon
+
+    def file(self, name):
+        return os.path.join(self.traces, name)
+
+    def by_path(self, name="t", source=TEST_SOURCE, **fields):
+        """A session that writes to traces/name."""
+        fields.setdefault("file_write_period_ms", 100)
+        return self.session(source, write_into_file=True, output_path=name,
+                            **fields)
+
+    def read(self, name="t"):
+        """Every byte of the file is of a whole packet."""
+        return Trace.from_file(self.file(name))
+
+    def write_until_it_ends(self, consumer, writer):
+        for _ in range(400):
+            if consumer.session.ended():
+                break
+            writer.number(100, ask=False)
+            self.loop.settle(0.01)
+        return consumer.ended().error
+
+    def assert_accounted(self, consumer, count):
+        """What the session took and the file has not got, `count` packets
+        being there, is said to be lost, to the packet, by its cause."""
+        stats = consumer.stats()
+        self.assertEqual(
+            {pb.LinkLossCause.Name(loss.cause)
+             for loss in stats.tributary_link_losses},
+            {"LINK_LOSS_TRACE_FILE"})
+        self.assertEqual(
+            sum(loss.packets for loss in stats.tributary_link_losses),
+            stats.tributary_packets - count)
+
+    def wait_log(self, *words):
+        def line():
+            return [one for one in self.daemons[0].log().splitlines()
+                    if all(word in one for word in words)]
+        return self.until(line, f"a line with {words}")[0]
+
+    def assert_begins(self, trace):
+        """Whole packets, and of each sequence the first ones; how many."""
+        count = 0
+        for numbers in trace.numbers().values():
+            self.assertEqual(numbers, list(range(len(numbers))))
+            count += len(numbers)
+        return count
+
+    def assert_works(self, name="again"):
+        """A new session into a file, without any restart."""
+        producer = self.producer(name, [name])
+        consumer = self.by_path(name, name)
+        producer.writer().number(50)
+        self.assertFalse(consumer.stop().error)
+        self.assert_numbers(self.read(name), [50])
+        producer.close()
+        consumer.close()
+
+
+class Full(DiskCase):
+    def setUp(self):
+        super().setUp()
+        os.rmdir(self.traces)
+        faults.small_disk(self, "traces", "384k")
+
+    def test_it_ends_its_session_and_the_next_one_finds_space(self):
+        daemon = self.start()
+        producer = self.producer("p")
+        consumer = self.by_path(size_kb=512)
+        writer = producer.writer()
+        with self.neighbour():
+            error = self.write_until_it_ends(consumer, writer)
+            producer.wait_command("stop_data_source")
+            self.assertIn("no space left", error)
+            line = self.wait_log("no space left", self.file("t"))
+            self.assertIn("free", line)
+            count = self.assert_begins(self.read())
+            self.assertGreater(count, 100)
+            self.assert_accounted(consumer, count)
+            with faults.Idle(self, daemon):
+                self.loop.settle(0.3)
+        # Space again: nobody has to be started again.
+        os.unlink(self.file("t"))
+        self.assert_works()
+
+    def test_two_sessions_and_one_disk(self):
+        """The one that is on another disk goes on."""
+        self.start()
+        producer = self.producer("p", ["small", "large"])
+        path = self.path("elsewhere")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        large = self.session("large", fds=[fd], write_into_file=True,
+                             file_write_period_ms=100)
+        os.close(fd)
+        small = self.by_path("t", "small", size_kb=512)
+        by_name = {i.config.name: i for i in producer.wait_started(2)}
+        other = producer.writer(by_name["large"])
+        self.write_until_it_ends(small, producer.writer(by_name["small"]))
+        other.number(200)
+        large.stop()
+        self.assert_numbers(Trace.from_file(path), [200])
+
+
+class Broken(DiskCase):
+    def check(self, words, *, source="p", **fields):
+        producer = self.producer(source, [source])
+        consumer = self.by_path(source, source, size_kb=256, **fields)
+        writer = producer.writer()
+        error = self.write_until_it_ends(consumer, writer)
+        self.assertIn(words, error)
+        self.wait_log(words, self.file(source))
+        self.assert_accounted(consumer, self.assert_begins(
+            Trace.so_far(self.file(source))))
+        consumer.close()
+        producer.close()
+
+    def test_a_write_that_fails(self):
+        """The first, or a later one, for whatever reason."""
+        self.start()
+        with self.neighbour():
+            for number, (error, after, words) in enumerate((
+                    (errno.EIO, 0, "I/O error"), (errno.EIO, 3, "I/O error"),
+                    (errno.EDQUOT, 1, "quota"),
+                    (errno.EROFS, 2, "read-only"))):
+                self.plan.write_after = after
+                self.plan.write_errno = error
+                name = f"f{number}"
+                self.check(words, source=name)
+                self.read(name)
+                self.plan.heal()
+                self.assert_works(f"again{number}")
+
+    def test_a_write_that_fails_in_the_middle_of_a_packet(self):
+        """And nothing can be cut off again: reported, and said."""
+        self.start()
+        self.plan.short_bytes = 1000
+        self.plan.write_after = 3
+        self.plan.write_errno = errno.EIO
+        with self.neighbour():
+            self.check("I/O error", source="cut")
+            self.read("cut")
+            self.plan.truncate_errno = errno.EIO
+            self.plan.write_after = 3
+            self.check("in the middle of a packet", source="torn")
+
+    def test_the_same_of_a_compressed_file(self):
+        self.start()
+        for after in (0, 2):
+            self.plan.write_after = after
+            self.plan.write_errno = errno.ENOSPC
+            name = f"f{after}"
+            self.check("no space left", source=name,
+                       compression_type="COMPRESSION_TYPE_DEFLATE")
+            self.read(name)
+            self.plan.heal()
+
+    def test_writes_that_take_a_part(self):
+        self.start()
+        self.plan.short_bytes = 777
+        producer = self.producer("p")
+        consumer = self.by_path()
+        producer.writer().number(2000)
+        self.assertFalse(consumer.stop().error)
+        self.assert_numbers(self.read(), [2000])
+        self.assertGreater(self.plan.writes, 200)
+
+    def test_a_sync_that_fails(self):
+        """What the kernel took may not be on the disk: that is no success."""
+        self.start()
+        self.plan.sync_errno = errno.EIO
+        with self.neighbour():
+            producer = self.producer("p")
+            consumer = self.by_path(fflush_post_write="FFLUSH_ENABLED")
+            producer.writer().number(10)
+            self.assertIn("may not have reached the disk",
+                          consumer.ended().error)
+            self.wait_log("may not have reached", self.file("t"))
+        self.assertGreater(self.plan.failed, 0)
+        self.plan.heal()
+        self.assert_works()
+
+
+class Slow(DiskCase):
+    def call_times(self, *calls):
+        """The longest that any of them took, of some rounds, in seconds."""
+        longest = 0.0
+        for _ in range(5):
+            for call in calls:
+                began = time.monotonic()
+                call()
+                longest = max(longest, time.monotonic() - began)
+        return longest
+
+    def test_nobody_waits_for_it_but_its_own_session(self):
+        """Each write takes two seconds; calls, flushes and the start and stop
+        of others take what they always take."""
+        delay = 2.0 * SCALE
+        daemon = self.start()
+        producer = self.producer("p")
+        consumer = self.by_path(size_kb=256)
+        writer = producer.writer()
+        writer.number(50)
+        self.until(lambda: self.read().of("for_testing"), "it is written")
+        self.plan.write_delay_us = int(delay * 1e6)
+        before = self.plan.writes
+        writer.number(500)
+        self.until(lambda: self.plan.writes > before, "a write is under way")
+        other = self.consumer()
+
+        def short_session():
+            session = self.session("nobody")
+            session.stop()
+            session.close()
+        with self.neighbour(), faults.Idle(self, daemon, share=0.5):
+            took = self.call_times(lambda: consumer.flush(5000),
+                                   consumer.stats, other.query,
+                                   producer.sync, short_session)
+        self.assertLess(took, delay / 2, "somebody waited for the disk")
+        self.plan.heal()
+        self.assertFalse(consumer.stop().error)
+        self.assert_numbers(self.read(), [550])
+
+    def test_it_holds_its_producer_back_and_loses_nothing(self):
+        self.start()
+        self.plan.write_delay_us = 20_000
+        producer = self.producer("p")
+        consumer = self.by_path(size_kb=64)
+        producer.writer().number(6000)
+        self.assertFalse(consumer.stop().error)
+        self.assert_numbers(self.read(), [6000])
+
+    def test_a_slow_sync_delays_nobody_else(self):
+        delay = 2.0 * SCALE
+        self.start()
+        self.plan.sync_delay_us = int(delay * 1e6)
+        producer = self.producer("p")
+        consumer = self.by_path(fflush_post_write="FFLUSH_ENABLED")
+        producer.writer().number(10)
+        self.until(lambda: self.plan.syncs > 0, "a sync is under way")
+        other = self.consumer()
+        took = self.call_times(consumer.stats, other.query, producer.sync)
+        self.assertLess(took, delay / 2)
+        self.plan.heal()
+        self.assertFalse(consumer.stop().error)
+        self.assert_numbers(self.read(), [10])
+
+
+class Taken(DiskCase):
+    """Somebody removes, cuts or replaces what is being written."""
+
+    def begin(self, **fields):
+        self.start()
+        self.tracer = self.producer("p")
+        consumer = self.by_path(**fields)
+        self.writer = self.tracer.writer()
+        self.writer.number(100)
+        self.until(lambda: os.path.getsize(self.file("t")) > 8 * KIB,
+                   "it is written")
+        return consumer
+
+    def check_ends(self, consumer, words):
+        error = self.write_until_it_ends(consumer, self.writer)
+        self.assertIn(words, error)
+        self.wait_log(words, self.file("t"))
+        consumer.close()
+        self.tracer.close()
+        self.assert_works()
+
+    def test_a_file_that_is_removed_ends_its_session(self):
+        """Else it would fill a disk that nobody sees, for nobody."""
+        consumer = self.begin()
+        with self.neighbour():
+            os.unlink(self.file("t"))
+            self.check_ends(consumer, "removed")
+
+    def test_a_file_that_is_removed_when_nothing_more_comes(self):
+        """Found at the latest when it is complete."""
+        consumer = self.begin(file_write_period_ms=3_600_000, size_kb=16)
+        os.unlink(self.file("t"))
+        self.assertIn("removed", consumer.stop().error)
+
+    def test_a_file_that_is_cut_ends_its_session(self):
+        consumer = self.begin()
+        with self.neighbour():
+            os.truncate(self.file("t"), 100)
+            self.check_ends(consumer, "cut")
+            # What was left of it was not made worse.
+            self.assertEqual(os.path.getsize(self.file("t")), 100)
+
+    def test_a_descriptor_of_the_consumers_is_its_own_affair(self):
+        """It may remove the file's name, and still read it."""
+        self.start()
+        producer = self.producer("p")
+        fd = os.open(self.path("f"), os.O_RDWR | os.O_CREAT, 0o600)
+        consumer = self.session(fds=[fd], write_into_file=True,
+                                file_write_period_ms=100)
+        os.unlink(self.path("f"))
+        producer.writer().number(100)
+        self.assertFalse(consumer.stop().error)
+        with os.fdopen(fd, "rb") as file:
+            file.seek(0)
+            self.assert_numbers(Trace.from_bytes(file.read()), [100])
+
+    def test_a_file_that_is_made_read_only_is_written_all_the_same(self):
+        consumer = self.begin()
+        os.chmod(self.file("t"), 0o400)
+        os.chmod(self.traces, 0o500)
+        self.writer.number(100)
+        self.assertFalse(consumer.stop().error)
+        self.assert_numbers(self.read(), [200])
+
+    def test_a_folder_that_is_removed_and_made_again(self):
+        self.start()
+        self.assert_works("first")
+        shutil.rmtree(self.traces)
+        refused = self.consumer().refused(config(
+            TEST_SOURCE, write_into_file=True, output_path="x"))
+        self.assertIn(self.traces, refused)
+        self.wait_log(self.traces, "x")
+        os.mkdir(self.traces)
+        self.assert_works("second")
+
+    def test_a_disk_that_is_unmounted_and_mounted_again(self):
+        os.rmdir(self.traces)
+        faults.small_disk(self, "traces", "4m")
+        consumer = self.begin()
+        held = os.open(self.traces, os.O_RDONLY)
+        self.addCleanup(os.close, held)
+        subprocess.run(["umount", "-l", self.traces], check=True)
+        # The session's file is where it was made, whoever can see it.
+        self.writer.number(100)
+        self.assertFalse(consumer.stop().error)
+        fd = os.open("t", os.O_RDONLY, dir_fd=held)
+        with os.fdopen(fd, "rb") as file:
+            self.assert_numbers(Trace.from_bytes(file.read()), [200])
+        consumer.close()
+        self.tracer.close()
+        # New ones go where the path leads now.
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700",
+                        "none", self.traces], check=True)
+        self.assert_works("after")
+
+    def test_a_disk_that_becomes_read_only_and_writable_again(self):
+        os.rmdir(self.traces)
+        faults.small_disk(self, "traces", "4m")
+        self.start()
+        self.assert_works("before")
+        subprocess.run(["mount", "-o", "remount,ro", self.traces], check=True)
+        refused = self.consumer().refused(config(
+            TEST_SOURCE, write_into_file=True, output_path="x"))
+        self.assertIn("read-only", refused)
+        subprocess.run(["mount", "-o", "remount,rw", self.traces], check=True)
+        self.assert_works("after")
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main())
