@@ -59,8 +59,10 @@ find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
 	if (wanted == 0 && p->linked &&
 	    (wanted = buffer_of_linked(p, writer)) == 0)
 		return NULL;
+	/* Of a buffer that is gone, or whose file is closed: nobody reads it. */
 	if (wanted > 0 && wanted <= s->highest_buffer_id &&
-	    s->buffers[wanted] == NULL) {
+	    (s->buffers[wanted] == NULL ||
+	    s->buffers[wanted]->session->wrote_file)) {
 		s->counters.chunks_late++;
 		return NULL;
 	}

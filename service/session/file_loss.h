@@ -28,8 +28,8 @@ void file_loss_count(struct file_loss *f, const uint8_t *data, size_t len);
 
 /*
  * Takes all that can be read out of the session's buffers, for nobody but
- * file_loss_count(), some of it a turn of the loop; then done(arg), on a later
- * turn.  out (borrowed) has no batch meanwhile.  Once.
+ * file_loss_count(), some of it a turn of the loop; then done(arg), at once
+ * behind the last of it.  out (borrowed) has no batch meanwhile.  Once.
  */
 void file_loss_drain(struct file_loss *f, struct packet_out *out, loop_fn done,
     void *arg);

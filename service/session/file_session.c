@@ -27,8 +27,8 @@ enum file_state {
 	FILE_OPENING, /* opened() is awaited; nothing is written */
 	FILE_OPEN,
 	FILE_FAILED,  /* nothing more is written; the session ends */
-	FILE_DRAINING, /* failed: what will never be written is counted */
-	FILE_CLOSING, /* closed() is awaited */
+	FILE_CLOSING, /* closed() is awaited; then, of one that failed, what */
+	              /* was never written is counted */
 };
 
 struct file_session {
@@ -181,22 +181,6 @@ pump(struct file_session *f)
 		finish_step(f);
 }
 
-static void
-drained_cb(void *arg)
-{
-	struct file_session *f = arg;
-
-	f->state = FILE_CLOSING;
-	file_sink_close(f->sink);
-}
-
-static void
-start_drain(struct file_session *f)
-{
-	f->state = FILE_DRAINING;
-	file_loss_drain(f->loss, f->out, drained_cb, f);
-}
-
 /* Nothing more can be written: the session ends, nobody waits. */
 static void
 fail_file(struct file_session *f, const char *err)
@@ -208,7 +192,8 @@ fail_file(struct file_session *f, const char *err)
 	stop_being_lossless(f);
 	wake(f);
 	if (f->finishing) {
-		start_drain(f);
+		f->state = FILE_CLOSING;
+		file_sink_close(f->sink);
 		return;
 	}
 	session_file_failed(f->session, err);
@@ -287,6 +272,16 @@ log_loss(const struct file_session *f)
 		    s->file_path != NULL ? s->file_path : "its file");
 }
 
+/* Whatever comes later finds no buffer any more, and counts as late. */
+static void
+drained_cb(void *arg)
+{
+	struct file_session *f = arg;
+
+	log_loss(f);
+	session_file_closed(f->session, f->error);
+}
+
 static void
 closed_cb(struct file_sink *sink, const char *err, void *arg)
 {
@@ -294,8 +289,12 @@ closed_cb(struct file_sink *sink, const char *err, void *arg)
 
 	f->written = file_sink_total(sink);
 	f->sink = NULL;
-	log_loss(f);
-	session_file_closed(f->session, f->error != NULL ? f->error : err);
+	if (f->error == NULL && err != NULL)
+		f->error = strdup(err);
+	if (f->error != NULL)
+		file_loss_drain(f->loss, f->out, drained_cb, f);
+	else
+		session_file_closed(f->session, err);
 }
 
 static const struct file_sink_ops sink_ops = {
@@ -482,7 +481,8 @@ file_session_finish(struct file_session *f)
 	loop_timer_clear(f->write_timer);
 	loop_timer_clear(f->flush_timer);
 	if (f->state == FILE_FAILED) {
-		start_drain(f);
+		f->state = FILE_CLOSING;
+		file_sink_close(f->sink);
 	} else if (f->state == FILE_OPEN && !f->pass) {
 		start_pass(f, f->session->config->pb->fflush_post_write ==
 		    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED);
