@@ -28,6 +28,7 @@ struct file_loss {
 	/* The drain. */
 	struct sink_batch batch;
 	struct packet_out *out;
+	struct loop_call call;
 	loop_fn done;
 	void *arg;
 };
@@ -56,7 +57,7 @@ file_loss_free(struct file_loss *f)
 {
 	if (f == NULL)
 		return;
-	loop_cancel(f->s->service->loop, f);
+	loop_call_cancel(&f->call);
 	free(f->batch.data);
 	free(f);
 }
@@ -124,7 +125,7 @@ drain_cb(void *arg)
 	packet_out_set_batch(f->out, NULL);
 	file_loss_count(f, f->batch.data, f->batch.len);
 	if (r == READBACK_FULL)
-		loop_defer(f->s->service->loop, drain_cb, f);
+		loop_defer(f->s->service->loop, &f->call, drain_cb, f);
 	else
 		f->done(f->arg);
 }
@@ -139,11 +140,11 @@ file_loss_drain(struct file_loss *f, struct packet_out *out, loop_fn done,
 	if ((f->batch.data = malloc(f->batch.cap)) == NULL) {
 		/* How much it is nobody knows, but that it is. */
 		(void)session_losses_mark(f->s, 0, CAUSE);
-		loop_defer(f->s->service->loop, done, arg);
+		loop_defer(f->s->service->loop, &f->call, done, arg);
 		return;
 	}
 	readback_begin(f->s->readback);
-	loop_defer(f->s->service->loop, drain_cb, f);
+	loop_defer(f->s->service->loop, &f->call, drain_cb, f);
 }
 
 uint64_t
