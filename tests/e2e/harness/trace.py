@@ -66,16 +66,21 @@ def packet_length(data, at):
 
 
 def expand(raw_packets):
-    """Those, with what is inside of compressed ones in their place."""
+    """(bytes, parsed) of those, with what is inside of compressed ones in
+    their place."""
+    parse = pb.TracePacket.FromString
     for raw in raw_packets:
-        packet = pb.TracePacket.FromString(raw)
+        packet = parse(raw)
         kind = packet.WhichOneof("data")
         if kind == "compressed_packets":
-            yield from split_file(inflate(packet.compressed_packets))
+            inner = inflate(packet.compressed_packets)
         elif kind == "zstd_compressed_packets":
-            yield from split_file(unzstd(packet.zstd_compressed_packets))
+            inner = unzstd(packet.zstd_compressed_packets)
         else:
-            yield raw
+            yield raw, packet
+            continue
+        for raw_inside in split_file(inner):
+            yield raw_inside, parse(raw_inside)
 
 
 class Trace:
@@ -84,8 +89,10 @@ class Trace:
 
     def __init__(self, raw_packets, path=None):
         self.stored = list(raw_packets)
-        self.raw = list(expand(self.stored))
-        self.packets = [pb.TracePacket.FromString(p) for p in self.raw]
+        self.raw, self.packets = [], []
+        for raw, packet in expand(self.stored):
+            self.raw.append(raw)
+            self.packets.append(packet)
         inspected.note(self, path or id(self))
 
     @classmethod

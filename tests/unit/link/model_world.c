@@ -57,6 +57,15 @@ model_number(const char *name, uint64_t otherwise)
 	return text != NULL ? strtoull(text, NULL, 0) : otherwise;
 }
 
+uint64_t
+model_count(uint64_t all)
+{
+	uint64_t share = model_number("MODEL_SHARE", 1);
+
+	return model_number("count", getenv("seed") != NULL ? 1 :
+	    all / (share == 0 ? 1 : share));
+}
+
 void
 world_init(struct world *w, bool real)
 {

@@ -20,6 +20,12 @@ struct world {
 /* A number from the environment, for longer runs and those that failed. */
 uint64_t model_number(const char *name, uint64_t otherwise);
 
+/*
+ * How many schedules to play: `count`; else one where a `seed` is named; else
+ * all of these, or one in MODEL_SHARE of them (slow builds play fewer).
+ */
+uint64_t model_count(uint64_t all);
+
 /* Limits and dangers are chance. */
 void world_init(struct world *w, bool real);
 void world_done(struct world *w);

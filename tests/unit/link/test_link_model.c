@@ -30,7 +30,7 @@ every_message_arrives_once_in_order_or_is_counted(void **state)
 	uint64_t chunks = 0, lost = 0, old = 0, again = 0, commands = 0;
 	struct world w;
 
-	count = model_number("count", getenv("seed") != NULL ? 1 : COUNT);
+	count = model_count(COUNT);
 	for (i = 0; i < count; i++) {
 		model_srand(seed + i);
 		world_init(&w, false);

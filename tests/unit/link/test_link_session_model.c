@@ -26,7 +26,7 @@ run(bool ends)
 	uint64_t packets = 0, lost = 0, again = 0, commands = 0;
 	struct world w;
 
-	count = model_number("count", getenv("seed") != NULL ? 1 : COUNT);
+	count = model_count(COUNT);
 	for (i = 0; i < count; i++) {
 		model_srand(seed + i);
 		world_init(&w, true);

@@ -138,6 +138,13 @@ relay_done(struct relay *r)
 	fixture_wait(r->f, no_links, r->f->service);
 }
 
+/* To the flush at the end, that is: it need not take long. */
+static void
+nobody_answers(struct fixture *f)
+{
+	f->settings.link.end_wait_ms = 100;
+}
+
 static void
 put_packet(struct pb_writer *w, const struct session *s, uint16_t writer,
     uint32_t chunk, const char *str)
@@ -242,6 +249,7 @@ a_loss_is_told_by_the_packet_behind_it_and_counted(void **state)
 	    stats(&t)->tributary_link_losses[0]->producer_name, "p");
 	assert_int_equal(r.machine->contact.losses[SPOOL_FULL].packets, 12);
 	fake_trace_done(&t);
+	nobody_answers(f);
 	fake_end(f, &c);
 	relay_done(&r);
 }
@@ -266,6 +274,7 @@ the_beginning_of_a_sequence_may_be_what_is_lost(void **state)
 	assert_int_equal(packet(&t, "first")->previous_packet_dropped,
 	    PRESENT | 1u << 16);
 	fake_trace_done(&t);
+	nobody_answers(f);
 	fake_end(f, &c);
 	relay_done(&r);
 }
@@ -350,6 +359,7 @@ losses_of_writers_that_cannot_be_take_no_sequences(void **state)
 	assert_int_equal(stats(&t)->n_tributary_link_losses, 1);
 	expect_loss(stats(&t)->tributary_link_losses[0], 0, SPOOL_FULL, 3000);
 	fake_trace_done(&t);
+	nobody_answers(f);
 	fake_end(f, &c);
 	relay_done(&r);
 }
@@ -378,6 +388,7 @@ a_reply_has_the_losses_by_machine(void **state)
 	expect_loss(st->tributary_link_losses[0], 0, SPOOL_FULL, 6);
 	perfetto__protos__trace_stats__free_unpacked(st, NULL);
 	pb_writer_done(&w);
+	nobody_answers(f);
 	fake_end(f, &c);
 	relay_done(&r);
 }
