@@ -75,9 +75,17 @@ trace_buffer_unread(const struct trace_buffer *tb)
 }
 
 /*
- * Whether overwriting the records from off to end loses something.  A chunk
- * that was read so far still forces what comes before it in its sequence.
+ * Whether overwriting a record loses something.  A chunk that was read so far
+ * still forces what comes before it in its sequence.
  */
+static bool
+is_needed(const struct trace_buffer *tb, const struct tb_record *r)
+{
+	return r->kind == TB_CHUNK && (tb_has_unread(r) ||
+	    r != tb_front(tb, tb_sequence_of(tb, r)));
+}
+
+/* Whether overwriting the records from off to end loses something. */
 static bool
 loses_between(const struct trace_buffer *tb, uint64_t off, uint64_t end)
 {
@@ -85,11 +93,38 @@ loses_between(const struct trace_buffer *tb, uint64_t off, uint64_t end)
 
 	for (; off < end && off < tb->top; off += tb_record_size(r)) {
 		r = tb_record_at(tb, off);
-		if (r->kind == TB_CHUNK && (tb_has_unread(r) ||
-		    r != tb_front(tb, tb_sequence_of(tb, r))))
+		if (is_needed(tb, r))
 			return true;
 	}
 	return false;
+}
+
+/* How far it is from off to what is needed, or to the end; at most `most`. */
+static uint64_t
+room_from(const struct trace_buffer *tb, uint64_t off, uint64_t most)
+{
+	uint64_t begin = off;
+	const struct tb_record *r;
+
+	for (; off < tb->top && off - begin < most; off += tb_record_size(r)) {
+		r = tb_record_at(tb, off);
+		if (is_needed(tb, r))
+			return off - begin;
+	}
+	/* Behind what was ever written there is only room. */
+	if (off >= tb->top)
+		off = tb->size;
+	return off - begin < most ? off - begin : most;
+}
+
+uint64_t
+trace_buffer_room(const struct trace_buffer *tb, uint64_t most)
+{
+	uint64_t room = room_from(tb, tb->wr, most);
+
+	if (room == tb->size - tb->wr && room < most)
+		room += room_from(tb, 0, most - room);
+	return room < tb->size ? room : tb->size;
 }
 
 bool

@@ -180,6 +180,13 @@ uint64_t trace_buffer_unread(const struct trace_buffer *tb);
 bool trace_buffer_would_lose(const struct trace_buffer *tb, size_t len);
 
 /*
+ * RING: about how many bytes, chunk headers included, go in before something
+ * unread would be overwritten; at most `most`.  Costs a look at each chunk in
+ * them.
+ */
+uint64_t trace_buffer_room(const struct trace_buffer *tb, uint64_t most);
+
+/*
  * RING, when a pass has read all it can: moves what is left (it waits for
  * further fragments or patches) to where it is overwritten last, so that the
  * room around it can be used.  False when that would not help: chunks hold more

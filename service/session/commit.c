@@ -288,7 +288,7 @@ must_wait(struct producer *p, const struct commit_move *m, size_t len)
 		p->wait_turn = 0;
 		return false;
 	}
-	file_session_wait(b->session->file, p);
+	file_session_wait(b->session->file, p, b, len);
 	return true;
 }
 

@@ -374,6 +374,7 @@ config_free(struct config *c)
 	for (i = 0; c->data_sources != NULL && i < c->n_data_sources; i++) {
 		match_free(c->data_sources[i].producers);
 		free(c->data_sources[i].joined);
+		free(c->data_sources[i].for_producers);
 	}
 	free(c->data_sources);
 	if (c->pb != NULL)
@@ -495,6 +496,31 @@ config_for_producer(const struct config *c,
 	/* Only if so: older SDKs compare what they get with what they know. */
 	if (c->pb->prefer_suspend_clock_for_duration)
 		pb_put_uint(out, DSC_PREFER_SUSPEND, 1);
+}
+
+int
+config_keep_for_producers(struct config *c,
+    const struct config_data_source *ds, uint16_t buffer, uint64_t session,
+    bool trusted_initiator, const uint8_t **out, size_t *len)
+{
+	struct config_data_source *own =
+	    &c->data_sources[ds - c->data_sources];
+	struct pb_writer w;
+
+	if (own->for_producers == NULL) {
+		pb_writer_init(&w);
+		config_for_producer(c, ds, buffer, session, trusted_initiator,
+		    &w);
+		if (w.failed) {
+			pb_writer_done(&w);
+			return -1;
+		}
+		own->for_producers = w.data;
+		own->for_producers_len = w.len;
+	}
+	*out = own->for_producers;
+	*len = own->for_producers_len;
+	return 0;
 }
 
 uint32_t

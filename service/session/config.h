@@ -31,6 +31,9 @@ struct config_data_source {
 	struct match *producers;
 	char **machines;        /* in the decoded message */
 	size_t n_machines;
+	/* What config_keep_for_producers() made; owned, NULL until then. */
+	uint8_t *for_producers;
+	size_t for_producers_len;
 };
 
 struct config {
@@ -87,6 +90,14 @@ int config_add_filters(struct config *c, const uint8_t *bytes, size_t len,
 void config_for_producer(const struct config *c,
     const struct config_data_source *ds, uint16_t buffer, uint64_t session,
     bool trusted_initiator, struct pb_writer *out);
+/*
+ * The same, made when it is first asked for and kept with c: thousands of
+ * producers get the same bytes, several times.  The numbers are the session's
+ * and do not change.  -1: no memory.
+ */
+int config_keep_for_producers(struct config *c,
+    const struct config_data_source *ds, uint16_t buffer, uint64_t session,
+    bool trusted_initiator, const uint8_t **out, size_t *len) MUST_CHECK;
 
 /* With the defaults of behaviour.md. */
 uint32_t config_stop_timeout_ms(const struct config *c);

@@ -1,5 +1,6 @@
 #include "service/session/file_session.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,9 @@
 
 #define WRITE_PERIOD_DEFAULT_MS 5000u
 #define WRITE_PERIOD_MIN_MS 100u
+/* Room that is shared out at a time among producers that wait for it. */
+#define WAKE_BYTES    (1024u * 1024u)
+#define WAKE_OVERHEAD 64u /* a chunk's header, rounded up */
 /* Up to this period, WRITE_FLUSH_AUTO flushes on its own clock of 5 s. */
 #define AUTO_FLUSH_PERIOD_MS 5000u
 
@@ -52,6 +56,7 @@ struct file_session {
 	struct loop_timer *write_timer;
 	struct loop_timer *flush_timer;
 	struct producer_waiters waiters; /* who waits longest comes first */
+	struct producer *waited_last;    /* who was put there last; or NULL */
 	uint64_t last_turn;
 	char *error;
 	struct file_loss *loss; /* what it should have got, and did not */
@@ -69,17 +74,70 @@ retry_cb(void *arg)
 	producers_reap(f->session->service);
 }
 
-/* Everybody who was held back may try again. */
 static void
-wake(struct file_session *f)
+waits_no_more(struct file_session *f, struct producer *p)
+{
+	if (f->waited_last == p)
+		f->waited_last = NULL;
+	TAILQ_REMOVE(&f->waiters, p, waiting);
+	p->is_waiting = false;
+}
+
+void
+file_session_forget(struct producer *p)
+{
+	if (p->is_waiting)
+		waits_no_more((struct file_session *)((char *)p->waits_in -
+		    offsetof(struct file_session, waiters)), p);
+}
+
+static void
+wake_all(struct file_session *f)
 {
 	struct producer *p;
 
 	while ((p = TAILQ_FIRST(&f->waiters)) != NULL) {
-		TAILQ_REMOVE(&f->waiters, p, waiting);
-		p->is_waiting = false;
+		waits_no_more(f, p);
 		p->ops->resume(p->port);
 	}
+}
+
+/*
+ * Those for whom there is room by now, in their order: of thousands who wait
+ * for a few chunks' room all but a few would try in vain, each time.
+ */
+static void
+wake_some(struct file_session *f)
+{
+	const struct session_buffer *b = NULL;
+	struct producer *p;
+	uint64_t left = 0, need;
+
+	while ((p = TAILQ_FIRST(&f->waiters)) != NULL) {
+		if (p->waits_for != b) {
+			b = p->waits_for;
+			left = trace_buffer_room(b->tb, WAKE_BYTES);
+		}
+		need = p->waits_bytes + WAKE_OVERHEAD;
+		if (need > left)
+			return;
+		left -= need;
+		waits_no_more(f, p);
+		p->ops->resume(p->port);
+	}
+}
+
+/*
+ * Who was held back may try again.  In a pass this is called with every batch;
+ * afterwards perhaps never, so that everybody has to see for himself.
+ */
+static void
+wake(struct file_session *f)
+{
+	if (f->pass && f->state == FILE_OPEN && !f->limit_hit)
+		wake_some(f);
+	else
+		wake_all(f);
 	/* On a later turn: a flush that waits may be the caller's caller. */
 	if (!f->retry_posted && (!TAILQ_EMPTY(&f->session->flushes) ||
 	    f->session->service->n_gone > 0)) {
@@ -493,17 +551,11 @@ file_session_finish(struct file_session *f)
 void
 file_session_free(struct file_session *f)
 {
-	struct producer *p;
-
 	if (f == NULL)
 		return;
 	stop_being_lossless(f);
 	flush_forget(f->session, f);
-	while ((p = TAILQ_FIRST(&f->waiters)) != NULL) {
-		TAILQ_REMOVE(&f->waiters, p, waiting);
-		p->is_waiting = false;
-		p->ops->resume(p->port);
-	}
+	wake_all(f);
 	loop_cancel(f->session->service->loop, f);
 	loop_timer_free(f->write_timer);
 	loop_timer_free(f->flush_timer);
@@ -552,24 +604,47 @@ file_session_must_wait(struct file_session *f, struct session_buffer *b,
 	return f->pass && trace_buffer_would_lose(b->tb, len);
 }
 
+/*
+ * The one that has waited longer than p and not as long as others; NULL: none
+ * has.  New ones come last, and those who were woken in vain come back in the
+ * order they were woken, each behind the one before.
+ */
+static struct producer *
+waited_before(const struct file_session *f, const struct producer *p)
+{
+	struct producer *q = TAILQ_LAST(&f->waiters, producer_waiters), *next;
+
+	if (q == NULL || q->wait_turn <= p->wait_turn)
+		return q;
+	if (TAILQ_FIRST(&f->waiters)->wait_turn > p->wait_turn)
+		return NULL;
+	if (f->waited_last != NULL)
+		q = f->waited_last;
+	while (q != NULL && q->wait_turn > p->wait_turn)
+		q = TAILQ_PREV(q, producer_waiters, waiting);
+	while (q != NULL && (next = TAILQ_NEXT(q, waiting)) != NULL &&
+	    next->wait_turn <= p->wait_turn)
+		q = next;
+	return q;
+}
+
 void
-file_session_wait(struct file_session *f, struct producer *p)
+file_session_wait(struct file_session *f, struct producer *p,
+    const struct session_buffer *b, size_t len)
 {
 	struct producer *before;
 
-	if (p->is_waiting)
-		TAILQ_REMOVE(p->waits_in, p, waiting);
+	file_session_forget(p);
 	if (p->wait_turn == 0)
 		p->wait_turn = ++f->last_turn;
-	/* Mostly at the end: they come again in the order they were woken. */
-	before = TAILQ_LAST(&f->waiters, producer_waiters);
-	while (before != NULL && before->wait_turn > p->wait_turn)
-		before = TAILQ_PREV(before, producer_waiters, waiting);
-	if (before != NULL)
+	if ((before = waited_before(f, p)) != NULL)
 		TAILQ_INSERT_AFTER(&f->waiters, before, p, waiting);
 	else
 		TAILQ_INSERT_HEAD(&f->waiters, p, waiting);
+	f->waited_last = p;
 	p->waits_in = &f->waiters;
+	p->waits_for = b;
+	p->waits_bytes = (uint32_t)len;
 	p->is_waiting = true;
 }
 

@@ -49,8 +49,15 @@ void file_session_wrote(struct file_session *f, struct session_buffer *b);
  */
 bool file_session_must_wait(struct file_session *f, struct session_buffer *b,
     size_t len);
-/* The producer is woken (producer_ops.resume) when there is room again. */
-void file_session_wait(struct file_session *f, struct producer *p);
+/*
+ * The producer is woken (producer_ops.resume) when there is room again for a
+ * chunk of len bytes in b, one of the session's buffers; who waits longest
+ * comes first.
+ */
+void file_session_wait(struct file_session *f, struct producer *p,
+    const struct session_buffer *b, size_t len);
+/* It does not wait any more, in whichever file session it did, if any. */
+void file_session_forget(struct producer *p);
 
 /* Bytes written so far. */
 uint64_t file_session_bytes(const struct file_session *f);

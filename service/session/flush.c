@@ -23,7 +23,8 @@ struct flush {
 	TAILQ_ENTRY(flush) link;
 	struct session *session;
 	uint64_t id;
-	uint32_t *waiting; /* producer ids, ascending; 0 once answered */
+	uint32_t *waiting; /* producer ids, ascending */
+	bool *answered;    /* by the same index */
 	size_t n_waiting;  /* entries */
 	size_t n_left;     /* not answered yet */
 	struct loop_timer *timer;
@@ -51,7 +52,29 @@ flush_free(struct flush *f)
 	TAILQ_REMOVE(&f->session->flushes, f, link);
 	loop_timer_free(f->timer);
 	free(f->waiting);
+	free(f->answered);
 	free(f);
+}
+
+/* Where the producer's place is in it; NULL: it has none, or has answered. */
+static bool *
+place_of(const struct flush *f, uint32_t producer)
+{
+	const uint32_t *hit;
+	bool *answered;
+
+	hit = f->n_waiting == 0 ? NULL : bsearch(&producer, f->waiting,
+	    f->n_waiting, sizeof(producer), compare_ids);
+	if (hit == NULL)
+		return NULL;
+	answered = &f->answered[hit - f->waiting];
+	return *answered ? NULL : answered;
+}
+
+static bool
+is_waited_for(const struct flush *f, const struct producer *p)
+{
+	return place_of(f, p->id) != NULL;
 }
 
 static void
@@ -60,14 +83,12 @@ log_slow(struct flush *f)
 	struct session *s = f->session;
 	struct service_slow_source slow[SLOW_NAMED_MAX];
 	struct ds_instance *i;
-	uint32_t *hit, key;
 	size_t n = 0;
 
 	TAILQ_FOREACH(i, &s->instances, of_session) {
-		key = i->producer->id;
-		hit = f->n_waiting == 0 ? NULL : bsearch(&key, f->waiting,
-		    f->n_waiting, sizeof(key), compare_ids);
-		if (hit == NULL || n == SLOW_NAMED_MAX)
+		if (n == SLOW_NAMED_MAX)
+			break;
+		if (!is_waited_for(f, i->producer))
 			continue;
 		slow[n].producer = i->producer->name;
 		slow[n].data_source = i->name;
@@ -80,13 +101,6 @@ log_slow(struct flush *f)
 	    "session %llu: flush %llu timed out with %zu producers "
 	    "unanswered", (unsigned long long)s->id, (unsigned long long)f->id,
 	    f->n_left);
-}
-
-static bool
-is_waited_for(const struct flush *f, const struct producer *p)
-{
-	return f->n_waiting > 0 && bsearch(&p->id, f->waiting, f->n_waiting,
-	    sizeof(p->id), compare_ids) != NULL;
 }
 
 /* Its relay was cut off meanwhile: it, or its answer, may still come. */
@@ -267,8 +281,9 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 		goto fail;
 	f->periodic = flags == FLUSH_PERIODIC;
 	f->waiting = calloc(s->service->n_producers + 1, sizeof(uint32_t));
+	f->answered = calloc(s->service->n_producers + 1, sizeof(bool));
 	f->timer = loop_timer_new(s->service->loop, timeout_cb, f);
-	if (f->waiting == NULL || f->timer == NULL)
+	if (f->waiting == NULL || f->answered == NULL || f->timer == NULL)
 		goto fail;
 	f->session = s;
 	f->id = ++s->service->last_flush_id;
@@ -307,6 +322,7 @@ fail:
 	if (f != NULL) {
 		loop_timer_free(f->timer);
 		free(f->waiting);
+		free(f->answered);
 		free(f);
 	}
 	s->flushes_failed++;
@@ -320,20 +336,14 @@ answered(struct service *sv, uint32_t producer, uint64_t up_to)
 {
 	struct session *s, *snext;
 	struct flush *f, *next;
-	uint32_t *hit;
+	bool *place;
 
 	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, snext) {
 		TAILQ_FOREACH_SAFE(f, &s->flushes, link, next) {
-			if (f->id > up_to || f->n_left == 0)
+			if (f->id > up_to || f->n_left == 0 ||
+			    (place = place_of(f, producer)) == NULL)
 				continue;
-			hit = bsearch(&producer, f->waiting, f->n_waiting,
-			    sizeof(producer), compare_ids);
-			if (hit == NULL)
-				continue;
-			/* Kept sorted: the entry is removed, not zeroed. */
-			f->n_waiting--;
-			for (; hit < f->waiting + f->n_waiting; hit++)
-				*hit = hit[1];
+			*place = true;
 			f->n_left--;
 			if (f->patient && f->n_left > 0)
 				f->timed_out = !waits_for_links(f);

@@ -49,8 +49,23 @@ set_state(struct ds_instance *i, enum instance_state state)
 {
 	if (i->state == state)
 		return;
+	i->session->n_in_state[i->state]--;
+	i->session->n_in_state[state]++;
 	i->state = state;
 	session_instance_changed(i->session, i);
+}
+
+/*
+ * The DataSourceConfig as producers get it: the same for all of them, so that
+ * it is encoded and kept once for however many there are.
+ */
+static int
+config_of(struct session *s, const struct config_data_source *want,
+    const uint8_t **config, size_t *len)
+{
+	/* Android's statsd would be a trusted initiator; nobody is that here. */
+	return config_keep_for_producers(s->config, want,
+	    s->buffers[want->buffer].id, s->id, false, config, len);
 }
 
 struct ds_instance *
@@ -60,19 +75,17 @@ instance_new(struct session *s, const struct config_data_source *want,
 	struct producer *p = ds->producer;
 	struct session_buffer *b = &s->buffers[want->buffer];
 	struct ds_instance *i = NULL;
-	struct pb_writer config;
+	const uint8_t *config;
+	size_t len;
 	uint32_t shm_kb, page_kb;
 
 	if (p->n_instances >= INSTANCES_PER_PRODUCER) {
 		s->service->counters.instances_refused++;
 		return NULL;
 	}
-	pb_writer_init(&config);
-	/* Android's statsd would be a trusted initiator; nobody is that here. */
-	config_for_producer(s->config, want, b->id, s->id, false, &config);
 	config_shm_sizes(s->config, p->name, &shm_kb, &page_kb);
-	if (config.failed || (i = calloc(1, sizeof(*i))) == NULL ||
-	    (i->name = strdup(ds->name)) == NULL ||
+	if (config_of(s, want, &config, &len) != 0 ||
+	    (i = calloc(1, sizeof(*i))) == NULL ||
 	    producer_allow(p, b->id) != 0 ||
 	    producer_set_up_tracing(p, shm_kb, page_kb) != 0)
 		goto fail;
@@ -80,9 +93,8 @@ instance_new(struct session *s, const struct config_data_source *want,
 	i->producer = p;
 	i->want = want;
 	i->source = ds;
+	i->name = want->name;
 	i->id = ++s->service->last_instance_id;
-	i->config = config.data;
-	i->config_len = config.len;
 	i->will_notify_on_start = ds->will_notify_on_start;
 	i->will_notify_on_stop = ds->will_notify_on_stop;
 	i->handles_incremental_state_clear =
@@ -92,8 +104,9 @@ instance_new(struct session *s, const struct config_data_source *want,
 	TAILQ_INSERT_TAIL(&s->instances, i, of_session);
 	TAILQ_INSERT_TAIL(&p->instances, i, of_producer);
 	s->n_instances++;
+	s->n_in_state[i->state]++;
 	p->n_instances++;
-	p->ops->setup_data_source(p->port, i->id, i->config, i->config_len);
+	p->ops->setup_data_source(p->port, i->id, config, len);
 	session_instance_made(s, i);
 	return i;
 
@@ -101,9 +114,6 @@ fail:
 	log_limited(&s->service->memory_log, loop_now_ms(), LOG_LEVEL_ERROR,
 	    "session %llu: no memory for an instance of a data source",
 	    (unsigned long long)s->id);
-	pb_writer_done(&config);
-	if (i != NULL)
-		free(i->name);
 	free(i);
 	return NULL;
 }
@@ -114,19 +124,24 @@ instance_free(struct ds_instance *i)
 	TAILQ_REMOVE(&i->session->instances, i, of_session);
 	TAILQ_REMOVE(&i->producer->instances, i, of_producer);
 	i->session->n_instances--;
+	i->session->n_in_state[i->state]--;
 	i->producer->n_instances--;
-	free(i->name);
-	free(i->config);
 	free(i);
 }
 
 void
 instance_start(struct ds_instance *i)
 {
+	const uint8_t *config;
+	size_t len;
+
 	if (i->state != INSTANCE_CONFIGURED)
 		return;
-	i->producer->ops->start_data_source(i->producer->port, i->id,
-	    i->config, i->config_len);
+	/* There since it was set up. */
+	if (config_of(i->session, i->want, &config, &len) != 0)
+		return;
+	i->producer->ops->start_data_source(i->producer->port, i->id, config,
+	    len);
 	set_state(i, i->will_notify_on_start ? INSTANCE_STARTING :
 	    INSTANCE_STARTED);
 }

@@ -83,6 +83,7 @@ enum instance_state {
 	INSTANCE_STOPPING,   /* StopDataSource sent, acknowledgement awaited */
 	INSTANCE_STOPPED,
 };
+#define INSTANCE_STATES (INSTANCE_STOPPED + 1)
 
 /* A data source switched on by a session. */
 struct ds_instance {
@@ -95,9 +96,7 @@ struct ds_instance {
 	/* For this source of the config and this registration; to compare. */
 	const struct config_data_source *want;
 	const struct data_source *source;
-	char *name;          /* of the data source */
-	uint8_t *config;     /* encoded DataSourceConfig as the producer gets it */
-	size_t config_len;
+	const char *name;    /* of the data source; want's */
 	bool will_notify_on_start;
 	bool will_notify_on_stop;
 	bool handles_incremental_state_clear;
@@ -129,6 +128,8 @@ struct producer {
 	TAILQ_ENTRY(producer) waiting;
 	struct producer_waiters *waits_in; /* of a file_session, or NULL */
 	bool is_waiting;
+	const struct session_buffer *waits_for; /* and for how much room: */
+	uint32_t waits_bytes;
 	uint64_t wait_turn; /* of who waited longest, 0: got through since */
 	size_t moves_done;  /* of the request that waits */
 	struct service *service;

@@ -7,6 +7,7 @@
 #include "transport/pb_reader.h"
 #include "transport/shm.h"
 #include "service/session/commit.h"
+#include "service/session/file_session.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/link_loss.h"
@@ -283,10 +284,7 @@ producer_gone(struct producer *p)
 {
 	struct data_source *ds;
 
-	if (p->is_waiting) {
-		TAILQ_REMOVE(p->waits_in, p, waiting);
-		p->is_waiting = false;
-	}
+	file_session_forget(p);
 	while ((ds = TAILQ_FIRST(&p->data_sources)) != NULL) {
 		data_source_drop(ds);
 	}

@@ -25,13 +25,16 @@ struct entry {
 	uint32_t machine;
 	int32_t uid, pid;
 	bool gone;
+	struct entry *sibling; /* in the same place of by_producer */
 	struct packet_trailer trailer;
 	struct chunk_histogram *histogram; /* NULL: not counted */
 };
 
 struct sequence_map {
 	struct entry **table; /* open addressing, NULL is empty */
-	size_t mask;
+	/* The same entries: those of one producer, whatever their writers. */
+	struct entry **by_producer;
+	size_t mask;          /* of both */
 	size_t n;
 	uint32_t last_id;
 	bool histograms;
@@ -61,12 +64,15 @@ sequence_map_new(bool histograms)
 
 	if ((m = calloc(1, sizeof(*m))) == NULL)
 		return NULL;
+	m->mask = TABLE_MIN - 1;
 	m->table = calloc(TABLE_MIN, sizeof(*m->table));
-	if (m->table == NULL) {
+	m->by_producer = calloc(TABLE_MIN, sizeof(*m->by_producer));
+	if (m->table == NULL || m->by_producer == NULL) {
+		free(m->table);
+		free(m->by_producer);
 		free(m);
 		return NULL;
 	}
-	m->mask = TABLE_MIN - 1;
 	m->last_id = SERVICE_PACKETS_SEQUENCE;
 	m->histograms = histograms;
 	return m;
@@ -91,6 +97,7 @@ sequence_map_free(struct sequence_map *m)
 	for (i = 0; i <= m->mask; i++)
 		entry_free(m->table[i]);
 	free(m->table);
+	free(m->by_producer);
 	free(m->past);
 	free(m);
 }
@@ -103,20 +110,44 @@ place(struct sequence_map *m, struct entry *e)
 	while (m->table[i] != NULL)
 		i = (i + 1) & m->mask;
 	m->table[i] = e;
+	/* Ids of producers are counted up: they need no hash. */
+	i = e->producer & m->mask;
+	e->sibling = m->by_producer[i];
+	m->by_producer[i] = e;
+}
+
+/*
+ * Empties both tables and gives them room for cap entries; the old one is the
+ * caller's then.  NULL: no memory, and nothing has changed.
+ */
+static struct entry **
+begin_again(struct sequence_map *m, size_t cap)
+{
+	struct entry **old = m->table;
+	struct entry **table = calloc(cap, sizeof(*table));
+	struct entry **by_producer = calloc(cap, sizeof(*by_producer));
+
+	if (table == NULL || by_producer == NULL) {
+		free(table);
+		free(by_producer);
+		return NULL;
+	}
+	free(m->by_producer);
+	m->table = table;
+	m->by_producer = by_producer;
+	m->mask = cap - 1;
+	return old;
 }
 
 /* Rebuilds with room for n entries; the old table stays on failure. */
 static int
 rebuild(struct sequence_map *m, size_t cap)
 {
-	struct entry **old = m->table;
 	size_t old_mask = m->mask, i;
-	struct entry **table = calloc(cap, sizeof(*table));
+	struct entry **old;
 
-	if (table == NULL)
+	if ((old = begin_again(m, cap)) == NULL)
 		return -1;
-	m->table = table;
-	m->mask = cap - 1;
 	for (i = 0; i <= old_mask; i++)
 		if (old[i] != NULL)
 			place(m, old[i]);
@@ -240,12 +271,12 @@ sequence_map_count_chunk(struct sequence_map *m, const struct tb_origin *o,
 void
 sequence_map_producer_gone(struct sequence_map *m, uint64_t producer)
 {
-	size_t i;
+	struct entry *e;
 
-	for (i = 0; i <= m->mask; i++)
-		if (m->table[i] != NULL && m->table[i]->producer == producer &&
-		    !m->table[i]->gone) {
-			m->table[i]->gone = true;
+	for (e = m->by_producer[producer & m->mask]; e != NULL;
+	    e = e->sibling)
+		if (e->producer == producer && !e->gone) {
+			e->gone = true;
 			m->n_gone++;
 		}
 }
@@ -276,15 +307,12 @@ remember(struct sequence_map *m, const struct entry *e)
 void
 sequence_map_sweep(struct sequence_map *m)
 {
-	struct entry **old = m->table;
+	struct entry **old;
 	size_t old_mask = m->mask, i;
-	struct entry **table;
 
-	if (m->n_gone == 0)
+	if (m->n_gone == 0 ||
+	    (old = begin_again(m, old_mask + 1)) == NULL)
 		return;
-	if ((table = calloc(old_mask + 1, sizeof(*table))) == NULL)
-		return;
-	m->table = table;
 	m->last = NULL;
 	for (i = 0; i <= old_mask; i++) {
 		struct entry *e = old[i];

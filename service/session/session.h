@@ -82,6 +82,7 @@ struct session {
 	size_t n_buffers;
 	struct instance_list instances;
 	size_t n_instances;
+	size_t n_in_state[INSTANCE_STATES]; /* of the instances */
 	struct flush_list flushes;
 	struct session_command_list commands; /* session_command.c's */
 	struct sequence_map *sequences;

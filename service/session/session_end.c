@@ -143,14 +143,9 @@ session_file_failed(struct session *s, const char *error)
 static void
 check_all_stopped(struct session *s)
 {
-	const struct ds_instance *i;
-
-	if (s->state != SESSION_DISABLING || s->in_stop)
-		return;
-	TAILQ_FOREACH(i, &s->instances, of_session)
-		if (i->state == INSTANCE_STOPPING)
-			return;
-	finish_disable(s);
+	if (s->state == SESSION_DISABLING && !s->in_stop &&
+	    s->n_in_state[INSTANCE_STOPPING] == 0)
+		finish_disable(s);
 }
 
 static void

@@ -36,15 +36,10 @@ say_all_started(struct session *s)
 void
 session_check_started(struct session *s)
 {
-	const struct ds_instance *i;
-
-	if (s->state != SESSION_STARTED || s->all_started_said)
-		return;
-	TAILQ_FOREACH(i, &s->instances, of_session)
-		if (i->state == INSTANCE_CONFIGURED ||
-		    i->state == INSTANCE_STARTING)
-			return;
-	say_all_started(s);
+	if (s->state == SESSION_STARTED && !s->all_started_said &&
+	    s->n_in_state[INSTANCE_CONFIGURED] == 0 &&
+	    s->n_in_state[INSTANCE_STARTING] == 0)
+		say_all_started(s);
 }
 
 static void

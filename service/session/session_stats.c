@@ -25,7 +25,6 @@ static void
 fill(struct session *s, struct packet_stats *st, const struct tb_stats **bufs)
 {
 	const struct service *sv = s->service;
-	const struct producer *p;
 	size_t i;
 
 	for (i = 0; i < s->n_buffers; i++)
@@ -45,9 +44,8 @@ fill(struct session *s, struct packet_stats *st, const struct tb_stats **bufs)
 		.flushes_succeeded = s->flushes_succeeded,
 		.flushes_failed = s->flushes_failed,
 		.final_flush_outcome = s->final_flush,
+		.data_sources_registered = (uint32_t)sv->n_data_sources,
 	};
-	TAILQ_FOREACH(p, &sv->producers, link)
-		st->data_sources_registered += (uint32_t)p->n_data_sources;
 }
 
 static void
