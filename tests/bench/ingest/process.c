@@ -21,8 +21,9 @@
 
 static void
 exec_daemon(const char *binary, const struct process_daemon *d, int notify,
-    const char *tls_dir)
+    const char *tls_dir, const char *config)
 {
+	int n = 7;
 	const char *argv[16] = { binary, "--producer-socket", NULL,
 		"--producer-socket", "127.0.0.1:0", "--consumer-socket", NULL };
 	char producer[PROCESS_ADDRESS_MAX], consumer[PROCESS_ADDRESS_MAX];
@@ -40,10 +41,14 @@ exec_daemon(const char *binary, const struct process_daemon *d, int notify,
 	argv[2] = producer;
 	argv[6] = consumer;
 	if (tls_dir != NULL) {
-		argv[7] = "--producer-socket";
-		argv[8] = "tls://127.0.0.1:0";
-		argv[9] = "--tls-dir";
-		argv[10] = tls_dir;
+		argv[n++] = "--producer-socket";
+		argv[n++] = "tls://127.0.0.1:0";
+		argv[n++] = "--tls-dir";
+		argv[n++] = tls_dir;
+	}
+	if (config != NULL) {
+		argv[n++] = "--config";
+		argv[n++] = config;
 	}
 	execv(binary, (char *const *)argv);
 	_exit(127);
@@ -84,6 +89,13 @@ void
 process_daemon_start(struct process_daemon *d, const char *binary,
     const char *tls_dir)
 {
+	process_daemon_start_with(d, binary, tls_dir, NULL);
+}
+
+void
+process_daemon_start_with(struct process_daemon *d, const char *binary,
+    const char *tls_dir, const char *config)
+{
 	int notify[2];
 	char byte = 0;
 
@@ -95,7 +107,7 @@ process_daemon_start(struct process_daemon *d, const char *binary,
 		load_die("fork: %s", strerror(errno));
 	if (d->pid == 0) {
 		close(notify[0]);
-		exec_daemon(binary, d, notify[1], tls_dir);
+		exec_daemon(binary, d, notify[1], tls_dir, config);
 	}
 	close(notify[1]);
 	if (read(notify[0], &byte, 1) != 1 || byte != '1')

@@ -25,6 +25,9 @@ struct process_daemon {
  */
 void process_daemon_start(struct process_daemon *d, const char *binary,
     const char *tls_dir);
+/* config: a settings file, or NULL. */
+void process_daemon_start_with(struct process_daemon *d, const char *binary,
+    const char *tls_dir, const char *config);
 void process_daemon_stop(struct process_daemon *d);
 
 /* Seconds of processor time of a process so far. */

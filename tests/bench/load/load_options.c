@@ -1,0 +1,511 @@
+#include "tests/bench/load/load_options.h"
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/dial_flags.h"
+#include "transport/size_duration.h"
+
+enum {
+	OPT_CONNECT = 256, OPT_TLS_CERTS, OPT_NO_SHM, OPT_PRODUCERS,
+	OPT_RELAYS, OPT_CLASSIC, OPT_NAME, OPT_SOURCE, OPT_WRITERS, OPT_RATE,
+	OPT_TOTAL_RATE, OPT_SIZE, OPT_BIG, OPT_PATCHES, OPT_CHUNKS,
+	OPT_REPLY_EVERY, OPT_BURST, OPT_PACKETS, OPT_SHM_KB, OPT_RAMP,
+	OPT_IDLE, OPT_DURATION, OPT_CHURN, OPT_SLOW, OPT_SLOW_MS,
+	OPT_HOSTILE, OPT_LEDGER, OPT_FIRST_KEY, OPT_CONSUMER, OPT_SESSION,
+	OPT_CONFIG, OPT_STREAM, OPT_BUFFER, OPT_CONTROL, OPT_PID, OPT_DAEMON,
+	OPT_DAEMON_CONFIG, OPT_SEED, OPT_QUIET, OPT_HELP
+};
+
+static const struct option longs[] = {
+	{ "connect", required_argument, NULL, OPT_CONNECT },
+	{ "tls-certs", required_argument, NULL, OPT_TLS_CERTS },
+	{ "no-shm", no_argument, NULL, OPT_NO_SHM },
+	{ "producers", required_argument, NULL, OPT_PRODUCERS },
+	{ "relays", required_argument, NULL, OPT_RELAYS },
+	{ "classic", no_argument, NULL, OPT_CLASSIC },
+	{ "name", required_argument, NULL, OPT_NAME },
+	{ "source", required_argument, NULL, OPT_SOURCE },
+	{ "writers", required_argument, NULL, OPT_WRITERS },
+	{ "rate", required_argument, NULL, OPT_RATE },
+	{ "total-rate", required_argument, NULL, OPT_TOTAL_RATE },
+	{ "size", required_argument, NULL, OPT_SIZE },
+	{ "big", required_argument, NULL, OPT_BIG },
+	{ "patches", no_argument, NULL, OPT_PATCHES },
+	{ "chunks", required_argument, NULL, OPT_CHUNKS },
+	{ "reply-every", required_argument, NULL, OPT_REPLY_EVERY },
+	{ "burst", required_argument, NULL, OPT_BURST },
+	{ "packets", required_argument, NULL, OPT_PACKETS },
+	{ "shm-kb", required_argument, NULL, OPT_SHM_KB },
+	{ "ramp", required_argument, NULL, OPT_RAMP },
+	{ "idle", required_argument, NULL, OPT_IDLE },
+	{ "duration", required_argument, NULL, OPT_DURATION },
+	{ "churn", required_argument, NULL, OPT_CHURN },
+	{ "slow", required_argument, NULL, OPT_SLOW },
+	{ "slow-by", required_argument, NULL, OPT_SLOW_MS },
+	{ "hostile", required_argument, NULL, OPT_HOSTILE },
+	{ "ledger", required_argument, NULL, OPT_LEDGER },
+	{ "first-key", required_argument, NULL, OPT_FIRST_KEY },
+	{ "consumer", required_argument, NULL, OPT_CONSUMER },
+	{ "session", required_argument, NULL, OPT_SESSION },
+	{ "config", required_argument, NULL, OPT_CONFIG },
+	{ "stream", no_argument, NULL, OPT_STREAM },
+	{ "buffer", required_argument, NULL, OPT_BUFFER },
+	{ "control", optional_argument, NULL, OPT_CONTROL },
+	{ "pid", required_argument, NULL, OPT_PID },
+	{ "daemon", required_argument, NULL, OPT_DAEMON },
+	{ "daemon-config", required_argument, NULL, OPT_DAEMON_CONFIG },
+	{ "seed", required_argument, NULL, OPT_SEED },
+	{ "quiet", no_argument, NULL, OPT_QUIET },
+	{ "help", no_argument, NULL, OPT_HELP },
+	DIAL_FLAGS_LONG,
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char *const slow_names[SLOW_KINDS] = {
+	[SLOW_NOT] = "",
+	[SLOW_READS] = "reads",
+	[SLOW_ANSWERS] = "answers",
+	[SLOW_NEVER] = "never",
+};
+
+static const char *const hostile_names[HOSTILE_KINDS] = {
+	[HOSTILE_MUTE] = "mute",
+	[HOSTILE_HALF] = "half",
+	[HOSTILE_GARBAGE] = "garbage",
+	[HOSTILE_TOO_BIG] = "too-big",
+	[HOSTILE_FLOOD] = "flood",
+	[HOSTILE_WRONG_IDS] = "wrong-ids",
+	[HOSTILE_FORGED] = "forged",
+	[HOSTILE_REGISTRATIONS] = "registrations",
+};
+
+static const char *const churn_names[] = {
+	[CHURN_CLEAN] = "clean",
+	[CHURN_CUT] = "cut",
+	[CHURN_VANISH] = "vanish",
+	[CHURN_MIXED] = "mixed",
+};
+
+const char *
+load_hostile_text(unsigned kind)
+{
+	return hostile_names[kind];
+}
+
+static bool
+read_number(const char *text, uint64_t max, uint64_t *out)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	*out = strtoull(text, &end, 10);
+	return *end == '\0' && *out <= max;
+}
+
+/* "200", "10K", "50M", "1G": bytes by the thousand, as rates are. */
+static bool
+read_bytes(const char *text, uint64_t *out)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (end == text || v < 0)
+		return false;
+	if (*end == 'K' || *end == 'k')
+		v *= 1e3;
+	else if (*end == 'M')
+		v *= 1e6;
+	else if (*end == 'G')
+		v *= 1e9;
+	end += *end != '\0';
+	*out = (uint64_t)v;
+	return *end == '\0';
+}
+
+/* "90", "1.5": seconds; also "200ms", "5m", "1h". */
+static bool
+read_time(const char *text, uint64_t *ms)
+{
+	char *end;
+	double v = strtod(text, &end);
+
+	if (end == text || v < 0)
+		return false;
+	if (strcmp(end, "ms") == 0)
+		*ms = (uint64_t)v;
+	else if (*end == '\0' || strcmp(end, "s") == 0)
+		*ms = (uint64_t)(v * 1000);
+	else if (strcmp(end, "m") == 0)
+		*ms = (uint64_t)(v * 60000);
+	else if (strcmp(end, "h") == 0)
+		*ms = (uint64_t)(v * 3600000);
+	else
+		return false;
+	return true;
+}
+
+/* "MIN-MAX", or one size. */
+static bool
+read_range(const char *text, size_t *min, size_t *max)
+{
+	const char *dash = strchr(text, '-');
+	char first[32];
+	uint64_t a, b;
+
+	snprintf(first, sizeof(first), "%.*s", dash != NULL ?
+	    (int)(dash - text) : (int)strlen(text), text);
+	if (!read_bytes(first, &a) ||
+	    !read_bytes(dash != NULL ? dash + 1 : first, &b) || b < a ||
+	    b > 1000000)
+		return false;
+	*min = a;
+	*max = b;
+	return true;
+}
+
+/* "PERCENT:BYTES" */
+static bool
+read_big(const char *text, uint32_t *per_mille, size_t *size)
+{
+	uint64_t bytes;
+	char *end;
+	double percent = strtod(text, &end);
+
+	if (end == text || *end != ':' || percent < 0 || percent > 100 ||
+	    !read_bytes(end + 1, &bytes) || bytes > 1000000)
+		return false;
+	*per_mille = (uint32_t)(percent * 10);
+	*size = bytes;
+	return true;
+}
+
+/* "KIND" or "KIND:COUNT", several with commas between. */
+static bool
+read_crowds(const char *text, const char *const *names, size_t n_names,
+    struct load_crowd *out, size_t *n)
+{
+	char item[64], *colon;
+	const char *end;
+	uint64_t count;
+	size_t k;
+
+	for (; *text != '\0'; text = *end == ',' ? end + 1 : end) {
+		end = strchrnul(text, ',');
+		snprintf(item, sizeof(item), "%.*s", (int)(end - text), text);
+		count = 1;
+		if ((colon = strchr(item, ':')) != NULL)
+			*colon = '\0';
+		if (colon != NULL && !read_number(colon + 1, 100000, &count))
+			return false;
+		for (k = 0; k < n_names; k++)
+			if (item[0] != '\0' && strcmp(names[k], item) == 0)
+				break;
+		if (k == n_names || *n == LOAD_CROWDS_MAX)
+			return false;
+		out[(*n)++] = (struct load_crowd){ (unsigned)k,
+			(uint32_t)count };
+	}
+	return true;
+}
+
+/* "RATE" or "RATE:HOW" */
+static bool
+read_churn(const char *text, double *rate, enum load_churn *how)
+{
+	char *end;
+	size_t k;
+
+	*rate = strtod(text, &end);
+	if (end == text || *rate < 0)
+		return false;
+	if (*end == '\0')
+		return true;
+	for (k = 0; *end == ':' && k < 4; k++)
+		if (strcmp(churn_names[k], end + 1) == 0) {
+			*how = (enum load_churn)k;
+			return true;
+		}
+	return false;
+}
+
+static bool
+read_rate(const char *text, uint64_t *out)
+{
+	if (strcmp(text, "max") != 0)
+		return read_bytes(text, out);
+	*out = LOAD_RATE_MAX;
+	return true;
+}
+
+static bool
+set32(const char *text, uint32_t max, uint32_t *out)
+{
+	uint64_t v;
+
+	if (!read_number(text, max, &v))
+		return false;
+	*out = (uint32_t)v;
+	return true;
+}
+
+static bool
+take_text(struct load_options *o, int opt, const char *arg)
+{
+	switch (opt) {
+	case OPT_CONNECT:
+		if (o->n_connect == LOAD_PLACES_MAX)
+			return false;
+		o->connect[o->n_connect++] = arg;
+		return true;
+	case OPT_TLS_CERTS:
+		o->certs_dir = arg;
+		return true;
+	case OPT_NAME:
+		o->name = arg;
+		return true;
+	case OPT_SOURCE:
+		o->source = arg;
+		return true;
+	case OPT_LEDGER:
+		o->ledger = arg;
+		return true;
+	case OPT_CONSUMER:
+		o->consumer = arg;
+		return true;
+	case OPT_SESSION:
+		o->session = arg;
+		return true;
+	case OPT_CONFIG:
+		o->config = arg;
+		return true;
+	case OPT_DAEMON:
+		o->daemon = arg;
+		return true;
+	case OPT_DAEMON_CONFIG:
+		o->daemon_config = arg;
+		return true;
+	case OPT_NO_SHM:
+		o->no_shm = true;
+		return true;
+	case OPT_CLASSIC:
+		o->relay_protocol = RELAYS_CLASSIC;
+		return true;
+	case OPT_PATCHES:
+		o->patches = true;
+		return true;
+	case OPT_STREAM:
+		o->stream = true;
+		return true;
+	case OPT_QUIET:
+		o->quiet = true;
+		return true;
+	}
+	return dial_flags_take(&o->how, opt, arg);
+}
+
+static bool
+take(struct load_options *o, int opt, const char *arg)
+{
+	uint64_t v;
+
+	switch (opt) {
+	case OPT_PRODUCERS:
+		return set32(arg, 1000000, &o->producers);
+	case OPT_RELAYS:
+		return set32(arg, 1000000, &o->relays);
+	case OPT_WRITERS:
+		return set32(arg, 1000, &o->writers);
+	case OPT_RATE:
+		return read_rate(arg, &o->rate);
+	case OPT_TOTAL_RATE:
+		return read_bytes(arg, &o->total_rate);
+	case OPT_SIZE:
+		return read_range(arg, &o->size_min, &o->size_max);
+	case OPT_BIG:
+		return read_big(arg, &o->big_per_mille, &o->big_size);
+	case OPT_CHUNKS:
+		return set32(arg, 64, &o->chunks) && o->chunks > 0;
+	case OPT_REPLY_EVERY:
+		return set32(arg, 1000000, &o->reply_every);
+	case OPT_BURST:
+		if (!read_time(arg, &v))
+			return false;
+		o->burst_ms = (uint32_t)v;
+		return true;
+	case OPT_PACKETS:
+		return read_number(arg, UINT32_MAX, &o->packets);
+	case OPT_SHM_KB:
+		return set32(arg, 32768, &o->shm_kb);
+	case OPT_RAMP:
+		return set32(arg, 1000000, &o->ramp);
+	case OPT_IDLE:
+		if (!read_time(arg, &v))
+			return false;
+		o->idle_ms = (uint32_t)v;
+		return true;
+	case OPT_DURATION:
+		return read_time(arg, &o->duration_ms);
+	case OPT_CHURN:
+		return read_churn(arg, &o->churn, &o->churn_how);
+	case OPT_SLOW:
+		return read_crowds(arg, slow_names, SLOW_KINDS, o->slow,
+		    &o->n_slow);
+	case OPT_SLOW_MS:
+		if (!read_time(arg, &v))
+			return false;
+		o->slow_ms = (uint32_t)v;
+		return true;
+	case OPT_HOSTILE:
+		return read_crowds(arg, hostile_names, HOSTILE_KINDS,
+		    o->hostile, &o->n_hostile);
+	case OPT_FIRST_KEY:
+		return set32(arg, 0xf0000000u, &o->first_key) &&
+		    o->first_key > 0;
+	case OPT_BUFFER:
+		return set32(arg, UINT32_MAX, &o->buffer_kb);
+	case OPT_CONTROL:
+		v = 100;
+		if (arg != NULL && !read_time(arg, &v))
+			return false;
+		o->control_ms = v > 0 ? (uint32_t)v : 1;
+		return true;
+	case OPT_PID:
+		if (!read_number(arg, INT32_MAX, &v))
+			return false;
+		o->pid = (pid_t)v;
+		return true;
+	case OPT_SEED:
+		return read_number(arg, UINT64_MAX, &o->seed);
+	}
+	return take_text(o, opt, arg);
+}
+
+static const char *
+conflict(const struct load_options *o)
+{
+	if (o->n_connect == 0)
+		return "say where: --connect ADDRESS";
+	if ((o->session != NULL || o->control_ms > 0) &&
+	    o->consumer == NULL && o->daemon == NULL)
+		return "--session and --control need --consumer ADDRESS";
+	if (o->config != NULL && o->session == NULL)
+		return "--config needs --session FILE";
+	if (o->size_min < 64)
+		return "packets have at least 64 bytes (--size)";
+	if (o->first_key + (uint64_t)o->producers > 0xf0000000u)
+		return "--first-key is too large";
+	if (o->daemon != NULL && o->pid != 0)
+		return "--pid and --daemon exclude each other";
+	return NULL;
+}
+
+enum load_parsed
+load_options_parse(struct load_options *o, int argc, char **argv, char *err,
+    size_t err_size)
+{
+	const char *wrong;
+	int opt;
+
+	*o = (struct load_options){
+		.producers = 1, .name = "load", .source = "tributary.load",
+		.writers = 1, .rate = 10000, .size_min = 100,
+		.size_max = 300, .chunks = 1, .reply_every = 8,
+		.slow_ms = 1000, .first_key = 1, .buffer_kb = 65536,
+	};
+	optind = 1;
+	while ((opt = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		if (opt == OPT_HELP)
+			return LOAD_PARSED_HELP;
+		if (opt == '?' || !take(o, opt, optarg)) {
+			snprintf(err, err_size, "%s: not understood; see "
+			    "tributary-load --help", opt == '?' ?
+			    "the command line" : argv[optind - 1]);
+			return LOAD_PARSED_BAD;
+		}
+	}
+	wrong = optind < argc ? "arguments that belong to no option" :
+	    conflict(o);
+	if (wrong == NULL)
+		return LOAD_PARSED;
+	snprintf(err, err_size, "%s", wrong);
+	return LOAD_PARSED_BAD;
+}
+
+void
+load_options_help(FILE *out)
+{
+	fputs(
+"usage: tributary-load --connect ADDRESS [OPTION]...\n"
+"       tributary-load verify TRACE... --ledger FILE [--ledger FILE]...\n"
+"       tributary-load sink --listen ADDRESS\n"
+"       tributary-load ledger FILE\n"
+"\n"
+"Plays many devices, in one process, and measures what a collector makes of\n"
+"them.  Prints one line of JSON (docs/load.md has its fields).\n"
+"\n"
+"Where\n"
+"  --connect ADDRESS     of the producers' port; several: dealt out in turn.\n"
+"                        /path, @name, host:port, vsock://CID:PORT,\n"
+"                        tls://host:port, ssh://host.  With --daemon also\n"
+"                        unix, tcp and tls\n"
+"  --no-shm              no shared memory over UNIX sockets\n"
+"  --tls-dir DIR         ca.pem, cert.pem, key.pem of all devices\n"
+"  --tls-certs DIR       a folder with such files for each device\n"
+"  --tls-name, --allow-tls-1.2, --ssh-command: as for tributary record\n"
+"  --consumer ADDRESS    of the consumers' port (--session, --control)\n"
+"  --daemon PROGRAM      starts a tributaryd of its own, and ends it\n"
+"  --daemon-config FILE  and its settings\n"
+"  --pid PID             the collector, which is watched\n"
+"\n"
+"Who\n"
+"  --producers N         devices (1), or of each relay\n"
+"  --relays N            relays, each a link with N producers\n"
+"  --classic             relays as Perfetto's: a connection for each producer\n"
+"  --name NAME           of producers (load); a number follows\n"
+"  --source NAME         their data source (tributary.load)\n"
+"  --ramp N              connections per second (as fast as it goes)\n"
+"  --churn N[:HOW]       per second so many end and come again: clean (with\n"
+"                        all delivered), cut, vanish (nobody is told), mixed\n"
+"  --slow KIND:N,...     devices of which so many are slow: reads (leaves\n"
+"                        commands lying), answers (late), never (answers)\n"
+"  --slow-by TIME        how slow (1s)\n"
+"  --hostile KIND:N,...  peers besides them: mute, half, garbage, too-big,\n"
+"                        flood, wrong-ids, forged, registrations\n"
+"\n"
+"What\n"
+"  --rate BYTES          per second of each (10K); 0: idle; max\n"
+"  --total-rate BYTES    of all together\n"
+"  --burst TIME          writes at such intervals, all that the rate allows\n"
+"  --size MIN[-MAX]      bytes of packets (100-300)\n"
+"  --big PERCENT:BYTES   so many packets have that size: over several chunks\n"
+"  --patches             the sizes of those come later\n"
+"  --writers N           sequences of each data source (1)\n"
+"  --chunks N            of 4 KiB in a commit (1)\n"
+"  --reply-every N       commits: one asks for a reply (8); 0: none\n"
+"  --packets N           of each sequence, then it is done\n"
+"  --shm-kb N            shared memory that producers ask for\n"
+"\n"
+"When\n"
+"  --idle TIME           between the last connection and the load\n"
+"  --duration TIME       of the load (until SIGINT); 90, 500ms, 5m, 1h\n"
+"\n"
+"Session\n"
+"  --session FILE        starts one and has it written there\n"
+"  --config FILE         its config (text or binary); a data source in it may\n"
+"                        have for_testing { seed: N }: the ledger then knows\n"
+"                        its sequences by this number\n"
+"  --stream              reads the packets instead of passing the file\n"
+"  --buffer KB           of the config that is made where none is given\n"
+"  --control[=TIME]      each 100 ms: a flush of this session, and a question\n"
+"                        for all sessions; how long the answers took\n"
+"\n"
+"Books\n"
+"  --ledger FILE         what was written, for verify; complete at any time\n"
+"  --first-key N         of its sequences (1), where several ledgers are used\n"
+"  --seed N              other sizes and other victims\n"
+"  --quiet               no line a second on standard error\n", out);
+}
