@@ -121,6 +121,8 @@ read_bytes(const char *text, uint64_t *out)
 		v *= 1e6;
 	else if (*end == 'G')
 		v *= 1e9;
+	else if (*end != '\0')
+		return false;
 	end += *end != '\0';
 	*out = (uint64_t)v;
 	return *end == '\0';
@@ -389,6 +391,8 @@ conflict(const struct load_options *o)
 {
 	if (o->n_connect == 0)
 		return "say where: --connect ADDRESS";
+	if (o->relays > 0)
+		return "--relays is not there yet";
 	if ((o->session != NULL || o->control_ms > 0) &&
 	    o->consumer == NULL && o->daemon == NULL)
 		return "--session and --control need --consumer ADDRESS";
@@ -416,7 +420,7 @@ load_options_parse(struct load_options *o, int argc, char **argv, char *err,
 		.size_max = 300, .chunks = 1, .reply_every = 8,
 		.slow_ms = 1000, .first_key = 1, .buffer_kb = 65536,
 	};
-	optind = 1;
+	optind = 0; /* begins anew, as glibc has it */
 	while ((opt = getopt_long(argc, argv, "", longs, NULL)) != -1) {
 		if (opt == OPT_HELP)
 			return LOAD_PARSED_HELP;

@@ -59,8 +59,8 @@ put_recording(struct json_out *j, const struct recording_result *r)
 	if (r == NULL)
 		return;
 	json_object(j, "session");
-	json_uint(j, "start_ms", r->start_ms);
-	json_uint(j, "stop_ms", r->stop_ms);
+	json_number(j, "start_ms", r->start_ms);
+	json_number(j, "stop_ms", r->stop_ms);
 	json_uint(j, "file_bytes", r->file_bytes);
 	if (r->error[0] != '\0')
 		json_string(j, "error", r->error);

@@ -194,7 +194,7 @@ disabled_cb(void *arg, const char *error)
 		snprintf(r->result.error, sizeof(r->result.error), "%s",
 		    error);
 	r->result.stop_ms = r->stopped_at == 0 ? 0 :
-	    (now_us() - r->stopped_at) / 1000;
+	    (double)(now_us() - r->stopped_at) / 1000;
 	if (r->out == NULL) {
 		end_file(r);
 		return;
@@ -393,7 +393,7 @@ recording_start(struct recording *r)
 void
 recording_started(struct recording *r)
 {
-	r->result.start_ms = (now_us() - r->started_at) / 1000;
+	r->result.start_ms = (double)(now_us() - r->started_at) / 1000;
 }
 
 static void

@@ -19,8 +19,8 @@ struct recording;
 #define RECORDING_TAG 1u
 
 struct recording_result {
-	uint64_t start_ms;   /* until told started by recording_started() */
-	uint64_t stop_ms;
+	double start_ms;     /* until recording_started() */
+	double stop_ms;
 	uint64_t file_bytes;
 	char error[256];     /* "": ended well */
 	bool has_stats;

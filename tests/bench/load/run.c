@@ -20,6 +20,8 @@
 #include "transport/loop.h"
 
 #define TICK_MS 20u
+/* While nothing is about to change, all devices are looked at less often. */
+#define LOOK_MS 100u
 /* Who has not come by then does not come. */
 #define NOBODY_COMES_MS 15000u
 #define SETTLE_MS       30000u
@@ -46,7 +48,7 @@ struct run {
 	struct recording *recording; /* NULL: none */
 	struct loop_timer *tick;
 	enum run_phase phase;
-	uint64_t began_ms, phase_ms, said_ms, load_ms;
+	uint64_t began_ms, phase_ms, said_ms, looked_ms, load_ms;
 	size_t ready;          /* when one came last */
 	uint64_t ready_ms;
 	bool asked_to_end;
@@ -232,7 +234,12 @@ tick_cb(void *arg)
 {
 	struct run *r = arg;
 	struct fleet_state s;
+	uint64_t now = loop_now_ms();
 
+	if ((r->phase == RUN_LOAD || r->phase == RUN_IDLE) &&
+	    now - r->looked_ms < LOOK_MS && !r->asked_to_end)
+		return;
+	r->looked_ms = now;
 	fleet_look(r->fleet, &s);
 	say(r, &s);
 	step(r, &s);

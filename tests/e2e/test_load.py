@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""The load generator writes what its ledger says, and its verifier finds
+whatever is wrong with a trace."""
+
+import os
+import subprocess
+import sys
+
+from harness import pb, tap
+from harness.case import Case
+from harness.daemon import environment
+from harness.load import load, program, verify
+from harness.trace import split_file
+
+DAEMON = ("--daemon", os.environ["TRIBUTARYD"])
+
+
+def framed(packets):
+    out = bytearray()
+    for packet in packets:
+        out += b"\x0a"
+        size = len(packet)
+        while size >= 0x80:
+            out.append(size & 0x7F | 0x80)
+            size >>= 7
+        out.append(size)
+        out += packet
+    return bytes(out)
+
+
+class Load(Case):
+    def run_load(self, *args):
+        """Its report, and what the verifier says."""
+        report = load(*DAEMON, "--session", self.path("trace"), "--ledger",
+                      self.path("ledger"), *args)
+        return report, *verify([self.path("trace")], [self.path("ledger")])
+
+    def assert_accounted(self, status, found):
+        self.assertEqual(status, 0, found)
+        self.assertTrue(found["accounted"])
+
+    def test_churn_over_all_transports_is_accounted_for(self):
+        report, status, found = self.run_load(
+            "--connect", "unix", "--connect", "tcp", "--connect", "tls",
+            "--producers", 200, "--rate", "20K", "--big", "3:9000",
+            "--patches", "--churn", "60:mixed", "--duration", 2,
+            "--control", "--reply-every", 2)
+        self.assert_accounted(status, found)
+        self.assertEqual(report["connected"], 200)
+        self.assertGreater(report["ended_clean"], 10)
+        self.assertGreater(report["ended_cut"], 10)
+        self.assertEqual(report["errors"], {})
+        self.assertGreaterEqual(found["sequences"], 200 + 20)
+        self.assertGreater(found["present"], 1000)
+        self.assertGreater(report["round_trip_us"]["count"], 100)
+        self.assertGreater(report["control"]["query_us"]["count"], 3)
+        self.assertGreater(report["collector"]["rss_peak_kb"], 1000)
+
+    def test_hostile_and_slow_peers_take_nothing_from_the_others(self):
+        report, status, found = self.run_load(
+            "--connect", "tcp", "--producers", 20, "--packets", 300,
+            "--rate", "30K", "--slow", "answers:2,reads:2",
+            "--slow-by", "200ms", "--hostile",
+            "mute:2,half:2,garbage:2,too-big:2,flood:1,wrong-ids:2,forged:2,"
+            "registrations:1")
+        self.assert_accounted(status, found)
+        self.assertEqual(found["present"], 20 * 300)
+        self.assertEqual(found["missing_unsure"], 0)
+        self.assertGreater(report["hostile"]["garbage"]["thrown_out"], 0)
+        self.assertGreater(report["session"]["invalid_packets"], 0)
+
+    def test_what_a_ring_overwrote_is_told(self):
+        report, status, found = self.run_load(
+            "--connect", "unix", "--no-shm", "--producers", 5, "--packets",
+            3000, "--rate", "max", "--buffer", 512, "--stream")
+        self.assert_accounted(status, found)
+        self.assertEqual(found["present"] + found["told"], 15000)
+        self.assertEqual(found["missing_unsure"], 0)
+        if report["session"]["chunks_overwritten"] > 0:
+            self.assertGreater(found["told"], 0)
+
+    def test_a_killed_generator_leaves_a_ledger_that_holds(self):
+        daemon = self.daemon(producer=[self.path("p"), "127.0.0.1:0"])
+        session = self.session("tributary.load")
+        generator = subprocess.Popen(
+            [program(), "--quiet", "--connect", daemon.address("producers"),
+             "--connect", daemon.address("producers", "tcp"), "--producers",
+             "6", "--rate", "200K", "--big", "5:9000", "--patches",
+             "--ledger", self.path("ledger")], env=environment())
+        try:
+            self.until(lambda: sum(b.bytes_written for b in
+                                   session.stats().buffer_stats) > 300000,
+                       "packets in the buffer")
+        finally:
+            generator.kill()
+            generator.wait()
+        self.until(lambda: not session.query().producers,
+                   "the end of the producers")
+        session.flush(5000)
+        session.stop()
+        with open(self.path("trace"), "wb") as file:
+            file.write(framed(session.read().stored))
+        status, found = verify([self.path("trace")], [self.path("ledger")])
+        self.assert_accounted(status, found)
+        self.assertEqual(found["sequences"], 6)
+        self.assertGreater(found["present"], 500)
+
+    def test_the_verifier_finds_what_is_wrong(self):
+        _, status, found = self.run_load(
+            "--connect", "tcp", "--producers", 3, "--packets", 40, "--rate",
+            "100K")
+        self.assert_accounted(status, found)
+        with open(self.path("trace"), "rb") as file:
+            packets = split_file(file.read())
+        events = [i for i, raw in enumerate(packets) if
+                  pb.TracePacket.FromString(raw).WhichOneof("data") ==
+                  "for_testing"]
+        first, second = [i for i in events if pb.TracePacket.FromString(
+            packets[i]).for_testing.seq_value == 2][10:12]
+        altered = bytearray(packets[first])
+        altered[-20] ^= 1
+        without = packets[:first] + packets[first + 1:]
+        doubled = packets[:first] + packets[first:first + 1] + packets[first:]
+        swapped = list(packets)
+        swapped[first], swapped[second] = packets[second], packets[first]
+        changed = list(packets)
+        changed[first] = bytes(altered)
+        for name, wrong, field in (("removed", without, "untold"),
+                                   ("doubled", doubled, "doubled"),
+                                   ("swapped", swapped, "disordered"),
+                                   ("altered", changed, None)):
+            with self.subTest(name):
+                path = self.path(name)
+                with open(path, "wb") as file:
+                    file.write(framed(wrong))
+                status, found = verify([path], [self.path("ledger")])
+                self.assertEqual(status, 1)
+                self.assertFalse(found["accounted"])
+                if field:
+                    self.assertEqual(found[field], 1, found)
+        cut = self.path("cut")
+        with open(cut, "wb") as file:
+            file.write(framed(packets)[:-3])
+        self.assertEqual(verify([cut], [self.path("ledger")])[0], 1)
+
+    def test_files_in_pieces_and_compressed_ones_are_read(self):
+        config = self.path("config")
+        with open(config, "w") as file:
+            file.write("""
+                buffers { size_kb: 8192 }
+                data_sources { config { name: "tributary.load"
+                    for_testing { seed: 77 } } }
+                write_into_file: true
+                file_write_period_ms: 100
+                compression_type: COMPRESSION_TYPE_DEFLATE
+            """)
+        report, status, found = self.run_load(
+            "--connect", "unix", "--producers", 4, "--packets", 500, "--rate",
+            "200K", "--config", config)
+        self.assert_accounted(status, found)
+        self.assertEqual(found["present"], 2000)
+        self.assertLess(report["session"]["file_bytes"],
+                        report["bytes"]["total"])
+        with open(self.path("trace"), "rb") as file:
+            packets = split_file(file.read())
+        half = len(packets) // 2
+        pieces = [self.path("piece1"), self.path("piece2")]
+        for path, part in zip(pieces, (packets[:half], packets[half:])):
+            with open(path, "wb") as file:
+                file.write(framed(part))
+        self.assert_accounted(*verify(pieces, [self.path("ledger")],
+                                      "--session", 77))
+        status, found = verify(pieces[:1], [self.path("ledger")],
+                               "--session", 77)
+        self.assertEqual(status, 1)
+        self.assertEqual(found["untold"] + found["present"], 2000)
+
+
+if __name__ == "__main__":
+    sys.exit(tap.main())
