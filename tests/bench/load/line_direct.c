@@ -49,6 +49,7 @@ struct direct {
 	uint64_t commands; /* request of LINE_COMMANDS */
 	bool bound;
 	char refusal[160];
+	struct loop_call last;
 };
 
 static void
@@ -369,8 +370,7 @@ direct_end(struct line *l, enum line_cut how)
 	if (d->stream != NULL)
 		stream_close(d->stream, how == LINE_CLEAN);
 	d->stream = NULL;
-	loop_cancel(d->loop, d);
-	loop_defer(d->loop, destroy, d);
+	loop_defer(d->loop, &d->last, destroy, d);
 }
 
 struct line *
