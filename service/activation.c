@@ -2,9 +2,13 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include "service/handover.h"
 #include "transport/log.h"
 #include "transport/passed_sockets.h"
 
@@ -92,7 +96,100 @@ activation_from_environment(struct activation *a, char *err, size_t err_size)
 	memset(a, 0, sizeof(*a));
 	if (passed_sockets_find(&p, err, err_size) != 0)
 		return -1;
-	return take_sockets(a, &p, err, err_size);
+	if (take_sockets(a, &p, err, err_size) != 0 ||
+	    handover_from_environment(a, err, err_size) != 0) {
+		free(a->made);
+		a->made = NULL;
+		return -1;
+	}
+	return 0;
+}
+
+/* An address without what says how it is spoken there. */
+static const char *
+place(const char *address)
+{
+	static const char *const schemes[] = { "tls://", "unix:" };
+	size_t i;
+
+	for (i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
+		if (strncmp(address, schemes[i], strlen(schemes[i])) == 0)
+			return address + strlen(schemes[i]);
+	return address;
+}
+
+static bool
+is_at(const struct inherited_socket *s, const char *address)
+{
+	char bound[ADDR_TEXT_MAX];
+
+	if (s->fd == -1)
+		return false;
+	if (strcmp(place(s->address), place(address)) == 0)
+		return true;
+	passed_socket_address(s->fd, bound, sizeof(bound));
+	return strcmp(bound, place(address)) == 0;
+}
+
+/* Of the same port before others: two may be at 127.0.0.1:0. */
+static const struct inherited_socket *
+find_made(const struct activation *a, enum listen_port port,
+    const char *address)
+{
+	const struct inherited_socket *found = NULL;
+	size_t i;
+
+	for (i = 0; i < a->n_made; i++) {
+		if (!is_at(&a->made[i], address))
+			continue;
+		if (a->made[i].port == port)
+			return &a->made[i];
+		if (found == NULL)
+			found = &a->made[i];
+	}
+	return found;
+}
+
+size_t
+activation_take_made(struct activation *a, enum listen_port port,
+    const char *address, int *fds, size_t max)
+{
+	const struct inherited_socket *first = find_made(a, port, address);
+	struct inherited_socket *s;
+	size_t i, n = 0;
+
+	/* What the same listener had, which follow each other. */
+	for (i = 0; first != NULL && i < a->n_made && n < max; i++) {
+		s = &a->made[i];
+		if (s->fd != -1 && s->port == first->port &&
+		    strcmp(s->address, first->address) == 0) {
+			fds[n++] = s->fd;
+			s->fd = -1;
+		}
+	}
+	return n;
+}
+
+void
+activation_drop_made(struct activation *a)
+{
+	struct sockaddr_un un;
+	socklen_t len;
+	size_t i;
+
+	for (i = 0; i < a->n_made; i++) {
+		if (a->made[i].fd == -1)
+			continue;
+		memset(&un, 0, sizeof(un));
+		len = sizeof(un) - 1;
+		if (!a->trial && getsockname(a->made[i].fd,
+			(struct sockaddr *)&un, &len) == 0 &&
+		    un.sun_family == AF_UNIX && un.sun_path[0] != '\0')
+			unlink(un.sun_path);
+		log_info("no longer listening on %s", a->made[i].address);
+		close(a->made[i].fd);
+		a->made[i].fd = -1;
+	}
 }
 
 void
@@ -103,7 +200,12 @@ activation_done(struct activation *a)
 	for (i = 0; i < a->n; i++)
 		if (a->sockets[i].fd != -1)
 			close(a->sockets[i].fd);
-	a->n = 0;
+	for (i = 0; i < a->n_made; i++)
+		if (a->made[i].fd != -1)
+			close(a->made[i].fd);
+	free(a->made);
+	a->made = NULL;
+	a->n = a->n_made = 0;
 }
 
 bool

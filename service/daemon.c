@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include "service/dialler.h"
 #include "service/doors.h"
 #include "service/gate.h"
+#include "service/handover.h"
 #include "service/port/consumer_port.h"
 #include "service/port/control_port.h"
 #include "service/port/link_port.h"
@@ -23,6 +25,7 @@
 #include "service/session/session.h"
 #include "service/session/settings.h"
 #include "service/trust.h"
+#include "service/upgrade.h"
 #include "transport/fd_limit.h"
 #include "transport/log.h"
 #include "transport/loop.h"
@@ -31,6 +34,8 @@
 
 /* Turns of the loop in which closed connections take their leave. */
 #define LAST_TURNS 16
+
+#define DAEMON_ERROR_SIZE 1024
 
 struct daemon {
 	const struct settings *settings; /* borrowed */
@@ -49,6 +54,10 @@ struct daemon {
 	struct loop_timer *watchdog; /* NULL: nobody asks */
 	bool stopping;
 	bool unclean; /* a session was left behind */
+
+	const struct successor *next; /* borrowed */
+	struct upgrade *trial;        /* NULL: none is under way */
+	bool upgrading;               /* next comes when all is done */
 };
 
 /* ---- certificates ---- */
@@ -102,6 +111,79 @@ read_certificates(struct daemon *d, const struct activation *a, char *err,
 	return d->certificates != NULL ? 0 : -1;
 }
 
+/* ---- an upgrade ---- */
+
+static void idle_cb(void *arg);
+
+static void
+refuse_upgrade(const char *why)
+{
+	char text[1200];
+
+	log_error("no upgrade: %s", why);
+	snprintf(text, sizeof(text), "STATUS=no upgrade: %s", why);
+	(void)sd_notify_send(text);
+}
+
+/* A disk hangs; what new sessions write may be elsewhere. */
+static void
+call_off_upgrade(struct daemon *d)
+{
+	d->upgrading = d->unclean = false;
+	service_resume(d->service);
+	refuse_upgrade("sessions were not done in time; the daemon goes on");
+	dialler_resume(d->dialler);
+	doors_wake(d->doors);
+	(void)sd_notify_send("READY=1");
+}
+
+static void
+tried_cb(void *arg, const char *why)
+{
+	struct daemon *d = arg;
+	char text[128];
+
+	if (why != NULL) {
+		refuse_upgrade(why);
+	} else {
+		log_info("upgrading: sessions end, sockets stay");
+		snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%"
+		    PRIu64 "\nSTATUS=upgrading", loop_now_ms() * 1000);
+		(void)sd_notify_send(text);
+		d->upgrading = true;
+		doors_rest(d->doors);
+		dialler_stop(d->dialler);
+		service_shutdown(d->service, idle_cb, d);
+	}
+	upgrade_free(d->trial);
+	d->trial = NULL;
+}
+
+static void
+upgrade_cb(void *arg)
+{
+	struct daemon *d = arg;
+	char err[DAEMON_ERROR_SIZE];
+	struct handover h = { 0 };
+
+	if (d->stopping || d->upgrading || d->trial != NULL) {
+		log_info("an upgrade or the end is under way already");
+		return;
+	}
+	if (d->settings->seccomp) {
+		refuse_upgrade("system calls are confined (seccomp), so no "
+		    "program can be started: let the service manager hold the "
+		    "sockets (tributaryd.socket), and restart");
+		return;
+	}
+	if (handover_begin(&h) != 0 || doors_list(d->doors, &h) != 0)
+		refuse_upgrade("no memory");
+	else if ((d->trial = upgrade_try(d->loop, d->next, &h, tried_cb, d, err,
+	    sizeof(err))) == NULL)
+		refuse_upgrade(err);
+	handover_done(&h);
+}
+
 /* ---- the end ---- */
 
 static void
@@ -111,8 +193,12 @@ idle_cb(void *arg)
 	const struct session *s;
 
 	TAILQ_FOREACH (s, &d->service->sessions, link)
-		d->unclean |= session_is_busy(s);
-	loop_stop(d->loop);
+		d->unclean |= d->upgrading ? session_is_unfinished(s) :
+		    session_is_busy(s);
+	if (d->unclean && d->upgrading)
+		call_off_upgrade(d);
+	else
+		loop_stop(d->loop);
 }
 
 static void
@@ -125,6 +211,9 @@ stop_cb(void *arg)
 		_exit(1);
 	}
 	d->stopping = true;
+	d->upgrading = false;
+	upgrade_free(d->trial);
+	d->trial = NULL;
 	log_info("stopping");
 	(void)sd_notify_send("STOPPING=1");
 	doors_close(d->doors);
@@ -152,18 +241,34 @@ say_goodbye(struct daemon *d)
 		loop_run_once(d->loop);
 }
 
-int
-daemon_run(struct daemon *d)
+static enum daemon_end
+leave(struct daemon *d, struct handover *h)
+{
+	upgrade_hold_signals();
+	if (handover_begin(h) != 0 || doors_list(d->doors, h) != 0) {
+		/* Nobody would know what the sockets are. */
+		log_error("no memory for the upgrade: stopped");
+		handover_done(h);
+		return DAEMON_ENDED;
+	}
+	doors_leave(d->doors);
+	return DAEMON_UPGRADE;
+}
+
+enum daemon_end
+daemon_run(struct daemon *d, struct handover *h)
 {
 	loop_run(d->loop);
 	if (d->unclean) {
 		/* A writer thread hangs: nothing of it can be freed. */
 		log_error("stopped; files may be incomplete");
-		return -1;
+		return DAEMON_UNCLEAN;
 	}
 	say_goodbye(d);
+	if (d->upgrading)
+		return leave(d, h);
 	log_info("stopped");
-	return 0;
+	return DAEMON_ENDED;
 }
 
 /* ---- the beginning ---- */
@@ -177,7 +282,7 @@ watchdog_cb(void *arg)
 void
 daemon_tell_ready(struct daemon *d)
 {
-	(void)sd_notify_send("READY=1");
+	(void)sd_notify_send("READY=1\nSTATUS=");
 	notify_fd_from_env("TRACED_NOTIFY_FD");
 }
 
@@ -200,7 +305,11 @@ watch_signals(struct daemon *d)
 	if (loop_on_signal(d->loop, SIGTERM, stop_cb, d) != 0 ||
 	    loop_on_signal(d->loop, SIGINT, stop_cb, d) != 0)
 		return -1;
-	return loop_on_signal(d->loop, SIGHUP, reload_cb, d);
+	if (loop_on_signal(d->loop, SIGHUP, reload_cb, d) != 0 ||
+	    loop_on_signal(d->loop, SIGUSR2, upgrade_cb, d) != 0)
+		return -1;
+	upgrade_let_signals_in();
+	return 0;
 }
 
 /* *fd is -1 when no directory is set. */
@@ -289,8 +398,8 @@ open_ways_in(struct daemon *d, struct activation *a, char *err,
 }
 
 struct daemon *
-daemon_new(const struct settings *settings, struct activation *a, char *err,
-    size_t err_size)
+daemon_new(const struct settings *settings, struct activation *a,
+    const struct successor *next, char *err, size_t err_size)
 {
 	struct daemon *d;
 
@@ -298,6 +407,7 @@ daemon_new(const struct settings *settings, struct activation *a, char *err,
 	if ((d = calloc(1, sizeof(*d))) == NULL)
 		return NULL;
 	d->settings = settings;
+	d->next = next;
 	fd_limit_raise();
 	if ((d->loop = loop_new()) == NULL)
 		goto fail;
@@ -325,6 +435,7 @@ daemon_free(struct daemon *d)
 {
 	if (d == NULL)
 		return;
+	upgrade_free(d->trial);
 	dialler_free(d->dialler);
 	doors_free(d->doors);
 	certificates_free(d->certificates);

@@ -334,6 +334,22 @@ dialler_stop(struct dialler *d)
 }
 
 void
+dialler_resume(struct dialler *d)
+{
+	struct dialled *c;
+
+	d->stopping = false;
+	for (c = d->all; c < d->all + d->n; c++) {
+		/* One that lives calls again when it ends. */
+		if (c->connected)
+			continue;
+		/* Where its connections would lead to is gone. */
+		hang_up(c);
+		loop_defer(d->loop, &c->now_call, call_now, c);
+	}
+}
+
+void
 dialler_free(struct dialler *d)
 {
 	size_t i;

@@ -31,6 +31,9 @@ struct dialler *dialler_new(struct loop *l, const struct settings *settings,
 /* Calls nobody any more; connections go on. */
 void dialler_stop(struct dialler *d);
 
+/* After dialler_stop(): calls again. */
+void dialler_resume(struct dialler *d);
+
 /* Ends the children.  After the last connection is gone.  NULL is fine. */
 void dialler_free(struct dialler *d);
 

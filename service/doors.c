@@ -9,6 +9,7 @@
 #include "service/activation.h"
 #include "service/certificates.h"
 #include "service/gate.h"
+#include "service/handover.h"
 #include "service/session/settings.h"
 #include "transport/addr.h"
 #include "transport/listener.h"
@@ -19,6 +20,10 @@ struct door {
 	struct doors *doors;
 	struct listener *listener;
 	struct entrance entrance;
+	enum listen_port port;
+	const char *address; /* in the settings; NULL: it was passed in */
+	bool tls;            /* by the name that it was passed in with */
+	bool taken;          /* over, from the daemon before us */
 };
 
 struct doors {
@@ -26,6 +31,7 @@ struct doors {
 	const struct settings *settings;
 	struct gate *gate;
 	struct certificates *certificates; /* NULL: no TLS */
+	bool borrows_taken; /* they stay, with their files, whatever happens */
 	struct door all[SETTINGS_LISTEN_MAX + ACTIVATION_MAX];
 	size_t n;
 };
@@ -187,13 +193,36 @@ next_door(struct doors *d, enum listen_port port, bool relays)
 
 	memset(door, 0, sizeof(*door));
 	door->doors = d;
+	door->port = port;
 	entrance_init(&door->entrance, d->gate, port, relays);
 	return door;
 }
 
-static int
-open_door(struct doors *d, const struct listen_setting *l, char *err,
+/* The daemon before us may have left the sockets open. */
+static struct listener *
+listen_at(struct door *door, const struct addr *a,
+    const struct listen_setting *l, struct activation *from, char *err,
     size_t err_size)
+{
+	struct loop *loop = door->doors->loop;
+	int fds[LISTENER_SOCKETS_MAX];
+	struct listener *listener;
+	size_t n;
+
+	n = activation_take_made(from, l->port, l->address, fds,
+	    LISTENER_SOCKETS_MAX);
+	if (n == 0)
+		return listener_new(loop, a, l->allow_remote, accept_cb, door,
+		    err, err_size);
+	listener = listener_take_over(loop, a, l->allow_remote, fds, n,
+	    accept_cb, door, err, err_size);
+	door->taken = listener != NULL;
+	return listener;
+}
+
+static int
+open_door(struct doors *d, const struct listen_setting *l,
+    struct activation *from, char *err, size_t err_size)
 {
 	bool with_permissions, relays = accepts_relays(d->settings, l);
 	struct door *door = next_door(d, l->port, relays);
@@ -212,8 +241,8 @@ open_door(struct doors *d, const struct listen_setting *l, char *err,
 	/* Nobody slips in between bind() and chmod(). */
 	if (with_permissions)
 		old = umask(0177);
-	door->listener = listener_new(d->loop, &a, l->allow_remote, accept_cb,
-	    door, err, err_size);
+	door->address = l->address;
+	door->listener = listen_at(door, &a, l, from, err, err_size);
 	if (with_permissions)
 		umask(old);
 	if (door->listener == NULL)
@@ -254,6 +283,7 @@ adopt_door(struct doors *d, struct activated_socket *s, char *err,
 	    err_size);
 	if (door->listener == NULL)
 		return -1;
+	door->tls = s->tls;
 	s->fd = -1;
 	d->n++;
 	log_door(door, s->port, relays, shown);
@@ -271,11 +301,12 @@ open_doors(struct doors *d, struct activation *a, char *err, size_t err_size)
 	for (i = 0; i < s->n_listen; i++)
 		if (!is_opened_as_producer(s, &s->listen[i]) &&
 		    !is_activated(a, &s->listen[i]) &&
-		    open_door(d, &s->listen[i], err, err_size) != 0)
+		    open_door(d, &s->listen[i], a, err, err_size) != 0)
 			return -1;
 	for (i = 0; i < a->n; i++)
 		if (adopt_door(d, &a->sockets[i], err, err_size) != 0)
 			return -1;
+	activation_drop_made(a);
 	return 0;
 }
 
@@ -294,11 +325,13 @@ doors_new(struct loop *l, const struct settings *settings, struct gate *gate,
 	d->settings = settings;
 	d->gate = gate;
 	d->certificates = certificates;
+	d->borrows_taken = a->trial;
 	if (open_doors(d, a, err, err_size) != 0)
 		goto fail;
 	return d;
 
 fail:
+	d->borrows_taken = true;
 	doors_free(d);
 	return NULL;
 }
@@ -309,7 +342,63 @@ doors_close(struct doors *d)
 	size_t i;
 
 	for (i = 0; i < d->n; i++) {
-		listener_free(d->all[i].listener);
+		if (d->all[i].taken && d->borrows_taken)
+			listener_leave(d->all[i].listener);
+		else
+			listener_free(d->all[i].listener);
+		d->all[i].listener = NULL;
+	}
+}
+
+void
+doors_rest(struct doors *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->n; i++)
+		listener_rest(d->all[i].listener);
+}
+
+void
+doors_wake(struct doors *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->n; i++)
+		listener_wake(d->all[i].listener);
+}
+
+static int
+list_door(const struct door *door, struct handover *h)
+{
+	int fds[LISTENER_SOCKETS_MAX], rc = 0;
+	size_t i, n = listener_sockets(door->listener, fds);
+
+	for (i = 0; i < n && rc == 0; i++)
+		rc = door->address != NULL ?
+		    handover_add_made(h, fds[i], door->port, door->address) :
+		    handover_add_passed(h, fds[i], door->port, door->tls);
+	return rc;
+}
+
+int
+doors_list(const struct doors *d, struct handover *h)
+{
+	size_t i;
+
+	for (i = 0; i < d->n; i++)
+		if (list_door(&d->all[i], h) != 0)
+			return -1;
+	return 0;
+}
+
+void
+doors_leave(struct doors *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->n; i++) {
+		listener_leave(d->all[i].listener);
 		d->all[i].listener = NULL;
 	}
 }

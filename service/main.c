@@ -8,18 +8,35 @@
 #include "service/activation.h"
 #include "service/confine.h"
 #include "service/daemon.h"
+#include "service/handover.h"
 #include "service/options.h"
 #include "service/session/settings.h"
+#include "service/upgrade.h"
 #include "transport/background.h"
 #include "transport/log.h"
 
 enum { EXIT_COULD_NOT_START = 1, EXIT_USAGE = 2 };
 
+/* Everything is closed but the sockets. */
 static int
-serve(const struct settings *s, struct activation *a, bool background)
+upgrade(const struct successor *next, struct handover *h)
+{
+	char err[SETTINGS_ERROR_SIZE];
+
+	upgrade_become(next, h, err, sizeof(err));
+	log_error("the upgrade failed: %s", err);
+	handover_done(h);
+	return EXIT_COULD_NOT_START;
+}
+
+static int
+serve(const struct settings *s, struct activation *a,
+    const struct successor *next, bool background)
 {
 	char err[SETTINGS_ERROR_SIZE];
 	int rc, to_parent = -1;
+	enum daemon_end end;
+	struct handover h;
 	struct daemon *d;
 	pid_t pid;
 
@@ -30,7 +47,7 @@ serve(const struct settings *s, struct activation *a, bool background)
 			printf("%d\n", (int)pid);
 		return rc;
 	}
-	if ((d = daemon_new(s, a, err, sizeof(err))) == NULL) {
+	if ((d = daemon_new(s, a, next, err, sizeof(err))) == NULL) {
 		log_error("%s", err);
 		return EXIT_COULD_NOT_START;
 	}
@@ -42,10 +59,34 @@ serve(const struct settings *s, struct activation *a, bool background)
 	if (to_parent != -1)
 		background_detach(to_parent);
 	daemon_tell_ready(d);
-	if (daemon_run(d) != 0)
+	if ((end = daemon_run(d, &h)) == DAEMON_UNCLEAN)
 		_exit(1); /* not daemon_free(): a thread still uses it */
 	daemon_free(d);
-	return 0;
+	return end == DAEMON_UPGRADE ? upgrade(next, &h) : 0;
+}
+
+/*
+ * For a daemon that would become us: whether everything could be opened, as
+ * far as that can be seen while it serves.
+ */
+static int
+try(const struct settings *s, struct activation *a)
+{
+	char err[SETTINGS_ERROR_SIZE];
+	struct daemon *d;
+	int rc;
+
+	log_init("tributaryd", LOG_LEVEL_ERROR);
+	if ((d = daemon_new(s, a, NULL, err, sizeof(err))) == NULL) {
+		fprintf(stderr, "%s\n", err);
+		return EXIT_COULD_NOT_START;
+	}
+	if ((rc = confine_as_set(s, err, sizeof(err))) != 0)
+		fprintf(stderr, "%s\n", err);
+	else
+		puts("takes over");
+	daemon_free(d);
+	return rc == 0 ? 0 : EXIT_COULD_NOT_START;
 }
 
 int
@@ -53,6 +94,7 @@ main(int argc, char **argv)
 {
 	char err[SETTINGS_ERROR_SIZE];
 	struct activation a;
+	struct successor next;
 	struct options o;
 	struct settings s;
 	int rc;
@@ -76,14 +118,19 @@ main(int argc, char **argv)
 		fprintf(stderr, "%s\n", err);
 		return EXIT_COULD_NOT_START;
 	}
-	if (o.check_config) {
+	successor_init(&next, argc, argv);
+	if (o.check_config && a.trial) {
+		rc = try(&s, &a);
+	} else if (o.check_config) {
 		puts("OK");
 		rc = 0;
 	} else {
 		log_init("tributaryd", s.log_level);
-		rc = serve(&s, &a, o.background);
+		/* After an upgrade it is there already. */
+		rc = serve(&s, &a, &next, o.background && !a.inherited);
 	}
 	activation_done(&a);
+	successor_done(&next);
 	settings_done(&s);
 	return rc;
 }

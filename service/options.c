@@ -133,7 +133,9 @@ static const char help_text[] =
 "\n"
 "SIGTERM and SIGINT end it: running sessions are stopped and their files\n"
 "completed.  A second signal ends it at once.  SIGHUP reads certificates, key\n"
-"and revocation list again; connections go on.\n"
+"and revocation list again; connections go on.  SIGUSR2 starts the installed\n"
+"program in this one's place, if that accepts the settings; its sockets stay\n"
+"open.\n"
 "\n"
 "Exit status: 0 ended as asked, 1 could not start, 2 wrong usage.\n";
 

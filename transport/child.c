@@ -130,8 +130,10 @@ fail:
  * every signal is blocked.  Does not return.
  */
 static void __attribute__((__noreturn__))
-become(char *const argv[], const struct plumbing *p, pid_t parent)
+become(char *const argv[], const struct child_setup *setup,
+    const struct plumbing *p, pid_t parent)
 {
+	size_t i;
 	struct sigaction plain = { .sa_handler = SIG_DFL };
 	sigset_t none;
 	int error, signo;
@@ -156,9 +158,15 @@ become(char *const argv[], const struct plumbing *p, pid_t parent)
 	(void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0u,
 	    1u << 2 /* CLOSE_RANGE_CLOEXEC */);
 #endif
+	for (i = 0; i < setup->n_fds; i++)
+		if (fcntl(setup->fds[i], F_SETFD, 0) != 0)
+			goto fail;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	execvp(argv[0], argv);
+	if (setup->environment != NULL)
+		execvpe(argv[0], argv, setup->environment);
+	else
+		execvp(argv[0], argv);
 fail:
 	error = errno;
 	if (write(p->go_write, &error, sizeof(error)) < 0) {
@@ -169,7 +177,8 @@ fail:
 
 /* vfork(): the collector's memory is large, and copying its tables is slow. */
 static pid_t
-spawn(char *const argv[], const struct plumbing *p)
+spawn(char *const argv[], const struct child_setup *setup,
+    const struct plumbing *p)
 {
 	pid_t pid, parent = getpid();
 	sigset_t all, before;
@@ -180,7 +189,7 @@ spawn(char *const argv[], const struct plumbing *p)
 		return -1;
 	pid = vfork();
 	if (pid == 0)
-		become(argv, p, parent);
+		become(argv, setup, p, parent);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return pid;
 }
@@ -437,6 +446,15 @@ struct child *
 child_new(struct loop *l, char *const argv[], int *fd, char *err,
     size_t err_size)
 {
+	static const struct child_setup plain;
+
+	return child_new_with(l, argv, &plain, fd, err, err_size);
+}
+
+struct child *
+child_new_with(struct loop *l, char *const argv[],
+    const struct child_setup *setup, int *fd, char *err, size_t err_size)
+{
 	struct plumbing p;
 	struct child *c;
 	int error;
@@ -450,7 +468,7 @@ child_new(struct loop *l, char *const argv[], int *fd, char *err,
 		error = ENOMEM;
 		goto fail;
 	}
-	if ((c->pid = spawn(argv, &p)) < 0) {
+	if ((c->pid = spawn(argv, setup, &p)) < 0) {
 		error = errno;
 		goto fail;
 	}

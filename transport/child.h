@@ -21,6 +21,13 @@ struct loop;
 /* What is kept of standard error: its end. */
 #define CHILD_STDERR_MAX 4096
 
+/* What a child gets beside argv. */
+struct child_setup {
+	char *const *environment; /* NULL: ours */
+	const int *fds;           /* that it has under the same numbers */
+	size_t n_fds;
+};
+
 /*
  * Starts argv[0] (looked up in PATH) with our environment, default signals and
  * no terminal.  *fd is our end, non-blocking, the caller's.  NULL with a
@@ -29,6 +36,9 @@ struct loop;
  */
 struct child *child_new(struct loop *l, char *const argv[], int *fd, char *err,
     size_t err_size) MUST_CHECK;
+struct child *child_new_with(struct loop *l, char *const argv[],
+    const struct child_setup *setup, int *fd, char *err, size_t err_size)
+    MUST_CHECK;
 
 /*
  * Calls fn(arg) once, on a later turn, when the child has ended and what it

@@ -15,7 +15,6 @@
 
 #include "transport/loop.h"
 
-#define LISTENER_SOCKETS_MAX 8
 #define LISTENER_BACKLOG     4096
 /* Accepts per readiness event: a crowd of clients does not hold the loop. */
 #define LISTENER_ACCEPTS_MAX 16
@@ -36,6 +35,7 @@ struct listener {
 	struct loop_timer *retry; /* armed while out of descriptors */
 	bool accepting;           /* inside accept_cb */
 	bool freed;               /* by fn: accept_cb does it when it is out */
+	bool resting;
 
 	/* The UNIX socket file that is ours to remove. */
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
@@ -74,6 +74,16 @@ out_of_resources(int error)
 	    error == ENOMEM;
 }
 
+void
+listener_leave(struct listener *l)
+{
+	if (l == NULL)
+		return;
+	listener_stop(l);
+	loop_timer_free(l->retry);
+	free(l);
+}
+
 static void
 listener_destroy(struct listener *l)
 {
@@ -86,8 +96,22 @@ listener_destroy(struct listener *l)
 	if (l->path[0] != '\0' && lstat(l->path, &st) == 0 &&
 	    st.st_dev == l->dev && st.st_ino == l->ino)
 		unlink(l->path);
-	loop_timer_free(l->retry);
-	free(l);
+	listener_leave(l);
+}
+
+void
+listener_rest(struct listener *l)
+{
+	l->resting = true;
+	loop_timer_clear(l->retry);
+	listener_stop(l);
+}
+
+void
+listener_wake(struct listener *l)
+{
+	l->resting = false;
+	listener_start(l);
 }
 
 static void
@@ -98,7 +122,8 @@ accept_cb(evutil_socket_t fd, short what, void *arg)
 	int i, conn;
 
 	l->accepting = true;
-	for (i = 0; i < LISTENER_ACCEPTS_MAX && !l->freed; i++) {
+	for (i = 0; i < LISTENER_ACCEPTS_MAX && !l->freed && !l->resting;
+	    i++) {
 		conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (conn >= 0) {
 			l->fn(l, conn, l->arg);
@@ -157,6 +182,20 @@ listener_add_socket(struct listener *l, int fd)
 		return -1;
 	l->n_sockets++;
 	return 0;
+}
+
+/* The file at its path is ours to remove. */
+static void
+listener_own_file(struct listener *l, const struct addr *a)
+{
+	const char *path = ((const struct sockaddr_un *)&a->sa)->sun_path;
+	struct stat st;
+
+	if (*path == '\0' || lstat(path, &st) != 0)
+		return;
+	strcpy(l->path, path);
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
 }
 
 /*
@@ -265,18 +304,13 @@ listener_open_unix(struct listener *l, const struct addr *a, char *err,
 {
 	const struct sockaddr_un *un = (const struct sockaddr_un *)&a->sa;
 	const char *path = un->sun_path;
-	struct stat st;
 
 	if (*path != '\0' && clear_stale_socket(a, path, err, err_size) != 0)
 		return -1;
 	if (listener_open_one(l, &a->sa, a->sa_len, a->text, err,
 		err_size) != 0)
 		return -1;
-	if (*path != '\0' && lstat(path, &st) == 0) {
-		strcpy(l->path, path);
-		l->dev = st.st_dev;
-		l->ino = st.st_ino;
-	}
+	listener_own_file(l, a);
 	return 0;
 }
 
@@ -297,6 +331,18 @@ set_port(struct sockaddr_storage *sa, int port)
 }
 
 static int
+check_local(const struct sockaddr_storage *sa, const struct addr *a, char *err,
+    size_t err_size)
+{
+	if (addr_is_local(sa))
+		return 0;
+	snprintf(err, err_size, "plain TCP address %s is reachable from other "
+	    "machines; pass --allow-remote %s (or use 127.0.0.1)", a->text,
+	    a->text);
+	return -1;
+}
+
+static int
 listener_open_tcp(struct listener *l, const struct addr *a, bool allow_remote,
     char *err, size_t err_size)
 {
@@ -308,13 +354,8 @@ listener_open_tcp(struct listener *l, const struct addr *a, bool allow_remote,
 	if (n < 0)
 		return -1;
 	for (i = 0; i < n && !allow_remote; i++) {
-		if (addr_is_local(&sa[i]))
-			continue;
-		snprintf(err, err_size,
-		    "plain TCP address %s is reachable from other machines; "
-		    "pass --allow-remote %s (or use 127.0.0.1)", a->text,
-		    a->text);
-		return -1;
+		if (check_local(&sa[i], a, err, err_size) != 0)
+			return -1;
 	}
 	for (i = 0; i < n; i++) {
 		/* Port 0 became a number with the first of them. */
@@ -367,11 +408,10 @@ listener_new(struct loop *loop, const struct addr *a, bool allow_remote,
 	return l;
 }
 
-struct listener *
-listener_adopt(struct loop *loop, int fd, listener_fn fn, void *arg, char *err,
-    size_t err_size)
+/* Somebody else opened it. */
+static int
+prepare_socket(int fd, char *err, size_t err_size)
 {
-	struct listener *l;
 	int listening = 0, flags;
 	socklen_t len = sizeof(listening);
 
@@ -379,15 +419,26 @@ listener_adopt(struct loop *loop, int fd, listener_fn fn, void *arg, char *err,
 	    !listening) {
 		snprintf(err, err_size,
 		    "descriptor %d is no listening socket", fd);
-		return NULL;
+		return -1;
 	}
 	if ((flags = fcntl(fd, F_GETFL)) < 0 ||
 	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
 	    fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
 		snprintf(err, err_size, "descriptor %d: %s", fd,
 		    strerror(errno));
-		return NULL;
+		return -1;
 	}
+	return 0;
+}
+
+struct listener *
+listener_adopt(struct loop *loop, int fd, listener_fn fn, void *arg, char *err,
+    size_t err_size)
+{
+	struct listener *l;
+
+	if (prepare_socket(fd, err, err_size) != 0)
+		return NULL;
 	if ((l = listener_alloc(loop, fn, arg, err, err_size)) == NULL)
 		return NULL;
 	if (listener_add_socket(l, fd) != 0) {
@@ -396,6 +447,58 @@ listener_adopt(struct loop *loop, int fd, listener_fn fn, void *arg, char *err,
 		return NULL;
 	}
 	return l;
+}
+
+static int
+take_over_one(struct listener *l, int fd, const struct addr *a,
+    bool allow_remote, char *err, size_t err_size)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	if (prepare_socket(fd, err, err_size) != 0)
+		return -1;
+	if (a->kind == ADDR_TCP && !allow_remote &&
+	    getsockname(fd, (struct sockaddr *)&sa, &len) == 0 &&
+	    check_local(&sa, a, err, err_size) != 0)
+		return -1;
+	if (listener_add_socket(l, fd) != 0) {
+		snprintf(err, err_size, "out of memory");
+		return -1;
+	}
+	return 0;
+}
+
+struct listener *
+listener_take_over(struct loop *loop, const struct addr *a, bool allow_remote,
+    const int *fds, size_t n, listener_fn fn, void *arg, char *err,
+    size_t err_size)
+{
+	struct listener *l;
+	size_t i;
+
+	if ((l = listener_alloc(loop, fn, arg, err, err_size)) == NULL)
+		return NULL;
+	for (i = 0; i < n; i++) {
+		if (take_over_one(l, fds[i], a, allow_remote, err,
+			err_size) != 0) {
+			listener_leave(l);
+			return NULL;
+		}
+	}
+	if (a->kind == ADDR_UNIX)
+		listener_own_file(l, a);
+	return l;
+}
+
+size_t
+listener_sockets(const struct listener *l, int fds[LISTENER_SOCKETS_MAX])
+{
+	int i;
+
+	for (i = 0; i < l->n_sockets; i++)
+		fds[i] = l->sockets[i].fd;
+	return (size_t)l->n_sockets;
 }
 
 void
@@ -433,11 +536,17 @@ int
 listener_set_permissions(struct listener *l, unsigned mode, long gid,
     char *err, size_t err_size)
 {
+	struct stat st;
+
 	if (l->path[0] == '\0') {
 		snprintf(err, err_size,
 		    "permissions apply to UNIX socket files only");
 		return -1;
 	}
+	/* One that was taken over may be another user's, and as it should be. */
+	if (lstat(l->path, &st) == 0 && (st.st_mode & 07777) == mode &&
+	    (gid == -1 || st.st_gid == (gid_t)gid))
+		return 0;
 	/* The group first: chown() may clear mode bits. */
 	if (gid != -1 && lchown(l->path, (uid_t)-1, (gid_t)gid) != 0) {
 		snprintf(err, err_size, "cannot give %s to group %ld: %s",

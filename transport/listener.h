@@ -17,6 +17,9 @@
 struct loop;
 struct listener;
 
+/* Of one listener: a name may have that many addresses. */
+#define LISTENER_SOCKETS_MAX 8
+
 /* fd is a connected, non-blocking, close-on-exec socket; the callee owns it. */
 typedef void (*listener_fn)(struct listener *l, int fd, void *arg);
 
@@ -33,8 +36,29 @@ struct listener *listener_new(struct loop *l, const struct addr *a,
 struct listener *listener_adopt(struct loop *l, int fd, listener_fn fn,
     void *arg, char *err, size_t err_size) MUST_CHECK;
 
+/*
+ * The same for sockets that a listener_new() of the program before us opened at
+ * a, which has the same rules; the file of a UNIX one is ours to remove.
+ */
+struct listener *listener_take_over(struct loop *l, const struct addr *a,
+    bool allow_remote, const int *fds, size_t n, listener_fn fn, void *arg,
+    char *err, size_t err_size) MUST_CHECK;
+
 /* Closes; removes the UNIX socket file it made (if it is still its own). */
 void listener_free(struct listener *l);
+
+/* Who comes waits in the backlog, until listener_wake(). */
+void listener_rest(struct listener *l);
+void listener_wake(struct listener *l);
+
+/* Its sockets, which stay its own; how many. */
+size_t listener_sockets(const struct listener *l,
+    int fds[LISTENER_SOCKETS_MAX]);
+/*
+ * As listener_free(), but the sockets stay open and the file where it is: who
+ * asked for listener_sockets() has them.
+ */
+void listener_leave(struct listener *l);
 
 /* The port in use (TCP port 0 was resolved by the kernel), else 0. */
 int listener_port(const struct listener *l);

@@ -23,6 +23,11 @@ void service_free(struct service *s);
  * hold and left; at the latest after a few seconds.
  */
 void service_shutdown(struct service *s, void (*idle)(void *arg), void *arg);
+/*
+ * Takes it back, from idle: those that have ended stay so, others go on, and new
+ * ones may come.
+ */
+void service_resume(struct service *s);
 /* service_free()'s. */
 void shutdown_free(struct service *s);
 

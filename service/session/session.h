@@ -165,6 +165,8 @@ void session_disable(struct session *s, const char *error);
 /* The same with short time-outs, for the end of the daemon. */
 void session_end_for_shutdown(struct session *s);
 /* Whether anything of it is still to be stopped or written. */
+bool session_is_unfinished(const struct session *s);
+/* The same, or its consumer has not read yet what it may want to. */
 bool session_is_busy(const struct session *s);
 
 /*

@@ -230,7 +230,7 @@ session_end_for_shutdown(struct session *s)
 }
 
 bool
-session_is_busy(const struct session *s)
+session_is_unfinished(const struct session *s)
 {
 	switch (s->state) {
 	case SESSION_CONFIGURED:
@@ -241,9 +241,15 @@ session_is_busy(const struct session *s)
 	case SESSION_CLONED:
 		break;
 	}
+	return s->file != NULL;
+}
+
+bool
+session_is_busy(const struct session *s)
+{
 	/* A consumer may still want to read what its ring buffer holds. */
-	return s->file != NULL || (s->ops != NULL && s->shutting_down &&
-	    !s->wrote_file);
+	return session_is_unfinished(s) || (s->ops != NULL &&
+	    s->shutting_down && !s->wrote_file);
 }
 
 void

@@ -123,6 +123,13 @@ shutdown_free(struct service *s)
 }
 
 void
+service_resume(struct service *s)
+{
+	s->idle = NULL;
+	shutdown_free(s);
+}
+
+void
 service_shutdown(struct service *s, void (*idle)(void *arg), void *arg)
 {
 	struct session *one, *next;

@@ -172,7 +172,8 @@ class Daemon(Program):
 
     def addresses(self, port):
         """Where it listens for "producers", "consumers" or "relays"."""
-        return [m[2] for m in LISTENING.finditer(self.log()) if m[1] == port]
+        return list(dict.fromkeys(  # an upgrade says them again
+            m[2] for m in LISTENING.finditer(self.log()) if m[1] == port))
 
     def address(self, port, kind="unix"):
         """The one address of a kind: unix, tcp, tls or vsock."""
