@@ -282,7 +282,7 @@ watchdog_cb(void *arg)
 void
 daemon_tell_ready(struct daemon *d)
 {
-	(void)sd_notify_send("READY=1\nSTATUS=");
+	(void)sd_notify_send("READY=1");
 	notify_fd_from_env("TRACED_NOTIFY_FD");
 }
 
