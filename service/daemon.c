@@ -27,6 +27,7 @@
 #include "service/trust.h"
 #include "service/upgrade.h"
 #include "transport/fd_limit.h"
+#include "transport/io_pool.h"
 #include "transport/log.h"
 #include "transport/loop.h"
 #include "transport/rpc_host.h"
@@ -48,6 +49,7 @@ struct daemon {
 	struct rpc_service link_port;
 	struct trust *trust;
 	struct certificates *certificates; /* NULL: nobody listens with TLS */
+	struct io_pool *io; /* NULL: the loop's thread does it all */
 	struct gate *gate;
 	struct doors *doors;
 	struct dialler *dialler;
@@ -361,10 +363,24 @@ make_service(struct daemon *d, char *err, size_t err_size)
 }
 
 static int
+make_io(struct daemon *d, char *err, size_t err_size)
+{
+	if (d->settings->io_threads == 0)
+		return 0;
+	d->io = io_pool_new(d->loop, d->settings->io_threads);
+	if (d->io != NULL)
+		return 0;
+	snprintf(err, err_size, "no memory, or no descriptors, for %u threads",
+	    (unsigned)d->settings->io_threads);
+	return -1;
+}
+
+static int
 make_gate(struct daemon *d, char *err, size_t err_size)
 {
 	struct gate_setup setup = {
 		.loop = d->loop,
+		.io = d->io,
 		.settings = d->settings,
 		.trust = d->trust,
 		.ports = {
@@ -397,6 +413,21 @@ open_ways_in(struct daemon *d, struct activation *a, char *err,
 	return d->dialler != NULL ? 0 : -1;
 }
 
+int
+daemon_start(struct daemon *d, char *err, size_t err_size)
+{
+	if (d->io == NULL)
+		return 0;
+	if (io_pool_start(d->io) == 0) {
+		log_info("%u threads carry TCP and TLS connections",
+		    (unsigned)d->settings->io_threads);
+		return 0;
+	}
+	snprintf(err, err_size, "the system has no room for %u threads",
+	    (unsigned)d->settings->io_threads);
+	return -1;
+}
+
 struct daemon *
 daemon_new(const struct settings *settings, struct activation *a,
     const struct successor *next, char *err, size_t err_size)
@@ -414,6 +445,7 @@ daemon_new(const struct settings *settings, struct activation *a,
 	if ((d->trust = trust_new(settings, err, err_size)) == NULL)
 		goto fail;
 	if (make_service(d, err, err_size) != 0 ||
+	    make_io(d, err, err_size) != 0 ||
 	    make_gate(d, err, err_size) != 0 ||
 	    read_certificates(d, a, err, err_size) != 0)
 		goto fail;
@@ -441,6 +473,8 @@ daemon_free(struct daemon *d)
 	certificates_free(d->certificates);
 	if (d->service != NULL)
 		d->service->connection_memory = NULL; /* the gate's */
+	/* Streams count with the gate until their threads are gone. */
+	io_pool_free(d->io);
 	gate_free(d->gate);
 	loop_timer_free(d->watchdog);
 	service_free(d->service);

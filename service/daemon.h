@@ -24,6 +24,13 @@ struct daemon *daemon_new(const struct settings *settings,
     struct activation *a, const struct successor *next, char *err,
     size_t err_size) MUST_CHECK;
 
+/*
+ * Starts the threads that the settings ask for, when nothing that concerns the
+ * whole process (users, system calls) is to be done any more.  -1 with a
+ * sentence.
+ */
+int daemon_start(struct daemon *d, char *err, size_t err_size) MUST_CHECK;
+
 /* Tells whoever waits for it that the sockets are open. */
 void daemon_tell_ready(struct daemon *d);
 

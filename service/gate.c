@@ -33,6 +33,7 @@
 
 struct gate {
 	struct loop *loop;
+	struct io_pool *io;
 	const struct settings *settings;
 	const struct trust *trust;
 	const struct rpc_service *ports[3];
@@ -172,6 +173,9 @@ connect_guest(struct entrance *e, int fd, const struct peer *p)
 	};
 	struct rpc_conn *c;
 
+	/* What passes descriptors, or belongs to a child, stays here. */
+	if (p->kind == ADDR_TCP)
+		over.io = e->gate->io;
 	if (e->tls != NULL) {
 		over.peer = NULL; /* its certificate will tell */
 		over.tls = tls_conn_new(e->tls, fd, NULL, p->text);
@@ -313,6 +317,7 @@ gate_new(const struct gate_setup *setup)
 	if ((g = calloc(1, sizeof(*g))) == NULL)
 		return NULL;
 	g->loop = setup->loop;
+	g->io = setup->io;
 	g->settings = setup->settings;
 	g->trust = setup->trust;
 	memcpy(g->ports, setup->ports, sizeof(g->ports));

@@ -15,12 +15,14 @@
 
 struct budget;
 struct gate;
+struct io_pool;
 struct peer;
 struct tls_context;
 struct trust;
 
 struct gate_setup {
 	struct loop *loop;
+	struct io_pool *io; /* carries TCP and TLS; NULL: the loop itself */
 	const struct settings *settings;
 	const struct trust *trust;
 	/* Indexed by enum listen_port. */

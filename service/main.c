@@ -56,6 +56,11 @@ serve(const struct settings *s, struct activation *a,
 		daemon_free(d);
 		return EXIT_COULD_NOT_START;
 	}
+	if (daemon_start(d, err, sizeof(err)) != 0) {
+		log_error("%s", err);
+		daemon_free(d);
+		return EXIT_COULD_NOT_START;
+	}
 	if (to_parent != -1)
 		background_detach(to_parent);
 	daemon_tell_ready(d);

@@ -1,7 +1,9 @@
 #include "service/options.h"
 
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "service/activation.h"
@@ -23,6 +25,7 @@ enum flag {
 	FLAG_TLS_DIR,
 	FLAG_USER,
 	FLAG_SECCOMP,
+	FLAG_IO_THREADS,
 	FLAG_TRACE_DIR,
 	FLAG_NO_LOSSLESS,
 	FLAG_CONFIG,
@@ -48,6 +51,7 @@ static const struct option flags[] = {
 	{ "tls-dir", required_argument, NULL, FLAG_TLS_DIR },
 	{ "user", required_argument, NULL, FLAG_USER },
 	{ "seccomp", no_argument, NULL, FLAG_SECCOMP },
+	{ "io-threads", required_argument, NULL, FLAG_IO_THREADS },
 	{ "trace-dir", required_argument, NULL, FLAG_TRACE_DIR },
 	{ "no-lossless", no_argument, NULL, FLAG_NO_LOSSLESS },
 	{ "config", required_argument, NULL, FLAG_CONFIG },
@@ -116,6 +120,9 @@ static const char help_text[] =
 "                            daemon that root starts.  Default: stay\n"
 "  --seccomp                 refuse every system call that a collector does not\n"
 "                            need, and new privileges.  Default: off\n"
+"  --io-threads N            carry TCP and TLS connections (TLS, frames and\n"
+"                            decompression) on N threads of their own.\n"
+"                            Default: 0, one thread does it all\n"
 "  --background              print the daemon's process id and return as soon as\n"
 "                            its sockets are open\n"
 "  --version                 print the version\n"
@@ -198,6 +205,9 @@ take_flag(struct options *o, enum flag flag, char *err, size_t err_size)
 		break;
 	case FLAG_SECCOMP:
 		o->seccomp = true;
+		break;
+	case FLAG_IO_THREADS:
+		o->io_threads = optarg;
 		break;
 	case FLAG_TRACE_DIR:
 		o->trace_dir = optarg;
@@ -306,6 +316,26 @@ apply_permits(const struct options *o, struct settings *s, char *err,
 }
 
 static int
+apply_io_threads(const char *text, struct settings *s, char *err,
+    size_t err_size)
+{
+	char why[256], *end;
+	unsigned long n;
+
+	errno = 0;
+	n = strtoul(text, &end, 10);
+	if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0) {
+		snprintf(err, err_size, "--io-threads wants a number");
+		return -1;
+	}
+	if (settings_set_io_threads(s, n, why, sizeof(why)) != 0) {
+		snprintf(err, err_size, "--io-threads: %s", why);
+		return -1;
+	}
+	return 0;
+}
+
+static int
 apply_flags(const struct options *o, struct settings *s, char *err,
     size_t err_size)
 {
@@ -334,6 +364,9 @@ apply_flags(const struct options *o, struct settings *s, char *err,
 		return -1;
 	if (o->seccomp)
 		s->seccomp = true;
+	if (o->io_threads != NULL &&
+	    apply_io_threads(o->io_threads, s, err, err_size) != 0)
+		return -1;
 	if (o->enable_relay_endpoint)
 		s->enable_relay_endpoint = true;
 	if (o->no_lossless)

@@ -32,6 +32,7 @@ struct options {
 	bool enable_relay_endpoint;
 	bool no_lossless;
 	bool seccomp;
+	const char *io_threads; /* NULL: not given */
 	const char *config;             /* NULL: not given, as all below */
 	const char *trace_dir;
 	const char *log_level;

@@ -78,6 +78,17 @@ struct ipc_method_info {
 	struct ipc_slice name;
 };
 
+/*
+ * Whether what a peer sends first is TLS: its first record, taken for a frame,
+ * would be one of 64 KiB, of which nothing more is going to come.
+ */
+static inline bool
+ipc_begins_with_tls(const uint8_t *buf, size_t len)
+{
+	return len >= 3 && buf[0] == 0x16 && buf[1] == 0x03 && buf[2] >= 0x01 &&
+	    buf[2] <= 0x04;
+}
+
 /* 0, or -1 when the bytes are malformed. */
 int ipc_parse_frame(struct ipc_frame *f, const uint8_t *buf, size_t len)
     MUST_CHECK;

@@ -284,16 +284,12 @@ handle_frame(struct rpc_conn *c, const uint8_t *payload, size_t len)
 	return true;
 }
 
-/*
- * A client that speaks TLS to a port without it: its first record, taken for a
- * frame, would be one of 64 KiB, of which nothing more is going to come.
- */
+/* A client that speaks TLS to a port without it. */
 static bool
 begins_with_tls(const struct rpc_conn *c, const uint8_t *buf, size_t len)
 {
-	return c->service == NULL && c->identity == NULL && len >= 3 &&
-	    buf[0] == 0x16 && buf[1] == 0x03 && buf[2] >= 0x01 &&
-	    buf[2] <= 0x04;
+	return c->service == NULL && c->identity == NULL &&
+	    ipc_begins_with_tls(buf, len);
 }
 
 static void

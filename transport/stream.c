@@ -97,7 +97,10 @@ stream_input_wanted(const struct stream *s)
 void
 stream_arm_input(struct stream *s)
 {
-	stream_arm(s, stream_input_wanted(s));
+	if (s->far != NULL)
+		stream_far_hold(s);
+	else
+		stream_arm(s, stream_input_wanted(s));
 }
 
 static bool
@@ -144,6 +147,7 @@ free_cb(void *arg)
 		close(s->fd);
 	}
 	stream_child_free(s);
+	stream_far_free(s);
 	kept_free(&s->kept);
 	free(s);
 }
@@ -172,7 +176,9 @@ stream_die(struct stream *s)
 	loop_call_cancel(&s->look_call);
 	loop_call_cancel(&s->end_call);
 	s->shake_due = false;
-	if (s->tls == NULL) {
+	if (s->far != NULL) {
+		stream_far_drop(s);
+	} else if (s->tls == NULL) {
 		close(s->fd);
 		s->fd = -1;
 	}
@@ -258,6 +264,9 @@ stream_close(struct stream *s, bool flush)
 	stream_uncork(s);
 	switch (s->state) {
 	case ST_OPEN:
+		/* Its thread does it. */
+		if (flush && s->far != NULL)
+			stream_far_flush(s);
 		/* What a child has got, it has not sent yet. */
 		if (flush && (s->out.bytes > 0 || s->child != NULL) &&
 		    stream_begin_flush(s) == 0)
@@ -297,6 +306,8 @@ stream_set_limits(struct stream *s, size_t hard, size_t low)
 size_t
 stream_memory(const struct stream *s)
 {
+	if (s->far != NULL)
+		return stream_far_memory(s);
 	return s->kept.cap + s->out.memory;
 }
 
@@ -334,6 +345,11 @@ stream_new_over(struct loop *l, int fd, const struct stream_setup *setup,
 	s->last_in_ms = loop_turn_ms(l);
 	outq_init(&s->out);
 	stream_meet_peer(s, setup);
+	if (setup != NULL && setup->io != NULL) {
+		if (stream_far_begin(s, setup) != 0)
+			goto fail;
+		return s;
+	}
 	if (event_assign(&s->ev, loop_base(l), fd, EV_READ | EV_PERSIST,
 		stream_read_cb, s) != 0)
 		goto fail;
@@ -370,6 +386,8 @@ stream_is_opening(const struct stream *s)
 const char *
 stream_end_detail(const struct stream *s)
 {
+	if (s->far != NULL)
+		return stream_far_detail(s);
 	return s->tls != NULL ? tls_conn_error(s->tls) : stream_child_detail(s);
 }
 
@@ -377,6 +395,12 @@ const struct peer *
 stream_peer(const struct stream *s)
 {
 	return &s->peer;
+}
+
+struct tls_identity *
+stream_take_identity(struct stream *s)
+{
+	return tls_conn_take_identity(s->tls);
 }
 
 int

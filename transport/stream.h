@@ -8,8 +8,8 @@
  * sockets.  A stream ends in stream_close() or in one ops->closed().
  *
  * What lies between the stream and its socket is the stream's business: nothing,
- * TLS (transport/tls.h), or a child that carries the bytes on
- * (transport/child.h).
+ * TLS (transport/tls.h), a child that carries the bytes on (transport/child.h),
+ * or another thread, which has the socket and TLS (transport/io_pool.h).
  */
 #ifndef TRANSPORT_STREAM_H
 #define TRANSPORT_STREAM_H
@@ -23,6 +23,7 @@
 
 struct budget;
 struct child;
+struct io_pool;
 struct loop;
 struct stream;
 struct tls_conn;
@@ -60,6 +61,12 @@ struct stream_ops {
 	void (*drained)(struct stream *s, void *arg);
 	/* The one end; not called after stream_close() by the owner. */
 	void (*closed)(struct stream *s, enum stream_end why, void *arg);
+	/*
+	 * Bytes were read or taken: what stream_queued(), stream_memory(),
+	 * stream_idle_ms() and stream_stalled_ms() say may be something else.
+	 * May not close it.  May be NULL.
+	 */
+	void (*moved)(struct stream *s, void *arg);
 };
 
 /*
@@ -84,6 +91,12 @@ struct stream_setup {
 	struct addr *child_addr; /* where it leads, for messages; copied */
 	/* Who is there, instead of what the kernel says; copied. */
 	const struct peer *peer;
+	/*
+	 * The socket, and TLS, go to one of these threads.  It carries frames
+	 * then, and no descriptors.  Not together with a child; the pool
+	 * outlives it.
+	 */
+	struct io_pool *io;
 };
 
 /*
@@ -111,6 +124,11 @@ const char *stream_end_detail(const struct stream *s);
 void stream_close(struct stream *s, bool flush);
 
 const struct peer *stream_peer(const struct stream *s);
+/*
+ * Inside opened(): takes away whom peer->cert names, for who outlives the
+ * stream.  The caller's (transport/tls.h); NULL: no memory.
+ */
+struct tls_identity *stream_take_identity(struct stream *s) MUST_CHECK;
 /* Of our end, as getsockname(2).  -1: the kernel does not say. */
 int stream_local_address(const struct stream *s, struct sockaddr_storage *out)
     MUST_CHECK;

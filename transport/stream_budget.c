@@ -60,6 +60,8 @@ rested_cb(void *arg)
 	loop_timer_free(s->rest);
 	s->rest = NULL;
 	stream_arm_input(s);
+	if (s->far != NULL)
+		stream_far_feed(s);
 	if (s->tls != NULL)
 		stream_tls_come_back(s);
 }
@@ -90,12 +92,16 @@ stream_spend(struct stream *s, size_t n, uint64_t now_ms)
 uint64_t
 stream_idle_ms(const struct stream *s, uint64_t now_ms)
 {
+	if (s->far != NULL)
+		return stream_far_idle_ms(s, now_ms);
 	return now_ms > s->last_in_ms ? now_ms - s->last_in_ms : 0;
 }
 
 uint64_t
 stream_stalled_ms(const struct stream *s, uint64_t now_ms)
 {
+	if (s->far != NULL)
+		return stream_far_stalled_ms(s, now_ms);
 	if (s->out.bytes == 0 || now_ms <= s->last_out_ms)
 		return 0;
 	return now_ms - s->last_out_ms;

@@ -7,11 +7,7 @@
 #include "transport/loop.h"
 #include "transport/sock.h"
 
-/* data() ended the stream. */
-#define STREAM_GONE SIZE_MAX
-
-/* Shows buf to the owner.  Returns what it consumed or STREAM_GONE. */
-static size_t
+size_t
 stream_show(struct stream *s, const uint8_t *buf, size_t len)
 {
 	size_t n;
@@ -161,6 +157,8 @@ stream_read(struct stream *s)
 	stream_count(s);
 	if (s->budgets[0] != NULL || s->budgets[1] != NULL)
 		stream_spend(s, (size_t)n, s->last_in_ms);
+	if (s->ops->moved != NULL && s->state == ST_OPEN)
+		s->ops->moved(s, s->arg);
 	if (s->tls != NULL)
 		stream_tls_come_back(s);
 }
@@ -208,8 +206,12 @@ reshow_cb(void *arg)
 	s->reshow = false;
 	if (s->state != ST_OPEN || s->paused)
 		return;
-	stream_feed(s, NULL, 0, true);
-	stream_count(s);
+	if (s->far != NULL) {
+		stream_far_feed(s);
+	} else {
+		stream_feed(s, NULL, 0, true);
+		stream_count(s);
+	}
 	if (s->state != ST_OPEN)
 		return;
 	stream_arm_input(s);

@@ -1,8 +1,8 @@
 /*
  * stream_internal: the parts of one stream, which are in several files: its
  * life (stream.c), input (stream_in.c), output (stream_out.c), what lies
- * between it and its socket (stream_tls.c, stream_child.c), and what it may use
- * of its budgets (stream_budget.c).  Nobody else includes it.
+ * between it and its socket (stream_tls.c, stream_child.c, stream_far.c), and
+ * what it may use of its budgets (stream_budget.c).  Nobody else includes it.
  */
 #ifndef TRANSPORT_STREAM_INTERNAL_H
 #define TRANSPORT_STREAM_INTERNAL_H
@@ -39,6 +39,7 @@ enum stream_armed {
 };
 
 struct stream_child;
+struct stream_far;
 
 struct stream {
 	struct loop *loop;
@@ -68,6 +69,11 @@ struct stream {
 
 	struct tls_conn *tls;       /* owned; NULL: plain */
 	struct stream_child *child; /* owned; NULL: a socket like others */
+	/*
+	 * Owned; NULL: the socket is here.  Else fd is -1, and nothing is ever
+	 * armed, kept or queued here.
+	 */
+	struct stream_far *far;
 
 	struct kept kept; /* input that data() did not consume */
 	size_t want; /* total of the unit it begins with; 0: unknown */
@@ -122,6 +128,10 @@ stream_held(const struct stream *s)
 	return s->paused || s->reshow;
 }
 
+/* stream_show(): data() ended the stream. */
+#define STREAM_GONE SIZE_MAX
+/* Shows buf to the owner.  Returns what it consumed or STREAM_GONE. */
+size_t stream_show(struct stream *s, const uint8_t *buf, size_t len);
 /* Reads once and shows it. */
 void stream_read(struct stream *s);
 /* Keeps len bytes; -1: that ended it. */
@@ -147,6 +157,10 @@ void stream_uncork(struct stream *s);
 
 /* The peer is known by its address only, and the handshake begins soon. */
 void stream_tls_begin(struct stream *s, struct tls_conn *tls);
+/* The same, where the handshake is another's. */
+void stream_tls_await(struct stream *s);
+/* The certificate says who it is; where it is, was known before. */
+void stream_tls_name_peer(struct stream *s, const struct tls_identity *id);
 ssize_t stream_tls_receive(struct stream *s, struct iovec *iov, int niov)
     MUST_CHECK;
 ssize_t stream_tls_send(struct stream *s, struct iovec *iov, int niov)
@@ -181,6 +195,28 @@ void stream_child_flush(struct stream *s);
 void stream_child_drop(struct stream *s);
 const char *stream_child_detail(const struct stream *s);
 void stream_child_free(struct stream *s);
+
+/* ---- stream_far.c ---- */
+
+/* -1: no memory; what is handed over stays the caller's. */
+int stream_far_begin(struct stream *s, const struct stream_setup *setup)
+    MUST_CHECK;
+/* What waits is shown, as far as that is wanted; may end it. */
+void stream_far_feed(struct stream *s);
+/* Whether input is wanted may have changed. */
+void stream_far_hold(struct stream *s);
+void stream_far_write(struct stream *s, const void *a, size_t alen,
+    const void *b, size_t blen);
+size_t stream_far_queued(const struct stream *s);
+size_t stream_far_memory(const struct stream *s);
+uint64_t stream_far_idle_ms(const struct stream *s, uint64_t now_ms);
+uint64_t stream_far_stalled_ms(const struct stream *s, uint64_t now_ms);
+/* The stream dies; what is queued goes out (after a flush), or does not. */
+void stream_far_flush(struct stream *s);
+void stream_far_drop(struct stream *s);
+const char *stream_far_detail(const struct stream *s);
+/* NULL is fine. */
+void stream_far_free(struct stream *s);
 
 /* ---- stream_budget.c ---- */
 

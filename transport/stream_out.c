@@ -137,6 +137,10 @@ stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
 		b = "";
 	iov[0] = (struct iovec){ (void *)a, alen };
 	iov[1] = (struct iovec){ (void *)b, blen };
+	if (s->far != NULL) {
+		stream_far_write(s, a, alen, b, blen);
+		return;
+	}
 	if (!s->peer.can_pass_fds)
 		fd = -1;
 	if (s->corking && stream_gather(s, a, alen, b, blen, fd))
@@ -186,6 +190,8 @@ stream_drain(struct stream *s)
 		s->last_out_ms = loop_turn_ms(s->loop);
 	}
 	stream_count(s);
+	if (s->ops->moved != NULL && s->state == ST_OPEN)
+		s->ops->moved(s, s->arg);
 	return 0;
 }
 
@@ -219,5 +225,7 @@ stream_write_cb(evutil_socket_t fd, short what, void *arg)
 size_t
 stream_queued(const struct stream *s)
 {
+	if (s->far != NULL)
+		return stream_far_queued(s);
 	return s->out.bytes + s->corked;
 }

@@ -17,11 +17,9 @@
 
 /* ---- the handshake ---- */
 
-/* The certificate says who it is; where it is, was known before. */
-static void
-stream_name_peer(struct stream *s)
+void
+stream_tls_name_peer(struct stream *s, const struct tls_identity *id)
 {
-	const struct tls_identity *id = tls_conn_identity(s->tls);
 	char where[sizeof(s->peer.text)];
 	size_t room, n;
 
@@ -45,7 +43,7 @@ stream_opened(struct stream *s)
 	s->last_in_ms = loop_turn_ms(s->loop);
 	if (s->out.bytes > 0)
 		s->last_out_ms = s->last_in_ms;
-	stream_name_peer(s);
+	stream_tls_name_peer(s, tls_conn_identity(s->tls));
 	if (s->state == ST_OPEN && s->ops->opened != NULL)
 		s->ops->opened(s, s->arg);
 	stream_arm_input(s);
@@ -104,9 +102,8 @@ stream_shake(struct stream *s)
 }
 
 void
-stream_tls_begin(struct stream *s, struct tls_conn *tls)
+stream_tls_await(struct stream *s)
 {
-	s->tls = tls;
 	s->opening = true;
 	s->peer.kind = ADDR_TLS;
 	s->peer.auth = PEER_NOBODY;
@@ -115,6 +112,13 @@ stream_tls_begin(struct stream *s, struct tls_conn *tls)
 	s->peer.uid = PEER_UID_UNKNOWN;
 	s->peer.gid = PEER_UID_UNKNOWN;
 	s->peer.pid = PEER_PID_UNKNOWN;
+}
+
+void
+stream_tls_begin(struct stream *s, struct tls_conn *tls)
+{
+	s->tls = tls;
+	stream_tls_await(s);
 	if (tls_conn_speaks_first(tls))
 		stream_shake(s);
 }

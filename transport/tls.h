@@ -9,8 +9,9 @@
  * TLS 1.3 (RFC 8446), 1.2 (RFC 5246, ECDHE with AEAD suites only) where the
  * options allow it; no renegotiation, no compression, no early data.  Sessions
  * resume by tickets whose keys live no longer than the files they were made
- * under: after a reload every peer is verified anew.  A context belongs to the
- * loop's thread.
+ * under: after a reload every peer is verified anew.  A context belongs to one
+ * thread, which also makes its connections; a connection may then live on
+ * another.
  */
 #ifndef TRANSPORT_TLS_H
 #define TRANSPORT_TLS_H
@@ -73,6 +74,9 @@ bool tls_context_is_stale(const struct tls_context *c);
 /* Its connections go on.  NULL is fine. */
 void tls_context_free(struct tls_context *c);
 
+struct stack_st_X509;
+struct x509_st;
+
 /* Who a verified certificate names.  Owned by the connection. */
 struct tls_identity {
 	char name[128]; /* CN; where there is none, the first DNS or URI name */
@@ -81,6 +85,9 @@ struct tls_identity {
 	time_t not_after;
 	size_t n_alternatives;
 	char **alternatives; /* DNS, URI, e-mail and IP names, as text */
+	/* References: the certificate, and (not where it resumed) its chain. */
+	struct x509_st *leaf;
+	struct stack_st_X509 *chain;
 };
 
 /*
@@ -125,6 +132,13 @@ const char *tls_conn_error(const struct tls_conn *t);
 
 /* After the handshake; lives as long as the connection. */
 const struct tls_identity *tls_conn_identity(const struct tls_conn *t);
+/*
+ * The same for who outlives the connection, or is on another thread: moves it
+ * out.  The caller's, for tls_identity_free(); NULL: no memory.
+ */
+struct tls_identity *tls_conn_take_identity(struct tls_conn *t) MUST_CHECK;
+/* NULL is fine. */
+void tls_identity_free(struct tls_identity *id);
 /* "TLSv1.3 TLS_AES_256_GCM_SHA384, resumed, kernel TLS", for the log. */
 void tls_conn_describe(const struct tls_conn *t, char *out, size_t out_size);
 

@@ -149,6 +149,21 @@ outcome(struct tls_conn *t, int rc)
 
 /* ---- handshake ---- */
 
+/*
+ * For later revocation lists.  Where there is no memory for the chain, the
+ * certificate alone is looked for in them, as of those who resume.
+ */
+static void
+conn_keep_certificates(struct tls_conn *t, X509 *cert)
+{
+	STACK_OF(X509) *chain = SSL_get0_verified_chain(t->ssl);
+
+	if (X509_up_ref(cert) == 1)
+		t->identity.leaf = cert;
+	if (chain != NULL)
+		t->identity.chain = X509_chain_up_ref(chain);
+}
+
 /* The peer is verified: learns who it is. */
 static int
 conn_open(struct tls_conn *t)
@@ -165,6 +180,7 @@ conn_open(struct tls_conn *t)
 		tls_conn_say(t, text);
 		return -1;
 	}
+	conn_keep_certificates(t, cert);
 	t->open = true;
 	t->ktls_send = BIO_get_ktls_send(SSL_get_wbio(t->ssl));
 	SSL_set_default_read_buffer_len(t->ssl, TLS_READ_BUFFER_BYTES);
@@ -462,6 +478,18 @@ const struct tls_identity *
 tls_conn_identity(const struct tls_conn *t)
 {
 	return &t->identity;
+}
+
+struct tls_identity *
+tls_conn_take_identity(struct tls_conn *t)
+{
+	struct tls_identity *id = malloc(sizeof(*id));
+
+	if (id == NULL)
+		return NULL;
+	*id = t->identity;
+	memset(&t->identity, 0, sizeof(t->identity));
+	return id;
 }
 
 void

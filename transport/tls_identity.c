@@ -191,5 +191,16 @@ tls_identity_done(struct tls_identity *id)
 	for (i = 0; i < id->n_alternatives; i++)
 		free(id->alternatives[i]);
 	free(id->alternatives);
+	X509_free(id->leaf);
+	sk_X509_pop_free(id->chain, X509_free);
 	memset(id, 0, sizeof(*id));
+}
+
+void
+tls_identity_free(struct tls_identity *id)
+{
+	if (id == NULL)
+		return;
+	tls_identity_done(id);
+	free(id);
 }

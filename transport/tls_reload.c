@@ -1,12 +1,10 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/tls_reload.h"
 #include "transport/tls.h"
-#include "transport/tls_conn.h"
 #include "transport/tls_identity.h"
 #include "transport/tls_setup.h"
 
@@ -45,21 +43,14 @@ bool
 tls_context_revokes(const struct tls_context *c, const struct tls_identity *id)
 {
 	const struct tls_setup *setup = tls_context_setup(c);
-	const struct tls_conn *t = (const struct tls_conn *)
-	    ((const char *)id - offsetof(struct tls_conn, identity));
-	STACK_OF(X509) *chain;
-	X509 *cert;
 	int i;
 
-	if (setup->crls == NULL || t->ssl == NULL)
+	if (setup->crls == NULL)
 		return false;
-	cert = SSL_get0_peer_certificate(t->ssl);
-	if (cert != NULL && is_listed(setup, cert))
+	if (id->leaf != NULL && is_listed(setup, id->leaf))
 		return true;
-	/* Not known of those who resumed. */
-	chain = SSL_get0_verified_chain(t->ssl);
-	for (i = 0; i < sk_X509_num(chain); i++)
-		if (is_listed(setup, sk_X509_value(chain, i)))
+	for (i = 0; i < sk_X509_num(id->chain); i++)
+		if (is_listed(setup, sk_X509_value(id->chain, i)))
 			return true;
 	return false;
 }

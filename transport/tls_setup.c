@@ -423,7 +423,7 @@ tls_setup_new(enum tls_side side, bool allow_tls12,
 		snprintf(err, err_size, "out of memory");
 		return NULL;
 	}
-	s->refs = 1;
+	atomic_init(&s->refs, 1);
 	s->side = side;
 	s->allow_tls12 = allow_tls12;
 	s->now = now;
@@ -449,7 +449,7 @@ fail:
 struct tls_setup *
 tls_setup_ref(struct tls_setup *s)
 {
-	s->refs++;
+	atomic_fetch_add(&s->refs, 1);
 	return s;
 }
 
@@ -458,7 +458,7 @@ tls_setup_unref(struct tls_setup *s)
 {
 	int i;
 
-	if (s == NULL || --s->refs > 0)
+	if (s == NULL || atomic_fetch_sub(&s->refs, 1) > 1)
 		return;
 	tls_sessions_done(&s->sessions);
 	sk_X509_CRL_pop_free(s->crls, X509_CRL_free);

@@ -10,6 +10,7 @@
 #define TRANSPORT_TLS_SETUP_H
 
 #include <openssl/ssl.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <time.h>
@@ -34,7 +35,7 @@ struct tls_pem {
 };
 
 struct tls_setup {
-	unsigned refs;
+	atomic_uint refs; /* connections may be on several threads */
 	enum tls_side side;
 	bool allow_tls12;
 	SSL_CTX *ssl;

@@ -456,6 +456,20 @@ settings_set_tls_dir(struct settings *s, const char *path, char *err,
 }
 
 int
+settings_set_io_threads(struct settings *s, uint64_t n, char *err,
+    size_t err_size)
+{
+	if (n > SETTINGS_IO_THREADS_MAX) {
+		snprintf(err, err_size, "%llu threads for connections are more "
+		    "than the %u there may be", (unsigned long long)n,
+		    SETTINGS_IO_THREADS_MAX);
+		return -1;
+	}
+	s->io_threads = (uint32_t)n;
+	return 0;
+}
+
+int
 settings_set_user(struct settings *s, const char *name, char *err,
     size_t err_size)
 {

@@ -24,6 +24,7 @@ const char *listen_port_name(enum listen_port port);
 /* Listeners of all ports together. */
 #define SETTINGS_LISTEN_MAX 64u
 #define SETTINGS_RULES_MAX  1024u
+#define SETTINGS_IO_THREADS_MAX 64u
 /* Each is a child of ours while it lasts. */
 #define SETTINGS_DIALS_MAX  1024u
 
@@ -125,6 +126,7 @@ struct settings {
 	size_t n_dials;
 	char *user; /* NULL: stay */
 	bool seccomp;
+	uint32_t io_threads;
 	/* From the environment, not from the file. */
 	char *machine_name;       /* PERFETTO_MACHINE_NAME or uname -s */
 
@@ -212,6 +214,10 @@ int settings_set_tls_dir(struct settings *s, const char *path, char *err,
     size_t err_size) MUST_CHECK;
 /* Copies.  Whether there is such a user is not looked up.  -1 with a sentence. */
 int settings_set_user(struct settings *s, const char *name, char *err,
+    size_t err_size) MUST_CHECK;
+
+/* -1 with a sentence: more than there may be. */
+int settings_set_io_threads(struct settings *s, uint64_t n, char *err,
     size_t err_size) MUST_CHECK;
 
 /* Copies r to the end.  -1 with a sentence: it fits nobody, or too many. */

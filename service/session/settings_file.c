@@ -436,6 +436,9 @@ apply(struct settings *s, const Tributary__Settings *m,
 		return complain(c, "user", "%s", why);
 	if (m->has_seccomp)
 		s->seccomp = m->seccomp;
+	if (m->has_io_threads &&
+	    settings_set_io_threads(s, m->io_threads, why, sizeof(why)) != 0)
+		return complain(c, "io_threads", "%s", why);
 	if (m->has_enable_relay_endpoint)
 		s->enable_relay_endpoint = m->enable_relay_endpoint;
 	if (m->has_lossless)

@@ -12,6 +12,7 @@ from .loop import SCALE
 # A clean end, whatever a sanitizer has to say about it.
 SANITIZER_LINES = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer",
                    "runtime error:", "WARNING: ThreadSanitizer")
+IO_THREADS = "TRIBUTARY_TEST_IO_THREADS"
 LISTENING = re.compile(r"listening for (producers|consumers|relays) on (\S+)")
 
 
@@ -168,6 +169,9 @@ class Daemon(Program):
             argv += ["--consumer-socket", address]
             if is_plain(address):
                 argv += ["--allow-plain-consumer", address]
+        # What runs once more with threads for connections.
+        if IO_THREADS in os.environ:
+            argv += ["--io-threads", os.environ[IO_THREADS]]
         return argv + self._flags
 
     def addresses(self, port):

@@ -123,7 +123,7 @@ flags_are_understood_with_a_blank_or_an_equals_sign(void **state)
 	assert_int_equal(make_settings("--background --check-config "
 		"--producer-socket=/p --producer-socket @p2 "
 		"--consumer-socket tls://127.0.0.1:0 --trace-dir=/t "
-		"--tls-dir /certs --user tracer --seccomp "
+		"--tls-dir /certs --user tracer --seccomp --io-threads 2 "
 		"--log-level warn --no-lossless "
 		"--set-socket-permissions a:0660:b:0600 "
 		"--enable-relay-endpoint", &none), 0);
@@ -136,6 +136,7 @@ flags_are_understood_with_a_blank_or_an_equals_sign(void **state)
 	assert_string_equal(s.tls.dir, "/certs");
 	assert_string_equal(s.user, "tracer");
 	assert_true(s.seccomp);
+	assert_int_equal(s.io_threads, 2);
 	assert_string_equal(s.trace_dir, "/t");
 	assert_int_equal(s.log_level, LOG_LEVEL_WARN);
 	assert_false(s.lossless);
@@ -146,6 +147,9 @@ flags_are_understood_with_a_blank_or_an_equals_sign(void **state)
 static void
 a_mistyped_flag_is_answered_with_the_nearest(void **state)
 {
+	refuse_settings("--io-threads two", "wants a number");
+	refuse_settings("--io-threads -1", "wants a number");
+	refuse_settings("--io-threads=65", "the 64 there may be");
 	refuse("--prodcuer-socket /p", "did you mean --producer-socket?");
 	refuse("--consumer_socket=/p", "did you mean --consumer-socket?");
 	refuse("--log-leve1 debug", "did you mean --log-level?");
@@ -335,6 +339,7 @@ help_names_every_flag_within_80_columns(void **state)
 		"--set-socket-permissions", "--enable-relay-endpoint",
 		"--enable-relay-endpoint-on", "--no-lossless",
 		"--allow-plain-consumer", "--tls-dir", "--user", "--seccomp",
+		"--io-threads",
 	};
 	const char *line = options_help();
 	size_t i, len;

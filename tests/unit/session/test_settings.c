@@ -115,6 +115,7 @@ without_a_file_everything_has_its_default(void **state)
 	assert_int_equal(s.n_dials, 0);
 	assert_null(s.user);
 	assert_false(s.seccomp);
+	assert_int_equal(s.io_threads, 0);
 	assert_int_equal(s.link.grace_ms, 60000);
 	assert_int_equal(s.link.end_wait_ms, 5000);
 	assert_int_equal(s.link.window_kb, 1024);
@@ -205,7 +206,7 @@ every_field_of_who_may_what_arrives(void **state)
 	      "dial { address: \"ssh://device-8\" command: \"relay --stdio\"\n"
 	      "       machine_name: \"eight\" max_retry_ms: 5 port: RELAY }\n"
 	      "dial { address: \"ssh://device-9/run/p\" }\n"
-	      "user: \"tracer\" seccomp: true\n");
+	      "user: \"tracer\" seccomp: true io_threads: 3\n");
 	assert_true(s.listen[0].forwarded);
 	assert_false(s.listen[0].allow_plain_consumer);
 	assert_true(s.listen[1].allow_plain_consumer);
@@ -239,6 +240,7 @@ every_field_of_who_may_what_arrives(void **state)
 	assert_null(s.dials[2].command);
 	assert_string_equal(s.user, "tracer");
 	assert_true(s.seccomp);
+	assert_int_equal(s.io_threads, 3);
 	assert_int_equal(settings_check(&s, err, sizeof(err)), -1);
 }
 
@@ -370,6 +372,12 @@ a_listen_without_address_or_port_is_refused(void **state)
 	refuse("listen { address: \"/x\" port: PORT_UNSPECIFIED }",
 	    "PRODUCER, CONSUMER or RELAY");
 	refuse("listen { address: \"/x\" port: CONSUMMER }", "CONSUMER");
+}
+
+static void
+more_threads_than_there_may_be_are_refused(void **state)
+{
+	refuse("io_threads: 65", "the 64 there may be");
 }
 
 static void
@@ -600,6 +608,7 @@ main(void)
 		CASE(a_limit_over_what_is_possible_is_refused),
 		CASE(an_address_that_is_none_is_refused_with_its_field),
 		CASE(a_listen_without_address_or_port_is_refused),
+		CASE(more_threads_than_there_may_be_are_refused),
 		CASE(a_word_that_is_no_log_level_is_refused),
 		CASE(socket_permissions_have_four_parts_and_octal_modes),
 		CASE(a_list_makes_a_listener_of_each_address),

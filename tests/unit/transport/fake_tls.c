@@ -236,6 +236,22 @@ tls_conn_identity(const struct tls_conn *t)
 	return &t->id;
 }
 
+struct tls_identity *
+tls_conn_take_identity(struct tls_conn *t)
+{
+	struct tls_identity *id = malloc(sizeof(*id));
+
+	if (id != NULL)
+		*id = t->id;
+	return id;
+}
+
+void
+tls_identity_free(struct tls_identity *id)
+{
+	free(id);
+}
+
 void
 tls_conn_describe(const struct tls_conn *t, char *out, size_t out_size)
 {

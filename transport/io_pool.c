@@ -1,0 +1,193 @@
+#include "transport/io_line.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "transport/loop.h"
+
+/* Turns in which a thread that ends offers sockets what waits for them. */
+#define LAST_TURNS 16
+/* A thread that is ahead looks up so often, whatever it is told. */
+#define WAIT_MS 1000
+
+struct io_pool {
+	struct loop *owner;
+	unsigned n;
+	unsigned turn; /* where the search for the emptiest begins */
+	struct io_thread all[];
+};
+
+/* ---- on the thread ---- */
+
+/* The owner has to get nearer; the kernel holds the peers back meanwhile. */
+static void
+wait_for_owner(struct io_thread *t)
+{
+	while (atomic_load(&t->ahead) > IO_AHEAD_LOW && !t->stopping) {
+		atomic_store(&t->waiting, true);
+		/* It may have come nearer before it could see that. */
+		if (atomic_load(&t->ahead) > IO_AHEAD_LOW)
+			mailbox_wait(&t->in, WAIT_MS);
+		mailbox_flush(&t->out);
+	}
+	atomic_store(&t->waiting, false);
+}
+
+static void *
+thread_main(void *arg)
+{
+	struct io_thread *t = arg;
+	char name[16];
+	int i;
+
+	/* By itself: /proc may be closed to the others. */
+	snprintf(name, sizeof(name), "io-%u", t->index);
+	(void)pthread_setname_np(pthread_self(), name);
+	while (!t->stopping) {
+		if (atomic_load(&t->ahead) > IO_AHEAD_MAX) {
+			mailbox_flush(&t->out);
+			wait_for_owner(t);
+			continue;
+		}
+		loop_run(t->loop);
+	}
+	for (i = 0; i < LAST_TURNS; i++)
+		loop_run_once(t->loop);
+	mailbox_flush(&t->out);
+	return NULL;
+}
+
+/* ---- on the owner ---- */
+
+struct io_thread *
+io_pool_choose(struct io_pool *p)
+{
+	struct io_thread *best = NULL, *t;
+	unsigned i;
+
+	for (i = 0; i < p->n; i++) {
+		t = &p->all[(p->turn + i) % p->n];
+		if (best == NULL || t->n_lines < best->n_lines)
+			best = t;
+	}
+	p->turn = (p->turn + 1) % p->n;
+	best->n_lines++;
+	return best;
+}
+
+void
+io_thread_leave(struct io_thread *t)
+{
+	t->n_lines--;
+}
+
+static int
+thread_init(struct io_pool *p, struct io_thread *t)
+{
+	t->index = (unsigned)(t - p->all);
+	if ((t->loop = loop_new()) == NULL)
+		return -1;
+	if (mailbox_init(&t->in, p->owner, t->loop,
+		io_back_deliver, t) != 0)
+		return -1;
+	if (mailbox_init(&t->out, t->loop, p->owner, stream_far_deliver,
+		t) != 0)
+		return -1;
+	t->ready = true;
+	return 0;
+}
+
+struct io_pool *
+io_pool_new(struct loop *owner, unsigned n)
+{
+	struct io_pool *p;
+
+	p = calloc(1, sizeof(*p) + n * sizeof(p->all[0]));
+	if (p == NULL)
+		return NULL;
+	p->owner = owner;
+	for (p->n = 0; p->n < n; p->n++) {
+		if (thread_init(p, &p->all[p->n]) != 0) {
+			p->n++;
+			io_pool_free(p);
+			return NULL;
+		}
+	}
+	return p;
+}
+
+int
+io_pool_start(struct io_pool *p)
+{
+	sigset_t all, before;
+	unsigned i;
+	int rc = 0;
+
+	/* Signals are the owner's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	for (i = 0; i < p->n && rc == 0; i++) {
+		rc = pthread_create(&p->all[i].id, NULL, thread_main,
+		    &p->all[i]);
+		if (rc != 0)
+			break;
+		p->all[i].running = true;
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return rc == 0 ? 0 : -1;
+}
+
+static void
+thread_stop(struct io_thread *t)
+{
+	if (!t->running)
+		return;
+	t->stop.kind = IO_STOP;
+	mail_send(&t->in, &t->stop.mail, 0);
+	mailbox_flush(&t->in);
+}
+
+/* Both sides of the post, on the one thread that is left. */
+static void
+exchange_last_mail(struct io_thread *t)
+{
+	int round;
+
+	/* A line begins and closes; that it closed; that nobody knows it. */
+	for (round = 0; round < 3; round++) {
+		mailbox_flush(&t->in);
+		mailbox_deliver_all(&t->in);
+		mailbox_flush(&t->out);
+		mailbox_deliver_all(&t->out);
+	}
+}
+
+static void
+thread_done(struct io_thread *t)
+{
+	if (t->ready)
+		exchange_last_mail(t);
+	io_back_free_all(t);
+	mailbox_done(&t->in);
+	mailbox_done(&t->out);
+	loop_free(t->loop);
+	io_blocks_free(t);
+}
+
+void
+io_pool_free(struct io_pool *p)
+{
+	unsigned i;
+
+	if (p == NULL)
+		return;
+	for (i = 0; i < p->n; i++)
+		thread_stop(&p->all[i]);
+	for (i = 0; i < p->n; i++)
+		if (p->all[i].running)
+			pthread_join(p->all[i].id, NULL);
+	for (i = 0; i < p->n; i++)
+		thread_done(&p->all[i]);
+	free(p);
+}
