@@ -16,10 +16,13 @@ enum {
 	PACKET_SEQUENCE = 10,
 	PACKET_STATS = 35,
 	PACKET_DROPPED = 42,
+	PACKET_MACHINE = 98,
 	PACKET_FOR_TESTING = 900,
 };
 #define STATS_BUFFER      1u
 #define STATS_DISCARDED   8u
+#define STATS_FINAL_FLUSH 15u
+#define FINAL_FLUSH_FAILED 2u
 #define STATS_LINK_LOSSES 1001u
 /* Link losses that are looked up by their sequence. */
 #define LOSSES_MAX (1u << 20)
@@ -32,10 +35,12 @@ struct state {
 	uint64_t unsure;   /* missing, but from sure on */
 	uint64_t gap_from, gap_to; /* the last gap */
 	uint32_t sequence; /* id in the trace; 0: none was seen */
+	uint32_t machine;
 };
 
 struct loss {
 	uint32_t sequence; /* 0: of the machine */
+	uint32_t machine;
 	uint32_t cause;
 	uint64_t packets;  /* UINT64_MAX: nobody knows */
 };
@@ -56,6 +61,7 @@ struct account {
 	struct loss *losses; /* owned; sorted by sequence */
 	size_t n_losses;
 	uint64_t chunks_lost; /* that buffers tell of */
+	bool not_flushed;     /* the flush at the end failed */
 	struct account_result r;
 };
 
@@ -224,7 +230,7 @@ take_late(struct account *a, const struct numbered *n,
 
 static void
 take(struct account *a, const struct numbered *n, uint32_t sequence,
-    uint64_t mask)
+    uint32_t machine, uint64_t mask)
 {
 	struct load_entry *e;
 	struct state *s;
@@ -247,6 +253,7 @@ take(struct account *a, const struct numbered *n, uint32_t sequence,
 		    s->sequence, sequence);
 	}
 	s->sequence = sequence;
+	s->machine = machine;
 	if (n->number >= e->written) {
 		a->r.never_written++;
 		example(a, "packet %" PRIu64 " of key %u, of %" PRIu64
@@ -281,7 +288,7 @@ void
 account_packet(struct account *a, const uint8_t *data, size_t len)
 {
 	struct pb_field f, event = { .data = NULL };
-	uint64_t sequence = 0, mask = 0;
+	uint64_t sequence = 0, machine = 0, mask = 0;
 	struct pb_reader r;
 	struct numbered n;
 
@@ -292,13 +299,15 @@ account_packet(struct account *a, const uint8_t *data, size_t len)
 			sequence = f.value;
 		else if (f.number == PACKET_DROPPED && f.wire == PB_VARINT)
 			mask = f.value;
+		else if (f.number == PACKET_MACHINE && f.wire == PB_VARINT)
+			machine = f.value;
 		else if (f.number == PACKET_FOR_TESTING && f.wire == PB_BYTES)
 			event = f;
 		else if (f.number == PACKET_STATS && f.wire == PB_BYTES)
 			keep_stats(a, &f);
 	}
 	if (event.data != NULL && numbered_read(&n, &event))
-		take(a, &n, (uint32_t)sequence, mask);
+		take(a, &n, (uint32_t)sequence, (uint32_t)machine, mask);
 }
 
 /* ---- what TraceStats tells ---- */
@@ -313,7 +322,9 @@ add_loss(struct account *a, const struct pb_field *m)
 
 	pb_init(&r, m->data, m->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == 2)
+		if (f.number == 1)
+			l.machine = (uint32_t)f.value;
+		else if (f.number == 2)
 			l.sequence = (uint32_t)f.value;
 		else if (f.number == 4)
 			l.cause = (uint32_t)f.value;
@@ -370,6 +381,8 @@ read_stats(struct account *a)
 			read_buffer(a, &f);
 		else if (f.number == STATS_DISCARDED)
 			a->chunks_lost += f.value;
+		else if (f.number == STATS_FINAL_FLUSH)
+			a->not_flushed = f.value == FINAL_FLUSH_FAILED;
 		else if (f.number == STATS_LINK_LOSSES && f.wire == PB_BYTES)
 			add_loss(a, &f);
 	}
@@ -378,9 +391,13 @@ read_stats(struct account *a)
 		    compare_losses);
 }
 
-/* Takes up to `want` from what is told of a sequence; returns what was. */
+/*
+ * Takes up to `want` from what is told of a sequence, or (0) of a machine;
+ * returns what was.
+ */
 static uint64_t
-use_losses(struct account *a, uint32_t sequence, uint64_t want)
+use_losses(struct account *a, uint32_t sequence, uint32_t machine,
+    uint64_t want)
 {
 	size_t low = 0, high = a->n_losses, mid;
 	uint64_t used = 0, n;
@@ -396,6 +413,8 @@ use_losses(struct account *a, uint32_t sequence, uint64_t want)
 	for (; low < a->n_losses && used < want &&
 	    a->losses[low].sequence == sequence; low++) {
 		l = &a->losses[low];
+		if (sequence == 0 && l->machine != machine)
+			continue;
 		n = l->packets < want - used ? l->packets : want - used;
 		if (l->packets != UINT64_MAX)
 			l->packets -= n;
@@ -431,11 +450,25 @@ account_unmarked(struct account *a, const struct state *s, uint64_t want)
 {
 	uint64_t used = 0;
 
-	if (s->sequence != 0)
-		used = use_losses(a, s->sequence, want);
+	if (s->sequence == 0)
+		return want;
+	used = use_losses(a, s->sequence, s->machine, want);
 	if (used < want)
-		used += use_losses(a, 0, want - used);
+		used += use_losses(a, 0, s->machine, want - used);
 	return want - used;
+}
+
+/* What has no packet behind it that could tell. */
+static uint64_t
+tell_of_end(struct account *a, uint64_t packets)
+{
+	if (a->chunks_lost > 0)
+		tell(a, "chunks lost by a buffer", packets);
+	else if (a->not_flushed)
+		tell(a, "not flushed at the end", packets);
+	else
+		return 0;
+	return packets;
 }
 
 /* Of sequences that were told of and of which no packet came. */
@@ -479,15 +512,12 @@ add_up(struct account *a, const struct account_options *o, struct book *b,
 		r->missing += s->missing + tail;
 		r->missing_unsure += s->unsure;
 		untold = account_unmarked(a, s, s->unmarked + tail);
-		/* A buffer that lost chunks leaves no mark behind the last. */
-		if (untold > 0 && untold <= tail && a->chunks_lost > 0) {
-			tell(a, "chunks lost by a buffer", untold);
-			continue;
-		}
 		if (s->sequence == 0) {
 			*unseen += untold;
 			continue;
 		}
+		if (untold > 0 && untold <= tail)
+			untold -= tell_of_end(a, untold);
 		r->untold += untold;
 		if (untold > 0)
 			example(a, "%" PRIu64 " packets of key %u are missing "
@@ -509,6 +539,8 @@ account_finish(struct account *a, const struct account_options *o,
 	for (i = 0; i < a->n_books; i++)
 		add_up(a, o, &a->books[i], &unseen);
 	account_unseen(a, &unseen);
+	if (unseen > 0)
+		unseen -= tell_of_end(a, unseen);
 	a->r.untold += unseen;
 	if (unseen > 0)
 		example(a, "%" PRIu64 " packets of sequences of which nothing "

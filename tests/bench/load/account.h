@@ -6,8 +6,9 @@
  * One pass; memory for each sequence is fixed.  Knows no files.
  *
  * A loss is told where the packet behind it says so (previous_packet_dropped),
- * where TraceStats names the sequence (tributary_link_losses), or, for what no
- * packet follows, where TraceStats says that a buffer lost chunks.
+ * where TraceStats names the sequence or its machine (tributary_link_losses),
+ * or, for what no packet follows, where TraceStats says that a buffer lost
+ * chunks or that the flush at the end failed.
  */
 #ifndef TESTS_BENCH_LOAD_ACCOUNT_H
 #define TESTS_BENCH_LOAD_ACCOUNT_H

@@ -328,6 +328,61 @@ what_a_buffer_lost_may_be_an_end(void **state)
 }
 
 static void
+losses_of_another_machine_tell_of_nothing(void **state)
+{
+	struct fixture *f = *state;
+	size_t mark;
+
+	begin(f);
+	packets(f, FIRST, 0, 10);
+	packets(f, FIRST + 1, 0, 7);
+	mark = pb_nest_begin(&f->stats, 1001);
+	pb_put_uint(&f->stats, 1, 5); /* machine_id */
+	pb_put_uint(&f->stats, 4, 7);
+	pb_nest_end(&f->stats, mark);
+	assert_false(end(f));
+	assert_int_equal(f->r.untold, 3);
+}
+
+static void
+a_cut_at_the_end_tells_of_what_nobody_counted(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	packets(f, FIRST, 0, 10);
+	packets(f, FIRST + 1, 0, 7);
+	loss(f, 0, 7, 0);
+	assert_true(end(f));
+	assert_int_equal(f->r.told, 3);
+}
+
+static void
+a_flush_that_failed_at_the_end_tells_of_the_end(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	packets(f, FIRST + 1, 0, 7);
+	pb_put_uint(&f->stats, 15, 2);
+	assert_true(end(f));
+	assert_int_equal(f->r.told, 13);
+}
+
+static void
+a_flush_that_failed_does_not_excuse_a_gap(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	packets(f, FIRST, 0, 10);
+	packets(f, FIRST + 1, 0, 3);
+	packets(f, FIRST + 1, 5, 10);
+	pb_put_uint(&f->stats, 15, 2);
+	assert_false(end(f));
+}
+
+static void
 what_a_buffer_lost_does_not_excuse_a_gap(void **state)
 {
 	struct fixture *f = *state;
@@ -433,6 +488,10 @@ main(void)
 		T(losses_of_the_stats_tell_of_an_end_that_is_missing),
 		T(losses_of_the_stats_tell_of_no_more_than_they_say),
 		T(what_a_buffer_lost_may_be_an_end),
+		T(losses_of_another_machine_tell_of_nothing),
+		T(a_cut_at_the_end_tells_of_what_nobody_counted),
+		T(a_flush_that_failed_at_the_end_tells_of_the_end),
+		T(a_flush_that_failed_does_not_excuse_a_gap),
 		T(what_a_buffer_lost_does_not_excuse_a_gap),
 		T(what_was_on_the_way_when_it_was_cut_may_be_missing),
 		T(what_was_taken_before_the_cut_may_not),

@@ -1,0 +1,1 @@
+"""A collector under everything at once, for hours: `tests/soak`."""
