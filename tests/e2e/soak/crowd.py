@@ -10,7 +10,9 @@ from harness.daemon import SANITIZER_LINES, environment
 from harness.load import program
 from harness.loop import SCALE
 
-KEYS = 1 << 20  # of a ledger
+# Of a ledger: who lives long begins very many sequences.
+KEYS_SHORT = 1 << 16
+KEYS_LONG = 1 << 24
 
 
 class Keys:
@@ -19,9 +21,9 @@ class Keys:
     def __init__(self):
         self.next = 1
 
-    def take(self):
+    def take(self, count):
         first = self.next
-        self.next += KEYS
+        self.next += count
         assert self.next < 0xF0000000, "too many lives"
         return first
 
@@ -38,9 +40,10 @@ class Life:
 class Crowd:
     """Starts, freezes, kills and ends tributary-load with these arguments."""
 
-    def __init__(self, folder, name, keys, *args):
+    def __init__(self, folder, name, keys, *args, mortal=False):
         self.folder = folder
         self.name = name
+        self.n_keys = KEYS_SHORT if mortal else KEYS_LONG
         self.args = [str(a) for a in args]
         self.keys = keys
         self.lives = []
@@ -60,7 +63,7 @@ class Crowd:
         self.log = self._file("log")
         self.out = self._file("json")
         argv = [program(), "--quiet", "--name", self.name, "--first-key",
-                str(self.keys.take()), "--seed", str(self.count),
+                str(self.keys.take(self.n_keys)), "--seed", str(self.count),
                 "--ledger", self.lives[-1].ledger, *self.args, *more]
         with open(self.log, "wb") as log, open(self.out, "wb") as out:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL,

@@ -158,14 +158,14 @@ class Soak:
                             flags=["--log-level", "warn"])
             self.devices.append(device.start())
 
-    def crowd(self, name, places, *args):
+    def crowd(self, name, places, *args, **options):
         where = []
         for place in places:
             where += ["--connect", place]
         if self.pki:
             where += ["--tls-dir", self.device_dir, "--tls-name", "localhost"]
         crowd = Crowd(self.folder, name, self.keys, *where, "--source",
-                      f"soak.{name}", *args)
+                      f"soak.{name}", *args, **options)
         self.crowds[name] = crowd
         return crowd
 
@@ -175,7 +175,7 @@ class Soak:
         self.crowd("steady", self.places, "--producers", 60, "--rate", "10K",
                    "--churn", "5:mixed", *wide)
         self.crowd("mortal", self.places, "--producers", 15, "--rate", "10K",
-                   *wide)
+                   *wide, mortal=True)
         self.crowd("frozen", self.places, "--producers", 10, "--rate", "10K",
                    "--churn", "0.5:cut", *wide)
         self.crowd("relay", relays, "--producers", 24, "--rate", "5K",
@@ -188,7 +188,7 @@ class Soak:
         self.crowd("hostile", self.places, "--producers", 0, "--source",
                    "soak.steady", "--hostile",
                    "mute:5,half:5,garbage:3,too-big:3,flood:1,wrong-ids:3,"
-                   "forged:3,registrations:1")
+                   "forged:3,registrations:1", mortal=True)
         for crowd in self.crowds.values():
             crowd.start()
 
@@ -461,6 +461,7 @@ class Soak:
             "certificates": self.reloads, "calls": self.calls,
             "loads": {name: crowd.reports[-1] for name, crowd in
                       crowds.items() if crowd.reports},
+            "rss_under_load_kb": quarters(self.samples),
             "samples": self.samples,
         }
 
@@ -483,6 +484,16 @@ class Soak:
                 self.daemon.stop()
         finally:
             self.unmount_tiny()
+
+
+def quarters(samples):
+    """The median of each quarter: what grows, grows here first."""
+    out = []
+    for n in range(4):
+        part = sorted(s["rss_kb"] for s in samples[
+            len(samples) * n // 4:len(samples) * (n + 1) // 4])
+        out.append(part[len(part) // 2] if part else None)
+    return out
 
 
 def summary(report):
