@@ -58,6 +58,7 @@ class Soak:
         self.daemon = None
         self.tiny = None
         self.tags = LONG_TAG
+        self.rounds = 0
         self.lives = self.clones = self.cut_off = self.full = 0
         self.device_kills = self.reloads = self.device_stops = 0
         self.calls = {}
@@ -153,8 +154,12 @@ class Soak:
     def make_devices(self):
         self.proxy = Proxy(os.path.join(self.folder, "proxy.log"), *[
             ("127.0.0.1:0", self.places[n % 2]) for n in range(DEVICES)])
+        # Keepers of the last round may still be ending in their folders.
+        self.rounds += 1
+        folder = os.path.join(self.folder, f"round{self.rounds}")
+        os.makedirs(folder)
         for n, near in enumerate(self.proxy.addresses):
-            device = Device(self.folder, f"d{n}", near, spool_kb=65536,
+            device = Device(folder, f"d{n}", near, spool_kb=65536,
                             flags=["--log-level", "warn"])
             self.devices.append(device.start())
 
@@ -385,7 +390,7 @@ class Soak:
             crowd.end()
         for device in self.devices:
             device.stop()
-            shutil.rmtree(device.folder)
+            shutil.rmtree(device.folder, ignore_errors=True)
         self.proxy.stop()
         for crowd in self.crowds.values():
             crowd.forget(time.monotonic() + 1)
