@@ -69,6 +69,23 @@ class Load(Case):
         self.assertGreater(report["hostile"]["garbage"]["thrown_out"], 0)
         self.assertGreater(report["session"]["invalid_packets"], 0)
 
+    def test_relays_of_both_kinds_are_accounted_for(self):
+        settings = self.path("settings")
+        with open(settings, "w") as file:
+            file.write("enable_relay_endpoint: true\n")
+        for kind in ([], ["--classic"]):
+            with self.subTest(kind):
+                report, status, found = self.run_load(
+                    "--daemon-config", settings, "--connect", "tcp",
+                    "--connect", "unix", "--relays", 12, "--producers", 3,
+                    "--rate", "40K", "--big", "3:9000", "--patches",
+                    "--churn", "20:mixed", "--duration", 1, *kind)
+                self.assert_accounted(status, found)
+                self.assertEqual(report["connected"], 36)
+                self.assertGreater(report["ended_cut"], 3)
+                self.assertGreater(found["present"], 500)
+                self.assertGreater(report["round_trip_us"]["count"], 20)
+
     def test_what_a_ring_overwrote_is_told(self):
         report, status, found = self.run_load(
             "--connect", "unix", "--no-shm", "--producers", 5, "--packets",

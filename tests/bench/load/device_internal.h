@@ -16,8 +16,8 @@
 #define DEVICE_INSTANCES_MAX 256u
 #define DEVICE_WAITING_MAX   32u /* commits that wait for their reply */
 #define DEVICE_PAGE          4096u
-/* A frame's worth of chunks. */
-#define DEVICE_COMMIT_MAX    (96u << 10)
+/* A frame's worth of chunks, or a block's. */
+#define DEVICE_COMMIT_MAX    (80u << 10)
 
 struct device_instance {
 	uint64_t id;

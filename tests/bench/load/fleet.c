@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "tests/bench/load/device.h"
+#include "tests/bench/load/link_relay.h"
+#include "tests/bench/load/relay_port.h"
 #include "tests/bench/load/load_totals.h"
 #include "tests/bench/load/place.h"
 #include "transport/loop.h"
@@ -26,6 +28,8 @@ struct fleet {
 	size_t n_places;
 	struct device **devices; /* owned, as the next */
 	uint32_t n;
+	struct link_relay **links;  /* of --relays; NULL: none */
+	struct relay_port **classic; /* the same, with --classic */
 	struct coming *coming; /* ring of n: who connects, in turn */
 	uint32_t coming_at, n_coming;
 	struct loop_timer *tick;
@@ -51,10 +55,17 @@ connect_cb(void *arg, struct device *d, const struct line_ops *ops, char *err,
     size_t err_size)
 {
 	struct fleet *f = arg;
-	uint32_t i = device_index(d);
+	const struct load_options *o = f->shared.options;
+	uint32_t i = device_index(d), relay;
 
-	return line_direct_new(f->shared.loop, &f->places[i % f->n_places],
-	    "ProducerPort", i, NULL, ops, d, err, err_size);
+	relay = o->relays > 0 ? i / o->producers : i;
+	if (f->links != NULL)
+		return link_relay_line(f->links[relay], ops, d, err,
+		    err_size);
+	return line_direct_new(f->shared.loop,
+	    &f->places[relay % f->n_places], "ProducerPort", relay,
+	    f->classic != NULL ? relay_port_identity(f->classic[relay]) : NULL,
+	    ops, d, err, err_size);
 }
 
 static void
@@ -168,6 +179,46 @@ tick_cb(void *arg)
 	}
 }
 
+static int
+make_relays(struct fleet *f, const struct load_options *o)
+{
+	const struct place *p;
+	uint32_t i;
+
+	if (o->relay_protocol == RELAYS_CLASSIC)
+		f->classic = calloc(o->relays, sizeof(struct relay_port *));
+	else
+		f->links = calloc(o->relays, sizeof(struct link_relay *));
+	if (f->classic == NULL && f->links == NULL)
+		return -1;
+	for (i = 0; i < o->relays; i++) {
+		p = &f->places[i % f->n_places];
+		if (f->classic != NULL)
+			f->classic[i] = relay_port_new(f->shared.loop, p, i,
+			    f->shared.totals);
+		else
+			f->links[i] = link_relay_new(f->shared.loop, p, i,
+			    f->shared.totals);
+		if (f->classic != NULL ? f->classic[i] == NULL :
+		    f->links[i] == NULL)
+			return -1;
+	}
+	return 0;
+}
+
+static void
+free_relays(struct fleet *f)
+{
+	uint32_t i, n = f->shared.options->relays;
+
+	for (i = 0; f->classic != NULL && i < n; i++)
+		relay_port_free(f->classic[i]);
+	for (i = 0; f->links != NULL && i < n; i++)
+		link_relay_free(f->links[i]);
+	free(f->classic);
+	free(f->links);
+}
+
 struct fleet *
 fleet_new(struct loop *l, const struct load_options *o,
     const struct place *places, size_t n_places, struct load_ledger *ledger,
@@ -206,6 +257,8 @@ fleet_new(struct loop *l, const struct load_options *o,
 	if (f->devices == NULL || f->coming == NULL || f->counted == NULL ||
 	    f->tick == NULL)
 		goto fail;
+	if (o->relays > 0 && make_relays(f, o) != 0)
+		goto fail;
 	for (i = 0; i < f->n; i++) {
 		while (k < o->n_slow && slow == o->slow[k].count) {
 			slow = 0;
@@ -234,6 +287,7 @@ fleet_free(struct fleet *f)
 	f->finished = true;
 	for (i = 0; f->devices != NULL && i < f->n; i++)
 		device_free(f->devices[i]);
+	free_relays(f);
 	loop_timer_free(f->tick);
 	pb_writer_done(&f->shared.commit);
 	pb_writer_done(&f->shared.packet);

@@ -1,6 +1,7 @@
 /*
  * line: how one device talks to a collector: over a connection of its own
- * (line_direct.c), or as a channel of a relay's link (line_link.c).
+ * (line_direct.c), or as a channel of a relay's link (line_link.c,
+ * tests/bench/load/link_relay.h).
  *
  * The device says what it would say to a ProducerPort and does not know the
  * difference.
@@ -28,6 +29,11 @@ enum line_call {
 	LINE_STARTED,
 	LINE_STOPPED,
 	LINE_SYNC,
+	/* Of relays only: TributaryLink, RelayPort. */
+	LINE_LINK_OPEN,
+	LINE_LINK_UP,
+	LINE_LINK_DOWN,
+	LINE_INIT_RELAY,
 	LINE_CALLS
 };
 
@@ -41,7 +47,10 @@ enum line_cut {
 /* From the loop, never from inside a call. */
 struct line_ops {
 	void (*up)(void *arg);
-	/* A GetAsyncCommandResponse; fd >= 0 is the callee's. */
+	/*
+	 * A GetAsyncCommandResponse (or what else LINE_LINK_DOWN is answered
+	 * with); fd >= 0 is the callee's.
+	 */
 	void (*command)(void *arg, const uint8_t *msg, size_t len, int fd);
 	/* The call that got this ticket was answered (not: LINE_COMMANDS). */
 	void (*replied)(void *arg, uint64_t ticket, bool ok,

@@ -29,6 +29,10 @@ static const char *const call_names[LINE_CALLS] = {
 	[LINE_STARTED] = "NotifyDataSourceStarted",
 	[LINE_STOPPED] = "NotifyDataSourceStopped",
 	[LINE_SYNC] = "Sync",
+	[LINE_LINK_OPEN] = "Open",
+	[LINE_LINK_UP] = "Up",
+	[LINE_LINK_DOWN] = "Down",
+	[LINE_INIT_RELAY] = "InitRelay",
 };
 
 struct direct {
@@ -46,7 +50,7 @@ struct direct {
 	uint32_t service_id;
 	uint32_t methods[LINE_CALLS]; /* 0: not offered */
 	uint64_t last_request;
-	uint64_t commands; /* request of LINE_COMMANDS */
+	uint64_t commands; /* request of LINE_COMMANDS, or LINE_LINK_DOWN */
 	bool bound;
 	char refusal[160];
 	struct loop_call last;
@@ -305,10 +309,11 @@ direct_call(struct line *l, enum line_call what, const void *args, size_t len,
 
 	if (d->stream == NULL)
 		return 0;
-	if (what == LINE_COMMANDS)
+	if (what == LINE_COMMANDS || what == LINE_LINK_DOWN)
 		d->commands = d->last_request + 1;
 	n = ipc_put_invoke_head(head, ++d->last_request, d->service_id,
-	    d->methods[what], !wants_reply && what != LINE_COMMANDS, len);
+	    d->methods[what], !wants_reply && what != LINE_COMMANDS &&
+	    what != LINE_LINK_DOWN, len);
 	stream_write2(d->stream, head, n, args, len, -1);
 	return wants_reply ? d->last_request : 0;
 }

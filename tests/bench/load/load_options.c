@@ -391,13 +391,13 @@ conflict(const struct load_options *o)
 {
 	if (o->n_connect == 0)
 		return "say where: --connect ADDRESS";
-	if (o->relays > 0)
-		return "--relays is not there yet";
 	if ((o->session != NULL || o->control_ms > 0) &&
 	    o->consumer == NULL && o->daemon == NULL)
 		return "--session and --control need --consumer ADDRESS";
 	if (o->config != NULL && o->session == NULL)
 		return "--config needs --session FILE";
+	if (o->relays == 0 && o->relay_protocol == RELAYS_CLASSIC)
+		return "--classic needs --relays N";
 	if (o->size_min < 64)
 		return "packets have at least 64 bytes (--size)";
 	if (o->first_key + (uint64_t)o->producers > 0xf0000000u)
@@ -473,7 +473,8 @@ load_options_help(FILE *out)
 "  --source NAME         their data source (tributary.load)\n"
 "  --ramp N              connections per second (as fast as it goes)\n"
 "  --churn N[:HOW]       per second so many end and come again: clean (with\n"
-"                        all delivered), cut, vanish (nobody is told), mixed\n"
+"                        all delivered), cut (of a link: the whole relay),\n"
+"                        vanish (nobody is told), mixed\n"
 "  --slow KIND:N,...     devices of which so many are slow: reads (leaves\n"
 "                        commands lying), answers (late), never (answers)\n"
 "  --slow-by TIME        how slow (1s)\n"
