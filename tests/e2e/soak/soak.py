@@ -29,8 +29,9 @@ DEVICES = 12
 SLOTS = 10          # sessions at a time
 CUT_MEAN_MS = 4000  # between two cuts of one relay's connection
 # How much more the collector may hold at the end than before: what malloc
-# keeps between what lives on.
-GROWTH_KB = 8 * 1024
+# keeps of arenas whose threads are gone (up to eight for each processor), and
+# between what lives on.  What is in use is a tenth of that.
+GROWTH_KB = 16 * 1024
 SETTLE_S = 45
 LONG_TAG = 1
 
