@@ -2,11 +2,13 @@
 """The load generator writes what its ledger says, and its verifier finds
 whatever is wrong with a trace."""
 
+import json
 import os
 import subprocess
 import sys
+import unittest
 
-from harness import pb, tap
+from harness import pb, pki, sshd, tap
 from harness.case import Case
 from harness.daemon import environment
 from harness.load import load, program, verify
@@ -72,7 +74,9 @@ class Load(Case):
     def test_relays_of_both_kinds_are_accounted_for(self):
         settings = self.path("settings")
         with open(settings, "w") as file:
-            file.write("enable_relay_endpoint: true\n")
+            # A relay that was cut last does not come again.
+            file.write("enable_relay_endpoint: true\n"
+                       "link { end_wait_ms: 200 }\n")
         for kind in ([], ["--classic"]):
             with self.subTest(kind):
                 report, status, found = self.run_load(
@@ -84,7 +88,62 @@ class Load(Case):
                 self.assertEqual(report["connected"], 36)
                 self.assertGreater(report["ended_cut"], 3)
                 self.assertGreater(found["present"], 500)
-                self.assertGreater(report["round_trip_us"]["count"], 20)
+                self.assertGreater(report["round_trip_us"]["count"], 3)
+
+    @unittest.skipUnless(pki.OPENSSL, "no openssl command")
+    def test_each_device_may_have_a_certificate(self):
+        made = pki.Pki(self.path("pki"))
+        devices = self.path("devices")
+        for name in ("one", "two", "three"):
+            made.issue(name, role="producer",
+                       folder=os.path.join(devices, name))
+        daemon = self.daemon(producer=["tls://127.0.0.1:0"],
+                             flags=["--tls-dir", made.collector()])
+        report = load("--connect", daemon.address("producers", "tls"),
+                      "--tls-certs", devices, "--producers", 6, "--packets",
+                      20, "--session", self.path("trace"), "--consumer",
+                      daemon.address("consumers"), "--rate", "50K",
+                      "--ledger", self.path("ledger"), "--pid", daemon.pid)
+        self.assertEqual(report["connected"], 6)
+        self.assertIn("collector", report)
+        self.assert_accounted(*verify([self.path("trace")],
+                                      [self.path("ledger")]))
+        log = daemon.log()
+        for name in ("one", "two", "three"):
+            self.assertIn(name, log)
+
+    def test_devices_may_come_through_ssh(self):
+        if (reason := sshd.missing()) is not None:
+            self.skipTest(reason)
+        daemon = self.daemon()
+        host = sshd.Sshd(self.path("sshd"))
+        self.addCleanup(host.stop)
+        host.start(self.until)
+        report = load("--connect", host.address(self.path("p")),
+                      "--producers", 3, "--packets", 50, "--rate", "50K",
+                      "--session", self.path("trace"), "--consumer",
+                      daemon.address("consumers"), "--ledger",
+                      self.path("ledger"), env=host.env())
+        self.assertEqual(report["connected"], 3)
+        status, found = verify([self.path("trace")], [self.path("ledger")])
+        self.assert_accounted(status, found)
+        self.assertEqual(found["present"], 150)
+
+    def test_a_bare_sink_takes_what_devices_write(self):
+        sink = subprocess.Popen(
+            [program(), "sink", "--listen", self.path("s")],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env=environment())
+        try:
+            self.until(lambda: os.path.exists(self.path("s")), "the sink")
+            report = load("--connect", self.path("s"), "--producers", 3,
+                          "--packets", 500, "--rate", "max")
+        finally:
+            sink.terminate()
+            said = json.loads(sink.communicate()[0])
+        self.assertEqual(sink.returncode, 0)
+        self.assertEqual(said["connections"], 3)
+        self.assertGreater(said["bytes"], report["bytes"]["total"])
 
     def test_what_a_ring_overwrote_is_told(self):
         report, status, found = self.run_load(

@@ -315,6 +315,12 @@ fleet_churn(struct fleet *f)
 }
 
 void
+fleet_calm(struct fleet *f)
+{
+	f->churning = false;
+}
+
+void
 fleet_finish(struct fleet *f)
 {
 	uint32_t i;

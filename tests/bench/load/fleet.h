@@ -45,6 +45,8 @@ void fleet_free(struct fleet *f);
 void fleet_start(struct fleet *f);
 /* Churn begins. */
 void fleet_churn(struct fleet *f);
+/* And ends; those who are gone come again. */
+void fleet_calm(struct fleet *f);
 /* Nobody writes any more or comes again; all commit what they have. */
 void fleet_finish(struct fleet *f);
 void fleet_look(const struct fleet *f, struct fleet_state *out);

@@ -24,6 +24,7 @@
 #define LOOK_MS 100u
 /* Who has not come by then does not come. */
 #define NOBODY_COMES_MS 15000u
+#define CALM_MS         3000u
 #define SETTLE_MS       30000u
 #define STOP_MS         60000u
 
@@ -32,6 +33,7 @@ enum run_phase {
 	RUN_IDLE,
 	RUN_STARTING, /* the session's data sources */
 	RUN_LOAD,
+	RUN_CALMING,  /* no churn any more; who is gone comes back */
 	RUN_SETTLING, /* nobody writes; replies are awaited */
 	RUN_STOPPING, /* the session */
 };
@@ -118,6 +120,13 @@ end_load(struct run *r)
 {
 	r->report.load_s = r->load_ms > 0 ? seconds_since(r->load_ms) : 0;
 	WATCH(r, load);
+	fleet_calm(r->fleet);
+	enter(r, RUN_CALMING);
+}
+
+static void
+settle(struct run *r)
+{
 	fleet_finish(r->fleet);
 	enter(r, RUN_SETTLING);
 }
@@ -161,7 +170,7 @@ static void
 say(struct run *r, const struct fleet_state *s)
 {
 	static const char *const phases[] = { "connecting", "idle",
-		"starting", "load", "settling", "stopping" };
+		"starting", "load", "calming", "settling", "stopping" };
 
 	if (r->options->quiet || loop_now_ms() - r->said_ms < 1000)
 		return;
@@ -191,7 +200,7 @@ step(struct run *r, const struct fleet_state *s)
 {
 	uint64_t in_phase = loop_now_ms() - r->phase_ms;
 
-	if (r->asked_to_end && r->phase < RUN_SETTLING) {
+	if (r->asked_to_end && r->phase < RUN_CALMING) {
 		end_load(r);
 		return;
 	}
@@ -217,6 +226,12 @@ step(struct run *r, const struct fleet_state *s)
 	case RUN_LOAD:
 		if (load_is_over(r, s))
 			end_load(r);
+		return;
+	case RUN_CALMING:
+		/* Sessions would wait for relays that were cut last. */
+		if (s->ready == s->devices || r->options->churn == 0 ||
+		    in_phase > CALM_MS)
+			settle(r);
 		return;
 	case RUN_SETTLING:
 		if (s->quiet == s->devices || in_phase > SETTLE_MS)

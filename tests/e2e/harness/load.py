@@ -17,10 +17,11 @@ def check_words(text):
         assert line not in text, text
 
 
-def load(*args, timeout=60):
+def load(*args, timeout=60, env=None):
     """A run; its line of JSON."""
     done = subprocess.run([program(), "--quiet", *map(str, args)],
-                          env=environment(), capture_output=True, text=True,
+                          env=environment(**(env or {})),
+                          capture_output=True, text=True,
                           timeout=timeout * SCALE)
     check_words(done.stderr)
     assert done.returncode == 0, done.stderr
