@@ -134,9 +134,11 @@ class Crowd:
             self.process = None
 
     def ledgers(self, since):
-        """Of lives that were there at some time since then."""
+        """Of lives that were there at some time since then.  Who has not made
+        its ledger yet has written nothing."""
         return [life.ledger for life in self.lives
-                if life.ended is None or life.ended >= since]
+                if (life.ended is None or life.ended >= since) and
+                os.path.exists(life.ledger)]
 
     def forget(self, before):
         """Ledgers of lives that ended before then: nobody asks any more."""
