@@ -145,5 +145,6 @@ class Crowd:
         old = [life for life in self.lives
                if life.ended is not None and life.ended < before]
         for life in old:
-            os.unlink(life.ledger)
+            if os.path.exists(life.ledger):
+                os.unlink(life.ledger)
         self.lives = [life for life in self.lives if life not in old]

@@ -43,10 +43,10 @@ def framed(packets):
 class Verifier:
     """One verification, in a process of its own."""
 
-    def __init__(self, soak, trace, tag, since, flags):
+    def __init__(self, soak, trace, tag, ledgers, flags):
         self.soak = soak
         self.trace = trace
-        self.ledgers = soak.ledgers(since)
+        self.ledgers = ledgers
         self.argv = [program(), "verify", trace, "--session", str(tag),
                      *flags]
         for ledger in self.ledgers:
@@ -262,6 +262,7 @@ class Sessions:
         os.unlink(path)
 
     def verify(self, path, *flags):
-        verifier = Verifier(self.soak, path, self.tag, self.began, flags)
+        verifier = Verifier(self.soak, path, self.tag,
+                            self.soak.ledgers(self.began), flags)
         yield verifier.ended, "the verifier"
         verifier.result()
