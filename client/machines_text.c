@@ -8,6 +8,7 @@
 
 #include "transport/human.h"
 #include "client/json_text.h"
+#include "client/quota_text.h"
 #include "client/text_cell.h"
 #include "client/time_text.h"
 #include "protos/control.pb-c.h"
@@ -303,11 +304,13 @@ print_block(FILE *out, const machine_state *m, uint64_t now)
 		    human_bytes(a, m->bytes_unpacked),
 		    human_bytes(b, m->bytes_received));
 	if (m->bytes_waiting != 0)
-		fprintf(out, "  waits here     %s, for a file to be written\n",
+		fprintf(out, "  waits here     %s, for a file to be written or its quota\n",
 		    human_bytes(a, m->bytes_waiting));
 	print_relay(out, m);
 	print_clock(out, m, now);
 	print_losses(out, m);
+	if (m->quota != NULL)
+		quota_text_print(out, m->quota);
 }
 
 /* ---- JSON ---- */
@@ -391,6 +394,8 @@ json_machine(FILE *out, const machine_state *m)
 	if (m->relay != NULL)
 		json_relay(out, m->relay);
 	json_losses(out, m);
+	if (m->quota != NULL)
+		quota_text_json(out, m->quota);
 	fprintf(out, "}");
 }
 

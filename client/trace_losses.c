@@ -82,6 +82,7 @@ sum_links(const trace_stats *s, struct trace_loss *out)
 				.cause = link_loss_text(l->cause),
 				.buffer = -1,
 				.of_machine = true,
+				.by_collector = l->cause >= LINK_LOSS_OF_RELAYS,
 				.machine = l->machine_id,
 			};
 		out[k].count += l->packets;
@@ -165,6 +166,13 @@ put(char *out, size_t size, size_t *len, const char *text)
 		*len += (size_t)n;
 }
 
+const char *
+trace_loss_where(const struct trace_loss *l)
+{
+	return l->by_collector ? "dropped by the collector" :
+	    "lost by its relay";
+}
+
 char *
 trace_loss_text(char *out, size_t size, const struct trace_loss *l)
 {
@@ -186,8 +194,8 @@ trace_loss_text(char *out, size_t size, const struct trace_loss *l)
 	}
 	text[0] = '\0';
 	if (l->of_machine)
-		snprintf(text, sizeof(text), " of machine %" PRIu32 " lost by "
-		    "its relay:", l->machine);
+		snprintf(text, sizeof(text), " of machine %" PRIu32 " %s:",
+		    l->machine, trace_loss_where(l));
 	else if (l->buffer >= 0)
 		snprintf(text, sizeof(text), " of buffer %d", l->buffer);
 	put(out, size, &len, text);

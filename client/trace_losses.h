@@ -21,7 +21,8 @@ struct trace_loss {
 	const char *hint;  /* what to do about it, or NULL */
 	int buffer;        /* index in the config; -1: of no buffer */
 	uint64_t bytes;    /* 0: not known */
-	bool of_machine;   /* lost by the relay of this one */
+	bool of_machine;   /* lost by the relay of this one, or ... */
+	bool by_collector; /* ... dropped by the collector */
 	uint32_t machine;
 	bool how_much_unknown; /* count is 1 then, and stands for nothing */
 };
@@ -36,6 +37,9 @@ struct trace_loss {
  */
 size_t trace_losses_list(const struct Perfetto__Protos__TraceStats *stats,
     struct trace_loss *out, size_t max);
+
+/* Of one of_machine: "lost by its relay". */
+const char *trace_loss_where(const struct trace_loss *l);
 
 /*
  * "3 chunks (12 KiB) of buffer 0 overwritten in the ring buffer by newer data",

@@ -133,7 +133,7 @@ of_machine(FILE *out, const struct trace_summary *s, const struct trace_loss *l)
 		    sizeof(text), name, strlen(name)));
 	else
 		fprintf(out, " of machine %u", (unsigned)l->machine);
-	fprintf(out, " lost by its relay: %s\n", l->cause);
+	fprintf(out, " %s: %s\n", trace_loss_where(l), l->cause);
 }
 
 static void

@@ -185,7 +185,7 @@ up_dropped(void *arg, uint32_t channel, const struct link_loss *loss)
 
 	/* There was no connection. */
 	if (cause == TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_UNSPECIFIED ||
-	    cause >= LINK_LOSS_CAUSES)
+	    cause >= LINK_LOSS_OF_RELAYS)
 		cause = CLASSIC_LOSS;
 	t->chunks_lost[cause] += loss->chunks;
 	t->packets_lost[cause] += loss->packets;

@@ -28,9 +28,9 @@ struct relay_settings;
 /* Since the relay was started: of one connection after the other. */
 struct classic_totals {
 	uint64_t bytes_up;
-	uint64_t chunks_lost[LINK_LOSS_CAUSES];
-	uint64_t packets_lost[LINK_LOSS_CAUSES];
-	uint64_t bytes_lost[LINK_LOSS_CAUSES];
+	uint64_t chunks_lost[LINK_LOSS_OF_RELAYS];
+	uint64_t packets_lost[LINK_LOSS_OF_RELAYS];
+	uint64_t bytes_lost[LINK_LOSS_OF_RELAYS];
 };
 
 struct classic_setup {

@@ -264,7 +264,7 @@ outbox_stats(const struct outbox *o, struct outbox_stats *out)
 			oldest = c->unsent->time_ms;
 	if (oldest < now)
 		out->oldest_ms = now - oldest;
-	for (i = 0; i < LINK_LOSS_CAUSES; i++) {
+	for (i = 0; i < LINK_LOSS_OF_RELAYS; i++) {
 		out->chunks_lost[i] = a->head->lost[0][i];
 		out->packets_lost[i] = a->head->lost[1][i];
 		out->bytes_lost[i] = a->head->lost[2][i];

@@ -164,9 +164,9 @@ struct outbox_stats {
 	uint64_t oldest_ms;   /* age of the oldest unsent block; 0: none */
 	uint64_t spool_cut_bytes;  /* torn tails, at the start */
 	uint64_t spool_damaged;    /* blocks whose checksum was wrong */
-	uint64_t chunks_lost[LINK_LOSS_CAUSES];
-	uint64_t packets_lost[LINK_LOSS_CAUSES];
-	uint64_t bytes_lost[LINK_LOSS_CAUSES];
+	uint64_t chunks_lost[LINK_LOSS_OF_RELAYS];
+	uint64_t packets_lost[LINK_LOSS_OF_RELAYS];
+	uint64_t bytes_lost[LINK_LOSS_OF_RELAYS];
 	const char *spool_error; /* NULL: it works */
 };
 void outbox_stats(const struct outbox *o, struct outbox_stats *out);

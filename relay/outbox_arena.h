@@ -53,7 +53,7 @@ struct arena_head {
 	struct arena_link links[2];
 	_Atomic uint32_t link_now; /* which of them */
 	_Atomic uint32_t last_channel;
-	uint64_t lost[3][LINK_LOSS_CAUSES]; /* chunks, packets, bytes */
+	uint64_t lost[3][LINK_LOSS_OF_RELAYS]; /* chunks, packets, bytes */
 };
 
 /* A channel that has said something on this link. */
@@ -157,7 +157,7 @@ struct arena_undo {
 	uint32_t version;
 	uint64_t first;
 	uint64_t last;
-	uint64_t lost[3][LINK_LOSS_CAUSES]; /* of arena_head */
+	uint64_t lost[3][LINK_LOSS_OF_RELAYS]; /* of arena_head */
 	_Atomic uint32_t n;
 	struct {
 		uint32_t place;

@@ -42,7 +42,7 @@ ob_count(const struct outbox *o)
 void
 ob_count_lost(struct outbox *o, const struct link_loss *l)
 {
-	if (l->cause >= LINK_LOSS_CAUSES)
+	if (l->cause >= LINK_LOSS_OF_RELAYS)
 		return;
 	o->arena.head->lost[0][l->cause] += l->chunks;
 	o->arena.head->lost[1][l->cause] += l->packets;

@@ -129,7 +129,7 @@ put_losses(struct pb_writer *w, const struct outbox_stats *s,
 	uint64_t chunks, packets;
 	size_t i, mark;
 
-	for (i = 0; i < LINK_LOSS_CAUSES; i++) {
+	for (i = 0; i < LINK_LOSS_OF_RELAYS; i++) {
 		chunks = s->chunks_lost[i] + v->chunks_lost[i];
 		packets = s->packets_lost[i] + v->packets_lost[i];
 		if (chunks == 0 && packets == 0)

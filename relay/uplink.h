@@ -85,9 +85,9 @@ struct uplink_view {
 	uint64_t round_trip_ns;
 	uint64_t round_trips_ago_ms;
 	/* In Perfetto's way, by LinkLossCause; besides what the outbox counts. */
-	uint64_t chunks_lost[LINK_LOSS_CAUSES];
-	uint64_t packets_lost[LINK_LOSS_CAUSES];
-	uint64_t bytes_lost[LINK_LOSS_CAUSES];
+	uint64_t chunks_lost[LINK_LOSS_OF_RELAYS];
+	uint64_t packets_lost[LINK_LOSS_OF_RELAYS];
+	uint64_t bytes_lost[LINK_LOSS_OF_RELAYS];
 };
 void uplink_view(const struct uplink *u, struct uplink_view *out);
 

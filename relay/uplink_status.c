@@ -4,12 +4,12 @@
 #include "relay/outbox.h"
 
 static uint64_t
-sum(const uint64_t by_cause[LINK_LOSS_CAUSES])
+sum(const uint64_t by_cause[LINK_LOSS_OF_RELAYS])
 {
 	uint64_t n = 0;
 	size_t i;
 
-	for (i = 0; i < LINK_LOSS_CAUSES; i++)
+	for (i = 0; i < LINK_LOSS_OF_RELAYS; i++)
 		n += by_cause[i];
 	return n;
 }

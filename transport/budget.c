@@ -16,11 +16,25 @@ budget_is_over(const struct budget *b)
 	return b->memory_max != 0 && b->memory > b->memory_max;
 }
 
-/* Adds what the time since the last refill is worth, up to one second's. */
+static uint64_t
+rate_of(const struct budget *b)
+{
+	return b->bytes_per_second > RATE_MAX ? RATE_MAX : b->bytes_per_second;
+}
+
+uint64_t
+budget_full(const struct budget *b)
+{
+	uint64_t most = b->burst != 0 ? b->burst : b->bytes_per_second;
+
+	return most > RATE_MAX ? RATE_MAX : most;
+}
+
+/* Adds what the time since the last refill is worth, until it is full. */
 static void
 budget_fill(struct budget *b, uint64_t rate, uint64_t now_ms)
 {
-	uint64_t elapsed, more;
+	uint64_t elapsed, more, most = budget_full(b);
 
 	if (now_ms <= b->filled_ms)
 		return;
@@ -32,24 +46,49 @@ budget_fill(struct budget *b, uint64_t rate, uint64_t now_ms)
 		return; /* a slow rate: wait until it is a byte */
 	b->tokens += (int64_t)more;
 	b->filled_ms = now_ms;
-	if (b->tokens > (int64_t)rate)
-		b->tokens = (int64_t)rate;
+	if (b->tokens > (int64_t)most)
+		b->tokens = (int64_t)most;
+}
+
+/* How long the rate takes for n bytes. */
+static uint64_t
+time_for(uint64_t n, uint64_t rate)
+{
+	return (n / rate) * 1000 + (n % rate * 1000 + rate - 1) / rate;
 }
 
 uint64_t
 budget_take(struct budget *b, size_t n, uint64_t now_ms)
 {
-	uint64_t rate = b->bytes_per_second, debt;
+	uint64_t rate = rate_of(b);
 
 	if (rate == 0)
 		return 0;
-	if (rate > RATE_MAX)
-		rate = RATE_MAX;
 	budget_fill(b, rate, now_ms);
 	b->tokens -= (int64_t)n;
 	if (b->tokens >= 0)
 		return 0;
 	b->throttled++;
-	debt = (uint64_t)-b->tokens;
-	return (debt / rate) * 1000 + (debt % rate * 1000 + rate - 1) / rate;
+	return time_for((uint64_t)-b->tokens, rate);
+}
+
+int64_t
+budget_tokens(struct budget *b, uint64_t now_ms)
+{
+	uint64_t rate = rate_of(b);
+
+	if (rate == 0)
+		return INT64_MAX;
+	budget_fill(b, rate, now_ms);
+	return b->tokens;
+}
+
+uint64_t
+budget_wait_ms(const struct budget *b, int64_t tokens)
+{
+	uint64_t rate = rate_of(b);
+
+	if (rate == 0 || b->tokens >= tokens)
+		return 0;
+	return time_for((uint64_t)(tokens - b->tokens), rate);
 }

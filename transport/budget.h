@@ -14,8 +14,9 @@ struct budget {
 	/* Bytes of unfinished frames and queued output; 0: no limit. */
 	size_t memory_max;
 	size_t memory;
-	/* Token bucket of one second's worth; 0: no limit. */
+	/* Token bucket; 0: no limit. */
 	uint64_t bytes_per_second;
+	uint64_t burst; /* tokens that a full one has; 0: a second's worth */
 	int64_t tokens;
 	uint64_t filled_ms; /* loop_now_ms() of the last refill */
 	/* Counters. */
@@ -33,5 +34,12 @@ bool budget_is_over(const struct budget *b);
  * many milliseconds reading should rest (0: none).
  */
 uint64_t budget_take(struct budget *b, size_t n, uint64_t now_ms);
+
+/* The tokens that are there now, below zero: owed.  Without a limit: many. */
+int64_t budget_tokens(struct budget *b, uint64_t now_ms);
+/* How many it has when it is full. */
+uint64_t budget_full(const struct budget *b);
+/* Milliseconds, rounded up, until there are so many; they must fit. */
+uint64_t budget_wait_ms(const struct budget *b, int64_t tokens);
 
 #endif /* TRANSPORT_BUDGET_H */

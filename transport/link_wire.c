@@ -203,7 +203,7 @@ link_parse_loss(struct link_loss *l, const uint8_t *data, size_t len)
 	}
 	if (r.bad || rc != 0)
 		return -1;
-	if (got.cause >= LINK_LOSS_CAUSES)
+	if (got.cause >= LINK_LOSS_OF_RELAYS)
 		got.cause = 0;
 	*l = got;
 	return 0;
@@ -333,10 +333,10 @@ link_loss_text(uint32_t cause)
 		"longer than a block",
 		"link down at the end",
 		"trace file failed",
+		"over its quota",
 	};
-	const size_t n = sizeof(text) / sizeof(text[0]);
 
-	_Static_assert(sizeof(text) / sizeof(text[0]) >= LINK_LOSS_CAUSES,
+	_Static_assert(sizeof(text) / sizeof(text[0]) == LINK_LOSS_CAUSES,
 	    "a text for each cause");
-	return text[cause < n ? cause : 0];
+	return text[cause < LINK_LOSS_CAUSES ? cause : 0];
 }

@@ -118,8 +118,10 @@ struct link_loss {
 	uint32_t last_chunk;
 };
 #define LINK_LOSS_MAX 80u
-#define LINK_LOSS_CAUSES 8u /* of what relays tell, LinkLossCause is below */
-/* -1: malformed.  A cause that is not known reads as 0. */
+#define LINK_LOSS_CAUSES 10u /* LinkLossCause is below */
+/* Those that relays say and count: part of their files, so it stays. */
+#define LINK_LOSS_OF_RELAYS 8u
+/* -1: malformed.  A cause that no relay says reads as 0. */
 int link_parse_loss(struct link_loss *l, const uint8_t *data, size_t len)
     MUST_CHECK;
 size_t link_put_loss(uint8_t out[LINK_LOSS_MAX], const struct link_loss *l);

@@ -125,6 +125,8 @@ forget_all(struct trace_buffer *tb)
 	tb->reader.at = tb->reader.floor = 0;
 	tb->reader.wake = tb->reader.run = TB_NO_POSITION;
 	tb->unread = tb->held = 0;
+	if (tb->seqs.shares != NULL)
+		tb_shares_clear(tb->seqs.shares);
 	tb->stopped = false;
 }
 

@@ -89,6 +89,8 @@ tb_erase_front(struct trace_buffer *tb, struct tb_sequence *s, bool lost)
 	}
 	s->last = c->id;
 	tb->held -= tb_record_size(c);
+	if (tb->seqs.shares != NULL)
+		tb_shares_sub(tb->seqs.shares, s->owner, tb_record_size(c));
 	count_gone(&tb->stats, tb_record_size(c), lost);
 	c->kind = TB_FREE;
 	tb_queue_pop(&tb->seqs, s);

@@ -91,28 +91,32 @@ force_unread(struct trace_buffer *tb, struct tb_sequence *s,
 	}
 }
 
+void
+tb_force_front(struct trace_buffer *tb, struct tb_sequence *s)
+{
+	struct tb_record *front = tb_front(tb, s);
+
+	if (tb_has_unread(front)) {
+		force_unread(tb, s, front);
+		s->loss |= TB_LOSS_OVERWRITE;
+	} else {
+		tb_erase_front(tb, s, false);
+	}
+}
+
 static void
 force_chunk(struct trace_buffer *tb, struct tb_record *target)
 {
 	struct tb_sequence *s = tb_sequence_of(tb, target);
-	struct tb_record *front;
 
 	/* What held the sequence up goes with it. */
 	tb_unstall(tb, s);
-	while (target->kind == TB_CHUNK) {
-		front = tb_front(tb, s);
-		if (tb_has_unread(front)) {
-			force_unread(tb, s, front);
-			s->loss |= TB_LOSS_OVERWRITE;
-		} else {
-			tb_erase_front(tb, s, false);
-		}
-	}
+	while (target->kind == TB_CHUNK)
+		tb_force_front(tb, s);
 }
 
-/* The walks must not stand on what is no longer a record. */
-static void
-move_readers(struct trace_buffer *tb, uint64_t oldest)
+void
+tb_move_readers(struct trace_buffer *tb, uint64_t oldest)
 {
 	struct tb_reader *rd = &tb->reader;
 
@@ -128,8 +132,8 @@ move_readers(struct trace_buffer *tb, uint64_t oldest)
 		rd->run = TB_NO_POSITION;
 }
 
-static void
-cut_off(struct trace_buffer *tb, uint64_t off, uint64_t bytes,
+void
+tb_cut_off(struct trace_buffer *tb, uint64_t off, uint64_t bytes,
     enum tb_kind kind)
 {
 	tb_record_init(tb_record_at(tb, off), kind, bytes);
@@ -172,9 +176,9 @@ tb_clear_ahead(struct trace_buffer *tb, uint64_t bytes)
 	/* The next write will look at that record first. */
 	__builtin_prefetch(tb->ring + off, 1);
 	if (off > end)
-		cut_off(tb, end, off - end, rest);
+		tb_cut_off(tb, end, off - end, rest);
 	if (tb_write_position(tb) + bytes > tb->size)
-		move_readers(tb, tb_write_position(tb) + bytes - tb->size);
+		tb_move_readers(tb, tb_write_position(tb) + bytes - tb->size);
 }
 
 void
@@ -184,7 +188,7 @@ tb_wrap(struct trace_buffer *tb)
 
 	if (rest > 0) {
 		tb_clear_ahead(tb, rest);
-		cut_off(tb, tb->wr, rest, TB_PADDING);
+		tb_cut_off(tb, tb->wr, rest, TB_PADDING);
 	}
 	tb->top = tb->size;
 	tb->base += tb->size;

@@ -97,6 +97,30 @@ look_ahead(const struct trace_buffer *tb, struct tb_sequence *s, uint32_t *n,
 	return link;
 }
 
+uint64_t
+tb_front_cost(const struct trace_buffer *tb, struct tb_sequence *s)
+{
+	const struct tb_record *front = tb_front(tb, s);
+	uint64_t cost = tb_record_size(front);
+	uint32_t n, i, why;
+
+	if ((front->flags & TB_LAST_CONTINUES_ON_NEXT) == 0)
+		return cost;
+	switch (look_ahead(tb, s, &n, &why)) {
+	case LINK_ENDS:
+		n++; /* which goes, too, unless there is more in it */
+		break;
+	case LINK_BROKEN:
+		break;
+	case LINK_CONTINUES:
+	case LINK_WAITS:
+		return cost;
+	}
+	for (i = 1; i < n; i++)
+		cost += tb_record_size(tb_chunk_at(tb, s, i));
+	return cost;
+}
+
 bool
 tb_is_waiting(const struct trace_buffer *tb, struct tb_sequence *s)
 {

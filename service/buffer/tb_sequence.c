@@ -3,6 +3,7 @@
 #include <sys/random.h>
 
 #include "service/buffer/tb_sequence.h"
+#include "service/buffer/tb_share.h"
 
 #define HASH_START 256u
 /* An empty sequence gives a larger queue back. */
@@ -69,6 +70,7 @@ tb_sequences_done(struct tb_sequences *t)
 		free(t->blocks[i]);
 	free(t->blocks);
 	free(t->hash);
+	tb_shares_free(t->shares);
 	memset(t, 0, sizeof(*t));
 }
 
@@ -202,6 +204,8 @@ tb_sequences_sweep(struct tb_sequences *t)
 		empty_remove(t, s);
 		hash_remove(t, s);
 		queue_free(t, s);
+		if (t->shares != NULL)
+			tb_shares_leave(t->shares, s->owner);
 		s->next = t->free;
 		t->free = s->index;
 		t->count--;
@@ -248,6 +252,8 @@ tb_sequences_get(struct tb_sequences *t, const struct tb_origin *origin)
 	s->stalled_at = TB_NO_POSITION;
 	s->queue = s->small;
 	s->mask = TB_INLINE_QUEUE - 1;
+	if (t->shares != NULL)
+		s->owner = tb_shares_join(t->shares, origin);
 	t->count++;
 	hash_put(t, s);
 	empty_add(t, s);
@@ -281,6 +287,7 @@ tb_sequences_copy(struct tb_sequences *to, const struct tb_sequences *from)
 	uint32_t i;
 
 	*to = *from;
+	to->shares = NULL; /* nothing is written to a copy */
 	to->blocks = NULL;
 	to->n_blocks = to->n_slots = 0;
 	to->bytes = hash_bytes;

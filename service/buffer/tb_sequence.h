@@ -65,12 +65,15 @@ struct tb_sequence {
 	 */
 	uint32_t n_lost_before;
 	uint32_t lost_before;
+	uint32_t owner; /* in shares: who holds its chunks */
 	uint32_t prev, next; /* empty sequences, oldest first; free ones */
 	uint64_t small[TB_INLINE_QUEUE];
 } __attribute__((__aligned__(64)));
 
 #define TB_SEQ_BLOCK_SHIFT 8
 #define TB_SEQ_BLOCK (1u << TB_SEQ_BLOCK_SHIFT)
+
+struct tb_shares;
 
 struct tb_sequences {
 	struct tb_sequence **blocks; /* of TB_SEQ_BLOCK each */
@@ -84,6 +87,7 @@ struct tb_sequences {
 	uint32_t hash_mask;
 	uint64_t seed;
 	size_t bytes; /* allocated in all */
+	struct tb_shares *shares; /* owned; NULL: nothing is guaranteed */
 };
 
 bool tb_sequences_init(struct tb_sequences *t) MUST_CHECK;

@@ -22,6 +22,7 @@
 #include "service/buffer/tb_fragment.h"
 #include "service/buffer/tb_record.h"
 #include "service/buffer/tb_sequence.h"
+#include "service/buffer/tb_share.h"
 #include "service/buffer/trace_buffer.h"
 
 /*
@@ -194,6 +195,11 @@ enum tb_reassembly {
  */
 enum tb_reassembly tb_reassemble(struct trace_buffer *tb,
     struct tb_sequence *s, bool forced, struct tb_packet *out);
+/*
+ * Bytes of records that go, at most, when the front chunk of s, which has
+ * something unread, is removed by force.
+ */
+uint64_t tb_front_cost(const struct trace_buffer *tb, struct tb_sequence *s);
 /* Room for n slices.  false: no memory. */
 bool tb_reserve_slices(struct trace_buffer *tb, size_t n) MUST_CHECK;
 
@@ -216,10 +222,30 @@ tb_one_slice(struct trace_buffer *tb, const struct tb_sequence *s,
  * is left of the last record becomes one of its own.
  */
 void tb_clear_ahead(struct trace_buffer *tb, uint64_t bytes);
+/*
+ * The steps of it.  Removes the front chunk of s, which is not stalled any more;
+ * or more, where a packet lies in several.
+ */
+void tb_force_front(struct trace_buffer *tb, struct tb_sequence *s);
+/* The walks must not stand on what is no longer a record, before `oldest`. */
+void tb_move_readers(struct trace_buffer *tb, uint64_t oldest);
+/* A record of free space, or padding. */
+void tb_cut_off(struct trace_buffer *tb, uint64_t off, uint64_t bytes,
+    enum tb_kind kind);
 /* To be called some time before tb_clear_ahead(), for speed. */
 void tb_fetch_records(const struct trace_buffer *tb);
 /* Pads the rest of the ring and goes on at its begin. */
 void tb_wrap(struct trace_buffer *tb);
+
+/* ---- Making room beside what is guaranteed (tb_room.c) ---- */
+
+/*
+ * As tb_clear_ahead() for a chunk of s, and tb_wrap() where that is needed, but
+ * for what others are guaranteed.  Only while tb->seqs.shares is not NULL.
+ * False: there is no room that this write may make; it is not to be written.
+ */
+bool tb_make_room(struct trace_buffer *tb, const struct tb_sequence *s,
+    uint64_t bytes) MUST_CHECK;
 
 /* ---- Life (trace_buffer.c) ---- */
 

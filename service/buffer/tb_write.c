@@ -130,9 +130,12 @@ give_up(struct trace_buffer *tb, uint64_t bytes)
 }
 
 static void
-count_stored(struct trace_buffer *tb, const struct commit *c, uint64_t bytes)
+count_stored(struct trace_buffer *tb, const struct tb_sequence *s,
+    const struct commit *c, uint64_t bytes)
 {
 	tb->held += bytes;
+	if (tb->seqs.shares != NULL)
+		tb_shares_add(tb->seqs.shares, s->owner, bytes);
 	tb->stats.bytes_written += bytes;
 	if (c->relocated)
 		tb->stats.chunks_relocated++;
@@ -162,21 +165,48 @@ put_record(struct trace_buffer *tb, struct tb_sequence *s,
 }
 
 static bool
+others_are_guaranteed(const struct trace_buffer *tb,
+    const struct tb_sequence *s)
+{
+	return UNLIKELY(tb->seqs.shares != NULL) &&
+	    tb_shares_matter(tb->seqs.shares, s->owner);
+}
+
+/* Room at the write cursor.  False: there is none. */
+static bool
+make_room(struct trace_buffer *tb, const struct tb_sequence *s, uint64_t bytes)
+{
+	if (tb->policy == TB_DISCARD) {
+		if (bytes > tb->size - tb->wr) {
+			tb->stopped = true;
+			return false;
+		}
+		if (tb->seqs.shares != NULL && !tb_shares_leave_room(
+		    tb->seqs.shares, s->owner, bytes, tb->size - tb->wr))
+			return false;
+	} else if (others_are_guaranteed(tb, s)) {
+		return tb_make_room(tb, s, bytes);
+	} else if (UNLIKELY(bytes > tb->size - tb->wr)) {
+		tb_wrap(tb);
+	}
+	tb_clear_ahead(tb, bytes);
+	return true;
+}
+
+static bool
 store(struct trace_buffer *tb, struct tb_sequence *s, const struct commit *c)
 {
 	uint64_t bytes = tb_outer_size(c->capacity);
 	uint32_t id = c->chunk->id, place;
 
-	if (UNLIKELY(bytes > tb->size - tb->wr)) {
-		if (tb->policy == TB_DISCARD) {
-			tb->stopped = true;
-			return discard(tb);
-		}
-		tb_wrap(tb);
-	}
 	if (!tb_queue_reserve(&tb->seqs, s))
 		return discard(tb);
-	tb_clear_ahead(tb, bytes);
+	if (UNLIKELY(!make_room(tb, s, bytes))) {
+		/* Before its first one no gap in its chunks' ids can tell. */
+		if (s->len == 0 && (s->flags & TB_SEQ_CONSUMED) == 0)
+			s->loss |= TB_LOSS_OVERWRITE;
+		return discard(tb);
+	}
 	/* Making room may have consumed what comes after this chunk. */
 	if (UNLIKELY(is_late(s, id)))
 		return give_up(tb, bytes);
@@ -190,7 +220,7 @@ store(struct trace_buffer *tb, struct tb_sequence *s, const struct commit *c)
 	}
 	tb_queue_insert(&tb->seqs, s, place, tb->wr);
 	put_record(tb, s, c, bytes);
-	count_stored(tb, c, bytes);
+	count_stored(tb, s, c, bytes);
 	tb_wake(tb, s);
 	tb_sequences_sweep(&tb->seqs);
 	return true;
@@ -213,6 +243,9 @@ relocate(struct trace_buffer *tb, struct tb_sequence *s, struct tb_record *old,
 	c->relocated = true;
 	tb->stats.bytes_read += tb_record_size(old);
 	tb->held -= tb_record_size(old);
+	if (tb->seqs.shares != NULL)
+		tb_shares_sub(tb->seqs.shares, s->owner,
+		    tb_record_size(old));
 	old->kind = TB_FREE;
 	tb_queue_pop(&tb->seqs, s);
 	if (store(tb, s, c))

@@ -68,6 +68,26 @@ trace_buffer_free(struct trace_buffer *tb)
 	free(tb);
 }
 
+bool
+trace_buffer_guarantee(struct trace_buffer *tb, uint32_t machine,
+    uint32_t percent)
+{
+	struct tb_sequences *t = &tb->seqs;
+
+	if (t->shares == NULL && percent == 0)
+		return true;
+	if (t->shares == NULL)
+		t->shares = tb_shares_new(tb->size, tb->policy == TB_DISCARD);
+	return t->shares != NULL && tb_shares_set(t->shares, machine, percent);
+}
+
+void
+trace_buffer_retire(struct trace_buffer *tb, uint64_t producer)
+{
+	if (tb->seqs.shares != NULL)
+		tb_shares_retire(tb->seqs.shares, producer);
+}
+
 uint64_t
 trace_buffer_unread(const struct trace_buffer *tb)
 {
@@ -143,6 +163,25 @@ trace_buffer_would_lose(const struct trace_buffer *tb, size_t len)
 	    loses_between(tb, 0, bytes);
 }
 
+bool
+trace_buffer_may_add(const struct trace_buffer *tb, uint64_t producer,
+    uint32_t writer, uint32_t chunk_id)
+{
+	const struct tb_sequence *s;
+	const struct tb_record *r;
+	uint32_t place;
+
+	if ((s = tb_sequences_find(&tb->seqs, producer, writer)) == NULL)
+		return false;
+	place = tb_queue_search(tb, s, chunk_id);
+	if (place < s->len) {
+		r = tb_chunk_at(tb, s, place);
+		return r->id == chunk_id && (r->flags &
+		    (TB_INCOMPLETE | TB_NEEDS_PATCHING)) != 0;
+	}
+	return chunk_id == s->last && (s->flags & TB_SEQ_TAIL_OPEN) != 0;
+}
+
 const struct tb_stats *
 trace_buffer_stats(const struct trace_buffer *tb)
 {
@@ -152,7 +191,8 @@ trace_buffer_stats(const struct trace_buffer *tb)
 size_t
 trace_buffer_overhead(const struct trace_buffer *tb)
 {
-	return sizeof(*tb) + tb->seqs.bytes +
+	return sizeof(*tb) + tb->seqs.bytes + (tb->seqs.shares != NULL ?
+	    tb_shares_bytes(tb->seqs.shares) : 0) +
 	    tb->slices_cap * sizeof(*tb->slices);
 }
 

@@ -105,6 +105,8 @@ struct tb_stats {
 	uint64_t readaheads_failed;
 	uint64_t abi_violations;
 	uint64_t trace_writer_packet_loss;
+	/* Not among them: moved out of the way, as they are guaranteed. */
+	uint64_t chunks_kept;
 };
 
 /* A piece of a packet, in the buffer's own memory. */
@@ -132,9 +134,31 @@ struct trace_buffer *trace_buffer_new(uint64_t size, enum tb_policy policy)
 void trace_buffer_free(struct trace_buffer *tb);
 
 /*
+ * Guarantees so many percent (below 100) of the buffer to those whose data is of
+ * this machine, from their first chunk on; to be said before that.  The machines
+ * that have data in the buffer share it equally, each takes its own percent of
+ * that, and its producers share that equally.
+ *
+ * RING: no write takes from another producer what it has below its share; the
+ * chunks in question are moved to just behind the write cursor instead.  A
+ * packet in several chunks goes or stays as a whole.  When there is no room
+ * beside what is guaranteed, nothing is stored.  DISCARD: no write takes the
+ * room that others are short of to their shares.
+ *
+ * False: no memory.
+ */
+bool trace_buffer_guarantee(struct trace_buffer *tb, uint32_t machine,
+    uint32_t percent) MUST_CHECK;
+/*
+ * This producer writes no more: it counts as one together with all others of its
+ * machine that were retired.
+ */
+void trace_buffer_retire(struct trace_buffer *tb, uint64_t producer);
+
+/*
  * Commits one chunk.  Returns false when nothing of it was stored (DISCARD and
- * full, larger than the buffer, no memory for a new sequence); the statistics
- * say why.
+ * full, larger than the buffer, no room beside what is guaranteed to others, no
+ * memory for a new sequence); the statistics say why.
  */
 bool trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
     const struct tb_chunk *chunk);
@@ -147,6 +171,13 @@ bool trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
 bool trace_buffer_patch(struct trace_buffer *tb, uint64_t producer,
     uint32_t writer, uint32_t chunk_id, const struct tb_patch *patches,
     size_t n, bool more);
+
+/*
+ * Whether the chunk is there, or was, and a later version of it would be taken:
+ * it was scraped, or is to be patched.
+ */
+bool trace_buffer_may_add(const struct trace_buffer *tb, uint64_t producer,
+    uint32_t writer, uint32_t chunk_id);
 
 /*
  * What was still to come of the sequence's scraped chunks is lost: what follows

@@ -80,4 +80,11 @@ CONTROL_METHOD(flush_session);
 CONTROL_METHOD(stop_session);
 #undef CONTROL_METHOD
 
+/* ---- control_quota.c ---- */
+
+struct quota_counts;
+/* A QuotaState as this field, unless no quota fits. */
+void control_put_quota(struct pb_writer *w, uint32_t field,
+    const struct quota_counts *c);
+
 #endif /* SERVICE_PORT_CONTROL_INTERNAL_H */

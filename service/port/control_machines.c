@@ -4,6 +4,7 @@
 
 #include "transport/pb_reader.h"
 #include "service/session/model.h"
+#include "service/session/quota.h"
 
 /* Field numbers: protos/control.proto. */
 enum {
@@ -32,6 +33,7 @@ enum {
 	M_RELAY = 21,
 	M_LOSSES = 22,
 	M_SOFTWARE = 23,
+	M_QUOTA = 24,
 	L_CAUSE = 1,
 	L_CHUNKS = 2,
 	L_PACKETS = 3,
@@ -130,6 +132,7 @@ put_machine(struct pb_writer *w, const struct service *s,
 {
 	size_t mark = pb_nest_begin(w, REPLY_MACHINES);
 	const uint8_t *info = m->system_info;
+	struct quota_counts quota;
 	size_t len = m->system_info_len;
 
 	if (m->id == 0) {
@@ -147,6 +150,8 @@ put_machine(struct pb_writer *w, const struct service *s,
 	pb_put_uint(w, M_DATA_SOURCES, m->n_data_sources);
 	put_contact(w, &m->contact);
 	put_clock(w, &m->clock);
+	quota_counts_of_machine(m, &quota);
+	control_put_quota(w, M_QUOTA, &quota);
 	pb_nest_end(w, mark);
 }
 

@@ -2,6 +2,7 @@
 
 #include "transport/pb_reader.h"
 #include "service/session/model.h"
+#include "service/session/quota.h"
 
 /* Field numbers: protos/control.proto. */
 enum {
@@ -17,12 +18,14 @@ enum {
 	P_BYTES = 9,
 	P_PACKETS = 10,
 	P_LOST = 11,
+	P_QUOTA = 12,
 };
 
 static void
 put_producer(struct pb_writer *w, const struct producer *p)
 {
 	size_t mark = pb_nest_begin(w, REPLY_PRODUCERS);
+	struct quota_counts quota;
 
 	pb_put_uint(w, P_ID, p->id);
 	pb_put_string(w, P_NAME, p->name);
@@ -36,6 +39,8 @@ put_producer(struct pb_writer *w, const struct producer *p)
 	pb_put_uint(w, P_BYTES, p->wrote.bytes);
 	pb_put_uint(w, P_PACKETS, p->wrote.packets);
 	pb_put_uint(w, P_LOST, p->wrote.lost);
+	quota_counts_of_producer(p, &quota);
+	control_put_quota(w, P_QUOTA, &quota);
 	pb_nest_end(w, mark);
 }
 

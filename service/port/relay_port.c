@@ -9,6 +9,7 @@
 #include "service/port/peer_identity.h"
 #include "service/session/machine_clock.h"
 #include "service/session/machine_contact.h"
+#include "service/session/quota.h"
 #include "service/session/service.h"
 #include "transport/clock_snapshot.h"
 #include "transport/log.h"
@@ -67,6 +68,7 @@ static void *
 bind_cb(struct rpc_conn *c, void *arg)
 {
 	struct service *s = arg;
+	const char *why;
 	char name[128];
 	struct relay *r;
 
@@ -76,6 +78,13 @@ bind_cb(struct rpc_conn *c, void *arg)
 	r->service = s;
 	if ((r->machine = relay_machine(s, c)) == NULL) {
 		log_refusal(r, "BindService", "too many machines or no memory");
+		free(r);
+		return NULL;
+	}
+	quota_meet(s, r->machine);
+	if (!is_host(r) &&
+	    (why = quota_refuses_connection(r->machine, 0)) != NULL) {
+		log_refusal(r, "BindService", why);
 		free(r);
 		return NULL;
 	}

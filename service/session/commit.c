@@ -12,6 +12,7 @@
 #include "service/session/link_loss.h"
 #include "service/session/model.h"
 #include "service/session/producer.h"
+#include "service/session/quota.h"
 #include "service/session/sequence_map.h"
 #include "service/session/session.h"
 
@@ -110,14 +111,19 @@ write_chunk(struct producer *p, struct session_buffer *b,
 		.len = c->len,
 	};
 	struct tb_stats before = *st;
+	bool stored;
 
 	if (UNLIKELY(p->losses != NULL))
 		chunk.loss = link_loss_before(p, c->writer_id, b->id);
 	if ((c->flags & SHM_NEEDS_PATCHING) != 0)
 		p->lacks_patches = true;
 	/* One that was scraped before counts only once. */
-	if (trace_buffer_write(b->tb, &origin, &chunk) &&
-	    st->chunks_written != before.chunks_written) {
+	stored = trace_buffer_write(b->tb, &origin, &chunk);
+	if (UNLIKELY(p->quota != NULL))
+		quota_charge(p, stored && st->chunks_written !=
+		    before.chunks_written ? (size_t)(st->bytes_written -
+		    before.bytes_written) : c->len);
+	if (stored && st->chunks_written != before.chunks_written) {
 		sequence_map_count_chunk(b->session->sequences, &origin,
 		    (uint32_t)(b - b->session->buffers),
 		    (size_t)(st->bytes_written - before.bytes_written));
@@ -131,6 +137,15 @@ write_chunk(struct producer *p, struct session_buffer *b,
 		file_session_wrote(b->session->file, b);
 }
 
+static void
+set_scraped(struct producer *p, const struct shm_chunk *c)
+{
+	if (p->scraped == NULL)
+		p->scraped = calloc(shm_pages(p->shm), sizeof(*p->scraped));
+	if (p->scraped != NULL)
+		p->scraped[c->page] |= (uint16_t)(1u << c->index);
+}
+
 /*
  * A chunk that was complete when it was scraped does not change any more: its
  * commit brings nothing new, and must not look like something that came too
@@ -140,12 +155,8 @@ write_chunk(struct producer *p, struct session_buffer *b,
 static void
 remember_scraped(struct producer *p, const struct shm_chunk *c)
 {
-	if ((c->flags & TB_NEEDS_PATCHING) != 0)
-		return;
-	if (p->scraped == NULL)
-		p->scraped = calloc(shm_pages(p->shm), sizeof(*p->scraped));
-	if (p->scraped != NULL)
-		p->scraped[c->page] |= (uint16_t)(1u << c->index);
+	if ((c->flags & TB_NEEDS_PATCHING) == 0)
+		set_scraped(p, c);
 }
 
 static bool
@@ -189,7 +200,8 @@ apply_move(struct producer *p, const struct commit_move *m)
 	if (!known) {
 		b = find_buffer(p, c.writer_id, m->buffer,
 		    &s->counters.chunks_discarded);
-		if (b != NULL)
+		if (b != NULL && (p->quota == NULL ||
+		    !quota_drops(p, b, &c, !m->incomplete, false)))
 			write_chunk(p, b, &c, !m->incomplete);
 	}
 	if (in_shm)
@@ -266,12 +278,9 @@ patch_chunk(struct producer *p, const struct pb_field *f)
 	return true;
 }
 
-/*
- * Whether writing len more bytes to the buffer must wait for its file; then the
- * producer is woken later.
- */
-static bool
-must_wait(struct producer *p, const struct commit_move *m, size_t len)
+/* The buffer that a move goes to, when it comes to that; or NULL. */
+static struct session_buffer *
+buffer_of_move(struct producer *p, const struct commit_move *m)
 {
 	uint32_t buffer = m->buffer;
 	struct session_buffer *b;
@@ -282,7 +291,19 @@ must_wait(struct producer *p, const struct commit_move *m, size_t len)
 		buffer = producer_writer_buffer(p, c.writer_id);
 	if (buffer == 0 || buffer > UINT16_MAX ||
 	    (b = p->service->buffers[buffer]) == NULL ||
-	    b->session->file == NULL || !producer_may_write(p, b->id))
+	    !producer_may_write(p, b->id))
+		return NULL;
+	return b;
+}
+
+/*
+ * Whether writing len more bytes to the buffer must wait for its file; then the
+ * producer is woken later.
+ */
+static bool
+must_wait(struct producer *p, struct session_buffer *b, size_t len)
+{
+	if (b->session->file == NULL)
 		return false;
 	if (!file_session_must_wait(b->session->file, b, len)) {
 		p->wait_turn = 0;
@@ -349,13 +370,18 @@ make_plan(struct plan *plan, const uint8_t *request, size_t len)
 static bool
 next_move(struct producer *p, size_t index, const struct commit_move *m)
 {
+	struct session_buffer *b = NULL;
 	size_t bytes;
 
 	if (index < p->moves_done)
 		return true;
 	bytes = m->data != NULL ? m->len :
 	    p->shm != NULL ? shm_page_size(p->shm) : 0;
-	if (p->service->n_lossless > 0 && must_wait(p, m, bytes))
+	if (p->service->n_lossless > 0 || p->quota != NULL)
+		b = buffer_of_move(p, m);
+	if (b != NULL && p->service->n_lossless > 0 && must_wait(p, b, bytes))
+		return false;
+	if (p->quota != NULL && quota_holds(p, b != NULL ? bytes : 0))
 		return false;
 	apply_move(p, m);
 	p->moves_done = index + 1;
@@ -438,6 +464,13 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	if (b->session->file != NULL &&
 	    file_session_must_wait(b->session->file, b, c->len)) {
 		sc->complete = false;
+		return;
+	}
+	/* Other sessions' may go on, but a producer that is gone does not. */
+	if (sc->p->quota != NULL && quota_drops(sc->p, b, c, complete,
+	    sc->only == NULL || session_is_over(sc->only))) {
+		if (complete)
+			set_scraped(sc->p, c);
 		return;
 	}
 	write_chunk(sc->p, b, c, complete);

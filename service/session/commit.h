@@ -22,7 +22,8 @@ enum commit_verdict {
 	COMMIT_OK,
 	COMMIT_BAD, /* does not parse; nothing was applied */
 	/*
-	 * Would overwrite what a file has not got yet.  What was applied is
+	 * Would overwrite what a file has not got yet, or is over a rate that
+	 * its producer is held to (quota.h).  What was applied is
 	 * remembered: the same request, and no other, must come again when
 	 * producer_ops.resume() says that it is worth trying.
 	 */

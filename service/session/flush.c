@@ -7,10 +7,12 @@
 #include "service/session/event_log.h"
 #include "service/session/link_loss.h"
 #include "service/session/model.h"
+#include "service/session/quota.h"
 #include "service/session/session.h"
 #include "service/session/settings.h"
 
 #define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
+#define LINK_LOSS_OF_QUOTA TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA
 /* Data sources named in one slow-flush event. */
 #define SLOW_NAMED_MAX 32u
 /*
@@ -137,15 +139,19 @@ waits_for_links(const struct flush *f)
 	return false;
 }
 
-/* The session ends without what these still have. */
+/* The session ends without what these still have, or want to commit. */
 static void
-mark_cut_off(const struct flush *f)
+mark_left_out(const struct flush *f)
 {
 	struct ds_instance *i;
 
-	TAILQ_FOREACH(i, &f->session->instances, of_session)
+	TAILQ_FOREACH(i, &f->session->instances, of_session) {
 		if (is_late_by_link(f, i->producer))
 			link_loss_unknown(i, LINK_LOSS_OF_CUT);
+		else if (is_waited_for(f, i->producer) &&
+		    quota_is_held(i->producer))
+			link_loss_unknown(i, LINK_LOSS_OF_QUOTA);
+	}
 }
 
 /* Finishes it when nothing is left to wait for. */
@@ -170,7 +176,7 @@ flush_check(struct flush *f)
 		s->flushes_failed++;
 		log_slow(f);
 		if (f->final)
-			mark_cut_off(f);
+			mark_left_out(f);
 	}
 	flush_free(f);
 	if (done != NULL)

@@ -6,9 +6,11 @@
 #include "transport/glob.h"
 #include "transport/log.h"
 #include "transport/pb_writer.h"
+#include "service/buffer/trace_buffer.h"
 #include "service/session/lockdown.h"
 #include "service/session/match.h"
 #include "service/session/producer.h"
+#include "service/session/quota.h"
 #include "service/session/session.h"
 
 /* "host" is ours; a pattern ("robot-*") is an extension of ours. */
@@ -87,6 +89,8 @@ instance_new(struct session *s, const struct config_data_source *want,
 	if (config_of(s, want, &config, &len) != 0 ||
 	    (i = calloc(1, sizeof(*i))) == NULL ||
 	    producer_allow(p, b->id) != 0 ||
+	    !trace_buffer_guarantee(b->tb, p->machine->id,
+		quota_guaranteed_percent(s->service, p->machine)) ||
 	    producer_set_up_tracing(p, shm_kb, page_kb) != 0)
 		goto fail;
 	i->session = s;

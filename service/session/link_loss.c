@@ -201,6 +201,21 @@ link_loss_take(struct link *l, struct link_channel *c,
 }
 
 void
+link_loss_of_producer(struct producer *p, const struct link_loss *loss)
+{
+	count(p->machine, loss);
+	take_of_producer(p, loss);
+}
+
+void
+link_loss_of_machine(struct machine *m, struct session *s,
+    const struct link_loss *loss)
+{
+	count(m, loss);
+	session_losses_add_to(s, m->id, 0, NULL, loss);
+}
+
+void
 link_loss_unknown(struct ds_instance *i, uint32_t cause)
 {
 	struct machine *m = i->producer->machine;

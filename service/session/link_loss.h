@@ -14,6 +14,7 @@ struct link_channel;
 struct link_loss;
 struct machine;
 struct producer;
+struct session;
 
 /*
  * Its bit in TracePacket.previous_packet_dropped, beside those of Perfetto's
@@ -23,6 +24,12 @@ struct producer;
 
 /* A loss that stands here in the channel's blocks. */
 void link_loss_take(struct link *l, struct link_channel *c,
+    const struct link_loss *loss);
+
+/* What is dropped here of a chunk of this producer: told as if a relay had. */
+void link_loss_of_producer(struct producer *p, const struct link_loss *loss);
+/* The same where no sequence is to be named. */
+void link_loss_of_machine(struct machine *m, struct session *s,
     const struct link_loss *loss);
 
 /*

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "transport/log.h"
+#include "service/session/quota.h"
 #include "service/session/settings.h"
 
 struct links *
@@ -279,6 +280,18 @@ take_old(struct links *t, struct link *l, const struct link_request *q)
 	forget(t, f);
 }
 
+/* Connections of the relay that this one replaces: they are half-open. */
+static uint32_t
+attached(const struct links *t, const struct link_request *q)
+{
+	const struct link *l;
+	uint32_t n = 0;
+
+	LIST_FOREACH(l, &t->by_relay[chain_of(t, q->relay_id)], by_relay)
+		n += l->ops != NULL && is_same_relay(l, q);
+	return n;
+}
+
 static struct link *
 begin_anew(struct links *t, const struct link_request *q, const char **refused)
 {
@@ -292,8 +305,14 @@ begin_anew(struct links *t, const struct link_request *q, const char **refused)
 	    "link.max_links_per_peer is reached";
 	if (!peer_quota_take(&t->peers, q->peer, set->max_links_per_peer))
 		return NULL;
-	*refused = "out of memory";
-	if ((l = link_new(t, q)) == NULL) {
+	quota_meet(t->service, q->machine);
+	*refused = quota_refuses_connection(q->machine, attached(t, q));
+	l = NULL;
+	if (*refused == NULL) {
+		*refused = "out of memory";
+		l = link_new(t, q);
+	}
+	if (l == NULL) {
 		peer_quota_give(&t->peers, q->peer, 1);
 		return NULL;
 	}

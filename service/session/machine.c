@@ -1,5 +1,7 @@
 #include "service/session/machine.h"
 
+#include "service/session/quota.h"
+
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +51,7 @@ machine_done(struct machine *m)
 	for (i = 0; i < m->n_past_clocks; i++)
 		free(m->past_clocks[i].data);
 	free(m->owner);
+	machine_quota_free(m->quota);
 }
 
 static void

@@ -21,6 +21,7 @@
 #include "transport/link_wire.h"
 #include "service/session/peer_quota.h"
 
+struct machine_quota;
 struct machine_table;
 
 #define MACHINES_MAX          16384u
@@ -108,6 +109,7 @@ struct machine {
 	size_t n_data_sources;
 	struct machine_contact contact;
 	struct machine_clock clock;
+	struct machine_quota *quota; /* quota.h's; NULL: none fits */
 
 	/* The table's; the host is in none. */
 	struct machine_table *table;

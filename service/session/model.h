@@ -53,6 +53,7 @@ struct priority;
 struct producer;
 struct producer_losses;
 struct producer_ops;
+struct producer_quota;
 struct sequence_map;
 struct service;
 struct session;
@@ -148,6 +149,7 @@ struct producer {
 	bool linked;        /* by a link: commits may leave out the buffer */
 	bool cut;           /* its link is cut off, and waited for */
 	struct producer_losses *losses; /* link_loss.c's; NULL: none */
+	struct producer_quota *quota;   /* quota.h; NULL: none */
 	uint64_t back_ms;   /* loop_now_ms() when that was known last; 0: never */
 	/* last_flush_id when its link was last heard; NULL: not by a link. */
 	const uint64_t *heard;
@@ -215,6 +217,7 @@ struct service_counters {
 	/* For a buffer that is gone: a writer that outlived its session. */
 	uint64_t chunks_late;
 	uint64_t instances_refused;
+	uint64_t sequences_refused;
 };
 
 /* Global buffer ids are 1..65535; 0 is none. */

@@ -12,6 +12,7 @@
 #include "service/session/instance.h"
 #include "service/session/link_loss.h"
 #include "service/session/query.h"
+#include "service/session/quota.h"
 #include "service/session/session.h"
 #include "service/session/settings.h"
 
@@ -117,6 +118,7 @@ producer_new(struct service *s, const struct producer_hello *hello,
     const struct producer_ops *ops, void *port, const char **why)
 {
 	struct producer *p = NULL;
+	const char *refused;
 
 	*why = "out of memory";
 	if (strlen(hello->name) > s->settings->limits.max_name_bytes) {
@@ -140,6 +142,10 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	p->ops = ops;
 	p->port = port;
 	p->machine = hello->machine;
+	if ((refused = quota_refuses_producer(p)) != NULL) {
+		*why = refused;
+		goto fail;
+	}
 	machine_ref(p->machine);
 	p->machine->n_producers++;
 	p->peer = hello->peer;
@@ -161,6 +167,7 @@ producer_new(struct service *s, const struct producer_hello *hello,
 
 fail:
 	free(p->name);
+	free(p->sdk_version);
 	free(p);
 	return NULL;
 }
@@ -232,6 +239,7 @@ producer_finish(struct producer *p)
 		for (n = 0; n < WRITER_PAGES; n++)
 			free(p->writer_pages[n]);
 	free(p->writer_pages);
+	quota_producer_gone(p);
 	link_losses_free(p);
 	free(p->scraped);
 	free(p->allowed);
@@ -343,6 +351,7 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 	struct service *s = p->service;
 	const struct limits *lim = &s->settings->limits;
 	struct data_source *ds;
+	const char *why;
 
 	if (p->n_data_sources >= lim->max_data_sources_per_producer)
 		return "too many data sources: "
@@ -350,6 +359,8 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 	if (s->n_data_sources >= lim->max_data_sources)
 		return "too many data sources of all producers: "
 		       "limits.max_data_sources is reached";
+	if ((why = quota_refuses_data_source(p)) != NULL)
+		return why;
 	if (descriptor_bytes(p) + len > DESCRIPTOR_BYTES_MAX)
 		return "the descriptors of this producer are too long together";
 	if ((ds = calloc(1, sizeof(*ds))) == NULL)
@@ -505,8 +516,7 @@ producer_register_writer(struct producer *p, uint32_t writer, uint32_t buffer)
 		return;
 	entry = &(*slot)[writer & (WRITER_PAGE_SIZE - 1)];
 	if (*entry == 0) {
-		if (p->n_writers >=
-		    p->service->settings->limits.max_writers_per_producer)
+		if (p->quota != NULL && !quota_takes_sequence(p, writer))
 			return;
 		p->n_writers++;
 	}
@@ -518,6 +528,8 @@ producer_unregister_writer(struct producer *p, uint32_t writer)
 {
 	uint16_t *page;
 
+	if (p->quota != NULL)
+		quota_gives_sequence(p, writer);
 	if (p->writer_pages == NULL || writer > SHM_MAX_WRITER_ID ||
 	    (page = p->writer_pages[writer >> WRITER_PAGE_BITS]) == NULL)
 		return;

@@ -16,6 +16,7 @@
 #include "service/session/priority.h"
 #include "service/session/producer.h"
 #include "service/session/query.h"
+#include "service/session/quota.h"
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
 #include "service/session/session_command.h"
@@ -143,6 +144,8 @@ release_buffers(struct session *s)
 		free(b->name);
 	}
 	free(s->buffers);
+	/* What waits to be written there need not wait any more. */
+	quota_wake_all(sv);
 }
 
 /* Tells the daemon when it waits for the end and nothing is busy any more. */

@@ -168,6 +168,8 @@ void session_end_for_shutdown(struct session *s);
 bool session_is_unfinished(const struct session *s);
 /* The same, or its consumer has not read yet what it may want to. */
 bool session_is_busy(const struct session *s);
+/* It takes no more data than there is now: the final flush is under way. */
+bool session_is_over(const struct session *s);
 
 /*
  * FreeBuffers, or the consumer is gone: stops without waiting, completes the

@@ -230,6 +230,13 @@ session_end_for_shutdown(struct session *s)
 }
 
 bool
+session_is_over(const struct session *s)
+{
+	return s->ending || s->state == SESSION_DISABLING ||
+	    s->state == SESSION_DISABLED;
+}
+
+bool
 session_is_unfinished(const struct session *s)
 {
 	switch (s->state) {

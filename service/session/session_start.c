@@ -192,9 +192,15 @@ void
 sessions_producer_gone(struct service *sv, uint32_t producer)
 {
 	struct session *s;
+	size_t i;
 
-	TAILQ_FOREACH(s, &sv->sessions, link)
+	TAILQ_FOREACH(s, &sv->sessions, link) {
 		sequence_map_producer_gone(s->sequences, producer);
+		for (i = 0; i < s->n_buffers; i++)
+			if (s->buffers[i].tb != NULL)
+				trace_buffer_retire(s->buffers[i].tb,
+				    producer);
+	}
 }
 
 int

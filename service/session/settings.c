@@ -8,6 +8,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "service/session/settings_quota.h"
 #include "service/session/settings_trust.h"
 #include "transport/addr.h"
 #include "transport/roles.h"
@@ -97,6 +98,7 @@ settings_done(struct settings *s)
 		free(s->permits[i].address);
 	free(s->permits);
 	settings_trust_done(s);
+	settings_quota_done(s);
 	free(s->trace_dir);
 	free(s->socket_permissions);
 	free(s->user);

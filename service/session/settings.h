@@ -27,6 +27,7 @@ const char *listen_port_name(enum listen_port port);
 #define SETTINGS_IO_THREADS_MAX 64u
 /* Each is a child of ours while it lasts. */
 #define SETTINGS_DIALS_MAX  1024u
+#define SETTINGS_QUOTAS_MAX 1024u
 
 struct listen_setting {
 	enum listen_port port;
@@ -107,6 +108,28 @@ struct link_setting {
 	bool compression;
 };
 
+/* 0 in any: no limit here. */
+struct allowance_setting {
+	uint64_t bytes_per_second;
+	uint64_t burst; /* bytes; 0: a second's worth */
+	uint32_t max_producers;
+	uint32_t max_connections;
+	uint32_t max_data_sources;
+	uint32_t max_sequences;
+};
+
+/* What a machine that fits may take (protos/settings.proto, Quota). */
+struct quota_setting {
+	char *machine;     /* a pattern; NULL: any, as below */
+	char *certificate;
+	struct allowance_setting each_machine;
+	struct allowance_setting each_producer;
+	bool drop; /* else hold */
+	uint32_t guaranteed_percent;
+};
+/* Of a trace buffer, where no quota says otherwise. */
+#define QUOTA_GUARANTEED_PERCENT 50u
+
 struct settings {
 	struct listen_setting *listen; /* owned */
 	size_t n_listen;
@@ -124,6 +147,8 @@ struct settings {
 	bool ignore_certificate_roles;
 	struct dial_setting *dials; /* owned */
 	size_t n_dials;
+	struct quota_setting *quotas; /* owned, in their order */
+	size_t n_quotas;
 	char *user; /* NULL: stay */
 	bool seccomp;
 	uint32_t io_threads;

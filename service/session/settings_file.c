@@ -11,6 +11,7 @@
 #include "protos/text_file.h"
 #include "protos/text_parse.h"
 #include "service/session/settings.h"
+#include "service/session/settings_quota.h"
 #include "transport/addr.h"
 #include "transport/roles.h"
 
@@ -410,6 +411,19 @@ apply_trust(struct settings *s, const Tributary__Settings *m,
 }
 
 static int
+apply_quotas(struct settings *s, const Tributary__Settings *m,
+    const struct complaint *c)
+{
+	char why[256];
+	size_t i;
+
+	for (i = 0; i < m->n_quota; i++)
+		if (settings_add_quota(s, m->quota[i], why, sizeof(why)) != 0)
+			return complain(c, "quota", "%s", why);
+	return 0;
+}
+
+static int
 apply(struct settings *s, const Tributary__Settings *m,
     const struct complaint *c)
 {
@@ -420,6 +434,8 @@ apply(struct settings *s, const Tributary__Settings *m,
 	if (m->limits != NULL && apply_limits(&s->limits, m->limits, c) != 0)
 		return -1;
 	if (m->link != NULL && apply_link(&s->link, m->link, c) != 0)
+		return -1;
+	if (apply_quotas(s, m, c) != 0)
 		return -1;
 	if (m->trace_dir != NULL &&
 	    settings_set_trace_dir(s, m->trace_dir, why, sizeof(why)) != 0)

@@ -19,6 +19,8 @@
 #define WRITE_BYTES (96u << 20)
 #define OUT_SIZE (128u << 10)
 #define ROUNDS_MAX 100
+/* One writer, after a quarter of the ring was written by 1000. */
+#define FLOOD UINT32_MAX
 
 static int rounds = 15;
 static const char *pattern = "";
@@ -118,6 +120,9 @@ say(const char *name, struct pairs *p, const char *aim)
 
 /* ---- Writing ---- */
 
+/* Percent of the ring that is guaranteed to its producers. */
+static uint32_t guaranteed;
+
 /* Returns the ratio. */
 static double
 bench_write(const char *name, const struct work *w, uint32_t n,
@@ -133,8 +138,13 @@ bench_write(const char *name, const struct work *w, uint32_t n,
 	if (!wanted(name))
 		return 0;
 	tb = new_buffer(WRITE_RING);
-	writers_init(&writers, n);
-	work_write(tb, w, &writers, WRITE_RING * 2ull);
+	if (!trace_buffer_guarantee(tb, 0, guaranteed))
+		exit(1);
+	writers_init(&writers, n == FLOOD ? 1000 : n);
+	work_write(tb, w, &writers, n == FLOOD ? WRITE_RING / 4 :
+	    WRITE_RING * 2ull);
+	if (n == FLOOD)
+		writers.n = 1;
 	for (i = 0; i < rounds; i++) {
 		t = bench_now();
 		limit_write(&whole, limit_ring, WRITE_RING, WRITE_BYTES);
@@ -251,6 +261,10 @@ bench_speed(void)
 
 	w1 = bench_write("write, 1 writer", &whole, 1, "0.80");
 	w1000 = bench_write("write, 1000 writers", &whole, 1000, "0.65");
+	guaranteed = 50;
+	bench_write("write, 1000 writers, guaranteed", &whole, 1000, "-");
+	bench_write("write, 1 beside 999 guaranteed", &whole, FLOOD, "-");
+	guaranteed = 0;
 	rs = bench_read("read, slices", &whole, 1, READ_SLICES, "1.00");
 	ri = bench_read("read, validated, iovecs", &whole, 1, READ_IOVECS,
 	    "0.50");

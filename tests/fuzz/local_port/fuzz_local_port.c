@@ -647,7 +647,7 @@ lost(uint32_t channel)
 
 	/* Chunks may still go up meanwhile, to be counted. */
 	w.in_lost = true;
-	producers_lost(w.producers, channel, byte() % LINK_LOSS_CAUSES);
+	producers_lost(w.producers, channel, byte() % LINK_LOSS_OF_RELAYS);
 	w.in_lost = false;
 	for (i = 0; i < CHANNELS; i++)
 		if (channel == 0 || i == channel)

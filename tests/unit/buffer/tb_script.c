@@ -103,7 +103,8 @@ same_stats(struct script *s, const struct tb_stats *a,
 	    "chunks_relocated", "chunks_overwritten", "chunks_discarded",
 	    "chunks_read", "chunks_committed_out_of_order", "write_wrap_count",
 	    "patches_succeeded", "patches_failed", "readaheads_succeeded",
-	    "readaheads_failed", "abi_violations", "trace_writer_packet_loss"};
+	    "readaheads_failed", "abi_violations", "trace_writer_packet_loss",
+	    "chunks_kept"};
 	const uint64_t *x = (const uint64_t *)a, *y = (const uint64_t *)b;
 	size_t i;
 

@@ -296,7 +296,7 @@ static void
 losses_read_back_as_written(void **state)
 {
 	struct link_loss l = { .writer = UINT32_MAX, .buffer = UINT32_MAX - 1,
-		.cause = LINK_LOSS_CAUSES - 1, .chunks = UINT64_MAX,
+		.cause = LINK_LOSS_OF_RELAYS - 1, .chunks = UINT64_MAX,
 		.packets = UINT64_MAX - 1, .bytes = UINT64_MAX - 2,
 		.old_channel = UINT32_MAX - 2, .first_chunk = UINT32_MAX - 3,
 		.last_chunk = UINT32_MAX - 4 }, got, none;
@@ -336,20 +336,21 @@ malformed_losses_are_refused_and_unknown_causes_are_read(void **state)
 	assert_int_equal(got.chunks, 2);
 }
 
-#define LAST_CAUSE TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_TRACE_FILE
-
 static void
 every_cause_has_words(void **state)
 {
 	uint32_t i, j;
 
-	for (i = 0; i <= LAST_CAUSE; i++)
+	for (i = 0; i < LINK_LOSS_CAUSES; i++)
 		for (j = 0; j < i; j++)
 			assert_string_not_equal(link_loss_text(i),
 			    link_loss_text(j));
 	assert_string_equal(link_loss_text(1), "spool full");
-	assert_string_equal(link_loss_text(LAST_CAUSE + 1), link_loss_text(0));
+	assert_string_equal(link_loss_text(LINK_LOSS_CAUSES),
+	    link_loss_text(0));
 	assert_int_equal(TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END,
+	    LINK_LOSS_OF_RELAYS - 1);
+	assert_int_equal(TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA,
 	    LINK_LOSS_CAUSES - 1);
 }
 

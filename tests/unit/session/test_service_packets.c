@@ -520,7 +520,7 @@ static void
 every_counter_has_its_own_field(void **state)
 {
 	struct tb_stats b = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15,
-		16, 17, 18, 19, 20 };
+		16, 17, 18, 19, 20, 0 };
 	const struct tb_stats *buffers[] = { &b, &b };
 	struct packet_stats st = {
 		.buffers = buffers,

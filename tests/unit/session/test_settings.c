@@ -257,6 +257,54 @@ a_rule_that_fits_nobody_is_refused(void **state)
 }
 
 static void
+a_quota_says_what_machines_and_producers_may_take(void **state)
+{
+	parse("quota { machine: 'device-*' certificate: 'lab' "
+	    "each_machine { kb_per_s: 1024 burst_kb: 4096 max_producers: 10 "
+	    "max_connections: 2 max_data_sources: 20 max_sequences: 30 } "
+	    "each_producer { kb_per_s: 100 } over: DROP "
+	    "guaranteed_buffer_percent: 0 } quota { }");
+	assert_int_equal(s.n_quotas, 2);
+	assert_string_equal(s.quotas[0].machine, "device-*");
+	assert_string_equal(s.quotas[0].certificate, "lab");
+	assert_int_equal(s.quotas[0].each_machine.bytes_per_second, 1 << 20);
+	assert_int_equal(s.quotas[0].each_machine.burst, 4 << 20);
+	assert_int_equal(s.quotas[0].each_machine.max_producers, 10);
+	assert_int_equal(s.quotas[0].each_machine.max_connections, 2);
+	assert_int_equal(s.quotas[0].each_machine.max_data_sources, 20);
+	assert_int_equal(s.quotas[0].each_machine.max_sequences, 30);
+	assert_int_equal(s.quotas[0].each_producer.bytes_per_second, 102400);
+	assert_int_equal(s.quotas[0].each_producer.burst, 0);
+	assert_true(s.quotas[0].drop);
+	assert_int_equal(s.quotas[0].guaranteed_percent, 0);
+	/* Nothing but the default. */
+	assert_null(s.quotas[1].machine);
+	assert_int_equal(s.quotas[1].each_machine.bytes_per_second, 0);
+	assert_false(s.quotas[1].drop);
+	assert_int_equal(s.quotas[1].guaranteed_percent, 50);
+}
+
+static void
+a_quota_that_cannot_be_meant_is_refused(void **state)
+{
+	refuse("quota { machine: '' }", "empty `machine`");
+	refuse("quota { over: OVER_UNSPECIFIED }", "HOLD or DROP");
+	refuse("quota { guaranteed_buffer_percent: 91 }", "at most 90");
+	refuse("quota { each_machine { kb_per_s: 0 } }",
+	    "each_machine.kb_per_s: 0");
+	refuse("quota { each_producer { kb_per_s: 67108865 } }",
+	    "at most 67108864");
+	refuse("quota { each_producer { burst_kb: 1 } }", "`kb_per_s`");
+	refuse("quota { each_producer { kb_per_s: 1 burst_kb: 0 } }",
+	    "burst_kb: 0");
+	refuse("quota { each_producer { max_producers: 1 } }", "a machine's");
+	refuse("quota { each_producer { max_connections: 1 } }", "a machine's");
+	refuse("quota { each_machine { max_sequences: 0 } }",
+	    "max_sequences: 0");
+	refuse("quota { each_machine { kb_per_s: -1 } }", "wants a whole number");
+}
+
+static void
 a_dial_goes_through_ssh_to_one_device_once(void **state)
 {
 	refuse("dial { }", "no `address`");
@@ -597,6 +645,8 @@ main(void)
 		CASE(every_field_of_a_file_arrives),
 		CASE(every_field_of_who_may_what_arrives),
 		CASE(a_rule_that_fits_nobody_is_refused),
+		CASE(a_quota_says_what_machines_and_producers_may_take),
+		CASE(a_quota_that_cannot_be_meant_is_refused),
 		CASE(a_dial_goes_through_ssh_to_one_device_once),
 		CASE(a_socket_cannot_be_what_its_address_forbids),
 		CASE(every_field_of_links_arrives),
