@@ -261,8 +261,8 @@ bare_sink_main(int argc, char **argv)
 		fputs("usage: tributary-load sink --listen ADDRESS "
 		    "[--tls-dir DIR]\n"
 		    "\n"
-		    "Reads what devices send and throws it away, until SIGTERM; "
-		    "then says how much it was\nand what it cost.\n", stderr);
+		    "Reads what devices send and throws it away, until "
+		    "SIGTERM; then says how much\nit was and what it cost.\n", stderr);
 		return 2;
 	}
 	fd_limit_raise();

@@ -1,6 +1,6 @@
 /*
- * device_internal: the parts of a device: its connection and commands
- * (device.c), and what it writes (device_write.c).
+ * device_internal: the parts of a device: its connection (device.c), what it is
+ * told to do (device_command.c), and what it writes (device_write.c).
  */
 #ifndef TESTS_BENCH_LOAD_DEVICE_INTERNAL_H
 #define TESTS_BENCH_LOAD_DEVICE_INTERNAL_H
@@ -122,9 +122,16 @@ void device_drop_sequence(struct device *d, size_t i, enum load_end end);
 void device_commit_all(struct device *d, struct device_sequence *s,
     uint64_t flush);
 
-/* ---- device.c ---- */
-void device_call_id(struct device *d, enum line_call what, uint64_t id);
+/* ---- device_command.c ---- */
+/* A GetAsyncCommandResponse; fd >= 0 is the callee's. */
+void device_command(struct device *d, const uint8_t *msg, size_t len, int fd);
 /* What is to be told when commits were taken. */
 void device_settle(struct device *d);
+/* Slow devices: its timer, and commands that were not acted on. */
+void device_slow_cb(void *arg);
+void device_drop_later(struct device *d);
+
+/* ---- device.c ---- */
+void device_call_id(struct device *d, enum line_call what, uint64_t id);
 
 #endif /* TESTS_BENCH_LOAD_DEVICE_INTERNAL_H */

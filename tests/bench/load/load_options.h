@@ -40,7 +40,7 @@ enum load_hostile {
 	HOSTILE_FLOOD,         /* good calls, as fast as they go */
 	HOSTILE_WRONG_IDS,     /* chunks for others' buffers, of no memory ... */
 	HOSTILE_FORGED,        /* packets with the service's own fields */
-	HOSTILE_REGISTRATIONS, /* data sources and writers without end */
+	HOSTILE_REGISTRATIONS, /* sources and writers without end */
 	HOSTILE_KINDS
 };
 
