@@ -92,7 +92,6 @@ class Crowd:
         self.frozen = False
 
     def kill(self):
-        self.check()
         self.process.kill()
         self.process.wait()
         self.process = None

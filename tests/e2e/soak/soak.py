@@ -60,6 +60,8 @@ class Soak:
         self.tiny = None
         self.tags = LONG_TAG
         self.rounds = 0
+        self.long_found = None
+        self.cuts = 0
         self.lives = self.clones = self.cut_off = self.full = 0
         self.device_kills = self.reloads = self.device_stops = 0
         self.calls = {}
@@ -228,8 +230,10 @@ class Soak:
         device = self.random.choice(self.devices)
         if device in self.resting:
             return
-        device.kill()
-        device.start()
+        try:
+            device.kill()
+        finally:
+            device.start()
         self.device_kills += 1
 
     def freeze_device(self):
@@ -286,8 +290,24 @@ class Soak:
         due = [entry for entry in self.agenda if entry[0] <= now]
         self.agenda = [entry for entry in self.agenda if entry[0] > now]
         for _, what in due:
-            what()
+            self.attempt(what)
         return [life for life in lives if life.step()]
+
+    def attempt(self, what):
+        """What goes wrong with it is a fault, and the rest goes on."""
+        try:
+            return what()
+        except AssertionError as error:
+            self.wrong(str(error)[:2000])
+            return None
+
+    def check_crowds(self):
+        for crowd in self.crowds.values():
+            try:
+                crowd.check()
+            except AssertionError as error:
+                self.wrong(str(error)[:2000])
+                crowd.start()
 
     # -- a round: everything at once, and then nothing --
 
@@ -310,7 +330,7 @@ class Soak:
             lives = self.serve(lives)
             if time.monotonic() - told >= every:
                 told = time.monotonic()
-                self.look(told - began)
+                self.attempt(lambda: self.look(told - began))
         self.over = True
         for life in lives:
             life.over = True
@@ -320,8 +340,7 @@ class Soak:
 
     def look(self, seconds):
         """A line, and nobody ended by himself meanwhile."""
-        for crowd in self.crowds.values():
-            crowd.check()
+        self.check_crowds()
         sample = Sample(self.daemon.pid)
         state = self.control.query()
         fields = {"seconds": round(seconds), **sample.fields(),
@@ -355,11 +374,11 @@ class Soak:
         """With everything that was on its way."""
         self.proxy.say("heal")
         for _, what in self.agenda:
-            what()
+            self.attempt(what)
         self.agenda = []
         for crowd in self.crowds.values():
             crowd.thaw()
-            crowd.check()
+        self.check_crowds()
         for device in self.devices:
             self.until(device.linked, f"{device.name} is linked", 30)
         flush = self.long.call("Flush", pb.FlushRequest(timeout_ms=20000))
@@ -385,11 +404,11 @@ class Soak:
         for crowd in self.crowds.values():
             crowd.ask_to_end()
         for crowd in self.crowds.values():
-            crowd.end()
+            self.attempt(crowd.end)
         for device in self.devices:
-            device.stop()
+            self.attempt(device.stop)
             shutil.rmtree(device.folder, ignore_errors=True)
-        self.proxy.stop()
+        self.attempt(self.proxy.stop)
         for crowd in self.crowds.values():
             crowd.forget(time.monotonic() + 1)
         self.devices = []
