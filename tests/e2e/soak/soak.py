@@ -541,6 +541,8 @@ def main():
         time.time_ns() % 1_000_000
     folder = os.environ["SOAK_FOLDER"]
     soak = Soak(folder, seed)
+    # Who is told to end takes everything along.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     soak.say(f"seed {seed}, in {folder}")
     report = {"good": False}
     try:
