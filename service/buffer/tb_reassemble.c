@@ -73,12 +73,15 @@ look_ahead(const struct trace_buffer *tb, struct tb_sequence *s, uint32_t *n,
 {
 	struct tb_record *front = tb_front(tb, s), *before, *c;
 	enum link link = LINK_CONTINUES;
+	uint64_t bytes = tb_record_size(front);
 	uint32_t i = 1;
 
 	if ((front->flags & TB_NEEDS_PATCHING) != 0)
 		return LINK_WAITS;
-	if (s->chain_len > 1 && s->chain_id == front->id)
+	if (s->chain_len > 1 && s->chain_id == front->id) {
 		i = s->chain_len;
+		bytes = s->chain_bytes;
+	}
 	before = tb_chunk_at(tb, s, i - 1);
 	for (; i < s->len; i++) {
 		if (i + CHUNKS_AHEAD < s->len)
@@ -88,11 +91,13 @@ look_ahead(const struct trace_buffer *tb, struct tb_sequence *s, uint32_t *n,
 		if ((link = look_at(before, c, why)) != LINK_CONTINUES)
 			break;
 		before = c;
+		bytes += tb_record_size(c);
 	}
 	if (link == LINK_CONTINUES)
 		link = LINK_WAITS;
 	s->chain_id = front->id;
 	s->chain_len = i;
+	s->chain_bytes = bytes;
 	*n = i;
 	return link;
 }
@@ -101,24 +106,21 @@ uint64_t
 tb_front_cost(const struct trace_buffer *tb, struct tb_sequence *s)
 {
 	const struct tb_record *front = tb_front(tb, s);
-	uint64_t cost = tb_record_size(front);
-	uint32_t n, i, why;
+	uint32_t n, why;
 
 	if ((front->flags & TB_LAST_CONTINUES_ON_NEXT) == 0)
-		return cost;
+		return tb_record_size(front);
 	switch (look_ahead(tb, s, &n, &why)) {
 	case LINK_ENDS:
-		n++; /* which goes, too, unless there is more in it */
-		break;
+		/* The last one goes, too, unless there is more in it. */
+		return s->chain_bytes + tb_record_size(tb_chunk_at(tb, s, n));
 	case LINK_BROKEN:
-		break;
+		return s->chain_bytes;
 	case LINK_CONTINUES:
 	case LINK_WAITS:
-		return cost;
+		break;
 	}
-	for (i = 1; i < n; i++)
-		cost += tb_record_size(tb_chunk_at(tb, s, i));
-	return cost;
+	return tb_record_size(front);
 }
 
 bool

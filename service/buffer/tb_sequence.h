@@ -55,10 +55,12 @@ struct tb_sequence {
 	uint32_t tail;
 	/*
 	 * Reassembly that waits for data: the first `chain_len` chunks, from
-	 * the one with id `chain_id` on, are known to belong together.
+	 * the one with id `chain_id` on, are known to belong together; their
+	 * records have chain_bytes.
 	 */
 	uint32_t chain_id;
 	uint32_t chain_len;
+	uint64_t chain_bytes;
 	/*
 	 * Chunks with TB_LOST_BEFORE, and why, of all of them together: two
 	 * causes in one buffer's depth are told apart by the counters alone.

@@ -132,6 +132,17 @@ name(void)
 	return names[byte() % 5];
 }
 
+/* One machine of several is held back, and reaches what it may have. */
+static char held[] = "a";
+static struct quota_setting quotas[] = { {
+	.machine = held,
+	.each_machine = { .bytes_per_second = 1 << 20, .burst = 2048,
+		.max_producers = 3, .max_connections = 1 },
+	.each_producer = { .bytes_per_second = 1 << 18, .burst = 1024,
+		.max_data_sources = 3, .max_sequences = 5 },
+	.guaranteed_percent = 50,
+} };
+
 static void
 set_up_once(void)
 {
@@ -151,6 +162,8 @@ set_up_once(void)
 	settings.link.max_commands_kb = 4;
 	settings.link.window_kb = 256;
 	settings.link.end_wait_ms = 5;
+	settings.quotas = quotas;
+	settings.n_quotas = sizeof(quotas) / sizeof(quotas[0]);
 	for (i = 0; i < sizeof(config_texts) / sizeof(config_texts[0]); i++) {
 		if (text_parse(&perfetto__protos__trace_config__descriptor,
 		    config_texts[i], strlen(config_texts[i]),

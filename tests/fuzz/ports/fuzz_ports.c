@@ -145,6 +145,15 @@ name(void)
 	return names[byte() % 10];
 }
 
+/* So little that it is reached, and dropped where it is. */
+static struct quota_setting quotas[] = { {
+	.each_machine = { .max_producers = 2, .max_sequences = 12 },
+	.each_producer = { .bytes_per_second = 65536, .burst = 4096,
+		.max_data_sources = 3, .max_sequences = 7 },
+	.drop = true,
+	.guaranteed_percent = 80,
+} };
+
 static void
 set_up_once(void)
 {
@@ -162,6 +171,8 @@ set_up_once(void)
 	settings.limits.max_writers_per_producer = 8;
 	settings.limits.max_name_bytes = 32;
 	settings.limits.max_send_queue_kb = 1024;
+	settings.quotas = quotas;
+	settings.n_quotas = sizeof(quotas) / sizeof(quotas[0]);
 	for (i = 0; i < sizeof(config_texts) / sizeof(config_texts[0]); i++) {
 		if (text_parse(&perfetto__protos__trace_config__descriptor,
 		    config_texts[i], strlen(config_texts[i]),

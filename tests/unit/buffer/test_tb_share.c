@@ -198,6 +198,24 @@ a_packet_in_many_chunks_stays_as_a_whole(void **state)
 	trace_buffer_free(tb);
 }
 
+/* Each chunk of it is passed in each lap: that must not be a walk each time. */
+static void
+a_packet_in_very_many_chunks_is_passed_quickly(void **state)
+{
+	struct trace_buffer *tb = trace_buffer_new(16u << 20, TB_RING);
+	const uint32_t n = 60000;
+	uint32_t i;
+
+	assert_true(trace_buffer_guarantee(tb, 7, 50));
+	for (i = 0; i < n; i++)
+		assert_true(commit(tb, 1, 1, i, (i > 0 ? FROM_PREV : 0) |
+		    (i < n - 1 ? TO_NEXT : 0), "a3"));
+	for (i = 0; i < 60000; i++)
+		assert_true(commit(tb, 2, 1, i, 0, "b900"));
+	assert_int_equal(held(tb, 1), n * outer("a3"));
+	trace_buffer_free(tb);
+}
+
 static void
 a_write_that_leaves_no_room_for_others_is_not_stored(void **state)
 {
@@ -619,6 +637,8 @@ main(int argc, char **argv)
 		    machines_share_equally_however_many_producers_they_have),
 		cmocka_unit_test(those_who_are_gone_are_one_together),
 		cmocka_unit_test(a_packet_in_many_chunks_stays_as_a_whole),
+		cmocka_unit_test(
+		    a_packet_in_very_many_chunks_is_passed_quickly),
 		cmocka_unit_test(
 		    a_write_that_leaves_no_room_for_others_is_not_stored),
 		cmocka_unit_test(

@@ -121,6 +121,33 @@ the_table_has_a_line_for_each(void **state)
 }
 
 static void
+what_a_quota_did_is_said(void **state)
+{
+	Tributary__QuotaState q;
+
+	tributary__quota_state__init(&q);
+	q.bytes_per_second = 300 << 10;
+	q.held_times = 2;
+	q.held_ms = 1500;
+	q.dropped_chunks = 3;
+	q.dropped_packets = 40;
+	q.refused_producers = 1;
+	q.refused_sequences = 5;
+	machines[1].quota = &q;
+	print(MACHINES_LONG, NULL, 0);
+	assert_says("quota          300.0 KiB a second");
+	assert_says("held back      2 times, 1.5 s in all");
+	assert_says("dropped        40 packets in 3 chunks");
+	assert_says("refused        1 producer over its quota");
+	assert_says("refused        5 sequences over its quota");
+	assert_null(strstr(text, "0 connection"));
+	print(MACHINES_JSON, NULL, 0);
+	assert_says("\"quota\": {\"bytes_per_second\": 307200, "
+	    "\"held_times\": 2");
+	assert_says("\"refused\": {\"producers\": 1, ");
+}
+
+static void
 the_collectors_own_is_called_host(void **state)
 {
 	const char *const names[] = { "host" };
@@ -194,6 +221,7 @@ main(void)
 #define T(name) cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
 		T(the_table_has_a_line_for_each),
+		T(what_a_quota_did_is_said),
 		T(the_collectors_own_is_called_host),
 		T(patterns_choose),
 		T(a_block_says_everything),

@@ -99,6 +99,28 @@ what_relays_lost_is_listed_by_machine_and_cause(void **state)
 }
 
 static void
+what_the_collector_dropped_is_not_said_of_a_relay(void **state)
+{
+	Perfetto__Protos__TraceStats__LinkLossStats l, *rows[] = { &l };
+	char text[160];
+
+	perfetto__protos__trace_stats__link_loss_stats__init(&l);
+	l.machine_id = 7;
+	l.cause = 9; /* LINK_LOSS_QUOTA */
+	l.packets = 12;
+	stats.n_tributary_link_losses = 1;
+	stats.tributary_link_losses = rows;
+	assert_int_equal(trace_losses_list(&stats, losses, 16), 1);
+	assert_string_equal(trace_loss_text(text, sizeof(text), &losses[0]),
+	    "12 packets of machine 7 dropped by the collector: "
+	    "over its quota");
+	l.cause = 1;
+	assert_int_equal(trace_losses_list(&stats, losses, 16), 1);
+	assert_string_equal(trace_loss_text(text, sizeof(text), &losses[0]),
+	    "12 packets of machine 7 lost by its relay: spool full");
+}
+
+static void
 a_final_flush_that_failed_is_told_but_is_no_data(void **state)
 {
 	stats.final_flush_outcome =
@@ -127,6 +149,7 @@ main(void)
 		T(work_that_was_done_is_no_loss),
 		T(every_cause_is_listed_with_its_buffer),
 		T(what_relays_lost_is_listed_by_machine_and_cause),
+		T(what_the_collector_dropped_is_not_said_of_a_relay),
 		T(a_final_flush_that_failed_is_told_but_is_no_data),
 		T(a_short_list_still_tells_how_many_there_are),
 	};

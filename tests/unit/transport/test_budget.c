@@ -111,6 +111,36 @@ a_limit_that_is_set_later_begins_with_a_full_second(void **state)
 	assert_int_equal(budget_take(&b, 10, 60000), 10);
 }
 
+static void
+a_burst_of_its_own_is_there_after_a_pause(void **state)
+{
+	struct budget b = { .bytes_per_second = 1000, .burst = 5000 };
+
+	assert_true(budget_full(&b) == 5000);
+	assert_true(budget_tokens(&b, 9000000) == 5000);
+	assert_int_equal(budget_take(&b, 5000, 9000000), 0);
+	assert_true(budget_tokens(&b, 9000000) == 0);
+	assert_true(budget_tokens(&b, 9003000) == 3000);
+	assert_true(budget_tokens(&b, 9900000) == 5000);
+	b.burst = 0;
+	assert_true(budget_full(&b) == 1000);
+}
+
+static void
+it_says_how_long_until_there_are_so_many(void **state)
+{
+	struct budget b = { .bytes_per_second = 1000 }, none = { 0 };
+
+	assert_int_equal(budget_take(&b, 1500, 9000000), 500);
+	assert_true(budget_tokens(&b, 9000000) == -500);
+	assert_int_equal(budget_wait_ms(&b, 0), 500);
+	assert_int_equal(budget_wait_ms(&b, 1), 501);
+	assert_int_equal(budget_wait_ms(&b, 1000), 1500);
+	assert_int_equal(budget_wait_ms(&b, -500), 0);
+	assert_true(budget_tokens(&none, 1) == INT64_MAX);
+	assert_int_equal(budget_wait_ms(&none, 1000), 0);
+}
+
 int
 main(void)
 {
@@ -127,6 +157,8 @@ main(void)
 		    time_that_goes_backwards_or_far_ahead_does_no_harm),
 		cmocka_unit_test(
 		    a_limit_that_is_set_later_begins_with_a_full_second),
+		cmocka_unit_test(a_burst_of_its_own_is_there_after_a_pause),
+		cmocka_unit_test(it_says_how_long_until_there_are_so_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
