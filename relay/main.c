@@ -22,6 +22,7 @@ serve(const struct relay_settings *s, bool ends_idle, int to_parent)
 	struct relay_daemon *d;
 
 	log_init("tributary-relay", (enum log_level)s->log_level);
+	log_never_wait();
 	if ((d = relay_daemon_new(s, ends_idle, err, sizeof(err))) == NULL) {
 		log_error("%s", err);
 		return EXIT_COULD_NOT_START;

@@ -11,6 +11,7 @@
 #include "service/peers.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
+#include "transport/sock.h"
 #include "transport/tls.h"
 #include "transport/tls_reload.h"
 
@@ -226,6 +227,8 @@ gate_take(struct entrance *e, int fd, const struct peer *peer)
 	rpc_conn_set_mark(c, share);
 	use_budgets(g, c, share);
 	set_limits(g, c);
+	if (e->tls != NULL || p.kind == ADDR_TCP)
+		sock_give_up_after(fd, g->settings->limits.stalled_timeout_ms);
 	return true;
 
 fail:

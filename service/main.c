@@ -131,6 +131,7 @@ main(int argc, char **argv)
 		rc = 0;
 	} else {
 		log_init("tributaryd", s.log_level);
+		log_never_wait();
 		/* After an upgrade it is there already. */
 		rc = serve(&s, &a, &next, o.background && !a.inherited);
 	}

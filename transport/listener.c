@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "transport/log.h"
 #include "transport/loop.h"
 
 #define LISTENER_BACKLOG     4096
@@ -33,6 +34,7 @@ struct listener {
 	struct listener_socket sockets[LISTENER_SOCKETS_MAX];
 	int n_sockets;
 	struct loop_timer *retry; /* armed while out of descriptors */
+	bool out_of_fds;          /* and the log says so */
 	bool accepting;           /* inside accept_cb */
 	bool freed;               /* by fn: accept_cb does it when it is out */
 	bool resting;
@@ -65,6 +67,21 @@ static void
 retry_cb(void *arg)
 {
 	listener_start(arg);
+}
+
+/* Once when it begins, and when it is over. */
+static void
+listener_say(struct listener *l, int error)
+{
+	if (l->out_of_fds == (error != 0))
+		return;
+	l->out_of_fds = error != 0;
+	if (error != 0)
+		log_warn("new connections have to wait: %s; raise the limit "
+		    "of file descriptors (LimitNOFILE=, ulimit -n)",
+		    strerror(error));
+	else
+		log_info("new connections are accepted again");
 }
 
 static bool
@@ -126,11 +143,13 @@ accept_cb(evutil_socket_t fd, short what, void *arg)
 	    i++) {
 		conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (conn >= 0) {
+			listener_say(l, 0);
 			l->fn(l, conn, l->arg);
 			continue;
 		}
 		if (out_of_resources(errno)) {
 			/* The client stays in the backlog, always readable. */
+			listener_say(l, errno);
 			listener_stop(l);
 			loop_timer_set(l->retry, LISTENER_RETRY_MS, 0);
 			break;

@@ -1,7 +1,9 @@
 #include "transport/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,8 @@
 static const char *log_program = "tributary";
 static enum log_level log_threshold = LOG_LEVEL_INFO;
 static bool log_to_journal;
+static bool log_waits = true;
+static atomic_uint log_lost; /* lines, since the last that was written */
 
 static const struct {
 	const char *word;
@@ -36,6 +40,12 @@ log_init(const char *program, enum log_level level)
 	log_threshold = level;
 	/* journald stamps lines itself and reads a <priority> prefix. */
 	log_to_journal = getenv("JOURNAL_STREAM") != NULL;
+}
+
+void
+log_never_wait(void)
+{
+	log_waits = false;
 }
 
 int
@@ -96,6 +106,46 @@ defend(char *line, size_t n)
 	}
 }
 
+/* A pipe that is writable takes a line without waiting: PIPE_BUF is longer. */
+static bool
+has_room(void)
+{
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return log_waits || poll(&p, 1, 0) != 0;
+}
+
+/* False: it is lost. */
+static bool
+log_write(const char *line, size_t n)
+{
+	if (!has_room())
+		return false;
+	if (write(STDERR_FILENO, line, n) < 0) {
+		/* Nowhere to complain to. */
+	}
+	return true;
+}
+
+/* What was left out is said before what comes next. */
+static bool
+log_tell_lost(void)
+{
+	unsigned lost = atomic_exchange(&log_lost, 0);
+	char line[160];
+	size_t n;
+
+	if (lost == 0)
+		return true;
+	n = log_prefix(line, sizeof(line), LOG_LEVEL_WARN);
+	n += (size_t)snprintf(line + n, sizeof(line) - n,
+	    "%u lines of this log are lost: nobody took them\n", lost);
+	if (log_write(line, n))
+		return true;
+	atomic_fetch_add(&log_lost, lost);
+	return false;
+}
+
 static void PRINTF_LIKE(2, 0)
 log_line(enum log_level level, const char *fmt, va_list ap)
 {
@@ -114,9 +164,8 @@ log_line(enum log_level level, const char *fmt, va_list ap)
 		n = sizeof(line) - 2;
 	defend(line, n);
 	line[n++] = '\n';
-	if (write(STDERR_FILENO, line, n) < 0) {
-		/* Nowhere to complain to. */
-	}
+	if (!log_tell_lost() || !log_write(line, n))
+		atomic_fetch_add(&log_lost, 1);
 	errno = saved_errno;
 }
 

@@ -23,6 +23,13 @@ enum log_level {
 /* program is borrowed for the life of the process. */
 void log_init(const char *program, enum log_level level);
 
+/*
+ * From now on a line that standard error has no room for is left out, and
+ * counted in a line when there is: a daemon does not stand still because the
+ * program that reads its log does.
+ */
+void log_never_wait(void);
+
 /* "error", "warn", "info" or "debug"; -1 for any other word. */
 int log_level_parse(const char *word, enum log_level *out) MUST_CHECK;
 

@@ -60,6 +60,12 @@ sock_tune_tcp(int sock)
 	(void)setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
+void
+sock_give_up_after(int sock, unsigned ms)
+{
+	(void)setsockopt(sock, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms));
+}
+
 ssize_t
 sock_send(int sock, struct iovec *iov, int niov, int fd)
 {
@@ -132,6 +138,8 @@ sock_receive(int sock, struct iovec *iov, int niov, int fds[SOCK_FDS_MAX],
 	n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	if (n >= 0 && msg.msg_controllen > 0)
 		*n_fds = take_fds(&msg, fds);
+	if (n >= 0 && *n_fds == 0 && (msg.msg_flags & MSG_CTRUNC) != 0)
+		*n_fds = -1;
 	return n;
 }
 

@@ -25,13 +25,20 @@ int sock_prepare(int sock) MUST_CHECK;
  */
 void sock_tune_tcp(int sock);
 
+/*
+ * Ends a TCP connection whose other end acknowledges nothing of what was sent,
+ * or has no room for it, for so long.  Without it the kernel goes on for a
+ * quarter of an hour: keep-alive looks only while nothing is on the way.
+ */
+void sock_give_up_after(int sock, unsigned ms);
+
 /* fd >= 0 travels with the first byte.  As sendmsg(2), never a signal. */
 ssize_t sock_send(int sock, struct iovec *iov, int niov, int fd) MUST_CHECK;
 
 /*
  * As readv(2).  fds NULL: the socket cannot carry descriptors.  Else those
  * that came (close-on-exec) are stored in it and are the caller's; *n_fds says
- * how many, 0 on failure.
+ * how many, 0 on failure; -1: one came, and this process has none left for it.
  */
 ssize_t sock_receive(int sock, struct iovec *iov, int niov,
     int fds[SOCK_FDS_MAX], int *n_fds) MUST_CHECK;

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "transport/log.h"
 #include "transport/loop.h"
 #include "transport/sock.h"
 
@@ -101,6 +102,8 @@ stream_feed(struct stream *s, const uint8_t *data, size_t len, bool fresh)
 static ssize_t
 stream_receive(struct stream *s, struct iovec *iov, int niov)
 {
+	/* Streams may be served by several threads. */
+	static _Thread_local struct log_limit no_fds;
 	int fds[SOCK_FDS_MAX], n_fds, i;
 	ssize_t n;
 
@@ -112,6 +115,11 @@ stream_receive(struct stream *s, struct iovec *iov, int niov)
 		s->received += (uint64_t)n;
 		s->last_in_ms = loop_turn_ms(s->loop);
 	}
+	if (UNLIKELY(n_fds < 0))
+		log_limited(&no_fds, loop_now_ms(), LOG_LEVEL_WARN,
+		    "%s: it passed a file descriptor, and there is none left "
+		    "to take it with; raise their limit (LimitNOFILE=, "
+		    "ulimit -n)", s->peer.text);
 	for (i = 0; i < n_fds; i++)
 		fdq_add(&s->fds, fds[i], s->received);
 	return n;

@@ -1,5 +1,7 @@
 #include "service/session/instance.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,7 @@
 #include "service/session/producer.h"
 #include "service/session/quota.h"
 #include "service/session/session.h"
+#include "service/session/session_warnings.h"
 
 /* "host" is ours; a pattern ("robot-*") is an extension of ours. */
 static bool
@@ -70,6 +73,20 @@ config_of(struct session *s, const struct config_data_source *want,
 	    s->buffers[want->buffer].id, s->id, false, config, len);
 }
 
+/* Its data will be missing: the consumer hears of it, too. */
+static void
+warn_of(struct session *s, const struct producer *p, int error)
+{
+	char name[64], text[256];
+
+	snprintf(text, sizeof(text), "producer %u (%s) cannot take part: the "
+	    "collector is out of %s", p->id,
+	    log_escape(name, sizeof(name), p->name, strlen(p->name)),
+	    error == EMFILE || error == ENFILE ?
+	    "file descriptors (LimitNOFILE=, ulimit -n)" : "memory");
+	session_warn(s, text);
+}
+
 struct ds_instance *
 instance_new(struct session *s, const struct config_data_source *want,
     struct data_source *ds)
@@ -85,6 +102,7 @@ instance_new(struct session *s, const struct config_data_source *want,
 		s->service->counters.instances_refused++;
 		return NULL;
 	}
+	errno = 0;
 	config_shm_sizes(s->config, p->name, &shm_kb, &page_kb);
 	if (config_of(s, want, &config, &len) != 0 ||
 	    (i = calloc(1, sizeof(*i))) == NULL ||
@@ -115,9 +133,8 @@ instance_new(struct session *s, const struct config_data_source *want,
 	return i;
 
 fail:
-	log_limited(&s->service->memory_log, loop_now_ms(), LOG_LEVEL_ERROR,
-	    "session %llu: no memory for an instance of a data source",
-	    (unsigned long long)s->id);
+	warn_of(s, p, errno);
+	s->service->counters.instances_refused++;
 	free(i);
 	return NULL;
 }

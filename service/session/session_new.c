@@ -1,5 +1,6 @@
 #include "service/session/session.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -345,7 +346,14 @@ session_new(struct service *sv, struct config *config, int fd,
 	config = NULL;
 	s->filter = filter;
 	filter = NULL;
-	if (make_parts(s) != 0 || make_buffers(s, err, err_size) != 0)
+	errno = 0;
+	if (make_parts(s) != 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			snprintf(err, err_size, "the collector is out of file "
+			    "descriptors (LimitNOFILE=, ulimit -n)");
+		goto fail;
+	}
+	if (make_buffers(s, err, err_size) != 0)
 		goto fail;
 	if (trigger_arm(s, err, err_size) != 0)
 		goto fail;

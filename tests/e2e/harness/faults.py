@@ -7,6 +7,7 @@
 
 import mmap
 import os
+import resource
 import struct
 import subprocess
 import time
@@ -68,6 +69,36 @@ def small_disk(case, name, size):
     return path
 
 
+def pid_of(program):
+    return program.process.pid
+
+
+def cpu_of(program):
+    """Seconds of processor time it used so far."""
+    with open(f"/proc/{pid_of(program)}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class NoDescriptors:
+    """A program that gets no new file descriptor inside of the block."""
+
+    def __init__(self, program):
+        self.pid = pid_of(program)
+
+    def __enter__(self):
+        used = set(map(int, os.listdir(f"/proc/{self.pid}/fd")))
+        # Those that it has, above, are not taken away.
+        free = min(set(range(len(used) + 1)) - used)
+        self.before = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE,
+                         (free, self.before[1]))
+        return self
+
+    def __exit__(self, *exc):
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, self.before)
+
+
 class Idle:
     """A program that should hardly use the processor inside of the block.
 
@@ -80,12 +111,12 @@ class Idle:
 
     def __enter__(self):
         self.began = time.monotonic()
-        self.before = self.program.cpu()
+        self.before = cpu_of(self.program)
         return self
 
     def __exit__(self, kind, *exc):
         if kind is None:
             took = time.monotonic() - self.began
-            used = self.program.cpu() - self.before
+            used = cpu_of(self.program) - self.before
             self.case.assertLess(used, self.share * took + 0.1,
                                  f"{used:.2f} s of {took:.2f} s: it spins")

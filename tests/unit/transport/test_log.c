@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "transport/log.h"
@@ -46,6 +47,34 @@ an_allowance_survives_a_clock_that_starts_at_zero_or_steps_back(void **state)
 	assert_false(log_allowed(&l, 0, &swallowed));
 	assert_true(log_allowed(&l, 1000, &swallowed));
 	assert_false(log_allowed(&l, 500, &swallowed));
+}
+
+/* Standard error is a pipe that is full, then read, then written again. */
+static void
+a_log_that_nobody_takes_is_not_waited_for_and_says_what_is_missing(
+    void **state)
+{
+	static char text[1 << 20];
+	int fds[2], saved = dup(STDERR_FILENO), i;
+	ssize_t n;
+
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(dup2(fds[1], STDERR_FILENO), STDERR_FILENO);
+	log_never_wait();
+	for (i = 0; i < 5000; i++)
+		log_warn("a line like many others, number %d", i);
+	assert_int_equal(fcntl(fds[0], F_SETFL, O_NONBLOCK), 0);
+	assert_true(read(fds[0], text, sizeof(text)) > 0);
+	log_warn("the last line");
+	n = read(fds[0], text, sizeof(text) - 1);
+	assert_int_equal(dup2(saved, STDERR_FILENO), STDERR_FILENO);
+	assert_true(n > 0);
+	text[n] = '\0';
+	assert_non_null(strstr(text, "lines of this log are lost"));
+	assert_non_null(strstr(text, "the last line"));
+	close(saved);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 static void
@@ -218,6 +247,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(
+		    a_log_that_nobody_takes_is_not_waited_for_and_says_what_is_missing),
 		cmocka_unit_test(an_allowance_is_ten_lines_and_then_one_a_second),
 		cmocka_unit_test(
 		    an_allowance_survives_a_clock_that_starts_at_zero_or_steps_back),
