@@ -188,6 +188,7 @@ static int
 open_state(struct relay_daemon *d, char *err, size_t err_size)
 {
 	const struct relay_settings *s = d->settings;
+	char why[300];
 	struct outbox_setup setup = {
 		.loop = d->loop,
 		.memory_bytes = (size_t)s->memory_bytes,
@@ -206,8 +207,12 @@ open_state(struct relay_daemon *d, char *err, size_t err_size)
 	if (d->lock < 0)
 		return -1;
 	setup.state_dirfd = d->state_dirfd;
-	d->outbox = outbox_open(&setup, err, err_size);
-	return d->outbox != NULL ? 0 : -1;
+	d->outbox = outbox_open(&setup, why, sizeof(why));
+	if (d->outbox != NULL)
+		return 0;
+	snprintf(err, err_size, "%s (the state folder is %s)", why,
+	    s->state_dir);
+	return -1;
 }
 
 static int

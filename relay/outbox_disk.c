@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -64,9 +65,16 @@ static int
 open_for_writing(struct disk *d, uint64_t segment)
 {
 	char name[DISK_NAME_BYTES];
+	struct stat st;
 
-	if (d->fd >= 0 && d->fd_segment == segment)
-		return 0;
+	if (d->fd >= 0 && d->fd_segment == segment) {
+		/* Nobody could read what a file without a name has. */
+		if (fstat(d->fd, &st) != 0 || st.st_nlink > 0)
+			return 0;
+		close(d->fd);
+		d->fd = -1;
+		return ENOENT;
+	}
 	if (d->fd >= 0)
 		close(d->fd);
 	disk_name(name, segment);

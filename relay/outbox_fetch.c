@@ -53,8 +53,8 @@ epitaph(struct outbox *o, const struct ob_block *b, int error, uint8_t *out)
 	if (error == 0)
 		o->spool.damaged++;
 	log_limited(&o->spool.log_limit, loop_now_ms(), LOG_LEVEL_WARN,
-	    "A block of the spool %s; %u chunks are lost", error != 0 ?
-	    "cannot be read" : "is damaged", b->chunks);
+	    "A block of the spool in %s %s; %u chunks are lost", o->spool.dir,
+	    error != 0 ? "cannot be read" : "is damaged", b->chunks);
 	ob_count_lost(o, &l);
 	n = link_put_message_head(out, LINK_UP_LOSS, len);
 	memcpy(out + n, bytes, len);

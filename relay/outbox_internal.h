@@ -116,6 +116,7 @@ struct ob_channel {
 TAILQ_HEAD(ob_channels, ob_channel);
 
 struct ob_spool {
+	char *dir;               /* its name; where it is may change */
 	int dirfd;
 	int lock;
 	struct disk *disk;       /* NULL: there is no spool */
@@ -343,6 +344,8 @@ struct ob_found {
 int ob_spool_open(struct outbox *o, const struct outbox_setup *setup,
     char *err, size_t err_size) MUST_CHECK;
 void ob_spool_close(struct outbox *o);
+/* After a failure: where the folder is now, should it have been replaced. */
+void ob_spool_find_folder(struct outbox *o);
 /* Adds a block for each record in it; its epoch is 0 when the link is unknown. */
 int ob_spool_scan(struct outbox *o, struct ob_found *f) MUST_CHECK;
 /* The relay's id there; a new one is written.  */

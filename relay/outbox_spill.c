@@ -105,6 +105,19 @@ done_with(struct disk_job *j)
 }
 
 static void
+synced(struct disk_job *j)
+{
+	struct outbox *o = j->owner;
+
+	if (j->error != 0)
+		log_limited(&o->spool.log_limit, loop_now_ms(),
+		    LOG_LEVEL_WARN, "What the spool in %s has got may not "
+		    "survive a power cut: %s", o->spool.dir,
+		    strerror(j->error));
+	free(j);
+}
+
+static void
 sync_segment(struct outbox *o)
 {
 	struct disk_job *j;
@@ -114,7 +127,8 @@ sync_segment(struct outbox *o)
 		return;
 	j->kind = DISK_SYNC;
 	j->segment = o->spool.current->id;
-	j->done = done_with;
+	j->done = synced;
+	j->owner = o;
 	disk_submit(o->spool.disk, j);
 }
 
@@ -235,8 +249,9 @@ write_failed(struct outbox *o, struct ob_block *b, int error)
 	if (--g->live == 0)
 		segment_drop(o, g);
 	if (s->error[0] == '\0')
-		log_warn("The spool cannot be written: %s; what finds no room "
-		    "in memory is dropped", strerror(error));
+		log_warn("The spool in %s cannot be written: %s; what finds no "
+		    "room in memory is dropped, until it can", s->dir,
+		    strerror(error));
 	snprintf(s->error, sizeof(s->error), "%s", strerror(error));
 	s->failed = true;
 	if (s->retry != NULL)
@@ -249,6 +264,7 @@ ob_retry_cb(void *arg)
 	struct outbox *o = arg;
 
 	o->spool.failed = false;
+	ob_spool_find_folder(o);
 	ob_pump(o);
 }
 
@@ -292,7 +308,7 @@ wrote(struct disk_job *j)
 	}
 	if (j->error == 0) {
 		if (s->error[0] != '\0' && !s->failed) {
-			log_info("The spool is written again");
+			log_info("The spool in %s is written again", s->dir);
 			s->error[0] = '\0';
 		}
 		if (s->fsync == OUTBOX_FSYNC_PERIODIC && !s->sync_armed &&

@@ -30,32 +30,78 @@ reap(void *arg)
 	ob_pump(o);
 }
 
+/* On success the descriptors of the folder and of its lock. */
 static int
-take_folder(struct ob_spool *s, const char *dir, char *err, size_t err_size)
+open_folder(const char *dir, int fds[2], char *err, size_t err_size)
 {
+	fds[1] = -1;
 	/* Where it cannot be made, opening it says why. */
 	(void)mkdir(dir, 0700);
-	s->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (s->dirfd < 0) {
+	fds[0] = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fds[0] < 0) {
 		snprintf(err, err_size, "cannot open the spool folder %s: %s",
 		    dir, strerror(errno));
 		return -1;
 	}
-	if (!state_dir_is_ours(s->dirfd, "spool", dir, err, err_size))
-		return -1;
-	s->lock = openat(s->dirfd, LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC |
+	if (!state_dir_is_ours(fds[0], "spool", dir, err, err_size))
+		goto fail;
+	fds[1] = openat(fds[0], LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC |
 	    O_NOFOLLOW, 0600);
-	if (s->lock < 0) {
+	if (fds[1] < 0) {
 		snprintf(err, err_size, "cannot write into the spool folder "
 		    "%s: %s", dir, strerror(errno));
-		return -1;
+		goto fail;
 	}
-	if (flock(s->lock, LOCK_EX | LOCK_NB) != 0) {
+	if (flock(fds[1], LOCK_EX | LOCK_NB) != 0) {
 		snprintf(err, err_size, "another relay uses the spool folder "
 		    "%s", dir);
-		return -1;
+		goto fail;
 	}
 	return 0;
+
+fail:
+	if (fds[1] >= 0)
+		close(fds[1]);
+	close(fds[0]);
+	return -1;
+}
+
+static int
+take_folder(struct ob_spool *s, const char *dir, char *err, size_t err_size)
+{
+	int fds[2];
+
+	if ((s->dir = strdup(dir)) == NULL) {
+		snprintf(err, err_size, "no memory");
+		return -1;
+	}
+	if (open_folder(dir, fds, err, err_size) != 0)
+		return -1;
+	s->dirfd = fds[0];
+	s->lock = fds[1];
+	return 0;
+}
+
+void
+ob_spool_find_folder(struct outbox *o)
+{
+	struct ob_spool *s = &o->spool;
+	struct stat is, was;
+	char err[300];
+	int fds[2];
+
+	if (fstat(s->dirfd, &was) == 0 && stat(s->dir, &is) == 0 &&
+	    is.st_dev == was.st_dev && is.st_ino == was.st_ino)
+		return;
+	if (open_folder(s->dir, fds, err, sizeof(err)) != 0)
+		return; /* what cannot be written says why */
+	/* Under their old numbers, which the disk's thread knows. */
+	if (dup3(fds[0], s->dirfd, O_CLOEXEC) >= 0 &&
+	    dup3(fds[1], s->lock, O_CLOEXEC) >= 0)
+		log_warn("The spool folder %s is another one than before; "
+		    "what is not in it any more is lost", s->dir);
+	close(fds[0]);
+	close(fds[1]);
 }
 
 int
@@ -100,6 +146,7 @@ ob_spool_close(struct outbox *o)
 	}
 	loop_timer_free(s->sync);
 	loop_timer_free(s->retry);
+	free(s->dir);
 	if (s->lock >= 0)
 		close(s->lock);
 	if (s->dirfd >= 0)

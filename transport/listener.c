@@ -15,11 +15,13 @@
 
 #include "transport/log.h"
 #include "transport/loop.h"
+#include "transport/path_watch.h"
 
 #define LISTENER_BACKLOG     4096
 /* Accepts per readiness event: a crowd of clients does not hold the loop. */
 #define LISTENER_ACCEPTS_MAX 16
 #define LISTENER_RETRY_MS    100u
+#define LISTENER_REMAKE_MS   1000u
 
 struct listener_socket {
 	int fd;
@@ -43,6 +45,12 @@ struct listener {
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	dev_t dev;
 	ino_t ino;
+	struct path_watch *watch;
+	struct loop_timer *remake; /* armed when something happened to it */
+	bool remake_failed;        /* and the log says so */
+	bool has_mode;             /* listener_set_permissions() */
+	unsigned mode;
+	long gid;
 };
 
 static void
@@ -84,6 +92,8 @@ listener_say(struct listener *l, int error)
 		log_info("new connections are accepted again");
 }
 
+static void remake_cb(void *arg);
+
 static bool
 out_of_resources(int error)
 {
@@ -97,6 +107,8 @@ listener_leave(struct listener *l)
 	if (l == NULL)
 		return;
 	listener_stop(l);
+	path_watch_free(l->watch);
+	loop_timer_free(l->remake);
 	loop_timer_free(l->retry);
 	free(l);
 }
@@ -174,11 +186,14 @@ listener_alloc(struct loop *loop, listener_fn fn, void *arg, char *err,
 	l->loop = loop;
 	l->fn = fn;
 	l->arg = arg;
-	if ((l->retry = loop_timer_new(loop, retry_cb, l)) == NULL)
+	if ((l->retry = loop_timer_new(loop, retry_cb, l)) == NULL ||
+	    (l->remake = loop_timer_new(loop, remake_cb, l)) == NULL)
 		goto fail;
 	return l;
 
 fail:
+	if (l != NULL)
+		loop_timer_free(l->retry);
 	free(l);
 	snprintf(err, err_size, "out of memory");
 	return NULL;
@@ -203,18 +218,38 @@ listener_add_socket(struct listener *l, int fd)
 	return 0;
 }
 
+static void
+watch_cb(void *arg)
+{
+	struct listener *l = arg;
+
+	loop_timer_set(l->remake, LISTENER_REMAKE_MS, 0);
+}
+
+/* Which one it is, and when it is not there any more. */
+static void
+listener_watch(struct listener *l)
+{
+	struct stat st;
+
+	if (lstat(l->path, &st) != 0)
+		return;
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	path_watch_free(l->watch);
+	l->watch = path_watch_new(l->loop, l->path, watch_cb, l);
+}
+
 /* The file at its path is ours to remove. */
 static void
 listener_own_file(struct listener *l, const struct addr *a)
 {
 	const char *path = ((const struct sockaddr_un *)&a->sa)->sun_path;
-	struct stat st;
 
-	if (*path == '\0' || lstat(path, &st) != 0)
+	if (*path == '\0')
 		return;
 	strcpy(l->path, path);
-	l->dev = st.st_dev;
-	l->ino = st.st_ino;
+	listener_watch(l);
 }
 
 /*
@@ -315,6 +350,61 @@ listener_open_one(struct listener *l, const struct sockaddr_storage *sa,
 		return -1;
 	}
 	return 0;
+}
+
+/* ---- a socket file that somebody removed ---- */
+
+/* In the place of the socket that nobody can reach. */
+static int
+listener_replace(struct listener *l)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct sockaddr_storage sa = { 0 };
+	struct listener_socket *s = &l->sockets[0];
+	int fd;
+
+	memcpy(un.sun_path, l->path, sizeof(un.sun_path));
+	memcpy(&sa, &un, sizeof(un));
+	if ((fd = open_listening(&sa, sizeof(un))) < 0)
+		return -1;
+	event_del(&s->ev);
+	close(s->fd);
+	l->n_sockets = 0;
+	return listener_add_socket(l, fd);
+}
+
+static void
+remake_cb(void *arg)
+{
+	struct listener *l = arg;
+	char err[256];
+	struct stat st;
+
+	if (l->resting) {
+		loop_timer_set(l->remake, LISTENER_REMAKE_MS, 0);
+		return;
+	}
+	if (lstat(l->path, &st) == 0) {
+		if (st.st_dev != l->dev || st.st_ino != l->ino)
+			log_warn("%s is another program's now: who connects "
+			    "to it does not reach this one", l->path);
+		return;
+	}
+	if (listener_replace(l) != 0) {
+		if (!l->remake_failed)
+			log_error("somebody removed the socket %s, and it "
+			    "cannot be made anew: %s; trying again", l->path,
+			    strerror(errno));
+		l->remake_failed = true;
+		loop_timer_set(l->remake, LISTENER_REMAKE_MS, 0);
+		return;
+	}
+	l->remake_failed = false;
+	log_warn("somebody removed the socket %s: it is made anew", l->path);
+	listener_watch(l);
+	if (l->has_mode && listener_set_permissions(l, l->mode, l->gid, err,
+		sizeof(err)) != 0)
+		log_error("%s", err);
 }
 
 static int
@@ -562,6 +652,9 @@ listener_set_permissions(struct listener *l, unsigned mode, long gid,
 		    "permissions apply to UNIX socket files only");
 		return -1;
 	}
+	l->has_mode = true;
+	l->mode = mode;
+	l->gid = gid;
 	/* One that was taken over may be another user's, and as it should be. */
 	if (lstat(l->path, &st) == 0 && (st.st_mode & 07777) == mode &&
 	    (gid == -1 || st.st_gid == (gid_t)gid))

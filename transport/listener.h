@@ -3,7 +3,9 @@
  *
  * A stale UNIX socket file is removed before bind; a live one (somebody
  * accepts on it) and a path that is no socket are refused with a sentence.
- * When descriptors run out, accepting pauses for 100 ms instead of spinning.
+ * When descriptors run out, accepting pauses for 100 ms instead of spinning.  A
+ * socket file of ours that somebody removes (a cleaner of /tmp, say) is made
+ * anew a second later, as often as it takes: nobody could reach us any more.
  */
 #ifndef TRANSPORT_LISTENER_H
 #define TRANSPORT_LISTENER_H

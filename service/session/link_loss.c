@@ -153,6 +153,27 @@ take_of_producer(struct producer *p, const struct link_loss *loss)
 	trace_buffer_give_up(b->tb, p->id, loss->writer);
 }
 
+/*
+ * A block that the relay cannot read any more: whose writers' it was nobody
+ * knows, nor which of its sessions' where there are several.
+ */
+static void
+take_of_somebody(struct producer *p, const struct link_loss *loss)
+{
+	const struct ds_instance *first = TAILQ_FIRST(&p->instances), *i;
+	bool several = false;
+
+	TAILQ_FOREACH(i, &p->instances, of_producer)
+		several |= i->session != first->session;
+	if (first != NULL && !several)
+		session_losses_add_to(first->session, p->machine->id, 0, NULL,
+		    loss);
+	else
+		TAILQ_FOREACH(i, &p->instances, of_producer)
+			(void)session_losses_mark(i->session, p->machine->id,
+			    loss->cause);
+}
+
 static int
 compare_channels(const void *a, const void *b)
 {
@@ -196,6 +217,8 @@ link_loss_take(struct link *l, struct link_channel *c,
 	count(l->machine, &known);
 	if (known.old_channel != 0)
 		take_of_old(l, &known);
+	else if (c->producer != NULL && known.writer == 0 && known.buffer == 0)
+		take_of_somebody(c->producer, &known);
 	else if (c->producer != NULL)
 		take_of_producer(c->producer, &known);
 }

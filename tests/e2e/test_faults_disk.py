@@ -5,12 +5,15 @@ write to it say and lose, and that nobody else notices."""
 import errno
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
 
 from harness import faults, tap
 from harness.case import Case, TEST_SOURCE, config, pb
+from harness.chaos import Proxy
+from harness.device import Device, RelayCase
 from harness.loop import SCALE
 from harness.trace import Trace
 
@@ -385,6 +388,130 @@ class Taken(DiskCase):
         self.assertIn("read-only", refused)
         subprocess.run(["mount", "-o", "remount,rw", self.traces], check=True)
         self.assert_works("after")
+
+
+class Spool(RelayCase):
+    """A relay whose collector is away, and whose disk is not well."""
+
+    def begin(self, *, memory_kb=1024, spool="spool", settings=""):
+        self.collector()
+        self.proxy = Proxy(self.path("proxy.log"), (
+            "127.0.0.1:0", self.daemons[0].producer_path))
+        self.things.append(self.proxy)
+        self.plan = faults.Plan(self.path("plan"), match=f"/{spool}/")
+        self.spool = self.path(spool)
+        self.a = self.device(
+            "a", self.proxy.addresses[0], memory_kb=memory_kb,
+            settings=f'spool {{ dir: "{self.spool}" size_kb: 65536 '
+            f"{settings} }}", env=self.plan.env())
+        if not self.plan.loaded:
+            self.skipTest("nothing can be preloaded here")
+        self.wait_linked()
+        self.book = self.ledger([(self.a, 2)], rate=2_000_000)
+        self.trace = self.path("trace")
+        self.recording = self.record_to_file(self.trace, size_kb=16384)
+        self.wait_writing(self.book, 4)
+        self.proxy.say("refuse 600000")
+        self.proxy.say("cut rst")
+
+    def store(self):
+        return self.a.report().store
+
+    def spooled(self, size):
+        before = self.store().spool_bytes
+        self.until(lambda: self.store().spool_bytes > before + size,
+                   "the spool fills")
+
+    def log_has(self, *words):
+        self.until(lambda: [line for line in self.a.log().splitlines()
+                            if all(word in line for word in words)],
+                   f"a line with {words}")
+
+    def end(self, *causes):
+        """All that is missing is told, by these causes."""
+        self.proxy.say("heal")
+        self.wait_linked()
+        audit = self.finish(self.book, self.recording, self.trace)
+        self.assert_accounted(audit, *causes)
+        return audit
+
+    def test_writes_that_fail_for_a_while(self):
+        """Each third of them, then all: memory keeps what it can, the rest is
+        counted, and the spool is used again by itself."""
+        self.begin(memory_kb=4096)
+        self.spooled(500_000)
+        with self.neighbour():
+            self.plan.write_errno = errno.EIO
+            self.log_has("cannot be written", self.spool)
+            with faults.Idle(self, self.a, share=0.9):
+                self.until(lambda: self.a.losses(), "something is lost")
+            self.plan.heal()
+            self.log_has("is written again", self.spool)
+        audit = self.end("LINK_LOSS_DISK")
+        self.assertGreater(audit.lost, 0)
+
+    def test_writes_that_take_a_part_and_are_slow(self):
+        self.begin()
+        self.plan.short_bytes = 5000
+        self.plan.write_delay_us = 500
+        self.spooled(1_000_000)
+        self.plan.heal()
+        self.assertEqual(self.end().missing, {})
+
+    def test_syncs_that_fail_are_said(self):
+        self.begin()
+        self.plan.sync_errno = errno.EIO
+        self.spooled(500_000)
+        self.log_has("may not survive", self.spool)
+        self.assertEqual(self.end().missing, {})
+
+    def test_a_folder_that_is_removed_and_comes_back(self):
+        """What it had is counted, and the rest goes into a new one."""
+        self.begin(memory_kb=2048)
+        self.spooled(1_000_000)
+        shutil.rmtree(self.spool)
+        self.log_has("is another one than before", self.spool)
+        self.log_has("is written again", self.spool)
+        self.spooled(500_000)
+        self.assertTrue(os.listdir(self.spool))
+        self.proxy.say("heal")
+        self.wait_linked()
+        audit = self.finish(self.book, self.recording, self.trace)
+        # Of blocks that are gone with their files nobody knows the sequences:
+        # they are told of the machine, by their number all the same.
+        told = sum(audit.told.values())
+        self.assertGreater(audit.lost, 0)
+        self.assertLessEqual(audit.lost, told)
+        self.assertLess(told, audit.lost * 1.01 + 5)
+        self.assertEqual(audit.causes(), {"LINK_LOSS_DISK"})
+        self.assertEqual(audit.gaps_without_mark(), [])
+
+    def test_no_room_for_what_it_keeps_in_memory(self):
+        """The file system of its state folder is full: less is kept, and it
+        does not fall over the page that is not there."""
+        self.collector()
+        state = faults.small_disk(self, "state", "8m")
+        device = Device(self.folder, "b", self.daemons[0].producer_path,
+                        memory_kb=16384)
+        device.state = state
+        device.arguments += ["--state-dir", state]
+        self.devices.append(device)
+        device.start()
+        self.wait_linked()
+        book = self.ledger([(device, 2)], rate=4_000_000)
+        recording = self.record()
+        self.wait_writing(book, 4)
+        self.daemons[0].signal(signal.SIGSTOP)
+        try:
+            self.until(lambda: "file system is full" in device.log(),
+                       "it says so")
+            self.until(device.losses, "something is lost")
+        finally:
+            self.daemons[0].signal(signal.SIGCONT)
+        self.until(device.linked, "it is linked")
+        audit = self.finish(book, recording)
+        self.assertEqual(audit.gaps_without_mark(), [])
+        self.assertEqual(audit.unaccounted(), [])
 
 
 if __name__ == "__main__":

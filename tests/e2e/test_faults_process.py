@@ -7,6 +7,7 @@ is left of what they did, and that nobody else notices.
 
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -479,6 +480,65 @@ class Silent(FaultCase):
                 pass
             return b"lines of this log are lost" in said
         self.until(told, "the log says that it has gaps")
+
+
+class Unreachable(RelayCase):
+    """Somebody tidies up where the sockets are."""
+
+    def test_sockets_that_are_removed_are_made_again(self):
+        daemon = self.collector(flags=["--set-socket-permissions",
+                                       "root:0640:root:0600"]
+                                if os.geteuid() == 0 else [])
+        device = self.device("a")
+        self.wait_linked()
+        mode = os.stat(daemon.producer_path).st_mode
+        with self.neighbour():
+            for path in (daemon.producer_path, daemon.consumer_path,
+                         device.socket):
+                os.unlink(path)
+            for path in (daemon.producer_path, daemon.consumer_path,
+                         device.socket):
+                self.until(lambda: os.path.exists(path), f"{path} is back")
+            consumer = self.record("there", "here")
+            for name, path in (("here", daemon.producer_path),
+                               ("there", device.socket)):
+                producer = self.producer(name, [name], address=path)
+                producer.wait_started()
+                producer.writer().number(9)
+            self.wait_empty()
+            consumer.flush(5000)
+            consumer.stop()
+            self.assert_numbers(consumer.read(), [9, 9])
+        self.until(lambda: os.stat(daemon.producer_path).st_mode == mode,
+                   "its mode is what was set")
+        self.assertIn("somebody removed the socket " + device.socket,
+                      device.log())
+
+    def test_a_folder_that_is_removed_and_made_again(self):
+        folder = self.path("sockets")
+        os.mkdir(folder)
+        there = os.path.join(folder, "p")
+        daemon = self.daemon(producer=[there, "127.0.0.1:0"])
+        with self.neighbour("tcp"):
+            shutil.rmtree(folder)
+            self.until(lambda: "cannot be made anew" in daemon.log(),
+                       "it says so")
+            with faults.Idle(self, daemon):
+                self.loop.settle(0.3)
+            os.mkdir(folder)
+            self.until(lambda: os.path.exists(there), "it is back")
+            self.producer("p", address=there).sync()
+
+    def test_a_socket_that_another_program_took_is_left_alone(self):
+        daemon = self.daemon()
+        os.unlink(daemon.producer_path)
+        with socket.socket(socket.AF_UNIX) as other:
+            other.bind(daemon.producer_path)
+            other.listen()
+            self.until(lambda: "is another program's now" in daemon.log(),
+                       "it says so")
+            daemon.stop()
+            self.assertTrue(os.path.exists(daemon.producer_path))
 
 
 class Scribbled(RelayCase):

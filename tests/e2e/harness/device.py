@@ -44,12 +44,12 @@ class Device:
         if spool_kb:
             self._settings += f'spool {{ dir: "{self.spool}" ' \
                 f"size_kb: {spool_kb} }}\n"
-        self._argv = [*wrap, RELAY, "--config",
+        self.arguments = [*wrap, RELAY, "--config",
                       os.path.join(self.folder, "settings"), "--to", str(to),
                       "--state-dir", self.state, "--log-level", "debug"]
         for address in [self.socket, *sockets]:
-            self._argv += ["--producer-socket", address]
-        self._argv += flags
+            self.arguments += ["--producer-socket", address]
+        self.arguments += flags
         self._env = environment(**(env or {}))
         self.process = None
         self.kills = 0
@@ -65,7 +65,7 @@ class Device:
         read_end, write_end = os.pipe()
         with open(self.log_path, "ab") as log:
             self.process = subprocess.Popen(
-                self._argv, stdin=subprocess.DEVNULL, stdout=log,
+                self.arguments, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=subprocess.STDOUT, pass_fds=[write_end],
                 env={**self._env, "TRACED_RELAY_NOTIFY_FD": str(write_end)})
         os.close(write_end)
