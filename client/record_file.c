@@ -399,7 +399,16 @@ record_file_flush(struct record_file *f)
 int
 record_file_sync(struct record_file *f)
 {
-	if (f->kind != KIND_REGULAR || fsync(f->fd) == 0)
+	struct stat st;
+
+	if (f->kind != KIND_REGULAR)
+		return 0;
+	if (f->path != NULL && fstat(f->fd, &st) == 0 && st.st_nlink == 0) {
+		fail(f, "the trace is lost: somebody removed %s while it was "
+		    "written", record_file_name(f));
+		return -1;
+	}
+	if (fsync(f->fd) == 0)
 		return 0;
 	fail(f, "%s may not be on disk: %s", record_file_name(f),
 	    strerror(errno));

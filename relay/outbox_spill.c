@@ -14,7 +14,7 @@
  */
 
 #define SYNC_MS  1000u
-#define RETRY_MS 3000u
+#define RETRY_MS 1000u
 /* Files, at most: those that a channel keeps which does not move. */
 #define SEGMENTS_MAX 4096u
 

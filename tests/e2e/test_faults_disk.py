@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
 """A disk that is full, slow, broken, or taken away: what the sessions that
-write to it say and lose, and that nobody else notices."""
+write to it say and lose, and that nobody else notices.
+
+	meson test -C build faults_disk
+	python3 test_faults_disk.py slow     those that take longer
+"""
 
 import errno
 import os
@@ -9,15 +13,19 @@ import signal
 import subprocess
 import sys
 import time
+import unittest
 
 from harness import faults, tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.chaos import Proxy
 from harness.device import Device, RelayCase
 from harness.loop import SCALE
+from harness.recording import RecordCase
 from harness.trace import Trace
 
 KIB = 1024
+SLOW = any("slow" in word for word in sys.argv[1:])
+NOT_ASKED = "takes longer: the argument is slow"
 
 
 class DiskCase(Case):
@@ -221,7 +229,7 @@ class Slow(DiskCase):
     def call_times(self, *calls):
         """The longest that any of them took, of some rounds, in seconds."""
         longest = 0.0
-        for _ in range(5):
+        for _ in range(3):
             for call in calls:
                 began = time.monotonic()
                 call()
@@ -229,9 +237,9 @@ class Slow(DiskCase):
         return longest
 
     def test_nobody_waits_for_it_but_its_own_session(self):
-        """Each write takes two seconds; calls, flushes and the start and stop
+        """Each write takes more than a second; calls, flushes and the start and stop
         of others take what they always take."""
-        delay = 2.0 * SCALE
+        delay = 1.2 * SCALE
         daemon = self.start()
         producer = self.producer("p")
         consumer = self.by_path(size_kb=256)
@@ -267,7 +275,7 @@ class Slow(DiskCase):
         self.assert_numbers(self.read(), [6000])
 
     def test_a_slow_sync_delays_nobody_else(self):
-        delay = 2.0 * SCALE
+        delay = 1.2 * SCALE
         self.start()
         self.plan.sync_delay_us = int(delay * 1e6)
         producer = self.producer("p")
@@ -390,6 +398,20 @@ class Taken(DiskCase):
         self.assert_works("after")
 
 
+class Recorded(RecordCase):
+    def test_a_recording_whose_file_is_removed_is_no_success(self):
+        """The collector writes on, as it is the command's own file; the
+        command says what became of it."""
+        self.daemon()
+        recording = self.record("-o", "t", "-t", "0", TEST_SOURCE)
+        producer = self.producer("p")
+        producer.wait_started()
+        producer.writer().number(50)
+        os.unlink(self.path("t"))
+        recording.interrupt()
+        self.assertIn("somebody removed", recording.end(1))
+
+
 class Spool(RelayCase):
     """A relay whose collector is away, and whose disk is not well."""
 
@@ -450,7 +472,8 @@ class Spool(RelayCase):
         audit = self.end("LINK_LOSS_DISK")
         self.assertGreater(audit.lost, 0)
 
-    def test_writes_that_take_a_part_and_are_slow(self):
+    @unittest.skipUnless(SLOW, NOT_ASKED)
+    def test_slow_writes_that_take_a_part(self):
         self.begin()
         self.plan.short_bytes = 5000
         self.plan.write_delay_us = 500
@@ -458,7 +481,8 @@ class Spool(RelayCase):
         self.plan.heal()
         self.assertEqual(self.end().missing, {})
 
-    def test_syncs_that_fail_are_said(self):
+    @unittest.skipUnless(SLOW, NOT_ASKED)
+    def test_slow_syncs_that_fail_are_said(self):
         self.begin()
         self.plan.sync_errno = errno.EIO
         self.spooled(500_000)
@@ -486,7 +510,8 @@ class Spool(RelayCase):
         self.assertEqual(audit.causes(), {"LINK_LOSS_DISK"})
         self.assertEqual(audit.gaps_without_mark(), [])
 
-    def test_no_room_for_what_it_keeps_in_memory(self):
+    @unittest.skipUnless(SLOW, NOT_ASKED)
+    def test_slow_no_room_for_what_it_keeps_in_memory(self):
         """The file system of its state folder is full: less is kept, and it
         does not fall over the page that is not there."""
         self.collector()

@@ -2,7 +2,8 @@
 """Networks that fall silent: nobody is told, nothing comes back.  The collector
 finds out by itself, and nobody else notices.
 
-	python3 test_faults_network.py slow      with the time-outs as they come
+	meson test -C build faults_network
+	python3 test_faults_network.py slow     with the time-outs as they come
 """
 
 import ctypes
@@ -45,6 +46,8 @@ def socket_of(host, address, port):
 class Silence(RelayCase):
     """A collector on a host, and others on theirs."""
 
+    slow = False
+
     def setUp(self):
         super().setUp()
         self.net = netns.Network()
@@ -58,7 +61,7 @@ class Silence(RelayCase):
         consumers = f"{self.host.address}:{CONSUMER_PORT}"
         flags = ["--allow-remote", plain, "--allow-remote", consumers]
         # The time-outs as they come, or as CI has patience for.
-        limits = "" if SLOW else \
+        limits = "" if self.slow else \
             f"limits {{ stalled_timeout_ms: {int(1500 * SCALE)} }}\n"
         return self.collector(
             limits + settings, flags, producer=[plain, self.path("p")],
@@ -66,7 +69,7 @@ class Silence(RelayCase):
 
     @property
     def patience(self):
-        return 150 if SLOW else 20
+        return 150 if self.slow else 20
 
     def wait_log(self, *words):
         def line():
@@ -128,6 +131,23 @@ class Silence(RelayCase):
                        "its session is over", timeout=self.patience)
         self.far.mend()
 
+
+@unittest.skipUnless(SLOW, "a minute each: the argument is slow")
+class Silence_slow(Silence):
+    """The same with the time-outs as they come."""
+
+    slow = True
+
+    def test_a_quiet_producer(self):
+        """Nothing is on the way to it, so keep-alive finds it."""
+        self.begin()
+        self.producer("far", ["far"], address=socket_of(
+            self.far, self.host.address, PORT))
+        watch = self.consumer(self.path("c"))
+        self.far.cut()
+        self.until(lambda: not watch.query().producers,
+                   "the collector sees that it is gone", timeout=150)
+
     def test_a_relay(self):
         """The link is cut for a while: nothing is lost, nobody waits."""
         daemon = self.begin(settings="link { grace_ms: 60000 }")
@@ -147,17 +167,6 @@ class Silence(RelayCase):
         self.until(device.linked, "it is linked again", timeout=60)
         audit = self.finish(book, recording)
         self.assert_complete(audit)
-
-    @unittest.skipUnless(SLOW, "a minute: its argument is slow")
-    def test_a_quiet_producer_slow(self):
-        """Nothing is on the way to it, so keep-alive finds it."""
-        self.begin()
-        self.producer("far", ["far"], address=socket_of(
-            self.far, self.host.address, PORT))
-        watch = self.consumer(self.path("c"))
-        self.far.cut()
-        self.until(lambda: not watch.query().producers,
-                   "the collector sees that it is gone", timeout=150)
 
 
 if __name__ == "__main__":
