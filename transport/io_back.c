@@ -130,6 +130,53 @@ whole_frames(const uint8_t *buf, size_t len, enum frame_verdict *then,
 	}
 }
 
+/* The same; what stands for them, *out_len bytes, goes into t->unpacked. */
+static size_t
+unpack_frames(struct io_line *line, const uint8_t *buf, size_t len,
+    size_t *out_len, enum frame_verdict *then, size_t *need)
+{
+	const struct stream_unpack *u = &line->unpacking;
+	uint8_t *out = line->thread->unpacked;
+	size_t at = 0, room, n, payload_len, used;
+	const uint8_t *payload;
+
+	for (*out_len = 0;; at += used) {
+		*then = frame_next(buf + at, len - at, &payload, &payload_len,
+		    &used, need);
+		if (*then != FRAME_OK)
+			return at;
+		room = IO_BLOCK_MAX - *out_len;
+		n = u->frame(u->ctx, buf + at, used, out + *out_len, room);
+		if (n == STREAM_UNPACK_ROOM && *out_len > 0)
+			return at;
+		if (n == 0 || n == STREAM_UNPACK_ROOM) {
+			if (used > room)
+				return at;
+			memcpy(out + *out_len, buf + at, used);
+			n = used;
+		}
+		*out_len += n;
+	}
+}
+
+/* Takes a block's worth of frames from buf.  -1: that ended the line. */
+static int
+take_frames(struct io_line *line, const uint8_t *buf, size_t len, size_t *used,
+    enum frame_verdict *then, size_t *need)
+{
+	const uint8_t *frames = buf;
+	size_t n;
+
+	if (line->unpacks) {
+		frames = line->thread->unpacked;
+		*used = unpack_frames(line, buf, len, &n, then, need);
+	} else {
+		n = *used = whole_frames(buf, len, then, need);
+	}
+	line->begun |= n > 0;
+	return n > 0 ? hand_over(line, frames, n, false) : 0;
+}
+
 /* The owner sees the beginning of what is no frame, and decides. */
 static void
 finish_input(struct io_line *line, const uint8_t *rest, size_t len)
@@ -166,22 +213,23 @@ back_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 	struct io_line *line = arg;
 	enum frame_verdict then = FRAME_OK;
 	size_t at = 0, n, need = 0;
+	bool over = false;
 
-	while (then == FRAME_OK && at < len) {
-		n = whole_frames(buf + at, len - at, &then, &need);
-		if (n > 0 && hand_over(line, buf + at, n, false) != 0)
+	while (then == FRAME_OK && at < len && !over) {
+		if (take_frames(line, buf + at, len - at, &n, &then,
+			&need) != 0)
 			return 0;
-		line->begun |= n > 0;
 		at += n;
+		over = is_over_window(line);
 	}
 	if (then == FRAME_TOO_BIG || (then == FRAME_MORE && !line->begun &&
 	    ipc_begins_with_tls(buf + at, len - at))) {
 		finish_input(line, buf + at, len - at);
 		return len;
 	}
-	if (at < len)
+	if (then == FRAME_MORE && at < len)
 		stream_want(s, need);
-	if (is_over_window(line))
+	if (over)
 		starve(line);
 	if (atomic_load(&line->thread->ahead) > IO_AHEAD_MAX)
 		loop_stop(line->thread->loop);
@@ -247,6 +295,8 @@ line_free(struct io_line *line)
 		line->thread->lines = line->next;
 	if (line->next != NULL)
 		line->next->prev = line->prev;
+	if (line->unpacking.free != NULL)
+		line->unpacking.free(line->unpacking.ctx);
 	tls_identity_free(line->identity);
 	free(line->detail);
 	free(line);
@@ -276,6 +326,21 @@ line_write(struct io_line *line, struct io_block *b)
 }
 
 static void
+line_unpack(struct io_line *line)
+{
+	struct io_thread *t = line->thread;
+
+	if (line->back == NULL)
+		return;
+	if (t->unpacked == NULL &&
+	    (t->unpacked = malloc(IO_BLOCK_MAX)) == NULL) {
+		line_give_up(line, STREAM_NO_MEMORY);
+		return;
+	}
+	line->unpacks = true;
+}
+
+static void
 line_close(struct io_line *line)
 {
 	if (line->back == NULL)
@@ -301,6 +366,9 @@ io_back_deliver(struct mail *m, void *arg)
 	case IO_RESUME:
 		if (line->back != NULL && !line->finished)
 			stream_resume(line->back);
+		return;
+	case IO_UNPACK:
+		line_unpack(line);
 		return;
 	case IO_CLOSE:
 		line_close(line);

@@ -101,6 +101,7 @@ io_blocks_free(struct io_thread *t)
 	struct io_block *b;
 	unsigned i;
 
+	free(t->unpacked);
 	store_returned(t);
 	for (i = 0; i < IO_SIZES; i++) {
 		while ((b = t->store[i]) != NULL) {

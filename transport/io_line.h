@@ -8,7 +8,7 @@
  * `closed` (of the back, always once) and then `bye` (of the front, always
  * once), behind which nobody knows the line: the thread frees it.
  *
- *	front   start  write* resume* [close]           bye
+ *	front   start  write* resume* [unpack] [close]  bye
  *	back           opened? data* look*     closed
  *
  * Input: a block of whole frames goes to the front, which shows it where it is
@@ -50,6 +50,7 @@ enum io_kind {
 	IO_START,
 	IO_WRITE,
 	IO_RESUME,
+	IO_UNPACK,
 	IO_CLOSE,
 	IO_BYE,
 	IO_STOP, /* of all lines: the thread ends */
@@ -91,6 +92,7 @@ struct io_thread {
 	struct io_line *lines;
 	struct io_block *store[IO_SIZES];
 	size_t stored; /* bytes */
+	uint8_t *unpacked; /* of IO_BLOCK_MAX; NULL: no line needed it yet */
 
 	/* Both's. */
 	_Atomic(struct io_block *) returned;
@@ -108,7 +110,7 @@ struct io_begin {
 
 struct io_line {
 	struct io_thread *thread;
-	struct io_mail start, resume, close, bye;
+	struct io_mail start, resume, unpack, close, bye;
 	struct io_mail opened, look, closed;
 
 	struct stream *front; /* the owner's; NULL: it is gone */
@@ -119,12 +121,14 @@ struct io_line {
 	uint64_t got;        /* of what is to be written */
 	bool begun;          /* a frame was seen */
 	bool finished;       /* a block that is `last` was sent */
+	bool unpacks;        /* with unpacking */
 	size_t told_memory;
 	uint64_t told_got, told_taken;
 
 	/* With the messages. */
 	struct io_begin *begin;        /* start */
 	struct tls_identity *identity; /* opened; NULL: it is the front's */
+	struct stream_unpack unpacking; /* unpack */
 	bool flush;                    /* close */
 	enum stream_end why;           /* closed */
 	char *detail;                  /* closed; NULL: "", or the front's */
@@ -155,7 +159,7 @@ struct io_block *io_block_get(struct io_thread *t, size_t len) MUST_CHECK;
 void io_block_give_back(struct io_thread *t, struct io_block *b);
 /* Of any thread, by itself: malloc() and free(). */
 struct io_block *io_block_new(size_t cap) MUST_CHECK;
-/* All that is stored, when only one thread is left. */
+/* All that is stored, and t->unpacked, when only one thread is left. */
 void io_blocks_free(struct io_thread *t);
 
 static inline size_t

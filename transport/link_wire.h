@@ -18,6 +18,8 @@
 
 #define LINK_SERVICE "TributaryLink"
 #define LINK_VERSION 1u
+/* Its methods are Open, Up and Down, in this order. */
+#define LINK_METHOD_UP 2u
 #define LINK_ID_BYTES 16u
 
 /*

@@ -62,8 +62,9 @@ struct stream_ops {
 	/* The one end; not called after stream_close() by the owner. */
 	void (*closed)(struct stream *s, enum stream_end why, void *arg);
 	/*
-	 * Bytes were read or taken: what stream_queued(), stream_memory(),
-	 * stream_idle_ms() and stream_stalled_ms() say may be something else.
+	 * Bytes were read, shown again or taken: what stream_queued(),
+	 * stream_memory(), stream_idle_ms() and stream_stalled_ms() say may be
+	 * something else.
 	 * May not close it.  May be NULL.
 	 */
 	void (*moved)(struct stream *s, void *arg);
@@ -137,6 +138,31 @@ int stream_local_address(const struct stream *s, struct sockaddr_storage *out)
  * forwarded, and no descriptors in either direction.
  */
 void stream_set_forwarded(struct stream *s);
+
+/*
+ * What the thread of a stream's socket makes of each frame before it is shown.
+ * All but ctx is called there, free() once.
+ */
+struct stream_unpack {
+	/*
+	 * frame is whole, header included.  Writes what stands for it to out
+	 * (a whole frame, too) and returns its bytes; 0: it stays as it is;
+	 * STREAM_UNPACK_ROOM: that needs more than `room` bytes, which is asked
+	 * for again with more, and the most is FRAME_MAX_BYTES.
+	 */
+	size_t (*frame)(void *ctx, const uint8_t *frame, size_t len,
+	    uint8_t *out, size_t room);
+	void (*free)(void *ctx);
+	void *ctx;
+};
+#define STREAM_UNPACK_ROOM SIZE_MAX
+/*
+ * From now on, at the latest with what the peer sends when it has got what is
+ * written after this call.  Once a stream.  True: ctx is the thread's.  False:
+ * the stream's socket is on no other thread, or is gone; ctx stays the caller's.
+ */
+bool stream_set_unpack(struct stream *s, const struct stream_unpack *u)
+    MUST_CHECK;
 
 /* Total bytes of the unit whose beginning data() left unconsumed. */
 void stream_want(struct stream *s, size_t total);

@@ -143,6 +143,19 @@ stream_far_hold(struct stream *s)
 		relieve(f->line);
 }
 
+bool
+stream_set_unpack(struct stream *s, const struct stream_unpack *u)
+{
+	struct stream_far *f = s->far;
+
+	if (f == NULL || f->line == NULL || f->closed ||
+	    s->state != ST_OPEN || f->line->unpacking.frame != NULL)
+		return false;
+	f->line->unpacking = *u;
+	post(f->line, &f->line->unpack, 0);
+	return true;
+}
+
 /* ---- output ---- */
 
 /* Bytes that no socket took, and of them those that no thread has seen. */
@@ -376,6 +389,7 @@ deliver_to(struct io_line *line, struct io_mail *m)
 	case IO_START:
 	case IO_WRITE:
 	case IO_RESUME:
+	case IO_UNPACK:
 	case IO_CLOSE:
 	case IO_BYE:
 	case IO_STOP:
@@ -405,13 +419,13 @@ static struct io_line *
 line_new(struct io_thread *t, const struct stream *s, struct tls_conn *tls)
 {
 	static const enum io_kind kinds[] = {
-		IO_START, IO_RESUME, IO_CLOSE, IO_BYE, IO_OPENED, IO_LOOK,
-		IO_CLOSED,
+		IO_START, IO_RESUME, IO_UNPACK, IO_CLOSE, IO_BYE, IO_OPENED,
+		IO_LOOK, IO_CLOSED,
 	};
 	struct io_line *line = calloc(1, sizeof(*line));
 	struct io_mail *mails[] = {
-		&line->start, &line->resume, &line->close, &line->bye,
-		&line->opened, &line->look, &line->closed,
+		&line->start, &line->resume, &line->unpack, &line->close,
+		&line->bye, &line->opened, &line->look, &line->closed,
 	};
 	size_t i;
 

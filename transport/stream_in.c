@@ -165,8 +165,7 @@ stream_read(struct stream *s)
 	stream_count(s);
 	if (s->budgets[0] != NULL || s->budgets[1] != NULL)
 		stream_spend(s, (size_t)n, s->last_in_ms);
-	if (s->ops->moved != NULL && s->state == ST_OPEN)
-		s->ops->moved(s, s->arg);
+	stream_moved(s);
 	if (s->tls != NULL)
 		stream_tls_come_back(s);
 }
@@ -219,6 +218,7 @@ reshow_cb(void *arg)
 	} else {
 		stream_feed(s, NULL, 0, true);
 		stream_count(s);
+		stream_moved(s);
 	}
 	if (s->state != ST_OPEN)
 		return;

@@ -119,6 +119,13 @@ void stream_die(struct stream *s);
 /* Whether the socket's or TLS's call may work later. */
 bool stream_may_retry(const struct stream *s, int error);
 
+static inline void
+stream_moved(struct stream *s)
+{
+	if (s->ops->moved != NULL && s->state == ST_OPEN)
+		s->ops->moved(s, s->arg);
+}
+
 /* ---- stream_in.c ---- */
 
 /* Nothing may be shown now: everything that is there is kept. */

@@ -190,8 +190,7 @@ stream_drain(struct stream *s)
 		s->last_out_ms = loop_turn_ms(s->loop);
 	}
 	stream_count(s);
-	if (s->ops->moved != NULL && s->state == ST_OPEN)
-		s->ops->moved(s, s->arg);
+	stream_moved(s);
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "service/session/settings.h"
 #include "transport/budget.h"
 #include "transport/link_clock.h"
+#include "transport/link_unpack.h"
 #include "transport/link_zstd.h"
 #include "transport/log.h"
 #include "transport/loop.h"
@@ -47,7 +48,14 @@ struct link_port {
 	struct link *link;    /* NULL: not open yet, or not ours any more */
 	bool opened;          /* Open was called */
 	struct rpc_call down; /* conn NULL: not called yet */
-	struct link_decompressor *zstd; /* NULL: blocks come plain */
+	/*
+	 * Blocks may come compressed, to us or to the thread of the socket;
+	 * both NULL: they come plain.
+	 */
+	struct link_decompressor *zstd;
+	struct link_unpacker *unpacker;
+	uint64_t grown;  /* link_unpacker_grown(), as seen last */
+	uint64_t excess; /* of it, what is not taken off any count yet */
 	bool send_posted;
 	struct loop_call send_call;
 };
@@ -210,6 +218,41 @@ take_system_info(struct link_port *p, const Tributary__LinkOpen *m)
 		log_ignored(p, "its SystemInfo", why);
 }
 
+static bool
+is_compressed(const struct link_port *p)
+{
+	return p->zstd != NULL || p->unpacker != NULL;
+}
+
+static size_t
+unpack_frame(void *ctx, const uint8_t *frame, size_t len, uint8_t *out,
+    size_t room)
+{
+	return link_unpack_frame(ctx, frame, len, out, room);
+}
+
+static void
+unpack_free(void *ctx)
+{
+	link_unpacker_unref(ctx);
+}
+
+/* Where the socket is on a thread of its own.  Without memory: not. */
+static void
+make_unpacker(struct link_port *p)
+{
+	struct stream_unpack u = { unpack_frame, unpack_free, NULL };
+
+	if ((p->unpacker = link_unpacker_new()) == NULL)
+		return;
+	u.ctx = link_unpacker_ref(p->unpacker);
+	if (stream_set_unpack(rpc_conn_stream(p->conn), &u))
+		return;
+	link_unpacker_unref(u.ctx);
+	link_unpacker_unref(p->unpacker);
+	p->unpacker = NULL;
+}
+
 /*
  * Of the memory for connections decompressors get half: with more relays the
  * others send plain blocks.
@@ -222,18 +265,23 @@ make_decompressor(struct link_port *p)
 	if (b != NULL && b->memory_max != 0 &&
 	    b->memory + LINK_DECOMPRESSOR_BYTES > b->memory_max / 2)
 		return;
-	if ((p->zstd = link_decompressor_new()) != NULL && b != NULL)
+	make_unpacker(p);
+	if (p->unpacker == NULL)
+		p->zstd = link_decompressor_new();
+	if (is_compressed(p) && b != NULL)
 		budget_resize(b, 0, LINK_DECOMPRESSOR_BYTES);
 }
 
 static void
 free_decompressor(struct link_port *p)
 {
-	if (p->zstd != NULL && p->service->connection_memory != NULL)
+	if (is_compressed(p) && p->service->connection_memory != NULL)
 		budget_resize(p->service->connection_memory,
 		    LINK_DECOMPRESSOR_BYTES, 0);
 	link_decompressor_free(p->zstd);
 	p->zstd = NULL;
+	link_unpacker_unref(p->unpacker);
+	p->unpacker = NULL;
 }
 
 static void
@@ -287,7 +335,7 @@ answer_open(struct link_port *p, struct rpc_call call, enum link_why why)
 	pb_put_uint(&w, OPENED_WHY, why);
 	pb_put_uint(&w, OPENED_RECEIVED, link_received(p->link));
 	pb_put_uint(&w, OPENED_WINDOW, set->window_kb * 1024);
-	pb_put_uint(&w, OPENED_COMPRESSION, p->zstd != NULL ?
+	pb_put_uint(&w, OPENED_COMPRESSION, is_compressed(p) ?
 	    TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD :
 	    TRIBUTARY__LINK_COMPRESSION__LINK_PLAIN);
 	pb_put_uint(&w, OPENED_GRACE_MS, set->grace_ms);
@@ -399,6 +447,26 @@ take_status(struct link_port *p, const struct link_frame *f)
 	c->status_len = f->status_len;
 }
 
+/*
+ * Of so many bytes of a block, how many were on the network.  What another
+ * thread has unpacked may not be here yet: only the sum is right.
+ */
+static size_t
+bytes_of_network(struct link_port *p, size_t len)
+{
+	uint64_t grown;
+	size_t less;
+
+	if (p->unpacker == NULL)
+		return len;
+	grown = link_unpacker_grown(p->unpacker);
+	p->excess += grown - p->grown;
+	p->grown = grown;
+	less = p->excess < len ? (size_t)p->excess : len;
+	p->excess -= less;
+	return len - less;
+}
+
 static void
 take_block(struct link_port *p, const struct link_frame *f)
 {
@@ -406,12 +474,13 @@ take_block(struct link_port *p, const struct link_frame *f)
 	size_t len = f->len;
 	const char *why;
 
-	link_machine(p->link)->contact.bytes_received += len;
+	link_machine(p->link)->contact.bytes_received +=
+	    bytes_of_network(p, len);
 	if (f->compressed) {
 		/* Also what came before: it is in the stream's memory. */
 		if (p->zstd == NULL || link_decompress(p->zstd, f->block,
 		    f->len, f->raw_size, &block) != 0) {
-			give_up(p, p->zstd != NULL ?
+			give_up(p, is_compressed(p) ?
 			    "a compressed block is damaged" :
 			    "a compressed block, though none was agreed on");
 			return;

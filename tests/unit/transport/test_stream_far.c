@@ -484,6 +484,131 @@ an_owner_who_leaves_whole_frames_is_cut_off(void **state)
 	free(all);
 }
 
+/* ---- frames that become others on the thread ---- */
+
+#define UNPACK_FACTOR 3u
+
+static int unpackers_freed;
+
+/*
+ * Each frame stands for UNPACK_FACTOR frames in one: its payload so many times.
+ * Those of an odd first byte stay.
+ */
+static size_t
+triple(void *ctx, const uint8_t *frame, size_t len, uint8_t *out, size_t room)
+{
+	size_t payload = len - 4, i;
+
+	assert_ptr_equal(ctx, &t);
+	if (payload == 0 || frame[4] % 2 == 1)
+		return 0;
+	if (4 + UNPACK_FACTOR * payload > room)
+		return STREAM_UNPACK_ROOM;
+	frame_put_header(out, (uint32_t)(UNPACK_FACTOR * payload));
+	for (i = 0; i < UNPACK_FACTOR; i++)
+		memcpy(out + 4 + i * payload, frame + 4, payload);
+	return 4 + UNPACK_FACTOR * payload;
+}
+
+static void
+tripled(void *ctx)
+{
+	unpackers_freed++;
+}
+
+struct tripling {
+	size_t frames, small, large;
+	bool pause;
+};
+
+static size_t
+on_tripled(struct stream *s, const uint8_t *buf, size_t len, void *arg)
+{
+	struct tripling *m = arg;
+	const uint8_t *payload;
+	size_t at, n, used, need, want;
+
+	for (at = 0; at < len; at += used) {
+		assert_int_equal(frame_next(buf + at, len - at, &payload, &n,
+		    &used, &need), FRAME_OK);
+		want = 100 + m->frames * 61 % 30000;
+		assert_int_equal(payload[0], (uint8_t)m->frames);
+		if (m->frames % 2 == 0) {
+			assert_int_equal(n, UNPACK_FACTOR * want);
+			m->large++;
+		} else {
+			assert_int_equal(n, want);
+			m->small++;
+		}
+		m->frames++;
+	}
+	if (m->pause) {
+		stream_pause(s);
+		stream_resume(s);
+	}
+	return len;
+}
+
+static void
+on_end_of_tripled(struct stream *s, enum stream_end why, void *arg)
+{
+}
+
+static void
+frames_may_become_larger_ones_on_the_thread(void **state)
+{
+	static const struct stream_ops ops_of_tripling = {
+		.data = on_tripled,
+		.closed = on_end_of_tripled,
+	};
+	struct stream_unpack u = { triple, tripled, &t };
+	struct stream_setup over = { .io = t.pool };
+	struct tripling m = { .pause = true };
+	struct end *e = &t.e[0];
+	uint8_t frame[40000];
+	uint32_t i;
+	int sv[2];
+
+	assert_int_equal(tcp_pair(sv), 0);
+	e->fd = sv[1];
+	fcntl(e->fd, F_SETFL, O_NONBLOCK);
+	e->stream = stream_new_over(t.loop, sv[0], &over, &ops_of_tripling, &m);
+	unpackers_freed = 0;
+	assert_true(stream_set_unpack(e->stream, &u));
+	assert_false(stream_set_unpack(e->stream, &u));
+	/* What is sent after the answer to that goes through it. */
+	stream_write(e->stream, "go", 2, -1);
+	RUN_UNTIL(peer_reads(e, frame, 2) == 2);
+	for (i = 0; i < 600; i++) {
+		frame_put_header(frame, 100 + i * 61 % 30000);
+		memset(frame + 4, (int)(uint8_t)i, 100 + i * 61 % 30000);
+		send_all(e, frame, 4 + 100 + i * 61 % 30000);
+	}
+	RUN_UNTIL(m.frames == 600);
+	assert_int_equal(m.small, 300);
+	assert_int_equal(m.large, 300);
+	stream_close(e->stream, false);
+	e->stream = NULL;
+	io_pool_free(t.pool);
+	t.pool = NULL;
+	assert_int_equal(unpackers_freed, 1);
+}
+
+static void
+only_threads_unpack(void **state)
+{
+	struct stream_unpack u = { triple, tripled, &t };
+	struct stream *s;
+	int sv[2];
+
+	assert_int_equal(tcp_pair(sv), 0);
+	s = stream_new(t.loop, sv[0], &ops, &t.e[0]);
+	assert_non_null(s);
+	assert_false(stream_set_unpack(s, &u));
+	stream_close(s, false);
+	close(sv[1]);
+}
+
 /* ---- ends ---- */
 
 static void
@@ -963,6 +1088,8 @@ main(void)
 		FAR(the_beginning_of_a_frame_that_is_too_big_is_shown),
 		FAR(a_tls_client_at_a_plain_port_is_shown_at_once),
 		FAR(an_owner_who_leaves_whole_frames_is_cut_off),
+		FAR(frames_may_become_larger_ones_on_the_thread),
+		FAR(only_threads_unpack),
 		FAR(what_came_before_the_end_is_shown_before_it),
 		FAR(closing_inside_data_leaves_the_bytes_until_it_returns),
 		FAR(a_flush_delivers_what_was_written),
