@@ -118,6 +118,8 @@ entrance_init(struct entrance *e, struct gate *g, enum listen_port port,
 	e->guard.gone = gone_cb;
 	e->guard.arg = e;
 	if (port == LISTEN_CONSUMER) {
+		/* Few, and people wait for their answers. */
+		e->urgent = true;
 		e->services[e->n_services++] = g->ports[LISTEN_CONSUMER];
 		if (g->control != NULL)
 			e->services[e->n_services++] = g->control;
@@ -229,6 +231,8 @@ gate_take(struct entrance *e, int fd, const struct peer *peer)
 	set_limits(g, c);
 	if (e->tls != NULL || p.kind == ADDR_TCP)
 		sock_give_up_after(fd, g->settings->limits.stalled_timeout_ms);
+	if (e->urgent)
+		stream_set_urgent(rpc_conn_stream(c));
 	return true;
 
 fail:

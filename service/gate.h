@@ -46,6 +46,7 @@ struct entrance {
 	struct tls_context *tls; /* borrowed; NULL: no handshake */
 	bool plain_consumer; /* serves consumers whom nobody vouches for */
 	bool forwarded;      /* UNIX: the other end is a tunnel's */
+	bool urgent;         /* before the others: stream_set_urgent() */
 	bool dialled;        /* need not bind within limits.bind_timeout_ms */
 	/*
 	 * A connection through it was let into a service; it ended (let in or

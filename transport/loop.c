@@ -25,14 +25,14 @@ struct loop_signal {
 	struct loop_signal *next;
 };
 
-static void
-calls_init(struct loop_calls *q)
+void
+loop_calls_init(struct loop_calls *q)
 {
 	q->head.next = q->head.prev = &q->head;
 }
 
-static bool
-calls_empty(const struct loop_calls *q)
+bool
+loop_calls_empty(const struct loop_calls *q)
 {
 	return q->head.next == &q->head;
 }
@@ -47,8 +47,9 @@ loop_call_cancel(struct loop_call *c)
 	c->next = c->prev = NULL;
 }
 
-static void
-calls_add(struct loop_calls *q, struct loop_call *c, loop_fn fn, void *arg)
+void
+loop_calls_add(struct loop_calls *q, struct loop_call *c, loop_fn fn,
+    void *arg)
 {
 	c->fn = fn;
 	c->arg = arg;
@@ -60,9 +61,8 @@ calls_add(struct loop_calls *q, struct loop_call *c, loop_fn fn, void *arg)
 	q->head.prev = c;
 }
 
-/* The first of them; it may be gone, or wait again, when it was called. */
-static void
-calls_run_one(struct loop_calls *q)
+void
+loop_calls_run_one(struct loop_calls *q)
 {
 	struct loop_call *c = q->head.next;
 
@@ -86,12 +86,12 @@ calls_cancel(struct loop_calls *q, const void *arg)
 static void
 calls_move(struct loop_calls *to, struct loop_calls *from)
 {
-	if (calls_empty(from))
+	if (loop_calls_empty(from))
 		return;
 	to->head = from->head;
 	to->head.next->prev = &to->head;
 	to->head.prev->next = &to->head;
-	calls_init(from);
+	loop_calls_init(from);
 }
 
 /* Runs what was deferred before this turn; what is added meanwhile waits. */
@@ -99,15 +99,15 @@ static void
 loop_run_deferred(struct loop *l)
 {
 	calls_move(&l->running, &l->deferred);
-	while (!calls_empty(&l->running))
-		calls_run_one(&l->running);
+	while (!loop_calls_empty(&l->running))
+		loop_calls_run_one(&l->running);
 }
 
 /*
  * A timer rather than event_active(): timers are looked at once a turn, after
  * the sockets, so calls that defer again starve nobody.
  */
-static void
+void
 loop_want_turn(struct loop *l)
 {
 	static const struct timeval now = { 0, 0 };
@@ -134,13 +134,13 @@ loop_clock_ns(void)
 static bool
 loop_has_slow(const struct loop *l)
 {
-	return !calls_empty(&l->slow[0]) || !calls_empty(&l->slow[1]);
+	return !loop_calls_empty(&l->slow[0]) || !loop_calls_empty(&l->slow[1]);
 }
 
 static struct loop_calls *
 loop_next_slow(struct loop *l)
 {
-	if (calls_empty(&l->slow[1]) || (!calls_empty(&l->slow[0]) &&
+	if (loop_calls_empty(&l->slow[1]) || (!loop_calls_empty(&l->slow[0]) &&
 	    l->slow_passed >= LOOP_SLOW_SHARE)) {
 		l->slow_passed = 0;
 		return &l->slow[0];
@@ -156,10 +156,10 @@ loop_run_slow(struct loop *l)
 
 	if (!loop_has_slow(l))
 		return;
-	until = loop_clock_ns() + LOOP_SLOW_MS * 1000000u;
+	until = loop_budget_ns(l) + LOOP_SLOW_MS * 1000000u;
 	do {
-		calls_run_one(loop_next_slow(l));
-	} while (loop_has_slow(l) && loop_clock_ns() < until);
+		loop_calls_run_one(loop_next_slow(l));
+	} while (loop_has_slow(l) && loop_budget_ns(l) < until);
 	if (loop_has_slow(l))
 		loop_want_turn(l);
 }
@@ -168,6 +168,7 @@ static void
 turn_cb(evutil_socket_t fd, short what, void *arg)
 {
 	loop_run_deferred(arg);
+	loop_bulk_run(arg);
 	loop_run_slow(arg);
 }
 
@@ -222,11 +223,12 @@ loop_new(void)
 		return NULL;
 	pthread_mutex_init(&l->post_lock, NULL);
 	l->post_fd = -1;
-	calls_init(&l->deferred);
-	calls_init(&l->running);
-	calls_init(&l->slow[0]);
-	calls_init(&l->slow[1]);
-	calls_init(&l->at_free);
+	loop_calls_init(&l->deferred);
+	loop_calls_init(&l->running);
+	loop_calls_init(&l->slow[0]);
+	loop_calls_init(&l->slow[1]);
+	loop_calls_init(&l->at_free);
+	loop_calls_init(&l->bulk.waiting);
 	l->posted_end = &l->posted;
 	/* Writes to a closed socket are answered by EPIPE. */
 	signal(SIGPIPE, SIG_IGN);
@@ -254,13 +256,16 @@ loop_run_last_calls(struct loop *l)
 {
 	int round;
 
-	while (!calls_empty(&l->at_free))
-		calls_run_one(&l->at_free);
+	while (!loop_calls_empty(&l->at_free))
+		loop_calls_run_one(&l->at_free);
 	for (round = 0; round < LOOP_FREE_ROUNDS; round++) {
 		loop_take_posted(l);
-		if (calls_empty(&l->deferred) && !loop_has_slow(l))
+		if (loop_calls_empty(&l->deferred) && !loop_has_slow(l) &&
+		    loop_calls_empty(&l->bulk.waiting))
 			return;
 		loop_run_deferred(l);
+		while (!loop_calls_empty(&l->bulk.waiting))
+			loop_calls_run_one(&l->bulk.waiting);
 		loop_run_slow(l);
 	}
 }
@@ -315,8 +320,12 @@ loop_cork(struct loop *l)
 void
 loop_run(struct loop *l)
 {
-	while (!l->stopping)
-		event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
+	/* Turn by turn: each has its own time for what may take long. */
+	while (!l->stopping) {
+		loop_bulk_begin_turn(l);
+		event_base_loop(l->base,
+		    EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
+	}
 	l->stopping = false;
 }
 
@@ -324,6 +333,7 @@ void
 loop_run_once(struct loop *l)
 {
 	/* ONCE: one turn, even when its calls make more work at once. */
+	loop_bulk_begin_turn(l);
 	event_base_loop(l->base, EVLOOP_NONBLOCK | EVLOOP_ONCE);
 }
 
@@ -366,16 +376,16 @@ loop_boottime_ns(void)
 void
 loop_defer(struct loop *l, struct loop_call *c, loop_fn fn, void *arg)
 {
-	if (calls_empty(&l->deferred))
+	if (loop_calls_empty(&l->deferred))
 		loop_want_turn(l);
-	calls_add(&l->deferred, c, fn, arg);
+	loop_calls_add(&l->deferred, c, fn, arg);
 }
 
 void
 loop_defer_slow(struct loop *l, struct loop_call *c, bool goes_on, loop_fn fn,
     void *arg)
 {
-	calls_add(&l->slow[goes_on], c, fn, arg);
+	loop_calls_add(&l->slow[goes_on], c, fn, arg);
 	loop_want_turn(l);
 }
 
@@ -400,6 +410,7 @@ loop_cancel(struct loop *l, void *arg)
 {
 	calls_cancel(&l->deferred, arg);
 	calls_cancel(&l->running, arg);
+	calls_cancel(&l->bulk.waiting, arg);
 	calls_cancel(&l->slow[0], arg);
 	calls_cancel(&l->slow[1], arg);
 	calls_cancel(&l->at_free, arg);
@@ -411,7 +422,7 @@ loop_cancel(struct loop *l, void *arg)
 void
 loop_at_free(struct loop *l, struct loop_call *c, loop_fn fn, void *arg)
 {
-	calls_add(&l->at_free, c, fn, arg);
+	loop_calls_add(&l->at_free, c, fn, arg);
 }
 
 void

@@ -81,6 +81,44 @@ void loop_defer(struct loop *l, struct loop_call *c, loop_fn fn, void *arg);
 #define LOOP_SLOW_MS 2u
 void loop_defer_slow(struct loop *l, struct loop_call *c, bool goes_on,
     loop_fn fn, void *arg);
+
+/*
+ * Input, of which there may be more than the loop can take: ten thousand peers
+ * that are ready at once shall not keep it from timers, files and those who ask
+ * for something small (`urgent`).  Whoever is about to read asks loop_may_read()
+ * first, and where it says no, reads in the call that loop_defer_read() brings:
+ * in a turn of the loop so many of these run as LOOP_READ_MS have room for, in
+ * their order, at least one.  A read takes loop_read_bytes() at most, which is
+ * less the more there are that wait: so those are held back who send most, and
+ * a round through all stays short.
+ *
+ * Urgent ones have as much time again, before all others; beyond that they wait
+ * like everybody.
+ */
+#define LOOP_READ_MS 4u
+bool loop_may_read(struct loop *l, bool urgent) MUST_CHECK;
+void loop_defer_read(struct loop *l, struct loop_call *c, loop_fn fn,
+    void *arg);
+size_t loop_read_bytes(const struct loop *l);
+/*
+ * How long input waits for its turn at present, in milliseconds; 0: it does not
+ * wait.
+ */
+uint64_t loop_lag_ms(const struct loop *l);
+
+/*
+ * For tests: what the time of a turn is measured by (nanoseconds).  NULL: the
+ * real clock again.
+ */
+void loop_set_clock(struct loop *l, uint64_t (*clock_ns)(void *arg), void *arg);
+
+/* Whether it waits for its turn. */
+static inline bool
+loop_call_waits(const struct loop_call *c)
+{
+	return c->next != NULL;
+}
+
 /* Drops every deferred, posted and loop_at_free() call with this arg. */
 void loop_cancel(struct loop *l, void *arg);
 /* Drops one of loop_defer() and loop_at_free(), if it waits; costs nothing. */

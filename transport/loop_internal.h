@@ -1,6 +1,7 @@
 /*
  * loop_internal: what the files of the loop share: loop.c (the loop, and calls
- * that wait), loop_timers.c (timers).  For them only.
+ * that wait), loop_bulk.c (input in turns), loop_timers.c (timers).  For them
+ * only.
  */
 #ifndef TRANSPORT_LOOP_INTERNAL_H
 #define TRANSPORT_LOOP_INTERNAL_H
@@ -34,6 +35,21 @@ struct loop_timers {
 	uint64_t ev_due_ns; /* 0: it is not armed */
 };
 
+/* Input that waits for its turn, and the time of one. */
+struct loop_bulk {
+	struct loop_calls waiting;
+	/*
+	 * Stands in the queue itself: when it runs, all have had their turn that
+	 * came before it was put there.
+	 */
+	struct loop_call marker;
+	uint64_t marked_ns;
+	uint64_t lag_ns; /* how long it stood there last */
+	size_t round;    /* calls that ran meanwhile */
+	size_t ran;      /* since then */
+	uint64_t until_ns, urgent_until_ns; /* of this turn; 0: all of it left */
+};
+
 struct loop_signal;
 
 struct loop {
@@ -51,6 +67,8 @@ struct loop {
 	unsigned slow_passed;       /* calls of slow[1] since one of slow[0] */
 	struct event turn; /* a timer of 0: pending while any of them wait */
 
+	struct loop_bulk bulk;
+
 	struct loop_calls at_free;
 
 	pthread_mutex_t post_lock;
@@ -61,7 +79,27 @@ struct loop {
 
 	struct loop_timers timers;
 	struct loop_signal *signals;
+
+	uint64_t (*clock)(void *arg); /* for tests; NULL: the real one */
+	void *clock_arg;
 };
+
+void loop_calls_init(struct loop_calls *q);
+bool loop_calls_empty(const struct loop_calls *q);
+void loop_calls_add(struct loop_calls *q, struct loop_call *c, loop_fn fn,
+    void *arg);
+/* The first of them; it may be gone, or wait again, when it was called. */
+void loop_calls_run_one(struct loop_calls *q);
+
+/* The turn event will run, after the sockets. */
+void loop_want_turn(struct loop *l);
+/* What budgets of a turn go by. */
+uint64_t loop_budget_ns(const struct loop *l);
+
+/* ---- loop_bulk.c ---- */
+
+void loop_bulk_begin_turn(struct loop *l);
+void loop_bulk_run(struct loop *l);
 
 uint64_t loop_clock_ns(void);
 

@@ -173,6 +173,7 @@ stream_die(struct stream *s)
 	loop_call_cancel(&s->at_free);
 	loop_call_cancel(&s->tls_call);
 	loop_call_cancel(&s->reshow_call);
+	loop_call_cancel(&s->read_call);
 	loop_call_cancel(&s->look_call);
 	loop_call_cancel(&s->end_call);
 	s->shake_due = false;
@@ -301,6 +302,12 @@ stream_set_limits(struct stream *s, size_t hard, size_t low)
 {
 	s->hard = hard;
 	s->low = low;
+}
+
+void
+stream_set_urgent(struct stream *s)
+{
+	s->urgent = true;
 }
 
 size_t

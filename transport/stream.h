@@ -192,6 +192,11 @@ bool stream_is_over(const struct stream *s);
 
 /* Bytes queued and not yet taken by the kernel. */
 size_t stream_queued(const struct stream *s);
+/*
+ * Its input is read before that of others, while the loop has more of it than
+ * time (loop_may_read()).
+ */
+void stream_set_urgent(struct stream *s);
 /* Defaults: hard limit 1 MiB, low water 64 KiB. */
 void stream_set_limits(struct stream *s, size_t hard, size_t low);
 

@@ -147,7 +147,8 @@ stream_read(struct stream *s)
 		iov[niov++].iov_len = to_kept;
 	}
 	iov[niov].iov_base = scratch;
-	iov[niov++].iov_len = LOOP_SCRATCH_BYTES;
+	iov[niov++].iov_len = s->urgent ? LOOP_SCRATCH_BYTES :
+	    loop_read_bytes(s->loop);
 	n = stream_receive(s, iov, niov);
 	if (n < 0) {
 		if (!stream_may_retry(s, errno))
@@ -171,13 +172,44 @@ stream_read(struct stream *s)
 }
 
 /* One read an event, so that a busy peer starves nobody. */
+static void
+read_event(struct stream *s)
+{
+	if (s->tls == NULL || stream_tls_is_readable(s))
+		stream_read(s);
+}
+
+static void
+read_turn_cb(void *arg)
+{
+	struct stream *s = arg;
+
+	/* It may have been paused, or be over. */
+	if (s->armed == ARMED_READ)
+		read_event(s);
+}
+
+void
+stream_defer_input(struct stream *s, struct loop_call *c, loop_fn fn)
+{
+	if (s->urgent && loop_may_read(s->loop, true))
+		loop_defer(s->loop, c, fn, s);
+	else
+		loop_defer_read(s->loop, c, fn, s);
+}
+
 void
 stream_read_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *s = arg;
 
-	if (s->tls == NULL || stream_tls_is_readable(s))
-		stream_read(s);
+	if (loop_call_waits(&s->read_call))
+		return;
+	/* Handshakes have a queue of their own. */
+	if (s->opening || loop_may_read(s->loop, s->urgent))
+		read_event(s);
+	else
+		loop_defer_read(s->loop, &s->read_call, read_turn_cb, s);
 }
 
 bool
@@ -267,5 +299,5 @@ stream_resume(struct stream *s)
 	if (s->state != ST_OPEN || s->reshow)
 		return;
 	s->reshow = true;
-	loop_defer(s->loop, &s->reshow_call, reshow_cb, s);
+	stream_defer_input(s, &s->reshow_call, reshow_cb);
 }

@@ -51,6 +51,7 @@ struct stream {
 	enum stream_end why; /* ST_ENDING, ST_LAST */
 	bool paused;
 	bool reshow;   /* resumed; reshow_cb is deferred */
+	bool urgent;   /* its input does not wait behind others' */
 	bool out_dead; /* the peer takes no output; its input may go on */
 	bool over_low;
 	/* TLS only. */
@@ -63,6 +64,7 @@ struct stream {
 	struct loop_call end_call; /* end_cb, then free_cb */
 	struct loop_call tls_call; /* shake_cb while it opens, then more_cb */
 	struct loop_call reshow_call, look_call;
+	struct loop_call read_call; /* the socket was readable: read_turn_cb */
 	struct loop_call at_free; /* while it flushes */
 	struct event ev;   /* as armed says */
 	struct event *wev; /* only while something waits for room */
@@ -141,6 +143,8 @@ stream_held(const struct stream *s)
 size_t stream_show(struct stream *s, const uint8_t *buf, size_t len);
 /* Reads once and shows it. */
 void stream_read(struct stream *s);
+/* fn(s) when it is the turn of this stream's input. */
+void stream_defer_input(struct stream *s, struct loop_call *c, loop_fn fn);
 /* Keeps len bytes; -1: that ended it. */
 int stream_keep(struct stream *s, const uint8_t *data, size_t len) MUST_CHECK;
 void stream_read_cb(evutil_socket_t fd, short what, void *s);

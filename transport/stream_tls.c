@@ -165,7 +165,7 @@ stream_tls_come_back(struct stream *s)
 	if (s->more || !stream_may_read(s) || !tls_conn_has_input(s->tls))
 		return;
 	s->more = true;
-	loop_defer(s->loop, &s->tls_call, more_cb, s);
+	stream_defer_input(s, &s->tls_call, more_cb);
 }
 
 bool

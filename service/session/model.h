@@ -168,6 +168,7 @@ struct producer {
 	size_t n_instances;
 	/* Writer id -> global buffer id, in pages made on demand. */
 	uint16_t **writer_pages;
+	size_t n_writer_pages; /* that have a place */
 	size_t n_writers;
 	/* Global ids of the buffers it may write to. */
 	uint16_t *allowed;
@@ -220,6 +221,11 @@ struct service_counters {
 	uint64_t sequences_refused;
 };
 
+/*
+ * Traces have 31 bits for the id of a producer; 0 is none.  Less what may be in
+ * use at a time.
+ */
+#define SERVICE_PRODUCER_IDS ((uint32_t)INT32_MAX - 0x20000u)
 /* Global buffer ids are 1..65535; 0 is none. */
 #define SERVICE_BUFFER_IDS 65536u
 

@@ -16,10 +16,12 @@
 #include "service/session/session.h"
 #include "service/session/settings.h"
 
-/* Writer ids are 1..32767: 128 pages of 256, each made when first used. */
-#define WRITER_PAGE_BITS 8
+/*
+ * Writer ids are 1..32767, counted up, and most producers have a few: pages of
+ * 32 ids, each made when first used.
+ */
+#define WRITER_PAGE_BITS 5
 #define WRITER_PAGE_SIZE (1u << WRITER_PAGE_BITS)
-#define WRITER_PAGES ((SHM_MAX_WRITER_ID + 1) >> WRITER_PAGE_BITS)
 
 /*
  * All descriptors of a producer together: each may be as long as a frame, and a
@@ -113,6 +115,35 @@ data_source_parse(struct data_source *ds, const uint8_t *descriptor, size_t len)
 	return 0;
 }
 
+/*
+ * Gives it an id and its place: the list is in the order of the ids.  Those are
+ * counted up, and begin again (after years) when traces could not hold more;
+ * then what is still in use is left out.
+ */
+static void
+enter_in_order(struct service *s, struct producer *p)
+{
+	struct producer *before = TAILQ_LAST(&s->producers, producer_list);
+	struct producer *after;
+
+	if (++s->last_producer_id > SERVICE_PRODUCER_IDS)
+		s->last_producer_id = 1;
+	while (before != NULL && before->id > s->last_producer_id)
+		before = TAILQ_PREV(before, producer_list, link);
+	/* Its id and those right behind it are taken, and end somewhere. */
+	while (before != NULL && before->id == s->last_producer_id) {
+		s->last_producer_id++;
+		after = TAILQ_NEXT(before, link);
+		if (after != NULL && after->id == s->last_producer_id)
+			before = after;
+	}
+	p->id = s->last_producer_id;
+	if (before != NULL)
+		TAILQ_INSERT_AFTER(&s->producers, before, p, link);
+	else
+		TAILQ_INSERT_HEAD(&s->producers, p, link);
+}
+
 struct producer *
 producer_new(struct service *s, const struct producer_hello *hello,
     const struct producer_ops *ops, void *port, const char **why)
@@ -159,8 +190,7 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	p->page_size_hint = hello->page_size_hint;
 	p->shm = hello->shm;
 	p->shm_provided = hello->shm != NULL;
-	p->id = ++s->last_producer_id;
-	TAILQ_INSERT_TAIL(&s->producers, p, link);
+	enter_in_order(s, p);
 	s->n_producers++;
 	s->counters.producers_seen++;
 	return p;
@@ -235,9 +265,8 @@ producer_finish(struct producer *p)
 	query_producer_leaves(s, p);
 	TAILQ_REMOVE(&s->producers, p, link);
 	s->n_producers--;
-	if (p->writer_pages != NULL)
-		for (n = 0; n < WRITER_PAGES; n++)
-			free(p->writer_pages[n]);
+	for (n = 0; n < p->n_writer_pages; n++)
+		free(p->writer_pages[n]);
 	free(p->writer_pages);
 	quota_producer_gone(p);
 	link_losses_free(p);
@@ -482,9 +511,7 @@ producer_forget_buffer(struct producer *p, uint16_t buffer)
 	if (i == p->n_allowed)
 		return;
 	p->allowed[i] = p->allowed[--p->n_allowed];
-	if (p->writer_pages == NULL)
-		return;
-	for (n = 0; n < WRITER_PAGES; n++) {
+	for (n = 0; n < p->n_writer_pages; n++) {
 		if (p->writer_pages[n] == NULL)
 			continue;
 		for (i = 0; i < WRITER_PAGE_SIZE; i++)
@@ -495,26 +522,53 @@ producer_forget_buffer(struct producer *p, uint16_t buffer)
 	}
 }
 
+/* The page of a valid writer id; NULL: there is none. */
+static uint16_t *
+writer_page(const struct producer *p, uint32_t writer)
+{
+	size_t at = writer >> WRITER_PAGE_BITS;
+
+	return at < p->n_writer_pages ? p->writer_pages[at] : NULL;
+}
+
+/* The same, made where there is none; NULL: no memory. */
+static uint16_t *
+make_writer_page(struct producer *p, uint32_t writer)
+{
+	size_t at = writer >> WRITER_PAGE_BITS, n;
+	uint16_t **grown;
+
+	if (at >= p->n_writer_pages) {
+		/* Ids are counted up: doubling keeps the copying short. */
+		n = at < 2 * p->n_writer_pages ? 2 * p->n_writer_pages :
+		    at + 1;
+		if ((grown = realloc(p->writer_pages, n * sizeof(*grown))) ==
+		    NULL)
+			return NULL;
+		memset(grown + p->n_writer_pages, 0,
+		    (n - p->n_writer_pages) * sizeof(*grown));
+		p->writer_pages = grown;
+		p->n_writer_pages = n;
+	}
+	if (p->writer_pages[at] == NULL)
+		p->writer_pages[at] = calloc(WRITER_PAGE_SIZE,
+		    sizeof(uint16_t));
+	return p->writer_pages[at];
+}
+
 void
 producer_register_writer(struct producer *p, uint32_t writer, uint32_t buffer)
 {
-	uint16_t **slot;
-	uint16_t *entry;
+	uint16_t *page, *entry;
 
 	if (writer == 0 || writer > SHM_MAX_WRITER_ID || buffer == 0 ||
 	    buffer > UINT16_MAX || !producer_may_write(p, (uint16_t)buffer)) {
 		p->service->counters.wrong_buffer++;
 		return;
 	}
-	if (p->writer_pages == NULL &&
-	    (p->writer_pages = calloc(WRITER_PAGES, sizeof(uint16_t *))) ==
-	    NULL)
+	if ((page = make_writer_page(p, writer)) == NULL)
 		return;
-	slot = &p->writer_pages[writer >> WRITER_PAGE_BITS];
-	if (*slot == NULL &&
-	    (*slot = calloc(WRITER_PAGE_SIZE, sizeof(uint16_t))) == NULL)
-		return;
-	entry = &(*slot)[writer & (WRITER_PAGE_SIZE - 1)];
+	entry = &page[writer & (WRITER_PAGE_SIZE - 1)];
 	if (*entry == 0) {
 		if (p->quota != NULL && !quota_takes_sequence(p, writer))
 			return;
@@ -530,8 +584,8 @@ producer_unregister_writer(struct producer *p, uint32_t writer)
 
 	if (p->quota != NULL)
 		quota_gives_sequence(p, writer);
-	if (p->writer_pages == NULL || writer > SHM_MAX_WRITER_ID ||
-	    (page = p->writer_pages[writer >> WRITER_PAGE_BITS]) == NULL)
+	if (writer > SHM_MAX_WRITER_ID ||
+	    (page = writer_page(p, writer)) == NULL)
 		return;
 	if (page[writer & (WRITER_PAGE_SIZE - 1)] != 0) {
 		page[writer & (WRITER_PAGE_SIZE - 1)] = 0;
@@ -544,8 +598,8 @@ producer_writer_buffer(const struct producer *p, uint32_t writer)
 {
 	const uint16_t *page;
 
-	if (p->writer_pages == NULL || writer > SHM_MAX_WRITER_ID ||
-	    (page = p->writer_pages[writer >> WRITER_PAGE_BITS]) == NULL)
+	if (writer > SHM_MAX_WRITER_ID ||
+	    (page = writer_page(p, writer)) == NULL)
 		return 0;
 	return page[writer & (WRITER_PAGE_SIZE - 1)];
 }

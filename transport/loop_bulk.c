@@ -1,0 +1,127 @@
+#include "transport/loop_internal.h"
+
+/*
+ * What a round through all that wait brings in, about: at the speed of one core
+ * the tenth of a second.
+ */
+#define ROUND_BYTES (64u * 1024u * 1024u)
+/* Shorter reads cost more for each byte than they save others. */
+#define READ_LEAST (16u * 1024u)
+
+void
+loop_set_clock(struct loop *l, uint64_t (*clock_ns)(void *arg), void *arg)
+{
+	l->clock = clock_ns;
+	l->clock_arg = arg;
+}
+
+uint64_t
+loop_budget_ns(const struct loop *l)
+{
+	return l->clock != NULL ? l->clock(l->clock_arg) : loop_clock_ns();
+}
+
+void
+loop_bulk_begin_turn(struct loop *l)
+{
+	l->bulk.until_ns = l->bulk.urgent_until_ns = 0;
+}
+
+/* The time of a turn begins with its first use. */
+static bool
+has_time(const struct loop *l, uint64_t *until)
+{
+	uint64_t now = loop_budget_ns(l);
+
+	if (*until == 0)
+		*until = now + LOOP_READ_MS * 1000000u;
+	return now < *until;
+}
+
+bool
+loop_may_read(struct loop *l, bool urgent)
+{
+	if (urgent)
+		return has_time(l, &l->bulk.urgent_until_ns);
+	/* Those who wait come first. */
+	return loop_calls_empty(&l->bulk.waiting) &&
+	    has_time(l, &l->bulk.until_ns);
+}
+
+static void marker_cb(void *arg);
+
+static void
+mark(struct loop *l)
+{
+	struct loop_bulk *b = &l->bulk;
+
+	b->ran = 0;
+	b->marked_ns = loop_budget_ns(l);
+	loop_calls_add(&b->waiting, &b->marker, marker_cb, l);
+}
+
+static void
+marker_cb(void *arg)
+{
+	struct loop *l = arg;
+	struct loop_bulk *b = &l->bulk;
+
+	b->lag_ns = loop_budget_ns(l) - b->marked_ns;
+	b->round = b->ran;
+	if (!loop_calls_empty(&b->waiting))
+		mark(l);
+}
+
+void
+loop_defer_read(struct loop *l, struct loop_call *c, loop_fn fn, void *arg)
+{
+	struct loop_bulk *b = &l->bulk;
+	bool first = loop_calls_empty(&b->waiting);
+
+	loop_calls_add(&b->waiting, c, fn, arg);
+	if (!first)
+		return;
+	loop_want_turn(l);
+	b->lag_ns = 0;
+	b->round = 0;
+	mark(l);
+}
+
+void
+loop_bulk_run(struct loop *l)
+{
+	struct loop_bulk *b = &l->bulk;
+	bool time = true;
+
+	while (time && !loop_calls_empty(&b->waiting)) {
+		b->ran++;
+		loop_calls_run_one(&b->waiting);
+		time = has_time(l, &b->until_ns);
+	}
+	if (!loop_calls_empty(&b->waiting))
+		loop_want_turn(l);
+}
+
+size_t
+loop_read_bytes(const struct loop *l)
+{
+	const struct loop_bulk *b = &l->bulk;
+	size_t n = b->ran > b->round ? b->ran : b->round;
+
+	if (loop_calls_empty(&b->waiting) ||
+	    n <= ROUND_BYTES / LOOP_SCRATCH_BYTES)
+		return LOOP_SCRATCH_BYTES;
+	return ROUND_BYTES / n > READ_LEAST ? ROUND_BYTES / n : READ_LEAST;
+}
+
+uint64_t
+loop_lag_ms(const struct loop *l)
+{
+	const struct loop_bulk *b = &l->bulk;
+	uint64_t now = loop_budget_ns(l), waited;
+
+	if (loop_calls_empty(&b->waiting))
+		return 0;
+	waited = now - b->marked_ns;
+	return (waited > b->lag_ns ? waited : b->lag_ns) / 1000000;
+}
