@@ -91,12 +91,13 @@ void
 loop_bulk_run(struct loop *l)
 {
 	struct loop_bulk *b = &l->bulk;
-	bool time = true;
+	bool first = true;
 
-	while (time && !loop_calls_empty(&b->waiting)) {
+	while (!loop_calls_empty(&b->waiting) &&
+	    (has_time(l, &b->until_ns) || first)) {
+		first = false;
 		b->ran++;
 		loop_calls_run_one(&b->waiting);
-		time = has_time(l, &b->until_ns);
 	}
 	if (!loop_calls_empty(&b->waiting))
 		loop_want_turn(l);

@@ -1,0 +1,344 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "transport/loop.h"
+#include "transport/stream.h"
+
+/* Time passes when a test says so, and with each read. */
+#define READ_NS 1000000u
+#define TURN_READS LOOP_READ_MS /* reads that a turn has time for */
+
+/* The kernel tells the loop of no more at once, to begin with. */
+#define PEERS 30
+
+static struct {
+	struct loop *loop;
+	uint64_t now_ns;
+	struct loop_call calls[4096];
+	unsigned order[4096];
+	unsigned ran;
+	struct stream *streams[PEERS];
+	int far_ends[PEERS];
+	unsigned reads[PEERS];
+	unsigned urgent_reads;
+	size_t largest;
+} t;
+
+static uint64_t
+test_clock(void *arg)
+{
+	return t.now_ns;
+}
+
+static int
+setup(void **state)
+{
+	memset(&t, 0, sizeof(t));
+	t.now_ns = 1;
+	if ((t.loop = loop_new()) == NULL)
+		return -1;
+	loop_set_clock(t.loop, test_clock, NULL);
+	return 0;
+}
+
+static int
+teardown(void **state)
+{
+	size_t i;
+
+	for (i = 0; i < PEERS; i++) {
+		if (t.streams[i] != NULL) {
+			stream_close(t.streams[i], false);
+			close(t.far_ends[i]);
+		}
+	}
+	loop_free(t.loop);
+	return 0;
+}
+
+static void
+read_something(void *arg)
+{
+	t.order[t.ran++] = (unsigned)(uintptr_t)arg;
+	t.now_ns += READ_NS;
+}
+
+static void
+defer(unsigned i)
+{
+	loop_defer_read(t.loop, &t.calls[i], read_something,
+	    (void *)(uintptr_t)i);
+}
+
+static void
+a_turn_has_time_for_a_few_reads(void **state)
+{
+	unsigned n = 0;
+
+	while (loop_may_read(t.loop, false)) {
+		t.now_ns += READ_NS;
+		n++;
+	}
+	assert_int_equal(n, TURN_READS);
+	/* Those that are urgent have their own time, and then none either. */
+	for (n = 0; loop_may_read(t.loop, true); n++)
+		t.now_ns += READ_NS;
+	assert_int_equal(n, TURN_READS);
+	assert_false(loop_may_read(t.loop, false));
+	loop_run_once(t.loop);
+	assert_true(loop_may_read(t.loop, false));
+}
+
+static void
+who_waits_is_read_in_order_some_in_each_turn(void **state)
+{
+	unsigned i, turns = 0;
+
+	for (i = 0; i < 10; i++)
+		defer(i);
+	assert_int_equal(t.ran, 0);
+	while (t.ran < 10) {
+		loop_run_once(t.loop);
+		turns++;
+		assert_true(t.ran <= turns * TURN_READS);
+	}
+	assert_int_equal(turns, (10 + TURN_READS - 1) / TURN_READS);
+	for (i = 0; i < 10; i++)
+		assert_int_equal(t.order[i], i);
+}
+
+static void
+nobody_is_read_before_those_who_wait(void **state)
+{
+	defer(0);
+	assert_false(loop_may_read(t.loop, false));
+	assert_true(loop_may_read(t.loop, true));
+	loop_run_once(t.loop);
+	loop_run_once(t.loop);
+	assert_true(loop_may_read(t.loop, false));
+}
+
+static void
+even_without_time_one_is_read_in_each_turn(void **state)
+{
+	unsigned i;
+
+	for (i = 0; i < 3; i++)
+		defer(i);
+	for (i = 1; i <= 3; i++) {
+		assert_true(loop_may_read(t.loop, true));
+		/* A turn that others have used up before. */
+		loop_run_once(t.loop);
+		assert_true(t.ran >= i || t.ran == 3);
+	}
+}
+
+static void
+a_cancelled_read_does_not_run(void **state)
+{
+	defer(0);
+	defer(1);
+	loop_call_cancel(&t.calls[0]);
+	loop_run_once(t.loop);
+	assert_int_equal(t.ran, 1);
+	assert_int_equal(t.order[0], 1);
+}
+
+static void
+reads_get_shorter_the_more_there_are_that_wait(void **state)
+{
+	size_t few, many;
+	unsigned i;
+
+	assert_int_equal(loop_read_bytes(t.loop), LOOP_SCRATCH_BYTES);
+	for (i = 0; i < 100; i++)
+		defer(i);
+	loop_run_once(t.loop);
+	few = loop_read_bytes(t.loop);
+	assert_int_equal(few, LOOP_SCRATCH_BYTES);
+	for (; i < 3000; i++)
+		defer(i);
+	while (t.ran < 2900)
+		loop_run_once(t.loop);
+	many = loop_read_bytes(t.loop);
+	assert_true(many < few);
+	assert_true(many >= 16 * 1024);
+	while (t.ran < 3000)
+		loop_run_once(t.loop);
+	loop_run_once(t.loop);
+	assert_int_equal(loop_read_bytes(t.loop), LOOP_SCRATCH_BYTES);
+}
+
+static void
+how_long_input_waits_is_known(void **state)
+{
+	unsigned i;
+
+	assert_int_equal(loop_lag_ms(t.loop), 0);
+	for (i = 0; i < 100; i++)
+		defer(i);
+	while (t.ran < 60)
+		loop_run_once(t.loop);
+	/* A read takes a millisecond here, and the last waits for all. */
+	assert_in_range(loop_lag_ms(t.loop), 50, 100);
+	while (t.ran < 100)
+		loop_run_once(t.loop);
+	loop_run_once(t.loop);
+	assert_int_equal(loop_lag_ms(t.loop), 0);
+}
+
+/* ---- streams ---- */
+
+static size_t
+on_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
+{
+	unsigned *reads = arg;
+
+	(*reads)++;
+	t.now_ns += READ_NS;
+	if (len > t.largest)
+		t.largest = len;
+	return len;
+}
+
+static void
+on_closed(struct stream *s, enum stream_end why, void *arg)
+{
+	fail();
+}
+
+static const struct stream_ops ops = { .data = on_data, .closed = on_closed };
+
+static void
+open_peers(size_t n)
+{
+	int fds[2];
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+		t.far_ends[i] = fds[1];
+		t.streams[i] = stream_new(t.loop, fds[0], &ops, &t.reads[i]);
+		assert_non_null(t.streams[i]);
+	}
+}
+
+static void
+say_something(size_t from, size_t upto)
+{
+	for (; from < upto; from++)
+		assert_int_equal(write(t.far_ends[from], "x", 1), 1);
+}
+
+static unsigned
+reads_of(size_t from, size_t upto)
+{
+	unsigned n = 0;
+
+	for (; from < upto; from++)
+		n += t.reads[from];
+	return n;
+}
+
+static void
+an_urgent_stream_is_read_in_the_turn_in_which_it_has_something(void **state)
+{
+	unsigned turn;
+
+	open_peers(PEERS);
+	stream_set_urgent(t.streams[PEERS - 1]);
+	for (turn = 1; turn <= 5; turn++) {
+		/* All of them, again and again: more than there is time for. */
+		say_something(0, PEERS);
+		loop_run_once(t.loop);
+		assert_int_equal(t.reads[PEERS - 1], turn);
+		assert_true(reads_of(0, PEERS - 1) <= turn * TURN_READS + 1);
+	}
+}
+
+static void
+all_peers_get_their_turn(void **state)
+{
+	unsigned turn;
+	size_t i;
+
+	open_peers(PEERS);
+	for (turn = 0; turn < 3 * PEERS / TURN_READS; turn++) {
+		say_something(0, PEERS);
+		loop_run_once(t.loop);
+	}
+	for (i = 0; i < PEERS; i++)
+		assert_in_range(t.reads[i], 2, 4);
+}
+
+static void
+a_peer_that_is_paused_while_it_waits_is_not_read(void **state)
+{
+	size_t i;
+
+	open_peers(PEERS);
+	say_something(0, PEERS);
+	loop_run_once(t.loop);
+	for (i = 0; i < PEERS && t.reads[i] > 0; i++)
+		;
+	assert_true(i < PEERS);
+	stream_pause(t.streams[i]);
+	while (reads_of(0, PEERS) < PEERS - 1)
+		loop_run_once(t.loop);
+	loop_run_once(t.loop);
+	assert_int_equal(t.reads[i], 0);
+	stream_resume(t.streams[i]);
+	while (t.reads[i] == 0)
+		loop_run_once(t.loop);
+}
+
+static void
+a_peer_that_is_closed_while_it_waits_is_not_read(void **state)
+{
+	size_t i;
+
+	open_peers(PEERS);
+	say_something(0, PEERS);
+	loop_run_once(t.loop);
+	for (i = 0; i < PEERS && t.reads[i] > 0; i++)
+		;
+	assert_true(i < PEERS);
+	stream_close(t.streams[i], false);
+	t.streams[i] = NULL;
+	close(t.far_ends[i]);
+	while (reads_of(0, PEERS) < PEERS - 1)
+		loop_run_once(t.loop);
+	loop_run_once(t.loop);
+	assert_int_equal(t.reads[i], 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_turn_has_time_for_a_few_reads),
+		TEST(who_waits_is_read_in_order_some_in_each_turn),
+		TEST(nobody_is_read_before_those_who_wait),
+		TEST(even_without_time_one_is_read_in_each_turn),
+		TEST(a_cancelled_read_does_not_run),
+		TEST(reads_get_shorter_the_more_there_are_that_wait),
+		TEST(how_long_input_waits_is_known),
+		TEST(an_urgent_stream_is_read_in_the_turn_in_which_it_has_something),
+		TEST(all_peers_get_their_turn),
+		TEST(a_peer_that_is_paused_while_it_waits_is_not_read),
+		TEST(a_peer_that_is_closed_while_it_waits_is_not_read),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
