@@ -38,14 +38,23 @@ has_time(const struct loop *l, uint64_t *until)
 	return now < *until;
 }
 
+/* Where a turn ends is in the queue, too, while there is one. */
+static bool
+nobody_waits(const struct loop_bulk *b)
+{
+	const struct loop_call *head = &b->waiting.head;
+
+	return head->next == head ||
+	    (head->next == &b->end && b->end.next == head);
+}
+
 bool
 loop_may_read(struct loop *l, bool urgent)
 {
 	if (urgent)
 		return has_time(l, &l->bulk.urgent_until_ns);
 	/* Those who wait come first. */
-	return loop_calls_empty(&l->bulk.waiting) &&
-	    has_time(l, &l->bulk.until_ns);
+	return nobody_waits(&l->bulk) && has_time(l, &l->bulk.until_ns);
 }
 
 static void marker_cb(void *arg);
@@ -68,7 +77,7 @@ marker_cb(void *arg)
 
 	b->lag_ns = loop_budget_ns(l) - b->marked_ns;
 	b->round = b->ran;
-	if (!loop_calls_empty(&b->waiting))
+	if (!nobody_waits(b))
 		mark(l);
 }
 
@@ -76,7 +85,7 @@ void
 loop_defer_read(struct loop *l, struct loop_call *c, loop_fn fn, void *arg)
 {
 	struct loop_bulk *b = &l->bulk;
-	bool first = loop_calls_empty(&b->waiting);
+	bool first = nobody_waits(b);
 
 	loop_calls_add(&b->waiting, c, fn, arg);
 	if (!first)
@@ -93,13 +102,18 @@ loop_bulk_run(struct loop *l)
 	struct loop_bulk *b = &l->bulk;
 	bool first = true;
 
-	while (!loop_calls_empty(&b->waiting) &&
+	if (nobody_waits(b))
+		return;
+	/* Who comes again meanwhile has had its turn. */
+	loop_calls_add(&b->waiting, &b->end, NULL, NULL);
+	while (b->waiting.head.next != &b->end &&
 	    (has_time(l, &b->until_ns) || first)) {
 		first = false;
 		b->ran++;
 		loop_calls_run_one(&b->waiting);
 	}
-	if (!loop_calls_empty(&b->waiting))
+	loop_call_cancel(&b->end);
+	if (!nobody_waits(b))
 		loop_want_turn(l);
 }
 
@@ -109,7 +123,7 @@ loop_read_bytes(const struct loop *l)
 	const struct loop_bulk *b = &l->bulk;
 	size_t n = b->ran > b->round ? b->ran : b->round;
 
-	if (loop_calls_empty(&b->waiting) ||
+	if (nobody_waits(b) ||
 	    n <= ROUND_BYTES / LOOP_SCRATCH_BYTES)
 		return LOOP_SCRATCH_BYTES;
 	return ROUND_BYTES / n > READ_LEAST ? ROUND_BYTES / n : READ_LEAST;
@@ -121,7 +135,7 @@ loop_lag_ms(const struct loop *l)
 	const struct loop_bulk *b = &l->bulk;
 	uint64_t now = loop_budget_ns(l), waited;
 
-	if (loop_calls_empty(&b->waiting))
+	if (nobody_waits(b))
 		return 0;
 	waited = now - b->marked_ns;
 	return (waited > b->lag_ns ? waited : b->lag_ns) / 1000000;

@@ -43,6 +43,7 @@ struct loop_bulk {
 	 * came before it was put there.
 	 */
 	struct loop_call marker;
+	struct loop_call end; /* while they run: what came before this turn */
 	uint64_t marked_ns;
 	uint64_t lag_ns; /* how long it stood there last */
 	size_t round;    /* calls that ran meanwhile */

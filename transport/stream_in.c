@@ -203,7 +203,8 @@ stream_read_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *s = arg;
 
-	if (loop_call_waits(&s->read_call))
+	/* One read a turn, and that of either is due. */
+	if (loop_call_waits(&s->read_call) || (s->more && !s->out_wants_read))
 		return;
 	/* Handshakes have a queue of their own. */
 	if (s->opening || loop_may_read(s->loop, s->urgent))

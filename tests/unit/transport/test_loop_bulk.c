@@ -143,6 +143,24 @@ even_without_time_one_is_read_in_each_turn(void **state)
 }
 
 static void
+read_again(void *arg)
+{
+	t.ran++;
+	loop_defer_read(t.loop, &t.calls[0], read_again, NULL);
+}
+
+static void
+a_read_that_has_more_to_come_waits_for_the_next_turn(void **state)
+{
+	loop_defer_read(t.loop, &t.calls[0], read_again, NULL);
+	loop_run_once(t.loop);
+	assert_int_equal(t.ran, 1);
+	loop_run_once(t.loop);
+	assert_int_equal(t.ran, 2);
+	loop_call_cancel(&t.calls[0]);
+}
+
+static void
 a_cancelled_read_does_not_run(void **state)
 {
 	defer(0);
@@ -331,6 +349,7 @@ main(void)
 		TEST(who_waits_is_read_in_order_some_in_each_turn),
 		TEST(nobody_is_read_before_those_who_wait),
 		TEST(even_without_time_one_is_read_in_each_turn),
+		TEST(a_read_that_has_more_to_come_waits_for_the_next_turn),
 		TEST(a_cancelled_read_does_not_run),
 		TEST(reads_get_shorter_the_more_there_are_that_wait),
 		TEST(how_long_input_waits_is_known),
