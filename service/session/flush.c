@@ -7,6 +7,7 @@
 #include "service/session/event_log.h"
 #include "service/session/link_loss.h"
 #include "service/session/model.h"
+#include "service/session/producer_walk.h"
 #include "service/session/quota.h"
 #include "service/session/session.h"
 #include "service/session/settings.h"
@@ -30,6 +31,9 @@ struct flush {
 	size_t n_waiting;  /* entries */
 	size_t n_left;     /* not answered yet */
 	struct loop_timer *timer;
+	struct producer_walk asking;
+	struct loop_call ready_call; /* there was nobody to ask */
+	uint64_t flags;
 	bool timed_out;
 	bool periodic;
 	bool final;           /* the session ends with it */
@@ -52,6 +56,8 @@ static void
 flush_free(struct flush *f)
 {
 	TAILQ_REMOVE(&f->session->flushes, f, link);
+	producer_walk_end(&f->asking);
+	loop_call_cancel(&f->ready_call);
 	loop_timer_free(f->timer);
 	free(f->waiting);
 	free(f->answered);
@@ -163,7 +169,7 @@ flush_check(struct flush *f)
 	void *arg = f->arg;
 	bool success;
 
-	if (f->n_left > 0 && !f->timed_out)
+	if ((f->n_left > 0 || f->asking.under_way) && !f->timed_out)
 		return;
 	if (!session_scrape(s) && !f->timed_out)
 		return;
@@ -212,31 +218,44 @@ ready_cb(void *arg)
  * part (under emulation all do: the producer scrapes itself on Flush).
  */
 static bool
-ask(struct flush *f, struct producer *p, uint64_t flags, uint64_t **ids,
-    size_t *cap)
+ask(struct producer *p, void *arg)
 {
+	struct flush *f = arg;
+	uint64_t few[8], *ids = few;
 	struct ds_instance *i;
-	uint64_t *grown;
 	size_t n = 0;
 
+	if (p->n_instances > sizeof(few) / sizeof(few[0]) &&
+	    (ids = malloc(p->n_instances * sizeof(*ids))) == NULL)
+		return false;
 	TAILQ_FOREACH(i, &p->instances, of_producer) {
 		if (i->session != f->session || (i->no_flush && !p->emulated))
 			continue;
 		if (i->state == INSTANCE_CONFIGURED ||
 		    i->state == INSTANCE_STOPPED)
 			continue;
-		if (n == *cap) {
-			grown = realloc(*ids, (*cap * 2 + 8) * sizeof(**ids));
-			if (grown == NULL)
-				break;
-			*ids = grown;
-			*cap = *cap * 2 + 8;
-		}
-		(*ids)[n++] = i->id;
+		ids[n++] = i->id;
 	}
-	if (n > 0)
-		p->ops->flush(p->port, f->id, *ids, n, flags);
+	if (n > 0) {
+		/* Before it is asked: it may answer at once. */
+		f->waiting[f->n_waiting++] = p->id;
+		f->n_left++;
+		p->ops->flush(p->port, f->id, ids, n, f->flags);
+	}
+	if (ids != few)
+		free(ids);
 	return n > 0;
+}
+
+/* All were asked.  Never done before a later turn than that of its start. */
+static void
+asked_cb(void *arg)
+{
+	struct flush *f = arg;
+
+	if (f->n_left == 0)
+		loop_defer(f->session->service->loop, &f->ready_call,
+		    ready_cb, f);
 }
 
 /*
@@ -277,9 +296,6 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
     flush_fn done, void *arg)
 {
 	struct flush *f;
-	struct producer *p;
-	uint64_t *ids = NULL;
-	size_t cap = 0;
 
 	if (flags == FLUSH_PERIODIC)
 		give_up_oldest(s);
@@ -298,27 +314,13 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 	f->started_ms = loop_now_ms();
 	f->done = done;
 	f->arg = arg;
+	f->flags = flags;
 	TAILQ_INSERT_TAIL(&s->flushes, f, link);
 	s->flushes_requested++;
 	event_log_event(s->events, SERVICE_EVENT_FLUSH_STARTED);
-	/* Producers stand in the order of their ids: `waiting` is sorted. */
-	TAILQ_FOREACH(p, &s->service->producers, link)
-		if (!TAILQ_EMPTY(&p->instances) &&
-		    ask(f, p, flags, &ids, &cap))
-			f->waiting[f->n_waiting++] = p->id;
-	f->n_left = f->n_waiting;
-	free(ids);
-	if (f->n_left == 0) {
-		loop_timer_free(f->timer);
-		f->timer = loop_timer_new(s->service->loop, ready_cb, f);
-		if (f->timer == NULL) {
-			flush_free(f);
-			f = NULL;
-			goto fail;
-		}
-		timeout_ms = 0;
-	}
 	loop_timer_set(f->timer, timeout_ms, 0);
+	/* Producers stand in the order of their ids: `waiting` is sorted. */
+	producer_walk_begin(&f->asking, s->service, ask, asked_cb, f);
 	return;
 
 fail:

@@ -248,6 +248,7 @@ struct service {
 	struct session_list sessions;
 	size_t n_sessions;
 	LIST_HEAD(, query) queries;      /* that are being answered */
+	LIST_HEAD(, producer_walk) walks; /* that are under way */
 	struct peer_quota consumers;     /* connected ones */
 	struct peer_quota data_sources;  /* registered ones */
 	size_t n_data_sources;

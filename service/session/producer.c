@@ -11,6 +11,7 @@
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/link_loss.h"
+#include "service/session/producer_walk.h"
 #include "service/session/query.h"
 #include "service/session/quota.h"
 #include "service/session/session.h"
@@ -263,6 +264,7 @@ producer_finish(struct producer *p)
 	if (p->gone)
 		s->n_gone--;
 	query_producer_leaves(s, p);
+	producer_walks_leave(s, p);
 	TAILQ_REMOVE(&s->producers, p, link);
 	s->n_producers--;
 	for (n = 0; n < p->n_writer_pages; n++)

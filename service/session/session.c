@@ -122,19 +122,33 @@ session_alloc_buffers(struct session *s, size_t n)
 }
 
 static void
+forget_buffers(struct producer *p, const struct session *s)
+{
+	const struct session_buffer *b;
+	size_t i;
+
+	/* Backwards: the last takes the place of one that goes. */
+	for (i = p->n_allowed; i-- > 0;) {
+		b = s->service->buffers[p->allowed[i]];
+		if (b != NULL && b->session == s)
+			producer_forget_buffer(p, b->id);
+	}
+}
+
+static void
 release_buffers(struct session *s)
 {
 	struct service *sv = s->service;
 	struct producer *p;
 	size_t i;
 
+	/* Once through all of them, whatever the number of buffers. */
+	TAILQ_FOREACH(p, &sv->producers, link)
+		forget_buffers(p, s);
 	for (i = 0; i < s->n_buffers; i++) {
 		struct session_buffer *b = &s->buffers[i];
 
 		if (b->id != 0) {
-			TAILQ_FOREACH(p, &sv->producers, link)
-				if (p->n_allowed > 0)
-					producer_forget_buffer(p, b->id);
 			sv->buffers[b->id] = NULL;
 			sv->n_buffers--;
 		}
@@ -171,6 +185,8 @@ session_destroy(struct session *s)
 	struct service *sv = s->service;
 	struct ds_instance *i;
 
+	producer_walk_end(&s->walk);
+	producer_walk_end(&s->change_walk);
 	concurrent_gone(s);
 	clone_source_gone(s);
 	flush_drop_all(s);

@@ -19,6 +19,7 @@
 #include "service/session/model.h"
 #include "service/session/packet_stats.h"
 #include "service/session/principal.h"
+#include "service/session/producer_walk.h"
 
 struct clone_op;
 struct delayed_clone;
@@ -139,6 +140,9 @@ struct session {
 	uint64_t packets_stored; /* in all buffers, about */
 	enum packet_final_flush final_flush;
 	struct loop_call discard_call;
+	/* All producers are being set up, started or stopped: one of these. */
+	struct producer_walk walk;
+	struct producer_walk change_walk; /* set up after ChangeTraceConfig */
 };
 
 /*

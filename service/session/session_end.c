@@ -169,22 +169,30 @@ stop_timeout_cb(void *arg)
 	check_all_stopped(s);
 }
 
-static void
-stop_instances(struct session *s)
+static bool
+stop_those_of(struct producer *p, void *arg)
 {
+	struct session *s = arg;
 	struct ds_instance *i;
+	bool any = false;
 
-	session_timers_clear(s);
-	loop_timer_free(s->start_timer);
-	s->start_timer = NULL;
-	session_set_state(s, SESSION_DISABLING);
-	s->in_stop = true;
-	TAILQ_FOREACH(i, &s->instances, of_session) {
+	TAILQ_FOREACH(i, &p->instances, of_producer) {
+		if (i->session != s)
+			continue;
+		any = true;
 		instance_stop(i);
 		/* The flush has waited for them long enough. */
-		if (i->producer->cut && s->final_flush == FINAL_FLUSH_FAILED)
+		if (p->cut && s->final_flush == FINAL_FLUSH_FAILED)
 			instance_give_up(i);
 	}
+	return any;
+}
+
+static void
+all_were_told(void *arg)
+{
+	struct session *s = arg;
+
 	s->in_stop = false;
 	s->stop_timer = loop_timer_new(s->service->loop, stop_timeout_cb, s);
 	if (s->stop_timer != NULL)
@@ -192,6 +200,19 @@ stop_instances(struct session *s)
 		    SHUTDOWN_TIMEOUT_MS : config_stop_timeout_ms(s->config),
 		    0);
 	check_all_stopped(s);
+}
+
+static void
+stop_instances(struct session *s)
+{
+	session_timers_clear(s);
+	loop_timer_free(s->start_timer);
+	s->start_timer = NULL;
+	session_set_state(s, SESSION_DISABLING);
+	s->in_stop = true;
+	producer_walk_end(&s->change_walk);
+	producer_walk_begin(&s->walk, s->service, stop_those_of,
+	    all_were_told, s);
 }
 
 static void
@@ -259,6 +280,29 @@ session_is_busy(const struct session *s)
 	    s->shutting_down && !s->wrote_file);
 }
 
+static void
+freed_cb(void *arg)
+{
+	session_destroy(arg);
+}
+
+/* Nothing is waited for, but they are too many to be told in one turn. */
+static void
+free_in_turns(struct session *s)
+{
+	s->freeing = true;
+	s->ending = true;
+	flush_drop_all(s);
+	session_timers_clear(s);
+	loop_timer_free(s->start_timer);
+	s->start_timer = NULL;
+	loop_timer_free(s->stop_timer);
+	s->stop_timer = NULL;
+	session_set_state(s, SESSION_DISABLING);
+	producer_walk_end(&s->change_walk);
+	producer_walk_begin(&s->walk, s->service, stop_those_of, freed_cb, s);
+}
+
 void
 session_free(struct session *s)
 {
@@ -273,6 +317,10 @@ session_free(struct session *s)
 		return;
 	}
 	s->in_stop = true;
+	if (s->n_instances > PRODUCER_WALK_TURN) {
+		free_in_turns(s);
+		return;
+	}
 	TAILQ_FOREACH(i, &s->instances, of_session)
 		instance_stop(i);
 	session_destroy(s);

@@ -28,7 +28,9 @@ int session_timers_make(struct session *s) MUST_CHECK;
 void session_timers_arm(struct session *s);
 void session_timers_clear(struct session *s);
 
-/* Starts as soon as its file is open. */
+/* Sets up what the producers there offer; then a start may come. */
+void session_set_up_all(struct session *s);
+/* Starts as soon as its file is open, and all is set up. */
 void session_want_start(struct session *s);
 /* An instance for each of its data sources that wants ds and has none yet. */
 void session_set_up(struct session *s, struct data_source *ds);

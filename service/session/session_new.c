@@ -325,8 +325,6 @@ session_new(struct service *sv, struct config *config, int fd,
 	const Perfetto__Protos__TraceConfig *pb = config->pb;
 	struct session_filter *filter = NULL;
 	struct session *s = NULL;
-	struct producer *p;
-	struct data_source *ds;
 
 	if (session_check_limits(sv, owner, err, err_size) != 0)
 		goto fail;
@@ -370,9 +368,7 @@ session_new(struct service *sv, struct config *config, int fd,
 	if (fd >= 0)
 		close(fd); /* nobody asked for a file */
 	made(s);
-	TAILQ_FOREACH(p, &sv->producers, link)
-		TAILQ_FOREACH(ds, &p->data_sources, link)
-			session_set_up(s, ds);
+	session_set_up_all(s);
 	if (!pb->deferred_start && !s->wait_for_start_trigger)
 		session_want_start(s);
 	return s;

@@ -65,10 +65,34 @@ slow_start_cb(void *arg)
 	say_all_started(s);
 }
 
+static bool
+start_those_of(struct producer *p, void *arg)
+{
+	struct session *s = arg;
+	struct ds_instance *i;
+	bool any = false;
+
+	TAILQ_FOREACH(i, &p->instances, of_producer) {
+		if (i->session != s)
+			continue;
+		any = true;
+		instance_start(i);
+	}
+	return any;
+}
+
+static void
+all_were_told(void *arg)
+{
+	struct session *s = arg;
+
+	session_check_started(s);
+	session_commands_started(s);
+}
+
 static void
 start_now(struct session *s)
 {
-	struct ds_instance *i;
 	struct timespec now;
 	char whose[160];
 
@@ -85,30 +109,35 @@ start_now(struct session *s)
 		loop_timer_set(s->start_timer, START_TIMEOUT_MS, 0);
 	if (s->file != NULL)
 		file_session_start(s->file);
-	TAILQ_FOREACH(i, &s->instances, of_session)
-		instance_start(i);
-	session_check_started(s);
 	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
 	    "session %llu: started with %zu data sources for %s",
 	    (unsigned long long)s->id, s->n_instances,
 	    principal_text(&s->owner, whose, sizeof(whose)));
-	session_commands_started(s);
+	producer_walk_begin(&s->walk, s->service, start_those_of,
+	    all_were_told, s);
 }
 
-/* Starts as soon as its file is open. */
+/* Whatever it waited for may be there now. */
+static void
+start_if_ready(struct session *s)
+{
+	if (s->start_wanted && s->state == SESSION_CONFIGURED && !s->ending &&
+	    !s->walk.under_way &&
+	    (s->file == NULL || file_session_is_open(s->file)))
+		start_now(s);
+}
+
 void
 session_want_start(struct session *s)
 {
 	s->start_wanted = true;
-	if (s->file == NULL || file_session_is_open(s->file))
-		start_now(s);
+	start_if_ready(s);
 }
 
 void
 session_file_opened(struct session *s)
 {
-	if (s->start_wanted && s->state == SESSION_CONFIGURED && !s->ending)
-		start_now(s);
+	start_if_ready(s);
 	if (s->ops != NULL && s->ops->file_known != NULL)
 		s->ops->file_known(s->port);
 }
@@ -166,6 +195,31 @@ session_set_up(struct session *s, struct data_source *ds)
 	}
 }
 
+static bool
+set_up_those_of(struct producer *p, void *arg)
+{
+	struct session *s = arg;
+	struct data_source *ds;
+	size_t before = s->n_instances;
+
+	TAILQ_FOREACH(ds, &p->data_sources, link)
+		session_set_up(s, ds);
+	return s->n_instances != before;
+}
+
+static void
+all_are_set_up(void *arg)
+{
+	start_if_ready(arg);
+}
+
+void
+session_set_up_all(struct session *s)
+{
+	producer_walk_begin(&s->walk, s->service, set_up_those_of,
+	    all_are_set_up, s);
+}
+
 void
 sessions_data_source_added(struct service *sv, struct data_source *ds)
 {
@@ -203,13 +257,16 @@ sessions_producer_gone(struct service *sv, uint32_t producer)
 	}
 }
 
+static void
+changed_cb(void *arg)
+{
+	session_check_started(arg);
+}
+
 int
 session_change_config(struct session *s, const uint8_t *config, size_t len,
     char *err, size_t err_size)
 {
-	struct producer *p;
-	struct data_source *ds;
-
 	if (s->state != SESSION_CONFIGURED && s->state != SESSION_STARTED) {
 		snprintf(err, err_size, "the session has ended");
 		return -1;
@@ -217,8 +274,7 @@ session_change_config(struct session *s, const uint8_t *config, size_t len,
 	if (config_add_filters(s->config, config, len, err, err_size) != 0)
 		return -1;
 	/* Those in already stay as they are. */
-	TAILQ_FOREACH(p, &s->service->producers, link)
-		TAILQ_FOREACH(ds, &p->data_sources, link)
-			session_set_up(s, ds);
+	producer_walk_begin(&s->change_walk, s->service, set_up_those_of,
+	    changed_cb, s);
 	return 0;
 }

@@ -1,0 +1,59 @@
+#include "service/session/producer_walk.h"
+
+#include "service/session/model.h"
+
+static void
+walk_on(void *arg)
+{
+	struct producer_walk *w = arg;
+	struct producer *p;
+	size_t cost = 0;
+
+	while ((p = w->next) != NULL && w->left > 0) {
+		if (cost >= PRODUCER_WALK_TURN * PRODUCER_WALK_SKIPS) {
+			loop_defer(w->service->loop, &w->call, walk_on, w);
+			return;
+		}
+		w->next = TAILQ_NEXT(p, link);
+		w->left--;
+		cost += w->visit(p, w->arg) ? PRODUCER_WALK_SKIPS : 1;
+	}
+	producer_walk_end(w);
+	w->over(w->arg);
+}
+
+void
+producer_walk_begin(struct producer_walk *w, struct service *s,
+    producer_visit_fn visit, void (*over)(void *arg), void *arg)
+{
+	producer_walk_end(w);
+	w->service = s;
+	w->visit = visit;
+	w->over = over;
+	w->arg = arg;
+	w->next = TAILQ_FIRST(&s->producers);
+	w->left = s->n_producers;
+	w->under_way = true;
+	LIST_INSERT_HEAD(&s->walks, w, link);
+	walk_on(w);
+}
+
+void
+producer_walk_end(struct producer_walk *w)
+{
+	if (!w->under_way)
+		return;
+	w->under_way = false;
+	LIST_REMOVE(w, link);
+	loop_call_cancel(&w->call);
+}
+
+void
+producer_walks_leave(struct service *s, const struct producer *p)
+{
+	struct producer_walk *w;
+
+	LIST_FOREACH(w, &s->walks, link)
+		if (w->next == p)
+			w->next = TAILQ_NEXT(p, link);
+}
