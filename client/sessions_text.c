@@ -239,6 +239,18 @@ column_text(const session_state *s, uint64_t now, enum column c,
 	return "";
 }
 
+static void
+print_overload(FILE *out, const Tributary__OverloadState *o)
+{
+	char text[256];
+
+	if (o == NULL || o->level == 0 || o->text == NULL)
+		return;
+	fprintf(out, "It is overloaded (input waits %" PRIu64 " ms for its "
+	    "turn): %s.\n", o->lag_ms, log_escape(text, sizeof(text),
+	    o->text, strlen(o->text)));
+}
+
 /* "2 of 64 sessions; 96.0 MiB of 2.0 GiB for buffers" */
 static void
 print_totals(FILE *out, const sessions_reply *r)
@@ -252,6 +264,7 @@ print_totals(FILE *out, const sessions_reply *r)
 	    r->max_sessions, human_s(r->max_sessions),
 	    human_bytes(used, r->buffer_bytes),
 	    human_bytes(most, r->max_buffer_bytes));
+	print_overload(out, r->overload);
 }
 
 static void

@@ -316,6 +316,7 @@ summarise(struct top_model *m, const Tributary__QuerySessionsReply *r)
 	char rate[TOP_CELL], packets[TOP_CELL], lost[TOP_CELL];
 	time_t now = (time_t)(r->now_ns / 1000000000);
 	struct tm tm;
+	size_t at_end;
 
 	if (localtime_r(&now, &tm) == NULL ||
 	    strftime(at, sizeof(at), "%H:%M:%S", &tm) == 0)
@@ -328,6 +329,10 @@ summarise(struct top_model *m, const Tributary__QuerySessionsReply *r)
 	    packets, lost, r->all_sessions, human_s(r->all_sessions),
 	    human_bytes(used, r->buffer_bytes),
 	    human_bytes(most, r->max_buffer_bytes));
+	at_end = strlen(m->summary);
+	if (r->overload != NULL && r->overload->level > 0)
+		snprintf(m->summary + at_end, sizeof(m->summary) - at_end,
+		    "  OVERLOADED, level %" PRIu32, r->overload->level);
 }
 
 void

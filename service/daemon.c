@@ -15,6 +15,7 @@
 #include "service/dialler.h"
 #include "service/doors.h"
 #include "service/gate.h"
+#include "service/overload_watch.h"
 #include "service/handover.h"
 #include "service/port/consumer_port.h"
 #include "service/port/control_port.h"
@@ -53,6 +54,7 @@ struct daemon {
 	struct gate *gate;
 	struct doors *doors;
 	struct dialler *dialler;
+	struct overload_watch *overload;
 	struct loop_timer *watchdog; /* NULL: nobody asks */
 	bool stopping;
 	bool unclean; /* a session was left behind */
@@ -455,6 +457,12 @@ daemon_new(const struct settings *settings, struct activation *a,
 	}
 	if (open_ways_in(d, a, err, err_size) != 0)
 		goto fail;
+	d->overload = overload_watch_new(d->loop, &d->service->overload,
+	    d->doors, settings->overload_lag_ms);
+	if (d->overload == NULL) {
+		snprintf(err, err_size, "no memory");
+		goto fail;
+	}
 	return d;
 
 fail:
@@ -468,6 +476,7 @@ daemon_free(struct daemon *d)
 	if (d == NULL)
 		return;
 	upgrade_free(d->trial);
+	overload_watch_free(d->overload);
 	dialler_free(d->dialler);
 	doors_free(d->doors);
 	certificates_free(d->certificates);

@@ -368,6 +368,26 @@ doors_wake(struct doors *d)
 		listener_wake(d->all[i].listener);
 }
 
+void
+doors_pace(struct doors *d, bool paced)
+{
+	size_t i;
+
+	for (i = 0; i < d->n; i++)
+		if (d->all[i].port != LISTEN_CONSUMER)
+			listener_pace(d->all[i].listener, paced);
+}
+
+void
+doors_let_some_in(struct doors *d)
+{
+	size_t i;
+
+	for (i = 0; i < d->n; i++)
+		if (d->all[i].port != LISTEN_CONSUMER)
+			listener_let_some_in(d->all[i].listener);
+}
+
 static int
 list_door(const struct door *door, struct handover *h)
 {

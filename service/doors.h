@@ -5,6 +5,7 @@
 #ifndef SERVICE_DOORS_H
 #define SERVICE_DOORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "transport/compiler.h"
@@ -33,6 +34,13 @@ void doors_close(struct doors *d);
 /* Who comes waits in front of the door, until doors_wake(). */
 void doors_rest(struct doors *d);
 void doors_wake(struct doors *d);
+
+/*
+ * Paced: everybody but consumers comes in only as doors_let_some_in() is
+ * called, a few at a time at each door; the others wait in front of it.
+ */
+void doors_pace(struct doors *d, bool paced);
+void doors_let_some_in(struct doors *d);
 
 /* All that is listened on, for whoever comes after us.  -1: no memory. */
 int doors_list(const struct doors *d, struct handover *h) MUST_CHECK;

@@ -40,6 +40,7 @@ struct listener {
 	bool accepting;           /* inside accept_cb */
 	bool freed;               /* by fn: accept_cb does it when it is out */
 	bool resting;
+	bool paced;               /* stops after each few newcomers */
 
 	/* The UNIX socket file that is ours to remove. */
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
@@ -143,6 +144,26 @@ listener_wake(struct listener *l)
 	listener_start(l);
 }
 
+void
+listener_let_some_in(struct listener *l)
+{
+	uint64_t ms;
+
+	/* Out of descriptors it waits for those. */
+	if (l != NULL && !l->resting && !loop_timer_left(l->retry, &ms))
+		listener_start(l);
+}
+
+void
+listener_pace(struct listener *l, bool paced)
+{
+	if (l == NULL || l->paced == paced)
+		return;
+	l->paced = paced;
+	if (!paced)
+		listener_let_some_in(l);
+}
+
 static void
 accept_cb(evutil_socket_t fd, short what, void *arg)
 {
@@ -171,6 +192,8 @@ accept_cb(evutil_socket_t fd, short what, void *arg)
 		/* This one client is gone already. */
 	}
 	l->accepting = false;
+	if (l->paced)
+		listener_stop(l);
 	if (l->freed)
 		listener_destroy(l);
 }

@@ -53,6 +53,13 @@ void listener_free(struct listener *l);
 void listener_rest(struct listener *l);
 void listener_wake(struct listener *l);
 
+/*
+ * Paced: after a few newcomers who comes waits in the backlog, until
+ * listener_let_some_in().  NULL is fine.
+ */
+void listener_pace(struct listener *l, bool paced);
+void listener_let_some_in(struct listener *l);
+
 /* Its sockets, which stay its own; how many. */
 size_t listener_sockets(const struct listener *l,
     int fds[LISTENER_SOCKETS_MAX]);

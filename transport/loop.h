@@ -107,6 +107,20 @@ size_t loop_read_bytes(const struct loop *l);
 uint64_t loop_lag_ms(const struct loop *l);
 
 /*
+ * Calls fn(arg), on a later turn, when a round through all that wait took ms or
+ * longer; as often as that happens.  ms 0: never.  One fn a loop.
+ */
+void loop_on_lag(struct loop *l, uint64_t ms, loop_fn fn, void *arg);
+
+/* What a loop does less of than it could, for the sake of the rest. */
+enum loop_hold {
+	LOOP_HOLD_NOTHING,
+	LOOP_HOLD_SLOW,  /* one call of loop_defer_slow() a turn */
+	LOOP_HOLD_READS, /* the same, and reads of a quarter of their length */
+};
+void loop_hold_back(struct loop *l, enum loop_hold hold);
+
+/*
  * For tests: what the time of a turn is measured by (nanoseconds).  NULL: the
  * real clock again.
  */

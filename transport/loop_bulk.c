@@ -77,6 +77,8 @@ marker_cb(void *arg)
 
 	b->lag_ns = loop_budget_ns(l) - b->marked_ns;
 	b->round = b->ran;
+	if (b->alarm_ns != 0 && b->lag_ns >= b->alarm_ns)
+		loop_defer(l, &b->alarm_call, b->alarm, b->alarm_arg);
 	if (!nobody_waits(b))
 		mark(l);
 }
@@ -122,11 +124,32 @@ loop_read_bytes(const struct loop *l)
 {
 	const struct loop_bulk *b = &l->bulk;
 	size_t n = b->ran > b->round ? b->ran : b->round;
+	size_t bytes = LOOP_SCRATCH_BYTES;
 
-	if (nobody_waits(b) ||
-	    n <= ROUND_BYTES / LOOP_SCRATCH_BYTES)
-		return LOOP_SCRATCH_BYTES;
-	return ROUND_BYTES / n > READ_LEAST ? ROUND_BYTES / n : READ_LEAST;
+	if (nobody_waits(b))
+		return bytes;
+	if (n > ROUND_BYTES / LOOP_SCRATCH_BYTES)
+		bytes = ROUND_BYTES / n;
+	if (bytes < READ_LEAST)
+		bytes = READ_LEAST;
+	return b->hold == LOOP_HOLD_READS ? bytes / 4 : bytes;
+}
+
+void
+loop_on_lag(struct loop *l, uint64_t ms, loop_fn fn, void *arg)
+{
+	struct loop_bulk *b = &l->bulk;
+
+	loop_call_cancel(&b->alarm_call);
+	b->alarm_ns = ms * 1000000;
+	b->alarm = fn;
+	b->alarm_arg = arg;
+}
+
+void
+loop_hold_back(struct loop *l, enum loop_hold hold)
+{
+	l->bulk.hold = hold;
 }
 
 uint64_t

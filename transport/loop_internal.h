@@ -49,6 +49,12 @@ struct loop_bulk {
 	size_t round;    /* calls that ran meanwhile */
 	size_t ran;      /* since then */
 	uint64_t until_ns, urgent_until_ns; /* of this turn; 0: all of it left */
+	enum loop_hold hold;
+	/* Who hears of a lag of so much; 0: nobody. */
+	uint64_t alarm_ns;
+	loop_fn alarm;
+	void *alarm_arg;
+	struct loop_call alarm_call;
 };
 
 struct loop_signal;

@@ -20,6 +20,12 @@ enum {
 	REPLY_MAX_BUFFER_BYTES = 4,
 	REPLY_MAX_SESSIONS = 5,
 	REPLY_ALL_SESSIONS = 6,
+	REPLY_OVERLOAD = 50,
+	OVERLOAD_LEVEL = 1,
+	OVERLOAD_TEXT = 2,
+	OVERLOAD_LAG = 3,
+	OVERLOAD_TIMES = 4,
+	OVERLOAD_LEFT_OUT = 5,
 };
 
 /* What is asked for; both left out: everything. */
@@ -71,6 +77,24 @@ is_wanted(const struct session *s, const struct wanted *w)
 }
 
 static void
+put_overload(struct pb_writer *w, const struct overload *o)
+{
+	size_t mark;
+	int i;
+
+	if (o->times[OVERLOAD_DOORS] == 0)
+		return;
+	mark = pb_nest_begin(w, REPLY_OVERLOAD);
+	pb_put_uint(w, OVERLOAD_LEVEL, (uint64_t)o->level);
+	pb_put_string(w, OVERLOAD_TEXT, overload_text(o->level));
+	pb_put_uint(w, OVERLOAD_LAG, o->lag_ms);
+	for (i = OVERLOAD_DOORS; i < OVERLOAD_LEVELS; i++)
+		pb_put_uint(w, OVERLOAD_TIMES, o->times[i]);
+	pb_put_uint(w, OVERLOAD_LEFT_OUT, o->left_out);
+	pb_nest_end(w, mark);
+}
+
+static void
 put_head(struct control *p, struct pb_writer *part)
 {
 	const struct service *s = p->service;
@@ -82,6 +106,7 @@ put_head(struct control *p, struct pb_writer *part)
 	    l->max_total_buffer_kb * 1024);
 	pb_put_uint(part, REPLY_MAX_SESSIONS, l->max_sessions);
 	pb_put_uint(part, REPLY_ALL_SESSIONS, s->n_sessions);
+	put_overload(part, &s->overload);
 }
 
 static bool

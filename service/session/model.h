@@ -30,6 +30,7 @@
 #include "transport/log.h"
 #include "transport/loop.h"
 #include "service/session/machine.h"
+#include "service/session/overload.h"
 #include "service/session/peer_quota.h"
 
 /* glibc's queue.h lacks the removal-safe walk. */
@@ -267,6 +268,7 @@ struct service {
 	struct guard_book *guard_book;   /* config_guard.h */
 	struct priority *priority;
 	bool lockdown;                   /* lockdown.h */
+	struct overload overload;        /* overload.h; zero: none */
 	uint8_t *system_info; /* of the host, encoded */
 	size_t system_info_len;
 	void (*idle)(void *arg); /* told when the last session goes; or NULL */

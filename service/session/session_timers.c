@@ -27,6 +27,8 @@ snapshot_cb(void *arg)
 {
 	struct session *s = arg;
 
+	if (overload_leaves_out(&s->service->overload))
+		return;
 	event_log_snapshot(s->events);
 	readback_want_marker(s->readback);
 	readback_want_stats(s->readback);

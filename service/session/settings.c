@@ -43,6 +43,7 @@ settings_init(struct settings *s)
 	memset(s, 0, sizeof(*s));
 	s->log_level = LOG_LEVEL_INFO;
 	s->lossless = true;
+	s->overload_lag_ms = 50;
 	s->limits = (struct limits){
 		.max_sessions = 64,
 		.max_sessions_per_uid = 16,

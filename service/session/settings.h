@@ -138,6 +138,7 @@ struct settings {
 	bool enable_relay_endpoint; /* RelayPort on every producer socket */
 	char *socket_permissions; /* NULL: as the umask leaves them */
 	bool lossless; /* files: producers wait for a slow disk */
+	uint32_t overload_lag_ms; /* overload.h; 0: never */
 	struct limits limits;
 	struct link_setting link;
 	struct tls_setting tls;

@@ -459,6 +459,8 @@ apply(struct settings *s, const Tributary__Settings *m,
 		s->enable_relay_endpoint = m->enable_relay_endpoint;
 	if (m->has_lossless)
 		s->lossless = m->lossless;
+	if (m->has_overload_lag_ms)
+		s->overload_lag_ms = m->overload_lag_ms;
 	return 0;
 }
 

@@ -74,6 +74,7 @@ without_a_file_everything_has_its_default(void **state)
 	assert_false(s.enable_relay_endpoint);
 	assert_null(s.socket_permissions);
 	assert_true(s.lossless);
+	assert_int_equal(s.overload_lag_ms, 50);
 	assert_int_equal(s.limits.max_sessions, 64);
 	assert_int_equal(s.limits.max_sessions_per_uid, 16);
 	assert_int_equal(s.limits.max_buffers_per_session, 128);
@@ -151,6 +152,7 @@ every_field_of_a_file_arrives(void **state)
 	      "enable_relay_endpoint: true\n"
 	      "socket_permissions: \"a:0660:b:0600\"\n"
 	      "lossless: false\n"
+	      "overload_lag_ms: 7\n"
 	      "limits {\n"
 	      "  max_sessions: 1 max_sessions_per_uid: 2\n"
 	      "  max_buffers_per_session: 3\n"
@@ -173,6 +175,7 @@ every_field_of_a_file_arrives(void **state)
 	assert_true(s.enable_relay_endpoint);
 	assert_string_equal(s.socket_permissions, "a:0660:b:0600");
 	assert_false(s.lossless);
+	assert_int_equal(s.overload_lag_ms, 7);
 	assert_int_equal(s.limits.max_sessions, 1);
 	assert_int_equal(s.limits.max_sessions_per_uid, 2);
 	assert_int_equal(s.limits.max_buffers_per_session, 3);

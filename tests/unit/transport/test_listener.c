@@ -499,6 +499,46 @@ a_full_backlog_is_asked_again(void **state)
 	close(fd);
 }
 
+static void
+turns(int n)
+{
+	while (n-- > 0)
+		loop_run_once(t.loop);
+}
+
+static void
+a_paced_listener_lets_a_few_in_at_a_time(void **state)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int clients[40], i;
+
+	listens(t.path);
+	strcpy(sun.sun_path, t.path);
+	listener_pace(t.listener, true);
+	for (i = 0; i < 40; i++) {
+		clients[i] = socket(AF_UNIX, SOCK_STREAM, 0);
+		assert_int_equal(connect(clients[i], (struct sockaddr *)&sun,
+		    sizeof(sun)), 0);
+	}
+	turns(10);
+	assert_int_equal(t.accepted, 16);
+	/* While it rests nobody comes in, whatever the pace. */
+	listener_rest(t.listener);
+	listener_let_some_in(t.listener);
+	turns(10);
+	assert_int_equal(t.accepted, 16);
+	listener_wake(t.listener);
+	turns(10);
+	assert_int_equal(t.accepted, 32);
+	turns(10);
+	assert_int_equal(t.accepted, 32);
+	listener_pace(t.listener, false);
+	turns(10);
+	assert_int_equal(t.accepted, 40);
+	for (i = 0; i < 40; i++)
+		close(clients[i]);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -522,6 +562,7 @@ main(void)
 		TEST(a_listener_may_be_freed_in_its_callback),
 		TEST(two_thousand_clients_are_accepted),
 		TEST(without_descriptors_accepting_pauses_and_goes_on),
+		TEST(a_paced_listener_lets_a_few_in_at_a_time),
 		TEST(dialling_nobody_gives_the_reason),
 		TEST(dialling_over_tcp_where_nobody_listens_is_refused),
 		TEST(a_dial_that_is_given_up_calls_nobody),

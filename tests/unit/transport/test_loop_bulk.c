@@ -26,6 +26,7 @@ static struct {
 	struct loop_call calls[4096];
 	unsigned order[4096];
 	unsigned ran;
+	unsigned told;
 	struct stream *streams[PEERS];
 	int far_ends[PEERS];
 	unsigned reads[PEERS];
@@ -70,6 +71,12 @@ read_something(void *arg)
 {
 	t.order[t.ran++] = (unsigned)(uintptr_t)arg;
 	t.now_ns += READ_NS;
+}
+
+static void
+count_told(void *arg)
+{
+	t.told++;
 }
 
 static void
@@ -214,6 +221,51 @@ how_long_input_waits_is_known(void **state)
 	assert_int_equal(loop_lag_ms(t.loop), 0);
 }
 
+static void
+a_round_that_takes_too_long_is_told(void **state)
+{
+	unsigned i;
+
+	loop_on_lag(t.loop, 20, count_told, NULL);
+	for (i = 0; i < 15; i++)
+		defer(i);
+	while (t.ran < 15)
+		loop_run_once(t.loop);
+	loop_run_once(t.loop);
+	assert_int_equal(t.told, 0);
+	for (i = 0; i < 50; i++)
+		defer(i);
+	while (t.ran < 65)
+		loop_run_once(t.loop);
+	loop_run_once(t.loop);
+	assert_true(t.told > 0);
+}
+
+static void
+held_back_it_reads_less_and_shakes_fewer_hands(void **state)
+{
+	static struct loop_call slow[10];
+	unsigned i;
+
+	for (i = 0; i < 100; i++)
+		defer(i);
+	loop_run_once(t.loop);
+	loop_hold_back(t.loop, LOOP_HOLD_READS);
+	assert_int_equal(loop_read_bytes(t.loop), LOOP_SCRATCH_BYTES / 4);
+	while (t.ran < 100)
+		loop_run_once(t.loop);
+	loop_run_once(t.loop);
+	/* Nobody waits: nobody is held back. */
+	assert_int_equal(loop_read_bytes(t.loop), LOOP_SCRATCH_BYTES);
+	for (i = 0; i < 10; i++)
+		loop_defer_slow(t.loop, &slow[i], false, count_told, NULL);
+	loop_run_once(t.loop);
+	assert_int_equal(t.told, 1);
+	loop_hold_back(t.loop, LOOP_HOLD_NOTHING);
+	loop_run_once(t.loop);
+	assert_int_equal(t.told, 10);
+}
+
 /* ---- streams ---- */
 
 static size_t
@@ -353,6 +405,8 @@ main(void)
 		TEST(a_cancelled_read_does_not_run),
 		TEST(reads_get_shorter_the_more_there_are_that_wait),
 		TEST(how_long_input_waits_is_known),
+		TEST(a_round_that_takes_too_long_is_told),
+		TEST(held_back_it_reads_less_and_shakes_fewer_hands),
 		TEST(an_urgent_stream_is_read_in_the_turn_in_which_it_has_something),
 		TEST(all_peers_get_their_turn),
 		TEST(a_peer_that_is_paused_while_it_waits_is_not_read),

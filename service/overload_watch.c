@@ -1,0 +1,126 @@
+#include "service/overload_watch.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "service/doors.h"
+#include "service/session/overload.h"
+#include "transport/log.h"
+#include "transport/loop.h"
+#include "transport/sd_notify.h"
+
+/* How often it is looked at while there is any, and some are let in. */
+#define TICK_MS 100u
+
+struct overload_watch {
+	struct loop *loop;
+	struct overload *overload;
+	struct doors *doors;
+	uint32_t limit_ms;
+	struct loop_timer *tick;
+	struct log_limit log;
+};
+
+static void
+tell(struct overload_watch *w)
+{
+	const struct overload *o = w->overload;
+	char status[256];
+
+	if (o->level == OVERLOAD_NONE) {
+		log_limited(&w->log, loop_now_ms(), LOG_LEVEL_INFO,
+		    "no longer overloaded");
+		(void)sd_notify_send("STATUS=");
+		return;
+	}
+	log_limited(&w->log, loop_now_ms(), LOG_LEVEL_WARN,
+	    "overloaded (input waits %llu ms for its turn): %s",
+	    (unsigned long long)o->lag_ms, overload_text(o->level));
+	snprintf(status, sizeof(status), "STATUS=overloaded: %s",
+	    overload_text(o->level));
+	(void)sd_notify_send(status);
+}
+
+static enum loop_hold
+hold_at(enum overload_level level)
+{
+	switch (level) {
+	case OVERLOAD_NONE:
+		return LOOP_HOLD_NOTHING;
+	case OVERLOAD_DOORS:
+	case OVERLOAD_EXTRAS:
+		return LOOP_HOLD_SLOW;
+	case OVERLOAD_INPUT:
+		return LOOP_HOLD_READS;
+	}
+	return LOOP_HOLD_NOTHING;
+}
+
+static void
+look(struct overload_watch *w)
+{
+	const struct overload *o = w->overload;
+	uint64_t lag = loop_lag_ms(w->loop);
+
+	if (overload_note(w->overload, lag, w->limit_ms, loop_now_ms())) {
+		tell(w);
+		loop_hold_back(w->loop, hold_at(o->level));
+		doors_pace(w->doors, o->level >= OVERLOAD_DOORS);
+	} else if (o->level >= OVERLOAD_DOORS) {
+		/* Waiting is not for ever. */
+		doors_let_some_in(w->doors);
+	}
+	if (o->level == OVERLOAD_NONE && lag < w->limit_ms)
+		loop_timer_clear(w->tick);
+}
+
+static void
+tick_cb(void *arg)
+{
+	look(arg);
+}
+
+/* A round through all input took longer than it should. */
+static void
+lag_cb(void *arg)
+{
+	struct overload_watch *w = arg;
+	uint64_t ms;
+
+	if (loop_timer_left(w->tick, &ms))
+		return;
+	loop_timer_set(w->tick, TICK_MS, 1);
+	look(w);
+}
+
+struct overload_watch *
+overload_watch_new(struct loop *l, struct overload *o, struct doors *doors,
+    uint32_t limit_ms)
+{
+	struct overload_watch *w;
+
+	if ((w = calloc(1, sizeof(*w))) == NULL)
+		return NULL;
+	w->loop = l;
+	w->overload = o;
+	w->doors = doors;
+	w->limit_ms = limit_ms;
+	if ((w->tick = loop_timer_new(l, tick_cb, w)) == NULL) {
+		free(w);
+		return NULL;
+	}
+	if (limit_ms > 0)
+		loop_on_lag(l, limit_ms, lag_cb, w);
+	return w;
+}
+
+void
+overload_watch_free(struct overload_watch *w)
+{
+	if (w == NULL)
+		return;
+	loop_on_lag(w->loop, 0, NULL, NULL);
+	loop_timer_free(w->tick);
+	free(w);
+}
