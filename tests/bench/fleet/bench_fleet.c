@@ -3,7 +3,7 @@
  * aims next to the figures.
  *
  *	TRIBUTARYD=path/to/tributaryd bench_fleet [-n PRODUCERS] [-s SECONDS]
- *	    [idle] [session] [cost] [file] [control]
+ *	    [idle] [tls] [limit] [session] [cost] [file] [control]
  *
  * The daemon runs on processor 1, everything else on processor 0, before other
  * work of the machine where that is permitted (nice).  SECONDS: how long the
@@ -19,41 +19,34 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/bench/fleet/bench_fleet.h"
 #include "tests/bench/fleet/crowd.h"
 #include "tests/bench/fleet/probe.h"
 #include "tests/bench/ingest/file_check.h"
-#include "tests/bench/ingest/process.h"
 #include "tests/load/load_conn.h"
 #include "tests/load/load_session.h"
 
 #define GENERATOR_CPU 0
 #define DAEMON_CPU    1
 #define RING_KB       (64u * 1024u)
-#define AT_ONCE       256u
 #define COST_SECONDS  4.0
 #define COST_RATE     50000000u
 /* 10 KB/s each, as four chunks of 25 packets. */
 #define CHUNK_PACKETS 25u
+#define SMALL_PACKETS 5u
+#define LARGE_PACKETS 250u
 #define NICE (-15)
 #define FILE_RATE     10000u
 
-struct bench {
-	const char *binary;
-	size_t n;
-	double seconds;
-	struct process_daemon d;
-	struct crowd *crowd;
-};
-
-static const char *
-verdict(bool met)
+const char *
+bench_verdict(bool met)
 {
 	return met ? "met" : "NOT MET";
 }
 
-/* Seconds of processor time, better than process_cpu() knows it. */
-static double
-cpu(const struct bench *b)
+/* Better than process_cpu() knows it. */
+double
+bench_cpu(const struct bench *b)
 {
 	struct timespec t;
 	clockid_t clock;
@@ -78,24 +71,25 @@ favour(pid_t pid, int cpu)
 	(void)setpriority(PRIO_PROCESS, (id_t)pid, NICE);
 }
 
-static void
-start(struct bench *b, size_t producers)
+void
+bench_start(struct bench *b, size_t producers, const char *config,
+    const char *tls_dir)
 {
-	process_daemon_start(&b->d, b->binary, NULL);
+	process_daemon_start_with(&b->d, b->binary, tls_dir, config);
 	favour(b->d.pid, DAEMON_CPU);
 	b->crowd = crowd_new(b->d.producers_tcp, "fleet", producers);
 }
 
-static void
-stop(struct bench *b)
+void
+bench_stop(struct bench *b)
 {
 	crowd_free(b->crowd);
 	b->crowd = NULL;
 	process_daemon_stop(&b->d);
 }
 
-static double
-rss_each(const struct bench *b, uint64_t before, size_t n)
+double
+bench_bytes_each(const struct bench *b, uint64_t before, size_t n)
 {
 	return (double)(process_rss(b->d.pid) - before) * 1024 / (double)n;
 }
@@ -109,34 +103,34 @@ bench_idle(struct bench *b)
 	double began, first, last, all, each;
 	uint64_t before;
 
-	start(b, b->n);
+	bench_start(b, b->n, NULL, NULL);
 	before = process_rss(b->d.pid);
-	began = cpu(b);
+	began = bench_cpu(b);
 	crowd_connect(b->crowd, tenth, AT_ONCE);
-	first = cpu(b) - began;
+	first = bench_cpu(b) - began;
 	crowd_connect(b->crowd, b->n - tenth, AT_ONCE);
-	last = cpu(b);
+	last = bench_cpu(b);
 	crowd_connect(b->crowd, b->n, AT_ONCE);
-	all = cpu(b) - began;
-	last = cpu(b) - last;
-	each = rss_each(b, before, b->n);
+	all = bench_cpu(b) - began;
+	last = bench_cpu(b) - last;
+	each = bench_bytes_each(b, before, b->n);
 	printf("%zu producers connect over TCP and register\n", b->n);
 	printf("  memory         %8.0f bytes resident each; aim <= 4096: %s\n",
-	    each, verdict(each <= 4096));
+	    each, bench_verdict(each <= 4096));
 	printf("  processor      %8.2f s of the daemon; aim <= %.1f: %s\n",
 	    all, 2.0 * (double)b->n / 10000,
-	    verdict(all <= 2.0 * (double)b->n / 10000));
+	    bench_verdict(all <= 2.0 * (double)b->n / 10000));
 	printf("  each           %8.0f us of the first tenth, %.0f of the "
 	    "last; aim the same: %s\n", first / (double)tenth * 1e6,
-	    last / (double)tenth * 1e6, verdict(last <= first * 1.25));
+	    last / (double)tenth * 1e6, bench_verdict(last <= first * 1.25));
 	if (crowd_counts(b->crowd)->refused > 0)
 		load_die("%zu were refused", crowd_counts(b->crowd)->refused);
-	began = cpu(b);
+	began = bench_cpu(b);
 	crowd_free(b->crowd);
 	b->crowd = NULL;
 	usleep(500000);
 	printf("  hanging up     %8.2f s of the daemon, all at once\n",
-	    cpu(b) - began);
+	    bench_cpu(b) - began);
 	process_daemon_stop(&b->d);
 	fflush(stdout);
 }
@@ -183,12 +177,12 @@ struct took {
 static void
 wait_for(struct bench *b, struct wait *w, struct took *t)
 {
-	double wall = now_s(), used = cpu(b);
+	double wall = now_s(), used = bench_cpu(b);
 
 	w->b = b;
 	crowd_serve(b->crowd, is_done, w);
 	t->wall += now_s() - wall;
-	t->cpu += cpu(b) - used;
+	t->cpu += bench_cpu(b) - used;
 }
 
 static void
@@ -201,10 +195,10 @@ start_session(struct bench *b, struct load_session *s, size_t n, int file,
 
 	memset(t, 0, sizeof(*t));
 	t->wall = -now_s();
-	t->cpu = -cpu(b);
+	t->cpu = -bench_cpu(b);
 	load_session_open(s, b->d.consumers, "fleet", RING_KB, file);
 	t->wall += now_s();
-	t->cpu += cpu(b);
+	t->cpu += bench_cpu(b);
 	wait_for(b, &w, t);
 }
 
@@ -242,7 +236,7 @@ measure_session(struct bench *b, size_t n, struct session_figures *f)
 	uint64_t before;
 	int i;
 
-	start(b, n);
+	bench_start(b, n, NULL, NULL);
 	before = process_rss(b->d.pid);
 	crowd_connect(b->crowd, n, AT_ONCE);
 	start_session(b, &s, n, -1, &f->start);
@@ -252,9 +246,9 @@ measure_session(struct bench *b, size_t n, struct session_figures *f)
 		if (again.wall < f->flush.wall)
 			f->flush = again;
 	}
-	f->bytes_each = rss_each(b, before, n);
+	f->bytes_each = bench_bytes_each(b, before, n);
 	stop_session(b, &s, &f->stop);
-	stop(b);
+	bench_stop(b);
 }
 
 static void
@@ -265,7 +259,7 @@ report_took(const char *what, const struct took *t, const struct took *less,
 
 	printf("  %-14s %8.0f ms, %.0f of the daemon's processor; aim <= 1000: "
 	    "%s; %.2f of linear\n", what, t->wall * 1e3, t->cpu * 1e3,
-	    verdict(t->wall <= 1), growth);
+	    bench_verdict(t->wall <= 1), growth);
 }
 
 static void
@@ -282,31 +276,31 @@ bench_session(struct bench *b)
 	report_took("flush", &all.flush, &few.flush, times);
 	report_took("stop", &all.stop, &few.stop, times);
 	printf("  memory         %8.0f bytes resident each; aim <= 6144: %s\n",
-	    all.bytes_each, verdict(all.bytes_each <= 6144));
+	    all.bytes_each, bench_verdict(all.bytes_each <= 6144));
 	fflush(stdout);
 }
 
 /* ---- what data costs ---- */
 
 static double
-cost_per_gb(struct bench *b, size_t senders, size_t idle,
+cost_per_gb(struct bench *b, size_t senders, size_t idle, size_t packets,
     struct crowd_sent *sent)
 {
 	struct crowd_load load = { .senders = senders,
-		.packets = CHUNK_PACKETS, .bytes_per_s = COST_RATE,
+		.packets = packets, .bytes_per_s = COST_RATE,
 		.reply_every = 16, .seconds = COST_SECONDS };
 	struct load_session s;
 	struct took t;
 	double used;
 
-	start(b, senders + idle);
+	bench_start(b, senders + idle, NULL, NULL);
 	crowd_connect(b->crowd, senders + idle, AT_ONCE);
 	start_session(b, &s, senders + idle, -1, &t);
-	used = cpu(b);
+	used = bench_cpu(b);
 	crowd_send(b->crowd, &load, sent);
-	used = cpu(b) - used;
+	used = bench_cpu(b) - used;
 	stop_session(b, &s, &t);
-	stop(b);
+	bench_stop(b);
 	return used / ((double)sent->bytes / 1e9);
 }
 
@@ -334,6 +328,27 @@ sink_per_gb(size_t senders)
 	return r.cpu / ((double)r.bytes / 1e9);
 }
 
+/*
+ * Frames of two lengths tell what a frame costs and what a byte does: the
+ * first by the number of frames in a GB, the second whatever it is.
+ */
+static void
+bench_frames(struct bench *b)
+{
+	struct crowd_sent small, large;
+	double with_small, with_large, small_n, large_n, frame;
+
+	with_small = cost_per_gb(b, 8, 0, SMALL_PACKETS, &small);
+	with_large = cost_per_gb(b, 8, 0, LARGE_PACKETS, &large);
+	small_n = (double)small.frames / ((double)small.bytes / 1e9);
+	large_n = (double)large.frames / ((double)large.bytes / 1e9);
+	frame = (with_small - with_large) / (small_n - large_n);
+	printf("  a frame        %8.2f us (%u packets: %.2f s/GB, %u: %.2f)\n",
+	    frame * 1e6, SMALL_PACKETS, with_small, LARGE_PACKETS, with_large);
+	printf("  a byte         %8.2f ns\n", with_large - frame * large_n);
+	fflush(stdout);
+}
+
 static void
 bench_cost(struct bench *b)
 {
@@ -341,21 +356,23 @@ bench_cost(struct bench *b)
 	double alone, beside, many, sink, sink_many;
 
 	sink = sink_per_gb(8);
-	alone = cost_per_gb(b, 8, 0, &alone_sent);
-	beside = cost_per_gb(b, 8, b->n, &beside_sent);
-	many = cost_per_gb(b, 1000, 0, &many_sent);
+	alone = cost_per_gb(b, 8, 0, CHUNK_PACKETS, &alone_sent);
+	beside = cost_per_gb(b, 8, b->n, CHUNK_PACKETS,
+	    &beside_sent);
+	many = cost_per_gb(b, 1000, 0, CHUNK_PACKETS, &many_sent);
 	sink_many = sink_per_gb(1000);
 	printf("50 MB/s in all, chunks of %u packets of %u bytes, into a ring\n",
 	    CHUNK_PACKETS, CROWD_PACKET_BYTES);
 	printf("  8 alone        %8.2f s/GB, sink %.2f: %.1f times\n", alone,
 	    sink, alone / sink);
 	printf("  beside %-7zu %8.2f s/GB: %.2f of alone; aim the same: %s\n",
-	    b->n, beside, beside / alone, verdict(beside <= alone * 1.15));
+	    b->n, beside, beside / alone, bench_verdict(beside <= alone * 1.15));
 	printf("  1000           %8.2f s/GB, sink %.2f: %.2f of 8 alone; aim "
 	    "<= 2: %s\n", many, sink_many, many / alone,
-	    verdict(many <= alone * 2));
+	    bench_verdict(many <= alone * 2));
 	printf("  round trip p99 %8.1f ms, %.1f beside, %.1f of 1000\n",
 	    alone_sent.p99_ms, beside_sent.p99_ms, many_sent.p99_ms);
+	bench_frames(b);
 	fflush(stdout);
 }
 
@@ -389,18 +406,18 @@ bench_file(struct bench *b)
 	int file = open_memory_file();
 
 	load.seconds = b->seconds;
-	start(b, b->n);
+	bench_start(b, b->n, NULL, NULL);
 	crowd_connect(b->crowd, b->n, AT_ONCE);
 	start_session(b, &s, b->n, file, &t);
 	crowd_send(b->crowd, &warm, &first);
 	before = process_rss(b->d.pid);
-	used = cpu(b);
+	used = bench_cpu(b);
 	crowd_send(b->crowd, &load, &sent);
-	used = cpu(b) - used;
+	used = bench_cpu(b) - used;
 	after = process_rss(b->d.pid);
 	load_session_stats(&s, &stats);
 	stop_session(b, &s, &t);
-	stop(b);
+	bench_stop(b);
 	file_check(file, &check);
 	close(file);
 	chunks = first.frames + sent.frames;
@@ -413,10 +430,10 @@ bench_file(struct bench *b)
 	printf("  packets lost   %8.0f of %llu, %llu gaps; aim 0: %s\n", lost,
 	    (unsigned long long)(chunks * CHUNK_PACKETS),
 	    (unsigned long long)check.losses,
-	    verdict(lost == 0 && check.losses == 0));
+	    bench_verdict(lost == 0 && check.losses == 0));
 	printf("  round trip     %8.1f ms median, %.1f p99, %.1f longest of "
 	    "%zu; aim p99 < 50: %s\n", sent.p50_ms, sent.p99_ms, sent.max_ms,
-	    sent.replies, verdict(sent.p99_ms < 50));
+	    sent.replies, bench_verdict(sent.p99_ms < 50));
 	printf("  memory         %8.0f KiB more at the end than at the begin\n",
 	    (double)after - (double)before);
 	printf("  processor      %8.2f s/GB, %.2f of a core\n",
@@ -426,8 +443,25 @@ bench_file(struct bench *b)
 
 /* ---- control traffic under a flood ---- */
 
+/* The lines of its log that have this word. */
+static size_t
+log_lines(const struct bench *b, const char *word)
+{
+	char path[PROCESS_ADDRESS_MAX], line[512];
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/log", b->d.folder);
+	if ((f = fopen(path, "r")) == NULL)
+		return 0;
+	while (fgets(line, sizeof(line), f) != NULL)
+		n += strstr(line, word) != NULL;
+	fclose(f);
+	return n;
+}
+
 static void
-bench_control(struct bench *b)
+flood(struct bench *b, const char *config)
 {
 	struct crowd_load load = { .senders = b->n, .packets = CHUNK_PACKETS,
 		.reply_every = 16, .seconds = 5 };
@@ -436,8 +470,9 @@ bench_control(struct bench *b)
 	struct load_session s;
 	struct probe p;
 	struct took t;
+	size_t said;
 
-	start(b, b->n);
+	bench_start(b, b->n, config, NULL);
 	crowd_connect(b->crowd, b->n, AT_ONCE);
 	start_session(b, &s, b->n, -1, &t);
 	probe_start(&p, b->d.consumers, 5);
@@ -447,16 +482,35 @@ bench_control(struct bench *b)
 	crowd_send(b->crowd, &load, &sent);
 	probe_stop(&p, &busy);
 	stop_session(b, &s, &t);
-	stop(b);
+	said = log_lines(b, "overloaded");
+	bench_stop(b);
 	printf("a consumer asks while %zu producers flood (%.0f MB/s)\n", b->n,
 	    (double)sent.bytes / 1e6 / sent.seconds);
 	printf("  an answer      %8.2f ms median, %.2f p99, %.2f longest of "
 	    "%zu; aim < 100: %s\n", busy.p50_ms, busy.p99_ms, busy.max_ms,
-	    busy.asked, verdict(busy.max_ms < 100));
+	    busy.asked, bench_verdict(busy.max_ms < 100));
 	printf("  in calm        %8.2f ms median, %.2f p99, %.2f longest\n",
 	    calm.p50_ms, calm.p99_ms, calm.max_ms);
-	printf("  a commit       %8.1f ms p99 until its reply\n", sent.p99_ms);
+	printf("  a commit       %8.1f ms p99 until its reply; the log says "
+	    "\"overloaded\" %zu times\n", sent.p99_ms, said);
 	fflush(stdout);
+}
+
+/* As it is, and where far less is called overload already. */
+static void
+bench_control(struct bench *b)
+{
+	char config[] = "/tmp/trib-bench-conf-XXXXXX";
+	static const char text[] = "overload_lag_ms: 5\n";
+	int fd = mkstemp(config);
+
+	if (fd < 0 || write(fd, text, sizeof(text) - 1) < 0)
+		load_die("no settings file");
+	close(fd);
+	flood(b, NULL);
+	puts("the same with overload_lag_ms: 5");
+	flood(b, config);
+	unlink(config);
 }
 
 static const struct {
@@ -464,6 +518,8 @@ static const struct {
 	void (*fn)(struct bench *b);
 } parts[] = {
 	{ "idle", bench_idle },
+	{ "tls", bench_tls },
+	{ "limit", bench_limit },
 	{ "session", bench_session },
 	{ "cost", bench_cost },
 	{ "file", bench_file },
