@@ -401,12 +401,13 @@ bench_file(struct bench *b)
 	struct load_stats stats;
 	struct file_check check;
 	struct took t;
-	uint64_t before, chunks, after;
-	double used, lost;
+	uint64_t empty, before, chunks, after;
+	double used, lost, each;
 	int file = open_memory_file();
 
 	load.seconds = b->seconds;
 	bench_start(b, b->n, NULL, NULL);
+	empty = process_rss(b->d.pid);
 	crowd_connect(b->crowd, b->n, AT_ONCE);
 	start_session(b, &s, b->n, file, &t);
 	crowd_send(b->crowd, &warm, &first);
@@ -434,8 +435,12 @@ bench_file(struct bench *b)
 	printf("  round trip     %8.1f ms median, %.1f p99, %.1f longest of "
 	    "%zu; aim p99 < 50: %s\n", sent.p50_ms, sent.p99_ms, sent.max_ms,
 	    sent.replies, bench_verdict(sent.p99_ms < 50));
-	printf("  memory         %8.0f KiB more at the end than at the begin\n",
-	    (double)after - (double)before);
+	each = ((double)after - (double)empty - RING_KB) * 1024 /
+	    (double)b->n;
+	printf("  memory         %8.0f KiB more at the end than at the begin; "
+	    "over the ring %.0f bytes each, aim <= 6144: %s\n",
+	    (double)after - (double)before, each,
+	    bench_verdict(each <= 6144));
 	printf("  processor      %8.2f s/GB, %.2f of a core\n",
 	    used / ((double)sent.bytes / 1e9), used / sent.seconds);
 	fflush(stdout);
