@@ -16,7 +16,7 @@
 #include "relay/producers_internal.h"
 #include "relay/settings.h"
 #include "relay/uplink.h"
-#include "tests/fuzz/relay_link/network.h"
+#include "tests/fuzz/stage/network.h"
 #include "tests/fuzz/stage/rogue_consumer.h"
 #include "tests/fuzz/stage/rogue_producer.h"
 #include "tests/fuzz/stage/stage.h"

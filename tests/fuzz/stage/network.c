@@ -1,4 +1,4 @@
-#include "tests/fuzz/relay_link/network.h"
+#include "tests/fuzz/stage/network.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -28,19 +28,19 @@ network_cut(struct network *n)
 }
 
 void
-network_open(struct network *n, int *relay, int *collector)
+network_open(struct network *n, int *client, int *service)
 {
-	int at_relay[2], at_collector[2];
+	int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
+	int at_client[2], at_service[2];
 
 	network_cut(n);
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, at_relay) != 0 ||
-	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0,
-	    at_collector) != 0)
+	if (socketpair(AF_UNIX, type, 0, at_client) != 0 ||
+	    socketpair(AF_UNIX, type, 0, at_service) != 0)
 		abort();
-	n->end[NETWORK_UP] = at_relay[1];
-	n->end[NETWORK_DOWN] = at_collector[1];
-	*relay = at_relay[0];
-	*collector = at_collector[0];
+	n->end[NETWORK_UP] = at_client[1];
+	n->end[NETWORK_DOWN] = at_service[1];
+	*client = at_client[0];
+	*service = at_service[0];
 }
 
 void

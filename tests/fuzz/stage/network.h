@@ -1,10 +1,10 @@
 /*
- * network: one connection between a relay and a collector in the same process,
+ * network: one connection between two ends in the same process,
  * that is carried by hand: so many bytes at a time, cut anywhere, with bytes
  * changed on the way.
  */
-#ifndef TESTS_FUZZ_RELAY_LINK_NETWORK_H
-#define TESTS_FUZZ_RELAY_LINK_NETWORK_H
+#ifndef TESTS_FUZZ_STAGE_NETWORK_H
+#define TESTS_FUZZ_STAGE_NETWORK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,10 +20,10 @@ struct network {
 
 void network_init(struct network *n);
 bool network_is_up(const struct network *n);
-/* Two new ends: one for the relay, one for the collector; the caller's. */
-void network_open(struct network *n, int *relay, int *collector);
+/* Two new ends: one for a client, one for the service; the caller's. */
+void network_open(struct network *n, int *client, int *service);
 void network_cut(struct network *n);
 /* At most so many bytes that way.  Ends that are gone cut it. */
 void network_carry(struct network *n, enum network_way way, size_t most);
 
-#endif /* TESTS_FUZZ_RELAY_LINK_NETWORK_H */
+#endif /* TESTS_FUZZ_STAGE_NETWORK_H */
