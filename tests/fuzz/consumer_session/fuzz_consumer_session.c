@@ -95,6 +95,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	for (i = 0; i < CONSUMERS; i++)
 		rogue_consumer_init(&consumers[i], &stage);
+	consumers[CONSUMERS - 1].operator = true;
 	for (i = 1; script_op(data, size, i, &op); i++)
 		act(&op);
 	stage_turn(&stage, 3);

@@ -238,7 +238,7 @@ rogue_consumer_act(struct rogue_consumer *c, const struct script_op *op)
 	unsigned what = op->what % 24;
 
 	if (c->wire.fd < 0 && what != 22)
-		arrive(c, false);
+		arrive(c, c->operator);
 	if (what == 22)
 		come_and_go(c, op->how);
 	else if (what == 23)

@@ -15,6 +15,7 @@ struct rogue_consumer {
 	struct stage *stage;
 	struct wire wire;
 	bool control; /* TributaryControl instead of ConsumerPort */
+	bool operator; /* it is, where nothing else is said */
 	/* What this one holds together so far of a packet, and has read. */
 	uint64_t packets;
 };

@@ -86,20 +86,15 @@ rogue_producer_leave(struct rogue_producer *p)
 /* ---- arriving ---- */
 
 static void
-say_identity(struct rogue_producer *p, const uint8_t how[6])
+make_identity(struct pb_writer *f, const uint8_t how[6])
 {
-	struct pb_writer f;
-	size_t mark;
+	size_t mark = ipc_frame_begin(f, 0, IPC_SET_PEER_IDENTITY);
 
-	pb_writer_init(&f);
-	mark = ipc_frame_begin(&f, 0, IPC_SET_PEER_IDENTITY);
-	pb_put_uint(&f, 1, how[3]);
-	pb_put_uint(&f, 2, how[4] & 1 ? 0 : stage_neighbour.uid);
-	pb_put_string(&f, 3, script_name(how[5]));
-	pb_put_string(&f, 4, script_name(how[4]));
-	ipc_frame_end(&f, mark);
-	wire_send(&p->wire, f.data, f.len, -1);
-	pb_writer_done(&f);
+	pb_put_uint(f, 1, how[3]);
+	pb_put_uint(f, 2, how[4] & 1 ? 0 : stage_neighbour.uid);
+	pb_put_string(f, 3, script_name(how[5]));
+	pb_put_string(f, 4, script_name(how[4]));
+	ipc_frame_end(f, mark);
 }
 
 /* Memory of its own: good, unsealed, of a wrong size, or no memory. */
@@ -148,11 +143,17 @@ initialize(struct rogue_producer *p, const uint8_t how[6])
 static void
 arrive(struct rogue_producer *p, const uint8_t how[6])
 {
+	struct pb_writer hello;
+
 	rogue_producer_leave(p);
+	pb_writer_init(&hello);
+	if (how[0] & 2)
+		make_identity(&hello, how);
+	p->wire.hello = &hello;
 	stage_open(p->stage, &p->wire, STAGE_PRODUCER, how[0] & 1 ?
 	    &stage_remote : &stage_stranger);
-	if (how[0] & 2)
-		say_identity(p, how);
+	p->wire.hello = NULL;
+	pb_writer_done(&hello);
 	if (!(how[0] & 32))
 		initialize(p, how);
 }

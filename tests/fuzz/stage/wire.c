@@ -60,6 +60,8 @@ wire_open(struct wire *w, const struct wire_entry *e, size_t which,
 		abort();
 	w->fd = pair[0];
 	w->service = (uint32_t)which + 1;
+	if (w->hello != NULL)
+		wire_send(w, w->hello->data, w->hello->len, -1);
 	bind_to(w, e->services[which]->name);
 }
 

@@ -33,6 +33,8 @@ typedef void (*wire_reply_fn)(void *arg, uint64_t request, bool ok, bool more,
 struct wire {
 	int fd; /* -1: not connected */
 	bool deaf;
+	/* Sent before it binds; borrowed; NULL: nothing. */
+	const struct pb_writer *hello;
 	uint32_t service; /* as it is bound: its place in the list, plus 1 */
 	uint64_t request; /* the last */
 	uint8_t *in;
