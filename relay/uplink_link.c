@@ -156,6 +156,10 @@ opened_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 		close(fd);
 	if (l->state == UL_OVER)
 		return;
+	if (l->state == UL_OPEN) {
+		uplink_link_fail(l, "the collector answered Open twice");
+		return;
+	}
 	if (!ok) {
 		loop_defer(l->setup.loop, &l->rejected_call, rejected_cb, l);
 		return;

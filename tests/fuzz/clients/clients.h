@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+void fuzz_hostile_host(const uint8_t *data, size_t size);
 void fuzz_rpc_client(const uint8_t *data, size_t size);
 
 #endif /* TESTS_FUZZ_CLIENTS_CLIENTS_H */

@@ -6,5 +6,6 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	fuzz_rpc_client(data, size);
+	fuzz_hostile_host(data, size);
 	return 0;
 }
