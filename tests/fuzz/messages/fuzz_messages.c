@@ -14,5 +14,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_clock_exchange(data, size);
 	fuzz_packet_boundary(data, size);
 	fuzz_packet_check(data, size);
+	fuzz_certificate(data, size);
+	fuzz_filter(data, size);
+	fuzz_printed(data, size);
 	return 0;
 }

@@ -1,6 +1,6 @@
 /*
- * messages: every parser of small binary messages, and the check of packets; each
- * gets the same input.
+ * messages: every parser of small binary messages, the check of packets and the
+ * filter of them; each gets the same input.
  */
 #ifndef TESTS_FUZZ_MESSAGES_MESSAGES_H
 #define TESTS_FUZZ_MESSAGES_MESSAGES_H
@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+void fuzz_certificate(const uint8_t *data, size_t size);
+void fuzz_filter(const uint8_t *data, size_t size);
+void fuzz_printed(const uint8_t *data, size_t size);
 void fuzz_pb_reader(const uint8_t *data, size_t size);
 void fuzz_unpack(const uint8_t *data, size_t size);
 void fuzz_link_frame(const uint8_t *data, size_t size);

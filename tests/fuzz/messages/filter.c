@@ -10,6 +10,8 @@
  * What comes out is a packet, not longer than what went in, that the same
  * filter lets through as it is (string rules may find something anew).
  */
+#include "tests/fuzz/messages/messages.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +26,6 @@ enum { AS_IT_IS = 1, OVERLAY = 2, RULE = 4 };
 typedef Perfetto__Protos__TraceConfig__TraceFilter filter_pb;
 typedef Perfetto__Protos__TraceConfig__TraceFilter__StringFilterChain chain_pb;
 typedef Perfetto__Protos__TraceConfig__TraceFilter__StringFilterRule rule_pb;
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct input {
 	const uint8_t *p;
@@ -121,8 +121,8 @@ check(struct message_filter *f, const uint8_t *data, size_t len,
 	free(copy);
 }
 
-int
-LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+void
+fuzz_filter(const uint8_t *data, size_t size)
 {
 	filter_pb pb = PERFETTO__PROTOS__TRACE_CONFIG__TRACE_FILTER__INIT;
 	chain_pb chain = PERFETTO__PROTOS__TRACE_CONFIG__TRACE_FILTER__STRING_FILTER_CHAIN__INIT;
@@ -158,5 +158,4 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	message_filter_free(f);
 	pb_writer_done(&base);
 	pb_writer_done(&overlay);
-	return 0;
 }

@@ -1,0 +1,113 @@
+/*
+ * What a collector answers an operator, printed in every form: whatever it says,
+ * a terminal is not steered by it.
+ */
+#include "tests/fuzz/messages/messages.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "client/machines_text.h"
+#include "client/session_stats_text.h"
+#include "client/sessions_text.h"
+#include "client/sources_text.h"
+#include "client/state_text.h"
+#include "protos/control.pb-c.h"
+#include "protos/service_state.pb-c.h"
+#include "protos/unpack.h"
+
+static void
+check(FILE *out, char **text, size_t *len)
+{
+	size_t i;
+
+	if (fclose(out) != 0)
+		abort();
+	for (i = 0; i < *len; i++)
+		if (((unsigned char)(*text)[i] < ' ' && (*text)[i] != '\n') ||
+		    (*text)[i] == 0x7f)
+			abort();
+	free(*text);
+}
+
+static FILE *
+begin(char **text, size_t *len)
+{
+	FILE *out = open_memstream(text, len);
+
+	if (out == NULL)
+		abort();
+	return out;
+}
+
+static void
+print_machines(const Tributary__QueryMachinesReply *r)
+{
+	static const char *const names[] = { "c?r*", "host" };
+	char *text = NULL;
+	size_t len, form;
+	FILE *out = begin(&text, &len);
+
+	for (form = MACHINES_TABLE; form <= MACHINES_JSON; form++) {
+		machines_print(out, r, NULL, 0, (enum machines_form)form);
+		machines_print(out, r, names, 2, (enum machines_form)form);
+	}
+	check(out, &text, &len);
+}
+
+static void
+print_sessions(const Tributary__QuerySessionsReply *r)
+{
+	const Tributary__SessionState *const *sessions =
+	    (const Tributary__SessionState *const *)r->sessions;
+	char *text = NULL;
+	size_t len, form, i;
+	FILE *out = begin(&text, &len);
+
+	for (form = SESSIONS_TABLE; form <= SESSIONS_JSON; form++)
+		sessions_print(out, r, sessions, r->n_sessions,
+		    (enum sessions_form)form);
+	for (i = 0; i < r->n_sessions; i++) {
+		session_stats_print(out, sessions[i], r->now_ns);
+		session_stats_json(out, sessions[i], r->now_ns);
+	}
+	check(out, &text, &len);
+}
+
+static void
+print_state(const Perfetto__Protos__TracingServiceState *s)
+{
+	struct sources_filter all = { 0 };
+	char *text = NULL;
+	size_t len, form;
+	FILE *out = begin(&text, &len);
+
+	for (form = SOURCES_TABLE; form <= SOURCES_JSON; form++)
+		sources_print(out, s, &all, (enum sources_form)form);
+	state_text_print(out, s, false);
+	state_text_print(out, s, true);
+	check(out, &text, &len);
+}
+
+void
+fuzz_printed(const uint8_t *data, size_t size)
+{
+	ProtobufCMessage *m;
+
+	m = unpack_checked(&tributary__query_machines_reply__descriptor, NULL,
+	    size, data);
+	if (m != NULL)
+		print_machines((const Tributary__QueryMachinesReply *)m);
+	protobuf_c_message_free_unpacked(m, NULL);
+	m = unpack_checked(&tributary__query_sessions_reply__descriptor, NULL,
+	    size, data);
+	if (m != NULL)
+		print_sessions((const Tributary__QuerySessionsReply *)m);
+	protobuf_c_message_free_unpacked(m, NULL);
+	m = unpack_checked(
+	    &perfetto__protos__tracing_service_state__descriptor, NULL, size,
+	    data);
+	if (m != NULL)
+		print_state((const Perfetto__Protos__TracingServiceState *)m);
+	protobuf_c_message_free_unpacked(m, NULL);
+}
