@@ -26,6 +26,18 @@ const struct peer stage_remote = { .kind = ADDR_TCP, .auth = PEER_NOBODY,
 
 static struct settings settings;
 
+/* Machines of one letter are held back, and reach what they may have. */
+static char held[] = "?";
+static struct quota_setting quotas[] = { {
+	.machine = held,
+	.each_machine = { .bytes_per_second = 1 << 20, .burst = 2048,
+		.max_producers = 2, .max_sequences = 12 },
+	.each_producer = { .bytes_per_second = 65536, .burst = 4096,
+		.max_data_sources = 3, .max_sequences = 7 },
+	.drop = true,
+	.guaranteed_percent = 50,
+} };
+
 static void
 set_up_once(void)
 {
@@ -42,6 +54,8 @@ set_up_once(void)
 	settings.limits.max_name_bytes = 32;
 	settings.limits.max_send_queue_kb = 1024;
 	settings.limits.max_shm_kb = 512;
+	settings.quotas = quotas;
+	settings.n_quotas = sizeof(quotas) / sizeof(quotas[0]);
 }
 
 void
