@@ -213,7 +213,7 @@ far_recount(struct stream *s)
 	stream_count(s);
 }
 
-/* Room for len more bytes at the end of what goes off next.  NULL: no memory. */
+/* Room for len more bytes in what goes off next.  NULL: no memory. */
 static struct io_block *
 block_with_room(struct stream_far *f, size_t len)
 {

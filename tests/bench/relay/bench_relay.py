@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What a relay costs, each figure with its aim:
 
-	bench_relay.py [relay | producer | collector | drain | idle | many]...
+	bench_relay.py [relay | producer | collector | threads | drain | idle |
+	    many]...
 
 Processor time is of the process that is named, from the kernel's account of
 it (schedstat); the other processes share the machine.
@@ -33,6 +34,22 @@ def cpu(pid):
         with open(f"/proc/{pid}/task/{task}/schedstat") as file:
             total += int(file.read().split()[0])
     return total / 1e9
+
+
+def cpu_of_threads(pid):
+    """The same: of the thread with the sessions, and of those for
+    connections."""
+    owner = io = 0
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/comm") as file:
+            is_io = file.read().startswith("io-")
+        with open(f"/proc/{pid}/task/{task}/schedstat") as file:
+            took = int(file.read().split()[0]) / 1e9
+        if is_io:
+            io += took
+        elif int(task) == pid:
+            owner += took
+    return owner, io
 
 
 def show(what, figure, aim=""):
@@ -141,6 +158,35 @@ class Bench(RelayCase):
         self.daemons.clear()
         show("link to classic", f"{found['link'] / found['classic']:.2f}",
              "at most 1")
+
+    def bench_threads(self):
+        """The collector's time of a relay that compresses, by thread."""
+        for threads in (0, 1, 2):
+            self.daemons.clear()
+            daemon = self.collector(producer=["127.0.0.1:0"], flags=[
+                "--io-threads", str(threads)])
+            device = self.device(
+                f"threads-{threads}", daemon.address("producers", "tcp"),
+                memory_kb=16384, settings="compression_level: 1")
+            self.wait_linked(device)
+            ledger = self.flood([(device, 4)])
+            recording = self.record(size_kb=8192)
+            self.wait_writing(ledger, 8)
+            self.wait_bytes(ledger, 20 * MIB)
+            size, before = self.written(ledger), cpu_of_threads(daemon.pid)
+            self.wait_bytes(ledger, size + MEGABYTES * MIB)
+            after = cpu_of_threads(daemon.pid)
+            size = self.written(ledger) - size
+            owner, io = ((b - a) / size * GB for a, b in zip(before, after))
+            show(f"link, zstd, {threads} threads: owner, seconds a GB",
+                 f"{owner:.3f}", f"(threads {io:.3f})")
+            ledger.stop()
+            self.things.remove(ledger)
+            device.stop()
+            self.devices.remove(device)
+            recording.close()
+            daemon.stop()
+        self.daemons.clear()
 
     def bench_drain(self):
         """A cut at 10 MB/s, and how the spool drains meanwhile."""
