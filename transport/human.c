@@ -18,8 +18,10 @@ human_bytes(char out[HUMAN_TEXT_MAX], uint64_t bytes)
 		return out;
 	}
 	/* 1023.95 would be printed as 1024.0 of the smaller unit */
-	for (; v >= 1023.95; v /= 1024)
+	while (v >= 1023.95) {
+		v /= 1024;
 		u++;
+	}
 	snprintf(out, HUMAN_TEXT_MAX, "%.1f %s", v, units[u]);
 	return out;
 }

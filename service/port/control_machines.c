@@ -46,7 +46,7 @@ enum { STATE_CONNECTED = 1, STATE_CUT = 2, STATE_GONE = 3 };
 static uint64_t
 zigzag(int64_t v)
 {
-	return ((uint64_t)v << 1) ^ (uint64_t)(v >> 63);
+	return ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0);
 }
 
 static void

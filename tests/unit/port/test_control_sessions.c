@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -296,7 +297,7 @@ a_stop_is_answered_when_the_file_is_complete(void **state)
 	struct ports *p = *state;
 	struct client c, consumer;
 	uint64_t id, call;
-	char path[128], seen[128];
+	char path[128], seen[PATH_MAX];
 	sessions_reply *r;
 	struct stat st;
 	int fd;
