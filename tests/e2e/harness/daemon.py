@@ -11,7 +11,8 @@ from .loop import SCALE
 
 # A clean end, whatever a sanitizer has to say about it.
 SANITIZER_LINES = ("ERROR: AddressSanitizer", "ERROR: LeakSanitizer",
-                   "runtime error:", "WARNING: ThreadSanitizer")
+                   "runtime error:", "WARNING: ThreadSanitizer",
+                   "WARNING: MemorySanitizer")
 IO_THREADS = "TRIBUTARY_TEST_IO_THREADS"
 LISTENING = re.compile(r"listening for (producers|consumers|relays) on (\S+)")
 
