@@ -101,7 +101,6 @@ starts_with_any(const char *text, const char *const *words, size_t n)
 static char **
 surroundings(const struct handover *h, bool trial)
 {
-	extern char **environ;
 	size_t i, n = 0, most = 0;
 	char **env;
 
