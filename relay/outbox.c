@@ -46,6 +46,9 @@ overflow_cb(void *arg)
 void
 ob_overflow(struct outbox *o)
 {
+	/* Killed before it begins anew, the next process has to. */
+	atomic_store_explicit(&arena_link(&o->arena)->overflowed, 1,
+	    memory_order_release);
 	if (o->overflow_due || o->loop == NULL)
 		return;
 	o->overflow_due = true;
@@ -73,6 +76,8 @@ begin(struct outbox *o, bool found, char *err, size_t err_size)
 		snprintf(err, err_size, "no random numbers for a link");
 		return -1;
 	}
+	if (arena_link(&o->arena)->overflowed != 0)
+		ob_overflow(o);
 	ob_old_pump(o);
 	ob_pump(o);
 	return 0;

@@ -42,6 +42,8 @@ struct arena_link {
 	_Atomic uint64_t last_acked;
 	_Atomic uint64_t sent_bytes; /* of blocks, each once */
 	_Atomic uint64_t received;
+	/* What must not be dropped found no room: it has to begin anew. */
+	_Atomic uint32_t overflowed;
 };
 
 struct arena_head {

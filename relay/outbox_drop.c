@@ -137,9 +137,8 @@ ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 	}
 }
 
-/* From here on, until it is disarmed, a kill leaves all as it was. */
-static void
-arm(struct outbox *o, const struct ob_block *b)
+void
+ob_arm(struct outbox *o, const struct ob_block *b)
 {
 	struct arena_undo *u = o->arena.undo;
 
@@ -154,19 +153,51 @@ arm(struct outbox *o, const struct ob_block *b)
 	atomic_store_explicit(&u->armed, 1, memory_order_release);
 }
 
-/* The block that is described is as it was: nothing stands in its place. */
+void
+ob_disarm(struct outbox *o)
+{
+	atomic_store_explicit(&o->arena.undo->armed, 0, memory_order_release);
+}
+
+/* The block is still where it was: described in the arena... */
+static bool
+is_in_arena(const struct outbox *o, const struct arena_undo *u)
+{
+	const struct arena_desc *d;
+
+	if (u->page >= o->arena.pages)
+		return false;
+	d = &o->arena.desc[u->page];
+	return d->valid == ARENA_VALID && d->epoch == u->epoch &&
+	    d->channel == u->channel && d->version == u->version &&
+	    d->first == u->first && d->last == u->last;
+}
+
+/* ... or a record of the spool, which is needed. */
+static bool
+is_in_spool(const struct outbox *o, const struct arena_undo *u)
+{
+	const struct arena_channel *e;
+	uint32_t i;
+
+	if (u->page != ARENA_NONE)
+		return false;
+	for (i = 0; i < ARENA_CHANNELS; i++) {
+		e = &o->arena.channels[i];
+		if (e->epoch == u->epoch && e->channel == u->channel)
+			return u->first > e->untaken_after;
+	}
+	return false;
+}
+
+/* The block is as it was: nothing stands in its place. */
 static bool
 is_as_it_was(const struct outbox *o, const struct arena_undo *u)
 {
 	const struct arena_desc *d;
 	uint32_t i;
 
-	if (u->page >= o->arena.pages)
-		return false;
-	d = &o->arena.desc[u->page];
-	if (d->valid != ARENA_VALID || d->epoch != u->epoch ||
-	    d->channel != u->channel || d->version != u->version ||
-	    d->first != u->first || d->last != u->last)
+	if (!is_in_arena(o, u) && !is_in_spool(o, u))
 		return false;
 	for (i = 0; i < o->arena.pages; i++) {
 		d = &o->arena.desc[i];
@@ -189,7 +220,7 @@ ob_undo(struct outbox *o)
 		count_undo(o->arena.tracks, u);
 		memcpy(o->arena.head->lost, u->lost, sizeof(u->lost));
 	}
-	atomic_store_explicit(&u->armed, 0, memory_order_release);
+	ob_disarm(o);
 }
 
 void
@@ -197,11 +228,11 @@ ob_strip_block(struct outbox *o, struct ob_block *b)
 {
 	size_t n;
 
-	arm(o, b);
+	ob_arm(o, b);
 	n = ob_strip(o, b->channel, true, ob_cause(o),
 	    arena_at(&o->arena, b->page), b->used, o->scratch);
 	ob_keep_rest(o, b, n);
-	atomic_store_explicit(&o->arena.undo->armed, 0, memory_order_release);
+	ob_disarm(o);
 }
 
 bool

@@ -65,22 +65,32 @@ epitaph(struct outbox *o, const struct ob_block *b, int error, uint8_t *out)
 }
 
 /*
- * The record is not needed: its place in the order is taken by memory.  Older
- * ones may be, which were passed over as there was nothing to drop in them.
+ * Up to where no record is needed, once b's is not.  Older ones may be, which
+ * were passed over as there was nothing to drop in them.
  */
-static void
-taken(struct outbox *o, struct ob_block *b)
+static uint64_t
+untaken_without(const struct ob_block *b)
 {
-	struct arena_channel *e = b->channel->entry;
 	const struct ob_block *older = b->channel->unsent;
 
 	while (older != NULL && older != b && older->segment == NULL)
 		older = TAILQ_NEXT(older, link);
-	atomic_store_explicit(&e->untaken_after, older == NULL || older == b ?
-	    b->last : older->first - 1, memory_order_release);
-	e->held_chunks -= b->chunks;
-	e->held_packets -= b->packets;
-	e->held_bytes -= b->bytes;
+	return older == NULL || older == b ? b->last : older->first - 1;
+}
+
+/*
+ * The record of a block with these sums is not needed: its place in the order
+ * is taken by memory, or by nothing.
+ */
+static void
+taken(struct arena_channel *e, uint64_t untaken_after,
+    const struct ob_block *sums)
+{
+	atomic_store_explicit(&e->untaken_after, untaken_after,
+	    memory_order_release);
+	e->held_chunks -= sums->chunks;
+	e->held_packets -= sums->packets;
+	e->held_bytes -= sums->bytes;
 }
 
 static void
@@ -105,7 +115,7 @@ fetched(struct disk_job *j)
 	if (b->channel != NULL) {
 		b->version++;
 		ob_block_describe(o, b);
-		taken(o, b);
+		taken(b->channel->entry, untaken_without(b), b);
 		ob_not_spooled(b);
 		ob_block_close(o, b);
 		ob_turn_want(o, b->channel);
@@ -182,6 +192,26 @@ ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit)
 
 /* ---- to be dropped ---- */
 
+/*
+ * What is left of b stands in its place before its record is given up, and
+ * where nothing is left the record is given up first: killed in between, the
+ * next process finds one or the other, and what was counted is undone where it
+ * is the record.
+ */
+static void
+replace_record(struct outbox *o, struct ob_block *b, size_t n)
+{
+	struct arena_channel *e = b->channel->entry;
+	uint64_t untaken_after = untaken_without(b);
+	struct ob_block sums = *b;
+
+	if (n == 0)
+		taken(e, untaken_after, &sums);
+	ob_keep_rest(o, b, n);
+	if (n > 0)
+		taken(e, untaken_after, &sums);
+}
+
 static void
 doomed(struct disk_job *j)
 {
@@ -205,6 +235,7 @@ doomed(struct disk_job *j)
 		free(j);
 		return;
 	}
+	ob_arm(o, b);
 	n = ob_strip(o, c, true, ob_cause(o), b->buffer,
 	    j->error != 0 || j->damaged ? 0 : b->length, o->scratch);
 	if (j->error != 0 || j->damaged)
@@ -212,8 +243,8 @@ doomed(struct disk_job *j)
 	free(b->buffer);
 	b->buffer = NULL;
 	c->spooled_bytes += spool_size(b->length);
-	taken(o, b);
-	ob_keep_rest(o, b, n);
+	replace_record(o, b, n);
+	ob_disarm(o);
 	free(j);
 }
 

@@ -294,6 +294,12 @@ bool ob_squeeze(struct outbox *o);
 bool ob_can_drop(const struct outbox *o, struct ob_block *b);
 /* Writes it anew without its chunks. */
 void ob_strip_block(struct outbox *o, struct ob_block *b);
+/*
+ * From here on, until it is disarmed, a kill undoes what is counted, unless
+ * something stands in b's place or its record is not needed any more.
+ */
+void ob_arm(struct outbox *o, const struct ob_block *b);
+void ob_disarm(struct outbox *o);
 /* What an earlier process counted in one that it did not come to write. */
 void ob_undo(struct outbox *o);
 /* Adds up losses that stand side by side at the end of a channel. */

@@ -81,6 +81,7 @@ struct model {
 	bool trigger;
 	uint32_t number;    /* of the trigger */
 	uint8_t chunk[64];
+	bool overflowed;    /* the outbox, in a process that was killed */
 };
 
 void model_init(struct model *m, uint64_t seed, struct outbox *o);

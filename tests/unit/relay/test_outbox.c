@@ -4,6 +4,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "link.pb-c.h"
 #include "tests/unit/relay/outbox_world.h"
 #include "transport/pb_reader.h"
 #include "transport/shm.h"
@@ -390,6 +391,28 @@ a_channel_that_ended_is_forgotten_when_all_has_arrived(void **state)
 	assert_int_equal(outbox_consumed(w->o, 20001, 4), -1);
 }
 
+/* What must not be dropped found no room, and then the process was killed. */
+static void
+an_overflow_that_nobody_handled_is_the_next_process_s(void **state)
+{
+	static const char text[30000];
+	struct outbox_world *w = *state;
+	unsigned i;
+
+	for (i = 0; i < MEMORY / sizeof(text) + 1; i++)
+		outbox_put(w->o, 1, LINK_UP_TRIGGER, text, sizeof(text), 0);
+	world_reopen(w);
+	assert_int_equal(w->overflows, 0);
+	world_turn(w);
+	assert_int_equal(w->overflows, 1);
+	/* Once a link has begun anew, none does without need. */
+	outbox_reset(w->o,
+	    TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_SPOOL_FULL);
+	world_reopen(w);
+	world_turn(w);
+	assert_int_equal(w->overflows, 1);
+}
+
 int
 main(void)
 {
@@ -410,6 +433,7 @@ main(void)
 		T(a_flood_does_not_hold_up_a_small_message),
 		T(floods_get_equal_shares_by_bytes),
 		T(a_channel_that_ended_is_forgotten_when_all_has_arrived),
+		T(an_overflow_that_nobody_handled_is_the_next_process_s),
 #undef T
 	};
 
