@@ -482,16 +482,20 @@ a_due_timer_that_is_set_again_waits_anew(void **state)
 
 #define MANY 500
 
-static uint64_t due[MANY], last_due;
+/* Between which times: setting 1500 of them may take as long as they last. */
+static struct {
+	uint64_t from, to;
+} due[MANY];
+static uint64_t last_due;
 
 static void
 check_due(void *arg)
 {
-	const uint64_t *mine = arg;
+	unsigned i = (unsigned)((uintptr_t)arg);
 
 	calls++;
-	assert_true(*mine >= last_due);
-	last_due = *mine;
+	assert_true(due[i].to >= last_due);
+	last_due = due[i].from;
 }
 
 static void
@@ -499,18 +503,21 @@ many_timers_fire_in_the_order_of_their_times(void **state)
 {
 	struct loop_timer *t[MANY];
 	unsigned seed = 7;
+	uint64_t ms;
 	int i, left = MANY;
 
 	last_due = 0;
 	for (i = 0; i < MANY; i++) {
-		t[i] = loop_timer_new(loop, check_due, &due[i]);
+		t[i] = loop_timer_new(loop, check_due, (void *)(uintptr_t)i);
 		assert_non_null(t[i]);
 	}
 	/* Set, and set again; some cleared, some freed. */
 	for (i = 0; i < 3 * MANY; i++) {
 		seed = seed * 1103515245u + 12345u;
-		due[i % MANY] = 20 + 10 * (seed >> 16) % 11;
-		loop_timer_set(t[i % MANY], due[i % MANY], 0);
+		ms = 20 + 10 * (seed >> 16) % 11;
+		due[i % MANY].from = loop_now_ms() + ms;
+		loop_timer_set(t[i % MANY], ms, 0);
+		due[i % MANY].to = loop_now_ms() + ms + 1;
 	}
 	for (i = 0; i < MANY; i += 5, left -= 2) {
 		loop_timer_clear(t[i]);
