@@ -8,6 +8,7 @@
 #include "protos/control.pb-c.h"
 #include "transport/addr.h"
 #include "transport/dial.h"
+#include "transport/log.h"
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
 #include "transport/rpc_client.h"
@@ -389,14 +390,19 @@ ask(struct control_call *k)
 		loop_defer(c->loop, &c->send_call, send_cb, c);
 }
 
-/* Aborts where memory for a few bytes is missing, as the loop does. */
+/*
+ * A question that cannot be asked ends the command: it serves one person, who
+ * is told, and nobody else.
+ */
 static struct control_call *
 call_new(struct control *c, enum call_kind kind, const char *method, void *arg)
 {
 	struct control_call *k = calloc(1, sizeof(*k));
 
-	if (k == NULL)
-		abort();
+	if (k == NULL) {
+		log_error("out of memory");
+		exit(1);
+	}
 	k->c = c;
 	k->kind = kind;
 	k->method = method;

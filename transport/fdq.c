@@ -35,18 +35,22 @@ fdq_done(struct fdq *q)
 		close(fdq_remove(q, 0));
 }
 
-void
+int
 fdq_add(struct fdq *q, int fd, uint64_t end)
 {
-	if (q->items == NULL)
-		q->items = calloc(1, sizeof(*q->items));
-	if (q->items == NULL || q->items->n == FDQ_MAX) {
+	if (q->items == NULL &&
+	    (q->items = calloc(1, sizeof(*q->items))) == NULL) {
 		close(fd);
-		return;
+		return -1;
+	}
+	if (q->items->n == FDQ_MAX) {
+		close(fd);
+		return 0;
 	}
 	q->items->v[q->items->n].fd = fd;
 	q->items->v[q->items->n].end = end;
 	q->items->n++;
+	return 0;
 }
 
 int

@@ -11,6 +11,8 @@
 
 #include <stdint.h>
 
+#include "transport/compiler.h"
+
 /* More than this many are closed as they come. */
 #define FDQ_MAX 4
 
@@ -23,8 +25,11 @@ struct fdq {
 /* Closes all. */
 void fdq_done(struct fdq *q);
 
-/* Takes ownership of fd, whose read ended at the input offset `end`. */
-void fdq_add(struct fdq *q, int fd, uint64_t end);
+/*
+ * Takes ownership of fd, whose read ended at the input offset `end`.  -1: there
+ * is no memory, and it was closed.
+ */
+int fdq_add(struct fdq *q, int fd, uint64_t end) MUST_CHECK;
 
 /* The oldest, or -1.  The caller owns it. */
 int fdq_take(struct fdq *q);

@@ -98,9 +98,12 @@ stream_feed(struct stream *s, const uint8_t *data, size_t len, bool fresh)
 	stream_uncork(s);
 }
 
-/* As readv(); files the descriptors that came along. */
+/*
+ * As readv(); files the descriptors that came along.  *lost: one of them had no
+ * place, and the message that it belongs to would look as if it had none.
+ */
 static ssize_t
-stream_receive(struct stream *s, struct iovec *iov, int niov)
+stream_receive(struct stream *s, struct iovec *iov, int niov, bool *lost)
 {
 	/* Streams may be served by several threads. */
 	static _Thread_local struct log_limit no_fds;
@@ -121,7 +124,7 @@ stream_receive(struct stream *s, struct iovec *iov, int niov)
 		    "to take it with; raise their limit (LimitNOFILE=, "
 		    "ulimit -n)", s->peer.text);
 	for (i = 0; i < n_fds; i++)
-		fdq_add(&s->fds, fds[i], s->received);
+		*lost |= fdq_add(&s->fds, fds[i], s->received) != 0;
 	return n;
 }
 
@@ -131,6 +134,7 @@ stream_read(struct stream *s)
 	uint8_t *scratch = loop_scratch(s->loop);
 	struct iovec iov[2];
 	size_t have = kept_len(&s->kept), to_kept = 0;
+	bool lost = false;
 	int niov = 0;
 	ssize_t n;
 
@@ -149,10 +153,14 @@ stream_read(struct stream *s)
 	iov[niov].iov_base = scratch;
 	iov[niov++].iov_len = s->urgent ? LOOP_SCRATCH_BYTES :
 	    loop_read_bytes(s->loop);
-	n = stream_receive(s, iov, niov);
+	n = stream_receive(s, iov, niov, &lost);
 	if (n < 0) {
 		if (!stream_may_retry(s, errno))
 			stream_end_now(s, STREAM_RESET);
+		return;
+	}
+	if (lost) {
+		stream_end_now(s, STREAM_NO_MEMORY);
 		return;
 	}
 	if (n == 0) {

@@ -149,13 +149,19 @@ bind_port(struct rpc_conn *c, void *arg)
 	struct service *s = arg;
 	struct consumer_port *p;
 
-	if ((p = calloc(1, sizeof(*p))) == NULL)
+	if ((p = calloc(1, sizeof(*p))) == NULL) {
+		rpc_conn_refuse(c, "the collector is out of memory");
 		return NULL;
+	}
 	principal_of_peer(&p->who, peer,
 	    trust_roles(s->trust, peer, false) & ROLE_ADMIN);
 	if (!peer_quota_take(&s->consumers, principal_key(&p->who),
 		s->settings->limits.max_consumers_per_uid)) {
-		log_over_quota(c, &p->who);
+		if (peer_quota_has(&s->consumers, principal_key(&p->who)) <
+		    s->settings->limits.max_consumers_per_uid)
+			rpc_conn_refuse(c, "the collector is out of memory");
+		else
+			log_over_quota(c, &p->who);
 		free(p);
 		return NULL;
 	}

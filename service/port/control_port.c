@@ -102,8 +102,10 @@ bind_cb(struct rpc_conn *c, void *arg)
 	const struct peer *peer = rpc_conn_peer(c);
 	struct control *p;
 
-	if ((p = calloc(1, sizeof(*p))) == NULL)
+	if ((p = calloc(1, sizeof(*p))) == NULL) {
+		rpc_conn_refuse(c, "the collector is out of memory");
 		return NULL;
+	}
 	p->service = s;
 	p->conn = c;
 	principal_of_peer(&p->who, peer,

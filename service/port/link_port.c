@@ -546,8 +546,10 @@ bind_cb(struct rpc_conn *c, void *arg)
 	struct link_port *p;
 	size_t hard = (size_t)s->settings->limits.max_send_queue_kb * 1024;
 
-	if ((p = calloc(1, sizeof(*p))) == NULL)
+	if ((p = calloc(1, sizeof(*p))) == NULL) {
+		rpc_conn_refuse(c, "the collector is out of memory");
 		return NULL;
+	}
 	p->service = s;
 	p->conn = c;
 	rpc_conn_set_limits(c, hard, hard / 2 < QUEUED_MAX ? hard / 2 :

@@ -617,8 +617,10 @@ bind_port(struct rpc_conn *c, void *arg)
 	struct service *s = arg;
 	struct producer_port *p;
 
-	if ((p = calloc(1, sizeof(*p))) == NULL)
+	if ((p = calloc(1, sizeof(*p))) == NULL) {
+		rpc_conn_refuse(c, "the collector is out of memory");
 		return NULL;
+	}
 	p->service = s;
 	p->conn = c;
 	TAILQ_INIT(&p->queue);

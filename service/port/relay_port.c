@@ -72,8 +72,10 @@ bind_cb(struct rpc_conn *c, void *arg)
 	char name[128];
 	struct relay *r;
 
-	if ((r = calloc(1, sizeof(*r))) == NULL)
+	if ((r = calloc(1, sizeof(*r))) == NULL) {
+		rpc_conn_refuse(c, "the collector is out of memory");
 		return NULL;
+	}
 	r->conn = c;
 	r->service = s;
 	if ((r->machine = relay_machine(s, c)) == NULL) {

@@ -38,6 +38,15 @@ refuse(char *err, size_t err_size, const char *sentence)
 	return -1;
 }
 
+/* The decoder does not say what it lacked. */
+static const char *
+parse_failure(const uint8_t *bytes, size_t len)
+{
+	return pb_well_formed(bytes, len) ?
+	    "trace_config does not parse, or there is no memory for it" :
+	    "trace_config does not parse";
+}
+
 /* A name of a config in a sentence, which may go to the log. */
 static const char *
 shown(const char *name, char *out, size_t out_size)
@@ -287,7 +296,7 @@ read_data_sources(struct config *c, char *err, size_t err_size)
 		if (take_config_bytes(&c->data_sources[i++], f.data, f.len) !=
 		    0)
 			return refuse(err, err_size,
-			    "trace_config does not parse");
+			    parse_failure(f.data, f.len));
 	}
 	for (i = 0; i < c->n_data_sources; i++) {
 		struct config_data_source *ds = &c->data_sources[i];
@@ -328,7 +337,7 @@ config_new(const uint8_t *bytes, size_t len, bool has_fd,
 	c->len = len;
 	c->pb = perfetto__protos__trace_config__unpack(NULL, len, c->bytes);
 	if (c->pb == NULL) {
-		refuse(err, err_size, "trace_config does not parse");
+		refuse(err, err_size, parse_failure(bytes, len));
 		goto fail;
 	}
 	if (check_sizes(c->pb, limits, err, err_size) != 0 ||
@@ -443,7 +452,7 @@ config_add_filters(struct config *c, const uint8_t *bytes, size_t len,
 
 	pb = perfetto__protos__trace_config__unpack(NULL, len, bytes);
 	if (pb == NULL)
-		return refuse(err, err_size, "trace_config does not parse");
+		return refuse(err, err_size, parse_failure(bytes, len));
 	if (check_added(c, pb, err, err_size) != 0)
 		goto out;
 	for (i = 0; i < pb->n_data_sources; i++)

@@ -399,7 +399,9 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 	ds->producer = p;
 	if (data_source_parse(ds, descriptor, len) != 0) {
 		data_source_free(ds);
-		return "data_source_descriptor does not parse";
+		return pb_well_formed(descriptor, len) ?
+		    "data_source_descriptor does not parse, or there is no "
+		    "memory for it" : "data_source_descriptor does not parse";
 	}
 	if (ds->name[0] == '\0' || strlen(ds->name) > lim->max_name_bytes) {
 		data_source_free(ds);
@@ -409,6 +411,9 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 	if (!peer_quota_take(&s->data_sources, p->peer,
 		lim->max_data_sources_per_peer)) {
 		data_source_free(ds);
+		if (peer_quota_has(&s->data_sources, p->peer) <
+		    lim->max_data_sources_per_peer)
+			return "out of memory";
 		return "too many data sources of this user, certificate or "
 		       "address: limits.max_data_sources_per_peer is reached";
 	}

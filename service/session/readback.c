@@ -1,9 +1,11 @@
 #include "service/session/readback.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/log.h"
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
 #include "service/buffer/trace_buffer.h"
@@ -213,9 +215,17 @@ put(struct readback *r, struct packet_out *out, uint64_t *limit,
 static bool
 put_built(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
-	bool ok = r->packet.failed ||
-	    put(r, out, limit, r->packet.data, r->packet.len);
+	bool ok = true;
 
+	/* Counted, as one that put() finds no memory for. */
+	if (UNLIKELY(r->packet.failed)) {
+		r->s->invalid_packets++;
+		log_limited(&r->s->service->memory_log, loop_now_ms(),
+		    LOG_LEVEL_ERROR, "session %" PRIu64 ": no memory for what "
+		    "its trace says of itself", r->s->id);
+	} else {
+		ok = put(r, out, limit, r->packet.data, r->packet.len);
+	}
 	pb_writer_done(&r->packet);
 	pb_writer_init(&r->packet);
 	return ok;
@@ -249,7 +259,9 @@ build_system_info(struct readback *r, const struct machine *m)
 	}
 	pb_writer_init(&name);
 	pb_put_string(&name, INFO_MACHINE_NAME, m->name);
-	if (!name.failed)
+	if (name.failed)
+		r->packet.failed = true;
+	else
 		service_packets_remote_system_info(&r->packet, r->uid, m->id,
 		    name.data, name.len);
 	pb_writer_done(&name);
@@ -325,8 +337,10 @@ put_provenance(struct readback *r, struct packet_out *out, uint64_t *limit)
 	size_t size = sequence_map_size(s->sequences), n;
 	struct service_sequence *list = calloc(size + 1, sizeof(*list));
 
-	if (list == NULL)
-		return true;
+	if (list == NULL) {
+		r->packet.failed = true;
+		return put_built(r, out, limit);
+	}
 	n = sequence_map_list(s->sequences, list, size);
 	service_packets_provenance(&r->packet, r->uid, loop_boottime_ns(),
 	    s->n_buffers, list, n);

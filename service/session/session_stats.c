@@ -61,7 +61,12 @@ encode_packet(struct session *s, struct packet_stats *st, struct pb_writer *w)
 		    writers, n);
 	}
 	n = session_losses_count(s);
-	if (n > 0 && (losses = calloc(n, sizeof(*losses))) != NULL) {
+	if (n > 0) {
+		losses = calloc(n, sizeof(*losses));
+		/* None would look as if nothing had been lost. */
+		w->failed |= losses == NULL;
+	}
+	if (losses != NULL) {
 		st->link_losses = losses;
 		st->n_link_losses = session_losses_list(s, losses, n);
 	}
@@ -104,8 +109,10 @@ encode(struct session *s, struct pb_writer *w,
 	struct packet_filter_stats filter;
 	struct packet_stats st;
 
-	if ((bufs = calloc(s->n_buffers + 1, sizeof(*bufs))) == NULL)
+	if ((bufs = calloc(s->n_buffers + 1, sizeof(*bufs))) == NULL) {
+		w->failed = true;
 		return;
+	}
 	fill(s, &st, bufs);
 	if (s->filter != NULL) {
 		session_filter_stats(s->filter, &filter);

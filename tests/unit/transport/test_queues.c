@@ -111,13 +111,13 @@ a_descriptor_belongs_to_the_message_in_which_its_read_ended(void **state)
 	int a = new_fd(), b = new_fd(), c = new_fd();
 	struct fdq q = { NULL };
 
-	fdq_add(&q, a, 100);
-	fdq_add(&q, b, 150);
+	assert_int_equal(fdq_add(&q, a, 100), 0);
+	assert_int_equal(fdq_add(&q, b, 150), 0);
 	assert_int_equal(fdq_take_of(&q, 0, 99), -1);
 	assert_int_equal(fdq_take_of(&q, 100, 149), -1);
 	assert_int_equal(fdq_take_of(&q, 99, 100), a);
 	assert_int_equal(fdq_take_of(&q, 99, 100), -1);
-	fdq_add(&q, c, 200);
+	assert_int_equal(fdq_add(&q, c, 200), 0);
 	fdq_drop_until(&q, 149);
 	assert_true(is_open(b));
 	fdq_drop_until(&q, 150);
@@ -137,7 +137,7 @@ a_fifth_descriptor_is_closed(void **state)
 
 	for (i = 0; i < 5; i++) {
 		fds[i] = new_fd();
-		fdq_add(&q, fds[i], 1);
+		assert_int_equal(fdq_add(&q, fds[i], 1), 0);
 	}
 	assert_false(is_open(fds[4]));
 	for (i = 0; i < 4; i++)
