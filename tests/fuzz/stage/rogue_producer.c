@@ -160,7 +160,7 @@ arrive(struct rogue_producer *p, const uint8_t how[6])
 
 /* In good form or in the middle of something. */
 static void
-depart(struct rogue_producer *p, const uint8_t how[6])
+depart(struct rogue_producer *p, const uint8_t how[2])
 {
 	static const uint8_t half[] = { 200, 0, 0, 0, 0x2a, 0x50 };
 
@@ -314,8 +314,9 @@ choose_header(struct rogue_producer *p, const uint8_t how[6],
     struct header *out)
 {
 	unsigned writer = how[0] % ROGUE_WRITERS;
+	unsigned named = how[0] >= 250 ? (unsigned)how[2] << 8 : writer;
 
-	out->writer = (uint16_t)(how[0] >= 250 ? how[2] << 8 : writer);
+	out->writer = (uint16_t)named;
 	out->fragments = how[1] % 8 == 7 ? 1023 : how[1] % 8;
 	out->flags = how[1] >> 3 & 7;
 	switch (how[0] >> 3 & 7) {

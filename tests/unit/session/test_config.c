@@ -259,7 +259,7 @@ filters_are_names_and_patterns_together(void **state)
 	struct config *c = good(RING "data_sources { config { name: \"x\" } "
 	    "producer_name_filter: \"exact\" producer_name_filter: \"two\" "
 	    "producer_name_regex_filter: \"re.*\" }");
-	const struct match *m = c->data_sources[0].producers;
+	struct match *m = c->data_sources[0].producers;
 
 	assert_true(match_test(m, "exact"));
 	assert_true(match_test(m, "two"));
