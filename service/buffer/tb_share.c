@@ -286,11 +286,23 @@ find_missing(struct tb_shares *t)
 			t->missing += missing_to(t, &t->all[i]);
 }
 
+void
+tb_shares_fill(struct tb_shares *t, struct tb_share *s, uint64_t bytes)
+{
+	uint64_t own;
+
+	/* Else all of it is found anew before it is next asked for. */
+	if (s->held == 0 || t->missing_generation != t->generation)
+		return;
+	own = missing_to(t, s);
+	t->missing -= own < bytes ? own : bytes;
+}
+
 bool
 tb_shares_leave_room(struct tb_shares *t, uint32_t owner, uint64_t bytes,
     uint64_t room)
 {
-	struct tb_share *s = NULL;
+	struct tb_share *s;
 	uint64_t own = 0;
 
 	if (t->missing_generation != t->generation)
@@ -300,9 +312,5 @@ tb_shares_leave_room(struct tb_shares *t, uint32_t owner, uint64_t bytes,
 		/* One that has nothing yet counts once it has. */
 		own = s->held > 0 ? missing_to(t, s) : 0;
 	}
-	if (bytes > own && bytes + (t->missing - own) > room)
-		return false;
-	if (s != NULL && s->held > 0)
-		t->missing -= own < bytes ? own : bytes;
-	return true;
+	return bytes <= own || bytes + (t->missing - own) <= room;
 }

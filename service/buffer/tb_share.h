@@ -68,12 +68,14 @@ void tb_shares_retire(struct tb_shares *t, uint64_t producer);
 /* Nobody holds anything any more. */
 void tb_shares_clear(struct tb_shares *t);
 
+/* Where nothing is overwritten: so much of its share is not missing now. */
+void tb_shares_fill(struct tb_shares *t, struct tb_share *s, uint64_t bytes);
 void tb_shares_came(struct tb_shares *t, struct tb_share *s);
 void tb_shares_went(struct tb_shares *t, struct tb_share *s);
 uint64_t tb_shares_bytes_of(struct tb_shares *t, struct tb_share *s);
 /*
  * Where nothing is overwritten: whether there is room for so many bytes of this
- * owner beside what the others are short of.
+ * owner beside what the others are short of.  Asking takes nothing.
  */
 bool tb_shares_leave_room(struct tb_shares *t, uint32_t owner, uint64_t bytes,
     uint64_t room);
@@ -96,6 +98,8 @@ tb_shares_add(struct tb_shares *t, uint32_t owner, uint64_t bytes)
 	if (owner == TB_OWNER_NONE)
 		return;
 	s = tb_share_at(t, owner);
+	if (t->keeps)
+		tb_shares_fill(t, s, bytes);
 	if (s->held == 0)
 		tb_shares_came(t, s);
 	s->held += bytes;

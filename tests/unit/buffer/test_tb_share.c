@@ -235,6 +235,34 @@ a_write_that_leaves_no_room_for_others_is_not_stored(void **state)
 }
 
 static void
+asking_for_room_takes_none_where_all_is_kept(void **state)
+{
+	struct tb_shares *t = tb_shares_new(65536, true);
+	uint32_t a, b, i;
+
+	assert_non_null(t);
+	assert_true(tb_shares_set(t, 0, 50));
+	a = tb_shares_join(t, &(struct tb_origin){ .producer = 1 });
+	b = tb_shares_join(t, &(struct tb_origin){ .producer = 2 });
+	tb_shares_add(t, a, 1000);
+	tb_shares_add(t, b, 1000);
+	/* 15375 bytes are missing to the share of each. */
+	for (i = 0; i < 30; i++)
+		assert_true(tb_shares_leave_room(t, b, 1000, 16375));
+	assert_false(tb_shares_leave_room(t, b, 20000, 35374));
+	for (i = 0; i < 30; i++)
+		assert_true(tb_shares_leave_room(t, b, 1000, 16375));
+	assert_true(tb_shares_leave_room(t, b, 20000, 35375));
+	/* What was stored does not miss any more; the share is full then. */
+	tb_shares_add(t, b, 15375);
+	assert_false(tb_shares_leave_room(t, b, 1001, 16375));
+	assert_true(tb_shares_leave_room(t, a, 16375, 16375));
+	tb_shares_add(t, a, 20000);
+	assert_true(tb_shares_leave_room(t, b, 1000, 1000));
+	tb_shares_free(t);
+}
+
+static void
 a_buffer_that_keeps_all_keeps_room_for_those_who_wrote_less(void **state)
 {
 	struct trace_buffer *tb = trace_buffer_new(65536, TB_DISCARD);
@@ -641,6 +669,7 @@ main(int argc, char **argv)
 		    a_packet_in_very_many_chunks_is_passed_quickly),
 		cmocka_unit_test(
 		    a_write_that_leaves_no_room_for_others_is_not_stored),
+		cmocka_unit_test(asking_for_room_takes_none_where_all_is_kept),
 		cmocka_unit_test(
 		    a_buffer_that_keeps_all_keeps_room_for_those_who_wrote_less),
 		cmocka_unit_test(
