@@ -173,7 +173,8 @@ flush_check(struct flush *f)
 		return;
 	if (!session_scrape(s) && !f->timed_out)
 		return;
-	success = f->n_left == 0;
+	/* Those who were not even asked have not answered. */
+	success = f->n_left == 0 && !f->asking.under_way;
 	if (success) {
 		s->flushes_succeeded++;
 		event_log_event(s->events,
@@ -336,6 +337,21 @@ fail:
 	s->flushes_failed++;
 	if (done != NULL)
 		done(s, false, arg);
+}
+
+void
+flush_hurry(struct session *s, uint32_t timeout_ms)
+{
+	struct flush *f;
+	uint64_t left;
+
+	TAILQ_FOREACH(f, &s->flushes, link) {
+		if (!f->final || f->timed_out)
+			continue;
+		f->patience_ms = 0;
+		if (loop_timer_left(f->timer, &left) && left > timeout_ms)
+			loop_timer_set(f->timer, timeout_ms, 0);
+	}
 }
 
 /* The producer no longer holds up flushes with ids up to this. */

@@ -316,6 +316,32 @@ a_flush_is_not_over_before_all_were_asked(void **state)
 	crowd_done(&c);
 }
 
+static void
+a_flush_whose_time_is_up_before_all_were_asked_fails(void **state)
+{
+	struct fake_consumer consumer;
+	struct crowd c;
+	size_t i;
+
+	crowd_init(&c, state, MANY);
+	assert_non_null(fake_enable(c.f, &consumer, CONFIG, -1));
+	while (heard(&c, "start ") < MANY)
+		loop_run_once(c.f->loop);
+	acknowledge_start(&c);
+	flush_start(consumer.s, 0, FLUSH_EXPLICIT, note, &c);
+	/* Whoever was asked has answered. */
+	for (i = 0; i < MANY && c.p[i].last_flush != 0; i++)
+		flush_ack(c.p[i].p, c.p[i].last_flush);
+	assert_int_equal(i, PRODUCER_WALK_TURN);
+	while (c.done == 0)
+		loop_run_once(c.f->loop);
+	assert_false(c.ok);
+	session_free(consumer.s);
+	while (c.f->service->n_sessions > 0)
+		loop_run_once(c.f->loop);
+	crowd_done(&c);
+}
+
 /* ---- ids ---- */
 
 static void
@@ -392,6 +418,7 @@ main(void)
 		T(a_session_that_is_stopped_while_it_is_set_up_ends),
 		T(a_session_that_is_freed_while_it_is_started_is_gone_soon),
 		T(a_flush_is_not_over_before_all_were_asked),
+		T(a_flush_whose_time_is_up_before_all_were_asked_fails),
 		T(ids_of_producers_begin_again_without_those_in_use),
 		T(producers_beyond_the_limit_are_refused_and_none_wraps),
 	};
