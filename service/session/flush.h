@@ -39,6 +39,8 @@ typedef void (*flush_fn)(struct session *s, bool success, void *arg);
 /* done may be NULL.  Dropped silently when the session is freed first. */
 void flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
     flush_fn done, void *arg);
+/* The daemon ends: the flush at the session's end takes so long at most. */
+void flush_hurry(struct session *s, uint32_t timeout_ms);
 /* The producer has answered this request and all before it. */
 void flush_ack(struct producer *p, uint64_t request_id);
 void flush_producer_gone(struct service *s, struct producer *p);

@@ -210,7 +210,6 @@ stop_instances(struct session *s)
 	s->start_timer = NULL;
 	session_set_state(s, SESSION_DISABLING);
 	s->in_stop = true;
-	producer_walk_end(&s->change_walk);
 	producer_walk_begin(&s->walk, s->service, stop_those_of,
 	    all_were_told, s);
 }
@@ -230,6 +229,8 @@ session_disable(struct session *s, const char *error)
 		return;
 	set_error(s, error);
 	s->ending = true;
+	/* Sources that it brings now would start only to be stopped. */
+	producer_walk_end(&s->change_walk);
 	loop_timer_clear(s->duration_timer);
 	if (s->trigger_timer != NULL)
 		loop_timer_clear(s->trigger_timer);
@@ -243,11 +244,26 @@ session_disable(struct session *s, const char *error)
 		    final_flush_done, s);
 }
 
+/* It ends already, and has all the time that its config gives it. */
+static void
+hurry(struct session *s)
+{
+	uint64_t left;
+
+	flush_hurry(s, SHUTDOWN_TIMEOUT_MS);
+	if (loop_timer_left(s->stop_timer, &left) &&
+	    left > SHUTDOWN_TIMEOUT_MS)
+		loop_timer_set(s->stop_timer, SHUTDOWN_TIMEOUT_MS, 0);
+}
+
 void
 session_end_for_shutdown(struct session *s)
 {
 	s->shutting_down = true;
-	session_disable(s, NULL);
+	if (s->ending)
+		hurry(s);
+	else
+		session_disable(s, NULL);
 }
 
 bool

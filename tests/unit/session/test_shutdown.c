@@ -170,6 +170,44 @@ a_producer_that_never_acknowledges_does_not_hold_it(void **state)
 	fake_producer_done(&p);
 }
 
+/* Told to stop before the daemon is, with all the time of its config. */
+static void
+end_in_its_own_time(struct fixture *f, bool acks_flush)
+{
+	struct fake_producer p;
+	struct fake_consumer c = { .s = NULL };
+	char err[256];
+
+	fake_producer_init(&p, f, "p", true);
+	p.ack_flushes = acks_flush;
+	fake_producer_register(&p, "src", false, true);
+	assert_non_null(fake_enable(f, &c, SOURCE_CONFIG
+		"flush_timeout_ms: 60000 data_source_stop_timeout_ms: 60000",
+		-1));
+	assert_int_equal(session_detach(c.s, "key", err, sizeof(err)), 0);
+	session_disable(c.s, NULL);
+	turns(f);
+	assert_int_equal(c.s->state, acks_flush ? SESSION_DISABLING :
+	    SESSION_STARTED);
+	service_shutdown(f->service, idle_cb, NULL);
+	fixture_wait(f, was_told, NULL);
+	assert_int_equal(c.s->state, SESSION_DISABLED);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+a_session_that_waits_for_its_last_flush_already_is_hurried(void **state)
+{
+	end_in_its_own_time(*state, false);
+}
+
+static void
+a_session_that_waits_for_its_sources_to_stop_already_is_hurried(void **state)
+{
+	end_in_its_own_time(*state, true);
+}
+
 static void
 no_session_is_begun_any_more(void **state)
 {
@@ -196,6 +234,8 @@ main(void)
 		CASE(a_detached_session_is_ended_and_nobody_waited_for),
 		CASE(a_file_is_complete_when_it_is_idle),
 		CASE(a_producer_that_never_acknowledges_does_not_hold_it),
+		CASE(a_session_that_waits_for_its_last_flush_already_is_hurried),
+		CASE(a_session_that_waits_for_its_sources_to_stop_already_is_hurried),
 		CASE(no_session_is_begun_any_more),
 	};
 
