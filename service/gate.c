@@ -222,6 +222,9 @@ gate_take(struct entrance *e, int fd, const struct peer *peer)
 	share = peers_enter(g->peers, &p, e->tls != NULL, why, sizeof(why));
 	if (share == NULL)
 		goto fail;
+	/* Behind connect_guest() fd may be another thread's, and closed. */
+	if (e->tls != NULL || p.kind == ADDR_TCP)
+		sock_give_up_after(fd, g->settings->limits.stalled_timeout_ms);
 	if ((c = connect_guest(e, fd, &p)) == NULL) {
 		snprintf(why, sizeof(why), "the collector is out of memory");
 		goto fail;
@@ -229,8 +232,6 @@ gate_take(struct entrance *e, int fd, const struct peer *peer)
 	rpc_conn_set_mark(c, share);
 	use_budgets(g, c, share);
 	set_limits(g, c);
-	if (e->tls != NULL || p.kind == ADDR_TCP)
-		sock_give_up_after(fd, g->settings->limits.stalled_timeout_ms);
 	if (e->urgent)
 		stream_set_urgent(rpc_conn_stream(c));
 	return true;
