@@ -83,7 +83,7 @@ io_thread_leave(struct io_thread *t)
 }
 
 static int
-thread_init(struct io_pool *p, struct io_thread *t)
+thread_init(struct io_pool *p, struct io_thread *t, unsigned n)
 {
 	t->index = (unsigned)(t - p->all);
 	if ((t->loop = loop_new()) == NULL)
@@ -94,6 +94,7 @@ thread_init(struct io_pool *p, struct io_thread *t)
 	if (mailbox_init(&t->out, t->loop, p->owner, stream_far_deliver,
 		t) != 0)
 		return -1;
+	mailbox_share_turns(&t->out, n);
 	t->ready = true;
 	return 0;
 }
@@ -108,7 +109,7 @@ io_pool_new(struct loop *owner, unsigned n)
 		return NULL;
 	p->owner = owner;
 	for (p->n = 0; p->n < n; p->n++) {
-		if (thread_init(p, &p->all[p->n]) != 0) {
+		if (thread_init(p, &p->all[p->n], n) != 0) {
 			p->n++;
 			io_pool_free(p);
 			return NULL;

@@ -14,7 +14,7 @@
  * What one turn of the receiver's loop is given to; others have theirs then.
  * The clock is read every few messages.
  */
-#define DELIVER_MS         5u
+#define DELIVER_NS         (5u * 1000u * 1000u)
 #define DELIVER_PER_CLOCK  4u
 
 /* ---- sending ---- */
@@ -103,14 +103,14 @@ static void
 deliver_cb(void *arg)
 {
 	struct mailbox *b = arg;
-	uint64_t start = loop_now_ms();
+	uint64_t start = loop_boottime_ns();
 	unsigned n = 0;
 
 	take(b);
 	while (b->taken != NULL) {
 		deliver_one(b);
 		if (++n % DELIVER_PER_CLOCK == 0 &&
-		    loop_now_ms() - start >= DELIVER_MS)
+		    loop_boottime_ns() - start >= b->turn_ns)
 			break;
 	}
 	if (b->taken != NULL)
@@ -168,6 +168,7 @@ mailbox_init(struct mailbox *b, struct loop *from, struct loop *to,
 	b->to = to;
 	b->fn = fn;
 	b->arg = arg;
+	b->turn_ns = DELIVER_NS;
 	b->end = &b->first;
 	b->queue_end = &b->queue;
 	b->taken_end = &b->taken;
@@ -176,6 +177,12 @@ mailbox_init(struct mailbox *b, struct loop *from, struct loop *to,
 	b->ev = event_new(loop_base(to), b->fd, EV_READ | EV_PERSIST, mail_cb,
 	    b);
 	return b->ev != NULL && event_add(b->ev, NULL) == 0 ? 0 : -1;
+}
+
+void
+mailbox_share_turns(struct mailbox *b, unsigned n)
+{
+	b->turn_ns = DELIVER_NS / n;
 }
 
 void

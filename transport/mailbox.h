@@ -48,6 +48,7 @@ struct mailbox {
 	struct event *ev;
 	struct mail *taken, **taken_end;
 	struct loop_call again; /* the rest of it, on a later turn */
+	uint64_t turn_ns; /* so long it may take of one turn */
 	mailbox_fn fn;
 	void *arg;
 };
@@ -58,6 +59,11 @@ struct mailbox {
  */
 int mailbox_init(struct mailbox *b, struct loop *from, struct loop *to,
     mailbox_fn fn, void *arg) MUST_CHECK;
+/*
+ * It is one of n that its receiver has: together they take no more of a turn
+ * than one would.  Right behind mailbox_init().
+ */
+void mailbox_share_turns(struct mailbox *b, unsigned n);
 /*
  * When only one thread is left, and both loops still are.  What was not
  * delivered is its owner's to find.
