@@ -281,8 +281,8 @@ round_trip(unsigned ping)
 static void
 a_burst_ends_with_exchanges_that_are_near_the_best(void **state)
 {
+	unsigned i, j, off = 0;
 	uint64_t best, last;
-	unsigned i, j;
 
 	f.delay = jittery;
 	for (i = 0; i < 50; i++) {
@@ -298,12 +298,16 @@ a_burst_ends_with_exchanges_that_are_near_the_best(void **state)
 				best = round_trip(j);
 		last = round_trip(f.n - 2);
 		if (f.n < 64 && last > best + best / 4 + 50000)
-			fail_msg("burst %u: %llu, and %llu at the end", i,
-			    (unsigned long long)best,
-			    (unsigned long long)last);
+			off++;
 		relay_clocks_free(f.clocks);
 		f.clocks = NULL;
 	}
+	/*
+	 * What is seen here is not quite what the burst saw: on a busy machine
+	 * there may be a pause between the two.  By chance it would be half.
+	 */
+	if (off > 10)
+		fail_msg("%u of 50 bursts", off);
 }
 
 static void
