@@ -35,10 +35,20 @@ link_channels_init(struct link *l)
 	return l->chains != NULL ? 0 : -1;
 }
 
+/* The relay chooses the numbers: it must not be able to choose a chain. */
+static uint32_t
+scatter(const struct link *l, uint32_t number)
+{
+	uint64_t h = (number ^ (uint64_t)(uintptr_t)l) * 0x9e3779b97f4a7c15ull;
+
+	h ^= h >> 32;
+	return (uint32_t)((h * 0xd6e8feb86659fd93ull) >> 32);
+}
+
 static struct link_chain *
 chain_of(const struct link *l, uint32_t number)
 {
-	return &l->chains[number & (l->n_chains - 1)];
+	return &l->chains[scatter(l, number) & (l->n_chains - 1)];
 }
 
 struct link_channel *
