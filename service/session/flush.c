@@ -33,6 +33,7 @@ struct flush {
 	struct loop_timer *timer;
 	struct producer_walk asking;
 	struct loop_call ready_call; /* there was nobody to ask */
+	struct loop_call late_call;  /* one of those it is patient for answered */
 	uint64_t flags;
 	bool timed_out;
 	bool periodic;
@@ -58,6 +59,7 @@ flush_free(struct flush *f)
 	TAILQ_REMOVE(&f->session->flushes, f, link);
 	producer_walk_end(&f->asking);
 	loop_call_cancel(&f->ready_call);
+	loop_call_cancel(&f->late_call);
 	loop_timer_free(f->timer);
 	free(f->waiting);
 	free(f->answered);
@@ -212,6 +214,15 @@ static void
 ready_cb(void *arg)
 {
 	flush_check(arg);
+}
+
+static void
+late_cb(void *arg)
+{
+	struct flush *f = arg;
+
+	f->timed_out = f->timed_out || !waits_for_links(f);
+	flush_check(f);
 }
 
 /*
@@ -369,9 +380,12 @@ answered(struct service *sv, uint32_t producer, uint64_t up_to)
 				continue;
 			*place = true;
 			f->n_left--;
+			/* Once for all that answer in a turn: it looks at all. */
 			if (f->patient && f->n_left > 0)
-				f->timed_out = !waits_for_links(f);
-			flush_check(f);
+				loop_defer(sv->loop, &f->late_call, late_cb,
+				    f);
+			else
+				flush_check(f);
 		}
 	}
 }
