@@ -5,6 +5,7 @@
 #include "client/record_file.h"
 #include "client/trace_summary.h"
 #include "transport/loop.h"
+#include "transport/pb_writer.h"
 
 static void
 start_reading(struct record_session *s)
@@ -41,7 +42,8 @@ record_packet_cb(void *arg, const uint8_t *data, size_t len)
 	if (s->state == DONE || s->full)
 		return;
 	/* As the service does: stop before the packet that would pass it. */
-	if (s->max_file_bytes != 0 && t->bytes + len > s->max_file_bytes) {
+	if (s->max_file_bytes != 0 &&
+	    t->bytes + 1 + pb_varint_size(len) + len > s->max_file_bytes) {
 		s->full = true;
 		if (s->state == RECORDING)
 			consumer_disable_tracing(s->consumer, NULL, NULL);

@@ -36,8 +36,9 @@ class IoThreads(RelayCase):
 
     def test_connections_are_spread_over_the_threads(self):
         daemon = self.threaded()
+        self.until(lambda: sorted(threads(daemon.pid)) == ["io-0", "io-1"],
+                   "the threads have their names")
         before = threads(daemon.pid)
-        self.assertEqual(sorted(before), ["io-0", "io-1"])
         address = daemon.address("producers", "tcp")
         producers = [self.producer(f"p{n}", ["test.numbers"],
                                    address=address) for n in range(4)]
