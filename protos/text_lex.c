@@ -408,7 +408,7 @@ text_lex_string(const struct text_token *t, uint8_t *out)
 {
 	const char *p = t->start + 1;
 	const char *end = t->start + t->len - 1;
-	size_t len = 0, n;
+	size_t len = 0, n = 0;
 
 	while (p < end) {
 		if (*p != '\\') {

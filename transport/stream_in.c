@@ -107,7 +107,7 @@ stream_receive(struct stream *s, struct iovec *iov, int niov, bool *lost)
 {
 	/* Streams may be served by several threads. */
 	static _Thread_local struct log_limit no_fds;
-	int fds[SOCK_FDS_MAX], n_fds, i;
+	int fds[SOCK_FDS_MAX], n_fds = 0, i;
 	ssize_t n;
 
 	if (s->tls != NULL)

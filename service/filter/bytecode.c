@@ -397,7 +397,7 @@ bytecode_load(const struct bytecode_source *base,
 		goto fail;
 	if (read_source(&l, base, read_base) != 0)
 		goto fail;
-	if (l.overlay_done < l.n_overlay) {
+	if (overlay != NULL && l.overlay_done < l.n_overlay) {
 		l.name = overlay->name;
 		l.word = l.overlay_done * OVERLAY_ENTRY_WORDS;
 		(void)refuse(&l, "there is no message %u",
