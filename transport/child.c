@@ -163,10 +163,9 @@ become(char *const argv[], const struct child_setup *setup,
 			goto fail;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (setup->environment != NULL)
-		execvpe(argv[0], argv, setup->environment);
-	else
-		execvp(argv[0], argv);
+	/* Not execvp(): gcov would write its counts first, and be done. */
+	execvpe(argv[0], argv,
+	    setup->environment != NULL ? setup->environment : environ);
 fail:
 	error = errno;
 	if (write(p->go_write, &error, sizeof(error)) < 0) {

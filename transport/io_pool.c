@@ -63,12 +63,12 @@ thread_main(void *arg)
 struct io_thread *
 io_pool_choose(struct io_pool *p)
 {
-	struct io_thread *best = NULL, *t;
+	struct io_thread *best = &p->all[p->turn % p->n], *t;
 	unsigned i;
 
-	for (i = 0; i < p->n; i++) {
+	for (i = 1; i < p->n; i++) {
 		t = &p->all[(p->turn + i) % p->n];
-		if (best == NULL || t->n_lines < best->n_lines)
+		if (t->n_lines < best->n_lines)
 			best = t;
 	}
 	p->turn = (p->turn + 1) % p->n;

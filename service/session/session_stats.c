@@ -98,6 +98,10 @@ encode_message(struct session *s, struct packet_stats *st, struct pb_writer *w)
 		packet_stats_encode(w, st);
 	}
 	free(writers);
+	/* They end here, and st does not. */
+	st->writers = NULL;
+	st->link_losses = NULL;
+	st->n_writers = st->n_link_losses = 0;
 	pb_put_uint(w, STATS_TRIBUTARY_PACKETS, s->packets_stored);
 }
 
