@@ -10,6 +10,7 @@
 #include "relay/status.h"
 #include "relay/stdio_bridge.h"
 #include "transport/background.h"
+#include "transport/heap.h"
 #include "transport/log.h"
 
 enum { EXIT_COULD_NOT_START = 1, EXIT_USAGE = 2 };
@@ -23,6 +24,7 @@ serve(const struct relay_settings *s, bool ends_idle, int to_parent)
 
 	log_init("tributary-relay", (enum log_level)s->log_level);
 	log_never_wait();
+	heap_init(0);
 	if ((d = relay_daemon_new(s, ends_idle, err, sizeof(err))) == NULL) {
 		log_error("%s", err);
 		return EXIT_COULD_NOT_START;

@@ -392,6 +392,7 @@ make_gate(struct daemon *d, char *err, size_t err_size)
 		},
 		.control = &d->control_port,
 		.link = &d->link_port,
+		.heap = &d->service->heap,
 	};
 
 	if ((d->gate = gate_new(&setup)) == NULL) {

@@ -1,6 +1,5 @@
 #include "service/gate.h"
 
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 
 #include "service/admission.h"
 #include "service/peers.h"
+#include "transport/heap.h"
 #include "transport/loop.h"
 #include "transport/peer.h"
 #include "transport/sock.h"
@@ -19,15 +19,6 @@
 #define LOW_WATER_BYTES (64u * 1024u)
 
 #define SWEEP_MS 1000u
-
-/*
- * A handshake takes more memory than what stays of it, and what stays of others
- * lies in between: after a crowd of them half of the heap is free, in pieces
- * that malloc() keeps.  Whole pages go back to the kernel when so many came
- * since the last time, and in the last second only a few.
- */
-#define CROWD      64u
-#define CROWD_OVER 8u
 
 /* Descriptors that connections leave to files and shared memory. */
 #define FDS_KEPT 32u
@@ -44,8 +35,7 @@ struct gate {
 	/* The second: those of dials, which may take their time to bind. */
 	struct rpc_stats stats, dialled;
 	struct loop_timer *sweep;
-	uint32_t crowd;   /* handshakes done since memory was given back */
-	uint32_t arrived; /* since the last sweep */
+	struct heap_rest *heap; /* borrowed: sessions stir it, too */
 	int fd_max; /* connections have smaller ones */
 	uint64_t refused;
 	struct log_limit refused_log;
@@ -69,7 +59,7 @@ admit_cb(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
 	/* Without a handshake it was known before it came in. */
 	if (share == NULL || p->auth != PEER_CERT)
 		return true;
-	e->gate->arrived++;
+	heap_rest_came(e->gate->heap);
 	/* That of the address may go away with its last connection. */
 	stream_set_budgets(rpc_conn_stream(c), NULL, NULL);
 	/* The files may have been read anew while it shook hands. */
@@ -103,6 +93,7 @@ gone_cb(struct rpc_conn *c, void *arg)
 	struct entrance *e = arg;
 
 	peers_leave(rpc_conn_mark(c));
+	heap_rest_freed(e->gate->heap, 1);
 	if (e->gone != NULL)
 		e->gone(e);
 }
@@ -259,19 +250,6 @@ is_revoked(struct rpc_conn *c, void *arg)
 }
 
 static void
-give_memory_back(struct gate *g)
-{
-	g->crowd += g->arrived;
-	if (g->crowd >= CROWD && g->arrived <= CROWD_OVER) {
-#ifdef __GLIBC__
-		(void)malloc_trim(0);
-#endif
-		g->crowd = 0;
-	}
-	g->arrived = 0;
-}
-
-static void
 sweep_cb(void *arg)
 {
 	struct gate *g = arg;
@@ -287,7 +265,8 @@ sweep_cb(void *arg)
 	rpc_conns_sweep(&g->stats, &t, now);
 	t.bind_ms = 0;
 	rpc_conns_sweep(&g->dialled, &t, now);
-	give_memory_back(g);
+	if (heap_rest_second(g->heap))
+		heap_trim();
 }
 
 void
@@ -331,6 +310,7 @@ gate_new(const struct gate_setup *setup)
 	memcpy(g->ports, setup->ports, sizeof(g->ports));
 	g->control = setup->control;
 	g->link = setup->link;
+	g->heap = setup->heap;
 	g->fd_max = fd_max();
 	if ((g->peers = peers_new(&setup->settings->limits)) == NULL)
 		goto fail;

@@ -15,6 +15,7 @@
 
 struct budget;
 struct gate;
+struct heap_rest;
 struct io_pool;
 struct peer;
 struct tls_context;
@@ -30,6 +31,7 @@ struct gate_setup {
 	/* Stands where consumers' does; NULL: nowhere. */
 	const struct rpc_service *control;
 	const struct rpc_service *link; /* wherever LISTEN_RELAY is */
+	struct heap_rest *heap; /* looked at once a second */
 };
 
 /* All of setup is borrowed for its life. */

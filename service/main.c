@@ -13,6 +13,7 @@
 #include "service/session/settings.h"
 #include "service/upgrade.h"
 #include "transport/background.h"
+#include "transport/heap.h"
 #include "transport/log.h"
 
 enum { EXIT_COULD_NOT_START = 1, EXIT_USAGE = 2 };
@@ -47,6 +48,7 @@ serve(const struct settings *s, struct activation *a,
 			printf("%d\n", (int)pid);
 		return rc;
 	}
+	heap_init(s->io_threads);
 	if ((d = daemon_new(s, a, next, err, sizeof(err))) == NULL) {
 		log_error("%s", err);
 		return EXIT_COULD_NOT_START;

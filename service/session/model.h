@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "transport/heap.h"
 #include "transport/log.h"
 #include "transport/loop.h"
 #include "service/session/machine.h"
@@ -269,6 +270,7 @@ struct service {
 	struct priority *priority;
 	bool lockdown;                   /* lockdown.h */
 	struct overload overload;        /* overload.h; zero: none */
+	struct heap_rest heap;           /* stirred by who goes */
 	uint8_t *system_info; /* of the host, encoded */
 	size_t system_info_len;
 	void (*idle)(void *arg); /* told when the last session goes; or NULL */

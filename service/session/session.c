@@ -220,6 +220,7 @@ session_destroy(struct session *s)
 	sv->n_sessions--;
 	priority_session_gone(sv, s);
 	free(s);
+	heap_rest_freed(&sv->heap, HEAP_REST_SESSION);
 	producers_reap(sv);
 	session_maybe_idle(sv);
 }

@@ -6,10 +6,12 @@ import os
 import random
 import subprocess
 import sys
+import unittest
 
 from harness import tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.consumer import join_slices
+from harness.loop import SCALE
 from harness.trace import Trace, split_cut_file
 
 KIB = 1024
@@ -330,6 +332,34 @@ class Others(CompressionCase):
                 consumer.close()
         self.until(lambda: not self.consumer().query().tracing_sessions,
                    "the sessions are gone")
+
+
+class Memory(CompressionCase):
+    """A writer that compresses holds about 2 MiB beside its session's buffer;
+    it is a thread of its own."""
+
+    WRITERS = 12
+
+    def anonymous(self):
+        return self.daemons[0].memory("RssAnon")
+
+    @unittest.skipIf(SCALE != 1, "sanitizers keep what is freed")
+    def test_what_compressing_took_is_given_back_at_the_end(self):
+        packets = [packet(n, noise=4 * KIB) for n in range(150)]
+        self.record(packets, True, **compression("zstd"))
+        before = self.anonymous()
+        producer = self.producer()
+        consumers = [self.into_file(f"file{n}", file_write_period_ms=100,
+                                    **compression("zstd"))[0]
+                     for n in range(self.WRITERS)]
+        for instance in producer.wait_started(self.WRITERS):
+            producer.writer(instance).write(packets)
+        for consumer in consumers:
+            self.assertFalse(consumer.stop().error)
+            consumer.close()
+        producer.close()
+        self.until(lambda: self.anonymous() < before + 3 * KIB,
+                   f"what {self.WRITERS} writers took is given back")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +52,31 @@ grow(struct load_ledger *l, uint64_t entries)
 	return 0;
 }
 
+/* Under another name until it has its head: who finds it may read it. */
+static int
+create(struct load_ledger *l, const char *path, uint32_t first_key)
+{
+	char unready[PATH_MAX];
+
+	if (path != NULL) {
+		if ((size_t)snprintf(unready, sizeof(unready), "%s.new",
+		    path) >= sizeof(unready)) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		l->fd = open(unready, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+		    0644);
+		if (l->fd < 0)
+			return -1;
+	}
+	if (grow(l, GROW) != 0)
+		return -1;
+	memcpy(header(l)->magic, LOAD_LEDGER_MAGIC, 8);
+	header(l)->version = LOAD_LEDGER_VERSION;
+	header(l)->first_key = first_key;
+	return path != NULL ? rename(unready, path) : 0;
+}
+
 struct load_ledger *
 load_ledger_new(const char *path, uint32_t first_key, char *err,
     size_t err_size)
@@ -62,18 +88,12 @@ load_ledger_new(const char *path, uint32_t first_key, char *err,
 		return NULL;
 	}
 	l->fd = -1;
-	if (path != NULL)
-		l->fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
-		    0644);
-	if ((path != NULL && l->fd < 0) || grow(l, GROW) != 0) {
+	if (create(l, path, first_key) != 0) {
 		snprintf(err, err_size, "%s: %s", path != NULL ? path :
 		    "the ledger", strerror(errno));
 		load_ledger_free(l);
 		return NULL;
 	}
-	memcpy(header(l)->magic, LOAD_LEDGER_MAGIC, 8);
-	header(l)->version = LOAD_LEDGER_VERSION;
-	header(l)->first_key = first_key;
 	return l;
 }
 

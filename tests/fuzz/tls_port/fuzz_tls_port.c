@@ -158,6 +158,7 @@ open_doors(void)
 		    &f.stage.ports[STAGE_CONSUMER], &f.relay_port },
 		.control = &f.stage.ports[STAGE_CONTROL],
 		.link = &f.stage.ports[STAGE_LINK],
+		.heap = &f.stage.service->heap,
 	};
 	size_t i;
 
