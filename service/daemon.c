@@ -197,8 +197,7 @@ idle_cb(void *arg)
 	const struct session *s;
 
 	TAILQ_FOREACH (s, &d->service->sessions, link)
-		d->unclean |= d->upgrading ? session_is_unfinished(s) :
-		    session_is_busy(s);
+		d->unclean |= session_is_unfinished(s);
 	if (d->unclean && d->upgrading)
 		call_off_upgrade(d);
 	else

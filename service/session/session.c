@@ -172,7 +172,7 @@ session_maybe_idle(struct service *sv)
 	if (idle == NULL)
 		return;
 	TAILQ_FOREACH(s, &sv->sessions, link)
-		if (session_is_busy(s))
+		if (session_is_unfinished(s))
 			return;
 	sv->idle = NULL;
 	idle(sv->idle_arg);

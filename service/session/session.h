@@ -170,8 +170,6 @@ void session_disable(struct session *s, const char *error);
 void session_end_for_shutdown(struct session *s);
 /* Whether anything of it is still to be stopped or written. */
 bool session_is_unfinished(const struct session *s);
-/* The same, or its consumer has not read yet what it may want to. */
-bool session_is_busy(const struct session *s);
 /* It takes no more data than there is now: the final flush is under way. */
 bool session_is_over(const struct session *s);
 

@@ -288,14 +288,6 @@ session_is_unfinished(const struct session *s)
 	return s->file != NULL;
 }
 
-bool
-session_is_busy(const struct session *s)
-{
-	/* A consumer may still want to read what its ring buffer holds. */
-	return session_is_unfinished(s) || (s->ops != NULL &&
-	    s->shutting_down && !s->wrote_file);
-}
-
 static void
 freed_cb(void *arg)
 {

@@ -11,7 +11,7 @@
 /* After that a disk that hangs is left alone. */
 #define BUSY_LONGEST_MS 5000u
 /* What consumers have to fetch what their sessions hold. */
-#define READERS_LONGEST_MS 2000u
+#define READERS_LONGEST_MS 5000u
 
 struct shutdown {
 	struct service *service;
@@ -22,12 +22,12 @@ struct shutdown {
 };
 
 static bool
-is_busy(const struct service *s)
+is_unfinished(const struct service *s)
 {
 	const struct session *one;
 
 	TAILQ_FOREACH (one, &s->sessions, link)
-		if (session_is_busy(one))
+		if (session_is_unfinished(one))
 			return true;
 	return false;
 }
@@ -67,11 +67,11 @@ look_again(void *arg)
 
 	if (down->idle == NULL)
 		return;
-	if (!is_busy(s) && !has_readers(s)) {
+	if (!is_unfinished(s) && !has_readers(s)) {
 		tell(down);
 		return;
 	}
-	if (!is_busy(s) && !down->for_readers) {
+	if (!is_unfinished(s) && !down->for_readers) {
 		down->for_readers = true;
 		loop_timer_set(down->deadline, READERS_LONGEST_MS, 0);
 	}

@@ -28,11 +28,12 @@ from soak.watch import Sample, open_files
 DEVICES = 12
 SLOTS = 10          # sessions at a time
 CUT_MEAN_MS = 4000  # between two cuts of one relay's connection
-# How much more the collector may hold at the end than before: what malloc
-# keeps of arenas whose threads are gone (up to eight for each processor), and
-# between what lives on.  What is in use is a tenth of that.
-GROWTH_KB = 16 * 1024
+# How much more the collector may hold at the end than before: pages of which a
+# few bytes are in use (what lives on was allocated between what went), and of
+# libraries that nobody needed before.  Neither grows with the time.
+GROWTH_KB = 2 * 1024
 SETTLE_S = 45
+CALM_S = 8  # until its free pages are the kernel's again
 LONG_TAG = 1
 
 SETTINGS = """
@@ -425,7 +426,7 @@ class Soak:
             return (fds is None or now.fds == fds) and \
                 (bound_kb is None or SCALE != 1 or now.rss_kb <= bound_kb)
         deadline = time.monotonic() + SETTLE_S
-        self.loop.settle(3)
+        self.loop.settle(CALM_S)
         while not small() and time.monotonic() < deadline:
             self.loop.settle(0.5)
         return Sample(self.daemon.pid)

@@ -104,6 +104,8 @@ a_consumer_that_stays_is_not_waited_for_long(void **state)
 	fixture_wait(f, was_told, NULL);
 	assert_true(c.disabled);
 	assert_true(loop_now_ms() - begin < 8000);
+	/* The daemon ends as planned. */
+	assert_false(session_is_unfinished(c.s));
 	session_free(c.s);
 }
 
