@@ -19,8 +19,12 @@
 /*
  * Periodic flushes of one session under way.  Each holds a list of producers,
  * and a config may ask for one every millisecond and for hours of patience.
+ * From half of them on, the next begins so long after the last: the oldest of
+ * all, which is given up when there are too many, has had five seconds then.
  */
 #define PERIODIC_MAX 16u
+#define PERIODIC_CROWD (PERIODIC_MAX / 2)
+#define PERIODIC_GAP_MS (5000u / PERIODIC_CROWD)
 
 struct flush {
 	TAILQ_ENTRY(flush) link;
@@ -282,11 +286,11 @@ patience(const struct session *s, uint32_t timeout_ms)
 	return !s->shutting_down && most > timeout_ms ? most - timeout_ms : 0;
 }
 
-/* When too many periodic ones are under way the oldest has had its time. */
-static void
-give_up_oldest(struct session *s)
+/* Whether another periodic one may begin.  The oldest may have to go for it. */
+static bool
+periodic_has_room(struct session *s)
 {
-	struct flush *f, *oldest = NULL;
+	struct flush *f, *oldest = NULL, *newest = NULL;
 	size_t n = 0;
 
 	TAILQ_FOREACH(f, &s->flushes, link) {
@@ -294,13 +298,19 @@ give_up_oldest(struct session *s)
 			continue;
 		if (oldest == NULL)
 			oldest = f;
+		newest = f;
 		n++;
 	}
-	if (n < PERIODIC_MAX)
-		return;
-	oldest->timed_out = true;
-	/* On a later turn, as ever. */
-	loop_timer_set(oldest->timer, 0, 0);
+	if (n < PERIODIC_CROWD)
+		return true;
+	if (loop_now_ms() - newest->started_ms < PERIODIC_GAP_MS)
+		return false;
+	if (n >= PERIODIC_MAX) {
+		oldest->timed_out = true;
+		/* On a later turn, as ever. */
+		loop_timer_set(oldest->timer, 0, 0);
+	}
+	return true;
 }
 
 void
@@ -309,8 +319,11 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 {
 	struct flush *f;
 
-	if (flags == FLUSH_PERIODIC)
-		give_up_oldest(s);
+	if (flags == FLUSH_PERIODIC && !periodic_has_room(s)) {
+		if (done != NULL)
+			done(s, false, arg);
+		return;
+	}
 	if ((f = calloc(1, sizeof(*f))) == NULL)
 		goto fail;
 	f->periodic = flags == FLUSH_PERIODIC;

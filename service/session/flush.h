@@ -36,7 +36,13 @@ enum flush_flags {
 
 typedef void (*flush_fn)(struct session *s, bool success, void *arg);
 
-/* done may be NULL.  Dropped silently when the session is freed first. */
+/*
+ * done may be NULL.  Dropped silently when the session is freed first.
+ *
+ * A periodic one is left out, and done told so at once, when so many of the
+ * session wait for their answers that one more would only end another before
+ * its time.
+ */
 void flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
     flush_fn done, void *arg);
 /* The daemon ends: the flush at the session's end takes so long at most. */

@@ -13,7 +13,7 @@
 #include "relay/settings.h"
 #include "relay/uplink.h"
 #include "tests/unit/relay/fake_collector.h"
-#include "tests/unit/relay/fake_time.h"
+#include "tests/unit/fake_time.h"
 #include "tests/unit/relay/uplink_fakes.h"
 #include "transport/addr.h"
 

@@ -21,7 +21,9 @@
 #include "service/session/packet_out.h"
 #include "service/session/readback.h"
 
-#define WAIT_MS 10000
+#define WAIT_MS 50000
+
+void (*fixture_pass_time)(void);
 
 int
 fixture_setup(void **state)
@@ -74,6 +76,8 @@ fixture_wait(struct fixture *f, bool (*cond)(void *arg), void *arg)
 	while (!cond(arg)) {
 		assert_true(loop_now_ms() < end);
 		loop_run_once(f->loop);
+		if (fixture_pass_time != NULL)
+			fixture_pass_time();
 	}
 }
 

@@ -30,8 +30,13 @@ struct fixture {
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
 
-/* Turns the loop until cond(arg), for ten seconds at most; then fails. */
+/*
+ * Turns the loop until cond(arg), for most of a minute, as the machine may have
+ * much else to do; then fails.
+ */
 void fixture_wait(struct fixture *f, bool (*cond)(void *arg), void *arg);
+/* NULL, or what passes time in those turns, where a test has its own time. */
+extern void (*fixture_pass_time)(void);
 
 #define FAKE_LOG_MAX 256
 

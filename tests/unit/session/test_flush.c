@@ -324,32 +324,6 @@ shared_memory_is_scraped_before_the_end_is_told(void **state)
 }
 
 static void
-periodic_flushes_that_nobody_answers_do_not_pile_up(void **state)
-{
-	struct fixture *f = *state;
-	struct fake_producer p;
-	struct fake_consumer c;
-	struct outcome first = { 0 };
-	int i;
-
-	fake_producer_init(&p, f, "p", true);
-	register_source(&p, "src", false);
-	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
-	flush_start(c.s, LONG_MS, FLUSH_PERIODIC, note, &first);
-	for (i = 0; i < 1000; i++) {
-		p.n_log = 0;
-		flush_start(c.s, LONG_MS, FLUSH_PERIODIC, NULL, NULL);
-		loop_run_once(f->loop);
-	}
-	/* The oldest were given up, and told so. */
-	assert_int_equal(first.calls, 1);
-	assert_false(first.success);
-	assert_in_range(c.s->flushes_requested - c.s->flushes_failed, 1, 64);
-	session_free(c.s);
-	fake_producer_done(&p);
-}
-
-static void
 a_periodic_flush_may_outlive_the_file_it_was_for(void **state)
 {
 	struct fixture *f = *state;
@@ -396,7 +370,6 @@ main(void)
 		T(a_session_that_is_freed_tells_nobody),
 		T(shared_memory_is_scraped_before_the_end_is_told),
 		T(a_periodic_flush_may_outlive_the_file_it_was_for),
-		T(periodic_flushes_that_nobody_answers_do_not_pile_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 #include "service/session/sequence_map.h"
 #include "service/session/session_stats.h"
 #include "transport/shm.h"
+#include "tests/unit/fake_time.h"
 #include "tests/unit/session/fixture.h"
 
 enum {
@@ -463,6 +464,15 @@ a_grace_that_is_over_is_told_in_the_trace(void **state)
 /* ---- sessions that end during a cut ---- */
 
 static void
+pass_time(struct fixture *f, unsigned ms)
+{
+	for (; ms > 0; ms--) {
+		loop_run_once(f->loop);
+		fake_time_tick();
+	}
+}
+
+static void
 the_end_waits_for_a_machine_that_is_cut_off(void **state)
 {
 	struct fixture *f = *state;
@@ -472,7 +482,6 @@ the_end_waits_for_a_machine_that_is_cut_off(void **state)
 	struct session *s;
 	struct pb_writer w;
 	struct relay r;
-	uint64_t until;
 	size_t mark;
 
 	relay_init(&r, f);
@@ -480,8 +489,7 @@ the_end_waits_for_a_machine_that_is_cut_off(void **state)
 	cut(&r);
 	session_disable(s, NULL);
 	/* Well over the flush's own time. */
-	for (until = loop_now_ms() + 100; loop_now_ms() < until;)
-		loop_run_once(f->loop);
+	pass_time(f, 100);
 	assert_false(c.disabled);
 	assert_int_equal(open_link(&r), LINK_RESUMED);
 	while (link_next(r.link, &b))
@@ -542,14 +550,12 @@ the_end_waits_for_a_machine_whose_cut_nobody_noticed(void **state)
 	struct session *s;
 	struct pb_writer w;
 	struct relay r;
-	uint64_t until;
 	size_t mark;
 
 	relay_init(&r, f);
 	s = fake_enable(f, &c, CONFIG, -1);
 	session_disable(s, NULL);
-	for (until = loop_now_ms() + 100; loop_now_ms() < until;)
-		loop_run_once(f->loop);
+	pass_time(f, 100);
 	assert_false(c.disabled);
 	/* The network is back, before anybody gave the connection up. */
 	pb_writer_init(&w);
@@ -642,7 +648,6 @@ when_the_machine_has_answered_others_are_not_waited_for(void **state)
 	struct session *s;
 	struct pb_writer w;
 	struct relay r;
-	uint64_t until;
 	size_t mark;
 
 	f->settings.link.end_wait_ms = 60000;
@@ -652,8 +657,7 @@ when_the_machine_has_answered_others_are_not_waited_for(void **state)
 	s = fake_enable(f, &c, CONFIG, -1);
 	cut(&r);
 	session_disable(s, NULL);
-	for (until = loop_now_ms() + 50; loop_now_ms() < until;)
-		loop_run_once(f->loop);
+	pass_time(f, 50);
 	assert_int_equal(open_link(&r), LINK_RESUMED);
 	pb_writer_init(&w);
 	mark = pb_nest_begin(&w, LINK_UP_COMMIT);
@@ -689,5 +693,6 @@ main(void)
 		T(when_the_machine_has_answered_others_are_not_waited_for),
 	};
 
+	fixture_pass_time = fake_time_tick;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

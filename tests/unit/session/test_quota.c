@@ -21,6 +21,7 @@
 #include "service/session/quota.h"
 #include "service/session/readback.h"
 #include "transport/shm.h"
+#include "tests/unit/fake_time.h"
 #include "tests/unit/session/fixture.h"
 
 #define QUOTA TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA
@@ -29,7 +30,7 @@
 	"data_sources { config { name: \"src\" } } trace_all_machines: true "  \
 	"flush_timeout_ms: 20 data_source_stop_timeout_ms: 20 "
 
-/* So slow that what is owed is not paid back while a test runs. */
+/* So slow that what is owed is not paid back within a turn. */
 #define SLOW "kb_per_s: 1 burst_kb: "
 
 struct bed {
@@ -242,6 +243,7 @@ producers_of_a_machine_share_its_rate_in_turn(void **state)
 			}
 		}
 		loop_run_once(b.f->loop);
+		fake_time_tick();
 	}
 	least = most = n[0];
 	for (i = 1; i < 3; i++) {
@@ -361,9 +363,11 @@ what_is_dropped_is_counted_to_the_packet(void **state)
 		    500), COMMIT_OK);
 	/* Until some of the first sequence gets through again. */
 	before = b.p.p->wrote.packets;
-	for (; b.p.p->wrote.packets == before; i += 2)
+	for (; b.p.p->wrote.packets == before; i += 2) {
+		fake_time_tick();
 		assert_int_equal(commit_chunk(&b.p, 1, i / 2, 0, 3, 500),
 		    COMMIT_OK);
+	}
 	sent = 60 * 3 + (i - 60) / 2 * 3;
 	fake_read(b.c.s, &t);
 	kept = fake_trace_count(&t, NULL);
@@ -709,5 +713,6 @@ main(void)
 		TEST(the_first_quota_that_fits_a_machine_counts),
 	};
 
+	fixture_pass_time = fake_time_tick;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

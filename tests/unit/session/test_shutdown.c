@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tests/unit/fake_time.h"
 #include "tests/unit/session/fixture.h"
 
 #define SOURCE_CONFIG                                                          \
@@ -30,6 +31,7 @@ static int
 setup(void **state)
 {
 	told = 0;
+	fixture_pass_time = fake_time_tick;
 	return fixture_setup(state);
 }
 
@@ -135,6 +137,8 @@ a_file_is_complete_when_it_is_idle(void **state)
 	struct fake_trace t;
 	char path[128];
 
+	/* Until then: what its thread takes is real time. */
+	fixture_pass_time = NULL;
 	fake_producer_init(&p, f, "p", true);
 	p.ack_flushes = true;
 	fake_producer_register(&p, "src", false, false);

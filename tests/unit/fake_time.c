@@ -1,4 +1,4 @@
-#include "tests/unit/relay/fake_time.h"
+#include "tests/unit/fake_time.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,10 @@ static uint64_t now_ms = 1000000;
 uint64_t __wrap_loop_now_ms(void);
 uint64_t __wrap_loop_turn_ms(struct loop *l);
 struct loop_timer *__wrap_loop_timer_new(struct loop *l, loop_fn fn, void *arg);
+struct loop_timer *__wrap_loop_timer_new_boottime(struct loop *l, loop_fn fn,
+    void *arg);
 void __wrap_loop_timer_set(struct loop_timer *t, uint64_t ms, int periodic);
+bool __wrap_loop_timer_left(const struct loop_timer *t, uint64_t *ms);
 void __wrap_loop_timer_clear(struct loop_timer *t);
 void __wrap_loop_timer_free(struct loop_timer *t);
 
@@ -50,11 +53,27 @@ __wrap_loop_timer_new(struct loop *l, loop_fn fn, void *arg)
 	return t;
 }
 
+/* Nobody sleeps here. */
+struct loop_timer *
+__wrap_loop_timer_new_boottime(struct loop *l, loop_fn fn, void *arg)
+{
+	return __wrap_loop_timer_new(l, fn, arg);
+}
+
 void
 __wrap_loop_timer_set(struct loop_timer *t, uint64_t ms, int periodic)
 {
 	t->due_ms = now_ms + ms;
 	t->period_ms = periodic ? ms : 0;
+}
+
+bool
+__wrap_loop_timer_left(const struct loop_timer *t, uint64_t *ms)
+{
+	if (t == NULL || t->due_ms == 0)
+		return false;
+	*ms = t->due_ms - now_ms;
+	return true;
 }
 
 void
@@ -99,12 +118,19 @@ fake_time_next(void)
 	return t == NULL ? UINT64_MAX : t->due_ms - now_ms;
 }
 
+static void
+nothing(void)
+{
+}
+
 void
 fake_time_pass(uint64_t ms, void (*between)(void))
 {
 	uint64_t end = now_ms + ms;
 	struct loop_timer *t;
 
+	if (between == NULL)
+		between = nothing;
 	between();
 	while ((t = next_timer()) != NULL && t->due_ms <= end) {
 		now_ms = t->due_ms;
@@ -114,4 +140,10 @@ fake_time_pass(uint64_t ms, void (*between)(void))
 	}
 	now_ms = end;
 	between();
+}
+
+void
+fake_time_tick(void)
+{
+	fake_time_pass(1, NULL);
 }
