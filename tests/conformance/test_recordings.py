@@ -55,7 +55,7 @@ class Recordings(Case):
                 script.advance()
             return all(s.done() for s in scripts)
         try:
-            self.until(finished, "the end of the recording", timeout=30)
+            self.until(finished, "the end of the recording")
         except AssertionError as error:
             stuck = [f"{s.name} waits for {s.next().method} on connection "
                      f"{s.next().conn} ({s.next().kind} at "
@@ -245,7 +245,7 @@ class Recordings(Case):
                     not hasattr(consumer, "session"):
                 consumer.enable(config)
             return relay.done()
-        self.until(play, "the end of the relay's recording", timeout=30)
+        self.until(play, "the end of the relay's recording")
         self.assert_same(relay.problems)
         consumer.ended()
         ours = consumer.read()
@@ -293,7 +293,7 @@ class Recordings(Case):
                     not hasattr(consumer, "session"):
                 consumer.enable(wanted)
             return producers.done()
-        self.until(play, "the end of Chromium's recording", timeout=30)
+        self.until(play, "the end of Chromium's recording")
         self.assert_same(producers.problems)
         consumer.ended()
         ours = consumer.read()

@@ -125,7 +125,7 @@ class Guide(Case):
 
     def end(self, probes):
         probes.send_signal(signal.SIGTERM)
-        self.assertEqual(probes.wait(20 * SCALE), 0)
+        self.assertEqual(probes.wait(60 * SCALE), 0)
 
     def run_all(self, commands):
         script = ["set +e", f"statuses={self.path('statuses')}"]

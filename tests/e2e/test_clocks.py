@@ -341,7 +341,7 @@ class Clocks(RelayCase):
                         written[packet] = (name, number)
                 producer.writer(instance).write(packets)
         self.wait_empty()
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         trace = consumer.read()
         machines = {m.id: name for name, m in

@@ -661,17 +661,17 @@ class Limits(Case):
         self.assertFalse(second.session.ended())
 
     def test_buffers_and_the_length_of_traces(self):
-        self.start("max_buffers_per_session: 2 max_trace_duration_ms: 1000 "
+        self.start("max_buffers_per_session: 2 max_trace_duration_ms: 99000 "
                    "max_total_buffer_kb: 200")
         consumer = self.consumer()
         self.assertIn("(3 > 2)", consumer.refused(
             config("x", buffers=buffers(4, 4, 4))))
-        self.assertIn("1001 ms > 1000 ms", consumer.refused(
-            config("x", duration_ms=1001)))
+        self.assertIn("99001 ms > 99000 ms", consumer.refused(
+            config("x", duration_ms=99_001)))
         self.assertIn("limits.max_total_buffer_kb", consumer.refused(
             config("x", size_kb=201)))
         consumer.enable(config("x", buffers=buffers(100, 100),
-                               duration_ms=1000))
+                               duration_ms=99_000))
         consumer.query()
         self.assertFalse(consumer.session.ended())
         self.assertIn("200 KiB of 200 KiB are in use", self.consumer()

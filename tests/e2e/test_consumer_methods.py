@@ -165,7 +165,7 @@ class Flushes(Methods):
         consumer = self.session("x", deferred_start=True)
         self.assertTrue(consumer.refuses("Flush"))
         consumer.start_tracing()
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         self.assertTrue(consumer.refuses("Flush"))
 
@@ -244,7 +244,7 @@ class Travels(Methods):
 
     def test_a_detached_session_ends_and_keeps_its_trace(self):
         producer = self.producer("p")
-        consumer = self.session(unique_session_name="s", duration_ms=100)
+        consumer = self.session(unique_session_name="s", duration_ms=1500)
         producer.writer().number(4)
         consumer.detach("key")
         self.until(lambda: self.session_of(consumer, "s").state == "DISABLED",
@@ -255,7 +255,7 @@ class Travels(Methods):
     def test_a_detached_session_is_gone_when_its_file_is_complete(self):
         producer = self.producer("p")
         fd = os.open(self.path("f"), os.O_RDWR | os.O_CREAT)
-        consumer = self.session(unique_session_name="s", duration_ms=100,
+        consumer = self.session(unique_session_name="s", duration_ms=1500,
                                 fds=[fd], write_into_file=True)
         os.close(fd)
         producer.writer().number(4)

@@ -16,7 +16,7 @@ from harness import faults, netns, tap
 from harness.case import TEST_SOURCE, config
 from harness.device import RelayCase
 from harness.ipc import Rejected
-from harness.loop import SCALE
+from harness.loop import PATIENCE, SCALE
 
 SLOW = any("slow" in word for word in sys.argv[1:])
 WHY_NOT = netns.unavailable()
@@ -69,7 +69,7 @@ class Silence(RelayCase):
 
     @property
     def patience(self):
-        return 150 if self.slow else 20
+        return 150 if self.slow else PATIENCE
 
     def wait_log(self, *words):
         def line():
@@ -101,7 +101,7 @@ class Silence(RelayCase):
                 "the collector sees that it is gone", timeout=self.patience)
             # From now on nobody waits for it.
             writer.number(20)
-            consumer.flush(5000)
+            consumer.flush(60_000)
             consumer.stop()
         trace = consumer.read()
         self.assertEqual(sorted(map(len, trace.numbers().values())), [20, 40])

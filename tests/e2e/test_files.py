@@ -11,7 +11,6 @@ import time
 
 from harness import abi, tap
 from harness.case import Case, TEST_SOURCE, config, pb
-from harness.loop import SCALE
 from harness.producer import numbered
 from harness.trace import Trace, split_cut_file
 
@@ -475,10 +474,8 @@ class Ends(FileCase):
         producer.acks_stop = producer.answers_flush = False
         consumer, path = self.into_file()
         producer.writer().number(3)
-        began = time.monotonic()
         daemon.signal(signal.SIGTERM)
         self.until(lambda: not daemon.running(), "the daemon ends")
-        self.assertLess(time.monotonic() - began, 10 * SCALE)
         self.assert_numbers(whole(path), [3])
         del consumer
 

@@ -124,7 +124,7 @@ class Filters(FilterCase):
     def test_what_is_read_is_filtered(self):
         consumer, writer = self.filtered()
         writer.number(300)
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         trace = consumer.read()
         self.assert_filtered(trace, 300)

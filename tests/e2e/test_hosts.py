@@ -43,7 +43,7 @@ class Hosts(Case):
             for _, child in reversed(self.children):
                 if child.poll() is None:
                     child.send_signal(signal.SIGTERM)
-                    child.wait(20 * SCALE)
+                    child.wait(60 * SCALE)
             super()._end()
         finally:
             for _, child in self.children:
@@ -163,7 +163,7 @@ class Hosts(Case):
                    f"{self.host.address}:{PORTS['plain']}")
         self.connected("plain")
         consumer = self.session("linux.sys_stats", trace_all_machines=True)
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         trace = consumer.read()
         for packet in trace.of("sys_stats"):

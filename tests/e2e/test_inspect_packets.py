@@ -257,7 +257,7 @@ class Follow(InspectCase):
     def end(self, status, how=signal.SIGINT):
         if how:
             self.process.send_signal(how)
-        self.assertEqual(self.process.wait(timeout=30 * SCALE), status)
+        self.assertEqual(self.process.wait(timeout=60 * SCALE), status)
         self.see(lambda: True, "the rest")
 
     def append(self, path, data):
@@ -322,7 +322,7 @@ class Follow(InspectCase):
         self.follow("--packets", path)
         self.see(lambda: self.numbers() == ["0"], "the packet")
         self.process.stdout.close()
-        self.assertEqual(self.process.wait(timeout=30 * SCALE), 0)
+        self.assertEqual(self.process.wait(timeout=60 * SCALE), 0)
 
     def test_ctrl_c_again_and_again_does_not_cost_the_report(self):
         path = self.write(self.packet(0))

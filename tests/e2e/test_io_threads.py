@@ -45,7 +45,7 @@ class IoThreads(RelayCase):
         consumer = self.session("test.numbers")
         for producer in producers:
             producer.writer().number(500)
-        consumer.flush(10000)
+        consumer.flush(60_000)
         consumer.stop()
         self.assert_numbers(consumer.read(), [500] * 4)
         after = threads(daemon.pid)
@@ -68,7 +68,7 @@ class IoThreads(RelayCase):
             before = device.report().link.reconnects
             proxy.say("cut rst")
             self.until(lambda: device.report().link.reconnects > before and
-                       device.linked(), "it is linked again", timeout=40)
+                       device.linked(), "it is linked again")
             self.assertTrue(device.report().link.compressed)
         audit = self.finish(book, recording)
         self.assert_complete(audit)

@@ -35,10 +35,10 @@ class Library(Case):
             "the producers are there")
         session = self.session(SOURCE, size_kb=128 * 1024, **options)
         # Whatever is still unwritten by then is written at the stop.
-        session.flush(10000)
+        session.flush(60_000)
         session.stop()
         for process in running:
-            status = process.wait(20 * SCALE)
+            status = process.wait(60 * SCALE)
             self.assertEqual(status, 0, process.stderr.read().decode())
         trace = session.read()
         self.assert_numbers(trace, [packets] * 2 * processes)

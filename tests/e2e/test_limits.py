@@ -152,7 +152,7 @@ class Limits(Case):
                               "limits.max_handshakes_per_peer")
 
     def test_a_handshake_takes_no_longer_than_it_may(self):
-        self.start("handshake_timeout_ms: 500", with_tls=True)
+        self.start("handshake_timeout_ms: 1500", with_tls=True)
         with self.neighbour():
             inside = self.producer("inside", address=self.over_tls())
             silent, = self.half_open(1)
@@ -163,18 +163,18 @@ class Limits(Case):
                 slow.send_raw(bytes([next(letters)]))
                 return silent.closed and slow.closed
             self.until(one_byte, "both are given up")
-            self.wait_log("TLS handshake was not done for 500 ms")
+            self.wait_log("TLS handshake was not done for 1500 ms")
             inside.sync()
 
     # ---- time ----
 
     def test_who_binds_nothing_goes(self):
-        self.start("bind_timeout_ms: 500", with_tls=True)
+        self.start("bind_timeout_ms: 1500", with_tls=True)
         with self.neighbour():
             for address in (self.address("unix"), self.address("tcp"),
                             self.over_tls()):
                 self.assert_refused(self.raw(address),
-                                    "bound no service for 500 ms")
+                                    "bound no service for 1500 ms")
 
     def test_who_is_quiet_goes_and_who_speaks_stays(self):
         self.start("idle_timeout_ms: 1500")

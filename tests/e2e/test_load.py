@@ -172,7 +172,7 @@ class Load(Case):
             generator.wait()
         self.until(lambda: not session.query().producers,
                    "the end of the producers")
-        session.flush(5000)
+        session.flush(60_000)
         session.stop()
         with open(self.path("trace"), "wb") as file:
             file.write(framed(session.read().stored))

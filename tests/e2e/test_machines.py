@@ -8,7 +8,6 @@ import subprocess
 from harness import tap
 from harness.case import Case, TEST_SOURCE
 from harness.daemon import environment
-from harness.loop import SCALE
 from harness.trace import Trace
 
 
@@ -33,7 +32,7 @@ class Machines(Case):
                                    stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
         self.until(lambda: process.poll() is not None,
-                   f"tributary {words[0]} ends", timeout=30 * SCALE)
+                   f"tributary {words[0]} ends")
         out, err = process.communicate()
         return process.returncode, out.decode(), err.decode()
 
@@ -86,8 +85,7 @@ class Machines(Case):
         consumer.query()
         self.assertFalse(other.started() or near.started())
         process.terminate()
-        self.until(lambda: process.poll() is not None, "record ends",
-                   timeout=30 * SCALE)
+        self.until(lambda: process.poll() is not None, "record ends")
         process.communicate()
         self.assertEqual(process.returncode, 0)
         trace = Trace.from_file(out)
@@ -108,8 +106,7 @@ class Machines(Case):
         late.wait_started()
         late.writer().number(3)
         process.terminate()
-        self.until(lambda: process.poll() is not None, "record ends",
-                   timeout=30 * SCALE)
+        self.until(lambda: process.poll() is not None, "record ends")
         _, err = process.communicate()
         self.assertIn(b'no machine called "device-*" has a producer', err)
         self.assertEqual(len(Trace.from_file(out).of("for_testing")), 3)

@@ -59,7 +59,7 @@ class Many(Case):
         with self.tool(daemon.address("producers", kind), PRODUCERS, sessions,
                        tls_dir) as tool:
             traces = self.record(tool, sessions, into_file)
-            self.assertEqual(tool.wait(30 * SCALE), 0)
+            self.assertEqual(tool.wait(60 * SCALE), 0)
         for trace in traces:
             self.check(trace)
 

@@ -217,7 +217,7 @@ class Chunks(MemoryCase):
         producer.shm.put(0, 0, abi.chunk(writer.id, 0, packets[:3]),
                          state=abi.BEING_WRITTEN)
         producer.sync()
-        consumer.flush(5000)
+        consumer.flush(60_000)
         first = consumer.read()
         self.assertEqual([len(n) for n in first.numbers().values()], [2])
         producer.shm.put(0, 0, abi.chunk(writer.id, 0, packets))
@@ -362,7 +362,7 @@ class Hostile(MemoryCase):
                             3, top << 31 | layout << 28 | states)
                         producer.commit([move(writer.buffer, 3, c)
                                          for c in range(16)])
-            consumer.flush(5000)
+            consumer.flush(60_000)
             producer.shm.set_header(3, 0)
             writer.number(5)
             self.assertIn(5, [len(n) for n in
@@ -476,7 +476,7 @@ class Hostile(MemoryCase):
                                      for page in range(8)
                                      for index in range(14)])
                     if rounds % 10 == 0:
-                        consumer.flush(5000)
+                        consumer.flush(60_000)
                         self.assertFalse(consumer.closed)
                         consumer.read_raw()
                     rounds += 1

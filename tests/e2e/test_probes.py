@@ -58,30 +58,30 @@ class Probes(Case):
         probes, self.probes = self.probes, None
         if probes.poll() is None:
             probes.send_signal(signal.SIGTERM)
-        status = probes.wait(20 * SCALE)
+        status = probes.wait(60 * SCALE)
         for line in SANITIZER_LINES:
             self.assertNotIn(line, self.log())
         return status
 
     def everything(self):
-        """A config with both data sources, polled five times a second."""
+        """A config with both data sources, polled ten times a second."""
         process, system = source(PROCESS_STATS), source(SYS_STATS)
         ps = process.config.process_stats_config
         ps.scan_all_processes_on_start = True
         ps.record_thread_names = True
         ps.record_process_age = True
         ps.record_process_runtime = True
-        ps.proc_stats_poll_ms = 200
+        ps.proc_stats_poll_ms = 100
         for kind in ("meminfo", "vmstat", "stat", "buddyinfo", "diskstat",
                      "cpufreq", "cpuidle", "devfreq", "gpufreq", "psi",
                      "thermal", "slab"):
-            setattr(system.config.sys_stats_config, kind + "_period_ms", 200)
+            setattr(system.config.sys_stats_config, kind + "_period_ms", 100)
         return process, system
 
     def record(self):
-        """A second of both data sources; a Trace."""
+        """Some time of both data sources; a Trace."""
         consumer = self.session(*self.everything(), size_kb=16384,
-                                duration_ms=1000)
+                                duration_ms=2000)
         consumer.ended()
         return consumer.read()
 
@@ -178,7 +178,7 @@ class Probes(Case):
                           self.daemons[0].address("producers", "tcp"))
         self.seen_pid = 0  # nobody vouches for it
         consumer = self.session(*self.everything(), size_kb=16384,
-                                duration_ms=1000, trace_all_machines=True)
+                                duration_ms=2000, trace_all_machines=True)
         consumer.ended()
         trace = consumer.read()
         self.assertEqual(trace.losses(), [])
@@ -196,7 +196,7 @@ class Probes(Case):
         one = self.session(plain, size_kb=4096)
         two = self.session(*self.everything(), size_kb=4096)
         for consumer in (one, two):
-            consumer.flush(5000)
+            consumer.flush(60_000)
             consumer.stop()
         one, two = one.read(), two.read()
         self.assertFalse(one.of("sys_stats"))
@@ -241,7 +241,7 @@ class Probes(Case):
         self.until(lambda: PROCESS_STATS in {
             d.ds_descriptor.name for d in consumer.query().data_sources},
             "it is back")
-        consumer.enable(config(*self.everything(), duration_ms=500))
+        consumer.enable(config(*self.everything(), duration_ms=1500))
         consumer.ended()
         self.assertTrue(consumer.read().of("process_tree"))
 
@@ -275,7 +275,7 @@ class Probes(Case):
         self.start_probes("--producer-socket", self.daemons[0].producer_path)
         fd = os.open(self.path("f"), os.O_RDWR | os.O_CREAT)
         consumer = self.session(*self.everything(), fds=[fd],
-                                write_into_file=True, duration_ms=800,
+                                write_into_file=True, duration_ms=2000,
                                 file_write_period_ms=100)
         os.close(fd)
         consumer.ended()

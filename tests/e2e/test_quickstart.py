@@ -97,7 +97,7 @@ class Quickstart(unittest.TestCase):
         more = subprocess.run(
             [os.environ["TRIBUTARY"], "record", "-t", "100ms", "-o",
              os.path.join(self.folder, "more"), "linux.sys_stats"],
-            check=True, stderr=subprocess.PIPE, timeout=20 * SCALE,
+            check=True, stderr=subprocess.PIPE, timeout=60 * SCALE,
             env=environment(PERFETTO_CONSUMER_SOCK_NAME=socket))
         self.assertNotIn(b"no producer offers", more.stderr)
 

@@ -95,7 +95,7 @@ class Quotas(RelayCase):
                    "its spool fills", timeout=60)
         for _ in range(5):
             writer.number(20)
-            quick.flush(10000)
+            quick.flush(60_000)
         self.assertEqual(quick.stats().flushes_failed, 0)
         taken = held.stats().buffer_stats[0].bytes_written
         # Its rate, what it may have at once, and a chunk or two.
@@ -132,7 +132,7 @@ class Quotas(RelayCase):
                    > kept + 100, "some comes behind it", timeout=60)
         flood.finish()
         self.wait_empty(a, b)
-        recording.flush(20000)
+        recording.flush(60_000)
         recording.stop()
         audit = Audit(flood.book(), recording.read())
         self.assertEqual(audit.faults, [])
@@ -160,7 +160,7 @@ class Quotas(RelayCase):
         # What it says comes behind its data.
         producer.sync()
         self.assertGreater(self.machine("host").quota.held_ms, 100)
-        consumer.flush(10000)
+        consumer.flush(60_000)
         self.assertEqual(consumer.stats().flushes_failed, 0)
         consumer.stop()
         self.assert_numbers(consumer.read(), [1000])

@@ -117,10 +117,10 @@ class Chaos(RelayCase):
         self.make_devices(spool_kb=65536, memory_kb=1024)
         ledger = self.ledger([(d, 2) for d in self.devices], rate=RATE)
         consumer = self.record_to_file(self.path("trace"))
-        self.wait_writing(ledger, 4 * DEVICES, timeout=40)
+        self.wait_writing(ledger, 4 * DEVICES)
         self.storm(SECONDS)
         self.until(lambda: ledger.ready() == ledger.count,
-                   "all producers are back", timeout=40)
+                   "all producers are back")
         self.wait_linked()
         audit = self.finish(ledger, consumer, self.path("trace"))
         print(f"# {self.cuts} cuts, {self.kills} relays killed, "

@@ -32,7 +32,7 @@ class Classic(RelayCase):
         self.wait_writing(ledger, 4)
         self.wait_written(ledger, PACKETS)
         ledger.finish()
-        consumer.flush(10000)
+        consumer.flush(60_000)
         consumer.stop()
         trace = consumer.read()
         audit = Audit(ledger.book(), trace)
@@ -55,13 +55,12 @@ class Classic(RelayCase):
         self.wait_writing(ledger, 4)
         self.proxy.say("cut rst")
         self.until(lambda: len(ledger.book()) == 8 and
-                   ledger.writing() == 4, "new sequences are written",
-                   timeout=40)
+                   ledger.writing() == 4, "new sequences are written")
         fresh = {s for s, line in ledger.book().items()
                  if line["end"] == "writing"}
         self.wait_written_of(ledger, fresh)
         ledger.finish()
-        consumer.flush(10000)
+        consumer.flush(60_000)
         consumer.stop()
         audit = Audit(ledger.book(), consumer.read())
         self.assertEqual(audit.faults, [])

@@ -35,14 +35,14 @@ class Cuts(RelayCase):
         def written():
             return self.recording.stats().buffer_stats[0].bytes_written
         before = written()
-        self.until(lambda: written() > before, "more arrives", timeout=40)
+        self.until(lambda: written() > before, "more arrives")
 
     def cut(self, how):
         """A cut of this kind, and the relay gets over it."""
         before = self.a.report().link.reconnects
         self.proxy.say("cut " + how)
         self.until(lambda: self.a.report().link.reconnects > before and
-                   self.a.linked(), "it is linked again", timeout=40)
+                   self.a.linked(), "it is linked again")
         self.more_arrives()
 
     def end(self, relays=1):
@@ -106,7 +106,7 @@ class Cuts(RelayCase):
                        "the relay tries again")
             # That one waits; the next one comes before it.
             self.proxy.say("cut half-client")
-            self.until(self.a.linked, "it is linked again", timeout=40)
+            self.until(self.a.linked, "it is linked again")
             self.more_arrives()
         self.end()
 
@@ -118,7 +118,7 @@ class Cuts(RelayCase):
         self.until(lambda: self.proxy.stats()["cuts"] > 60, "60 cuts",
                    timeout=60)
         self.proxy.say("heal")
-        self.until(self.a.linked, "it is linked again", timeout=40)
+        self.until(self.a.linked, "it is linked again")
         self.end()
 
     def test_a_collector_that_stalls(self):
@@ -190,7 +190,7 @@ class Cuts(RelayCase):
         self.begin()
         for how in ("rst", "close", "half-client", "rst"):
             self.proxy.say("cut " + how)
-            self.recording.flush(20000)
+            self.recording.flush(60_000)
         stats = self.recording.stats()
         self.assertEqual(stats.flushes_failed, 0)
         self.end()
@@ -213,7 +213,7 @@ class Cuts(RelayCase):
         self.book.finish()
         self.wait_empty()
         for consumer in (late, self.recording):
-            consumer.flush(20000)
+            consumer.flush(60_000)
         late.stop()
         self.recording.stop()
         book = self.book.book()

@@ -63,7 +63,7 @@ class Lossless(RelayCase):
         # The other device does not feel it: commits and flushes go through.
         for _ in range(10):
             writer.number(20)
-            quick.flush(10000)
+            quick.flush(60_000)
         self.assertEqual(quick.stats().flushes_failed, 0)
         self.assertGreater(a.report().store.spool_bytes, 4 * MIB)
         quick.stop()
@@ -103,7 +103,7 @@ class Lossless(RelayCase):
         piled = a.report().store.memory_bytes
         for _ in range(3):
             writer.number(5)
-            other.flush(20000)
+            other.flush(60_000)
         # In order, not in time: what was piled up before, and is there yet
         # when the quiet one's flushes have come back, has been passed.
         waiting = a.report().store.memory_bytes
@@ -113,7 +113,7 @@ class Lossless(RelayCase):
         self.assert_numbers(other.read(), [15])
         proxy.say("rate 0")
         self.wait_empty(a, timeout=60)
-        recording.flush(20000)
+        recording.flush(60_000)
         recording.stop()
         audit = Audit(flood.book(), recording.read())
         self.assertEqual(audit.faults, [])

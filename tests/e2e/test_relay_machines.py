@@ -10,7 +10,7 @@ import unittest
 from harness import tap
 from harness.chaos import Proxy
 from harness.chromium import CHROMIUM, Browser, TrackEvents
-from harness.consumer import config, source
+from harness.consumer import source
 from harness.daemon import SANITIZER_LINES, environment
 from harness.device import RelayCase
 from harness.ledger import Audit
@@ -48,7 +48,7 @@ class Machines(TrackEvents, RelayCase):
                 self.browser.quit()
             if self.probes is not None:
                 self.probes.terminate()
-                self.assertEqual(self.probes.wait(20 * SCALE), 0,
+                self.assertEqual(self.probes.wait(60 * SCALE), 0,
                                  self.probes_log())
                 for line in SANITIZER_LINES:
                     self.assertNotIn(line, self.probes_log())
@@ -101,11 +101,11 @@ class Machines(TrackEvents, RelayCase):
             self.proxy.say("refuse 600")
             self.proxy.say("cut rst")
             self.until(lambda: all(d.linked() for d in self.devices),
-                       "both are linked again", timeout=40)
+                       "both are linked again")
         self.loop.settle(1.5)
         ledger.finish()
         self.wait_empty()
-        recording.flush(20000)
+        recording.flush(60_000)
         recording.stop()
         trace = Trace.from_file(self.path("trace"))
 

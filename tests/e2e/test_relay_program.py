@@ -30,7 +30,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 class Program(Case):
-    def run_relay(self, *flags, env=None, timeout=20):
+    def run_relay(self, *flags, env=None, timeout=60):
         """For what is expected to end by itself: (status, out, err)."""
         done = subprocess.run(
             [BINARY, *flags], stdin=subprocess.DEVNULL, text=True,
@@ -258,7 +258,7 @@ class End(Program):
             numbered(n, value=writer.id) for n in range(10, 15)], 0))
         relay.stop()
         self.until(lambda: producer.closed, "the producer is let go")
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         self.assert_numbers(consumer.read(), [15])
 
@@ -281,7 +281,7 @@ class End(Program):
         self.wait_state(again, "linked")
         self.until(lambda: again.report()["store"]["memory_bytes"] == 0,
                    "all has arrived")
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         self.assert_numbers(consumer.read(), [20])
 
@@ -314,7 +314,7 @@ class Ways(Program):
         consumer = self.consumer()
         consumer.enable(self.everywhere())
         producer.writer().number(50)
-        consumer.flush(5000)
+        consumer.flush(60_000)
         found = [p.machine_name for p in consumer.query().producers
                  if p.name == "test.producer"]
         consumer.stop()
@@ -469,7 +469,7 @@ class Classic(Program):
         writer = producer.writer()
         writer.number(500)
         writer.number(500, size=3000)
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         trace = consumer.read()
         self.assert_numbers(trace, [1000])
@@ -501,7 +501,7 @@ class Classic(Program):
         self.until(lambda: producer.started(), "it is started anew")
         writer = producer.writer(producer.started()[0])
         writer.number(20)
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         self.assert_numbers(consumer.read(), [20])
 
@@ -529,7 +529,7 @@ class Classic(Program):
         for _ in range(20):
             for writer in writers:
                 writer.number(100, size=2000)
-        consumer.flush(20000)
+        consumer.flush(60_000)
         consumer.stop()
         self.assert_numbers(consumer.read(), [2000] * 3)
 
@@ -602,7 +602,7 @@ class Classic(Program):
         consumer.enable(self.everywhere())
         writer = second.writer()
         writer.number(5)
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         self.assert_numbers(consumer.read(), [5])
 
@@ -615,7 +615,7 @@ class Classic(Program):
         consumer = self.consumer()
         consumer.enable(self.everywhere())
         producer.writer().number(10)
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         self.assert_numbers(consumer.read(), [10])
 
@@ -696,7 +696,7 @@ class Dialled(Program):
         consumer = self.consumer()
         consumer.enable(self.everywhere())
         producer.writer().number(count)
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         trace = consumer.read()
         self.assert_numbers(trace, [count])
@@ -725,7 +725,7 @@ class Dialled(Program):
         self.wait_linked()
         self.assertEqual(self.resident(), pid)
         writer.number(50)
-        consumer.flush(5000)
+        consumer.flush(60_000)
         consumer.stop()
         self.assert_numbers(consumer.read(), [150])
         self.assertFalse(producer.closed)

@@ -49,7 +49,7 @@ class Simple(RelayCase):
             consumer = self.session(SOURCE, size_kb=65536)
             self.wait_writing(ledger, 6)
             self.wait_written(ledger, PACKETS)
-            consumer.flush(5000)
+            consumer.flush(60_000)
             consumer.stop()
             audit = Audit(ledger.book(), consumer.read())
         self.assert_complete(audit)
@@ -124,7 +124,7 @@ class Simple(RelayCase):
         producer = self.producer("p", address="127.0.0.1:7711")
         consumer = self.record("test.numbers")
         producer.writer().number(PACKETS)
-        consumer.flush(10000)
+        consumer.flush(60_000)
         consumer.stop()
         self.assert_numbers(consumer.read(), [PACKETS])
 
@@ -149,7 +149,7 @@ class Simple(RelayCase):
         self.wait_written(ledger, 100)
         ledger.finish()
         self.wait_empty()
-        consumer.flush(10000)
+        consumer.flush(60_000)
         consumer.stop()
         trace = consumer.read()
         audit = Audit(ledger.book(), trace)
@@ -188,12 +188,12 @@ class Simple(RelayCase):
             recording = self.record(system, processes)
             self.until(lambda: recording.stats().buffer_stats[0]
                        .bytes_written > 20_000, "something is written")
-            recording.flush(10000)
+            recording.flush(60_000)
             recording.stop()
             kinds = recording.read().kinds()
         finally:
             probes.terminate()
-            status = probes.wait(20 * SCALE)
+            status = probes.wait(60 * SCALE)
         with open(self.path("probes.log"), errors="replace") as log:
             said = log.read()
         self.assertEqual(status, 0, said)

@@ -13,7 +13,6 @@ from harness.case import Case, TEST_SOURCE, config, pb
 from harness.consumer import source
 from harness.daemon import environment
 from harness.ipc import Connection
-from harness.loop import SCALE
 from harness.trace import Trace
 
 ANN, BOB = 31001, 31002  # uids that nobody on a test machine has
@@ -49,8 +48,7 @@ class Commands(Case):
 
     def finish(self, process):
         """While it runs the producers of this test are served."""
-        self.until(lambda: process.poll() is not None, "the command ends",
-                   timeout=30 * SCALE)
+        self.until(lambda: process.poll() is not None, "the command ends")
         out, err = process.communicate()
         return (process.returncode, (out or b"").decode(),
                 (err or b"").decode())

@@ -47,6 +47,7 @@ class Storm(Case):
         self.slowest = {}    # what was waited for -> seconds
         self.counts = {}     # method -> calls
         self.over = False
+        self.longest_turn = 0.0
         with open(self.path("settings"), "w") as file:
             file.write(SETTINGS)
         self.daemon(flags=["--config", self.path("settings"),
@@ -107,15 +108,17 @@ class Storm(Case):
         fds = self.touch_everybody()
         lives = [Life(self, n, random.Random(SEED * 1000 + n))
                  for n in range(SESSIONS)]
-        pulse = Pulse(daemon.address("producers"), daemon.address("consumers"))
+        pulse = Pulse(daemon)
         self.addCleanup(pulse.kill)
         self.n_producers += 1
         self.n_data_sources += 1
         began = time.monotonic()
         memory = None
+        passed = 0.0
         while lives:
             lives = self.turn(lives)
-            passed = time.monotonic() - began
+            before, passed = passed, time.monotonic() - began
+            self.longest_turn = max(self.longest_turn, passed - before)
             if memory is None and passed > SECONDS / 2:
                 memory = daemon.memory()
             self.over = passed > SECONDS

@@ -18,7 +18,7 @@ BINARY = os.environ["TRIBUTARYD"]
 
 
 class Program(Case):
-    def run_daemon(self, *flags, env=None, timeout=10):
+    def run_daemon(self, *flags, env=None, timeout=60):
         """For what is expected to end at once: (status, output)."""
         done = subprocess.run(
             [BINARY, *flags], stdin=subprocess.DEVNULL, timeout=timeout * SCALE,
@@ -105,7 +105,7 @@ class Flags(Program):
             self.assertEqual([p.name for p in state.producers], ["p"])
         finally:
             process.send_signal(signal.SIGTERM)
-            self.assertEqual(process.wait(10 * SCALE), 0)
+            self.assertEqual(process.wait(60 * SCALE), 0)
 
     def test_the_environment_names_the_sockets_as_for_traced(self):
         notify_read, notify_write = os.pipe()
@@ -128,13 +128,13 @@ class Flags(Program):
         finally:
             os.close(notify_read)
             process.send_signal(signal.SIGTERM)
-            self.assertEqual(process.wait(10 * SCALE), 0)
+            self.assertEqual(process.wait(60 * SCALE), 0)
 
     def test_systemd_is_told_when_it_is_ready_and_when_it_stops(self):
         path = self.path("notify")
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notify.bind(path)
-        notify.settimeout(10 * SCALE)
+        notify.settimeout(60 * SCALE)
         daemon = self.daemon(env={"NOTIFY_SOCKET": path})
         self.assertIn(b"READY=1", notify.recv(4096))
         daemon.stop()

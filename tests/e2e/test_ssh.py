@@ -105,7 +105,7 @@ class SshCase(Case):
             state = consumer.query()
             session = self.session(SOURCE, size_kb=16 * 1024,
                                    trace_all_machines=True)
-            session.flush(10000)
+            session.flush(60_000)
             session.stop()
             self.ends(process)
             trace = session.read()
@@ -296,7 +296,7 @@ class Accept(SshCase):
         dial = self.dial()
         self.listens()
         self.produces_through(self.socket)
-        self.assertEqual(dial.wait(20 * SCALE), 0, dial.stderr.read())
+        self.assertEqual(dial.wait(60 * SCALE), 0, dial.stderr.read())
         self.assertEqual([n for n in os.listdir(self.folder)
                           if n.startswith("device")], [])
 
@@ -306,13 +306,13 @@ class Accept(SshCase):
             self.listens()
             self.produces_through(self.socket)
         for dial in dials:
-            self.assertEqual(dial.wait(20 * SCALE), 0, dial.stderr.read())
+            self.assertEqual(dial.wait(60 * SCALE), 0, dial.stderr.read())
 
     def test_it_ends_with_the_ssh_that_started_it(self):
         first = self.dial()
         self.listens()
         self.host.kill_connections()
-        first.wait(20 * SCALE)
+        first.wait(60 * SCALE)
         # The next one has its turn.
         self.dial()
         self.until(self.is_listened_at, "somebody listens again")
@@ -326,7 +326,7 @@ class Accept(SshCase):
     def test_a_collector_of_the_devices_own_is_left_alone(self):
         dial = self.dial(self.daemons[0].producer_path)
         with self.neighbour():
-            self.assertEqual(dial.wait(20 * SCALE), 1)
+            self.assertEqual(dial.wait(60 * SCALE), 1)
         errors = dial.stderr.read()
         self.assertIn("tributary connect: ", errors)
         self.assertIn(self.daemons[0].producer_path, errors)
@@ -413,7 +413,7 @@ class ByHand(SshCase):
                                      address=address)
             consumer = self.session("forwarded", trace_all_machines=True)
             producer.writer().number(500)
-            consumer.flush(5000)
+            consumer.flush(60_000)
             consumer.stop()
             trace = consumer.read()
             producer.close()

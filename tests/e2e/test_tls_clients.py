@@ -18,7 +18,6 @@ from harness import tap, tls
 from harness.case import Case, TEST_SOURCE
 from harness.certs import Authority
 from harness.daemon import SANITIZER_LINES, environment
-from harness.loop import SCALE
 from harness.pki import Pki
 from harness.trace import Trace
 

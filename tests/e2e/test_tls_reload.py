@@ -31,7 +31,7 @@ class HalfHandshake:
 
     def __init__(self, address, folder):
         host, port = address.removeprefix("tls://").rsplit(":", 1)
-        self._sock = socket.create_connection((host, int(port)), timeout=30)
+        self._sock = socket.create_connection((host, int(port)))
         self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = tls.context(folder).wrap_bio(
             self._in, self._out, server_hostname="localhost")

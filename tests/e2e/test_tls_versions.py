@@ -39,7 +39,7 @@ class Versions(Case):
         context = tls.context(self.device)
         context.minimum_version = context.maximum_version = version
         plain = socket.create_connection(("127.0.0.1", self.port),
-                                         timeout=20 * SCALE)
+                                         timeout=60 * SCALE)
         with plain, context.wrap_socket(
                 plain, server_hostname="localhost") as done:
             return done.version(), done.cipher()[0], done.compression()
@@ -51,7 +51,7 @@ class Versions(Case):
              "-CAfile", f"{self.device}/ca.pem", "-cert",
              f"{self.device}/cert.pem", "-key", f"{self.device}/key.pem",
              *flags], input=said, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, timeout=20 * SCALE).stdout.decode(
+            stderr=subprocess.STDOUT, timeout=60 * SCALE).stdout.decode(
                 errors="replace")
 
     def test_a_device_that_knows_no_13_is_refused_and_told_the_setting(self):

@@ -73,7 +73,7 @@ class Terminal:
         os.write(self.fd, key)
 
     def ended(self, status):
-        self.case.assertEqual(self.process.wait(timeout=30 * SCALE), status)
+        self.case.assertEqual(self.process.wait(timeout=60 * SCALE), status)
         self.read()
         self.case.assertIn(ENTER, self.out)
         self.case.assertEqual(self.out.count(ENTER), self.out.count(LEAVE))

@@ -52,7 +52,7 @@ class Transports(TrackEvents, Case):
                 self.browser.quit()
             for name, child in reversed(self.children):
                 child.send_signal(signal.SIGTERM)
-                self.assertEqual(child.wait(20 * SCALE), 0,
+                self.assertEqual(child.wait(60 * SCALE), 0,
                                  f"{name}:\n{self.log(name)}")
                 for line in SANITIZER_LINES:
                     self.assertNotIn(line, self.log(name))

@@ -55,7 +55,7 @@ class Triggers(Case):
     def test_a_start_trigger_starts_the_session(self):
         producer = self.producer("p")
         consumer = self.session(trigger_config=on("START_TRACING", "go",
-                                                  delay=200))
+                                                  delay=1500))
         producer.wait_command("setup_data_source")
         self.puller.sync()
         self.assertFalse(producer.saw("start_data_source"))

@@ -7,7 +7,6 @@ import sys
 
 from harness import tap, tls
 from harness.case import Case, TEST_SOURCE, config, pb
-from harness.consumer import Consumer
 from harness.ipc import Rejected
 from harness.pki import OPENSSL, Pki
 
@@ -302,7 +301,7 @@ class Certificates(Trust):
         consumer = self.session(trace_all_machines=True)
         for n, producer in enumerate(producers):
             producer.writer().number(n + 1)
-        consumer.flush(5000)
+        consumer.flush(60_000)
         state = consumer.query()
         consumer.stop()
         trace = consumer.read()

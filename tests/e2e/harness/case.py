@@ -154,7 +154,7 @@ class Case(unittest.TestCase):
         self.assertFalse(producer.closed, "the neighbour was cut off")
         self.assertFalse(consumer.closed, "the neighbour was cut off")
         writer.number(20)
-        consumer.flush(5000)
+        consumer.flush(60_000)
         stats = consumer.stats()
         consumer.stop()
         trace = consumer.read()

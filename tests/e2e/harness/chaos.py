@@ -29,7 +29,7 @@ class Proxy:
         for _ in routes:
             line = self.process.stdout.readline().split()
             if not line or line[0] != "listening":
-                self.process.wait(10 * SCALE)
+                self.process.wait(60 * SCALE)
                 raise AssertionError(self.log())
             self.addresses.append(line[1])
 
@@ -65,7 +65,7 @@ class Proxy:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
         process.stdin.close()
-        status = process.wait(20 * SCALE)
+        status = process.wait(60 * SCALE)
         process.stdout.close()
         for line in SANITIZER_LINES:
             assert line not in self.log(), self.log()

@@ -77,7 +77,7 @@ class Program:
             log.close()
         self.pid = self.process.pid
         self.told_to_end = False
-        readable, _, _ = select.select([read_end], [], [], 20 * SCALE)
+        readable, _, _ = select.select([read_end], [], [], 60 * SCALE)
         said = os.read(read_end, 16) if readable else b""
         os.close(read_end)
         if said != b"1":
@@ -115,7 +115,7 @@ class Program:
         self.told_to_end |= signo in (signal.SIGTERM, signal.SIGINT)
         os.kill(self.pid, signo)
 
-    def wait(self, timeout=20):
+    def wait(self, timeout=60):
         """The exit status."""
         self.status = self.process.wait(timeout * SCALE)
         return self.status

@@ -69,7 +69,7 @@ class Device:
                 stderr=subprocess.STDOUT, pass_fds=[write_end],
                 env={**self._env, "TRACED_RELAY_NOTIFY_FD": str(write_end)})
         os.close(write_end)
-        readable, _, _ = select.select([read_end], [], [], 20 * SCALE)
+        readable, _, _ = select.select([read_end], [], [], 60 * SCALE)
         said = os.read(read_end, 16) if readable else b""
         os.close(read_end)
         assert said == b"1", f"{self.name} is not ready:\n{self.log()}"
@@ -101,7 +101,7 @@ class Device:
             process.send_signal(signal.SIGCONT)
             process.send_signal(signal.SIGTERM)
             try:
-                process.wait(20 * SCALE)
+                process.wait(60 * SCALE)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -126,7 +126,7 @@ class Device:
         """RelayReport, as --status has it; None: nobody answers."""
         data = b""
         with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(20 * SCALE)
+            sock.settimeout(60 * SCALE)
             try:
                 sock.connect(os.path.join(self.state, "control"))
                 while part := sock.recv(1 << 16):
@@ -216,7 +216,7 @@ class RelayCase(Case):
         for device in devices or self.devices:
             self.until(device.linked, f"{device.name} is linked")
 
-    def wait_empty(self, *devices, timeout=30):
+    def wait_empty(self, *devices, timeout=60):
         for device in devices or self.devices:
             self.until(device.empty, f"{device.name} has sent everything",
                        timeout=timeout)

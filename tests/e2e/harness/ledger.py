@@ -99,7 +99,7 @@ class Ledger:
         process, self.process = self.process, None
         process.stdin.close()
         try:
-            status = process.wait(20 * SCALE)
+            status = process.wait(60 * SCALE)
         except subprocess.TimeoutExpired:
             process.kill()
             status = process.wait()

@@ -1,8 +1,9 @@
 """A process of its own with a quiet session, for whoever wants to know whether
 others disturb it: flushes and reads until its input ends, then prints how many
-seconds each flush took, as JSON.
+seconds each flush took, as JSON; without those for which it or the daemon waited
+for a processor.
 
-	python3 -m harness.pulse PRODUCER-SOCKET CONSUMER-SOCKET
+	python3 -m harness.pulse DAEMON-PID PRODUCER-SOCKET CONSUMER-SOCKET
 """
 
 import json
@@ -10,11 +11,11 @@ import os
 import select
 import subprocess
 import sys
-import time
 
 from .consumer import Consumer, config
 from .loop import Loop
 from .producer import Producer
+from .unhurried import Watch
 
 NAME = "pulse"
 
@@ -22,9 +23,10 @@ NAME = "pulse"
 class Pulse:
     """The process, seen from outside."""
 
-    def __init__(self, producers, consumers):
+    def __init__(self, daemon):
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "harness.pulse", producers, consumers],
+            [sys.executable, "-m", "harness.pulse", str(daemon.pid),
+             daemon.address("producers"), daemon.address("consumers")],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.begun = self.process.stdout.readline() == b"begun\n"
         assert self.begun, "the pulse does not beat"
@@ -40,12 +42,12 @@ class Pulse:
         self.process.communicate()
 
 
-def beat(consumer, writer, number):
+def beat(daemon, consumer, writer, number):
     """One flush that brings what was written just before."""
     writer.number(3, ask=False)
-    began = time.monotonic()
+    watch = Watch(daemon)
     consumer.flush(60_000)
-    took = time.monotonic() - began
+    took = watch.seconds()
     found = consumer.read()
     assert list(found.numbers().values()) == [
         list(range(3 * number, 3 * number + 3))], found.numbers()
@@ -55,15 +57,16 @@ def beat(consumer, writer, number):
 
 def main():
     loop = Loop()
-    producer = Producer(loop, sys.argv[1], NAME, [NAME])
-    consumer = Consumer(loop, sys.argv[2])
+    daemon = int(sys.argv[1])
+    producer = Producer(loop, sys.argv[2], NAME, [NAME])
+    consumer = Consumer(loop, sys.argv[3])
     consumer.enable(config(NAME, unique_session_name=NAME))
     writer = producer.writer()
     print("begun", flush=True)
     os.set_blocking(0, False)
     beats = []
     while not select.select([0], [], [], 0.02)[0]:
-        beats.append(beat(consumer, writer, len(beats)))
+        beats.append(beat(daemon, consumer, writer, len(beats)))
     consumer.stop()
     json.dump(beats, sys.stdout)
 

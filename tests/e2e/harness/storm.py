@@ -10,7 +10,12 @@ from .loop import SCALE
 from .producer import Producer, numbered
 from .trace import Trace
 
-PATIENCE = 20.0
+PATIENCE = max(100.0 / SCALE, 30.0)
+# What nobody is to miss because this test is slow.
+LONG_MS = 600_000
+# A config's flush that comes every 50 ms may be given up after five seconds:
+# where a turn of this test takes so long, that it failed says nothing.
+PROMPT = 1.0
 MUTE = "storm.mute"  # of producers that answer nothing
 
 
@@ -147,7 +152,9 @@ class Life:
 
     def make_config(self):
         """Fields of the config; self.* say what to expect of it."""
-        fields = {"unique_session_name": f"s{self.slot}.{self.n}"}
+        fields = {"unique_session_name": f"s{self.slot}.{self.n}",
+                  "flush_timeout_ms": LONG_MS,
+                  "data_source_stop_timeout_ms": LONG_MS}
         names = self.random.sample(self.storm.sources,
                                    self.random.randint(1, 2))
         self.mute = self.chance(5)
@@ -159,6 +166,7 @@ class Life:
         self.deferred = self.chance(20)
         self.file = None
         self.duration = 0
+        self.periodic = False
         kind = self.random.randrange(10)
         if kind == 0:
             self.duration = self.random.randint(100, 600)
@@ -174,6 +182,7 @@ class Life:
             self.file = self.storm.path(f"f{self.slot}.{self.n}")
             fields.update(write_into_file=True, file_write_period_ms=100)
         elif kind == 5:
+            self.periodic = True
             fields["flush_period_ms"] = 50
         return config(*names, deferred_start=self.deferred, **fields)
 
@@ -231,7 +240,7 @@ class Life:
         book = self.storm.book(self.id)
         before = dict(book.written)
         call = yield from self.call("Flush", pb.FlushRequest(
-            timeout_ms=100 if self.mute else 60_000))
+            timeout_ms=100 if self.mute else LONG_MS))
         if self.consumer.session.ended() or self.ends_by_itself():
             return
         # One that has not started is not flushed, nor does mute succeed.
@@ -285,7 +294,8 @@ class Life:
         """Sums that hold at any time."""
         assert stats.flushes_succeeded + stats.flushes_failed <= \
             stats.flushes_requested
-        assert self.mute or stats.flushes_failed == 0
+        assert self.mute or stats.flushes_failed == 0 or (
+            self.periodic and self.storm.longest_turn > PROMPT)
         assert stats.invalid_packets == 0
         assert stats.patches_discarded == 0
         (buffer,) = stats.buffer_stats
