@@ -4,6 +4,7 @@
 
 #include "relay/producers.h"
 #include "relay/uplink_open.h"
+#include "transport/log.h"
 
 #define BEGIN_LOSSES 64
 
@@ -52,6 +53,17 @@ set_credit(struct uplink *u, const Tributary__LinkOpened *m)
 	return NULL;
 }
 
+/* What the old link's collector had taken is not lost, though nobody said so. */
+static void
+settle_old(struct uplink *u, const struct outbox_state *st,
+    const Tributary__LinkOpened *m)
+{
+	if (m->taken_before > st->last_acked &&
+	    m->taken_before <= st->last_sent &&
+	    outbox_acked(u->setup.outbox, m->taken_before) != 0)
+		log_debug("the collector took more than was sent");
+}
+
 const char *
 uplink_begin(struct uplink *u, const struct outbox_state *st,
     const Tributary__LinkOpened *m)
@@ -60,8 +72,10 @@ uplink_begin(struct uplink *u, const struct outbox_state *st,
 	bool anew = m->why != TRIBUTARY__LINK_OPENED__WHY__RESUMED;
 
 	if (anew) {
-		if (st->resumable)
+		if (st->resumable) {
+			settle_old(u, st, m);
 			uplink_forget(u, uplink_opened_cause(m));
+		}
 		outbox_linked(u->setup.outbox, st->link_id,
 		    m->collector_id.data);
 	} else if (outbox_resume(u->setup.outbox, m->received) != 0) {

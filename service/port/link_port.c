@@ -39,6 +39,7 @@ enum {
 	OPENED_MACHINE_NAME = 9,
 	OPENED_CONSUMED = 10,
 	OPENED_CONSUMED_IN_ALL = 11,
+	OPENED_TAKEN_BEFORE = 12,
 };
 
 /* One connection; the ctx of its methods. */
@@ -343,6 +344,9 @@ answer_open(struct link_port *p, struct rpc_call call, enum link_why why)
 	pb_put_string(&w, OPENED_MACHINE_NAME, m->name);
 	if (why == LINK_RESUMED)
 		link_put_consumed_of_all(p->link, &w, OPENED_CONSUMED);
+	else
+		pb_put_uint(&w, OPENED_TAKEN_BEFORE,
+		    link_taken_before(p->link));
 	pb_put_uint(&w, OPENED_CONSUMED_IN_ALL,
 	    link_consumed_in_all(p->link));
 	if (w.failed)

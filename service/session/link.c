@@ -484,3 +484,9 @@ link_received(const struct link *l)
 {
 	return l->in.received;
 }
+
+uint64_t
+link_taken_before(const struct link *l)
+{
+	return l->taken_before;
+}

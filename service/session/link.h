@@ -93,6 +93,8 @@ struct machine *link_machine(const struct link *l);
 
 /* For LinkOpened: what was taken, and consumed. */
 uint64_t link_received(const struct link *l);
+/* The same of the link that had its id before; 0: not known, or none. */
+uint64_t link_taken_before(const struct link *l);
 uint64_t link_consumed_in_all(const struct link *l);
 /* LinkConsumed messages of its channels, as this field. */
 void link_put_consumed_of_all(struct link *l, struct pb_writer *w,

@@ -77,6 +77,7 @@ struct link {
 	const struct link_port_ops *ops; /* NULL: cut off */
 	void *port;
 	enum link_why why; /* it began */
+	uint64_t taken_before; /* of the link that had its id before */
 	bool heard;        /* so its relay knows that it did */
 	uint64_t heard_flush; /* service.last_flush_id when it was that last */
 	struct link_in in;
@@ -115,6 +116,7 @@ struct link_former {
 	struct principal who;
 	uint64_t peer;
 	enum link_why why;
+	uint64_t taken; /* its last up block */
 	struct link_old_channel *old;
 	size_t n_old;
 };

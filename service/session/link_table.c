@@ -131,6 +131,7 @@ remember(struct links *t, struct link *l, enum link_why why)
 	f->who = l->who;
 	f->peer = l->peer;
 	f->why = why;
+	f->taken = l->in.received;
 	remember_channels(t, f, l);
 	TAILQ_INSERT_TAIL(&t->former, f, link);
 	t->n_former++;
@@ -182,16 +183,19 @@ find_before(struct links *t, const struct link_request *q)
 }
 
 static enum link_why
-why_anew(struct links *t, const struct link_request *q)
+why_anew(struct links *t, const struct link_request *q, uint64_t *taken_before)
 {
 	const struct link_former *f;
 
+	*taken_before = 0;
 	if (!q->knows_collector)
 		return LINK_NEW;
 	if (memcmp(q->collector_id, t->collector_id, LINK_ID_BYTES) != 0)
 		return LINK_COLLECTOR_RESTARTED;
-	if ((f = find_former(t, q)) != NULL)
+	if ((f = find_former(t, q)) != NULL) {
+		*taken_before = f->taken;
 		return f->why;
+	}
 	return LINK_GRACE_OVER; /* so long ago that it is forgotten */
 }
 
@@ -330,6 +334,7 @@ link_open(struct links *t, const struct link_request *q,
     const char **refused)
 {
 	struct link *l = find(t, q->link_id);
+	uint64_t taken_before;
 
 	if (l != NULL && (l->peer != q->peer ||
 	    !principal_equal(&l->who, &q->who))) {
@@ -355,10 +360,11 @@ link_open(struct links *t, const struct link_request *q,
 		}
 	}
 	end_older(t, q);
-	*why = why_anew(t, q);
+	*why = why_anew(t, q, &taken_before);
 	if ((l = begin_anew(t, q, refused)) == NULL)
 		return NULL;
 	l->why = *why;
+	l->taken_before = taken_before;
 	link_attach(l, ops, port);
 	return l;
 }

@@ -81,7 +81,9 @@ class Grace(RelayCase):
             # have been whole: that only its writer knew.
             hoped = before[seq]["written"] - len(audit.arrived[seq]) - 1
             self.assertTrue(hoped <= told <= len(numbers),
-                            f"{hoped} <= {told} <= {len(numbers)}")
+                            f"{hoped} <= {told} <= {len(numbers)} of {seq}, "
+                            f"before {before[seq]}: {audit.describe()}"
+                            f"{self.a.losses()}")
         # And the same at the relay, and in `tributary machines`.
         total = sum(audit.told.values())
         _, packets = self.a.losses()[GRACE]

@@ -248,6 +248,8 @@ method_open(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	m.collector_id.len = LINK_ID_BYTES;
 	m.why = c->why;
 	m.received = c->says_received ? c->received : c->in.received;
+	m.has_taken_before = c->taken_before != 0;
+	m.taken_before = c->taken_before;
 	m.window = c->window;
 	m.compression = c->zstd;
 	m.consumed_in_all = c->consumed;

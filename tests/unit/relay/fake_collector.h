@@ -33,6 +33,7 @@ struct fake_collector {
 	Tributary__LinkOpened__Why why;
 	bool says_received;  /* else: what it has taken */
 	uint64_t received;
+	uint64_t taken_before; /* 0: does not say */
 	uint64_t window;
 	bool zstd;
 	char id[17];

@@ -310,26 +310,34 @@ an_outbox_that_overflows_begins_a_new_link(void **state)
 }
 
 static void
-what_an_old_link_lost_is_told_the_next_collector(void **state)
+commit_chunk(uint8_t number)
 {
-	static const uint8_t chunk[] = {
+	uint8_t chunk[] = {
 		/* CommitDataRequest.chunks_to_move: buffer 1, a chunk's header */
 		0x0a, 0x18, 0x18, 0x01, 0x22, 0x14,
-		/* chunk 0 of writer 2, with 2 packets of a byte */
-		0, 0, 0, 0, 2, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'a', 1, 'b',
+		/* this chunk of writer 2, with 2 packets of a byte */
+		number, 0, 0, 0, 2, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 'a', 1,
+		'b',
 	};
 	struct upward up = uplink_upward(world->u);
-	struct outbox_stats stats;
 	uint8_t *out;
+
+	assert_int_equal(up.ops->reserve(up.arg, 1, sizeof(chunk), 20, &out),
+	    UPWARD_ROOM);
+	memcpy(out, chunk, sizeof(chunk));
+	up.ops->commit(up.arg, 1, sizeof(chunk));
+}
+
+static void
+what_an_old_link_lost_is_told_the_next_collector(void **state)
+{
+	struct outbox_stats stats;
 
 	world_link();
 	collector_deafen(COLLECTOR);
 	collector_cut(COLLECTOR);
 	world_settle();
-	assert_int_equal(up.ops->reserve(up.arg, 1, sizeof(chunk), 20, &out),
-	    UPWARD_ROOM);
-	memcpy(out, chunk, sizeof(chunk));
-	up.ops->commit(up.arg, 1, sizeof(chunk));
+	commit_chunk(0);
 	COLLECTOR->why = WHY(COLLECTOR_RESTARTED);
 	collector_listen(COLLECTOR, world->path);
 	world_pass(5000);
@@ -337,6 +345,41 @@ what_an_old_link_lost_is_told_the_next_collector(void **state)
 	collector_expect(COLLECTOR, "0:loss 5 of 1; ");
 	outbox_stats(world->outbox, &stats);
 	assert_int_equal(stats.chunks_lost[5], 1);
+}
+
+/* Chunks 0 and 1 are sent, each in a block, and the link is cut. */
+static uint64_t
+chunks_lost_of_two(uint64_t taken_before)
+{
+	struct outbox_stats stats;
+
+	world_link();
+	COLLECTOR->acks_nothing = true;
+	commit_chunk(0);
+	world_settle();
+	commit_chunk(1);
+	world_settle();
+	assert_int_equal(COLLECTOR->in.received, 2);
+	collector_cut(COLLECTOR);
+	COLLECTOR->acks_nothing = false;
+	COLLECTOR->why = WHY(GRACE_OVER);
+	COLLECTOR->taken_before = taken_before;
+	world_pass(300);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
+	outbox_stats(world->outbox, &stats);
+	return stats.chunks_lost[4];
+}
+
+static void
+what_arrived_without_an_answer_is_not_lost_with_the_old_link(void **state)
+{
+	assert_int_equal(chunks_lost_of_two(1), 1);
+}
+
+static void
+what_was_never_sent_cannot_have_arrived(void **state)
+{
+	assert_int_equal(chunks_lost_of_two(3), 2);
 }
 
 /* ---- a relay that was killed ---- */
@@ -803,6 +846,8 @@ main(void)
 		TEST(a_link_that_was_given_up_begins_anew),
 		TEST(an_outbox_that_overflows_begins_a_new_link),
 		TEST(what_an_old_link_lost_is_told_the_next_collector),
+		TEST(what_arrived_without_an_answer_is_not_lost_with_the_old_link),
+		TEST(what_was_never_sent_cannot_have_arrived),
 		TEST(a_relay_that_was_killed_goes_on_and_closes_what_it_had),
 		TEST(a_killed_relay_that_is_not_resumed_forgets_what_it_had),
 		TEST(a_collector_without_the_link_is_served_in_perfettos_way),

@@ -423,6 +423,8 @@ what_a_relay_tells_of_its_link_before_counts_for_the_old_sequence(void **state)
 	cut(&r);
 	fixture_wait(f, no_links, f->service);
 	assert_int_equal(open_link(&r), LINK_GRACE_OVER);
+	/* Those it need not count: they had arrived, whether it heard so or not. */
+	assert_int_equal(link_taken_before(r.link), r.q.last_sent);
 	pb_writer_init(&w);
 	put_loss(&w, s, 1, 1);
 	put_loss(&w, s, 9, 1); /* a sequence that never was */
