@@ -457,8 +457,8 @@ daemon_new(const struct settings *settings, struct activation *a,
 	}
 	if (open_ways_in(d, a, err, err_size) != 0)
 		goto fail;
-	d->overload = overload_watch_new(d->loop, &d->service->overload,
-	    d->doors, settings->overload_lag_ms);
+	d->overload = overload_watch_new(d->loop, d->io,
+	    &d->service->overload, d->doors, settings->overload_lag_ms);
 	if (d->overload == NULL) {
 		snprintf(err, err_size, "no memory");
 		goto fail;

@@ -6,6 +6,7 @@
 
 #include "service/doors.h"
 #include "service/session/overload.h"
+#include "transport/io_pool.h"
 #include "transport/log.h"
 #include "transport/loop.h"
 #include "transport/sd_notify.h"
@@ -15,6 +16,7 @@
 
 struct overload_watch {
 	struct loop *loop;
+	struct io_pool *io; /* or NULL */
 	struct overload *overload;
 	struct doors *doors;
 	uint32_t limit_ms;
@@ -58,14 +60,31 @@ hold_at(enum overload_level level)
 }
 
 static void
+hold_back(struct overload_watch *w, enum loop_hold hold)
+{
+	loop_hold_back(w->loop, hold);
+	if (w->io != NULL)
+		io_pool_hold_back(w->io, hold);
+}
+
+/* With threads it waits for them, and then for us. */
+static uint64_t
+lag_ms(const struct overload_watch *w)
+{
+	uint64_t ms = loop_lag_ms(w->loop);
+
+	return w->io != NULL ? ms + io_pool_lag_ms(w->io) : ms;
+}
+
+static void
 look(struct overload_watch *w)
 {
 	const struct overload *o = w->overload;
-	uint64_t lag = loop_lag_ms(w->loop);
+	uint64_t lag = lag_ms(w);
 
 	if (overload_note(w->overload, lag, w->limit_ms, loop_now_ms())) {
 		tell(w);
-		loop_hold_back(w->loop, hold_at(o->level));
+		hold_back(w, hold_at(o->level));
 		doors_pace(w->doors, o->level >= OVERLOAD_DOORS);
 	} else if (o->level >= OVERLOAD_DOORS) {
 		/* Waiting is not for ever. */
@@ -94,15 +113,30 @@ lag_cb(void *arg)
 	look(w);
 }
 
+static void
+watch(struct overload_watch *w)
+{
+	if (w->limit_ms == 0)
+		return;
+	if (w->io == NULL) {
+		loop_on_lag(w->loop, w->limit_ms, lag_cb, w);
+		return;
+	}
+	/* Where both together are too long, one of them is half of that. */
+	loop_on_lag(w->loop, (w->limit_ms + 1) / 2, lag_cb, w);
+	io_pool_on_lag(w->io, (w->limit_ms + 1) / 2, lag_cb, w);
+}
+
 struct overload_watch *
-overload_watch_new(struct loop *l, struct overload *o, struct doors *doors,
-    uint32_t limit_ms)
+overload_watch_new(struct loop *l, struct io_pool *io, struct overload *o,
+    struct doors *doors, uint32_t limit_ms)
 {
 	struct overload_watch *w;
 
 	if ((w = calloc(1, sizeof(*w))) == NULL)
 		return NULL;
 	w->loop = l;
+	w->io = io;
 	w->overload = o;
 	w->doors = doors;
 	w->limit_ms = limit_ms;
@@ -110,8 +144,7 @@ overload_watch_new(struct loop *l, struct overload *o, struct doors *doors,
 		free(w);
 		return NULL;
 	}
-	if (limit_ms > 0)
-		loop_on_lag(l, limit_ms, lag_cb, w);
+	watch(w);
 	return w;
 }
 
@@ -121,6 +154,8 @@ overload_watch_free(struct overload_watch *w)
 	if (w == NULL)
 		return;
 	loop_on_lag(w->loop, 0, NULL, NULL);
+	if (w->io != NULL)
+		io_pool_forget_lag(w->io);
 	loop_timer_free(w->tick);
 	free(w);
 }

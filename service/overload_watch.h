@@ -11,16 +11,18 @@
 #include "transport/compiler.h"
 
 struct doors;
+struct io_pool;
 struct loop;
 struct overload;
 struct overload_watch;
 
 /*
- * All is borrowed; limit_ms: settings.overload_lag_ms.  Costs nothing while
+ * All is borrowed; limit_ms: settings.overload_lag_ms.  io: threads that carry
+ * connections, which were not started yet; NULL: none.  Costs nothing while
  * input does not wait.  NULL: no memory.
  */
-struct overload_watch *overload_watch_new(struct loop *l, struct overload *o,
-    struct doors *doors, uint32_t limit_ms) MUST_CHECK;
+struct overload_watch *overload_watch_new(struct loop *l, struct io_pool *io,
+    struct overload *o, struct doors *doors, uint32_t limit_ms) MUST_CHECK;
 void overload_watch_free(struct overload_watch *w);
 
 #endif /* SERVICE_OVERLOAD_WATCH_H */

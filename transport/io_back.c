@@ -207,6 +207,26 @@ is_over_window(const struct io_line *line)
 	return n > IO_LINE_WINDOW || (n > 0 && atomic_load(&line->held));
 }
 
+void
+io_back_go_on(void *arg)
+{
+	struct io_thread *t = arg;
+
+	loop_hold_input(t->loop, false);
+}
+
+/* The owner has to get nearer; the kernel holds the peers back meanwhile. */
+static void
+wait_for_owner(struct io_thread *t)
+{
+	loop_hold_input(t->loop, true);
+	atomic_store(&t->waiting, true);
+	/* It may have come nearer before it could see that. */
+	if (atomic_load(&t->ahead) <= IO_AHEAD_LOW &&
+	    atomic_exchange(&t->waiting, false))
+		io_back_go_on(t);
+}
+
 static size_t
 back_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 {
@@ -231,8 +251,9 @@ back_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 		stream_want(s, need);
 	if (over)
 		starve(line);
-	if (atomic_load(&line->thread->ahead) > IO_AHEAD_MAX)
-		loop_stop(line->thread->loop);
+	if (atomic_load(&line->thread->ahead) > IO_AHEAD_MAX &&
+	    !loop_holds_input(line->thread->loop))
+		wait_for_owner(line->thread);
 	return at;
 }
 
@@ -369,6 +390,10 @@ io_back_deliver(struct mail *m, void *arg)
 		return;
 	case IO_UNPACK:
 		line_unpack(line);
+		return;
+	case IO_URGENT:
+		if (line->back != NULL)
+			stream_set_urgent(line->back);
 		return;
 	case IO_CLOSE:
 		line_close(line);

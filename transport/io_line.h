@@ -8,7 +8,7 @@
  * `closed` (of the back, always once) and then `bye` (of the front, always
  * once), behind which nobody knows the line: the thread frees it.
  *
- *	front   start  write* resume* [unpack] [close]  bye
+ *	front   start  write* resume* [urgent] [unpack] [close]  bye
  *	back           opened? data* look*     closed
  *
  * Input: a block of whole frames goes to the front, which shows it where it is
@@ -16,7 +16,9 @@
  * and not given back; over IO_LINE_WINDOW (or anything, when the front is held)
  * the back pauses and says so in `starved`; whoever takes that away again
  * resumes it.  Also, a thread that is IO_AHEAD_MAX bytes ahead of what the
- * owner has looked at sleeps: the kernel holds the peers back meanwhile.
+ * owner has looked at reads nothing more that is not urgent: the kernel holds the
+ * peers back meanwhile, and how long they wait is the lag of the thread's loop.
+ * What a line that is held has with the owner does not count there.
  *
  * Output: `accepted` is what the back has got, `taken` what its socket took.
  */
@@ -51,6 +53,7 @@ enum io_kind {
 	IO_WRITE,
 	IO_RESUME,
 	IO_UNPACK,
+	IO_URGENT,
 	IO_CLOSE,
 	IO_BYE,
 	IO_STOP, /* of all lines: the thread ends */
@@ -77,6 +80,7 @@ struct io_block {
 };
 
 struct io_thread {
+	struct io_pool *pool;
 	unsigned index;
 	struct loop *loop;
 	struct mailbox in;  /* from the owner */
@@ -98,7 +102,9 @@ struct io_thread {
 	_Atomic(struct io_block *) returned;
 	atomic_size_t returned_bytes;
 	atomic_size_t ahead;
-	atomic_bool waiting; /* it sleeps until the owner is nearer */
+	atomic_bool waiting; /* for the owner to come nearer */
+	struct loop_post nearer; /* the owner's: it did */
+	struct loop_post lag;    /* the thread's: a round took too long */
 };
 
 /* What a line begins with. */
@@ -110,7 +116,7 @@ struct io_begin {
 
 struct io_line {
 	struct io_thread *thread;
-	struct io_mail start, resume, unpack, close, bye;
+	struct io_mail start, resume, unpack, urgent, close, bye;
 	struct io_mail opened, look, closed;
 
 	struct stream *front; /* the owner's; NULL: it is gone */
@@ -170,6 +176,8 @@ io_block_size(const struct io_block *b)
 
 /* ---- io_back.c, on the thread ---- */
 
+/* Called on the thread, arg is it: the owner came nearer. */
+void io_back_go_on(void *thread);
 /* The mailbox_fn of thread->in; arg is the thread. */
 void io_back_deliver(struct mail *m, void *thread);
 /* Frees what is left of the thread's lines, when only one thread is left. */

@@ -8,31 +8,17 @@
 
 /* Turns in which a thread that ends offers sockets what waits for them. */
 #define LAST_TURNS 16
-/* A thread that is ahead looks up so often, whatever it is told. */
-#define WAIT_MS 1000
 
 struct io_pool {
 	struct loop *owner;
+	loop_fn on_lag; /* the owner's; NULL: nobody hears of it */
+	void *on_lag_arg;
 	unsigned n;
 	unsigned turn; /* where the search for the emptiest begins */
 	struct io_thread all[];
 };
 
 /* ---- on the thread ---- */
-
-/* The owner has to get nearer; the kernel holds the peers back meanwhile. */
-static void
-wait_for_owner(struct io_thread *t)
-{
-	while (atomic_load(&t->ahead) > IO_AHEAD_LOW && !t->stopping) {
-		atomic_store(&t->waiting, true);
-		/* It may have come nearer before it could see that. */
-		if (atomic_load(&t->ahead) > IO_AHEAD_LOW)
-			mailbox_wait(&t->in, WAIT_MS);
-		mailbox_flush(&t->out);
-	}
-	atomic_store(&t->waiting, false);
-}
 
 static void *
 thread_main(void *arg)
@@ -44,14 +30,8 @@ thread_main(void *arg)
 	/* By itself: /proc may be closed to the others. */
 	snprintf(name, sizeof(name), "io-%u", t->index);
 	(void)pthread_setname_np(pthread_self(), name);
-	while (!t->stopping) {
-		if (atomic_load(&t->ahead) > IO_AHEAD_MAX) {
-			mailbox_flush(&t->out);
-			wait_for_owner(t);
-			continue;
-		}
+	while (!t->stopping)
 		loop_run(t->loop);
-	}
 	for (i = 0; i < LAST_TURNS; i++)
 		loop_run_once(t->loop);
 	mailbox_flush(&t->out);
@@ -85,6 +65,7 @@ io_thread_leave(struct io_thread *t)
 static int
 thread_init(struct io_pool *p, struct io_thread *t, unsigned n)
 {
+	t->pool = p;
 	t->index = (unsigned)(t - p->all);
 	if ((t->loop = loop_new()) == NULL)
 		return -1;
@@ -116,6 +97,66 @@ io_pool_new(struct loop *owner, unsigned n)
 		}
 	}
 	return p;
+}
+
+/* ---- how long input waits ---- */
+
+static void
+late_cb(void *arg)
+{
+	struct io_thread *t = arg;
+
+	if (t->pool->on_lag != NULL)
+		t->pool->on_lag(t->pool->on_lag_arg);
+}
+
+/* On the thread. */
+static void
+lag_cb(void *arg)
+{
+	struct io_thread *t = arg;
+
+	loop_post(t->pool->owner, &t->lag, late_cb, t);
+}
+
+void
+io_pool_on_lag(struct io_pool *p, uint64_t ms, loop_fn fn, void *arg)
+{
+	unsigned i;
+
+	for (i = 0; i < p->n; i++)
+		loop_on_lag(p->all[i].loop, ms, lag_cb, &p->all[i]);
+	p->on_lag = fn;
+	p->on_lag_arg = arg;
+}
+
+void
+io_pool_forget_lag(struct io_pool *p)
+{
+	p->on_lag = NULL;
+}
+
+uint64_t
+io_pool_lag_ms(const struct io_pool *p)
+{
+	uint64_t most = 0, ms;
+	unsigned i;
+
+	for (i = 0; i < p->n; i++) {
+		ms = loop_lag_ms(p->all[i].loop);
+		if (ms > most)
+			most = ms;
+	}
+	return most;
+}
+
+void
+io_pool_hold_back(struct io_pool *p, enum loop_hold hold)
+{
+	unsigned i;
+
+	for (i = 0; i < p->n; i++)
+		loop_hold_back(p->all[i].loop, hold);
 }
 
 int
@@ -172,7 +213,9 @@ thread_done(struct io_thread *t)
 	io_back_free_all(t);
 	mailbox_done(&t->in);
 	mailbox_done(&t->out);
+	/* Its last calls may still tell the owner of a lag. */
 	loop_free(t->loop);
+	loop_cancel(t->pool->owner, t);
 	io_blocks_free(t);
 }
 

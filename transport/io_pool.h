@@ -10,11 +10,12 @@
 #define TRANSPORT_IO_POOL_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "transport/compiler.h"
+#include "transport/loop.h"
 
 struct io_pool;
-struct loop;
 
 /*
  * Streams may be made at once, and wait for the threads.  NULL: no memory, or
@@ -29,5 +30,18 @@ int io_pool_start(struct io_pool *p) MUST_CHECK;
  * fine.
  */
 void io_pool_free(struct io_pool *p);
+
+/*
+ * Input waits on a thread, for that thread or the owner, and then for its turn on
+ * the owner's loop.  The first part, of the thread where it is longest, and what
+ * is to be done about it: as loop_on_lag(), loop_lag_ms() and loop_hold_back().
+ *
+ * fn is called on the owner.  Before io_pool_start().
+ */
+void io_pool_on_lag(struct io_pool *p, uint64_t ms, loop_fn fn, void *arg);
+/* From now on fn is not called. */
+void io_pool_forget_lag(struct io_pool *p);
+uint64_t io_pool_lag_ms(const struct io_pool *p);
+void io_pool_hold_back(struct io_pool *p, enum loop_hold hold);
 
 #endif /* TRANSPORT_IO_POOL_H */

@@ -159,7 +159,8 @@ loop_run_slow(struct loop *l)
 	until = loop_budget_ns(l) + LOOP_SLOW_MS * 1000000u;
 	do {
 		loop_calls_run_one(loop_next_slow(l));
-	} while (loop_has_slow(l) && l->bulk.hold == LOOP_HOLD_NOTHING &&
+	} while (loop_has_slow(l) && atomic_load_explicit(&l->bulk.hold,
+	    memory_order_relaxed) == LOOP_HOLD_NOTHING &&
 	    loop_budget_ns(l) < until);
 	if (loop_has_slow(l))
 		loop_want_turn(l);

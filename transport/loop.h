@@ -102,9 +102,15 @@ void loop_defer_read(struct loop *l, struct loop_call *c, loop_fn fn,
 size_t loop_read_bytes(const struct loop *l);
 /*
  * How long input waits for its turn at present, in milliseconds; 0: it does not
- * wait.
+ * wait.  From any thread.
  */
 uint64_t loop_lag_ms(const struct loop *l);
+/*
+ * While it is held, input waits that is not urgent, whatever time there is; what
+ * waits is not watched then, so that the loop may sleep.
+ */
+void loop_hold_input(struct loop *l, bool hold);
+bool loop_holds_input(const struct loop *l);
 
 /*
  * Calls fn(arg), on a later turn, when a round through all that wait took ms or
@@ -112,7 +118,10 @@ uint64_t loop_lag_ms(const struct loop *l);
  */
 void loop_on_lag(struct loop *l, uint64_t ms, loop_fn fn, void *arg);
 
-/* What a loop does less of than it could, for the sake of the rest. */
+/*
+ * What a loop does less of than it could, for the sake of the rest.  It may be
+ * told so from any thread.
+ */
 enum loop_hold {
 	LOOP_HOLD_NOTHING,
 	LOOP_HOLD_SLOW,  /* one call of loop_defer_slow() a turn */

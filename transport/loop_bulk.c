@@ -54,7 +54,8 @@ loop_may_read(struct loop *l, bool urgent)
 	if (urgent)
 		return has_time(l, &l->bulk.urgent_until_ns);
 	/* Those who wait come first. */
-	return nobody_waits(&l->bulk) && has_time(l, &l->bulk.until_ns);
+	return nobody_waits(&l->bulk) && !l->bulk.held &&
+	    has_time(l, &l->bulk.until_ns);
 }
 
 static void marker_cb(void *arg);
@@ -65,7 +66,8 @@ mark(struct loop *l)
 	struct loop_bulk *b = &l->bulk;
 
 	b->ran = 0;
-	b->marked_ns = loop_budget_ns(l);
+	atomic_store_explicit(&b->marked_ns, loop_budget_ns(l),
+	    memory_order_relaxed);
 	loop_calls_add(&b->waiting, &b->marker, marker_cb, l);
 }
 
@@ -74,12 +76,15 @@ marker_cb(void *arg)
 {
 	struct loop *l = arg;
 	struct loop_bulk *b = &l->bulk;
+	uint64_t lag = loop_budget_ns(l) - b->marked_ns;
 
-	b->lag_ns = loop_budget_ns(l) - b->marked_ns;
+	atomic_store_explicit(&b->lag_ns, lag, memory_order_relaxed);
 	b->round = b->ran;
-	if (b->alarm_ns != 0 && b->lag_ns >= b->alarm_ns)
+	if (b->alarm_ns != 0 && lag >= b->alarm_ns)
 		loop_defer(l, &b->alarm_call, b->alarm, b->alarm_arg);
-	if (!nobody_waits(b))
+	if (nobody_waits(b))
+		atomic_store_explicit(&b->marked_ns, 0, memory_order_relaxed);
+	else
 		mark(l);
 }
 
@@ -93,7 +98,7 @@ loop_defer_read(struct loop *l, struct loop_call *c, loop_fn fn, void *arg)
 	if (!first)
 		return;
 	loop_want_turn(l);
-	b->lag_ns = 0;
+	atomic_store_explicit(&b->lag_ns, 0, memory_order_relaxed);
 	b->round = 0;
 	mark(l);
 }
@@ -104,19 +109,33 @@ loop_bulk_run(struct loop *l)
 	struct loop_bulk *b = &l->bulk;
 	bool first = true;
 
-	if (nobody_waits(b))
+	if (nobody_waits(b) || b->held)
 		return;
 	/* Who comes again meanwhile has had its turn. */
 	loop_calls_add(&b->waiting, &b->end, NULL, NULL);
-	while (b->waiting.head.next != &b->end &&
+	while (b->waiting.head.next != &b->end && !b->held &&
 	    (has_time(l, &b->until_ns) || first)) {
 		first = false;
 		b->ran++;
 		loop_calls_run_one(&b->waiting);
 	}
 	loop_call_cancel(&b->end);
-	if (!nobody_waits(b))
+	if (!nobody_waits(b) && !b->held)
 		loop_want_turn(l);
+}
+
+void
+loop_hold_input(struct loop *l, bool hold)
+{
+	l->bulk.held = hold;
+	if (!hold && !nobody_waits(&l->bulk))
+		loop_want_turn(l);
+}
+
+bool
+loop_holds_input(const struct loop *l)
+{
+	return l->bulk.held;
 }
 
 size_t
@@ -132,7 +151,8 @@ loop_read_bytes(const struct loop *l)
 		bytes = ROUND_BYTES / n;
 	if (bytes < READ_LEAST)
 		bytes = READ_LEAST;
-	return b->hold == LOOP_HOLD_READS ? bytes / 4 : bytes;
+	return atomic_load_explicit(&b->hold, memory_order_relaxed) ==
+	    LOOP_HOLD_READS ? bytes / 4 : bytes;
 }
 
 void
@@ -149,17 +169,19 @@ loop_on_lag(struct loop *l, uint64_t ms, loop_fn fn, void *arg)
 void
 loop_hold_back(struct loop *l, enum loop_hold hold)
 {
-	l->bulk.hold = hold;
+	atomic_store_explicit(&l->bulk.hold, hold, memory_order_relaxed);
 }
 
 uint64_t
 loop_lag_ms(const struct loop *l)
 {
 	const struct loop_bulk *b = &l->bulk;
-	uint64_t now = loop_budget_ns(l), waited;
+	uint64_t since, last, now;
 
-	if (nobody_waits(b))
+	since = atomic_load_explicit(&b->marked_ns, memory_order_relaxed);
+	last = atomic_load_explicit(&b->lag_ns, memory_order_relaxed);
+	if (since == 0)
 		return 0;
-	waited = now - b->marked_ns;
-	return (waited > b->lag_ns ? waited : b->lag_ns) / 1000000;
+	now = loop_budget_ns(l);
+	return (now > since + last ? now - since : last) / 1000000;
 }

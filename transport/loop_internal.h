@@ -8,6 +8,7 @@
 
 #include <event2/event_struct.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,12 +45,14 @@ struct loop_bulk {
 	 */
 	struct loop_call marker;
 	struct loop_call end; /* while they run: what came before this turn */
-	uint64_t marked_ns;
-	uint64_t lag_ns; /* how long it stood there last */
+	/* Others look at these (loop_lag_ms()). */
+	atomic_uint_fast64_t marked_ns; /* 0: nobody waits */
+	atomic_uint_fast64_t lag_ns;    /* how long it stood there last */
 	size_t round;    /* calls that ran meanwhile */
 	size_t ran;      /* since then */
 	uint64_t until_ns, urgent_until_ns; /* of this turn; 0: all of it left */
-	enum loop_hold hold;
+	bool held;       /* loop_hold_input() */
+	_Atomic(enum loop_hold) hold;
 	/* Who hears of a lag of so much; 0: nobody. */
 	uint64_t alarm_ns;
 	loop_fn alarm;

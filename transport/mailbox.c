@@ -1,7 +1,6 @@
 #include "transport/mailbox.h"
 
 #include <event2/event.h>
-#include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -19,8 +18,8 @@
 
 /* ---- sending ---- */
 
-void
-mailbox_wake(struct mailbox *b)
+static void
+wake_up(struct mailbox *b)
 {
 	uint64_t one = 1;
 
@@ -48,7 +47,7 @@ mailbox_flush(struct mailbox *b)
 	b->bytes = 0;
 	b->batch++;
 	if (wake)
-		mailbox_wake(b);
+		wake_up(b);
 }
 
 static void
@@ -126,34 +125,17 @@ mailbox_deliver_all(struct mailbox *b)
 }
 
 static void
-woken(struct mailbox *b)
-{
-	uint64_t n;
-
-	if (read(b->fd, &n, sizeof(n)) < 0) {
-		/* Somebody woke us for nothing: harmless. */
-	}
-}
-
-static void
 mail_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct mailbox *b = arg;
+	uint64_t n;
 
-	woken(b);
+	if (read(fd, &n, sizeof(n)) < 0) {
+		/* Somebody woke us for nothing: harmless. */
+	}
 	/* Else its turn comes with the rest of what was taken before. */
 	if (b->taken == NULL)
 		deliver_cb(b);
-}
-
-void
-mailbox_wait(struct mailbox *b, int ms)
-{
-	struct pollfd p = { .fd = b->fd, .events = POLLIN };
-
-	if (b->taken == NULL && poll(&p, 1, ms) == 1)
-		woken(b);
-	mailbox_deliver_all(b);
 }
 
 /* ---- its life ---- */

@@ -78,15 +78,7 @@ void mail_send(struct mailbox *b, struct mail *m, size_t bytes);
 /* Sends off what was gathered. */
 void mailbox_flush(struct mailbox *b);
 
-/* From the sender's thread, or the only one: wakes the receiver for nothing. */
-void mailbox_wake(struct mailbox *b);
-
-/*
- * On the receiver's thread.  Sleeps until there is a message or a wake, ms at
- * most, and delivers.  For who does not want to run its loop meanwhile.
- */
-void mailbox_wait(struct mailbox *b, int ms);
-/* Delivers all that is there, however long that takes. */
+/* On the receiver's thread: delivers all that is there, however long that takes. */
 void mailbox_deliver_all(struct mailbox *b);
 
 #endif /* TRANSPORT_MAILBOX_H */

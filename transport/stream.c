@@ -58,6 +58,8 @@ stream_arm(struct stream *s, enum stream_armed armed)
 	switch (armed) {
 	case ARMED_NONE:
 		return;
+	case ARMED_TURN:
+		break;
 	case ARMED_READ:
 		if (event_assign(&s->ev, loop_base(s->loop), s->fd,
 			EV_READ | EV_PERSIST, stream_read_cb, s) != 0 ||
@@ -75,6 +77,13 @@ stream_arm(struct stream *s, enum stream_armed armed)
 		break;
 	}
 	s->armed = armed;
+}
+
+void
+stream_arm_turn(struct stream *s)
+{
+	if (s->armed == ARMED_READ && !s->opening && !s->out_wants_read)
+		stream_arm(s, ARMED_TURN);
 }
 
 static enum stream_armed
@@ -304,10 +313,28 @@ stream_set_limits(struct stream *s, size_t hard, size_t low)
 	s->low = low;
 }
 
+/* It waits behind all others no more. */
+static void
+stream_advance(struct stream *s, struct loop_call *c)
+{
+	if (!loop_call_waits(c))
+		return;
+	loop_call_cancel(c);
+	loop_defer(s->loop, c, c->fn, c->arg);
+}
+
 void
 stream_set_urgent(struct stream *s)
 {
+	if (s->urgent)
+		return;
 	s->urgent = true;
+	stream_advance(s, &s->read_call);
+	stream_advance(s, &s->reshow_call);
+	if (s->more)
+		stream_advance(s, &s->tls_call);
+	if (s->far != NULL)
+		stream_far_hurry(s);
 }
 
 size_t

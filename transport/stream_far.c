@@ -1,10 +1,10 @@
-#include "transport/stream_internal.h"
+#include "transport/stream_far.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/io_line.h"
 #include "transport/loop.h"
+#include "transport/stream_internal.h"
 #include "transport/tls.h"
 
 /*
@@ -17,130 +17,13 @@
 #define WRITE_BLOCK     2000u
 #define WRITE_BLOCK_BIG (32u * 1024u)
 
-struct stream_far {
-	struct io_line *line; /* NULL: given up; its thread frees it */
-	/* Blocks that were not consumed to their end, and their memory. */
-	struct io_block *first, **end;
-	size_t blocks;
-	struct io_block *in_hands; /* shown when the stream died, or NULL */
-	bool showing;
-
-	uint64_t given; /* bytes written */
-	struct io_block *open; /* the last one written, in this batch: */
-	uint64_t open_batch;
-	uint64_t waits_since_ms; /* nothing waited before */
-
-	size_t counted; /* memory of output, as seen last */
-	bool flush;
-	bool closed; /* the back's last word came; what waits is still shown */
-	enum stream_end why;
-	struct tls_identity *identity;
-	char *detail;
-};
-
 /* ---- the thread ---- */
-
-static void
-post(struct io_line *line, struct io_mail *m, size_t bytes)
-{
-	mail_send(&line->thread->in, &m->mail, bytes);
-}
 
 static void
 send_bye(struct io_line *line)
 {
 	io_thread_leave(line->thread);
-	post(line, &line->bye, 0);
-}
-
-/* It may have room again, or may not be held any more. */
-static void
-relieve(struct io_line *line)
-{
-	if (atomic_load(&line->starved) && !atomic_load(&line->held) &&
-	    atomic_load(&line->unconsumed) <= IO_LINE_LOW &&
-	    atomic_exchange(&line->starved, false))
-		post(line, &line->resume, 0);
-}
-
-static void
-give_back(struct io_line *line, struct io_block *b)
-{
-	atomic_fetch_sub(&line->unconsumed, io_block_size(b));
-	io_block_give_back(line->thread, b);
-}
-
-/* ---- input ---- */
-
-static struct io_block *
-pop(struct stream_far *f)
-{
-	struct io_block *b = f->first;
-
-	if ((f->first = b->next) == NULL)
-		f->end = &f->first;
-	f->blocks -= io_block_size(b);
-	return b;
-}
-
-/*
- * Shows the first one.  Returns whether to go on with the next: it was consumed
- * to its end, and the stream goes on.
- */
-static bool
-show_first(struct stream *s)
-{
-	struct stream_far *f = s->far;
-	struct io_block *b = f->first;
-	size_t n;
-
-	if (b->shown == 0)
-		stream_spend(s, b->len, loop_turn_ms(s->loop));
-	if (s->state != ST_OPEN)
-		return false;
-	f->showing = true;
-	n = stream_show(s, b->data + b->shown, b->len - b->shown);
-	f->showing = false;
-	if (s->state != ST_OPEN)
-		return false;
-	b->shown += n;
-	if (b->shown == b->len) {
-		give_back(f->line, pop(f));
-		relieve(f->line);
-		return true;
-	}
-	/* Whole frames were left though nothing keeps it from them. */
-	if (!stream_held(s))
-		stream_end_later(s, STREAM_PROTOCOL);
-	return false;
-}
-
-void
-stream_far_feed(struct stream *s)
-{
-	struct stream_far *f = s->far;
-
-	while (s->state == ST_OPEN && !stream_held(s) && s->rest == NULL &&
-	    f->first != NULL)
-		if (!show_first(s))
-			break;
-	stream_count(s);
-	if (s->state == ST_OPEN && f->closed && f->first == NULL)
-		stream_end_now(s, f->why);
-}
-
-void
-stream_far_hold(struct stream *s)
-{
-	struct stream_far *f = s->far;
-	bool held = s->paused || s->rest != NULL;
-
-	if (f->line == NULL || atomic_load_explicit(&f->line->held,
-	    memory_order_relaxed) == held)
-		return;
-	atomic_store(&f->line->held, held);
-	if (!held)
-		relieve(f->line);
+	stream_far_post(line, &line->bye, 0);
 }
 
 bool
@@ -152,8 +35,17 @@ stream_set_unpack(struct stream *s, const struct stream_unpack *u)
 	    s->state != ST_OPEN || f->line->unpacking.frame != NULL)
 		return false;
 	f->line->unpacking = *u;
-	post(f->line, &f->line->unpack, 0);
+	stream_far_post(f->line, &f->line->unpack, 0);
 	return true;
+}
+
+void
+stream_far_hurry(struct stream *s)
+{
+	struct stream_far *f = s->far;
+
+	if (f->line != NULL && !f->closed)
+		stream_far_post(f->line, &f->line->urgent, 0);
 }
 
 /* ---- output ---- */
@@ -271,7 +163,7 @@ stream_far_write(struct stream *s, const void *a, size_t alen, const void *b,
 	if (block != before || batch != f->line->thread->in.batch) {
 		f->open = block;
 		f->open_batch = f->line->thread->in.batch;
-		post(f->line, &block->head, len);
+		stream_far_post(f->line, &block->head, len);
 	}
 }
 
@@ -316,21 +208,6 @@ take_opened(struct stream *s, struct io_line *line)
 }
 
 static void
-take_block(struct stream *s, struct io_block *b)
-{
-	struct stream_far *f = s->far;
-
-	b->next = NULL;
-	*f->end = b;
-	f->end = &b->next;
-	f->blocks += io_block_size(b);
-	if (f->first == b)
-		stream_far_feed(s);
-	else
-		stream_count(s);
-}
-
-static void
 take_look(struct stream *s)
 {
 	far_recount(s);
@@ -370,9 +247,9 @@ deliver_to(struct io_line *line, struct io_mail *m)
 		return;
 	case IO_DATA:
 		if (s != NULL && s->state == ST_OPEN)
-			take_block(s, (struct io_block *)m);
+			stream_far_take(s, (struct io_block *)m);
 		else
-			give_back(line, (struct io_block *)m);
+			stream_far_return(line, (struct io_block *)m);
 		return;
 	case IO_LOOK:
 		/* First: what is stored from now on makes another one. */
@@ -390,6 +267,7 @@ deliver_to(struct io_line *line, struct io_mail *m)
 	case IO_WRITE:
 	case IO_RESUME:
 	case IO_UNPACK:
+	case IO_URGENT:
 	case IO_CLOSE:
 	case IO_BYE:
 	case IO_STOP:
@@ -398,19 +276,11 @@ deliver_to(struct io_line *line, struct io_mail *m)
 }
 
 void
-stream_far_deliver(struct mail *m, void *arg)
+stream_far_deliver(struct mail *m, void *thread)
 {
 	struct io_mail *im = (struct io_mail *)m;
-	struct io_thread *t = arg;
-	size_t bytes = im->kind == IO_DATA ?
-	    io_block_size((struct io_block *)im) : 0;
 
 	deliver_to(im->line, im);
-	if (bytes == 0)
-		return;
-	if (atomic_fetch_sub(&t->ahead, bytes) - bytes <= IO_AHEAD_LOW &&
-	    atomic_load(&t->waiting) && atomic_exchange(&t->waiting, false))
-		mailbox_wake(&t->in);
 }
 
 /* ---- its life ---- */
@@ -419,13 +289,14 @@ static struct io_line *
 line_new(struct io_thread *t, const struct stream *s, struct tls_conn *tls)
 {
 	static const enum io_kind kinds[] = {
-		IO_START, IO_RESUME, IO_UNPACK, IO_CLOSE, IO_BYE, IO_OPENED,
-		IO_LOOK, IO_CLOSED,
+		IO_START, IO_RESUME, IO_UNPACK, IO_URGENT, IO_CLOSE, IO_BYE,
+		IO_OPENED, IO_LOOK, IO_CLOSED,
 	};
 	struct io_line *line = calloc(1, sizeof(*line));
 	struct io_mail *mails[] = {
-		&line->start, &line->resume, &line->unpack, &line->close,
-		&line->bye, &line->opened, &line->look, &line->closed,
+		&line->start, &line->resume, &line->unpack, &line->urgent,
+		&line->close, &line->bye, &line->opened, &line->look,
+		&line->closed,
 	};
 	size_t i;
 
@@ -464,7 +335,7 @@ stream_far_begin(struct stream *s, const struct stream_setup *setup)
 	s->fd = -1;
 	if (setup->tls != NULL)
 		stream_tls_await(s);
-	post(line, &line->start, 0);
+	stream_far_post(line, &line->start, 0);
 	return 0;
 }
 
@@ -476,20 +347,14 @@ stream_far_drop(struct stream *s)
 
 	if (line == NULL)
 		return;
-	/* data() may be looking at the first one right now. */
-	if (f->showing) {
-		f->in_hands = pop(f);
-		atomic_fetch_sub(&line->unconsumed, io_block_size(f->in_hands));
-	}
-	while (f->first != NULL)
-		give_back(line, pop(f));
+	stream_far_drop_input(f);
 	f->line = NULL;
 	line->front = NULL;
 	line->flush = f->flush;
 	if (f->closed)
 		send_bye(line);
 	else
-		post(line, &line->close, 0);
+		stream_far_post(line, &line->close, 0);
 }
 
 void

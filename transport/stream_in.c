@@ -192,9 +192,17 @@ read_turn_cb(void *arg)
 {
 	struct stream *s = arg;
 
+	stream_turn_came(s);
 	/* It may have been paused, or be over. */
 	if (s->armed == ARMED_READ)
 		read_event(s);
+}
+
+void
+stream_turn_came(struct stream *s)
+{
+	if (s->armed == ARMED_TURN)
+		stream_arm_input(s);
 }
 
 void
@@ -212,13 +220,18 @@ stream_read_cb(evutil_socket_t fd, short what, void *arg)
 	struct stream *s = arg;
 
 	/* One read a turn, and that of either is due. */
-	if (loop_call_waits(&s->read_call) || (s->more && !s->out_wants_read))
-		return;
-	/* Handshakes have a queue of their own. */
-	if (s->opening || loop_may_read(s->loop, s->urgent))
-		read_event(s);
-	else
+	if (!loop_call_waits(&s->read_call) &&
+	    (!s->more || s->out_wants_read)) {
+		/* Handshakes have a queue of their own. */
+		if (s->opening || loop_may_read(s->loop, s->urgent)) {
+			read_event(s);
+			return;
+		}
 		loop_defer_read(s->loop, &s->read_call, read_turn_cb, s);
+	}
+	/* It would be ready, for nothing, in every turn. */
+	if (loop_holds_input(s->loop))
+		stream_arm_turn(s);
 }
 
 bool

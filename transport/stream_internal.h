@@ -36,6 +36,7 @@ enum stream_armed {
 	ARMED_NONE,
 	ARMED_READ,
 	ARMED_END, /* paused or resting: only the peer's end is watched */
+	ARMED_TURN, /* nothing: it is readable, and waits for its turn */
 };
 
 struct stream_child;
@@ -64,7 +65,7 @@ struct stream {
 	struct loop_call end_call; /* end_cb, then free_cb */
 	struct loop_call tls_call; /* shake_cb while it opens, then more_cb */
 	struct loop_call reshow_call, look_call;
-	struct loop_call read_call; /* the socket was readable: read_turn_cb */
+	struct loop_call read_call; /* there is input, here or far */
 	struct loop_call at_free; /* while it flushes */
 	struct event ev;   /* as armed says */
 	struct event *wev; /* only while something waits for room */
@@ -108,6 +109,8 @@ struct stream {
 
 /* Watch what its state says: input, its end only, or nothing; and room. */
 void stream_arm_input(struct stream *s);
+/* A call that waits is to read it: until then nothing is watched. */
+void stream_arm_turn(struct stream *s);
 void stream_arm_output(struct stream *s);
 /* From an event callback: tells the owner at once. */
 void stream_end_now(struct stream *s, enum stream_end why);
@@ -143,6 +146,8 @@ stream_held(const struct stream *s)
 size_t stream_show(struct stream *s, const uint8_t *buf, size_t len);
 /* Reads once and shows it. */
 void stream_read(struct stream *s);
+/* Its turn has come: what stream_arm_turn() left unwatched is watched again. */
+void stream_turn_came(struct stream *s);
 /* fn(s) when it is the turn of this stream's input. */
 void stream_defer_input(struct stream *s, struct loop_call *c, loop_fn fn);
 /* Keeps len bytes; -1: that ended it. */
@@ -207,15 +212,20 @@ void stream_child_drop(struct stream *s);
 const char *stream_child_detail(const struct stream *s);
 void stream_child_free(struct stream *s);
 
-/* ---- stream_far.c ---- */
+/* ---- stream_far.c, stream_far_in.c ---- */
 
 /* -1: no memory; what is handed over stays the caller's. */
 int stream_far_begin(struct stream *s, const struct stream_setup *setup)
     MUST_CHECK;
-/* What waits is shown, as far as that is wanted; may end it. */
+/*
+ * What waits is shown, as far as that is wanted, and as much as is due at once;
+ * the rest when it is its turn again.  May end it.
+ */
 void stream_far_feed(struct stream *s);
 /* Whether input is wanted may have changed. */
 void stream_far_hold(struct stream *s);
+/* It is urgent: on its thread, too.  Once. */
+void stream_far_hurry(struct stream *s);
 void stream_far_write(struct stream *s, const void *a, size_t alen,
     const void *b, size_t blen);
 size_t stream_far_queued(const struct stream *s);

@@ -155,6 +155,7 @@ more_cb(void *arg)
 	struct stream *s = arg;
 
 	s->more = false;
+	stream_turn_came(s);
 	if (stream_may_read(s))
 		stream_read(s);
 }

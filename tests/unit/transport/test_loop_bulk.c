@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 
+#include <event2/event.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -266,6 +267,51 @@ held_back_it_reads_less_and_shakes_fewer_hands(void **state)
 	assert_int_equal(t.told, 10);
 }
 
+static void
+input_that_is_held_waits_in_its_order_and_the_time_is_known(void **state)
+{
+	unsigned i;
+
+	loop_hold_input(t.loop, true);
+	assert_false(loop_may_read(t.loop, false));
+	assert_true(loop_may_read(t.loop, true));
+	for (i = 0; i < 10; i++)
+		defer(i);
+	for (i = 0; i < 10; i++) {
+		loop_run_once(t.loop);
+		t.now_ns += 10 * READ_NS;
+	}
+	assert_int_equal(t.ran, 0);
+	assert_int_equal(loop_lag_ms(t.loop), 100);
+	loop_hold_input(t.loop, false);
+	while (t.ran < 10)
+		loop_run_once(t.loop);
+	for (i = 0; i < 10; i++)
+		assert_int_equal(t.order[i], i);
+	loop_run_once(t.loop);
+	assert_int_equal(loop_lag_ms(t.loop), 0);
+}
+
+static void
+hold_input(void *arg)
+{
+	read_something(arg);
+	loop_hold_input(t.loop, true);
+}
+
+static void
+a_read_may_hold_those_that_follow(void **state)
+{
+	loop_defer_read(t.loop, &t.calls[0], hold_input, NULL);
+	defer(1);
+	loop_run_once(t.loop);
+	loop_run_once(t.loop);
+	assert_int_equal(t.ran, 1);
+	loop_hold_input(t.loop, false);
+	loop_run_once(t.loop);
+	assert_int_equal(t.ran, 2);
+}
+
 /* ---- streams ---- */
 
 static size_t
@@ -391,6 +437,85 @@ a_peer_that_is_closed_while_it_waits_is_not_read(void **state)
 	assert_int_equal(t.reads[i], 0);
 }
 
+static void
+let_go(void *arg)
+{
+	loop_hold_input(t.loop, false);
+}
+
+/* A real turn: it sleeps until there is something to do. */
+static unsigned
+turns_until_read(size_t n)
+{
+	unsigned turns = 0;
+
+	while (reads_of(0, n) < n) {
+		event_base_loop(loop_base(t.loop), EVLOOP_ONCE);
+		turns++;
+	}
+	return turns;
+}
+
+static void
+while_input_is_held_the_loop_sleeps(void **state)
+{
+	struct loop_timer *timer = loop_timer_new(t.loop, let_go, NULL);
+
+	assert_non_null(timer);
+	loop_set_clock(t.loop, NULL, NULL);
+	open_peers(PEERS);
+	loop_hold_input(t.loop, true);
+	say_something(0, PEERS);
+	loop_timer_set(timer, 50, 0);
+	/* They become ready, their call's turn, the timer, and they are read. */
+	assert_true(turns_until_read(PEERS) < 10);
+	/* They are watched again. */
+	say_something(0, PEERS);
+	while (reads_of(0, PEERS) < 2 * PEERS)
+		event_base_loop(loop_base(t.loop), EVLOOP_ONCE);
+	loop_timer_free(timer);
+}
+
+static void
+a_peer_may_be_paused_and_resumed_while_input_is_held(void **state)
+{
+	open_peers(3);
+	loop_hold_input(t.loop, true);
+	say_something(0, 3);
+	loop_run_once(t.loop);
+	stream_pause(t.streams[0]);
+	stream_pause(t.streams[1]);
+	stream_resume(t.streams[1]);
+	loop_run_once(t.loop);
+	loop_run_once(t.loop);
+	assert_int_equal(reads_of(0, 3), 0);
+	loop_hold_input(t.loop, false);
+	while (reads_of(0, 3) < 2)
+		loop_run_once(t.loop);
+	assert_int_equal(t.reads[0], 0);
+	stream_resume(t.streams[0]);
+	while (t.reads[0] == 0)
+		loop_run_once(t.loop);
+	assert_int_equal(reads_of(0, 3), 3);
+}
+
+static void
+what_is_urgent_is_read_while_input_is_held(void **state)
+{
+	open_peers(3);
+	stream_set_urgent(t.streams[2]);
+	loop_hold_input(t.loop, true);
+	say_something(0, 3);
+	while (t.reads[2] == 0)
+		loop_run_once(t.loop);
+	assert_int_equal(reads_of(0, 2), 0);
+	/* One that waits already. */
+	stream_set_urgent(t.streams[1]);
+	while (t.reads[1] == 0)
+		loop_run_once(t.loop);
+	assert_int_equal(reads_of(0, 1), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -407,10 +532,15 @@ main(void)
 		TEST(how_long_input_waits_is_known),
 		TEST(a_round_that_takes_too_long_is_told),
 		TEST(held_back_it_reads_less_and_shakes_fewer_hands),
+		TEST(input_that_is_held_waits_in_its_order_and_the_time_is_known),
+		TEST(a_read_may_hold_those_that_follow),
 		TEST(an_urgent_stream_is_read_in_the_turn_in_which_it_has_something),
 		TEST(all_peers_get_their_turn),
 		TEST(a_peer_that_is_paused_while_it_waits_is_not_read),
 		TEST(a_peer_that_is_closed_while_it_waits_is_not_read),
+		TEST(while_input_is_held_the_loop_sleeps),
+		TEST(a_peer_may_be_paused_and_resumed_while_input_is_held),
+		TEST(what_is_urgent_is_read_while_input_is_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,11 +26,16 @@
 #include "transport/loop.h"
 #include "transport/peer.h"
 #include "transport/stream.h"
+#include "transport/stream_far.h"
+#include "transport/stream_internal.h"
 #include "transport/tls_reload.h"
 
 #define N_THREADS 2
 #define N_ENDS    8
+#define N_MANY    120 /* whose windows are more than a thread may be ahead */
 #define FRAME_SEED 7u
+#define READ_NS   1000000u
+#define TURN_READS LOOP_READ_MS
 
 /* The owner's end of a connection; the test holds the other one. */
 struct end {
@@ -49,12 +54,15 @@ struct end {
 	const uint8_t *seen; /* what was shown last */
 	size_t seen_len;
 	struct budget budget;
+	bool any;            /* frames of any kind; a call takes READ_NS */
+	size_t largest;      /* that was shown at once */
 };
 
 static struct {
 	struct loop *loop;
 	struct io_pool *pool;
-	struct end e[N_ENDS];
+	struct end e[N_MANY];
+	uint64_t now_ns; /* where a test says how time passes */
 	struct budget all;
 } t;
 
@@ -145,6 +153,12 @@ on_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 		assert_int_equal(memcmp(buf, e->seen, len), 0);
 		return 0;
 	}
+	if (len > e->largest)
+		e->largest = len;
+	if (e->any) {
+		t.now_ns += READ_NS;
+		return len;
+	}
 	if (e->ignore)
 		return 0;
 	if (e->hold) {
@@ -208,7 +222,7 @@ setup(void **state)
 	int i;
 
 	memset(&t, 0, sizeof(t));
-	for (i = 0; i < N_ENDS; i++)
+	for (i = 0; i < N_MANY; i++)
 		t.e[i].fd = -1;
 	t.loop = loop_new();
 	t.pool = io_pool_new(t.loop, N_THREADS);
@@ -221,7 +235,7 @@ teardown(void **state)
 {
 	int i;
 
-	for (i = 0; i < N_ENDS; i++) {
+	for (i = 0; i < N_MANY; i++) {
 		if (t.e[i].stream != NULL)
 			stream_close(t.e[i].stream, false);
 		if (t.e[i].fd >= 0)
@@ -481,6 +495,265 @@ an_owner_who_leaves_whole_frames_is_cut_off(void **state)
 	send_all(e, all, len);
 	RUN_UNTIL(e->ends == 1);
 	assert_int_equal(e->why, STREAM_PROTOCOL);
+	free(all);
+}
+
+/* ---- input in turns ---- */
+
+static uint64_t
+test_clock(void *arg)
+{
+	return t.now_ns;
+}
+
+/* n ends, whose frames are of any kind, of an owner who takes none now. */
+static void
+connect_held(int n)
+{
+	int i;
+
+	t.now_ns = 1;
+	loop_set_clock(t.loop, test_clock, NULL);
+	loop_hold_input(t.loop, true);
+	for (i = 0; i < n; i++)
+		connect_end(i)->any = true;
+}
+
+/* At once: each read takes a block, however little is in it. */
+static void
+send_any(struct end *e, size_t payload, unsigned n)
+{
+	static uint8_t frames[100 * 1024];
+	unsigned i;
+
+	assert_true(n * (4 + payload) <= sizeof(frames));
+	for (i = 0; i < n; i++)
+		frame_put_header(frames + i * (4 + payload),
+		    (uint32_t)payload);
+	send_all(e, frames, n * (4 + payload));
+}
+
+static size_t
+calls_of(int from, int upto)
+{
+	size_t n = 0;
+
+	for (; from < upto; from++)
+		n += t.e[from].calls;
+	return n;
+}
+
+static void
+far_input_is_shown_in_turns(void **state)
+{
+	size_t before;
+	int i;
+
+	connect_held(N_ENDS);
+	for (i = 0; i < N_ENDS; i++) {
+		send_any(&t.e[i], 100, 1);
+		RUN_UNTIL(stream_memory(t.e[i].stream) > 0);
+	}
+	assert_int_equal(calls_of(0, N_ENDS), 0);
+	t.now_ns += 70 * READ_NS;
+	assert_int_equal(loop_lag_ms(t.loop), 70);
+	loop_hold_input(t.loop, false);
+	for (i = 0; calls_of(0, N_ENDS) < N_ENDS; i++) {
+		before = calls_of(0, N_ENDS);
+		loop_run_once(t.loop);
+		assert_true(calls_of(0, N_ENDS) <= before + TURN_READS);
+	}
+	assert_true(i >= N_ENDS / (int)TURN_READS);
+	for (i = 0; i < N_ENDS; i++)
+		assert_int_equal(t.e[i].calls, 1);
+	loop_run_once(t.loop);
+	assert_int_equal(loop_lag_ms(t.loop), 0);
+}
+
+static void
+what_is_urgent_is_shown_before_all_that_waits(void **state)
+{
+	struct end *e = &t.e[N_ENDS - 1];
+	unsigned i;
+
+	connect_held(N_ENDS);
+	stream_set_urgent(e->stream);
+	for (i = 0; i < N_ENDS - 1; i++) {
+		send_any(&t.e[i], 100, 1);
+		RUN_UNTIL(stream_memory(t.e[i].stream) > 0);
+	}
+	for (i = 0; i < 10; i++) {
+		send_any(e, 100, 1);
+		RUN_UNTIL(e->calls == i + 1);
+	}
+	assert_int_equal(calls_of(0, N_ENDS - 1), 0);
+	loop_hold_input(t.loop, false);
+	RUN_UNTIL(calls_of(0, N_ENDS - 1) == N_ENDS - 1);
+}
+
+static size_t
+waiting_bytes(const struct end *e)
+{
+	const struct io_block *b;
+	size_t n = 0;
+
+	for (b = e->stream->far->first; b != NULL; b = b->next)
+		n += b->len;
+	return n;
+}
+
+static void
+held_back_it_is_shown_in_shorter_pieces(void **state)
+{
+	int i;
+
+	connect_held(2);
+	for (i = 0; i < 2; i++) {
+		send_any(&t.e[i], 1000, 80);
+		RUN_UNTIL(waiting_bytes(&t.e[i]) == 80 * 1004);
+	}
+	loop_hold_back(t.loop, LOOP_HOLD_READS);
+	loop_hold_input(t.loop, false);
+	for (i = 0; i < 2; i++) {
+		RUN_UNTIL(stream_memory(t.e[i].stream) == 0);
+		assert_true(t.e[i].calls >= 3);
+		assert_true(t.e[i].largest < LOOP_SCRATCH_BYTES / 4 + 1004);
+	}
+}
+
+/* What their sockets take now.  Returns whether one took something. */
+static bool
+feed(int n, const uint8_t *all, size_t len, size_t *at)
+{
+	bool some = false;
+	ssize_t sent;
+
+	while (n-- > 0) {
+		sent = send(t.e[n].fd, all + at[n], len - at[n], MSG_NOSIGNAL);
+		at[n] += sent > 0 ? (size_t)sent : 0;
+		some |= sent > 0;
+	}
+	return some;
+}
+
+static size_t
+waiting_blocks(int n)
+{
+	size_t bytes = 0;
+
+	while (n-- > 0)
+		bytes += t.e[n].stream->far->blocks;
+	return bytes;
+}
+
+/* An owner who takes nothing, and as many as make both threads stop. */
+static void
+get_ahead(const uint8_t *all, size_t len, size_t *at)
+{
+	int i;
+
+	loop_hold_input(t.loop, true);
+	for (i = 0; i < N_MANY; i++)
+		connect_end(i);
+	/* What is ready is not read, and how long is known. */
+	RUN_UNTIL((feed(N_MANY - N_THREADS, all, len, at),
+	    io_pool_lag_ms(t.pool) >= 20 &&
+	    waiting_blocks(N_MANY) >= IO_AHEAD_MAX));
+	assert_true(waiting_blocks(N_MANY) <=
+	    N_THREADS * (IO_AHEAD_MAX + 2 * IO_BLOCK_MAX));
+}
+
+static void
+a_thread_that_is_ahead_reads_what_is_urgent_alone(void **state)
+{
+	size_t len, at[N_MANY] = { 0 }, small = put_frame(
+	    (uint8_t[FRAME_MAX_BYTES]){ 0 }, 0);
+	uint8_t *all = make_frames(0, 200, &len);
+	int i;
+
+	get_ahead(all, len, at);
+	for (i = N_MANY - N_THREADS; i < N_MANY; i++) {
+		stream_set_urgent(t.e[i].stream);
+		send_all(&t.e[i], all, small);
+		at[i] = small;
+		RUN_UNTIL(t.e[i].frames == 1);
+	}
+	for (i = 0; i < N_MANY - N_THREADS; i++)
+		assert_int_equal(t.e[i].frames, 0);
+	loop_hold_input(t.loop, false);
+	for (i = 0; i < N_MANY; i++)
+		send_all(&t.e[i], all + at[i], len - at[i]);
+	for (i = 0; i < N_MANY; i++)
+		RUN_UNTIL(t.e[i].frames == 200);
+	RUN_UNTIL(io_pool_lag_ms(t.pool) == 0);
+	free(all);
+}
+
+static void
+those_who_are_held_do_not_hold_a_thread(void **state)
+{
+	size_t len, at[N_MANY] = { 0 };
+	uint8_t *all = make_frames(0, 200, &len);
+	int i, quiet;
+
+	for (i = 0; i < N_MANY - N_THREADS; i++)
+		connect_end(i)->hold = true;
+	for (; i < N_MANY; i++)
+		connect_end(i);
+	for (quiet = 0; quiet < 200; quiet++) {
+		if (feed(N_MANY - N_THREADS, all, len, at))
+			quiet = 0;
+		loop_run_once(t.loop);
+		sched_yield();
+	}
+	for (i = N_MANY - N_THREADS; i < N_MANY; i++) {
+		send_all(&t.e[i], all, len);
+		RUN_UNTIL(t.e[i].frames == 200);
+	}
+	assert_int_equal(io_pool_lag_ms(t.pool), 0);
+	free(all);
+}
+
+static void
+owners_may_leave_while_a_thread_is_ahead(void **state)
+{
+	size_t len, at[N_MANY] = { 0 };
+	uint8_t *all = make_frames(0, 200, &len);
+	int i;
+
+	get_ahead(all, len, at);
+	for (i = 0; i < N_MANY - 1; i++) {
+		stream_close(t.e[i].stream, i % 2);
+		t.e[i].stream = NULL;
+	}
+	loop_hold_input(t.loop, false);
+	send_all(&t.e[i], all, len);
+	RUN_UNTIL(t.e[i].frames == 200);
+	free(all);
+}
+
+static void
+count(void *arg)
+{
+	(*(int *)arg)++;
+}
+
+static void
+the_owner_is_told_when_a_round_takes_too_long(void **state)
+{
+	size_t len, at[N_MANY] = { 0 };
+	uint8_t *all = make_frames(0, 200, &len);
+	int told = 0;
+
+	/* Before the threads run. */
+	io_pool_free(t.pool);
+	t.pool = io_pool_new(t.loop, N_THREADS);
+	assert_non_null(t.pool);
+	io_pool_on_lag(t.pool, 20, count, &told);
+	assert_int_equal(io_pool_start(t.pool), 0);
+	get_ahead(all, len, at);
+	loop_hold_input(t.loop, false);
+	RUN_UNTIL(told > 0);
 	free(all);
 }
 
@@ -1088,6 +1361,13 @@ main(void)
 		FAR(the_beginning_of_a_frame_that_is_too_big_is_shown),
 		FAR(a_tls_client_at_a_plain_port_is_shown_at_once),
 		FAR(an_owner_who_leaves_whole_frames_is_cut_off),
+		FAR(far_input_is_shown_in_turns),
+		FAR(what_is_urgent_is_shown_before_all_that_waits),
+		FAR(held_back_it_is_shown_in_shorter_pieces),
+		FAR(a_thread_that_is_ahead_reads_what_is_urgent_alone),
+		FAR(those_who_are_held_do_not_hold_a_thread),
+		FAR(owners_may_leave_while_a_thread_is_ahead),
+		FAR(the_owner_is_told_when_a_round_takes_too_long),
 		FAR(frames_may_become_larger_ones_on_the_thread),
 		FAR(only_threads_unpack),
 		FAR(what_came_before_the_end_is_shown_before_it),
