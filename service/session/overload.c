@@ -34,7 +34,7 @@ overload_note(struct overload *o, uint64_t lag_ms, uint64_t limit_ms,
 		o->times[o->level]++;
 		o->calm_since_ms = 0;
 	} else if (o->level > OVERLOAD_NONE &&
-	    lag_ms < threshold(o->level, limit_ms) / 2) {
+	    2 * lag_ms < threshold(o->level, limit_ms)) {
 		go_down(o, now_ms);
 	} else {
 		o->calm_since_ms = 0;

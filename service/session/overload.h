@@ -48,7 +48,11 @@ struct overload {
  */
 bool overload_note(struct overload *o, uint64_t lag_ms, uint64_t limit_ms,
     uint64_t now_ms);
-/* A statistic or snapshot is due: whether to leave it out; counts. */
+/*
+ * A statistic or snapshot is due, as it is every few seconds: whether to leave it
+ * out; counts.  Not those that say something once: a session's first and last, a
+ * trigger's, a clone's; nor what a consumer asks for or observes.
+ */
 bool overload_leaves_out(struct overload *o);
 /* What waits or is thinned at this level, for people. */
 const char *overload_text(enum overload_level level);

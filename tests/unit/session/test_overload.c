@@ -89,6 +89,15 @@ it_goes_down_in_the_same_order_a_calm_second_for_each(void **state)
 }
 
 static void
+the_least_limit_has_an_end_too(void **state)
+{
+	assert_true(overload_note(&o, 1, 1, now));
+	assert_false(overload_note(&o, 0, 1, now += 100));
+	assert_true(overload_note(&o, 0, 1, now += OVERLOAD_CALM_MS));
+	assert_int_equal(o.level, OVERLOAD_NONE);
+}
+
+static void
 what_comes_and_goes_does_not_flap(void **state)
 {
 	unsigned i;
@@ -136,6 +145,7 @@ main(void)
 		T(what_is_left_undone_has_its_order_however_bad_it_is),
 		T(each_level_needs_twice_the_wait_of_the_one_before),
 		T(it_goes_down_in_the_same_order_a_calm_second_for_each),
+		T(the_least_limit_has_an_end_too),
 		T(what_comes_and_goes_does_not_flap),
 		T(a_quarter_of_the_extras_is_left_from_the_second_level_on),
 		T(a_limit_of_zero_means_never),
