@@ -1,11 +1,12 @@
 /*
- * fault_shim: a disk that fails and clocks that jump, for a program that knows
- * nothing of it: LD_PRELOAD.
+ * fault_shim: a disk that fails, clocks that jump and a processor that is too
+ * slow for what comes in, for a program that knows nothing of it: LD_PRELOAD.
  *
  * FAULT_SHIM names a file that holds one struct plan, which a test maps as well
  * and changes while the program runs (tests/e2e/harness/faults.py).  What
  * writes, syncs or cuts a regular file whose path contains plan.match gets what
- * the plan says; so does whoever asks for the time.  All else is untouched.
+ * the plan says; so does whoever asks for the time, or reads from a connection
+ * that can pass no descriptors (by recv() or readv()).  All else is untouched.
  * Without FAULT_SHIM nothing happens.
  */
 #include <dlfcn.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -39,6 +41,7 @@ struct plan {
 	_Atomic int64_t truncate_errno;
 	_Atomic int64_t realtime_ns; /* what is added to the clocks */
 	_Atomic int64_t boottime_ns;
+	_Atomic int64_t read_delay_us;
 	/* Said by the shim. */
 	_Atomic int64_t loaded;
 	_Atomic int64_t writes;
@@ -283,4 +286,22 @@ time(time_t *out)
 	if (out != NULL)
 		*out = t.tv_sec;
 	return t.tv_sec;
+}
+
+/* ---- input ---- */
+
+ssize_t
+recv(int fd, void *data, size_t len, int flags)
+{
+	if (plan != NULL)
+		pause_us(atomic_load(&plan->read_delay_us));
+	return NEXT(recv)(fd, data, len, flags);
+}
+
+ssize_t
+readv(int fd, const struct iovec *iov, int n)
+{
+	if (plan != NULL)
+		pause_us(atomic_load(&plan->read_delay_us));
+	return NEXT(readv)(fd, iov, n);
 }

@@ -1,4 +1,5 @@
-"""A disk that fails and clocks that jump, inside of a program of ours.
+"""A disk that fails, clocks that jump and input that takes long, inside of a
+program of ours.
 
 	plan = Plan(case.path("plan"), match="traces/")
 	case.daemon(env=plan.env())
@@ -16,7 +17,7 @@ SHIM = os.environ.get("FAULT_SHIM")
 # As struct plan of tests/load/fault_shim.c.
 FIELDS = ("write_errno", "write_after", "write_times", "short_bytes",
           "write_delay_us", "sync_errno", "sync_after", "sync_delay_us",
-          "truncate_errno", "realtime_ns", "boottime_ns",
+          "truncate_errno", "realtime_ns", "boottime_ns", "read_delay_us",
           "loaded", "writes", "syncs", "failed")
 MATCH_BYTES = 256
 
