@@ -119,6 +119,13 @@ command_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 }
 
 static void
+is_ready(struct producer *p)
+{
+	p->failures = 0;
+	changed(p, PRODUCER_READY, NULL);
+}
+
+static void
 registered_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
     int fd)
 {
@@ -129,10 +136,13 @@ registered_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 
 	if (fd >= 0)
 		close(fd);
-	if (!ok)
-		return; /* the connection is ending */
+	if (!ok) {
+		/* A service without memory, or the connection is ending. */
+		producer_reconnect(p, "the service refused a data source");
+		return;
+	}
 	if (p->registering > 0 && --p->registering == 0)
-		changed(p, PRODUCER_READY, NULL);
+		is_ready(p);
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f))
 		if (f.number == 1 && f.wire == PB_BYTES && f.len > 0)
@@ -188,12 +198,11 @@ initialized_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 		if (f.number == 3 && f.wire == PB_VARINT)
 			p->emulated = f.value != 0;
 	p->ready = true;
-	p->failures = 0;
 	p->registering = p->n_sources;
 	for (i = 0; i < p->n_sources; i++)
 		register_source(p, p->sources[i]);
 	if (p->n_sources == 0)
-		changed(p, PRODUCER_READY, NULL);
+		is_ready(p);
 }
 
 static void

@@ -171,7 +171,7 @@ local_initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t le
 	pb_put_uint(&w, INITED_PROVIDED, l->shm != NULL);
 	pb_put_uint(&w, INITED_PATCHING, 1);
 	pb_put_uint(&w, INITED_EMULATION, l->emulated);
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	log_debug("%s: producer %u is %s", rpc_conn_peer(l->conn)->text,
 	    l->channel, name);

@@ -79,7 +79,7 @@ register_data_source(void *ctx, struct rpc_call call, const uint8_t *args,
 		local_log(l, "data source", error);
 		pb_put_string(&w, 1, error);
 	}
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	return RPC_OK;
 }

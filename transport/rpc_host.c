@@ -231,6 +231,15 @@ rpc_reply(struct rpc_call call, const void *msg, size_t len, bool more, int fd)
 }
 
 void
+rpc_reply_written(struct rpc_call call, const struct pb_writer *w)
+{
+	if (w->failed)
+		rpc_reject(call);
+	else
+		rpc_reply(call, w->data, w->len, false, -1);
+}
+
+void
 rpc_reject(struct rpc_call call)
 {
 	if (call.wants_reply)

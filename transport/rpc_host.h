@@ -19,6 +19,7 @@
 #include "transport/stream.h"
 
 struct loop;
+struct pb_writer;
 struct rpc_conn;
 
 /* A call in progress.  Copy it to reply later; it holds no memory. */
@@ -205,6 +206,11 @@ const struct rpc_claimed_identity *rpc_conn_identity(const struct rpc_conn *c);
  */
 void rpc_reply(struct rpc_call call, const void *msg, size_t len, bool more,
     int fd);
+/*
+ * The last reply of a call, as it was written; where memory was missing for
+ * that, rpc_reject(): half a message might mean something else.
+ */
+void rpc_reply_written(struct rpc_call call, const struct pb_writer *w);
 /* InvokeMethodReply{success:false}. */
 void rpc_reject(struct rpc_call call);
 

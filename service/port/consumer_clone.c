@@ -30,7 +30,7 @@ clone_done(void *arg, struct session *clone, bool was_file, const char *error)
 		clone->port = p;
 		p->session = clone;
 	}
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 }
 
@@ -42,7 +42,7 @@ clone_refused(struct rpc_call call, const char *error)
 	pb_writer_init(&w);
 	pb_put_uint(&w, 1, 0);
 	pb_put_string(&w, 2, error);
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	return RPC_OK;
 }

@@ -45,7 +45,7 @@ consumer_reply_disabled(struct consumer_port *p, const char *error)
 		pb_put_string(&w, 3, error);
 	for (i = 0; s != NULL && i < s->n_warnings; i++)
 		pb_put_string(&w, ENABLE_WARNINGS, s->warnings[i]);
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 }
 

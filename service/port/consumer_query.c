@@ -23,7 +23,7 @@ consumer_get_trace_stats(void *ctx, struct rpc_call call,
 	mark = pb_nest_begin(&w, 1);
 	session_stats_message(p->session, &w);
 	pb_nest_end(&w, mark);
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	return RPC_OK;
 }
@@ -66,7 +66,7 @@ consumer_query_caps(void *ctx, struct rpc_call call, const uint8_t *args,
 		return RPC_BAD_ARGS;
 	pb_writer_init(&w);
 	query_capabilities(&w);
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	return RPC_OK;
 }
@@ -83,7 +83,7 @@ consumer_save_for_bugreport(void *ctx, struct rpc_call call,
 	pb_put_uint(&w, 1, 0);
 	pb_put_string(&w, 2, "SaveTraceForBugreport is not supported by this "
 	    "service: use CloneSession with for_bugreport");
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	return RPC_OK;
 }

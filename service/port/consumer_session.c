@@ -27,7 +27,7 @@ enable_refused(struct consumer_port *p, struct rpc_call call, int fd,
 	pb_writer_init(&w);
 	pb_put_uint(&w, 1, 1);
 	pb_put_string(&w, 3, error);
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	return RPC_OK;
 }
@@ -231,7 +231,7 @@ consumer_attach(void *ctx, struct rpc_call call, const uint8_t *args,
 		goto out;
 	pb_writer_init(&w);
 	pb_put_bytes(&w, 1, p->session->config->bytes, p->session->config->len);
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	v = RPC_OK;
 out:

@@ -33,7 +33,7 @@ reply(struct rpc_call call, uint64_t id, const char *error)
 		pb_put_string(&w, REPLY_ERROR, error);
 	if (id != 0)
 		pb_put_uint(&w, REPLY_ID, id);
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 }
 

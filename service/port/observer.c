@@ -128,7 +128,9 @@ send_reply(struct observer *o)
 		o->sent += sizeof(e) + e.len;
 	}
 	pb_nest_end(&w, mark);
-	if (n > 0 && !w.failed)
+	if (w.failed)
+		rpc_conn_close(o->conn, "out of memory");
+	else if (n > 0)
 		rpc_reply(o->call, w.data, w.len, true, -1);
 	pb_writer_done(&w);
 }
@@ -206,6 +208,8 @@ event_end(struct observer *o, size_t at)
 	struct pending_event e;
 
 	if (o->pending.failed) {
+		/* Who waits for it would wait for ever. */
+		rpc_conn_close(o->conn, "out of memory");
 		forget(o);
 		return;
 	}

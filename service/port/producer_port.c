@@ -383,7 +383,7 @@ initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	pb_put_uint(&w, INITED_EMULATION, hello.emulated);
 	log_debug("%s: producer %u is %s", peer->text, p->producer->id,
 	    log_escape(name, sizeof(name), hello.name, strlen(hello.name)));
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	v = RPC_OK;
 out:
 	pb_writer_done(&w);
@@ -412,7 +412,7 @@ register_data_source(void *ctx, struct rpc_call call, const uint8_t *args,
 		log_refused(p, "data source", error);
 		pb_put_string(&w, 1, error);
 	}
-	rpc_reply(call, w.data, w.len, false, -1);
+	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	return RPC_OK;
 }

@@ -213,7 +213,7 @@ session_destroy(struct session *s)
 	free(s->detach_key);
 	free(s->file_path);
 	session_commands_freed(s);
-	free(s->end_error);
+	free(s->end_error_owned);
 	session_warnings_free(s);
 	query_session_leaves(sv, s);
 	TAILQ_REMOVE(&sv->sessions, s, link);

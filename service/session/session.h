@@ -76,7 +76,8 @@ struct session {
 	enum session_state state;
 	struct config *config;
 	char *detach_key;         /* NULL: not detached */
-	char *end_error;          /* why it ended badly; NULL: it did not */
+	const char *end_error;    /* why it ended badly; NULL: it did not */
+	char *end_error_owned;    /* the same, but for a constant */
 	char **warnings;          /* session_warnings.h */
 	size_t n_warnings;
 	struct session_buffer *buffers;

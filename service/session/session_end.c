@@ -70,11 +70,17 @@ ended(struct session *s)
 		session_maybe_idle(s->service);
 }
 
+/* One without memory for its reason did not end well for that. */
 static void
 set_error(struct session *s, const char *error)
 {
-	if (error != NULL && s->end_error == NULL)
-		s->end_error = strdup(error);
+	static char out_of_memory[] = "out of memory";
+
+	if (error == NULL || s->end_error != NULL)
+		return;
+	s->end_error = s->end_error_owned = strdup(error);
+	if (s->end_error == NULL)
+		s->end_error = out_of_memory;
 }
 
 static void
@@ -108,7 +114,6 @@ session_file_closed(struct session *s, const char *error)
 {
 	struct service *sv = s->service;
 	struct ds_instance *i;
-	bool failed = error != NULL;
 
 	/* error may be the file session's own: copied before that goes. */
 	set_error(s, error);
@@ -117,8 +122,7 @@ session_file_closed(struct session *s, const char *error)
 	s->file = NULL;
 	s->wrote_file = true;
 	if (s->cloning != NULL) {
-		clone_file_closed(s, failed && s->end_error == NULL ?
-		    "Out of memory" : s->end_error);
+		clone_file_closed(s, s->end_error);
 		session_maybe_idle(sv);
 		return;
 	}

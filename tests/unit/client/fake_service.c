@@ -92,6 +92,8 @@ register_source(void *ctx, struct rpc_call call, const uint8_t *args,
 	struct fake_service *s = ctx;
 	struct pb_field d, f;
 
+	if (s->refuse_sources)
+		return RPC_REJECT;
 	assert_true(get(args, len, 1, &d));
 	assert_true(get(d.data, d.len, 1, &f));
 	note(s, "reg:%.*s", (int)f.len, (const char *)f.data);

@@ -29,6 +29,7 @@ struct fake_service {
 	bool has_commands;
 	bool emulate;
 	bool refuse; /* reject InitializeConnection */
+	bool refuse_sources; /* and RegisterDataSource */
 	bool ignore_commits;
 	char name[64]; /* the producer's */
 	uint32_t shm_hint, page_hint;

@@ -509,6 +509,20 @@ a_refusal_is_retried_with_pauses(void **state)
 	end(f);
 }
 
+/* By a service that has no memory for an answer. */
+static void
+a_source_that_is_refused_without_a_word_is_retried(void **state)
+{
+	struct fixture *f = begin(false);
+
+	f->s.refuse_sources = true;
+	assert_true(fake_service_wait(&f->s, is_lost_thrice, f));
+	assert_int_equal(f->readies, 0);
+	f->s.refuse_sources = false;
+	assert_true(fake_service_wait(&f->s, is_ready, f));
+	end(f);
+}
+
 static void
 it_waits_for_a_service_that_is_not_there_yet(void **state)
 {
@@ -618,6 +632,8 @@ main(void)
 		cmocka_unit_test(memory_that_can_shrink_ends_the_connection),
 		cmocka_unit_test(a_service_that_went_away_is_found_again),
 		cmocka_unit_test(a_refusal_is_retried_with_pauses),
+		cmocka_unit_test(
+		    a_source_that_is_refused_without_a_word_is_retried),
 		cmocka_unit_test(it_waits_for_a_service_that_is_not_there_yet),
 		cmocka_unit_test(triggers_are_passed_on),
 		cmocka_unit_test(shutting_down_commits_everything_first),

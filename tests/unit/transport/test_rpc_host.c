@@ -499,6 +499,26 @@ a_method_replies_later_and_several_times(void **state)
 }
 
 static void
+half_a_reply_is_a_refusal(void **state)
+{
+	struct pb_writer w;
+
+	bind_as("ProducerPort");
+	pb_writer_init(&w);
+	pb_put_raw(&w, "whole", 5);
+	send_invoke(5, 1, 1, "a", false);
+	expect_no_reply();
+	rpc_reply_written(t.call, &w);
+	expect_reply(5, true, false, "whole");
+	w.failed = true;
+	send_invoke(6, 1, 1, "a", false);
+	RUN_UNTIL(t.calls == 2);
+	rpc_reply_written(t.call, &w);
+	expect_reply(6, false, false, "");
+	pb_writer_done(&w);
+}
+
+static void
 a_dropped_reply_is_not_sent(void **state)
 {
 	bind_as("ProducerPort");
@@ -1020,6 +1040,7 @@ main(void)
 		UNIX(calls_before_a_bind_to_unknown_methods_and_services_fail),
 		UNIX(a_method_gets_its_arguments_and_replies_at_once),
 		UNIX(a_method_replies_later_and_several_times),
+		UNIX(half_a_reply_is_a_refusal),
 		UNIX(a_dropped_reply_is_not_sent),
 		UNIX(rejected_and_unparsable_arguments_are_told_and_counted),
 		UNIX(an_empty_frame_gets_a_request_error),

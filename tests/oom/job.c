@@ -1,0 +1,530 @@
+#include "tests/oom/job.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/consumer.h"
+#include "client/producer.h"
+#include "protos/service_state.pb-c.h"
+#include "protos/trace_stats.pb-c.h"
+#include "tests/oom/fail_malloc.h"
+#include "tests/oom/job_config.h"
+#include "tests/oom/traces.h"
+#include "transport/addr.h"
+#include "transport/dial.h"
+#include "transport/loop.h"
+#include "transport/pb_writer.h"
+
+#define CLONE_TRIGGER_HIT                                                      \
+	PERFETTO__PROTOS__OBSERVABLE_EVENTS__TYPE__TYPE_CLONE_TRIGGER_HIT
+
+/* Nobody waits that long for anything, unless it was forgotten. */
+#define STEP_MS 15000u
+#define PATIENCE_MS 2000u
+/* Where something does not begin or end by itself for want of memory. */
+#define START_MS 150u
+
+static struct {
+	const struct job_plan *plan;
+	struct job_result *result;
+	struct loop *loop;
+	struct loop_timer *timer;
+	struct addr consumer_addr;
+	struct consumer *consumer;
+	struct producer *producer;
+	struct producer_source source;
+	int file;
+	struct traces_count count;
+	bool connected, ready, started, disabled, answered, read, hit, late;
+	uint64_t session_id; /* of the hit */
+} job;
+
+/* A consumer of its own for each clone. */
+struct viewer {
+	struct consumer *consumer;
+	int file; /* -1: it reads */
+	struct traces_count count;
+	bool connected, made, ended;
+};
+
+/* ---- waiting ---- */
+
+static void
+late_cb(void *arg)
+{
+	job.late = true;
+	loop_stop(job.loop);
+}
+
+/* False: it did not come true in time, or the job is cut short. */
+static bool
+wait_for(const bool *what, unsigned ms)
+{
+	job.late = false;
+	loop_timer_set(job.timer, ms, 0);
+	while (!*what && !job.late && !job.result->in_short)
+		loop_run(job.loop);
+	loop_timer_clear(job.timer);
+	return *what;
+}
+
+/* Something that always comes, at the latest when there is memory again. */
+static void
+must(const bool *what, const char *name)
+{
+	struct fail_malloc *m = job.plan->memory;
+
+	if (wait_for(what, PATIENCE_MS) || job.result->in_short)
+		return;
+	if (atomic_load(&m->failed) > 0)
+		atomic_store(&m->armed, false);
+	if (!wait_for(what, STEP_MS) && !job.result->in_short)
+		fail_msg("no answer, and no end: %s", name);
+}
+
+static void
+cut_short(const char *why)
+{
+	if (!job.result->in_short)
+		snprintf(job.result->why, sizeof(job.result->why), "%s", why);
+	job.result->in_short = true;
+	loop_stop(job.loop);
+}
+
+static void
+come_true(bool *what)
+{
+	*what = true;
+	loop_stop(job.loop);
+}
+
+/* ---- the consumer ---- */
+
+static void
+connected_cb(void *arg)
+{
+	come_true(&job.connected);
+}
+
+static void
+disconnected_cb(void *arg, const char *why)
+{
+	cut_short(why);
+}
+
+static void
+warned_cb(void *arg, const char *sentence)
+{
+}
+
+static void
+disabled_cb(void *arg, const char *error)
+{
+	if (error != NULL)
+		cut_short(error);
+	else
+		come_true(&job.disabled);
+}
+
+static void
+packet_cb(void *arg, const uint8_t *data, size_t len)
+{
+	traces_packet(&job.count, data, len);
+}
+
+static void
+read_cb(void *arg, const char *error)
+{
+	if (error != NULL)
+		cut_short(error);
+	else
+		come_true(&job.read);
+}
+
+static void
+observed_cb(void *arg, const struct Perfetto__Protos__ObservableEvents *events)
+{
+	if (events->clone_trigger_hit == NULL)
+		return;
+	job.session_id = (uint64_t)
+	    events->clone_trigger_hit->tracing_session_id;
+	come_true(&job.hit);
+}
+
+static void
+answered_cb(void *arg, bool ok)
+{
+	come_true(&job.answered);
+}
+
+static void
+state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
+{
+	come_true(&job.answered);
+}
+
+static void
+stats_cb(void *arg, const struct Perfetto__Protos__TraceStats *stats)
+{
+	if (stats != NULL)
+		job.result->lost = traces_lost(stats);
+	come_true(&job.answered);
+}
+
+static const struct consumer_ops consumer_ops = {
+	.connected = connected_cb,
+	.disconnected = disconnected_cb,
+	.warned = warned_cb,
+	.tracing_disabled = disabled_cb,
+	.packet = packet_cb,
+	.read_done = read_cb,
+	.observed = observed_cb,
+};
+
+static void
+ask(void (*how)(void))
+{
+	job.answered = false;
+	if (job.result->in_short)
+		return;
+	how();
+	must(&job.answered, "an answer to the consumer");
+}
+
+static void
+flush(void)
+{
+	consumer_flush(job.consumer, 1000, 0, answered_cb, NULL);
+}
+
+static void
+query(void)
+{
+	consumer_query_service_state(job.consumer, false, state_cb, NULL);
+}
+
+static void
+stats(void)
+{
+	consumer_get_trace_stats(job.consumer, stats_cb, NULL);
+}
+
+static void
+disable(void)
+{
+	consumer_disable_tracing(job.consumer, answered_cb, NULL);
+}
+
+static void
+free_buffers(void)
+{
+	consumer_free_buffers(job.consumer, answered_cb, NULL);
+}
+
+/* ---- the producer ---- */
+
+static void
+changed_cb(void *arg, enum producer_state state, const char *text)
+{
+	if (state == PRODUCER_READY)
+		come_true(&job.ready);
+	else if (text != NULL)
+		cut_short(text);
+}
+
+static void *
+setup_cb(void *arg, struct producer_instance *i, const uint8_t *config,
+    size_t len)
+{
+	return producer_instance_writer(i, TRACE_WRITER_DROP);
+}
+
+static void
+start_cb(void *ctx)
+{
+	struct pb_writer event, w;
+	char text[100];
+	int i;
+
+	memset(text, 'x', sizeof(text));
+	memcpy(text + 50, TRACES_SECRET, strlen(TRACES_SECRET));
+	pb_writer_init(&event);
+	pb_put_bytes(&event, 1, text, sizeof(text)); /* str */
+	pb_writer_init(&w);
+	for (i = 0; i < JOB_PACKETS; i++) {
+		pb_writer_reset(&w);
+		pb_put_bytes(&w, 900, event.data, event.len); /* for_testing */
+		trace_writer_write(ctx, w.data, w.len);
+	}
+	pb_writer_done(&w);
+	pb_writer_done(&event);
+	trace_writer_flush(ctx);
+	come_true(&job.started);
+}
+
+static void
+pull_trigger(void)
+{
+	static const char *const name = JOB_TRIGGER;
+
+	if (!job.result->in_short)
+		producer_activate_triggers(job.producer, &name, 1);
+}
+
+/* ---- clones ---- */
+
+static void
+viewer_connected_cb(void *arg)
+{
+	struct viewer *v = arg;
+
+	come_true(&v->connected);
+}
+
+static void
+viewer_disconnected_cb(void *arg, const char *why)
+{
+	struct viewer *v = arg;
+
+	v->made = false;
+	v->connected = true;
+	come_true(&v->ended);
+}
+
+static void
+viewer_disabled_cb(void *arg, const char *error)
+{
+}
+
+static void
+viewer_packet_cb(void *arg, const uint8_t *data, size_t len)
+{
+	struct viewer *v = arg;
+
+	traces_packet(&v->count, data, len);
+}
+
+static void
+viewer_read_cb(void *arg, const char *error)
+{
+	struct viewer *v = arg;
+
+	v->made = error == NULL;
+	come_true(&v->ended);
+}
+
+static void
+cloned_cb(void *arg, const struct consumer_cloned *r)
+{
+	struct viewer *v = arg;
+
+	v->made = r->error == NULL;
+	if (r->error != NULL || r->written)
+		come_true(&v->ended);
+	else
+		consumer_read_buffers(v->consumer);
+}
+
+static const struct consumer_ops viewer_ops = {
+	.connected = viewer_connected_cb,
+	.disconnected = viewer_disconnected_cb,
+	.warned = warned_cb,
+	.tracing_disabled = viewer_disabled_cb,
+	.packet = viewer_packet_cb,
+	.read_done = viewer_read_cb,
+};
+
+/* The first by its number, where the trigger told it; else by name. */
+static void
+clone(int i)
+{
+	struct viewer v = { .file = i == 0 ?
+		memfd_create("clone", MFD_CLOEXEC) : -1,
+		.count.filtered = job_has_filter(job.plan->kind) };
+	struct consumer_clone which = { .fd = v.file,
+		.name = i == 0 && job.hit ? NULL : JOB_SESSION,
+		.session_id = i == 0 && job.hit ? job.session_id : 0 };
+	char err[256];
+
+	if (job.result->in_short)
+		return;
+	v.consumer = consumer_new(job.loop, &job.consumer_addr, NULL,
+	    &viewer_ops, &v, err, sizeof(err));
+	assert_non_null(v.consumer);
+	must(&v.connected, "a viewer is connected");
+	if (!v.ended && !job.result->in_short) {
+		consumer_clone_session(v.consumer, &which, cloned_cb, &v);
+		must(&v.ended, "a clone");
+	}
+	consumer_free(v.consumer);
+	if (v.file >= 0)
+		traces_file(&v.count, v.file);
+	close(v.file);
+	job.result->clones[i].made = v.made && !job.result->in_short;
+	job.result->clones[i].packets = v.count.packets;
+	job.result->clones[i].lost = v.count.lost;
+}
+
+/* ---- the job ---- */
+
+static bool
+begin(void)
+{
+	struct dial_options how = { .tls_dir = job.plan->certs };
+	struct producer_options po = { .how = &how, .name = "p",
+		.machine_name = "device", .changed = changed_cb };
+	char err[1024] = "";
+	struct addr a;
+
+	assert_int_equal(addr_parse(&job.consumer_addr, job.plan->consumer,
+	    err, sizeof(err)), 0);
+	job.consumer = consumer_new(job.loop, &job.consumer_addr, NULL,
+	    &consumer_ops, NULL, err, sizeof(err));
+	if (job.consumer == NULL)
+		fail_msg("%s", err);
+	assert_int_equal(addr_parse(&a, job.plan->producer, err, sizeof(err)),
+	    0);
+	po.address = &a;
+	job.source = (struct producer_source){ .name = "t", .setup = setup_cb,
+		.start = start_cb };
+	job.producer = producer_new(job.loop, &po);
+	assert_non_null(job.producer);
+	assert_int_equal(producer_add_source(job.producer, &job.source), 0);
+	must(&job.connected, "the consumer is connected");
+	must(&job.ready, "the producer is registered");
+	return !job.result->in_short;
+}
+
+/* A trigger, or what stands for it, and what it is for. */
+static void
+pulled(void)
+{
+	int i;
+
+	switch (job.plan->kind) {
+	case JOB_PLAIN:
+	case JOB_STARTED:
+		break;
+	case JOB_STOPPED:
+		pull_trigger();
+		job.result->triggered = wait_for(&job.disabled, START_MS);
+		break;
+	case JOB_CLONED:
+		pull_trigger();
+		job.result->triggered = wait_for(&job.hit, START_MS);
+		for (i = 0; i < JOB_CLONES; i++)
+			clone(i);
+		break;
+	}
+}
+
+static void
+trace(void)
+{
+	size_t len;
+	uint8_t *config = job_config(job.plan->kind, &len);
+
+	if (job.plan->kind == JOB_CLONED)
+		consumer_observe_events(job.consumer, CLONE_TRIGGER_HIT);
+	consumer_enable_tracing(job.consumer, config, len,
+	    job.plan->kind == JOB_STOPPED ||
+	    job.plan->kind == JOB_CLONED ? -1 : job.file);
+	free(config);
+	ask(query);
+	if (job.plan->kind == JOB_STARTED)
+		pull_trigger();
+	if (!wait_for(&job.started, START_MS) && job.result->in_short)
+		return;
+	if (job.plan->kind == JOB_STARTED)
+		job.result->triggered = job.started;
+	ask(query);
+	ask(flush);
+	ask(stats);
+	pulled();
+	if (!job.disabled)
+		ask(disable);
+	must(&job.disabled, "the session's end");
+	/* One that is there to be cloned has nothing for its own consumer. */
+	if (job.plan->kind == JOB_STOPPED && !job.result->in_short) {
+		consumer_read_buffers(job.consumer);
+		must(&job.read, "the end of the trace");
+	}
+	/* What went wrong on the way out is in these. */
+	ask(stats);
+	ask(free_buffers);
+}
+
+void
+job_run(const struct job_plan *plan, struct job_result *result)
+{
+	static const bool never;
+
+	memset(&job, 0, sizeof(job));
+	memset(result, 0, sizeof(*result));
+	job.plan = plan;
+	job.result = result;
+	job.count.filtered = job_has_filter(plan->kind);
+	job.loop = loop_new();
+	assert_non_null(job.loop);
+	job.timer = loop_timer_new(job.loop, late_cb, NULL);
+	job.file = memfd_create("trace", MFD_CLOEXEC);
+	assert_true(job.file >= 0);
+	if (begin())
+		trace();
+	traces_file(&job.count, job.file);
+	result->started = job.started;
+	result->packets = job.count.packets;
+	/* Its connection was cut, and it has not heard of it yet. */
+	if (job_lost_silently(plan, result))
+		(void)wait_for(&never, STEP_MS);
+	consumer_free(job.consumer);
+	producer_free(job.producer);
+	loop_timer_free(job.timer);
+	loop_free(job.loop);
+	close(job.file);
+}
+
+static bool
+clones_are_complete(const struct job_result *r)
+{
+	int i;
+
+	for (i = 0; i < JOB_CLONES; i++)
+		if (!r->clones[i].made || r->clones[i].packets != JOB_PACKETS)
+			return false;
+	return true;
+}
+
+bool
+job_is_complete(const struct job_plan *plan, const struct job_result *r)
+{
+	if (r->in_short || r->lost > 0 ||
+	    (plan->kind != JOB_PLAIN && !r->triggered))
+		return false;
+	return plan->kind == JOB_CLONED ? clones_are_complete(r) :
+	    r->packets == JOB_PACKETS;
+}
+
+bool
+job_lost_silently(const struct job_plan *plan, const struct job_result *r)
+{
+	int i;
+
+	if (r->in_short || !r->started)
+		return false;
+	for (i = 0; i < JOB_CLONES; i++)
+		if (r->clones[i].made && r->clones[i].lost == 0 &&
+		    r->clones[i].packets < JOB_PACKETS)
+			return true;
+	return plan->kind != JOB_CLONED && r->packets < JOB_PACKETS &&
+	    r->lost == 0;
+}

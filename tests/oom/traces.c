@@ -1,0 +1,100 @@
+#include "tests/oom/traces.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+#include <unistd.h>
+
+#include "client/trace_expand.h"
+#include "protos/trace_stats.pb-c.h"
+#include "transport/pb_reader.h"
+
+/* Fields of TracePacket. */
+#define FOR_TESTING 900
+#define TRACE_STATS 35
+
+uint64_t
+traces_lost(const struct Perfetto__Protos__TraceStats *stats)
+{
+	uint64_t lost = stats->invalid_packets;
+	size_t i;
+
+	for (i = 0; i < stats->n_buffer_stats; i++)
+		lost += stats->buffer_stats[i]->chunks_discarded +
+		    stats->buffer_stats[i]->trace_writer_packet_loss;
+	if (stats->filter_stats != NULL)
+		lost += stats->filter_stats->errors;
+	return lost;
+}
+
+static void
+add_stats(struct traces_count *c, const uint8_t *data, size_t len)
+{
+	struct Perfetto__Protos__TraceStats *stats =
+	    perfetto__protos__trace_stats__unpack(NULL, len, data);
+
+	assert_non_null(stats);
+	c->lost = traces_lost(stats);
+	perfetto__protos__trace_stats__free_unpacked(stats, NULL);
+}
+
+static void
+plain_packet(void *arg, const uint8_t *data, size_t len)
+{
+	struct traces_count *c = arg;
+	struct pb_reader r;
+	struct pb_field f;
+
+	assert_true(pb_well_formed(data, len));
+	if (c->filtered &&
+	    memmem(data, len, TRACES_SECRET, strlen(TRACES_SECRET)) != NULL)
+		fail_msg("a packet that the filter has to change went by it");
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f)) {
+		c->packets += f.number == FOR_TESTING;
+		if (f.number == TRACE_STATS)
+			add_stats(c, f.data, f.len);
+	}
+}
+
+void
+traces_packet(struct traces_count *c, const uint8_t *data, size_t len)
+{
+	struct trace_expand *x = trace_expand_new();
+	char err[256];
+
+	assert_non_null(x);
+	switch (trace_expand_packet(x, data, len, plain_packet, c, err,
+	    sizeof(err))) {
+	case TRACE_EXPAND_PLAIN:
+		plain_packet(c, data, len);
+		break;
+	case TRACE_EXPAND_DONE:
+		break;
+	case TRACE_EXPAND_BAD:
+		fail_msg("a compressed packet: %s", err);
+	}
+	trace_expand_free(x);
+}
+
+void
+traces_file(struct traces_count *c, int fd)
+{
+	static uint8_t data[1 << 20];
+	ssize_t n = pread(fd, data, sizeof(data), 0);
+	struct pb_reader trace;
+	struct pb_field f;
+
+	assert_in_range(n, 0, sizeof(data) - 1);
+	pb_init(&trace, data, (size_t)n);
+	while (pb_next(&trace, &f)) {
+		assert_int_equal(f.number, 1);
+		/* Of what a filter takes everything out of, nothing is left. */
+		assert_true(c->filtered || f.len > 0);
+		traces_packet(c, f.data, f.len);
+	}
+	assert_true(pb_well_formed(data, (size_t)n));
+}
