@@ -55,6 +55,7 @@ load_options_help(FILE *out)
 "  --chunks N            of 4 KiB in a commit (1)\n"
 "  --reply-every N       commits: one asks for a reply (8); 0: none\n"
 "  --packets N           of each sequence, then it is done\n"
+"  --stay                devices that are done stay until the load's end\n"
 "  --shm-kb N            shared memory that producers ask for\n"
 "\n"
 "When\n"

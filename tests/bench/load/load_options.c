@@ -12,8 +12,8 @@ enum {
 	OPT_CONNECT = 256, OPT_TLS_CERTS, OPT_NO_SHM, OPT_PRODUCERS,
 	OPT_RELAYS, OPT_CLASSIC, OPT_NAME, OPT_SOURCE, OPT_WRITERS, OPT_RATE,
 	OPT_TOTAL_RATE, OPT_SIZE, OPT_BIG, OPT_PATCHES, OPT_CHUNKS,
-	OPT_REPLY_EVERY, OPT_BURST, OPT_PACKETS, OPT_SHM_KB, OPT_RAMP,
-	OPT_IDLE, OPT_DURATION, OPT_CHURN, OPT_SLOW, OPT_SLOW_MS,
+	OPT_REPLY_EVERY, OPT_BURST, OPT_PACKETS, OPT_STAY, OPT_SHM_KB,
+	OPT_RAMP, OPT_IDLE, OPT_DURATION, OPT_CHURN, OPT_SLOW, OPT_SLOW_MS,
 	OPT_HOSTILE, OPT_LEDGER, OPT_FIRST_KEY, OPT_CONSUMER, OPT_SESSION,
 	OPT_CONFIG, OPT_STREAM, OPT_BUFFER, OPT_CONTROL, OPT_PID, OPT_DAEMON,
 	OPT_DAEMON_CONFIG, OPT_SEED, OPT_QUIET, OPT_HELP
@@ -38,6 +38,7 @@ static const struct option longs[] = {
 	{ "reply-every", required_argument, NULL, OPT_REPLY_EVERY },
 	{ "burst", required_argument, NULL, OPT_BURST },
 	{ "packets", required_argument, NULL, OPT_PACKETS },
+	{ "stay", no_argument, NULL, OPT_STAY },
 	{ "shm-kb", required_argument, NULL, OPT_SHM_KB },
 	{ "ramp", required_argument, NULL, OPT_RAMP },
 	{ "idle", required_argument, NULL, OPT_IDLE },
@@ -340,6 +341,9 @@ take(struct load_options *o, int opt, const char *arg)
 		return true;
 	case OPT_PACKETS:
 		return read_number(arg, UINT32_MAX, &o->packets);
+	case OPT_STAY:
+		o->stay = true;
+		return true;
 	case OPT_SHM_KB:
 		return set32(arg, 32768, &o->shm_kb);
 	case OPT_RAMP:

@@ -73,6 +73,7 @@ struct load_options {
 	uint32_t reply_every; /* commits; 0: only where it has to be known */
 	uint32_t burst_ms;
 	uint64_t packets;     /* of a sequence; 0: any */
+	bool stay;            /* when they are written */
 	uint32_t shm_kb;
 	uint32_t ramp;        /* connections per second; 0: as it goes */
 	uint32_t idle_ms;     /* between the last connection and the load */

@@ -162,7 +162,7 @@ load_is_over(const struct run *r, const struct fleet_state *s)
 		return true;
 	if (has_session(r) && recording_has_ended(r->recording))
 		return true;
-	return o->packets > 0 && o->churn == 0 && s->ready > 0 &&
+	return o->packets > 0 && !o->stay && o->churn == 0 && s->ready > 0 &&
 	    s->finished >= s->ready;
 }
 
