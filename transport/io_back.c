@@ -400,6 +400,8 @@ io_back_deliver(struct mail *m, void *arg)
 		return;
 	case IO_BYE:
 		line_free(line);
+		if (t->lines == NULL)
+			io_blocks_free(t); /* they were kept for it */
 		return;
 	case IO_STOP:
 		t->stopping = true;

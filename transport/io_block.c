@@ -102,6 +102,7 @@ io_blocks_free(struct io_thread *t)
 	unsigned i;
 
 	free(t->unpacked);
+	t->unpacked = NULL;
 	store_returned(t);
 	for (i = 0; i < IO_SIZES; i++) {
 		while ((b = t->store[i]) != NULL) {
@@ -109,4 +110,5 @@ io_blocks_free(struct io_thread *t)
 			free(b);
 		}
 	}
+	t->stored = 0;
 }

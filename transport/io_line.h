@@ -165,7 +165,10 @@ struct io_block *io_block_get(struct io_thread *t, size_t len) MUST_CHECK;
 void io_block_give_back(struct io_thread *t, struct io_block *b);
 /* Of any thread, by itself: malloc() and free(). */
 struct io_block *io_block_new(size_t cap) MUST_CHECK;
-/* All that is stored, and t->unpacked, when only one thread is left. */
+/*
+ * All that is stored, and t->unpacked: by the thread when it has no line any
+ * more, or when it has ended.
+ */
 void io_blocks_free(struct io_thread *t);
 
 static inline size_t
