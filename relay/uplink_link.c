@@ -279,21 +279,9 @@ uplink_link_free(struct uplink_link *l)
 }
 
 bool
-uplink_link_is_open(const struct uplink_link *l)
-{
-	return l->state == UL_OPEN;
-}
-
-bool
 uplink_link_is_compressed(const struct uplink_link *l)
 {
 	return l->zip != NULL;
-}
-
-bool
-uplink_link_is_drained(const struct uplink_link *l)
-{
-	return l->client == NULL || rpc_client_queued(l->client) == 0;
 }
 
 int

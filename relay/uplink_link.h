@@ -83,10 +83,7 @@ void uplink_link_hurry(struct uplink_link *l);
 /* Ends it: ended() with this text. */
 void uplink_link_end(struct uplink_link *l, const char *text);
 
-bool uplink_link_is_open(const struct uplink_link *l);
 bool uplink_link_is_compressed(const struct uplink_link *l);
-/* Whether nothing is queued in it. */
-bool uplink_link_is_drained(const struct uplink_link *l);
 /* The address of our end, for as long as it is up.  -1: none. */
 int uplink_link_address(const struct uplink_link *l,
     struct sockaddr_storage *out) MUST_CHECK;

@@ -204,10 +204,6 @@ void stream_set_limits(struct stream *s, size_t hard, size_t low);
  * Descriptors, inside data() only: those that came with bytes which data()
  * consumed and nobody took are closed.  At most four wait; more are closed.
  *
- * The oldest that waits; -1: none.  The caller owns it.
- */
-int stream_take_fd(struct stream *s);
-/*
  * The one that came with a unit of the buffer that data() was given (whole,
  * header included); -1: none.  Tells several units in one read apart, as long
  * as a sender puts no unit behind the descriptor's own into the same sendmsg.

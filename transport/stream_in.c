@@ -282,12 +282,6 @@ reshow_cb(void *arg)
 }
 
 int
-stream_take_fd(struct stream *s)
-{
-	return fdq_take(&s->fds);
-}
-
-int
 stream_take_fd_of(struct stream *s, const uint8_t *unit, size_t len)
 {
 	uint64_t start;

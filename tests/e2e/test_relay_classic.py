@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A relay that is told to speak Perfetto's own way."""
+"""A relay that is told to speak Perfetto's own way; and what goes the same way
+over the link."""
 
 import sys
 
@@ -71,6 +72,43 @@ class Classic(RelayCase):
     def wait_written_of(self, ledger, seqs):
         self.until(lambda: all(ledger.book()[s]["written"] > 50
                                for s in seqs), "they are written")
+
+
+class Sources(RelayCase):
+    """A producer behind a relay changes what it offers."""
+
+    def offered(self):
+        return {s.ds_descriptor.name: s.ds_descriptor
+                for s in self.asking.query().data_sources}
+
+    def wait_offered(self, *names):
+        self.until(lambda: sorted(self.offered()) == sorted(names),
+                   f"{names} are offered")
+
+    def check(self, protocol, refusal):
+        daemon = self.collector("limits { max_data_sources_per_producer: 2 }",
+                                producer=["127.0.0.1:0"])
+        device = self.device("a", daemon.address("producers", "tcp"),
+                             settings=f"protocol: {protocol}")
+        self.asking = self.consumer()
+        producer = self.producer("p", ["one", "two"], address=device.socket)
+        self.wait_offered("one", "two")
+        producer.register("three")
+        self.until(lambda: refusal in device.log(), "the refusal is logged")
+        self.assertIn("max_data_sources_per_producer", device.log())
+        producer.register({"name": "one", "no_flush": True},
+                          method="UpdateDataSource")
+        self.until(lambda: self.offered()["one"].no_flush, "it is changed")
+        producer.unregister("two")
+        self.wait_offered("one")
+        producer.register("four")
+        self.wait_offered("four", "one")
+
+    def test_changes_and_refusals_over_the_link(self):
+        self.check("LINK", "does not take data source three of producer")
+
+    def test_changes_and_refusals_in_perfettos_way(self):
+        self.check("CLASSIC", "the collector refused a data source of process")
 
 
 if __name__ == "__main__":

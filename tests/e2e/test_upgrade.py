@@ -15,6 +15,7 @@ from harness import tap
 from harness.case import Case, TEST_SOURCE, config
 from harness.daemon import Daemon
 from harness.device import RelayCase
+from harness.faults import Plan
 from harness.ipc import Port
 from harness.trace import Trace
 from test_activation import HAND_OVER
@@ -327,6 +328,28 @@ class Sessions(UpgradeCase):
         consumer.close()
         daemon.point_to(os.environ["TRIBUTARYD"])
         self.upgrade()
+        self.recorded("next", self.path("p"))
+
+    def test_a_disk_that_hangs_calls_it_off(self):
+        plan = Plan(self.path("plan"), match="/on the disk")
+        daemon = self.start(env=plan.env())
+        path = self.path("on the disk")
+        producer = self.producer("p", address=self.path("p"))
+        consumer = self.consumer(address=self.path("c"))
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        consumer.enable(config(TEST_SOURCE, write_into_file=True), [fd])
+        os.close(fd)
+        producer.wait_started()
+        producer.writer().number(50)
+        plan.write_delay_us = 3600_000_000
+        self.refused("were not done in time")
+        # What needs no disk is served, as before.
+        self.recorded("meanwhile", self.path("p"))
+        plan.heal()
+        consumer.close()
+        producer.close()
+        self.upgrade()
+        self.assert_numbers(Trace.from_file(path), [50])
         self.recorded("next", self.path("p"))
 
     def test_a_daemon_with_few_system_calls_says_what_to_do(self):

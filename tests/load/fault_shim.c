@@ -90,15 +90,21 @@ is_meant(int fd)
 	return strstr(path, plan->match) != NULL;
 }
 
+/* For as long as the plan says, which may change meanwhile. */
 static void
-pause_us(int64_t us)
+pause_us(const _Atomic int64_t *us)
 {
-	struct timespec t = {
-		.tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000,
-	};
+	const int64_t step = 50000;
+	struct timespec t = { 0 };
+	int64_t slept = 0, left;
 
-	if (us > 0)
+	while ((left = atomic_load(us) - slept) > 0) {
+		if (left > step)
+			left = step;
+		t.tv_nsec = left * 1000;
 		nanosleep(&t, NULL);
+		slept += left;
+	}
 }
 
 /* One less, down to zero.  Whether there was one. */
@@ -119,7 +125,7 @@ write_error(void)
 	int error = (int)atomic_load(&plan->write_errno);
 
 	atomic_fetch_add(&plan->writes, 1);
-	pause_us(atomic_load(&plan->write_delay_us));
+	pause_us(&plan->write_delay_us);
 	if (error == 0 || take(&plan->write_after))
 		return 0;
 	if (atomic_load(&plan->write_times) >= 0 && !take(&plan->write_times))
@@ -208,7 +214,7 @@ sync_error(void)
 	int error = (int)atomic_load(&plan->sync_errno);
 
 	atomic_fetch_add(&plan->syncs, 1);
-	pause_us(atomic_load(&plan->sync_delay_us));
+	pause_us(&plan->sync_delay_us);
 	if (error == 0 || take(&plan->sync_after))
 		return 0;
 	atomic_fetch_add(&plan->failed, 1);

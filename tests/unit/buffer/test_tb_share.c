@@ -262,6 +262,39 @@ asking_for_room_takes_none_where_all_is_kept(void **state)
 	tb_shares_free(t);
 }
 
+/* Devices come and go for months; what is known of them is bounded. */
+static void
+producers_that_come_and_go_leave_nothing_behind(void **state)
+{
+	struct tb_shares *t = tb_shares_new(65536, false);
+	uint32_t owner, pooled, slots = 0;
+	uint64_t i;
+
+	assert_non_null(t);
+	assert_true(tb_shares_set(t, 3, 50));
+	for (i = 1; i <= 5000; i++) {
+		/* One leaves with nothing, one while its chunks are there. */
+		owner = tb_shares_join(t, &(struct tb_origin){
+		    .producer = 2 * i, .machine = 3 });
+		pooled = tb_shares_join(t, &(struct tb_origin){
+		    .producer = 2 * i + 1, .machine = 3 });
+		assert_int_not_equal(owner, TB_OWNER_NONE);
+		assert_int_not_equal(pooled, TB_OWNER_NONE);
+		tb_shares_leave(t, owner);
+		tb_shares_add(t, pooled, 100);
+		tb_shares_retire(t, 2 * i + 1);
+		tb_shares_sub(t, pooled, 100);
+		tb_shares_leave(t, pooled);
+		if (i == 2)
+			slots = t->n;
+		if (i >= 2)
+			assert_int_equal(t->n, slots);
+	}
+	assert_int_equal(t->members, 0);
+	assert_int_equal(t->active, 0);
+	tb_shares_free(t);
+}
+
 static void
 a_buffer_that_keeps_all_keeps_room_for_those_who_wrote_less(void **state)
 {
@@ -670,6 +703,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(
 		    a_write_that_leaves_no_room_for_others_is_not_stored),
 		cmocka_unit_test(asking_for_room_takes_none_where_all_is_kept),
+		cmocka_unit_test(producers_that_come_and_go_leave_nothing_behind),
 		cmocka_unit_test(
 		    a_buffer_that_keeps_all_keeps_room_for_those_who_wrote_less),
 		cmocka_unit_test(

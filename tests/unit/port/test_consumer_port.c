@@ -69,6 +69,32 @@ calls_without_a_session_are_rejected_or_say_nothing(void **state)
 	client_close(&c);
 }
 
+static bool
+has_no_consumer(void *arg)
+{
+	return ((struct ports *)arg)->service->consumers.n == 0;
+}
+
+static void
+a_user_has_no_more_connections_than_the_limit_says(void **state)
+{
+	struct ports *p = *state;
+	struct client a, b;
+
+	p->settings.limits.max_consumers_per_uid = 1;
+	client_open(&a, p, CONSUMER);
+	assert_true(client_call(&a, C_CAPABILITIES, NULL)->ok);
+	client_open(&b, p, CONSUMER);
+	assert_false(client_call(&b, C_CAPABILITIES, NULL)->ok);
+	client_close(&b);
+	assert_true(client_call(&a, C_CAPABILITIES, NULL)->ok);
+	client_close(&a);
+	ports_wait(&a, has_no_consumer, p);
+	client_open(&b, p, CONSUMER);
+	assert_true(client_call(&b, C_CAPABILITIES, NULL)->ok);
+	client_close(&b);
+}
+
 static void
 arguments_that_do_not_parse_are_rejected_and_counted(void **state)
 {
@@ -771,6 +797,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(calls_without_a_session_are_rejected_or_say_nothing),
+		T(a_user_has_no_more_connections_than_the_limit_says),
 		T(arguments_that_do_not_parse_are_rejected_and_counted),
 		T(a_session_ends_when_its_consumer_disables_it),
 		T(a_refused_config_says_why_and_leaves_no_session),

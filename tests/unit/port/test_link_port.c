@@ -33,7 +33,7 @@ enum {
 };
 
 /* Commands: fields of GetAsyncCommandResponse. */
-enum { START = 1, STOP = 2, TRACING = 3, FLUSH = 5, SETUP = 6 };
+enum { START = 1, STOP = 2, TRACING = 3, FLUSH = 5, SETUP = 6, CLEAR = 7 };
 
 /* Opens a channel with one producer and its source "src". */
 static void
@@ -342,6 +342,38 @@ a_producer_of_a_link_is_traced(void **state)
 	relay_end_settle(&r);
 	assert_true(client_wait(&cons, flush, 0)->ok);
 	assert_int_equal(count_in_trace(&cons, "first"), 1);
+	client_close(&cons);
+	end(&r);
+}
+
+static void
+a_producer_of_a_link_is_told_to_clear_its_state(void **state)
+{
+	struct ports *p = *state;
+	struct relay_end r;
+	struct client cons;
+	struct pb_writer w;
+	struct pb_field f;
+	uint64_t id;
+	size_t mark;
+
+	relay_end_init(&r, p, 1);
+	assert_int_equal(relay_end_open(&r), NEW);
+	pb_writer_init(&w);
+	block_put_open(&w, "p");
+	mark = pb_nest_begin(&w, LINK_UP_REGISTER_SOURCE);
+	pb_put_string(&w, 1, "src");
+	pb_put_uint(&w, 4, 1); /* handles_incremental_state_clear */
+	pb_nest_end(&w, mark);
+	relay_end_up(&r, 1, &w);
+	relay_end_settle(&r);
+	enable(&cons, p, &id, ONE_SOURCE
+	    "incremental_state_config { clear_period_ms: 10 }");
+	relay_end_command(&r, 1, CLEAR, &f);
+	assert_int_equal(f.len, 2);
+	assert_int_equal(f.data[0], 1 << 3);
+	assert_int_equal(f.data[1],
+	    TAILQ_FIRST(&first_session(p)->instances)->id);
 	client_close(&cons);
 	end(&r);
 }
@@ -1208,6 +1240,7 @@ main(void)
 		T(what_a_relay_says_of_its_system_is_kept),
 		T(a_collector_that_is_not_known_begins_anew),
 		T(a_producer_of_a_link_is_traced),
+		T(a_producer_of_a_link_is_told_to_clear_its_state),
 		T(without_a_buffer_the_one_counts_that_was_registered),
 		T(a_producer_too_many_is_refused_and_its_blocks_are_skipped),
 		T(a_source_too_many_is_refused_by_name),

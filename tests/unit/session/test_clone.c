@@ -12,7 +12,10 @@
 #include "service/session/clone.h"
 #include "service/session/commit.h"
 #include "service/session/flush.h"
+#include "service/session/packet_stats.h"
 #include "service/session/readback.h"
+#include "service/session/session_losses.h"
+#include "transport/link_wire.h"
 
 #define RING "buffers { size_kb: 64 } "
 #define SOURCE "data_sources { config { name: \"src\" } } "
@@ -92,6 +95,36 @@ a_clone_has_the_packets_and_the_source_goes_on(void **state)
 	fake_trace_done(&t);
 	session_free(c.s);
 	fake_producer_done(&p);
+}
+
+static void
+a_clone_tells_the_losses_of_links_as_well(void **state)
+{
+	const struct link_loss loss = { .cause = 1, .chunks = 2, .packets = 3,
+		.bytes = 40 };
+	struct packet_link_loss told[2];
+	struct fixture *f = *state;
+	struct fake_consumer c;
+	struct clone_request r;
+	struct answer a;
+
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	session_losses_add_to(c.s, 7, 5, "p", &loss);
+	r = by_id(c.s, 1000);
+	clone_it(f, &r, &a);
+	assert_non_null(a.clone);
+	/* The session loses more, and goes first. */
+	session_losses_add_to(c.s, 7, 5, "p", &loss);
+	session_free(c.s);
+	assert_int_equal(session_losses_list(a.clone, told, 2), 1);
+	assert_int_equal(told[0].machine, 7);
+	assert_int_equal(told[0].sequence, 5);
+	assert_int_equal(told[0].cause, 1);
+	assert_int_equal(told[0].chunks, 2);
+	assert_int_equal(told[0].packets, 3);
+	assert_int_equal(told[0].bytes, 40);
+	assert_string_equal(told[0].producer, "p");
+	session_free(a.clone);
 }
 
 static uint32_t
@@ -577,6 +610,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(a_clone_has_the_packets_and_the_source_goes_on),
+		T(a_clone_tells_the_losses_of_links_as_well),
 		T(a_clone_introduces_the_machines_and_their_clocks_again),
 		T(a_clone_keeps_the_sequence_ids_but_has_a_uuid_of_its_own),
 		T(a_clone_by_name_finds_the_running_session),
