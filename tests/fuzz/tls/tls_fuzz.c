@@ -92,7 +92,7 @@ static bool
 step(struct tls_conn *t)
 {
 	struct iovec iov[2];
-	char a[7], b[300];
+	char a[7] = "", b[300] = "";
 	ssize_t n;
 	int rc;
 

@@ -114,7 +114,7 @@ raw_write(struct trace_buffer *tb, struct input *in)
 {
 	struct tb_origin origin = {.producer = take(in, 1) & 3,
 	    .writer = take(in, 1) & 7};
-	struct tb_chunk c;
+	struct tb_chunk c = { 0 };
 	uint8_t bytes;
 
 	bytes = (uint8_t)take(in, 1);

@@ -34,6 +34,8 @@ enum {
 
 /* Commands: fields of GetAsyncCommandResponse. */
 enum { START = 1, STOP = 2, TRACING = 3, FLUSH = 5, SETUP = 6, CLEAR = 7 };
+/* A method of TributaryControl. */
+enum { CONTROL_SESSIONS = 2 };
 
 /* Opens a channel with one producer and its source "src". */
 static void
@@ -315,7 +317,8 @@ a_producer_of_a_link_is_traced(void **state)
 {
 	struct ports *p = *state;
 	struct relay_end r;
-	struct client cons;
+	struct client cons, control;
+	const struct reply *reply;
 	struct pb_writer w;
 	struct pb_field f;
 	uint64_t id, flush;
@@ -342,6 +345,13 @@ a_producer_of_a_link_is_traced(void **state)
 	relay_end_settle(&r);
 	assert_true(client_wait(&cons, flush, 0)->ok);
 	assert_int_equal(count_in_trace(&cons, "first"), 1);
+	/* Who asks about the session is told of its machine. */
+	client_open(&control, p, CONTROL);
+	reply = client_call(&control, CONTROL_SESSIONS, NULL);
+	assert_true(reply->ok);
+	assert_non_null(memmem(reply->msg, reply->len, r.name,
+	    strlen(r.name)));
+	client_close(&control);
 	client_close(&cons);
 	end(&r);
 }

@@ -374,6 +374,12 @@ every_field_of_the_file_arrives(void **state)
 	assert_int_equal(s.limits.max_name_bytes, 6);
 	assert_int_equal(s.log_level, LOG_LEVEL_WARN);
 	assert_true(s.dialled_idle_ms == 7);
+	unlink(path);
+	file_works("to: \"/s\" protocol: LINK drop: OLDEST\n"
+	    "spool { dir: \"/sp\" size_kb: 2048 fsync: NEVER }\n");
+	assert_int_equal(s.protocol, RELAY_LINK_ONLY);
+	assert_int_equal(s.drop, OUTBOX_DROP_OLDEST);
+	assert_int_equal(s.fsync, OUTBOX_FSYNC_NEVER);
 }
 
 static void

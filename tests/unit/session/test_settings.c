@@ -325,6 +325,36 @@ a_dial_goes_through_ssh_to_one_device_once(void **state)
 	    "twice");
 }
 
+/* format: with the number of each in it. */
+static void
+refuse_one_more_than(unsigned most, const char *format, const char *part)
+{
+	char *text, *at;
+	unsigned i;
+
+	at = text = malloc((size_t)(most + 1) * (strlen(format) + 12));
+	assert_non_null(text);
+	for (i = 0; i <= most; i++)
+		at += sprintf(at, format, i);
+	refuse(text, part);
+	free(text);
+}
+
+static void
+rules_dials_and_quotas_have_a_most(void **state)
+{
+	refuse_one_more_than(SETTINGS_RULES_MAX,
+	    "trust { name: 'n%u' may: PRODUCER }\n", "1024 rules");
+	settings_done(&s);
+	assert_int_equal(settings_init(&s), 0);
+	refuse_one_more_than(SETTINGS_DIALS_MAX,
+	    "dial { address: 'ssh://d%u' }\n", "1024 devices");
+	settings_done(&s);
+	assert_int_equal(settings_init(&s), 0);
+	refuse_one_more_than(SETTINGS_QUOTAS_MAX,
+	    "quota { machine: 'm%u' }\n", "1024 quotas");
+}
+
 static void
 a_socket_cannot_be_what_its_address_forbids(void **state)
 {
@@ -651,6 +681,7 @@ main(void)
 		CASE(a_quota_says_what_machines_and_producers_may_take),
 		CASE(a_quota_that_cannot_be_meant_is_refused),
 		CASE(a_dial_goes_through_ssh_to_one_device_once),
+		CASE(rules_dials_and_quotas_have_a_most),
 		CASE(a_socket_cannot_be_what_its_address_forbids),
 		CASE(every_field_of_links_arrives),
 		CASE(limits_of_links_that_make_no_sense_are_refused),

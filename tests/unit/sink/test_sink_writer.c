@@ -346,11 +346,16 @@ static void *
 read_all(void *arg)
 {
 	struct reader *r = arg;
+	size_t room;
 	ssize_t n;
 
 	/* In odd pieces, so that the writer finds the pipe full and empty */
-	while ((n = read(r->fd, r->got + r->len, 4093)) > 0)
-		r->len += (size_t)n;
+	do {
+		room = sizeof(r->got) - r->len;
+		n = read(r->fd, r->got + r->len, room < 4093 ? room : 4093);
+		if (n > 0)
+			r->len += (size_t)n;
+	} while (n > 0);
 	return NULL;
 }
 
