@@ -3,8 +3,9 @@
  * their service, and keep a book of what they wrote.
  *
  *	ledger_producers [--rate BYTES] [--packets N] [--shm-kb N] [--writers N]
- *	    [--size BYTES] [--no-patches] SOURCE ADDRESS:COUNT...
+ *	    [--size BYTES] [--no-patches] [--text] SOURCE ADDRESS:COUNT...
  *
+ * Packets are filled with zeros, or with what compresses as real ones do (--text).
  * COUNT producers at each ADDRESS, called ledger.ADDRESS-INDEX.N; each writes
  * BYTES a second (0: as fast as it can) while SOURCE is traced.  Says "ready"
  * when all are registered.  Then takes lines from its standard input, answers
@@ -192,6 +193,8 @@ main(int argc, char **argv)
 	for (; at + 1 < argc && strncmp(argv[at], "--", 2) == 0; at++) {
 		if (strcmp(argv[at], "--no-patches") == 0)
 			o.patches = false;
+		else if (strcmp(argv[at], "--text") == 0)
+			o.text = true;
 		else if (strcmp(argv[at], "--rate") == 0)
 			rate = strtoull(argv[++at], NULL, 10);
 		else if (strcmp(argv[at], "--packets") == 0)

@@ -162,6 +162,7 @@ open_stream(struct ledger_producer *p, const struct instance *in)
 	s->buffer = in->buffer;
 	s->writer = ++p->next_writer;
 	s->patching = p->o.patches;
+	s->text = p->o.text;
 	s->packets_max = p->o.packets;
 	p->streams[p->n_streams] = s;
 	p->connection_of[p->n_streams++] = p->connections;

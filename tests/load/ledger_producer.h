@@ -29,6 +29,7 @@ struct ledger_options {
 	uint32_t packet_bytes; /* typical */
 	uint64_t packets;      /* of a sequence; 0: any */
 	bool patches;          /* of packets that span chunks */
+	bool text;             /* packets compress as real ones do */
 	/* Numbers of sequences, over all producers: *next is the next. */
 	uint32_t *next_seq_value;
 };

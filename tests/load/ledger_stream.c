@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/load/load_conn.h"
+#include "tests/load/sample_text.h"
 #include "transport/loop.h"
 
 #define SIZE_BYTES 4u /* a fragment's, and a patched message's */
@@ -51,9 +52,21 @@ padding(const struct ledger_stream *s)
 }
 
 static void
+put_filler(struct ledger_stream *s, struct pb_writer *w)
+{
+	static const char zeros[65536];
+	static char text[65536];
+	size_t len = padding(s);
+
+	if (s->text)
+		sample_text(text, len, (uint64_t)s->seq_value << 32 |
+		    s->next_packet);
+	pb_put_bytes(w, 4, s->text ? text : zeros, len);
+}
+
+static void
 make_packet(struct ledger_stream *s)
 {
-	static const char filler[65536];
 	struct pb_writer *w = &s->packet;
 	uint8_t wide[SIZE_BYTES];
 	size_t inner;
@@ -66,7 +79,7 @@ make_packet(struct ledger_stream *s)
 	pb_put_uint(w, 2, s->seq_value);
 	pb_put_uint(w, 3, s->next_packet);
 	inner = pb_nest_begin(w, 5);
-	pb_put_bytes(w, 4, filler, padding(s));
+	put_filler(s, w);
 	pb_nest_end(w, inner);
 	if (w->failed)
 		load_die("no memory");

@@ -44,6 +44,7 @@ struct ledger_stream {
 	uint32_t size; /* typical bytes of a packet */
 	uint64_t packets_max; /* 0: any */
 	bool patching; /* sizes of packets that span chunks */
+	bool text;     /* packets are filled with sample_text(), not zeros */
 	bool open;     /* the service knows the writer */
 	bool stopping;
 	enum ledger_end end;

@@ -3,7 +3,8 @@
  * aims next to the figures.
  *
  *	TRIBUTARYD=path/to/tributaryd bench_fleet [-n PRODUCERS] [-s SECONDS]
- *	    [idle] [tls] [limit] [session] [cost] [file] [control]
+ *	    [--io-threads N] [idle] [tls] [limit] [session] [cost] [file]
+ *	    [control]
  *
  * The daemon runs on processor 1, everything else on processor 0, before other
  * work of the machine where that is permitted (nice).  SECONDS: how long the
@@ -11,6 +12,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,11 +73,35 @@ favour(pid_t pid, int cpu)
 	(void)setpriority(PRIO_PROCESS, (id_t)pid, NICE);
 }
 
+/* What is asked for, and what config (or NULL) has. */
+static void
+write_settings(const struct bench *b, const char *config, char *path)
+{
+	char text[4096] = "";
+	FILE *in, *out;
+	int fd;
+
+	if (config != NULL) {
+		if ((in = fopen(config, "r")) == NULL)
+			load_die("%s: %s", config, strerror(errno));
+		(void)!fread(text, 1, sizeof(text) - 1, in);
+		fclose(in);
+	}
+	if ((fd = mkstemp(path)) < 0 || (out = fdopen(fd, "w")) == NULL ||
+	    fprintf(out, "io_threads: %u\n%s", b->io_threads, text) < 0 ||
+	    fclose(out) != 0)
+		load_die("no settings file");
+}
+
 void
 bench_start(struct bench *b, size_t producers, const char *config,
     const char *tls_dir)
 {
-	process_daemon_start_with(&b->d, b->binary, tls_dir, config);
+	char path[] = "/tmp/trib-bench-conf-XXXXXX";
+
+	write_settings(b, config, path);
+	process_daemon_start_with(&b->d, b->binary, tls_dir, path);
+	unlink(path);
 	favour(b->d.pid, DAEMON_CPU);
 	b->crowd = crowd_new(b->d.producers_tcp, "fleet", producers);
 }
@@ -534,22 +560,28 @@ static const struct {
 int
 main(int argc, char **argv)
 {
+	static const struct option options[] = {
+		{ "io-threads", required_argument, NULL, 'i' },
+		{ 0 },
+	};
 	struct bench b = { .binary = getenv("TRIBUTARYD"), .n = 10000,
 		.seconds = 10 };
 	size_t i;
 	int opt, k;
 
-	while ((opt = getopt(argc, argv, "n:s:")) != -1) {
+	while ((opt = getopt_long(argc, argv, "n:s:", options, NULL)) != -1) {
 		if (opt == 'n')
 			b.n = strtoul(optarg, NULL, 10);
 		else if (opt == 's')
 			b.seconds = strtod(optarg, NULL);
+		else if (opt == 'i')
+			b.io_threads = (unsigned)strtoul(optarg, NULL, 10);
 		else
 			b.binary = NULL;
 	}
 	if (b.binary == NULL || b.n < 100)
 		load_die("usage: TRIBUTARYD=PROGRAM bench_fleet [-n "
-		    "PRODUCERS] [-s SECONDS] [PART...]");
+		    "PRODUCERS] [-s SECONDS] [--io-threads N] [PART...]");
 	favour(0, GENERATOR_CPU);
 	for (i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		for (k = optind; k < argc; k++)

@@ -19,6 +19,7 @@ struct bench {
 	const char *binary;
 	size_t n;
 	double seconds;
+	unsigned io_threads;
 	struct process_daemon d;
 	struct crowd *crowd;
 };

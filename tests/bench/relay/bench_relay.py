@@ -160,32 +160,38 @@ class Bench(RelayCase):
              "at most 1")
 
     def bench_threads(self):
-        """The collector's time of a relay that compresses, by thread."""
-        for threads in (0, 1, 2):
-            self.daemons.clear()
-            daemon = self.collector(producer=["127.0.0.1:0"], flags=[
-                "--io-threads", str(threads)])
-            device = self.device(
-                f"threads-{threads}", daemon.address("producers", "tcp"),
-                memory_kb=16384, settings="compression_level: 1")
-            self.wait_linked(device)
-            ledger = self.flood([(device, 4)])
-            recording = self.record(size_kb=8192)
-            self.wait_writing(ledger, 8)
-            self.wait_bytes(ledger, 20 * MIB)
-            size, before = self.written(ledger), cpu_of_threads(daemon.pid)
-            self.wait_bytes(ledger, size + MEGABYTES * MIB)
-            after = cpu_of_threads(daemon.pid)
-            size = self.written(ledger) - size
-            owner, io = ((b - a) / size * GB for a, b in zip(before, after))
-            show(f"link, zstd, {threads} threads: owner, seconds a GB",
-                 f"{owner:.3f}", f"(threads {io:.3f})")
-            ledger.stop()
-            self.things.remove(ledger)
-            device.stop()
-            self.devices.remove(device)
-            recording.close()
-            daemon.stop()
+        """The collector's time of a relay that compresses, by thread: packets
+        filled with zeros, which is its worst case, and as real ones."""
+        for text in (False, True):
+            for threads in (0, 1, 2):
+                self.threads(threads, text)
+
+    def threads(self, threads, text):
+        name = "text" if text else "zeros"
+        self.daemons.clear()
+        daemon = self.collector(producer=["127.0.0.1:0"], flags=[
+            "--io-threads", str(threads)])
+        device = self.device(
+            f"{name}-{threads}", daemon.address("producers", "tcp"),
+            memory_kb=16384, settings="compression_level: 1")
+        self.wait_linked(device)
+        ledger = self.flood([(device, 4)], text=text)
+        recording = self.record(size_kb=8192)
+        self.wait_writing(ledger, 8)
+        self.wait_bytes(ledger, 20 * MIB)
+        size, before = self.written(ledger), cpu_of_threads(daemon.pid)
+        self.wait_bytes(ledger, size + MEGABYTES * MIB)
+        after = cpu_of_threads(daemon.pid)
+        size = self.written(ledger) - size
+        owner, io = ((b - a) / size * GB for a, b in zip(before, after))
+        show(f"link, zstd of {name}, {threads} threads: owner, s a GB",
+             f"{owner:.3f}", f"(threads {io:.3f})")
+        ledger.stop()
+        self.things.remove(ledger)
+        device.stop()
+        self.devices.remove(device)
+        recording.close()
+        daemon.stop()
         self.daemons.clear()
 
     def bench_drain(self):

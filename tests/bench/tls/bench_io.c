@@ -5,7 +5,8 @@
  *
  *	TRIBUTARYD=path/to/tributaryd bench_io [MIB [MOST_THREADS]]
  *
- * MIB: how much each measurement sends (default 512).  Nothing is pinned: the
+ * MIB: how much each measurement sends (default 512); MOST_THREADS: how far the
+ * curve goes (default 3).  Nothing is pinned: the
  * devices share the processors with the collector, so on a small machine it is
  * the seconds a gigabyte that tell, not the rate: the owner's are the end of
  * the curve.
@@ -28,7 +29,7 @@
 #define RING_KB   (64u * 1024u)
 #define PRODUCERS 64u
 #define ROUNDS    3u
-#define THREADS   2u
+#define THREADS   3u
 
 static const char *daemon_binary;
 static char folder[] = "/tmp/trib-io-XXXXXX";
@@ -216,9 +217,10 @@ static void
 show(unsigned threads, const struct rate *r)
 {
 	printf("  %2u threads  %6.0f MB/s   owner %.3f s/GB   threads %.3f "
-	    "s/GB   p99 %.1f ms   lost %llu\n", threads, r->mb_per_s,
-	    r->per_gb.owner, r->per_gb.io, r->p99_ms,
-	    (unsigned long long)r->lost);
+	    "s/GB   owner full at %.0f MB/s, beside %.1f threads   p99 %.1f ms"
+	    "   lost %llu\n", threads, r->mb_per_s, r->per_gb.owner,
+	    r->per_gb.io, 1e3 / r->per_gb.owner, r->per_gb.io / r->per_gb.owner,
+	    r->p99_ms, (unsigned long long)r->lost);
 	fflush(stdout);
 }
 
@@ -237,9 +239,8 @@ curve(bool tls, unsigned most, uint64_t chunks_each)
 		typical_of(n, tls, chunks_each, &r);
 		show(n, &r);
 	}
-	printf("  the owner is full at %.0f MB/s instead of %.0f, with %.1f "
-	    "threads beside it\n\n", 1e3 / r.per_gb.owner,
-	    1e3 / none.per_gb.owner, r.per_gb.io / r.per_gb.owner);
+	printf("  with %u it is full at %.1f times the rate of none\n\n", most,
+	    none.per_gb.owner / r.per_gb.owner);
 	fflush(stdout);
 }
 

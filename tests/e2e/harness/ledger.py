@@ -21,13 +21,16 @@ class Ledger:
     """
 
     def __init__(self, log_path, places, *, rate=0, packets=0, shm_kb=0,
-                 writers=2, size=200, patches=True, source=SOURCE):
+                 writers=2, size=200, patches=True, text=False,
+                 source=SOURCE):
         self.log_path = log_path
         argv = [os.environ["LEDGER_PRODUCERS"], "--rate", str(rate),
                 "--packets", str(packets), "--shm-kb", str(shm_kb),
                 "--writers", str(writers), "--size", str(size)]
         if not patches:
             argv.append("--no-patches")
+        if text:
+            argv.append("--text")
         argv.append(source)
         argv += [f"{address}:{count}" for address, count in places]
         self.count = sum(count for _, count in places)
