@@ -86,15 +86,11 @@ ob_channel_get(struct outbox *o, uint32_t id)
 int
 ob_channel_adopt(struct outbox *o, struct arena_channel *e)
 {
-	struct ob_channel *c;
-
 	if (ob_channel_find(o, e->channel) != NULL) {
 		atomic_store(&e->epoch, 0); /* two of one: a damaged file */
 		return 0;
 	}
-	if ((c = channel_add(o, e->channel, e)) == NULL)
-		return -1;
-	return 0;
+	return channel_add(o, e->channel, e) == NULL ? -1 : 0;
 }
 
 void

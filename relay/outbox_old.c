@@ -19,7 +19,8 @@ same(const struct link_loss *a, const struct link_loss *b)
 	    a->buffer == b->buffer && a->cause == b->cause;
 }
 
-static struct arena_loss *
+/* Where it is noted, or may be; ARENA_LOSSES: nowhere. */
+static uint32_t
 place_for(struct outbox *o, const struct link_loss *l)
 {
 	struct arena_loss *losses = o->arena.losses;
@@ -27,10 +28,8 @@ place_for(struct outbox *o, const struct link_loss *l)
 
 	for (i = o->old_losses; i-- > 0;)
 		if (losses[i].full != 0 && same(&losses[i].loss, l))
-			return &losses[i];
-	if (o->old_losses < ARENA_LOSSES)
-		return &losses[o->old_losses++];
-	return NULL;
+			return i;
+	return o->old_losses < ARENA_LOSSES ? o->old_losses++ : ARENA_LOSSES;
 }
 
 static void
@@ -38,17 +37,21 @@ remember(struct outbox *o, const struct link_loss *l)
 {
 	struct link_loss whole = *l;
 	struct arena_loss *at;
+	uint32_t place;
 
-	if ((at = place_for(o, &whole)) == NULL) {
+	if ((place = place_for(o, &whole)) == ARENA_LOSSES) {
 		/* Too many sequences: of the channel, or of all, as one. */
 		whole.writer = 0;
 		whole.buffer = 0;
-		if ((at = place_for(o, &whole)) == NULL) {
-			at = &o->arena.losses[ARENA_LOSSES - 1];
-			at->loss.old_channel = 0;
-			at->loss.writer = 0;
-			at->loss.buffer = 0;
-		}
+		place = place_for(o, &whole);
+	}
+	if (place < ARENA_LOSSES) {
+		at = &o->arena.losses[place];
+	} else {
+		at = &o->arena.losses[ARENA_LOSSES - 1];
+		at->loss.old_channel = 0;
+		at->loss.writer = 0;
+		at->loss.buffer = 0;
 	}
 	if (at->full == 0) {
 		at->loss = whole;

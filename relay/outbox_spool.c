@@ -98,7 +98,7 @@ spool_put_head(uint8_t out[SPOOL_HEAD_BYTES], const struct spool_record *r)
 	p = put32(p, r->chunks);
 	p = put32(p, r->packets);
 	p = put32(p, r->bytes);
-	p = put32(p, r->crc);
+	put32(p, r->crc);
 	put32(out + SPOOL_HEAD_BYTES - 4, spool_crc(out, SPOOL_HEAD_BYTES - 4));
 }
 

@@ -28,7 +28,7 @@ cut_tls(char *name)
 static bool
 is_unix_socket(int fd)
 {
-	struct sockaddr_storage sa;
+	struct sockaddr_storage sa = { .ss_family = AF_UNSPEC };
 	socklen_t len = sizeof(sa);
 
 	return getsockname(fd, (struct sockaddr *)&sa, &len) == 0 &&

@@ -326,10 +326,13 @@ line_free(struct io_line *line)
 void
 io_back_free_all(struct io_thread *t)
 {
-	while (t->lines != NULL) {
-		if (t->lines->back != NULL)
-			stream_close(t->lines->back, false);
-		line_free(t->lines);
+	struct io_line *line, *next;
+
+	for (line = t->lines; line != NULL; line = next) {
+		next = line->next;
+		if (line->back != NULL)
+			stream_close(line->back, false);
+		line_free(line);
 	}
 }
 

@@ -78,7 +78,7 @@ grow_block(struct kept_block *b, size_t len)
 	size_t cap = b->cap > 0 ? b->cap : BLOCK_FIRST_BYTES;
 	uint8_t *data;
 
-	if (len <= b->cap)
+	if (b->data != NULL && len <= b->cap)
 		return 0;
 	while (cap < len)
 		cap *= 2;

@@ -108,12 +108,12 @@ stream_receive(struct stream *s, struct iovec *iov, int niov, bool *lost)
 	/* Streams may be served by several threads. */
 	static _Thread_local struct log_limit no_fds;
 	int fds[SOCK_FDS_MAX], n_fds = 0, i;
+	int *take = s->peer.can_pass_fds ? fds : NULL;
 	ssize_t n;
 
 	if (s->tls != NULL)
 		return stream_tls_receive(s, iov, niov);
-	n = sock_receive(s->fd, iov, niov,
-	    s->peer.can_pass_fds ? fds : NULL, &n_fds);
+	n = sock_receive(s->fd, iov, niov, take, &n_fds);
 	if (n > 0) {
 		s->received += (uint64_t)n;
 		s->last_in_ms = loop_turn_ms(s->loop);
@@ -123,8 +123,8 @@ stream_receive(struct stream *s, struct iovec *iov, int niov, bool *lost)
 		    "%s: it passed a file descriptor, and there is none left "
 		    "to take it with; raise their limit (LimitNOFILE=, "
 		    "ulimit -n)", s->peer.text);
-	for (i = 0; i < n_fds; i++)
-		*lost |= fdq_add(&s->fds, fds[i], s->received) != 0;
+	for (i = 0; take != NULL && i < n_fds; i++)
+		*lost |= fdq_add(&s->fds, take[i], s->received) != 0;
 	return n;
 }
 

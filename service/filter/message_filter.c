@@ -123,7 +123,7 @@ make_room(struct message_filter *f, size_t len)
 		f->out = NULL;
 		f->cap = 0;
 	}
-	if (len <= f->cap)
+	if (f->out != NULL && len <= f->cap)
 		return true;
 	if ((p = realloc(f->out, len)) == NULL)
 		return false;

@@ -364,7 +364,7 @@ open_link(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	struct link_request q;
 	Tributary__LinkOpen *m;
 	const char *refused;
-	enum link_why why;
+	enum link_why why = LINK_NEW;
 
 	if (p->opened)
 		return RPC_REJECT;

@@ -235,7 +235,8 @@ clone_source_gone(struct session *source)
 	struct clone_op *op;
 
 	while ((op = source->clone_ops) != NULL) {
-		unlink_op(op);
+		source->clone_ops = op->next;
+		op->source = NULL;
 		answer(op, NULL, false, "The session ended while it was "
 		    "being cloned");
 	}

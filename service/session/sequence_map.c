@@ -301,7 +301,8 @@ remember(struct sequence_map *m, const struct entry *e)
 		.buffer = e->buffer,
 		.histogram = *e->histogram,
 	};
-	m->next_past = (m->next_past + 1) % m->past_cap;
+	if (++m->next_past >= m->past_cap)
+		m->next_past = 0;
 }
 
 void

@@ -97,7 +97,7 @@ make_room(struct session_filter *f, size_t size)
 		f->joined = NULL;
 		f->cap = 0;
 	}
-	if (size <= f->cap)
+	if (f->joined != NULL && size <= f->cap)
 		return true;
 	free(f->joined);
 	f->joined = malloc(size);

@@ -297,31 +297,28 @@ settings_listen(struct settings *s, enum listen_port port, const char *address,
 
 /* Without memory a permission is lost, and the daemon refuses to start. */
 static void
-drop_listener(struct settings *s, struct listen_setting *l)
+drop_listener(struct settings *s, const struct listen_setting *l)
 {
-	char *address = l->address;
-
-	l->address = NULL;
-	if (is_permitted_more(l) && s->n_permits < SETTINGS_LISTEN_MAX) {
-		if (append(&s->permits, &s->n_permits, l, address) != 0)
-			return;
-	} else {
-		free(address);
-	}
+	if (!is_permitted_more(l) || s->n_permits >= SETTINGS_LISTEN_MAX)
+		free(l->address);
+	else
+		(void)append(&s->permits, &s->n_permits, l, l->address);
 }
 
 void
 settings_drop_listeners(struct settings *s, enum listen_port port)
 {
-	size_t i, kept = 0;
+	size_t i, n = s->n_listen;
+	struct listen_setting l;
 
-	for (i = 0; i < s->n_listen; i++) {
-		if (s->listen[i].port == port)
-			drop_listener(s, &s->listen[i]);
+	s->n_listen = 0;
+	for (i = 0; i < n; i++) {
+		l = s->listen[i];
+		if (l.port == port)
+			drop_listener(s, &l);
 		else
-			s->listen[kept++] = s->listen[i];
+			s->listen[s->n_listen++] = l;
 	}
-	s->n_listen = kept;
 }
 
 bool

@@ -83,7 +83,7 @@ expire(struct past *p, uint64_t now)
 static int
 make_room(struct past *p)
 {
-	size_t cap = p->cap == 0 ? 16 : p->cap * 2, i;
+	size_t cap = p->cap == 0 ? 16 : p->cap * 2, i, from;
 	uint64_t *grown;
 
 	if (p->n < p->cap)
@@ -95,8 +95,11 @@ make_room(struct past *p)
 	}
 	if ((grown = calloc(cap, sizeof(*grown))) == NULL)
 		return -1;
-	for (i = 0; i < p->n; i++)
-		grown[i] = p->ts[(p->first + i) % p->cap];
+	for (i = 0, from = p->first; i < p->n; i++) {
+		grown[i] = p->ts[from];
+		if (++from == p->cap)
+			from = 0;
+	}
 	free(p->ts);
 	p->ts = grown;
 	p->cap = cap;
