@@ -18,5 +18,8 @@ void *analyzer_anything(const void *list);
 #undef TAILQ_FIRST
 #define TAILQ_FIRST(head) \
 	((__typeof__((head)->tqh_first))analyzer_anything(head))
+#undef LIST_FIRST
+#define LIST_FIRST(head) \
+	((__typeof__((head)->lh_first))analyzer_anything(head))
 
 #endif
