@@ -86,7 +86,8 @@ each_write_is_preceded_by_a_flush_when_asked_for(void **state)
 	bed_init(&b, state, TO_FILE "file_write_period_ms: 100 "
 	    "write_flush_mode: WRITE_FLUSH_ENABLED");
 	fixture_wait(b.f, has_bytes, b.path);
-	assert_int_equal(fake_producer_count(&b.p, "flush"), 1);
+	/* The next period may have begun before we looked. */
+	assert_true(fake_producer_count(&b.p, "flush") > 0);
 	assert_int_equal(b.p.last_flush_flags, FLUSH_PERIODIC);
 	bed_done(&b);
 }
