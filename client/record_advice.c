@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/producer_lookup.h"
 #include "protos/nearest.h"
 #include "protos/service_state.pb-c.h"
 #include "protos/trace_config.pb-c.h"
@@ -28,17 +29,6 @@ say(struct saying *s, const char *sentence)
 {
 	if (s->n++ < RECORD_ADVICE_MAX)
 		s->fn(s->arg, sentence);
-}
-
-static const producer *
-find_producer(const service_state *s, int32_t id)
-{
-	size_t i;
-
-	for (i = 0; i < s->n_producers; i++)
-		if (s->producers[i]->id == id)
-			return s->producers[i];
-	return NULL;
 }
 
 /* As collectors take machine_name_filter; ours takes patterns, too. */
@@ -122,12 +112,12 @@ look(const service_state *s, const data_source *ds, const char *name,
 	struct offers o = { false, false, false };
 	const producer *p;
 	bool here, named;
-	size_t i;
+	size_t i, at = 0;
 
-	for (i = 0; i < s->n_data_sources; i++) {
+	for (i = 0; i < s->n_data_sources && !o.fits; i++) {
 		if (strcmp(offered_name(s, i), name) != 0)
 			continue;
-		p = find_producer(s, s->data_sources[i]->producer_id);
+		p = producer_lookup(s, s->data_sources[i]->producer_id, &at);
 		here = p == NULL || machine_fits(p, ds, all_machines);
 		named = p == NULL || producer_fits(p, ds);
 		o.fits |= here && named;

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <time.h>
 
+#include "client/producer_lookup.h"
 #include "client/source_details.h"
 #include "client/text_cell.h"
 #include "protos/service_state.pb-c.h"
@@ -57,20 +58,19 @@ print_producers(FILE *out, const state_pb *s)
 	}
 }
 
+/* at: as producer_lookup() has it. */
 static const char *
-producer_of(const state_pb *s, int32_t id, char out[TEXT_CELL_MAX])
+producer_of(const state_pb *s, int32_t id, size_t *at,
+    char out[TEXT_CELL_MAX])
 {
+	const producer_pb *p = producer_lookup(s, id, at);
 	char name[TEXT_CELL_MAX];
-	size_t i;
 
-	for (i = 0; i < s->n_producers; i++) {
-		if (s->producers[i]->id != id)
-			continue;
+	if (p != NULL)
 		snprintf(out, TEXT_CELL_MAX, "%.480s (%" PRId32 ")",
-		    text_cell_plain(s->producers[i]->name, name), id);
-		return out;
-	}
-	snprintf(out, TEXT_CELL_MAX, "(%" PRId32 ")", id);
+		    text_cell_plain(p->name, name), id);
+	else
+		snprintf(out, TEXT_CELL_MAX, "(%" PRId32 ")", id);
 	return out;
 }
 
@@ -80,14 +80,14 @@ print_sources(FILE *out, const state_pb *s, bool in_full)
 	char name[TEXT_CELL_MAX], producer[TEXT_CELL_MAX];
 	const Perfetto__Protos__DataSourceDescriptor *d;
 	int name_width = 4, producer_width = 8;
-	size_t i;
+	size_t i, at = 0;
 
 	for (i = 0; i < s->n_data_sources; i++) {
 		d = s->data_sources[i]->ds_descriptor;
 		name_width = text_cell_widen(name_width,
 		    text_cell_plain(d == NULL ? NULL : d->name, name));
 		producer_width = text_cell_widen(producer_width, producer_of(s,
-		    s->data_sources[i]->producer_id, producer));
+		    s->data_sources[i]->producer_id, &at, producer));
 	}
 	fprintf(out, "\nDATA SOURCES (%zu)\n\n", s->n_data_sources);
 	if (s->n_data_sources == 0)
@@ -99,7 +99,7 @@ print_sources(FILE *out, const state_pb *s, bool in_full)
 		text_cell_put(out, text_cell_plain(d == NULL ? NULL : d->name,
 		    name), name_width);
 		text_cell_put(out, producer_of(s,
-		    s->data_sources[i]->producer_id, producer),
+		    s->data_sources[i]->producer_id, &at, producer),
 		    producer_width);
 		if (d == NULL || !source_details_categories(out, d, in_full ?
 		    0 : DETAILS_COLUMNS))
