@@ -227,7 +227,8 @@ struct service_counters {
  * Traces have 31 bits for the id of a producer; 0 is none.  Less what may be in
  * use at a time.
  */
-#define SERVICE_PRODUCER_IDS ((uint32_t)INT32_MAX - 0x20000u)
+#define SERVICE_PRODUCER_IDS                                                   \
+	((uint32_t)INT32_MAX - 2u * SETTINGS_PRODUCERS_MOST)
 /* Global buffer ids are 1..65535; 0 is none. */
 #define SERVICE_BUFFER_IDS 65536u
 

@@ -25,6 +25,8 @@ const char *listen_port_name(enum listen_port port);
 #define SETTINGS_LISTEN_MAX 64u
 #define SETTINGS_RULES_MAX  1024u
 #define SETTINGS_IO_THREADS_MAX 64u
+/* What limits.max_producers may be. */
+#define SETTINGS_PRODUCERS_MOST 1000000u
 /* Each is a child of ours while it lasts. */
 #define SETTINGS_DIALS_MAX  1024u
 #define SETTINGS_QUOTAS_MAX 1024u

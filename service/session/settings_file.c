@@ -57,7 +57,7 @@ static const struct limit_row {
 	ROW(max_buffers_per_session, false, 65535),
 	ROW(max_total_buffer_kb, true, 0),
 	ROW(max_trace_duration_ms, true, 0),
-	ROW(max_producers, false, 65535),
+	ROW(max_producers, false, SETTINGS_PRODUCERS_MOST),
 	ROW(max_data_sources_per_producer, false, 0),
 	ROW(max_writers_per_producer, false, 32767),
 	ROW(max_name_bytes, false, 0),

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 
 #include "tests/unit/session/fixture.h"
+#include "service/buffer/trace_buffer.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/producer_walk.h"
+#include "service/session/sequence_map.h"
 
 #define MANY (PRODUCER_WALK_TURN * 2u + 10u)
 #define LONG_MS 3600000u
@@ -402,6 +404,40 @@ producers_beyond_the_limit_are_refused_and_none_wraps(void **state)
 		producer_gone(p);
 }
 
+/* Neither ids of producers nor those of sequences end where 16 bits do. */
+static void
+more_producers_than_16_bits_can_number_are_served_where_the_limit_says(
+    void **state)
+{
+	struct fixture *f = *state;
+	struct producer_hello hello = { .name = "many", .emulated = true,
+		.machine = &f->service->host };
+	struct sequence_map *m = sequence_map_new(false);
+	static const struct producer_ops none;
+	struct tb_origin o = { .writer = 1 };
+	const char *why = NULL;
+	struct producer *p;
+	uint32_t n = 0;
+
+	assert_non_null(m);
+	f->settings.limits.max_producers = 70000;
+	while ((p = producer_new(f->service, &hello, &none, NULL, &why)) !=
+	    NULL) {
+		assert_int_equal(p->id, ++n);
+		o.producer = p->id;
+		assert_int_equal(sequence_map_id(m, &o), n + 1);
+	}
+	assert_int_equal(n, 70000);
+	assert_string_equal(why, "limits.max_producers is reached");
+	o.producer = 1;
+	assert_int_equal(sequence_map_id(m, &o), 2);
+	o.producer = 65537;
+	assert_int_equal(sequence_map_id(m, &o), 65538);
+	sequence_map_free(m);
+	while ((p = TAILQ_FIRST(&f->service->producers)) != NULL)
+		producer_gone(p);
+}
+
 #define T(name)                                                               \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
@@ -421,6 +457,7 @@ main(void)
 		T(a_flush_whose_time_is_up_before_all_were_asked_fails),
 		T(ids_of_producers_begin_again_without_those_in_use),
 		T(producers_beyond_the_limit_are_refused_and_none_wraps),
+		T(more_producers_than_16_bits_can_number_are_served_where_the_limit_says),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -430,7 +430,7 @@ a_limit_of_zero_is_refused_by_name(void **state)
 static void
 a_limit_over_what_is_possible_is_refused(void **state)
 {
-	refuse("limits { max_producers: 65536 }", "65535");
+	refuse("limits { max_producers: 1000001 }", "1000000");
 	refuse("limits { max_writers_per_producer: 32768 }", "32767");
 	refuse("limits { max_shm_kb: 32769 }", "32768");
 	refuse("limits { max_buffers_per_session: 65536 }", "65535");
