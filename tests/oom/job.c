@@ -77,6 +77,13 @@ wait_for(const bool *what, unsigned ms)
 	return *what;
 }
 
+/* Something that comes where there is memory. */
+static bool
+may_come(const bool *what)
+{
+	return wait_for(what, job.plan->has_memory ? STEP_MS : START_MS);
+}
+
 /* Something that always comes, at the latest when there is memory again. */
 static void
 must(const bool *what, const char *name)
@@ -416,11 +423,11 @@ pulled(void)
 		break;
 	case JOB_STOPPED:
 		pull_trigger();
-		job.result->triggered = wait_for(&job.disabled, START_MS);
+		job.result->triggered = may_come(&job.disabled);
 		break;
 	case JOB_CLONED:
 		pull_trigger();
-		job.result->triggered = wait_for(&job.hit, START_MS);
+		job.result->triggered = may_come(&job.hit);
 		for (i = 0; i < JOB_CLONES; i++)
 			clone(i);
 		break;
@@ -442,10 +449,11 @@ trace(void)
 	ask(query);
 	if (job.plan->kind == JOB_STARTED)
 		pull_trigger();
-	if (!wait_for(&job.started, START_MS) && job.result->in_short)
+	job.result->started = may_come(&job.started);
+	if (job.result->in_short)
 		return;
 	if (job.plan->kind == JOB_STARTED)
-		job.result->triggered = job.started;
+		job.result->triggered = job.result->started;
 	ask(query);
 	ask(flush);
 	ask(stats);
@@ -481,7 +489,6 @@ job_run(const struct job_plan *plan, struct job_result *result)
 	if (begin())
 		trace();
 	traces_file(&job.count, job.file);
-	result->started = job.started;
 	result->packets = job.count.packets;
 	/* Its connection was cut, and it has not heard of it yet. */
 	if (job_lost_silently(plan, result))

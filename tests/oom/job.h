@@ -29,6 +29,8 @@ struct job_plan {
 	const char *consumer, *producer; /* addresses */
 	const char *certs;               /* of the producer */
 	struct fail_malloc *memory;      /* of the program */
+	/* Else what depends on memory is not waited for long. */
+	bool has_memory;
 };
 
 struct job_result {

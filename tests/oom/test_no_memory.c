@@ -175,10 +175,11 @@ static struct {
 } outcomes;
 
 static struct job_plan
-plan(const struct trial *t)
+plan(const struct trial *t, bool has_memory)
 {
 	struct job_plan p = { t->kind, world.consumer,
-		world.producers[t->way], world.certs, t->program->memory };
+		world.producers[t->way], world.certs, t->program->memory,
+		has_memory };
 
 	return p;
 }
@@ -187,7 +188,7 @@ static void
 check_job(const struct trial *t)
 {
 	int tries = t->way == WAY_RELAY ? 50 : 1;
-	struct job_plan p = plan(t);
+	struct job_plan p = plan(t, true);
 	struct job_result r;
 
 	/* Where a test before this one failed in the middle. */
@@ -206,7 +207,7 @@ static unsigned long
 run_without(const struct trial *t, unsigned long first, struct job_result *r)
 {
 	struct fail_malloc *m = t->program->memory;
-	struct job_plan p = plan(t);
+	struct job_plan p = plan(t, false);
 
 	atomic_store(&m->calls, 0);
 	atomic_store(&m->failed, 0);
@@ -246,7 +247,7 @@ static bool
 fail_once(const struct trial *t, unsigned long first)
 {
 	unsigned long failures;
-	struct job_plan p = plan(t);
+	struct job_plan p = plan(t, false);
 	struct job_result r;
 	char err[128];
 
