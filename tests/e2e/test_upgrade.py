@@ -11,17 +11,19 @@ import stat
 import subprocess
 import sys
 
-from harness import tap
+from harness import tap, tls
 from harness.case import Case, TEST_SOURCE, config
+from harness.certs import Authority
 from harness.daemon import Daemon
 from harness.device import RelayCase
 from harness.faults import Plan
 from harness.ipc import Port
 from harness.trace import Trace
 from test_activation import HAND_OVER
+from test_dial import FAKE_SSH
 
 
-# Writes a line for each hundred connections, and for each that is refused.
+# Writes a line for each twenty connections, and for each that is refused.
 KNOCK = """
 import socket, sys, time
 where = sys.argv[1]
@@ -35,7 +37,7 @@ while True:
     try:
         sock.connect(where)
         n += 1
-        if n % 100 == 0:
+        if n % 20 == 0:
             print(n, flush=True)
     except OSError as error:
         print(error, flush=True)
@@ -113,11 +115,15 @@ class UpgradeCase(Case):
         daemon.start()
         return daemon
 
-    def upgrade(self):
+    def upgrade(self, *consumers):
+        """consumers: whose sessions end with it; they leave then."""
         daemon = self.daemons[0]
         before = daemon.log().count("upgrading")
         starts = daemon.log().count("listening for consumers")
         daemon.signal(signal.SIGUSR2)
+        for consumer in consumers:
+            consumer.ended()
+            consumer.close()
         self.until(lambda: daemon.log().count("upgrading") > before,
                    "the upgrade begins")
         self.until(lambda: daemon.log().count("listening for consumers") >
@@ -269,6 +275,146 @@ class Sockets(UpgradeCase):
         self.recorded("again", self.path("p"))
 
 
+class Tls(UpgradeCase):
+    def shown(self, address):
+        """The serial number of the certificate that newcomers are shown."""
+        host, port = address.removeprefix("tls://").rsplit(":", 1)
+        plain = socket.create_connection((host, int(port)), timeout=30)
+        end = tls.Socket(plain, address.folder)
+        serial = end.peer_certificate()["serialNumber"]
+        end.close()
+        return serial
+
+    def upgraded(self, *flags):
+        authority = Authority(self.path("ca"))
+        device = authority.issue("pump-7")
+        operator = authority.issue("ops", "consumer")
+        daemon = self.start(
+            flags=["--tls-dir", authority.folder, *flags],
+            producer=[self.path("p"), "tls://127.0.0.1:0"],
+            consumer=[self.path("c"), "tls://127.0.0.1:0"])
+        fds = daemon.fds()
+        far = tls.Address(daemon.address("producers", "tls"), device)
+        reader = tls.Address(daemon.address("consumers", "tls"), operator)
+        serial = self.shown(far)
+        path = self.path("trace")
+        producer = self.producer("far", address=far)
+        consumer = self.consumer(address=self.path("c"))
+        with open(path, "wb") as file:
+            consumer.enable(config(TEST_SOURCE, write_into_file=True,
+                                   trace_all_machines=True,
+                                   file_write_period_ms=3600000),
+                            [file.fileno()])
+        producer.wait_started()
+        producer.writer().number(200)
+        producer.sync()
+        host, port = far.removeprefix("tls://").rsplit(":", 1)
+        mute = socket.create_connection((host, int(port)), timeout=30)
+        authority.renew()
+        self.upgrade(consumer)
+        # The session is complete, and nobody hangs on the old daemon.
+        self.assert_numbers(Trace.from_file(path), [200])
+        self.until(lambda: producer.closed, "the device is cut off")
+        self.assertEqual(mute.recv(1), b"")
+        mute.close()
+        # The same ports, and what the folder holds now.
+        self.assertNotEqual(self.shown(far), serial)
+        self.recorded("far", far)
+        consumer = self.consumer(address=reader)
+        self.assertEqual(len(consumer.query().tracing_sessions), 0)
+        consumer.close()
+        self.until(lambda: daemon.fds() <= fds, "no descriptor is left over")
+        with open(authority.path("cert.pem"), "w") as file:
+            file.write("no certificate")
+        self.refused("cert.pem")
+        self.recorded("far", far)
+
+    def recorded(self, name, producers):
+        producer = self.producer(name, [name], address=producers)
+        consumer = self.session(name, trace_all_machines=True)
+        producer.wait_started()
+        producer.writer().number(20)
+        producer.sync()
+        consumer.stop()
+        self.assert_numbers(consumer.read(), [20])
+        producer.close()
+        consumer.close()
+
+    def test_devices_with_certificates_find_the_next_daemon(self):
+        self.upgraded()
+
+    def test_so_they_do_at_threads_for_connections(self):
+        self.upgraded("--io-threads", "2")
+
+
+class Dials(UpgradeCase):
+    """With a stand-in for ssh, as in test_dial."""
+
+    def setUp(self):
+        super().setUp()
+        ssh = self.path("ssh")
+        with open(ssh, "w") as file:
+            file.write(FAKE_SSH.replace("{python}", sys.executable))
+        os.chmod(ssh, 0o755)
+        os.mkdir(self.path("run"))
+        self.env = {"TRIBUTARY_SSH": ssh,
+                    "RUNTIME_DIRECTORY": self.path("run")}
+        self.far = socket.socket(socket.AF_UNIX)
+        self.far.bind(self.path("device"))
+        self.far.listen()
+        self.far.setblocking(False)
+        self.addCleanup(self.far.close)
+
+    def answer(self):
+        """The device's end of the connection that comes."""
+        def accept():
+            try:
+                return self.far.accept()[0]
+            except BlockingIOError:
+                return None
+        return self.until(accept, "the collector connects")
+
+    def children(self):
+        pid = self.daemons[0].pid
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            return file.read().split()
+
+    def test_devices_are_dialled_anew(self):
+        keep = [self.listen("PRODUCER", self.path("p")),
+                self.listen("CONSUMER", self.path("c"))]
+        dial = 'dial { address: "ssh://device-7" max_retry_ms: 200 }'
+        daemon = self.start(config=self.settings(*keep, dial), env=self.env)
+        producer = self.producer("far", ["far"], address=self.answer())
+        fds, first = daemon.fds(), self.children()
+        self.assertEqual(len(first), 1)
+        consumer = self.session("far", trace_all_machines=True)
+        producer.wait_started()
+        producer.writer().number(100)
+        producer.sync()
+        consumer.stop()
+        self.assert_numbers(consumer.read(), [100])
+        consumer.close()
+        self.upgrade()
+        self.until(lambda: producer.closed, "the old connection ends")
+        # Its ssh has gone, and nobody waits for it in vain.
+        producer = self.producer("far", ["far"], address=self.answer())
+        self.until(lambda: len(self.children()) == 1, "one child")
+        self.assertNotEqual(self.children(), first)
+        consumer = self.session("far", trace_all_machines=True)
+        producer.wait_started()
+        producer.writer().number(100)
+        producer.sync()
+        consumer.stop()
+        self.assert_numbers(consumer.read(), [100])
+        consumer.close()
+        self.until(lambda: daemon.fds() <= fds, "no descriptor is left over")
+        self.settings(*keep)
+        self.upgrade()
+        self.until(lambda: producer.closed, "the old connection ends")
+        self.until(lambda: not self.children(), "no child is left")
+        self.assertEqual(os.listdir(self.path("run")), [])
+
+
 class Sessions(UpgradeCase):
     def test_files_are_complete(self):
         self.start()
@@ -283,7 +429,7 @@ class Sessions(UpgradeCase):
         for producer in producers:
             producer.wait_started()
             producer.writer().number(500)
-        self.upgrade()
+        self.upgrade(consumer)
         self.assert_numbers(Trace.from_file(path), [500, 500, 500])
         self.recorded("next", self.path("p"))
 
