@@ -225,6 +225,16 @@ trigger_session_gone(struct session *s)
 }
 
 static void
+say_lost(struct service *sv, const char *producer)
+{
+	char text[128];
+
+	log_limited(&sv->memory_log, loop_now_ms(), LOG_LEVEL_ERROR,
+	    "no memory for a trigger of %s: it is lost", log_escape(text,
+	    sizeof(text), producer, strlen(producer)));
+}
+
+static void
 hit_clone(struct session *s, const trigger_pb *t, const struct producer *p,
     uint64_t now)
 {
@@ -237,14 +247,17 @@ hit_clone(struct session *s, const trigger_pb *t, const struct producer *p,
 		    (unsigned long long)s->id, TRIGGER_DELAYED_MAX);
 		return;
 	}
-	if ((d = calloc(1, sizeof(*d))) == NULL)
+	if ((d = calloc(1, sizeof(*d))) == NULL) {
+		say_lost(s->service, p->name);
 		return;
+	}
 	d->session = s;
 	d->name = strdup(t->name);
 	d->producer_name = strdup(p->name);
 	d->timer = loop_timer_new(s->service->loop, delayed_cb, d);
 	if (d->name == NULL || d->producer_name == NULL || d->timer == NULL) {
 		delayed_free(d);
+		say_lost(s->service, p->name);
 		return;
 	}
 	d->t.name = d->name;
@@ -340,9 +353,12 @@ trigger_activate(struct producer *p, const char *name, size_t len)
 	char *copy;
 	bool any = false;
 
-	if (len > sv->settings->limits.max_name_bytes ||
-	    (copy = strndup(name, len)) == NULL)
+	if (len > sv->settings->limits.max_name_bytes)
 		return;
+	if ((copy = strndup(name, len)) == NULL) {
+		say_lost(sv, p->name);
+		return;
+	}
 	hits_today = trigger_history_count(st->history, copy, now);
 	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, next) {
 		t = find_trigger(s, copy, p->name);

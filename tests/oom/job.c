@@ -53,7 +53,8 @@ struct viewer {
 	struct consumer *consumer;
 	int file; /* -1: it reads */
 	struct traces_count count;
-	bool connected, made, ended;
+	bool connected, made, ended, asked;
+	uint64_t lost; /* as the copy's statistics say; refused: something */
 };
 
 /* ---- waiting ---- */
@@ -182,6 +183,7 @@ state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
 static void
 stats_cb(void *arg, const struct Perfetto__Protos__TraceStats *stats)
 {
+	job.result->in_doubt = stats == NULL;
 	if (stats != NULL)
 		job.result->lost = traces_lost(stats);
 	come_true(&job.answered);
@@ -303,7 +305,7 @@ viewer_disconnected_cb(void *arg, const char *why)
 	struct viewer *v = arg;
 
 	v->made = false;
-	v->connected = true;
+	v->connected = v->asked = true;
 	come_true(&v->ended);
 }
 
@@ -341,6 +343,15 @@ cloned_cb(void *arg, const struct consumer_cloned *r)
 		consumer_read_buffers(v->consumer);
 }
 
+static void
+viewer_stats_cb(void *arg, const struct Perfetto__Protos__TraceStats *stats)
+{
+	struct viewer *v = arg;
+
+	v->lost = stats == NULL ? 1 : traces_lost(stats);
+	come_true(&v->asked);
+}
+
 static const struct consumer_ops viewer_ops = {
 	.connected = viewer_connected_cb,
 	.disconnected = viewer_disconnected_cb,
@@ -372,13 +383,17 @@ clone(int i)
 		consumer_clone_session(v.consumer, &which, cloned_cb, &v);
 		must(&v.ended, "a clone");
 	}
+	if (v.made && !job.result->in_short) {
+		consumer_get_trace_stats(v.consumer, viewer_stats_cb, &v);
+		must(&v.asked, "statistics of a clone");
+	}
 	consumer_free(v.consumer);
 	if (v.file >= 0)
 		traces_file(&v.count, v.file);
 	close(v.file);
 	job.result->clones[i].made = v.made && !job.result->in_short;
 	job.result->clones[i].packets = v.count.packets;
-	job.result->clones[i].lost = v.count.lost;
+	job.result->clones[i].lost = v.count.lost + v.lost;
 }
 
 /* ---- the job ---- */
@@ -526,7 +541,10 @@ job_lost_silently(const struct job_plan *plan, const struct job_result *r)
 {
 	int i;
 
-	if (r->in_short || !r->started)
+	if (r->in_short || r->in_doubt || !r->started)
+		return false;
+	/* Nothing is read of one that its trigger did not reach; the log. */
+	if (plan->kind == JOB_STOPPED && !r->triggered)
 		return false;
 	for (i = 0; i < JOB_CLONES; i++)
 		if (r->clones[i].made && r->clones[i].lost == 0 &&

@@ -40,6 +40,7 @@ struct job_result {
 	bool triggered; /* what the trigger is for happened */
 	int packets;    /* that arrived */
 	uint64_t lost;  /* as the session's statistics say */
+	bool in_doubt;  /* those were refused */
 	struct {
 		bool made;
 		int packets;

@@ -158,8 +158,12 @@ stop(void **state)
 	return system(command);
 }
 
-/* What a collector or a relay may keep of a job. */
-#define IDLE_MORE 16384
+/*
+ * What a collector or a relay may keep of jobs; and of triggers it remembers
+ * the last 4096, for a day.
+ */
+#define IDLE_MORE     16384
+#define TRIGGERS_MORE 65536
 
 /* Calls of a program that fail, in jobs of one kind. */
 struct trial {
@@ -246,6 +250,7 @@ say(unsigned long first, const struct job_result *r)
 static bool
 fail_once(const struct trial *t, unsigned long first)
 {
+	long more = IDLE_MORE + (t->kind == JOB_PLAIN ? 0 : TRIGGERS_MORE);
 	unsigned long failures;
 	struct job_plan p = plan(t, false);
 	struct job_result r;
@@ -261,7 +266,7 @@ fail_once(const struct trial *t, unsigned long first)
 		fail_msg("call %lu: %d of %d packets, and nobody says so",
 		    first, r.packets, JOB_PACKETS);
 	check_job(t);
-	if (!program_comes_back(t->program, IDLE_MORE, err, sizeof(err)))
+	if (!program_comes_back(t->program, more, err, sizeof(err)))
 		fail_msg("call %lu: %s", first, err);
 	return failures > 0;
 }
