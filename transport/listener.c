@@ -52,6 +52,7 @@ struct listener {
 	bool has_mode;             /* listener_set_permissions() */
 	unsigned mode;
 	long gid;
+	mode_t made_mode;          /* of the file, when it was made */
 };
 
 static void
@@ -268,10 +269,13 @@ static void
 listener_own_file(struct listener *l, const struct addr *a)
 {
 	const char *path = ((const struct sockaddr_un *)&a->sa)->sun_path;
+	struct stat st;
 
 	if (*path == '\0')
 		return;
 	strcpy(l->path, path);
+	/* 0600: so much a socket of ours has in any case. */
+	l->made_mode = lstat(path, &st) == 0 ? st.st_mode & 0777 : 0600;
 	listener_watch(l);
 }
 
@@ -330,9 +334,12 @@ set_option(int fd, int level, int option, int value)
 	(void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-/* A bound, listening socket, or -1 with errno set. */
+/*
+ * A bound, listening socket, or -1 with errno set.  mode: the most that its file
+ * may have; 0: what the umask leaves.
+ */
 static int
-open_listening(const struct sockaddr_storage *sa, socklen_t len)
+open_listening(const struct sockaddr_storage *sa, socklen_t len, mode_t mode)
 {
 	int fd, error;
 
@@ -345,7 +352,8 @@ open_listening(const struct sockaddr_storage *sa, socklen_t len)
 	/* Else [::] would take 0.0.0.0 along, whatever the name said. */
 	if (sa->ss_family == AF_INET6)
 		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
-	if (bind(fd, (const struct sockaddr *)sa, len) != 0 ||
+	if ((mode != 0 && fchmod(fd, mode) != 0) ||
+	    bind(fd, (const struct sockaddr *)sa, len) != 0 ||
 	    listen(fd, LISTENER_BACKLOG) != 0) {
 		error = errno;
 		close(fd);
@@ -361,7 +369,7 @@ listener_open_one(struct listener *l, const struct sockaddr_storage *sa,
 {
 	int fd;
 
-	if ((fd = open_listening(sa, len)) < 0) {
+	if ((fd = open_listening(sa, len, 0)) < 0) {
 		snprintf(err, err_size, "cannot listen at %s: %s", text,
 		    strerror(errno));
 		return -1;
@@ -388,12 +396,21 @@ listener_replace(struct listener *l)
 
 	memcpy(un.sun_path, l->path, sizeof(un.sun_path));
 	memcpy(&sa, &un, sizeof(un));
-	if ((fd = open_listening(&sa, sizeof(un))) < 0)
+	/* Nobody slips in before it is for whom the old one was for. */
+	if ((fd = open_listening(&sa, sizeof(un), 0600)) < 0)
 		return -1;
-	event_del(&s->ev);
-	close(s->fd);
-	l->n_sockets = 0;
-	return listener_add_socket(l, fd);
+	if (l->n_sockets > 0) {
+		event_del(&s->ev);
+		close(s->fd);
+		l->n_sockets = 0;
+	}
+	if (listener_add_socket(l, fd) != 0) {
+		close(fd);
+		unlink(l->path);
+		errno = ENOMEM;
+		return -1;
+	}
+	return 0;
 }
 
 static void
@@ -425,6 +442,9 @@ remake_cb(void *arg)
 	l->remake_failed = false;
 	log_warn("somebody removed the socket %s: it is made anew", l->path);
 	listener_watch(l);
+	if (!l->has_mode && chmod(l->path, l->made_mode) != 0)
+		log_error("cannot set the permissions of %s: %s", l->path,
+		    strerror(errno));
 	if (l->has_mode && listener_set_permissions(l, l->mode, l->gid, err,
 		sizeof(err)) != 0)
 		log_error("%s", err);

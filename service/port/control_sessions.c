@@ -149,7 +149,8 @@ control_query_sessions(void *port, struct rpc_call call, const uint8_t *args,
 	if (p->sessions == NULL)
 		return RPC_REJECT;
 	TAILQ_FOREACH(s, &p->service->sessions, link)
-		if (principal_may(&p->who, &s->owner) && is_wanted(s, &w))
+		if (!s->gone && principal_may(&p->who, &s->owner) &&
+		    is_wanted(s, &w))
 			p->sessions[n++] = s->id;
 	p->n_entries = n;
 	p->with_stats = w.with_stats;

@@ -122,12 +122,14 @@ static void
 put_numbers(struct pb_writer *w, const struct service *sv)
 {
 	const struct session *s;
-	size_t started = 0;
+	size_t started = 0, n = 0;
 
-	TAILQ_FOREACH(s, &sv->sessions, link)
+	TAILQ_FOREACH(s, &sv->sessions, link) {
+		n += !s->gone;
 		started += s->state == SESSION_STARTED;
+	}
 	pb_put_uint(w, STATE_SUPPORTS_SESSIONS, 1);
-	pb_put_uint(w, STATE_NUM_SESSIONS, sv->n_sessions);
+	pb_put_uint(w, STATE_NUM_SESSIONS, n);
 	pb_put_uint(w, STATE_NUM_STARTED, started);
 	pb_put_string(w, STATE_VERSION, "Tributary " TRIBUTARY_VERSION);
 }
@@ -195,7 +197,7 @@ next_session(struct query *q)
 	while ((s = q->session) != NULL && q->sessions_left > 0) {
 		q->session = TAILQ_NEXT(s, link);
 		q->sessions_left--;
-		if (!session_is_visible(s, &q->who))
+		if (s->gone || !session_is_visible(s, &q->who))
 			continue;
 		put_session(&q->entry, s);
 		return true;

@@ -135,8 +135,8 @@ forget_buffers(struct producer *p, const struct session *s)
 	}
 }
 
-static void
-release_buffers(struct session *s)
+void
+session_release_buffers(struct session *s)
 {
 	struct service *sv = s->service;
 	struct producer *p;
@@ -158,6 +158,8 @@ release_buffers(struct session *s)
 		free(b->name);
 	}
 	free(s->buffers);
+	s->buffers = NULL;
+	s->n_buffers = 0;
 	/* What waits to be written there need not wait any more. */
 	quota_wake_all(sv);
 }
@@ -194,7 +196,7 @@ session_destroy(struct session *s)
 	while ((i = TAILQ_FIRST(&s->instances)) != NULL)
 		instance_free(i);
 	file_session_free(s->file);
-	release_buffers(s);
+	session_release_buffers(s);
 	loop_timer_free(s->duration_timer);
 	loop_timer_free(s->flush_timer);
 	loop_timer_free(s->snapshot_timer);
@@ -231,7 +233,7 @@ session_find(struct service *sv, uint64_t id)
 	struct session *s;
 
 	TAILQ_FOREACH(s, &sv->sessions, link)
-		if (s->id == id)
+		if (s->id == id && !s->gone)
 			return s;
 	return NULL;
 }

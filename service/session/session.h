@@ -116,6 +116,7 @@ struct session {
 	bool all_started_said;
 	bool ending;              /* the final flush is under way */
 	bool freeing;             /* freed as soon as its file is closed */
+	bool gone;                /* freed, but for producers to be told of it */
 	bool said_disabled;       /* ops->disabled() was called */
 	bool shutting_down;       /* short time-outs */
 	bool in_stop;             /* all are being stopped: ask afterwards */
@@ -257,6 +258,8 @@ struct session *session_alloc(struct service *s, const struct principal *owner)
     MUST_CHECK;
 /* Makes room for n buffers, with their global ids but without a trace_buffer. */
 int session_alloc_buffers(struct session *s, size_t n) MUST_CHECK;
+/* Their memory and ids are free; nobody writes there any more. */
+void session_release_buffers(struct session *s);
 /* Whether the limits allow one more session of this owner; sentence in err. */
 int session_check_limits(struct service *s, const struct principal *owner,
     char *err, size_t err_size) MUST_CHECK;

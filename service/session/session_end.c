@@ -304,7 +304,9 @@ free_in_turns(struct session *s)
 {
 	s->freeing = true;
 	s->ending = true;
+	s->gone = true;
 	flush_drop_all(s);
+	session_release_buffers(s);
 	session_timers_clear(s);
 	loop_timer_free(s->start_timer);
 	s->start_timer = NULL;

@@ -26,22 +26,34 @@ int
 session_check_limits(struct service *sv, const struct principal *owner,
     char *err, size_t err_size)
 {
+	const struct limits *l = &sv->settings->limits;
 	const struct session *s;
-	uint32_t own = 0;
+	uint32_t own = 0, own_gone = 0;
+	size_t n = 0;
 	char text[96];
 
-	TAILQ_FOREACH(s, &sv->sessions, link)
-		own += principal_equal(&s->owner, owner);
+	TAILQ_FOREACH(s, &sv->sessions, link) {
+		n += !s->gone;
+		if (principal_equal(&s->owner, owner)) {
+			own += !s->gone;
+			own_gone += s->gone;
+		}
+	}
+	/* What is gone but for its producers counts where it piles up. */
+	if (sv->n_sessions - n > l->max_sessions)
+		n = sv->n_sessions;
+	if (own_gone > l->max_sessions_per_uid)
+		own += own_gone;
 	if (sv->shutdown != NULL) {
 		snprintf(err, err_size, "The service is shutting down");
 		return -1;
 	}
-	if (sv->n_sessions >= sv->settings->limits.max_sessions) {
+	if (n >= l->max_sessions) {
 		snprintf(err, err_size, "Too many concurrent tracing sessions "
-		    "(%zu, limits.max_sessions)", sv->n_sessions);
+		    "(%zu, limits.max_sessions)", n);
 		return -1;
 	}
-	if (own >= sv->settings->limits.max_sessions_per_uid) {
+	if (own >= l->max_sessions_per_uid) {
 		snprintf(err, err_size, "Too many concurrent tracing sessions "
 		    "(%u) for %s (limits.max_sessions_per_uid)", own,
 		    principal_text(owner, text, sizeof(text)));
@@ -79,7 +91,7 @@ check_others(struct service *sv, const Perfetto__Protos__TraceConfig *pb,
 			const Perfetto__Protos__TraceConfig *o = s->config->pb;
 
 			if (s->state == SESSION_CLONED ||
-			    s->state == SESSION_DISABLED)
+			    s->state == SESSION_DISABLED || s->gone)
 				continue;
 			for (k = 0; k < o->n_session_semaphores; k++) {
 				const Perfetto__Protos__TraceConfig__SessionSemaphore *held =
@@ -119,7 +131,8 @@ check_exclusive(const struct service *sv, const struct principal *owner,
 	const struct session *s;
 
 	TAILQ_FOREACH(s, &sv->sessions, link) {
-		if (s->state == SESSION_CLONED || s->state == SESSION_DISABLED)
+		if (s->state == SESSION_CLONED ||
+		    s->state == SESSION_DISABLED || s->gone)
 			continue;
 		if (s->config->pb->exclusive_prio > 0 &&
 		    s->config->pb->exclusive_prio >= prio) {

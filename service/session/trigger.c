@@ -361,7 +361,7 @@ trigger_activate(struct producer *p, const char *name, size_t len)
 	}
 	hits_today = trigger_history_count(st->history, copy, now);
 	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, next) {
-		t = find_trigger(s, copy, p->name);
+		t = s->gone ? NULL : find_trigger(s, copy, p->name);
 		if (t == NULL || !may_pass(st, t, hits_today))
 			continue;
 		any = true;

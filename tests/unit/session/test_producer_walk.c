@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/unit/session/fixture.h"
 #include "service/buffer/trace_buffer.h"
@@ -284,6 +285,42 @@ note(struct session *s, bool success, void *arg)
 }
 
 static void
+who_frees_a_session_may_begin_the_same_at_once(void **state)
+{
+	static const char config[] = "buffers { size_kb: 64 } exclusive_prio: 1 "
+	    "unique_session_name: 'mine' session_semaphores { name: 'one' } "
+	    "data_sources { config { name: 'src' } } ";
+	struct fake_consumer first, second, third;
+	struct crowd c;
+
+	crowd_init(&c, state, MANY);
+	c.f->settings.limits.max_sessions = 1;
+	c.f->settings.limits.max_sessions_per_uid = 1;
+	c.f->settings.limits.max_total_buffer_kb = 64;
+	assert_non_null(fake_enable(c.f, &first, config, -1));
+	while (heard(&c, "start ") < MANY)
+		loop_run_once(c.f->loop);
+	session_free(first.s);
+	assert_int_equal(c.f->service->n_sessions, 1);
+	assert_null(session_find(c.f->service, 1));
+	assert_non_null(fake_enable(c.f, &second, config, -1));
+	assert_int_equal(c.f->service->n_sessions, 2);
+	/* But those that go do not pile up. */
+	loop_run_once(c.f->loop);
+	session_free(second.s);
+	assert_int_equal(c.f->service->n_sessions, 2);
+	assert_null(fake_enable(c.f, &third, config, -1));
+	assert_non_null(strstr(third.error, "limits.max_sessions"));
+	while (c.f->service->n_sessions > 0)
+		loop_run_once(c.f->loop);
+	assert_non_null(fake_enable(c.f, &third, config, -1));
+	while (heard(&c, "stop ") < MANY)
+		loop_run_once(c.f->loop);
+	session_free(third.s);
+	crowd_done(&c);
+}
+
+static void
 a_flush_is_not_over_before_all_were_asked(void **state)
 {
 	struct fake_consumer consumer;
@@ -453,6 +490,7 @@ main(void)
 		T(a_session_is_set_up_then_started_in_turns),
 		T(a_session_that_is_stopped_while_it_is_set_up_ends),
 		T(a_session_that_is_freed_while_it_is_started_is_gone_soon),
+		T(who_frees_a_session_may_begin_the_same_at_once),
 		T(a_flush_is_not_over_before_all_were_asked),
 		T(a_flush_whose_time_is_up_before_all_were_asked_fails),
 		T(ids_of_producers_begin_again_without_those_in_use),
