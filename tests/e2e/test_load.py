@@ -37,39 +37,49 @@ class Load(Case):
                       self.path("ledger"), *args)
         return report, *verify([self.path("trace")], [self.path("ledger")])
 
+    def run_enough(self, option, amount, enough, *args):
+        """As run_load(), with three times as much as often as a busy machine
+        has not made enough of it, a few times."""
+        for factor in (1, 3, 9, 27):
+            report, status, found = self.run_load(*args, option,
+                                                  amount * factor)
+            self.assert_accounted(status, found)
+            if enough(report, found):
+                break
+        self.assertTrue(enough(report, found), (report, found))
+        return report, found
+
     def assert_accounted(self, status, found):
         self.assertEqual(status, 0, found)
         self.assertTrue(found["accounted"])
 
     def test_churn_over_all_transports_is_accounted_for(self):
-        report, status, found = self.run_load(
+        report, found = self.run_enough(
+            "--duration", 2, lambda report, found:
+            report["ended_clean"] > 10 and report["ended_cut"] > 10 and
+            found["sequences"] >= 200 + 20 and found["present"] > 1000 and
+            report["round_trip_us"]["count"] > 100 and
+            report["control"]["query_us"]["count"] > 3,
             "--connect", "unix", "--connect", "tcp", "--connect", "tls",
             "--producers", 200, "--rate", "20K", "--big", "3:9000",
-            "--patches", "--churn", "60:mixed", "--duration", 2,
-            "--control", "--reply-every", 2)
-        self.assert_accounted(status, found)
+            "--patches", "--churn", "60:mixed", "--control",
+            "--reply-every", 2)
         self.assertEqual(report["connected"], 200)
-        self.assertGreater(report["ended_clean"], 10)
-        self.assertGreater(report["ended_cut"], 10)
         self.assertEqual(report["errors"], {})
-        self.assertGreaterEqual(found["sequences"], 200 + 20)
-        self.assertGreater(found["present"], 1000)
-        self.assertGreater(report["round_trip_us"]["count"], 100)
-        self.assertGreater(report["control"]["query_us"]["count"], 3)
         self.assertGreater(report["collector"]["rss_peak_kb"], 1000)
 
     def test_hostile_and_slow_peers_take_nothing_from_the_others(self):
-        report, status, found = self.run_load(
-            "--connect", "tcp", "--producers", 20, "--packets", 300,
-            "--rate", "30K", "--slow", "answers:2,reads:2",
+        report, found = self.run_enough(
+            "--packets", 300, lambda report, found:
+            report["hostile"]["garbage"]["thrown_out"] > 0 and
+            report["session"]["invalid_packets"] > 0,
+            "--connect", "tcp", "--producers", 20, "--rate", "30K", "--slow", "answers:2,reads:2",
             "--slow-by", "200ms", "--hostile",
             "mute:2,half:2,garbage:2,too-big:2,flood:1,wrong-ids:2,forged:2,"
             "registrations:1")
-        self.assert_accounted(status, found)
-        self.assertEqual(found["present"], 20 * 300)
+        self.assertEqual(found["present"], report["packets"]["total"])
+        self.assertGreaterEqual(found["present"], 20 * 300)
         self.assertEqual(found["missing_unsure"], 0)
-        self.assertGreater(report["hostile"]["garbage"]["thrown_out"], 0)
-        self.assertGreater(report["session"]["invalid_packets"], 0)
 
     def test_relays_of_both_kinds_are_accounted_for(self):
         settings = self.path("settings")
@@ -79,16 +89,15 @@ class Load(Case):
                        "link { end_wait_ms: 200 }\n")
         for kind in ([], ["--classic"]):
             with self.subTest(kind):
-                report, status, found = self.run_load(
+                report, found = self.run_enough(
+                    "--duration", 1, lambda report, found:
+                    report["ended_cut"] > 3 and found["present"] > 500 and
+                    report["round_trip_us"]["count"] > 3,
                     "--daemon-config", settings, "--connect", "tcp",
                     "--connect", "unix", "--relays", 12, "--producers", 3,
                     "--rate", "40K", "--big", "3:9000", "--patches",
-                    "--churn", "20:mixed", "--duration", 1, *kind)
-                self.assert_accounted(status, found)
+                    "--churn", "20:mixed", *kind)
                 self.assertEqual(report["connected"], 36)
-                self.assertGreater(report["ended_cut"], 3)
-                self.assertGreater(found["present"], 500)
-                self.assertGreater(report["round_trip_us"]["count"], 3)
 
     @unittest.skipUnless(pki.OPENSSL, "no openssl command")
     def test_each_device_may_have_a_certificate(self):

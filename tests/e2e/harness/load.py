@@ -17,7 +17,7 @@ def check_words(text):
         assert line not in text, text
 
 
-def load(*args, timeout=60, env=None):
+def load(*args, timeout=100, env=None):
     """A run; its line of JSON."""
     done = subprocess.run([program(), "--quiet", *map(str, args)],
                           env=environment(**(env or {})),
@@ -29,7 +29,7 @@ def load(*args, timeout=60, env=None):
     return json.loads(line)
 
 
-def verify(traces, ledgers, *args, timeout=60):
+def verify(traces, ledgers, *args, timeout=100):
     """The exit status and the line of JSON."""
     argv = [program(), "verify", *traces, *map(str, args)]
     for ledger in ledgers:

@@ -10,6 +10,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_link_frame(data, size);
 	fuzz_link_loss(data, size);
 	fuzz_link_clock(data, size);
+	fuzz_link_unpack(data, size);
 	fuzz_link_zstd(data, size);
 	fuzz_clock_exchange(data, size);
 	fuzz_packet_boundary(data, size);

@@ -16,6 +16,7 @@ void fuzz_unpack(const uint8_t *data, size_t size);
 void fuzz_link_frame(const uint8_t *data, size_t size);
 void fuzz_link_loss(const uint8_t *data, size_t size);
 void fuzz_link_clock(const uint8_t *data, size_t size);
+void fuzz_link_unpack(const uint8_t *data, size_t size);
 void fuzz_link_zstd(const uint8_t *data, size_t size);
 void fuzz_clock_exchange(const uint8_t *data, size_t size);
 void fuzz_packet_boundary(const uint8_t *data, size_t size);
