@@ -300,7 +300,7 @@ ssize_t
 recv(int fd, void *data, size_t len, int flags)
 {
 	if (plan != NULL)
-		pause_us(atomic_load(&plan->read_delay_us));
+		pause_us(&plan->read_delay_us);
 	return NEXT(recv)(fd, data, len, flags);
 }
 
@@ -308,6 +308,6 @@ ssize_t
 readv(int fd, const struct iovec *iov, int n)
 {
 	if (plan != NULL)
-		pause_us(atomic_load(&plan->read_delay_us));
+		pause_us(&plan->read_delay_us);
 	return NEXT(readv)(fd, iov, n);
 }
