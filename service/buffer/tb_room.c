@@ -91,6 +91,18 @@ is_guaranteed(struct trace_buffer *tb, struct tb_sequence *s,
 	return cost > o->held || o->held - cost < share;
 }
 
+/*
+ * A chunk that is not complete stays when the packet that ended in it goes.  It
+ * was counted as lost with that, so it goes as well, before its owner is taken
+ * to hold it still.
+ */
+static void
+drop_emptied(struct trace_buffer *tb, struct tb_sequence *s)
+{
+	if (s->len > 0 && !tb_has_unread(tb_front(tb, s)))
+		tb_force_front(tb, s);
+}
+
 /* Removes it, after what is before it in its sequence.  False: it stays. */
 static bool
 force_unless_guaranteed(struct trace_buffer *tb, struct tb_record *target,
@@ -106,6 +118,7 @@ force_unless_guaranteed(struct trace_buffer *tb, struct tb_record *target,
 			tb_unstall(tb, s);
 		begun = true;
 		tb_force_front(tb, s);
+		drop_emptied(tb, s);
 	}
 	return true;
 }
