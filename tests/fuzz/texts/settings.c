@@ -18,7 +18,8 @@ check(const struct settings *s)
 	size_t i;
 
 	if (s->limits.max_sessions == 0 || s->limits.max_connections == 0 ||
-	    s->limits.max_producers == 0 || s->limits.max_producers > 65535 ||
+	    s->limits.max_producers == 0 ||
+	    s->limits.max_producers > SETTINGS_PRODUCERS_MOST ||
 	    s->limits.max_shm_kb == 0 || s->limits.max_shm_kb > 32768)
 		abort();
 	if (s->limits.max_connection_memory_kb == 0 ||
