@@ -81,9 +81,8 @@ trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
 	tb_wake(tb, s);
 }
 
-/* The packet that waits for a patch of c goes; those before it stay. */
-static void
-drop_last(struct trace_buffer *tb, struct tb_record *c)
+void
+tb_drop_last(struct trace_buffer *tb, struct tb_record *c)
 {
 	bool unread = tb_has_unread(c);
 	struct tb_fragment f = { 0, 0 };
@@ -121,10 +120,19 @@ trace_buffer_producer_gone(struct trace_buffer *tb, uint64_t producer)
 			c = tb_chunk_at(tb, s, k);
 			if ((c->flags & TB_NEEDS_PATCHING) == 0)
 				continue;
-			drop_last(tb, c);
+			tb_drop_last(tb, c);
 			any = true;
 		}
 		if (any)
 			tb_wake(tb, s);
 	}
+}
+
+void
+trace_buffer_no_more(struct trace_buffer *tb)
+{
+	if (tb->ended || tb->read_only)
+		return;
+	tb->ended = true;
+	tb_wake_all(tb);
 }

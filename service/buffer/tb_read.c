@@ -62,20 +62,54 @@ hand_out(struct trace_buffer *tb, struct tb_sequence *s,
 	return true;
 }
 
+/*
+ * The front chunk of s waits for something: whether in vain, as nothing comes
+ * any more.  It matters only to what is behind it.
+ */
+static inline bool
+waits_in_vain(const struct trace_buffer *tb, const struct tb_sequence *s)
+{
+	return UNLIKELY(tb->ended) && s->len > 1;
+}
+
+/* The front chunk was scraped, and its writer never put in the rest. */
+static void
+erase_half(struct trace_buffer *tb, struct tb_sequence *s,
+    struct tb_record *front)
+{
+	front->flags |= TB_ABORTED;
+	tb_erase_front(tb, s, false);
+	/* Not overwritten: abandoned. */
+	s->flags &= ~(uint32_t)TB_SEQ_TAIL_OPEN;
+}
+
+/* Drops what will not be whole, or leaves s alone until it is. */
+static void
+drop_or_stall(struct trace_buffer *tb, struct tb_sequence *s,
+    struct tb_record *front)
+{
+	if (!waits_in_vain(tb, s)) {
+		tb_stall(tb, s);
+		return;
+	}
+	tb_open(s, front);
+	tb_drop_last(tb, front);
+}
+
 /* The last fragment of the front chunk, which is not a whole packet yet. */
 static bool
 read_last(struct trace_buffer *tb, struct tb_sequence *s,
     struct tb_record *front, struct tb_packet *out)
 {
 	if ((front->flags & TB_LAST_CONTINUES_ON_NEXT) == 0) {
-		tb_stall(tb, s);
+		drop_or_stall(tb, s, front);
 		return false;
 	}
 	switch (tb_reassemble(tb, s, false, out)) {
 	case TB_REASSEMBLED:
 		return out->size > 0;
 	case TB_WAITS:
-		tb_stall(tb, s);
+		drop_or_stall(tb, s, front);
 		break;
 	case TB_LOST:
 		break;
@@ -92,10 +126,12 @@ read_front(struct trace_buffer *tb, struct tb_sequence *s,
 	struct tb_fragment f;
 
 	if (!tb_has_unread(front)) {
-		if (tb_may_grow(front))
-			tb_stall(tb, s);
-		else
+		if (!tb_may_grow(front))
 			tb_erase_front(tb, s, false);
+		else if (waits_in_vain(tb, s))
+			erase_half(tb, s, front);
+		else
+			tb_stall(tb, s);
 		return false;
 	}
 	if (tb_fragment_at(tb_payload(front), front->read, front->used, &f) !=

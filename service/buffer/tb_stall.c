@@ -68,11 +68,21 @@ can_go_on(const struct trace_buffer *tb, struct tb_sequence *s)
 	return (front->flags & TB_NEEDS_PATCHING) == 0;
 }
 
+/* The next pass comes to s again. */
+static void
+send_next_pass(struct trace_buffer *tb, struct tb_sequence *s)
+{
+	uint64_t position = position_of(tb, s);
+
+	/* 0 says never. */
+	s->wake = tb->reader.pass + 1 != 0 ? tb->reader.pass + 1 : 1;
+	if (position < tb->reader.wake)
+		tb->reader.wake = position;
+}
+
 void
 tb_wake(struct trace_buffer *tb, struct tb_sequence *s)
 {
-	uint64_t position;
-
 	if (LIKELY(s->stalled_at == TB_NO_POSITION))
 		return;
 	if (!tb_is_stalled(tb, s)) {
@@ -81,11 +91,19 @@ tb_wake(struct trace_buffer *tb, struct tb_sequence *s)
 		return;
 	}
 	s->wake = 0;
-	if (!can_go_on(tb, s))
-		return;
-	/* 0 says never. */
-	s->wake = tb->reader.pass + 1 != 0 ? tb->reader.pass + 1 : 1;
-	position = position_of(tb, s);
-	if (position < tb->reader.wake)
-		tb->reader.wake = position;
+	if (can_go_on(tb, s))
+		send_next_pass(tb, s);
+}
+
+void
+tb_wake_all(struct trace_buffer *tb)
+{
+	struct tb_sequence *s;
+	uint32_t i;
+
+	for (i = 0; i < tb->seqs.n_slots; i++) {
+		s = tb_sequence_at(&tb->seqs, i);
+		if (s->len > 0 && tb_is_stalled(tb, s))
+			send_next_pass(tb, s);
+	}
 }

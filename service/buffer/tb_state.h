@@ -53,6 +53,7 @@ struct trace_buffer {
 	enum tb_policy policy;
 	bool stopped;  /* discard: full for good */
 	bool read_only;
+	bool ended; /* nothing is waited for any more */
 	struct tb_reader reader;
 	uint64_t unread; /* bytes of chunks with something unread */
 	uint64_t held;   /* bytes of all chunks: those read so far, too */
@@ -165,6 +166,8 @@ void tb_stall(struct trace_buffer *tb, struct tb_sequence *s);
  * pass will.  Cheap: a stall whose reason persists costs later passes nothing.
  */
 void tb_wake(struct trace_buffer *tb, struct tb_sequence *s);
+/* The next pass tries all that are stalled again. */
+void tb_wake_all(struct trace_buffer *tb);
 /* What s was waiting for is overwritten: this pass goes back for the rest. */
 void tb_unstall(struct trace_buffer *tb, struct tb_sequence *s);
 
@@ -175,6 +178,11 @@ tb_is_stalled(const struct trace_buffer *tb, const struct tb_sequence *s)
 	return UNLIKELY(s->stalled_at != TB_NO_POSITION) &&
 	    (s->wake == 0 || (int32_t)(tb->reader.pass - s->wake) < 0);
 }
+
+/* ---- Patches (tb_patch.c) ---- */
+
+/* The packet at the end of c, which waits for more, goes; those before stay. */
+void tb_drop_last(struct trace_buffer *tb, struct tb_record *c);
 
 /* ---- Reassembly (tb_reassemble.c) ---- */
 

@@ -6,6 +6,7 @@
 
 #include "protos/link.pb-c.h"
 #include "transport/log.h"
+#include "service/buffer/trace_buffer.h"
 #include "service/session/clone.h"
 #include "service/session/commit.h"
 #include "service/session/file_session.h"
@@ -83,6 +84,17 @@ set_error(struct session *s, const char *error)
 		s->end_error = out_of_memory;
 }
 
+/* A patch that has not come with the last flush does not come any more. */
+static void
+nothing_is_waited_for(struct session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++)
+		if (s->buffers[i].tb != NULL)
+			trace_buffer_no_more(s->buffers[i].tb);
+}
+
 static void
 finish_disable(struct session *s)
 {
@@ -94,6 +106,7 @@ finish_disable(struct session *s)
 	loop_timer_free(s->stop_timer);
 	s->stop_timer = NULL;
 	(void)session_scrape(s);
+	nothing_is_waited_for(s);
 	event_log_snapshot(s->events);
 	event_log_event(s->events, SERVICE_EVENT_TRACING_DISABLED);
 	readback_want_stats(s->readback);

@@ -220,6 +220,58 @@ one_that_is_gone_leaves_what_is_whole(void **state)
 	assert_true(trace_buffer_unread(tb) == 0);
 }
 
+static void
+at_the_end_nothing_is_waited_for(void **state)
+{
+	struct trace_buffer *tb = *state;
+
+	/* A patch of a packet that goes on, and of one that does not. */
+	commit(tb, 1, 1, 0, TO_NEXT | PATCH, "a1 b5");
+	commit(tb, 1, 1, 1, FROM_PREV | PATCH, "c1 d2 e3");
+	commit(tb, 1, 1, 2, 0, "f1");
+	/* A patch in the middle of a packet. */
+	commit(tb, 2, 1, 0, TO_NEXT, "g1");
+	commit(tb, 2, 1, 1, FROM_PREV | TO_NEXT | PATCH, "h4");
+	commit(tb, 2, 1, 2, FROM_PREV, "i1 j1");
+	/* A chunk that was only scraped. */
+	scrape(tb, 3, 1, 0, 0, "k1 l1", 100);
+	commit(tb, 3, 1, 1, 0, "m1");
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "a1", 0);
+	expect_packet(tb, "k1", 0);
+	expect_end(tb);
+	trace_buffer_no_more(tb);
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "d2", TB_LOSS_WRITER_ABORT |
+	    TB_LOSS_ORPHAN_CONTINUATION);
+	expect_packet(tb, "f1", TB_LOSS_WRITER_ABORT);
+	expect_packet(tb, "j1", TB_LOSS_WRITER_ABORT |
+	    TB_LOSS_ORPHAN_CONTINUATION);
+	expect_packet(tb, "m1", TB_LOSS_WRITER_ABORT);
+	expect_end(tb);
+	assert_true(trace_buffer_unread(tb) == 0);
+	assert_int_equal(trace_buffer_stats(tb)->trace_writer_packet_loss, 3);
+}
+
+static void
+at_the_end_what_nothing_is_behind_stays(void **state)
+{
+	struct trace_buffer *tb = *state;
+
+	commit(tb, 1, 1, 0, TO_NEXT | PATCH, "a1 b5");
+	trace_buffer_no_more(tb);
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "a1", 0);
+	expect_end(tb);
+	/* It does come. */
+	assert_true(patch(tb, 1, 1, 0, 3, "BBBBB", false));
+	commit(tb, 1, 1, 1, FROM_PREV, "c1");
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "B5c1", 0);
+	expect_end(tb);
+	assert_int_equal(trace_buffer_stats(tb)->trace_writer_packet_loss, 0);
+}
+
 int
 main(void)
 {
@@ -235,6 +287,8 @@ main(void)
 		RULE(a_chunk_may_be_committed_again_when_its_writer_patched_it),
 		RULE(a_producer_that_is_gone_is_not_waited_for),
 		RULE(one_that_is_gone_leaves_what_is_whole),
+		RULE(at_the_end_nothing_is_waited_for),
+		RULE(at_the_end_what_nothing_is_behind_stays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
