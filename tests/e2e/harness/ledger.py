@@ -134,8 +134,8 @@ class Audit:
             self._look(seq, numbers)
         self.told = {}
         stats = trace.of("trace_stats")
-        for loss in stats[-1].trace_stats.tributary_link_losses \
-                if stats else ():
+        self.stats = stats[-1].trace_stats if stats else None
+        for loss in self.stats.tributary_link_losses if stats else ():
             key = (loss.trusted_packet_sequence_id or None,
                    pb.LinkLossCause.Name(loss.cause))
             self.told[key] = self.told.get(key, 0) + loss.packets
