@@ -116,15 +116,14 @@ lag_cb(void *arg)
 static void
 watch(struct overload_watch *w)
 {
-	if (w->limit_ms == 0)
-		return;
-	if (w->io == NULL) {
-		loop_on_lag(w->loop, w->limit_ms, lag_cb, w);
-		return;
-	}
 	/* Where both together are too long, one of them is half of that. */
-	loop_on_lag(w->loop, (w->limit_ms + 1) / 2, lag_cb, w);
-	io_pool_on_lag(w->io, (w->limit_ms + 1) / 2, lag_cb, w);
+	uint32_t ms = w->io != NULL ? (w->limit_ms + 1) / 2 : w->limit_ms;
+
+	if (ms == 0)
+		return;
+	loop_on_lag(w->loop, ms, lag_cb, w);
+	if (w->io != NULL)
+		io_pool_on_lag(w->io, ms, lag_cb, w);
 }
 
 struct overload_watch *

@@ -75,13 +75,11 @@ ended(struct session *s)
 static void
 set_error(struct session *s, const char *error)
 {
-	static char out_of_memory[] = "out of memory";
-
 	if (error == NULL || s->end_error != NULL)
 		return;
-	s->end_error = s->end_error_owned = strdup(error);
-	if (s->end_error == NULL)
-		s->end_error = out_of_memory;
+	s->end_error_owned = strdup(error);
+	s->end_error = s->end_error_owned != NULL ? s->end_error_owned :
+	    "out of memory";
 }
 
 /* A patch that has not come with the last flush does not come any more. */
