@@ -16,11 +16,11 @@ from harness.case import Case, TEST_SOURCE, config
 from harness.certs import Authority
 from harness.daemon import Daemon
 from harness.device import RelayCase
+from harness.fake_ssh import FakeSsh
 from harness.faults import Plan
 from harness.ipc import Port
 from harness.trace import Trace
 from test_activation import HAND_OVER
-from test_dial import FAKE_SSH
 
 
 # Writes a line for each twenty connections, and for each that is refused.
@@ -149,17 +149,22 @@ class UpgradeCase(Case):
     def listen(self, port, address, more=""):
         return f'listen {{ port: {port} address: "{address}" {more} }}'
 
+    def written(self, producer, consumer, count):
+        """So many packets, and that they are in the trace."""
+        producer.wait_started()
+        producer.writer().number(count)
+        producer.sync()
+        consumer.stop()
+        self.assert_numbers(consumer.read(), [count])
+        consumer.close()
+
     def recorded(self, name, producers):
         """A whole session, and what of it is in the trace."""
         producer = self.producer(name, [name], address=producers)
         consumer = self.consumer(address=self.path("c"))
         consumer.enable(config(name))
-        producer.wait_started()
-        producer.writer().number(20)
-        consumer.stop()
-        self.assert_numbers(consumer.read(), [20])
+        self.written(producer, consumer, 20)
         producer.close()
-        consumer.close()
 
 
 class Sockets(UpgradeCase):
@@ -332,13 +337,8 @@ class Tls(UpgradeCase):
     def recorded(self, name, producers):
         producer = self.producer(name, [name], address=producers)
         consumer = self.session(name, trace_all_machines=True)
-        producer.wait_started()
-        producer.writer().number(20)
-        producer.sync()
-        consumer.stop()
-        self.assert_numbers(consumer.read(), [20])
+        self.written(producer, consumer, 20)
         producer.close()
-        consumer.close()
 
     def test_devices_with_certificates_find_the_next_daemon(self):
         self.upgraded()
@@ -347,32 +347,14 @@ class Tls(UpgradeCase):
         self.upgraded("--io-threads", "2")
 
 
-class Dials(UpgradeCase):
-    """With a stand-in for ssh, as in test_dial."""
+class Dials(FakeSsh, UpgradeCase):
+    """With a stand-in for ssh."""
 
     def setUp(self):
         super().setUp()
-        ssh = self.path("ssh")
-        with open(ssh, "w") as file:
-            file.write(FAKE_SSH.replace("{python}", sys.executable))
-        os.chmod(ssh, 0o755)
         os.mkdir(self.path("run"))
-        self.env = {"TRIBUTARY_SSH": ssh,
+        self.env = {"TRIBUTARY_SSH": self.ssh,
                     "RUNTIME_DIRECTORY": self.path("run")}
-        self.far = socket.socket(socket.AF_UNIX)
-        self.far.bind(self.path("device"))
-        self.far.listen()
-        self.far.setblocking(False)
-        self.addCleanup(self.far.close)
-
-    def answer(self):
-        """The device's end of the connection that comes."""
-        def accept():
-            try:
-                return self.far.accept()[0]
-            except BlockingIOError:
-                return None
-        return self.until(accept, "the collector connects")
 
     def children(self):
         pid = self.daemons[0].pid
@@ -387,26 +369,16 @@ class Dials(UpgradeCase):
         producer = self.producer("far", ["far"], address=self.answer())
         fds, first = daemon.fds(), self.children()
         self.assertEqual(len(first), 1)
-        consumer = self.session("far", trace_all_machines=True)
-        producer.wait_started()
-        producer.writer().number(100)
-        producer.sync()
-        consumer.stop()
-        self.assert_numbers(consumer.read(), [100])
-        consumer.close()
+        self.written(producer, self.session("far", trace_all_machines=True),
+                     100)
         self.upgrade()
         self.until(lambda: producer.closed, "the old connection ends")
         # Its ssh has gone, and nobody waits for it in vain.
         producer = self.producer("far", ["far"], address=self.answer())
         self.until(lambda: len(self.children()) == 1, "one child")
         self.assertNotEqual(self.children(), first)
-        consumer = self.session("far", trace_all_machines=True)
-        producer.wait_started()
-        producer.writer().number(100)
-        producer.sync()
-        consumer.stop()
-        self.assert_numbers(consumer.read(), [100])
-        consumer.close()
+        self.written(producer, self.session("far", trace_all_machines=True),
+                     100)
         self.until(lambda: daemon.fds() <= fds, "no descriptor is left over")
         self.settings(*keep)
         self.upgrade()

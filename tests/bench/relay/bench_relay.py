@@ -149,15 +149,18 @@ class Bench(RelayCase):
                 ledger, [daemon.pid, device.process.pid], MEGABYTES * MIB)
             show(f"collector, {name}: seconds a GB", f"{found[name]:.3f}",
                  f"(its relay {relay:.3f})")
-            ledger.stop()
-            self.things.remove(ledger)
-            device.stop()
-            self.devices.remove(device)
-            recording.close()
-            daemon.stop()
+            self.done_with(ledger, device, recording, daemon)
         self.daemons.clear()
         show("link to classic", f"{found['link'] / found['classic']:.2f}",
              "at most 1")
+
+    def done_with(self, ledger, device, recording, daemon):
+        ledger.stop()
+        self.things.remove(ledger)
+        device.stop()
+        self.devices.remove(device)
+        recording.close()
+        daemon.stop()
 
     def bench_threads(self):
         """The collector's time of a relay that compresses, by thread: packets
@@ -186,12 +189,7 @@ class Bench(RelayCase):
         owner, io = ((b - a) / size * GB for a, b in zip(before, after))
         show(f"link, zstd of {name}, {threads} threads: owner, s a GB",
              f"{owner:.3f}", f"(threads {io:.3f})")
-        ledger.stop()
-        self.things.remove(ledger)
-        device.stop()
-        self.devices.remove(device)
-        recording.close()
-        daemon.stop()
+        self.done_with(ledger, device, recording, daemon)
         self.daemons.clear()
 
     def bench_drain(self):

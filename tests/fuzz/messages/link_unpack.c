@@ -12,52 +12,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz/messages/input.h"
 #include "transport/ipc_frame.h"
 #include "transport/link_unpack.h"
 #include "transport/link_wire.h"
 #include "transport/link_zstd.h"
 #include "transport/stream.h"
 
-#define CHECK(cond)                                                            \
-	do {                                                                   \
-		if (!(cond))                                                   \
-			abort();                                               \
-	} while (0)
-
 /* Bound the time of one input. */
 #define FRAMES_MAX 32
 /* More than one block and what stands around it. */
 #define ENOUGH (LINK_BLOCK_MAX + LINK_HEAD_MAX + IPC_HEAD_MAX)
-
-static const uint8_t *in;
-static size_t left;
-
-static size_t
-take(size_t bytes)
-{
-	size_t v = 0;
-
-	while (bytes-- > 0) {
-		v = v << 8 | (left > 0 ? *in : 0);
-		if (left > 0) {
-			in++;
-			left--;
-		}
-	}
-	return v;
-}
-
-/* An exact copy, so that a byte too many is seen. */
-static uint8_t *
-copy_of(const void *data, size_t len)
-{
-	uint8_t *copy = malloc(len > 0 ? len : 1);
-
-	CHECK(copy != NULL);
-	if (len > 0)
-		memcpy(copy, data, len);
-	return copy;
-}
 
 /* What came out is a frame, and says what the one that came in did. */
 static void
@@ -93,7 +58,7 @@ unpack(struct link_unpacker *u, const uint8_t *data, size_t len, size_t room,
     const uint8_t *block, size_t block_len)
 {
 	uint64_t grown = link_unpacker_grown(u);
-	uint8_t *frame = copy_of(data, len), *out = malloc(room + 1);
+	uint8_t *frame = input_copy(data, len), *out = malloc(room + 1);
 	size_t n;
 
 	CHECK(out != NULL);
@@ -118,21 +83,19 @@ unpack(struct link_unpacker *u, const uint8_t *data, size_t len, size_t room,
 }
 
 static void
-run_raw(struct link_unpacker *u, size_t room)
+run_raw(struct link_unpacker *u, size_t room, struct input *in)
 {
+	const uint8_t *data;
 	uint8_t *frame;
 	size_t len;
 	int i;
 
-	for (i = 0; i < FRAMES_MAX && left > 0; i++) {
-		len = take(2);
-		if (len > left)
-			len = left;
+	for (i = 0; i < FRAMES_MAX && in->left > 0; i++) {
+		len = input_number(in, 2);
+		data = input_bytes(in, &len);
 		CHECK((frame = malloc(FRAME_HEADER_BYTES + len)) != NULL);
 		memset(frame, 0, FRAME_HEADER_BYTES);
-		memcpy(frame + FRAME_HEADER_BYTES, in, len);
-		in += len;
-		left -= len;
+		memcpy(frame + FRAME_HEADER_BYTES, data, len);
 		(void)unpack(u, frame, FRAME_HEADER_BYTES + len, room, NULL, 0);
 		free(frame);
 	}
@@ -159,32 +122,30 @@ pack(struct link_compressor *c, const uint8_t *data, size_t len, uint64_t number
 }
 
 static void
-run_harmed(struct link_unpacker *u, size_t room)
+run_harmed(struct link_unpacker *u, size_t room, struct input *in)
 {
 	static uint8_t frame[FRAME_MAX_BYTES];
 	struct link_compressor *c = link_compressor_new(1);
+	const uint8_t *data;
 	size_t len, n, place;
 	bool honest = true, out;
 	uint8_t harm;
 	int i;
 
 	CHECK(c != NULL);
-	for (i = 0; i < FRAMES_MAX && left > 0; i++) {
-		place = take(2);
-		harm = (uint8_t)take(1);
-		len = take(2);
-		if (len > left)
-			len = left;
+	for (i = 0; i < FRAMES_MAX && in->left > 0; i++) {
+		place = input_number(in, 2);
+		harm = (uint8_t)input_number(in, 1);
+		len = input_number(in, 2);
+		data = input_bytes(in, &len);
 		if (len == 0)
 			break;
-		n = pack(c, in, len, (uint64_t)i + 1, frame);
+		n = pack(c, data, len, (uint64_t)i + 1, frame);
 		honest = honest && harm == 0;
 		frame[FRAME_HEADER_BYTES + place % (n - FRAME_HEADER_BYTES)] ^=
 		    harm;
-		out = unpack(u, frame, n, room, honest ? in : NULL, len);
+		out = unpack(u, frame, n, room, honest ? data : NULL, len);
 		CHECK(out || !honest);
-		in += len;
-		left -= len;
 	}
 	link_compressor_free(c);
 }
@@ -193,17 +154,16 @@ void
 fuzz_link_unpack(const uint8_t *data, size_t size)
 {
 	struct link_unpacker *u = link_unpacker_new();
+	struct input in = { data, size };
 	bool harmed;
 	size_t room;
 
 	CHECK(u != NULL);
-	in = data;
-	left = size;
-	harmed = take(1) % 2 != 0;
-	room = take(2);
+	harmed = input_number(&in, 1) % 2 != 0;
+	room = input_number(&in, 2);
 	if (harmed)
-		run_harmed(u, room);
+		run_harmed(u, room, &in);
 	else
-		run_raw(u, room);
+		run_raw(u, room, &in);
 	link_unpacker_unref(u);
 }
