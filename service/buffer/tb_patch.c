@@ -52,8 +52,9 @@ trace_buffer_patch(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
 		return false;
 	}
 	for (i = 0; i < n; i++)
-		memcpy(tb_payload(c) + patches[i].offset, patches[i].data,
-		    patches[i].len);
+		if (patches[i].len > 0)
+			memcpy(tb_payload(c) + patches[i].offset,
+			    patches[i].data, patches[i].len);
 	tb->stats.patches_succeeded += n;
 	if (!more)
 		c->flags &= (uint8_t)~TB_NEEDS_PATCHING;

@@ -79,7 +79,7 @@ struct tb_chunk {
 
 struct tb_patch {
 	uint32_t offset; /* from the start of the payload */
-	const uint8_t *data;
+	const uint8_t *data; /* NULL when there are none */
 	size_t len;
 };
 

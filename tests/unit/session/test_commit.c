@@ -342,7 +342,8 @@ put_patch(struct pb_writer *w, uint16_t buffer, uint32_t id, size_t offset,
 	pb_put_uint(w, 3, id);
 	one = pb_nest_begin(w, 4);
 	pb_put_uint(w, 1, offset);
-	pb_put_string(w, 2, data);
+	if (data != NULL)
+		pb_put_string(w, 2, data);
 	pb_nest_end(w, one);
 	pb_put_uint(w, 5, more);
 	pb_nest_end(w, mark);
@@ -389,6 +390,28 @@ a_chunk_waits_until_its_last_patch_came(void **state)
 	pb_writer_init(&w);
 	put_patch(&w, b.p.last_buffer, 0, at + 2, "ne", false);
 	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	assert_trace(b.c.s, "done ");
+	bed_done(&b);
+}
+
+/* Undefined behaviour once: a memcpy() of nothing, from nowhere. */
+static void
+a_patch_without_data_changes_nothing_and_is_a_patch(void **state)
+{
+	struct bed b;
+	struct pb_writer w, chunk;
+	size_t at;
+
+	bed_init(&b, state, true, ONE_SOURCE);
+	pb_writer_init(&w);
+	pb_writer_init(&chunk);
+	at = put_unfinished(&chunk, 0, "done");
+	fake_move(&w, 0, 0, b.p.last_buffer, &chunk);
+	pb_writer_done(&chunk);
+	put_patch(&w, b.p.last_buffer, 0, at, NULL, false);
+	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	assert_int_equal(trace_buffer_stats(
+	    b.c.s->buffers[0].tb)->patches_succeeded, 1);
 	assert_trace(b.c.s, "done ");
 	bed_done(&b);
 }
@@ -815,6 +838,7 @@ main(void)
 		T(a_request_that_does_not_parse_has_no_effect_at_all),
 		T(patches_are_applied_after_the_moves_of_their_request),
 		T(a_chunk_waits_until_its_last_patch_came),
+		T(a_patch_without_data_changes_nothing_and_is_a_patch),
 		T(patches_for_foreign_buffers_are_discarded_and_counted),
 		T(more_patches_of_one_chunk_than_sane_are_discarded),
 		T(a_scrape_takes_the_finished_part_and_the_commit_the_rest),
