@@ -172,6 +172,10 @@ in_a_row(struct outbox *o, struct ob_block **blocks, size_t n)
 	uint64_t number = arena_link(&o->arena)->last_acked;
 	size_t i;
 
+	/* Numbers that no link reaches, or that were never given. */
+	if (number > arena_link(&o->arena)->last_sent ||
+	    arena_link(&o->arena)->last_sent > UINT64_MAX / 2)
+		return false;
 	for (i = 0; i < n && blocks[i]->number != 0; i++)
 		if (blocks[i]->number != ++number)
 			return false;
