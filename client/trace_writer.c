@@ -168,10 +168,11 @@ put_fragment(struct trace_writer *w, struct rest *r, size_t n)
 	uint8_t *p = w->slot.payload + w->used;
 	size_t part = n < r->len ? n : r->len;
 
-	if (part > 0)
+	if (part > 0) {
 		memcpy(p, r->data, part);
-	r->data += part;
-	r->len -= part;
+		r->data += part;
+		r->len -= part;
+	}
 	memcpy(p + part, r->extra, n - part);
 	r->extra += n - part;
 	r->extra_len -= n - part;

@@ -44,7 +44,10 @@ struct trace_writer *trace_writer_new(struct commit_batch *b, uint16_t id,
 /* Flushes.  NULL is fine. */
 void trace_writer_free(struct trace_writer *w);
 
-/* Copies the packet.  false: it was dropped, and the loss will be marked. */
+/*
+ * Copies the packet, which may be NULL when it is empty.  false: it was
+ * dropped, and the loss will be marked.
+ */
 bool trace_writer_write(struct trace_writer *w, const void *packet, size_t len);
 
 /* Ends the current chunk, so that all packets written are committed. */

@@ -337,9 +337,11 @@ void
 dialler_resume(struct dialler *d)
 {
 	struct dialled *c;
+	size_t i;
 
 	d->stopping = false;
-	for (c = d->all; c < d->all + d->n; c++) {
+	for (i = 0; i < d->n; i++) {
+		c = &d->all[i];
 		/* One that lives calls again when it ends. */
 		if (c->connected)
 			continue;

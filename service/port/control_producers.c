@@ -56,8 +56,11 @@ put_next(struct control *p, struct pb_writer *entry)
 	struct pb_reader r;
 	struct pb_field f;
 
+	/* Without a producer it has no memory either. */
+	if (p->told.len == p->next)
+		return false;
 	pb_init(&r, p->told.data + p->next, p->told.len - p->next);
-	if (p->told.len == p->next || !pb_next(&r, &f))
+	if (!pb_next(&r, &f))
 		return false;
 	pb_put_raw(entry, f.start, (size_t)(r.p - f.start));
 	p->next += (size_t)(r.p - f.start);

@@ -5,6 +5,8 @@
 #include <cmocka.h>
 
 #include "service/dialler.h"
+#include "service/session/settings.h"
+#include "transport/loop.h"
 
 static void
 pauses_double_up_to_the_longest(void **state)
@@ -32,12 +34,33 @@ chance_takes_off_up_to_half(void **state)
 	}
 }
 
+/* As most do, when the process that was to take over cannot. */
+static void
+who_calls_nobody_can_stop_and_go_on(void **state)
+{
+	struct loop *l = loop_new();
+	struct settings settings;
+	struct dialler *d;
+	char err[160];
+
+	assert_non_null(l);
+	assert_int_equal(settings_init(&settings), 0);
+	d = dialler_new(l, &settings, NULL, err, sizeof(err));
+	assert_non_null(d);
+	dialler_stop(d);
+	dialler_resume(d);
+	dialler_free(d);
+	settings_done(&settings);
+	loop_free(l);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pauses_double_up_to_the_longest),
 		cmocka_unit_test(chance_takes_off_up_to_half),
+		cmocka_unit_test(who_calls_nobody_can_stop_and_go_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
