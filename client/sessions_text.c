@@ -81,8 +81,8 @@ fill_of(const session_state *s)
 static const char *
 percent(char out[HUMAN_TEXT_MAX], uint64_t part, uint64_t whole)
 {
-	snprintf(out, HUMAN_TEXT_MAX, "%u %%", whole == 0 ? 0u :
-	    (unsigned)(100.0 * (double)part / (double)whole + 0.5));
+	snprintf(out, HUMAN_TEXT_MAX, "%" PRIu64 " %%", whole == 0 ? 0 :
+	    human_whole(100.0 * (double)part / (double)whole + 0.5));
 	return out;
 }
 

@@ -155,7 +155,8 @@ print_sessions(FILE *out, const state_pb *s)
 		    "SOURCES", "STARTED", "NAME");
 	for (i = 0; i < s->n_tracing_sessions; i++)
 		print_session(out, s->tracing_sessions[i]);
-	if ((size_t)s->num_sessions > s->n_tracing_sessions)
+	if (s->num_sessions > 0 &&
+	    (size_t)s->num_sessions > s->n_tracing_sessions)
 		fprintf(out, "(%" PRId32 " of others are not shown)\n",
 		    s->num_sessions - (int32_t)s->n_tracing_sessions);
 }

@@ -197,7 +197,7 @@ put_bytes_rate(char out[TOP_CELL], bool known, double rate)
 		strcpy(out, "-");
 	else
 		snprintf(out, TOP_CELL, "%s/s", human_bytes(text,
-		    (uint64_t)rate));
+		    human_whole(rate)));
 }
 
 static void
@@ -211,7 +211,7 @@ put_count_rate(char out[TOP_CELL], bool known, double rate)
 		snprintf(out, TOP_CELL, "%.1f", rate);
 	else
 		snprintf(out, TOP_CELL, "%s", human_count(text,
-		    (uint64_t)rate));
+		    human_whole(rate)));
 }
 
 static void
@@ -299,8 +299,8 @@ put_session(struct top_model *m, const Tributary__SessionState *s,
 	put_count_rate(row->cells[S_PACKETS], r.known, r.packets);
 	put_count(row->cells[S_LOST], c.lost);
 	put_count_rate(row->cells[S_LOST_RATE], r.known, r.lost);
-	snprintf(row->cells[S_FILL], TOP_CELL, "%d %%", size == 0 ? 0 :
-	    (int)((double)used * 100 / (double)size));
+	snprintf(row->cells[S_FILL], TOP_CELL, "%" PRIu64 " %%", size == 0 ? 0 :
+	    human_whole((double)used * 100 / (double)size));
 	put_bytes(row->cells[S_BUFFERS], size);
 	if (s->file == NULL && s->file_bytes == 0)
 		strcpy(row->cells[S_FILE], "-");

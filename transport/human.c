@@ -26,6 +26,12 @@ human_bytes(char out[HUMAN_TEXT_MAX], uint64_t bytes)
 	return out;
 }
 
+uint64_t
+human_whole(double v)
+{
+	return v < 0x1p64 ? (uint64_t)v : UINT64_MAX;
+}
+
 char *
 human_count(char out[HUMAN_TEXT_MAX], uint64_t n)
 {

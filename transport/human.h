@@ -22,6 +22,12 @@ char *human_ms(char out[HUMAN_TEXT_MAX], uint64_t ms);
 /* "s" unless n is 1: for plurals in messages. */
 const char *human_s(uint64_t n);
 
+/*
+ * v, which is 0 or more, without its fraction; UINT64_MAX where v is beyond.
+ * A conversion alone would be undefined there.
+ */
+uint64_t human_whole(double v);
+
 /* Columns that a text takes on a terminal, one a character. */
 int human_width(const char *utf8);
 

@@ -175,6 +175,18 @@ the_table_has_a_line_for_each(void **state)
 	    "of 2.0 GiB of buffers in use.\n");
 }
 
+/* It is not ours: its numbers need not be of this world. */
+static void
+a_buffer_that_is_absurdly_full_is_shown(void **state)
+{
+	buffers[0].used = UINT64_MAX / 2;
+	buffers[0].size = buffers[1].size = 1;
+	print(SESSIONS_TABLE, 1);
+	assert_says("  18446744073709551615 %  ");
+	print(SESSIONS_LONG, 1);
+	assert_says("18446744073709551615 %");
+}
+
 static void
 many_machines_are_counted(void **state)
 {
@@ -406,6 +418,7 @@ main(void)
 #define T(name) cmocka_unit_test_setup(name, setup)
 	const struct CMUnitTest tests[] = {
 		T(the_table_has_a_line_for_each),
+		T(a_buffer_that_is_absurdly_full_is_shown),
 		T(many_machines_are_counted),
 		T(an_empty_list_says_so),
 		T(a_block_says_everything),

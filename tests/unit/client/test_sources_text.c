@@ -152,6 +152,21 @@ the_state_is_printed_for_people(void **state)
 	    "cc,a.category.with.a.long.name,another.long.name\n"));
 }
 
+/* It is not ours: its numbers need not be of this world. */
+static void
+a_state_with_less_than_no_sessions_hides_none(void **state)
+{
+	FILE *f;
+
+	state_pb->num_sessions = INT32_MIN;
+	memset(text, 0, sizeof(text));
+	f = fmemopen(text, sizeof(text) - 1, "w");
+	state_text_print(f, state_pb, false);
+	fclose(f);
+	assert_non_null(strstr(text, "SESSIONS (-2147483648, "));
+	assert_null(strstr(text, "of others are not shown"));
+}
+
 int
 main(void)
 {
@@ -162,6 +177,7 @@ main(void)
 		T(the_long_form_tells_categories),
 		T(json_is_whole_and_escaped),
 		T(the_state_is_printed_for_people),
+		T(a_state_with_less_than_no_sessions_hides_none),
 	};
 
 	return cmocka_run_group_tests_name("sources_text", tests, NULL, NULL);

@@ -134,6 +134,23 @@ a_counter_that_began_anew_is_no_huge_rate(void **state)
 	assert_says(print(0, 0), "10 packets/s");
 }
 
+/* It is not ours: its numbers need not be of this world. */
+static void
+a_collector_that_counts_absurdly_does_no_harm(void **state)
+{
+	const char *s;
+
+	session.packets = buffer.bytes_written = 0;
+	top_model_sessions(model, 5000, &sessions_reply);
+	session.packets = buffer.bytes_written = UINT64_MAX;
+	buffer.used = UINT64_MAX;
+	buffer.size = 1;
+	top_model_sessions(model, 5001, &sessions_reply);
+	s = print(0, 0);
+	assert_says(s, "18,446,744,073,709,551,615 packets/s");
+	assert_says(s, "18446744073709551615 %");
+}
+
 static void
 a_session_that_is_new_has_no_rate_yet(void **state)
 {
@@ -296,6 +313,7 @@ main(void)
 		TEST(the_first_look_knows_no_rates),
 		TEST(rates_are_of_the_time_between_two_looks),
 		TEST(a_counter_that_began_anew_is_no_huge_rate),
+		TEST(a_collector_that_counts_absurdly_does_no_harm),
 		TEST(a_session_that_is_new_has_no_rate_yet),
 		TEST(what_others_wrote_does_not_steer_the_terminal),
 		TEST(trouble_is_told_in_the_first_line),

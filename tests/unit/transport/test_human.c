@@ -40,6 +40,16 @@ times_lose_detail_as_they_grow(void **state)
 	assert_string_equal(human_ms(out, 7620000), "2 h 07 min");
 }
 
+static void
+numbers_beyond_the_largest_are_the_largest(void **state)
+{
+	assert_true(human_whole(0) == 0);
+	assert_true(human_whole(2.9) == 2);
+	assert_true(human_whole(0x1p63) == UINT64_C(1) << 63);
+	assert_true(human_whole(0x1p64) == UINT64_MAX);
+	assert_true(human_whole(1e300) == UINT64_MAX);
+}
+
 int
 main(void)
 {
@@ -47,6 +57,7 @@ main(void)
 		cmocka_unit_test(bytes_are_shown_in_the_unit_that_reads_best),
 		cmocka_unit_test(counts_have_commas),
 		cmocka_unit_test(times_lose_detail_as_they_grow),
+		cmocka_unit_test(numbers_beyond_the_largest_are_the_largest),
 	};
 
 	return cmocka_run_group_tests_name("human", tests, NULL, NULL);
