@@ -12,6 +12,9 @@
  * after the bytes are there, pages are taken into a descriptor before they are
  * used, and given up by it before another gets them.  What belongs together
  * in struct arena_link is written aside and switched to with one store.
+ *
+ * The file may be damaged, too: what is read back is checked before it is used
+ * (outbox_recover.c), and a flag is a byte, as a bool must not be any but 0, 1.
  */
 #ifndef RELAY_OUTBOX_ARENA_H
 #define RELAY_OUTBOX_ARENA_H
@@ -76,14 +79,16 @@ struct arena_channel {
 struct arena_run {
 	uint32_t from;
 	uint32_t to;
-	bool cuts;      /* the first ended a packet that began before */
-	bool broke;     /* so did the last */
+	uint8_t cuts;   /* the first ended a packet that began before */
+	uint8_t broke;  /* so did the last */
 	uint32_t of;    /* fragments, of its longest version */
 	uint32_t packets;
 	uint32_t bytes;
 };
 #define ARENA_RUNS 8u
 #define ARENA_BRIDGES 2u
+/* Of a chunk, that are remembered. */
+#define ARENA_VERSIONS 4u
 
 /*
  * A chunk whose last version was dropped and counted but for the fragments that
@@ -92,8 +97,8 @@ struct arena_run {
 struct arena_credit {
 	uint32_t chunk;
 	uint32_t n; /* of versions; 0: free */
-	uint32_t versions[4]; /* their fragments */
-	bool broke; /* as of the run, when it ended there */
+	uint32_t versions[ARENA_VERSIONS]; /* their fragments */
+	uint8_t broke; /* as of the run, when it ended there */
 };
 #define ARENA_CREDITS 4u
 
@@ -109,16 +114,16 @@ struct arena_track {
 	 * Chunks that were kept, with nothing but the middle of a packet that
 	 * had been lost before them: the last that was put, and that was sent.
 	 */
-	bool has_bridge[ARENA_BRIDGES];
+	uint8_t has_bridge[ARENA_BRIDGES];
 	uint32_t bridge[ARENA_BRIDGES];
 	struct arena_credit credits[ARENA_CREDITS]; /* the newest first */
 	uint32_t over; /* packets that were told twice */
 
 	/* The last one that was put; known when one of them was scraped. */
-	bool known;
-	bool whole;         /* complete */
-	bool has_left;      /* a chunk that it never completed: */
-	bool has_sent;      /* a version that was sent: */
+	uint8_t known;
+	uint8_t whole;    /* complete */
+	uint8_t has_left; /* a chunk that it never completed: */
+	uint8_t has_sent; /* a version that was sent: */
 	uint32_t latest;
 	uint32_t left;
 	uint32_t sent;
@@ -130,14 +135,14 @@ struct arena_track {
 	 */
 	uint32_t scraped;
 	uint32_t kept;
-	uint32_t versions[4];
+	uint32_t versions[ARENA_VERSIONS];
 
 	/*
 	 * Its last version was dropped, and nothing of the writer came since:
 	 * it is lost only if it does not come again.
 	 */
-	bool pending;
-	bool continues;
+	uint8_t pending;
+	uint8_t continues;
 	uint32_t fragments;
 	uint32_t payload;
 	uint32_t buffer;

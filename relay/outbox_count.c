@@ -96,6 +96,17 @@ count_undo(struct arena_track *tracks, const struct arena_undo *undo)
 			    &undo->tracks[i].track, sizeof(tracks[0]));
 }
 
+bool
+count_is_sound(const struct arena_track *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < ARENA_CREDITS; i++)
+		if (t->credits[i].n > ARENA_VERSIONS)
+			return false;
+	return t->n_runs <= ARENA_RUNS && t->kept <= ARENA_VERSIONS;
+}
+
 static bool
 read_chunk(const struct pb_field *move, struct count_chunk *c)
 {
@@ -375,9 +386,9 @@ note_version(struct arena_track *t, const struct count_chunk *c)
 	if (t->scraped != c->id)
 		t->kept = 0;
 	t->scraped = c->id;
-	if (t->kept == 4) {
+	if (t->kept == ARENA_VERSIONS) {
 		memmove(&t->versions[0], &t->versions[1],
-		    3 * sizeof(t->versions[0]));
+		    (ARENA_VERSIONS - 1) * sizeof(t->versions[0]));
 		t->kept--;
 	}
 	t->versions[t->kept++] = c->fragments;

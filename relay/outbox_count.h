@@ -55,6 +55,8 @@ bool count_put(struct count *k, uint32_t channel, const struct count_chunk *c,
 bool count_note(struct count *k, uint32_t channel, uint32_t writer) MUST_CHECK;
 /* Puts everything back that was noted. */
 void count_undo(struct arena_track *tracks, const struct arena_undo *undo);
+/* Whether no index in it, read back from a file, leads out of its table. */
+bool count_is_sound(const struct arena_track *t);
 /* A chunk is dropped.  True: *loss is lost with it. */
 bool count_drop(struct count *k, uint32_t channel, const struct count_chunk *c,
     uint32_t cause, struct link_loss *loss);

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "relay/outbox_count.h"
 #include "relay/outbox_internal.h"
 #include "transport/log.h"
 
@@ -241,6 +242,20 @@ adopt_old(struct outbox *o, struct ob_block **blocks, size_t n, uint32_t cause)
 	}
 }
 
+/* Of writers that nothing sound is remembered of, nothing is. */
+static void
+check_tracks(struct outbox *o)
+{
+	struct arena_track *t;
+	uint32_t i;
+
+	for (i = 0; i < ARENA_TRACKS; i++) {
+		t = &o->arena.tracks[i];
+		if (!count_is_sound(t))
+			memset(t, 0, sizeof(*t));
+	}
+}
+
 /* What is remembered of writers, and losses that were not told. */
 static void
 adopt_tables(struct outbox *o)
@@ -363,6 +378,7 @@ recover_arena(struct outbox *o, struct ob_found *f)
 	if ((blocks = calloc(o->arena.pages, sizeof(blocks[0]))) == NULL)
 		return -1;
 	ob_undo(o);
+	check_tracks(o);
 	n = read_all(o, blocks, &now);
 	qsort(blocks, now, sizeof(blocks[0]), compare);
 	qsort(blocks + now, n - now, sizeof(blocks[0]), compare_old);

@@ -5,6 +5,7 @@
 #include <cmocka.h>
 
 #include "link.pb-c.h"
+#include "relay/outbox_internal.h"
 #include "tests/unit/relay/outbox_world.h"
 #include "transport/pb_reader.h"
 #include "transport/shm.h"
@@ -413,6 +414,60 @@ an_overflow_that_nobody_handled_is_the_next_process_s(void **state)
 	assert_int_equal(w->overflows, 1);
 }
 
+static struct arena_track *
+track_in_use(struct outbox_world *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < ARENA_TRACKS; i++)
+		if (w->o->arena.tracks[i].epoch != 0)
+			return &w->o->arena.tracks[i];
+	return NULL;
+}
+
+/* A version of a chunk that is still written, and has to be remembered. */
+static void
+put_unfinished(struct outbox_world *w)
+{
+	struct chunk c = { .writer = 3, .buffer = 9, .id = 5, .fragments = 2,
+		.payload = 100, .incomplete = true };
+
+	assert_true(world_chunk(w, 1, &c));
+}
+
+/* The file may be damaged: no index in it may lead out of its table. */
+static void
+what_is_remembered_of_a_writer_is_not_trusted(void **state)
+{
+	struct outbox_world *w = *state;
+	struct arena_track *t;
+	unsigned i;
+
+	assert_int_equal(outbox_new_channel(w->o), 1);
+	for (i = 0; i < 4; i++) {
+		put_unfinished(w);
+		assert_non_null(t = track_in_use(w));
+		assert_int_equal(t->kept, 1);
+		if (i == 0)
+			t->n_runs = 1u << 30;
+		else if (i == 1)
+			t->kept = 1000;
+		else if (i == 2)
+			t->credits[0].n = 1000;
+		else
+			memset(&t->whole, 0xbe, 1);
+		world_reopen(w);
+		t = track_in_use(w);
+		/* Of a flag every value says something. */
+		if (i < 3)
+			assert_null(t);
+		else
+			assert_non_null(t);
+	}
+	put_unfinished(w);
+	assert_int_equal(t->kept, 2);
+}
+
 int
 main(void)
 {
@@ -434,6 +489,7 @@ main(void)
 		T(floods_get_equal_shares_by_bytes),
 		T(a_channel_that_ended_is_forgotten_when_all_has_arrived),
 		T(an_overflow_that_nobody_handled_is_the_next_process_s),
+		T(what_is_remembered_of_a_writer_is_not_trusted),
 #undef T
 	};
 
