@@ -147,10 +147,11 @@ read_cb(void *arg, uint8_t *buf, size_t len)
 
 	if (len > in->left)
 		len = in->left;
-	if (len > 0)
+	if (len > 0) {
 		memcpy(buf, in->data, len);
-	in->data += len;
-	in->left -= len;
+		in->data += len;
+		in->left -= len;
+	}
 	return (ssize_t)len;
 }
 
