@@ -73,9 +73,9 @@ trim_soon(struct outbox *o)
 }
 
 uint32_t
-ob_take_pages(struct outbox *o, size_t n, uint32_t *pages)
+ob_take_pages(struct outbox *o, size_t n, bool control, uint32_t *pages)
 {
-	return take(o, pages_of(n), 0, true, pages);
+	return take(o, pages_of(n), 0, control, pages);
 }
 
 void

@@ -113,7 +113,7 @@ join(struct outbox *o, struct ob_block *before, struct ob_block *b, size_t n,
 	return true;
 }
 
-void
+bool
 ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 {
 	struct ob_block *from = joins(o, b), *now;
@@ -121,20 +121,18 @@ ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 
 	if (n == 0) {
 		ob_block_free(o, b);
-		return;
+		return true;
 	}
 	if (from != NULL && join(o, from, b, n, bare))
-		return;
+		return true;
 	now = ob_block_replace(o, b, b, o->scratch, n);
-	if (now != NULL) {
+	if (now != NULL)
 		now->bare = bare;
-	} else if (b->page != ARENA_NONE) {
+	else if (b->page != ARENA_NONE)
 		rewrite(o, b, o->scratch, n);
-	} else {
-		/* Not a page is free: this link cannot be kept. */
-		ob_block_free(o, b);
-		ob_overflow(o);
-	}
+	else
+		return false;
+	return true;
 }
 
 void
@@ -210,16 +208,22 @@ is_as_it_was(const struct outbox *o, const struct arena_undo *u)
 }
 
 void
-ob_undo(struct outbox *o)
+ob_uncount(struct outbox *o)
 {
 	struct arena_undo *u = o->arena.undo;
 
-	if (u->armed == 0)
-		return;
-	if (is_as_it_was(o, u)) {
-		count_undo(o->arena.tracks, u);
-		memcpy(o->arena.head->lost, u->lost, sizeof(u->lost));
-	}
+	count_undo(o->arena.tracks, u);
+	memcpy(o->arena.head->lost, u->lost, sizeof(u->lost));
+	ob_disarm(o);
+}
+
+void
+ob_undo(struct outbox *o)
+{
+	const struct arena_undo *u = o->arena.undo;
+
+	if (u->armed != 0 && is_as_it_was(o, u))
+		ob_uncount(o);
 	ob_disarm(o);
 }
 
@@ -231,7 +235,8 @@ ob_strip_block(struct outbox *o, struct ob_block *b)
 	ob_arm(o, b);
 	n = ob_strip(o, b->channel, true, ob_cause(o),
 	    arena_at(&o->arena, b->page), b->used, o->scratch);
-	ob_keep_rest(o, b, n);
+	if (!ob_keep_rest(o, b, n))
+		ob_uncount(o);
 	ob_disarm(o);
 }
 

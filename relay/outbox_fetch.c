@@ -124,14 +124,17 @@ fetched(struct disk_job *j)
 	free(j);
 }
 
-/* Pages to read a block into; the gate's, when it has to be. */
+/*
+ * Pages to read a block into; the gate's, when it has to be.  Not those that
+ * are kept for what is left of blocks: it could not be kept then.
+ */
 static bool
 pages_for(struct outbox *o, struct ob_block *b)
 {
 	struct ob_spool *s = &o->spool;
 	uint32_t page, pages;
 
-	page = ob_take_pages(o, b->length, &pages);
+	page = ob_take_pages(o, b->length, false, &pages);
 	if (page == ARENA_NONE && s->gate != ARENA_NONE && !s->gate_taken) {
 		s->gate_taken = true;
 		page = s->gate;
@@ -196,7 +199,8 @@ ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit)
  * What is left of b stands in its place before its record is given up, and
  * where nothing is left the record is given up first: killed in between, the
  * next process finds one or the other, and what was counted is undone where it
- * is the record.
+ * is the record.  So it is here where there is not a page: this link cannot be
+ * kept then, and the record is counted with all that is left of it.
  */
 static void
 replace_record(struct outbox *o, struct ob_block *b, size_t n)
@@ -207,9 +211,12 @@ replace_record(struct outbox *o, struct ob_block *b, size_t n)
 
 	if (n == 0)
 		taken(e, untaken_after, &sums);
-	ob_keep_rest(o, b, n);
-	if (n > 0)
+	if (!ob_keep_rest(o, b, n)) {
+		ob_uncount(o);
+		ob_overflow(o);
+	} else if (n > 0) {
 		taken(e, untaken_after, &sums);
+	}
 }
 
 static void
@@ -291,7 +298,9 @@ ob_doom(struct outbox *o)
 	struct ob_channel *c;
 	uint64_t most = 0;
 
-	if (o->spool.dooming >= DOOM_BLOCKS)
+	/* Of a link that ends all is counted, and nothing dropped any more. */
+	if (o->spool.dooming >= DOOM_BLOCKS ||
+	    arena_link(&o->arena)->overflowed != 0)
 		return false;
 	TAILQ_FOREACH (c, &o->channels, all) {
 		if (c->spooled_bytes <= most || (b = oldest_of(o, c)) == NULL)

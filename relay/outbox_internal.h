@@ -219,8 +219,12 @@ int ob_channel_adopt(struct outbox *o, struct arena_channel *e) MUST_CHECK;
 /* An open one at the end of its channel, with room.  NULL: there is none. */
 struct ob_block *ob_block_begin(struct outbox *o, struct ob_channel *c,
     size_t need, bool control) MUST_CHECK;
-/* Pages for n bytes, for what must not wait; ARENA_NONE: none. */
-uint32_t ob_take_pages(struct outbox *o, size_t n, uint32_t *pages) MUST_CHECK;
+/*
+ * Pages for n bytes; ARENA_NONE: none.  control: for what must not wait, or be
+ * dropped, of which some are kept.
+ */
+uint32_t ob_take_pages(struct outbox *o, size_t n, bool control,
+    uint32_t *pages) MUST_CHECK;
 void ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages);
 /* Whether data would find room for any message. */
 bool ob_has_room(struct outbox *o);
@@ -300,6 +304,8 @@ void ob_strip_block(struct outbox *o, struct ob_block *b);
  */
 void ob_arm(struct outbox *o, const struct ob_block *b);
 void ob_disarm(struct outbox *o);
+/* Undoes it now. */
+void ob_uncount(struct outbox *o);
 /* What an earlier process counted in one that it did not come to write. */
 void ob_undo(struct outbox *o);
 /* Adds up losses that stand side by side at the end of a channel. */
@@ -309,9 +315,10 @@ uint32_t ob_cause(const struct outbox *o);
 
 /*
  * The first len bytes of scratch are what is left of b, whose chunks are
- * counted: they take its place.
+ * counted: they take its place.  False: b is in the spool alone, and not a page
+ * is free; it is as it was.
  */
-void ob_keep_rest(struct outbox *o, struct ob_block *b, size_t len);
+bool ob_keep_rest(struct outbox *o, struct ob_block *b, size_t len) MUST_CHECK;
 
 /* ---- outbox_spill.c: to the spool ---- */
 

@@ -494,6 +494,65 @@ a_reset_counts_all_in_memory_and_in_the_spool(void **state)
 	assert_int_equal(take_all(w).chunks, 10);
 }
 
+/* Every page that is free, as if what must not be dropped had taken it. */
+static void
+take_every_page(struct outbox *o)
+{
+	while (arena_take(&o->arena, 1) != ARENA_NONE)
+		;
+}
+
+static void
+what_is_read_ahead_leaves_the_pages_for_what_must_not_be_dropped(void **state)
+{
+	struct outbox_world *w = *state;
+	uint32_t kept = MEMORY / ARENA_PAGE / 16, i;
+	struct outbox_block b;
+
+	/* Blocks of ten pages. */
+	for (i = 0; i < 90; i++) {
+		fill(w, 1, 10 * i, 10);
+		ob_block_close(w->o, ob_channel_find(w->o, 1)->open);
+	}
+	while (w->o->arena.free_pages > kept + 4)
+		assert_int_not_equal(arena_take(&w->o->arena, 1), ARENA_NONE);
+	for (i = 0; i < 20 && outbox_next(w->o, &b); i++)
+		assert_in_range(w->o->arena.free_pages, kept,
+		    MEMORY / ARENA_PAGE);
+	assert_true(i > 0);
+}
+
+/* It could not be told in this link, and was told in none. */
+static void
+what_is_dropped_without_a_page_to_tell_it_is_counted_with_its_link(
+    void **state)
+{
+	struct outbox_world *w = *state;
+	struct outbox *o = w->o;
+	struct link_loss l[8];
+	uint64_t told = 0;
+	size_t n, i, lost = 0;
+
+	fill(w, 1, 0, 1000);
+	/* Those in memory, first, are told where they stood. */
+	while (w->overflows == 0) {
+		take_every_page(o);
+		told = stats(w).chunks_lost[LOST(SPOOL_FULL)];
+		assert_true(ob_doom(o));
+		while (disk_reap(o->spool.disk) > 0)
+			;
+		world_turn(w);
+	}
+	assert_int_equal(stats(w).chunks_lost[LOST(SPOOL_FULL)], told);
+	assert_false(ob_doom(o)); /* it ends: nothing is dropped any more */
+	outbox_reset(o, LOST(GRACE));
+	while ((n = outbox_take_old_losses(o, l, 8)) > 0)
+		for (i = 0; i < n; i++)
+			lost += l[i].chunks;
+	assert_int_equal(lost, 1000);
+	assert_int_equal(stats(w).chunks_lost[LOST(GRACE)], 1000 - told);
+}
+
 static void
 with_a_thread_no_call_waits_and_all_arrives(void **state)
 {
@@ -585,6 +644,8 @@ main(void)
 		T(two_relays_cannot_share_a_spool),
 		T(without_its_memory_what_the_spool_holds_is_counted_as_lost),
 		T(a_reset_counts_all_in_memory_and_in_the_spool),
+		T(what_is_read_ahead_leaves_the_pages_for_what_must_not_be_dropped),
+		T(what_is_dropped_without_a_page_to_tell_it_is_counted_with_its_link),
 		T(with_a_thread_no_call_waits_and_all_arrives),
 		cmocka_unit_test(
 		    a_head_is_read_as_it_was_written_and_no_bit_may_change),
