@@ -19,6 +19,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "transport/compiler.h"
+
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
 /* The kernel's layout of clone()'s arguments. */
@@ -26,18 +28,6 @@
 #define CLONE_FLAGS_ARG 1
 #else
 #define CLONE_FLAGS_ARG 0
-#endif
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HAS_SANITIZER true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||     \
-    __has_feature(memory_sanitizer)
-#define HAS_SANITIZER true
-#endif
-#endif
-#ifndef HAS_SANITIZER
-#define HAS_SANITIZER false
 #endif
 
 /*

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "tests/unit/transport/tls_world.h"
+#include "transport/compiler.h"
 #include "transport/roles.h"
 #include "transport/tls_conn.h"
 #include "transport/tls_setup.h"
@@ -427,7 +428,7 @@ records_cut_anywhere_arrive_whole(void **state)
 /* ---- what it takes ---- */
 
 /* A sanitizer's allocator counts nothing. */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !HAS_SANITIZER
 static void
 an_idle_connection_takes_less_than_24_kib(void **state)
 {
@@ -608,7 +609,7 @@ main(void)
 		TEST(before_the_handshake_nothing_travels),
 		TEST(input_that_lies_here_is_known),
 		TEST(records_cut_anywhere_arrive_whole),
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !HAS_SANITIZER
 		TEST(an_idle_connection_takes_less_than_24_kib),
 #endif
 		TEST(a_few_new_keys_are_welcome),
