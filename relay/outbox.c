@@ -78,6 +78,8 @@ begin(struct outbox *o, bool found, char *err, size_t err_size)
 	}
 	if (arena_link(&o->arena)->overflowed != 0)
 		ob_overflow(o);
+	ob_keep_gate(o); /* while what it was is free */
+	ob_keep_spare(o);
 	ob_old_pump(o);
 	ob_pump(o);
 	return 0;
@@ -97,6 +99,7 @@ init(struct outbox *o, const struct outbox_setup *setup)
 	o->spool.dirfd = -1;
 	o->spool.lock = -1;
 	o->spool.gate = ARENA_NONE;
+	o->spare = ARENA_NONE;
 	o->spool.next_id = 1;
 	TAILQ_INIT(&o->spool.segments);
 	TAILQ_INIT(&o->channels);
@@ -252,6 +255,8 @@ outbox_stats(const struct outbox *o, struct outbox_stats *out)
 	taken = a->pages - a->free_pages;
 	if (s->gate != ARENA_NONE && !s->gate_taken)
 		taken -= OB_BLOCK_PAGES;
+	if (o->spare != ARENA_NONE)
+		taken--;
 	out->memory_bytes = (uint64_t)taken * ARENA_PAGE;
 	if (s->disk != NULL) {
 		out->spool_bytes = s->used;

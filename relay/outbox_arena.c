@@ -15,7 +15,7 @@
 
 #define ARENA_FILE    "outbox"
 #define ARENA_MAGIC   0x3158424fu /* "OBX1" */
-#define ARENA_VERSION 3u
+#define ARENA_VERSION 4u
 /* Room in the file is claimed and given back in pieces of this size. */
 #define EXTENT_PAGES  64u
 #define EXTENT_BYTES  ((size_t)EXTENT_PAGES * ARENA_PAGE)

@@ -152,11 +152,17 @@ struct arena_track {
 /*
  * What tracks were before chunks of a block were dropped: a process that is
  * killed before what is left of the block stands in its place has told nobody,
- * so its successor drops them once more and must not find them counted.
+ * so its successor drops them once more and must not find them counted.  And
+ * before something is added at the end of a block, which tells of what was
+ * counted, or has to be known when it is dropped.
  */
 #define ARENA_UNDO 64u /* tracks at a time */
+#define ARENA_UNDO_BLOCK 0u
+#define ARENA_UNDO_END   1u
 struct arena_undo {
 	_Atomic uint32_t armed;
+	uint32_t kind;
+	uint32_t used;
 	/* The block, as its descriptor had it. */
 	uint32_t page;
 	uint32_t epoch;

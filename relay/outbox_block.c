@@ -86,6 +86,7 @@ ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages)
 		return;
 	}
 	arena_give(&o->arena, page, pages);
+	ob_keep_spare(o);
 	trim_soon(o);
 }
 

@@ -85,6 +85,13 @@ count_note(struct count *k, uint32_t channel, uint32_t writer)
 	return true;
 }
 
+/* Where more writers change at a time, a kill may have one of them wrong. */
+static void
+note(struct count *k, uint32_t channel, uint32_t writer)
+{
+	(void)!count_note(k, channel, writer);
+}
+
 void
 count_undo(struct arena_track *tracks, const struct arena_undo *undo)
 {
@@ -417,18 +424,24 @@ note_bridge(struct arena_track *t, const struct count_chunk *c, bool sent)
 }
 
 bool
-count_put(struct count *k, uint32_t channel, const struct count_chunk *c,
-    struct link_loss *due)
+count_is_over(const struct count *k, uint32_t channel,
+    const struct count_chunk *c)
+{
+	const struct arena_track *t = find(k, channel, c->writer);
+
+	return t != NULL && t->pending && t->scraped != c->id;
+}
+
+void
+count_put(struct count *k, uint32_t channel, const struct count_chunk *c)
 {
 	struct arena_track *t = find(k, channel, c->writer);
-	bool lost;
 
-	if (t == NULL && (!c->incomplete ||
-	    (t = get(k, channel, c->writer)) == NULL))
-		return false;
-	lost = t->pending && t->scraped != c->id;
-	if (lost)
-		tell_pending(t, due);
+	if (t == NULL && !c->incomplete)
+		return;
+	note(k, channel, c->writer);
+	if ((t = get(k, channel, c->writer)) == NULL)
+		return;
 	t->pending = false;
 	note_bridge(t, c, false);
 	if (c->incomplete)
@@ -442,7 +455,6 @@ count_put(struct count *k, uint32_t channel, const struct count_chunk *c,
 		t->whole = !c->incomplete;
 		t->latest = c->id;
 	}
-	return lost;
 }
 
 /* A version is dropped of a chunk that was not complete: is that a loss now? */
@@ -498,15 +510,24 @@ count_drop(struct count *k, uint32_t channel, const struct count_chunk *c,
 }
 
 void
-count_sent(struct count *k, uint32_t channel, const struct count_chunk *c)
+count_bridge(struct count *k, uint32_t channel, const struct count_chunk *c)
 {
 	struct arena_track *t = find(k, channel, c->writer);
 
 	if (t == NULL)
 		return;
+	note(k, channel, c->writer);
 	note_bridge(t, c, true);
-	if (!c->incomplete)
+}
+
+void
+count_sent(struct count *k, uint32_t channel, const struct count_chunk *c)
+{
+	struct arena_track *t = find(k, channel, c->writer);
+
+	if (t == NULL || !c->incomplete)
 		return;
+	note(k, channel, c->writer);
 	t->has_sent = true;
 	t->sent = c->id;
 	t->sent_fragments = c->fragments;
@@ -521,34 +542,45 @@ count_twice(struct count *k, uint32_t channel, uint32_t writer,
 
 	if (t == NULL || t->over == 0)
 		return 0;
+	note(k, channel, writer);
 	n = packets < t->over ? (uint32_t)packets : t->over;
 	t->over -= n;
 	return n;
 }
 
 bool
-count_end(struct count *k, uint32_t channel, uint32_t writer,
-    struct link_loss *due)
+count_next_pending(const struct count *k, uint32_t channel,
+    uint32_t *writer)
 {
-	struct arena_track *t;
+	const struct arena_track *t;
 	uint32_t i;
 
-	if (writer != UINT32_MAX) {
-		t = find(k, channel, writer);
-		if (t == NULL || !t->pending)
-			return false;
-		tell_pending(t, due);
-		return true;
+	if (*writer != UINT32_MAX) {
+		t = find(k, channel, *writer);
+		return t != NULL && t->pending;
 	}
 	for (i = 0; i < ARENA_TRACKS; i++) {
 		t = &k->tracks[i];
 		if (t->epoch == k->epoch && t->channel == channel &&
 		    t->pending) {
-			tell_pending(t, due);
+			*writer = t->writer;
 			return true;
 		}
 	}
 	return false;
+}
+
+bool
+count_end(struct count *k, uint32_t channel, uint32_t writer,
+    struct link_loss *due)
+{
+	struct arena_track *t = find(k, channel, writer);
+
+	if (t == NULL || !t->pending)
+		return false;
+	note(k, channel, writer);
+	tell_pending(t, due);
+	return due->chunks != 0 || due->packets != 0 || due->bytes != 0;
 }
 
 void

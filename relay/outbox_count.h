@@ -43,14 +43,17 @@ bool count_next(struct pb_reader *commit, struct pb_field *f, bool *is_chunk,
     struct count_chunk *c);
 
 /*
- * A chunk is put at the end of its channel (also when it is dropped there).
- * True: *due is lost by that, and has to be told before it.
+ * Whether something is lost when the chunk is put, as it is not the one that
+ * was pending: count_end() of the writer first, and tell that.
  */
-bool count_put(struct count *k, uint32_t channel, const struct count_chunk *c,
-    struct link_loss *due);
+bool count_is_over(const struct count *k, uint32_t channel,
+    const struct count_chunk *c);
+/* A chunk is put at the end of its channel (also when it is dropped there). */
+void count_put(struct count *k, uint32_t channel, const struct count_chunk *c);
 /*
- * Notes what is remembered of the writer, before chunks of it are dropped.
- * False: there is no room to note one more.
+ * Notes what is remembered of the writer, before chunks of it are dropped, or
+ * its id is another's.  False: there is no room to note one more.  Everything
+ * else here notes it where it can.
  */
 bool count_note(struct count *k, uint32_t channel, uint32_t writer) MUST_CHECK;
 /* Puts everything back that was noted. */
@@ -60,7 +63,13 @@ bool count_is_sound(const struct arena_track *t);
 /* A chunk is dropped.  True: *loss is lost with it. */
 bool count_drop(struct count *k, uint32_t channel, const struct count_chunk *c,
     uint32_t cause, struct link_loss *loss);
-/* A chunk is sent. */
+/*
+ * A chunk is to be sent: it may show that a packet was counted twice
+ * (count_twice()).  May be said again, until it was sent.
+ */
+void count_bridge(struct count *k, uint32_t channel,
+    const struct count_chunk *c);
+/* It is sent. */
 void count_sent(struct count *k, uint32_t channel,
     const struct count_chunk *c);
 /*
@@ -70,8 +79,14 @@ void count_sent(struct count *k, uint32_t channel,
 uint32_t count_twice(struct count *k, uint32_t channel, uint32_t writer,
     uint64_t packets);
 /*
- * A writer, or with UINT32_MAX any of the channel, will put no more: one of
- * those of which something was pending.  Call until false.
+ * A writer of which something is pending: this one, or any of the channel for
+ * UINT32_MAX.  False: there is none.
+ */
+bool count_next_pending(const struct count *k, uint32_t channel,
+    uint32_t *writer);
+/*
+ * What was pending of the writer will not come: it is lost.  False: nothing
+ * was, or it is told already.
  */
 bool count_end(struct count *k, uint32_t channel, uint32_t writer,
     struct link_loss *due);

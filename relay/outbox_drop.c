@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "relay/outbox_count.h"
 #include "relay/outbox_internal.h"
 
 /*
@@ -77,20 +76,6 @@ joins(struct outbox *o, struct ob_block *b)
 	return before;
 }
 
-/* Where there is no page for what is left of a block: over the block itself. */
-static void
-rewrite(struct outbox *o, struct ob_block *b, const uint8_t *data, size_t len)
-{
-	struct arena_desc *d = ob_desc(o, b);
-
-	atomic_store_explicit(&d->used, 0, memory_order_release);
-	memcpy(arena_at(&o->arena, b->page), data, len);
-	b->used = (uint32_t)len;
-	atomic_store_explicit(&d->used, b->used, memory_order_release);
-	b->bare = true;
-	ob_block_close(o, b);
-}
-
 /* What is left of b, n bytes of scratch, and the block before it as one. */
 static bool
 join(struct outbox *o, struct ob_block *before, struct ob_block *b, size_t n,
@@ -113,6 +98,13 @@ join(struct outbox *o, struct ob_block *before, struct ob_block *b, size_t n,
 	return true;
 }
 
+void
+ob_keep_spare(struct outbox *o)
+{
+	if (o->spare == ARENA_NONE)
+		o->spare = arena_take(&o->arena, 1);
+}
+
 bool
 ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 {
@@ -126,105 +118,16 @@ ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 	if (from != NULL && join(o, from, b, n, bare))
 		return true;
 	now = ob_block_replace(o, b, b, o->scratch, n);
-	if (now != NULL)
-		now->bare = bare;
-	else if (b->page != ARENA_NONE)
-		rewrite(o, b, o->scratch, n);
-	else
-		return false;
-	return true;
-}
-
-void
-ob_arm(struct outbox *o, const struct ob_block *b)
-{
-	struct arena_undo *u = o->arena.undo;
-
-	u->page = b->page;
-	u->epoch = arena_link(&o->arena)->epoch;
-	u->channel = b->channel->id;
-	u->version = b->version;
-	u->first = b->first;
-	u->last = b->last;
-	memcpy(u->lost, o->arena.head->lost, sizeof(u->lost));
-	u->n = 0;
-	atomic_store_explicit(&u->armed, 1, memory_order_release);
-}
-
-void
-ob_disarm(struct outbox *o)
-{
-	atomic_store_explicit(&o->arena.undo->armed, 0, memory_order_release);
-}
-
-/* The block is still where it was: described in the arena... */
-static bool
-is_in_arena(const struct outbox *o, const struct arena_undo *u)
-{
-	const struct arena_desc *d;
-
-	if (u->page >= o->arena.pages)
-		return false;
-	d = &o->arena.desc[u->page];
-	return d->valid == ARENA_VALID && d->epoch == u->epoch &&
-	    d->channel == u->channel && d->version == u->version &&
-	    d->first == u->first && d->last == u->last;
-}
-
-/* ... or a record of the spool, which is needed. */
-static bool
-is_in_spool(const struct outbox *o, const struct arena_undo *u)
-{
-	const struct arena_channel *e;
-	uint32_t i;
-
-	if (u->page != ARENA_NONE)
-		return false;
-	for (i = 0; i < ARENA_CHANNELS; i++) {
-		e = &o->arena.channels[i];
-		if (e->epoch == u->epoch && e->channel == u->channel)
-			return u->first > e->untaken_after;
+	if (now == NULL && o->spare != ARENA_NONE && n <= ARENA_PAGE) {
+		arena_give(&o->arena, o->spare, 1);
+		o->spare = ARENA_NONE;
+		now = ob_block_replace(o, b, b, o->scratch, n);
+		ob_keep_spare(o);
 	}
-	return false;
-}
-
-/* The block is as it was: nothing stands in its place. */
-static bool
-is_as_it_was(const struct outbox *o, const struct arena_undo *u)
-{
-	const struct arena_desc *d;
-	uint32_t i;
-
-	if (!is_in_arena(o, u) && !is_in_spool(o, u))
+	if (now == NULL)
 		return false;
-	for (i = 0; i < o->arena.pages; i++) {
-		d = &o->arena.desc[i];
-		if (d->valid == ARENA_VALID && d->epoch == u->epoch &&
-		    d->channel == u->channel && d->first <= u->first &&
-		    d->last >= u->last && d->version > u->version)
-			return false;
-	}
+	now->bare = bare;
 	return true;
-}
-
-void
-ob_uncount(struct outbox *o)
-{
-	struct arena_undo *u = o->arena.undo;
-
-	count_undo(o->arena.tracks, u);
-	memcpy(o->arena.head->lost, u->lost, sizeof(u->lost));
-	ob_disarm(o);
-}
-
-void
-ob_undo(struct outbox *o)
-{
-	const struct arena_undo *u = o->arena.undo;
-
-	if (u->armed != 0 && is_as_it_was(o, u))
-		ob_uncount(o);
-	ob_disarm(o);
 }
 
 void
@@ -235,9 +138,12 @@ ob_strip_block(struct outbox *o, struct ob_block *b)
 	ob_arm(o, b);
 	n = ob_strip(o, b->channel, true, ob_cause(o),
 	    arena_at(&o->arena, b->page), b->used, o->scratch);
-	if (!ob_keep_rest(o, b, n))
+	if (ob_keep_rest(o, b, n)) {
+		ob_disarm(o);
+	} else {
 		ob_uncount(o);
-	ob_disarm(o);
+		b->bare = true; /* as good as that: what is left has no room */
+	}
 }
 
 bool

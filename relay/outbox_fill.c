@@ -15,6 +15,10 @@ _Static_assert(LINK_MESSAGE_MAX < 1u << 21, "three bytes hold a length");
 
 /* Losses at a channel's end are added up when they have become so long. */
 #define TOLD_BYTES 2048u
+/* A loss, as a message. */
+#define LOSS_BYTES (LINK_MESSAGE_HEAD_MAX + LINK_LOSS_MAX)
+/* What is left of a message that is dropped, when it is little. */
+#define LEFT_BYTES (4 * LOSS_BYTES)
 
 /* A block at the channel's end with room for need bytes; NULL: none. */
 static struct ob_block *
@@ -59,17 +63,27 @@ append(struct outbox *o, struct ob_channel *c, const uint8_t *head, size_t n,
 	ob_block_add(o, b, n + len);
 }
 
-void
-ob_tell(struct outbox *o, struct ob_channel *c, const struct link_loss *l)
+/* Losses were added at the end of the channel, of so many bytes. */
+static void
+told(struct outbox *o, struct ob_channel *c, size_t bytes)
 {
-	uint8_t head[LINK_MESSAGE_HEAD_MAX], bytes[LINK_LOSS_MAX];
-	size_t len = link_put_loss(bytes, l);
-
-	append(o, c, head, link_put_message_head(head, LINK_UP_LOSS, len),
-	    bytes, len);
-	c->told_bytes += (uint32_t)len;
+	c->told_bytes += (uint32_t)bytes;
 	if (c->told_bytes >= TOLD_BYTES)
 		ob_compact(o, c);
+}
+
+/* At the end of b, which has room and is armed: what was counted is told. */
+static void
+tell(struct outbox *o, struct ob_block *b, const struct link_loss *l)
+{
+	uint8_t bytes[LINK_LOSS_MAX], *p = block_end(o, b);
+	size_t len = link_put_loss(bytes, l), n;
+
+	n = link_put_message_head(p, LINK_UP_LOSS, len);
+	memcpy(p + n, bytes, len);
+	ob_block_add(o, b, n + len);
+	ob_disarm(o);
+	told(o, b->channel, n + len);
 }
 
 /* A writer, or all of the channel, will say no more: what was pending is lost. */
@@ -78,10 +92,21 @@ tell_pending(struct outbox *o, struct ob_channel *c, uint32_t writer)
 {
 	struct count k = ob_count(o);
 	struct link_loss due;
+	struct ob_block *b;
+	uint32_t w = writer;
 
-	while (c->tracked && count_end(&k, c->id, writer, &due)) {
-		ob_count_lost(o, &due);
-		ob_tell(o, c, &due);
+	for (; c->tracked && count_next_pending(&k, c->id, &w); w = writer) {
+		if ((b = room(o, c, LOSS_BYTES, true)) == NULL) {
+			ob_overflow(o); /* it is counted with the link */
+			return;
+		}
+		ob_arm_end(o, b);
+		k = ob_count(o);
+		if (count_end(&k, c->id, w, &due)) {
+			ob_count_lost(o, &due);
+			tell(o, b, &due);
+		}
+		ob_disarm(o);
 	}
 }
 
@@ -166,19 +191,55 @@ put_head(uint8_t *p, size_t len)
 	p[3] = (uint8_t)(len >> 14);
 }
 
-/*
- * Remembers a chunk that may come again, and tells what is lost now that it
- * came.
- */
+/* What was pending of its writers, and is lost now that its chunks come. */
 static void
-note_chunks(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
+tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
     size_t len)
 {
 	struct count k = ob_count(o);
 	struct count_chunk chunk;
-	struct link_loss due;
 	struct pb_reader r;
 	struct pb_field f;
+	bool is_chunk;
+
+	pb_init(&r, commit, len);
+	while (count_next(&r, &f, &is_chunk, &chunk))
+		if (is_chunk && count_is_over(&k, c->id, &chunk))
+			tell_pending(o, c, chunk.writer);
+}
+
+static bool
+is_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
+    size_t len)
+{
+	struct count k = ob_count(o);
+	struct count_chunk chunk;
+	struct pb_reader r;
+	struct pb_field f;
+	bool is_chunk;
+
+	if (!c->tracked)
+		return false;
+	pb_init(&r, commit, len);
+	while (count_next(&r, &f, &is_chunk, &chunk))
+		if (is_chunk && count_is_over(&k, c->id, &chunk))
+			return true;
+	return false;
+}
+
+/*
+ * Remembers chunks that may come again, before they are added at the end of b:
+ * from the first one on it is armed.
+ */
+static void
+note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
+    size_t len)
+{
+	struct ob_channel *c = b->channel;
+	struct count_chunk chunk;
+	struct pb_reader r;
+	struct pb_field f;
+	struct count k;
 	bool is_chunk;
 
 	pb_init(&r, commit, len);
@@ -186,50 +247,96 @@ note_chunks(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
 		if (!is_chunk || (!c->tracked && !chunk.incomplete))
 			continue;
 		c->tracked = true;
-		if (count_put(&k, c->id, &chunk, &due)) {
-			ob_count_lost(o, &due);
-			ob_tell(o, c, &due);
-		}
+		if (o->arena.undo->armed == 0)
+			ob_arm_end(o, b);
+		k = ob_count(o);
+		count_put(&k, c->id, &chunk);
 	}
 }
 
-/* A message of len bytes, with its head, for which there is no room. */
+/*
+ * A message of len bytes, with its head, for which there is no room: what is
+ * left of it is added, and tells what is lost.
+ */
 static void
 drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
     size_t len)
 {
-	size_t n;
+	const uint8_t *commit = message + OB_COMMIT_HEAD;
+	size_t n = LEFT_BYTES;
+	struct ob_block *b;
 
-	note_chunks(o, c, message + OB_COMMIT_HEAD, len - OB_COMMIT_HEAD);
-	n = ob_strip(o, c, true, ob_cause(o), message, len, o->left);
-	if (n == 0)
+	tell_over(o, c, commit, len - OB_COMMIT_HEAD);
+	for (;;) {
+		if ((b = room(o, c, n, true)) == NULL) {
+			ob_old_commit(o, c->id, commit, len - OB_COMMIT_HEAD);
+			ob_overflow(o);
+			return;
+		}
+		ob_arm_end(o, b);
+		note_chunks(o, b, commit, len - OB_COMMIT_HEAD);
+		n = ob_strip(o, c, true, ob_cause(o), message, len, o->left);
+		if (ob_block_grow(o, b, n, true))
+			break;
+		ob_uncount(o);
+	}
+	memcpy(block_end(o, b), o->left, n);
+	if (n > 0)
+		ob_block_add(o, b, n);
+	ob_disarm(o);
+	told(o, c, n);
+}
+
+/*
+ * What is told of before it has to stand before it: it is put aside meanwhile.
+ * Returns the block that it is at the end of then; NULL: there is no room.
+ */
+static struct ob_block *
+put_behind_losses(struct outbox *o, struct ob_block *b, size_t len)
+{
+	struct ob_channel *c = b->channel;
+
+	memcpy(o->unplaced, block_end(o, b), OB_COMMIT_HEAD + len);
+	tell_over(o, c, o->unplaced + OB_COMMIT_HEAD, len);
+	if ((b = room(o, c, OB_COMMIT_HEAD + len, false)) != NULL)
+		memcpy(block_end(o, b), o->unplaced, OB_COMMIT_HEAD + len);
+	return b;
+}
+
+static void
+commit_unplaced(struct outbox *o, uint32_t channel, size_t len)
+{
+	struct ob_channel *c = ob_channel_find(o, channel);
+
+	put_head(o->unplaced, len);
+	if (c != NULL) {
+		drop(o, c, o->unplaced, OB_COMMIT_HEAD + len);
 		return;
-	append(o, c, NULL, 0, o->left, n);
-	c->told_bytes += (uint32_t)n;
-	if (c->told_bytes >= TOLD_BYTES)
-		ob_compact(o, c);
+	}
+	/* No channel can be made: it is counted with the link. */
+	ob_old_commit(o, channel, o->unplaced + OB_COMMIT_HEAD, len);
+	ob_overflow(o);
 }
 
 void
 outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 {
-	struct ob_channel *c = ob_channel_find(o, channel);
 	struct ob_block *b = o->reserved;
 	uint8_t *p;
 
 	assert(o->reserving && len <= o->reserved_max);
 	o->reserving = false;
 	o->reserved = NULL;
+	if (b != NULL && len > 0 && o->reserved_data &&
+	    is_over(o, b->channel, block_end(o, b) + OB_COMMIT_HEAD, len))
+		b = put_behind_losses(o, b, len);
 	if (b == NULL) {
-		put_head(o->unplaced, len);
-		if (c == NULL)
-			ob_overflow(o);
-		else if (len > 0)
-			drop(o, c, o->unplaced, OB_COMMIT_HEAD + len);
+		if (len > 0)
+			commit_unplaced(o, channel, len);
 		ob_pump(o);
 		return;
 	}
-	assert(b->channel == c);
+	assert(b->channel->id == channel);
 	if (len == 0) {
 		if (b->used == 0)
 			ob_block_free(o, b);
@@ -237,11 +344,12 @@ outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 	}
 	p = block_end(o, b);
 	put_head(p, len);
-	ob_block_add(o, b, OB_COMMIT_HEAD + len);
 	if (o->reserved_data) {
 		b->bare = false;
-		note_chunks(o, c, p + OB_COMMIT_HEAD, len);
+		note_chunks(o, b, p + OB_COMMIT_HEAD, len);
 	}
+	ob_block_add(o, b, OB_COMMIT_HEAD + len);
+	ob_disarm(o);
 	ob_pump(o);
 }
 
@@ -259,16 +367,23 @@ void
 outbox_dropped(struct outbox *o, uint32_t channel,
     const struct link_loss *loss)
 {
+	struct ob_channel *c = ob_channel_get(o, channel);
 	struct link_loss l = *loss;
-	struct ob_channel *c;
+	struct ob_block *b = NULL;
 
 	if (l.cause == OB_LOSS(UNSPECIFIED))
 		l.cause = ob_cause(o);
-	ob_count_lost(o, &l);
-	if ((c = ob_channel_get(o, channel)) == NULL)
+	if (c != NULL)
+		b = room(o, c, LOSS_BYTES, true);
+	if (b == NULL) {
+		ob_count_lost(o, &l);
+		ob_old_loss(o, channel, &l);
 		ob_overflow(o);
-	else
-		ob_tell(o, c, &l);
+		return;
+	}
+	ob_arm_end(o, b);
+	ob_count_lost(o, &l);
+	tell(o, b, &l);
 }
 
 bool

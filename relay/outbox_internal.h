@@ -156,6 +156,7 @@ struct outbox {
 
 	struct arena arena;
 	struct ob_spool spool;
+	uint32_t spare; /* a page; ARENA_NONE: none, for now */
 	bool pumping;
 	bool wanted;      /* somebody was put off: outbox_is_busy() */
 	bool recovered;
@@ -261,12 +262,6 @@ ob_desc(const struct outbox *o, const struct ob_block *b)
 void ob_turn_want(struct outbox *o, struct ob_channel *c);
 void ob_turn_leave(struct outbox *o, struct ob_channel *c);
 
-/* ---- outbox_fill.c ---- */
-
-/* Told at the end of the channel. */
-void ob_tell(struct outbox *o, struct ob_channel *c,
-    const struct link_loss *loss);
-
 /* ---- outbox_strip.c ---- */
 
 /*
@@ -298,16 +293,6 @@ bool ob_squeeze(struct outbox *o);
 bool ob_can_drop(const struct outbox *o, struct ob_block *b);
 /* Writes it anew without its chunks. */
 void ob_strip_block(struct outbox *o, struct ob_block *b);
-/*
- * From here on, until it is disarmed, a kill undoes what is counted, unless
- * something stands in b's place or its record is not needed any more.
- */
-void ob_arm(struct outbox *o, const struct ob_block *b);
-void ob_disarm(struct outbox *o);
-/* Undoes it now. */
-void ob_uncount(struct outbox *o);
-/* What an earlier process counted in one that it did not come to write. */
-void ob_undo(struct outbox *o);
 /* Adds up losses that stand side by side at the end of a channel. */
 void ob_compact(struct outbox *o, struct ob_channel *c);
 /* Why things are dropped now: LinkLossCause. */
@@ -315,10 +300,29 @@ uint32_t ob_cause(const struct outbox *o);
 
 /*
  * The first len bytes of scratch are what is left of b, whose chunks are
- * counted: they take its place.  False: b is in the spool alone, and not a page
- * is free; it is as it was.
+ * counted: they take its place.  False: there is no page for them; b is as it
+ * was, but counted.
  */
 bool ob_keep_rest(struct outbox *o, struct ob_block *b, size_t len) MUST_CHECK;
+
+/* Keeps a page for what is left of a block, when all else is taken. */
+void ob_keep_spare(struct outbox *o);
+
+/* ---- outbox_undo.c ---- */
+
+/*
+ * From here on, until it is disarmed, a kill undoes what is counted, unless
+ * something stands in b's place, or it was sent, or its record is not needed
+ * any more.
+ */
+void ob_arm(struct outbox *o, const struct ob_block *b);
+/* The same, unless something was added at b's end. */
+void ob_arm_end(struct outbox *o, const struct ob_block *b);
+void ob_disarm(struct outbox *o);
+/* Undoes it now, and disarms. */
+void ob_uncount(struct outbox *o);
+/* What an earlier process counted, and did not come to tell. */
+void ob_undo(struct outbox *o);
 
 /* ---- outbox_spill.c: to the spool ---- */
 
@@ -332,6 +336,11 @@ void ob_release(struct outbox *o, struct ob_block *b);
 void ob_not_spooled(struct ob_block *b);
 void ob_sync_cb(void *arg);
 void ob_retry_cb(void *arg);
+
+/* ---- outbox_gather.c ---- */
+
+/* Moves blocks, when there are no n free pages in a row, so that there are. */
+void ob_gather(struct outbox *o, uint32_t n);
 
 /* ---- outbox_fetch.c: back from the spool ---- */
 
@@ -376,6 +385,13 @@ void ob_old_all(struct outbox *o, uint32_t cause);
 /* The same for one that is in no list. */
 void ob_old_add(struct outbox *o, struct ob_block *b, uint32_t channel,
     uint32_t epoch, uint32_t cause);
+/*
+ * Of the link that ends now, for want of room to tell it there: a loss of the
+ * channel, and the chunks of a CommitDataRequest, which were not counted yet.
+ */
+void ob_old_loss(struct outbox *o, uint32_t channel, struct link_loss *loss);
+void ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
+    size_t len);
 /* Counts them, as far as they are in memory. */
 void ob_old_pump(struct outbox *o);
 

@@ -65,16 +65,16 @@ remember(struct outbox *o, const struct link_loss *l)
 	at->loss.bytes += l->bytes;
 }
 
-static void
-lost(struct outbox *o, uint32_t channel, struct link_loss *l)
+void
+ob_old_loss(struct outbox *o, uint32_t channel, struct link_loss *l)
 {
 	l->old_channel = channel;
 	remember(o, l);
 }
 
 static void
-count_commit(struct outbox *o, struct count *k, const struct ob_block *b,
-    const struct pb_field *commit)
+count_commit(struct outbox *o, struct count *k, uint32_t channel,
+    uint32_t cause, const uint8_t *commit, size_t len)
 {
 	struct count_chunk c;
 	struct link_loss l;
@@ -82,14 +82,22 @@ count_commit(struct outbox *o, struct count *k, const struct ob_block *b,
 	struct pb_field f;
 	bool is_chunk;
 
-	pb_init(&r, commit->data, commit->len);
+	pb_init(&r, commit, len);
 	while (count_next(&r, &f, &is_chunk, &c)) {
-		if (!is_chunk || !count_drop(k, b->old_channel, &c,
-		    b->old_cause, &l))
+		if (!is_chunk || !count_drop(k, channel, &c, cause, &l))
 			continue;
 		ob_count_lost(o, &l);
-		lost(o, b->old_channel, &l);
+		ob_old_loss(o, channel, &l);
 	}
+}
+
+void
+ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
+    size_t len)
+{
+	struct count k = ob_count(o);
+
+	count_commit(o, &k, channel, ob_cause(o), commit, len);
 }
 
 static void
@@ -108,7 +116,8 @@ count_block(struct outbox *o, const struct ob_block *b, const uint8_t *data,
 		if (f.wire != PB_BYTES)
 			continue;
 		if (f.number == LINK_UP_COMMIT)
-			count_commit(o, &k, b, &f);
+			count_commit(o, &k, b->old_channel,
+			    b->old_cause, f.data, f.len);
 		/*
 		 * Counted when it was dropped, but not told yet; the relay's own
 		 * channel tells of those of links before.
@@ -116,7 +125,7 @@ count_block(struct outbox *o, const struct ob_block *b, const uint8_t *data,
 		if (f.number == LINK_UP_LOSS &&
 		    link_parse_loss(&l, f.data, f.len) == 0) {
 			(void)ob_take_back(o, &k, b->old_channel, &l);
-			lost(o, b->old_channel != 0 ? b->old_channel :
+			ob_old_loss(o, b->old_channel != 0 ? b->old_channel :
 			    l.old_channel, &l);
 		}
 	}
@@ -136,9 +145,9 @@ count_pending(struct outbox *o)
 		if (t->epoch == 0 || t->epoch == epoch)
 			continue;
 		k.epoch = t->epoch;
-		while (count_end(&k, t->channel, t->writer, &l)) {
+		if (count_end(&k, t->channel, t->writer, &l)) {
 			ob_count_lost(o, &l);
-			lost(o, t->channel, &l);
+			ob_old_loss(o, t->channel, &l);
 		}
 		atomic_store(&t->epoch, 0);
 	}

@@ -149,9 +149,11 @@ choose(struct outbox *o)
 	return NULL;
 }
 
-/* Of chunks that were scraped: what is lost depends on what was sent of them. */
+/* Says it of each chunk of the block, of whose writer something is remembered. */
 static void
-note_sent(struct outbox *o, const struct ob_block *b)
+note_chunks(struct outbox *o, const struct ob_block *b,
+    void (*say)(struct count *k, uint32_t channel,
+    const struct count_chunk *c))
 {
 	struct count k = ob_count(o);
 	struct pb_reader r, commit;
@@ -166,7 +168,7 @@ note_sent(struct outbox *o, const struct ob_block *b)
 		pb_init(&commit, m.data, m.len);
 		while (count_next(&commit, &f, &is_chunk, &c))
 			if (is_chunk)
-				count_sent(&k, b->channel->id, &c);
+				say(&k, b->channel->id, &c);
 	}
 }
 
@@ -210,15 +212,19 @@ put_right(struct outbox *o, const struct ob_block *b, uint8_t *out)
 static struct ob_block *
 settle_losses(struct outbox *o, struct ob_block *b)
 {
-	struct ob_block *now;
-	size_t len;
+	struct ob_block *now = NULL;
+	size_t len = 0;
 
-	note_sent(o, b);
+	ob_arm(o, b);
+	note_chunks(o, b, count_bridge);
 	/* With no room for another one, a packet too many may be told. */
-	if (!arena_has_run(&o->arena, b->pages) ||
-	    (len = put_right(o, b, o->scratch)) == 0)
-		return b;
-	now = ob_block_replace(o, b, b, o->scratch, len);
+	if (arena_has_run(&o->arena, b->pages))
+		len = put_right(o, b, o->scratch);
+	if (len > 0)
+		now = ob_block_replace(o, b, b, o->scratch, len);
+	if (len > 0 && now == NULL)
+		ob_uncount(o);
+	ob_disarm(o);
 	return now != NULL ? now : b;
 }
 
@@ -276,9 +282,14 @@ outbox_next(struct outbox *o, struct outbox_block *out)
 		if (c == NULL)
 			return false;
 		b = c->unsent;
-		if (c->tracked)
+		if (c->tracked) {
 			b = settle_losses(o, b);
+			/* What is lost of a chunk depends on what was sent. */
+			ob_arm(o, b);
+			note_chunks(o, b, count_sent);
+		}
 		mark_sent(o, b);
+		ob_disarm(o);
 	}
 	out->number = b->number;
 	out->channel = b->channel->id;

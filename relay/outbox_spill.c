@@ -405,6 +405,35 @@ move_one(struct outbox *o)
 	return o->drop == OUTBOX_DROP_OLDEST && ob_doom(o);
 }
 
+/* Nothing goes on: what would be sent must be read, and there is no gate. */
+static bool
+is_stuck(const struct outbox *o)
+{
+	const struct ob_spool *s = &o->spool;
+	const struct ob_channel *c;
+
+	if (s->gate != ARENA_NONE || s->used == 0 || s->writing_pages > 0 ||
+	    s->dooming > 0 || !TAILQ_EMPTY(&o->sent))
+		return false;
+	TAILQ_FOREACH (c, &o->channels, all)
+		if (c->unsent != NULL && c->unsent->where != OB_SPOOLED)
+			return false;
+	return true;
+}
+
+/*
+ * Where memory holds so much that no pages come together for a gate, some of
+ * that has to go: the spool has no room for it.
+ */
+static void
+make_gate(struct outbox *o)
+{
+	do {
+		ob_gather(o, OB_BLOCK_PAGES);
+		ob_keep_gate(o);
+	} while (o->spool.gate == ARENA_NONE && ob_squeeze(o));
+}
+
 void
 ob_pump(struct outbox *o)
 {
@@ -419,6 +448,8 @@ ob_pump(struct outbox *o)
 		while (move_one(o))
 			;
 	} while (o->synchronous && disk_reap(s->disk) > 0);
+	if (is_stuck(o))
+		make_gate(o);
 	o->pumping = false;
 	/* Those who were put off: there is room, or no hope for any. */
 	if (o->wanted && !outbox_is_busy(o)) {

@@ -65,6 +65,7 @@ struct model_channel {
 struct model {
 	uint64_t random;
 	bool stretched;        /* packets of many chunks, and none scraped */
+	bool rough;            /* packets may be told that are there */
 	uint64_t received;     /* blocks */
 	uint64_t sent;         /* bytes of them */
 	uint64_t consumed;
@@ -87,6 +88,12 @@ struct model {
 void model_init(struct model *m, uint64_t seed, struct outbox *o);
 uint32_t model_random(struct model *m, uint32_t below);
 
+/*
+ * The last of the seeds from this one on, of which there are so many: one in
+ * $MODEL_SHARE of them is played (slow builds play fewer).
+ */
+uint64_t model_last_seed(uint64_t first, uint64_t n);
+
 /* Whether there is room in the model for more. */
 bool model_has_room(const struct model *m);
 /* A producer does something. */
@@ -102,7 +109,13 @@ void model_consume(struct model *m, struct outbox *o);
 void model_resume(struct model *m, struct outbox *o);
 /* Writers put what they had not put whole. */
 void model_finish(struct model *m, struct outbox *o);
-/* Everything was taken: nothing may be missing that was not told. */
+/* Takes all there is.  What never comes is found by model_check(). */
+struct outbox_world;
+void model_drain(struct model *m, struct outbox_world *w);
+/*
+ * Everything was taken: nothing may be missing that was not told; nor told that
+ * is not missing, but where it is rough.
+ */
 void model_check(const struct model *m);
 
 #endif /* TESTS_UNIT_RELAY_OUTBOX_MODEL_H */

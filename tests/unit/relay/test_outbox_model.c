@@ -4,11 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 #include <cmocka.h>
 
 #include "relay/outbox_internal.h"
@@ -30,16 +26,6 @@ struct play {
 	bool stalled;
 	bool sick; /* the disk, now and then */
 };
-
-/* The last of the seeds from this one on, of which there are so many. */
-static uint64_t
-last_seed(uint64_t first, uint64_t n)
-{
-	const char *share = getenv("MODEL_SHARE");
-
-	n /= share != NULL && atoi(share) > 0 ? (uint64_t)atoi(share) : 1;
-	return first + (n > 0 ? n - 1 : 0);
-}
 
 static void
 reopen(struct play *p)
@@ -107,29 +93,6 @@ step(struct play *p)
 	assert_int_equal(p->w.overflows, 0);
 }
 
-static bool
-is_empty(const struct outbox *o)
-{
-	struct outbox_stats s;
-
-	outbox_stats(o, &s);
-	return s.memory_bytes == 0 && s.spool_bytes == 0;
-}
-
-/* All there is.  What never comes is found by who checks. */
-static void
-drain(struct play *p)
-{
-	unsigned idle = 0;
-
-	while (idle < 4 || (idle < 1000 && !is_empty(p->w.o))) {
-		world_turn(&p->w);
-		idle = model_take(p->m, p->w.o) ? 0 : idle + 1;
-		model_acknowledge(p->m, p->w.o);
-		model_consume(p->m, p->w.o);
-	}
-}
-
 static void
 play_with(uint64_t seed, enum outbox_drop drop, uint64_t spool, bool sick)
 {
@@ -153,7 +116,7 @@ play_with(uint64_t seed, enum outbox_drop drop, uint64_t spool, bool sick)
 	if (sick)
 		disk_fails(&p, false);
 	model_finish(p.m, p.w.o);
-	drain(&p);
+	model_drain(p.m, &p.w);
 	model_check(p.m);
 	outbox_stats(p.w.o, &s);
 	assert_int_equal(s.memory_bytes, 0);
@@ -177,7 +140,7 @@ every_packet_arrives_or_is_told_to_be_lost(void **state)
 	const char *one = getenv("OUTBOX_SEED");
 	uint64_t seed = one != NULL ? strtoull(one, NULL, 10) : 1, last;
 
-	last = one != NULL ? seed : last_seed(seed, 10);
+	last = one != NULL ? seed : model_last_seed(seed, 10);
 	for (; seed <= last; seed++) {
 		play(seed, OUTBOX_DROP_OLDEST, 0);
 		play(seed, OUTBOX_DROP_NEWEST, 0);
@@ -209,159 +172,6 @@ packets_across_what_a_failing_disk_took_are_lost_once(void **state)
 	signal(SIGXFSZ, SIG_DFL);
 }
 
-/* ---- killed at any instruction ---- */
-
-/*
- * A child plays until it is killed; the model lies in memory that is shared, and
- * says what the child was about to do.  What the child sends never arrives; the
- * parent is the collector in between.
- */
-/*
- * What must not be dropped piles up while nobody takes it: with no room left
- * for it a link would have to begin anew, which the model does not know.
- */
-static bool
-has_room(const struct play *p)
-{
-	return model_has_room(p->m) &&
-	    p->w.o->arena.free_pages > p->w.o->arena.pages / 6 &&
-	    !outbox_is_busy(p->w.o);
-}
-
-static void
-child(struct play *p)
-{
-	struct outbox_block b;
-
-	world_open(&p->w);
-	model_resume(p->m, p->w.o);
-	model_put_again(p->m, p->w.o);
-	for (;;) {
-		if (model_random(p->m, 30) == 0)
-			model_acknowledge(p->m, p->w.o);
-		else if (model_random(p->m, 20) == 0)
-			(void)outbox_next(p->w.o, &b);
-		else if (has_room(p))
-			model_put(p->m, p->w.o);
-		world_turn(&p->w);
-		p->m->overflowed |= p->w.overflows > 0;
-	}
-}
-
-/* The parent is the next process, for a while. */
-static void
-collect(struct play *p)
-{
-	unsigned n;
-
-	world_open(&p->w);
-	model_resume(p->m, p->w.o);
-	model_put_again(p->m, p->w.o);
-	for (n = model_random(p->m, 60); n > 0; n--) {
-		model_take(p->m, p->w.o);
-		if (model_random(p->m, 4) == 0)
-			model_consume(p->m, p->w.o);
-		if (model_random(p->m, 9) == 0)
-			model_acknowledge(p->m, p->w.o);
-		world_turn(&p->w);
-	}
-	outbox_close(p->w.o);
-	p->w.o = NULL;
-}
-
-static void
-kill_after(struct play *p, unsigned us)
-{
-	struct timespec t = { .tv_nsec = (long)us * 1000 };
-	int status;
-	pid_t pid;
-
-	assert_true((pid = fork()) >= 0);
-	if (pid == 0) {
-		child(p);
-		_exit(0);
-	}
-	nanosleep(&t, NULL);
-	assert_int_equal(kill(pid, SIGKILL), 0);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFSIGNALED(status));
-	assert_int_equal(WTERMSIG(status), SIGKILL);
-}
-
-/* us: how long they live, at most.  Returns 1 where it overflowed. */
-static unsigned
-play_killed(uint64_t seed, bool synchronous, uint64_t spool, unsigned us)
-{
-	struct play p = { .stalled = false };
-	bool overflowed;
-	unsigned i;
-
-	printf("seed %llu, killed, %s, a spool of %llu\n",
-	    (unsigned long long)seed, synchronous ? "without a thread" :
-	    "with a thread", (unsigned long long)spool);
-	p.m = mmap(NULL, sizeof(*p.m), PROT_READ | PROT_WRITE,
-	    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	assert_true(p.m != MAP_FAILED);
-	world_init(&p.w, MEMORY);
-	world_spool(&p.w, spool);
-	p.w.setup.synchronous = synchronous;
-	world_open(&p.w);
-	model_init(p.m, seed, p.w.o);
-	outbox_close(p.w.o);
-	p.w.o = NULL;
-	for (i = 0; i < 12; i++) {
-		kill_after(&p, us / 10 + model_random(p.m, us));
-		if (model_random(p.m, 3) != 0)
-			collect(&p);
-	}
-	p.w.setup.synchronous = true;
-	world_open(&p.w);
-	model_resume(p.m, p.w.o);
-	model_put_again(p.m, p.w.o);
-	model_finish(p.m, p.w.o);
-	drain(&p);
-	/*
-	 * How much is put before a kill is the machine's speed.  Where not a
-	 * page was left for what may not be dropped, a new link begins, which
-	 * test_outbox and test_uplink look at: there is no old one to check.
-	 */
-	overflowed = p.m->overflowed || p.w.overflows > 0;
-	if (overflowed)
-		printf("overflowed: not judged\n");
-	else
-		model_check(p.m);
-	world_done(&p.w);
-	munmap(p.m, sizeof(*p.m));
-	return overflowed;
-}
-
-static void
-a_process_that_is_killed_leaves_all_that_it_was_given(void **state)
-{
-	const char *one = getenv("OUTBOX_SEED");
-	uint64_t seed = one != NULL ? strtoull(one, NULL, 10) : 1, last;
-	unsigned plays = 0, not_judged = 0;
-
-	last = one != NULL ? seed : last_seed(seed, 6);
-	for (; seed <= last; seed++) {
-		not_judged += play_killed(seed, true, 64 * MEMORY, 20000);
-		not_judged += play_killed(seed, false, 64 * MEMORY, 20000);
-		/* Full before they are killed: what is oldest is dropped. */
-		not_judged += play_killed(seed, true, 2 * MEMORY, 40000);
-		plays += 3;
-		/*
-		 * About one of a thousand of these kills leaves a packet that
-		 * nobody is told of (docs/reliability.md): for whoever hunts
-		 * it, and not for all who look whether they broke something.
-		 */
-		if (one == NULL)
-			continue;
-		not_judged += play_killed(seed, false, 2 * MEMORY, 40000);
-		plays++;
-	}
-	assert_true(not_judged * 2 <= plays);
-}
-
 int
 main(void)
 {
@@ -369,8 +179,6 @@ main(void)
 		cmocka_unit_test(every_packet_arrives_or_is_told_to_be_lost),
 		cmocka_unit_test(
 		    packets_across_what_a_failing_disk_took_are_lost_once),
-		cmocka_unit_test(
-		    a_process_that_is_killed_leaves_all_that_it_was_given),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

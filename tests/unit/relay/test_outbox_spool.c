@@ -522,6 +522,35 @@ what_is_read_ahead_leaves_the_pages_for_what_must_not_be_dropped(void **state)
 	assert_true(i > 0);
 }
 
+/*
+ * A process before this one may have had blocks where the gate was.  Nothing
+ * could be read back then, and nothing was ever sent again.
+ */
+static void
+without_pages_in_a_row_the_spool_is_read_all_the_same(void **state)
+{
+	struct outbox_world *w = *state;
+	struct outbox *o = w->o;
+	struct arrived a;
+	uint32_t i, page;
+
+	o->drop = OUTBOX_DROP_NEWEST;
+	o->spool.limit = SPOOL / 8;
+	for (i = 0; stats(w).chunks_lost[LOST(SPOOL_FULL)] == 0; i++) {
+		fill(w, 1, i, 1);
+		if (i % 8 == 7 && ob_channel_find(o, 1)->open != NULL)
+			ob_block_close(o, ob_channel_find(o, 1)->open);
+	}
+	page = o->spool.gate;
+	assert_int_not_equal(page, ARENA_NONE);
+	o->spool.gate = ARENA_NONE;
+	arena_give(&o->arena, page, OB_BLOCK_PAGES);
+	take_every_page(o);
+	a = take_all(w);
+	assert_int_equal(a.chunks + a.lost_chunks, i);
+	assert_int_equal(stats(w).spool_bytes, 0);
+}
+
 /* It could not be told in this link, and was told in none. */
 static void
 what_is_dropped_without_a_page_to_tell_it_is_counted_with_its_link(
@@ -645,6 +674,7 @@ main(void)
 		T(without_its_memory_what_the_spool_holds_is_counted_as_lost),
 		T(a_reset_counts_all_in_memory_and_in_the_spool),
 		T(what_is_read_ahead_leaves_the_pages_for_what_must_not_be_dropped),
+		T(without_pages_in_a_row_the_spool_is_read_all_the_same),
 		T(what_is_dropped_without_a_page_to_tell_it_is_counted_with_its_link),
 		T(with_a_thread_no_call_waits_and_all_arrives),
 		cmocka_unit_test(
