@@ -39,7 +39,7 @@ act_as_neighbour(const struct script_op *op)
 		break;
 	case 3:
 	case 4:
-		stage_turn(&stage, 1 + op->how[0] % 8);
+		stage_linger(&stage, op->how, 8);
 		break;
 	default:
 		witness_write(witness, op->how[0]);

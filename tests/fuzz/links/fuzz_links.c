@@ -22,6 +22,7 @@
 #include "service/session/service.h"
 #include "service/session/session.h"
 #include "service/session/settings.h"
+#include "tests/fuzz/stage/turns.h"
 #include "transport/budget.h"
 #include "transport/ipc_frame.h"
 #include "transport/link_clock.h"
@@ -35,7 +36,6 @@
 #define RELAYS    3u
 #define LINKS     4u
 #define STEPS_MAX 400u
-#define TURNS_MAX 200000u
 
 enum { L_OPEN = 1, L_UP, L_DOWN };
 
@@ -198,6 +198,7 @@ turn(unsigned n)
 		drain(w.consumer);
 		if (w.disk >= 0 && !w.stuck)
 			(void)!read(w.disk, buf, sizeof(buf));
+		turns_pass();
 	}
 }
 
@@ -622,6 +623,18 @@ consume(void)
 /* ---- a run ---- */
 
 static void
+linger(unsigned how)
+{
+	unsigned n = 1 + how % 4;
+
+	while (n-- > 0) {
+		if (how >= 128)
+			turns_skip();
+		turn(1);
+	}
+}
+
+static void
 step(void)
 {
 	unsigned op = byte();
@@ -636,7 +649,7 @@ step(void)
 			leave(r);
 		break;
 	case 2:
-		turn(1 + byte() % 4);
+		linger(byte());
 		break;
 	case 3:
 		consume();
@@ -701,6 +714,7 @@ begin(const uint8_t *data, size_t size)
 	size_t i;
 
 	memset(&w, 0, sizeof(w));
+	turns_begin();
 	for (i = 0; i < RELAYS; i++)
 		w.relays[i].fd = -1;
 	w.consumer = w.disk = -1;
@@ -733,7 +747,7 @@ end(void)
 	while (w.stats.n_conns > 0 || w.service->n_producers > 0 ||
 	    w.service->n_sessions > 0 || links_count(w.service->links) > 0) {
 		turn(1);
-		if (++turns > TURNS_MAX) {
+		if (!turns_wait(&turns)) {
 			fprintf(stderr, "left: %zu connections, %zu producers, "
 			    "%zu sessions, %zu links\n", w.stats.n_conns,
 			    w.service->n_producers, w.service->n_sessions,

@@ -21,6 +21,8 @@
 #define MEMORY (1u << 20)
 #define SPOOL  (1u << 20)
 #define CHANGE 12u /* bytes of the input for one */
+/* Of more, nothing is left to recover. */
+#define CHANGES_MAX 64u
 
 static char dir[64];
 static int dirfd_;
@@ -153,7 +155,7 @@ fuzz_outbox_recover(const uint8_t *data, size_t size)
 {
 	char name[160];
 	struct outbox *o;
-	unsigned i;
+	unsigned i, n;
 
 	if (dir[0] == '\0') {
 		make_folders();
@@ -165,7 +167,7 @@ fuzz_outbox_recover(const uint8_t *data, size_t size)
 		abort();
 	fill(o, size > 0 ? data[0] : 0);
 	outbox_close(o);
-	for (; size >= CHANGE; data += CHANGE, size -= CHANGE) {
+	for (n = 0; size >= CHANGE && n < CHANGES_MAX; n++) {
 		snprintf(name, sizeof(name), "%s/outbox", dir);
 		for (i = 1; i < 12 && (data[0] & 7) != 0; i++) {
 			snprintf(name, sizeof(name), "%s/spool-%016x", spool,
@@ -174,6 +176,8 @@ fuzz_outbox_recover(const uint8_t *data, size_t size)
 				break;
 		}
 		change(name, data);
+		data += CHANGE;
+		size -= CHANGE;
 	}
 	if ((o = start()) == NULL)
 		abort();

@@ -37,7 +37,7 @@ act_honestly(const struct script_op *op)
 		witness_read(witness);
 		break;
 	case 3:
-		stage_turn(&stage, 1 + op->how[0] % 4);
+		stage_linger(&stage, op->how, 4);
 		break;
 	default:
 		witness_write(witness, op->how[0]);

@@ -117,11 +117,11 @@ start_relay(bool compressed)
 static void
 end_relay(void)
 {
-	uint64_t since = 0;
+	unsigned turns = 0;
 
 	while (f.producers->n_connections > 0 || f.stats.n_conns > 0 ||
 	    f.producers->n_locals > 0)
-		stage_wait(&f.stage, &since, "somebody is left at the relay");
+		stage_wait(&f.stage, &turns, "somebody is left at the relay");
 	stage_require(f.producers->shm_bytes == 0, "shared memory is left");
 	producers_free(f.producers);
 	uplink_free(f.uplink);
@@ -216,7 +216,7 @@ act_honestly(const struct script_op *op)
 		witness_read(f.witness);
 		break;
 	case 2:
-		stage_turn(&f.stage, 1 + op->how[0] % 8);
+		stage_linger(&f.stage, op->how, 8);
 		break;
 	default:
 		witness_write(f.witness, op->how[0]);

@@ -1,6 +1,5 @@
 #include "tests/fuzz/stage/stage.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "service/port/producer_port.h"
 #include "service/session/link.h"
 #include "service/session/session.h"
+#include "tests/fuzz/stage/turns.h"
 #include "transport/log.h"
 #include "transport/loop.h"
 
@@ -75,6 +75,7 @@ stage_begin(struct stage *s)
 	if (settings.machine_name == NULL)
 		set_up_once();
 	memset(s, 0, sizeof(*s));
+	turns_begin();
 	if ((s->loop = loop_new()) == NULL ||
 	    (s->service = service_new(s->loop, &settings, -1)) == NULL)
 		abort();
@@ -123,20 +124,27 @@ stage_turn(struct stage *s, unsigned n)
 			s->carry(s->carry_arg);
 		for (i = 0; i < s->n_wires; i++)
 			wire_read(s->wires[i]);
+		turns_pass();
 	}
 }
 
 void
-stage_wait(struct stage *s, uint64_t *since, const char *what)
+stage_linger(struct stage *s, const uint8_t how[2], unsigned most)
 {
-	uint64_t now = loop_now_ms();
+	unsigned n = 1 + how[0] % most;
 
-	if (*since == 0)
-		*since = now;
-	stage_require(now <= *since + STAGE_PATIENCE_MS, what);
+	while (n-- > 0) {
+		if (how[1] & 1)
+			turns_skip();
+		stage_turn(s, 1);
+	}
+}
+
+void
+stage_wait(struct stage *s, unsigned *turns, const char *what)
+{
 	stage_turn(s, 1);
-	if (now > *since)
-		sched_yield(); /* to those who write files */
+	stage_require(turns_wait(turns), what);
 }
 
 /* Detached sessions wait for somebody who never comes. */
@@ -174,15 +182,14 @@ void
 stage_end(struct stage *s)
 {
 	struct service *service = s->service;
-	uint64_t since = loop_now_ms();
+	unsigned turns = 0;
 
 	s->n_wires = 0; /* they are closed */
 	while (s->stats.n_conns > 0 || service->n_producers > 0 ||
 	    service->n_sessions > 0 || links_count(service->links) > 0) {
 		free_detached(s);
 		stage_turn(s, 1);
-		sched_yield(); /* to those who write files */
-		if (loop_now_ms() > since + STAGE_PATIENCE_MS) {
+		if (!turns_wait(&turns)) {
 			say_what_is_left(s);
 			abort();
 		}

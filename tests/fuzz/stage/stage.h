@@ -25,8 +25,6 @@ enum {
 };
 
 #define STAGE_WIRES 16u
-/* How long anything may take that waits for nobody's good will. */
-#define STAGE_PATIENCE_MS 15000u
 
 struct stage {
 	struct loop *loop;
@@ -60,11 +58,13 @@ void stage_add(struct stage *s, struct wire *w);
 void stage_open(struct stage *s, struct wire *w, int port,
     const struct peer *peer);
 void stage_turn(struct stage *s, unsigned n);
+/* How many turns, and whether a millisecond passes before each. */
+void stage_linger(struct stage *s, const uint8_t how[2], unsigned most);
 /*
- * A turn while somebody waits for something.  *since is 0 at first; after
- * STAGE_PATIENCE_MS it does not come, and what says so is broken.
+ * A turn while somebody waits for something: what is broken if it does not come
+ * (turns.h).  *turns is 0 at first.
  */
-void stage_wait(struct stage *s, uint64_t *since, const char *what);
+void stage_wait(struct stage *s, unsigned *turns, const char *what);
 /* All wires are closed: sees everybody leave, and what is left. */
 void stage_end(struct stage *s);
 

@@ -166,7 +166,7 @@ write_as_data(struct witness *w, struct sequence *q, unsigned count)
 static void
 write_all(struct witness *w, unsigned packets)
 {
-	uint64_t since = 0;
+	unsigned turns = 0;
 	unsigned k;
 	struct sequence *q;
 
@@ -180,7 +180,7 @@ write_all(struct witness *w, unsigned packets)
 		q->written += packets;
 	}
 	while (w->commits_open > 0) {
-		stage_wait(w->stage, &since,
+		stage_wait(w->stage, &turns,
 		    "the neighbour's commit is not answered");
 	}
 }
@@ -405,12 +405,12 @@ consumer_reply(void *arg, uint64_t request, bool ok, bool more,
 void
 witness_read(struct witness *w)
 {
-	uint64_t since = 0;
+	unsigned turns = 0;
 
 	w->read_done = false;
 	w->read_request = wire_call(&w->consumer, C_READ, NULL, -1, false);
 	while (!w->read_done) {
-		stage_wait(w->stage, &since,
+		stage_wait(w->stage, &turns,
 		    "the neighbour waits for its packets");
 	}
 	stage_require(w->packet.len == 0, "a packet has no end");
@@ -420,7 +420,7 @@ void
 witness_flush(struct witness *w)
 {
 	struct pb_writer a;
-	uint64_t since = 0;
+	unsigned turns = 0;
 
 	pb_writer_init(&a);
 	pb_put_uint(&a, 1, 2); /* ms */
@@ -428,7 +428,7 @@ witness_flush(struct witness *w)
 	w->flush_request = wire_call(&w->consumer, C_FLUSH, &a, -1, false);
 	pb_writer_done(&a);
 	while (!w->flush_done) {
-		stage_wait(w->stage, &since,
+		stage_wait(w->stage, &turns,
 		    "the neighbour's flush is not answered");
 	}
 }
@@ -501,7 +501,7 @@ struct witness *
 witness_new(struct stage *s, bool mapped)
 {
 	struct witness *w = calloc(1, sizeof(*w));
-	uint64_t since = 0;
+	unsigned turns = 0;
 
 	if (w == NULL)
 		abort();
@@ -520,7 +520,7 @@ witness_new(struct stage *s, bool mapped)
 	stage_turn(s, 2);
 	enable(w);
 	while (!is_ready(w)) {
-		stage_wait(s, &since, "the neighbour's session does not start");
+		stage_wait(s, &turns, "the neighbour's session does not start");
 	}
 	w->producer_id = TAILQ_FIRST(&s->service->producers)->id;
 	w->session_id = TAILQ_FIRST(&s->service->sessions)->id;
@@ -552,7 +552,7 @@ judge_all(struct witness *w)
 void
 witness_end(struct witness *w)
 {
-	uint64_t since = 0;
+	unsigned turns = 0;
 
 	witness_flush(w);
 	witness_read(w);
@@ -562,7 +562,7 @@ witness_end(struct witness *w)
 	while (w->stage->producers != NULL && (w->sequences[0].seen <
 	    w->sequences[0].written || w->sequences[1].seen <
 	    w->sequences[1].written)) {
-		stage_wait(w->stage, &since, "what a relay has does not come");
+		stage_wait(w->stage, &turns, "what a relay has does not come");
 		witness_read(w);
 	}
 	judge_all(w);

@@ -198,8 +198,9 @@ arrive(struct client *c, const uint8_t how[6])
 	int service;
 
 	leave(c, false);
-	if (f.handshakes++ == HANDSHAKES_MAX)
+	if (f.handshakes == HANDSHAKES_MAX)
 		return;
+	f.handshakes++;
 	network_open(&c->network, &c->fd, &service);
 	c->tls = tls_conn_new(shown[holder], c->fd, "collector", "collector");
 	if (c->tls == NULL)
@@ -408,7 +409,7 @@ act(const struct script_op *op)
 			gate_close_revoked(f.gate, server);
 		break;
 	default:
-		stage_turn(&f.stage, 1 + op->how[0] % 16);
+		stage_linger(&f.stage, op->how, 16);
 		break;
 	}
 	if (op->who & 1)
@@ -419,7 +420,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct script_op op;
-	uint64_t since = 0;
+	unsigned turns = 0;
 	size_t i;
 
 	if (server == NULL)
@@ -438,7 +439,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		leave(&f.clients[i], i & 1);
 	gate_close_all(f.gate);
 	while (f.connections > 0)
-		stage_wait(&f.stage, &since, "a connection is left");
+		stage_wait(&f.stage, &turns, "a connection is left");
 	f.stage.carry = NULL;
 	gate_free(f.gate);
 	stage_end(&f.stage);
