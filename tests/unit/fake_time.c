@@ -14,7 +14,7 @@ struct loop_timer {
 };
 
 static LIST_HEAD(, loop_timer) timers = LIST_HEAD_INITIALIZER(timers);
-static uint64_t now_ms = 1000000;
+static _Atomic uint64_t now_ms = 1000000; /* threads read it, too */
 
 uint64_t __wrap_loop_now_ms(void);
 uint64_t __wrap_loop_turn_ms(struct loop *l);
