@@ -5,7 +5,7 @@
 /*
  * What goes when there is no room: chunks of the channel that takes most of it,
  * a block at a time; what is left of a block joins what was left of the one
- * before it.
+ * beside it.
  */
 
 /* What is left of blocks is joined up to this size. */
@@ -63,38 +63,43 @@ victim(struct outbox *o, bool newest)
 	return found;
 }
 
-/* The block before it, when what is left of both can be one. */
-static struct ob_block *
-joins(struct outbox *o, struct ob_block *b)
+/* Whether what is left of a block can be one with this one, beside it. */
+static bool
+joins(const struct outbox *o, const struct ob_block *beside)
 {
-	struct ob_block *before = TAILQ_PREV(b, ob_blocks, link);
-
-	if (before == NULL || before->where != OB_ARENA || before->number != 0 ||
-	    !before->bare || before == o->reserved ||
-	    before->used >= JOIN_BYTES)
-		return NULL;
-	return before;
+	return beside != NULL && beside->where == OB_ARENA &&
+	    beside->number == 0 && beside->bare && beside != o->reserved &&
+	    beside->used < JOIN_BYTES;
 }
 
-/* What is left of b, n bytes of scratch, and the block before it as one. */
+/*
+ * What is left of b, n bytes of scratch, and the block beside it as one.  Where
+ * the newest go first, that is the one behind.
+ */
 static bool
-join(struct outbox *o, struct ob_block *before, struct ob_block *b, size_t n,
+join(struct outbox *o, struct ob_block *b, struct ob_block *beside, size_t n,
     bool bare)
 {
-	size_t len = before->used, all;
+	bool behind = beside == TAILQ_NEXT(b, link);
+	bool open = beside == b->channel->open;
+	const uint8_t *other = arena_at(&o->arena, beside->page);
+	size_t len = beside->used, all;
 	struct ob_block *now;
 
 	if (len + n > JOIN_BYTES)
 		return false;
-	memcpy(o->rest, arena_at(&o->arena, before->page), len);
-	memcpy(o->rest + len, o->scratch, n);
+	memcpy(o->rest + (behind ? n : 0), other, len);
+	memcpy(o->rest + (behind ? 0 : len), o->scratch, n);
 	all = ob_strip(o, b->channel, false, 0, o->rest, len + n, o->scratch);
-	now = ob_block_replace(o, before, b, o->scratch, all);
+	now = ob_block_replace(o, behind ? b : beside, behind ? beside : b,
+	    o->scratch, all);
 	if (now == NULL) {
-		memcpy(o->scratch, o->rest + len, n);
+		memcpy(o->scratch, o->rest + (behind ? 0 : len), n);
 		return false;
 	}
 	now->bare = bare;
+	if (open)
+		now->channel->open = now;
 	return true;
 }
 
@@ -108,14 +113,16 @@ ob_keep_spare(struct outbox *o)
 bool
 ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 {
-	struct ob_block *from = joins(o, b), *now;
+	struct ob_block *before = TAILQ_PREV(b, ob_blocks, link);
+	struct ob_block *behind = TAILQ_NEXT(b, link), *now;
 	bool bare = o->stripped_all;
 
 	if (n == 0) {
 		ob_block_free(o, b);
 		return true;
 	}
-	if (from != NULL && join(o, from, b, n, bare))
+	if ((joins(o, before) && join(o, b, before, n, bare)) ||
+	    (joins(o, behind) && join(o, b, behind, n, bare)))
 		return true;
 	now = ob_block_replace(o, b, b, o->scratch, n);
 	if (now == NULL && o->spare != ARENA_NONE && n <= ARENA_PAGE) {

@@ -17,8 +17,6 @@ _Static_assert(LINK_MESSAGE_MAX < 1u << 21, "three bytes hold a length");
 #define TOLD_BYTES 2048u
 /* A loss, as a message. */
 #define LOSS_BYTES (LINK_MESSAGE_HEAD_MAX + LINK_LOSS_MAX)
-/* What is left of a message that is dropped, when it is little. */
-#define LEFT_BYTES (4 * LOSS_BYTES)
 
 /* A block at the channel's end with room for need bytes; NULL: none. */
 static struct ob_block *
@@ -263,7 +261,7 @@ drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
     size_t len)
 {
 	const uint8_t *commit = message + OB_COMMIT_HEAD;
-	size_t n = LEFT_BYTES;
+	size_t n = LOSS_BYTES; /* as it mostly is */
 	struct ob_block *b;
 
 	tell_over(o, c, commit, len - OB_COMMIT_HEAD);
