@@ -195,6 +195,7 @@ class Grace(RelayCase):
         for _ in range(3):
             self.proxy.say("cut rst")
             self.wait_linked()
+        self.wait_written(self.book, 1)
         self.book.finish()
         self.wait_empty()
         for consumer in (to_file, self.recording):
@@ -205,7 +206,9 @@ class Grace(RelayCase):
                   Audit(book, self.recording.read())]
         for audit in audits:
             self.assertEqual(audit.faults, [])
-            self.assertEqual(len(audit.arrived), 4)
+            self.assertEqual(len(audit.arrived), 4, {
+                seq: (line["written"], len(audit.arrived.get(seq, [])))
+                for seq, line in book.items()})
             for seq, numbers in audit.arrived.items():
                 self.assertEqual(numbers, list(range(book[seq]["written"])))
         self.assertEqual(set(audits[0].arrived) | set(audits[1].arrived),
