@@ -114,6 +114,13 @@ ob_block_describe(struct outbox *o, const struct ob_block *b)
 	atomic_store_explicit(&d->valid, ARENA_VALID, memory_order_release);
 }
 
+void
+ob_forget_empty(struct outbox *o, struct ob_channel *c)
+{
+	if (c->open != NULL && c->open->used == 0 && c->open != o->reserved)
+		ob_block_free(o, c->open);
+}
+
 struct ob_block *
 ob_block_begin(struct outbox *o, struct ob_channel *c, size_t need,
     bool control)
@@ -134,6 +141,7 @@ ob_block_begin(struct outbox *o, struct ob_channel *c, size_t need,
 	b->first = b->last = c->next++;
 	b->time_ms = ob_now_ms();
 	ob_block_describe(o, b);
+	ob_forget_empty(o, c); /* in the middle it would be in the way */
 	if (c->open != NULL)
 		ob_block_close(o, c->open);
 	TAILQ_INSERT_TAIL(&c->blocks, b, link);

@@ -105,6 +105,7 @@ tell_pending(struct outbox *o, struct ob_channel *c, uint32_t writer)
 			tell(o, b, &due);
 		}
 		ob_disarm(o);
+		ob_forget_empty(o, c);
 	}
 }
 
@@ -189,8 +190,11 @@ put_head(uint8_t *p, size_t len)
 	p[3] = (uint8_t)(len >> 14);
 }
 
-/* What was pending of its writers, and is lost now that its chunks come. */
-static void
+/*
+ * What was pending of its writers, and is lost now that its chunks come.  False:
+ * there is no room to tell it, and the link ends.
+ */
+static bool
 tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
     size_t len)
 {
@@ -204,6 +208,7 @@ tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
 	while (count_next(&r, &f, &is_chunk, &chunk))
 		if (is_chunk && count_is_over(&k, c->id, &chunk))
 			tell_pending(o, c, chunk.writer);
+	return arena_link(&o->arena)->overflowed == 0;
 }
 
 static bool
@@ -262,11 +267,12 @@ drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
 {
 	const uint8_t *commit = message + OB_COMMIT_HEAD;
 	size_t n = LOSS_BYTES; /* as it mostly is */
-	struct ob_block *b;
+	struct ob_block *b = NULL;
 
-	tell_over(o, c, commit, len - OB_COMMIT_HEAD);
 	for (;;) {
-		if ((b = room(o, c, n, true)) == NULL) {
+		if (tell_over(o, c, commit, len - OB_COMMIT_HEAD))
+			b = room(o, c, n, true);
+		if (b == NULL) {
 			ob_old_commit(o, c->id, commit, len - OB_COMMIT_HEAD);
 			ob_overflow(o);
 			return;
@@ -277,11 +283,15 @@ drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
 		if (ob_block_grow(o, b, n, true))
 			break;
 		ob_uncount(o);
+		b = NULL;
 	}
 	memcpy(block_end(o, b), o->left, n);
+	if (!o->stripped_all)
+		b->bare = false;
 	if (n > 0)
 		ob_block_add(o, b, n);
 	ob_disarm(o);
+	ob_forget_empty(o, c);
 	told(o, c, n);
 }
 
@@ -295,9 +305,12 @@ put_behind_losses(struct outbox *o, struct ob_block *b, size_t len)
 	struct ob_channel *c = b->channel;
 
 	memcpy(o->unplaced, block_end(o, b), OB_COMMIT_HEAD + len);
-	tell_over(o, c, o->unplaced + OB_COMMIT_HEAD, len);
-	if ((b = room(o, c, OB_COMMIT_HEAD + len, false)) != NULL)
-		memcpy(block_end(o, b), o->unplaced, OB_COMMIT_HEAD + len);
+	if (!tell_over(o, c, o->unplaced + OB_COMMIT_HEAD, len) ||
+	    (b = room(o, c, OB_COMMIT_HEAD + len, false)) == NULL) {
+		ob_forget_empty(o, c);
+		return NULL;
+	}
+	memcpy(block_end(o, b), o->unplaced, OB_COMMIT_HEAD + len);
 	return b;
 }
 
@@ -336,8 +349,7 @@ outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 	}
 	assert(b->channel->id == channel);
 	if (len == 0) {
-		if (b->used == 0)
-			ob_block_free(o, b);
+		ob_forget_empty(o, b->channel);
 		return;
 	}
 	p = block_end(o, b);

@@ -220,6 +220,8 @@ int ob_channel_adopt(struct outbox *o, struct arena_channel *e) MUST_CHECK;
 /* An open one at the end of its channel, with room.  NULL: there is none. */
 struct ob_block *ob_block_begin(struct outbox *o, struct ob_channel *c,
     size_t need, bool control) MUST_CHECK;
+/* An open block that was begun, and that nothing came to stand in. */
+void ob_forget_empty(struct outbox *o, struct ob_channel *c);
 /*
  * Pages for n bytes; ARENA_NONE: none.  control: for what must not wait, or be
  * dropped, of which some are kept.

@@ -96,7 +96,25 @@ ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
     size_t len)
 {
 	struct count k = ob_count(o);
+	struct count_chunk c;
+	struct link_loss l;
+	struct pb_reader r;
+	struct pb_field f;
+	bool is_chunk;
 
+	/* As if it had been put: of an incomplete one more may come. */
+	pb_init(&r, commit, len);
+	while (count_next(&r, &f, &is_chunk, &c)) {
+		if (!is_chunk)
+			continue;
+		if (count_is_over(&k, channel, &c) &&
+		    count_end(&k, channel, c.writer, &l)) {
+			ob_count_lost(o, &l);
+			ob_old_loss(o, channel, &l);
+		}
+		count_put(&k, channel, &c);
+	}
+	o->old_tracks = true;
 	count_commit(o, &k, channel, ob_cause(o), commit, len);
 }
 

@@ -432,6 +432,8 @@ make_gate(struct outbox *o)
 		ob_gather(o, OB_BLOCK_PAGES);
 		ob_keep_gate(o);
 	} while (o->spool.gate == ARENA_NONE && ob_squeeze(o));
+	if (o->spool.gate != ARENA_NONE)
+		ob_ready(o);
 }
 
 void

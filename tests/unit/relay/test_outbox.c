@@ -468,6 +468,77 @@ what_is_remembered_of_a_writer_is_not_trusted(void **state)
 	assert_int_equal(t->kept, 2);
 }
 
+static void
+take_every_page(struct outbox *o)
+{
+	while (arena_take(&o->arena, 1) != ARENA_NONE)
+		;
+}
+
+/*
+ * A version that is dropped leaves nothing, as the whole chunk may come: the
+ * block that was begun for it stood in the way of its channel.
+ */
+static void
+a_version_without_room_is_not_in_the_way_of_its_channel(void **state)
+{
+	struct outbox_world *w = *state;
+	struct chunk c = { .writer = 1, .buffer = 9, .fragments = 2,
+		.payload = 3000 };
+	struct chunk part = { .writer = 3, .buffer = 9, .id = 5,
+		.fragments = 2, .payload = 3000, .incomplete = true };
+	struct outbox_stats s = { .memory_bytes = 0 };
+	uint8_t text[20000] = { 0 };
+	struct outbox_block b;
+	unsigned of_two = 0;
+
+	w->o->drop = OUTBOX_DROP_NEWEST;
+	outbox_set_window(w->o, 4u << 20);
+	for (; s.chunks_lost[OB_LOSS(SPOOL_FULL)] == 0; c.id++) {
+		world_chunk(w, 1, &c);
+		outbox_stats(w->o, &s);
+	}
+	world_chunk(w, 2, &part);
+	outbox_put(w->o, 3, LINK_UP_TRIGGER, text, 3000, 0);
+	outbox_put(w->o, 4, LINK_UP_TRIGGER, text, 3000, 0);
+	outbox_put(w->o, 2, LINK_UP_TRIGGER, text, sizeof(text), 0);
+	while (outbox_next(w->o, &b)) {
+		of_two += b.channel == 2;
+		assert_int_equal(outbox_acked(w->o, b.number), 0);
+	}
+	assert_int_equal(of_two, 1);
+	assert_int_equal(w->overflows, 0);
+}
+
+/* One chunk, and a version of another, with not a page left to tell it. */
+static void
+what_finds_not_a_page_is_counted_with_its_link(void **state)
+{
+	struct outbox_world *w = *state;
+	struct chunk c = { .writer = 3, .buffer = 9, .id = 4, .fragments = 3,
+		.payload = 3000 };
+	struct link_loss l[8];
+	uint64_t chunks = 0, packets = 0;
+	size_t n, i;
+
+	take_every_page(w->o);
+	world_chunk(w, 1, &c);
+	c.id = 5;
+	c.incomplete = true; /* its last fragment is being written */
+	world_chunk(w, 1, &c);
+	world_turn(w);
+	assert_int_equal(w->overflows, 1);
+	outbox_reset(w->o, OB_LOSS(GRACE));
+	while ((n = outbox_take_old_losses(w->o, l, 8)) > 0)
+		for (i = 0; i < n; i++) {
+			assert_int_equal(l[i].old_channel, 1);
+			chunks += l[i].chunks;
+			packets += l[i].packets;
+		}
+	assert_int_equal(chunks, 2);
+	assert_int_equal(packets, 3 + 2);
+}
+
 int
 main(void)
 {
@@ -490,6 +561,8 @@ main(void)
 		T(a_channel_that_ended_is_forgotten_when_all_has_arrived),
 		T(an_overflow_that_nobody_handled_is_the_next_process_s),
 		T(what_is_remembered_of_a_writer_is_not_trusted),
+		T(a_version_without_room_is_not_in_the_way_of_its_channel),
+		T(what_finds_not_a_page_is_counted_with_its_link),
 #undef T
 	};
 

@@ -189,6 +189,8 @@ live_and_be_killed(struct play *p)
 static bool
 judge(struct play *p)
 {
+	struct outbox_stats s;
+
 	p->w.setup.synchronous = true;
 	if (begin(p)) {
 		model_finish(p->m, p->w.o);
@@ -199,6 +201,8 @@ judge(struct play *p)
 		return false;
 	}
 	model_check(p->m);
+	outbox_stats(p->w.o, &s);
+	assert_int_equal(s.memory_bytes + s.spool_bytes, 0);
 	return true;
 }
 
