@@ -6,7 +6,8 @@
 
 /*
  * What the spool should hold of a channel, by the arena's word, but does not was
- * in records that were damaged or cut off: counted, and told where they stood.
+ * in records that were damaged, cut off or taken away: counted, and told where
+ * they stood.
  */
 
 /* A block with a loss, in the place of the sequence `at`. */
@@ -69,7 +70,7 @@ find_gap(const struct ob_channel *c, struct ob_block **behind, uint64_t *at)
 }
 
 static int
-tell_gap(struct outbox *o, struct ob_channel *c, bool damage)
+tell_gap(struct outbox *o, struct ob_channel *c)
 {
 	struct link_loss l = { .cause = OB_LOSS(SPOOL_DAMAGED) };
 	struct arena_channel *e = c->entry;
@@ -95,7 +96,7 @@ tell_gap(struct outbox *o, struct ob_channel *c, bool damage)
 	e->held_chunks = chunks;
 	e->held_packets = packets;
 	e->held_bytes = bytes;
-	if (!damage || !gap || (l.chunks == 0 && l.packets == 0))
+	if (!gap || (l.chunks == 0 && l.packets == 0))
 		return 0;
 	ob_count_lost(o, &l);
 	log_warn("%llu chunks of channel %u are lost with damaged blocks of "
@@ -104,12 +105,12 @@ tell_gap(struct outbox *o, struct ob_channel *c, bool damage)
 }
 
 int
-ob_tell_gaps(struct outbox *o, bool damage)
+ob_tell_gaps(struct outbox *o)
 {
 	struct ob_channel *c;
 
 	TAILQ_FOREACH (c, &o->channels, all)
-		if (tell_gap(o, c, damage) != 0)
+		if (tell_gap(o, c) != 0)
 			return -1;
 	return 0;
 }

@@ -362,7 +362,6 @@ struct ob_found {
 	struct ob_block **blocks; /* owned */
 	size_t n;
 	size_t cap;
-	bool damage;
 };
 /* Takes the folder.  -1 with a sentence. */
 int ob_spool_open(struct outbox *o, const struct outbox_setup *setup,
@@ -378,7 +377,7 @@ int ob_spool_relay_id(struct outbox *o, bool known) MUST_CHECK;
 /* ---- outbox_gaps.c ---- */
 
 /* What is missing in the spool of a link that goes on.  -1: no memory. */
-int ob_tell_gaps(struct outbox *o, bool damage) MUST_CHECK;
+int ob_tell_gaps(struct outbox *o) MUST_CHECK;
 
 /* ---- outbox_old.c ---- */
 

@@ -409,7 +409,7 @@ ob_recover(struct outbox *o, bool found)
 	if ((ret = ob_spool_scan(o, &f)) == 0 && found)
 		ret = recover_arena(o, &f);
 	if (ret == 0 && o->recovered)
-		ret = ob_tell_gaps(o, f.damage);
+		ret = ob_tell_gaps(o);
 	/* What is left of them is of links that are over. */
 	if (f.n > 0)
 		qsort(f.blocks, f.n, sizeof(f.blocks[0]), compare_old);

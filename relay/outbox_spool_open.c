@@ -263,11 +263,9 @@ scan_segment(struct outbox *o, struct ob_found *ff, struct ob_segment *g,
 			break;
 		case SPOOL_STEP_DAMAGE:
 			o->spool.damaged++;
-			ff->damage = true;
 			break;
 		case SPOOL_STEP_TORN:
 			o->spool.cut_bytes += (uint64_t)st.st_size - where;
-			ff->damage = true;
 			if (ftruncate(fd, (off_t)where) != 0)
 				log_warn("A torn end of the spool stays: %s",
 				    strerror(errno));

@@ -182,9 +182,10 @@ class Spool(RelayCase):
 
     def test_a_torn_tail(self):
         def tear(file, size):
-            # What lies behind its data is zeros that were reserved.
+            # What lies behind its data is zeros that were reserved; within
+            # the last record, as between two of them nothing is torn.
             data = file.read()
-            file.truncate(len(data.rstrip(b"\0")) - 100_000)
+            file.truncate(len(data.rstrip(b"\0")) - 100)
         audit = self.harm(tear)
         store = self.store()
         self.assertGreater(store.spool_cut_bytes + store.spool_damaged, 0)

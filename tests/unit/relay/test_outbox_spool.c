@@ -280,6 +280,26 @@ a_segment_that_is_gone_does_not_stop_the_rest(void **state)
 	assert_int_equal(a.cause, LOST(DISK));
 }
 
+/* Not a record is harmed: only their numbers tell. */
+static void
+a_segment_that_was_taken_away_between_processes_is_told(void **state)
+{
+	struct outbox_world *w = *state;
+	struct arrived a;
+	char names[64][400];
+
+	fill(w, 1, 0, 1000);
+	assert_true(segments(w, names, 64) > 1);
+	outbox_close(w->o);
+	assert_int_equal(unlink(names[0]), 0);
+	world_open(w);
+	outbox_set_window(w->o, 1u << 20);
+	a = take_all(w);
+	assert_true(a.lost_chunks > 0);
+	assert_int_equal(a.chunks + a.lost_chunks, 1000);
+	assert_int_equal(a.cause, LOST(SPOOL_DAMAGED));
+}
+
 static void
 a_close_is_not_lost_with_its_block(void **state)
 {
@@ -664,6 +684,7 @@ main(void)
 		T(a_record_whose_head_is_damaged_is_counted_by_what_is_missing),
 		T(a_torn_end_is_cut_off_and_counted),
 		T(a_segment_that_is_gone_does_not_stop_the_rest),
+		T(a_segment_that_was_taken_away_between_processes_is_told),
 		T(a_close_is_not_lost_with_its_block),
 		T(when_both_are_full_the_oldest_go),
 		T(a_folder_that_others_may_write_to_is_refused),
