@@ -110,31 +110,39 @@ ob_keep_spare(struct outbox *o)
 		o->spare = arena_take(&o->arena, 1);
 }
 
-bool
-ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
+/* In the place of b, alone or as one with a block beside it. */
+static bool
+put_rest(struct outbox *o, struct ob_block *b, size_t n)
 {
 	struct ob_block *before = TAILQ_PREV(b, ob_blocks, link);
 	struct ob_block *behind = TAILQ_NEXT(b, link), *now;
 	bool bare = o->stripped_all;
 
-	if (n == 0) {
-		ob_block_free(o, b);
-		return true;
-	}
 	if ((joins(o, before) && join(o, b, before, n, bare)) ||
 	    (joins(o, behind) && join(o, b, behind, n, bare)))
 		return true;
-	now = ob_block_replace(o, b, b, o->scratch, n);
-	if (now == NULL && o->spare != ARENA_NONE && n <= ARENA_PAGE) {
-		arena_give(&o->arena, o->spare, 1);
-		o->spare = ARENA_NONE;
-		now = ob_block_replace(o, b, b, o->scratch, n);
-		ob_keep_spare(o);
-	}
-	if (now == NULL)
+	if ((now = ob_block_replace(o, b, b, o->scratch, n)) == NULL)
 		return false;
 	now->bare = bare;
 	return true;
+}
+
+bool
+ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
+{
+	bool kept = true;
+
+	/* Also to join others: that is what makes room then. */
+	if (o->arena.free_pages == 0 && o->spare != ARENA_NONE) {
+		arena_give(&o->arena, o->spare, 1);
+		o->spare = ARENA_NONE;
+	}
+	if (n == 0)
+		ob_block_free(o, b);
+	else
+		kept = put_rest(o, b, n);
+	ob_keep_spare(o);
+	return kept;
 }
 
 void

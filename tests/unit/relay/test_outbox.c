@@ -510,6 +510,33 @@ a_version_without_room_is_not_in_the_way_of_its_channel(void **state)
 	assert_int_equal(w->overflows, 0);
 }
 
+/*
+ * A page is left of each block that goes.  They must come to be fewer also when
+ * not one is free, or the link ends for want of room to tell what is lost.
+ */
+static void
+what_is_left_of_blocks_is_joined_without_a_free_page(void **state)
+{
+	struct outbox_world *w = *state;
+	struct chunk c = { .writer = 1, .buffer = 9, .fragments = 1,
+		.payload = 3000 };
+	struct outbox *o = w->o;
+	struct outbox_stats s;
+	unsigned i;
+
+	o->drop = OUTBOX_DROP_NEWEST;
+	for (c.id = 0; c.id < 200; c.id++) {
+		world_chunk(w, 1, &c);
+		ob_block_close(o, ob_channel_find(o, 1)->open);
+	}
+	take_every_page(o); /* but the spare one */
+	for (i = 0; i < 150; i++)
+		assert_true(ob_squeeze(o));
+	assert_in_range(o->arena.free_pages, 140, 150);
+	outbox_stats(o, &s);
+	assert_int_equal(s.chunks_lost[OB_LOSS(SPOOL_FULL)], 150);
+}
+
 /* One chunk, and a version of another, with not a page left to tell it. */
 static void
 what_finds_not_a_page_is_counted_with_its_link(void **state)
@@ -562,6 +589,7 @@ main(void)
 		T(an_overflow_that_nobody_handled_is_the_next_process_s),
 		T(what_is_remembered_of_a_writer_is_not_trusted),
 		T(a_version_without_room_is_not_in_the_way_of_its_channel),
+		T(what_is_left_of_blocks_is_joined_without_a_free_page),
 		T(what_finds_not_a_page_is_counted_with_its_link),
 #undef T
 	};

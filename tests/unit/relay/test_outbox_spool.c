@@ -518,6 +518,7 @@ a_reset_counts_all_in_memory_and_in_the_spool(void **state)
 static void
 take_every_page(struct outbox *o)
 {
+	o->spare = ARENA_NONE;
 	while (arena_take(&o->arena, 1) != ARENA_NONE)
 		;
 }
