@@ -126,6 +126,7 @@ class Users(Trust):
         self.start()
         ann, bob = self.consumer_of(ANN), self.consumer_of(BOB)
         ann.enable(config(TEST_SOURCE, bugreport_score=5))
+        ann.query()  # answered behind it: another connection may be faster
         shown = bob.query().tracing_sessions
         self.assertEqual([s.bugreport_score for s in shown], [5])
         self.assertTrue(bob.clone(session_id=shown[0].id).success)
@@ -173,11 +174,13 @@ class Users(Trust):
                    "max_buffer_kb_per_consumer: 100 }")
         ann, bob = self.consumer_of(ANN), self.consumer_of(BOB)
         ann.enable(config("x", size_kb=60))
+        ann.query()
         again = self.consumer_of(ANN)
         error = again.refused(config("x", size_kb=60))
         self.assertIn(f"uid {ANN} has 60 KiB", error)
         self.assertIn("limits.max_buffer_kb_per_consumer", error)
         again.enable(config("x", size_kb=20))
+        again.query()
         error = self.consumer_of(ANN).refused(config("x", size_kb=4))
         self.assertIn(f"for uid {ANN}", error)
         self.assertIn("limits.max_sessions_per_uid", error)
