@@ -158,6 +158,18 @@ count_next(struct pb_reader *commit, struct pb_field *f, bool *is_chunk,
 	return true;
 }
 
+bool
+count_next_chunk(struct pb_reader *commit, struct count_chunk *c)
+{
+	struct pb_field f;
+	bool is_chunk;
+
+	while (count_next(commit, &f, &is_chunk, c))
+		if (is_chunk)
+			return true;
+	return false;
+}
+
 /* Packets that are lost with the first n fragments of a chunk. */
 static uint32_t
 packets(const struct count_chunk *c, uint32_t n, bool breaks)

@@ -41,6 +41,8 @@ struct count_chunk {
  */
 bool count_next(struct pb_reader *commit, struct pb_field *f, bool *is_chunk,
     struct count_chunk *c);
+/* The same, chunks alone. */
+bool count_next_chunk(struct pb_reader *commit, struct count_chunk *c);
 
 /*
  * Whether something is lost when the chunk is put, as it is not the one that

@@ -21,8 +21,7 @@ ob_cause(const struct outbox *o)
 bool
 ob_can_drop(const struct outbox *o, struct ob_block *b)
 {
-	if (b->where != OB_ARENA || b->number != 0 || b->bare ||
-	    b == o->reserved || b->used == 0)
+	if (b->bare || !ob_is_idle(o, b))
 		return false;
 	b->bare = !ob_has_chunks(arena_at(&o->arena, b->page), b->used);
 	return !b->bare;
@@ -67,8 +66,7 @@ victim(struct outbox *o, bool newest)
 static bool
 joins(const struct outbox *o, const struct ob_block *beside)
 {
-	return beside != NULL && beside->where == OB_ARENA &&
-	    beside->number == 0 && beside->bare && beside != o->reserved &&
+	return beside != NULL && beside->bare && ob_is_idle(o, beside) &&
 	    beside->used < JOIN_BYTES;
 }
 

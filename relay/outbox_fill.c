@@ -190,44 +190,37 @@ put_head(uint8_t *p, size_t len)
 	p[3] = (uint8_t)(len >> 14);
 }
 
-/*
- * What was pending of its writers, and is lost now that its chunks come.  False:
- * there is no room to tell it, and the link ends.
- */
+/* The first writer of which something is lost now that its chunks come. */
 static bool
-tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
-    size_t len)
+next_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
+    size_t len, uint32_t *writer)
 {
 	struct count k = ob_count(o);
 	struct count_chunk chunk;
 	struct pb_reader r;
-	struct pb_field f;
-	bool is_chunk;
-
-	pb_init(&r, commit, len);
-	while (count_next(&r, &f, &is_chunk, &chunk))
-		if (is_chunk && count_is_over(&k, c->id, &chunk))
-			tell_pending(o, c, chunk.writer);
-	return arena_link(&o->arena)->overflowed == 0;
-}
-
-static bool
-is_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
-    size_t len)
-{
-	struct count k = ob_count(o);
-	struct count_chunk chunk;
-	struct pb_reader r;
-	struct pb_field f;
-	bool is_chunk;
 
 	if (!c->tracked)
 		return false;
 	pb_init(&r, commit, len);
-	while (count_next(&r, &f, &is_chunk, &chunk))
-		if (is_chunk && count_is_over(&k, c->id, &chunk))
+	while (count_next_chunk(&r, &chunk)) {
+		*writer = chunk.writer;
+		if (count_is_over(&k, c->id, &chunk))
 			return true;
+	}
 	return false;
+}
+
+/* Tells it.  False: there is no room for that, and the link ends. */
+static bool
+tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
+    size_t len)
+{
+	const struct arena_link *l = arena_link(&o->arena);
+	uint32_t writer;
+
+	while (l->overflowed == 0 && next_over(o, c, commit, len, &writer))
+		tell_pending(o, c, writer);
+	return l->overflowed == 0;
 }
 
 /*
@@ -241,13 +234,11 @@ note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
 	struct ob_channel *c = b->channel;
 	struct count_chunk chunk;
 	struct pb_reader r;
-	struct pb_field f;
 	struct count k;
-	bool is_chunk;
 
 	pb_init(&r, commit, len);
-	while (count_next(&r, &f, &is_chunk, &chunk)) {
-		if (!is_chunk || (!c->tracked && !chunk.incomplete))
+	while (count_next_chunk(&r, &chunk)) {
+		if (!c->tracked && !chunk.incomplete)
 			continue;
 		c->tracked = true;
 		if (o->arena.undo->armed == 0)
@@ -333,13 +324,15 @@ void
 outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 {
 	struct ob_block *b = o->reserved;
+	uint32_t writer;
 	uint8_t *p;
 
 	assert(o->reserving && len <= o->reserved_max);
 	o->reserving = false;
 	o->reserved = NULL;
 	if (b != NULL && len > 0 && o->reserved_data &&
-	    is_over(o, b->channel, block_end(o, b) + OB_COMMIT_HEAD, len))
+	    next_over(o, b->channel, block_end(o, b) + OB_COMMIT_HEAD, len,
+	    &writer))
 		b = put_behind_losses(o, b, len);
 	if (b == NULL) {
 		if (len > 0)

@@ -10,13 +10,6 @@
  */
 
 /* Not what was sent, which is shown to others by its address. */
-static bool
-can_move(const struct outbox *o, const struct ob_block *b)
-{
-	return b->where == OB_ARENA && b->number == 0 && b->used > 0 &&
-	    b != o->reserved;
-}
-
 static size_t
 movable(const struct outbox *o, struct ob_block **out)
 {
@@ -26,7 +19,7 @@ movable(const struct outbox *o, struct ob_block **out)
 
 	TAILQ_FOREACH (c, &o->channels, all)
 		TAILQ_FOREACH (b, &c->blocks, link)
-			if (can_move(o, b))
+			if (ob_is_idle(o, b))
 				out[n++] = b;
 	return n;
 }

@@ -252,6 +252,13 @@ void ob_block_unlink(struct outbox *o, struct ob_block *b);
 void ob_block_destroy(struct outbox *o, struct ob_block *b);
 /* It is gone for good. */
 void ob_block_free(struct outbox *o, struct ob_block *b);
+/* In memory, not sent, and nobody works on it: it may be replaced. */
+static inline bool
+ob_is_idle(const struct outbox *o, const struct ob_block *b)
+{
+	return b->where == OB_ARENA && b->number == 0 && b->used > 0 &&
+	    b != o->reserved;
+}
 static inline struct arena_desc *
 ob_desc(const struct outbox *o, const struct ob_block *b)
 {

@@ -79,12 +79,10 @@ count_commit(struct outbox *o, struct count *k, uint32_t channel,
 	struct count_chunk c;
 	struct link_loss l;
 	struct pb_reader r;
-	struct pb_field f;
-	bool is_chunk;
 
 	pb_init(&r, commit, len);
-	while (count_next(&r, &f, &is_chunk, &c)) {
-		if (!is_chunk || !count_drop(k, channel, &c, cause, &l))
+	while (count_next_chunk(&r, &c)) {
+		if (!count_drop(k, channel, &c, cause, &l))
 			continue;
 		ob_count_lost(o, &l);
 		ob_old_loss(o, channel, &l);
@@ -99,14 +97,10 @@ ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
 	struct count_chunk c;
 	struct link_loss l;
 	struct pb_reader r;
-	struct pb_field f;
-	bool is_chunk;
 
 	/* As if it had been put: of an incomplete one more may come. */
 	pb_init(&r, commit, len);
-	while (count_next(&r, &f, &is_chunk, &c)) {
-		if (!is_chunk)
-			continue;
+	while (count_next_chunk(&r, &c)) {
 		if (count_is_over(&k, channel, &c) &&
 		    count_end(&k, channel, c.writer, &l)) {
 			ob_count_lost(o, &l);

@@ -158,17 +158,15 @@ note_chunks(struct outbox *o, const struct ob_block *b,
 	struct count k = ob_count(o);
 	struct pb_reader r, commit;
 	struct count_chunk c;
-	struct pb_field m, f;
-	bool is_chunk;
+	struct pb_field m;
 
 	pb_init(&r, arena_at(&o->arena, b->page), b->used);
 	while (pb_next(&r, &m)) {
 		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
 			continue;
 		pb_init(&commit, m.data, m.len);
-		while (count_next(&commit, &f, &is_chunk, &c))
-			if (is_chunk)
-				say(&k, b->channel->id, &c);
+		while (count_next_chunk(&commit, &c))
+			say(&k, b->channel->id, &c);
 	}
 }
 

@@ -30,13 +30,6 @@ want_spill(struct outbox *o)
 	    !arena_has_run(&o->arena, OB_BLOCK_PAGES);
 }
 
-static bool
-can_spill(const struct outbox *o, const struct ob_block *b)
-{
-	return b->where == OB_ARENA && b->number == 0 && b->used > 0 &&
-	    b != o->reserved;
-}
-
 /* The block of a channel that goes next; NULL: none. */
 static struct ob_block *
 next_of(const struct outbox *o, const struct ob_channel *c)
@@ -49,7 +42,7 @@ next_of(const struct outbox *o, const struct ob_channel *c)
 		b = TAILQ_NEXT(c->unsent, link);
 	else
 		b = c->unsent;
-	while (b != NULL && !can_spill(o, b))
+	while (b != NULL && !ob_is_idle(o, b))
 		b = TAILQ_NEXT(b, link);
 	return b;
 }
@@ -76,8 +69,7 @@ sum_up(const struct outbox *o, struct ob_block *b)
 {
 	struct pb_reader r, commit;
 	struct count_chunk c;
-	struct pb_field m, f;
-	bool is_chunk;
+	struct pb_field m;
 
 	b->chunks = b->packets = b->bytes = 0;
 	pb_init(&r, arena_at(&o->arena, b->page), b->used);
@@ -87,9 +79,7 @@ sum_up(const struct outbox *o, struct ob_block *b)
 		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
 			continue;
 		pb_init(&commit, m.data, m.len);
-		while (count_next(&commit, &f, &is_chunk, &c)) {
-			if (!is_chunk)
-				continue;
+		while (count_next_chunk(&commit, &c)) {
 			b->chunks++;
 			b->packets += c.fragments -
 			    (c.continues && c.fragments > 0 ? 1 : 0);

@@ -263,18 +263,16 @@ bool
 ob_has_chunks(const uint8_t *data, size_t len)
 {
 	struct pb_reader r, commit;
-	struct pb_field m, f;
+	struct pb_field m;
 	struct count_chunk c;
-	bool is_chunk;
 
 	pb_init(&r, data, len);
 	while (pb_next(&r, &m)) {
 		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
 			continue;
 		pb_init(&commit, m.data, m.len);
-		while (count_next(&commit, &f, &is_chunk, &c))
-			if (is_chunk)
-				return true;
+		if (count_next_chunk(&commit, &c))
+			return true;
 	}
 	return false;
 }
