@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "relay/outbox_internal.h"
 #include "tests/unit/relay/outbox_world.h"
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
@@ -93,6 +94,13 @@ void
 world_turn(struct outbox_world *w)
 {
 	loop_run_once(w->loop);
+}
+
+void
+world_take_every_page(struct outbox_world *w)
+{
+	while (arena_take(&w->o->arena, 1) != ARENA_NONE)
+		;
 }
 
 size_t

@@ -34,6 +34,9 @@ void world_reopen(struct outbox_world *w);
 /* Runs what is deferred. */
 void world_turn(struct outbox_world *w);
 
+/* Every page that is free, as if what must not be dropped had taken it. */
+void world_take_every_page(struct outbox_world *w);
+
 /* A CommitDataRequest with a chunk, as producers.c makes it. */
 struct chunk {
 	uint32_t writer;

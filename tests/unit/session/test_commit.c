@@ -331,6 +331,23 @@ put_unfinished(struct pb_writer *chunk, uint32_t id, const char *str)
 	return at;
 }
 
+/* A bed with a request that moves such a chunk, the first; where str stands. */
+static size_t
+bed_with_unfinished(struct bed *b, void **state, struct pb_writer *w,
+    const char *str)
+{
+	struct pb_writer chunk;
+	size_t at;
+
+	bed_init(b, state, true, ONE_SOURCE);
+	pb_writer_init(w);
+	pb_writer_init(&chunk);
+	at = put_unfinished(&chunk, 0, str);
+	fake_move(w, 0, 0, b->p.last_buffer, &chunk);
+	pb_writer_done(&chunk);
+	return at;
+}
+
 static void
 put_patch(struct pb_writer *w, uint16_t buffer, uint32_t id, size_t offset,
     const char *data, bool more)
@@ -375,15 +392,10 @@ static void
 a_chunk_waits_until_its_last_patch_came(void **state)
 {
 	struct bed b;
-	struct pb_writer w, chunk;
+	struct pb_writer w;
 	size_t at;
 
-	bed_init(&b, state, true, ONE_SOURCE);
-	pb_writer_init(&w);
-	pb_writer_init(&chunk);
-	at = put_unfinished(&chunk, 0, "....");
-	fake_move(&w, 0, 0, b.p.last_buffer, &chunk);
-	pb_writer_done(&chunk);
+	at = bed_with_unfinished(&b, state, &w, "....");
 	put_patch(&w, b.p.last_buffer, 0, at, "do", true);
 	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
 	assert_trace(b.c.s, "");
@@ -399,15 +411,10 @@ static void
 a_patch_without_data_changes_nothing_and_is_a_patch(void **state)
 {
 	struct bed b;
-	struct pb_writer w, chunk;
+	struct pb_writer w;
 	size_t at;
 
-	bed_init(&b, state, true, ONE_SOURCE);
-	pb_writer_init(&w);
-	pb_writer_init(&chunk);
-	at = put_unfinished(&chunk, 0, "done");
-	fake_move(&w, 0, 0, b.p.last_buffer, &chunk);
-	pb_writer_done(&chunk);
+	at = bed_with_unfinished(&b, state, &w, "done");
 	put_patch(&w, b.p.last_buffer, 0, at, NULL, false);
 	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
 	assert_int_equal(trace_buffer_stats(
