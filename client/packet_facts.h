@@ -18,8 +18,10 @@
 
 /* The types that somebody here looks into (reference wire-format.md). */
 enum packet_type {
+	PACKET_TYPE_FTRACE_EVENTS = 1,
 	PACKET_TYPE_CLOCK_SNAPSHOT = 6,
 	PACKET_TYPE_TRACE_CONFIG = 33,
+	PACKET_TYPE_FTRACE_STATS = 34,
 	PACKET_TYPE_TRACE_STATS = 35,
 	PACKET_TYPE_SYSTEM_INFO = 45,
 	PACKET_TYPE_TRIGGER = 46,

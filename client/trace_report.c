@@ -141,11 +141,8 @@ counters(FILE *out, const struct trace_summary *s, size_t *lines)
 {
 	char count[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
 	struct trace_loss l[MAX_LOSSES];
-	size_t i, n;
+	size_t i, n = trace_summary_losses(s, l, MAX_LOSSES);
 
-	if (trace_summary_stats(s) == NULL)
-		return;
-	n = trace_losses_list(trace_summary_stats(s), l, MAX_LOSSES);
 	for (i = 0; i < n && i < MAX_LOSSES; i++) {
 		if (l[i].how_much_unknown)
 			fprintf(out, "%san unknown number of packets",

@@ -130,6 +130,7 @@ trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
 		q->state_valid = false;
 	if ((f->flags & PACKET_NEEDS_STATE) != 0 && !q->state_valid)
 		q->without_state++;
+	ftrace_losses_take(&q->ftrace, f);
 	return gap;
 }
 

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/ftrace_losses.h"
 #include "transport/compiler.h"
 
 /* More of them are not kept apart. */
@@ -37,6 +38,7 @@ struct trace_sequence {
 	 */
 	uint64_t without_state;
 	bool state_valid; /* of the packet that was taken last */
+	struct ftrace_losses ftrace;
 };
 
 struct trace_producer {

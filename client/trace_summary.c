@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/ftrace_losses.h"
 #include "client/machine_names.h"
 #include "client/packet_facts.h"
 #include "client/trace_cutter.h"
 #include "client/trace_expand.h"
+#include "client/trace_losses.h"
 #include "client/trace_sequences.h"
 #include "protos/trace_stats.pb-c.h"
 #include "transport/pb_reader.h"
@@ -418,6 +420,25 @@ const Perfetto__Protos__TraceStats *
 trace_summary_stats(const struct trace_summary *s)
 {
 	return s->stats;
+}
+
+size_t
+trace_summary_losses(const struct trace_summary *s, struct trace_loss *out,
+    size_t max)
+{
+	struct trace_loss ftrace[FTRACE_LOSSES_MAX] = { 0 };
+	const struct trace_sequence *q;
+	size_t i, at = 0, n = 0;
+
+	if (s->stats != NULL)
+		n = trace_losses_list(s->stats, out, max);
+	while ((q = trace_sequences_next(s->sequences, &at)) != NULL)
+		ftrace_losses_add(ftrace, &q->ftrace);
+	for (i = 0; i < FTRACE_LOSSES_MAX; i++) {
+		if (ftrace[i].count != 0 && n++ < max)
+			out[n - 1] = ftrace[i];
+	}
+	return n;
 }
 
 const char *

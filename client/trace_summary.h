@@ -18,6 +18,7 @@
 
 struct Perfetto__Protos__TraceStats;
 struct packet_facts;
+struct trace_loss;
 struct trace_summary;
 
 /* More names of data sources are not kept. */
@@ -114,6 +115,14 @@ size_t trace_summary_data_sources(const struct trace_summary *s,
 /* The last TraceStats, or NULL. */
 const struct Perfetto__Protos__TraceStats *trace_summary_stats(
     const struct trace_summary *s);
+
+/*
+ * What is known to be lost, by cause, out of the last TraceStats and what
+ * packets of ftrace state; as trace_losses_list().  Without TraceStats it may
+ * be little of all.
+ */
+size_t trace_summary_losses(const struct trace_summary *s,
+    struct trace_loss *out, size_t max);
 
 /* "overwritten in the ring buffer", for a bit of gaps_by_reason. */
 const char *trace_summary_reason(unsigned bit);

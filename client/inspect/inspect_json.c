@@ -290,6 +290,8 @@ sequences(struct json_out *j, const struct trace_sequences *t)
 		json_uint(j, "gaps", q->gaps);
 		reasons(j, q->reasons);
 		json_uint(j, "undecodable_packets", q->without_state);
+		json_uint(j, "ftrace_lost_events", q->ftrace.overrun.lost +
+		    q->ftrace.dropped.lost);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -362,13 +364,13 @@ buffers(struct json_out *j, const struct inspection *i)
 }
 
 static void
-counted_losses(struct json_out *j, const trace_stats *stats)
+counted_losses(struct json_out *j, const struct trace_summary *s)
 {
 	struct trace_loss *l = calloc(MAX_LOSSES, sizeof(*l));
 	size_t i, n = 0;
 
 	if (l != NULL)
-		n = trace_losses_list(stats, l, MAX_LOSSES);
+		n = trace_summary_losses(s, l, MAX_LOSSES);
 	for (i = 0; i < n && i < MAX_LOSSES; i++) {
 		json_object(j, NULL);
 		json_uint(j, "count", l[i].how_much_unknown ? 0 : l[i].count);
@@ -393,8 +395,7 @@ losses(struct json_out *j, const struct trace_summary *s)
 	unsigned bit;
 
 	json_array(j, "losses");
-	if (stats != NULL)
-		counted_losses(j, stats);
+	counted_losses(j, s);
 	json_array_end(j);
 	json_uint(j, "gaps", t->gaps);
 	json_array(j, "gaps_by_reason");

@@ -40,9 +40,7 @@ lost_something(const struct inspection *i)
 	struct trace_loss first;
 
 	return trace_summary_totals(s)->gaps != 0 ||
-	    (trace_summary_stats(s) != NULL &&
-	    trace_losses_list(trace_summary_stats(s), &first, 1) != 0) ||
-	    undecodable(i) != 0;
+	    trace_summary_losses(s, &first, 1) != 0 || undecodable(i) != 0;
 }
 
 /* The size that the config allowed, where the file was ended by it; else 0. */
@@ -120,11 +118,9 @@ lossy(struct inspect_verdict *v, const struct inspection *i)
 	struct parts p = { .out = v->text, .size = sizeof(v->text) };
 	char text[160], count[HUMAN_TEXT_MAX];
 	struct trace_loss l[NAMED];
-	size_t k, n = 0;
+	size_t k, n = trace_summary_losses(s, l, NAMED);
 
 	p.len = (size_t)snprintf(p.out, p.size, "whole but lossy: ");
-	if (trace_summary_stats(s) != NULL)
-		n = trace_losses_list(trace_summary_stats(s), l, NAMED);
 	for (k = 0; k < n; k++) {
 		if (k < NAMED)
 			trace_loss_text(text, sizeof(text), &l[k]);

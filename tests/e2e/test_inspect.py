@@ -7,7 +7,7 @@ import random
 import sys
 import unittest
 
-from harness import tap
+from harness import abi, tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.consumer import buffers, source
 from harness.device import RelayCase
@@ -104,6 +104,37 @@ class Truth(Case):
         self.assertEqual(found["buffers"][0]["verdict"], "cut")
         self.assertIn("refused", found["buffers"][0]["sentences"][0])
         self.assertIn("full", found["losses"][0]["cause"])
+
+    def test_what_ftrace_states_as_lost_is_lost(self):
+        """Alone the packets of its data source say so: nothing was lost on
+        the way."""
+        def uint(field, value):
+            return abi.varint(field << 3) + abi.varint(value)
+
+        cpu = uint(3, 12345) + uint(8, 67)  # overrun, dropped_events
+        begin = pb.TracePacket(ftrace_stats=uint(1, 1))
+        end = pb.TracePacket(ftrace_stats=uint(1, 2) + abi.varint(2 << 3 | 2)
+                             + abi.fragment(cpu))
+        marked = pb.TracePacket(ftrace_events=uint(3, 1))  # lost_events
+        for packets, told in (
+                ([begin, end], [(12345, "event"), (67, "event")]),
+                ([marked], [(1, "bundle")])):
+            with self.subTest(told=told):
+                producer = self.producer("p", ["linux.ftrace"])
+                consumer = self.session("linux.ftrace")
+                producer.writer().write([packet.SerializeToString()
+                                         for packet in packets])
+                consumer.stop()
+                raw = framed(consumer.read_raw())
+                producer.close()
+                found = report(raw)
+                self.assertEqual(found["verdict"], "lossy")
+                self.assertEqual([(loss["count"], loss["unit"])
+                                  for loss in found["losses"]], told)
+                self.assertEqual(found["sequences"][0]["ftrace_lost_events"],
+                                 sum(n for n, what in told
+                                     if what == "event"))
+                self.assertEqual(inspect(raw, flags=("--strict",))[0], 3)
 
     def test_a_source_that_nobody_has_wrote_nothing(self):
         producer = self.producer("p")

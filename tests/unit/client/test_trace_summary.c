@@ -16,12 +16,14 @@
 
 /* Fields of TracePacket. */
 enum {
+	FTRACE_EVENTS = 1,
 	TRUSTED_UID = 3,
 	SYS_STATS = 7,
 	TIMESTAMP = 8,
 	SEQUENCE_ID = 10,
 	TRACK_EVENT = 11,
 	TRACE_CONFIG = 33,
+	FTRACE_STATS = 34,
 	TRACE_STATS = 35,
 	DROPPED = 42,
 	COMPRESSED = 50,
@@ -395,6 +397,102 @@ a_producer_cannot_speak_for_the_service(void **state)
 	assert_null(trace_summary_stats(f->s));
 }
 
+/* FtraceStats of two CPUs, of which each lost so many. */
+static void
+ftrace_stats(struct fixture *f, uint32_t sequence, uint64_t phase,
+    uint64_t overrun, uint64_t dropped)
+{
+	size_t stats, cpu;
+	uint32_t i;
+
+	begin(f, sequence, 50);
+	stats = pb_nest_begin(&f->file, FTRACE_STATS);
+	pb_put_uint(&f->file, 1, phase);
+	for (i = 0; i < 2; i++) {
+		cpu = pb_nest_begin(&f->file, 2);
+		pb_put_uint(&f->file, 1, i);
+		pb_put_uint(&f->file, 3, overrun);
+		pb_put_uint(&f->file, 8, dropped);
+		pb_nest_end(&f->file, cpu);
+	}
+	pb_nest_end(&f->file, stats);
+	end(f);
+}
+
+static void
+ftrace_bundle(struct fixture *f, uint32_t sequence, uint64_t lost_events)
+{
+	size_t bundle;
+
+	begin(f, sequence, 50);
+	bundle = pb_nest_begin(&f->file, FTRACE_EVENTS);
+	pb_put_uint(&f->file, 3, lost_events);
+	pb_nest_end(&f->file, bundle);
+	end(f);
+}
+
+static void
+assert_loss(const struct trace_loss *l, uint64_t count, const char *cause)
+{
+	assert_int_equal(l->count, count);
+	assert_int_equal(l->buffer, -1);
+	assert_non_null(strstr(l->cause, cause));
+}
+
+static void
+what_ftrace_lost_in_the_session_is_a_loss(void **state)
+{
+	struct fixture *f = *state;
+	struct trace_loss l[8];
+
+	ftrace_stats(f, 2, 1, 100, 10);
+	ftrace_bundle(f, 2, 0);
+	feed(f);
+	assert_int_equal(trace_summary_losses(f->s, l, 8), 0);
+
+	ftrace_bundle(f, 2, 1);
+	ftrace_stats(f, 2, 2, 103, 14);
+	/* Another one's begins anew, as its kernel's buffer was cleared. */
+	ftrace_stats(f, 3, 1, 90, 0);
+	ftrace_stats(f, 3, 2, 20, 0);
+	feed(f);
+	assert_int_equal(trace_summary_losses(f->s, l, 8), 3);
+	assert_loss(&l[0], 2 * 3 + 2 * 20, "overwritten unread");
+	assert_null(strstr(l[0].cause, "before this session"));
+	assert_loss(&l[1], 2 * 4, "buffer full");
+	assert_loss(&l[2], 1, "lost some");
+	assert_int_equal(trace_summary_losses(f->s, l, 0), 3);
+}
+
+static void
+a_count_of_ftrace_without_its_beginning_may_be_of_before(void **state)
+{
+	struct fixture *f = *state;
+	struct trace_loss l[8];
+
+	ftrace_stats(f, 2, 2, 5, 7);
+	feed(f);
+	assert_int_equal(trace_summary_losses(f->s, l, 8), 2);
+	assert_loss(&l[0], 10, "some perhaps before this session");
+	assert_loss(&l[1], 14, "some perhaps before this session");
+}
+
+static void
+malformed_packets_of_ftrace_say_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct trace_loss l[8];
+
+	pb_put_uint(begin(f, 2, 50), FTRACE_STATS, 7);
+	end(f);
+	pb_put_string(begin(f, 2, 50), FTRACE_STATS, "\x12\x7f\x18\x01");
+	end(f);
+	pb_put_string(begin(f, 2, 50), FTRACE_EVENTS, "\x1a\x01x");
+	end(f);
+	feed(f);
+	assert_int_equal(trace_summary_losses(f->s, l, 8), 0);
+}
+
 static void
 a_malformed_packet_is_counted_and_stops_nothing(void **state)
 {
@@ -529,6 +627,9 @@ main(void)
 		T(later_marks_are_gaps_by_reason),
 		T(the_service_tells_config_duration_and_statistics),
 		T(a_producer_cannot_speak_for_the_service),
+		T(what_ftrace_lost_in_the_session_is_a_loss),
+		T(a_count_of_ftrace_without_its_beginning_may_be_of_before),
+		T(malformed_packets_of_ftrace_say_nothing),
 		T(a_malformed_packet_is_counted_and_stops_nothing),
 		T(bytes_may_come_in_any_cut),
 		T(a_file_that_ends_within_a_packet_shows_it),
