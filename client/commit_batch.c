@@ -151,6 +151,13 @@ commit_batch_send(struct commit_batch *b)
 }
 
 void
+commit_batch_push(struct commit_batch *b)
+{
+	b->ops->push(b->arg);
+	commit_batch_send(b);
+}
+
+void
 commit_batch_send_all(struct commit_batch *b, uint64_t flush_request_id)
 {
 	if (b->first == b->n && flush_request_id == 0)

@@ -26,6 +26,11 @@ struct shm_slot;
 struct commit_ops {
 	/* One CommitDataRequest; msg is borrowed for the call. */
 	void (*send)(void *arg, const uint8_t *msg, size_t len);
+	/*
+	 * The caller's thread waits for memory: whatever was sent must leave
+	 * now, although the loop does not turn.
+	 */
+	void (*push)(void *arg);
 	/* Under emulation: whether the connection takes more bytes now. */
 	bool (*may_send)(void *arg);
 	/* Chunks wait now: call commit_batch_send() before long. */
@@ -52,6 +57,8 @@ void commit_batch_add(struct commit_batch *b, const struct shm_slot *slot,
  * Sends what waits, as far as may_send() allows.  True when nothing is left.
  */
 bool commit_batch_send(struct commit_batch *b);
+/* The same, after all that was sent before has left as far as it can. */
+void commit_batch_push(struct commit_batch *b);
 /*
  * Sends everything that waits, whatever may_send() says; with a flush request
  * id that is not 0, tells the service in the last request that this flush is

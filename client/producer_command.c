@@ -34,6 +34,16 @@ send_commit(void *arg, const uint8_t *msg, size_t len)
 	struct producer *p = arg;
 
 	rpc_invoke(p->rpc, "CommitData", msg, len, -1, NULL, NULL);
+	/* In a callback, too: the service frees what it has taken meanwhile. */
+	rpc_client_push(p->rpc);
+}
+
+static void
+push_commits(void *arg)
+{
+	struct producer *p = arg;
+
+	rpc_client_push(p->rpc);
 }
 
 static bool
@@ -62,6 +72,7 @@ wake_commit(void *arg)
 
 static const struct commit_ops commit_ops = {
 	.send = send_commit,
+	.push = push_commits,
 	.may_send = may_send_commit,
 	.wake = wake_commit,
 };

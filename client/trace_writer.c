@@ -40,6 +40,7 @@ struct trace_writer {
 
 	bool started; /* a packet was written */
 	bool lossy;   /* the one before was dropped */
+	bool stalled_in_vain; /* and no memory was had since */
 	uint64_t dropped;
 };
 
@@ -110,23 +111,31 @@ try_acquire(struct trace_writer *w, uint8_t flags, struct shm_slot *out)
 	    w->next_chunk_id, flags, out))
 		return false;
 	w->next_chunk_id++;
+	w->stalled_in_vain = false;
 	return true;
 }
 
-/* Waits for the service to free something. */
+/*
+ * Waits until the service has freed something or, under emulation, the socket
+ * has taken it.  A service that is stuck is waited for once, not by each packet.
+ */
 static bool
 stall(struct trace_writer *w, uint8_t flags, struct shm_slot *out)
 {
 	struct timespec ts = { 0, STALL_FIRST_NS };
 	uint64_t until = loop_now_ms() + TRACE_WRITER_STALL_MS;
 
+	if (w->stalled_in_vain)
+		return false;
 	do {
 		nanosleep(&ts, NULL);
+		commit_batch_push(w->batch);
 		if (try_acquire(w, flags, out))
 			return true;
 		if (ts.tv_nsec < STALL_LAST_NS)
 			ts.tv_nsec *= 2;
 	} while (loop_now_ms() < until);
+	w->stalled_in_vain = true;
 	return false;
 }
 
@@ -136,8 +145,7 @@ acquire(struct trace_writer *w, uint8_t flags, struct shm_slot *out)
 	if (try_acquire(w, flags, out))
 		return true;
 	/* Let the service (or, under emulation, the socket) have it all. */
-	if (!commit_batch_send(w->batch))
-		return false;
+	commit_batch_send(w->batch);
 	if (try_acquire(w, flags, out))
 		return true;
 	return w->policy == TRACE_WRITER_STALL && stall(w, flags, out);

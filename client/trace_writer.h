@@ -21,16 +21,17 @@ struct trace_writer;
 
 /* What is longer is dropped and counted. */
 #define TRACE_WRITER_PACKET_MAX (64u * 1024u * 1024u)
-/* How long a stalling writer waits for memory, in all, for one packet. */
-#define TRACE_WRITER_STALL_MS 500
+/* How long a stalling writer waits for one chunk's memory. */
+#define TRACE_WRITER_STALL_MS 1000
 
 /* What happens when all memory is taken. */
 enum trace_writer_policy {
 	TRACE_WRITER_DROP,
 	/*
-	 * Blocks the calling thread until the service has freed a chunk, then
-	 * drops.  Under emulation as DROP: nothing is freed while the loop is
-	 * blocked.
+	 * Blocks the calling thread until a chunk is free, which the service
+	 * (under emulation, the socket) has in hand; what it waits for goes on
+	 * without the loop.  After TRACE_WRITER_STALL_MS in vain it drops, and
+	 * does not wait again before memory was free.
 	 */
 	TRACE_WRITER_STALL,
 };

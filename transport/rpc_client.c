@@ -794,6 +794,13 @@ rpc_client_queued(const struct rpc_client *c)
 }
 
 void
+rpc_client_push(struct rpc_client *c)
+{
+	if (c->stream != NULL)
+		stream_push(c->stream);
+}
+
+void
 rpc_client_set_limits(struct rpc_client *c, size_t hard, size_t low)
 {
 	c->limits_set = true;

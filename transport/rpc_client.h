@@ -100,6 +100,8 @@ bool rpc_client_offers(const struct rpc_client *c, const char *method);
 int rpc_client_local_address(const struct rpc_client *c,
     struct sockaddr_storage *out) MUST_CHECK;
 size_t rpc_client_queued(const struct rpc_client *c);
+/* As stream_push(). */
+void rpc_client_push(struct rpc_client *c);
 void rpc_client_set_limits(struct rpc_client *c, size_t hard, size_t low);
 /* Whether descriptors can travel (UNIX socket that is no tunnel's). */
 bool rpc_client_can_pass_fds(const struct rpc_client *c);

@@ -187,6 +187,13 @@ void stream_write(struct stream *s, const void *data, size_t len, int fd);
 void stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
     size_t blen, int fd);
 
+/*
+ * Sends now, as far as the socket takes it, what was written inside of data()
+ * (it is gathered until that returns) and what is queued: for an owner that
+ * blocks its thread until the peer has got it.  Calls back nobody.
+ */
+void stream_push(struct stream *s);
+
 /* No output goes out and no input is shown any more; closed() may follow. */
 bool stream_is_over(const struct stream *s);
 

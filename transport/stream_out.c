@@ -195,6 +195,19 @@ stream_drain(struct stream *s)
 }
 
 void
+stream_push(struct stream *s)
+{
+	bool corking = s->corking;
+
+	stream_uncork(s);
+	s->corking = corking;
+	/* What stream_send_queued() does besides is left to the next event. */
+	if (s->state == ST_OPEN && !s->out_dead && !s->opening &&
+	    s->out.bytes > 0)
+		(void)!stream_drain(s);
+}
+
+void
 stream_send_queued(struct stream *s)
 {
 	if (stream_drain(s) != 0)

@@ -85,16 +85,13 @@ destroy(void *ctx)
 	free(i);
 }
 
+/* A scan is a burst that may be larger than the memory, and can wait. */
 static enum trace_writer_policy
 policy_of(const Config *c)
 {
-	switch (c->buffer_exhausted_policy) {
-	case PERFETTO__PROTOS__DATA_SOURCE_CONFIG__BUFFER_EXHAUSTED_POLICY__BUFFER_EXHAUSTED_STALL_THEN_ABORT:
-	case PERFETTO__PROTOS__DATA_SOURCE_CONFIG__BUFFER_EXHAUSTED_POLICY__BUFFER_EXHAUSTED_STALL_THEN_DROP:
-		return TRACE_WRITER_STALL;
-	default:
-		return TRACE_WRITER_DROP;
-	}
+	return c->buffer_exhausted_policy ==
+	    PERFETTO__PROTOS__DATA_SOURCE_CONFIG__BUFFER_EXHAUSTED_POLICY__BUFFER_EXHAUSTED_DROP ?
+	    TRACE_WRITER_DROP : TRACE_WRITER_STALL;
 }
 
 static struct probe_instance *

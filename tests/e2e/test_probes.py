@@ -228,6 +228,50 @@ class Probes(Case):
         self.assertIn(os.getpid(), {
             p.pid for packet in after for p in packet.process_tree.processes})
 
+    def crowd(self, n=120):
+        """n processes whose arguments are more than the probes' memory."""
+        out = []
+        for _ in range(n):
+            out.append(subprocess.Popen(["sh", "-c", "read x", "y" * 30_000],
+                                        stdin=subprocess.PIPE))
+            self.addCleanup(out[-1].wait)
+            self.addCleanup(out[-1].stdin.close)
+        return out
+
+    def check_crowd(self, policy=0):
+        """A scan that is a burst of twice the memory loses nothing."""
+        crowd = {p.pid for p in self.crowd()}
+        process = source(PROCESS_STATS, buffer_exhausted_policy=policy)
+        process.config.process_stats_config.scan_all_processes_on_start = True
+        consumer = self.session(process, size_kb=32768, duration_ms=60_000,
+                                trace_all_machines=True)
+        consumer.flush(60_000)
+        consumer.stop()
+        trace = consumer.read()
+        seen = {p.pid: p for packet in trace.of("process_tree")
+                for p in packet.process_tree.processes}
+        self.assertEqual(crowd - set(seen), set())
+        self.assertEqual({len(seen[pid].cmdline[3]) for pid in crowd},
+                         {30_000})
+        self.assertEqual(trace.losses(), [])
+        self.assertNotIn("packets dropped", self.log())
+
+    def test_a_burst_larger_than_the_memory_loses_nothing(self):
+        self.daemon()
+        self.start_probes("--producer-socket", self.daemons[0].producer_path)
+        self.check_crowd()
+
+    def test_a_burst_that_stalls_loses_nothing(self):
+        self.daemon()
+        self.start_probes("--producer-socket", self.daemons[0].producer_path)
+        self.check_crowd(pb.DataSourceConfig.BUFFER_EXHAUSTED_STALL_THEN_DROP)
+
+    def test_a_burst_over_tcp_loses_nothing(self):
+        self.daemon(producer=["127.0.0.1:0"])
+        self.start_probes("--producer-socket",
+                          self.daemons[0].address("producers", "tcp"))
+        self.check_crowd()
+
     def test_it_finds_a_daemon_that_was_restarted(self):
         self.daemon()
         self.start_probes("--producer-socket", self.daemons[0].producer_path)

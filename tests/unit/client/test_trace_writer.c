@@ -27,6 +27,8 @@ struct fixture {
 	bool deaf;       /* the service does not handle requests */
 	bool blocked;    /* may_send() is false */
 	unsigned wakes;
+	unsigned pushes;
+	unsigned opens_after; /* pushes: then may_send() is true */
 	/* requests kept while deaf */
 	uint8_t *kept[256];
 	size_t kept_len[256];
@@ -58,6 +60,15 @@ on_may_send(void *arg)
 }
 
 static void
+on_push(void *arg)
+{
+	struct fixture *f = arg;
+
+	if (++f->pushes >= f->opens_after && f->opens_after > 0)
+		f->blocked = false;
+}
+
+static void
 on_wake(void *arg)
 {
 	struct fixture *f = arg;
@@ -65,7 +76,12 @@ on_wake(void *arg)
 	f->wakes++;
 }
 
-static const struct commit_ops ops = { on_send, on_may_send, on_wake };
+static const struct commit_ops ops = {
+	.send = on_send,
+	.push = on_push,
+	.may_send = on_may_send,
+	.wake = on_wake,
+};
 
 static void
 hear(struct fixture *f)
@@ -506,14 +522,47 @@ a_stalling_writer_waits_for_memory_instead_of_dropping(void **state)
 }
 
 static void
-a_stalling_writer_gives_up_in_the_end(void **state)
+a_stalling_writer_pushes_what_it_waits_for(void **state)
+{
+	struct fixture *f = begin(4 * 4096, 4096, true);
+	struct trace_writer *w = writer(f, 1, TRACE_WRITER_STALL);
+	unsigned i;
+
+	f->blocked = true;
+	f->opens_after = 3;
+	for (i = 0; i < 50; i++)
+		assert_true(write_numbered(w, 3000, i));
+	trace_writer_flush(w);
+	commit_batch_send_all(f->batch, 0);
+	assert_int_equal(trace_writer_dropped(w), 0);
+	assert_int_equal(f->m.n, 50);
+	trace_writer_free(w);
+	end(f);
+}
+
+static void
+a_stalling_writer_gives_up_once(void **state)
 {
 	struct fixture *f = begin(2 * 4096, 4096, false);
 	struct trace_writer *w = writer(f, 1, TRACE_WRITER_STALL);
+	unsigned pushes, i;
 
 	f->deaf = true;
 	assert_false(write_numbered(w, 100 * 1000, 0));
 	assert_int_equal(trace_writer_dropped(w), 1);
+	/* Nobody took a chunk: the next ones do not wait for it again. */
+	pushes = f->pushes;
+	assert_true(pushes > 0);
+	for (i = 1; i <= 20; i++)
+		assert_false(write_numbered(w, 100 * 1000, i));
+	assert_int_equal(f->pushes, pushes);
+	assert_int_equal(trace_writer_dropped(w), 21);
+	/* Memory was free again: so they do. */
+	hear(f);
+	assert_true(write_numbered(w, 1000, 21));
+	f->deaf = true;
+	assert_false(write_numbered(w, 100 * 1000, 22));
+	assert_true(f->pushes > pushes);
 	trace_writer_free(w);
 	end(f);
 }
@@ -547,7 +596,8 @@ main(void)
 		cmocka_unit_test(a_detached_writer_drops),
 		cmocka_unit_test(
 		    a_stalling_writer_waits_for_memory_instead_of_dropping),
-		cmocka_unit_test(a_stalling_writer_gives_up_in_the_end),
+		cmocka_unit_test(a_stalling_writer_pushes_what_it_waits_for),
+		cmocka_unit_test(a_stalling_writer_gives_up_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

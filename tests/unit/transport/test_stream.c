@@ -37,6 +37,7 @@ static struct {
 	size_t pause_every; /* pause after so many units */
 	bool close_in_data;
 	bool refuse; /* consume nothing, pause */
+	bool push;   /* write, push, and look whether it has left */
 	bool answer; /* write some pieces, and close if close_in_data is set */
 	int fd_of_unit; /* for unit number want_fd_unit */
 	size_t want_fd_unit;
@@ -73,6 +74,21 @@ write_answer(struct stream *s)
 	stream_write(s, all + 100026, 1, -1);
 }
 
+static void
+push_answer(struct stream *s)
+{
+	char got[8];
+
+	stream_write(s, "now", 3, -1);
+	assert_int_equal(recv(t.fds[1], got, 8, MSG_DONTWAIT), -1);
+	stream_push(s);
+	assert_int_equal(stream_queued(s), 0);
+	assert_int_equal(recv(t.fds[1], got, 8, MSG_DONTWAIT), 3);
+	/* What is written afterwards waits again. */
+	stream_write(s, "later", 5, -1);
+	assert_int_equal(stream_queued(s), 5);
+}
+
 static size_t
 on_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 {
@@ -82,6 +98,8 @@ on_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 	t.calls++;
 	if (len > t.largest)
 		t.largest = len;
+	if (t.push)
+		push_answer(s);
 	if (t.answer)
 		write_answer(s);
 	if (t.close_in_data) {
@@ -864,6 +882,43 @@ what_data_writes_before_it_closes_arrives(void **state)
 	t.stream = NULL;
 }
 
+static void
+what_data_writes_leaves_at_once_when_it_is_pushed(void **state)
+{
+	char got[8];
+
+	t.push = true;
+	assert_int_equal(write(t.fds[1], "x", 1), 1);
+	RUN_UNTIL(t.calls == 1);
+	turn(1);
+	assert_int_equal(recv(t.fds[1], got, 8, MSG_DONTWAIT), 5);
+}
+
+/* Until the queue is empty, without a turn of the loop. */
+static void
+a_queue_is_pushed_to_its_end_without_the_loop(void **state)
+{
+	static uint8_t data[900000], got[65536];
+	size_t at = 0;
+	ssize_t n;
+
+	fill(data, sizeof(data));
+	stream_write(t.stream, data, sizeof(data), -1);
+	assert_true(stream_queued(t.stream) > 0);
+	while (at < sizeof(data)) {
+		stream_push(t.stream);
+		n = recv(t.fds[1], got, sizeof(got), 0);
+		if (n < 0 && errno == EAGAIN)
+			continue;
+		assert_true(n > 0);
+		assert_memory_equal(got, data + at, n);
+		at += (size_t)n;
+	}
+	assert_int_equal(stream_queued(t.stream), 0);
+	assert_int_equal(t.drained, 0);
+	RUN_UNTIL(t.drained == 1);
+}
+
 #define UNIX(name) cmocka_unit_test_setup_teardown(name, setup_unix, teardown)
 #define TCP(name)  cmocka_unit_test_setup_teardown(name, setup_tcp, teardown)
 #define BOTH(name) UNIX(name), TCP(name)
@@ -889,6 +944,8 @@ main(void)
 		UNIX(output_waits_for_a_slow_reader_and_arrives_whole),
 		BOTH(what_data_writes_arrives_in_order_whatever_its_size),
 		BOTH(what_data_writes_before_it_closes_arrives),
+		UNIX(what_data_writes_leaves_at_once_when_it_is_pushed),
+		BOTH(a_queue_is_pushed_to_its_end_without_the_loop),
 		BOTH(a_reader_that_stops_is_closed_at_the_limit),
 		BOTH(a_write_after_the_peer_left_still_lets_its_last_words_in),
 		UNIX(a_flushing_close_sends_what_is_queued),
