@@ -54,16 +54,17 @@ static void
 sync_clock(struct relay_clocks *r, enum phase phase,
     const struct clock_snapshot *now)
 {
+	struct clock_reading clocks[CLOCK_READINGS_MAX];
+	size_t i, mark, n = clock_snapshot_list(now, clocks);
 	struct pb_writer w;
-	size_t i, mark;
 
 	r->phase = phase;
 	pb_writer_init(&w);
 	pb_put_uint(&w, REQUEST_PHASE, phase);
-	for (i = 0; i < CLOCK_SNAPSHOT_N; i++) {
+	for (i = 0; i < n; i++) {
 		mark = pb_nest_begin(&w, REQUEST_CLOCKS);
-		pb_put_uint(&w, CLOCK_CLOCK_ID, now->clocks[i].id);
-		pb_put_uint(&w, CLOCK_TIMESTAMP, now->clocks[i].ns);
+		pb_put_uint(&w, CLOCK_CLOCK_ID, clocks[i].id);
+		pb_put_uint(&w, CLOCK_TIMESTAMP, clocks[i].ns);
 		pb_nest_end(&w, mark);
 	}
 	rpc_invoke(r->client, "SyncClock", w.data, w.failed ? 0 : w.len, -1,

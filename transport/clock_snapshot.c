@@ -1,5 +1,6 @@
 #include "transport/clock_snapshot.h"
 
+#include <string.h>
 #include <time.h>
 
 #define CLOCK_SNAPSHOT_TRIES   4
@@ -26,6 +27,17 @@ read_clock(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* Perfetto's service and relay read it on x86-64 alone. */
+static uint64_t
+read_tsc(void)
+{
+#ifdef __x86_64__
+	return __builtin_ia32_rdtsc();
+#else
+	return 0;
+#endif
+}
+
 /* Returns how long the reading took, in ns of BOOTTIME. */
 static uint64_t
 snapshot_once(struct clock_snapshot *s)
@@ -36,6 +48,7 @@ snapshot_once(struct clock_snapshot *s)
 		s->clocks[i].id = builtin_clocks[i].id;
 		s->clocks[i].ns = read_clock(builtin_clocks[i].clock);
 	}
+	s->tsc = read_tsc();
 	return read_clock(CLOCK_BOOTTIME) - s->clocks[0].ns;
 }
 
@@ -67,4 +80,15 @@ clock_snapshot_ns(const struct clock_snapshot *s, enum clock_id id)
 			return s->clocks[i].ns;
 	}
 	return 0;
+}
+
+size_t
+clock_snapshot_list(const struct clock_snapshot *s,
+    struct clock_reading out[CLOCK_READINGS_MAX])
+{
+	memcpy(out, s->clocks, sizeof(s->clocks));
+	if (s->tsc == 0)
+		return CLOCK_SNAPSHOT_N;
+	out[CLOCK_SNAPSHOT_N] = (struct clock_reading){ CLOCK_ID_TSC, s->tsc };
+	return CLOCK_READINGS_MAX;
 }

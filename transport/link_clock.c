@@ -33,6 +33,7 @@ clear(struct clock_snapshot *s)
 {
 	size_t i;
 
+	s->tsc = 0;
 	for (i = 0; i < CLOCK_SNAPSHOT_N; i++)
 		s->clocks[i] = (struct clock_reading){ known_clocks[i], 0 };
 }
@@ -67,6 +68,12 @@ add_reading(struct clock_snapshot *s, const struct pb_field *message)
 	if (r.bad || clock == 0 || clock > BUILTIN_CLOCK_MAX || ns == 0 ||
 	    ns > INT64_MAX)
 		return -1;
+	if (clock == CLOCK_ID_TSC) {
+		if (s->tsc != 0)
+			return -1;
+		s->tsc = ns;
+		return 0;
+	}
 	for (i = 0; i < CLOCK_SNAPSHOT_N; i++) {
 		if (s->clocks[i].id != clock)
 			continue;
@@ -154,12 +161,13 @@ put_uint(uint8_t *p, uint32_t field, uint64_t v)
 static uint8_t *
 put_snapshot(uint8_t *p, uint32_t field, const struct clock_snapshot *s)
 {
+	struct clock_reading clocks[CLOCK_READINGS_MAX];
+	size_t i, len, n = clock_snapshot_list(s, clocks);
 	uint8_t reading[24];
-	size_t i, len;
 
-	for (i = 0; i < CLOCK_SNAPSHOT_N; i++) {
+	for (i = 0; i < n; i++) {
 		len = (size_t)(put_uint(put_uint(reading, READING_CLOCK,
-		    s->clocks[i].id), READING_NS, s->clocks[i].ns) - reading);
+		    clocks[i].id), READING_NS, clocks[i].ns) - reading);
 		p += pb_encode_varint(p, (uint64_t)field << 3 | PB_BYTES);
 		p += pb_encode_varint(p, len);
 		memcpy(p, reading, len);
@@ -168,8 +176,8 @@ put_snapshot(uint8_t *p, uint32_t field, const struct clock_snapshot *s)
 	return p;
 }
 
-/* At most 3 * 6 readings of 2 + 17 bytes, and 3 numbers of 1 + 10. */
-_Static_assert(3 * CLOCK_SNAPSHOT_N * 19 + 33 <= LINK_CLOCK_MAX,
+/* At most 3 * 7 readings of 2 + 17 bytes, and 3 numbers of 1 + 10. */
+_Static_assert(3 * CLOCK_READINGS_MAX * 19 + 33 <= LINK_CLOCK_MAX,
     "a LinkClock has room");
 
 size_t

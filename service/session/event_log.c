@@ -134,13 +134,16 @@ event_log_clone(const struct event_log *l)
 void
 event_log_snapshot(struct event_log *l)
 {
+	struct clock_reading clocks[CLOCK_READINGS_MAX];
 	struct clock_snapshot now;
+	size_t n;
 
 	if (!l->with_snapshots)
 		return;
 	clock_snapshot_take(&now);
-	service_packets_clock_snapshot(&l->w, l->uid, now.clocks,
-	    CLOCK_SNAPSHOT_N, l->primary_clock);
+	n = clock_snapshot_list(&now, clocks);
+	service_packets_clock_snapshot(&l->w, l->uid, clocks, n,
+	    l->primary_clock);
 	keep(l, EVENT_QUEUE_SNAPSHOTS, false);
 }
 

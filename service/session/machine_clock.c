@@ -272,8 +272,7 @@ static void
 from_snapshot(struct machine_clock_sample *to,
     const struct clock_snapshot *client, const struct clock_snapshot *host)
 {
-	memcpy(to->client, client->clocks, sizeof(client->clocks));
-	to->n_client = CLOCK_SNAPSHOT_N;
+	to->n_client = clock_snapshot_list(client, to->client);
 	to->host = *host;
 }
 

@@ -62,7 +62,7 @@ fuzz_clock_exchange(const uint8_t *data, size_t size)
 {
 	struct clock_exchange x = { .pinged = false };
 	struct machine m = { .id = 2 };
-	struct clock_snapshot host;
+	struct clock_snapshot host = { .tsc = 1 };
 	enum clock_exchange_verdict v;
 	const uint8_t *end = data + size;
 	bool pinged = false;

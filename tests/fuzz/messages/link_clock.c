@@ -24,6 +24,8 @@ check_snapshot(const struct clock_snapshot *a, const struct clock_snapshot *b)
 		    clock_snapshot_ns(b, (enum clock_id)id) ||
 		    clock_snapshot_ns(a, (enum clock_id)id) == 0)
 			abort();
+	if (a->tsc != b->tsc)
+		abort();
 }
 
 static void

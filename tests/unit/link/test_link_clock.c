@@ -15,7 +15,7 @@ static struct clock_snapshot
 snapshot(uint64_t ns)
 {
 	static const uint32_t ids[CLOCK_SNAPSHOT_N] = { 6, 2, 4, 1, 3, 5 };
-	struct clock_snapshot s;
+	struct clock_snapshot s = { .tsc = ns + 9 };
 	size_t i;
 
 	for (i = 0; i < CLOCK_SNAPSHOT_N; i++) {
@@ -46,6 +46,7 @@ expect_same(const struct clock_snapshot *a, const struct clock_snapshot *b)
 	for (id = 1; id <= 6; id++)
 		assert_int_equal(clock_snapshot_ns(a, (enum clock_id)id),
 		    clock_snapshot_ns(b, (enum clock_id)id));
+	assert_int_equal(a->tsc, b->tsc);
 }
 
 static int
@@ -105,6 +106,21 @@ each_kind_comes_back_as_it_was_put(void **state)
 }
 
 static void
+a_processor_without_a_time_stamp_counter_leaves_it_out(void **state)
+{
+	struct link_clock c = result(), got;
+	uint8_t out[LINK_CLOCK_MAX];
+	size_t len;
+
+	c.before.tsc = c.after.tsc = 0;
+	len = link_clock_put(out, &c);
+	assert_int_equal(link_clock_parse(&got, out, len), 0);
+	assert_int_equal(got.before.tsc, 0);
+	assert_int_equal(got.host.tsc, c.host.tsc);
+	assert_int_equal(got.after.tsc, 0);
+}
+
+static void
 the_largest_one_has_room(void **state)
 {
 	struct link_clock c = result();
@@ -116,6 +132,7 @@ the_largest_one_has_room(void **state)
 	for (i = 0; i < CLOCK_SNAPSHOT_N; i++)
 		c.before.clocks[i].ns = c.host.clocks[i].ns =
 		    c.after.clocks[i].ns = UINT64_MAX;
+	c.before.tsc = c.host.tsc = c.after.tsc = UINT64_MAX;
 	assert_true(link_clock_put(out, &c) < LINK_CLOCK_MAX);
 }
 
@@ -127,6 +144,7 @@ what_is_cut_off_is_never_taken_for_a_whole(void **state)
 	size_t len, cut;
 
 	c.round_trip_ns = 0;
+	c.host.tsc = 0;
 	len = link_clock_put(out, &c) - 2; /* that may be missing */
 	for (cut = 0; cut < len; cut++) {
 		assert_non_null(copy = malloc(cut + (cut == 0)));
@@ -268,6 +286,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_kind_comes_back_as_it_was_put),
+		cmocka_unit_test(
+		    a_processor_without_a_time_stamp_counter_leaves_it_out),
 		cmocka_unit_test(the_largest_one_has_room),
 		cmocka_unit_test(what_is_cut_off_is_never_taken_for_a_whole),
 		cmocka_unit_test(unknown_kinds_are_refused),

@@ -63,6 +63,7 @@ read_clocks(struct clock_snapshot *s, int64_t boottime)
 	static const uint32_t ids[CLOCK_SNAPSHOT_N] = { 6, 2, 4, 1, 3, 5 };
 	size_t i;
 
+	s->tsc = 1;
 	for (i = 0; i < CLOCK_SNAPSHOT_N; i++)
 		s->clocks[i] = (struct clock_reading){ ids[i],
 			(uint64_t)boottime };

@@ -47,7 +47,7 @@ teardown(void **state)
 static struct clock_snapshot
 host_at(int64_t t)
 {
-	struct clock_snapshot s;
+	struct clock_snapshot s = { .tsc = (uint64_t)(t + 7 * SECOND) };
 	size_t i;
 
 	for (i = 0; i < CLOCK_SNAPSHOT_N; i++) {
@@ -91,8 +91,7 @@ sample(int64_t client, int64_t host)
 	struct clock_snapshot c = client_at(client);
 	struct machine_clock_sample s;
 
-	memcpy(s.client, c.clocks, sizeof(c.clocks));
-	s.n_client = CLOCK_SNAPSHOT_N;
+	s.n_client = clock_snapshot_list(&c, s.client);
 	s.host = host_at(host);
 	return s;
 }
@@ -179,6 +178,25 @@ an_importer_reckons_what_people_see(void **state)
 	assert_int_equal(m.clock.round_trip_ns, 6000);
 	expect_import(0);
 	assert_int_equal(m.clock_sync_generation, 1);
+}
+
+static void
+ticks_of_the_machine_are_told_without_ours_beside_them(void **state)
+{
+	Perfetto__Protos__TracePacket *p;
+	Perfetto__Protos__RemoteClockSync__SyncedClocks *last;
+	int64_t offset;
+
+	assert_int_equal(result(0, 3000, 3000), 0);
+	assert_false(imported(CLOCK_ID_TSC, &offset));
+	p = perfetto__protos__trace_packet__unpack(NULL, m.clock_sync_len,
+	    m.clock_sync);
+	assert_non_null(p);
+	last = p->remote_clock_sync->synced_clocks[1];
+	assert_int_equal(find(last->client_clocks, CLOCK_ID_TSC),
+	    client_at(6000).tsc);
+	assert_int_equal(find(last->host_clocks, CLOCK_ID_TSC), 0);
+	perfetto__protos__trace_packet__free_unpacked(p, NULL);
 }
 
 static void
@@ -362,18 +380,18 @@ clocks_that_one_side_does_not_have_are_the_machines_own(void **state)
 	Perfetto__Protos__TracePacket *packet;
 	int64_t offset;
 
-	p.client[p.n_client++] = (struct clock_reading){ 9, 12345 };
-	u.client[u.n_client++] = (struct clock_reading){ 9, 23456 };
+	p.client[p.n_client++] = (struct clock_reading){ 10, 12345 };
+	u.client[u.n_client++] = (struct clock_reading){ 10, 23456 };
 	assert_int_equal(machine_clock_take_exchange(&m, &p, &u, &why), 0);
-	assert_false(imported(9, &offset));
+	assert_false(imported(10, &offset));
 	packet = perfetto__protos__trace_packet__unpack(NULL, m.clock_sync_len,
 	    m.clock_sync);
 	assert_non_null(packet);
 	/* In the first they would have no time that belongs to the others. */
 	assert_int_equal(find(packet->remote_clock_sync->synced_clocks[0]->
-	    client_clocks, 9), 0);
+	    client_clocks, 10), 0);
 	assert_int_equal(find(packet->remote_clock_sync->synced_clocks[1]->
-	    client_clocks, 9), 23456);
+	    client_clocks, 10), 23456);
 	perfetto__protos__trace_packet__free_unpacked(packet, NULL);
 	expect_import(m.clock.offset_ns - ahead[6]);
 }
@@ -499,6 +517,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(an_importer_reckons_what_people_see),
+		CASE(
+		    ticks_of_the_machine_are_told_without_ours_beside_them),
 		CASE(an_uneven_way_is_off_by_half_the_difference),
 		CASE(a_clock_far_behind_is_no_matter),
 		CASE(a_crowded_network_takes_nothing_away),
