@@ -23,7 +23,10 @@ void cert_text_issuer(const X509 *x, char *out, size_t out_size);
 void cert_text_crl_issuer(const X509_CRL *crl, char *out, size_t out_size);
 /* "" where there is none. */
 void cert_text_common_name(const X509 *x, char *out, size_t out_size);
-/* "DNS:a, IP Address:10.0.0.1" or "none"; returns the roles among them. */
+/*
+ * "DNS:a, IP Address:10.0.0.1" or "none"; returns the roles among them,
+ * ROLE_UNKNOWN too.
+ */
 uint32_t cert_text_names(const X509 *x, char *out, size_t out_size);
 /* "ECDSA P-256", "Ed25519" */
 const char *cert_text_key(const X509 *x);

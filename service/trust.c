@@ -236,7 +236,7 @@ static uint32_t
 roles_of_certificate(const struct trust *t, const struct tls_identity *cert)
 {
 	if (cert->roles != 0 && (t == NULL || !t->ignore_certificate_roles))
-		return cert->roles;
+		return cert->roles & ROLES_ALL;
 	return t != NULL ? t->certificate_default :
 	    ROLE_PRODUCER | ROLE_RELAY;
 }
@@ -308,11 +308,12 @@ trust_refusal(const struct peer *p, uint32_t has, enum role wanted, char *out,
 	case PEER_CERT:
 		log_escape(name, sizeof(name), p->cert->name,
 		    strlen(p->cert->name));
-		snprintf(out, out_size, "the certificate \"%s\" may be %s, not "
-		    "%s: have it issued with --role %s, or add to the "
-		    "settings: trust { name: \"%s\" may: %s }", name, roles,
-		    role_name(wanted), role_name(wanted), name,
-		    setting_of(wanted));
+		snprintf(out, out_size, "the certificate \"%s\"%s may be %s, "
+		    "not %s: have it issued with --role %s, or add to the "
+		    "settings: trust { name: \"%s\" may: %s }", name,
+		    p->cert->roles & ROLE_UNKNOWN ?
+		    " (it has an unknown role)" : "", roles, role_name(wanted),
+		    role_name(wanted), name, setting_of(wanted));
 		break;
 	case PEER_UNIX:
 		snprintf(out, out_size, "uid %u may be %s, not %s: a rule of "

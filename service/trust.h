@@ -6,8 +6,9 @@
  *   - a UNIX peer may be what the socket that it could open is for; root and
  *     the daemon's own user (the one that it becomes) are admins.  Behind a
  *     tunnel it is the user whom the tunnel runs as, whom sshd has verified;
- *   - a certificate gives the role that it carries; one without a role gives
- *     what settings say (`certificate_default`: producer and relay);
+ *   - a certificate gives the role that it carries, a role that is none
+ *     nothing; one without a role gives what settings say
+ *     (`certificate_default`: producer and relay);
  *   - nobody (plain TCP, vsock) may be producer and relay, and a consumer only
  *     on a socket that was opened for that (`allow_plain_consumer`).
  * A user is in a group when it is the peer's group, or when the group's list

@@ -42,13 +42,16 @@ role_from_uri(const char *uri, size_t len)
 {
 	size_t i, n = strlen(ROLE_URI_PREFIX);
 
-	if (len < n || memcmp(uri, ROLE_URI_PREFIX, n) != 0)
+	if (len < n || strncasecmp(uri, ROLE_URI_PREFIX, n) != 0)
 		return 0;
+	/* Capitals are a mistake of whoever issued it, and give nothing. */
+	if (memcmp(uri, ROLE_URI_PREFIX, n) != 0)
+		return ROLE_UNKNOWN;
 	for (i = 0; i < N_ROLES; i++)
 		if (strlen(roles[i].name) == len - n &&
 		    memcmp(roles[i].name, uri + n, len - n) == 0)
 			return roles[i].role;
-	return 0;
+	return ROLE_UNKNOWN;
 }
 
 uint32_t
@@ -61,17 +64,26 @@ roles_widen(uint32_t mask)
 	return mask;
 }
 
+static void
+add_name(char *out, size_t out_size, const char *name)
+{
+	size_t at = strlen(out);
+
+	snprintf(out + at, out_size - at, "%s%s", at > 0 ? ", " : "", name);
+}
+
 const char *
 roles_text(uint32_t mask, char *out, size_t out_size)
 {
-	size_t i, at = 0;
+	size_t i;
 
-	snprintf(out, out_size, "nothing");
-	for (i = 0; i < N_ROLES; i++) {
-		if (!(mask & roles[i].role) || at >= out_size)
-			continue;
-		at += (size_t)snprintf(out + at, out_size - at, "%s%s",
-		    at > 0 ? ", " : "", roles[i].name);
-	}
+	*out = '\0';
+	for (i = 0; i < N_ROLES; i++)
+		if (mask & roles[i].role)
+			add_name(out, out_size, roles[i].name);
+	if (mask & ROLE_UNKNOWN)
+		add_name(out, out_size, "unknown");
+	if (*out == '\0')
+		add_name(out, out_size, "nothing");
 	return out;
 }

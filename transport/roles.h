@@ -20,6 +20,11 @@ enum role {
 	ROLE_ADMIN = 8,    /* ConsumerPort: everybody's sessions */
 };
 #define ROLES_ALL 15u
+/*
+ * Beside them, of a certificate: it asks for a role that is none of them, so it
+ * is not one without a role, to which a default would be given.
+ */
+#define ROLE_UNKNOWN 16u
 
 #define ROLE_URI_PREFIX "urn:tributary:role:"
 
@@ -27,7 +32,10 @@ enum role {
 const char *role_name(enum role role);
 /* One of those names, in any case of letters; 0: none of them. */
 uint32_t role_by_name(const char *name);
-/* The role that a URI of a certificate gives; 0: it gives none. */
+/*
+ * The role that a URI of a certificate gives, ROLE_UNKNOWN among them; 0: it is
+ * about something else.
+ */
 uint32_t role_from_uri(const char *uri, size_t len);
 
 /* With what they bring along: a relay is a producer, an admin a consumer. */

@@ -272,6 +272,18 @@ class Certificates(Trust):
                     "not consumer", "--role consumer",
                     f'trust {{ name: "{name}" may: CONSUMER }}')
 
+    def test_a_role_that_is_none_gives_nothing(self):
+        self.start()
+        with self.neighbour():
+            for role in ("emperor", "consumerX", "producer?", "ADMIN"):
+                name = f"dev-{role.strip('?')}"
+                told = f'"{name}" (it has an unknown role) may be nothing'
+                self.assert_bind_refused(
+                    self.consumer_of(name, role, bind=False), told)
+                self.assert_bind_refused(
+                    self.producer(name, address=self.tls("producers", name),
+                                  start=False), told)
+
     def test_a_consumer_writes_nothing(self):
         self.start()
         with self.neighbour():

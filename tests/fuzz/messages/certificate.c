@@ -19,7 +19,7 @@ check(const struct tls_identity *id)
 	if (memchr(id->name, '\0', sizeof(id->name)) == NULL ||
 	    memchr(id->serial, '\0', sizeof(id->serial)) == NULL ||
 	    id->n_alternatives > TLS_ALTERNATIVES_MAX ||
-	    (id->roles & ~ROLES_ALL) != 0)
+	    (id->roles & ~(ROLES_ALL | ROLE_UNKNOWN)) != 0)
 		abort();
 	for (i = 0; i < id->n_alternatives; i++)
 		if (strlen(id->alternatives[i]) > TLS_ALTERNATIVE_BYTES)

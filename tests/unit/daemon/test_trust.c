@@ -142,6 +142,20 @@ without_rules_a_certificate_has_the_role_that_it_carries(void **state)
 }
 
 static void
+a_role_that_is_none_gives_nothing(void **state)
+{
+	make("");
+	assert_int_equal(roles_of_name("a", ROLE_UNKNOWN), 0);
+	assert_int_equal(roles_of_name("a", ROLE_UNKNOWN | ROLE_PRODUCER),
+	    ROLE_PRODUCER);
+	make("trust { name: 'gw' may: CONSUMER } ");
+	assert_int_equal(roles_of_name("gw", ROLE_UNKNOWN), ROLE_CONSUMER);
+	make("ignore_certificate_roles: true");
+	assert_int_equal(roles_of_name("a", ROLE_UNKNOWN),
+	    ROLE_PRODUCER | ROLE_RELAY);
+}
+
+static void
 settings_may_give_certificates_another_default_and_ignore_roles(void **state)
 {
 	make("certificate_default: CONSUMER ignore_certificate_roles: true");
@@ -384,6 +398,7 @@ main(void)
 		CASE(without_rules_a_user_is_what_the_socket_is_for),
 		CASE(the_user_that_the_daemon_becomes_is_an_admin),
 		CASE(without_rules_a_certificate_has_the_role_that_it_carries),
+		CASE(a_role_that_is_none_gives_nothing),
 		CASE(settings_may_give_certificates_another_default_and_ignore_roles),
 		CASE(nobody_consumes_only_where_it_is_permitted),
 		CASE(the_first_rule_that_fits_decides_also_for_nothing),
