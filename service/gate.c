@@ -124,6 +124,12 @@ entrance_init(struct entrance *e, struct gate *g, enum listen_port port,
 	e->services[e->n_services++] = g->link;
 }
 
+static void
+crowded_out_cb(void *owner, const char *why)
+{
+	rpc_conn_close(owner, why);
+}
+
 /* ---- the way in ---- */
 
 static void
@@ -221,6 +227,7 @@ gate_take(struct entrance *e, int fd, const struct peer *peer)
 		goto fail;
 	}
 	rpc_conn_set_mark(c, share);
+	peers_set_owner(share, c);
 	use_budgets(g, c, share);
 	set_limits(g, c);
 	if (e->urgent)
@@ -312,7 +319,8 @@ gate_new(const struct gate_setup *setup)
 	g->link = setup->link;
 	g->heap = setup->heap;
 	g->fd_max = fd_max();
-	if ((g->peers = peers_new(&setup->settings->limits)) == NULL)
+	g->peers = peers_new(&setup->settings->limits, crowded_out_cb);
+	if (g->peers == NULL)
 		goto fail;
 	if ((g->sweep = loop_timer_new(g->loop, sweep_cb, g)) == NULL)
 		goto fail;

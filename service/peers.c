@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <sys/random.h>
 
 #include "service/session/settings.h"
@@ -30,7 +31,9 @@ struct peer_entry {
 struct peer_share {
 	struct peers *table;
 	struct peer_entry *entry;
+	void *owner;
 	bool handshake;
+	TAILQ_ENTRY(peer_share) link; /* while it has a handshake */
 };
 
 struct peers {
@@ -40,6 +43,8 @@ struct peers {
 	size_t n_buckets;
 	struct budget of_all;
 	struct peers_counts counts;
+	TAILQ_HEAD(, peer_share) handshakes; /* oldest first */
+	void (*crowded_out)(void *owner, const char *why);
 };
 
 /* ---- keys ---- */
@@ -171,13 +176,16 @@ entry_drop_unused(struct peers *t, struct peer_entry *e)
 }
 
 struct peers *
-peers_new(const struct limits *limits)
+peers_new(const struct limits *limits,
+    void (*crowded_out)(void *owner, const char *why))
 {
 	struct peers *t;
 
 	if ((t = calloc(1, sizeof(*t))) == NULL)
 		return NULL;
 	t->limits = limits;
+	t->crowded_out = crowded_out;
+	TAILQ_INIT(&t->handshakes);
 	/* Early in a machine's life there may be none: then it is guessable. */
 	if (getrandom(&t->seed, sizeof(t->seed), GRND_NONBLOCK) < 0)
 		t->seed = (uintptr_t)t;
@@ -229,22 +237,66 @@ static bool
 may_add_handshake(struct peers *t, const struct peer_entry *e, char *why,
     size_t why_size)
 {
-	if (t->counts.handshakes >= t->limits->max_handshakes) {
-		t->counts.refused_handshakes++;
-		snprintf(why, why_size, "no more than %u TLS handshakes may "
-		    "be in progress (limits.max_handshakes)",
-		    t->limits->max_handshakes);
-		return false;
+	if (e->handshakes < t->limits->max_handshakes_per_peer)
+		return true;
+	t->counts.refused_handshakes++;
+	snprintf(why, why_size, "no more than %u TLS handshakes of one "
+	    "address may be in progress (limits.max_handshakes_per_peer)",
+	    t->limits->max_handshakes_per_peer);
+	return false;
+}
+
+static void
+begin_handshake(struct peer_share *s)
+{
+	s->handshake = true;
+	s->entry->handshakes++;
+	s->table->counts.handshakes++;
+	TAILQ_INSERT_TAIL(&s->table->handshakes, s, link);
+}
+
+static void
+end_handshake(struct peer_share *s)
+{
+	if (!s->handshake)
+		return;
+	s->handshake = false;
+	s->entry->handshakes--;
+	s->table->counts.handshakes--;
+	TAILQ_REMOVE(&s->table->handshakes, s, link);
+}
+
+/* The oldest handshake of the peer that has most of them. */
+static struct peer_share *
+find_crowding(const struct peers *t)
+{
+	struct peer_share *s, *most = TAILQ_FIRST(&t->handshakes);
+
+	TAILQ_FOREACH(s, &t->handshakes, link) {
+		if (s->entry->handshakes > most->entry->handshakes)
+			most = s;
+		/* Nobody has more than who has half of them. */
+		if (most->entry->handshakes * 2 >= t->counts.handshakes)
+			break;
 	}
-	if (e->handshakes >= t->limits->max_handshakes_per_peer) {
-		t->counts.refused_handshakes++;
-		snprintf(why, why_size, "no more than %u TLS handshakes of "
-		    "one address may be in progress "
-		    "(limits.max_handshakes_per_peer)",
-		    t->limits->max_handshakes_per_peer);
-		return false;
-	}
-	return true;
+	return most;
+}
+
+static void
+make_room(struct peers *t)
+{
+	struct peer_share *s;
+	char why[160];
+
+	if (t->counts.handshakes < t->limits->max_handshakes)
+		return;
+	s = find_crowding(t);
+	end_handshake(s);
+	t->counts.crowded_out++;
+	snprintf(why, sizeof(why), "its TLS handshake made room for another: "
+	    "no more than %u may be in progress (limits.max_handshakes), and "
+	    "no address has more of them", t->limits->max_handshakes);
+	t->crowded_out(s->owner, why);
 }
 
 struct peer_share *
@@ -275,11 +327,12 @@ peers_enter(struct peers *t, const struct peer *p, bool handshake, char *why,
 	if (handshake && !may_add_handshake(t, s->entry, why, why_size))
 		goto fail;
 	s->table = t;
-	s->handshake = handshake;
 	s->entry->connections++;
-	s->entry->handshakes += handshake;
 	t->counts.connections++;
-	t->counts.handshakes += handshake;
+	if (handshake) {
+		make_room(t);
+		begin_handshake(s);
+	}
 	return s;
 
 fail:
@@ -289,14 +342,10 @@ fail:
 	return NULL;
 }
 
-static void
-end_handshake(struct peer_share *s)
+void
+peers_set_owner(struct peer_share *s, void *owner)
 {
-	if (!s->handshake)
-		return;
-	s->handshake = false;
-	s->entry->handshakes--;
-	s->table->counts.handshakes--;
+	s->owner = owner;
 }
 
 int

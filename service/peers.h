@@ -21,16 +21,26 @@ struct peer;
 struct peers;
 struct peer_share; /* one connection's place in the counts */
 
-/* limits is borrowed for its life. */
-struct peers *peers_new(const struct limits *limits) MUST_CHECK;
+/*
+ * limits is borrowed for its life.  crowded_out: the connection of this owner
+ * has to end, as its handshake made room for another's; called from within
+ * peers_enter(), with a sentence that names the limit.
+ */
+struct peers *peers_new(const struct limits *limits,
+    void (*crowded_out)(void *owner, const char *why)) MUST_CHECK;
 void peers_free(struct peers *t);
 
 /*
  * A connection was accepted from there; handshake: it has one before it.  NULL:
  * a limit says no (sentence in why, with the limit's name), or no memory.
+ *
+ * With max_handshakes in progress the oldest of the peer that has most of them
+ * is crowded out: who opens connections and does not go on makes room himself.
  */
 struct peer_share *peers_enter(struct peers *t, const struct peer *p,
     bool handshake, char *why, size_t why_size) MUST_CHECK;
+/* For crowded_out(), at once after peers_enter(). */
+void peers_set_owner(struct peer_share *s, void *owner);
 /*
  * The handshake is over: it counts for who the peer is now, no longer for the
  * address alone.  -1: that peer's limits say no; leave it then.
@@ -48,6 +58,7 @@ struct budget *peers_budget_of_all(struct peers *t);
 struct peers_counts {
 	size_t peers, connections, handshakes;
 	uint64_t refused_connections, refused_handshakes, refused_of_peer;
+	uint64_t crowded_out;
 };
 void peers_counts(const struct peers *t, struct peers_counts *out);
 

@@ -3,6 +3,7 @@
 
 import itertools
 import resource
+import socket
 import sys
 import time
 
@@ -13,6 +14,15 @@ from harness.producer import numbered
 
 KIB = 1024
 HALF_A_FRAME = b"\xfc\xff\x01\x00" + bytes(100 * KIB)  # of 128 KiB to come
+
+
+def is_open(sock):
+    try:
+        return sock.recv(1, socket.MSG_DONTWAIT) != b""
+    except BlockingIOError:
+        return True
+    except ConnectionError:
+        return False
 
 
 class Limits(Case):
@@ -127,8 +137,20 @@ class Limits(Case):
             connection.send_raw(first)
         return made
 
-    def check_handshakes(self, limits, words):
-        self.start(limits, with_tls=True)
+    def half_open_from(self, source, n):
+        """The same from another address of this machine's, as sockets."""
+        host, port = self.address("tls").removeprefix("tls://").split(":")
+        made = []
+        for _ in range(n):
+            sock = socket.create_connection((host, int(port)),
+                                            source_address=(source, 0))
+            self.addCleanup(sock.close)
+            sock.send(b"\x16")
+            made.append(sock)
+        return made
+
+    def test_handshakes_of_one_address(self):
+        self.start("max_handshakes_per_peer: 2", with_tls=True)
         with self.neighbour():
             inside = self.producer("inside", address=self.over_tls())
             held = self.half_open(2, b"\x16\x03\x01")
@@ -136,7 +158,8 @@ class Limits(Case):
             self.assertFalse([c for c in held if c.closed])
             late, = self.half_open(1)
             self.until(lambda: late.closed, "no third handshake")
-            self.wait_log("connection refused", words)
+            self.wait_log("connection refused",
+                          "limits.max_handshakes_per_peer")
             inside.sync()
             # Plain connections have no handshake to wait for.
             self.producer("plain", address=self.address("tcp")).sync()
@@ -145,11 +168,34 @@ class Limits(Case):
             self.until_served(self.over_tls())
 
     def test_handshakes_in_total(self):
-        self.check_handshakes("max_handshakes: 2", "limits.max_handshakes")
+        self.start("max_handshakes: 2", with_tls=True)
+        with self.neighbour():
+            inside = self.producer("inside", address=self.over_tls())
+            first, second = self.half_open(2, b"\x16\x03\x01")
+            third, = self.half_open(1)
+            self.until(lambda: first.closed, "the oldest makes room")
+            self.wait_log("closed", "(limits.max_handshakes)")
+            self.producer("late", address=self.over_tls()).sync()
+            self.until(lambda: second.closed, "the next one makes room")
+            self.assertFalse(third.closed)
+            inside.sync()
 
-    def test_handshakes_of_one_address(self):
-        self.check_handshakes("max_handshakes_per_peer: 2",
-                              "limits.max_handshakes_per_peer")
+    def test_two_addresses_lock_nobody_out_of_tls(self):
+        self.start("max_handshakes: 8 max_handshakes_per_peer: 4",
+                   with_tls=True)
+        sources = ("127.0.0.2", "127.0.0.3")
+        with self.neighbour():
+            held = {source: self.half_open_from(source, 4)
+                    for source in sources}
+            for i in range(6):
+                self.producer(f"device-{i}", address=self.over_tls()).sync()
+                # Whoever made room comes back at once.
+                for source in sources:
+                    open_ones = [s for s in held[source] if is_open(s)]
+                    held[source] = open_ones + self.half_open_from(
+                        source, 4 - len(open_ones))
+            self.wait_log("127.0.0.2", "made room for another",
+                          "(limits.max_handshakes)")
 
     def test_a_handshake_takes_no_longer_than_it_may(self):
         self.start("handshake_timeout_ms: 1500", with_tls=True)

@@ -19,10 +19,24 @@ struct fixture {
 	char why[256];
 };
 
+/* The owner is the share itself, and gone_for is to say which. */
+static const struct peer_share *gone_for[8];
+static size_t n_gone;
+
+static void
+crowded_out_cb(void *owner, const char *why)
+{
+	assert_non_null(strstr(why, "(limits.max_handshakes)"));
+	assert_true(n_gone < sizeof(gone_for) / sizeof(gone_for[0]));
+	gone_for[n_gone++] = owner;
+}
+
 static int
 setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
+
+	n_gone = 0;
 
 	assert_non_null(f);
 	f->limits.max_connections = 5000;
@@ -33,7 +47,7 @@ setup(void **state)
 	f->limits.max_connection_memory_per_peer_kb = 2;
 	f->limits.max_input_kb_per_s = 40;
 	f->limits.max_input_kb_per_s_per_peer = 10;
-	f->table = peers_new(&f->limits);
+	f->table = peers_new(&f->limits, crowded_out_cb);
 	assert_non_null(f->table);
 	*state = f;
 	return 0;
@@ -75,7 +89,12 @@ certified(uint64_t net_hash, struct tls_identity *id, const char *name)
 static struct peer_share *
 enter(struct fixture *f, struct peer p, bool handshake)
 {
-	return peers_enter(f->table, &p, handshake, f->why, sizeof(f->why));
+	struct peer_share *s = peers_enter(f->table, &p, handshake, f->why,
+	    sizeof(f->why));
+
+	if (s != NULL)
+		peers_set_owner(s, s);
+	return s;
 }
 
 static struct peers_counts
@@ -180,13 +199,13 @@ test_handshakes_have_limits_of_their_own(void **state)
 	f->limits.max_handshakes_per_peer = 1;
 	a = enter(f, stranger(1), true);
 	assert_non_null(a);
-	assert_null(enter(f, stranger(1), true));
-	assert_non_null(strstr(f->why, "(limits.max_handshakes_per_peer)"));
 	b = enter(f, stranger(2), true);
 	assert_non_null(b);
-	assert_null(enter(f, stranger(3), true));
-	assert_non_null(strstr(f->why, "(limits.max_handshakes)"));
-	assert_int_equal(counts(f).refused_handshakes, 2);
+	assert_null(enter(f, stranger(1), true));
+	assert_non_null(strstr(f->why, "(limits.max_handshakes_per_peer)"));
+	/* Who is refused has crowded nobody out. */
+	assert_int_equal(n_gone, 0);
+	assert_int_equal(counts(f).refused_handshakes, 1);
 	assert_int_equal(counts(f).handshakes, 2);
 	/* Nobody refused is left in the table. */
 	assert_int_equal(counts(f).peers, 2);
@@ -196,6 +215,66 @@ test_handshakes_have_limits_of_their_own(void **state)
 	peers_leave(plain);
 	peers_leave(a);
 	peers_leave(b);
+	assert_int_equal(counts(f).handshakes, 0);
+}
+
+static void
+test_the_oldest_handshake_of_who_has_most_makes_room(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_share *s[6], *third, *fourth;
+	size_t i;
+
+	f->limits.max_handshakes = 6;
+	s[0] = enter(f, stranger(2), true);
+	for (i = 1; i < 6; i++)
+		s[i] = enter(f, stranger(i < 3 ? 2 : 1), true);
+	third = enter(f, stranger(3), true);
+	assert_non_null(third);
+	assert_int_equal(n_gone, 1);
+	assert_ptr_equal(gone_for[0], s[0]);
+	assert_int_equal(counts(f).handshakes, 6);
+	assert_int_equal(counts(f).crowded_out, 1);
+	/* Until it leaves it has a connection, but no handshake any more. */
+	assert_int_equal(counts(f).connections, 7);
+	peers_leave(s[0]);
+	assert_int_equal(counts(f).handshakes, 6);
+	/* Address 1 has 3 now, address 2 has 2. */
+	fourth = enter(f, stranger(4), true);
+	assert_ptr_equal(gone_for[1], s[3]);
+	peers_leave(s[3]);
+	/* One that comes from there itself is no better off. */
+	s[3] = enter(f, stranger(1), true);
+	assert_ptr_equal(gone_for[2], s[1]);
+	peers_leave(s[1]);
+	for (i = 2; i < 6; i++)
+		peers_leave(s[i]);
+	peers_leave(third);
+	peers_leave(fourth);
+	assert_int_equal(counts(f).handshakes, 0);
+	assert_int_equal(counts(f).peers, 0);
+}
+
+static void
+test_among_equals_the_oldest_handshake_makes_room(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_share *s[4];
+	struct peer p = stranger(1);
+	size_t i;
+
+	f->limits.max_handshakes = 2;
+	s[0] = enter(f, stranger(1), true);
+	s[1] = enter(f, stranger(2), true);
+	s[2] = enter(f, stranger(3), true);
+	assert_ptr_equal(gone_for[0], s[0]);
+	/* One that is done makes no room, but leaves it. */
+	p = stranger(2);
+	assert_int_equal(peers_opened(s[1], &p, f->why, sizeof(f->why)), 0);
+	s[3] = enter(f, stranger(4), true);
+	assert_int_equal(n_gone, 1);
+	for (i = 0; i < 4; i++)
+		peers_leave(s[i]);
 	assert_int_equal(counts(f).handshakes, 0);
 }
 
@@ -327,6 +406,8 @@ main(void)
 		CASE(test_the_total_limit_refuses_newcomers_with_its_name),
 		CASE(test_the_limit_of_one_peer_does_not_touch_another),
 		CASE(test_handshakes_have_limits_of_their_own),
+		CASE(test_the_oldest_handshake_of_who_has_most_makes_room),
+		CASE(test_among_equals_the_oldest_handshake_makes_room),
 		CASE(test_after_its_handshake_a_connection_counts_for_its_name),
 		CASE(test_a_name_over_its_limit_is_refused_after_the_handshake),
 		CASE(test_nobody_after_a_handshake_stays_its_address),

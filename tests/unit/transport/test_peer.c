@@ -5,6 +5,8 @@
 
 #include <cmocka.h>
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,6 +14,54 @@
 
 #include "tests/unit/transport/tcp_pair.h"
 #include "transport/peer.h"
+
+/* The address that the next peers have; NULL: the true one. */
+static const char *comes_from;
+
+int __real_getpeername(int fd, struct sockaddr *out, socklen_t *len);
+int __wrap_getpeername(int fd, struct sockaddr *out, socklen_t *len);
+
+int
+__wrap_getpeername(int fd, struct sockaddr *out, socklen_t *len)
+{
+	struct sockaddr_in6 in6 = { .sin6_family = AF_INET6 };
+
+	if (comes_from == NULL)
+		return __real_getpeername(fd, out, len);
+	assert_int_equal(inet_pton(AF_INET6, comes_from, &in6.sin6_addr), 1);
+	memcpy(out, &in6, sizeof(in6));
+	*len = sizeof(in6);
+	return 0;
+}
+
+static struct peer
+peer_from(const char *ipv6)
+{
+	struct peer p;
+
+	comes_from = ipv6;
+	peer_from_socket(&p, -1);
+	comes_from = NULL;
+	return p;
+}
+
+static void
+addresses_of_one_ipv6_network_are_one_site(void **state)
+{
+	struct peer a = peer_from("2001:db8:1:2::1");
+	struct peer b = peer_from("2001:db8:1:2:ffff:ffff:ffff:ffff");
+	struct peer c = peer_from("2001:db8:1:3::1");
+	struct peer v4 = peer_from("::ffff:10.0.0.7");
+	struct peer neighbour = peer_from("::ffff:10.0.0.8");
+
+	(void)state;
+	assert_true(a.addr_hash != b.addr_hash);
+	assert_true(a.net_hash == b.net_hash);
+	assert_true(a.net_hash != c.net_hash);
+	/* Through a listener for both these are still addresses of IPv4. */
+	assert_true(v4.net_hash == v4.addr_hash);
+	assert_true(v4.net_hash != neighbour.net_hash);
+}
 
 static void
 a_unix_peer_is_who_the_kernel_says(void **state)
@@ -88,6 +138,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_unix_peer_is_who_the_kernel_says),
 		cmocka_unit_test(a_tcp_peer_is_nobody_and_known_by_its_address),
+		cmocka_unit_test(addresses_of_one_ipv6_network_are_one_site),
 		cmocka_unit_test(a_peer_that_left_already_is_unknown_not_root),
 	};
 
