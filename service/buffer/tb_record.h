@@ -5,6 +5,9 @@
  * A record begins with 8 bytes that every kind has; only a chunk has the rest.
  * Records are multiples of 8 bytes, so the smallest remainder that an
  * overwrite can leave still holds a valid record.
+ *
+ * A chunk's header takes 16 bytes, no more than the headers of a page and of
+ * its chunk in shared memory: a ring of N pages holds N pages' chunks.
  */
 #ifndef SERVICE_BUFFER_TB_RECORD_H
 #define SERVICE_BUFFER_TB_RECORD_H
@@ -12,6 +15,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "transport/compiler.h"
 
 #define TB_ALIGN 8u
 
@@ -42,25 +47,26 @@ enum tb_local_flags {
  * Invariants of a chunk: read <= used <= capacity; read > 0 means that the
  * chunk was opened, i.e. that a gap before it was reported and no chunk of its
  * sequence may be put before it any more.
+ *
+ * Space has no chunk's fields; its size takes the bits of all three, as it may
+ * be larger than 32 GiB.
  */
 struct tb_record {
-	/* size of the record / TB_ALIGN: space may be larger than 32 GiB */
-	uint32_t units;
-	uint16_t units_high;
-	uint8_t kind;  /* enum tb_kind */
-	uint8_t flags; /* chunk: tb_chunk_flags | tb_local_flags */
+	uint64_t kind : 2;   /* enum tb_kind */
+	uint64_t flags : 8;  /* chunk: tb_chunk_flags | tb_local_flags */
+	uint64_t units : 16; /* size of the record / TB_ALIGN */
+	uint64_t used : 19;  /* chunk: bytes of fragments */
+	uint64_t read : 19;  /* chunk: of which consumed */
 	/* chunk only, followed by the payload */
-	uint32_t seq;  /* index of its sequence */
-	uint32_t id;   /* chunk id */
-	uint32_t used; /* bytes of fragments */
-	uint32_t read; /* of which consumed */
+	uint32_t seq; /* index of its sequence */
+	uint32_t id;  /* chunk id */
 };
 
-_Static_assert(sizeof(struct tb_record) == 24, "record header");
+_Static_assert(sizeof(struct tb_record) == 16, "record header");
 _Static_assert(sizeof(struct tb_record) % TB_ALIGN == 0, "record alignment");
 
-/* Larger chunks are refused, so that sizes within a chunk fit 32 bits. */
-#define TB_CHUNK_MAX (1u << 30)
+/* Larger chunks are refused: no frame, and no page, has room for one. */
+#define TB_CHUNK_MAX (UINT16_MAX * TB_ALIGN - sizeof(struct tb_record))
 
 /* Bytes a chunk of len payload bytes takes in the ring. */
 static inline uint64_t
@@ -73,16 +79,23 @@ tb_outer_size(size_t len)
 static inline uint64_t
 tb_record_size(const struct tb_record *r)
 {
-	return ((uint64_t)r->units_high << 32 | r->units) * TB_ALIGN;
+	uint64_t units = r->units;
+
+	if (UNLIKELY(r->kind != TB_CHUNK))
+		units |= (uint64_t)r->used << 16 | (uint64_t)r->read << 35;
+	return units * TB_ALIGN;
 }
 
 static inline void
 tb_record_init(struct tb_record *r, enum tb_kind kind, uint64_t bytes)
 {
-	r->units = (uint32_t)(bytes / TB_ALIGN);
-	r->units_high = (uint16_t)(bytes / TB_ALIGN >> 32);
-	r->kind = (uint8_t)kind;
+	uint64_t units = bytes / TB_ALIGN;
+
+	r->kind = kind;
 	r->flags = 0;
+	r->units = units & 0xffff;
+	r->used = units >> 16 & 0x7ffff;
+	r->read = units >> 35;
 }
 
 static inline uint8_t *

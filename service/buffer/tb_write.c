@@ -246,7 +246,7 @@ relocate(struct trace_buffer *tb, struct tb_sequence *s, struct tb_record *old,
 	if (tb->seqs.shares != NULL)
 		tb_shares_sub(tb->seqs.shares, s->owner,
 		    tb_record_size(old));
-	old->kind = TB_FREE;
+	tb_record_init(old, TB_FREE, tb_record_size(old));
 	tb_queue_pop(&tb->seqs, s);
 	if (store(tb, s, c))
 		return true;

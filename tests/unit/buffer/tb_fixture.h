@@ -20,7 +20,7 @@
 #define PATCH     TB_NEEDS_PATCHING
 
 /* Size of a chunk's header in the ring. */
-#define HEADER 24u
+#define HEADER 16u
 
 /* A test with a fresh ring of one page as *state. */
 #define RULE(name) \

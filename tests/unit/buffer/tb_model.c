@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define CELL        8u
-#define HEADER      24u
+#define HEADER      16u
 #define CHUNKS      512u /* live at once */
 #define SEQ_CHUNKS  CHUNKS
 #define SEQUENCES   4096u

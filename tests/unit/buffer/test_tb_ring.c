@@ -1,8 +1,10 @@
 /* Overwriting, discarding, sizes: what becomes of the ring and its counters. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
+#include "service/buffer/tb_record.h"
 #include "tests/unit/buffer/tb_fixture.h"
 
 static const struct tb_stats *
@@ -19,11 +21,11 @@ a_ring_overwrites_the_oldest_and_says_so(void **state)
 
 	/* 8 chunks of 512 bytes fill the page */
 	for (i = 0; i < 10; i++)
-		commit(tb, 1, 1, i, 0, "a486");
+		commit(tb, 1, 1, i, 0, "a494");
 	trace_buffer_begin_read(tb);
-	expect_packet(tb, "a486", TB_LOSS_OVERWRITE);
+	expect_packet(tb, "a494", TB_LOSS_OVERWRITE);
 	for (i = 0; i < 7; i++)
-		expect_packet(tb, "a486", 0);
+		expect_packet(tb, "a494", 0);
 	expect_end(tb);
 	assert_int_equal(stats(tb)->chunks_written, 10);
 	assert_int_equal(stats(tb)->bytes_written, 10 * 512);
@@ -44,17 +46,17 @@ the_rest_of_the_ring_is_padded_when_a_chunk_does_not_fit(void **state)
 	uint32_t i;
 
 	for (i = 0; i < 4; i++)
-		commit(tb, 1, 1, i, 0, "a966");
-	assert_int_equal(outer("a966"), 992);
+		commit(tb, 1, 1, i, 0, "a974");
+	assert_int_equal(outer("a974"), 992);
 	assert_int_equal(stats(tb)->padding_bytes_written, 0);
 	/* 4096 - 3968 = 128 bytes are left; a chunk of 992 goes to 0. */
-	commit(tb, 1, 1, 4, 0, "a966");
+	commit(tb, 1, 1, 4, 0, "a974");
 	assert_int_equal(stats(tb)->padding_bytes_written, 128);
 	assert_int_equal(stats(tb)->padding_bytes_cleared, 0);
 	assert_int_equal(stats(tb)->write_wrap_count, 1);
 	assert_int_equal(stats(tb)->chunks_overwritten, 1);
 	for (i = 5; i < 9; i++)
-		commit(tb, 1, 1, i, 0, "a966");
+		commit(tb, 1, 1, i, 0, "a974");
 	/* Cleared and padded again. */
 	assert_int_equal(stats(tb)->padding_bytes_written, 256);
 	assert_int_equal(stats(tb)->padding_bytes_cleared, 128);
@@ -69,15 +71,15 @@ what_a_chunk_leaves_of_those_it_overwrites_is_padding(void **state)
 	uint32_t i;
 
 	for (i = 0; i < 8; i++)
-		commit(tb, 1, 1, i, 0, "a486");
+		commit(tb, 1, 1, i, 0, "a494");
 	/* 600 bytes over two chunks of 512: 424 are left. */
-	assert_int_equal(outer("b574"), 600);
-	commit(tb, 2, 1, 0, 0, "b574");
+	assert_int_equal(outer("b582"), 600);
+	commit(tb, 2, 1, 0, 0, "b582");
 	assert_int_equal(stats(tb)->chunks_overwritten, 2);
 	assert_int_equal(stats(tb)->padding_bytes_written, 424);
 	/* 100 of them, 324 are left. */
-	assert_int_equal(outer("c71"), 96);
-	commit(tb, 2, 1, 1, 0, "c71");
+	assert_int_equal(outer("c79"), 96);
+	commit(tb, 2, 1, 1, 0, "c79");
 	assert_int_equal(stats(tb)->chunks_overwritten, 2);
 	assert_int_equal(stats(tb)->padding_bytes_cleared, 424);
 	assert_int_equal(stats(tb)->padding_bytes_written, 424 + 328);
@@ -91,11 +93,11 @@ what_is_left_of_a_chunk_that_was_read_is_no_padding(void **state)
 	uint32_t i;
 
 	for (i = 0; i < 8; i++)
-		commit(tb, 1, 1, i, 0, "a486");
+		commit(tb, 1, 1, i, 0, "a494");
 	trace_buffer_begin_read(tb);
 	for (i = 0; i < 8; i++)
-		expect_packet(tb, "a486", 0);
-	commit(tb, 2, 1, 0, 0, "b574");
+		expect_packet(tb, "a494", 0);
+	commit(tb, 2, 1, 0, 0, "b582");
 	assert_int_equal(stats(tb)->chunks_overwritten, 0);
 	assert_int_equal(stats(tb)->padding_bytes_written, 0);
 	expect_balance(tb, 1, 600, 0);
@@ -108,16 +110,16 @@ overwriting_reads_in_sequence_order_what_is_about_to_go(void **state)
 	uint32_t i;
 
 	/* Chunk 1 is the oldest in the ring, but 0 comes before it. */
-	commit(tb, 1, 1, 1, 0, "b486");
-	commit(tb, 1, 1, 0, 0, "a486");
-	commit(tb, 1, 1, 2, 0, "c486");
+	commit(tb, 1, 1, 1, 0, "b494");
+	commit(tb, 1, 1, 0, 0, "a494");
+	commit(tb, 1, 1, 2, 0, "c494");
 	for (i = 0; i < 6; i++)
-		commit(tb, 2, 1, i, 0, "x486");
+		commit(tb, 2, 1, i, 0, "x494");
 	assert_int_equal(stats(tb)->chunks_overwritten, 2);
 	assert_int_equal(stats(tb)->bytes_overwritten, 2 * 512);
 	trace_buffer_begin_read(tb);
-	expect_packet(tb, "c486", TB_LOSS_OVERWRITE);
-	expect_packet(tb, "x486", 0);
+	expect_packet(tb, "c494", TB_LOSS_OVERWRITE);
+	expect_packet(tb, "x494", 0);
 }
 
 static void
@@ -126,15 +128,15 @@ overwriting_the_begin_of_a_packet_takes_its_end_along(void **state)
 	struct trace_buffer *tb = *state;
 	uint32_t i;
 
-	commit(tb, 1, 1, 0, TO_NEXT, "a486");
-	commit(tb, 1, 1, 1, FROM_PREV, "b243 c241");
+	commit(tb, 1, 1, 0, TO_NEXT, "a494");
+	commit(tb, 1, 1, 1, FROM_PREV, "b243 c249");
 	for (i = 0; i < 7; i++)
-		commit(tb, 2, 1, i, 0, "x486");
+		commit(tb, 2, 1, i, 0, "x494");
 	assert_int_equal(stats(tb)->readaheads_succeeded, 1);
 	assert_int_equal(stats(tb)->chunks_overwritten, 1);
 	trace_buffer_begin_read(tb);
 	/* b is no orphan: it went with a. */
-	expect_packet(tb, "c241", TB_LOSS_OVERWRITE);
+	expect_packet(tb, "c249", TB_LOSS_OVERWRITE);
 }
 
 static void
@@ -147,13 +149,13 @@ overwriting_what_was_read_in_part_is_a_loss(void **state)
 	trace_buffer_begin_read(tb);
 	expect_packet(tb, "a243", 0);
 	for (i = 0; i < 8; i++)
-		commit(tb, 2, 1, i, 0, "x486");
+		commit(tb, 2, 1, i, 0, "x494");
 	commit(tb, 1, 1, 1, 0, "c1");
 	assert_int_equal(stats(tb)->chunks_overwritten, 2);
 	assert_int_equal(stats(tb)->chunks_read, 0);
 	trace_buffer_begin_read(tb);
 	for (i = 1; i < 8; i++)
-		expect_packet(tb, "x486", i == 1 ? TB_LOSS_OVERWRITE : 0);
+		expect_packet(tb, "x494", i == 1 ? TB_LOSS_OVERWRITE : 0);
 	expect_packet(tb, "c1", TB_LOSS_OVERWRITE);
 	expect_end(tb);
 }
@@ -191,8 +193,8 @@ the_hook_gets_every_whole_packet_in_sequence_order(void **state)
 	/* Never patched: not whole. */
 	commit(tb, 3, 1, 0, TO_NEXT | PATCH, "y100 z100");
 	for (i = 0; i < 8; i++)
-		commit(tb, 2, 1, i, 0, "x486");
-	assert_string_equal(g.text, "a100 b100 c100d100 e100 y100 x486 ");
+		commit(tb, 2, 1, i, 0, "x494");
+	assert_string_equal(g.text, "a100 b100 c100d100 e100 y100 x494 ");
 }
 
 static void
@@ -207,8 +209,8 @@ what_was_read_is_not_given_to_the_hook(void **state)
 	trace_buffer_begin_read(tb);
 	expect_packet(tb, "a100", 0);
 	for (i = 0; i < 8; i++)
-		commit(tb, 2, 1, i, 0, "x486");
-	assert_string_equal(g.text, "b100 x486 ");
+		commit(tb, 2, 1, i, 0, "x494");
+	assert_string_equal(g.text, "b100 x494 ");
 }
 
 static void
@@ -219,16 +221,16 @@ discard_stops_for_good_at_the_end(void **state)
 
 	(void)state;
 	for (i = 0; i < 7; i++)
-		assert_true(commit(tb, 1, 1, i, 0, "a486"));
-	assert_false(trace_buffer_would_lose(tb, 488));
-	assert_true(trace_buffer_would_lose(tb, 489));
-	assert_false(commit(tb, 1, 1, 7, 0, "a494"));
+		assert_true(commit(tb, 1, 1, i, 0, "a494"));
+	assert_false(trace_buffer_would_lose(tb, 496));
+	assert_true(trace_buffer_would_lose(tb, 497));
+	assert_false(commit(tb, 1, 1, 7, 0, "a495"));
 	/* It would fit; but it is over, read or not. */
 	assert_true(trace_buffer_would_lose(tb, 1));
 	assert_false(commit(tb, 1, 1, 8, 0, "a1"));
 	trace_buffer_begin_read(tb);
 	for (i = 0; i < 7; i++)
-		expect_packet(tb, "a486", 0);
+		expect_packet(tb, "a494", 0);
 	expect_end(tb);
 	assert_false(commit(tb, 1, 1, 9, 0, "a1"));
 	assert_int_equal(stats(tb)->chunks_discarded, 3);
@@ -246,7 +248,7 @@ a_full_discard_buffer_still_takes_patches(void **state)
 	(void)state;
 	commit(tb, 1, 1, 0, TO_NEXT | PATCH, "a4");
 	commit(tb, 1, 1, 1, FROM_PREV, "b4");
-	assert_false(commit(tb, 1, 1, 2, 0, "c4010"));
+	assert_false(commit(tb, 1, 1, 2, 0, "c4040"));
 	assert_true(patch(tb, 1, 1, 0, 1, "zzzz", false));
 	trace_buffer_begin_read(tb);
 	expect_packet(tb, "z4b4", 0);
@@ -262,13 +264,13 @@ would_lose_tells_what_a_write_would_overwrite(void **state)
 	assert_false(trace_buffer_would_lose(tb, 4096 - HEADER));
 	assert_true(trace_buffer_would_lose(tb, 4097 - HEADER));
 	for (i = 0; i < 8; i++)
-		commit(tb, 1, 1, i, 0, "a486");
+		commit(tb, 1, 1, i, 0, "a494");
 	assert_true(trace_buffer_would_lose(tb, 0));
 	trace_buffer_begin_read(tb);
-	expect_packet(tb, "a486", 0);
+	expect_packet(tb, "a494", 0);
 	assert_false(trace_buffer_would_lose(tb, 512 - HEADER));
 	assert_true(trace_buffer_would_lose(tb, 513 - HEADER));
-	expect_packet(tb, "a486", 0);
+	expect_packet(tb, "a494", 0);
 	assert_false(trace_buffer_would_lose(tb, 1024 - HEADER));
 }
 
@@ -281,10 +283,10 @@ a_chunk_larger_than_the_buffer_is_a_violation(void **state)
 	assert_int_equal(stats(tb)->abi_violations, 1);
 	assert_int_equal(stats(tb)->chunks_discarded, 0);
 	/* With its header exactly the size of the ring. */
-	assert_true(commit(tb, 1, 1, 1, 0, "a4070"));
-	assert_true(commit(tb, 1, 1, 2, 0, "b4070"));
+	assert_true(commit(tb, 1, 1, 1, 0, "a4078"));
+	assert_true(commit(tb, 1, 1, 2, 0, "b4078"));
 	trace_buffer_begin_read(tb);
-	expect_packet(tb, "b4070", TB_LOSS_OVERWRITE);
+	expect_packet(tb, "b4078", TB_LOSS_OVERWRITE);
 	expect_end(tb);
 }
 
@@ -312,35 +314,35 @@ a_write_may_end_where_a_run_of_free_space_begins_in_another(void **state)
 {
 	struct trace_buffer *tb = *state;
 
-	assert_true(commit(tb, 1, 1, 0, TO_NEXT, "a486"));   /* [0, 512) */
-	assert_true(scrape(tb, 1, 2, 0, 0, "s10 s1", 488));  /* [512, 1024) */
-	assert_true(commit(tb, 1, 3, 0, 0, "f486"));         /* [1024, 1536) */
+	assert_true(commit(tb, 1, 1, 0, TO_NEXT, "a494"));   /* [0, 512) */
+	assert_true(scrape(tb, 1, 2, 0, 0, "s10 s1", 496));  /* [512, 1024) */
+	assert_true(commit(tb, 1, 3, 0, 0, "f494"));         /* [1024, 1536) */
 	trace_buffer_begin_read(tb);
 	expect_packet(tb, "s10", 0);
-	expect_packet(tb, "f486", 0);
+	expect_packet(tb, "f494", 0);
 	expect_end(tb);
-	assert_true(commit(tb, 1, 1, 1, FROM_PREV, "a486")); /* [1536, 2048) */
+	assert_true(commit(tb, 1, 1, 1, FROM_PREV, "a494")); /* [1536, 2048) */
 	trace_buffer_begin_read(tb);
-	expect_packet(tb, "a972", 0);
+	expect_packet(tb, "a988", 0);
 	/* Moves to [2048, 2560); the next pass will go back to 512. */
-	assert_true(commit(tb, 1, 2, 0, 0, "s10 \001470"));
+	assert_true(commit(tb, 1, 2, 0, 0, "s10 \001478"));
 	expect_end(tb); /* free: [0, 2048) */
-	assert_true(commit(tb, 1, 3, 1, 0, "g230"));         /* [2560, 2816) */
-	assert_true(commit(tb, 1, 3, 2, 0, "h486"));         /* [2816, 3328) */
-	assert_true(commit(tb, 1, 3, 3, 0, "i742"));         /* [3328, 4096) */
+	assert_true(commit(tb, 1, 3, 1, 0, "g238"));         /* [2560, 2816) */
+	assert_true(commit(tb, 1, 3, 2, 0, "h494"));         /* [2816, 3328) */
+	assert_true(commit(tb, 1, 3, 3, 0, "i750"));         /* [3328, 4096) */
 	trace_buffer_begin_read(tb);
-	expect_packet(tb, "\001470", 0);
-	expect_packet(tb, "g230", 0); /* free: [512, 2560), inside the other */
-	assert_true(commit(tb, 1, 4, 0, 0, "j486"));         /* [0, 512) */
-	expect_packet(tb, "h486", 0);
+	expect_packet(tb, "\001478", 0);
+	expect_packet(tb, "g238", 0); /* free: [512, 2560), inside the other */
+	assert_true(commit(tb, 1, 4, 0, 0, "j494"));         /* [0, 512) */
+	expect_packet(tb, "h494", 0);
 	/* The bytes of 1 must not be taken for a record. */
-	assert_true(commit(tb, 1, 4, 1, 0, "k2022"));        /* [512, 2560) */
+	assert_true(commit(tb, 1, 4, 1, 0, "k2030"));        /* [512, 2560) */
 	assert_int_equal(stats(tb)->padding_bytes_cleared, 0);
 	assert_int_equal(stats(tb)->padding_bytes_written, 0);
 	assert_int_equal(stats(tb)->chunks_overwritten, 0);
-	expect_packet(tb, "i742", 0);
-	expect_packet(tb, "j486", 0);
-	expect_packet(tb, "k2022", 0);
+	expect_packet(tb, "i750", 0);
+	expect_packet(tb, "j494", 0);
+	expect_packet(tb, "k2030", 0);
 	expect_end(tb);
 	expect_balance(tb, 0, 0, 0);
 }
@@ -381,7 +383,7 @@ rings_beyond_4_gib_work(void **state)
 {
 	uint64_t size = 5ull << 30, written = 0;
 	struct trace_buffer *tb = trace_buffer_new(size, TB_RING);
-	static uint8_t zeros[200u << 20];
+	static uint8_t zeros[480u << 10];
 	struct tb_origin origin = {.producer = 1, .writer = 1};
 	struct tb_chunk c = {.num_fragments = 1, .payload = zeros,
 	    .len = sizeof(zeros)};
@@ -390,9 +392,10 @@ rings_beyond_4_gib_work(void **state)
 	(void)state;
 	assert_non_null(tb);
 	/*
-	 * Scraped chunks of one held-back fragment reserve room, but are never
-	 * touched: five gibibytes of them cost no memory.
+	 * Scraped chunks of one held-back fragment reserve room, of which only
+	 * the page with the header is touched, where pages are small.
 	 */
+	assert_int_equal(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
 	for (; written + 2 * sizeof(zeros) < size; written += sizeof(zeros)) {
 		c.id = id++;
 		assert_true(trace_buffer_write(tb, &origin, &c));
@@ -407,6 +410,50 @@ rings_beyond_4_gib_work(void **state)
 	expect_packet(tb, "b10", 0);
 	expect_packet(tb, "c10d10", 0);
 	expect_end(tb);
+	trace_buffer_free(tb);
+	assert_int_equal(prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0), 0);
+}
+
+/* Of a page in shared memory 8 bytes are its header, 8 the chunk's. */
+static void
+expect_pages_to_fit(size_t page, uint32_t n)
+{
+	static uint8_t zeros[32768];
+	struct trace_buffer *tb = trace_buffer_new(page * n, TB_RING);
+	struct tb_origin origin = {.producer = 1, .writer = 1};
+	struct tb_chunk c = {.num_fragments = 1, .payload = zeros,
+	    .len = page - 16};
+
+	assert_non_null(tb);
+	for (; c.id < n; c.id++)
+		assert_true(trace_buffer_write(tb, &origin, &c));
+	assert_int_equal(stats(tb)->chunks_overwritten, 0);
+	assert_int_equal(stats(tb)->padding_bytes_written, 0);
+	trace_buffer_free(tb);
+}
+
+static void
+a_ring_of_n_pages_holds_the_chunks_of_n_pages(void **state)
+{
+	(void)state;
+	expect_pages_to_fit(4096, 16);
+	expect_pages_to_fit(32768, 1);
+}
+
+static void
+a_chunk_larger_than_a_record_can_be_is_a_violation(void **state)
+{
+	struct trace_buffer *tb = trace_buffer_new(4 << 20, TB_RING);
+	static uint8_t zeros[TB_CHUNK_MAX + 1];
+	struct tb_origin origin = {.producer = 1, .writer = 1};
+	struct tb_chunk c = {.payload = zeros, .len = TB_CHUNK_MAX};
+
+	(void)state;
+	assert_true(trace_buffer_write(tb, &origin, &c));
+	c.id = 1;
+	c.len++;
+	assert_false(trace_buffer_write(tb, &origin, &c));
+	assert_int_equal(stats(tb)->abi_violations, 1);
 	trace_buffer_free(tb);
 }
 
@@ -431,6 +478,8 @@ main(void)
 		RULE(sizes_are_rounded_up_to_pages),
 		RULE(an_unused_gigabyte_costs_nothing),
 		RULE(rings_beyond_4_gib_work),
+		RULE(a_ring_of_n_pages_holds_the_chunks_of_n_pages),
+		RULE(a_chunk_larger_than_a_record_can_be_is_a_violation),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
