@@ -63,16 +63,11 @@ trace_buffer_patch(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
 }
 
 void
-trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
-    uint32_t writer)
+tb_give_up(struct trace_buffer *tb, struct tb_sequence *s)
 {
-	struct tb_sequence *s;
 	struct tb_record *c;
 	uint32_t i;
 
-	s = tb_sequences_find(&tb->seqs, producer, writer);
-	if (tb->read_only || s == NULL)
-		return;
 	/* Only a writer's last chunk is scraped before it is complete. */
 	for (i = s->len; i > 0 && i + GIVE_UP_MAX > s->len; i--) {
 		c = tb_chunk_at(tb, s, i - 1);
@@ -80,6 +75,28 @@ trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
 			c->flags |= TB_GIVEN_UP;
 	}
 	tb_wake(tb, s);
+}
+
+void
+trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
+    uint32_t writer)
+{
+	struct tb_sequence *s;
+
+	s = tb_sequences_find(&tb->seqs, producer, writer);
+	if (!tb->read_only && s != NULL)
+		tb_give_up(tb, s);
+}
+
+void
+trace_buffer_writer_gone(struct trace_buffer *tb, uint64_t producer,
+    uint32_t writer)
+{
+	struct tb_sequence *s;
+
+	s = tb_sequences_find(&tb->seqs, producer, writer);
+	if (s != NULL)
+		s->flags |= TB_SEQ_ENDED;
 }
 
 void
@@ -105,27 +122,33 @@ tb_drop_last(struct trace_buffer *tb, struct tb_record *c)
 }
 
 void
+tb_give_up_patches(struct trace_buffer *tb, struct tb_sequence *s)
+{
+	struct tb_record *c;
+	bool any = false;
+	uint32_t i;
+
+	for (i = 0; i < s->len; i++) {
+		c = tb_chunk_at(tb, s, i);
+		if ((c->flags & TB_NEEDS_PATCHING) == 0)
+			continue;
+		tb_drop_last(tb, c);
+		any = true;
+	}
+	if (any)
+		tb_wake(tb, s);
+}
+
+void
 trace_buffer_producer_gone(struct trace_buffer *tb, uint64_t producer)
 {
 	struct tb_sequence *s;
-	struct tb_record *c;
-	uint32_t i, k;
-	bool any;
+	uint32_t i;
 
 	for (i = 0; i < tb->seqs.n_slots && !tb->read_only; i++) {
 		s = tb_sequence_at(&tb->seqs, i);
-		if (s->len == 0 || s->origin.producer != producer)
-			continue;
-		any = false;
-		for (k = 0; k < s->len; k++) {
-			c = tb_chunk_at(tb, s, k);
-			if ((c->flags & TB_NEEDS_PATCHING) == 0)
-				continue;
-			tb_drop_last(tb, c);
-			any = true;
-		}
-		if (any)
-			tb_wake(tb, s);
+		if (s->origin.producer == producer)
+			tb_give_up_patches(tb, s);
 	}
 }
 

@@ -202,7 +202,8 @@ tb_sequences_sweep(struct tb_sequences *t)
 	while (t->n_empty > TB_KEEP_EMPTY) {
 		s = tb_sequence_at(t, t->oldest);
 		empty_remove(t, s);
-		hash_remove(t, s);
+		if ((s->flags & TB_SEQ_REPLACED) == 0)
+			hash_remove(t, s);
 		queue_free(t, s);
 		if (t->shares != NULL)
 			tb_shares_leave(t->shares, s->owner);
@@ -258,6 +259,21 @@ tb_sequences_get(struct tb_sequences *t, const struct tb_origin *origin)
 	hash_put(t, s);
 	empty_add(t, s);
 	return s;
+}
+
+struct tb_sequence *
+tb_sequences_replace(struct tb_sequences *t, struct tb_sequence *s)
+{
+	struct tb_origin origin = s->origin;
+
+	s->flags &= ~(uint32_t)TB_SEQ_ENDED;
+	if (s->len == 0) {
+		s->flags &= ~(uint32_t)(TB_SEQ_CONSUMED | TB_SEQ_TAIL_OPEN);
+		return s;
+	}
+	hash_remove(t, s);
+	s->flags |= TB_SEQ_REPLACED;
+	return tb_sequences_get(t, &origin);
 }
 
 static bool

@@ -29,6 +29,10 @@ enum tb_sequence_flags {
 	TB_SEQ_TAIL_OPEN = 2,
 	/* in the list of empty sequences */
 	TB_SEQ_EMPTY = 4,
+	/* Its writer was unregistered; ids that begin again are another's. */
+	TB_SEQ_ENDED = 8,
+	/* Another has its key: it is in no hash, and goes when it is empty. */
+	TB_SEQ_REPLACED = 16,
 };
 
 struct tb_sequence {
@@ -104,6 +108,12 @@ struct tb_sequence *tb_sequences_find(const struct tb_sequences *t,
 /* Finds or makes one (an empty one).  NULL: no memory. */
 struct tb_sequence *tb_sequences_get(struct tb_sequences *t,
     const struct tb_origin *origin) MUST_CHECK;
+/*
+ * The sequence of another writer with the same ids: s itself where it is empty,
+ * else a new one, and s can be found no more.  NULL: no memory.
+ */
+struct tb_sequence *tb_sequences_replace(struct tb_sequences *t,
+    struct tb_sequence *s) MUST_CHECK;
 /* Forgets the oldest empty sequences, once there are enough to be worth it. */
 void tb_sequences_sweep(struct tb_sequences *t);
 

@@ -183,6 +183,9 @@ tb_is_stalled(const struct trace_buffer *tb, const struct tb_sequence *s)
 
 /* The packet at the end of c, which waits for more, goes; those before stay. */
 void tb_drop_last(struct trace_buffer *tb, struct tb_record *c);
+/* As trace_buffer_give_up(), and trace_buffer_producer_gone(), for s alone. */
+void tb_give_up(struct trace_buffer *tb, struct tb_sequence *s);
+void tb_give_up_patches(struct trace_buffer *tb, struct tb_sequence *s);
 
 /* ---- Reassembly (tb_reassemble.c) ---- */
 

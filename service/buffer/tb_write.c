@@ -381,6 +381,23 @@ write_to(struct trace_buffer *tb, struct tb_sequence *s,
 	return store(tb, s, c);
 }
 
+/* Whether a chunk of s, whose writer is gone, is of the next with its number. */
+static bool
+begins_again(const struct tb_sequence *s, uint32_t id)
+{
+	return is_late(s, id) || (s->len > 0 &&
+	    tb_sequence_order(s, id) <= tb_sequence_order(s, s->newest));
+}
+
+/* The sequence that comes after s, of the next writer with its number. */
+static struct tb_sequence *
+replace(struct trace_buffer *tb, struct tb_sequence *s)
+{
+	tb_give_up(tb, s);
+	tb_give_up_patches(tb, s);
+	return tb_sequences_replace(&tb->seqs, s);
+}
+
 bool
 trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
     const struct tb_chunk *chunk)
@@ -401,6 +418,9 @@ trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
 	if (UNLIKELY(tb_outer_size(c.capacity) > tb->size))
 		return violate(tb);
 	if ((s = tb_sequences_get(&tb->seqs, origin)) == NULL)
+		return discard(tb);
+	if (UNLIKELY((s->flags & TB_SEQ_ENDED) != 0) &&
+	    begins_again(s, chunk->id) && (s = replace(tb, s)) == NULL)
 		return discard(tb);
 	stored = write_to(tb, s, chunk, &c);
 	if (UNLIKELY(chunk->loss != 0))

@@ -156,9 +156,15 @@ bool trace_buffer_guarantee(struct trace_buffer *tb, uint32_t machine,
 void trace_buffer_retire(struct trace_buffer *tb, uint64_t producer);
 
 /*
- * Commits one chunk.  Returns false when nothing of it was stored (DISCARD and
- * full, larger than the buffer, no room beside what is guaranteed to others, no
- * memory for a new sequence); the statistics say why.
+ * Commits one chunk.  A chunk that was scraped may come again, with more in it:
+ * what is unread is extended in place.  One that was read to its end moves to
+ * the write cursor (RING), where Perfetto's buffer rewrites it in place: what it
+ * brings is as new as any other, and in its old place, next to be overwritten,
+ * it would be lost a lap too early.
+ *
+ * Returns false when nothing of it was stored (DISCARD and full, larger than the
+ * buffer, no room beside what is guaranteed to others, no memory for a new
+ * sequence); the statistics say why.
  */
 bool trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
     const struct tb_chunk *chunk);
@@ -184,6 +190,14 @@ bool trace_buffer_may_add(const struct trace_buffer *tb, uint64_t producer,
  * them waits for it no longer.  Should it come all the same, it is taken.
  */
 void trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
+    uint32_t writer);
+
+/*
+ * The writer was unregistered.  Whoever has its number next counts its chunks
+ * from 0 again: with the first id that was there already another sequence
+ * begins, and nobody completes or patches chunks of the old one any more.
+ */
+void trace_buffer_writer_gone(struct trace_buffer *tb, uint64_t producer,
     uint32_t writer);
 
 /*

@@ -6,6 +6,7 @@
 #include "transport/log.h"
 #include "transport/pb_reader.h"
 #include "transport/shm.h"
+#include "service/buffer/trace_buffer.h"
 #include "service/session/commit.h"
 #include "service/session/file_session.h"
 #include "service/session/flush.h"
@@ -587,17 +588,21 @@ producer_register_writer(struct producer *p, uint32_t writer, uint32_t buffer)
 void
 producer_unregister_writer(struct producer *p, uint32_t writer)
 {
-	uint16_t *page;
+	const struct session_buffer *b;
+	uint16_t *page, *entry;
 
 	if (p->quota != NULL)
 		quota_gives_sequence(p, writer);
 	if (writer > SHM_MAX_WRITER_ID ||
 	    (page = writer_page(p, writer)) == NULL)
 		return;
-	if (page[writer & (WRITER_PAGE_SIZE - 1)] != 0) {
-		page[writer & (WRITER_PAGE_SIZE - 1)] = 0;
-		p->n_writers--;
-	}
+	entry = &page[writer & (WRITER_PAGE_SIZE - 1)];
+	if (*entry == 0)
+		return;
+	if ((b = p->service->buffers[*entry]) != NULL && b->tb != NULL)
+		trace_buffer_writer_gone(b->tb, p->id, writer);
+	*entry = 0;
+	p->n_writers--;
 }
 
 uint16_t

@@ -124,6 +124,59 @@ the_last_1024_empty_sequences_are_remembered(void **state)
 }
 
 static void
+a_writer_s_number_that_is_used_again_begins_another_sequence(void **state)
+{
+	struct trace_buffer *tb = *state;
+
+	commit(tb, 1, 1, 0, 0, "a1");
+	commit(tb, 1, 1, 1, 0, "b1");
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "a1", 0);
+	expect_packet(tb, "b1", 0);
+	trace_buffer_writer_gone(tb, 1, 1);
+	/* What its writer committed before it ended may come after that. */
+	assert_true(commit(tb, 1, 1, 2, 0, "c1"));
+	assert_true(commit(tb, 1, 1, 0, 0, "d1"));
+	assert_true(commit(tb, 1, 1, 1, 0, "e1"));
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "c1", 0);
+	expect_packet(tb, "d1", 0);
+	expect_packet(tb, "e1", 0);
+	expect_end(tb);
+	/* Only the next one's end lets another begin. */
+	assert_false(commit(tb, 1, 1, 0, 0, "f1"));
+	assert_int_equal(trace_buffer_stats(tb)->chunks_discarded, 1);
+}
+
+static void
+a_number_used_again_hides_nothing_of_the_one_before(void **state)
+{
+	struct trace_buffer *tb = *state;
+	uint32_t i;
+
+	commit(tb, 1, 1, 0, 0, "a1");
+	commit(tb, 1, 1, 1, TO_NEXT | PATCH, "b1 c9");
+	commit(tb, 1, 1, 2, FROM_PREV, "d9 e1");
+	trace_buffer_writer_gone(tb, 1, 1);
+	assert_true(commit(tb, 1, 1, 0, TO_NEXT | PATCH, "f9"));
+	assert_true(commit(tb, 1, 1, 1, FROM_PREV, "g9"));
+	/* A patch is for the newest. */
+	assert_true(patch(tb, 1, 1, 0, 1, "zzzz", false));
+	trace_buffer_begin_read(tb);
+	expect_packet(tb, "a1", 0);
+	expect_packet(tb, "b1", 0);
+	expect_packet(tb, "e1", TB_LOSS_WRITER_ABORT |
+	    TB_LOSS_ORPHAN_CONTINUATION);
+	expect_packet(tb, "z4f5g9", 0);
+	expect_end(tb);
+	/* Both are forgotten like others. */
+	for (i = 0; i < 3000; i++)
+		commit(tb, 2, i, 0, 0, "x1");
+	assert_true(trace_buffer_sequences(tb) < 1152 + 4096 / 24 + 1);
+	assert_true(commit(tb, 1, 1, 7, 0, "h1"));
+}
+
+static void
 a_million_short_lived_threads_do_not_grow_it(void **state)
 {
 	struct trace_buffer *tb = *state;
@@ -136,7 +189,7 @@ a_million_short_lived_threads_do_not_grow_it(void **state)
 			overhead = trace_buffer_overhead(tb);
 	}
 	assert_int_equal(trace_buffer_overhead(tb), overhead);
-	assert_true(trace_buffer_sequences(tb) < 1152 + 4096 / 32 + 1);
+	assert_true(trace_buffer_sequences(tb) < 1152 + 4096 / 24 + 1);
 }
 
 static void
@@ -230,6 +283,8 @@ main(void)
 		RULE(keys_are_64_and_32_bits_wide),
 		RULE(loss_of_one_sequence_is_not_reported_by_another),
 		RULE(the_last_1024_empty_sequences_are_remembered),
+		RULE(a_writer_s_number_that_is_used_again_begins_another_sequence),
+		RULE(a_number_used_again_hides_nothing_of_the_one_before),
 		RULE(a_million_short_lived_threads_do_not_grow_it),
 		RULE(bookkeeping_is_below_2_percent_for_4_kib_chunks),
 		RULE(nothing_is_allocated_once_warm),

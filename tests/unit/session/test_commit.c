@@ -250,6 +250,26 @@ a_writer_bound_to_one_buffer_may_not_write_to_another(void **state)
 }
 
 static void
+a_writer_s_number_that_is_used_again_is_another_writer_s(void **state)
+{
+	struct bed b;
+	uint16_t buffer;
+
+	bed_init(&b, state, true, ONE_SOURCE);
+	buffer = b.c.s->buffers[0].id;
+	producer_register_writer(b.p.p, 5, buffer);
+	(void)fake_commit(&b.p, buffer, 5, 0, 1, "old");
+	(void)fake_commit(&b.p, buffer, 5, 1, 1, "older");
+	assert_trace(b.c.s, "old older ");
+	producer_unregister_writer(b.p.p, 5);
+	producer_register_writer(b.p.p, 5, buffer);
+	(void)fake_commit(&b.p, buffer, 5, 0, 1, "new");
+	(void)fake_commit(&b.p, buffer, 5, 1, 1, "newer");
+	assert_trace(b.c.s, "new newer ");
+	bed_done(&b);
+}
+
+static void
 data_for_a_buffer_that_is_gone_is_late_and_no_violation(void **state)
 {
 	struct bed b;
@@ -841,6 +861,7 @@ main(void)
 		T(data_shorter_than_a_header_is_discarded),
 		T(writers_and_buffers_out_of_range_are_discarded),
 		T(a_writer_bound_to_one_buffer_may_not_write_to_another),
+		T(a_writer_s_number_that_is_used_again_is_another_writer_s),
 		T(data_for_a_buffer_that_is_gone_is_late_and_no_violation),
 		T(a_request_that_does_not_parse_has_no_effect_at_all),
 		T(patches_are_applied_after_the_moves_of_their_request),
