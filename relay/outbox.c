@@ -252,7 +252,7 @@ outbox_stats(const struct outbox *o, struct outbox_stats *out)
 	size_t i;
 
 	memset(out, 0, sizeof(*out));
-	taken = a->pages - a->free_pages;
+	taken = arena_taken(a);
 	if (s->gate != ARENA_NONE && !s->gate_taken)
 		taken -= OB_BLOCK_PAGES;
 	if (o->spare != ARENA_NONE)
@@ -266,7 +266,7 @@ outbox_stats(const struct outbox *o, struct outbox_stats *out)
 		if (s->error[0] != '\0')
 			out->spool_error = s->error;
 	}
-	out->memory_limit = (uint64_t)a->pages * ARENA_PAGE;
+	out->memory_limit = (uint64_t)arena_usable(a) * ARENA_PAGE;
 	out->blocks_on_the_way = o->sent_count;
 	TAILQ_FOREACH (c, &o->channels, all)
 		if (c->unsent != NULL && c->unsent->used != 0 &&

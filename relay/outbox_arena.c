@@ -227,6 +227,66 @@ is_taken(const struct arena *a, uint32_t page)
 	return a->taken[page / 64] >> (page % 64) & 1;
 }
 
+static bool
+is_backed(const struct arena *a, uint32_t extent)
+{
+	return a->backed[extent / 64] >> (extent % 64) & 1;
+}
+
+/* Room in the file for an extent. */
+static bool
+back_extent(struct arena *a, uint32_t x)
+{
+	if (is_backed(a, x))
+		return true;
+	if (back(a->fd, (size_t)(a->data - a->map) + x * EXTENT_BYTES,
+	    EXTENT_BYTES) != 0)
+		return false;
+	a->backed[x / 64] |= UINT64_C(1) << (x % 64);
+	return true;
+}
+
+/*
+ * There is no room for an extent: all that have none are out of reach, so that
+ * everybody reckons with what there is.  None of their pages is taken, and an
+ * extent is a word of the map.
+ */
+static void
+set_aside(struct arena *a)
+{
+	uint32_t x;
+
+	if (a->set_aside == 0)
+		log_warn("The state folder's file system is full: less is kept "
+		    "in memory than was set");
+	for (x = 0; x < a->pages / EXTENT_PAGES; x++) {
+		if (is_backed(a, x) || a->taken[x] != 0)
+			continue;
+		a->taken[x] = UINT64_MAX;
+		a->set_aside += EXTENT_PAGES;
+		a->free_pages -= EXTENT_PAGES;
+	}
+}
+
+/* As soon as there is room for one of them, all may be asked for again. */
+static void
+take_back(struct arena *a)
+{
+	bool room = false;
+	uint32_t x;
+
+	for (x = 0; a->set_aside > 0; x++) {
+		if (is_backed(a, x) || a->taken[x] == 0)
+			continue;
+		if (!room && !back_extent(a, x))
+			return;
+		room = true;
+		a->taken[x] = 0;
+		a->set_aside -= EXTENT_PAGES;
+		a->free_pages += EXTENT_PAGES;
+	}
+}
+
 /* Room in the file for those pages. */
 static bool
 back_pages(struct arena *a, uint32_t page, uint32_t n)
@@ -235,20 +295,11 @@ back_pages(struct arena *a, uint32_t page, uint32_t n)
 
 	if (a->fd < 0)
 		return true;
-	for (x = page / EXTENT_PAGES; x <= (page + n - 1) / EXTENT_PAGES; x++) {
-		if (a->backed[x / 64] >> (x % 64) & 1)
-			continue;
-		if (back(a->fd, (size_t)(a->data - a->map) + x * EXTENT_BYTES,
-		    EXTENT_BYTES) != 0) {
-			if (!a->no_room)
-				log_warn("The state folder's file system is "
-				    "full: less is kept in memory than was "
-				    "set");
-			a->no_room = true;
+	for (x = page / EXTENT_PAGES; x <= (page + n - 1) / EXTENT_PAGES; x++)
+		if (!back_extent(a, x)) {
+			set_aside(a);
 			return false;
 		}
-		a->backed[x / 64] |= UINT64_C(1) << (x % 64);
-	}
 	return true;
 }
 
@@ -338,15 +389,14 @@ arena_trim(struct arena *a)
 	uint32_t x, extents = (a->touched + EXTENT_PAGES - 1) / EXTENT_PAGES;
 
 	for (x = KEPT_PAGES / EXTENT_PAGES; x < extents; x++) {
-		/* An extent is a word of the map. */
 		if (a->taken[x] != 0)
 			continue;
 		if (madvise(a->data + x * EXTENT_BYTES, EXTENT_BYTES,
 		    a->fd < 0 ? MADV_DONTNEED : MADV_REMOVE) != 0)
 			return;
 		a->backed[x / 64] &= ~(UINT64_C(1) << (x % 64));
-		a->no_room = false;
 	}
+	take_back(a);
 	while (extents > 1 && a->taken[extents - 1] == 0)
 		extents--;
 	if (a->touched > extents * EXTENT_PAGES)

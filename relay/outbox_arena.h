@@ -210,7 +210,11 @@ struct arena {
 	uint32_t touched; /* pages below this may hold memory */
 	uint64_t *taken;  /* a bit a page */
 	uint64_t *backed; /* a bit an extent: there is room for it in the file */
-	bool no_room;     /* the file system had none: for the log */
+	/*
+	 * Pages for which the file system had none: neither free nor anybody's,
+	 * until arena_trim() finds room for some of them.
+	 */
+	uint32_t set_aside;
 	struct arena_head *head;
 	struct arena_channel *channels;
 	struct arena_track *tracks;
@@ -237,8 +241,24 @@ bool arena_has_run(struct arena *a, uint32_t n);
 /* Those pages, which must be free. */
 bool arena_take_at(struct arena *a, uint32_t page, uint32_t n) MUST_CHECK;
 void arena_give(struct arena *a, uint32_t page, uint32_t n);
-/* Gives the memory of free pages back to the system. */
+/*
+ * Gives the memory of free pages back to the system, and looks whether there is
+ * room for those that were set aside.
+ */
 void arena_trim(struct arena *a);
+
+/* Those that there is room for, taken or not. */
+static inline uint32_t
+arena_usable(const struct arena *a)
+{
+	return a->pages - a->set_aside;
+}
+
+static inline uint32_t
+arena_taken(const struct arena *a)
+{
+	return arena_usable(a) - a->free_pages;
+}
 
 static inline uint8_t *
 arena_at(const struct arena *a, uint32_t page)

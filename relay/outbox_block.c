@@ -4,7 +4,10 @@
 #include "relay/outbox_internal.h"
 #include "transport/loop.h"
 
-/* An empty outbox gives its memory back after so long. */
+/*
+ * An empty outbox gives its memory back after so long; one whose file system is
+ * full looks for room as often.
+ */
 #define TRIM_MS 1000u
 
 static uint32_t
@@ -17,7 +20,7 @@ pages_of(size_t bytes)
 static uint32_t
 kept_for_control(const struct outbox *o)
 {
-	return o->arena.pages / 16;
+	return arena_usable(&o->arena) / 16;
 }
 
 static bool
@@ -45,6 +48,16 @@ begin_pages(const struct outbox *o, const struct ob_channel *c, uint32_t need)
 	return want > need ? want : need;
 }
 
+static void
+trim_soon(struct outbox *o)
+{
+	if (o->trim == NULL || o->trim_armed || (o->arena.set_aside == 0 &&
+	    arena_taken(&o->arena) > o->arena.touched / 4))
+		return;
+	loop_timer_set(o->trim, TRIM_MS, 0);
+	o->trim_armed = true;
+}
+
 static uint32_t
 take(struct outbox *o, uint32_t need, uint32_t want, bool control,
     uint32_t *got)
@@ -59,17 +72,9 @@ take(struct outbox *o, uint32_t need, uint32_t want, bool control,
 		page = arena_take(&o->arena, need);
 		*got = need;
 	}
+	if (page == ARENA_NONE)
+		trim_soon(o);
 	return page;
-}
-
-static void
-trim_soon(struct outbox *o)
-{
-	if (o->trim == NULL || o->trim_armed ||
-	    o->arena.pages - o->arena.free_pages > o->arena.touched / 4)
-		return;
-	loop_timer_set(o->trim, TRIM_MS, 0);
-	o->trim_armed = true;
 }
 
 uint32_t

@@ -184,7 +184,7 @@ ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit)
 			if (ahead > 0 && bytes > credit)
 				return;
 			if (s->ahead_pages > 0 && s->ahead_pages +
-			    OB_BLOCK_PAGES > o->arena.pages / 4)
+			    OB_BLOCK_PAGES > arena_usable(&o->arena) / 4)
 				return;
 			if (!fetch(o, b))
 				return;

@@ -85,7 +85,7 @@ has_credit(const struct outbox *o, const struct ob_channel *c, uint32_t len)
 static bool
 has_memory(const struct outbox *o, const struct ob_block *b)
 {
-	return o->sent_pages + b->pages <= o->arena.pages / 8 * 3;
+	return o->sent_pages + b->pages <= arena_usable(&o->arena) / 8 * 3;
 }
 
 /* The block that the channel would send, when it can. */

@@ -22,8 +22,9 @@ static bool
 want_spill(struct outbox *o)
 {
 	uint32_t soon = o->arena.free_pages + o->spool.writing_pages;
+	uint32_t usable = arena_usable(&o->arena);
 
-	if (soon < o->arena.pages / 4 + o->arena.pages / 16)
+	if (soon < usable / 4 + usable / 16)
 		return true;
 	/* Or what is free is in pieces. */
 	return o->spool.writing_pages == 0 &&

@@ -3,7 +3,6 @@
 write to it say and lose, and that nobody else notices.
 
 	meson test -C build faults_disk
-	python3 test_faults_disk.py slow     those that take longer
 """
 
 import errno
@@ -24,8 +23,6 @@ from harness.trace import Trace
 from harness.unhurried import Watch
 
 KIB = 1024
-SLOW = any("slow" in word for word in sys.argv[1:])
-NOT_ASKED = "takes longer: the argument is slow"
 
 
 class DiskCase(Case):
@@ -472,8 +469,7 @@ class Spool(RelayCase):
         audit = self.end("LINK_LOSS_DISK")
         self.assertGreater(audit.lost, 0)
 
-    @unittest.skipUnless(SLOW, NOT_ASKED)
-    def test_slow_writes_that_take_a_part(self):
+    def test_writes_that_take_a_part(self):
         self.begin()
         self.plan.short_bytes = 5000
         self.plan.write_delay_us = 500
@@ -481,8 +477,7 @@ class Spool(RelayCase):
         self.plan.heal()
         self.assertEqual(self.end().missing, {})
 
-    @unittest.skipUnless(SLOW, NOT_ASKED)
-    def test_slow_syncs_that_fail_are_said(self):
+    def test_syncs_that_fail_are_said(self):
         self.begin()
         self.plan.sync_errno = errno.EIO
         self.spooled(500_000)
@@ -513,12 +508,15 @@ class Spool(RelayCase):
         self.assertEqual(audit.causes(), {"LINK_LOSS_DISK"})
         self.assertEqual(audit.gaps_without_mark(), [])
 
-    @unittest.skipUnless(SLOW, NOT_ASKED)
-    def test_slow_no_room_for_what_it_keeps_in_memory(self):
-        """The file system of its state folder is full: less is kept, and it
-        does not fall over the page that is not there."""
+    def test_no_room_for_what_it_keeps_in_memory(self):
+        """The file system of its state folder is full: less is kept, it does
+        not fall over the page that is not there, and its link goes on; with
+        room again, it keeps as much as was set."""
         self.collector()
-        state = faults.small_disk(self, "state", "8m")
+        state = faults.small_disk(self, "state", "24m")
+        other = os.path.join(state, "other")
+        with open(other, "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 16 << 20)
         device = Device(self.folder, "b", self.daemons[0].producer_path,
                         memory_kb=16384)
         device.state = state
@@ -534,12 +532,18 @@ class Spool(RelayCase):
             self.until(lambda: "file system is full" in device.log(),
                        "it says so")
             self.until(device.losses, "something is lost")
+            self.assertLess(device.report().store.memory_limit,
+                            10 << 20)
+            os.unlink(other)
+            self.until(lambda: device.report().store.memory_limit ==
+                       16 << 20, "there is room again")
         finally:
             self.daemons[0].signal(signal.SIGCONT)
         self.until(device.linked, "it is linked")
         audit = self.finish(book, recording)
-        self.assertEqual(audit.gaps_without_mark(), [])
-        self.assertEqual(audit.unaccounted(), [])
+        self.assertGreater(audit.lost, 0)
+        self.assert_accounted(audit, "LINK_LOSS_SPOOL_FULL")
+        self.assertNotIn("anew", device.log())
 
 
 if __name__ == "__main__":
