@@ -196,6 +196,7 @@ outbox_state(const struct outbox *o, struct outbox_state *out)
 	memset(out, 0, sizeof(*out));
 	out->recovered = o->recovered;
 	out->resumable = l->linked != 0;
+	out->overflowed = l->overflowed != 0;
 	memcpy(out->link_id, l->link_id, LINK_ID_BYTES);
 	memcpy(out->collector_id, l->collector_id, LINK_ID_BYTES);
 	memcpy(out->relay_id, o->arena.head->relay_id, LINK_ID_BYTES);

@@ -41,7 +41,7 @@ enum outbox_drop { OUTBOX_DROP_OLDEST, OUTBOX_DROP_NEWEST };
 struct outbox_ops {
 	/* outbox_next() may have something that it had not before. */
 	void (*ready)(void *arg);
-	/* Later: what must not be dropped found no room; outbox_reset(). */
+	/* Later: what must not be dropped found no room: the link has to end. */
 	void (*overflow)(void *arg);
 };
 
@@ -72,6 +72,8 @@ void outbox_close(struct outbox *o);
 struct outbox_state {
 	bool recovered;       /* an earlier process's link goes on */
 	bool resumable;       /* there is a link: a collector knows us */
+	/* It has to end: resumed once more to hear what has arrived, then reset. */
+	bool overflowed;
 	uint8_t link_id[LINK_ID_BYTES];
 	uint8_t relay_id[LINK_ID_BYTES];
 	uint8_t collector_id[LINK_ID_BYTES];

@@ -355,10 +355,11 @@ uplink_outbox_overflow(struct uplink *u)
 {
 	if (u == NULL || u->way != WAY_LINK)
 		return;
-	uplink_forget(u, LOSS(SPOOL_FULL));
+	/* What has arrived is not lost: the collector says it once more. */
+	uplink_leave(u, LOSS(SPOOL_FULL));
 	if (u->link != NULL)
 		uplink_link_end(u->link, "memory and spool are full of what "
-		    "must not be dropped: the link begins anew");
+		    "must not be dropped: the link has to begin anew");
 }
 
 static void

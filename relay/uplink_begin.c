@@ -9,12 +9,19 @@
 #define BEGIN_LOSSES 64
 
 void
-uplink_forget(struct uplink *u, uint32_t cause)
+uplink_leave(struct uplink *u, uint32_t cause)
 {
 	uplink_recover_forget(u);
 	/* First: what stands in their memory is counted with all the rest. */
-	producers_lost(u->producers, 0, cause);
+	if (u->way == WAY_LINK)
+		producers_lost(u->producers, 0, cause);
 	u->way = WAY_NONE;
+}
+
+void
+uplink_forget(struct uplink *u, uint32_t cause)
+{
+	uplink_leave(u, cause);
 	outbox_reset(u->setup.outbox, cause);
 }
 
@@ -80,6 +87,10 @@ uplink_begin(struct uplink *u, const struct outbox_state *st,
 		    m->collector_id.data);
 	} else if (outbox_resume(u->setup.outbox, m->received) != 0) {
 		return "resumes the link where it cannot be";
+	} else if (st->overflowed) {
+		uplink_forget(u, TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_SPOOL_FULL);
+		return "has said what it took; what it did not take is lost, "
+		    "and the link begins anew";
 	}
 	if ((wrong = set_credit(u, m)) != NULL)
 		return wrong;

@@ -95,7 +95,9 @@ const char *uplink_begin(struct uplink *u, const struct outbox_state *st,
     const Tributary__LinkOpened *m);
 /* What is known by now of links before; on the one that is. */
 void uplink_tell_old_losses(struct uplink *u);
-/* What was agreed with a collector is void: LinkLossCause. */
+/* What was agreed with a collector is void, and nothing more is put. */
+void uplink_leave(struct uplink *u, uint32_t cause);
+/* The same, and what the outbox has is lost: LinkLossCause. */
 void uplink_forget(struct uplink *u, uint32_t cause);
 
 /* ---- uplink_recover.c ---- */

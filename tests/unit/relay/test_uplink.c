@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "relay/outbox_internal.h"
 #include "tests/unit/relay/uplink_world.h"
 
 #define WHY(name) TRIBUTARY__LINK_OPENED__WHY__##name
@@ -290,26 +291,6 @@ a_link_that_was_given_up_begins_anew(void **state)
 }
 
 static void
-an_outbox_that_overflows_begins_a_new_link(void **state)
-{
-	uint8_t link_id[LINK_ID_BYTES];
-
-	world_link();
-	memcpy(link_id, COLLECTOR->open->link_id.data, LINK_ID_BYTES);
-	COLLECTOR->why = WHY(NEW);
-	uplink_outbox_overflow(world->u);
-	fakes_expect("lost 0 1; ");
-	/* Nothing of the old one goes into the new one. */
-	world_put(1, LINK_UP_CLOSE, "");
-	world_pass(300);
-	assert_int_equal(world_view()->state, UPLINK_LINKED);
-	assert_memory_not_equal(COLLECTOR->open->link_id.data, link_id,
-	    LINK_ID_BYTES);
-	fakes_expect("announce 0; ");
-	collector_expect(COLLECTOR, "");
-}
-
-static void
 commit_chunk(uint8_t number)
 {
 	uint8_t chunk[] = {
@@ -380,6 +361,69 @@ static void
 what_was_never_sent_cannot_have_arrived(void **state)
 {
 	assert_int_equal(chunks_lost_of_two(3), 2);
+}
+
+static uint8_t old_link_id[LINK_ID_BYTES];
+
+/*
+ * Chunks 0 and 1 are sent and taken, though nobody said so; 2 is not sent.
+ * Then the link has to end.
+ */
+static void
+overflow(void)
+{
+	world_link();
+	COLLECTOR->acks_nothing = true;
+	commit_chunk(0);
+	world_settle();
+	commit_chunk(1);
+	world_settle();
+	assert_int_equal(COLLECTOR->in.received, 2);
+	memcpy(old_link_id, COLLECTOR->open->link_id.data, LINK_ID_BYTES);
+	collector_expect(COLLECTOR, "1:commit 26; 1:commit 26; ");
+	commit_chunk(2);
+	ob_overflow(world->outbox);
+}
+
+/* The link begins anew, and the chunk that was not sent is lost with it. */
+static void
+expect_anew(void)
+{
+	struct outbox_stats stats;
+
+	assert_memory_equal(COLLECTOR->open->link_id.data, old_link_id,
+	    LINK_ID_BYTES);
+	COLLECTOR->acks_nothing = false;
+	COLLECTOR->why = WHY(NEW);
+	/* Nothing of the old one goes into the new one. */
+	world_put(1, LINK_UP_CLOSE, "");
+	world_pass(2000);
+	assert_int_equal(world_view()->state, UPLINK_LINKED);
+	assert_memory_not_equal(COLLECTOR->open->link_id.data, old_link_id,
+	    LINK_ID_BYTES);
+	collector_expect(COLLECTOR, "0:loss 1 of 1; ");
+	outbox_stats(world->outbox, &stats);
+	assert_int_equal(stats.chunks_lost[1], 1);
+}
+
+static void
+an_outbox_that_overflows_begins_a_new_link(void **state)
+{
+	overflow();
+	loop_run_once(world->loop);
+	fakes_expect("lost 0 1; ");
+	world_pass(300);
+	expect_anew();
+	fakes_expect("announce 0; ");
+}
+
+static void
+so_does_one_whose_relay_was_killed_before(void **state)
+{
+	overflow();
+	world_restart();
+	world_pass(300);
+	expect_anew();
 }
 
 /* ---- a relay that was killed ---- */
@@ -845,6 +889,7 @@ main(void)
 		TEST(a_link_whose_grace_is_over_begins_anew),
 		TEST(a_link_that_was_given_up_begins_anew),
 		TEST(an_outbox_that_overflows_begins_a_new_link),
+		TEST(so_does_one_whose_relay_was_killed_before),
 		TEST(what_an_old_link_lost_is_told_the_next_collector),
 		TEST(what_arrived_without_an_answer_is_not_lost_with_the_old_link),
 		TEST(what_was_never_sent_cannot_have_arrived),
