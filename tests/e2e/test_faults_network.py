@@ -3,7 +3,7 @@
 finds out by itself, and nobody else notices.
 
 	meson test -C build faults_network
-	python3 test_faults_network.py slow     with the time-outs as they come
+	meson test -C build --suite slow     with the time-outs as they come
 """
 
 import ctypes
@@ -18,7 +18,6 @@ from harness.device import RelayCase
 from harness.ipc import Rejected
 from harness.loop import PATIENCE, SCALE
 
-SLOW = any("slow" in word for word in sys.argv[1:])
 WHY_NOT = netns.unavailable()
 CLONE_NEWNET = 0x40000000
 PORT, CONSUMER_PORT = 7445, 7446
@@ -132,7 +131,7 @@ class Silence(RelayCase):
         self.far.mend()
 
 
-@unittest.skipUnless(SLOW, "a minute each: the argument is slow")
+@tap.slow
 class Silence_slow(Silence):
     """The same with the time-outs as they come."""
 

@@ -3,7 +3,7 @@
 is left of what they did, and that nobody else notices.
 
 	meson test -C build faults_process
-	python3 test_faults_process.py slow     stops of a minute, too
+	meson test -C build --suite slow     stops of a minute
 """
 
 import os
@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import time
-import unittest
 
 from google.protobuf.message import DecodeError
 
@@ -30,7 +29,6 @@ from harness.trace import Trace
 from harness.unhurried import Watch, kept_waiting
 
 COMPRESSED = {"compression_type": "COMPRESSION_TYPE_DEFLATE"}
-SLOW = any("slow" in word for word in sys.argv[1:])
 
 
 class FaultCase(Case):
@@ -293,7 +291,7 @@ class Stopped(FaultCase):
         self.assert_grown_less(before, 16 * 1024)
 
 
-@unittest.skipUnless(SLOW, "a minute each: the argument is slow")
+@tap.slow
 class Stopped_slow(Stopped):
     """The same for a minute, with the time-outs as they come."""
 
@@ -343,17 +341,17 @@ class StoppedRelay(RelayCase):
         self.assert_complete(audit)
 
 
-@unittest.skipUnless(SLOW, "a minute: the argument is slow")
+@tap.slow
 class StoppedRelay_slow(StoppedRelay):
     slow = True
 
 
 class Killed(FaultCase):
-    def test_slow_or_not_the_collector_loses_the_last_write_period_at_most(self):
+    def test_the_collector_loses_the_last_write_period_at_most(self):
         """By packet: what it had taken one period (and a moment, and what it
         had to wait for a processor) before is in the file."""
         period, moment = 0.2, 0.3 * SCALE
-        for number, fields in enumerate(({}, COMPRESSED) if SLOW else ({},)):
+        for number, fields in enumerate(({}, COMPRESSED)):
             daemon = self.daemon(producer=[self.path(f"p{number}")],
                                  consumer=[self.path(f"c{number}")])
             self.daemons.insert(0, self.daemons.pop())

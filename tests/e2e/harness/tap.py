@@ -56,8 +56,17 @@ class TapResult(unittest.TestResult):
             self._bad(subtest, self._exc_info_to_string(err, test))
 
 
+def slow(case):
+    """A class of tests that take a minute each: --slow runs them."""
+    case.takes_minutes = True
+    return case
+
+
 def main():
-    """The tests of __main__; arguments pick some by a part of their name."""
+    """The tests of __main__; arguments pick some by a part of their name.
+
+    Those of a slow class run with --slow as the first argument, and only they.
+    """
     suite = unittest.defaultTestLoader.loadTestsFromModule(
         sys.modules["__main__"])
     tests = []
@@ -71,6 +80,10 @@ def main():
 
     flatten(suite)
     wanted = sys.argv[1:]
+    minutes = wanted[:1] == ["--slow"]
+    tests = [t for t in tests
+             if getattr(t, "takes_minutes", False) == minutes]
+    wanted = wanted[minutes:]
     if wanted:
         tests = [t for t in tests if any(w in t.id() for w in wanted)]
     print(f"1..{len(tests)}", flush=True)
