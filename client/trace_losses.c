@@ -106,6 +106,21 @@ add_links(struct list *list, const trace_stats *s)
 	}
 }
 
+/* Perfetto's service counts them for all sessions since it started. */
+static void
+add_refused(struct list *l, const trace_stats *s)
+{
+	add(l, (struct trace_loss){
+	    .count = s->chunks_discarded, .unit = "chunk",
+	    .cause = "refused: broken, or meant for a buffer that is not the "
+		     "producer's",
+	    .buffer = -1 }, true);
+	add(l, (struct trace_loss){
+	    .count = s->patches_discarded, .unit = "patch",
+	    .cause = "refused: meant for a buffer that is not the producer's",
+	    .buffer = -1 }, true);
+}
+
 static void
 collect(struct list *l, const trace_stats *s)
 {
@@ -114,14 +129,8 @@ collect(struct list *l, const trace_stats *s)
 
 	for (i = 0; i < s->n_buffer_stats; i++)
 		add_buffer(l, (int)i, s->buffer_stats[i]);
-	add(l, (struct trace_loss){
-	    .count = s->chunks_discarded, .unit = "chunk",
-	    .cause = "refused: meant for a buffer that is not the producer's",
-	    .buffer = -1 }, true);
-	add(l, (struct trace_loss){
-	    .count = s->patches_discarded, .unit = "patch",
-	    .cause = "refused: meant for a buffer that is not the producer's",
-	    .buffer = -1 }, true);
+	if (s->tributary_discarded_of_session)
+		add_refused(l, s);
 	add(l, (struct trace_loss){
 	    .count = s->invalid_packets, .unit = "packet",
 	    .cause = "malformed or forged, and dropped",

@@ -5,6 +5,7 @@
 
 #include "client/trace_losses.h"
 #include "client/trace_summary.h"
+#include "protos/trace_stats.pb-c.h"
 #include "transport/human.h"
 #include "transport/log.h"
 
@@ -165,6 +166,23 @@ counters(FILE *out, const struct trace_summary *s, size_t *lines)
 	}
 }
 
+/* As Perfetto's service counts it: no loss of this trace, as far as is known. */
+static void
+refused_of_all(FILE *out, const Perfetto__Protos__TraceStats *st)
+{
+	char chunks[HUMAN_TEXT_MAX], patches[HUMAN_TEXT_MAX];
+
+	if (st->tributary_discarded_of_session ||
+	    (st->chunks_discarded == 0 && st->patches_discarded == 0))
+		return;
+	fprintf(out, "Refused         %s chunk%s and %s patch%s since the "
+	    "service started, of this\n" INDENT "session or of others\n",
+	    human_count(chunks, st->chunks_discarded),
+	    human_s(st->chunks_discarded),
+	    human_count(patches, st->patches_discarded),
+	    st->patches_discarded == 1 ? "" : "es");
+}
+
 void
 trace_report_losses(FILE *out, const struct trace_summary *s)
 {
@@ -186,13 +204,12 @@ trace_report_losses(FILE *out, const struct trace_summary *s)
 		fprintf(out, "%s%s packet%s in the trace malformed\n",
 		    lost(&lines), human_count(count, t->malformed),
 		    human_s(t->malformed));
-	if (lines != 0)
-		return;
-	if (trace_summary_stats(s) == NULL)
-		fprintf(out, "Lost            not known: the trace holds no "
-		    "statistics\n");
-	else
-		fprintf(out, "Lost            nothing\n");
+	if (lines == 0)
+		fprintf(out, "Lost            %s\n",
+		    trace_summary_stats(s) != NULL ? "nothing" :
+		    "not known: the trace holds no statistics");
+	if (trace_summary_stats(s) != NULL)
+		refused_of_all(out, trace_summary_stats(s));
 }
 
 void

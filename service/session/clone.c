@@ -138,6 +138,7 @@ copy_session(struct clone_op *op, bool flushed_all)
 	s->uuid_lsb = src->uuid_lsb;
 	s->start_realtime_ns = src->start_realtime_ns;
 	s->invalid_packets = src->invalid_packets;
+	s->refused = src->refused;
 	s->flushes_requested = src->flushes_requested;
 	s->flushes_succeeded = src->flushes_succeeded;
 	s->flushes_failed = src->flushes_failed;

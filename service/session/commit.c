@@ -27,6 +27,32 @@ enum {
 	ONE_DATA = 2,
 };
 
+/*
+ * Counts chunks or patches that no buffer takes, in each session that runs and
+ * that the producer writes for: they may have been meant for any of these, and
+ * are no loss of anybody else's.
+ */
+static void
+count_refused(struct producer *p, uint64_t chunks, uint64_t patches)
+{
+	struct service *sv = p->service;
+	struct session *s;
+	size_t i;
+
+	p->wrote.lost += chunks;
+	sv->counters.refusals++;
+	for (i = 0; i < p->n_allowed; i++) {
+		s = sv->buffers[p->allowed[i]]->session;
+		/* It may have several of its buffers. */
+		if (s->refused.last == sv->counters.refusals ||
+		    s->state == SESSION_DISABLED)
+			continue;
+		s->refused.last = sv->counters.refusals;
+		s->refused.chunks += chunks;
+		s->refused.patches += patches;
+	}
+}
+
 /* Patches of one chunk that are applied in one go; producers send a few. */
 #define PATCHES_MAX 64u
 
@@ -45,18 +71,19 @@ buffer_of_linked(struct producer *p, uint32_t writer)
 }
 
 /*
- * The buffer that data of this writer goes to.  NULL: it is dropped, and
- * counted in *discarded unless it is merely late: threads give up the chunk
- * they hold only when they next trace, long after their session was freed.
+ * The buffer that data of this writer goes to.  NULL: it is dropped.  *refused
+ * tells whether that breaks a rule, or it is merely late: threads give up the
+ * chunk they hold only when they next trace, long after their session was freed.
  */
 static struct session_buffer *
 find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
-    uint64_t *discarded)
+    bool *refused)
 {
 	struct service *s = p->service;
 	struct session_buffer *b;
 	uint16_t bound;
 
+	*refused = false;
 	if (wanted == 0 && p->linked &&
 	    (wanted = buffer_of_linked(p, writer)) == 0)
 		return NULL;
@@ -73,8 +100,7 @@ find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
 	    (bound != 0 && bound != wanted) ||
 	    !producer_may_write(p, (uint16_t)wanted)) {
 		s->counters.wrong_buffer++;
-		p->wrote.lost++;
-		(*discarded)++;
+		*refused = true;
 		return NULL;
 	}
 	return b;
@@ -181,25 +207,24 @@ apply_move(struct producer *p, const struct commit_move *m)
 	struct service *s = p->service;
 	struct session_buffer *b;
 	struct shm_chunk c;
-	bool in_shm = m->data == NULL, known;
+	bool in_shm = m->data == NULL, known, refused;
 
 	if (!in_shm) {
 		if (shm_chunk_from_bytes(m->data, m->len, &c) != 0) {
-			s->counters.chunks_discarded++;
-			p->wrote.lost++;
+			count_refused(p, 1, 0);
 			return;
 		}
 	} else if (p->shm == NULL ||
 	    shm_take(p->shm, m->page, m->chunk, &c) != SHM_TAKEN) {
 		s->counters.bad_chunk_index++;
-		s->counters.chunks_discarded++;
-		p->wrote.lost++;
+		count_refused(p, 1, 0);
 		return;
 	}
 	known = in_shm && forget_scraped(p, m->page, m->chunk);
 	if (!known) {
-		b = find_buffer(p, c.writer_id, m->buffer,
-		    &s->counters.chunks_discarded);
+		b = find_buffer(p, c.writer_id, m->buffer, &refused);
+		if (refused)
+			count_refused(p, 1, 0);
 		if (b != NULL && (p->quota == NULL ||
 		    !quota_drops(p, b, &c, !m->incomplete, false)))
 			write_chunk(p, b, &c, !m->incomplete);
@@ -218,7 +243,7 @@ patch_chunk(struct producer *p, const struct pb_field *f)
 	struct session_buffer *b;
 	uint32_t buffer = 0, writer = 0, chunk = 0;
 	size_t n = 0;
-	bool more = false, too_many = false;
+	bool more = false, too_many = false, refused;
 
 	pb_init(&r, f->data, f->len);
 	while (pb_next(&r, &g)) {
@@ -266,11 +291,12 @@ patch_chunk(struct producer *p, const struct pb_field *f)
 	if (p == NULL)
 		return true;
 	if (too_many) {
-		p->service->counters.patches_discarded++;
+		count_refused(p, 0, 1);
 		return true;
 	}
-	b = find_buffer(p, writer, buffer,
-	    &p->service->counters.patches_discarded);
+	b = find_buffer(p, writer, buffer, &refused);
+	if (refused)
+		count_refused(p, 0, n);
 	if (b == NULL)
 		return true;
 	/* A failed one is counted by the buffer. */

@@ -208,12 +208,11 @@ TAILQ_HEAD(session_list, session);
 TAILQ_HEAD(producer_list, producer);
 TAILQ_HEAD(producer_waiters, producer);
 
-/* Losses that happen before a buffer is known; TraceStats has them. */
+/* Since the start of the service: for people who look into it. */
 struct service_counters {
 	uint64_t producers_seen;
 	uint64_t data_sources_seen;
-	uint64_t chunks_discarded;
-	uint64_t patches_discarded;
+	uint64_t refusals; /* of chunks and patches; see session.refused */
 	uint64_t unparsable_commits;
 	uint64_t bad_chunk_index;
 	uint64_t wrong_buffer;

@@ -22,6 +22,7 @@ enum trace_stats_field {
 	STATS_HISTOGRAM_DEF = 17,
 	STATS_WRITER_STATS = 18,
 	STATS_LINK_LOSSES = 1001, /* ours: protos/trace_stats.proto */
+	STATS_DISCARDED_OF_SESSION = 1002,
 };
 
 enum filter_stats_field {
@@ -202,6 +203,8 @@ packet_stats_encode(struct pb_writer *w, const struct packet_stats *st)
 	pb_put_uint(w, STATS_TOTAL_BUFFERS, st->total_buffers);
 	pb_put_uint(w, STATS_CHUNKS_DISCARDED, st->chunks_discarded);
 	pb_put_uint(w, STATS_PATCHES_DISCARDED, st->patches_discarded);
+	if (st->chunks_discarded != 0 || st->patches_discarded != 0)
+		pb_put_uint(w, STATS_DISCARDED_OF_SESSION, 1);
 	pb_put_uint(w, STATS_INVALID_PACKETS, st->invalid_packets);
 	if (st->filter != NULL)
 		put_filter(w, st->filter);

@@ -83,7 +83,7 @@ struct packet_stats {
 	uint64_t data_sources_seen;
 	uint32_t tracing_sessions;
 	uint32_t total_buffers;
-	uint64_t chunks_discarded;
+	uint64_t chunks_discarded; /* of this session, as patches_discarded */
 	uint64_t patches_discarded;
 	uint64_t invalid_packets;
 	uint64_t flushes_requested;

@@ -139,6 +139,15 @@ struct session {
 	uint64_t flushes_succeeded;
 	uint64_t flushes_failed;
 	uint64_t invalid_packets;
+	/*
+	 * Chunks and patches that its producers committed and that no buffer
+	 * took: for a buffer that is not theirs, or not to be read at all.
+	 */
+	struct {
+		uint64_t chunks;
+		uint64_t patches;
+		uint64_t last; /* service_counters.refusals, to count once */
+	} refused;
 	uint64_t packets_stored; /* in all buffers, about */
 	enum packet_final_flush final_flush;
 	struct loop_call discard_call;

@@ -605,6 +605,19 @@ class Hostile(MemoryCase):
         self.assert_numbers(trace, [6])
         self.assertEqual(stats.buffer_stats[0].patches_failed, 0)
 
+    def test_what_others_break_is_no_loss_of_a_session(self):
+        """Neither while it runs nor when it begins afterwards."""
+        stranger = self.producer("stranger", [])
+        broken = abi.chunk(1, 0, [numbered(0)])
+        nowhere = move(60000, 0, 0)
+        nowhere.data = broken
+        with self.neighbour():
+            stranger.commit([nowhere, nowhere, move(60000, 2**31, 0)])
+            stranger.sync()
+        later = self.session("nobody.has.this")
+        later.stop()
+        self.assert_clean_stats(later.read().stats())
+
     def test_a_registered_writer_may_write_to_its_buffer_only(self):
         producer = self.producer("two", ["a", "b"])
         consumer = self.consumer()

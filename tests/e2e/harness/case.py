@@ -156,6 +156,9 @@ class Case(unittest.TestCase):
         writer.number(20)
         consumer.flush(60_000)
         stats = consumer.stats()
+        for field in ("chunks_discarded", "patches_discarded",
+                      "invalid_packets"):
+            self.assertEqual(getattr(stats, field), 0, field)
         consumer.stop()
         trace = consumer.read()
         self.assert_numbers(trace, [40])

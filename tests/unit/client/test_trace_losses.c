@@ -53,6 +53,7 @@ every_cause_is_listed_with_its_buffer(void **state)
 	buffers[1].patches_failed = 5;
 	stats.chunks_discarded = 6;
 	stats.patches_discarded = 7;
+	stats.tributary_discarded_of_session = true;
 	stats.invalid_packets = 8;
 
 	assert_int_equal(trace_losses_list(&stats, losses, 16), 8);
@@ -66,6 +67,16 @@ every_cause_is_listed_with_its_buffer(void **state)
 	assert_int_equal(losses[7].buffer, -1);
 	assert_true(losses[7].count == 8);
 	assert_true(trace_losses_total(&stats) == 36);
+}
+
+static void
+what_the_service_refused_of_all_sessions_is_no_loss_of_this_one(void **state)
+{
+	/* As Perfetto's service has it. */
+	stats.chunks_discarded = 6;
+	stats.patches_discarded = 7;
+	assert_int_equal(trace_losses_list(&stats, losses, 16), 0);
+	assert_true(trace_losses_total(&stats) == 0);
 }
 
 static void
@@ -148,6 +159,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(work_that_was_done_is_no_loss),
 		T(every_cause_is_listed_with_its_buffer),
+		T(what_the_service_refused_of_all_sessions_is_no_loss_of_this_one),
 		T(what_relays_lost_is_listed_by_machine_and_cause),
 		T(what_the_collector_dropped_is_not_said_of_a_relay),
 		T(a_final_flush_that_failed_is_told_but_is_no_data),

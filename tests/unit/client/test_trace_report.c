@@ -129,6 +129,32 @@ losses_are_told_by_cause_with_what_to_do(void **state)
 	assert_null(strstr(text, "nothing"));
 }
 
+/* TraceStats with counters of its own. */
+static void
+refusals(uint64_t chunks, uint64_t patches)
+{
+	struct pb_writer w;
+	size_t mark;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, 35);
+	pb_put_uint(&w, 8, chunks);
+	pb_put_uint(&w, 9, patches);
+	pb_nest_end(&w, mark);
+	trace_summary_packet(s, w.data, w.len);
+	pb_writer_done(&w);
+}
+
+static void
+what_perfettos_service_refused_of_all_is_no_loss_but_told(void **state)
+{
+	packet_of(2, 50, 7, 0);
+	refusals(3, 1);
+	assert_non_null(strstr(report(0), "Lost            nothing\n"
+	    "Refused         3 chunks and 1 patch since the service started, "
+	    "of this\n                session or of others\n"));
+}
+
 static void
 without_statistics_losses_are_not_known(void **state)
 {
@@ -162,6 +188,7 @@ main(void)
 		T(a_machine_is_called_by_its_name_where_that_is_known),
 		T(a_good_trace_reads_like_this),
 		T(losses_are_told_by_cause_with_what_to_do),
+		T(what_perfettos_service_refused_of_all_is_no_loss_but_told),
 		T(without_statistics_losses_are_not_known),
 		T(long_lists_are_cut),
 		T(a_name_cannot_move_the_cursor),

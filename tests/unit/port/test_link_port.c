@@ -881,7 +881,7 @@ a_file_that_is_behind_holds_back_one_channel_and_no_other(void **state)
 	for (i = 0; i < 200; i++)
 		client_turn(&cons);
 	assert_true(cons.disk_bytes > 60 * 8000);
-	assert_int_equal(p->service->counters.chunks_discarded, 0);
+	assert_int_equal(first_session(p)->refused.chunks, 0);
 	close(pipefd[0]);
 	client_close(&cons);
 	end(&r);

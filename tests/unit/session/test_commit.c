@@ -121,7 +121,7 @@ a_bad_page_or_chunk_is_discarded_and_the_rest_taken(void **state)
 	/* Taken already: */
 	fake_move(&w, slot.page, slot.index, b.p.last_buffer, NULL);
 	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
-	assert_int_equal(b.f->service->counters.chunks_discarded, 6);
+	assert_int_equal(b.c.s->refused.chunks, 6);
 	assert_int_equal(b.f->service->counters.bad_chunk_index, 6);
 	assert_trace(b.c.s, "good ");
 	bed_done(&b);
@@ -139,7 +139,7 @@ a_chunk_still_being_written_is_not_taken(void **state)
 	pb_writer_init(&w);
 	fake_move(&w, slot.page, slot.index, b.p.last_buffer, NULL);
 	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
-	assert_int_equal(b.f->service->counters.chunks_discarded, 1);
+	assert_int_equal(b.c.s->refused.chunks, 1);
 	shm_complete(b.p.shm, &slot);
 	pb_writer_init(&w);
 	fake_move(&w, slot.page, slot.index, b.p.last_buffer, NULL);
@@ -158,7 +158,7 @@ shared_memory_is_not_offered_to_emulated_producers(void **state)
 	pb_writer_init(&w);
 	fake_move(&w, 0, 0, b.p.last_buffer, NULL);
 	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
-	assert_int_equal(b.f->service->counters.chunks_discarded, 1);
+	assert_int_equal(b.c.s->refused.chunks, 1);
 	bed_done(&b);
 }
 
@@ -189,7 +189,7 @@ data_shorter_than_a_header_is_discarded(void **state)
 		fake_move(&w, 0, 0, b.p.last_buffer, &chunk);
 		pb_writer_done(&chunk);
 		assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
-		assert_int_equal(b.f->service->counters.chunks_discarded,
+		assert_int_equal(b.c.s->refused.chunks,
 		    len + 1);
 	}
 	bed_done(&b);
@@ -219,7 +219,7 @@ writers_and_buffers_out_of_range_are_discarded(void **state)
 	    COMMIT_OK);
 	assert_int_equal(fake_commit(&b.p, b.p.last_buffer, 32767, 0, 1, "ok"),
 	    COMMIT_OK);
-	assert_int_equal(b.f->service->counters.chunks_discarded, n + 2);
+	assert_int_equal(b.c.s->refused.chunks, n + 2);
 	assert_trace(b.c.s, "ok ");
 	bed_done(&b);
 }
@@ -244,8 +244,40 @@ a_writer_bound_to_one_buffer_may_not_write_to_another(void **state)
 	(void)fake_commit(&b.p, two, 6, 0, 1, "two");
 	producer_unregister_writer(b.p.p, 5);
 	(void)fake_commit(&b.p, two, 5, 1, 1, "free");
-	assert_int_equal(b.f->service->counters.chunks_discarded, 1);
+	assert_int_equal(b.c.s->refused.chunks, 1);
 	assert_trace(s, "one two free ");
+	bed_done(&b);
+}
+
+/* What nobody took may have been meant for any session that it writes for. */
+static void
+what_is_refused_counts_once_in_each_session_that_runs(void **state)
+{
+	struct fake_consumer other, over;
+	struct fake_producer stranger;
+	struct bed b;
+
+	bed_init(&b, state, true, RING RING "data_sources { config { name: "
+	    "\"src\" target_buffer: 0 } } data_sources { config { name: "
+	    "\"src\" target_buffer: 1 } }");
+	assert_non_null(fake_enable(b.f, &other, ONE_SOURCE, -1));
+	assert_non_null(fake_enable(b.f, &over, ONE_SOURCE, -1));
+	b.p.ack_flushes = true;
+	session_disable(over.s, NULL);
+	fixture_wait(b.f, fake_disabled, &over);
+	(void)fake_commit(&b.p, 60000, 1, 0, 1, "nowhere");
+	assert_int_equal(b.c.s->refused.chunks, 1);
+	assert_int_equal(other.s->refused.chunks, 1);
+	assert_int_equal(over.s->refused.chunks, 0);
+	/* One that writes for nobody is no loss of anybody's. */
+	fake_producer_init(&stranger, b.f, "stranger", true);
+	(void)fake_commit(&stranger, 60000, 1, 0, 1, "nowhere");
+	assert_int_equal(b.f->service->counters.wrong_buffer, 2);
+	assert_int_equal(b.c.s->refused.chunks, 1);
+	assert_int_equal(stranger.p->wrote.lost, 1);
+	fake_producer_done(&stranger);
+	session_free(over.s);
+	session_free(other.s);
 	bed_done(&b);
 }
 
@@ -282,7 +314,7 @@ data_for_a_buffer_that_is_gone_is_late_and_no_violation(void **state)
 	session_free(d.s);
 	assert_int_equal(fake_commit(&b.p, gone, 1, 0, 1, "late"), COMMIT_OK);
 	assert_int_equal(b.f->service->counters.chunks_late, 1);
-	assert_int_equal(b.f->service->counters.chunks_discarded, 0);
+	assert_int_equal(b.c.s->refused.chunks, 0);
 	bed_done(&b);
 }
 
@@ -448,6 +480,7 @@ patches_for_foreign_buffers_are_discarded_and_counted(void **state)
 {
 	struct bed b;
 	struct fake_producer thief;
+	struct fake_consumer theirs;
 	struct pb_writer w, chunk;
 	size_t at;
 
@@ -462,7 +495,18 @@ patches_for_foreign_buffers_are_discarded_and_counted(void **state)
 	pb_writer_init(&w);
 	put_patch(&w, b.p.last_buffer, 0, at, "hers", false);
 	assert_int_equal(fake_commit_request(&thief, &w), COMMIT_OK);
-	assert_int_equal(b.f->service->counters.patches_discarded, 1);
+	assert_int_equal(b.f->service->counters.wrong_buffer, 1);
+	assert_int_equal(b.c.s->refused.patches, 0);
+	/* It has a session of its own now, whose loss that is. */
+	fake_producer_register(&thief, "theirs", false, false);
+	assert_non_null(fake_enable(b.f, &theirs, RING "data_sources { "
+	    "config { name: \"theirs\" } }", -1));
+	pb_writer_init(&w);
+	put_patch(&w, b.p.last_buffer, 0, at, "hers", false);
+	assert_int_equal(fake_commit_request(&thief, &w), COMMIT_OK);
+	assert_int_equal(theirs.s->refused.patches, 1);
+	assert_int_equal(b.c.s->refused.patches, 0);
+	session_free(theirs.s);
 	/* Not discarded, but in vain: it has no such chunk. */
 	pb_writer_init(&w);
 	put_patch(&w, b.p.last_buffer, 9, at, "none", false);
@@ -497,7 +541,7 @@ more_patches_of_one_chunk_than_sane_are_discarded(void **state)
 	}
 	pb_nest_end(&w, mark);
 	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
-	assert_int_equal(b.f->service->counters.patches_discarded, 1);
+	assert_int_equal(b.c.s->refused.patches, 1);
 	bed_done(&b);
 }
 
@@ -862,6 +906,7 @@ main(void)
 		T(writers_and_buffers_out_of_range_are_discarded),
 		T(a_writer_bound_to_one_buffer_may_not_write_to_another),
 		T(a_writer_s_number_that_is_used_again_is_another_writer_s),
+		T(what_is_refused_counts_once_in_each_session_that_runs),
 		T(data_for_a_buffer_that_is_gone_is_late_and_no_violation),
 		T(a_request_that_does_not_parse_has_no_effect_at_all),
 		T(patches_are_applied_after_the_moves_of_their_request),

@@ -331,6 +331,7 @@ statistics_count_the_session_and_the_service(void **state)
 	    "}", -1));
 	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "x");
 	(void)fake_commit(&thief, p.last_buffer, 1, 0, 1, "x");
+	(void)fake_commit(&p, 60000, 1, 0, 1, "x");
 	fake_producer_done(&thief);
 	pb_writer_init(&w);
 	session_stats_message(c.s, &w);
@@ -346,6 +347,7 @@ statistics_count_the_session_and_the_service(void **state)
 	assert_int_equal(st->tracing_sessions, 1);
 	assert_int_equal(st->total_buffers, 2);
 	assert_int_equal(st->chunks_discarded, 1);
+	assert_true(st->tributary_discarded_of_session);
 	perfetto__protos__trace_stats__free_unpacked(st, NULL);
 	pb_writer_done(&w);
 	session_free(c.s);
