@@ -39,7 +39,7 @@ count_refused(struct producer *p, uint64_t chunks, uint64_t patches)
 	struct session *s;
 	size_t i;
 
-	p->wrote.lost += chunks;
+	p->wrote.lost++;
 	sv->counters.refusals++;
 	for (i = 0; i < p->n_allowed; i++) {
 		s = sv->buffers[p->allowed[i]]->session;
@@ -53,8 +53,8 @@ count_refused(struct producer *p, uint64_t chunks, uint64_t patches)
 	}
 }
 
-/* Patches of one chunk that are applied in one go; producers send a few. */
-#define PATCHES_MAX 64u
+/* Of one chunk; producers send a few. */
+#define PATCHES_AT_ONCE 64u
 
 /*
  * A relay leaves out a buffer that it knows its writer registered.  That one
@@ -233,75 +233,107 @@ apply_move(struct producer *p, const struct commit_move *m)
 		shm_release(p->shm, m->page, m->chunk);
 }
 
-/* Parses one ChunkToPatch and, when p is not NULL, applies it. */
-static bool
-patch_chunk(struct producer *p, const struct pb_field *f)
-{
-	struct tb_patch patches[PATCHES_MAX];
-	struct pb_reader r, q;
-	struct pb_field g, h;
-	struct session_buffer *b;
-	uint32_t buffer = 0, writer = 0, chunk = 0;
-	size_t n = 0;
-	bool more = false, too_many = false, refused;
+/* One ChunkToPatch; its patches are read from `from` again. */
+struct patching {
+	uint32_t buffer, writer, chunk;
+	bool more; /* of later requests */
+	size_t n;
+	const struct pb_field *from;
+};
 
+static bool
+parse_patch(struct tb_patch *out, const struct pb_field *f)
+{
+	struct pb_reader r;
+	struct pb_field g;
+
+	memset(out, 0, sizeof(*out));
+	pb_init(&r, f->data, f->len);
+	while (pb_next(&r, &g)) {
+		if (g.number == ONE_OFFSET) {
+			out->offset = (uint32_t)g.value;
+		} else if (g.number == ONE_DATA && g.wire == PB_BYTES) {
+			out->data = g.data;
+			out->len = g.len;
+		}
+	}
+	return !r.bad;
+}
+
+static bool
+parse_patching(struct patching *out, const struct pb_field *f)
+{
+	struct pb_reader r;
+	struct pb_field g;
+	struct tb_patch patch;
+
+	*out = (struct patching){ .from = f };
 	pb_init(&r, f->data, f->len);
 	while (pb_next(&r, &g)) {
 		switch (g.number) {
 		case PATCH_BUFFER:
-			buffer = (uint32_t)g.value;
+			out->buffer = (uint32_t)g.value;
 			break;
 		case PATCH_WRITER:
-			writer = (uint32_t)g.value;
+			out->writer = (uint32_t)g.value;
 			break;
 		case PATCH_CHUNK:
-			chunk = (uint32_t)g.value;
+			out->chunk = (uint32_t)g.value;
 			break;
 		case PATCH_MORE:
-			more = g.value != 0;
+			out->more = g.value != 0;
 			break;
 		case PATCH_PATCHES:
-			if (g.wire != PB_BYTES)
+			if (g.wire != PB_BYTES || !parse_patch(&patch, &g))
 				return false;
-			if (n == PATCHES_MAX) {
-				too_many = true;
-				break;
-			}
-			memset(&patches[n], 0, sizeof(patches[n]));
-			pb_init(&q, g.data, g.len);
-			while (pb_next(&q, &h)) {
-				if (h.number == ONE_OFFSET) {
-					patches[n].offset = (uint32_t)h.value;
-				} else if (h.number == ONE_DATA &&
-				    h.wire == PB_BYTES) {
-					patches[n].data = h.data;
-					patches[n].len = h.len;
-				}
-			}
-			if (q.bad)
-				return false;
-			n++;
+			out->n++;
 			break;
 		default:
 			break;
 		}
 	}
-	if (r.bad)
-		return false;
-	if (p == NULL)
-		return true;
-	if (too_many) {
-		count_refused(p, 0, 1);
-		return true;
-	}
-	b = find_buffer(p, writer, buffer, &refused);
+	return !r.bad;
+}
+
+/* The next of them; up to PATCHES_AT_ONCE. */
+static size_t
+next_patches(struct pb_reader *r, struct tb_patch *out)
+{
+	struct pb_field f;
+	size_t n = 0;
+
+	while (n < PATCHES_AT_ONCE && pb_next(r, &f))
+		if (f.number == PATCH_PATCHES && parse_patch(&out[n], &f))
+			n++;
+	return n;
+}
+
+/*
+ * Where one of them fails, which the buffer counts, the chunk stays unpatched:
+ * a packet that was patched in part must not be read.
+ */
+static void
+patch_chunk(struct producer *p, const struct patching *c)
+{
+	struct tb_patch patches[PATCHES_AT_ONCE];
+	struct session_buffer *b;
+	struct pb_reader r;
+	bool refused, stalled = c->more;
+	size_t left = c->n, n;
+
+	b = find_buffer(p, c->writer, c->buffer, &refused);
 	if (refused)
-		count_refused(p, 0, n);
+		count_refused(p, 0, c->n);
 	if (b == NULL)
-		return true;
-	/* A failed one is counted by the buffer. */
-	(void)trace_buffer_patch(b->tb, p->id, writer, chunk, patches, n, more);
-	return true;
+		return;
+	pb_init(&r, c->from->data, c->from->len);
+	do {
+		n = next_patches(&r, patches);
+		left -= n;
+		if (!trace_buffer_patch(b->tb, p->id, c->writer, c->chunk,
+		    patches, n, stalled || left > 0))
+			stalled = true;
+	} while (left > 0);
 }
 
 /* The buffer that a move goes to, when it comes to that; or NULL. */
@@ -359,6 +391,7 @@ make_plan(struct plan *plan, const uint8_t *request, size_t len)
 	struct pb_reader r;
 	struct pb_field f;
 	struct commit_move other;
+	struct patching patching;
 
 	plan->n_moves = 0;
 	plan->flush_id = 0;
@@ -375,7 +408,8 @@ make_plan(struct plan *plan, const uint8_t *request, size_t len)
 			plan->n_moves++;
 			break;
 		case COMMIT_PATCH:
-			if (f.wire != PB_BYTES || !patch_chunk(NULL, &f))
+			if (f.wire != PB_BYTES || !parse_patching(&patching,
+			    &f))
 				return false;
 			plan->has_patches = true;
 			break;
@@ -435,13 +469,14 @@ apply_rest(struct producer *p, const uint8_t *request, size_t len)
 static void
 apply_patches(struct producer *p, const uint8_t *request, size_t len)
 {
+	struct patching patching;
 	struct pb_reader r;
 	struct pb_field f;
 
 	pb_init(&r, request, len);
 	while (pb_next(&r, &f))
-		if (f.number == COMMIT_PATCH)
-			(void)patch_chunk(p, &f);
+		if (f.number == COMMIT_PATCH && parse_patching(&patching, &f))
+			patch_chunk(p, &patching);
 }
 
 enum commit_verdict

@@ -521,27 +521,86 @@ patches_for_foreign_buffers_are_discarded_and_counted(void **state)
 	bed_done(&b);
 }
 
+/* Patches of one byte each, that write this text from `offset` on. */
 static void
-more_patches_of_one_chunk_than_sane_are_discarded(void **state)
+put_many_patches(struct pb_writer *w, uint16_t buffer, size_t offset,
+    const char *text)
 {
-	struct bed b;
-	struct pb_writer w;
-	size_t mark, one, i;
+	size_t mark = pb_nest_begin(w, 2), one;
 
+	pb_put_uint(w, 2, 1);
+	for (; *text != '\0'; text++, offset++) {
+		one = pb_nest_begin(w, 4);
+		pb_put_uint(w, 1, offset);
+		pb_put_bytes(w, 2, text, 1);
+		pb_nest_end(w, one);
+	}
+	/* The order of fields means nothing. */
+	pb_put_uint(w, 1, buffer);
+	pb_nest_end(w, mark);
+}
+
+static void
+a_chunk_takes_any_number_of_patches_in_a_request(void **state)
+{
+	char dots[201], text[201], want[202];
+	const struct tb_stats *st;
+	struct pb_writer w;
+	struct bed b;
+	size_t at, i;
+
+	memset(dots, '.', 200);
+	for (i = 0; i < 200; i++)
+		text[i] = (char)('a' + i % 26);
+	dots[200] = text[200] = '\0';
+	snprintf(want, sizeof(want), "%s ", text);
+	at = bed_with_unfinished(&b, state, &w, dots);
+	put_many_patches(&w, b.p.last_buffer, at, text);
+	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	st = trace_buffer_stats(b.c.s->buffers[0].tb);
+	assert_int_equal(st->patches_succeeded, 200);
+	assert_int_equal(b.c.s->refused.patches, 0);
+	assert_trace(b.c.s, want);
+	bed_done(&b);
+}
+
+static void
+a_chunk_of_whose_patches_one_fails_is_not_read(void **state)
+{
+	struct pb_writer w;
+	struct bed b;
+	char text[101];
+
+	memset(text, 'x', 100);
+	text[100] = '\0';
+	(void)bed_with_unfinished(&b, state, &w, text);
+	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	pb_writer_init(&w);
+	/* 64 of them lie outside, the 36 behind these in it. */
+	put_many_patches(&w, b.p.last_buffer, (uint32_t)-64, text);
+	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	assert_int_equal(trace_buffer_stats(
+	    b.c.s->buffers[0].tb)->patches_succeeded, 36);
+	assert_int_equal(trace_buffer_stats(
+	    b.c.s->buffers[0].tb)->patches_failed, 64);
+	assert_trace(b.c.s, "");
+	bed_done(&b);
+}
+
+static void
+refused_patches_are_counted_one_by_one(void **state)
+{
+	struct pb_writer w;
+	struct bed b;
+	char text[66];
+
+	memset(text, 'x', 65);
+	text[65] = '\0';
 	bed_init(&b, state, true, ONE_SOURCE);
 	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, 2);
-	pb_put_uint(&w, 1, b.p.last_buffer);
-	pb_put_uint(&w, 2, 1);
-	for (i = 0; i < 1000; i++) {
-		one = pb_nest_begin(&w, 4);
-		pb_put_uint(&w, 1, 4);
-		pb_put_string(&w, 2, "abcd");
-		pb_nest_end(&w, one);
-	}
-	pb_nest_end(&w, mark);
+	put_many_patches(&w, 60000, 4, text);
 	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
-	assert_int_equal(b.c.s->refused.patches, 1);
+	assert_int_equal(b.c.s->refused.patches, 65);
 	bed_done(&b);
 }
 
@@ -913,7 +972,9 @@ main(void)
 		T(a_chunk_waits_until_its_last_patch_came),
 		T(a_patch_without_data_changes_nothing_and_is_a_patch),
 		T(patches_for_foreign_buffers_are_discarded_and_counted),
-		T(more_patches_of_one_chunk_than_sane_are_discarded),
+		T(a_chunk_takes_any_number_of_patches_in_a_request),
+		T(a_chunk_of_whose_patches_one_fails_is_not_read),
+		T(refused_patches_are_counted_one_by_one),
 		T(a_scrape_takes_the_finished_part_and_the_commit_the_rest),
 		T(a_scrape_for_one_session_leaves_the_others_alone),
 		T(a_scrape_places_nothing_of_a_writer_without_a_buffer),
