@@ -410,13 +410,23 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 	    put_clocks(r, out, limit);
 }
 
+/* Dropped here: counted, and told by the next packet of its sequence. */
+static void
+drop(struct readback *r, const struct tb_packet *p, uint32_t loss)
+{
+	r->s->invalid_packets++;
+	sequence_map_dropped(r->s->sequences, p->origin,
+	    p->loss | loss | TB_LOSS_PRESENT);
+}
+
 /* What the filter leaves of a packet.  False: the limit was hit. */
 static bool
 put_filtered(struct readback *r, struct packet_out *out, uint64_t *limit,
-    const struct tb_packet *p, const struct packet_trailer *trailer)
+    const struct tb_packet *p, const struct packet_trailer *trailer,
+    uint32_t loss)
 {
 	struct tb_slice left = session_filter_packet(r->s->filter, p->slices,
-	    p->n_slices, p->size, trailer, p->loss, r->buffer);
+	    p->n_slices, p->size, trailer, loss, r->buffer);
 	size_t size = packet_out_size(left.len, NULL, 0);
 
 	if (limit != NULL && size > *limit)
@@ -424,7 +434,7 @@ put_filtered(struct readback *r, struct packet_out *out, uint64_t *limit,
 	if (limit != NULL)
 		*limit -= size;
 	if (!packet_out_put(out, &left, 1, left.len, NULL, 0))
-		r->s->invalid_packets++;
+		drop(r, p, loss);
 	return true;
 }
 
@@ -434,28 +444,29 @@ put_packet(struct readback *r, struct packet_out *out, uint64_t *limit,
     const struct tb_packet *p)
 {
 	const struct packet_trailer *trailer;
+	uint32_t loss = p->loss;
 	size_t size;
 
 	if (packet_check(p->slices, p->n_slices, p->size) == PACKET_INVALID) {
-		r->s->invalid_packets++;
+		drop(r, p, TB_LOSS_CHUNK_CORRUPTED);
 		return true;
 	}
-	trailer = sequence_map_trailer(r->s->sequences, p->origin);
+	trailer = sequence_map_trailer(r->s->sequences, p->origin, &loss);
 	if (trailer == NULL) {
-		r->s->invalid_packets++;
+		drop(r, p, 0);
 		return true;
 	}
 	if (UNLIKELY(r->s->filter != NULL))
-		return put_filtered(r, out, limit, p, trailer);
+		return put_filtered(r, out, limit, p, trailer, loss);
 	if (limit != NULL) {
-		size = packet_out_size(p->size, trailer, p->loss);
+		size = packet_out_size(p->size, trailer, loss);
 		if (size > *limit)
 			return false;
 		*limit -= size;
 	}
 	if (!packet_out_put(out, p->slices, p->n_slices, p->size, trailer,
-	    p->loss))
-		r->s->invalid_packets++;
+	    loss))
+		drop(r, p, loss);
 	return true;
 }
 

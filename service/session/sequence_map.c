@@ -24,6 +24,7 @@ struct entry {
 	uint32_t buffer; /* of the config */
 	uint32_t machine;
 	int32_t uid, pid;
+	uint32_t loss;   /* that its next packet has to tell */
 	bool gone;
 	struct entry *sibling; /* in the same place of by_producer */
 	struct packet_trailer trailer;
@@ -223,11 +224,26 @@ get_with_id(struct sequence_map *m, const struct tb_origin *o)
 }
 
 const struct packet_trailer *
-sequence_map_trailer(struct sequence_map *m, const struct tb_origin *o)
+sequence_map_trailer(struct sequence_map *m, const struct tb_origin *o,
+    uint32_t *loss)
 {
 	struct entry *e = get_with_id(m, o);
 
-	return e != NULL ? &e->trailer : NULL;
+	if (e == NULL)
+		return NULL;
+	*loss |= e->loss;
+	e->loss = 0;
+	return &e->trailer;
+}
+
+void
+sequence_map_dropped(struct sequence_map *m, const struct tb_origin *o,
+    uint32_t loss)
+{
+	struct entry *e = get(m, o);
+
+	if (e != NULL)
+		e->loss |= loss;
 }
 
 uint32_t

@@ -39,9 +39,15 @@ void sequence_map_free(struct sequence_map *m);
 struct sequence_map *sequence_map_clone(const struct sequence_map *m)
     MUST_CHECK;
 
-/* The trailer of a sequence, given an id when it is new.  NULL: no memory. */
+/*
+ * The trailer of a sequence, given an id when it is new, for its next packet:
+ * what that one has to say is added to *loss, once.  NULL: no memory.
+ */
 const struct packet_trailer *sequence_map_trailer(struct sequence_map *m,
-    const struct tb_origin *o);
+    const struct tb_origin *o, uint32_t *loss);
+/* A packet of the sequence was dropped: the next one says why (enum tb_loss). */
+void sequence_map_dropped(struct sequence_map *m, const struct tb_origin *o,
+    uint32_t loss);
 
 /* Its id, given when it is new.  0: no memory. */
 uint32_t sequence_map_id(struct sequence_map *m, const struct tb_origin *o);

@@ -445,6 +445,11 @@ class Hostile(MemoryCase):
             self.assertEqual(list(trace.numbers().values()),
                              [list(range(len(bad) + 1))])
             self.assertEqual(trace.stats().invalid_packets, len(bad))
+            corrupted = pb.TracePacket.DATA_LOSS_PRESENT | \
+                pb.TracePacket.DATA_LOSS_CHUNK_CORRUPTED
+            self.assertEqual([p.previous_packet_dropped
+                              for p in trace.of("for_testing")][1:],
+                             [corrupted] * len(bad))
             for packet in trace.of("for_testing"):
                 if address is None:
                     self.assertEqual(packet.trusted_uid, os.getuid())

@@ -341,28 +341,38 @@ clocks_of_the_past_come_once_and_before_the_newest(void **state)
 }
 
 static void
-malformed_and_forged_packets_are_dropped_and_counted(void **state)
+malformed_and_forged_packets_are_dropped_counted_and_told(void **state)
 {
 	struct fixture *f = *state;
 	struct fake_producer p;
 	struct fake_consumer c;
 	struct fake_trace t;
 	struct pb_writer chunk, w;
-	/* Three fragments: trusted_uid, a cut message, a good one. */
-	static const uint8_t fragments[] = { 2, 0x18, 0, 2, 0x0a, 9, 2, 0x40,
-		5 };
+	/* Fragments: a good one, trusted_uid, a cut one, two good ones. */
+	static const uint8_t fragments[] = { 2, 0x40, 4, 2, 0x18, 0, 2, 0x0a,
+		9, 2, 0x40, 5, 2, 0x40, 6 };
+	size_t i, good = 0;
 
 	fake_producer_init(&p, f, "p", true);
 	fake_producer_register(&p, "src", false, false);
 	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
 	pb_writer_init(&chunk);
 	pb_writer_init(&w);
-	fake_raw_chunk(&chunk, 1, 0, 3, 0, fragments, sizeof(fragments));
+	fake_raw_chunk(&chunk, 1, 0, 5, 0, fragments, sizeof(fragments));
 	fake_move(&w, 0, 0, p.last_buffer, &chunk);
 	pb_writer_done(&chunk);
 	assert_int_equal(fake_commit_request(&p, &w), COMMIT_OK);
 	fake_read(c.s, &t);
 	assert_int_equal(c.s->invalid_packets, 2);
+	for (i = 0; i < t.n; i++) {
+		if (t.packets[i]->timestamp < 4 || t.packets[i]->timestamp > 6)
+			continue;
+		good++;
+		assert_int_equal(t.packets[i]->previous_packet_dropped,
+		    t.packets[i]->timestamp == 5 ? TB_LOSS_PRESENT |
+		    TB_LOSS_CHUNK_CORRUPTED : 0);
+	}
+	assert_int_equal(good, 3);
 	fake_trace_done(&t);
 	session_free(c.s);
 	fake_producer_done(&p);
@@ -464,7 +474,7 @@ main(void)
 		T(a_machine_without_a_relay_is_introduced_by_its_name),
 		T(a_session_that_wants_no_system_info_has_no_news_of_it),
 		T(clocks_of_the_past_come_once_and_before_the_newest),
-		T(malformed_and_forged_packets_are_dropped_and_counted),
+		T(malformed_and_forged_packets_are_dropped_counted_and_told),
 		T(buffers_take_turns_so_that_none_starves),
 		T(a_limit_is_never_passed_and_ends_on_a_packet),
 	};

@@ -19,7 +19,8 @@ id_of(struct sequence_map *m, uint64_t producer, uint32_t writer)
 {
 	struct tb_origin o = { .producer = producer, .writer = writer,
 	    .uid = 7, .pid = 8, .machine = 9 };
-	const struct packet_trailer *t = sequence_map_trailer(m, &o);
+	uint32_t loss = 0;
+	const struct packet_trailer *t = sequence_map_trailer(m, &o, &loss);
 	struct pb_reader r;
 	struct pb_field f;
 	uint32_t id = 0;
