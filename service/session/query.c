@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "transport/frame.h"
 #include "transport/pb_writer.h"
 #include "service/session/model.h"
 #include "service/session/principal.h"
@@ -43,6 +44,9 @@ enum {
 	CAP_OUTPUT_PATH = 3,
 	CAP_CLONE = 4,
 };
+
+/* Around an entry: 4 bytes of the envelope, 27 of the frame's head. */
+#define ENTRY_MOST (FRAME_MAX_BYTES - 32u)
 
 struct query {
 	LIST_ENTRY(query) link;
@@ -237,10 +241,9 @@ query_next(struct query *q, size_t max, bool *last)
 			break;
 		}
 		/* Tag and length of the envelope: 6 bytes at most. */
-		if (q->entry.len + 6 <= max &&
-		    q->part.len + q->entry.len + 6 > max)
+		if (q->part.len > 0 && q->part.len + q->entry.len + 6 > max)
 			break;
-		if (!q->entry.failed && q->entry.len + 6 <= max)
+		if (!q->entry.failed && q->entry.len <= ENTRY_MOST)
 			pb_put_raw(&q->part, q->entry.data, q->entry.len);
 		pb_writer_reset(&q->entry);
 	}

@@ -29,9 +29,9 @@ struct query *query_new(struct service *s, const struct principal *who,
 /*
  * TracingServiceState in parts: each part is a QueryServiceStateResponse that
  * is valid by itself, and all of them concatenated are the whole
- * (behaviour.md).  The part stays below max, and is valid until the next call;
- * an entry that is larger by itself is left out.  *last is set on the final
- * one.  NULL: no memory.
+ * (behaviour.md).  The part stays below max, but for an entry that is larger by
+ * itself: that one comes alone, unless no frame could carry it.  Valid until the
+ * next call.  *last is set on the final one.  NULL: no memory.
  */
 const struct pb_writer *query_next(struct query *q, size_t max, bool *last)
     MUST_CHECK;

@@ -4,7 +4,7 @@
 import os
 import sys
 
-from harness import tap
+from harness import abi, tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.consumer import buffers, join_slices
 from harness.trace import Trace
@@ -384,6 +384,26 @@ class Queries(Methods):
         consumer.finish(call)
         self.assertEqual(len(call.replies), 1)
         self.assertLess(len(call.replies[0]), 1000)
+
+    def test_descriptors_that_fill_a_frame_each_arrive(self):
+        producer = self.producer("long", [])
+        filler = b"x" * (128 * 1024 - 64 - 16)
+        for number in range(5):
+            request = pb.RegisterDataSourceRequest()
+            descriptor = request.data_source_descriptor
+            descriptor.name = f"long.{number}"
+            descriptor.MergeFromString(
+                b"\xfa\x3f" + abi.varint(len(filler)) + filler)
+            producer.invoke("RegisterDataSource", request)
+        consumer = self.consumer()
+        call = consumer.call("QueryServiceState")
+        consumer.finish(call)
+        joined = pb.QueryServiceStateResponse.FromString(
+            b"".join(call.replies))
+        self.assertEqual(
+            [(d.ds_descriptor.name, d.ds_descriptor.ByteSize() > len(filler))
+             for d in joined.service_state.data_sources],
+            [(f"long.{number}", True) for number in range(5)])
 
     def talkative(self, name, sources):
         """A producer with sources that have much to say of themselves."""

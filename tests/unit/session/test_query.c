@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/unit/session/fixture.h"
+#include "transport/frame.h"
 #include "transport/pb_reader.h"
 #include "service/session/query.h"
 #include "service/session/session_stats.h"
@@ -162,6 +163,42 @@ parts_are_valid_alone_and_whole_together(void **state)
 		fake_producer_done(&p[i]);
 }
 
+/* A data source whose descriptor has so many bytes. */
+static void
+register_long(struct fake_producer *p, const char *name, size_t len)
+{
+	static uint8_t zeroes[FRAME_MAX_BYTES];
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_string(&w, 1, name);
+	/* Tag and length of a field that nobody knows. */
+	pb_put_bytes(&w, 10, zeroes, len - w.len - 4);
+	assert_int_equal(w.len, len);
+	assert_null(producer_register(p->p, w.data, w.len));
+	pb_writer_done(&w);
+}
+
+static void
+entries_that_are_longer_than_a_part_come_alone(void **state)
+{
+	static const char *const names[] = { "a", "b", "c", "d", "e" };
+	struct fake_producer p;
+	struct answer a;
+	size_t n[16], i;
+
+	fake_producer_init(&p, *state, "p", true);
+	for (i = 0; i < 5; i++)
+		register_long(&p, names[i], FRAME_MAX_BYTES - 64);
+	fake_producer_register(&p, "short", false, false);
+	ask(*state, false, 65536, n, &a);
+	assert_int_equal(n[2], 6);
+	assert_int_equal(a.parts, 7);
+	assert_true(a.largest > 65536);
+	assert_true(a.largest + 27 <= FRAME_MAX_BYTES); /* the head */
+	fake_producer_done(&p);
+}
+
 /* Names so long, and parts so small, that each holds one entry. */
 #define LONG  "a.name.that.fills.more.than.the.half.of.a.part"
 #define SMALL 90u
@@ -270,27 +307,18 @@ sessions_of_others_are_counted_and_not_shown(void **state)
 }
 
 static void
-an_entry_that_fits_no_part_is_left_out(void **state)
+an_entry_that_fits_no_frame_is_left_out(void **state)
 {
-	static char big[3000];
 	struct fixture *f = *state;
 	struct fake_producer p;
-	struct pb_writer w;
 	struct answer a;
 	size_t n[16];
 
-	memset(big, 'd', sizeof(big) - 1);
 	fake_producer_init(&p, f, "p", true);
 	fake_producer_register(&p, "small", false, false);
-	pb_writer_init(&w);
-	pb_put_string(&w, 1, "large");
-	pb_put_string(&w, 1000, big);
-	assert_null(producer_register(p.p, w.data, w.len));
-	pb_writer_done(&w);
-	ask(f, false, 2000, n, &a);
-	assert_int_equal(n[2], 1);
+	register_long(&p, "large", FRAME_MAX_BYTES);
 	ask(f, false, 65536, n, &a);
-	assert_int_equal(n[2], 2);
+	assert_int_equal(n[2], 1);
 	fake_producer_done(&p);
 }
 
@@ -363,7 +391,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(an_idle_service_answers_in_one_part),
 		T(parts_are_valid_alone_and_whole_together),
-		T(an_entry_that_fits_no_part_is_left_out),
+		T(entries_that_are_longer_than_a_part_come_alone),
+		T(an_entry_that_fits_no_frame_is_left_out),
 		T(what_goes_while_a_query_rests_is_left_out),
 		T(who_comes_again_and_again_does_not_keep_a_query_going),
 		T(sessions_of_others_are_counted_and_not_shown),
