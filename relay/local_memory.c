@@ -79,13 +79,11 @@ local_adopt(struct local *l, struct rpc_call call, size_t page_size)
 	const struct relay_limits *lim = &l->owner->settings->limits;
 	struct shm *shm;
 	char err[160];
-	size_t size, page;
 	int fd;
 
 	if ((fd = rpc_take_fd(call)) < 0)
 		return;
-	shm_valid_sizes(0, page_size, &size, &page);
-	if ((shm = shm_adopt(fd, page, err, sizeof(err))) == NULL) {
+	if ((shm = shm_adopt(fd, page_size, err, sizeof(err))) == NULL) {
 		local_log(l, "the producer's shared memory", err);
 		close(fd);
 		return;

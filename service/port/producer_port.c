@@ -296,13 +296,12 @@ adopt_shm(struct rpc_call call, const struct init_request *q)
 {
 	struct shm *shm;
 	char err[160];
-	size_t size, page;
 	int fd;
 
 	if (!q->provided || (fd = rpc_take_fd(call)) < 0)
 		return NULL;
-	shm_valid_sizes(0, q->page_size, &size, &page);
-	if ((shm = shm_adopt(fd, page, err, sizeof(err))) == NULL) {
+	/* It writes pages of this size: another would not read them. */
+	if ((shm = shm_adopt(fd, q->page_size, err, sizeof(err))) == NULL) {
 		log_limited(&refusals, loop_now_ms(), LOG_LEVEL_WARN,
 		    "%s: the producer's shared memory is not used: %s",
 		    rpc_conn_peer(call.conn)->text, err);

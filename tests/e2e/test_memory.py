@@ -148,6 +148,25 @@ class Setup(MemoryCase):
                     self.assert_numbers(trace, [10])
                 os.close(fd)
 
+    def test_memory_with_a_page_size_that_is_none_is_not_adopted(self):
+        """Whoever writes other pages than are read loses most of them."""
+        for page in (0, 12 * KIB, 64 * KIB):
+            with self.subTest(page=page):
+                name = f"odd.own.{page}"
+                fd = memfd(768 * KIB)
+                producer = self.producer(
+                    name, [name], fds=[fd], producer_provided_shmem=True,
+                    shared_memory_page_size_hint_bytes=page,
+                    shared_memory_size_hint_bytes=768 * KIB)
+                self.assertFalse(
+                    producer.settings.using_shmem_provided_by_producer)
+                consumer = self.session(name)
+                producer.wait_started()
+                producer.writer().number(100)
+                trace, _ = self.finish(consumer)
+                self.assert_numbers(trace, [100])
+                os.close(fd)
+
     def test_sockets_without_shared_memory_get_emulation(self):
         producer, consumer = self.set_up(address=self.tcp())
         self.assertTrue(producer.settings.use_shmem_emulation)

@@ -283,6 +283,7 @@ memory_that_is_none_is_not_adopted(void **state)
 		client_open(&c, p, PRODUCER);
 		pb_writer_init(&w);
 		pb_put_string(&w, 3, "p");
+		pb_put_uint(&w, 1, 4096);
 		pb_put_uint(&w, 6, 1);
 		r = client_wait(&c, client_send(&c, P_INITIALIZE, &w,
 		    fds[i]), 0);
@@ -291,6 +292,34 @@ memory_that_is_none_is_not_adopted(void **state)
 		client_close(&c);
 		close(fds[i]);
 	}
+}
+
+static void
+memory_whose_page_size_is_none_is_not_adopted(void **state)
+{
+	static const uint32_t pages[] = { 0, 12288, 65536, 4095 };
+	struct ports *p = *state;
+	struct client c;
+	struct pb_writer w;
+	struct pb_field f;
+	const struct reply *r;
+	struct shm *mine = shm_new(3u << 16, 4096);
+	size_t i;
+
+	for (i = 0; i < 4; i++) {
+		client_open(&c, p, PRODUCER);
+		pb_writer_init(&w);
+		pb_put_string(&w, 3, "p");
+		if (pages[i] != 0)
+			pb_put_uint(&w, 1, pages[i]);
+		pb_put_uint(&w, 6, 1);
+		r = client_wait(&c, client_send(&c, P_INITIALIZE, &w,
+		    shm_fd(mine)), 0);
+		assert_true(r->ok);
+		assert_true(!reply_field(r, 1, &f) || f.value == 0);
+		client_close(&c);
+	}
+	shm_free(mine);
 }
 
 static void
@@ -391,6 +420,7 @@ main(void)
 		T(commands_that_nobody_fetches_are_bounded),
 		T(memory_of_the_producer_is_adopted),
 		T(memory_that_is_none_is_not_adopted),
+		T(memory_whose_page_size_is_none_is_not_adopted),
 		T(a_commit_of_foreign_buffers_leaves_the_connection_open),
 		T(a_producer_held_back_is_read_on_when_the_file_has_caught_up),
 	};

@@ -420,6 +420,41 @@ no_more_producers_than_the_limit_are_let_in(void **state)
 	client_close(&c[0]);
 }
 
+/* Whether the relay adopts memory whose pages are said to be so large. */
+static bool
+adopts(struct locals *t, struct shm *mine, uint32_t page)
+{
+	const struct reply *r;
+	struct pb_writer w;
+	struct client c;
+	bool adopted;
+
+	client_open(&c, t, false);
+	pb_writer_init(&w);
+	pb_put_uint(&w, 1, page);
+	pb_put_string(&w, 3, "p");
+	pb_put_uint(&w, 6, 1);
+	r = client_wait(&c, client_send(&c, P_INITIALIZE, &w, shm_fd(mine)),
+	    0);
+	assert_true(r->ok);
+	adopted = uint_in(r->msg, r->len, 1) != 0;
+	client_close(&c);
+	return adopted;
+}
+
+static void
+memory_is_adopted_with_the_pages_that_its_producer_writes(void **state)
+{
+	struct shm *mine = shm_new(3u << 16, 4096);
+
+	assert_true(adopts(*state, mine, 4096));
+	assert_true(adopts(*state, mine, 32768));
+	assert_false(adopts(*state, mine, 0));
+	assert_false(adopts(*state, mine, 12288));
+	assert_false(adopts(*state, mine, 65536));
+	shm_free(mine);
+}
+
 static size_t
 pages_after(struct locals *t, uint32_t channel, uint64_t size, uint64_t page,
     uint64_t command_kb, size_t *page_size)
@@ -507,6 +542,7 @@ memory_that_a_producer_brings_is_used(void **state)
 	client_open(&c, t, false);
 	pb_writer_init(&w);
 	pb_put_string(&w, 3, "p");
+	pb_put_uint(&w, 1, 4096);
 	pb_put_uint(&w, 6, 1);
 	r = client_wait(&c, client_send(&c, P_INITIALIZE, &w, shm_fd(mine)),
 	    0);
@@ -540,6 +576,7 @@ memory_that_could_shrink_is_not_used(void **state)
 	client_open(&c, t, false);
 	pb_writer_init(&w);
 	pb_put_string(&w, 3, "p");
+	pb_put_uint(&w, 1, 4096);
 	pb_put_uint(&w, 6, 1);
 	r = client_wait(&c, client_send(&c, P_INITIALIZE, &w, fd), 0);
 	assert_true(r->ok);
@@ -896,6 +933,7 @@ main(void)
 		T(what_is_lost_upward_looks_like_the_end_of_the_session),
 		T(what_stands_in_memory_when_a_link_is_lost_goes_up_to_be_counted),
 		T(nothing_is_served_before_initialize_connection),
+		T(memory_is_adopted_with_the_pages_that_its_producer_writes),
 		T(arguments_that_do_not_parse_are_refused),
 		T(limits_are_named_when_they_refuse),
 		T(no_more_producers_than_the_limit_are_let_in),
