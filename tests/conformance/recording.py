@@ -1,4 +1,4 @@
-"""Reads the recorded exchanges: one line a frame, see their README.
+"""Reads the recorded exchanges: one line a frame, see recordings/README.md.
 
 Long frames were cut when they were recorded.  A cut frame is mended: what was
 complete in it is kept, the one item that was cut off is dropped, so that it is
@@ -11,15 +11,8 @@ import os
 from harness import abi, pb
 from harness.trace import read_varint
 
-
-def folder():
-    """Where the recordings are, or None."""
-    for path in (os.environ.get("TRIBUTARY_WIRE"),
-                 os.path.join(os.environ["SOURCE_ROOT"], "..", "shared",
-                              "wire")):
-        if path and os.path.exists(os.path.join(path, "README.md")):
-            return path
-    return None
+FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                      "recordings")
 
 
 def mend(descriptor, data, embedded=None):
@@ -105,5 +98,5 @@ def mend_frame(raw, invoke, request):
 
 
 def load(name):
-    with open(os.path.join(folder(), name + ".jsonl")) as file:
+    with open(os.path.join(FOLDER, name + ".jsonl")) as file:
         return [Event(json.loads(line)) for line in file]

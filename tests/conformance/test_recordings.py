@@ -3,7 +3,6 @@
 
 import os
 import sys
-import unittest
 
 from harness import abi, pb, tap
 from harness.case import Case
@@ -12,8 +11,6 @@ from harness.trace import Trace
 from equivalence import Ids, trace_differences
 import recording
 from replay import Script
-
-FOLDER = recording.folder()
 
 
 def packets_of(trace, kind):
@@ -29,8 +26,6 @@ def packets_of(trace, kind):
     return out
 
 
-@unittest.skipIf(FOLDER is None,
-                 "no recordings: ../shared/wire is not there")
 class Recordings(Case):
     def setUp(self):
         super().setUp()
@@ -40,7 +35,7 @@ class Recordings(Case):
                     flags=["--enable-relay-endpoint"])
 
     def recorded(self, name):
-        return Trace.from_file(os.path.join(FOLDER, f"trace-{name}.pftrace"))
+        return Trace.from_file(os.path.join(recording.FOLDER, f"trace-{name}.pftrace"))
 
     def script(self, name, port, kind="unix", ready=None, events=None):
         script = Script(self, name, events or recording.load(name),

@@ -5,7 +5,6 @@ files that are broken."""
 import os
 import random
 import sys
-import unittest
 
 from harness import abi, tap
 from harness.case import Case, TEST_SOURCE, config, pb
@@ -15,8 +14,8 @@ from harness.inspected import framed, inspect, report
 from harness.ipc import Rejected
 from harness.ledger import SOURCE
 
-WIRE = os.environ.get("TRIBUTARY_WIRE") or os.path.join(
-    os.environ["SOURCE_ROOT"], "..", "shared", "wire")
+RECORDINGS = os.path.join(os.environ["SOURCE_ROOT"], "tests", "conformance",
+                          "recordings")
 
 
 def of_kind(found, name):
@@ -436,10 +435,9 @@ class Broken(Case):
             self.assertEqual((status, out), (1, b""))
             self.assertIn(words, err)
 
-    @unittest.skipUnless(os.path.isdir(WIRE), "no recordings are there")
     def test_traces_of_perfettos_own_service(self):
         for name in ("record", "tcp", "relay", "clone"):
-            path = os.path.join(WIRE, f"trace-{name}.pftrace")
+            path = os.path.join(RECORDINGS, f"trace-{name}.pftrace")
             status, _, _ = inspect(path=path, flags=())
             found = report(path=path)
             self.assertEqual((status, found["verdict"]), (0, "whole"))
