@@ -19,6 +19,7 @@
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_packet.pb-c.h"
 #include "protos/unpack.h"
+#include "tests/unit/dev_full.h"
 
 #define CONFIG (&perfetto__protos__trace_config__descriptor)
 #define DUMMY  (&perfetto__protos__test_config__dummy_fields__descriptor)
@@ -235,7 +236,7 @@ printing_to_a_file_indents_and_reports_its_failure(void **state)
 	assert_int_equal(text_print(f, &c.base, 2), 0);
 	fclose(f);
 	assert_string_equal(buf, "    duration_ms: 5\n");
-	assert_non_null(f = fopen("/dev/full", "w"));
+	assert_non_null(f = fdopen(dev_full_open(), "w"));
 	setbuf(f, NULL);
 	assert_int_equal(text_print(f, &c.base, 0), -1);
 	fclose(f);

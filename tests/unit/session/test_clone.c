@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/dev_full.h"
 #include "tests/unit/session/fixture.h"
 #include "service/session/clone.h"
 #include "service/session/commit.h"
@@ -543,8 +544,7 @@ a_clone_whose_file_fails_is_an_error_and_the_source_lives(void **state)
 		assert_int_equal(fake_commit(&p, p.last_buffer, 1, i, 1, big),
 		    COMMIT_OK);
 	r = by_id(c.s, 1000);
-	r.fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
-	assert_true(r.fd >= 0);
+	r.fd = dev_full_open();
 	clone_it(f, &r, &a);
 	assert_null(a.clone);
 	assert_non_null(strstr(a.error, "space"));

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/dev_full.h"
 #include "tests/unit/session/fixture.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/commit.h"
@@ -182,8 +183,7 @@ a_failing_file_ends_only_its_own_session(void **state)
 	fake_producer_init(&p, f, "p", true);
 	p.ack_flushes = true;
 	fake_producer_register(&p, "src", false, false);
-	assert_non_null(fake_enable(f, &bad, TO_FILE RARELY,
-	    open("/dev/full", O_WRONLY | O_CLOEXEC)));
+	assert_non_null(fake_enable(f, &bad, TO_FILE RARELY, dev_full_open()));
 	to_bad = p.last_buffer;
 	assert_non_null(fake_enable(f, &good, TO_FILE RARELY
 	    "output_path: \"good\"", -1));

@@ -18,6 +18,7 @@
 #include "service/sink/file_sink.h"
 #include "service/sink/sink_path.h"
 #include "service/sink/packet_boundary.h"
+#include "tests/unit/dev_full.h"
 #include "transport/loop.h"
 
 #define PACKET_BYTES 100u
@@ -386,7 +387,7 @@ closing_is_legal_in_every_callback(void **state)
 	RUN_UNTIL(f, t.closed);
 	assert_int_equal(t.written, 1);
 
-	sink_fd(f, &t, open("/dev/full", O_WRONLY | O_CLOEXEC));
+	sink_fd(f, &t, dev_full_open());
 	t.close_in_failed = true;
 	submit(&t, 1, 1);
 	RUN_UNTIL(f, t.closed);
@@ -443,7 +444,7 @@ an_error_is_told_once_and_again_when_closed(void **state)
 	struct fixture *f = *state;
 	struct told t;
 
-	sink_fd(f, &t, open("/dev/full", O_WRONLY | O_CLOEXEC));
+	sink_fd(f, &t, dev_full_open());
 	submit(&t, 1, 1);
 	RUN_UNTIL(f, t.failed);
 	assert_non_null(strstr(t.err, "no space left"));
@@ -515,7 +516,7 @@ an_error_while_closing_is_told_by_closed(void **state)
 	struct fixture *f = *state;
 	struct told t;
 
-	sink_fd(f, &t, open("/dev/full", O_WRONLY | O_CLOEXEC));
+	sink_fd(f, &t, dev_full_open());
 	submit(&t, 1, 1);
 	close_and_wait(f, &t);
 	assert_int_equal(t.failed, 0);

@@ -21,6 +21,7 @@
 #include "service/sink/packet_boundary.h"
 #include "service/sink/sink_path.h"
 #include "service/sink/sink_writer.h"
+#include "tests/unit/dev_full.h"
 
 #define PACKET_BYTES 100u /* 0x0a, one byte of length, 98 of payload */
 #define DATA_BYTES   (1000u * PACKET_BYTES)
@@ -299,9 +300,8 @@ static void
 a_device_that_is_full_is_an_error(void **state)
 {
 	struct fixture *f = *state;
-	int fd = open("/dev/full", O_WRONLY);
+	int fd = dev_full_open();
 
-	assert_true(fd >= 0);
 	sink_writer_init(&f->w, fd, false);
 	assert_int_equal(put(f, PACKET_BYTES), -1);
 	assert_non_null(strstr(f->err, "no space left"));
