@@ -202,6 +202,12 @@ trace_buffer_sequences(const struct trace_buffer *tb)
 	return tb->seqs.count;
 }
 
+struct tb_memory
+trace_buffer_memory(const struct trace_buffer *tb)
+{
+	return (struct tb_memory){ tb->ring, tb->size, tb->top };
+}
+
 void
 trace_buffer_on_overwrite(struct trace_buffer *tb, tb_overwrite_fn fn,
     void *arg)

@@ -267,6 +267,19 @@ size_t trace_buffer_overhead(const struct trace_buffer *tb);
 size_t trace_buffer_sequences(const struct trace_buffer *tb);
 
 /*
+ * The ring, and how far the first lap through it has got: from there on its
+ * memory was never touched.  For an owner who has that made before it is needed;
+ * what is in it is the buffer's alone.
+ */
+struct tb_memory {
+	const uint8_t *ring;
+	uint64_t size;
+	uint64_t reached;
+};
+/* Valid until the buffer is freed or its contents are taken. */
+struct tb_memory trace_buffer_memory(const struct trace_buffer *tb);
+
+/*
  * Called with every whole packet about to be overwritten unread, in sequence
  * order (for the state-merging VM).  fn must not call into tb.
  */

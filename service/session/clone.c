@@ -71,10 +71,19 @@ unlink_op(struct clone_op *op)
 	op->source = NULL;
 }
 
+static void
+clear_buffer(struct session_buffer *b)
+{
+	ring_ahead_stop(&b->ahead, b->session->service->populator);
+	trace_buffer_clear(b->tb);
+}
+
 /* Copies or moves one buffer. */
 static int
 copy_buffer(struct session_buffer *to, struct session_buffer *from)
 {
+	if (from->transfer_on_clone)
+		ring_ahead_stop(&from->ahead, from->session->service->populator);
 	to->tb = from->transfer_on_clone ? trace_buffer_take(from->tb) :
 	    trace_buffer_clone(from->tb);
 	if (to->tb == NULL)
@@ -344,7 +353,7 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 	src->clone_ops = op;
 	for (i = 0; i < src->n_buffers; i++)
 		if (src->buffers[i].clear_before_clone)
-			trace_buffer_clear(src->buffers[i].tb);
+			clear_buffer(&src->buffers[i]);
 	flush_start(src, config_flush_timeout_ms(src->config),
 	    r->for_bugreport || r->session_id == CLONE_BUGREPORT_ID ?
 	    FLUSH_BUGREPORT_CLONE : FLUSH_TRACE_CLONE, flushed, op);

@@ -145,6 +145,8 @@ write_chunk(struct producer *p, struct session_buffer *b,
 		p->lacks_patches = true;
 	/* One that was scraped before counts only once. */
 	stored = trace_buffer_write(b->tb, &origin, &chunk);
+	ring_ahead_follow(&b->ahead, p->service->populator, b->tb,
+	    loop_turn_ms(p->service->loop));
 	if (UNLIKELY(p->quota != NULL))
 		quota_charge(p, stored && st->chunks_written !=
 		    before.chunks_written ? (size_t)(st->bytes_written -

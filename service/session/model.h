@@ -33,6 +33,7 @@
 #include "service/session/machine.h"
 #include "service/session/overload.h"
 #include "service/session/peer_quota.h"
+#include "service/session/ring_ahead.h"
 
 /* glibc's queue.h lacks the removal-safe walk. */
 #ifndef TAILQ_FOREACH_SAFE
@@ -198,6 +199,7 @@ struct session_buffer {
 	struct session *session;
 	struct trace_buffer *tb;
 	char *name;         /* NULL: none */
+	struct ring_ahead ahead; /* of tb's ring */
 	uint64_t size;
 	bool ring;          /* else DISCARD */
 	bool transfer_on_clone;
@@ -268,6 +270,7 @@ struct service {
 	struct trigger_state *triggers;
 	struct guard_book *guard_book;   /* config_guard.h */
 	struct priority *priority;
+	struct populator *populator;     /* for rings */
 	bool lockdown;                   /* lockdown.h */
 	struct overload overload;        /* overload.h; zero: none */
 	struct heap_rest heap;           /* stirred by who goes */

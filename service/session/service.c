@@ -6,6 +6,7 @@
 
 #include "service/session/config_guard.h"
 #include "service/session/link.h"
+#include "service/session/populator.h"
 #include "service/session/priority.h"
 #include "service/session/settings.h"
 #include "service/session/trigger.h"
@@ -57,7 +58,8 @@ service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 	if ((s->triggers = trigger_state_new()) == NULL)
 		goto fail;
 	if ((s->guard_book = guard_book_new()) == NULL ||
-	    (s->priority = priority_new(NULL)) == NULL)
+	    (s->priority = priority_new(NULL)) == NULL ||
+	    (s->populator = populator_new()) == NULL)
 		goto fail;
 	s->trace_dirfd = trace_dirfd;
 	return s;
@@ -79,6 +81,7 @@ service_free(struct service *s)
 	trigger_state_free(s->triggers);
 	guard_book_free(s->guard_book);
 	priority_free(s->priority);
+	populator_free(s->populator);
 	free(s->system_info);
 	free(s->buffers);
 	peer_quota_done(&s->consumers);

@@ -154,6 +154,7 @@ session_release_buffers(struct session *s)
 		}
 		if (b->tb != NULL)
 			sv->total_buffer_bytes -= b->size;
+		ring_ahead_stop(&b->ahead, sv->populator);
 		trace_buffer_free(b->tb);
 		free(b->name);
 	}
