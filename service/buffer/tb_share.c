@@ -48,7 +48,7 @@ tb_shares_bytes(const struct tb_shares *t)
 
 /* ---- finding ---- */
 
-/* Producers and machines are numbers of the session's, no peer's to choose. */
+/* Multiplied, as shares may be ids of machines, which peers choose. */
 static uint32_t *
 chain_of(const struct tb_shares *t, uint64_t key, bool is_group)
 {
@@ -149,15 +149,15 @@ drop(struct tb_shares *t, uint32_t i)
 /* ---- who there is ---- */
 
 bool
-tb_shares_set(struct tb_shares *t, uint32_t machine, uint32_t percent)
+tb_shares_set(struct tb_shares *t, uint64_t share, uint32_t percent)
 {
-	uint32_t i = find(t, machine, true);
+	uint32_t i = find(t, share, true);
 
 	/* One of which nothing is guaranteed takes no part. */
 	if (i == 0 && percent == 0)
 		return true;
 	if (i == 0)
-		i = make(t, &(struct tb_share){ .key = machine,
+		i = make(t, &(struct tb_share){ .key = share,
 		    .is_group = true, .hashed = true });
 	if (i == 0)
 		return false;
@@ -173,7 +173,7 @@ tb_shares_join(struct tb_shares *t, const struct tb_origin *origin)
 	uint32_t i = find(t, origin->producer, false), group;
 
 	if (i == 0) {
-		if ((group = find(t, origin->machine, true)) == 0)
+		if ((group = find(t, origin->share, true)) == 0)
 			return TB_OWNER_NONE;
 		i = make(t, &(struct tb_share){ .key = origin->producer,
 		    .group = group, .hashed = true });

@@ -2,7 +2,7 @@
  * tb_share: how much of the buffer each producer holds, and how much nobody
  * else may take of that.
  *
- *   group (a machine) -> owner (a producer) -> sequences
+ *   group (tb_origin's share) -> owner (a producer) -> sequences
  *
  * A group's part of the buffer is shared by all groups that hold something, an
  * owner's by all owners of its group that do.  Those that were retired are one
@@ -25,7 +25,7 @@ struct tb_origin;
 
 /* An owner or a group; index 0 is neither. */
 struct tb_share {
-	uint64_t key;    /* producer, or machine */
+	uint64_t key;    /* producer, or share */
 	uint64_t held;   /* owner: bytes */
 	uint64_t bytes;  /* owner: its share, of this generation */
 	uint32_t generation;
@@ -58,7 +58,7 @@ struct tb_shares {
 struct tb_shares *tb_shares_new(uint64_t size, bool keeps) MUST_CHECK;
 void tb_shares_free(struct tb_shares *t);
 size_t tb_shares_bytes(const struct tb_shares *t);
-bool tb_shares_set(struct tb_shares *t, uint32_t machine, uint32_t percent)
+bool tb_shares_set(struct tb_shares *t, uint64_t share, uint32_t percent)
     MUST_CHECK;
 /* The owner of a new sequence, or TB_OWNER_NONE. */
 uint32_t tb_shares_join(struct tb_shares *t, const struct tb_origin *origin);

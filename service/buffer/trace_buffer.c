@@ -69,7 +69,7 @@ trace_buffer_free(struct trace_buffer *tb)
 }
 
 bool
-trace_buffer_guarantee(struct trace_buffer *tb, uint32_t machine,
+trace_buffer_guarantee(struct trace_buffer *tb, uint64_t share,
     uint32_t percent)
 {
 	struct tb_sequences *t = &tb->seqs;
@@ -78,7 +78,7 @@ trace_buffer_guarantee(struct trace_buffer *tb, uint32_t machine,
 		return true;
 	if (t->shares == NULL)
 		t->shares = tb_shares_new(tb->size, tb->policy == TB_DISCARD);
-	return t->shares != NULL && tb_shares_set(t->shares, machine, percent);
+	return t->shares != NULL && tb_shares_set(t->shares, share, percent);
 }
 
 void

@@ -48,6 +48,7 @@ enum tb_loss {
 /* Who wrote a sequence; kept with it, handed out with its packets. */
 struct tb_origin {
 	uint64_t producer; /* key, with writer */
+	uint64_t share;    /* see trace_buffer_guarantee() */
 	uint32_t writer;   /* key */
 	uint32_t machine;
 	int32_t uid;
@@ -135,9 +136,9 @@ void trace_buffer_free(struct trace_buffer *tb);
 
 /*
  * Guarantees so many percent (below 100) of the buffer to those whose data is of
- * this machine, from their first chunk on; to be said before that.  The machines
- * that have data in the buffer share it equally, each takes its own percent of
- * that, and its producers share that equally.
+ * this share (tb_origin), from their first chunk on; to be said before that.
+ * Those that have data in the buffer get equal parts of it, each takes its own
+ * percent of that, and its producers share that equally.
  *
  * RING: no write takes from another producer what it has below its share; the
  * chunks in question are moved to just behind the write cursor instead.  A
@@ -147,11 +148,11 @@ void trace_buffer_free(struct trace_buffer *tb);
  *
  * False: no memory.
  */
-bool trace_buffer_guarantee(struct trace_buffer *tb, uint32_t machine,
+bool trace_buffer_guarantee(struct trace_buffer *tb, uint64_t share,
     uint32_t percent) MUST_CHECK;
 /*
  * This producer writes no more: it counts as one together with all others of its
- * machine that were retired.
+ * share that were retired.
  */
 void trace_buffer_retire(struct trace_buffer *tb, uint64_t producer);
 

@@ -165,6 +165,7 @@ machine_behind(struct service *s, const struct peer *p,
 		.name = of->name,
 		.owner = of->owner[0] != '\0' ? of->owner : NULL,
 		.peer = peer_count_key(p),
+		.together = !peer_names_machine(s->trust, p),
 	};
 
 	return of->is_host ? &s->host : machine_claim(s->machines, &c);

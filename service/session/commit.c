@@ -124,6 +124,7 @@ write_chunk(struct producer *p, struct session_buffer *b,
 	struct tb_origin origin = {
 		.producer = p->id,
 		.writer = c->writer_id,
+		.share = machine_account(p->machine)->share,
 		.machine = p->machine->id,
 		.uid = p->uid,
 		.pid = p->pid,

@@ -107,7 +107,7 @@ instance_new(struct session *s, const struct config_data_source *want,
 	if (config_of(s, want, &config, &len) != 0 ||
 	    (i = calloc(1, sizeof(*i))) == NULL ||
 	    producer_allow(p, b->id) != 0 ||
-	    !trace_buffer_guarantee(b->tb, p->machine->id,
+	    !trace_buffer_guarantee(b->tb, machine_account(p->machine)->share,
 		quota_guaranteed_percent(s->service, p->machine)) ||
 	    producer_set_up_tracing(p, shm_kb, page_kb) != 0)
 		goto fail;

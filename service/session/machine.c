@@ -12,10 +12,13 @@
 #define TRIES_MAX 64u
 
 LIST_HEAD(machine_chain, machine);
+LIST_HEAD(account_chain, machine_account);
 
 struct machine_table {
 	struct machine_chain by_id[CHAINS];
 	struct machine_chain by_claim[CHAINS];
+	struct account_chain accounts[CHAINS]; /* shared ones, by peer */
+	uint32_t last_account;
 	TAILQ_HEAD(, machine) idle; /* longest first */
 	size_t n;
 	struct peer_quota peers;
@@ -51,8 +54,62 @@ machine_done(struct machine *m)
 	for (i = 0; i < m->n_past_clocks; i++)
 		free(m->past_clocks[i].data);
 	free(m->owner);
-	machine_quota_free(m->quota);
+	machine_quota_free(m->own.quota);
 }
+
+/* ---- accounts ---- */
+
+static void
+leave_account(struct machine *m)
+{
+	struct machine_account *a = m->shared;
+
+	if (a == NULL || --a->n_machines > 0)
+		return;
+	LIST_REMOVE(a, link);
+	machine_quota_free(a->quota);
+	free(a->owner);
+	free(a);
+}
+
+/* NULL: no memory. */
+static struct machine_account *
+add_account(struct machine_table *t, const struct machine_claim *c)
+{
+	struct machine_account *a;
+
+	if ((a = calloc(1, sizeof(*a))) == NULL)
+		return NULL;
+	if ((a->owner = strdup(c->owner)) == NULL) {
+		free(a);
+		return NULL;
+	}
+	/* Behind all ids of machines, which are the shares of the others. */
+	a->share = (UINT64_C(1) << 32) + t->last_account++;
+	LIST_INSERT_HEAD(&t->accounts[c->peer % CHAINS], a, link);
+	return a;
+}
+
+static int
+join_account(struct machine_table *t, struct machine *m,
+    const struct machine_claim *c)
+{
+	struct machine_account *a;
+
+	m->own.share = m->id;
+	if (!c->together)
+		return 0;
+	LIST_FOREACH(a, &t->accounts[c->peer % CHAINS], link)
+		if (strcmp(a->owner, c->owner) == 0)
+			break;
+	if (a == NULL && (a = add_account(t, c)) == NULL)
+		return -1;
+	a->n_machines++;
+	m->shared = a;
+	return 0;
+}
+
+/* ---- the table ---- */
 
 static void
 drop(struct machine *m)
@@ -64,6 +121,7 @@ drop(struct machine *m)
 	TAILQ_REMOVE(&t->idle, m, idle);
 	peer_quota_give(&t->peers, m->peer, 1);
 	t->n--;
+	leave_account(m);
 	machine_done(m);
 	free(m);
 }
@@ -174,7 +232,9 @@ add(struct machine_table *t, const struct machine_claim *c)
 	if ((m->id = free_id(t, c->id)) == 0 ||
 	    machine_rename(m, c->name) != 0 ||
 	    (c->owner != NULL && (m->owner = strdup(c->owner)) == NULL) ||
+	    join_account(t, m, c) != 0 ||
 	    !peer_quota_take(&t->peers, c->peer, MACHINES_PER_PEER_MAX)) {
+		leave_account(m);
 		machine_done(m);
 		free(m);
 		return NULL;

@@ -84,6 +84,24 @@ struct machine_clock {
 	int64_t written_shape[MACHINE_CLOCK_SHAPE];
 };
 
+/*
+ * What is counted together, against one quota and for one share of each buffer:
+ * a machine, or all machines of one certificate or dial that may not name
+ * machines.  Those may invent as many as they like.
+ */
+struct machine_account {
+	uint64_t share; /* trace_buffer_guarantee()'s number */
+	size_t n_connections; /* not the host's */
+	/* Of producers that are connected. */
+	size_t n_producers;
+	size_t n_data_sources;
+	struct machine_quota *quota; /* quota.h's; NULL: none fits */
+	/* The table's, where several machines have it. */
+	LIST_ENTRY(machine_account) link;
+	char *owner;
+	size_t n_machines;
+};
+
 struct machine {
 	uint32_t id;
 	char *name;            /* "host" is matched by id 0, whatever this is */
@@ -104,12 +122,13 @@ struct machine {
 		uint64_t generation;
 	} past_clocks[MACHINE_PAST_CLOCKS];
 	size_t n_past_clocks;
-	/* Of producers that are connected. */
+	/* Of producers that are connected; for people. */
 	size_t n_producers;
 	size_t n_data_sources;
 	struct machine_contact contact;
 	struct machine_clock clock;
-	struct machine_quota *quota; /* quota.h's; NULL: none fits */
+	struct machine_account own;
+	struct machine_account *shared; /* instead of its own, or NULL */
 
 	/* The table's; the host is in none. */
 	struct machine_table *table;
@@ -121,6 +140,12 @@ struct machine {
 	char *owner;      /* who vouches; NULL: nobody */
 	uint64_t peer;    /* who named it first, as a number */
 };
+
+static inline struct machine_account *
+machine_account(struct machine *m)
+{
+	return m->shared != NULL ? m->shared : &m->own;
+}
 
 struct machine_table *machine_table_new(void) MUST_CHECK;
 /* Nobody may refer to any machine any more.  NULL is fine. */
@@ -137,6 +162,7 @@ struct machine_claim {
 	const char *name;  /* cut to MACHINE_NAME_MAX */
 	const char *owner; /* who vouches for the claim; NULL: nobody */
 	uint64_t peer;     /* who asks, for MACHINES_PER_PEER_MAX */
+	bool together;     /* one account for all that the owner claims */
 };
 
 /*

@@ -53,6 +53,7 @@ machine_contact_came(struct machine *m, const struct machine_visitor *v)
 		c->n_producers++;
 	else
 		c->n_relays++;
+	machine_account(m)->n_connections++;
 	if (!was_there || v->reach != MACHINE_DIRECT)
 		c->connected_since_ns = now;
 	c->connected = true;
@@ -74,6 +75,7 @@ machine_contact_cut(struct machine *m, bool waited)
 	struct machine_contact *c = &m->contact;
 
 	c->n_relays--;
+	machine_account(m)->n_connections--;
 	went(c);
 	c->cut = !c->connected && waited;
 }
@@ -85,6 +87,7 @@ machine_contact_gone(struct machine *m, bool connected)
 
 	if (connected) {
 		c->n_relays--;
+		machine_account(m)->n_connections--;
 		went(c);
 	}
 	c->cut = false;
@@ -94,5 +97,6 @@ void
 machine_contact_left(struct machine *m)
 {
 	m->contact.n_producers--;
+	machine_account(m)->n_connections--;
 	went(&m->contact);
 }

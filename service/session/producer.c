@@ -181,6 +181,7 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	}
 	machine_ref(p->machine);
 	p->machine->n_producers++;
+	machine_account(p->machine)->n_producers++;
 	p->peer = hello->peer;
 	p->uid = hello->uid;
 	p->pid = hello->pid;
@@ -277,6 +278,7 @@ producer_finish(struct producer *p)
 	free(p->allowed);
 	shm_free(p->shm);
 	p->machine->n_producers--;
+	machine_account(p->machine)->n_producers--;
 	machine_unref(p->machine);
 	free(p->name);
 	free(p->sdk_version);
@@ -314,6 +316,7 @@ data_source_drop(struct data_source *ds)
 	TAILQ_REMOVE(&p->data_sources, ds, link);
 	p->n_data_sources--;
 	p->machine->n_data_sources--;
+	machine_account(p->machine)->n_data_sources--;
 	p->service->n_data_sources--;
 	peer_quota_give(&p->service->data_sources, p->peer, 1);
 	data_source_free(ds);
@@ -425,6 +428,7 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 	TAILQ_INSERT_TAIL(&p->data_sources, ds, link);
 	p->n_data_sources++;
 	p->machine->n_data_sources++;
+	machine_account(p->machine)->n_data_sources++;
 	s->n_data_sources++;
 	s->counters.data_sources_seen++;
 	sessions_data_source_added(s, ds);

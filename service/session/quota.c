@@ -54,7 +54,7 @@ quota_meet(struct service *s, struct machine *m)
 	const struct quota_setting *rule = find_rule(s, m);
 	const struct allowance_setting none = { 0 };
 	const struct allowance_setting *a = &none;
-	struct machine_quota *q = m->quota;
+	struct machine_quota *q = machine_account(m)->quota;
 
 	if (q == NULL && rule == NULL)
 		return;
@@ -67,7 +67,7 @@ quota_meet(struct service *s, struct machine *m)
 		}
 		quota_bucket_init(&q->bucket);
 	}
-	m->quota = q;
+	machine_account(m)->quota = q;
 	q->rule = rule;
 	if (rule != NULL)
 		a = &rule->each_machine;
@@ -95,9 +95,9 @@ machine_quota_free(struct machine_quota *q)
 }
 
 static const struct quota_setting *
-rule_of(const struct machine *m)
+rule_of(const struct machine_account *a)
 {
-	return m->quota != NULL ? m->quota->rule : NULL;
+	return a->quota != NULL ? a->quota->rule : NULL;
 }
 
 /* ---- who may come ---- */
@@ -105,17 +105,17 @@ rule_of(const struct machine *m)
 const char *
 quota_refuses_connection(struct machine *m, uint32_t replaced)
 {
-	const struct quota_setting *rule = rule_of(m);
+	struct machine_account *a = machine_account(m);
+	const struct quota_setting *rule = rule_of(a);
 	size_t n;
 
 	if (rule == NULL || rule->each_machine.max_connections == 0)
 		return NULL;
 	/* Of the host nobody counts them: only producers speak for it. */
-	n = m->id == 0 ? m->n_producers :
-	    (size_t)m->contact.n_relays + m->contact.n_producers;
+	n = m->id == 0 ? a->n_producers : a->n_connections;
 	if (n < (size_t)rule->each_machine.max_connections + replaced)
 		return NULL;
-	m->quota->refused_connections++;
+	a->quota->refused_connections++;
 	return "too many connections of this machine: "
 	       "quota.each_machine.max_connections is reached";
 }
@@ -149,16 +149,17 @@ quota_refuses_producer(struct producer *p)
 {
 	struct service *s = p->service;
 	struct machine *m = p->machine;
+	struct machine_account *a = machine_account(m);
 	const struct quota_setting *rule;
 	struct producer_quota *q;
 	uint32_t sequences;
 	const char *why;
 
 	quota_meet(s, m);
-	rule = rule_of(m);
+	rule = rule_of(a);
 	if (rule != NULL && rule->each_machine.max_producers != 0 &&
-	    m->n_producers >= rule->each_machine.max_producers) {
-		m->quota->refused_producers++;
+	    a->n_producers >= rule->each_machine.max_producers) {
+		a->quota->refused_producers++;
 		return "too many producers of this machine: "
 		       "quota.each_machine.max_producers is reached";
 	}
@@ -172,7 +173,7 @@ quota_refuses_producer(struct producer *p)
 		return "out of memory";
 	quota_bucket_init(&q->bucket);
 	q->own.producer = q->shared.producer = p;
-	q->machine = m->quota;
+	q->machine = a->quota;
 	q->max_sequences = sequences;
 	if (rule != NULL && quota_bucket_set(&q->bucket, s->loop,
 	    rule->each_producer.bytes_per_second,
@@ -207,7 +208,8 @@ quota_producer_gone(struct producer *p)
 const char *
 quota_refuses_data_source(struct producer *p)
 {
-	const struct quota_setting *rule = rule_of(p->machine);
+	struct machine_account *a = machine_account(p->machine);
+	const struct quota_setting *rule = rule_of(a);
 	const char *why = NULL;
 
 	if (rule == NULL)
@@ -217,11 +219,11 @@ quota_refuses_data_source(struct producer *p)
 		why = "too many data sources of this producer: "
 		      "quota.each_producer.max_data_sources is reached";
 	else if (rule->each_machine.max_data_sources != 0 &&
-	    p->machine->n_data_sources >= rule->each_machine.max_data_sources)
+	    a->n_data_sources >= rule->each_machine.max_data_sources)
 		why = "too many data sources of this machine: "
 		      "quota.each_machine.max_data_sources is reached";
 	if (why != NULL)
-		p->machine->quota->refused_data_sources++;
+		a->quota->refused_data_sources++;
 	return why;
 }
 
@@ -319,7 +321,9 @@ put_amount(struct quota_counts *out, const struct quota_amount *a)
 void
 quota_counts_of_machine(const struct machine *m, struct quota_counts *out)
 {
-	const struct machine_quota *q = m->quota;
+	const struct machine_account *a = m->shared != NULL ? m->shared :
+	    &m->own;
+	const struct machine_quota *q = a->quota;
 
 	*out = (struct quota_counts){ .limited = q != NULL };
 	if (q == NULL)

@@ -1,7 +1,8 @@
 /*
  * quota: what one machine, and each of its producers, may take (settings.h,
  * quota_setting): trace data per second, producers, connections, data sources,
- * sequences.
+ * sequences.  Machines that one certificate or dial invents are one here
+ * (machine.h, machine_account).
  *
  * Limits of peers (who connects) are elsewhere: peers.h, peer_quota.h.  Here it
  * is for whom they speak.  What is refused costs nobody else anything; it is
@@ -94,6 +95,7 @@ struct quota_counts {
 	uint64_t refused_data_sources;
 	uint64_t refused_sequences;
 };
+/* Machines of one account have it together. */
 void quota_counts_of_machine(const struct machine *m, struct quota_counts *out);
 /* Refusals stand with its machine. */
 void quota_counts_of_producer(const struct producer *p,

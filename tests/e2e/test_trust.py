@@ -4,6 +4,7 @@
 import contextlib
 import os
 import sys
+import time
 
 from harness import tap, tls
 from harness.case import Case, TEST_SOURCE, config, pb
@@ -329,6 +330,57 @@ class Certificates(Trust):
         return {p.name: (by_count[n + 1].trusted_uid,
                          by_count[n + 1].machine_id, names[p.name])
                 for n, p in enumerate(producers)}
+
+    def invented(self, name, count, **options):
+        """Producers of one certificate, each with a machine of its own."""
+        return [self.producer(
+            f"{name}-{i}", address=self.tls("producers", name),
+            identity={"machine_id_hint": f"{name} {i}"}, **options)
+            for i in range(count)]
+
+    def test_machines_that_a_certificate_invents_share_its_quota(self):
+        self.start('trust { name: "gw" may: RELAY may_claim_machine: true }\n'
+                   'quota { certificate: "*" each_machine { max_producers: 2 '
+                   'kb_per_s: 64 burst_kb: 64 } over: DROP }')
+        with self.neighbour():
+            rogues = self.invented("rogue", 2)
+            with self.assertRaises(Rejected):
+                self.invented("rogue", 3)[2].sync()
+            self.wait_log("quota.each_machine.max_producers")
+            # Who may claim machines has a quota for each.
+            for producer in self.invented("gw", 3):
+                producer.sync()
+            session = self.session(trace_all_machines=True, size_kb=4096)
+            began = time.monotonic()
+            for producer in rogues:
+                producer.writer().number(200, size=4000)
+            session.flush()
+            session.stop()
+            kept = sum(p.ByteSize()
+                       for p in session.read().of("for_testing"))
+            # One burst, its rate meanwhile, and a chunk of each.
+            self.assertLess(kept, (64 + 64 * (time.monotonic() - began)
+                                   + 2 * 32) * 1024)
+
+    def test_machines_that_a_certificate_invents_share_one_part(self):
+        self.start()
+        victim = self.producer("victim", address=self.tls(
+            "producers", "victim"))
+        rogues = self.invented("rogue", 16)
+        session = self.session(trace_all_machines=True, size_kb=1024)
+        victim.writer(writer_id=777).number(50, size=4000)
+        victim.sync()
+        writers = [producer.writer() for producer in rogues]
+        for _ in range(40):
+            for writer in writers:
+                writer.number(4, size=4000)
+        session.flush()
+        session.stop()
+        packets = session.read().of("for_testing")
+        self.assertGreater(len(packets), 60)
+        self.assertEqual([p.for_testing.counter for p in packets
+                          if p.for_testing.seq_value == 777],
+                         list(range(50)))
 
     def test_a_device_has_the_machine_of_its_certificate(self):
         self.start('trust { name: "gw" may: RELAY may_claim_machine: true }')

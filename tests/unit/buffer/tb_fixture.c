@@ -88,6 +88,7 @@ commit_built(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
 	struct tb_origin origin = {
 		.producer = producer,
 		.writer = writer,
+		.share = 7,
 		.machine = 7,
 		.uid = (int32_t)producer + 1000,
 		.pid = (int32_t)writer + 2000,

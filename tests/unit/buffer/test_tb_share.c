@@ -20,7 +20,7 @@ write_as(struct trace_buffer *tb, uint64_t producer, uint32_t machine,
     uint32_t writer, uint32_t id, size_t len)
 {
 	struct tb_origin origin = { .producer = producer, .writer = writer,
-		.machine = machine };
+		.share = machine, .machine = machine };
 	uint8_t bytes[8192] = { 0 };
 	struct tb_chunk c = { .id = id, .num_fragments = 1, .complete = true,
 		.payload = bytes, .len = len };
@@ -275,9 +275,9 @@ producers_that_come_and_go_leave_nothing_behind(void **state)
 	for (i = 1; i <= 5000; i++) {
 		/* One leaves with nothing, one while its chunks are there. */
 		owner = tb_shares_join(t, &(struct tb_origin){
-		    .producer = 2 * i, .machine = 3 });
+		    .producer = 2 * i, .share = 3 });
 		pooled = tb_shares_join(t, &(struct tb_origin){
-		    .producer = 2 * i + 1, .machine = 3 });
+		    .producer = 2 * i + 1, .share = 3 });
 		assert_int_not_equal(owner, TB_OWNER_NONE);
 		assert_int_not_equal(pooled, TB_OWNER_NONE);
 		tb_shares_leave(t, owner);
@@ -447,7 +447,7 @@ static struct tb_origin
 origin_of(uint32_t p, uint32_t i)
 {
 	return (struct tb_origin){ .producer = p + 1, .writer = i + 1,
-		.machine = p % 3 };
+		.share = p % 3, .machine = p % 3 };
 }
 
 /* Of each producer: what it may not be made to fall below. */

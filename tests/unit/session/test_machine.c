@@ -153,6 +153,57 @@ one_peer_gets_a_part_of_the_table_and_gives_up_its_own(void **state)
 		machine_unref(machine_find(t, id));
 }
 
+static struct machine *
+claim_together(uint32_t id, const char *owner, uint64_t peer)
+{
+	struct machine_claim c = { .id = id, .name = "m", .owner = owner,
+		.peer = peer, .together = true };
+
+	return machine_claim(t, &c);
+}
+
+static void
+what_one_owner_claims_together_has_one_account(void **state)
+{
+	struct machine *a = claim_together(1, "certificate a", 9);
+	struct machine *b = claim_together(2, "certificate a", 9);
+	/* Of another name with the same number. */
+	struct machine *c = claim_together(3, "certificate c", 9);
+	struct machine *own = claim(4, "x", "certificate a", 9);
+
+	assert_ptr_equal(machine_account(a), machine_account(b));
+	assert_ptr_not_equal(machine_account(a), machine_account(c));
+	assert_int_not_equal(machine_account(a)->share,
+	    machine_account(c)->share);
+	assert_ptr_equal(machine_account(own), &own->own);
+	assert_int_equal(machine_account(own)->share, own->id);
+	/* No id of a machine is so large. */
+	assert_true(machine_account(a)->share > UINT32_MAX);
+	assert_ptr_equal(claim_together(1, "certificate a", 9), a);
+	assert_int_equal(machine_account(a)->n_machines, 2);
+}
+
+static void
+an_account_goes_with_its_last_machine(void **state)
+{
+	struct machine *a = claim_together(1, "certificate a", 9);
+	uint64_t share = machine_account(a)->share;
+	uint32_t id;
+
+	machine_ref(a);
+	for (id = 2; id <= MACHINES_PER_PEER_MAX; id++)
+		assert_non_null(claim_together(id, "certificate a", 9));
+	assert_int_equal(machine_account(a)->n_machines,
+	    MACHINES_PER_PEER_MAX);
+	/* Each makes room for the next one, and the account stays. */
+	for (; id < 2 * MACHINES_PER_PEER_MAX; id++)
+		assert_non_null(claim_together(id, "certificate a", 9));
+	assert_int_equal(machine_account(a)->n_machines,
+	    MACHINES_PER_PEER_MAX);
+	assert_int_equal(machine_account(a)->share, share);
+	machine_unref(a);
+}
+
 static void
 the_host_is_in_no_table(void **state)
 {
@@ -198,6 +249,8 @@ main(void)
 		CASE(an_id_that_too_many_own_is_refused),
 		CASE(in_a_full_table_the_longest_idle_gives_way),
 		CASE(one_peer_gets_a_part_of_the_table_and_gives_up_its_own),
+		CASE(what_one_owner_claims_together_has_one_account),
+		CASE(an_account_goes_with_its_last_machine),
 		CASE(the_host_is_in_no_table),
 		CASE(what_is_said_of_a_machine_has_a_most),
 	};

@@ -663,6 +663,49 @@ links_of_a_machine_are_bounded_but_for_who_comes_again(void **state)
 	link_detach(l);
 }
 
+/* One of those that the certificate "rogue" invents. */
+static struct machine *
+invented(struct fixture *f, uint32_t id)
+{
+	struct machine_claim c = { .id = id, .name = "rogue",
+		.owner = "certificate rogue", .peer = 7, .together = true };
+	struct machine *m = machine_claim(f->service->machines, &c);
+
+	assert_non_null(m);
+	return m;
+}
+
+static void
+machines_that_a_certificate_invents_are_counted_together(void **state)
+{
+	struct fixture *f = *state;
+	const struct machine_visitor direct = { .reach = MACHINE_DIRECT };
+	struct machine *a = invented(f, 7), *b = invented(f, 8);
+	struct producer_hello hello = { .name = "p", .machine = a };
+	struct fake_producer p;
+
+	use_quota(f, "quota { certificate: \"*\" each_machine { "
+	    "max_producers: 1 max_connections: 1 } }");
+	fake_producer_hello(&p, f, &hello);
+	assert_non_null(strstr(refused_producer(f, b),
+	    "quota.each_machine.max_producers"));
+	/* People see it at each of them. */
+	assert_int_equal(machine_counts(a).refused_producers, 1);
+	assert_int_equal(machine_counts(b).refused_producers, 1);
+	assert_int_equal(b->n_producers, 0);
+	fake_producer_register(&p, "src", false, false);
+	assert_int_equal(machine_account(b)->n_data_sources, 1);
+	fake_producer_done(&p);
+	assert_int_equal(machine_account(b)->n_data_sources, 0);
+	assert_null(refused_producer(f, b));
+
+	machine_contact_came(a, &direct);
+	assert_non_null(strstr(quota_refuses_connection(b, 0),
+	    "quota.each_machine.max_connections"));
+	machine_contact_left(a);
+	assert_null(quota_refuses_connection(b, 0));
+}
+
 static void
 the_first_quota_that_fits_a_machine_counts(void **state)
 {
@@ -710,6 +753,7 @@ main(void)
 		TEST(sequences_are_bounded_whether_registered_or_not),
 		TEST(the_limit_of_writers_holds_those_too_that_never_registered),
 		TEST(links_of_a_machine_are_bounded_but_for_who_comes_again),
+		TEST(machines_that_a_certificate_invents_are_counted_together),
 		TEST(the_first_quota_that_fits_a_machine_counts),
 	};
 
