@@ -50,6 +50,8 @@ void clock_graph_free(struct clock_graph *g);
 
 /* The key of a packet's clock id: fills sequence in where it counts. */
 struct clock_key clock_key_of(uint32_t machine, uint32_t sequence, uint32_t id);
+/* The order in which equal ways are tried: that of Perfetto's importer. */
+int clock_key_compare(const struct clock_key *a, const struct clock_key *b);
 
 /*
  * One ClockSnapshot: n clocks at one moment.  Values are nanoseconds already

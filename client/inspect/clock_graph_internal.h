@@ -111,8 +111,6 @@ uint32_t clock_graph_find(const struct clock_graph *g,
     const struct clock_key *k);
 /* Of all that are joined with it the one that stands for them. */
 uint32_t clock_graph_joined(const struct clock_graph *g, uint32_t clock);
-/* The order in which equal ways are tried: that of Perfetto's importer. */
-int clock_key_compare(const struct clock_key *a, const struct clock_key *b);
 
 /* b - a; what does not fit wraps. */
 static inline int64_t

@@ -8,6 +8,7 @@
 enum {
 	OPT_JSON = 1000, OPT_STRICT, OPT_PACKETS, OPT_FOLLOW, OPT_CONVERT,
 	OPT_TYPE, OPT_SEQUENCE, OPT_MACHINE, OPT_FROM, OPT_TO,
+	OPT_INTO, OPT_INTO_MACHINE,
 };
 
 static const struct option flags[] = {
@@ -15,6 +16,8 @@ static const struct option flags[] = {
 	{ "follow", no_argument, NULL, OPT_FOLLOW },
 	{ "from", required_argument, NULL, OPT_FROM },
 	{ "help", no_argument, NULL, 'h' },
+	{ "into", required_argument, NULL, OPT_INTO },
+	{ "into-machine", required_argument, NULL, OPT_INTO_MACHINE },
 	{ "json", no_argument, NULL, OPT_JSON },
 	{ "machine", required_argument, NULL, OPT_MACHINE },
 	{ "packets", no_argument, NULL, OPT_PACKETS },
@@ -28,7 +31,8 @@ static const struct option flags[] = {
 const char inspect_options_help[] =
     "Usage: tributary inspect [--json] [--strict] [--follow] FILE\n"
     "       tributary inspect --packets [FILTER...] [--follow] FILE\n"
-    "       tributary inspect --convert CLOCK:NANOSECONDS [--machine NAME] FILE\n"
+    "       tributary inspect --convert CLOCK:NANOSECONDS [--machine NAME]\n"
+    "           [--into CLOCK] [--into-machine NAME] FILE\n"
     "\n"
     "Says what a trace holds and whether it can be trusted. FILE may be \"-\": a\n"
     "pipe is read as well. No daemon is asked.\n"
@@ -40,6 +44,11 @@ const char inspect_options_help[] =
     "      --convert CLOCK:NANOSECONDS\n"
     "                    say a time in the trace clock, as of MONOTONIC:5000, or\n"
     "                    64@7:5000 for the clock 64 of the sequence 7\n"
+    "      --into CLOCK  say it in this clock instead: REALTIME for the date, or\n"
+    "                    any other that the trace knows\n"
+    "      --into-machine NAME\n"
+    "                    the machine whose clock --into means; without it the\n"
+    "                    collector's own\n"
     "  -h, --help        print this\n"
     "\n"
     "Of the packets, only those\n"
@@ -116,6 +125,11 @@ check_modes(struct inspect_options *o, bool packets, char *err,
 	else if (o->mode == INSPECT_CONVERT &&
 	    packet_filter_is_set(&but_machine))
 		wrong = "of these, only --machine goes with --convert";
+	else if (o->mode != INSPECT_CONVERT && (o->into != NULL ||
+	    o->into_machine != NULL))
+		wrong = "--into and --into-machine go with --convert";
+	else if (o->into == NULL && o->into_machine != NULL)
+		wrong = "--into-machine wants --into: which of its clocks?";
 	else if (o->mode == INSPECT_CONVERT && o->follow)
 		wrong = "--follow does not go with --convert";
 	else if (o->mode != INSPECT_REPORT && (o->json || o->strict))
@@ -154,6 +168,12 @@ inspect_options_parse(struct inspect_options *out, int argc, char **argv,
 			break;
 		case OPT_CONVERT:
 			o.convert = optarg;
+			break;
+		case OPT_INTO:
+			o.into = optarg;
+			break;
+		case OPT_INTO_MACHINE:
+			o.into_machine = optarg;
 			break;
 		case ':':
 			snprintf(err, err_size, "%s wants a value",

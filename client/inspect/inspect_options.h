@@ -13,7 +13,7 @@
 enum inspect_mode {
 	INSPECT_REPORT,
 	INSPECT_PACKETS, /* as text */
-	INSPECT_CONVERT, /* a time into the trace clock */
+	INSPECT_CONVERT, /* a time of one clock into another */
 };
 
 struct inspect_options {
@@ -23,6 +23,8 @@ struct inspect_options {
 	bool strict; /* losses count for the exit status */
 	bool follow; /* wait for more of it */
 	const char *convert; /* CONVERT: "CLOCK:TIME" */
+	const char *into;    /* CONVERT: "CLOCK"; NULL: the trace clock */
+	const char *into_machine; /* CONVERT: NULL: the collector's own */
 	struct packet_filter filter; /* PACKETS */
 };
 

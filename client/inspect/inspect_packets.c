@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/inspect/clock_name.h"
@@ -15,11 +16,18 @@
 #include "client/inspect/trace_scan.h"
 #include "client/inspect/trace_tail.h"
 #include "client/inspect/trace_window.h"
+#include "protos/clock.pb-c.h"
 #include "transport/human.h"
 
 #define ERROR_BYTES 512
 /* Clocks that are named where one is not known. */
 #define MAX_NAMED 24u
+
+enum wall_clock {
+	REALTIME = PERFETTO__PROTOS__BUILTIN_CLOCK__BUILTIN_CLOCK_REALTIME,
+	REALTIME_COARSE =
+	    PERFETTO__PROTOS__BUILTIN_CLOCK__BUILTIN_CLOCK_REALTIME_COARSE,
+};
 
 /* As those of the report. */
 enum { EXIT_WHOLE = 0, EXIT_FAILED = 1, EXIT_DAMAGED = 2 };
@@ -219,6 +227,21 @@ print_at(FILE *out, const struct clock_at *at)
 		fprintf(out, " of machine %" PRIu32, at->clock.machine);
 }
 
+/* Where it is a wall clock: what it shows. */
+static void
+print_date(const struct clock_at *at)
+{
+	char text[sizeof("2026-11-21 13:00:05")];
+	time_t s = (time_t)(at->ns / 1000000000);
+	struct tm tm;
+
+	if ((at->clock.id != REALTIME && at->clock.id != REALTIME_COARSE) ||
+	    gmtime_r(&s, &tm) == NULL ||
+	    strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm) == 0)
+		return;
+	printf(", %s.%09" PRIu64 " UTC", text, at->ns % 1000000000);
+}
+
 static void
 name_clocks(struct clock_graph *g, uint32_t machine)
 {
@@ -236,84 +259,129 @@ name_clocks(struct clock_graph *g, uint32_t machine)
 		fputs(i < n ? ", ...\n" : "\n", stderr);
 }
 
+static bool
+was_read(const struct clock_graph *g, const struct clock_key *k)
+{
+	const struct clock_graph_clock *c;
+	size_t i, n = clock_graph_clocks(g, &c);
+
+	for (i = 0; i < n; i++) {
+		if (clock_key_compare(&c[i].key, k) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int
 cannot_convert(struct reading *r, const struct clock_at *at,
-    enum clock_result why)
+    const struct clock_key *to, enum clock_result why)
 {
+	struct clock_graph *g = trace_clocks_graph(packet_show_clocks(r->show));
+	uint32_t machine = at->clock.machine;
+	char name[CLOCK_NAME_MAX];
+
 	fputs("tributary inspect: ", stderr);
 	print_at(stderr, at);
 	switch (why) {
 	case CLOCK_OK:
 	case CLOCK_NO_WAY:
-		fputs(": nothing leads from this clock to the trace clock\n",
-		    stderr);
+		fprintf(stderr, ": nothing leads from this clock to %s",
+		    clock_name(name, to));
+		if (!was_read(g, to)) {
+			fputs(", which was never read", stderr);
+			machine = to->machine;
+		}
 		break;
 	case CLOCK_UNKNOWN:
-		fputs(": this clock was never read\n", stderr);
+		fputs(": this clock was never read", stderr);
 		break;
 	case CLOCK_WENT_BACK:
-		fputs(": this clock went back, so the time is ambiguous\n",
+		fputs(": this clock went back, so the time is ambiguous",
 		    stderr);
 		break;
 	}
-	name_clocks(trace_clocks_graph(packet_show_clocks(r->show)),
-	    at->clock.machine);
+	fputc('\n', stderr);
+	name_clocks(g, machine);
 	return EXIT_FAILED;
 }
 
-/* A line a clock on the way, and one of what it is in the trace. */
-static int
-convert(struct reading *r, struct clock_at at)
+/* How far into the trace it is, where the trace clock can tell. */
+static void
+print_into_trace(struct reading *r, const struct clock_at *at)
 {
-	struct trace_clocks *clocks = packet_show_clocks(r->show);
-	struct clock_graph *g = trace_clocks_graph(clocks);
-	struct clock_key to = trace_clocks_trace_clock(clocks);
-	struct clock_key way[CLOCK_GRAPH_MAX_STEPS + 1];
 	char text[CLOCK_NAME_MAX];
-	enum clock_result result;
 	uint64_t start, ns;
+
+	if (packet_show_start(r->show, &start) && trace_clocks_convert(
+	    packet_show_clocks(r->show), at, &ns) == CLOCK_OK)
+		printf("%s s into the trace\n", clock_seconds(text,
+		    (int64_t)(ns - start)));
+}
+
+/* A line a clock on the way, and one of when it is in the trace. */
+static int
+convert(struct reading *r, const struct clock_at *from,
+    const struct clock_key *to)
+{
+	struct clock_graph *g = trace_clocks_graph(packet_show_clocks(r->show));
+	struct clock_key way[CLOCK_GRAPH_MAX_STEPS + 1];
+	struct clock_at at = *from;
+	enum clock_result result;
+	uint64_t ns;
 	size_t i, n;
 
-	if ((result = clock_graph_convert(g, &at, &to, &ns)) != CLOCK_OK)
-		return cannot_convert(r, &at, result);
-	n = clock_graph_way(g, &at.clock, &to, way);
-	print_at(stdout, &at);
+	if ((result = clock_graph_convert(g, from, to, &ns)) != CLOCK_OK)
+		return cannot_convert(r, from, to, result);
+	n = clock_graph_way(g, &from->clock, to, way);
+	print_at(stdout, from);
 	putchar('\n');
 	for (i = 1; i < n; i++) {
 		if ((result = clock_graph_convert(g, &at, &way[i], &at.ns)) !=
 		    CLOCK_OK)
-			return cannot_convert(r, &at, result);
+			return cannot_convert(r, &at, to, result);
 		at.clock = way[i];
 		fputs("  is ", stdout);
 		print_at(stdout, &at);
+		print_date(&at);
 		putchar('\n');
 	}
-	if (packet_show_start(r->show, &start))
-		printf("%s s into the trace\n", clock_seconds(text,
-		    (int64_t)(at.ns - start)));
+	print_into_trace(r, from);
 	return EXIT_WHOLE;
+}
+
+/* The machine of a clock, where one is named.  -1: the trace knows none. */
+static int
+find_machine(const struct reading *r, const char *name, uint32_t *out)
+{
+	char err[ERROR_BYTES];
+
+	if (name == NULL || packet_show_machine(r->show, name, out))
+		return 0;
+	snprintf(err, sizeof(err), "the trace knows no machine %s", name);
+	return fail(err);
 }
 
 int
 inspect_convert_run(const struct inspect_options *o)
 {
 	char err[ERROR_BYTES];
+	struct clock_key to;
 	struct clock_at at;
 	struct reading r;
 	int status = EXIT_FAILED;
 
-	if (parse_convert(o->convert, &at, err, sizeof(err)) < 0)
+	if (parse_convert(o->convert, &at, err, sizeof(err)) < 0 ||
+	    (o->into != NULL && clock_name_parse(&to, o->into,
+	    strlen(o->into), err, sizeof(err)) < 0))
 		return refuse(err);
 	if (read_trace(&r, o, NULL) < 0)
 		goto out;
-	if (o->filter.machine != NULL && !packet_show_machine(r.show,
-	    o->filter.machine, &at.clock.machine)) {
-		snprintf(err, sizeof(err), "the trace knows no machine %s",
-		    o->filter.machine);
-		refuse(err);
+	if (o->into == NULL)
+		to = trace_clocks_trace_clock(packet_show_clocks(r.show));
+	if (find_machine(&r, o->filter.machine, &at.clock.machine) < 0 ||
+	    find_machine(&r, o->into_machine, &to.machine) < 0)
 		goto out;
-	}
-	status = convert(&r, at);
+	status = convert(&r, &at, &to);
 	if (tell_damage(&r) != EXIT_WHOLE && status == EXIT_WHOLE)
 		status = EXIT_DAMAGED;
 out:

@@ -103,7 +103,7 @@ _tributary_value()
 		_tributary_files -f "$2" ;;
 	--tls-dir | --trace-dir | --spool-dir | --state-dir)
 		_tributary_files -d "$2" ;;
-	--machine)
+	--machine | --into-machine)
 		_tributary_words "$(_tributary_machines)" "$2" ;;
 	--connect | --to | --producer-socket | --consumer-socket | --listen)
 		_tributary_words 'unix: tls:// ssh:// vsock://' "$2"
@@ -121,6 +121,9 @@ _tributary_value()
 		_tributary_words 'BOOTTIME: MONOTONIC: MONOTONIC_RAW:
 		    REALTIME:' "$2"
 		compopt -o nospace 2>/dev/null ;;
+	--into)
+		_tributary_words 'BOOTTIME MONOTONIC MONOTONIC_RAW
+		    REALTIME' "$2" ;;
 	--type)
 		_tributary_words 'clock_snapshot ftrace_events
 		    process_descriptor process_stats process_tree

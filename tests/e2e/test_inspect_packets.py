@@ -226,6 +226,41 @@ class Packets(InspectCase):
                               path, status=1)
         self.assertIn("never read", err)
 
+    def test_convert_goes_into_any_clock(self):
+        path = self.write(sample())
+        out, _ = self.inspect("--convert", f"BOOTTIME:{103 * SECOND + 45}",
+                              "--into", "realtime", path)
+        self.assertEqual(out, f"BOOTTIME {103 * SECOND + 45}\n"
+                         f"  is REALTIME {1700000003 * SECOND + 45}, "
+                         "2023-11-14 22:13:23.000000045 UTC\n"
+                         "3.000000045 s into the trace\n")
+        # A car's time on the collector's wall clock, and the other way.
+        out, _ = self.inspect("--convert", f"BOOTTIME:{5002 * SECOND}",
+                              "--machine", "car-7", "--into", "REALTIME",
+                              path)
+        self.assertIn("  is REALTIME 1700000001950000000, 2023-11-14 "
+                      "22:13:21.950000000 UTC\n1.950000000 s into", out)
+        out, _ = self.inspect("--convert", "REALTIME:1700000001950000000",
+                              "--into", "MONOTONIC", "--into-machine",
+                              "car-*", path)
+        self.assertIn(f"  is MONOTONIC {9 * SECOND} of machine 77\n", out)
+
+    def test_convert_says_why_it_cannot_go_there(self):
+        path = self.write(sample())
+        for flags, said in (
+                (["--into", "LUNCHTIME"], "no clock"),
+                (["--into", "BOOTTIME", "--into-machine", "bus"],
+                 "no machine bus"),
+                (["--into-machine", "car-7"], "wants --into"),
+                (["--into", "REALTIME", "--into-machine", "car-7"],
+                 "leads from this clock to REALTIME, which was never read\n"
+                 "Clocks that are known: MONOTONIC, BOOTTIME\n")):
+            _, err = self.inspect("--convert", "MONOTONIC:5", *flags, path,
+                                  status=1)
+            self.assertIn(said, err, flags)
+        _, err = self.inspect("--into", "REALTIME", path, status=1)
+        self.assertIn("go with --convert", err)
+
     def test_a_pipe_is_read_as_well(self):
         done = subprocess.run([TRIBUTARY, "inspect", "--packets", "-"],
                               input=sample().SerializeToString(),
