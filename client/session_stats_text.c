@@ -131,7 +131,8 @@ print_writer(FILE *out, const session_writer *w, uint64_t all)
 
 	fprintf(out, "    %s", w->producer != NULL ?
 	    text_cell_plain(w->producer, name) : "(gone)");
-	fprintf(out, ", pid %" PRId32, w->pid);
+	if (w->pid != 0)
+		fprintf(out, ", pid %" PRId32, w->pid);
 	if (w->machine != NULL && strcmp(w->machine, "host") != 0)
 		fprintf(out, " on %s", text_cell_plain(w->machine, name));
 	fprintf(out, ": %s in %s chunk%s of buffer %" PRIu32,

@@ -202,8 +202,11 @@ print_producer(FILE *out, const producer_pb *p)
 
 	fprintf(out, "%s", text_cell_plain(p->name, text));
 	fprintf(out, " on %s\n", text_cell_plain(machine_of(p, number), text));
-	fprintf(out, "  id       %" PRId32 ", pid %" PRId32 ", uid %" PRId32
-	    "%s\n", p->id, p->pid, p->uid, p->frozen ? ", frozen" : "");
+	fprintf(out, "  id       %" PRId32, p->id);
+	if (p->pid != 0)
+		fprintf(out, ", pid %" PRId32, p->pid);
+	fprintf(out, ", uid %" PRId32 "%s\n", p->uid, p->frozen ?
+	    ", frozen" : "");
 	if (p->sdk_version != NULL && p->sdk_version[0] != '\0')
 		fprintf(out, "  sdk      %s\n",
 		    text_cell_plain(p->sdk_version, text));

@@ -194,7 +194,8 @@ trace_loss_text(char *out, size_t size, const struct trace_loss *l)
 		snprintf(text, sizeof(text), "an unknown number of packets");
 	else
 		snprintf(text, sizeof(text), "%s %s%s",
-		    human_count(count, l->count), l->unit, human_s(l->count));
+		    human_count(count, l->count), l->unit,
+		    human_plural(l->unit, l->count));
 	put(out, size, &len, text);
 	if (l->bytes != 0) {
 		snprintf(text, sizeof(text), " (%s)",

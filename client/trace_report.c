@@ -1,6 +1,7 @@
 #include "client/trace_report.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "client/trace_losses.h"
@@ -37,20 +38,34 @@ trace_report_head(FILE *out, const struct trace_totals *t, const char *where,
 	fprintf(out, "\n");
 }
 
-/* " on car-7", " on machine 740663679", or "" for the collector's own. */
+/* " on car-7", " on machine 740663679", or nothing for the collector's own. */
 static void
-machine_text(char *out, size_t size, const struct trace_summary *s,
-    uint32_t id)
+print_machine(FILE *out, const struct trace_summary *s, uint32_t id)
 {
 	const char *name = trace_summary_machine_name(s, id);
 	char escaped[80];
 
-	out[0] = '\0';
 	if (id != 0 && name != NULL)
-		snprintf(out, size, " on %s", log_escape(escaped,
-		    sizeof(escaped), name, strlen(name)));
+		fprintf(out, " on %s", log_escape(escaped, sizeof(escaped),
+		    name, strlen(name)));
 	else if (id != 0)
-		snprintf(out, size, " on machine %" PRIu32, id);
+		fprintf(out, " on machine %" PRIu32, id);
+}
+
+/* Its name and process, as far as they are known. */
+static void
+print_producer(FILE *out, const struct trace_producer *p)
+{
+	bool named = p->name != NULL && p->name[0] != '\0';
+	char name[80];
+
+	if (named)
+		fprintf(out, "%s", log_escape(name, sizeof(name), p->name,
+		    strlen(p->name)));
+	if (p->pid != 0)
+		fprintf(out, "%spid %" PRId32, named ? ", " : "", p->pid);
+	else if (!named)
+		fprintf(out, "an unknown process");
 }
 
 void
@@ -58,18 +73,15 @@ trace_report_producers(FILE *out, struct trace_summary *s)
 {
 	const struct trace_producer *p;
 	char packets[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
-	char name[80], machine[100];
 	size_t i, n = trace_summary_producers(s, &p);
 
 	if (n == 0)
 		fprintf(out, "Producers       none wrote anything\n");
 	for (i = 0; i < n && i < MAX_PRODUCERS; i++) {
-		log_escape(name, sizeof(name), p[i].name == NULL ? "" :
-		    p[i].name, p[i].name == NULL ? 0 : strlen(p[i].name));
-		machine_text(machine, sizeof(machine), s, p[i].machine_id);
-		fprintf(out, "%s%s%spid %d%s: %s packet%s, %s\n",
-		    i == 0 ? "Producers       " : INDENT, name,
-		    name[0] == '\0' ? "" : ", ", p[i].pid, machine,
+		fprintf(out, "%s", i == 0 ? "Producers       " : INDENT);
+		print_producer(out, &p[i]);
+		print_machine(out, s, p[i].machine_id);
+		fprintf(out, ": %s packet%s, %s\n",
 		    human_count(packets, p[i].packets), human_s(p[i].packets),
 		    human_bytes(bytes, p[i].bytes));
 	}
@@ -151,7 +163,7 @@ counters(FILE *out, const struct trace_summary *s, size_t *lines)
 		else
 			fprintf(out, "%s%s %s%s", lost(lines),
 			    human_count(count, l[i].count), l[i].unit,
-			    human_s(l[i].count));
+			    human_plural(l[i].unit, l[i].count));
 		if (l[i].bytes != 0)
 			fprintf(out, " (%s)", human_bytes(bytes, l[i].bytes));
 		if (l[i].of_machine) {

@@ -204,6 +204,24 @@ read_provenance(struct trace_summary *s, const struct pb_field *provenance)
 	}
 }
 
+/* SystemInfo.machine_name(17) */
+static void
+read_system_info(struct trace_summary *s, const struct packet_facts *f)
+{
+	struct pb_reader r;
+	struct pb_field e;
+	char *name;
+
+	pb_init(&r, f->payload.data, f->payload.len);
+	while (pb_next(&r, &e)) {
+		if (e.number != 17 || e.wire != PB_BYTES || e.len == 0 ||
+		    (name = strndup((const char *)e.data, e.len)) == NULL)
+			continue;
+		machine_names_add(&s->machines, f->machine_id, name);
+		free(name);
+	}
+}
+
 /* Packets by which the service speaks about the whole trace. */
 static void
 read_service_packet(struct trace_summary *s, const struct packet_facts *f)
@@ -216,6 +234,9 @@ read_service_packet(struct trace_summary *s, const struct packet_facts *f)
 	switch (f->type) {
 	case PACKET_TYPE_TRACE_CONFIG:
 		read_trace_config(s, &f->payload);
+		break;
+	case PACKET_TYPE_SYSTEM_INFO:
+		read_system_info(s, f);
 		break;
 	case PACKET_TYPE_SERVICE_EVENT:
 		read_service_event(s, f);

@@ -93,7 +93,10 @@ uint64_t trace_summary_loose_bytes(const struct trace_summary *s);
 void trace_summary_name(struct trace_summary *s, int32_t id,
     uint32_t machine_id, int32_t pid, const char *name);
 
-/* What a machine id stands for; NULL: not known. */
+/*
+ * What a machine id stands for, where SystemInfo in the trace or this call said
+ * it, whichever was first; NULL: not known.
+ */
 void trace_summary_machine(struct trace_summary *s, uint32_t id,
     const char *name);
 const char *trace_summary_machine_name(const struct trace_summary *s,

@@ -71,6 +71,15 @@ human_s(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
+const char *
+human_plural(const char *word, uint64_t n)
+{
+	size_t len = strlen(word);
+
+	return n != 1 && len > 1 && word[len - 1] == 'h' &&
+	    strchr("cs", word[len - 2]) != NULL ? "es" : human_s(n);
+}
+
 int
 human_width(const char *utf8)
 {

@@ -21,6 +21,8 @@ char *human_ms(char out[HUMAN_TEXT_MAX], uint64_t ms);
 
 /* "s" unless n is 1: for plurals in messages. */
 const char *human_s(uint64_t n);
+/* The same for any word: "es" behind "patch" and "flush". */
+const char *human_plural(const char *word, uint64_t n);
 
 /*
  * v, which is 0 or more, without its fraction; UINT64_MAX where v is beyond.

@@ -338,19 +338,6 @@ file(FILE *out, const struct inspection *i)
 		    "off\n", human_bytes(bytes, scan->tail_bytes));
 }
 
-static void
-name_machines(const struct inspection *i)
-{
-	const struct session_log *l = inspection_log(i);
-	size_t k;
-
-	for (k = 0; k < l->n_machines; k++) {
-		if (l->machines[k].id != 0 && l->machines[k].name[0] != '\0')
-			trace_summary_machine(inspection_summary(i),
-			    l->machines[k].id, l->machines[k].name);
-	}
-}
-
 void
 inspect_report_text(FILE *out, const struct inspection *i,
     const struct inspect_verdict *v, const char *path)
@@ -363,7 +350,6 @@ inspect_report_text(FILE *out, const struct inspection *i,
 		fprintf(out, "Trace           %s\n", shown(name, path));
 		return;
 	}
-	name_machines(i);
 	trace_report_head(out, trace_summary_totals(s), shown(name, path),
 	    inspection_duration_ns(i) / 1000000);
 	file(out, i);

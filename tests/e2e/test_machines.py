@@ -8,6 +8,8 @@ import subprocess
 from harness import tap
 from harness.case import Case, TEST_SOURCE
 from harness.daemon import environment
+from harness.device import RelayCase
+from harness.recording import Recording
 from harness.trace import Trace
 
 
@@ -117,6 +119,30 @@ class Machines(Case):
                                         "100ms", TEST_SOURCE)
         self.assertEqual(code, 0)
         self.assertIn("say --all-machines or --machine NAME", err)
+
+
+class Devices(RelayCase):
+    def test_one_that_came_late_and_left_is_called_by_its_name(self):
+        self.collector()
+        query = self.consumer()
+        for more in ([], ["-s", "1mb"]):  # read at the end; into the file
+            with self.subTest(more=more):
+                recording = Recording(self, "-o", "t", "-t", "0",
+                                      "--all-machines", *more, TEST_SOURCE)
+                self.until(lambda: query.query().num_sessions == 1,
+                           "the session runs")
+                device = self.device(f"late-{len(self.devices)}")
+                producer = self.producer("p", address=device.socket)
+                producer.wait_started()
+                producer.writer().number(3)
+                producer.close()
+                self.wait_empty(device)
+                device.stop()
+                self.until(lambda: not query.query().producers,
+                           "the collector has let it go")
+                recording.interrupt()
+                self.assertRegex(recording.end(), "Producers +.*pid "
+                                 rf"\d+ on {device.name}: 3 packets")
 
 
 if __name__ == "__main__":

@@ -98,6 +98,48 @@ a_machine_is_called_by_its_name_where_that_is_known(void **state)
 }
 
 static void
+a_machine_is_called_as_the_trace_itself_does(void **state)
+{
+	struct pb_writer w;
+	size_t mark;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, 45); /* system_info */
+	pb_put_string(&w, 17, "late-car");
+	pb_nest_end(&w, mark);
+	pb_put_uint(&w, 10, 1);
+	pb_put_uint(&w, 98, 4000000000u);
+	trace_summary_packet(s, w.data, w.len);
+	pb_writer_reset(&w);
+	pb_put_string(&w, 7, "");
+	pb_put_uint(&w, 10, 2);
+	pb_put_uint(&w, 79, 50);
+	pb_put_uint(&w, 98, 4000000000u);
+	trace_summary_packet(s, w.data, w.len);
+	pb_writer_done(&w);
+	assert_non_null(strstr(report(0), "pid 50 on late-car: "));
+}
+
+static void
+a_process_that_is_not_known_has_no_number(void **state)
+{
+	packet_of(2, 0, 7, 0);
+	assert_non_null(strstr(report(0),
+	    "Producers       an unknown process: 1 packet"));
+	free(text);
+	trace_summary_name(s, 1, 0, 0, "probes");
+	assert_non_null(strstr(report(0), "Producers       probes: 1 packet"));
+}
+
+static void
+two_patches_are_no_patchs(void **state)
+{
+	packet_of(2, 50, 7, 0);
+	stats(6, 2); /* patches_failed */
+	assert_non_null(strstr(report(0), "Lost            2 patches of"));
+}
+
+static void
 a_good_trace_reads_like_this(void **state)
 {
 	packet_of(2, 50, 7, 0);
@@ -186,6 +228,9 @@ main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		T(a_machine_is_called_by_its_name_where_that_is_known),
+		T(a_machine_is_called_as_the_trace_itself_does),
+		T(a_process_that_is_not_known_has_no_number),
+		T(two_patches_are_no_patchs),
 		T(a_good_trace_reads_like_this),
 		T(losses_are_told_by_cause_with_what_to_do),
 		T(what_perfettos_service_refused_of_all_is_no_loss_but_told),

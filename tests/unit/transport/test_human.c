@@ -50,6 +50,17 @@ numbers_beyond_the_largest_are_the_largest(void **state)
 	assert_true(human_whole(1e300) == UINT64_MAX);
 }
 
+static void
+words_have_the_plural_of_their_ending(void **state)
+{
+	assert_string_equal(human_plural("patch", 2), "es");
+	assert_string_equal(human_plural("flush", 0), "es");
+	assert_string_equal(human_plural("patch", 1), "");
+	assert_string_equal(human_plural("packet", 2), "s");
+	assert_string_equal(human_plural("h", 2), "s");
+	assert_string_equal(human_plural("", 2), "s");
+}
+
 int
 main(void)
 {
@@ -57,6 +68,7 @@ main(void)
 		cmocka_unit_test(bytes_are_shown_in_the_unit_that_reads_best),
 		cmocka_unit_test(counts_have_commas),
 		cmocka_unit_test(times_lose_detail_as_they_grow),
+		cmocka_unit_test(words_have_the_plural_of_their_ending),
 		cmocka_unit_test(numbers_beyond_the_largest_are_the_largest),
 	};
 
