@@ -118,7 +118,7 @@ measure(struct buffer_reading *r, const struct buffer_facts *f)
 	 * A streamed buffer lost to a slow reader: how large it would have to
 	 * be depends on when.  Twice is what one tries.
 	 */
-	if (f->streamed)
+	if (f->streamed && !f->discard)
 		r->enough_bytes = round_up_size(st->buffer_size * 2);
 	else if (gone + kept < 9e18)
 		r->enough_bytes = round_up_size((uint64_t)((gone + kept) *
@@ -132,7 +132,7 @@ static void
 gone_text(char *out, size_t size, const struct buffer_reading *r,
     const struct buffer_facts *f)
 {
-	const char *which = f->streamed ? "" : f->discard ? "the last " :
+	const char *which = f->discard ? "the last " : f->streamed ? "" :
 	    "the first ";
 	char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX];
 
@@ -152,7 +152,10 @@ enough_text(char *out, size_t size, const struct buffer_reading *r,
 	char a[HUMAN_TEXT_MAX];
 
 	out[0] = '\0';
-	if (f->streamed)
+	if (f->discard && f->streamed)
+		snprintf(out, size, "; reading it makes no room under DISCARD: "
+		    "RING_BUFFER would have gone on");
+	else if (f->streamed)
 		snprintf(out, size, "; whoever reads it was too slow: a "
 		    "faster disk or reader, or %s, may hold it",
 		    size_text(a, r->enough_bytes != 0 ? r->enough_bytes :
@@ -233,31 +236,39 @@ say_hurt(struct buffer_reading *r, const buffer_stats *st)
 
 /* ---- what is well ---- */
 
+static bool
+reads_make_room(const struct buffer_facts *f)
+{
+	return f->streamed && !f->discard;
+}
+
 static void
 say_filling(struct buffer_reading *r, const struct buffer_facts *f)
 {
 	const buffer_stats *st = f->stats;
-	char used[HUMAN_TEXT_MAX], size[HUMAN_TEXT_MAX], in[HUMAN_TEXT_MAX];
-	uint64_t left = st->buffer_size > f->used ? st->buffer_size - f->used :
-	    0;
+	char has[HUMAN_TEXT_MAX], size[HUMAN_TEXT_MAX], in[HUMAN_TEXT_MAX];
+	/* What was read is in the way still, where nothing is overwritten. */
+	uint64_t used = f->discard && st->bytes_written > f->used ?
+	    st->bytes_written : f->used;
+	uint64_t left = st->buffer_size > used ? st->buffer_size - used : 0;
 	double rate = 0;
 
 	if (f->duration_ms >= RATE_MIN_MS)
 		rate = (double)st->bytes_written / (double)f->duration_ms;
 	/* Behind a reader the rate of writing fills nothing. */
-	if (!f->streamed && rate > 0 && left > 0 && (double)left / rate < 1e15)
+	if (!reads_make_room(f) && rate > 0 && left > 0 && (double)left / rate < 1e15)
 		r->full_in_ms = (uint64_t)((double)left / rate);
-	human_bytes(used, f->used);
+	human_bytes(has, used);
 	size_text(size, st->buffer_size);
-	if (f->streamed)
+	if (reads_make_room(f))
 		say(r, false, "has %s of %s waiting to be read; all that came "
-		    "was kept", used, size);
+		    "was kept", has, size);
 	else if (r->full_in_ms != 0)
 		say(r, false, "holds %s of %s, all that came; at this rate it "
-		    "%s in about %s", used, size, f->discard ? "is full" :
+		    "%s in about %s", has, size, f->discard ? "is full" :
 		    "begins to overwrite", time_text(in, r->full_in_ms));
 	else
-		say(r, false, "holds %s of %s, all that came", used, size);
+		say(r, false, "holds %s of %s, all that came", has, size);
 }
 
 static void

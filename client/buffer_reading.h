@@ -23,7 +23,10 @@ struct buffer_facts {
 	bool discard;         /* FILL_POLICY DISCARD; else a ring */
 	/* Of recording so far, or in all; 0: not known. */
 	uint64_t duration_ms;
-	/* It was read while it was written: a file, a reader of its own. */
+	/*
+	 * It was read while it was written: a file, a reader of its own.  That
+	 * makes room in a ring only.
+	 */
 	bool streamed;
 	bool running;         /* data still comes */
 	/* Bytes that nobody has read yet; only looked at when running. */

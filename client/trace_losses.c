@@ -44,7 +44,8 @@ add_buffer(struct list *l, int i, const buffer_stats *b)
 	add(l, (struct trace_loss){
 	    .count = b->chunks_discarded, .unit = "chunk",
 	    .cause = "arrived when the buffer was full",
-	    .hint = "a larger buffer (size_kb) keeps more",
+	    .hint = "a larger buffer (size_kb) keeps more; into a file, "
+		    "fill_policy: RING_BUFFER does",
 	    .buffer = i }, true);
 	add(l, (struct trace_loss){
 	    .count = b->trace_writer_packet_loss, .unit = "packet",

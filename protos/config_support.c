@@ -10,6 +10,8 @@
 #define PATH_MAX_BYTES 128
 #define TEXT_MAX_BYTES 384
 
+#define POLICY_PATH "buffers.fill_policy"
+
 /* ---- a reader of wire format: protos knows nothing of transport ---- */
 
 struct wire {
@@ -95,6 +97,8 @@ struct walk {
 	void *arg;
 	char told[CONFIG_SUPPORT_MAX][PATH_MAX_BYTES];
 	unsigned n_told;
+	bool discards; /* a buffer with DISCARD */
+	bool into_file;
 };
 
 /* Whether it is new and there is room; the last one says that of the rest. */
@@ -156,6 +160,33 @@ tell_ignored(struct walk *w, const struct config_support *s)
 	w->fn(w->arg, s->path, text);
 }
 
+/* What has to be known of fields that contradict each other. */
+static void
+note(struct walk *w, const char *path, const struct wire_field *f)
+{
+	if (f->type != PROTOBUF_C_WIRE_TYPE_VARINT)
+		return;
+	if (strcmp(path, POLICY_PATH) == 0)
+		w->discards |= f->value ==
+		    PERFETTO__PROTOS__TRACE_CONFIG__BUFFER_CONFIG__FILL_POLICY__DISCARD;
+	else if (strcmp(path, "write_into_file") == 0)
+		w->into_file = true;
+}
+
+/*
+ * A full buffer with DISCARD stays closed, however much of it is in the file:
+ * Perfetto's importer calls such a config an error, too.
+ */
+static void
+tell_contradiction(struct walk *w)
+{
+	if (w->discards && w->into_file && wants(w, POLICY_PATH))
+		w->fn(w->arg, POLICY_PATH, POLICY_PATH " of the trace config "
+		    "is DISCARD although it has write_into_file: a buffer that "
+		    "was full once takes nothing more, and the file ends "
+		    "there; RING_BUFFER goes on");
+}
+
 /*
  * parent: the row of the message, NULL for the config itself.  Rows of what is
  * in a message follow its own.
@@ -208,6 +239,7 @@ check_message(struct walk *w, const ProtobufCMessageDescriptor *d,
 		if (is_default(&f) ||
 		    (row = find_row(parent, fd->name)) == NULL)
 			continue;
+		note(w, row->path, &f);
 		if (row->kind == CONFIG_IGNORED)
 			tell_ignored(w, row);
 		else if (fd->type == PROTOBUF_C_TYPE_ENUM &&
@@ -232,4 +264,5 @@ config_support_check(const uint8_t *config, size_t len, config_support_fn fn,
 	if (len > 0)
 		check_message(&w, &perfetto__protos__trace_config__descriptor,
 		    NULL, config, len);
+	tell_contradiction(&w);
 }

@@ -32,9 +32,10 @@ struct config_support {
 const struct config_support *config_support_table(size_t *n);
 
 /*
- * Told once for each path that an encoded TraceConfig sets without effect, or
- * that is not in the schema ("field 4711", "buffers field 99"): text is a whole
- * sentence that names the field and says why, borrowed.
+ * Told once for each path that an encoded TraceConfig sets without effect, that
+ * is not in the schema ("field 4711", "buffers field 99"), or whose value
+ * contradicts another's (DISCARD with write_into_file): text is a whole sentence
+ * that names the field and says why, borrowed.
  */
 typedef void (*config_support_fn)(void *arg, const char *path,
     const char *text);

@@ -15,7 +15,8 @@ static const struct config_support table[] = {
 	    "name them by index or name"),
 	SERVED("buffers.size_kb", "at least 1; refused where limits or the "
 	    "machine's free memory have no room"),
-	SERVED("buffers.fill_policy", "RING_BUFFER where it is left out"),
+	SERVED("buffers.fill_policy", "RING_BUFFER where it is left "
+	    "out; DISCARD with write_into_file gives a warning"),
 	SERVED("buffers.transfer_on_clone", "CloneSession moves the buffer and "
 	    "leaves an empty one"),
 	SERVED("buffers.clear_before_clone", "CloneSession empties the buffer "

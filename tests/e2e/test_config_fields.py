@@ -76,6 +76,14 @@ class Warnings(Fields):
         self.assertIn("write_flush_mode", warning)
         self.assertIn("77", warning)
 
+    def test_discard_into_a_file_is_a_contradiction(self):
+        consumer = self.consumer()
+        with open(self.path("file"), "wb") as file:
+            consumer.enable(config(TEST_SOURCE, policy="DISCARD",
+                                   write_into_file=True), [file.fileno()])
+            (warning,) = consumer.stop().warnings
+        self.assertIn("RING_BUFFER goes on", warning)
+
     def test_a_config_that_is_served_whole_gives_none(self):
         consumer = self.session(unique_session_name="x")
         self.assertEqual(list(consumer.stop().warnings), [])

@@ -83,6 +83,23 @@ class Local(RecordCase):
         (numbers,) = self.trace().numbers().values()
         self.assertEqual(numbers, list(range(len(numbers))))
 
+    def test_discard_and_a_file_are_warned_of_and_explained(self):
+        producer = self.producer("p")
+        config = self.config(f"""
+            write_into_file: true
+            buffers {{ size_kb: 64 fill_policy: DISCARD }}
+            data_sources {{ config {{ name: "{TEST_SOURCE}" }} }}""")
+        recording = self.record("-c", config, "-o", "t")
+        producer.wait_started()
+        producer.writer().number(3000)
+        recording.interrupt()
+        errors = recording.end()
+        self.assertEqual(errors.count("RING_BUFFER goes on"), 1)
+        self.assertIn("into a file, fill_policy: RING_BUFFER", errors)
+        out, _ = self.run_command("inspect", self.path("t"))
+        self.assertIn(b"RING_BUFFER would have gone on", out)
+        self.assertNotIn(b"faster disk", out)
+
     def test_a_wrong_field_is_pointed_at(self):
         config = self.config("buffers {\n  size_kbs: 10\n}\n")
         errors = self.record("-c", config, "-o", "t").end(1)

@@ -163,11 +163,37 @@ a_running_ring_tells_when_it_will_overwrite(void **state)
 	facts.discard = true;
 	read_it();
 	assert_non_null(strstr(r.sentences[0].text, "it is full in about"));
+	facts.discard = false;
 	facts.streamed = true;
 	read_it();
 	assert_string_equal(r.sentences[0].text, "has 8.0 MiB of 32 MiB waiting "
 	    "to be read; all that came was kept");
 	assert_int_equal(r.full_in_ms, 0);
+}
+
+/* Perfetto's buffers and ours: what was read stays where it is. */
+static void
+reading_makes_no_room_under_discard(void **state)
+{
+	facts.running = facts.discard = facts.streamed = true;
+	facts.duration_ms = 10000;
+	stats.bytes_written = 8 * MIB;
+	facts.used = MIB; /* the rest is in the file */
+	read_it();
+	assert_string_equal(r.sentences[0].text, "holds 8.0 MiB of 32 MiB, all "
+	    "that came; at this rate it is full in about 30 s");
+
+	facts.running = false;
+	facts.duration_ms = 60000;
+	stats.bytes_written = 32 * MIB;
+	stats.chunks_written = 8192;
+	stats.chunks_discarded = 16384;
+	read_it();
+	assert_string_equal(r.sentences[0].text, "was full after 32 MiB and "
+	    "refused 16,384 chunks: about the last 40 s of 60 s are gone; "
+	    "reading it makes no room under DISCARD: RING_BUFFER would have "
+	    "gone on");
+	assert_true(r.enough_bytes == 98 * MIB);
 }
 
 static void
@@ -251,6 +277,7 @@ main(void)
 		T(that_it_was_streamed_shows_in_what_was_read),
 		T(wraps_without_loss_are_well),
 		T(a_running_ring_tells_when_it_will_overwrite),
+		T(reading_makes_no_room_under_discard),
 		T(what_never_arrived_is_told_beside_what_was_kept),
 		T(a_buffer_smaller_than_a_chunk_is_suspected),
 		T(small_chunks_are_pointed_out),

@@ -205,6 +205,23 @@ what_is_served_or_android_only_gives_no_warning(void **state)
 }
 
 static void
+discard_and_a_file_contradict_each_other(void **state)
+{
+	/* buffers { fill_policy: DISCARD } write_into_file: true, both ways */
+	struct told t = CHECK("\x0a\x02\x20\x02\x40\x01");
+
+	assert_int_equal(t.n, 1);
+	assert_string_equal(t.path[0], "buffers.fill_policy");
+	assert_non_null(strstr(t.text[0], "RING_BUFFER goes on"));
+	assert_int_equal(CHECK("\x40\x01\x0a\x02\x20\x02").n, 1);
+	/* write_into_file: false; a ring; no file; nothing to write from */
+	assert_int_equal(CHECK("\x0a\x02\x20\x02\x40\x00").n, 0);
+	assert_int_equal(CHECK("\x0a\x02\x20\x01\x40\x01").n, 0);
+	assert_int_equal(CHECK("\x0a\x02\x20\x02").n, 0);
+	assert_int_equal(CHECK("\x40\x01").n, 0);
+}
+
+static void
 an_unknown_field_is_named_once(void **state)
 {
 	/* field 4711: 1, twice; buffers { field 99: 1 }, twice */
@@ -291,6 +308,7 @@ main(void)
 		cmocka_unit_test(the_documentation_has_the_same_table),
 		cmocka_unit_test(
 		    what_is_served_or_android_only_gives_no_warning),
+		cmocka_unit_test(discard_and_a_file_contradict_each_other),
 		cmocka_unit_test(an_unknown_field_is_named_once),
 		cmocka_unit_test(
 		    an_unknown_field_far_inside_is_named_with_its_way),
