@@ -14,8 +14,8 @@
 #include "protos/control.pb-c.h"
 #include "protos/link.pb-c.h"
 #include "protos/system_info.pb-c.h"
-#include "transport/glob.h"
 #include "transport/link_wire.h"
+#include "transport/machine_word.h"
 
 typedef Tributary__MachineState machine_state;
 typedef Tributary__QueryMachinesReply machines_reply;
@@ -25,9 +25,7 @@ typedef Tributary__QueryMachinesReply machines_reply;
 int
 machines_is_named(const machine_state *m, const char *name)
 {
-	if (strcmp(name, "host") == 0)
-		return m->id == 0;
-	return glob_match(name, m->name == NULL ? "" : m->name);
+	return machine_word_means(name, m->id, m->name);
 }
 
 static bool
@@ -45,7 +43,7 @@ static const char *
 name_of(const machine_state *m, char out[TEXT_CELL_MAX])
 {
 	if (m->id == 0)
-		return "host";
+		return MACHINE_WORD_HOST;
 	return text_cell_plain(m->name, out);
 }
 
@@ -276,6 +274,9 @@ print_block(FILE *out, const machine_state *m, uint64_t now)
 
 	fprintf(out, "%s\n", name_of(m, name));
 	fprintf(out, "  id             %" PRIu32 "\n", m->id);
+	if (m->id == 0 && m->name != NULL)
+		fprintf(out, "  own name       %s\n",
+		    text_cell_plain(m->name, text));
 	fprintf(out, "  state          %s", machine_state_text(m));
 	if (since_ns(m) != 0)
 		fprintf(out, " since %s (%s)", time_text_at(time, since_ns(m)),
@@ -369,9 +370,12 @@ static void
 json_machine(FILE *out, const machine_state *m)
 {
 	fprintf(out, "  {\"id\": %" PRIu32, m->id);
-	json_entry(out, "name", m->id == 0 ? "host" : m->name);
+	json_entry(out, "name", m->id == 0 ? MACHINE_WORD_HOST :
+	    m->name);
 	fprintf(out, ", \"state\": \"%s\", \"reached_by\": \"%s\"",
 	    machine_state_text(m), reach_text(m));
+	if (m->id == 0)
+		json_entry(out, "own_name", m->name);
 	json_entry(out, "address", m->address);
 	json_entry(out, "known_by", m->authenticated);
 	json_entry(out, "software", m->software);

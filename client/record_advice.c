@@ -10,6 +10,7 @@
 #include "protos/service_state.pb-c.h"
 #include "protos/trace_config.pb-c.h"
 #include "transport/glob.h"
+#include "transport/machine_word.h"
 
 typedef Perfetto__Protos__TracingServiceState service_state;
 typedef Perfetto__Protos__TraceConfig__DataSource data_source;
@@ -35,11 +36,7 @@ say(struct saying *s, const char *sentence)
 static bool
 is_on(const producer *p, const char *machine)
 {
-	if (strcmp(machine, "host") == 0)
-		return p->machine_id == 0;
-	return p->machine_id != 0 &&
-	    glob_match(machine, p->machine_name == NULL ? "" :
-	    p->machine_name);
+	return machine_word_means(machine, p->machine_id, p->machine_name);
 }
 
 static bool
@@ -164,7 +161,7 @@ is_connected(const service_state *s, const char *machine)
 {
 	size_t i;
 
-	if (strcmp(machine, "host") == 0)
+	if (machine_word_means(machine, 0, NULL))
 		return true;
 	for (i = 0; i < s->n_producers; i++)
 		if (is_on(s->producers[i], machine))

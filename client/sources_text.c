@@ -10,6 +10,7 @@
 #include "client/text_cell.h"
 #include "protos/service_state.pb-c.h"
 #include "transport/glob.h"
+#include "transport/machine_word.h"
 
 typedef Perfetto__Protos__TracingServiceState state_pb;
 typedef Perfetto__Protos__TracingServiceState__Producer producer_pb;
@@ -52,27 +53,34 @@ or_empty(const char *text)
 }
 
 static bool
-fits_any(const char *const *patterns, size_t n, const char *name,
-    const char *other)
+is_named(const struct source *s, const struct sources_filter *f)
 {
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		if (glob_match(patterns[i], name) ||
-		    (other != NULL && glob_match(patterns[i], other)))
+	for (i = 0; i < f->n_names; i++)
+		if (glob_match(f->names[i], or_empty(s->what->name)))
 			return true;
-	return n == 0;
+	return f->n_names == 0;
 }
 
-/* The host goes by its own name, too. */
+static bool
+is_on(const producer_pb *p, const struct sources_filter *f)
+{
+	char number[16];
+	size_t i;
+
+	for (i = 0; i < f->n_machines; i++)
+		if (machine_word_means(f->machines[i], p->machine_id,
+		    p->machine_id == 0 ? p->machine_name :
+		    machine_of(p, number)))
+			return true;
+	return f->n_machines == 0;
+}
+
 static bool
 fits(const struct source *s, const struct sources_filter *f)
 {
-	char number[16];
-
-	return fits_any(f->names, f->n_names, or_empty(s->what->name), NULL) &&
-	    fits_any(f->machines, f->n_machines,
-	    machine_of(s->producer, number), s->producer->machine_name);
+	return is_named(s, f) && is_on(s->producer, f);
 }
 
 /* The host first, then machines and producers by name. */

@@ -33,7 +33,8 @@ static const struct config_support table[] = {
 	SERVED("data_sources.producer_name_regex_filter", "must fit the whole "
 	    "name; ChangeTraceConfig may add some"),
 	SERVED("data_sources.machine_name_filter", "names of machines, or "
-	    "patterns with * and ?; host is the collector's own"),
+	    "patterns with * and ?; host, or its own name, is the "
+	    "collector's"),
 	SERVED("builtin_data_sources", "what the service itself writes"),
 	SERVED("builtin_data_sources.disable_clock_snapshotting", "no "
 	    "ClockSnapshot packets"),

@@ -15,6 +15,7 @@
 #include "transport/clock_snapshot.h"
 #include "transport/human.h"
 #include "transport/log.h"
+#include "transport/machine_word.h"
 
 /* Machines, clocks and pairs that are told of; text ends in "and N more". */
 #define MAX_MACHINES   1024u
@@ -133,17 +134,17 @@ inspect_clocks_distances(struct clock_graph *g, struct clock_distance *out,
 	return m;
 }
 
-/* "car-7", "machine 12", "the collector's machine" */
+/* "car-7", "machine 12", "host" */
 static const char *
 machine_name(char *out, size_t size, const struct inspection *i, uint32_t id)
 {
 	const struct session_machine *m =
 	    session_log_machine(inspection_log(i), id);
 
+	if (id == 0)
+		return MACHINE_WORD_HOST;
 	if (m != NULL && m->name[0] != '\0')
 		return log_escape(out, size, m->name, strlen(m->name));
-	if (id == 0)
-		return "host";
 	snprintf(out, size, "machine %" PRIu32, id);
 	return out;
 }

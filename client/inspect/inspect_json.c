@@ -17,6 +17,7 @@
 #include "protos/json_print.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
+#include "transport/machine_word.h"
 
 #define MAX_LOSSES 1024
 
@@ -218,8 +219,11 @@ machines(struct json_out *j, const struct inspection *i)
 		known = session_log_machine(l, m[k].id);
 		json_object(j, NULL);
 		json_uint(j, "id", m[k].id);
+		if (m[k].id == 0)
+			json_string(j, "name", MACHINE_WORD_HOST);
 		if (known != NULL) {
-			json_string(j, "name", known->name);
+			json_string(j, m[k].id == 0 ? "own_name" : "name",
+			    known->name);
 			json_string(j, "system", known->system);
 			json_string(j, "service", known->service);
 			json_uint(j, "cpus", known->cpus);

@@ -17,6 +17,7 @@
 #include "protos/trace_stats.pb-c.h"
 #include "transport/human.h"
 #include "transport/log.h"
+#include "transport/machine_word.h"
 
 /* Longer lists end in "and N more". */
 #define MAX_MACHINES  20
@@ -82,6 +83,22 @@ session(FILE *out, const struct session_log *l)
 		    l->n_configs > l->n_uuids ? l->n_configs : l->n_uuids);
 }
 
+/* "host", "host (\"rack\")", "car-7, machine 12", "machine 12" */
+static void
+print_machine(FILE *out, uint32_t id, const char *own_name)
+{
+	char name[SHOWN];
+
+	shown(name, own_name);
+	if (id == 0 && name[0] != '\0')
+		fprintf(out, MACHINE_WORD_HOST " (\"%s\")", name);
+	else if (id == 0)
+		fprintf(out, MACHINE_WORD_HOST);
+	else
+		fprintf(out, "%s%smachine %" PRIu32, name, name[0] != '\0' ?
+		    ", " : "", id);
+}
+
 static void
 machine(FILE *out, size_t n, const struct machine_total *m,
     const struct session_log *l)
@@ -90,13 +107,7 @@ machine(FILE *out, size_t n, const struct machine_total *m,
 	char name[SHOWN], packets[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
 
 	fprintf(out, "%s", begin(n, "Machines        "));
-	if (known != NULL && known->name[0] != '\0')
-		fprintf(out, "%s", shown(name, known->name));
-	else if (m->id == 0)
-		fprintf(out, "host");
-	if (m->id != 0)
-		fprintf(out, "%smachine %" PRIu32, known != NULL &&
-		    known->name[0] != '\0' ? ", " : "", m->id);
+	print_machine(out, m->id, known == NULL ? "" : known->name);
 	if (known != NULL && known->system[0] != '\0')
 		fprintf(out, ", %s", shown(name, known->system));
 	if (known != NULL && known->cpus != 0)

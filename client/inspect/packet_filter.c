@@ -8,8 +8,8 @@
 #include "client/packet_facts.h"
 #include "protos/nearest.h"
 #include "protos/trace_packet.pb-c.h"
-#include "transport/glob.h"
 #include "transport/log.h"
+#include "transport/machine_word.h"
 
 #define WORD_BYTES 64
 
@@ -153,7 +153,7 @@ packet_filter_is_machine(const char *machine, uint32_t id, const char *name)
 
 	if (number(machine, 0, &wanted) == 0 && wanted == id)
 		return true;
-	return name != NULL && glob_match(machine, name);
+	return machine_word_means(machine, id, name);
 }
 
 static bool

@@ -14,6 +14,7 @@
 #include "protos/trace_packet.pb-c.h"
 #include "transport/human.h"
 #include "transport/log.h"
+#include "transport/machine_word.h"
 #include "transport/pb_reader.h"
 
 /* SystemInfo.machine_name */
@@ -134,11 +135,12 @@ print_machine(const struct packet_show *p, uint32_t id)
 {
 	const char *name = machine_names_find(&p->names, id);
 
-	if (name != NULL)
-		fprintf(p->out, ", machine %s", name);
-	if (id != 0)
-		fprintf(p->out, name != NULL ? " (%" PRIu32 ")" :
-		    ", machine %" PRIu32, id);
+	if (id == 0)
+		fprintf(p->out, ", machine " MACHINE_WORD_HOST);
+	else if (name != NULL)
+		fprintf(p->out, ", machine %s (%" PRIu32 ")", name, id);
+	else
+		fprintf(p->out, ", machine %" PRIu32, id);
 }
 
 static void

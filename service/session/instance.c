@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/glob.h"
 #include "transport/log.h"
+#include "transport/machine_word.h"
 #include "transport/pb_writer.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/lockdown.h"
@@ -15,15 +15,6 @@
 #include "service/session/quota.h"
 #include "service/session/session.h"
 #include "service/session/session_warnings.h"
-
-/* "host" is ours; a pattern ("robot-*") is an extension of ours. */
-static bool
-names_machine(const char *wanted, const struct machine *m)
-{
-	if (strcmp(wanted, "host") == 0)
-		return m->id == 0;
-	return m->id != 0 && glob_match(wanted, m->name);
-}
 
 static bool
 machine_wanted(const struct session *s, const struct config_data_source *want,
@@ -34,7 +25,7 @@ machine_wanted(const struct session *s, const struct config_data_source *want,
 	if (want->n_machines == 0)
 		return m->id == 0 || s->config->pb->trace_all_machines;
 	for (i = 0; i < want->n_machines; i++)
-		if (names_machine(want->machines[i], m))
+		if (machine_word_means(want->machines[i], m->id, m->name))
 			return true;
 	return false;
 }

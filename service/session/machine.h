@@ -104,7 +104,7 @@ struct machine_account {
 
 struct machine {
 	uint32_t id;
-	char *name;            /* "host" is matched by id 0, whatever this is */
+	char *name;            /* of id 0 one besides "host" (machine_word.h) */
 	uint8_t *system_info;  /* encoded SystemInfo, NULL until told */
 	size_t system_info_len;
 	uint64_t system_info_generation; /* grows when it says something new */

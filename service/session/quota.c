@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "transport/glob.h"
+#include "transport/machine_word.h"
 #include "transport/shm.h"
 #include "service/session/model.h"
 
@@ -20,8 +21,8 @@ fits(const struct quota_setting *q, const struct machine *m)
 {
 	size_t n = strlen(BY_CERTIFICATE);
 
-	if (q->machine != NULL && !glob_match(q->machine, m->id == 0 ? "host" :
-	    m->name != NULL ? m->name : ""))
+	if (q->machine != NULL && !machine_word_means(q->machine, m->id,
+	    m->name))
 		return false;
 	if (q->certificate == NULL)
 		return true;

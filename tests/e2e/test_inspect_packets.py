@@ -107,7 +107,7 @@ class Packets(InspectCase):
             # The importer's formula makes 4900.05 s of the two rounds.
             self.assertAlmostEqual(float(theirs["time"].split()[0]),
                                    i - 0.05, 9)
-            self.assertEqual(ours["machine"], "rack")
+            self.assertEqual(ours["machine"], "host")
             self.assertEqual(theirs["machine"], "car-7 (77)")
         self.assertEqual(len(host), 10)
         self.assertEqual(lines[1]["time"], "no time")

@@ -9,6 +9,7 @@ from harness import tap
 from harness.case import Case, TEST_SOURCE
 from harness.daemon import environment
 from harness.device import RelayCase
+from harness.inspected import inspect, report
 from harness.recording import Recording
 from harness.trace import Trace
 
@@ -21,7 +22,8 @@ def identity(n):
 class Machines(Case):
     def setUp(self):
         super().setUp()
-        self.daemon(producer=[self.path("p"), "127.0.0.1:0"])
+        self.daemon(producer=[self.path("p"), "127.0.0.1:0"],
+                    env={"PERFETTO_MACHINE_NAME": "rack"})
         self.tcp = self.daemons[0].address("producers", "tcp")
 
     def command(self, *words):
@@ -94,6 +96,38 @@ class Machines(Case):
         packets = trace.of("for_testing")
         self.assertEqual(len(packets), 20)
         self.assertNotIn(0, {p.machine_id for p in packets})
+
+    def test_the_collectors_own_has_one_name_and_is_found_by_both(self):
+        producer = self.producer("near")
+        for word in ("host", "rack", "ra*"):
+            out = self.path(f"{word[:2]}{len(word)}")
+            process = subprocess.Popen(
+                self.command("record", "-o", out, "-t", "0", "--machine",
+                             word, TEST_SOURCE),
+                env=environment(), stderr=subprocess.PIPE)
+            producer.wait_started()
+            producer.writer().number(5)
+            process.terminate()
+            self.until(lambda: process.poll() is not None, "record ends")
+            _, err = process.communicate()
+            self.assertNotIn(b"no machine", err)
+            self.assertEqual(len(Trace.from_file(out).of("for_testing")), 5)
+            self.until(lambda: not producer.started(), "it is over")
+            (machine,) = report(path=out)["machines"]
+            self.assertEqual((machine["name"], machine["own_name"]),
+                             ("host", "rack"))
+            _, text, _ = inspect(path=out, flags=())
+            self.assertIn(b'Machines        host ("rack"), Linux', text)
+            for flags in (["--machine", "rack"], ["--machine", "host"]):
+                _, text, _ = inspect(path=out, flags=(
+                    "--packets", "--type", "for_testing", *flags))
+                self.assertEqual(text.count(b", machine host,"), 5)
+            (listed,) = self.machines(word).values()
+            self.assertEqual((listed["name"], listed["own_name"]),
+                             ("host", "rack"))
+            code, text, _ = self.run_command("sources", "--machine", word)
+            self.assertEqual(code, 0)
+            self.assertIn("host", text)
 
     def test_a_pattern_records_those_that_come_later(self):
         out = self.path("t")

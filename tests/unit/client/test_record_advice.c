@@ -39,7 +39,7 @@ static int
 setup(void **state)
 {
 	static char local[] = "linux.sys_stats", remote[] = "linux.ftrace";
-	static char machine[] = "vm", ours[] = "Tributary 1";
+	static char machine[] = "vm", ours[] = "Tributary 1", rack[] = "rack";
 	int i;
 
 	perfetto__protos__tracing_service_state__init(&service);
@@ -58,6 +58,7 @@ setup(void **state)
 		producer_list[i] = &producers[i];
 		offer_list[i] = &offers[i];
 	}
+	producers[0].machine_name = rack;
 	producers[1].machine_name = machine;
 	service.tracing_service_version = ours;
 	service.n_producers = service.n_data_sources = 2;
@@ -140,6 +141,15 @@ a_pattern_of_machines_is_as_good_as_a_name(void **state)
 	static char pattern[] = "v*";
 
 	assert_string_equal(advice_about_machine(pattern, "linux.ftrace"), "");
+}
+
+static void
+the_collectors_own_machine_has_two_names(void **state)
+{
+	static char host[] = "host", own[] = "rack";
+
+	assert_string_equal(advice_about_machine(host, "linux.sys_stats"), "");
+	assert_string_equal(advice_about_machine(own, "linux.sys_stats"), "");
 }
 
 static void
@@ -229,6 +239,7 @@ main(void)
 		T(what_only_other_machines_offer_says_what_to_set),
 		T(machines_that_were_asked_for_need_no_advice),
 		T(a_pattern_of_machines_is_as_good_as_a_name),
+		T(the_collectors_own_machine_has_two_names),
 		T(a_collector_that_knows_no_patterns_is_told_of),
 		T(a_machine_that_is_not_there_is_told_with_the_nearest_name),
 		T(a_producer_that_the_filter_leaves_out_is_told_of),

@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/unit/session/fixture.h"
@@ -212,6 +213,26 @@ remote_machines_are_matched_only_when_asked_for(void **state)
 	fake_producer_done(&remote);
 }
 
+/* As Perfetto's service, which takes both of its names. */
+static void
+the_collectors_own_machine_is_matched_by_its_own_name(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer local;
+	struct fake_consumer c;
+	char config[256];
+
+	fake_producer_init(&local, f, "l", true);
+	fake_producer_register(&local, "src", false, false);
+	snprintf(config, sizeof(config), RING "data_sources { config { name: "
+	    "\"src\" } machine_name_filter: \"%s\" }",
+	    f->service->host.name);
+	assert_non_null(fake_enable(f, &c, config, -1));
+	assert_int_equal(fake_producer_count(&local, "start"), 1);
+	session_free(c.s);
+	fake_producer_done(&local);
+}
+
 #define T(name)                                                               \
 	cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
@@ -227,6 +248,7 @@ main(void)
 		T(an_acknowledgement_before_the_start_changes_nothing),
 		T(freeing_a_session_tells_its_sources_to_stop),
 		T(remote_machines_are_matched_only_when_asked_for),
+		T(the_collectors_own_machine_is_matched_by_its_own_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
