@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include "relay/producers.h"
-#include "relay/relay_clocks.h"
 #include "relay/settings.h"
 #include "transport/dial.h"
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
 #include "transport/rpc_client.h"
+#include "transport/sync_clock.h"
 #include "transport/system_info.h"
 
 /* With more that waits for a connection, its producer is put off. */
@@ -27,15 +27,10 @@ ignore_reply(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 static void
 init_relay(struct classic *c)
 {
-	struct system_info info;
 	struct pb_writer w;
-	size_t mark;
 
-	system_info_collect(&info, c->setup.settings->machine_name);
 	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, 1);
-	system_info_encode(&w, &info);
-	pb_nest_end(&w, mark);
+	system_info_introduce(&w, c->setup.settings->machine_name);
 	if (!w.failed)
 		rpc_invoke(c->relay, "InitRelay", w.data, w.len, -1,
 		    ignore_reply, NULL);
@@ -48,7 +43,7 @@ ready_cb(struct rpc_client *client, void *arg)
 	struct classic *c = arg;
 
 	init_relay(c);
-	c->clocks = relay_clocks_new(c->setup.loop, client,
+	c->clocks = sync_clock_new(c->setup.loop, client, "SyncClock",
 	    c->setup.settings->clock_sync_ms);
 	if (c->clocks == NULL)
 		log_warn("no memory to measure the collector's clocks");
@@ -77,7 +72,7 @@ down_cb(struct rpc_client *client, const char *text, void *arg)
 
 	rpc_client_free(c->relay);
 	c->relay = NULL;
-	relay_clocks_free(c->clocks);
+	sync_clock_free(c->clocks);
 	c->clocks = NULL;
 	if (unknown)
 		go_without(c, text);
@@ -252,7 +247,7 @@ classic_free(struct classic *c)
 			classic_conn_free(conn);
 		}
 	rpc_client_free(c->relay);
-	relay_clocks_free(c->clocks);
+	sync_clock_free(c->clocks);
 	loop_timer_free(c->retry);
 	free(c->scratch);
 	free(c);

@@ -17,7 +17,7 @@
 #include "transport/loop.h"
 
 struct loop_timer;
-struct relay_clocks;
+struct sync_clock;
 struct rpc_client;
 
 #define CLASSIC_BUCKETS 64u
@@ -59,7 +59,7 @@ struct classic {
 	size_t n_conns;
 
 	struct rpc_client *relay;    /* RelayPort; NULL: retry is armed */
-	struct relay_clocks *clocks; /* while relay is ready */
+	struct sync_clock *clocks; /* while relay is ready */
 	struct loop_timer *retry;
 	bool no_relay_port_said;
 

@@ -8,8 +8,8 @@
 #include "transport/clock_snapshot.h"
 #include "transport/link_clock.h"
 #include "transport/loop.h"
-#include "relay/clock_burst.h"
-#include "relay/clock_watch.h"
+#include "transport/clock_burst.h"
+#include "transport/clock_watch.h"
 
 /* For a PONG; so many that did not come end a burst. */
 #define PONG_WAIT_MS 5000u

@@ -26,6 +26,9 @@ enum utsname_field {
 	UTSNAME_MACHINE = 4,
 };
 
+/* InitRelayRequest */
+enum { INIT_SYSTEM_INFO = 1 };
+
 /* sysconf(), with -1 ("no such thing") as 0. */
 static long
 sysconf_or_zero(int name)
@@ -100,4 +103,16 @@ system_info_encode(struct pb_writer *w, const struct system_info *s)
 	put_number(w, SYSTEM_NUM_CPUS, s->num_cpus);
 	put_number(w, SYSTEM_HZ, (uint64_t)s->hz);
 	put_text(w, SYSTEM_MACHINE_NAME, s->machine_name);
+}
+
+void
+system_info_introduce(struct pb_writer *w, const char *machine_name)
+{
+	struct system_info info;
+	size_t mark;
+
+	system_info_collect(&info, machine_name);
+	mark = pb_nest_begin(w, INIT_SYSTEM_INFO);
+	system_info_encode(w, &info);
+	pb_nest_end(w, mark);
 }

@@ -32,5 +32,7 @@ void system_info_collect(struct system_info *s, const char *machine_name);
 
 /* Appends the fields of a SystemInfo message (no tag, no length). */
 void system_info_encode(struct pb_writer *w, const struct system_info *s);
+/* Asks the operating system and appends the fields of an InitRelayRequest. */
+void system_info_introduce(struct pb_writer *w, const char *machine_name);
 
 #endif /* TRANSPORT_SYSTEM_INFO_H */

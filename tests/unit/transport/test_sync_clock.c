@@ -18,8 +18,7 @@
 #include "transport/pb_reader.h"
 #include "transport/rpc_client.h"
 #include "transport/rpc_host.h"
-#include "relay/clocks.h"
-#include "relay/relay_clocks.h"
+#include "transport/sync_clock.h"
 
 #define PERIOD_MS 30
 #define WAIT_MS   10000
@@ -33,7 +32,7 @@ static struct {
 	struct loop *loop;
 	struct rpc_stats stats;
 	struct rpc_client *client;
-	struct relay_clocks *clocks;
+	struct sync_clock *clocks;
 	bool ready, down;
 	bool refusing;
 	int64_t now;
@@ -233,7 +232,7 @@ teardown(void **state)
 	int i;
 
 	rpc_client_free(f.client);
-	relay_clocks_free(f.clocks);
+	sync_clock_free(f.clocks);
 	rpc_conns_close_all(&f.stats);
 	for (i = 0; i < 16; i++)
 		loop_run_once(f.loop);
@@ -244,7 +243,7 @@ teardown(void **state)
 static void
 start(uint64_t period_ms)
 {
-	f.clocks = relay_clocks_new(f.loop, f.client, period_ms);
+	f.clocks = sync_clock_new(f.loop, f.client, "SyncClock", period_ms);
 	assert_non_null(f.clocks);
 }
 
@@ -300,7 +299,7 @@ a_burst_ends_with_exchanges_that_are_near_the_best(void **state)
 		last = round_trip(f.n - 2);
 		if (f.n < 64 && last > best + best / 4 + 50000)
 			off++;
-		relay_clocks_free(f.clocks);
+		sync_clock_free(f.clocks);
 		f.clocks = NULL;
 	}
 	/*
@@ -330,19 +329,6 @@ a_refusal_ends_the_burst_but_not_the_next_one(void **state)
 }
 
 static void
-the_round_trip_is_shown_and_the_distance_is_not(void **state)
-{
-	struct clocks_view v;
-
-	start(3600000);
-	wait_for_calls(16);
-	relay_clocks_view(f.clocks, &v);
-	assert_false(v.known);
-	assert_int_equal(v.round_trip_ns, 2000000);
-	assert_true(v.measured_ms > 0);
-}
-
-static void
 the_connection_may_end_at_any_time(void **state)
 {
 	start(PERIOD_MS);
@@ -350,7 +336,7 @@ the_connection_may_end_at_any_time(void **state)
 	rpc_conns_close_all(&f.stats);
 	wait_until(is_down);
 	rpc_client_free(f.client);
-	relay_clocks_free(f.clocks);
+	sync_clock_free(f.clocks);
 	f.client = NULL;
 	f.clocks = NULL;
 	settle();
@@ -382,7 +368,6 @@ main(void)
 		CASE(every_period_has_a_burst),
 		CASE(a_burst_ends_with_exchanges_that_are_near_the_best),
 		CASE(a_refusal_ends_the_burst_but_not_the_next_one),
-		CASE(the_round_trip_is_shown_and_the_distance_is_not),
 		CASE(the_connection_may_end_at_any_time),
 		CASE(clocks_that_were_set_are_measured_at_once),
 	};

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "relay/clock_burst.h"
+#include "transport/clock_burst.h"
 
 static unsigned
 length(uint64_t first, uint64_t step, uint64_t known)

@@ -1,16 +1,15 @@
-#include "relay/relay_clocks.h"
+#include "transport/sync_clock.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/clock_burst.h"
 #include "transport/clock_snapshot.h"
+#include "transport/clock_watch.h"
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
 #include "transport/rpc_client.h"
-#include "relay/clock_burst.h"
-#include "relay/clock_watch.h"
-#include "relay/clocks.h"
 
 /* SyncClockRequest and its Clock (reference wire-format.md). */
 enum { REQUEST_PHASE = 1, REQUEST_CLOCKS = 2 };
@@ -29,9 +28,10 @@ enum phase {
 	PHASE_UPDATE = 2,
 };
 
-struct relay_clocks {
+struct sync_clock {
 	struct loop *loop;
 	struct rpc_client *client; /* borrowed */
+	const char *method;        /* static */
 	struct loop_timer *timer;  /* armed for a burst while phase is NONE */
 	struct clock_watch *watch;
 	uint64_t period_ms;
@@ -42,8 +42,6 @@ struct relay_clocks {
 	uint64_t began_ms;
 	unsigned near;    /* exchanges in a row, at the end of the burst */
 	uint64_t sent_ns; /* BOOTTIME in the last PING */
-	uint64_t round_trip_ns;
-	uint64_t measured_ms;
 };
 
 static void reply_cb(void *arg, bool ok, bool more, const uint8_t *msg,
@@ -51,7 +49,7 @@ static void reply_cb(void *arg, bool ok, bool more, const uint8_t *msg,
 
 /* now: taken just before. */
 static void
-sync_clock(struct relay_clocks *r, enum phase phase,
+call(struct sync_clock *r, enum phase phase,
     const struct clock_snapshot *now)
 {
 	struct clock_reading clocks[CLOCK_READINGS_MAX];
@@ -67,23 +65,23 @@ sync_clock(struct relay_clocks *r, enum phase phase,
 		pb_put_uint(&w, CLOCK_TIMESTAMP, clocks[i].ns);
 		pb_nest_end(&w, mark);
 	}
-	rpc_invoke(r->client, "SyncClock", w.data, w.failed ? 0 : w.len, -1,
+	rpc_invoke(r->client, r->method, w.data, w.failed ? 0 : w.len, -1,
 	    reply_cb, r);
 	pb_writer_done(&w);
 }
 
 static void
-send_ping(struct relay_clocks *r)
+send_ping(struct sync_clock *r)
 {
 	struct clock_snapshot now;
 
 	clock_snapshot_take(&now);
 	r->sent_ns = clock_snapshot_ns(&now, CLOCK_ID_BOOTTIME);
-	sync_clock(r, PHASE_PING, &now);
+	call(r, PHASE_PING, &now);
 }
 
 static void
-begin_burst(struct relay_clocks *r)
+begin_burst(struct sync_clock *r)
 {
 	memset(&r->burst, 0, sizeof(r->burst));
 	r->near = 0;
@@ -93,14 +91,14 @@ begin_burst(struct relay_clocks *r)
 }
 
 static void
-rest(struct relay_clocks *r, uint64_t ms)
+rest(struct sync_clock *r, uint64_t ms)
 {
 	r->phase = PHASE_NONE;
 	loop_timer_set(r->timer, ms, 0);
 }
 
 static bool
-burst_is_over(const struct relay_clocks *r)
+burst_is_over(const struct sync_clock *r)
 {
 	unsigned wanted = r->burst.n < CLOCK_BURST_MAX ? NEAR_WANTED : 1;
 
@@ -110,24 +108,22 @@ burst_is_over(const struct relay_clocks *r)
 
 /* The reply to a PING: its round trip is known, and the UPDATE is due. */
 static void
-ponged(struct relay_clocks *r, const struct clock_snapshot *now)
+ponged(struct sync_clock *r, const struct clock_snapshot *now)
 {
 	uint64_t took = clock_snapshot_ns(now, CLOCK_ID_BOOTTIME) - r->sent_ns;
 
-	if (clock_burst_add(&r->burst, took))
-		r->round_trip_ns = took;
-	r->measured_ms = loop_now_ms();
+	(void)clock_burst_add(&r->burst, took);
 	if (took <= r->burst.best_ns + r->burst.best_ns / 4 + NEAR_NS)
 		r->near++;
 	else
 		r->near = 0;
-	sync_clock(r, PHASE_UPDATE, now);
+	call(r, PHASE_UPDATE, now);
 }
 
 static void
 reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
 {
-	struct relay_clocks *r = arg;
+	struct sync_clock *r = arg;
 	struct clock_snapshot now;
 
 	clock_snapshot_take(&now); /* first of all */
@@ -152,7 +148,7 @@ timer_cb(void *arg)
 static void
 jumped_cb(void *arg)
 {
-	struct relay_clocks *r = arg;
+	struct sync_clock *r = arg;
 	uint64_t since = loop_now_ms() - r->began_ms;
 
 	if (r->phase != PHASE_NONE)
@@ -161,19 +157,21 @@ jumped_cb(void *arg)
 		rest(r, since < BURST_PAUSE_MS ? BURST_PAUSE_MS - since : 0);
 }
 
-struct relay_clocks *
-relay_clocks_new(struct loop *l, struct rpc_client *client, uint64_t period_ms)
+struct sync_clock *
+sync_clock_new(struct loop *l, struct rpc_client *client, const char *method,
+    uint64_t period_ms)
 {
-	struct relay_clocks *r;
+	struct sync_clock *r;
 
 	if ((r = calloc(1, sizeof(*r))) == NULL)
 		return NULL;
 	r->loop = l;
 	r->client = client;
+	r->method = method;
 	r->period_ms = period_ms;
 	if ((r->timer = loop_timer_new(l, timer_cb, r)) == NULL ||
 	    (r->watch = clock_watch_new(l, jumped_cb, r)) == NULL) {
-		relay_clocks_free(r);
+		sync_clock_free(r);
 		return NULL;
 	}
 	begin_burst(r);
@@ -181,19 +179,11 @@ relay_clocks_new(struct loop *l, struct rpc_client *client, uint64_t period_ms)
 }
 
 void
-relay_clocks_free(struct relay_clocks *r)
+sync_clock_free(struct sync_clock *r)
 {
 	if (r == NULL)
 		return;
 	clock_watch_free(r->watch);
 	loop_timer_free(r->timer);
 	free(r);
-}
-
-void
-relay_clocks_view(const struct relay_clocks *r, struct clocks_view *out)
-{
-	memset(out, 0, sizeof(*out));
-	out->round_trip_ns = r->round_trip_ns;
-	out->measured_ms = r->measured_ms;
 }

@@ -1,4 +1,4 @@
-#include "relay/clock_burst.h"
+#include "transport/clock_burst.h"
 
 bool
 clock_burst_add(struct clock_burst *b, uint64_t round_trip_ns)

@@ -1,4 +1,4 @@
-#include "relay/clock_watch.h"
+#include "transport/clock_watch.h"
 
 #include <errno.h>
 #include <stdint.h>

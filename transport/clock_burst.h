@@ -4,8 +4,8 @@
  * It ends when round trips do not get shorter any more; later, when what is
  * known already was better than all of them.
  */
-#ifndef RELAY_CLOCK_BURST_H
-#define RELAY_CLOCK_BURST_H
+#ifndef TRANSPORT_CLOCK_BURST_H
+#define TRANSPORT_CLOCK_BURST_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,4 +28,4 @@ bool clock_burst_add(struct clock_burst *b, uint64_t round_trip_ns);
 /* known_ns: what is known now is as good as a round trip of so long. */
 bool clock_burst_is_over(const struct clock_burst *b, uint64_t known_ns);
 
-#endif /* RELAY_CLOCK_BURST_H */
+#endif /* TRANSPORT_CLOCK_BURST_H */

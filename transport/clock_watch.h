@@ -5,8 +5,8 @@
  * The kernel tells (a timer that is cancelled when CLOCK_REALTIME does not run
  * on smoothly), so that it is known at once and nobody wakes up to look.
  */
-#ifndef RELAY_CLOCK_WATCH_H
-#define RELAY_CLOCK_WATCH_H
+#ifndef TRANSPORT_CLOCK_WATCH_H
+#define TRANSPORT_CLOCK_WATCH_H
 
 #include "transport/compiler.h"
 
@@ -19,4 +19,4 @@ struct clock_watch *clock_watch_new(struct loop *l, void (*jumped)(void *arg),
 /* Legal inside jumped().  NULL is fine. */
 void clock_watch_free(struct clock_watch *w);
 
-#endif /* RELAY_CLOCK_WATCH_H */
+#endif /* TRANSPORT_CLOCK_WATCH_H */
