@@ -399,6 +399,17 @@ clock_graph_remote(struct clock_graph *g, uint32_t machine, uint32_t id,
 	return add(g, both, 2, clock_series_estimate);
 }
 
+void
+clock_graph_set_error(struct clock_graph *g, uint32_t machine, uint32_t id,
+    uint64_t error_ns)
+{
+	struct clock_key key = clock_key_of(machine, 0, id);
+	uint32_t i = clock_graph_find(g, &key);
+
+	if (i != CLOCK_NONE)
+		g->clocks[i].error_ns = error_ns;
+}
+
 size_t
 clock_graph_clocks(const struct clock_graph *g,
     const struct clock_graph_clock **out)

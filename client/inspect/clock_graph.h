@@ -70,6 +70,9 @@ int clock_graph_snapshot(struct clock_graph *g, const struct clock_at *clocks,
  */
 int clock_graph_remote(struct clock_graph *g, uint32_t machine, uint32_t id,
     uint64_t host_ns, int64_t offset_ns) MUST_CHECK;
+/* For reports: the newest estimate of that clock is off by so much at most. */
+void clock_graph_set_error(struct clock_graph *g, uint32_t machine,
+    uint32_t id, uint64_t error_ns);
 
 /*
  * A clock converts into itself whatever is known of it.  *ns is modulo 2^64: a
@@ -90,6 +93,7 @@ struct clock_graph_clock {
 	struct clock_key key;
 	uint64_t readings;
 	uint64_t first_ns, last_ns;
+	uint64_t error_ns; /* of clock_graph_set_error(); 0: not known */
 	bool went_back;
 };
 size_t clock_graph_clocks(const struct clock_graph *g,

@@ -56,13 +56,14 @@ find_clock(const struct clock_graph *g, uint32_t machine, uint32_t id)
 }
 
 static void
-add_drift(struct clock_distance *d, const struct clock_graph *g)
+add_error_and_drift(struct clock_distance *d, const struct clock_graph *g)
 {
 	const struct clock_graph_clock *c;
 
-	if (d->readings < 2 ||
-	    (c = find_clock(g, d->machine, d->clock)) == NULL ||
-	    c->last_ns - c->first_ns < DRIFT_MIN_NS ||
+	if ((c = find_clock(g, d->machine, d->clock)) == NULL)
+		return;
+	d->error = c->error_ns;
+	if (d->readings < 2 || c->last_ns - c->first_ns < DRIFT_MIN_NS ||
 	    c->last_ns < c->first_ns)
 		return;
 	d->has_drift = true;
@@ -130,7 +131,7 @@ inspect_clocks_distances(struct clock_graph *g, struct clock_distance *out,
 	}
 	qsort(out, m, sizeof(*out), by_machine);
 	for (i = 0; i < m; i++)
-		add_drift(&out[i], g);
+		add_error_and_drift(&out[i], g);
 	return m;
 }
 
@@ -181,6 +182,9 @@ distances_text(FILE *out, const struct inspection *i, struct clock_graph *g)
 		    machine_name(name, sizeof(name), i, d[k].machine),
 		    span(text, d[k].last), d[k].last < 0 ? "behind" :
 		    "ahead of");
+		if (d[k].error != 0)
+			fprintf(out, ", to within %s", span(more,
+			    (int64_t)d[k].error));
 		if (d[k].readings > 1)
 			fprintf(out, ", which varied by %s over %" PRIu64
 			    " readings", span(more, minus(d[k].max, d[k].min)),
@@ -343,6 +347,8 @@ distances_json(struct json_out *j, struct clock_graph *g)
 		json_int(j, "last_offset_ns", d[k].last);
 		json_int(j, "min_offset_ns", d[k].min);
 		json_int(j, "max_offset_ns", d[k].max);
+		if (d[k].error != 0)
+			json_uint(j, "error_ns", d[k].error);
 		if (d[k].has_drift)
 			json_number(j, "drift_ppm", d[k].drift_ppm);
 		json_object_end(j);

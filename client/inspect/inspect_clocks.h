@@ -20,6 +20,7 @@ struct clock_distance {
 	uint32_t clock; /* BOOTTIME, or another that both have */
 	uint64_t readings;
 	int64_t first, last, min, max; /* nanoseconds */
+	uint64_t error; /* of the last, at most; 0: not known */
 	bool has_drift;
 	double drift_ppm; /* of last against first */
 };

@@ -32,6 +32,7 @@ struct distance {
 	__int128 sum;
 	int64_t n;
 	uint64_t host; /* the last reading */
+	uint64_t error; /* at most, of the last exchange */
 };
 
 struct sync {
@@ -156,6 +157,16 @@ client_boottime(const struct round *r)
 	return 0;
 }
 
+/* Client, host, client or host, client, host: the shorter one says more. */
+static uint64_t
+half_round_trip(const struct reading *ping, const struct reading *update)
+{
+	uint64_t client = update->client - ping->client;
+	uint64_t host = update->host - ping->host;
+
+	return (client < host ? client : host) / 2;
+}
+
 static void
 measure(struct sync *s, const struct reading *ping,
     const struct reading *update)
@@ -169,6 +180,7 @@ measure(struct sync *s, const struct reading *ping,
 	d->sum += (int64_t)(update->client - (ping->host + update->host) / 2);
 	d->n += 2;
 	d->host = update->host;
+	d->error = half_round_trip(ping, update);
 }
 
 static void
@@ -229,6 +241,7 @@ remote_sync_take(struct clock_graph *g, uint32_t machine, const uint8_t *data,
 		if (clock_graph_remote(g, machine, d->id, d->host,
 		    (int64_t)(d->sum / d->n)) != 0)
 			return -1;
+		clock_graph_set_error(g, machine, d->id, d->error);
 	}
 	return 0;
 }
