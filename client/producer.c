@@ -12,7 +12,6 @@
 #include "transport/loop.h"
 #include "transport/pb_reader.h"
 #include "transport/rpc_client.h"
-#include "transport/this_machine.h"
 
 static void connect_now(void *arg);
 
@@ -40,6 +39,7 @@ disconnect(struct producer *p)
 	if (p->rpc != NULL)
 		rpc_client_free(p->rpc);
 	p->rpc = NULL;
+	producer_machine_end(p);
 }
 
 static void
@@ -198,6 +198,7 @@ initialized_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 		if (f.number == 3 && f.wire == PB_VARINT)
 			p->emulated = f.value != 0;
 	p->ready = true;
+	producer_machine_begin(p);
 	p->registering = p->n_sources;
 	for (i = 0; i < p->n_sources; i++)
 		register_source(p, p->sources[i]);
@@ -239,22 +240,6 @@ static const struct rpc_client_ops client_ops = {
 	.drained = drained_cb,
 };
 
-/*
- * Where the service cannot see us.  A certificate names the machine; what is
- * behind a tunnel the client says by itself.
- */
-static void
-set_identity(struct producer *p)
-{
-	char boot_id[64];
-
-	if (p->machine_name == NULL && p->address.kind != ADDR_TLS)
-		return;
-	this_machine_boot_id(boot_id, sizeof(boot_id));
-	rpc_client_set_identity(p->rpc, getpid(), (int32_t)getuid(), boot_id,
-	    p->machine_name);
-}
-
 static void
 connect_now(void *arg)
 {
@@ -269,7 +254,7 @@ connect_now(void *arg)
 	}
 	rpc_client_set_limits(p->rpc, PRODUCER_QUEUED_HARD,
 	    PRODUCER_QUEUED_LOW);
-	set_identity(p);
+	rpc_client_set_own_identity(p->rpc, p->machine_name);
 }
 
 /* ---- life ---- */

@@ -72,8 +72,9 @@ struct producer_options {
 	uint32_t shm_bytes;
 	uint32_t page_bytes;
 	/*
-	 * Not NULL: say who we are before anything else, under this machine
-	 * name, where the kernel cannot say it (TCP, vsock).  Copied.
+	 * Where the kernel cannot say who we are (all but straight UNIX
+	 * sockets) we do, under this machine's name: NULL is the host's, and a
+	 * service on our own clocks then counts us to its machine.  Copied.
 	 */
 	const char *machine_name;
 	/* Told of changes; text is a sentence or NULL.  May be NULL. */

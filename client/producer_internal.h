@@ -1,7 +1,8 @@
 /*
  * producer_internal: what the parts of a producer share: producer.c (the
- * connection), producer_command.c (what the service asks for) and
- * producer_instance.c (data source instances and their writers).
+ * connection), producer_machine.c (what it says of this machine),
+ * producer_command.c (what the service asks for) and producer_instance.c (data
+ * source instances and their writers).
  */
 #ifndef CLIENT_PRODUCER_INTERNAL_H
 #define CLIENT_PRODUCER_INTERNAL_H
@@ -20,7 +21,10 @@
 struct commit_batch;
 struct loop_timer;
 struct rpc_client;
+struct sync_clock;
 
+/* Between measurements of the clocks. */
+#define PRODUCER_CLOCKS_MS 30000u
 /*
  * Emulation: while this many bytes wait in the connection, further commits
  * wait in the memory, until the writers have to drop.
@@ -62,6 +66,7 @@ struct producer {
 	struct rpc_client *rpc; /* NULL: waiting for the next attempt */
 	bool ready;             /* InitializeConnection was answered */
 	bool emulated;
+	struct sync_clock *clocks; /* NULL: not to be measured */
 	size_t registering;     /* RegisterDataSource calls not answered yet */
 	unsigned failures;      /* attempts in a row */
 	struct loop_timer *retry;
@@ -98,6 +103,16 @@ void producer_reconnect(struct producer *p, const char *text);
 void producer_tell(struct producer *p, const char *method);
 /* The same with one number, field 1. */
 void producer_tell_id(struct producer *p, const char *method, uint64_t id);
+
+/* ---- producer_machine.c ---- */
+
+/*
+ * Connected.  Tells of this machine, and has its clocks measured, from before
+ * any data on, where the service wants that: it is another than the service's.
+ */
+void producer_machine_begin(struct producer *p);
+/* After p->rpc was freed. */
+void producer_machine_end(struct producer *p);
 
 /* ---- producer_command.c ---- */
 

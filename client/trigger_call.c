@@ -101,7 +101,6 @@ trigger_call_new(struct loop *l, const struct addr *a,
     trigger_call_fn fn, void *arg, char *err, size_t err_size)
 {
 	struct trigger_call *t;
-	char boot_id[64];
 
 	snprintf(err, err_size, "out of memory");
 	if ((t = calloc(1, sizeof(*t))) == NULL)
@@ -117,9 +116,7 @@ trigger_call_new(struct loop *l, const struct addr *a,
 	    err_size);
 	if (t->rpc == NULL)
 		goto fail;
-	this_machine_boot_id(boot_id, sizeof(boot_id));
-	rpc_client_set_identity(t->rpc, getpid(), (int32_t)getuid(), boot_id,
-	    NULL);
+	rpc_client_set_own_identity(t->rpc, NULL);
 	loop_timer_set(t->late, TRIGGER_CALL_MS, 0);
 	return t;
 

@@ -114,6 +114,8 @@ ipc_parse_identity(struct ipc_identity *m, struct ipc_slice body)
 			m->machine_name = field_slice(&f);
 		else if (is_varint(&f, IPC_FIELD_FORWARDED))
 			m->forwarded = f.value != 0;
+		else if (is_bytes(&f, IPC_FIELD_CLOCKS))
+			m->clocks = field_slice(&f);
 	}
 	return r.bad ? -1 : 0;
 }

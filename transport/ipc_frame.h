@@ -30,6 +30,7 @@ enum ipc_kind {
 
 /* SetPeerIdentity: see struct ipc_identity. */
 #define IPC_FIELD_FORWARDED 1001u
+#define IPC_FIELD_CLOCKS    1002u
 
 /* Bytes inside the frame; NULL when the field is absent. */
 struct ipc_slice {
@@ -61,6 +62,7 @@ struct ipc_identity {
 	int32_t uid;
 	struct ipc_slice machine_id_hint;
 	struct ipc_slice machine_name;
+	struct ipc_slice clocks; /* field 1002, ours: this_machine_clocks() */
 	/*
 	 * Field 1001, ours: who sends this over a UNIX socket carries another's
 	 * bytes (`tributary connect`), and the rest is about that one.

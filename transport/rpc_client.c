@@ -51,6 +51,7 @@ struct client_identity {
 	int32_t uid;
 	char machine_id_hint[64];
 	char machine_name[256];
+	char clocks[96];
 };
 
 struct rpc_client {
@@ -488,6 +489,8 @@ put_identity(struct rpc_client *c, struct pb_writer *w)
 		pb_put_string(w, 3, id.machine_id_hint);
 	if (id.machine_name[0] != '\0')
 		pb_put_string(w, 4, id.machine_name);
+	if (id.clocks[0] != '\0')
+		pb_put_string(w, IPC_FIELD_CLOCKS, id.clocks);
 	if (is_tunnelled(p))
 		pb_put_uint(w, IPC_FIELD_FORWARDED, 1);
 	ipc_frame_end(w, mark);
@@ -699,6 +702,20 @@ rpc_client_set_identity(struct rpc_client *c, int32_t pid, int32_t uid,
 	    machine_id_hint != NULL ? machine_id_hint : "");
 	snprintf(id->machine_name, sizeof(id->machine_name), "%s",
 	    machine_name != NULL ? machine_name : "");
+}
+
+void
+rpc_client_set_own_identity(struct rpc_client *c, const char *machine_name)
+{
+	struct client_identity *id = &c->identity;
+	char boot_id[64], name[256];
+
+	this_machine_boot_id(boot_id, sizeof(boot_id));
+	this_machine_name(name, sizeof(name));
+	rpc_client_set_identity(c, getpid(), (int32_t)getuid(), boot_id,
+	    machine_name != NULL ? machine_name : name);
+	if (machine_name == NULL)
+		this_machine_clocks(id->clocks, sizeof(id->clocks));
 }
 
 static const struct client_method *

@@ -78,6 +78,15 @@ void rpc_client_set_identity(struct rpc_client *c, int32_t pid, int32_t uid,
     const char *machine_id_hint, const char *machine_name);
 
 /*
+ * The same for a program that speaks for itself: its process, its machine, under
+ * machine_name or else the host's name.  NULL: it also says on whose clocks it
+ * runs, and a collector that runs on the same ones takes it for its own
+ * machine's, as if it had come over a UNIX socket.
+ */
+void rpc_client_set_own_identity(struct rpc_client *c,
+    const char *machine_name);
+
+/*
  * Invokes.  args (encoded, copied) may be NULL for an empty message.  fn NULL
  * sends drop_reply.  fd >= 0 travels with it and stays the caller's.
  */

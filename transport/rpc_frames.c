@@ -200,6 +200,7 @@ handle_identity(struct rpc_conn *c, const struct ipc_frame *f)
 	copy_label(id->machine_id_hint, sizeof(id->machine_id_hint),
 	    m.machine_id_hint);
 	copy_label(id->machine_name, sizeof(id->machine_name), m.machine_name);
+	copy_label(id->clocks, sizeof(id->clocks), m.clocks);
 	c->identity = id;
 }
 

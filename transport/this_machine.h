@@ -11,6 +11,11 @@
  * where the kernel does not say.
  */
 void this_machine_boot_id(char *out, size_t out_size);
+/*
+ * What runs on the same clocks says the same: the boot id and the time namespace
+ * (containers may have clocks of their own).  "" where the kernel does not say.
+ */
+void this_machine_clocks(char *out, size_t out_size);
 /* Its host name. */
 void this_machine_name(char *out, size_t out_size);
 

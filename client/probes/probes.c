@@ -52,8 +52,10 @@ static const char usage[] =
     "                          is not that of the address\n"
     "  --allow-tls-1.2         take TLS 1.2, too, not 1.3 alone\n"
     "  --ssh-command CMD       what runs on the far side of ssh://host\n"
-    "  --machine-name NAME     over TCP, vsock and ssh: say which machine this\n"
-    "                          is; over TLS its certificate says so\n"
+    "  --machine-name NAME     what this machine is called, over TCP, vsock\n"
+    "                          and ssh (default: $PERFETTO_MACHINE_NAME, or\n"
+    "                          the host's name); over TLS its certificate\n"
+    "                          says so\n"
     "  --log-level LEVEL       error, warn, info or debug\n"
     "  --background            run as a daemon\n"
     "  --version               print the version and exit\n"
@@ -107,6 +109,7 @@ probes_parse(int argc, char **argv, struct probes_options *o, FILE *out,
 
 	memset(o, 0, sizeof(*o));
 	o->level = LOG_LEVEL_INFO;
+	o->machine_name = getenv("PERFETTO_MACHINE_NAME");
 	o->how.service = "producer";
 	optind = 0; /* from the beginning, also the second time */
 	opterr = 0;

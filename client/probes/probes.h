@@ -14,7 +14,7 @@
 struct probes_options {
 	struct addr address;
 	struct dial_options how;
-	const char *machine_name; /* of the command line, or NULL */
+	const char *machine_name; /* as the user gave it, or NULL */
 	enum log_level level;
 	bool background;
 };

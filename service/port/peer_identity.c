@@ -171,18 +171,34 @@ machine_behind(struct service *s, const struct peer *p,
 	return of->is_host ? &s->host : machine_claim(s->machines, &c);
 }
 
+/*
+ * Whether nobody vouches for it and it is known by nothing but what it says, and
+ * that is nothing or that it runs on the host's clocks.
+ */
+static bool
+is_host_by_default(const struct service *s, const struct peer *p,
+    const struct rpc_claimed_identity *claimed)
+{
+	if (p->auth != PEER_NOBODY || p->kind == ADDR_SSH)
+		return false;
+	return !claimed->present || (claimed->clocks[0] != '\0' &&
+	    strcmp(claimed->clocks, s->clocks) == 0);
+}
+
 void
 producer_identity(struct service *s, struct rpc_conn *c, int32_t *uid,
     int32_t *pid, struct machine **machine)
 {
 	const struct rpc_claimed_identity *claimed = rpc_conn_identity(c);
+	const struct rpc_claimed_identity nothing = { .present = false };
 	const struct peer *p = rpc_conn_peer(c);
-	struct peer_machine of;
+	struct peer_machine of = { .is_host = true };
 
+	if (is_host_by_default(s, p, claimed))
+		claimed = &nothing;
+	else
+		peer_machine_of(s->trust, p, claimed, &of);
 	peer_labels(p, claimed, uid, pid);
-	peer_machine_of(s->trust, p, claimed, &of);
-	if (p->auth == PEER_NOBODY && p->kind != ADDR_SSH && !claimed->present)
-		of.is_host = true;
 	*machine = machine_behind(s, p, &of);
 }
 

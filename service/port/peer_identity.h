@@ -13,7 +13,8 @@
  * the ids that today's service gives, so that traces of both can be laid side
  * by side.  A hint that is this host's own boot_id makes a remote machine like
  * any other, as it does there: that is how a relay is tried out on one machine.
- * Without it: the host as today, but uid PEER_UID_UNKNOWN, not 0.
+ * Without it: the host as today, but uid PEER_UID_UNKNOWN, not 0.  So is a
+ * producer that says that it runs on the host's clocks: its timestamps are.
  *
  * A certificate names its machine, unless the rules let it name others; the id
  * is the hash of both, certificate and hint.  A device that we dialled (ssh) is

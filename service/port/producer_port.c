@@ -11,6 +11,8 @@
 #include "transport/pb_writer.h"
 #include "transport/rpc_host.h"
 #include "transport/shm.h"
+#include "transport/sync_clock.h"
+#include "service/port/machine_talk.h"
 #include "service/port/peer_identity.h"
 #include "service/session/commit.h"
 #include "service/session/instance.h"
@@ -51,6 +53,7 @@ struct producer_port {
 	struct service *service;
 	struct rpc_conn *conn;
 	struct producer *producer; /* NULL before InitializeConnection */
+	struct machine_talk talk;  /* of the producer's machine */
 	struct rpc_call commands;  /* GetAsyncCommand; conn NULL: not yet */
 	TAILQ_HEAD(, command) queue;
 	size_t queued_bytes;
@@ -376,6 +379,7 @@ initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 		shm_free(hello.shm);
 		goto out;
 	}
+	p->talk.machine = hello.machine;
 	tell_machine(p);
 	pb_put_uint(&w, INITED_PROVIDED, hello.shm != NULL);
 	pb_put_uint(&w, INITED_PATCHING, 1);
@@ -594,7 +598,51 @@ sync_call(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	return pb_well_formed(args, len) ? done(call) : RPC_BAD_ARGS;
 }
 
-/* In the order of wire-format.md: ids are position + 1. */
+/*
+ * Of a machine that has a relay the relay's word counts; of the host, our own.
+ * Another machine than the connection's it cannot speak of.
+ */
+static bool
+speaks_for_machine(const struct producer_port *p)
+{
+	const struct machine *m = p->producer->machine;
+
+	return m->id != 0 && m->contact.n_relays == 0;
+}
+
+static enum rpc_verdict
+init_machine(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	struct producer_port *p = ctx;
+	enum rpc_verdict v;
+	struct pb_writer w;
+
+	if (p->producer == NULL)
+		return RPC_REJECT;
+	v = machine_talk_introduce(&p->talk, speaks_for_machine(p), args, len);
+	if (v != RPC_OK)
+		return v;
+	pb_writer_init(&w);
+	pb_put_uint(&w, PRODUCER_MACHINE_TO_BE_MEASURED, speaks_for_machine(p));
+	rpc_reply_written(call, &w);
+	pb_writer_done(&w);
+	return RPC_OK;
+}
+
+static enum rpc_verdict
+sync_clock(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
+{
+	struct producer_port *p = ctx;
+	enum rpc_verdict v;
+
+	if (p->producer == NULL)
+		return RPC_REJECT;
+	v = machine_talk_sync_clock(&p->talk, speaks_for_machine(p), args,
+	    len);
+	return v == RPC_OK ? done(call) : v;
+}
+
+/* In the order of wire-format.md: ids are position + 1; then our own. */
 static const struct rpc_method methods[] = {
 	{ "InitializeConnection", initialize },
 	{ "RegisterDataSource", register_data_source },
@@ -608,6 +656,8 @@ static const struct rpc_method methods[] = {
 	{ "ActivateTriggers", activate_triggers },
 	{ "Sync", sync_call },
 	{ "UpdateDataSource", update_data_source },
+	{ PRODUCER_INIT_MACHINE, init_machine },
+	{ PRODUCER_SYNC_CLOCK, sync_clock },
 };
 
 static void *
@@ -622,6 +672,8 @@ bind_port(struct rpc_conn *c, void *arg)
 	}
 	p->service = s;
 	p->conn = c;
+	p->talk = (struct machine_talk){ .conn = c, .service = s,
+		.who = "producer" };
 	TAILQ_INIT(&p->queue);
 	rpc_conn_set_limits(c,
 	    (size_t)s->settings->limits.max_send_queue_kb * 1024, 0);

@@ -274,6 +274,7 @@ struct service {
 	bool lockdown;                   /* lockdown.h */
 	struct overload overload;        /* overload.h; zero: none */
 	struct heap_rest heap;           /* stirred by who goes */
+	char clocks[96];         /* this_machine_clocks() */
 	uint8_t *system_info; /* of the host, encoded */
 	size_t system_info_len;
 	void (*idle)(void *arg); /* told when the last session goes; or NULL */

@@ -12,6 +12,7 @@
 #include "service/session/trigger.h"
 #include "transport/pb_writer.h"
 #include "transport/system_info.h"
+#include "transport/this_machine.h"
 
 /* The host's SystemInfo does not change: it is asked for and encoded once. */
 static int
@@ -41,6 +42,7 @@ service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 		return NULL;
 	s->loop = l;
 	s->settings = settings;
+	this_machine_clocks(s->clocks, sizeof(s->clocks));
 	s->trace_dirfd = -1; /* the caller's until nothing can fail */
 	TAILQ_INIT(&s->producers);
 	TAILQ_INIT(&s->sessions);

@@ -16,6 +16,7 @@
 #include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
 #include "transport/shm.h"
+#include "transport/this_machine.h"
 
 struct fixture {
 	struct loop *loop;
@@ -248,17 +249,24 @@ a_source_added_later_is_registered_at_once(void **state)
 }
 
 static void
-over_tcp_it_says_who_it_is_only_when_told_to(void **state)
+over_tcp_it_says_who_it_is(void **state)
 {
 	struct fixture *f = begin(true);
+	char clocks[96], name[256];
 
+	this_machine_clocks(clocks, sizeof(clocks));
+	this_machine_name(name, sizeof(name));
 	assert_true(fake_service_wait(&f->s, is_ready, f));
-	assert_false(f->s.identity.present);
+	assert_true(f->s.identity.present);
+	assert_string_equal(f->s.identity.machine_name, name);
+	assert_string_equal(f->s.identity.clocks, clocks);
 	end(f);
 	f = begin_with(true, "rack 7");
 	assert_true(fake_service_wait(&f->s, is_ready, f));
 	assert_true(f->s.identity.present);
 	assert_string_equal(f->s.identity.machine_name, "rack 7");
+	/* A machine that was named is one of its own, on whatever clocks. */
+	assert_string_equal(f->s.identity.clocks, "");
 	assert_int_equal(f->s.identity.pid, getpid());
 	assert_int_equal(strlen(f->s.identity.machine_id_hint), 36);
 	end(f);
@@ -619,7 +627,7 @@ main(void)
 		cmocka_unit_test(
 		    the_connection_begins_as_a_service_expects_it),
 		cmocka_unit_test(a_source_added_later_is_registered_at_once),
-		cmocka_unit_test(over_tcp_it_says_who_it_is_only_when_told_to),
+		cmocka_unit_test(over_tcp_it_says_who_it_is),
 		cmocka_unit_test(an_instance_lives_through_shared_memory),
 		cmocka_unit_test(an_instance_lives_through_emulation),
 		cmocka_unit_test(a_full_chunk_is_committed_without_a_flush),

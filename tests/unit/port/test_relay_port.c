@@ -14,6 +14,7 @@
 
 #include "protos/trace_packet.pb-c.h"
 #include "service/port/peer_identity.h"
+#include "service/port/producer_port.h"
 #include "service/port/relay_port.h"
 #include "service/session/service.h"
 #include "service/session/settings.h"
@@ -26,6 +27,7 @@
 #include "transport/rpc_client.h"
 #include "transport/rpc_host.h"
 #include "transport/stream.h"
+#include "transport/sync_clock.h"
 #include "transport/tls.h"
 
 #define WAIT_MS 10000
@@ -55,6 +57,10 @@ static struct {
 	int32_t uid, pid;
 	struct machine *machine;
 	int32_t claimed_uid;
+	/* A producer's connection in the place of a relay's. */
+	struct rpc_service producers;
+	bool is_producer;
+	bool to_be_measured; /* said to the last producer */
 } f;
 
 static void
@@ -135,6 +141,7 @@ setup(void **state)
 	if ((f.service = service_new(f.loop, &f.settings, -1)) == NULL)
 		return -1;
 	relay_port_init(&f.port, f.service);
+	producer_port_init(&f.producers, f.service);
 	f.probe = (struct rpc_service){
 		.name = "ProducerPort",
 		.bind = probe_bind,
@@ -213,6 +220,7 @@ static void
 reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
 {
 	assert_false(more);
+	f.to_be_measured = len == 2 && msg[1] == 1;
 	f.answer = ok ? ANSWER_YES : ANSWER_NO;
 }
 
@@ -226,16 +234,22 @@ call(const char *method, const void *args, size_t len)
 }
 
 static enum answer
-init_relay(const void *system_info, size_t len)
+introduce(const char *method, const void *system_info, size_t len)
 {
 	enum answer a;
 	struct pb_writer w;
 
 	pb_writer_init(&w);
 	pb_put_bytes(&w, 1, system_info, len);
-	a = call("InitRelay", w.data, w.len);
+	a = call(method, w.data, w.len);
 	pb_writer_done(&w);
 	return a;
+}
+
+static enum answer
+init_relay(const void *system_info, size_t len)
+{
+	return introduce("InitRelay", system_info, len);
 }
 
 static enum answer
@@ -251,7 +265,8 @@ sync_clock(uint64_t phase, uint64_t boottime)
 	pb_put_uint(&w, 1, 6);
 	pb_put_uint(&w, 2, boottime);
 	pb_nest_end(&w, mark);
-	a = call("SyncClock", w.data, w.len);
+	a = call(f.is_producer ? PRODUCER_SYNC_CLOCK : "SyncClock", w.data,
+	    w.len);
 	pb_writer_done(&w);
 	return a;
 }
@@ -586,6 +601,102 @@ a_producer_behind_a_relay_is_labelled_as_claimed(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void
+be_producer(void)
+{
+	f.ports[0] = &f.producers;
+	f.is_producer = true;
+}
+
+/* With a name. */
+static enum answer
+init_producer(void)
+{
+	return call("InitializeConnection", "\x1a\x01p", 3);
+}
+
+static void
+a_producer_speaks_for_its_own_machine(void **state)
+{
+	struct machine *m;
+
+	be_producer();
+	connect_tcp(RECORDED_HINT, "pump");
+	assert_int_equal(introduce(PRODUCER_INIT_MACHINE, info,
+	    sizeof(info) - 1), ANSWER_NO);
+	assert_int_equal(sync_clock(1, 100), ANSWER_NO);
+	assert_int_equal(init_producer(), ANSWER_YES);
+	assert_int_equal(introduce(PRODUCER_INIT_MACHINE, info,
+	    sizeof(info) - 1), ANSWER_YES);
+	assert_true(f.to_be_measured);
+	m = machine_find(f.service->machines, RECORDED_MACHINE);
+	assert_string_equal(m->name, "pump");
+	assert_true(m->system_info_len > 0);
+	exchange(3600 * 1000000000ull);
+	assert_int_equal(m->clock_sync_generation, 1);
+	assert_null(f.service->host.clock_sync);
+}
+
+/* Not even where it has said no name yet that could be forged. */
+static void
+a_producer_does_not_rename_its_machine(void **state)
+{
+	static const char forged[] = "\x8a\x01\x06" "forged";
+	struct machine *m;
+
+	be_producer();
+	connect_tcp(RECORDED_HINT, "");
+	assert_int_equal(init_producer(), ANSWER_YES);
+	assert_int_equal(introduce(PRODUCER_INIT_MACHINE, forged,
+	    sizeof(forged) - 1), ANSWER_YES);
+	m = machine_find(f.service->machines, RECORDED_MACHINE);
+	assert_string_equal(m->name, "127.0.0.1");
+	assert_null(memmem(m->system_info, m->system_info_len, "forged", 6));
+}
+
+static void
+what_a_relay_says_counts_more_than_a_producer(void **state)
+{
+	struct rpc_client *relay;
+	struct machine *m;
+
+	connect_tcp(RECORDED_HINT, "device-1");
+	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
+	exchange(3600 * 1000000000ull);
+	relay = f.client;
+	be_producer();
+	connect_tcp(RECORDED_HINT, "device-1");
+	assert_int_equal(init_producer(), ANSWER_YES);
+	assert_int_equal(introduce(PRODUCER_INIT_MACHINE, "", 0), ANSWER_YES);
+	assert_false(f.to_be_measured);
+	m = machine_find(f.service->machines, RECORDED_MACHINE);
+	assert_int_equal(m->system_info_len, sizeof(info) - 1);
+	exchange(7200 * 1000000000ull);
+	assert_int_equal(m->clock_sync_generation, 1);
+	rpc_client_free(relay);
+}
+
+static void
+a_producer_on_the_hosts_clocks_is_the_hosts(void **state)
+{
+	char text[64], err[512];
+	struct addr a;
+
+	be_producer();
+	snprintf(text, sizeof(text), "127.0.0.1:%d", listener_port(f.listener));
+	assert_int_equal(addr_parse(&a, text, err, sizeof(err)), 0);
+	f.client = rpc_client_new(f.loop, &a, NULL, "ProducerPort",
+	    &client_ops, NULL, err, sizeof(err));
+	rpc_client_set_own_identity(f.client, NULL);
+	wait_until(is_settled);
+	assert_int_equal(init_producer(), ANSWER_YES);
+	assert_int_equal(introduce(PRODUCER_INIT_MACHINE, info,
+	    sizeof(info) - 1), ANSWER_YES);
+	assert_false(f.to_be_measured);
+	assert_int_equal(machine_table_count(f.service->machines), 0);
+	assert_null(f.service->host.system_info);
+}
+
 int
 main(void)
 {
@@ -608,6 +719,10 @@ main(void)
 		CASE(a_producer_on_tcp_that_claims_nothing_is_nobody_on_the_host),
 		CASE(a_producer_on_tcp_is_never_root),
 		CASE(a_producer_behind_a_relay_is_labelled_as_claimed),
+		CASE(a_producer_speaks_for_its_own_machine),
+		CASE(a_producer_does_not_rename_its_machine),
+		CASE(what_a_relay_says_counts_more_than_a_producer),
+		CASE(a_producer_on_the_hosts_clocks_is_the_hosts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,51 @@
+/*
+ * machine_talk: what a connection says of the machine that it speaks for: its
+ * system, once, and exchanges of its clocks with ours, again and again (the
+ * order of clock_exchange.h).  Kept with the machine, for the traces of all
+ * sessions; it goes on to hold after the connection is gone.
+ *
+ * The part that a relay (RelayPort) and a producer that is its own machine's
+ * only voice (ProducerPort) have in common.  Neither names another machine: it
+ * is the one that peer_identity.h found for the connection.
+ */
+#ifndef SERVICE_PORT_MACHINE_TALK_H
+#define SERVICE_PORT_MACHINE_TALK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "service/port/clock_exchange.h"
+#include "transport/compiler.h"
+#include "transport/rpc_host.h"
+
+struct machine;
+struct service;
+
+struct machine_talk {
+	struct rpc_conn *conn;   /* borrowed, as the next two */
+	struct service *service;
+	struct machine *machine;
+	const char *who;         /* for the log: "relay"; static */
+	bool may_name;           /* its SystemInfo may name the machine anew */
+	bool introduced;         /* machine_talk_introduce() took something */
+	struct clock_exchange clocks;
+};
+
+/*
+ * Both take the arguments of the call, and say RPC_OK where a reply is due.
+ * heed false: what is said is checked and has no effect.
+ */
+
+/* InitRelay: a message with a SystemInfo; refused the second time. */
+enum rpc_verdict machine_talk_introduce(struct machine_talk *t, bool heed,
+    const uint8_t *args, size_t len) MUST_CHECK;
+/* SyncClock. */
+enum rpc_verdict machine_talk_sync_clock(struct machine_talk *t, bool heed,
+    const uint8_t *args, size_t len) MUST_CHECK;
+
+/* A line in the log, at a limited rate for all connections together. */
+void machine_talk_refused(const struct machine_talk *t, const char *what,
+    const char *why);
+
+#endif /* SERVICE_PORT_MACHINE_TALK_H */

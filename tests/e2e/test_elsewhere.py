@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Producers on other machines that have no relay: what the trace says of their
+machine and its clocks.
+
+The other machine is a process whose boot clock is another (fault_shim)."""
+
+import os
+import signal
+import subprocess
+import unittest
+
+from harness import faults, tap
+from harness.case import Case
+from harness.consumer import source
+from harness.daemon import SANITIZER_LINES, environment
+from harness.device import Control
+from harness.inspected import inspect
+from harness.loop import SCALE
+from harness.pki import OPENSSL, Pki
+from harness.trace import Trace
+from test_clocks import imported_offset
+
+SECOND = 10 ** 9
+# How far the other machine's boot clock is behind ours.
+BEHIND = 1000 * SECOND
+SYS_STATS = "linux.sys_stats"
+
+
+class Elsewhere(Case):
+    def setUp(self):
+        super().setUp()
+        self.children = []
+
+    def _end(self):
+        try:
+            for child, log in self.children:
+                child.send_signal(signal.SIGTERM)
+                self.assertEqual(child.wait(60 * SCALE), 0, self.read(log))
+                for line in SANITIZER_LINES:
+                    self.assertNotIn(line, self.read(log))
+        finally:
+            super()._end()
+
+    def read(self, path):
+        with open(path, errors="replace") as file:
+            return file.read()
+
+    def spawn(self, name, *argv, said, **env):
+        log = self.path(name + ".log")
+        with open(log, "wb") as file:
+            child = subprocess.Popen(argv, stdin=subprocess.DEVNULL,
+                                     stdout=file, stderr=subprocess.STDOUT,
+                                     env=environment(**env))
+        self.children.append((child, log))
+        self.until(lambda: said in self.read(log), f"{name} says {said}")
+
+    def other_machine(self):
+        """The environment of its processes."""
+        plan = faults.Plan(self.path("plan"))
+        plan.boottime_ns = -BEHIND
+        return plan.env()
+
+    def probes(self, *flags, **env):
+        self.spawn("probes", os.environ["TRIBUTARY_PROBES"], *flags,
+                   said="connected to", **env)
+
+    def record(self, name="trace"):
+        """With the command, as a user does: a Trace, and what was said."""
+        out = self.path(name)
+        done = subprocess.run(
+            [os.environ["TRIBUTARY"], "record", "--connect",
+             self.daemons[0].consumer_path, "--all-machines", "-t", "1s",
+             "-o", out, SYS_STATS], capture_output=True, text=True,
+            env=environment(), timeout=60 * SCALE, check=True)
+        return Trace.from_file(out), done.stdout + done.stderr
+
+    def machines(self):
+        return self._add(Control(
+            self.loop, self.daemons[0].consumer_path)).machines()
+
+    def span(self, trace):
+        """When the session was, on the collector's clock."""
+        times = [c.timestamp for p in trace.of("clock_snapshot")
+                 for c in p.clock_snapshot.clocks if c.clock_id == 6]
+        return min(times), max(times)
+
+    def check_machine(self, trace, name):
+        """Its clocks were measured, and its packets fit in."""
+        sync = trace.of("remote_clock_sync")[-1]
+        self.assertNotEqual(sync.machine_id, 0)
+        offset = imported_offset(sync.remote_clock_sync)
+        found = next(m for m in self.machines().values()
+                     if m.id == sync.machine_id)
+        self.assertEqual(found.name, name)
+        self.assertTrue(found.clock_measured_ns)
+        self.assertLessEqual(abs(found.clock_offset_ns + BEHIND),
+                             found.clock_uncertainty_ns)
+        self.assertLessEqual(abs(offset + BEHIND), found.round_trip_ns)
+        info = [p.system_info for p in trace.of("system_info")
+                if p.machine_id == sync.machine_id]
+        self.assertEqual(info[-1].machine_name, name)
+        self.assertEqual(info[-1].utsname.sysname, os.uname().sysname)
+        first, last = self.span(trace)
+        packets = [p for p in trace.of("sys_stats")
+                   if p.machine_id == sync.machine_id]
+        self.assertGreater(len(packets), 0)
+        for packet in packets:
+            self.assertGreater(packet.timestamp - offset, first - SECOND)
+            self.assertLess(packet.timestamp - offset, last + SECOND)
+
+    def check_error(self, name):
+        """`inspect` says how far off it may be."""
+        _, text, _ = inspect(path=self.path("trace"), flags=())
+        self.assertRegex(text.decode(), rf"{name} is (1000|999)\.\d* s behind the "
+                         r"collector's clock, to within [0-9.]+ (us|ms)")
+
+    def test_probes_over_tcp(self):
+        self.daemon(producer=["127.0.0.1:0"])
+        self.probes("--producer-socket",
+                    self.daemons[0].address("producers", "tcp"),
+                    "--machine-name", "pump", **self.other_machine())
+        trace, said = self.record()
+        self.check_machine(trace, "pump")
+        self.check_error("pump")
+        self.assertNotIn("warning", said)
+
+    @unittest.skipIf(OPENSSL is None, "there is no openssl command")
+    def test_probes_with_a_certificate(self):
+        """It is called what its certificate says, whatever it says."""
+        pki = Pki(self.path("pki"))
+        self.daemon(producer=["tls://127.0.0.1:0"],
+                    flags=["--tls-dir", pki.collector()])
+        self.probes("--producer-socket",
+                    self.daemons[0].address("producers", "tls"),
+                    "--tls-dir", pki.issue("pump-7", role="producer"),
+                    "--machine-name", "another", **self.other_machine())
+        trace, _ = self.record()
+        self.check_machine(trace, "pump-7")
+
+    def test_probes_behind_a_tunnel(self):
+        daemon = self.daemon(producer=[self.path("p"), "127.0.0.1:0"])
+        near = self.path("near")
+        self.spawn("forward", os.environ["TRIBUTARY"], "forward", "--listen",
+                   near, "--to", daemon.address("producers", "tcp"),
+                   "--machine-name", "pump", said="forwarding")
+        self.probes("--producer-socket", near, **self.other_machine())
+        trace, _ = self.record()
+        self.check_machine(trace, "pump")
+
+    def test_on_the_collectors_own_clocks_it_is_the_host(self):
+        self.daemon(producer=["127.0.0.1:0"])
+        self.probes("--producer-socket",
+                    self.daemons[0].address("producers", "tcp"))
+        trace, _ = self.record()
+        self.assertEqual({p.machine_id for p in trace.packets}, {0})
+        self.assertGreater(len(trace.of("sys_stats")), 0)
+        self.assertEqual([m.id for m in self.machines().values()], [0])
+
+
+if __name__ == "__main__":
+    tap.main()
