@@ -2,6 +2,7 @@
 
 #include "transport/pb_reader.h"
 #include "service/session/model.h"
+#include "service/session/producer.h"
 #include "service/session/quota.h"
 
 /* Field numbers: protos/control.proto. */
@@ -30,8 +31,8 @@ put_producer(struct pb_writer *w, const struct producer *p)
 	pb_put_uint(w, P_ID, p->id);
 	pb_put_string(w, P_NAME, p->name);
 	pb_put_uint(w, P_MACHINE_ID, p->machine->id);
-	if (p->machine->name != NULL)
-		pb_put_string(w, P_MACHINE_NAME, p->machine->name);
+	if (producer_machine_name(p) != NULL)
+		pb_put_string(w, P_MACHINE_NAME, producer_machine_name(p));
 	pb_put_int(w, P_PID, p->pid);
 	pb_put_int(w, P_UID, p->uid);
 	pb_put_uint(w, P_DATA_SOURCES, p->n_data_sources);

@@ -378,6 +378,7 @@ open_link(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 		v = refuse(p, refused);
 	} else {
 		take_system_info(p, m);
+		link_keep_name(p->link);
 		agree_on_compression(p, m);
 		tell_machine(p, m);
 		answer_open(p, call, why);

@@ -8,9 +8,8 @@
 /* SystemInfo (reference wire-format.md). */
 enum { INFO_MACHINE_NAME = 17 };
 
-/* Where its name is not the peer's to choose: all of it but the name. */
 static int
-keep_renamed(struct machine *m, const uint8_t *data, size_t len)
+keep_all_but_the_name(struct machine *m, const uint8_t *data, size_t len)
 {
 	struct pb_writer w;
 	struct pb_reader r;
@@ -22,20 +21,10 @@ keep_renamed(struct machine *m, const uint8_t *data, size_t len)
 	while (pb_next(&r, &f))
 		if (f.number != INFO_MACHINE_NAME)
 			pb_put_raw(&w, f.start, (size_t)(r.p - f.start));
-	pb_put_string(&w, INFO_MACHINE_NAME, m->name);
 	if (!w.failed)
 		rc = machine_set_system_info(m, w.data, w.len);
 	pb_writer_done(&w);
 	return rc;
-}
-
-static int
-keep_as_it_is(struct machine *m, const uint8_t *data, size_t len,
-    const char *name)
-{
-	if (name != NULL && *name != '\0' && machine_rename(m, name) != 0)
-		return -1;
-	return machine_set_system_info(m, data, len);
 }
 
 enum machine_info_verdict
@@ -43,7 +32,8 @@ machine_info_take(struct machine *m, const uint8_t *data, size_t len,
     bool may_name, bool named, const char **why)
 {
 	Perfetto__Protos__SystemInfo *info;
-	int rc;
+	const char *name;
+	int rc = 0;
 
 	*why = "its SystemInfo is too long";
 	if (len > MACHINE_INFO_MAX)
@@ -51,11 +41,11 @@ machine_info_take(struct machine *m, const uint8_t *data, size_t len,
 	info = perfetto__protos__system_info__unpack(NULL, len, data);
 	if (info == NULL)
 		return MACHINE_INFO_BAD;
-	if (may_name)
-		rc = keep_as_it_is(m, data, len,
-		    named ? NULL : info->machine_name);
-	else
-		rc = keep_renamed(m, data, len);
+	name = info->machine_name;
+	if (may_name && !named && name != NULL && *name != '\0')
+		rc = machine_rename(m, name);
+	if (rc == 0)
+		rc = keep_all_but_the_name(m, data, len);
 	perfetto__protos__system_info__free_unpacked(info, NULL);
 	*why = "no memory, or its SystemInfo is too long";
 	return rc == 0 ? MACHINE_INFO_TAKEN : MACHINE_INFO_REFUSED;

@@ -1,7 +1,8 @@
 /*
  * machine_info: the SystemInfo that a relay says of its machine, as it goes into
- * traces: byte for byte, but for the name of a machine that has it from a
- * certificate or from the settings.
+ * traces: field for field, but for the name.  A trace has the machine's, by
+ * which lists and filters know it, also where the SystemInfo has none: relays of
+ * Perfetto's say it in SetPeerIdentity alone.
  */
 #ifndef SERVICE_PORT_MACHINE_INFO_H
 #define SERVICE_PORT_MACHINE_INFO_H

@@ -111,6 +111,7 @@ peer_machine_of(const struct trust *t, const struct peer *p,
 	const char *name = claimed->present ? claimed->machine_name : "";
 
 	memset(out, 0, sizeof(*out));
+	out->named = *name != '\0' && peer_names_machine(t, p);
 	if (p->auth == PEER_CERT) {
 		machine_of_certificate(p->cert->name, hint,
 		    peer_names_machine(t, p) ? name : "", out);
@@ -158,11 +159,13 @@ peer_labels(const struct peer *p, const struct rpc_claimed_identity *claimed,
 
 static struct machine *
 machine_behind(struct service *s, const struct peer *p,
-    const struct peer_machine *of)
+    const struct peer_machine *of, bool relay)
 {
 	struct machine_claim c = {
 		.id = of->id,
 		.name = of->name,
+		.named = of->named,
+		.relay = relay,
 		.owner = of->owner[0] != '\0' ? of->owner : NULL,
 		.peer = peer_count_key(p),
 		.together = !peer_names_machine(s->trust, p),
@@ -199,7 +202,17 @@ producer_identity(struct service *s, struct rpc_conn *c, int32_t *uid,
 	else
 		peer_machine_of(s->trust, p, claimed, &of);
 	peer_labels(p, claimed, uid, pid);
-	*machine = machine_behind(s, p, &of);
+	*machine = machine_behind(s, p, &of, false);
+}
+
+const char *
+producer_machine_claim(const struct service *s, const struct rpc_conn *c)
+{
+	const struct rpc_claimed_identity *claimed = rpc_conn_identity(c);
+
+	return claimed->present && claimed->machine_name[0] != '\0' &&
+	    peer_names_machine(s->trust, rpc_conn_peer(c)) ?
+	    claimed->machine_name : NULL;
 }
 
 struct machine *
@@ -209,7 +222,7 @@ relay_machine(struct service *s, struct rpc_conn *c)
 	struct peer_machine of;
 
 	peer_machine_of(s->trust, p, rpc_conn_identity(c), &of);
-	return machine_behind(s, p, &of);
+	return machine_behind(s, p, &of, true);
 }
 
 /* As the label, cut before a character that does not fit. */
@@ -253,7 +266,7 @@ link_machine_of(struct service *s, struct rpc_conn *c, const char *hint,
 		return NULL;
 	}
 	*why = "too many machines or no memory";
-	return machine_behind(s, p, &of);
+	return machine_behind(s, p, &of, true);
 }
 
 const char *

@@ -48,6 +48,13 @@ void producer_identity(struct service *s, struct rpc_conn *c, int32_t *uid,
     int32_t *pid, struct machine **machine);
 
 /*
+ * The name that a producer's connection gives its machine; lives as long as the
+ * connection.  NULL: it gives none, or may not, and is called as the machine.
+ */
+const char *producer_machine_claim(const struct service *s,
+    const struct rpc_conn *c);
+
+/*
  * The machine of a relay's own connection: as for a producer, but a relay on
  * TCP or vsock that claims nothing is known by its address, so that what it
  * says of its machine is never taken for the host's.  On a UNIX socket: the
@@ -80,6 +87,7 @@ struct peer_machine {
 	bool is_host; /* the rest means nothing then */
 	uint32_t id;
 	char name[MACHINE_NAME_MAX + 1];
+	bool named; /* so claimed, and it may claim it */
 	char owner[160]; /* "": nobody vouches */
 };
 void peer_machine_of(const struct trust *t, const struct peer *p,

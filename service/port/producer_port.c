@@ -364,6 +364,7 @@ initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	hello.page_size_hint = q.page_size;
 	producer_identity(p->service, call.conn, &hello.uid, &hello.pid,
 	    &hello.machine);
+	hello.machine_name = producer_machine_claim(p->service, call.conn);
 	hello.peer = peer_count_key(peer);
 	if (hello.machine == NULL) {
 		log_refused(p, "producer", "too many machines or no memory");

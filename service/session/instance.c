@@ -18,14 +18,16 @@
 
 static bool
 machine_wanted(const struct session *s, const struct config_data_source *want,
-    const struct machine *m)
+    const struct producer *p)
 {
 	size_t i;
 
 	if (want->n_machines == 0)
-		return m->id == 0 || s->config->pb->trace_all_machines;
+		return p->machine->id == 0 ||
+		    s->config->pb->trace_all_machines;
 	for (i = 0; i < want->n_machines; i++)
-		if (machine_word_means(want->machines[i], m->id, m->name))
+		if (machine_word_means(want->machines[i], p->machine->id,
+		    producer_machine_name(p)))
 			return true;
 	return false;
 }
@@ -36,7 +38,7 @@ instance_matches(const struct session *s,
 {
 	return strcmp(want->name, ds->name) == 0 &&
 	    lockdown_permits(s->service, ds->producer->own) &&
-	    machine_wanted(s, want, ds->producer->machine) &&
+	    machine_wanted(s, want, ds->producer) &&
 	    match_test(want->producers, ds->producer->name);
 }
 

@@ -75,6 +75,7 @@ link_release(struct link *l)
 		budget_resize(l->service->connection_memory, l->charged, 0);
 	peer_quota_give(&l->table->memory, l->peer, l->charged_units);
 	machine_unref(l->machine);
+	free(l->machine_name);
 	free(l->chains);
 	free(l->old);
 	free(l);
@@ -145,6 +146,16 @@ log_attached(const struct link *l)
 	snprintf(text, sizeof(text), "resumed after %llu ms",
 	    (unsigned long long)(loop_now_ms() - l->cut_ms));
 	log_link(l, LOG_LEVEL_INFO, text, NULL);
+}
+
+void
+link_keep_name(struct link *l)
+{
+	char *name = strdup(l->machine->name);
+
+	/* Without memory for it they have the machine's newest. */
+	free(l->machine_name);
+	l->machine_name = name;
 }
 
 void

@@ -90,6 +90,11 @@ void link_detach(struct link *l);
 void link_give_up(struct link *l, const char *why);
 
 struct machine *link_machine(const struct link *l);
+/*
+ * Its relay has said what the machine is called: so it is for the producers
+ * that come over the link, whatever another relay calls it later.
+ */
+void link_keep_name(struct link *l);
 
 /* For LinkOpened: what was taken, and consumed. */
 uint64_t link_received(const struct link *l);

@@ -397,6 +397,7 @@ make_producer(struct link_channel *c, const Tributary__LinkProducer *p)
 		.uid = uid_of(l, p),
 		.pid = p->has_pid ? p->pid : PEER_PID_UNKNOWN,
 		.machine = l->machine,
+		.machine_name = l->machine_name,
 		.peer = l->peer,
 		.emulated = true,
 		.linked = true,

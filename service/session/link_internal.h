@@ -74,6 +74,7 @@ struct link {
 	uint64_t peer;
 	bool nobody;
 	struct machine *machine; /* referred to */
+	char *machine_name; /* as its relay says, or NULL */
 	const struct link_port_ops *ops; /* NULL: cut off */
 	void *port;
 	enum link_why why; /* it began */

@@ -256,6 +256,8 @@ machine_claim(struct machine_table *t, const struct machine_claim *c)
 
 	if ((m = find_claimed(t, c)) == NULL)
 		return add(t, c);
+	if (!c->named || (!c->relay && m->contact.n_relays > 0))
+		return m;
 	return machine_rename(m, c->name) == 0 ? m : NULL;
 }
 
@@ -284,6 +286,7 @@ machine_rename(struct machine *m, const char *name)
 		return -1;
 	free(m->name);
 	m->name = copy;
+	m->system_info_generation++;
 	return 0;
 }
 

@@ -105,9 +105,9 @@ struct machine_account {
 struct machine {
 	uint32_t id;
 	char *name;            /* of id 0 one besides "host" (machine_word.h) */
-	uint8_t *system_info;  /* encoded SystemInfo, NULL until told */
+	uint8_t *system_info;  /* encoded, without a name; NULL until told */
 	size_t system_info_len;
-	uint64_t system_info_generation; /* grows when it says something new */
+	uint64_t system_info_generation; /* grows with it and with the name */
 	/* The newest clock exchange, a whole TracePacket's body, or NULL. */
 	uint8_t *clock_sync;
 	size_t clock_sync_len;
@@ -160,14 +160,17 @@ size_t machine_table_ids(const struct machine_table *t, uint32_t *out);
 struct machine_claim {
 	uint32_t id;       /* wanted: from what the peer says; not 0 */
 	const char *name;  /* cut to MACHINE_NAME_MAX */
+	bool named;        /* somebody said so: not made of an address or hint */
+	bool relay;        /* the machine's relay asks, not a producer */
 	const char *owner; /* who vouches for the claim; NULL: nobody */
 	uint64_t peer;     /* who asks, for MACHINES_PER_PEER_MAX */
 	bool together;     /* one account for all that the owner claims */
 };
 
 /*
- * The machine of a claim, made when it is new; the newest name wins.  To be
- * referred to at once, or it may go with the next call.  NULL: no memory, or
+ * The machine of a claim, made when it is new.  It is called what its newest
+ * relay says, or, while it has none, its newest producer.  To be referred to at
+ * once, or it may go with the next call.  NULL: no memory, or
  * the table is full of machines in use, all of them or of this peer.
  */
 struct machine *machine_claim(struct machine_table *t,
@@ -178,7 +181,7 @@ struct machine *machine_find(struct machine_table *t, uint32_t id);
 void machine_ref(struct machine *m);
 void machine_unref(struct machine *m);
 
-/* Copies.  -1: no memory. */
+/* Copies, and traces are told.  -1: no memory. */
 int machine_rename(struct machine *m, const char *name) MUST_CHECK;
 /*
  * Both copy; the newest replaces what was there.  -1: no memory, or longer than

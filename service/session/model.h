@@ -146,6 +146,7 @@ struct producer {
 	int32_t pid;
 	char *name;
 	char *sdk_version;
+	char *machine_name; /* its own for the machine, or NULL */
 	bool own;           /* the kernel says: of the daemon's own user */
 	bool emulated;      /* no shared memory: chunks come as data */
 	bool scrape;

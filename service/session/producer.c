@@ -171,6 +171,11 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	if (hello->sdk_version != NULL && hello->sdk_version[0] != '\0' &&
 	    (p->sdk_version = strdup(hello->sdk_version)) == NULL)
 		goto fail;
+	/* The host's is not the producer's to say. */
+	if (hello->machine_name != NULL && hello->machine->id != 0 &&
+	    (p->machine_name = strndup(hello->machine_name,
+	    MACHINE_NAME_MAX)) == NULL)
+		goto fail;
 	p->service = s;
 	p->ops = ops;
 	p->port = port;
@@ -201,8 +206,15 @@ producer_new(struct service *s, const struct producer_hello *hello,
 fail:
 	free(p->name);
 	free(p->sdk_version);
+	free(p->machine_name);
 	free(p);
 	return NULL;
+}
+
+const char *
+producer_machine_name(const struct producer *p)
+{
+	return p->machine_name != NULL ? p->machine_name : p->machine->name;
 }
 
 /* ---- the end ---- */
@@ -282,6 +294,7 @@ producer_finish(struct producer *p)
 	machine_unref(p->machine);
 	free(p->name);
 	free(p->sdk_version);
+	free(p->machine_name);
 	free(p);
 }
 

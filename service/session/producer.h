@@ -21,6 +21,8 @@ struct producer_hello {
 	int32_t uid;
 	int32_t pid;
 	struct machine *machine; /* the producer refers to it */
+	/* What it calls its machine, copied; NULL: what the machine is called. */
+	const char *machine_name;
 	uint64_t peer;           /* who it is, as a number, for counts */
 	bool own;                /* the kernel says: of the daemon's own user */
 	bool emulated;
@@ -77,5 +79,11 @@ int producer_set_up_tracing(struct producer *p, uint32_t want_shm_kb,
 struct data_source *producer_find_data_source(struct producer *p,
     const char *name, size_t len);
 struct ds_instance *producer_find_instance(struct producer *p, uint64_t id);
+
+/*
+ * What its machine is called where the producer is meant: relays of one kernel,
+ * as in two containers, have a name each.  NULL: nobody said.
+ */
+const char *producer_machine_name(const struct producer *p);
 
 #endif /* SERVICE_SESSION_PRODUCER_H */

@@ -6,6 +6,7 @@
 #include "transport/pb_writer.h"
 #include "service/session/model.h"
 #include "service/session/principal.h"
+#include "service/session/producer.h"
 #include "service/session/session.h"
 
 /* Field numbers: wire-format.md. */
@@ -83,8 +84,8 @@ put_producer(struct pb_writer *w, const struct producer *p)
 	pb_put_int(w, PROD_PID, p->pid);
 	if (p->machine->id != 0)
 		pb_put_uint(w, PROD_MACHINE_ID, p->machine->id);
-	if (p->machine->name != NULL)
-		pb_put_string(w, PROD_MACHINE_NAME, p->machine->name);
+	if (producer_machine_name(p) != NULL)
+		pb_put_string(w, PROD_MACHINE_NAME, producer_machine_name(p));
 	pb_nest_end(w, mark);
 }
 

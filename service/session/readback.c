@@ -250,21 +250,18 @@ put_queue(struct readback *r, struct packet_out *out, uint64_t *limit,
 static void
 build_system_info(struct readback *r, const struct machine *m)
 {
-	struct pb_writer name;
+	struct pb_writer info;
 
-	if (m->system_info != NULL) {
-		service_packets_remote_system_info(&r->packet, r->uid, m->id,
-		    m->system_info, m->system_info_len);
-		return;
-	}
-	pb_writer_init(&name);
-	pb_put_string(&name, INFO_MACHINE_NAME, m->name);
-	if (name.failed)
+	pb_writer_init(&info);
+	if (m->system_info_len > 0)
+		pb_put_raw(&info, m->system_info, m->system_info_len);
+	pb_put_string(&info, INFO_MACHINE_NAME, m->name);
+	if (info.failed)
 		r->packet.failed = true;
 	else
 		service_packets_remote_system_info(&r->packet, r->uid, m->id,
-		    name.data, name.len);
-	pb_writer_done(&name);
+		    info.data, info.len);
+	pb_writer_done(&info);
 }
 
 static bool

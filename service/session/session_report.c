@@ -10,6 +10,7 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/session/file_session.h"
 #include "service/session/packet_stats.h"
+#include "service/session/producer.h"
 #include "service/session/readback.h"
 #include "service/session/sequence_map.h"
 #include "service/session/service_packets.h"
@@ -331,7 +332,7 @@ put_writer(struct pb_writer *w, const struct service *sv,
 	if (p != NULL) {
 		put_text(w, W_PRODUCER, p->name, BUFFER_NAME_MAX);
 		put_text(w, W_MACHINE, p->machine->id == 0 ? "host" :
-		    p->machine->name, BUFFER_NAME_MAX);
+		    producer_machine_name(p), BUFFER_NAME_MAX);
 	}
 	pb_put_int(w, W_PID, writer->pid);
 	pb_put_uint(w, W_BUFFER, writer->buffer);

@@ -6,11 +6,12 @@ import os
 import subprocess
 
 from harness import tap
-from harness.case import Case, TEST_SOURCE
+from harness.case import Case, TEST_SOURCE, config
 from harness.daemon import environment
 from harness.device import RelayCase
 from harness.inspected import inspect, report
 from harness.recording import Recording
+from harness.relay import ClassicRelay
 from harness.trace import Trace
 
 
@@ -23,6 +24,7 @@ class Machines(Case):
     def setUp(self):
         super().setUp()
         self.daemon(producer=[self.path("p"), "127.0.0.1:0"],
+                    flags=["--enable-relay-endpoint"],
                     env={"PERFETTO_MACHINE_NAME": "rack"})
         self.tcp = self.daemons[0].address("producers", "tcp")
 
@@ -128,6 +130,57 @@ class Machines(Case):
             code, text, _ = self.run_command("sources", "--machine", word)
             self.assertEqual(code, 0)
             self.assertIn("host", text)
+
+    def recorded(self, name, *producers):
+        """Names of those of these producers that a filter starts."""
+        before = {p: len(p.instances) for p in producers}
+        session = self.consumer()
+        wanted = config(TEST_SOURCE, trace_all_machines=True)
+        wanted.data_sources[0].machine_name_filter.append(name)
+        session.enable(wanted)
+        for producer in producers:
+            producer.sync()
+        return [p.name for p in producers if len(p.instances) > before[p]]
+
+    def test_relays_of_one_kernel_have_a_name_each(self):
+        """As in two containers: traced_relay says it for each producer."""
+        kernel = {"uid": 1000, "machine_id_hint": "one kernel"}
+        boxes = []
+        for name in ("box-a", "box-b"):
+            claim = kernel | {"pid": 7, "machine_name": name}
+            relay = self._add(ClassicRelay(self.loop, self.tcp, claim))
+            relay.init(android_build_fingerprint="print")
+            boxes.append(self.producer(f"of-{name}", address=self.tcp,
+                                       identity=claim | {"pid": 8}))
+        # One of box-a comes when box-b has long had the last word.
+        claim = kernel | {"pid": 9, "machine_name": "box-a"}
+        boxes.append(self.producer("late", address=self.tcp, identity=claim))
+        state = self.consumer().query()
+        self.assertEqual([(p.name, p.machine_name) for p in state.producers],
+                         [("of-box-a", "box-a"), ("of-box-b", "box-b"),
+                          ("late", "box-a")])
+        self.assertEqual(len({p.machine_id for p in state.producers}), 1)
+        self.assertEqual(self.recorded("box-b", *boxes), ["of-box-b"])
+        self.assertEqual(self.recorded("box-a", *boxes), ["of-box-a", "late"])
+        # What is said of the machine as a whole has its newest relay's.
+        self.assertEqual(set(self.machines()), {"host", "box-b"})
+
+    def test_the_name_of_a_classic_relay_reaches_the_trace(self):
+        """traced_relay says it in SetPeerIdentity, not in SystemInfo."""
+        relay = self._add(ClassicRelay(self.loop, self.tcp, identity(1)))
+        relay.init(android_build_fingerprint="print")
+        far = self.producer("far", address=self.tcp, identity=identity(1))
+        session = self.session(trace_all_machines=True)
+        far.writer().number(5)
+        session.flush()
+        session.stop()
+        packets = session.read().packets
+        of_machine = {p.machine_id for p in packets if p.HasField(
+            "for_testing")}
+        told = [p.system_info for p in packets if p.HasField("system_info")
+                and p.machine_id in of_machine]
+        self.assertEqual([(i.machine_name, i.android_build_fingerprint)
+                          for i in told], [("device-1", "print")])
 
     def test_a_pattern_records_those_that_come_later(self):
         out = self.path("t")

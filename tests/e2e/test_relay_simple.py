@@ -9,7 +9,7 @@ import sys
 import unittest
 
 from harness import sshd, tap
-from harness.consumer import source
+from harness.consumer import config, source
 from harness.daemon import SANITIZER_LINES, environment
 from harness.device import RelayCase
 from harness.ledger import SOURCE, Audit, Ledger
@@ -165,6 +165,27 @@ class Simple(RelayCase):
         for machine in machines[0] | machines[1]:
             self.assertIn(machine, infos)
             self.assertTrue(infos[machine].utsname.sysname)
+
+    def test_relays_of_one_kernel_have_a_name_each(self):
+        """As in two containers: the filter means one, and who comes late."""
+        self.collector()
+        for name in ("box-a", "box-b"):
+            self.device(name, machine_id="one kernel")
+            self.wait_linked()
+        boxes = {device.name: device for device in self.devices}
+        near = {name: self.producer(f"of-{name}", address=boxes[name].socket)
+                for name in ("box-b", "box-a")}
+        for name, producer in near.items():
+            wanted = config("test.numbers", trace_all_machines=True)
+            wanted.data_sources[0].machine_name_filter.append(name)
+            self.consumer().enable(wanted)
+            self.until(lambda: producer.instances, f"{name} is recorded")
+        # What had come for the wrong one would have come before its own.
+        self.assertEqual([len(p.instances) for p in near.values()], [1, 1])
+        state = self.consumer().query()
+        self.assertEqual({p.name: p.machine_name for p in state.producers},
+                         {"of-box-a": "box-a", "of-box-b": "box-b"})
+        self.assertEqual(len({p.machine_id for p in state.producers}), 1)
 
     def test_the_probes_through_a_relay(self):
         self.collector()

@@ -29,7 +29,8 @@ class Device:
     """
 
     def __init__(self, folder, name, to, *, settings="", spool_kb=0,
-                 memory_kb=1024, flags=(), env=None, wrap=(), sockets=()):
+                 memory_kb=1024, flags=(), env=None, wrap=(), sockets=(),
+                 machine_id=None):
         self.name = name
         self.folder = os.path.join(folder, name)
         self.state = os.path.join(self.folder, "state")
@@ -39,7 +40,7 @@ class Device:
         os.makedirs(self.state, mode=0o700)
         os.makedirs(self.spool, mode=0o700)
         self._settings = RETRY + f'machine_name: "{name}"\n' \
-            f'machine_id: "id of {name}"\n' \
+            f'machine_id: "{machine_id or f"id of {name}"}"\n' \
             f"memory_kb: {memory_kb}\n{settings}\n"
         if spool_kb:
             self._settings += f'spool {{ dir: "{self.spool}" ' \

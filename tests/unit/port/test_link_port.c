@@ -273,8 +273,8 @@ a_certificate_names_its_machine_and_nobody_is_no_root(void **state)
 static void
 what_a_relay_says_of_its_system_is_kept(void **state)
 {
-	/* machine_name, field 17 */
-	static const char info[] = "\x8a\x01\x05other";
+	/* android_build_fingerprint, field 2, and machine_name, field 17 */
+	static const char info[] = "\x12\x01x" "\x8a\x01\x05other";
 	struct ports *p = *state;
 	struct relay_end r, s;
 
@@ -282,8 +282,9 @@ what_a_relay_says_of_its_system_is_kept(void **state)
 	r.info = info;
 	r.info_len = sizeof(info) - 1;
 	assert_int_equal(relay_end_open(&r), NEW);
-	assert_int_equal(machine_of(&r)->system_info_len, r.info_len);
-	assert_memory_equal(machine_of(&r)->system_info, info, r.info_len);
+	/* But for the name, of which the machine has the one of LinkOpen. */
+	assert_int_equal(machine_of(&r)->system_info_len, 3);
+	assert_memory_equal(machine_of(&r)->system_info, info, 3);
 	assert_string_equal(machine_of(&r)->name, "door");
 	/* One that does not parse is not worth a link. */
 	relay_end_init(&s, p, 2);

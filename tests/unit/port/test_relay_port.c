@@ -524,10 +524,12 @@ a_certificate_fixes_the_name_of_its_relays_machine(void **state)
 	assert_int_equal(init_relay(w.data, w.len), ANSWER_YES);
 	pb_writer_done(&w);
 	assert_string_equal(m->name, "device-7");
+	/* Without the name: a trace gets the machine's. */
 	said = perfetto__protos__system_info__unpack(NULL, m->system_info_len,
 	    m->system_info);
 	assert_non_null(said);
-	assert_string_equal(said->machine_name, "device-7");
+	assert_null(said->machine_name);
+	assert_string_equal(said->android_build_fingerprint, "fingerprint");
 	perfetto__protos__system_info__free_unpacked(said, NULL);
 	assert_int_equal(m->refs, 2);
 	machine_unref(m);

@@ -28,7 +28,7 @@ static struct machine *
 claim(uint32_t id, const char *name, const char *owner, uint64_t peer)
 {
 	struct machine_claim c = { .id = id, .name = name, .owner = owner,
-		.peer = peer };
+		.peer = peer, .named = true, .relay = true };
 
 	return machine_claim(t, &c);
 }
@@ -44,6 +44,32 @@ the_same_claim_is_the_same_machine_under_its_newest_name(void **state)
 	assert_ptr_equal(machine_find(t, 7), m);
 	assert_null(machine_find(t, 8));
 	assert_int_equal(machine_table_count(t), 1);
+}
+
+static void
+a_name_that_is_none_changes_no_name(void **state)
+{
+	struct machine *m = claim(7, "phone", NULL, 1);
+	struct machine_claim by_address = { .id = 7, .name = "10.0.0.7",
+		.relay = true };
+
+	assert_ptr_equal(machine_claim(t, &by_address), m);
+	assert_string_equal(m->name, "phone");
+}
+
+static void
+beside_a_relay_producers_do_not_name_its_machine(void **state)
+{
+	struct machine *m = claim(7, "phone", NULL, 1);
+	struct machine_claim producer = { .id = 7, .name = "probes",
+		.named = true };
+
+	m->contact.n_relays = 1;
+	assert_ptr_equal(machine_claim(t, &producer), m);
+	assert_string_equal(m->name, "phone");
+	m->contact.n_relays = 0;
+	assert_ptr_equal(machine_claim(t, &producer), m);
+	assert_string_equal(m->name, "probes");
 }
 
 static void
@@ -243,6 +269,8 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(the_same_claim_is_the_same_machine_under_its_newest_name),
+		CASE(a_name_that_is_none_changes_no_name),
+		CASE(beside_a_relay_producers_do_not_name_its_machine),
 		CASE(one_owner_cannot_take_anothers_machine),
 		CASE(whoever_came_first_a_later_owner_has_a_machine_of_its_own),
 		CASE(ids_wrap_around_nothing),

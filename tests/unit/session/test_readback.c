@@ -274,6 +274,36 @@ a_machine_without_a_relay_is_introduced_by_its_name(void **state)
 }
 
 static void
+a_machine_has_its_name_beside_what_it_says_and_when_it_changes(void **state)
+{
+	struct fixture *f = *state;
+	struct machine *m = fake_machine(f, 7, "phone");
+	struct fake_consumer c;
+	struct fake_trace t;
+
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
+	fake_read(c.s, &t);
+	fake_trace_done(&t);
+	assert_int_equal(machine_set_system_info(m,
+	    (const uint8_t *)"\x12\x01x", 3), 0);
+	readback_saw_machine(c.s->readback, m);
+	fake_read(c.s, &t);
+	assert_int_equal(t.n, 1);
+	assert_string_equal(t.packets[0]->system_info->
+	    android_build_fingerprint, "x");
+	assert_string_equal(t.packets[0]->system_info->machine_name, "phone");
+	fake_trace_done(&t);
+	assert_int_equal(machine_rename(m, "phone"), 0);
+	assert_false(readback_has_news(c.s->readback));
+	assert_int_equal(machine_rename(m, "tablet"), 0);
+	fake_read(c.s, &t);
+	assert_int_equal(t.n, 1);
+	assert_string_equal(t.packets[0]->system_info->machine_name, "tablet");
+	fake_trace_done(&t);
+	session_free(c.s);
+}
+
+static void
 a_session_that_wants_no_system_info_has_no_news_of_it(void **state)
 {
 	struct fixture *f = *state;
@@ -472,6 +502,7 @@ main(void)
 		T(a_machine_that_joins_late_is_introduced_before_its_data),
 		T(what_a_machine_says_of_itself_after_its_first_packets_comes_too),
 		T(a_machine_without_a_relay_is_introduced_by_its_name),
+		T(a_machine_has_its_name_beside_what_it_says_and_when_it_changes),
 		T(a_session_that_wants_no_system_info_has_no_news_of_it),
 		T(clocks_of_the_past_come_once_and_before_the_newest),
 		T(malformed_and_forged_packets_are_dropped_counted_and_told),
