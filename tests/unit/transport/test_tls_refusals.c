@@ -483,6 +483,24 @@ a_revocation_list_that_another_signed_lets_nobody_in(void **state)
 	fix_cert_free(other);
 }
 
+/* Their issuer has published a list, but none that tells of all revoked. */
+static void
+a_list_of_some_of_the_revoked_lets_nobody_in(void **state)
+{
+	struct tls_world *w = *state;
+	struct tls_pair p;
+
+	fix_write_partial_crl(w->server_dir, TLS_CRL_FILE, w->ca);
+	tls_world_reload(w->server);
+	tls_pair_init(&p, w->server, w->client, "collector");
+	if (tls_pair_shake(&p))
+		fail_msg("a client got in though no revocation list covers "
+		    "its issuer");
+	server_names(w, &p, TLS_CRL_FILE);
+	server_says(&p, "cannot be used (");
+	tls_pair_done(&p);
+}
+
 /* ---- versions, ciphers, none at all ---- */
 
 static void
@@ -755,6 +773,7 @@ main(void)
 		TEST(a_revocation_list_hits_only_whom_it_names),
 		TEST(an_expired_revocation_list_lets_nobody_in),
 		TEST(a_revocation_list_that_another_signed_lets_nobody_in),
+		TEST(a_list_of_some_of_the_revoked_lets_nobody_in),
 		TEST(a_client_without_a_certificate_is_refused),
 		TEST(a_client_of_tls12_needs_a_setting),
 		TEST(a_server_of_tls12_needs_a_setting),

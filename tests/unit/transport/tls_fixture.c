@@ -221,16 +221,15 @@ crl_add(X509_CRL *crl, const struct fix_cert *revoked, const ASN1_TIME *when)
 	MUST(X509_CRL_add0_revoked(crl, r) == 1);
 }
 
-void
-fix_write_crl(const char *dir, const char *name, const struct fix_cert *issuer,
-    const struct fix_cert *revoked, time_t from, time_t to)
+static X509_CRL *
+make_crl(const struct fix_cert *issuer, const struct fix_cert *revoked,
+    time_t from, time_t to)
 {
-	BIO *out = BIO_new(BIO_s_mem());
 	X509_CRL *crl = X509_CRL_new();
 	time_t now = time(NULL);
 	ASN1_TIME *t;
 
-	MUST(out != NULL && crl != NULL);
+	MUST(crl != NULL);
 	MUST(X509_CRL_set_version(crl, X509_CRL_VERSION_2) == 1);
 	MUST(X509_CRL_set_issuer_name(crl,
 	    X509_get_subject_name(issuer->cert)) == 1);
@@ -242,10 +241,44 @@ fix_write_crl(const char *dir, const char *name, const struct fix_cert *issuer,
 	MUST(X509_CRL_set1_nextUpdate(crl, t) == 1);
 	ASN1_TIME_free(t);
 	MUST(X509_CRL_sort(crl) == 1);
+	return crl;
+}
+
+static void
+write_crl(const char *dir, const char *name, const struct fix_cert *issuer,
+    X509_CRL *crl)
+{
+	BIO *out = BIO_new(BIO_s_mem());
+
+	MUST(out != NULL);
 	MUST(X509_CRL_sign(crl, issuer->key, EVP_sha256()) > 0);
 	MUST(PEM_write_bio_X509_CRL(out, crl) == 1);
 	X509_CRL_free(crl);
 	write_bio(dir, name, out);
+}
+
+void
+fix_write_crl(const char *dir, const char *name, const struct fix_cert *issuer,
+    const struct fix_cert *revoked, time_t from, time_t to)
+{
+	write_crl(dir, name, issuer, make_crl(issuer, revoked, from, to));
+}
+
+void
+fix_write_partial_crl(const char *dir, const char *name,
+    const struct fix_cert *issuer)
+{
+	X509_CRL *crl = make_crl(issuer, NULL, 0, 0);
+	ISSUING_DIST_POINT *scope = ISSUING_DIST_POINT_new();
+
+	MUST(scope != NULL);
+	MUST((scope->onlysomereasons = ASN1_BIT_STRING_new()) != NULL);
+	/* keyCompromise */
+	MUST(ASN1_BIT_STRING_set_bit(scope->onlysomereasons, 1, 1) == 1);
+	MUST(X509_CRL_add1_ext_i2d(crl, NID_issuing_distribution_point, scope,
+	    1, 0) == 1);
+	ISSUING_DIST_POINT_free(scope);
+	write_crl(dir, name, issuer, crl);
 }
 
 char *

@@ -56,6 +56,9 @@ void fix_write_key(const char *dir, const char *name, const struct fix_cert *c);
 void fix_write_crl(const char *dir, const char *name,
     const struct fix_cert *issuer, const struct fix_cert *revoked, time_t from,
     time_t to);
+/* One of those whose key was stolen; of who is revoked otherwise there is none. */
+void fix_write_partial_crl(const char *dir, const char *name,
+    const struct fix_cert *issuer);
 
 /* ca.pem, cert.pem and key.pem of a new folder. */
 char *fix_side(const struct fix_cert *ca, const struct fix_cert *own);
