@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "service/session/link.h"
+#include "service/session/link_internal.h"
 #include "service/trust.h"
 #include "tests/unit/port/relay_end.h"
 #include "transport/budget.h"
@@ -1110,77 +1111,152 @@ a_relay_that_breaks_the_protocol_loses_its_link_alone(void **state)
 	relay_end_done(&other);
 }
 
-static void
-more_than_the_window_loses_the_link(void **state)
-{
-	struct ports *p = *state;
+/* A relay whose one producer writes to a file that takes nothing. */
+struct held {
 	struct relay_end r;
 	struct client cons;
-	uint64_t id;
-	uint32_t i, buffer;
+	uint64_t enable; /* the call */
+	uint32_t buffer;
+	uint32_t chunks; /* sent */
+	int disk;        /* what reads the file */
+};
+
+static void
+hold(struct held *h, struct ports *p)
+{
 	int pipefd[2];
 
-	p->settings.link.window_kb = 256;
 	assert_int_equal(pipe2(pipefd, O_CLOEXEC), 0);
-	relay_end_init(&r, p, 1);
-	assert_int_equal(relay_end_open(&r), NEW);
-	bring_producer(&r, 1);
-	client_open(&cons, p, CONSUMER);
-	id = client_enable(&cons, HELD_CONFIG, pipefd[1]);
-	close(pipefd[1]);
-	client_call(&cons, C_CAPABILITIES, NULL);
-	buffer = first_session(p)->buffers[0].id;
-	for (i = 0; i < 200 && !r.c.closed; i++) {
-		up_big(&r, 1, buffer, i);
-		client_turn(&r.c);
-	}
-	while (!r.c.closed)
-		client_turn(&r.c);
-	assert_int_equal(links_count(p->service->links), 0);
-	/* What was taken is written, and then its producer goes. */
 	assert_int_equal(fcntl(pipefd[0], F_SETFL, O_NONBLOCK), 0);
-	cons.disk = pipefd[0];
+	h->disk = pipefd[0];
+	h->chunks = 0;
+	relay_end_init(&h->r, p, 1);
+	assert_int_equal(relay_end_open(&h->r), NEW);
+	bring_producer(&h->r, 1);
+	client_open(&h->cons, p, CONSUMER);
+	h->enable = client_enable(&h->cons, HELD_CONFIG, pipefd[1]);
+	close(pipefd[1]);
+	client_call(&h->cons, C_CAPABILITIES, NULL);
+	h->buffer = first_session(p)->buffers[0].id;
+}
+
+static bool
+is_closed(void *arg)
+{
+	return ((struct client *)arg)->closed;
+}
+
+/* The link is given up, and what was taken is written before. */
+static void
+expect_loss(struct held *h, struct ports *p)
+{
+	int i;
+
+	for (i = 0; i < 500 && !h->r.c.closed; i++)
+		relay_end_turn(&h->r);
+	if (!h->r.c.closed)
+		fail_msg("a relay sent more than its window, and goes on");
+	assert_int_equal(links_count(p->service->links), 0);
+	h->cons.disk = h->disk;
 	while (p->service->n_producers > 0)
-		client_turn(&cons);
-	(void)client_send(&cons, C_DISABLE, NULL, -1);
-	assert_true(client_wait(&cons, id, 0)->ok);
-	close(pipefd[0]);
-	client_close(&cons);
-	end(&r);
+		client_turn(&h->cons);
+	(void)client_send(&h->cons, C_DISABLE, NULL, -1);
+	assert_true(client_wait(&h->cons, h->enable, 0)->ok);
+	close(h->disk);
+	client_close(&h->cons);
+	end(&h->r);
+}
+
+/* What the relay may still send, once all has been taken. */
+static uint64_t
+credit(struct held *h)
+{
+	const struct ports *p = h->r.ports;
+	const struct link *l = TAILQ_FIRST(&p->service->links->all);
+
+	relay_end_settle(&h->r);
+	return p->settings.link.window_kb * 1024 - (l->taken - l->consumed);
+}
+
+/* A block of so many bytes, 200 to 16000. */
+static void
+up_bytes(struct held *h, uint64_t bytes)
+{
+	static char name[16000];
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	memset(name, 't', sizeof(name));
+	/* A tag, and a length of two bytes. */
+	block_put(&w, LINK_UP_TRIGGER, name, bytes - 3);
+	assert_int_equal(w.len, bytes);
+	relay_end_up(&h->r, 1, &w);
+}
+
+/* All but as much of the window as one more block takes. */
+static void
+fill_the_window(struct held *h)
+{
+	while (credit(h) > 16000)
+		up_big(&h->r, 1, h->buffer, h->chunks++);
+}
+
+static void
+the_last_byte_of_the_window_can_be_used(void **state)
+{
+	struct ports *p = *state;
+	struct pb_writer w;
+	struct held h;
+
+	p->settings.link.window_kb = 256;
+	hold(&h, p);
+	fill_the_window(&h);
+	up_bytes(&h, credit(&h));
+	if (credit(&h) != 0)
+		fail_msg("%llu bytes of the window are left",
+		    (unsigned long long)credit(&h));
+	/* And not one more. */
+	pb_writer_init(&w);
+	block_put_varint(&w, LINK_UP_STARTED, 1);
+	relay_end_up(&h.r, 1, &w);
+	expect_loss(&h, p);
+}
+
+static void
+a_byte_more_than_the_window_loses_the_link(void **state)
+{
+	struct ports *p = *state;
+	struct held h;
+
+	p->settings.link.window_kb = 256;
+	hold(&h, p);
+	fill_the_window(&h);
+	up_bytes(&h, credit(&h) + 1);
+	expect_loss(&h, p);
 }
 
 /* What waits for a file in links of one peer, or of all, is counted. */
 static void
 fill_until_closed(struct ports *p, struct relay_end *r)
 {
-	struct client cons;
-	uint64_t id;
-	uint32_t i, buffer;
-	int pipefd[2];
+	struct held h;
+	int i;
 
-	assert_int_equal(pipe2(pipefd, O_CLOEXEC), 0);
-	relay_end_init(r, p, 1);
-	assert_int_equal(relay_end_open(r), NEW);
-	bring_producer(r, 1);
-	client_open(&cons, p, CONSUMER);
-	id = client_enable(&cons, HELD_CONFIG, pipefd[1]);
-	close(pipefd[1]);
-	client_call(&cons, C_CAPABILITIES, NULL);
-	buffer = first_session(p)->buffers[0].id;
-	for (i = 0; i < 100 && !r->c.closed; i++) {
-		up_big(r, 1, buffer, i);
-		client_turn(&r->c);
+	hold(&h, p);
+	for (i = 0; i < 100 && !h.r.c.closed; i++) {
+		up_big(&h.r, 1, h.buffer, h.chunks++);
+		client_turn(&h.r.c);
 	}
-	while (!r->c.closed)
-		client_turn(&r->c);
+	*r = h.r;
+	ports_wait(&r->c, is_closed, &r->c);
 	assert_int_equal(links_count(p->service->links), 0);
-	close(pipefd[0]);
-	client_turn(&cons);
-	(void)client_send(&cons, C_DISABLE, NULL, -1);
-	(void)client_wait(&cons, id, 0);
+	close(h.disk);
+	client_turn(&h.cons);
+	(void)client_send(&h.cons, C_DISABLE, NULL, -1);
+	(void)client_wait(&h.cons, h.enable, 0);
 	while (p->service->n_producers > 0)
-		client_turn(&cons);
-	client_close(&cons);
+		client_turn(&h.cons);
+	client_close(&h.cons);
 }
 
 static void
@@ -1274,7 +1350,8 @@ main(void)
 		T(a_ping_is_answered_with_our_clocks),
 		T(the_status_of_a_relay_is_kept),
 		T(a_relay_that_breaks_the_protocol_loses_its_link_alone),
-		T(more_than_the_window_loses_the_link),
+		T(the_last_byte_of_the_window_can_be_used),
+		T(a_byte_more_than_the_window_loses_the_link),
 		T(what_waits_counts_in_the_memory_of_its_peer),
 		T(what_waits_counts_in_the_memory_of_all),
 		T(commands_beyond_their_limit_lose_the_link),
