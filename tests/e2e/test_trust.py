@@ -98,8 +98,8 @@ class Users(Trust):
             self.assertEqual(session.consumer_uid, ANN)
             self.assert_secret(bob, session)
             ann.detach("key")
-            self.assertTrue(bob.refuses("Attach",
-                                        pb.AttachRequest(key="key")))
+            self.assertTrue(bob.refuses("Attach", pb.AttachRequest(key="key")),
+                            "another user attached her session")
             self.assertTrue(bob.refuses("Attach",
                                         pb.AttachRequest(key="no such")))
             # Another connection of hers has her session.

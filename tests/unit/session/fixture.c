@@ -56,8 +56,16 @@ int
 fixture_teardown(void **state)
 {
 	struct fixture *f = *state;
+	const struct session *s;
 	char cmd[96];
 
+	/* What failed is said above: nobody will end these. */
+	TAILQ_FOREACH (s, &f->service->sessions, link)
+		if (s->ops != NULL || s->detach_key != NULL) {
+			print_error("the test left session %llu behind\n",
+			    (unsigned long long)s->id);
+			return -1;
+		}
 	fixture_wait(f, no_sessions, f->service);
 	service_free(f->service);
 	loop_free(f->loop);

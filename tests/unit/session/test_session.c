@@ -647,8 +647,9 @@ a_detached_session_lives_on_and_is_attached_by_key(void **state)
 	assert_non_null(fake_enable(f, &a, RING, -1));
 	assert_int_equal(session_detach(a.s, "key", err, sizeof(err)), 0);
 	memset(&b, 0, sizeof(b));
-	assert_null(session_attach(f->service, "key", fake_user(1), &fake_consumer_ops,
-	    &b));
+	if (session_attach(f->service, "key", fake_user(1), &fake_consumer_ops,
+	    &b) != NULL)
+		fail_msg("another user attached the session");
 	b.s = session_attach(f->service, "key", fake_user(1000),
 	    &fake_consumer_ops, &b);
 	assert_ptr_equal(b.s, a.s);
@@ -693,13 +694,33 @@ a_certificates_sessions_are_no_users(void **state)
 	assert_non_null(fake_enable(f, &a, RING, -1));
 	a.s->owner = ann;
 	assert_int_equal(session_detach(a.s, "key", err, sizeof(err)), 0);
-	assert_null(session_attach(f->service, "key", &bob, &fake_consumer_ops,
-		&a));
-	assert_null(session_attach(f->service, "key",
-		fake_user(PEER_UID_UNKNOWN), &fake_consumer_ops, &a));
+	if (session_attach(f->service, "key", &bob, &fake_consumer_ops,
+	    &a) != NULL)
+		fail_msg("another certificate attached the session");
+	if (session_attach(f->service, "key", fake_user(PEER_UID_UNKNOWN),
+	    &fake_consumer_ops, &a) != NULL)
+		fail_msg("an unknown user attached a certificate's session");
 	assert_ptr_equal(session_attach(f->service, "key", &ann,
 		&fake_consumer_ops, &a), a.s);
 	session_free(a.s);
+}
+
+static void
+as_many_sessions_as_the_limit_and_not_one_more(void **state)
+{
+	struct fake_consumer a, b, more, again;
+	struct fixture *f = *state;
+
+	f->settings.limits.max_sessions = 2;
+	assert_non_null(fake_enable_as(f, &a, RING, -1, 1000));
+	assert_non_null(fake_enable_as(f, &b, RING, -1, 1001));
+	if (fake_enable_as(f, &more, RING, -1, 1002) != NULL)
+		fail_msg("there are 3 sessions, and max_sessions is 2");
+	assert_non_null(strstr(more.error, "(2, limits.max_sessions)"));
+	session_free(a.s);
+	assert_non_null(fake_enable_as(f, &again, RING, -1, 1002));
+	session_free(again.s);
+	session_free(b.s);
 }
 
 static void
@@ -813,6 +834,7 @@ main(void)
 		T(a_detached_session_lives_on_and_is_attached_by_key),
 		T(an_admin_attaches_what_is_detached_its_own_first),
 		T(a_certificates_sessions_are_no_users),
+		T(as_many_sessions_as_the_limit_and_not_one_more),
 		T(sessions_of_one_owner_are_bounded),
 		T(buffers_of_one_owner_are_bounded),
 		T(only_an_admin_ends_the_sessions_of_others),
