@@ -10,6 +10,7 @@ import unittest
 from harness import netns, pb, tap
 from harness.chaos import Proxy
 from harness.device import RelayCase
+from harness.imported import causes
 from harness.loop import SCALE
 from harness.producer import numbered
 from harness.trace import SERVICE_SEQUENCE, TRUSTED, Trace
@@ -309,6 +310,7 @@ class Clocks(RelayCase):
         self.assertEqual(got.systems[state.id], [name])
         return True
 
+    @causes("invalid_clock_snapshots")
     def test_clocks_of_the_producers_own_pass_through(self):
         """Sequence-scoped ones with the same ids on two machines, and global
         ones: byte for byte, and each with its machine and sequence."""

@@ -17,6 +17,7 @@ from harness import faults, tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.chaos import Proxy
 from harness.device import Device, RelayCase
+from harness.imported import causes
 from harness.loop import SCALE
 from harness.recording import RecordCase
 from harness.trace import Trace
@@ -454,6 +455,7 @@ class Spool(RelayCase):
         self.assert_accounted(audit, *causes)
         return audit
 
+    @causes("traced_buf_patches_failed")
     def test_writes_that_fail_for_a_while(self):
         """Each third of them, then all: memory keeps what it can, the rest is
         counted, and the spool is used again by itself."""
@@ -484,6 +486,7 @@ class Spool(RelayCase):
         self.log_has("may not survive", self.spool)
         self.assertEqual(self.end().missing, {})
 
+    @causes("traced_buf_patches_failed")
     def test_a_folder_that_is_removed_and_comes_back(self):
         """What it had is counted, and the rest goes into a new one."""
         self.begin(memory_kb=2048)

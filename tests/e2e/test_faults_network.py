@@ -15,6 +15,7 @@ import unittest
 from harness import faults, netns, tap
 from harness.case import TEST_SOURCE, config
 from harness.device import RelayCase
+from harness.imported import causes
 from harness.ipc import Rejected
 from harness.loop import PATIENCE, SCALE
 
@@ -77,6 +78,7 @@ class Silence(RelayCase):
         return self.until(line, f"a line with {words}",
                           timeout=self.patience)[0]
 
+    @causes("traced_flushes_failed")
     def test_a_producer(self):
         """It is asked for a flush, which cannot reach it: that flush fails in
         time, and the producer is gone long before TCP gives up."""

@@ -22,6 +22,7 @@ from harness.case import Case, TEST_SOURCE, config, pb
 from harness.chaos import Proxy
 from harness.daemon import environment
 from harness.device import RelayCase
+from harness.imported import causes
 from harness.ipc import Rejected
 from harness.loop import SCALE
 from harness.producer import numbered
@@ -222,6 +223,7 @@ class Stopped(FaultCase):
                        "they are served, though it was late")
         self.assert_numbers(Trace.from_file(self.path("f")), [100])
 
+    @causes("traced_final_flush_failed", "traced_flushes_failed")
     def test_a_producer(self):
         """In the middle of a session, while it holds a chunk."""
         daemon = self.daemon(flags=self.limits())

@@ -11,6 +11,7 @@ import time
 
 from harness import abi, tap
 from harness.case import Case, TEST_SOURCE, config, pb
+from harness.imported import causes
 from harness.producer import numbered
 from harness.trace import Trace, split_cut_file
 
@@ -293,6 +294,7 @@ class Throttled(FileCase):
         self.assert_numbers(trace, [10_000])
         self.assert_clean_stats(trace.stats())
 
+    @causes("traced_buf_sequence_packet_loss")
     def test_a_setting_restores_overwriting(self):
         with open(self.path("settings"), "w") as file:
             file.write("lossless: false\n")
@@ -468,6 +470,7 @@ class Ends(FileCase):
         self.assertFalse(os.path.exists(self.path("p")))
         self.assertFalse(os.path.exists(self.path("c")))
 
+    @causes("traced_final_flush_failed", "traced_flushes_failed")
     def test_sigterm_does_not_wait_for_silent_producers_forever(self):
         daemon = self.start()
         producer = self.producer("silent")

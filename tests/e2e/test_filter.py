@@ -7,6 +7,7 @@ import sys
 
 from harness import tap
 from harness.case import Case, TEST_SOURCE, config, pb
+from harness.imported import causes
 from harness.producer import numbered
 from harness.trace import Trace
 
@@ -178,6 +179,7 @@ class Filters(FilterCase):
         self.assertEqual({p.for_testing.seq_value for p in
                           consumer.read().of("for_testing")}, {writer.id})
 
+    @causes("filter_errors")
     def test_a_packet_that_is_broken_inside_is_emptied_and_counted(self):
         consumer, writer = self.filtered()
         field = number(pb.TracePacket, "for_testing")

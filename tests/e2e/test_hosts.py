@@ -10,6 +10,7 @@ import unittest
 from harness import netns, tap
 from harness.case import Case
 from harness.daemon import environment
+from harness.imported import causes
 from harness.loop import SCALE
 from harness.pki import OPENSSL, Pki
 from harness.trace import Trace
@@ -131,6 +132,7 @@ class Hosts(Case):
         for name in ("device-1", "device-2", "ann"):
             self.assertIn(f"{name} at 10.77.0.", log)
 
+    @causes("traced_final_flush_failed", "traced_flushes_failed")
     def test_a_cable_that_is_pulled_disturbs_nobody_else(self):
         self.collector()
         first = self.device("device-1")

@@ -11,6 +11,7 @@ from google.protobuf.message import DecodeError
 
 from harness import abi, tap
 from harness.case import Case, config, pb
+from harness.imported import causes
 from harness.producer import numbered
 
 F_ADD_SEALS, F_GET_SEALS = 1033, 1034
@@ -323,6 +324,7 @@ class Chunks(MemoryCase):
         self.assert_numbers(trace, [7])
         self.assert_clean_stats(stats)
 
+    @causes("traced_buf_sequence_packet_loss")
     def test_a_gap_between_chunks_is_reported_in_the_trace(self):
         producer, consumer = self.set_up()
         writer = producer.writer()
@@ -334,6 +336,8 @@ class Chunks(MemoryCase):
         self.assertEqual([bool(p.previous_packet_dropped) for p in packets],
                          [False, False, True, False])
 
+    @causes("traced_buf_sequence_packet_loss",
+            "traced_buf_trace_writer_packet_loss")
     def test_a_writer_that_gave_up_on_a_packet_is_counted(self):
         producer, consumer = self.set_up()
         writer = producer.writer()
@@ -409,6 +413,7 @@ class Hostile(MemoryCase):
         yield "a packet of noise", abi.chunk(1, 0, [b"\xff" * 50])
         yield "an empty packet", abi.chunk(1, 0, [b""])
 
+    @causes("traced_buf_abi_violations")
     def test_chunks_whose_counts_sizes_or_flags_lie_harm_nobody(self):
         with self.neighbour():
             for address in (None, self.tcp()):
@@ -433,6 +438,7 @@ class Hostile(MemoryCase):
                         producer.close()
                         consumer.close()
 
+    @causes("traced_buf_abi_violations")
     def test_a_chunk_that_breaks_the_rules_is_counted(self):
         producer, consumer = self.set_up()
         producer.shm.put(0, 0, abi.header(1, 0, 1) + abi.varint(60_000))
@@ -548,6 +554,7 @@ class Hostile(MemoryCase):
         finally:
             os._exit(0)
 
+    @causes("traced_buf_patches_failed")
     def test_a_patch_outside_its_chunk_is_refused_whole(self):
         for address in (None, self.tcp()):
             with self.neighbour():

@@ -10,6 +10,7 @@ import time
 from harness import pb, tap
 from harness.daemon import environment
 from harness.device import Control, RelayCase
+from harness.imported import causes
 from harness.ledger import SOURCE, Audit
 
 MIB = 1 << 20
@@ -67,16 +68,21 @@ class Quotas(RelayCase):
         self.assertEqual(audit.gaps_without_mark(), [])
         return self.numbers_of(trace, "b")
 
+    @causes("traced_buf_patches_failed")
     def test_a_flood_leaves_a_quiet_machine_its_share(self):
         self.assertEqual(self.flood_beside_a_quiet_one(""),
                          list(range(200)))
 
+    @causes("traced_buf_patches_failed")
     def test_without_a_share_the_flood_takes_all(self):
         self.assertEqual(self.flood_beside_a_quiet_one(
             "quota { guaranteed_buffer_percent: 0 }"), [])
 
     # ---- rates ----
 
+    @causes("traced_buf_trace_writer_packet_loss",
+            "traced_final_flush_failed",
+            "traced_flushes_failed")
     def test_a_rate_fills_the_spool_of_its_machine_alone(self):
         self.collector("link { window_kb: 256 } quota { machine: 'a' "
                        "each_machine { kb_per_s: 300 burst_kb: 64 } }")
@@ -116,6 +122,7 @@ class Quotas(RelayCase):
         self.assertEqual(audit.causes(), {"LINK_LOSS_QUOTA"})
         self.assertEqual(self.machine("a").losses[0].times, 1)
 
+    @causes("traced_buf_patches_failed")
     def test_what_is_dropped_is_accounted_for_to_the_packet(self):
         self.collector("quota { machine: 'a' over: DROP "
                        "each_machine { kb_per_s: 400 burst_kb: 128 } }")

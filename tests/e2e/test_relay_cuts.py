@@ -8,6 +8,7 @@ import sys
 from harness import tap
 from harness.chaos import Proxy
 from harness.device import RelayCase
+from harness.imported import may_cause
 from harness.ledger import Audit
 
 RATE = 200_000  # bytes per second of a producer
@@ -156,6 +157,7 @@ class Cuts(RelayCase):
         audit = self.end(relays=9)
         self.assertEqual(len(audit.sequences), 9 * 4)
 
+    @may_cause("traced_buf_trace_writer_packet_loss")
     def test_a_killed_relay_and_packets_that_lack_a_patch(self):
         self.begin()
         for _ in range(8):

@@ -7,6 +7,7 @@ import sys
 from harness import tap
 from harness.chaos import Proxy
 from harness.device import RelayCase
+from harness.imported import causes, may_cause
 from harness.ledger import Audit
 from harness.trace import Trace
 
@@ -53,6 +54,7 @@ class Grace(RelayCase):
         return all(taken[name] > 1.1 * size + 8192
                    for name, size in written.items())
 
+    @may_cause("traced_buf_trace_writer_packet_loss")
     def test_a_cut_longer_than_grace(self):
         self.begin("link { grace_ms: 700 }")
         self.cut_off()
@@ -113,6 +115,7 @@ class Grace(RelayCase):
         self.assertEqual(audit.faults, [])
         self.assert_complete(audit)
 
+    @causes("traced_final_flush_failed", "traced_flushes_failed")
     def test_and_does_not_wait_for_ever(self):
         self.begin("link { end_wait_ms: 500 grace_ms: 60000 }")
         self.cut_off()

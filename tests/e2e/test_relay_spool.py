@@ -10,6 +10,7 @@ import unittest
 from harness import tap
 from harness.chaos import Proxy
 from harness.device import RelayCase
+from harness.imported import causes, may_cause
 
 MIB = 1 << 20
 FULL = "spool full"
@@ -66,6 +67,7 @@ class Spool(RelayCase):
         self.assert_complete(audit)
         self.assertEqual(audit.dropped, {})
 
+    @may_cause("traced_buf_trace_writer_packet_loss")
     def test_it_survives_its_relay(self):
         self.begin(spool_kb=65536)
         for _ in range(2):
@@ -112,18 +114,21 @@ class Spool(RelayCase):
                     if b != a + 1]
         return out
 
+    @causes("traced_buf_patches_failed")
     def test_full_and_the_oldest_goes(self):
         audit = self.check_full("OLDEST")
         # What was newest when the network came back is there.
         for seq, numbers in audit.arrived.items():
             self.assertEqual(numbers[-1], self.book.book()[seq]["written"] - 1)
 
+    @causes("traced_buf_patches_failed")
     def test_full_and_the_newest_goes(self):
         # Few of the gaps at its end are remembered: a packet that lies across
         # two old ones may be counted in both.
         audit = self.check_full("NEWEST", within=0.02)
         self.assertTrue(self.gaps(audit))
 
+    @causes("traced_buf_patches_failed")
     def test_memory_alone(self):
         self.begin()
         self.cut_off()
@@ -136,6 +141,7 @@ class Spool(RelayCase):
         self.assertEqual(self.losses(), {FULL: audit.lost})
         self.assertGreater(audit.lost, 1000)
 
+    @causes("traced_buf_patches_failed")
     @unittest.skipIf(os.geteuid() != 0, "mounting a small disk wants root")
     def test_the_disk_is_full(self):
         disk = self.path("disk")
@@ -180,6 +186,8 @@ class Spool(RelayCase):
         self.assertEqual(audit.gaps_without_mark(), [])
         return audit
 
+    @may_cause("traced_buf_patches_failed",
+               "traced_buf_trace_writer_packet_loss")
     def test_a_torn_tail(self):
         def tear(file, size):
             # What lies behind its data is zeros that were reserved; within
@@ -191,6 +199,8 @@ class Spool(RelayCase):
         self.assertGreater(store.spool_cut_bytes + store.spool_damaged, 0)
         self.assertGreater(audit.lost, 0)
 
+    @may_cause("traced_buf_patches_failed",
+               "traced_buf_trace_writer_packet_loss")
     def test_flipped_bytes(self):
         def flip(file, size):
             for at in (size // 3, size // 2):

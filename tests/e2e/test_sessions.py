@@ -8,6 +8,7 @@ import time
 from harness import abi, tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.consumer import buffers, source
+from harness.imported import causes
 from harness.ipc import Rejected
 from harness.loop import SCALE
 from harness.producer import numbered
@@ -643,6 +644,7 @@ class Acknowledgements(Case):
         consumer.stop()
         self.assertFalse(producer.saw("flush"))
 
+    @causes("traced_final_flush_failed", "traced_flushes_failed")
     def test_a_stop_that_nobody_acknowledges_ends_after_its_timeout(self):
         with self.neighbour():
             producer = self.silent()

@@ -25,8 +25,7 @@ _noted = {}
 
 def note(trace, key):
     """To be looked at when the test ends; the last one of a key."""
-    if os.environ.get("INSPECT_TRACES") != "no":
-        _noted[key] = trace
+    _noted[key] = trace
 
 
 def _varint(value):
@@ -138,10 +137,15 @@ def compare(trace, found):
     _compare_stats(found, packets)
 
 
-def check():
-    """Looks at all that was noted since the last time."""
-    noted = list(_noted.values())
+def noted():
+    """What was noted since the last time: [(key, trace)]."""
+    out = [(key, trace) for key, trace in _noted.items() if trace.stored]
     _noted.clear()
-    for trace in noted:
-        if trace.stored:
-            compare(trace, report(framed(trace.stored)))
+    return out
+
+
+def check(traces):
+    if os.environ.get("INSPECT_TRACES") == "no":
+        return
+    for _, trace in traces:
+        compare(trace, report(framed(trace.stored)))

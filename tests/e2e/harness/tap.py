@@ -4,7 +4,14 @@ import sys
 import time
 import unittest
 
-from . import inspected
+from . import imported, inspected
+
+
+def _look_at_traces(test):
+    noted = inspected.noted()
+    inspected.check(noted)
+    imported.check(test, [(str(key), inspected.framed(trace.stored))
+                          for key, trace in noted])
 
 
 class TapResult(unittest.TestResult):
@@ -16,7 +23,7 @@ class TapResult(unittest.TestResult):
     def startTest(self, test):
         super().startTest(test)
         # The first to be added is the last to be called.
-        test.addCleanup(inspected.check)
+        test.addCleanup(_look_at_traces, test)
         self._began = time.monotonic()
 
     def _line(self, ok, test, note=""):

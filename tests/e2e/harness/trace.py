@@ -1,6 +1,8 @@
 """Reads traces and knows what a whole one looks like."""
 
-from . import inspected, pb
+import unittest
+
+from . import imported, inspected, pb
 from .expand import inflate, unzstd
 
 # What only the service may write into a packet.
@@ -110,6 +112,14 @@ class Trace:
     @classmethod
     def from_bytes(cls, data):
         return cls(split_file(data))
+
+    def sql(self, query):
+        """The rows that Perfetto's Trace Processor answers with; a test that
+        asks is skipped where there is none."""
+        if not imported.available():
+            raise unittest.SkipTest("no Trace Processor; "
+                                    "deploy/install-deps peers")
+        return imported.sql(inspected.framed(self.stored), query)
 
     def __len__(self):
         return len(self.packets)
