@@ -10,7 +10,7 @@ import unittest
 from harness import netns, pb, tap
 from harness.chaos import Proxy
 from harness.device import RelayCase
-from harness.imported import causes
+from harness.imported import causes, may_cause
 from harness.loop import SCALE
 from harness.producer import numbered
 from harness.trace import SERVICE_SEQUENCE, TRUSTED, Trace
@@ -246,6 +246,9 @@ class Clocks(RelayCase):
             return now
         return write
 
+    # Trace Processor v55 keeps one clock offset for all remote machines, that
+    # of the last RemoteClockSync (google/perfetto, pull request 6339 ends it).
+    @may_cause("trace_sorter_negative_timestamp_dropped")
     def test_a_trace_of_machines_that_come_and_stay(self):
         """RemoteClockSync and SystemInfo of each, again and again, and what
         an importer makes of them."""
