@@ -34,6 +34,7 @@
 #include "service/session/overload.h"
 #include "service/session/peer_quota.h"
 #include "service/session/ring_ahead.h"
+#include "service/session/source_order.h"
 
 /* glibc's queue.h lacks the removal-safe walk. */
 #ifndef TAILQ_FOREACH_SAFE
@@ -70,6 +71,8 @@ struct trust;
 /* A data source as registered. */
 struct data_source {
 	TAILQ_ENTRY(data_source) link;
+	TAILQ_ENTRY(data_source) by_name; /* source_order.h's, like the next */
+	struct source_name *of_name;
 	struct producer *producer;
 	char *name;
 	uint8_t *descriptor; /* encoded DataSourceDescriptor, as it came */
@@ -257,6 +260,7 @@ struct service {
 	struct peer_quota consumers;     /* connected ones */
 	struct peer_quota data_sources;  /* registered ones */
 	size_t n_data_sources;
+	struct source_order sources;
 	struct session_buffer **buffers; /* SERVICE_BUFFER_IDS, by global id */
 	uint16_t last_buffer_id;
 	uint16_t highest_buffer_id;      /* ever handed out */

@@ -326,6 +326,7 @@ data_source_drop(struct data_source *ds)
 	struct producer *p = ds->producer;
 
 	query_data_source_leaves(p->service, ds);
+	source_order_remove(&p->service->sources, ds);
 	TAILQ_REMOVE(&p->data_sources, ds, link);
 	p->n_data_sources--;
 	p->machine->n_data_sources--;
@@ -433,6 +434,11 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 			return "out of memory";
 		return "too many data sources of this user, certificate or "
 		       "address: limits.max_data_sources_per_peer is reached";
+	}
+	if (source_order_add(&s->sources, ds) != 0) {
+		peer_quota_give(&s->data_sources, p->peer, 1);
+		data_source_free(ds);
+		return "out of memory";
 	}
 	/*
 	 * The same name twice is legal: Chromium registers some names several

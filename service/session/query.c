@@ -150,9 +150,12 @@ query_new(struct service *s, const struct principal *who, bool sessions_only)
 		return NULL;
 	q->service = s;
 	q->who = *who;
-	if (!sessions_only)
+	if (!sessions_only) {
 		q->producer = TAILQ_FIRST(&s->producers);
+		q->data_source = source_order_first(&s->sources);
+	}
 	q->producers_left = s->n_producers;
+	q->data_sources_left = s->n_data_sources;
 	q->session = TAILQ_FIRST(&s->sessions);
 	q->sessions_left = s->n_sessions;
 	pb_writer_init(&q->part);
@@ -174,7 +177,6 @@ query_free(struct query *q)
 	free(q);
 }
 
-/* The producer that is next, if any; its data sources come after it. */
 static bool
 next_producer(struct query *q)
 {
@@ -185,12 +187,27 @@ next_producer(struct query *q)
 		q->producers_left--;
 		if (p->gone)
 			continue;
-		q->data_source = TAILQ_FIRST(&p->data_sources);
-		q->data_sources_left = p->n_data_sources;
 		put_producer(&q->entry, p);
 		return true;
 	}
 	q->producer = NULL;
+	return false;
+}
+
+static bool
+next_data_source(struct query *q)
+{
+	const struct data_source *ds;
+
+	while ((ds = q->data_source) != NULL && q->data_sources_left > 0) {
+		q->data_source = source_order_next(&q->service->sources, ds);
+		q->data_sources_left--;
+		if (ds->producer->gone)
+			continue;
+		put_data_source(&q->entry, ds);
+		return true;
+	}
+	q->data_source = NULL;
 	return false;
 }
 
@@ -215,16 +232,7 @@ next_session(struct query *q)
 static bool
 next_entry(struct query *q)
 {
-	const struct data_source *ds = q->data_source;
-
-	if (ds != NULL && q->data_sources_left > 0) {
-		q->data_source = TAILQ_NEXT(ds, link);
-		q->data_sources_left--;
-		put_data_source(&q->entry, ds);
-		return true;
-	}
-	q->data_source = NULL;
-	return next_producer(q) || next_session(q);
+	return next_producer(q) || next_data_source(q) || next_session(q);
 }
 
 const struct pb_writer *
@@ -269,7 +277,7 @@ query_data_source_leaves(struct service *s, const struct data_source *ds)
 
 	LIST_FOREACH(q, &s->queries, link)
 		if (q->data_source == ds)
-			q->data_source = TAILQ_NEXT(ds, link);
+			q->data_source = source_order_next(&s->sources, ds);
 }
 
 void

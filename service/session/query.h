@@ -19,8 +19,8 @@ struct service;
 struct session;
 
 /*
- * A walk over the service's state: its producers, each with its data sources,
- * and the sessions that who (copied) may know of, though the numbers count
+ * A walk over the service's state: its producers, the data sources of all of
+ * them by name, as Perfetto's service lists them, and the sessions that who (copied) may know of, though the numbers count
  * all.  It may rest between two parts as long as it likes: what goes meanwhile
  * is left out, what comes may be.  NULL: no memory.
  */

@@ -86,6 +86,7 @@ service_free(struct service *s)
 	populator_free(s->populator);
 	free(s->system_info);
 	free(s->buffers);
+	source_order_done(&s->sources);
 	peer_quota_done(&s->consumers);
 	peer_quota_done(&s->data_sources);
 	if (s->trace_dirfd != -1)

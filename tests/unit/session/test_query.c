@@ -223,20 +223,20 @@ what_goes_while_a_query_rests_is_left_out(void **state)
 	q = query_new(f->service, fake_user(1000), false);
 	assert_non_null(q);
 	pb_writer_init(&a.all);
-	/* The numbers, the first producer, its first data source. */
+	/* The numbers, all producers, the first data source. */
 	do {
 		assert_true(take_part(q, SMALL, &a));
 		count_fields(a.all.data, a.all.len, n);
 	} while (n[2] == 0);
-	assert_int_equal(n[1], 1);
-	/* The entry that waits is made already: data source two. */
+	assert_int_equal(n[1], 3);
+	/* The entry that waits is made already: that of the next producer. */
 	producer_unregister(p[0].p, LONG ".2", strlen(LONG) + 2);
 	fake_producer_done(&p[1]);
 	session_free(c[0].s);
 	while (take_part(q, SMALL, &a))
 		;
 	count_fields(a.all.data, a.all.len, n);
-	assert_int_equal(n[1], 2);
+	assert_int_equal(n[1], 3);
 	assert_int_equal(n[2], 4);
 	assert_int_equal(n[6], 1);
 	pb_writer_done(&a.all);
@@ -244,6 +244,104 @@ what_goes_while_a_query_rests_is_left_out(void **state)
 	session_free(c[1].s);
 	fake_producer_done(&p[0]);
 	fake_producer_done(&p[2]);
+}
+
+static void
+a_producer_that_goes_while_a_query_rests_is_left_out(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p[3];
+	struct answer a = { 0 };
+	struct query *q;
+	size_t n[16], i;
+
+	for (i = 0; i < 3; i++) {
+		fake_producer_init(&p[i], f, LONG, true);
+		fake_producer_register(&p[i], LONG, false, false);
+	}
+	q = query_new(f->service, fake_user(1000), false);
+	assert_non_null(q);
+	pb_writer_init(&a.all);
+	do {
+		assert_true(take_part(q, SMALL, &a));
+		count_fields(a.all.data, a.all.len, n);
+	} while (n[1] == 0);
+	/* The second one's entry is made already; the cursor is at the third. */
+	fake_producer_done(&p[2]);
+	while (take_part(q, SMALL, &a))
+		;
+	count_fields(a.all.data, a.all.len, n);
+	assert_int_equal(n[1], 2);
+	assert_int_equal(n[2], 2);
+	pb_writer_done(&a.all);
+	query_free(q);
+	fake_producer_done(&p[0]);
+	fake_producer_done(&p[1]);
+}
+
+/* DataSource.ds_descriptor.name and producer_id, as "name/1 name/2 ". */
+static void
+list_sources(const struct answer *a, char *out, size_t size)
+{
+	struct pb_reader r, s, d, n;
+	struct pb_field part, ds, f, name;
+
+	out[0] = '\0';
+	pb_init(&r, a->all.data, a->all.len);
+	while (pb_next(&r, &part)) {
+		pb_init(&s, part.data, part.len);
+		while (pb_next(&s, &ds)) {
+			if (ds.number != 2)
+				continue;
+			pb_init(&d, ds.data, ds.len);
+			while (pb_next(&d, &f)) {
+				size_t len = strlen(out);
+
+				if (f.number == 2) {
+					snprintf(out + len, size - len,
+					    "/%u ", (unsigned)f.value);
+					continue;
+				}
+				pb_init(&n, f.data, f.len);
+				if (pb_next(&n, &name))
+					snprintf(out + len, size - len, "%.*s",
+					    (int)name.len,
+					    (const char *)name.data);
+			}
+		}
+	}
+}
+
+static void
+data_sources_are_listed_by_name_as_perfetto_does(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p[3];
+	struct answer a;
+	char text[256];
+
+	fake_producer_init(&p[0], f, "p", true);
+	fake_producer_init(&p[1], f, "p", true);
+	fake_producer_init(&p[2], f, "p", true);
+	fake_producer_register(&p[1], "b", false, false);
+	fake_producer_register(&p[2], "c", false, false);
+	fake_producer_register(&p[0], "b", false, false);
+	fake_producer_register(&p[0], "a", false, false);
+	fake_producer_register(&p[0], "b", false, false);
+	fake_producer_register(&p[2], "ab", false, false);
+	take_all(f, fake_user(1000), false, 65536, &a);
+	list_sources(&a, text, sizeof(text));
+	pb_writer_done(&a.all);
+	assert_string_equal(text, "a/1 ab/3 b/2 b/1 b/1 c/3 ");
+
+	fake_producer_done(&p[2]);
+	producer_unregister(p[0].p, "a", 1);
+	fake_producer_done(&p[1]);
+	take_all(f, fake_user(1000), false, 65536, &a);
+	list_sources(&a, text, sizeof(text));
+	pb_writer_done(&a.all);
+	assert_string_equal(text, "b/1 b/1 ");
+	fake_producer_done(&p[0]);
 }
 
 static void
@@ -394,6 +492,8 @@ main(void)
 		T(entries_that_are_longer_than_a_part_come_alone),
 		T(an_entry_that_fits_no_frame_is_left_out),
 		T(what_goes_while_a_query_rests_is_left_out),
+		T(a_producer_that_goes_while_a_query_rests_is_left_out),
+		T(data_sources_are_listed_by_name_as_perfetto_does),
 		T(who_comes_again_and_again_does_not_keep_a_query_going),
 		T(sessions_of_others_are_counted_and_not_shown),
 		T(capabilities_name_what_can_be_observed),
