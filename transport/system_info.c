@@ -66,8 +66,7 @@ system_info_collect(struct system_info *s, const char *machine_name)
 	if (machine_name != NULL)
 		snprintf(s->machine_name, sizeof(s->machine_name), "%s",
 		    machine_name);
-	snprintf(s->version, sizeof(s->version), "Tributary v%s",
-	    TRIBUTARY_VERSION);
+	snprintf(s->version, sizeof(s->version), "%s", SYSTEM_INFO_VERSION);
 }
 
 static void

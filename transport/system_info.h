@@ -13,6 +13,9 @@
 
 struct pb_writer;
 
+/* What a service calls itself, in traces and to consumers. */
+#define SYSTEM_INFO_VERSION "Tributary v" TRIBUTARY_VERSION
+
 struct system_info {
 	struct utsname uts;
 	uint32_t page_size;

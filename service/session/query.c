@@ -4,6 +4,7 @@
 
 #include "transport/frame.h"
 #include "transport/pb_writer.h"
+#include "transport/system_info.h"
 #include "service/session/model.h"
 #include "service/session/principal.h"
 #include "service/session/producer.h"
@@ -136,7 +137,7 @@ put_numbers(struct pb_writer *w, const struct service *sv)
 	pb_put_uint(w, STATE_SUPPORTS_SESSIONS, 1);
 	pb_put_uint(w, STATE_NUM_SESSIONS, n);
 	pb_put_uint(w, STATE_NUM_STARTED, started);
-	pb_put_string(w, STATE_VERSION, "Tributary " TRIBUTARY_VERSION);
+	pb_put_string(w, STATE_VERSION, SYSTEM_INFO_VERSION);
 }
 
 /* ---- the walk ---- */

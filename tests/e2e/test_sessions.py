@@ -229,6 +229,14 @@ class Lifecycle(Case):
         consumer.observe()
         self.until(second.ended, "the second stream ends")
 
+    def test_the_version_is_one_wherever_it_is_told(self):
+        consumer = self.session()
+        told = consumer.query().tracing_service_version
+        self.assertRegex(told, r"^Tributary v\d")
+        consumer.stop()
+        (info,) = consumer.read().of("system_info")
+        self.assertEqual(info.system_info.tracing_service_version, told)
+
     def test_the_service_says_what_it_knows(self):
         producer = self.producer("p", [{"name": "one", "no_flush": True},
                                        "two"])
