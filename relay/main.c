@@ -40,16 +40,12 @@ serve(const struct relay_settings *s, bool ends_idle, int to_parent)
 static int
 serve_in_background(const struct relay_settings *s)
 {
-	int rc, fd;
 	pid_t pid;
+	int fd;
 
 	if ((pid = background_fork(&fd)) < 0)
 		return EXIT_COULD_NOT_START;
-	if (pid == 0)
-		return serve(s, false, fd);
-	if ((rc = background_wait(pid, fd)) == 0)
-		printf("%d\n", (int)pid);
-	return rc;
+	return pid == 0 ? serve(s, false, fd) : background_wait(pid, fd, stdout);
 }
 
 static int

@@ -82,7 +82,7 @@ start_relay(struct relay_settings *s, stdio_bridge_serve_fn serve)
 		return -1;
 	if (pid == 0)
 		exit(serve(s, true, fd));
-	return background_wait(pid, fd) == 0 ? 0 : -1;
+	return background_wait(pid, fd, NULL) == 0 ? 0 : -1;
 }
 
 /* Another may have started one at the same time: the last word is connect's. */

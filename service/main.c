@@ -35,19 +35,15 @@ serve(const struct settings *s, struct activation *a,
     const struct successor *next, bool background)
 {
 	char err[SETTINGS_ERROR_SIZE];
-	int rc, to_parent = -1;
+	int to_parent = -1;
 	enum daemon_end end;
 	struct handover h;
 	struct daemon *d;
 	pid_t pid;
 
-	if (background && (pid = background_fork(&to_parent)) != 0) {
-		if (pid < 0)
-			return EXIT_COULD_NOT_START;
-		if ((rc = background_wait(pid, to_parent)) == 0)
-			printf("%d\n", (int)pid);
-		return rc;
-	}
+	if (background && (pid = background_fork(&to_parent)) != 0)
+		return pid < 0 ? EXIT_COULD_NOT_START :
+		    background_wait(pid, to_parent, stdout);
 	heap_init(s->io_threads);
 	if ((d = daemon_new(s, a, next, err, sizeof(err))) == NULL) {
 		log_error("%s", err);

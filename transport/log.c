@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -20,6 +21,13 @@ static enum log_level log_threshold = LOG_LEVEL_INFO;
 static bool log_to_journal;
 static bool log_waits = true;
 static atomic_uint log_lost; /* lines, since the last that was written */
+
+static struct {
+	atomic_bool on;
+	pthread_mutex_t lock; /* of what follows */
+	size_t n;
+	char text[LOG_HELD_MAX];
+} held = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static const struct {
 	const char *word;
@@ -115,15 +123,69 @@ has_room(void)
 	return log_waits || poll(&p, 1, 0) != 0;
 }
 
+static void
+write_out(const char *text, size_t n)
+{
+	if (write(STDERR_FILENO, text, n) < 0) {
+		/* Nowhere to complain to. */
+	}
+}
+
+/* With the lock held. */
+static void
+stop_holding(void)
+{
+	if (held.n > 0)
+		write_out(held.text, held.n);
+	held.n = 0;
+	atomic_store(&held.on, false);
+}
+
+/* False: it has to be written. */
+static bool
+hold(const char *line, size_t n)
+{
+	bool kept;
+
+	if (!atomic_load(&held.on))
+		return false;
+	pthread_mutex_lock(&held.lock);
+	if (n > sizeof(held.text) - held.n)
+		stop_holding();
+	kept = atomic_load(&held.on);
+	if (kept) {
+		memcpy(held.text + held.n, line, n);
+		held.n += n;
+	}
+	pthread_mutex_unlock(&held.lock);
+	return kept;
+}
+
+void
+log_release(void)
+{
+	pthread_mutex_lock(&held.lock);
+	stop_holding();
+	pthread_mutex_unlock(&held.lock);
+}
+
+void
+log_hold(void)
+{
+	/* What led to the end is wanted most of all. */
+	if (atexit(log_release) == 0)
+		atomic_store(&held.on, true);
+}
+
 /* False: it is lost. */
 static bool
 log_write(const char *line, size_t n)
 {
+	if (hold(line, n))
+		return true;
 	if (!has_room())
 		return false;
-	if (write(STDERR_FILENO, line, n) < 0) {
-		/* Nowhere to complain to. */
-	}
+	write_out(line, n);
 	return true;
 }
 

@@ -30,6 +30,15 @@ void log_init(const char *program, enum log_level level);
  */
 void log_never_wait(void);
 
+/*
+ * From now on lines are kept, until log_release() or the end of the process
+ * writes them: what has to be on a terminal first is not there yet.  Where too
+ * many come for LOG_HELD_MAX bytes, they are written after all.
+ */
+#define LOG_HELD_MAX 16384
+void log_hold(void);
+void log_release(void);
+
 /* "error", "warn", "info" or "debug"; -1 for any other word. */
 int log_level_parse(const char *word, enum log_level *out) MUST_CHECK;
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/probes/probe_source.h"
+#include "transport/background.h"
 #include "transport/dial_flags.h"
 #include "transport/loop.h"
 #include "transport/sd_notify.h"
@@ -57,12 +58,15 @@ static const char usage[] =
     "                          the host's name); over TLS its certificate\n"
     "                          says so\n"
     "  --log-level LEVEL       error, warn, info or debug\n"
-    "  --background            run as a daemon\n"
+    "  --background            print the daemon's process id and return\n"
+    "  --reset-ftrace          taken, as by Perfetto's traced_probes; nothing to\n"
+    "                          do, as there is no ftrace here\n"
+    "  --cleanup-after-crash   the same, and exit\n"
     "  --version               print the version and exit\n"
     "  --help                  print this and exit\n";
 
 enum option_id { OPT_SOCKET = 1, OPT_MACHINE, OPT_LEVEL, OPT_BACKGROUND,
-    OPT_VERSION, OPT_HELP };
+    OPT_RESET_FTRACE, OPT_CLEANUP, OPT_VERSION, OPT_HELP };
 
 static const struct option long_options[] = {
 	{ "producer-socket", required_argument, NULL, OPT_SOCKET },
@@ -70,6 +74,8 @@ static const struct option long_options[] = {
 	{ "machine-name", required_argument, NULL, OPT_MACHINE },
 	{ "log-level", required_argument, NULL, OPT_LEVEL },
 	{ "background", no_argument, NULL, OPT_BACKGROUND },
+	{ "reset-ftrace", no_argument, NULL, OPT_RESET_FTRACE },
+	{ "cleanup-after-crash", no_argument, NULL, OPT_CLEANUP },
 	{ "version", no_argument, NULL, OPT_VERSION },
 	{ "help", no_argument, NULL, OPT_HELP },
 	{ NULL, 0, NULL, 0 },
@@ -129,6 +135,10 @@ probes_parse(int argc, char **argv, struct probes_options *o, FILE *out,
 		case OPT_BACKGROUND:
 			o->background = true;
 			break;
+		case OPT_RESET_FTRACE:
+			break; /* nothing of the kernel's was changed */
+		case OPT_CLEANUP:
+			return PROBES_DONE;
 		case OPT_VERSION:
 			fprintf(out, "tributary-probes %s\n",
 			    TRIBUTARY_VERSION);
@@ -274,20 +284,19 @@ int
 probes_run(const struct probes_options *o)
 {
 	struct probes p = { 0 };
-	int status = 1;
+	int status = 1, to_parent = -1;
+	pid_t pid;
 
 	log_init("tributary-probes", o->level);
 	signal(SIGPIPE, SIG_IGN);
-	/* Keeps the folder: the address may be a relative path. */
-	if (o->background && daemon(1, 0) < 0) {
-		log_error("cannot run in the background: %s",
-		    strerror(errno));
-		return 1;
-	}
+	if (o->background && (pid = background_fork(&to_parent)) != 0)
+		return pid < 0 ? 1 : background_wait(pid, to_parent, stdout);
 	if (probes_init(&p, o) < 0) {
 		log_error("cannot start: %s", strerror(errno));
 		goto out;
 	}
+	if (to_parent >= 0)
+		background_detach(to_parent);
 	loop_run(p.loop);
 	status = 0;
 out:

@@ -272,6 +272,18 @@ class Probes(Case):
                           self.daemons[0].address("producers", "tcp"))
         self.check_crowd()
 
+    def test_flags_of_perfettos_probes_are_taken(self):
+        done = subprocess.run([os.environ["TRIBUTARY_PROBES"],
+                               "--cleanup-after-crash"],
+                              env=environment(), capture_output=True,
+                              timeout=60 * SCALE)
+        self.assertEqual((done.returncode, done.stdout, done.stderr),
+                         (0, b"", b""))
+        self.daemon()
+        self.start_probes("--producer-socket", self.daemons[0].producer_path,
+                          "--reset-ftrace")
+        self.assertNotIn("ftrace", self.log())
+
     def test_it_finds_a_daemon_that_was_restarted(self):
         self.daemon()
         self.start_probes("--producer-socket", self.daemons[0].producer_path)

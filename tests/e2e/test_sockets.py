@@ -164,6 +164,43 @@ class Flags(Program):
         state.wait_closed()
         self.until(lambda: not os.path.exists(self.path("c")), "it ends")
 
+    def test_in_the_background_the_process_id_comes_before_the_log(self):
+        self.daemon()
+        log = ["--log-level", "debug"]
+        for program, word, arguments in (
+                ("TRIBUTARYD", "listening",
+                 ["--producer-socket", self.path("bg"),
+                  "--consumer-socket", self.path("bg-c")]),
+                ("TRIBUTARY_RELAY", "listening",
+                 ["--to", self.path("p"), "--state-dir", self.path("state"),
+                  "--producer-socket", self.path("bg-r")]),
+                ("TRIBUTARY_PROBES", "",
+                 ["--producer-socket", self.path("p")])):
+            with self.subTest(program=program), \
+                    open(self.path("out"), "w+") as out:
+                status = subprocess.run(
+                    [os.environ[program], "--background", *log, *arguments],
+                    stdin=subprocess.DEVNULL, stdout=out,
+                    stderr=subprocess.STDOUT, env=environment(),
+                    timeout=60 * SCALE).returncode
+                said = open(self.path("out")).read()
+                self.assertEqual(status, 0, said)
+                pid = int(said.splitlines()[0])
+                # The file is the daemon's log from here on.
+                os.kill(pid, signal.SIGTERM)
+                self.until(lambda: not os.path.exists(f"/proc/{pid}") or
+                           open(f"/proc/{pid}/stat").read().split()[2] == "Z",
+                           "it ends")
+                self.assertIn(word, open(self.path("out")).read())
+
+    def test_in_the_background_a_failure_is_told_and_no_process_id(self):
+        status, output = self.run_daemon(
+            "--background", "--producer-socket", self.path("no/such/folder"),
+            "--consumer-socket", self.path("c"))
+        self.assertEqual(status, 1)
+        self.assertIn("no/such/folder", output)
+        self.assertFalse(output.splitlines()[0].isdigit(), output)
+
 
 class Sockets(Program):
     def test_a_stale_socket_is_replaced(self):

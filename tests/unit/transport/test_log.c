@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "transport/log.h"
@@ -243,6 +244,50 @@ a_sentence_keeps_its_quotes(void **state)
 	    "the \"x\" of 'y'\n\x1b\\", 17), "the \"x\" of 'y'\\x0a\\x1b\\x5c");
 }
 
+/* Standard error is a file of so many bytes now. */
+static size_t
+size_of(int file)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(file, &st), 0);
+	return (size_t)st.st_size;
+}
+
+static void
+a_held_log_comes_out_in_order_when_it_is_released(void **state)
+{
+	char path[] = "/tmp/test_log.XXXXXX", text[LOG_HELD_MAX * 2] = "";
+	int saved = dup(STDERR_FILENO), file = mkstemp(path), i, n = 0;
+
+	assert_true(file >= 0 && dup2(file, STDERR_FILENO) == STDERR_FILENO);
+	unlink(path);
+	log_init("test", LOG_LEVEL_INFO);
+	log_hold();
+	log_info("first");
+	log_info("second");
+	assert_int_equal(size_of(file), 0);
+	log_release();
+	assert_true(size_of(file) > 0);
+	log_info("third");
+	/* More than is kept is written, and nothing is held from there on. */
+	log_hold();
+	while (size_of(file) < LOG_HELD_MAX)
+		log_info("line %d", n++);
+	i = (int)size_of(file);
+	log_info("last");
+	assert_true((int)size_of(file) > i);
+	assert_true(pread(file, text, sizeof(text) - 1, 0) > 0);
+	dup2(saved, STDERR_FILENO);
+	close(saved);
+	close(file);
+	assert_true(strstr(text, "first") < strstr(text, "second"));
+	assert_true(strstr(text, "second") < strstr(text, "third"));
+	assert_true(strstr(text, "third") < strstr(text, "line 0\n"));
+	assert_true(strstr(text, "line 0\n") < strstr(text, "line 1\n"));
+	assert_non_null(strstr(text, "last"));
+}
+
 int
 main(void)
 {
@@ -264,6 +309,8 @@ main(void)
 		cmocka_unit_test(a_flood_of_lines_is_counted_not_written),
 		cmocka_unit_test(a_huge_line_is_cut_and_still_ends),
 		cmocka_unit_test(a_sentence_keeps_its_quotes),
+		cmocka_unit_test(
+		    a_held_log_comes_out_in_order_when_it_is_released),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
