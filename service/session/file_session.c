@@ -17,6 +17,7 @@
 #include "service/session/session.h"
 #include "service/session/settings.h"
 #include "service/sink/file_sink.h"
+#include "service/sink/sink_fd.h"
 #include "service/sink/sink_path.h"
 
 #define WRITE_PERIOD_DEFAULT_MS 5000u
@@ -48,6 +49,7 @@ struct file_session {
 	bool retry_posted;
 	bool lossless;
 	bool limit_hit;   /* max_file_size_bytes was reached */
+	uint32_t last_call_ms; /* to finish in; 0: as long as it gets on */
 	struct loop_call retry_call, limit_call;
 	bool has_limit;   /* to be counted here: not compressed */
 	uint64_t left;    /* bytes up to max_file_size_bytes */
@@ -468,6 +470,8 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 	struct file_sink_options options = { .max_bytes = 0 };
 	struct file_session *f;
 
+	if (fd >= 0 && sink_fd_check(fd, err, err_size) != 0)
+		return NULL;
 	snprintf(err, err_size, "out of memory");
 	if ((f = calloc(1, sizeof(*f))) == NULL)
 		return NULL;
@@ -503,7 +507,8 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 	}
 	if (f->sink == NULL) {
 		snprintf(err, err_size, "the trace file's writer could not "
-		    "be started (out of memory or threads)");
+		    "be started (out of memory or threads, or too many "
+		    "earlier ones hang)");
 		goto fail;
 	}
 	f->lossless = sv->settings->lossless;
@@ -531,11 +536,30 @@ file_session_start(struct file_session *f)
 }
 
 void
+file_session_hurry(struct file_session *f, uint32_t ms)
+{
+	if (f->sink != NULL)
+		file_sink_hurry(f->sink, ms);
+}
+
+void
+file_session_last_call(struct file_session *f, uint32_t ms)
+{
+	file_session_hurry(f, ms);
+	f->last_call_ms = ms;
+	if (f->finishing && f->sink != NULL)
+		file_sink_last_call(f->sink, ms);
+}
+
+void
 file_session_finish(struct file_session *f)
 {
 	if (f->finishing)
 		return;
 	f->finishing = true;
+	file_session_hurry(f, SINK_WAIT_MS);
+	if (f->last_call_ms > 0)
+		file_session_last_call(f, f->last_call_ms);
 	loop_timer_clear(f->write_timer);
 	loop_timer_clear(f->flush_timer);
 	if (f->state == FILE_FAILED) {

@@ -33,6 +33,17 @@ bool file_session_is_open(const struct file_session *f);
 /* At the start of tracing: arms the write period. */
 void file_session_start(struct file_session *f);
 /*
+ * The session ends, and its file does so in bounded time in every state: one
+ * that takes nothing for ms fails (file_sink_hurry(); regular files have the
+ * time of theirs).  Legal at any time, again with less.
+ */
+void file_session_hurry(struct file_session *f, uint32_t ms);
+/*
+ * The same, and nobody cares for what is not in the file yet: when finishing
+ * takes longer than ms in all, it fails (file_sink_last_call()).
+ */
+void file_session_last_call(struct file_session *f, uint32_t ms);
+/*
  * Writes all that is left and closes the file; then session_file_closed().
  * Idempotent.
  */

@@ -372,7 +372,8 @@ flush_hurry(struct session *s, uint32_t timeout_ms)
 	TAILQ_FOREACH(f, &s->flushes, link) {
 		if (!f->final || f->timed_out)
 			continue;
-		f->patience_ms = 0;
+		if (s->shutting_down || s->discarding)
+			f->patience_ms = 0;
 		if (loop_timer_left(f->timer, &left) && left > timeout_ms)
 			loop_timer_set(f->timer, timeout_ms, 0);
 	}

@@ -45,7 +45,10 @@ typedef void (*flush_fn)(struct session *s, bool success, void *arg);
  */
 void flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
     flush_fn done, void *arg);
-/* The daemon ends: the flush at the session's end takes so long at most. */
+/*
+ * The flush at the session's end takes so long at most; one that waits for a
+ * link that is cut, only when the daemon ends or the session is discarded.
+ */
 void flush_hurry(struct session *s, uint32_t timeout_ms);
 /* The producer has answered this request and all before it. */
 void flush_ack(struct producer *p, uint64_t request_id);

@@ -119,6 +119,7 @@ struct session {
 	bool gone;                /* freed, but for producers to be told of it */
 	bool said_disabled;       /* ops->disabled() was called */
 	bool shutting_down;       /* short time-outs */
+	bool discarding;          /* its data is not wanted: bounded ones */
 	bool in_stop;             /* all are being stopped: ask afterwards */
 	bool wrote_file;          /* the file is closed */
 	uint64_t file_bytes;      /* of the file when it was closed */
@@ -179,6 +180,12 @@ int session_start(struct session *s) MUST_CHECK;
 void session_disable(struct session *s, const char *error);
 /* The same with short time-outs, for the end of the daemon. */
 void session_end_for_shutdown(struct session *s);
+/*
+ * The same for data that nobody wants: no step takes as long as the config may
+ * say, and a slow reader of its file does not get all of it.  Also while it
+ * ends, and for a snapshot that is being written, which fails then.
+ */
+void session_end_for_discard(struct session *s);
 /* Whether anything of it is still to be stopped or written. */
 bool session_is_unfinished(const struct session *s);
 /* It takes no more data than there is now: the final flush is under way. */

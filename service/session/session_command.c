@@ -234,7 +234,7 @@ do_stop(struct session *s, const struct session_order *o,
 {
 	bool over = s->state == SESSION_DISABLED && s->file == NULL;
 
-	if (s->cloning != NULL) {
+	if (s->cloning != NULL && !o->discard) {
 		refuse(a, s, "is a snapshot that is still being written");
 		return;
 	}
@@ -249,8 +249,10 @@ do_stop(struct session *s, const struct session_order *o,
 	}
 	if (add(s, o, a) == NULL)
 		return;
-	if (over || s->state == SESSION_CLONED)
+	if (over || (s->state == SESSION_CLONED && s->cloning == NULL))
 		discard(s);
+	else if (o->discard)
+		session_end_for_discard(s);
 	else
 		session_disable(s, NULL);
 }

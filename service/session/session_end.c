@@ -17,10 +17,13 @@
 #include "service/session/session_command.h"
 #include "service/session/session_life.h"
 #include "service/session/session_report.h"
+#include "service/sink/file_sink.h"
 
 #define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
 /* Each step of the end, when the daemon itself is ending. */
 #define SHUTDOWN_TIMEOUT_MS 1000u
+/* And when nobody is there, or wants the data, whatever the config says. */
+#define ABANDONED_TIMEOUT_MS 5000u
 
 static void stop_instances(struct session *s);
 
@@ -133,7 +136,8 @@ session_file_closed(struct session *s, const char *error)
 	s->file = NULL;
 	s->wrote_file = true;
 	if (s->cloning != NULL) {
-		clone_file_closed(s, s->end_error);
+		clone_file_closed(s, s->discarding ? "The snapshot was "
+		    "discarded while it was being written" : s->end_error);
 		session_maybe_idle(sv);
 		return;
 	}
@@ -203,6 +207,31 @@ stop_those_of(struct producer *p, void *arg)
 	return any;
 }
 
+/* Of a step of the end, for which the config has ms. */
+static uint32_t
+step_ms(const struct session *s, uint32_t ms)
+{
+	uint32_t most = UINT32_MAX;
+
+	if (s->shutting_down)
+		most = SHUTDOWN_TIMEOUT_MS;
+	else if (s->freeing || s->discarding)
+		most = ABANDONED_TIMEOUT_MS;
+	return ms < most ? ms : most;
+}
+
+/* What its file waits for may never come; a session ends all the same. */
+static void
+hurry_file(struct session *s)
+{
+	if (s->file == NULL)
+		return;
+	if (s->shutting_down || s->discarding)
+		file_session_last_call(s->file, step_ms(s, SINK_WAIT_MS));
+	else
+		file_session_hurry(s->file, SINK_WAIT_MS);
+}
+
 static void
 all_were_told(void *arg)
 {
@@ -211,9 +240,8 @@ all_were_told(void *arg)
 	s->in_stop = false;
 	s->stop_timer = loop_timer_new(s->service->loop, stop_timeout_cb, s);
 	if (s->stop_timer != NULL)
-		loop_timer_set(s->stop_timer, s->shutting_down ?
-		    SHUTDOWN_TIMEOUT_MS : config_stop_timeout_ms(s->config),
-		    0);
+		loop_timer_set(s->stop_timer, step_ms(s,
+		    config_stop_timeout_ms(s->config)), 0);
 	check_all_stopped(s);
 }
 
@@ -244,6 +272,7 @@ session_disable(struct session *s, const char *error)
 		return;
 	set_error(s, error);
 	s->ending = true;
+	hurry_file(s);
 	/* Sources that it brings now would start only to be stopped. */
 	producer_walk_end(&s->change_walk);
 	loop_timer_clear(s->duration_timer);
@@ -254,31 +283,37 @@ session_disable(struct session *s, const char *error)
 	if (s->state == SESSION_CONFIGURED)
 		stop_instances(s);
 	else
-		flush_start(s, s->shutting_down ? SHUTDOWN_TIMEOUT_MS :
-		    config_flush_timeout_ms(s->config), FLUSH_TRACE_STOP,
-		    final_flush_done, s);
+		flush_start(s, step_ms(s, config_flush_timeout_ms(s->config)),
+		    FLUSH_TRACE_STOP, final_flush_done, s);
 }
 
-/* It ends already, and has all the time that its config gives it. */
+/* It ends, maybe already, with all the time that its config gives it. */
 static void
 hurry(struct session *s)
 {
+	uint32_t most = step_ms(s, UINT32_MAX);
 	uint64_t left;
 
-	flush_hurry(s, SHUTDOWN_TIMEOUT_MS);
-	if (loop_timer_left(s->stop_timer, &left) &&
-	    left > SHUTDOWN_TIMEOUT_MS)
-		loop_timer_set(s->stop_timer, SHUTDOWN_TIMEOUT_MS, 0);
+	hurry_file(s);
+	flush_hurry(s, most);
+	if (loop_timer_left(s->stop_timer, &left) && left > most)
+		loop_timer_set(s->stop_timer, most, 0);
 }
 
 void
 session_end_for_shutdown(struct session *s)
 {
 	s->shutting_down = true;
-	if (s->ending)
-		hurry(s);
-	else
-		session_disable(s, NULL);
+	hurry(s);
+	session_disable(s, NULL);
+}
+
+void
+session_end_for_discard(struct session *s)
+{
+	s->discarding = true;
+	hurry(s);
+	session_disable(s, NULL);
 }
 
 bool
@@ -338,6 +373,7 @@ session_free(struct session *s)
 	if (s->file != NULL) {
 		/* Its file gets everything that was traced, then it goes. */
 		s->freeing = true;
+		hurry(s);
 		session_disable(s, NULL);
 		return;
 	}

@@ -1,12 +1,14 @@
 #include <assert.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "service/sink/file_sink.h"
+#include "service/sink/sink_fd.h"
 #include "service/sink/sink_path.h"
 #include "service/sink/sink_writer.h"
 #include "transport/loop.h"
@@ -17,6 +19,11 @@
  * queue of jobs one way, struct report the other.  At most one loop_post() is
  * outstanding (report.posted), so the one that finds the writer finished is the
  * last, and may free the sink.
+ *
+ * Giving up has one place, the patience timer on the loop's side: first it
+ * cancels, and the writer returns from whatever it waits for; a writer that
+ * does not is abandoned.  Then the loop's side answers in its place, and the
+ * thread, an orphan, frees the sink when it ends.
  */
 
 /* For the packet that completes a batch, unless it is a large one. */
@@ -24,6 +31,10 @@
 
 /* Of address space; what is touched is a path and a few frames. */
 #define WRITER_STACK_BYTES (512u * 1024u)
+
+#define SINK_ABANDONED                                                         \
+	"the trace file is given up: its disk, or the program that reads "       \
+	"it, takes nothing, and does not return from a write"
 
 /* All batches, and one job that only syncs. */
 #define MAX_JOBS (SINK_BATCHES + 1)
@@ -68,6 +79,14 @@ struct file_sink {
 	bool told_full;
 	bool told_error;
 	bool closing;
+	struct loop_timer *patience;
+	uint64_t wait_ms; /* 0: nobody is in a hurry */
+	bool regular;
+	bool last_call; /* progress does not count any more */
+	bool cancelled;
+	bool abandoned;
+	bool told_closed; /* abandoned: only to be freed */
+	struct loop_call gone_call;
 
 	/* Both sides, under lock */
 	pthread_mutex_t lock;
@@ -75,12 +94,15 @@ struct file_sink {
 	struct job jobs[MAX_JOBS];
 	unsigned n_jobs;
 	bool close_asked;
-	uint64_t close_asked_ms;
+	bool orphan; /* the loop's side is gone */
 	struct report report;
 	struct loop_post report_post;
 
+	atomic_bool give_up; /* the writer waits for nothing any more */
+
 	/* Writer's side */
 	pthread_t thread;
+	int fd; /* given, before writer has it */
 	struct sink_writer writer;
 	struct packet_compressor *compressor; /* NULL: bytes as they are */
 	uint64_t max_bytes;
@@ -93,12 +115,16 @@ struct file_sink {
 };
 
 static void report_cb(void *arg);
+static void patience_cb(void *arg);
+
+/* Writers that were abandoned, of all sinks. */
+static atomic_uint orphans;
 
 /* Writer's side.  With the lock held, after s->report changed. */
 static void
 report_locked(struct file_sink *s)
 {
-	if (s->report.posted)
+	if (s->report.posted || s->orphan)
 		return;
 	s->report.posted = true;
 	loop_post(s->l, &s->report_post, report_cb, s);
@@ -115,18 +141,13 @@ report_error(struct file_sink *s, const char *err)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* Writer's side: a reader that takes nothing, some time after the close. */
+/* Writer's side. */
 static bool
 give_up(void *arg)
 {
 	struct file_sink *s = arg;
-	bool yes;
 
-	pthread_mutex_lock(&s->lock);
-	yes = s->close_asked &&
-	    loop_now_ms() - s->close_asked_ms >= SINK_CLOSE_WAIT_MS;
-	pthread_mutex_unlock(&s->lock);
-	return yes;
+	return atomic_load(&s->give_up);
 }
 
 static void
@@ -206,6 +227,9 @@ writer_put(struct file_sink *s, const struct sink_batch *b)
 	const uint8_t *data;
 	size_t len;
 
+	if (!s->broken && give_up(s))
+		report_error(s, "the trace file ended early: the program "
+		    "that reads it, or its disk, takes nothing");
 	if (s->broken)
 		return 0;
 	if (s->full)
@@ -242,6 +266,38 @@ writer_run(struct file_sink *s, const struct job *job)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* Frees what the writer does not own; never started, joined, or the orphan. */
+static void
+sink_destroy(struct file_sink *s)
+{
+	size_t i;
+
+	for (i = 0; i < SINK_BATCHES; i++)
+		free(s->batches[i].pub.data);
+	loop_timer_free(s->patience);
+	packet_compressor_free(s->compressor);
+	free(s->path);
+	pthread_cond_destroy(&s->wake);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static void
+writer_end(struct file_sink *s)
+{
+	bool orphan;
+
+	pthread_mutex_lock(&s->lock);
+	s->report.finished = true;
+	report_locked(s);
+	orphan = s->orphan;
+	pthread_mutex_unlock(&s->lock);
+	if (!orphan)
+		return;
+	sink_destroy(s);
+	atomic_fetch_sub(&orphans, 1);
+}
+
 static void *
 writer_main(void *arg)
 {
@@ -251,32 +307,15 @@ writer_main(void *arg)
 
 	if (s->path != NULL)
 		writer_open(s);
+	else
+		writer_begin(s, s->fd);
 	while (writer_next(s, &job))
 		writer_run(s, &job);
 	if (s->writer.fd >= 0 &&
 	    sink_writer_close(&s->writer, !s->broken, err, sizeof(err)) < 0)
 		report_error(s, err);
-
-	pthread_mutex_lock(&s->lock);
-	s->report.finished = true;
-	report_locked(s);
-	pthread_mutex_unlock(&s->lock);
+	writer_end(s);
 	return NULL;
-}
-
-/* Frees what the writer does not own; never started or already joined. */
-static void
-sink_destroy(struct file_sink *s)
-{
-	size_t i;
-
-	for (i = 0; i < SINK_BATCHES; i++)
-		free(s->batches[i].pub.data);
-	packet_compressor_free(s->compressor);
-	free(s->path);
-	pthread_cond_destroy(&s->wake);
-	pthread_mutex_destroy(&s->lock);
-	free(s);
 }
 
 static int
@@ -302,14 +341,18 @@ sink_new(struct loop *l, const struct file_sink_options *options,
 	struct sink_batch *b;
 	size_t i;
 
-	if ((s = calloc(1, sizeof(*s))) == NULL)
+	if (atomic_load(&orphans) >= SINK_ORPHANS_MAX ||
+	    (s = calloc(1, sizeof(*s))) == NULL)
 		return NULL;
 	s->l = l;
 	s->ops = ops;
 	s->arg = arg;
 	s->writer.fd = -1;
+	s->regular = true;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->wake, NULL);
+	if ((s->patience = loop_timer_new(l, patience_cb, s)) == NULL)
+		goto fail;
 	if (sink_set_options(s, options) != 0)
 		goto fail;
 	for (i = 0; i < SINK_BATCHES; i++) {
@@ -359,7 +402,8 @@ file_sink_new_fd(struct loop *l, int fd,
 
 	if ((s = sink_new(l, options, ops, arg)) == NULL)
 		return NULL;
-	writer_begin(s, fd);
+	s->fd = fd;
+	s->regular = sink_fd_kind(fd) == SINK_FD_FILE;
 	if (!sink_start(s)) {
 		sink_destroy(s);
 		return NULL;
@@ -386,6 +430,159 @@ file_sink_new_path(struct loop *l, const struct sink_dir *dir,
 	}
 	return s;
 }
+
+/* ---- giving up ---- */
+
+static void
+tell_opened(struct file_sink *s, const char *err)
+{
+	s->told_opened = true;
+	s->told_error = err != NULL;
+	s->ops->opened(s, err, s->arg);
+}
+
+static void
+tell_failed(struct file_sink *s, const char *err)
+{
+	if (s->told_error)
+		return;
+	s->told_error = true;
+	s->ops->failed(s, err, s->arg);
+}
+
+/* All of its packets behind the first `kept` bytes. */
+static void
+tell_lost(struct file_sink *s, const struct batch *b, size_t kept)
+{
+	if (kept < b->pub.len && s->ops->lost != NULL)
+		s->ops->lost(s, b->pub.data + kept, b->pub.len - kept, s->arg);
+}
+
+/* Whether the writer has something to do. */
+static bool
+is_awaited(const struct file_sink *s)
+{
+	return s->closing || !file_sink_idle(s) ||
+	    (s->path != NULL && !s->told_opened);
+}
+
+/* Patience begins to run, unless it does. */
+static void
+watch(struct file_sink *s)
+{
+	uint64_t left;
+
+	if (s->wait_ms == 0 || !is_awaited(s) || s->abandoned ||
+	    loop_timer_left(s->patience, &left))
+		return;
+	loop_timer_set(s->patience, s->cancelled ? SINK_CANCEL_MS : s->wait_ms,
+	    0);
+}
+
+/* Patience begins anew. */
+static void
+sign_of_life(struct file_sink *s)
+{
+	if (!s->last_call || s->cancelled)
+		loop_timer_clear(s->patience);
+}
+
+/* The owner is done with it; the thread is not, or its report is on its way. */
+static void
+leave_to_writer(struct file_sink *s)
+{
+	bool posted, finished;
+
+	pthread_mutex_lock(&s->lock);
+	posted = s->report.posted; /* report_cb() comes here, then */
+	finished = s->report.finished;
+	if (!posted && !finished) {
+		s->orphan = true;
+		pthread_detach(s->thread);
+		atomic_fetch_add(&orphans, 1);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (posted || !finished)
+		return;
+	pthread_join(s->thread, NULL);
+	sink_destroy(s);
+}
+
+static void
+gone_cb(void *arg)
+{
+	struct file_sink *s = arg;
+
+	loop_timer_free(s->patience);
+	s->patience = NULL;
+	s->told_closed = true;
+	s->ops->closed(s, SINK_ABANDONED, s->arg);
+	leave_to_writer(s);
+}
+
+/* Its batches stay with it: whether they get into the file, nobody knows. */
+static void
+abandon(struct file_sink *s)
+{
+	size_t i;
+
+	s->abandoned = true;
+	for (i = 0; i < SINK_BATCHES; i++)
+		if (s->batches[i].submitted)
+			tell_lost(s, &s->batches[i], 0);
+	if (s->closing)
+		loop_defer(s->l, &s->gone_call, gone_cb, s);
+	else if (s->path != NULL && !s->told_opened)
+		tell_opened(s, SINK_ABANDONED);
+	else
+		tell_failed(s, SINK_ABANDONED);
+}
+
+static void
+patience_cb(void *arg)
+{
+	struct file_sink *s = arg;
+	bool posted;
+
+	pthread_mutex_lock(&s->lock);
+	posted = s->report.posted;
+	pthread_mutex_unlock(&s->lock);
+	if (s->cancelled && !posted && is_awaited(s)) {
+		abandon(s);
+		return;
+	}
+	s->cancelled = true;
+	atomic_store(&s->give_up, true);
+	watch(s);
+}
+
+void
+file_sink_hurry(struct file_sink *s, uint64_t ms)
+{
+	if (s->regular)
+		ms = SINK_DISK_WAIT_MS;
+	if (s->wait_ms == 0 || ms < s->wait_ms) {
+		s->wait_ms = ms;
+		if (!s->last_call && !s->cancelled)
+			loop_timer_clear(s->patience);
+	}
+	watch(s);
+}
+
+void
+file_sink_last_call(struct file_sink *s, uint64_t ms)
+{
+	uint64_t left;
+
+	if (s->regular || s->cancelled || s->abandoned)
+		return;
+	if (s->last_call && loop_timer_left(s->patience, &left) && left <= ms)
+		return;
+	s->last_call = true;
+	loop_timer_set(s->patience, ms, 0);
+}
+
+/* ---- batches and jobs ---- */
 
 struct sink_batch *
 file_sink_batch(struct file_sink *s)
@@ -451,6 +648,7 @@ file_sink_submit(struct file_sink *s, bool sync)
 	pthread_mutex_lock(&s->lock);
 	queue_locked(s, b, sync);
 	pthread_mutex_unlock(&s->lock);
+	watch(s);
 }
 
 uint64_t
@@ -473,9 +671,12 @@ file_sink_close(struct file_sink *s)
 	s->closing = true;
 	pthread_mutex_lock(&s->lock);
 	s->close_asked = true;
-	s->close_asked_ms = loop_now_ms();
 	pthread_cond_signal(&s->wake);
 	pthread_mutex_unlock(&s->lock);
+	if (s->abandoned)
+		loop_defer(s->l, &s->gone_call, gone_cb, s);
+	else
+		file_sink_hurry(s, SINK_WAIT_MS);
 }
 
 /* A batch came back: usable again, at its normal size. */
@@ -496,14 +697,6 @@ take_back(struct batch *b)
 	}
 }
 
-static void
-tell_lost(struct file_sink *s, const struct batch *b)
-{
-	if (b->kept < b->pub.len && s->ops->lost != NULL)
-		s->ops->lost(s, b->pub.data + b->kept, b->pub.len - b->kept,
-		    s->arg);
-}
-
 /* The writer's report, and the batches it is through with. */
 static void
 take_report(struct file_sink *s, struct report *r)
@@ -518,11 +711,31 @@ take_report(struct file_sink *s, struct report *r)
 		back[i] = s->batches[i].submitted && s->batches[i].written;
 	pthread_mutex_unlock(&s->lock);
 	for (i = 0; i < SINK_BATCHES; i++) {
-		if (!back[i])
+		if (!back[i] || s->abandoned)
 			continue;
-		tell_lost(s, &s->batches[i]);
+		tell_lost(s, &s->batches[i], s->batches[i].kept);
 		take_back(&s->batches[i]);
 	}
+}
+
+/* Each callback may close it, and is the last one then. */
+static void
+tell_report(struct file_sink *s, const struct report *r, bool progress)
+{
+	const char *err = r->err[0] != '\0' ? r->err : NULL;
+
+	if (r->opened && !s->told_opened)
+		tell_opened(s, r->refused ? err : NULL);
+	if (r->full && !s->told_full && err == NULL && !s->closing) {
+		s->told_full = true;
+		s->ops->full(s, s->arg);
+	}
+	if (s->closing)
+		return;
+	if (err != NULL)
+		tell_failed(s, err);
+	else if (progress)
+		s->ops->written(s, r->total, s->arg);
 }
 
 /* The loop's side of a report: after file_sink_close() only closed(). */
@@ -531,36 +744,27 @@ report_cb(void *arg)
 {
 	struct file_sink *s = arg;
 	struct report r;
-	const char *err;
 	bool progress;
 
 	take_report(s, &r);
-	err = r.err[0] != '\0' ? r.err : NULL;
+	if (s->told_closed) {
+		leave_to_writer(s);
+		return;
+	}
+	if (s->abandoned)
+		return;
 	progress = r.done != s->answered;
 	s->answered = r.done;
 	s->total = r.total;
-
 	if (r.finished) {
 		pthread_join(s->thread, NULL);
-		s->ops->closed(s, err, s->arg);
+		s->ops->closed(s, r.err[0] != '\0' ? r.err : NULL, s->arg);
 		sink_destroy(s);
 		return;
 	}
-	if (r.opened && !s->told_opened && !s->closing) {
-		s->told_opened = true;
-		s->told_error = r.refused;
-		s->ops->opened(s, r.refused ? err : NULL, s->arg);
-	}
-	if (r.full && !s->told_full && err == NULL && !s->closing) {
-		s->told_full = true;
-		s->ops->full(s, s->arg);
-	}
-	if (err != NULL) {
-		if (!s->told_error && !s->closing) {
-			s->told_error = true;
-			s->ops->failed(s, err, s->arg);
-		}
-	} else if (progress && !s->closing) {
-		s->ops->written(s, r.total, s->arg);
-	}
+	if (progress || (r.opened && !s->told_opened))
+		sign_of_life(s);
+	if (!s->closing)
+		tell_report(s, &r, progress);
+	watch(s);
 }

@@ -41,10 +41,20 @@ struct sink_dir;
 #define SINK_BATCHES 2u
 
 /*
- * After file_sink_close(), a pipe, socket or terminal that takes nothing is
- * given up after this time; a regular file is waited for.
+ * Giving up.  While a session runs, a reader may take its time.  From
+ * file_sink_hurry() or file_sink_close() on, a file that finishes no batch for
+ * so long is given up, whatever the writer waits for: it fails like one whose
+ * disk is full.
  */
-#define SINK_CLOSE_WAIT_MS 5000u
+#define SINK_WAIT_MS      5000u  /* pipes, sockets */
+#define SINK_DISK_WAIT_MS 60000u /* regular files: the disk may be slow */
+/*
+ * When the writer does not even then come back (a disk that hangs, a write that
+ * another program made block), it is left to itself, with its batches, until
+ * the kernel lets it go.  While there are so many of them, no sink is made.
+ */
+#define SINK_CANCEL_MS   1000u
+#define SINK_ORPHANS_MAX 64u
 
 struct sink_batch {
 	uint8_t *data;
@@ -85,9 +95,10 @@ struct file_sink_ops {
 	 */
 	void (*full)(struct file_sink *s, void *arg);
 	/*
-	 * An error ended the file: a sentence (disk full, I/O error).  What is
-	 * in the file ends on a whole packet (it was cut back to the last
-	 * batch boundary or packet).  Only file_sink_close() may follow.
+	 * An error ended the file: a sentence (disk full, I/O error, given
+	 * up).  What is in the file ends on a whole packet (it was cut back to
+	 * the last batch boundary or packet).  Only file_sink_close() may
+	 * follow.
 	 */
 	void (*failed)(struct file_sink *s, const char *err, void *arg);
 	/*
@@ -145,8 +156,20 @@ bool file_sink_idle(const struct file_sink *s);
 uint64_t file_sink_total(const struct file_sink *s);
 
 /*
+ * Nobody waits for this file as long as it likes any more: see SINK_WAIT_MS,
+ * which ms takes the place of for all but regular files.  The shortest counts.
+ */
+void file_sink_hurry(struct file_sink *s, uint64_t ms);
+/*
+ * All that was and will be submitted has ms, from now on, to get into a file
+ * that is not a regular one.  A reader that takes a little now and then cannot
+ * draw it out.
+ */
+void file_sink_last_call(struct file_sink *s, uint64_t ms);
+
+/*
  * Writes what was submitted (the current batch was not), closes the file, joins
- * the thread, tells closed() on a later turn and frees itself after it.  No
+ * the thread (or leaves it, see SINK_CANCEL_MS), tells closed() on a later turn and frees itself after it.  No
  * other callback but lost() comes after this call.  Legal in any callback but closed().
  */
 void file_sink_close(struct file_sink *s);

@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """write_into_file: what reaches the disk, when, and what never may."""
 
+import array
+import fcntl
 import mmap
 import os
 import resource
+import select
 import signal
+import stat
 import subprocess
 import sys
+import termios
 import time
 
 from harness import abi, tap
@@ -188,6 +193,108 @@ class ByDescriptor(FileCase):
             os.close(read_end)
             producer.writer().number(5)
             self.assertTrue(consumer.ended().error)
+
+
+class Stuck(FileCase):
+    """A descriptor that takes no bytes: whatever ends the session, it ends."""
+
+    def setUp(self):
+        super().setUp()
+        self.daemon_ = self.start()
+
+    def stuck(self):
+        """A session whose full pipe nobody reads; and its consumer."""
+        read_end, write_end = os.pipe()
+        self.addCleanup(os.close, read_end)
+        producer = self.producer("p")
+        consumer = self.session(fds=[write_end], write_into_file=True,
+                                file_write_period_ms=100, size_kb=1024)
+        os.close(write_end)
+        writer = producer.writer()
+        for _ in range(100):
+            writer.number(10, size=1000, ask=False)
+        self.until(lambda: self.bytes_in(read_end) > 60_000, "a full pipe")
+        return consumer
+
+    def bytes_in(self, pipe):
+        count = array.array("i", [0])
+        fcntl.ioctl(pipe, termios.FIONREAD, count)
+        return count[0]
+
+    def session_ids(self):
+        looker = self.consumer()
+        ids = [s.id for s in looker.query().tracing_sessions]
+        looker.close()
+        return ids
+
+    def stop(self, *words):
+        """`tributary stop`, while the others are served; its exit status."""
+        command = subprocess.Popen(
+            [os.environ["TRIBUTARY"], "stop", "--connect",
+             self.daemon_.consumer_path, *words],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.until(lambda: command.poll() is not None, "stop ends",
+                   timeout=60)
+        return command.returncode, command.communicate()[0]
+
+    def test_odd_descriptors_are_refused(self):
+        read_end, write_end = os.pipe()
+        self.addCleanup(os.close, read_end)
+        self.addCleanup(os.close, write_end)
+        epoll, folder = select.epoll(), os.open("/", os.O_RDONLY)
+        self.addCleanup(epoll.close)
+        self.addCleanup(os.close, folder)
+        main, terminal = os.openpty()
+        self.addCleanup(os.close, main)
+        self.addCleanup(os.close, terminal)
+        zero = os.open("/dev/zero", os.O_RDWR)
+        self.addCleanup(os.close, zero)
+        for fd in (epoll.fileno(), folder, terminal, zero):
+            consumer = self.session(fds=[fd], write_into_file=True)
+            self.assertIn("a regular file", consumer.ended().error)
+        self.assertEqual(self.session_ids(), [])
+
+    def test_devices_that_never_wait_are_taken(self):
+        for path, error in (("/dev/null", ""), ("/dev/full", "no space")):
+            if not stat.S_ISCHR(os.stat(path).st_mode):
+                self.skipTest(f"{path} is no device here")
+            fd = os.open(path, os.O_WRONLY)
+            consumer = self.session(fds=[fd], write_into_file=True)
+            os.close(fd)
+            consumer.call("DisableTracing")
+            self.assertIn(error, consumer.ended().error)
+
+    def test_it_ends_when_its_consumer_leaves(self):
+        self.stuck().close()
+        self.until(lambda: not self.session_ids(), "it is gone", timeout=60)
+
+    def test_it_can_be_stopped_and_says_what_is_wrong(self):
+        consumer = self.stuck()
+        status, text = self.stop(str(self.session_ids()[0]))
+        self.assertIn("takes nothing", text)
+        self.assertEqual(status, 1)
+        self.assertIn("takes nothing", consumer.ended().error)
+
+    def test_it_can_be_discarded_while_it_is_being_stopped(self):
+        consumer = self.stuck()
+        consumer.call("DisableTracing")
+        _, text = self.stop("--discard", str(self.session_ids()[0]))
+        self.assertIn("takes nothing", text)  # of its file, not of the stop
+        self.assertEqual(self.session_ids(), [])
+
+    def test_the_daemon_does_not_wait_for_it_in_the_end(self):
+        self.stuck().close()
+        os.kill(self.daemon_.pid, signal.SIGTERM)
+        self.daemon_.wait()
+        self.assertNotIn("leaving without them", self.daemon_.log())
+
+    def test_an_upgrade_goes_through(self):
+        self.stuck().close()
+        os.kill(self.daemon_.pid, signal.SIGUSR2)
+        listening = "listening for consumers"
+        self.until(lambda: self.daemon_.log().count(listening) == 2 or
+                   "no upgrade" in self.daemon_.log(), "its end", timeout=60)
+        self.assertNotIn("no upgrade", self.daemon_.log())
 
 
 class Throttled(FileCase):

@@ -1,0 +1,27 @@
+/*
+ * sink_fd: what kinds of descriptors a trace may be written to.
+ */
+#ifndef SERVICE_SINK_SINK_FD_H
+#define SERVICE_SINK_SINK_FD_H
+
+#include <stddef.h>
+
+#include "transport/compiler.h"
+
+enum sink_fd {
+	SINK_FD_FILE,   /* a regular file: a disk, which may be slow */
+	SINK_FD_STREAM, /* a pipe, FIFO or socket: somebody reads it, or not */
+	SINK_FD_DEVICE, /* /dev/null or /dev/full: never waits */
+	SINK_FD_OTHER,  /* anything else: nobody knows what a write does */
+};
+
+/*
+ * Never waits for a file system.  One that does not tell us the kind (FUSE of
+ * another user) makes it SINK_FD_OTHER: its owner could hold a write for ever.
+ */
+enum sink_fd sink_fd_kind(int fd);
+
+/* 0, or -1 for SINK_FD_OTHER with a sentence in err. */
+int sink_fd_check(int fd, char *err, size_t err_size) MUST_CHECK;
+
+#endif /* SERVICE_SINK_SINK_FD_H */
