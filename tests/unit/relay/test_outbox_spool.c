@@ -44,6 +44,32 @@ teardown(void **state)
 	return 0;
 }
 
+static void
+a_link_that_another_user_made_is_not_followed(void **state)
+{
+	struct outbox_world *w = *state;
+	char link[300], err[256] = "";
+	struct outbox_setup setup = w->setup;
+
+	if (geteuid() != 0) {
+		print_message("not root: no link of another user\n");
+		skip();
+	}
+	outbox_close(w->o);
+	snprintf(link, sizeof(link), "%s-link", setup.spool_dir);
+	assert_int_equal(symlink(setup.spool_dir, link), 0);
+	setup.spool_dir = link;
+	assert_int_equal(lchown(link, 65534, 65534), 0);
+	assert_null(outbox_open(&setup, err, sizeof(err)));
+	assert_non_null(strstr(err, "symbolic link"));
+	assert_int_equal(lchown(link, 0, 0), 0);
+	w->o = outbox_open(&setup, err, sizeof(err));
+	assert_non_null(w->o);
+	outbox_close(w->o);
+	assert_int_equal(unlink(link), 0);
+	world_open(w);
+}
+
 /* n chunks of a writer, of one packet each. */
 static void
 fill(struct outbox_world *w, uint32_t channel, uint32_t from, uint32_t n)
@@ -678,6 +704,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+		T(a_link_that_another_user_made_is_not_followed),
 		T(more_than_memory_goes_to_the_disk_and_comes_back_in_order),
 		T(a_later_process_finds_what_the_spool_holds),
 		T(a_damaged_block_is_counted_and_skipped),
