@@ -56,7 +56,8 @@ static const char *const allowed[] = {
 	"read", "readv", "write", "writev", "pread64", "preadv", "pwrite64",
 	"pwritev", "lseek", "_llseek", "sendfile", "splice",
 	/* files: traces, certificates, /proc/PID/comm, /etc/localtime */
-	"access", "faccessat", "faccessat2", "fallocate", "fdatasync", "fstat",
+	"access", "faccessat", "faccessat2", "fallocate", "fchmod",
+	"fdatasync", "fstat",
 	"fstat64", "fstatat64", "fstatfs", "fstatfs64", "fsync", "ftruncate",
 	"ftruncate64", "getcwd", "getdents64", "lstat", "newfstatat", "open",
 	"openat", "openat2", "readlink", "readlinkat", "stat", "statx",

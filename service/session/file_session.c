@@ -466,7 +466,9 @@ struct file_session *
 file_session_new(struct session *s, int fd, char *err, size_t err_size)
 {
 	struct service *sv = s->service;
-	struct sink_dir dir = { sv->settings->trace_dir, sv->trace_dirfd };
+	struct sink_dir dir = { .path = sv->settings->trace_dir,
+		.fd = sv->trace_dirfd,
+		.mode = sv->settings->trace_file_mode };
 	struct file_sink_options options = { .max_bytes = 0 };
 	struct file_session *f;
 

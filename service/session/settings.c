@@ -43,6 +43,7 @@ settings_init(struct settings *s)
 	memset(s, 0, sizeof(*s));
 	s->log_level = LOG_LEVEL_INFO;
 	s->lossless = true;
+	s->trace_file_mode = 0600;
 	s->overload_lag_ms = 50;
 	s->limits = (struct limits){
 		.max_sessions = 64,
@@ -441,6 +442,24 @@ settings_set_trace_dir(struct settings *s, const char *path, char *err,
 		return -1;
 	}
 	return replace_string(&s->trace_dir, path, err, err_size);
+}
+
+int
+settings_set_trace_file_mode(struct settings *s, const char *text, char *err,
+    size_t err_size)
+{
+	char shown[64];
+
+	if (strlen(text) == 4 && strspn(text, "01234567") == 4 &&
+	    text[0] == '0' && (text[1] == '6' || text[1] == '7')) {
+		s->trace_file_mode = (uint32_t)strtoul(text, NULL, 8);
+		return 0;
+	}
+	log_escape(shown, sizeof(shown), text, strlen(text));
+	snprintf(err, err_size, "\"%s\" is no mode for trace files: write four "
+	    "octal digits that let the owner read and write, as in 0600 or "
+	    "0644", shown);
+	return -1;
 }
 
 int

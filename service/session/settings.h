@@ -136,6 +136,7 @@ struct settings {
 	struct listen_setting *listen; /* owned */
 	size_t n_listen;
 	char *trace_dir;          /* NULL: none */
+	uint32_t trace_file_mode; /* of the files in it */
 	enum log_level log_level;
 	bool enable_relay_endpoint; /* RelayPort on every producer socket */
 	char *socket_permissions; /* NULL: as the umask leaves them */
@@ -236,6 +237,9 @@ int settings_set_socket_permissions(struct settings *s, const char *text,
 /* Copies.  -1 with a sentence. */
 int settings_set_trace_dir(struct settings *s, const char *path, char *err,
     size_t err_size) MUST_CHECK;
+/* Four octal digits, of which the owner may write.  -1 with a sentence. */
+int settings_set_trace_file_mode(struct settings *s, const char *text,
+    char *err, size_t err_size) MUST_CHECK;
 
 /* Copies.  -1 with a sentence. */
 int settings_set_tls_dir(struct settings *s, const char *path, char *err,

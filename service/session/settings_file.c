@@ -440,6 +440,10 @@ apply(struct settings *s, const Tributary__Settings *m,
 	if (m->trace_dir != NULL &&
 	    settings_set_trace_dir(s, m->trace_dir, why, sizeof(why)) != 0)
 		return complain(c, "trace_dir", "%s", why);
+	if (m->trace_file_mode != NULL &&
+	    settings_set_trace_file_mode(s, m->trace_file_mode, why,
+		sizeof(why)) != 0)
+		return complain(c, "trace_file_mode", "%s", why);
 	if (m->log_level != NULL &&
 	    settings_set_log_level(s, m->log_level, why, sizeof(why)) != 0)
 		return complain(c, "log_level", "%s", why);

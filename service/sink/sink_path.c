@@ -155,9 +155,12 @@ path_error_text(int e)
 	}
 }
 
+/* Born with 0600, so that nobody else has it open before it is his. */
 static bool
-give_to_owner(int fd, long uid, long gid)
+give_to_owner(int fd, unsigned mode, long uid, long gid)
 {
+	if (mode != 0 && mode != 0600 && fchmod(fd, (mode_t)mode) != 0)
+		return false;
 	if (uid == -1 || geteuid() != 0)
 		return true;
 	return fchown(fd, (uid_t)uid, (gid_t)gid) == 0;
@@ -200,7 +203,7 @@ sink_path_create(const struct sink_dir *dir, const char *path, long uid,
 	} while (fd < 0 && errno == EINTR);
 	if (fd < 0)
 		goto fail;
-	if (!give_to_owner(fd, uid, gid)) {
+	if (!give_to_owner(fd, dir->mode, uid, gid)) {
 		e = errno;
 		unlinkat(parent, name, 0);
 		errno = e;

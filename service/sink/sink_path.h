@@ -26,11 +26,12 @@
 struct sink_dir {
 	const char *path; /* borrowed; NULL: only the descriptor */
 	int fd;           /* borrowed, an O_PATH one will do */
+	unsigned mode;    /* of the files, whatever the umask is; 0: 0600 */
 };
 
 /*
- * Creates path below dir for writing: it must not exist yet, mode 0600 (less
- * the umask), owner uid/gid when we are root and uid is not -1.  May block.
+ * Creates path below dir for writing: it must not exist yet, owner uid/gid
+ * when we are root and uid is not -1.  May block.
  * Returns the descriptor (close-on-exec), or -1 with a sentence in err; then
  * nothing was created.
  */

@@ -70,6 +70,7 @@ without_a_file_everything_has_its_default(void **state)
 	assert_string_equal(s.machine_name, u.sysname);
 	assert_int_equal(s.n_listen, 0);
 	assert_null(s.trace_dir);
+	assert_int_equal(s.trace_file_mode, 0600);
 	assert_int_equal(s.log_level, LOG_LEVEL_INFO);
 	assert_false(s.enable_relay_endpoint);
 	assert_null(s.socket_permissions);
@@ -148,6 +149,7 @@ every_field_of_a_file_arrives(void **state)
 	      "listen { address: \"vsock://2:3\" port: RELAY }\n"
 	      "relay_socket: \"10.0.0.1:4\"\n"
 	      "trace_dir: \"/traces\"\n"
+	      "trace_file_mode: \"0640\"\n"
 	      "log_level: \"debug\"\n"
 	      "enable_relay_endpoint: true\n"
 	      "socket_permissions: \"a:0660:b:0600\"\n"
@@ -171,6 +173,7 @@ every_field_of_a_file_arrives(void **state)
 	expect_listener(5, LISTEN_CONSUMER, "[::1]:2", false);
 	expect_listener(6, LISTEN_RELAY, "vsock://2:3", false);
 	assert_string_equal(s.trace_dir, "/traces");
+	assert_int_equal(s.trace_file_mode, 0640);
 	assert_int_equal(s.log_level, LOG_LEVEL_DEBUG);
 	assert_true(s.enable_relay_endpoint);
 	assert_string_equal(s.socket_permissions, "a:0660:b:0600");
@@ -390,6 +393,16 @@ a_mistyped_field_is_shown_with_its_place_and_the_right_name(void **state)
 	refuse("log_level: \"info\"\n  trace_dri: \"/x\"\n", "t.conf:2:3: error");
 	assert_non_null(strstr(err, "trace_dir"));
 	assert_non_null(strstr(err, "^"));
+}
+
+static void
+a_mode_of_files_has_four_octal_digits_and_an_owner_who_writes(void **state)
+{
+	refuse("trace_file_mode: \"644\"", "four octal digits");
+	refuse("trace_file_mode: \"0648\"", "four octal digits");
+	refuse("trace_file_mode: \"4644\"", "four octal digits");
+	refuse("trace_file_mode: \"0444\"", "four octal digits");
+	refuse("trace_file_mode: \"\"", "trace_file_mode");
 }
 
 static void
@@ -687,6 +700,7 @@ main(void)
 		CASE(limits_of_links_that_make_no_sense_are_refused),
 		CASE(limits_that_are_parts_of_another_follow_it),
 		CASE(a_mistyped_field_is_shown_with_its_place_and_the_right_name),
+		CASE(a_mode_of_files_has_four_octal_digits_and_an_owner_who_writes),
 		CASE(a_wrong_type_is_shown_with_its_place),
 		CASE(a_limit_of_zero_is_refused_by_name),
 		CASE(a_limit_over_what_is_possible_is_refused),

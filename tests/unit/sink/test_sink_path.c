@@ -197,6 +197,28 @@ no_permission_is_said_as_such(void **state)
 }
 
 static void
+the_file_has_the_mode_of_the_folder_whatever_the_umask(void **state)
+{
+	struct fixture *f = *state;
+	struct sink_dir dir = { .fd = f->dirfd };
+	mode_t before = umask(077);
+	struct stat st;
+	int fd;
+
+	fd = sink_path_create(&dir, "a", -1, -1, f->err, sizeof(f->err));
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	close(fd);
+	assert_int_equal(unlinkat(f->dirfd, "a", 0), 0);
+	dir.mode = 0644;
+	fd = sink_path_create(&dir, "a", -1, -1, f->err, sizeof(f->err));
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0644);
+	close(fd);
+	umask(before);
+}
+
+static void
 the_file_belongs_to_its_consumer_when_we_are_root(void **state)
 {
 	struct fixture *f = *state;
@@ -262,6 +284,7 @@ main(void)
 		T(links_are_not_followed_even_if_they_stay_inside),
 		T(what_cannot_be_a_file_is_refused_with_the_reason),
 		T(no_permission_is_said_as_such),
+		T(the_file_has_the_mode_of_the_folder_whatever_the_umask),
 		T(the_file_belongs_to_its_consumer_when_we_are_root),
 		T(a_kernel_without_openat2_gives_the_same_answers),
 	};
