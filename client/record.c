@@ -2,11 +2,21 @@
 
 #include <stdio.h>
 
+#include "client/plain_text.h"
 #include "client/record_ask.h"
 #include "client/record_options.h"
 #include "client/record_run.h"
 
 #define ERROR_BYTES 2048
+
+/* It may quote an argument. */
+static void
+say(const char *sentence)
+{
+	fputs("tributary: ", stderr);
+	plain_text_put(stderr, sentence);
+	fputc('\n', stderr);
+}
 
 int
 record_main(int argc, char **argv)
@@ -22,10 +32,10 @@ record_main(int argc, char **argv)
 		printf("tributary %s\n", TRIBUTARY_VERSION);
 		return 0;
 	case RECORD_OPTIONS_NOTHING:
-		fprintf(stderr, "tributary: %s\n", err);
+		say(err);
 		return 0;
 	case RECORD_OPTIONS_BAD:
-		fprintf(stderr, "tributary: %s\n", err);
+		say(err);
 		return 1;
 	case RECORD_OPTIONS_RUN:
 		break;

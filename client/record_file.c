@@ -36,6 +36,8 @@ struct record_file {
 	enum kind kind;
 	char *path; /* owned; NULL: standard output */
 	bool created;
+	bool used;      /* record_file_packet() was called */
+	uint64_t kept, kept_bytes; /* whole packets that are in it */
 	uint64_t base;  /* offset behind the last byte written; on a packet */
 	struct pb_writer batch; /* whole packets; [written, len) waits */
 	size_t written;         /* pipes: how much of the batch is gone */
@@ -169,9 +171,9 @@ write_failed(struct record_file *f)
 		    strerror(errno));
 }
 
-/* Bytes of the whole packets within the first len of the batch. */
+/* Counts the whole packets within len bytes that were written; their bytes. */
 static size_t
-whole_packets(const uint8_t *data, size_t len)
+keep_whole(struct record_file *f, const uint8_t *data, size_t len)
 {
 	const uint8_t *p = data, *end = data + len, *body;
 	uint64_t size;
@@ -181,7 +183,9 @@ whole_packets(const uint8_t *data, size_t len)
 		    size > (uint64_t)(end - body))
 			break;
 		p = body + size;
+		f->kept++;
 	}
+	f->kept_bytes += (uint64_t)(p - data);
 	return (size_t)(p - data);
 }
 
@@ -233,11 +237,11 @@ write_batch(struct record_file *f)
 		return 0;
 	done = write_all(f, &iov, 1, f->batch.len);
 	if (done < f->batch.len) {
-		cut(f, whole_packets(f->batch.data, done));
+		cut(f, keep_whole(f, f->batch.data, done));
 		pb_writer_reset(&f->batch);
 		return -1;
 	}
-	f->base += done;
+	f->base += keep_whole(f, f->batch.data, done);
 	pb_writer_reset(&f->batch);
 	return 0;
 }
@@ -261,6 +265,8 @@ write_large(struct record_file *f, const uint8_t *data, size_t len)
 		return -1;
 	}
 	f->base += total;
+	f->kept++;
+	f->kept_bytes += total;
 	return 0;
 }
 
@@ -313,6 +319,7 @@ writable_cb(evutil_socket_t fd, short what, void *arg)
 	}
 	if (w >= 0 && f->written < f->batch.len)
 		return;
+	(void)keep_whole(f, f->batch.data, f->written);
 	pb_writer_reset(&f->batch);
 	f->written = 0;
 	event_del(f->writable);
@@ -349,20 +356,27 @@ record_file_begin(struct record_file *f, struct loop *l,
 	return 0;
 }
 
-/* Drops what a pipe has taken, once it is worth the move. */
+/*
+ * Drops what a pipe has taken, once it is worth the move: whole packets, so
+ * that what is left begins with one.
+ */
 static void
 compact(struct record_file *f)
 {
+	size_t n;
+
 	if (f->written < RECORD_FILE_BATCH)
 		return;
-	f->batch.len -= f->written;
-	memmove(f->batch.data, f->batch.data + f->written, f->batch.len);
-	f->written = 0;
+	n = keep_whole(f, f->batch.data, f->written);
+	f->batch.len -= n;
+	f->written -= n;
+	memmove(f->batch.data, f->batch.data + n, f->batch.len);
 }
 
 int
 record_file_packet(struct record_file *f, const uint8_t *data, size_t len)
 {
+	f->used = true;
 	if (f->error[0] != '\0')
 		return -1;
 	if (!waits(f) && len >= RECORD_FILE_BATCH)
@@ -380,6 +394,16 @@ record_file_packet(struct record_file *f, const uint8_t *data, size_t len)
 		return -1;
 	}
 	return 0;
+}
+
+void
+record_file_kept(const struct record_file *f, uint64_t *packets,
+    uint64_t *bytes)
+{
+	if (!f->used)
+		return;
+	*packets = f->kept;
+	*bytes = f->kept_bytes;
 }
 
 bool

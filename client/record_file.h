@@ -79,4 +79,12 @@ bool record_file_remove_if_empty(struct record_file *f);
 /* A sentence about the first failure; "" when there was none. */
 const char *record_file_error(const struct record_file *f);
 
+/*
+ * The whole packets that record_file_packet() brought into the file (a pipe:
+ * handed to its reader), and their bytes.  Unless it was never called: then
+ * both stay as they are.
+ */
+void record_file_kept(const struct record_file *f, uint64_t *packets,
+    uint64_t *bytes);
+
 #endif /* CLIENT_RECORD_FILE_H */

@@ -8,6 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "client/plain_text.h"
 #include "transport/human.h"
 
 #define LINE_MAX_BYTES 256
@@ -97,31 +98,9 @@ record_live_clear(struct record_live *l)
 	l->shown = false;
 }
 
-/* Messages quote what peers send: none may move the cursor. */
-static void
-put_harmless(const char *p, size_t len)
-{
-	const unsigned char *u = (const unsigned char *)p;
-	size_t i;
-
-	for (i = 0; i < len; i++) {
-		if ((u[i] < 0x20 && u[i] != '\t') || u[i] == 0x7f) {
-			fputc('?', stderr);
-		} else if (u[i] == 0xc2 && i + 1 < len && u[i + 1] < 0xa0) {
-			/* U+0080 to U+009F: control characters, too */
-			fputc('?', stderr);
-			i++;
-		} else {
-			fputc(u[i], stderr);
-		}
-	}
-	fputc('\n', stderr);
-}
-
 void
 record_live_say(struct record_live *l, const char *fmt, ...)
 {
-	const char *p, *end;
 	char text[2048];
 	va_list ap;
 
@@ -129,11 +108,10 @@ record_live_say(struct record_live *l, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "tributary: ");
-	for (p = text; *p != '\0'; p = *end == '\0' ? end : end + 1) {
-		end = strchrnul(p, '\n');
-		put_harmless(p, (size_t)(end - p));
-	}
+	fputs("tributary: ", stderr);
+	plain_text_put(stderr, text);
+	if (text[0] == '\0' || text[strlen(text) - 1] != '\n')
+		fputc('\n', stderr);
 }
 
 void

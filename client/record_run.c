@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/consumer.h"
+#include "client/plain_text.h"
 #include "client/record_config.h"
 #include "client/record_file.h"
 #include "client/record_live.h"
@@ -68,7 +69,9 @@ run_done(struct run *r)
 static int
 refuse(const char *text)
 {
-	fprintf(stderr, "tributary: %s\n", text);
+	fputs("tributary: ", stderr);
+	plain_text_put(stderr, text);
+	fputc('\n', stderr);
 	return -1;
 }
 
@@ -113,7 +116,9 @@ contradiction(const struct run *r)
 static void
 warn_cb(void *arg, const char *path, const char *text)
 {
-	fprintf(stderr, "tributary: warning: %s\n", text);
+	fputs("tributary: warning: ", stderr);
+	plain_text_put(stderr, text);
+	fputc('\n', stderr);
 }
 
 static int
@@ -132,7 +137,8 @@ load_config(struct run *r)
 		/* "FILE:3:5: error: ..." stands alone, as editors expect. */
 		if (strchr(err, '\n') == NULL)
 			return refuse(err);
-		fprintf(stderr, "%s\n", err);
+		plain_text_put(stderr, err);
+		fputc('\n', stderr);
 		return -1;
 	}
 	if ((why = contradiction(r)) != NULL)
@@ -309,18 +315,21 @@ static void
 say_what_is_left(struct run *r)
 {
 	const struct trace_totals *t = trace_summary_totals(r->summary);
+	uint64_t kept = t->packets, kept_bytes = t->bytes;
 	char packets[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
 
 	if (!r->result.began || r->file == NULL || r->snapshots != NULL)
 		return;
-	if (t->packets == 0)
+	/* What came need not have got into the file. */
+	record_file_kept(r->file, &kept, &kept_bytes);
+	if (kept == 0)
 		record_live_say(r->live, "nothing was recorded into %s",
 		    record_file_name(r->file));
 	else
 		record_live_say(r->live, "%s holds the first %s packet%s (%s)",
 		    record_file_name(r->file),
-		    human_count(packets, t->packets), human_s(t->packets),
-		    human_bytes(bytes, t->bytes));
+		    human_count(packets, kept), human_s(kept),
+		    human_bytes(bytes, kept_bytes));
 }
 
 /* A trace that waited in vain is empty, which looks like a mistake. */

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/utf8.h"
 #include "transport/log.h"
 #include "transport/pb_reader.h"
 #include "transport/pb_writer.h"
@@ -14,6 +15,9 @@
 typedef Perfetto__Protos__TraceConfig trace_config_pb;
 typedef Perfetto__Protos__TraceConfig__DataSource data_source_pb;
 typedef Perfetto__Protos__TraceConfig__TriggerConfig trigger_config_pb;
+
+/* Field of TraceConfig. */
+#define OUTPUT_PATH 29
 
 #define FLUSH_TIMEOUT_DEFAULT_MS 5000u
 #define STOP_TIMEOUT_DEFAULT_MS 5000u
@@ -169,6 +173,32 @@ check_triggers(const trace_config_pb *pb, const struct limits *lim, char *err,
 			    t->triggers[i]->name) == 0)
 				return refuse_duplicate(err, err_size,
 				    "trigger", t->triggers[i]->name);
+	}
+	return 0;
+}
+
+/*
+ * A name that says what it is wherever it is listed.  Read from the bytes: in
+ * the decoded message a NUL ends it early.
+ */
+static int
+check_path_text(const uint8_t *bytes, size_t len, char *err, size_t err_size)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	size_t i, n;
+
+	pb_init(&r, bytes, len);
+	while (pb_next(&r, &f)) {
+		if (f.number != OUTPUT_PATH || f.wire != PB_BYTES)
+			continue;
+		for (i = 0; i < f.len; i += n)
+			if ((n = utf8_printable((const char *)f.data + i,
+			    f.len - i)) == 0)
+				return refuse(err, err_size, "output_path may "
+				    "hold printable UTF-8 only: no NUL, no "
+				    "control characters, none that turn the "
+				    "direction of writing");
 	}
 	return 0;
 }
@@ -343,6 +373,7 @@ config_new(const uint8_t *bytes, size_t len, bool has_fd,
 	if (check_sizes(c->pb, limits, err, err_size) != 0 ||
 	    check_triggers(c->pb, limits, err, err_size) != 0 ||
 	    check_output(c->pb, has_fd, err, err_size) != 0 ||
+	    check_path_text(c->bytes, c->len, err, err_size) != 0 ||
 	    config_guard_check(c->pb, err, err_size) != 0 ||
 	    read_data_sources(c, err, err_size) != 0)
 		goto fail;

@@ -456,6 +456,25 @@ class ByPath(FileCase):
         self.assert_numbers(whole(path), [10])
         self.assertEqual(os.stat(path).st_mode & 0o077, 0)
 
+    def test_the_mode_of_the_files_is_a_setting(self):
+        with open(self.path("modes"), "w") as file:
+            file.write('trace_file_mode: "0640"\n')
+        self.start(producer=[self.path("p3")], consumer=[self.path("c3")],
+                   settings=self.path("modes"))
+        consumer = self.consumer(address=self.path("c3"))
+        consumer.enable(config(TEST_SOURCE, write_into_file=True,
+                               output_path="shared"))
+        consumer.stop()
+        path = os.path.join(self.traces, "shared")
+        self.assertEqual(os.stat(path).st_mode & 0o7777, 0o640)
+
+    def test_a_name_is_what_it_seems(self):
+        for name in ("one\0two", "one\ntwo", "one\x1b[31m", "gpj\u202etxt"):
+            self.assertIn("printable", self.refused(name))
+        self.assertEqual(os.listdir(self.traces), [])
+        self.session(write_into_file=True, output_path="größe 1").stop()
+        self.assertEqual(os.listdir(self.traces), ["größe 1"])
+
     def test_a_path_may_be_written_whole(self):
         producer = self.producer("p")
         path = os.path.join(self.traces, "two")

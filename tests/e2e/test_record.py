@@ -6,6 +6,7 @@ import os
 import pty
 import re
 import signal
+import stat
 import struct
 import subprocess
 import sys
@@ -180,6 +181,30 @@ class Local(RecordCase):
         recording.interrupt()
         self.assertIn("interrupted", recording.end(1))
         self.assert_numbers(self.trace(), [30])
+
+    def test_what_a_full_device_did_not_take_is_not_said_to_be_in_it(self):
+        if not stat.S_ISCHR(os.stat("/dev/full").st_mode):
+            self.skipTest("/dev/full is no device here")
+        producer = self.producer("p")
+        recording = self.record("-o", "/dev/full", "-t", "0", TEST_SOURCE)
+        producer.wait_started()
+        producer.writer().number(30)
+        recording.interrupt()
+        errors = recording.end(1)
+        self.assertIn("nothing was recorded into /dev/full", errors)
+        self.assertNotIn("holds", errors)
+
+    def test_arguments_are_echoed_without_what_steers_a_terminal(self):
+        for status, words in (
+                (1, ["-o", "no/such\u202efolder", "a"]),
+                (1, ["-t", "\u202e5", "a"]),
+                (1, ["--no-such-\u202e"]),
+                (1, ["-c", "no-such\x9b31m-\u2066file"]),
+                (0, ["-o", "t", "-t", "10ms", "source\u202e"])):
+            errors = self.record(*words).end(status)
+            self.assertTrue(errors)
+            for character in "\u202e\u2066\x9b":
+                self.assertNotIn(character, errors)
 
     def test_the_background_prints_its_process_id(self):
         producer = self.producer("p")

@@ -252,6 +252,17 @@ a_path_that_cannot_be_written_is_a_sentence(void **state)
 	assert_non_null(strstr(f->err, "No such file"));
 }
 
+/* n packets of size bytes, framing included. */
+static void
+expect_kept(struct fixture *f, uint64_t n, uint64_t size)
+{
+	uint64_t packets = 77, bytes = 77;
+
+	record_file_kept(f->file, &packets, &bytes);
+	assert_int_equal(packets, n);
+	assert_int_equal(bytes, n * size);
+}
+
 static void
 a_file_that_cannot_grow_ends_on_a_whole_packet(void **state)
 {
@@ -275,6 +286,30 @@ a_file_that_cannot_grow_ends_on_a_whole_packet(void **state)
 	assert_int_equal(record_file_finish(f->file), -1);
 	/* 1003 bytes each with their framing: all that fit */
 	assert_int_equal(packets_in(f), limit.rlim_cur / 1003);
+	expect_kept(f, limit.rlim_cur / 1003, 1003);
+}
+
+static void
+what_a_device_refused_is_not_kept(void **state)
+{
+	struct fixture *f = *state;
+	uint8_t packet[1000];
+	uint64_t packets = 77, bytes = 77;
+	struct stat st;
+
+	if (stat("/dev/full", &st) != 0 || !S_ISCHR(st.st_mode)) {
+		print_message("/dev/full is no device here\n");
+		skip();
+	}
+	f->file = record_file_open("/dev/full", false, f->err, sizeof(f->err));
+	assert_non_null(f->file);
+	record_file_kept(f->file, &packets, &bytes);
+	assert_int_equal(packets, 77); /* somebody else may have written */
+	assert_int_equal(record_file_begin(f->file, f->loop, drained_cb, f), 0);
+	assert_int_equal(record_file_packet(f->file, packet,
+	    make_packet(packet, 1000)), 0);
+	assert_int_equal(record_file_finish(f->file), -1);
+	expect_kept(f, 0, 1003);
 }
 
 static void
@@ -312,6 +347,7 @@ a_pipe_that_is_full_waits_without_blocking(void **state)
 		got += (size_t)n;
 	close(fd);
 	assert_int_equal(got, put);
+	expect_kept(f, put / (sizeof(packet) + 3), sizeof(packet) + 3);
 	assert_false(record_file_full(f->file));
 	assert_int_equal(record_file_finish(f->file), 1);
 	assert_int_equal(data[got - sizeof(packet)], packet[0]);
@@ -350,6 +386,7 @@ main(void)
 		T(a_new_file_that_stayed_empty_is_removed),
 		T(a_path_that_cannot_be_written_is_a_sentence),
 		T(a_file_that_cannot_grow_ends_on_a_whole_packet),
+		T(what_a_device_refused_is_not_kept),
 		T(a_pipe_that_is_full_waits_without_blocking),
 		T(a_pipe_whose_reader_left_is_a_sentence),
 	};

@@ -209,6 +209,51 @@ a_file_is_given_by_descriptor_or_path_and_not_both(void **state)
 	config_free(good(RING "write_into_file: true output_path: \"a\""));
 }
 
+/* With the path as bytes: the text form takes no NUL. */
+static struct config *
+with_path(const char *path, size_t n, char *err, size_t err_size)
+{
+	struct config *c;
+	struct pb_writer w;
+	uint8_t *bytes;
+	size_t len;
+
+	encode(RING "write_into_file: true", &bytes, &len);
+	pb_writer_init(&w);
+	pb_put_raw(&w, bytes, len);
+	pb_put_bytes(&w, 29, path, n);
+	err[0] = '\0';
+	c = config_new(w.data, w.len, false, &settings.limits, err, err_size);
+	pb_writer_done(&w);
+	free(bytes);
+	return c;
+}
+
+static void
+a_path_is_text_that_can_be_shown(void **state)
+{
+	static const struct {
+		const char *path;
+		size_t len;
+	} bad[] = {
+		{ "a\0b", 3 }, { "a\nb", 3 }, { "\033[1m", 4 },
+		{ "a\342\200\256b", 5 }, { "a\377b", 3 },
+	};
+	static const char good_path[] = "gr\303\266\303\237e 1/a";
+	struct config *c;
+	char err[320];
+	size_t i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_null(with_path(bad[i].path, bad[i].len, err,
+		    sizeof(err)));
+		assert_non_null(strstr(err, "printable"));
+	}
+	c = with_path(good_path, strlen(good_path), err, sizeof(err));
+	assert_non_null(c);
+	config_free(c);
+}
+
 static void
 semaphores_without_number_are_refused(void **state)
 {
@@ -561,6 +606,7 @@ main(void)
 		T(triggers_that_make_no_sense_are_refused),
 		T(a_start_trigger_may_write_into_a_file),
 		T(a_file_is_given_by_descriptor_or_path_and_not_both),
+		T(a_path_is_text_that_can_be_shown),
 		T(semaphores_without_number_are_refused),
 		T(bytes_that_are_no_config_are_refused),
 		T(an_empty_config_is_taken),
