@@ -7,6 +7,8 @@
  * is next to be overwritten although almost all of the ring is free.  For a
  * buffer that is drained into a file that would be a loss for nothing.
  *
+ * What was read goes for clones: it would be in the way.
+ *
  * All chunks slide towards the write cursor in ring order, over space that is
  * free: no memory is needed, and the order of the ring does not change.
  */
@@ -54,6 +56,7 @@ slide(struct trace_buffer *tb, uint64_t from, uint64_t first)
 	if (s->stalled_at < first)
 		s->stalled_at = tb_write_position(tb);
 	tb->wr += bytes;
+	s->end = tb_write_position(tb);
 }
 
 /* All walks begin anew: chunks are only behind `first`. */
@@ -83,11 +86,13 @@ trace_buffer_compact(struct trace_buffer *tb)
 		off = off == tb->size ? 0 : off;
 		r = tb_record_at(tb, off);
 		bytes = tb_record_size(r);
+		tb_let_copy(tb, at + 1);
 		if (r->kind == TB_CHUNK) {
 			slide(tb, off, first);
-		} else if (r->kind == TB_PADDING) {
-			tb->stats.padding_bytes_cleared += bytes;
-			r->kind = TB_FREE;
+		} else {
+			if (r->kind == TB_PADDING)
+				tb->stats.padding_bytes_cleared += bytes;
+			tb_record_init(r, TB_FREE, bytes);
 		}
 		off += bytes;
 	}

@@ -92,6 +92,6 @@ tb_erase_front(struct trace_buffer *tb, struct tb_sequence *s, bool lost)
 	if (tb->seqs.shares != NULL)
 		tb_shares_sub(tb->seqs.shares, s->owner, tb_record_size(c));
 	count_gone(&tb->stats, tb_record_size(c), lost);
-	tb_record_init(c, TB_FREE, tb_record_size(c));
+	tb_record_leave(c);
 	tb_queue_pop(&tb->seqs, s);
 }

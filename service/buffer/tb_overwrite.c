@@ -164,10 +164,13 @@ tb_clear_ahead(struct trace_buffer *tb, uint64_t bytes)
 	enum tb_kind rest = TB_FREE;
 	struct tb_record *r;
 
+	if (tb_write_position(tb) + bytes > tb->size)
+		tb_let_copy(tb, tb_write_position(tb) + bytes - tb->size);
 	while (off < end && off < tb->top) {
 		r = tb_record_at(tb, off);
 		off += tb_record_size(r);
-		rest = r->kind == TB_FREE ? TB_FREE : TB_PADDING;
+		rest = r->kind == TB_FREE || r->kind == TB_LEFT ? TB_FREE :
+		    TB_PADDING;
 		if (r->kind == TB_CHUNK)
 			force_chunk(tb, r);
 		else if (r->kind == TB_PADDING)

@@ -116,7 +116,9 @@ tb_drop_last(struct trace_buffer *tb, struct tb_record *c)
 	/* It stalled before that. */
 	c->used = at > c->read ? at : c->read;
 	c->flags |= TB_ABORTED;
-	tb->stats.trace_writer_packet_loss++;
+	/* A snapshot's packet was not ready yet: its producer lost nothing. */
+	if (!tb->read_only)
+		tb->stats.trace_writer_packet_loss++;
 	if (unread && !tb_has_unread(c))
 		tb->unread -= tb_record_size(c);
 }

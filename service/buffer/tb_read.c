@@ -157,22 +157,37 @@ read_front(struct trace_buffer *tb, struct tb_sequence *s,
 
 /* ---- In buffer order ---- */
 
+/* A run takes in the space r behind it.  False: r begins another one. */
+static bool
+run_grows(struct tb_record *run, const struct tb_record *r)
+{
+	uint64_t bytes = tb_record_stride(run) + tb_record_stride(r);
+
+	if (run->kind == TB_LEFT) {
+		if (bytes / TB_ALIGN > TB_STRIDE_MAX)
+			return false;
+		run->read = bytes / TB_ALIGN;
+		return true;
+	}
+	/* It would hide what clones are to find. */
+	if (r->kind == TB_LEFT)
+		return false;
+	tb_record_init(run, TB_FREE, bytes);
+	return true;
+}
+
 /* Past a record that holds no chunk. */
 static void
 step_over_space(struct trace_buffer *tb, const struct tb_record *r)
 {
 	struct tb_reader *rd = &tb->reader;
-	uint64_t bytes = tb_record_size(r);
-	struct tb_record *run;
+	uint64_t bytes = tb_record_stride(r);
 
-	if (r->kind != TB_FREE) {
+	if (r->kind == TB_PADDING)
 		rd->run = TB_NO_POSITION;
-	} else if (rd->run == TB_NO_POSITION || r == tb_record_at(tb, 0)) {
+	else if (rd->run == TB_NO_POSITION || r == tb_record_at(tb, 0) ||
+	    !run_grows(tb_record_at(tb, tb_offset_of(tb, rd->run)), r))
 		rd->run = rd->at;
-	} else {
-		run = tb_record_at(tb, tb_offset_of(tb, rd->run));
-		tb_record_init(run, TB_FREE, tb_record_size(run) + bytes);
-	}
 	rd->at += bytes;
 }
 

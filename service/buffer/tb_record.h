@@ -21,9 +21,10 @@
 #define TB_ALIGN 8u
 
 enum tb_kind {
-	TB_FREE,    /* a chunk that was read or overwritten, or several */
+	TB_FREE,    /* nothing, of any size */
 	TB_PADDING, /* never held a chunk: end of the ring, cut-off rest */
 	TB_CHUNK,
+	TB_LEFT, /* a chunk that left its sequence: free, but whole for clones */
 };
 
 /* Local chunk flags, beside the three of enum tb_chunk_flags. */
@@ -48,8 +49,9 @@ enum tb_local_flags {
  * chunk was opened, i.e. that a gap before it was reported and no chunk of its
  * sequence may be put before it any more.
  *
- * Space has no chunk's fields; its size takes the bits of all three, as it may
- * be larger than 32 GiB.
+ * A chunk that left keeps all but `read`, which says then how many units from
+ * its begin on are known to be free.  Space has no chunk's fields; its size
+ * takes the bits of all three, as it may be larger than 32 GiB.
  */
 struct tb_record {
 	uint64_t kind : 2;   /* enum tb_kind */
@@ -64,6 +66,8 @@ struct tb_record {
 
 _Static_assert(sizeof(struct tb_record) == 16, "record header");
 _Static_assert(sizeof(struct tb_record) % TB_ALIGN == 0, "record alignment");
+
+#define TB_STRIDE_MAX ((1u << 19) - 1) /* in units: what `read` can say */
 
 /* Larger chunks are refused: no frame, and no page, has room for one. */
 #define TB_CHUNK_MAX (UINT16_MAX * TB_ALIGN - sizeof(struct tb_record))
@@ -81,7 +85,7 @@ tb_record_size(const struct tb_record *r)
 {
 	uint64_t units = r->units;
 
-	if (UNLIKELY(r->kind != TB_CHUNK))
+	if (UNLIKELY(r->kind < TB_CHUNK))
 		units |= (uint64_t)r->used << 16 | (uint64_t)r->read << 35;
 	return units * TB_ALIGN;
 }
@@ -96,6 +100,22 @@ tb_record_init(struct tb_record *r, enum tb_kind kind, uint64_t bytes)
 	r->units = units & 0xffff;
 	r->used = units >> 16 & 0x7ffff;
 	r->read = units >> 35;
+}
+
+/* A chunk leaves its sequence. */
+static inline void
+tb_record_leave(struct tb_record *r)
+{
+	r->kind = TB_LEFT;
+	r->read = r->units;
+}
+
+/* How far it is to the next record that may hold a chunk. */
+static inline uint64_t
+tb_record_stride(const struct tb_record *r)
+{
+	return r->kind == TB_LEFT ? (uint64_t)r->read * TB_ALIGN :
+	    tb_record_size(r);
 }
 
 static inline uint8_t *

@@ -54,6 +54,7 @@ keep(struct trace_buffer *tb, struct room *m, uint64_t off)
 		memmove(tb->ring + tb->wr, r, bytes);
 	}
 	tb->wr += bytes;
+	s->end = tb_write_position(tb);
 	tb->stats.chunks_kept++;
 }
 
@@ -131,8 +132,12 @@ pass(struct trace_buffer *tb, struct room *m, uint64_t off,
 	struct tb_record *r = tb_record_at(tb, off);
 	uint64_t bytes = tb_record_size(r);
 
+	/* In the first lap all of the ring is before the cursor. */
+	if (tb->base + off >= tb->size)
+		tb_let_copy(tb, tb->base + off - tb->size + 1);
 	switch ((enum tb_kind)r->kind) {
 	case TB_FREE:
+	case TB_LEFT:
 		m->rest = TB_FREE;
 		break;
 	case TB_PADDING:

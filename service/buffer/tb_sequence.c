@@ -193,7 +193,7 @@ empty_remove(struct tb_sequences *t, struct tb_sequence *s)
 }
 
 void
-tb_sequences_sweep(struct tb_sequences *t)
+tb_sequences_sweep(struct tb_sequences *t, uint64_t oldest)
 {
 	struct tb_sequence *s;
 
@@ -201,6 +201,9 @@ tb_sequences_sweep(struct tb_sequences *t)
 		return;
 	while (t->n_empty > TB_KEEP_EMPTY) {
 		s = tb_sequence_at(t, t->oldest);
+		/* Clones will want to know whose chunks those are. */
+		if (s->end > oldest && t->n_empty <= TB_KEEP_LEFT)
+			return;
 		empty_remove(t, s);
 		if ((s->flags & TB_SEQ_REPLACED) == 0)
 			hash_remove(t, s);
@@ -266,34 +269,28 @@ tb_sequences_replace(struct tb_sequences *t, struct tb_sequence *s)
 {
 	struct tb_origin origin = s->origin;
 
-	s->flags &= ~(uint32_t)TB_SEQ_ENDED;
-	if (s->len == 0) {
-		s->flags &= ~(uint32_t)(TB_SEQ_CONSUMED | TB_SEQ_TAIL_OPEN);
-		return s;
-	}
 	hash_remove(t, s);
 	s->flags |= TB_SEQ_REPLACED;
 	return tb_sequences_get(t, &origin);
 }
 
-static bool
-copy_sequence(struct tb_sequences *to, struct tb_sequence *s,
-    const struct tb_sequence *from)
+/* In no list, as nothing in a copy is ever swept. */
+static void
+copy_sequence(struct tb_sequence *s, const struct tb_sequence *from)
 {
-	size_t bytes = ((size_t)from->mask + 1) * sizeof(*s->queue);
-
-	*s = *from;
-	if (from->queue == from->small) {
-		s->queue = s->small;
-		return true;
-	}
-	if ((s->queue = malloc(bytes)) == NULL) {
-		s->queue = s->small;
-		return false;
-	}
-	memcpy(s->queue, from->queue, bytes);
-	to->bytes += bytes;
-	return true;
+	*s = (struct tb_sequence){
+		.origin = from->origin,
+		.queue = s->small,
+		.mask = TB_INLINE_QUEUE - 1,
+		.index = from->index,
+		.loss = from->loss,
+		.lost_before = from->lost_before,
+		.stalled_at = TB_NO_POSITION,
+		.first = from->first,
+		.born = from->born,
+		.prev = TB_NO_SEQ,
+		.next = TB_NO_SEQ,
+	};
 }
 
 bool
@@ -305,7 +302,8 @@ tb_sequences_copy(struct tb_sequences *to, const struct tb_sequences *from)
 	*to = *from;
 	to->shares = NULL; /* nothing is written to a copy */
 	to->blocks = NULL;
-	to->n_blocks = to->n_slots = 0;
+	to->n_blocks = to->n_slots = to->n_empty = 0;
+	to->oldest = to->youngest = TB_NO_SEQ;
 	to->bytes = hash_bytes;
 	if ((to->hash = malloc(hash_bytes)) == NULL)
 		goto fail;
@@ -314,9 +312,7 @@ tb_sequences_copy(struct tb_sequences *to, const struct tb_sequences *from)
 		if (i == to->n_blocks * TB_SEQ_BLOCK && !block_add(to))
 			goto fail;
 		to->n_slots++;
-		if (!copy_sequence(to, tb_sequence_at(to, i),
-		    tb_sequence_at(from, i)))
-			goto fail;
+		copy_sequence(tb_sequence_at(to, i), tb_sequence_at(from, i));
 	}
 	return true;
 fail:

@@ -5,7 +5,8 @@
  * A sequence's chunks are a circular queue of ring offsets, sorted by chunk id.
  * Sequences never move; their index is what chunks in the ring refer to.
  * Sequences without chunks are remembered, the last TB_KEEP_EMPTY of them, so
- * that a gap is seen even when the buffer was drained in between.
+ * that a gap is seen even when the buffer was drained in between, and that clones
+ * can tell whose the chunks are that were read but still lie in the ring.
  */
 #ifndef SERVICE_BUFFER_TB_SEQUENCE_H
 #define SERVICE_BUFFER_TB_SEQUENCE_H
@@ -14,6 +15,7 @@
 #include "service/buffer/trace_buffer.h"
 
 #define TB_KEEP_EMPTY  1024u /* empty sequences remembered */
+#define TB_KEEP_LEFT   65536u /* the same, while the ring has chunks of them */
 #define TB_SWEEP_EMPTY 128u  /* more than these beyond that: sweep */
 #define TB_INLINE_QUEUE 4u
 #define TB_NO_SEQ UINT32_MAX
@@ -72,6 +74,16 @@ struct tb_sequence {
 	uint32_t n_lost_before;
 	uint32_t lost_before;
 	uint32_t owner; /* in shares: who holds its chunks */
+	/*
+	 * For clones.  Its first chunk id that counts (none before it is
+	 * missed); the position from which on records of this index are its
+	 * own, and the one behind the last of them.  In a clone under way: the
+	 * chunk that `loss` is before.
+	 */
+	uint32_t first;
+	uint32_t front;
+	uint64_t born;
+	uint64_t end;
 	uint32_t prev, next; /* empty sequences, oldest first; free ones */
 	uint64_t small[TB_INLINE_QUEUE];
 } __attribute__((__aligned__(64)));
@@ -98,7 +110,10 @@ struct tb_sequences {
 
 bool tb_sequences_init(struct tb_sequences *t) MUST_CHECK;
 void tb_sequences_done(struct tb_sequences *t);
-/* to is not initialised before; false: no memory, and it is not after. */
+/*
+ * The sequences, without their chunks.  to is not initialised before; false: no
+ * memory, and it is not after.
+ */
 bool tb_sequences_copy(struct tb_sequences *to, const struct tb_sequences *from)
     MUST_CHECK;
 
@@ -109,13 +124,16 @@ struct tb_sequence *tb_sequences_find(const struct tb_sequences *t,
 struct tb_sequence *tb_sequences_get(struct tb_sequences *t,
     const struct tb_origin *origin) MUST_CHECK;
 /*
- * The sequence of another writer with the same ids: s itself where it is empty,
- * else a new one, and s can be found no more.  NULL: no memory.
+ * A new one, of another writer with the ids of s, which can be found no more.
+ * NULL: no memory.
  */
 struct tb_sequence *tb_sequences_replace(struct tb_sequences *t,
     struct tb_sequence *s) MUST_CHECK;
-/* Forgets the oldest empty sequences, once there are enough to be worth it. */
-void tb_sequences_sweep(struct tb_sequences *t);
+/*
+ * Forgets the oldest empty sequences, once there are enough to be worth it.
+ * oldest: position of the oldest record of the ring.
+ */
+void tb_sequences_sweep(struct tb_sequences *t, uint64_t oldest);
 
 static inline struct tb_sequence *
 tb_sequence_at(const struct tb_sequences *t, uint32_t index)

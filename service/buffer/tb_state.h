@@ -44,6 +44,17 @@ struct tb_reader {
 	uint32_t pass; /* number of this pass, from 1 */
 };
 
+/*
+ * A clone under way.  What is at positions from `at` to `end` of the source was
+ * not taken yet: whoever overwrites it lets the clone have it before.
+ */
+struct tb_copying {
+	struct trace_buffer *source; /* itself: its ring was taken; NULL: over */
+	uint64_t at, end;
+	uint64_t chunks; /* taken so far */
+	bool failed;
+};
+
 struct trace_buffer {
 	uint8_t *ring;
 	uint64_t size;
@@ -63,6 +74,10 @@ struct trace_buffer {
 	tb_overwrite_fn overwrite_fn;
 	void *overwrite_arg;
 	struct tb_stats stats;
+	/* Of chunks_written and bytes_written: forgotten, and no loss. */
+	uint64_t forgotten_chunks, forgotten_bytes;
+	struct trace_buffer *copy; /* the clone that is under way, or NULL */
+	struct tb_copying copying; /* a clone: how far it is */
 };
 
 static inline struct tb_record *
@@ -75,6 +90,13 @@ static inline uint64_t
 tb_write_position(const struct trace_buffer *tb)
 {
 	return tb->base + tb->wr;
+}
+
+/* Of the first record in the ring. */
+static inline uint64_t
+tb_oldest_position(const struct trace_buffer *tb)
+{
+	return tb->top == tb->size ? tb_write_position(tb) - tb->size : 0;
 }
 
 static inline uint64_t
@@ -257,6 +279,20 @@ void tb_wrap(struct trace_buffer *tb);
  */
 bool tb_make_room(struct trace_buffer *tb, const struct tb_sequence *s,
     uint64_t bytes) MUST_CHECK;
+
+/* ---- Clones under way (tb_clone.c) ---- */
+
+void tb_copy_up_to(struct trace_buffer *copy, uint64_t position);
+/* Neither a clone of it nor it itself, as a clone, is under way any more. */
+void tb_stop_copying(struct trace_buffer *tb);
+
+/* Records that begin before this position are about to go. */
+static inline void
+tb_let_copy(struct trace_buffer *tb, uint64_t position)
+{
+	if (UNLIKELY(tb->copy != NULL))
+		tb_copy_up_to(tb->copy, position);
+}
 
 /* ---- Life (trace_buffer.c) ---- */
 

@@ -220,9 +220,10 @@ store(struct trace_buffer *tb, struct tb_sequence *s, const struct commit *c)
 	}
 	tb_queue_insert(&tb->seqs, s, place, tb->wr);
 	put_record(tb, s, c, bytes);
+	s->end = tb_write_position(tb);
 	count_stored(tb, s, c, bytes);
 	tb_wake(tb, s);
-	tb_sequences_sweep(&tb->seqs);
+	tb_sequences_sweep(&tb->seqs, tb_oldest_position(tb));
 	return true;
 }
 
@@ -359,6 +360,9 @@ mark_loss(struct trace_buffer *tb, struct tb_sequence *s,
 	if ((r->flags & TB_LOST_BEFORE) == 0) {
 		r->flags |= TB_LOST_BEFORE;
 		s->n_lost_before++;
+		/* A clone that finds it read knows by this. */
+		if (r->id == s->first)
+			s->first--;
 	}
 	s->lost_before |= chunk->loss;
 }
@@ -369,9 +373,12 @@ write_to(struct trace_buffer *tb, struct tb_sequence *s,
 {
 	uint32_t place;
 
-	if (s->len == 0 && (s->flags & TB_SEQ_CONSUMED) == 0)
+	if (s->len == 0 && (s->flags & TB_SEQ_CONSUMED) == 0) {
 		/* Its first id is in the middle of the order. */
 		s->last = chunk->id - 1 - (UINT32_C(1) << 31);
+		s->first = chunk->id;
+		s->born = tb_write_position(tb);
+	}
 	if (UNLIKELY(is_late(s, chunk->id)))
 		return commit_late(tb, s, c);
 	place = tb_queue_search(tb, s, chunk->id);

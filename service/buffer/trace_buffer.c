@@ -62,6 +62,7 @@ trace_buffer_free(struct trace_buffer *tb)
 {
 	if (tb == NULL)
 		return;
+	tb_stop_copying(tb);
 	tb_ring_unmap(tb->ring, tb->size);
 	tb_sequences_done(&tb->seqs);
 	free(tb->slices);

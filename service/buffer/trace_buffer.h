@@ -244,21 +244,47 @@ uint64_t trace_buffer_room(const struct trace_buffer *tb, uint64_t most);
  * RING, when a pass has read all it can: moves what is left (it waits for
  * further fragments or patches) to where it is overwritten last, so that the
  * room around it can be used.  False when that would not help: chunks hold more
- * than half of the buffer.  Cost: the bytes that are left.
+ * than half of the buffer.  Clones do not get any more what was read before; one
+ * that is under way is filled.
+ * Cost: the bytes that are left.
  */
 bool trace_buffer_compact(struct trace_buffer *tb);
 
 /*
- * A copy that can only be read.  The source does not change.  Cost: the bytes
- * in use.  NULL: no memory.
+ * A copy that can only be read, of all that the ring holds at this time: chunks
+ * that were read but not overwritten, too.  (Except those that a compaction has
+ * passed, and those of writers that are forgotten, as TB_KEEP_LEFT others have
+ * had all their chunks read since.)  Nothing is waited for in it, as after no_more().
+ * Its statistics are the source's so far, with nothing read, and with all as
+ * overwritten that the ring does not hold any more.
+ *
+ * Empty at first, but for the sequences (the cost of this call): fill() takes the
+ * chunks, and until it has, nothing but fill() and free() may be called for the
+ * copy.  A write to the source that is about to overwrite something takes it
+ * along before.  One copy of a buffer at a time.  NULL: no memory, or another
+ * copy of it is under way.
  */
-struct trace_buffer *trace_buffer_clone(const struct trace_buffer *tb)
-    MUST_CHECK;
+struct trace_buffer *trace_buffer_clone(struct trace_buffer *tb) MUST_CHECK;
 /*
  * As clone, but takes the contents: tb is as after clear().  NULL: no change.
  */
 struct trace_buffer *trace_buffer_take(struct trace_buffer *tb) MUST_CHECK;
-/* Forgets all chunks (no loss is reported for them); sequences are kept. */
+
+enum tb_fill {
+	TB_FILL_MORE,
+	TB_FILL_DONE,
+	TB_FILL_FAILED, /* no memory, or the source was freed meanwhile */
+};
+
+/* Whether a copy of it is under way. */
+bool trace_buffer_is_copied(const struct trace_buffer *tb);
+/* Takes about so many bytes more of what the copy is of. */
+enum tb_fill trace_buffer_fill(struct trace_buffer *copy, uint64_t bytes)
+    MUST_CHECK;
+/*
+ * Forgets all chunks (no loss is reported for them); sequences are kept.  A clone
+ * that is under way is filled before.
+ */
 void trace_buffer_clear(struct trace_buffer *tb);
 
 /* Live until the next call that is not const. */

@@ -17,15 +17,32 @@
 #include "service/session/session_losses.h"
 #include "service/session/session_report.h"
 
+/* What the loop takes of a buffer at once: about a millisecond's worth. */
+#define COPY_STEP (256u * 1024)
+
+/* What an operation waits for, while its source is there. */
+enum clone_state {
+	CLONE_QUEUED,  /* another of the source that copies; then it begins */
+	CLONE_FLUSHES, /* the flush of the source */
+	CLONE_FLUSHED, /* another of the source that copies */
+	CLONE_COPIES,  /* its turns of the loop: `clone` is being filled */
+};
+
 /*
  * One CloneSession in progress: first it waits for a flush of the source, then
- * perhaps for the clone's file.
+ * it copies, one at a time of a source, and then it waits perhaps for the
+ * clone's file.
  */
 struct clone_op {
 	struct service *service;
 	struct session *source; /* NULL once copied */
-	struct session *clone;  /* NULL until copied */
-	struct clone_op *next;  /* of the same source */
+	struct session *clone;  /* NULL until it copies */
+	struct clone_op *next;  /* of the same source, newest first */
+	enum clone_state state;
+	struct loop_call step;
+	size_t buffer; /* being copied */
+	bool flushed_all;
+	bool for_bugreport;
 	struct principal who;
 	int fd;
 	bool skip_filter;
@@ -40,6 +57,7 @@ struct clone_op {
 static void
 op_free(struct clone_op *op)
 {
+	loop_call_cancel(&op->step);
 	if (op->fd >= 0)
 		close(op->fd);
 	free(op->trigger_name);
@@ -78,7 +96,7 @@ clear_buffer(struct session_buffer *b)
 	trace_buffer_clear(b->tb);
 }
 
-/* Copies or moves one buffer. */
+/* Begins to copy one buffer, or moves it. */
 static int
 copy_buffer(struct session_buffer *to, struct session_buffer *from)
 {
@@ -186,28 +204,15 @@ fail:
 	return NULL;
 }
 
+/* The clone into its file, or to whoever asked. */
 static void
-flushed(struct session *source, bool success, void *arg)
+hand_over(struct clone_op *op, bool was_file)
 {
-	struct clone_op *op = arg;
-	bool was_file = source->config->pb->write_into_file;
-	char err[256] = "Out of memory or buffer ids";
-	struct session *s = NULL;
+	struct session *s = op->clone;
+	char err[256];
 
-	/*
-	 * A flush that failed took what there was: better than nothing.  The
-	 * limits again: others may have been cloned since.
-	 */
-	if (check_limits(op, source, err, sizeof(err)) == 0)
-		s = copy_session(op, success);
-	unlink_op(op);
-	if (s == NULL) {
-		answer(op, NULL, false, err);
-		return;
-	}
-	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
-	    "session %llu: cloned from session %llu",
-	    (unsigned long long)s->id, (unsigned long long)source->id);
+	op->clone = NULL;
+	s->cloning = NULL;
 	if (!was_file || op->fd < 0) {
 		answer(op, s, false, NULL);
 		return;
@@ -225,6 +230,164 @@ flushed(struct session *source, bool success, void *arg)
 	file_session_finish(s->file);
 }
 
+static void go_on(struct session *source);
+
+static void
+drop_clone(struct clone_op *op)
+{
+	struct session *s = op->clone;
+
+	op->clone = NULL;
+	if (s == NULL)
+		return;
+	s->cloning = NULL;
+	session_free(s);
+}
+
+/* The source may write again what waited for the copy (file_session.c). */
+static void
+leave_source(struct clone_op *op)
+{
+	struct session *source = op->source;
+
+	unlink_op(op);
+	if (source->file != NULL)
+		file_session_copied(source->file);
+}
+
+/* op is over before it has made a clone. */
+static void
+fail_op(struct clone_op *op, const char *error)
+{
+	struct session *source = op->source;
+
+	drop_clone(op);
+	leave_source(op);
+	answer(op, NULL, false, error);
+	go_on(source);
+}
+
+static void
+copied(struct clone_op *op)
+{
+	struct session *source = op->source;
+	bool was_file = source->config->pb->write_into_file;
+
+	log_limited(&op->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
+	    "session %llu: cloned from session %llu",
+	    (unsigned long long)op->clone->id,
+	    (unsigned long long)source->id);
+	leave_source(op);
+	hand_over(op, was_file);
+	go_on(source);
+}
+
+static void
+copy_cb(void *arg)
+{
+	struct clone_op *op = arg;
+	struct session *s = op->clone;
+
+	if (op->done == NULL) {
+		fail_op(op, NULL);
+		return;
+	}
+	if (op->buffer == s->n_buffers) {
+		copied(op);
+		return;
+	}
+	switch (trace_buffer_fill(s->buffers[op->buffer].tb, COPY_STEP)) {
+	case TB_FILL_DONE:
+		op->buffer++;
+		break;
+	case TB_FILL_MORE:
+		break;
+	case TB_FILL_FAILED:
+		fail_op(op, "Out of memory");
+		return;
+	}
+	loop_defer_slow(op->service->loop, &op->step, true, copy_cb, op);
+}
+
+static void
+start_copying(struct clone_op *op)
+{
+	char err[256] = "Out of memory or buffer ids";
+
+	if (op->done == NULL) {
+		fail_op(op, NULL);
+		return;
+	}
+	/*
+	 * A flush that failed took what there was: better than nothing.  The
+	 * limits again: others may have been cloned since.
+	 */
+	op->state = CLONE_COPIES;
+	if (check_limits(op, op->source, err, sizeof(err)) != 0 ||
+	    (op->clone = copy_session(op, op->flushed_all)) == NULL) {
+		fail_op(op, err);
+		return;
+	}
+	op->clone->cloning = op;
+	loop_defer_slow(op->service->loop, &op->step, true, copy_cb, op);
+}
+
+static void
+flushed(struct session *source, bool success, void *arg)
+{
+	struct clone_op *op = arg;
+
+	op->flushed_all = success;
+	op->state = CLONE_FLUSHED;
+	go_on(source);
+}
+
+static void
+start_flush(struct clone_op *op)
+{
+	struct session *src = op->source;
+	size_t i;
+
+	op->state = CLONE_FLUSHES;
+	for (i = 0; i < src->n_buffers; i++)
+		if (src->buffers[i].clear_before_clone)
+			clear_buffer(&src->buffers[i]);
+	flush_start(src, config_flush_timeout_ms(src->config),
+	    op->for_bugreport ? FLUSH_BUGREPORT_CLONE : FLUSH_TRACE_CLONE,
+	    flushed, op);
+}
+
+/* The oldest in this state, or NULL. */
+static struct clone_op *
+oldest_in(const struct session *source, enum clone_state state)
+{
+	struct clone_op *op, *oldest = NULL;
+
+	for (op = source->clone_ops; op != NULL; op = op->next)
+		if (op->state == state)
+			oldest = op;
+	return oldest;
+}
+
+/*
+ * What can begin now.  While one copies nothing does: the next would empty the
+ * buffers (clear_before_clone), or needs them for itself.
+ */
+static void
+go_on(struct session *source)
+{
+	struct clone_op *op;
+
+	while (oldest_in(source, CLONE_COPIES) == NULL) {
+		if ((op = oldest_in(source, CLONE_FLUSHED)) != NULL)
+			start_copying(op);
+		else if ((op = oldest_in(source, CLONE_QUEUED)) != NULL)
+			start_flush(op);
+		else
+			return;
+	}
+}
+
 void
 clone_file_closed(struct session *clone, const char *error)
 {
@@ -240,6 +403,21 @@ clone_file_closed(struct session *clone, const char *error)
 }
 
 void
+clone_gone(struct session *clone)
+{
+	struct clone_op *op = clone->cloning;
+
+	if (op == NULL)
+		return;
+	clone->cloning = NULL;
+	op->clone = NULL;
+	if (op->source != NULL)
+		fail_op(op, "The snapshot was discarded");
+	else
+		answer(op, NULL, false, "The snapshot was discarded");
+}
+
+void
 clone_source_gone(struct session *source)
 {
 	struct clone_op *op;
@@ -247,6 +425,7 @@ clone_source_gone(struct session *source)
 	while ((op = source->clone_ops) != NULL) {
 		source->clone_ops = op->next;
 		op->source = NULL;
+		drop_clone(op);
 		answer(op, NULL, false, "The session ended while it was "
 		    "being cloned");
 	}
@@ -314,7 +493,6 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 	struct clone_op *op;
 	struct session *src;
 	char err[256];
-	size_t i;
 
 	if ((op = calloc(1, sizeof(*op))) == NULL) {
 		if (r->fd >= 0)
@@ -348,13 +526,11 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 	op->skip_filter = (r->skip_trace_filter ||
 	    r->session_id == CLONE_BUGREPORT_ID) &&
 	    principal_may(r->who, &src->owner);
+	op->for_bugreport = r->for_bugreport ||
+	    r->session_id == CLONE_BUGREPORT_ID;
+	op->state = CLONE_QUEUED;
 	op->source = src;
 	op->next = src->clone_ops;
 	src->clone_ops = op;
-	for (i = 0; i < src->n_buffers; i++)
-		if (src->buffers[i].clear_before_clone)
-			clear_buffer(&src->buffers[i]);
-	flush_start(src, config_flush_timeout_ms(src->config),
-	    r->for_bugreport || r->session_id == CLONE_BUGREPORT_ID ?
-	    FLUSH_BUGREPORT_CLONE : FLUSH_TRACE_CLONE, flushed, op);
+	go_on(src);
 }

@@ -40,7 +40,10 @@ struct clone_request {
 typedef void (*clone_fn)(void *arg, struct session *clone, bool was_file,
     const char *error);
 
-/* Flushes the source first.  done is called once, perhaps from inside. */
+/*
+ * Flushes the source first, and copies it then in turns of the loop.  done is
+ * called once, perhaps from inside.
+ */
 void clone_start(struct service *s, const struct clone_request *r,
     clone_fn done, void *arg);
 /* Whoever asked is gone: done is not called any more. */
@@ -49,6 +52,8 @@ void clone_forget(struct service *s, void *arg);
 /* ---- called by session.c ---- */
 /* The source is being freed. */
 void clone_source_gone(struct session *source);
+/* The clone is being freed. */
+void clone_gone(struct session *clone);
 /* The clone's file is closed. */
 void clone_file_closed(struct session *clone, const char *error);
 

@@ -625,8 +625,12 @@ file_session_must_wait(struct file_session *f, struct session_buffer *b,
 	 */
 	if (!f->pass)
 		start_pass(f, false);
-	if (!f->pass && trace_buffer_would_lose(b->tb, len))
+	if (!f->pass && trace_buffer_would_lose(b->tb, len)) {
+		/* All of it at once would take the copy as long. */
+		if (trace_buffer_is_copied(b->tb))
+			return true;
 		(void)trace_buffer_compact(b->tb);
+	}
 	return f->pass && trace_buffer_would_lose(b->tb, len);
 }
 
@@ -672,6 +676,12 @@ file_session_wait(struct file_session *f, struct producer *p,
 	p->waits_for = b;
 	p->waits_bytes = (uint32_t)len;
 	p->is_waiting = true;
+}
+
+void
+file_session_copied(struct file_session *f)
+{
+	wake(f);
 }
 
 uint64_t

@@ -70,6 +70,9 @@ void file_session_wait(struct file_session *f, struct producer *p,
 /* It does not wait any more, in whichever file session it did, if any. */
 void file_session_forget(struct producer *p);
 
+/* A clone of the session's buffers is complete, or given up. */
+void file_session_copied(struct file_session *f);
+
 /* Bytes written so far. */
 uint64_t file_session_bytes(const struct file_session *f);
 

@@ -192,6 +192,7 @@ session_destroy(struct session *s)
 	producer_walk_end(&s->change_walk);
 	concurrent_gone(s);
 	clone_source_gone(s);
+	clone_gone(s);
 	flush_drop_all(s);
 	trigger_session_gone(s);
 	while ((i = TAILQ_FIRST(&s->instances)) != NULL)

@@ -107,8 +107,8 @@ struct session {
 	struct match **trigger_producers;
 	struct delayed_clone *delayed_clones;
 	size_t n_delayed_clones;
-	struct clone_op *clone_ops; /* that wait for a flush of this one */
-	struct clone_op *cloning;   /* this one is the clone, being written */
+	struct clone_op *clone_ops; /* that wait for this one, or copy it */
+	struct clone_op *cloning;   /* this one is the clone, not ready */
 	bool made;                /* nothing can refuse it any more */
 	bool boosts;              /* priority_boost */
 	bool boost_refused;       /* by the system: it was warned of */

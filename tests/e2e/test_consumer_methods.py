@@ -7,6 +7,7 @@ import sys
 from harness import abi, tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.consumer import buffers, join_slices
+from harness.producer import numbered
 from harness.trace import Trace
 
 Observable = pb.ObservableEvents
@@ -628,6 +629,60 @@ class Clones(Methods):
         copier, response = self.clone(unique_session_name="s")
         self.assertFalse(response.was_write_into_file)
         self.assert_numbers(copier.read(), [10])
+
+    def test_a_clone_of_a_file_session_has_what_the_file_has_got(self):
+        producer = self.producer("p")
+        path = self.path("f")
+        fd = os.open(path, os.O_RDWR | os.O_CREAT)
+        self.session(fds=[fd], write_into_file=True, unique_session_name="s",
+                     file_write_period_ms=100)
+        os.close(fd)
+        producer.writer().number(11)
+        self.until(lambda: len(Trace.so_far(path).of("for_testing")) == 11,
+                   "the file has them")
+        copier, _ = self.clone(unique_session_name="s")
+        self.assert_numbers(copier.read(), [11])
+
+    def test_a_packet_that_is_not_patched_hides_no_other_in_a_clone(self):
+        producer = self.producer("p")
+        consumer = self.session(unique_session_name="s")
+        writer = producer.writer()
+        writer.number(3)
+        packet = numbered(100, size=600)
+        moves = []
+        for data, flags in ((packet[:300], abi.CONTINUED | abi.NEEDS_PATCHING),
+                            (packet[300:], abi.CONTINUES)):
+            moves.append(producer.place(abi.chunk(
+                writer.id, writer.chunk_id(), [data], flags)))
+            moves[-1].target_buffer = writer.buffer
+        producer.commit(moves)
+        writer.number(20)
+        copier, _ = self.clone(unique_session_name="s")
+        packets = copier.read().of("for_testing")
+        self.assertEqual([p.for_testing.counter for p in packets],
+                         list(range(23)))
+        self.assertEqual([i for i, p in enumerate(packets)
+                          if p.previous_packet_dropped], [3])
+        consumer.stop()
+
+    def test_a_clone_has_what_a_hanging_producer_left_in_its_memory(self):
+        producer = self.producer("p")
+        self.session(unique_session_name="s", flush_timeout_ms=200)
+        producer.answers_flush = False
+        writer = producer.writer()
+        page = producer.shm.free_page()
+        producer.shm.put(page, 0, abi.chunk(
+            writer.id, writer.chunk_id(), [numbered(0), numbered(1)]),
+            state=abi.BEING_WRITTEN)
+        producer.shm.put(page + 1, 0, abi.chunk(
+            writer.id, writer.chunk_id(), [numbered(10), numbered(11)]),
+            state=abi.COMPLETE)
+        copier, _ = self.clone(unique_session_name="s")
+        packets = copier.read().of("for_testing")
+        # Its writer may still be at the last one of the chunk it has open.
+        self.assertEqual([p.for_testing.counter for p in packets],
+                         [0, 10, 11])
+        self.assertTrue(packets[1].previous_packet_dropped)
 
 
 if __name__ == "__main__":

@@ -58,6 +58,7 @@ static void
 check_ring(const struct trace_buffer *tb)
 {
 	uint64_t off, held = 0, unread = 0, chunks = 0, padding = 0;
+	uint64_t left = 0;
 	const struct tb_stats *st = trace_buffer_stats(tb);
 	const struct tb_record *r;
 
@@ -67,6 +68,7 @@ check_ring(const struct trace_buffer *tb)
 		check(tb_record_size(r) <= tb->top - off, "record too long");
 		if (r->kind == TB_PADDING)
 			padding += tb_record_size(r);
+		left += r->kind == TB_LEFT;
 		if (r->kind != TB_CHUNK)
 			continue;
 		check(r->read <= r->used && r->used <= tb_capacity(r),
@@ -84,7 +86,7 @@ check_ring(const struct trace_buffer *tb)
 	check(st->padding_bytes_written == st->padding_bytes_cleared + padding,
 	    "balance of padding");
 	check(trace_buffer_sequences(tb) <= TB_KEEP_EMPTY + TB_SWEEP_EMPTY + 1 +
-	    chunks, "number of sequences");
+	    chunks + left, "number of sequences");
 }
 
 static void
@@ -158,6 +160,8 @@ read_clone(struct trace_buffer *tb)
 
 	if (copy == NULL)
 		return;
+	while (trace_buffer_fill(copy, 256) == TB_FILL_MORE)
+		;
 	trace_buffer_begin_read(copy);
 	read_some(copy, UINT32_MAX);
 	trace_buffer_free(copy);

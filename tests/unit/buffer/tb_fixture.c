@@ -247,3 +247,17 @@ expect_balance(const struct trace_buffer *tb, uint64_t chunks, uint64_t bytes,
 	assert_int_equal(s->padding_bytes_written,
 	    s->padding_bytes_cleared + padding);
 }
+
+struct trace_buffer *
+whole_clone(struct trace_buffer *tb, bool take)
+{
+	struct trace_buffer *copy = take ? trace_buffer_take(tb) :
+	    trace_buffer_clone(tb);
+	enum tb_fill result;
+
+	assert_non_null(copy);
+	while ((result = trace_buffer_fill(copy, 100)) == TB_FILL_MORE)
+		;
+	assert_int_equal(result, TB_FILL_DONE);
+	return copy;
+}

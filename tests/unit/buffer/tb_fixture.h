@@ -50,6 +50,9 @@ bool commit(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
 bool scrape(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
     uint32_t id, uint8_t flags, const char *text, size_t reserved);
 
+/* A clone that is filled, in small pieces; take: with the contents. */
+struct trace_buffer *whole_clone(struct trace_buffer *tb, bool take);
+
 /* Any bytes as a chunk's payload. */
 bool commit_bytes(struct trace_buffer *tb, uint32_t id, uint16_t fragments,
     uint8_t flags, const void *bytes, size_t len);

@@ -5,7 +5,7 @@
 
 #define CELL        8u
 #define HEADER      16u
-#define CHUNKS      512u /* live at once */
+#define CHUNKS      1100u /* live or left at once */
 #define SEQ_CHUNKS  CHUNKS
 #define SEQUENCES   4096u
 #define KEEP_EMPTY  1024u
@@ -18,6 +18,9 @@
 
 struct chunk {
 	bool live;
+	bool left; /* gone from its sequence, but its cells are as it left them */
+	uint32_t lost; /* of a clone: told before its first packet */
+	uint32_t cell; /* where it is, or was placed */
 	bool padding;
 	int seq;
 	uint32_t id;
@@ -44,6 +47,8 @@ struct sequence {
 	uint32_t loss;
 	bool stalled;
 	uint64_t emptied; /* when */
+	uint64_t end; /* position behind the last chunk that was stored */
+	uint32_t first; /* id of the first chunk that clones miss */
 	uint32_t n;
 	int chunks[SEQ_CHUNKS]; /* by id */
 };
@@ -54,6 +59,10 @@ struct model {
 	uint32_t wr;
 	bool stopped, read_only;
 	bool wrapped; /* ever */
+	bool ended;
+	uint64_t laps; /* cells of all laps before this one */
+	uint64_t forgotten_chunks, forgotten_bytes;
+	int *ghost; /* of each cell: which chunk that left was there */
 	uint64_t clock;
 	uint64_t cursor; /* of this pass: `placed` */
 	int *owner; /* of each cell */
@@ -86,11 +95,12 @@ take_spare(void)
 	if ((m = malloc(sizeof(*m))) == NULL)
 		abort();
 	m->owner = malloc(MODEL_SIZE_MAX / CELL * sizeof(*m->owner));
+	m->ghost = malloc(MODEL_SIZE_MAX / CELL * sizeof(*m->ghost));
 	m->chunk = malloc(CHUNKS * sizeof(*m->chunk));
 	m->seq = malloc(SEQUENCES * sizeof(*m->seq));
 	m->scratch = malloc(sizeof(*m->scratch));
 	if (m->owner == NULL || m->chunk == NULL || m->seq == NULL ||
-	    m->scratch == NULL)
+	    m->scratch == NULL || m->ghost == NULL)
 		abort();
 	return m;
 }
@@ -104,42 +114,18 @@ model_new(size_t size, enum tb_policy policy)
 	m->policy = policy;
 	m->cells = (uint32_t)(size / CELL);
 	m->wr = 0;
-	m->stopped = m->read_only = m->wrapped = false;
+	m->stopped = m->read_only = m->wrapped = m->ended = false;
+	m->laps = m->forgotten_chunks = m->forgotten_bytes = 0;
 	m->clock = m->cursor = 0;
 	m->top = 0;
 	m->fn = NULL;
 	memset(&m->stats, 0, sizeof(m->stats));
 	m->stats.buffer_size = size;
 	for (i = 0; i < m->cells; i++)
-		m->owner[i] = NOBODY;
+		m->owner[i] = m->ghost[i] = NOBODY;
 	for (i = 0; i < CHUNKS; i++)
-		m->chunk[i].live = false;
+		m->chunk[i].live = m->chunk[i].left = false;
 	return m;
-}
-
-struct model *
-model_clone(const struct model *m)
-{
-	struct model *c = take_spare(), own = *c;
-	uint32_t i;
-
-	*c = *m;
-	c->owner = own.owner;
-	c->chunk = own.chunk;
-	c->seq = own.seq;
-	c->scratch = own.scratch;
-	memcpy(c->owner, m->owner, m->cells * sizeof(*m->owner));
-	for (i = 0; i < CHUNKS; i++) {
-		c->chunk[i].live = m->chunk[i].live;
-		if (m->chunk[i].live)
-			c->chunk[i] = m->chunk[i];
-	}
-	memcpy(c->seq, m->seq, m->top * sizeof(*m->seq));
-	c->read_only = true;
-	c->fn = NULL;
-	c->stats.bytes_read = c->stats.chunks_read = 0;
-	c->stats.readaheads_succeeded = c->stats.readaheads_failed = 0;
-	return c;
 }
 
 void
@@ -154,6 +140,7 @@ model_free(struct model *m)
 		}
 	free(m->scratch);
 	free(m->owner);
+	free(m->ghost);
 	free(m->chunk);
 	free(m->seq);
 	free(m);
@@ -233,6 +220,8 @@ sweep(struct model *m)
 			    (oldest == NULL ||
 			    m->seq[i].emptied < oldest->emptied))
 				oldest = &m->seq[i];
+		if (oldest->end > (m->wrapped ? m->laps + m->wr - m->cells : 0))
+			return;
 		oldest->known = false;
 	}
 }
@@ -288,18 +277,48 @@ free_cells(struct model *m, struct chunk *c)
 	c->live = false;
 }
 
+/* What was left in these cells is overwritten, as a whole. */
+static void
+overwrite_left(struct model *m, uint32_t from, uint32_t n)
+{
+	struct chunk *c;
+	uint32_t i;
+
+	for (i = from; i < from + n; i++) {
+		if (m->ghost[i] == NOBODY)
+			continue;
+		c = &m->chunk[m->ghost[i]];
+		c->left = false;
+		memset(&m->ghost[c->cell], 0xff, c->cells * sizeof(*m->ghost));
+	}
+}
+
+/* The chunk leaves; its cells are free. */
+static void
+leave(struct model *m, struct chunk *c)
+{
+	uint32_t i;
+
+	free_cells(m, c);
+	c->left = true;
+	for (i = 0; i < c->cells; i++)
+		m->ghost[c->cell + i] = (int)(c - m->chunk);
+}
+
 static struct chunk *
 place(struct model *m, uint32_t cell, uint32_t n)
 {
 	struct chunk *c = m->chunk;
 	uint32_t i;
 
-	while (c->live)
+	overwrite_left(m, cell, n);
+	while (c->live || c->left)
 		c++;
 	memset(c, 0, offsetof(struct chunk, bytes));
 	c->live = true;
 	c->placed = ++m->clock;
 	c->cells = n;
+	c->cell = cell;
 	for (i = cell; i < cell + n; i++)
 		m->owner[i] = (int)(c - m->chunk);
 	return c;
@@ -335,8 +354,11 @@ open_front(struct model *m, struct sequence *s)
 		return;
 	if (s->has_last && c->id != s->last + 1)
 		s->loss |= TB_LOSS_READ_GAP;
-	if (s->tail_open)
+	if (c->lost != 0)
+		s->loss |= c->lost;
+	else if (s->tail_open)
 		s->loss |= TB_LOSS_OVERWRITE;
+	c->lost = 0;
 	s->tail_open = false;
 	s->has_last = true;
 	s->last = c->id - 1;
@@ -365,7 +387,23 @@ erase_front(struct model *m, struct sequence *s, bool lost)
 		m->stats.bytes_read += c->cells * CELL;
 	}
 	remove_front(m, s);
-	free_cells(m, c);
+	leave(m, c);
+}
+
+/* The last packet of the front chunk will not be whole, or s stalls for it. */
+static void
+drop_or_stall(struct model *m, struct sequence *s)
+{
+	struct chunk *c = front(m, s);
+
+	if (!m->ended || s->n == 1) {
+		s->stalled = true;
+		return;
+	}
+	open_front(m, s);
+	c->flags &= (uint8_t)~(HOLES | LAST);
+	c->rest = MODEL_DROPPED;
+	c->n--;
 }
 
 static uint32_t
@@ -518,10 +556,15 @@ step(struct model *m, struct sequence *s, bool forced, struct model_packet *out)
 	bool ok;
 
 	if (i == c->n) {
-		if (c->incomplete && !forced)
-			s->stalled = true;
-		else
+		if (c->incomplete && !forced && m->ended && s->n > 1) {
+			c->rest = MODEL_DROPPED;
 			erase_front(m, s, false);
+			s->tail_open = false;
+		} else if (c->incomplete && !forced) {
+			s->stalled = true;
+		} else {
+			erase_front(m, s, false);
+		}
 		return false;
 	}
 	if (i == 0 && (c->flags & FIRST) != 0) {
@@ -539,7 +582,7 @@ step(struct model *m, struct sequence *s, bool forced, struct model_packet *out)
 				erase_front(m, s, forced);
 			return ok;
 		case WAIT:
-			s->stalled = true;
+			drop_or_stall(m, s);
 			break;
 		case GAP:
 		case BROKEN:
@@ -549,7 +592,7 @@ step(struct model *m, struct sequence *s, bool forced, struct model_packet *out)
 		return false;
 	}
 	if (i == c->n - 1 && (c->flags & HOLES) != 0) {
-		s->stalled = true;
+		drop_or_stall(m, s);
 		return false;
 	}
 	open_front(m, s);
@@ -650,6 +693,7 @@ clear_ahead(struct model *m, uint32_t n)
 		if (over > 0)
 			pad(m, end, over);
 	}
+	overwrite_left(m, m->wr, n);
 }
 
 static void
@@ -661,6 +705,7 @@ wrap(struct model *m)
 	if (rest > 0)
 		pad(m, m->wr, rest);
 	m->wr = 0;
+	m->laps += m->cells;
 	m->wrapped = true;
 	m->stats.write_wrap_count++;
 }
@@ -776,6 +821,7 @@ store(struct model *m, struct sequence *s, const struct chunk *new,
 	c->next = new->next;
 	c->seq = (int)(s - m->seq);
 	m->wr += n;
+	s->end = m->laps + m->wr;
 	for (i = s->n; i > 0; i--)
 		if ((int32_t)(c->id - m->chunk[s->chunks[i - 1]].id) > 0)
 			break;
@@ -881,6 +927,8 @@ model_write(struct model *m, const struct model_commit *k)
 	if (cells_of(capacity) > m->cells)
 		return violate(m);
 	s = get(m, k->producer, k->writer);
+	if (s->n == 0 && !s->has_last)
+		s->first = k->id;
 	if (late(s, k->id))
 		return write_late(m, s, &new, capacity);
 	for (i = 0; i < s->n; i++)
@@ -932,20 +980,28 @@ model_clear(struct model *m)
 			continue;
 		s->loss = 0;
 		s->stalled = false;
+		s->end = 0;
+		s->first = s->last + 1;
 		if (s->n == 0)
 			continue;
 		c = &m->chunk[s->chunks[s->n - 1]];
 		s->has_last = true;
 		s->last = c->id;
+		s->first = s->last + 1;
 		s->tail_open = c->incomplete;
 		s->tail = used(c);
 		s->n = 0;
 		s->emptied = ++m->clock;
 	}
 	for (i = 0; i < CHUNKS; i++)
-		m->chunk[i].live = false;
+		m->chunk[i].live = m->chunk[i].left = false;
 	for (i = 0; i < m->cells; i++)
-		m->owner[i] = NOBODY;
+		m->owner[i] = m->ghost[i] = NOBODY;
+	m->forgotten_chunks = m->stats.chunks_written -
+	    m->stats.chunks_overwritten;
+	m->forgotten_bytes = m->stats.bytes_written -
+	    m->stats.bytes_overwritten;
+	m->laps = 0;
 	m->wr = 0;
 	m->cursor = 0;
 	m->stopped = m->wrapped = false;
@@ -982,6 +1038,7 @@ model_compact(struct model *m)
 	for (i = 0; i < n; i++)
 		for (where[i] = 0; m->owner[where[i]] != order[i]; where[i]++)
 			;
+	overwrite_left(m, 0, m->cells);
 	for (i = 0; i < (int)m->cells; i++)
 		m->owner[i] = NOBODY;
 	for (i = 0; i < n; i++) {
@@ -990,9 +1047,11 @@ model_compact(struct model *m)
 			if (m->wr < m->cells)
 				pad(m, m->wr, m->cells - m->wr);
 			m->wr = 0;
+			m->laps += m->cells;
 			m->wrapped = true;
 			m->stats.write_wrap_count++;
 		}
+		c->cell = m->wr;
 		for (k = 0; k < (int)c->cells; k++)
 			m->owner[m->wr + (uint32_t)k] = order[i];
 		c->placed = ++m->clock;
@@ -1002,7 +1061,132 @@ model_compact(struct model *m)
 			m->stats.bytes_written += c->cells * CELL;
 		}
 		m->wr += c->cells;
+		m->seq[c->seq].end = m->laps + m->wr;
 	}
 	m->cursor = 0;
 	return true;
+}
+
+/* ---- Clones ---- */
+
+static void
+start_sequence(struct sequence *s, const struct sequence *from)
+{
+	memset(s, 0, offsetof(struct sequence, chunks));
+	s->known = from->known;
+	s->producer = from->producer;
+	s->writer = from->writer;
+	s->first = from->first;
+}
+
+/* Chunk i joins its sequence, in the place of an earlier one with its id. */
+static void
+join(struct model *c, struct chunk *k)
+{
+	struct sequence *s = &c->seq[k->seq];
+	struct chunk *other;
+	uint32_t i, j;
+
+	k->live = true;
+	k->left = false;
+	k->next = 0;
+	k->placed = ++c->clock;
+	for (i = 0; i < s->n; i++) {
+		other = &c->chunk[s->chunks[i]];
+		if (other->id == k->id) {
+			c->stats.chunks_read++;
+			c->stats.bytes_read += other->cells * CELL;
+			other->live = false;
+			s->chunks[i] = (int)(k - c->chunk);
+			return;
+		}
+		if ((int32_t)(k->id - other->id) < 0)
+			break;
+	}
+	for (j = s->n++; j > i; j--)
+		s->chunks[j] = s->chunks[j - 1];
+	s->chunks[i] = (int)(k - c->chunk);
+}
+
+/* What the source had still to say of the sequence, and what only a clone has. */
+static void
+settle(struct model *c, struct sequence *s, uint32_t front_id, uint32_t loss)
+{
+	uint32_t i;
+
+	if (s->n == 0)
+		return;
+	if ((int32_t)(front(c, s)->id - s->first) > 0)
+		s->loss = TB_LOSS_OVERWRITE;
+	for (i = 0; i < s->n; i++) {
+		if ((int32_t)(c->chunk[s->chunks[i]].id - front_id) < 0)
+			continue;
+		if (i == 0)
+			s->loss |= loss;
+		else
+			c->chunk[s->chunks[i]].lost = loss;
+		return;
+	}
+}
+
+static void
+take_over(struct model *c, const struct model *m, bool in_place)
+{
+	uint32_t i, at;
+	int k;
+
+	memset(c->owner, 0xff, c->cells * sizeof(*c->owner));
+	memset(c->ghost, 0xff, c->cells * sizeof(*c->ghost));
+	for (i = 0; i < CHUNKS; i++)
+		c->chunk[i].live = c->chunk[i].left = false;
+	for (i = 0; i < m->cells; i++) {
+		at = (m->wr + i) % m->cells;
+		k = m->owner[at] != NOBODY ? m->owner[at] : m->ghost[at];
+		if (k == NOBODY || m->chunk[k].cell != at ||
+		    m->chunk[k].padding)
+			continue;
+		c->chunk[k] = m->chunk[k];
+		if (!in_place)
+			c->chunk[k].cells = cells_of(used(&m->chunk[k]));
+		join(c, &c->chunk[k]);
+	}
+}
+
+struct model *
+model_clone(const struct model *m, bool in_place)
+{
+	struct model *c = take_spare(), own = *c;
+	uint64_t held = 0, chunks = 0;
+	const struct sequence *from;
+	uint32_t i;
+
+	*c = *m;
+	c->owner = own.owner;
+	c->ghost = own.ghost;
+	c->chunk = own.chunk;
+	c->seq = own.seq;
+	c->scratch = own.scratch;
+	c->read_only = c->ended = true;
+	c->fn = NULL;
+	c->stats.bytes_read = c->stats.chunks_read = 0;
+	c->stats.readaheads_succeeded = c->stats.readaheads_failed = 0;
+	for (i = 0; i < m->top; i++)
+		start_sequence(&c->seq[i], &m->seq[i]);
+	take_over(c, m, in_place);
+	for (i = 0; i < m->top; i++) {
+		from = &m->seq[i];
+		settle(c, &c->seq[i], from->n > 0 ?
+		    m->chunk[from->chunks[0]].id : 0,
+		    from->n > 0 ? from->loss : 0);
+	}
+	for (i = 0; i < CHUNKS; i++) {
+		chunks += c->chunk[i].live;
+		held += c->chunk[i].live ? c->chunk[i].cells * CELL : 0;
+	}
+	c->stats.chunks_overwritten = m->stats.chunks_written -
+	    m->forgotten_chunks - chunks - c->stats.chunks_read;
+	held += m->forgotten_bytes + c->stats.bytes_read;
+	c->stats.bytes_overwritten = c->stats.chunks_overwritten == 0 ||
+	    m->stats.bytes_written < held ? 0 : m->stats.bytes_written - held;
+	return c;
 }

@@ -53,7 +53,8 @@ typedef void (*model_overwrite_fn)(void *arg, const struct model_packet *p);
 
 /* size: a multiple of 8, at most MODEL_SIZE_MAX */
 struct model *model_new(size_t size, enum tb_policy policy);
-struct model *model_clone(const struct model *m);
+/* Of all that is in the ring, read or not; in_place: the ring changes hands. */
+struct model *model_clone(const struct model *m, bool in_place);
 void model_free(struct model *m);
 void model_on_overwrite(struct model *m, model_overwrite_fn fn, void *arg);
 

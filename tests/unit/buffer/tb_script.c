@@ -118,8 +118,8 @@ same_stats(struct script *s, const struct tb_stats *a,
 }
 
 static bool
-same_state(struct script *s, const struct trace_buffer *tb,
-    const struct model *m, size_t len)
+same_counts(struct script *s, const struct trace_buffer *tb,
+    const struct model *m)
 {
 	if (!same_stats(s, trace_buffer_stats(tb), model_stats(m)))
 		return false;
@@ -127,6 +127,15 @@ same_state(struct script *s, const struct trace_buffer *tb,
 		return differ(s, "unread is %llu, model %llu",
 		    (unsigned long long)trace_buffer_unread(tb),
 		    (unsigned long long)model_unread(m));
+	return true;
+}
+
+static bool
+same_state(struct script *s, const struct trace_buffer *tb,
+    const struct model *m, size_t len)
+{
+	if (!same_counts(s, tb, m))
+		return false;
 	if (trace_buffer_sequences(tb) != model_sequences(m))
 		return differ(s, "sequences: %zu, model %zu",
 		    trace_buffer_sequences(tb), model_sequences(m));
@@ -496,10 +505,11 @@ static bool
 op_clone(struct script *s, bool take)
 {
 	struct trace_buffer *tb;
+	enum tb_fill filled;
 	struct model *m;
 	bool ok;
 
-	m = model_clone(s->model);
+	m = model_clone(s->model, take);
 	if (take) {
 		tb = trace_buffer_take(s->tb);
 		model_clear(s->model);
@@ -510,11 +520,13 @@ op_clone(struct script *s, bool take)
 		model_free(m);
 		return differ(s, "no clone");
 	}
-	ok = same_state(s, tb, m, 100);
+	while ((filled = trace_buffer_fill(tb, 64)) == TB_FILL_MORE)
+		;
+	ok = (filled == TB_FILL_DONE || differ(s, "no whole clone")) &&
+	    is_sound(s, tb) && same_counts(s, tb, m);
 	trace_buffer_begin_read(tb);
 	model_begin_read(m);
-	ok = ok && same_reads(s, tb, m, UINT32_MAX) &&
-	    same_state(s, tb, m, 100);
+	ok = ok && same_reads(s, tb, m, UINT32_MAX) && same_counts(s, tb, m);
 	trace_buffer_free(tb);
 	model_free(m);
 	return ok;

@@ -123,7 +123,7 @@ clones_have_the_marks_and_a_cleared_buffer_has_none(void **state)
 	struct trace_buffer *tb = *state, *copy;
 
 	commit_after_loss(tb, 5, "a", FULL);
-	assert_non_null(copy = trace_buffer_clone(tb));
+	assert_non_null(copy = whole_clone(tb, false));
 	trace_buffer_begin_read(copy);
 	expect_packet(copy, "a4", FULL);
 	trace_buffer_free(copy);

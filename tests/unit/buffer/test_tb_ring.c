@@ -369,7 +369,7 @@ an_unused_gigabyte_costs_nothing(void **state)
 	(void)state;
 	assert_non_null(tb);
 	commit(tb, 1, 1, 0, 0, "a10");
-	copy = trace_buffer_clone(tb);
+	copy = whole_clone(tb, false);
 	assert_non_null(copy);
 	/* One huge page for each of them, at most. */
 	assert_true(resident() < before + (6u << 20));

@@ -562,7 +562,7 @@ do_read(struct world *x, unsigned most)
 static void
 do_clone(struct world *x)
 {
-	struct trace_buffer *copy = trace_buffer_clone(x->tb);
+	struct trace_buffer *copy = whole_clone(x->tb, false);
 	struct tb_packet p;
 
 	assert_non_null(copy);

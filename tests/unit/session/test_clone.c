@@ -5,11 +5,13 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "tests/unit/dev_full.h"
 #include "tests/unit/session/fixture.h"
+#include "service/buffer/trace_buffer.h"
 #include "service/session/clone.h"
 #include "service/session/commit.h"
 #include "service/session/flush.h"
@@ -455,6 +457,199 @@ a_consumer_that_is_gone_is_not_told_and_leaves_no_session(void **state)
 	fake_producer_done(&p);
 }
 
+/* A full ring of 1 MiB, whose packets say their number; returns how many. */
+static uint32_t
+fill_ring(struct fake_producer *p, uint32_t from)
+{
+	char text[8000];
+	uint32_t i, n = 256;
+
+	memset(text, 'x', sizeof(text));
+	for (i = from; i < from + n; i++) {
+		snprintf(text, 16, "%06u", i);
+		text[6] = 'x';
+		text[sizeof(text) - 1] = '\0';
+		assert_int_equal(fake_commit(p, p->last_buffer, 1, i, i + 1,
+		    text), COMMIT_OK);
+	}
+	return n;
+}
+
+#define MEBIBYTE "buffers { size_kb: 1024 } " SOURCE
+
+/* Asks for a clone of c's session, whose ring is full, and has it begin. */
+static uint32_t
+begin_clone(struct fixture *f, struct fake_producer *p, struct fake_consumer *c,
+    struct answer *a)
+{
+	struct clone_request r;
+	uint32_t n;
+
+	memset(a, 0, sizeof(*a));
+	fake_producer_init(p, f, "p", true);
+	fake_producer_register(p, "src", false, false);
+	assert_non_null(fake_enable(f, c, MEBIBYTE, -1));
+	n = fill_ring(p, 0);
+	r = by_id(c->s, 1000);
+	clone_start(f->service, &r, note, a);
+	assert_int_equal(f->service->n_sessions, 1);
+	flush_ack(p->p, p->last_flush);
+	/* It is there; its packets come in turns of the loop. */
+	assert_int_equal(f->service->n_sessions, 2);
+	assert_int_equal(a->calls, 0);
+	return n;
+}
+
+static void
+what_is_written_while_it_copies_changes_no_clone(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace before, t;
+	struct answer a;
+	uint32_t n, i;
+
+	n = begin_clone(f, &p, &c, &a);
+	n += fill_ring(&p, n);
+	fixture_wait(f, is_told, &a);
+	assert_non_null(a.clone);
+	fake_read(a.clone, &before);
+	/* Of 256 packets 130 are in a MiB: the last ones before it began. */
+	for (i = 0; i < before.n; i++)
+		if (before.packets[i]->data_case ==
+		    PERFETTO__PROTOS__TRACE_PACKET__DATA_FOR_TESTING)
+			assert_true(strtoul(before.packets[i]->for_testing->str,
+			    NULL, 10) < n / 2);
+	i = (uint32_t)fake_trace_count(&before, NULL);
+	assert_in_range(i, 120, 131);
+	fake_trace_done(&before);
+	fake_read(c.s, &t);
+	assert_int_equal(fake_trace_count(&t, NULL), i);
+	fake_trace_done(&t);
+	session_free(a.clone);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static bool
+is_alone(void *arg)
+{
+	return ((struct service *)arg)->n_sessions == 1;
+}
+
+static void
+a_clone_that_nobody_waits_for_is_not_completed(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct answer a;
+
+	(void)begin_clone(f, &p, &c, &a);
+	clone_forget(f->service, &a);
+	fixture_wait(f, is_alone, f->service);
+	assert_int_equal(a.calls, 0);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+a_source_that_ends_while_it_is_copied_is_an_error(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct answer a;
+
+	(void)begin_clone(f, &p, &c, &a);
+	session_free(c.s);
+	assert_int_equal(a.calls, 1);
+	assert_null(a.clone);
+	assert_int_equal(f->service->n_sessions, 0);
+	fake_producer_done(&p);
+}
+
+static void
+a_clone_that_is_discarded_while_it_is_made_is_an_error(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct answer a;
+
+	(void)begin_clone(f, &p, &c, &a);
+	session_free(TAILQ_LAST(&f->service->sessions, session_list));
+	assert_int_equal(a.calls, 1);
+	assert_null(a.clone);
+	assert_int_equal(f->service->n_sessions, 1);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
+clones_of_a_session_are_copied_one_after_the_other(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct clone_request r;
+	struct answer a, b = { 0 };
+
+	(void)begin_clone(f, &p, &c, &a);
+	p.ack_flushes = true;
+	r = by_id(c.s, 1000);
+	clone_start(f->service, &r, note, &b);
+	fixture_wait(f, is_told, &b);
+	assert_int_equal(a.calls, 1);
+	assert_non_null(a.clone);
+	assert_non_null(b.clone);
+	session_free(a.clone);
+	session_free(b.clone);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static bool
+is_read(void *arg)
+{
+	const struct session *s = arg;
+
+	return trace_buffer_unread(s->buffers[0].tb) == 0;
+}
+
+static void
+a_clone_of_a_file_session_has_what_the_file_has_got(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct fake_trace t;
+	struct clone_request r;
+	struct answer a;
+
+	fake_producer_init(&p, f, "p", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	assert_non_null(fake_enable(f, &c, ONE_SOURCE "write_into_file: true "
+	    "output_path: \"a\" file_write_period_ms: 100", -1));
+	(void)fake_commit(&p, p.last_buffer, 1, 0, 1, "one");
+	(void)fake_commit(&p, p.last_buffer, 1, 1, 2, "two");
+	fixture_wait(f, is_read, c.s);
+	(void)fake_commit(&p, p.last_buffer, 1, 2, 3, "three");
+	r = by_id(c.s, 1000);
+	clone_it(f, &r, &a);
+	assert_non_null(a.clone);
+	fake_read(a.clone, &t);
+	assert_int_equal(fake_trace_count(&t, "one"), 1);
+	assert_int_equal(fake_trace_count(&t, "two"), 1);
+	assert_int_equal(fake_trace_count(&t, "three"), 1);
+	fake_trace_done(&t);
+	session_free(a.clone);
+	fake_end(f, &c);
+	fake_producer_done(&p);
+}
+
 static void
 the_trigger_stands_before_all_other_events(void **state)
 {
@@ -594,6 +789,8 @@ clones_asked_for_together_keep_the_limits_too(void **state)
 	clone_start(f->service, &r, note, &a);
 	clone_start(f->service, &r, note, &b);
 	flush_ack(p.p, p.last_flush);
+	fixture_wait(f, is_told, &a);
+	fixture_wait(f, is_told, &b);
 	assert_int_equal(a.calls, 1);
 	assert_int_equal(b.calls, 1);
 	assert_true((a.clone != NULL) != (b.clone != NULL));
@@ -622,6 +819,12 @@ main(void)
 		T(a_failed_flush_still_gives_what_there_is),
 		T(a_source_that_ends_meanwhile_is_an_error),
 		T(a_consumer_that_is_gone_is_not_told_and_leaves_no_session),
+		T(what_is_written_while_it_copies_changes_no_clone),
+		T(a_clone_that_nobody_waits_for_is_not_completed),
+		T(a_source_that_ends_while_it_is_copied_is_an_error),
+		T(a_clone_that_is_discarded_while_it_is_made_is_an_error),
+		T(clones_of_a_session_are_copied_one_after_the_other),
+		T(a_clone_of_a_file_session_has_what_the_file_has_got),
 		T(the_trigger_stands_before_all_other_events),
 		T(a_clone_of_a_file_session_is_written_to_the_descriptor),
 		T(a_clone_whose_file_fails_is_an_error_and_the_source_lives),
