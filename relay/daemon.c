@@ -371,6 +371,7 @@ void
 relay_daemon_run(struct relay_daemon *d)
 {
 	trim_after_start();
+	loop_set_paced(d->loop);
 	loop_run(d->loop);
 	log_info("stopped");
 }

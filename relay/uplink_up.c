@@ -133,10 +133,11 @@ turn_cb(void *arg)
 	l->kicked = false;
 	if (l->state != UL_OPEN)
 		return;
+	rpc_client_gather_segments(l->client, true);
 	while (rpc_client_queued(l->client) <= UP_QUEUE_MAX &&
 	    outbox_next(l->setup.outbox, &b)) {
 		if (send_block(l, &b) != 0)
-			return;
+			return; /* the link is over */
 		bytes += b.len;
 		if (bytes >= UP_TURN_BYTES) {
 			uplink_link_kick(l);
@@ -145,6 +146,7 @@ turn_cb(void *arg)
 	}
 	if (l->in.told != l->in.received)
 		send_frame(l, &ack);
+	rpc_client_gather_segments(l->client, false);
 	if (bytes > 0)
 		status_later(l);
 }

@@ -261,6 +261,7 @@ leave(struct daemon *d, struct handover *h)
 enum daemon_end
 daemon_run(struct daemon *d, struct handover *h)
 {
+	loop_set_paced(d->loop);
 	loop_run(d->loop);
 	if (d->unclean) {
 		/* A writer thread hangs: nothing of it can be freed. */

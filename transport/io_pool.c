@@ -69,6 +69,7 @@ thread_init(struct io_pool *p, struct io_thread *t, unsigned n)
 	t->index = (unsigned)(t - p->all);
 	if ((t->loop = loop_new()) == NULL)
 		return -1;
+	loop_set_paced(t->loop);
 	if (mailbox_init(&t->in, p->owner, t->loop,
 		io_back_deliver, t) != 0)
 		return -1;

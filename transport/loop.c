@@ -1,9 +1,11 @@
 #include <event2/event.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/time.h>
 #include <time.h>
@@ -224,7 +226,7 @@ loop_new(void)
 	if ((l = calloc(1, sizeof(*l))) == NULL)
 		return NULL;
 	pthread_mutex_init(&l->post_lock, NULL);
-	l->post_fd = -1;
+	l->post_fd = l->urgent_fd = -1;
 	loop_calls_init(&l->deferred);
 	loop_calls_init(&l->running);
 	loop_calls_init(&l->slow[0]);
@@ -291,6 +293,8 @@ loop_free(struct loop *l)
 			event_del(&l->post_ev);
 		close(l->post_fd);
 	}
+	if (l->urgent_fd >= 0)
+		close(l->urgent_fd);
 	if (event_initialized(&l->turn))
 		event_del(&l->turn);
 	loop_timers_done(l);
@@ -320,6 +324,52 @@ loop_cork(struct loop *l)
 }
 
 void
+loop_watch_urgent(struct loop *l, int fd)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP };
+
+	/* Else it is served a rest later, like everybody. */
+	if (l->urgent_fd >= 0)
+		(void)epoll_ctl(l->urgent_fd, EPOLL_CTL_ADD, fd, &ev);
+}
+
+void
+loop_set_paced(struct loop *l)
+{
+	if (l->urgent_fd < 0)
+		l->urgent_fd = epoll_create1(EPOLL_CLOEXEC);
+	loop_watch_urgent(l, l->post_fd);
+}
+
+void
+loop_count_read(struct loop *l, size_t n)
+{
+	loop_pace_read(&l->pace, n);
+}
+
+/* Where nothing waits for the next turn. */
+static void
+loop_rest(struct loop *l)
+{
+	struct pollfd urgent = { .fd = l->urgent_fd, .events = POLLIN };
+	uint64_t now, until;
+	struct timespec left;
+
+	if (!loop_pace_is_due(&l->pace) ||
+	    event_pending(&l->turn, EV_TIMEOUT, NULL))
+		return;
+	now = loop_clock_ns();
+	until = loop_pace_turn(&l->pace, now);
+	if (l->timers.n > 0 && l->timers.heap[0]->due_ns < until)
+		until = l->timers.heap[0]->due_ns;
+	if (until <= now)
+		return;
+	left.tv_sec = 0;
+	left.tv_nsec = (long)(until - now);
+	(void)ppoll(&urgent, 1, &left, NULL);
+}
+
+void
 loop_run(struct loop *l)
 {
 	/* Turn by turn: each has its own time for what may take long. */
@@ -327,6 +377,8 @@ loop_run(struct loop *l)
 		loop_bulk_begin_turn(l);
 		event_base_loop(l->base,
 		    EVLOOP_ONCE | EVLOOP_NO_EXIT_ON_EMPTY);
+		if (l->urgent_fd >= 0 && !l->stopping)
+			loop_rest(l);
 	}
 	l->stopping = false;
 }

@@ -113,6 +113,18 @@ void loop_hold_input(struct loop *l, bool hold);
 bool loop_holds_input(const struct loop *l);
 
 /*
+ * From here on the loop rests between turns where that saves some
+ * (loop_pace.h), for a millisecond at most.  Timers, calls from other threads and
+ * those who are watched as urgent end a rest.  Without the descriptors that it
+ * takes all is as before.
+ */
+void loop_set_paced(struct loop *l);
+/* fd is somebody's who is urgent; until it is closed. */
+void loop_watch_urgent(struct loop *l, int fd);
+/* A read from somebody who is not brought n bytes. */
+void loop_count_read(struct loop *l, size_t n);
+
+/*
  * Calls fn(arg), on a later turn, when a round through all that wait took ms or
  * longer; as often as that happens.  ms 0: never.  One fn a loop.
  */

@@ -16,10 +16,23 @@
 
 #include "transport/compiler.h"
 #include "transport/loop.h"
+#include "transport/loop_pace.h"
 
 /* First in, first out; a ring with its head in it. */
 struct loop_calls {
 	struct loop_call head;
+};
+
+struct loop_timer {
+	struct loop *loop;
+	int fd; /* a timerfd, for CLOCK_BOOTTIME; else -1 */
+	struct event ev; /* on fd */
+	loop_fn fn;
+	void *arg;
+	/* Without fd: */
+	size_t at; /* in the heap, or nowhere */
+	uint64_t due_ns;
+	uint64_t every_ns; /* 0: once */
 };
 
 /*
@@ -78,6 +91,8 @@ struct loop {
 	struct event turn; /* a timer of 0: pending while any of them wait */
 
 	struct loop_bulk bulk;
+	struct loop_pace pace;
+	int urgent_fd; /* epoll of what ends a rest; -1: it never rests */
 
 	struct loop_calls at_free;
 

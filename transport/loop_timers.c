@@ -16,18 +16,6 @@
 /* Hundred years: what is longer is as long. */
 #define TIMER_LONGEST_MS (100ull * 366 * 24 * 3600 * 1000)
 
-struct loop_timer {
-	struct loop *loop;
-	int fd; /* a timerfd, for CLOCK_BOOTTIME; else -1 */
-	struct event ev; /* on fd */
-	loop_fn fn;
-	void *arg;
-	/* Without fd: */
-	size_t at; /* in the heap, or NOT_ARMED */
-	uint64_t due_ns;
-	uint64_t every_ns; /* 0: once */
-};
-
 static void
 place(struct loop_timers *ts, size_t at, struct loop_timer *t)
 {

@@ -827,6 +827,13 @@ rpc_client_set_limits(struct rpc_client *c, size_t hard, size_t low)
 		stream_set_limits(c->stream, hard, low);
 }
 
+void
+rpc_client_gather_segments(struct rpc_client *c, bool on)
+{
+	if (c->stream != NULL)
+		stream_gather_segments(c->stream, on);
+}
+
 bool
 rpc_client_can_pass_fds(const struct rpc_client *c)
 {

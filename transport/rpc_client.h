@@ -111,6 +111,8 @@ int rpc_client_local_address(const struct rpc_client *c,
 size_t rpc_client_queued(const struct rpc_client *c);
 /* As stream_push(). */
 void rpc_client_push(struct rpc_client *c);
+/* As stream_gather_segments(). */
+void rpc_client_gather_segments(struct rpc_client *c, bool on);
 void rpc_client_set_limits(struct rpc_client *c, size_t hard, size_t low);
 /* Whether descriptors can travel (UNIX socket that is no tunnel's). */
 bool rpc_client_can_pass_fds(const struct rpc_client *c);

@@ -329,6 +329,8 @@ stream_set_urgent(struct stream *s)
 	if (s->urgent)
 		return;
 	s->urgent = true;
+	if (s->fd >= 0)
+		loop_watch_urgent(s->loop, s->fd);
 	stream_advance(s, &s->read_call);
 	stream_advance(s, &s->reshow_call);
 	if (s->more)

@@ -183,6 +183,11 @@ void stream_resume(struct stream *s);
  * with STREAM_SLOW.
  */
 void stream_write(struct stream *s, const void *data, size_t len, int fd);
+/*
+ * While it is on, what is written over TCP goes out in whole segments; the rest
+ * when it is off again, in the same turn of the loop.
+ */
+void stream_gather_segments(struct stream *s, bool on);
 /* As one write of two pieces; an empty one may be NULL. */
 void stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
     size_t blen, int fd);

@@ -167,6 +167,8 @@ stream_read(struct stream *s)
 		stream_end_now(s, STREAM_EOF);
 		return;
 	}
+	if (!s->urgent)
+		loop_count_read(s->loop, (size_t)n);
 	if (to_kept > (size_t)n)
 		to_kept = (size_t)n;
 	s->kept.end += to_kept;

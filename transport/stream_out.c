@@ -2,7 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -119,6 +122,17 @@ stream_gather(struct stream *s, const void *a, size_t alen, const void *b,
 		memcpy(to + alen, b, blen);
 	s->corked += alen + blen;
 	return true;
+}
+
+void
+stream_gather_segments(struct stream *s, bool on)
+{
+	int value = on;
+
+	/* Other sockets than TCP have no segments, and say so. */
+	if (s->fd >= 0)
+		(void)setsockopt(s->fd, IPPROTO_TCP, TCP_CORK, &value,
+		    sizeof(value));
 }
 
 void

@@ -919,6 +919,24 @@ a_queue_is_pushed_to_its_end_without_the_loop(void **state)
 	RUN_UNTIL(t.drained == 1);
 }
 
+static void
+gathered_segments_go_out_together(void **state)
+{
+	char buf[16];
+
+	stream_gather_segments(t.stream, true);
+	stream_write(t.stream, "two ", 4, -1);
+	stream_write(t.stream, "blocks", 6, -1);
+	/* Over the loopback what is sent is there. */
+	assert_int_equal(recv(t.fds[1], buf, sizeof(buf), 0), -1);
+	stream_gather_segments(t.stream, false);
+	assert_int_equal(recv(t.fds[1], buf, sizeof(buf), 0), 10);
+	assert_memory_equal(buf, "two blocks", 10);
+	/* From here on each goes by itself again. */
+	stream_write(t.stream, "more", 4, -1);
+	assert_int_equal(recv(t.fds[1], buf, sizeof(buf), 0), 4);
+}
+
 #define UNIX(name) cmocka_unit_test_setup_teardown(name, setup_unix, teardown)
 #define TCP(name)  cmocka_unit_test_setup_teardown(name, setup_tcp, teardown)
 #define BOTH(name) UNIX(name), TCP(name)
@@ -938,6 +956,7 @@ main(void)
 		UNIX(a_paused_stream_with_output_to_send_hears_of_the_end_too),
 		BOTH(what_came_before_the_end_is_shown_after_resume),
 		TCP(a_reset_while_paused_does_not_spin_and_is_found_on_resume),
+		TCP(gathered_segments_go_out_together),
 		BOTH(the_peers_end_is_told_once),
 		BOTH(the_owners_close_is_not_told_and_may_happen_in_data),
 		BOTH(the_owner_may_close_while_kept_bytes_are_shown),
