@@ -195,6 +195,40 @@ refused_of_all(FILE *out, const Perfetto__Protos__TraceStats *st)
 	    st->patches_discarded == 1 ? "" : "es");
 }
 
+/* "packets of pump-sdk on car-7 are about 1747.796 s behind: ..." */
+static void
+foreign_clock(FILE *out, const struct trace_summary *s,
+    const Perfetto__Protos__TraceStats__ForeignClock *c)
+{
+	const char *name = c->producer_name != NULL ? c->producer_name : "";
+	double off = (double)c->offset_ns / 1e9;
+	char escaped[80];
+
+	fprintf(out, "packets of %s", log_escape(escaped, sizeof(escaped),
+	    name, strlen(name)));
+	print_machine(out, s, c->machine_id);
+	fprintf(out, " are about %.3f s %s: they have the clock of another "
+	    "machine\n", off < 0 ? -off : off, off < 0 ? "behind" : "ahead");
+}
+
+void
+trace_report_foreign_clocks(FILE *out, const struct trace_summary *s)
+{
+	const Perfetto__Protos__TraceStats *st = trace_summary_stats(s);
+	size_t i, n = st != NULL ? st->n_tributary_foreign_clocks : 0;
+
+	for (i = 0; i < n && i < MAX_PRODUCERS; i++) {
+		fputs(i == 0 ? "Wrong times     " : INDENT, out);
+		foreign_clock(out, s, st->tributary_foreign_clocks[i]);
+	}
+	if (n > MAX_PRODUCERS)
+		fprintf(out, INDENT "and of %zu more producers\n",
+		    n - MAX_PRODUCERS);
+	if (n > 0)
+		fprintf(out, INDENT "  give such a machine a relay "
+		    "(tributary-relay), which measures its clock\n");
+}
+
 void
 trace_report_losses(FILE *out, const struct trace_summary *s)
 {
@@ -234,5 +268,6 @@ trace_report_print(FILE *out, struct trace_summary *s, const char *where,
 	trace_report_producers(out, s);
 	data_sources(out, s);
 	trace_report_types(out, s);
+	trace_report_foreign_clocks(out, s);
 	trace_report_losses(out, s);
 }

@@ -375,5 +375,6 @@ inspect_report_text(FILE *out, const struct inspection *i,
 	filter(out, trace_summary_stats(s));
 	events(out, inspection_log(i));
 	inspect_clocks_text(out, i);
+	trace_report_foreign_clocks(out, s);
 	trace_report_losses(out, s);
 }

@@ -174,6 +174,23 @@ machine_behind(struct service *s, const struct peer *p,
 	return of->is_host ? &s->host : machine_claim(s->machines, &c);
 }
 
+static bool
+is_on_our_clocks(const struct service *s,
+    const struct rpc_claimed_identity *claimed)
+{
+	return claimed->present && claimed->clocks[0] != '\0' &&
+	    strcmp(claimed->clocks, s->clocks) == 0;
+}
+
+bool
+producer_may_be_elsewhere(const struct service *s, struct rpc_conn *c)
+{
+	const struct peer *p = rpc_conn_peer(c);
+
+	return (p->auth != PEER_UNIX || p->forwarded) &&
+	    !is_on_our_clocks(s, rpc_conn_identity(c));
+}
+
 /*
  * Whether nobody vouches for it and it is known by nothing but what it says, and
  * that is nothing or that it runs on the host's clocks.
@@ -184,8 +201,7 @@ is_host_by_default(const struct service *s, const struct peer *p,
 {
 	if (p->auth != PEER_NOBODY || p->kind == ADDR_SSH)
 		return false;
-	return !claimed->present || (claimed->clocks[0] != '\0' &&
-	    strcmp(claimed->clocks, s->clocks) == 0);
+	return !claimed->present || is_on_our_clocks(s, claimed);
 }
 
 void

@@ -47,6 +47,9 @@ struct trust;
 void producer_identity(struct service *s, struct rpc_conn *c, int32_t *uid,
     int32_t *pid, struct machine **machine);
 
+/* Whether it may run on other clocks than ours. */
+bool producer_may_be_elsewhere(const struct service *s, struct rpc_conn *c);
+
 /*
  * The name that a producer's connection gives its machine; lives as long as the
  * connection.  NULL: it gives none, or may not, and is called as the machine.

@@ -359,6 +359,7 @@ initialize(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 		goto out;
 	}
 	hello.emulated = !peer->can_pass_fds;
+	hello.elsewhere = producer_may_be_elsewhere(p->service, call.conn);
 	hello.scrape = q.scraping != SCRAPING_DISABLED;
 	hello.shm_size_hint = q.shm_size;
 	hello.page_size_hint = q.page_size;

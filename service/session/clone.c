@@ -7,6 +7,7 @@
 
 #include "transport/log.h"
 #include "service/buffer/trace_buffer.h"
+#include "service/session/arrivals.h"
 #include "service/session/concurrent.h"
 #include "service/session/file_session.h"
 #include "service/session/flush.h"
@@ -158,6 +159,7 @@ copy_session(struct clone_op *op, bool flushed_all)
 	    (s->events = event_log_clone(src->events)) == NULL ||
 	    (s->readback = readback_new_clone(s, src->readback)) == NULL ||
 	    session_losses_copy(s, src) != 0 ||
+	    arrivals_copy(s, src) != 0 ||
 	    copy_filter(s, src, op->skip_filter) != 0 ||
 	    session_alloc_buffers(s, src->n_buffers) != 0)
 		goto fail;

@@ -7,6 +7,7 @@
 #include "transport/pb_reader.h"
 #include "transport/shm.h"
 #include "service/buffer/trace_buffer.h"
+#include "service/session/arrivals.h"
 #include "service/session/file_session.h"
 #include "service/session/flush.h"
 #include "service/session/link_loss.h"
@@ -159,6 +160,8 @@ write_chunk(struct producer *p, struct session_buffer *b,
 		b->session->packets_stored += packets_in(&chunk);
 		p->wrote.bytes += st->bytes_written - before.bytes_written;
 		p->wrote.packets += packets_in(&chunk);
+		if (UNLIKELY(p->arrivals != NULL))
+			arrivals_look(p, b->session, c->writer_id, &chunk);
 	}
 	p->wrote.lost += st->chunks_discarded - before.chunks_discarded +
 	    st->trace_writer_packet_loss - before.trace_writer_packet_loss;

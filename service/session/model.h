@@ -157,6 +157,7 @@ struct producer {
 	bool cut;           /* its link is cut off, and waited for */
 	struct producer_losses *losses; /* link_loss.c's; NULL: none */
 	struct producer_quota *quota;   /* quota.h; NULL: none */
+	struct arrival_watch *arrivals; /* arrivals.h; NULL: on our clocks */
 	uint64_t back_ms;   /* loop_now_ms() when that was known last; 0: never */
 	/* last_flush_id when its link was last heard; NULL: not by a link. */
 	const uint64_t *heard;

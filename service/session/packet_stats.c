@@ -23,6 +23,7 @@ enum trace_stats_field {
 	STATS_WRITER_STATS = 18,
 	STATS_LINK_LOSSES = 1001, /* ours: protos/trace_stats.proto */
 	STATS_DISCARDED_OF_SESSION = 1002,
+	STATS_FOREIGN_CLOCKS = 1010,
 };
 
 enum filter_stats_field {
@@ -42,6 +43,14 @@ enum link_loss_field {
 	LOSS_CHUNKS = 5,
 	LOSS_PACKETS = 6,
 	LOSS_BYTES = 7,
+};
+
+enum foreign_clock_field {
+	FOREIGN_PRODUCER = 1,
+	FOREIGN_NAME = 2,
+	FOREIGN_MACHINE = 3,
+	FOREIGN_OFFSET = 4,
+	FOREIGN_PACKETS = 5,
 };
 
 enum buffer_stats_field {
@@ -171,6 +180,19 @@ put_link_loss(struct pb_writer *w, const struct packet_link_loss *l)
 }
 
 static void
+put_foreign_clock(struct pb_writer *w, const struct packet_foreign_clock *c)
+{
+	size_t mark = pb_nest_begin(w, STATS_FOREIGN_CLOCKS);
+
+	pb_put_uint(w, FOREIGN_PRODUCER, c->producer);
+	pb_put_string(w, FOREIGN_NAME, c->name);
+	put_counter(w, FOREIGN_MACHINE, c->machine);
+	pb_put_int(w, FOREIGN_OFFSET, c->offset_ns);
+	pb_put_uint(w, FOREIGN_PACKETS, c->packets);
+	pb_nest_end(w, mark);
+}
+
+static void
 put_filter(struct pb_writer *w, const struct packet_filter_stats *f)
 {
 	size_t i, mark = pb_nest_begin(w, STATS_FILTER_STATS);
@@ -214,4 +236,6 @@ packet_stats_encode(struct pb_writer *w, const struct packet_stats *st)
 	put_counter(w, STATS_FINAL_FLUSH_OUTCOME, st->final_flush_outcome);
 	for (i = 0; i < st->n_link_losses; i++)
 		put_link_loss(w, &st->link_losses[i]);
+	for (i = 0; i < st->n_foreign_clocks; i++)
+		put_foreign_clock(w, &st->foreign_clocks[i]);
 }

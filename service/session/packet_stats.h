@@ -50,6 +50,15 @@ struct packet_link_loss {
 	uint64_t bytes;
 };
 
+/* A producer whose timestamps cannot be on our clocks (ForeignClock). */
+struct packet_foreign_clock {
+	uint32_t producer;
+	const char *name;
+	uint32_t machine;
+	int64_t offset_ns;
+	uint64_t packets;
+};
+
 /* TraceStats.FinalFlushOutcome */
 enum packet_final_flush {
 	FINAL_FLUSH_UNSPECIFIED = 0, /* left out */
@@ -76,6 +85,8 @@ struct packet_stats {
 	size_t n_writers; /* 0: no histogram at all */
 	const struct packet_link_loss *link_losses;
 	size_t n_link_losses;
+	const struct packet_foreign_clock *foreign_clocks;
+	size_t n_foreign_clocks;
 	const struct packet_filter_stats *filter; /* NULL: no filter */
 	uint32_t producers_connected;
 	uint64_t producers_seen;

@@ -7,6 +7,7 @@
 #include "transport/pb_reader.h"
 #include "transport/shm.h"
 #include "service/buffer/trace_buffer.h"
+#include "service/session/arrivals.h"
 #include "service/session/commit.h"
 #include "service/session/file_session.h"
 #include "service/session/flush.h"
@@ -176,6 +177,8 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	    (p->machine_name = strndup(hello->machine_name,
 	    MACHINE_NAME_MAX)) == NULL)
 		goto fail;
+	if (hello->elsewhere && (p->arrivals = arrival_watch_new()) == NULL)
+		goto fail;
 	p->service = s;
 	p->ops = ops;
 	p->port = port;
@@ -204,6 +207,7 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	return p;
 
 fail:
+	arrival_watch_free(p->arrivals);
 	free(p->name);
 	free(p->sdk_version);
 	free(p->machine_name);
@@ -286,6 +290,7 @@ producer_finish(struct producer *p)
 	free(p->writer_pages);
 	quota_producer_gone(p);
 	link_losses_free(p);
+	arrival_watch_free(p->arrivals);
 	free(p->scraped);
 	free(p->allowed);
 	shm_free(p->shm);

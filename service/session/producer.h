@@ -27,6 +27,7 @@ struct producer_hello {
 	bool own;                /* the kernel says: of the daemon's own user */
 	bool emulated;
 	bool linked;             /* its link ends it */
+	bool elsewhere;          /* perhaps on other clocks than ours */
 	bool scrape;
 	uint32_t shm_size_hint;
 	uint32_t page_size_hint;

@@ -1,3 +1,4 @@
+#include "service/session/arrivals.h"
 #include "service/session/session.h"
 
 #include <stdio.h>
@@ -213,6 +214,7 @@ session_destroy(struct session *s)
 	event_log_free(s->events);
 	sequence_map_free(s->sequences);
 	session_losses_free(s->losses);
+	arrivals_free(s->arrivals);
 	config_free(s->config);
 	free(s->detach_key);
 	free(s->file_path);

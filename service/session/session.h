@@ -29,6 +29,7 @@ struct match;
 struct readback;
 struct session_filter;
 struct session_losses;
+struct arrivals;
 
 enum observable {
 	OBSERVE_INSTANCES = 1,
@@ -89,6 +90,7 @@ struct session {
 	struct session_command_list commands; /* session_command.c's */
 	struct sequence_map *sequences;
 	struct session_losses *losses; /* of relays; NULL: none */
+	struct arrivals *arrivals; /* of producers elsewhere; NULL: none */
 	struct event_log *events; /* what the service writes into the trace */
 	struct file_session *file;/* NULL: not write_into_file */
 	struct readback *readback;

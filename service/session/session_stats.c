@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "service/buffer/trace_buffer.h"
+#include "service/session/arrivals.h"
 #include "service/session/model.h"
 #include "service/session/packet_stats.h"
 #include "service/session/sequence_map.h"
@@ -105,11 +106,15 @@ encode_message(struct session *s, struct packet_stats *st, struct pb_writer *w)
 	pb_put_uint(w, STATS_TRIBUTARY_PACKETS, s->packets_stored);
 }
 
+/* Producers with a foreign clock, in a packet or a reply. */
+#define FOREIGN_CLOCKS_MAX 64u
+
 static void
 encode(struct session *s, struct pb_writer *w,
     void (*fn)(struct session *, struct packet_stats *, struct pb_writer *))
 {
 	const struct tb_stats **bufs;
+	struct packet_foreign_clock clocks[FOREIGN_CLOCKS_MAX];
 	struct packet_filter_stats filter;
 	struct packet_stats st;
 
@@ -118,6 +123,8 @@ encode(struct session *s, struct pb_writer *w,
 		return;
 	}
 	fill(s, &st, bufs);
+	st.foreign_clocks = clocks;
+	st.n_foreign_clocks = arrivals_list(s, clocks, FOREIGN_CLOCKS_MAX);
 	if (s->filter != NULL) {
 		session_filter_stats(s->filter, &filter);
 		st.filter = &filter;

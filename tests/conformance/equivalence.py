@@ -151,6 +151,13 @@ FORGIVEN = {
         "trace_stats.buffer_stats.write_wrap_count",
         "trace_stats.buffer_stats.readaheads_succeeded",
         "trace_stats.buffer_stats.readaheads_failed",
+        # What was recorded over TCP has the boot clock of the machine that it
+        # was recorded on; ours says so.
+        "trace_stats.tributary_foreign_clocks",
+        "trace_stats.tributary_foreign_clocks.offset_ns",
+        "trace_stats.tributary_foreign_clocks.packets",
+        "trace_stats.tributary_foreign_clocks.producer_id",
+        "trace_stats.tributary_foreign_clocks.producer_name",
     },
     # Today's service writes trigger_timeout_ms there; ours writes the
     # consumer's config as it came.

@@ -7,9 +7,10 @@ The other machine is a process whose boot clock is another (fault_shim)."""
 import os
 import signal
 import subprocess
+import time
 import unittest
 
-from harness import faults, tap
+from harness import faults, pb, tap
 from harness.case import Case
 from harness.consumer import source
 from harness.daemon import SANITIZER_LINES, environment
@@ -17,6 +18,7 @@ from harness.device import Control
 from harness.inspected import inspect
 from harness.loop import SCALE
 from harness.pki import OPENSSL, Pki
+from harness.producer import numbered
 from harness.trace import Trace
 from test_clocks import imported_offset
 
@@ -146,6 +148,97 @@ class Elsewhere(Case):
         self.probes("--producer-socket", near, **self.other_machine())
         trace, _ = self.record()
         self.check_machine(trace, "pump")
+
+    def foreign(self, ahead, address=None, stamp=None):
+        """Records a producer that says nothing of its machine, and whose
+        clock is so far ahead: what `record` said, and the trace."""
+        stamp = stamp or (lambda n, now: numbered(n, timestamp=now))
+        producer = self.producer("sdk app", ["src"], address=address or
+                                 self.daemons[0].address("producers", "tcp"))
+        out = self.path("foreign")
+        command = subprocess.Popen(
+            [os.environ["TRIBUTARY"], "record", "--connect",
+             self.daemons[0].consumer_path, "--all-machines", "-o", out,
+             "src"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            text=True, env=environment())
+        self.addCleanup(command.kill)
+        producer.wait_started()
+        writer = producer.writer(next(iter(producer.instances.values())))
+        for chunk in range(3):
+            now = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + ahead
+            writer.write([stamp(2 * chunk, now),
+                          stamp(2 * chunk + 1, now)])
+        producer.sync()
+        command.send_signal(signal.SIGINT)
+        self.until(lambda: command.poll() is not None, "the recording ends",
+                   timeout=60)
+        self.assertEqual(command.returncode, 0)
+        said = command.stdout.read()
+        trace = Trace.from_file(out)
+        self.assertEqual(len(trace.of("for_testing")), 6)
+        _, text, _ = inspect(path=out, flags=())
+        # Both say the same.
+        self.assertEqual("Wrong times" in said,
+                         "Wrong times" in text.decode())
+        return said, trace
+
+    def check_foreign(self, said, trace, about):
+        self.assertRegex(said, r"Wrong times +packets of sdk app.* are about "
+                         + about + ": they have the clock of another machine")
+        self.assertIn("relay", said)
+        found, = trace.stats().tributary_foreign_clocks
+        self.assertEqual(found.producer_name, "sdk app")
+        self.assertEqual(found.packets, 6)
+        return found
+
+    def test_a_foreign_producer_far_behind(self):
+        self.daemon(producer=["127.0.0.1:0"])
+        said, trace = self.foreign(-BEHIND)
+        found = self.check_foreign(said, trace, r"100\d\.\d+ s behind")
+        self.assertLessEqual(found.offset_ns, -BEHIND)
+        self.assertEqual(found.machine_id, 0)
+
+    def test_a_foreign_producer_ahead(self):
+        self.daemon(producer=["127.0.0.1:0"])
+        said, trace = self.foreign(5000 * SECOND)
+        found = self.check_foreign(said, trace, r"(5000|4\d+)\.\d+ s ahead")
+        self.assertLessEqual(found.offset_ns, 5000 * SECOND)
+
+    def test_a_foreign_producer_behind_a_tunnel(self):
+        """It has a machine, whose clocks nobody measured."""
+        daemon = self.daemon(producer=["127.0.0.1:0"])
+        near = self.path("near")
+        self.spawn("forward", os.environ["TRIBUTARY"], "forward", "--listen",
+                   near, "--to", daemon.address("producers", "tcp"),
+                   "--machine-name", "pump", said="forwarding")
+        said, trace = self.foreign(-BEHIND, near)
+        found = self.check_foreign(said, trace, r"100\d\.\d+ s behind")
+        self.assertNotEqual(found.machine_id, 0)
+        self.assertIn("sdk app on pump", said)
+
+    def test_a_foreign_producer_whose_increments_begin_at_a_reading(self):
+        """As Perfetto's SDK writes them: the increments are no times."""
+        self.daemon(producer=["127.0.0.1:0"])
+
+        def stamp(number, now):
+            if number > 0:
+                return numbered(number, timestamp=1000)
+            packet = pb.TracePacket.FromString(numbered(number, timestamp=now))
+            packet.timestamp_clock_id = 6
+            packet.trace_packet_defaults.timestamp_clock_id = 64
+            return packet.SerializeToString()
+        said, trace = self.foreign(0, stamp=stamp)
+        self.assertNotIn("Wrong times", said)
+        self.assertEqual(len(trace.stats().tributary_foreign_clocks), 0)
+
+    def test_nothing_is_said_of_who_has_the_collectors_clock(self):
+        daemon = self.daemon(producer=[self.path("p"), "127.0.0.1:0"])
+        said, _ = self.foreign(0)
+        self.assertNotIn("Wrong times", said)
+        # Over a UNIX socket nobody can be elsewhere, whatever he writes.
+        said, trace = self.foreign(-BEHIND, daemon.producer_path)
+        self.assertNotIn("Wrong times", said)
+        self.assertEqual(len(trace.stats().tributary_foreign_clocks), 0)
 
     def test_on_the_collectors_own_clocks_it_is_the_host(self):
         self.daemon(producer=["127.0.0.1:0"])

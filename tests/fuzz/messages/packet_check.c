@@ -13,6 +13,7 @@
 
 #include "service/buffer/trace_buffer.h"
 #include "service/session/packet_check.h"
+#include "service/session/packet_time.h"
 #include "transport/pb_reader.h"
 
 #define MAX_CUTS 15u
@@ -55,6 +56,7 @@ fuzz_packet_check(const uint8_t *data, size_t size)
 	const uint8_t *cuts;
 	enum packet_verdict want;
 	size_t n_cuts, n = 0, i, at = 0;
+	bool other = false;
 
 	if (size == 0)
 		return;
@@ -85,4 +87,9 @@ fuzz_packet_check(const uint8_t *data, size_t size)
 	if (packet_check(bytes, size, size) != want)
 		abort();
 	free(bytes);
+	/* For the sanitizers: it reads nested messages, too. */
+	(void)packet_time_of(data, size, &other);
+	if (want == PACKET_INVALID && packet_time_of(data, size, &other).clock
+	    != 0 && !pb_well_formed(data, size))
+		abort();
 }
