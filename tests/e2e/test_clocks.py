@@ -2,6 +2,7 @@
 """Clocks of several machines: each relay has one of its own (a time
 namespace), so that the truth is known exactly."""
 
+import os
 import shutil
 import subprocess
 import time
@@ -9,6 +10,7 @@ import unittest
 
 from harness import netns, pb, tap
 from harness.chaos import Proxy
+from harness.daemon import environment
 from harness.device import RelayCase
 from harness.imported import causes, may_cause
 from harness.loop import SCALE
@@ -312,6 +314,25 @@ class Clocks(RelayCase):
             return False
         self.assertEqual(got.systems[state.id], [name])
         return True
+
+    def test_a_generator_elsewhere_without_relays(self):
+        daemon = self.collector()
+        path = self.path("trace")
+        done = subprocess.run(
+            [*ahead(*DEVICES["a"]), os.environ["TRIBUTARY_LOAD"], "--quiet",
+             "--connect", daemon.address("producers", "tcp"), "--producers",
+             "3", "--packets", "20", "--rate", "50K", "--session", path,
+             "--consumer", daemon.address("consumers")],
+            env=environment(), capture_output=True, text=True,
+            timeout=60 * SCALE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        trace = Trace.from_file(path)
+        found = Importer().take(trace)
+        (machine, offset), = found.offsets.items()
+        self.assertLess(abs(offset - self.truth("a")), BOUND_NS * 20)
+        self.assertEqual(len(found.times[machine]), 60)
+        self.assertEqual(found.unaligned, 0)
+        self.assertEqual(len(trace.stats().tributary_foreign_clocks), 0)
 
     @causes("invalid_clock_snapshots")
     def test_clocks_of_the_producers_own_pass_through(self):

@@ -4,12 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/producer.h"
 #include "tests/bench/load/device.h"
+#include "tests/bench/load/line.h"
 #include "tests/bench/load/link_relay.h"
 #include "tests/bench/load/relay_port.h"
 #include "tests/bench/load/load_totals.h"
 #include "tests/bench/load/place.h"
 #include "transport/loop.h"
+#include "transport/this_machine.h"
 
 #define TICK_MS 10u
 /* Connections under way at a time: a backlog is not the aim. */
@@ -30,6 +33,13 @@ struct fleet {
 	uint32_t n;
 	struct link_relay **links;  /* of --relays; NULL: none */
 	struct relay_port **classic; /* the same, with --classic */
+	/*
+	 * Devices without a relay are this machine's own, and one producer
+	 * without data has its clocks measured for all.  NULL: not wanted.
+	 */
+	struct producer *voice;
+	struct line_identity own;
+	char boot_id[64], machine[256], clocks[96];
 	struct coming *coming; /* ring of n: who connects, in turn */
 	uint32_t coming_at, n_coming;
 	struct loop_timer *tick;
@@ -50,6 +60,31 @@ come(struct fleet *f, uint32_t device, uint64_t due_ms)
 	    (struct coming){ device, due_ms };
 }
 
+/* Where the kernel does not say who they are. */
+static int
+be_this_machine(struct fleet *f)
+{
+	const struct producer_options o = {
+		.address = &f->places[0].addr,
+		.how = &f->places[0].how,
+		.name = "tributary-load",
+	};
+
+	if (f->shared.options->relays > 0 ||
+	    f->places[0].addr.kind == ADDR_UNIX)
+		return 0;
+	this_machine_boot_id(f->boot_id, sizeof(f->boot_id));
+	this_machine_name(f->machine, sizeof(f->machine));
+	this_machine_clocks(f->clocks, sizeof(f->clocks));
+	f->own = (struct line_identity){ .machine_id_hint = f->boot_id,
+		.machine_name = f->machine, .clocks = f->clocks };
+	/* With a certificate each, they are as many machines. */
+	if (f->places[0].certs != NULL)
+		return 0;
+	f->voice = producer_new(f->shared.loop, &o);
+	return f->voice == NULL ? -1 : 0;
+}
+
 static struct line *
 connect_cb(void *arg, struct device *d, const struct line_ops *ops, char *err,
     size_t err_size)
@@ -64,7 +99,8 @@ connect_cb(void *arg, struct device *d, const struct line_ops *ops, char *err,
 		    err_size);
 	return line_direct_new(f->shared.loop,
 	    &f->places[relay % f->n_places], "ProducerPort", relay,
-	    f->classic != NULL ? relay_port_identity(f->classic[relay]) : NULL,
+	    f->classic != NULL ? relay_port_identity(f->classic[relay]) :
+	    f->own.machine_id_hint != NULL ? &f->own : NULL,
 	    ops, d, err, err_size);
 }
 
@@ -259,6 +295,8 @@ fleet_new(struct loop *l, const struct load_options *o,
 		goto fail;
 	if (o->relays > 0 && make_relays(f, o) != 0)
 		goto fail;
+	if (be_this_machine(f) != 0)
+		goto fail;
 	for (i = 0; i < f->n; i++) {
 		while (k < o->n_slow && slow == o->slow[k].count) {
 			slow = 0;
@@ -288,6 +326,7 @@ fleet_free(struct fleet *f)
 	for (i = 0; f->devices != NULL && i < f->n; i++)
 		device_free(f->devices[i]);
 	free_relays(f);
+	producer_free(f->voice);
 	loop_timer_free(f->tick);
 	pb_writer_done(&f->shared.commit);
 	pb_writer_done(&f->shared.packet);

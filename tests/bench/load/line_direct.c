@@ -229,6 +229,8 @@ put_identity(const struct direct *d, struct pb_writer *w)
 		pb_put_string(w, 3, d->id.machine_id_hint);
 	if (d->id.machine_name != NULL)
 		pb_put_string(w, 4, d->id.machine_name);
+	if (d->id.clocks != NULL)
+		pb_put_string(w, IPC_FIELD_CLOCKS, d->id.clocks);
 	if (d->place->no_shm)
 		pb_put_uint(w, IPC_FIELD_FORWARDED, 1);
 	ipc_frame_end(w, mark);
