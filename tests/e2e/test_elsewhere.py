@@ -152,7 +152,7 @@ class Elsewhere(Case):
     def foreign(self, ahead, address=None, stamp=None):
         """Records a producer that says nothing of its machine, and whose
         clock is so far ahead: what `record` said, and the trace."""
-        stamp = stamp or (lambda n, now: numbered(n, timestamp=now))
+        stamp = stamp or (lambda n, now: [numbered(n, timestamp=now)])
         producer = self.producer("sdk app", ["src"], address=address or
                                  self.daemons[0].address("producers", "tcp"))
         out = self.path("foreign")
@@ -166,8 +166,8 @@ class Elsewhere(Case):
         writer = producer.writer(next(iter(producer.instances.values())))
         for chunk in range(3):
             now = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + ahead
-            writer.write([stamp(2 * chunk, now),
-                          stamp(2 * chunk + 1, now)])
+            writer.write([*stamp(2 * chunk, now),
+                          *stamp(2 * chunk + 1, now)])
         producer.sync()
         command.send_signal(signal.SIGINT)
         self.until(lambda: command.poll() is not None, "the recording ends",
@@ -222,11 +222,15 @@ class Elsewhere(Case):
 
         def stamp(number, now):
             if number > 0:
-                return numbered(number, timestamp=1000)
-            packet = pb.TracePacket.FromString(numbered(number, timestamp=now))
-            packet.timestamp_clock_id = 6
-            packet.trace_packet_defaults.timestamp_clock_id = 64
-            return packet.SerializeToString()
+                return [numbered(number, timestamp=1000, sequence_flags=2)]
+            first = pb.TracePacket(timestamp=now, timestamp_clock_id=6,
+                                   sequence_flags=1)
+            first.trace_packet_defaults.timestamp_clock_id = 64
+            first.clock_snapshot.clocks.add(clock_id=6, timestamp=now)
+            first.clock_snapshot.clocks.add(
+                clock_id=64, timestamp=now, is_incremental=True)
+            return [first.SerializeToString(),
+                    numbered(number, timestamp=1000, sequence_flags=2)]
         said, trace = self.foreign(0, stamp=stamp)
         self.assertNotIn("Wrong times", said)
         self.assertEqual(len(trace.stats().tributary_foreign_clocks), 0)
