@@ -214,7 +214,7 @@ say_hurt(struct buffer_reading *r, const buffer_stats *st)
 	size_t before = r->n;
 
 	if (st->trace_writer_packet_loss != 0)
-		say(r, true, "lacks %s packet%s that producers dropped because "
+		say(r, true, "lacks at least %s packet%s that producers dropped because "
 		    "their shared memory was full; a larger shm_size_kb for "
 		    "them, or more CPU for the collector, keeps them",
 		    human_count(n, st->trace_writer_packet_loss),

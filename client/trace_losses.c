@@ -47,8 +47,10 @@ add_buffer(struct list *l, int i, const buffer_stats *b)
 	    .hint = "a larger buffer (size_kb) keeps more; into a file, "
 		    "fill_policy: RING_BUFFER does",
 	    .buffer = i }, true);
+	/* A writer leaves one mark for all that it drops in a row. */
 	add(l, (struct trace_loss){
 	    .count = b->trace_writer_packet_loss, .unit = "packet",
+	    .at_least = true,
 	    .cause = "dropped by producers whose shared memory was full",
 	    .hint = "raise shm_size_kb of the producer in the config",
 	    .buffer = i }, true);
@@ -184,20 +186,30 @@ trace_loss_where(const struct trace_loss *l)
 }
 
 char *
+trace_loss_amount(char out[TRACE_LOSS_AMOUNT_MAX], const struct trace_loss *l)
+{
+	char count[HUMAN_TEXT_MAX];
+
+	if (l->how_much_unknown)
+		snprintf(out, TRACE_LOSS_AMOUNT_MAX,
+		    "an unknown number of packets");
+	else
+		snprintf(out, TRACE_LOSS_AMOUNT_MAX, "%s%s %s%s",
+		    l->at_least ? "at least " : "",
+		    human_count(count, l->count), l->unit,
+		    human_plural(l->unit, l->count));
+	return out;
+}
+
+char *
 trace_loss_text(char *out, size_t size, const struct trace_loss *l)
 {
-	char count[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX], text[160];
+	char amount[TRACE_LOSS_AMOUNT_MAX], bytes[HUMAN_TEXT_MAX], text[160];
 	size_t len = 0;
 
 	if (size > 0)
 		out[0] = '\0';
-	if (l->how_much_unknown)
-		snprintf(text, sizeof(text), "an unknown number of packets");
-	else
-		snprintf(text, sizeof(text), "%s %s%s",
-		    human_count(count, l->count), l->unit,
-		    human_plural(l->unit, l->count));
-	put(out, size, &len, text);
+	put(out, size, &len, trace_loss_amount(amount, l));
 	if (l->bytes != 0) {
 		snprintf(text, sizeof(text), " (%s)",
 		    human_bytes(bytes, l->bytes));

@@ -25,6 +25,7 @@ struct trace_loss {
 	bool by_collector; /* ... dropped by the collector */
 	uint32_t machine;
 	bool how_much_unknown; /* count is 1 then, and stands for nothing */
+	bool at_least;         /* each of count may stand for many */
 };
 
 /* Machines and causes of relays that are told apart; others are left out. */
@@ -40,6 +41,11 @@ size_t trace_losses_list(const struct Perfetto__Protos__TraceStats *stats,
 
 /* Of one of_machine: "lost by its relay". */
 const char *trace_loss_where(const struct trace_loss *l);
+
+#define TRACE_LOSS_AMOUNT_MAX 64u
+/* "3 chunks", "at least 1 packet", "an unknown number of packets".  Returns out. */
+char *trace_loss_amount(char out[TRACE_LOSS_AMOUNT_MAX],
+    const struct trace_loss *l);
 
 /*
  * "3 chunks (12 KiB) of buffer 0 overwritten in the ring buffer by newer data",

@@ -152,18 +152,13 @@ of_machine(FILE *out, const struct trace_summary *s, const struct trace_loss *l)
 static void
 counters(FILE *out, const struct trace_summary *s, size_t *lines)
 {
-	char count[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
+	char amount[TRACE_LOSS_AMOUNT_MAX], bytes[HUMAN_TEXT_MAX];
 	struct trace_loss l[MAX_LOSSES];
 	size_t i, n = trace_summary_losses(s, l, MAX_LOSSES);
 
 	for (i = 0; i < n && i < MAX_LOSSES; i++) {
-		if (l[i].how_much_unknown)
-			fprintf(out, "%san unknown number of packets",
-			    lost(lines));
-		else
-			fprintf(out, "%s%s %s%s", lost(lines),
-			    human_count(count, l[i].count), l[i].unit,
-			    human_plural(l[i].unit, l[i].count));
+		fprintf(out, "%s%s", lost(lines),
+		    trace_loss_amount(amount, &l[i]));
 		if (l[i].bytes != 0)
 			fprintf(out, " (%s)", human_bytes(bytes, l[i].bytes));
 		if (l[i].of_machine) {

@@ -379,6 +379,7 @@ counted_losses(struct json_out *j, const struct trace_summary *s)
 		json_object(j, NULL);
 		json_uint(j, "count", l[i].how_much_unknown ? 0 : l[i].count);
 		json_bool(j, "how_much_unknown", l[i].how_much_unknown);
+		json_bool(j, "at_least", l[i].at_least);
 		json_string(j, "unit", l[i].unit);
 		json_string(j, "cause", l[i].cause);
 		json_uint(j, "bytes", l[i].bytes);

@@ -206,7 +206,7 @@ what_never_arrived_is_told_beside_what_was_kept(void **state)
 	read_it();
 	assert_int_equal(r.verdict, BUFFER_HURT);
 	assert_int_equal(r.n, 4);
-	assert_memory_equal(r.sentences[0].text, "lacks 1,234 packets that", 24);
+	assert_memory_equal(r.sentences[0].text, "lacks at least 1,234 packets that", 33);
 	assert_string_equal(r.sentences[1].text, "refused 1 chunk, broken by "
 	    "its producer");
 	assert_string_equal(r.sentences[2].text, "got 2 patches for packets "

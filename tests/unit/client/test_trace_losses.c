@@ -109,6 +109,25 @@ what_relays_lost_is_listed_by_machine_and_cause(void **state)
 	assert_true(trace_losses_total(&stats) == 31);
 }
 
+/* A writer marks the next packet once, however many it dropped. */
+static void
+what_producers_dropped_is_at_least_so_much(void **state)
+{
+	Perfetto__Protos__TraceStats__BufferStats b, *rows[] = { &b };
+	char text[160];
+
+	perfetto__protos__trace_stats__buffer_stats__init(&b);
+	b.has_trace_writer_packet_loss = 1;
+	b.trace_writer_packet_loss = 1;
+	stats.n_buffer_stats = 1;
+	stats.buffer_stats = rows;
+	assert_int_equal(trace_losses_list(&stats, losses, 16), 1);
+	assert_true(losses[0].at_least);
+	assert_string_equal(trace_loss_text(text, sizeof(text), &losses[0]),
+	    "at least 1 packet of buffer 0 dropped by producers whose shared "
+	    "memory was full");
+}
+
 static void
 what_the_collector_dropped_is_not_said_of_a_relay(void **state)
 {
@@ -161,6 +180,7 @@ main(void)
 		T(every_cause_is_listed_with_its_buffer),
 		T(what_the_service_refused_of_all_sessions_is_no_loss_of_this_one),
 		T(what_relays_lost_is_listed_by_machine_and_cause),
+		T(what_producers_dropped_is_at_least_so_much),
 		T(what_the_collector_dropped_is_not_said_of_a_relay),
 		T(a_final_flush_that_failed_is_told_but_is_no_data),
 		T(a_short_list_still_tells_how_many_there_are),
