@@ -447,6 +447,7 @@ class Hostile(MemoryCase):
         self.assertGreaterEqual(
             trace.stats().buffer_stats[0].abi_violations, 1)
 
+    @causes("traced_buf_sequence_packet_loss")
     def test_packets_that_forge_or_do_not_parse_are_dropped_and_counted(self):
         bad = [b"\x0a\xff", b"\xff\xff", b"\x08", b"\x0b\x0c",
                b"\x00\x01\x02", b"\x42\x7f"]
