@@ -79,7 +79,7 @@ static const struct config_support table[] = {
 	SERVED("file_write_period_ms", "5000 where it is left out, at least "
 	    "100"),
 	SERVED("max_file_size_bytes", "ends the session before the packet that "
-	    "would pass it"),
+	    "would pass it; statistics are its last packet"),
 	SERVED("guardrail_overrides", "for enable_extra_guardrails"),
 	ANDROID("guardrail_overrides.max_upload_per_day_bytes", "of uploads"),
 	SERVED("guardrail_overrides.max_tracing_buffer_size_kb", "where it is "

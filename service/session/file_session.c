@@ -25,6 +25,13 @@
 /* Room that is shared out at a time among producers that wait for it. */
 #define WAKE_BYTES    (1024u * 1024u)
 #define WAKE_OVERHEAD 64u /* a chunk's header, rounded up */
+/*
+ * Of max_file_size_bytes for the statistics at its end, which tell how the
+ * buffers and relays fared: a 32nd, but not less or more than this.
+ */
+#define STATS_BYTES_MIN 512u
+#define STATS_BYTES_OF_BUFFER 128u
+#define STATS_BYTES_MAX (16u * 1024u)
 /* Up to this period, WRITE_FLUSH_AUTO flushes on its own clock of 5 s. */
 #define AUTO_FLUSH_PERIOD_MS 5000u
 
@@ -48,11 +55,13 @@ struct file_session {
 	bool scraping;    /* inside session_scrape(): no step may nest */
 	bool retry_posted;
 	bool lossless;
-	bool limit_hit;   /* max_file_size_bytes was reached */
+	bool limit_hit;   /* max_file_size_bytes was reached: */
+	bool has_stats;   /* what it ends with was put */
 	uint32_t last_call_ms; /* to finish in; 0: as long as it gets on */
 	struct loop_call retry_call, limit_call;
 	bool has_limit;   /* to be counted here: not compressed */
-	uint64_t left;    /* bytes up to max_file_size_bytes */
+	uint64_t left;    /* bytes up to max_file_size_bytes, */
+	uint64_t kept;    /* less those for its end */
 	uint64_t written;
 	uint64_t *floor;  /* per buffer: unread when the last pass ended */
 	struct loop_timer *write_timer;
@@ -209,32 +218,65 @@ finish_step(struct file_session *f)
 	file_sink_close(f->sink);
 }
 
+/* The session ends; the pass goes on until there is a batch for the file's end. */
+static void
+hit_limit(struct file_session *f)
+{
+	f->limit_hit = true;
+	loop_defer(f->session->service->loop, &f->limit_call, limit_cb, f);
+}
+
+static void
+put_end(struct file_session *f)
+{
+	if (!f->has_stats)
+		readback_put_stats(f->session->readback, f->out, f->kept);
+	f->has_stats = true;
+	end_pass(f);
+}
+
+static void
+put_some(struct file_session *f)
+{
+	switch (readback_fill(f->session->readback, f->out,
+	    f->has_limit ? &f->left : NULL)) {
+	case READBACK_LIMIT:
+		hit_limit(f);
+		break;
+	case READBACK_DONE:
+		end_pass(f);
+		break;
+	case READBACK_FULL:
+		break;
+	}
+}
+
+static void
+submit(struct file_session *f)
+{
+	bool sync = !f->pass && f->pass_syncs;
+
+	if (f->has_stats)
+		file_sink_submit_last(f->sink, sync);
+	else
+		file_sink_submit(f->sink, sync);
+	if (!f->pass)
+		f->pass_syncs = false;
+}
+
 static void
 pump(struct file_session *f)
 {
 	struct sink_batch *b;
-	enum readback_result r;
 
 	while (f->pass && (b = file_sink_batch(f->sink)) != NULL) {
-		if (f->limit_hit) {
-			end_pass(f);
-			break;
-		}
 		packet_out_set_batch(f->out, b);
-		r = readback_fill(f->session->readback, f->out,
-		    f->has_limit ? &f->left : NULL);
+		if (f->limit_hit)
+			put_end(f);
+		else
+			put_some(f);
 		packet_out_set_batch(f->out, NULL);
-		if (r == READBACK_LIMIT) {
-			f->limit_hit = true;
-			loop_defer(f->session->service->loop, &f->limit_call,
-			    limit_cb, f);
-		}
-		if (r != READBACK_FULL)
-			end_pass(f);
-		if (b->len > 0 || (!f->pass && f->pass_syncs))
-			file_sink_submit(f->sink, !f->pass && f->pass_syncs);
-		if (!f->pass)
-			f->pass_syncs = false;
+		submit(f);
 	}
 	wake(f);
 	if (!f->pass && f->finishing && f->state == FILE_OPEN && !f->scraping)
@@ -297,8 +339,8 @@ full_cb(struct file_sink *sink, void *arg)
 
 	if (f->state != FILE_OPEN || f->limit_hit)
 		return;
-	f->limit_hit = true;
-	loop_defer(f->session->service->loop, &f->limit_call, limit_cb, f);
+	hit_limit(f);
+	start_pass(f, false);
 }
 
 static void
@@ -462,6 +504,36 @@ path_in_trace_dir(const struct service *sv, const char *path)
 	return path + n + strspn(path + n, "/");
 }
 
+/* What is kept of it for the statistics at its end. */
+static uint64_t
+room_for_stats(const struct session *s, uint64_t max_bytes)
+{
+	uint64_t room = max_bytes / 32;
+	uint64_t least = STATS_BYTES_MIN + STATS_BYTES_OF_BUFFER *
+	    s->n_buffers;
+
+	if (room > STATS_BYTES_MAX)
+		room = STATS_BYTES_MAX;
+	if (room < least)
+		room = least;
+	return room < max_bytes / 2 ? room : max_bytes / 2;
+}
+
+static void
+set_limit(struct file_session *f, struct file_sink_options *options)
+{
+	uint64_t most = f->session->config->pb->max_file_size_bytes;
+
+	f->kept = room_for_stats(f->session, most);
+	if (options->compression.kind != PACKET_PLAIN) {
+		options->max_bytes = most;
+		options->last_bytes = f->kept;
+	} else {
+		f->left = most - f->kept;
+	}
+	f->has_limit = f->left > 0;
+}
+
 struct file_session *
 file_session_new(struct session *s, int fd, char *err, size_t err_size)
 {
@@ -480,11 +552,7 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 	TAILQ_INIT(&f->waiters);
 	f->session = s;
 	options.compression = config_compression(s->config);
-	if (options.compression.kind != PACKET_PLAIN)
-		options.max_bytes = s->config->pb->max_file_size_bytes;
-	else
-		f->left = s->config->pb->max_file_size_bytes;
-	f->has_limit = f->left > 0;
+	set_limit(f, &options);
 	f->floor = calloc(s->n_buffers + 1, sizeof(*f->floor));
 	f->out = packet_out_new_file();
 	f->loss = file_loss_new(s);

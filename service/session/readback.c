@@ -25,6 +25,9 @@
  */
 #define FILTER_TURN_NS 10000000ull
 
+/* Tag and length of Trace.packet. */
+#define PACKET_HEADER_MAX 11u
+
 /* SystemInfo (reference wire-format.md). */
 enum { INFO_MACHINE_NAME = 17 };
 
@@ -508,6 +511,15 @@ put_suffix(struct readback *r, struct packet_out *out, uint64_t *limit)
 	return true;
 }
 
+void
+readback_put_stats(struct readback *r, struct packet_out *out, uint64_t most)
+{
+	session_stats_packet_within(r->s, &r->packet,
+	    most > PACKET_HEADER_MAX ? (size_t)most - PACKET_HEADER_MAX : 0);
+	/* There is room: it is put, or has none within most. */
+	(void)put_built(r, out, &most);
+}
+
 /* Whether the buffers hold nothing at all, not even what stalls. */
 static bool
 nothing_waits(const struct session *s)
@@ -558,5 +570,6 @@ readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
 		return READBACK_FULL;
 	if (nothing_waits(s))
 		sequence_map_sweep(s->sequences);
-	return READBACK_DONE;
+	/* Something of the service's own did not fit. */
+	return limit != NULL && *limit == 0 ? READBACK_LIMIT : READBACK_DONE;
 }

@@ -24,7 +24,7 @@ struct session;
 enum readback_result {
 	READBACK_FULL,  /* no room, or a turn's time is over; there may be more */
 	READBACK_DONE,  /* everything readable now was read */
-	READBACK_LIMIT, /* the next packet would pass the limit; it is gone */
+	READBACK_LIMIT, /* a packet would have passed the limit; it is gone */
 };
 
 struct readback *readback_new(struct session *s) MUST_CHECK;
@@ -41,6 +41,13 @@ void readback_begin(struct readback *r);
  */
 enum readback_result readback_fill(struct readback *r, struct packet_out *out,
     uint64_t *limit) MUST_CHECK;
+
+/*
+ * Puts TraceStats, short ones where they have to be, or nothing where not even
+ * those fit into so many bytes.  Only while out has room.
+ */
+void readback_put_stats(struct readback *r, struct packet_out *out,
+    uint64_t most);
 
 /* The next pass that empties the buffers ends with TraceStats. */
 void readback_want_stats(struct readback *r);

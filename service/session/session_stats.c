@@ -76,6 +76,22 @@ encode_packet(struct session *s, struct packet_stats *st, struct pb_writer *w)
 	free(writers);
 }
 
+/* What has room nearly everywhere: no writers, and relays' losses by machine. */
+static void
+encode_short_packet(struct session *s, struct packet_stats *st,
+    struct pb_writer *w)
+{
+	struct packet_link_loss losses[REPLY_LOSSES_MAX];
+
+	st->link_losses = losses;
+	st->n_link_losses = session_losses_by_machine(s, losses,
+	    REPLY_LOSSES_MAX);
+	service_packets_trace_stats(w, (int32_t)getuid(), st);
+	/* They end here, and st does not. */
+	st->link_losses = NULL;
+	st->n_link_losses = 0;
+}
+
 static void
 encode_message(struct session *s, struct packet_stats *st, struct pb_writer *w)
 {
@@ -137,6 +153,17 @@ void
 session_stats_packet(struct session *s, struct pb_writer *w)
 {
 	encode(s, w, encode_packet);
+}
+
+void
+session_stats_packet_within(struct session *s, struct pb_writer *w,
+    size_t most)
+{
+	session_stats_packet(s, w);
+	if (w->failed || w->len <= most)
+		return;
+	pb_writer_reset(w);
+	encode(s, w, encode_short_packet);
 }
 
 void

@@ -49,6 +49,7 @@ struct batch {
 struct job {
 	struct batch *batch; /* NULL: only sync */
 	bool sync;
+	bool last;
 };
 
 /* What the writer has to say. */
@@ -106,6 +107,7 @@ struct file_sink {
 	struct sink_writer writer;
 	struct packet_compressor *compressor; /* NULL: bytes as they are */
 	uint64_t max_bytes;
+	uint64_t last_bytes;
 	bool full;   /* max_bytes is reached; batches are dropped */
 	bool broken; /* an error ended the file; jobs are dropped */
 	struct sink_dir dir;
@@ -196,11 +198,21 @@ writer_next(struct file_sink *s, struct job *job)
 	return found;
 }
 
-/* What b becomes in the file, as far as that has room. */
-static const uint8_t *
-writer_prepare(struct file_sink *s, const struct sink_batch *b, size_t *len)
+/* Bytes that the file has room for; last: with those kept for its end. */
+static size_t
+writer_room(const struct file_sink *s, bool last)
 {
-	uint64_t left = s->max_bytes - s->writer.total;
+	uint64_t most = s->max_bytes - (last ? 0 : s->last_bytes);
+	uint64_t left = most > s->writer.total ? most - s->writer.total : 0;
+
+	return left < SIZE_MAX ? (size_t)left : SIZE_MAX;
+}
+
+/* What the job's batch becomes in the file, as far as that has room. */
+static const uint8_t *
+writer_prepare(struct file_sink *s, const struct job *job, size_t *len)
+{
+	const struct sink_batch *b = &job->batch->pub;
 	const uint8_t *data;
 	size_t taken;
 
@@ -211,8 +223,8 @@ writer_prepare(struct file_sink *s, const struct sink_batch *b, size_t *len)
 		return packet_compressor_run(s->compressor, b->data, b->len,
 		    len);
 	data = packet_compressor_fit(s->compressor, b->data, b->len,
-	    left < SIZE_MAX ? (size_t)left : SIZE_MAX, &taken, len);
-	s->full = taken < b->len;
+	    writer_room(s, job->last), &taken, len);
+	s->full = job->last || taken < b->len;
 	return data;
 }
 
@@ -221,8 +233,9 @@ writer_prepare(struct file_sink *s, const struct sink_batch *b, size_t *len)
  * out counts: full() tells of it.
  */
 static size_t
-writer_put(struct file_sink *s, const struct sink_batch *b)
+writer_put(struct file_sink *s, const struct job *job)
 {
+	const struct sink_batch *b = &job->batch->pub;
 	char err[SINK_ERR_MAX];
 	const uint8_t *data;
 	size_t len;
@@ -232,9 +245,9 @@ writer_put(struct file_sink *s, const struct sink_batch *b)
 		    "that reads it, or its disk, takes nothing");
 	if (s->broken)
 		return 0;
-	if (s->full)
+	if (s->full && !job->last)
 		return b->len;
-	data = writer_prepare(s, b, &len);
+	data = writer_prepare(s, job, &len);
 	if (sink_writer_write(&s->writer, data, len, err, sizeof(err)) == 0)
 		return b->len;
 	report_error(s, err);
@@ -249,7 +262,7 @@ writer_run(struct file_sink *s, const struct job *job)
 	size_t kept = 0;
 
 	if (job->batch != NULL)
-		kept = writer_put(s, &job->batch->pub);
+		kept = writer_put(s, job);
 	if (!s->broken && job->sync &&
 	    sink_writer_sync(&s->writer, err, sizeof(err)) < 0)
 		report_error(s, err);
@@ -325,6 +338,7 @@ sink_set_options(struct file_sink *s, const struct file_sink_options *o)
 	if (o == NULL)
 		return 0;
 	s->max_bytes = o->max_bytes;
+	s->last_bytes = o->last_bytes;
 	if (o->compression.kind != PACKET_PLAIN)
 		s->nominal = PACKET_BATCH_BYTES;
 	else if (o->max_bytes == 0)
@@ -618,7 +632,7 @@ file_sink_reserve(struct sink_batch *b, size_t n)
 
 /* With the lock held. */
 static void
-queue_locked(struct file_sink *s, struct batch *b, bool sync)
+queue_locked(struct file_sink *s, struct batch *b, bool sync, bool last)
 {
 	if (b == NULL && s->n_jobs > 0) {
 		/* Something that was not begun will sync for us */
@@ -626,13 +640,13 @@ queue_locked(struct file_sink *s, struct batch *b, bool sync)
 		return;
 	}
 	assert(s->n_jobs < MAX_JOBS);
-	s->jobs[s->n_jobs++] = (struct job){ b, sync };
+	s->jobs[s->n_jobs++] = (struct job){ b, sync, last };
 	s->submitted++;
 	pthread_cond_signal(&s->wake);
 }
 
-void
-file_sink_submit(struct file_sink *s, bool sync)
+static void
+submit(struct file_sink *s, bool sync, bool last)
 {
 	struct batch *b = s->current;
 
@@ -646,9 +660,21 @@ file_sink_submit(struct file_sink *s, bool sync)
 		s->current = NULL;
 	}
 	pthread_mutex_lock(&s->lock);
-	queue_locked(s, b, sync);
+	queue_locked(s, b, sync, last);
 	pthread_mutex_unlock(&s->lock);
 	watch(s);
+}
+
+void
+file_sink_submit(struct file_sink *s, bool sync)
+{
+	submit(s, sync, false);
+}
+
+void
+file_sink_submit_last(struct file_sink *s, bool sync)
+{
+	submit(s, sync, true);
 }
 
 uint64_t

@@ -72,6 +72,8 @@ struct file_sink_options {
 	 * so compressed); 0: no limit.  See full().
 	 */
 	uint64_t max_bytes;
+	/* Of these, kept for what file_sink_submit_last() hands over. */
+	uint64_t last_bytes;
 };
 
 struct file_sink_ops {
@@ -148,6 +150,12 @@ bool file_sink_reserve(struct sink_batch *b, size_t n) MUST_CHECK;
  * batch: only syncs, and without sync does nothing.
  */
 void file_sink_submit(struct file_sink *s, bool sync);
+
+/*
+ * The same for what is to stand at the end of the file, once, also of a full
+ * one: it has last_bytes of its own.  Nothing submitted later gets there.
+ */
+void file_sink_submit_last(struct file_sink *s, bool sync);
 
 /* Nothing submitted is still unanswered by written() or failed(). */
 bool file_sink_idle(const struct file_sink *s);

@@ -225,9 +225,12 @@ class Limits(CompressionCase):
             consumer.ended()
             producer.wait_command("stop_data_source")
             self.assertLessEqual(os.path.getsize(path), limit)
-            # One packet more would have had no room.
-            self.assertGreater(os.path.getsize(path), limit - 2 * KIB)
+            # One packet more would have had no room beside the statistics.
+            self.assertGreater(os.path.getsize(path),
+                               limit - 2 * KIB - limit // 32)
             trace = Trace.from_file(path)
+            self.assertEqual(trace.packets[-1].WhichOneof("data"),
+                             "trace_stats")
             numbers = [p.for_testing.counter for p in trace.of("for_testing")]
             self.assertEqual(numbers, list(range(len(numbers))))
             self.assertLess(len(numbers), 4000)

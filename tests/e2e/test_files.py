@@ -117,6 +117,8 @@ class ByDescriptor(FileCase):
         self.assertGreater(os.path.getsize(path), limit // 2)
         (numbers,) = trace.numbers().values()
         self.assertEqual(numbers, list(range(len(numbers))))
+        self.assertEqual(trace.packets[-1].WhichOneof("data"), "trace_stats")
+        self.assertGreater(trace.stats().buffer_stats[0].chunks_written, 0)
 
     def test_reading_the_buffers_of_such_a_session_is_refused(self):
         producer = self.producer("p")

@@ -133,11 +133,57 @@ a_file_ends_on_a_whole_packet_before_its_limit(void **state)
 	assert_string_equal(b.c.error, "");
 	assert_int_equal(stat(b.path, &st), 0);
 	assert_true(st.st_size <= 50000);
-	assert_true(st.st_size > 50000 - 600);
+	/* A packet, and what is kept for statistics. */
+	assert_true(st.st_size > 50000 - 600 - 50000 / 32);
 	fake_read_file(b.path, &t);
 	assert_true(fake_trace_count(&t, text) > 50);
 	fake_trace_done(&t);
 	bed_done(&b);
+}
+
+/* More than the file holds, by so many writers, before its first write. */
+static void
+fill_before_the_first_write(struct bed *b, uint16_t writers)
+{
+	static char text[500];
+	uint16_t w;
+	uint32_t i;
+
+	memset(text, 'y', sizeof(text) - 1);
+	for (i = 0; i < 120u / writers; i++)
+		for (w = 1; w <= writers; w++)
+			assert_int_equal(fake_commit(&b->p, b->p.last_buffer,
+			    w, i, 1, text), COMMIT_OK);
+	session_disable(b->c.s, NULL);
+	fixture_wait(b->f, fake_disabled, &b->c);
+}
+
+static void
+a_file_ends_with_statistics_also_where_its_limit_ends_it(void **state)
+{
+	static const uint16_t writers[] = { 1, 60 };
+	const Perfetto__Protos__TraceStats *st;
+	struct fake_trace t;
+	struct bed b;
+	size_t i;
+
+	for (i = 0; i < 2; i++) {
+		bed_init(&b, state, "buffers { size_kb: 1024 } " SOURCE
+		    "write_into_file: true " RARELY
+		    "max_file_size_bytes: 20000");
+		fill_before_the_first_write(&b, writers[i]);
+		bed_done(&b);
+		fake_read_file(b.path, &t);
+		assert_true(t.n > 1);
+		st = t.packets[t.n - 1]->trace_stats;
+		assert_non_null(st);
+		assert_int_equal(st->n_buffer_stats, 1);
+		assert_int_equal(st->buffer_stats[0]->chunks_written, 120);
+		/* Those of writers only where they have room. */
+		assert_int_equal(st->n_writer_stats, i == 0 ? 1 : 0);
+		fake_trace_done(&t);
+		unlink(b.path);
+	}
 }
 
 static void
@@ -402,6 +448,7 @@ main(void)
 		T(each_write_is_preceded_by_a_flush_when_asked_for),
 		T(a_buffer_that_is_half_full_is_written_at_once),
 		T(a_file_ends_on_a_whole_packet_before_its_limit),
+		T(a_file_ends_with_statistics_also_where_its_limit_ends_it),
 		T(everything_is_in_the_file_when_the_end_is_told),
 		T(a_failing_file_ends_only_its_own_session),
 		T(a_session_freed_while_its_file_is_busy_completes_it),
