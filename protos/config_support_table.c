@@ -86,7 +86,8 @@ static const struct config_support table[] = {
 	    "more than the guardrail's 128 MiB"),
 	SERVED("deferred_start", "waits for StartTracing"),
 	SERVED("flush_period_ms", "none where it is left out"),
-	SERVED("flush_timeout_ms", "5000 where it is left out"),
+	SERVED("flush_timeout_ms", "5000 where it is left out; who owes an "
+	    "answer for as long is not waited for again at the end"),
 	SERVED("data_source_stop_timeout_ms", "5000 where it is left out"),
 	ANDROID("notify_traceur", "of Android's System Tracing app"),
 	SERVED("bugreport_score", "over 0: everybody may see and clone the "

@@ -26,14 +26,21 @@
 #define PERIODIC_CROWD (PERIODIC_MAX / 2)
 #define PERIODIC_GAP_MS (5000u / PERIODIC_CROWD)
 
+enum place {
+	PLACE_AWAITED,
+	PLACE_SILENT, /* not waited for */
+	PLACE_ANSWERED,
+};
+
 struct flush {
 	TAILQ_ENTRY(flush) link;
 	struct session *session;
 	uint64_t id;
 	uint32_t *waiting; /* producer ids, ascending */
-	bool *answered;    /* by the same index */
+	enum place *places; /* by the same index */
 	size_t n_waiting;  /* entries */
-	size_t n_left;     /* not answered yet */
+	size_t n_left;     /* not answered yet, */
+	size_t n_awaited;  /* and waited for */
 	struct loop_timer *timer;
 	struct producer_walk asking;
 	struct loop_call ready_call; /* there was nobody to ask */
@@ -43,7 +50,10 @@ struct flush {
 	bool periodic;
 	bool final;           /* the session ends with it */
 	bool patient;         /* its time is up, but for relays */
+	bool put_aside;       /* the same, and nobody waits for it any more */
+	uint64_t times;       /* it counts, with others that were put aside */
 	uint64_t patience_ms; /* how much longer they are waited for */
+	uint32_t timeout_ms;
 	uint64_t started_ms;
 	flush_fn done;
 	void *arg;
@@ -66,27 +76,27 @@ flush_free(struct flush *f)
 	loop_call_cancel(&f->late_call);
 	loop_timer_free(f->timer);
 	free(f->waiting);
-	free(f->answered);
+	free(f->places);
 	free(f);
 }
 
 /* Where the producer's place is in it; NULL: it has none, or has answered. */
-static bool *
+static enum place *
 place_of(const struct flush *f, uint32_t producer)
 {
 	const uint32_t *hit;
-	bool *answered;
+	enum place *place;
 
 	hit = f->n_waiting == 0 ? NULL : bsearch(&producer, f->waiting,
 	    f->n_waiting, sizeof(producer), compare_ids);
 	if (hit == NULL)
 		return NULL;
-	answered = &f->answered[hit - f->waiting];
-	return *answered ? NULL : answered;
+	place = &f->places[hit - f->waiting];
+	return *place == PLACE_ANSWERED ? NULL : place;
 }
 
 static bool
-is_waited_for(const struct flush *f, const struct producer *p)
+is_unanswered_by(const struct flush *f, const struct producer *p)
 {
 	return place_of(f, p->id) != NULL;
 }
@@ -102,7 +112,7 @@ log_slow(struct flush *f)
 	TAILQ_FOREACH(i, &s->instances, of_session) {
 		if (n == SLOW_NAMED_MAX)
 			break;
-		if (!is_waited_for(f, i->producer))
+		if (!is_unanswered_by(f, i->producer))
 			continue;
 		slow[n].producer = i->producer->name;
 		slow[n].data_source = i->name;
@@ -112,8 +122,8 @@ log_slow(struct flush *f)
 		event_log_slow(s->events,
 		    SERVICE_EVENT_LAST_FLUSH_SLOW_DATA_SOURCES, slow, n);
 	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_WARN,
-	    "session %llu: flush %llu timed out with %zu producers "
-	    "unanswered", (unsigned long long)s->id, (unsigned long long)f->id,
+	    "session %llu: flush %llu is over, and %zu producers have not "
+	    "answered", (unsigned long long)s->id, (unsigned long long)f->id,
 	    f->n_left);
 }
 
@@ -122,7 +132,7 @@ static bool
 is_late_by_link(const struct flush *f, const struct producer *p)
 {
 	return p->linked && (p->cut || p->back_ms >= f->started_ms) &&
-	    is_waited_for(f, p);
+	    is_unanswered_by(f, p);
 }
 
 /*
@@ -136,7 +146,7 @@ find_silent(struct flush *f)
 
 	TAILQ_FOREACH(p, &f->session->service->producers, link)
 		if (p->heard != NULL && *p->heard < f->id &&
-		    is_waited_for(f, p))
+		    is_unanswered_by(f, p))
 			p->back_ms = loop_now_ms();
 }
 
@@ -160,10 +170,81 @@ mark_left_out(const struct flush *f)
 	TAILQ_FOREACH(i, &f->session->instances, of_session) {
 		if (is_late_by_link(f, i->producer))
 			link_loss_unknown(i, LINK_LOSS_OF_CUT);
-		else if (is_waited_for(f, i->producer) &&
+		else if (is_unanswered_by(f, i->producer) &&
 		    quota_is_held(i->producer))
 			link_loss_unknown(i, LINK_LOSS_OF_QUOTA);
 	}
+}
+
+static struct flush *
+find_put_aside(const struct session *s)
+{
+	struct flush *f;
+
+	TAILQ_FOREACH(f, &s->flushes, link)
+		if (f->put_aside)
+			return f;
+	return NULL;
+}
+
+/*
+ * A relay keeps what its producers wrote, and answers when it can: only the end
+ * of the session tells that a flush has failed which waits for relays alone.
+ */
+static bool
+waits_for_relays_alone(const struct flush *f)
+{
+	struct producer *p;
+
+	if (f->final || f->asking.under_way)
+		return false;
+	TAILQ_FOREACH(p, &f->session->service->producers, link)
+		if (!p->linked && is_unanswered_by(f, p))
+			return false;
+	return true;
+}
+
+/* One stands for all: whoever answers it has answered those before it. */
+static void
+put_aside(struct flush *f)
+{
+	struct flush *before = find_put_aside(f->session);
+
+	if (before != NULL) {
+		f->times += before->times;
+		flush_free(before);
+	}
+	f->put_aside = true;
+	f->done = NULL;
+}
+
+/* Counts it, and frees it. */
+static void
+settle(struct flush *f, bool success)
+{
+	struct session *s = f->session;
+
+	if (success) {
+		s->flushes_succeeded += f->times;
+		event_log_event(s->events,
+		    SERVICE_EVENT_ALL_DATA_SOURCES_FLUSHED);
+	} else {
+		s->flushes_failed += f->times;
+	}
+	flush_free(f);
+}
+
+static void
+settle_at_end(struct flush *f)
+{
+	struct flush *before = find_put_aside(f->session);
+
+	mark_left_out(f);
+	if (before == NULL)
+		return;
+	/* It goes with the session: callers may be on their way to it. */
+	f->session->flushes_failed += before->times;
+	before->times = 0;
 }
 
 /* Finishes it when nothing is left to wait for. */
@@ -175,23 +256,22 @@ flush_check(struct flush *f)
 	void *arg = f->arg;
 	bool success;
 
-	if ((f->n_left > 0 || f->asking.under_way) && !f->timed_out)
+	if ((f->n_awaited > 0 || f->asking.under_way) && !f->timed_out)
+		return;
+	if (f->put_aside && f->n_left > 0)
 		return;
 	if (!session_scrape(s) && !f->timed_out)
 		return;
 	/* Those who were not even asked have not answered. */
 	success = f->n_left == 0 && !f->asking.under_way;
-	if (success) {
-		s->flushes_succeeded++;
-		event_log_event(s->events,
-		    SERVICE_EVENT_ALL_DATA_SOURCES_FLUSHED);
-	} else {
-		s->flushes_failed++;
+	if (!success)
 		log_slow(f);
-		if (f->final)
-			mark_left_out(f);
-	}
-	flush_free(f);
+	if (!success && f->final)
+		settle_at_end(f);
+	if (!success && waits_for_relays_alone(f))
+		put_aside(f);
+	else
+		settle(f, success);
 	if (done != NULL)
 		done(s, success, arg);
 }
@@ -230,6 +310,33 @@ late_cb(void *arg)
 }
 
 /*
+ * At the end nobody is waited for who owes an answer for as long already, and
+ * not because of us: clients flush before they stop, too.
+ */
+static bool
+is_silent(const struct flush *f, struct producer *p)
+{
+	return f->final && p->asked_ms != 0 &&
+	    loop_now_ms() - p->asked_ms >= f->timeout_ms && !p->linked &&
+	    !p->is_waiting && !quota_is_held(p);
+}
+
+/* Before it is asked: it may answer at once. */
+static void
+expect_answer(struct flush *f, struct producer *p)
+{
+	bool silent = is_silent(f, p);
+
+	f->places[f->n_waiting] = silent ? PLACE_SILENT : PLACE_AWAITED;
+	f->waiting[f->n_waiting++] = p->id;
+	f->n_left++;
+	f->n_awaited += !silent;
+	p->asked_flush = f->id;
+	if (p->asked_ms == 0)
+		p->asked_ms = f->started_ms;
+}
+
+/*
  * Asks one producer; its answer is waited for when it has a source that takes
  * part (under emulation all do: the producer scrapes itself on Flush).
  */
@@ -253,9 +360,7 @@ ask(struct producer *p, void *arg)
 		ids[n++] = i->id;
 	}
 	if (n > 0) {
-		/* Before it is asked: it may answer at once. */
-		f->waiting[f->n_waiting++] = p->id;
-		f->n_left++;
+		expect_answer(f, p);
 		p->ops->flush(p->port, f->id, ids, n, f->flags);
 	}
 	if (ids != few)
@@ -269,7 +374,7 @@ asked_cb(void *arg)
 {
 	struct flush *f = arg;
 
-	if (f->n_left == 0)
+	if (f->n_awaited == 0)
 		loop_defer(f->session->service->loop, &f->ready_call,
 		    ready_cb, f);
 }
@@ -328,15 +433,17 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 		goto fail;
 	f->periodic = flags == FLUSH_PERIODIC;
 	f->waiting = calloc(s->service->n_producers + 1, sizeof(uint32_t));
-	f->answered = calloc(s->service->n_producers + 1, sizeof(bool));
+	f->places = calloc(s->service->n_producers + 1, sizeof(*f->places));
 	f->timer = loop_timer_new(s->service->loop, timeout_cb, f);
-	if (f->waiting == NULL || f->answered == NULL || f->timer == NULL)
+	if (f->waiting == NULL || f->places == NULL || f->timer == NULL)
 		goto fail;
 	f->session = s;
 	f->id = ++s->service->last_flush_id;
 	f->final = flags == FLUSH_TRACE_STOP;
 	f->patience_ms = f->final ? patience(s, timeout_ms) : 0;
+	f->timeout_ms = timeout_ms;
 	f->started_ms = loop_now_ms();
+	f->times = 1;
 	f->done = done;
 	f->arg = arg;
 	f->flags = flags;
@@ -355,7 +462,7 @@ fail:
 	if (f != NULL) {
 		loop_timer_free(f->timer);
 		free(f->waiting);
-		free(f->answered);
+		free(f->places);
 		free(f);
 	}
 	s->flushes_failed++;
@@ -385,15 +492,16 @@ answered(struct service *sv, uint32_t producer, uint64_t up_to)
 {
 	struct session *s, *snext;
 	struct flush *f, *next;
-	bool *place;
+	enum place *place;
 
 	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, snext) {
 		TAILQ_FOREACH_SAFE(f, &s->flushes, link, next) {
 			if (f->id > up_to || f->n_left == 0 ||
 			    (place = place_of(f, producer)) == NULL)
 				continue;
-			*place = true;
+			f->n_awaited -= *place == PLACE_AWAITED;
 			f->n_left--;
+			*place = PLACE_ANSWERED;
 			/* Once for all that answer in a turn: it looks at all. */
 			if (f->patient && f->n_left > 0)
 				loop_defer(sv->loop, &f->late_call, late_cb,
@@ -407,6 +515,7 @@ answered(struct service *sv, uint32_t producer, uint64_t up_to)
 void
 flush_ack(struct producer *p, uint64_t request_id)
 {
+	p->asked_ms = request_id < p->asked_flush ? loop_now_ms() : 0;
 	answered(p->service, p->id, request_id);
 }
 
@@ -422,7 +531,7 @@ flush_retry(struct session *s)
 	struct flush *f, *next;
 
 	TAILQ_FOREACH_SAFE(f, &s->flushes, link, next)
-		if (f->n_left == 0)
+		if (f->n_awaited == 0)
 			flush_check(f);
 }
 

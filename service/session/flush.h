@@ -7,9 +7,14 @@
  * flush_start() at the earliest.  A scrape that would overwrite what a file has
  * not got yet is retried as the file proceeds, until the time-out.
  *
+ * One whose time is up while only producers of relays have not answered counts
+ * as failed when the session ends and they still have not: a relay that is cut
+ * off keeps their data.  done() is told that it failed all the same.
+ *
  * The flush at the end of a session (FLUSH_TRACE_STOP) waits for machines whose
  * link was cut off or is silent, and for nobody else, up to link.end_wait_ms; what they had
- * not sent then is marked as lost.
+ * not sent then is marked as lost.  It does not wait for producers that owe an
+ * answer to an earlier flush for as long as its own time-out.
  */
 #ifndef SERVICE_SESSION_FLUSH_H
 #define SERVICE_SESSION_FLUSH_H

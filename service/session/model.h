@@ -161,6 +161,9 @@ struct producer {
 	uint64_t back_ms;   /* loop_now_ms() when that was known last; 0: never */
 	/* last_flush_id when its link was last heard; NULL: not by a link. */
 	const uint64_t *heard;
+	/* The last flush it was asked for, and since when it owes an answer. */
+	uint64_t asked_flush;
+	uint64_t asked_ms;  /* 0: it has answered all */
 	bool gone;          /* no connection; some memory is still to be read */
 	bool tracing_set_up;
 	bool shm_provided;  /* shm is the producer's own: it has the fd */

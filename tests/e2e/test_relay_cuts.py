@@ -9,6 +9,7 @@ from harness import tap
 from harness.chaos import Proxy
 from harness.device import RelayCase
 from harness.imported import may_cause
+from harness.ipc import Rejected
 from harness.ledger import Audit
 
 RATE = 200_000  # bytes per second of a producer
@@ -195,6 +196,24 @@ class Cuts(RelayCase):
             self.recording.flush(60_000)
         stats = self.recording.stats()
         self.assertEqual(stats.flushes_failed, 0)
+        self.end()
+
+    def test_a_flush_that_is_answered_after_a_cut_did_not_fail(self):
+        """Its caller waits no longer, but nothing was lost."""
+        self.begin()
+        self.proxy.say("refuse 60000")
+        self.proxy.say("cut rst")
+        for _ in range(3):
+            with self.assertRaises(Rejected):
+                self.recording.flush(50)
+        self.assertEqual(self.recording.stats().flushes_failed, 0)
+        self.proxy.say("heal")
+
+        def all_answered():
+            stats = self.recording.stats()
+            return stats.flushes_succeeded == stats.flushes_requested
+        self.until(all_answered, "what was asked for in the cut is answered")
+        self.assertEqual(self.recording.stats().flushes_failed, 0)
         self.end()
 
     def test_sessions_that_begin_and_end_while_it_is_cut_off(self):
