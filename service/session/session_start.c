@@ -15,7 +15,10 @@
 #include "service/session/session_life.h"
 #include "service/session/trigger.h"
 
-/* When data sources have not said that they started, life goes on. */
+/*
+ * Data sources that have not said by then that they started are named in the
+ * trace.  Whoever waits for all of them goes on waiting.
+ */
 #define START_TIMEOUT_MS 20000u
 /* Named in one event. */
 #define SLOW_NAMED_MAX 32u
@@ -62,7 +65,6 @@ slow_start_cb(void *arg)
 	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_WARN,
 	    "session %llu: %zu data sources have not started yet",
 	    (unsigned long long)s->id, n);
-	say_all_started(s);
 }
 
 static bool
