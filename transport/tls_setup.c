@@ -190,6 +190,16 @@ warn_of_crl(const struct tls_setup *s, const char *path, X509_CRL *crl)
 	ERR_clear_error();
 }
 
+/*
+ * OpenSSL takes a delta list alone for a complete one: who is in the list that
+ * it is to complete would be let in.
+ */
+static bool
+is_delta(const X509_CRL *crl)
+{
+	return X509_CRL_get_ext_by_NID(crl, NID_delta_crl, -1) >= 0;
+}
+
 static int
 setup_read_crl(struct tls_setup *s, const struct tls_pem *pem,
     const struct complaint *to)
@@ -207,6 +217,13 @@ setup_read_crl(struct tls_setup *s, const struct tls_pem *pem,
 		goto out;
 	}
 	while ((crl = PEM_read_bio_X509_CRL(in, NULL, NULL, NULL)) != NULL) {
+		if (is_delta(crl)) {
+			X509_CRL_free(crl);
+			complain(to, pem->path, "there is a delta list in "
+			    "this file, which does not name all that are "
+			    "revoked: put the complete list here");
+			goto out;
+		}
 		if (X509_STORE_add_crl(store, crl) != 1 ||
 		    sk_X509_CRL_push(s->crls, crl) <= 0) {
 			X509_CRL_free(crl);

@@ -272,6 +272,17 @@ files_are_chosen_one_by_one(void **state)
 }
 
 static void
+a_delta_list_is_not_taken_for_a_complete_one(void **state)
+{
+	struct tls_world *w = *state;
+	char err[TLS_ERROR_SIZE];
+
+	fix_write_delta_crl(w->server_dir, TLS_CRL_FILE, w->ca);
+	assert_int_equal(tls_context_reload(w->server, err, sizeof(err)), -1);
+	says(err, TLS_CRL_FILE ": there is a delta list in this file");
+}
+
+static void
 a_swapped_link_is_a_change(void **state)
 {
 	struct tls_world *w = *state;
@@ -527,6 +538,7 @@ main(void)
 		TEST(a_key_under_a_passphrase_is_refused_without_asking),
 		TEST(a_weak_key_is_refused),
 		TEST(files_are_chosen_one_by_one),
+		TEST(a_delta_list_is_not_taken_for_a_complete_one),
 		TEST(a_swapped_link_is_a_change),
 		TEST(the_second_connection_resumes_and_knows_the_peer),
 		TEST(tls12_resumes_too),

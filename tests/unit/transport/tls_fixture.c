@@ -281,6 +281,19 @@ fix_write_partial_crl(const char *dir, const char *name,
 	write_crl(dir, name, issuer, crl);
 }
 
+void
+fix_write_delta_crl(const char *dir, const char *name,
+    const struct fix_cert *issuer)
+{
+	X509_CRL *crl = make_crl(issuer, NULL, 0, 0);
+	ASN1_INTEGER *since = ASN1_INTEGER_new();
+
+	MUST(since != NULL && ASN1_INTEGER_set(since, 1) == 1);
+	MUST(X509_CRL_add1_ext_i2d(crl, NID_delta_crl, since, 1, 0) == 1);
+	ASN1_INTEGER_free(since);
+	write_crl(dir, name, issuer, crl);
+}
+
 char *
 fix_side(const struct fix_cert *ca, const struct fix_cert *own)
 {

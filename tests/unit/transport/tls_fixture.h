@@ -60,6 +60,10 @@ void fix_write_crl(const char *dir, const char *name,
 void fix_write_partial_crl(const char *dir, const char *name,
     const struct fix_cert *issuer);
 
+/* What is new since another list, number 1. */
+void fix_write_delta_crl(const char *dir, const char *name,
+    const struct fix_cert *issuer);
+
 /* ca.pem, cert.pem and key.pem of a new folder. */
 char *fix_side(const struct fix_cert *ca, const struct fix_cert *own);
 /* From such a folder. */
