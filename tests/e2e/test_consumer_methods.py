@@ -7,6 +7,7 @@ import sys
 from harness import abi, tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.consumer import buffers, join_slices
+from harness.imported import causes
 from harness.producer import numbered
 from harness.trace import Trace
 
@@ -643,6 +644,7 @@ class Clones(Methods):
         copier, _ = self.clone(unique_session_name="s")
         self.assert_numbers(copier.read(), [11])
 
+    @causes("traced_buf_sequence_packet_loss")
     def test_a_packet_that_is_not_patched_hides_no_other_in_a_clone(self):
         producer = self.producer("p")
         consumer = self.session(unique_session_name="s")
@@ -665,6 +667,9 @@ class Clones(Methods):
                           if p.previous_packet_dropped], [3])
         consumer.stop()
 
+    @causes("traced_buf_sequence_packet_loss",
+            "traced_final_flush_failed",
+            "traced_flushes_failed")
     def test_a_clone_has_what_a_hanging_producer_left_in_its_memory(self):
         producer = self.producer("p")
         self.session(unique_session_name="s", flush_timeout_ms=200)

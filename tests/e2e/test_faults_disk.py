@@ -17,7 +17,7 @@ from harness import faults, tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.chaos import Proxy
 from harness.device import Device, RelayCase
-from harness.imported import causes
+from harness.imported import causes, may_cause
 from harness.loop import SCALE
 from harness.recording import RecordCase
 from harness.trace import Trace
@@ -511,6 +511,7 @@ class Spool(RelayCase):
         self.assertEqual(audit.causes(), {"LINK_LOSS_DISK"})
         self.assertEqual(audit.gaps_without_mark(), [])
 
+    @may_cause("traced_buf_patches_failed")
     def test_no_room_for_what_it_keeps_in_memory(self):
         """The file system of its state folder is full: less is kept, it does
         not fall over the page that is not there, and its link goes on; with

@@ -10,7 +10,7 @@ import time
 from harness import pb, tap
 from harness.daemon import environment
 from harness.device import Control, RelayCase
-from harness.imported import causes
+from harness.imported import causes, may_cause
 from harness.ledger import SOURCE, Audit
 
 MIB = 1 << 20
@@ -68,12 +68,12 @@ class Quotas(RelayCase):
         self.assertEqual(audit.gaps_without_mark(), [])
         return self.numbers_of(trace, "b")
 
-    @causes("traced_buf_patches_failed")
+    @may_cause("traced_buf_patches_failed")
     def test_a_flood_leaves_a_quiet_machine_its_share(self):
         self.assertEqual(self.flood_beside_a_quiet_one(""),
                          list(range(200)))
 
-    @causes("traced_buf_patches_failed")
+    @may_cause("traced_buf_patches_failed")
     def test_without_a_share_the_flood_takes_all(self):
         self.assertEqual(self.flood_beside_a_quiet_one(
             "quota { guaranteed_buffer_percent: 0 }"), [])

@@ -115,6 +115,7 @@ class Grace(RelayCase):
         self.assertEqual(audit.faults, [])
         self.assert_complete(audit)
 
+    @may_cause("traced_buf_trace_writer_packet_loss")
     @causes("traced_final_flush_failed", "traced_flushes_failed")
     def test_and_does_not_wait_for_ever(self):
         self.begin("link { end_wait_ms: 500 grace_ms: 60000 }")
