@@ -110,6 +110,40 @@ chunker_packet(struct chunker *c, size_t size, uint64_t timestamp_ns,
 	return 0;
 }
 
+/* Whole packets only: a chunk that comes twice cannot go on in the next. */
+static int
+fill_repeated(struct chunker *c, size_t size, uint64_t timestamp_ns,
+    struct pb_writer *scratch, chunker_fn fn, void *arg)
+{
+	do {
+		if (chunker_packet(c, size, timestamp_ns, scratch, fn,
+			arg) != 0)
+			return -1;
+	} while (c->used + SIZE_BYTES + scratch->len + FRAGMENT_MIN <=
+	    CHUNKER_BYTES);
+	c->repeat_len = c->used;
+	c->repeat_fragments = c->fragments;
+	return 0;
+}
+
+int
+chunker_repeat(struct chunker *c, size_t size, uint64_t timestamp_ns,
+    struct pb_writer *scratch, chunker_fn fn, void *arg)
+{
+	if (c->repeat_len == 0) {
+		if (fill_repeated(c, size, timestamp_ns, scratch, fn, arg) !=
+		    0)
+			return -1;
+	} else {
+		c->used = c->repeat_len;
+		c->fragments = c->repeat_fragments;
+		c->next_packet += c->fragments;
+		c->bytes += c->used - (size_t)c->fragments * SIZE_BYTES;
+	}
+	hand_out(c, 0, fn, arg);
+	return 0;
+}
+
 bool
 chunker_flush(struct chunker *c, chunker_fn fn, void *arg)
 {

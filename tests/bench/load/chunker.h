@@ -47,6 +47,8 @@ struct chunker {
 	uint8_t *open;  /* CHUNKER_BYTES, owned; NULL: none is open */
 	size_t used;
 	uint16_t fragments;
+	size_t repeat_len; /* of what chunker_repeat() hands out; 0: none yet */
+	uint16_t repeat_fragments;
 	struct chunker_patch patches[CHUNKER_PATCHES_MAX];
 	size_t n_patches;
 };
@@ -59,6 +61,16 @@ void chunker_done(struct chunker *c);
  * that is full.  scratch is emptied.  -1: no memory, and nothing was written.
  */
 int chunker_packet(struct chunker *c, size_t size, uint64_t timestamp_ns,
+    struct pb_writer *scratch, chunker_fn fn, void *arg) MUST_CHECK;
+/* Packets of chunker_repeat(). */
+#define CHUNKER_REPEAT_MAX 4000u
+/*
+ * Hands out one full chunk of whole packets of this size, made by the first
+ * call: afterwards only its id is new, so that it costs next to nothing and a
+ * generator can be faster than what it measures.  Nothing else may be written
+ * to this sequence.  -1: no memory.
+ */
+int chunker_repeat(struct chunker *c, size_t size, uint64_t timestamp_ns,
     struct pb_writer *scratch, chunker_fn fn, void *arg) MUST_CHECK;
 /* Hands out the open chunk, too.  false: there was none. */
 bool chunker_flush(struct chunker *c, chunker_fn fn, void *arg);

@@ -259,6 +259,22 @@ next_sequence(struct device *d)
 	return NULL;
 }
 
+/* The next packet, or with --repeat chunk; -1: no memory. */
+static int
+write_next(struct device *d, struct device_sequence *s)
+{
+	struct device_shared *sh = d->shared;
+	int (*write)(struct chunker *, size_t, uint64_t, struct pb_writer *,
+	    chunker_fn, void *) = sh->options->repeat ? chunker_repeat :
+	    chunker_packet;
+
+	/* Booked before it is where somebody may find it. */
+	load_ledger_at(sh->ledger, s->key)->written =
+	    s->chunker.next_packet + 1;
+	return write(&s->chunker, choose_size(sh), loop_boottime_ns(),
+	    &sh->packet, chunk_cb, d);
+}
+
 /* One commit's worth of packets; -1: no memory. */
 static int
 write_commit(struct device *d, struct device_sequence *s)
@@ -271,11 +287,7 @@ write_commit(struct device *d, struct device_sequence *s)
 	d->making = s;
 	d->made = 0;
 	while (d->made < o->chunks && d->held == NULL && !last) {
-		/* Booked before it is where somebody may find it. */
-		load_ledger_at(sh->ledger, s->key)->written =
-		    s->chunker.next_packet + 1;
-		if (chunker_packet(&s->chunker, choose_size(sh),
-			loop_boottime_ns(), &sh->packet, chunk_cb, d) != 0)
+		if (write_next(d, s) != 0)
 			return -1;
 		last = o->packets > 0 && s->chunker.next_packet >= o->packets;
 		if (d->made == 0 && sh->rate != LOAD_RATE_MAX &&

@@ -5,14 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/bench/load/chunker.h"
 #include "transport/dial_flags.h"
 #include "transport/size_duration.h"
 
 enum {
 	OPT_CONNECT = 256, OPT_TLS_CERTS, OPT_NO_SHM, OPT_PRODUCERS,
 	OPT_RELAYS, OPT_CLASSIC, OPT_NAME, OPT_SOURCE, OPT_WRITERS, OPT_RATE,
-	OPT_TOTAL_RATE, OPT_SIZE, OPT_BIG, OPT_PATCHES, OPT_CHUNKS,
-	OPT_REPLY_EVERY, OPT_BURST, OPT_PACKETS, OPT_STAY, OPT_SHM_KB,
+	OPT_TOTAL_RATE, OPT_SIZE, OPT_BIG, OPT_PATCHES, OPT_REPEAT,
+	OPT_CHUNKS, OPT_REPLY_EVERY, OPT_BURST, OPT_PACKETS, OPT_STAY, OPT_SHM_KB,
 	OPT_RAMP, OPT_IDLE, OPT_DURATION, OPT_CHURN, OPT_SLOW, OPT_SLOW_MS,
 	OPT_HOSTILE, OPT_LEDGER, OPT_FIRST_KEY, OPT_CONSUMER, OPT_SESSION,
 	OPT_CONFIG, OPT_STREAM, OPT_BUFFER, OPT_CONTROL, OPT_PID, OPT_DAEMON,
@@ -34,6 +35,7 @@ static const struct option longs[] = {
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "big", required_argument, NULL, OPT_BIG },
 	{ "patches", no_argument, NULL, OPT_PATCHES },
+	{ "repeat", no_argument, NULL, OPT_REPEAT },
 	{ "chunks", required_argument, NULL, OPT_CHUNKS },
 	{ "reply-every", required_argument, NULL, OPT_REPLY_EVERY },
 	{ "burst", required_argument, NULL, OPT_BURST },
@@ -300,6 +302,9 @@ take_text(struct load_options *o, int opt, const char *arg)
 	case OPT_PATCHES:
 		o->patches = true;
 		return true;
+	case OPT_REPEAT:
+		o->repeat = true;
+		return true;
 	case OPT_STREAM:
 		o->stream = true;
 		return true;
@@ -404,6 +409,13 @@ conflict(const struct load_options *o)
 		return "--classic needs --relays N";
 	if (o->size_min < 64)
 		return "packets have at least 64 bytes (--size)";
+	if (o->repeat && (o->ledger != NULL || o->patches ||
+	    o->big_per_mille > 0))
+		return "--repeat writes the same whole packets again, which "
+		    "nobody can tell apart: not with --ledger, --patches or "
+		    "--big";
+	if (o->repeat && o->size_max > CHUNKER_REPEAT_MAX)
+		return "packets of --repeat have at most 4000 bytes (--size)";
 	if (o->first_key + (uint64_t)o->producers > 0xf0000000u)
 		return "--first-key is too large";
 	if (o->daemon != NULL && o->pid != 0)

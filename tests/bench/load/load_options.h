@@ -69,6 +69,7 @@ struct load_options {
 	uint32_t big_per_mille; /* of packets: */
 	size_t big_size;
 	bool patches;
+	bool repeat;         /* one chunk, again and again */
 	uint32_t chunks;      /* of a commit */
 	uint32_t reply_every; /* commits; 0: only where it has to be known */
 	uint32_t burst_ms;

@@ -36,10 +36,9 @@ put_watch(struct json_out *j, const char *key, const struct load_watch *w)
 	json_object(j, key);
 	json_number(j, "user_s", w->end.user - b->user);
 	json_number(j, "system_s", w->end.system - b->system);
-	json_number(j, "connect_cpu_s", w->connected.user - b->user +
-	    w->connected.system - b->system);
-	json_number(j, "load_cpu_s", w->load.user - w->idle.user +
-	    w->load.system - w->idle.system);
+	json_number(j, "connect_cpu_s", w->connected.cpu - b->cpu);
+	json_number(j, "load_cpu_s", w->load.cpu - w->idle.cpu);
+	json_number(j, "session_cpu_s", w->end.cpu - w->idle.cpu);
 	json_uint(j, "rss_begin_kb", b->rss_kb);
 	json_uint(j, "rss_connected_kb", w->connected.rss_kb);
 	json_uint(j, "rss_idle_kb", w->idle.rss_kb);

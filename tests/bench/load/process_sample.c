@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static int
@@ -25,6 +26,19 @@ read_times(struct process_sample *s, pid_t pid)
 	s->user = (double)user / (double)sysconf(_SC_CLK_TCK);
 	s->system = (double)system / (double)sysconf(_SC_CLK_TCK);
 	return 0;
+}
+
+static void
+read_clock(struct process_sample *s, pid_t pid)
+{
+	struct timespec t;
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) == 0 &&
+	    clock_gettime(clock, &t) == 0)
+		s->cpu = (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	else
+		s->cpu = s->user + s->system;
 }
 
 static void
@@ -69,6 +83,7 @@ process_sample_take(struct process_sample *s, pid_t pid)
 
 	if (read_times(&new, pid) != 0)
 		return -1;
+	read_clock(&new, pid);
 	read_status(&new, pid);
 	count_descriptors(&new, pid);
 	*s = new;

@@ -10,7 +10,8 @@
 #include "transport/compiler.h"
 
 struct process_sample {
-	double user, system; /* seconds of processor time */
+	double user, system; /* seconds of processor time, in ticks */
+	double cpu; /* both, to the nanosecond; of threads that ended, too */
 	uint64_t rss_kb, peak_kb;
 	uint64_t threads;
 	uint64_t descriptors;

@@ -202,6 +202,47 @@ a_byte_that_was_changed_is_noticed(void **state)
 	assert_true(n.whole);
 }
 
+/* The same packets again: what counts them begins anew. */
+static void
+read_repeated(void *arg, const struct chunker_chunk *c)
+{
+	struct reader *r = arg;
+
+	r->packets = 0;
+	read_chunk(r, c);
+	assert_int_equal(r->packets, c->fragments);
+}
+
+static void
+a_repeated_chunk_is_full_of_whole_packets(void **state)
+{
+	static const size_t sizes[] = { 64, 200, 1500, CHUNKER_REPEAT_MAX };
+	struct reader *r;
+	uint64_t packets;
+	size_t i, k, first = 0;
+
+	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		teardown(state);
+		setup(state);
+		r = *state;
+		for (k = 0; k < 3; k++) {
+			assert_int_equal(chunker_repeat(&r->chunker, sizes[i],
+			    k, &r->scratch, read_repeated, r), 0);
+			assert_int_equal(r->chunks, k + 1);
+			first = k == 0 ? r->chunker.bytes : first;
+			assert_int_equal(r->chunker.bytes, (k + 1) * first);
+		}
+		packets = r->packets;
+		assert_int_equal(r->broken, 0);
+		assert_int_equal(r->flags_seen, 0);
+		assert_true(first + sizes[i] + 100 + packets * 4 >
+		    CHUNKER_BYTES);
+		assert_int_equal(r->chunker.next_packet, 3 * packets);
+		assert_int_equal(chunker_complete(&r->chunker), 3 * packets);
+		assert_false(chunker_flush(&r->chunker, read_repeated, r));
+	}
+}
+
 int
 main(void)
 {
@@ -219,6 +260,9 @@ main(void)
 		    teardown),
 		cmocka_unit_test_setup_teardown(
 		    a_byte_that_was_changed_is_noticed, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+		    a_repeated_chunk_is_full_of_whole_packets, setup,
+		    teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -61,6 +61,8 @@ what_is_wrong_is_refused(void **state)
 		"--connect a:1 --session f", "--connect a:1 --config f",
 		"--connect a:1 --duration 5d", "--connect a:1 stray",
 		"--connect a:1 --first-key 0", "--connect a:1 --big 101:5",
+		"--connect a:1 --repeat --ledger f",
+		"--connect a:1 --repeat --size 100-5000",
 	};
 	struct load_options o;
 	size_t i;
