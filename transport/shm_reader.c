@@ -1,6 +1,8 @@
 #include "transport/shm.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "transport/shm_internal.h"
 
@@ -155,21 +157,56 @@ scrape_chunk(struct shm *s, uint32_t page, uint32_t index, uint32_t word,
 }
 
 static void
-scrape(struct shm *s, bool left, shm_scrape_fn fn, void *arg)
+scrape_page(struct shm *s, uint32_t page, bool left, shm_scrape_fn fn,
+    void *arg)
 {
 	struct shm_chunk c;
-	uint32_t page, index, word, n;
+	uint32_t index, word, n;
 	bool complete;
 
-	for (page = 0; page < s->pages; page++) {
-		word = atomic_load_explicit(shm_word(s, page),
-		    memory_order_acquire);
-		n = shm_word_chunks(word);
-		for (index = 0; index < n; index++)
-			if (scrape_chunk(s, page, index, word, left, &c,
-			    &complete))
-				fn(arg, &c, complete);
-	}
+	word = atomic_load_explicit(shm_word(s, page), memory_order_acquire);
+	n = shm_word_chunks(word);
+	for (index = 0; index < n; index++)
+		if (scrape_chunk(s, page, index, word, left, &c, &complete))
+			fn(arg, &c, complete);
+}
+
+/*
+ * Finds the next run of pages that begin in something written, from *page up to
+ * *end.  The others are holes of the memfd: reading one would allocate it, and
+ * a crowd that has written little would cost all of its shared memory.
+ */
+static bool
+find_written(const struct shm *s, uint32_t *page, uint32_t *end)
+{
+	off_t size = (off_t)s->size, data, hole;
+
+	*end = (uint32_t)s->pages;
+	if (*page >= s->pages)
+		return false;
+	data = lseek(s->fd, (off_t)(*page * s->page_size), SEEK_DATA);
+	if (data < 0)
+		return errno != ENXIO; /* not known: all of them */
+	hole = lseek(s->fd, data, SEEK_HOLE);
+	if (hole == data)
+		hole++; /* a hole meanwhile: each call gets on by a page */
+	if (hole < 0 || hole > size)
+		hole = size;
+	if (data > size)
+		data = size;
+	*page = (uint32_t)(((size_t)data + s->page_size - 1) / s->page_size);
+	*end = (uint32_t)(((size_t)hole + s->page_size - 1) / s->page_size);
+	return true;
+}
+
+static void
+scrape(struct shm *s, bool left, shm_scrape_fn fn, void *arg)
+{
+	uint32_t page, end;
+
+	for (page = 0; find_written(s, &page, &end); page = end)
+		for (; page < end; page++)
+			scrape_page(s, page, left, fn, arg);
 }
 
 void

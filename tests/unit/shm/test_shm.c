@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -481,6 +482,63 @@ scraping_shows_unfinished_and_finished_chunks_in_page_order(void **state)
 	shm_free(s);
 }
 
+/* A complete chunk that takes the page. */
+static void
+fill_page(uint8_t *mem, size_t page, size_t page_size)
+{
+	uint32_t word = (uint32_t)SHM_DIV1 << 28 | SHM_COMPLETE;
+	uint16_t packets = 1;
+
+	memcpy(mem + page * page_size, &word, sizeof(word));
+	memcpy(mem + page * page_size + 8 + 6, &packets, sizeof(packets));
+}
+
+static blkcnt_t
+memory_taken(const struct shm *s)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(shm_fd(s), &st), 0);
+	return st.st_blocks;
+}
+
+static void
+scraping_takes_no_memory_for_pages_that_nobody_wrote(void **state)
+{
+	static const size_t page_sizes[] = { PAGE, 4 * PAGE };
+	struct seen seen = { 0 };
+	struct shm *s;
+	uint8_t *mem;
+	blkcnt_t before;
+	size_t i, size;
+
+	for (i = 0; i < 2; i++) {
+		size = page_sizes[i];
+		s = shm_new(64 * size, size);
+		mem = other_side(s);
+		seen.n = 0;
+		shm_scrape(s, note, &seen);
+		assert_int_equal(seen.n, 0);
+		assert_int_equal(memory_taken(s), 0);
+		fill_page(mem, 0, size);
+		fill_page(mem, 40, size);
+		fill_page(mem, 41, size);
+		fill_page(mem, 63, size);
+		/* Its header is not there, where pages are larger. */
+		mem[50 * size + size - 1] = 1;
+		before = memory_taken(s);
+		shm_scrape(s, note, &seen);
+		assert_int_equal(memory_taken(s), before);
+		assert_int_equal(seen.n, 4);
+		assert_int_equal(seen.c[0].page, 0);
+		assert_int_equal(seen.c[1].page, 40);
+		assert_int_equal(seen.c[2].page, 41);
+		assert_int_equal(seen.c[3].page, 63);
+		munmap(mem, 64 * size);
+		shm_free(s);
+	}
+}
+
 static void
 an_acquired_chunk_never_shows_what_was_there_before(void **state)
 {
@@ -723,6 +781,8 @@ main(void)
 		cmocka_unit_test(a_chunk_that_is_put_back_can_be_taken_again),
 		cmocka_unit_test(
 		    scraping_shows_unfinished_and_finished_chunks_in_page_order),
+		cmocka_unit_test(
+		    scraping_takes_no_memory_for_pages_that_nobody_wrote),
 		cmocka_unit_test(
 		    an_acquired_chunk_never_shows_what_was_there_before),
 		cmocka_unit_test(
