@@ -281,7 +281,7 @@ class Bounded(LogCase):
         producer.answers_flush = False
         consumer = self.session()
         producer.wait_started()
-        with self.flood("timed out"):
+        with self.flood("have not answered"):
             calls = [consumer.call("Flush", pb.FlushRequest(timeout_ms=1))
                      for _ in range(FLOOD)]
             self.until(lambda: all(c.ended() for c in calls), "the time-outs")

@@ -47,6 +47,7 @@ make(const char *text)
 	if (settings_parse(&s, text, strlen(text), "t.conf", err,
 		sizeof(err)) != 0)
 		fail_msg("%s", err);
+	trust_free(t);
 	if ((t = trust_new(&s, err, sizeof(err))) == NULL)
 		fail_msg("%s", err);
 }
