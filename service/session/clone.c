@@ -475,6 +475,17 @@ find_source(struct service *sv, const struct clone_request *r)
 	return r->for_bugreport ? best_for_bugreport(sv) : NULL;
 }
 
+/* One answer: whether others have such a session is their secret. */
+static const char *
+no_source(const struct clone_request *r)
+{
+	if (r->session_id == CLONE_BUGREPORT_ID)
+		return "No tracing sessions eligible for bugreport found";
+	return "The tracing session to be cloned was not found, or it is not "
+	    "yours: only its owner and an admin may clone one without "
+	    "bugreport_score";
+}
+
 static int
 copy_trigger(struct clone_op *op, const struct clone_trigger *t)
 {
@@ -508,12 +519,9 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 	op->done = done;
 	op->arg = arg;
 	src = find_source(sv, r);
-	/* One answer: whether others have such a session is their secret. */
 	if (src == NULL || src->state == SESSION_CLONED || src->freeing ||
 	    !session_is_visible(src, r->who)) {
-		answer(op, NULL, false, "The tracing session to be cloned was "
-		    "not found, or it is not yours: only its owner and an "
-		    "admin may clone one without bugreport_score");
+		answer(op, NULL, false, no_source(r));
 		return;
 	}
 	if (check_limits(op, src, err, sizeof(err)) != 0) {
