@@ -49,8 +49,13 @@ def available():
 
 def sql(data, query):
     """The rows of a query about a trace's bytes."""
-    ((_, rows),) = trace_processor.ask(data, query)
+    (rows,) = ask(data, query)
     return rows
+
+
+def ask(data, *queries):
+    """The rows of each."""
+    return [rows for _, rows in trace_processor.ask(data, *queries)]
 
 
 def _marked(test, mark):
