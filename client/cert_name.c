@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "transport/roles.h"
 
@@ -168,11 +167,9 @@ cert_name_kind(const char *text)
 int
 cert_name_check_alternative(const char *text, char *err, size_t err_size)
 {
-	size_t n = strlen(ROLE_URI_PREFIX);
-
-	if (strncasecmp(text, ROLE_URI_PREFIX, n) == 0) {
-		snprintf(err, err_size, "%s gives a role: say --role %s "
-		    "instead", text, text + n);
+	if (role_from_uri(text, strlen(text)) != 0) {
+		snprintf(err, err_size, "%.80s is kept for roles: say --role "
+		    "and the role instead", text);
 		return -1;
 	}
 	if (cert_name_kind(text) != CERT_NAME_NONE)

@@ -4,6 +4,9 @@
 #include <string.h>
 #include <strings.h>
 
+/* Nobody else issues URIs below it, and we issue roles alone. */
+#define OWN_URI_PREFIX "urn:tributary:"
+
 static const struct {
 	enum role role;
 	const char *name;
@@ -40,12 +43,15 @@ role_by_name(const char *name)
 uint32_t
 role_from_uri(const char *uri, size_t len)
 {
-	size_t i, n = strlen(ROLE_URI_PREFIX);
+	size_t i, ours = strlen(OWN_URI_PREFIX), n = strlen(ROLE_URI_PREFIX);
 
-	if (len < n || strncasecmp(uri, ROLE_URI_PREFIX, n) != 0)
+	if (len < ours || strncasecmp(uri, OWN_URI_PREFIX, ours) != 0)
 		return 0;
-	/* Capitals are a mistake of whoever issued it, and give nothing. */
-	if (memcmp(uri, ROLE_URI_PREFIX, n) != 0)
+	/*
+	 * A misspelt prefix or role is a mistake of whoever issued it: he meant
+	 * a role, so the certificate must not get that of one without.
+	 */
+	if (len < n || memcmp(uri, ROLE_URI_PREFIX, n) != 0)
 		return ROLE_UNKNOWN;
 	for (i = 0; i < N_ROLES; i++)
 		if (strlen(roles[i].name) == len - n &&

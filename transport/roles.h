@@ -33,8 +33,8 @@ const char *role_name(enum role role);
 /* One of those names, in any case of letters; 0: none of them. */
 uint32_t role_by_name(const char *name);
 /*
- * The role that a URI of a certificate gives, ROLE_UNKNOWN among them; 0: it is
- * about something else.
+ * The role that a URI of a certificate gives; ROLE_UNKNOWN for all else below
+ * "urn:tributary:", in any case of letters; 0: it is about something else.
  */
 uint32_t role_from_uri(const char *uri, size_t len);
 

@@ -35,6 +35,10 @@ a_role_that_is_none_is_unknown(void **state)
 		"urn:tributary:role:produce",
 		"URN:TRIBUTARY:ROLE:CONSUMER",
 		"URN:Tributary:Role:consumer",
+		"urn:tributary:roles:consumer",
+		"urn:tributary:role",
+		"urn:tributary:consumer",
+		"urn:tributary:",
 	};
 	size_t i;
 
@@ -70,7 +74,9 @@ a_role_is_read_no_further_than_its_uri_goes(void **state)
 	    ROLE_PRODUCER);
 	assert_int_equal(role_from_uri("urn:tributary:role:producer", 26),
 	    ROLE_UNKNOWN);
-	assert_int_equal(role_from_uri("urn:tributary:role:producer", 18), 0);
+	assert_int_equal(role_from_uri("urn:tributary:role:producer", 18),
+	    ROLE_UNKNOWN);
+	assert_int_equal(role_from_uri("urn:tributary:role:producer", 13), 0);
 	assert_int_equal(role_from_uri("", 0), 0);
 }
 
@@ -80,7 +86,8 @@ other_uris_ask_for_no_role(void **state)
 	(void)state;
 	assert_int_equal(given_by("spiffe://lab/urn:tributary:role:admin"), 0);
 	assert_int_equal(given_by(" urn:tributary:role:admin"), 0);
-	assert_int_equal(given_by("urn:tributary:x"), 0);
+	assert_int_equal(given_by("urn:tributaryx:role:admin"), 0);
+	assert_int_equal(given_by("urn:tributary"), 0);
 	assert_int_equal(given_by("https://example.org/"), 0);
 }
 
