@@ -28,19 +28,30 @@ enum {
 	ONE_DATA = 2,
 };
 
+/* Notes chunks or patches of this request that no buffer takes. */
+static void
+note_refused(struct producer *p, uint64_t chunks, uint64_t patches)
+{
+	p->wrote.lost++;
+	p->refused.chunks += chunks;
+	p->refused.patches += patches;
+}
+
 /*
- * Counts chunks or patches that no buffer takes, in each session that runs and
- * that the producer writes for: they may have been meant for any of these, and
- * are no loss of anybody else's.
+ * Counts what was refused of a request in each session that runs and that the
+ * producer writes for: it may have been meant for any of these, and is no loss
+ * of anybody else's.  Once for the whole request: it may hold 60,000 refused
+ * chunks, and the producer may write to thousands of buffers.
  */
 static void
-count_refused(struct producer *p, uint64_t chunks, uint64_t patches)
+count_refused(struct producer *p)
 {
 	struct service *sv = p->service;
 	struct session *s;
 	size_t i;
 
-	p->wrote.lost++;
+	if (LIKELY(p->refused.chunks == 0 && p->refused.patches == 0))
+		return;
 	sv->counters.refusals++;
 	for (i = 0; i < p->n_allowed; i++) {
 		s = sv->buffers[p->allowed[i]]->session;
@@ -49,9 +60,10 @@ count_refused(struct producer *p, uint64_t chunks, uint64_t patches)
 		    s->state == SESSION_DISABLED)
 			continue;
 		s->refused.last = sv->counters.refusals;
-		s->refused.chunks += chunks;
-		s->refused.patches += patches;
+		s->refused.chunks += p->refused.chunks;
+		s->refused.patches += p->refused.patches;
 	}
+	p->refused.chunks = p->refused.patches = 0;
 }
 
 /* Of one chunk; producers send a few. */
@@ -217,20 +229,20 @@ apply_move(struct producer *p, const struct commit_move *m)
 
 	if (!in_shm) {
 		if (shm_chunk_from_bytes(m->data, m->len, &c) != 0) {
-			count_refused(p, 1, 0);
+			note_refused(p, 1, 0);
 			return;
 		}
 	} else if (p->shm == NULL ||
 	    shm_take(p->shm, m->page, m->chunk, &c) != SHM_TAKEN) {
 		s->counters.bad_chunk_index++;
-		count_refused(p, 1, 0);
+		note_refused(p, 1, 0);
 		return;
 	}
 	known = in_shm && forget_scraped(p, m->page, m->chunk);
 	if (!known) {
 		b = find_buffer(p, c.writer_id, m->buffer, &refused);
 		if (refused)
-			count_refused(p, 1, 0);
+			note_refused(p, 1, 0);
 		if (b != NULL && (p->quota == NULL ||
 		    !quota_drops(p, b, &c, !m->incomplete, false)))
 			write_chunk(p, b, &c, !m->incomplete);
@@ -329,7 +341,7 @@ patch_chunk(struct producer *p, const struct patching *c)
 
 	b = find_buffer(p, c->writer, c->buffer, &refused);
 	if (refused)
-		count_refused(p, 0, c->n);
+		note_refused(p, 0, c->n);
 	if (b == NULL)
 		return;
 	pb_init(&r, c->from->data, c->from->len);
@@ -485,27 +497,38 @@ apply_patches(struct producer *p, const uint8_t *request, size_t len)
 			patch_chunk(p, &patching);
 }
 
+static enum commit_verdict
+apply(struct producer *p, const struct plan *plan, const uint8_t *request,
+    size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < plan->n_moves && i < MOVES_KEPT; i++)
+		if (!next_move(p, i, &plan->moves[i]))
+			return COMMIT_AGAIN;
+	if (plan->n_moves > MOVES_KEPT && !apply_rest(p, request, len))
+		return COMMIT_AGAIN;
+	p->moves_done = 0;
+	if (plan->has_patches)
+		apply_patches(p, request, len);
+	return COMMIT_OK;
+}
+
 enum commit_verdict
 commit_data(struct producer *p, const uint8_t *request, size_t len)
 {
+	enum commit_verdict verdict;
 	struct plan plan;
-	size_t i;
 
 	if (!make_plan(&plan, request, len)) {
 		p->service->counters.unparsable_commits++;
 		return COMMIT_BAD;
 	}
-	for (i = 0; i < plan.n_moves && i < MOVES_KEPT; i++)
-		if (!next_move(p, i, &plan.moves[i]))
-			return COMMIT_AGAIN;
-	if (plan.n_moves > MOVES_KEPT && !apply_rest(p, request, len))
-		return COMMIT_AGAIN;
-	p->moves_done = 0;
-	if (plan.has_patches)
-		apply_patches(p, request, len);
-	if (plan.flush_id != 0)
+	verdict = apply(p, &plan, request, len);
+	count_refused(p);
+	if (verdict == COMMIT_OK && plan.flush_id != 0)
 		flush_ack(p, plan.flush_id);
-	return COMMIT_OK;
+	return verdict;
 }
 
 struct scrape {

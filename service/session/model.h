@@ -191,6 +191,11 @@ struct producer {
 		uint64_t packets; /* about */
 		uint64_t lost;    /* chunks refused, packets it dropped itself */
 	} wrote;
+	/* Of the commit being applied: sessions count them at its end. */
+	struct {
+		uint64_t chunks;
+		uint64_t patches;
+	} refused;
 };
 
 enum session_state {
@@ -222,7 +227,7 @@ TAILQ_HEAD(producer_waiters, producer);
 struct service_counters {
 	uint64_t producers_seen;
 	uint64_t data_sources_seen;
-	uint64_t refusals; /* of chunks and patches; see session.refused */
+	uint64_t refusals; /* commits with such; see session.refused */
 	uint64_t unparsable_commits;
 	uint64_t bad_chunk_index;
 	uint64_t wrong_buffer;

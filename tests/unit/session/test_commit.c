@@ -281,6 +281,32 @@ what_is_refused_counts_once_in_each_session_that_runs(void **state)
 	bed_done(&b);
 }
 
+/* Or a producer with many buffers could hold up everybody with 60,000 moves. */
+static void
+what_is_refused_of_a_commit_is_counted_in_one_go(void **state)
+{
+	struct pb_writer w, good;
+	struct bed b;
+	int i;
+
+	bed_init(&b, state, true, ONE_SOURCE);
+	pb_writer_init(&w);
+	pb_writer_init(&good);
+	for (i = 0; i < 1000; i++)
+		fake_move(&w, 0, 0, 0, NULL);
+	fake_chunk(&good, 1, 0, 1, "good");
+	fake_move(&w, 0, 0, b.p.last_buffer, &good);
+	pb_writer_done(&good);
+	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	assert_int_equal(b.c.s->refused.chunks, 1000);
+	assert_int_equal(b.p.p->wrote.lost, 1000);
+	assert_int_equal(b.f->service->counters.refusals, 1);
+	(void)fake_commit(&b.p, 60000, 1, 0, 1, "nowhere");
+	assert_int_equal(b.c.s->refused.chunks, 1001);
+	assert_trace(b.c.s, "good ");
+	bed_done(&b);
+}
+
 static void
 a_writer_s_number_that_is_used_again_is_another_writer_s(void **state)
 {
@@ -966,6 +992,7 @@ main(void)
 		T(a_writer_bound_to_one_buffer_may_not_write_to_another),
 		T(a_writer_s_number_that_is_used_again_is_another_writer_s),
 		T(what_is_refused_counts_once_in_each_session_that_runs),
+		T(what_is_refused_of_a_commit_is_counted_in_one_go),
 		T(data_for_a_buffer_that_is_gone_is_late_and_no_violation),
 		T(a_request_that_does_not_parse_has_no_effect_at_all),
 		T(patches_are_applied_after_the_moves_of_their_request),
