@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "transport/commit_wire.h"
+#include "transport/log.h"
+#include "transport/loop.h"
 #include "transport/pb_reader.h"
 #include "transport/shm.h"
 #include "service/buffer/trace_buffer.h"
@@ -37,6 +39,20 @@ note_refused(struct producer *p, uint64_t chunks, uint64_t patches)
 	p->refused.patches += patches;
 }
 
+static void
+tell_refused(const struct producer *p)
+{
+	char name[128];
+
+	log_limited(&p->service->discard_log, loop_now_ms(), LOG_LEVEL_WARN,
+	    "producer %u (\"%s\", pid %d, machine %u): %llu chunks and %llu "
+	    "patches of a commit discarded: they name a buffer that it may not "
+	    "write to, or cannot be read", p->id, log_escape(name,
+	    sizeof(name), p->name, strlen(p->name)), p->pid, p->machine->id,
+	    (unsigned long long)p->refused.chunks,
+	    (unsigned long long)p->refused.patches);
+}
+
 /*
  * Counts what was refused of a request in each session that runs and that the
  * producer writes for: it may have been meant for any of these, and is no loss
@@ -63,6 +79,7 @@ count_refused(struct producer *p)
 		s->refused.chunks += p->refused.chunks;
 		s->refused.patches += p->refused.patches;
 	}
+	tell_refused(p);
 	p->refused.chunks = p->refused.patches = 0;
 }
 

@@ -299,6 +299,7 @@ struct service {
 	struct log_limit session_log; /* sessions come, go, wait in vain */
 	struct log_limit file_log;    /* trace files that failed */
 	struct log_limit refused_log; /* configs refused */
+	struct log_limit discard_log; /* chunks and patches refused */
 	struct log_limit memory_log;  /* none left for something small */
 };
 

@@ -631,6 +631,9 @@ class Hostile(MemoryCase):
                 self.assertEqual(buffer.chunks_written, 0)
             own.stop()
             self.assertEqual(own.read().numbers(), {})
+            self.assertRegex(self.daemons[0].log(),
+                             r'\("thief", pid -?\d+, machine \d+\): \d+ '
+                             r"chunks and \d+ patches of a commit discarded")
             thief.close()
         honest.number(3)
         trace, stats = self.finish(theirs)
