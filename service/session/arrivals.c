@@ -38,11 +38,12 @@ struct tally {
 	uint64_t fresh;  /* timestamps that can be ours */
 	uint64_t ahead;
 	uint64_t behind;
+	bool read; /* of these one was a reading of the clock */
 	int64_t newest_ns; /* against its arrival, of ahead or behind */
 };
 
 struct arrivals {
-	struct tally *all;
+	struct tally *all; /* by producer */
 	size_t n, cap;
 };
 
@@ -86,9 +87,25 @@ writer_of(struct arrival_watch *w, uint32_t id)
 	return &w->writers[id];
 }
 
+/* Where the producer's tally is, or would be. */
+static size_t
+place_of(const struct arrivals *a, uint32_t producer)
+{
+	size_t from = 0, to = a->n, middle;
+
+	while (from < to) {
+		middle = from + (to - from) / 2;
+		if (a->all[middle].producer < producer)
+			from = middle + 1;
+		else
+			to = middle;
+	}
+	return from;
+}
+
 /* NULL: there are too many, or no memory. */
 static struct tally *
-add_tally(struct arrivals *a, const struct producer *p)
+add_tally(struct arrivals *a, size_t at, const struct producer *p)
 {
 	size_t cap = a->cap == 0 ? 4 : a->cap * 2;
 	struct tally *grown;
@@ -104,58 +121,73 @@ add_tally(struct arrivals *a, const struct producer *p)
 	}
 	if ((name = strdup(p->name)) == NULL)
 		return NULL;
-	a->all[a->n] = (struct tally){ .producer = p->id,
+	memmove(&a->all[at + 1], &a->all[at], (a->n - at) * sizeof(*a->all));
+	a->n++;
+	a->all[at] = (struct tally){ .producer = p->id,
 		.machine = p->machine->id, .name = name };
-	return &a->all[a->n++];
+	return &a->all[at];
 }
 
 static struct tally *
 tally_of(struct session *s, const struct producer *p)
 {
 	struct arrivals *a = s->arrivals;
-	size_t i;
+	size_t at;
 
 	if (a == NULL && (a = s->arrivals = calloc(1, sizeof(*a))) == NULL)
 		return NULL;
-	for (i = 0; i < a->n; i++)
-		if (a->all[i].producer == p->id)
-			return &a->all[i];
-	return add_tally(a, p);
+	at = place_of(a, p->id);
+	return at < a->n && a->all[at].producer == p->id ? &a->all[at] :
+	    add_tally(a, at, p);
 }
 
+/* A chunk's way here. */
+struct way {
+	uint64_t now_ns;   /* BOOTTIME */
+	uint64_t wrote_ns; /* when its writer wrote something before it */
+	uint64_t began_ns; /* before what it has of this session was written */
+};
+
 static uint64_t
-our_ns(uint32_t clock)
+our_ns(uint32_t clock, const struct way *way)
 {
 	struct timespec now;
 
 	if (clock == CLOCK_ID_BOOTTIME)
-		return loop_boottime_ns();
+		return way->now_ns;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* since_ns: how long ago its writer wrote for certain. */
+/*
+ * An event may be from before the session; a reading of the clock was taken when
+ * the packet was written.
+ */
 static void
-judge(struct tally *t, const struct packet_time *when, uint64_t since_ns)
+judge(struct tally *t, const struct packet_time *when, const struct way *way)
 {
-	int64_t by = (int64_t)(when->ns - our_ns(when->clock));
+	int64_t by = (int64_t)(when->ns - our_ns(when->clock, way));
+	uint64_t since = when->is_reading && way->began_ns > way->wrote_ns ?
+	    way->began_ns : way->wrote_ns;
 
-	if (by > ARRIVALS_AHEAD_NS)
-		t->ahead++;
-	else if (by >= -ARRIVALS_DELAY_NS)
+	if (by >= -ARRIVALS_DELAY_NS && by <= ARRIVALS_AHEAD_NS) {
 		t->fresh++;
-	else if (by < -ARRIVALS_DELAY_NS - (int64_t)since_ns)
+		return;
+	}
+	if (by > 0)
+		t->ahead++;
+	else if (by < -ARRIVALS_DELAY_NS - (int64_t)(way->now_ns - since))
 		t->behind++;
 	else
 		return; /* it may have waited for so long */
-	if (by > ARRIVALS_AHEAD_NS || by < -ARRIVALS_DELAY_NS)
-		t->newest_ns = by;
+	t->read = t->read || when->is_reading;
+	t->newest_ns = by;
 }
 
 /* The first packets that are whole in the chunk. */
 static void
 look_at_packets(struct tally *t, struct writer *w, const struct tb_chunk *c,
-    uint64_t since_ns)
+    const struct way *way)
 {
 	const uint8_t *p = c->payload, *end = c->payload + c->len;
 	struct packet_time when;
@@ -172,7 +204,7 @@ look_at_packets(struct tally *t, struct writer *w, const struct tb_chunk *c,
 			continue;
 		when = packet_time_of(p, (size_t)len, &w->other_default);
 		if (when.clock != 0)
-			judge(t, &when, since_ns);
+			judge(t, &when, way);
 	}
 }
 
@@ -181,16 +213,51 @@ arrivals_look(struct producer *p, struct session *s, uint32_t writer,
     const struct tb_chunk *c)
 {
 	struct arrival_watch *watch = p->arrivals;
-	uint64_t now = loop_boottime_ns(), from;
 	struct writer *w;
 	struct tally *t;
+	struct way way;
 
 	if (p->machine->clock.known || (w = writer_of(watch, writer)) == NULL ||
 	    (t = tally_of(s, p)) == NULL)
 		return;
-	from = w->looked_ns != 0 ? w->looked_ns : watch->since_ns;
-	w->looked_ns = now;
-	look_at_packets(t, w, c, now - from);
+	way.now_ns = loop_boottime_ns();
+	way.wrote_ns = w->looked_ns != 0 ? w->looked_ns : watch->since_ns;
+	way.began_ns = s->start_boottime_ns;
+	w->looked_ns = way.now_ns;
+	look_at_packets(t, w, c, &way);
+}
+
+/*
+ * One timestamp may be anything, but for a reading of the clock; a clock shows in
+ * most, or where none at all is as it should be.
+ */
+static bool
+is_foreign(const struct session *s, const struct tally *t)
+{
+	const struct machine *m = machine_find(s->service->machines,
+	    t->machine);
+
+	if (m != NULL && m->clock.known)
+		return false;
+	return (t->read || t->ahead + t->behind > 1) && (t->fresh == 0 ||
+	    t->ahead > t->fresh + t->behind);
+}
+
+void
+arrivals_producer_gone(struct session *s, uint32_t producer)
+{
+	struct arrivals *a = s->arrivals;
+	size_t at;
+
+	if (a == NULL)
+		return;
+	at = place_of(a, producer);
+	if (at == a->n || a->all[at].producer != producer ||
+	    is_foreign(s, &a->all[at]))
+		return;
+	free(a->all[at].name);
+	a->n--;
+	memmove(&a->all[at], &a->all[at + 1], (a->n - at) * sizeof(*a->all));
 }
 
 int
@@ -226,22 +293,6 @@ arrivals_free(struct arrivals *a)
 		free(a->all[i].name);
 	free(a->all);
 	free(a);
-}
-
-/*
- * One timestamp may be anything; a clock shows in most, or where none at all is
- * as it should be.
- */
-static bool
-is_foreign(const struct session *s, const struct tally *t)
-{
-	const struct machine *m = machine_find(s->service->machines,
-	    t->machine);
-
-	if (m != NULL && m->clock.known)
-		return false;
-	return t->ahead + t->behind > 1 && (t->fresh == 0 ||
-	    t->ahead > t->fresh + t->behind);
 }
 
 size_t

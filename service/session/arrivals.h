@@ -4,9 +4,9 @@
  * arrive.
  *
  * What was written on our clocks arrives later than it was written, and cannot
- * be older than what its writer sent before.  Of each stored chunk the first few
- * packets are looked at; what comes of it is a tally for each session and
- * producer, for TraceStats.  Nothing is refused or changed.
+ * be older than what its writer sent before, nor a reading of the
+ * clock than its session.  Of each stored chunk the first few packets are looked
+ * at; what comes of it is a tally for each session and producer, for TraceStats.  Nothing is refused or changed.
  */
 #ifndef SERVICE_SESSION_ARRIVALS_H
 #define SERVICE_SESSION_ARRIVALS_H
@@ -25,9 +25,15 @@ struct tb_chunk;
 
 /* Ahead of their arrival by more than this: on another clock. */
 #define ARRIVALS_AHEAD_NS  1000000000ll
-/* How long a chunk may have been on its way. */
+/*
+ * How long a chunk may have been on its way, or a producer ahead of a session
+ * that it began to write for (startup tracing).
+ */
 #define ARRIVALS_DELAY_NS 10000000000ll
-/* Producers of a session that are told apart; of further ones nothing is said. */
+/*
+ * Producers of a session that are told apart: connected ones, and others that
+ * there is something to say of.  Of further ones nothing is said.
+ */
 #define ARRIVALS_MAX 1024u
 
 /* A producer's, from its connection on.  NULL: no memory. */
@@ -37,6 +43,9 @@ void arrival_watch_free(struct arrival_watch *w);
 /* A chunk of a producer that has a watch was stored for a session. */
 void arrivals_look(struct producer *p, struct session *s, uint32_t writer,
     const struct tb_chunk *c);
+
+/* Forgets the producer, unless there is something to say of it. */
+void arrivals_producer_gone(struct session *s, uint32_t producer);
 
 /* For a clone, which has none yet. */
 int arrivals_copy(struct session *to, const struct session *from) MUST_CHECK;

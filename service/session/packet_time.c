@@ -51,6 +51,7 @@ read_snapshot(const struct pb_field *snapshot, struct packet_time *out)
 		if (counts_from_boot(clock)) {
 			out->clock = (uint32_t)clock;
 			out->ns = varint_of(&f, CLOCK_TIMESTAMP);
+			out->is_reading = true;
 		}
 	}
 }
@@ -58,7 +59,7 @@ read_snapshot(const struct pb_field *snapshot, struct packet_time *out)
 struct packet_time
 packet_time_of(const uint8_t *packet, size_t len, bool *other_default)
 {
-	struct packet_time snapshot = { 0, 0 };
+	struct packet_time snapshot = { .clock = 0 };
 	uint64_t timestamp = 0, clock = 0, named;
 	struct pb_reader r;
 	struct pb_field f;
@@ -80,12 +81,13 @@ packet_time_of(const uint8_t *packet, size_t len, bool *other_default)
 		}
 	}
 	if (r.bad)
-		return (struct packet_time){ 0, 0 };
+		return (struct packet_time){ .clock = 0 };
 	if (snapshot.clock != 0 && snapshot.ns != 0)
 		return snapshot;
 	if (clock == 0 && !*other_default)
 		clock = CLOCK_ID_BOOTTIME;
 	if (timestamp == 0 || !counts_from_boot(clock))
-		return (struct packet_time){ 0, 0 };
-	return (struct packet_time){ (uint32_t)clock, timestamp };
+		return (struct packet_time){ .clock = 0 };
+	return (struct packet_time){ .clock = (uint32_t)clock,
+		.ns = timestamp };
 }

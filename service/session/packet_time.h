@@ -13,6 +13,7 @@
 struct packet_time {
 	uint32_t clock; /* CLOCK_ID_BOOTTIME or CLOCK_ID_MONOTONIC; 0: no time */
 	uint64_t ns;
+	bool is_reading; /* of a ClockSnapshot: taken when it was written */
 };
 
 /*

@@ -135,6 +135,7 @@ struct session {
 	} crowd;
 	int64_t created_realtime_ns;
 	int64_t start_realtime_ns;
+	uint64_t start_boottime_ns;
 	int64_t end_realtime_ns;  /* all have stopped */
 	uint64_t uuid_msb;
 	uint64_t uuid_lsb;

@@ -4,7 +4,9 @@
 #include <time.h>
 
 #include "transport/log.h"
+#include "transport/loop.h"
 #include "service/buffer/trace_buffer.h"
+#include "service/session/arrivals.h"
 #include "service/session/concurrent.h"
 #include "service/session/file_session.h"
 #include "service/session/instance.h"
@@ -101,6 +103,7 @@ start_now(struct session *s)
 	session_set_state(s, SESSION_STARTED);
 	clock_gettime(CLOCK_REALTIME, &now);
 	s->start_realtime_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	s->start_boottime_ns = loop_boottime_ns();
 	event_log_snapshot(s->events);
 	event_log_event(s->events, SERVICE_EVENT_TRACING_STARTED);
 	concurrent_begin(s);
@@ -252,6 +255,7 @@ sessions_producer_gone(struct service *sv, uint32_t producer)
 
 	TAILQ_FOREACH(s, &sv->sessions, link) {
 		sequence_map_producer_gone(s->sequences, producer);
+		arrivals_producer_gone(s, producer);
 		for (i = 0; i < s->n_buffers; i++)
 			if (s->buffers[i].tb != NULL)
 				trace_buffer_retire(s->buffers[i].tb,

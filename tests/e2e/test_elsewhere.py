@@ -182,13 +182,13 @@ class Elsewhere(Case):
                          "Wrong times" in text.decode())
         return said, trace
 
-    def check_foreign(self, said, trace, about):
+    def check_foreign(self, said, trace, about, packets=6):
         self.assertRegex(said, r"Wrong times +packets of sdk app.* are about "
                          + about + ": they have the clock of another machine")
         self.assertIn("relay", said)
         found, = trace.stats().tributary_foreign_clocks
         self.assertEqual(found.producer_name, "sdk app")
-        self.assertEqual(found.packets, 6)
+        self.assertEqual(found.packets, packets)
         return found
 
     def test_a_foreign_producer_far_behind(self):
@@ -234,6 +234,11 @@ class Elsewhere(Case):
         said, trace = self.foreign(0, stamp=stamp)
         self.assertNotIn("Wrong times", said)
         self.assertEqual(len(trace.stats().tributary_foreign_clocks), 0)
+        for offset in (-BEHIND, 5000 * SECOND):
+            said, trace = self.foreign(offset, stamp=stamp)
+            self.check_foreign(said, trace, r"\d+\.\d+ s "
+                               + ("behind" if offset < 0 else "ahead"),
+                               packets=1)
 
     def test_nothing_is_said_of_who_has_the_collectors_clock(self):
         daemon = self.daemon(producer=[self.path("p"), "127.0.0.1:0"])

@@ -90,6 +90,33 @@ chunk(uint32_t writer, uint64_t at_s, const uint64_t *stamps, size_t n,
 	chunk(writer, at, (uint64_t[]){ __VA_ARGS__ },                         \
 	    sizeof((uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t), 0)
 
+/* A packet that has nothing but a reading of the boot clock, in a chunk. */
+static void
+reading(uint32_t writer, uint64_t at_s, uint64_t stamp_s)
+{
+	struct tb_chunk c = { .num_fragments = 1, .complete = true };
+	struct pb_writer clock, snapshot, packet, w;
+
+	now_ns = at_s * SECOND;
+	pb_writer_init(&clock);
+	pb_writer_init(&snapshot);
+	pb_writer_init(&packet);
+	pb_writer_init(&w);
+	pb_put_uint(&clock, 1, 6);
+	pb_put_uint(&clock, 2, stamp_s * SECOND);
+	pb_put_bytes(&snapshot, 1, clock.data, clock.len);
+	pb_put_bytes(&packet, 6, snapshot.data, snapshot.len);
+	pb_put_raw(&w, &(uint8_t){ (uint8_t)packet.len }, 1);
+	pb_put_raw(&w, packet.data, packet.len);
+	c.payload = w.data;
+	c.len = w.len;
+	arrivals_look(&producer, &session, writer, &c);
+	pb_writer_done(&clock);
+	pb_writer_done(&snapshot);
+	pb_writer_done(&packet);
+	pb_writer_done(&w);
+}
+
 static size_t
 listed(void)
 {
@@ -206,6 +233,64 @@ chunks_that_are_cut_short_are_harmless(void **state)
 	assert_int_equal(listed(), 0);
 }
 
+static void
+one_reading_of_the_clock_is_enough(void **state)
+{
+	reading(1, 10002, 7);
+	assert_int_equal(listed(), 1);
+	assert_int_equal(found[0].packets, 1);
+	assert_true(found[0].offset_ns == -9995 * (int64_t)SECOND);
+}
+
+static void
+one_reading_ahead_is_enough(void **state)
+{
+	reading(1, 10002, 10030);
+	assert_int_equal(listed(), 1);
+}
+
+static void
+one_reading_proves_nothing_beside_those_that_are_on_time(void **state)
+{
+	reading(1, 10002, 7);
+	reading(2, 10002, 10001);
+	assert_int_equal(listed(), 0);
+}
+
+static void
+no_reading_is_from_before_its_session(void **state)
+{
+	session.start_boottime_ns = 10899 * SECOND;
+	/* Its program may have begun some seconds earlier. */
+	reading(1, 10901, 10890);
+	assert_int_equal(listed(), 0);
+	/* Events may be from before. */
+	CHUNK(2, 10902, 10700, 10701);
+	assert_int_equal(listed(), 0);
+	reading(3, 10903, 10888);
+	assert_int_equal(listed(), 1);
+}
+
+static void
+producers_that_are_gone_take_no_place(void **state)
+{
+	uint32_t i;
+
+	CHUNK(1, 10002, 7, 8);
+	arrivals_producer_gone(&session, producer.id);
+	for (i = 0; i < ARRIVALS_MAX + 1; i++) {
+		producer.id = 5000 - i;
+		CHUNK(2, 10002, 10001, 10002);
+		arrivals_producer_gone(&session, producer.id);
+		arrivals_producer_gone(&session, producer.id);
+	}
+	producer.id = 10000;
+	CHUNK(3, 10003, 7, 8);
+	assert_int_equal(listed(), 2);
+	assert_int_equal(found[0].producer, 3);
+	assert_int_equal(found[1].producer, 10000);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -219,6 +304,11 @@ main(void)
 		CASE(what_comes_before_it_was_written_is_not_ours),
 		CASE(a_few_seconds_and_one_packet_prove_nothing),
 		CASE(parts_of_packets_are_not_looked_at),
+		CASE(one_reading_of_the_clock_is_enough),
+		CASE(one_reading_ahead_is_enough),
+		CASE(one_reading_proves_nothing_beside_those_that_are_on_time),
+		CASE(no_reading_is_from_before_its_session),
+		CASE(producers_that_are_gone_take_no_place),
 		CASE(a_clone_says_the_same),
 		CASE(a_machine_that_was_measured_is_right),
 		CASE(chunks_that_are_cut_short_are_harmless),
