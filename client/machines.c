@@ -42,8 +42,14 @@ static const char help[] =
     "Exit status: 0; 1 when the collector cannot be asked or no machine has any of\n"
     "the names.\n";
 
+static const char foreign_advice[] =
+    "the collector at this address is not a tributaryd that tells of machines "
+    "(Perfetto's traced, or an older one): a trace of all of them "
+    "(trace_all_machines) names those that wrote into it";
+
 struct run {
 	struct loop *loop;
+	struct control *control;
 	struct command_line line; /* its words are the machines' names */
 	enum machines_form form;
 	struct addr addr;
@@ -87,7 +93,8 @@ answer_cb(void *arg, const Tributary__QueryMachinesReply *reply,
 
 	loop_stop(r->loop);
 	if (reply == NULL) {
-		r->status = command_refuse(&command, why);
+		r->status = command_refuse(&command,
+		    control_is_foreign(r->control) ? foreign_advice : why);
 		return;
 	}
 	if (machines_print(stdout, reply, r->line.words, r->line.n_words,
@@ -114,7 +121,6 @@ static int
 ask(struct run *r)
 {
 	struct loop_timer *late = NULL;
-	struct control *c = NULL;
 	char err[ERROR_BYTES];
 
 	r->status = COMMAND_FAILED;
@@ -125,17 +131,18 @@ ask(struct run *r)
 		command_refuse(&command, err);
 		goto out;
 	}
-	c = control_new(r->loop, &r->addr, &r->line.how, err, sizeof(err));
-	if (c == NULL) {
+	r->control = control_new(r->loop, &r->addr, &r->line.how, err,
+	    sizeof(err));
+	if (r->control == NULL) {
 		command_refuse(&command, err);
 		goto out;
 	}
-	control_query_machines(c, answer_cb, r);
+	control_query_machines(r->control, answer_cb, r);
 	loop_timer_set(late, ANSWER_MS, 0);
 	loop_run(r->loop);
 
 out:
-	control_free(c);
+	control_free(r->control);
 	loop_timer_free(late);
 	loop_free(r->loop);
 	return r->status;
