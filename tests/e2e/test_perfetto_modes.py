@@ -15,11 +15,12 @@ import re
 import signal
 import subprocess
 import sys
+import unittest
 from typing import Callable, NamedTuple
 
 from google.protobuf import text_format
 
-from harness import inspected, pb, real, tap
+from harness import imported, inspected, pb, real, tap
 from harness.bytecode import assemble
 from harness.case import Case
 from harness.daemon import Daemon
@@ -471,6 +472,8 @@ class Service:
 
 # Of traces of traced's; that only it writes them stands in the table.
 @may_cause("invalid_clock_snapshots")
+@unittest.skipUnless(imported.available(),
+                     "no Trace Processor; deploy/install-deps peers")
 @real.needed
 class Modes(Case):
     def lines_of(self, mode, service_class):
