@@ -6,6 +6,7 @@ import signal
 import subprocess
 import urllib.request
 
+from . import imported
 from .daemon import environment
 from .loop import SCALE
 
@@ -132,3 +133,34 @@ class TrackEvents:
         self.assertGreater(len(names), 500)
         self.assertGreater(len(set(names)), 5)
         self.assertEqual(trace.losses(), [])
+        if imported.available():
+            self.assert_chromium_by_sql(trace)
+
+    def assert_chromium_by_sql(self, trace):
+        """The same processes, with threads and slices, for an importer."""
+        processes = trace.sql(
+            "select p.pid, p.name, count(distinct t.utid), count(*), "
+            "sum(s.dur > 0) from slice s "
+            "join thread_track k on s.track_id = k.id "
+            "join thread t using (utid) join process p using (upid) "
+            "group by p.pid")
+        # One may have written nothing but what belongs to no thread.
+        self.assertGreaterEqual(len(processes), 5)
+        self.assertLessEqual({pid for pid, *_ in processes},
+                             self.processes(trace))
+        names = {name for _, name, *_ in processes}
+        self.assertLessEqual({"Browser", "GPU Process", "Renderer"}, names)
+        for _, name, threads, slices, lasting in processes:
+            self.assertGreater(threads, 0, name)
+            self.assertGreater(slices, 0, name)
+            self.assertGreater(lasting, 0, name)
+        threads = {name for name, in trace.sql("select name from thread")}
+        self.assertLessEqual({"CrBrowserMain", "CrGpuMain", "CrRendererMain"},
+                             threads)
+        ((slices, nameless),) = trace.sql(
+            "select count(*), sum(name is null) from slice")
+        self.assertGreater(slices, 500)
+        self.assertEqual(nameless, 0)
+        self.assertEqual(trace.sql(
+            "select name, value from stats "
+            "where severity = 'data_loss' and value > 0"), [])
