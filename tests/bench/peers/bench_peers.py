@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -61,9 +62,10 @@ def show(name, ours, theirs):
     print(f"{name}: {figures}", file=sys.stderr, flush=True)
 
 
-def measure(cases, rounds, keep):
+def measure(bench, cases, rounds, keep):
     """Rounds over all cases: what disturbs for a while disturbs one pair of
     each."""
+    bench.warm_up()
     for i in range(rounds):
         for _, make in cases:
             for name, (ours, theirs) in make(i % 2 == 0).items():
@@ -118,7 +120,7 @@ def run(o):
     cases = chosen(bench, o.cases)
     whole = True
     try:
-        measure(cases, o.rounds, keep)
+        measure(bench, cases, o.rounds, keep)
     except KeyboardInterrupt:
         whole = False
     text = "\n".join([heading(o, bench, pairs), table(pairs), "",
@@ -129,6 +131,8 @@ def run(o):
 
 
 def main():
+    # As Ctrl-C: what was started ends, and the table shows what there is.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run(options())
     except Missing as error:

@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 import peers
@@ -55,6 +56,38 @@ def prepare_child(cpus):
     if cpus is not None and cpus <= os.sched_getaffinity(0) and \
             len(os.sched_getaffinity(0)) > 1:
         os.sched_setaffinity(0, cpus)
+
+
+class SocketMemory:
+    """KiB that the kernel queues of TCP, at most and more than before: what a
+    service does not read waits there."""
+
+    EVERY_S = 0.02
+
+    def __enter__(self):
+        self.most = self.before = self.look()
+        self.over = threading.Event()
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+    def watch(self):
+        while not self.over.wait(self.EVERY_S):
+            self.most = max(self.most, self.look())
+
+    @staticmethod
+    def look():
+        with open("/proc/net/sockstat", encoding="ascii") as file:
+            tcp = [line.split() for line in file if line.startswith("TCP:")]
+        pages = int(tcp[0][tcp[0].index("mem") + 1])
+        return pages * resource.getpagesize() // 1024
+
+    def kb(self):
+        return self.most - self.before
 
 
 class Folder:
