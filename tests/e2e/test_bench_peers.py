@@ -28,14 +28,22 @@ class Ratios(unittest.TestCase):
             self.pairs.add("a", {"time": ours}, {"time": theirs})
         self.assertEqual(self.pairs.median("a", "time"), 0.75)
         self.assertEqual(self.pairs.ratios("a", "time"), [0.5, 0.75, 1])
-        self.assertIn("| a |  | 0.75 (0.50-1.00) |",
-                      ratios.table(self.pairs))
+        self.assertEqual(ratios.table(self.pairs),
+                         "|  | time |\n|---|---|\n"
+                         "| a | 0.75 (0.50-1.00) |")
 
     def test_what_one_side_did_not_measure_has_no_ratio(self):
         self.pairs.add("a", {"time": 1, "p50": 1}, {"time": 0, "p99": 1})
         self.assertEqual([self.pairs.median("a", m)
                           for m in ratios.MEASURES], [None] * 5)
-        self.assertIn("| a |  |  |  |  |  |  |", ratios.table(self.pairs))
+        self.assertEqual(ratios.table(self.pairs), "|  |\n|---|\n| a |")
+
+    def test_cases_are_arranged_whatever_came_first(self):
+        for case in ("c", "b", "x", "a"):
+            self.pairs.add(case, {}, {})
+        named, others = self.pairs.split(["a", "b", "c", "d"])
+        self.assertEqual(list(named.cases), ["a", "b", "c"])
+        self.assertEqual(list(others.cases), ["x"])
 
     def test_losses_are_shares_of_each_side(self):
         self.pairs.add("a", {"lost": 0}, {"lost": 0.214})

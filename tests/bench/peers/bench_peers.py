@@ -28,7 +28,8 @@ def options():
                         help="one short round with 2000 idle producers, about "
                         "a minute; nothing is written")
     parser.add_argument("--rounds", type=int, metavar="N",
-                        help="pairs of each case (5)")
+                        help="pairs of each case (5); 0: the table of what "
+                        "--results has")
     parser.add_argument("--seconds", type=float, metavar="S",
                         help="of load in each measurement (1.5)")
     parser.add_argument("--results", metavar="FILE",
@@ -39,7 +40,8 @@ def options():
     parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
     parser.add_argument("--document", required=True, help=argparse.SUPPRESS)
     o = parser.parse_args()
-    o.rounds = o.rounds or (1 if o.quick else 5)
+    if o.rounds is None:
+        o.rounds = 1 if o.quick else 5
     o.seconds = o.seconds or (0.5 if o.quick else 1.5)
     o.crowd = 2000 if o.quick else 10000
     return o
@@ -65,7 +67,8 @@ def show(name, ours, theirs):
 def measure(bench, cases, rounds, keep):
     """Rounds over all cases: what disturbs for a while disturbs one pair of
     each."""
-    bench.warm_up()
+    if rounds > 0:
+        bench.warm_up()
     for i in range(rounds):
         for _, make in cases:
             for name, (ours, theirs) in make(i % 2 == 0).items():
@@ -87,13 +90,25 @@ def version(argv):
 
 
 def heading(o, bench, pairs):
-    counts = {len(pairs.cases[case]) for case in pairs.cases}
-    rounds = "-".join(str(n) for n in sorted({min(counts), max(counts)}))
+    counts = {len(found) for found in pairs.cases.values()}
+    rounds = " to ".join(map(str, sorted({min(counts), max(counts)})))
     kernel = os.uname()
     return (f"`./bench-peers`: {version(bench.sides[0])} (release build) "
             f"against traced of {version(traced())},\npairs of each: {rounds}, "
             f"seconds of load: {o.seconds:g}; {kernel.sysname} "
-            f"{kernel.release}, {os.cpu_count()} processors.\n")
+            f"{kernel.release}, {os.cpu_count()} processors.")
+
+
+def summary(o, bench, pairs):
+    if not pairs.cases:
+        return "Nothing is measured."
+    peers, bare = pairs.split([name for name, _ in bench.cases()])
+    parts = [heading(o, bench, pairs)]
+    if peers.cases:
+        parts += [table(peers), verdict(peers)]
+    if bare.cases:
+        parts += ["Of the relay:", table(bare)]
+    return "\n\n".join(parts)
 
 
 def write(path, text):
@@ -123,8 +138,7 @@ def run(o):
         measure(bench, cases, o.rounds, keep)
     except KeyboardInterrupt:
         whole = False
-    text = "\n".join([heading(o, bench, pairs), table(pairs), "",
-                      verdict(pairs)])
+    text = summary(o, bench, pairs)
     print(text)
     if whole and not o.quick and not o.cases:
         write(o.document, text)

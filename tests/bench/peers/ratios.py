@@ -33,6 +33,15 @@ class Pairs:
     def add(self, case, ours, theirs):
         self.cases.setdefault(case, []).append((ours, theirs))
 
+    def split(self, names):
+        """The cases with these names, in this order, and the others."""
+        named, others = Pairs(), Pairs()
+        named.cases = {name: self.cases[name] for name in names
+                       if name in self.cases}
+        others.cases = {name: found for name, found in self.cases.items()
+                        if name not in named.cases}
+        return named, others
+
     def ratios(self, case, measure):
         """Sorted; none where the other side's figure is zero."""
         return sorted(
@@ -85,16 +94,24 @@ def line(cells):
 
 
 def table(pairs):
-    """In Markdown."""
-    head = ["", *MEASURES.values(), "lost: ours, `traced`"]
-    lines = [line(head), "|" + "---|" * len(head)]
-    for case in pairs.cases:
-        lost = pairs.lost(case)
-        lines.append(line([
-            case, *(cell(pairs.ratios(case, measure))
-                    for measure in MEASURES),
-            ", ".join(map(percent, lost)) if lost else ""]))
-    return "\n".join(lines)
+    """In Markdown, with the columns that hold something."""
+    columns = [""]
+    rows = [[case] for case in pairs.cases]
+    for measure, title in MEASURES.items():
+        add_column(columns, rows, title, [
+            cell(pairs.ratios(case, measure)) for case in pairs.cases])
+    add_column(columns, rows, "lost: ours, `traced`", [
+        ", ".join(map(percent, pairs.lost(case) or ()))
+        for case in pairs.cases])
+    return "\n".join([line(columns), "|" + "---|" * len(columns),
+                      *map(line, rows)])
+
+
+def add_column(columns, rows, title, cells):
+    if any(cells):
+        columns.append(title)
+        for row, text in zip(rows, cells):
+            row.append(text)
 
 
 def verdict(pairs):
