@@ -222,6 +222,22 @@ read_system_info(struct trace_summary *s, const struct packet_facts *f)
 	}
 }
 
+/* Of producers a trace has numbers, but for these. */
+static void
+name_foreign(struct trace_summary *s)
+{
+	const Perfetto__Protos__TraceStats__ForeignClock *c;
+	size_t i;
+
+	for (i = 0; i < s->stats->n_tributary_foreign_clocks; i++) {
+		c = s->stats->tributary_foreign_clocks[i];
+		if (c->producer_name != NULL)
+			trace_sequences_name(s->sequences,
+			    (int32_t)c->producer_id, c->machine_id, 0,
+			    c->producer_name);
+	}
+}
+
 /* Packets by which the service speaks about the whole trace. */
 static void
 read_service_packet(struct trace_summary *s, const struct packet_facts *f)
@@ -253,6 +269,7 @@ read_service_packet(struct trace_summary *s, const struct packet_facts *f)
 			perfetto__protos__trace_stats__free_unpacked(s->stats,
 			    NULL);
 		s->stats = stats;
+		name_foreign(s);
 		break;
 	default:
 		break;

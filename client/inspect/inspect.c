@@ -16,7 +16,7 @@
 
 #define ERROR_BYTES 512
 
-enum { EXIT_WHOLE = 0, EXIT_FAILED = 1, EXIT_DAMAGED = 2, EXIT_LOSSY = 3 };
+enum { EXIT_WHOLE = 0, EXIT_FAILED = 1, EXIT_DAMAGED = 2, EXIT_STRICT = 3 };
 
 static int
 refuse(const char *text)
@@ -32,7 +32,8 @@ status_of(enum inspect_verdict_kind kind, bool strict)
 	case INSPECT_WHOLE:
 		return EXIT_WHOLE;
 	case INSPECT_LOSSY:
-		return strict ? EXIT_LOSSY : EXIT_WHOLE;
+	case INSPECT_WRONG_TIMES:
+		return strict ? EXIT_STRICT : EXIT_WHOLE;
 	case INSPECT_UNFINISHED:
 	case INSPECT_CUT_OFF:
 	case INSPECT_DAMAGED:

@@ -12,6 +12,8 @@
 #include "client/inspect/session_log.h"
 #include "client/inspect/trace_clocks.h"
 #include "client/trace_report.h"
+#include "client/trace_summary.h"
+#include "protos/trace_stats.pb-c.h"
 #include "transport/clock_snapshot.h"
 #include "transport/human.h"
 #include "transport/log.h"
@@ -300,17 +302,17 @@ inspect_clocks_text(FILE *out, const struct inspection *i)
 	const struct clock_uses *uses = inspection_clock_uses(i);
 	const struct clock_graph_clock *c;
 	char clock[CLOCK_NAME_MAX], timed[HUMAN_TEXT_MAX], found[HUMAN_TEXT_MAX];
+	const Perfetto__Protos__TraceStats *st =
+	    trace_summary_stats(inspection_summary(i));
 	size_t n = clock_graph_clocks(g, &c);
 
 	fprintf(out, "Clocks          %zu; the trace clock is %s; ", n,
 	    clock_name(clock, &key));
-	if (uses->timed == uses->resolved)
-		fprintf(out, "%s time%s, all known in it\n", human_count(timed,
-		    uses->timed), human_s(uses->timed));
-	else
-		fprintf(out, "%s time%s, %s known in it\n", human_count(timed,
-		    uses->timed), human_s(uses->timed), human_count(found,
-		    uses->resolved));
+	fprintf(out, "%s time%s, %s known in it%s\n", human_count(timed,
+	    uses->timed), human_s(uses->timed), uses->timed == uses->resolved ?
+	    "all" : human_count(found, uses->resolved),
+	    st != NULL && st->n_tributary_foreign_clocks != 0 ?
+	    ", but see Wrong times" : "");
 	distances_text(out, i, g);
 	jumps_text(out, i, g);
 	backward_text(out, i, c, n);

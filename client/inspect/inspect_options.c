@@ -38,7 +38,8 @@ const char inspect_options_help[] =
     "pipe is read as well. No daemon is asked.\n"
     "\n"
     "      --json        the same for programs, with more of it\n"
-    "      --strict      exit status 3 when something was lost\n"
+    "      --strict      exit status 3 when something was lost, or\n"
+    "                    times are wrong\n"
     "      --follow      wait for more as the file grows, until Ctrl-C\n"
     "      --packets     print the packets as protobuf text, each with its time\n"
     "      --convert CLOCK:NANOSECONDS\n"
@@ -62,7 +63,7 @@ const char inspect_options_help[] =
     "\n"
     "Exit status: 0 when the file is whole; 1 when it cannot be read or is no\n"
     "trace; 2 when it is damaged, cut off or without its end; 3 with --strict, when\n"
-    "it is whole and says that something was lost.\n";
+    "it is whole and says that something was lost, or that times are wrong.\n";
 
 static const char help_is_at[] = "see tributary inspect --help";
 

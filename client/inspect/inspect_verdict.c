@@ -10,6 +10,7 @@
 #include "client/trace_losses.h"
 #include "client/trace_summary.h"
 #include "protos/trace_config.pb-c.h"
+#include "protos/trace_stats.pb-c.h"
 #include "transport/human.h"
 
 /* Causes that the sentence names. */
@@ -41,6 +42,16 @@ lost_something(const struct inspection *i)
 
 	return trace_summary_totals(s)->gaps != 0 ||
 	    trace_summary_losses(s, &first, 1) != 0 || undecodable(i) != 0;
+}
+
+/* Producers whose times are on a clock that nobody measured. */
+static size_t
+foreign_clocks(const struct inspection *i)
+{
+	const Perfetto__Protos__TraceStats *st =
+	    trace_summary_stats(inspection_summary(i));
+
+	return st != NULL ? st->n_tributary_foreign_clocks : 0;
 }
 
 /* The size that the config allowed, where the file was ended by it; else 0. */
@@ -87,7 +98,9 @@ kind_of(const struct inspection *i)
 	if (end_is_missing(i))
 		return limit_reached(i) != 0 ? INSPECT_LOSSY :
 		    INSPECT_UNFINISHED;
-	return lost_something(i) ? INSPECT_LOSSY : INSPECT_WHOLE;
+	if (lost_something(i))
+		return INSPECT_LOSSY;
+	return foreign_clocks(i) != 0 ? INSPECT_WRONG_TIMES : INSPECT_WHOLE;
 }
 
 /* As a list: "a, b, c and 2 more". */
@@ -146,8 +159,20 @@ lossy(struct inspect_verdict *v, const struct inspection *i)
 		part(&p, text);
 	}
 	if (p.n > NAMED && p.len < p.size)
-		snprintf(p.out + p.len, p.size - p.len, ", and %zu more",
-		    p.n - NAMED);
+		p.len += (size_t)snprintf(p.out + p.len, p.size - p.len,
+		    ", and %zu more", p.n - NAMED);
+	if (foreign_clocks(i) != 0 && p.len < p.size)
+		snprintf(p.out + p.len, p.size - p.len, "; the times of %zu "
+		    "producer%s are wrong", foreign_clocks(i),
+		    human_s(foreign_clocks(i)));
+}
+
+static void
+wrong_times(struct inspect_verdict *v, size_t producers)
+{
+	snprintf(v->text, sizeof(v->text), "whole but with wrong times: "
+	    "%zu producer%s the clock of another machine", producers,
+	    producers == 1 ? " has" : "s have");
 }
 
 /* The first of all that is wrong, and how many there are. */
@@ -268,6 +293,9 @@ inspect_verdict_make(struct inspect_verdict *out, const struct inspection *i)
 	case INSPECT_LOSSY:
 		lossy(out, i);
 		break;
+	case INSPECT_WRONG_TIMES:
+		wrong_times(out, foreign_clocks(i));
+		break;
 	case INSPECT_UNFINISHED:
 		snprintf(out->text, sizeof(out->text), "unfinished: the "
 		    "session's end is not in it; it is still being written, "
@@ -293,6 +321,8 @@ inspect_verdict_word(enum inspect_verdict_kind kind)
 		return "whole";
 	case INSPECT_LOSSY:
 		return "lossy";
+	case INSPECT_WRONG_TIMES:
+		return "wrong_times";
 	case INSPECT_UNFINISHED:
 		return "unfinished";
 	case INSPECT_CUT_OFF:

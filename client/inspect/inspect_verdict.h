@@ -10,6 +10,7 @@ struct inspection;
 enum inspect_verdict_kind {
 	INSPECT_WHOLE,
 	INSPECT_LOSSY,      /* whole, and says itself that it misses data */
+	INSPECT_WRONG_TIMES, /* whole, and says that times are another clock's */
 	INSPECT_UNFINISHED, /* its packets are whole, its end is not there */
 	INSPECT_CUT_OFF,    /* ends within a packet */
 	INSPECT_DAMAGED,

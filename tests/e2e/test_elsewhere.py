@@ -15,7 +15,7 @@ from harness.case import Case
 from harness.consumer import source
 from harness.daemon import SANITIZER_LINES, environment
 from harness.device import Control
-from harness.inspected import inspect
+from harness.inspected import inspect, report
 from harness.loop import SCALE
 from harness.pki import OPENSSL, Pki
 from harness.producer import numbered
@@ -178,8 +178,14 @@ class Elsewhere(Case):
         self.assertEqual(len(trace.of("for_testing")), 6)
         _, text, _ = inspect(path=out, flags=())
         # Both say the same.
-        self.assertEqual("Wrong times" in said,
-                         "Wrong times" in text.decode())
+        wrong = "Wrong times" in said
+        self.assertEqual(wrong, "but see Wrong times\n" in text.decode())
+        status, _, _ = inspect(path=out, flags=("--strict",))
+        self.assertEqual(status, 3 if wrong else 0)
+        self.assertEqual(report(path=out)["verdict"],
+                         "wrong_times" if wrong else "whole")
+        if wrong:
+            self.assertIn("Producers       sdk app", text.decode())
         return said, trace
 
     def check_foreign(self, said, trace, about, packets=6):

@@ -140,6 +140,24 @@ stats_with(struct fixture *f, uint32_t field, uint64_t v)
 	end(f);
 }
 
+/* A statistic of a producer, "sdk", whose clock is 1000 s behind. */
+static void
+stats_of_a_foreign_clock(struct fixture *f)
+{
+	size_t stats, clock;
+
+	begin(f, 1);
+	stats = pb_nest_begin(&f->file, TRACE_STATS);
+	clock = pb_nest_begin(&f->file, 1010);
+	pb_put_uint(&f->file, 1, 7);
+	pb_put_string(&f->file, 2, "sdk");
+	pb_put_uint(&f->file, 4, (uint64_t)(-1000 * (int64_t)SECOND));
+	pb_put_uint(&f->file, 5, 2);
+	pb_nest_end(&f->file, clock);
+	pb_nest_end(&f->file, stats);
+	end(f);
+}
+
 static ssize_t
 read_cb(void *arg, uint8_t *buf, size_t len)
 {
@@ -199,6 +217,27 @@ assert_has(const char *text, const char *part)
 {
 	if (strstr(text, part) == NULL)
 		fail_msg("\"%s\" is not in:\n%s", part, text);
+}
+
+static void
+a_trace_with_the_clock_of_another_machine_is_not_simply_whole(void **state)
+{
+	struct fixture *f = *state;
+
+	session(f);
+	stats_of_a_foreign_clock(f);
+	assert_int_equal(verdict(f), INSPECT_WRONG_TIMES);
+	assert_string_equal(f->verdict.text, "whole but with wrong times: "
+	    "1 producer has the clock of another machine");
+	assert_has(report(f, false), "all known in it, but see Wrong times\n");
+	assert_has(f->text, "Wrong times     packets of sdk are about "
+	    "1000.000 s behind");
+	assert_has(report(f, true), "\"verdict\":\"wrong_times\"");
+	/* And one that misses something says both. */
+	packet(f, 2, 1, 1);
+	assert_int_equal(verdict(f), INSPECT_LOSSY);
+	assert_has(f->verdict.text, "whole but lossy: ");
+	assert_has(f->verdict.text, "; the times of 1 producer are wrong");
 }
 
 static void
@@ -491,6 +530,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(a_session_with_its_end_is_whole),
+		T(a_trace_with_the_clock_of_another_machine_is_not_simply_whole),
 		T(without_its_end_it_is_unfinished),
 		T(a_trigger_that_is_told_twice_is_one),
 		T(losses_are_named_in_the_verdict),
