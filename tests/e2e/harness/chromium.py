@@ -148,9 +148,8 @@ class TrackEvents:
         self.assertGreaterEqual(len(processes), 5)
         self.assertLessEqual({pid for pid, *_ in processes},
                              self.processes(trace))
-        names = {name for _, name, *_ in processes}
-        self.assertLessEqual({"Browser", "GPU Process", "Renderer"}, names)
         for _, name, threads, slices, lasting in processes:
+            self.assertTrue(name)  # its own, or that of /proc
             self.assertGreater(threads, 0, name)
             self.assertGreater(slices, 0, name)
             self.assertGreater(lasting, 0, name)
