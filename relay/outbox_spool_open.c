@@ -30,28 +30,6 @@ reap(void *arg)
 	ob_pump(o);
 }
 
-/*
- * Whoever may replace a link chooses where traces go and which files are
- * deleted.  Root's are followed, and our own: systemd makes one for the state
- * folder of a DynamicUser=.  -1: see errno, ELOOP for a link.
- */
-static int
-open_unless_strange(const char *dir)
-{
-	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int e = errno;
-	struct stat st;
-
-	if (fd >= 0 || lstat(dir, &st) != 0 || !S_ISLNK(st.st_mode)) {
-		errno = e;
-		return fd;
-	}
-	if (st.st_uid == 0 || st.st_uid == geteuid())
-		return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	errno = ELOOP;
-	return -1;
-}
-
 /* On success the descriptors of the folder and of its lock. */
 static int
 open_folder(const char *dir, int fds[2], char *err, size_t err_size)
@@ -59,16 +37,9 @@ open_folder(const char *dir, int fds[2], char *err, size_t err_size)
 	fds[1] = -1;
 	/* Where it cannot be made, opening it says why. */
 	(void)mkdir(dir, 0700);
-	fds[0] = open_unless_strange(dir);
-	if (fds[0] < 0) {
-		snprintf(err, err_size, "cannot open the spool folder %s: %s",
-		    dir, errno == ELOOP ? "it is a symbolic link that another "
-		    "user made, so it may lead elsewhere tomorrow; name what "
-		    "it leads to" : strerror(errno));
+	fds[0] = state_dir_open_ours("spool", dir, err, err_size);
+	if (fds[0] < 0)
 		return -1;
-	}
-	if (!state_dir_is_ours(fds[0], "spool", dir, err, err_size))
-		goto fail;
 	fds[1] = openat(fds[0], LOCK_FILE, O_RDWR | O_CREAT | O_CLOEXEC |
 	    O_NOFOLLOW, 0600);
 	if (fds[1] < 0) {

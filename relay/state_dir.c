@@ -14,9 +14,30 @@
 
 #define LOCK_NAME "lock"
 
-bool
-state_dir_is_ours(int fd, const char *what, const char *path, char *err,
-    size_t err_size)
+/*
+ * Whoever may replace a link chooses where traces go and which files are
+ * deleted.  Root's are followed, and our own: systemd makes one for each folder
+ * of a DynamicUser=.  -1: see errno, ELOOP for a link.
+ */
+static int
+open_unless_strange(const char *dir)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int e = errno;
+	struct stat st;
+
+	if (fd >= 0 || lstat(dir, &st) != 0 || !S_ISLNK(st.st_mode)) {
+		errno = e;
+		return fd;
+	}
+	if (st.st_uid == 0 || st.st_uid == geteuid())
+		return open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	errno = ELOOP;
+	return -1;
+}
+
+static bool
+is_ours(int fd, const char *what, const char *path, char *err, size_t err_size)
 {
 	struct stat st;
 
@@ -41,28 +62,35 @@ state_dir_is_ours(int fd, const char *what, const char *path, char *err,
 }
 
 int
+state_dir_open_ours(const char *what, const char *path, char *err,
+    size_t err_size)
+{
+	int fd = open_unless_strange(path);
+
+	if (fd < 0) {
+		snprintf(err, err_size, "cannot use the %s folder %s: %s", what,
+		    path, errno == ELOOP ? "it is a symbolic link that another "
+		    "user made, so it may lead elsewhere tomorrow; name what "
+		    "it leads to" : errno == ENOTDIR ? "it is no folder" :
+		    strerror(errno));
+		return -1;
+	}
+	if (!is_ours(fd, what, path, err, err_size)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+int
 state_dir_open(const char *path, char *err, size_t err_size)
 {
-	int fd;
-
 	if (mkdir(path, 0700) != 0 && errno != EEXIST) {
 		snprintf(err, err_size, "cannot make the state folder %s: %s; "
 		    "name another with --state-dir", path, strerror(errno));
 		return -1;
 	}
-	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0) {
-		snprintf(err, err_size, "cannot use the state folder %s: %s; "
-		    "name another with --state-dir", path,
-		    errno == ELOOP || errno == ENOTDIR ? "it is no folder" :
-		    strerror(errno));
-		return -1;
-	}
-	if (!state_dir_is_ours(fd, "state", path, err, err_size)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
+	return state_dir_open_ours("state", path, err, err_size);
 }
 
 /* The process id that the holder wrote; 0: none. */

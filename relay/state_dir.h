@@ -24,11 +24,12 @@
 int state_dir_open(const char *path, char *err, size_t err_size) MUST_CHECK;
 
 /*
- * Nobody else may put files, or links to files, where ours are looked for:
- * whether the folder is our user's, and nobody else may write to it.  False
- * with a sentence; what: "state".
+ * Opens a folder where nobody else may put files, or links to files, where ours
+ * are looked for: our user's, and nobody else's to write to; a link to it is
+ * root's or our user's.  Returns a descriptor; -1 with a sentence.  what:
+ * "state".
  */
-bool state_dir_is_ours(int fd, const char *what, const char *path, char *err,
+int state_dir_open_ours(const char *what, const char *path, char *err,
     size_t err_size) MUST_CHECK;
 
 /*

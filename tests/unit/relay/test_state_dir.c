@@ -82,12 +82,30 @@ what_others_could_change_is_refused(void **state)
 	snprintf(other, sizeof(other), "%s/link", base);
 	assert_int_equal(symlink(path, other), 0);
 	strcpy(path, other);
-	refused("no folder");
+	if (geteuid() == 0) {
+		assert_int_equal(lchown(path, 65534, 65534), 0);
+		refused("symbolic link");
+	}
 	snprintf(path, sizeof(path), "%s/file", base);
 	close(open(path, O_CREAT | O_WRONLY, 0600));
 	refused("no folder");
 	snprintf(path, sizeof(path), "%s/not/there", base);
 	refused("--state-dir");
+}
+
+/* systemd's RuntimeDirectory= of a DynamicUser= is one. */
+static void
+a_link_of_our_own_is_followed(void **state)
+{
+	char there[160];
+	int fd;
+
+	snprintf(there, sizeof(there), "%s/there", base);
+	assert_int_equal(mkdir(there, 0700), 0);
+	assert_int_equal(symlink(there, path), 0);
+	fd = state_dir_open(path, err, sizeof(err));
+	assert_true(fd >= 0);
+	close(fd);
 }
 
 static void
@@ -201,6 +219,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_folder_is_made_for_its_user_alone),
 		T(what_others_could_change_is_refused),
+		T(a_link_of_our_own_is_followed),
 		T(one_relay_at_a_time_has_it),
 		T(its_sockets_are_found_and_are_nobody_elses),
 		T(an_answer_of_another_user_is_not_believed),
