@@ -111,7 +111,7 @@ def _pack(path, programs, files, perfetto):
             file.writelines(os.path.basename(m) + "\n" for m in loaded)
         for target, source in files.items():
             if os.path.isdir(source):
-                shutil.copytree(source, root + target)
+                shutil.copytree(source, root + target, symlinks=True)
             else:
                 _put(root, source, target)
         if perfetto:
@@ -157,6 +157,8 @@ class Failed(AssertionError):
 
 class Machine:
     """One that is running.  Ends with the test program, or by stop()."""
+
+    disk_options = ""
 
     def __init__(self, programs=(), files=None, perfetto=False, disk=None,
                  memory=512):
@@ -228,7 +230,8 @@ class Machine:
                      "-device", f"virtserialport,chardev={name},name={name}"]
         argv += ["-qmp", f"unix:{self.folder}/qmp"]
         if self._disk is not None:
-            argv += ["-drive", f"file={self._disk},format=raw,if=virtio"]
+            argv += ["-drive", f"file={self._disk},format=raw,if=virtio"
+                     f"{self.disk_options}"]
         return argv
 
     def console(self):
@@ -352,3 +355,44 @@ class Machine:
             self.halt()
         atexit.unregister(self.stop)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+# The shell that obeys, as one of systemd's services.
+CONTROL_UNIT = """[Unit]
+Description=Obeys the test
+[Service]
+ExecStart=/bin/sh -c 'exec sh <>/dev/control >&0'
+"""
+
+
+class WithSystemd(Machine):
+    """A small Debian, whose first process is systemd.  payload: a folder that
+    is copied over its root.  What is written to its disk is forgotten."""
+
+    disk_options = ",snapshot=on"
+
+    def __init__(self, payload):
+        units = os.path.join(payload, "etc/systemd/system")
+        wants = os.path.join(units, "multi-user.target.wants")
+        os.makedirs(wants)
+        with open(os.path.join(units, "control.service"), "w") as file:
+            file.write(CONTROL_UNIT)
+        os.symlink("../control.service",
+                   os.path.join(wants, "control.service"))
+        # Not its first boot, at which all units were enabled.
+        with open(os.path.join(payload, "etc/machine-id"), "w") as file:
+            file.write("0123456789abcdef0123456789abcdef\n")
+        os.chmod(payload, 0o755)
+        super().__init__(files={"/payload": payload}, disk=_debian(),
+                         memory=1024)
+
+
+def _debian():
+    return os.path.join(peers_folder(), "systemd", "disk")
+
+
+def unavailable_systemd():
+    """Why there can be no machine with systemd; None: there can."""
+    if unavailable() is None and not os.path.exists(_debian()):
+        return "there is no Debian; deploy/install-deps systemd"
+    return unavailable()
