@@ -14,6 +14,13 @@
  */
 #define TB_REORDER_MAX (1u << 17)
 
+/*
+ * Sequences that a ring can hold whose writer's number was used before.  A
+ * writer can end and begin again with each chunk, so their number would be that
+ * of the smallest chunks that fit, with 192 bytes of state each.
+ */
+#define TB_REPLACING_MAX 16384u
+
 /* Bytes at the write cursor to fetch beforehand; more do not fit a core. */
 #define FETCH_TARGET 2048u
 
@@ -396,12 +403,22 @@ begins_again(const struct tb_sequence *s, uint32_t id)
 	    tb_sequence_order(s, id) <= tb_sequence_order(s, s->newest));
 }
 
-/* The sequence that comes after s, of the next writer with its number. */
+/*
+ * The sequence that comes after s, of the next writer with its number.  Its first
+ * chunk takes its share of the ring, even if it holds less: thus the ring bounds
+ * such sequences, and overwriting or filling it up works as for any data.
+ */
 static struct tb_sequence *
-replace(struct trace_buffer *tb, struct tb_sequence *s)
+replace(struct trace_buffer *tb, struct tb_sequence *s, struct commit *c)
 {
+	uint64_t share = tb->size / TB_REPLACING_MAX;
+
 	tb_give_up(tb, s);
 	tb_give_up_patches(tb, s);
+	if (share > TB_CHUNK_MAX)
+		share = TB_CHUNK_MAX;
+	if (c->capacity < share)
+		c->capacity = (uint32_t)share;
 	return tb_sequences_replace(&tb->seqs, s);
 }
 
@@ -427,7 +444,7 @@ trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
 	if ((s = tb_sequences_get(&tb->seqs, origin)) == NULL)
 		return discard(tb);
 	if (UNLIKELY((s->flags & TB_SEQ_ENDED) != 0) &&
-	    begins_again(s, chunk->id) && (s = replace(tb, s)) == NULL)
+	    begins_again(s, chunk->id) && (s = replace(tb, s, &c)) == NULL)
 		return discard(tb);
 	stored = write_to(tb, s, chunk, &c);
 	if (UNLIKELY(chunk->loss != 0))

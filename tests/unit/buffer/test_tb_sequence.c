@@ -192,6 +192,35 @@ a_million_short_lived_threads_do_not_grow_it(void **state)
 	assert_true(trace_buffer_sequences(tb) < 1152 + 4096 / 24 + 1);
 }
 
+/* One writer is enough for it: it ends and begins again with each chunk. */
+static void
+a_number_used_again_and_again_does_not_grow_it(void **state)
+{
+	enum tb_policy policies[] = { TB_RING, TB_DISCARD };
+	struct trace_buffer *tb, *copy;
+	uint32_t i, k, stored;
+
+	(void)state;
+	for (k = 0; k < 2; k++) {
+		tb = trace_buffer_new(16 << 20, policies[k]);
+		for (stored = 0, i = 0; i < 200000; i++) {
+			stored += commit(tb, 1, 1, 0, 0, "");
+			trace_buffer_writer_gone(tb, 1, 1);
+		}
+		assert_true(stored > 16000);
+		assert_true(trace_buffer_sequences(tb) < 16384 + 1152);
+		assert_true(trace_buffer_overhead(tb) < 5 << 20);
+		assert_int_equal(stored, k == 0 ? (int)i :
+		    (int)trace_buffer_stats(tb)->chunks_written);
+		assert_non_null(copy = trace_buffer_clone(tb));
+		while (trace_buffer_fill(copy, 4096) == TB_FILL_MORE)
+			continue;
+		assert_true(trace_buffer_overhead(copy) < 5 << 20);
+		trace_buffer_free(copy);
+		trace_buffer_free(tb);
+	}
+}
+
 static void
 bookkeeping_is_below_2_percent_for_4_kib_chunks(void **state)
 {
@@ -286,6 +315,7 @@ main(void)
 		RULE(a_writer_s_number_that_is_used_again_begins_another_sequence),
 		RULE(a_number_used_again_hides_nothing_of_the_one_before),
 		RULE(a_million_short_lived_threads_do_not_grow_it),
+		RULE(a_number_used_again_and_again_does_not_grow_it),
 		RULE(bookkeeping_is_below_2_percent_for_4_kib_chunks),
 		RULE(nothing_is_allocated_once_warm),
 		RULE(a_commit_far_out_of_order_in_a_huge_sequence_is_not_stored),
