@@ -499,6 +499,8 @@ trace_summary_reason(unsigned bit)
 		[20] = "the collector was started again",
 		[21] = "longer than a block of the link",
 		[22] = "the link was down at the end",
+		[23] = "the trace file failed",
+		[24] = "over a quota of the collector",
 	};
 
 	if (bit >= TRACE_SUMMARY_LOSS_BITS)

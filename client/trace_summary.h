@@ -28,7 +28,7 @@ struct trace_summary;
  * Bits of TracePacket.DataLossReason, as many as are known; from 16 on our own
  * (docs/link-protocol.md).
  */
-#define TRACE_SUMMARY_LOSS_BITS 23
+#define TRACE_SUMMARY_LOSS_BITS 25
 
 struct trace_totals {
 	/* All: the service's, malformed ones, those in compressed packets. */

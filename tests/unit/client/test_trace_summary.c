@@ -11,6 +11,7 @@
 
 #include "client/trace_losses.h"
 #include "client/trace_summary.h"
+#include "protos/link.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
 #include "transport/pb_writer.h"
 
@@ -326,16 +327,34 @@ later_marks_are_gaps_by_reason(void **state)
 	end(f);
 	pb_put_uint(begin(f, 2, 50), DROPPED, 1 | 256);
 	end(f);
+	pb_put_uint(begin(f, 2, 50), DROPPED, 1 | 1u << (15 +
+	    TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA));
+	end(f);
 	pb_put_string(begin(f, 2, 50), SYS_STATS, "x");
 	end(f);
 	feed(f);
-	assert_int_equal(t->gaps, 3);
+	assert_int_equal(t->gaps, 4);
 	assert_int_equal(t->gaps_by_reason[0], 1); /* alone */
 	assert_int_equal(t->gaps_by_reason[6], 1);
 	assert_int_equal(t->gaps_by_reason[8], 1);
+	assert_int_equal(t->gaps_by_reason[24], 1);
 	assert_string_equal(trace_summary_reason(6),
 	    "overwritten in the ring buffer");
 	assert_string_equal(trace_summary_reason(99), "");
+}
+
+static void
+each_cause_of_a_loss_on_the_way_has_a_name(void **state)
+{
+	unsigned cause;
+
+	(void)state;
+	for (cause = 1; cause <= TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA;
+	    cause++) {
+		assert_string_not_equal(trace_summary_reason(15 + cause),
+		    "a newer cause");
+		assert_string_not_equal(trace_summary_reason(15 + cause), "");
+	}
 }
 
 static void
@@ -625,6 +644,7 @@ main(void)
 		T(compressed_packets_that_are_damaged_are_malformed),
 		T(the_first_packet_of_a_sequence_is_no_loss),
 		T(later_marks_are_gaps_by_reason),
+		T(each_cause_of_a_loss_on_the_way_has_a_name),
 		T(the_service_tells_config_duration_and_statistics),
 		T(a_producer_cannot_speak_for_the_service),
 		T(what_ftrace_lost_in_the_session_is_a_loss),
