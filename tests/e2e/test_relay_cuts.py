@@ -25,10 +25,10 @@ class Cuts(RelayCase):
         self.a = self.device("a", self.proxy.addresses[0], memory_kb=32768)
         self.wait_linked()
 
-    def begin(self, **options):
+    def begin(self, config=(), **options):
         options.setdefault("rate", RATE)
         self.book = self.ledger([(self.a, 2)], **options)
-        self.recording = self.record()
+        self.recording = self.record(**dict(config))
         self.wait_writing(self.book, 4)
         self.more_arrives()
 
@@ -215,6 +215,21 @@ class Cuts(RelayCase):
         self.until(all_answered, "what was asked for in the cut is answered")
         self.assertEqual(self.recording.stats().flushes_failed, 0)
         self.end()
+
+    def test_periodic_flushes_in_a_cut_of_some_seconds_did_not_fail(self):
+        """Though each is over long before the relay can answer."""
+        self.begin({"flush_period_ms": 300, "flush_timeout_ms": 100})
+        self.proxy.say("refuse 60000")
+        self.proxy.say("cut rst")
+        self.until(lambda: self.recording.stats().flushes_requested >= 10,
+                   "flushes are asked for in the cut")
+        self.assertEqual(self.recording.stats().flushes_failed, 0)
+        self.proxy.say("heal")
+        self.more_arrives()
+        self.end()
+        stats = self.recording.stats()
+        self.assertGreaterEqual(stats.flushes_succeeded, 10)
+        self.assertEqual(stats.flushes_failed, 0)
 
     def test_sessions_that_begin_and_end_while_it_is_cut_off(self):
         self.begin()
