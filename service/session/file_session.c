@@ -12,6 +12,7 @@
 #include "service/session/flush.h"
 #include "service/session/model.h"
 #include "service/session/packet_out.h"
+#include "service/session/principal.h"
 #include "service/session/producer.h"
 #include "service/session/readback.h"
 #include "service/session/session.h"
@@ -551,6 +552,7 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 		return NULL;
 	TAILQ_INIT(&f->waiters);
 	f->session = s;
+	options.owner = principal_key(&s->owner);
 	options.compression = config_compression(s->config);
 	set_limit(f, &options);
 	f->floor = calloc(s->n_buffers + 1, sizeof(*f->floor));
@@ -578,7 +580,7 @@ file_session_new(struct session *s, int fd, char *err, size_t err_size)
 	if (f->sink == NULL) {
 		snprintf(err, err_size, "the trace file's writer could not "
 		    "be started (out of memory or threads, or too many "
-		    "earlier ones hang)");
+		    "earlier ones of this user hang in a write)");
 		goto fail;
 	}
 	f->lossless = sv->settings->lossless;

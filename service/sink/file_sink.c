@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "service/sink/file_sink.h"
@@ -21,9 +22,9 @@
  * last, and may free the sink.
  *
  * Giving up has one place, the patience timer on the loop's side: first it
- * cancels, and the writer returns from whatever it waits for; a writer that
- * does not is abandoned.  Then the loop's side answers in its place, and the
- * thread, an orphan, frees the sink when it ends.
+ * cancels, and interrupts the writer until that returns from whatever it waits
+ * for; a writer that does not is abandoned.  Then the loop's side answers in its
+ * place, and the thread, an orphan, frees the sink when it ends.
  */
 
 /* For the packet that completes a batch, unless it is a large one. */
@@ -31,6 +32,9 @@
 
 /* Of address space; what is touched is a path and a few frames. */
 #define WRITER_STACK_BYTES (512u * 1024u)
+
+/* What interrupts a write: ignored by processes that do not ask for it. */
+#define WRITER_SIGNAL SIGURG
 
 #define SINK_ABANDONED                                                         \
 	"the trace file is given up: its disk, or the program that reads "       \
@@ -85,6 +89,7 @@ struct file_sink {
 	bool regular;
 	bool last_call; /* progress does not count any more */
 	bool cancelled;
+	unsigned interrupts; /* since it last moved */
 	bool abandoned;
 	bool told_closed; /* abandoned: only to be freed */
 	struct loop_call gone_call;
@@ -96,6 +101,7 @@ struct file_sink {
 	unsigned n_jobs;
 	bool close_asked;
 	bool orphan; /* the loop's side is gone */
+	LIST_ENTRY(file_sink) of_orphans;
 	struct report report;
 	struct loop_post report_post;
 
@@ -108,6 +114,7 @@ struct file_sink {
 	struct packet_compressor *compressor; /* NULL: bytes as they are */
 	uint64_t max_bytes;
 	uint64_t last_bytes;
+	uint64_t owner;
 	bool full;   /* max_bytes is reached; batches are dropped */
 	bool broken; /* an error ended the file; jobs are dropped */
 	struct sink_dir dir;
@@ -119,8 +126,26 @@ struct file_sink {
 static void report_cb(void *arg);
 static void patience_cb(void *arg);
 
-/* Writers that were abandoned, of all sinks. */
-static atomic_uint orphans;
+/* Sinks whose writers were abandoned.  The lock is taken inside of a sink's. */
+static struct {
+	pthread_mutex_t lock;
+	LIST_HEAD(, file_sink) list;
+} orphans = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static bool
+may_begin(uint64_t owner)
+{
+	const struct file_sink *s;
+	unsigned n = 0, own = 0;
+
+	pthread_mutex_lock(&orphans.lock);
+	LIST_FOREACH(s, &orphans.list, of_orphans) {
+		n++;
+		own += s->owner == owner;
+	}
+	pthread_mutex_unlock(&orphans.lock);
+	return own < SINK_ORPHANS_OF_OWNER && n < SINK_ORPHANS_MAX;
+}
 
 /* Writer's side.  With the lock held, after s->report changed. */
 static void
@@ -307,8 +332,10 @@ writer_end(struct file_sink *s)
 	pthread_mutex_unlock(&s->lock);
 	if (!orphan)
 		return;
+	pthread_mutex_lock(&orphans.lock);
+	LIST_REMOVE(s, of_orphans);
+	pthread_mutex_unlock(&orphans.lock);
 	sink_destroy(s);
-	atomic_fetch_sub(&orphans, 1);
 }
 
 static void *
@@ -337,6 +364,7 @@ sink_set_options(struct file_sink *s, const struct file_sink_options *o)
 	s->nominal = SINK_BATCH_BYTES;
 	if (o == NULL)
 		return 0;
+	s->owner = o->owner;
 	s->max_bytes = o->max_bytes;
 	s->last_bytes = o->last_bytes;
 	if (o->compression.kind != PACKET_PLAIN)
@@ -355,7 +383,7 @@ sink_new(struct loop *l, const struct file_sink_options *options,
 	struct sink_batch *b;
 	size_t i;
 
-	if (atomic_load(&orphans) >= SINK_ORPHANS_MAX ||
+	if (!may_begin(options != NULL ? options->owner : 0) ||
 	    (s = calloc(1, sizeof(*s))) == NULL)
 		return NULL;
 	s->l = l;
@@ -383,22 +411,31 @@ fail:
 	return NULL;
 }
 
+/* write() returns, and give_up is looked at. */
+static void
+interrupted(int signo)
+{
+}
+
 /*
- * The thread takes no signal: they are the loop's, and a broken pipe or a full
- * file must come back as an error of write().
+ * The thread takes no signal but WRITER_SIGNAL: the others are the loop's, and
+ * a broken pipe or a full file must come back as an error of write().
  */
 static bool
 sink_start(struct file_sink *s)
 {
+	const struct sigaction interrupt = { .sa_handler = interrupted };
 	pthread_attr_t attr;
-	sigset_t all, before;
+	sigset_t most, before;
 	bool ok;
 
-	if (pthread_attr_init(&attr) != 0)
+	if (sigaction(WRITER_SIGNAL, &interrupt, NULL) != 0 ||
+	    pthread_attr_init(&attr) != 0)
 		return false;
-	sigfillset(&all);
+	sigfillset(&most);
+	sigdelset(&most, WRITER_SIGNAL);
 	ok = pthread_attr_setstacksize(&attr, WRITER_STACK_BYTES) == 0 &&
-	    pthread_sigmask(SIG_SETMASK, &all, &before) == 0;
+	    pthread_sigmask(SIG_SETMASK, &most, &before) == 0;
 	if (ok) {
 		ok = pthread_create(&s->thread, &attr, writer_main, s) == 0;
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -489,14 +526,15 @@ watch(struct file_sink *s)
 	if (s->wait_ms == 0 || !is_awaited(s) || s->abandoned ||
 	    loop_timer_left(s->patience, &left))
 		return;
-	loop_timer_set(s->patience, s->cancelled ? SINK_CANCEL_MS : s->wait_ms,
-	    0);
+	loop_timer_set(s->patience,
+	    s->cancelled ? SINK_CANCEL_STEP_MS : s->wait_ms, 0);
 }
 
 /* Patience begins anew. */
 static void
 sign_of_life(struct file_sink *s)
 {
+	s->interrupts = 0;
 	if (!s->last_call || s->cancelled)
 		loop_timer_clear(s->patience);
 }
@@ -513,7 +551,9 @@ leave_to_writer(struct file_sink *s)
 	if (!posted && !finished) {
 		s->orphan = true;
 		pthread_detach(s->thread);
-		atomic_fetch_add(&orphans, 1);
+		pthread_mutex_lock(&orphans.lock);
+		LIST_INSERT_HEAD(&orphans.list, s, of_orphans);
+		pthread_mutex_unlock(&orphans.lock);
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (posted || !finished)
@@ -552,6 +592,19 @@ abandon(struct file_sink *s)
 		tell_failed(s, SINK_ABANDONED);
 }
 
+/*
+ * Again and again: a signal that comes between the look at give_up and the
+ * write() that waits is taken in vain.
+ */
+static void
+cancel(struct file_sink *s)
+{
+	s->cancelled = true;
+	s->interrupts++;
+	atomic_store(&s->give_up, true);
+	pthread_kill(s->thread, WRITER_SIGNAL);
+}
+
 static void
 patience_cb(void *arg)
 {
@@ -561,12 +614,12 @@ patience_cb(void *arg)
 	pthread_mutex_lock(&s->lock);
 	posted = s->report.posted;
 	pthread_mutex_unlock(&s->lock);
-	if (s->cancelled && !posted && is_awaited(s)) {
+	if (!posted && is_awaited(s) &&
+	    s->interrupts >= SINK_CANCEL_MS / SINK_CANCEL_STEP_MS) {
 		abandon(s);
 		return;
 	}
-	s->cancelled = true;
-	atomic_store(&s->give_up, true);
+	cancel(s);
 	watch(s);
 }
 

@@ -49,12 +49,18 @@ struct sink_dir;
 #define SINK_WAIT_MS      5000u  /* pipes, sockets */
 #define SINK_DISK_WAIT_MS 60000u /* regular files: the disk may be slow */
 /*
- * When the writer does not even then come back (a disk that hangs, a write that
- * another program made block), it is left to itself, with its batches, until
- * the kernel lets it go.  While there are so many of them, no sink is made.
+ * Giving up interrupts the writer with a signal (SIGURG), once every
+ * SINK_CANCEL_STEP_MS: waiting for a reader ends with it.  A writer that does
+ * not come back within SINK_CANCEL_MS hangs in the kernel (a disk that does not
+ * answer, a file or pipe that another program keeps locked).  It is left there
+ * with its batches until the kernel lets it go.  While one owner has
+ * SINK_ORPHANS_OF_OWNER of them, or all have SINK_ORPHANS_MAX, he gets no new
+ * sink.
  */
-#define SINK_CANCEL_MS   1000u
-#define SINK_ORPHANS_MAX 64u
+#define SINK_CANCEL_STEP_MS   100u
+#define SINK_CANCEL_MS        1000u
+#define SINK_ORPHANS_OF_OWNER 8u
+#define SINK_ORPHANS_MAX      256u
 
 struct sink_batch {
 	uint8_t *data;
@@ -74,6 +80,8 @@ struct file_sink_options {
 	uint64_t max_bytes;
 	/* Of these, kept for what file_sink_submit_last() hands over. */
 	uint64_t last_bytes;
+	/* Whose writers that hang count against this sink: any number. */
+	uint64_t owner;
 };
 
 struct file_sink_ops {
@@ -146,8 +154,8 @@ bool file_sink_reserve(struct sink_batch *b, size_t n) MUST_CHECK;
 
 /*
  * Hands the current batch to the writer thread, which writes it (compressed:
- * as one packet) with a single write() where the file lets it.  sync: fdatasync after it.  Empty or no
- * batch: only syncs, and without sync does nothing.
+ * as one packet) with a single write() where the file lets it.  sync: fdatasync
+ * after it.  Empty or no batch: only syncs, and without sync does nothing.
  */
 void file_sink_submit(struct file_sink *s, bool sync);
 
@@ -177,8 +185,9 @@ void file_sink_last_call(struct file_sink *s, uint64_t ms);
 
 /*
  * Writes what was submitted (the current batch was not), closes the file, joins
- * the thread (or leaves it, see SINK_CANCEL_MS), tells closed() on a later turn and frees itself after it.  No
- * other callback but lost() comes after this call.  Legal in any callback but closed().
+ * the thread (or leaves it, see SINK_CANCEL_MS), tells closed() on a later turn
+ * and frees itself after it.  No other callback but lost() comes after this
+ * call.  Legal in any callback but closed().
  */
 void file_sink_close(struct file_sink *s);
 

@@ -1,6 +1,5 @@
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +18,6 @@ sink_writer_init(struct sink_writer *w, int fd, bool owned)
 	memset(w, 0, sizeof(*w));
 	w->fd = fd;
 	w->regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
-	w->blocking = !w->regular && flags >= 0 && (flags & O_NONBLOCK) == 0;
 	w->owned = w->regular && owned;
 	w->appends = flags >= 0 && (flags & O_APPEND) != 0;
 	if (w->regular && flags >= 0)
@@ -72,39 +70,32 @@ write_error_text(int e)
 	}
 }
 
-/* Until fd takes bytes.  false: the caller gave up. */
 static bool
-wait_writable(struct sink_writer *w)
+is_given_up(const struct sink_writer *w)
+{
+	return w->give_up != NULL && w->give_up(w->give_up_arg);
+}
+
+/* An error condition ends the wait, too: write() will name it. */
+static void
+wait_writable(const struct sink_writer *w)
 {
 	struct pollfd p = { .fd = w->fd, .events = POLLOUT };
 
-	for (;;) {
-		/* An error condition counts: write() will name it */
-		if (poll(&p, 1, SINK_WRITER_STEP_MS) > 0)
-			return true;
-		if (w->give_up != NULL && w->give_up(w->give_up_arg))
-			return false;
-	}
+	(void)poll(&p, 1, SINK_WRITER_STEP_MS);
 }
 
-/* As write(), but waits where it must, and so that it can be given up. */
+/*
+ * As write(), but waits where it must, and so that it can be given up.  Whether
+ * the descriptor blocks is not known beforehand: its flags are shared, and those
+ * who share it change them at any time.
+ */
 static ssize_t
 write_some(struct sink_writer *w, const uint8_t *data, size_t len)
 {
 	ssize_t n;
 
-	for (;;) {
-		if (w->blocking) {
-			/*
-			 * The flags of a shared description are not ours to
-			 * change.  After poll() this much goes into a pipe
-			 * without waiting.
-			 */
-			if (len > PIPE_BUF)
-				len = PIPE_BUF;
-			if (!wait_writable(w))
-				break;
-		}
+	while (!is_given_up(w)) {
 		n = write(w->fd, data, len);
 		if (n > 0)
 			return n;
@@ -112,12 +103,10 @@ write_some(struct sink_writer *w, const uint8_t *data, size_t len)
 			errno = EIO; /* no file does that; do not spin on it */
 			return -1;
 		}
-		if (errno == EAGAIN) {
-			if (!wait_writable(w))
-				break;
-		} else if (errno != EINTR) {
+		if (errno == EAGAIN)
+			wait_writable(w);
+		else if (errno != EINTR)
 			return -1;
-		}
 	}
 	errno = ETIMEDOUT;
 	return -1;

@@ -18,13 +18,14 @@
 struct sink_writer {
 	int fd;
 	/*
-	 * Asked every SINK_WRITER_STEP_MS while a pipe, socket or terminal
-	 * takes nothing: true gives up.  NULL: never.
+	 * Asked before each write() and, of a descriptor that does not block,
+	 * every SINK_WRITER_STEP_MS while it takes nothing: true gives up.
+	 * NULL: never.  One that blocks waits in the kernel: a signal with a
+	 * handler and without SA_RESTART gets the thread out of there.
 	 */
 	bool (*give_up)(void *arg);
 	void *give_up_arg;
 	bool regular;  /* a regular file */
-	bool blocking; /* not one, and write() would wait for a reader */
 	bool at_end;   /* a regular file of which we write the end */
 	bool appends;  /* O_APPEND: it has no place of its own to write to */
 	bool owned;    /* the caller made it: nobody else should remove it */

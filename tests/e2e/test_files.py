@@ -204,14 +204,15 @@ class Stuck(FileCase):
         super().setUp()
         self.daemon_ = self.start()
 
-    def stuck(self):
+    def stuck(self, pipe=None):
         """A session whose full pipe nobody reads; and its consumer."""
-        read_end, write_end = os.pipe()
-        self.addCleanup(os.close, read_end)
+        read_end, write_end = pipe or os.pipe()
         producer = self.producer("p")
         consumer = self.session(fds=[write_end], write_into_file=True,
                                 file_write_period_ms=100, size_kb=1024)
-        os.close(write_end)
+        if pipe is None:
+            self.addCleanup(os.close, read_end)
+            os.close(write_end)
         writer = producer.writer()
         for _ in range(100):
             writer.number(10, size=1000, ask=False)
@@ -222,6 +223,9 @@ class Stuck(FileCase):
         count = array.array("i", [0])
         fcntl.ioctl(pipe, termios.FIONREAD, count)
         return count[0]
+
+    def threads(self):
+        return len(os.listdir(f"/proc/{self.daemon_.pid}/task"))
 
     def session_ids(self):
         looker = self.consumer()
@@ -269,6 +273,21 @@ class Stuck(FileCase):
     def test_it_ends_when_its_consumer_leaves(self):
         self.stuck().close()
         self.until(lambda: not self.session_ids(), "it is gone", timeout=60)
+
+    def test_making_its_writes_block_leaves_no_thread_behind(self):
+        read_end, write_end = os.pipe()
+        self.addCleanup(os.close, read_end)
+        self.addCleanup(os.close, write_end)
+        os.set_blocking(write_end, False)
+        consumer = self.stuck((read_end, write_end))
+        before = self.threads()
+        # The description is shared: the daemon's writes wait from now on.
+        os.set_blocking(write_end, True)
+        os.read(read_end, 8192)
+        self.until(lambda: self.bytes_in(read_end) > 60_000, "full again")
+        consumer.close()
+        self.until(lambda: not self.session_ids(), "it is gone", timeout=60)
+        self.until(lambda: self.threads() < before, "so is its thread")
 
     def test_it_can_be_stopped_and_says_what_is_wrong(self):
         consumer = self.stuck()

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -152,7 +153,7 @@ into_pipe(struct fixture *f)
 
 /* Whose "disk" hangs; the file is gone when it is closed. */
 static void
-into_file(struct fixture *f)
+into_file_of(struct fixture *f, const struct file_sink_options *o)
 {
 	char path[] = "/tmp/patience.XXXXXX";
 	int fd = mkostemp(path, O_CLOEXEC);
@@ -161,8 +162,14 @@ into_file(struct fixture *f)
 	unlink(path);
 	atomic_store(&disk.hangs, true);
 	/* Threads of an earlier test may be about to end. */
-	while ((f->s = file_sink_new_fd(f->l, fd, NULL, &ops, f)) == NULL)
+	while ((f->s = file_sink_new_fd(f->l, fd, o, &ops, f)) == NULL)
 		sched_yield();
+}
+
+static void
+into_file(struct fixture *f)
+{
+	into_file_of(f, NULL);
 }
 
 static void
@@ -323,6 +330,44 @@ after_the_last_call_getting_on_does_not_help(void **state)
 	close_it(f);
 }
 
+/*
+ * poll() says that there is room, and the write of a batch does not fit: the
+ * flags of a shared description are changed by others at any time.
+ */
+static void
+a_write_that_its_user_makes_block_is_interrupted(void **state)
+{
+	struct fixture *f = *state;
+	struct timespec moment = { .tv_nsec = 20000000 };
+	char some[8192];
+	int fds[2], writer, held, i;
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	f->reader = fds[0];
+	writer = dup(fds[1]);
+	f->s = file_sink_new_fd(f->l, fds[1], NULL, &ops, f);
+	get_stuck(f);
+	do
+		assert_int_equal(ioctl(f->reader, FIONREAD, &held), 0);
+	while (held < 60000);
+	assert_int_equal(fcntl(writer, F_SETFL, 0), 0);
+	assert_int_equal(read(f->reader, some, sizeof(some)), sizeof(some));
+	do
+		assert_int_equal(ioctl(f->reader, FIONREAD, &held), 0);
+	while (held < 60000);
+	file_sink_close(f->s);
+	fake_time_pass(5000, NULL);
+	for (i = 0; i < 9 && f->closed == 0; i++) {
+		nanosleep(&moment, NULL);
+		turns(f);
+		fake_time_pass(SINK_CANCEL_STEP_MS, NULL);
+	}
+	assert_int_equal(f->closed, 1);
+	assert_non_null(strstr(f->err, "takes nothing"));
+	assert_null(strstr(f->err, "does not return"));
+	close(writer);
+}
+
 static void
 a_disk_is_waited_for_longer_and_then_left_to_itself(void **state)
 {
@@ -369,15 +414,17 @@ a_disk_may_come_back_between_the_end_and_the_close(void **state)
 }
 
 static void
-no_more_threads_are_left_to_themselves_than_the_limit(void **state)
+nobody_but_their_owner_is_refused_for_threads_that_hang(void **state)
 {
+	const struct file_sink_options mine = { .owner = 1 };
+	const struct file_sink_options others = { .owner = 2 };
 	struct fixture *f = *state;
 	unsigned i;
 	int fds[2];
 
-	for (i = 0; i < SINK_ORPHANS_MAX; i++) {
+	for (i = 0; i < SINK_ORPHANS_OF_OWNER; i++) {
 		f->closed = f->failed = 0;
-		into_file(f);
+		into_file_of(f, &mine);
 		submit(f);
 		file_sink_close(f->s);
 		WAIT_FOR(f, atomic_load(&disk.inside) == (int)i + 1);
@@ -385,11 +432,17 @@ no_more_threads_are_left_to_themselves_than_the_limit(void **state)
 		WAIT_FOR(f, f->closed == 1);
 	}
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	assert_null(file_sink_new_fd(f->l, fds[1], NULL, &ops, f));
+	assert_null(file_sink_new_fd(f->l, fds[1], &mine, &ops, f));
 	atomic_store(&disk.hangs, false);
-	for (i = 0; i < SINK_ORPHANS_MAX; i++)
+	f->s = file_sink_new_fd(f->l, fds[1], &others, &ops, f);
+	assert_non_null(f->s);
+	f->closed = 0;
+	close_it(f);
+	close(fds[0]);
+	for (i = 0; i < SINK_ORPHANS_OF_OWNER; i++)
 		sem_post(&disk.go);
-	while ((f->s = file_sink_new_fd(f->l, fds[1], NULL, &ops, f)) == NULL)
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	while ((f->s = file_sink_new_fd(f->l, fds[1], &mine, &ops, f)) == NULL)
 		sched_yield();
 	f->closed = 0;
 	close_it(f);
@@ -407,9 +460,10 @@ main(void)
 		T(a_stuck_reader_is_given_up_after_five_seconds_of_closing),
 		T(a_reader_that_gets_on_has_its_time_anew_with_each_batch),
 		T(after_the_last_call_getting_on_does_not_help),
+		T(a_write_that_its_user_makes_block_is_interrupted),
 		T(a_disk_is_waited_for_longer_and_then_left_to_itself),
 		T(a_disk_may_come_back_between_the_end_and_the_close),
-		T(no_more_threads_are_left_to_themselves_than_the_limit),
+		T(nobody_but_their_owner_is_refused_for_threads_that_hang),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

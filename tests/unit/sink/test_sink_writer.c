@@ -8,9 +8,11 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -32,6 +34,8 @@ struct fixture {
 	uint8_t data[DATA_BYTES];
 	struct sink_writer w;
 	char err[SINK_ERR_MAX];
+	pthread_t writer;
+	atomic_bool returned;
 };
 
 static int
@@ -415,30 +419,72 @@ a_pipe_without_a_reader_is_an_error_and_no_signal(void **state)
 }
 
 static bool
-second_time(void *arg)
+fourth_time(void *arg)
 {
-	return ++*(int *)arg == 2;
+	return ++*(int *)arg == 4;
 }
 
 static void
 a_reader_that_takes_nothing_can_be_given_up(void **state)
 {
 	struct fixture *f = *state;
-	int fds[2], flags, asked;
+	int fds[2], asked = 0;
 
-	for (flags = 0; flags <= O_NONBLOCK; flags += O_NONBLOCK) {
-		assert_int_equal(pipe2(fds, O_CLOEXEC | flags), 0);
-		sink_writer_init(&f->w, fds[1], false);
-		asked = 0;
-		f->w.give_up = second_time;
-		f->w.give_up_arg = &asked;
-		/* A pipe holds 64 KiB */
-		assert_int_equal(put(f, DATA_BYTES), -1);
-		assert_int_equal(asked, 2);
-		assert_non_null(strstr(f->err, "takes nothing"));
-		close_file(f);
-		close(fds[0]);
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	sink_writer_init(&f->w, fds[1], false);
+	f->w.give_up = fourth_time;
+	f->w.give_up_arg = &asked;
+	/* A pipe holds 64 KiB */
+	assert_int_equal(put(f, DATA_BYTES), -1);
+	assert_int_equal(asked, 4);
+	assert_non_null(strstr(f->err, "takes nothing"));
+	close_file(f);
+	close(fds[0]);
+}
+
+static void
+nothing_happens(int signo)
+{
+}
+
+static void *
+interrupt_often(void *arg)
+{
+	const struct timespec step = { .tv_nsec = 20000000 };
+	struct fixture *f = arg;
+
+	while (!atomic_load(&f->returned)) {
+		pthread_kill(f->writer, SIGURG);
+		nanosleep(&step, NULL);
 	}
+	return NULL;
+}
+
+/* A write to a blocking descriptor waits in the kernel. */
+static void
+a_signal_lets_a_write_that_waits_be_given_up(void **state)
+{
+	const struct sigaction nothing = { .sa_handler = nothing_happens };
+	struct fixture *f = *state;
+	pthread_t t;
+	int fds[2], asked = 0;
+
+	assert_int_equal(sigaction(SIGURG, &nothing, NULL), 0);
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	sink_writer_init(&f->w, fds[1], false);
+	f->w.give_up = fourth_time;
+	f->w.give_up_arg = &asked;
+	f->writer = pthread_self();
+	assert_int_equal(pthread_create(&t, NULL, interrupt_often, f), 0);
+	assert_int_equal(put(f, DATA_BYTES), -1);
+	atomic_store(&f->returned, true);
+	pthread_join(t, NULL);
+	assert_non_null(strstr(f->err, "takes nothing"));
+	/* Whole packets of the 64 KiB that are in the pipe. */
+	assert_int_equal(f->w.kept, 65500);
+	close_file(f);
+	close(fds[0]);
+	signal(SIGURG, SIG_DFL);
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -463,6 +509,7 @@ main(void)
 		T(a_non_blocking_pipe_gets_every_byte),
 		T(a_pipe_without_a_reader_is_an_error_and_no_signal),
 		T(a_reader_that_takes_nothing_can_be_given_up),
+		T(a_signal_lets_a_write_that_waits_be_given_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
