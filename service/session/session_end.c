@@ -24,6 +24,7 @@
 #define SHUTDOWN_TIMEOUT_MS 1000u
 /* And when nobody is there, or wants the data, whatever the config says. */
 #define ABANDONED_TIMEOUT_MS 5000u
+#define ABANDONED_BYTES_PER_MS 1000u /* besides, of what its file waits for */
 
 static void stop_instances(struct session *s);
 
@@ -96,6 +97,48 @@ nothing_is_waited_for(struct session *s)
 			trace_buffer_no_more(s->buffers[i].tb);
 }
 
+/* How long a step of the end may take, for which the config has ms. */
+static uint32_t
+step_ms(const struct session *s, uint32_t ms)
+{
+	uint32_t most = UINT32_MAX;
+
+	if (s->shutting_down)
+		most = SHUTDOWN_TIMEOUT_MS;
+	else if (s->freeing || s->discarding)
+		most = ABANDONED_TIMEOUT_MS;
+	return ms < most ? ms : most;
+}
+
+/* The least rate at which a reader takes what an abandoned session holds. */
+static uint32_t
+abandoned_file_ms(const struct session *s)
+{
+	uint64_t ms = ABANDONED_TIMEOUT_MS;
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++)
+		if (s->buffers[i].tb != NULL)
+			ms += trace_buffer_unread(s->buffers[i].tb) /
+			    ABANDONED_BYTES_PER_MS;
+	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
+}
+
+/* A reader may stop taking bytes, or nearly; a session ends all the same. */
+static void
+hurry_file(struct session *s)
+{
+	if (s->file == NULL)
+		return;
+	if (s->shutting_down || s->discarding) {
+		file_session_last_call(s->file, step_ms(s, SINK_WAIT_MS));
+		return;
+	}
+	file_session_hurry(s->file, SINK_WAIT_MS);
+	if (s->freeing)
+		file_session_last_call(s->file, abandoned_file_ms(s));
+}
+
 static void
 finish_disable(struct session *s)
 {
@@ -113,6 +156,7 @@ finish_disable(struct session *s)
 	readback_want_stats(s->readback);
 	session_set_state(s, SESSION_DISABLED);
 	if (s->file != NULL) {
+		hurry_file(s); /* by now it is known how much there is */
 		file_session_finish(s->file);
 		return;
 	}
@@ -207,31 +251,6 @@ stop_those_of(struct producer *p, void *arg)
 	return any;
 }
 
-/* Of a step of the end, for which the config has ms. */
-static uint32_t
-step_ms(const struct session *s, uint32_t ms)
-{
-	uint32_t most = UINT32_MAX;
-
-	if (s->shutting_down)
-		most = SHUTDOWN_TIMEOUT_MS;
-	else if (s->freeing || s->discarding)
-		most = ABANDONED_TIMEOUT_MS;
-	return ms < most ? ms : most;
-}
-
-/* What its file waits for may never come; a session ends all the same. */
-static void
-hurry_file(struct session *s)
-{
-	if (s->file == NULL)
-		return;
-	if (s->shutting_down || s->discarding)
-		file_session_last_call(s->file, step_ms(s, SINK_WAIT_MS));
-	else
-		file_session_hurry(s->file, SINK_WAIT_MS);
-}
-
 static void
 all_were_told(void *arg)
 {
@@ -287,7 +306,7 @@ session_disable(struct session *s, const char *error)
 		    FLUSH_TRACE_STOP, final_flush_done, s);
 }
 
-/* It ends, maybe already, with all the time that its config gives it. */
+/* Shortens what an end that is under way waits for, or will wait for. */
 static void
 hurry(struct session *s)
 {

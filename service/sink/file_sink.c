@@ -87,7 +87,7 @@ struct file_sink {
 	struct loop_timer *patience;
 	uint64_t wait_ms; /* 0: nobody is in a hurry */
 	bool regular;
-	bool last_call; /* progress does not count any more */
+	uint64_t deadline_ms; /* progress does not move it; 0: none */
 	bool cancelled;
 	unsigned interrupts; /* since it last moved */
 	bool abandoned;
@@ -517,17 +517,31 @@ is_awaited(const struct file_sink *s)
 	    (s->path != NULL && !s->told_opened);
 }
 
+/* Time until the writer is cancelled, or interrupted again; false: none is set. */
+static bool
+patience_ms(const struct file_sink *s, uint64_t *ms)
+{
+	uint64_t now = loop_now_ms(), left;
+
+	*ms = s->cancelled ? SINK_CANCEL_STEP_MS : s->wait_ms;
+	if (s->cancelled || s->deadline_ms == 0)
+		return *ms != 0;
+	left = s->deadline_ms > now ? s->deadline_ms - now : 0;
+	if (*ms == 0 || left < *ms)
+		*ms = left;
+	return true;
+}
+
 /* Patience begins to run, unless it does. */
 static void
 watch(struct file_sink *s)
 {
-	uint64_t left;
+	uint64_t left, ms;
 
-	if (s->wait_ms == 0 || !is_awaited(s) || s->abandoned ||
-	    loop_timer_left(s->patience, &left))
+	if (!is_awaited(s) || s->abandoned ||
+	    loop_timer_left(s->patience, &left) || !patience_ms(s, &ms))
 		return;
-	loop_timer_set(s->patience,
-	    s->cancelled ? SINK_CANCEL_STEP_MS : s->wait_ms, 0);
+	loop_timer_set(s->patience, ms, 0);
 }
 
 /* Patience begins anew. */
@@ -535,8 +549,7 @@ static void
 sign_of_life(struct file_sink *s)
 {
 	s->interrupts = 0;
-	if (!s->last_call || s->cancelled)
-		loop_timer_clear(s->patience);
+	loop_timer_clear(s->patience);
 }
 
 /* The owner is done with it; the thread is not, or its report is on its way. */
@@ -630,7 +643,7 @@ file_sink_hurry(struct file_sink *s, uint64_t ms)
 		ms = SINK_DISK_WAIT_MS;
 	if (s->wait_ms == 0 || ms < s->wait_ms) {
 		s->wait_ms = ms;
-		if (!s->last_call && !s->cancelled)
+		if (!s->cancelled)
 			loop_timer_clear(s->patience);
 	}
 	watch(s);
@@ -639,14 +652,15 @@ file_sink_hurry(struct file_sink *s, uint64_t ms)
 void
 file_sink_last_call(struct file_sink *s, uint64_t ms)
 {
-	uint64_t left;
+	uint64_t due = loop_now_ms() + ms, left;
 
-	if (s->regular || s->cancelled || s->abandoned)
+	if (s->regular || s->cancelled || s->abandoned ||
+	    (s->deadline_ms != 0 && s->deadline_ms <= due))
 		return;
-	if (s->last_call && loop_timer_left(s->patience, &left) && left <= ms)
-		return;
-	s->last_call = true;
-	loop_timer_set(s->patience, ms, 0);
+	s->deadline_ms = due;
+	if (loop_timer_left(s->patience, &left) && left > ms)
+		loop_timer_clear(s->patience);
+	watch(s);
 }
 
 /* ---- batches and jobs ---- */

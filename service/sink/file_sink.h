@@ -178,8 +178,8 @@ uint64_t file_sink_total(const struct file_sink *s);
 void file_sink_hurry(struct file_sink *s, uint64_t ms);
 /*
  * All that was and will be submitted has ms, from now on, to get into a file
- * that is not a regular one.  A reader that takes a little now and then cannot
- * draw it out.
+ * that is not a regular one, whatever file_sink_hurry() allows.  A reader that
+ * takes a little now and then cannot draw it out.  The earliest end counts.
  */
 void file_sink_last_call(struct file_sink *s, uint64_t ms);
 

@@ -160,6 +160,26 @@ when_the_consumer_leaves_it_is_gone_in_five_seconds(void **state)
 	done(&b);
 }
 
+/* 40 kB/s: each batch of 128 KiB is taken well within its five seconds. */
+static void
+a_slow_reader_holds_what_its_consumer_left_for_a_second_a_megabyte(void **state)
+{
+	struct bed b;
+	char some[4096];
+	int i;
+
+	get_stuck(&b, state, CONFIG, true);
+	assert_int_equal(fcntl(b.reader, F_SETFL, O_NONBLOCK), 0);
+	session_free(b.c.s);
+	for (i = 0; i < 70 && !no_session(&b); i++) {
+		pass(&b, 100);
+		assert_true(read(b.reader, some, sizeof(some)) != 0);
+	}
+	assert_true(i > 50);
+	WAIT_FOR(&b, no_session(&b));
+	done(&b);
+}
+
 static void
 a_consumer_that_leaves_takes_its_patience_along(void **state)
 {
@@ -252,6 +272,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		T(when_the_consumer_leaves_it_is_gone_in_five_seconds),
+		T(a_slow_reader_holds_what_its_consumer_left_for_a_second_a_megabyte),
 		T(a_consumer_that_leaves_takes_its_patience_along),
 		T(a_stop_ends_it_and_says_why),
 		T(a_discard_ends_it_with_a_config_that_would_wait_a_month),
