@@ -42,10 +42,15 @@ background_wait(pid_t child, int fd, FILE *out)
 	close(fd);
 	if (serves)
 		return 0;
-	if (waitpid(child, &status, 0) == child && WIFEXITED(status) &&
-	    WEXITSTATUS(status) != 0)
-		return WEXITSTATUS(status);
-	return 1;
+	if (waitpid(child, &status, 0) != child)
+		return 1;
+	/* Its log was held, and went with it. */
+	if (WIFSIGNALED(status))
+		log_error("the daemon was ended by signal %d (%s) before it "
+		    "served; without --background its log says more",
+		    WTERMSIG(status), strsignal(WTERMSIG(status)));
+	return WIFEXITED(status) && WEXITSTATUS(status) != 0 ?
+	    WEXITSTATUS(status) : 1;
 }
 
 void

@@ -22,7 +22,8 @@ pid_t background_fork(int *fd) MUST_CHECK;
  * anything: scripts read the first line, whatever standard error is.  out NULL:
  * prints nothing.  Closes fd.
  * 0, or the status that the child ended with, which has said why on standard
- * error.
+ * error.  Of a child that a signal ended, whose held lines are lost, the signal
+ * is logged.
  */
 int background_wait(pid_t child, int fd, FILE *out) MUST_CHECK;
 
