@@ -275,7 +275,7 @@ find_crowding(const struct peers *t)
 	TAILQ_FOREACH(s, &t->handshakes, link) {
 		if (s->entry->handshakes > most->entry->handshakes)
 			most = s;
-		/* Nobody has more than who has half of them. */
+		/* A peer with half of all handshakes has the most. */
 		if (most->entry->handshakes * 2 >= t->counts.handshakes)
 			break;
 	}

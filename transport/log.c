@@ -172,7 +172,7 @@ log_release(void)
 void
 log_hold(void)
 {
-	/* What led to the end is wanted most of all. */
+	/* Held lines say why a start failed: exit() must write them. */
 	if (atexit(log_release) == 0)
 		atomic_store(&held.on, true);
 }

@@ -11,7 +11,7 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Of address space. */
+/* Address space, of which a few pages are touched. */
 #define STACK_BYTES (512u * 1024u)
 
 TAILQ_HEAD(populate_jobs, populate_job);
