@@ -224,6 +224,16 @@ trace_report_foreign_clocks(FILE *out, const struct trace_summary *s)
 		    "(tributary-relay), which measures its clock\n");
 }
 
+static const char *
+nothing_lost(const struct trace_summary *s)
+{
+	if (trace_summary_stats(s) == NULL)
+		return "not known: the trace holds no statistics";
+	if (trace_summary_totals(s)->after_stats != 0)
+		return "not known: packets come after its last statistics";
+	return "nothing";
+}
+
 void
 trace_report_losses(FILE *out, const struct trace_summary *s)
 {
@@ -246,9 +256,12 @@ trace_report_losses(FILE *out, const struct trace_summary *s)
 		    lost(&lines), human_count(count, t->malformed),
 		    human_s(t->malformed));
 	if (lines == 0)
-		fprintf(out, "Lost            %s\n",
-		    trace_summary_stats(s) != NULL ? "nothing" :
-		    "not known: the trace holds no statistics");
+		fprintf(out, "%s%s\n", lost(&lines), nothing_lost(s));
+	else if (trace_summary_stats(s) != NULL && t->after_stats != 0)
+		fprintf(out, INDENT "  and more perhaps: %s packet%s come%s "
+		    "after its last statistics\n", human_count(count,
+		    t->after_stats), human_s(t->after_stats),
+		    t->after_stats == 1 ? "s" : "");
 	if (trace_summary_stats(s) != NULL)
 		refused_of_all(out, trace_summary_stats(s));
 }

@@ -92,6 +92,8 @@ count_producer_packet(struct trace_summary *s, const struct packet_facts *f,
 {
 	struct trace_sequence *q, nowhere = { .id = 0 };
 
+	s->totals.after_stats++;
+	s->totals.after_read++;
 	q = trace_sequences_find(s->sequences, f->sequence_id);
 	if (q != NULL && q->packets == 0)
 		s->totals.sequences++;
@@ -160,6 +162,8 @@ read_service_event(struct trace_summary *s, const struct packet_facts *f)
 	while (pb_next(&r, &e)) {
 		if (e.number == 2) /* tracing_started */
 			s->started_ns = f->timestamp;
+		else if (e.number == 4) /* read_tracing_buffers_completed */
+			s->totals.after_read = 0;
 		else if (e.number == 5) /* tracing_disabled */
 			s->disabled_ns = f->timestamp;
 	}
@@ -270,6 +274,7 @@ read_service_packet(struct trace_summary *s, const struct packet_facts *f)
 			    NULL);
 		s->stats = stats;
 		name_foreign(s);
+		s->totals.after_stats = s->totals.after_read = 0;
 		break;
 	default:
 		break;

@@ -40,6 +40,12 @@ struct trace_totals {
 	uint64_t compressed;        /* hold others, and are not in packets */
 	uint64_t sequences;         /* of producers */
 	uint64_t duration_ns;       /* tracing started to disabled; 0: unknown */
+	/*
+	 * Packets of producers since the last TraceStats, and since the service
+	 * said by them or by an event that it had read all there was.
+	 */
+	uint64_t after_stats;
+	uint64_t after_read;
 	uint64_t gaps;              /* packets that say something is missing */
 	/* Bit 0 first, counted where no other bit says why. */
 	uint64_t gaps_by_reason[TRACE_SUMMARY_LOSS_BITS];

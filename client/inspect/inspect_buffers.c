@@ -2,7 +2,6 @@
 
 #include "client/inspect/inspection.h"
 #include "client/inspect/session_log.h"
-#include "client/trace_summary.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
 
@@ -13,7 +12,7 @@ typedef Perfetto__Protos__TraceStats trace_stats;
 size_t
 inspect_buffers_count(const struct inspection *i)
 {
-	const trace_stats *stats = trace_summary_stats(inspection_summary(i));
+	const trace_stats *stats = inspection_final_stats(i);
 
 	return stats == NULL ? 0 : stats->n_buffer_stats;
 }
@@ -30,8 +29,8 @@ inspect_buffers_read(struct inspect_buffer *out, const struct inspection *i,
 		.streamed = config != NULL && config->write_into_file,
 	};
 
-	out->stats = facts.stats = trace_summary_stats(
-	    inspection_summary(i))->buffer_stats[index];
+	out->stats = facts.stats =
+	    inspection_final_stats(i)->buffer_stats[index];
 	out->name = b != NULL && b->name != NULL ? b->name : "";
 	out->discard = facts.discard = b != NULL && b->fill_policy ==
 	    PERFETTO__PROTOS__TRACE_CONFIG__BUFFER_CONFIG__FILL_POLICY__DISCARD;

@@ -18,7 +18,7 @@ struct inspect_buffer {
 	struct buffer_reading reading;
 };
 
-/* As many as the statistics have; 0: there are none. */
+/* As many as the statistics at its end have; 0: there are none. */
 size_t inspect_buffers_count(const struct inspection *i);
 void inspect_buffers_read(struct inspect_buffer *out,
     const struct inspection *i, size_t index);

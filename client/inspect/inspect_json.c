@@ -314,7 +314,7 @@ sources(struct json_out *j, const struct inspection *i)
 	json_array(j, "data_sources");
 	if (a != NULL)
 		asked_sources_make(a, inspection_log(i)->config,
-		    trace_summary_stats(s), types, n);
+		    inspection_final_stats(i), types, n);
 	for (k = 0; a != NULL && k < a->n; k++) {
 		json_object(j, NULL);
 		json_string(j, "name", a->all[k].name);
@@ -414,6 +414,8 @@ losses(struct json_out *j, const struct trace_summary *s)
 		json_object_end(j);
 	}
 	json_array_end(j);
+	if (stats != NULL)
+		json_uint(j, "packets_after_stats", t->after_stats);
 	if (stats == NULL) {
 		json_null(j, "trace_stats");
 		return;

@@ -165,7 +165,7 @@ sources(FILE *out, const struct inspection *i)
 		return;
 	n = trace_summary_types(s, &types);
 	asked_sources_make(a, inspection_log(i)->config,
-	    trace_summary_stats(s), types, n);
+	    inspection_final_stats(i), types, n);
 	for (k = 0; k < a->n; k++)
 		empty += a->all[k].wrote == ASKED_NOTHING;
 	names(out, a, ASKED_WROTE, "Data sources    ");
@@ -247,7 +247,7 @@ slow(FILE *out, const struct session_log *l, bool flushes)
 static void
 flushes(FILE *out, const struct inspection *i)
 {
-	const trace_stats *st = trace_summary_stats(inspection_summary(i));
+	const trace_stats *st = inspection_final_stats(i);
 	const struct session_log *l = inspection_log(i);
 	char all[HUMAN_TEXT_MAX], failed[HUMAN_TEXT_MAX];
 

@@ -13,6 +13,8 @@
 #include "protos/trace_stats.pb-c.h"
 #include "transport/human.h"
 
+typedef Perfetto__Protos__TraceConfig trace_config;
+
 /* Causes that the sentence names. */
 #define NAMED 3
 
@@ -68,20 +70,45 @@ limit_reached(const struct inspection *i)
 }
 
 /*
- * Whether the session began and nothing tells how it went on.  A snapshot has
- * its own end, and what was read of a running session ends with statistics; a
- * file has statistics in the middle, too.
+ * By its event, or where a trace ends before that: every service that writes a
+ * uuid writes it, too.
+ */
+static bool
+has_begun(const struct session_log *l)
+{
+	const trace_config *c = l->config;
+
+	return l->events[SESSION_STARTED].n != 0 || (c != NULL &&
+	    l->has_uuid && c->trace_filter == NULL &&
+	    (c->builtin_data_sources == NULL ||
+	    !c->builtin_data_sources->disable_service_events));
+}
+
+/*
+ * Whether the session began and nothing tells how it went on.  What is read out
+ * of memory has the session's events before its data, and statistics behind
+ * them, unless a filter takes these.  A file has statistics in the middle, too,
+ * those of Perfetto's service perhaps none at its end, but the event that all
+ * was read.
  */
 static bool
 end_is_missing(const struct inspection *i)
 {
 	const struct session_log *l = inspection_log(i);
+	const struct trace_summary *s = inspection_summary(i);
+	const struct trace_totals *t = trace_summary_totals(s);
 	bool into_file = l->config != NULL && l->config->write_into_file;
+	bool filtered = l->config != NULL && l->config->trace_filter != NULL;
 
-	return l->events[SESSION_STARTED].n != 0 &&
-	    l->events[SESSION_DISABLED].n == 0 &&
-	    l->events[SESSION_CLONE_STARTED].n == 0 && (into_file ||
-	    trace_summary_stats(inspection_summary(i)) == NULL);
+	if (!has_begun(l))
+		return false;
+	if (t->after_read != 0)
+		return true;
+	if (into_file)
+		return l->events[SESSION_DISABLED].n == 0 &&
+		    l->events[SESSION_CLONE_STARTED].n == 0;
+	return !filtered && (trace_summary_stats(s) == NULL ||
+	    t->after_stats != 0);
 }
 
 static enum inspect_verdict_kind
@@ -298,8 +325,9 @@ inspect_verdict_make(struct inspect_verdict *out, const struct inspection *i)
 		break;
 	case INSPECT_UNFINISHED:
 		snprintf(out->text, sizeof(out->text), "unfinished: the "
-		    "session's end is not in it; it is still being written, "
-		    "or whoever wrote it was killed");
+		    "session's end is not in it: it is still being written, "
+		    "or was not written to its end (a full disk, a limit of "
+		    "its size, a program that was killed)");
 		break;
 	case INSPECT_CUT_OFF:
 		cut_off(out, scan);

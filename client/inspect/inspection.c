@@ -176,6 +176,13 @@ inspection_clock_uses(const struct inspection *i)
 	return &i->uses;
 }
 
+const struct Perfetto__Protos__TraceStats *
+inspection_final_stats(const struct inspection *i)
+{
+	return trace_summary_totals(i->summary)->after_stats == 0 ?
+	    trace_summary_stats(i->summary) : NULL;
+}
+
 uint64_t
 inspection_duration_ns(const struct inspection *i)
 {

@@ -13,6 +13,7 @@
 #include "client/inspect/trace_scan.h"
 #include "transport/compiler.h"
 
+struct Perfetto__Protos__TraceStats;
 struct clock_uses;
 struct inspection;
 struct session_log;
@@ -46,6 +47,12 @@ const struct inspect_compressed *inspection_compressed(
     const struct inspection *i);
 struct trace_clocks *inspection_clocks(const struct inspection *i);
 const struct clock_uses *inspection_clock_uses(const struct inspection *i);
+/*
+ * Statistics that no packet of a producer follows: only they tell of all that
+ * is in the trace.  NULL: there are none.
+ */
+const struct Perfetto__Protos__TraceStats *inspection_final_stats(
+    const struct inspection *i);
 /*
  * How long it was recorded, or where the trace does not tell, from the first
  * time in it to the last.

@@ -63,6 +63,21 @@ class Truth(Case):
         (machine,) = found["machines"]
         self.assertEqual((machine["id"], machine["packets"]), (0, 123))
 
+    def test_a_trace_that_ends_between_two_packets_is_unfinished(self):
+        producer = self.producer("p")
+        consumer = self.session()
+        producer.writer().number(10)
+        consumer.stop()
+        raw = consumer.read_raw()
+        self.assertEqual(report(framed(raw))["verdict"], "whole")
+        first = 1 + max(i for i, p in enumerate(raw)
+                        if pb.TracePacket.FromString(p).HasField("trace_uuid"))
+        for n in range(first, len(raw)):
+            found = report(framed(raw[:n]))
+            self.assertEqual((n, found["verdict"]), (n, "unfinished"))
+            self.assertIsNone(found["trace_stats"])
+        self.assertEqual(inspect(framed(raw[:-1]), flags=("--strict",))[0], 2)
+
     def test_a_ring_that_was_too_small(self):
         producer = self.producer("p")
         consumer = self.session(size_kb=64)

@@ -235,6 +235,7 @@ a_trace_with_the_clock_of_another_machine_is_not_simply_whole(void **state)
 	assert_has(report(f, true), "\"verdict\":\"wrong_times\"");
 	/* And one that misses something says both. */
 	packet(f, 2, 1, 1);
+	stats_of_a_foreign_clock(f);
 	assert_int_equal(verdict(f), INSPECT_LOSSY);
 	assert_has(f->verdict.text, "whole but lossy: ");
 	assert_has(f->verdict.text, "; the times of 1 producer are wrong");
@@ -255,10 +256,21 @@ a_session_with_its_end_is_whole(void **state)
 }
 
 static void
+config_into_file(struct fixture *f)
+{
+	size_t config;
+
+	begin(f, 1);
+	config = pb_nest_begin(&f->file, TRACE_CONFIG);
+	pb_put_uint(&f->file, 8, 1);
+	pb_nest_end(&f->file, config);
+	end(f);
+}
+
+static void
 without_its_end_it_is_unfinished(void **state)
 {
 	struct fixture *f = *state;
-	size_t config;
 
 	event(f, 2, SECOND);
 	packet(f, 2, 1, 0);
@@ -267,14 +279,56 @@ without_its_end_it_is_unfinished(void **state)
 	stats_with(f, 0, 0);
 	assert_int_equal(verdict(f), INSPECT_WHOLE);
 	/* In a file they are in the middle, too. */
-	begin(f, 1);
-	config = pb_nest_begin(&f->file, TRACE_CONFIG);
-	pb_put_uint(&f->file, 8, 1);
-	pb_nest_end(&f->file, config);
-	end(f);
+	config_into_file(f);
 	assert_int_equal(verdict(f), INSPECT_UNFINISHED);
 	event(f, 10, 2 * SECOND); /* a snapshot of it */
 	assert_int_equal(verdict(f), INSPECT_WHOLE);
+}
+
+static void
+a_trace_that_ends_between_two_packets_is_unfinished(void **state)
+{
+	struct fixture *f = *state;
+	size_t whole;
+
+	/* As it is read out of memory: the events first, then the data. */
+	event(f, 2, SECOND);
+	event(f, 5, 6 * SECOND);
+	packet(f, 2, 1, 0);
+	assert_int_equal(verdict(f), INSPECT_UNFINISHED);
+	packet(f, 2, 2, 0);
+	event(f, 4, 6 * SECOND);
+	whole = f->file.len;
+	assert_int_equal(verdict(f), INSPECT_UNFINISHED);
+	stats_with(f, 0, 0);
+	assert_int_equal(verdict(f), INSPECT_WHOLE);
+	inspect_bytes(f, f->file.data, whole);
+	assert_has(report(f, false), "Lost            not known: the trace "
+	    "holds no statistics\n");
+}
+
+static void
+statistics_with_data_behind_them_tell_of_no_end(void **state)
+{
+	struct fixture *f = *state;
+
+	config_into_file(f);
+	event(f, 2, SECOND);
+	stats_with(f, 0, 0);
+	event(f, 5, 6 * SECOND);
+	packet(f, 2, 1, 0);
+	assert_int_equal(verdict(f), INSPECT_UNFINISHED);
+	assert_has(report(f, false), "Lost            not known: packets come "
+	    "after its last statistics\n");
+	assert_null(strstr(f->text, "Buffers"));
+	assert_has(report(f, true), "\"packets_after_stats\":1");
+	/* Perfetto's service has this at the end of a short file. */
+	event(f, 4, 6 * SECOND);
+	assert_int_equal(verdict(f), INSPECT_WHOLE);
+	stats_with(f, 0, 0);
+	assert_int_equal(verdict(f), INSPECT_WHOLE);
+	assert_has(report(f, false), "Lost            nothing\n");
+	assert_has(f->text, "Buffers         buffer 0");
 }
 
 static void
@@ -370,6 +424,7 @@ packets_that_nobody_can_decode_are_no_whole_trace(void **state)
 	session(f);
 	packet(f, 9, 2, 0);
 	packet(f, 9, 2, 0);
+	stats_with(f, 0, 0);
 	assert_int_equal(verdict(f), INSPECT_LOSSY);
 	assert_string_equal(f->verdict.text, "whole but lossy: 2 packets "
 	    "cannot be decoded: what they refer to is not in it");
@@ -532,6 +587,8 @@ main(void)
 		T(a_session_with_its_end_is_whole),
 		T(a_trace_with_the_clock_of_another_machine_is_not_simply_whole),
 		T(without_its_end_it_is_unfinished),
+		T(a_trace_that_ends_between_two_packets_is_unfinished),
+		T(statistics_with_data_behind_them_tell_of_no_end),
 		T(a_trigger_that_is_told_twice_is_one),
 		T(losses_are_named_in_the_verdict),
 		T(a_mark_of_a_packet_is_a_loss),
