@@ -169,7 +169,7 @@ cert_name_check_alternative(const char *text, char *err, size_t err_size)
 {
 	if (role_from_uri(text, strlen(text)) != 0) {
 		snprintf(err, err_size, "%.80s is kept for roles: say --role "
-		    "and the role instead", text);
+		    "%.40s instead", text, strrchr(text, ':') + 1);
 		return -1;
 	}
 	if (cert_name_kind(text) != CERT_NAME_NONE)

@@ -80,8 +80,9 @@ a_role_in_any_case_of_letters_is_no_alternative_name(void **state)
 	assert_int_equal(cert_name_check_alternative("URN:Tributary:role:admin",
 	    err, sizeof(err)), -1);
 	assert_non_null(strstr(err, "--role"));
-	assert_int_equal(cert_name_check_alternative("urn:tributary:x", err,
+	assert_int_equal(cert_name_check_alternative("urn:tributary:roles:x", err,
 	    sizeof(err)), -1);
+	assert_non_null(strstr(err, "--role x"));
 	assert_int_equal(cert_name_check_alternative("urn:tributary-x:y", err,
 	    sizeof(err)), 0);
 }
