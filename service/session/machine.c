@@ -43,16 +43,27 @@ machine_table_new(void)
 	return t;
 }
 
-void
-machine_done(struct machine *m)
+/* Whoever comes next in its name may have other clocks. */
+static void
+forget_clocks(struct machine *m)
 {
 	size_t i;
 
-	free(m->name);
-	free(m->system_info);
 	free(m->clock_sync);
+	m->clock_sync = NULL;
+	m->clock_sync_len = 0;
 	for (i = 0; i < m->n_past_clocks; i++)
 		free(m->past_clocks[i].data);
+	m->n_past_clocks = 0;
+	m->clock = (struct machine_clock){ .known = false };
+}
+
+void
+machine_done(struct machine *m)
+{
+	free(m->name);
+	free(m->system_info);
+	forget_clocks(m);
 	free(m->owner);
 	machine_quota_free(m->own.quota);
 }
@@ -271,8 +282,10 @@ machine_ref(struct machine *m)
 void
 machine_unref(struct machine *m)
 {
-	if (m->table != NULL && --m->refs == 0)
-		TAILQ_INSERT_TAIL(&m->table->idle, m, idle);
+	if (m->table == NULL || --m->refs > 0)
+		return;
+	forget_clocks(m);
+	TAILQ_INSERT_TAIL(&m->table->idle, m, idle);
 }
 
 int

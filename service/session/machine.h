@@ -5,8 +5,9 @@
  * A machine is known again by what was claimed for it and by who vouches: what
  * a verified peer named is another machine than what anybody else names alike,
  * with an id of its own.  It stays while somebody refers to it (a producer, a
- * relay, a session that has its data), and afterwards until its place is
- * wanted: the one that was let go longest ago goes first.
+ * relay, a session that has its data), and afterwards, without what was measured
+ * of its clocks, until its place is wanted: the one that was let go longest ago
+ * goes first.
  */
 #ifndef SERVICE_SESSION_MACHINE_H
 #define SERVICE_SESSION_MACHINE_H

@@ -262,6 +262,29 @@ what_is_said_of_a_machine_has_a_most(void **state)
 	assert_int_equal(m->clock_sync_generation, 0);
 }
 
+static void
+clocks_are_forgotten_with_the_last_who_refers_to_the_machine(void **state)
+{
+	static const uint8_t sync[] = { 1, 2, 3 };
+	struct machine *m = claim(7, "a", NULL, 1);
+
+	machine_ref(m);
+	machine_ref(m);
+	assert_int_equal(machine_set_clock_sync(m, sync, sizeof(sync)), 0);
+	assert_int_equal(machine_keep_clock_sync(m), 0);
+	assert_int_equal(machine_set_clock_sync(m, sync, sizeof(sync)), 0);
+	m->clock.known = true;
+	/* A session has its data still. */
+	machine_unref(m);
+	assert_true(m->clock.known);
+	assert_int_equal(m->n_past_clocks, 1);
+	machine_unref(m);
+	assert_false(m->clock.known);
+	assert_null(m->clock_sync);
+	assert_int_equal(m->n_past_clocks, 0);
+	assert_int_equal(m->clock_sync_generation, 2);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -281,6 +304,7 @@ main(void)
 		CASE(an_account_goes_with_its_last_machine),
 		CASE(the_host_is_in_no_table),
 		CASE(what_is_said_of_a_machine_has_a_most),
+		CASE(clocks_are_forgotten_with_the_last_who_refers_to_the_machine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
