@@ -601,15 +601,15 @@ sync_call(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 }
 
 /*
- * Of a machine that has a relay the relay's word counts; of the host, our own.
- * Another machine than the connection's it cannot speak of.
+ * Of a machine that has a relay the relay's word counts, also while it is cut
+ * off; of the host, our own.  Another machine than the connection's it cannot speak of.
  */
 static bool
 speaks_for_machine(const struct producer_port *p)
 {
 	const struct machine *m = p->producer->machine;
 
-	return m->id != 0 && m->contact.n_relays == 0;
+	return m->id != 0 && m->contact.n_relays == 0 && !m->contact.cut;
 }
 
 static enum rpc_verdict

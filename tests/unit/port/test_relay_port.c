@@ -657,6 +657,25 @@ a_producer_does_not_rename_its_machine(void **state)
 }
 
 static void
+a_producer_does_not_set_the_clocks_of_a_machine_whose_relay_is_cut_off(
+    void **state)
+{
+	struct machine *m;
+
+	be_producer();
+	connect_tcp(RECORDED_HINT, "pump");
+	assert_int_equal(init_producer(), ANSWER_YES);
+	m = machine_find(f.service->machines, RECORDED_MACHINE);
+	m->contact.cut = true;
+	assert_int_equal(introduce(PRODUCER_INIT_MACHINE, info,
+	    sizeof(info) - 1), ANSWER_YES);
+	assert_false(f.to_be_measured);
+	assert_int_equal(m->system_info_len, 0);
+	exchange(3600 * 1000000000ull);
+	assert_int_equal(m->clock_sync_generation, 0);
+}
+
+static void
 what_a_relay_says_counts_more_than_a_producer(void **state)
 {
 	struct rpc_client *relay;
@@ -723,6 +742,7 @@ main(void)
 		CASE(a_producer_behind_a_relay_is_labelled_as_claimed),
 		CASE(a_producer_speaks_for_its_own_machine),
 		CASE(a_producer_does_not_rename_its_machine),
+		CASE(a_producer_does_not_set_the_clocks_of_a_machine_whose_relay_is_cut_off),
 		CASE(what_a_relay_says_counts_more_than_a_producer),
 		CASE(a_producer_on_the_hosts_clocks_is_the_hosts),
 	};
