@@ -145,17 +145,17 @@ static int
 tell_identity(struct passage *p)
 {
 	const struct peer *peer = stream_peer(p->near);
-	char boot_id[64];
+	char hint[THIS_MACHINE_CLOCKS_MAX];
 	struct pb_writer w;
 	size_t mark;
 	int rc = -1;
 
-	this_machine_boot_id(boot_id, sizeof(boot_id));
+	this_machine_clocks(hint, sizeof(hint));
 	pb_writer_init(&w);
 	mark = ipc_frame_begin(&w, 0, IPC_SET_PEER_IDENTITY);
 	pb_put_int(&w, 1, peer->pid);
 	pb_put_int(&w, 2, (int32_t)peer->uid);
-	pb_put_string(&w, 3, boot_id);
+	pb_put_string(&w, 3, hint);
 	pb_put_string(&w, 4, p->forwarder->machine_name);
 	/* No descriptor travels through us (transport/ipc_frame.h). */
 	pb_put_uint(&w, IPC_FIELD_FORWARDED, 1);

@@ -47,11 +47,11 @@ default_state_dir(void)
 }
 
 static char *
-boot_id(void)
+machine_id(void)
 {
-	char id[64];
+	char id[THIS_MACHINE_CLOCKS_MAX];
 
-	this_machine_boot_id(id, sizeof(id));
+	this_machine_clocks(id, sizeof(id));
 	return strdup(id);
 }
 
@@ -106,7 +106,7 @@ relay_settings_init(struct relay_settings *s)
 	s->protocol = RELAY_AUTO;
 	s->log_level = LOG_LEVEL_INFO;
 	set_limits(&s->limits);
-	s->machine_id = boot_id();
+	s->machine_id = machine_id();
 	s->machine_name = host_name();
 	s->state_dir = default_state_dir();
 	if (s->machine_id == NULL || s->machine_name == NULL ||

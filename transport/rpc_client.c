@@ -49,9 +49,9 @@ struct client_identity {
 	bool set;
 	int32_t pid;
 	int32_t uid;
-	char machine_id_hint[64];
+	char machine_id_hint[THIS_MACHINE_CLOCKS_MAX];
 	char machine_name[256];
-	char clocks[96];
+	char clocks[THIS_MACHINE_CLOCKS_MAX];
 };
 
 struct rpc_client {
@@ -474,7 +474,7 @@ put_identity(struct rpc_client *c, struct pb_writer *w)
 			id.uid = (int32_t)getuid();
 		}
 		if (id.machine_id_hint[0] == '\0')
-			this_machine_boot_id(id.machine_id_hint,
+			this_machine_clocks(id.machine_id_hint,
 			    sizeof(id.machine_id_hint));
 		if (id.machine_name[0] == '\0')
 			this_machine_name(id.machine_name,
@@ -708,14 +708,14 @@ void
 rpc_client_set_own_identity(struct rpc_client *c, const char *machine_name)
 {
 	struct client_identity *id = &c->identity;
-	char boot_id[64], name[256];
+	char clocks[THIS_MACHINE_CLOCKS_MAX], name[256];
 
-	this_machine_boot_id(boot_id, sizeof(boot_id));
+	this_machine_clocks(clocks, sizeof(clocks));
 	this_machine_name(name, sizeof(name));
-	rpc_client_set_identity(c, getpid(), (int32_t)getuid(), boot_id,
+	rpc_client_set_identity(c, getpid(), (int32_t)getuid(), clocks,
 	    machine_name != NULL ? machine_name : name);
 	if (machine_name == NULL)
-		this_machine_clocks(id->clocks, sizeof(id->clocks));
+		snprintf(id->clocks, sizeof(id->clocks), "%s", clocks);
 }
 
 static const struct client_method *

@@ -75,7 +75,7 @@ struct rpc_claimed_identity {
 	bool present;
 	int32_t pid;
 	int32_t uid;
-	char machine_id_hint[64];
+	char machine_id_hint[96];
 	char machine_name[256]; /* cut there */
 	char clocks[96]; /* this_machine_clocks() of a producer itself */
 };

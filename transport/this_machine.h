@@ -11,9 +11,12 @@
  * where the kernel does not say.
  */
 void this_machine_boot_id(char *out, size_t out_size);
+/* Room for this_machine_clocks(). */
+#define THIS_MACHINE_CLOCKS_MAX 96u
 /*
- * What runs on the same clocks says the same: the boot id and the time namespace
- * (containers may have clocks of their own).  "" where the kernel does not say.
+ * The machine as traces tell it from others: what runs on the same clocks says
+ * the same.  The boot id, and in a time namespace whose clocks were moved (of a
+ * container) how far; "" where the kernel does not say.
  */
 void this_machine_clocks(char *out, size_t out_size);
 /* Its host name. */

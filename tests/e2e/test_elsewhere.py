@@ -26,6 +26,19 @@ SECOND = 10 ** 9
 # How far the other machine's boot clock is behind ours.
 BEHIND = 1000 * SECOND
 SYS_STATS = "linux.sys_stats"
+# A boot clock of its own, ahead of ours, without a program's knowing.
+MOVE_CLOCKS = ("unshare", "--time", "--boottime", str(BEHIND // SECOND), "--")
+
+
+def _moves_clocks():
+    try:
+        return subprocess.run([*MOVE_CLOCKS, "true"], stderr=subprocess.DEVNULL,
+                              check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+MOVES_CLOCKS = _moves_clocks()
 
 
 class Elsewhere(Case):
@@ -125,6 +138,29 @@ class Elsewhere(Case):
         self.check_machine(trace, "pump")
         self.check_error("pump")
         self.assertNotIn("warning", said)
+
+    @unittest.skipUnless(MOVES_CLOCKS, "no time namespace can be made here")
+    def test_one_kernel_with_two_boot_clocks_is_two_machines(self):
+        daemon = self.daemon(producer=["127.0.0.1:0"])
+        to = daemon.address("producers", "tcp")
+        for name, wrap in ("moved", MOVE_CLOCKS), ("plain", ()):
+            self.spawn(name, *wrap, os.environ["TRIBUTARY_PROBES"],
+                       "--producer-socket", to, "--machine-name", name,
+                       said="connected to")
+        trace, said = self.record()
+        self.assertNotIn("warning", said)
+        found = {m.name: m for m in self.machines().values()}
+        for name, offset in ("moved", BEHIND), ("plain", 0):
+            machine = found[name]
+            self.assertLessEqual(abs(machine.clock_offset_ns - offset),
+                                 machine.clock_uncertainty_ns)
+            syncs = [p.remote_clock_sync
+                     for p in trace.of("remote_clock_sync")
+                     if p.machine_id == machine.id]
+            self.assertGreater(len(syncs), 0)
+            for sync in syncs:
+                self.assertLessEqual(abs(imported_offset(sync) - offset),
+                                     machine.round_trip_ns)
 
     @unittest.skipIf(OPENSSL is None, "there is no openssl command")
     def test_probes_with_a_certificate(self):

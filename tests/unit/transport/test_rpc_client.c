@@ -573,9 +573,9 @@ an_identity_is_not_sent_where_the_kernel_says_it(void **state)
 static void
 through_a_tunnel_it_says_who_it_is_without_being_told_to(void **state)
 {
-	char boot_id[64], name[64];
+	char hint[THIS_MACHINE_CLOCKS_MAX], name[64];
 
-	this_machine_boot_id(boot_id, sizeof(boot_id));
+	this_machine_clocks(hint, sizeof(hint));
 	this_machine_name(name, sizeof(name));
 	prctl(PR_SET_NAME, "ssh");
 	connect_unix();
@@ -583,7 +583,7 @@ through_a_tunnel_it_says_who_it_is_without_being_told_to(void **state)
 	assert_true(fix->identity.present);
 	assert_int_equal(fix->identity.pid, getpid());
 	assert_int_equal(fix->identity.uid, getuid());
-	assert_string_equal(fix->identity.machine_id_hint, boot_id);
+	assert_string_equal(fix->identity.machine_id_hint, hint);
 	assert_string_equal(fix->identity.machine_name, name);
 	assert_true(rpc_conn_peer(fix->conn)->forwarded);
 	assert_false(rpc_client_can_pass_fds(fix->client));
