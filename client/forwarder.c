@@ -7,6 +7,7 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
+#include "client/producer.h"
 #include "transport/child.h"
 #include "transport/dial.h"
 #include "transport/ipc_frame.h"
@@ -43,6 +44,11 @@ struct forwarder {
 	const struct dial_options *how;
 	bool consumers;
 	const char *machine_name;
+	/*
+	 * Has this machine's clocks measured, as those who are led through
+	 * cannot; without data sources, and there from the first of them on.
+	 */
+	struct producer *clocks;
 	LIST_HEAD(, passage) passages;
 	size_t n_passages;
 	struct log_limit log_limit;
@@ -243,6 +249,23 @@ static const struct stream_ops near_ops = {
 };
 
 static void
+measure_clocks(struct forwarder *f)
+{
+	const struct producer_options o = {
+		.address = &f->to,
+		.how = f->how,
+		.name = "tributary forward",
+		.machine_name = f->machine_name,
+	};
+
+	if (f->consumers || f->clocks != NULL)
+		return;
+	if ((f->clocks = producer_new(f->loop, &o)) == NULL)
+		warn(f, "no memory to measure the collector's clocks: "
+		    "timestamps may be off");
+}
+
+static void
 accept_cb(struct listener *l, int fd, void *arg)
 {
 	struct forwarder *f = arg;
@@ -269,6 +292,7 @@ accept_cb(struct listener *l, int fd, void *arg)
 	f->n_passages++;
 	stream_set_limits(p->near, FORWARD_HARD, FORWARD_LOW);
 	stream_pause(p->near); /* until there is somewhere to lead it */
+	measure_clocks(f);
 	p->dial = dial_new(f->loop, &f->to, f->how, dial_cb, p, err,
 	    sizeof(err));
 	if (p->dial == NULL) {
@@ -339,6 +363,7 @@ forwarder_free(struct forwarder *f)
 	if (f == NULL)
 		return;
 	listener_free(f->listener);
+	producer_free(f->clocks);
 	while ((p = LIST_FIRST(&f->passages)) != NULL) {
 		stream_close(p->near, false);
 		if (p->far != NULL)

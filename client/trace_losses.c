@@ -138,6 +138,11 @@ collect(struct list *l, const trace_stats *s)
 	    .count = s->invalid_packets, .unit = "packet",
 	    .cause = "malformed or forged, and dropped",
 	    .buffer = -1 }, true);
+	if (s->filter_stats != NULL)
+		add(l, (struct trace_loss){
+		    .count = s->filter_stats->errors, .unit = "packet",
+		    .cause = "emptied, as the trace filter could not read them",
+		    .buffer = -1 }, true);
 
 	add_links(l, s);
 	final_failed = s->final_flush_outcome ==

@@ -12,6 +12,7 @@ from harness import sshd, tap
 from harness.case import Case
 from harness.chromium import CHROMIUM, Browser, TrackEvents
 from harness.daemon import SANITIZER_LINES, environment
+from harness.imported import causes
 from harness.loop import SCALE
 from harness.pki import OPENSSL, Pki
 from harness.trace import Trace
@@ -213,7 +214,10 @@ class Transports(TrackEvents, Case):
                             program + " consumer"], **env)
 
     @needs_sshd
+    # Chromium's machine is named by the settings, and nobody reads its clocks.
+    @causes("clock_sync_failure_unknown_target_clock")
     def test_a_collector_that_dials(self):
+        self.clocks_are_read = False
         device = self.login()
         socket = self.path("on-device")
         with open(self.path("settings"), "w") as file:

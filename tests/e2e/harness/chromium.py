@@ -83,6 +83,9 @@ class TrackEvents:
     """Assertions for a Case about a trace of Chromium."""
 
     @staticmethod
+    # False: of a machine whose clocks nobody reads, an importer shows nothing.
+    clocks_are_read = True
+
     def processes(trace):
         """Pids of the processes whose threads wrote track events.
 
@@ -133,7 +136,7 @@ class TrackEvents:
         self.assertGreater(len(names), 500)
         self.assertGreater(len(set(names)), 5)
         self.assertEqual(trace.losses(), [])
-        if imported.available():
+        if imported.available() and self.clocks_are_read:
             self.assert_chromium_by_sql(trace)
 
     def assert_chromium_by_sql(self, trace):

@@ -109,6 +109,21 @@ what_relays_lost_is_listed_by_machine_and_cause(void **state)
 	assert_true(trace_losses_total(&stats) == 31);
 }
 
+static void
+what_a_filter_could_not_read_is_lost(void **state)
+{
+	Perfetto__Protos__TraceStats__FilterStats f;
+
+	perfetto__protos__trace_stats__filter_stats__init(&f);
+	f.has_errors = 1;
+	f.errors = 2;
+	stats.filter_stats = &f;
+	assert_int_equal(trace_losses_list(&stats, losses, 16), 1);
+	assert_string_equal(losses[0].cause,
+	    "emptied, as the trace filter could not read them");
+	assert_true(trace_losses_total(&stats) == 2);
+}
+
 /* A writer marks the next packet once, however many it dropped. */
 static void
 what_producers_dropped_is_at_least_so_much(void **state)
@@ -180,6 +195,7 @@ main(void)
 		T(every_cause_is_listed_with_its_buffer),
 		T(what_the_service_refused_of_all_sessions_is_no_loss_of_this_one),
 		T(what_relays_lost_is_listed_by_machine_and_cause),
+		T(what_a_filter_could_not_read_is_lost),
 		T(what_producers_dropped_is_at_least_so_much),
 		T(what_the_collector_dropped_is_not_said_of_a_relay),
 		T(a_final_flush_that_failed_is_told_but_is_no_data),
