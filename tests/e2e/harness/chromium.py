@@ -82,10 +82,10 @@ class Browser:
 class TrackEvents:
     """Assertions for a Case about a trace of Chromium."""
 
-    @staticmethod
     # False: of a machine whose clocks nobody reads, an importer shows nothing.
     clocks_are_read = True
 
+    @staticmethod
     def processes(trace):
         """Pids of the processes whose threads wrote track events.
 
