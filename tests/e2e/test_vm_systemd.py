@@ -11,6 +11,7 @@ import unittest
 
 from harness import tap, vm
 from harness.case import Case, config
+from harness.consumer import source
 from harness.trace import Trace
 
 WHY_NOT = vm.unavailable_systemd()
@@ -211,7 +212,10 @@ class Units(Case):
             "journalctl --no-pager -u tributary-probes").count(
                 "connected to") >= 2, "its probes are here again",
             timeout=vm.PATIENCE)
-        consumer.enable(config("linux.sys_stats", trace_all_machines=True))
+        wanted = source("linux.sys_stats")
+        wanted.config.sys_stats_config.meminfo_period_ms = 100
+        consumer.enable(config(wanted, trace_all_machines=True))
+        self.vm.run("sleep 1")
         consumer.flush(60_000)
         consumer.stop()
         trace = consumer.read()
