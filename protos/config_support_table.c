@@ -85,7 +85,8 @@ static const struct config_support table[] = {
 	SERVED("guardrail_overrides.max_tracing_buffer_size_kb", "where it is "
 	    "more than the guardrail's 128 MiB"),
 	SERVED("deferred_start", "waits for StartTracing"),
-	SERVED("flush_period_ms", "none where it is left out"),
+	SERVED("flush_period_ms", "none where it is left out, but for a "
+	    "session that writes a file (below)"),
 	SERVED("flush_timeout_ms", "5000 where it is left out; who owes an "
 	    "answer for as long is not waited for again at the end"),
 	SERVED("data_source_stop_timeout_ms", "5000 where it is left out"),

@@ -39,7 +39,7 @@ struct fleet {
 	 */
 	struct producer *voice;
 	struct line_identity own;
-	char boot_id[64], machine[256], clocks[96];
+	char machine[256], clocks[96];
 	struct coming *coming; /* ring of n: who connects, in turn */
 	uint32_t coming_at, n_coming;
 	struct loop_timer *tick;
@@ -73,10 +73,9 @@ be_this_machine(struct fleet *f)
 	if (f->shared.options->relays > 0 ||
 	    f->places[0].addr.kind == ADDR_UNIX)
 		return 0;
-	this_machine_boot_id(f->boot_id, sizeof(f->boot_id));
 	this_machine_name(f->machine, sizeof(f->machine));
 	this_machine_clocks(f->clocks, sizeof(f->clocks));
-	f->own = (struct line_identity){ .machine_id_hint = f->boot_id,
+	f->own = (struct line_identity){ .machine_id_hint = f->clocks,
 		.machine_name = f->machine, .clocks = f->clocks };
 	/* With a certificate each, they are as many machines. */
 	if (f->places[0].certs != NULL)

@@ -157,8 +157,7 @@ class TrackEvents:
             self.assertGreater(slices, 0, name)
             self.assertGreater(lasting, 0, name)
         threads = {name for name, in trace.sql("select name from thread")}
-        self.assertLessEqual({"CrBrowserMain", "CrGpuMain", "CrRendererMain"},
-                             threads)
+        self.assertLessEqual({"CrBrowserMain", "CrRendererMain"}, threads)
         ((slices, nameless),) = trace.sql(
             "select count(*), sum(name is null) from slice")
         self.assertGreater(slices, 500)
