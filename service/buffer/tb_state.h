@@ -294,6 +294,19 @@ tb_let_copy(struct trace_buffer *tb, uint64_t position)
 		tb_copy_up_to(tb->copy, position);
 }
 
+/* The clone under way has not taken this record yet. */
+static inline bool
+tb_is_to_be_copied(const struct trace_buffer *tb, const struct tb_record *r)
+{
+	uint64_t off = (uint64_t)((const uint8_t *)r - tb->ring);
+	uint64_t position = off < tb->wr ? tb->base + off :
+	    tb->base + off - tb->size;
+
+	return UNLIKELY(tb->copy != NULL) &&
+	    position >= tb->copy->copying.at &&
+	    position < tb->copy->copying.end;
+}
+
 /* ---- Life (trace_buffer.c) ---- */
 
 /* Fresh ring memory.  NULL: none. */

@@ -238,8 +238,17 @@ store(struct trace_buffer *tb, struct tb_sequence *s, const struct commit *c)
 
 /*
  * A scraped chunk of which all was read moves to the write cursor: its old
- * place is the next to be overwritten, and what it brings is new.
+ * place is the next to be overwritten, and what it brings is new.  One that a
+ * clone under way has yet to take stays: the clone ends before the cursor.
  */
+static bool
+may_relocate(const struct trace_buffer *tb, const struct tb_sequence *s,
+    const struct tb_record *old)
+{
+	return tb->policy == TB_RING && !tb_has_unread(old) &&
+	    old == tb_front(tb, s) && !tb_is_to_be_copied(tb, old);
+}
+
 static bool
 relocate(struct trace_buffer *tb, struct tb_sequence *s, struct tb_record *old,
     struct commit *c)
@@ -281,8 +290,7 @@ extend(struct trace_buffer *tb, struct tb_sequence *s, struct tb_record *old,
 		old->flags = c->flags | (old->flags & TB_LOST_BEFORE);
 		return true;
 	}
-	if (tb->policy == TB_RING && !tb_has_unread(old) &&
-	    old == tb_front(tb, s))
+	if (may_relocate(tb, s, old))
 		return relocate(tb, s, old, c);
 	rewrite(tb, old, c);
 	return true;

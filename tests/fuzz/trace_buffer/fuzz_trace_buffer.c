@@ -153,22 +153,20 @@ read_some(struct trace_buffer *tb, uint32_t n)
 		check_packet(tb, &p);
 }
 
+/* Fills the clone that is under way: all of it, or some. */
 static void
-read_clone(struct trace_buffer *tb)
+fill_clone(struct trace_buffer **copy, uint64_t bytes)
 {
-	struct trace_buffer *copy = trace_buffer_clone(tb);
-
-	if (copy == NULL)
+	if (*copy == NULL || trace_buffer_fill(*copy, bytes) == TB_FILL_MORE)
 		return;
-	while (trace_buffer_fill(copy, 256) == TB_FILL_MORE)
-		;
-	trace_buffer_begin_read(copy);
-	read_some(copy, UINT32_MAX);
-	trace_buffer_free(copy);
+	trace_buffer_begin_read(*copy);
+	read_some(*copy, UINT32_MAX);
+	trace_buffer_free(*copy);
+	*copy = NULL;
 }
 
 static void
-raw_call(struct trace_buffer *tb, struct input *in)
+raw_call(struct trace_buffer *tb, struct trace_buffer **copy, struct input *in)
 {
 	uint32_t op = take(in, 1);
 
@@ -191,7 +189,9 @@ raw_call(struct trace_buffer *tb, struct input *in)
 		(void)trace_buffer_compact(tb);
 		break;
 	case 15:
-		read_clone(tb);
+		if (*copy == NULL)
+			*copy = trace_buffer_clone(tb);
+		fill_clone(copy, (uint64_t)(op >> 4) * 256);
 		break;
 	}
 	(void)trace_buffer_would_lose(tb, op * 16);
@@ -201,7 +201,7 @@ static void
 run_raw(struct input *in)
 {
 	uint32_t how = take(in, 1);
-	struct trace_buffer *tb;
+	struct trace_buffer *tb, *copy = NULL;
 
 	tb = trace_buffer_new(4096u << (how & 1),
 	    (how & 6) == 6 ? TB_DISCARD : TB_RING);
@@ -210,9 +210,10 @@ run_raw(struct input *in)
 	if ((how & 8) != 0)
 		trace_buffer_on_overwrite(tb, on_overwrite, tb);
 	while (in->left > 0) {
-		raw_call(tb, in);
+		raw_call(tb, &copy, in);
 		check_ring(tb);
 	}
+	fill_clone(&copy, 4 * 4096);
 	trace_buffer_begin_read(tb);
 	read_some(tb, UINT32_MAX);
 	check_ring(tb);

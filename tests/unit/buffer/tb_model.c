@@ -49,6 +49,8 @@ struct sequence {
 	uint64_t emptied; /* when */
 	uint64_t end; /* position behind the last chunk that was stored */
 	uint32_t first; /* id of the first chunk that clones miss */
+	/* Of a clone: the source's front chunk, and what was to be told there. */
+	uint32_t front_id, owed;
 	uint32_t n;
 	int chunks[SEQ_CHUNKS]; /* by id */
 };
@@ -62,6 +64,7 @@ struct model {
 	bool ended;
 	uint64_t laps; /* cells of all laps before this one */
 	uint64_t forgotten_chunks, forgotten_bytes;
+	uint64_t taken, end; /* of the clone under way: positions, in cells */
 	int *ghost; /* of each cell: which chunk that left was there */
 	uint64_t clock;
 	uint64_t cursor; /* of this pass: `placed` */
@@ -117,6 +120,7 @@ model_new(size_t size, enum tb_policy policy)
 	m->stopped = m->read_only = m->wrapped = m->ended = false;
 	m->laps = m->forgotten_chunks = m->forgotten_bytes = 0;
 	m->clock = m->cursor = 0;
+	m->taken = m->end = 0;
 	m->top = 0;
 	m->fn = NULL;
 	memset(&m->stats, 0, sizeof(m->stats));
@@ -838,6 +842,22 @@ store(struct model *m, struct sequence *s, const struct chunk *new,
 	return true;
 }
 
+/* A position, of what is in the ring. */
+static uint64_t
+position_of(const struct model *m, uint32_t cell)
+{
+	return cell < m->wr ? m->laps + cell : m->laps + cell - m->cells;
+}
+
+static bool
+may_relocate(struct model *m, struct sequence *s, const struct chunk *old)
+{
+	uint64_t at = position_of(m, old->cell);
+
+	return m->policy == TB_RING && !unread(old) && old == front(m, s) &&
+	    !(at >= m->taken && at < m->end);
+}
+
 static bool
 relocate(struct model *m, struct sequence *s, struct chunk *old,
     struct chunk *new, size_t capacity)
@@ -881,7 +901,7 @@ recommit(struct model *m, struct sequence *s, struct chunk *old,
 		old->rest = new->rest;
 		return true;
 	}
-	if (m->policy == TB_RING && !unread(old) && old == front(m, s))
+	if (may_relocate(m, s, old))
 		return relocate(m, s, old, new, capacity);
 	copy_contents(old, new);
 	m->stats.chunks_rewritten++;
@@ -1110,7 +1130,7 @@ join(struct model *c, struct chunk *k)
 
 /* What the source had still to say of the sequence, and what only a clone has. */
 static void
-settle(struct model *c, struct sequence *s, uint32_t front_id, uint32_t loss)
+settle(struct model *c, struct sequence *s)
 {
 	uint32_t i;
 
@@ -1119,44 +1139,21 @@ settle(struct model *c, struct sequence *s, uint32_t front_id, uint32_t loss)
 	if ((int32_t)(front(c, s)->id - s->first) > 0)
 		s->loss = TB_LOSS_OVERWRITE;
 	for (i = 0; i < s->n; i++) {
-		if ((int32_t)(c->chunk[s->chunks[i]].id - front_id) < 0)
+		if ((int32_t)(c->chunk[s->chunks[i]].id - s->front_id) < 0)
 			continue;
 		if (i == 0)
-			s->loss |= loss;
+			s->loss |= s->owed;
 		else
-			c->chunk[s->chunks[i]].lost = loss;
+			c->chunk[s->chunks[i]].lost = s->owed;
 		return;
 	}
 }
 
-static void
-take_over(struct model *c, const struct model *m, bool in_place)
-{
-	uint32_t i, at;
-	int k;
-
-	memset(c->owner, 0xff, c->cells * sizeof(*c->owner));
-	memset(c->ghost, 0xff, c->cells * sizeof(*c->ghost));
-	for (i = 0; i < CHUNKS; i++)
-		c->chunk[i].live = c->chunk[i].left = false;
-	for (i = 0; i < m->cells; i++) {
-		at = (m->wr + i) % m->cells;
-		k = m->owner[at] != NOBODY ? m->owner[at] : m->ghost[at];
-		if (k == NOBODY || m->chunk[k].cell != at ||
-		    m->chunk[k].padding)
-			continue;
-		c->chunk[k] = m->chunk[k];
-		if (!in_place)
-			c->chunk[k].cells = cells_of(used(&m->chunk[k]));
-		join(c, &c->chunk[k]);
-	}
-}
-
-struct model *
-model_clone(const struct model *m, bool in_place)
+/* A copy of all but what is in the ring. */
+static struct model *
+copy_state(const struct model *m)
 {
 	struct model *c = take_spare(), own = *c;
-	uint64_t held = 0, chunks = 0;
 	const struct sequence *from;
 	uint32_t i;
 
@@ -1170,23 +1167,98 @@ model_clone(const struct model *m, bool in_place)
 	c->fn = NULL;
 	c->stats.bytes_read = c->stats.chunks_read = 0;
 	c->stats.readaheads_succeeded = c->stats.readaheads_failed = 0;
-	for (i = 0; i < m->top; i++)
-		start_sequence(&c->seq[i], &m->seq[i]);
-	take_over(c, m, in_place);
 	for (i = 0; i < m->top; i++) {
 		from = &m->seq[i];
-		settle(c, &c->seq[i], from->n > 0 ?
-		    m->chunk[from->chunks[0]].id : 0,
-		    from->n > 0 ? from->loss : 0);
+		start_sequence(&c->seq[i], from);
+		if (from->n == 0)
+			continue;
+		c->seq[i].front_id = m->chunk[from->chunks[0]].id;
+		c->seq[i].owed = from->loss;
 	}
+	memset(c->owner, 0xff, c->cells * sizeof(*c->owner));
+	memset(c->ghost, 0xff, c->cells * sizeof(*c->ghost));
+	for (i = 0; i < CHUNKS; i++)
+		c->chunk[i].live = c->chunk[i].left = false;
+	return c;
+}
+
+struct model *
+model_clone(struct model *m)
+{
+	m->end = m->laps + m->wr;
+	m->taken = m->wrapped ? m->end - m->cells : 0;
+	return copy_state(m);
+}
+
+static void
+take_cells(struct model *c, const struct model *m, uint64_t from, uint64_t to,
+    bool in_place)
+{
+	uint32_t at;
+	int k;
+
+	for (; from < to; from++) {
+		at = (uint32_t)(from % m->cells);
+		k = m->owner[at] != NOBODY ? m->owner[at] : m->ghost[at];
+		if (k == NOBODY || m->chunk[k].cell != at ||
+		    m->chunk[k].padding)
+			continue;
+		c->chunk[k] = m->chunk[k];
+		if (!in_place)
+			c->chunk[k].cells = cells_of(used(&m->chunk[k]));
+		join(c, &c->chunk[k]);
+	}
+}
+
+void
+model_clone_up_to(struct model *c, struct model *m, uint64_t position)
+{
+	uint64_t to = position / CELL < m->end ? position / CELL : m->end;
+
+	take_cells(c, m, m->taken, to, false);
+	m->taken = to > m->taken ? to : m->taken;
+}
+
+static void
+count_gone(struct model *c)
+{
+	uint64_t held = c->forgotten_bytes + c->stats.bytes_read, chunks = 0;
+	uint32_t i;
+
 	for (i = 0; i < CHUNKS; i++) {
 		chunks += c->chunk[i].live;
 		held += c->chunk[i].live ? c->chunk[i].cells * CELL : 0;
 	}
-	c->stats.chunks_overwritten = m->stats.chunks_written -
-	    m->forgotten_chunks - chunks - c->stats.chunks_read;
-	held += m->forgotten_bytes + c->stats.bytes_read;
+	c->stats.chunks_overwritten = c->stats.chunks_written -
+	    c->forgotten_chunks - chunks - c->stats.chunks_read;
 	c->stats.bytes_overwritten = c->stats.chunks_overwritten == 0 ||
-	    m->stats.bytes_written < held ? 0 : m->stats.bytes_written - held;
+	    c->stats.bytes_written < held ? 0 : c->stats.bytes_written - held;
+}
+
+static void
+finish(struct model *c)
+{
+	uint32_t i;
+
+	for (i = 0; i < c->top; i++)
+		settle(c, &c->seq[i]);
+	count_gone(c);
+}
+
+void
+model_clone_end(struct model *c, struct model *m)
+{
+	m->taken = m->end = 0;
+	finish(c);
+}
+
+struct model *
+model_take(const struct model *m)
+{
+	struct model *c = copy_state(m);
+	uint64_t end = m->laps + m->wr;
+
+	take_cells(c, m, m->wrapped ? end - m->cells : 0, end, true);
+	finish(c);
 	return c;
 }

@@ -53,8 +53,16 @@ typedef void (*model_overwrite_fn)(void *arg, const struct model_packet *p);
 
 /* size: a multiple of 8, at most MODEL_SIZE_MAX */
 struct model *model_new(size_t size, enum tb_policy policy);
-/* Of all that is in the ring, read or not; in_place: the ring changes hands. */
-struct model *model_clone(const struct model *m, bool in_place);
+/* Of all that is in the ring, read or not: the ring changes hands. */
+struct model *model_take(const struct model *m);
+/*
+ * A copy, which at first has nothing: what is in the ring up to a position (in
+ * bytes that were ever passed) is taken as it is by then.  To be ended once all
+ * was taken; then it can be read.  One of a model at a time.
+ */
+struct model *model_clone(struct model *m);
+void model_clone_up_to(struct model *c, struct model *m, uint64_t position);
+void model_clone_end(struct model *c, struct model *m);
 void model_free(struct model *m);
 void model_on_overwrite(struct model *m, model_overwrite_fn fn, void *arg);
 

@@ -32,6 +32,9 @@ struct script {
 	uint32_t identities;
 	uint32_t fill; /* running, so that all bytes differ */
 	bool churn;
+	/* A clone that is filled between operations, and its model; or NULL. */
+	struct trace_buffer *copy;
+	struct model *copy_model;
 	/* What the hooks were given: counted and hashed. */
 	uint64_t given[2], hash[2];
 	struct model_packet expected;
@@ -329,6 +332,15 @@ end_chunk(struct writer *w, struct model_commit *c, const uint8_t *op)
 	c->complete = true;
 }
 
+/* The buffer is a step ahead: what the clone took was as the model is still. */
+static void
+follow_copy(struct script *s)
+{
+	if (s->copy != NULL)
+		model_clone_up_to(s->copy_model, s->model,
+		    s->copy->copying.at);
+}
+
 static bool
 commit(struct script *s, const struct model_commit *c)
 {
@@ -342,9 +354,11 @@ commit(struct script *s, const struct model_commit *c)
 		.payload = c->bytes,
 		.len = c->len,
 	};
-	bool got = trace_buffer_write(s->tb, &origin, &chunk);
-	bool want = model_write(s->model, c);
+	bool got, want;
 
+	got = trace_buffer_write(s->tb, &origin, &chunk);
+	follow_copy(s);
+	want = model_write(s->model, c);
 	return got == want || differ(s, "write is %d, model %d", got, want);
 }
 
@@ -501,29 +515,13 @@ op_patch(struct script *s, struct writer *w, const uint8_t *op)
 	return got == want || differ(s, "patch is %d, model %d", got, want);
 }
 
-static bool
-op_clone(struct script *s, bool take)
-{
-	struct trace_buffer *tb;
-	enum tb_fill filled;
-	struct model *m;
-	bool ok;
+/* ---- Clones ---- */
 
-	m = model_clone(s->model, take);
-	if (take) {
-		tb = trace_buffer_take(s->tb);
-		model_clear(s->model);
-	} else {
-		tb = trace_buffer_clone(s->tb);
-	}
-	if (tb == NULL) {
-		model_free(m);
-		return differ(s, "no clone");
-	}
-	while ((filled = trace_buffer_fill(tb, 64)) == TB_FILL_MORE)
-		;
-	ok = (filled == TB_FILL_DONE || differ(s, "no whole clone")) &&
-	    is_sound(s, tb) && same_counts(s, tb, m);
+static bool
+same_clone(struct script *s, struct trace_buffer *tb, struct model *m)
+{
+	bool ok = is_sound(s, tb) && same_counts(s, tb, m);
+
 	trace_buffer_begin_read(tb);
 	model_begin_read(m);
 	ok = ok && same_reads(s, tb, m, UINT32_MAX) && same_counts(s, tb, m);
@@ -533,25 +531,96 @@ op_clone(struct script *s, bool take)
 }
 
 static bool
+fill_clone(struct script *s, uint64_t bytes)
+{
+	enum tb_fill filled;
+	struct trace_buffer *copy = s->copy;
+
+	if (copy == NULL)
+		return true;
+	filled = trace_buffer_fill(copy, bytes);
+	follow_copy(s);
+	if (filled == TB_FILL_MORE)
+		return true;
+	s->copy = NULL;
+	model_clone_end(s->copy_model, s->model);
+	return same_clone(s, copy, s->copy_model) &&
+	    (filled == TB_FILL_DONE || differ(s, "no whole clone"));
+}
+
+static bool
+finish_clone(struct script *s)
+{
+	while (s->copy != NULL)
+		if (!fill_clone(s, 64))
+			return false;
+	return true;
+}
+
+static bool
+op_clone(struct script *s)
+{
+	if (!finish_clone(s))
+		return false;
+	s->copy_model = model_clone(s->model);
+	s->copy = trace_buffer_clone(s->tb);
+	if (s->copy != NULL)
+		return true;
+	model_free(s->copy_model);
+	return differ(s, "no clone");
+}
+
+static bool
+op_take(struct script *s)
+{
+	struct trace_buffer *tb;
+	enum tb_fill filled;
+	struct model *m;
+
+	if (!finish_clone(s))
+		return false;
+	m = model_take(s->model);
+	model_clear(s->model);
+	if ((tb = trace_buffer_take(s->tb)) == NULL) {
+		model_free(m);
+		return differ(s, "not taken");
+	}
+	while ((filled = trace_buffer_fill(tb, 64)) == TB_FILL_MORE)
+		;
+	return same_clone(s, tb, m) &&
+	    (filled == TB_FILL_DONE || differ(s, "not taken whole"));
+}
+
+static bool
+op_compact(struct script *s)
+{
+	bool got = trace_buffer_compact(s->tb);
+
+	follow_copy(s);
+	return got == model_compact(s->model) || differ(s, "compact");
+}
+
+static bool
 op_rare(struct script *s, const uint8_t *op)
 {
 	switch (op[1] % 8) {
 	case 0:
+		return op_clone(s) && finish_clone(s);
 	case 1:
 	case 2:
-		return op_clone(s, false);
+		return op_clone(s);
 	case 3:
 		/* Which sequences were emptied first is not said. */
-		return s->churn || op_clone(s, true);
+		return s->churn || op_take(s);
 	case 4:
 		if (!s->churn && op[2] < 64) {
 			trace_buffer_clear(s->tb);
+			follow_copy(s);
 			model_clear(s->model);
 		}
 		return true;
 	case 5:
-		return trace_buffer_compact(s->tb) ==
-		    model_compact(s->model) || differ(s, "compact");
+		return op_compact(s);
 	default:
 		new_identity(s, &s->w[op[2] % s->n_writers]);
 		return true;
@@ -641,7 +710,13 @@ script_run(const uint8_t *bytes, size_t len, struct script_result *r)
 		r->ops++;
 		ok = run_op(s, bytes + at) && is_sound(s, s->tb) &&
 		    same_state(s, s->tb, s->model,
-		    bytes[at + 7] * 8u);
+		    bytes[at + 7] * 8u) &&
+		    fill_clone(s, bytes[at + 7]);
+	}
+	ok = ok && finish_clone(s);
+	if (s->copy != NULL) {
+		trace_buffer_free(s->copy);
+		model_free(s->copy_model);
 	}
 	trace_buffer_free(s->tb);
 	model_free(s->model);

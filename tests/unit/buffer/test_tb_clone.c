@@ -159,6 +159,64 @@ a_clone_under_way_loses_nothing_to_writes(void **state)
 	trace_buffer_free(copy);
 }
 
+/* What was read of it is in its old place alone, and has yet to be copied. */
+static void
+a_scraped_chunk_that_comes_again_stays_where_a_clone_will_look(void **state)
+{
+	struct trace_buffer *tb = *state, *copy;
+
+	commit(tb, 1, 1, 0, 0, "a1 b1");
+	scrape(tb, 1, 1, 1, 0, "c1 d1 e1", 40);
+	commit(tb, 2, 1, 0, 0, "x1");
+	trace_buffer_begin_read(tb);
+	expect_packet_of(tb, 1, 1, "a1", 0);
+	expect_packet_of(tb, 1, 1, "b1", 0);
+	expect_packet_of(tb, 1, 1, "c1", 0);
+	expect_packet_of(tb, 1, 1, "d1", 0);
+	expect_packet_of(tb, 2, 1, "x1", 0);
+	assert_non_null(copy = trace_buffer_clone(tb));
+	assert_true(commit(tb, 1, 1, 1, 0, "c1 d1 e1"));
+	commit(tb, 1, 1, 2, 0, "f1");
+	assert_int_equal(trace_buffer_fill(copy, 4096), TB_FILL_DONE);
+	trace_buffer_begin_read(copy);
+	expect_packet_of(copy, 1, 1, "a1", 0);
+	expect_packet_of(copy, 1, 1, "b1", 0);
+	expect_packet_of(copy, 1, 1, "c1", 0);
+	expect_packet_of(copy, 1, 1, "d1", 0);
+	expect_packet_of(copy, 1, 1, "e1", 0);
+	expect_packet_of(copy, 2, 1, "x1", 0);
+	expect_end(copy);
+	trace_buffer_free(copy);
+	trace_buffer_begin_read(tb);
+	expect_packet_of(tb, 1, 1, "e1", 0);
+	expect_packet_of(tb, 1, 1, "f1", 0);
+	expect_end(tb);
+	assert_int_equal(stats(tb)->chunks_relocated, 0);
+}
+
+/* What a clone has already does not keep a chunk in its place. */
+static void
+a_scraped_chunk_that_was_copied_moves_as_ever(void **state)
+{
+	struct trace_buffer *tb = *state, *copy;
+
+	scrape(tb, 1, 1, 0, 0, "a1 b1", 40);
+	commit(tb, 2, 1, 0, 0, "x1");
+	trace_buffer_begin_read(tb);
+	expect_packet_of(tb, 1, 1, "a1", 0);
+	expect_packet_of(tb, 2, 1, "x1", 0);
+	assert_non_null(copy = trace_buffer_clone(tb));
+	assert_int_equal(trace_buffer_fill(copy, 1), TB_FILL_MORE);
+	assert_true(commit(tb, 1, 1, 0, 0, "a1 b1"));
+	assert_int_equal(stats(tb)->chunks_relocated, 1);
+	assert_int_equal(trace_buffer_fill(copy, 4096), TB_FILL_DONE);
+	trace_buffer_begin_read(copy);
+	expect_packet_of(copy, 1, 1, "a1", 0);
+	expect_packet_of(copy, 2, 1, "x1", 0);
+	expect_end(copy);
+	trace_buffer_free(copy);
+}
+
 static void
 a_clone_under_way_is_filled_before_its_source_is_cleared(void **state)
 {
@@ -396,6 +454,8 @@ main(void)
 		RULE(a_clone_shows_all_until_the_ring_overwrites_it),
 		RULE(nothing_in_a_clone_waits_for_a_patch_or_a_commit),
 		RULE(a_clone_under_way_loses_nothing_to_writes),
+		RULE(a_scraped_chunk_that_comes_again_stays_where_a_clone_will_look),
+		RULE(a_scraped_chunk_that_was_copied_moves_as_ever),
 		RULE(a_clone_under_way_is_filled_before_its_source_is_cleared),
 		RULE(a_clone_under_way_may_be_given_up_by_either_side),
 		RULE(what_was_forgotten_is_no_loss_of_a_clone),
