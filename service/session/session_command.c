@@ -249,7 +249,8 @@ do_stop(struct session *s, const struct session_order *o,
 	}
 	if (add(s, o, a) == NULL)
 		return;
-	if (over || (s->state == SESSION_CLONED && s->cloning == NULL))
+	/* A snapshot that is still copied goes; one with a file ends that. */
+	if (over || (s->state == SESSION_CLONED && s->file == NULL))
 		discard(s);
 	else if (o->discard)
 		session_end_for_discard(s);

@@ -17,6 +17,7 @@
 #include "service/session/flush.h"
 #include "service/session/packet_stats.h"
 #include "service/session/readback.h"
+#include "service/session/session_command.h"
 #include "service/session/session_losses.h"
 #include "transport/link_wire.h"
 
@@ -571,6 +572,37 @@ a_source_that_ends_while_it_is_copied_is_an_error(void **state)
 }
 
 static void
+note_stop(void *arg, uint64_t id, const char *error)
+{
+	(void)id;
+	assert_null(error);
+	++*(size_t *)arg;
+}
+
+static void
+a_command_discards_a_clone_that_is_being_copied(void **state)
+{
+	struct session_order o = { .verb = SESSION_DO_STOP, .discard = true,
+		.who = fake_user(0) };
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct answer a;
+	size_t stopped = 0;
+
+	(void)begin_clone(f, &p, &c, &a);
+	o.id = TAILQ_LAST(&f->service->sessions, session_list)->id;
+	session_command(f->service, &o, note_stop, &stopped);
+	fixture_wait(f, is_told, &a);
+	assert_null(a.clone);
+	assert_non_null(strstr(a.error, "discarded"));
+	assert_int_equal(stopped, 1);
+	assert_int_equal(f->service->n_sessions, 1);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
+static void
 a_clone_that_is_discarded_while_it_is_made_is_an_error(void **state)
 {
 	struct fixture *f = *state;
@@ -822,6 +854,7 @@ main(void)
 		T(what_is_written_while_it_copies_changes_no_clone),
 		T(a_clone_that_nobody_waits_for_is_not_completed),
 		T(a_source_that_ends_while_it_is_copied_is_an_error),
+		T(a_command_discards_a_clone_that_is_being_copied),
 		T(a_clone_that_is_discarded_while_it_is_made_is_an_error),
 		T(clones_of_a_session_are_copied_one_after_the_other),
 		T(a_clone_of_a_file_session_has_what_the_file_has_got),
