@@ -14,6 +14,9 @@
 
 #include "service/buffer/tb_state.h"
 
+/* At about a microsecond each, however small: a millisecond of the loop. */
+#define FILL_RECORDS 1024u
+
 /* Which chunk the loss is before that each sequence has to tell. */
 static void
 note_fronts(struct trace_buffer *copy, const struct trace_buffer *tb)
@@ -166,7 +169,7 @@ take_next(struct trace_buffer *copy)
 	if (r->kind != TB_CHUNK && r->kind != TB_LEFT)
 		return;
 	s = tb_sequence_at(&copy->seqs, r->seq);
-	/* Of a sequence that was forgotten, and another has its place. */
+	/* Its sequence was forgotten: the one with its index is another. */
 	if (position < s->born) {
 		if (c->source == copy)
 			tb_record_init(r, TB_FREE, tb_record_size(r));
@@ -261,12 +264,16 @@ enum tb_fill
 trace_buffer_fill(struct trace_buffer *copy, uint64_t bytes)
 {
 	struct tb_copying *c = &copy->copying;
+	uint64_t begin = c->at;
+	uint32_t n;
 
 	if (c->failed)
 		return TB_FILL_FAILED;
 	if (c->source == NULL)
 		return TB_FILL_DONE;
-	tb_copy_up_to(copy, c->at + bytes);
+	for (n = 0; n < FILL_RECORDS && c->at < c->end &&
+	    c->at - begin < bytes && !c->failed; n++)
+		take_next(copy);
 	if (c->failed)
 		return TB_FILL_FAILED;
 	if (c->at < c->end)

@@ -74,7 +74,7 @@ struct trace_buffer {
 	tb_overwrite_fn overwrite_fn;
 	void *overwrite_arg;
 	struct tb_stats stats;
-	/* Of chunks_written and bytes_written: forgotten, and no loss. */
+	/* Parts of chunks_written and bytes_written that are no loss. */
 	uint64_t forgotten_chunks, forgotten_bytes;
 	struct trace_buffer *copy; /* the clone that is under way, or NULL */
 	struct tb_copying copying; /* a clone: how far it is */

@@ -203,10 +203,21 @@ trace_buffer_sequences(const struct trace_buffer *tb)
 	return tb->seqs.count;
 }
 
+/* A clone writes what it has yet to copy, unless its ring was another's. */
+static uint64_t
+to_come(const struct trace_buffer *tb)
+{
+	const struct tb_copying *c = &tb->copying;
+
+	if (!tb->read_only)
+		return tb->size - tb->top;
+	return c->source == NULL || c->source == tb ? 0 : c->end - c->at;
+}
+
 struct tb_memory
 trace_buffer_memory(const struct trace_buffer *tb)
 {
-	return (struct tb_memory){ tb->ring, tb->size, tb->top };
+	return (struct tb_memory){ tb->ring, tb->size, tb->top, to_come(tb) };
 }
 
 void

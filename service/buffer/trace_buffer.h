@@ -302,6 +302,7 @@ struct tb_memory {
 	const uint8_t *ring;
 	uint64_t size;
 	uint64_t reached;
+	uint64_t to_come; /* at most so much of the rest will be touched */
 };
 /* Valid until the buffer is freed or its contents are taken. */
 struct tb_memory trace_buffer_memory(const struct trace_buffer *tb);

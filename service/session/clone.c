@@ -18,10 +18,10 @@
 #include "service/session/session_losses.h"
 #include "service/session/session_report.h"
 
-/* What the loop takes of a buffer at once: about a millisecond's worth. */
+/* Bytes copied in a turn of the loop: less than a millisecond of large chunks. */
 #define COPY_STEP (256u * 1024)
 
-/* What an operation waits for, while its source is there. */
+/* The stages of an operation, each with what it waits for there. */
 enum clone_state {
 	CLONE_QUEUED,  /* another of the source that copies; then it begins */
 	CLONE_FLUSHES, /* the flush of the source */

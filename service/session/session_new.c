@@ -184,19 +184,14 @@ static uint64_t
 promised_bytes(const struct service *sv)
 {
 	const struct session *s;
-	const struct tb_stats *st;
-	uint64_t bytes = 0, taken;
+	uint64_t bytes = 0;
 	size_t i;
 
 	TAILQ_FOREACH(s, &sv->sessions, link)
-		for (i = 0; i < s->n_buffers; i++) {
-			if (s->buffers[i].tb == NULL)
-				continue;
-			st = trace_buffer_stats(s->buffers[i].tb);
-			taken = st->bytes_written + st->padding_bytes_written;
-			if (taken < s->buffers[i].size)
-				bytes += s->buffers[i].size - taken;
-		}
+		for (i = 0; i < s->n_buffers; i++)
+			if (s->buffers[i].tb != NULL)
+				bytes += trace_buffer_memory(
+				    s->buffers[i].tb).to_come;
 	return bytes;
 }
 

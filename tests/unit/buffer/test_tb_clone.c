@@ -231,6 +231,44 @@ a_clone_under_way_is_filled_before_its_source_is_cleared(void **state)
 }
 
 static void
+what_a_clone_has_yet_to_copy_is_memory_to_come(void **state)
+{
+	struct trace_buffer *tb = *state, *copy;
+
+	fill_ring(tb, 0, 'a');
+	assert_int_equal(trace_buffer_memory(tb).to_come, 0);
+	assert_non_null(copy = trace_buffer_clone(tb));
+	assert_int_equal(trace_buffer_memory(copy).to_come, 4096);
+	assert_int_equal(trace_buffer_fill(copy, 2048), TB_FILL_MORE);
+	assert_int_equal(trace_buffer_memory(copy).to_come, 2048);
+	assert_int_equal(trace_buffer_fill(copy, 4096), TB_FILL_DONE);
+	assert_int_equal(trace_buffer_memory(copy).to_come, 0);
+	trace_buffer_free(copy);
+	/* A ring that changes hands leaves an untouched one. */
+	copy = whole_clone(tb, true);
+	assert_int_equal(trace_buffer_memory(copy).to_come, 0);
+	assert_int_equal(trace_buffer_memory(tb).to_come, 4096);
+	trace_buffer_free(copy);
+}
+
+static void
+a_fill_takes_few_chunks_however_small_they_are(void **state)
+{
+	struct trace_buffer *tb = trace_buffer_new(64 << 10, TB_RING), *copy;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 2000; i++)
+		commit(tb, 1, 1, i, 0, "a1");
+	assert_non_null(copy = trace_buffer_clone(tb));
+	assert_int_equal(trace_buffer_fill(copy, UINT64_MAX), TB_FILL_MORE);
+	assert_int_equal(trace_buffer_memory(copy).reached, 1024 * 24);
+	assert_int_equal(trace_buffer_fill(copy, UINT64_MAX), TB_FILL_DONE);
+	trace_buffer_free(copy);
+	trace_buffer_free(tb);
+}
+
+static void
 a_clone_under_way_may_be_given_up_by_either_side(void **state)
 {
 	struct trace_buffer *tb = trace_buffer_new(4096, TB_RING), *copy;
@@ -457,6 +495,8 @@ main(void)
 		RULE(a_scraped_chunk_that_comes_again_stays_where_a_clone_will_look),
 		RULE(a_scraped_chunk_that_was_copied_moves_as_ever),
 		RULE(a_clone_under_way_is_filled_before_its_source_is_cleared),
+		RULE(what_a_clone_has_yet_to_copy_is_memory_to_come),
+		RULE(a_fill_takes_few_chunks_however_small_they_are),
 		RULE(a_clone_under_way_may_be_given_up_by_either_side),
 		RULE(what_was_forgotten_is_no_loss_of_a_clone),
 		RULE(a_loss_that_was_not_told_yet_is_told_at_its_place),
