@@ -370,6 +370,8 @@ free_in_turns(struct session *s)
 	s->freeing = true;
 	s->ending = true;
 	s->gone = true;
+	/* It cannot be copied any more, once its buffers are gone. */
+	clone_source_gone(s);
 	flush_drop_all(s);
 	session_release_buffers(s);
 	session_timers_clear(s);
