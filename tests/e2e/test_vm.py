@@ -452,7 +452,8 @@ class Reboots(VmCase):
         try:
             return super().run(result)
         finally:
-            self.vm.stop()
+            if hasattr(self, "vm"):  # not where it is skipped
+                self.vm.stop()
 
     def spooling_relay(self):
         self.vm.put("/run/settings", "memory_kb: 1024\nmin_retry_ms: 100\n"
