@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "client/plain_text.h"
 #include "client/trace_losses.h"
 #include "client/trace_summary.h"
 #include "protos/trace_stats.pb-c.h"
@@ -27,7 +28,9 @@ trace_report_head(FILE *out, const struct trace_totals *t, const char *where,
 
 	if (t->duration_ns != 0)
 		wall_ms = t->duration_ns / 1000000;
-	fprintf(out, "Trace           %s\n", where);
+	fputs("Trace           ", out);
+	plain_text_put(out, where);
+	fputc('\n', out);
 	fprintf(out, "Holds           %s packet%s, %s", human_count(packets,
 	    t->packets), human_s(t->packets), human_bytes(bytes, t->bytes));
 	if (t->compressed != 0 && t->bytes != 0)

@@ -156,6 +156,20 @@ a_good_trace_reads_like_this(void **state)
 	    "Lost            nothing\n");
 }
 
+/* One that turns the direction of writing would show another name. */
+static void
+the_trace_s_name_cannot_steer_a_terminal(void **state)
+{
+	FILE *out;
+	size_t len;
+
+	out = open_memstream(&text, &len);
+	trace_report_print(out, s, "a\xe2\x80\xae\x1b[2J.pftrace", 0);
+	fclose(out);
+	assert_null(strchr(text, '\x1b'));
+	assert_null(strstr(text, "\xe2\x80\xae"));
+}
+
 static void
 losses_are_told_by_cause_with_what_to_do(void **state)
 {
@@ -232,6 +246,7 @@ main(void)
 		T(a_process_that_is_not_known_has_no_number),
 		T(two_patches_are_no_patchs),
 		T(a_good_trace_reads_like_this),
+		T(the_trace_s_name_cannot_steer_a_terminal),
 		T(losses_are_told_by_cause_with_what_to_do),
 		T(what_perfettos_service_refused_of_all_is_no_loss_but_told),
 		T(without_statistics_losses_are_not_known),
