@@ -486,7 +486,9 @@ class Spool(RelayCase):
         self.log_has("may not survive", self.spool)
         self.assertEqual(self.end().missing, {})
 
+    # Patches are among what was in the folder, and packets that wait for them.
     @causes("traced_buf_patches_failed")
+    @may_cause("traced_buf_trace_writer_packet_loss")
     def test_a_folder_that_is_removed_and_comes_back(self):
         """What it had is counted, and the rest goes into a new one."""
         self.begin(memory_kb=2048)

@@ -33,8 +33,9 @@ class Peers(Case):
         consumer.pause()
         with self.neighbour():
             self.loop.settle(0.3)
-        # It waits for the reader instead of queueing the whole trace.
-        self.assert_grown_less(before, 8 * KIB)
+        # It waits for the reader instead of queueing the whole trace, 24 MB.
+        # The rest of the ring, 8 MiB, may just have been made ready.
+        self.assert_grown_less(before, 12 * KIB)
         consumer.resume()
         self.until(call.ended, "the rest of the trace")
         self.assertTrue(call.done)
