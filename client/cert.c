@@ -18,6 +18,7 @@
 #include "client/cert_revoke.h"
 #include "client/cert_show.h"
 #include "client/cert_store.h"
+#include "protos/plain_text.h"
 #include "transport/human.h"
 #include "transport/roles.h"
 #include "transport/tls.h"
@@ -38,7 +39,7 @@ struct own_names {
 static int
 refuse(const char *text)
 {
-	fprintf(stderr, "tributary: %s\n", text);
+	plain_printf(stderr, "tributary: %s\n", text);
 	return EXIT_REFUSED;
 }
 
@@ -322,7 +323,7 @@ cert_main(int argc, char **argv)
 		fputs(cert_options_help(), stdout);
 		return 0;
 	case CERT_OPTIONS_BAD:
-		fprintf(stderr, "tributary: %s\n", err);
+		plain_printf(stderr, "tributary: %s\n", err);
 		return EXIT_USAGE;
 	case CERT_OPTIONS_RUN:
 		break;

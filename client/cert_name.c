@@ -2,69 +2,28 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "protos/utf8.h"
 #include "transport/roles.h"
-
-/*
- * One character of UTF-8 from p, which ends with a NUL; its length, or 0 when
- * it is none (too long a form and surrogates included).
- */
-static size_t
-utf8_one(const unsigned char *p, uint32_t *c)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t len, i;
-
-	if (p[0] < 0x80) {
-		*c = p[0];
-		return 1;
-	}
-	len = p[0] >= 0xf0 && p[0] < 0xf8 ? 4 : p[0] >= 0xe0 && p[0] < 0xf0 ? 3
-	    : p[0] >= 0xc0 && p[0] < 0xe0 ? 2 : 0;
-	if (len == 0)
-		return 0;
-	*c = p[0] & (0xffu >> (len + 1));
-	for (i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		*c = *c << 6 | (p[i] & 0x3f);
-	}
-	if (*c < least[len] || *c > 0x10ffff || (*c >= 0xd800 && *c < 0xe000))
-		return 0;
-	return len;
-}
-
-/* Characters that are not seen, or that turn a line around. */
-static bool
-is_hidden(uint32_t c)
-{
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) ||
-	    (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
-	    (c >= 0x2060 && c <= 0x206f) || c == 0xfeff;
-}
 
 int
 cert_name_check_text(const char *what, const char *text, char *err,
     size_t err_size)
 {
-	const unsigned char *p = (const unsigned char *)text;
-	size_t len = strlen(text), n;
-	uint32_t c;
+	size_t len = strlen(text), at, n;
 
 	if (len == 0 || len > CERT_NAME_MAX) {
 		snprintf(err, err_size, "%s has to have 1 to %d bytes, this "
 		    "one has %zu", what, CERT_NAME_MAX, len);
 		return -1;
 	}
-	for (; *p != '\0'; p += n) {
-		if ((n = utf8_one(p, &c)) != 0 && !is_hidden(c))
+	for (at = 0; at < len; at += n) {
+		if ((n = utf8_printable(text + at, len - at)) != 0)
 			continue;
 		snprintf(err, err_size, "%s has a byte at %zu that is not "
-		    "printable text", what,
-		    (size_t)(p - (const unsigned char *)text) + 1);
+		    "printable text", what, at + 1);
 		return -1;
 	}
 	return 0;

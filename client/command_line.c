@@ -3,6 +3,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
+#include "protos/plain_text.h"
 #include "transport/unknown_flag.h"
 
 #define ERROR_BYTES 2048
@@ -10,7 +11,7 @@
 int
 command_refuse(const struct command *c, const char *text)
 {
-	fprintf(stderr, "tributary %s: %s\n", c->name, text);
+	plain_printf(stderr, "tributary %s: %s\n", c->name, text);
 	return COMMAND_FAILED;
 }
 

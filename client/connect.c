@@ -12,6 +12,7 @@
 
 #include "client/accept_one.h"
 #include "client/connect_options.h"
+#include "protos/plain_text.h"
 #include "transport/addr.h"
 #include "transport/bridge.h"
 #include "transport/dial.h"
@@ -33,7 +34,7 @@ struct connection {
 static void
 complain(const char *sentence)
 {
-	fprintf(stderr, "tributary connect: %s\n", sentence);
+	plain_printf(stderr, "tributary connect: %s\n", sentence);
 }
 
 static void

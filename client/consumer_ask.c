@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "client/consumer.h"
+#include "protos/plain_text.h"
 #include "transport/addr.h"
 #include "transport/dial_flags.h"
 #include "transport/loop.h"
@@ -35,7 +36,7 @@ consumer_ask_fail(struct consumer_ask *a, const char *sentence)
 {
 	if (a->ended)
 		return;
-	fprintf(stderr, "%s: %s\n", a->command, sentence);
+	plain_printf(stderr, "%s: %s\n", a->command, sentence);
 	consumer_ask_end(a, 1);
 }
 
@@ -97,7 +98,7 @@ consumer_ask(const char *command, const char *connect,
 
 out:
 	if (err[0] != '\0')
-		fprintf(stderr, "%s: %s\n", command, err);
+		plain_printf(stderr, "%s: %s\n", command, err);
 	consumer_free(a.consumer);
 	loop_timer_free(late);
 	if (a.loop != NULL)

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "protos/plain_text.h"
 #include "transport/dial.h"
 #include "transport/dial_flags.h"
 #include "transport/log.h"
@@ -80,7 +81,7 @@ struct forward_args {
 static int
 wrong(const char *what, const char *why)
 {
-	fprintf(stderr, "tributary forward: %s %s\n", what, why);
+	plain_printf(stderr, "tributary forward: %s %s\n", what, why);
 	return EXIT_USAGE;
 }
 

@@ -9,6 +9,7 @@
 #include "client/control.h"
 #include "client/machines_text.h"
 #include "protos/control.pb-c.h"
+#include "protos/plain_text.h"
 #include "transport/loop.h"
 
 #define ERROR_BYTES 2048
@@ -80,7 +81,7 @@ complain_about_names(const struct run *r)
 	fprintf(stderr, "tributary machines: the collector knows no machine "
 	    "called");
 	for (i = 0; i < r->line.n_words; i++)
-		fprintf(stderr, "%s \"%s\"", i == 0 ? "" : " or",
+		plain_printf(stderr, "%s \"%s\"", i == 0 ? "" : " or",
 		    r->line.words[i]);
 	fprintf(stderr, "; without a name all are listed\n");
 }

@@ -16,6 +16,7 @@
 #include "client/top.h"
 #include "client/trigger.h"
 #include "protos/nearest.h"
+#include "protos/plain_text.h"
 #include "transport/log.h"
 
 struct command {
@@ -72,10 +73,10 @@ unknown(const char *word)
 	for (i = 0; i < N_COMMANDS; i++)
 		nearest_offer(&n, commands[i].name);
 	meant = nearest_best(&n);
-	fprintf(stderr, "tributary: there is no %s %s",
+	plain_printf(stderr, "tributary: there is no %s %s",
 	    word[0] == '-' ? "flag" : "command", word);
 	if (meant != NULL)
-		fprintf(stderr, "; did you mean %s?\n", meant);
+		plain_printf(stderr, "; did you mean %s?\n", meant);
 	else
 		fprintf(stderr, "; see tributary --help\n");
 	return 1;

@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 
-#include "client/plain_text.h"
 #include "client/record_ask.h"
 #include "client/record_options.h"
 #include "client/record_run.h"
+#include "protos/plain_text.h"
 
 #define ERROR_BYTES 2048
 

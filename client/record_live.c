@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "client/plain_text.h"
+#include "protos/plain_text.h"
 #include "transport/human.h"
 
 #define LINE_MAX_BYTES 256

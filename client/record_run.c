@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "client/consumer.h"
-#include "client/plain_text.h"
 #include "client/record_config.h"
 #include "client/record_file.h"
 #include "client/record_live.h"
@@ -21,6 +20,7 @@
 #include "client/trace_summary.h"
 #include "client/trigger.h"
 #include "protos/config_support.h"
+#include "protos/plain_text.h"
 #include "protos/trace_config.pb-c.h"
 #include "transport/addr.h"
 #include "transport/dial_flags.h"

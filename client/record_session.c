@@ -15,6 +15,7 @@
 #include "client/trace_summary.h"
 #include "protos/config_support.h"
 #include "protos/trace_config.pb-c.h"
+#include "protos/utf8.h"
 #include "transport/human.h"
 #include "transport/log.h"
 #include "transport/loop.h"
@@ -251,8 +252,8 @@ warned_cb(void *arg, const char *sentence)
 	config_support_check(config, len, said_cb, &said);
 	if (!said.before)
 		record_live_say(s->with.live, "the collector warns: %s",
-		    log_escape_sentence(text, sizeof(text), sentence,
-		    strlen(sentence)));
+		    utf8_escape(text, sizeof(text), sentence,
+		    strlen(sentence), ""));
 }
 
 static void

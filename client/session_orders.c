@@ -10,6 +10,7 @@
 #include "client/session_run.h"
 #include "client/text_cell.h"
 #include "protos/control.pb-c.h"
+#include "protos/plain_text.h"
 #include "transport/human.h"
 #include "transport/loop.h"
 
@@ -221,7 +222,7 @@ done_cb(void *arg, const char *error)
 		printf("%s %s%s\n", o->done, t->label, t->after);
 		fflush(stdout);
 	} else {
-		fprintf(stderr, "tributary %s: %s: %s\n",
+		plain_printf(stderr, "tributary %s: %s: %s\n",
 		    o->run.program->command.name, t->label,
 		    text_cell_plain(error, text));
 		o->run.status = COMMAND_FAILED;

@@ -10,8 +10,7 @@ text_cell_plain(const char *text, char out[TEXT_CELL_MAX])
 {
 	if (text == NULL || text[0] == '\0')
 		return "-";
-	utf8_sanitize(text, strlen(text), out, TEXT_CELL_MAX);
-	return out;
+	return utf8_escape(out, TEXT_CELL_MAX, text, strlen(text), "");
 }
 
 void

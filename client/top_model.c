@@ -472,8 +472,8 @@ top_model_trouble(struct top_model *m, const char *why)
 {
 	m->trouble[0] = '\0';
 	if (why != NULL)
-		utf8_sanitize(why, strlen(why), m->trouble,
-		    sizeof(m->trouble));
+		utf8_escape(m->trouble, sizeof(m->trouble), why,
+		    strlen(why), "");
 }
 
 /* ---- the screen ---- */

@@ -73,8 +73,7 @@ top_cell(char out[TOP_CELL], const char *text)
 {
 	if (text == NULL || text[0] == '\0')
 		text = "-";
-	utf8_sanitize(text, strlen(text), out, TOP_CELL);
-	return out;
+	return utf8_escape(out, TOP_CELL, text, strlen(text), "");
 }
 
 static int

@@ -4,9 +4,9 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "client/plain_text.h"
 #include "client/trace_losses.h"
 #include "client/trace_summary.h"
+#include "protos/plain_text.h"
 #include "protos/trace_stats.pb-c.h"
 #include "transport/human.h"
 #include "transport/log.h"

@@ -8,23 +8,37 @@
 
 #include "protos/utf8.h"
 
-static void
-print_string(FILE *out, const char *s)
+/* Of a character of 1 to 3 bytes. */
+static unsigned
+code_of(const char *s, size_t n)
 {
-	size_t n, left = strlen(s);
+	const unsigned char *c = (const unsigned char *)s;
+
+	if (n == 1)
+		return c[0];
+	if (n == 2)
+		return (c[0] & 0x1fu) << 6 | (c[1] & 0x3fu);
+	return (c[0] & 0xfu) << 12 | (c[1] & 0x3fu) << 6 | (c[2] & 0x3fu);
+}
+
+void
+json_print_string(FILE *out, const char *text)
+{
+	size_t left = strlen(text), n;
 
 	putc('"', out);
-	for (; left > 0; s += n, left -= n) {
-		n = utf8_char(s, left);
+	for (; left > 0; text += n, left -= n) {
+		n = utf8_char(text, left);
 		if (n == 0) {
+			fputs("\\ufffd", out);
 			n = 1;
-			fprintf(out, "\\u%04x", (unsigned char)*s);
-		} else if (*s == '"' || *s == '\\') {
-			fprintf(out, "\\%c", *s);
-		} else if ((unsigned char)*s < ' ' || *s == 0x7f) {
-			fprintf(out, "\\u%04x", (unsigned char)*s);
+		} else if (*text == '"' || *text == '\\') {
+			fprintf(out, "\\%c", *text);
+		} else if (utf8_printable(text, left) == 0) {
+			/* People look at it, too: nothing for the terminal. */
+			fprintf(out, "\\u%04x", code_of(text, n));
 		} else {
-			fwrite(s, 1, n, out);
+			fwrite(text, 1, n, out);
 		}
 	}
 	putc('"', out);
@@ -98,7 +112,7 @@ print_value(FILE *out, const ProtobufCFieldDescriptor *f, const void *at)
 		print_enum(out, f, *(const int *)at);
 		break;
 	case PROTOBUF_C_TYPE_STRING:
-		print_string(out, *(const char *const *)at);
+		json_print_string(out, *(const char *const *)at);
 		break;
 	case PROTOBUF_C_TYPE_BYTES:
 		print_bytes(out, at);

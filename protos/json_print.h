@@ -12,6 +12,13 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+/*
+ * A string with its quotes.  What is not UTF-8 in it, byte by byte, becomes
+ * U+FFFD, and what is not safe to show on a terminal its number: names come
+ * from peers.
+ */
+void json_print_string(FILE *out, const char *text);
+
 /* Without a newline at its end. */
 void json_print(FILE *out, const ProtobufCMessage *m);
 

@@ -43,7 +43,7 @@ set_place(struct text_error *e, const struct text_token *t)
 {
 	e->line = t->line;
 	e->column = t->column;
-	utf8_sanitize(t->start, t->len, e->word, sizeof(e->word));
+	utf8_escape(e->word, sizeof(e->word), t->start, t->len, "");
 }
 
 /* Appends to the message; what does not fit is cut. */

@@ -1,6 +1,7 @@
 #include "protos/utf8.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Decodes the character at s; its length, or 0. */
@@ -42,6 +43,26 @@ utf8_char(const char *s, size_t len)
 	return decode(s, len, &c);
 }
 
+/* Those that steer what shows them, turn the line around, or are not seen. */
+static bool
+is_hidden(uint32_t c)
+{
+	static const struct {
+		uint32_t first, last;
+	} hidden[] = {
+		{ 0, 0x1f }, { 0x7f, 0x9f }, { 0xad, 0xad },
+		{ 0x61c, 0x61c }, { 0x180e, 0x180e }, { 0x200b, 0x200f },
+		{ 0x2028, 0x202e }, { 0x2060, 0x206f }, { 0xfeff, 0xfeff },
+		{ 0xfff9, 0xfffb },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+		if (c >= hidden[i].first && c <= hidden[i].last)
+			return true;
+	return false;
+}
+
 size_t
 utf8_printable(const char *s, size_t len)
 {
@@ -49,37 +70,49 @@ utf8_printable(const char *s, size_t len)
 	size_t n;
 
 	n = decode(s, len, &c);
-	if (n == 0 || c < 0x20 || (c >= 0x7f && c < 0xa0))
-		return 0;
-	if (c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
-	    (c >= 0x2066 && c <= 0x2069))
-		return 0;
-	return n;
+	return n == 0 || is_hidden(c) ? 0 : n;
 }
 
-void
-utf8_sanitize(const char *s, size_t len, char *out, size_t size)
+size_t
+utf8_show(const char *s, size_t len, const char *also, char out[UTF8_SHOWN])
 {
-	size_t n = 0, fits = 0, c;
+	static const char hex[] = "0123456789abcdef";
+	size_t n = utf8_printable(s, len);
 
-	while (len > 0) {
-		c = utf8_printable(s, len);
-		if (n + (c > 0 ? c : 1) >= size) {
-			/* The last place that leaves room for the dots. */
-			strcpy(out + fits, "...");
-			return;
+	if (n > 0 && strchr(also, *s) == NULL) {
+		memcpy(out, s, n);
+		out[n] = '\0';
+		return n;
+	}
+	out[0] = '\\';
+	out[1] = 'x';
+	out[2] = hex[(uint8_t)*s >> 4];
+	out[3] = hex[*s & 15];
+	out[4] = '\0';
+	return 1;
+}
+
+char *
+utf8_escape(char *out, size_t size, const char *s, size_t len,
+    const char *also)
+{
+	char one[UTF8_SHOWN];
+	size_t n = 0, cut = 0, took, need;
+
+	if (size == 0)
+		return out;
+	for (; len > 0; s += took, len -= took) {
+		took = utf8_show(s, len, also, one);
+		need = strlen(one);
+		if (n + need >= size) {
+			snprintf(out + cut, size - cut, "...");
+			return out;
 		}
-		if (c > 0) {
-			memcpy(out + n, s, c);
-		} else {
-			out[n] = '?';
-			c = 1;
-		}
-		n += c;
-		s += c;
-		len -= c;
-		if (n + 4 <= size)
-			fits = n;
+		memcpy(out + n, one, need);
+		n += need;
+		if (n + 3 < size)
+			cut = n; /* the dots fit behind this */
 	}
 	out[n] = '\0';
+	return out;
 }

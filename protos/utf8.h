@@ -15,16 +15,28 @@ size_t utf8_char(const char *s, size_t len);
 
 /*
  * The same for a character that is safe to show on a terminal; 0 for control
- * characters, C1 ones included, and for those that turn the direction of
- * writing.
+ * characters, C1 ones included, for those that turn the direction of writing,
+ * and for those that nobody sees.
  */
 size_t utf8_printable(const char *s, size_t len);
 
+/* ---- what others wrote, in the one form in which it is shown ---- */
+
+#define UTF8_SHOWN 5
+
 /*
- * Copies s to out, NUL-terminated, with '?' for each byte that is no part of
- * a printable character; what does not fit size (at least 4) is cut off at a
- * character and ends in "...".
+ * What is shown for the beginning of s (len bytes, at least 1), with a NUL: its
+ * first character where that is printable and not in also (ASCII), else its
+ * first byte as \xNN.  Returns how many bytes of s that is.
  */
-void utf8_sanitize(const char *s, size_t len, char *out, size_t size);
+size_t utf8_show(const char *s, size_t len, const char *also,
+    char out[UTF8_SHOWN]);
+
+/*
+ * All of s so, always with a NUL; what does not fit size is cut off at a
+ * character and ends in "...".  Returns out.
+ */
+char *utf8_escape(char *out, size_t size, const char *s, size_t len,
+    const char *also);
 
 #endif /* PROTOS_UTF8_H */

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "protos/utf8.h"
 #include "relay/producers.h"
 #include "transport/loop.h"
 #include "transport/pb_reader.h"
@@ -75,8 +76,8 @@ registered_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f))
 		if (f.number == ONE && f.wire == PB_BYTES && f.len > 0)
-			log_escape_sentence(why, sizeof(why),
-			    (const char *)f.data, f.len);
+			utf8_escape(why, sizeof(why), (const char *)f.data,
+			    f.len, "");
 	if (ok && why[0] == '\0')
 		return;
 	log_limited(&conn->classic->log_limit, loop_now_ms(), LOG_LEVEL_WARN,

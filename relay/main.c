@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "protos/plain_text.h"
 #include "relay/daemon.h"
 #include "relay/options.h"
 #include "relay/settings.h"
@@ -78,7 +79,7 @@ main(int argc, char **argv)
 
 	log_init("tributary-relay", LOG_LEVEL_INFO);
 	if (relay_options_parse(&o, argc, argv, err, sizeof(err)) != 0) {
-		fprintf(stderr, "tributary-relay: %s\n", err);
+		plain_printf(stderr, "tributary-relay: %s\n", err);
 		return EXIT_USAGE;
 	}
 	if (o.command == RELAY_HELP) {
@@ -91,7 +92,7 @@ main(int argc, char **argv)
 	}
 	if (relay_options_settings(&o, &s, err, sizeof(err)) != 0) {
 		/* As it is: a message about a file has lines and a caret. */
-		fprintf(stderr, "%s\n", err);
+		plain_printf(stderr, "%s\n", err);
 		return EXIT_COULD_NOT_START;
 	}
 	rc = run(&o, &s);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/utf8.h"
 #include "transport/loop.h"
 #include "transport/pb_writer.h"
 #include "relay/keeper.h"
@@ -255,8 +256,8 @@ producers_refused(struct producers *ps, uint32_t channel, const char *why)
 
 	if (l == NULL || l->state != LOCAL_ANNOUNCED)
 		return;
-	local_log(l, "by the collector: producer", log_escape_sentence(text,
-	    sizeof(text), why, strlen(why)));
+	local_log(l, "by the collector: producer", utf8_escape(text,
+	    sizeof(text), why, strlen(why), ""));
 	l->state = LOCAL_REFUSED;
 	if (l->conn == NULL)
 		local_free(l);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "protos/relay_report.pb-c.h"
+#include "protos/utf8.h"
 #include "relay/outbox.h"
 #include "relay/producers.h"
 #include "relay/settings.h"
@@ -32,7 +33,7 @@ put_text(struct pb_writer *w, uint32_t field, const char *text)
 
 	if (text == NULL || *text == '\0')
 		return;
-	log_escape_sentence(shown, sizeof(shown), text, strlen(text));
+	utf8_escape(shown, sizeof(shown), text, strlen(text), "");
 	pb_put_string(w, field, shown);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "protos/json_print.h"
+#include "protos/plain_text.h"
 #include "protos/relay_report.pb-c.h"
 #include "relay/settings.h"
 #include "relay/state_dir.h"
@@ -23,16 +24,16 @@ static int
 complain_of(const char *state_dir, int error)
 {
 	if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR)
-		fprintf(stderr, "tributary-relay: no relay runs here: nobody "
-		    "answers at %s/" STATE_DIR_CONTROL "; one that was "
+		plain_printf(stderr, "tributary-relay: no relay runs here: "
+		    "nobody answers at %s/" STATE_DIR_CONTROL "; one that was "
 		    "started with another --state-dir, or by another user, is "
 		    "found with --state-dir\n", state_dir);
 	else if (error == EACCES)
-		fprintf(stderr, "tributary-relay: the state folder %s is "
+		plain_printf(stderr, "tributary-relay: the state folder %s is "
 		    "another user's: ask as that user, or as root\n",
 		    state_dir);
 	else
-		fprintf(stderr, "tributary-relay: %s/" STATE_DIR_CONTROL
+		plain_printf(stderr, "tributary-relay: %s/" STATE_DIR_CONTROL
 		    ": %s\n", state_dir, strerror(error));
 	return 1;
 }

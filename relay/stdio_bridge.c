@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "protos/plain_text.h"
 #include "relay/settings.h"
 #include "relay/state_dir.h"
 #include "transport/background.h"
@@ -26,7 +27,7 @@ struct session {
 static void
 complain(const char *sentence)
 {
-	fprintf(stderr, "tributary-relay --stdio: %s\n", sentence);
+	plain_printf(stderr, "tributary-relay --stdio: %s\n", sentence);
 }
 
 /* ---- the resident relay ---- */

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "protos/utf8.h"
 #include "relay/clocks.h"
 #include "relay/producers.h"
 #include "transport/link_clock.h"
@@ -15,7 +16,7 @@
 static void
 copy_text(char out[RPC_WHY_MAX], const uint8_t *data, size_t len)
 {
-	log_escape_sentence(out, RPC_WHY_MAX, (const char *)data, len);
+	utf8_escape(out, RPC_WHY_MAX, (const char *)data, len, "");
 }
 
 static void

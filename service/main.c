@@ -5,6 +5,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "protos/plain_text.h"
 #include "service/activation.h"
 #include "service/confine.h"
 #include "service/daemon.h"
@@ -81,11 +82,11 @@ try(const struct settings *s, struct activation *a)
 
 	log_init("tributaryd", LOG_LEVEL_ERROR);
 	if ((d = daemon_new(s, a, NULL, err, sizeof(err))) == NULL) {
-		fprintf(stderr, "%s\n", err);
+		plain_printf(stderr, "%s\n", err);
 		return EXIT_COULD_NOT_START;
 	}
 	if ((rc = confine_as_set(s, err, sizeof(err))) != 0)
-		fprintf(stderr, "%s\n", err);
+		plain_printf(stderr, "%s\n", err);
 	else
 		puts("takes over");
 	daemon_free(d);
@@ -104,7 +105,7 @@ main(int argc, char **argv)
 
 	log_init("tributaryd", LOG_LEVEL_INFO);
 	if (options_parse(&o, argc, argv, err, sizeof(err)) != 0) {
-		fprintf(stderr, "tributaryd: %s\n", err);
+		plain_printf(stderr, "tributaryd: %s\n", err);
 		return EXIT_USAGE;
 	}
 	if (o.help) {
@@ -118,7 +119,7 @@ main(int argc, char **argv)
 	if (activation_from_environment(&a, err, sizeof(err)) != 0 ||
 	    options_settings(&o, &a, &s, err, sizeof(err)) != 0) {
 		/* As it is: a message about a file has lines and a caret. */
-		fprintf(stderr, "%s\n", err);
+		plain_printf(stderr, "%s\n", err);
 		return EXIT_COULD_NOT_START;
 	}
 	successor_init(&next, argc, argv);

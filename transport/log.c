@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "protos/utf8.h"
+
 /* A longer line is cut: one write(2) keeps lines of several threads whole. */
 #define LOG_LINE_MAX 2048
 #define LOG_BURST    10u
@@ -86,32 +88,6 @@ log_prefix(char *line, size_t size, enum log_level level)
 	n += (size_t)snprintf(line + n, size - n, ".%03ld %.32s %-5s ",
 	    ts.tv_nsec / 1000000, log_program, log_levels[level].word);
 	return n;
-}
-
-/*
- * The last defence: a caller forgot log_escape().  No control character stays,
- * neither of ASCII nor of those beyond it (0x80 to 0x9f, which terminals obey
- * as well), be they bytes or UTF-8.
- */
-static void
-defend(char *line, size_t n)
-{
-	size_t i, follow = 0; /* bytes of a character that may come yet */
-
-	for (i = 0; i < n; i++) {
-		unsigned char c = (unsigned char)line[i];
-
-		if (c >= 0x80 && c < 0xc0 && follow > 0) {
-			follow--;
-			continue;
-		}
-		follow = c < 0xc2 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 :
-		    c < 0xf5 ? 3 : 0;
-		if (c == 0xc2 && i + 1 < n && (unsigned char)line[i + 1] < 0xa0)
-			follow = 0;
-		if (c < 0x20 || c == 0x7f || (c >= 0x80 && follow == 0))
-			line[i] = '?';
-	}
 }
 
 /* A pipe that is writable takes a line without waiting: PIPE_BUF is longer. */
@@ -211,20 +187,17 @@ log_tell_lost(void)
 static void PRINTF_LIKE(2, 0)
 log_line(enum log_level level, const char *fmt, va_list ap)
 {
-	char line[LOG_LINE_MAX];
+	char text[LOG_LINE_MAX], line[LOG_LINE_MAX];
 	int saved_errno = errno;
 	size_t n;
-	int m;
 
 	if (level > log_threshold)
 		return;
+	vsnprintf(text, sizeof(text), fmt, ap);
 	n = log_prefix(line, sizeof(line), level);
-	m = vsnprintf(line + n, sizeof(line) - n - 1, fmt, ap);
-	if (m > 0)
-		n += (size_t)m;
-	if (n > sizeof(line) - 2)
-		n = sizeof(line) - 2;
-	defend(line, n);
+	/* The last defence: a caller forgot log_escape(). */
+	utf8_escape(line + n, sizeof(line) - n - 1, text, strlen(text), "");
+	n += strlen(line + n);
 	line[n++] = '\n';
 	if (!log_tell_lost() || !log_write(line, n))
 		atomic_fetch_add(&log_lost, 1);
@@ -305,59 +278,8 @@ log_limited(struct log_limit *l, uint64_t now_ms, enum log_level level,
 		log_at(level, "%s", text);
 }
 
-/* Writes c, 1 or 4 bytes, to out.  Returns how many. */
-static size_t
-escape_byte(char out[4], unsigned char c, bool quotes_stay)
-{
-	static const char hex[] = "0123456789abcdef";
-
-	if (c >= 0x20 && c <= 0x7e && c != '\\' &&
-	    (quotes_stay || (c != '"' && c != '\''))) {
-		out[0] = (char)c;
-		return 1;
-	}
-	out[0] = '\\';
-	out[1] = 'x';
-	out[2] = hex[c >> 4];
-	out[3] = hex[c & 15];
-	return 4;
-}
-
-static char *
-escape(char *dst, size_t dst_size, const char *src, size_t len,
-    bool quotes_stay)
-{
-	static const char dots[] = "...";
-	char one[4];
-	size_t i, n = 0, cut = 0, need;
-
-	if (dst_size == 0)
-		return dst;
-	for (i = 0; i < len; i++) {
-		need = escape_byte(one, (unsigned char)src[i], quotes_stay);
-		if (n + need >= dst_size) {
-			n = cut;
-			for (i = 0; i < 3 && n + 1 < dst_size; i++)
-				dst[n++] = dots[i];
-			break;
-		}
-		memcpy(dst + n, one, need);
-		n += need;
-		if (n + 3 < dst_size)
-			cut = n; /* the dots fit behind this */
-	}
-	dst[n] = '\0';
-	return dst;
-}
-
 char *
 log_escape(char *dst, size_t dst_size, const char *src, size_t len)
 {
-	return escape(dst, dst_size, src, len, false);
-}
-
-char *
-log_escape_sentence(char *dst, size_t dst_size, const char *src, size_t len)
-{
-	return escape(dst, dst_size, src, len, true);
+	return utf8_escape(dst, dst_size, src, len, "\"'\\");
 }

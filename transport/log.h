@@ -3,7 +3,7 @@
  *
  * main picks the level; libraries below the deciding layer return reasons
  * instead of logging.  Thread-safe.  Strings that come from a peer are passed
- * through log_escape() first: a line never holds a control character.
+ * through log_escape() first; what is not printable is escaped in any case.
  */
 #ifndef TRANSPORT_LOG_H
 #define TRANSPORT_LOG_H
@@ -64,13 +64,9 @@ void log_limited(struct log_limit *l, uint64_t now_ms, enum log_level level,
     const char *fmt, ...) PRINTF_LIKE(4, 5);
 
 /*
- * Copies src (len bytes) to dst with control characters, quotes, backslashes
- * and bytes above 0x7e written as \xNN, cut with "..." where dst is too small.
- * Always terminates dst.  Returns dst.
+ * utf8_escape() for words that stand in quotes: quotes and backslashes are
+ * escaped, too.  A sentence without quotes around it goes through utf8_escape().
  */
 char *log_escape(char *dst, size_t dst_size, const char *src, size_t len);
-/* The same for a sentence that is not put into quotes: quotes stay. */
-char *log_escape_sentence(char *dst, size_t dst_size, const char *src,
-    size_t len);
 
 #endif /* TRANSPORT_LOG_H */

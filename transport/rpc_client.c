@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protos/utf8.h"
 #include "transport/child.h"
 #include "transport/dial.h"
 #include "transport/frame.h"
@@ -315,8 +316,8 @@ handle_request_error(struct rpc_client *c, const struct ipc_frame *f)
 	char escaped[CLIENT_REFUSAL_MAX] = "";
 
 	if (ipc_parse_text(&text, f->body) == 0 && text.data != NULL)
-		log_escape_sentence(escaped, sizeof(escaped),
-		    (const char *)text.data, text.len);
+		utf8_escape(escaped, sizeof(escaped),
+		    (const char *)text.data, text.len, "");
 	if (p != NULL) {
 		*at = p->next;
 		log_debug("%s: %s", c->addr.text, escaped);

@@ -13,6 +13,7 @@
 #include "client/inspect/inspection.h"
 #include "client/inspect/trace_open.h"
 #include "client/inspect/trace_window.h"
+#include "protos/plain_text.h"
 
 #define ERROR_BYTES 512
 
@@ -21,7 +22,7 @@ enum { EXIT_WHOLE = 0, EXIT_FAILED = 1, EXIT_DAMAGED = 2, EXIT_STRICT = 3 };
 static int
 refuse(const char *text)
 {
-	fprintf(stderr, "tributary inspect: %s\n", text);
+	plain_printf(stderr, "tributary inspect: %s\n", text);
 	return EXIT_FAILED;
 }
 

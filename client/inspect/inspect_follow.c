@@ -12,6 +12,7 @@
 #include "client/inspect/trace_tail.h"
 #include "client/inspect/trace_window.h"
 #include "client/trace_summary.h"
+#include "protos/plain_text.h"
 #include "transport/human.h"
 
 #define LINE_SECONDS 2
@@ -76,7 +77,7 @@ inspect_follow_read(struct inspection *i, int fd, const char *path, char *err,
 	if (f.line_open)
 		fputc('\n', stderr);
 	if (trace_tail_trouble(t) != NULL)
-		fprintf(stderr, "tributary inspect: %s %s\n",
+		plain_printf(stderr, "tributary inspect: %s %s\n",
 		    path == NULL ? "standard input" : path,
 		    trace_tail_trouble(t));
 	trace_window_done(&w);

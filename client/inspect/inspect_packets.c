@@ -17,6 +17,7 @@
 #include "client/inspect/trace_tail.h"
 #include "client/inspect/trace_window.h"
 #include "protos/clock.pb-c.h"
+#include "protos/plain_text.h"
 #include "transport/human.h"
 
 #define ERROR_BYTES 512
@@ -44,7 +45,7 @@ struct reading {
 static int
 refuse(const char *text)
 {
-	fprintf(stderr, "tributary inspect: %s\n", text);
+	plain_printf(stderr, "tributary inspect: %s\n", text);
 	return EXIT_FAILED;
 }
 
@@ -138,16 +139,16 @@ tell_damage(const struct reading *r)
 
 	for (i = 0; i < s->n_damages && i < TRACE_SCAN_PLACES; i++) {
 		trace_damage_text(text, sizeof(text), &s->damages[i]);
-		fprintf(stderr, "tributary inspect: %s: damaged at byte %"
+		plain_printf(stderr, "tributary inspect: %s: damaged at byte %"
 		    PRIu64 ": %s\n", path, s->damages[i].offset, text);
 	}
 	/* A file that is still being written ends anywhere. */
 	if (s->tail_bytes > 0 && r->tail == NULL)
-		fprintf(stderr, "tributary inspect: %s: ends within a packet, "
-		    "%s after byte %" PRIu64 "\n", path,
+		plain_printf(stderr, "tributary inspect: %s: ends within a "
+		    "packet, %s after byte %" PRIu64 "\n", path,
 		    human_bytes(bytes, s->tail_bytes), s->tail_offset);
 	if (s->packets == 0 && s->bytes > 0 && r->tail == NULL) {
-		fprintf(stderr, "tributary inspect: %s: no trace: not one "
+		plain_printf(stderr, "tributary inspect: %s: no trace: not one "
 		    "packet is in it\n", path);
 		return EXIT_FAILED;
 	}
@@ -175,7 +176,7 @@ status_of(struct reading *r)
 		trouble = trace_tail_trouble(r->tail);
 	if (trouble == NULL)
 		return status;
-	fprintf(stderr, "tributary inspect: %s %s\n", r->options->path,
+	plain_printf(stderr, "tributary inspect: %s %s\n", r->options->path,
 	    trouble);
 	return EXIT_FAILED;
 }
@@ -251,7 +252,7 @@ name_clocks(struct clock_graph *g, uint32_t machine)
 
 	for (i = 0; i < n && named < MAX_NAMED; i++) {
 		if (c[i].key.machine == machine)
-			fprintf(stderr, "%s%s", named++ == 0 ?
+			plain_printf(stderr, "%s%s", named++ == 0 ?
 			    "Clocks that are known: " : ", ",
 			    clock_name(name, &c[i].key));
 	}
@@ -285,7 +286,7 @@ cannot_convert(struct reading *r, const struct clock_at *at,
 	switch (why) {
 	case CLOCK_OK:
 	case CLOCK_NO_WAY:
-		fprintf(stderr, ": nothing leads from this clock to %s",
+		plain_printf(stderr, ": nothing leads from this clock to %s",
 		    clock_name(name, to));
 		if (!was_read(g, to)) {
 			fputs(", which was never read", stderr);

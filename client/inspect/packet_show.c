@@ -12,6 +12,7 @@
 #include "client/trace_expand.h"
 #include "protos/text_print.h"
 #include "protos/trace_packet.pb-c.h"
+#include "protos/utf8.h"
 #include "transport/human.h"
 #include "transport/log.h"
 #include "transport/machine_word.h"
@@ -83,8 +84,8 @@ learn_name(struct packet_show *p, const struct packet_facts *f)
 		if (e.number != F_MACHINE_NAME || e.wire != PB_BYTES ||
 		    e.len == 0)
 			continue;
-		log_escape_sentence(name, sizeof(name), (const char *)e.data,
-		    e.len);
+		utf8_escape(name, sizeof(name), (const char *)e.data, e.len,
+		    "");
 		machine_names_add(&p->names, f->machine_id, name);
 	}
 }

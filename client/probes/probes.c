@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/probes/probe_source.h"
+#include "protos/plain_text.h"
 #include "transport/background.h"
 #include "transport/dial_flags.h"
 #include "transport/loop.h"
@@ -101,7 +102,7 @@ parse_default_address(struct addr *a, char *err, size_t err_size)
 static enum probes_verdict
 wrong(FILE *err, const char *what, const char *why)
 {
-	fprintf(err, "tributary-probes: %s: %s\n", what, why);
+	plain_printf(err, "tributary-probes: %s: %s\n", what, why);
 	return PROBES_USAGE;
 }
 
@@ -164,7 +165,7 @@ probes_parse(int argc, char **argv, struct probes_options *o, FILE *out,
 		return wrong(err, socket != NULL ? "--producer-socket" :
 		    "PERFETTO_PRODUCER_SOCK_NAME", why);
 	if (dial_flags_check(&o->how, &o->address, why, sizeof(why)) < 0) {
-		fprintf(err, "tributary-probes: %s\n", why);
+		plain_printf(err, "tributary-probes: %s\n", why);
 		return PROBES_USAGE;
 	}
 	return PROBES_RUN;

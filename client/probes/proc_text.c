@@ -3,39 +3,10 @@
 #include <string.h>
 
 #include "client/probes/scan.h"
+#include "protos/utf8.h"
 #include "transport/pb_writer.h"
 
 /* ---- names ---- */
-
-/* Bytes of the UTF-8 sequence that p begins with; 0 when it is none. */
-static size_t
-utf8_len(const uint8_t *p, size_t left)
-{
-	/* The lowest second byte where a shorter form exists, the highest
-	 * where surrogates or what is beyond U+10FFFF would begin. */
-	uint8_t low = 0x80, high = 0xbf;
-	size_t n, i;
-
-	if (p[0] < 0x80)
-		return 1;
-	if (p[0] < 0xc2 || p[0] > 0xf4)
-		return 0;
-	n = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	if (p[0] == 0xe0)
-		low = 0xa0;
-	if (p[0] == 0xed)
-		high = 0x9f;
-	if (p[0] == 0xf0)
-		low = 0x90;
-	if (p[0] == 0xf4)
-		high = 0x8f;
-	if (left < n || p[1] < low || p[1] > high)
-		return 0;
-	for (i = 2; i < n; i++)
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-	return n;
-}
 
 void
 proc_text_clean(char *text, size_t len)
@@ -43,7 +14,7 @@ proc_text_clean(char *text, size_t len)
 	size_t i, n;
 
 	for (i = 0; i < len; i += n) {
-		n = utf8_len((const uint8_t *)text + i, len - i);
+		n = utf8_char(text + i, len - i);
 		if (n == 0) {
 			text[i] = '?';
 			n = 1;

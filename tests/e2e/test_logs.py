@@ -9,12 +9,15 @@ times.
 import os
 import re
 import shutil
+import subprocess
 import sys
 import time
 
 from harness import pb, tap, tls
 from harness.case import Case, TEST_SOURCE
 from harness.consumer import buffers, config
+from harness.daemon import environment
+from harness.loop import SCALE
 from harness.pki import OPENSSL, Pki
 from harness.relay import ClassicRelay
 
@@ -177,6 +180,50 @@ class Escaped(LogCase):
         self.assert_harmless()
         self.assertTrue(self.lines(
             "a \\x22good\\x22 one at 127.0.0.1:", "producer 1 is evil"))
+
+
+class Echoed(Case):
+    """What the programs quote of their command lines, on a terminal."""
+    WORD = b"no\xe2\x80\xae\x1b[31m\xff\xc2\x9b"
+    SHOWN = b"no\\xe2\\x80\\xae\\x1b[31m\\xff\\xc2\\x9b"
+
+    def said(self, program, *words):
+        done = subprocess.run([os.environ[program], *words], timeout=60 * SCALE,
+                              stdin=subprocess.DEVNULL, capture_output=True,
+                              env=environment())
+        self.assertNotEqual(done.returncode, 0)
+        return done.stdout + done.stderr
+
+    def assert_shown(self, said):
+        self.assertIn(self.SHOWN, said)
+        self.assertRegex(said, rb"\A[\n\x20-\x7e]*\Z")
+
+    def test_commands_flags_and_arguments(self):
+        for program in ("TRIBUTARY", "TRIBUTARYD", "TRIBUTARY_RELAY",
+                        "TRIBUTARY_PROBES"):
+            for word in self.WORD, b"--" + self.WORD:
+                with self.subTest(program=program, word=word):
+                    self.assert_shown(self.said(program, word))
+
+    def test_values_and_files_of_commands(self):
+        for words in (["inspect", self.WORD], ["inspect", "--packets",
+                                               self.WORD],
+                      ["record", "-c", self.WORD],
+                      ["sessions", "--connect", b"/" + self.WORD],
+                      ["machines", self.WORD, "--connect", b"/" + self.WORD],
+                      ["cert", self.WORD], ["connect", self.WORD]):
+            with self.subTest(words=words):
+                self.assert_shown(self.said("TRIBUTARY", *words))
+
+    def test_files_and_addresses_of_the_daemons(self):
+        for program, *words in (
+                ("TRIBUTARYD", "--config", self.WORD),
+                ("TRIBUTARYD", "--producer-socket", b"/no/" + self.WORD),
+                ("TRIBUTARY_RELAY", "--config", self.WORD),
+                ("TRIBUTARY_RELAY", "--status", "--state-dir", b"/" +
+                 self.WORD)):
+            with self.subTest(program=program, words=words):
+                self.assert_shown(self.said(program, *words))
 
 
 class Bounded(LogCase):

@@ -82,12 +82,12 @@ the_table_is_sorted_by_machine_and_producer(void **state)
 {
 	assert_int_equal(print(NULL, NULL, SOURCES_TABLE), 5);
 	assert_string_equal(text,
-	    "MACHINE  PRODUCER (PID)   DATA SOURCE   CATEGORIES\n"
-	    "host     - (0)            orphan        -\n"
-	    "host     probes?[2J (10)  linux.one     -\n"
-	    "host     probes?[2J (10)  linux.two     -\n"
-	    "8        alpha (30)       linux.ftrace  gfx\n"
-	    "car-7    zeta (20)        track_event   "
+	    "MACHINE  PRODUCER (PID)      DATA SOURCE   CATEGORIES\n"
+	    "host     - (0)               orphan        -\n"
+	    "host     probes\\x1b[2J (10)  linux.one     -\n"
+	    "host     probes\\x1b[2J (10)  linux.two     -\n"
+	    "8        alpha (30)          linux.ftrace  gfx\n"
+	    "car-7    zeta (20)           track_event   "
 	    "cc,a.category.with.a.long.name,... (1 more)\n");
 }
 

@@ -173,7 +173,7 @@ what_others_wrote_does_not_steer_the_terminal(void **state)
 	for (s = print(0, 0); *s != '\0'; s++)
 		assert_true(*s == '\n' || ((unsigned char)*s >= ' ' &&
 		    (unsigned char)*s < 0x7f));
-	assert_says(text, "7 ?[2J?x??1m?");
+	assert_says(text, "7 \\x1b[2J\\x0ax\\xc2\\x9b1m\\xff");
 }
 
 static void

@@ -609,8 +609,8 @@ broken_structure_is_placed_and_explained(void **state)
 		{ "unique_session_name: '\xc3\xa9\xe2\x82\xac' $", 1, 27, "$",
 		    "a field of TraceConfig is wanted; '$' has no meaning "
 		    "here" },
-		{ "duration_ms: 5 \x1b[0m", 1, 16, "?",
-		    "a field of TraceConfig is wanted; '?' has no meaning "
+		{ "duration_ms: 5 \x1b[0m", 1, 16, "\\x1b",
+		    "a field of TraceConfig is wanted; '\\x1b' has no meaning "
 		    "here" },
 	};
 
@@ -822,7 +822,7 @@ errors_are_shown_with_their_line_and_a_caret(void **state)
 	/* Bytes that are no UTF-8, next to some that are. */
 	expect_format("buffers {\n\t\xbd" "a: 4\n}\n",
 	    "trace.cfg:2:2: error: a field of TraceConfig.BufferConfig is "
-	    "wanted; '?' has no meaning here\n"
+	    "wanted; '\\xbd' has no meaning here\n"
 	    "\t?a: 4\n"
 	    "\t^");
 	expect_format("\xef\xbb\xbf!",

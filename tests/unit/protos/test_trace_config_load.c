@@ -94,7 +94,7 @@ a_text_with_an_error_yields_the_error_of_the_text(void **state)
 	    "my.cfg:1:1: error: TraceConfig has no field 'b'\nb\n^");
 	expect_error(stray, sizeof(stray) - 1,
 	    "my.cfg:2:13: error: a field of TraceConfig.BufferConfig is "
-	    "wanted; '?' has no meaning here\n"
+	    "wanted; '\\x01' has no meaning here\n"
 	    "  size_kb: 4?\n"
 	    "            ^");
 }

@@ -55,31 +55,54 @@ control_characters_are_not_printable(void **state)
 	assert_int_equal(utf8_printable("\xc2\x9b", 2), 0); /* CSI */
 	assert_int_equal(utf8_printable("\xe2\x80\xae", 3), 0);
 	assert_int_equal(utf8_printable("\xe2\x81\xa6", 3), 0);
+	assert_int_equal(utf8_printable("\xd8\x9c", 2), 0); /* U+061C */
+	assert_int_equal(utf8_printable("\xe2\x80\x8b", 3), 0); /* U+200B */
+	assert_int_equal(utf8_printable("\xef\xbb\xbf", 3), 0); /* U+FEFF */
 }
 
 static void
-expect_sanitized(const char *s, size_t size, const char *expected)
+expect_escaped(const char *s, size_t size, const char *expected)
 {
 	char out[64];
 
 	memset(out, 'x', sizeof(out));
-	utf8_sanitize(s, strlen(s), out, size);
-	assert_string_equal(out, expected);
+	assert_ptr_equal(utf8_escape(out, size, s, strlen(s), ""), out);
+	if (size > 0)
+		assert_string_equal(out, expected);
 	assert_int_equal(out[size], 'x');
 }
 
 static void
-sanitized_text_fits_and_ends_at_a_character(void **state)
+escaped_text_fits_and_ends_at_a_character(void **state)
 {
-	expect_sanitized("abc", 4, "abc");
-	expect_sanitized("abcd", 4, "...");
-	expect_sanitized("abcdefgh", 8, "abcd...");
-	expect_sanitized("abcdefg", 8, "abcdefg");
-	expect_sanitized("a\x1b[1m\xff" "b", 16, "a?[1m?b");
+	expect_escaped("abc", 4, "abc");
+	expect_escaped("abcd", 4, "...");
+	expect_escaped("abcdefgh", 8, "abcd...");
+	expect_escaped("abcdefg", 8, "abcdefg");
 	/* No room for the second letter and the dots. */
-	expect_sanitized("abc\xc3\xa9\xc3\xa9\xc3\xa9", 8, "abc...");
-	expect_sanitized("ab\xc3\xa9\xc3\xa9\xc3\xa9", 8, "ab\xc3\xa9...");
-	expect_sanitized("", 4, "");
+	expect_escaped("abc\xc3\xa9\xc3\xa9\xc3\xa9", 8, "abc...");
+	expect_escaped("ab\xc3\xa9\xc3\xa9\xc3\xa9", 8, "ab\xc3\xa9...");
+	expect_escaped("12\n45678", 8, "12...");
+	expect_escaped("", 4, "");
+	expect_escaped("abcd", 3, "..");
+	expect_escaped("abcd", 1, "");
+	expect_escaped("abcd", 0, "");
+}
+
+static void
+each_byte_of_what_is_not_printable_is_a_number(void **state)
+{
+	char out[64];
+
+	expect_escaped("a\x1b[1m\xff" "b\n", 32, "a\\x1b[1m\\xffb\\x0a");
+	expect_escaped("\xe2\x80\xae" "gpj \xc2\x9b", 32,
+	    "\\xe2\\x80\\xaegpj \\xc2\\x9b");
+	expect_escaped("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", 32,
+	    "\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80");
+	/* Escaped twice is escaped once. */
+	expect_escaped("the \"x\" of 'y'\\x0a", 32, "the \"x\" of 'y'\\x0a");
+	assert_string_equal(utf8_escape(out, sizeof(out), "a\0\"b\\", 5, "\"\\"),
+	    "a\\x00\\x22b\\x5c");
 }
 
 int
@@ -89,7 +112,9 @@ main(void)
 		cmocka_unit_test(
 		    characters_have_their_length_and_other_bytes_none),
 		cmocka_unit_test(control_characters_are_not_printable),
-		cmocka_unit_test(sanitized_text_fits_and_ends_at_a_character),
+		cmocka_unit_test(escaped_text_fits_and_ends_at_a_character),
+		cmocka_unit_test(
+		    each_byte_of_what_is_not_printable_is_a_number),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
