@@ -5,6 +5,7 @@ namespace), so that the truth is known exactly."""
 import os
 import shutil
 import subprocess
+import sys
 import time
 import unittest
 
@@ -392,4 +393,4 @@ class Clocks(RelayCase):
 
 
 if __name__ == "__main__":
-    tap.main()
+    sys.exit(tap.main())

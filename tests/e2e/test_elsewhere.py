@@ -7,6 +7,7 @@ The other machine is a process whose boot clock is another (fault_shim)."""
 import os
 import signal
 import subprocess
+import sys
 import time
 import unittest
 
@@ -313,4 +314,4 @@ class Elsewhere(Case):
 
 
 if __name__ == "__main__":
-    tap.main()
+    sys.exit(tap.main())

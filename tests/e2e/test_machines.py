@@ -4,6 +4,7 @@
 import json
 import os
 import subprocess
+import sys
 
 from harness import tap
 from harness.case import Case, TEST_SOURCE, config
@@ -233,4 +234,4 @@ class Devices(RelayCase):
 
 
 if __name__ == "__main__":
-    tap.main()
+    sys.exit(tap.main())

@@ -783,4 +783,4 @@ class Dialled(Program):
 
 
 if __name__ == "__main__":
-    tap.main()
+    sys.exit(tap.main())

@@ -7,6 +7,7 @@ import os
 import pty
 import socket
 import subprocess
+import sys
 
 from harness import tap
 from harness.case import Case, TEST_SOURCE, config, pb
@@ -388,4 +389,4 @@ class Traced(Connection):
 
 
 if __name__ == "__main__":
-    tap.main()
+    sys.exit(tap.main())
