@@ -36,7 +36,10 @@ class Case(unittest.TestCase):
         if len(result.errors) + len(result.failures) > before:
             self._show_logs()
         if getattr(self, "folder", None):
-            shutil.rmtree(self.folder, ignore_errors=True)
+            if "TEST_KEEP" in os.environ:
+                print(f"# kept: {self.folder}", file=sys.stderr)
+            else:
+                shutil.rmtree(self.folder, ignore_errors=True)
         return result
 
     def _end(self):

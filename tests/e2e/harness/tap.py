@@ -7,6 +7,10 @@ import unittest
 from . import imported, inspected
 
 
+def _name(test):
+    return test.id().split(".", 1)[-1]
+
+
 def _look_at_traces(test):
     imported.check(test, inspected.check(inspected.noted()))
 
@@ -24,7 +28,7 @@ class TapResult(unittest.TestResult):
         self._began = time.monotonic()
 
     def _line(self, ok, test, note=""):
-        name = test.id().split(".", 1)[-1].replace("#", "")
+        name = _name(test).replace("#", "")
         took = time.monotonic() - self._began
         print(f"{'' if ok else 'not '}ok {self.testsRun} - {name} "
               f"({took:.2f} s){note}", flush=True)
@@ -70,6 +74,7 @@ def main():
     """The tests of __main__; arguments pick some by a part of their name.
 
     Those of a slow class run with --slow as the first argument, and only they.
+    --list instead of parts of names prints their names.
     """
     suite = unittest.defaultTestLoader.loadTestsFromModule(
         sys.modules["__main__"])
@@ -88,8 +93,13 @@ def main():
     tests = [t for t in tests
              if getattr(t, "takes_minutes", False) == minutes]
     wanted = wanted[minutes:]
+    if wanted == ["--list"]:
+        print(*map(_name, tests), sep="\n")
+        return 0
     if wanted:
-        tests = [t for t in tests if any(w in t.id() for w in wanted)]
+        whole = [t for t in tests if _name(t) in wanted]
+        tests = whole or [
+            t for t in tests if any(w in _name(t) for w in wanted)]
     print(f"1..{len(tests)}", flush=True)
     result = TapResult()
     for test in tests:
