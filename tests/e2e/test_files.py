@@ -51,7 +51,7 @@ class FileCase(Case):
     def grown(self, path, count):
         """Waits until the file holds `count` numbered packets."""
         def enough():
-            trace = whole(path)
+            trace = Trace.so_far(path)
             return trace if len(trace.of("for_testing")) >= count else None
         return self.until(enough, f"{count} packets in {path}")
 
