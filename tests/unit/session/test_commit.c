@@ -549,18 +549,26 @@ patches_for_foreign_buffers_are_discarded_and_counted(void **state)
 
 /* Patches of one byte each, that write this text from `offset` on. */
 static void
-put_many_patches(struct pb_writer *w, uint16_t buffer, size_t offset,
-    const char *text)
+put_bytes_one_by_one(struct pb_writer *w, size_t offset, const char *text)
 {
-	size_t mark = pb_nest_begin(w, 2), one;
+	size_t one;
 
-	pb_put_uint(w, 2, 1);
 	for (; *text != '\0'; text++, offset++) {
 		one = pb_nest_begin(w, 4);
 		pb_put_uint(w, 1, offset);
 		pb_put_bytes(w, 2, text, 1);
 		pb_nest_end(w, one);
 	}
+}
+
+static void
+put_many_patches(struct pb_writer *w, uint16_t buffer, size_t offset,
+    const char *text)
+{
+	size_t mark = pb_nest_begin(w, 2);
+
+	pb_put_uint(w, 2, 1);
+	put_bytes_one_by_one(w, offset, text);
 	/* The order of fields means nothing. */
 	pb_put_uint(w, 1, buffer);
 	pb_nest_end(w, mark);
@@ -590,27 +598,47 @@ a_chunk_takes_any_number_of_patches_in_a_request(void **state)
 	bed_done(&b);
 }
 
+/* 64 of a chunk's patches lie outside: the first of the request, or the last. */
 static void
-a_chunk_of_whose_patches_one_fails_is_not_read(void **state)
+patch_partly_outside(void **state, bool outside_first)
 {
+	const uint32_t outside = UINT32_MAX - 100;
+	const struct tb_stats *st;
 	struct pb_writer w;
 	struct bed b;
-	char text[101];
+	char dots[65], text[65];
+	size_t at, mark;
 
-	memset(text, 'x', 100);
-	text[100] = '\0';
-	(void)bed_with_unfinished(&b, state, &w, text);
+	memset(dots, '.', 64);
+	memset(text, 'x', 64);
+	dots[64] = text[64] = '\0';
+	at = bed_with_unfinished(&b, state, &w, dots);
 	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
 	pb_writer_init(&w);
-	/* 64 of them lie outside, the 36 behind these in it. */
-	put_many_patches(&w, b.p.last_buffer, (uint32_t)-64, text);
+	mark = pb_nest_begin(&w, 2);
+	pb_put_uint(&w, 1, b.p.last_buffer);
+	pb_put_uint(&w, 2, 1);
+	put_bytes_one_by_one(&w, outside_first ? outside : at, text);
+	put_bytes_one_by_one(&w, outside_first ? at : outside, text);
+	pb_nest_end(&w, mark);
 	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
-	assert_int_equal(trace_buffer_stats(
-	    b.c.s->buffers[0].tb)->patches_succeeded, 36);
-	assert_int_equal(trace_buffer_stats(
-	    b.c.s->buffers[0].tb)->patches_failed, 64);
+	st = trace_buffer_stats(b.c.s->buffers[0].tb);
+	assert_int_equal(st->patches_succeeded, 64);
+	assert_int_equal(st->patches_failed, 64);
 	assert_trace(b.c.s, "");
 	bed_done(&b);
+}
+
+static void
+a_chunk_whose_first_patches_fail_is_not_read(void **state)
+{
+	patch_partly_outside(state, true);
+}
+
+static void
+a_chunk_whose_last_patches_fail_is_not_read(void **state)
+{
+	patch_partly_outside(state, false);
 }
 
 static void
@@ -1000,7 +1028,8 @@ main(void)
 		T(a_patch_without_data_changes_nothing_and_is_a_patch),
 		T(patches_for_foreign_buffers_are_discarded_and_counted),
 		T(a_chunk_takes_any_number_of_patches_in_a_request),
-		T(a_chunk_of_whose_patches_one_fails_is_not_read),
+		T(a_chunk_whose_first_patches_fail_is_not_read),
+		T(a_chunk_whose_last_patches_fail_is_not_read),
 		T(refused_patches_are_counted_one_by_one),
 		T(a_scrape_takes_the_finished_part_and_the_commit_the_rest),
 		T(a_scrape_for_one_session_leaves_the_others_alone),
