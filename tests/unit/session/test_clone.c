@@ -16,6 +16,7 @@
 #include "service/session/commit.h"
 #include "service/session/flush.h"
 #include "service/session/packet_stats.h"
+#include "service/session/producer_walk.h"
 #include "service/session/readback.h"
 #include "service/session/session_command.h"
 #include "service/session/session_losses.h"
@@ -533,6 +534,37 @@ what_is_written_while_it_copies_changes_no_clone(void **state)
 	fake_producer_done(&p);
 }
 
+/* Others are served between the steps, so each takes little. */
+static void
+a_step_copies_a_quarter_of_a_mebibyte_and_a_chunk_at_most(void **state)
+{
+	uint64_t before = 0, reached, most = 256 * 1024 + 8192;
+	const struct session *s;
+	struct fixture *f = *state;
+	struct fake_producer p;
+	struct fake_consumer c;
+	struct answer a;
+	unsigned turns = 0;
+
+	(void)begin_clone(f, &p, &c, &a);
+	s = TAILQ_LAST(&f->service->sessions, session_list);
+	/* Else a turn has as many steps as a millisecond or two have room for. */
+	loop_hold_back(f->loop, LOOP_HOLD_SLOW);
+	for (;; before = reached) {
+		reached = trace_buffer_memory(s->buffers[0].tb).reached;
+		assert_in_range(reached, before, before + most);
+		if (a.calls > 0)
+			break;
+		assert_true(turns++ < 1000);
+		loop_run_once(f->loop);
+	}
+	assert_ptr_equal(a.clone, s);
+	assert_in_range(reached, 3 * most, 1024 * 1024);
+	session_free(a.clone);
+	session_free(c.s);
+	fake_producer_done(&p);
+}
+
 static bool
 is_alone(void *arg)
 {
@@ -600,6 +632,45 @@ a_command_discards_a_clone_that_is_being_copied(void **state)
 	assert_int_equal(f->service->n_sessions, 1);
 	session_free(c.s);
 	fake_producer_done(&p);
+}
+
+static bool
+two_sessions(void *arg)
+{
+	return ((struct service *)arg)->n_sessions == 2;
+}
+
+/* It has more sources than are told of its end at once: its buffers go first. */
+static void
+a_large_source_that_ends_ends_its_clones_before_its_buffers(void **state)
+{
+	static struct fake_producer many[PRODUCER_WALK_TURN + 1];
+	struct answer a = { 0 }, queued = { 0 };
+	struct fixture *f = *state;
+	struct fake_consumer c;
+	struct clone_request r;
+	size_t i;
+
+	for (i = 0; i <= PRODUCER_WALK_TURN; i++) {
+		fake_producer_init(&many[i], f, "one of many", true);
+		many[i].ack_flushes = true;
+		fake_producer_register(&many[i], "src", false, false);
+	}
+	loop_hold_back(f->loop, LOOP_HOLD_SLOW);
+	assert_non_null(fake_enable(f, &c, MEBIBYTE, -1));
+	(void)fill_ring(&many[0], 0);
+	r = by_id(c.s, 1000);
+	clone_start(f->service, &r, note, &a);
+	fixture_wait(f, two_sessions, f->service);
+	clone_start(f->service, &r, note, &queued);
+	assert_int_equal(a.calls, 0);
+	session_free(c.s);
+	assert_int_equal(a.calls, 1);
+	assert_non_null(strstr(a.error, "The session ended"));
+	assert_int_equal(queued.calls, 1);
+	assert_non_null(strstr(queued.error, "The session ended"));
+	for (i = 0; i <= PRODUCER_WALK_TURN; i++)
+		fake_producer_done(&many[i]);
 }
 
 static void
@@ -852,8 +923,10 @@ main(void)
 		T(a_source_that_ends_meanwhile_is_an_error),
 		T(a_consumer_that_is_gone_is_not_told_and_leaves_no_session),
 		T(what_is_written_while_it_copies_changes_no_clone),
+		T(a_step_copies_a_quarter_of_a_mebibyte_and_a_chunk_at_most),
 		T(a_clone_that_nobody_waits_for_is_not_completed),
 		T(a_source_that_ends_while_it_is_copied_is_an_error),
+		T(a_large_source_that_ends_ends_its_clones_before_its_buffers),
 		T(a_command_discards_a_clone_that_is_being_copied),
 		T(a_clone_that_is_discarded_while_it_is_made_is_an_error),
 		T(clones_of_a_session_are_copied_one_after_the_other),
