@@ -214,7 +214,14 @@ trace_report_foreign_clocks(FILE *out, const struct trace_summary *s)
 {
 	const Perfetto__Protos__TraceStats *st = trace_summary_stats(s);
 	size_t i, n = st != NULL ? st->n_tributary_foreign_clocks : 0;
+	bool unknown = false, relayed = false;
 
+	for (i = 0; i < n; i++) {
+		if (st->tributary_foreign_clocks[i]->machine_id == 0)
+			unknown = true;
+		else
+			relayed = true;
+	}
 	for (i = 0; i < n && i < MAX_PRODUCERS; i++) {
 		fputs(i == 0 ? "Wrong times     " : INDENT, out);
 		foreign_clock(out, s, st->tributary_foreign_clocks[i]);
@@ -222,9 +229,14 @@ trace_report_foreign_clocks(FILE *out, const struct trace_summary *s)
 	if (n > MAX_PRODUCERS)
 		fprintf(out, INDENT "and of %zu more producers\n",
 		    n - MAX_PRODUCERS);
-	if (n > 0)
+	if (unknown)
 		fprintf(out, INDENT "  give such a machine a relay "
 		    "(tributary-relay), which measures its clock\n");
+	if (relayed)
+		fprintf(out, INDENT "  what leads from such a machine could "
+		    "not measure its clock: start the collector\n" INDENT
+		    "  with --enable-relay-endpoint; tributary-relay --status "
+		    "there says more\n");
 }
 
 static const char *

@@ -42,11 +42,13 @@ ready_cb(struct rpc_client *client, void *arg)
 {
 	struct classic *c = arg;
 
+	c->no_relay_port = false;
 	init_relay(c);
 	c->clocks = sync_clock_new(c->setup.loop, client, "SyncClock",
 	    c->setup.settings->clock_sync_ms);
 	if (c->clocks == NULL)
 		log_warn("no memory to measure the collector's clocks");
+	c->setup.up(c->setup.arg);
 }
 
 /*
@@ -61,6 +63,8 @@ go_without(struct classic *c, const char *text)
 		    "--enable-relay-endpoint.  This machine's clocks will not "
 		    "be measured: its timestamps may be off", text);
 	c->no_relay_port_said = true;
+	c->no_relay_port = true;
+	c->setup.up(c->setup.arg);
 	loop_timer_set(c->retry, c->setup.settings->max_retry_ms, 0);
 }
 
@@ -230,6 +234,12 @@ classic_new(const struct classic_setup *setup, char *err, size_t err_size)
 fail:
 	classic_free(c);
 	return NULL;
+}
+
+bool
+classic_without_clocks(const struct classic *c)
+{
+	return c->no_relay_port;
 }
 
 void

@@ -40,6 +40,8 @@ struct classic_setup {
 	const struct dial_options *how;
 	struct producers *producers;
 	struct classic_totals *totals; /* are added to */
+	/* The collector answers, be it that it has no RelayPort. */
+	void (*up)(void *arg);
 	/*
 	 * The RelayPort's connection broke; it may be another collector next
 	 * time.  Later; classic_free() is legal inside.
@@ -52,6 +54,8 @@ struct classic_setup {
 struct classic *classic_new(const struct classic_setup *setup, char *err,
     size_t err_size) MUST_CHECK;
 void classic_free(struct classic *c);
+/* Whether the collector has no RelayPort, so that nobody reads our clocks. */
+bool classic_without_clocks(const struct classic *c);
 /* Its put, reserve and commit; LINK_UP_OPEN begins a connection. */
 struct upward classic_upward(struct classic *c);
 

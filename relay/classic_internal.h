@@ -61,6 +61,7 @@ struct classic {
 	struct rpc_client *relay;    /* RelayPort; NULL: retry is armed */
 	struct sync_clock *clocks; /* while relay is ready */
 	struct loop_timer *retry;
+	bool no_relay_port; /* at the last attempt */
 	bool no_relay_port_said;
 
 	uint8_t *scratch; /* LINK_MESSAGE_MAX, between reserve and commit */

@@ -59,6 +59,8 @@ put_link(struct pb_writer *w, const struct uplink_view *v, uint64_t now)
 	pb_put_uint(w, 8, v->bytes_sent);
 	put(w, 9, v->bytes_again);
 	put(w, 10, v->compressed);
+	put_text(w, 11, v->why_classic);
+	put(w, 12, v->without_clocks);
 	pb_nest_end(w, mark);
 }
 

@@ -34,7 +34,8 @@ print_state(FILE *out, const Tributary__RelayReportLink *l)
 		fprintf(out, LABEL "linked for %s\n", "", since);
 	else if (is(l->state, "classic"))
 		fprintf(out, LABEL "connected for %s, in Perfetto's own way: "
-		    "nothing survives a cut\n", "", since);
+		    "nothing survives a cut\n" LABEL "because %s\n", "", since,
+		    "", text(l->why_classic));
 	else if (l->has_next_try_ms)
 		fprintf(out, LABEL "not connected for %s; next attempt in "
 		    "%s\n", "", since, human_ms(next, l->next_try_ms));
@@ -65,14 +66,25 @@ print_link(FILE *out, const Tributary__RelayReportLink *l)
 }
 
 static void
+print_no_clock(FILE *out, const Tributary__RelayReportLink *l)
+{
+	if (l != NULL && l->without_clocks)
+		fprintf(out, LABEL "not measured, so this machine's times may "
+		    "be wrong: the collector has\n" LABEL "no relay endpoint "
+		    "there; start it with --enable-relay-endpoint\n", "clock",
+		    "");
+	else if (l != NULL && is(l->state, "classic"))
+		fprintf(out, LABEL "measured by the collector, which does not "
+		    "tell it in Perfetto's own way\n", "clock");
+	else
+		fprintf(out, LABEL "not measured yet\n", "clock");
+}
+
+static void
 print_clock(FILE *out, const Tributary__RelayReportClock *c)
 {
 	char ago[HUMAN_TEXT_MAX];
 
-	if (c == NULL) {
-		fprintf(out, LABEL "not measured yet\n", "clock");
-		return;
-	}
 	fprintf(out, LABEL "the collector's is %+.6f s off, to within %.3f "
 	    "ms; round trip %.3f ms, measured %s ago\n", "clock",
 	    (double)c->offset_ns / 1e9, (double)c->uncertainty_ns / 1e6,
@@ -177,7 +189,10 @@ status_print(FILE *out, const struct Tributary__RelayReport *r)
 	fprintf(out, LABEL "%s\n", "machine", text(r->machine_name));
 	if (r->link != NULL)
 		print_link(out, r->link);
-	print_clock(out, r->clock);
+	if (r->clock != NULL)
+		print_clock(out, r->clock);
+	else
+		print_no_clock(out, r->link);
 	if (r->store != NULL)
 		print_store(out, r->store);
 	print_producers(out, r);

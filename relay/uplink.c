@@ -141,6 +141,14 @@ uplink_stop(struct uplink *u, uint64_t linger_ms, void (*done)(void *),
 /* ---- Perfetto's own way ---- */
 
 static void
+classic_up(void *arg)
+{
+	struct uplink *u = arg;
+
+	u->last_error[0] = '\0';
+}
+
+static void
 classic_down(void *arg, const char *why)
 {
 	struct uplink *u = arg;
@@ -168,6 +176,7 @@ begin_classic(struct uplink *u)
 		.how = &u->how,
 		.producers = u->producers,
 		.totals = &u->classic_totals,
+		.up = classic_up,
 		.down = classic_down,
 		.arg = u,
 	};

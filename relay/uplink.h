@@ -79,6 +79,8 @@ struct uplink_view {
 	uint64_t bytes_sent;
 	uint64_t bytes_again; /* of them, sent again after a cut */
 	bool compressed;
+	const char *why_classic; /* static; NULL: it is not */
+	bool without_clocks;     /* the collector has no RelayPort */
 	bool clock_known;
 	int64_t clock_offset_ns; /* collector's BOOTTIME minus ours */
 	uint64_t clock_uncertainty_ns;

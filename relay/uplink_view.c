@@ -3,8 +3,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "relay/classic.h"
 #include "relay/clocks.h"
+#include "relay/settings.h"
 #include "transport/loop.h"
+
+static void
+view_classic(const struct uplink *u, struct uplink_view *out)
+{
+	out->why_classic = u->setup.settings->protocol == RELAY_CLASSIC_ONLY ?
+	    "the settings ask for it (protocol)" :
+	    "the collector does not know Tributary's link there";
+	out->without_clocks = classic_without_clocks(u->classic);
+}
 
 void
 uplink_view(const struct uplink *u, struct uplink_view *out)
@@ -32,6 +43,8 @@ uplink_view(const struct uplink *u, struct uplink_view *out)
 	    sizeof(out->packets_lost));
 	memcpy(out->bytes_lost, u->classic_totals.bytes_lost,
 	    sizeof(out->bytes_lost));
+	if (u->classic != NULL)
+		view_classic(u, out);
 	clocks_view(u->clocks, &clocks);
 	out->clock_known = clocks.known;
 	out->clock_offset_ns = clocks.offset_ns;

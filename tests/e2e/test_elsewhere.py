@@ -270,6 +270,19 @@ class Elsewhere(Case):
                    if p.machine_id == sync.machine_id)
         self.assertEqual(info.machine_name, "pump")
 
+    def test_a_foreign_producer_behind_a_relay_whose_clock_nobody_reads(self):
+        """The collector has no relay endpoint: another relay is no help."""
+        daemon = self.daemon(producer=["127.0.0.1:0"])
+        relay = self.relay(daemon.address("producers", "tcp"), machine="pump",
+                           env=self.other_machine())
+        self.until(lambda: relay.report()["link"].get("without_clocks"),
+                   "the relay knows that nobody reads its clock")
+        said, trace = self.foreign(-BEHIND, relay.producer_path)
+        found = self.check_foreign(said, trace, r"100\d\.\d+ s behind")
+        self.assertNotEqual(found.machine_id, 0)
+        self.assertIn("--enable-relay-endpoint", said)
+        self.assertNotIn("give such a machine a relay", said)
+
     def test_a_foreign_producer_whose_increments_begin_at_a_reading(self):
         """As Perfetto's SDK writes them: the increments are no times."""
         self.daemon(producer=["127.0.0.1:0"])

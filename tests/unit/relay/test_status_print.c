@@ -84,8 +84,21 @@ why_there_is_no_link_is_shown(void **state)
 	shows(r, "last error: nobody there");
 	shows(r, "clock       not measured yet");
 	shows("link { state: \"waiting\" }", "none yet: waiting for it to dial");
+}
+
+static void
+what_perfettos_way_cannot_do_is_shown_with_its_cause(void **state)
+{
+	static const char r[] = "link { state: \"classic\" since_ms: 1000 "
+	    "why_classic: \"of this\" without_clocks: true }";
+
+	shows(r, "in Perfetto's own way: nothing survives a cut\n"
+	    "            because of this\n");
+	shows(r, "clock       not measured, so this machine's times may be "
+	    "wrong");
+	shows(r, "start it with --enable-relay-endpoint");
 	shows("link { state: \"classic\" since_ms: 1000 }",
-	    "in Perfetto's own way");
+	    "clock       measured by the collector");
 }
 
 static void
@@ -146,6 +159,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_link_that_works_is_shown),
 		cmocka_unit_test(why_there_is_no_link_is_shown),
+		cmocka_unit_test(
+		    what_perfettos_way_cannot_do_is_shown_with_its_cause),
 		cmocka_unit_test(what_waits_and_what_was_lost_is_shown),
 		cmocka_unit_test(producers_are_shown),
 		cmocka_unit_test(programs_get_json),

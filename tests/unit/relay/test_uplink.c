@@ -509,6 +509,24 @@ a_collector_without_the_link_is_served_in_perfettos_way(void **state)
 }
 
 static void
+perfettos_way_has_its_cause_and_ends_what_was_wrong_before(void **state)
+{
+	world_start();
+	assert_non_null(strstr(world_view()->last_error, "no daemon listens"));
+	assert_null(world_view()->why_classic);
+	COLLECTOR->knows_no_link = true;
+	collector_listen(COLLECTOR, world->path);
+	world_pass(15000);
+	assert_int_equal(world_view()->state, UPLINK_CLASSIC);
+	assert_non_null(strstr(world_view()->why_classic, "does not know"));
+	assert_false(world_view()->without_clocks);
+	fakes.classic_without_clocks = true;
+	fakes.classic.up(fakes.classic.arg);
+	assert_string_equal(world_view()->last_error, "");
+	assert_true(world_view()->without_clocks);
+}
+
+static void
 a_collector_that_was_replaced_by_perfettos_ends_the_link(void **state)
 {
 	world_link();
@@ -896,6 +914,7 @@ main(void)
 		TEST(a_relay_that_was_killed_goes_on_and_closes_what_it_had),
 		TEST(a_killed_relay_that_is_not_resumed_forgets_what_it_had),
 		TEST(a_collector_without_the_link_is_served_in_perfettos_way),
+		TEST(perfettos_way_has_its_cause_and_ends_what_was_wrong_before),
 		TEST(a_collector_that_was_replaced_by_perfettos_ends_the_link),
 		TEST(who_wants_the_link_alone_goes_on_asking_for_it),
 		TEST(who_wants_perfettos_way_never_asks_for_the_link),

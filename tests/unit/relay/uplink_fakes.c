@@ -147,6 +147,12 @@ classic_new(const struct classic_setup *setup, char *err, size_t err_size)
 	return (struct classic *)&fakes.classic;
 }
 
+bool
+classic_without_clocks(const struct classic *c)
+{
+	return fakes.classic_without_clocks;
+}
+
 void
 classic_free(struct classic *c)
 {

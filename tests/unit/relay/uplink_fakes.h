@@ -25,6 +25,7 @@ struct uplink_fakes {
 	bool clocks_run;
 	int classics; /* alive */
 	bool classic_fails;
+	bool classic_without_clocks;
 	struct classic_setup classic;
 };
 extern struct uplink_fakes fakes;
