@@ -69,15 +69,16 @@ class Peers(RelayCase):
 
     def assert_this_machine(self, trace, remote=False):
         """By our reader, and by SQL."""
+        # First what was lost and why: the rest would only say what is missing.
+        self.assertEqual([p for p in trace.losses()
+                          if p.previous_packet_dropped > 1], [])
+        stats = trace.stats()
+        self.assert_clean_stats(stats)
+        self.assertGreater(stats.flushes_succeeded, 0)
         tree = {p.pid: p for packet in trace.of("process_tree")
                 for p in packet.process_tree.processes}
         self.assertEqual(tree[os.getpid()].ppid, os.getppid())
         self.assertGreaterEqual(len(trace.of("sys_stats")), 3)
-        self.assertEqual([p for p in trace.losses()
-                          if p.previous_packet_dropped > 1], [])
-        stats = trace.stats()
-        self.assertGreater(stats.flushes_succeeded, 0)
-        self.assert_clean_stats(stats)
         machines = {p.machine_id for kind in ("process_tree", "sys_stats")
                     for p in trace.of(kind)}
         self.assertEqual(len(machines), 1)
@@ -128,6 +129,9 @@ class TheirProbes(Peers):
                              **options)
         self.connect(real.Probes(self.folder, device.socket))
         trace = self.record_machine(trace_all_machines=True)
+        producer, = device.report().producers
+        self.assertEqual(producer.discarded, 0, "chunks or patches that the "
+                         "relay took for breaking the rules")
         machine = self.assert_this_machine(trace, remote=True)
         self.assertIn((machine,), trace.sql("select raw_id from machine"))
 

@@ -6,6 +6,7 @@ import select
 import signal
 import socket
 import subprocess
+import sys
 
 from . import pb
 from .case import Case
@@ -195,7 +196,7 @@ class RelayCase(Case):
         for device in getattr(self, "devices", ())[:4]:
             lines = device.log().splitlines()
             print(f"# {device.log_path}, last of {len(lines)} lines:",
-                  *lines[-40:], sep="\n#   ")
+                  *lines[-40:], sep="\n#   ", file=sys.stderr)
         super()._show_logs()
 
     def collector(self, settings="", flags=(), **options):
