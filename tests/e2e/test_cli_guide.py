@@ -20,7 +20,7 @@ import sys
 from harness import tap
 from harness.case import Case
 from harness.daemon import environment
-from harness.imported import UNREADABLE, may_cause
+from harness.imported import DAMAGED, causes
 from harness.loop import SCALE
 
 GUIDE = os.path.join(os.environ["SOURCE_ROOT"], "docs", "cli.md")
@@ -148,7 +148,7 @@ class Guide(Case):
             with open(self.path(f"out.{i}"), errors="replace") as file:
                 command.printed = file.read()
 
-    @may_cause(UNREADABLE)
+    @causes(DAMAGED)
     def test_every_command_does_what_the_guide_says(self):
         commands = guide()
         self.run_all(commands)

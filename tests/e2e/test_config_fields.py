@@ -12,6 +12,7 @@ from harness import tap
 from harness.case import Case, TEST_SOURCE, config, pb
 from harness.consumer import buffers, source
 from harness.daemon import environment
+from harness.imported import causes
 from harness.ipc import Rejected
 from harness.trace import Trace
 
@@ -76,6 +77,7 @@ class Warnings(Fields):
         self.assertIn("write_flush_mode", warning)
         self.assertIn("77", warning)
 
+    @causes("config_write_into_file_discard")
     def test_discard_into_a_file_is_a_contradiction(self):
         consumer = self.consumer()
         with open(self.path("file"), "wb") as file:

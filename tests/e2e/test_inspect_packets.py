@@ -13,6 +13,7 @@ from google.protobuf import text_format
 
 from harness import tap
 from harness.case import Case, pb
+from harness.imported import DAMAGED, causes
 from harness.loop import SCALE
 
 TRIBUTARY = os.environ["TRIBUTARY"]
@@ -161,6 +162,7 @@ class Packets(InspectCase):
         self.assertEqual({line["inside"] for line in self.lines(out)},
                          {" (compressed)"})
 
+    @causes(DAMAGED)
     def test_compressed_packets_that_are_damaged_are_damage(self):
         packed = sample()
         packed.packet.add().compressed_packets = zlib.compress(b"x" * 99)
@@ -188,6 +190,8 @@ class Packets(InspectCase):
                               status=1)
         self.assertIn("no trace", err)
 
+    # One snapshot of clocks, again and again.
+    @causes("invalid_clock_snapshots")
     def test_a_reader_that_goes_away_is_no_error(self):
         trace = pb.Trace()
         for _ in range(200):

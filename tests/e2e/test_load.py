@@ -54,6 +54,8 @@ class Load(Case):
         self.assertEqual(status, 0, found)
         self.assertTrue(found["accounted"])
 
+    # Producers are cut off, some of them between a chunk and its patch.
+    @may_cause("traced_buf_trace_writer_packet_loss")
     def test_churn_over_all_transports_is_accounted_for(self):
         report, found = self.run_enough(
             "--duration", 2, lambda report, found:
@@ -82,6 +84,7 @@ class Load(Case):
         self.assertGreaterEqual(found["present"], 20 * 300)
         self.assertEqual(found["missing_unsure"], 0)
 
+    @may_cause("traced_buf_trace_writer_packet_loss")
     def test_relays_of_both_kinds_are_accounted_for(self):
         settings = self.path("settings")
         with open(settings, "w") as file:

@@ -14,6 +14,7 @@ import termios
 
 from harness import tap
 from harness.case import TEST_SOURCE
+from harness.imported import causes
 from harness.recording import RecordCase
 from harness.trace import Trace
 
@@ -84,6 +85,7 @@ class Local(RecordCase):
         (numbers,) = self.trace().numbers().values()
         self.assertEqual(numbers, list(range(len(numbers))))
 
+    @causes("config_write_into_file_discard")
     def test_discard_and_a_file_are_warned_of_and_explained(self):
         producer = self.producer("p")
         config = self.config(f"""

@@ -24,7 +24,8 @@ QUERIES = {
     "stats": "select name, ifnull(idx, -1), value, severity from stats "
              "where value > 0",
     "machines": "select distinct raw_id from machine",
-    "counters": "select min(ts), max(ts), count(*) from counter",
+    "times": "select min(ts), max(ts), count(*) from (select ts from counter "
+             "union all select ts from slice)",
 }
 
 
@@ -68,19 +69,21 @@ def _times(found, rows):
     remote = [m for m in found["machines"] if m["id"] and m["packets"]]
     # Of several remote machines v55 mixes up the clocks; what inspect cannot
     # place, Trace Processor puts somewhere.
-    if not count or len(remote) > 1 or clocks["unresolved_packets"]:
+    # A slice may be of a packet without a time.
+    if not count or len(remote) > 1 or clocks["unresolved_packets"] or \
+            "first_ns" not in clocks:
         return
     # A packet may hold older readings than its own time: vmstat's are taken
     # before it is written.
     slack = 10 ** 9
     if first < clocks["first_ns"] - slack or last > clocks["last_ns"] + slack:
-        yield (f"counters lie from {first} to {last} in Trace Processor, and "
-               f"packets from {clocks['first_ns']} to {clocks['last_ns']} in "
-               "inspect")
+        yield (f"slices and counters lie from {first} to {last} in Trace "
+               f"Processor, and packets from {clocks['first_ns']} to "
+               f"{clocks['last_ns']} in inspect")
 
 
 def differences(found, answers):
     """Sentences, one for each; found: --json; answers: rows of QUERIES."""
     yield from _losses(found, answers["stats"])
     yield from _machines(found, answers["machines"])
-    yield from _times(found, answers["counters"])
+    yield from _times(found, answers["times"])

@@ -27,11 +27,12 @@ class Case(unittest.TestCase):
         self.daemons = []
         self.relays = []
         self.connections = []
+        # Before the traces are looked at: they are whole then.
+        self.addCleanup(self._end)
 
     def run(self, result=None):
-        """Ends what the test started, whatever happened to it."""
+        """Shows the logs of one that fails, and removes its folder."""
         before = len(result.errors) + len(result.failures)
-        self.addCleanup(self._end)
         super().run(result)
         if len(result.errors) + len(result.failures) > before:
             self._show_logs()
@@ -43,6 +44,7 @@ class Case(unittest.TestCase):
         return result
 
     def _end(self):
+        """Ends what the test started, whatever happened to it."""
         for connection in self.connections:
             connection.close()
         try:

@@ -60,6 +60,13 @@ def split_cut_file(data):
     return packets, len(data) - at
 
 
+def first_packet(data):
+    """The bytes of the first packet, and where it ends."""
+    end = packet_length(data, 0)
+    (packet,) = split_file(data[:end])
+    return packet, end
+
+
 def packet_length(data, at):
     """Of the packet that begins there, with what stands before it."""
     _, behind_tag = read_varint(data, at)
