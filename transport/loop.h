@@ -100,6 +100,8 @@ bool loop_may_read(struct loop *l, bool urgent) MUST_CHECK;
 void loop_defer_read(struct loop *l, struct loop_call *c, loop_fn fn,
     void *arg);
 size_t loop_read_bytes(const struct loop *l);
+/* Whether any waits for its turn. */
+bool loop_input_waits(const struct loop *l);
 /*
  * How long input waits for its turn at present, in milliseconds; 0: it does not
  * wait.  From any thread.

@@ -138,6 +138,12 @@ loop_holds_input(const struct loop *l)
 	return l->bulk.held;
 }
 
+bool
+loop_input_waits(const struct loop *l)
+{
+	return !nobody_waits(&l->bulk);
+}
+
 size_t
 loop_read_bytes(const struct loop *l)
 {

@@ -50,8 +50,13 @@ stream_feed_kept(struct stream *s, const uint8_t **data, size_t *len,
 
 	while ((have = kept_len(&s->kept)) > 0) {
 		take = *len;
-		if (!stream_held(s) && have < s->want && take > s->want - have)
-			take = s->want - have;
+		if (!stream_held(s)) {
+			if (have < s->want && take > s->want - have)
+				take = s->want - have;
+			/* A whole unit: what follows it is shown in place. */
+			if (fresh && have >= s->want)
+				take = 0;
+		}
 		if (take > 0) {
 			if (stream_keep(s, *data, take) != 0)
 				return false;
@@ -128,8 +133,12 @@ stream_receive(struct stream *s, struct iovec *iov, int niov, bool *lost)
 	return n;
 }
 
-void
-stream_read(struct stream *s)
+/*
+ * Reads once and shows it.  most: how much beyond the unit that is begun; 0 only
+ * where there is such a unit.
+ */
+static void
+read_once(struct stream *s, size_t most)
 {
 	uint8_t *scratch = loop_scratch(s->loop);
 	struct iovec iov[2];
@@ -150,9 +159,10 @@ stream_read(struct stream *s)
 		iov[niov].iov_base = s->kept.mem + s->kept.end;
 		iov[niov++].iov_len = to_kept;
 	}
-	iov[niov].iov_base = scratch;
-	iov[niov++].iov_len = s->urgent ? LOOP_SCRATCH_BYTES :
-	    loop_read_bytes(s->loop);
+	if (most > 0) {
+		iov[niov].iov_base = scratch;
+		iov[niov++].iov_len = most;
+	}
 	n = stream_receive(s, iov, niov, &lost);
 	if (n < 0) {
 		if (!stream_may_retry(s, errno))
@@ -179,6 +189,36 @@ stream_read(struct stream *s)
 	stream_moved(s);
 	if (s->tls != NULL)
 		stream_tls_come_back(s);
+}
+
+/*
+ * Whether to read the rest of a unit that this turn has begun.  Where others
+ * wait for their turn, each would keep the beginning of one until its own next:
+ * so much memory for nothing, as the kernel mostly has the rest.
+ */
+static bool
+is_to_finish(const struct stream *s, uint64_t from, size_t most)
+{
+	size_t have = kept_len(&s->kept);
+
+	if (s->tls != NULL || s->state != ST_OPEN || stream_held(s) ||
+	    s->rest != NULL || have == 0 || have >= s->want)
+		return false;
+	/* In all no more than a unit that was begun before, and what follows. */
+	return loop_input_waits(s->loop) &&
+	    s->received - from + s->want - have <= most + LOOP_SCRATCH_BYTES;
+}
+
+void
+stream_read(struct stream *s)
+{
+	size_t most = s->urgent ? LOOP_SCRATCH_BYTES :
+	    loop_read_bytes(s->loop);
+	uint64_t from = s->received;
+
+	read_once(s, most);
+	if (is_to_finish(s, from, most))
+		read_once(s, 0);
 }
 
 /* One read an event, so that a busy peer starves nobody. */

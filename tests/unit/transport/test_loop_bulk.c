@@ -33,6 +33,7 @@ static struct {
 	unsigned reads[PEERS];
 	unsigned urgent_reads;
 	size_t largest;
+	size_t unit; /* what streams bring is made of; 0: of anything */
 } t;
 
 static uint64_t
@@ -63,6 +64,7 @@ teardown(void **state)
 			close(t.far_ends[i]);
 		}
 	}
+	loop_call_cancel(&t.calls[0]);
 	loop_free(t.loop);
 	return 0;
 }
@@ -319,11 +321,15 @@ on_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 {
 	unsigned *reads = arg;
 
+	if (len < t.unit) {
+		stream_want(s, t.unit);
+		return 0;
+	}
 	(*reads)++;
 	t.now_ns += READ_NS;
 	if (len > t.largest)
 		t.largest = len;
-	return len;
+	return t.unit > 0 ? t.unit : len;
 }
 
 static void
@@ -394,6 +400,81 @@ all_peers_get_their_turn(void **state)
 	}
 	for (i = 0; i < PEERS; i++)
 		assert_in_range(t.reads[i], 2, 4);
+}
+
+/* There is always one that waits, so that a read takes a quarter. */
+#define SHORT_READ (LOOP_SCRATCH_BYTES / 4)
+
+static void
+hold_reads_short(void)
+{
+	loop_hold_back(t.loop, LOOP_HOLD_READS);
+	loop_defer_read(t.loop, &t.calls[0], read_again, NULL);
+	assert_int_equal(loop_read_bytes(t.loop), SHORT_READ);
+}
+
+static void
+send_bytes(size_t to, size_t n)
+{
+	static const uint8_t bytes[2 * LOOP_SCRATCH_BYTES];
+	int room = LOOP_SCRATCH_BYTES;
+
+	/* The kernel doubles it. */
+	assert_int_equal(setsockopt(t.far_ends[to], SOL_SOCKET, SO_SNDBUF,
+	    &room, sizeof(room)), 0);
+	assert_int_equal(send(t.far_ends[to], bytes, n, MSG_DONTWAIT), n);
+}
+
+static void
+a_unit_that_is_there_is_not_kept_half_until_the_next_turn(void **state)
+{
+	size_t i;
+
+	t.unit = SHORT_READ + 10000;
+	open_peers(PEERS);
+	hold_reads_short();
+	for (i = 0; i < PEERS; i++)
+		send_bytes(i, t.unit);
+	while (reads_of(0, PEERS) < PEERS) {
+		loop_run_once(t.loop);
+		for (i = 0; i < PEERS; i++)
+			assert_int_equal(stream_memory(t.streams[i]), 0);
+	}
+}
+
+static void
+a_unit_of_which_nothing_more_is_there_is_kept(void **state)
+{
+	t.unit = SHORT_READ + 10000;
+	open_peers(1);
+	hold_reads_short();
+	send_bytes(0, SHORT_READ + 1);
+	while (stream_memory(t.streams[0]) < t.unit)
+		loop_run_once(t.loop);
+	assert_int_equal(t.reads[0], 0);
+	send_bytes(0, t.unit - SHORT_READ - 1);
+	while (t.reads[0] == 0)
+		loop_run_once(t.loop);
+	assert_int_equal(stream_memory(t.streams[0]), 0);
+}
+
+static void
+in_one_turn_a_stream_does_not_finish_two_long_units(void **state)
+{
+	/* Two are more than a long unit and a read. */
+	t.unit = (LOOP_SCRATCH_BYTES + SHORT_READ) / 2 + 10000;
+	open_peers(1);
+	hold_reads_short();
+	send_bytes(0, 1);
+	while (stream_memory(t.streams[0]) == 0)
+		loop_run_once(t.loop);
+	send_bytes(0, 2 * t.unit - 1);
+	while (t.reads[0] == 0)
+		loop_run_once(t.loop);
+	assert_int_equal(t.reads[0], 1);
+	assert_int_equal(stream_memory(t.streams[0]), t.unit);
+	while (t.reads[0] == 1)
+		loop_run_once(t.loop);
 }
 
 static void
@@ -536,6 +617,9 @@ main(void)
 		TEST(a_read_may_hold_those_that_follow),
 		TEST(an_urgent_stream_is_read_in_the_turn_in_which_it_has_something),
 		TEST(all_peers_get_their_turn),
+		TEST(a_unit_that_is_there_is_not_kept_half_until_the_next_turn),
+		TEST(a_unit_of_which_nothing_more_is_there_is_kept),
+		TEST(in_one_turn_a_stream_does_not_finish_two_long_units),
 		TEST(a_peer_that_is_paused_while_it_waits_is_not_read),
 		TEST(a_peer_that_is_closed_while_it_waits_is_not_read),
 		TEST(while_input_is_held_the_loop_sleeps),
