@@ -89,7 +89,9 @@ Paths = confined(test_files.ByPath)
 Ends = confined(
     test_files.Ends,
     # Its folder is root's, so that the sockets stay; see below.
-    "test_sigterm_ends_sessions_and_completes_their_files")
+    "test_sigterm_ends_sessions_and_completes_their_files",
+    # Five seconds in which it waits, as it does with all rights.
+    "test_sigterm_does_not_wait_for_silent_producers_forever")
 Triggers = confined(test_triggers.Triggers)
 Clones = confined(test_triggers.Clones)
 Record = confined(test_record.Local)
