@@ -214,6 +214,17 @@ shape_changed(const struct machine *m,
 	return false;
 }
 
+/*
+ * Whether it was suspended, or we were: BOOTTIME went on by a battery clock
+ * then, which leaves nothing of what was known.
+ */
+static bool
+slept(const struct machine *m, const int64_t shape[MACHINE_CLOCK_SHAPE])
+{
+	return m->clock.written.known &&
+	    (shape_changed(m, shape, 1, 2) || shape_changed(m, shape, 3, 4));
+}
+
 /* Whether traces have something from it. */
 static bool
 is_news(const struct machine *m, const int64_t shape[MACHINE_CLOCK_SHAPE])
@@ -244,6 +255,8 @@ take(struct machine *m, struct exchange *x, uint64_t realtime_ns,
 		return -1;
 	}
 	shape_of(&x->ping, shape);
+	if (slept(m, shape))
+		c->fit.known = false;
 	clock_fit_take(&c->fit, x->low, x->high, x->at_ns);
 	c->known = true;
 	c->offset_ns = clock_fit_offset(&c->fit);

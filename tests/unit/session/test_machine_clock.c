@@ -275,6 +275,18 @@ clocks_that_were_set_against_each_other_are_written_at_once(void **state)
 }
 
 static void
+after_a_sleep_the_first_exchange_says_how_far_it_may_be_off(void **state)
+{
+	assert_int_equal(result(0, 10000, 10000), 0);
+	ahead[CLOCK_ID_MONOTONIC] -= 2 * SECOND;
+	ahead[6] += SECOND / 5;
+	/* So slow that it permits what was so before. */
+	assert_int_equal(result(SECOND, 600000000, 10000), 0);
+	assert_int_equal(m.clock.uncertainty_ns, 300005000);
+	assert_int_equal(m.clock_sync_generation, 2);
+}
+
+static void
 what_was_so_before_a_machine_slept_is_kept(void **state)
 {
 	uint64_t before;
@@ -525,6 +537,7 @@ main(void)
 		CASE(a_better_exchange_is_written_and_a_worse_one_after_a_while),
 		CASE(a_clock_that_jumped_is_believed_at_once),
 		CASE(clocks_that_were_set_against_each_other_are_written_at_once),
+		CASE(after_a_sleep_the_first_exchange_says_how_far_it_may_be_off),
 		CASE(what_was_so_before_a_machine_slept_is_kept),
 		CASE(a_realtime_that_was_set_meanwhile_is_left_out_where_it_means_nothing),
 		CASE(what_cannot_be_is_refused_with_a_sentence),
