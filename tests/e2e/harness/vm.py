@@ -138,8 +138,8 @@ def _write_etc(etc):
             file.write(text)
 
 
-def make_disk(path, megabytes):
-    """An empty ext4 file system, for Machine(disk=path)."""
+def _make_disk(path, megabytes):
+    """An empty ext4 file system."""
     with open(path, "wb") as file:
         file.truncate(megabytes << 20)
     mkfs = shutil.which("mkfs.ext4") or "/usr/sbin/mkfs.ext4"
@@ -156,17 +156,24 @@ class Failed(AssertionError):
 
 
 class Machine:
-    """One that is running.  Ends with the test program, or by stop()."""
+    """One that is running.  Ends with the test program, or by stop().
+
+    disk: the path of one that is there; new_disk: one is made for it, of so
+    many MiB.
+    """
 
     disk_options = ""
 
     def __init__(self, programs=(), files=None, perfetto=False, disk=None,
-                 memory=512):
+                 new_disk=0, memory=512):
         self.folder = tempfile.mkdtemp(prefix="trib-vm", dir="/tmp")
         atexit.register(self.stop)
         self.port = free_port()
         self.collector = f"127.0.0.1:{self.port}"
         self._disk = disk
+        if new_disk:
+            self._disk = os.path.join(self.folder, "disk")
+            _make_disk(self._disk, new_disk)
         self._memory = memory
         self._initrd = os.path.join(self.folder, "initrd")
         self.qemu = None
