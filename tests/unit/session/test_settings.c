@@ -400,6 +400,7 @@ a_mode_of_files_has_four_octal_digits_and_an_owner_who_writes(void **state)
 {
 	refuse("trace_file_mode: \"644\"", "four octal digits");
 	refuse("trace_file_mode: \"0648\"", "four octal digits");
+	refuse("trace_file_mode: \"0644x\"", "four octal digits");
 	refuse("trace_file_mode: \"4644\"", "four octal digits");
 	refuse("trace_file_mode: \"0444\"", "four octal digits");
 	refuse("trace_file_mode: \"\"", "trace_file_mode");
