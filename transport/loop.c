@@ -364,8 +364,8 @@ loop_rest(struct loop *l)
 		until = l->timers.heap[0]->due_ns;
 	if (until <= now)
 		return;
-	left.tv_sec = 0;
-	left.tv_nsec = (long)(until - now);
+	left.tv_sec = (time_t)((until - now) / 1000000000u);
+	left.tv_nsec = (long)((until - now) % 1000000000u);
 	(void)ppoll(&urgent, 1, &left, NULL);
 }
 
