@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "protos/plain_text.h"
 #include "transport/dial.h"
@@ -14,8 +13,10 @@
 #include "transport/log.h"
 #include "transport/loop.h"
 #include "transport/sd_notify.h"
+#include "transport/this_machine.h"
 
 #define ERROR_BYTES 1024
+#define HOST_BYTES  256
 
 enum { EXIT_OK = 0, EXIT_COULD_NOT = 1, EXIT_USAGE = 2 };
 
@@ -55,7 +56,7 @@ static const char help[] =
     "  --consumers       for consumers instead of producers\n"
     "  --machine-name NAME  what this machine is called in traces, where the\n"
     "                    certificate does not say it.  Default:\n"
-    "                    $PERFETTO_MACHINE_NAME, else what uname -s prints\n"
+    "                    $PERFETTO_MACHINE_NAME, else its host name\n"
     "  --tls-dir DIR     ca.pem, cert.pem and key.pem.  Default:\n"
     "                    $TRIBUTARY_TLS_DIR, ~/.config/tributary/tls,\n"
     "                    /etc/tributary/tls\n"
@@ -171,15 +172,15 @@ serve(const struct forward_args *a, const struct addr *listen,
 		.machine_name = a->machine_name,
 	};
 	struct forwarder *f = NULL;
-	char err[ERROR_BYTES];
-	struct utsname u;
+	char err[ERROR_BYTES], host[HOST_BYTES];
 	struct loop *l;
 	int rc = EXIT_COULD_NOT;
 
+	this_machine_name(host, sizeof(host));
 	if (o.machine_name == NULL)
 		o.machine_name = getenv("PERFETTO_MACHINE_NAME");
 	if (o.machine_name == NULL)
-		o.machine_name = uname(&u) == 0 ? u.sysname : "";
+		o.machine_name = host;
 	if ((l = loop_new()) == NULL) {
 		log_error("out of memory");
 		return rc;

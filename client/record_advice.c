@@ -257,6 +257,6 @@ record_advice(const trace_config *config, const service_state *state,
 		    s.n - RECORD_ADVICE_MAX);
 		fn(arg, text);
 	}
-	if (s.n > 1 && recorded == 0)
+	if (s.n > 0 && recorded == 0)
 		fn(arg, "as things are, nothing will be recorded");
 }

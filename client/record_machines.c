@@ -25,9 +25,10 @@ has_filter(const struct pb_field *source)
 	return found;
 }
 
-/* What the config says itself, or NULL. */
+/* What the config says itself, and is not asked for as well; or NULL. */
 static const char *
-said_already(const uint8_t *config, size_t len)
+said_already(const struct record_machines *m, const uint8_t *config,
+    size_t len)
 {
 	const char *what = NULL;
 	struct pb_reader r;
@@ -35,7 +36,8 @@ said_already(const uint8_t *config, size_t len)
 
 	pb_init(&r, config, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == TC_TRACE_ALL_MACHINES && f.value != 0)
+		if (f.number == TC_TRACE_ALL_MACHINES && f.value != 0 &&
+		    !m->all)
 			what = "trace_all_machines";
 		else if (f.number == TC_DATA_SOURCES && f.wire == PB_BYTES &&
 		    has_filter(&f))
@@ -60,7 +62,7 @@ int
 record_machines_put(const struct record_machines *m, const uint8_t *config,
     size_t len, struct pb_writer *out, char *err, size_t err_size)
 {
-	const char *what = said_already(config, len);
+	const char *what = said_already(m, config, len);
 	struct pb_reader r;
 	struct pb_field f;
 

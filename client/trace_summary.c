@@ -72,16 +72,22 @@ trace_summary_free(struct trace_summary *s)
 	free(s);
 }
 
+/* What a packet looks like that lost something, next to why. */
+#define EFFECTS (1u << 3 | 1u << 4 | 1u << 5)
+
+/* A gap is told by its causes, and by its effects where none is known. */
 static void
 count_gap(struct trace_summary *s, const struct packet_facts *f)
 {
+	bool caused = (f->dropped & ~(EFFECTS | 1u)) != 0;
 	unsigned bit;
 
 	s->totals.gaps++;
 	/* The first bit is always there, and a cause where it is alone. */
 	s->totals.gaps_by_reason[0] += f->dropped == 1;
 	for (bit = 1; bit < TRACE_SUMMARY_LOSS_BITS; bit++) {
-		if ((f->dropped >> bit & 1) != 0)
+		if ((f->dropped >> bit & 1) != 0 &&
+		    !(caused && (EFFECTS >> bit & 1) != 0))
 			s->totals.gaps_by_reason[bit]++;
 	}
 }
@@ -495,7 +501,7 @@ trace_summary_reason(unsigned bit)
 		"a piece of a packet was gone",
 		"the pieces of a packet did not fit together",
 		"overwritten in the ring buffer",
-		"given up by the producer",
+		"a packet its producer had not finished when it was read",
 		"the producer's shared memory was full",
 		[16] = "the relay's spool was full",
 		[17] = "the relay's disk was full or failed",

@@ -344,6 +344,25 @@ later_marks_are_gaps_by_reason(void **state)
 }
 
 static void
+one_gap_is_told_by_its_cause_not_by_its_effect_too(void **state)
+{
+	struct fixture *f = *state;
+	const struct trace_totals *t = trace_summary_totals(f->s);
+
+	pb_put_string(begin(f, 2, 50), SYS_STATS, "x");
+	end(f);
+	pb_put_uint(begin(f, 2, 50), DROPPED, 1 | 8 | 128);
+	end(f);
+	pb_put_uint(begin(f, 2, 50), DROPPED, 1 | 16); /* nothing else known */
+	end(f);
+	feed(f);
+	assert_int_equal(t->gaps, 2);
+	assert_int_equal(t->gaps_by_reason[3], 0);
+	assert_int_equal(t->gaps_by_reason[7], 1);
+	assert_int_equal(t->gaps_by_reason[4], 1);
+}
+
+static void
 each_cause_of_a_loss_on_the_way_has_a_name(void **state)
 {
 	unsigned cause;
@@ -644,6 +663,7 @@ main(void)
 		T(compressed_packets_that_are_damaged_are_malformed),
 		T(the_first_packet_of_a_sequence_is_no_loss),
 		T(later_marks_are_gaps_by_reason),
+		T(one_gap_is_told_by_its_cause_not_by_its_effect_too),
 		T(each_cause_of_a_loss_on_the_way_has_a_name),
 		T(the_service_tells_config_duration_and_statistics),
 		T(a_producer_cannot_speak_for_the_service),
