@@ -90,7 +90,8 @@ stream_feed_both(struct stream *s, const uint8_t *data, size_t len, bool fresh)
 	}
 	if (len == 0)
 		return;
-	n = stream_show(s, data, len);
+	/* The unit before it may have paused the stream. */
+	n = stream_held(s) ? 0 : stream_show(s, data, len);
 	if (n != STREAM_GONE && n < len)
 		(void)!stream_keep(s, data + n, len - n);
 }
