@@ -3,6 +3,8 @@
 each slice, each value of a counter, by name and time, however the trace came
 about."""
 
+import os
+import subprocess
 import sys
 import time
 import unittest
@@ -16,6 +18,7 @@ from harness.painting import CATEGORY, Painting, boot_clock
 from harness.producer import numbered
 from harness.trace import Trace
 
+COMMAND = os.path.join(os.environ["SOURCE_ROOT"], "tests", "peers", "sql")
 STROKES = 200
 MS = 10**6
 REALTIME, BOOTTIME = 1, 6  # of BuiltinClock
@@ -282,6 +285,44 @@ class Sql(RelayCase):
         (machine,) = {p.machine_id for p in trace.of("track_event")}
         for painting in before, meanwhile:
             self.assertEqual(self.machines(trace, painting), [(machine,)])
+
+    def ask(self, *words, status=0, **env):
+        """tests/peers/sql, in the test's folder: (output, errors)."""
+        done = subprocess.run(
+            [sys.executable, COMMAND, *words], cwd=self.folder,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            env={**os.environ, **env}, check=False)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout, done.stderr
+
+    def test_the_command_for_people(self):
+        _, painting = self.into_file("t")
+        out, said = self.ask("t", "select name, dur from slice limit 2",
+                             "select null as n")
+        self.assertEqual(out.splitlines(), [
+            "name\tdur", *(f"{name}\t{dur}" for name, _, dur in
+                           painting.slices[:2]), "n", "[NULL]"])
+        self.assertEqual(said, "")
+        _, said = self.ask("t", "selec 1", status=1)
+        self.assertIn("bad SQL", said)
+        self.assertIn("selec", said)
+        _, said = self.ask("none", "select 1", status=1)
+        self.assertIn("cannot read none: No such file", said)
+        with open(self.path("page"), "w") as file:
+            file.write("hello world, this is no trace at all")
+        _, said = self.ask("page", "select 1", status=1)
+        self.assertIn("sql: page: ", said)
+        _, said = self.ask("t", status=2)
+        self.assertIn("TRACE", said)
+        _, said = self.ask("t", "select 1", status=2,
+                           TRIBUTARY_PEERS=self.path("nowhere"))
+        self.assertIn("deploy/install-deps peers", said)
+
+    def test_the_command_tells_of_what_is_passed_over(self):
+        self.into_file("t", compression={"zstd": {}})
+        out, said = self.ask("t", "select count(*) as n from slice")
+        self.assertEqual(out, "n\n0\n")
+        self.assertIn("packed with zstd", said)
 
 
 if __name__ == "__main__":

@@ -136,11 +136,21 @@ class TrackEvents:
         self.assertGreater(len(names), 500)
         self.assertGreater(len(set(names)), 5)
         self.assertEqual(trace.losses(), [])
-        if imported.available() and self.clocks_are_read:
-            self.assert_chromium_by_sql(trace)
+        if imported.available():
+            self.assert_processes_by_sql(trace)
+            if self.clocks_are_read:
+                self.assert_slices_by_sql(trace)
 
-    def assert_chromium_by_sql(self, trace):
-        """The same processes, with threads and slices, for an importer."""
+    def assert_processes_by_sql(self, trace):
+        """What an importer knows of them at any time; nothing is lost."""
+        pids = {pid for pid, in trace.sql("select pid from process")}
+        self.assertLessEqual(self.processes(trace), pids)
+        self.assertEqual(trace.sql(
+            "select name, value from stats "
+            "where severity = 'data_loss' and value > 0"), [])
+
+    def assert_slices_by_sql(self, trace):
+        """The same processes, with named threads and slices on them."""
         processes = trace.sql(
             "select p.pid, p.name, count(distinct t.utid), count(*), "
             "sum(s.dur > 0) from slice s "
@@ -162,6 +172,3 @@ class TrackEvents:
             "select count(*), sum(name is null) from slice")
         self.assertGreater(slices, 500)
         self.assertEqual(nameless, 0)
-        self.assertEqual(trace.sql(
-            "select name, value from stats "
-            "where severity = 'data_loss' and value > 0"), [])
