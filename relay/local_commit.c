@@ -371,6 +371,25 @@ struct scrape {
 	bool complete;
 };
 
+static bool
+goes_on(const struct local *l, uint64_t session)
+{
+	const struct local_instance *i;
+
+	TAILQ_FOREACH(i, &l->instances, link)
+		if (i->session == session && !i->stopping && !i->stopped)
+			return true;
+	return false;
+}
+
+/* Is it behind a chunk of its writer that is still to come? */
+static bool
+must_follow(const struct scrape *sc, const struct local_buffer *b,
+    const struct shm_chunk *c)
+{
+	return c->behind && !sc->last && goes_on(sc->l, b->session);
+}
+
 static void
 scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 {
@@ -382,7 +401,8 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 		return;
 	/* Only a writer that named its buffer can be placed. */
 	b = local_find_buffer(l, local_writer_buffer(l, c->writer_id));
-	if (b == NULL || (sc->session != 0 && b->session != sc->session))
+	if (b == NULL || (sc->session != 0 && b->session != sc->session) ||
+	    must_follow(sc, b, c))
 		return;
 	switch (put_chunk(l->owner, l->channel, c, b->remote, complete,
 	    sc->last)) {

@@ -94,6 +94,7 @@ struct shm_chunk {
 	uint32_t chunk_id;
 	uint16_t num_fragments;
 	uint8_t flags;          /* enum shm_chunk_flag */
+	bool behind;            /* scraped: see shm_scrape() */
 	const uint8_t *payload; /* may change while it is read */
 	size_t len;
 };
@@ -121,6 +122,11 @@ void shm_release(struct shm *s, uint32_t page, uint32_t index);
  * in page order without changing any state (scraping at a flush or stop).
  * fn's `complete` tells a finished chunk from one still being written.  Chunks
  * whose header was not yet written, or changed while it was read, are skipped.
+ *
+ * c->behind: more is to come of an earlier chunk of the same writer, since it
+ * is still being written (a writer that patches in memory keeps it so until it
+ * commits it), or this one is newer than the scrape.  Who reads it before that
+ * loses the packet between them.
  */
 typedef void (*shm_scrape_fn)(void *arg, const struct shm_chunk *c,
     bool complete);

@@ -1,6 +1,7 @@
 #include "transport/shm.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -30,6 +31,7 @@ describe(const struct shm *s, uint32_t page, uint32_t n, uint32_t index,
 
 	out->page = page;
 	out->index = index;
+	out->behind = false;
 	/* First: what it counts, and the ids, were stored before it. */
 	set_packets(out, atomic_load_explicit(shm_head_packets(chunk),
 	    memory_order_acquire));
@@ -156,19 +158,108 @@ scrape_chunk(struct shm *s, uint32_t page, uint32_t index, uint32_t word,
 	return false;
 }
 
+/* Up to where the chunks of a writer follow one another. */
+struct extent {
+	bool seen, unfinished;
+	uint32_t newest; /* seen */
+	uint32_t first;  /* unfinished */
+};
+
+struct scrape {
+	struct shm *s;
+	bool left;
+	struct extent *extents; /* by writer; NULL: nothing is behind */
+	shm_scrape_fn fn;
+	void *arg;
+};
+
+typedef void (*page_fn)(const struct scrape *sc, uint32_t page);
+
+static bool
+is_after(uint32_t id, uint32_t other)
+{
+	return id != other && id - other < 1u << 31;
+}
+
+static bool
+is_behind(const struct scrape *sc, const struct shm_chunk *c)
+{
+	const struct extent *e;
+
+	if (sc->extents == NULL || c->writer_id > SHM_MAX_WRITER_ID)
+		return false;
+	e = &sc->extents[c->writer_id];
+	return !e->seen || is_after(c->chunk_id, e->newest) ||
+	    (e->unfinished && is_after(c->chunk_id, e->first));
+}
+
 static void
-scrape_page(struct shm *s, uint32_t page, bool left, shm_scrape_fn fn,
-    void *arg)
+scrape_page(const struct scrape *sc, uint32_t page)
 {
 	struct shm_chunk c;
 	uint32_t index, word, n;
 	bool complete;
 
-	word = atomic_load_explicit(shm_word(s, page), memory_order_acquire);
+	word = atomic_load_explicit(shm_word(sc->s, page),
+	    memory_order_acquire);
 	n = shm_word_chunks(word);
-	for (index = 0; index < n; index++)
-		if (scrape_chunk(s, page, index, word, left, &c, &complete))
-			fn(arg, &c, complete);
+	for (index = 0; index < n; index++) {
+		if (!scrape_chunk(sc->s, page, index, word, sc->left, &c,
+		    &complete))
+			continue;
+		c.behind = is_behind(sc, &c);
+		sc->fn(sc->arg, &c, complete);
+	}
+}
+
+static void
+note_newest(struct extent *e, uint32_t id)
+{
+	if (!e->seen || is_after(id, e->newest))
+		e->newest = id;
+	e->seen = true;
+}
+
+static void
+note_first(struct extent *e, uint32_t id)
+{
+	if (!e->unfinished || is_after(e->first, id))
+		e->first = id;
+	e->unfinished = true;
+}
+
+/* Chunks that have a header yet, in a state that is wanted. */
+static void
+note_page(const struct scrape *sc, uint32_t page, bool unfinished,
+    void (*note)(struct extent *e, uint32_t id))
+{
+	struct shm_chunk c;
+	uint32_t index, word, n, state;
+
+	word = atomic_load_explicit(shm_word(sc->s, page),
+	    memory_order_acquire);
+	n = shm_word_chunks(word);
+	for (index = 0; index < n; index++) {
+		state = shm_word_state(word, index);
+		if (state != SHM_BEING_WRITTEN &&
+		    (unfinished || state != SHM_COMPLETE))
+			continue;
+		describe(sc->s, page, n, index, &c);
+		if (c.writer_id <= SHM_MAX_WRITER_ID && c.num_fragments > 0)
+			note(&sc->extents[c.writer_id], c.chunk_id);
+	}
+}
+
+static void
+note_seen(const struct scrape *sc, uint32_t page)
+{
+	note_page(sc, page, false, note_newest);
+}
+
+static void
+note_unfinished(const struct scrape *sc, uint32_t page)
+{
+	note_page(sc, page, true, note_first);
 }
 
 /*
@@ -200,25 +291,40 @@ find_written(const struct shm *s, uint32_t *page, uint32_t *end)
 }
 
 static void
-scrape(struct shm *s, bool left, shm_scrape_fn fn, void *arg)
+walk(const struct scrape *sc, page_fn fn)
 {
 	uint32_t page, end;
 
-	for (page = 0; find_written(s, &page, &end); page = end)
+	for (page = 0; find_written(sc->s, &page, &end); page = end)
 		for (; page < end; page++)
-			scrape_page(s, page, left, fn, arg);
+			fn(sc, page);
 }
 
+/*
+ * Its writers go on meanwhile.  What the first walk saw has all that is earlier
+ * in memory when the second one begins: none is overlooked that is unfinished.
+ * Without the memory for that it is scraped as if all were finished.
+ */
 void
 shm_scrape(struct shm *s, shm_scrape_fn fn, void *arg)
 {
-	scrape(s, false, fn, arg);
+	struct scrape sc = { .s = s, .fn = fn, .arg = arg };
+
+	sc.extents = calloc(SHM_MAX_WRITER_ID + 1, sizeof(*sc.extents));
+	if (sc.extents != NULL) {
+		walk(&sc, note_seen);
+		walk(&sc, note_unfinished);
+	}
+	walk(&sc, scrape_page);
+	free(sc.extents);
 }
 
 void
 shm_scrape_left(struct shm *s, shm_scrape_fn fn, void *arg)
 {
-	scrape(s, true, fn, arg);
+	struct scrape sc = { .s = s, .left = true, .fn = fn, .arg = arg };
+
+	walk(&sc, scrape_page);
 }
 
 int

@@ -554,6 +554,18 @@ struct scrape {
 	bool complete;
 };
 
+/*
+ * What is behind a chunk that is still to come waits for it: a reader would go
+ * past it.  When nothing more will come, all is taken that is there.
+ */
+static bool
+must_follow(const struct scrape *sc, const struct session *s,
+    const struct shm_chunk *c)
+{
+	return c->behind && sc->only != NULL &&
+	    s->state != SESSION_DISABLING && s->state != SESSION_DISABLED;
+}
+
 static void
 scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 {
@@ -566,7 +578,8 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	/* Only a writer that named its buffer can be placed. */
 	id = producer_writer_buffer(sc->p, c->writer_id);
 	if (id == 0 || (b = sc->p->service->buffers[id]) == NULL ||
-	    (sc->only != NULL && b->session != sc->only))
+	    (sc->only != NULL && b->session != sc->only) ||
+	    must_follow(sc, b->session, c))
 		return;
 	if (b->session->file != NULL &&
 	    file_session_must_wait(b->session->file, b, c->len)) {

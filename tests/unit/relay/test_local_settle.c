@@ -108,6 +108,46 @@ a_chunk_in_the_making_goes_up_as_it_is_and_again_when_complete(void **state)
 }
 
 static void
+what_is_behind_a_chunk_still_to_come_follows_it(void **state)
+{
+	struct locals *t = *state;
+	struct client c;
+	struct started s = begin(t, &c);
+	struct shm_slot first = client_chunk(&c, 3, 0, "first", false);
+	struct shm_slot second = client_chunk(&c, 3, 1, "second", true);
+	struct up_chunk up;
+
+	up_flush(t, 1, 55, instances, 1);
+	acknowledge(&c, flush_command(&c));
+	assert_int_equal(said_chunks(t), 0);
+	shm_complete(c.shm, &first);
+	client_commit(&c, &first, s.buffer);
+	client_commit(&c, &second, s.buffer);
+	assert_int_equal(said_flush(said_next(t, LINK_UP_COMMIT)), 55);
+	said_chunk(said_next(t, LINK_UP_COMMIT), &up);
+	assert_int_equal(up.chunk.chunk_id, 0);
+	said_chunk(said_next(t, LINK_UP_COMMIT), &up);
+	assert_int_equal(up.chunk.chunk_id, 1);
+	client_close(&c);
+}
+
+static void
+what_is_behind_a_gap_goes_up_when_its_producer_is_gone(void **state)
+{
+	struct locals *t = *state;
+	struct client c;
+	struct up_chunk up;
+
+	begin(t, &c);
+	client_chunk(&c, 3, 0, "first", false);
+	client_chunk(&c, 3, 1, "second", true);
+	client_gone(&c);
+	assert_int_equal(said_chunks(t), 1);
+	said_chunk(said_next(t, LINK_UP_COMMIT), &up);
+	assert_int_equal(up.chunk.chunk_id, 1);
+}
+
+static void
 a_chunk_that_waits_for_a_patch_is_not_taken_for_final(void **state)
 {
 	struct locals *t = *state;
@@ -378,6 +418,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(only_writers_that_named_their_buffer_are_scraped),
 		T(a_chunk_in_the_making_goes_up_as_it_is_and_again_when_complete),
+		T(what_is_behind_a_chunk_still_to_come_follows_it),
+		T(what_is_behind_a_gap_goes_up_when_its_producer_is_gone),
 		T(a_chunk_that_waits_for_a_patch_is_not_taken_for_final),
 		T(a_producer_that_does_not_answer_is_scraped_all_the_same),
 		T(an_acknowledgement_counts_for_earlier_flushes_too),

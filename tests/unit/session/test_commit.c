@@ -703,6 +703,45 @@ a_scrape_takes_the_finished_part_and_the_commit_the_rest(void **state)
 	bed_done(&b);
 }
 
+/*
+ * As a writer that patches in memory does: the first chunk of a packet stays
+ * "being written" until it is committed.
+ */
+static void
+a_scrape_leaves_what_is_behind_a_chunk_still_to_come(void **state)
+{
+	struct bed b;
+	struct pb_writer w;
+	struct shm_slot first, second;
+
+	bed_init(&b, state, false, ONE_SOURCE);
+	fake_shm_packet(&b.p, 1, UINT32_MAX, 1, "first", false, &first);
+	fake_shm_packet(&b.p, 1, 0, 2, "second", true, &second);
+	assert_true(commit_scrape(b.p.p, b.c.s));
+	assert_trace(b.c.s, "");
+	shm_complete(b.p.shm, &first);
+	pb_writer_init(&w);
+	fake_move(&w, first.page, first.index, b.p.last_buffer, NULL);
+	fake_move(&w, second.page, second.index, b.p.last_buffer, NULL);
+	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	assert_trace(b.c.s, "first second ");
+	bed_done(&b);
+}
+
+static void
+a_scrape_at_the_end_takes_what_is_behind_a_gap(void **state)
+{
+	struct bed b;
+	struct shm_slot first, second;
+
+	bed_init(&b, state, false, ONE_SOURCE);
+	fake_shm_packet(&b.p, 1, 0, 1, "first", false, &first);
+	fake_shm_packet(&b.p, 1, 1, 2, "second", true, &second);
+	assert_true(commit_scrape(b.p.p, NULL));
+	assert_trace(b.c.s, "second ");
+	bed_done(&b);
+}
+
 static void
 a_scrape_for_one_session_leaves_the_others_alone(void **state)
 {
@@ -1032,6 +1071,8 @@ main(void)
 		T(a_chunk_whose_last_patches_fail_is_not_read),
 		T(refused_patches_are_counted_one_by_one),
 		T(a_scrape_takes_the_finished_part_and_the_commit_the_rest),
+		T(a_scrape_leaves_what_is_behind_a_chunk_still_to_come),
+		T(a_scrape_at_the_end_takes_what_is_behind_a_gap),
 		T(a_scrape_for_one_session_leaves_the_others_alone),
 		T(a_scrape_places_nothing_of_a_writer_without_a_buffer),
 		T(a_producer_that_wants_no_scraping_is_not_scraped),

@@ -482,6 +482,51 @@ scraping_shows_unfinished_and_finished_chunks_in_page_order(void **state)
 	shm_free(s);
 }
 
+/* Each page holds one, of the writer and id that are given. */
+static void
+scraping_tells_what_is_behind_a_chunk_still_to_come(void **state)
+{
+	static const struct {
+		uint16_t writer;
+		uint32_t id;
+		bool complete, behind;
+	} given[] = {
+		{ 1, 1, true, true },
+		{ 1, 0, false, false }, /* one fragment: it is not shown */
+		{ 1, UINT32_MAX, true, false },
+		{ 2, 7, true, false }, /* another's */
+		{ 3, 5, true, false },
+		{ 3, 6, false, false },
+	};
+	struct shm *s = shm_new(8 * PAGE, PAGE);
+	struct seen seen = { 0 };
+	struct shm_slot slot;
+	int i, n = 0;
+
+	for (i = 0; i < 6; i++) {
+		assert_true(shm_acquire(s, SHM_DIV1, given[i].writer,
+		    given[i].id, 0, &slot));
+		shm_add_fragment(s, &slot);
+		if (given[i].complete)
+			shm_complete(s, &slot);
+	}
+	shm_scrape(s, note, &seen);
+	assert_int_equal(seen.n, 4);
+	for (i = 0; i < 6; i++) {
+		if (!given[i].complete)
+			continue;
+		assert_int_equal(seen.c[n].chunk_id, given[i].id);
+		assert_int_equal(seen.c[n++].behind, given[i].behind);
+	}
+	/* When nobody will complete it, nothing waits for it. */
+	seen.n = 0;
+	shm_scrape_left(s, note, &seen);
+	assert_int_equal(seen.n, 4);
+	assert_int_equal(seen.c[0].chunk_id, 1);
+	assert_false(seen.c[0].behind);
+	shm_free(s);
+}
+
 /* A complete chunk that takes the page. */
 static void
 fill_page(uint8_t *mem, size_t page, size_t page_size)
@@ -781,6 +826,8 @@ main(void)
 		cmocka_unit_test(a_chunk_that_is_put_back_can_be_taken_again),
 		cmocka_unit_test(
 		    scraping_shows_unfinished_and_finished_chunks_in_page_order),
+		cmocka_unit_test(
+		    scraping_tells_what_is_behind_a_chunk_still_to_come),
 		cmocka_unit_test(
 		    scraping_takes_no_memory_for_pages_that_nobody_wrote),
 		cmocka_unit_test(
