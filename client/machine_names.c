@@ -46,19 +46,40 @@ make_room(struct machine_names *m)
 	return 0;
 }
 
-void
-machine_names_add(struct machine_names *m, uint32_t id, const char *name)
+/* name: taken over. */
+static void
+put(struct machine_names *m, uint32_t id, char *name)
 {
 	size_t at = place_of(m, id);
-	char *copy;
 
-	if (at < m->n && m->all[at].id == id)
+	if (at < m->n && m->all[at].id == id) {
+		free(m->all[at].name);
+		m->all[at].name = name;
 		return;
-	if (make_room(m) != 0 || (copy = strdup(name)) == NULL)
+	}
+	if (make_room(m) != 0) {
+		free(name);
 		return;
+	}
 	memmove(m->all + at + 1, m->all + at, (m->n - at) * sizeof(*m->all));
-	m->all[at] = (struct machine_name){ .id = id, .name = copy };
+	m->all[at] = (struct machine_name){ .id = id, .name = name };
 	m->n++;
+}
+
+void
+machine_names_put(struct machine_names *m, uint32_t id, const char *name)
+{
+	char *copy = strdup(name);
+
+	if (copy != NULL)
+		put(m, id, copy);
+}
+
+void
+machine_names_suggest(struct machine_names *m, uint32_t id, const char *name)
+{
+	if (machine_names_find(m, id) == NULL)
+		machine_names_put(m, id, name);
 }
 
 const char *

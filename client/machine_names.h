@@ -1,6 +1,6 @@
 /*
- * machine_names: what the machine ids of a trace stand for, as the collector
- * said.  Pure.
+ * machine_names: what the machine ids of a trace stand for: its SystemInfo
+ * packets, and until there is one, what the collector's state said.  Pure.
  */
 #ifndef CLIENT_MACHINE_NAMES_H
 #define CLIENT_MACHINE_NAMES_H
@@ -24,8 +24,14 @@ struct machine_names {
 };
 
 void machine_names_done(struct machine_names *m);
-/* The first name of an id stays.  Without memory it has none. */
-void machine_names_add(struct machine_names *m, uint32_t id, const char *name);
+/*
+ * What a SystemInfo of the trace says: the last one of an id wins.  Without
+ * memory nothing changes.
+ */
+void machine_names_put(struct machine_names *m, uint32_t id, const char *name);
+/* What somebody else says: for an id that has no name yet. */
+void machine_names_suggest(struct machine_names *m, uint32_t id,
+    const char *name);
 /* NULL: not known. */
 const char *machine_names_find(const struct machine_names *m, uint32_t id);
 

@@ -227,7 +227,7 @@ read_system_info(struct trace_summary *s, const struct packet_facts *f)
 		if (e.number != 17 || e.wire != PB_BYTES || e.len == 0 ||
 		    (name = strndup((const char *)e.data, e.len)) == NULL)
 			continue;
-		machine_names_add(&s->machines, f->machine_id, name);
+		machine_names_put(&s->machines, f->machine_id, name);
 		free(name);
 	}
 }
@@ -398,7 +398,7 @@ trace_summary_name(struct trace_summary *s, int32_t id, uint32_t machine_id,
 void
 trace_summary_machine(struct trace_summary *s, uint32_t id, const char *name)
 {
-	machine_names_add(&s->machines, id, name);
+	machine_names_suggest(&s->machines, id, name);
 }
 
 const char *

@@ -100,8 +100,8 @@ void trace_summary_name(struct trace_summary *s, int32_t id,
     uint32_t machine_id, int32_t pid, const char *name);
 
 /*
- * What a machine id stands for, where SystemInfo in the trace or this call said
- * it, whichever was first; NULL: not known.
+ * What a machine id stands for, as the collector's state says it: a SystemInfo
+ * in the trace, the last one, counts for more.  NULL: not known.
  */
 void trace_summary_machine(struct trace_summary *s, uint32_t id,
     const char *name);

@@ -86,7 +86,7 @@ learn_name(struct packet_show *p, const struct packet_facts *f)
 			continue;
 		utf8_escape(name, sizeof(name), (const char *)e.data, e.len,
 		    "");
-		machine_names_add(&p->names, f->machine_id, name);
+		machine_names_put(&p->names, f->machine_id, name);
 	}
 }
 

@@ -98,19 +98,28 @@ a_machine_is_called_by_its_name_where_that_is_known(void **state)
 }
 
 static void
-a_machine_is_called_as_the_trace_itself_does(void **state)
+system_info_of(uint32_t machine, const char *name)
 {
 	struct pb_writer w;
 	size_t mark;
 
 	pb_writer_init(&w);
 	mark = pb_nest_begin(&w, 45); /* system_info */
-	pb_put_string(&w, 17, "late-car");
+	pb_put_string(&w, 17, name);
 	pb_nest_end(&w, mark);
 	pb_put_uint(&w, 10, 1);
-	pb_put_uint(&w, 98, 4000000000u);
+	pb_put_uint(&w, 98, machine);
 	trace_summary_packet(s, w.data, w.len);
-	pb_writer_reset(&w);
+	pb_writer_done(&w);
+}
+
+static void
+a_machine_is_called_as_the_trace_itself_does(void **state)
+{
+	struct pb_writer w;
+
+	system_info_of(4000000000u, "late-car");
+	pb_writer_init(&w);
 	pb_put_string(&w, 7, "");
 	pb_put_uint(&w, 10, 2);
 	pb_put_uint(&w, 79, 50);
@@ -118,6 +127,31 @@ a_machine_is_called_as_the_trace_itself_does(void **state)
 	trace_summary_packet(s, w.data, w.len);
 	pb_writer_done(&w);
 	assert_non_null(strstr(report(0), "pid 50 on late-car: "));
+}
+
+/* The state has each producer's own relay's, the trace the last relay's. */
+static void
+a_machine_of_two_relays_has_the_name_that_the_trace_says_last(void **state)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_string(&w, 7, "");
+	pb_put_uint(&w, 10, 2);
+	pb_put_uint(&w, 79, 50);
+	pb_put_uint(&w, 98, 4000000000u);
+	trace_summary_packet(s, w.data, w.len);
+	pb_writer_done(&w);
+	trace_summary_machine(s, 4000000000u, "box-a");
+	trace_summary_machine(s, 4000000000u, "box-b");
+	assert_non_null(strstr(report(0), "pid 50 on box-a: "));
+	system_info_of(4000000000u, "box-b");
+	trace_summary_machine(s, 4000000000u, "box-a");
+	free(text);
+	assert_non_null(strstr(report(0), "pid 50 on box-b: "));
+	system_info_of(4000000000u, "box-c");
+	free(text);
+	assert_non_null(strstr(report(0), "pid 50 on box-c: "));
 }
 
 static void
@@ -243,6 +277,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_machine_is_called_by_its_name_where_that_is_known),
 		T(a_machine_is_called_as_the_trace_itself_does),
+		T(a_machine_of_two_relays_has_the_name_that_the_trace_says_last),
 		T(a_process_that_is_not_known_has_no_number),
 		T(two_patches_are_no_patchs),
 		T(a_good_trace_reads_like_this),
