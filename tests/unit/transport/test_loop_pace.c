@@ -4,7 +4,9 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,6 +38,15 @@ turns(struct loop_pace *p, uint64_t *now, unsigned count, uint64_t interval,
 	return until;
 }
 
+/* None of them rests: what begins a rest may be regretted in the next turn. */
+static void
+no_rest(struct loop_pace *p, uint64_t *now, unsigned count, uint64_t interval,
+    unsigned reads, size_t n)
+{
+	while (count-- > 0)
+		assert_int_equal(turns(p, now, 1, interval, reads, n), 0);
+}
+
 static void
 small_pieces_at_a_high_rate_are_taken_together(void **state)
 {
@@ -58,9 +69,9 @@ a_moderate_rate_waits_for_nothing(void **state)
 	uint64_t now = 1000000 * US;
 
 	/* 80 KiB a millisecond, in very many turns. */
-	assert_int_equal(turns(&p, &now, 1000, 50 * US, 1, 4 * KIB), 0);
+	no_rest(&p, &now, 1000, 50 * US, 1, 4 * KIB);
 	/* One after the other, each when it was answered. */
-	assert_int_equal(turns(&p, &now, 1000, 60 * US, 1, 500), 0);
+	no_rest(&p, &now, 1000, 60 * US, 1, 500);
 }
 
 static void
@@ -69,7 +80,7 @@ few_turns_with_much_wait_for_nothing(void **state)
 	struct loop_pace p = { 0 };
 	uint64_t now = 1000000 * US;
 
-	assert_int_equal(turns(&p, &now, 1000, 600 * US, 4, 60 * KIB), 0);
+	no_rest(&p, &now, 1000, 600 * US, 4, 60 * KIB);
 }
 
 static void
@@ -78,7 +89,7 @@ who_reads_much_at_once_waits_for_nothing(void **state)
 	struct loop_pace p = { 0 };
 	uint64_t now = 1000000 * US;
 
-	assert_int_equal(turns(&p, &now, 1000, 100 * US, 2, 128 * KIB), 0);
+	no_rest(&p, &now, 1000, 100 * US, 2, 128 * KIB);
 }
 
 static void
@@ -121,6 +132,12 @@ struct bed {
 	unsigned ran;
 };
 
+/* What happens on another thread when the loop rests, once; it has to end that. */
+static struct {
+	void *(*at)(void *arg);
+	void *arg;
+} rest;
+
 static void
 stop(void *arg)
 {
@@ -136,6 +153,7 @@ bed_setup(void **state)
 	static struct bed b;
 
 	memset(&b, 0, sizeof(b));
+	memset(&rest, 0, sizeof(rest));
 	b.loop = loop_new();
 	loop_set_paced(b.loop);
 	b.timer = loop_timer_new(b.loop, stop, &b);
@@ -168,6 +186,42 @@ rest_after_this_turn(void *arg)
 	p->interval_ns = UINT64_C(3600) * 1000000000;
 }
 
+int __real_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *left,
+    const sigset_t *mask);
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *left,
+    const sigset_t *mask);
+
+/* Nobody waits for an hour here. */
+int
+__wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *left,
+    const sigset_t *mask)
+{
+	static const struct timespec at_once = { 0, 0 };
+	void *(*at)(void *arg) = rest.at;
+	pthread_t t;
+
+	if (at == NULL) {
+		assert_in_range(left->tv_sec, 0, 60);
+		return __real_ppoll(fds, n, left, mask);
+	}
+	rest.at = NULL;
+	assert_int_equal(pthread_create(&t, NULL, at, rest.arg), 0);
+	assert_int_equal(pthread_join(t, NULL), 0);
+	assert_int_equal(__real_ppoll(fds, n, &at_once, mask), 1);
+	return 1;
+}
+
+static void
+run_and_when_it_rests(struct bed *b, void *(*at)(void *arg))
+{
+	rest.at = at;
+	rest.arg = b;
+	loop_defer(b->loop, &b->call, rest_after_this_turn, b);
+	loop_run(b->loop);
+	assert_null(rest.at);
+	assert_int_equal(b->ran, 1);
+}
+
 static void *
 post_from_another_thread(void *arg)
 {
@@ -181,14 +235,8 @@ static void
 a_call_from_another_thread_ends_a_rest(void **state)
 {
 	struct bed *b = *state;
-	pthread_t t;
 
-	loop_defer(b->loop, &b->call, rest_after_this_turn, b);
-	assert_int_equal(pthread_create(&t, NULL, post_from_another_thread, b),
-	    0);
-	loop_run(b->loop);
-	assert_int_equal(b->ran, 1);
-	pthread_join(t, NULL);
+	run_and_when_it_rests(b, post_from_another_thread);
 	close(b->fds[1]);
 }
 
@@ -216,7 +264,6 @@ closed(struct stream *s, enum stream_end why, void *arg)
 {
 }
 
-/* It arrives while the loop rests, or just before. */
 static void *
 send_a_byte(void *arg)
 {
@@ -233,17 +280,12 @@ somebody_urgent_ends_a_rest(void **state)
 	    .closed = closed };
 	struct bed *b = *state;
 	struct stream *s = stream_new(b->loop, b->fds[1], &ops, b);
-	pthread_t t;
 
 	assert_non_null(s);
 	stream_set_urgent(s);
-	loop_defer(b->loop, &b->call, rest_after_this_turn, b);
-	assert_int_equal(pthread_create(&t, NULL, send_a_byte, b), 0);
-	loop_run(b->loop);
-	assert_int_equal(b->ran, 1);
+	run_and_when_it_rests(b, send_a_byte);
 	/* What it sends is not what a loop rests for. */
 	assert_int_equal(b->loop->pace.bytes, 0);
-	pthread_join(t, NULL);
 	stream_close(s, false);
 }
 
