@@ -179,6 +179,16 @@ write_until(struct bed *b, uint64_t reached, uint64_t now_ms)
 	return trace_buffer_memory(b->tb);
 }
 
+/*
+ * Where what is asked for ends.  What has memory grows up to there: looked at too
+ * early, it is too little to tell of a request that goes too far.
+ */
+static uint64_t
+asked_until(const struct bed *b, const struct tb_memory *m)
+{
+	return b->ahead.job.end - (uintptr_t)m->ring;
+}
+
 static void
 a_ring_that_stays_empty_gets_none(void **state)
 {
@@ -221,8 +231,11 @@ a_fast_one_gets_what_it_will_reach_soon(void **state)
 	m = write_until(&b, 3 * MIB, 1015);
 	wait_resident(m.ring, 42 * MIB);
 	assert_in_range(resident(m.ring, m.size), 42 * MIB, 48 * MIB);
+	assert_in_range(asked_until(&b, &m), 42 * MIB, 44 * MIB);
 	/* However fast it is. */
 	m = write_until(&b, 100 * MIB, 1016);
+	assert_in_range(asked_until(&b, &m), 164 * MIB,
+	    m.reached + RING_AHEAD_MOST);
 	wait_resident(m.ring, 100 * MIB + RING_AHEAD_MOST);
 	assert_in_range(resident(m.ring, m.size), 164 * MIB, 168 * MIB);
 	bed_done(&b);
