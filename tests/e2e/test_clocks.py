@@ -322,7 +322,7 @@ class Clocks(RelayCase):
         done = subprocess.run(
             [*ahead(*DEVICES["a"]), os.environ["TRIBUTARY_LOAD"], "--quiet",
              "--connect", daemon.address("producers", "tcp"), "--producers",
-             "3", "--packets", "200", "--rate", "50K", "--session", path,
+             "3", "--packets", "20", "--rate", "50K", "--session", path,
              "--consumer", daemon.address("consumers")],
             env=environment(), capture_output=True, text=True,
             timeout=60 * SCALE)
@@ -331,7 +331,7 @@ class Clocks(RelayCase):
         found = Importer().take(trace)
         (machine, offset), = found.offsets.items()
         self.assertLess(abs(offset - self.truth("a")), BOUND_NS * 20)
-        self.assertEqual(len(found.times[machine]), 600)
+        self.assertEqual(len(found.times[machine]), 60)
         self.assertEqual(found.unaligned, 0)
         self.assertEqual(len(trace.stats().tributary_foreign_clocks), 0)
 
