@@ -320,6 +320,23 @@ commit_unplaced(struct outbox *o, uint32_t channel, size_t len)
 	ob_overflow(o);
 }
 
+/*
+ * A patch, alone in its message, whose chunk was dropped: that is told already,
+ * and the collector must not count it again as a patch that failed.
+ */
+static bool
+is_void(const struct outbox *o, const struct ob_channel *c,
+    const uint8_t *commit, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, commit, len);
+	return c->tracked && pb_next(&r, &f) && f.number == 2 &&
+	    f.wire == PB_BYTES && r.p == r.end &&
+	    ob_patch_is_void(o, c->id, &f);
+}
+
 void
 outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 {
@@ -341,6 +358,9 @@ outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 		return;
 	}
 	assert(b->channel->id == channel);
+	if (!o->reserved_data && is_void(o, b->channel, block_end(o, b) +
+	    OB_COMMIT_HEAD, len))
+		len = 0;
 	if (len == 0) {
 		ob_forget_empty(o, b->channel);
 		return;

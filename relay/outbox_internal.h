@@ -285,6 +285,9 @@ size_t ob_strip(struct outbox *o, struct ob_channel *c, bool drop,
 /* Whether there is a chunk in it that can be dropped. */
 bool ob_has_chunks(const uint8_t *data, size_t len);
 struct count ob_count(const struct outbox *o);
+/* Whether all that a ChunkToPatch is for was dropped. */
+bool ob_patch_is_void(const struct outbox *o, uint32_t channel,
+    const struct pb_field *patch);
 void ob_count_lost(struct outbox *o, const struct link_loss *loss);
 /*
  * Takes those packets of a loss back that were counted twice.  It was parsed,

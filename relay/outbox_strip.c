@@ -134,10 +134,11 @@ add_loss(struct strip *s, const struct link_loss *l)
 	s->losses[s->n++] = *l;
 }
 
-/* Whether all that a patch is for was dropped. */
-static bool
-patch_is_void(struct strip *s, const struct pb_field *patch)
+bool
+ob_patch_is_void(const struct outbox *o, uint32_t channel,
+    const struct pb_field *patch)
 {
+	struct count k = ob_count(o);
 	uint32_t writer = 0, chunk = 0;
 	struct pb_reader r;
 	struct pb_field f;
@@ -149,7 +150,7 @@ patch_is_void(struct strip *s, const struct pb_field *patch)
 		else if (f.number == 3 && f.wire == PB_VARINT)
 			chunk = (uint32_t)f.value;
 	}
-	return !r.bad && count_was_dropped(&s->count, s->c->id, writer, chunk);
+	return !r.bad && count_was_dropped(&k, channel, writer, chunk);
 }
 
 static void
@@ -176,7 +177,8 @@ goes(struct strip *s, const struct pb_field *f, bool is_chunk,
 	if (is_chunk)
 		return s->len + (s->n + 1) * STRIP_LOSS + kept + s->rest <=
 		    LINK_BLOCK_MAX;
-	return f->number == 2 && f->wire == PB_BYTES && patch_is_void(s, f);
+	return f->number == 2 && f->wire == PB_BYTES &&
+	    ob_patch_is_void(s->o, s->c->id, f);
 }
 
 static void

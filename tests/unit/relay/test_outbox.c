@@ -8,6 +8,7 @@
 #include "relay/outbox_internal.h"
 #include "tests/unit/relay/outbox_world.h"
 #include "transport/pb_reader.h"
+#include "transport/pb_writer.h"
 #include "transport/shm.h"
 
 #define MEMORY (4u << 20)
@@ -468,6 +469,79 @@ what_is_remembered_of_a_writer_is_not_trusted(void **state)
 	assert_int_equal(t->kept, 2);
 }
 
+static void
+put_patch(struct outbox_world *w, uint32_t channel, uint32_t chunk)
+{
+	struct pb_writer p;
+	size_t mark;
+	uint8_t *out;
+
+	pb_writer_init(&p);
+	mark = pb_nest_begin(&p, 2);
+	pb_put_uint(&p, 1, 9);
+	pb_put_uint(&p, 2, 1);
+	pb_put_uint(&p, 3, chunk);
+	pb_nest_end(&p, mark);
+	out = outbox_reserve(w->o, channel, p.len, false);
+	assert_non_null(out);
+	memcpy(out, p.data, p.len);
+	outbox_commit(w->o, channel, p.len);
+	pb_writer_done(&p);
+}
+
+/* Of the patches in a block, all for one chunk; how many there are. */
+static unsigned
+patches(const struct outbox_block *b, uint32_t chunk)
+{
+	struct pb_reader r, commit, patch;
+	struct pb_field m, f, g;
+	unsigned n = 0;
+
+	pb_init(&r, b->data, b->len);
+	while (pb_next(&r, &m)) {
+		if (m.number != LINK_UP_COMMIT)
+			continue;
+		pb_init(&commit, m.data, m.len);
+		while (pb_next(&commit, &f)) {
+			if (f.number != 2)
+				continue;
+			n++;
+			pb_init(&patch, f.data, f.len);
+			while (pb_next(&patch, &g))
+				if (g.number == 3)
+					assert_int_equal(g.value, chunk);
+		}
+	}
+	return n;
+}
+
+/* Its loss is told: a patch that fails at the collector would be another. */
+static void
+a_patch_goes_with_its_chunk_that_found_no_room(void **state)
+{
+	struct outbox_world *w = *state;
+	struct chunk c = { .writer = 1, .buffer = 9, .id = 10, .fragments = 2,
+		.payload = 3000 };
+	struct outbox_stats s = { .memory_bytes = 0 };
+	struct outbox_block b;
+	unsigned n = 0;
+
+	w->o->drop = OUTBOX_DROP_NEWEST;
+	outbox_set_window(w->o, 4 * MEMORY); /* for all of it */
+	for (; s.chunks_lost[OB_LOSS(SPOOL_FULL)] == 0; c.id++) {
+		world_chunk(w, 1, &c);
+		outbox_stats(w->o, &s);
+	}
+	put_patch(w, 1, c.id - 1);
+	put_patch(w, 1, c.id - 2); /* this one is there */
+	while (outbox_next(w->o, &b)) {
+		n += patches(&b, c.id - 2);
+		assert_int_equal(outbox_acked(w->o, b.number), 0);
+	}
+	assert_int_equal(n, 1);
+	assert_int_equal(w->overflows, 0);
+}
+
 /*
  * A version that is dropped leaves nothing, as the whole chunk may come: the
  * block that was begun for it stood in the way of its channel.
@@ -576,6 +650,7 @@ main(void)
 		T(a_channel_that_ended_is_forgotten_when_all_has_arrived),
 		T(an_overflow_that_nobody_handled_is_the_next_process_s),
 		T(what_is_remembered_of_a_writer_is_not_trusted),
+		T(a_patch_goes_with_its_chunk_that_found_no_room),
 		T(a_version_without_room_is_not_in_the_way_of_its_channel),
 		T(what_is_left_of_blocks_is_joined_without_a_free_page),
 		T(what_finds_not_a_page_is_counted_with_its_link),
