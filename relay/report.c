@@ -121,6 +121,7 @@ put_producer(void *arg, const struct producers_view *v)
 	pb_put_uint(w, 10, v->chunks);
 	pb_put_uint(w, 11, v->bytes);
 	put(w, 12, v->discarded);
+	put(w, 13, v->late);
 	pb_nest_end(w, mark);
 }
 

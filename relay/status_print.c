@@ -132,8 +132,11 @@ print_producer(FILE *out, const Tributary__RelayReportProducer *p)
 	    p->announced ? "" : " (not known to the collector)",
 	    p->emulated ? " (without shared memory)" : "");
 	if (p->discarded > 0)
-		fprintf(out, " (%s chunks broke the rules)",
+		fprintf(out, " (%s chunks or patches broke the rules)",
 		    human_count(chunks, p->discarded));
+	if (p->late > 0)
+		fprintf(out, " (%s came after their session)",
+		    human_count(chunks, p->late));
 	putc('\n', out);
 }
 

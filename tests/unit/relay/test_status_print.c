@@ -126,12 +126,13 @@ producers_are_shown(void **state)
 	static const char r[] = "producer_socket: \"/a\" "
 	    "producer_socket: \"/b\" producers { name: \"one\" pid: 12 "
 	    "uid: 34 data_sources: 5 announced: true } "
-	    "producers { name: \"two\" emulated: true discarded: 6 }";
+	    "producers { name: \"two\" emulated: true discarded: 6 late: 7 }";
 
 	shows(r, "producers   2; they connect to /a, /b");
 	shows(r, "  one\n");
 	shows(r, "two (not known to the collector) (without shared memory) "
-	    "(6 chunks broke the rules)");
+	    "(6 chunks or patches broke the rules) "
+	    "(7 came after their session)");
 	shows("producer_socket: \"/a\"", "none; they connect to /a");
 }
 
