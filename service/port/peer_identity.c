@@ -174,6 +174,20 @@ machine_behind(struct service *s, const struct peer *p,
 	return of->is_host ? &s->host : machine_claim(s->machines, &c);
 }
 
+/*
+ * Who comes through a dial and says nothing of its machine, as Perfetto's SDK,
+ * is on the one that others there named, whose clocks are read.
+ */
+static struct machine *
+machine_of_dial(struct service *s, const struct peer *p,
+    const struct rpc_claimed_identity *claimed, const struct peer_machine *of)
+{
+	if (p->kind != ADDR_SSH ||
+	    (claimed->present && claimed->machine_id_hint[0] != '\0'))
+		return NULL;
+	return machine_of_owner(s->machines, of->owner);
+}
+
 static bool
 is_on_our_clocks(const struct service *s,
     const struct rpc_claimed_identity *claimed)
@@ -218,7 +232,9 @@ producer_identity(struct service *s, struct rpc_conn *c, int32_t *uid,
 	else
 		peer_machine_of(s->trust, p, claimed, &of);
 	peer_labels(p, claimed, uid, pid);
-	*machine = machine_behind(s, p, &of, false);
+	*machine = machine_of_dial(s, p, claimed, &of);
+	if (*machine == NULL)
+		*machine = machine_behind(s, p, &of, false);
 }
 
 const char *

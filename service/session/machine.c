@@ -185,6 +185,23 @@ same_owner(const char *a, const char *b)
 	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
+struct machine *
+machine_of_owner(struct machine_table *t, const char *owner)
+{
+	struct machine *m, *found = NULL;
+	size_t i;
+
+	for (i = 0; i < CHAINS; i++)
+		LIST_FOREACH(m, &t->by_id[i], by_id) {
+			if (m->refs == 0 || !same_owner(m->owner, owner))
+				continue;
+			if (found != NULL)
+				return NULL;
+			found = m;
+		}
+	return found;
+}
+
 static struct machine *
 find_claimed(struct machine_table *t, const struct machine_claim *c)
 {

@@ -12,7 +12,7 @@ from harness import sshd, tap
 from harness.case import Case
 from harness.chromium import CHROMIUM, Browser, TrackEvents
 from harness.daemon import SANITIZER_LINES, environment
-from harness.imported import causes
+from harness.device import Control
 from harness.loop import SCALE
 from harness.pki import OPENSSL, Pki
 from harness.trace import Trace
@@ -214,10 +214,8 @@ class Transports(TrackEvents, Case):
                             program + " consumer"], **env)
 
     @needs_sshd
-    # Chromium's machine is named by the settings, and nobody reads its clocks.
-    @causes("clock_sync_failure_unknown_target_clock")
     def test_a_collector_that_dials(self):
-        self.clocks_are_read = False
+        """Chromium says nothing of its machine: it is the probes'."""
         device = self.login()
         socket = self.path("on-device")
         with open(self.path("settings"), "w") as file:
@@ -227,7 +225,13 @@ class Transports(TrackEvents, Case):
                              env=device.env())
         self.until(lambda: os.path.exists(socket), "sshd listens there")
         self.probes("--producer-socket", socket)
+        control = self._add(Control(self.loop, daemon.consumer_path))
+        self.until(lambda: any(m.clock_measured_ns for m in
+                               control.machines().values()),
+                   "the device's clocks are measured")
         self.check(socket, ["--connect", daemon.consumer_path])
+        self.assertEqual({p.machine_id for p in self.trace.of("track_event")},
+                         {p.machine_id for p in self.trace.of("sys_stats")})
 
 
 if __name__ == "__main__":

@@ -82,9 +82,6 @@ class Browser:
 class TrackEvents:
     """Assertions for a Case about a trace of Chromium."""
 
-    # False: of a machine whose clocks nobody reads, an importer shows nothing.
-    clocks_are_read = True
-
     @staticmethod
     def processes(trace):
         """Pids of the processes whose threads wrote track events.
@@ -138,8 +135,7 @@ class TrackEvents:
         self.assertEqual(trace.losses(), [])
         if imported.available():
             self.assert_processes_by_sql(trace)
-            if self.clocks_are_read:
-                self.assert_slices_by_sql(trace)
+            self.assert_slices_by_sql(trace)
 
     def assert_processes_by_sql(self, trace):
         """What an importer knows of them at any time; nothing is lost."""

@@ -94,6 +94,24 @@ one_owner_cannot_take_anothers_machine(void **state)
 }
 
 static void
+an_owner_with_one_machine_in_use_has_that_one(void **state)
+{
+	struct machine *m = claim(7, "device", "dial device", 1), *other;
+
+	assert_null(machine_of_owner(t, "dial device"));
+	machine_ref(m);
+	assert_ptr_equal(machine_of_owner(t, "dial device"), m);
+	assert_null(machine_of_owner(t, "dial another"));
+	other = claim(8, "device", "dial device", 1);
+	assert_ptr_equal(machine_of_owner(t, "dial device"), m);
+	machine_ref(other);
+	assert_null(machine_of_owner(t, "dial device"));
+	machine_unref(m);
+	assert_ptr_equal(machine_of_owner(t, "dial device"), other);
+	machine_unref(other);
+}
+
+static void
 whoever_came_first_a_later_owner_has_a_machine_of_its_own(void **state)
 {
 	struct machine *squatter = claim(7, "a", NULL, 1);
@@ -295,6 +313,7 @@ main(void)
 		CASE(a_name_that_is_none_changes_no_name),
 		CASE(beside_a_relay_producers_do_not_name_its_machine),
 		CASE(one_owner_cannot_take_anothers_machine),
+		CASE(an_owner_with_one_machine_in_use_has_that_one),
 		CASE(whoever_came_first_a_later_owner_has_a_machine_of_its_own),
 		CASE(ids_wrap_around_nothing),
 		CASE(an_id_that_too_many_own_is_refused),
