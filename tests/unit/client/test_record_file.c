@@ -290,6 +290,30 @@ a_file_that_cannot_grow_ends_on_a_whole_packet(void **state)
 }
 
 static void
+a_large_packet_of_which_a_part_fits_is_not_kept(void **state)
+{
+	static uint8_t large[RECORD_FILE_BATCH];
+	struct fixture *f = *state;
+	struct rlimit old, limit;
+	uint8_t packet[10];
+	int r;
+
+	begin(f);
+	assert_int_equal(record_file_packet(f->file, packet,
+	    make_packet(packet, sizeof(packet))), 0);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+	limit = old;
+	limit.rlim_cur = RECORD_FILE_BATCH / 2;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	r = record_file_packet(f->file, large, sizeof(large));
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+
+	assert_int_equal(r, -1);
+	assert_int_equal(packets_in(f), 1);
+	expect_kept(f, 1, 2 + sizeof(packet));
+}
+
+static void
 what_a_device_refused_is_not_kept(void **state)
 {
 	struct fixture *f = *state;
@@ -386,6 +410,7 @@ main(void)
 		T(a_new_file_that_stayed_empty_is_removed),
 		T(a_path_that_cannot_be_written_is_a_sentence),
 		T(a_file_that_cannot_grow_ends_on_a_whole_packet),
+		T(a_large_packet_of_which_a_part_fits_is_not_kept),
 		T(what_a_device_refused_is_not_kept),
 		T(a_pipe_that_is_full_waits_without_blocking),
 		T(a_pipe_whose_reader_left_is_a_sentence),
