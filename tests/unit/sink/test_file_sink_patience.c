@@ -5,8 +5,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +49,60 @@ __wrap_sink_writer_write(struct sink_writer *w, const uint8_t *data,
 		atomic_fetch_sub(&disk.inside, 1);
 	}
 	return __real_sink_writer_write(w, data, len, err, err_size);
+}
+
+/*
+ * A write whose first signal comes before it waits, and is taken in vain.  From
+ * `waits` on it sleeps nowhere but in the kernel's write().
+ */
+static struct {
+	atomic_int fd; /* -1: none */
+	atomic_int thread;
+	atomic_bool begins, waits, returned;
+} held_write = { .fd = -1 };
+
+ssize_t __real_write(int fd, const void *data, size_t len);
+ssize_t __wrap_write(int fd, const void *data, size_t len);
+
+ssize_t
+__wrap_write(int fd, const void *data, size_t len)
+{
+	sigset_t urgent, before;
+	ssize_t n;
+
+	if (fd != atomic_load(&held_write.fd))
+		return __real_write(fd, data, len);
+	atomic_store(&held_write.fd, -1);
+	atomic_store(&held_write.thread, gettid());
+	sigemptyset(&urgent);
+	sigaddset(&urgent, SIGURG);
+	pthread_sigmask(SIG_BLOCK, &urgent, &before);
+	atomic_store(&held_write.begins, true);
+	sigsuspend(&before);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	atomic_store(&held_write.waits, true);
+	n = __real_write(fd, data, len);
+	atomic_store(&held_write.returned, true);
+	return n;
+}
+
+/* In the kernel, until something wakes it. */
+static bool
+held_write_sleeps(void)
+{
+	char path[64], name[64], state = '?';
+	FILE *stat;
+
+	if (!atomic_load(&held_write.waits))
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
+	    atomic_load(&held_write.thread));
+	if ((stat = fopen(path, "re")) == NULL)
+		return false;
+	if (fscanf(stat, "%*d %63s %c", name, &state) != 2)
+		state = '?';
+	fclose(stat);
+	return state == 'S';
 }
 
 struct fixture {
@@ -368,6 +425,37 @@ a_write_that_its_user_makes_block_is_interrupted(void **state)
 	close(writer);
 }
 
+/* Not one byte fits: what it returns is what the signal makes of it. */
+static void
+a_signal_that_comes_before_a_write_waits_is_not_the_last(void **state)
+{
+	static const char fill[4096];
+	struct fixture *f = *state;
+	int fds[2];
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
+	f->reader = fds[0];
+	while (write(fds[1], fill, sizeof(fill)) > 0)
+		;
+	assert_int_equal(fcntl(fds[1], F_SETFL, 0), 0);
+	atomic_store(&held_write.fd, fds[1]);
+	f->s = file_sink_new_fd(f->l, fds[1], NULL, &ops, f);
+	submit(f);
+	file_sink_close(f->s);
+	WAIT_FOR(f, atomic_load(&held_write.begins));
+	fake_time_pass(5000, NULL);
+	while (!atomic_load(&held_write.returned) && f->closed == 0) {
+		WAIT_FOR(f, held_write_sleeps() ||
+		    atomic_load(&held_write.returned));
+		fake_time_pass(SINK_CANCEL_STEP_MS, NULL);
+		turns(f);
+	}
+	WAIT_FOR(f, f->closed == 1);
+	assert_non_null(strstr(f->err, "takes nothing"));
+	assert_null(strstr(f->err, "does not return"));
+	assert_int_equal(f->lost, f->submitted);
+}
+
 static void
 a_disk_is_waited_for_longer_and_then_left_to_itself(void **state)
 {
@@ -461,6 +549,7 @@ main(void)
 		T(a_reader_that_gets_on_has_its_time_anew_with_each_batch),
 		T(after_the_last_call_getting_on_does_not_help),
 		T(a_write_that_its_user_makes_block_is_interrupted),
+		T(a_signal_that_comes_before_a_write_waits_is_not_the_last),
 		T(a_disk_is_waited_for_longer_and_then_left_to_itself),
 		T(a_disk_may_come_back_between_the_end_and_the_close),
 		T(nobody_but_their_owner_is_refused_for_threads_that_hang),
