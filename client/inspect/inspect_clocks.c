@@ -293,6 +293,41 @@ unresolved_text(FILE *out, const struct inspection *i)
 		    told - TEXT_CLOCKS);
 }
 
+static bool
+is_measured(struct clock_graph *g, uint32_t machine)
+{
+	const struct clock_graph_edge *e;
+	size_t k, n = clock_graph_edges(g, &e);
+
+	for (k = 0; k < n; k++)
+		if (machine_of(&e[k]) == machine)
+			return true;
+	return false;
+}
+
+/* Whose times are not known for that, and what helps. */
+static void
+unmeasured_text(FILE *out, const struct inspection *i, struct clock_graph *g)
+{
+	const struct clock_uses *uses = inspection_clock_uses(i);
+	uint32_t told[TEXT_MACHINES];
+	char name[NAME_MAX_BYTES];
+	const struct clock_use *u;
+	size_t at = 0, k, n = 0;
+
+	while (n < TEXT_MACHINES && (u = clock_uses_next(uses, &at)) != NULL) {
+		for (k = 0; k < n && told[k] != u->key.machine; k++)
+			;
+		if (k < n || u->key.machine == 0 || unresolved(u) == 0 ||
+		    is_measured(g, u->key.machine))
+			continue;
+		told[n++] = u->key.machine;
+		fprintf(out, INDENT "nobody measured the clocks of %s: give it a "
+		    "relay, or Perfetto's UI leaves its events out\n",
+		    machine_name(name, sizeof(name), i, u->key.machine));
+	}
+}
+
 void
 inspect_clocks_text(FILE *out, const struct inspection *i)
 {
@@ -317,6 +352,7 @@ inspect_clocks_text(FILE *out, const struct inspection *i)
 	jumps_text(out, i, g);
 	backward_text(out, i, c, n);
 	unresolved_text(out, i);
+	unmeasured_text(out, i, g);
 }
 
 static void

@@ -536,6 +536,29 @@ everything(struct fixture *f)
 }
 
 static void
+clocks_that_nobody_measured_are_told_of_once(void **state)
+{
+	struct fixture *f = *state;
+	unsigned i;
+
+	session(f);
+	(void)verdict(f);
+	assert_null(strstr(report(f, false), "nobody measured"));
+	for (i = 0; i < 2; i++) {
+		pb_put_uint(begin(f, 3 + i), TIMESTAMP, 3 * SECOND);
+		pb_put_uint(&f->file, MACHINE_ID, 77);
+		pb_put_uint(&f->file, 58, i == 0 ? 6 : 3); /* its clock */
+		pb_put_string(&f->file, FOR_TESTING, "");
+		end(f);
+	}
+	(void)verdict(f);
+	assert_has(report(f, false), "nobody measured the clocks of machine 77: "
+	    "give it a relay, or Perfetto's UI leaves its events out\n");
+	assert_null(strstr(strstr(f->text, "nobody measured") + 1,
+	    "nobody measured"));
+}
+
+static void
 it_may_be_cut_anywhere(void **state)
 {
 	struct fixture *f = *state;
@@ -598,6 +621,7 @@ main(void)
 		T(what_is_compressed_badly_is_damage),
 		T(other_files_are_no_traces),
 		T(machines_have_their_names_and_clocks),
+		T(clocks_that_nobody_measured_are_told_of_once),
 		T(it_may_be_cut_anywhere),
 		T(any_bit_may_be_wrong),
 	};
