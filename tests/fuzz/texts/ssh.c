@@ -1,7 +1,7 @@
 /*
  * What an ssh says, and the far side through it, becomes a sentence: whatever
- * it says, the sentence is one line of plain text.  The first two bytes choose
- * the address and the status.
+ * it says, the sentence is one line that a terminal may be shown.  The first two
+ * bytes choose the address and the status.
  */
 #include "tests/fuzz/texts/texts.h"
 
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz/shown.h"
 #include "transport/ssh.h"
 
 void
@@ -23,7 +24,6 @@ fuzz_ssh(const uint8_t *data, size_t size)
 	struct addr a;
 	char err[256], text[1024];
 	char *said;
-	size_t i;
 
 	if (size < 2 ||
 	    addr_parse(&a, addresses[data[0] % 3], err, sizeof(err)) != 0)
@@ -33,10 +33,7 @@ fuzz_ssh(const uint8_t *data, size_t size)
 	memcpy(said, data + 2, size - 2);
 	said[size - 2] = '\0';
 	ssh_error_text(&a, said, statuses[data[1] % 6], text, sizeof(text));
-	if (text[0] == '\0')
+	if (text[0] == '\0' || !is_shown(text))
 		abort();
-	for (i = 0; text[i] != '\0'; i++)
-		if (text[i] < ' ' || text[i] > '~')
-			abort();
 	free(said);
 }

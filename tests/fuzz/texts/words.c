@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "protos/utf8.h"
+#include "tests/fuzz/shown.h"
 #include "transport/glob.h"
 #include "transport/log.h"
 #include "transport/roles.h"
@@ -16,28 +17,17 @@
 /* Longer ones are no words, and patterns take the product of both lengths. */
 #define WORD_MAX 512u
 
-/* Bytes of what is printable at the beginning of line. */
-static size_t
-shown(const char *line)
-{
-	size_t len = strlen(line), at = 0, n;
-
-	while ((n = utf8_printable(line + at, len - at)) > 0)
-		at += n;
-	return at;
-}
-
 static void
 check_line(const char *text, size_t len, size_t room)
 {
 	char line[WORD_MAX * 4 + 8];
 
 	if (log_escape(line, room, text, len) != line ||
-	    strlen(line) >= room || shown(line) != strlen(line) ||
+	    strlen(line) >= room || !is_shown(line) ||
 	    strpbrk(line, "\"'") != NULL)
 		abort();
 	(void)utf8_escape(line, room, text, len, "");
-	if (shown(line) != strlen(line))
+	if (!is_shown(line))
 		abort();
 }
 

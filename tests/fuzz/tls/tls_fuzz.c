@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/fuzz/shown.h"
 #include "tests/unit/transport/tls_fixture.h"
 #include "transport/log.h"
 #include "transport/tls_conn.h"
@@ -122,11 +123,8 @@ step(struct tls_conn *t)
 static void
 check_sentence(const struct tls_conn *t)
 {
-	const char *c;
-
 	CHECK(strlen(tls_conn_error(t)) < TLS_ERROR_SIZE);
-	for (c = tls_conn_error(t); *c != '\0'; c++)
-		CHECK(*c >= 0x20 && *c <= 0x7e);
+	CHECK(is_shown(tls_conn_error(t)));
 }
 
 static void
