@@ -2,22 +2,22 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "client/cert.h"
-#include "client/connect.h"
-#include "client/forward.h"
+#include "client/cert/cert.h"
 #include "client/inspect/inspect.h"
-#include "client/machines.h"
-#include "client/record.h"
-#include "client/session_orders.h"
-#include "client/session_stats.h"
-#include "client/sessions.h"
-#include "client/snapshot.h"
-#include "client/sources.h"
-#include "client/top.h"
-#include "client/trigger.h"
+#include "client/orders/stop_flush_start.h"
+#include "client/orders/trigger.h"
+#include "client/record/record.h"
+#include "client/record/snapshot.h"
+#include "client/show/machines.h"
+#include "client/show/session_stats.h"
+#include "client/show/sessions.h"
+#include "client/show/sources.h"
+#include "client/show/top.h"
+#include "client/tunnel/connect.h"
+#include "client/tunnel/forward.h"
 #include "protos/nearest.h"
 #include "protos/plain_text.h"
-#include "transport/log.h"
+#include "transport/base/log.h"
 
 struct command {
 	const char *name;

@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-#include "transport/compiler.h"
-
 /*
  * Writes text so that it cannot steer a terminal: newlines and tabs stay, what
  * else is not printable is shown as utf8_show() has it.
@@ -16,6 +14,7 @@
 void plain_text_put(FILE *out, const char *text);
 
 /* The same with a format; without memory nothing is written. */
-void plain_printf(FILE *out, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void plain_printf(FILE *out, const char *fmt, ...)
+    __attribute__((__format__(__printf__, 2, 3)));
 
 #endif /* PROTOS_PLAIN_TEXT_H */

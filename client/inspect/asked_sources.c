@@ -3,7 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "client/trace_summary.h"
+#include "client/trace/trace_summary.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
 

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 #define CLOCK_GRAPH_MAX_CLOCKS 65536u
 /* Readings of one pair of clocks that are kept. */

@@ -7,7 +7,7 @@
 
 #include "client/inspect/clock_graph.h"
 #include "protos/clock.pb-c.h"
-#include "transport/log.h"
+#include "transport/base/log.h"
 
 #define PREFIX "BUILTIN_CLOCK_"
 

@@ -34,5 +34,5 @@ inspect_buffers_read(struct inspect_buffer *out, const struct inspection *i,
 	out->name = b != NULL && b->name != NULL ? b->name : "";
 	out->discard = facts.discard = b != NULL && b->fill_policy ==
 	    PERFETTO__PROTOS__TRACE_CONFIG__BUFFER_CONFIG__FILL_POLICY__DISCARD;
-	buffer_reading_make(&out->reading, &facts);
+	buffer_advice_make(&out->reading, &facts);
 }

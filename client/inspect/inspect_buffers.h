@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "client/buffer_reading.h"
+#include "client/trace/buffer_advice.h"
 
 struct inspection;
 
@@ -15,7 +15,7 @@ struct inspect_buffer {
 	const struct Perfetto__Protos__TraceStats__BufferStats *stats;
 	const char *name; /* "": it has none */
 	bool discard;
-	struct buffer_reading reading;
+	struct buffer_advice reading;
 };
 
 /* As many as the statistics at its end have; 0: there are none. */

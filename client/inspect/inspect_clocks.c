@@ -8,16 +8,16 @@
 #include "client/inspect/clock_name.h"
 #include "client/inspect/clock_uses.h"
 #include "client/inspect/inspection.h"
-#include "client/inspect/json_out.h"
 #include "client/inspect/session_log.h"
 #include "client/inspect/trace_clocks.h"
-#include "client/trace_report.h"
-#include "client/trace_summary.h"
+#include "client/text/json_out.h"
+#include "client/trace/trace_report.h"
+#include "client/trace/trace_summary.h"
 #include "protos/trace_stats.pb-c.h"
-#include "transport/clock_snapshot.h"
-#include "transport/human.h"
-#include "transport/log.h"
-#include "transport/machine_word.h"
+#include "transport/base/human_numbers.h"
+#include "transport/base/log.h"
+#include "transport/base/machine_word.h"
+#include "transport/clock/clock_snapshot.h"
 
 /* Machines, clocks and pairs that are told of; text ends in "and N more". */
 #define MAX_MACHINES   1024u

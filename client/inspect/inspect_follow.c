@@ -11,9 +11,9 @@
 #include "client/inspect/inspection.h"
 #include "client/inspect/trace_tail.h"
 #include "client/inspect/trace_window.h"
-#include "client/trace_summary.h"
+#include "client/trace/trace_summary.h"
 #include "protos/plain_text.h"
-#include "transport/human.h"
+#include "transport/base/human_numbers.h"
 
 #define LINE_SECONDS 2
 

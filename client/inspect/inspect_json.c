@@ -9,15 +9,15 @@
 #include "client/inspect/inspect_clocks.h"
 #include "client/inspect/inspect_verdict.h"
 #include "client/inspect/inspection.h"
-#include "client/inspect/json_out.h"
 #include "client/inspect/machine_totals.h"
 #include "client/inspect/session_log.h"
-#include "client/trace_losses.h"
-#include "client/trace_summary.h"
+#include "client/text/json_out.h"
+#include "client/trace/trace_losses.h"
+#include "client/trace/trace_summary.h"
 #include "protos/json_print.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
-#include "transport/machine_word.h"
+#include "transport/base/machine_word.h"
 
 #define MAX_LOSSES 1024
 

@@ -3,7 +3,7 @@
 #include <getopt.h>
 #include <stdio.h>
 
-#include "transport/unknown_flag.h"
+#include "transport/base/unknown_flag.h"
 
 enum {
 	OPT_JSON = 1000, OPT_STRICT, OPT_PACKETS, OPT_FOLLOW, OPT_CONVERT,

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 #include "client/inspect/packet_filter.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 enum inspect_mode {
 	INSPECT_REPORT,

@@ -18,7 +18,7 @@
 #include "client/inspect/trace_window.h"
 #include "protos/clock.pb-c.h"
 #include "protos/plain_text.h"
-#include "transport/human.h"
+#include "transport/base/human_numbers.h"
 
 #define ERROR_BYTES 512
 /* Clocks that are named where one is not known. */

@@ -11,13 +11,13 @@
 #include "client/inspect/inspection.h"
 #include "client/inspect/machine_totals.h"
 #include "client/inspect/session_log.h"
-#include "client/trace_report.h"
-#include "client/trace_summary.h"
+#include "client/trace/trace_report.h"
+#include "client/trace/trace_summary.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
-#include "transport/human.h"
-#include "transport/log.h"
-#include "transport/machine_word.h"
+#include "transport/base/human_numbers.h"
+#include "transport/base/log.h"
+#include "transport/base/machine_word.h"
 
 /* Longer lists end in "and N more". */
 #define MAX_MACHINES  20

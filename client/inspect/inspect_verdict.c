@@ -7,11 +7,11 @@
 #include "client/inspect/inspection.h"
 #include "client/inspect/session_log.h"
 #include "client/inspect/trace_scan.h"
-#include "client/trace_losses.h"
-#include "client/trace_summary.h"
+#include "client/trace/trace_losses.h"
+#include "client/trace/trace_summary.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
-#include "transport/human.h"
+#include "transport/base/human_numbers.h"
 
 typedef Perfetto__Protos__TraceConfig trace_config;
 

@@ -8,16 +8,16 @@
 #include "client/inspect/session_log.h"
 #include "client/inspect/trace_clocks.h"
 #include "client/inspect/trace_window.h"
-#include "client/packet_facts.h"
-#include "client/trace_expand.h"
-#include "client/trace_summary.h"
-#include "transport/pb_writer.h"
+#include "client/trace/packet_expand.h"
+#include "client/trace/packet_facts.h"
+#include "client/trace/trace_summary.h"
+#include "transport/wire/pb_writer.h"
 
 struct inspection {
 	struct packet_types types;
 	struct trace_scan scan;
 	struct trace_summary *summary; /* owned, like the next two */
-	struct trace_expand *expand;
+	struct packet_expand *expand;
 	struct trace_clocks *clocks;
 	struct clock_uses uses;
 	struct session_log log;
@@ -34,7 +34,7 @@ inspection_new(void)
 	if ((i = calloc(1, sizeof(*i))) == NULL)
 		return NULL;
 	i->summary = trace_summary_new();
-	i->expand = trace_expand_new();
+	i->expand = packet_expand_new();
 	i->clocks = trace_clocks_new();
 	if (i->summary == NULL || i->expand == NULL || i->clocks == NULL)
 		goto fail;
@@ -52,7 +52,7 @@ inspection_free(struct inspection *i)
 	if (i == NULL)
 		return;
 	trace_summary_free(i->summary);
-	trace_expand_free(i->expand);
+	packet_expand_free(i->expand);
 	trace_clocks_free(i->clocks);
 	clock_uses_done(&i->uses);
 	session_log_done(&i->log);
@@ -96,17 +96,17 @@ expand(struct inspection *i, const uint8_t *data, size_t len, uint64_t bytes,
 {
 	uint64_t before = i->taken_bytes;
 	char err[INSPECT_COMPRESSED_TEXT];
-	enum trace_expand_result r;
+	enum packet_expand_result r;
 
-	r = trace_expand_packet(i->expand, data, len, inner_cb, i, err,
+	r = packet_expand_packet(i->expand, data, len, inner_cb, i, err,
 	    sizeof(err));
 	trace_summary_take_compressed(i->summary, bytes,
-	    i->taken_bytes - before, r == TRACE_EXPAND_DONE);
-	if (r == TRACE_EXPAND_DONE || i->compressed.bad++ != 0)
+	    i->taken_bytes - before, r == PACKET_EXPAND_DONE);
+	if (r == PACKET_EXPAND_DONE || i->compressed.bad++ != 0)
 		return;
 	i->compressed.offset = offset;
 	snprintf(i->compressed.text, sizeof(i->compressed.text), "%s",
-	    r == TRACE_EXPAND_BAD ? err : "nothing compressed is in it");
+	    r == PACKET_EXPAND_BAD ? err : "nothing compressed is in it");
 }
 
 static bool

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "client/inspect/trace_scan.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct Perfetto__Protos__TraceStats;
 struct clock_uses;

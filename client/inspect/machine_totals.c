@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "client/inspect/session_log.h"
-#include "client/trace_sequences.h"
+#include "client/trace/trace_sequences.h"
 
 static int
 by_id(const void *a, const void *b)

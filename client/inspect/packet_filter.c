@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/packet_facts.h"
+#include "client/trace/packet_facts.h"
 #include "protos/nearest.h"
 #include "protos/trace_packet.pb-c.h"
-#include "transport/log.h"
-#include "transport/machine_word.h"
+#include "transport/base/log.h"
+#include "transport/base/machine_word.h"
 
 #define WORD_BYTES 64
 

@@ -7,16 +7,16 @@
 #include "client/inspect/clock_name.h"
 #include "client/inspect/packet_filter.h"
 #include "client/inspect/trace_clocks.h"
-#include "client/machine_names.h"
-#include "client/packet_facts.h"
-#include "client/trace_expand.h"
+#include "client/trace/machine_names.h"
+#include "client/trace/packet_expand.h"
+#include "client/trace/packet_facts.h"
 #include "protos/text_print.h"
 #include "protos/trace_packet.pb-c.h"
 #include "protos/utf8.h"
-#include "transport/human.h"
-#include "transport/log.h"
-#include "transport/machine_word.h"
-#include "transport/pb_reader.h"
+#include "transport/base/human_numbers.h"
+#include "transport/base/log.h"
+#include "transport/base/machine_word.h"
+#include "transport/wire/pb_reader.h"
 
 /* SystemInfo.machine_name */
 #define F_MACHINE_NAME 17u
@@ -28,7 +28,7 @@ struct packet_show {
 	const struct packet_filter *filter; /* borrowed */
 	struct packet_types types;
 	struct trace_clocks *clocks; /* owned */
-	struct trace_expand *expand; /* owned */
+	struct packet_expand *expand; /* owned */
 	struct machine_names names;
 	const char *failed;
 	uint64_t seen, shown;
@@ -51,7 +51,7 @@ packet_show_new(FILE *out, const struct packet_filter *filter)
 	p->filter = filter;
 	packet_types_init(&p->types);
 	p->clocks = trace_clocks_new();
-	p->expand = trace_expand_new();
+	p->expand = packet_expand_new();
 	if (p->clocks == NULL || p->expand == NULL) {
 		packet_show_free(p);
 		return NULL;
@@ -65,7 +65,7 @@ packet_show_free(struct packet_show *p)
 	if (p == NULL)
 		return;
 	trace_clocks_free(p->clocks);
-	trace_expand_free(p->expand);
+	packet_expand_free(p->expand);
 	machine_names_done(&p->names);
 	free(p);
 }
@@ -218,14 +218,14 @@ packet_show_take(struct packet_show *p, const uint8_t *data, size_t len,
 		return true;
 	p->offset = offset;
 	p->inside = true;
-	switch (trace_expand_packet(p->expand, data, len, inner_cb, p, err,
+	switch (packet_expand_packet(p->expand, data, len, inner_cb, p, err,
 	    sizeof(err))) {
-	case TRACE_EXPAND_PLAIN:
+	case PACKET_EXPAND_PLAIN:
 		p->inside = false;
 		return take_one(p, data, len);
-	case TRACE_EXPAND_DONE:
+	case PACKET_EXPAND_DONE:
 		return true;
-	case TRACE_EXPAND_BAD:
+	case PACKET_EXPAND_BAD:
 		p->damaged++;
 		if (p->out != NULL)
 			fprintf(p->out, "# the compressed packets at byte %"

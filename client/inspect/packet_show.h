@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct packet_filter;
 struct packet_show;

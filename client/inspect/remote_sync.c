@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "client/inspect/trace_clocks_internal.h"
-#include "transport/pb_reader.h"
+#include "transport/wire/pb_reader.h"
 
 /* A relay of Perfetto's sends seven. */
 #define MAX_CLOCKS 16u

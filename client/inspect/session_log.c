@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/packet_facts.h"
+#include "client/trace/packet_facts.h"
 #include "protos/system_info.pb-c.h"
 #include "protos/trace_config.pb-c.h"
-#include "transport/pb_reader.h"
+#include "transport/wire/pb_reader.h"
 
 enum clock_snapshot_field { SNAPSHOT_PRIMARY = 2 };
 enum uuid_field { UUID_MSB = 1, UUID_LSB = 2 };

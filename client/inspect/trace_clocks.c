@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "client/inspect/trace_clocks_internal.h"
-#include "client/packet_facts.h"
-#include "transport/pb_reader.h"
+#include "client/trace/packet_facts.h"
+#include "transport/wire/pb_reader.h"
 
 #define BOOTTIME 6u
 /* TracePacketDefaults.timestamp_clock_id */

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "client/inspect/clock_graph.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct packet_facts;
 struct trace_clocks;

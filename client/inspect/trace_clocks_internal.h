@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "client/inspect/clock_graph.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 /* ClockSnapshot.Clock */
 struct clock_message {

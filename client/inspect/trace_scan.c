@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "client/inspect/trace_window.h"
-#include "client/trace_cutter.h"
-#include "transport/human.h"
-#include "transport/pb_reader.h"
+#include "client/trace/packet_splitter.h"
+#include "transport/base/human_numbers.h"
+#include "transport/wire/pb_reader.h"
 
 /* Fields of TracePacket that every packet in a file has one of. */
 enum { F_SEQUENCE_ID = 10, F_COMPRESSED = 50, F_ZSTD = 133 };
@@ -44,13 +44,13 @@ look(struct scan *s, size_t *header, size_t *total, struct trace_damage *d)
 	enum trace_cut cut;
 	size_t len;
 
-	if (trace_window_want(s->w, TRACE_CUTTER_HEADER_MAX) < 0)
+	if (trace_window_want(s->w, PACKET_SPLITTER_HEADER_MAX) < 0)
 		return NEXT_ERROR;
 	if ((p = here(s, &len), len) == 0)
 		return NEXT_END;
 	*d = (struct trace_damage){ .offset = s->w->offset, .byte = p[0],
 		.kind = TRACE_DAMAGE_NO_PACKET };
-	cut = trace_cutter_look(p, len, header, total);
+	cut = packet_splitter_look(p, len, header, total);
 	if (cut == TRACE_CUT_BAD && p[0] == (1 << 3 | PB_BYTES))
 		d->kind = TRACE_DAMAGE_TOO_LONG;
 	if (cut == TRACE_CUT_BAD)
@@ -104,12 +104,12 @@ goes_on(struct scan *s, size_t total)
 	size_t len, header, next;
 	const uint8_t *p;
 
-	if (trace_window_want(s->w, total + TRACE_CUTTER_HEADER_MAX) < 0)
+	if (trace_window_want(s->w, total + PACKET_SPLITTER_HEADER_MAX) < 0)
 		return -1;
 	p = here(s, &len);
 	if (len == total)
 		return 1;
-	if (trace_cutter_look(p + total, len - total, &header, &next) ==
+	if (packet_splitter_look(p + total, len - total, &header, &next) ==
 	    TRACE_CUT_BAD)
 		return 0;
 	if (next == 0)
@@ -131,10 +131,10 @@ lands(struct scan *s)
 	size_t len, header, total;
 	const uint8_t *p;
 
-	if (trace_window_want(s->w, TRACE_CUTTER_HEADER_MAX) < 0)
+	if (trace_window_want(s->w, PACKET_SPLITTER_HEADER_MAX) < 0)
 		return -1;
 	p = here(s, &len);
-	if (trace_cutter_look(p, len, &header, &total) == TRACE_CUT_BAD ||
+	if (packet_splitter_look(p, len, &header, &total) == TRACE_CUT_BAD ||
 	    total == 0 || total > TRACE_SCAN_MAX_LANDING)
 		return 0;
 	if (trace_window_want(s->w, total) < 0)

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct trace_tail;
 

@@ -6,8 +6,8 @@
 #include "client/probes/process_stats.h"
 #include "client/probes/sys_stats.h"
 #include "protos/data_source_config.pb-c.h"
-#include "transport/log.h"
-#include "transport/loop.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
 
 typedef Perfetto__Protos__DataSourceConfig Config;
 

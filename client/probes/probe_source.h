@@ -5,9 +5,9 @@
 #ifndef CLIENT_PROBES_PROBE_SOURCE_H
 #define CLIENT_PROBES_PROBE_SOURCE_H
 
+#include "client/library/producer.h"
 #include "client/probes/probe.h"
-#include "client/producer.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct loop;
 

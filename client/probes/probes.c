@@ -10,10 +10,10 @@
 
 #include "client/probes/probe_source.h"
 #include "protos/plain_text.h"
-#include "transport/background.h"
-#include "transport/dial_flags.h"
-#include "transport/loop.h"
-#include "transport/sd_notify.h"
+#include "transport/connect/dial_flags.h"
+#include "transport/loop/loop.h"
+#include "transport/process/background.h"
+#include "transport/process/sd_notify.h"
 
 /* As traced_probes: dumps of many processes come in bursts. */
 #define SHM_BYTES  (2u * 1024u * 1024u)

@@ -6,10 +6,10 @@
 
 #include <stdio.h>
 
-#include "transport/addr.h"
-#include "transport/compiler.h"
-#include "transport/dial.h"
-#include "transport/log.h"
+#include "transport/base/compiler.h"
+#include "transport/base/log.h"
+#include "transport/connect/dial.h"
+#include "transport/socket/addr.h"
 
 struct probes_options {
 	struct addr address;

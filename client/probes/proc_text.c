@@ -4,7 +4,7 @@
 
 #include "client/probes/scan.h"
 #include "protos/utf8.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 /* ---- names ---- */
 

@@ -10,7 +10,7 @@
 #include "client/probes/probe.h"
 #include "client/probes/process_table.h"
 #include "client/probes/text_file.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct process_dir {
 	struct probe_env *env; /* borrowed */

@@ -1,6 +1,6 @@
 #include "client/probes/process_packet.h"
 
-#include "transport/log.h"
+#include "transport/base/log.h"
 
 /* A packet that has grown beyond it is ended after the current process. */
 #define PACKET_SPLIT (16u * 1024u)

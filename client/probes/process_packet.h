@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "client/probes/probe.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 /* ProcessTree and ProcessStats, ProcessTree only */
 #define PROCESS_PACKET_PROCESSES 1

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/probes/process_stats_internal.h"
-#include "transport/log.h"
+#include "transport/base/log.h"
 
 static void
 scan_all(struct process_stats *s,

@@ -13,7 +13,7 @@
 
 #include "client/probes/probe.h"
 #include "protos/probe_config.pb-c.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct process_stats;
 

@@ -10,7 +10,7 @@
 #include <sys/queue.h>
 
 #include "client/probes/proc_text.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 /* Files of a process that are kept open. */
 enum process_file { PROCESS_STATUS, PROCESS_OOM, PROCESS_STAT, PROCESS_FILES };

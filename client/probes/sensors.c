@@ -12,7 +12,7 @@
 #include "client/probes/scan.h"
 #include "client/probes/sys_text.h"
 #include "client/probes/text_file.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 #define LABEL_MAX 64
 #define PATH_MAX_BYTES 512

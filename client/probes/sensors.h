@@ -11,7 +11,7 @@
 #include <stddef.h>
 
 #include "client/probes/probe.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct pb_writer;
 struct sensors;

@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct sys_keys;
 

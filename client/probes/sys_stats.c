@@ -11,8 +11,8 @@
 #include "client/probes/sys_keys.h"
 #include "client/probes/sys_text.h"
 #include "client/probes/text_file.h"
-#include "transport/log.h"
-#include "transport/pb_writer.h"
+#include "transport/base/log.h"
+#include "transport/wire/pb_writer.h"
 
 /* Kinds of counters, each with a period of its own. */
 enum kind {

@@ -4,7 +4,7 @@
 
 #include "client/probes/scan.h"
 #include "client/probes/sys_keys.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 /* The length of a message of two varints is one byte: no need to nest. */
 static void

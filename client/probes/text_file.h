@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 /* What is longer is cut. */
 #define TEXT_FILE_MAX (4u * 1024u * 1024u)

@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 /*
  * The size a writer puts in place of the last fragment's when it had to give

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "service/filter/bytecode.h"
-#include "transport/pb_reader.h"
+#include "transport/wire/pb_reader.h"
 
 /* FNV-1a of 64 bits, of which the checksum is the lower half. */
 #define FNV_BASIS 0xcbf29ce484222325ull

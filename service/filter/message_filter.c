@@ -8,8 +8,8 @@
 #include "protos/trace_config.pb-c.h"
 #include "service/filter/bytecode.h"
 #include "service/filter/string_filter.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 /* Messages within messages, as protobuf's own parsers have it. */
 #define DEPTH_MAX 100u

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct Perfetto__Protos__TraceConfig__TraceFilter;
 struct message_filter;

@@ -11,9 +11,12 @@
 
 #include "protos/trace_config.pb-c.h"
 #include "service/filter/bytecode.h"
-#include "transport/log.h"
+#include "transport/base/log.h"
 
-/* What patterns may cost, as in session/match.c; strings are longer. */
+/*
+ * What patterns may cost, as in service/config/name_filter.c; strings are
+ * longer.
+ */
 #define COMPILED_MAX     (48u * 1024u)   /* bytes of one compiled pattern */
 #define COMPILED_ALL_MAX (1024u * 1024u) /* of all */
 #define NEST_MAX         50u             /* brackets within brackets */

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 #define STRING_RULES_MAX   256u
 #define STRING_PATTERN_MAX 4096u /* bytes of one pattern */

@@ -1,6 +1,6 @@
 #include "service/port/clock_exchange.h"
 
-#include "transport/pb_reader.h"
+#include "transport/wire/pb_reader.h"
 
 /* SyncClockRequest and its Clock (reference wire-format.md). */
 enum {

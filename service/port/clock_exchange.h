@@ -15,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/clock_snapshot.h"
-#include "transport/compiler.h"
-#include "service/session/machine_clock.h"
+#include "transport/clock/clock_snapshot.h"
+#include "transport/base/compiler.h"
+#include "service/machine/machine_clock.h"
 
 /* Zero-initialised is ready to use. */
 struct clock_exchange {

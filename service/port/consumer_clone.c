@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 #include "service/session/clone.h"
-#include "service/session/model.h"
+#include "service/model/model.h"
 #include "service/session/session.h"
 
 static void

@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-#include "transport/pb_reader.h"
-#include "service/session/config.h"
+#include "transport/wire/pb_reader.h"
+#include "service/config/config.h"
 #include "service/session/flush.h"
-#include "service/session/model.h"
+#include "service/model/model.h"
 #include "service/session/session.h"
 
 #define FLUSHES_MAX 16u

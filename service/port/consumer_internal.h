@@ -12,10 +12,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "transport/loop.h"
-#include "transport/rpc_host.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_host.h"
 #include "service/port/observer.h"
-#include "service/session/principal.h"
+#include "service/access/principal.h"
 
 struct consumer_ops;
 struct flush_call;

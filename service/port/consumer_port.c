@@ -2,17 +2,17 @@
 
 #include <stdlib.h>
 
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
-#include "transport/roles.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_writer.h"
+#include "transport/socket/roles.h"
 #include "service/port/consumer_internal.h"
 #include "service/session/clone.h"
-#include "service/session/model.h"
-#include "service/session/principal.h"
+#include "service/model/model.h"
+#include "service/access/principal.h"
 #include "service/session/session.h"
-#include "service/session/settings.h"
-#include "service/trust.h"
+#include "service/settings/settings.h"
+#include "service/access/trust.h"
 
 #define READ_LOW_BYTES (64u * 1024u)
 
@@ -155,9 +155,9 @@ bind_port(struct rpc_conn *c, void *arg)
 	}
 	principal_of_peer(&p->who, peer,
 	    trust_roles(s->trust, peer, false) & ROLE_ADMIN);
-	if (!peer_quota_take(&s->consumers, principal_key(&p->who),
+	if (!per_peer_count_take(&s->consumers, principal_key(&p->who),
 		s->settings->limits.max_consumers_per_uid)) {
-		if (peer_quota_has(&s->consumers, principal_key(&p->who)) <
+		if (per_peer_count_has(&s->consumers, principal_key(&p->who)) <
 		    s->settings->limits.max_consumers_per_uid)
 			rpc_conn_refuse(c, "the collector is out of memory");
 		else
@@ -189,7 +189,7 @@ gone(void *ctx)
 	if (s != NULL)
 		session_free(s);
 	observer_done(&p->observer);
-	peer_quota_give(&p->service->consumers, principal_key(&p->who), 1);
+	per_peer_count_give(&p->service->consumers, principal_key(&p->who), 1);
 	free(p);
 }
 

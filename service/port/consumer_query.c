@@ -1,8 +1,8 @@
 #include "service/port/consumer_internal.h"
 
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
-#include "service/session/model.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
+#include "service/model/model.h"
 #include "service/session/query.h"
 #include "service/session/session.h"
 #include "service/session/session_stats.h"

@@ -4,14 +4,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
-#include "service/session/config.h"
-#include "service/session/model.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
+#include "service/config/config.h"
+#include "service/model/model.h"
 #include "service/session/session.h"
-#include "service/session/settings.h"
+#include "service/settings/settings.h"
 
 static enum rpc_verdict
 enable_refused(struct consumer_port *p, struct rpc_call call, int fd,

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/pb_reader.h"
+#include "transport/wire/pb_reader.h"
 #include "service/session/session_command.h"
 
 /* Field numbers: protos/control.proto. */

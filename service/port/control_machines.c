@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-#include "transport/pb_reader.h"
-#include "service/session/model.h"
+#include "transport/wire/pb_reader.h"
+#include "service/model/model.h"
 #include "service/session/quota.h"
 
 /* Field numbers: protos/control.proto. */

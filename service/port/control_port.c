@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "transport/loop.h"
-#include "transport/roles.h"
+#include "transport/loop/loop.h"
+#include "transport/socket/roles.h"
+#include "transport/wire/service_names.h"
 #include "service/port/control_internal.h"
-#include "service/session/model.h"
-#include "service/session/settings.h"
-#include "service/trust.h"
+#include "service/model/model.h"
+#include "service/settings/settings.h"
+#include "service/access/trust.h"
 
 /* What may wait for the peer before the next part is made. */
 #define QUEUE_BYTES (256u * 1024u)

@@ -11,8 +11,6 @@
 struct rpc_service;
 struct service;
 
-#define CONTROL_SERVICE "TributaryControl"
-
 /* Fills out; both must outlive every connection. */
 void control_port_init(struct rpc_service *out, struct service *s);
 

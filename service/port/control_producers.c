@@ -1,7 +1,7 @@
 #include "service/port/control_internal.h"
 
-#include "transport/pb_reader.h"
-#include "service/session/model.h"
+#include "transport/wire/pb_reader.h"
+#include "service/model/model.h"
 #include "service/session/producer.h"
 #include "service/session/quota.h"
 

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/pb_reader.h"
-#include "service/session/model.h"
+#include "transport/wire/pb_reader.h"
+#include "service/model/model.h"
 #include "service/session/session.h"
 #include "service/session/session_report.h"
-#include "service/session/settings.h"
+#include "service/settings/settings.h"
 
 /* Field numbers: protos/control.proto. */
 enum {

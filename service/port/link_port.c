@@ -4,21 +4,22 @@
 #include <string.h>
 
 #include "protos/link.pb-c.h"
+#include "service/link/link.h"
+#include "service/machine/machine_clock.h"
+#include "service/machine/machine_presence.h"
+#include "service/model/model.h"
 #include "service/port/machine_info.h"
 #include "service/port/peer_identity.h"
-#include "service/session/link.h"
-#include "service/session/machine_clock.h"
-#include "service/session/machine_contact.h"
-#include "service/session/model.h"
-#include "service/session/settings.h"
-#include "transport/budget.h"
-#include "transport/link_clock.h"
-#include "transport/link_unpack.h"
-#include "transport/link_zstd.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
-#include "transport/rpc_host.h"
+#include "service/settings/settings.h"
+#include "transport/base/log.h"
+#include "transport/link/link_clock.h"
+#include "transport/link/link_unpack.h"
+#include "transport/link/link_zstd.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/socket/budget.h"
+#include "transport/wire/pb_writer.h"
+#include "transport/wire/service_names.h"
 
 /* Output that waits, before more is made: what is not said stays in the link. */
 #define QUEUED_MAX (64u * 1024u)
@@ -319,7 +320,7 @@ tell_machine(struct link_port *p, const Tributary__LinkOpen *m)
 	if (m->software != NULL)
 		v.software = log_escape(software, sizeof(software),
 		    m->software, strlen(m->software));
-	machine_contact_came(link_machine(p->link), &v);
+	machine_presence_came(link_machine(p->link), &v);
 }
 
 static void

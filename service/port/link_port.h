@@ -2,7 +2,7 @@
  * link_port: the TributaryLink service: connections of relays that keep one for
  * all their producers (protos/link.proto, docs/link-protocol.md).
  *
- * Open finds or makes the link (service/session/link.h), which outlives the
+ * Open finds or makes the link (service/link/link.h), which outlives the
  * connection; Up is parsed and applied in place; Down carries what the link has
  * to say, at the end of each turn of the loop.  A relay that breaks the protocol
  * is told why, and loses its link.

@@ -1,9 +1,9 @@
 #include "service/port/machine_info.h"
 
 #include "protos/system_info.pb-c.h"
-#include "service/session/machine.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "service/machine/machine.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 /* SystemInfo (reference wire-format.md). */
 enum { INFO_MACHINE_NAME = 17 };

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct machine;
 

@@ -2,14 +2,14 @@
 
 #include <string.h>
 
+#include "service/machine/machine_clock.h"
+#include "service/model/model.h"
 #include "service/port/machine_info.h"
 #include "service/port/peer_identity.h"
-#include "service/session/machine_clock.h"
-#include "service/session/service.h"
-#include "transport/clock_snapshot.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_reader.h"
+#include "transport/base/log.h"
+#include "transport/clock/clock_snapshot.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_reader.h"
 
 /* InitRelayRequest (reference wire-format.md). */
 enum { INIT_SYSTEM_INFO = 1 };

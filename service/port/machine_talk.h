@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #include "service/port/clock_exchange.h"
-#include "transport/compiler.h"
-#include "transport/rpc_host.h"
+#include "transport/base/compiler.h"
+#include "transport/rpc/rpc_host.h"
 
 struct machine;
 struct service;

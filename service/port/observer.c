@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "transport/loop.h"
-#include "transport/pb_reader.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_reader.h"
 #include "service/session/session.h"
 
 /* Field numbers: wire-format.md, common/observable_events.proto. */

@@ -10,10 +10,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
-#include "transport/rpc_host.h"
+#include "transport/base/compiler.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/wire/pb_writer.h"
 
 struct clone_trigger;
 

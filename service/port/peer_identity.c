@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "service/session/model.h"
-#include "service/session/principal.h"
-#include "service/trust.h"
-#include "transport/peer.h"
-#include "transport/rpc_host.h"
-#include "transport/tls.h"
+#include "service/access/principal.h"
+#include "service/access/trust.h"
+#include "service/model/model.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/socket/peer.h"
+#include "transport/tls/tls.h"
 
 #define FNV_START 0xcbf29ce484222325u
 

@@ -30,8 +30,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "service/session/machine.h"
-#include "transport/compiler.h"
+#include "service/machine/machine.h"
+#include "transport/base/compiler.h"
 
 struct peer;
 struct rpc_claimed_identity;

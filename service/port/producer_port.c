@@ -5,23 +5,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
-#include "transport/rpc_host.h"
-#include "transport/shm.h"
-#include "transport/sync_clock.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/shm/shm.h"
+#include "transport/rpc/sync_clock.h"
 #include "service/port/machine_talk.h"
 #include "service/port/peer_identity.h"
 #include "service/session/commit.h"
 #include "service/session/instance.h"
 #include "service/session/lockdown.h"
-#include "service/session/machine_contact.h"
-#include "service/session/model.h"
+#include "service/machine/machine_presence.h"
+#include "service/model/model.h"
 #include "service/session/producer.h"
-#include "service/session/producer_command.h"
-#include "service/session/settings.h"
+#include "service/link/producer_command.h"
+#include "service/settings/settings.h"
 #include "service/session/trigger.h"
 
 /* Each is tried on every session that waits for a trigger. */
@@ -327,7 +327,7 @@ tell_machine(const struct producer_port *p)
 	};
 
 	if (p->producer->machine->id != 0)
-		machine_contact_came(p->producer->machine, &v);
+		machine_presence_came(p->producer->machine, &v);
 }
 
 static enum rpc_verdict
@@ -690,7 +690,7 @@ gone(void *ctx)
 
 	if (p->producer != NULL) {
 		if (p->producer->machine->id != 0)
-			machine_contact_left(p->producer->machine);
+			machine_presence_left(p->producer->machine);
 		producer_gone(p->producer);
 	}
 	while ((c = TAILQ_FIRST(&p->queue)) != NULL) {

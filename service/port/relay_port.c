@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/machine/machine_presence.h"
+#include "service/model/model.h"
 #include "service/port/machine_talk.h"
 #include "service/port/peer_identity.h"
-#include "service/session/machine_contact.h"
 #include "service/session/quota.h"
-#include "service/session/service.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/rpc_host.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_host.h"
 
 /* Of all relays together: a line a second, after a few at once. */
 static struct log_limit no_effect;
@@ -36,7 +36,7 @@ tell_machine(const struct machine_talk *r)
 		.software = "",
 	};
 
-	machine_contact_came(r->machine, &v);
+	machine_presence_came(r->machine, &v);
 }
 
 /* Their ctx is a machine_talk, whose machine is referred to. */
@@ -91,7 +91,7 @@ gone_cb(void *ctx)
 	struct machine_talk *r = ctx;
 
 	if (!is_host(r)) {
-		machine_contact_gone(r->machine, true);
+		machine_presence_gone(r->machine, true);
 		log_limited(&coming_and_going, loop_now_ms(), LOG_LEVEL_INFO,
 		    "relay of machine %u disconnected", r->machine->id);
 	}

@@ -6,14 +6,14 @@
 #include <time.h>
 
 #include "service/buffer/trace_buffer.h"
-#include "service/session/machine.h"
-#include "service/session/model.h"
-#include "service/session/packet_stats.h"
-#include "service/session/packet_time.h"
+#include "service/machine/machine.h"
+#include "service/model/model.h"
+#include "service/packet/packet_stats.h"
+#include "service/packet/packet_time.h"
 #include "service/session/session.h"
-#include "transport/clock_snapshot.h"
-#include "transport/loop.h"
-#include "transport/pb_reader.h"
+#include "transport/clock/clock_snapshot.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_reader.h"
 
 /* Of a chunk: its first packets are its oldest, and name the clocks. */
 #define LOOK_PACKETS 4u

@@ -5,16 +5,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/log.h"
+#include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/arrivals.h"
-#include "service/session/concurrent.h"
-#include "service/session/file_session.h"
+#include "service/session/concurrent_sessions.h"
+#include "service/session/file_writer.h"
 #include "service/session/flush.h"
 #include "service/session/readback.h"
-#include "service/session/sequence_map.h"
+#include "service/packet/sequence_map.h"
 #include "service/session/session.h"
-#include "service/session/session_filter.h"
+#include "service/packet/session_filter.h"
 #include "service/session/session_losses.h"
 #include "service/session/session_report.h"
 
@@ -220,7 +220,7 @@ hand_over(struct clone_op *op, bool was_file)
 		return;
 	}
 	session_report_file(s, op->fd);
-	s->file = file_session_new(s, op->fd, err, sizeof(err));
+	s->file = file_writer_new(s, op->fd, err, sizeof(err));
 	if (s->file == NULL) {
 		session_free(s);
 		answer(op, NULL, false, err);
@@ -229,7 +229,7 @@ hand_over(struct clone_op *op, bool was_file)
 	op->fd = -1;
 	op->clone = s;
 	s->cloning = op;
-	file_session_finish(s->file);
+	file_writer_finish(s->file);
 }
 
 static void go_on(struct session *source);
@@ -246,7 +246,7 @@ drop_clone(struct clone_op *op)
 	session_free(s);
 }
 
-/* The source may write again what waited for the copy (file_session.c). */
+/* The source may write again what waited for the copy (file_writer.c). */
 static void
 leave_source(struct clone_op *op)
 {
@@ -254,7 +254,7 @@ leave_source(struct clone_op *op)
 
 	unlink_op(op);
 	if (source->file != NULL)
-		file_session_copied(source->file);
+		file_writer_copied(source->file);
 }
 
 /* op is over before it has made a clone. */

@@ -3,20 +3,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/commit_wire.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_reader.h"
-#include "transport/shm.h"
+#include "transport/shm/commit_wire.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/shm/shm.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/arrivals.h"
-#include "service/session/file_session.h"
+#include "service/session/file_writer.h"
 #include "service/session/flush.h"
-#include "service/session/link_loss.h"
-#include "service/session/model.h"
+#include "service/session/losses.h"
+#include "service/model/model.h"
 #include "service/session/producer.h"
 #include "service/session/quota.h"
-#include "service/session/sequence_map.h"
+#include "service/packet/sequence_map.h"
 #include "service/session/session.h"
 
 /* Field numbers: wire-format.md, ChunkToPatch. */
@@ -195,7 +195,7 @@ write_chunk(struct producer *p, struct session_buffer *b,
 	p->wrote.lost += st->chunks_discarded - before.chunks_discarded +
 	    st->trace_writer_packet_loss - before.trace_writer_packet_loss;
 	if (b->session->file != NULL)
-		file_session_wrote(b->session->file, b);
+		file_writer_wrote(b->session->file, b);
 }
 
 static void
@@ -398,11 +398,11 @@ must_wait(struct producer *p, struct session_buffer *b, size_t len)
 {
 	if (b->session->file == NULL)
 		return false;
-	if (!file_session_must_wait(b->session->file, b, len)) {
+	if (!file_writer_must_wait(b->session->file, b, len)) {
 		p->wait_turn = 0;
 		return false;
 	}
-	file_session_wait(b->session->file, p, b, len);
+	file_writer_wait(b->session->file, p, b, len);
 	return true;
 }
 
@@ -582,7 +582,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	    must_follow(sc, b->session, c))
 		return;
 	if (b->session->file != NULL &&
-	    file_session_must_wait(b->session->file, b, c->len)) {
+	    file_writer_must_wait(b->session->file, b, c->len)) {
 		sc->complete = false;
 		return;
 	}

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 
 #include "protos/link.pb-c.h"
-#include "transport/link_wire.h"
-#include "transport/pb_reader.h"
-#include "service/session/model.h"
-#include "service/session/packet_out.h"
+#include "transport/link/link_wire.h"
+#include "transport/wire/pb_reader.h"
+#include "service/model/model.h"
+#include "service/packet/packet_out.h"
 #include "service/session/readback.h"
-#include "service/session/service_packets.h"
+#include "service/packet/service_packets.h"
 #include "service/session/session.h"
 #include "service/session/session_losses.h"
 #include "service/sink/file_sink.h"

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
-#include "transport/loop.h"
+#include "transport/base/compiler.h"
+#include "transport/loop/loop.h"
 
 struct file_loss;
 struct packet_out;

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 
 #include "protos/link.pb-c.h"
-#include "transport/log.h"
-#include "service/session/event_log.h"
-#include "service/session/link_loss.h"
-#include "service/session/model.h"
+#include "transport/base/log.h"
+#include "service/packet/event_log.h"
+#include "service/session/losses.h"
+#include "service/model/model.h"
 #include "service/session/producer_walk.h"
 #include "service/session/quota.h"
 #include "service/session/session.h"
-#include "service/session/settings.h"
+#include "service/settings/settings.h"
 
 #define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
 #define LINK_LOSS_OF_QUOTA TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA

@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/log.h"
-#include "transport/machine_word.h"
-#include "transport/pb_writer.h"
+#include "transport/base/log.h"
+#include "transport/base/machine_word.h"
+#include "transport/wire/pb_writer.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/lockdown.h"
-#include "service/session/match.h"
+#include "service/config/name_filter.h"
 #include "service/session/producer.h"
 #include "service/session/quota.h"
 #include "service/session/session.h"
@@ -39,7 +39,7 @@ instance_matches(const struct session *s,
 	return strcmp(want->name, ds->name) == 0 &&
 	    lockdown_permits(s->service, ds->producer->own) &&
 	    machine_wanted(s, want, ds->producer) &&
-	    match_test(want->producers, ds->producer->name);
+	    name_filter_test(want->producers, ds->producer->name);
 }
 
 static void

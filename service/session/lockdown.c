@@ -2,9 +2,9 @@
 
 #include <stdio.h>
 
-#include "transport/log.h"
-#include "service/session/model.h"
-#include "service/session/principal.h"
+#include "transport/base/log.h"
+#include "service/model/model.h"
+#include "service/access/principal.h"
 #include "service/session/session.h"
 
 #define MODE(name)                                                            \

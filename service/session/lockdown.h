@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #include "protos/trace_config.pb-c.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct principal;
 struct service;

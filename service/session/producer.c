@@ -3,21 +3,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/log.h"
-#include "transport/pb_reader.h"
-#include "transport/shm.h"
+#include "transport/base/log.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/shm/shm.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/arrivals.h"
 #include "service/session/commit.h"
-#include "service/session/file_session.h"
+#include "service/session/file_writer.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
-#include "service/session/link_loss.h"
+#include "service/session/losses.h"
 #include "service/session/producer_walk.h"
 #include "service/session/query.h"
 #include "service/session/quota.h"
 #include "service/session/session.h"
-#include "service/session/settings.h"
+#include "service/settings/settings.h"
 
 /*
  * Writer ids are 1..32767, counted up, and most producers have a few: pages of
@@ -337,7 +337,7 @@ data_source_drop(struct data_source *ds)
 	p->machine->n_data_sources--;
 	machine_account(p->machine)->n_data_sources--;
 	p->service->n_data_sources--;
-	peer_quota_give(&p->service->data_sources, p->peer, 1);
+	per_peer_count_give(&p->service->data_sources, p->peer, 1);
 	data_source_free(ds);
 }
 
@@ -346,7 +346,7 @@ producer_gone(struct producer *p)
 {
 	struct data_source *ds;
 
-	file_session_forget(p);
+	file_writer_forget(p);
 	while ((ds = TAILQ_FIRST(&p->data_sources)) != NULL) {
 		data_source_drop(ds);
 	}
@@ -431,17 +431,17 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 		return "data source name is empty or longer than "
 		       "limits.max_name_bytes";
 	}
-	if (!peer_quota_take(&s->data_sources, p->peer,
+	if (!per_peer_count_take(&s->data_sources, p->peer,
 		lim->max_data_sources_per_peer)) {
 		data_source_free(ds);
-		if (peer_quota_has(&s->data_sources, p->peer) <
+		if (per_peer_count_has(&s->data_sources, p->peer) <
 		    lim->max_data_sources_per_peer)
 			return "out of memory";
 		return "too many data sources of this user, certificate or "
 		       "address: limits.max_data_sources_per_peer is reached";
 	}
 	if (source_order_add(&s->sources, ds) != 0) {
-		peer_quota_give(&s->data_sources, p->peer, 1);
+		per_peer_count_give(&s->data_sources, p->peer, 1);
 		data_source_free(ds);
 		return "out of memory";
 	}

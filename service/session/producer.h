@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
-#include "service/session/model.h"
+#include "transport/base/compiler.h"
+#include "service/model/model.h"
 
 struct producer_hello {
 	const char *name;        /* copied */

@@ -1,6 +1,6 @@
 #include "service/session/producer_walk.h"
 
-#include "service/session/model.h"
+#include "service/model/model.h"
 
 static void
 walk_on(void *arg)

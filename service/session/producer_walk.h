@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <sys/queue.h>
 
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 struct producer;
 struct service;

@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
-#include "transport/frame.h"
-#include "transport/pb_writer.h"
-#include "transport/system_info.h"
-#include "service/session/model.h"
-#include "service/session/principal.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/pb_writer.h"
+#include "transport/clock/system_info.h"
+#include "service/model/model.h"
+#include "service/access/principal.h"
 #include "service/session/producer.h"
 #include "service/session/session.h"
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/glob.h"
-#include "transport/machine_word.h"
-#include "transport/shm.h"
-#include "service/session/model.h"
+#include "transport/base/glob.h"
+#include "transport/base/machine_word.h"
+#include "transport/shm/shm.h"
+#include "service/model/model.h"
 
 /* Who vouches for a machine, where a certificate does (machine.owner). */
 #define BY_CERTIFICATE "certificate "
@@ -49,6 +49,13 @@ no_memory(struct service *s, const struct machine *m)
 	    "machine %u: no memory for its quota, it has none", m->id);
 }
 
+static void
+free_machine_quota(struct machine_quota *q)
+{
+	fair_bucket_done(&q->bucket);
+	free(q);
+}
+
 void
 quota_meet(struct service *s, struct machine *m)
 {
@@ -66,13 +73,14 @@ quota_meet(struct service *s, struct machine *m)
 			no_memory(s, m);
 			return;
 		}
-		quota_bucket_init(&q->bucket);
+		fair_bucket_init(&q->bucket);
 	}
 	machine_account(m)->quota = q;
+	machine_account(m)->free_quota = free_machine_quota;
 	q->rule = rule;
 	if (rule != NULL)
 		a = &rule->each_machine;
-	if (quota_bucket_set(&q->bucket, s->loop, a->bytes_per_second,
+	if (fair_bucket_set(&q->bucket, s->loop, a->bytes_per_second,
 	    a->burst) != 0)
 		no_memory(s, m);
 }
@@ -84,15 +92,6 @@ quota_guaranteed_percent(const struct service *s, const struct machine *m)
 
 	return rule != NULL ? rule->guaranteed_percent :
 	    QUOTA_GUARANTEED_PERCENT;
-}
-
-void
-machine_quota_free(struct machine_quota *q)
-{
-	if (q == NULL)
-		return;
-	quota_bucket_done(&q->bucket);
-	free(q);
 }
 
 static const struct quota_setting *
@@ -172,11 +171,11 @@ quota_refuses_producer(struct producer *p)
 		return NULL;
 	if ((q = calloc(1, sizeof(*q))) == NULL)
 		return "out of memory";
-	quota_bucket_init(&q->bucket);
+	fair_bucket_init(&q->bucket);
 	q->own.producer = q->shared.producer = p;
 	q->machine = a->quota;
 	q->max_sequences = sequences;
-	if (rule != NULL && quota_bucket_set(&q->bucket, s->loop,
+	if (rule != NULL && fair_bucket_set(&q->bucket, s->loop,
 	    rule->each_producer.bytes_per_second,
 	    rule->each_producer.burst) != 0) {
 		free(q);
@@ -196,9 +195,9 @@ quota_producer_gone(struct producer *p)
 		return;
 	if (q->machine != NULL)
 		q->machine->n_sequences -= q->n_sequences;
-	quota_bucket_leave(&q->own);
-	quota_bucket_leave(&q->shared);
-	quota_bucket_done(&q->bucket);
+	fair_bucket_leave(&q->own);
+	fair_bucket_leave(&q->shared);
+	fair_bucket_done(&q->bucket);
 	for (i = 0; i < QUOTA_WRITER_PAGES; i++)
 		free(q->writers[i]);
 	free(q->dropped);

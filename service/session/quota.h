@@ -4,9 +4,10 @@
  * sequences.  Machines that one certificate or dial invents are one here
  * (machine.h, machine_account).
  *
- * Limits of peers (who connects) are elsewhere: peers.h, peer_quota.h.  Here it
- * is for whom they speak.  What is refused costs nobody else anything; it is
- * counted for the machine, and the caller logs the sentence.
+ * Limits of peers (who connects) are elsewhere: peer_limits.h,
+ * per_peer_count.h.  Here it is for whom they speak.  What is refused costs
+ * nobody else anything; it is counted for the machine, and the caller logs the
+ * sentence.
  */
 #ifndef SERVICE_SESSION_QUOTA_H
 #define SERVICE_SESSION_QUOTA_H
@@ -15,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct machine;
 struct machine_quota;
@@ -100,8 +101,5 @@ void quota_counts_of_machine(const struct machine *m, struct quota_counts *out);
 /* Refusals stand with its machine. */
 void quota_counts_of_producer(const struct producer *p,
     struct quota_counts *out);
-
-/* Of a machine that goes. */
-void machine_quota_free(struct machine_quota *q);
 
 #endif /* SERVICE_SESSION_QUOTA_H */

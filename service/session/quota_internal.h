@@ -1,13 +1,13 @@
 /*
- * quota_internal: what quota.c (who may come, and how many) and quota_data.c
+ * quota_internal: what quota.c (who may come, and how many) and quota_rate.c
  * (bytes) share.  For them only.
  */
 #ifndef SERVICE_SESSION_QUOTA_INTERNAL_H
 #define SERVICE_SESSION_QUOTA_INTERNAL_H
 
+#include "service/session/fair_bucket.h"
 #include "service/session/quota.h"
-#include "service/session/quota_bucket.h"
-#include "service/session/settings.h"
+#include "service/settings/settings.h"
 
 /* Writers are 1..32767: 32 pages of 1024 bits, each made when first used. */
 #define QUOTA_WRITER_BITS  1024u
@@ -26,7 +26,7 @@ struct quota_amount {
 
 struct machine_quota {
 	const struct quota_setting *rule; /* NULL: none fits any more */
-	struct quota_bucket bucket;
+	struct fair_bucket bucket;
 	struct quota_amount amount;
 	uint32_t n_sequences; /* of its producers */
 	uint64_t refused_producers, refused_connections;
@@ -41,7 +41,7 @@ struct quota_dropped {
 
 struct producer_quota {
 	struct machine_quota *machine; /* NULL: none fitted when it came */
-	struct quota_bucket bucket;
+	struct fair_bucket bucket;
 	struct quota_place own, shared; /* in its bucket, in the machine's */
 	bool held;
 	uint64_t held_since_ms;

@@ -2,11 +2,11 @@
 
 #include <stdlib.h>
 
-#include "transport/pb_reader.h"
+#include "transport/wire/pb_reader.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/session/config.h"
-#include "service/session/model.h"
-#include "service/session/packet_out.h"
+#include "service/config/config.h"
+#include "service/model/model.h"
+#include "service/packet/packet_out.h"
 #include "service/session/readback.h"
 #include "service/session/session.h"
 #include "service/sink/packer.h"

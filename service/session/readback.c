@@ -5,18 +5,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_writer.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/session/event_log.h"
-#include "service/session/model.h"
-#include "service/session/packet_check.h"
-#include "service/session/packet_out.h"
-#include "service/session/sequence_map.h"
-#include "service/session/service_packets.h"
+#include "service/packet/event_log.h"
+#include "service/model/model.h"
+#include "service/packet/packet_check.h"
+#include "service/packet/packet_out.h"
+#include "service/packet/sequence_map.h"
+#include "service/packet/service_packets.h"
 #include "service/session/session.h"
-#include "service/session/session_filter.h"
+#include "service/packet/session_filter.h"
 #include "service/session/session_stats.h"
 
 /*

@@ -7,25 +7,25 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "transport/log.h"
+#include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/clone.h"
-#include "service/session/concurrent.h"
-#include "service/session/file_session.h"
+#include "service/session/concurrent_sessions.h"
+#include "service/session/file_writer.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
-#include "service/session/priority.h"
+#include "service/session/thread_priority.h"
 #include "service/session/producer.h"
 #include "service/session/query.h"
 #include "service/session/quota.h"
 #include "service/session/readback.h"
-#include "service/session/sequence_map.h"
+#include "service/packet/sequence_map.h"
 #include "service/session/session_command.h"
-#include "service/session/session_filter.h"
-#include "service/session/session_life.h"
+#include "service/packet/session_filter.h"
+#include "service/session/session_internal.h"
 #include "service/session/session_losses.h"
 #include "service/session/session_warnings.h"
-#include "service/session/settings.h"
+#include "service/settings/settings.h"
 #include "service/session/trigger.h"
 
 #define MODE(m)                                                               \
@@ -198,7 +198,7 @@ session_destroy(struct session *s)
 	trigger_session_gone(s);
 	while ((i = TAILQ_FIRST(&s->instances)) != NULL)
 		instance_free(i);
-	file_session_free(s->file);
+	file_writer_free(s->file);
 	session_release_buffers(s);
 	loop_timer_free(s->duration_timer);
 	loop_timer_free(s->flush_timer);
@@ -224,7 +224,7 @@ session_destroy(struct session *s)
 	query_session_leaves(sv, s);
 	TAILQ_REMOVE(&sv->sessions, s, link);
 	sv->n_sessions--;
-	priority_session_gone(sv, s);
+	thread_priority_session_gone(sv, s);
 	free(s);
 	heap_rest_freed(&sv->heap, HEAP_REST_SESSION);
 	producers_reap(sv);
@@ -258,7 +258,7 @@ session_find_by_name(struct service *sv, const char *name)
 bool
 session_awaits_file(const struct session *s)
 {
-	return (s->file != NULL && !file_session_is_open(s->file)) ||
+	return (s->file != NULL && !file_writer_is_open(s->file)) ||
 	    (s->end_error != NULL && !s->said_disabled);
 }
 

@@ -12,20 +12,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
-#include "transport/loop.h"
-#include "service/session/config.h"
-#include "service/session/event_log.h"
-#include "service/session/model.h"
-#include "service/session/packet_stats.h"
-#include "service/session/principal.h"
+#include "transport/base/compiler.h"
+#include "transport/loop/loop.h"
+#include "service/config/config.h"
+#include "service/packet/event_log.h"
+#include "service/model/model.h"
+#include "service/packet/packet_stats.h"
+#include "service/access/principal.h"
 #include "service/session/producer_walk.h"
 
 struct clone_op;
 struct delayed_clone;
 struct session_command;
 struct loop_timer;
-struct match;
+struct name_filter;
 struct readback;
 struct session_filter;
 struct session_losses;
@@ -92,7 +92,7 @@ struct session {
 	struct session_losses *losses; /* of relays; NULL: none */
 	struct arrivals *arrivals; /* of producers elsewhere; NULL: none */
 	struct event_log *events; /* what the service writes into the trace */
-	struct file_session *file;/* NULL: not write_into_file */
+	struct file_writer *file;/* NULL: not write_into_file */
 	struct readback *readback;
 	struct session_filter *filter; /* trace_filter; NULL: none */
 	struct loop_timer *duration_timer;
@@ -106,7 +106,7 @@ struct session {
 	bool wait_for_start_trigger;     /* START_TRACING, not yet hit */
 	size_t n_triggers_hit;
 	/* Who may pull each trigger of the config; NULL: no triggers. */
-	struct match **trigger_producers;
+	struct name_filter **trigger_producers;
 	struct delayed_clone *delayed_clones;
 	size_t n_delayed_clones;
 	struct clone_op *clone_ops; /* that wait for this one, or copy it */

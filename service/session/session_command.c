@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/log.h"
+#include "transport/base/log.h"
 #include "service/session/flush.h"
 #include "service/session/session.h"
 

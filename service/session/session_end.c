@@ -5,17 +5,17 @@
 #include <time.h>
 
 #include "protos/link.pb-c.h"
-#include "transport/log.h"
+#include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/clone.h"
 #include "service/session/commit.h"
-#include "service/session/file_session.h"
+#include "service/session/file_writer.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
-#include "service/session/link_loss.h"
+#include "service/session/losses.h"
 #include "service/session/readback.h"
 #include "service/session/session_command.h"
-#include "service/session/session_life.h"
+#include "service/session/session_internal.h"
 #include "service/session/session_report.h"
 #include "service/sink/file_sink.h"
 
@@ -131,12 +131,12 @@ hurry_file(struct session *s)
 	if (s->file == NULL)
 		return;
 	if (s->shutting_down || s->discarding) {
-		file_session_last_call(s->file, step_ms(s, SINK_WAIT_MS));
+		file_writer_last_call(s->file, step_ms(s, SINK_WAIT_MS));
 		return;
 	}
-	file_session_hurry(s->file, SINK_WAIT_MS);
+	file_writer_hurry(s->file, SINK_WAIT_MS);
 	if (s->freeing)
-		file_session_last_call(s->file, abandoned_file_ms(s));
+		file_writer_last_call(s->file, abandoned_file_ms(s));
 }
 
 static void
@@ -157,7 +157,7 @@ finish_disable(struct session *s)
 	session_set_state(s, SESSION_DISABLED);
 	if (s->file != NULL) {
 		hurry_file(s); /* by now it is known how much there is */
-		file_session_finish(s->file);
+		file_writer_finish(s->file);
 		return;
 	}
 	/* No more commits are expected: its sources need no place any more. */
@@ -175,8 +175,8 @@ session_file_closed(struct session *s, const char *error)
 
 	/* error may be the file session's own: copied before that goes. */
 	set_error(s, error);
-	s->file_bytes = file_session_bytes(s->file);
-	file_session_free(s->file);
+	s->file_bytes = file_writer_bytes(s->file);
+	file_writer_free(s->file);
 	s->file = NULL;
 	s->wrote_file = true;
 	if (s->cloning != NULL) {

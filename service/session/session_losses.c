@@ -4,11 +4,11 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "transport/link_wire.h"
-#include "transport/log.h"
+#include "transport/link/link_wire.h"
+#include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/session/packet_stats.h"
-#include "service/session/sequence_map.h"
+#include "service/packet/packet_stats.h"
+#include "service/packet/sequence_map.h"
 #include "service/session/session.h"
 
 #define CHAINS 256u /* a power of two */

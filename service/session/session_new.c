@@ -7,20 +7,20 @@
 #include <unistd.h>
 
 #include "service/buffer/trace_buffer.h"
-#include "service/session/concurrent.h"
-#include "service/session/config_guard.h"
-#include "service/session/file_session.h"
-#include "service/session/free_memory.h"
+#include "service/config/config_guard.h"
+#include "service/limits/free_memory.h"
+#include "service/packet/sequence_map.h"
+#include "service/packet/session_filter.h"
+#include "service/session/concurrent_sessions.h"
+#include "service/session/file_writer.h"
 #include "service/session/lockdown.h"
-#include "service/session/priority.h"
 #include "service/session/readback.h"
-#include "service/session/sequence_map.h"
-#include "service/session/session_filter.h"
-#include "service/session/session_life.h"
+#include "service/session/session_internal.h"
 #include "service/session/session_report.h"
 #include "service/session/session_warnings.h"
-#include "service/session/settings.h"
+#include "service/session/thread_priority.h"
 #include "service/session/trigger.h"
+#include "service/settings/settings.h"
 
 int
 session_check_limits(struct service *sv, const struct principal *owner,
@@ -321,7 +321,7 @@ made(struct session *s)
 	lockdown_apply(s);
 	guard_book_note(s->service->guard_book, s->config->pb, &s->owner,
 	    loop_now_ms());
-	priority_session_came(s);
+	thread_priority_session_came(s);
 	concurrent_tell(s);
 }
 
@@ -366,7 +366,7 @@ session_new(struct service *sv, struct config *config, int fd,
 	/* Last of what may be refused: a file is left behind otherwise. */
 	if (pb->write_into_file) {
 		session_report_file(s, fd);
-		s->file = file_session_new(s, fd, err, err_size);
+		s->file = file_writer_new(s, fd, err, err_size);
 		if (s->file == NULL)
 			goto fail;
 		fd = -1;

@@ -6,18 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/session/file_session.h"
-#include "service/session/packet_stats.h"
+#include "service/session/file_writer.h"
+#include "service/packet/packet_stats.h"
 #include "service/session/producer.h"
 #include "service/session/readback.h"
-#include "service/session/sequence_map.h"
-#include "service/session/service_packets.h"
+#include "service/packet/sequence_map.h"
+#include "service/packet/service_packets.h"
 #include "service/session/session.h"
 #include "service/session/session_losses.h"
 #include "service/session/session_stats.h"
-#include "service/session/settings.h"
+#include "service/settings/settings.h"
 
 /* Field numbers: protos/control.proto. */
 enum {
@@ -203,7 +203,7 @@ put_file(struct pb_writer *w, const struct session *s)
 		return;
 	put_text(w, S_FILE, s->file_path, FILE_MAX);
 	pb_put_uint(w, S_FILE_BYTES, s->file != NULL ?
-	    file_session_bytes(s->file) : s->file_bytes);
+	    file_writer_bytes(s->file) : s->file_bytes);
 	pb_put_uint(w, S_MAX_FILE_BYTES, pb->max_file_size_bytes);
 	put_text(w, S_COMPRESSION, compression_of(pb), TEXT_MAX);
 }

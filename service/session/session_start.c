@@ -3,18 +3,18 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "transport/log.h"
-#include "transport/loop.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/arrivals.h"
-#include "service/session/concurrent.h"
-#include "service/session/file_session.h"
+#include "service/session/concurrent_sessions.h"
+#include "service/session/file_writer.h"
 #include "service/session/instance.h"
-#include "service/session/principal.h"
+#include "service/access/principal.h"
 #include "service/session/readback.h"
-#include "service/session/sequence_map.h"
+#include "service/packet/sequence_map.h"
 #include "service/session/session_command.h"
-#include "service/session/session_life.h"
+#include "service/session/session_internal.h"
 #include "service/session/trigger.h"
 
 /*
@@ -113,7 +113,7 @@ start_now(struct session *s)
 	if (s->start_timer != NULL)
 		loop_timer_set(s->start_timer, START_TIMEOUT_MS, 0);
 	if (s->file != NULL)
-		file_session_start(s->file);
+		file_writer_start(s->file);
 	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
 	    "session %llu: started with %zu data sources for %s",
 	    (unsigned long long)s->id, s->n_instances,
@@ -128,7 +128,7 @@ start_if_ready(struct session *s)
 {
 	if (s->start_wanted && s->state == SESSION_CONFIGURED && !s->ending &&
 	    !s->walk.under_way &&
-	    (s->file == NULL || file_session_is_open(s->file)))
+	    (s->file == NULL || file_writer_is_open(s->file)))
 		start_now(s);
 }
 

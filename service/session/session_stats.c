@@ -4,15 +4,15 @@
 #include <unistd.h>
 
 #include "service/buffer/trace_buffer.h"
+#include "service/model/model.h"
+#include "service/packet/packet_stats.h"
+#include "service/packet/sequence_map.h"
+#include "service/packet/service_packets.h"
+#include "service/packet/session_filter.h"
 #include "service/session/arrivals.h"
-#include "service/session/model.h"
-#include "service/session/packet_stats.h"
-#include "service/session/sequence_map.h"
-#include "service/session/service_packets.h"
 #include "service/session/session.h"
-#include "service/session/session_filter.h"
 #include "service/session/session_losses.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 /* TraceStats.tributary_packets */
 #define STATS_TRIBUTARY_PACKETS 10001

@@ -1,4 +1,4 @@
-#include "service/session/session_life.h"
+#include "service/session/session_internal.h"
 
 #include "service/session/flush.h"
 #include "service/session/readback.h"

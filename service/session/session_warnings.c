@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "protos/config_support.h"
-#include "transport/log.h"
-#include "service/session/model.h"
+#include "transport/base/log.h"
+#include "service/model/model.h"
 #include "service/session/session.h"
 
 _Static_assert(SESSION_WARNINGS_MAX > CONFIG_SUPPORT_MAX,

@@ -1,12 +1,14 @@
 /*
  * The end of the daemon as the sessions see it: service_shutdown().
  */
+#include "service/session/shutdown.h"
+
 #include <stdlib.h>
 
-#include "service/session/service.h"
+#include "service/model/model.h"
 #include "service/session/session.h"
-#include "transport/log.h"
-#include "transport/loop.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
 
 /* After that a disk that hangs is left alone. */
 #define BUSY_LONGEST_MS 5000u

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "transport/log.h"
-#include "service/session/event_log.h"
-#include "service/session/match.h"
-#include "service/session/model.h"
+#include "transport/base/log.h"
+#include "service/packet/event_log.h"
+#include "service/config/name_filter.h"
+#include "service/model/model.h"
 #include "service/session/session.h"
-#include "service/session/session_life.h"
-#include "service/session/settings.h"
+#include "service/session/session_internal.h"
+#include "service/settings/settings.h"
 #include "service/session/trigger_history.h"
 
 typedef Perfetto__Protos__TraceConfig__TriggerConfig trigger_config_pb;
@@ -113,8 +113,8 @@ make_matchers(struct session *s, const trigger_config_pb *t, char *err,
 		regex = t->triggers[i]->producer_name_regex;
 		if (regex == NULL || regex[0] == '\0')
 			continue;
-		if ((s->trigger_producers[i] = match_new()) == NULL ||
-		    match_add_regex(s->trigger_producers[i], regex, err,
+		if ((s->trigger_producers[i] = name_filter_new()) == NULL ||
+		    name_filter_add_regex(s->trigger_producers[i], regex, err,
 		    err_size) != 0)
 			return -1;
 	}
@@ -219,7 +219,7 @@ trigger_session_gone(struct session *s)
 		return;
 	t = s->config->pb->trigger_config;
 	for (i = 0; i < t->n_triggers; i++)
-		match_free(s->trigger_producers[i]);
+		name_filter_free(s->trigger_producers[i]);
 	free(s->trigger_producers);
 	s->trigger_producers = NULL;
 }
@@ -325,7 +325,7 @@ static const trigger_pb *
 find_trigger(const struct session *s, const char *name, const char *producer)
 {
 	const trigger_config_pb *t = s->config->pb->trigger_config;
-	struct match *m;
+	struct name_filter *m;
 	size_t i;
 
 	if (s->trigger_producers == NULL || s->ending ||
@@ -335,7 +335,7 @@ find_trigger(const struct session *s, const char *name, const char *producer)
 		if (strcmp(t->triggers[i]->name, name) != 0)
 			continue;
 		m = s->trigger_producers[i];
-		return m == NULL || match_test(m, producer) ?
+		return m == NULL || name_filter_test(m, producer) ?
 		    t->triggers[i] : NULL;
 	}
 	return NULL;

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 #define TRIGGER_HISTORY_NAMES_MAX 256u
 #define TRIGGER_HISTORY_HITS_MAX  4096u

@@ -12,7 +12,7 @@
 #include "service/sink/sink_fd.h"
 #include "service/sink/sink_path.h"
 #include "service/sink/sink_writer.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 /*
  * Two sides.  The loop's side fills batches, submits jobs and runs the

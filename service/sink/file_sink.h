@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #include "service/sink/packet_compressor.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct file_sink;
 struct loop;

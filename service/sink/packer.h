@@ -23,8 +23,8 @@
 #include <stdint.h>
 
 #include "service/sink/packet_compressor.h"
-#include "transport/compiler.h"
-#include "transport/loop.h"
+#include "transport/base/compiler.h"
+#include "transport/loop/loop.h"
 
 struct packer;
 struct sink_batch;

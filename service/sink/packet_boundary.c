@@ -1,5 +1,5 @@
 #include "service/sink/packet_boundary.h"
-#include "transport/pb_reader.h"
+#include "transport/wire/pb_reader.h"
 
 #define TAG_TRACE_PACKET 0x0a /* field 1, length-delimited */
 

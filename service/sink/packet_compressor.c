@@ -7,8 +7,8 @@
 #include <zstd.h>
 
 #include "service/sink/packet_boundary.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 #define DEFLATE_LEVEL 6
 

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 enum sink_fd {
 	SINK_FD_FILE,   /* a regular file: a disk, which may be slow */

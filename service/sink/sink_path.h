@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 /* Long enough for every sentence of this folder. */
 #define SINK_ERR_MAX 160

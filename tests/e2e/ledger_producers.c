@@ -26,7 +26,7 @@
 
 #include "tests/load/ledger_producer.h"
 #include "tests/load/load_conn.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #define TURN_MS 10u
 /* As fast as it can: a turn's worth. */

@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/producer.h"
-#include "transport/addr.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
+#include "client/library/producer.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/socket/addr.h"
+#include "transport/wire/pb_writer.h"
 
 /* Packets a turn of the loop, so that commands are still heard. */
 #define BURST 50u

@@ -16,11 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/producer.h"
-#include "transport/addr.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
+#include "client/library/producer.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/socket/addr.h"
+#include "transport/wire/pb_writer.h"
 
 #define TYPE_INSTANT 3
 

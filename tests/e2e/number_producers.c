@@ -16,8 +16,8 @@
 
 #include "tests/load/load_producer.h"
 #include "tests/load/load_tls.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_writer.h"
 
 #define CHUNK_ROOM 4080u /* of a page: less its header and the chunk's */
 #define FIRST_CONTINUES 1

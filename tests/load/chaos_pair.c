@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 /* Of a way; a long, fast one holds this much in flight. */
 #define QUEUE_MAX (4u << 20)

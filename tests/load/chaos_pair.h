@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/addr.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
+#include "transport/socket/addr.h"
 
 struct chaos_pair;
 struct loop;

@@ -36,9 +36,9 @@
 
 #include "tests/load/chaos_pair.h"
 #include "tests/load/load_conn.h"
-#include "transport/addr.h"
-#include "transport/listener.h"
-#include "transport/loop.h"
+#include "transport/connect/listener.h"
+#include "transport/loop/loop.h"
+#include "transport/socket/addr.h"
 
 #define ROUTES_MAX 1024
 #define LINE_MAX_BYTES 256

@@ -6,11 +6,11 @@
 
 #include "tests/load/ledger_stream.h"
 #include "tests/load/load_conn.h"
-#include "transport/loop.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
-#include "transport/rpc_client.h"
-#include "transport/shm.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_client.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 #define PAGE 4096u
 #define RETRY_MS 30u

@@ -14,7 +14,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "transport/addr.h"
+#include "transport/socket/addr.h"
 
 struct ledger_producer;
 struct loop;

@@ -6,7 +6,7 @@
 
 #include "tests/load/load_conn.h"
 #include "tests/load/sample_text.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #define SIZE_BYTES 4u /* a fragment's, and a patched message's */
 

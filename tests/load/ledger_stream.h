@@ -14,8 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "transport/pb_writer.h"
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_writer.h"
 
 enum ledger_end {
 	LEDGER_WRITING,

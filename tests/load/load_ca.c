@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "tests/load/load_conn.h"
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 #define DAY_S     86400
 #define PATH_SIZE 256

@@ -15,9 +15,9 @@
 
 #include "tests/load/load_conn.h"
 #include "tests/load/load_tls.h"
-#include "transport/frame.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 /* Field numbers of IPCFrame and its parts. */
 enum {

@@ -3,8 +3,9 @@
  * their replies, for tests and benchmarks that need speed.
  *
  * Blocking, single-threaded, and of its own making: it shares nothing with
- * transport/rpc_client but the protobuf reader and writer.  Any failure ends
- * the process with a sentence, as a load generator has nobody to report to.
+ * transport/rpc/rpc_client but the protobuf reader and writer.  Any failure
+ * ends the process with a sentence, as a load generator has nobody to report
+ * to.
  */
 #ifndef TESTS_LOAD_LOAD_CONN_H
 #define TESTS_LOAD_LOAD_CONN_H

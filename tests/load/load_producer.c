@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "tests/load/load_producer.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 #define PAGE 4096u
 

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "tests/load/load_session.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 static void
 put_config(struct pb_writer *w, const char *source, uint32_t buffer_kb,

@@ -1,12 +1,12 @@
 /*
- * load_tls: TLS for load, either end, over transport/tls.h.
+ * load_tls: TLS for load, either end, over transport/tls/tls.h.
  *
  * As load_conn: any failure ends the process with a sentence.
  */
 #ifndef TESTS_LOAD_LOAD_TLS_H
 #define TESTS_LOAD_LOAD_TLS_H
 
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 /* Files of a directory as --tls-dir names it.  The caller frees it. */
 struct tls_context *load_tls_context(const char *dir, enum tls_side side);

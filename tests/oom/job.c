@@ -12,17 +12,17 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "client/consumer.h"
-#include "client/producer.h"
+#include "client/library/consumer.h"
+#include "client/library/producer.h"
 #include "protos/service_state.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
 #include "tests/oom/fail_malloc.h"
 #include "tests/oom/job_config.h"
 #include "tests/oom/traces.h"
-#include "transport/addr.h"
-#include "transport/dial.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
+#include "transport/connect/dial.h"
+#include "transport/loop/loop.h"
+#include "transport/socket/addr.h"
+#include "transport/wire/pb_writer.h"
 
 #define CLONE_TRIGGER_HIT                                                      \
 	PERFETTO__PROTOS__OBSERVABLE_EVENTS__TYPE__TYPE_CLONE_TRIGGER_HIT

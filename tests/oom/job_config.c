@@ -10,8 +10,8 @@
 
 #include "protos/trace_config_load.h"
 #include "tests/oom/traces.h"
-#include "tests/unit/filter/assembler.h"
-#include "transport/pb_writer.h"
+#include "tests/unit/service/filter/assembler.h"
+#include "transport/wire/pb_writer.h"
 
 /* The secret, not in its words: the config is in the trace. */
 #define SECRET_PATTERN "x*(hid+en)x*"

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 /* Before cmocka.h. */
-#include "tests/unit/transport/tls_fixture.h"
+#include "tests/unit/transport/tls/tls_fixture.h"
 
 #include <cmocka.h>
 
@@ -25,7 +25,7 @@
 #include "tests/oom/fail_malloc.h"
 #include "tests/oom/job.h"
 #include "tests/oom/program.h"
-#include "transport/log.h"
+#include "transport/base/log.h"
 
 enum way {
 	WAY_TCP,

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/trace_expand.h"
+#include "client/trace/packet_expand.h"
 #include "protos/trace_stats.pb-c.h"
-#include "transport/pb_reader.h"
+#include "transport/wire/pb_reader.h"
 
 /* Fields of TracePacket. */
 #define FOR_TESTING 900
@@ -66,21 +66,21 @@ plain_packet(void *arg, const uint8_t *data, size_t len)
 void
 traces_packet(struct traces_count *c, const uint8_t *data, size_t len)
 {
-	struct trace_expand *x = trace_expand_new();
+	struct packet_expand *x = packet_expand_new();
 	char err[256];
 
 	assert_non_null(x);
-	switch (trace_expand_packet(x, data, len, plain_packet, c, err,
+	switch (packet_expand_packet(x, data, len, plain_packet, c, err,
 	    sizeof(err))) {
-	case TRACE_EXPAND_PLAIN:
+	case PACKET_EXPAND_PLAIN:
 		plain_packet(c, data, len);
 		break;
-	case TRACE_EXPAND_DONE:
+	case PACKET_EXPAND_DONE:
 		break;
-	case TRACE_EXPAND_BAD:
+	case PACKET_EXPAND_BAD:
 		fail_msg("a compressed packet: %s", err);
 	}
-	trace_expand_free(x);
+	packet_expand_free(x);
 }
 
 /*

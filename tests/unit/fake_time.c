@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/queue.h>
 
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 struct loop_timer {
 	LIST_ENTRY(loop_timer) link;

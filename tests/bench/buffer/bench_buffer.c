@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
-#include "service/session/packet_check.h"
+#include "service/packet/packet_check.h"
 #include "tests/bench/buffer/bench_work.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)

@@ -9,7 +9,7 @@
 #include "tests/load/load_ca.h"
 #include "tests/load/load_conn.h"
 #include "tests/load/load_tls.h"
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 /* As many shake hands at a time as limits.max_handshakes_per_peer has. */
 #define STORM 2000u

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "tests/load/load_conn.h"
-#include "transport/frame.h"
-#include "transport/ipc_frame.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/ipc_frame.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 #define IN_BYTES (256u * 1024u)
 #define EVENTS 256

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "tests/load/load_conn.h"
-#include "transport/frame.h"
-#include "transport/ipc_frame.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/ipc_frame.h"
+#include "transport/wire/pb_writer.h"
 
 #define CHUNK_HEADER 8u
 /* Frames that may wait for their turn in one go: the pace is kept roughly. */

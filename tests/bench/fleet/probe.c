@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tests/load/load_conn.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 #define WAITS_MAX 65536u
 

@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "tests/bench/ingest/commits.h"
-#include "transport/frame.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 /*
  * Request ids of commits are written into a varint of fixed length: five

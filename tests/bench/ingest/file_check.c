@@ -5,7 +5,7 @@
 
 #include "tests/bench/ingest/file_check.h"
 #include "tests/load/load_conn.h"
-#include "transport/pb_reader.h"
+#include "transport/wire/pb_reader.h"
 
 /* Field numbers of TracePacket. */
 enum { PREVIOUS_PACKET_DROPPED = 42, FOR_TESTING = 900 };

@@ -6,8 +6,8 @@
 #include "tests/bench/ingest/shared.h"
 #include "tests/load/load_producer.h"
 #include "tests/load/load_session.h"
-#include "transport/pb_writer.h"
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_writer.h"
 
 #define MEMORY (2u * 1024u * 1024u)
 #define PER_COMMIT 32u   /* chunks */

@@ -18,8 +18,8 @@
 #include "client/inspect/inspect_verdict.h"
 #include "client/inspect/inspection.h"
 #include "client/inspect/trace_window.h"
-#include "client/trace_summary.h"
-#include "transport/pb_writer.h"
+#include "client/trace/trace_summary.h"
+#include "transport/wire/pb_writer.h"
 
 #define PIECE     (1u << 20)
 #define BLOCK     (8u << 20) /* of packets, over and over */

@@ -17,9 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "transport/link_wire.h"
-#include "transport/link_zstd.h"
-#include "transport/pb_writer.h"
+#include "transport/link/link_wire.h"
+#include "transport/link/link_zstd.h"
+#include "transport/wire/pb_writer.h"
 
 #define CHUNK_BYTES   (4096u - 16u)
 #define SEQUENCES_MAX 1024

@@ -8,8 +8,8 @@
 
 #include "tests/bench/load/load_ledger.h"
 #include "tests/bench/load/numbered.h"
-#include "transport/link_wire.h"
-#include "transport/pb_reader.h"
+#include "transport/link/link_wire.h"
+#include "transport/wire/pb_reader.h"
 
 /* Of TracePacket. */
 enum {

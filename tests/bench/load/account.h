@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 #define ACCOUNT_CAUSES_MAX   32u
 #define ACCOUNT_EXAMPLES_MAX 12u

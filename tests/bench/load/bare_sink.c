@@ -7,17 +7,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/inspect/json_out.h"
+#include "client/text/json_out.h"
 #include "tests/bench/load/process_sample.h"
-#include "transport/fd_limit.h"
-#include "transport/frame.h"
-#include "transport/ipc_frame.h"
-#include "transport/listener.h"
-#include "transport/loop.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
-#include "transport/stream.h"
-#include "transport/tls.h"
+#include "transport/connect/listener.h"
+#include "transport/loop/loop.h"
+#include "transport/process/fd_limit.h"
+#include "transport/stream/stream.h"
+#include "transport/tls/tls.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/ipc_frame.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 /* Method ids that it offers. */
 enum { M_INIT = 1, M_COMMANDS, M_SOURCE, M_COMMIT, M_OTHER };

@@ -6,7 +6,7 @@
 #ifndef TESTS_BENCH_LOAD_BARE_SINK_H
 #define TESTS_BENCH_LOAD_BARE_SINK_H
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 int bare_sink_main(int argc, char **argv) MUST_CHECK;
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/pb_writer.h"
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_writer.h"
 
 #define SIZE_BYTES NUMBERED_SIZE_BYTES /* of a fragment, too */
 /* A fragment is begun where so much of it fits. */

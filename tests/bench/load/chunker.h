@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "tests/bench/load/numbered.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct pb_writer;
 

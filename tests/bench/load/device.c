@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "tests/bench/load/load_totals.h"
-#include "transport/loop.h"
-#include "transport/shm.h"
+#include "transport/loop/loop.h"
+#include "transport/shm/shm.h"
 
 uint64_t
 device_random(struct device_shared *s, uint64_t below)

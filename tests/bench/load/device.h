@@ -13,8 +13,8 @@
 
 #include "tests/bench/load/line.h"
 #include "tests/bench/load/load_options.h"
-#include "transport/compiler.h"
-#include "transport/pb_writer.h"
+#include "transport/base/compiler.h"
+#include "transport/wire/pb_writer.h"
 
 struct device;
 struct load_ledger;

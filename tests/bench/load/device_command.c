@@ -4,9 +4,9 @@
 
 #include "tests/bench/load/device_internal.h"
 #include "tests/bench/load/load_totals.h"
-#include "transport/loop.h"
-#include "transport/pb_reader.h"
-#include "transport/shm.h"
+#include "transport/loop/loop.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_reader.h"
 
 /* Fields of messages that a producer reads (reference wire-format.md). */
 enum {

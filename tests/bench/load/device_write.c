@@ -3,8 +3,8 @@
 
 #include "tests/bench/load/device_internal.h"
 #include "tests/bench/load/load_totals.h"
-#include "transport/loop.h"
-#include "transport/shm.h"
+#include "transport/loop/loop.h"
+#include "transport/shm/shm.h"
 
 /* Nobody writes on while so much has not been taken by the socket. */
 #define QUEUED_MAX (256u << 10)

@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/producer.h"
+#include "client/library/producer.h"
 #include "tests/bench/load/device.h"
 #include "tests/bench/load/line.h"
 #include "tests/bench/load/link_relay.h"
 #include "tests/bench/load/relay_port.h"
 #include "tests/bench/load/load_totals.h"
 #include "tests/bench/load/place.h"
-#include "transport/loop.h"
-#include "transport/this_machine.h"
+#include "transport/loop/loop.h"
+#include "transport/clock/this_machine.h"
 
 #define TICK_MS 10u
 /* Connections under way at a time: a backlog is not the aim. */

@@ -8,10 +8,10 @@
 #include "tests/bench/load/line.h"
 #include "tests/bench/load/numbered.h"
 #include "tests/bench/load/place.h"
-#include "transport/frame.h"
-#include "transport/loop.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 #define TICK_MS 10u
 #define AGAIN_TICKS 20u

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "tests/bench/load/load_options.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct hostile;
 struct loop;

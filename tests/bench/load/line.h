@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct line;
 struct loop;
@@ -94,7 +94,7 @@ line_free(struct line *l, enum line_cut how)
 struct line_identity {
 	const char *machine_id_hint; /* NULL: says nothing */
 	const char *machine_name;
-	const char *clocks; /* transport/this_machine.h; NULL: not said */
+	const char *clocks; /* transport/clock/this_machine.h; NULL: not said */
 	int32_t pid;
 };
 

@@ -8,13 +8,13 @@
 
 #include "tests/bench/load/line.h"
 #include "tests/bench/load/place.h"
-#include "transport/child.h"
-#include "transport/frame.h"
-#include "transport/ipc_frame.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
-#include "transport/stream.h"
-#include "transport/tls.h"
+#include "transport/loop/loop.h"
+#include "transport/process/child.h"
+#include "transport/stream/stream.h"
+#include "transport/tls/tls.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/ipc_frame.h"
+#include "transport/wire/pb_writer.h"
 
 #define QUEUE_HARD (4u << 20)
 #define QUEUE_LOW  (128u << 10)

@@ -1,8 +1,8 @@
 #include <stdlib.h>
 
 #include "tests/bench/load/link_relay_internal.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 static uint64_t
 value_of(const void *args, size_t len, uint32_t number)

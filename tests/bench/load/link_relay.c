@@ -7,9 +7,10 @@
 
 #include "tests/bench/load/link_relay_internal.h"
 #include "tests/bench/load/load_totals.h"
-#include "transport/clock_snapshot.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/clock/clock_snapshot.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
+#include "transport/wire/service_names.h"
 
 /* Fields of LinkOpened, LinkClock (protos/link.proto). */
 enum { OPENED_WHY = 3, OPENED_WINDOW = 5 };

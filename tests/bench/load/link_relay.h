@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "tests/bench/load/line.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct link_relay;
 struct load_totals;

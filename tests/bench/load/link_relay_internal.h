@@ -10,9 +10,9 @@
 #include <stdint.h>
 
 #include "tests/bench/load/link_relay.h"
-#include "transport/link_in.h"
-#include "transport/link_wire.h"
-#include "transport/loop.h"
+#include "transport/link/link_in.h"
+#include "transport/link/link_wire.h"
+#include "transport/loop/loop.h"
 
 /* Blocks that wait for credit or for the socket. */
 struct link_block {

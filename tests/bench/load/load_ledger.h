@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 #define LOAD_LEDGER_MAGIC "tribload"
 #define LOAD_LEDGER_VERSION 1u

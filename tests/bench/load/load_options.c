@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "tests/bench/load/chunker.h"
-#include "transport/dial_flags.h"
-#include "transport/size_duration.h"
+#include "transport/base/size_duration.h"
+#include "transport/connect/dial_flags.h"
 
 enum {
 	OPT_CONNECT = 256, OPT_TLS_CERTS, OPT_NO_SHM, OPT_PRODUCERS,

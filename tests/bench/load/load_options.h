@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "transport/compiler.h"
-#include "transport/dial.h"
+#include "transport/base/compiler.h"
+#include "transport/connect/dial.h"
 
 #define LOAD_PLACES_MAX 16u
 #define LOAD_CROWDS_MAX 16u

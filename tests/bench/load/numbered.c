@@ -3,7 +3,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 #define PACKET_TIMESTAMP 8u
 #define PACKET_FOR_TESTING 900u

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/compiler.h"
-#include "transport/pb_reader.h"
+#include "transport/base/compiler.h"
+#include "transport/wire/pb_reader.h"
 
 struct pb_writer;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 static int
 is_device(const struct dirent *e)

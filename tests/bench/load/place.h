@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "transport/addr.h"
-#include "transport/compiler.h"
-#include "transport/dial.h"
+#include "transport/base/compiler.h"
+#include "transport/connect/dial.h"
+#include "transport/socket/addr.h"
 
 struct tls_context;
 

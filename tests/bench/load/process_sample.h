@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct process_sample {
 	double user, system; /* seconds of processor time, in ticks */

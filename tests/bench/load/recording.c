@@ -8,13 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/consumer.h"
-#include "client/trace_losses.h"
+#include "client/library/consumer.h"
+#include "client/trace/trace_losses.h"
 #include "protos/text_file.h"
 #include "protos/trace_config_load.h"
 #include "protos/trace_stats.pb-c.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_writer.h"
 
 #define READ_EVERY_MS 250u
 #define FLUSH_TIMEOUT_MS 10000u

@@ -10,7 +10,7 @@
 
 #include "tests/bench/load/histogram.h"
 #include "tests/bench/load/load_options.h"
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct loop;
 struct recording;

@@ -6,7 +6,7 @@
 
 #include "tests/bench/load/line.h"
 #include "tests/bench/load/load_totals.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #define AGAIN_MS 1000u
 

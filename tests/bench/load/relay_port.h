@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct line_identity;
 struct load_totals;

@@ -16,8 +16,8 @@
 #include "tests/bench/load/place.h"
 #include "tests/bench/load/recording.h"
 #include "tests/load/load_ca.h"
-#include "transport/fd_limit.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
+#include "transport/process/fd_limit.h"
 
 #define TICK_MS 20u
 /* While nothing is about to change, all devices are looked at less often. */

@@ -2,7 +2,7 @@
 #ifndef TESTS_BENCH_LOAD_RUN_H
 #define TESTS_BENCH_LOAD_RUN_H
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 struct load_options;
 

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/inspect/json_out.h"
 #include "client/inspect/trace_open.h"
 #include "client/inspect/trace_scan.h"
 #include "client/inspect/trace_window.h"
-#include "client/trace_expand.h"
+#include "client/text/json_out.h"
+#include "client/trace/packet_expand.h"
 #include "tests/bench/load/account.h"
 #include "tests/bench/load/load_ledger.h"
 
@@ -19,7 +19,7 @@
 
 struct verify {
 	struct account *account;
-	struct trace_expand *expand;
+	struct packet_expand *expand;
 	struct account_options options;
 	bool cut; /* traces may end within a packet */
 	const char *ledger_paths[ACCOUNT_LEDGERS_MAX];
@@ -46,14 +46,14 @@ packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes,
 	struct verify *v = arg;
 	char err[128];
 
-	switch (trace_expand_packet(v->expand, data, len, inner_cb, v, err,
+	switch (packet_expand_packet(v->expand, data, len, inner_cb, v, err,
 	    sizeof(err))) {
-	case TRACE_EXPAND_PLAIN:
+	case PACKET_EXPAND_PLAIN:
 		account_packet(v->account, data, len);
 		break;
-	case TRACE_EXPAND_DONE:
+	case PACKET_EXPAND_DONE:
 		break;
-	case TRACE_EXPAND_BAD:
+	case PACKET_EXPAND_BAD:
 		v->damaged++;
 		break;
 	}
@@ -177,7 +177,7 @@ open_all(struct verify *v)
 	size_t i;
 
 	v->account = account_new();
-	v->expand = trace_expand_new();
+	v->expand = packet_expand_new();
 	if (v->account == NULL || v->expand == NULL) {
 		snprintf(v->err, sizeof(v->err), "out of memory");
 		return -1;
@@ -241,7 +241,7 @@ out:
 	if (rc == 2)
 		fprintf(stderr, "tributary-load verify: %s\n", v.err);
 	account_free(v.account);
-	trace_expand_free(v.expand);
+	packet_expand_free(v.expand);
 	for (i = 0; i < v.n_ledgers; i++)
 		load_ledger_free(v.ledgers[i]);
 	return rc;

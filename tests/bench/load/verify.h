@@ -2,7 +2,7 @@
 #ifndef TESTS_BENCH_LOAD_VERIFY_H
 #define TESTS_BENCH_LOAD_VERIFY_H
 
-#include "transport/compiler.h"
+#include "transport/base/compiler.h"
 
 /* The exit status: 0: all is accounted for; 1: not; 2: it cannot be said. */
 int verify_main(int argc, char **argv) MUST_CHECK;

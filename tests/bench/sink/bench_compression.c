@@ -13,7 +13,7 @@
 
 #include "service/sink/packet_boundary.h"
 #include "service/sink/packet_compressor.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 #define MADE_UP_BYTES (16u << 20)
 /* At most this much is compressed with the slow ones. */

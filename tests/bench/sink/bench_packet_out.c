@@ -12,10 +12,10 @@
 #include <time.h>
 
 #include "service/buffer/trace_buffer.h"
-#include "service/session/packet_check.h"
-#include "service/session/packet_out.h"
+#include "service/packet/packet_check.h"
+#include "service/packet/packet_out.h"
 #include "service/sink/file_sink.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 #define PACKET_BYTES 100u
 #define SOURCE_BYTES (64u << 20)

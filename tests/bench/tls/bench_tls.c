@@ -1,7 +1,7 @@
 /*
  * bench_tls: what TLS costs the collector, beside a bare sink on the same
- * library (transport/tls.h) that reads and throws away, or only shakes hands;
- * with the project's aims next to the figures.
+ * library (transport/tls/tls.h) that reads and throws away, or only shakes
+ * hands; with the project's aims next to the figures.
  *
  *	TRIBUTARYD=path/to/tributaryd bench_tls [MIB]
  *

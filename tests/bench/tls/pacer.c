@@ -12,8 +12,8 @@
 
 #include "tests/bench/ingest/process.h"
 #include "tests/load/load_producer.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 #define TICK_MS       1   /* one producer writes a chunk every tick */
 #define CHUNK_PACKETS 20u

@@ -14,7 +14,7 @@
 
 #include "tests/load/load_conn.h"
 #include "tests/load/load_tls.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 /* The first bytes of a ClientHello: a record that promises more. */
 static const uint8_t half_hello[] = { 0x16, 0x03, 0x01, 0x02, 0x00, 0x01 };

@@ -20,11 +20,11 @@
 #include "tests/fuzz/clients/hostile_replies.h"
 #include "tests/fuzz/clients/victims.h"
 #include "tests/fuzz/stage/script.h"
-#include "transport/frame.h"
-#include "transport/ipc_frame.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/ipc_frame.h"
+#include "transport/wire/pb_writer.h"
 
 #define PENDING_MAX 16u
 

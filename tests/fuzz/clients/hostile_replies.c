@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "tests/fuzz/stage/script.h"
-#include "transport/clock_snapshot.h"
-#include "transport/link_clock.h"
-#include "transport/link_wire.h"
-#include "transport/pb_writer.h"
+#include "transport/clock/clock_snapshot.h"
+#include "transport/link/link_clock.h"
+#include "transport/link/link_wire.h"
+#include "transport/wire/pb_writer.h"
 
 /* ---- for producers ---- */
 

@@ -12,10 +12,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/frame.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/rpc_client.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_client.h"
+#include "transport/wire/frame.h"
 
 #define CHECK(cond)                                                            \
 	do {                                                                   \

@@ -7,16 +7,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/consumer.h"
-#include "client/control.h"
-#include "client/producer.h"
-#include "client/trace_writer.h"
-#include "relay/outbox.h"
-#include "relay/producers.h"
-#include "relay/settings.h"
-#include "relay/uplink.h"
-#include "transport/addr.h"
-#include "transport/loop.h"
+#include "client/library/consumer.h"
+#include "client/library/control.h"
+#include "client/library/producer.h"
+#include "client/library/trace_writer.h"
+#include "relay/outbox/outbox.h"
+#include "relay/producers/producers.h"
+#include "relay/settings/settings.h"
+#include "relay/uplink/uplink.h"
+#include "transport/loop/loop.h"
+#include "transport/socket/addr.h"
 
 static struct {
 	struct loop *loop;

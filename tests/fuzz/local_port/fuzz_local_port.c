@@ -1,8 +1,8 @@
 /*
  * Producers at a relay without a link: the input chooses who connects, what is
  * called with what, what is written into shared memory, and what comes from
- * upward; what goes there is held to the rules of relay/upward.h.  In the end
- * everybody leaves, and nothing may be left.
+ * upward; what goes there is held to the rules of relay/producers/upstream.h.
+ * In the end everybody leaves, and nothing may be left.
  */
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -15,14 +15,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "relay/producers_internal.h"
-#include "relay/settings.h"
-#include "transport/ipc_frame.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
-#include "transport/rpc_host.h"
+#include "relay/producers/producers_internal.h"
+#include "relay/settings/settings.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/wire/ipc_frame.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 #define PEERS 4u
 #define STEPS_MAX 400u
@@ -59,7 +59,7 @@ static struct {
 
 	struct channel channels[CHANNELS];
 	uint32_t last_channel;
-	enum upward_room room;
+	enum upstream_room room;
 	unsigned room_left;
 	uint8_t *reserved;
 	size_t reserved_max;
@@ -115,7 +115,7 @@ op_put(void *arg, uint32_t channel, enum link_up kind, const void *data,
 	    "a descriptor does not parse");
 }
 
-static enum upward_room
+static enum upstream_room
 op_reserve(void *arg, uint32_t channel, size_t max, size_t data_len,
     uint8_t **out)
 {
@@ -124,7 +124,7 @@ op_reserve(void *arg, uint32_t channel, size_t max, size_t data_len,
 	require(w.reserved == NULL, "reserved twice");
 	require(max <= LINK_MESSAGE_MAX, "a commit is too long");
 	require(c->open && !c->refused, "a commit of a closed channel");
-	if (data_len > 0 && w.room != UPWARD_ROOM && w.room_left-- == 0) {
+	if (data_len > 0 && w.room != UPSTREAM_ROOM && w.room_left-- == 0) {
 		w.room_left = 0;
 		return w.room;
 	}
@@ -134,7 +134,7 @@ op_reserve(void *arg, uint32_t channel, size_t max, size_t data_len,
 	w.reserved_max = max;
 	w.reserved_data = data_len > 0;
 	*out = w.reserved;
-	return UPWARD_ROOM;
+	return UPSTREAM_ROOM;
 }
 
 static void
@@ -188,7 +188,7 @@ op_dropped(void *arg, uint32_t channel, const struct link_loss *loss)
 	require(loss->chunks == 1, "a loss of nothing");
 }
 
-static const struct upward_ops upward_ops = {
+static const struct upstream_ops upstream_ops = {
 	.put = op_put,
 	.reserve = op_reserve,
 	.commit = op_commit,
@@ -678,11 +678,11 @@ from_upward(void)
 		}
 		break;
 	case 4:
-		w.room = byte() & 1 ? UPWARD_LATER : UPWARD_DROPPED;
+		w.room = byte() & 1 ? UPSTREAM_LATER : UPSTREAM_DROPPED;
 		w.room_left = byte() % 8;
 		break;
 	case 5:
-		w.room = UPWARD_ROOM;
+		w.room = UPSTREAM_ROOM;
 		producers_resume(w.producers, channel);
 		break;
 	case 6:
@@ -747,7 +747,7 @@ begin(const uint8_t *data, size_t size)
 	struct producers_setup setup = {
 		.settings = &settings,
 		.state_dirfd = -1,
-		.upward = { &upward_ops, NULL },
+		.upward = { &upstream_ops, NULL },
 		.new_channel = new_channel,
 	};
 	char err[200];
@@ -758,7 +758,7 @@ begin(const uint8_t *data, size_t size)
 		w.peers[i].fd = -1;
 	w.p = data;
 	w.end = data + size;
-	w.room = UPWARD_ROOM;
+	w.room = UPSTREAM_ROOM;
 	if ((w.loop = loop_new()) == NULL)
 		abort();
 	setup.loop = w.loop;
@@ -777,7 +777,7 @@ end(void)
 
 	for (i = 0; i < PEERS; i++)
 		leave(&w.peers[i]);
-	w.room = UPWARD_ROOM;
+	w.room = UPSTREAM_ROOM;
 	producers_resume(w.producers, 0);
 	while (w.producers->n_connections > 0 || w.stats.n_conns > 0 ||
 	    w.producers->n_locals > 0) {

@@ -12,18 +12,18 @@
 
 #include "protos/text_parse.h"
 #include "protos/trace_config.pb-c.h"
+#include "service/collector/service.h"
+#include "service/config/config.h"
+#include "service/packet/packet_out.h"
 #include "service/session/commit.h"
-#include "service/session/config.h"
-#include "service/session/packet_out.h"
 #include "service/session/producer.h"
 #include "service/session/readback.h"
-#include "service/session/service.h"
 #include "service/session/session.h"
-#include "service/session/settings.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
-#include "transport/shm.h"
+#include "service/settings/settings.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_writer.h"
 
 #define CONFIG                                                                \
 	"buffers { size_kb: 8 } buffers { size_kb: 8 fill_policy: DISCARD } " \

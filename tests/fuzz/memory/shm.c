@@ -13,7 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
 
 #define OP_BYTES 6u
 #define PAGES 4u

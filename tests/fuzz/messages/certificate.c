@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/roles.h"
-#include "transport/tls_identity.h"
+#include "transport/socket/roles.h"
+#include "transport/tls/tls_identity.h"
 
 static void
 check(const struct tls_identity *id)

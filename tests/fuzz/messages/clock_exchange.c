@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "protos/trace_packet.pb-c.h"
+#include "service/machine/machine.h"
 #include "service/port/clock_exchange.h"
-#include "service/session/machine.h"
 
 /* One that cannot be has a reason; all others make a packet at first. */
 static void

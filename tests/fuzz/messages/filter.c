@@ -18,8 +18,8 @@
 
 #include "protos/trace_config.pb-c.h"
 #include "service/filter/message_filter.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 enum { AS_IT_IS = 1, OVERLAY = 2, RULE = 4 };
 

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "protos/trace_packet.pb-c.h"
-#include "service/session/machine.h"
-#include "service/session/machine_clock.h"
-#include "transport/link_clock.h"
+#include "service/machine/machine.h"
+#include "service/machine/machine_clock.h"
+#include "transport/link/link_clock.h"
 
 static void
 check_snapshot(const struct clock_snapshot *a, const struct clock_snapshot *b)

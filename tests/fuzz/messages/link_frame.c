@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/link_wire.h"
+#include "transport/link/link_wire.h"
 
 #define CHECK(cond)                                                            \
 	do {                                                                   \

@@ -13,11 +13,11 @@
 #include <string.h>
 
 #include "tests/fuzz/messages/input.h"
-#include "transport/ipc_frame.h"
-#include "transport/link_unpack.h"
-#include "transport/link_wire.h"
-#include "transport/link_zstd.h"
-#include "transport/stream.h"
+#include "transport/link/link_unpack.h"
+#include "transport/link/link_wire.h"
+#include "transport/link/link_zstd.h"
+#include "transport/stream/stream.h"
+#include "transport/wire/ipc_frame.h"
 
 /* Bound the time of one input. */
 #define FRAMES_MAX 32

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tests/fuzz/messages/input.h"
-#include "transport/link_zstd.h"
+#include "transport/link/link_zstd.h"
 
 /* Bound the time of one input. */
 #define BLOCKS_MAX 64

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "service/sink/packet_boundary.h"
-#include "transport/pb_reader.h"
+#include "transport/wire/pb_reader.h"
 
 void
 fuzz_packet_boundary(const uint8_t *data, size_t size)

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 
 #include "service/buffer/trace_buffer.h"
-#include "service/session/packet_check.h"
-#include "service/session/packet_time.h"
-#include "transport/pb_reader.h"
+#include "service/packet/packet_check.h"
+#include "service/packet/packet_time.h"
+#include "transport/wire/pb_reader.h"
 
 #define MAX_CUTS 15u
 

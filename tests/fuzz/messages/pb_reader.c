@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/frame.h"
-#include "transport/ipc_frame.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/ipc_frame.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 #define DEPTH_MAX 8
 #define CHECK(cond)                                                            \

@@ -7,11 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "client/machines_text.h"
-#include "client/session_stats_text.h"
-#include "client/sessions_text.h"
-#include "client/sources_text.h"
-#include "client/state_text.h"
+#include "client/show/machines_text.h"
+#include "client/show/session_stats_text.h"
+#include "client/show/sessions_text.h"
+#include "client/show/sources_text.h"
+#include "client/show/state_text.h"
 #include "protos/control.pb-c.h"
 #include "protos/service_state.pb-c.h"
 #include "protos/unpack.h"

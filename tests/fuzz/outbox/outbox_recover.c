@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "relay/outbox.h"
-#include "transport/log.h"
-#include "transport/pb_reader.h"
+#include "relay/outbox/outbox.h"
+#include "transport/base/log.h"
+#include "transport/wire/pb_reader.h"
 
 /*
  * Files that an earlier relay left, with bytes changed: it must start, and be

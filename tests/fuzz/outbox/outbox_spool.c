@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "relay/outbox_spool.h"
+#include "relay/outbox/spool_format.h"
 
 /* Whatever a segment's file holds: every step ends, and within the file. */
 

@@ -13,15 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "relay/producers_internal.h"
-#include "relay/settings.h"
-#include "relay/uplink.h"
+#include "relay/producers/producers_internal.h"
+#include "relay/settings/settings.h"
+#include "relay/uplink/uplink.h"
 #include "tests/fuzz/stage/network.h"
 #include "tests/fuzz/stage/rogue_consumer.h"
 #include "tests/fuzz/stage/rogue_producer.h"
 #include "tests/fuzz/stage/stage.h"
 #include "tests/fuzz/stage/witness.h"
-#include "transport/loop.h"
+#include "transport/loop/loop.h"
 
 #define FLUSHES_MAX 3u /* each takes milliseconds */
 

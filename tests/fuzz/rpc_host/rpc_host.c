@@ -14,12 +14,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/unit/transport/tcp_pair.h"
-#include "transport/frame.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/peer.h"
-#include "transport/rpc_host.h"
+#include "tests/unit/transport/socket/tcp_pair.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/socket/peer.h"
+#include "transport/wire/frame.h"
 
 #define CHECK(cond)                                                            \
 	do {                                                                   \

@@ -1,5 +1,5 @@
 /*
- * Connections over a TLS that is off (tests/unit/transport/fake_tls.h) but
+ * Connections over a TLS that is off (tests/unit/transport/tls/fake_tls.h) but
  * demands whatever it likes, under a guard that refuses, limits that are
  * reached and an owner that pauses, sweeps and closes, by a script.
  *
@@ -16,15 +16,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/unit/transport/fake_tls.h"
-#include "transport/budget.h"
-#include "transport/frame.h"
-#include "transport/ipc_frame.h"
-#include "transport/log.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
-#include "transport/rpc_host.h"
-#include "transport/tls.h"
+#include "tests/unit/transport/tls/fake_tls.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/socket/budget.h"
+#include "transport/tls/tls.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/ipc_frame.h"
+#include "transport/wire/pb_writer.h"
 
 #define CHECK(cond)                                                            \
 	do {                                                                   \

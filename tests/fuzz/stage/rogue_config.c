@@ -6,7 +6,7 @@
 #include "protos/text_parse.h"
 #include "protos/trace_config.pb-c.h"
 #include "tests/fuzz/stage/script.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 #define SOURCES "data_sources { config { name: \"a\" } } "
 #define SHORT   "flush_timeout_ms: 1 data_source_stop_timeout_ms: 1 "

@@ -9,8 +9,8 @@
 
 #include "tests/fuzz/stage/rogue_config.h"
 #include "tests/fuzz/stage/stage.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 /* Methods, by their place in wire-format.md. */
 enum {

@@ -9,10 +9,10 @@
 
 #include "tests/fuzz/stage/stage.h"
 #include "tests/fuzz/stage/witness.h"
-#include "transport/ipc_frame.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/ipc_frame.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 /* Methods, by their place in wire-format.md. */
 enum {

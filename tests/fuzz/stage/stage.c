@@ -4,15 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/link/link.h"
 #include "service/port/consumer_port.h"
 #include "service/port/control_port.h"
 #include "service/port/link_port.h"
 #include "service/port/producer_port.h"
-#include "service/session/link.h"
 #include "service/session/session.h"
 #include "tests/fuzz/stage/turns.h"
-#include "transport/log.h"
-#include "transport/loop.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
 
 const struct peer stage_stranger = { .kind = ADDR_UNIX, .auth = PEER_UNIX,
 	.can_pass_fds = true, .uid = 4001, .gid = 4001, .pid = 71,

@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/peer.h"
-#include "transport/rpc_host.h"
-#include "service/session/service.h"
-#include "service/session/settings.h"
+#include "transport/socket/peer.h"
+#include "transport/rpc/rpc_host.h"
+#include "service/collector/service.h"
+#include "service/settings/settings.h"
 
 #include "tests/fuzz/stage/wire.h"
 

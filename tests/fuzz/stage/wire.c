@@ -5,11 +5,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transport/frame.h"
-#include "transport/ipc_frame.h"
-#include "transport/pb_writer.h"
-#include "transport/rpc_host.h"
-#include "transport/stream.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/stream/stream.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/ipc_frame.h"
+#include "transport/wire/pb_writer.h"
 
 void
 wire_init(struct wire *w)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/addr.h"
+#include "transport/socket/addr.h"
 
 #define CHECK(cond)                                                            \
 	do {                                                                   \

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/cert_index.h"
+#include "client/cert/index.h"
 
 void
 fuzz_cert_index(const uint8_t *data, size_t size)

@@ -9,19 +9,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/session/match.h"
+#include "service/config/name_filter.h"
 
 #define INPUT_MAX 4096
 
 static void
-add(struct match *m, const char *line)
+add(struct name_filter *m, const char *line)
 {
 	char err[256] = "";
 
 	if (line[0] != '/') {
-		if (match_add_name(m, line) == 0 && !match_test(m, line))
+		if (name_filter_add_name(m, line) == 0 && !name_filter_test(m,
+		    line))
 			abort();
-	} else if (match_add_regex(m, line + 1, err, sizeof(err)) != 0 &&
+	} else if (name_filter_add_regex(m, line + 1, err, sizeof(err)) != 0 &&
 	    (err[0] == '\0' || strchr(err, '\n') != NULL)) {
 		abort();
 	}
@@ -31,11 +32,11 @@ void
 fuzz_match(const uint8_t *data, size_t size)
 {
 	char *text, *line, *next;
-	struct match *m;
+	struct name_filter *m;
 
 	if (size > INPUT_MAX || (text = malloc(size + 1)) == NULL)
 		return;
-	if ((m = match_new()) == NULL) {
+	if ((m = name_filter_new()) == NULL) {
 		free(text);
 		return;
 	}
@@ -45,8 +46,8 @@ fuzz_match(const uint8_t *data, size_t size)
 		*next = '\0';
 		add(m, line);
 	}
-	if (match_test(m, line) != match_test(m, line))
+	if (name_filter_test(m, line) != name_filter_test(m, line))
 		abort();
-	match_free(m);
+	name_filter_free(m);
 	free(text);
 }

@@ -12,8 +12,8 @@
 #include "client/probes/sys_keys.h"
 #include "client/probes/sys_text.h"
 #include "protos/sys_stats.pb-c.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 static void
 check_name(const char *name)

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "relay/settings.h"
+#include "relay/settings/settings.h"
 
 static void
 check(const struct relay_settings *s)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/session/settings.h"
+#include "service/settings/settings.h"
 
 static void
 check(const struct settings *s)

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "tests/fuzz/shown.h"
-#include "transport/ssh.h"
+#include "transport/ssh/ssh.h"
 
 void
 fuzz_ssh(const uint8_t *data, size_t size)

@@ -9,10 +9,10 @@
 
 #include "protos/utf8.h"
 #include "tests/fuzz/shown.h"
-#include "transport/glob.h"
-#include "transport/log.h"
-#include "transport/roles.h"
-#include "transport/size_duration.h"
+#include "transport/base/glob.h"
+#include "transport/base/log.h"
+#include "transport/base/size_duration.h"
+#include "transport/socket/roles.h"
 
 /* Longer ones are no words, and patterns take the product of both lengths. */
 #define WORD_MAX 512u

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "tests/fuzz/shown.h"
-#include "tests/unit/transport/tls_fixture.h"
-#include "transport/log.h"
-#include "transport/tls_conn.h"
+#include "tests/unit/transport/tls/tls_fixture.h"
+#include "transport/base/log.h"
+#include "transport/tls/tls_conn.h"
 
 #define CHECK(cond)                                                            \
 	do {                                                                   \

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/tls.h"
+#include "transport/tls/tls.h"
 
 void tls_fuzz_run(enum tls_side side, const uint8_t *data, size_t size);
 

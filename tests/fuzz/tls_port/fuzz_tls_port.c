@@ -17,18 +17,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "service/gate.h"
+#include "service/front/gate.h"
 #include "service/port/relay_port.h"
 #include "tests/fuzz/stage/network.h"
 #include "tests/fuzz/stage/rogue_config.h"
 #include "tests/fuzz/stage/script.h"
 #include "tests/fuzz/stage/stage.h"
-#include "tests/unit/transport/tls_fixture.h"
-#include "transport/ipc_frame.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
-#include "transport/roles.h"
-#include "transport/tls_conn.h"
+#include "tests/unit/transport/tls/tls_fixture.h"
+#include "transport/loop/loop.h"
+#include "transport/socket/roles.h"
+#include "transport/tls/tls_conn.h"
+#include "transport/wire/ipc_frame.h"
+#include "transport/wire/pb_writer.h"
 
 #define CLIENTS 3u
 #define DOORS   2u

@@ -1,9 +1,9 @@
 /*
  * The trace buffer under hostile producers.  The first byte chooses: a script
- * (tests/unit/buffer/tb_script.h) that runs on the buffer and its model, which
- * must agree; or raw calls whose chunks, flags, counts and patches are whatever
- * the input says, where what counts is that nothing breaks: the records of the
- * ring stay whole, packets lie within it, and every loop ends.
+ * (tests/unit/service/buffer/tb_script.h) that runs on the buffer and its
+ * model, which must agree; or raw calls whose chunks, flags, counts and patches
+ * are whatever the input says, where what counts is that nothing breaks: the
+ * records of the ring stay whole, packets lie within it, and every loop ends.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "service/buffer/tb_state.h"
-#include "tests/unit/buffer/tb_script.h"
+#include "tests/unit/service/buffer/tb_script.h"
 
 #define PAYLOAD_MAX 3000u
 

@@ -10,7 +10,7 @@
 
 #include "client/inspect/packet_filter.h"
 #include "client/inspect/packet_show.h"
-#include "client/trace_cutter.h"
+#include "client/trace/packet_splitter.h"
 
 struct state {
 	struct packet_show *all, *some;
@@ -33,7 +33,7 @@ fuzz_packet_show(const uint8_t *data, size_t size)
 {
 	struct packet_filter none = { 0 }, filter = { .machine = "c?r*",
 		.has_from = true, .from_ns = 5 };
-	struct trace_cutter cutter = { 0 };
+	struct packet_splitter cutter = { 0 };
 	char *text = NULL, err[200];
 	struct state s = { 0 };
 	size_t i, len;
@@ -43,7 +43,7 @@ fuzz_packet_show(const uint8_t *data, size_t size)
 	    (s.all = packet_show_new(out, &none)) == NULL ||
 	    (s.some = packet_show_new(NULL, &filter)) == NULL)
 		abort();
-	(void)!trace_cutter_feed(&cutter, data, size, packet_cb, &s, err,
+	(void)!packet_splitter_feed(&cutter, data, size, packet_cb, &s, err,
 	    sizeof(err));
 	if (packet_show_shown(s.all) != packet_show_seen(s.all) ||
 	    packet_show_seen(s.all) != packet_show_seen(s.some) ||
@@ -54,7 +54,7 @@ fuzz_packet_show(const uint8_t *data, size_t size)
 		    text[i] == 0x7f)
 			abort();
 	free(text);
-	trace_cutter_done(&cutter);
+	packet_splitter_done(&cutter);
 	packet_show_free(s.all);
 	packet_show_free(s.some);
 }

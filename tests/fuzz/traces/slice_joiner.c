@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "client/slice_joiner.h"
-#include "transport/pb_reader.h"
+#include "client/trace/slice_joiner.h"
+#include "transport/wire/pb_reader.h"
 
 static volatile uint8_t touched; /* every byte can be read */
 

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "client/inspect/trace_clocks.h"
-#include "client/packet_facts.h"
-#include "client/trace_cutter.h"
+#include "client/trace/packet_facts.h"
+#include "client/trace/packet_splitter.h"
 
 #define SOME 8u
 
@@ -113,17 +113,17 @@ void
 fuzz_trace_clocks(const uint8_t *data, size_t size)
 {
 	struct state s = { .clocks = trace_clocks_new() };
-	struct trace_cutter cutter = { 0 };
+	struct packet_splitter cutter = { 0 };
 	char err[200];
 
 	if (s.clocks == NULL)
 		abort();
 	packet_types_init(&s.types);
-	if (trace_cutter_feed(&cutter, data, size, packet_cb, &s, err,
+	if (packet_splitter_feed(&cutter, data, size, packet_cb, &s, err,
 	    sizeof(err)) < 0 && err[0] == '\0')
 		abort();
 	convert_some(s.clocks);
 	report(s.clocks);
-	trace_cutter_done(&cutter);
+	packet_splitter_done(&cutter);
 	trace_clocks_free(s.clocks);
 }

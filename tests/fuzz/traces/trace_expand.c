@@ -13,8 +13,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "client/trace_expand.h"
-#include "transport/pb_writer.h"
+#include "client/trace/packet_expand.h"
+#include "transport/wire/pb_writer.h"
 
 struct seen {
 	uint64_t packets;
@@ -34,20 +34,20 @@ inner_cb(void *arg, const uint8_t *data, size_t len)
 		s->sum = (uint8_t)(s->sum * 31 + data[i]);
 }
 
-static enum trace_expand_result
-push(struct trace_expand *x, const uint8_t *data, size_t len,
+static enum packet_expand_result
+push(struct packet_expand *x, const uint8_t *data, size_t len,
     struct seen *s)
 {
 	char err[128] = "";
-	enum trace_expand_result r;
+	enum packet_expand_result r;
 
 	*s = (struct seen){ 0 };
-	r = trace_expand_packet(x, data, len, inner_cb, s, err, sizeof(err));
-	if ((r == TRACE_EXPAND_BAD) != (err[0] != '\0') ||
-	    (r == TRACE_EXPAND_PLAIN && s->packets != 0) ||
-	    (r != TRACE_EXPAND_PLAIN) !=
-	    trace_expand_is_compressed(data, len) ||
-	    s->bytes > TRACE_EXPAND_MAX_BYTES)
+	r = packet_expand_packet(x, data, len, inner_cb, s, err, sizeof(err));
+	if ((r == PACKET_EXPAND_BAD) != (err[0] != '\0') ||
+	    (r == PACKET_EXPAND_PLAIN && s->packets != 0) ||
+	    (r != PACKET_EXPAND_PLAIN) !=
+	    packet_expand_is_compressed(data, len) ||
+	    s->bytes > PACKET_EXPAND_MAX_BYTES)
 		abort();
 	return r;
 }
@@ -73,10 +73,10 @@ wrap(struct pb_writer *w, const uint8_t *data, size_t len, int zstd)
 void
 fuzz_trace_expand(const uint8_t *data, size_t size)
 {
-	struct trace_expand *x = trace_expand_new();
+	struct packet_expand *x = packet_expand_new();
 	struct pb_writer w;
 	struct seen first, again;
-	enum trace_expand_result r;
+	enum packet_expand_result r;
 
 	if (x == NULL)
 		abort();
@@ -87,10 +87,10 @@ fuzz_trace_expand(const uint8_t *data, size_t size)
 		wrap(&w, data + 1, size - 1, data[0] % 3 == 1);
 	r = push(x, w.data, w.len, &first);
 	/* What went wrong before leaves nothing behind. */
-	if (trace_expand_bytes(x) < TRACE_EXPAND_ALLOWANCE / 2 &&
+	if (packet_expand_bytes(x) < PACKET_EXPAND_ALLOWANCE / 2 &&
 	    (push(x, w.data, w.len, &again) != r ||
 	    memcmp(&first, &again, sizeof(first)) != 0))
 		abort();
 	pb_writer_done(&w);
-	trace_expand_free(x);
+	packet_expand_free(x);
 }

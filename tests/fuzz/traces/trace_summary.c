@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/trace_report.h"
-#include "client/trace_summary.h"
+#include "client/trace/trace_report.h"
+#include "client/trace/trace_summary.h"
 
 /* Feeds it in pieces of step bytes; whether all of it was a trace. */
 static int

@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/link_in.h"
-#include "transport/link_out.h"
-#include "transport/link_wire.h"
+#include "transport/link/link_in.h"
+#include "transport/link/link_out.h"
+#include "transport/link/link_wire.h"
 
 /* ---- chance ---- */
 
@@ -158,7 +158,7 @@ void book_take_command(struct book *b, uint32_t channel, const uint8_t *data,
 
 /* ---- wires ---- */
 
-/* What is on the way in one direction; frames of transport/frame.h. */
+/* What is on the way in one direction; frames of transport/wire/frame.h. */
 struct pipe {
 	uint8_t *data;
 	size_t len;

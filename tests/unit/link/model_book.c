@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "protos/link.pb-c.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 /* Of CommitDataRequest. */
 enum { MOVE = 1, MOVE_BUFFER = 3, MOVE_DATA = 4 };

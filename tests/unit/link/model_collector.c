@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "protos/link.pb-c.h"
-#include "transport/link_zstd.h"
+#include "transport/link/link_zstd.h"
 
 #define CHANNELS_MAX 512
 #define COMMANDS_BYTES (1u << 20)

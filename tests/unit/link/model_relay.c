@@ -17,10 +17,10 @@
 
 #include "protos/link.pb-c.h"
 #include "protos/producer_port.pb-c.h"
-#include "relay/outbox.h"
-#include "transport/link_zstd.h"
-#include "transport/loop.h"
-#include "transport/pb_writer.h"
+#include "relay/outbox/outbox.h"
+#include "transport/link/link_zstd.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_writer.h"
 
 #define PRODUCERS_MAX 12
 #define LOSSES_MAX 8

@@ -12,11 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/link/link.h"
+#include "service/link/link_internal.h"
 #include "service/session/flush.h"
-#include "service/session/link.h"
-#include "service/session/link_internal.h"
-#include "tests/unit/session/fixture.h"
-#include "transport/link_zstd.h"
+#include "tests/unit/service/session/fixture.h"
+#include "transport/link/link_zstd.h"
 
 #define MACHINE_ID 77u
 #define RECORD                                                                 \

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/frame.h"
+#include "transport/wire/frame.h"
 
 void
 pipe_put(struct pipe *p, enum wire_kind kind, const void *a, size_t a_len,

@@ -10,7 +10,7 @@
 #include "tests/bench/load/account.h"
 #include "tests/bench/load/load_ledger.h"
 #include "tests/bench/load/numbered.h"
-#include "transport/pb_writer.h"
+#include "transport/wire/pb_writer.h"
 
 #define FIRST 100u
 

@@ -9,9 +9,9 @@
 
 #include "tests/bench/load/chunker.h"
 #include "tests/bench/load/numbered.h"
-#include "transport/pb_reader.h"
-#include "transport/pb_writer.h"
-#include "transport/shm.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 #define KEY 77u
 

@@ -1,0 +1,41 @@
+/*
+ * atomic_files: several files that appear together, or not at all.
+ *
+ * Each is written beside its place and reaches the disk first; commit then
+ * renames one after the other, in their order.  A crash between two renames
+ * leaves the first ones new: put first what must not be missing.
+ */
+#ifndef CLIENT_CERT_ATOMIC_FILES_H
+#define CLIENT_CERT_ATOMIC_FILES_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "transport/base/compiler.h"
+
+struct atomic_files;
+
+/* Most files in one go. */
+#define ATOMIC_FILES_MAX 4096
+
+/* NULL: no memory. */
+struct atomic_files *atomic_files_new(void) MUST_CHECK;
+/* Removes what was not committed.  NULL is fine. */
+void atomic_files_free(struct atomic_files *s);
+
+/*
+ * Writes data to stand at path, with exactly that mode; a mode without bits
+ * for others is never wider, not for a moment.  -1 with a sentence.
+ */
+int atomic_files_add(struct atomic_files *s, const char *path,
+    const void *data, size_t len, mode_t mode, char *err, size_t err_size)
+    MUST_CHECK;
+
+/*
+ * Puts all of them in place, over what is there.  -1 with a sentence: those
+ * from the one it names on are not in place.
+ */
+int atomic_files_commit(struct atomic_files *s, char *err, size_t err_size)
+    MUST_CHECK;
+
+#endif /* CLIENT_CERT_ATOMIC_FILES_H */

@@ -1,0 +1,57 @@
+/*
+ * authority: what a CA signs: itself, the collector, devices, people.
+ *
+ * Works on the folder of a CA (client/cert/store.h).  Each call does all of
+ * its work or, with a sentence in err, none of it.  Prints nothing.
+ */
+#ifndef CLIENT_CERT_AUTHORITY_H
+#define CLIENT_CERT_AUTHORITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "client/cert/index.h"
+#include "client/cert/x509_make.h"
+#include "transport/base/compiler.h"
+
+#define CERT_DAY          (24 * 60 * 60) /* seconds */
+#define CERT_CA_DAYS      3650
+#define CERT_DEFAULT_DAYS 825
+
+/* What is wanted; everything borrowed. */
+struct cert_order {
+	const char *dir;
+	const char *name; /* renew: NULL is the collector's own */
+	uint32_t role;    /* issue */
+	const char *organization; /* init; may be NULL */
+	/* Names besides; init and issue: all; renew: those that are added. */
+	const char *const *alternatives;
+	size_t n_alternatives;
+	const char *out; /* issue, renew: a folder; NULL: in the CA's */
+	unsigned days;   /* never beyond the end of the CA */
+	enum cert_key_kind key;
+	bool key_given;  /* renew: otherwise as it was */
+	bool keep_key;   /* renew */
+	bool revoke_old; /* renew */
+	time_t now;
+};
+
+/* What was done. */
+struct cert_outcome {
+	struct cert_entry entry;
+	bool shortened; /* to the end of the CA */
+	char *folder;   /* where the files are; to be freed */
+};
+void cert_outcome_done(struct cert_outcome *o);
+
+/* A new CA, the collector's certificate (for name), and an empty CRL. */
+int cert_authority_init(const struct cert_order *o, struct cert_outcome *done,
+    char *err, size_t err_size) MUST_CHECK;
+int cert_authority_issue(const struct cert_order *o, struct cert_outcome *done,
+    char *err, size_t err_size) MUST_CHECK;
+int cert_authority_renew(const struct cert_order *o, struct cert_outcome *done,
+    char *err, size_t err_size) MUST_CHECK;
+
+#endif /* CLIENT_CERT_AUTHORITY_H */

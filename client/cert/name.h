@@ -1,0 +1,52 @@
+/*
+ * name: what may be written into a certificate as a name.  Pure.
+ */
+#ifndef CLIENT_CERT_NAME_H
+#define CLIENT_CERT_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "transport/base/compiler.h"
+
+/* X.509's bound for a common name and an organization, in bytes here. */
+#define CERT_NAME_MAX 64
+/* Longest alternative name: a host name's bound, and enough for a URI. */
+#define CERT_ALTERNATIVE_MAX 253
+
+enum cert_name_kind {
+	CERT_NAME_DNS, /* a host name; a first label "*" stands for any */
+	CERT_NAME_IP,
+	CERT_NAME_URI,
+	CERT_NAME_EMAIL,
+	CERT_NAME_NONE, /* nothing that a certificate could hold */
+};
+
+/*
+ * Whether a device or a person may be called so: it becomes a common name and
+ * a folder.  UTF-8 without control characters and slashes, 1 to CERT_NAME_MAX
+ * bytes, no dot or dash in front.  -1 with a sentence.
+ */
+int cert_name_check(const char *name, char *err, size_t err_size) MUST_CHECK;
+
+/* The same for an organization, where slashes and dots are welcome. */
+int cert_name_check_text(const char *what, const char *text, char *err,
+    size_t err_size) MUST_CHECK;
+
+/* What kind of alternative name text is. */
+enum cert_name_kind cert_name_kind(const char *text);
+
+/*
+ * Whether an alternative name may be asked for: it has a kind and does not
+ * give a role, which is never a matter of names.  -1 with a sentence.
+ */
+int cert_name_check_alternative(const char *text, char *err, size_t err_size)
+    MUST_CHECK;
+
+/*
+ * For a line of shell: text as it is where that is safe, else in quotes.
+ * Returns out; 4 times the length of text and 3 bytes are enough.
+ */
+const char *cert_name_shell(const char *text, char *out, size_t out_size);
+
+#endif /* CLIENT_CERT_NAME_H */

@@ -1,0 +1,21 @@
+/*
+ * renew_ca: a new certificate for the key of a CA.
+ */
+#ifndef CLIENT_CERT_RENEW_CA_H
+#define CLIENT_CERT_RENEW_CA_H
+
+#include <stddef.h>
+
+#include "client/cert/authority.h"
+#include "transport/base/compiler.h"
+
+/*
+ * With the same name, valid for o->days from o->now: all it has signed stays
+ * good.  Put into the CA's folder and into those of the devices; the
+ * revocation list then is good until the new end.  -1 with a sentence: nothing
+ * was changed.
+ */
+int cert_renew_ca(const struct cert_order *o, struct cert_outcome *done,
+    char *err, size_t err_size) MUST_CHECK;
+
+#endif /* CLIENT_CERT_RENEW_CA_H */

@@ -1,0 +1,27 @@
+/*
+ * revoke: takes certificates of a CA back.
+ */
+#ifndef CLIENT_CERT_REVOKE_H
+#define CLIENT_CERT_REVOKE_H
+
+#include <stddef.h>
+#include <time.h>
+
+#include "client/cert/index.h"
+#include "transport/base/compiler.h"
+
+struct cert_revoked {
+	struct cert_entry entry; /* the last of them, as it now is */
+	size_t n;                /* that were not revoked before */
+};
+
+/*
+ * Revokes by name (every certificate of that name that has not expired, those
+ * that were replaced included), else by serial number, and writes crl.pem
+ * anew, also when nothing changed.  -1 with a sentence.
+ */
+int cert_revoke(const char *dir, const char *name_or_serial,
+    enum cert_reason reason, time_t now, struct cert_revoked *done, char *err,
+    size_t err_size) MUST_CHECK;
+
+#endif /* CLIENT_CERT_REVOKE_H */

@@ -1,0 +1,300 @@
+#include "client/cert/show.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <openssl/bn.h>
+#include <openssl/x509.h>
+
+#include "client/cert/pem.h"
+#include "client/cert/store.h"
+#include "client/cert/x509_make.h"
+#include "client/cert/x509_text.h"
+#include "client/text/json_text.h"
+#include "transport/base/human_numbers.h"
+#include "transport/socket/roles.h"
+#include "transport/tls/tls.h"
+
+#define DAY (24 * 60 * 60)
+
+/* One certificate of a folder, as it is shown. */
+struct row {
+	struct cert_entry entry;
+	const char *role; /* of the CA: "ca" */
+	bool unlisted;    /* revoked, and not in crl.pem */
+};
+
+/* A word for programs. */
+static const char *
+state_word(const struct cert_entry *e, time_t now)
+{
+	if (e->state == CERT_REVOKED)
+		return "revoked";
+	if (e->until <= now)
+		return "expired";
+	if (e->from > now)
+		return "not-yet-valid";
+	return cert_state_text(e->state);
+}
+
+const char *
+cert_show_state(const struct cert_entry *e, time_t now,
+    char out[CERT_SHOW_STATE_SIZE])
+{
+	const char *word = state_word(e, now);
+	int64_t days = ((int64_t)e->until - now) / DAY;
+
+	if (strcmp(word, "revoked") == 0 &&
+	    e->reason != CERT_REASON_UNSPECIFIED)
+		snprintf(out, CERT_SHOW_STATE_SIZE, "revoked (%s)",
+		    cert_reason_text(e->reason));
+	else if (strcmp(word, "not-yet-valid") == 0)
+		snprintf(out, CERT_SHOW_STATE_SIZE, "not valid yet");
+	else if (strcmp(word, "valid") == 0 && days < CERT_SHOW_SOON_DAYS)
+		snprintf(out, CERT_SHOW_STATE_SIZE,
+		    "expires in %" PRId64 " day%s", days,
+		    human_s((uint64_t)days));
+	else
+		snprintf(out, CERT_SHOW_STATE_SIZE, "%s", word);
+	return out;
+}
+
+/* Folders. */
+
+static void
+print_row(FILE *out, const struct row *r, int width, time_t now)
+{
+	char from[CERT_TIME_SIZE], until[CERT_TIME_SIZE];
+	char state[CERT_SHOW_STATE_SIZE];
+	int pad = width - human_width(r->entry.name);
+
+	fprintf(out, "%s%*s  %-9s  %-32s  %.10s  %.10s  %s%s\n", r->entry.name,
+	    pad > 0 ? pad : 0, "", r->role, r->entry.serial,
+	    cert_time_text(r->entry.from, from),
+	    cert_time_text(r->entry.until, until),
+	    cert_show_state(&r->entry, now, state),
+	    r->unlisted ? ", but not in crl.pem: revoke it again" : "");
+}
+
+static void
+json_row(FILE *out, const struct row *r, time_t now)
+{
+	const struct cert_entry *e = &r->entry;
+	char text[CERT_TIME_SIZE];
+
+	fprintf(out, "  {\"name\": ");
+	json_text(out, e->name);
+	fprintf(out, ", \"role\": \"%s\", \"serial\": \"%s\", ", r->role,
+	    e->serial);
+	fprintf(out, "\"from\": \"%s\", ", cert_time_text(e->from, text));
+	fprintf(out, "\"until\": \"%s\", ", cert_time_text(e->until, text));
+	fprintf(out, "\"state\": \"%s\", \"days_left\": %" PRId64,
+	    state_word(e, now), ((int64_t)e->until - now) / DAY);
+	if (e->state == CERT_REVOKED)
+		fprintf(out, ", \"revoked\": \"%s\", \"reason\": \"%s\", "
+		    "\"listed\": %s", cert_time_text(e->revoked, text),
+		    cert_reason_text(e->reason),
+		    r->unlisted ? "false" : "true");
+	fprintf(out, "}");
+}
+
+static bool
+is_listed(X509_CRL *crl, const char *serial)
+{
+	ASN1_INTEGER *number = NULL;
+	X509_REVOKED *found = NULL;
+	BIGNUM *n = NULL;
+
+	if (crl != NULL && BN_hex2bn(&n, serial) > 0 &&
+	    (number = BN_to_ASN1_INTEGER(n, NULL)) != NULL)
+		X509_CRL_get0_by_serial(crl, &found, number);
+	ASN1_INTEGER_free(number);
+	BN_free(n);
+	return found != NULL;
+}
+
+static X509_CRL *
+crl_of(const struct cert_store *s)
+{
+	char *path = cert_store_path(s, TLS_CRL_FILE);
+	char ignored[CERT_ERROR_SIZE];
+	X509_CRL *crl = NULL;
+
+	if (path != NULL)
+		crl = cert_pem_read_crl(path, ignored, sizeof(ignored));
+	free(path);
+	return crl;
+}
+
+static void
+row_of_ca(struct row *r, X509 *ca)
+{
+	*r = (struct row){ .role = "ca" };
+	x509_make_serial(ca, r->entry.serial);
+	r->entry.from = x509_make_from(ca);
+	r->entry.until = x509_make_until(ca);
+	x509_text_common_name(ca, r->entry.name, sizeof(r->entry.name));
+}
+
+int
+cert_show_folder(FILE *out, const char *dir, bool json, time_t now, char *err,
+    size_t err_size)
+{
+	struct cert_store *s = cert_store_look(dir, err, err_size);
+	const struct cert_index *x;
+	X509_CRL *crl;
+	int width = 4, w;
+	struct row r;
+	size_t i;
+
+	if (s == NULL)
+		return -1;
+	x = cert_store_index(s);
+	crl = crl_of(s);
+	row_of_ca(&r, cert_store_ca(s));
+	for (i = 0; i < x->n; i++)
+		if ((w = human_width(x->entries[i].name)) > width)
+			width = w;
+	if ((w = human_width(r.entry.name)) > width)
+		width = w;
+	if (!json)
+		fprintf(out, "%-*s  %-9s  %-32s  %-10s  %-10s  %s\n", width,
+		    "NAME", "ROLE", "SERIAL", "FROM", "UNTIL", "STATE");
+	else
+		fprintf(out, "[\n");
+	for (i = 0;; i++) {
+		if (json)
+			json_row(out, &r, now);
+		else
+			print_row(out, &r, width, now);
+		if (i == x->n)
+			break;
+		if (json)
+			fprintf(out, ",\n");
+		r.entry = x->entries[i];
+		r.role = cert_role_text(r.entry.role);
+		r.unlisted = r.entry.state == CERT_REVOKED &&
+		    !is_listed(crl, r.entry.serial);
+	}
+	if (json)
+		fprintf(out, "\n]\n");
+	X509_CRL_free(crl);
+	cert_store_free(s);
+	return 0;
+}
+
+/* Files. */
+
+static void
+print_field(FILE *out, bool json, const char *name, const char *text)
+{
+	if (!json) {
+		fprintf(out, "%-12s %s\n", name, text);
+		return;
+	}
+	fprintf(out, ", \"%s\": ", name);
+	json_text(out, text);
+}
+
+static void
+show_certificate(FILE *out, X509 *x, bool json, time_t now)
+{
+	char text[X509_TEXT_SIZE], state[CERT_SHOW_STATE_SIZE];
+	struct cert_entry e = { 0 };
+	char time[CERT_TIME_SIZE];
+	uint32_t roles;
+
+	x509_make_serial(x, e.serial);
+	e.from = x509_make_from(x);
+	e.until = x509_make_until(x);
+	if (json)
+		fprintf(out, "  {\"kind\": \"certificate\"");
+	x509_text_subject(x, text, sizeof(text));
+	print_field(out, json, "subject", text);
+	x509_text_issuer(x, text, sizeof(text));
+	print_field(out, json, "issuer", text);
+	print_field(out, json, "serial", e.serial);
+	roles = x509_text_names(x, text, sizeof(text));
+	print_field(out, json, "role",
+	    roles == 0 ? "none" : roles_text(roles, state, sizeof(state)));
+	print_field(out, json, "names", text);
+	print_field(out, json, "from", cert_time_text(e.from, time));
+	print_field(out, json, "until", cert_time_text(e.until, time));
+	if (json)
+		print_field(out, json, "state", state_word(&e, now));
+	else
+		print_field(out, json, "state", cert_show_state(&e, now, state));
+	print_field(out, json, "key", x509_text_key(x));
+	print_field(out, json, "may", x509_text_purpose(x));
+	x509_text_fingerprint(x, text, sizeof(text));
+	print_field(out, json, "sha256", text);
+	if (json)
+		fprintf(out, "}");
+}
+
+static void
+show_crl(FILE *out, X509_CRL *crl, bool json)
+{
+	STACK_OF(X509_REVOKED) *all = X509_CRL_get_REVOKED(crl);
+	char text[X509_TEXT_SIZE], time[CERT_TIME_SIZE];
+	int i, n = all == NULL ? 0 : sk_X509_REVOKED_num(all);
+
+	if (json)
+		fprintf(out, "  {\"kind\": \"crl\"");
+	x509_text_crl_issuer(crl, text, sizeof(text));
+	print_field(out, json, "issuer", text);
+	snprintf(text, sizeof(text), "%" PRIu64, x509_make_crl_number(crl));
+	print_field(out, json, "number", text);
+	print_field(out, json, "from",
+	    cert_time_text(x509_text_time(X509_CRL_get0_lastUpdate(crl)),
+		time));
+	print_field(out, json, "until",
+	    cert_time_text(x509_text_time(X509_CRL_get0_nextUpdate(crl)),
+		time));
+	if (json)
+		fprintf(out, ", \"revoked\": [");
+	for (i = 0; i < n; i++) {
+		x509_text_revoked(sk_X509_REVOKED_value(all, i), text,
+		    sizeof(text), time);
+		if (json)
+			fprintf(out, "%s{\"serial\": \"%s\", \"when\": \"%s\"}",
+			    i > 0 ? ", " : "", text, time);
+		else
+			fprintf(out, "%-12s %s  %s\n", "revoked", text, time);
+	}
+	if (json)
+		fprintf(out, "]}");
+}
+
+int
+cert_show_file(FILE *out, const char *path, bool json, time_t now, char *err,
+    size_t err_size)
+{
+	struct x509_text_file *f = x509_text_file_open(path, err, err_size);
+	X509_CRL *crl;
+	size_t n = 0;
+	X509 *x;
+
+	if (f == NULL)
+		return -1;
+	if (json)
+		fprintf(out, "[\n");
+	while (x509_text_file_next(f, &x, &crl)) {
+		if (n++ > 0)
+			fprintf(out, json ? ",\n" : "\n");
+		if (x != NULL)
+			show_certificate(out, x, json, now);
+		else
+			show_crl(out, crl, json);
+		X509_free(x);
+		X509_CRL_free(crl);
+	}
+	if (json)
+		fprintf(out, "\n]\n");
+	x509_text_file_close(f);
+	return 0;
+}

@@ -1,0 +1,31 @@
+/*
+ * show: what a CA has issued, and what a certificate says, for people and
+ * for programs (JSON).  Keys are never shown.
+ */
+#ifndef CLIENT_CERT_SHOW_H
+#define CLIENT_CERT_SHOW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "client/cert/index.h"
+#include "transport/base/compiler.h"
+
+/* From so many days before its end on a certificate is said to expire. */
+#define CERT_SHOW_SOON_DAYS 30
+
+/* One line a certificate, the CA first.  -1 with a sentence. */
+int cert_show_folder(FILE *out, const char *dir, bool json, time_t now,
+    char *err, size_t err_size) MUST_CHECK;
+/* Every certificate of a file in full, or a revocation list. */
+int cert_show_file(FILE *out, const char *path, bool json, time_t now,
+    char *err, size_t err_size) MUST_CHECK;
+
+/* "valid", "expires in 3 days", "expired", "revoked"...; returns out. */
+#define CERT_SHOW_STATE_SIZE 64
+const char *cert_show_state(const struct cert_entry *e, time_t now,
+    char out[CERT_SHOW_STATE_SIZE]);
+
+#endif /* CLIENT_CERT_SHOW_H */

@@ -1,0 +1,90 @@
+#include "client/command/machine_filter.h"
+
+#include <stdio.h>
+
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
+
+/* Field numbers (reference wire-format.md). */
+enum {
+	TC_DATA_SOURCES = 2,
+	TC_TRACE_ALL_MACHINES = 43,
+	DS_MACHINE_NAME_FILTER = 4,
+};
+
+static bool
+has_filter(const struct pb_field *source)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	bool found = false;
+
+	pb_init(&r, source->data, source->len);
+	while (pb_next(&r, &f))
+		found |= f.number == DS_MACHINE_NAME_FILTER;
+	return found;
+}
+
+/* What the config says itself, and is not asked for as well; or NULL. */
+static const char *
+said_already(const struct machine_filter *m, const uint8_t *config,
+    size_t len)
+{
+	const char *what = NULL;
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, config, len);
+	while (pb_next(&r, &f)) {
+		if (f.number == TC_TRACE_ALL_MACHINES && f.value != 0 &&
+		    !m->all)
+			what = "trace_all_machines";
+		else if (f.number == TC_DATA_SOURCES && f.wire == PB_BYTES &&
+		    has_filter(&f))
+			what = "machine_name_filter";
+	}
+	return what;
+}
+
+static void
+put_source(const struct machine_filter *m, const struct pb_field *f,
+    struct pb_writer *out)
+{
+	size_t mark = pb_nest_begin(out, TC_DATA_SOURCES), i;
+
+	pb_put_raw(out, f->data, f->len);
+	for (i = 0; i < m->n_names; i++)
+		pb_put_string(out, DS_MACHINE_NAME_FILTER, m->names[i]);
+	pb_nest_end(out, mark);
+}
+
+int
+machine_filter_put(const struct machine_filter *m, const uint8_t *config,
+    size_t len, struct pb_writer *out, char *err, size_t err_size)
+{
+	const char *what = said_already(m, config, len);
+	struct pb_reader r;
+	struct pb_field f;
+
+	if (what != NULL) {
+		snprintf(err, err_size, "the config says itself which machines "
+		    "to record (%s): leave out %s, or take it out of the "
+		    "config", what, m->n_names > 0 ? "--machine" :
+		    "--all-machines");
+		return -1;
+	}
+	pb_init(&r, config, len);
+	while (pb_next(&r, &f)) {
+		if (f.number == TC_DATA_SOURCES && f.wire == PB_BYTES)
+			put_source(m, &f, out);
+		else if (f.number != TC_TRACE_ALL_MACHINES)
+			pb_put_raw(out, f.start, (size_t)(r.p - f.start));
+	}
+	if (m->all)
+		pb_put_uint(out, TC_TRACE_ALL_MACHINES, 1);
+	if (!out->failed && !r.bad)
+		return 0;
+	snprintf(err, err_size, out->failed ? "out of memory" :
+	    "the config is damaged");
+	return -1;
+}

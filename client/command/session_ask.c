@@ -1,0 +1,147 @@
+#include "client/command/session_ask.h"
+
+#include <stdlib.h>
+
+#include "client/command/session_pick.h"
+#include "client/library/control.h"
+#include "protos/control.pb-c.h"
+#include "transport/base/size_duration.h"
+#include "transport/loop/loop.h"
+
+#define ERROR_BYTES 2048
+/* A collector that does not answer a question for so long does not answer. */
+#define ANSWER_MS 30000u
+
+int
+session_ask_refuse(const struct session_ask *r, const char *text)
+{
+	return command_refuse(&r->program->command, text);
+}
+
+int
+session_ask_take(void *arg, int flag, const char *value, char *err,
+    size_t err_size)
+{
+	struct session_ask *r = arg;
+
+	switch (flag) {
+	case 'l':
+		r->form = SESSIONS_LONG;
+		break;
+	case SESSION_FLAG_JSON:
+		r->form = SESSIONS_JSON;
+		break;
+	case SESSION_FLAG_ALL:
+		r->all = true;
+		break;
+	case SESSION_FLAG_YES:
+		r->yes = true;
+		break;
+	case SESSION_FLAG_DISCARD:
+		r->discard = true;
+		break;
+	case SESSION_FLAG_TIMEOUT:
+		return size_duration_parse_ms(value, &r->timeout_ms, err,
+		    err_size);
+	}
+	return 0;
+}
+
+int
+session_ask_init(struct session_ask *r, const struct session_program *program,
+    int argc, char **argv)
+{
+	char err[ERROR_BYTES];
+	int status;
+
+	*r = (struct session_ask){
+		.program = program,
+		.line.how.service = "consumer",
+	};
+	status = command_line_parse(&r->line, &program->command, r, argc, argv);
+	if (status >= 0)
+		return status;
+	if (command_line_consumer(&r->line, &r->addr, err, sizeof(err)) < 0)
+		return session_ask_refuse(r, err);
+	if ((r->loop = loop_new()) == NULL)
+		return session_ask_refuse(r, "out of memory");
+	return -1;
+}
+
+void
+session_ask_done(struct session_ask *r)
+{
+	control_free(r->control);
+	if (r->loop != NULL)
+		loop_free(r->loop);
+}
+
+static void
+late_cb(void *arg)
+{
+	struct session_ask *r = arg;
+
+	r->status = session_ask_refuse(r, "the collector does not answer");
+	loop_stop(r->loop);
+}
+
+static void
+listed_cb(void *arg, const Tributary__QuerySessionsReply *reply,
+    const char *why)
+{
+	struct session_ask *r = arg;
+
+	loop_stop(r->loop);
+	if (reply != NULL) {
+		r->program->listed(r, reply);
+		return;
+	}
+	r->foreign = control_is_foreign(r->control);
+	if (!r->foreign)
+		r->status = session_ask_refuse(r, why);
+	else if (r->program->foreign_advice != NULL)
+		r->status = session_ask_refuse(r, r->program->foreign_advice);
+}
+
+int
+session_ask_list(struct session_ask *r)
+{
+	const struct control_sessions which = {
+		.with_stats = r->program->with_stats,
+	};
+	struct loop_timer *late;
+	char err[ERROR_BYTES];
+
+	r->status = COMMAND_FAILED;
+	r->control = control_new(r->loop, &r->addr, &r->line.how, err,
+	    sizeof(err));
+	if (r->control == NULL)
+		return session_ask_refuse(r, err);
+	if ((late = loop_timer_new(r->loop, late_cb, r)) == NULL)
+		return session_ask_refuse(r, "out of memory");
+	loop_timer_set(late, ANSWER_MS, 0);
+	control_query_sessions(r->control, &which, listed_cb, r);
+	loop_run(r->loop);
+	loop_timer_free(late);
+	return r->status;
+}
+
+int
+session_ask_pick(const struct session_ask *r,
+    const Tributary__QuerySessionsReply *reply, bool patterns,
+    const Tributary__SessionState ***out)
+{
+	char err[ERROR_BYTES] = "out of memory";
+	int n = -1;
+
+	*out = calloc(reply->n_sessions + 1, sizeof(**out));
+	if (*out != NULL)
+		n = session_pick(reply, r->line.words, r->line.n_words,
+		    patterns, *out, err, sizeof(err));
+	if (n >= 0)
+		return n;
+	session_ask_refuse(r, err);
+	free(*out);
+	*out = NULL;
+	return -1;
+}

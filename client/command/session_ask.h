@@ -1,0 +1,94 @@
+/*
+ * session_ask: what `tributary sessions`, stop, flush, start and stats have in
+ * common: the command line, the way to the collector, and the list of its
+ * sessions, out of which they choose.
+ */
+#ifndef CLIENT_COMMAND_SESSION_ASK_H
+#define CLIENT_COMMAND_SESSION_ASK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/command/command_line.h"
+#include "transport/base/compiler.h"
+#include "transport/socket/addr.h"
+
+struct Tributary__QuerySessionsReply;
+struct Tributary__SessionState;
+struct control;
+struct loop;
+struct session_ask;
+
+/* What getopt_long() returns for the flags of these commands. */
+enum session_flag {
+	SESSION_FLAG_JSON = COMMAND_FLAG_OWN,
+	SESSION_FLAG_ALL,
+	SESSION_FLAG_YES,
+	SESSION_FLAG_DISCARD,
+	SESSION_FLAG_TIMEOUT,
+};
+
+/* One of the commands; static. */
+struct session_program {
+	struct command command; /* take: session_ask_take() */
+	/*
+	 * What to do instead where the collector is Perfetto's own, a sentence.
+	 * NULL: run->foreign is set, and the caller goes on.
+	 */
+	const char *foreign_advice;
+	bool with_stats;
+	/*
+	 * The sessions are there, borrowed.  What it wants later it copies:
+	 * session_ask_list() returns run->status after it.
+	 */
+	void (*listed)(struct session_ask *r,
+	    const struct Tributary__QuerySessionsReply *reply);
+};
+
+enum sessions_form {
+	SESSIONS_TABLE, /* a line each */
+	SESSIONS_LONG,  /* everything, a block each */
+	SESSIONS_JSON,
+};
+
+struct session_ask {
+	const struct session_program *program;
+	struct loop *loop;
+	struct control *control; /* NULL: no connection of that kind */
+	struct addr addr;
+	struct command_line line; /* its words: ID, NAME ... */
+	enum sessions_form form;
+	bool all;
+	bool yes;
+	bool discard;
+	uint32_t timeout_ms;
+	bool foreign; /* a collector that knows no TributaryControl */
+	int status;
+	void *arg;    /* the command's own */
+};
+
+/* -1: go on (the loop is there); else the exit status. */
+int session_ask_init(struct session_ask *r,
+    const struct session_program *program, int argc, char **argv) MUST_CHECK;
+void session_ask_done(struct session_ask *r);
+
+/* A command's take(); arg: the session_run. */
+int session_ask_take(void *arg, int flag, const char *value, char *err,
+    size_t err_size);
+
+/* "tributary stop: text"; returns COMMAND_FAILED. */
+int session_ask_refuse(const struct session_ask *r, const char *text);
+
+/* Connects, asks, and calls program->listed.  Returns run->status. */
+int session_ask_list(struct session_ask *r) MUST_CHECK;
+
+/*
+ * The sessions that the command line means, into out (owned by the caller; NULL
+ * for none); -1: it was said why not.
+ */
+int session_ask_pick(const struct session_ask *r,
+    const struct Tributary__QuerySessionsReply *reply, bool patterns,
+    const struct Tributary__SessionState ***out) MUST_CHECK;
+
+#endif /* CLIENT_COMMAND_SESSION_ASK_H */

@@ -1,0 +1,29 @@
+/*
+ * session_pick: which sessions the words of a command line mean.  Pure.
+ */
+#ifndef CLIENT_COMMAND_SESSION_PICK_H
+#define CLIENT_COMMAND_SESSION_PICK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "transport/base/compiler.h"
+
+struct Tributary__QuerySessionsReply;
+struct Tributary__SessionState;
+
+/*
+ * A word is the id of a session or else its unique_session_name; with patterns,
+ * "robot-*" is all that are called so.  What two words mean comes once, in the
+ * order of the reply; no words: all.  A snapshot is only meant by a name that
+ * nothing else has.
+ *
+ * out has room for all sessions of the reply, which they borrow.  Returns how
+ * many; -1 with a sentence, which names what may have been meant.
+ */
+int session_pick(const struct Tributary__QuerySessionsReply *r,
+    const char *const *words, size_t n_words, bool patterns,
+    const struct Tributary__SessionState **out, char *err, size_t err_size)
+    MUST_CHECK;
+
+#endif /* CLIENT_COMMAND_SESSION_PICK_H */

@@ -1,0 +1,454 @@
+#include "client/library/consumer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/library/consumer_reply.h"
+#include "client/trace/slice_joiner.h"
+#include "protos/service_state.pb-c.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_client.h"
+#include "transport/wire/pb_writer.h"
+
+static void
+destroy(struct consumer *c)
+{
+	struct consumer_call *k;
+
+	loop_cancel(c->loop, c);
+	rpc_client_free(c->rpc);
+	while ((k = LIST_FIRST(&c->calls)) != NULL) {
+		LIST_REMOVE(k, link);
+		pb_writer_done(&k->parts);
+		free(k);
+	}
+	slice_joiner_done(&c->joiner);
+	free(c);
+}
+
+static void
+enter(struct consumer *c)
+{
+	c->busy++;
+}
+
+static void
+leave(struct consumer *c)
+{
+	if (--c->busy == 0 && c->closed)
+		destroy(c);
+}
+
+void
+consumer_free(struct consumer *c)
+{
+	if (c == NULL || c->closed)
+		return;
+	c->closed = true;
+	if (c->busy == 0)
+		destroy(c);
+}
+
+static void
+end_call(struct consumer_call *k)
+{
+	LIST_REMOVE(k, link);
+	pb_writer_done(&k->parts);
+	free(k);
+}
+
+static void
+report_failed(void *arg)
+{
+	struct consumer *c = arg;
+	struct consumer_call *k, *next;
+
+	enter(c);
+	for (k = LIST_FIRST(&c->calls); k != NULL && !c->closed; k = next) {
+		if (!k->failed) {
+			next = LIST_NEXT(k, link);
+			continue;
+		}
+		consumer_reply_bad(k);
+		end_call(k);
+		next = LIST_FIRST(&c->calls);
+	}
+	leave(c);
+}
+
+static void
+reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
+{
+	struct consumer_call *k = arg;
+	struct consumer *c = k->c;
+
+	if (fd >= 0)
+		close(fd);
+	if (!ok) {
+		/*
+		 * Calls also fail when the connection ends, just before
+		 * down_cb() tells why: wait for whether it does.
+		 */
+		k->failed = true;
+		loop_defer(c->loop, &c->failed_call, report_failed, c);
+		return;
+	}
+	enter(c);
+	consumer_reply_good(k, msg, len, more);
+	if (!more)
+		end_call(k);
+	leave(c);
+}
+
+static void
+out_of_memory(void *arg)
+{
+	struct consumer *c = arg;
+
+	enter(c);
+	c->ops->disconnected(c->arg, "out of memory");
+	leave(c);
+}
+
+/* NULL: no memory; disconnected() then follows instead of a reply. */
+static struct consumer_call *
+call_new(struct consumer *c, enum consumer_call_kind kind, void *arg)
+{
+	struct consumer_call *k;
+
+	if ((k = calloc(1, sizeof(*k))) == NULL) {
+		loop_cancel(c->loop, c);
+		loop_defer(c->loop, &c->no_memory_call, out_of_memory, c);
+		return NULL;
+	}
+	k->c = c;
+	k->kind = kind;
+	k->arg = arg;
+	pb_writer_init(&k->parts);
+	LIST_INSERT_HEAD(&c->calls, k, link);
+	return k;
+}
+
+static void
+invoke(struct consumer_call *k, const char *method,
+    const struct pb_writer *args, int fd)
+{
+	if (args != NULL && args->failed) {
+		k->failed = true;
+		loop_defer(k->c->loop, &k->c->failed_call, report_failed, k->c);
+		return;
+	}
+	rpc_invoke(k->c->rpc, method, args == NULL ? NULL : args->data,
+	    args == NULL ? 0 : args->len, fd, reply_cb, k);
+}
+
+/* The connection. */
+
+static void
+ready_cb(struct rpc_client *rpc, void *arg)
+{
+	struct consumer *c = arg;
+
+	c->fds = rpc_client_can_pass_fds(rpc);
+	enter(c);
+	c->ops->connected(c->arg);
+	leave(c);
+}
+
+static void
+down_cb(struct rpc_client *rpc, const char *text, void *arg)
+{
+	struct consumer *c = arg;
+
+	loop_cancel(c->loop, c); /* what failed, failed for this reason */
+	enter(c);
+	c->ops->disconnected(c->arg, text);
+	leave(c);
+}
+
+static const struct rpc_client_ops rpc_ops = {
+	.ready = ready_cb,
+	.down = down_cb,
+};
+
+static struct consumer *
+consumer_alloc(struct loop *l, const struct consumer_ops *ops, void *arg)
+{
+	struct consumer *c;
+
+	if ((c = calloc(1, sizeof(*c))) == NULL)
+		return NULL;
+	c->loop = l;
+	c->ops = ops;
+	c->arg = arg;
+	LIST_INIT(&c->calls);
+	return c;
+}
+
+struct consumer *
+consumer_new(struct loop *l, const struct addr *a,
+    const struct dial_options *how, const struct consumer_ops *ops, void *arg, char *err, size_t err_size)
+{
+	struct consumer *c;
+
+	if ((c = consumer_alloc(l, ops, arg)) == NULL) {
+		snprintf(err, err_size, "out of memory");
+		return NULL;
+	}
+	c->rpc = rpc_client_new(l, a, how, "ConsumerPort", &rpc_ops, c,
+	    err, err_size);
+	if (c->rpc == NULL) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+struct consumer *
+consumer_from_fd(struct loop *l, int fd, const struct consumer_ops *ops,
+    void *arg)
+{
+	struct consumer *c;
+
+	if ((c = consumer_alloc(l, ops, arg)) == NULL)
+		return NULL;
+	c->rpc = rpc_client_from_fd(l, fd, "ConsumerPort", &rpc_ops, c);
+	if (c->rpc == NULL) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+bool
+consumer_can_pass_fds(const struct consumer *c)
+{
+	return c->fds;
+}
+
+/* The calls. */
+
+void
+consumer_enable_tracing(struct consumer *c, const uint8_t *config, size_t len,
+    int fd)
+{
+	struct consumer_call *k;
+	struct pb_writer w;
+
+	if ((k = call_new(c, CALL_ENABLE, NULL)) == NULL)
+		return;
+	pb_writer_init(&w);
+	pb_put_bytes(&w, 1, config, len); /* trace_config */
+	invoke(k, "EnableTracing", &w, fd);
+	pb_writer_done(&w);
+}
+
+void
+consumer_watch_tracing(struct consumer *c)
+{
+	struct consumer_call *k;
+	struct pb_writer w;
+
+	if ((k = call_new(c, CALL_ENABLE, NULL)) == NULL)
+		return;
+	pb_writer_init(&w);
+	pb_put_uint(&w, 2, 1); /* attach_notification_only */
+	invoke(k, "EnableTracing", &w, -1);
+	pb_writer_done(&w);
+}
+
+static void
+simple_call(struct consumer *c, const char *method,
+    const struct pb_writer *args, consumer_done_fn fn, void *arg)
+{
+	struct consumer_call *k;
+
+	if ((k = call_new(c, CALL_DONE, arg)) == NULL)
+		return;
+	k->fn.done = fn;
+	invoke(k, method, args, -1);
+}
+
+void
+consumer_start_tracing(struct consumer *c, consumer_done_fn fn, void *arg)
+{
+	simple_call(c, "StartTracing", NULL, fn, arg);
+}
+
+void
+consumer_flush(struct consumer *c, uint32_t timeout_ms, uint64_t flags,
+    consumer_done_fn fn, void *arg)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_uint(&w, 1, timeout_ms);
+	pb_put_uint(&w, 2, flags);
+	simple_call(c, "Flush", &w, fn, arg);
+	pb_writer_done(&w);
+}
+
+void
+consumer_disable_tracing(struct consumer *c, consumer_done_fn fn, void *arg)
+{
+	simple_call(c, "DisableTracing", NULL, fn, arg);
+}
+
+void
+consumer_free_buffers(struct consumer *c, consumer_done_fn fn, void *arg)
+{
+	simple_call(c, "FreeBuffers", NULL, fn, arg);
+}
+
+void
+consumer_read_buffers(struct consumer *c)
+{
+	struct consumer_call *k;
+
+	if ((k = call_new(c, CALL_READ, NULL)) != NULL)
+		invoke(k, "ReadBuffers", NULL, -1);
+}
+
+void
+consumer_pause(struct consumer *c)
+{
+	rpc_client_pause(c->rpc);
+}
+
+void
+consumer_resume(struct consumer *c)
+{
+	rpc_client_resume(c->rpc);
+}
+
+void
+consumer_get_trace_stats(struct consumer *c, consumer_stats_fn fn, void *arg)
+{
+	struct consumer_call *k;
+
+	if ((k = call_new(c, CALL_STATS, arg)) == NULL)
+		return;
+	k->fn.stats = fn;
+	invoke(k, "GetTraceStats", NULL, -1);
+}
+
+void
+consumer_query_service_state(struct consumer *c, bool sessions_only,
+    consumer_state_fn fn, void *arg)
+{
+	struct consumer_call *k;
+	struct pb_writer w;
+
+	if ((k = call_new(c, CALL_STATE, arg)) == NULL)
+		return;
+	k->fn.state = fn;
+	pb_writer_init(&w);
+	pb_put_uint(&w, 1, sessions_only);
+	invoke(k, "QueryServiceState", &w, -1);
+	pb_writer_done(&w);
+}
+
+void
+consumer_query_raw_state(struct consumer *c, consumer_raw_state_fn fn,
+    void *arg)
+{
+	struct consumer_call *k;
+
+	if ((k = call_new(c, CALL_RAW_STATE, arg)) == NULL)
+		return;
+	k->fn.raw_state = fn;
+	invoke(k, "QueryServiceState", NULL, -1);
+}
+
+void
+consumer_observe_events(struct consumer *c, uint32_t mask)
+{
+	struct consumer_call *k;
+	struct pb_writer w;
+	uint32_t bit;
+
+	if ((k = call_new(c, CALL_OBSERVE, NULL)) == NULL)
+		return;
+	pb_writer_init(&w);
+	for (bit = 1; bit != 0 && bit <= mask; bit <<= 1) {
+		if ((mask & bit) != 0)
+			pb_put_uint(&w, 1, bit);
+	}
+	invoke(k, "ObserveEvents", &w, -1);
+	pb_writer_done(&w);
+}
+
+static void
+keyed_call(struct consumer_call *k, const char *method, const char *key)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_string(&w, 1, key);
+	invoke(k, method, &w, -1);
+	pb_writer_done(&w);
+}
+
+void
+consumer_detach(struct consumer *c, const char *key, consumer_done_fn fn,
+    void *arg)
+{
+	struct consumer_call *k;
+
+	if ((k = call_new(c, CALL_DONE, arg)) == NULL)
+		return;
+	k->fn.done = fn;
+	keyed_call(k, "Detach", key);
+}
+
+void
+consumer_attach(struct consumer *c, const char *key, consumer_attach_fn fn,
+    void *arg)
+{
+	struct consumer_call *k;
+
+	if ((k = call_new(c, CALL_ATTACH, arg)) == NULL)
+		return;
+	k->fn.attach = fn;
+	keyed_call(k, "Attach", key);
+}
+
+static void
+put_hit(struct pb_writer *w,
+    const Perfetto__Protos__ObservableEvents__CloneTriggerHit *hit)
+{
+	if (hit->trigger_name != NULL)
+		pb_put_string(w, 5, hit->trigger_name);
+	if (hit->producer_name != NULL)
+		pb_put_string(w, 6, hit->producer_name);
+	pb_put_int(w, 7, (int32_t)hit->producer_uid);
+	pb_put_uint(w, 8, hit->boot_time_ns);
+	pb_put_uint(w, 9, hit->trigger_delay_ms);
+}
+
+void
+consumer_clone_session(struct consumer *c, const struct consumer_clone *which,
+    consumer_clone_fn fn, void *arg)
+{
+	struct consumer_call *k;
+	struct pb_writer w;
+
+	if ((k = call_new(c, CALL_CLONE, arg)) == NULL)
+		return;
+	k->fn.clone = fn;
+	pb_writer_init(&w);
+	if (which->name != NULL)
+		pb_put_string(&w, 4, which->name);
+	else
+		pb_put_uint(&w, 1, which->session_id);
+	if (which->skip_trace_filter)
+		pb_put_uint(&w, 2, 1);
+	if (which->for_bugreport)
+		pb_put_uint(&w, 3, 1);
+	if (which->hit != NULL)
+		put_hit(&w, which->hit);
+	invoke(k, "CloneSession", &w, which->fd);
+	pb_writer_done(&w);
+}

@@ -1,0 +1,73 @@
+/*
+ * consumer_reply: what a reply of the ConsumerPort means to the consumer's
+ * owner.  The inner half of consumer, for nobody else.
+ */
+#ifndef CLIENT_LIBRARY_CONSUMER_REPLY_H
+#define CLIENT_LIBRARY_CONSUMER_REPLY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "client/library/consumer.h"
+#include "client/trace/slice_joiner.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_writer.h"
+
+struct rpc_client;
+
+/* What was called, and so how its reply reads. */
+enum consumer_call_kind {
+	CALL_ENABLE,  /* EnableTracing: answered when the session ends */
+	CALL_DONE,    /* an empty reply */
+	CALL_READ,    /* ReadBuffers: a stream */
+	CALL_STATS,
+	CALL_STATE,   /* QueryServiceState: parts of one message */
+	CALL_RAW_STATE, /* the same, not decoded */
+	CALL_OBSERVE, /* ObserveEvents: a stream without end */
+	CALL_ATTACH,
+	CALL_CLONE,
+};
+
+struct consumer_call {
+	LIST_ENTRY(consumer_call) link;
+	struct consumer *c; /* back-pointer */
+	enum consumer_call_kind kind;
+	union {
+		consumer_done_fn done;
+		consumer_stats_fn stats;
+		consumer_state_fn state;
+		consumer_raw_state_fn raw_state;
+		consumer_attach_fn attach;
+		consumer_clone_fn clone;
+	} fn;
+	void *arg;
+	struct pb_writer parts; /* CALL_STATE, CALL_RAW_STATE */
+	bool failed;            /* to be reported by report_failed() */
+};
+
+/*
+ * While busy is not 0 a callback of ours is on the stack, and consumer_free()
+ * only marks the consumer closed; the outermost leave() frees it.
+ */
+struct consumer {
+	struct loop *loop;
+	struct rpc_client *rpc; /* owned */
+	const struct consumer_ops *ops;
+	void *arg;
+	LIST_HEAD(, consumer_call) calls;
+	struct slice_joiner joiner; /* CALL_READ */
+	bool fds;                   /* can pass them */
+	bool closed;
+	unsigned busy;
+	struct loop_call failed_call, no_memory_call;
+};
+
+/* A message of the reply; more: further ones follow. */
+void consumer_reply_good(struct consumer_call *k, const uint8_t *msg,
+    size_t len, bool more);
+/* It was refused, or the service does not know the method. */
+void consumer_reply_bad(struct consumer_call *k);
+
+#endif /* CLIENT_LIBRARY_CONSUMER_REPLY_H */

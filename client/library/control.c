@@ -1,0 +1,471 @@
+#include "client/library/control.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/queue.h>
+#include <unistd.h>
+
+#include "protos/control.pb-c.h"
+#include "transport/base/log.h"
+#include "transport/connect/dial.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_client.h"
+#include "transport/socket/addr.h"
+#include "transport/wire/pb_writer.h"
+
+#define SERVICE_NAME "TributaryControl"
+
+enum call_kind { CALL_MACHINES, CALL_SESSIONS, CALL_PRODUCERS, CALL_COMMAND };
+
+/* A question or command that is not answered yet. */
+struct control_call {
+	TAILQ_ENTRY(control_call) link;
+	struct control *c; /* back-pointer */
+	enum call_kind kind;
+	const char *method;
+	union {
+		control_machines_fn machines;
+		control_sessions_fn sessions;
+		control_producers_fn producers;
+		control_done_fn done;
+	} fn;
+	void *arg;
+	struct pb_writer args;
+	struct pb_writer answer; /* parts of a message make a message */
+	bool sent;
+	bool too_long;           /* what else comes is not kept */
+	const char *failure;     /* to be told by fail_cb(); static */
+	struct loop_call fail_call;
+};
+
+/*
+ * While busy is not 0 a callback of ours is on the stack, and control_free()
+ * only marks it closed; the outermost leave() frees it.
+ */
+struct control {
+	struct loop *loop;
+	struct rpc_client *rpc; /* owned */
+	TAILQ_HEAD(, control_call) calls;
+	bool ready;
+	bool asking;  /* a question is under way */
+	bool foreign;
+	bool down;    /* there is no connection any more */
+	char why_down[320];
+	bool closed;
+	unsigned busy;
+	struct loop_call send_call;
+};
+
+static void
+call_free(struct control_call *k)
+{
+	TAILQ_REMOVE(&k->c->calls, k, link);
+	pb_writer_done(&k->args);
+	pb_writer_done(&k->answer);
+	free(k);
+}
+
+static void
+really_free(struct control *c)
+{
+	struct control_call *k;
+
+	loop_cancel(c->loop, c);
+	rpc_client_free(c->rpc);
+	while ((k = TAILQ_FIRST(&c->calls)) != NULL) {
+		loop_cancel(c->loop, k);
+		call_free(k);
+	}
+	free(c);
+}
+
+/* False: c is gone. */
+static bool
+leave(struct control *c)
+{
+	if (--c->busy > 0 || !c->closed)
+		return !c->closed;
+	really_free(c);
+	return false;
+}
+
+/* ---- answers ---- */
+
+static void
+give_machines(const struct control_call *k, const char *why)
+{
+	Tributary__QueryMachinesReply *m = NULL;
+
+	if (why == NULL)
+		m = tributary__query_machines_reply__unpack(NULL,
+		    k->answer.len, k->answer.data);
+	k->fn.machines(k->arg, m, why == NULL && m == NULL ?
+	    "the collector's answer makes no sense" : why);
+	if (m != NULL)
+		tributary__query_machines_reply__free_unpacked(m, NULL);
+}
+
+static void
+give_sessions(const struct control_call *k, const char *why)
+{
+	Tributary__QuerySessionsReply *m = NULL;
+
+	if (why == NULL)
+		m = tributary__query_sessions_reply__unpack(NULL,
+		    k->answer.len, k->answer.data);
+	k->fn.sessions(k->arg, m, why == NULL && m == NULL ?
+	    "the collector's answer makes no sense" : why);
+	if (m != NULL)
+		tributary__query_sessions_reply__free_unpacked(m, NULL);
+}
+
+static void
+give_producers(const struct control_call *k, const char *why)
+{
+	Tributary__QueryProducersReply *m = NULL;
+
+	if (why == NULL)
+		m = tributary__query_producers_reply__unpack(NULL,
+		    k->answer.len, k->answer.data);
+	k->fn.producers(k->arg, m, why == NULL && m == NULL ?
+	    "the collector's answer makes no sense" : why);
+	if (m != NULL)
+		tributary__query_producers_reply__free_unpacked(m, NULL);
+}
+
+static void
+give_done(const struct control_call *k, const char *why)
+{
+	Tributary__SessionCommandReply *m = NULL;
+
+	if (why == NULL) {
+		m = tributary__session_command_reply__unpack(NULL,
+		    k->answer.len, k->answer.data);
+		why = m == NULL ? "the collector's answer makes no sense" :
+		    m->error;
+	}
+	k->fn.done(k->arg, why);
+	if (m != NULL)
+		tributary__session_command_reply__free_unpacked(m, NULL);
+}
+
+static void send_waiting(struct control *c);
+
+/* Tells the answer, or why there is none.  False: the control is gone. */
+static bool
+give(struct control_call *k, const char *why)
+{
+	struct control *c = k->c;
+
+	c->busy++;
+	if (k->sent && k->kind != CALL_COMMAND)
+		c->asking = false;
+	if (!c->closed) {
+		switch (k->kind) {
+		case CALL_MACHINES:
+			give_machines(k, why);
+			break;
+		case CALL_SESSIONS:
+			give_sessions(k, why);
+			break;
+		case CALL_PRODUCERS:
+			give_producers(k, why);
+			break;
+		case CALL_COMMAND:
+			give_done(k, why);
+			break;
+		}
+	}
+	call_free(k);
+	if (!leave(c))
+		return false;
+	send_waiting(c);
+	return true;
+}
+
+static void
+fail_cb(void *arg)
+{
+	struct control_call *k = arg;
+
+	(void)give(k, k->failure);
+}
+
+/* As down() follows when the connection ended, which says more. */
+static void
+fail_later(struct control_call *k, const char *why)
+{
+	if (k->failure != NULL)
+		return;
+	k->failure = why;
+	loop_defer(k->c->loop, &k->fail_call, fail_cb, k);
+}
+
+static const char *
+refusal(const struct control_call *k)
+{
+	switch (k->kind) {
+	case CALL_MACHINES:
+		return "the collector does not say which machines it knows";
+	case CALL_SESSIONS:
+		return "the collector does not say which sessions it has";
+	case CALL_PRODUCERS:
+		return "the collector does not say which producers it has";
+	case CALL_COMMAND:
+		break;
+	}
+	return "the collector does not take this command";
+}
+
+static void
+reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
+{
+	struct control_call *k = arg;
+
+	if (fd >= 0)
+		close(fd);
+	if (k->failure != NULL)
+		return;
+	if (!ok) {
+		fail_later(k, refusal(k));
+		return;
+	}
+	if (k->answer.len + len > CONTROL_MAX_ANSWER)
+		k->too_long = true;
+	if (!k->too_long)
+		pb_put_raw(&k->answer, msg, len);
+	if (more)
+		return;
+	if (k->too_long || k->answer.failed)
+		fail_later(k, "the collector's answer is too long");
+	else
+		(void)give(k, NULL);
+}
+
+/* ---- the connection ---- */
+
+static void
+send_call(struct control *c, struct control_call *k)
+{
+	k->sent = true;
+	if (!rpc_client_offers(c->rpc, k->method)) {
+		c->foreign = true;
+		fail_later(k, "the collector is older than this command: it "
+		    "does not know what is asked of it");
+		return;
+	}
+	if (k->kind != CALL_COMMAND)
+		c->asking = true;
+	rpc_invoke(c->rpc, k->method, k->args.data, k->args.len, -1, reply_cb,
+	    k);
+}
+
+static void
+send_waiting(struct control *c)
+{
+	struct control_call *k, *next;
+
+	if (!c->ready || c->down)
+		return;
+	for (k = TAILQ_FIRST(&c->calls); k != NULL; k = next) {
+		next = TAILQ_NEXT(k, link);
+		if (!k->sent && (k->kind == CALL_COMMAND || !c->asking))
+			send_call(c, k);
+	}
+}
+
+static void
+ready_cb(struct rpc_client *rpc, void *arg)
+{
+	struct control *c = arg;
+
+	c->ready = true;
+	send_waiting(c);
+}
+
+static void
+down_cb(struct rpc_client *rpc, const char *text, void *arg)
+{
+	struct control *c = arg;
+	struct control_call *k;
+
+	c->foreign = c->foreign || rpc_client_service_unknown(rpc);
+	c->down = true;
+	snprintf(c->why_down, sizeof(c->why_down), "%s", text);
+	c->busy++;
+	while ((k = TAILQ_FIRST(&c->calls)) != NULL && !c->closed) {
+		loop_cancel(c->loop, k);
+		(void)give(k, text);
+	}
+	(void)leave(c);
+}
+
+static const struct rpc_client_ops rpc_ops = {
+	.ready = ready_cb,
+	.down = down_cb,
+};
+
+static struct control *
+control_alloc(struct loop *l)
+{
+	struct control *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return NULL;
+	c->loop = l;
+	TAILQ_INIT(&c->calls);
+	return c;
+}
+
+struct control *
+control_new(struct loop *l, const struct addr *a,
+    const struct dial_options *how, char *err, size_t err_size)
+{
+	struct control *c;
+
+	if ((c = control_alloc(l)) == NULL) {
+		snprintf(err, err_size, "out of memory");
+		return NULL;
+	}
+	c->rpc = rpc_client_new(l, a, how, SERVICE_NAME, &rpc_ops, c, err,
+	    err_size);
+	if (c->rpc == NULL) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+struct control *
+control_from_fd(struct loop *l, int fd)
+{
+	struct control *c;
+
+	if ((c = control_alloc(l)) == NULL)
+		return NULL;
+	c->rpc = rpc_client_from_fd(l, fd, SERVICE_NAME, &rpc_ops, c);
+	if (c->rpc == NULL) {
+		free(c);
+		return NULL;
+	}
+	return c;
+}
+
+void
+control_free(struct control *c)
+{
+	if (c == NULL)
+		return;
+	c->closed = true;
+	if (c->busy == 0)
+		really_free(c);
+}
+
+bool
+control_is_foreign(const struct control *c)
+{
+	return c->foreign;
+}
+
+/* ---- questions and commands ---- */
+
+static void
+send_cb(void *arg)
+{
+	send_waiting(arg);
+}
+
+/* Answered from the loop, never from inside. */
+static void
+ask(struct control_call *k)
+{
+	struct control *c = k->c;
+
+	TAILQ_INSERT_TAIL(&c->calls, k, link);
+	if (k->args.failed)
+		fail_later(k, "out of memory");
+	else if (c->down)
+		fail_later(k, c->why_down);
+	else
+		loop_defer(c->loop, &c->send_call, send_cb, c);
+}
+
+/*
+ * A question that cannot be asked ends the command: it serves one person, who
+ * is told, and nobody else.
+ */
+static struct control_call *
+call_new(struct control *c, enum call_kind kind, const char *method, void *arg)
+{
+	struct control_call *k = calloc(1, sizeof(*k));
+
+	if (k == NULL) {
+		log_error("out of memory");
+		exit(1);
+	}
+	k->c = c;
+	k->kind = kind;
+	k->method = method;
+	k->arg = arg;
+	pb_writer_init(&k->args);
+	pb_writer_init(&k->answer);
+	return k;
+}
+
+void
+control_query_machines(struct control *c, control_machines_fn fn, void *arg)
+{
+	struct control_call *k = call_new(c, CALL_MACHINES, "QueryMachines",
+	    arg);
+
+	k->fn.machines = fn;
+	ask(k);
+}
+
+void
+control_query_producers(struct control *c, control_producers_fn fn, void *arg)
+{
+	struct control_call *k = call_new(c, CALL_PRODUCERS, "QueryProducers",
+	    arg);
+
+	k->fn.producers = fn;
+	ask(k);
+}
+
+void
+control_query_sessions(struct control *c, const struct control_sessions *which,
+    control_sessions_fn fn, void *arg)
+{
+	struct control_call *k = call_new(c, CALL_SESSIONS, "QuerySessions",
+	    arg);
+
+	k->fn.sessions = fn;
+	if (which->id != 0)
+		pb_put_uint(&k->args, 1, which->id);
+	if (which->name != NULL)
+		pb_put_string(&k->args, 2, which->name);
+	if (which->with_stats)
+		pb_put_uint(&k->args, 3, 1);
+	ask(k);
+}
+
+void
+control_command(struct control *c, const struct control_order *o,
+    control_done_fn fn, void *arg)
+{
+	static const char *const methods[] = {
+		[CONTROL_START] = "StartSession",
+		[CONTROL_FLUSH] = "FlushSession",
+		[CONTROL_STOP] = "StopSession",
+	};
+	struct control_call *k = call_new(c, CALL_COMMAND, methods[o->verb],
+	    arg);
+
+	k->fn.done = fn;
+	pb_put_uint(&k->args, 1, o->id);
+	if (o->timeout_ms != 0)
+		pb_put_uint(&k->args, 3, o->timeout_ms);
+	if (o->discard)
+		pb_put_uint(&k->args, 4, 1);
+	ask(k);
+}

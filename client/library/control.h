@@ -1,0 +1,89 @@
+/*
+ * control: one connection to what a collector of ours tells and does beyond
+ * Perfetto's ports (the service "TributaryControl", protos/control.proto).
+ *
+ * Questions and commands may be given at once, before the connection is made,
+ * and any number of times; each gets one answer, from the loop.  A collector
+ * answers the questions of one connection one after the other: the next one is
+ * sent when the last is answered; commands are sent at once.
+ */
+#ifndef CLIENT_LIBRARY_CONTROL_H
+#define CLIENT_LIBRARY_CONTROL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+struct Tributary__QueryMachinesReply;
+struct Tributary__QueryProducersReply;
+struct Tributary__QuerySessionsReply;
+struct addr;
+struct control;
+struct dial_options;
+struct loop;
+
+/* The largest answer, in bytes. */
+#define CONTROL_MAX_ANSWER (64u << 20)
+
+/*
+ * The answers, borrowed.  NULL: there is none, and why is a sentence.
+ * control_free() is legal inside.
+ */
+typedef void (*control_machines_fn)(void *arg,
+    const struct Tributary__QueryMachinesReply *reply, const char *why);
+typedef void (*control_sessions_fn)(void *arg,
+    const struct Tributary__QuerySessionsReply *reply, const char *why);
+typedef void (*control_producers_fn)(void *arg,
+    const struct Tributary__QueryProducersReply *reply, const char *why);
+/* error: NULL when it is done, else a sentence. */
+typedef void (*control_done_fn)(void *arg, const char *error);
+
+/*
+ * Begins to connect; nothing is said of it but in answers.  how may be NULL.
+ * NULL with a sentence in err.
+ */
+struct control *control_new(struct loop *l, const struct addr *a,
+    const struct dial_options *how, char *err, size_t err_size) MUST_CHECK;
+/* Over a socket that is connected already; owns fd on success. */
+struct control *control_from_fd(struct loop *l, int fd) MUST_CHECK;
+/* Questions that are open get no answer any more; commands are done all the
+ * same, where they were sent. */
+void control_free(struct control *c);
+
+void control_query_machines(struct control *c, control_machines_fn fn,
+    void *arg);
+
+void control_query_producers(struct control *c, control_producers_fn fn,
+    void *arg);
+
+/* Which sessions; all 0: every one that we may see. */
+struct control_sessions {
+	uint64_t id;      /* 0: any */
+	const char *name; /* unique_session_name; NULL: any */
+	bool with_stats;
+};
+void control_query_sessions(struct control *c,
+    const struct control_sessions *which, control_sessions_fn fn, void *arg);
+
+enum control_verb { CONTROL_START, CONTROL_FLUSH, CONTROL_STOP };
+
+struct control_order {
+	enum control_verb verb;
+	uint64_t id;
+	uint32_t timeout_ms; /* CONTROL_FLUSH; 0: as the session's config says */
+	bool discard;        /* CONTROL_STOP */
+};
+/* The answer comes when it is done, which may take as long as producers may. */
+void control_command(struct control *c, const struct control_order *o,
+    control_done_fn fn, void *arg);
+
+/*
+ * Inside of an answer that failed, and afterwards: there is a collector, but
+ * none that knows this service (Perfetto's traced) or one that is older than
+ * what was asked.
+ */
+bool control_is_foreign(const struct control *c);
+
+#endif /* CLIENT_LIBRARY_CONTROL_H */

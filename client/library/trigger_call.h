@@ -1,0 +1,37 @@
+/*
+ * trigger_call: activates triggers of tracing sessions, once: a producer that
+ * comes, says their names and goes.
+ *
+ * The collector does not say who waited for them.
+ */
+#ifndef CLIENT_LIBRARY_TRIGGER_CALL_H
+#define CLIENT_LIBRARY_TRIGGER_CALL_H
+
+#include <stddef.h>
+
+#include "transport/base/compiler.h"
+
+struct addr;
+struct dial_options;
+struct loop;
+struct trigger_call;
+
+/* What the producer is called: configs of triggers may name it. */
+#define TRIGGER_CALL_PRODUCER "perfetto_cmd_producer"
+/* A collector that did not take them for so long does not. */
+#define TRIGGER_CALL_MS 10000
+
+/* The outcome, once, from the loop.  why: NULL when they were taken. */
+typedef void (*trigger_call_fn)(void *arg, const char *why);
+
+/*
+ * Connects to a producer socket.  names are borrowed until the outcome; how may
+ * be NULL.  NULL with a sentence in err.
+ */
+struct trigger_call *trigger_call_new(struct loop *l, const struct addr *a,
+    const struct dial_options *how, const char *const *names, size_t n,
+    trigger_call_fn fn, void *arg, char *err, size_t err_size) MUST_CHECK;
+/* Legal inside of fn. */
+void trigger_call_free(struct trigger_call *t);
+
+#endif /* CLIENT_LIBRARY_TRIGGER_CALL_H */

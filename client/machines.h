@@ -1,8 +1,0 @@
-/* machines: `tributary machines`, the devices that a collector knows. */
-#ifndef CLIENT_MACHINES_H
-#define CLIENT_MACHINES_H
-
-/* The exit status. */
-int machines_main(int argc, char **argv);
-
-#endif /* CLIENT_MACHINES_H */

@@ -1,0 +1,340 @@
+#include "client/orders/stop_flush_start.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include "client/command/session_ask.h"
+#include "client/library/control.h"
+#include "client/show/sessions_text.h"
+#include "client/text/text_cell.h"
+#include "protos/control.pb-c.h"
+#include "protos/plain_text.h"
+#include "transport/base/human_numbers.h"
+#include "transport/loop/loop.h"
+
+typedef Tributary__SessionState session_state;
+typedef Tributary__QuerySessionsReply sessions_reply;
+
+#define STATE(name) TRIBUTARY__SESSION_STATE__STATE__##name
+
+static const struct option stop_flags[] = {
+	COMMAND_FLAGS_LONG,
+	{ "all", no_argument, NULL, SESSION_FLAG_ALL },
+	{ "discard", no_argument, NULL, SESSION_FLAG_DISCARD },
+	{ "yes", no_argument, NULL, SESSION_FLAG_YES },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char stop_help[] =
+    "Usage: tributary stop ID|NAME...\n"
+    "       tributary stop --all\n"
+    "\n"
+    "Stops tracing sessions, as tributary sessions lists them, and waits until\n"
+    "their traces are complete. Whoever started one gets its trace as after a\n"
+    "planned end.\n"
+    "\n"
+    "      --all         all that you may see and that have not stopped; asks\n"
+    "                    first\n"
+    "      --discard     free them, too: what no file holds is gone. With --all\n"
+    "                    also those that have stopped, and snapshots\n"
+    "      --yes         do not ask\n"
+    COMMAND_CONSUMER_HELP
+    "\n"
+    "Exit status: 0 when all have stopped, else 1.\n";
+
+static const struct option flush_flags[] = {
+	COMMAND_FLAGS_LONG,
+	{ "timeout", required_argument, NULL, SESSION_FLAG_TIMEOUT },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char flush_help[] =
+    "Usage: tributary flush [--timeout TIME] ID|NAME...\n"
+    "\n"
+    "Has the producers of tracing sessions hand in what they have written so far,\n"
+    "and waits until they have.\n"
+    "\n"
+    "      --timeout TIME  how long they may take (500ms, 10s); default: as the\n"
+    "                    session's config says, else 5s\n"
+    COMMAND_CONSUMER_HELP
+    "\n"
+    "Exit status: 0 when all have answered, else 1.\n";
+
+static const struct option start_flags[] = {
+	COMMAND_FLAGS_LONG,
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char start_help[] =
+    "Usage: tributary start ID|NAME...\n"
+    "\n"
+    "Starts tracing sessions that were set up with deferred_start and wait for\n"
+    "it, or wait for a trigger that starts them.\n"
+    "\n"
+    COMMAND_CONSUMER_HELP
+    "\n"
+    "Exit status: 0 when all have started, else 1.\n";
+
+#define TRACED "the collector at this address is not a tributaryd that takes " \
+    "commands for sessions (Perfetto's traced, or an older one): "
+
+/* Given at a time: a collector lets no more than 64 wait. */
+#define ORDERS_AT_ONCE 32u
+
+/* A session that is commanded; what is said of it afterwards. */
+struct target {
+	struct orders *orders;
+	uint64_t id;
+	char label[200];
+	char after[TEXT_CELL_MAX + 80]; /* ": its trace is in x" */
+};
+
+struct orders {
+	struct session_ask run;
+	enum control_verb verb;
+	const char *done; /* "stopped" */
+	struct target *targets;
+	size_t n;
+	size_t n_given;
+	size_t n_left; /* not answered yet, or not even given */
+};
+
+/* Where whoever stops a session finds its trace. */
+static void
+say_after(struct target *t, const session_state *s)
+{
+	char text[TEXT_CELL_MAX];
+
+	t->after[0] = '\0';
+	if (t->orders->verb != CONTROL_STOP)
+		return;
+	if (s->file != NULL)
+		snprintf(t->after, sizeof(t->after), "; its trace is in %s",
+		    text_cell_plain(s->file, text));
+	else if (s->has_file_bytes)
+		snprintf(t->after, sizeof(t->after), "; its trace is in the "
+		    "file that its consumer opened");
+	else if (t->orders->run.discard)
+		snprintf(t->after, sizeof(t->after), " and discarded");
+	else if (s->has_consumer)
+		snprintf(t->after, sizeof(t->after), "; whoever started it "
+		    "reads its trace");
+	else if (s->detach_key != NULL)
+		snprintf(t->after, sizeof(t->after), "; its trace waits to be "
+		    "read: tributary record --attach=%s",
+		    text_cell_plain(s->detach_key, text));
+}
+
+/* What --all is about. */
+static bool
+is_meant_by_all(const struct orders *o, const session_state *s)
+{
+	return o->run.discard || (s->state != STATE(DISABLED) &&
+	    s->state != STATE(CLONED));
+}
+
+static void
+listed(struct session_ask *r, const sessions_reply *reply)
+{
+	struct orders *o = r->arg;
+	const session_state **picked;
+	int n = session_ask_pick(r, reply, false, &picked), i;
+
+	if (n < 0)
+		return;
+	o->targets = calloc((size_t)n + 1, sizeof(*o->targets));
+	if (o->targets == NULL) {
+		session_ask_refuse(r, "out of memory");
+		free(picked);
+		return;
+	}
+	for (i = 0; i < n; i++) {
+		if (r->all && !is_meant_by_all(o, picked[i]))
+			continue;
+		picked[o->n] = picked[i];
+		o->targets[o->n].orders = o;
+		o->targets[o->n].id = picked[i]->id;
+		session_label(picked[i], o->targets[o->n].label,
+		    sizeof(o->targets[o->n].label));
+		say_after(&o->targets[o->n], picked[i]);
+		o->n++;
+	}
+	/* Whoever is asked sees what about. */
+	if (r->all && !r->yes && o->n > 0)
+		sessions_print(stderr, reply, picked, o->n, SESSIONS_TABLE);
+	free(picked);
+	r->status = COMMAND_OK;
+}
+
+/* True: go on. */
+static bool
+confirm(const struct orders *o)
+{
+	char line[16];
+
+	if (!isatty(STDIN_FILENO)) {
+		session_ask_refuse(&o->run, "--all wants --yes where nobody "
+		    "can be asked");
+		return false;
+	}
+	fprintf(stderr, "Stop %s %zu session%s%s? [y/N] ", o->n == 1 ? "this" :
+	    "these", o->n, human_s(o->n), o->run.discard ? " and discard what "
+	    "no file holds" : "");
+	fflush(stderr);
+	if (fgets(line, sizeof(line), stdin) != NULL &&
+	    (strcasecmp(line, "y\n") == 0 || strcasecmp(line, "yes\n") == 0))
+		return true;
+	fprintf(stderr, "Nothing was stopped.\n");
+	return false;
+}
+
+static void done_cb(void *arg, const char *error);
+
+/* done_cb() may be called from inside. */
+static void
+give_some(struct orders *o)
+{
+	struct control_order order = {
+		.verb = o->verb,
+		.timeout_ms = o->run.timeout_ms,
+		.discard = o->run.discard,
+	};
+	struct target *t;
+
+	while (o->n_given < o->n &&
+	    o->n_given - (o->n - o->n_left) < ORDERS_AT_ONCE) {
+		t = &o->targets[o->n_given++];
+		order.id = t->id;
+		control_command(o->run.control, &order, done_cb, t);
+	}
+}
+
+static void
+done_cb(void *arg, const char *error)
+{
+	struct target *t = arg;
+	struct orders *o = t->orders;
+	char text[TEXT_CELL_MAX];
+
+	if (error == NULL) {
+		printf("%s %s%s\n", o->done, t->label, t->after);
+		fflush(stdout);
+	} else {
+		plain_printf(stderr, "tributary %s: %s: %s\n",
+		    o->run.program->command.name, t->label,
+		    text_cell_plain(error, text));
+		o->run.status = COMMAND_FAILED;
+	}
+	if (--o->n_left == 0)
+		loop_stop(o->run.loop);
+	else
+		give_some(o);
+}
+
+static void
+give_orders(struct orders *o)
+{
+	o->n_left = o->n;
+	give_some(o);
+	loop_run(o->run.loop);
+}
+
+static int
+run(struct orders *o)
+{
+	struct session_ask *r = &o->run;
+
+	if (r->line.n_words == 0 && !r->all)
+		return session_ask_refuse(r, "which session? Say an id or a "
+		    "name, as tributary sessions lists them");
+	if (r->line.n_words > 0 && r->all)
+		return session_ask_refuse(r, "--all and the names of sessions "
+		    "exclude each other");
+	if (session_ask_list(r) != COMMAND_OK)
+		return r->status;
+	if (o->n == 0) {
+		printf("no session is there to be %s\n", o->done);
+		return COMMAND_OK;
+	}
+	if (r->all && !r->yes && !confirm(o))
+		return COMMAND_FAILED;
+	give_orders(o);
+	return r->status;
+}
+
+static int
+orders_main(const struct session_program *program, enum control_verb verb,
+    const char *done, int argc, char **argv)
+{
+	struct orders o = { .verb = verb, .done = done };
+	int status = session_ask_init(&o.run, program, argc, argv);
+
+	if (status >= 0)
+		return status;
+	o.run.arg = &o;
+	status = run(&o);
+	session_ask_done(&o.run);
+	free(o.targets);
+	return status;
+}
+
+int
+stop_main(int argc, char **argv)
+{
+	static const struct session_program program = {
+		.command = {
+			.name = "stop",
+			.help = stop_help,
+			.flags = stop_flags,
+			.short_flags = ":h",
+			.take = session_ask_take,
+		},
+		.foreign_advice = TRACED "interrupt the program that started "
+		    "the session (kill -INT), or attach to it under its key "
+		    "(tributary record --attach)",
+		.listed = listed,
+	};
+
+	return orders_main(&program, CONTROL_STOP, "stopped", argc, argv);
+}
+
+int
+flush_main(int argc, char **argv)
+{
+	static const struct session_program program = {
+		.command = {
+			.name = "flush",
+			.help = flush_help,
+			.flags = flush_flags,
+			.short_flags = ":h",
+			.take = session_ask_take,
+		},
+		.foreign_advice = TRACED "say flush_period_ms in the config "
+		    "of the session instead",
+		.listed = listed,
+	};
+
+	return orders_main(&program, CONTROL_FLUSH, "flushed", argc, argv);
+}
+
+int
+start_main(int argc, char **argv)
+{
+	static const struct session_program program = {
+		.command = {
+			.name = "start",
+			.help = start_help,
+			.flags = start_flags,
+			.short_flags = ":h",
+			.take = session_ask_take,
+		},
+		.foreign_advice = TRACED "the program that set up the session "
+		    "starts it, or a trigger in its config",
+		.listed = listed,
+	};
+
+	return orders_main(&program, CONTROL_START, "started", argc, argv);
+}

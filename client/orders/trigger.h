@@ -1,0 +1,20 @@
+/* trigger: `tributary trigger`. */
+#ifndef CLIENT_ORDERS_TRIGGER_H
+#define CLIENT_ORDERS_TRIGGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct dial_options;
+
+int trigger_main(int argc, char **argv);
+
+/*
+ * Activates triggers at a collector's producer socket (connect NULL: the
+ * default) and says on standard error how that went, only of failures when
+ * quiet.  The exit status.
+ */
+int trigger_activate(const char *connect, const struct dial_options *how,
+    const char *const *names, size_t n, bool quiet);
+
+#endif /* CLIENT_ORDERS_TRIGGER_H */

@@ -1,0 +1,227 @@
+#include "client/record/additions.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protos/utf8.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
+
+/* Field numbers (reference wire-format.md). */
+enum {
+	TC_STATSD_METADATA = 7,
+	TC_TRACE_ATTRIBUTES = 48,
+	TA_ATTRIBUTE = 1,
+	A_KEY = 1,
+	A_LONG_VALUE = 2,
+	A_STRING_VALUE = 3,
+};
+
+static const uint32_t statsd_fields[N_STATSD] = {
+	[STATSD_ALERT_ID] = 1,
+	[STATSD_CONFIG_UID] = 2,
+	[STATSD_CONFIG_ID] = 3,
+	[STATSD_SUBSCRIPTION_ID] = 4,
+};
+
+/* All of text; false: it is no number, or needs more than 64 bits. */
+static bool
+parse_int64(const char *text, int64_t *v)
+{
+	char *end;
+
+	errno = 0;
+	*v = strtoll(text, &end, 10);
+	return errno == 0 && end != text && *end == '\0';
+}
+
+/* "007" and "+7" are names of something, not numbers. */
+static bool
+is_plain_number(const char *text, int64_t *v)
+{
+	char again[32];
+
+	if (!parse_int64(text, v))
+		return false;
+	snprintf(again, sizeof(again), "%" PRId64, *v);
+	return strcmp(text, again) == 0;
+}
+
+static size_t
+key_len(const char *attribute)
+{
+	return strcspn(attribute, "=");
+}
+
+static bool
+is_utf8(const char *text)
+{
+	size_t len = strlen(text), n;
+
+	for (; len > 0; text += n, len -= n)
+		if ((n = utf8_char(text, len)) == 0)
+			return false;
+	return true;
+}
+
+int
+record_additions_attribute(struct record_additions *a, const char *text,
+    char *err, size_t err_size)
+{
+	if (key_len(text) == 0) {
+		snprintf(err, err_size, "--add-attribute wants KEY=VALUE, and "
+		    "\"%.60s\" has no key", text);
+		return -1;
+	}
+	if (!is_utf8(text)) {
+		snprintf(err, err_size, "--add-attribute wants UTF-8");
+		return -1;
+	}
+	if (a->n_attributes == RECORD_ATTRIBUTES_MAX) {
+		snprintf(err, err_size, "--add-attribute is given more than %u "
+		    "times: put attributes into the config "
+		    "(trace_attributes)", RECORD_ATTRIBUTES_MAX);
+		return -1;
+	}
+	a->attributes[a->n_attributes++] = text;
+	return 0;
+}
+
+int
+record_additions_statsd(struct record_additions *a, enum record_statsd which,
+    const char *flag, const char *text, char *err, size_t err_size)
+{
+	int64_t v;
+
+	if (!parse_int64(text, &v) || (which == STATSD_CONFIG_UID &&
+	    (v < INT32_MIN || v > INT32_MAX))) {
+		snprintf(err, err_size, "%s wants a number, not \"%.60s\"",
+		    flag, text);
+		return -1;
+	}
+	a->statsd[which] = v;
+	a->has_statsd[which] = true;
+	return 0;
+}
+
+static bool
+any_statsd(const struct record_additions *a)
+{
+	size_t i;
+
+	for (i = 0; i < N_STATSD; i++)
+		if (a->has_statsd[i])
+			return true;
+	return false;
+}
+
+bool
+record_additions_any(const struct record_additions *a)
+{
+	return a->n_attributes > 0 || any_statsd(a);
+}
+
+/* Whether a flag after the first `from` is about the same key. */
+static bool
+is_replaced(const struct record_additions *a, size_t from, const void *key,
+    size_t len)
+{
+	size_t i;
+
+	for (i = from; i < a->n_attributes; i++)
+		if (key_len(a->attributes[i]) == len &&
+		    memcmp(a->attributes[i], key, len) == 0)
+			return true;
+	return false;
+}
+
+static void
+put_attribute(struct pb_writer *out, const char *text)
+{
+	size_t mark = pb_nest_begin(out, TA_ATTRIBUTE), len = key_len(text);
+	const char *value = text[len] == '=' ? text + len + 1 : "";
+	int64_t v;
+
+	pb_put_bytes(out, A_KEY, text, len);
+	if (is_plain_number(value, &v))
+		pb_put_int(out, A_LONG_VALUE, v);
+	else
+		pb_put_string(out, A_STRING_VALUE, value);
+	pb_nest_end(out, mark);
+}
+
+/* The config's own attributes but for those that a flag is about. */
+static int
+keep_attributes(const struct record_additions *a, const struct pb_field *all,
+    struct pb_writer *out)
+{
+	struct pb_reader r, inner;
+	struct pb_field f, part, key;
+
+	pb_init(&r, all->data, all->len);
+	while (pb_next(&r, &f)) {
+		key.data = (const uint8_t *)"";
+		key.len = 0;
+		if (f.number == TA_ATTRIBUTE && f.wire == PB_BYTES) {
+			pb_init(&inner, f.data, f.len);
+			while (pb_next(&inner, &part))
+				if (part.number == A_KEY &&
+				    part.wire == PB_BYTES)
+					key = part;
+		}
+		if (!is_replaced(a, 0, key.data, key.len))
+			pb_put_raw(out, f.start, (size_t)(r.p - f.start));
+	}
+	return r.bad ? -1 : 0;
+}
+
+static void
+put_statsd(const struct record_additions *a, struct pb_writer *out)
+{
+	size_t mark = pb_nest_begin(out, TC_STATSD_METADATA), i;
+
+	for (i = 0; i < N_STATSD; i++)
+		if (a->has_statsd[i])
+			pb_put_int(out, statsd_fields[i], a->statsd[i]);
+	pb_nest_end(out, mark);
+}
+
+int
+record_additions_put(const struct record_additions *a, const uint8_t *config,
+    size_t len, struct pb_writer *out)
+{
+	struct pb_writer kept;
+	struct pb_reader r;
+	struct pb_field f;
+	size_t mark, i;
+	int ret = 0;
+
+	pb_writer_init(&kept);
+	pb_init(&r, config, len);
+	while (ret == 0 && pb_next(&r, &f)) {
+		if (f.number == TC_TRACE_ATTRIBUTES && f.wire == PB_BYTES &&
+		    a->n_attributes > 0)
+			ret = keep_attributes(a, &f, &kept);
+		else if (f.number != TC_STATSD_METADATA || !any_statsd(a))
+			pb_put_raw(out, f.start, (size_t)(r.p - f.start));
+	}
+	if (any_statsd(a))
+		put_statsd(a, out);
+	if (a->n_attributes > 0) {
+		mark = pb_nest_begin(out, TC_TRACE_ATTRIBUTES);
+		if (kept.len > 0)
+			pb_put_raw(out, kept.data, kept.len);
+		for (i = 0; i < a->n_attributes; i++)
+			if (!is_replaced(a, i + 1, a->attributes[i],
+			    key_len(a->attributes[i])))
+				put_attribute(out, a->attributes[i]);
+		pb_nest_end(out, mark);
+	}
+	if (kept.failed || out->failed || r.bad)
+		ret = -1;
+	pb_writer_done(&kept);
+	return ret;
+}

@@ -1,0 +1,28 @@
+/*
+ * advice: why a recording is going to lack something, and what to set.
+ *
+ * Compares a config with the state of the service.  Pure.
+ */
+#ifndef CLIENT_RECORD_ADVICE_H
+#define CLIENT_RECORD_ADVICE_H
+
+#include <stddef.h>
+
+struct Perfetto__Protos__TraceConfig;
+struct Perfetto__Protos__TracingServiceState;
+
+/* More sentences than these say only how many there would have been. */
+#define RECORD_ADVICE_MAX 5
+
+typedef void (*record_advice_fn)(void *arg, const char *sentence);
+
+/*
+ * Calls fn for each machine of the config that is not connected and each data
+ * source that nobody offers now, or only machines or producers that the config
+ * leaves out; and says so when nothing is left to be recorded.
+ */
+void record_advice(const struct Perfetto__Protos__TraceConfig *config,
+    const struct Perfetto__Protos__TracingServiceState *state,
+    record_advice_fn fn, void *arg);
+
+#endif /* CLIENT_RECORD_ADVICE_H */

@@ -1,0 +1,122 @@
+#include "client/record/live_line.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "protos/plain_text.h"
+#include "transport/base/human_numbers.h"
+
+#define LINE_MAX_BYTES 256
+
+struct record_live {
+	bool enabled;
+	bool quiet;
+	bool shown; /* the cursor is at the end of the line */
+};
+
+void
+record_live_format(char *out, size_t out_size, const struct record_numbers *n,
+    unsigned columns)
+{
+	char elapsed[HUMAN_TEXT_MAX], expected[HUMAN_TEXT_MAX];
+	char bytes[HUMAN_TEXT_MAX], count[HUMAN_TEXT_MAX];
+	char producers[HUMAN_TEXT_MAX], losses[HUMAN_TEXT_MAX];
+	uint64_t units = n->packets_known ? n->packets : n->chunks;
+	bool timed = n->expected_ms != 0;
+
+	snprintf(out, out_size,
+	    "%s  %s%s%s  %s  %s %s%s  %s producer%s  %s%s",
+	    n->phase, human_ms(elapsed, n->elapsed_ms), timed ? " of " : "",
+	    timed ? human_ms(expected, n->expected_ms) : "",
+	    human_bytes(bytes, n->bytes), human_count(count, units),
+	    n->packets_known ? "packet" : "chunk", human_s(units),
+	    human_count(producers, n->producers), human_s(n->producers),
+	    n->losses == 0 ? "nothing" : human_count(losses, n->losses),
+	    " lost");
+	if (columns != 0 && strlen(out) >= columns)
+		out[columns - 1] = '\0';
+}
+
+struct record_live *
+record_live_new(bool quiet)
+{
+	const char *term = getenv("TERM");
+	struct record_live *l;
+
+	if ((l = calloc(1, sizeof(*l))) == NULL)
+		return NULL;
+	l->quiet = quiet;
+	l->enabled = !quiet && isatty(STDERR_FILENO) && term != NULL &&
+	    strcmp(term, "dumb") != 0;
+	return l;
+}
+
+void
+record_live_free(struct record_live *l)
+{
+	if (l == NULL)
+		return;
+	record_live_clear(l);
+	free(l);
+}
+
+bool
+record_live_enabled(const struct record_live *l)
+{
+	return l->enabled;
+}
+
+void
+record_live_show(struct record_live *l, const struct record_numbers *n)
+{
+	char line[LINE_MAX_BYTES];
+	struct winsize w = { .ws_col = 0 };
+
+	if (!l->enabled)
+		return;
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &w) < 0)
+		w.ws_col = 0;
+	record_live_format(line, sizeof(line), n, w.ws_col);
+	/* The rest of the line is erased after the text: no flicker. */
+	fprintf(stderr, "\r%s\033[K", line);
+	fflush(stderr);
+	l->shown = true;
+}
+
+void
+record_live_clear(struct record_live *l)
+{
+	if (!l->shown)
+		return;
+	fprintf(stderr, "\r\033[K");
+	fflush(stderr);
+	l->shown = false;
+}
+
+void
+record_live_say(struct record_live *l, const char *fmt, ...)
+{
+	char text[2048];
+	va_list ap;
+
+	record_live_clear(l);
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	fputs("tributary: ", stderr);
+	plain_text_put(stderr, text);
+	if (text[0] == '\0' || text[strlen(text) - 1] != '\n')
+		fputc('\n', stderr);
+}
+
+void
+record_live_note(struct record_live *l, const char *sentence)
+{
+	if (!l->quiet)
+		record_live_say(l, "%s", sentence);
+}

@@ -1,0 +1,57 @@
+/*
+ * live_line: what `tributary record` says on standard error while it runs:
+ * one line that changes on a terminal, and messages between.
+ */
+#ifndef CLIENT_RECORD_LIVE_LINE_H
+#define CLIENT_RECORD_LIVE_LINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+/* How often the line is worth changing. */
+#define RECORD_LIVE_PERIOD_MS 250
+
+struct record_live;
+
+struct record_numbers {
+	const char *phase;    /* "Recording" */
+	uint64_t elapsed_ms;
+	uint64_t expected_ms; /* 0: until it is stopped */
+	uint64_t bytes;
+	uint64_t packets;
+	bool packets_known; /* else chunks are shown */
+	uint64_t chunks;
+	uint64_t producers;
+	uint64_t losses;
+};
+
+/*
+ * The line without what moves the cursor, cut to columns (0: not cut).  Pure.
+ */
+void record_live_format(char *out, size_t out_size,
+    const struct record_numbers *n, unsigned columns);
+
+/* quiet: no line even on a terminal, and no notes.  NULL: no memory. */
+struct record_live *record_live_new(bool quiet) MUST_CHECK;
+/* Ends the line if one is shown. */
+void record_live_free(struct record_live *l);
+
+/* Whether lines are shown, and numbers worth collecting. */
+bool record_live_enabled(const struct record_live *l);
+void record_live_show(struct record_live *l, const struct record_numbers *n);
+/* Removes the line; the next show brings it back. */
+void record_live_clear(struct record_live *l);
+
+/*
+ * "tributary: ..." on a line of its own, or several.  Control characters other
+ * than newlines are shown as question marks.
+ */
+void record_live_say(struct record_live *l, const char *fmt, ...)
+    PRINTF_LIKE(2, 3);
+/* The same, for what is neither a warning nor an error. */
+void record_live_note(struct record_live *l, const char *sentence);
+
+#endif /* CLIENT_RECORD_LIVE_LINE_H */

@@ -1,0 +1,71 @@
+/*
+ * options: the command line of `tributary record`.
+ *
+ * Flags mean what they mean to Perfetto's own command.  Reads no file and
+ * prints nothing.
+ */
+#ifndef CLIENT_RECORD_OPTIONS_H
+#define CLIENT_RECORD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/command/machine_filter.h"
+#include "client/record/additions.h"
+#include "transport/base/compiler.h"
+#include "transport/connect/dial.h"
+
+enum record_mode {
+	RECORD_MODE_RECORD,
+	RECORD_MODE_DETACH,      /* record, and leave it behind under key */
+	RECORD_MODE_ATTACH,      /* what is recorded under key */
+	RECORD_MODE_IS_DETACHED, /* whether anything is */
+	RECORD_MODE_CLONE,       /* a copy of a running session */
+	RECORD_MODE_QUERY,       /* the state of the service */
+};
+
+/* Everything borrows from argv. */
+struct record_options {
+	enum record_mode mode;
+	const char *key;        /* DETACH, ATTACH, IS_DETACHED */
+	bool stop;              /* ATTACH: end it at once */
+	uint64_t clone_id;      /* CLONE, where clone_name is NULL */
+	const char *clone_name;
+	bool clone_for_bugreport;
+	bool query_long;        /* QUERY */
+	bool query_raw;
+	const char *config; /* a file, "-" for standard input, NULL: names */
+	const char *out;    /* a file, "-" for standard output, or NULL */
+	const char *connect; /* address, or NULL for the default */
+	struct dial_options how;
+	const char *const *names;
+	size_t n_names;
+	uint32_t duration_ms;
+	uint64_t buffer_bytes;
+	uint64_t max_file_bytes;
+	int notify_fd; /* -1: none */
+	struct machine_filter machines;
+	struct record_additions additions;
+	bool background;
+	bool background_wait; /* implies background */
+	bool no_clobber;
+	bool quiet;
+};
+
+enum record_options_verdict {
+	RECORD_OPTIONS_RUN,
+	RECORD_OPTIONS_HELP,    /* asked for help; *o is not set */
+	RECORD_OPTIONS_VERSION, /* asked for the version; the same */
+	RECORD_OPTIONS_NOTHING, /* nothing to do, err says why; the same */
+	RECORD_OPTIONS_BAD,     /* err holds a sentence */
+};
+
+/* argv[0] is "record".  Reorders argv (names last). */
+enum record_options_verdict record_options_parse(struct record_options *o,
+    int argc, char **argv, char *err, size_t err_size) MUST_CHECK;
+
+/* The text of --help. */
+const char *record_options_help(void);
+
+#endif /* CLIENT_RECORD_OPTIONS_H */

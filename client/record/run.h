@@ -1,0 +1,13 @@
+/*
+ * run: a command line of `tributary record` carried out: opens the
+ * file, reads the config, watches for signals, says how it went.
+ */
+#ifndef CLIENT_RECORD_RUN_H
+#define CLIENT_RECORD_RUN_H
+
+struct record_options;
+
+/* The exit status.  Not for RECORD_MODE_QUERY and _IS_DETACHED. */
+int record_run(const struct record_options *o);
+
+#endif /* CLIENT_RECORD_RUN_H */

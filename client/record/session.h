@@ -1,0 +1,88 @@
+/*
+ * session: one recording, from connecting to a trace that is whole on
+ * disk; of a session of its own, of one that was left behind, or of a copy.
+ *
+ * A state machine over consumer, on one loop.  Decides how the trace travels:
+ * written by the service into the file, read from the buffers at the end, or
+ * read from them all the time where a file was wanted but its descriptor
+ * cannot travel.  Knows no flags and prints nothing but through record_live.
+ */
+#ifndef CLIENT_RECORD_SESSION_H
+#define CLIENT_RECORD_SESSION_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+struct addr;
+struct dial_options;
+struct loop;
+struct record_config;
+struct record_file;
+struct record_live;
+struct record_notify;
+struct record_session;
+struct record_snapshots;
+struct consumer_clone;
+struct trace_summary;
+
+enum record_kind {
+	RECORD_START,  /* start a session, record it to its end */
+	RECORD_DETACH, /* start a session and leave it behind, under a key */
+	RECORD_ATTACH, /* the session under a key, to its end */
+	RECORD_CLONE,  /* a copy of a session, which goes on */
+};
+
+/* Everything is borrowed for the life of the session. */
+struct record_session_setup {
+	struct loop *loop;
+	const struct addr *addr;
+	const struct dial_options *how; /* NULL: defaults */
+	enum record_kind kind;
+	const char *key;             /* RECORD_DETACH, RECORD_ATTACH */
+	bool stop_attached;          /* RECORD_ATTACH: end it at once */
+	/* RECORD_CLONE: which (its fd does not count). */
+	const struct consumer_clone *clone;
+	struct record_config *config; /* RECORD_START, RECORD_DETACH */
+	/* RECORD_ATTACH: NULL; else NULL when the config has an output_path. */
+	struct record_file *file;
+	struct record_live *live;
+	bool no_line;                 /* somebody else shows one */
+	struct record_notify *notify; /* NULL: only for RECORD_CLONE */
+	struct trace_summary *summary; /* filled while packets come */
+	/* Who saves what CLONE_SNAPSHOT triggers cause; NULL: none do. */
+	struct record_snapshots *snapshots;
+	uint64_t delay_ms; /* before it connects */
+	/* What a session may last beyond its end; 0: a minute. */
+	uint64_t end_grace_ms;
+};
+
+struct record_result {
+	bool whole;        /* the trace is complete where it should be */
+	bool began;        /* a session was asked for */
+	bool not_detached; /* RECORD_ATTACH: there is no session of that key */
+	uint64_t wall_ms;  /* from that to its end */
+	char failure[768]; /* a sentence when it is not whole */
+};
+
+/* done is called once, from the loop; it may free the session. */
+typedef void (*record_session_fn)(void *arg, const struct record_result *r);
+
+/*
+ * Starts connecting.  NULL, with a sentence in err, for lack of memory or a
+ * name that does not resolve.
+ */
+struct record_session *record_session_new(
+    const struct record_session_setup *setup, record_session_fn done, void *arg,
+    char *err, size_t err_size) MUST_CHECK;
+void record_session_free(struct record_session *s);
+
+/*
+ * Somebody wants it to end: the first call ends the recording and keeps the
+ * trace, the second gives up at once and leaves whole packets.
+ */
+void record_session_stop(struct record_session *s);
+
+#endif /* CLIENT_RECORD_SESSION_H */

@@ -1,0 +1,154 @@
+#include "client/record/session_internal.h"
+
+#include "client/library/consumer.h"
+#include "client/record/advice.h"
+#include "client/record/config.h"
+#include "client/record/notify.h"
+#include "client/record/session_snapshots.h"
+#include "client/trace/trace_losses.h"
+#include "client/trace/trace_summary.h"
+#include "protos/service_state.pb-c.h"
+#include "protos/trace_config.pb-c.h"
+#include "protos/trace_stats.pb-c.h"
+#include "transport/loop/loop.h"
+
+/* The service's state: names for the summary, advice at the beginning. */
+
+static void
+advice_cb(void *arg, const char *sentence)
+{
+	struct record_session *s = arg;
+
+	record_live_say(s->with.live, "%s", sentence);
+}
+
+static void
+name_producers(struct record_session *s,
+    const Perfetto__Protos__TracingServiceState *state)
+{
+	size_t i;
+
+	for (i = 0; i < state->n_producers; i++) {
+		const Perfetto__Protos__TracingServiceState__Producer *p =
+		    state->producers[i];
+
+		if (p->name != NULL && p->id != 0)
+			trace_summary_name(s->with.summary, p->id,
+			    p->machine_id, p->pid, p->name);
+		if (p->machine_name != NULL && p->machine_id != 0)
+			trace_summary_machine(s->with.summary,
+			    p->machine_id, p->machine_name);
+	}
+}
+
+static void
+first_state_cb(void *arg, const Perfetto__Protos__TracingServiceState *state)
+{
+	struct record_session *s = arg;
+
+	if (state == NULL || s->state == DONE)
+		return;
+	name_producers(s, state);
+	record_advice(record_config_message(s->config), state, advice_cb, s);
+}
+
+static void
+later_state_cb(void *arg, const Perfetto__Protos__TracingServiceState *state)
+{
+	struct record_session *s = arg;
+
+	if (state != NULL && s->state != DONE)
+		name_producers(s, state);
+}
+
+void
+record_query_state(struct record_session *s, bool advise)
+{
+	consumer_query_service_state(s->consumer, false,
+	    advise ? first_state_cb : later_state_cb, s);
+}
+
+/* What happens meanwhile. */
+
+uint32_t
+record_observes(const struct record_session *s)
+{
+	uint32_t mask = 0;
+
+	if (record_notify_wants_start(s->with.notify))
+		mask |= PERFETTO__PROTOS__OBSERVABLE_EVENTS__TYPE__TYPE_ALL_DATA_SOURCES_STARTED;
+	if (s->with.snapshots != NULL)
+		mask |= PERFETTO__PROTOS__OBSERVABLE_EVENTS__TYPE__TYPE_CLONE_TRIGGER_HIT;
+	return mask;
+}
+
+void
+record_observed_cb(void *arg, const Perfetto__Protos__ObservableEvents *events)
+{
+	struct record_session *s = arg;
+
+	if (s->state == DONE)
+		return;
+	if (events->all_data_sources_started) {
+		loop_timer_clear(s->starting);
+		record_notify_started(s->with.notify, RECORD_STATUS_OK);
+	}
+	if (events->clone_trigger_hit != NULL && s->with.snapshots != NULL)
+		record_snapshots_take(s->with.snapshots,
+		    events->clone_trigger_hit);
+}
+
+void
+record_starting_cb(void *arg)
+{
+	struct record_session *s = arg;
+
+	record_notify_started(s->with.notify, RECORD_STATUS_TIMEOUT);
+}
+
+/* The live line. */
+
+static void
+stats_cb(void *arg, const Perfetto__Protos__TraceStats *stats)
+{
+	struct record_session *s = arg;
+	uint64_t bytes = 0, chunks = 0;
+	size_t i;
+
+	s->stats_asked = false;
+	if (stats == NULL || s->state == DONE)
+		return;
+	for (i = 0; i < stats->n_buffer_stats; i++) {
+		bytes += stats->buffer_stats[i]->bytes_written;
+		chunks += stats->buffer_stats[i]->chunks_written;
+	}
+	s->numbers.producers = stats->producers_connected;
+	s->numbers.losses = trace_losses_total(stats);
+	s->numbers.chunks = chunks;
+	s->stored = stats->tributary_packets;
+	s->numbers.packets_known = stats->has_tributary_packets ||
+	    s->numbers.packets_known;
+	s->buffered = bytes;
+}
+
+void
+record_tick_cb(void *arg)
+{
+	struct record_session *s = arg;
+	const struct trace_totals *t = trace_summary_totals(s->with.summary);
+	char ignored[256];
+
+	/* What is wrong with the file is found again, and said, at the end. */
+	(void)!record_catch_up(s, RECORD_FOLLOW_A_TURN, ignored, sizeof(ignored));
+	if (!s->stats_asked && s->state < SAVING) {
+		s->stats_asked = true;
+		consumer_get_trace_stats(s->consumer, stats_cb, s);
+	}
+	if (t->packets != 0)
+		s->numbers.packets_known = true;
+	s->numbers.packets = t->packets > s->stored ? t->packets : s->stored;
+	/* Before the first write, and when nothing is written yet. */
+	s->numbers.bytes = t->bytes > s->buffered ? t->bytes : s->buffered;
+	s->numbers.elapsed_ms = loop_now_ms() - s->began_ms;
+	record_live_show(s->with.live, &s->numbers);
+}

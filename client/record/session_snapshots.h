@@ -1,0 +1,54 @@
+/*
+ * session_snapshots: the files that CLONE_SNAPSHOT triggers cause while a
+ * session goes on: FILE.0, FILE.1 and so on, as Perfetto's command calls them.
+ *
+ * One at a time, each over a connection of its own: a connection holds one
+ * session.  Those that come meanwhile wait, up to a limit.
+ */
+#ifndef CLIENT_RECORD_SESSION_SNAPSHOTS_H
+#define CLIENT_RECORD_SESSION_SNAPSHOTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "transport/base/compiler.h"
+
+struct Perfetto__Protos__ObservableEvents__CloneTriggerHit;
+struct addr;
+struct dial_options;
+struct loop;
+struct record_live;
+struct record_snapshots;
+
+/* Hits that wait for the snapshot before them. */
+#define RECORD_SNAPSHOTS_QUEUE_MAX 32u
+
+/* Borrowed for the life of the snapshots. */
+struct record_snapshots_setup {
+	struct loop *loop;
+	const struct addr *addr;
+	const struct dial_options *how;
+	struct record_live *live;
+	const char *out;  /* FILE */
+	bool no_clobber;  /* leave out numbers whose file exists */
+};
+
+/* NULL: no memory. */
+struct record_snapshots *record_snapshots_new(
+    const struct record_snapshots_setup *setup) MUST_CHECK;
+/* Gives up what is under way: its file ends on a whole packet. */
+void record_snapshots_free(struct record_snapshots *s);
+
+/* Saves a copy of the session that the hit names.  hit is copied. */
+void record_snapshots_take(struct record_snapshots *s,
+    const struct Perfetto__Protos__ObservableEvents__CloneTriggerHit *hit);
+
+/* How many were asked for, and how many of those could not be saved. */
+unsigned record_snapshots_taken(const struct record_snapshots *s);
+unsigned record_snapshots_failed(const struct record_snapshots *s);
+
+/* Calls fn once, from the loop, when none is under way and none waits. */
+void record_snapshots_when_idle(struct record_snapshots *s,
+    void (*fn)(void *arg), void *arg);
+
+#endif /* CLIENT_RECORD_SESSION_SNAPSHOTS_H */

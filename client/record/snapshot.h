@@ -1,0 +1,20 @@
+/* snapshot: `tributary snapshot`. */
+#ifndef CLIENT_RECORD_SNAPSHOT_H
+#define CLIENT_RECORD_SNAPSHOT_H
+
+#include <stddef.h>
+#include <time.h>
+
+#include "transport/base/compiler.h"
+
+int snapshot_main(int argc, char **argv);
+
+/*
+ * The file of a snapshot that nobody named: the session's name, or
+ * session-ID, and the time (local): "flight-20260324-145501.pftrace".  What is
+ * odd in a name becomes an underscore.  Returns out.
+ */
+char *snapshot_file_name(char *out, size_t out_size, const char *session,
+    const struct tm *now);
+
+#endif /* CLIENT_RECORD_SNAPSHOT_H */

@@ -1,8 +1,0 @@
-/* session_stats: `tributary stats`, how a session's buffers fare. */
-#ifndef CLIENT_SESSION_STATS_H
-#define CLIENT_SESSION_STATS_H
-
-/* The exit status. */
-int stats_main(int argc, char **argv);
-
-#endif /* CLIENT_SESSION_STATS_H */

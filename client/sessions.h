@@ -1,8 +1,0 @@
-/* sessions: `tributary sessions`, what a collector is recording. */
-#ifndef CLIENT_SESSIONS_H
-#define CLIENT_SESSIONS_H
-
-/* The exit status. */
-int sessions_main(int argc, char **argv);
-
-#endif /* CLIENT_SESSIONS_H */

@@ -1,0 +1,430 @@
+#include "client/show/machines_text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "transport/base/human_numbers.h"
+#include "client/text/json_text.h"
+#include "client/show/quota_text.h"
+#include "client/text/text_cell.h"
+#include "client/text/time_text.h"
+#include "protos/control.pb-c.h"
+#include "protos/link.pb-c.h"
+#include "protos/system_info.pb-c.h"
+#include "transport/link/link_wire.h"
+#include "transport/base/machine_word.h"
+
+typedef Tributary__MachineState machine_state;
+typedef Tributary__QueryMachinesReply machines_reply;
+
+#define TEXT_MAX 64
+
+int
+machines_is_named(const machine_state *m, const char *name)
+{
+	return machine_word_means(name, m->id, m->name);
+}
+
+static bool
+is_asked_for(const machine_state *m, const char *const *names, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (machines_is_named(m, names[i]))
+			return true;
+	return n == 0;
+}
+
+static const char *
+name_of(const machine_state *m, char out[TEXT_CELL_MAX])
+{
+	if (m->id == 0)
+		return MACHINE_WORD_HOST;
+	return text_cell_plain(m->name, out);
+}
+
+const char *
+machine_state_text(const machine_state *m)
+{
+	switch (m->state) {
+	case TRIBUTARY__MACHINE_STATE__STATE__CONNECTED:
+		return "connected";
+	case TRIBUTARY__MACHINE_STATE__STATE__CUT:
+		return "cut off";
+	case TRIBUTARY__MACHINE_STATE__STATE__GONE:
+		return "gone";
+	default:
+		return "unknown";
+	}
+}
+
+static const char *
+reach_text(const machine_state *m)
+{
+	switch (m->reach) {
+	case TRIBUTARY__MACHINE_STATE__REACH__HOST:
+		return "this collector";
+	case TRIBUTARY__MACHINE_STATE__REACH__LINK:
+		return "link";
+	case TRIBUTARY__MACHINE_STATE__REACH__CLASSIC:
+		return "classic relay";
+	case TRIBUTARY__MACHINE_STATE__REACH__DIRECT:
+		return "direct";
+	default:
+		return "unknown";
+	}
+}
+
+/* Since when it is what it is; 0: not told. */
+static uint64_t
+since_ns(const machine_state *m)
+{
+	if (m->state == TRIBUTARY__MACHINE_STATE__STATE__CONNECTED)
+		return m->connected_since_ns;
+	return m->cut_since_ns;
+}
+
+/* "12 us", "3.4 ms", "-5.001 s". */
+static const char *
+distance(char out[TEXT_MAX], int64_t ns)
+{
+	double v = (double)ns;
+
+	if (fabs(v) < 1e6)
+		snprintf(out, TEXT_MAX, "%.1f us", v / 1e3);
+	else if (fabs(v) < 1e9)
+		snprintf(out, TEXT_MAX, "%.3f ms", v / 1e6);
+	else
+		snprintf(out, TEXT_MAX, "%.6f s", v / 1e9);
+	return out;
+}
+
+static uint64_t
+lost(const machine_state *m)
+{
+	uint64_t n = 0;
+	size_t i;
+
+	for (i = 0; i < m->n_losses; i++)
+		n += m->losses[i]->packets;
+	return n;
+}
+
+static bool
+lost_anything(const machine_state *m)
+{
+	return m->n_losses > 0;
+}
+
+/* ---- a line each ---- */
+
+static void
+print_line(FILE *out, const machine_state *m, uint64_t now, int name_width,
+    int address_width)
+{
+	char name[TEXT_CELL_MAX], address[TEXT_CELL_MAX];
+	char since[HUMAN_TEXT_MAX], bytes[HUMAN_TEXT_MAX];
+	char waits[HUMAN_TEXT_MAX], count[HUMAN_TEXT_MAX], clock[TEXT_MAX];
+
+	text_cell_put(out, name_of(m, name), name_width);
+	fprintf(out, "%-10" PRIu32 "  %-9s  ", m->id, machine_state_text(m));
+	text_cell_put(out, text_cell_plain(m->address, address), address_width);
+	fprintf(out, "%-12s  %9" PRIu32 "  %7" PRIu32 "  ",
+	    time_text_ago(since, since_ns(m), now), m->producers,
+	    m->data_sources);
+	fprintf(out, "%10s  ", m->bytes_unpacked == 0 ? "-" :
+	    human_bytes(bytes, m->bytes_unpacked));
+	fprintf(out, "%10s  ", m->relay == NULL ? "-" :
+	    human_bytes(waits, m->relay->memory_bytes +
+	    m->relay->spool_bytes));
+	fprintf(out, "%8s  ", !lost_anything(m) ? "0" : lost(m) == 0 ?
+	    "unknown" : human_count(count, lost(m)));
+	fprintf(out, "%s\n", !m->has_clock_offset_ns ? "-" :
+	    distance(clock, m->clock_offset_ns));
+}
+
+static size_t
+print_table(FILE *out, const machines_reply *r, const char *const *names,
+    size_t n)
+{
+	char text[TEXT_CELL_MAX];
+	int name_width = 4, address_width = 7, w;
+	size_t i, printed = 0;
+
+	for (i = 0; i < r->n_machines; i++) {
+		if (!is_asked_for(r->machines[i], names, n))
+			continue;
+		printed++;
+		w = human_width(name_of(r->machines[i], text));
+		name_width = w > name_width ? w : name_width;
+		w = human_width(text_cell_plain(r->machines[i]->address, text));
+		address_width = w > address_width ? w : address_width;
+	}
+	if (printed == 0)
+		return 0;
+	fprintf(out, "%-*s  %-10s  %-9s  %-*s  %-12s  %9s  %7s  %10s  %10s  "
+	    "%8s  %s\n", name_width, "NAME", "ID", "STATE", address_width,
+	    "ADDRESS", "SINCE", "PRODUCERS", "SOURCES", "DATA", "WAITS THERE",
+	    "LOST", "CLOCK");
+	for (i = 0; i < r->n_machines; i++)
+		if (is_asked_for(r->machines[i], names, n))
+			print_line(out, r->machines[i], r->now_ns, name_width,
+			    address_width);
+	return printed;
+}
+
+/* ---- everything, a block each ---- */
+
+static void
+print_system(FILE *out, const machine_state *m)
+{
+	Perfetto__Protos__SystemInfo *info;
+	char a[TEXT_CELL_MAX], b[TEXT_CELL_MAX], c[TEXT_CELL_MAX];
+	char size[HUMAN_TEXT_MAX];
+
+	if (m->system_info.len == 0)
+		return;
+	info = perfetto__protos__system_info__unpack(NULL, m->system_info.len,
+	    m->system_info.data);
+	if (info == NULL)
+		return;
+	if (info->utsname != NULL)
+		fprintf(out, "  system         %s %s %s\n",
+		    text_cell_plain(info->utsname->sysname, a),
+		    text_cell_plain(info->utsname->release, b),
+		    text_cell_plain(info->utsname->machine, c));
+	if (info->num_cpus != 0 || info->system_ram_bytes != 0)
+		fprintf(out, "  hardware       %" PRIu32 " CPU%s, %s of "
+		    "memory\n", info->num_cpus, human_s(info->num_cpus),
+		    info->system_ram_bytes == 0 ? "unknown size" :
+		    human_bytes(size, info->system_ram_bytes));
+	perfetto__protos__system_info__free_unpacked(info, NULL);
+}
+
+static void
+print_clock(FILE *out, const machine_state *m, uint64_t now)
+{
+	char offset[TEXT_MAX], off[TEXT_MAX], trip[TEXT_MAX];
+	char then[HUMAN_TEXT_MAX];
+
+	if (m->id == 0)
+		return;
+	if (!m->has_clock_offset_ns) {
+		fprintf(out, "  clock          not measured\n");
+		return;
+	}
+	fprintf(out, "  clock          %s ahead of the collector's, +- %s; round "
+	    "trip %s; measured %s ago\n", distance(offset, m->clock_offset_ns),
+	    distance(off, (int64_t)m->clock_uncertainty_ns),
+	    distance(trip, (int64_t)m->round_trip_ns),
+	    time_text_ago(then, m->clock_measured_ns, now));
+}
+
+static void
+print_relay(FILE *out, const machine_state *m)
+{
+	const Tributary__LinkStatus *s = m->relay;
+	char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX];
+
+	if (s == NULL)
+		return;
+	fprintf(out, "  relay memory   %s of %s\n",
+	    human_bytes(a, s->memory_bytes), human_bytes(b, s->memory_limit));
+	if (s->spool_limit != 0)
+		fprintf(out, "  relay spool    %s of %s\n",
+		    human_bytes(a, s->spool_bytes),
+		    human_bytes(b, s->spool_limit));
+	if (s->oldest_ms != 0)
+		fprintf(out, "  oldest there   %s\n", human_ms(a, s->oldest_ms));
+}
+
+static void
+print_losses(FILE *out, const machine_state *m)
+{
+	char packets[HUMAN_TEXT_MAX], chunks[HUMAN_TEXT_MAX];
+	char bytes[HUMAN_TEXT_MAX];
+	size_t i;
+
+	if (!lost_anything(m))
+		fprintf(out, "  losses         none\n");
+	for (i = 0; i < m->n_losses; i++) {
+		const Tributary__LossCount *l = m->losses[i];
+
+		fprintf(out, "  lost           %s: ",
+		    link_loss_text((uint32_t)l->cause));
+		if (l->packets == 0 && l->chunks == 0 && l->bytes == 0)
+			fprintf(out, "an unknown number of packets\n");
+		else
+			fprintf(out, "%s packets in %s chunks (%s)\n",
+			    human_count(packets, l->packets),
+			    human_count(chunks, l->chunks),
+			    human_bytes(bytes, l->bytes));
+	}
+}
+
+static void
+print_block(FILE *out, const machine_state *m, uint64_t now)
+{
+	char name[TEXT_CELL_MAX], text[TEXT_CELL_MAX], time[HUMAN_TEXT_MAX];
+	char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX];
+
+	fprintf(out, "%s\n", name_of(m, name));
+	fprintf(out, "  id             %" PRIu32 "\n", m->id);
+	if (m->id == 0 && m->name != NULL)
+		fprintf(out, "  own name       %s\n",
+		    text_cell_plain(m->name, text));
+	fprintf(out, "  state          %s", machine_state_text(m));
+	if (since_ns(m) != 0)
+		fprintf(out, " since %s (%s)", time_text_at(time, since_ns(m)),
+		    time_text_ago(a, since_ns(m), now));
+	fprintf(out, "\n  reached by     %s\n", reach_text(m));
+	if (m->address != NULL)
+		fprintf(out, "  address        %s\n",
+		    text_cell_plain(m->address, text));
+	if (m->authenticated != NULL)
+		fprintf(out, "  known by       %s\n",
+		    text_cell_plain(m->authenticated, text));
+	if (m->software != NULL)
+		fprintf(out, "  software       %s\n",
+		    text_cell_plain(m->software, text));
+	print_system(out, m);
+	if (m->first_seen_ns != 0)
+		fprintf(out, "  first seen     %s\n", time_text_at(time,
+		    m->first_seen_ns));
+	if (m->reconnects != 0)
+		fprintf(out, "  reconnects     %" PRIu64 "\n", m->reconnects);
+	fprintf(out, "  producers      %" PRIu32 " with %" PRIu32 " data "
+	    "source%s\n", m->producers, m->data_sources,
+	    human_s(m->data_sources));
+	if (m->bytes_unpacked != 0)
+		fprintf(out, "  data           %s (%s as it came)\n",
+		    human_bytes(a, m->bytes_unpacked),
+		    human_bytes(b, m->bytes_received));
+	if (m->bytes_waiting != 0)
+		fprintf(out, "  waits here     %s, for a file to be written or its quota\n",
+		    human_bytes(a, m->bytes_waiting));
+	print_relay(out, m);
+	print_clock(out, m, now);
+	print_losses(out, m);
+	if (m->quota != NULL)
+		quota_text_print(out, m->quota);
+}
+
+/* ---- JSON ---- */
+
+static void
+json_system(FILE *out, const machine_state *m)
+{
+	Perfetto__Protos__SystemInfo *info;
+
+	if (m->system_info.len == 0)
+		return;
+	info = perfetto__protos__system_info__unpack(NULL, m->system_info.len,
+	    m->system_info.data);
+	if (info == NULL)
+		return;
+	fprintf(out, ", \"system\": {\"cpus\": %" PRIu32
+	    ", \"memory_bytes\": %" PRIu64, info->num_cpus,
+	    info->system_ram_bytes);
+	if (info->utsname != NULL) {
+		json_entry(out, "sysname", info->utsname->sysname);
+		json_entry(out, "release", info->utsname->release);
+		json_entry(out, "machine", info->utsname->machine);
+	}
+	fprintf(out, "}");
+	perfetto__protos__system_info__free_unpacked(info, NULL);
+}
+
+static void
+json_relay(FILE *out, const Tributary__LinkStatus *s)
+{
+	fprintf(out, ", \"relay\": {\"memory_bytes\": %" PRIu64
+	    ", \"memory_limit\": %" PRIu64 ", \"spool_bytes\": %" PRIu64
+	    ", \"spool_limit\": %" PRIu64 ", \"oldest_ms\": %" PRIu64
+	    ", \"reconnects\": %" PRIu64 ", \"packets_lost\": %" PRIu64 "}",
+	    s->memory_bytes, s->memory_limit, s->spool_bytes, s->spool_limit,
+	    s->oldest_ms, s->reconnects, s->packets_lost);
+}
+
+static void
+json_losses(FILE *out, const machine_state *m)
+{
+	size_t i;
+
+	fprintf(out, ", \"losses\": [");
+	for (i = 0; i < m->n_losses; i++)
+		fprintf(out, "%s{\"cause\": \"%s\", \"packets\": %" PRIu64
+		    ", \"chunks\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
+		    i == 0 ? "" : ", ",
+		    link_loss_text((uint32_t)m->losses[i]->cause),
+		    m->losses[i]->packets, m->losses[i]->chunks,
+		    m->losses[i]->bytes);
+	fprintf(out, "]");
+}
+
+static void
+json_machine(FILE *out, const machine_state *m)
+{
+	fprintf(out, "  {\"id\": %" PRIu32, m->id);
+	json_entry(out, "name", m->id == 0 ? MACHINE_WORD_HOST :
+	    m->name);
+	fprintf(out, ", \"state\": \"%s\", \"reached_by\": \"%s\"",
+	    machine_state_text(m), reach_text(m));
+	if (m->id == 0)
+		json_entry(out, "own_name", m->name);
+	json_entry(out, "address", m->address);
+	json_entry(out, "known_by", m->authenticated);
+	json_entry(out, "software", m->software);
+	json_system(out, m);
+	fprintf(out, ", \"first_seen_ns\": %" PRIu64
+	    ", \"connected_since_ns\": %" PRIu64 ", \"cut_since_ns\": %" PRIu64
+	    ", \"reconnects\": %" PRIu64, m->first_seen_ns,
+	    m->connected_since_ns, m->cut_since_ns, m->reconnects);
+	if (m->has_clock_offset_ns)
+		fprintf(out, ", \"clock\": {\"offset_ns\": %" PRId64
+		    ", \"uncertainty_ns\": %" PRIu64
+		    ", \"round_trip_ns\": %" PRIu64
+		    ", \"measured_ns\": %" PRIu64 "}", m->clock_offset_ns,
+		    m->clock_uncertainty_ns, m->round_trip_ns,
+		    m->clock_measured_ns);
+	fprintf(out, ", \"producers\": %" PRIu32 ", \"data_sources\": %" PRIu32
+	    ", \"bytes_received\": %" PRIu64 ", \"bytes_unpacked\": %" PRIu64
+	    ", \"bytes_waiting\": %" PRIu64, m->producers, m->data_sources,
+	    m->bytes_received, m->bytes_unpacked, m->bytes_waiting);
+	if (m->relay != NULL)
+		json_relay(out, m->relay);
+	json_losses(out, m);
+	if (m->quota != NULL)
+		quota_text_json(out, m->quota);
+	fprintf(out, "}");
+}
+
+size_t
+machines_print(FILE *out, const machines_reply *r, const char *const *names,
+    size_t n, enum machines_form form)
+{
+	size_t i, printed = 0;
+
+	if (form == MACHINES_TABLE)
+		return print_table(out, r, names, n);
+	if (form == MACHINES_JSON)
+		fprintf(out, "[");
+	for (i = 0; i < r->n_machines; i++) {
+		if (!is_asked_for(r->machines[i], names, n))
+			continue;
+		if (form == MACHINES_JSON) {
+			fprintf(out, printed == 0 ? "\n" : ",\n");
+			json_machine(out, r->machines[i]);
+		} else {
+			print_block(out, r->machines[i], r->now_ns);
+		}
+		printed++;
+	}
+	if (form == MACHINES_JSON)
+		fprintf(out, "%s]\n", printed == 0 ? "" : "\n");
+	return printed;
+}

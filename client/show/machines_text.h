@@ -1,0 +1,33 @@
+/*
+ * machines_text: the machines that a collector knows, for people and as JSON.
+ * Pure but for the file that it prints to.
+ */
+#ifndef CLIENT_SHOW_MACHINES_TEXT_H
+#define CLIENT_SHOW_MACHINES_TEXT_H
+
+#include <stdio.h>
+
+struct Tributary__MachineState;
+struct Tributary__QueryMachinesReply;
+
+enum machines_form {
+	MACHINES_TABLE, /* a line each */
+	MACHINES_LONG,  /* everything, a block each */
+	MACHINES_JSON,
+};
+
+/*
+ * Those of the reply that fit one of the n names (patterns; "host" is the
+ * collector's own); n 0: all.  Returns how many were printed.
+ */
+size_t machines_print(FILE *out, const struct Tributary__QueryMachinesReply *r,
+    const char *const *names, size_t n, enum machines_form form);
+
+/* Whether a machine goes by the name or pattern. */
+int machines_is_named(const struct Tributary__MachineState *m,
+    const char *name);
+
+/* "cut off", for people and programs alike; static, "unknown" for a new one. */
+const char *machine_state_text(const struct Tributary__MachineState *m);
+
+#endif /* CLIENT_SHOW_MACHINES_TEXT_H */

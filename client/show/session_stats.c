@@ -1,0 +1,89 @@
+#include "client/show/session_stats.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/command/session_ask.h"
+#include "client/show/session_stats_text.h"
+#include "protos/control.pb-c.h"
+
+static const struct option flags[] = {
+	COMMAND_FLAGS_LONG,
+	{ "json", no_argument, NULL, SESSION_FLAG_JSON },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+    "Usage: tributary stats [--json] ID|NAME...\n"
+    "\n"
+    "Says how the buffers of tracing sessions fare: how full they are, what was\n"
+    "lost and why, what would have kept it, and who writes most. (Of a trace that\n"
+    "was recorded, tributary inspect says the same.)\n"
+    "\n"
+    "      --json        every counter and what it means, for programs\n"
+    COMMAND_CONSUMER_HELP
+    "\n"
+    "Exit status: 0; 1 when the collector cannot be asked or there is no such\n"
+    "session.\n";
+
+static void
+listed(struct session_ask *r, const Tributary__QuerySessionsReply *reply)
+{
+	const Tributary__SessionState **picked;
+	int n = session_ask_pick(r, reply, false, &picked), i;
+
+	if (n < 0)
+		return;
+	if (r->form == SESSIONS_JSON)
+		printf("[");
+	for (i = 0; i < n; i++) {
+		if (r->form == SESSIONS_JSON) {
+			printf(i == 0 ? "\n" : ",\n");
+			session_stats_json(stdout, picked[i], reply->now_ns);
+		} else {
+			printf(i == 0 ? "" : "\n");
+			session_stats_print(stdout, picked[i], reply->now_ns);
+		}
+	}
+	if (r->form == SESSIONS_JSON)
+		printf("\n]\n");
+	free(picked);
+	r->status = fflush(stdout) == 0 ? COMMAND_OK :
+	    session_ask_refuse(r, strerror(errno));
+}
+
+static const struct session_program program = {
+	.command = {
+		.name = "stats",
+		.help = help,
+		.flags = flags,
+		.short_flags = ":h",
+		.take = session_ask_take,
+	},
+	.foreign_advice = "the collector at this address is not a tributaryd "
+	    "that tells of sessions (Perfetto's traced, or an older one): it "
+	    "writes the statistics into each trace, where tributary inspect "
+	    "reads them",
+	.with_stats = true,
+	.listed = listed,
+};
+
+int
+stats_main(int argc, char **argv)
+{
+	struct session_ask r;
+	int status = session_ask_init(&r, &program, argc, argv);
+
+	if (status >= 0)
+		return status;
+	if (r.line.n_words == 0)
+		status = session_ask_refuse(&r, "which session? Say an id or a "
+		    "name, as tributary sessions lists them");
+	else
+		status = session_ask_list(&r);
+	session_ask_done(&r);
+	return status;
+}

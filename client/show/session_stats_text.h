@@ -1,0 +1,20 @@
+/*
+ * session_stats_text: the statistics of a session, for people and as JSON.
+ * Pure but for the file that it prints to.
+ */
+#ifndef CLIENT_SHOW_SESSION_STATS_TEXT_H
+#define CLIENT_SHOW_SESSION_STATS_TEXT_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+struct Tributary__SessionState;
+
+/* now_ns: of the collector, as its answer said. */
+void session_stats_print(FILE *out, const struct Tributary__SessionState *s,
+    uint64_t now_ns);
+/* One object. */
+void session_stats_json(FILE *out, const struct Tributary__SessionState *s,
+    uint64_t now_ns);
+
+#endif /* CLIENT_SHOW_SESSION_STATS_TEXT_H */

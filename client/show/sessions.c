@@ -1,0 +1,128 @@
+#include "client/show/sessions.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/command/ask_once.h"
+#include "client/command/session_ask.h"
+#include "client/library/consumer.h"
+#include "client/show/perfetto_sessions.h"
+#include "client/show/sessions_text.h"
+#include "protos/control.pb-c.h"
+
+static const struct option flags[] = {
+	COMMAND_FLAGS_LONG,
+	{ "long", no_argument, NULL, 'l' },
+	{ "json", no_argument, NULL, SESSION_FLAG_JSON },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+    "Usage: tributary sessions [--long | --json] [ID|NAME...]\n"
+    "\n"
+    "Lists the tracing sessions of a collector: your own, and everybody's to an\n"
+    "admin. With ids, names or patterns (\"robot-*\"), only those.\n"
+    "\n"
+    "  -l, --long        everything that is known of each\n"
+    "      --json        the same, for programs\n"
+    COMMAND_CONSUMER_HELP
+    "\n"
+    "AGE is since it was set up, LEFT until its planned end. FILL is how much of\n"
+    "its buffers nobody has read yet; LOST what was overwritten or refused there,\n"
+    "and packets that never reached a buffer. tributary stats says more of that.\n"
+    "\n"
+    "Exit status: 0; 1 when the collector cannot be asked or there is no such\n"
+    "session.\n";
+
+static void
+listed(struct session_ask *r, const Tributary__QuerySessionsReply *reply)
+{
+	const Tributary__SessionState **picked;
+	int n = session_ask_pick(r, reply, true, &picked);
+
+	if (n < 0) {
+		r->status = COMMAND_FAILED;
+		return;
+	}
+	sessions_print(stdout, reply, picked, (size_t)n, r->form);
+	free(picked);
+	r->status = fflush(stdout) == 0 ? COMMAND_OK :
+	    session_ask_refuse(r, strerror(errno));
+}
+
+static const struct session_program program = {
+	.command = {
+		.name = "sessions",
+		.help = help,
+		.flags = flags,
+		.short_flags = ":hl",
+		.take = session_ask_take,
+	},
+	.listed = listed,
+};
+
+/* ---- a collector that is not ours says less ---- */
+
+struct foreign {
+	struct session_ask *run;
+	struct ask_once *ask;
+};
+
+static void
+state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
+{
+	struct foreign *f = arg;
+	Tributary__QuerySessionsReply *reply;
+
+	if (state == NULL) {
+		ask_once_fail(f->ask, "the collector does not say which "
+		    "sessions it has");
+		return;
+	}
+	if ((reply = perfetto_sessions(state)) == NULL) {
+		ask_once_fail(f->ask, "the collector, which is not a "
+		    "tributaryd, is too old to say which sessions it has");
+		return;
+	}
+	fprintf(stderr, "tributary sessions: the collector is not a tributaryd "
+	    "that tells of its sessions: this is all that it says\n");
+	listed(f->run, reply);
+	tributary__query_sessions_reply__free_unpacked(reply, NULL);
+	ask_once_end(f->ask, f->run->status);
+}
+
+static void
+ask_cb(struct ask_once *a, struct consumer *c, void *arg)
+{
+	struct foreign *f = arg;
+
+	f->ask = a;
+	consumer_query_service_state(c, true, state_cb, f);
+}
+
+static int
+ask_foreign(struct session_ask *r)
+{
+	struct foreign f = { .run = r };
+
+	return ask_once("tributary sessions", r->line.connect,
+	    &r->line.how, ask_cb, &f);
+}
+
+int
+sessions_main(int argc, char **argv)
+{
+	struct session_ask r;
+	int status = session_ask_init(&r, &program, argc, argv);
+
+	if (status >= 0)
+		return status;
+	status = session_ask_list(&r);
+	if (r.foreign)
+		status = ask_foreign(&r);
+	session_ask_done(&r);
+	return status;
+}

@@ -1,0 +1,633 @@
+#include "client/show/sessions_text.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "client/text/json_text.h"
+#include "client/text/text_cell.h"
+#include "client/text/time_text.h"
+#include "protos/control.pb-c.h"
+#include "transport/base/log.h"
+
+typedef Tributary__SessionState session_state;
+typedef Tributary__SessionState__Buffer session_buffer;
+typedef Tributary__QuerySessionsReply sessions_reply;
+
+#define STATE(name) TRIBUTARY__SESSION_STATE__STATE__##name
+
+/* Machines that a line names; more of them are counted. */
+#define LINE_MACHINES 2u
+
+const char *
+session_state_text(const session_state *s)
+{
+	switch (s->state) {
+	case STATE(CONFIGURED):
+		return s->trigger_mode == 1 ? "waits for a trigger" :
+		    "waits for start";
+	case STATE(STARTED):
+		return "started";
+	case STATE(STOPPING):
+		return "stopping";
+	case STATE(DISABLED):
+		return s->error != NULL ? "failed" : "stopped";
+	case STATE(CLONED):
+		return "snapshot";
+	default:
+		return "unknown";
+	}
+}
+
+const char *
+session_label(const session_state *s, char *out, size_t size)
+{
+	char name[160];
+
+	if (s->unique_session_name == NULL || s->unique_session_name[0] == '\0')
+		snprintf(out, size, "session %" PRIu64, s->id);
+	else
+		snprintf(out, size, "session %" PRIu64 " (%s)", s->id,
+		    log_escape(name, sizeof(name), s->unique_session_name,
+		    strlen(s->unique_session_name)));
+	return out;
+}
+
+/* ---- a line each ---- */
+
+/* Of all buffers together. */
+struct fill {
+	uint64_t size;
+	uint64_t used;
+	bool used_known;
+	uint64_t lost;
+};
+
+static struct fill
+fill_of(const session_state *s)
+{
+	struct fill f = { 0 };
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++) {
+		f.size += s->buffers[i]->size;
+		f.used += s->buffers[i]->used;
+		f.used_known |= s->buffers[i]->has_used;
+		f.lost += s->buffers[i]->bytes_lost;
+	}
+	return f;
+}
+
+static const char *
+percent(char out[HUMAN_TEXT_MAX], uint64_t part, uint64_t whole)
+{
+	snprintf(out, HUMAN_TEXT_MAX, "%" PRIu64 " %%", whole == 0 ? 0 :
+	    human_whole(100.0 * (double)part / (double)whole + 0.5));
+	return out;
+}
+
+static const char *
+fill_text(const session_state *s, char out[HUMAN_TEXT_MAX])
+{
+	struct fill f = fill_of(s);
+
+	return f.used_known ? percent(out, f.used, f.size) : "-";
+}
+
+/* "0", "12.0 MiB", "12.0 MiB + 5 pkt". */
+static const char *
+lost_text(const session_state *s, char out[TEXT_CELL_MAX])
+{
+	char bytes[HUMAN_TEXT_MAX], packets[HUMAN_TEXT_MAX];
+	struct fill f = fill_of(s);
+
+	if (!f.used_known)
+		return "-";
+	if (f.lost == 0 && s->packets_lost == 0)
+		return "0";
+	human_bytes(bytes, f.lost);
+	human_count(packets, s->packets_lost);
+	if (s->packets_lost == 0)
+		snprintf(out, TEXT_CELL_MAX, "%s", bytes);
+	else if (f.lost == 0)
+		snprintf(out, TEXT_CELL_MAX, "%s pkt", packets);
+	else
+		snprintf(out, TEXT_CELL_MAX, "%s + %s pkt", bytes,
+		    packets);
+	return out;
+}
+
+static const char *
+buffers_text(const session_state *s, char out[TEXT_CELL_MAX])
+{
+	char size[HUMAN_TEXT_MAX];
+
+	if (s->n_buffers == 0)
+		return "-";
+	human_bytes(size, fill_of(s).size);
+	if (s->n_buffers == 1)
+		snprintf(out, TEXT_CELL_MAX, "%s", size);
+	else
+		snprintf(out, TEXT_CELL_MAX, "%zu, %s", s->n_buffers,
+		    size);
+	return out;
+}
+
+static const char *
+left_text(const session_state *s, char out[HUMAN_TEXT_MAX])
+{
+	return s->has_remaining_ms ? human_ms(out, s->remaining_ms) : "-";
+}
+
+static uint64_t
+n_machines(const session_state *s)
+{
+	return s->all_machines > s->n_machines ? s->all_machines :
+	    s->n_machines;
+}
+
+/* "host, car-7" or how many. */
+static const char *
+machines_text(const session_state *s, char out[TEXT_CELL_MAX])
+{
+	char a[TEXT_CELL_MAX], b[TEXT_CELL_MAX];
+	uint64_t n = n_machines(s);
+
+	if (!s->has_all_machines)
+		return "-";
+	if (n == 0 || n > LINE_MACHINES || n > s->n_machines)
+		snprintf(out, TEXT_CELL_MAX, "%" PRIu64, n);
+	else if (n == 1)
+		return text_cell_plain(s->machines[0], out);
+	else
+		snprintf(out, TEXT_CELL_MAX, "%.200s, %.200s",
+		    text_cell_plain(s->machines[0], a),
+		    text_cell_plain(s->machines[1], b));
+	return out;
+}
+
+static const char *
+file_text(const session_state *s, char out[TEXT_CELL_MAX])
+{
+	if (s->file == NULL && s->has_file_bytes)
+		return "(unnamed)";
+	return text_cell_plain(s->file, out);
+}
+
+enum column {
+	COL_ID,
+	COL_NAME,
+	COL_STATE,
+	COL_OWNER,
+	COL_AGE,
+	COL_LEFT,
+	COL_BUFFERS,
+	COL_FILL,
+	COL_LOST,
+	COL_MACHINES,
+	COL_PRODUCERS,
+	COL_SIZE,
+	COL_FILE,
+	N_COLUMNS,
+};
+
+static const char *const heads[N_COLUMNS] = {
+	"ID", "NAME", "STATE", "OWNER", "AGE", "LEFT", "BUFFERS", "FILL",
+	"LOST", "MACHINES", "PRODUCERS", "SIZE", "FILE",
+};
+
+static const char *
+column_text(const session_state *s, uint64_t now, enum column c,
+    char out[TEXT_CELL_MAX])
+{
+	switch (c) {
+	case COL_ID:
+		snprintf(out, TEXT_CELL_MAX, "%" PRIu64, s->id);
+		return out;
+	case COL_NAME:
+		return text_cell_plain(s->unique_session_name, out);
+	case COL_STATE:
+		return session_state_text(s);
+	case COL_OWNER:
+		return text_cell_plain(s->owner, out);
+	case COL_AGE:
+		return time_text_ago(out, s->created_ns != 0 ? s->created_ns :
+		    s->started_ns, now);
+	case COL_LEFT:
+		return left_text(s, out);
+	case COL_BUFFERS:
+		return buffers_text(s, out);
+	case COL_FILL:
+		return fill_text(s, out);
+	case COL_LOST:
+		return lost_text(s, out);
+	case COL_MACHINES:
+		return machines_text(s, out);
+	case COL_PRODUCERS:
+		if (!s->has_producers)
+			return "-";
+		snprintf(out, TEXT_CELL_MAX, "%" PRIu32, s->producers);
+		return out;
+	case COL_SIZE:
+		return s->has_file_bytes ? human_bytes(out, s->file_bytes) :
+		    "-";
+	case COL_FILE:
+		return file_text(s, out);
+	case N_COLUMNS:
+		break;
+	}
+	return "";
+}
+
+static void
+print_overload(FILE *out, const Tributary__OverloadState *o)
+{
+	char text[256];
+
+	if (o == NULL || o->level == 0 || o->text == NULL)
+		return;
+	fprintf(out, "It is overloaded (input waits %" PRIu64 " ms for its "
+	    "turn): %s.\n", o->lag_ms, log_escape(text, sizeof(text),
+	    o->text, strlen(o->text)));
+}
+
+/* "2 of 64 sessions; 96.0 MiB of 2.0 GiB for buffers" */
+static void
+print_totals(FILE *out, const sessions_reply *r)
+{
+	char used[HUMAN_TEXT_MAX], most[HUMAN_TEXT_MAX];
+
+	if (!r->has_all_sessions)
+		return;
+	fprintf(out, "The collector has %" PRIu32 " of at most %" PRIu32
+	    " session%s, and %s of %s of buffers in use.\n", r->all_sessions,
+	    r->max_sessions, human_s(r->max_sessions),
+	    human_bytes(used, r->buffer_bytes),
+	    human_bytes(most, r->max_buffer_bytes));
+	print_overload(out, r->overload);
+}
+
+static void
+print_table(FILE *out, const sessions_reply *r,
+    const session_state *const *sessions, size_t n)
+{
+	int widths[N_COLUMNS], c;
+	char text[TEXT_CELL_MAX];
+	size_t i;
+
+	for (c = 0; c < N_COLUMNS; c++) {
+		widths[c] = human_width(heads[c]);
+		for (i = 0; i < n; i++)
+			widths[c] = text_cell_widen(widths[c], column_text(
+			    sessions[i], r->now_ns, (enum column)c, text));
+	}
+	for (c = 0; c < N_COLUMNS - 1; c++)
+		text_cell_put(out, heads[c], widths[c]);
+	fprintf(out, "%s\n", heads[N_COLUMNS - 1]);
+	for (i = 0; i < n; i++) {
+		for (c = 0; c < N_COLUMNS - 1; c++)
+			text_cell_put(out, column_text(sessions[i], r->now_ns,
+			    (enum column)c, text), widths[c]);
+		fprintf(out, "%s\n", column_text(sessions[i], r->now_ns,
+		    N_COLUMNS - 1, text));
+	}
+}
+
+/* ---- everything, a block each ---- */
+
+static void
+print_times(FILE *out, const session_state *s, uint64_t now)
+{
+	char time[HUMAN_TEXT_MAX], ago[HUMAN_TEXT_MAX];
+
+	if (s->created_ns != 0)
+		fprintf(out, "  created        %s (%s ago)\n",
+		    time_text_at(time, s->created_ns),
+		    time_text_ago(ago, s->created_ns, now));
+	if (s->started_ns != 0)
+		fprintf(out, "  started        %s (%s ago)\n",
+		    time_text_at(time, s->started_ns),
+		    time_text_ago(ago, s->started_ns, now));
+	if (s->ended_ns != 0)
+		fprintf(out, "  ended          %s (%s ago)\n",
+		    time_text_at(time, s->ended_ns),
+		    time_text_ago(ago, s->ended_ns, now));
+	if (s->has_planned_ms && s->planned_ms != 0)
+		fprintf(out, "  planned        %s\n",
+		    human_ms(time, s->planned_ms));
+	if (s->has_remaining_ms)
+		fprintf(out, "  left           %s\n",
+		    human_ms(time, s->remaining_ms));
+}
+
+static void
+print_who(FILE *out, const session_state *s)
+{
+	char text[TEXT_CELL_MAX];
+
+	fprintf(out, "  owner          %s\n", text_cell_plain(s->owner, text));
+	if (s->detach_key != NULL)
+		fprintf(out, "  consumer       none: detached under the key "
+		    "\"%s\"\n", text_cell_plain(s->detach_key, text));
+	else if (s->has_has_consumer)
+		fprintf(out, "  consumer       %s\n", s->has_consumer ?
+		    "connected" : "none");
+	if (s->cloned_from != 0)
+		fprintf(out, "  snapshot of    session %" PRIu64 "\n",
+		    s->cloned_from);
+}
+
+static void
+print_buffer(FILE *out, const session_buffer *b, size_t i)
+{
+	char name[TEXT_CELL_MAX], size[HUMAN_TEXT_MAX], used[HUMAN_TEXT_MAX];
+	char share[HUMAN_TEXT_MAX], lost[HUMAN_TEXT_MAX];
+	char wraps[HUMAN_TEXT_MAX];
+
+	fprintf(out, "  buffer %-7zu ", i);
+	if (b->name != NULL)
+		fprintf(out, "\"%s\", ", text_cell_plain(b->name, name));
+	fprintf(out, "%s", human_bytes(size, b->size));
+	if (b->has_discard)
+		fprintf(out, ", %s", b->discard ? "keeps the oldest" :
+		    "keeps the newest");
+	if (b->has_used)
+		fprintf(out, ": %s unread (%s)", human_bytes(used, b->used),
+		    percent(share, b->used, b->size));
+	if (b->write_wrap_count != 0)
+		fprintf(out, ", wrapped %s time%s", human_count(wraps,
+		    b->write_wrap_count), human_s(b->write_wrap_count));
+	if (b->has_bytes_lost && (b->bytes_lost != 0 || b->chunks_lost != 0))
+		fprintf(out, ", lost %s", human_bytes(lost, b->bytes_lost));
+	fprintf(out, "\n");
+}
+
+static void
+print_file(FILE *out, const session_state *s)
+{
+	char path[TEXT_CELL_MAX], bytes[HUMAN_TEXT_MAX], most[HUMAN_TEXT_MAX];
+
+	if (!s->has_file_bytes)
+		return;
+	fprintf(out, "  file           %s: %s", file_text(s, path),
+	    human_bytes(bytes, s->file_bytes));
+	if (s->max_file_bytes != 0)
+		fprintf(out, " of at most %s", human_bytes(most,
+		    s->max_file_bytes));
+	if (s->compression != NULL && s->compression[0] != '\0')
+		fprintf(out, ", %s", text_cell_plain(s->compression, path));
+	fprintf(out, "\n");
+}
+
+static void
+print_crowd(FILE *out, const session_state *s)
+{
+	char text[TEXT_CELL_MAX];
+	size_t i;
+
+	if (!s->has_producers)
+		return;
+	fprintf(out, "  producers      %" PRIu32 " with %" PRIu32 " data "
+	    "source%s, %" PRIu32 " sequence%s\n", s->producers,
+	    s->data_sources, human_s(s->data_sources), s->sequences,
+	    human_s(s->sequences));
+	fprintf(out, "  machines       ");
+	for (i = 0; i < s->n_machines; i++)
+		fprintf(out, "%s%s", i == 0 ? "" : ", ",
+		    text_cell_plain(s->machines[i], text));
+	if (n_machines(s) > s->n_machines)
+		fprintf(out, " and %" PRIu64 " more", n_machines(s) -
+		    s->n_machines);
+	fprintf(out, "%s\n", n_machines(s) == 0 ? "none" : "");
+}
+
+static void
+print_counts(FILE *out, const session_state *s)
+{
+	char n[HUMAN_TEXT_MAX];
+
+	if (s->has_packets)
+		fprintf(out, "  packets        about %s\n", human_count(n,
+		    s->packets));
+	if (s->packets_lost != 0)
+		fprintf(out, "  lost           %s packet%s before they reached "
+		    "a buffer\n", human_count(n, s->packets_lost),
+		    human_s(s->packets_lost));
+	if (s->flushes_failed != 0)
+		fprintf(out, "  flushes        %s timed out\n", human_count(n,
+		    s->flushes_failed));
+}
+
+static const char *
+trigger_mode_text(uint32_t mode)
+{
+	switch (mode) {
+	case 1:
+		return "start it";
+	case 2:
+		return "stop it";
+	case 4:
+		return "take a snapshot";
+	default:
+		return "act on it";
+	}
+}
+
+static void
+print_words(FILE *out, const session_state *s)
+{
+	char text[TEXT_CELL_MAX], n[HUMAN_TEXT_MAX];
+	size_t i;
+
+	for (i = 0; i < s->n_triggers; i++)
+		fprintf(out, "%s\"%s\"", i == 0 ? "  triggers       " : ", ",
+		    text_cell_plain(s->triggers[i], text));
+	if (s->n_triggers != 0)
+		fprintf(out, " %s; hit %s time%s\n",
+		    trigger_mode_text(s->trigger_mode),
+		    human_count(n, s->triggers_hit), human_s(s->triggers_hit));
+	if (s->filtered)
+		fprintf(out, "  filter         its packets are filtered\n");
+	for (i = 0; i < s->n_warnings; i++)
+		fprintf(out, "  warning        %s\n",
+		    text_cell_plain(s->warnings[i], text));
+	if (s->error != NULL)
+		fprintf(out, "  failed         %s\n", text_cell_plain(s->error,
+		    text));
+}
+
+static void
+print_block(FILE *out, const session_state *s, uint64_t now)
+{
+	char label[200];
+	size_t i;
+
+	fprintf(out, "%s\n", session_label(s, label, sizeof(label)));
+	fprintf(out, "  state          %s\n", session_state_text(s));
+	print_who(out, s);
+	print_times(out, s, now);
+	for (i = 0; i < s->n_buffers; i++)
+		print_buffer(out, s->buffers[i], i);
+	print_file(out, s);
+	print_crowd(out, s);
+	print_counts(out, s);
+	print_words(out, s);
+}
+
+/* ---- JSON ---- */
+
+static void
+json_number(FILE *out, const char *key, bool known, uint64_t v)
+{
+	if (known)
+		fprintf(out, ", \"%s\": %" PRIu64, key, v);
+}
+
+static void
+json_bool(FILE *out, const char *key, bool known, bool v)
+{
+	if (known)
+		fprintf(out, ", \"%s\": %s", key, v ? "true" : "false");
+}
+
+static void
+json_texts(FILE *out, const char *key, char *const *texts, size_t n)
+{
+	size_t i;
+
+	fprintf(out, ", \"%s\": [", key);
+	for (i = 0; i < n; i++) {
+		fprintf(out, "%s", i == 0 ? "" : ", ");
+		json_text(out, texts[i]);
+	}
+	fprintf(out, "]");
+}
+
+static void
+json_buffer(FILE *out, const session_buffer *b)
+{
+	fprintf(out, "{\"size\": %" PRIu64, b->size);
+	json_entry(out, "name", b->name);
+	json_number(out, "used", b->has_used, b->used);
+	if (b->has_discard)
+		json_entry(out, "fill_policy", b->discard ? "discard" :
+		    "ring");
+	json_number(out, "bytes_written", b->has_bytes_written,
+	    b->bytes_written);
+	json_number(out, "bytes_lost", b->has_bytes_lost, b->bytes_lost);
+	json_number(out, "chunks_lost", b->has_chunks_lost, b->chunks_lost);
+	json_number(out, "write_wrap_count", b->has_write_wrap_count,
+	    b->write_wrap_count);
+	fprintf(out, "}");
+}
+
+static void
+json_file(FILE *out, const session_state *s)
+{
+	if (!s->has_file_bytes)
+		return;
+	fprintf(out, ", \"file\": {\"bytes\": %" PRIu64, s->file_bytes);
+	json_entry(out, "path", s->file);
+	json_number(out, "max_bytes", s->max_file_bytes != 0,
+	    s->max_file_bytes);
+	json_entry(out, "compression", s->compression);
+	fprintf(out, "}");
+}
+
+static void
+json_triggers(FILE *out, const session_state *s)
+{
+	if (s->n_triggers == 0)
+		return;
+	json_texts(out, "triggers", s->triggers, s->n_triggers);
+	json_number(out, "trigger_mode", true, s->trigger_mode);
+	json_number(out, "triggers_hit", true, s->triggers_hit);
+}
+
+void
+session_json_open(FILE *out, const session_state *s)
+{
+	size_t i;
+
+	fprintf(out, "{\"id\": %" PRIu64, s->id);
+	json_entry(out, "name", s->unique_session_name);
+	json_entry(out, "state", session_state_text(s));
+	json_entry(out, "owner", s->owner);
+	json_bool(out, "has_consumer", s->has_has_consumer, s->has_consumer);
+	json_entry(out, "detach_key", s->detach_key);
+	json_number(out, "created_ns", s->created_ns != 0, s->created_ns);
+	json_number(out, "started_ns", s->started_ns != 0, s->started_ns);
+	json_number(out, "ended_ns", s->ended_ns != 0, s->ended_ns);
+	json_number(out, "planned_ms", s->planned_ms != 0, s->planned_ms);
+	json_number(out, "remaining_ms", s->has_remaining_ms,
+	    s->remaining_ms);
+	fprintf(out, ", \"buffers\": [");
+	for (i = 0; i < s->n_buffers; i++) {
+		fprintf(out, "%s", i == 0 ? "" : ", ");
+		json_buffer(out, s->buffers[i]);
+	}
+	fprintf(out, "]");
+	json_file(out, s);
+	if (s->has_all_machines)
+		json_texts(out, "machines", s->machines, s->n_machines);
+	json_number(out, "all_machines", s->has_all_machines,
+	    s->all_machines);
+	json_number(out, "producers", s->has_producers, s->producers);
+	json_number(out, "data_sources", s->has_data_sources,
+	    s->data_sources);
+	json_number(out, "sequences", s->has_sequences, s->sequences);
+	json_number(out, "packets", s->has_packets, s->packets);
+	json_number(out, "packets_lost", s->has_packets_lost,
+	    s->packets_lost);
+	json_number(out, "flushes_failed", s->has_flushes_failed,
+	    s->flushes_failed);
+	json_triggers(out, s);
+	json_bool(out, "filtered", s->has_filtered, s->filtered);
+	json_number(out, "cloned_from", s->cloned_from != 0, s->cloned_from);
+	if (s->n_warnings != 0)
+		json_texts(out, "warnings", s->warnings, s->n_warnings);
+	json_entry(out, "error", s->error);
+}
+
+static void
+print_json(FILE *out, const session_state *const *sessions, size_t n)
+{
+	size_t i;
+
+	fprintf(out, "[");
+	for (i = 0; i < n; i++) {
+		fprintf(out, i == 0 ? "\n  " : ",\n  ");
+		session_json_open(out, sessions[i]);
+		fprintf(out, "}");
+	}
+	fprintf(out, "%s]\n", n == 0 ? "" : "\n");
+}
+
+void
+sessions_print(FILE *out, const sessions_reply *r,
+    const session_state *const *sessions, size_t n, enum sessions_form form)
+{
+	size_t i;
+
+	switch (form) {
+	case SESSIONS_TABLE:
+		if (n > 0)
+			print_table(out, r, sessions, n);
+		else
+			fprintf(out, "There is no session that you may "
+			    "see.\n");
+		print_totals(out, r);
+		return;
+	case SESSIONS_LONG:
+		for (i = 0; i < n; i++)
+			print_block(out, sessions[i], r->now_ns);
+		if (n == 0)
+			fprintf(out, "There is no session that you may "
+			    "see.\n");
+		print_totals(out, r);
+		return;
+	case SESSIONS_JSON:
+		print_json(out, sessions, n);
+		return;
+	}
+}

@@ -1,0 +1,33 @@
+/*
+ * sessions_text: the sessions of a collector, for people and as JSON.  Pure but
+ * for the file that it prints to.
+ */
+#ifndef CLIENT_SHOW_SESSIONS_TEXT_H
+#define CLIENT_SHOW_SESSIONS_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "client/command/session_ask.h"
+
+struct Tributary__QuerySessionsReply;
+struct Tributary__SessionState;
+
+/*
+ * These n sessions of the reply, in this order.  What is left out in it is not
+ * known and shown as "-", or not at all.
+ */
+void sessions_print(FILE *out, const struct Tributary__QuerySessionsReply *r,
+    const struct Tributary__SessionState *const *sessions, size_t n,
+    enum sessions_form form);
+
+/* "session 7 (robots)", for messages; returns out. */
+const char *session_label(const struct Tributary__SessionState *s, char *out,
+    size_t size);
+/* "started", "waits for a trigger", "stopped" ...; static. */
+const char *session_state_text(const struct Tributary__SessionState *s);
+/* The object of a session without its closing brace, for more to follow. */
+void session_json_open(FILE *out, const struct Tributary__SessionState *s);
+
+#endif /* CLIENT_SHOW_SESSIONS_TEXT_H */

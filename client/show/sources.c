@@ -1,0 +1,123 @@
+#include "client/show/sources.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/command/ask_once.h"
+#include "client/command/command_line.h"
+#include "client/command/machine_filter.h"
+#include "client/library/consumer.h"
+#include "client/show/sources_text.h"
+
+enum { OPT_JSON = COMMAND_FLAG_OWN, OPT_MACHINE };
+
+static const struct option flags[] = {
+	COMMAND_FLAGS_LONG,
+	{ "long", no_argument, NULL, 'l' },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "machine", required_argument, NULL, OPT_MACHINE },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help[] =
+    "Usage: tributary sources [--long | --json] [--machine NAME] [NAME...]\n"
+    "\n"
+    "Lists the data sources that producers offer to a collector, by machine and\n"
+    "producer: what `tributary record` and trace configs can name. With names or\n"
+    "patterns (\"linux.*\"), only those.\n"
+    "\n"
+    "  -l, --long        all that producers say of themselves, with categories\n"
+    "      --json        the same, for programs\n"
+    "      --machine NAME  only of this machine; may be repeated, and be a pattern;\n"
+    "                    \"host\" is the collector's own\n"
+    COMMAND_CONSUMER_HELP
+    "\n"
+    "Exit status: 0; 1 when the collector cannot be asked, or when names or machines\n"
+    "were given and nothing fits.\n";
+
+struct run {
+	struct ask_once *ask;
+	const char *machines[MACHINE_FILTER_MAX];
+	struct sources_filter filter;
+	enum sources_form form;
+};
+
+static int
+take(void *arg, int flag, const char *value, char *err, size_t err_size)
+{
+	struct run *r = arg;
+
+	switch (flag) {
+	case 'l':
+		r->form = SOURCES_LONG;
+		break;
+	case OPT_JSON:
+		r->form = SOURCES_JSON;
+		break;
+	case OPT_MACHINE:
+		if (r->filter.n_machines == MACHINE_FILTER_MAX) {
+			snprintf(err, err_size, "too many --machine");
+			return -1;
+		}
+		r->machines[r->filter.n_machines++] = value;
+		break;
+	}
+	return 0;
+}
+
+static const struct command command = {
+	.name = "sources",
+	.help = help,
+	.flags = flags,
+	.short_flags = ":hl",
+	.take = take,
+};
+
+static void
+state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
+{
+	struct run *r = arg;
+	size_t n;
+
+	if (state == NULL) {
+		ask_once_fail(r->ask, "the collector does not tell what "
+		    "it knows");
+		return;
+	}
+	n = sources_print(stdout, state, &r->filter, r->form);
+	if (fflush(stdout) != 0)
+		ask_once_fail(r->ask, strerror(errno));
+	else if (n == 0 && (r->filter.n_names > 0 || r->filter.n_machines > 0))
+		ask_once_fail(r->ask, "nobody offers such a data source; "
+		    "without names and --machine all are listed");
+	else
+		ask_once_end(r->ask, COMMAND_OK);
+}
+
+static void
+ask(struct ask_once *a, struct consumer *c, void *arg)
+{
+	struct run *r = arg;
+
+	r->ask = a;
+	consumer_query_service_state(c, false, state_cb, r);
+}
+
+int
+sources_main(int argc, char **argv)
+{
+	struct command_line line = { .how.service = "consumer" };
+	struct run r = { .form = SOURCES_TABLE };
+	int status;
+
+	status = command_line_parse(&line, &command, &r, argc, argv);
+	if (status >= 0)
+		return status;
+	r.filter.machines = r.machines;
+	r.filter.names = line.words;
+	r.filter.n_names = line.n_words;
+	return ask_once("tributary sources", line.connect, &line.how, ask,
+	    &r);
+}

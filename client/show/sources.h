@@ -1,0 +1,7 @@
+/* sources: `tributary sources`. */
+#ifndef CLIENT_SHOW_SOURCES_H
+#define CLIENT_SHOW_SOURCES_H
+
+int sources_main(int argc, char **argv);
+
+#endif /* CLIENT_SHOW_SOURCES_H */

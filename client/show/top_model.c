@@ -1,0 +1,554 @@
+#include "client/show/top_model.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "client/show/machines_text.h"
+#include "client/show/top_table.h"
+#include "protos/control.pb-c.h"
+#include "protos/link.pb-c.h"
+#include "protos/utf8.h"
+#include "transport/base/human_numbers.h"
+
+/* Things whose counters are kept from one answer to the next. */
+#define MAX_COUNTS 65536u
+#define LINE_BYTES 512
+
+/* What grows, of one session, machine or producer. */
+struct count {
+	uint64_t id;
+	uint64_t bytes, packets, lost;
+	uint32_t machine; /* of a producer */
+	double rate;      /* bytes a second; < 0: not known yet */
+};
+
+/* Of one answer, by id. */
+struct counts {
+	struct count *all; /* owned */
+	size_t n;
+	uint64_t at_ms;    /* 0: there was none yet */
+};
+
+struct rates {
+	bool known;
+	double bytes, packets, lost;
+};
+
+struct top_model {
+	char collector[TOP_CELL];
+	char trouble[LINE_BYTES];
+	char summary[LINE_BYTES];
+	struct top_table sessions, machines, producers;
+	struct counts session_counts, machine_counts, producer_counts;
+	struct rates total; /* of the sessions */
+	uint64_t now_ns;    /* CLOCK_REALTIME of the collector */
+	bool has_sessions, no_producers;
+};
+
+enum {
+	S_NAME, S_STATE, S_AGE, S_RATE, S_PACKETS, S_LOST, S_LOST_RATE,
+	S_FILL, S_BUFFERS, S_FILE, S_PRODUCERS, S_COLUMNS
+};
+static const struct top_column session_columns[S_COLUMNS] = {
+	[S_NAME] = { "SESSION", 0, false },
+	[S_STATE] = { "STATE", 3, false },
+	[S_AGE] = { "AGE", 6, true },
+	[S_RATE] = { "RATE", 1, true },
+	[S_PACKETS] = { "PACKETS/S", 4, true },
+	[S_LOST] = { "LOST", 1, true },
+	[S_LOST_RATE] = { "LOST/S", 2, true },
+	[S_FILL] = { "FILL", 2, true },
+	[S_BUFFERS] = { "BUFFERS", 7, true },
+	[S_FILE] = { "FILE", 5, true },
+	[S_PRODUCERS] = { "PRODUCERS", 8, true },
+};
+
+enum {
+	M_NAME, M_STATE, M_RATE, M_LOST, M_LOST_RATE, M_WAITS, M_PRODUCERS,
+	M_RECONNECTS, M_COLUMNS
+};
+static const struct top_column machine_columns[M_COLUMNS] = {
+	[M_NAME] = { "MACHINE", 0, false },
+	[M_STATE] = { "STATE", 3, false },
+	[M_RATE] = { "RATE", 1, true },
+	[M_LOST] = { "LOST", 1, true },
+	[M_LOST_RATE] = { "LOST/S", 2, true },
+	[M_WAITS] = { "WAITS THERE", 4, true },
+	[M_PRODUCERS] = { "PRODUCERS", 5, true },
+	[M_RECONNECTS] = { "CUTS", 6, true },
+};
+
+enum {
+	P_NAME, P_MACHINE, P_PID, P_RATE, P_PACKETS, P_LOST, P_LOST_RATE,
+	P_SOURCES, P_COLUMNS
+};
+static const struct top_column producer_columns[P_COLUMNS] = {
+	[P_NAME] = { "PRODUCER", 0, false },
+	[P_MACHINE] = { "MACHINE", 3, false },
+	[P_PID] = { "PID", 5, true },
+	[P_RATE] = { "RATE", 1, true },
+	[P_PACKETS] = { "PACKETS/S", 4, true },
+	[P_LOST] = { "LOST", 1, true },
+	[P_LOST_RATE] = { "LOST/S", 2, true },
+	[P_SOURCES] = { "ACTIVE", 6, true },
+};
+
+struct top_model *
+top_model_new(const char *collector)
+{
+	struct top_model *m;
+
+	if ((m = calloc(1, sizeof(*m))) == NULL)
+		return NULL;
+	top_cell(m->collector, collector);
+	m->sessions = (struct top_table){ .columns = session_columns,
+		.n_columns = S_COLUMNS };
+	m->machines = (struct top_table){ .columns = machine_columns,
+		.n_columns = M_COLUMNS };
+	m->producers = (struct top_table){ .columns = producer_columns,
+		.n_columns = P_COLUMNS };
+	return m;
+}
+
+void
+top_model_free(struct top_model *m)
+{
+	if (m == NULL)
+		return;
+	top_table_done(&m->sessions);
+	top_table_done(&m->machines);
+	top_table_done(&m->producers);
+	free(m->session_counts.all);
+	free(m->machine_counts.all);
+	free(m->producer_counts.all);
+	free(m);
+}
+
+/* ---- rates ---- */
+
+static int
+by_id(const void *a, const void *b)
+{
+	const struct count *x = a, *y = b;
+
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Room for an answer of n; false: without memory nothing is remembered. */
+static bool
+counts_begin(struct counts *next, size_t n, uint64_t now_ms)
+{
+	if (n > MAX_COUNTS)
+		n = MAX_COUNTS;
+	*next = (struct counts){ .at_ms = now_ms };
+	return (next->all = calloc(n + 1, sizeof(*next->all))) != NULL;
+}
+
+static void
+counts_keep(struct counts *kept, struct counts *next)
+{
+	qsort(next->all, next->n, sizeof(*next->all), by_id);
+	free(kept->all);
+	*kept = *next;
+}
+
+static double
+per_second(uint64_t now, uint64_t before, double seconds)
+{
+	/* A counter that went back began anew. */
+	return (double)(now < before ? now : now - before) / seconds;
+}
+
+/* Notes c and says how fast it grew. */
+static struct rates
+counts_note(const struct counts *before, struct counts *next, struct count c)
+{
+	struct rates r = { .known = false };
+	const struct count *was = NULL;
+	double seconds;
+
+	if (before->at_ms != 0 && next->at_ms > before->at_ms) {
+		was = bsearch(&c, before->all, before->n, sizeof(c), by_id);
+		seconds = (double)(next->at_ms - before->at_ms) / 1000;
+		r.known = was != NULL;
+	}
+	if (r.known) {
+		r.bytes = per_second(c.bytes, was->bytes, seconds);
+		r.packets = per_second(c.packets, was->packets, seconds);
+		r.lost = per_second(c.lost, was->lost, seconds);
+	}
+	c.rate = r.known ? r.bytes : -1;
+	if (next->n < MAX_COUNTS)
+		next->all[next->n++] = c;
+	return r;
+}
+
+/* ---- cells ---- */
+
+static void
+put_bytes_rate(char out[TOP_CELL], bool known, double rate)
+{
+	char text[HUMAN_TEXT_MAX];
+
+	if (!known)
+		strcpy(out, "-");
+	else
+		snprintf(out, TOP_CELL, "%s/s", human_bytes(text,
+		    human_whole(rate)));
+}
+
+static void
+put_count_rate(char out[TOP_CELL], bool known, double rate)
+{
+	char text[HUMAN_TEXT_MAX];
+
+	if (!known)
+		strcpy(out, "-");
+	else if (rate > 0 && rate < 10)
+		snprintf(out, TOP_CELL, "%.1f", rate);
+	else
+		snprintf(out, TOP_CELL, "%s", human_count(text,
+		    human_whole(rate)));
+}
+
+static void
+put_count(char out[TOP_CELL], uint64_t n)
+{
+	char text[HUMAN_TEXT_MAX];
+
+	snprintf(out, TOP_CELL, "%s", human_count(text, n));
+}
+
+static void
+put_bytes(char out[TOP_CELL], uint64_t n)
+{
+	char text[HUMAN_TEXT_MAX];
+
+	snprintf(out, TOP_CELL, "%s", human_bytes(text, n));
+}
+
+/* ---- sessions ---- */
+
+static const char *
+session_state(const Tributary__SessionState *s)
+{
+	switch (s->state) {
+	case TRIBUTARY__SESSION_STATE__STATE__CONFIGURED:
+		return s->trigger_mode == 1 ? "waits for trigger" : "waits";
+	case TRIBUTARY__SESSION_STATE__STATE__STARTED:
+		return "started";
+	case TRIBUTARY__SESSION_STATE__STATE__STOPPING:
+		return "stopping";
+	case TRIBUTARY__SESSION_STATE__STATE__DISABLED:
+		return s->error != NULL ? "failed" : "stopped";
+	case TRIBUTARY__SESSION_STATE__STATE__CLONED:
+		return "snapshot";
+	case TRIBUTARY__SESSION_STATE__STATE__STATE_UNSPECIFIED:
+	default:
+		return "unknown";
+	}
+}
+
+static void
+put_session_name(char out[TOP_CELL], const Tributary__SessionState *s)
+{
+	char text[LINE_BYTES];
+
+	snprintf(text, sizeof(text), "%" PRIu64 "%s%s", s->id,
+	    s->unique_session_name == NULL || s->unique_session_name[0] ==
+	    '\0' ? "" : " ",
+	    s->unique_session_name == NULL ? "" : s->unique_session_name);
+	top_cell(out, text);
+}
+
+static void
+put_session(struct top_model *m, const Tributary__SessionState *s,
+    struct counts *next)
+{
+	struct count c = { .id = s->id, .packets = s->packets,
+		.lost = s->packets_lost };
+	uint64_t size = 0, used = 0, began;
+	char text[HUMAN_TEXT_MAX];
+	struct top_row *row;
+	struct rates r;
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++) {
+		c.bytes += s->buffers[i]->bytes_written;
+		size += s->buffers[i]->size;
+		used += s->buffers[i]->used;
+	}
+	r = counts_note(&m->session_counts, next, c);
+	if (r.known) {
+		m->total.known = true;
+		m->total.bytes += r.bytes;
+		m->total.packets += r.packets;
+		m->total.lost += r.lost;
+	}
+	if ((row = top_table_add(&m->sessions, r.bytes)) == NULL)
+		return;
+	put_session_name(row->cells[S_NAME], s);
+	top_cell(row->cells[S_STATE], session_state(s));
+	began = s->has_started_ns ? s->started_ns : s->created_ns;
+	snprintf(row->cells[S_AGE], TOP_CELL, "%s", m->now_ns < began ? "-" :
+	    human_ms(text, (m->now_ns - began) / 1000000));
+	put_bytes_rate(row->cells[S_RATE], r.known, r.bytes);
+	put_count_rate(row->cells[S_PACKETS], r.known, r.packets);
+	put_count(row->cells[S_LOST], c.lost);
+	put_count_rate(row->cells[S_LOST_RATE], r.known, r.lost);
+	snprintf(row->cells[S_FILL], TOP_CELL, "%" PRIu64 " %%", size == 0 ? 0 :
+	    human_whole((double)used * 100 / (double)size));
+	put_bytes(row->cells[S_BUFFERS], size);
+	if (s->file == NULL && s->file_bytes == 0)
+		strcpy(row->cells[S_FILE], "-");
+	else
+		put_bytes(row->cells[S_FILE], s->file_bytes);
+	put_count(row->cells[S_PRODUCERS], s->producers);
+}
+
+static void
+summarise(struct top_model *m, const Tributary__QuerySessionsReply *r)
+{
+	char used[HUMAN_TEXT_MAX], most[HUMAN_TEXT_MAX], at[32];
+	char rate[TOP_CELL], packets[TOP_CELL], lost[TOP_CELL];
+	time_t now = (time_t)(r->now_ns / 1000000000);
+	struct tm tm;
+	size_t at_end;
+
+	if (localtime_r(&now, &tm) == NULL ||
+	    strftime(at, sizeof(at), "%H:%M:%S", &tm) == 0)
+		at[0] = '\0';
+	put_bytes_rate(rate, m->total.known, m->total.bytes);
+	put_count_rate(packets, m->total.known, m->total.packets);
+	put_count_rate(lost, m->total.known, m->total.lost);
+	snprintf(m->summary, sizeof(m->summary), "%s  %s, %s packets/s, "
+	    "%s lost/s  %" PRIu32 " session%s, buffers %s of %s", at, rate,
+	    packets, lost, r->all_sessions, human_s(r->all_sessions),
+	    human_bytes(used, r->buffer_bytes),
+	    human_bytes(most, r->max_buffer_bytes));
+	at_end = strlen(m->summary);
+	if (r->overload != NULL && r->overload->level > 0)
+		snprintf(m->summary + at_end, sizeof(m->summary) - at_end,
+		    "  OVERLOADED, level %" PRIu32, r->overload->level);
+}
+
+void
+top_model_sessions(struct top_model *m, uint64_t now_ms,
+    const Tributary__QuerySessionsReply *r)
+{
+	struct counts next;
+	size_t i;
+
+	if (!counts_begin(&next, r->n_sessions, now_ms))
+		return;
+	m->now_ns = r->now_ns;
+	m->total = (struct rates){ .known = false };
+	top_table_clear(&m->sessions);
+	for (i = 0; i < r->n_sessions; i++)
+		put_session(m, r->sessions[i], &next);
+	/* Of no session nothing was written: that is known, too. */
+	if (r->n_sessions == 0)
+		m->total.known = true;
+	top_table_sort(&m->sessions);
+	counts_keep(&m->session_counts, &next);
+	m->has_sessions = true;
+	summarise(m, r);
+}
+
+/* ---- machines ---- */
+
+/* What the producers of a machine write, as far as it is known. */
+static double
+rate_of_producers(const struct top_model *m, uint32_t machine, bool *known)
+{
+	const struct counts *p = &m->producer_counts;
+	double sum = 0;
+	size_t i;
+
+	for (i = 0; i < p->n; i++) {
+		if (p->all[i].machine == machine && p->all[i].rate >= 0) {
+			*known = true;
+			sum += p->all[i].rate;
+		}
+	}
+	return sum;
+}
+
+static void
+put_machine(struct top_model *m, const Tributary__MachineState *s,
+    struct counts *next)
+{
+	struct count c = { .id = s->id, .bytes = s->bytes_unpacked };
+	struct top_row *row;
+	struct rates r;
+	size_t i;
+
+	for (i = 0; i < s->n_losses; i++)
+		c.lost += s->losses[i]->packets;
+	r = counts_note(&m->machine_counts, next, c);
+	/* What comes over no link is seen at its producers only. */
+	if (s->bytes_unpacked == 0)
+		r.bytes = rate_of_producers(m, s->id, &r.known);
+	if ((row = top_table_add(&m->machines, r.bytes)) == NULL)
+		return;
+	top_cell(row->cells[M_NAME], s->id == 0 ? "host" : s->name);
+	top_cell(row->cells[M_STATE], machine_state_text(s));
+	put_bytes_rate(row->cells[M_RATE], r.known, r.bytes);
+	put_count(row->cells[M_LOST], c.lost);
+	put_count_rate(row->cells[M_LOST_RATE], r.known, r.lost);
+	if (s->relay == NULL)
+		strcpy(row->cells[M_WAITS], "-");
+	else
+		put_bytes(row->cells[M_WAITS], s->relay->memory_bytes +
+		    s->relay->spool_bytes);
+	put_count(row->cells[M_PRODUCERS], s->producers);
+	put_count(row->cells[M_RECONNECTS], s->reconnects);
+}
+
+void
+top_model_machines(struct top_model *m, uint64_t now_ms,
+    const Tributary__QueryMachinesReply *r)
+{
+	struct counts next;
+	size_t i;
+
+	if (!counts_begin(&next, r->n_machines, now_ms))
+		return;
+	top_table_clear(&m->machines);
+	for (i = 0; i < r->n_machines; i++)
+		put_machine(m, r->machines[i], &next);
+	top_table_sort(&m->machines);
+	counts_keep(&m->machine_counts, &next);
+}
+
+/* ---- producers ---- */
+
+static void
+put_producer(struct top_model *m, const Tributary__ProducerState *s,
+    struct counts *next)
+{
+	struct count c = { .id = s->id, .bytes = s->bytes,
+		.packets = s->packets, .lost = s->lost,
+		.machine = s->machine_id };
+	struct rates r = counts_note(&m->producer_counts, next, c);
+	struct top_row *row = top_table_add(&m->producers, r.bytes);
+
+	if (row == NULL)
+		return;
+	top_cell(row->cells[P_NAME], s->name);
+	top_cell(row->cells[P_MACHINE], s->machine_id == 0 ? "host" :
+	    s->machine_name);
+	snprintf(row->cells[P_PID], TOP_CELL, "%" PRId32, s->pid);
+	put_bytes_rate(row->cells[P_RATE], r.known, r.bytes);
+	put_count_rate(row->cells[P_PACKETS], r.known, r.packets);
+	put_count(row->cells[P_LOST], c.lost);
+	put_count_rate(row->cells[P_LOST_RATE], r.known, r.lost);
+	snprintf(row->cells[P_SOURCES], TOP_CELL, "%" PRIu32 "/%" PRIu32,
+	    s->instances, s->data_sources);
+}
+
+void
+top_model_producers(struct top_model *m, uint64_t now_ms,
+    const Tributary__QueryProducersReply *r)
+{
+	struct counts next;
+	size_t i;
+
+	m->no_producers = r == NULL;
+	top_table_clear(&m->producers);
+	if (r == NULL || !counts_begin(&next, r->n_producers, now_ms))
+		return;
+	for (i = 0; i < r->n_producers; i++)
+		put_producer(m, r->producers[i], &next);
+	top_table_sort(&m->producers);
+	counts_keep(&m->producer_counts, &next);
+}
+
+void
+top_model_trouble(struct top_model *m, const char *why)
+{
+	m->trouble[0] = '\0';
+	if (why != NULL)
+		utf8_escape(m->trouble, sizeof(m->trouble), why,
+		    strlen(why), "");
+}
+
+/* ---- the screen ---- */
+
+static void
+put_text(FILE *out, const char *text, int width)
+{
+	size_t n;
+
+	for (; *text != '\0'; text += n) {
+		n = utf8_printable(text, strlen(text));
+		if (n == 0)
+			n = 1;
+		if (width > 0 && --width == 0 && text[n] != '\0')
+			return;
+		fwrite(text, 1, n, out);
+	}
+}
+
+/*
+ * How many lines each table gets of `left`, titles included: what one does not
+ * need, others have.
+ */
+static void
+share(const struct top_table *const *tables, size_t *lines, size_t n,
+    size_t left)
+{
+	size_t i, want, rest = n;
+
+	for (i = 0; i < n; i++, rest--) {
+		want = tables[i]->all + 1;
+		lines[i] = left / rest;
+		/* The last ones have what is left over by the first. */
+		if (want < lines[i])
+			lines[i] = want;
+		left -= lines[i];
+	}
+	for (i = 0; i < n && left > 0; i++) {
+		want = tables[i]->all + 1 - lines[i];
+		if (want > left)
+			want = left;
+		lines[i] += want;
+		left -= want;
+	}
+	/* A title without a row says nothing. */
+	for (i = 0; i < n; i++)
+		if (lines[i] == 1 && tables[i]->all > 0)
+			lines[i] = 0;
+}
+
+void
+top_model_print(FILE *out, const struct top_model *m, int width,
+    size_t height, const char *end)
+{
+	const struct top_table *tables[3] = { &m->sessions, &m->machines,
+		&m->producers };
+	size_t lines[3], i;
+	char first[LINE_BYTES + TOP_CELL + 2];
+
+	snprintf(first, sizeof(first), "%s  %s", m->collector,
+	    m->trouble[0] != '\0' ? m->trouble : m->has_sessions ? m->summary :
+	    "asking ...");
+	put_text(out, first, width);
+	if (height == 1)
+		return;
+	fputs(end, out);
+	if (height == 0)
+		height = SIZE_MAX / 2;
+	/* An empty line before each table, and the last line is left free. */
+	share(tables, lines, 3, height < 5 ? 0 : height - 5);
+	for (i = 0; i < 3; i++) {
+		if (lines[i] < 2)
+			continue;
+		fputs(end, out);
+		(void)top_table_print(out, tables[i], width, lines[i] - 1,
+		    end);
+	}
+}

@@ -1,0 +1,61 @@
+/*
+ * top_table: a table of text on a screen of any width.  Where it is too narrow,
+ * the columns that matter least give way, and then the first one is cut.  Pure.
+ */
+#ifndef CLIENT_SHOW_TOP_TABLE_H
+#define CLIENT_SHOW_TOP_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "transport/base/compiler.h"
+
+#define TOP_CELL        64
+#define TOP_MAX_COLUMNS 12u
+/* More rows are counted and not kept. */
+#define TOP_MAX_ROWS    512u
+
+struct top_column {
+	const char *title;
+	int rank;   /* the highest goes first */
+	bool right; /* numbers */
+};
+
+struct top_row {
+	double weight; /* the heaviest on top */
+	char cells[TOP_MAX_COLUMNS][TOP_CELL];
+};
+
+/* Zero-initialised with columns set is ready to use. */
+struct top_table {
+	const char *title;
+	const struct top_column *columns; /* borrowed */
+	size_t n_columns;
+	struct top_row *rows; /* owned */
+	size_t n_rows;
+	size_t all; /* rows that there were */
+};
+
+void top_table_done(struct top_table *t);
+void top_table_clear(struct top_table *t);
+/* A row of empty cells to be filled; NULL: no more are kept. */
+struct top_row *top_table_add(struct top_table *t, double weight);
+/* Heaviest first, equal ones by their first cell. */
+void top_table_sort(struct top_table *t);
+
+/*
+ * Words of others, without what steers a terminal, cut to a cell with "...".
+ * Returns out.
+ */
+char *top_cell(char out[TOP_CELL], const char *text);
+
+/*
+ * Title line and up to max_rows lines (0: none at all), the last of them
+ * "... and N more" where it is cut.  width 0: as wide as it is.  end goes behind
+ * each line.  Returns the lines printed.
+ */
+size_t top_table_print(FILE *out, const struct top_table *t, int width,
+    size_t max_rows, const char *end);
+
+#endif /* CLIENT_SHOW_TOP_TABLE_H */

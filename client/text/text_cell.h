@@ -1,0 +1,21 @@
+/* text_cell: words of others in the tables that commands print. */
+#ifndef CLIENT_TEXT_TEXT_CELL_H
+#define CLIENT_TEXT_TEXT_CELL_H
+
+#include <stdio.h>
+
+#define TEXT_CELL_MAX 512
+
+/*
+ * text in a form that does not steer a terminal, "-" when it is NULL or empty.
+ * Returns out, or "-".
+ */
+const char *text_cell_plain(const char *text, char out[TEXT_CELL_MAX]);
+
+/* text, spaces up to width, and two between columns. */
+void text_cell_put(FILE *out, const char *text, int width);
+
+/* The wider of width and what text takes. */
+int text_cell_widen(int width, const char *text);
+
+#endif /* CLIENT_TEXT_TEXT_CELL_H */

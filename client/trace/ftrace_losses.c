@@ -1,0 +1,135 @@
+#include "client/trace/ftrace_losses.h"
+
+#include "client/trace/packet_facts.h"
+#include "client/trace/trace_losses.h"
+#include "transport/wire/pb_reader.h"
+
+enum bundle_field { BUNDLE_LOST_EVENTS = 3 };
+enum stats_field { STATS_PHASE = 1, STATS_CPU = 2 };
+enum cpu_field { CPU_OVERRUN = 3, CPU_DROPPED = 8 };
+enum phase { PHASE_BEGIN = 1, PHASE_END = 2 };
+
+/* In the order of ftrace_losses_add(). */
+enum cause {
+	OVERRUN,
+	OVERRUN_SINCE_CLEARED,
+	DROPPED,
+	DROPPED_SINCE_CLEARED,
+	MARKED,
+};
+
+/* Ends a cause where the count at the session's beginning is unknown. */
+#define SINCE_CLEARED \
+	" since it was cleared, some perhaps before this session"
+
+static const char larger_buffer[] =
+    "a larger buffer_size_kb in ftrace_config keeps more";
+
+static void
+take_bundle(struct ftrace_losses *l, const struct pb_field *bundle)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	bool marked = false;
+
+	pb_init(&r, bundle->data, bundle->len);
+	while (pb_next(&r, &f)) {
+		if (f.number == BUNDLE_LOST_EVENTS && f.wire == PB_VARINT)
+			marked = f.value != 0;
+	}
+	l->marked_bundles += marked;
+}
+
+static void
+add_cpu(const struct pb_field *cpu, uint64_t *overrun, uint64_t *dropped)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, cpu->data, cpu->len);
+	while (pb_next(&r, &f)) {
+		if (f.wire != PB_VARINT)
+			continue;
+		if (f.number == CPU_OVERRUN)
+			*overrun += f.value;
+		else if (f.number == CPU_DROPPED)
+			*dropped += f.value;
+	}
+}
+
+/* A count that went back was cleared on the way: all of it is new. */
+static void
+count_on(struct ftrace_count *c, uint64_t now, bool lost)
+{
+	if (lost)
+		c->lost += now < c->last ? now : now - c->last;
+	c->last = now;
+}
+
+static void
+take_stats(struct ftrace_losses *l, const struct pb_field *stats)
+{
+	uint64_t overrun = 0, dropped = 0, phase = 0;
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, stats->data, stats->len);
+	while (pb_next(&r, &f)) {
+		if (f.number == STATS_PHASE && f.wire == PB_VARINT)
+			phase = f.value;
+		else if (f.number == STATS_CPU && f.wire == PB_BYTES)
+			add_cpu(&f, &overrun, &dropped);
+	}
+	l->told_begin = l->told_begin || phase == PHASE_BEGIN;
+	count_on(&l->overrun, overrun, phase == PHASE_END);
+	count_on(&l->dropped, dropped, phase == PHASE_END);
+}
+
+void
+ftrace_losses_take(struct ftrace_losses *l, const struct packet_facts *f)
+{
+	if (f->payload.wire != PB_BYTES)
+		return;
+	if (f->type == PACKET_TYPE_FTRACE_EVENTS)
+		take_bundle(l, &f->payload);
+	else if (f->type == PACKET_TYPE_FTRACE_STATS)
+		take_stats(l, &f->payload);
+}
+
+void
+ftrace_losses_add(struct trace_loss *out,
+    const struct ftrace_losses *l)
+{
+	static const struct trace_loss causes[FTRACE_LOSSES_MAX] = {
+		[OVERRUN] = { .unit = "event", .buffer = -1,
+		    .cause = "overwritten unread in the kernel's ftrace buffer",
+		    .hint = larger_buffer },
+		[OVERRUN_SINCE_CLEARED] = { .unit = "event", .buffer = -1,
+		    .cause = "overwritten unread in the kernel's ftrace buffer"
+			     SINCE_CLEARED,
+		    .hint = larger_buffer },
+		[DROPPED] = { .unit = "event", .buffer = -1,
+		    .cause = "that found the kernel's ftrace buffer full",
+		    .hint = larger_buffer },
+		[DROPPED_SINCE_CLEARED] = { .unit = "event", .buffer = -1,
+		    .cause = "that found the kernel's ftrace buffer full"
+			     SINCE_CLEARED,
+		    .hint = larger_buffer },
+		[MARKED] = { .unit = "bundle", .buffer = -1,
+		    .cause = "of ftrace events, before which the kernel lost "
+			     "some" },
+	};
+	uint64_t counts[FTRACE_LOSSES_MAX] = { 0 };
+	unsigned i;
+
+	counts[l->told_begin ? OVERRUN : OVERRUN_SINCE_CLEARED] =
+	    l->overrun.lost;
+	counts[l->told_begin ? DROPPED : DROPPED_SINCE_CLEARED] =
+	    l->dropped.lost;
+	counts[MARKED] = l->marked_bundles;
+	for (i = 0; i < FTRACE_LOSSES_MAX; i++) {
+		counts[i] += out[i].count;
+		out[i] = causes[i];
+		out[i].count = counts[i];
+	}
+}

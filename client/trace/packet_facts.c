@@ -1,0 +1,106 @@
+#include "client/trace/packet_facts.h"
+
+#include <string.h>
+
+#include "protos/trace_packet.pb-c.h"
+
+enum {
+	F_TRUSTED_UID = 3,
+	F_TIMESTAMP = 8,
+	F_SEQUENCE_ID = 10,
+	F_SEQUENCE_FLAGS = 13,
+	F_STATE_CLEARED = 41,
+	F_DROPPED = 42,
+	F_CLOCK_ID = 58,
+	F_DEFAULTS = 59,
+	F_TRUSTED_PID = 79,
+	F_FIRST_ON_SEQUENCE = 87,
+	F_MACHINE_ID = 98,
+};
+
+void
+packet_types_init(struct packet_types *t)
+{
+	const ProtobufCMessageDescriptor *d =
+	    &perfetto__protos__trace_packet__descriptor;
+	size_t data_case = offsetof(Perfetto__Protos__TracePacket, data_case);
+	unsigned i;
+
+	memset(t, 0, sizeof(*t));
+	for (i = 0; i < d->n_fields; i++) {
+		const ProtobufCFieldDescriptor *f = &d->fields[i];
+
+		if ((f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
+		    f->quantifier_offset == data_case &&
+		    f->id < PACKET_TYPE_SLOTS)
+			t->is_type[f->id] = 1;
+	}
+}
+
+const char *
+packet_type_name(uint32_t type)
+{
+	const ProtobufCFieldDescriptor *f =
+	    protobuf_c_message_descriptor_get_field(
+	    &perfetto__protos__trace_packet__descriptor, type);
+
+	return f == NULL ? "" : f->name;
+}
+
+bool
+packet_facts_read(struct packet_facts *f, const struct packet_types *t,
+    const uint8_t *data, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field e;
+
+	memset(f, 0, sizeof(*f));
+	pb_init(&r, data, len);
+	while (pb_next(&r, &e)) {
+		switch (e.number) {
+		case F_TRUSTED_UID:
+			f->uid = (int32_t)e.value;
+			break;
+		case F_TIMESTAMP:
+			f->timestamp = e.value;
+			f->has_timestamp = true;
+			break;
+		case F_SEQUENCE_ID:
+			f->sequence_id = (uint32_t)e.value;
+			break;
+		case F_SEQUENCE_FLAGS:
+			f->flags |= (uint32_t)e.value;
+			break;
+		case F_STATE_CLEARED:
+			if (e.value != 0)
+				f->flags |= PACKET_STATE_CLEARED;
+			break;
+		case F_DROPPED:
+			f->dropped = (uint32_t)e.value;
+			break;
+		case F_CLOCK_ID:
+			f->clock_id = (uint32_t)e.value;
+			break;
+		case F_DEFAULTS:
+			f->defaults = e;
+			break;
+		case F_TRUSTED_PID:
+			f->pid = (int32_t)e.value;
+			break;
+		case F_FIRST_ON_SEQUENCE:
+			f->first_on_sequence = e.value != 0;
+			break;
+		case F_MACHINE_ID:
+			f->machine_id = (uint32_t)e.value;
+			break;
+		default:
+			if (e.number < PACKET_TYPE_SLOTS &&
+			    t->is_type[e.number]) {
+				f->type = e.number;
+				f->payload = e;
+			}
+			break;
+		}
+	}
+	return !r.bad;
+}

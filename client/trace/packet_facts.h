@@ -1,0 +1,73 @@
+/*
+ * packet_facts: what one TracePacket says about itself, read in place and in
+ * one go.  Untrusted input.  Pure.
+ */
+#ifndef CLIENT_TRACE_PACKET_FACTS_H
+#define CLIENT_TRACE_PACKET_FACTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+#include "transport/wire/pb_reader.h"
+
+/* Types of packets are their field numbers; larger ones are unknown. */
+#define PACKET_TYPE_SLOTS   1024
+#define PACKET_TYPE_UNKNOWN 0
+
+/* The types that somebody here looks into (reference wire-format.md). */
+enum packet_type {
+	PACKET_TYPE_FTRACE_EVENTS = 1,
+	PACKET_TYPE_CLOCK_SNAPSHOT = 6,
+	PACKET_TYPE_TRACE_CONFIG = 33,
+	PACKET_TYPE_FTRACE_STATS = 34,
+	PACKET_TYPE_TRACE_STATS = 35,
+	PACKET_TYPE_SYSTEM_INFO = 45,
+	PACKET_TYPE_TRIGGER = 46,
+	PACKET_TYPE_COMPRESSED = 50,
+	PACKET_TYPE_SERVICE_EVENT = 69,
+	PACKET_TYPE_TRACE_UUID = 89,
+	PACKET_TYPE_REMOTE_CLOCK_SYNC = 107,
+	PACKET_TYPE_CLONE_TRIGGER = 113,
+	PACKET_TYPE_PROVENANCE = 124,
+	PACKET_TYPE_ZSTD = 133,
+};
+
+/* TracePacket.sequence_flags */
+#define PACKET_STATE_CLEARED 1u
+#define PACKET_NEEDS_STATE   2u
+
+/* What the service writes, or what no sequence is given for. */
+#define PACKET_SERVICE_SEQUENCE 1
+
+struct packet_facts {
+	uint32_t sequence_id; /* 0: none is given */
+	uint32_t machine_id;
+	int32_t uid;
+	int32_t pid;
+	uint32_t type;
+	uint32_t dropped; /* DataLossReason mask */
+	uint32_t flags;   /* PACKET_*; state_cleared, the old field, included */
+	uint32_t clock_id; /* 0: the sequence's default */
+	bool first_on_sequence;
+	bool has_timestamp;
+	uint64_t timestamp;
+	struct pb_field payload;  /* of the type; valid when type is set */
+	struct pb_field defaults; /* trace_packet_defaults; len 0: none */
+};
+
+/* Which fields of TracePacket are members of its `data` oneof. */
+struct packet_types {
+	uint8_t is_type[PACKET_TYPE_SLOTS];
+};
+
+void packet_types_init(struct packet_types *t);
+/* Field name; "" for what is not known. */
+const char *packet_type_name(uint32_t type);
+
+/* false: malformed.  What is borrowed points into data. */
+bool packet_facts_read(struct packet_facts *f, const struct packet_types *t,
+    const uint8_t *data, size_t len) MUST_CHECK;
+
+#endif /* CLIENT_TRACE_PACKET_FACTS_H */

@@ -1,0 +1,53 @@
+/*
+ * packet_splitter: cuts the bytes of a trace file, which come in any pieces,
+ * into packets.  Holds one unfinished packet.  Untrusted input.  Pure.
+ */
+#ifndef CLIENT_TRACE_PACKET_SPLITTER_H
+#define CLIENT_TRACE_PACKET_SPLITTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+/* A file with a larger packet is no trace. */
+#define PACKET_SPLITTER_MAX_PACKET (1u << 30)
+
+/* Tag and the longest varint. */
+#define PACKET_SPLITTER_HEADER_MAX 11
+
+/* Whether a whole packet is at the beginning of some bytes. */
+enum trace_cut { TRACE_CUT_OK, TRACE_CUT_MORE, TRACE_CUT_BAD };
+
+/*
+ * On OK and MORE *total is the packet's size with its framing, of which the
+ * first *header bytes are tag and length; both are 0 when not even that is
+ * known.
+ */
+enum trace_cut packet_splitter_look(const uint8_t *data, size_t len,
+    size_t *header, size_t *total) MUST_CHECK;
+
+struct packet_splitter {
+	uint8_t *tail; /* an unfinished packet, framing included; owned */
+	size_t tail_len;
+	size_t tail_cap;
+	uint64_t whole_bytes; /* up to the end of the last whole packet */
+};
+
+/* A packet without its framing, borrowed. */
+typedef void (*packet_splitter_fn)(void *arg, const uint8_t *data, size_t len);
+
+/* Zero-initialised is ready to use. */
+void packet_splitter_done(struct packet_splitter *c);
+
+/*
+ * The next bytes; calls fn for each packet that they complete.  -1 with a
+ * sentence in err when they are no trace (another field than Trace.packet, a
+ * packet that is too large) or memory is short; packets before that place were
+ * handed out, and it must not be called again.
+ */
+int packet_splitter_feed(struct packet_splitter *c, const uint8_t *data,
+    size_t len,
+    packet_splitter_fn fn, void *arg, char *err, size_t err_size) MUST_CHECK;
+
+#endif /* CLIENT_TRACE_PACKET_SPLITTER_H */

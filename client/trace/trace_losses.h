@@ -1,0 +1,59 @@
+/*
+ * trace_losses: what a session lost, by cause, out of the service's account.
+ *
+ * Reads TraceStats only; the marks that single packets carry are counted by
+ * trace_summary.  Pure.
+ */
+#ifndef CLIENT_TRACE_TRACE_LOSSES_H
+#define CLIENT_TRACE_TRACE_LOSSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct Perfetto__Protos__TraceStats;
+
+/* One cause that took something. */
+struct trace_loss {
+	uint64_t count;
+	const char *unit;  /* "chunk", "packet", "patch", "flush" */
+	const char *cause; /* reads after "3 chunks" */
+	const char *hint;  /* what to do about it, or NULL */
+	int buffer;        /* index in the config; -1: of no buffer */
+	uint64_t bytes;    /* 0: not known */
+	bool of_machine;   /* lost by the relay of this one, or ... */
+	bool by_collector; /* ... dropped by the collector */
+	uint32_t machine;
+	bool how_much_unknown; /* count is 1 then, and stands for nothing */
+	bool at_least;         /* each of count may stand for many */
+};
+
+/* Machines and causes of relays that are told apart; others are left out. */
+#define TRACE_LOSSES_LINKS_MAX 64u
+
+/*
+ * Stores the causes with a count above 0 in out, up to max, in a fixed order.
+ * Returns how many there are, which may be more than max.  The texts are
+ * static.
+ */
+size_t trace_losses_list(const struct Perfetto__Protos__TraceStats *stats,
+    struct trace_loss *out, size_t max);
+
+/* Of one of_machine: "lost by its relay". */
+const char *trace_loss_where(const struct trace_loss *l);
+
+#define TRACE_LOSS_AMOUNT_MAX 64u
+/* "3 chunks", "at least 1 packet", "an unknown number of packets".  Returns out. */
+char *trace_loss_amount(char out[TRACE_LOSS_AMOUNT_MAX],
+    const struct trace_loss *l);
+
+/*
+ * "3 chunks (12 KiB) of buffer 0 overwritten in the ring buffer by newer data",
+ * "12 packets of machine 7 lost by its relay: spool full".  Returns out.
+ */
+char *trace_loss_text(char *out, size_t size, const struct trace_loss *l);
+
+/* Sum of the counts of data that is gone (flushes are not data). */
+uint64_t trace_losses_total(const struct Perfetto__Protos__TraceStats *stats);
+
+#endif /* CLIENT_TRACE_TRACE_LOSSES_H */

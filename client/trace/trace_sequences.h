@@ -1,0 +1,96 @@
+/*
+ * trace_sequences: the sequences of packets in a trace, and the producers that
+ * wrote them.
+ *
+ * A hash by sequence id.  Producers are put together from their sequences when
+ * they are asked for: one for each connection where TraceProvenance told which
+ * sequence came over which, else one for each process.
+ */
+#ifndef CLIENT_TRACE_TRACE_SEQUENCES_H
+#define CLIENT_TRACE_TRACE_SEQUENCES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/trace/ftrace_losses.h"
+#include "transport/base/compiler.h"
+
+/* More of them are not kept apart. */
+#define TRACE_SEQUENCES_MAX       (1u << 18)
+#define TRACE_SEQUENCES_MAX_NAMES 16384u
+
+struct trace_sequence {
+	uint32_t id; /* not 0 */
+	uint32_t machine_id;
+	int32_t pid;
+	int32_t uid;
+	int32_t producer_id; /* 0: not told */
+	uint64_t packets;    /* 0: only TraceProvenance knows it so far */
+	uint64_t bytes;
+	/* Packets before which something is missing, and why (all bits). */
+	uint64_t gaps;
+	uint32_t reasons;
+	uint32_t buffer; /* where its packets went, counted from 1; 0: unknown */
+	/*
+	 * Packets that need interned names and defaults of before, which a
+	 * loss took or nobody wrote: no reader can use them.
+	 */
+	uint64_t without_state;
+	bool state_valid; /* of the packet that was taken last */
+	struct ftrace_losses ftrace;
+};
+
+struct trace_producer {
+	int32_t id;          /* the collector's; 0: the trace does not say */
+	uint32_t machine_id; /* 0: the collector's own */
+	int32_t pid;         /* 0: unknown */
+	int32_t uid;
+	uint64_t packets;
+	uint64_t bytes;
+	uint64_t sequences;
+	uint64_t gaps;
+	const char *name; /* or NULL */
+};
+
+struct packet_facts;
+struct trace_sequences;
+
+struct trace_sequences *trace_sequences_new(void) MUST_CHECK;
+void trace_sequences_free(struct trace_sequences *t);
+
+/*
+ * Finds or makes the one of this id (not 0); it stays where it is until the
+ * next call of this.  NULL: too many, or no memory; counted.
+ */
+struct trace_sequence *trace_sequences_find(struct trace_sequences *t,
+    uint32_t id);
+
+/*
+ * A packet of it; bytes: with its framing.  Whether it says that something is
+ * missing before it, more than that it is the first.
+ */
+bool trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
+    uint64_t bytes);
+
+/*
+ * All of them in no order: the next behind *at, which begins as 0.  NULL: that
+ * was the last.
+ */
+const struct trace_sequence *trace_sequences_next(
+    const struct trace_sequences *t, size_t *at);
+/* Calls of trace_sequences_find() that were in vain. */
+uint64_t trace_sequences_overflow(const struct trace_sequences *t);
+
+/*
+ * What a producer is called: the one of this id, or where the trace knows no
+ * ids, of this process.  Copied.  The last name of an id wins.
+ */
+void trace_sequences_name(struct trace_sequences *t, int32_t id,
+    uint32_t machine_id, int32_t pid, const char *name);
+
+/* Those that wrote packets, most bytes first; valid until the next call. */
+size_t trace_sequences_producers(struct trace_sequences *t,
+    const struct trace_producer **out);
+
+#endif /* CLIENT_TRACE_TRACE_SEQUENCES_H */

@@ -1,0 +1,139 @@
+/*
+ * trace_summary: what is in a trace, in one pass and bounded memory.
+ *
+ * Takes packets one by one, or the bytes of a trace file in any cut, and
+ * counts: packets, bytes, sequences, producers, types of packets, losses.
+ * Packets inside of compressed ones count as if they were not compressed.
+ * Input is untrusted: a file may come from anywhere.  Pure: no files.
+ */
+#ifndef CLIENT_TRACE_TRACE_SUMMARY_H
+#define CLIENT_TRACE_TRACE_SUMMARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/trace/trace_sequences.h"
+#include "transport/base/compiler.h"
+
+struct Perfetto__Protos__TraceStats;
+struct packet_facts;
+struct trace_loss;
+struct trace_summary;
+
+/* More names of data sources are not kept. */
+#define TRACE_SUMMARY_MAX_DATA_SOURCES 1024u
+
+/*
+ * Bits of TracePacket.DataLossReason, as many as are known; from 16 on our own
+ * (docs/link-protocol.md).
+ */
+#define TRACE_SUMMARY_LOSS_BITS 25
+
+struct trace_totals {
+	/* All: the service's, malformed ones, those in compressed packets. */
+	uint64_t packets;
+	uint64_t bytes;             /* as they came, with what frames them */
+	uint64_t expanded_bytes;    /* of packets: more, when compressed */
+	uint64_t service_packets;   /* written by the collector itself */
+	uint64_t malformed;         /* no well-formed message, or damaged */
+	uint64_t compressed;        /* hold others, and are not in packets */
+	uint64_t sequences;         /* of producers */
+	uint64_t duration_ns;       /* tracing started to disabled; 0: unknown */
+	/*
+	 * Packets of producers since the last TraceStats, and since the service
+	 * said by them or by an event that it had read all there was.
+	 */
+	uint64_t after_stats;
+	uint64_t after_read;
+	uint64_t gaps;              /* packets that say something is missing */
+	/* Bit 0 first, counted where no other bit says why. */
+	uint64_t gaps_by_reason[TRACE_SUMMARY_LOSS_BITS];
+};
+
+struct trace_packet_type {
+	const char *name; /* field of TracePacket; "" for what is not known */
+	uint32_t type;    /* its field number */
+	uint64_t packets;
+	uint64_t bytes;
+};
+
+struct trace_summary *trace_summary_new(void) MUST_CHECK;
+void trace_summary_free(struct trace_summary *s);
+
+/* One TracePacket, without the tag and length that a file puts before it. */
+void trace_summary_packet(struct trace_summary *s, const uint8_t *data,
+    size_t len);
+/*
+ * The same for who has read the packet already; bytes: with its framing.  Its
+ * sequence, until the next call; NULL: the service's, or one too many.
+ */
+const struct trace_sequence *trace_summary_take(struct trace_summary *s,
+    const struct packet_facts *f, uint64_t bytes);
+void trace_summary_take_malformed(struct trace_summary *s, uint64_t bytes);
+/*
+ * The packets taken last, of so many expanded bytes, came out of a compressed
+ * one of so many bytes, all with their framing.  whole: it was not damaged.
+ */
+void trace_summary_take_compressed(struct trace_summary *s, uint64_t bytes,
+    uint64_t expanded, bool whole);
+
+/*
+ * The next bytes of a trace file, cut anywhere.  -1, with a sentence in err,
+ * when they are no trace (other fields than Trace.packet, a packet that is too
+ * large, no memory); everything up to there is counted, and the call must not
+ * be made again.
+ */
+int trace_summary_feed(struct trace_summary *s, const uint8_t *data, size_t len,
+    char *err, size_t err_size) MUST_CHECK;
+/* Bytes fed up to the end of the last whole packet. */
+uint64_t trace_summary_whole_bytes(const struct trace_summary *s);
+/* Bytes fed after it: not 0 means that the file ends within a packet. */
+uint64_t trace_summary_loose_bytes(const struct trace_summary *s);
+
+/*
+ * What a producer is called (the service knows, a trace does not): the one of
+ * this id, or where the trace knows no ids, of this process.  Copied; may come
+ * before or after the producer's packets.  The last name of an id wins.
+ */
+void trace_summary_name(struct trace_summary *s, int32_t id,
+    uint32_t machine_id, int32_t pid, const char *name);
+
+/*
+ * What a machine id stands for, as the collector's state says it: a SystemInfo
+ * in the trace, the last one, counts for more.  NULL: not known.
+ */
+void trace_summary_machine(struct trace_summary *s, uint32_t id,
+    const char *name);
+const char *trace_summary_machine_name(const struct trace_summary *s,
+    uint32_t id);
+
+/* The results; valid until the next call that is not one of these. */
+const struct trace_totals *trace_summary_totals(const struct trace_summary *s);
+const struct trace_sequences *trace_summary_sequences(
+    const struct trace_summary *s);
+/* Most bytes first. */
+size_t trace_summary_producers(struct trace_summary *s,
+    const struct trace_producer **out);
+/* Most packets first; one entry for each type that occurs. */
+size_t trace_summary_types(struct trace_summary *s,
+    const struct trace_packet_type **out);
+/* Names in the trace's own TraceConfig, each once, in its order. */
+size_t trace_summary_data_sources(const struct trace_summary *s,
+    const char *const **out);
+/* The last TraceStats, or NULL. */
+const struct Perfetto__Protos__TraceStats *trace_summary_stats(
+    const struct trace_summary *s);
+
+/*
+ * What is known to be lost, by cause, out of the last TraceStats and what
+ * packets of ftrace state; as trace_losses_list().  Without TraceStats it may
+ * be little of all.
+ */
+size_t trace_summary_losses(const struct trace_summary *s,
+    struct trace_loss *out, size_t max);
+
+/* "overwritten in the ring buffer", for a bit of gaps_by_reason. */
+const char *trace_summary_reason(unsigned bit);
+
+#endif /* CLIENT_TRACE_TRACE_SUMMARY_H */

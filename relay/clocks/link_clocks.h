@@ -1,0 +1,45 @@
+/*
+ * link_clocks: measures how far the collector's clocks are from ours: bursts of
+ * exchanges, of which the one with the smallest round trip is kept; after each
+ * connect, every clock_sync_ms, and when the machine has slept.
+ *
+ * Knows nothing of connections: it is told of replies and asks for sending.
+ */
+#ifndef RELAY_CLOCKS_LINK_CLOCKS_H
+#define RELAY_CLOCKS_LINK_CLOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+struct link_clocks;
+struct loop;
+
+struct link_clocks_ops {
+	/* An encoded LinkClock (PING or RESULT), to be sent at once. */
+	void (*send)(void *arg, const uint8_t *clock, size_t len);
+};
+
+/* period_ms: between bursts.  NULL: no memory. */
+struct link_clocks *link_clocks_new(struct loop *l, uint64_t period_ms,
+    const struct link_clocks_ops *ops, void *arg) MUST_CHECK;
+void link_clocks_free(struct link_clocks *c);
+/* Connected: begins with a burst.  And the end of that. */
+void link_clocks_start(struct link_clocks *c);
+void link_clocks_stop(struct link_clocks *c);
+/* A LinkClock from the collector, to be passed on as soon as it was read. */
+void link_clocks_take(struct link_clocks *c, const uint8_t *clock, size_t len);
+
+struct link_clocks_view {
+	bool known;
+	int64_t offset_ns; /* collector's BOOTTIME minus ours */
+	uint64_t uncertainty_ns;
+	uint64_t round_trip_ns;
+	uint64_t measured_ms; /* loop_now_ms() */
+};
+void link_clocks_view(const struct link_clocks *c,
+    struct link_clocks_view *out);
+
+#endif /* RELAY_CLOCKS_LINK_CLOCKS_H */

@@ -1,0 +1,439 @@
+#include "relay/daemon/options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "transport/base/log.h"
+#include "transport/base/size_duration.h"
+#include "transport/base/unknown_flag.h"
+
+enum flag {
+	FLAG_HELP = 256, /* above every character */
+	FLAG_VERSION,
+	FLAG_TO,
+	FLAG_TLS_DIR,
+	FLAG_TLS_NAME,
+	FLAG_TLS12,
+	FLAG_SSH_COMMAND,
+	FLAG_PRODUCER_SOCKET,
+	FLAG_SOCKET_PERMISSIONS,
+	FLAG_MACHINE_NAME,
+	FLAG_STATE_DIR,
+	FLAG_SPOOL_DIR,
+	FLAG_SPOOL_SIZE,
+	FLAG_MEMORY,
+	FLAG_COMPRESSION,
+	FLAG_CONFIG,
+	FLAG_CHECK_CONFIG,
+	FLAG_LOG_LEVEL,
+	FLAG_BACKGROUND,
+	FLAG_DIALLED,
+	FLAG_STDIO,
+	FLAG_STATUS,
+	FLAG_JSON,
+};
+
+static const struct option flags[] = {
+	{ "help", no_argument, NULL, FLAG_HELP },
+	{ "version", no_argument, NULL, FLAG_VERSION },
+	{ "to", required_argument, NULL, FLAG_TO },
+	{ "tls-dir", required_argument, NULL, FLAG_TLS_DIR },
+	{ "tls-name", required_argument, NULL, FLAG_TLS_NAME },
+	{ "allow-tls-1.2", no_argument, NULL, FLAG_TLS12 },
+	{ "ssh-command", required_argument, NULL, FLAG_SSH_COMMAND },
+	{ "producer-socket", required_argument, NULL, FLAG_PRODUCER_SOCKET },
+	{ "set-socket-permissions", required_argument, NULL,
+	    FLAG_SOCKET_PERMISSIONS },
+	{ "machine-name", required_argument, NULL, FLAG_MACHINE_NAME },
+	{ "state-dir", required_argument, NULL, FLAG_STATE_DIR },
+	{ "spool-dir", required_argument, NULL, FLAG_SPOOL_DIR },
+	{ "spool-size", required_argument, NULL, FLAG_SPOOL_SIZE },
+	{ "memory", required_argument, NULL, FLAG_MEMORY },
+	{ "compression", required_argument, NULL, FLAG_COMPRESSION },
+	{ "config", required_argument, NULL, FLAG_CONFIG },
+	{ "check-config", no_argument, NULL, FLAG_CHECK_CONFIG },
+	{ "log-level", required_argument, NULL, FLAG_LOG_LEVEL },
+	{ "background", no_argument, NULL, FLAG_BACKGROUND },
+	{ "dialled", no_argument, NULL, FLAG_DIALLED },
+	{ "stdio", no_argument, NULL, FLAG_STDIO },
+	{ "status", no_argument, NULL, FLAG_STATUS },
+	{ "json", no_argument, NULL, FLAG_JSON },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const char help_text[] =
+"Usage: tributary-relay --to ADDR [FLAG]...\n"
+"       tributary-relay --stdio [--config FILE] [--state-dir DIR]\n"
+"       tributary-relay --status [--json] [--config FILE] [--state-dir DIR]\n"
+"\n"
+"Takes the producers of this machine and carries them to a collector elsewhere,\n"
+"over one connection that may break: what it could not send yet is kept.  Stands\n"
+"where Perfetto's traced_relay stands, and talks to Perfetto's traced as that\n"
+"does.  Needs no privileges.\n"
+"\n"
+"The collector\n"
+"  --to ADDR                 where it is: tls://host:port, ssh://[user@]host, a\n"
+"                            /path, host:port or vsock://cid:port.  Default:\n"
+"                            $PERFETTO_RELAY_SOCK_NAME\n"
+"  --tls-dir DIR             for tls://: ca.pem, cert.pem and key.pem.  Default:\n"
+"                            $TRIBUTARY_TLS_DIR, else ~/.config/tributary/tls,\n"
+"                            else /etc/tributary/tls\n"
+"  --tls-name NAME           for tls://: the name in the collector's certificate.\n"
+"                            Default: the host of ADDR\n"
+"  --allow-tls-1.2           for tls://: accept a collector that knows no 1.3\n"
+"  --ssh-command COMMAND     for ssh://: what runs there.  Default:\n"
+"                            tributary connect relay\n"
+"  --compression LEVEL       compress on the way (zstd): 1 (fast) to 19 (small),\n"
+"                            0 for none.  Default: 0\n"
+"  --dialled                 the collector connects to this machine, through ssh\n"
+"                            (its setting `dial`): wait for it\n"
+"  --stdio                   what such a collector runs here: carry standard\n"
+"                            input and output to the relay of this machine, which\n"
+"                            is started in the background where there is none\n"
+"\n"
+"This machine\n"
+"  --producer-socket ADDR    where local producers connect; may be given again.\n"
+"                            Default: $PERFETTO_PRODUCER_SOCK_NAME (a list with\n"
+"                            commas), else /run/perfetto/traced-producer.sock\n"
+"                            where that folder can be entered, else\n"
+"                            /tmp/perfetto-producer\n"
+"  --set-socket-permissions GROUP:MODE\n"
+"                            of the producers' UNIX sockets, as in traced:0660.\n"
+"                            Default: as the umask leaves them\n"
+"  --machine-name NAME       what this machine is called in traces, unless its\n"
+"                            certificate says so.  Default:\n"
+"                            $PERFETTO_MACHINE_NAME, else the host name\n"
+"\n"
+"What was not sent yet\n"
+"  --memory SIZE             of what is kept in memory.  Default: 8mb\n"
+"  --spool-dir DIR           where to keep on disk what is more than that.\n"
+"                            Default: none, then the oldest is dropped, and\n"
+"                            counted in the trace\n"
+"  --spool-size SIZE         of what is kept on disk.  Default: 256mb\n"
+"  --state-dir DIR           where to keep what the relay needs when it is\n"
+"                            started again, best in memory.  Default:\n"
+"                            $RUNTIME_DIRECTORY, else /run/tributary-relay, else\n"
+"                            tributary-relay-UID in $XDG_RUNTIME_DIR or /tmp\n"
+"\n"
+"Running\n"
+"  --status                  show the link, the producers, what waits and what\n"
+"                            was lost of the relay that runs on this machine\n"
+"  --json                    with --status: for programs\n"
+"  --config FILE             read settings (protobuf text, message\n"
+"                            RelaySettings); variables and flags override them\n"
+"  --check-config            only check the settings: print OK, or what is wrong\n"
+"                            and exit with status 1\n"
+"  --log-level LEVEL         error, warn, info or debug.  Default: info\n"
+"  --background              print the relay's process id and return as soon as\n"
+"                            its sockets are open\n"
+"  --version                 print the version\n"
+"  --help                    print this\n"
+"\n"
+"Environment\n"
+"  PERFETTO_RELAY_SOCK_NAME, PERFETTO_PRODUCER_SOCK_NAME, PERFETTO_MACHINE_NAME,\n"
+"  TRIBUTARY_TLS_DIR, RUNTIME_DIRECTORY\n"
+"                            see above\n"
+"  TRACED_RELAY_NOTIFY_FD    descriptor that gets \"1\" once the sockets are open\n"
+"  NOTIFY_SOCKET, WATCHDOG_USEC, LISTEN_FDS\n"
+"                            spoken with systemd: readiness, watchdog, sockets\n"
+"                            for producers\n"
+"\n"
+"SIGTERM and SIGINT end it, after a few seconds at most in which it sends what it\n"
+"can; the rest is sent by the next relay that finds --state-dir.  A second signal\n"
+"ends it at once.\n"
+"\n"
+"Exit status: 0 ended as asked, 1 could not start (--status: no relay runs),\n"
+"2 wrong usage.\n";
+
+const char *
+relay_options_help(void)
+{
+	return help_text;
+}
+
+/* ---- words ---- */
+
+static int
+choose_command(struct relay_options *o, enum relay_command command, char *err,
+    size_t err_size)
+{
+	/* Help wins over all, whatever else was asked. */
+	if (o->command == RELAY_HELP || o->command == RELAY_VERSION)
+		return 0;
+	if (o->command != RELAY_SERVE && o->command != command &&
+	    command != RELAY_HELP && command != RELAY_VERSION) {
+		snprintf(err, err_size, "--check-config, --stdio and --status "
+		    "are different things to do: give one of them");
+		return -1;
+	}
+	o->command = command;
+	return 0;
+}
+
+static int
+add_socket(struct relay_options *o, const char *address, char *err,
+    size_t err_size)
+{
+	if (o->n_producer_sockets == RELAY_SOCKETS_MAX) {
+		snprintf(err, err_size, "more than %u flags name a socket",
+		    RELAY_SOCKETS_MAX);
+		return -1;
+	}
+	o->producer_sockets[o->n_producer_sockets++] = address;
+	return 0;
+}
+
+static int
+take_flag(struct relay_options *o, enum flag flag, char *err, size_t err_size)
+{
+	switch (flag) {
+	case FLAG_HELP:
+		return choose_command(o, RELAY_HELP, err, err_size);
+	case FLAG_VERSION:
+		return choose_command(o, RELAY_VERSION, err, err_size);
+	case FLAG_CHECK_CONFIG:
+		return choose_command(o, RELAY_CHECK, err, err_size);
+	case FLAG_STDIO:
+		return choose_command(o, RELAY_STDIO, err, err_size);
+	case FLAG_STATUS:
+		return choose_command(o, RELAY_STATUS, err, err_size);
+	case FLAG_PRODUCER_SOCKET:
+		return add_socket(o, optarg, err, err_size);
+	case FLAG_TO:
+		o->to = optarg;
+		break;
+	case FLAG_TLS_DIR:
+		o->tls_dir = optarg;
+		break;
+	case FLAG_TLS_NAME:
+		o->tls_name = optarg;
+		break;
+	case FLAG_TLS12:
+		o->allow_tls12 = true;
+		break;
+	case FLAG_SSH_COMMAND:
+		o->ssh_command = optarg;
+		break;
+	case FLAG_SOCKET_PERMISSIONS:
+		o->socket_permissions = optarg;
+		break;
+	case FLAG_MACHINE_NAME:
+		o->machine_name = optarg;
+		break;
+	case FLAG_STATE_DIR:
+		o->state_dir = optarg;
+		break;
+	case FLAG_SPOOL_DIR:
+		o->spool_dir = optarg;
+		break;
+	case FLAG_SPOOL_SIZE:
+		o->spool_size = optarg;
+		break;
+	case FLAG_MEMORY:
+		o->memory = optarg;
+		break;
+	case FLAG_COMPRESSION:
+		o->compression = optarg;
+		break;
+	case FLAG_CONFIG:
+		o->config = optarg;
+		break;
+	case FLAG_LOG_LEVEL:
+		o->log_level = optarg;
+		break;
+	case FLAG_BACKGROUND:
+		o->background = true;
+		break;
+	case FLAG_DIALLED:
+		o->dialled = true;
+		break;
+	case FLAG_JSON:
+		o->json = true;
+		break;
+	}
+	return 0;
+}
+
+/* What was given that the command has no use for. */
+static int
+check_words(const struct relay_options *o, char *err, size_t err_size)
+{
+	if (o->json && o->command != RELAY_STATUS &&
+	    o->command != RELAY_HELP && o->command != RELAY_VERSION) {
+		snprintf(err, err_size, "--json is for --status");
+		return -1;
+	}
+	if (o->command == RELAY_STDIO && (o->to != NULL || o->background)) {
+		snprintf(err, err_size, "--stdio carries a collector that "
+		    "dials to the relay of this machine: it takes no %s",
+		    o->to != NULL ? "--to" : "--background");
+		return -1;
+	}
+	return 0;
+}
+
+int
+relay_options_parse(struct relay_options *o, int argc, char **argv, char *err,
+    size_t err_size)
+{
+	char shown[128];
+	const char *word;
+	int got, at;
+
+	memset(o, 0, sizeof(*o));
+	optind = 0; /* starts getopt anew */
+	for (;;) {
+		at = optind == 0 ? 1 : optind;
+		got = getopt_long(argc, argv, "+:", flags, NULL);
+		if (got == -1)
+			break;
+		word = argv[at];
+		if (got == '?') {
+			unknown_flag(word, flags, "--help lists them", err,
+			    err_size);
+			return -1;
+		}
+		if (got == ':') {
+			log_escape(shown, sizeof(shown), word, strlen(word));
+			snprintf(err, err_size, "%s wants a value", shown);
+			return -1;
+		}
+		if (take_flag(o, (enum flag)got, err, err_size) != 0)
+			return -1;
+	}
+	if (optind < argc) {
+		log_escape(shown, sizeof(shown), argv[optind],
+		    strlen(argv[optind]));
+		snprintf(err, err_size, "there is nothing to do with \"%s\": "
+		    "tributary-relay takes flags only (the collector's "
+		    "address: --to)", shown);
+		return -1;
+	}
+	return check_words(o, err, err_size);
+}
+
+/* ---- settings ---- */
+
+static int
+set(char **slot, const char *value, const char *what, char *err,
+    size_t err_size)
+{
+	return value == NULL ? 0 :
+	    relay_settings_set_string(slot, value, what, err, err_size);
+}
+
+static int
+set_size(uint64_t *slot, const char *value, const char *what, char *err,
+    size_t err_size)
+{
+	char why[256];
+
+	if (value == NULL || size_duration_parse_bytes(value, slot, why,
+	    sizeof(why)) == 0)
+		return 0;
+	snprintf(err, err_size, "%s: %s", what, why);
+	return -1;
+}
+
+static int
+set_level(int *slot, const char *value, char *err, size_t err_size)
+{
+	char shown[64], *end;
+	long level;
+
+	if (value == NULL)
+		return 0;
+	level = strtol(value, &end, 10);
+	if (*value >= '0' && *value <= '9' && *end == '\0' && level < 1000) {
+		*slot = (int)level;
+		return 0;
+	}
+	log_escape(shown, sizeof(shown), value, strlen(value));
+	snprintf(err, err_size, "--compression takes a number from 0 to 19, "
+	    "not \"%s\"", shown);
+	return -1;
+}
+
+static int
+apply_sockets(const struct relay_options *o, struct relay_settings *s,
+    char *err, size_t err_size)
+{
+	size_t i;
+
+	if (o->n_producer_sockets > 0)
+		relay_settings_drop_sockets(s);
+	for (i = 0; i < o->n_producer_sockets; i++)
+		if (relay_settings_add_producer_socket(s,
+			o->producer_sockets[i], err, err_size) != 0)
+			return -1;
+	if (o->socket_permissions == NULL)
+		return 0;
+	return relay_settings_set_socket_permissions(s, o->socket_permissions,
+	    err, err_size);
+}
+
+static int
+apply_flags(const struct relay_options *o, struct relay_settings *s, char *err,
+    size_t err_size)
+{
+	if (apply_sockets(o, s, err, err_size) != 0 ||
+	    set(&s->to, o->to, "--to", err, err_size) != 0 ||
+	    set(&s->tls_dir, o->tls_dir, "--tls-dir", err, err_size) != 0 ||
+	    set(&s->tls_name, o->tls_name, "--tls-name", err, err_size) != 0 ||
+	    set(&s->ssh_command, o->ssh_command, "--ssh-command", err,
+		err_size) != 0 ||
+	    set(&s->machine_name, o->machine_name, "--machine-name", err,
+		err_size) != 0 ||
+	    set(&s->state_dir, o->state_dir, "--state-dir", err,
+		err_size) != 0 ||
+	    set(&s->spool_dir, o->spool_dir, "--spool-dir", err,
+		err_size) != 0 ||
+	    set_size(&s->spool_bytes, o->spool_size, "--spool-size", err,
+		err_size) != 0 ||
+	    set_size(&s->memory_bytes, o->memory, "--memory", err,
+		err_size) != 0 ||
+	    set_level(&s->compression_level, o->compression, err,
+		err_size) != 0)
+		return -1;
+	if (o->spool_size != NULL && s->spool_dir == NULL) {
+		snprintf(err, err_size, "--spool-size: there is no spool "
+		    "without a folder: give --spool-dir, too");
+		return -1;
+	}
+	if (o->allow_tls12)
+		s->allow_tls12 = true;
+	/* The other way than what the file or the environment said. */
+	if (o->dialled && o->to == NULL) {
+		free(s->to);
+		s->to = NULL;
+	}
+	if (o->to != NULL)
+		s->dialled = false;
+	if (o->dialled)
+		s->dialled = true;
+	if (o->log_level == NULL)
+		return 0;
+	return relay_settings_set_log_level(s, o->log_level, err, err_size);
+}
+
+int
+relay_options_settings(const struct relay_options *o, struct relay_settings *s,
+    char *err, size_t err_size)
+{
+	bool whole = o->command == RELAY_SERVE || o->command == RELAY_CHECK;
+
+	if (relay_settings_init(s) != 0) {
+		snprintf(err, err_size, "no memory");
+		return -1;
+	}
+	if ((o->config == NULL ||
+		relay_settings_read(s, o->config, err, err_size) == 0) &&
+	    relay_settings_from_env(s, err, err_size) == 0 &&
+	    apply_flags(o, s, err, err_size) == 0 &&
+	    (!whole || relay_settings_check(s, err, err_size) == 0))
+		return 0;
+	relay_settings_done(s);
+	return -1;
+}

@@ -1,0 +1,29 @@
+/*
+ * stdio_bridge: `tributary-relay --stdio`: what a collector that dials runs
+ * here.  Carries standard input and output to the relay of this machine; where
+ * there is none, it is started, and outlives this connection.
+ */
+#ifndef RELAY_DAEMON_STDIO_BRIDGE_H
+#define RELAY_DAEMON_STDIO_BRIDGE_H
+
+#include <stdbool.h>
+
+#include "transport/base/compiler.h"
+
+struct relay_settings;
+
+/*
+ * Becomes the relay, in a process of its own: to_parent is for
+ * background_detach().  Returns the exit status.
+ */
+typedef int (*stdio_bridge_serve_fn)(const struct relay_settings *s,
+    bool ends_idle, int to_parent);
+
+/*
+ * Returns the exit status; what is wrong is said on standard error, which ssh
+ * shows to the collector.  s is changed where a relay is started.
+ */
+int stdio_bridge_run(struct relay_settings *s, stdio_bridge_serve_fn serve)
+    MUST_CHECK;
+
+#endif /* RELAY_DAEMON_STDIO_BRIDGE_H */

@@ -1,0 +1,418 @@
+#include <assert.h>
+#include <string.h>
+
+#include "relay/outbox/loss_account.h"
+#include "relay/outbox/outbox_internal.h"
+#include "transport/base/log.h"
+
+/*
+ * The end of a channel where messages are added.  The head of a message whose
+ * length is not known yet has a length of three bytes, whatever it is.
+ */
+
+_Static_assert(LINK_BLOCK_MAX % ARENA_PAGE == 0, "blocks are whole pages");
+_Static_assert(LINK_MESSAGE_MAX < 1u << 21, "three bytes hold a length");
+
+/* Losses at a channel's end are added up when they have become so long. */
+#define TOLD_BYTES 2048u
+/* A loss, as a message. */
+#define LOSS_BYTES (LINK_MESSAGE_HEAD_MAX + LINK_LOSS_MAX)
+
+/* A block at the channel's end with room for need bytes; NULL: none. */
+static struct ob_block *
+room(struct outbox *o, struct ob_channel *c, size_t need, bool control)
+{
+	struct ob_block *b;
+
+	for (;;) {
+		if (c->open != NULL &&
+		    ob_block_grow(o, c->open, need, control))
+			return c->open;
+		if ((b = ob_block_begin(o, c, need, control)) != NULL)
+			return b;
+		if (!control && o->drop == OUTBOX_DROP_NEWEST)
+			return NULL;
+		if (!ob_squeeze(o))
+			return NULL;
+	}
+}
+
+static uint8_t *
+block_end(struct outbox *o, const struct ob_block *b)
+{
+	return arena_at(&o->arena, b->page) + b->used;
+}
+
+/* Encoded messages, whole ones, which must not be dropped. */
+static void
+append(struct outbox *o, struct ob_channel *c, const uint8_t *head, size_t n,
+    const void *data, size_t len)
+{
+	struct ob_block *b;
+
+	if ((b = room(o, c, n + len, true)) == NULL) {
+		ob_overflow(o);
+		return;
+	}
+	if (n > 0)
+		memcpy(block_end(o, b), head, n);
+	if (len > 0)
+		memcpy(block_end(o, b) + n, data, len);
+	ob_block_add(o, b, n + len);
+}
+
+/* Losses were added at the end of the channel, of so many bytes. */
+static void
+told(struct outbox *o, struct ob_channel *c, size_t bytes)
+{
+	c->told_bytes += (uint32_t)bytes;
+	if (c->told_bytes >= TOLD_BYTES)
+		ob_compact(o, c);
+}
+
+/* At the end of b, which has room and is armed: what was counted is told. */
+static void
+tell(struct outbox *o, struct ob_block *b, const struct link_loss *l)
+{
+	uint8_t bytes[LINK_LOSS_MAX], *p = block_end(o, b);
+	size_t len = link_put_loss(bytes, l), n;
+
+	n = link_put_message_head(p, LINK_UP_LOSS, len);
+	memcpy(p + n, bytes, len);
+	ob_block_add(o, b, n + len);
+	ob_disarm(o);
+	told(o, b->channel, n + len);
+}
+
+/* A writer, or all of the channel, will say no more: what was pending is lost. */
+static void
+tell_pending(struct outbox *o, struct ob_channel *c, uint32_t writer)
+{
+	struct count k = ob_count(o);
+	struct link_loss due;
+	struct ob_block *b;
+	uint32_t w = writer;
+
+	for (; c->tracked && count_next_pending(&k, c->id, &w); w = writer) {
+		if ((b = room(o, c, LOSS_BYTES, true)) == NULL) {
+			ob_overflow(o); /* it is counted with the link */
+			return;
+		}
+		ob_arm_end(o, b);
+		k = ob_count(o);
+		if (count_end(&k, c->id, w, &due)) {
+			ob_count_lost(o, &due);
+			tell(o, b, &due);
+		}
+		ob_disarm(o);
+		ob_forget_empty(o, c);
+	}
+}
+
+/* Nothing more is said on channels that are below it. */
+static void
+close_below(struct outbox *o, uint64_t below)
+{
+	struct ob_channel *c, *next;
+
+	for (c = TAILQ_FIRST(&o->channels); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, all);
+		if (c->id == 0 || c->id >= below)
+			continue;
+		tell_pending(o, c, UINT32_MAX);
+		c->closed = true;
+		ob_channel_settle(o, c);
+	}
+}
+
+void
+outbox_put(struct outbox *o, uint32_t channel, enum link_up kind,
+    const void *data, size_t len, uint64_t value)
+{
+	bool varint = kind == LINK_UP_UNREGISTER_WRITER ||
+	    kind == LINK_UP_STARTED || kind == LINK_UP_STOPPED ||
+	    kind == LINK_UP_CLOSE_BELOW;
+	uint8_t head[LINK_MESSAGE_HEAD_MAX];
+	struct ob_channel *c;
+	size_t n;
+
+	assert(!o->reserving);
+	if (varint)
+		len = 0;
+	if (len > LINK_MESSAGE_MAX) {
+		log_warn("A message of %zu bytes is too long for the link; it "
+		    "is left out", len);
+		return;
+	}
+	if ((c = ob_channel_get(o, channel)) == NULL) {
+		ob_overflow(o);
+		return;
+	}
+	if (kind == LINK_UP_UNREGISTER_WRITER)
+		tell_pending(o, c, (uint32_t)value);
+	if (kind == LINK_UP_CLOSE)
+		tell_pending(o, c, UINT32_MAX);
+	if (kind == LINK_UP_CLOSE_BELOW)
+		close_below(o, value);
+	n = varint ? link_put_varint(head, kind, value) :
+	    link_put_message_head(head, kind, len);
+	append(o, c, head, n, data, len);
+	if (kind == LINK_UP_CLOSE)
+		c->closed = true;
+	ob_pump(o);
+}
+
+uint8_t *
+outbox_reserve(struct outbox *o, uint32_t channel, size_t max, bool data)
+{
+	struct ob_channel *c;
+
+	assert(!o->reserving);
+	if (max > LINK_MESSAGE_MAX)
+		return NULL;
+	if ((c = ob_channel_get(o, channel)) != NULL)
+		o->reserved = room(o, c, OB_COMMIT_HEAD + max, !data);
+	o->reserving = true;
+	o->reserved_data = data;
+	o->reserved_max = (uint32_t)max;
+	/* Without room it is looked at, counted and dropped. */
+	return (o->reserved != NULL ? block_end(o, o->reserved) :
+	    o->unplaced) +
+	    OB_COMMIT_HEAD;
+}
+
+static void
+put_head(uint8_t *p, size_t len)
+{
+	p[0] = LINK_UP_COMMIT << 3 | PB_BYTES;
+	p[1] = (uint8_t)(len | 0x80);
+	p[2] = (uint8_t)(len >> 7 | 0x80);
+	p[3] = (uint8_t)(len >> 14);
+}
+
+/* The first writer of which something is lost now that its chunks come. */
+static bool
+next_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
+    size_t len, uint32_t *writer)
+{
+	struct count k = ob_count(o);
+	struct count_chunk chunk;
+	struct pb_reader r;
+
+	if (!c->tracked)
+		return false;
+	pb_init(&r, commit, len);
+	while (count_next_chunk(&r, &chunk)) {
+		*writer = chunk.writer;
+		if (count_is_over(&k, c->id, &chunk))
+			return true;
+	}
+	return false;
+}
+
+/* Tells it.  False: there is no room for that, and the link ends. */
+static bool
+tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
+    size_t len)
+{
+	const struct arena_link *l = arena_link(&o->arena);
+	uint32_t writer;
+
+	while (l->overflowed == 0 && next_over(o, c, commit, len, &writer))
+		tell_pending(o, c, writer);
+	return l->overflowed == 0;
+}
+
+/*
+ * Remembers chunks that may come again, before they are added at the end of b:
+ * from the first one on it is armed.
+ */
+static void
+note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
+    size_t len)
+{
+	struct ob_channel *c = b->channel;
+	struct count_chunk chunk;
+	struct pb_reader r;
+	struct count k;
+
+	pb_init(&r, commit, len);
+	while (count_next_chunk(&r, &chunk)) {
+		if (!c->tracked && !chunk.incomplete)
+			continue;
+		c->tracked = true;
+		if (o->arena.undo->armed == 0)
+			ob_arm_end(o, b);
+		k = ob_count(o);
+		count_put(&k, c->id, &chunk);
+	}
+}
+
+/*
+ * A message of len bytes, with its head, for which there is no room: what is
+ * left of it is added, and tells what is lost.
+ */
+static void
+drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
+    size_t len)
+{
+	const uint8_t *commit = message + OB_COMMIT_HEAD;
+	size_t n = LOSS_BYTES; /* as it mostly is */
+	struct ob_block *b = NULL;
+
+	for (;;) {
+		if (tell_over(o, c, commit, len - OB_COMMIT_HEAD))
+			b = room(o, c, n, true);
+		if (b == NULL) {
+			ob_old_commit(o, c->id, commit, len - OB_COMMIT_HEAD);
+			ob_overflow(o);
+			return;
+		}
+		ob_arm_end(o, b);
+		note_chunks(o, b, commit, len - OB_COMMIT_HEAD);
+		n = ob_strip(o, c, true, ob_cause(o), message, len, o->left);
+		if (ob_block_grow(o, b, n, true))
+			break;
+		ob_uncount(o);
+		b = NULL;
+	}
+	memcpy(block_end(o, b), o->left, n);
+	if (!o->stripped_all)
+		b->bare = false;
+	if (n > 0)
+		ob_block_add(o, b, n);
+	ob_disarm(o);
+	ob_forget_empty(o, c);
+	told(o, c, n);
+}
+
+/*
+ * What is told of before it has to stand before it: it is put aside meanwhile.
+ * Returns the block that it is at the end of then; NULL: there is no room.
+ */
+static struct ob_block *
+put_behind_losses(struct outbox *o, struct ob_block *b, size_t len)
+{
+	struct ob_channel *c = b->channel;
+
+	memcpy(o->unplaced, block_end(o, b), OB_COMMIT_HEAD + len);
+	if (!tell_over(o, c, o->unplaced + OB_COMMIT_HEAD, len) ||
+	    (b = room(o, c, OB_COMMIT_HEAD + len, false)) == NULL) {
+		ob_forget_empty(o, c);
+		return NULL;
+	}
+	memcpy(block_end(o, b), o->unplaced, OB_COMMIT_HEAD + len);
+	return b;
+}
+
+static void
+commit_unplaced(struct outbox *o, uint32_t channel, size_t len)
+{
+	struct ob_channel *c = ob_channel_find(o, channel);
+
+	put_head(o->unplaced, len);
+	if (c != NULL) {
+		drop(o, c, o->unplaced, OB_COMMIT_HEAD + len);
+		return;
+	}
+	/* No channel can be made: it is counted with the link. */
+	ob_old_commit(o, channel, o->unplaced + OB_COMMIT_HEAD, len);
+	ob_overflow(o);
+}
+
+/*
+ * A patch, alone in its message, whose chunk was dropped: that is told already,
+ * and the collector must not count it again as a patch that failed.
+ */
+static bool
+is_void(const struct outbox *o, const struct ob_channel *c,
+    const uint8_t *commit, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, commit, len);
+	return c->tracked && pb_next(&r, &f) && f.number == 2 &&
+	    f.wire == PB_BYTES && r.p == r.end &&
+	    ob_patch_is_void(o, c->id, &f);
+}
+
+void
+outbox_commit(struct outbox *o, uint32_t channel, size_t len)
+{
+	struct ob_block *b = o->reserved;
+	uint32_t writer;
+	uint8_t *p;
+
+	assert(o->reserving && len <= o->reserved_max);
+	o->reserving = false;
+	o->reserved = NULL;
+	if (b != NULL && len > 0 && o->reserved_data &&
+	    next_over(o, b->channel, block_end(o, b) + OB_COMMIT_HEAD, len,
+	    &writer))
+		b = put_behind_losses(o, b, len);
+	if (b == NULL) {
+		if (len > 0)
+			commit_unplaced(o, channel, len);
+		ob_pump(o);
+		return;
+	}
+	assert(b->channel->id == channel);
+	if (!o->reserved_data && is_void(o, b->channel, block_end(o, b) +
+	    OB_COMMIT_HEAD, len))
+		len = 0;
+	if (len == 0) {
+		ob_forget_empty(o, b->channel);
+		return;
+	}
+	p = block_end(o, b);
+	put_head(p, len);
+	if (o->reserved_data) {
+		b->bare = false;
+		note_chunks(o, b, p + OB_COMMIT_HEAD, len);
+	}
+	ob_block_add(o, b, OB_COMMIT_HEAD + len);
+	ob_disarm(o);
+	ob_pump(o);
+}
+
+bool
+outbox_is_busy(struct outbox *o)
+{
+	if ((o->spool.writing_pages == 0 && o->spool.dooming == 0) ||
+	    ob_has_room(o))
+		return false;
+	o->wanted = true;
+	return true;
+}
+
+void
+outbox_dropped(struct outbox *o, uint32_t channel,
+    const struct link_loss *loss)
+{
+	struct ob_channel *c = ob_channel_get(o, channel);
+	struct link_loss l = *loss;
+	struct ob_block *b = NULL;
+
+	if (l.cause == OB_LOSS(UNSPECIFIED))
+		l.cause = ob_cause(o);
+	if (c != NULL)
+		b = room(o, c, LOSS_BYTES, true);
+	if (b == NULL) {
+		ob_count_lost(o, &l);
+		ob_old_loss(o, channel, &l);
+		ob_overflow(o);
+		return;
+	}
+	ob_arm_end(o, b);
+	ob_count_lost(o, &l);
+	tell(o, b, &l);
+}
+
+bool
+outbox_channel_is_empty(const struct outbox *o, uint32_t channel)
+{
+	const struct ob_channel *c = ob_channel_find(o, channel);
+
+	return c == NULL || TAILQ_EMPTY(&c->blocks);
+}

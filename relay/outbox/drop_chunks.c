@@ -1,0 +1,280 @@
+#include <string.h>
+
+#include "relay/outbox/loss_account.h"
+#include "relay/outbox/outbox_internal.h"
+
+/*
+ * A block is written anew, without its chunks.  The losses of a writer are
+ * added up until something comes that they must stand before: a chunk of it
+ * that is kept, or anything but chunks, losses and patches.
+ *
+ * Losses may take more room than very small chunks: a chunk is only dropped
+ * where the new block surely does not get too long.
+ */
+
+/* Writers whose losses are added up at a time. */
+#define STRIP_LOSSES 32u
+#define STRIP_LOSS (LINK_LOSS_MAX + LINK_MESSAGE_HEAD_MAX)
+
+struct strip {
+	struct outbox *o;
+	struct ob_channel *c;
+	struct count count;
+	bool drop;
+	uint32_t cause;
+	uint8_t *out;
+	size_t len;
+	size_t rest; /* bytes of the old block that are not read yet */
+	size_t n;
+	struct link_loss losses[STRIP_LOSSES];
+};
+
+struct count
+ob_count(const struct outbox *o)
+{
+	struct count k = { .tracks = o->arena.tracks,
+		.epoch = arena_link(&o->arena)->epoch,
+		.undo = o->arena.undo->armed != 0 ? o->arena.undo : NULL };
+
+	return k;
+}
+
+void
+ob_count_lost(struct outbox *o, const struct link_loss *l)
+{
+	if (l->cause >= LINK_LOSS_OF_RELAYS)
+		return;
+	o->arena.head->lost[0][l->cause] += l->chunks;
+	o->arena.head->lost[1][l->cause] += l->packets;
+	o->arena.head->lost[2][l->cause] += l->bytes;
+}
+
+bool
+ob_take_back(struct outbox *o, struct count *k, uint32_t channel,
+    struct link_loss *l)
+{
+	uint32_t n = count_twice(k, channel, l->writer, l->packets);
+
+	l->packets -= n;
+	o->arena.head->lost[1][l->cause] -= n;
+	return n > 0;
+}
+
+static void
+put_raw(struct strip *s, const uint8_t *data, size_t len)
+{
+	memcpy(s->out + s->len, data, len);
+	s->len += len;
+}
+
+static void
+put_loss(struct strip *s, size_t i)
+{
+	uint8_t bytes[LINK_LOSS_MAX];
+	size_t n = link_put_loss(bytes, &s->losses[i]);
+
+	s->len += link_put_message_head(s->out + s->len, LINK_UP_LOSS, n);
+	put_raw(s, bytes, n);
+	s->losses[i] = s->losses[--s->n];
+}
+
+static void
+put_losses(struct strip *s)
+{
+	while (s->n > 0)
+		put_loss(s, 0);
+}
+
+static void
+put_losses_of(struct strip *s, uint32_t writer)
+{
+	size_t i;
+
+	for (i = s->n; i-- > 0;)
+		if (s->losses[i].writer == writer)
+			put_loss(s, i);
+}
+
+static bool
+adds_up(struct link_loss *a, const struct link_loss *b)
+{
+	bool scraped_a = a->first_chunk != 0 || a->last_chunk != 0;
+	bool scraped_b = b->first_chunk != 0 || b->last_chunk != 0;
+
+	if (a->writer != b->writer || a->buffer != b->buffer ||
+	    a->cause != b->cause || a->old_channel != b->old_channel ||
+	    (scraped_a && scraped_b))
+		return false;
+	a->chunks += b->chunks;
+	a->packets += b->packets;
+	a->bytes += b->bytes;
+	if (scraped_b) {
+		a->first_chunk = b->first_chunk;
+		a->last_chunk = b->last_chunk;
+	}
+	return true;
+}
+
+static void
+add_loss(struct strip *s, const struct link_loss *l)
+{
+	size_t i;
+
+	/* The last one of the same writer, or a new one behind it. */
+	for (i = s->n; i-- > 0;) {
+		if (s->losses[i].writer != l->writer)
+			continue;
+		if (adds_up(&s->losses[i], l))
+			return;
+		put_loss(s, i);
+		break;
+	}
+	if (s->n == STRIP_LOSSES)
+		put_loss(s, 0);
+	s->losses[s->n++] = *l;
+}
+
+bool
+ob_patch_is_void(const struct outbox *o, uint32_t channel,
+    const struct pb_field *patch)
+{
+	struct count k = ob_count(o);
+	uint32_t writer = 0, chunk = 0;
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, patch->data, patch->len);
+	while (pb_next(&r, &f)) {
+		if (f.number == 2 && f.wire == PB_VARINT)
+			writer = (uint32_t)f.value;
+		else if (f.number == 3 && f.wire == PB_VARINT)
+			chunk = (uint32_t)f.value;
+	}
+	return !r.bad && count_was_dropped(&k, channel, writer, chunk);
+}
+
+static void
+drop_chunk(struct strip *s, const struct count_chunk *c)
+{
+	struct link_loss l;
+
+	if (!count_drop(&s->count, s->c->id, c, s->cause, &l))
+		return;
+	ob_count_lost(s->o, &l);
+	add_loss(s, &l);
+}
+
+static bool
+goes(struct strip *s, const struct pb_field *f, bool is_chunk,
+    const struct count_chunk *c, size_t kept)
+{
+	if (!s->drop)
+		return false;
+	if (is_chunk && !count_note(&s->count, s->c->id, c->writer)) {
+		s->o->stripped_all = false;
+		return false;
+	}
+	if (is_chunk)
+		return s->len + (s->n + 1) * STRIP_LOSS + kept + s->rest <=
+		    LINK_BLOCK_MAX;
+	return f->number == 2 && f->wire == PB_BYTES &&
+	    ob_patch_is_void(s->o, s->c->id, f);
+}
+
+static void
+strip_commit(struct strip *s, const struct pb_field *m)
+{
+	uint8_t *kept = s->out + OB_STRIP_KEPT;
+	struct count_chunk c = { .writer = 0 };
+	struct pb_reader r;
+	struct pb_field f;
+	bool is_chunk;
+	size_t n = 0;
+
+	pb_init(&r, m->data, m->len);
+	while (count_next(&r, &f, &is_chunk, &c)) {
+		if (goes(s, &f, is_chunk, &c, n)) {
+			if (is_chunk)
+				drop_chunk(s, &c);
+			continue;
+		}
+		if (is_chunk)
+			put_losses_of(s, c.writer);
+		else if (f.number != 2) /* a flush's acknowledgement */
+			put_losses(s);
+		memcpy(kept + n, f.start, (size_t)(r.p - f.start));
+		n += (size_t)(r.p - f.start);
+	}
+	if (n == 0)
+		return;
+	s->len += link_put_message_head(s->out + s->len, LINK_UP_COMMIT, n);
+	put_raw(s, kept, n);
+}
+
+static void
+strip_message(struct strip *s, const struct pb_field *m, size_t size)
+{
+	struct link_loss l;
+
+	switch (m->number) {
+	case LINK_UP_COMMIT:
+		if (m->wire == PB_BYTES) {
+			strip_commit(s, m);
+			return;
+		}
+		break;
+	case LINK_UP_LOSS:
+		if (m->wire == PB_BYTES &&
+		    link_parse_loss(&l, m->data, m->len) == 0) {
+			add_loss(s, &l);
+			return;
+		}
+		break;
+	case LINK_UP_UNREGISTER_WRITER:
+		if (s->drop && count_note(&s->count, s->c->id,
+		    (uint32_t)m->value))
+			count_forget(&s->count, s->c->id, (uint32_t)m->value);
+		break;
+	}
+	put_losses(s);
+	put_raw(s, m->start, size);
+}
+
+size_t
+ob_strip(struct outbox *o, struct ob_channel *c, bool drop, uint32_t cause,
+    const uint8_t *data, size_t len, uint8_t *out)
+{
+	struct strip s = { .o = o, .c = c, .count = ob_count(o), .drop = drop,
+		.cause = cause, .out = out };
+	struct pb_reader r;
+	struct pb_field f;
+
+	if (drop)
+		c->tracked = true;
+	o->stripped_all = true;
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f)) {
+		s.rest = (size_t)(r.end - r.p);
+		strip_message(&s, &f, (size_t)(r.p - f.start));
+	}
+	put_losses(&s);
+	return s.len;
+}
+
+bool
+ob_has_chunks(const uint8_t *data, size_t len)
+{
+	struct pb_reader r, commit;
+	struct pb_field m;
+	struct count_chunk c;
+
+	pb_init(&r, data, len);
+	while (pb_next(&r, &m)) {
+		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
+			continue;
+		pb_init(&commit, m.data, m.len);
+		if (count_next_chunk(&commit, &c))
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,416 @@
+/*
+ * outbox_internal: what the parts of the outbox share; for this room and
+ * their tests only.
+ *
+ * Of a channel's blocks, in their order: first those that were sent and wait to
+ * be acknowledged, then those in memory that come next, then those in the spool,
+ * then those in memory behind these; the last one may be open for more.  Each
+ * of the four may be empty.
+ */
+#ifndef RELAY_OUTBOX_OUTBOX_INTERNAL_H
+#define RELAY_OUTBOX_OUTBOX_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "relay/outbox/outbox.h"
+#include "protos/link.pb-c.h"
+#include "relay/outbox/arena.h"
+#include "relay/outbox/disk_thread.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+
+/* Pages of a block that is begun. */
+#define OB_BEGIN_PAGES 2u
+#define OB_BLOCK_PAGES (LINK_BLOCK_MAX / ARENA_PAGE)
+/* Tag and a length of three bytes, whatever it is. */
+#define OB_COMMIT_HEAD 4u
+/* Bytes that a channel may send in a turn. */
+#define OB_QUANTUM (16 * 1024)
+#define OB_BUCKETS 256u
+
+#define OB_LOSS(cause) TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_##cause
+
+struct ob_channel;
+
+enum ob_where {
+	OB_ARENA,   /* in memory */
+	OB_WRITING, /* there, and being written to the spool */
+	OB_SPOOLED, /* in the spool alone */
+	OB_READING, /* there, and being read */
+};
+
+/* A file of the spool. */
+struct ob_segment {
+	TAILQ_ENTRY(ob_segment) link;
+	uint64_t id;
+	uint64_t size; /* where the next record goes */
+	uint32_t live; /* records that are needed */
+	uint64_t held; /* bytes that count as used */
+};
+TAILQ_HEAD(ob_segments, ob_segment);
+
+struct ob_block {
+	TAILQ_ENTRY(ob_block) link;   /* of its channel, oldest first */
+	TAILQ_ENTRY(ob_block) sent;   /* of all that were sent, by number */
+	struct ob_channel *channel;
+	enum ob_where where;
+	uint32_t page;  /* ARENA_NONE: none */
+	uint32_t pages;
+	uint32_t used;
+	uint64_t first; /* sequences that it holds, as in its descriptor */
+	uint64_t last;
+	uint32_t version;
+	uint64_t number; /* 0: not sent */
+	uint64_t time_ms;
+	bool bare;       /* known to have no chunk that can be dropped */
+	bool fetched;    /* it came back from the spool */
+	bool gone;       /* freed, as soon as the disk is done with it */
+	uint8_t *buffer; /* READING, to be dropped or counted: owned */
+
+	/* Its record in the spool; segment NULL: it has none. */
+	struct ob_segment *segment;
+	uint8_t tag[LINK_ID_BYTES];
+	uint64_t offset;
+	uint32_t length;
+	uint32_t chunks; /* what there is to lose with it */
+	uint32_t packets;
+	uint32_t bytes;
+	bool closes;
+	/* channel is NULL: of a link that is over, to be counted */
+	uint32_t old_channel;
+	uint32_t old_epoch;
+	uint32_t old_cause;
+};
+TAILQ_HEAD(ob_blocks, ob_block);
+
+/* Where a channel waits for its turn. */
+enum ob_turn {
+	OB_TURN_NONE, /* nothing to send */
+	OB_TURN_NEW,  /* had nothing: its first quantum comes soon */
+	OB_TURN_OLD,
+};
+
+struct ob_channel {
+	TAILQ_ENTRY(ob_channel) bucket;
+	TAILQ_ENTRY(ob_channel) all;
+	TAILQ_ENTRY(ob_channel) waits; /* when turn is not NONE */
+	struct arena_channel *entry;
+	uint32_t id;
+	bool closed;             /* its last message was put */
+	bool tracked;            /* something is remembered of its writers */
+	uint32_t told_bytes;     /* of losses in the open block */
+	struct ob_blocks blocks;
+	struct ob_block *unsent; /* the first of them */
+	struct ob_block *open;   /* the last one, where there is room */
+	uint64_t next;           /* sequence of the next block */
+	uint64_t consumed;       /* of entry->sent, there */
+	enum ob_turn turn;
+	int64_t deficit;
+	uint32_t unsent_pages;   /* in memory */
+	struct ob_block *spooled; /* the last that is not in memory alone */
+	uint64_t spooled_bytes;  /* in the spool alone */
+};
+TAILQ_HEAD(ob_channels, ob_channel);
+
+struct ob_spool {
+	char *dir;               /* its name; where it is may change */
+	int dirfd;
+	int lock;
+	struct disk *disk;       /* NULL: there is no spool */
+	uint64_t limit;
+	uint64_t used;
+	uint64_t segment_bytes;
+	uint64_t next_id;
+	uint32_t n_segments;
+	struct ob_segments segments;
+	struct ob_segment *current; /* where records are added; NULL: a new one */
+	enum outbox_fsync fsync;
+	struct loop_timer *sync; /* armed while something is not synced */
+	bool sync_armed;
+	struct loop_timer *retry; /* armed while failed */
+	bool failed;             /* writing did, lately */
+	char error[96];          /* ""; how */
+	bool no_punch;           /* room of single records does not come back */
+	uint32_t writing_pages;
+	uint32_t ahead_pages;    /* read, and not sent yet */
+	unsigned dooming;
+	uint32_t gate;           /* a block's pages, to read when none are free */
+	bool gate_taken;
+	uint64_t cut_bytes;
+	uint64_t damaged;
+	struct log_limit log_limit;
+};
+
+struct outbox {
+	struct loop *loop; /* borrowed, like all of these */
+	const struct outbox_ops *ops;
+	void *arg;
+	enum outbox_drop drop;
+	bool synchronous;
+	bool ready_due; /* ops->ready() will be called */
+	bool overflow_due;
+	struct loop_call ready_call, overflow_call;
+
+	struct arena arena;
+	struct ob_spool spool;
+	uint32_t spare; /* a page; ARENA_NONE: none, for now */
+	bool pumping;
+	bool wanted;      /* somebody was put off: outbox_is_busy() */
+	bool recovered;
+	struct ob_channels buckets[OB_BUCKETS];
+	struct ob_channels channels;
+	struct ob_channel *recent; /* the last one that was asked for */
+	uint32_t entry_hint;
+
+	struct ob_blocks sent;   /* every one that was sent, by number */
+	struct ob_block *again;  /* of them, the next to be sent again */
+	uint64_t sent_count;
+	uint32_t sent_pages;
+	struct ob_channels turns[2]; /* new ones, old ones */
+	size_t waiting;              /* channels in them */
+
+	struct ob_blocks gone;   /* freed while the disk works on them */
+	struct ob_blocks old;    /* of links that are over, to be counted */
+	bool old_tracks;         /* something is remembered of their writers */
+	uint32_t old_losses;     /* places in the arena's table in use */
+
+	uint64_t window;
+	uint64_t consumed;
+
+	/* Between outbox_reserve() and outbox_commit() */
+	bool reserving;
+	struct ob_block *reserved; /* NULL: what comes is dropped */
+	uint32_t reserved_max;
+	bool reserved_data;
+	uint8_t *unplaced; /* where it is written then */
+
+	/* Room of OB_STRIP_BYTES: of drop_policy.c, and of append.c. */
+	uint8_t *scratch;
+	bool stripped_all; /* ob_strip() left no chunk for want of room to note */
+	uint8_t *rest;
+	uint8_t *left;
+
+	struct loop_timer *trim; /* armed while there is memory to give back */
+	bool trim_armed;
+};
+
+/* ---- outbox.c ---- */
+
+/* ops->ready() on a later turn. */
+void ob_ready(struct outbox *o);
+void ob_overflow(struct outbox *o);
+uint64_t ob_now_ms(void);
+
+/* ---- channels.c ---- */
+
+struct ob_channel *ob_channel_find(const struct outbox *o, uint32_t id);
+/* The same, made when there is none.  NULL: too many, or no memory. */
+struct ob_channel *ob_channel_get(struct outbox *o, uint32_t id) MUST_CHECK;
+/* Forgets those that have nothing left and will not say more. */
+void ob_channel_settle(struct outbox *o, struct ob_channel *c);
+void ob_channel_free(struct outbox *o, struct ob_channel *c);
+/* Takes the entry that an earlier process had, or marks one as its own. */
+int ob_channel_adopt(struct outbox *o, struct arena_channel *e) MUST_CHECK;
+
+/* ---- block.c ---- */
+
+/* An open one at the end of its channel, with room.  NULL: there is none. */
+struct ob_block *ob_block_begin(struct outbox *o, struct ob_channel *c,
+    size_t need, bool control) MUST_CHECK;
+/* An open block that was begun, and that nothing came to stand in. */
+void ob_forget_empty(struct outbox *o, struct ob_channel *c);
+/*
+ * Pages for n bytes; ARENA_NONE: none.  control: for what must not wait, or be
+ * dropped, of which some are kept.
+ */
+uint32_t ob_take_pages(struct outbox *o, size_t n, bool control,
+    uint32_t *pages) MUST_CHECK;
+void ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages);
+/* Whether data would find room for any message. */
+bool ob_has_room(struct outbox *o);
+/* Its descriptor, with all that it holds: from here on it outlives us. */
+void ob_block_describe(struct outbox *o, const struct ob_block *b);
+/* Room for need more bytes, where it stands. */
+bool ob_block_grow(struct outbox *o, struct ob_block *b, size_t need,
+    bool control) MUST_CHECK;
+/*
+ * A block that holds what those from `from` to `to` of a channel hold, in their
+ * place: data of len bytes.  None of them was sent.  NULL: there is no room.
+ */
+struct ob_block *ob_block_replace(struct outbox *o, struct ob_block *from,
+    struct ob_block *to, const uint8_t *data, size_t len) MUST_CHECK;
+/* n bytes behind those that are there were written. */
+void ob_block_add(struct outbox *o, struct ob_block *b, size_t n);
+/* Takes no more; gives back what it did not use. */
+void ob_block_close(struct outbox *o, struct ob_block *b);
+/* Out of the lists that it is in. */
+void ob_block_unlink(struct outbox *o, struct ob_block *b);
+/* It is in no list: its memory goes. */
+void ob_block_destroy(struct outbox *o, struct ob_block *b);
+/* It is gone for good. */
+void ob_block_free(struct outbox *o, struct ob_block *b);
+/* In memory, not sent, and nobody works on it: it may be replaced. */
+static inline bool
+ob_is_idle(const struct outbox *o, const struct ob_block *b)
+{
+	return b->where == OB_ARENA && b->number == 0 && b->used > 0 &&
+	    b != o->reserved;
+}
+static inline struct arena_desc *
+ob_desc(const struct outbox *o, const struct ob_block *b)
+{
+	return &o->arena.desc[b->page];
+}
+
+/* ---- schedule.c ---- */
+
+/* The channel has something to send, or more than before. */
+void ob_turn_want(struct outbox *o, struct ob_channel *c);
+void ob_turn_leave(struct outbox *o, struct ob_channel *c);
+
+/* ---- drop_chunks.c ---- */
+
+/*
+ * Messages without their chunks (drop), with the losses in their places; or only
+ * with losses that stand side by side added up.  At most LINK_BLOCK_MAX.
+ * Returns the bytes; what is dropped is counted with cause.
+ */
+#define OB_STRIP_KEPT  (LINK_BLOCK_MAX + 4096u)
+#define OB_STRIP_BYTES (2u * OB_STRIP_KEPT) /* what `out` has room for */
+size_t ob_strip(struct outbox *o, struct ob_channel *c, bool drop,
+    uint32_t cause, const uint8_t *data, size_t len, uint8_t *out);
+/* Whether there is a chunk in it that can be dropped. */
+bool ob_has_chunks(const uint8_t *data, size_t len);
+struct count ob_count(const struct outbox *o);
+/* Whether all that a ChunkToPatch is for was dropped. */
+bool ob_patch_is_void(const struct outbox *o, uint32_t channel,
+    const struct pb_field *patch);
+void ob_count_lost(struct outbox *o, const struct link_loss *loss);
+/*
+ * Takes those packets of a loss back that were counted twice.  It was parsed,
+ * and nothing that stands before it is to be sent or counted any more.  True:
+ * there were such.
+ */
+bool ob_take_back(struct outbox *o, struct count *k, uint32_t channel,
+    struct link_loss *loss);
+
+/* ---- drop_policy.c ---- */
+
+/* Drops a block's chunks, and so frees memory.  False: there are none. */
+bool ob_squeeze(struct outbox *o);
+/* Whether it can be dropped, and there is a chunk in it. */
+bool ob_can_drop(const struct outbox *o, struct ob_block *b);
+/* Writes it anew without its chunks. */
+void ob_strip_block(struct outbox *o, struct ob_block *b);
+/* Adds up losses that stand side by side at the end of a channel. */
+void ob_compact(struct outbox *o, struct ob_channel *c);
+/* Why things are dropped now: LinkLossCause. */
+uint32_t ob_cause(const struct outbox *o);
+
+/*
+ * The first len bytes of scratch are what is left of b, whose chunks are
+ * counted: they take its place.  False: there is no page for them; b is as it
+ * was, but counted.
+ */
+bool ob_keep_rest(struct outbox *o, struct ob_block *b, size_t len) MUST_CHECK;
+
+/* Keeps a page for what is left of a block, when all else is taken. */
+void ob_keep_spare(struct outbox *o);
+
+/* ---- undo_journal.c ---- */
+
+/*
+ * From here on, until it is disarmed, a kill undoes what is counted, unless
+ * something stands in b's place, or it was sent, or its record is not needed
+ * any more.
+ */
+void ob_arm(struct outbox *o, const struct ob_block *b);
+/* The same, unless something was added at b's end. */
+void ob_arm_end(struct outbox *o, const struct ob_block *b);
+void ob_disarm(struct outbox *o);
+/* Undoes it now, and disarms. */
+void ob_uncount(struct outbox *o);
+/* What an earlier process counted, and did not come to tell. */
+void ob_undo(struct outbox *o);
+
+/* ---- spool_write.c: to the spool ---- */
+
+/* Keeps pages to read a block into, when all else is taken. */
+void ob_keep_gate(struct outbox *o);
+/* Moves what has to move between memory and spool. */
+void ob_pump(struct outbox *o);
+/* Its record in the spool is not needed any more. */
+void ob_release(struct outbox *o, struct ob_block *b);
+/* It is not the spool's any more: memory has it, or it is gone. */
+void ob_not_spooled(struct ob_block *b);
+void ob_sync_cb(void *arg);
+void ob_retry_cb(void *arg);
+
+/* ---- compact_pages.c ---- */
+
+/* Moves blocks, when there are no n free pages in a row, so that there are. */
+void ob_gather(struct outbox *o, uint32_t n);
+
+/* ---- spool_read.c: back from the spool ---- */
+
+/*
+ * Reads what the channel sends next, ahead of its turn: a block, and more
+ * within the credit that it has.
+ */
+void ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit);
+/* Reads a spooled block to drop its chunks.  False: there is nothing. */
+bool ob_doom(struct outbox *o);
+/* Reads a block of an old link, to count it. */
+void ob_read_old(struct outbox *o, struct ob_block *b);
+
+/* ---- spool_folder.c ---- */
+
+struct ob_found {
+	struct ob_block **blocks; /* owned */
+	size_t n;
+	size_t cap;
+};
+/* Takes the folder.  -1 with a sentence. */
+int ob_spool_open(struct outbox *o, const struct outbox_setup *setup,
+    char *err, size_t err_size) MUST_CHECK;
+void ob_spool_close(struct outbox *o);
+/* After a failure: where the folder is now, should it have been replaced. */
+void ob_spool_find_folder(struct outbox *o);
+/* Adds a block for each record in it; its epoch is 0 when the link is unknown. */
+int ob_spool_scan(struct outbox *o, struct ob_found *f) MUST_CHECK;
+/* The relay's id there; a new one is written.  */
+int ob_spool_relay_id(struct outbox *o, bool known) MUST_CHECK;
+
+/* ---- missing_records.c ---- */
+
+/* What is missing in the spool of a link that goes on.  -1: no memory. */
+int ob_tell_gaps(struct outbox *o) MUST_CHECK;
+
+/* ---- previous_links.c ---- */
+
+/* Every block is of a link that is over; the channels go. */
+void ob_old_all(struct outbox *o, uint32_t cause);
+/* The same for one that is in no list. */
+void ob_old_add(struct outbox *o, struct ob_block *b, uint32_t channel,
+    uint32_t epoch, uint32_t cause);
+/*
+ * Of the link that ends now, for want of room to tell it there: a loss of the
+ * channel, and the chunks of a CommitDataRequest, which were not counted yet.
+ */
+void ob_old_loss(struct outbox *o, uint32_t channel, struct link_loss *loss);
+void ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
+    size_t len);
+/* Counts them, as far as they are in memory. */
+void ob_old_pump(struct outbox *o);
+
+/* ---- recover.c ---- */
+
+/* What an earlier process left, into memory.  -1: no memory. */
+int ob_recover(struct outbox *o, bool found) MUST_CHECK;
+/* A new link: another id, numbers from 1 on; nothing is on the way. */
+int ob_new_link(struct outbox *o) MUST_CHECK;
+
+#endif /* RELAY_OUTBOX_OUTBOX_INTERNAL_H */

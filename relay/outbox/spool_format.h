@@ -1,0 +1,85 @@
+/*
+ * spool_format: the bytes of the spool's files.
+ *
+ * A file (segment) is a row of records that begin at multiples of SPOOL_ALIGN:
+ * a head, then a block.  What is not needed any more is punched out, or marked
+ * as dead: a reader steps over zeros.  A head has a checksum of its own, of the
+ * block, and a tag that only the relay knows: blocks hold what producers wrote,
+ * who must not be able to make something that passes for a record.
+ *
+ * Pure; the bytes may be anything.  Numbers are little-endian.
+ */
+#ifndef RELAY_OUTBOX_SPOOL_FORMAT_H
+#define RELAY_OUTBOX_SPOOL_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/link/link_wire.h"
+
+#define SPOOL_ALIGN      4096u
+#define SPOOL_HEAD_BYTES 128u
+
+struct spool_record {
+	uint8_t tag[LINK_ID_BYTES]; /* of the link */
+	uint32_t channel;
+	uint32_t len;               /* of the block */
+	uint64_t first;             /* sequences in the channel */
+	uint64_t last;
+	uint64_t time_ms;
+	bool closes;                /* there is a LINK_UP_CLOSE in it */
+	/* What is lost with it at least, if it cannot be read. */
+	uint32_t chunks;
+	uint32_t packets;
+	uint32_t bytes;
+	uint32_t crc;               /* of the block */
+};
+
+enum spool_head {
+	SPOOL_RECORD,
+	SPOOL_NOTHING, /* zeros, or dead */
+	SPOOL_DAMAGED,
+};
+
+/* CRC-32C. */
+uint32_t spool_crc(const void *data, size_t len);
+
+void spool_put_head(uint8_t out[SPOOL_HEAD_BYTES],
+    const struct spool_record *r);
+enum spool_head spool_read_head(const uint8_t in[SPOOL_HEAD_BYTES],
+    struct spool_record *r);
+/* Overwrites the first bytes of a head. */
+#define SPOOL_DEAD_BYTES 4u
+extern const uint8_t spool_dead[SPOOL_DEAD_BYTES];
+
+/* What a record takes in its file. */
+static inline uint64_t
+spool_size(uint32_t len)
+{
+	return ((uint64_t)SPOOL_HEAD_BYTES + len + SPOOL_ALIGN - 1) &
+	    ~(uint64_t)(SPOOL_ALIGN - 1);
+}
+
+/*
+ * Steps through a segment.  at: where; end: the file's size.  read() copies a
+ * head, false when it cannot.
+ */
+enum spool_step {
+	SPOOL_STEP_RECORD,  /* *r at *where */
+	SPOOL_STEP_DAMAGE,  /* something at *where that is none; stepped over */
+	SPOOL_STEP_TORN,    /* cut off at *where: the rest is no whole record */
+	SPOOL_STEP_END,
+};
+struct spool_walk {
+	bool (*read)(void *arg, uint64_t at, uint8_t head[SPOOL_HEAD_BYTES]);
+	void *arg;
+	uint64_t at;
+	uint64_t end;
+	bool damaged; /* the step before was damage as well: counted once */
+	bool hole;    /* it was nothing */
+};
+enum spool_step spool_step(struct spool_walk *w, struct spool_record *r,
+    uint64_t *where);
+
+#endif /* RELAY_OUTBOX_SPOOL_FORMAT_H */

@@ -1,0 +1,64 @@
+/*
+ * perfetto_relay: Perfetto's own way of relaying, for a collector that does not
+ * know the link: a connection for each producer, which begins with
+ * SetPeerIdentity, and one for the RelayPort (reference behaviour.md,
+ * "Multi-machine").
+ *
+ * A connection that breaks is made again, with growing pauses; its producer is
+ * told that its sessions are over (producers_lost()) and announced again.
+ * What was not sent by then is lost, and counted: at most so much, as nobody
+ * knows what had arrived.
+ */
+#ifndef RELAY_PERFETTO_PERFETTO_RELAY_H
+#define RELAY_PERFETTO_PERFETTO_RELAY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/socket/addr.h"
+#include "transport/base/compiler.h"
+#include "relay/producers/upstream.h"
+
+struct perfetto_relay;
+struct dial_options;
+struct loop;
+struct producers;
+struct relay_settings;
+
+/* Since the relay was started: of one connection after the other. */
+struct perfetto_relay_totals {
+	uint64_t bytes_up;
+	uint64_t chunks_lost[LINK_LOSS_OF_RELAYS];
+	uint64_t packets_lost[LINK_LOSS_OF_RELAYS];
+	uint64_t bytes_lost[LINK_LOSS_OF_RELAYS];
+};
+
+struct perfetto_relay_setup {
+	struct loop *loop;
+	const struct relay_settings *settings; /* borrowed, as all below */
+	const struct addr *to;
+	const struct dial_options *how;
+	struct producers *producers;
+	struct perfetto_relay_totals *totals; /* are added to */
+	/* The collector answers, be it that it has no RelayPort. */
+	void (*up)(void *arg);
+	/*
+	 * The RelayPort's connection broke; it may be another collector next
+	 * time.  Later; perfetto_relay_free() is legal inside.
+	 */
+	void (*down)(void *arg, const char *why);
+	void *arg;
+};
+
+/* Announces all producers there are as soon as each is connected. */
+struct perfetto_relay *perfetto_relay_new(
+    const struct perfetto_relay_setup *setup, char *err,
+    size_t err_size) MUST_CHECK;
+void perfetto_relay_free(struct perfetto_relay *c);
+/* Whether the collector has no RelayPort, so that nobody reads our clocks. */
+bool perfetto_relay_without_clocks(const struct perfetto_relay *c);
+/* Its put, reserve and commit; LINK_UP_OPEN begins a connection. */
+struct upstream perfetto_relay_upward(struct perfetto_relay *c);
+
+#endif /* RELAY_PERFETTO_PERFETTO_RELAY_H */

@@ -1,0 +1,96 @@
+/*
+ * The classic way, which is in several files: its life and the RelayPort
+ * (perfetto_relay.c), a producer's connection (perfetto_relay_conn.c), and
+ * which method a message is (perfetto_relay_call.c).  Nobody else includes it.
+ */
+#ifndef RELAY_PERFETTO_PERFETTO_RELAY_INTERNAL_H
+#define RELAY_PERFETTO_PERFETTO_RELAY_INTERNAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "protos/link.pb-c.h"
+#include "relay/perfetto/perfetto_relay.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+
+struct loop_timer;
+struct sync_clock;
+struct rpc_client;
+
+#define PERFETTO_RELAY_BUCKETS 64u
+
+/* Why what was agreed over a connection that broke is void. */
+#define PERFETTO_RELAY_LOSS \
+	TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_COLLECTOR_RESTARTED
+
+/* A producer's connection. */
+enum perfetto_relay_state {
+	PERFETTO_RELAY_CONNECTING, /* client is there, not ready */
+	PERFETTO_RELAY_UP,         /* client is ready */
+	PERFETTO_RELAY_WAITING,    /* retry is armed; client is NULL */
+};
+
+struct perfetto_relay_conn {
+	LIST_ENTRY(perfetto_relay_conn) link;
+	struct perfetto_relay *classic; /* back-pointer */
+	uint32_t channel;
+	enum perfetto_relay_state state;
+	struct rpc_client *client;
+	struct loop_timer *retry;
+	unsigned failures; /* in a row */
+	bool opened;  /* UP: its LINK_UP_OPEN came, and was told */
+	bool put_off; /* somebody heard UPSTREAM_LATER */
+	bool data_reserved; /* what is to be committed is a chunk */
+	/* Since all had gone out: what is lost at most when it breaks now. */
+	uint64_t chunks_queued;
+	uint64_t bytes_queued;
+	int32_t pid;  /* of the producer, as the next */
+	int32_t uid;
+	struct loop_call refused_call;
+};
+LIST_HEAD(perfetto_relay_conns, perfetto_relay_conn);
+
+struct perfetto_relay {
+	struct perfetto_relay_setup setup;
+	/* by channel */
+	struct perfetto_relay_conns conns[PERFETTO_RELAY_BUCKETS];
+	size_t n_conns;
+
+	struct rpc_client *relay;    /* RelayPort; NULL: retry is armed */
+	struct sync_clock *clocks; /* while relay is ready */
+	struct loop_timer *retry;
+	bool no_relay_port; /* at the last attempt */
+	bool no_relay_port_said;
+
+	uint8_t *scratch; /* LINK_MESSAGE_MAX, between reserve and commit */
+	struct log_limit log_limit;
+	struct loop_call announce_call;
+};
+
+/* ---- perfetto_relay_conn.c ---- */
+
+struct perfetto_relay_conn *perfetto_relay_conn_find(struct perfetto_relay *c,
+    uint32_t channel);
+/* LINK_UP_OPEN: begins one, or tells one that is up; producer: LinkProducer. */
+void perfetto_relay_conn_open(struct perfetto_relay *c, uint32_t channel,
+    const uint8_t *producer, size_t len);
+/* The service takes no such producer now; later: it is tried again. */
+void perfetto_relay_conn_refused(struct perfetto_relay_conn *conn);
+/* It broke: what had not gone out is lost. */
+void perfetto_relay_conn_count(struct perfetto_relay_conn *conn);
+/* What it sends still goes out. */
+void perfetto_relay_conn_free(struct perfetto_relay_conn *conn);
+
+/* ---- perfetto_relay_call.c ---- */
+
+/* The beginning of a connection that is up. */
+void perfetto_relay_call_begin(struct perfetto_relay_conn *conn,
+    const uint8_t *producer, size_t len);
+/* Any other message of a connection that was opened. */
+void perfetto_relay_call(struct perfetto_relay_conn *conn, enum link_up kind,
+    const void *data, size_t len, uint64_t value);
+
+#endif /* RELAY_PERFETTO_PERFETTO_RELAY_INTERNAL_H */

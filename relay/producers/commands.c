@@ -1,0 +1,347 @@
+/*
+ * What the collector asks of a producer, said again with our ids.  Fields that
+ * hold no id go through as they came.
+ */
+#include <string.h>
+
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
+#include "relay/producers/producer.h"
+#include "relay/producers/producers_internal.h"
+
+/* Field numbers: wire-format.md, GetAsyncCommandResponse. */
+enum {
+	CMD_START = 1,
+	CMD_STOP = 2,
+	CMD_SETUP_TRACING = 3,
+	CMD_FLUSH = 5,
+	CMD_SETUP = 6,
+	CMD_CLEAR = 7,
+	SETUP_ID = 1,
+	SETUP_CONFIG = 2,
+	STOP_ID = 1,
+	TRACING_PAGE_KB = 1,
+	IDS = 1, /* of Flush and ClearIncrementalState */
+	FLUSH_REQUEST = 2,
+	DSC_NAME = 1,
+	DSC_TARGET_BUFFER = 2,
+	DSC_SESSION = 4,
+};
+
+/* A message that is part of a command. */
+struct part {
+	const uint8_t *data;
+	size_t len;
+};
+
+static void
+copy_field(struct pb_writer *w, const struct pb_reader *r,
+    const struct pb_field *f)
+{
+	pb_put_raw(w, f->start, (size_t)(r->p - f->start));
+}
+
+static uint64_t
+uint_of(struct part m, uint32_t field)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	uint64_t v = 0;
+
+	pb_init(&r, m.data, m.len);
+	while (pb_next(&r, &f))
+		if (f.number == field && f.wire == PB_VARINT)
+			v = f.value;
+	return v;
+}
+
+/* ---- SetupDataSource, StartDataSource ---- */
+
+struct setup {
+	uint64_t remote;
+	const uint8_t *name;
+	size_t name_len;
+	uint64_t session;
+	uint64_t buffer;
+	bool bad;
+};
+
+static void
+read_config(struct setup *s, struct part config)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, config.data, config.len);
+	while (pb_next(&r, &f)) {
+		if (f.number == DSC_NAME && f.wire == PB_BYTES) {
+			s->name = f.data;
+			s->name_len = f.len;
+		} else if (f.number == DSC_TARGET_BUFFER) {
+			s->buffer = f.value;
+		} else if (f.number == DSC_SESSION) {
+			s->session = f.value;
+		}
+	}
+	s->bad |= r.bad || s->buffer > UINT16_MAX;
+}
+
+static void
+read_setup(struct setup *s, struct part m)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	memset(s, 0, sizeof(*s));
+	pb_init(&r, m.data, m.len);
+	while (pb_next(&r, &f)) {
+		if (f.number == SETUP_ID && f.wire == PB_VARINT)
+			s->remote = f.value;
+		else if (f.number == SETUP_CONFIG && f.wire == PB_BYTES)
+			read_config(s, (struct part){ f.data, f.len });
+	}
+	s->bad |= r.bad;
+}
+
+static void
+put_config(struct pb_writer *w, struct part config, uint16_t buffer)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	size_t mark = pb_nest_begin(w, SETUP_CONFIG);
+
+	pb_init(&r, config.data, config.len);
+	while (pb_next(&r, &f)) {
+		if (f.number == DSC_TARGET_BUFFER)
+			pb_put_uint(w, DSC_TARGET_BUFFER, buffer);
+		else
+			copy_field(w, &r, &f);
+	}
+	pb_nest_end(w, mark);
+}
+
+static void
+send_setup(struct local *l, uint32_t cmd, struct part m, uint64_t id,
+    uint16_t buffer)
+{
+	struct pb_writer w;
+	struct pb_reader r;
+	struct pb_field f;
+	size_t mark;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, cmd);
+	pb_init(&r, m.data, m.len);
+	while (pb_next(&r, &f)) {
+		if (f.number == SETUP_ID)
+			pb_put_uint(&w, SETUP_ID, id);
+		else if (f.number == SETUP_CONFIG && f.wire == PB_BYTES)
+			put_config(&w, (struct part){ f.data, f.len }, buffer);
+		else
+			copy_field(&w, &r, &f);
+	}
+	pb_nest_end(&w, mark);
+	local_send(l, &w, false);
+	pb_writer_done(&w);
+}
+
+/* NULL: it cannot be; who waits for it is told so. */
+static struct local_instance *
+find_or_make(struct local *l, const struct setup *s, uint16_t buffer)
+{
+	struct local_instance *i = local_find_remote(l, s->remote);
+	struct local_source *ds;
+
+	if (i != NULL)
+		return i;
+	/* It may have unregistered it just now. */
+	ds = local_find_source(l, (const char *)s->name, s->name_len);
+	if (ds == NULL)
+		return NULL;
+	i = local_instance_new(l, s->remote, ds, s->session, buffer);
+	if (i == NULL)
+		local_log(l, "an instance", "too many, or no memory");
+	return i;
+}
+
+static void
+set_up(struct local *l, uint32_t cmd, struct part m)
+{
+	struct local_instance *i;
+	struct setup s;
+	uint16_t buffer = 0;
+
+	read_setup(&s, m);
+	if (s.bad || s.name == NULL) {
+		local_log(l, "a command", "its data source config is bad");
+		return;
+	}
+	if (s.buffer != 0 && (buffer = local_buffer_for(l, s.session,
+	    (uint16_t)s.buffer)) == 0)
+		local_log(l, "an instance", "too many buffers, or no memory");
+	else if ((i = find_or_make(l, &s, buffer)) != NULL) {
+		if (local_set_up_tracing(l, 0) == 0)
+			send_setup(l, cmd, m, i->id, buffer);
+		return;
+	}
+	/* Nobody shall wait for it. */
+	if (cmd == CMD_START)
+		local_put_value(l, LINK_UP_STARTED, s.remote);
+}
+
+/* ---- the others ---- */
+
+static void
+stop(struct local *l, struct part m)
+{
+	uint64_t remote = uint_of(m, STOP_ID);
+	struct local_instance *i = local_find_remote(l, remote);
+
+	if (i == NULL) {
+		local_put_value(l, LINK_UP_STOPPED, remote);
+		return;
+	}
+	if (i->stopping)
+		return;
+	i->stopping = true;
+	local_send_stop(l, i->id);
+	if (!i->notifies_stop && !i->stopped) {
+		/* Upward waits for no answer, but may use what is there. */
+		(void)!local_scrape(l, i->session, false);
+		local_instance_free(l, i);
+	}
+}
+
+/* What a list of ids of the collector's stands for. */
+struct named {
+	struct local *l;
+	struct pb_writer *w; /* IDS are put there */
+	bool flush;          /* leaves out those that need none */
+	size_t n;            /* put */
+	uint64_t session;    /* of one of them, put or not */
+};
+
+static void
+name_one(struct named *n, uint64_t remote)
+{
+	struct local_instance *i = local_find_remote(n->l, remote);
+
+	if (i == NULL)
+		return;
+	n->session = i->session;
+	/* Under emulation the producer scrapes itself when it flushes. */
+	if (n->flush && i->no_flush && !n->l->emulated)
+		return;
+	pb_put_uint(n->w, IDS, i->id);
+	n->n++;
+}
+
+/* Field IDS of a command, packed or not. */
+static void
+name_all(struct named *n, const struct pb_field *f)
+{
+	const uint8_t *p = f->data, *end;
+	uint64_t id;
+
+	if (f->wire == PB_VARINT)
+		name_one(n, f->value);
+	if (f->wire != PB_BYTES)
+		return;
+	end = p + f->len;
+	while (p < end && (p = pb_varint(p, end, &id)) != NULL)
+		name_one(n, id);
+}
+
+static void
+flush(struct local *l, struct part m)
+{
+	uint64_t id = ++l->owner->last_flush;
+	uint64_t remote = uint_of(m, FLUSH_REQUEST);
+	struct named named = { .l = l, .flush = true };
+	struct pb_writer w;
+	struct pb_reader r;
+	struct pb_field f;
+	size_t mark;
+
+	pb_writer_init(&w);
+	named.w = &w;
+	mark = pb_nest_begin(&w, CMD_FLUSH);
+	pb_init(&r, m.data, m.len);
+	while (pb_next(&r, &f)) {
+		if (f.number == IDS)
+			name_all(&named, &f);
+		else if (f.number == FLUSH_REQUEST)
+			pb_put_uint(&w, FLUSH_REQUEST, id);
+		else
+			copy_field(&w, &r, &f);
+	}
+	pb_nest_end(&w, mark);
+	if (named.n > 0)
+		local_send(l, &w, false);
+	pb_writer_done(&w);
+	local_flush_begin(l, id, remote, named.session, named.n == 0);
+}
+
+static void
+clear(struct local *l, struct part m)
+{
+	struct named named = { .l = l };
+	struct pb_writer w;
+	struct pb_reader r;
+	struct pb_field f;
+	size_t mark;
+
+	pb_writer_init(&w);
+	named.w = &w;
+	mark = pb_nest_begin(&w, CMD_CLEAR);
+	pb_init(&r, m.data, m.len);
+	while (pb_next(&r, &f)) {
+		if (f.number == IDS)
+			name_all(&named, &f);
+		else
+			copy_field(&w, &r, &f);
+	}
+	pb_nest_end(&w, mark);
+	if (named.n > 0)
+		local_send(l, &w, false);
+	pb_writer_done(&w);
+}
+
+void
+local_command(struct local *l, const uint8_t *command, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	struct part m;
+
+	pb_init(&r, command, len);
+	/* The connection may end with any of them. */
+	while (l->conn != NULL && pb_next(&r, &f)) {
+		if (f.wire != PB_BYTES)
+			continue;
+		m = (struct part){ f.data, f.len };
+		switch (f.number) {
+		case CMD_SETUP_TRACING:
+			(void)!local_set_up_tracing(l,
+			    (uint32_t)uint_of(m, TRACING_PAGE_KB));
+			break;
+		case CMD_SETUP:
+		case CMD_START:
+			set_up(l, f.number, m);
+			break;
+		case CMD_STOP:
+			stop(l, m);
+			break;
+		case CMD_FLUSH:
+			flush(l, m);
+			break;
+		case CMD_CLEAR:
+			clear(l, m);
+			break;
+		default: /* what it names, we could not translate */
+			break;
+		}
+	}
+	if (r.bad)
+		local_log(l, "a command", "it does not parse");
+}

@@ -1,0 +1,198 @@
+/*
+ * What has to be said upward only behind everything that a producer has in its
+ * memory: that it has flushed, that an instance has stopped, its end.
+ */
+#include <stdlib.h>
+
+#include "transport/shm/commit_wire.h"
+#include "transport/loop/loop.h"
+#include "relay/producers/producer.h"
+#include "relay/producers/producers_internal.h"
+
+/* ---- flushes ---- */
+
+static void
+flush_free(struct local *l, struct local_flush *f)
+{
+	TAILQ_REMOVE(&l->flushes, f, link);
+	l->n_flushes--;
+	free(f);
+}
+
+void
+local_forget_flushes(struct local *l)
+{
+	struct local_flush *f;
+
+	while ((f = TAILQ_FIRST(&l->flushes)) != NULL)
+		flush_free(l, f);
+	loop_timer_free(l->flush_timer);
+	l->flush_timer = NULL;
+}
+
+/* The oldest that is neither acknowledged nor scraped. */
+static struct local_flush *
+first_waiting(struct local *l)
+{
+	struct local_flush *f;
+
+	TAILQ_FOREACH(f, &l->flushes, link)
+		if (!f->acked && !f->scraped)
+			return f;
+	return NULL;
+}
+
+static void
+arm(struct local *l)
+{
+	struct local_flush *f = first_waiting(l);
+	uint64_t now = loop_now_ms(), at;
+
+	if (f == NULL) {
+		loop_timer_clear(l->flush_timer);
+		return;
+	}
+	at = f->since_ms + l->owner->flush_patience_ms;
+	loop_timer_set(l->flush_timer, at > now ? at - now : 1, 0);
+}
+
+/* It may never answer; then what stands in its memory is all there is. */
+static void
+patience_cb(void *arg)
+{
+	struct local *l = arg;
+	struct local_flush *f = first_waiting(l);
+
+	if (f != NULL) {
+		f->scraped = true;
+		(void)!local_scrape(l, f->session, false);
+	}
+	arm(l);
+}
+
+void
+local_flush_begin(struct local *l, uint64_t id, uint64_t remote,
+    uint64_t session, bool acked)
+{
+	struct local_flush *f;
+
+	if (l->n_flushes >= LOCAL_FLUSHES_MAX)
+		flush_free(l, TAILQ_FIRST(&l->flushes));
+	if (l->flush_timer == NULL)
+		l->flush_timer = loop_timer_new(l->owner->loop, patience_cb,
+		    l);
+	f = calloc(1, sizeof(*f));
+	if (f == NULL || l->flush_timer == NULL) {
+		free(f);
+		rpc_conn_close(l->conn, "out of memory for a flush");
+		return;
+	}
+	f->id = id;
+	f->remote = remote;
+	f->session = session;
+	f->acked = acked;
+	f->since_ms = loop_now_ms();
+	TAILQ_INSERT_TAIL(&l->flushes, f, link);
+	l->n_flushes++;
+	if (acked)
+		local_settle(l);
+	else if (first_waiting(l) == f)
+		arm(l);
+}
+
+void
+local_flush_acked(struct local *l, uint64_t id)
+{
+	struct local_flush *f;
+
+	TAILQ_FOREACH(f, &l->flushes, link)
+		if (f->id <= id)
+			f->acked = true;
+	local_settle(l);
+}
+
+static void
+put_flush(struct local *l, const struct local_flush *f)
+{
+	const struct upstream *up = &l->owner->up;
+	uint8_t *out;
+
+	if (l->state == LOCAL_ANNOUNCED && up->ops->reserve(up->arg,
+	    l->channel, COMMIT_FLUSH_MAX, 0, &out) == UPSTREAM_ROOM)
+		up->ops->commit(up->arg, l->channel, commit_put_flush(out,
+		    f->remote));
+}
+
+/* ---- all of it ---- */
+
+/* Whose memory is to be looked at. */
+struct due {
+	bool any;
+	uint64_t session; /* 0: of several */
+};
+
+static void
+add_due(struct due *d, uint64_t session)
+{
+	if (!d->any)
+		d->session = session;
+	else if (d->session != session)
+		d->session = 0;
+	d->any = true;
+}
+
+static struct due
+what_is_due(struct local *l)
+{
+	struct due d = { 0 };
+	struct local_instance *i;
+	struct local_flush *f;
+
+	TAILQ_FOREACH(f, &l->flushes, link)
+		if (f->acked)
+			add_due(&d, f->session);
+	TAILQ_FOREACH(i, &l->instances, link)
+		if (i->stopped)
+			add_due(&d, i->session);
+	if (l->conn == NULL) {
+		d.any = true;
+		d.session = 0;
+	}
+	return d;
+}
+
+static void
+say_it(struct local *l)
+{
+	struct local_instance *i, *inext;
+	struct local_flush *f, *fnext;
+
+	TAILQ_FOREACH_SAFE(f, &l->flushes, link, fnext)
+		if (f->acked) {
+			put_flush(l, f);
+			flush_free(l, f);
+		}
+	if (l->flush_timer != NULL)
+		arm(l);
+	TAILQ_FOREACH_SAFE(i, &l->instances, link, inext)
+		if (i->stopped) {
+			local_put_value(l, LINK_UP_STOPPED, i->remote);
+			local_instance_free(l, i);
+		}
+}
+
+void
+local_settle(struct local *l)
+{
+	struct due d;
+
+	if (l->conn == NULL && l->owner->holding)
+		return;
+	d = what_is_due(l);
+	l->settling = d.any && !local_scrape(l, d.session, l->conn == NULL);
+	if (!d.any || l->settling)
+		return;
+	say_it(l);
+	if (l->conn == NULL)
+		local_free(l);
+}

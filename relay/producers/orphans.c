@@ -1,0 +1,247 @@
+/*
+ * Shared memory that outlives a relay: what is given to the keeper, and what
+ * the next relay does with it.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "relay/producers/shm_keeper.h"
+#include "relay/producers/producer.h"
+#include "relay/producers/producers_internal.h"
+
+/* A keeper that cannot be started is not tried for each producer. */
+#define KEEPER_RETRY_MS 10000u
+
+/* What a producer of the relay before us shares with nobody now. */
+struct orphan {
+	TAILQ_ENTRY(orphan) link;
+	struct producers *owner;
+	uint32_t channel;
+	struct shm *shm;   /* NULL: it cannot be read */
+	uint16_t *scraped; /* a bit a chunk, by page: went up */
+	bool last;         /* pass */
+	bool complete;     /* all of it found room */
+};
+
+/* ---- giving it to the keeper ---- */
+
+static bool
+give(struct producers *ps, const struct local *l)
+{
+	return shm_keeper_add(ps->keeper, l->channel, shm_page_size(l->shm),
+	    shm_fd(l->shm)) == 0;
+}
+
+static void
+give_up_keeping(struct producers *ps, const char *why)
+{
+	log_limited(&ps->refusals, loop_now_ms(), LOG_LEVEL_WARN,
+	    "shared memory would be lost if the relay was killed: %s", why);
+	shm_keeper_close(ps->keeper);
+	ps->keeper = NULL;
+	ps->keeper_failed_ms = loop_now_ms();
+}
+
+/* A new one, which gets what the others have as well. */
+static bool
+start_keeper(struct producers *ps)
+{
+	struct orphan *o;
+	struct local *l;
+	char err[160];
+
+	if (ps->keeper_failed_ms != 0 &&
+	    loop_now_ms() - ps->keeper_failed_ms < KEEPER_RETRY_MS)
+		return false;
+	ps->keeper = shm_keeper_start(ps->state_dirfd, err, sizeof(err));
+	if (ps->keeper == NULL) {
+		give_up_keeping(ps, err);
+		return false;
+	}
+	TAILQ_FOREACH(l, &ps->locals, link)
+		if (l->shm != NULL && !give(ps, l))
+			goto fail;
+	TAILQ_FOREACH(o, &ps->orphans, link)
+		if (o->shm != NULL && shm_keeper_add(ps->keeper, o->channel,
+		    shm_page_size(o->shm), shm_fd(o->shm)) != 0)
+			goto fail;
+	return true;
+
+fail:
+	give_up_keeping(ps, "its keeper does not listen");
+	return false;
+}
+
+void
+orphans_keep(struct producers *ps, struct local *l)
+{
+	if (ps->state_dirfd < 0)
+		return;
+	if (ps->keeper != NULL) {
+		if (give(ps, l))
+			return;
+		shm_keeper_close(ps->keeper);
+		ps->keeper = NULL;
+	}
+	(void)start_keeper(ps);
+}
+
+void
+orphans_unkeep(struct producers *ps, uint32_t channel)
+{
+	/* One that is gone is missed, and replaced, with the next memory. */
+	if (ps->keeper != NULL && shm_keeper_drop(ps->keeper, channel) != 0)
+		give_up_keeping(ps, "its keeper does not listen");
+}
+
+/* ---- getting it from the keeper ---- */
+
+static void
+orphan_free(struct orphan *o)
+{
+	TAILQ_REMOVE(&o->owner->orphans, o, link);
+	shm_free(o->shm);
+	free(o->scraped);
+	free(o);
+}
+
+/* One that cannot be read is listed as well: it ends like the others. */
+static void
+found(void *arg, uint32_t channel, size_t page_size, int fd)
+{
+	struct producers *ps = arg;
+	struct orphan *o = calloc(1, sizeof(*o));
+	char err[160] = "no memory";
+
+	if (o == NULL || (o->shm = shm_adopt(fd, page_size, err,
+	    sizeof(err))) == NULL || (o->scraped = calloc(shm_pages(o->shm),
+	    sizeof(*o->scraped))) == NULL) {
+		log_warn("shared memory of a producer of the relay before is "
+		    "lost: %s", err);
+		if (o == NULL || o->shm == NULL)
+			close(fd);
+		else
+			shm_free(o->shm);
+		if (o == NULL)
+			return;
+		o->shm = NULL;
+	}
+	o->owner = ps;
+	o->channel = channel;
+	TAILQ_INSERT_TAIL(&ps->orphans, o, link);
+}
+
+static void
+scrape_orphan(void *arg, const struct shm_chunk *c, bool complete)
+{
+	struct orphan *o = arg;
+	uint16_t bit = (uint16_t)(1u << c->index);
+
+	/* A header of zeros is of one that was being released. */
+	if (c->writer_id == 0 || (!complete && !o->last) ||
+	    (complete && (o->scraped[c->page] & bit) != 0))
+		return;
+	switch (local_put_orphan(o->owner, o->channel, c, complete)) {
+	case UPSTREAM_ROOM:
+	case UPSTREAM_DROPPED:
+		if (complete)
+			o->scraped[c->page] |= bit;
+		break;
+	case UPSTREAM_LATER:
+		o->complete = false;
+		break;
+	}
+}
+
+static void
+say_recovered(void *arg)
+{
+	struct producers *ps = arg;
+	void (*done)(void *) = ps->recovered;
+
+	ps->recovered = NULL;
+	if (done != NULL)
+		done(ps->recovered_arg);
+}
+
+/* All that is left in the memory by now. */
+static void
+pass(struct producers *ps, bool last)
+{
+	struct orphan *o, *next;
+
+	TAILQ_FOREACH_SAFE(o, &ps->orphans, link, next) {
+		o->last = last;
+		o->complete = true;
+		if (o->shm != NULL)
+			shm_scrape_left(o->shm, scrape_orphan, o);
+		if (!last || !o->complete)
+			continue;
+		orphans_unkeep(ps, o->channel);
+		ps->up.ops->put(ps->up.arg, o->channel, LINK_UP_CLOSE, NULL, 0,
+		    0);
+		orphan_free(o);
+	}
+}
+
+static void
+again_cb(void *arg)
+{
+	struct producers *ps = arg;
+
+	pass(ps, true);
+	if (TAILQ_FIRST(&ps->orphans) != NULL)
+		loop_timer_set(ps->orphans_timer, ps->recover_again_ms, 0);
+	else
+		say_recovered(ps);
+}
+
+void
+orphans_forget(struct producers *ps)
+{
+	struct orphan *o;
+
+	while ((o = TAILQ_FIRST(&ps->orphans)) != NULL)
+		orphan_free(o);
+	loop_timer_free(ps->orphans_timer);
+	ps->orphans_timer = NULL;
+}
+
+void
+orphans_lost(struct producers *ps)
+{
+	struct orphan *o;
+
+	TAILQ_FOREACH(o, &ps->orphans, link) {
+		/* Upward counts what is lost, and that as well. */
+		o->last = true;
+		if (ps->orphans_timer != NULL && o->shm != NULL)
+			shm_scrape_left(o->shm, scrape_orphan, o);
+		orphans_unkeep(ps, o->channel);
+	}
+	orphans_forget(ps);
+	if (ps->recovered != NULL)
+		loop_defer(ps->loop, &ps->recovered_call, say_recovered, ps);
+}
+
+void
+producers_recover(struct producers *ps, bool keep, void (*done)(void *),
+    void *arg)
+{
+	if (keep) {
+		ps->recovered = done;
+		ps->recovered_arg = arg;
+	}
+	if (ps->state_dirfd >= 0 && ps->keeper == NULL)
+		ps->keeper = shm_keeper_find(ps->state_dirfd, found, ps);
+	if (!keep || TAILQ_FIRST(&ps->orphans) == NULL ||
+	    (ps->orphans_timer = loop_timer_new(ps->loop, again_cb, ps)) ==
+	    NULL) {
+		orphans_lost(ps);
+		return;
+	}
+	pass(ps, false);
+	loop_timer_set(ps->orphans_timer, ps->recover_again_ms, 0);
+}

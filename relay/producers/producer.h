@@ -1,0 +1,305 @@
+/*
+ * producer: one producer of this machine, as relay/producers/producers.c and
+ * the files of this room share it.
+ *
+ *	producer_port    calls of the producer; initialize: the first of them
+ *	command_queue    commands to it
+ *	shm_setup        shared memory
+ *	data_sources     its data sources
+ *	id_map           our ids and the collector's: instances, buffers, writers
+ *	commands         what the collector asks of it
+ *	commit           from its memory and its requests upward
+ *	control_rate     what is said upward, and how much of it
+ *	flush_and_stop   flushes, stops and the end, each of which scrapes first
+ *
+ * A producer whose connection has ended lives on until what stands in its
+ * memory has found room upward.
+ */
+#ifndef RELAY_PRODUCERS_PRODUCER_H
+#define RELAY_PRODUCERS_PRODUCER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "transport/base/compiler.h"
+#include "transport/link/link_wire.h"
+#include "transport/base/log.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/shm/shm.h"
+#include "relay/producers/upstream.h"
+
+struct loop;
+struct loop_timer;
+struct pb_writer;
+struct producers;
+
+/* glibc's queue.h lacks the removal-safe walk. */
+#ifndef TAILQ_FOREACH_SAFE
+#define TAILQ_FOREACH_SAFE(var, head, field, next)                            \
+	for ((var) = TAILQ_FIRST(head);                                       \
+	    (var) != NULL && ((next) = TAILQ_NEXT(var, field), 1);            \
+	    (var) = (next))
+#endif
+
+/* Live instances of a producer; over it the longest stopping one is forgotten. */
+#define LOCAL_INSTANCES_MAX 4096u
+/* Buffers that a producer may write to; the oldest unused one is forgotten. */
+#define LOCAL_BUFFERS_MAX 256u
+/* Flushes under way; the oldest is forgotten. */
+#define LOCAL_FLUSHES_MAX 64u
+/* After this a producer's memory is scraped without its acknowledgement. */
+#define LOCAL_FLUSH_PATIENCE_MS 1000u
+/* All descriptors of a producer together. */
+#define LOCAL_DESCRIPTOR_BYTES_MAX (8u * 1024u * 1024u)
+#define LOCAL_TRIGGERS_PER_CALL 64u
+/*
+ * Patches cannot be dropped either: a producer may send this many bytes of them
+ * at once, and half of what it has sent in chunks.
+ */
+#define LOCAL_PATCH_CREDIT (64 * 1024)
+
+struct local_source {
+	TAILQ_ENTRY(local_source) link;
+	char *name;
+	uint8_t *descriptor; /* encoded, as it came */
+	size_t len;
+	bool notifies_stop;
+	bool no_flush;
+};
+
+/* A data source switched on by the collector. */
+struct local_instance {
+	TAILQ_ENTRY(local_instance) link;
+	uint64_t id;     /* the producer's */
+	uint64_t remote; /* the collector's */
+	uint64_t session;
+	uint16_t buffer; /* the producer's; 0: none */
+	bool notifies_stop;
+	bool no_flush;
+	bool started;  /* told upward */
+	bool stopping; /* the producer was told */
+	bool stopped;  /* by the producer; upward is told once scraped */
+	char name[];   /* of its data source */
+};
+
+struct local_buffer {
+	uint16_t id;     /* the producer's */
+	uint16_t remote; /* the collector's */
+	uint64_t session;
+	uint32_t instances;
+};
+
+struct local_flush {
+	TAILQ_ENTRY(local_flush) link;
+	uint64_t id;
+	uint64_t remote;
+	uint64_t session;
+	uint64_t since_ms;
+	bool scraped; /* after LOCAL_FLUSH_PATIENCE_MS */
+	bool acked;   /* by the producer; upward is told once scraped */
+};
+
+/* A command that waits for GetAsyncCommand. */
+struct local_queued;
+
+enum local_state {
+	LOCAL_UNKNOWN,   /* upward has not heard of it */
+	LOCAL_ANNOUNCED, /* LINK_UP_OPEN was put */
+	LOCAL_REFUSED,   /* the same, but upward wants nothing but its end */
+};
+
+TAILQ_HEAD(local_list, local);
+
+/* What somebody said upward lately, chunks aside (control_rate.c). */
+struct talk {
+	int64_t bytes;
+	uint64_t since_ms; /* when that was true */
+};
+struct talker;
+
+struct local {
+	TAILQ_ENTRY(local) link;
+	struct producers *owner;
+	struct rpc_conn *conn; /* NULL: it has ended */
+	uint32_t channel;      /* 0: not initialized; then it is in no list */
+	enum local_state state;
+	char *name;
+	char *sdk_version;
+	int32_t uid;
+	int32_t pid;
+	bool emulated;      /* no shared memory: chunks come as data */
+	bool scrape;
+
+	bool tracing_set_up;
+	bool shm_provided;  /* shm is the producer's own: it has the fd */
+	uint32_t shm_size_hint;
+	uint32_t page_size_hint;
+	struct shm *shm;    /* NULL until set up, or emulated */
+	/* A bit a chunk, by page: complete, and went up by a scrape. */
+	uint16_t *scraped;
+
+	struct rpc_call commands; /* GetAsyncCommand; conn NULL: not yet */
+	TAILQ_HEAD(, local_queued) queue;
+	size_t queued_bytes;
+
+	TAILQ_HEAD(local_source_list, local_source) sources;
+	size_t n_sources;
+	size_t descriptor_bytes;
+
+	TAILQ_HEAD(, local_instance) instances;
+	size_t n_instances;
+	struct local_buffer *buffers; /* oldest first */
+	size_t n_buffers;
+	size_t buffers_cap;
+	uint16_t last_buffer;
+	bool buffers_wrapped; /* every id has been used */
+	/* Writer id -> buffer (ours), in pages made on demand. */
+	uint16_t **writer_pages;
+	size_t n_writers;
+
+	size_t moves_done; /* of the request that waits */
+	TAILQ_HEAD(, local_flush) flushes;
+	size_t n_flushes;
+	struct loop_timer *flush_timer;
+	bool settling; /* something waits for local_settle() */
+
+	struct talk talk;      /* of this one */
+	struct talker *talker; /* its user's; NULL: not initialized */
+	struct loop_timer *talk_timer; /* NULL: it never had to wait */
+	int64_t patch_credit;
+
+	uint64_t chunks;
+	uint64_t bytes;
+	uint64_t late;      /* chunks for what is over, or was void */
+	uint64_t discarded; /* chunks and patches that broke the rules */
+};
+
+/* ---- producer_port.c, initialize.c ---- */
+
+void local_port_init(struct rpc_service *out, struct producers *ps);
+enum rpc_verdict local_initialize(void *ctx, struct rpc_call call,
+    const uint8_t *args, size_t len);
+
+/* ---- shm_setup.c ---- */
+
+/* Makes shared memory and sends SetupTracing, once.  -1: the connection ends. */
+int local_set_up_tracing(struct local *l, uint32_t page_kb) MUST_CHECK;
+/* Takes the memory that came with the call, if it is fit for use. */
+void local_adopt(struct local *l, struct rpc_call call, size_t page_size);
+
+/* ---- command_queue.c ---- */
+
+/* Refusals and the like; of all producers together. */
+void local_log(const struct local *l, const char *what, const char *why);
+/* A GetAsyncCommandResponse for the producer. */
+void local_send(struct local *l, const struct pb_writer *w, bool with_shm_fd);
+/* StopDataSource. */
+void local_send_stop(struct local *l, uint64_t instance);
+/* GetAsyncCommand: what waits, and from now on all. */
+void local_send_to(struct local *l, struct rpc_call call);
+/* Its connection has ended. */
+void local_send_nothing(struct local *l);
+
+/* ---- data_sources.c ---- */
+
+/* NULL on success, else the sentence for the producer. */
+const char *local_register(struct local *l, const uint8_t *descriptor,
+    size_t len) MUST_CHECK;
+void local_update(struct local *l, const uint8_t *descriptor, size_t len);
+void local_unregister(struct local *l, const char *name, size_t len);
+struct local_source *local_find_source(struct local *l, const char *name,
+    size_t len);
+void local_free_sources(struct local *l);
+
+/* ---- id_map.c ---- */
+
+struct local_instance *local_instance_new(struct local *l, uint64_t remote,
+    const struct local_source *ds, uint64_t session, uint16_t buffer)
+    MUST_CHECK;
+void local_instance_free(struct local *l, struct local_instance *i);
+struct local_instance *local_find_instance(struct local *l, uint64_t id);
+struct local_instance *local_find_remote(struct local *l, uint64_t remote);
+/*
+ * Our id for a buffer of the collector's in this session.  0: too many, or no
+ * memory.
+ */
+uint16_t local_buffer_for(struct local *l, uint64_t session, uint16_t remote)
+    MUST_CHECK;
+/* NULL: it is none, or over. */
+struct local_buffer *local_find_buffer(struct local *l, uint32_t id);
+/* Whether it was one once. */
+bool local_buffer_was(const struct local *l, uint32_t id);
+/* buffer: ours; 0 unbinds it.  False: out of range, no memory, no change. */
+bool local_bind_writer(struct local *l, uint32_t writer, uint16_t buffer)
+    MUST_CHECK;
+uint16_t local_writer_buffer(const struct local *l, uint32_t writer);
+/* All instances, buffers and bindings. */
+void local_forget_ids(struct local *l);
+void local_free_ids(struct local *l);
+
+/* ---- commands.c ---- */
+
+void local_command(struct local *l, const uint8_t *command, size_t len);
+
+/* ---- commit.c ---- */
+
+enum local_commit {
+	LOCAL_COMMIT_OK,
+	LOCAL_COMMIT_BAD,   /* does not parse; nothing was applied */
+	LOCAL_COMMIT_AGAIN, /* the same request again, after producers_resume() */
+};
+enum local_commit local_commit(struct local *l, const uint8_t *request,
+    size_t len) MUST_CHECK;
+/*
+ * What stands in its memory for buffers of this session (0: of all) goes
+ * upward.  last: there is no other time.  False: not all found room now.
+ */
+bool local_scrape(struct local *l, uint64_t session, bool last) MUST_CHECK;
+/* A chunk without a producer: see producers_recover(). */
+enum upstream_room local_put_orphan(struct producers *ps, uint32_t channel,
+    const struct shm_chunk *c, bool complete) MUST_CHECK;
+
+/* ---- flush_and_stop.c ---- */
+
+/* Flush: the producer was asked, or has nothing to say to it (acked). */
+void local_flush_begin(struct local *l, uint64_t id, uint64_t remote,
+    uint64_t session, bool acked);
+/* The producer acknowledged all up to this id. */
+void local_flush_acked(struct local *l, uint64_t id);
+void local_forget_flushes(struct local *l);
+/*
+ * Scrapes, then tells upward of what was acknowledged and stopped, and of the
+ * end; what finds no room waits for producers_resume().  Frees a producer whose
+ * connection has ended.
+ */
+void local_settle(struct local *l);
+
+/* ---- control_rate.c ---- */
+
+void local_put(struct local *l, enum link_up kind, const void *data,
+    size_t len);
+void local_put_value(struct local *l, enum link_up kind, uint64_t value);
+/* False: it has said too much; what it wants to say has to come again. */
+bool local_may_talk(struct local *l) MUST_CHECK;
+/*
+ * The same before it is initialized: whether its user's producers may say that
+ * there is one more.
+ */
+bool local_may_begin(struct local *l) MUST_CHECK;
+/* It is counted with its user's others; -1: no memory. */
+int local_join_talker(struct local *l) MUST_CHECK;
+void local_leave_talker(struct local *l);
+/* Upward is there again: who had to wait may say more. */
+void local_may_talk_again(struct local *l);
+/* One that is held is announced all the same: a trigger has its time. */
+void local_announce_for_trigger(struct local *l);
+
+/* ---- producers.c ---- */
+
+/* Puts LINK_UP_OPEN and all that upward must know. */
+void local_announce(struct local *l);
+void local_free(struct local *l);
+
+#endif /* RELAY_PRODUCERS_PRODUCER_H */

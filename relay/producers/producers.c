@@ -1,0 +1,326 @@
+#include "relay/producers/producers.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protos/utf8.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_writer.h"
+#include "relay/producers/shm_keeper.h"
+#include "relay/producers/producer.h"
+#include "relay/producers/producers_internal.h"
+#include "relay/settings/settings.h"
+
+static bool
+admit(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
+{
+	struct producers *ps = arg;
+
+	if (ps->n_connections < ps->settings->limits.max_producers) {
+		ps->n_connections++;
+		rpc_conn_set_mark(c, ps);
+		return true;
+	}
+	snprintf(why, RPC_WHY_MAX, "limits.max_producers is reached");
+	return false;
+}
+
+static void
+admitted_gone(struct rpc_conn *c, void *arg)
+{
+	struct producers *ps = arg;
+
+	ps->n_connections -= rpc_conn_mark(c) != NULL;
+}
+
+struct producers *
+producers_new(const struct producers_setup *setup, char *err, size_t err_size)
+{
+	struct producers *ps;
+
+	if ((ps = calloc(1, sizeof(*ps))) == NULL) {
+		snprintf(err, err_size, "no memory");
+		return NULL;
+	}
+	ps->loop = setup->loop;
+	ps->settings = setup->settings;
+	ps->state_dirfd = setup->state_dirfd;
+	ps->up = setup->upward;
+	ps->new_channel = setup->new_channel;
+	ps->channel_arg = setup->channel_arg;
+	ps->flush_patience_ms = LOCAL_FLUSH_PATIENCE_MS;
+	ps->recover_again_ms = RECOVER_AGAIN_MS;
+	TAILQ_INIT(&ps->locals);
+	TAILQ_INIT(&ps->talkers);
+	TAILQ_INIT(&ps->orphans);
+	local_port_init(&ps->service, ps);
+	ps->guard = (struct rpc_guard){ .admit = admit, .gone = admitted_gone,
+	    .arg = ps };
+	return ps;
+}
+
+void
+producers_free(struct producers *ps)
+{
+	struct local *l;
+
+	if (ps == NULL)
+		return;
+	/* Those that wait for room, which does not come any more. */
+	while ((l = TAILQ_FIRST(&ps->locals)) != NULL)
+		local_free(l);
+	talkers_free(ps);
+	orphans_forget(ps);
+	shm_keeper_close(ps->keeper);
+	loop_cancel(ps->loop, ps);
+	free(ps);
+}
+
+void
+producers_hold(struct producers *ps)
+{
+	ps->holding = true;
+}
+
+void
+producers_let_go(struct producers *ps)
+{
+	struct local *l, *next;
+
+	ps->holding = false;
+	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next)
+		if (l->conn == NULL)
+			local_settle(l);
+}
+
+const struct rpc_service *
+producers_service(struct producers *ps)
+{
+	return &ps->service;
+}
+
+const struct rpc_guard *
+producers_guard(struct producers *ps)
+{
+	return &ps->guard;
+}
+
+/* ---- one producer ---- */
+
+void
+local_announce(struct local *l)
+{
+	struct local_source *ds;
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_put_string(&w, 1, l->name);
+	pb_put_int(&w, 2, l->pid);
+	pb_put_int(&w, 3, l->uid);
+	if (l->sdk_version[0] != '\0')
+		pb_put_string(&w, 4, l->sdk_version);
+	if (w.failed) {
+		rpc_conn_close(l->conn, "out of memory");
+		pb_writer_done(&w);
+		return;
+	}
+	l->state = LOCAL_ANNOUNCED;
+	local_put(l, LINK_UP_OPEN, w.data, w.len);
+	pb_writer_done(&w);
+	/*
+	 * No writer is bound: buffers are of what was agreed upward, and that
+	 * is forgotten before a producer is announced again.
+	 */
+	TAILQ_FOREACH(ds, &l->sources, link)
+		local_put(l, LINK_UP_REGISTER_SOURCE, ds->descriptor, ds->len);
+}
+
+void
+local_free(struct local *l)
+{
+	struct producers *ps = l->owner;
+
+	/* First: who comes after us must not scrape what was closed. */
+	orphans_unkeep(ps, l->channel);
+	if (l->state != LOCAL_UNKNOWN)
+		ps->up.ops->put(ps->up.arg, l->channel, LINK_UP_CLOSE, NULL, 0,
+		    0);
+	TAILQ_REMOVE(&ps->locals, l, link);
+	ps->n_locals--;
+	local_forget_flushes(l);
+	local_leave_talker(l);
+	loop_timer_free(l->talk_timer);
+	local_free_ids(l);
+	local_free_sources(l);
+	if (l->shm != NULL)
+		ps->shm_bytes -= shm_size(l->shm);
+	shm_free(l->shm);
+	free(l->scraped);
+	free(l->name);
+	free(l->sdk_version);
+	free(l);
+}
+
+/* ---- from upward ---- */
+
+static struct local *
+find(struct producers *ps, uint32_t channel)
+{
+	struct local *l;
+
+	TAILQ_FOREACH(l, &ps->locals, link)
+		if (l->channel == channel)
+			return l;
+	return NULL;
+}
+
+void
+producers_announce(struct producers *ps, uint32_t channel)
+{
+	struct local *l, *next;
+
+	if (channel == 0) {
+		ps->open = true;
+		ps->away = false;
+	}
+	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
+		if (channel != 0 && l->channel != channel)
+			continue;
+		if (l->conn != NULL && l->state == LOCAL_UNKNOWN)
+			local_announce(l);
+		local_may_talk_again(l);
+	}
+}
+
+void
+producers_away(struct producers *ps)
+{
+	struct local *l;
+
+	if (ps->away)
+		return;
+	ps->open = false;
+	ps->away = true;
+	ps->hasty = 0;
+	/* What they said so far has gone up. */
+	TAILQ_FOREACH(l, &ps->locals, link)
+		l->talk.bytes = 0;
+	talkers_forgive(ps);
+}
+
+/* What was agreed is void: as if all its sessions had ended. */
+static void
+forget_agreed(struct local *l)
+{
+	struct local_instance *i;
+
+	TAILQ_FOREACH(i, &l->instances, link)
+		if (!i->stopping)
+			local_send_stop(l, i->id);
+	local_forget_ids(l);
+	local_forget_flushes(l);
+	l->settling = false;
+	/* What it wrote for them, it may commit; what was scraped, too. */
+	if (l->conn != NULL)
+		rpc_conn_resume(l->conn);
+}
+
+void
+producers_lost(struct producers *ps, uint32_t channel, uint32_t cause)
+{
+	struct local *l, *next;
+
+	if (channel == 0) {
+		ps->open = ps->away = false;
+		orphans_lost(ps);
+	}
+	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
+		if (channel != 0 && l->channel != channel)
+			continue;
+		/* Upward counts what it had, and what stands here for it. */
+		(void)!local_scrape(l, 0, true);
+		l->state = LOCAL_UNKNOWN;
+		if (l->conn == NULL)
+			local_free(l);
+		else
+			forget_agreed(l);
+	}
+}
+
+void
+producers_refused(struct producers *ps, uint32_t channel, const char *why)
+{
+	struct local *l = find(ps, channel);
+	char text[160];
+
+	if (l == NULL || l->state != LOCAL_ANNOUNCED)
+		return;
+	local_log(l, "by the collector: producer", utf8_escape(text,
+	    sizeof(text), why, strlen(why), ""));
+	l->state = LOCAL_REFUSED;
+	if (l->conn == NULL)
+		local_free(l);
+	else
+		forget_agreed(l);
+}
+
+void
+producers_command(struct producers *ps, uint32_t channel,
+    const uint8_t *command, size_t len)
+{
+	struct local *l = find(ps, channel);
+
+	if (l != NULL && l->conn != NULL && l->state == LOCAL_ANNOUNCED)
+		local_command(l, command, len);
+}
+
+void
+producers_resume(struct producers *ps, uint32_t channel)
+{
+	struct local *l, *next;
+
+	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
+		if (channel != 0 && l->channel != channel)
+			continue;
+		if (l->conn != NULL)
+			rpc_conn_resume(l->conn);
+		if (l->settling)
+			local_settle(l);
+	}
+}
+
+/* ---- for --status ---- */
+
+size_t
+producers_count(const struct producers *ps)
+{
+	return ps->n_locals;
+}
+
+void
+producers_each(const struct producers *ps,
+    void (*fn)(void *arg, const struct producers_view *v), void *arg)
+{
+	struct producers_view v;
+	struct local *l;
+
+	TAILQ_FOREACH(l, &ps->locals, link) {
+		v = (struct producers_view){
+			.channel = l->channel,
+			.name = l->name,
+			.pid = l->pid,
+			.uid = l->uid,
+			.emulated = l->emulated,
+			.announced = l->state == LOCAL_ANNOUNCED,
+			.data_sources = l->n_sources,
+			.instances = l->n_instances,
+			.writers = l->n_writers,
+			.chunks = l->chunks,
+			.bytes = l->bytes,
+			.late = l->late,
+			.discarded = l->discarded,
+		};
+		fn(arg, &v);
+	}
+}

@@ -1,0 +1,44 @@
+/*
+ * shm_keeper_wire: what the relay and its keeper say to each other, one message
+ * a packet.
+ */
+#ifndef RELAY_PRODUCERS_SHM_KEEPER_WIRE_H
+#define RELAY_PRODUCERS_SHM_KEEPER_WIRE_H
+
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+#define SHM_KEEPER_SOCKET "keeper"
+/* Another version's keeper is left alone; it ends by itself. */
+#define SHM_KEEPER_VERSION 1u
+
+enum shm_keeper_kind {
+	/* with a descriptor; also what it has, from the keeper */
+	SHM_KEEPER_ADD,
+	SHM_KEEPER_DROP,
+	SHM_KEEPER_END,  /* from the keeper: that was all */
+};
+
+struct shm_keeper_message {
+	uint32_t version;
+	uint32_t kind;
+	uint32_t channel;
+	uint32_t page_size;
+};
+
+/* fd -1: none.  -1: not sent. */
+int shm_keeper_send(int sock, const struct shm_keeper_message *m, int fd,
+    int flags)
+    MUST_CHECK;
+/*
+ * 1: a message; *fd is the caller's, or -1.  0: the other end has gone, or says
+ * something else.  -1: nothing is there now.
+ */
+int shm_keeper_receive(int sock, struct shm_keeper_message *m, int *fd)
+    MUST_CHECK;
+
+/* The keeper's life; does not return.  Calls nothing but the system. */
+void shm_keeper_run(int listener, int dirfd) __attribute__((__noreturn__));
+
+#endif /* RELAY_PRODUCERS_SHM_KEEPER_WIRE_H */

@@ -1,0 +1,295 @@
+/*
+ * The settings file: from protobuf text to struct relay_settings.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protos/relay_settings.pb-c.h"
+#include "protos/text_error.h"
+#include "protos/text_file.h"
+#include "protos/text_parse.h"
+#include "relay/settings/settings.h"
+
+/* So that a number of bytes is well within 63 bits. */
+#define KB_MOST (1ull << 50)
+
+/* Where a message of this file is made: about field `what` of file `name`. */
+struct complaint {
+	const char *name;
+	char *err;
+	size_t err_size;
+};
+
+static int PRINTF_LIKE(3, 4)
+complain(const struct complaint *c, const char *what, const char *fmt, ...)
+{
+	char why[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	snprintf(c->err, c->err_size, "%s: error: %s: %s", c->name, what, why);
+	return -1;
+}
+
+/* Where it is left out, what is there stays. */
+static int
+take_string(char **slot, const char *value, const char *what,
+    const struct complaint *c)
+{
+	char why[256];
+
+	if (value == NULL ||
+	    relay_settings_set_string(slot, value, what, why,
+		sizeof(why)) == 0)
+		return 0;
+	snprintf(c->err, c->err_size, "%s: error: %s", c->name, why);
+	return -1;
+}
+
+static int
+take_bytes(uint64_t *slot, bool has, uint64_t kb, const char *what,
+    const struct complaint *c)
+{
+	if (!has)
+		return 0;
+	if (kb > KB_MOST)
+		return complain(c, what, "%llu KiB is more than any machine "
+		    "has", (unsigned long long)kb);
+	*slot = kb * 1024;
+	return 0;
+}
+
+/* ---- limits ---- */
+
+static int
+take_limit(uint32_t *slot, bool has, uint32_t value, const char *what,
+    const struct complaint *c)
+{
+	if (!has)
+		return 0;
+	if (value == 0)
+		return complain(c, what, "0 is not accepted: it would refuse "
+		    "everything; leave the field out for the default");
+	*slot = value;
+	return 0;
+}
+
+static int
+apply_limits(struct relay_limits *to, const Tributary__RelayLimits *from,
+    const struct complaint *c)
+{
+	if (take_limit(&to->max_producers, from->has_max_producers,
+		from->max_producers, "limits.max_producers", c) != 0 ||
+	    take_limit(&to->max_data_sources_per_producer,
+		from->has_max_data_sources_per_producer,
+		from->max_data_sources_per_producer,
+		"limits.max_data_sources_per_producer", c) != 0 ||
+	    take_limit(&to->max_shm_kb, from->has_max_shm_kb,
+		from->max_shm_kb, "limits.max_shm_kb", c) != 0 ||
+	    take_limit(&to->max_send_queue_kb, from->has_max_send_queue_kb,
+		from->max_send_queue_kb, "limits.max_send_queue_kb", c) != 0 ||
+	    take_limit(&to->max_name_bytes, from->has_max_name_bytes,
+		from->max_name_bytes, "limits.max_name_bytes", c) != 0)
+		return -1;
+	if (to->max_shm_kb > 32768)
+		return complain(c, "limits.max_shm_kb", "%u is over the most "
+		    "that Perfetto's producers know, 32768",
+		    to->max_shm_kb);
+	if (!from->has_max_total_shm_kb)
+		return 0;
+	if (from->max_total_shm_kb == 0 || from->max_total_shm_kb > KB_MOST)
+		return complain(c, "limits.max_total_shm_kb",
+		    "%llu is not accepted",
+		    (unsigned long long)from->max_total_shm_kb);
+	to->max_total_shm_kb = from->max_total_shm_kb;
+	return 0;
+}
+
+/* ---- choices ---- */
+
+static void
+apply_drop(struct relay_settings *s, Tributary__RelaySettings__Drop from)
+{
+	switch (from) {
+	case TRIBUTARY__RELAY_SETTINGS__DROP__NEWEST:
+		s->drop = OUTBOX_DROP_NEWEST;
+		break;
+	case TRIBUTARY__RELAY_SETTINGS__DROP__OLDEST:
+		s->drop = OUTBOX_DROP_OLDEST;
+		break;
+	case TRIBUTARY__RELAY_SETTINGS__DROP__DROP_UNSPECIFIED:
+	default: /* protobuf-c adds an enumerator of its own */
+		break;
+	}
+}
+
+static void
+apply_protocol(struct relay_settings *s,
+    Tributary__RelaySettings__Protocol from)
+{
+	switch (from) {
+	case TRIBUTARY__RELAY_SETTINGS__PROTOCOL__AUTO:
+		s->protocol = RELAY_AUTO;
+		break;
+	case TRIBUTARY__RELAY_SETTINGS__PROTOCOL__LINK:
+		s->protocol = RELAY_LINK_ONLY;
+		break;
+	case TRIBUTARY__RELAY_SETTINGS__PROTOCOL__CLASSIC:
+		s->protocol = RELAY_CLASSIC_ONLY;
+		break;
+	case TRIBUTARY__RELAY_SETTINGS__PROTOCOL__PROTOCOL_UNSPECIFIED:
+	default: /* protobuf-c adds an enumerator of its own */
+		break;
+	}
+}
+
+static void
+apply_fsync(struct relay_settings *s, Tributary__RelaySpool__Fsync from)
+{
+	switch (from) {
+	case TRIBUTARY__RELAY_SPOOL__FSYNC__NEVER:
+		s->fsync = OUTBOX_FSYNC_NEVER;
+		break;
+	case TRIBUTARY__RELAY_SPOOL__FSYNC__PERIODIC:
+		s->fsync = OUTBOX_FSYNC_PERIODIC;
+		break;
+	case TRIBUTARY__RELAY_SPOOL__FSYNC__ALWAYS:
+		s->fsync = OUTBOX_FSYNC_ALWAYS;
+		break;
+	case TRIBUTARY__RELAY_SPOOL__FSYNC__FSYNC_UNSPECIFIED:
+	default: /* protobuf-c adds an enumerator of its own */
+		break;
+	}
+}
+
+/* ---- all of it ---- */
+
+static int
+apply_sockets(struct relay_settings *s, const Tributary__RelaySettings *m,
+    const struct complaint *c)
+{
+	char why[RELAY_SETTINGS_ERROR_SIZE];
+	size_t i;
+
+	if (m->n_producer_socket > 0)
+		relay_settings_drop_sockets(s);
+	for (i = 0; i < m->n_producer_socket; i++)
+		if (relay_settings_add_producer_socket(s,
+			m->producer_socket[i], why, sizeof(why)) != 0)
+			return complain(c, "producer_socket", "%s", why);
+	if (m->socket_permissions != NULL &&
+	    relay_settings_set_socket_permissions(s, m->socket_permissions,
+		why, sizeof(why)) != 0)
+		return complain(c, "socket_permissions", "%s", why);
+	if (m->has_allow_remote_producers)
+		s->allow_remote_producers = m->allow_remote_producers;
+	return 0;
+}
+
+static int
+apply_way(struct relay_settings *s, const Tributary__RelaySettings *m,
+    const struct complaint *c)
+{
+	if (take_string(&s->to, m->to, "to", c) != 0 ||
+	    take_string(&s->ssh_command, m->ssh_command, "ssh_command",
+		c) != 0)
+		return -1;
+	if (m->tls != NULL) {
+		if (take_string(&s->tls_dir, m->tls->dir, "tls.dir", c) != 0 ||
+		    take_string(&s->tls_name, m->tls->name, "tls.name",
+			c) != 0)
+			return -1;
+		if (m->tls->has_allow_tls_1_2)
+			s->allow_tls12 = m->tls->allow_tls_1_2;
+	}
+	if (m->has_dialled)
+		s->dialled = m->dialled;
+	if (m->has_dialled_idle_ms)
+		s->dialled_idle_ms = m->dialled_idle_ms;
+	if (m->has_min_retry_ms)
+		s->min_retry_ms = m->min_retry_ms;
+	if (m->has_max_retry_ms)
+		s->max_retry_ms = m->max_retry_ms;
+	if (m->has_protocol)
+		apply_protocol(s, m->protocol);
+	if (m->has_compression_level)
+		s->compression_level = m->compression_level > INT8_MAX ?
+		    INT8_MAX : (int)m->compression_level;
+	return 0;
+}
+
+static int
+apply_storage(struct relay_settings *s, const Tributary__RelaySettings *m,
+    const struct complaint *c)
+{
+	if (take_string(&s->state_dir, m->state_dir, "state_dir", c) != 0 ||
+	    take_bytes(&s->memory_bytes, m->has_memory_kb, m->memory_kb,
+		"memory_kb", c) != 0)
+		return -1;
+	if (m->has_drop)
+		apply_drop(s, m->drop);
+	if (m->spool == NULL)
+		return 0;
+	if (m->spool->has_size_kb && m->spool->dir == NULL)
+		return complain(c, "spool.size_kb", "there is no spool without "
+		    "a folder: set spool { dir: \"...\" }, too");
+	if (take_string(&s->spool_dir, m->spool->dir, "spool.dir", c) != 0 ||
+	    take_bytes(&s->spool_bytes, m->spool->has_size_kb,
+		m->spool->size_kb, "spool.size_kb", c) != 0)
+		return -1;
+	if (m->spool->has_fsync)
+		apply_fsync(s, m->spool->fsync);
+	return 0;
+}
+
+static int
+apply(struct relay_settings *s, const Tributary__RelaySettings *m,
+    const struct complaint *c)
+{
+	char why[512];
+
+	if (apply_sockets(s, m, c) != 0 || apply_way(s, m, c) != 0 ||
+	    apply_storage(s, m, c) != 0)
+		return -1;
+	if (take_string(&s->machine_name, m->machine_name, "machine_name",
+		c) != 0 ||
+	    take_string(&s->machine_id, m->machine_id, "machine_id", c) != 0)
+		return -1;
+	if (m->has_clock_sync_ms)
+		s->clock_sync_ms = m->clock_sync_ms;
+	if (m->limits != NULL && apply_limits(&s->limits, m->limits, c) != 0)
+		return -1;
+	if (m->log_level != NULL &&
+	    relay_settings_set_log_level(s, m->log_level, why,
+		sizeof(why)) != 0)
+		return complain(c, "log_level", "%s", why);
+	return 0;
+}
+
+int
+relay_settings_read(struct relay_settings *s, const char *file, char *err,
+    size_t err_size)
+{
+	const struct complaint c = { file, err, err_size };
+	struct text_error where;
+	ProtobufCMessage *m;
+	char *text;
+	size_t len;
+	int rc = -1;
+
+	if ((text = text_file_read(file, &len, err, err_size)) == NULL)
+		return -1;
+	m = text_parse_message(&tributary__relay_settings__descriptor, text,
+	    len, &where);
+	if (m == NULL)
+		text_error_format(&where, file, text, len, err, err_size);
+	else
+		rc = apply(s, (const Tributary__RelaySettings *)m, &c);
+	protobuf_c_message_free_unpacked(m, NULL);
+	free(text);
+	return rc;
+}

@@ -1,0 +1,54 @@
+/*
+ * state_dir: the folder of a relay: what it keeps for its successor, and the
+ * sockets by which its own program finds it.  One relay at a time has it.
+ */
+#ifndef RELAY_STATE_STATE_DIR_H
+#define RELAY_STATE_STATE_DIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "transport/base/compiler.h"
+
+/* Names in it. */
+#define STATE_DIR_CONTROL "control" /* socket: --status */
+#define STATE_DIR_UPLINK  "uplink"  /* socket: --stdio */
+
+/* The path of any of them. */
+#define STATE_DIR_PATH_MAX 108
+
+/*
+ * Makes it where it is missing (0700); a folder that somebody else owns, or
+ * may write to, is refused.  Returns a descriptor; -1 with a sentence.
+ */
+int state_dir_open(const char *path, char *err, size_t err_size) MUST_CHECK;
+
+/*
+ * Opens a folder where nobody else may put files, or links to files, where ours
+ * are looked for: our user's, and nobody else's to write to; a link to it is
+ * root's or our user's.  Returns a descriptor; -1 with a sentence.  what:
+ * "state".
+ */
+int state_dir_open_ours(const char *what, const char *path, char *err,
+    size_t err_size) MUST_CHECK;
+
+/*
+ * Returns a descriptor that keeps other relays out until it is closed; -1
+ * with a sentence that names the one that has it.
+ */
+int state_dir_lock(int dirfd, const char *path, char *err, size_t err_size)
+    MUST_CHECK;
+
+/* -1 with a sentence: too long for a socket. */
+int state_dir_path(char out[STATE_DIR_PATH_MAX], const char *path,
+    const char *name, char *err, size_t err_size) MUST_CHECK;
+
+/*
+ * Connects to a socket in the folder of a relay that runs; blocking, as its
+ * kernel answers at once.  The descriptor; -1 with the errno in *error: EACCES
+ * where neither root nor our own user answers (unless root asks).
+ */
+int state_dir_connect(const char *path, const char *name, int *error)
+    MUST_CHECK;
+
+#endif /* RELAY_STATE_STATE_DIR_H */

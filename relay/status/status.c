@@ -1,0 +1,130 @@
+#include "relay/status/status.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "protos/json_print.h"
+#include "protos/plain_text.h"
+#include "protos/relay_report.pb-c.h"
+#include "relay/settings/settings.h"
+#include "relay/state/state_dir.h"
+
+/* A relay that works answers within a turn of its loop. */
+#define ANSWER_MS  5000
+#define ANSWER_MAX (16u << 20)
+
+/* Where a relay of the system has it, whoever asks. */
+#define SYSTEM_STATE_DIR "/run/tributary-relay"
+
+static int
+complain_of(const char *state_dir, int error)
+{
+	if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR)
+		plain_printf(stderr, "tributary-relay: no relay runs here: "
+		    "nobody answers at %s/" STATE_DIR_CONTROL "; one that was "
+		    "started with another --state-dir, or by another user, is "
+		    "found with --state-dir\n", state_dir);
+	else if (error == EACCES)
+		plain_printf(stderr, "tributary-relay: the state folder %s is "
+		    "another user's: ask as that user, or as root\n",
+		    state_dir);
+	else
+		plain_printf(stderr, "tributary-relay: %s/" STATE_DIR_CONTROL
+		    ": %s\n", state_dir, strerror(error));
+	return 1;
+}
+
+/* Ours, and where it was not named, the system's; -1: none, and said. */
+static int
+find_relay(const struct relay_settings *s, bool named)
+{
+	int fd, error, other;
+
+	fd = state_dir_connect(s->state_dir, STATE_DIR_CONTROL, &error);
+	if (fd >= 0)
+		return fd;
+	if (!named && strcmp(s->state_dir, SYSTEM_STATE_DIR) != 0) {
+		fd = state_dir_connect(SYSTEM_STATE_DIR, STATE_DIR_CONTROL,
+		    &other);
+		if (fd >= 0)
+			return fd;
+		if (other == EACCES)
+			return -complain_of(SYSTEM_STATE_DIR, other);
+	}
+	return -complain_of(s->state_dir, error);
+}
+
+/* All until the end of the stream.  NULL: said why. */
+static uint8_t *
+read_answer(int fd, size_t *len)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint8_t *all = NULL, *grown;
+	size_t n = 0, room = 0;
+	ssize_t got;
+
+	for (;;) {
+		if (poll(&p, 1, ANSWER_MS) == 0) {
+			fprintf(stderr, "tributary-relay: the relay does not "
+			    "answer\n");
+			break;
+		}
+		if (n == room && room < ANSWER_MAX) {
+			room += 65536 + room / 2;
+			if ((grown = realloc(all, room)) == NULL)
+				break;
+			all = grown;
+		}
+		got = read(fd, all + n, room - n);
+		if (got == 0) {
+			*len = n;
+			return all;
+		}
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			fprintf(stderr, "tributary-relay: reading the relay's "
+			    "answer: %s\n", strerror(errno));
+			break;
+		}
+		n += (size_t)got;
+	}
+	free(all);
+	return NULL;
+}
+
+int
+status_show(const struct relay_settings *s, bool named, bool json)
+{
+	Tributary__RelayReport *r = NULL;
+	uint8_t *answer;
+	size_t len = 0;
+	int fd;
+
+	if ((fd = find_relay(s, named)) < 0)
+		return 1;
+	answer = read_answer(fd, &len);
+	close(fd);
+	if (answer == NULL)
+		return 1;
+	if (len > 0)
+		r = tributary__relay_report__unpack(NULL, len, answer);
+	free(answer);
+	if (r == NULL) {
+		fprintf(stderr, "tributary-relay: the relay's answer makes no "
+		    "sense; it is perhaps of another version\n");
+		return 1;
+	}
+	if (json) {
+		json_print(stdout, &r->base);
+		putchar('\n');
+	} else {
+		status_print(stdout, r);
+	}
+	tributary__relay_report__free_unpacked(r, NULL);
+	return 0;
+}

@@ -1,0 +1,26 @@
+/*
+ * status: `tributary-relay --status`: asks the relay of this machine how it is,
+ * and shows it.
+ */
+#ifndef RELAY_STATUS_STATUS_H
+#define RELAY_STATUS_STATUS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "transport/base/compiler.h"
+
+struct relay_settings;
+struct Tributary__RelayReport;
+
+/*
+ * Returns the exit status; what is wrong is said on standard error.  named: the
+ * state folder was named by a flag, so that no other is looked at.
+ */
+int status_show(const struct relay_settings *s, bool named, bool json)
+    MUST_CHECK;
+
+/* For people. */
+void status_print(FILE *out, const struct Tributary__RelayReport *r);
+
+#endif /* RELAY_STATUS_STATUS_H */

@@ -1,0 +1,23 @@
+/*
+ * status_server: the socket in the state folder by which `tributary-relay
+ * --status` asks a relay how it is.  Serves the same user and root, and waits
+ * for nobody: who does not take the answer within a second goes without.
+ */
+#ifndef RELAY_STATUS_STATUS_SERVER_H
+#define RELAY_STATUS_STATUS_SERVER_H
+
+#include <stddef.h>
+
+#include "transport/base/compiler.h"
+
+struct status_server;
+struct loop;
+struct report_sources;
+
+/* from is copied; what it names is borrowed.  NULL with a sentence in err. */
+struct status_server *status_server_new(struct loop *l, const char *state_dir,
+    const struct report_sources *from, char *err, size_t err_size) MUST_CHECK;
+/* NULL is fine. */
+void status_server_free(struct status_server *c);
+
+#endif /* RELAY_STATUS_STATUS_SERVER_H */

@@ -1,0 +1,294 @@
+#include "relay/uplink/conn_internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "relay/clocks/link_clocks.h"
+#include "relay/settings/settings.h"
+#include "relay/uplink/open_call.h"
+#include "transport/link/link_zstd.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_client.h"
+#include "transport/wire/service_names.h"
+
+/* From the first step until the answer to Open. */
+#define LINK_OPEN_MS 40000u
+/*
+ * Output that waits in the client.  What the socket does not take is copied
+ * into its queue: little of it, and no block is in there that could still
+ * grow in the outbox.
+ */
+#define LINK_QUEUE_LOW  (64u * 1024u)
+#define LINK_QUEUE_HARD (1024u * 1024u)
+
+/* ---- the end ---- */
+
+static void
+ended_cb(void *arg)
+{
+	struct uplink_conn *l = arg;
+
+	l->setup.ops->ended(l->setup.arg, l->why, l->useful, l->text);
+}
+
+/* text is set. */
+static void
+link_over(struct uplink_conn *l, enum uplink_end why)
+{
+	l->why = why;
+	if (l->state == UL_OPEN)
+		link_clocks_stop(l->setup.clocks);
+	l->state = UL_OVER;
+	rpc_client_free(l->client);
+	l->client = NULL;
+	loop_timer_clear(l->timer);
+	uplink_up_stop(l);
+	loop_defer(l->setup.loop, &l->ended_call, ended_cb, l);
+}
+
+void
+uplink_conn_fail(struct uplink_conn *l, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (l->state == UL_OVER)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(l->text, sizeof(l->text), fmt, ap);
+	va_end(ap);
+	link_over(l, l->state == UL_OPEN ? UPLINK_END_CUT :
+	    UPLINK_END_UNREACHED);
+}
+
+void
+uplink_conn_end(struct uplink_conn *l, const char *text)
+{
+	uplink_conn_fail(l, "%s", text);
+}
+
+static void
+client_down(struct rpc_client *c, const char *text, void *arg)
+{
+	struct uplink_conn *l = arg;
+
+	if (l->state == UL_OVER)
+		return;
+	snprintf(l->text, sizeof(l->text), "%s", text);
+	link_over(l, rpc_client_service_unknown(c) ? UPLINK_END_NO_LINK :
+	    l->state == UL_OPEN ? UPLINK_END_CUT : UPLINK_END_UNREACHED);
+}
+
+/* A call failed; if because the connection did, client_down() follows. */
+static void
+rejected_cb(void *arg)
+{
+	uplink_conn_fail(arg, "the collector refuses the link");
+}
+
+/* ---- Open ---- */
+
+static void
+down_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
+{
+	struct uplink_conn *l = arg;
+
+	if (fd >= 0)
+		close(fd);
+	if (l->state == UL_OVER)
+		return;
+	if (!ok) {
+		loop_defer(l->setup.loop, &l->rejected_call, rejected_cb, l);
+		return;
+	}
+	uplink_down_frame(l, msg, len);
+	if (!more)
+		uplink_conn_fail(l, "the collector ended the link");
+}
+
+static int
+start_compression(struct uplink_conn *l, const Tributary__LinkOpened *m)
+{
+	if (m->compression != TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD)
+		return 0;
+	l->zip = link_compressor_new(l->setup.settings->compression_level);
+	l->unzip = link_decompressor_new();
+	return l->zip != NULL && l->unzip != NULL ? 0 : -1;
+}
+
+static void
+link_opened(struct uplink_conn *l, const Tributary__LinkOpened *m)
+{
+	bool resumed = m->why == TRIBUTARY__LINK_OPENED__WHY__RESUMED;
+	const char *wrong;
+
+	if (start_compression(l, m) != 0 || uplink_up_start(l) != 0) {
+		uplink_conn_fail(l, "out of memory");
+		return;
+	}
+	if (resumed) {
+		l->in.received = l->in.told = l->opened_with.received;
+		l->sent = l->acked = m->received;
+		l->sent_ever = l->opened_with.last_sent;
+	}
+	/* First: what opened() puts into the outbox may go. */
+	l->state = UL_OPEN;
+	loop_timer_clear(l->timer);
+	if ((wrong = l->setup.ops->opened(l->setup.arg, &l->opened_with, m)) !=
+	    NULL) {
+		uplink_conn_fail(l, "the collector %s", wrong);
+		return;
+	}
+	rpc_invoke(l->client, "Down", NULL, 0, -1, down_cb, l);
+	link_clocks_start(l->setup.clocks);
+	uplink_conn_kick(l);
+}
+
+static void
+opened_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
+    int fd)
+{
+	struct uplink_conn *l = arg;
+	Tributary__LinkOpened *m;
+	const char *wrong;
+
+	if (fd >= 0)
+		close(fd);
+	if (l->state == UL_OVER)
+		return;
+	if (l->state == UL_OPEN) {
+		uplink_conn_fail(l, "the collector answered Open twice");
+		return;
+	}
+	if (!ok) {
+		loop_defer(l->setup.loop, &l->rejected_call, rejected_cb, l);
+		return;
+	}
+	m = uplink_opened_decode(msg, len, &l->opened_with, l->setup.settings,
+	    &wrong);
+	if (m == NULL) {
+		uplink_conn_fail(l, "the collector %s", wrong);
+		return;
+	}
+	link_opened(l, m);
+	uplink_opened_free(m);
+}
+
+static void
+client_ready(struct rpc_client *c, void *arg)
+{
+	struct uplink_conn *l = arg;
+	uint8_t *open;
+	size_t len;
+
+	if (!rpc_client_offers(c, "Open") || !rpc_client_offers(c, "Up") ||
+	    !rpc_client_offers(c, "Down")) {
+		uplink_conn_fail(l, "the collector offers another link than "
+		    "ours");
+		return;
+	}
+	l->state = UL_OPENING;
+	outbox_state(l->setup.outbox, &l->opened_with);
+	open = uplink_open_encode(&l->opened_with, l->setup.settings, &len);
+	if (open == NULL) {
+		uplink_conn_fail(l, "out of memory");
+		return;
+	}
+	rpc_invoke(c, "Open", open, len, -1, opened_cb, l);
+	free(open);
+}
+
+static void
+client_drained(struct rpc_client *c, void *arg)
+{
+	uplink_conn_kick(arg);
+}
+
+/* ---- its life ---- */
+
+static void
+timer_cb(void *arg)
+{
+	struct uplink_conn *l = arg;
+
+	if (l->state == UL_OPEN)
+		uplink_up_watch(l);
+	else
+		uplink_conn_fail(l, "no link within %u seconds",
+		    LINK_OPEN_MS / 1000);
+}
+
+static int
+start_client(struct uplink_conn *l, char *err, size_t err_size)
+{
+	static const struct rpc_client_ops ops = {
+		.ready = client_ready,
+		.down = client_down,
+		.drained = client_drained,
+	};
+	const struct uplink_conn_setup *s = &l->setup;
+
+	snprintf(err, err_size, "out of memory"); /* unless it is more */
+	if (s->to != NULL)
+		l->client = rpc_client_new(s->loop, s->to, s->how,
+		    LINK_SERVICE, &ops, l, err, err_size);
+	else
+		l->client = rpc_client_from_fd(s->loop, s->fd, LINK_SERVICE,
+		    &ops, l);
+	if (l->client == NULL)
+		return -1;
+	rpc_client_set_limits(l->client, LINK_QUEUE_HARD, LINK_QUEUE_LOW);
+	rpc_client_set_identity(l->client, getpid(), (int32_t)getuid(),
+	    s->settings->machine_id, s->settings->machine_name);
+	return 0;
+}
+
+struct uplink_conn *
+uplink_conn_new(const struct uplink_conn_setup *setup, char *err,
+    size_t err_size)
+{
+	struct uplink_conn *l;
+
+	snprintf(err, err_size, "out of memory");
+	if ((l = calloc(1, sizeof(*l))) == NULL)
+		return NULL;
+	l->setup = *setup;
+	if ((l->timer = loop_timer_new(setup->loop, timer_cb, l)) == NULL ||
+	    start_client(l, err, err_size) != 0) {
+		uplink_conn_free(l);
+		return NULL;
+	}
+	loop_timer_set(l->timer, LINK_OPEN_MS, 0);
+	return l;
+}
+
+void
+uplink_conn_free(struct uplink_conn *l)
+{
+	if (l == NULL)
+		return;
+	if (l->state == UL_OPEN)
+		link_clocks_stop(l->setup.clocks);
+	rpc_client_free(l->client);
+	uplink_up_stop(l);
+	link_compressor_free(l->zip);
+	link_decompressor_free(l->unzip);
+	loop_timer_free(l->timer);
+	loop_cancel(l->setup.loop, l);
+	free(l);
+}
+
+bool
+uplink_conn_is_compressed(const struct uplink_conn *l)
+{
+	return l->zip != NULL;
+}
+
+int
+uplink_conn_address(const struct uplink_conn *l, struct sockaddr_storage *out)
+{
+	if (l->client == NULL)
+		return -1;
+	return rpc_client_local_address(l->client, out);
+}

@@ -1,0 +1,103 @@
+#include "relay/uplink/uplink_internal.h"
+
+#include <string.h>
+
+#include "relay/producers/producers.h"
+#include "relay/uplink/open_call.h"
+#include "transport/base/log.h"
+
+#define BEGIN_LOSSES 64
+
+void
+uplink_leave(struct uplink *u, uint32_t cause)
+{
+	uplink_recover_forget(u);
+	/* First: what stands in their memory is counted with all the rest. */
+	if (u->way == WAY_LINK)
+		producers_lost(u->producers, 0, cause);
+	u->way = WAY_NONE;
+}
+
+void
+uplink_forget(struct uplink *u, uint32_t cause)
+{
+	uplink_leave(u, cause);
+	outbox_reset(u->setup.outbox, cause);
+}
+
+void
+uplink_tell_old_losses(struct uplink *u)
+{
+	struct link_loss losses[BEGIN_LOSSES];
+	uint8_t out[LINK_LOSS_MAX];
+	struct outbox *o = u->setup.outbox;
+	size_t i, n;
+
+	if (u->way != WAY_LINK)
+		return;
+	while ((n = outbox_take_old_losses(o, losses, BEGIN_LOSSES)) > 0) {
+		for (i = 0; i < n; i++)
+			outbox_put(o, 0, LINK_UP_LOSS, out,
+			    link_put_loss(out, &losses[i]), 0);
+	}
+}
+
+static const char *
+set_credit(struct uplink *u, const Tributary__LinkOpened *m)
+{
+	struct outbox *o = u->setup.outbox;
+	size_t i;
+
+	outbox_set_window(o, m->window);
+	for (i = 0; i < m->n_consumed; i++) {
+		if (outbox_consumed(o, m->consumed[i]->channel,
+			m->consumed[i]->bytes) != 0)
+			return "consumed more than was sent";
+	}
+	if (m->has_consumed_in_all &&
+	    outbox_consumed_in_all(o, m->consumed_in_all) != 0)
+		return "consumed more than was sent";
+	return NULL;
+}
+
+/* What the old link's collector had taken is not lost, though nobody said so. */
+static void
+settle_old(struct uplink *u, const struct outbox_state *st,
+    const Tributary__LinkOpened *m)
+{
+	if (m->taken_before > st->last_acked &&
+	    m->taken_before <= st->last_sent &&
+	    outbox_acked(u->setup.outbox, m->taken_before) != 0)
+		log_debug("the collector took more than was sent");
+}
+
+const char *
+uplink_begin(struct uplink *u, const struct outbox_state *st,
+    const Tributary__LinkOpened *m)
+{
+	const char *wrong;
+	bool anew = m->why != TRIBUTARY__LINK_OPENED__WHY__RESUMED;
+
+	if (anew) {
+		if (st->resumable) {
+			settle_old(u, st, m);
+			uplink_forget(u, uplink_opened_cause(m));
+		}
+		outbox_linked(u->setup.outbox, st->link_id,
+		    m->collector_id.data);
+	} else if (outbox_resume(u->setup.outbox, m->received) != 0) {
+		return "resumes the link where it cannot be";
+	} else if (st->overflowed) {
+		uplink_forget(u, TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_SPOOL_FULL);
+		return "has said what it took; what it did not take is lost, "
+		    "and the link begins anew";
+	}
+	if ((wrong = set_credit(u, m)) != NULL)
+		return wrong;
+	u->way = WAY_LINK;
+	/* Resumed: those that came while it was cut. */
+	producers_announce(u->producers, 0);
+	if (anew)
+		uplink_tell_old_losses(u);
+	return NULL;
+}

@@ -1,0 +1,55 @@
+/*
+ * liveness: whether the other end of a connection is still there: it is
+ * silent, and owes an answer, for too long.  Who owes nothing may be silent.
+ *
+ * A slow network is no dead one: before it is given up, it is asked for a sign
+ * of life.  Pure; times are loop_now_ms(), in milliseconds.
+ */
+#ifndef RELAY_UPLINK_LIVENESS_H
+#define RELAY_UPLINK_LIVENESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Of silence, until it is asked; and then until it is dead. */
+#define WATCH_PROBE_MS 6000u
+#define WATCH_DEAD_MS  6000u
+/* The same where the network has just come back. */
+#define WATCH_HURRY_PROBE_MS 1000u
+#define WATCH_HURRY_DEAD_MS  2000u
+
+/* Zero-initialised is ready for use. */
+struct uplink_liveness {
+	bool owes_ack;   /* for a block */
+	bool owes_pong;
+	uint64_t since_ms; /* of its last sign, or since it owes something */
+	bool probed;
+	uint64_t probed_ms;
+	uint64_t patience_ms; /* from then on */
+};
+
+enum uplink_liveness_verdict {
+	WATCH_IDLE,  /* nothing is owed: look again when something is */
+	WATCH_WAIT,  /* look again after *again_ms */
+	WATCH_PROBE, /* ask it, then look again after *again_ms */
+	WATCH_DEAD,
+};
+
+/* Something arrived. */
+void uplink_liveness_heard(struct uplink_liveness *w, uint64_t now_ms);
+/* A block, or a PING, was sent. */
+void uplink_liveness_sent_block(struct uplink_liveness *w, uint64_t now_ms);
+void uplink_liveness_sent_ping(struct uplink_liveness *w, uint64_t now_ms);
+/* All blocks are acknowledged; a PONG came. */
+void uplink_liveness_all_acked(struct uplink_liveness *w);
+void uplink_liveness_ponged(struct uplink_liveness *w);
+/*
+ * The network came back: what was sent into it before may wait long for the
+ * kernel to send it again.  True: it is silent and owes something, so ask it
+ * now; look again after WATCH_HURRY_DEAD_MS.
+ */
+bool uplink_liveness_hurry(struct uplink_liveness *w, uint64_t now_ms);
+enum uplink_liveness_verdict uplink_liveness_look(struct uplink_liveness *w,
+    uint64_t now_ms, uint64_t *again_ms);
+
+#endif /* RELAY_UPLINK_LIVENESS_H */

@@ -1,0 +1,33 @@
+/*
+ * network: what the kernel tells of changes of the network (rtnetlink):
+ * that there may be a way again, and which of our addresses is gone.
+ */
+#ifndef RELAY_UPLINK_NETWORK_H
+#define RELAY_UPLINK_NETWORK_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+#include "transport/base/compiler.h"
+
+struct loop;
+struct uplink_network;
+
+struct uplink_network_ops {
+	/* An interface, address or route came.  Often; it may mean nothing. */
+	void (*came)(void *arg);
+	/* Its port is 0. */
+	void (*address_gone)(void *arg, const struct sockaddr_storage *sa);
+};
+
+/* NULL: the kernel does not tell us; it goes without, too. */
+struct uplink_network *uplink_network_new(struct loop *l,
+    const struct uplink_network_ops *ops, void *arg) MUST_CHECK;
+void uplink_network_free(struct uplink_network *n);
+
+/* What is in one datagram of the kernel.  Pure. */
+void uplink_network_read(const void *data, size_t len,
+    const struct uplink_network_ops *ops, void *arg);
+
+#endif /* RELAY_UPLINK_NETWORK_H */

@@ -1,0 +1,35 @@
+/*
+ * open_call: the first call of a link: what LinkOpen says, and whether
+ * LinkOpened can be an answer to it.  Pure.
+ */
+#ifndef RELAY_UPLINK_OPEN_CALL_H
+#define RELAY_UPLINK_OPEN_CALL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protos/link.pb-c.h"
+#include "transport/base/compiler.h"
+
+struct outbox_state;
+struct relay_settings;
+
+/* Encoded, to be freed; NULL: no memory. */
+uint8_t *uplink_open_encode(const struct outbox_state *st,
+    const struct relay_settings *s, size_t *len) MUST_CHECK;
+
+/*
+ * The answer, checked against what was said, to be freed with
+ * uplink_opened_free(); NULL with a sentence in *wrong (static).
+ */
+Tributary__LinkOpened *uplink_opened_decode(const uint8_t *data, size_t len,
+    const struct outbox_state *st, const struct relay_settings *s,
+    const char **wrong) MUST_CHECK;
+void uplink_opened_free(Tributary__LinkOpened *m);
+
+/* The LinkLossCause of what an old link had not delivered. */
+uint32_t uplink_opened_cause(const Tributary__LinkOpened *m);
+/* For people: "resumed", "the collector was started again". */
+const char *uplink_opened_text(const Tributary__LinkOpened *m);
+
+#endif /* RELAY_UPLINK_OPEN_CALL_H */

@@ -1,0 +1,34 @@
+/*
+ * per_peer_count: how many of something each peer has, and no more than it may.
+ * Who a peer is, is a number here (principal_key()).
+ */
+#ifndef SERVICE_ACCESS_PER_PEER_COUNT_H
+#define SERVICE_ACCESS_PER_PEER_COUNT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+struct peer_count;
+
+/* Zero-initialised is ready to use. */
+struct per_peer_count {
+	struct peer_count **chains; /* by the key's remainder; owned */
+	size_t n_chains;
+	size_t n; /* peers that have something */
+};
+
+/* Takes one for the peer.  False: it has `most` already, or no memory. */
+bool per_peer_count_take(struct per_peer_count *q, uint64_t key, uint32_t most)
+    MUST_CHECK;
+/* The same for n at once. */
+bool per_peer_count_take_n(struct per_peer_count *q, uint64_t key, uint32_t n,
+    uint32_t most) MUST_CHECK;
+/* Gives back n that were taken. */
+void per_peer_count_give(struct per_peer_count *q, uint64_t key, uint32_t n);
+uint32_t per_peer_count_has(const struct per_peer_count *q, uint64_t key);
+void per_peer_count_done(struct per_peer_count *q);
+
+#endif /* SERVICE_ACCESS_PER_PEER_COUNT_H */

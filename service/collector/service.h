@@ -1,0 +1,19 @@
+/*
+ * service: the collector's state without its sockets: machines, producers,
+ * sessions.  One per daemon; tests make their own.
+ */
+#ifndef SERVICE_COLLECTOR_SERVICE_H
+#define SERVICE_COLLECTOR_SERVICE_H
+
+#include "transport/base/compiler.h"
+#include "service/model/model.h"
+
+/*
+ * settings is borrowed; trace_dirfd (or -1) becomes the service's on success.
+ */
+struct service *service_new(struct loop *l, const struct settings *settings,
+    int trace_dirfd) MUST_CHECK;
+/* No session, consumer or producer may be left, but those of links. */
+void service_free(struct service *s);
+
+#endif /* SERVICE_COLLECTOR_SERVICE_H */

@@ -1,0 +1,117 @@
+/*
+ * config: a consumer's TraceConfig, checked and made ready for matching.
+ *
+ * Keeps the encoded bytes beside the decoded message: a DataSourceConfig must
+ * reach its producer with every field the consumer set, known to us or not
+ * (behaviour.md, "Producer port"), so it is rewritten field by field on the
+ * wire format and never re-encoded from decoded structs.
+ */
+#ifndef SERVICE_CONFIG_CONFIG_H
+#define SERVICE_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protos/trace_config.pb-c.h"
+#include "service/sink/packet_compressor.h"
+#include "transport/base/compiler.h"
+#include "transport/wire/frame.h"
+
+struct limits;
+struct name_filter;
+struct pb_writer;
+
+struct config_data_source {
+	const char *name;       /* in the decoded message */
+	const uint8_t *config;  /* encoded DataSourceConfig, in bytes[] or owned */
+	size_t config_len;
+	uint8_t *joined;        /* owned: config came in several pieces */
+	uint32_t buffer;        /* index into the config's buffers */
+	struct name_filter *producers;
+	char **machines;        /* in the decoded message */
+	size_t n_machines;
+	/* What config_keep_for_producers() made; owned, NULL until then. */
+	uint8_t *for_producers;
+	size_t for_producers_len;
+};
+
+struct config {
+	uint8_t *bytes;         /* owned, as the consumer sent it */
+	size_t len;
+	Perfetto__Protos__TraceConfig *pb; /* owned */
+	struct config_data_source *data_sources;
+	size_t n_data_sources;
+	uint64_t added; /* counts towards CONFIG_MAX_ADDED */
+};
+
+/*
+ * Of an encoded config.  It goes on in frames: to whoever attaches, and a data
+ * source's part to its producers, with what the service adds to it.
+ */
+#define CONFIG_MAX_BYTES (FRAME_MAX_BYTES - 1024u)
+/* Data sources of one config: a bound on the matching that a start costs. */
+#define CONFIG_MAX_DATA_SOURCES 4096u
+/* Patterns in all: each may cost its match limit for each producer. */
+#define CONFIG_MAX_PATTERNS 256u
+#define CONFIG_MAX_TRIGGERS 1024u
+/* Each is compared with all those of every session. */
+#define CONFIG_MAX_SEMAPHORES 64u
+/* Bytes that ChangeTraceConfig may add to a session, and what counts as what */
+#define CONFIG_MAX_ADDED    (16u * 1024u * 1024u)
+#define CONFIG_NAME_COST    32u
+#define CONFIG_PATTERN_COST (16u * 1024u)
+
+/*
+ * Decodes and checks (behaviour.md, "Config errors are refused").  has_fd: a
+ * descriptor came with EnableTracing.  NULL with the sentence for
+ * EnableTracingResponse.error in err.
+ */
+struct config *config_new(const uint8_t *bytes, size_t len, bool has_fd,
+    const struct limits *limits, char *err, size_t err_size) MUST_CHECK;
+void config_free(struct config *c);
+/* For a clone: without the data sources. */
+struct config *config_copy(const struct config *c) MUST_CHECK;
+
+/*
+ * ChangeTraceConfig: adds the producer name filters of the new config to the
+ * data sources of c with the same name; everything else of it is ignored.
+ * -1 with a sentence.
+ */
+int config_add_filters(struct config *c, const uint8_t *bytes, size_t len,
+    char *err, size_t err_size) MUST_CHECK;
+
+/*
+ * The DataSourceConfig for a producer: the consumer's bytes with the fields
+ * that the service fills in replaced (target_buffer, trace_duration_ms,
+ * tracing_session_id, enable_extra_guardrails, stop_timeout_ms,
+ * session_initiator, and prefer_suspend_clock_for_duration where it is set).
+ */
+void config_for_producer(const struct config *c,
+    const struct config_data_source *ds, uint16_t buffer, uint64_t session,
+    bool trusted_initiator, struct pb_writer *out);
+/*
+ * The same, made when it is first asked for and kept with c: thousands of
+ * producers get the same bytes, several times.  The numbers are the session's
+ * and do not change.  -1: no memory.
+ */
+int config_keep_for_producers(struct config *c,
+    const struct config_data_source *ds, uint16_t buffer, uint64_t session,
+    bool trusted_initiator, const uint8_t **out, size_t *len) MUST_CHECK;
+
+/* With the defaults of behaviour.md. */
+uint32_t config_stop_timeout_ms(const struct config *c);
+uint32_t config_flush_timeout_ms(const struct config *c);
+/*
+ * How the trace is compressed, in a file and for ReadBuffers.  `compression`
+ * wins over the older compression_type, and zstd in it over deflate.
+ */
+struct packet_compression config_compression(const struct config *c);
+/* TraceConfig.producers: the sizes asked for this producer; 0: none. */
+void config_shm_sizes(const struct config *c, const char *producer,
+    uint32_t *shm_kb, uint32_t *page_kb);
+/* The mode that holds: use_clone_snapshot_if_available is heeded. */
+Perfetto__Protos__TraceConfig__TriggerConfig__TriggerMode config_trigger_mode(
+    const struct config *c);
+
+#endif /* SERVICE_CONFIG_CONFIG_H */

@@ -1,0 +1,52 @@
+/*
+ * certificates: what the daemon shows at its TLS doors and whom it believes,
+ * read anew when the files change.
+ */
+#ifndef SERVICE_FRONT_CERTIFICATES_H
+#define SERVICE_FRONT_CERTIFICATES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "transport/base/compiler.h"
+
+struct certificates;
+struct loop;
+struct tls_context;
+struct tls_setting;
+
+/*
+ * Reads them, and looks every two seconds whether they changed.  renewed(arg)
+ * is called after they were read anew: somebody may be revoked now.  NULL with
+ * a sentence in err.
+ */
+struct certificates *certificates_new(struct loop *l,
+    const struct tls_setting *setting, void (*renewed)(void *arg), void *arg,
+    char *err, size_t err_size) MUST_CHECK;
+
+/* For new connections; lives as long. */
+struct tls_context *certificates_context(const struct certificates *c);
+
+/*
+ * Reads them again, changed or not, and logs what came of it: files that are
+ * broken leave everything as it was.
+ */
+void certificates_reload(struct certificates *c);
+
+#define CERTIFICATES_TEXT_MAX 192
+/* "certificate NAME until 2027-02-01 12:00:00 UTC"; returns out. */
+const char *certificates_text(const struct certificates *c, char *out,
+    size_t out_size);
+
+/*
+ * Whether the operator should hear about a certificate that ends then: words
+ * for the log into out, in the last two weeks and afterwards.  Pure.
+ */
+bool certificates_ends_soon(const char *name, time_t not_after, time_t now,
+    char *out, size_t out_size);
+
+/* Connections that were made with them go on.  NULL is fine. */
+void certificates_free(struct certificates *c);
+
+#endif /* SERVICE_FRONT_CERTIFICATES_H */

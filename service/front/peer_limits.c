@@ -1,0 +1,409 @@
+#include "service/front/peer_limits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/random.h>
+
+#include "service/settings/settings.h"
+#include "transport/socket/peer.h"
+#include "transport/tls/tls.h"
+
+#define BUCKETS_MIN 64u /* a power of two, as every number of buckets */
+
+/* Who it is: the first field that auth gives a meaning. */
+struct peer_key {
+	enum peer_auth auth;
+	uint64_t number; /* PEER_UNIX: the uid; PEER_NOBODY: of its address */
+	char name[sizeof(((struct tls_identity *)NULL)->name)]; /* PEER_CERT */
+};
+
+struct peer_entry {
+	struct peer_entry *next; /* in its bucket */
+	uint64_t hash;
+	struct peer_key key;
+	size_t connections; /* handshakes included; at 0 it is freed */
+	size_t handshakes;
+	struct budget budget;
+};
+
+struct peer_share {
+	struct peer_limits *table;
+	struct peer_entry *entry;
+	void *owner;
+	bool handshake;
+	TAILQ_ENTRY(peer_share) link; /* while it has a handshake */
+};
+
+struct peer_limits {
+	const struct limits *limits; /* borrowed */
+	uint64_t seed; /* nobody outside knows who shares a bucket */
+	struct peer_entry **buckets;
+	size_t n_buckets;
+	struct budget of_all;
+	struct peer_limits_counts counts;
+	TAILQ_HEAD(, peer_share) handshakes; /* oldest first */
+	void (*crowded_out)(void *owner, const char *why);
+};
+
+/* ---- keys ---- */
+
+static void
+key_of(struct peer_key *k, const struct peer *p)
+{
+	memset(k, 0, sizeof(*k));
+	k->auth = p->auth;
+	switch (p->auth) {
+	case PEER_UNIX:
+		k->number = p->uid;
+		return;
+	case PEER_CERT:
+		snprintf(k->name, sizeof(k->name), "%s", p->cert->name);
+		return;
+	case PEER_NOBODY:
+		k->number = p->net_hash;
+		return;
+	}
+}
+
+/* Where a connection counts until it is known who made it. */
+static void
+key_of_address(struct peer_key *k, const struct peer *p)
+{
+	memset(k, 0, sizeof(*k));
+	k->auth = PEER_NOBODY;
+	k->number = p->net_hash;
+}
+
+static uint64_t
+mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15u;
+	return h ^ h >> 32;
+}
+
+static uint64_t
+hash_key(const struct peer_limits *t, const struct peer_key *k)
+{
+	uint64_t h = mix(t->seed, (uint64_t)k->auth);
+	const char *c;
+
+	h = mix(h, k->number);
+	for (c = k->name; *c != '\0'; c++)
+		h = mix(h, (unsigned char)*c);
+	return h;
+}
+
+static bool
+key_equal(const struct peer_key *a, const struct peer_key *b)
+{
+	return a->auth == b->auth && a->number == b->number &&
+	    strcmp(a->name, b->name) == 0;
+}
+
+/* ---- the table ---- */
+
+static struct peer_entry **
+bucket_of(const struct peer_limits *t, uint64_t hash)
+{
+	return &t->buckets[hash & (t->n_buckets - 1)];
+}
+
+/* Without memory it stays as it is: slower, not wrong. */
+static void
+grow(struct peer_limits *t)
+{
+	struct peer_entry **old = t->buckets, **bucket, *e, *next;
+	size_t i, n_old = t->n_buckets;
+
+	t->buckets = calloc(n_old * 2, sizeof(*t->buckets));
+	if (t->buckets == NULL) {
+		t->buckets = old;
+		return;
+	}
+	t->n_buckets = n_old * 2;
+	for (i = 0; i < n_old; i++) {
+		for (e = old[i]; e != NULL; e = next) {
+			next = e->next;
+			bucket = bucket_of(t, e->hash);
+			e->next = *bucket;
+			*bucket = e;
+		}
+	}
+	free(old);
+}
+
+/* The entry, made where it is not there; the caller counts itself in. */
+static struct peer_entry *
+entry_get(struct peer_limits *t, const struct peer_key *k)
+{
+	uint64_t hash = hash_key(t, k);
+	struct peer_entry **bucket, *e;
+
+	for (e = *bucket_of(t, hash); e != NULL; e = e->next)
+		if (e->hash == hash && key_equal(&e->key, k))
+			return e;
+	if ((e = calloc(1, sizeof(*e))) == NULL)
+		return NULL;
+	if (t->counts.peers >= t->n_buckets)
+		grow(t);
+	bucket = bucket_of(t, hash);
+	e->hash = hash;
+	e->key = *k;
+	e->budget.memory_max = (size_t)
+	    t->limits->max_connection_memory_per_peer_kb * 1024;
+	e->budget.bytes_per_second =
+	    t->limits->max_input_kb_per_s_per_peer * 1024;
+	e->next = *bucket;
+	*bucket = e;
+	t->counts.peers++;
+	return e;
+}
+
+static void
+entry_drop_unused(struct peer_limits *t, struct peer_entry *e)
+{
+	struct peer_entry **at;
+
+	if (e->connections > 0)
+		return;
+	for (at = bucket_of(t, e->hash); *at != e; at = &(*at)->next)
+		;
+	*at = e->next;
+	t->counts.peers--;
+	free(e);
+}
+
+struct peer_limits *
+peer_limits_new(const struct limits *limits,
+    void (*crowded_out)(void *owner, const char *why))
+{
+	struct peer_limits *t;
+
+	if ((t = calloc(1, sizeof(*t))) == NULL)
+		return NULL;
+	t->limits = limits;
+	t->crowded_out = crowded_out;
+	TAILQ_INIT(&t->handshakes);
+	/* Early in a machine's life there may be none: then it is guessable. */
+	if (getrandom(&t->seed, sizeof(t->seed), GRND_NONBLOCK) < 0)
+		t->seed = (uintptr_t)t;
+	t->of_all.memory_max = (size_t)limits->max_connection_memory_kb * 1024;
+	t->of_all.bytes_per_second = limits->max_input_kb_per_s * 1024;
+	t->n_buckets = BUCKETS_MIN;
+	if ((t->buckets = calloc(t->n_buckets, sizeof(*t->buckets))) == NULL)
+		goto fail;
+	return t;
+
+fail:
+	free(t);
+	return NULL;
+}
+
+void
+peer_limits_free(struct peer_limits *t)
+{
+	struct peer_entry *e, *next;
+	size_t i;
+
+	if (t == NULL)
+		return;
+	for (i = 0; i < t->n_buckets; i++) {
+		for (e = t->buckets[i]; e != NULL; e = next) {
+			next = e->next;
+			free(e);
+		}
+	}
+	free(t->buckets);
+	free(t);
+}
+
+/* ---- limits ---- */
+
+static bool
+may_add(struct peer_limits *t, const struct peer_entry *e, char *why,
+    size_t why_size)
+{
+	if (e->connections < t->limits->max_connections_per_peer)
+		return true;
+	t->counts.refused_of_peer++;
+	snprintf(why, why_size, "no more than %u connections of one peer may "
+	    "be open (limits.max_connections_per_peer)",
+	    t->limits->max_connections_per_peer);
+	return false;
+}
+
+static bool
+may_add_handshake(struct peer_limits *t, const struct peer_entry *e, char *why,
+    size_t why_size)
+{
+	if (e->handshakes < t->limits->max_handshakes_per_peer)
+		return true;
+	t->counts.refused_handshakes++;
+	snprintf(why, why_size, "no more than %u TLS handshakes of one "
+	    "address may be in progress (limits.max_handshakes_per_peer)",
+	    t->limits->max_handshakes_per_peer);
+	return false;
+}
+
+static void
+begin_handshake(struct peer_share *s)
+{
+	s->handshake = true;
+	s->entry->handshakes++;
+	s->table->counts.handshakes++;
+	TAILQ_INSERT_TAIL(&s->table->handshakes, s, link);
+}
+
+static void
+end_handshake(struct peer_share *s)
+{
+	if (!s->handshake)
+		return;
+	s->handshake = false;
+	s->entry->handshakes--;
+	s->table->counts.handshakes--;
+	TAILQ_REMOVE(&s->table->handshakes, s, link);
+}
+
+/* The oldest handshake of the peer that has most of them. */
+static struct peer_share *
+find_crowding(const struct peer_limits *t)
+{
+	struct peer_share *s, *most = TAILQ_FIRST(&t->handshakes);
+
+	TAILQ_FOREACH(s, &t->handshakes, link) {
+		if (s->entry->handshakes > most->entry->handshakes)
+			most = s;
+		/* A peer with half of all handshakes has the most. */
+		if (most->entry->handshakes * 2 >= t->counts.handshakes)
+			break;
+	}
+	return most;
+}
+
+static void
+make_room(struct peer_limits *t)
+{
+	struct peer_share *s;
+	char why[160];
+
+	if (t->counts.handshakes < t->limits->max_handshakes)
+		return;
+	s = find_crowding(t);
+	end_handshake(s);
+	t->counts.crowded_out++;
+	snprintf(why, sizeof(why), "its TLS handshake made room for another: "
+	    "no more than %u may be in progress (limits.max_handshakes), and "
+	    "no address has more of them", t->limits->max_handshakes);
+	t->crowded_out(s->owner, why);
+}
+
+struct peer_share *
+peer_limits_enter(struct peer_limits *t, const struct peer *p, bool handshake,
+    char *why, size_t why_size)
+{
+	struct peer_share *s;
+	struct peer_key key;
+
+	if (t->counts.connections >= t->limits->max_connections) {
+		t->counts.refused_connections++;
+		snprintf(why, why_size, "no more than %u connections may be "
+		    "open (limits.max_connections)",
+		    t->limits->max_connections);
+		return NULL;
+	}
+	snprintf(why, why_size, "the collector is out of memory");
+	if ((s = calloc(1, sizeof(*s))) == NULL)
+		return NULL;
+	if (handshake)
+		key_of_address(&key, p);
+	else
+		key_of(&key, p);
+	if ((s->entry = entry_get(t, &key)) == NULL)
+		goto fail;
+	if (!may_add(t, s->entry, why, why_size))
+		goto fail;
+	if (handshake && !may_add_handshake(t, s->entry, why, why_size))
+		goto fail;
+	s->table = t;
+	s->entry->connections++;
+	t->counts.connections++;
+	if (handshake) {
+		make_room(t);
+		begin_handshake(s);
+	}
+	return s;
+
+fail:
+	if (s->entry != NULL)
+		entry_drop_unused(t, s->entry);
+	free(s);
+	return NULL;
+}
+
+void
+peer_limits_set_owner(struct peer_share *s, void *owner)
+{
+	s->owner = owner;
+}
+
+int
+peer_limits_opened(struct peer_share *s, const struct peer *p, char *why,
+    size_t why_size)
+{
+	struct peer_limits *t = s->table;
+	struct peer_entry *before = s->entry, *e;
+	struct peer_key key;
+
+	end_handshake(s);
+	key_of(&key, p);
+	if ((e = entry_get(t, &key)) == NULL) {
+		snprintf(why, why_size, "the collector is out of memory");
+		return -1;
+	}
+	if (e == before)
+		return 0;
+	if (!may_add(t, e, why, why_size)) {
+		entry_drop_unused(t, e);
+		return -1;
+	}
+	e->connections++;
+	s->entry = e;
+	before->connections--;
+	entry_drop_unused(t, before);
+	return 0;
+}
+
+void
+peer_limits_leave(struct peer_share *s)
+{
+	if (s == NULL)
+		return;
+	end_handshake(s);
+	s->table->counts.connections--;
+	s->entry->connections--;
+	entry_drop_unused(s->table, s->entry);
+	free(s);
+}
+
+/* ---- the rest ---- */
+
+struct budget *
+peer_limits_budget_of(struct peer_share *s)
+{
+	return &s->entry->budget;
+}
+
+struct budget *
+peer_limits_budget_of_all(struct peer_limits *t)
+{
+	return &t->of_all;
+}
+
+void
+peer_limits_counts(const struct peer_limits *t, struct peer_limits_counts *out)
+{
+	*out = t->counts;
+}

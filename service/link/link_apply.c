@@ -1,0 +1,252 @@
+/*
+ * What a block says, message by message, applied where it lies.
+ */
+#include "service/link/link_internal.h"
+
+#include <string.h>
+
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
+#include "service/session/commit.h"
+#include "service/session/instance.h"
+#include "service/session/producer.h"
+#include "service/session/trigger.h"
+
+/* Messages between two looks at the clock. */
+#define MESSAGES_PER_CLOCK 128u
+
+enum { WRITER_ID = 1, WRITER_BUFFER = 2, REFUSED_NAME = 1, REFUSED_WHY = 2 };
+enum { DESC_NAME = 1 };
+
+struct turn {
+	uint64_t began_ms; /* 0: not looked yet */
+	unsigned messages;
+	unsigned triggers;
+};
+
+/* Whether it is the turn of others. */
+static bool
+turn_is_over(struct turn *t)
+{
+	if (++t->messages % MESSAGES_PER_CLOCK != 0)
+		return false;
+	if (t->began_ms == 0) {
+		t->began_ms = loop_now_ms();
+		return false;
+	}
+	return loop_now_ms() - t->began_ms >= LINK_TURN_MS;
+}
+
+static bool
+is_varint(uint32_t kind)
+{
+	switch (kind) {
+	case LINK_UP_UNREGISTER_WRITER:
+	case LINK_UP_STARTED:
+	case LINK_UP_STOPPED:
+	case LINK_UP_CLOSE_BELOW:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static bool
+has_right_wire(const struct pb_field *f)
+{
+	if (f->number > LINK_UP_CLOSE_BELOW)
+		return true; /* newer than we: skipped */
+	return f->wire == (is_varint(f->number) ? PB_VARINT : PB_BYTES);
+}
+
+static void
+tell_refused_source(struct link_channel *c, const struct pb_field *descriptor,
+    const char *why)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	pb_init(&r, descriptor->data, descriptor->len);
+	while (pb_next(&r, &f))
+		if (f.number == DESC_NAME && f.wire == PB_BYTES &&
+		    f.len <= MACHINE_INFO_MAX)
+			pb_put_bytes(&w, REFUSED_NAME, f.data, f.len);
+	pb_put_string(&w, REFUSED_WHY, why);
+	log_limited(&c->link->service->refused_log, loop_now_ms(),
+	    LOG_LEVEL_WARN, "machine %u: data source of producer %u refused: "
+	    "%s", c->link->machine->id, c->producer->id, why);
+	if (!w.failed)
+		link_tell(c, LINK_DOWN_SOURCE_REFUSED, w.data, w.len);
+	pb_writer_done(&w);
+}
+
+/* False: it does not parse. */
+static bool
+register_writer(struct producer *p, const struct pb_field *f)
+{
+	uint32_t writer = 0, buffer = 0;
+	struct pb_reader r;
+	struct pb_field g;
+
+	pb_init(&r, f->data, f->len);
+	while (pb_next(&r, &g)) {
+		if (g.number == WRITER_ID)
+			writer = (uint32_t)g.value;
+		else if (g.number == WRITER_BUFFER)
+			buffer = (uint32_t)g.value;
+	}
+	if (!r.bad)
+		producer_register_writer(p, writer, buffer);
+	return !r.bad;
+}
+
+static void
+notify(struct producer *p, uint64_t id, void (*ack)(struct ds_instance *))
+{
+	struct ds_instance *i = producer_find_instance(p, id);
+
+	if (i != NULL)
+		ack(i);
+}
+
+/* Of a producer that is served.  LINK_LATER: a file has to catch up first. */
+static enum link_applied
+apply_to_producer(struct link_channel *c, const struct pb_field *f,
+    struct turn *t)
+{
+	struct producer *p = c->producer;
+	const char *error;
+
+	switch ((enum link_up)f->number) {
+	case LINK_UP_COMMIT:
+		/* One that does not parse is counted, like a producer's own. */
+		if (commit_data(p, f->data, f->len) != COMMIT_AGAIN)
+			break;
+		c->waiting = true;
+		return LINK_LATER;
+	case LINK_UP_REGISTER_SOURCE:
+		if ((error = producer_register(p, f->data, f->len)) != NULL)
+			tell_refused_source(c, f, error);
+		break;
+	case LINK_UP_UPDATE_SOURCE:
+		producer_update(p, f->data, f->len);
+		break;
+	case LINK_UP_UNREGISTER_SOURCE:
+		producer_unregister(p, (const char *)f->data, f->len);
+		break;
+	case LINK_UP_REGISTER_WRITER:
+		if (!register_writer(p, f))
+			return LINK_MALFORMED;
+		break;
+	case LINK_UP_UNREGISTER_WRITER:
+		producer_unregister_writer(p, (uint32_t)f->value);
+		break;
+	case LINK_UP_STARTED:
+		notify(p, f->value, instance_ack_started);
+		break;
+	case LINK_UP_STOPPED:
+		notify(p, f->value, instance_ack_stopped);
+		break;
+	case LINK_UP_TRIGGER:
+		if (t->triggers++ < LINK_TRIGGERS_MAX)
+			trigger_activate(p, (const char *)f->data, f->len);
+		break;
+	case LINK_UP_CLOSE:
+		link_channel_close(c);
+		break;
+	case LINK_UP_OPEN:
+	case LINK_UP_LOSS:
+	case LINK_UP_CLOSE_BELOW:
+		break;
+	}
+	return LINK_APPLIED;
+}
+
+static enum link_applied
+apply_loss(struct link *l, struct link_channel *c, const struct pb_field *f)
+{
+	struct link_loss loss;
+
+	if (link_parse_loss(&loss, f->data, f->len) != 0)
+		return LINK_MALFORMED;
+	link_loss_take(l, c, &loss);
+	return LINK_APPLIED;
+}
+
+static enum link_applied
+apply_one(struct link *l, struct link_channel *c, const struct pb_field *f,
+    struct turn *t)
+{
+	if (!has_right_wire(f))
+		return LINK_MALFORMED;
+	if (f->number == LINK_UP_LOSS)
+		return apply_loss(l, c, f);
+	if (c == &l->own) {
+		if (f->number == LINK_UP_CLOSE_BELOW)
+			link_channels_close_below(l, (uint32_t)f->value);
+		return LINK_APPLIED;
+	}
+	if (c->producer != NULL)
+		return apply_to_producer(c, f, t);
+	/* It is not served. */
+	if (f->number == LINK_UP_CLOSE)
+		link_channel_close(c);
+	return LINK_APPLIED;
+}
+
+/* The first message of a channel that is not known yet. */
+static struct link_channel *
+begin_channel(struct link *l, uint32_t number, const struct pb_field *f,
+    const char **why)
+{
+	*why = NULL; /* closed, or never begun: its blocks mean nothing */
+	if (f->number != LINK_UP_OPEN)
+		return NULL;
+	*why = "malformed";
+	if (f->wire != PB_BYTES)
+		return NULL;
+	return link_channel_open(l, number, f->data, f->len, why);
+}
+
+enum link_applied
+link_apply(struct link *l, uint32_t number, struct link_channel *c,
+    const uint8_t *data, size_t len, size_t *used, const char **why)
+{
+	struct turn t = { 0 };
+	enum link_applied a;
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f)) {
+		if (c == NULL) {
+			c = begin_channel(l, number, &f, why);
+			if (c == NULL && *why != NULL)
+				return LINK_MALFORMED;
+			if (c == NULL)
+				break;
+			continue;
+		}
+		*why = "a channel that begins twice";
+		if (f.number == LINK_UP_OPEN)
+			return LINK_MALFORMED;
+		if (turn_is_over(&t)) {
+			*used = (size_t)(f.start - data);
+			return LINK_LATER;
+		}
+		*why = "a malformed message";
+		a = apply_one(l, c, &f, &t);
+		*used = (size_t)(f.start - data);
+		if (a != LINK_APPLIED)
+			return a;
+		if (c->closed)
+			break;
+	}
+	*why = "a malformed block";
+	if (r.bad)
+		return LINK_MALFORMED;
+	*used = len;
+	return LINK_APPLIED;
+}

@@ -1,0 +1,595 @@
+#include "service/link/link_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "protos/link.pb-c.h"
+#include "transport/socket/peer.h"
+#include "service/session/losses.h"
+#include "service/session/producer.h"
+#include "service/link/producer_command.h"
+#include "service/settings/settings.h"
+#include "transport/wire/pb_writer.h"
+
+#define CHAINS_MIN 8u
+
+/* ---- the table ---- */
+
+static void
+channel_init(struct link_channel *c, struct link *l, uint32_t number)
+{
+	c->link = l;
+	c->number = number;
+	TAILQ_INIT(&c->queue);
+}
+
+int
+link_channels_init(struct link *l)
+{
+	channel_init(&l->own, l, 0);
+	TAILQ_INIT(&l->to_report);
+	TAILQ_INIT(&l->ready);
+	l->n_chains = CHAINS_MIN;
+	l->chains = calloc(l->n_chains, sizeof(*l->chains));
+	return l->chains != NULL ? 0 : -1;
+}
+
+/* The relay chooses the numbers: it must not be able to choose a chain. */
+static uint32_t
+scatter(const struct link *l, uint32_t number)
+{
+	uint64_t h = (number ^ (uint64_t)(uintptr_t)l) * 0x9e3779b97f4a7c15ull;
+
+	h ^= h >> 32;
+	return (uint32_t)((h * 0xd6e8feb86659fd93ull) >> 32);
+}
+
+static struct link_chain *
+chain_of(const struct link *l, uint32_t number)
+{
+	return &l->chains[scatter(l, number) & (l->n_chains - 1)];
+}
+
+struct link_channel *
+link_channel_find(struct link *l, uint32_t number)
+{
+	struct link_channel *c;
+
+	if (number == 0)
+		return &l->own;
+	LIST_FOREACH(c, chain_of(l, number), chain)
+		if (c->number == number)
+			return c;
+	return NULL;
+}
+
+/* Where there is no memory the chains stay long. */
+static void
+grow(struct link *l)
+{
+	struct link_chain *old = l->chains;
+	size_t n = l->n_chains, i;
+	struct link_channel *c;
+
+	l->chains = calloc(n * 2, sizeof(*l->chains));
+	if (l->chains == NULL) {
+		l->chains = old;
+		return;
+	}
+	l->n_chains = n * 2;
+	for (i = 0; i < n; i++)
+		while ((c = LIST_FIRST(&old[i])) != NULL) {
+			LIST_REMOVE(c, chain);
+			LIST_INSERT_HEAD(chain_of(l, c->number), c, chain);
+		}
+	free(old);
+}
+
+static struct link_channel *
+channel_new(struct link *l, uint32_t number)
+{
+	struct link_channel *c;
+
+	if ((c = calloc(1, sizeof(*c))) == NULL)
+		return NULL;
+	channel_init(c, l, number);
+	if (l->n_channels >= l->n_chains * 2)
+		grow(l);
+	LIST_INSERT_HEAD(chain_of(l, number), c, chain);
+	l->n_channels++;
+	return c;
+}
+
+void
+link_channel_free(struct link_channel *c)
+{
+	struct link *l = c->link;
+
+	while (!TAILQ_EMPTY(&c->queue))
+		link_channel_unqueue(c);
+	if (c->reporting)
+		TAILQ_REMOVE(&l->to_report, c, report);
+	if (c->ready)
+		TAILQ_REMOVE(&l->ready, c, run);
+	if (c == &l->own)
+		return;
+	LIST_REMOVE(c, chain);
+	l->n_channels--;
+	free(c);
+}
+
+/* Calls fn with each channel but 0; fn may free it. */
+static void
+each(struct link *l, void (*fn)(struct link_channel *c, void *arg), void *arg)
+{
+	struct link_channel *c, *next;
+	size_t i;
+
+	for (i = 0; i < l->n_chains; i++)
+		for (c = LIST_FIRST(&l->chains[i]); c != NULL; c = next) {
+			next = LIST_NEXT(c, chain);
+			fn(c, arg);
+		}
+}
+
+/* ---- what waits ---- */
+
+static void
+count_waiting(struct link *l, size_t before)
+{
+	l->machine->contact.bytes_waiting += l->queued;
+	l->machine->contact.bytes_waiting -= before;
+	link_charge(l);
+}
+
+int
+link_channel_queue(struct link_channel *c, const uint8_t *data, size_t len)
+{
+	struct link *l = c->link;
+	size_t before = l->queued;
+	struct link_queued *q;
+
+	if ((q = malloc(sizeof(*q) + len)) == NULL)
+		return -1;
+	q->len = len;
+	q->at = 0;
+	memcpy(q->data, data, len);
+	TAILQ_INSERT_TAIL(&c->queue, q, link);
+	l->queued += len;
+	l->queued_cost += sizeof(*q) + len;
+	count_waiting(l, before);
+	return 0;
+}
+
+void
+link_channel_unqueue(struct link_channel *c)
+{
+	struct link_queued *q = TAILQ_FIRST(&c->queue);
+	struct link *l = c->link;
+	size_t before = l->queued;
+
+	TAILQ_REMOVE(&c->queue, q, link);
+	l->queued -= q->len;
+	l->queued_cost -= sizeof(*q) + q->len;
+	count_waiting(l, before);
+	free(q);
+}
+
+void
+link_channel_make_ready(struct link_channel *c)
+{
+	c->waiting = false;
+	if (!c->ready && !TAILQ_EMPTY(&c->queue)) {
+		c->ready = true;
+		TAILQ_INSERT_TAIL(&c->link->ready, c, run);
+	}
+	if (c->ready)
+		link_post_run(c->link);
+}
+
+/* ---- what is told ---- */
+
+void
+link_channel_report(struct link_channel *c)
+{
+	if (c->reporting)
+		return;
+	c->reporting = true;
+	TAILQ_INSERT_TAIL(&c->link->to_report, c, report);
+}
+
+void
+link_channel_consumed(struct link *l, struct link_channel *c, size_t n)
+{
+	l->consumed += n;
+	if (c == NULL)
+		return;
+	c->consumed += n;
+	link_channel_report(c);
+}
+
+static void
+report_one(struct link_channel *c, void *arg)
+{
+	link_channel_report(c);
+}
+
+void
+link_channels_report_all(struct link *l)
+{
+	if (l->own.consumed > 0)
+		link_channel_report(&l->own);
+	each(l, report_one, NULL);
+}
+
+struct put_consumed {
+	struct pb_writer *w;
+	uint32_t field;
+	size_t left;
+};
+
+static void
+put_consumed(struct link_channel *c, void *arg)
+{
+	struct put_consumed *p = arg;
+	size_t mark;
+
+	if (p->left == 0 || c->consumed == 0)
+		return;
+	p->left--;
+	mark = pb_nest_begin(p->w, p->field);
+	pb_put_uint(p->w, 1, c->number);
+	pb_put_uint(p->w, 2, c->consumed);
+	pb_nest_end(p->w, mark);
+}
+
+void
+link_channels_put_consumed(struct link *l, struct pb_writer *w, uint32_t field,
+    size_t max)
+{
+	struct put_consumed p = { .w = w, .field = field, .left = max };
+
+	put_consumed(&l->own, &p);
+	each(l, put_consumed, &p);
+}
+
+void
+link_tell(struct link_channel *c, enum link_down kind, const void *data,
+    size_t len)
+{
+	struct link *l = c->link;
+
+	if (l->ended || l->doomed != NULL)
+		return;
+	if (link_out_put(l->out, c->number, kind, data, len) != 0)
+		link_doom(l, "what waits for it is over link.max_commands_kb");
+	else {
+		link_charge(l);
+		link_wake(l);
+	}
+}
+
+/* ---- commands for its producer ---- */
+
+static void
+send_command(struct link_channel *c, struct pb_writer *w)
+{
+	if (w->failed)
+		link_doom(c->link, "out of memory for a command");
+	else if (w->len > LINK_MESSAGE_MAX)
+		log_limited(&c->link->service->refused_log, loop_now_ms(),
+		    LOG_LEVEL_WARN, "producer %u: a config of %zu bytes is "
+		    "too long for a link and not sent",
+		    c->producer != NULL ? c->producer->id : 0, w->len);
+	else
+		link_tell(c, LINK_DOWN_COMMAND, w->data, w->len);
+	pb_writer_done(w);
+}
+
+static void
+op_setup_tracing(void *port, struct shm *shm, size_t page_size)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	producer_command_setup_tracing(&w, page_size);
+	send_command(port, &w);
+}
+
+static void
+op_setup_data_source(void *port, uint64_t id, const uint8_t *config,
+    size_t len)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	producer_command_setup(&w, id, config, len);
+	send_command(port, &w);
+}
+
+static void
+op_start_data_source(void *port, uint64_t id, const uint8_t *config,
+    size_t len)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	producer_command_start(&w, id, config, len);
+	send_command(port, &w);
+}
+
+static void
+op_stop_data_source(void *port, uint64_t id)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	producer_command_stop(&w, id);
+	send_command(port, &w);
+}
+
+static void
+op_flush(void *port, uint64_t request_id, const uint64_t *ids, size_t n,
+    uint64_t flags)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	producer_command_flush(&w, request_id, ids, n, flags);
+	send_command(port, &w);
+}
+
+static void
+op_clear(void *port, const uint64_t *ids, size_t n)
+{
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	producer_command_clear(&w, ids, n);
+	send_command(port, &w);
+}
+
+static void
+op_resume(void *port)
+{
+	link_channel_make_ready(port);
+}
+
+static const struct producer_ops ops = {
+	.setup_tracing = op_setup_tracing,
+	.setup_data_source = op_setup_data_source,
+	.start_data_source = op_start_data_source,
+	.stop_data_source = op_stop_data_source,
+	.flush = op_flush,
+	.clear_incremental_state = op_clear,
+	.resume = op_resume,
+};
+
+/* ---- its producer ---- */
+
+static void
+refuse(struct link_channel *c, const char *why)
+{
+	struct link *l = c->link;
+
+	log_limited(&l->service->refused_log, loop_now_ms(), LOG_LEVEL_WARN,
+	    "machine %u: producer of a link refused: %s", l->machine->id, why);
+	link_tell(c, LINK_DOWN_REFUSED, why, strlen(why));
+}
+
+/* The labels of what it writes: they authorise nothing. */
+static int32_t
+uid_of(const struct link *l, const Tributary__LinkProducer *p)
+{
+	if (!p->has_uid || p->uid == -1 || (p->uid == 0 && l->nobody))
+		return PEER_UID_UNKNOWN;
+	return p->uid;
+}
+
+static void
+make_producer(struct link_channel *c, const Tributary__LinkProducer *p)
+{
+	struct link *l = c->link;
+	struct producer_hello hello = {
+		.name = p->name != NULL ? p->name : "",
+		.sdk_version = p->sdk_version,
+		.uid = uid_of(l, p),
+		.pid = p->has_pid ? p->pid : PEER_PID_UNKNOWN,
+		.machine = l->machine,
+		.machine_name = l->machine_name,
+		.peer = l->peer,
+		.emulated = true,
+		.linked = true,
+	};
+	const char *why;
+
+	if (l->n_served >= l->service->settings->link.max_producers_per_link) {
+		refuse(c, "link.max_producers_per_link is reached");
+		return;
+	}
+	c->producer = producer_new(l->service, &hello, &ops, c, &why);
+	if (c->producer == NULL) {
+		refuse(c, why);
+		return;
+	}
+	c->producer->cut = l->ops == NULL;
+	c->producer->heard = &l->heard_flush;
+	l->n_served++;
+}
+
+struct link_channel *
+link_channel_open(struct link *l, uint32_t number, const uint8_t *producer,
+    size_t len, const char **why)
+{
+	size_t most = l->service->settings->link.max_producers_per_link +
+	    LINK_IDLE_CHANNELS_MAX;
+	Tributary__LinkProducer *p;
+	struct link_channel *c;
+
+	*why = "too many channels";
+	if (l->n_channels >= most)
+		return NULL;
+	*why = "a producer that does not parse";
+	if ((p = tributary__link_producer__unpack(NULL, len, producer)) == NULL)
+		return NULL;
+	*why = "out of memory";
+	if ((c = channel_new(l, number)) != NULL)
+		make_producer(c, p);
+	tributary__link_producer__free_unpacked(p, NULL);
+	return c;
+}
+
+void
+link_channel_close(struct link_channel *c)
+{
+	struct producer *p = c->producer;
+
+	if (c->closed)
+		return;
+	c->closed = true;
+	c->closing = false;
+	c->producer = NULL;
+	if (p != NULL) {
+		c->link->n_served--;
+		p->heard = NULL;
+		producer_gone(p);
+	}
+	link_channel_report(c);
+}
+
+void
+link_channel_close_later(struct link_channel *c)
+{
+	if (TAILQ_EMPTY(&c->queue))
+		link_channel_close(c);
+	else
+		c->closing = true;
+}
+
+static void
+close_one_below(struct link_channel *c, void *arg)
+{
+	const uint32_t *number = arg;
+
+	if (c->number < *number)
+		link_channel_close_later(c);
+}
+
+void
+link_channels_close_below(struct link *l, uint32_t number)
+{
+	each(l, close_one_below, &number);
+}
+
+static void
+close_one(struct link_channel *c, void *arg)
+{
+	link_channel_close_later(c);
+}
+
+void
+link_channels_close_all(struct link *l)
+{
+	each(l, close_one, NULL);
+}
+
+static void
+forget_closed(struct link_channel *c, void *arg)
+{
+	if (c->closed)
+		link_channel_free(c);
+}
+
+void
+link_channels_forget_closed(struct link *l)
+{
+	each(l, forget_closed, NULL);
+}
+
+static void
+drop_one(struct link_channel *c, void *arg)
+{
+	link_channel_close(c);
+	link_channel_free(c);
+}
+
+void
+link_channels_drop(struct link *l)
+{
+	each(l, drop_one, NULL);
+	link_channel_free(&l->own);
+}
+
+static void
+set_cut(struct link_channel *c, void *arg)
+{
+	const bool *cut = arg;
+
+	if (c->producer == NULL)
+		return;
+	c->producer->cut = *cut;
+	if (!*cut)
+		c->producer->back_ms = loop_now_ms();
+}
+
+void
+link_channels_set_cut(struct link *l, bool cut)
+{
+	each(l, set_cut, &cut);
+}
+
+struct list {
+	struct link_old_channel *out;
+	size_t max;
+	size_t n;
+};
+
+static void
+list_one(struct link_channel *c, void *arg)
+{
+	struct list *list = arg;
+
+	if (c->producer == NULL || list->n == list->max)
+		return;
+	list->out[list->n++] = (struct link_old_channel){
+		.channel = c->number, .producer = c->producer->id };
+}
+
+static int
+compare_channels(const void *a, const void *b)
+{
+	const struct link_old_channel *x = a, *y = b;
+
+	return x->channel < y->channel ? -1 : x->channel > y->channel;
+}
+
+size_t
+link_channels_list(struct link *l, struct link_old_channel *out, size_t max)
+{
+	struct list list = { .out = out, .max = max };
+
+	each(l, list_one, &list);
+	qsort(out, list.n, sizeof(*out), compare_channels);
+	return list.n;
+}
+
+static void
+mark_lost(struct link_channel *c, void *arg)
+{
+	const uint32_t *cause = arg;
+	struct ds_instance *i;
+
+	if (c->producer == NULL)
+		return;
+	TAILQ_FOREACH(i, &c->producer->instances, of_producer)
+		if (i->state != INSTANCE_CONFIGURED &&
+		    i->state != INSTANCE_STOPPED)
+			link_loss_unknown(i, *cause);
+}
+
+void
+link_channels_mark_lost(struct link *l, uint32_t cause)
+{
+	each(l, mark_lost, &cause);
+}

@@ -1,0 +1,228 @@
+/*
+ * link_internal: what the files of a link share: link.c (its life and its
+ * numbers), link_table.c (all of them, and those that were), link_channel.c
+ * (its producers), link_apply.c (what blocks say).  For them only.
+ *
+ *   links -> link* -> link_channel* -> producer, link_queued*
+ *   links -> link_former*        (links that ended, for when they come again)
+ */
+#ifndef SERVICE_LINK_LINK_INTERNAL_H
+#define SERVICE_LINK_LINK_INTERNAL_H
+
+#include "transport/link/link_in.h"
+#include "transport/link/link_wire.h"
+#include "transport/loop/loop.h"
+#include "service/link/link.h"
+#include "service/model/model.h"
+
+struct loop_timer;
+struct pb_writer;
+
+/* Channels whose producer was refused, or whose close is still to be told. */
+#define LINK_IDLE_CHANNELS_MAX 1024u
+/* Links that ended and are remembered, and channels of them all. */
+#define LINK_FORMER_MAX          4096u
+#define LINK_FORMER_CHANNELS_MAX 65536u
+/* In which a peer's memory is counted. */
+#define LINK_MEMORY_UNIT 65536u
+/* After this time others have their turn. */
+#define LINK_TURN_MS 5u
+/* Triggers of one block: each is tried on every session that waits. */
+#define LINK_TRIGGERS_MAX 1024u
+
+/* A block, or the rest of one, that waits. */
+struct link_queued {
+	TAILQ_ENTRY(link_queued) link;
+	size_t len;
+	size_t at; /* applied so far */
+	uint8_t data[];
+};
+
+struct link_channel {
+	LIST_ENTRY(link_channel) chain;
+	TAILQ_ENTRY(link_channel) report; /* while reporting */
+	TAILQ_ENTRY(link_channel) run;    /* while ready */
+	struct link *link;
+	uint32_t number;
+	struct producer *producer; /* NULL: refused, closed, or channel 0 */
+	uint64_t consumed;
+	bool reporting;
+	bool ready;    /* to be run */
+	bool waiting;  /* for producer_ops.resume */
+	bool closing;  /* goes when its queue is empty */
+	bool closed;   /* only its last report is wanted */
+	TAILQ_HEAD(, link_queued) queue;
+};
+
+LIST_HEAD(link_chain, link_channel);
+TAILQ_HEAD(link_channel_list, link_channel);
+
+/* Whose producer a channel of an ended link was. */
+struct link_old_channel {
+	uint32_t channel;
+	uint32_t producer;
+};
+
+struct link {
+	LIST_ENTRY(link) by_id;
+	LIST_ENTRY(link) by_relay;
+	TAILQ_ENTRY(link) all;
+	struct links *table;
+	struct service *service;
+	uint8_t id[LINK_ID_BYTES];
+	uint8_t relay_id[LINK_ID_BYTES];
+	struct principal who;
+	uint64_t peer;
+	bool nobody;
+	struct machine *machine; /* referred to */
+	char *machine_name; /* as its relay says, or NULL */
+	const struct link_port_ops *ops; /* NULL: cut off */
+	void *port;
+	enum link_why why; /* it began */
+	uint64_t taken_before; /* of the link that had its id before */
+	bool heard;        /* so its relay knows that it did */
+	uint64_t heard_flush; /* service.last_flush_id when it was that last */
+	struct link_in in;
+	struct link_out *out;
+	uint64_t taken;    /* bytes of all blocks */
+	uint64_t consumed;
+	uint64_t consumed_told;
+	struct link_chain *chains;
+	size_t n_chains; /* a power of two */
+	size_t n_channels;
+	size_t n_served;  /* with a producer */
+	struct link_channel own; /* channel 0 */
+	struct link_channel_list to_report;
+	struct link_channel_list ready;
+	bool run_posted;
+	struct loop_call run_call;
+	size_t queued;
+	size_t queued_cost;      /* in memory: small blocks are not free */
+	size_t charged;          /* in the service's budget */
+	uint32_t charged_units;  /* in the peer's */
+	struct loop_timer *grace; /* while cut off */
+	uint64_t cut_ms;
+	bool ended;          /* frees itself when its last channel is gone */
+	const char *doomed;  /* to be given up, on a later turn */
+	/* Of the link that this one came after, sorted by channel. */
+	struct link_old_channel *old;
+	size_t n_old;
+};
+
+/* ---- link_table.c ---- */
+
+struct link_former {
+	TAILQ_ENTRY(link_former) link;
+	uint8_t id[LINK_ID_BYTES];
+	uint8_t relay_id[LINK_ID_BYTES];
+	struct principal who;
+	uint64_t peer;
+	enum link_why why;
+	uint64_t taken; /* its last up block */
+	struct link_old_channel *old;
+	size_t n_old;
+};
+
+LIST_HEAD(link_id_chain, link);
+TAILQ_HEAD(link_list, link);
+TAILQ_HEAD(link_former_list, link_former);
+#define LINK_ID_CHAINS 1024u /* a power of two */
+
+struct links {
+	struct service *service;
+	uint8_t collector_id[LINK_ID_BYTES];
+	uint64_t seed; /* of the hash: ids are the relays' to choose */
+	struct link_id_chain by_id[LINK_ID_CHAINS];
+	struct link_id_chain by_relay[LINK_ID_CHAINS];
+	struct link_list all;
+	size_t n;
+	struct link_list ended; /* that wait for a file, or to be freed */
+	struct per_peer_count peers;
+	struct per_peer_count memory; /* of each peer, in LINK_MEMORY_UNITs */
+	struct link_former_list former; /* oldest first */
+	size_t n_former;
+	size_t n_former_channels;
+};
+
+/* Takes it out of the table; who comes again is told why. */
+void link_table_remove(struct link *l, enum link_why why);
+/* Whether its relay is connected with another link. */
+bool link_table_has_newer(const struct link *l);
+
+/* ---- link.c ---- */
+
+struct link *link_new(struct links *t, const struct link_request *q) MUST_CHECK;
+void link_attach(struct link *l, const struct link_port_ops *ops, void *port);
+/* As link_give_up(), with the reason that the relay is told. */
+void link_end(struct link *l, enum link_why why, const char *reason);
+/* From inside anything: gives it up on a later turn. */
+void link_doom(struct link *l, const char *why);
+/* What it keeps has changed: counts it.  Over a limit, it is doomed. */
+void link_charge(struct link *l);
+/* Something is to be sent. */
+void link_wake(struct link *l);
+/* Its queues are run on a later turn. */
+void link_post_run(struct link *l);
+void link_release(struct link *l);
+
+/* ---- link_channel.c ---- */
+
+int link_channels_init(struct link *l) MUST_CHECK;
+struct link_channel *link_channel_find(struct link *l, uint32_t number);
+/* LINK_UP_OPEN.  NULL: a violation, or no memory (*why). */
+struct link_channel *link_channel_open(struct link *l, uint32_t number,
+    const uint8_t *producer, size_t len, const char **why);
+/* Its producer goes; so does the channel, once that was told. */
+void link_channel_close(struct link_channel *c);
+/* The same, when its queue is empty. */
+void link_channel_close_later(struct link_channel *c);
+void link_channel_free(struct link_channel *c);
+void link_channels_close_below(struct link *l, uint32_t number);
+/* All of them; those with a queue when it is empty. */
+void link_channels_close_all(struct link *l);
+/* Forgets those of which only a report was left. */
+void link_channels_forget_closed(struct link *l);
+/* Frees them all, whatever waits. */
+void link_channels_drop(struct link *l);
+void link_channels_set_cut(struct link *l, bool cut);
+/* Whatever runs of their producers has lost something, nobody knows what. */
+void link_channels_mark_lost(struct link *l, uint32_t cause);
+/* {channel, producer} of those that are served, by channel. */
+size_t link_channels_list(struct link *l, struct link_old_channel *out,
+    size_t max);
+/* Bytes of the channel's blocks have been applied. */
+void link_channel_consumed(struct link *l, struct link_channel *c, size_t n);
+void link_channel_report(struct link_channel *c);
+/* LinkConsumed of up to max channels, as this field. */
+void link_channels_put_consumed(struct link *l, struct pb_writer *w,
+    uint32_t field, size_t max);
+/* All channels are to be reported anew. */
+void link_channels_report_all(struct link *l);
+/* A message down.  Failing, the link is doomed. */
+void link_tell(struct link_channel *c, enum link_down kind, const void *data,
+    size_t len);
+void link_channel_make_ready(struct link_channel *c);
+/* -1: no memory. */
+int link_channel_queue(struct link_channel *c, const uint8_t *data, size_t len)
+    MUST_CHECK;
+void link_channel_unqueue(struct link_channel *c);
+
+/* ---- link_losses.c ---- */
+
+/* A loss that stands here in the channel's blocks. */
+void link_loss_take(struct link *l, struct link_channel *c,
+    const struct link_loss *loss);
+
+/* ---- link_apply.c ---- */
+
+enum link_applied {
+	LINK_APPLIED,
+	LINK_LATER,     /* from *used on: the channel waits, or had its turn */
+	LINK_MALFORMED,
+};
+/* c NULL: a channel that is not known.  *why: of LINK_MALFORMED. */
+enum link_applied link_apply(struct link *l, uint32_t number,
+    struct link_channel *c, const uint8_t *data, size_t len, size_t *used,
+    const char **why) MUST_CHECK;
+
+#endif /* SERVICE_LINK_LINK_INTERNAL_H */

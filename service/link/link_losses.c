@@ -1,0 +1,56 @@
+/* Losses that a relay tells: for its machine, and the traces that miss them. */
+#include <stdlib.h>
+
+#include "service/link/link_internal.h"
+#include "service/packet/sequence_map.h"
+#include "service/session/losses.h"
+#include "service/session/readback.h"
+#include "service/session/session.h"
+#include "service/session/session_losses.h"
+
+static int
+compare_channels(const void *a, const void *b)
+{
+	const struct link_old_channel *x = a, *y = b;
+
+	return x->channel < y->channel ? -1 : x->channel > y->channel;
+}
+
+/*
+ * Of a channel of the link before: for the sequence that it had, where the
+ * session goes on; for the machine in that session, where the sequence is not
+ * known any more.
+ */
+static void
+take_of_old(struct link *l, const struct link_loss *loss)
+{
+	struct link_old_channel key = { .channel = loss->old_channel };
+	const struct link_old_channel *old;
+	struct session_buffer *b;
+
+	if (l->n_old == 0 || loss->buffer == 0 || loss->buffer > UINT16_MAX)
+		return;
+	old = bsearch(&key, l->old, l->n_old, sizeof(key), compare_channels);
+	b = l->service->buffers[loss->buffer];
+	if (old == NULL || b == NULL ||
+	    !readback_has_machine(b->session->readback, l->machine))
+		return;
+	session_losses_add_to(b->session, l->machine->id,
+	    sequence_map_find_id(b->session->sequences, old->producer,
+	    loss->writer), NULL, loss);
+}
+
+void
+link_loss_take(struct link *l, struct link_channel *c,
+    const struct link_loss *loss)
+{
+	struct link_loss known = *loss;
+
+	if (known.cause >= LINK_LOSS_CAUSES)
+		known.cause = 0;
+	link_loss_count(l->machine, &known);
+	if (known.old_channel != 0)
+		take_of_old(l, &known);
+	else if (c->producer != NULL)
+		link_loss_tell(c->producer, &known);
+}

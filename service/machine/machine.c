@@ -1,0 +1,388 @@
+#include "service/machine/machine.h"
+
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define CHAINS 4096u /* a power of two */
+/* Ids that other owners have, before a claim is given up. */
+#define TRIES_MAX 64u
+
+LIST_HEAD(machine_chain, machine);
+LIST_HEAD(account_chain, machine_account);
+
+struct machine_table {
+	struct machine_chain by_id[CHAINS];
+	struct machine_chain by_claim[CHAINS];
+	struct account_chain accounts[CHAINS]; /* shared ones, by peer */
+	uint32_t last_account;
+	TAILQ_HEAD(, machine) idle; /* longest first */
+	size_t n;
+	struct per_peer_count peers;
+	/*
+	 * From an id that another owner has to the next that is tried: unknown
+	 * to peers, or one could claim all that another device will try.
+	 */
+	uint32_t stride;
+};
+
+struct machine_table *
+machine_table_new(void)
+{
+	struct machine_table *t;
+
+	if ((t = calloc(1, sizeof(*t))) == NULL)
+		return NULL;
+	TAILQ_INIT(&t->idle);
+	if (getrandom(&t->stride, sizeof(t->stride), 0) < 0)
+		t->stride = (uint32_t)(uintptr_t)t;
+	t->stride |= 1; /* odd: it comes by every id */
+	return t;
+}
+
+/* Whoever comes next in its name may have other clocks. */
+static void
+forget_clocks(struct machine *m)
+{
+	size_t i;
+
+	free(m->clock_sync);
+	m->clock_sync = NULL;
+	m->clock_sync_len = 0;
+	for (i = 0; i < m->n_past_clocks; i++)
+		free(m->past_clocks[i].data);
+	m->n_past_clocks = 0;
+	m->clock = (struct machine_clock){ .known = false };
+}
+
+static void
+free_quota(struct machine_account *a)
+{
+	if (a->quota != NULL)
+		a->free_quota(a->quota);
+}
+
+void
+machine_done(struct machine *m)
+{
+	free(m->name);
+	free(m->system_info);
+	forget_clocks(m);
+	free(m->owner);
+	free_quota(&m->own);
+}
+
+/* ---- accounts ---- */
+
+static void
+leave_account(struct machine *m)
+{
+	struct machine_account *a = m->shared;
+
+	if (a == NULL || --a->n_machines > 0)
+		return;
+	LIST_REMOVE(a, link);
+	free_quota(a);
+	free(a->owner);
+	free(a);
+}
+
+/* NULL: no memory. */
+static struct machine_account *
+add_account(struct machine_table *t, const struct machine_claim *c)
+{
+	struct machine_account *a;
+
+	if ((a = calloc(1, sizeof(*a))) == NULL)
+		return NULL;
+	if ((a->owner = strdup(c->owner)) == NULL) {
+		free(a);
+		return NULL;
+	}
+	/* Behind all ids of machines, which are the shares of the others. */
+	a->share = (UINT64_C(1) << 32) + t->last_account++;
+	LIST_INSERT_HEAD(&t->accounts[c->peer % CHAINS], a, link);
+	return a;
+}
+
+static int
+join_account(struct machine_table *t, struct machine *m,
+    const struct machine_claim *c)
+{
+	struct machine_account *a;
+
+	m->own.share = m->id;
+	if (!c->together)
+		return 0;
+	LIST_FOREACH(a, &t->accounts[c->peer % CHAINS], link)
+		if (strcmp(a->owner, c->owner) == 0)
+			break;
+	if (a == NULL && (a = add_account(t, c)) == NULL)
+		return -1;
+	a->n_machines++;
+	m->shared = a;
+	return 0;
+}
+
+/* ---- the table ---- */
+
+static void
+drop(struct machine *m)
+{
+	struct machine_table *t = m->table;
+
+	LIST_REMOVE(m, by_id);
+	LIST_REMOVE(m, by_claim);
+	TAILQ_REMOVE(&t->idle, m, idle);
+	per_peer_count_give(&t->peers, m->peer, 1);
+	t->n--;
+	leave_account(m);
+	machine_done(m);
+	free(m);
+}
+
+void
+machine_table_free(struct machine_table *t)
+{
+	struct machine *m;
+
+	if (t == NULL)
+		return;
+	while ((m = TAILQ_FIRST(&t->idle)) != NULL)
+		drop(m);
+	per_peer_count_done(&t->peers);
+	free(t);
+}
+
+size_t
+machine_table_count(const struct machine_table *t)
+{
+	return t->n;
+}
+
+size_t
+machine_table_ids(const struct machine_table *t, uint32_t *out)
+{
+	const struct machine *m;
+	size_t i, n = 0;
+
+	for (i = 0; i < CHAINS; i++)
+		LIST_FOREACH(m, &t->by_id[i], by_id)
+			out[n++] = m->id;
+	return n;
+}
+
+struct machine *
+machine_find(struct machine_table *t, uint32_t id)
+{
+	struct machine *m;
+
+	LIST_FOREACH(m, &t->by_id[id % CHAINS], by_id)
+		if (m->id == id)
+			return m;
+	return NULL;
+}
+
+static bool
+same_owner(const char *a, const char *b)
+{
+	return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
+}
+
+struct machine *
+machine_of_owner(struct machine_table *t, const char *owner)
+{
+	struct machine *m, *found = NULL;
+	size_t i;
+
+	for (i = 0; i < CHAINS; i++)
+		LIST_FOREACH(m, &t->by_id[i], by_id) {
+			if (m->refs == 0 || !same_owner(m->owner, owner))
+				continue;
+			if (found != NULL)
+				return NULL;
+			found = m;
+		}
+	return found;
+}
+
+static struct machine *
+find_claimed(struct machine_table *t, const struct machine_claim *c)
+{
+	struct machine *m;
+
+	LIST_FOREACH(m, &t->by_claim[c->id % CHAINS], by_claim)
+		if (m->claimed == c->id && same_owner(m->owner, c->owner))
+			return m;
+	return NULL;
+}
+
+/* The wanted id, or another one where another owner has that.  0: none. */
+static uint32_t
+free_id(struct machine_table *t, uint32_t wanted)
+{
+	uint32_t id = wanted;
+	unsigned i;
+
+	for (i = 0; i < TRIES_MAX; i++, id += t->stride)
+		if (id != 0 && machine_find(t, id) == NULL)
+			return id;
+	return 0;
+}
+
+/* Makes room for one more of this peer.  False: all are in use. */
+static bool
+make_room(struct machine_table *t, uint64_t peer)
+{
+	struct machine *m;
+
+	if (per_peer_count_has(&t->peers, peer) >= MACHINES_PER_PEER_MAX) {
+		TAILQ_FOREACH(m, &t->idle, idle)
+			if (m->peer == peer)
+				break;
+		if (m == NULL)
+			return false;
+		drop(m);
+	}
+	if (t->n < MACHINES_MAX)
+		return true;
+	if ((m = TAILQ_FIRST(&t->idle)) == NULL)
+		return false;
+	drop(m);
+	return true;
+}
+
+static struct machine *
+add(struct machine_table *t, const struct machine_claim *c)
+{
+	struct machine *m;
+
+	if (!make_room(t, c->peer))
+		return NULL;
+	if ((m = calloc(1, sizeof(*m))) == NULL)
+		return NULL;
+	if ((m->id = free_id(t, c->id)) == 0 ||
+	    machine_rename(m, c->name) != 0 ||
+	    (c->owner != NULL && (m->owner = strdup(c->owner)) == NULL) ||
+	    join_account(t, m, c) != 0 ||
+	    !per_peer_count_take(&t->peers, c->peer, MACHINES_PER_PEER_MAX)) {
+		leave_account(m);
+		machine_done(m);
+		free(m);
+		return NULL;
+	}
+	m->claimed = c->id;
+	m->peer = c->peer;
+	m->table = t;
+	LIST_INSERT_HEAD(&t->by_id[m->id % CHAINS], m, by_id);
+	LIST_INSERT_HEAD(&t->by_claim[m->claimed % CHAINS], m, by_claim);
+	TAILQ_INSERT_TAIL(&t->idle, m, idle);
+	t->n++;
+	return m;
+}
+
+struct machine *
+machine_claim(struct machine_table *t, const struct machine_claim *c)
+{
+	struct machine *m;
+
+	if ((m = find_claimed(t, c)) == NULL)
+		return add(t, c);
+	if (!c->named || (!c->relay && m->contact.n_relays > 0))
+		return m;
+	return machine_rename(m, c->name) == 0 ? m : NULL;
+}
+
+void
+machine_ref(struct machine *m)
+{
+	if (m->table != NULL && m->refs++ == 0)
+		TAILQ_REMOVE(&m->table->idle, m, idle);
+}
+
+void
+machine_unref(struct machine *m)
+{
+	if (m->table == NULL || --m->refs > 0)
+		return;
+	forget_clocks(m);
+	TAILQ_INSERT_TAIL(&m->table->idle, m, idle);
+}
+
+int
+machine_rename(struct machine *m, const char *name)
+{
+	char *copy;
+
+	if (m->name != NULL && strcmp(m->name, name) == 0)
+		return 0;
+	if ((copy = strndup(name, MACHINE_NAME_MAX)) == NULL)
+		return -1;
+	free(m->name);
+	m->name = copy;
+	m->system_info_generation++;
+	return 0;
+}
+
+/* Replaces *slot by a copy of data. */
+static int
+replace_bytes(uint8_t **slot, size_t *slot_len, const uint8_t *data,
+    size_t len)
+{
+	uint8_t *copy;
+
+	if (len > MACHINE_INFO_MAX)
+		return -1;
+	if ((copy = malloc(len == 0 ? 1 : len)) == NULL)
+		return -1;
+	if (len > 0)
+		memcpy(copy, data, len);
+	free(*slot);
+	*slot = copy;
+	*slot_len = len;
+	return 0;
+}
+
+int
+machine_set_system_info(struct machine *m, const uint8_t *data, size_t len)
+{
+	if (m->system_info != NULL && m->system_info_len == len &&
+	    (len == 0 || memcmp(m->system_info, data, len) == 0))
+		return 0;
+	if (replace_bytes(&m->system_info, &m->system_info_len, data, len) != 0)
+		return -1;
+	m->system_info_generation++;
+	return 0;
+}
+
+int
+machine_set_clock_sync(struct machine *m, const uint8_t *data, size_t len)
+{
+	if (replace_bytes(&m->clock_sync, &m->clock_sync_len, data, len) != 0)
+		return -1;
+	m->clock_sync_generation++;
+	return 0;
+}
+
+int
+machine_keep_clock_sync(struct machine *m)
+{
+	struct machine_past_clocks past = { .generation =
+		m->clock_sync_generation };
+
+	if (m->clock_sync == NULL)
+		return 0;
+	if (replace_bytes(&past.data, &past.len, m->clock_sync,
+	    m->clock_sync_len) != 0)
+		return -1;
+	if (m->n_past_clocks == MACHINE_PAST_CLOCKS) {
+		free(m->past_clocks[0].data);
+		memmove(&m->past_clocks[0], &m->past_clocks[1],
+		    (MACHINE_PAST_CLOCKS - 1) * sizeof(past));
+		m->n_past_clocks--;
+	}
+	m->past_clocks[m->n_past_clocks++] = past;
+	return 0;
+}

@@ -1,0 +1,306 @@
+/*
+ * model: the object graph of the collector, and who owns whom.
+ *
+ *   service -> machine*            (machine.h; referred to by who speaks for it)
+ *   service -> links -> link*      (link.h: of relays; has producers)
+ *   service -> producer*           (made and ended by its port, or link)
+ *     producer -> data_source*     (registered by the producer)
+ *     producer -> ds_instance*     (linked; owned by the session)
+ *     producer -> shm
+ *   service -> session*            (made by a consumer's EnableTracing)
+ *     session -> config, session_buffer* -> trace_buffer
+ *     session -> ds_instance*      (a data source of a producer, switched on)
+ *     session -> flush*            (waiting for producers)
+ *     session -> file_session      (write_into_file)
+ *     session -> sequence_map
+ *   consumer (port) <-> session    (back-pointers, either side may go first)
+ *
+ * Everything here belongs to the loop's thread.  Only files of service/session
+ * look inside these structs; ports use the functions declared in the header of
+ * the file that implements them.
+ */
+#ifndef SERVICE_MODEL_MODEL_H
+#define SERVICE_MODEL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "transport/process/heap_trimming.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "service/machine/machine.h"
+#include "service/limits/overload.h"
+#include "service/access/per_peer_count.h"
+#include "service/ring_memory/ring_ahead.h"
+#include "service/model/source_order.h"
+
+/* glibc's queue.h lacks the removal-safe walk. */
+#ifndef TAILQ_FOREACH_SAFE
+#define TAILQ_FOREACH_SAFE(var, head, field, next)                            \
+	for ((var) = TAILQ_FIRST(head);                                       \
+	    (var) != NULL && ((next) = TAILQ_NEXT(var, field), 1);            \
+	    (var) = (next))
+#endif
+
+struct budget;
+struct config;
+struct config_data_source;
+struct consumer;
+struct consumer_ops;
+struct file_writer;
+struct flush;
+struct guard_book;
+struct links;
+struct thread_priority;
+struct producer;
+struct producer_losses;
+struct producer_ops;
+struct producer_quota;
+struct sequence_map;
+struct service;
+struct session;
+struct settings;
+struct shm;
+struct shutdown;
+struct trace_buffer;
+struct trigger_state;
+struct trust;
+
+/* A data source as registered. */
+struct data_source {
+	TAILQ_ENTRY(data_source) link;
+	TAILQ_ENTRY(data_source) by_name; /* source_order.h's, like the next */
+	struct source_name *of_name;
+	struct producer *producer;
+	char *name;
+	uint8_t *descriptor; /* encoded DataSourceDescriptor, as it came */
+	size_t descriptor_len;
+	bool will_notify_on_start;
+	bool will_notify_on_stop;
+	bool handles_incremental_state_clear;
+	bool no_flush;
+};
+
+enum instance_state {
+	INSTANCE_CONFIGURED, /* SetupDataSource sent */
+	INSTANCE_STARTING,   /* StartDataSource sent, acknowledgement awaited */
+	INSTANCE_STARTED,
+	INSTANCE_STOPPING,   /* StopDataSource sent, acknowledgement awaited */
+	INSTANCE_STOPPED,
+};
+#define INSTANCE_STATES (INSTANCE_STOPPED + 1)
+
+/* A data source switched on by a session. */
+struct ds_instance {
+	TAILQ_ENTRY(ds_instance) of_session;
+	TAILQ_ENTRY(ds_instance) of_producer;
+	struct session *session;
+	struct producer *producer;
+	uint64_t id;
+	enum instance_state state;
+	/* For this source of the config and this registration; to compare. */
+	const struct config_data_source *want;
+	const struct data_source *source;
+	const char *name;    /* of the data source; want's */
+	bool will_notify_on_start;
+	bool will_notify_on_stop;
+	bool handles_incremental_state_clear;
+	bool no_flush;
+};
+
+TAILQ_HEAD(data_source_list, data_source);
+TAILQ_HEAD(instance_list, ds_instance);
+
+/* What a port does for its producer.  All asynchronous; none may fail. */
+struct producer_ops {
+	/* shm NULL under emulation. */
+	void (*setup_tracing)(void *port, struct shm *shm, size_t page_size);
+	void (*setup_data_source)(void *port, uint64_t id,
+	    const uint8_t *config, size_t len);
+	void (*start_data_source)(void *port, uint64_t id,
+	    const uint8_t *config, size_t len);
+	void (*stop_data_source)(void *port, uint64_t id);
+	void (*flush)(void *port, uint64_t request_id, const uint64_t *ids,
+	    size_t n, uint64_t flags);
+	void (*clear_incremental_state)(void *port, const uint64_t *ids,
+	    size_t n);
+	/* A commit that got RPC_AGAIN may be tried again. */
+	void (*resume)(void *port);
+};
+
+struct producer {
+	TAILQ_ENTRY(producer) link;
+	TAILQ_ENTRY(producer) waiting;
+	struct producer_waiters *waits_in; /* of a file_session, or NULL */
+	bool is_waiting;
+	const struct session_buffer *waits_for; /* and for how much room: */
+	uint32_t waits_bytes;
+	uint64_t wait_turn; /* of who waited longest, 0: got through since */
+	size_t moves_done;  /* of the request that waits */
+	struct service *service;
+	const struct producer_ops *ops;
+	void *port;
+	struct machine *machine; /* referred to */
+	uint64_t peer;           /* in service->data_sources */
+	uint32_t id;
+	int32_t uid;
+	int32_t pid;
+	char *name;
+	char *sdk_version;
+	char *machine_name; /* its own for the machine, or NULL */
+	bool own;           /* the kernel says: of the daemon's own user */
+	bool emulated;      /* no shared memory: chunks come as data */
+	bool scrape;
+	bool linked;        /* by a link: commits may leave out the buffer */
+	bool cut;           /* its link is cut off, and waited for */
+	struct producer_losses *losses; /* losses.c's; NULL: none */
+	struct producer_quota *quota;   /* quota.h; NULL: none */
+	struct arrival_watch *arrivals; /* arrivals.h; NULL: on our clocks */
+	uint64_t back_ms;   /* loop_now_ms() when that was known last; 0: never */
+	/* last_flush_id when its link was last heard; NULL: not by a link. */
+	const uint64_t *heard;
+	/* The last flush it was asked for, and since when it owes an answer. */
+	uint64_t asked_flush;
+	uint64_t asked_ms;  /* 0: it has answered all */
+	bool gone;          /* no connection; some memory is still to be read */
+	bool tracing_set_up;
+	bool shm_provided;  /* shm is the producer's own: it has the fd */
+	uint32_t shm_size_hint;
+	uint32_t page_size_hint;
+	struct shm *shm;    /* NULL until set up, or emulated */
+	/* A bit a chunk, by page: complete, and in its buffer by a scrape. */
+	uint16_t *scraped;
+	bool lacks_patches; /* wrote chunks that are to be patched */
+	struct data_source_list data_sources;
+	size_t n_data_sources;
+	struct instance_list instances;
+	size_t n_instances;
+	/* Writer id -> global buffer id, in pages made on demand. */
+	uint16_t **writer_pages;
+	size_t n_writer_pages; /* that have a place */
+	size_t n_writers;
+	/* Global ids of the buffers it may write to. */
+	uint16_t *allowed;
+	size_t n_allowed;
+	size_t allowed_cap;
+	/* For people: what buffers took of it, and what is lost. */
+	struct {
+		uint64_t bytes;
+		uint64_t packets; /* about */
+		uint64_t lost;    /* chunks refused, packets it dropped itself */
+	} wrote;
+	/* Of the commit being applied: sessions count them at its end. */
+	struct {
+		uint64_t chunks;
+		uint64_t patches;
+	} refused;
+};
+
+enum session_state {
+	SESSION_CONFIGURED, /* data sources set up; StartTracing awaited */
+	SESSION_STARTED,
+	SESSION_DISABLING,  /* stop acknowledgements awaited */
+	SESSION_DISABLED,   /* buffers hold the trace */
+	SESSION_CLONED,     /* a read-only copy of another */
+};
+const char *session_state_name(enum session_state s);
+
+struct session_buffer {
+	uint16_t id;        /* global, 1..65535 */
+	struct session *session;
+	struct trace_buffer *tb;
+	char *name;         /* NULL: none */
+	struct ring_ahead ahead; /* of tb's ring */
+	uint64_t size;
+	bool ring;          /* else DISCARD */
+	bool transfer_on_clone;
+	bool clear_before_clone;
+};
+
+TAILQ_HEAD(session_list, session);
+TAILQ_HEAD(producer_list, producer);
+TAILQ_HEAD(producer_waiters, producer);
+
+/* Since the start of the service: for people who look into it. */
+struct service_counters {
+	uint64_t producers_seen;
+	uint64_t data_sources_seen;
+	uint64_t refusals; /* commits with such; see session.refused */
+	uint64_t unparsable_commits;
+	uint64_t bad_chunk_index;
+	uint64_t wrong_buffer;
+	/* For a buffer that is gone: a writer that outlived its session. */
+	uint64_t chunks_late;
+	uint64_t instances_refused;
+	uint64_t sequences_refused;
+};
+
+/*
+ * Traces have 31 bits for the id of a producer; 0 is none.  Less what may be in
+ * use at a time.
+ */
+#define SERVICE_PRODUCER_IDS                                                   \
+	((uint32_t)INT32_MAX - 2u * SETTINGS_PRODUCERS_MOST)
+/* Global buffer ids are 1..65535; 0 is none. */
+#define SERVICE_BUFFER_IDS 65536u
+
+struct service {
+	struct loop *loop;
+	const struct settings *settings; /* borrowed */
+	const struct trust *trust; /* borrowed, for ports; NULL: no rules */
+	int trace_dirfd;                 /* -1: output_path is refused */
+	struct machine host;
+	struct machine_table *machines;  /* remote ones */
+	struct links *links;             /* of relays */
+	/*
+	 * What waits for links counts here too, as for connections.  Borrowed;
+	 * NULL: no limit.
+	 */
+	struct budget *connection_memory;
+	struct producer_list producers;
+	size_t n_producers;
+	size_t n_gone;                   /* producers without a connection */
+	struct session_list sessions;
+	size_t n_sessions;
+	LIST_HEAD(, query) queries;      /* that are being answered */
+	LIST_HEAD(, producer_walk) walks; /* that are under way */
+	struct per_peer_count consumers;     /* connected ones */
+	struct per_peer_count data_sources;  /* registered ones */
+	size_t n_data_sources;
+	struct source_order sources;
+	struct session_buffer **buffers; /* SERVICE_BUFFER_IDS, by global id */
+	uint16_t last_buffer_id;
+	uint16_t highest_buffer_id;      /* ever handed out */
+	size_t n_buffers;
+	uint64_t total_buffer_bytes;
+	size_t n_lossless; /* file sessions that hold producers back */
+	uint32_t last_producer_id;
+	uint64_t last_session_id;
+	uint64_t last_instance_id;
+	uint64_t last_flush_id;
+	struct service_counters counters;
+	struct trigger_state *triggers;
+	struct guard_book *guard_book;   /* config_guard.h */
+	struct thread_priority *priority;
+	struct populator *populator;     /* for rings */
+	bool lockdown;                   /* lockdown.h */
+	struct overload overload;        /* overload.h; zero: none */
+	struct heap_rest heap;           /* stirred by who goes */
+	char clocks[96];         /* this_machine_clocks() */
+	uint8_t *system_info; /* of the host, encoded */
+	size_t system_info_len;
+	void (*idle)(void *arg); /* told when the last session goes; or NULL */
+	void *idle_arg;
+	struct loop_call idle_call;
+	struct shutdown *shutdown; /* NULL until service_shutdown() */
+	/* Of lines that peers can cause at will, for log_limited(). */
+	struct log_limit session_log; /* sessions come, go, wait in vain */
+	struct log_limit file_log;    /* trace files that failed */
+	struct log_limit refused_log; /* configs refused */
+	struct log_limit discard_log; /* chunks and patches refused */
+	struct log_limit memory_log;  /* none left for something small */
+};
+
+#endif /* SERVICE_MODEL_MODEL_H */

@@ -1,0 +1,56 @@
+/*
+ * event_log: packets that the service itself has to write into a trace and
+ * that nobody has read yet: clock snapshots and events of a session's life.
+ *
+ * Encoded when they happen (their time is then), kept in two queues, each
+ * bounded: clock snapshots are thinned out (the first is always kept), of events
+ * the oldest go first.
+ */
+#ifndef SERVICE_PACKET_EVENT_LOG_H
+#define SERVICE_PACKET_EVENT_LOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+#include "service/packet/service_packets.h"
+
+struct event_log;
+
+#define EVENT_LOG_SNAPSHOTS_MAX 64u
+#define EVENT_LOG_EVENTS_MAX 1024u
+
+enum event_queue { EVENT_QUEUE_SNAPSHOTS, EVENT_QUEUE_EVENTS };
+
+/*
+ * with_events false (disable_service_events): events are dropped;
+ * with_snapshots false likewise.  primary_clock: BuiltinClock.
+ */
+struct event_log *event_log_new(bool with_events, bool with_snapshots,
+    uint32_t primary_clock) MUST_CHECK;
+void event_log_free(struct event_log *l);
+struct event_log *event_log_clone(const struct event_log *l) MUST_CHECK;
+
+/* Takes a snapshot of all clocks. */
+void event_log_snapshot(struct event_log *l);
+void event_log_event(struct event_log *l, enum service_event event);
+void event_log_slow(struct event_log *l, enum service_slow_event event,
+    const struct service_slow_source *sources, size_t n);
+void event_log_buffer_cloned(struct event_log *l, uint32_t buffer);
+void event_log_trigger(struct event_log *l, const struct service_trigger *t);
+/* Those of event_log_trigger() that nobody has read: a clone has them. */
+void event_log_drop_triggers(struct event_log *l);
+/* Goes before all other events. */
+void event_log_clone_trigger(struct event_log *l,
+    const struct service_trigger *t);
+void event_log_session(struct event_log *l,
+    const struct service_session_event *e);
+
+/* The oldest packet of a queue, NULL: none.  Live until the next call. */
+const uint8_t *event_log_peek(const struct event_log *l, enum event_queue q,
+    size_t *len);
+void event_log_pop(struct event_log *l, enum event_queue q);
+bool event_log_is_empty(const struct event_log *l);
+
+#endif /* SERVICE_PACKET_EVENT_LOG_H */

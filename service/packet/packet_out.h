@@ -1,0 +1,120 @@
+/*
+ * packet_out: turns packets into what leaves the service: batches of
+ * Trace.packet fields for a file, or ReadBuffersResponse messages for a
+ * consumer (reference wire-format.md).
+ *
+ * Appends the trusted fields to each packet.  One copy per slice, no allocation
+ * per packet.  Pure: it never writes to a file or a connection; the session
+ * takes the batch or the reply when there is no more room and passes it on:
+ *
+ *	while (packet_out_room(o) && trace_buffer_read(tb, &p)) {
+ *		if (!packet_check(p.slices, p.n_slices, p.size))
+ *			invalid++;
+ *		else if (!packet_out_put(o, p.slices, p.n_slices, p.size,
+ *		    trailer, p.loss))
+ *			lost_no_memory++;
+ *	}
+ *	file:     file_sink_submit(); packet_out_set_batch(o, next or NULL);
+ *	consumer: packet_out_reply(o, &len); rpc_reply(...); packet_out_next(o);
+ *
+ * A packet that was asked for is always taken: room is a promise that the next
+ * packet fits, whatever its size.  So a file batch may be longer than its
+ * nominal size by one packet, and a reply output keeps a copy of the part of a
+ * packet that did not fit into the reply (at most one packet, freed when it is
+ * sent); there is no room until all of it is in a reply.
+ */
+#ifndef SERVICE_PACKET_PACKET_OUT_H
+#define SERVICE_PACKET_PACKET_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+#include "transport/wire/frame.h"
+
+struct packet_out;
+struct sink_batch;
+struct tb_slice;
+
+/* Tags of 1, 1, 2 and 2 bytes; varints of at most 10, 5, 10 and 5. */
+#define PACKET_TRAILER_MAX 40u
+
+/* The trusted fields of one sequence; built once, appended to each packet. */
+struct packet_trailer {
+	uint8_t bytes[PACKET_TRAILER_MAX];
+	size_t len;
+};
+
+/*
+ * uid: always written, -1 included.  pid: left out when <= 0 (not known).
+ * machine: left out when 0 (the service's own machine).
+ */
+void packet_trailer_init(struct packet_trailer *t, int32_t uid, int32_t pid,
+    uint32_t sequence, uint32_t machine);
+
+/* With previous_packet_dropped behind it, and what is written in vain. */
+#define PACKET_TRAILER_ROOM (PACKET_TRAILER_MAX + 7u)
+/*
+ * Writes the trusted fields (NULL: none) and the loss (0: none) to p, as
+ * packet_out_put() does, and returns where they end.
+ */
+uint8_t *packet_trailer_put(uint8_t *p, const struct packet_trailer *t,
+    uint32_t loss);
+
+/*
+ * The bytes of a reply (rpc_reply's msg) never exceed this, which leaves 512
+ * for the envelope: the frame stays within FRAME_MAX_BYTES.
+ */
+#define PACKET_REPLY_MAX (FRAME_MAX_BYTES - 512u)
+
+/* For a file: batches.  NULL: no memory. */
+struct packet_out *packet_out_new_file(void) MUST_CHECK;
+/*
+ * For a consumer: replies.  NULL: no memory.  Holds PACKET_REPLY_MAX bytes:
+ * make it when a read begins and free it when the read ends.
+ */
+struct packet_out *packet_out_new_reply(void) MUST_CHECK;
+void packet_out_free(struct packet_out *o);
+
+/*
+ * File: where packets go from now on, appended to what is in the batch.
+ * Borrowed; NULL while there is none (no room then).
+ */
+void packet_out_set_batch(struct packet_out *o, struct sink_batch *b);
+
+/* Whether the next packet will be taken, of whatever size it is. */
+bool packet_out_room(const struct packet_out *o);
+
+/*
+ * Appends one packet: n slices of size bytes in all, then the trailer (NULL:
+ * the bytes are complete as they are, a packet of the service itself), then
+ * previous_packet_dropped unless loss is 0.  Only while there is room.  False
+ * when memory for an unusually large packet is missing: the output is as it was
+ * before, the packet is not in it and is the caller's to count.
+ */
+bool packet_out_put(struct packet_out *o, const struct tb_slice *slices,
+    size_t n, size_t size, const struct packet_trailer *trailer, uint32_t loss)
+    MUST_CHECK;
+
+/* Bytes that packet_out_put() of such a packet adds to a file. */
+size_t packet_out_size(size_t size, const struct packet_trailer *trailer,
+    uint32_t loss);
+
+/* Nothing has been put since the last batch / reply, and nothing is left. */
+bool packet_out_empty(const struct packet_out *o);
+
+/*
+ * Reply: the ReadBuffersResponse gathered so far; *len may be 0 (an empty
+ * message is a valid one).  Borrowed until the next non-const call.
+ */
+const uint8_t *packet_out_reply(const struct packet_out *o, size_t *len);
+/* A cut packet goes on in the next reply: has_more must be true on this one. */
+bool packet_out_pending(const struct packet_out *o);
+/*
+ * The reply was passed on: begins the next one, with the rest of a cut packet
+ * first.  After it, as long as there is no room, the new reply is complete.
+ */
+void packet_out_next(struct packet_out *o);
+
+#endif /* SERVICE_PACKET_PACKET_OUT_H */

@@ -1,0 +1,93 @@
+#include "service/packet/packet_time.h"
+
+#include "transport/clock/clock_snapshot.h"
+#include "transport/wire/pb_reader.h"
+
+/* Field numbers: reference wire-format.md, under the name of each message */
+enum trace_packet_field {
+	PACKET_CLOCK_SNAPSHOT = 6,
+	PACKET_TIMESTAMP = 8,
+	PACKET_TIMESTAMP_CLOCK_ID = 58,
+	PACKET_DEFAULTS = 59,
+};
+enum { DEFAULTS_CLOCK_ID = 58 };
+enum { SNAPSHOT_CLOCKS = 1 };
+enum { CLOCK_CLOCK_ID = 1, CLOCK_TIMESTAMP = 2 };
+
+static bool
+counts_from_boot(uint64_t clock)
+{
+	return clock == CLOCK_ID_BOOTTIME || clock == CLOCK_ID_MONOTONIC;
+}
+
+/* The last varint of this number in a message; 0: none. */
+static uint64_t
+varint_of(const struct pb_field *message, uint32_t number)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	uint64_t v = 0;
+
+	pb_init(&r, message->data, message->len);
+	while (pb_next(&r, &f))
+		if (f.number == number && f.wire == PB_VARINT)
+			v = f.value;
+	return r.bad ? 0 : v;
+}
+
+/* How an SDK whose timestamps are increments tells from where they count. */
+static void
+read_snapshot(const struct pb_field *snapshot, struct packet_time *out)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	uint64_t clock;
+
+	pb_init(&r, snapshot->data, snapshot->len);
+	while (pb_next(&r, &f)) {
+		if (f.number != SNAPSHOT_CLOCKS || f.wire != PB_BYTES)
+			continue;
+		clock = varint_of(&f, CLOCK_CLOCK_ID);
+		if (counts_from_boot(clock)) {
+			out->clock = (uint32_t)clock;
+			out->ns = varint_of(&f, CLOCK_TIMESTAMP);
+			out->is_reading = true;
+		}
+	}
+}
+
+struct packet_time
+packet_time_of(const uint8_t *packet, size_t len, bool *other_default)
+{
+	struct packet_time snapshot = { .clock = 0 };
+	uint64_t timestamp = 0, clock = 0, named;
+	struct pb_reader r;
+	struct pb_field f;
+
+	pb_init(&r, packet, len);
+	while (pb_next(&r, &f)) {
+		if (f.number == PACKET_TIMESTAMP && f.wire == PB_VARINT)
+			timestamp = f.value;
+		else if (f.number == PACKET_TIMESTAMP_CLOCK_ID &&
+		    f.wire == PB_VARINT)
+			clock = f.value;
+		else if (f.number == PACKET_CLOCK_SNAPSHOT &&
+		    f.wire == PB_BYTES)
+			read_snapshot(&f, &snapshot);
+		else if (f.number == PACKET_DEFAULTS && f.wire == PB_BYTES) {
+			named = varint_of(&f, DEFAULTS_CLOCK_ID);
+			*other_default = named != 0 &&
+			    named != CLOCK_ID_BOOTTIME;
+		}
+	}
+	if (r.bad)
+		return (struct packet_time){ .clock = 0 };
+	if (snapshot.clock != 0 && snapshot.ns != 0)
+		return snapshot;
+	if (clock == 0 && !*other_default)
+		clock = CLOCK_ID_BOOTTIME;
+	if (timestamp == 0 || !counts_from_boot(clock))
+		return (struct packet_time){ .clock = 0 };
+	return (struct packet_time){ .clock = (uint32_t)clock,
+		.ns = timestamp };
+}

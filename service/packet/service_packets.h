@@ -1,0 +1,138 @@
+/*
+ * service_packets: the packets the service itself writes into a trace
+ * (reference behaviour.md, "What the service writes into a trace").
+ *
+ * Pure encoders: each appends the body of one TracePacket to w, with the
+ * trusted fields that real ones carry; packet_out_put() without a trailer puts
+ * it into an output.  Memory failure shows in w->failed.  Which packets a
+ * session writes, and when, is the session's business.
+ */
+#ifndef SERVICE_PACKET_SERVICE_PACKETS_H
+#define SERVICE_PACKET_SERVICE_PACKETS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct clock_reading;
+struct packet_stats;
+struct system_info;
+struct pb_writer;
+
+/* trusted_packet_sequence_id of the service; those of producers begin at 2. */
+#define SERVICE_PACKETS_SEQUENCE 1u
+
+/* BuiltinClock: the clock of every timestamp the service writes. */
+#define SERVICE_PACKETS_CLOCK_BOOTTIME 6u
+
+/*
+ * uid, everywhere: of this process.  ts: CLOCK_BOOTTIME, nanoseconds.
+ * primary_clock: BuiltinDataSource.primary_trace_clock, or BOOTTIME.
+ */
+void service_packets_clock_snapshot(struct pb_writer *w, int32_t uid,
+    const struct clock_reading *clocks, size_t n, uint32_t primary_clock);
+void service_packets_sync_marker(struct pb_writer *w, int32_t uid);
+/* config: the encoded TraceConfig, passed through byte for byte. */
+void service_packets_trace_config(struct pb_writer *w, int32_t uid,
+    const uint8_t *config, size_t len);
+/* config: an encoded TraceConfig; its trace_attributes, as they are. */
+void service_packets_trace_attributes(struct pb_writer *w, int32_t uid,
+    const uint8_t *config, size_t len);
+void service_packets_trace_uuid(struct pb_writer *w, int32_t uid, int64_t msb,
+    int64_t lsb);
+void service_packets_system_info(struct pb_writer *w, int32_t uid,
+    const struct system_info *s);
+/*
+ * info: an encoded SystemInfo, such as that of InitRelay, passed through byte
+ * for byte.  machine 0: of this one.
+ */
+void service_packets_remote_system_info(struct pb_writer *w, int32_t uid,
+    uint32_t machine, const uint8_t *info, size_t len);
+
+/* TracingServiceEvent: field numbers of the kinds that are a bool. */
+enum service_event {
+	SERVICE_EVENT_ALL_DATA_SOURCES_STARTED = 1,
+	SERVICE_EVENT_TRACING_STARTED = 2,
+	SERVICE_EVENT_ALL_DATA_SOURCES_FLUSHED = 3,
+	SERVICE_EVENT_READ_TRACING_BUFFERS_COMPLETED = 4,
+	SERVICE_EVENT_TRACING_DISABLED = 5,
+	SERVICE_EVENT_SEIZED_FOR_BUGREPORT = 6,
+	SERVICE_EVENT_FLUSH_STARTED = 9,
+	SERVICE_EVENT_CLONE_STARTED = 10,
+};
+void service_packets_event(struct pb_writer *w, int32_t uid, uint64_t ts,
+    enum service_event event);
+
+/* The kinds that name data sources. */
+enum service_slow_event {
+	SERVICE_EVENT_SLOW_STARTING_DATA_SOURCES = 7,
+	SERVICE_EVENT_LAST_FLUSH_SLOW_DATA_SOURCES = 8,
+};
+/* At most this many are named; the rest is left out. */
+#define SERVICE_PACKETS_SLOW_MAX 32u
+struct service_slow_source {
+	const char *producer;
+	const char *data_source;
+};
+void service_packets_slow_sources(struct pb_writer *w, int32_t uid, uint64_t ts,
+    enum service_slow_event event, const struct service_slow_source *sources,
+    size_t n);
+/* buffer: index in the config. */
+void service_packets_buffer_cloned(struct pb_writer *w, int32_t uid,
+    uint64_t ts, uint32_t buffer);
+
+void service_packets_trace_stats(struct pb_writer *w, int32_t uid,
+    const struct packet_stats *st);
+
+/* One exchange with a remote machine: its clocks and ours at the same time. */
+struct service_clock_pair {
+	const struct clock_reading *client;
+	size_t n_client;
+	const struct clock_reading *host;
+	size_t n_host;
+};
+void service_packets_remote_clock_sync(struct pb_writer *w, int32_t uid,
+    uint32_t machine, const struct service_clock_pair *pairs, size_t n);
+
+struct service_trigger {
+	const char *name;
+	const char *producer_name;
+	int32_t producer_uid;
+	uint64_t ts; /* when it was received */
+	uint64_t stop_delay_ms;
+};
+void service_packets_trigger(struct pb_writer *w, int32_t uid,
+    const struct service_trigger *t);
+/* The one that made a clone: the first packets of the cloned session. */
+void service_packets_clone_trigger(struct pb_writer *w, int32_t uid,
+    const struct service_trigger *t);
+
+/* Which sequence a producer wrote, and into which buffer of the config. */
+struct service_sequence {
+	uint32_t buffer;
+	uint32_t sequence;
+	int32_t producer;
+};
+/* TraceProvenance: one entry a buffer, the sequences (any order) in theirs. */
+void service_packets_provenance(struct pb_writer *w, int32_t uid, uint64_t ts,
+    size_t n_buffers, const struct service_sequence *sequences, size_t n);
+
+/* ConcurrentSessionEvent.State */
+enum service_session_state {
+	SERVICE_SESSION_DISABLED = 1,
+	SERVICE_SESSION_CONFIGURED = 2,
+	SERVICE_SESSION_STARTED = 3,
+	SERVICE_SESSION_STOPPING = 4, /* waits for stop acknowledgements */
+	SERVICE_SESSION_CLONED = 5,   /* read-only */
+};
+struct service_session_event {
+	enum service_session_state state;
+	const char *name; /* unique_session_name; NULL or "": left out */
+	uint64_t id;
+	int32_t consumer_uid;
+	uint32_t num_data_sources;
+};
+void service_packets_session_event(struct pb_writer *w, int32_t uid,
+    uint64_t ts, const struct service_session_event *e);
+
+#endif /* SERVICE_PACKET_SERVICE_PACKETS_H */

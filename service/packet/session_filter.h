@@ -1,0 +1,46 @@
+/*
+ * session_filter: a session's TraceFilter at work: puts a packet and its
+ * trusted fields together, filters the whole, counts what each buffer lost.
+ *
+ * The trusted fields go through the filter like all others, as in Perfetto: a
+ * filter that does not name them takes them away.  Of a packet of which nothing
+ * is left, or that is not sound, an empty one remains, so that packets can be
+ * counted on both sides.
+ */
+#ifndef SERVICE_PACKET_SESSION_FILTER_H
+#define SERVICE_PACKET_SESSION_FILTER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+struct config;
+struct packet_filter_stats;
+struct packet_trailer;
+struct session_filter;
+struct tb_slice;
+
+/* For packets of the service: of no buffer. */
+#define SESSION_FILTER_NO_BUFFER SIZE_MAX
+
+/* Of a config with a trace_filter.  NULL with the sentence for EnableTracing. */
+struct session_filter *session_filter_new(const struct config *c, char *err,
+    size_t err_size) MUST_CHECK;
+void session_filter_free(struct session_filter *f);
+
+/*
+ * What is left of a packet: n slices of size bytes in all, the trailer (NULL:
+ * none) and the loss (0: none).  Borrowed until the next call.
+ */
+struct tb_slice session_filter_packet(struct session_filter *f,
+    const struct tb_slice *slices, size_t n, size_t size,
+    const struct packet_trailer *trailer, uint32_t loss, size_t buffer);
+
+/* Time that filtering took so far. */
+uint64_t session_filter_ns(const struct session_filter *f);
+/* Borrowed: good until the filter is freed, and changes with each packet. */
+void session_filter_stats(const struct session_filter *f,
+    struct packet_filter_stats *out);
+
+#endif /* SERVICE_PACKET_SESSION_FILTER_H */

@@ -1,0 +1,761 @@
+#include "service/session/file_writer.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/base/log.h"
+#include "service/buffer/trace_buffer.h"
+#include "service/session/file_loss.h"
+#include "service/session/flush.h"
+#include "service/model/model.h"
+#include "service/packet/packet_out.h"
+#include "service/access/principal.h"
+#include "service/session/producer.h"
+#include "service/session/readback.h"
+#include "service/session/session.h"
+#include "service/settings/settings.h"
+#include "service/sink/file_sink.h"
+#include "service/sink/sink_fd.h"
+#include "service/sink/sink_path.h"
+
+#define WRITE_PERIOD_DEFAULT_MS 5000u
+#define WRITE_PERIOD_MIN_MS 100u
+/* Room that is shared out at a time among producers that wait for it. */
+#define WAKE_BYTES    (1024u * 1024u)
+#define WAKE_OVERHEAD 64u /* a chunk's header, rounded up */
+/*
+ * Of max_file_size_bytes for the statistics at its end, which tell how the
+ * buffers and relays fared: a 32nd, but not less or more than this.
+ */
+#define STATS_BYTES_MIN 512u
+#define STATS_BYTES_OF_BUFFER 128u
+#define STATS_BYTES_MAX (16u * 1024u)
+/* Up to this period, WRITE_FLUSH_AUTO flushes on its own clock of 5 s. */
+#define AUTO_FLUSH_PERIOD_MS 5000u
+
+enum file_state {
+	FILE_OPENING, /* opened() is awaited; nothing is written */
+	FILE_OPEN,
+	FILE_FAILED,  /* nothing more is written; the session ends */
+	FILE_CLOSING, /* closed() is awaited; then, of one that failed, what */
+	              /* was never written is counted */
+};
+
+struct file_writer {
+	struct session *session;
+	struct file_sink *sink;
+	struct packet_out *out;
+	enum file_state state;
+	bool pass;        /* a pass over the buffers is under way */
+	bool pass_syncs;  /* fdatasync at its end */
+	bool finishing;   /* the last pass: then close */
+	bool scraped;     /* finishing: all shared memory was taken */
+	bool scraping;    /* inside session_scrape(): no step may nest */
+	bool retry_posted;
+	bool lossless;
+	bool limit_hit;   /* max_file_size_bytes was reached: */
+	bool has_stats;   /* what it ends with was put */
+	uint32_t last_call_ms; /* to finish in; 0: as long as it gets on */
+	struct loop_call retry_call, limit_call;
+	bool has_limit;   /* to be counted here: not compressed */
+	uint64_t left;    /* bytes up to max_file_size_bytes, */
+	uint64_t kept;    /* less those for its end */
+	uint64_t written;
+	uint64_t *floor;  /* per buffer: unread when the last pass ended */
+	struct loop_timer *write_timer;
+	struct loop_timer *flush_timer;
+	struct producer_waiters waiters; /* who waits longest comes first */
+	struct producer *waited_last;    /* who was put there last; or NULL */
+	uint64_t last_turn;
+	char *error;
+	struct file_loss *loss; /* what it should have got, and did not */
+};
+
+static void pump(struct file_writer *f);
+
+static void
+retry_cb(void *arg)
+{
+	struct file_writer *f = arg;
+
+	f->retry_posted = false;
+	flush_retry(f->session);
+	producers_reap(f->session->service);
+}
+
+static void
+waits_no_more(struct file_writer *f, struct producer *p)
+{
+	if (f->waited_last == p)
+		f->waited_last = NULL;
+	TAILQ_REMOVE(&f->waiters, p, waiting);
+	p->is_waiting = false;
+}
+
+void
+file_writer_forget(struct producer *p)
+{
+	if (p->is_waiting)
+		waits_no_more((struct file_writer *)((char *)p->waits_in -
+		    offsetof(struct file_writer, waiters)), p);
+}
+
+static void
+wake_all(struct file_writer *f)
+{
+	struct producer *p;
+
+	while ((p = TAILQ_FIRST(&f->waiters)) != NULL) {
+		waits_no_more(f, p);
+		p->ops->resume(p->port);
+	}
+}
+
+/*
+ * Those for whom there is room by now, in their order: of thousands who wait
+ * for a few chunks' room all but a few would try in vain, each time.
+ */
+static void
+wake_some(struct file_writer *f)
+{
+	const struct session_buffer *b = NULL;
+	struct producer *p;
+	uint64_t left = 0, need;
+
+	while ((p = TAILQ_FIRST(&f->waiters)) != NULL) {
+		if (p->waits_for != b) {
+			b = p->waits_for;
+			left = trace_buffer_room(b->tb, WAKE_BYTES);
+		}
+		need = p->waits_bytes + WAKE_OVERHEAD;
+		if (need > left)
+			return;
+		left -= need;
+		waits_no_more(f, p);
+		p->ops->resume(p->port);
+	}
+}
+
+/*
+ * Who was held back may try again.  In a pass this is called with every batch;
+ * afterwards perhaps never, so that everybody has to see for himself.
+ */
+static void
+wake(struct file_writer *f)
+{
+	if (f->pass && f->state == FILE_OPEN && !f->limit_hit)
+		wake_some(f);
+	else
+		wake_all(f);
+	/* On a later turn: a flush that waits may be the caller's caller. */
+	if (!f->retry_posted && (!TAILQ_EMPTY(&f->session->flushes) ||
+	    f->session->service->n_gone > 0)) {
+		f->retry_posted = true;
+		loop_defer(f->session->service->loop, &f->retry_call, retry_cb,
+		    f);
+	}
+}
+
+static void
+stop_being_lossless(struct file_writer *f)
+{
+	if (!f->lossless)
+		return;
+	f->lossless = false;
+	f->session->service->n_lossless--;
+}
+
+static void
+start_pass(struct file_writer *f, bool sync)
+{
+	f->pass_syncs = f->pass_syncs || sync;
+	if (f->pass || f->state != FILE_OPEN)
+		return;
+	f->pass = true;
+	readback_begin(f->session->readback);
+	pump(f);
+}
+
+static void
+limit_cb(void *arg)
+{
+	struct file_writer *f = arg;
+
+	log_limited(&f->session->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
+	    "session %llu: max_file_size_bytes is reached",
+	    (unsigned long long)f->session->id);
+	session_disable(f->session, NULL);
+}
+
+static void
+end_pass(struct file_writer *f)
+{
+	struct session *s = f->session;
+	size_t i;
+
+	f->pass = false;
+	for (i = 0; i < s->n_buffers; i++)
+		f->floor[i] = trace_buffer_unread(s->buffers[i].tb);
+}
+
+/* The last pass is over: take what is left in shared memory, or close. */
+static void
+finish_step(struct file_writer *f)
+{
+	if (!f->scraped && !f->limit_hit) {
+		f->scraping = true;
+		f->scraped = session_scrape(f->session);
+		f->scraping = false;
+		readback_want_stats(f->session->readback);
+		start_pass(f, f->pass_syncs);
+		return;
+	}
+	f->state = FILE_CLOSING;
+	stop_being_lossless(f);
+	wake(f);
+	file_sink_close(f->sink);
+}
+
+/* The session ends; the pass goes on until there is a batch for the file's end. */
+static void
+hit_limit(struct file_writer *f)
+{
+	f->limit_hit = true;
+	loop_defer(f->session->service->loop, &f->limit_call, limit_cb, f);
+}
+
+static void
+put_end(struct file_writer *f)
+{
+	if (!f->has_stats)
+		readback_put_stats(f->session->readback, f->out, f->kept);
+	f->has_stats = true;
+	end_pass(f);
+}
+
+static void
+put_some(struct file_writer *f)
+{
+	switch (readback_fill(f->session->readback, f->out,
+	    f->has_limit ? &f->left : NULL)) {
+	case READBACK_LIMIT:
+		hit_limit(f);
+		break;
+	case READBACK_DONE:
+		end_pass(f);
+		break;
+	case READBACK_FULL:
+		break;
+	}
+}
+
+static void
+submit(struct file_writer *f)
+{
+	bool sync = !f->pass && f->pass_syncs;
+
+	if (f->has_stats)
+		file_sink_submit_last(f->sink, sync);
+	else
+		file_sink_submit(f->sink, sync);
+	if (!f->pass)
+		f->pass_syncs = false;
+}
+
+static void
+pump(struct file_writer *f)
+{
+	struct sink_batch *b;
+
+	while (f->pass && (b = file_sink_batch(f->sink)) != NULL) {
+		packet_out_set_batch(f->out, b);
+		if (f->limit_hit)
+			put_end(f);
+		else
+			put_some(f);
+		packet_out_set_batch(f->out, NULL);
+		submit(f);
+	}
+	wake(f);
+	if (!f->pass && f->finishing && f->state == FILE_OPEN && !f->scraping)
+		finish_step(f);
+}
+
+/* Nothing more can be written: the session ends, nobody waits. */
+static void
+fail_file(struct file_writer *f, const char *err)
+{
+	f->state = FILE_FAILED;
+	f->pass = false;
+	if (f->error == NULL)
+		f->error = strdup(err);
+	stop_being_lossless(f);
+	wake(f);
+	if (f->finishing) {
+		f->state = FILE_CLOSING;
+		file_sink_close(f->sink);
+		return;
+	}
+	session_file_failed(f->session, err);
+}
+
+static void
+opened_cb(struct file_sink *sink, const char *err, void *arg)
+{
+	struct file_writer *f = arg;
+
+	if (f->state != FILE_OPENING)
+		return;
+	if (err != NULL) {
+		fail_file(f, err);
+		return;
+	}
+	f->state = FILE_OPEN;
+	if (f->finishing)
+		start_pass(f, false);
+	else
+		session_file_opened(f->session);
+	/* The first pass may be far away, or never come before a start. */
+	wake(f);
+}
+
+static void
+written_cb(struct file_sink *sink, uint64_t total, void *arg)
+{
+	struct file_writer *f = arg;
+
+	f->written = total;
+	if (f->state == FILE_OPEN)
+		pump(f);
+}
+
+/* max_file_size_bytes of a compressed file: only its writer knows the sizes. */
+static void
+full_cb(struct file_sink *sink, void *arg)
+{
+	struct file_writer *f = arg;
+
+	if (f->state != FILE_OPEN || f->limit_hit)
+		return;
+	hit_limit(f);
+	start_pass(f, false);
+}
+
+static void
+failed_cb(struct file_sink *sink, const char *err, void *arg)
+{
+	struct file_writer *f = arg;
+
+	if (f->state == FILE_OPENING || f->state == FILE_OPEN)
+		fail_file(f, err);
+}
+
+static void
+lost_cb(struct file_sink *sink, const uint8_t *data, size_t len, void *arg)
+{
+	struct file_writer *f = arg;
+
+	file_loss_count(f->loss, data, len);
+}
+
+static void
+log_loss(const struct file_writer *f)
+{
+	const struct session *s = f->session;
+	uint64_t n = file_loss_packets(f->loss);
+
+	if (n > 0)
+		log_limited(&s->service->file_log, loop_now_ms(),
+		    LOG_LEVEL_WARN, "session %llu: %llu packets are lost that "
+		    "%s should have got", (unsigned long long)s->id,
+		    (unsigned long long)n,
+		    s->file_path != NULL ? s->file_path : "its file");
+}
+
+/* Whatever comes later finds no buffer any more, and counts as late. */
+static void
+drained_cb(void *arg)
+{
+	struct file_writer *f = arg;
+
+	log_loss(f);
+	session_file_closed(f->session, f->error);
+}
+
+static void
+closed_cb(struct file_sink *sink, const char *err, void *arg)
+{
+	struct file_writer *f = arg;
+
+	f->written = file_sink_total(sink);
+	f->sink = NULL;
+	if (f->error == NULL && err != NULL)
+		f->error = strdup(err);
+	if (f->error != NULL)
+		file_loss_drain(f->loss, f->out, drained_cb, f);
+	else
+		session_file_closed(f->session, err);
+}
+
+static const struct file_sink_ops sink_ops = {
+	.opened = opened_cb,
+	.written = written_cb,
+	.full = full_cb,
+	.failed = failed_cb,
+	.lost = lost_cb,
+	.closed = closed_cb,
+};
+
+static void
+flushed_before_write(struct session *s, bool success, void *arg)
+{
+	struct file_writer *f = arg;
+
+	start_pass(f, s->config->pb->fflush_post_write ==
+	    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED);
+}
+
+static uint32_t
+write_period(const struct session *s)
+{
+	uint32_t ms = s->config->pb->file_write_period_ms;
+
+	if (ms == 0)
+		return WRITE_PERIOD_DEFAULT_MS;
+	return ms < WRITE_PERIOD_MIN_MS ? WRITE_PERIOD_MIN_MS : ms;
+}
+
+/* Whether each periodic write is preceded by a flush. */
+static bool
+flush_each_write(const struct session *s)
+{
+	switch (s->config->pb->write_flush_mode) {
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_ENABLED:
+		return true;
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_DISABLED:
+		return false;
+	default:
+		return write_period(s) > AUTO_FLUSH_PERIOD_MS;
+	}
+}
+
+static bool
+flush_by_clock(const struct session *s)
+{
+	switch (s->config->pb->write_flush_mode) {
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_ENABLED:
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_DISABLED:
+		return false;
+	default:
+		return write_period(s) <= AUTO_FLUSH_PERIOD_MS;
+	}
+}
+
+static void
+write_cb(void *arg)
+{
+	struct file_writer *f = arg;
+	struct session *s = f->session;
+
+	if (f->state != FILE_OPEN || f->finishing)
+		return;
+	if (flush_each_write(s))
+		flush_start(s, config_flush_timeout_ms(s->config),
+		    FLUSH_PERIODIC, flushed_before_write, f);
+	else
+		flushed_before_write(s, true, f);
+}
+
+static void
+clock_flush_cb(void *arg)
+{
+	struct file_writer *f = arg;
+
+	if (f->state == FILE_OPEN && !f->finishing)
+		flush_start(f->session,
+		    config_flush_timeout_ms(f->session->config),
+		    FLUSH_PERIODIC, NULL, f);
+}
+
+/* An output_path is the user's own file, where there is a user. */
+static long
+file_owner(const struct session *s)
+{
+	return s->owner.auth == PEER_UNIX ? (long)s->owner.uid : -1;
+}
+
+/*
+ * An output_path below the trace directory: clients of today's service write it
+ * whole.  Anything else is left for sink_path_create() to refuse.
+ */
+static const char *
+path_in_trace_dir(const struct service *sv, const char *path)
+{
+	const char *dir = sv->settings->trace_dir;
+	size_t n = dir != NULL ? strlen(dir) : 0;
+
+	while (n > 1 && dir[n - 1] == '/')
+		n--;
+	if (n == 0 || path[0] != '/' || strncmp(path, dir, n) != 0 ||
+	    path[n] != '/')
+		return path;
+	return path + n + strspn(path + n, "/");
+}
+
+/* What is kept of it for the statistics at its end. */
+static uint64_t
+room_for_stats(const struct session *s, uint64_t max_bytes)
+{
+	uint64_t room = max_bytes / 32;
+	uint64_t least = STATS_BYTES_MIN + STATS_BYTES_OF_BUFFER *
+	    s->n_buffers;
+
+	if (room > STATS_BYTES_MAX)
+		room = STATS_BYTES_MAX;
+	if (room < least)
+		room = least;
+	return room < max_bytes / 2 ? room : max_bytes / 2;
+}
+
+static void
+set_limit(struct file_writer *f, struct file_sink_options *options)
+{
+	uint64_t most = f->session->config->pb->max_file_size_bytes;
+
+	f->kept = room_for_stats(f->session, most);
+	if (options->compression.kind != PACKET_PLAIN) {
+		options->max_bytes = most;
+		options->last_bytes = f->kept;
+	} else {
+		f->left = most - f->kept;
+	}
+	f->has_limit = f->left > 0;
+}
+
+struct file_writer *
+file_writer_new(struct session *s, int fd, char *err, size_t err_size)
+{
+	struct service *sv = s->service;
+	struct sink_dir dir = { .path = sv->settings->trace_dir,
+		.fd = sv->trace_dirfd,
+		.mode = sv->settings->trace_file_mode };
+	struct file_sink_options options = { .max_bytes = 0 };
+	struct file_writer *f;
+
+	if (fd >= 0 && sink_fd_check(fd, err, err_size) != 0)
+		return NULL;
+	snprintf(err, err_size, "out of memory");
+	if ((f = calloc(1, sizeof(*f))) == NULL)
+		return NULL;
+	TAILQ_INIT(&f->waiters);
+	f->session = s;
+	options.owner = principal_key(&s->owner);
+	options.compression = config_compression(s->config);
+	set_limit(f, &options);
+	f->floor = calloc(s->n_buffers + 1, sizeof(*f->floor));
+	f->out = packet_out_new_file();
+	f->loss = file_loss_new(s);
+	f->write_timer = loop_timer_new(sv->loop, write_cb, f);
+	f->flush_timer = loop_timer_new(sv->loop, clock_flush_cb, f);
+	if (f->floor == NULL || f->out == NULL || f->loss == NULL ||
+	    f->write_timer == NULL || f->flush_timer == NULL)
+		goto fail;
+	if (fd >= 0) {
+		f->state = FILE_OPEN;
+		f->sink = file_sink_new_fd(sv->loop, fd, &options,
+		    &sink_ops, f);
+	} else if (sv->trace_dirfd < 0) {
+		snprintf(err, err_size, "output_path is not allowed: the "
+		    "daemon was started without --trace-dir");
+		goto fail;
+	} else {
+		f->state = FILE_OPENING;
+		f->sink = file_sink_new_path(sv->loop, &dir,
+		    path_in_trace_dir(sv, s->config->pb->output_path),
+		    file_owner(s), -1, &options, &sink_ops, f);
+	}
+	if (f->sink == NULL) {
+		snprintf(err, err_size, "the trace file's writer could not "
+		    "be started (out of memory or threads, or too many "
+		    "earlier ones of this user hang in a write)");
+		goto fail;
+	}
+	f->lossless = sv->settings->lossless;
+	if (f->lossless)
+		sv->n_lossless++;
+	return f;
+
+fail:
+	file_writer_free(f);
+	return NULL;
+}
+
+bool
+file_writer_is_open(const struct file_writer *f)
+{
+	return f->state != FILE_OPENING;
+}
+
+void
+file_writer_start(struct file_writer *f)
+{
+	loop_timer_set(f->write_timer, write_period(f->session), 1);
+	if (flush_by_clock(f->session))
+		loop_timer_set(f->flush_timer, AUTO_FLUSH_PERIOD_MS, 1);
+}
+
+void
+file_writer_hurry(struct file_writer *f, uint32_t ms)
+{
+	if (f->sink != NULL)
+		file_sink_hurry(f->sink, ms);
+}
+
+void
+file_writer_last_call(struct file_writer *f, uint32_t ms)
+{
+	file_writer_hurry(f, ms);
+	f->last_call_ms = ms;
+	if (f->finishing && f->sink != NULL)
+		file_sink_last_call(f->sink, ms);
+}
+
+void
+file_writer_finish(struct file_writer *f)
+{
+	if (f->finishing)
+		return;
+	f->finishing = true;
+	file_writer_hurry(f, SINK_WAIT_MS);
+	if (f->last_call_ms > 0)
+		file_writer_last_call(f, f->last_call_ms);
+	loop_timer_clear(f->write_timer);
+	loop_timer_clear(f->flush_timer);
+	if (f->state == FILE_FAILED) {
+		f->state = FILE_CLOSING;
+		file_sink_close(f->sink);
+	} else if (f->state == FILE_OPEN && !f->pass) {
+		start_pass(f, f->session->config->pb->fflush_post_write ==
+		    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED);
+	}
+	/* While opening or in a pass: goes on when that is done. */
+}
+
+void
+file_writer_free(struct file_writer *f)
+{
+	if (f == NULL)
+		return;
+	stop_being_lossless(f);
+	flush_forget(f->session, f);
+	wake_all(f);
+	loop_cancel(f->session->service->loop, f);
+	loop_timer_free(f->write_timer);
+	loop_timer_free(f->flush_timer);
+	packet_out_free(f->out);
+	file_loss_free(f->loss);
+	free(f->error);
+	free(f->floor);
+	free(f);
+}
+
+void
+file_writer_wrote(struct file_writer *f, struct session_buffer *b)
+{
+	uint64_t unread = trace_buffer_unread(b->tb);
+	uint64_t floor;
+
+	if (f->pass || f->state != FILE_OPEN || f->limit_hit)
+		return;
+	floor = f->floor[b - f->session->buffers];
+	/* What the last pass could not read (stalls) does not count again. */
+	if (unread > floor && (unread - floor) * 2 >= b->size)
+		start_pass(f, false);
+}
+
+bool
+file_writer_must_wait(struct file_writer *f, struct session_buffer *b,
+    size_t len)
+{
+	if (!f->lossless || !b->ring || f->limit_hit ||
+	    !trace_buffer_would_lose(b->tb, len))
+		return false;
+	if (f->state == FILE_OPENING)
+		return true;
+	if (f->state != FILE_OPEN)
+		return false;
+	/*
+	 * A pass that ends without making room has read all that can be read:
+	 * what is left waits for its producer, so waiting here would be for
+	 * ever.  It is moved out of the way; where that cannot help, it is
+	 * overwritten, and counted.
+	 */
+	if (!f->pass)
+		start_pass(f, false);
+	if (!f->pass && trace_buffer_would_lose(b->tb, len)) {
+		/* All of it at once would take the copy as long. */
+		if (trace_buffer_is_copied(b->tb))
+			return true;
+		(void)trace_buffer_compact(b->tb);
+	}
+	return f->pass && trace_buffer_would_lose(b->tb, len);
+}
+
+/*
+ * The one that has waited longer than p and not as long as others; NULL: none
+ * has.  New ones come last, and those who were woken in vain come back in the
+ * order they were woken, each behind the one before.
+ */
+static struct producer *
+waited_before(const struct file_writer *f, const struct producer *p)
+{
+	struct producer *q = TAILQ_LAST(&f->waiters, producer_waiters), *next;
+
+	if (q == NULL || q->wait_turn <= p->wait_turn)
+		return q;
+	if (TAILQ_FIRST(&f->waiters)->wait_turn > p->wait_turn)
+		return NULL;
+	if (f->waited_last != NULL)
+		q = f->waited_last;
+	while (q != NULL && q->wait_turn > p->wait_turn)
+		q = TAILQ_PREV(q, producer_waiters, waiting);
+	while (q != NULL && (next = TAILQ_NEXT(q, waiting)) != NULL &&
+	    next->wait_turn <= p->wait_turn)
+		q = next;
+	return q;
+}
+
+void
+file_writer_wait(struct file_writer *f, struct producer *p,
+    const struct session_buffer *b, size_t len)
+{
+	struct producer *before;
+
+	file_writer_forget(p);
+	if (p->wait_turn == 0)
+		p->wait_turn = ++f->last_turn;
+	if ((before = waited_before(f, p)) != NULL)
+		TAILQ_INSERT_AFTER(&f->waiters, before, p, waiting);
+	else
+		TAILQ_INSERT_HEAD(&f->waiters, p, waiting);
+	f->waited_last = p;
+	p->waits_in = &f->waiters;
+	p->waits_for = b;
+	p->waits_bytes = (uint32_t)len;
+	p->is_waiting = true;
+}
+
+void
+file_writer_copied(struct file_writer *f)
+{
+	wake(f);
+}
+
+uint64_t
+file_writer_bytes(const struct file_writer *f)
+{
+	return f->written;
+}

@@ -1,0 +1,48 @@
+/*
+ * thread_priority: TraceConfig.priority_boost: how the kernel treats the loop's
+ * thread while sessions that ask for more exist.
+ *
+ * The highest boost of all sessions counts, SCHED_FIFO over SCHED_OTHER; none
+ * makes the thread worse than it was.  It is as it was when the last is gone.
+ * What the kernel refuses is a warning of its session and nothing more.
+ * Threads and children that begin meanwhile do not inherit it.
+ */
+#ifndef SERVICE_SESSION_THREAD_PRIORITY_H
+#define SERVICE_SESSION_THREAD_PRIORITY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "protos/trace_config.pb-c.h"
+#include "transport/base/compiler.h"
+
+struct thread_priority;
+struct service;
+struct session;
+
+/* How a thread is scheduled: rt is 0 where nice counts. */
+struct thread_priority_level {
+	int policy; /* SCHED_OTHER ... */
+	int rt;
+	int nice;
+};
+
+/* The kernel's calls, for the calling thread; tests have others. */
+struct thread_priority_ops {
+	/* 0, or an errno. */
+	int (*get)(struct thread_priority_level *out);
+	int (*set)(const struct thread_priority_level *to);
+};
+
+/* ops NULL: the kernel's own. */
+struct thread_priority *thread_priority_new(
+    const struct thread_priority_ops *ops) MUST_CHECK;
+/* Leaves the thread as it is: sessions are gone by then. */
+void thread_priority_free(struct thread_priority *p);
+
+/* The session exists now. */
+void thread_priority_session_came(struct session *s);
+/* It is going, and not in the service's list any more. */
+void thread_priority_session_gone(struct service *sv, const struct session *s);
+
+#endif /* SERVICE_SESSION_THREAD_PRIORITY_H */

@@ -1,0 +1,275 @@
+/*
+ * settings: what the operator set, from the settings file (protos/settings.proto,
+ * protobuf text), the PERFETTO_* variables and flags, with every default filled
+ * in.  In that order: later sources win.
+ *
+ * Words, numbers and addresses are checked here; whether an address can be
+ * listened on is found out by whoever opens it.
+ */
+#ifndef SERVICE_SETTINGS_SETTINGS_H
+#define SERVICE_SETTINGS_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+#include "transport/base/log.h"
+#include "transport/connect/socket_owner.h"
+
+enum listen_port { LISTEN_PRODUCER, LISTEN_CONSUMER, LISTEN_RELAY };
+/* "producers", "consumers", "relays" */
+const char *listen_port_name(enum listen_port port);
+
+/* Listeners of all ports together. */
+#define SETTINGS_LISTEN_MAX 64u
+#define SETTINGS_RULES_MAX  1024u
+#define SETTINGS_IO_THREADS_MAX 64u
+/* What limits.max_producers may be. */
+#define SETTINGS_PRODUCERS_MOST 1000000u
+/* Each is a child of ours while it lasts. */
+#define SETTINGS_DIALS_MAX  1024u
+#define SETTINGS_QUOTAS_MAX 1024u
+
+struct listen_setting {
+	enum listen_port port;
+	char *address;
+	bool allow_remote;
+	bool allow_plain_consumer;
+	bool forwarded; /* UNIX only */
+};
+
+/* As the operator named them: see struct tls_options for what stands in. */
+struct tls_setting {
+	char *dir; /* NULL: not named, as all below */
+	char *ca;
+	char *certificate;
+	char *key;
+	char *crl;
+	bool allow_tls12;
+};
+
+/* A name, or a user, a group or both. */
+struct rule_setting {
+	char *name; /* a pattern; NULL: any, as all below */
+	char *user;
+	char *group;
+	uint32_t may; /* roles, not widened */
+	bool may_claim_machine;
+};
+
+struct dial_setting {
+	char *address;      /* ssh:// */
+	char *command;      /* NULL: nothing runs there, sshd listens */
+	char *machine_name; /* as set, or the host of the address */
+	uint32_t max_retry_ms;
+	enum listen_port port; /* LISTEN_PRODUCER or LISTEN_RELAY */
+};
+
+struct limits {
+	uint32_t max_sessions;
+	uint32_t max_sessions_per_uid;
+	uint32_t max_buffers_per_session;
+	uint64_t max_total_buffer_kb;
+	uint64_t max_trace_duration_ms;
+	uint32_t max_producers;
+	uint32_t max_data_sources_per_producer;
+	uint32_t max_writers_per_producer;
+	uint32_t max_name_bytes;
+	uint32_t max_connections;
+	uint32_t max_consumers_per_uid;
+	uint32_t max_send_queue_kb;
+	uint32_t max_shm_kb;
+	uint32_t max_connections_per_peer;
+	uint32_t max_handshakes;
+	uint32_t max_handshakes_per_peer;
+	uint32_t handshake_timeout_ms;
+	uint32_t bind_timeout_ms;
+	uint64_t idle_timeout_ms; /* 0: none */
+	uint32_t stalled_timeout_ms;
+	uint64_t max_connection_memory_kb;
+	uint64_t max_connection_memory_per_peer_kb;
+	uint64_t max_input_kb_per_s; /* 0: no limit, as below */
+	uint64_t max_input_kb_per_s_per_peer;
+	uint32_t max_data_sources;
+	uint32_t max_data_sources_per_peer;
+	uint64_t max_buffer_kb_per_consumer;
+	uint64_t min_free_memory_kb;
+	bool ignore_free_memory;
+};
+
+/* Of relays that keep one connection (protos/settings.proto, Link). */
+struct link_setting {
+	uint64_t grace_ms;
+	uint64_t end_wait_ms;
+	uint64_t window_kb;
+	uint64_t max_commands_kb;
+	uint32_t max_links;
+	uint32_t max_links_per_peer;
+	uint32_t max_producers_per_link;
+	bool compression;
+};
+
+/* 0 in any: no limit here. */
+struct allowance_setting {
+	uint64_t bytes_per_second;
+	uint64_t burst; /* bytes; 0: a second's worth */
+	uint32_t max_producers;
+	uint32_t max_connections;
+	uint32_t max_data_sources;
+	uint32_t max_sequences;
+};
+
+/* What a machine that fits may take (protos/settings.proto, Quota). */
+struct quota_setting {
+	char *machine;     /* a pattern; NULL: any, as below */
+	char *certificate;
+	struct allowance_setting each_machine;
+	struct allowance_setting each_producer;
+	bool drop; /* else hold */
+	uint32_t guaranteed_percent;
+};
+/* Of a trace buffer, where no quota says otherwise. */
+#define QUOTA_GUARANTEED_PERCENT 50u
+
+struct settings {
+	struct listen_setting *listen; /* owned */
+	size_t n_listen;
+	char *trace_dir;          /* NULL: none */
+	uint32_t trace_file_mode; /* of the files in it */
+	enum log_level log_level;
+	bool enable_relay_endpoint; /* RelayPort on every producer socket */
+	char *socket_permissions; /* NULL: as the umask leaves them */
+	bool lossless; /* files: producers wait for a slow disk */
+	uint32_t overload_lag_ms; /* overload.h; 0: never */
+	struct limits limits;
+	struct link_setting link;
+	struct tls_setting tls;
+	struct rule_setting *rules; /* owned, in their order */
+	size_t n_rules;
+	uint32_t certificate_default; /* roles */
+	bool ignore_certificate_roles;
+	struct dial_setting *dials; /* owned */
+	size_t n_dials;
+	struct quota_setting *quotas; /* owned, in their order */
+	size_t n_quotas;
+	char *user; /* NULL: stay */
+	bool seccomp;
+	uint32_t io_threads;
+	/* From the environment, not from the file. */
+	char *machine_name;       /* PERFETTO_MACHINE_NAME or uname -s */
+
+	/*
+	 * The module's own: dropped listeners that the file permitted more
+	 * than usual; the same address named again is permitted it too.
+	 */
+	struct listen_setting *permits;
+	size_t n_permits;
+};
+
+/* Defaults everywhere, no listeners. */
+int settings_init(struct settings *s) MUST_CHECK;
+void settings_done(struct settings *s);
+
+/* Room for any message of this module. */
+#define SETTINGS_ERROR_SIZE 1536
+
+/*
+ * Applies a file over what is there; its listeners are added.  -1 with the
+ * complete message for people (file, line, column, word; caret line) in err; s
+ * may then hold part of the file.
+ */
+int settings_load(struct settings *s, const char *path, char *err,
+    size_t err_size) MUST_CHECK;
+/* The same for text in memory, which name stands for in messages.  Pure. */
+int settings_parse(struct settings *s, const char *text, size_t len,
+    const char *name, char *err, size_t err_size) MUST_CHECK;
+
+/*
+ * What only all sources together can tell: listeners at tls:// addresses have
+ * certificates, consumers on plain TCP or vsock are permitted, seccomp and
+ * dials do not meet.  -1 with a sentence.
+ */
+int settings_check(const struct settings *s, char *err, size_t err_size)
+    MUST_CHECK;
+
+/*
+ * PERFETTO_PRODUCER_SOCK_NAME and PERFETTO_CONSUMER_SOCK_NAME, where they are
+ * set, replace the listeners of their port.  -1 with a sentence.
+ */
+int settings_apply_environment(struct settings *s, char *err, size_t err_size)
+    MUST_CHECK;
+
+/*
+ * Adds a listener; address may be a comma-separated list.  The same address
+ * again changes nothing; a producer socket may be a relay socket too, a
+ * consumer socket nothing else.  -1 with a sentence.
+ */
+int settings_listen(struct settings *s, enum listen_port port,
+    const char *address, bool allow_remote, char *err, size_t err_size)
+    MUST_CHECK;
+/* The same, with all that can be said of it; l is copied. */
+int settings_listen_as(struct settings *s, const struct listen_setting *l,
+    char *err, size_t err_size) MUST_CHECK;
+/* Forgets every listener of a port. */
+void settings_drop_listeners(struct settings *s, enum listen_port port);
+/*
+ * Marks every listener whose address is exactly this as allowed off loopback.
+ * False: there is none.
+ */
+bool settings_allow_remote(struct settings *s, const char *address) MUST_CHECK;
+/* Permits every consumer socket at exactly this address to be plain. */
+bool settings_allow_plain_consumer(struct settings *s, const char *address)
+    MUST_CHECK;
+/*
+ * Adds the default sockets of a port where it has no listener yet; relays have
+ * none by default.  -1 with a sentence.
+ */
+int settings_fill_listeners(struct settings *s, enum listen_port port,
+    char *err, size_t err_size) MUST_CHECK;
+
+/* Log level by word.  -1 with a sentence. */
+int settings_set_log_level(struct settings *s, const char *word, char *err,
+    size_t err_size) MUST_CHECK;
+/* Copies, after checking the form.  -1 with a sentence. */
+int settings_set_socket_permissions(struct settings *s, const char *text,
+    char *err, size_t err_size) MUST_CHECK;
+/* Copies.  -1 with a sentence. */
+int settings_set_trace_dir(struct settings *s, const char *path, char *err,
+    size_t err_size) MUST_CHECK;
+/* Four octal digits, of which the owner may write.  -1 with a sentence. */
+int settings_set_trace_file_mode(struct settings *s, const char *text,
+    char *err, size_t err_size) MUST_CHECK;
+
+/* Copies.  -1 with a sentence. */
+int settings_set_tls_dir(struct settings *s, const char *path, char *err,
+    size_t err_size) MUST_CHECK;
+/* Copies.  Whether there is such a user is not looked up.  -1 with a sentence. */
+int settings_set_user(struct settings *s, const char *name, char *err,
+    size_t err_size) MUST_CHECK;
+
+/* -1 with a sentence: more than there may be. */
+int settings_set_io_threads(struct settings *s, uint64_t n, char *err,
+    size_t err_size) MUST_CHECK;
+
+/* Copies r to the end.  -1 with a sentence: it fits nobody, or too many. */
+int settings_add_rule(struct settings *s, const struct rule_setting *r,
+    char *err, size_t err_size) MUST_CHECK;
+/*
+ * Copies d.  What is NULL or 0 but the address gets its default.  -1 with a
+ * sentence: no ssh:// address, or one that is there already, or too many.
+ */
+int settings_add_dial(struct settings *s, const struct dial_setting *d,
+    char *err, size_t err_size) MUST_CHECK;
+
+/* "prod_group:prod_mode:cons_group:cons_mode", modes of four octal digits. */
+struct socket_permissions {
+	char producer_group[SOCKET_OWNER_GROUP_MAX];
+	unsigned producer_mode;
+	char consumer_group[SOCKET_OWNER_GROUP_MAX];
+	unsigned consumer_mode;
+};
+int socket_permissions_parse(struct socket_permissions *p, const char *text,
+    char *err, size_t err_size) MUST_CHECK;
+
+#endif /* SERVICE_SETTINGS_SETTINGS_H */

@@ -1,0 +1,105 @@
+/*
+ * dial: connects to an address without blocking, trying each address that a
+ * name stands for in turn; wraps it in TLS, or starts an ssh, where the address
+ * says so.
+ */
+#ifndef TRANSPORT_CONNECT_DIAL_H
+#define TRANSPORT_CONNECT_DIAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "transport/base/compiler.h"
+#include "transport/socket/addr.h"
+
+struct child;
+struct dial;
+struct loop;
+struct peer;
+struct tls_conn;
+
+/* Room for any sentence of this module. */
+#define DIAL_TEXT_MAX 1024
+
+/* How to reach what cannot be reached by its address alone. */
+struct dial_options {
+	/*
+	 * tls://: what we show and whom we believe.  NULL: a directory that
+	 * dial_tls_dir() finds.  All dials of a loop that name the same share
+	 * what was read, and resume each other's sessions; files that changed
+	 * are read anew by the next dial.
+	 */
+	const char *tls_dir;
+	/* tls://: the name in the peer's certificate.  NULL: the address's. */
+	const char *tls_name;
+	bool allow_tls12;
+	/* ssh://host: what runs there.  NULL: see transport/ssh/ssh.h. */
+	const char *ssh_command;
+	/* "producer", "consumer" or "relay": the argument of that command. */
+	const char *service;
+	/*
+	 * Names are resolved by a thread: who serves others meanwhile does not
+	 * wait for a name server.  A name that is not found is an outcome.
+	 */
+	bool in_background;
+};
+
+/*
+ * What was reached: fd is a connected, non-blocking, close-on-exec socket; tls
+ * and child, where not NULL, belong to it, and peer stands for who is there
+ * where it is not NULL.  All are the callee's, as for stream_new_over().
+ */
+struct dial_result {
+	int fd;
+	struct tls_conn *tls;
+	struct child *child;
+	const struct peer *peer; /* borrowed for the call */
+};
+
+/*
+ * The outcome, once, never from inside dial_new(): r, or NULL with the errno of
+ * the last address that failed.  Afterwards the dial does nothing more;
+ * dial_free() is legal inside.
+ *
+ * What lies behind an ssh is not asked before: a command that is missing, or a
+ * socket where nobody listens, ends the stream (stream_end_detail()).
+ */
+typedef void (*dial_fn)(const struct dial_result *r, int error, void *arg);
+
+/*
+ * Resolves at once (may block on a name server), unless it is to be done in the
+ * background, and reads certificates.  options NULL: defaults.
+ * NULL with a sentence in err when it does not resolve, certificates cannot be
+ * read, ssh cannot be started, or memory is short.
+ */
+struct dial *dial_new(struct loop *l, const struct addr *a,
+    const struct dial_options *options, dial_fn fn, void *arg, char *err,
+    size_t err_size) MUST_CHECK;
+
+/*
+ * Where a client finds its certificates when nothing names a directory:
+ * $TRIBUTARY_TLS_DIR, wherever that leads, else the first that exists of
+ * $XDG_CONFIG_HOME/tributary/tls (~/.config/tributary/tls) and
+ * /etc/tributary/tls; into out.  -1 with a sentence that
+ * says where it looked and how to get one.
+ */
+int dial_tls_dir(char *out, size_t out_size, char *err, size_t err_size)
+    MUST_CHECK;
+
+/* Also gives up what is under way.  NULL is fine. */
+void dial_free(struct dial *d);
+
+/*
+ * Inside dial_fn: why it failed, as a sentence for people, where more than the
+ * errno is known (ssh, names); else "".
+ */
+const char *dial_error_detail(const struct dial *d);
+
+/*
+ * A sentence for people about an error of dial_fn: what is wrong at a and what
+ * to do; variable is the environment variable that names such an address.
+ */
+void dial_error_text(const struct addr *a, int error, const char *variable,
+    char *out, size_t out_size);
+
+#endif /* TRANSPORT_CONNECT_DIAL_H */

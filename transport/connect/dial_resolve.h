@@ -1,0 +1,35 @@
+/*
+ * dial_resolve: the addresses that a name stands for, asked for by a thread: a
+ * name server that does not answer costs nobody on the loop a moment.
+ */
+#ifndef TRANSPORT_CONNECT_DIAL_RESOLVE_H
+#define TRANSPORT_CONNECT_DIAL_RESOLVE_H
+
+#include <sys/socket.h>
+
+#include "transport/base/compiler.h"
+
+struct addr;
+struct dial_resolve;
+struct loop;
+
+/* What one name may stand for. */
+#define DIAL_ADDRESSES_MAX 8
+
+/*
+ * The outcome, once, on the loop: n addresses, borrowed for the call; or -1
+ * with a sentence in err.  dial_resolve_free() is legal inside.
+ */
+typedef void (*dial_resolve_fn)(void *arg, const struct sockaddr_storage *sa,
+    const socklen_t *sa_len, int n, const char *err);
+
+/* NULL: no memory, no thread, or too many of them wait for name servers. */
+struct dial_resolve *dial_resolve_new(struct loop *l, const struct addr *a,
+    dial_resolve_fn fn, void *arg) MUST_CHECK;
+/*
+ * Also before the outcome, which then is nobody's; the thread ends when the
+ * name server has answered, or its time is over.  NULL is fine.
+ */
+void dial_resolve_free(struct dial_resolve *d);
+
+#endif /* TRANSPORT_CONNECT_DIAL_RESOLVE_H */

@@ -1,0 +1,717 @@
+#include "transport/connect/listener.h"
+
+#include <errno.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+#include <fcntl.h>
+#include <linux/vm_sockets.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/loop/path_watch.h"
+
+#define LISTENER_BACKLOG     4096
+/* Accepts per readiness event: a crowd of clients does not hold the loop. */
+#define LISTENER_ACCEPTS_MAX 16
+#define LISTENER_RETRY_MS    100u
+#define LISTENER_REMAKE_MS   1000u
+
+struct listener_socket {
+	int fd;
+	struct event ev;
+	struct listener *owner;
+};
+
+struct listener {
+	struct loop *loop;
+	listener_fn fn;
+	void *arg;
+	struct listener_socket sockets[LISTENER_SOCKETS_MAX];
+	int n_sockets;
+	struct loop_timer *retry; /* armed while out of descriptors */
+	bool out_of_fds;          /* and the log says so */
+	bool accepting;           /* inside accept_cb */
+	bool freed;               /* by fn: accept_cb does it when it is out */
+	bool resting;
+	bool paced;               /* stops after each few newcomers */
+
+	/* The UNIX socket file that is ours to remove. */
+	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	dev_t dev;
+	ino_t ino;
+	struct path_watch *watch;
+	struct loop_timer *remake; /* armed when something happened to it */
+	bool remake_failed;        /* and the log says so */
+	bool has_mode;             /* listener_set_permissions() */
+	unsigned mode;
+	long gid;
+	mode_t made_mode;          /* of the file, when it was made */
+};
+
+static void
+listener_start(struct listener *l)
+{
+	int i;
+
+	for (i = 0; i < l->n_sockets; i++)
+		(void)event_add(&l->sockets[i].ev, NULL);
+}
+
+static void
+listener_stop(struct listener *l)
+{
+	int i;
+
+	for (i = 0; i < l->n_sockets; i++)
+		event_del(&l->sockets[i].ev);
+}
+
+static void
+retry_cb(void *arg)
+{
+	listener_start(arg);
+}
+
+/* Once when it begins, and when it is over. */
+static void
+listener_say(struct listener *l, int error)
+{
+	if (l->out_of_fds == (error != 0))
+		return;
+	l->out_of_fds = error != 0;
+	if (error != 0)
+		log_warn("new connections have to wait: %s; raise the limit "
+		    "of file descriptors (LimitNOFILE=, ulimit -n)",
+		    strerror(error));
+	else
+		log_info("new connections are accepted again");
+}
+
+static void remake_cb(void *arg);
+
+static bool
+out_of_resources(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS ||
+	    error == ENOMEM;
+}
+
+void
+listener_leave(struct listener *l)
+{
+	if (l == NULL)
+		return;
+	listener_stop(l);
+	path_watch_free(l->watch);
+	loop_timer_free(l->remake);
+	loop_timer_free(l->retry);
+	free(l);
+}
+
+static void
+listener_destroy(struct listener *l)
+{
+	struct stat st;
+	int i;
+
+	listener_stop(l);
+	for (i = 0; i < l->n_sockets; i++)
+		close(l->sockets[i].fd);
+	if (l->path[0] != '\0' && lstat(l->path, &st) == 0 &&
+	    st.st_dev == l->dev && st.st_ino == l->ino)
+		unlink(l->path);
+	listener_leave(l);
+}
+
+void
+listener_rest(struct listener *l)
+{
+	l->resting = true;
+	loop_timer_clear(l->retry);
+	listener_stop(l);
+}
+
+void
+listener_wake(struct listener *l)
+{
+	l->resting = false;
+	listener_start(l);
+}
+
+void
+listener_let_some_in(struct listener *l)
+{
+	uint64_t ms;
+
+	/* Out of descriptors it waits for those. */
+	if (l != NULL && !l->resting && !loop_timer_left(l->retry, &ms))
+		listener_start(l);
+}
+
+void
+listener_pace(struct listener *l, bool paced)
+{
+	if (l == NULL || l->paced == paced)
+		return;
+	l->paced = paced;
+	if (!paced)
+		listener_let_some_in(l);
+}
+
+static void
+accept_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct listener_socket *s = arg;
+	struct listener *l = s->owner;
+	int i, conn;
+
+	l->accepting = true;
+	for (i = 0; i < LISTENER_ACCEPTS_MAX && !l->freed && !l->resting;
+	    i++) {
+		conn = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (conn >= 0) {
+			listener_say(l, 0);
+			l->fn(l, conn, l->arg);
+			continue;
+		}
+		if (out_of_resources(errno)) {
+			/* The client stays in the backlog, always readable. */
+			listener_say(l, errno);
+			listener_stop(l);
+			loop_timer_set(l->retry, LISTENER_RETRY_MS, 0);
+			break;
+		}
+		if (errno == EAGAIN || errno == EWOULDBLOCK)
+			break;
+		/* This one client is gone already. */
+	}
+	l->accepting = false;
+	if (l->paced)
+		listener_stop(l);
+	if (l->freed)
+		listener_destroy(l);
+}
+
+static struct listener *
+listener_alloc(struct loop *loop, listener_fn fn, void *arg, char *err,
+    size_t err_size)
+{
+	struct listener *l;
+
+	if ((l = calloc(1, sizeof(*l))) == NULL)
+		goto fail;
+	l->loop = loop;
+	l->fn = fn;
+	l->arg = arg;
+	if ((l->retry = loop_timer_new(loop, retry_cb, l)) == NULL ||
+	    (l->remake = loop_timer_new(loop, remake_cb, l)) == NULL)
+		goto fail;
+	return l;
+
+fail:
+	if (l != NULL)
+		loop_timer_free(l->retry);
+	free(l);
+	snprintf(err, err_size, "out of memory");
+	return NULL;
+}
+
+/* Takes ownership of a listening socket. */
+static int
+listener_add_socket(struct listener *l, int fd)
+{
+	struct listener_socket *s = &l->sockets[l->n_sockets];
+
+	if (l->n_sockets == LISTENER_SOCKETS_MAX)
+		return -1;
+	s->fd = fd;
+	s->owner = l;
+	if (event_assign(&s->ev, loop_base(l->loop), fd, EV_READ | EV_PERSIST,
+		accept_cb, s) != 0)
+		return -1;
+	if (event_add(&s->ev, NULL) != 0)
+		return -1;
+	l->n_sockets++;
+	return 0;
+}
+
+static void
+watch_cb(void *arg)
+{
+	struct listener *l = arg;
+
+	loop_timer_set(l->remake, LISTENER_REMAKE_MS, 0);
+}
+
+/* Which one it is, and when it is not there any more. */
+static void
+listener_watch(struct listener *l)
+{
+	struct stat st;
+
+	if (lstat(l->path, &st) != 0)
+		return;
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	path_watch_free(l->watch);
+	l->watch = path_watch_new(l->loop, l->path, watch_cb, l);
+}
+
+/* The file at its path is ours to remove. */
+static void
+listener_own_file(struct listener *l, const struct addr *a)
+{
+	const char *path = ((const struct sockaddr_un *)&a->sa)->sun_path;
+	struct stat st;
+
+	if (*path == '\0')
+		return;
+	strcpy(l->path, path);
+	/* 0600: so much a socket of ours has in any case. */
+	l->made_mode = lstat(path, &st) == 0 ? st.st_mode & 0777 : 0600;
+	listener_watch(l);
+}
+
+/*
+ * Whether the socket file at a's path may be replaced: nobody accepts on it.
+ * 0: it is gone or was removed.
+ */
+static int
+clear_stale_socket(const struct addr *a, const char *path, char *err,
+    size_t err_size)
+{
+	struct stat st;
+	int fd, rc, error;
+
+	if (lstat(path, &st) != 0)
+		return 0; /* bind() says what is wrong with the folder */
+	if (!S_ISSOCK(st.st_mode)) {
+		snprintf(err, err_size,
+		    "%s exists and is no socket: remove it or choose another "
+		    "path", path);
+		return -1;
+	}
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0) {
+		snprintf(err, err_size, "socket: %s", strerror(errno));
+		return -1;
+	}
+	rc = connect(fd, (const struct sockaddr *)&a->sa, a->sa_len);
+	error = errno;
+	close(fd);
+	if (rc != 0 && error == ENOENT)
+		return 0;
+	if (rc != 0 && error == EACCES) {
+		snprintf(err, err_size,
+		    "%s belongs to somebody else: no permission to see whether "
+		    "it is in use", path);
+		return -1;
+	}
+	if (rc == 0 || error != ECONNREFUSED) {
+		snprintf(err, err_size,
+		    "another program listens at %s: stop it or choose another "
+		    "path", path);
+		return -1;
+	}
+	if (unlink(path) != 0 && errno != ENOENT) {
+		snprintf(err, err_size, "cannot remove the stale socket %s: %s",
+		    path, strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+static void
+set_option(int fd, int level, int option, int value)
+{
+	(void)setsockopt(fd, level, option, &value, sizeof(value));
+}
+
+/*
+ * A bound, listening socket, or -1 with errno set.  mode: the most that its file
+ * may have; 0: what the umask leaves.
+ */
+static int
+open_listening(const struct sockaddr_storage *sa, socklen_t len, mode_t mode)
+{
+	int fd, error;
+
+	fd = socket(sa->ss_family,
+	    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	if (sa->ss_family == AF_INET || sa->ss_family == AF_INET6)
+		set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	/* Else [::] would take 0.0.0.0 along, whatever the name said. */
+	if (sa->ss_family == AF_INET6)
+		set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	if ((mode != 0 && fchmod(fd, mode) != 0) ||
+	    bind(fd, (const struct sockaddr *)sa, len) != 0 ||
+	    listen(fd, LISTENER_BACKLOG) != 0) {
+		error = errno;
+		close(fd);
+		errno = error;
+		return -1;
+	}
+	return fd;
+}
+
+static int
+listener_open_one(struct listener *l, const struct sockaddr_storage *sa,
+    socklen_t len, const char *text, char *err, size_t err_size)
+{
+	int fd;
+
+	if ((fd = open_listening(sa, len, 0)) < 0) {
+		snprintf(err, err_size, "cannot listen at %s: %s", text,
+		    strerror(errno));
+		return -1;
+	}
+	if (listener_add_socket(l, fd) != 0) {
+		close(fd);
+		snprintf(err, err_size, "cannot listen at %s: out of memory",
+		    text);
+		return -1;
+	}
+	return 0;
+}
+
+/* ---- a socket file that somebody removed ---- */
+
+/* In the place of the socket that nobody can reach. */
+static int
+listener_replace(struct listener *l)
+{
+	struct sockaddr_un un = { .sun_family = AF_UNIX };
+	struct sockaddr_storage sa = { 0 };
+	struct listener_socket *s = &l->sockets[0];
+	int fd;
+
+	memcpy(un.sun_path, l->path, sizeof(un.sun_path));
+	memcpy(&sa, &un, sizeof(un));
+	/* Nobody slips in before it is for whom the old one was for. */
+	if ((fd = open_listening(&sa, sizeof(un), 0600)) < 0)
+		return -1;
+	if (l->n_sockets > 0) {
+		event_del(&s->ev);
+		close(s->fd);
+		l->n_sockets = 0;
+	}
+	if (listener_add_socket(l, fd) != 0) {
+		close(fd);
+		unlink(l->path);
+		errno = ENOMEM;
+		return -1;
+	}
+	return 0;
+}
+
+static void
+remake_cb(void *arg)
+{
+	struct listener *l = arg;
+	char err[256];
+	struct stat st;
+
+	if (l->resting) {
+		loop_timer_set(l->remake, LISTENER_REMAKE_MS, 0);
+		return;
+	}
+	if (lstat(l->path, &st) == 0) {
+		if (st.st_dev != l->dev || st.st_ino != l->ino)
+			log_warn("%s is another program's now: who connects "
+			    "to it does not reach this one", l->path);
+		return;
+	}
+	if (listener_replace(l) != 0) {
+		if (!l->remake_failed)
+			log_error("somebody removed the socket %s, and it "
+			    "cannot be made anew: %s; trying again", l->path,
+			    strerror(errno));
+		l->remake_failed = true;
+		loop_timer_set(l->remake, LISTENER_REMAKE_MS, 0);
+		return;
+	}
+	l->remake_failed = false;
+	log_warn("somebody removed the socket %s: it is made anew", l->path);
+	listener_watch(l);
+	if (!l->has_mode && chmod(l->path, l->made_mode) != 0)
+		log_error("cannot set the permissions of %s: %s", l->path,
+		    strerror(errno));
+	if (l->has_mode && listener_set_permissions(l, l->mode, l->gid, err,
+		sizeof(err)) != 0)
+		log_error("%s", err);
+}
+
+static int
+listener_open_unix(struct listener *l, const struct addr *a, char *err,
+    size_t err_size)
+{
+	const struct sockaddr_un *un = (const struct sockaddr_un *)&a->sa;
+	const char *path = un->sun_path;
+
+	if (*path != '\0' && clear_stale_socket(a, path, err, err_size) != 0)
+		return -1;
+	if (listener_open_one(l, &a->sa, a->sa_len, a->text, err,
+		err_size) != 0)
+		return -1;
+	listener_own_file(l, a);
+	return 0;
+}
+
+/* A kernel without v6 is no reason to give up a name that has both. */
+static bool
+family_is_absent(int error)
+{
+	return error == EAFNOSUPPORT || error == EADDRNOTAVAIL;
+}
+
+static void
+set_port(struct sockaddr_storage *sa, int port)
+{
+	if (sa->ss_family == AF_INET)
+		((struct sockaddr_in *)sa)->sin_port = htons((uint16_t)port);
+	else
+		((struct sockaddr_in6 *)sa)->sin6_port = htons((uint16_t)port);
+}
+
+static int
+check_local(const struct sockaddr_storage *sa, const struct addr *a, char *err,
+    size_t err_size)
+{
+	if (addr_is_local(sa))
+		return 0;
+	snprintf(err, err_size, "plain TCP address %s is reachable from other "
+	    "machines; pass --allow-remote %s (or use 127.0.0.1)", a->text,
+	    a->text);
+	return -1;
+}
+
+static int
+listener_open_tcp(struct listener *l, const struct addr *a, bool allow_remote,
+    char *err, size_t err_size)
+{
+	struct sockaddr_storage sa[LISTENER_SOCKETS_MAX];
+	socklen_t len[LISTENER_SOCKETS_MAX];
+	int i, n, port = 0;
+
+	n = addr_resolve(a, sa, len, LISTENER_SOCKETS_MAX, err, err_size);
+	if (n < 0)
+		return -1;
+	for (i = 0; i < n && !allow_remote; i++) {
+		if (check_local(&sa[i], a, err, err_size) != 0)
+			return -1;
+	}
+	for (i = 0; i < n; i++) {
+		/* Port 0 became a number with the first of them. */
+		if (port != 0)
+			set_port(&sa[i], port);
+		if (listener_open_one(l, &sa[i], len[i], a->text, err,
+			err_size) != 0) {
+			if (family_is_absent(errno))
+				continue;
+			return -1;
+		}
+		port = listener_port(l);
+	}
+	return l->n_sockets > 0 ? 0 : -1;
+}
+
+struct listener *
+listener_new(struct loop *loop, const struct addr *a, bool allow_remote,
+    listener_fn fn, void *arg, char *err, size_t err_size)
+{
+	struct listener *l;
+	int rc = -1;
+
+	if ((l = listener_alloc(loop, fn, arg, err, err_size)) == NULL)
+		return NULL;
+	switch (a->kind) {
+	case ADDR_UNIX:
+		rc = listener_open_unix(l, a, err, err_size);
+		break;
+	case ADDR_TCP:
+		rc = listener_open_tcp(l, a, allow_remote, err, err_size);
+		break;
+	case ADDR_TLS: /* safe to reach from everywhere */
+		rc = listener_open_tcp(l, a, true, err, err_size);
+		break;
+	case ADDR_VSOCK:
+		rc = listener_open_one(l, &a->sa, a->sa_len, a->text, err,
+		    err_size);
+		break;
+	case ADDR_SSH:
+		snprintf(err, err_size, "cannot listen on %s: sshd does that; "
+		    "listen on a UNIX socket, or a loopback port, and let "
+		    "others connect to ssh://HOST/PATH", a->text);
+		break;
+	}
+	if (rc != 0) {
+		listener_destroy(l);
+		return NULL;
+	}
+	return l;
+}
+
+/* Somebody else opened it. */
+static int
+prepare_socket(int fd, char *err, size_t err_size)
+{
+	int listening = 0, flags;
+	socklen_t len = sizeof(listening);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &len) != 0 ||
+	    !listening) {
+		snprintf(err, err_size,
+		    "descriptor %d is no listening socket", fd);
+		return -1;
+	}
+	if ((flags = fcntl(fd, F_GETFL)) < 0 ||
+	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
+	    fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+		snprintf(err, err_size, "descriptor %d: %s", fd,
+		    strerror(errno));
+		return -1;
+	}
+	return 0;
+}
+
+struct listener *
+listener_adopt(struct loop *loop, int fd, listener_fn fn, void *arg, char *err,
+    size_t err_size)
+{
+	struct listener *l;
+
+	if (prepare_socket(fd, err, err_size) != 0)
+		return NULL;
+	if ((l = listener_alloc(loop, fn, arg, err, err_size)) == NULL)
+		return NULL;
+	if (listener_add_socket(l, fd) != 0) {
+		snprintf(err, err_size, "out of memory");
+		listener_destroy(l);
+		return NULL;
+	}
+	return l;
+}
+
+static int
+take_over_one(struct listener *l, int fd, const struct addr *a,
+    bool allow_remote, char *err, size_t err_size)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	if (prepare_socket(fd, err, err_size) != 0)
+		return -1;
+	if (a->kind == ADDR_TCP && !allow_remote &&
+	    getsockname(fd, (struct sockaddr *)&sa, &len) == 0 &&
+	    check_local(&sa, a, err, err_size) != 0)
+		return -1;
+	if (listener_add_socket(l, fd) != 0) {
+		snprintf(err, err_size, "out of memory");
+		return -1;
+	}
+	return 0;
+}
+
+struct listener *
+listener_take_over(struct loop *loop, const struct addr *a, bool allow_remote,
+    const int *fds, size_t n, listener_fn fn, void *arg, char *err,
+    size_t err_size)
+{
+	struct listener *l;
+	size_t i;
+
+	if ((l = listener_alloc(loop, fn, arg, err, err_size)) == NULL)
+		return NULL;
+	for (i = 0; i < n; i++) {
+		if (take_over_one(l, fds[i], a, allow_remote, err,
+			err_size) != 0) {
+			listener_leave(l);
+			return NULL;
+		}
+	}
+	if (a->kind == ADDR_UNIX)
+		listener_own_file(l, a);
+	return l;
+}
+
+size_t
+listener_sockets(const struct listener *l, int fds[LISTENER_SOCKETS_MAX])
+{
+	int i;
+
+	for (i = 0; i < l->n_sockets; i++)
+		fds[i] = l->sockets[i].fd;
+	return (size_t)l->n_sockets;
+}
+
+void
+listener_free(struct listener *l)
+{
+	if (l == NULL)
+		return;
+	if (l->accepting)
+		l->freed = true;
+	else
+		listener_destroy(l);
+}
+
+int
+listener_port(const struct listener *l)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	if (l->n_sockets == 0 ||
+	    getsockname(l->sockets[0].fd, (struct sockaddr *)&sa, &len) != 0)
+		return 0;
+	switch (sa.ss_family) {
+	case AF_INET:
+		return ntohs(((struct sockaddr_in *)&sa)->sin_port);
+	case AF_INET6:
+		return ntohs(((struct sockaddr_in6 *)&sa)->sin6_port);
+	case AF_VSOCK:
+		return (int)((struct sockaddr_vm *)&sa)->svm_port;
+	}
+	return 0;
+}
+
+int
+listener_set_permissions(struct listener *l, unsigned mode, long gid,
+    char *err, size_t err_size)
+{
+	struct stat st;
+
+	if (l->path[0] == '\0') {
+		snprintf(err, err_size,
+		    "permissions apply to UNIX socket files only");
+		return -1;
+	}
+	l->has_mode = true;
+	l->mode = mode;
+	l->gid = gid;
+	/* One that was taken over may be another user's, and as it should be. */
+	if (lstat(l->path, &st) == 0 && (st.st_mode & 07777) == mode &&
+	    (gid == -1 || st.st_gid == (gid_t)gid))
+		return 0;
+	/* The group first: chown() may clear mode bits. */
+	if (gid != -1 && lchown(l->path, (uid_t)-1, (gid_t)gid) != 0) {
+		snprintf(err, err_size, "cannot give %s to group %ld: %s",
+		    l->path, gid, strerror(errno));
+		return -1;
+	}
+	if (chmod(l->path, (mode_t)mode) != 0) {
+		snprintf(err, err_size, "cannot set mode %o on %s: %s", mode,
+		    l->path, strerror(errno));
+		return -1;
+	}
+	return 0;
+}

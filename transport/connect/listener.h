@@ -1,0 +1,79 @@
+/*
+ * listener: accepts connections on one address.
+ *
+ * A stale UNIX socket file is removed before bind; a live one (somebody
+ * accepts on it) and a path that is no socket are refused with a sentence.
+ * When descriptors run out, accepting pauses for 100 ms instead of spinning.  A
+ * socket file of ours that somebody removes (a cleaner of /tmp, say) is made
+ * anew a second later, as often as it takes: nobody could reach us any more.
+ */
+#ifndef TRANSPORT_CONNECT_LISTENER_H
+#define TRANSPORT_CONNECT_LISTENER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "transport/base/compiler.h"
+#include "transport/socket/addr.h"
+
+struct loop;
+struct listener;
+
+/* Of one listener: a name may have that many addresses. */
+#define LISTENER_SOCKETS_MAX 8
+
+/* fd is a connected, non-blocking, close-on-exec socket; the callee owns it. */
+typedef void (*listener_fn)(struct listener *l, int fd, void *arg);
+
+/*
+ * One listener may have several sockets (a name that resolves to v4 and v6).
+ * NULL with a sentence in err.  allow_remote false refuses TCP addresses off
+ * the loopback interface and says which flag allows it.
+ */
+struct listener *listener_new(struct loop *l, const struct addr *a,
+    bool allow_remote, listener_fn fn, void *arg, char *err, size_t err_size)
+    MUST_CHECK;
+
+/* Wraps a listening socket that was passed in (socket activation). */
+struct listener *listener_adopt(struct loop *l, int fd, listener_fn fn,
+    void *arg, char *err, size_t err_size) MUST_CHECK;
+
+/*
+ * The same for sockets that a listener_new() of the program before us opened at
+ * a, which has the same rules; the file of a UNIX one is ours to remove.
+ */
+struct listener *listener_take_over(struct loop *l, const struct addr *a,
+    bool allow_remote, const int *fds, size_t n, listener_fn fn, void *arg,
+    char *err, size_t err_size) MUST_CHECK;
+
+/* Closes; removes the UNIX socket file it made (if it is still its own). */
+void listener_free(struct listener *l);
+
+/* Who comes waits in the backlog, until listener_wake(). */
+void listener_rest(struct listener *l);
+void listener_wake(struct listener *l);
+
+/*
+ * Paced: after a few newcomers who comes waits in the backlog, until
+ * listener_let_some_in().  NULL is fine.
+ */
+void listener_pace(struct listener *l, bool paced);
+void listener_let_some_in(struct listener *l);
+
+/* Its sockets, which stay its own; how many. */
+size_t listener_sockets(const struct listener *l,
+    int fds[LISTENER_SOCKETS_MAX]);
+/*
+ * As listener_free(), but the sockets stay open and the file where it is: who
+ * asked for listener_sockets() has them.
+ */
+void listener_leave(struct listener *l);
+
+/* The port in use (TCP port 0 was resolved by the kernel), else 0. */
+int listener_port(const struct listener *l);
+
+/* UNIX path: set mode and, when group != -1, group. 0, or -1 and a sentence. */
+int listener_set_permissions(struct listener *l, unsigned mode, long gid,
+    char *err, size_t err_size) MUST_CHECK;
+
+#endif /* TRANSPORT_CONNECT_LISTENER_H */

@@ -1,0 +1,49 @@
+/*
+ * link_clock: LinkClock messages, read and written, and what one exchange says
+ * of the distance between two machines' clocks.  Pure; both ends use it.
+ */
+#ifndef TRANSPORT_LINK_LINK_CLOCK_H
+#define TRANSPORT_LINK_LINK_CLOCK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+#include "transport/clock/clock_snapshot.h"
+#include "transport/link/link_wire.h"
+
+enum link_clock_kind {
+	LINK_CLOCK_PING = 1,
+	LINK_CLOCK_PONG = 2,
+	LINK_CLOCK_RESULT = 3,
+};
+
+struct link_clock {
+	enum link_clock_kind kind;
+	uint32_t id;
+	struct clock_snapshot before; /* RESULT */
+	struct clock_snapshot host;   /* PONG, RESULT */
+	struct clock_snapshot after;  /* RESULT */
+	uint64_t round_trip_ns;       /* RESULT */
+};
+
+/*
+ * -1: malformed, of an unknown kind, a clock that is missing, named twice or
+ * absurd, or one that cannot be set and ran backwards.
+ */
+int link_clock_parse(struct link_clock *c, const uint8_t *data, size_t len)
+    MUST_CHECK;
+/* Returns the bytes written. */
+size_t link_clock_put(uint8_t out[LINK_CLOCK_MAX], const struct link_clock *c);
+
+/*
+ * The host's CLOCK_BOOTTIME minus the relay's, as the middle of what is
+ * possible, and how far off it may be: the host read its clocks somewhere
+ * between before and after.
+ */
+void link_clock_estimate(const struct clock_snapshot *before,
+    const struct clock_snapshot *host, const struct clock_snapshot *after,
+    int64_t *offset_ns, uint64_t *uncertainty_ns);
+
+#endif /* TRANSPORT_LINK_LINK_CLOCK_H */

@@ -1,0 +1,63 @@
+/*
+ * child: a program of which standard input and output are one end of a socket
+ * pair, and standard error is kept for messages: how `ssh` becomes a stream.
+ *
+ * The other end is a descriptor like any connected socket.  The child gets its
+ * own session and process group, and no descriptor but these three; it is asked
+ * to end when the owner is done with it, and always reaped.
+ */
+#ifndef TRANSPORT_PROCESS_CHILD_H
+#define TRANSPORT_PROCESS_CHILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "transport/base/compiler.h"
+#include "transport/socket/addr.h"
+
+struct child;
+struct loop;
+
+/* What is kept of standard error: its end. */
+#define CHILD_STDERR_MAX 4096
+
+/* What a child gets beside argv. */
+struct child_setup {
+	char *const *environment; /* NULL: ours */
+	const int *fds;           /* that it has under the same numbers */
+	size_t n_fds;
+};
+
+/*
+ * Starts argv[0] (looked up in PATH) with our environment, default signals and
+ * no terminal.  *fd is our end, non-blocking, the caller's.  NULL with a
+ * sentence in err.  No SIGCHLD handler is installed.  It is also asked to end
+ * when the thread that calls this ends.
+ */
+struct child *child_new(struct loop *l, char *const argv[], int *fd, char *err,
+    size_t err_size) MUST_CHECK;
+struct child *child_new_with(struct loop *l, char *const argv[],
+    const struct child_setup *setup, int *fd, char *err, size_t err_size)
+    MUST_CHECK;
+
+/*
+ * Calls fn(arg) once, on a later turn, when the child has ended and what it
+ * wrote to standard error was read, or after within_ms, whichever is first.
+ * Takes the place of an earlier call; fn NULL takes it back.
+ */
+void child_when_ended(struct child *c, unsigned within_ms,
+    void (*fn)(void *arg), void *arg);
+
+/* What it wrote to standard error so far (its end, text, no NUL inside). */
+const char *child_stderr(const struct child *c);
+/* Exit status; 128 + signal; -1: it still runs; 255: nobody knows. */
+int child_status(const struct child *c);
+
+/*
+ * SIGTERM to its process group, SIGKILL after two seconds; reaped behind the
+ * scenes, at the latest in loop_free() (which waits for it, half a second at
+ * most).  Legal in fn.  NULL is fine.
+ */
+void child_free(struct child *c);
+
+#endif /* TRANSPORT_PROCESS_CHILD_H */

@@ -1,0 +1,10 @@
+/*
+ * fd_limit: as many open files as this process may have.
+ */
+#ifndef TRANSPORT_PROCESS_FD_LIMIT_H
+#define TRANSPORT_PROCESS_FD_LIMIT_H
+
+/* Raises the soft limit to the hard one; failing is logged, nothing else. */
+void fd_limit_raise(void);
+
+#endif /* TRANSPORT_PROCESS_FD_LIMIT_H */

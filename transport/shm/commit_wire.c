@@ -1,0 +1,165 @@
+#include "transport/shm/commit_wire.h"
+
+#include <string.h>
+
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_writer.h"
+
+enum {
+	MOVE_PAGE = 1,
+	MOVE_CHUNK = 2,
+	MOVE_BUFFER = 3,
+	MOVE_DATA = 4,
+	MOVE_INCOMPLETE = 5,
+	PATCH_BUFFER = 1,
+	PATCH_WRITER = 2,
+	PATCH_PATCHES = 4,
+};
+
+#define TAG(field, wire) ((uint8_t)((field) << 3 | (wire)))
+
+/* Lengths up to 2 MiB, as varints that are longer than they need to be. */
+#define LENGTH_BYTES 3u
+
+bool
+commit_parse_move(struct commit_move *m, const uint8_t *data, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	memset(m, 0, sizeof(*m));
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f)) {
+		switch (f.number) {
+		case MOVE_PAGE:
+			m->page = (uint32_t)f.value;
+			break;
+		case MOVE_CHUNK:
+			m->chunk = (uint32_t)f.value;
+			break;
+		case MOVE_BUFFER:
+			m->buffer = (uint32_t)f.value;
+			break;
+		case MOVE_DATA:
+			if (f.wire != PB_BYTES)
+				return false;
+			m->data = f.data;
+			m->len = f.len;
+			break;
+		case MOVE_INCOMPLETE:
+			m->incomplete = f.value != 0;
+			break;
+		default:
+			break;
+		}
+	}
+	return !r.bad;
+}
+
+bool
+commit_parse_patch(struct commit_patch *p, const uint8_t *data, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	memset(p, 0, sizeof(*p));
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f)) {
+		switch (f.number) {
+		case PATCH_BUFFER:
+			p->buffer = (uint32_t)f.value;
+			break;
+		case PATCH_WRITER:
+			p->writer = (uint32_t)f.value;
+			break;
+		case PATCH_PATCHES:
+			if (f.wire != PB_BYTES || !pb_well_formed(f.data, f.len))
+				return false;
+			break;
+		default:
+			break;
+		}
+	}
+	return !r.bad;
+}
+
+size_t
+commit_put_patch(uint8_t *out, const uint8_t *data, size_t len,
+    uint32_t buffer)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	uint8_t head[8];
+	size_t head_len, body, n = 0;
+
+	head[0] = TAG(PATCH_BUFFER, PB_VARINT);
+	head_len = 1 + pb_encode_varint(head + 1, buffer);
+	body = head_len;
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f))
+		if (f.number != PATCH_BUFFER)
+			body += (size_t)(r.p - f.start);
+	out[n++] = TAG(COMMIT_PATCH, PB_BYTES);
+	n += pb_encode_varint(out + n, body);
+	memcpy(out + n, head, head_len);
+	n += head_len;
+	pb_init(&r, data, len);
+	while (pb_next(&r, &f)) {
+		if (f.number == PATCH_BUFFER)
+			continue;
+		memcpy(out + n, f.start, (size_t)(r.p - f.start));
+		n += (size_t)(r.p - f.start);
+	}
+	return n;
+}
+
+static size_t
+put_length(uint8_t *out, size_t len)
+{
+	out[0] = (uint8_t)(len | 0x80);
+	out[1] = (uint8_t)(len >> 7 | 0x80);
+	out[2] = (uint8_t)(len >> 14 & 0x7f);
+	return LENGTH_BYTES;
+}
+
+/* Of the fields before the data. */
+static size_t
+fields_size(const struct commit_chunk *c)
+{
+	return 1 + pb_varint_size(c->buffer) + (c->incomplete ? 2 : 0);
+}
+
+size_t
+commit_chunk_head_size(const struct commit_chunk *c)
+{
+	return 1 + LENGTH_BYTES + fields_size(c) + 1 + LENGTH_BYTES +
+	    SHM_CHUNK_HEADER_BYTES;
+}
+
+void
+commit_put_chunk_head(uint8_t *out, const struct commit_chunk *c, size_t len)
+{
+	size_t n = 0, data = SHM_CHUNK_HEADER_BYTES + len;
+
+	out[n++] = TAG(COMMIT_MOVE, PB_BYTES);
+	n += put_length(out + n, fields_size(c) + 1 + LENGTH_BYTES + data);
+	out[n++] = TAG(MOVE_BUFFER, PB_VARINT);
+	n += pb_encode_varint(out + n, c->buffer);
+	if (c->incomplete) {
+		out[n++] = TAG(MOVE_INCOMPLETE, PB_VARINT);
+		out[n++] = 1;
+	}
+	out[n++] = TAG(MOVE_DATA, PB_BYTES);
+	n += put_length(out + n, data);
+	/* Little-endian hosts only. */
+	memcpy(out + n, &c->chunk_id, 4);
+	memcpy(out + n + 4, &c->writer, 2);
+	memcpy(out + n + 6, &c->packets, 2);
+}
+
+size_t
+commit_put_flush(uint8_t out[COMMIT_FLUSH_MAX], uint64_t request_id)
+{
+	out[0] = TAG(COMMIT_FLUSH, PB_VARINT);
+	return 1 + pb_encode_varint(out + 1, request_id);
+}

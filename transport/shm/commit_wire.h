@@ -1,0 +1,68 @@
+/*
+ * commit_wire: CommitDataRequest, read in place and written (reference
+ * wire-format.md, common/commit_data_request.proto).  Pure.
+ */
+#ifndef TRANSPORT_SHM_COMMIT_WIRE_H
+#define TRANSPORT_SHM_COMMIT_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+#include "transport/wire/pb_reader.h"
+
+/* Field numbers of CommitDataRequest. */
+enum { COMMIT_MOVE = 1, COMMIT_PATCH = 2, COMMIT_FLUSH = 3 };
+
+/* ChunksToMove */
+struct commit_move {
+	uint32_t page;
+	uint32_t chunk;
+	uint32_t buffer;
+	const uint8_t *data; /* NULL: in shared memory */
+	size_t len;
+	bool incomplete;
+};
+bool commit_parse_move(struct commit_move *m, const uint8_t *data, size_t len)
+    MUST_CHECK;
+
+/* ChunkToPatch, of which the patches themselves are not looked at. */
+struct commit_patch {
+	uint32_t buffer;
+	uint32_t writer;
+};
+/* False: it does not parse, one of its patches neither. */
+bool commit_parse_patch(struct commit_patch *p, const uint8_t *data,
+    size_t len) MUST_CHECK;
+/*
+ * A request with this one patch, which goes to another buffer.  Room for len
+ * and COMMIT_PATCH_MORE; returns the bytes.
+ */
+#define COMMIT_PATCH_MORE 24u
+size_t commit_put_patch(uint8_t *out, const uint8_t *data, size_t len,
+    uint32_t buffer);
+
+/*
+ * A request with one chunk as data: the bytes before its payload, of which
+ * there will be len; they are written last, as lengths take the same room
+ * whatever they are.
+ */
+struct commit_chunk {
+	uint32_t buffer;
+	uint32_t chunk_id;
+	uint16_t writer;
+	uint16_t packets; /* the chunk's count of fragments, and flags */
+	bool incomplete;
+};
+#define COMMIT_CHUNK_HEAD_MAX 32u
+/* What the head of this chunk takes. */
+size_t commit_chunk_head_size(const struct commit_chunk *c);
+void commit_put_chunk_head(uint8_t *out, const struct commit_chunk *c,
+    size_t len);
+
+/* A request that acknowledges a flush.  Returns the bytes. */
+#define COMMIT_FLUSH_MAX 12u
+size_t commit_put_flush(uint8_t out[COMMIT_FLUSH_MAX], uint64_t request_id);
+
+#endif /* TRANSPORT_SHM_COMMIT_WIRE_H */

@@ -1,0 +1,163 @@
+#include "transport/socket/peer.h"
+
+#include <fcntl.h>
+#include <linux/vm_sockets.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static uint64_t
+hash_bytes(const void *data, size_t len)
+{
+	const unsigned char *p = data;
+	uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+
+	while (len-- > 0) {
+		h ^= *p++;
+		h *= 0x100000001b3u;
+	}
+	return h;
+}
+
+/* v6_bytes: of an IPv6 address, from its beginning. */
+static uint64_t
+hash_address(const struct sockaddr_storage *sa, size_t v6_bytes)
+{
+	const struct sockaddr_in *in4 = (const struct sockaddr_in *)sa;
+	const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)sa;
+	const struct sockaddr_vm *vm = (const struct sockaddr_vm *)sa;
+
+	switch (sa->ss_family) {
+	case AF_INET:
+		return hash_bytes(&in4->sin_addr, 4);
+	case AF_INET6:
+		/* The same machine, whichever listener it came through. */
+		if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
+			return hash_bytes(&in6->sin6_addr.s6_addr[12], 4);
+		return hash_bytes(&in6->sin6_addr, v6_bytes);
+	case AF_VSOCK:
+		return hash_bytes(&vm->svm_cid, sizeof(vm->svm_cid));
+	}
+	return 0;
+}
+
+/* A file of a process' folder in /proc; its length, 0: cannot be read. */
+static size_t
+read_proc(pid_t pid, const char *name, char *out, size_t size)
+{
+	char path[48];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+		return 0;
+	n = read(fd, out, size - 1);
+	close(fd);
+	if (n <= 0)
+		return 0;
+	out[n] = '\0';
+	return (size_t)n;
+}
+
+/* `tributary connect`, not `tributary record` and its like. */
+static bool
+is_tributary_connect(pid_t pid)
+{
+	char line[256];
+	size_t n = read_proc(pid, "cmdline", line, sizeof(line));
+	size_t program = strlen(n > 0 ? line : "") + 1;
+
+	return program < n && strcmp(line + program, "connect") == 0;
+}
+
+/*
+ * Whether the process carries somebody else's bytes.  By its name: who lies
+ * about it gains nothing but a connection without shared memory, and labels.
+ */
+static bool
+is_tunnel(pid_t pid)
+{
+	static const char *const names[] = { "ssh", "sshd", "sshd-session",
+		"socat" };
+	char comm[32];
+	size_t i;
+
+	if (read_proc(pid, "comm", comm, sizeof(comm)) == 0)
+		return false;
+	comm[strcspn(comm, "\n")] = '\0';
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(comm, names[i]) == 0)
+			return true;
+	return strcmp(comm, "tributary") == 0 && is_tributary_connect(pid);
+}
+
+static void
+peer_from_unix(struct peer *p, int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	p->kind = ADDR_UNIX;
+	p->can_pass_fds = true;
+	snprintf(p->text, sizeof(p->text), "unix");
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) != 0 ||
+	    len != sizeof(cred) || cred.uid == (uid_t)-1)
+		return;
+	p->auth = PEER_UNIX;
+	p->uid = cred.uid;
+	p->gid = cred.gid;
+	p->pid = cred.pid;
+	p->forwarded = is_tunnel(cred.pid);
+	p->can_pass_fds = !p->forwarded;
+	snprintf(p->text, sizeof(p->text), "unix pid %d uid %u%s",
+	    (int)cred.pid, (unsigned)cred.uid,
+	    p->forwarded ? " (forwarded)" : "");
+}
+
+void
+peer_from_socket(struct peer *p, int fd)
+{
+	struct sockaddr_storage sa;
+	socklen_t len = sizeof(sa);
+
+	memset(p, 0, sizeof(*p));
+	p->kind = ADDR_TCP;
+	p->uid = PEER_UID_UNKNOWN;
+	p->gid = PEER_UID_UNKNOWN;
+	p->pid = PEER_PID_UNKNOWN;
+	memset(&sa, 0, sizeof(sa));
+	if (getpeername(fd, (struct sockaddr *)&sa, &len) != 0) {
+		/* It left already: the family is all there is to know. */
+		len = sizeof(sa);
+		if (getsockname(fd, (struct sockaddr *)&sa, &len) != 0 ||
+		    sa.ss_family != AF_UNIX) {
+			snprintf(p->text, sizeof(p->text), "unknown");
+			return;
+		}
+	}
+	if (sa.ss_family == AF_UNIX) {
+		peer_from_unix(p, fd);
+		return;
+	}
+	if (sa.ss_family == AF_VSOCK)
+		p->kind = ADDR_VSOCK;
+	p->addr_hash = hash_address(&sa, 16);
+	p->net_hash = hash_address(&sa, 8);
+	addr_format(&sa, len, p->text, sizeof(p->text));
+}
+
+void
+peer_from_ssh(struct peer *p, const struct addr *a)
+{
+	memset(p, 0, sizeof(*p));
+	p->kind = ADDR_SSH;
+	p->uid = PEER_UID_UNKNOWN;
+	p->gid = PEER_UID_UNKNOWN;
+	p->pid = PEER_PID_UNKNOWN;
+	p->addr_hash = hash_bytes(a->host, strlen(a->host));
+	p->net_hash = p->addr_hash;
+	snprintf(p->text, sizeof(p->text), "ssh://%.90s", a->host);
+}

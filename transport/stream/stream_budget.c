@@ -1,0 +1,108 @@
+#include "transport/stream/stream_internal.h"
+
+#include "transport/loop/loop.h"
+#include "transport/socket/budget.h"
+
+#define N_BUDGETS (sizeof(((struct stream *)0)->budgets) / sizeof(void *))
+
+void
+stream_recount(struct stream *s)
+{
+	size_t before = s->counted, now = stream_memory(s), i;
+	bool over = false;
+
+	s->counted = now;
+	for (i = 0; i < N_BUDGETS; i++) {
+		if (s->budgets[i] == NULL)
+			continue;
+		budget_resize(s->budgets[i], before, now);
+		/* Who takes more pays, never a neighbour. */
+		if (now > before && s->state == ST_OPEN &&
+		    budget_is_over(s->budgets[i])) {
+			s->budgets[i]->memory_refused++;
+			over = true;
+		}
+	}
+	if (over)
+		stream_end_later(s, STREAM_BUDGET);
+}
+
+void
+stream_leave_budgets(struct stream *s)
+{
+	size_t i;
+
+	for (i = 0; i < N_BUDGETS; i++) {
+		if (s->budgets[i] != NULL)
+			budget_resize(s->budgets[i], s->counted, 0);
+		s->budgets[i] = NULL;
+	}
+}
+
+void
+stream_set_budgets(struct stream *s, struct budget *of_peer,
+    struct budget *of_all)
+{
+	stream_leave_budgets(s);
+	if (s->state != ST_OPEN)
+		return;
+	s->budgets[0] = of_peer;
+	s->budgets[1] = of_all;
+	s->counted = 0;
+	stream_count(s);
+}
+
+static void
+rested_cb(void *arg)
+{
+	struct stream *s = arg;
+
+	loop_timer_free(s->rest);
+	s->rest = NULL;
+	stream_arm_input(s);
+	if (s->far != NULL)
+		stream_far_feed(s);
+	if (s->tls != NULL)
+		stream_tls_come_back(s);
+}
+
+void
+stream_spend(struct stream *s, size_t n, uint64_t now_ms)
+{
+	uint64_t rest = 0, ms;
+	size_t i;
+
+	for (i = 0; i < N_BUDGETS; i++) {
+		if (s->budgets[i] == NULL)
+			continue;
+		ms = budget_take(s->budgets[i], n, now_ms);
+		if (ms > rest)
+			rest = ms;
+	}
+	if (rest == 0 || s->state != ST_OPEN || s->rest != NULL)
+		return;
+	if ((s->rest = loop_timer_new(s->loop, rested_cb, s)) == NULL) {
+		stream_end_later(s, STREAM_NO_MEMORY);
+		return;
+	}
+	loop_timer_set(s->rest, rest, 0);
+	stream_arm_input(s);
+}
+
+uint64_t
+stream_idle_ms(const struct stream *s, uint64_t now_ms)
+{
+	if (s->far != NULL)
+		return stream_far_idle_ms(s, now_ms);
+	return now_ms > s->last_in_ms ? now_ms - s->last_in_ms : 0;
+}
+
+uint64_t
+stream_stalled_ms(const struct stream *s, uint64_t now_ms)
+{
+	if (s->far != NULL)
+		return stream_far_stalled_ms(s, now_ms);
+	if (s->out.bytes == 0 || now_ms <= s->last_out_ms)
+		return 0;
+	return now_ms - s->last_out_ms;
+}

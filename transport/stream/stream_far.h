@@ -1,0 +1,58 @@
+/*
+ * stream_far: the parts of a stream whose socket is on another thread, on the
+ * owner's side: its life, output and messages (stream_far.c), and input
+ * (stream_far_in.c).  For these two only.
+ */
+#ifndef TRANSPORT_STREAM_STREAM_FAR_H
+#define TRANSPORT_STREAM_STREAM_FAR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/stream/io_line.h"
+#include "transport/stream/stream.h"
+
+struct tls_identity;
+
+struct stream_far {
+	struct io_line *line; /* NULL: given up; its thread frees it */
+	/*
+	 * Blocks that were not consumed to their end, and their memory.  Of
+	 * that, those at the end with which the thread is ahead still.
+	 */
+	struct io_block *first, **end;
+	size_t blocks;
+	size_t ahead;
+	struct io_block *in_hands; /* shown when the stream died, or NULL */
+	bool showing;
+
+	uint64_t given; /* bytes written */
+	struct io_block *open; /* the last one written, in this batch: */
+	uint64_t open_batch;
+	uint64_t waits_since_ms; /* nothing waited before */
+
+	size_t counted; /* memory of output, as seen last */
+	bool flush;
+	bool closed; /* the back's last word came; what waits is still shown */
+	enum stream_end why;
+	struct tls_identity *identity;
+	char *detail;
+};
+
+static inline void
+stream_far_post(struct io_line *line, struct io_mail *m, size_t bytes)
+{
+	mail_send(&line->thread->in, &m->mail, bytes);
+}
+
+/* ---- stream_far_in.c ---- */
+
+/* The stream's from now on; shown at once, or when it is its turn. */
+void stream_far_take(struct stream *s, struct io_block *b);
+/* For one that comes when there is nobody any more. */
+void stream_far_return(struct io_line *line, struct io_block *b);
+/* Gives back what waits, but what data() is looking at right now. */
+void stream_far_drop_input(struct stream_far *f);
+
+#endif /* TRANSPORT_STREAM_STREAM_FAR_H */

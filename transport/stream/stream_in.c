@@ -1,0 +1,362 @@
+#include "transport/stream/stream_internal.h"
+
+#include <errno.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/socket/sock.h"
+
+size_t
+stream_show(struct stream *s, const uint8_t *buf, size_t len)
+{
+	size_t n;
+
+	s->want = 0;
+	s->shown = buf;
+	n = s->ops->data(s, buf, len, s->arg);
+	s->shown = NULL;
+	if (s->state != ST_OPEN)
+		return STREAM_GONE;
+	if (n > len)
+		n = len;
+	s->consumed += n;
+	fd_queue_drop_until(&s->fds, s->consumed);
+	return n;
+}
+
+/* With room for the whole unit when that is known. */
+int
+stream_keep(struct stream *s, const uint8_t *data, size_t len)
+{
+	if (input_rest_add(&s->kept, data, len, s->want) == 0)
+		stream_count(s);
+	else
+		stream_end_later(s, STREAM_NO_MEMORY);
+	return s->state == ST_OPEN ? 0 : -1;
+}
+
+/*
+ * Shows the kept bytes, completed from *data, as long as that gets on.  fresh:
+ * they hold bytes that the owner did not see yet.  Returns true when nothing
+ * is kept any more and the rest of *data is to be shown where it is.
+ */
+static bool
+stream_feed_kept(struct stream *s, const uint8_t **data, size_t *len,
+    bool fresh)
+{
+	size_t have, take, n;
+
+	while ((have = input_rest_len(&s->kept)) > 0) {
+		take = *len;
+		if (!stream_held(s)) {
+			if (have < s->want && take > s->want - have)
+				take = s->want - have;
+			/* A whole unit: what follows it is shown in place. */
+			if (fresh && have >= s->want)
+				take = 0;
+		}
+		if (take > 0) {
+			if (stream_keep(s, *data, take) != 0)
+				return false;
+			*data += take;
+			*len -= take;
+			have += take;
+			fresh = true;
+		}
+		if (stream_held(s) || !fresh || have < s->want)
+			return false;
+		n = stream_show(s, input_rest_data(&s->kept), have);
+		if (n == STREAM_GONE)
+			return false;
+		input_rest_drop(&s->kept, n);
+		fresh = false;
+	}
+	input_rest_free(&s->kept);
+	return true;
+}
+
+static void
+stream_feed_both(struct stream *s, const uint8_t *data, size_t len, bool fresh)
+{
+	size_t n;
+
+	if (!stream_feed_kept(s, &data, &len, fresh)) {
+		/* What a long pause piled up may have ended in a small unit. */
+		if (s->state == ST_OPEN && !stream_held(s))
+			input_rest_shrink(&s->kept, s->want);
+		return;
+	}
+	if (len == 0)
+		return;
+	/* The unit before it may have paused the stream. */
+	n = stream_held(s) ? 0 : stream_show(s, data, len);
+	if (n != STREAM_GONE && n < len)
+		(void)!stream_keep(s, data + n, len - n);
+}
+
+static void
+stream_feed(struct stream *s, const uint8_t *data, size_t len, bool fresh)
+{
+	stream_cork(s);
+	stream_feed_both(s, data, len, fresh);
+	stream_uncork(s);
+}
+
+/*
+ * As readv(); files the descriptors that came along.  *lost: one of them had no
+ * place, and the message that it belongs to would look as if it had none.
+ */
+static ssize_t
+stream_receive(struct stream *s, struct iovec *iov, int niov, bool *lost)
+{
+	/* Streams may be served by several threads. */
+	static _Thread_local struct log_limit no_fds;
+	int fds[SOCK_FDS_MAX], n_fds = 0, i;
+	int *take = s->peer.can_pass_fds ? fds : NULL;
+	ssize_t n;
+
+	if (s->tls != NULL)
+		return stream_tls_receive(s, iov, niov);
+	n = sock_receive(s->fd, iov, niov, take, &n_fds);
+	if (n > 0) {
+		s->received += (uint64_t)n;
+		s->last_in_ms = loop_turn_ms(s->loop);
+	}
+	if (UNLIKELY(n_fds < 0))
+		log_limited(&no_fds, loop_now_ms(), LOG_LEVEL_WARN,
+		    "%s: it passed a file descriptor, and there is none left "
+		    "to take it with; raise their limit (LimitNOFILE=, "
+		    "ulimit -n)", s->peer.text);
+	for (i = 0; take != NULL && i < n_fds; i++)
+		*lost |= fd_queue_add(&s->fds, take[i], s->received) != 0;
+	return n;
+}
+
+/*
+ * Reads once and shows it.  most: how much beyond the unit that is begun; 0 only
+ * where there is such a unit.
+ */
+static void
+read_once(struct stream *s, size_t most)
+{
+	uint8_t *scratch = loop_scratch(s->loop);
+	struct iovec iov[2];
+	size_t have = input_rest_len(&s->kept), to_kept = 0;
+	bool lost = false;
+	int niov = 0;
+	ssize_t n;
+
+	/*
+	 * A unit that began in an earlier read is completed in its place.  Its
+	 * length may have become known only when the kept bytes were shown:
+	 * then they are not in memory of that size yet.
+	 */
+	if (have > 0 && have < s->want) {
+		if (stream_keep(s, NULL, 0) != 0)
+			return;
+		to_kept = s->want - have;
+		iov[niov].iov_base = s->kept.mem + s->kept.end;
+		iov[niov++].iov_len = to_kept;
+	}
+	if (most > 0) {
+		iov[niov].iov_base = scratch;
+		iov[niov++].iov_len = most;
+	}
+	n = stream_receive(s, iov, niov, &lost);
+	if (n < 0) {
+		if (!stream_may_retry(s, errno))
+			stream_end_now(s, STREAM_RESET);
+		return;
+	}
+	if (lost) {
+		stream_end_now(s, STREAM_NO_MEMORY);
+		return;
+	}
+	if (n == 0) {
+		stream_end_now(s, STREAM_EOF);
+		return;
+	}
+	if (!s->urgent)
+		loop_count_read(s->loop, (size_t)n);
+	if (to_kept > (size_t)n)
+		to_kept = (size_t)n;
+	s->kept.end += to_kept;
+	stream_feed(s, scratch, (size_t)n - to_kept, to_kept > 0);
+	stream_count(s);
+	if (s->budgets[0] != NULL || s->budgets[1] != NULL)
+		stream_spend(s, (size_t)n, s->last_in_ms);
+	stream_moved(s);
+	if (s->tls != NULL)
+		stream_tls_come_back(s);
+}
+
+/*
+ * Whether to read the rest of a unit that this turn has begun.  Where others
+ * wait for their turn, each would keep the beginning of one until its own next:
+ * so much memory for nothing, as the kernel mostly has the rest.
+ */
+static bool
+is_to_finish(const struct stream *s, uint64_t from, size_t most)
+{
+	size_t have = input_rest_len(&s->kept);
+
+	if (s->tls != NULL || s->state != ST_OPEN || stream_held(s) ||
+	    s->rest != NULL || have == 0 || have >= s->want)
+		return false;
+	/* In all no more than a unit that was begun before, and what follows. */
+	return loop_input_waits(s->loop) &&
+	    s->received - from + s->want - have <= most + LOOP_SCRATCH_BYTES;
+}
+
+void
+stream_read(struct stream *s)
+{
+	size_t most = s->urgent ? LOOP_SCRATCH_BYTES :
+	    loop_read_bytes(s->loop);
+	uint64_t from = s->received;
+
+	read_once(s, most);
+	if (is_to_finish(s, from, most))
+		read_once(s, 0);
+}
+
+/* One read an event, so that a busy peer starves nobody. */
+static void
+read_event(struct stream *s)
+{
+	if (s->tls == NULL || stream_tls_is_readable(s))
+		stream_read(s);
+}
+
+static void
+read_turn_cb(void *arg)
+{
+	struct stream *s = arg;
+
+	stream_turn_came(s);
+	/* It may have been paused, or be over. */
+	if (s->armed == ARMED_READ)
+		read_event(s);
+}
+
+void
+stream_turn_came(struct stream *s)
+{
+	if (s->armed == ARMED_TURN)
+		stream_arm_input(s);
+}
+
+void
+stream_defer_input(struct stream *s, struct loop_call *c, loop_fn fn)
+{
+	if (s->urgent && loop_may_read(s->loop, true))
+		loop_defer(s->loop, c, fn, s);
+	else
+		loop_defer_read(s->loop, c, fn, s);
+}
+
+void
+stream_read_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *s = arg;
+
+	/* One read a turn, and that of either is due. */
+	if (!loop_call_waits(&s->read_call) &&
+	    (!s->more || s->out_wants_read)) {
+		/* Handshakes have a queue of their own. */
+		if (s->opening || loop_may_read(s->loop, s->urgent)) {
+			read_event(s);
+			return;
+		}
+		loop_defer_read(s->loop, &s->read_call, read_turn_cb, s);
+	}
+	/* It would be ready, for nothing, in every turn. */
+	if (loop_holds_input(s->loop))
+		stream_arm_turn(s);
+}
+
+bool
+stream_peer_left(const struct stream *s, enum stream_end *why)
+{
+	char byte;
+	ssize_t n;
+
+	if (input_rest_len(&s->kept) > 0)
+		return false;
+	n = recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+	*why = n == 0 ? STREAM_EOF : STREAM_RESET;
+	return n == 0 || (n < 0 && !sock_error_is_transient(errno));
+}
+
+void
+stream_end_watch_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *s = arg;
+	enum stream_end why;
+
+	s->armed = ARMED_NONE; /* it was for one time */
+	if (s->tls != NULL ? stream_tls_peer_left(s, &why) :
+	    stream_peer_left(s, &why))
+		stream_end_now(s, why);
+}
+
+static void
+reshow_cb(void *arg)
+{
+	struct stream *s = arg;
+
+	s->reshow = false;
+	if (s->state != ST_OPEN || s->paused)
+		return;
+	if (s->far != NULL) {
+		stream_far_feed(s);
+	} else {
+		stream_feed(s, NULL, 0, true);
+		stream_count(s);
+		stream_moved(s);
+	}
+	if (s->state != ST_OPEN)
+		return;
+	stream_arm_input(s);
+	if (s->tls != NULL)
+		stream_tls_come_back(s);
+}
+
+int
+stream_take_fd_of(struct stream *s, const uint8_t *unit, size_t len)
+{
+	uint64_t start;
+
+	if (s->shown == NULL)
+		return -1;
+	start = s->consumed + (uint64_t)(unit - s->shown);
+	return fd_queue_take_of(&s->fds, start, start + len);
+}
+
+void
+stream_want(struct stream *s, size_t total)
+{
+	s->want = total;
+}
+
+void
+stream_pause(struct stream *s)
+{
+	s->paused = true;
+	if (s->state == ST_OPEN)
+		stream_arm_input(s);
+}
+
+void
+stream_resume(struct stream *s)
+{
+	if (!s->paused)
+		return;
+	s->paused = false;
+	if (s->state != ST_OPEN || s->reshow)
+		return;
+	s->reshow = true;
+	stream_defer_input(s, &s->reshow_call, reshow_cb);
+}

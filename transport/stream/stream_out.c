@@ -1,0 +1,257 @@
+#include "transport/stream/stream_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "transport/loop/loop.h"
+#include "transport/socket/sock.h"
+
+/* Sends per readiness event: one fast reader does not hold the loop. */
+#define STREAM_SENDS_MAX 8
+
+/*
+ * The socket refused output for good.  What the peer sent before it left is
+ * still to be read, and reading finds the end behind it; a stream that is
+ * paused, or an error of another kind, is not left waiting for that.
+ */
+static void
+stream_output_failed(struct stream *s, int error)
+{
+	enum stream_end why = STREAM_RESET;
+
+	s->out_dead = true;
+	output_queue_done(&s->out);
+	stream_count(s);
+	stream_arm_output(s);
+	if (s->state == ST_FLUSHING)
+		stream_die(s);
+	else if (error != EPIPE && error != ECONNRESET)
+		stream_end_later(s, why);
+	else if (!s->paused)
+		return;
+	else if (s->tls != NULL)
+		stream_tls_look_later(s);
+	else if (stream_peer_left(s, &why))
+		stream_end_later(s, why);
+}
+
+/* Copies what the socket did not take, from byte `sent` of a and b on. */
+static void
+stream_queue(struct stream *s, size_t sent, const void *a, size_t alen,
+    const void *b, size_t blen, int fd)
+{
+	size_t skip_a = sent < alen ? sent : alen;
+	size_t skip_b = sent - skip_a;
+	int own_fd = -1;
+
+	if (s->out.bytes == 0)
+		s->last_out_ms = loop_turn_ms(s->loop);
+	if (fd >= 0 && sent == 0) {
+		if ((own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
+			goto fail;
+	}
+	if (output_queue_add(&s->out, (const char *)a + skip_a, alen - skip_a,
+		(const char *)b + skip_b, blen - skip_b, own_fd) != 0)
+		goto fail;
+	if (s->out.bytes > s->hard) {
+		stream_end_later(s, STREAM_SLOW);
+		return;
+	}
+	if (s->out.bytes > s->low)
+		s->over_low = true;
+	stream_count(s);
+	stream_arm_output(s);
+	return;
+
+fail:
+	if (own_fd >= 0)
+		close(own_fd);
+	stream_end_later(s, STREAM_NO_MEMORY);
+}
+
+static ssize_t
+stream_send(struct stream *s, struct iovec *iov, int niov, int fd)
+{
+	if (s->tls != NULL)
+		return stream_tls_send(s, iov, niov);
+	return sock_send(s->fd, iov, niov, fd);
+}
+
+/*
+ * Answers to what one read brought go out together: each by itself would cost a
+ * system call, a segment and, over TLS, a record.
+ */
+void
+stream_cork(struct stream *s)
+{
+	s->corking = true;
+}
+
+void
+stream_uncork(struct stream *s)
+{
+	size_t n = s->corked;
+
+	s->corking = false;
+	s->corked = 0;
+	if (n > 0)
+		stream_write(s, loop_cork(s->loop), n, -1);
+}
+
+/* False: it is to be written, after what was gathered before. */
+static bool
+stream_gather(struct stream *s, const void *a, size_t alen, const void *b,
+    size_t blen, int fd)
+{
+	uint8_t *to = loop_cork(s->loop) + s->corked;
+
+	if (fd >= 0 || alen + blen > LOOP_CORK_BYTES - s->corked) {
+		stream_uncork(s);
+		stream_cork(s);
+		return false;
+	}
+	if (alen > 0)
+		memcpy(to, a, alen);
+	if (blen > 0)
+		memcpy(to + alen, b, blen);
+	s->corked += alen + blen;
+	return true;
+}
+
+void
+stream_gather_segments(struct stream *s, bool on)
+{
+	int value = on;
+
+	/* Other sockets than TCP have no segments, and say so. */
+	if (s->fd >= 0)
+		(void)setsockopt(s->fd, IPPROTO_TCP, TCP_CORK, &value,
+		    sizeof(value));
+}
+
+void
+stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
+    size_t blen, int fd)
+{
+	struct iovec iov[2];
+	ssize_t n = 0;
+
+	if (s->state != ST_OPEN || s->out_dead || alen + blen == 0)
+		return;
+	/* An empty piece may be NULL, with which C does not reckon. */
+	if (a == NULL)
+		a = "";
+	if (b == NULL)
+		b = "";
+	iov[0] = (struct iovec){ (void *)a, alen };
+	iov[1] = (struct iovec){ (void *)b, blen };
+	if (s->far != NULL) {
+		stream_far_write(s, a, alen, b, blen);
+		return;
+	}
+	if (!s->peer.can_pass_fds)
+		fd = -1;
+	if (s->corking && stream_gather(s, a, alen, b, blen, fd))
+		return;
+	if (s->state != ST_OPEN || s->out_dead)
+		return;
+	if (s->out.bytes == 0 && !s->opening) {
+		n = stream_send(s, iov, blen > 0 ? 2 : 1, fd);
+		if (n < 0) {
+			if (!stream_may_retry(s, errno)) {
+				stream_output_failed(s, errno);
+				return;
+			}
+			n = 0;
+		}
+		if ((size_t)n == alen + blen)
+			return;
+	}
+	stream_queue(s, (size_t)n, a, alen, b, blen, fd);
+}
+
+void
+stream_write(struct stream *s, const void *data, size_t len, int fd)
+{
+	stream_write2(s, data, len, "", 0, fd);
+}
+
+/* Until the socket is full; -1 when that ended the stream. */
+static int
+stream_drain(struct stream *s)
+{
+	struct iovec iov[STREAM_IOV_MAX];
+	int rounds, niov, fd;
+	ssize_t n;
+
+	for (rounds = 0; rounds < STREAM_SENDS_MAX && s->out.bytes > 0;
+	     rounds++) {
+		niov = output_queue_peek(&s->out, iov, STREAM_IOV_MAX, &fd);
+		n = stream_send(s, iov, niov, fd);
+		if (n < 0) {
+			if (stream_may_retry(s, errno))
+				break;
+			stream_output_failed(s, errno);
+			return -1;
+		}
+		output_queue_consume(&s->out, (size_t)n);
+		s->last_out_ms = loop_turn_ms(s->loop);
+	}
+	stream_count(s);
+	stream_moved(s);
+	return 0;
+}
+
+void
+stream_push(struct stream *s)
+{
+	bool corking = s->corking;
+
+	stream_uncork(s);
+	s->corking = corking;
+	/* What stream_send_queued() does besides is left to the next event. */
+	if (s->state == ST_OPEN && !s->out_dead && !s->opening &&
+	    s->out.bytes > 0)
+		(void)!stream_drain(s);
+}
+
+void
+stream_send_queued(struct stream *s)
+{
+	if (stream_drain(s) != 0)
+		return;
+	if (s->out.bytes == 0 && s->state == ST_FLUSHING) {
+		stream_flushed(s);
+		return;
+	}
+	stream_arm_output(s);
+	if (s->state == ST_OPEN && s->over_low && s->out.bytes <= s->low) {
+		s->over_low = false;
+		if (s->ops->drained != NULL)
+			s->ops->drained(s, s->arg);
+	}
+}
+
+void
+stream_write_cb(evutil_socket_t fd, short what, void *arg)
+{
+	struct stream *s = arg;
+
+	if (s->tls != NULL && !stream_tls_is_writable(s))
+		return;
+	stream_send_queued(s);
+}
+
+size_t
+stream_queued(const struct stream *s)
+{
+	if (s->far != NULL)
+		return stream_far_queued(s);
+	return s->out.bytes + s->corked;
+}

@@ -1,0 +1,75 @@
+/*
+ * tls_conn: the insides of a connection, for the files that share it.
+ * Private to tls_*.c.
+ */
+#ifndef TRANSPORT_TLS_TLS_CONN_H
+#define TRANSPORT_TLS_TLS_CONN_H
+
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "transport/base/compiler.h"
+#include "transport/tls/tls.h"
+#include "transport/tls/tls_text.h"
+
+struct tls_setup;
+
+/*
+ * What one read of the socket may bring once a peer is let in, two records;
+ * before, it is OpenSSL's own size (one).  It is there only while it holds
+ * something.  More saves calls and costs more: it is decrypted in place, and
+ * that place shall be in the cache (64 KiB were 4 % slower than 33).
+ */
+#define TLS_READ_BUFFER_BYTES (2u * (16384u + 256u))
+
+/* The first bytes of the peer: enough to see what it speaks. */
+#define TLS_HEAD_BYTES 16
+
+struct tls_conn {
+	struct tls_setup *setup; /* a reference */
+	SSL *ssl;
+	int fd;     /* borrowed */
+	char *host; /* TLS_CLIENT; no dot at its end */
+	char *peer_text;
+
+	bool open;        /* the handshake is done */
+	bool ktls_send;   /* the socket takes plain bytes */
+	bool wants_write; /* the last "not now" */
+	/* Inside receive: a read brought less than it had room for. */
+	bool drained;
+	/* Inside receive: bytes of the socket, and what was in them. */
+	size_t fetched, yielded;
+	size_t barren; /* bytes since the last that held something */
+	/* All that lies here was looked at, and is no whole record. */
+	bool starved;
+	bool ended; /* no more input: end_errno, 0 for an orderly end */
+	bool broken; /* OpenSSL gave up on it: no goodbye */
+	int end_errno;
+	/*
+	 * What OpenSSL has begun to send (encrypted; a part of it may be on its
+	 * way) and has to be given again just so; NULL: nothing.
+	 */
+	uint8_t *begun;
+	size_t begun_len;
+	/* Sent already, of what the caller offers next. */
+	size_t ahead;
+	/* The session that a client offered; only to be compared. */
+	const void *offered;
+	time_t valid_until; /* resumed: until when that holds */
+
+	struct tls_identity identity;
+	char *error; /* NULL: "" */
+	bool speechless; /* there was no memory for it */
+	uint8_t head[TLS_HEAD_BYTES];
+	size_t n_head;
+};
+
+/* What the sentences about t name. */
+void tls_conn_words(const struct tls_conn *t, struct tls_words *w);
+/* Keeps a sentence; the first one stays. */
+void tls_conn_say(struct tls_conn *t, const char *sentence);
+
+#endif /* TRANSPORT_TLS_TLS_CONN_H */

@@ -1,0 +1,52 @@
+/*
+ * tls_sessions: resumption, both ends of it.
+ *
+ * A server keeps nothing: its tickets carry the peer's certificate and the
+ * time until which what was verified stays true; later they are ignored, and
+ * the peer is verified anew.  A client keeps the last session of each host, as
+ * long as the same holds for it.  Private to tls_*.c and their tests.
+ */
+#ifndef TRANSPORT_TLS_TLS_SESSIONS_H
+#define TRANSPORT_TLS_TLS_SESSIONS_H
+
+#include <openssl/ssl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <time.h>
+
+#include "transport/base/compiler.h"
+
+struct tls_conn;
+
+/* Nobody resumes longer than that after its certificate was verified. */
+#define TLS_RESUME_SECONDS 3600
+
+/* Hosts a client remembers; one more displaces the oldest. */
+#define TLS_SESSIONS_MAX 16
+
+struct tls_session {
+	char *host; /* NULL: free */
+	SSL_SESSION *session;
+	time_t until;
+};
+
+/* Zero-initialised is ready to use. */
+struct tls_sessions {
+	struct tls_session all[TLS_SESSIONS_MAX];
+	size_t next; /* to be displaced */
+};
+
+void tls_sessions_done(struct tls_sessions *s);
+
+/* Callbacks of a server's or client's SSL_CTX; app data of an SSL: tls_conn. */
+int tls_sessions_attach(SSL_CTX *ctx, bool is_server) MUST_CHECK;
+
+/* A client offers what it keeps for its host, sets t->offered. */
+void tls_sessions_offer(struct tls_conn *t);
+/* The handshake is over, either way: what was refused is dropped. */
+void tls_sessions_settle(struct tls_conn *t);
+
+/* Until when what the handshake verified stays true. */
+time_t tls_sessions_valid_until(struct tls_conn *t);
+
+#endif /* TRANSPORT_TLS_TLS_SESSIONS_H */

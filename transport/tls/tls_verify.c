@@ -1,0 +1,97 @@
+#include "transport/tls/tls_verify.h"
+
+#include <openssl/x509_vfy.h>
+
+#include "transport/tls/tls_conn.h"
+#include "transport/tls/tls_identity.h"
+#include "transport/tls/tls_setup.h"
+
+static struct tls_conn *
+verified_conn(X509_STORE_CTX *ctx)
+{
+	return SSL_get_app_data(X509_STORE_CTX_get_ex_data(ctx,
+	    SSL_get_ex_data_X509_STORE_CTX_idx()));
+}
+
+static void
+refuse(struct tls_conn *t, X509_STORE_CTX *ctx)
+{
+	X509 *cert = X509_STORE_CTX_get_current_cert(ctx);
+	char text[TLS_ERROR_SIZE];
+	struct tls_words w;
+
+	tls_conn_words(t, &w);
+	if (cert == NULL)
+		cert = X509_STORE_CTX_get0_cert(ctx);
+	tls_text_refused(&w, X509_STORE_CTX_get_error(ctx), cert,
+	    X509_STORE_CTX_get_error_depth(ctx),
+	    X509_STORE_CTX_get0_current_crl(ctx), text, sizeof(text));
+	tls_conn_say(t, text);
+}
+
+/*
+ * Called where something is wrong, and only here is it known which list it is
+ * about.  OpenSSL wants a list of every issuer; we, of those that publish one
+ * here.
+ */
+static int
+error_cb(int ok, X509_STORE_CTX *ctx)
+{
+	struct tls_conn *t = verified_conn(ctx);
+	X509 *cert = X509_STORE_CTX_get_current_cert(ctx);
+
+	if (ok)
+		return 1;
+	if (X509_STORE_CTX_get_error(ctx) == X509_V_ERR_UNABLE_TO_GET_CRL &&
+	    cert != NULL &&
+	    !tls_setup_covers(t->setup, X509_get_issuer_name(cert))) {
+		X509_STORE_CTX_set_error(ctx, X509_V_OK);
+		return 1;
+	}
+	refuse(t, ctx);
+	return 0;
+}
+
+/* What we will call the peer has to be clear before it is let in. */
+static int
+check_name(struct tls_conn *t, X509_STORE_CTX *ctx)
+{
+	char text[TLS_ERROR_SIZE];
+	struct tls_identity id;
+	const char *why;
+	struct tls_words w;
+	int rc;
+
+	rc = tls_identity_init(&id, X509_STORE_CTX_get0_cert(ctx), &why);
+	if (rc == 0 && t->setup->side == TLS_SERVER && id.name[0] == '\0') {
+		why = "names nobody: it has neither a CN nor a DNS or URI name";
+		tls_identity_done(&id);
+	} else if (rc == 0) {
+		tls_identity_done(&id);
+		return 1;
+	}
+	tls_conn_words(t, &w);
+	tls_text_bad_name(&w, why, text, sizeof(text));
+	tls_conn_say(t, text);
+	X509_STORE_CTX_set_error(ctx, X509_V_ERR_APPLICATION_VERIFICATION);
+	return 0;
+}
+
+static int
+verify_cb(X509_STORE_CTX *ctx, void *arg)
+{
+	struct tls_conn *t = verified_conn(ctx);
+
+	if (X509_verify_cert(ctx) > 0)
+		return check_name(t, ctx);
+	refuse(t, ctx); /* unless it was said above */
+	return 0;
+}
+
+void
+tls_verify_attach(SSL_CTX *ctx)
+{
+	SSL_CTX_set_verify(ctx,
+	    SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, error_cb);
+	SSL_CTX_set_cert_verify_callback(ctx, verify_cb, NULL);
+}

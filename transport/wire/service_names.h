@@ -1,0 +1,11 @@
+/*
+ * service_names: what our own services are called in BindService, beside
+ * Perfetto's ProducerPort, ConsumerPort and RelayPort.
+ */
+#ifndef TRANSPORT_WIRE_SERVICE_NAMES_H
+#define TRANSPORT_WIRE_SERVICE_NAMES_H
+
+#define LINK_SERVICE    "TributaryLink"
+#define CONTROL_SERVICE "TributaryControl"
+
+#endif /* TRANSPORT_WIRE_SERVICE_NAMES_H */
