@@ -556,14 +556,16 @@ struct scrape {
 
 /*
  * What is behind a chunk that is still to come waits for it: a reader would go
- * past it.  When nothing more will come, all is taken that is there.
+ * past it.  When nothing more will come, or nobody knows as the producer does not
+ * answer, all is taken that is there.
  */
 static bool
 must_follow(const struct scrape *sc, const struct session *s,
     const struct shm_chunk *c)
 {
 	return c->behind && sc->only != NULL &&
-	    s->state != SESSION_DISABLING && s->state != SESSION_DISABLED;
+	    s->state != SESSION_DISABLING && s->state != SESSION_DISABLED &&
+	    !flush_has_given_up_on(s, sc->p);
 }
 
 static void

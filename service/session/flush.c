@@ -101,6 +101,17 @@ is_unanswered_by(const struct flush *f, const struct producer *p)
 	return place_of(f, p->id) != NULL;
 }
 
+bool
+flush_has_given_up_on(const struct session *s, const struct producer *p)
+{
+	const struct flush *f;
+
+	TAILQ_FOREACH(f, &s->flushes, link)
+		if (f->timed_out && is_unanswered_by(f, p))
+			return true;
+	return false;
+}
+
 static void
 log_slow(struct flush *f)
 {

@@ -58,6 +58,8 @@ void flush_hurry(struct session *s, uint32_t timeout_ms);
 /* The producer has answered this request and all before it. */
 void flush_ack(struct producer *p, uint64_t request_id);
 void flush_producer_gone(struct service *s, struct producer *p);
+/* The time of a flush is up that the producer has not answered, just now. */
+bool flush_has_given_up_on(const struct session *s, const struct producer *p);
 /* The session's file has caught up a little. */
 void flush_retry(struct session *s);
 /* Forgets every flush of the session that calls done with this arg. */

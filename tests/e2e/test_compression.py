@@ -289,7 +289,9 @@ class Clones(CompressionCase):
     def test_a_clone_into_a_descriptor_is_compressed(self):
         for fields, field in (*FORMS[:1], *FORMS[2:3]):
             producer = self.producer()
-            source, _ = self.into_file("source", unique_session_name="source",
+            # The first one's file may still be written at its session's end.
+            source, _ = self.into_file(f"source {field}",
+                                       unique_session_name="source",
                                        file_write_period_ms=3_600_000,
                                        **fields)
             producer.writer().write([packet(n) for n in range(3000)])

@@ -13,6 +13,7 @@ import time
 from harness import abi, pb, sshd, tap
 from harness.case import TEST_SOURCE, Case, config
 from harness.daemon import LISTENING, environment
+from harness.ipc import listeners
 from harness.loop import SCALE
 from harness.pki import OPENSSL, Pki
 from harness.producer import numbered
@@ -766,7 +767,7 @@ class Dialled(Program):
     def test_connect_accept_still_carries_one_producer(self):
         tributary = os.environ["TRIBUTARY"]
         self.dialling(f'command: "{tributary} connect --accept"')
-        self.until(lambda: os.path.exists(self.path("dp")),
+        self.until(lambda: listeners(self.path("dp")),
                    "it listens on the device")
         producer = self.producer(address=self.path("dp"))
         self.numbers(30, producer)

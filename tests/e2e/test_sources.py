@@ -46,7 +46,7 @@ class Sources(RecordCase):
                          ["linux.one", "linux.two", TEST_SOURCE,
                           "track_event"])
         self.assertIn("far (41)", lines[2])
-        self.assertTrue(lines[3].endswith("cc,evil?[31m"), lines[3])
+        self.assertTrue(lines[3].endswith(r"cc,evil\x1b[31m"), lines[3])
 
     def test_names_and_machines_restrict_the_list(self):
         self.assertEqual(len(self.lines("linux.*")), 3)

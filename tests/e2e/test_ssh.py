@@ -11,6 +11,7 @@ import sys
 from harness import sshd, tap
 from harness.case import Case, TEST_SOURCE
 from harness.daemon import environment
+from harness.ipc import listeners
 from harness.loop import SCALE
 from harness.trace import Trace
 
@@ -319,9 +320,7 @@ class Accept(SshCase):
         self.produces_through(self.socket)
 
     def is_listened_at(self):
-        with open("/proc/net/unix") as table:
-            return sum(line.endswith(f" {self.socket}\n")
-                       for line in table) == 1
+        return listeners(self.socket) == 1
 
     def test_a_collector_of_the_devices_own_is_left_alone(self):
         dial = self.dial(self.daemons[0].producer_path)
@@ -347,10 +346,8 @@ class Dial(SshCase):
                     env=self.host.env())
 
     def listens(self):
-        def is_there():
-            with open("/proc/net/unix") as table:
-                return f" {self.socket}\n" in table.read()
-        self.until(is_there, "somebody listens on the device")
+        self.until(lambda: listeners(self.socket),
+                   "somebody listens on the device")
 
     def test_a_command_over_there_waits_for_producers_one_by_one(self):
         self.sshd()

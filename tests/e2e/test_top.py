@@ -175,7 +175,7 @@ class Top(Case):
     def test_names_do_not_steer_the_terminal(self):
         self.recording("evil\x1b[31mred\nline")
         top = Terminal(self, self.command("--interval", "0.2"))
-        top.see(lambda lines: any(line.startswith("1 evil?[31mred?line")
+        top.see(lambda lines: any(line.startswith(r"1 evil\x1b[31mred\x0aline")
                                   for line in lines), "the session")
         self.assertNotIn(b"\x1b[31m", top.out)
         top.key(b"q")
