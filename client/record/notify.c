@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-
 void
 record_notify_init(struct record_notify *n, int user_fd)
 {

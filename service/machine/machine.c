@@ -195,17 +195,20 @@ struct machine *
 machine_of_owner(struct machine_table *t, const char *owner)
 {
 	struct machine *m, *found = NULL;
-	size_t i;
+	bool is_measured, measured = false;
+	size_t i, n = 0;
 
 	for (i = 0; i < CHAINS; i++)
 		LIST_FOREACH(m, &t->by_id[i], by_id) {
-			if (m->refs == 0 || !same_owner(m->owner, owner))
+			is_measured = m->clock_sync != NULL;
+			if (m->refs == 0 || !same_owner(m->owner, owner) ||
+			    (measured && !is_measured))
 				continue;
-			if (found != NULL)
-				return NULL;
+			n = is_measured && !measured ? 1 : n + 1;
+			measured = is_measured;
 			found = m;
 		}
-	return found;
+	return n == 1 ? found : NULL;
 }
 
 static struct machine *

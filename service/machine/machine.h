@@ -178,7 +178,10 @@ struct machine_claim {
 struct machine *machine_claim(struct machine_table *t,
     const struct machine_claim *c) MUST_CHECK;
 struct machine *machine_find(struct machine_table *t, uint32_t id);
-/* The one of this owner that is referred to; NULL: none is, or several are. */
+/*
+ * The one of this owner that is referred to, or the one of them whose clocks were
+ * measured; NULL: none is, or several are.
+ */
 struct machine *machine_of_owner(struct machine_table *t, const char *owner);
 
 /* No-ops for the host. */

@@ -83,22 +83,25 @@ class VmCase(Case):
 
     def setUp(self):
         super().setUp()
+        self.vm = None
+        self.pids = []  # there, and the statuses that they may end with
         self.vm = machine()
         if self.vm.qemu is None:  # a test halted it, and failed
             self.vm.boot()
         self.vm.run("rm -rf /tmp/* /run/* /disk/*")
-        self.pids = []  # there, and the statuses that they may end with
 
     def _end(self):
         try:
-            self.vm.end(*reversed(self.pids))
+            if self.vm:
+                self.vm.end(*reversed(self.pids))
         finally:
             super()._end()
 
     def _show_logs(self):
         super()._show_logs()
-        print(self.vm.run("cd /tmp; tail -n 40 *.log; dmesg | tail -n 5"),
-              file=sys.stderr)
+        if self.vm:
+            print(self.vm.run("cd /tmp; tail -n 40 *.log; dmesg | tail -n 5"),
+                  file=sys.stderr)
 
     def there(self, *argv, said=None, **env):
         """Starts a program, and waits until its log has a text."""

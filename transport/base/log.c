@@ -193,7 +193,8 @@ log_line(enum log_level level, const char *fmt, va_list ap)
 
 	if (level > log_threshold)
 		return;
-	vsnprintf(text, sizeof(text), fmt, ap);
+	if (vsnprintf(text, sizeof(text), fmt, ap) < 0)
+		text[0] = '\0';
 	n = log_prefix(line, sizeof(line), level);
 	/* The last defence: a caller forgot log_escape(). */
 	utf8_escape(line + n, sizeof(line) - n - 1, text, strlen(text), "");

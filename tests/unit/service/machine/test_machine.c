@@ -96,6 +96,7 @@ one_owner_cannot_take_anothers_machine(void **state)
 static void
 an_owner_with_one_machine_in_use_has_that_one(void **state)
 {
+	static const uint8_t sync[] = { 1, 2 };
 	struct machine *m = claim(7, "device", "dial device", 1), *other;
 
 	assert_null(machine_of_owner(t, "dial device"));
@@ -105,6 +106,11 @@ an_owner_with_one_machine_in_use_has_that_one(void **state)
 	other = claim(8, "device", "dial device", 1);
 	assert_ptr_equal(machine_of_owner(t, "dial device"), m);
 	machine_ref(other);
+	assert_null(machine_of_owner(t, "dial device"));
+	/* One of whose clocks nobody knows stands in nobody's way. */
+	assert_int_equal(machine_set_clock_sync(other, sync, sizeof(sync)), 0);
+	assert_ptr_equal(machine_of_owner(t, "dial device"), other);
+	assert_int_equal(machine_set_clock_sync(m, sync, sizeof(sync)), 0);
 	assert_null(machine_of_owner(t, "dial device"));
 	machine_unref(m);
 	assert_ptr_equal(machine_of_owner(t, "dial device"), other);
