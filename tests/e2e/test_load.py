@@ -84,6 +84,7 @@ class Load(Case):
         self.assertGreaterEqual(found["present"], 20 * 300)
         self.assertEqual(found["missing_unsure"], 0)
 
+    # A relay that is cut last may owe a patch.
     @may_cause("traced_buf_trace_writer_packet_loss")
     def test_relays_of_both_kinds_are_accounted_for(self):
         settings = self.path("settings")
@@ -168,6 +169,7 @@ class Load(Case):
         if report["session"]["chunks_overwritten"] > 0:
             self.assertGreater(found["told"], 0)
 
+    # It may be killed between a chunk and its patch.
     @may_cause("traced_buf_trace_writer_packet_loss")
     def test_a_killed_generator_leaves_a_ledger_that_holds(self):
         daemon = self.daemon(producer=[self.path("p"), "127.0.0.1:0"])

@@ -68,6 +68,7 @@ class Quotas(RelayCase):
         self.assertEqual(audit.gaps_without_mark(), [])
         return self.numbers_of(trace, "b")
 
+    # The flood may overwrite a chunk before its patch comes.
     @may_cause("traced_buf_patches_failed")
     def test_a_flood_leaves_a_quiet_machine_its_share(self):
         self.assertEqual(self.flood_beside_a_quiet_one(""),

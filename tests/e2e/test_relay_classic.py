@@ -49,6 +49,7 @@ class Classic(RelayCase):
                  if p.machine_id == machine]
         self.assertEqual(len(infos), 1)
 
+    # The cut may come between a chunk and its patch.
     @may_cause("traced_buf_trace_writer_packet_loss")
     def test_a_cut_ends_the_sessions_of_its_producers_but_not_them(self):
         """As Perfetto has it; what comes after the cut is whole again."""

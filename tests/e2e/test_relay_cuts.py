@@ -158,6 +158,7 @@ class Cuts(RelayCase):
         audit = self.end(relays=9)
         self.assertEqual(len(audit.sequences), 9 * 4)
 
+    # The relay may die between a chunk and its patch.
     @may_cause("traced_buf_trace_writer_packet_loss")
     def test_a_killed_relay_and_packets_that_lack_a_patch(self):
         self.begin()

@@ -54,6 +54,7 @@ class Grace(RelayCase):
         return all(taken[name] > 1.1 * size + 8192
                    for name, size in written.items())
 
+    # The cut may come between a chunk and its patch, which then never comes.
     @may_cause("traced_buf_trace_writer_packet_loss")
     def test_a_cut_longer_than_grace(self):
         self.begin("link { grace_ms: 700 }")
@@ -115,6 +116,7 @@ class Grace(RelayCase):
         self.assertEqual(audit.faults, [])
         self.assert_complete(audit)
 
+    # The same: the session ends without what the relay still has.
     @may_cause("traced_buf_trace_writer_packet_loss")
     @causes("traced_final_flush_failed", "traced_flushes_failed")
     def test_and_does_not_wait_for_ever(self):
