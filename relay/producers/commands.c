@@ -207,7 +207,7 @@ stop(struct local *l, struct part m)
 	local_send_stop(l, i->id);
 	if (!i->notifies_stop && !i->stopped) {
 		/* Upward waits for no answer, but may use what is there. */
-		(void)!local_scrape(l, i->session, false);
+		(void)!local_scrape(l, i->session, LOCAL_REST_COMES);
 		local_instance_free(l, i);
 	}
 }

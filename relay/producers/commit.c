@@ -368,7 +368,7 @@ local_commit(struct local *l, const uint8_t *request, size_t len)
 struct scrape {
 	struct local *l;
 	uint64_t session;
-	bool last;
+	enum local_rest rest;
 	bool complete;
 };
 
@@ -388,7 +388,8 @@ static bool
 must_follow(const struct scrape *sc, const struct local_buffer *b,
     const struct shm_chunk *c)
 {
-	return c->behind && !sc->last && goes_on(sc->l, b->session);
+	return c->behind && sc->rest == LOCAL_REST_COMES &&
+	    goes_on(sc->l, b->session);
 }
 
 static void
@@ -406,7 +407,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	    must_follow(sc, b, c))
 		return;
 	switch (put_chunk(l->owner, l->channel, c, b->remote, complete,
-	    sc->last)) {
+	    sc->rest == LOCAL_REST_NONE)) {
 	case UPSTREAM_ROOM:
 		count_chunk(l, c);
 		if (complete)
@@ -422,9 +423,9 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 }
 
 bool
-local_scrape(struct local *l, uint64_t session, bool last)
+local_scrape(struct local *l, uint64_t session, enum local_rest rest)
 {
-	struct scrape sc = { .l = l, .session = session, .last = last,
+	struct scrape sc = { .l = l, .session = session, .rest = rest,
 	    .complete = true };
 
 	if (l->shm == NULL || !l->scrape || l->state != LOCAL_ANNOUNCED)

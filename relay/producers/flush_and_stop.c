@@ -65,7 +65,7 @@ patience_cb(void *arg)
 
 	if (f != NULL) {
 		f->scraped = true;
-		(void)!local_scrape(l, f->session, false);
+		(void)!local_scrape(l, f->session, LOCAL_REST_UNKNOWN);
 	}
 	arm(l);
 }
@@ -189,7 +189,8 @@ local_settle(struct local *l)
 	if (l->conn == NULL && l->owner->holding)
 		return;
 	d = what_is_due(l);
-	l->settling = d.any && !local_scrape(l, d.session, l->conn == NULL);
+	l->settling = d.any && !local_scrape(l, d.session,
+	    l->conn == NULL ? LOCAL_REST_NONE : LOCAL_REST_COMES);
 	if (!d.any || l->settling)
 		return;
 	say_it(l);

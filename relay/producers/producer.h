@@ -252,11 +252,17 @@ enum local_commit {
 };
 enum local_commit local_commit(struct local *l, const uint8_t *request,
     size_t len) MUST_CHECK;
+enum local_rest {
+	LOCAL_REST_COMES,   /* its commits bring what is not taken now */
+	LOCAL_REST_UNKNOWN, /* it does not answer: they may never come */
+	LOCAL_REST_NONE,    /* there is no other time */
+};
 /*
  * What stands in its memory for buffers of this session (0: of all) goes
- * upward.  last: there is no other time.  False: not all found room now.
+ * upward.  False: not all found room now.
  */
-bool local_scrape(struct local *l, uint64_t session, bool last) MUST_CHECK;
+bool local_scrape(struct local *l, uint64_t session, enum local_rest rest)
+    MUST_CHECK;
 /* A chunk without a producer: see producers_recover(). */
 enum upstream_room local_put_orphan(struct producers *ps, uint32_t channel,
     const struct shm_chunk *c, bool complete) MUST_CHECK;

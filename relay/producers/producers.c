@@ -239,7 +239,7 @@ producers_lost(struct producers *ps, uint32_t channel, uint32_t cause)
 		if (channel != 0 && l->channel != channel)
 			continue;
 		/* Upward counts what it had, and what stands here for it. */
-		(void)!local_scrape(l, 0, true);
+		(void)!local_scrape(l, 0, LOCAL_REST_NONE);
 		l->state = LOCAL_UNKNOWN;
 		if (l->conn == NULL)
 			local_free(l);

@@ -126,7 +126,8 @@ void shm_release(struct shm *s, uint32_t page, uint32_t index);
  * c->behind: more is to come of an earlier chunk of the same writer, since it
  * is still being written (a writer that patches in memory keeps it so until it
  * commits it), or this one is newer than the scrape.  Who reads it before that
- * loses the packet between them.
+ * loses the packet between them; who waits for a writer that never comes back
+ * gets nothing, so that only chunks of producers that answer should wait.
  */
 typedef void (*shm_scrape_fn)(void *arg, const struct shm_chunk *c,
     bool complete);

@@ -196,6 +196,25 @@ a_producer_that_does_not_answer_is_scraped_all_the_same(void **state)
 }
 
 static void
+nothing_waits_for_a_chunk_of_a_producer_that_does_not_answer(void **state)
+{
+	struct locals *t = *state;
+	struct client c;
+	struct up_chunk up;
+
+	begin(t, &c);
+	t->producers->flush_patience_ms = 20;
+	client_chunk(&c, 3, 0, "first", false);
+	client_chunk(&c, 3, 1, "second", true);
+	up_flush(t, 1, 55, instances, 1);
+	flush_command(&c);
+	said_chunk(said_next(t, LINK_UP_COMMIT), &up);
+	assert_int_equal(up.chunk.chunk_id, 1);
+	assert_int_equal(t->n_said, 1);
+	client_close(&c);
+}
+
+static void
 an_acknowledgement_counts_for_earlier_flushes_too(void **state)
 {
 	struct locals *t = *state;
@@ -422,6 +441,7 @@ main(void)
 		T(what_is_behind_a_gap_goes_up_when_its_producer_is_gone),
 		T(a_chunk_that_waits_for_a_patch_is_not_taken_for_final),
 		T(a_producer_that_does_not_answer_is_scraped_all_the_same),
+		T(nothing_waits_for_a_chunk_of_a_producer_that_does_not_answer),
 		T(an_acknowledgement_counts_for_earlier_flushes_too),
 		T(sources_that_need_no_flush_are_not_asked),
 		T(under_emulation_all_are_asked_to_flush),
