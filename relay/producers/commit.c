@@ -368,7 +368,7 @@ local_commit(struct local *l, const uint8_t *request, size_t len)
 struct scrape {
 	struct local *l;
 	uint64_t session;
-	enum local_rest rest;
+	bool last;
 	bool complete;
 };
 
@@ -383,15 +383,6 @@ goes_on(const struct local *l, uint64_t session)
 	return false;
 }
 
-/* Is it behind a chunk of its writer that is still to come? */
-static bool
-must_follow(const struct scrape *sc, const struct local_buffer *b,
-    const struct shm_chunk *c)
-{
-	return c->behind && sc->rest == LOCAL_REST_COMES &&
-	    goes_on(sc->l, b->session);
-}
-
 static void
 scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 {
@@ -404,10 +395,10 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	/* Only a writer that named its buffer can be placed. */
 	b = local_find_buffer(l, local_writer_buffer(l, c->writer_id));
 	if (b == NULL || (sc->session != 0 && b->session != sc->session) ||
-	    must_follow(sc, b, c))
+	    (c->behind && goes_on(l, b->session)))
 		return;
 	switch (put_chunk(l->owner, l->channel, c, b->remote, complete,
-	    sc->rest == LOCAL_REST_NONE)) {
+	    sc->last)) {
 	case UPSTREAM_ROOM:
 		count_chunk(l, c);
 		if (complete)
@@ -422,14 +413,22 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	}
 }
 
+/* Only when more comes is anything behind what is still to come. */
+static bool
+more_comes(const struct local *l, uint64_t session, enum local_rest rest)
+{
+	return rest == LOCAL_REST_COMES &&
+	    (session == 0 || goes_on(l, session));
+}
+
 bool
 local_scrape(struct local *l, uint64_t session, enum local_rest rest)
 {
-	struct scrape sc = { .l = l, .session = session, .rest = rest,
-	    .complete = true };
+	struct scrape sc = { .l = l, .session = session,
+	    .last = rest == LOCAL_REST_NONE, .complete = true };
 
 	if (l->shm == NULL || !l->scrape || l->state != LOCAL_ANNOUNCED)
 		return true;
-	shm_scrape(l->shm, scrape_chunk, &sc);
+	shm_scrape(l->shm, more_comes(l, session, rest), scrape_chunk, &sc);
 	return sc.complete;
 }

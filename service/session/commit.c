@@ -556,16 +556,14 @@ struct scrape {
 
 /*
  * What is behind a chunk that is still to come waits for it: a reader would go
- * past it.  When nothing more will come, or nobody knows as the producer does not
- * answer, all is taken that is there.
+ * past it.  When nothing more will come, or nobody knows as the producer does
+ * not answer, all is taken that is there.
  */
 static bool
-must_follow(const struct scrape *sc, const struct session *s,
-    const struct shm_chunk *c)
+more_comes(const struct producer *p, const struct session *only)
 {
-	return c->behind && sc->only != NULL &&
-	    s->state != SESSION_DISABLING && s->state != SESSION_DISABLED &&
-	    !flush_has_given_up_on(s, sc->p);
+	return only != NULL && only->state != SESSION_DISABLING &&
+	    only->state != SESSION_DISABLED && !flush_has_given_up_on(only, p);
 }
 
 static void
@@ -580,8 +578,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	/* Only a writer that named its buffer can be placed. */
 	id = producer_writer_buffer(sc->p, c->writer_id);
 	if (id == 0 || (b = sc->p->service->buffers[id]) == NULL ||
-	    (sc->only != NULL && b->session != sc->only) ||
-	    must_follow(sc, b->session, c))
+	    (sc->only != NULL && b->session != sc->only) || c->behind)
 		return;
 	if (b->session->file != NULL &&
 	    file_writer_must_wait(b->session->file, b, c->len)) {
@@ -607,6 +604,6 @@ commit_scrape(struct producer *p, struct session *only)
 
 	if (p->shm == NULL || !p->scrape)
 		return true;
-	shm_scrape(p->shm, scrape_chunk, &sc);
+	shm_scrape(p->shm, more_comes(p, only), scrape_chunk, &sc);
 	return sc.complete;
 }

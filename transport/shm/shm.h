@@ -123,15 +123,17 @@ void shm_release(struct shm *s, uint32_t page, uint32_t index);
  * fn's `complete` tells a finished chunk from one still being written.  Chunks
  * whose header was not yet written, or changed while it was read, are skipped.
  *
+ * in_order: also tells c->behind, for two more walks where anything stands in
+ * the memory.  Else it is never set: nobody waits for what may not come.
  * c->behind: more is to come of an earlier chunk of the same writer, since it
  * is still being written (a writer that patches in memory keeps it so until it
  * commits it), or this one is newer than the scrape.  Who reads it before that
- * loses the packet between them; who waits for a writer that never comes back
- * gets nothing, so that only chunks of producers that answer should wait.
+ * loses the packet between them; a producer that does not answer may never
+ * bring it, so that a reader of its memory takes all that is there.
  */
 typedef void (*shm_scrape_fn)(void *arg, const struct shm_chunk *c,
     bool complete);
-void shm_scrape(struct shm *s, shm_scrape_fn fn, void *arg);
+void shm_scrape(struct shm *s, bool in_order, shm_scrape_fn fn, void *arg);
 
 /*
  * The same for memory whose reader has gone: chunks that it had taken and not

@@ -168,12 +168,13 @@ struct extent {
 struct scrape {
 	struct shm *s;
 	bool left;
+	bool noted;             /* any chunk */
 	struct extent *extents; /* by writer; NULL: nothing is behind */
 	shm_scrape_fn fn;
 	void *arg;
 };
 
-typedef void (*page_fn)(const struct scrape *sc, uint32_t page);
+typedef void (*page_fn)(struct scrape *sc, uint32_t page);
 
 static bool
 is_after(uint32_t id, uint32_t other)
@@ -194,7 +195,7 @@ is_behind(const struct scrape *sc, const struct shm_chunk *c)
 }
 
 static void
-scrape_page(const struct scrape *sc, uint32_t page)
+scrape_page(struct scrape *sc, uint32_t page)
 {
 	struct shm_chunk c;
 	uint32_t index, word, n;
@@ -228,10 +229,28 @@ note_first(struct extent *e, uint32_t id)
 	e->unfinished = true;
 }
 
+typedef void (*note_fn)(struct extent *e, uint32_t id);
+
+/*
+ * The memory for it is there as of the first chunk: most producers have none
+ * when they are scraped.
+ */
+static void
+note_chunk(struct scrape *sc, const struct shm_chunk *c, note_fn note)
+{
+	if (c->writer_id > SHM_MAX_WRITER_ID || c->num_fragments == 0)
+		return;
+	if (!sc->noted)
+		sc->extents = calloc(SHM_MAX_WRITER_ID + 1,
+		    sizeof(*sc->extents));
+	sc->noted = true;
+	if (sc->extents != NULL)
+		note(&sc->extents[c->writer_id], c->chunk_id);
+}
+
 /* Chunks that have a header yet, in a state that is wanted. */
 static void
-note_page(const struct scrape *sc, uint32_t page, bool unfinished,
-    void (*note)(struct extent *e, uint32_t id))
+note_page(struct scrape *sc, uint32_t page, bool unfinished, note_fn note)
 {
 	struct shm_chunk c;
 	uint32_t index, word, n, state;
@@ -245,19 +264,18 @@ note_page(const struct scrape *sc, uint32_t page, bool unfinished,
 		    (unfinished || state != SHM_COMPLETE))
 			continue;
 		describe(sc->s, page, n, index, &c);
-		if (c.writer_id <= SHM_MAX_WRITER_ID && c.num_fragments > 0)
-			note(&sc->extents[c.writer_id], c.chunk_id);
+		note_chunk(sc, &c, note);
 	}
 }
 
 static void
-note_seen(const struct scrape *sc, uint32_t page)
+note_seen(struct scrape *sc, uint32_t page)
 {
 	note_page(sc, page, false, note_newest);
 }
 
 static void
-note_unfinished(const struct scrape *sc, uint32_t page)
+note_unfinished(struct scrape *sc, uint32_t page)
 {
 	note_page(sc, page, true, note_first);
 }
@@ -291,7 +309,7 @@ find_written(const struct shm *s, uint32_t *page, uint32_t *end)
 }
 
 static void
-walk(const struct scrape *sc, page_fn fn)
+walk(struct scrape *sc, page_fn fn)
 {
 	uint32_t page, end;
 
@@ -303,19 +321,25 @@ walk(const struct scrape *sc, page_fn fn)
 /*
  * Its writers go on meanwhile.  What the first walk saw has all that is earlier
  * in memory when the second one begins: none is overlooked that is unfinished.
+ * False: it saw nothing, so that all there is now is newer than the scrape.
  * Without the memory for that it is scraped as if all were finished.
  */
+static bool
+find_order(struct scrape *sc)
+{
+	walk(sc, note_seen);
+	if (sc->extents != NULL)
+		walk(sc, note_unfinished);
+	return sc->noted;
+}
+
 void
-shm_scrape(struct shm *s, shm_scrape_fn fn, void *arg)
+shm_scrape(struct shm *s, bool in_order, shm_scrape_fn fn, void *arg)
 {
 	struct scrape sc = { .s = s, .fn = fn, .arg = arg };
 
-	sc.extents = calloc(SHM_MAX_WRITER_ID + 1, sizeof(*sc.extents));
-	if (sc.extents != NULL) {
-		walk(&sc, note_seen);
-		walk(&sc, note_unfinished);
-	}
-	walk(&sc, scrape_page);
+	if (!in_order || find_order(&sc))
+		walk(&sc, scrape_page);
 	free(sc.extents);
 }
 

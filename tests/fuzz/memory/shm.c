@@ -72,7 +72,7 @@ operate(struct shm *s, uint8_t *mem, const uint8_t *op)
 		shm_release(s, page, index);
 		break;
 	case 2:
-		shm_scrape(s, scraped, s);
+		shm_scrape(s, index % 2 == 0, scraped, s);
 		break;
 	case 3: /* a page's word */
 		memcpy(mem + page % PAGES * shm_page_size(s), &value, 4);
@@ -125,7 +125,7 @@ fuzz_shm(const uint8_t *data, size_t size)
 	if (mem == MAP_FAILED)
 		abort();
 	memcpy(mem, data, size < shm_size(s) ? size : shm_size(s));
-	shm_scrape(s, scraped, s);
+	shm_scrape(s, true, scraped, s);
 	for (i = 0; i < n; i++)
 		operate(s, mem, ops + i * OP_BYTES);
 	take_and_release_all(s);

@@ -27,6 +27,18 @@
 
 #define PAGE 4096u
 
+static int allocations;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	allocations++;
+	return __real_calloc(n, size);
+}
+
 /* The raw memory, as the other side maps it. */
 static uint8_t *
 other_side(const struct shm *s)
@@ -461,7 +473,7 @@ scraping_shows_unfinished_and_finished_chunks_in_page_order(void **state)
 	assert_int_equal(seen.c[2].writer_id, 13);
 	assert_true(seen.complete[2]);
 	seen.n = 0;
-	shm_scrape(s, note, &seen);
+	shm_scrape(s, true, note, &seen);
 	assert_memory_equal(before, mem, sizeof(before));
 
 	assert_int_equal(seen.n, 3);
@@ -510,7 +522,7 @@ scraping_tells_what_is_behind_a_chunk_still_to_come(void **state)
 		if (given[i].complete)
 			shm_complete(s, &slot);
 	}
-	shm_scrape(s, note, &seen);
+	shm_scrape(s, true, note, &seen);
 	assert_int_equal(seen.n, 4);
 	for (i = 0; i < 6; i++) {
 		if (!given[i].complete)
@@ -521,9 +533,35 @@ scraping_tells_what_is_behind_a_chunk_still_to_come(void **state)
 	/* When nobody will complete it, nothing waits for it. */
 	seen.n = 0;
 	shm_scrape_left(s, note, &seen);
-	assert_int_equal(seen.n, 4);
-	assert_int_equal(seen.c[0].chunk_id, 1);
-	assert_false(seen.c[0].behind);
+	shm_scrape(s, false, note, &seen);
+	assert_int_equal(seen.n, 8);
+	for (i = 0; i < 8; i += 4) {
+		assert_int_equal(seen.c[i].chunk_id, 1);
+		assert_false(seen.c[i].behind);
+	}
+	shm_free(s);
+}
+
+/* It is done for each producer at each flush. */
+static void
+scraping_allocates_only_for_the_order_of_what_is_there(void **state)
+{
+	struct shm *s = shm_new(8 * PAGE, PAGE);
+	struct seen seen = { 0 };
+	struct shm_slot slot;
+
+	allocations = 0;
+	shm_scrape(s, true, note, &seen);
+	assert_true(shm_acquire(s, SHM_DIV1, 1, 0, 0, &slot));
+	shm_scrape(s, true, note, &seen); /* nothing in it yet */
+	shm_add_fragment(s, &slot);
+	shm_complete(s, &slot);
+	shm_scrape(s, false, note, &seen);
+	assert_int_equal(seen.n, 1);
+	assert_int_equal(allocations, 0);
+	shm_scrape(s, true, note, &seen);
+	assert_int_equal(seen.n, 2);
+	assert_int_equal(allocations, 1);
 	shm_free(s);
 }
 
@@ -562,7 +600,7 @@ scraping_takes_no_memory_for_pages_that_nobody_wrote(void **state)
 		s = shm_new(64 * size, size);
 		mem = other_side(s);
 		seen.n = 0;
-		shm_scrape(s, note, &seen);
+		shm_scrape(s, true, note, &seen);
 		assert_int_equal(seen.n, 0);
 		assert_int_equal(memory_taken(s), 0);
 		fill_page(mem, 0, size);
@@ -572,7 +610,7 @@ scraping_takes_no_memory_for_pages_that_nobody_wrote(void **state)
 		/* Its header is not there, where pages are larger. */
 		mem[50 * size + size - 1] = 1;
 		before = memory_taken(s);
-		shm_scrape(s, note, &seen);
+		shm_scrape(s, true, note, &seen);
 		assert_int_equal(memory_taken(s), before);
 		assert_int_equal(seen.n, 4);
 		assert_int_equal(seen.c[0].page, 0);
@@ -600,7 +638,7 @@ an_acquired_chunk_never_shows_what_was_there_before(void **state)
 	shm_release(s, 0, 0);
 	while (shm_acquire(s, SHM_DIV14, 1, 1, 0, &slot))
 		;
-	shm_scrape(s, note, &seen);
+	shm_scrape(s, true, note, &seen);
 	assert_int_equal(seen.n, 0);
 	shm_free(s);
 }
@@ -641,7 +679,7 @@ reserved_layouts_hold_no_chunks(void **state)
 		assert_int_equal(shm_take(s, 0, 0, &c), SHM_BAD_INDEX);
 		assert_false(shm_acquire(s, SHM_DIV1, 1, 0, 0, &slot));
 		shm_release(s, 0, 0);
-		shm_scrape(s, note, &seen);
+		shm_scrape(s, true, note, &seen);
 		assert_int_equal(seen.n, 0);
 	}
 	munmap(mem, PAGE);
@@ -711,7 +749,7 @@ a_hostile_writer_cannot_lead_the_reader_out_of_the_memory(void **state)
 					shm_release(s, page, i);
 					taken++;
 				}
-		shm_scrape(s, check_inside, s);
+		shm_scrape(s, true, check_inside, s);
 		if (shm_acquire(s, SHM_DIV7, 1, 1, 0, &slot)) {
 			assert_true(slot.len + 16 <= PAGE);
 			shm_add_fragment(s, &slot);
@@ -828,6 +866,8 @@ main(void)
 		    scraping_shows_unfinished_and_finished_chunks_in_page_order),
 		cmocka_unit_test(
 		    scraping_tells_what_is_behind_a_chunk_still_to_come),
+		cmocka_unit_test(
+		    scraping_allocates_only_for_the_order_of_what_is_there),
 		cmocka_unit_test(
 		    scraping_takes_no_memory_for_pages_that_nobody_wrote),
 		cmocka_unit_test(
