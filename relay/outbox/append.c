@@ -148,8 +148,10 @@ outbox_put(struct outbox *o, uint32_t channel, enum link_up kind,
 		ob_overflow(o);
 		return;
 	}
-	if (kind == LINK_UP_UNREGISTER_WRITER)
+	if (kind == LINK_UP_UNREGISTER_WRITER) {
 		tell_pending(o, c, (uint32_t)value);
+		ob_writer_end(c, value);
+	}
 	if (kind == LINK_UP_CLOSE)
 		tell_pending(o, c, UINT32_MAX);
 	if (kind == LINK_UP_CLOSE_BELOW)
@@ -224,12 +226,25 @@ tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
 }
 
 /*
+ * A chunk is put whole, with the id of one that was dropped: of another writer,
+ * or kept after all.  What is remembered would hide that it is lost later.
+ */
+static bool
+is_new(const struct ob_channel *c, const struct count *k,
+    const struct count_chunk *chunk, bool kept)
+{
+	return !chunk->incomplete &&
+	    (kept || ob_writer_has_ended(c, chunk->writer)) &&
+	    count_was_dropped(k, c->id, chunk->writer, chunk->id);
+}
+
+/*
  * Remembers chunks that may come again, before they are added at the end of b:
- * from the first one on it is armed.
+ * from the first one on it is armed.  kept: they find room there.
  */
 static void
 note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
-    size_t len)
+    size_t len, bool kept)
 {
 	struct ob_channel *c = b->channel;
 	struct count_chunk chunk;
@@ -245,6 +260,8 @@ note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
 			ob_arm_end(o, b);
 		k = ob_count(o);
 		count_put(&k, c->id, &chunk);
+		if (is_new(c, &k, &chunk, kept))
+			count_forget(&k, c->id, chunk.writer);
 	}
 }
 
@@ -269,7 +286,7 @@ drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
 			return;
 		}
 		ob_arm_end(o, b);
-		note_chunks(o, b, commit, len - OB_COMMIT_HEAD);
+		note_chunks(o, b, commit, len - OB_COMMIT_HEAD, false);
 		n = ob_strip(o, c, true, ob_cause(o), message, len, o->left);
 		if (ob_block_grow(o, b, n, true))
 			break;
@@ -334,7 +351,7 @@ is_void(const struct outbox *o, const struct ob_channel *c,
 	pb_init(&r, commit, len);
 	return c->tracked && pb_next(&r, &f) && f.number == 2 &&
 	    f.wire == PB_BYTES && r.p == r.end &&
-	    ob_patch_is_void(o, c->id, &f);
+	    ob_patch_is_void(o, c, &f, true);
 }
 
 void
@@ -369,7 +386,7 @@ outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 	put_head(p, len);
 	if (o->reserved_data) {
 		b->bare = false;
-		note_chunks(o, b, p + OB_COMMIT_HEAD, len);
+		note_chunks(o, b, p + OB_COMMIT_HEAD, len, true);
 	}
 	ob_block_add(o, b, OB_COMMIT_HEAD + len);
 	ob_disarm(o);

@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "relay/outbox/outbox_internal.h"
 
@@ -86,11 +87,28 @@ ob_channel_get(struct outbox *o, uint32_t id)
 int
 ob_channel_adopt(struct outbox *o, struct arena_channel *e)
 {
+	struct ob_channel *c;
+
 	if (ob_channel_find(o, e->channel) != NULL) {
 		atomic_store(&e->epoch, 0); /* two of one: a damaged file */
 		return 0;
 	}
-	return channel_add(o, e->channel, e) == NULL ? -1 : 0;
+	if ((c = channel_add(o, e->channel, e)) == NULL)
+		return -1;
+	memset(c->ended, 0xff, sizeof(c->ended)); /* any of them may be */
+	return 0;
+}
+
+void
+ob_writer_end(struct ob_channel *c, uint64_t writer)
+{
+	c->ended[writer % OB_WRITERS / 8] |= (uint8_t)(1u << writer % 8);
+}
+
+bool
+ob_writer_has_ended(const struct ob_channel *c, uint32_t writer)
+{
+	return (c->ended[writer % OB_WRITERS / 8] >> writer % 8 & 1) != 0;
 }
 
 void

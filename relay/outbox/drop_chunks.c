@@ -135,8 +135,8 @@ add_loss(struct strip *s, const struct link_loss *l)
 }
 
 bool
-ob_patch_is_void(const struct outbox *o, uint32_t channel,
-    const struct pb_field *patch)
+ob_patch_is_void(const struct outbox *o, const struct ob_channel *c,
+    const struct pb_field *patch, bool at_end)
 {
 	struct count k = ob_count(o);
 	uint32_t writer = 0, chunk = 0;
@@ -150,7 +150,10 @@ ob_patch_is_void(const struct outbox *o, uint32_t channel,
 		else if (f.number == 3 && f.wire == PB_VARINT)
 			chunk = (uint32_t)f.value;
 	}
-	return !r.bad && count_was_dropped(&k, channel, writer, chunk);
+	/* What is known to be dropped may be of an older writer of that id. */
+	if (at_end && ob_writer_has_ended(c, writer))
+		return false;
+	return !r.bad && count_was_dropped(&k, c->id, writer, chunk);
 }
 
 static void
@@ -178,7 +181,7 @@ goes(struct strip *s, const struct pb_field *f, bool is_chunk,
 		return s->len + (s->n + 1) * STRIP_LOSS + kept + s->rest <=
 		    LINK_BLOCK_MAX;
 	return f->number == 2 && f->wire == PB_BYTES &&
-	    ob_patch_is_void(s->o, s->c->id, f);
+	    ob_patch_is_void(s->o, s->c, f, false);
 }
 
 static void

@@ -93,6 +93,12 @@ enum ob_turn {
 	OB_TURN_OLD,
 };
 
+/*
+ * Writers by the low bits of their id: two that share them are taken for one,
+ * which has a patch sent for nothing at worst.
+ */
+#define OB_WRITERS 1024u
+
 struct ob_channel {
 	TAILQ_ENTRY(ob_channel) bucket;
 	TAILQ_ENTRY(ob_channel) all;
@@ -102,6 +108,11 @@ struct ob_channel {
 	bool closed;             /* its last message was put */
 	bool tracked;            /* something is remembered of its writers */
 	uint32_t told_bytes;     /* of losses in the open block */
+	/*
+	 * Writers that were unregistered, a bit each: by now their ids may be
+	 * those of others, whose chunks have the same ids.
+	 */
+	uint8_t ended[OB_WRITERS / 8];
 	struct ob_blocks blocks;
 	struct ob_block *unsent; /* the first of them */
 	struct ob_block *open;   /* the last one, where there is room */
@@ -209,6 +220,10 @@ uint64_t ob_now_ms(void);
 struct ob_channel *ob_channel_find(const struct outbox *o, uint32_t id);
 /* The same, made when there is none.  NULL: too many, or no memory. */
 struct ob_channel *ob_channel_get(struct outbox *o, uint32_t id) MUST_CHECK;
+/* The writer is unregistered: from here on its id may be another's. */
+void ob_writer_end(struct ob_channel *c, uint64_t writer);
+/* Whether one of that id was, or may have been before a restart. */
+bool ob_writer_has_ended(const struct ob_channel *c, uint32_t writer);
 /* Forgets those that have nothing left and will not say more. */
 void ob_channel_settle(struct outbox *o, struct ob_channel *c);
 void ob_channel_free(struct outbox *o, struct ob_channel *c);
@@ -285,9 +300,12 @@ size_t ob_strip(struct outbox *o, struct ob_channel *c, bool drop,
 /* Whether there is a chunk in it that can be dropped. */
 bool ob_has_chunks(const uint8_t *data, size_t len);
 struct count ob_count(const struct outbox *o);
-/* Whether all that a ChunkToPatch is for was dropped. */
-bool ob_patch_is_void(const struct outbox *o, uint32_t channel,
-    const struct pb_field *patch);
+/*
+ * Whether all that a ChunkToPatch is for was dropped.  at_end: it comes now, at
+ * the end of the channel; else it stands among what is being dropped.
+ */
+bool ob_patch_is_void(const struct outbox *o, const struct ob_channel *c,
+    const struct pb_field *patch, bool at_end);
 void ob_count_lost(struct outbox *o, const struct link_loss *loss);
 /*
  * Takes those packets of a loss back that were counted twice.  It was parsed,

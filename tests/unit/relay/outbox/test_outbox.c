@@ -515,6 +515,33 @@ patches(const struct outbox_block *b, uint32_t chunk)
 	return n;
 }
 
+/* Takes all that waits; how many patches were in it, all for this chunk. */
+static unsigned
+take_patches(struct outbox_world *w, uint32_t chunk)
+{
+	struct outbox_block b;
+	unsigned n = 0;
+
+	while (outbox_next(w->o, &b)) {
+		n += patches(&b, chunk);
+		assert_int_equal(outbox_acked(w->o, b.number), 0);
+	}
+	return n;
+}
+
+/* Until one is lost; the id of the chunk behind the last. */
+static uint32_t
+put_until_lost(struct outbox_world *w, struct chunk c)
+{
+	struct outbox_stats s = { .memory_bytes = 0 };
+
+	for (; s.chunks_lost[OB_LOSS(SPOOL_FULL)] == 0; c.id++) {
+		world_chunk(w, 1, &c);
+		outbox_stats(w->o, &s);
+	}
+	return c.id;
+}
+
 /* Its loss is told: a patch that fails at the collector would be another. */
 static void
 a_patch_goes_with_its_chunk_that_found_no_room(void **state)
@@ -522,24 +549,96 @@ a_patch_goes_with_its_chunk_that_found_no_room(void **state)
 	struct outbox_world *w = *state;
 	struct chunk c = { .writer = 1, .buffer = 9, .id = 10, .fragments = 2,
 		.payload = 3000 };
-	struct outbox_stats s = { .memory_bytes = 0 };
-	struct outbox_block b;
-	unsigned n = 0;
 
 	w->o->drop = OUTBOX_DROP_NEWEST;
 	outbox_set_window(w->o, 4 * MEMORY); /* for all of it */
-	for (; s.chunks_lost[OB_LOSS(SPOOL_FULL)] == 0; c.id++) {
-		world_chunk(w, 1, &c);
-		outbox_stats(w->o, &s);
-	}
+	c.id = put_until_lost(w, c);
 	put_patch(w, 1, c.id - 1);
 	put_patch(w, 1, c.id - 2); /* this one is there */
-	while (outbox_next(w->o, &b)) {
-		n += patches(&b, c.id - 2);
-		assert_int_equal(outbox_acked(w->o, b.number), 0);
-	}
-	assert_int_equal(n, 1);
+	assert_int_equal(take_patches(w, c.id - 2), 1);
 	assert_int_equal(w->overflows, 0);
+}
+
+/* The id of a writer is another's, whose chunks have the same ids. */
+static void
+a_patch_of_a_new_writer_is_not_its_predecessor_s(void **state)
+{
+	struct outbox_world *w = *state;
+	struct chunk c = { .writer = 1, .buffer = 9, .id = 10, .fragments = 2,
+		.payload = 3000 };
+
+	w->o->drop = OUTBOX_DROP_NEWEST;
+	outbox_set_window(w->o, 4 * MEMORY); /* for all of it */
+	c.id = put_until_lost(w, c) - 1;
+	outbox_put(w->o, 1, LINK_UP_UNREGISTER_WRITER, NULL, 0, 1);
+	assert_int_equal(take_patches(w, c.id), 0);
+	assert_true(world_chunk(w, 1, &c)); /* there is room for it now */
+	put_patch(w, 1, c.id);
+	assert_int_equal(take_patches(w, c.id), 1);
+}
+
+/* The same, when the old chunk is only dropped after the new one was put. */
+static void
+a_patch_of_a_new_writer_survives_a_late_drop(void **state)
+{
+	struct outbox_world *w = *state;
+	struct chunk c = { .writer = 1, .buffer = 9, .id = 10, .fragments = 2,
+		.payload = 3000 };
+	struct chunk other = { .writer = 2, .buffer = 9, .fragments = 2,
+		.payload = 3000 };
+
+	outbox_set_window(w->o, 0); /* what is dropped first is the oldest */
+	world_chunk(w, 1, &c);
+	for (; other.id < 100; other.id++)
+		world_chunk(w, 1, &other);
+	outbox_put(w->o, 1, LINK_UP_UNREGISTER_WRITER, NULL, 0, 1);
+	world_chunk(w, 1, &c);
+	assert_true(ob_squeeze(w->o));
+	put_patch(w, 1, c.id);
+	outbox_set_window(w->o, 4 * MEMORY);
+	assert_int_equal(take_patches(w, c.id), 1);
+}
+
+/* What a chunk of the new writer loses is not what the old one's had lost. */
+static void
+a_chunk_of_a_new_writer_is_lost_by_itself(void **state)
+{
+	struct outbox_world *w = *state;
+	struct chunk c = { .writer = 1, .buffer = 9, .id = 10, .fragments = 2,
+		.payload = 3000 };
+	struct outbox_stats before, after;
+
+	w->o->drop = OUTBOX_DROP_NEWEST;
+	outbox_set_window(w->o, 4 * MEMORY);
+	c.id = put_until_lost(w, c) - 1;
+	outbox_put(w->o, 1, LINK_UP_UNREGISTER_WRITER, NULL, 0, 1);
+	(void)take_patches(w, c.id);
+	outbox_set_window(w->o, 0);
+	assert_true(world_chunk(w, 1, &c));
+	outbox_stats(w->o, &before);
+	assert_true(ob_squeeze(w->o));
+	outbox_stats(w->o, &after);
+	assert_int_equal(after.chunks_lost[OB_LOSS(SPOOL_FULL)],
+	    before.chunks_lost[OB_LOSS(SPOOL_FULL)] + 1);
+}
+
+/* The same, where there is no room for that one either. */
+static void
+a_chunk_of_a_new_writer_without_room_is_lost_too(void **state)
+{
+	struct outbox_world *w = *state;
+	struct chunk c = { .writer = 1, .buffer = 9, .id = 10, .fragments = 2,
+		.payload = 3000 };
+	struct outbox_stats before, after;
+
+	w->o->drop = OUTBOX_DROP_NEWEST;
+	c.id = put_until_lost(w, c) - 1;
+	outbox_put(w->o, 1, LINK_UP_UNREGISTER_WRITER, NULL, 0, 1);
+	outbox_stats(w->o, &before);
+	world_chunk(w, 1, &c);
+	outbox_stats(w->o, &after);
+	assert_int_equal(after.chunks_lost[OB_LOSS(SPOOL_FULL)],
+	    before.chunks_lost[OB_LOSS(SPOOL_FULL)] + 1);
 }
 
 /*
@@ -651,6 +750,10 @@ main(void)
 		T(an_overflow_that_nobody_handled_is_the_next_process_s),
 		T(what_is_remembered_of_a_writer_is_not_trusted),
 		T(a_patch_goes_with_its_chunk_that_found_no_room),
+		T(a_patch_of_a_new_writer_is_not_its_predecessor_s),
+		T(a_patch_of_a_new_writer_survives_a_late_drop),
+		T(a_chunk_of_a_new_writer_is_lost_by_itself),
+		T(a_chunk_of_a_new_writer_without_room_is_lost_too),
 		T(a_version_without_room_is_not_in_the_way_of_its_channel),
 		T(what_is_left_of_blocks_is_joined_without_a_free_page),
 		T(what_finds_not_a_page_is_counted_with_its_link),
