@@ -4,14 +4,12 @@ probes and relay with Perfetto's `traced`."""
 
 import os
 import sys
-import unittest
 
 from harness import real, tap
 from harness.case import TEST_SOURCE
 from harness.consumer import source
 from harness.daemon import Program
 from harness.device import RelayCase
-from harness.loop import SCALE
 from harness.recording import RecordCase
 
 PROCESSES, SYSTEM = "linux.process_stats", "linux.sys_stats"
@@ -135,10 +133,6 @@ class TheirProbes(Peers):
         machine = self.assert_this_machine(trace, remote=True)
         self.assertIn((machine,), trace.sql("select raw_id from machine"))
 
-    # Seen once in seven runs of a build with AddressSanitizer, and never in a
-    # plain one: patches that came too late, and with them a process_tree lost.
-    @unittest.skipIf(SCALE > 1, "a sanitizer's relay loses patches at times, "
-                     "for a reason that is not known yet")
     def test_behind_a_relay(self):
         self.behind()
 
