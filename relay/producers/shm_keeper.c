@@ -201,7 +201,12 @@ listen_in(int dirfd)
 	return sock;
 }
 
-/* The child's child has no parent that would have to wait for it. */
+/*
+ * The child's child has no parent that would have to wait for it.  The child
+ * closes the relay's descriptors before it forks: once the relay has reaped it,
+ * no copy of a lock is left that would refuse the next relay, however late the
+ * keeper gets a processor.
+ */
 static int
 fork_away(int listener, int dirfd)
 {
@@ -214,9 +219,11 @@ fork_away(int listener, int dirfd)
 	child = fork();
 	if (child == 0) {
 		setsid();
+		if (!shm_keeper_close_others(listener, dirfd))
+			_exit(1);
 		child = fork();
 		if (child == 0)
-			shm_keeper_run(listener, dirfd);
+			shm_keeper_run();
 		_exit(child < 0);
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

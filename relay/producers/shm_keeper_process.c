@@ -199,9 +199,8 @@ serve(void)
 	}
 }
 
-/* What the relay has open is none of ours, and some of it are locks. */
-static bool
-keep_only(int listener, int dirfd)
+bool
+shm_keeper_close_others(int listener, int dirfd)
 {
 	int null = open("/dev/null", O_RDWR), fd;
 
@@ -223,7 +222,7 @@ keep_only(int listener, int dirfd)
 }
 
 void
-shm_keeper_run(int listener, int dirfd)
+shm_keeper_run(void)
 {
 	struct stat name;
 	sigset_t none;
@@ -234,8 +233,7 @@ shm_keeper_run(int listener, int dirfd)
 	signal(SIGHUP, SIG_IGN);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (keep_only(listener, dirfd) && chdir("/") == 0 &&
-	    fstatat(FOLDER, SHM_KEEPER_SOCKET, &name,
+	if (chdir("/") == 0 && fstatat(FOLDER, SHM_KEEPER_SOCKET, &name,
 	    AT_SYMLINK_NOFOLLOW) == 0) {
 		prctl(PR_SET_NAME, "relay-keeper");
 		/* What it has of the relay's memory is nobody's to read. */

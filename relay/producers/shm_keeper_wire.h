@@ -5,6 +5,7 @@
 #ifndef RELAY_PRODUCERS_SHM_KEEPER_WIRE_H
 #define RELAY_PRODUCERS_SHM_KEEPER_WIRE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "transport/base/compiler.h"
@@ -38,7 +39,16 @@ int shm_keeper_send(int sock, const struct shm_keeper_message *m, int fd,
 int shm_keeper_receive(int sock, struct shm_keeper_message *m, int *fd)
     MUST_CHECK;
 
-/* The keeper's life; does not return.  Calls nothing but the system. */
-void shm_keeper_run(int listener, int dirfd) __attribute__((__noreturn__));
+/*
+ * Closes every descriptor of the relay but these two, which get fixed numbers;
+ * false: it could not.  For a child that is about to become the keeper; calls
+ * nothing but the system.
+ */
+bool shm_keeper_close_others(int listener, int dirfd) MUST_CHECK;
+/*
+ * The keeper's life after shm_keeper_close_others(); does not return.  Calls
+ * nothing but the system.
+ */
+void shm_keeper_run(void) __attribute__((__noreturn__));
 
 #endif /* RELAY_PRODUCERS_SHM_KEEPER_WIRE_H */
