@@ -98,6 +98,13 @@ class Run(unittest.TestCase):
                 with open(results, encoding="utf-8") as file:
                     self.assertEqual(len(file.readlines()), 2 * count)
 
+    def test_an_earlier_build_is_measured_in_place_of_traced(self):
+        done = self.run_bench("--quick", "--seconds", "0.2", "--before",
+                              os.environ["BUILD_ROOT"], "ring, TCP, 8")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("against an earlier build", done.stdout)
+        self.assertRegex(done.stdout, r"ring, TCP, 8 producers \| [0-9.]+ \| ")
+
     @unittest.skipUnless(peers.program("traced"), "no traced of Perfetto's")
     def test_a_case_that_is_not_there_is_named(self):
         done = self.run_bench("nonsense")

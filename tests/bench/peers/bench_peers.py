@@ -35,6 +35,9 @@ def options():
     parser.add_argument("--results", metavar="FILE",
                         help="adds the pairs to this file, and makes the "
                         "table of all that are in it: a run in portions")
+    parser.add_argument("--before", metavar="BUILD",
+                        help="in place of traced: an earlier release build of "
+                        "ours, by its folder; the table is only printed")
     parser.add_argument("--list", action="store_true",
                         help="the names of the cases")
     parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
@@ -93,8 +96,10 @@ def heading(o, bench, pairs):
     counts = {len(found) for found in pairs.cases.values()}
     rounds = " to ".join(map(str, sorted({min(counts), max(counts)})))
     kernel = os.uname()
+    other = "an earlier build" if o.before else \
+        f"traced of {version(traced())}"
     return (f"`./bench-peers`: {version(bench.sides[0])} (release build) "
-            f"against traced of {version(traced())},\npairs of each: {rounds}, "
+            f"against {other},\npairs of each: {rounds}, "
             f"seconds of load: {o.seconds:g}; {kernel.sysname} "
             f"{kernel.release}, {os.cpu_count()} processors.")
 
@@ -105,7 +110,9 @@ def summary(o, bench, pairs):
     peers, bare = pairs.split([name for name, _ in bench.cases()])
     parts = [heading(o, bench, pairs)]
     if peers.cases:
-        parts += [table(peers), verdict(peers)]
+        parts += [table(peers)]
+        if not o.before:
+            parts += [verdict(peers)]
     if bare.cases:
         parts += ["Of the relay:", table(bare)]
     return "\n\n".join(parts)
@@ -119,7 +126,7 @@ def write(path, text):
 
 
 def run(o):
-    bench = Bench(o.build, o.seconds, o.crowd)
+    bench = Bench(o.build, o.seconds, o.crowd, o.before)
     if o.list:
         print("\n".join(name for name, _ in bench.cases()))
         return
@@ -140,7 +147,7 @@ def run(o):
         whole = False
     text = summary(o, bench, pairs)
     print(text)
-    if whole and not o.quick and not o.cases:
+    if whole and not o.quick and not o.cases and not o.before:
         write(o.document, text)
 
 

@@ -33,6 +33,10 @@ memory_kb: 65536
 """
 
 
+def daemon(build):
+    return [program(build, "service/tributaryd")]
+
+
 def round_trips(report):
     times = report["round_trip_us"]
     return {"p50": times["p50"], "p99": times["p99"]}
@@ -54,13 +58,15 @@ def session_seconds(report):
 
 
 class Bench:
-    """How long, where, and which cases there are."""
+    """How long, where, and which cases there are.  before: the folder of an
+    earlier build, whose programs take the place of traced; or None."""
 
-    def __init__(self, build, seconds, crowd):
+    def __init__(self, build, seconds, crowd, before=None):
         self.build = build
+        self.builds = (build, before)
         self.seconds = seconds
         self.crowd = crowd
-        self.sides = ([program(build, "service/tributaryd")], traced())
+        self.sides = (daemon(build), daemon(before) if before else traced())
 
     # ---- sides ----
 
@@ -130,13 +136,14 @@ class Bench:
 
     # ---- the relay ----
 
-    def over_relay(self):
+    def over_relay(self, side=0):
         """Processor time for a byte of relay, of a bare proxy behind it, which
         carries what it sends, and of the collector; and round trips."""
         with Folder() as folder, \
-                Service(folder, self.relay_collector(folder)) as collector, \
+                Service(folder,
+                        self.relay_collector(folder, side)) as collector, \
                 self.proxy(folder, collector) as proxy, \
-                self.relay(folder, proxy) as relay:
+                self.relay(folder, proxy, side) as relay:
             processes = (relay, proxy, collector)
             before = [p.processor_time() for p in processes]
             report = self.relay_load(folder, collector,
@@ -158,8 +165,8 @@ class Bench:
         return {"processor": used / report["bytes"]["total"],
                 **round_trips(report)}
 
-    def relay_collector(self, folder):
-        return [*self.sides[0], "--config",
+    def relay_collector(self, folder, side=0):
+        return [*self.sides[side], "--config",
                 folder("settings", "enable_relay_endpoint: true\n")]
 
     def relay_load(self, folder, collector, address):
@@ -174,13 +181,13 @@ class Bench:
         return Process([program(self.build, "tests/bench/relay/splice_proxy"),
                         port], folder("proxy.log"))
 
-    def relay(self, folder, proxy):
+    def relay(self, folder, proxy, side):
         wait_for(lambda: ":" in proxy.words(), "the proxy")
         os.mkdir(folder("state"), 0o700)
         settings = folder("relay.conf", RELAY_SETTINGS.format(
             producers=folder("relay-producers"), state=folder("state"),
             to=proxy.words().split()[1]))
-        relay = Process([program(self.build, "relay/tributary-relay"),
+        relay = Process([program(self.builds[side], "relay/tributary-relay"),
                          "--config", settings], folder("relay.log"))
         wait_for(lambda: os.path.exists(folder("relay-producers")),
                  "the relay")
@@ -211,7 +218,7 @@ class Bench:
                               "tcp", "--producers", 1000, *FLOOD)
         yield self.of_service(f"{self.crowd} idle producers connect",
                               self.idle)
-        yield "relay", self.relay_pair
+        yield "relay", self.relay_before if self.builds[1] else self.relay_pair
 
     def of_service(self, name, measure, *args):
         return name, lambda ours_first: {
@@ -224,6 +231,11 @@ class Bench:
         return {"a relay, of a bare proxy for what it sends": (relay, proxy),
                 "its collector, of producers directly over TCP":
                     (collector, alone)}
+
+    def relay_before(self, ours_first):
+        ours, before = self.pair(ours_first, self.over_relay)
+        return {"a relay": (ours[0], before[0]),
+                "its collector": (ours[2], before[2])}
 
 
 def wait_for(condition, what):

@@ -100,7 +100,7 @@ def table(pairs):
     for measure, title in MEASURES.items():
         add_column(columns, rows, title, [
             cell(pairs.ratios(case, measure)) for case in pairs.cases])
-    add_column(columns, rows, "lost: ours, `traced`", [
+    add_column(columns, rows, "lost: ours, theirs", [
         ", ".join(map(percent, pairs.lost(case) or ()))
         for case in pairs.cases])
     return "\n".join([line(columns), "|" + "---|" * len(columns),
