@@ -30,7 +30,7 @@ room(struct outbox *o, struct ob_channel *c, size_t need, bool control)
 			return c->open;
 		if ((b = ob_block_begin(o, c, need, control)) != NULL)
 			return b;
-		if (!control && o->drop == OUTBOX_DROP_NEWEST)
+		if (!control && o->drop == RELAY_DROP_NEWEST)
 			return NULL;
 		if (!ob_squeeze(o))
 			return NULL;

@@ -162,7 +162,7 @@ ob_strip_block(struct outbox *o, struct ob_block *b)
 bool
 ob_squeeze(struct outbox *o)
 {
-	struct ob_block *b = victim(o, o->drop == OUTBOX_DROP_NEWEST);
+	struct ob_block *b = victim(o, o->drop == RELAY_DROP_NEWEST);
 
 	if (b == NULL)
 		return false;

@@ -28,15 +28,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "relay/settings/policy.h"
 #include "transport/base/compiler.h"
 #include "transport/link/link_wire.h"
 
 struct loop;
 struct outbox;
-
-enum outbox_fsync { OUTBOX_FSYNC_NEVER, OUTBOX_FSYNC_PERIODIC,
-	OUTBOX_FSYNC_ALWAYS };
-enum outbox_drop { OUTBOX_DROP_OLDEST, OUTBOX_DROP_NEWEST };
 
 struct outbox_ops {
 	/* outbox_next() may have something that it had not before. */
@@ -51,8 +48,8 @@ struct outbox_setup {
 	size_t memory_bytes;
 	const char *spool_dir; /* NULL: none */
 	uint64_t spool_bytes;
-	enum outbox_fsync fsync;
-	enum outbox_drop drop;
+	enum relay_fsync fsync;
+	enum relay_drop drop;
 	bool synchronous; /* tests: disk work is done inside the calls */
 	const struct outbox_ops *ops;
 	void *arg;

@@ -138,7 +138,7 @@ struct ob_spool {
 	uint32_t n_segments;
 	struct ob_segments segments;
 	struct ob_segment *current; /* where records are added; NULL: a new one */
-	enum outbox_fsync fsync;
+	enum relay_fsync fsync;
 	struct loop_timer *sync; /* armed while something is not synced */
 	bool sync_armed;
 	struct loop_timer *retry; /* armed while failed */
@@ -159,7 +159,7 @@ struct outbox {
 	struct loop *loop; /* borrowed, like all of these */
 	const struct outbox_ops *ops;
 	void *arg;
-	enum outbox_drop drop;
+	enum relay_drop drop;
 	bool synchronous;
 	bool ready_due; /* ops->ready() will be called */
 	bool overflow_due;

@@ -302,7 +302,7 @@ wrote(struct disk_job *j)
 			log_info("The spool in %s is written again", s->dir);
 			s->error[0] = '\0';
 		}
-		if (s->fsync == OUTBOX_FSYNC_PERIODIC && !s->sync_armed &&
+		if (s->fsync == RELAY_FSYNC_PERIODIC && !s->sync_armed &&
 		    s->sync != NULL) {
 			loop_timer_set(s->sync, SYNC_MS, 0);
 			s->sync_armed = true;
@@ -361,7 +361,7 @@ spill(struct outbox *o, struct ob_block *b)
 	j->record.packets = b->packets;
 	j->record.bytes = b->bytes;
 	j->data = arena_at(&o->arena, b->page);
-	j->sync = s->fsync == OUTBOX_FSYNC_ALWAYS;
+	j->sync = s->fsync == RELAY_FSYNC_ALWAYS;
 	j->done = wrote;
 	j->owner = o;
 	j->arg = b;
@@ -393,7 +393,7 @@ move_one(struct outbox *o)
 		return false;
 	if (fits(&o->spool, b))
 		return spill(o, b);
-	return o->drop == OUTBOX_DROP_OLDEST && ob_doom(o);
+	return o->drop == RELAY_DROP_OLDEST && ob_doom(o);
 }
 
 /* Nothing goes on: what would be sent must be read, and there is no gate. */

@@ -98,8 +98,8 @@ relay_settings_init(struct relay_settings *s)
 	s->dialled_idle_ms = HOUR_MS;
 	s->memory_bytes = MEMORY_BYTES;
 	s->spool_bytes = SPOOL_BYTES;
-	s->fsync = OUTBOX_FSYNC_PERIODIC;
-	s->drop = OUTBOX_DROP_OLDEST;
+	s->fsync = RELAY_FSYNC_PERIODIC;
+	s->drop = RELAY_DROP_OLDEST;
 	s->min_retry_ms = 200;
 	s->max_retry_ms = 15000;
 	s->clock_sync_ms = 30000;

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "relay/settings/policy.h"
 #include "transport/base/compiler.h"
-#include "relay/outbox/outbox.h"
 
 enum relay_protocol { RELAY_AUTO, RELAY_LINK_ONLY, RELAY_CLASSIC_ONLY };
 
@@ -48,8 +48,8 @@ struct relay_settings {
 	uint64_t memory_bytes;
 	char *spool_dir;
 	uint64_t spool_bytes;
-	enum outbox_fsync fsync;
-	enum outbox_drop drop;
+	enum relay_fsync fsync;
+	enum relay_drop drop;
 	int compression_level;     /* 0: none */
 	uint64_t min_retry_ms;
 	uint64_t max_retry_ms;

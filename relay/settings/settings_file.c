@@ -116,10 +116,10 @@ apply_drop(struct relay_settings *s, Tributary__RelaySettings__Drop from)
 {
 	switch (from) {
 	case TRIBUTARY__RELAY_SETTINGS__DROP__NEWEST:
-		s->drop = OUTBOX_DROP_NEWEST;
+		s->drop = RELAY_DROP_NEWEST;
 		break;
 	case TRIBUTARY__RELAY_SETTINGS__DROP__OLDEST:
-		s->drop = OUTBOX_DROP_OLDEST;
+		s->drop = RELAY_DROP_OLDEST;
 		break;
 	case TRIBUTARY__RELAY_SETTINGS__DROP__DROP_UNSPECIFIED:
 	default: /* protobuf-c adds an enumerator of its own */
@@ -152,13 +152,13 @@ apply_fsync(struct relay_settings *s, Tributary__RelaySpool__Fsync from)
 {
 	switch (from) {
 	case TRIBUTARY__RELAY_SPOOL__FSYNC__NEVER:
-		s->fsync = OUTBOX_FSYNC_NEVER;
+		s->fsync = RELAY_FSYNC_NEVER;
 		break;
 	case TRIBUTARY__RELAY_SPOOL__FSYNC__PERIODIC:
-		s->fsync = OUTBOX_FSYNC_PERIODIC;
+		s->fsync = RELAY_FSYNC_PERIODIC;
 		break;
 	case TRIBUTARY__RELAY_SPOOL__FSYNC__ALWAYS:
-		s->fsync = OUTBOX_FSYNC_ALWAYS;
+		s->fsync = RELAY_FSYNC_ALWAYS;
 		break;
 	case TRIBUTARY__RELAY_SPOOL__FSYNC__FSYNC_UNSPECIFIED:
 	default: /* protobuf-c adds an enumerator of its own */

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "relay/outbox/outbox.h"
 #include "relay/producers/producers_internal.h"
 #include "relay/settings/settings.h"
 #include "relay/uplink/uplink.h"

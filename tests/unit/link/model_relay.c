@@ -159,8 +159,8 @@ open_outbox(struct relay *r)
 		.loop = r->loop,
 		.memory_bytes = r->plan.memory_bytes,
 		.spool_bytes = r->plan.spool_bytes,
-		.drop = r->plan.drop_newest ? OUTBOX_DROP_NEWEST :
-		    OUTBOX_DROP_OLDEST,
+		.drop = r->plan.drop_newest ? RELAY_DROP_NEWEST :
+		    RELAY_DROP_OLDEST,
 		.synchronous = true,
 		.ops = &ops,
 		.arg = r,

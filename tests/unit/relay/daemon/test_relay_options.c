@@ -359,8 +359,8 @@ every_field_of_the_file_arrives(void **state)
 	assert_true(s.memory_bytes == 4096 * 1024);
 	assert_string_equal(s.spool_dir, "/sp");
 	assert_true(s.spool_bytes == 2048 * 1024);
-	assert_int_equal(s.fsync, OUTBOX_FSYNC_ALWAYS);
-	assert_int_equal(s.drop, OUTBOX_DROP_NEWEST);
+	assert_int_equal(s.fsync, RELAY_FSYNC_ALWAYS);
+	assert_int_equal(s.drop, RELAY_DROP_NEWEST);
 	assert_int_equal(s.compression_level, 3);
 	assert_true(s.min_retry_ms == 5);
 	assert_true(s.max_retry_ms == 6);
@@ -378,8 +378,8 @@ every_field_of_the_file_arrives(void **state)
 	file_works("to: \"/s\" protocol: LINK drop: OLDEST\n"
 	    "spool { dir: \"/sp\" size_kb: 2048 fsync: NEVER }\n");
 	assert_int_equal(s.protocol, RELAY_LINK_ONLY);
-	assert_int_equal(s.drop, OUTBOX_DROP_OLDEST);
-	assert_int_equal(s.fsync, OUTBOX_FSYNC_NEVER);
+	assert_int_equal(s.drop, RELAY_DROP_OLDEST);
+	assert_int_equal(s.fsync, RELAY_FSYNC_NEVER);
 }
 
 static void

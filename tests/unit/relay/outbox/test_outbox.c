@@ -550,7 +550,7 @@ a_patch_goes_with_its_chunk_that_found_no_room(void **state)
 	struct chunk c = { .writer = 1, .buffer = 9, .id = 10, .fragments = 2,
 		.payload = 3000 };
 
-	w->o->drop = OUTBOX_DROP_NEWEST;
+	w->o->drop = RELAY_DROP_NEWEST;
 	outbox_set_window(w->o, 4 * MEMORY); /* for all of it */
 	c.id = put_until_lost(w, c);
 	put_patch(w, 1, c.id - 1);
@@ -567,7 +567,7 @@ a_patch_of_a_new_writer_is_not_its_predecessor_s(void **state)
 	struct chunk c = { .writer = 1, .buffer = 9, .id = 10, .fragments = 2,
 		.payload = 3000 };
 
-	w->o->drop = OUTBOX_DROP_NEWEST;
+	w->o->drop = RELAY_DROP_NEWEST;
 	outbox_set_window(w->o, 4 * MEMORY); /* for all of it */
 	c.id = put_until_lost(w, c) - 1;
 	outbox_put(w->o, 1, LINK_UP_UNREGISTER_WRITER, NULL, 0, 1);
@@ -608,7 +608,7 @@ a_chunk_of_a_new_writer_is_lost_by_itself(void **state)
 		.payload = 3000 };
 	struct outbox_stats before, after;
 
-	w->o->drop = OUTBOX_DROP_NEWEST;
+	w->o->drop = RELAY_DROP_NEWEST;
 	outbox_set_window(w->o, 4 * MEMORY);
 	c.id = put_until_lost(w, c) - 1;
 	outbox_put(w->o, 1, LINK_UP_UNREGISTER_WRITER, NULL, 0, 1);
@@ -631,7 +631,7 @@ a_chunk_of_a_new_writer_without_room_is_lost_too(void **state)
 		.payload = 3000 };
 	struct outbox_stats before, after;
 
-	w->o->drop = OUTBOX_DROP_NEWEST;
+	w->o->drop = RELAY_DROP_NEWEST;
 	c.id = put_until_lost(w, c) - 1;
 	outbox_put(w->o, 1, LINK_UP_UNREGISTER_WRITER, NULL, 0, 1);
 	outbox_stats(w->o, &before);
@@ -658,7 +658,7 @@ a_version_without_room_is_not_in_the_way_of_its_channel(void **state)
 	struct outbox_block b;
 	unsigned of_two = 0;
 
-	w->o->drop = OUTBOX_DROP_NEWEST;
+	w->o->drop = RELAY_DROP_NEWEST;
 	outbox_set_window(w->o, 4u << 20);
 	for (; s.chunks_lost[OB_LOSS(SPOOL_FULL)] == 0; c.id++) {
 		world_chunk(w, 1, &c);
@@ -690,7 +690,7 @@ what_is_left_of_blocks_is_joined_without_a_free_page(void **state)
 	struct outbox_stats s;
 	unsigned i;
 
-	o->drop = OUTBOX_DROP_NEWEST;
+	o->drop = RELAY_DROP_NEWEST;
 	for (c.id = 0; c.id < 200; c.id++) {
 		world_chunk(w, 1, &c);
 		ob_block_close(o, ob_channel_find(o, 1)->open);

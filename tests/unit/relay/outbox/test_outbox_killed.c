@@ -39,7 +39,7 @@
 struct how {
 	const char *name;
 	uint64_t spool;
-	enum outbox_drop drop;
+	enum relay_drop drop;
 	bool synchronous;
 	bool rough; /* it puts more although it is told to wait */
 };
@@ -255,9 +255,9 @@ static void
 a_spool_with_room_has_all_that_it_was_given(void **state)
 {
 	static const struct how with = { "a thread", 64 * MEMORY,
-		OUTBOX_DROP_OLDEST, false, false };
+		RELAY_DROP_OLDEST, false, false };
 	static const struct how without = { "no thread", 64 * MEMORY,
-		OUTBOX_DROP_OLDEST, true, false };
+		RELAY_DROP_OLDEST, true, false };
 
 	play_all(&with, 4);
 	play_all(&without, 4);
@@ -268,11 +268,11 @@ static void
 what_a_full_spool_drops_is_told(void **state)
 {
 	static const struct how with = { "a thread, a small spool", 2 * MEMORY,
-		OUTBOX_DROP_OLDEST, false, false };
+		RELAY_DROP_OLDEST, false, false };
 	static const struct how without = { "no thread, a small spool",
-		2 * MEMORY, OUTBOX_DROP_OLDEST, true, false };
+		2 * MEMORY, RELAY_DROP_OLDEST, true, false };
 	static const struct how newest = { "a thread, a small spool, newest",
-		2 * MEMORY, OUTBOX_DROP_NEWEST, false, false };
+		2 * MEMORY, RELAY_DROP_NEWEST, false, false };
 
 	play_all(&with, 8);
 	play_all(&without, 4);
@@ -287,9 +287,9 @@ static void
 what_finds_no_room_is_told(void **state)
 {
 	static const struct how newest = { "no spool, newest", 0,
-		OUTBOX_DROP_NEWEST, true, true };
+		RELAY_DROP_NEWEST, true, true };
 	static const struct how oldest = { "no spool, oldest", 0,
-		OUTBOX_DROP_OLDEST, true, true };
+		RELAY_DROP_OLDEST, true, true };
 
 	play_all(&newest, 6);
 	play_all(&oldest, 2);

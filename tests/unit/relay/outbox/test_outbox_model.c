@@ -94,14 +94,14 @@ step(struct play *p)
 }
 
 static void
-play_with(uint64_t seed, enum outbox_drop drop, uint64_t spool, bool sick)
+play_with(uint64_t seed, enum relay_drop drop, uint64_t spool, bool sick)
 {
 	struct play p = { .sick = sick };
 	struct outbox_stats s;
 	unsigned i;
 
 	printf("seed %llu, %s first, a %sspool of %llu\n",
-	    (unsigned long long)seed, drop == OUTBOX_DROP_OLDEST ? "oldest" :
+	    (unsigned long long)seed, drop == RELAY_DROP_OLDEST ? "oldest" :
 	    "newest", sick ? "sick " : "", (unsigned long long)spool);
 	assert_non_null(p.m = malloc(sizeof(*p.m)));
 	world_init(&p.w, MEMORY);
@@ -129,7 +129,7 @@ play_with(uint64_t seed, enum outbox_drop drop, uint64_t spool, bool sick)
 }
 
 static void
-play(uint64_t seed, enum outbox_drop drop, uint64_t spool)
+play(uint64_t seed, enum relay_drop drop, uint64_t spool)
 {
 	play_with(seed, drop, spool, false);
 }
@@ -142,15 +142,15 @@ every_packet_arrives_or_is_told_to_be_lost(void **state)
 
 	last = one != NULL ? seed : model_last_seed(seed, 10);
 	for (; seed <= last; seed++) {
-		play(seed, OUTBOX_DROP_OLDEST, 0);
-		play(seed, OUTBOX_DROP_NEWEST, 0);
-		play(seed, OUTBOX_DROP_OLDEST, MEMORY);
-		play(seed, OUTBOX_DROP_NEWEST, MEMORY);
-		play(seed, OUTBOX_DROP_OLDEST, 64 * MEMORY);
+		play(seed, RELAY_DROP_OLDEST, 0);
+		play(seed, RELAY_DROP_NEWEST, 0);
+		play(seed, RELAY_DROP_OLDEST, MEMORY);
+		play(seed, RELAY_DROP_NEWEST, MEMORY);
+		play(seed, RELAY_DROP_OLDEST, 64 * MEMORY);
 	}
 	/* A version that a counted chunk relied on went after others behind. */
 	if (one == NULL)
-		play(1002, OUTBOX_DROP_NEWEST, MEMORY);
+		play(1002, RELAY_DROP_NEWEST, MEMORY);
 }
 
 /*
@@ -168,7 +168,7 @@ packets_across_what_a_failing_disk_took_are_lost_once(void **state)
 	signal(SIGXFSZ, SIG_IGN);
 	for (i = 0; i < n; i++)
 		play_with(one != NULL ? strtoull(one, NULL, 10) : seeds[i],
-		    OUTBOX_DROP_OLDEST, 64 * MEMORY, true);
+		    RELAY_DROP_OLDEST, 64 * MEMORY, true);
 	signal(SIGXFSZ, SIG_DFL);
 }
 

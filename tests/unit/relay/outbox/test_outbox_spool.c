@@ -376,7 +376,7 @@ or_the_newest_do_by_setting(void **state)
 	struct arrived a;
 
 	outbox_close(w->o);
-	w->setup.drop = OUTBOX_DROP_NEWEST;
+	w->setup.drop = RELAY_DROP_NEWEST;
 	world_open(w);
 	outbox_set_window(w->o, 1u << 20);
 	fill(w, 1, 0, 6000);
@@ -580,7 +580,7 @@ without_pages_in_a_row_the_spool_is_read_all_the_same(void **state)
 	struct arrived a;
 	uint32_t i, page;
 
-	o->drop = OUTBOX_DROP_NEWEST;
+	o->drop = RELAY_DROP_NEWEST;
 	o->spool.limit = SPOOL / 8;
 	for (i = 0; stats(w).chunks_lost[LOST(SPOOL_FULL)] == 0; i++) {
 		fill(w, 1, i, 1);
@@ -637,7 +637,7 @@ with_a_thread_no_call_waits_and_all_arrives(void **state)
 
 	outbox_close(w->o);
 	w->setup.synchronous = false;
-	w->setup.fsync = OUTBOX_FSYNC_PERIODIC;
+	w->setup.fsync = RELAY_FSYNC_PERIODIC;
 	world_open(w);
 	while (id < 3000) {
 		world_turn(w);
