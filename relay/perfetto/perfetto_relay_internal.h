@@ -1,7 +1,6 @@
 /*
- * The classic way, which is in several files: its life and the RelayPort
- * (perfetto_relay.c), a producer's connection (perfetto_relay_conn.c), and
- * which method a message is (perfetto_relay_call.c).  Nobody else includes it.
+ * perfetto_relay's two halves: its life and the RelayPort (perfetto_relay.c), and
+ * a producer's connection with its calls (perfetto_relay_conn.c).
  */
 #ifndef RELAY_PERFETTO_PERFETTO_RELAY_INTERNAL_H
 #define RELAY_PERFETTO_PERFETTO_RELAY_INTERNAL_H
@@ -77,19 +76,11 @@ struct perfetto_relay_conn *perfetto_relay_conn_find(struct perfetto_relay *c,
 /* LINK_UP_OPEN: begins one, or tells one that is up; producer: LinkProducer. */
 void perfetto_relay_conn_open(struct perfetto_relay *c, uint32_t channel,
     const uint8_t *producer, size_t len);
-/* The service takes no such producer now; later: it is tried again. */
-void perfetto_relay_conn_refused(struct perfetto_relay_conn *conn);
 /* It broke: what had not gone out is lost. */
 void perfetto_relay_conn_count(struct perfetto_relay_conn *conn);
 /* What it sends still goes out. */
 void perfetto_relay_conn_free(struct perfetto_relay_conn *conn);
-
-/* ---- perfetto_relay_call.c ---- */
-
-/* The beginning of a connection that is up. */
-void perfetto_relay_call_begin(struct perfetto_relay_conn *conn,
-    const uint8_t *producer, size_t len);
-/* Any other message of a connection that was opened. */
+/* Calls the method that is meant, but for OPEN, CLOSE and COMMIT; UP, opened. */
 void perfetto_relay_call(struct perfetto_relay_conn *conn, enum link_up kind,
     const void *data, size_t len, uint64_t value);
 
