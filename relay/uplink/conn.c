@@ -44,7 +44,7 @@ link_over(struct uplink_conn *l, enum uplink_end why)
 	rpc_client_free(l->client);
 	l->client = NULL;
 	loop_timer_clear(l->timer);
-	uplink_up_stop(l);
+	uplink_send_stop(l);
 	loop_defer(l->setup.loop, &l->ended_call, ended_cb, l);
 }
 
@@ -102,7 +102,7 @@ down_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
 		loop_defer(l->setup.loop, &l->rejected_call, rejected_cb, l);
 		return;
 	}
-	uplink_down_frame(l, msg, len);
+	uplink_receive_frame(l, msg, len);
 	if (!more)
 		uplink_conn_fail(l, "the collector ended the link");
 }
@@ -123,7 +123,7 @@ link_opened(struct uplink_conn *l, const Tributary__LinkOpened *m)
 	bool resumed = m->why == TRIBUTARY__LINK_OPENED__WHY__RESUMED;
 	const char *wrong;
 
-	if (start_compression(l, m) != 0 || uplink_up_start(l) != 0) {
+	if (start_compression(l, m) != 0 || uplink_send_start(l) != 0) {
 		uplink_conn_fail(l, "out of memory");
 		return;
 	}
@@ -213,7 +213,7 @@ timer_cb(void *arg)
 	struct uplink_conn *l = arg;
 
 	if (l->state == UL_OPEN)
-		uplink_up_watch(l);
+		uplink_send_watch(l);
 	else
 		uplink_conn_fail(l, "no link within %u seconds",
 		    LINK_OPEN_MS / 1000);
@@ -271,7 +271,7 @@ uplink_conn_free(struct uplink_conn *l)
 	if (l->state == UL_OPEN)
 		link_clocks_stop(l->setup.clocks);
 	rpc_client_free(l->client);
-	uplink_up_stop(l);
+	uplink_send_stop(l);
 	link_compressor_free(l->zip);
 	link_decompressor_free(l->unzip);
 	loop_timer_free(l->timer);

@@ -69,13 +69,13 @@ void uplink_conn_fail(struct uplink_conn *l, const char *fmt, ...)
 /* ---- send.c ---- */
 
 /* UL_OPEN begins; -1: no memory. */
-int uplink_up_start(struct uplink_conn *l) MUST_CHECK;
+int uplink_send_start(struct uplink_conn *l) MUST_CHECK;
 /* Nothing is sent any more. */
-void uplink_up_stop(struct uplink_conn *l);
+void uplink_send_stop(struct uplink_conn *l);
 /* The timer of UL_OPEN. */
-void uplink_up_watch(struct uplink_conn *l);
+void uplink_send_watch(struct uplink_conn *l);
 /* An ack, or consumed bytes, may let more go. */
-void uplink_up_acked(struct uplink_conn *l, uint64_t number);
+void uplink_send_acked(struct uplink_conn *l, uint64_t number);
 /*
  * The id of our own PINGs: not one of relay/clocks/link_clocks.h, which count
  * from 1.
@@ -85,9 +85,5 @@ void uplink_up_acked(struct uplink_conn *l, uint64_t number);
 /* ---- receive.c ---- */
 
 /* A LinkFrame came. */
-void uplink_down_frame(struct uplink_conn *l, const uint8_t *data, size_t len);
-/* Kind and id of a LinkClock; 0: not given, or malformed. */
-void uplink_peek_clock(const uint8_t *clock, size_t len, uint32_t *kind,
-    uint32_t *id);
-
+void uplink_receive_frame(struct uplink_conn *l, const uint8_t *data, size_t len);
 #endif /* RELAY_UPLINK_CONN_INTERNAL_H */

@@ -5,6 +5,7 @@
 #ifndef RELAY_UPLINK_NETWORK_H
 #define RELAY_UPLINK_NETWORK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -29,5 +30,9 @@ void uplink_network_free(struct uplink_network *n);
 /* What is in one datagram of the kernel.  Pure. */
 void uplink_network_read(const void *data, size_t len,
     const struct uplink_network_ops *ops, void *arg);
+
+/* The same IP address, whatever the ports are.  Pure. */
+bool uplink_network_is_same(const struct sockaddr_storage *a,
+    const struct sockaddr_storage *b);
 
 #endif /* RELAY_UPLINK_NETWORK_H */

@@ -152,7 +152,7 @@ take_counts(struct uplink_conn *l, struct link_frame *f)
 			    "was not sent");
 			return -1;
 		}
-		uplink_up_acked(l, f->received);
+		uplink_send_acked(l, f->received);
 		more = true;
 	}
 	while (link_next_consumed(f, &channel, &bytes)) {
@@ -174,36 +174,19 @@ too_much:
 	return -1;
 }
 
-void
-uplink_peek_clock(const uint8_t *clock, size_t len, uint32_t *kind,
-    uint32_t *id)
-{
-	struct pb_reader r;
-	struct pb_field f;
-
-	*kind = *id = 0;
-	pb_init(&r, clock, len);
-	while (pb_next(&r, &f)) {
-		if (f.wire == PB_VARINT && f.number == 1)
-			*kind = (uint32_t)f.value;
-		else if (f.wire == PB_VARINT && f.number == 2)
-			*id = (uint32_t)f.value;
-	}
-}
-
 static void
 take_clock(struct uplink_conn *l, const struct link_frame *f)
 {
 	uint32_t kind, id;
 
-	uplink_peek_clock(f->clock, f->clock_len, &kind, &id);
+	link_clock_peek(f->clock, f->clock_len, &kind, &id);
 	uplink_liveness_ponged(&l->watch);
 	if (id != UPLINK_PROBE_ID)
 		link_clocks_take(l->setup.clocks, f->clock, f->clock_len);
 }
 
 void
-uplink_down_frame(struct uplink_conn *l, const uint8_t *data, size_t len)
+uplink_receive_frame(struct uplink_conn *l, const uint8_t *data, size_t len)
 {
 	struct link_frame f;
 

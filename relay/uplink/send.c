@@ -161,7 +161,7 @@ uplink_conn_kick(struct uplink_conn *l)
 }
 
 void
-uplink_up_acked(struct uplink_conn *l, uint64_t number)
+uplink_send_acked(struct uplink_conn *l, uint64_t number)
 {
 	if (number > l->acked) {
 		l->acked = number;
@@ -183,7 +183,7 @@ uplink_conn_send_clock(struct uplink_conn *l, const uint8_t *clock, size_t len)
 	if (l->state != UL_OPEN || len > LINK_CLOCK_MAX)
 		return;
 	send_frame(l, &f);
-	uplink_peek_clock(clock, len, &kind, &id);
+	link_clock_peek(clock, len, &kind, &id);
 	if (kind == LINK_CLOCK_PING) {
 		uplink_liveness_sent_ping(&l->watch,
 		    loop_turn_ms(l->setup.loop));
@@ -216,7 +216,7 @@ uplink_conn_hurry(struct uplink_conn *l)
 }
 
 void
-uplink_up_watch(struct uplink_conn *l)
+uplink_send_watch(struct uplink_conn *l)
 {
 	uint64_t again_ms = 0;
 
@@ -240,7 +240,7 @@ uplink_up_watch(struct uplink_conn *l)
 /* ---- begin and end ---- */
 
 int
-uplink_up_start(struct uplink_conn *l)
+uplink_send_start(struct uplink_conn *l)
 {
 	l->status_timer = loop_timer_new(l->setup.loop, status_cb, l);
 	if (l->status_timer == NULL)
@@ -250,7 +250,7 @@ uplink_up_start(struct uplink_conn *l)
 }
 
 void
-uplink_up_stop(struct uplink_conn *l)
+uplink_send_stop(struct uplink_conn *l)
 {
 	loop_timer_free(l->status_timer);
 	l->status_timer = NULL;

@@ -19,10 +19,19 @@
 
 /* Who lasted that long was reached: the next pause is short again. */
 #define UPLINK_GOOD_MS 10000u
+/* Between two attempts, however often the network changes. */
+#define CHANGES_GAP_MS 1000u
+/*
+ * A connection that was begun before the network changed may wait for answers
+ * that never come; it is begun anew when it had this long, and not often.
+ */
+#define CHANGES_HURRY_MS     3000u
+#define CHANGES_HURRY_GAP_MS 30000u
+
 #define LOSS(cause) TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_##cause
 
-void
-uplink_set_state(struct uplink *u, enum uplink_state state)
+static void
+set_state(struct uplink *u, enum uplink_state state)
 {
 	u->state = state;
 	u->since_ms = loop_now_ms();
@@ -40,8 +49,8 @@ chance(void)
 	return v;
 }
 
-void
-uplink_wait(struct uplink *u, uint64_t ms)
+static void
+wait_for(struct uplink *u, uint64_t ms)
 {
 	u->next_try_ms = loop_now_ms() + ms;
 	loop_timer_set(u->retry, ms, 0);
@@ -66,17 +75,11 @@ failed(struct uplink *u, const char *text)
 	const struct relay_settings *s = u->setup.settings;
 
 	log_failure(u, text);
-	uplink_set_state(u, UPLINK_WAITING);
+	set_state(u, UPLINK_WAITING);
 	u->failures++;
 	if (u->setup.to != NULL)
-		uplink_wait(u, backoff_ms(u->failures, s->min_retry_ms,
+		wait_for(u, backoff_ms(u->failures, s->min_retry_ms,
 		    s->max_retry_ms, chance()));
-}
-
-static void
-retry_cb(void *arg)
-{
-	uplink_attempt(arg);
 }
 
 /* ---- the end ---- */
@@ -92,16 +95,15 @@ stopped_cb(void *arg)
 static void
 finish(struct uplink *u)
 {
-	if (u->stopped)
+	if (u->state == UPLINK_STOPPED)
 		return;
-	u->stopped = true;
 	loop_timer_clear(u->linger);
 	uplink_conn_free(u->link);
 	u->link = NULL;
 	u->way = u->way == WAY_CLASSIC ? WAY_NONE : u->way;
 	perfetto_relay_free(u->classic);
 	u->classic = NULL;
-	uplink_set_state(u, UPLINK_STOPPED);
+	set_state(u, UPLINK_STOPPED);
 	loop_defer(u->setup.loop, &u->stopped_call, stopped_cb, u);
 }
 
@@ -193,7 +195,7 @@ begin_classic(struct uplink *u)
 		return;
 	}
 	u->way = WAY_CLASSIC;
-	uplink_set_state(u, UPLINK_CLASSIC);
+	set_state(u, UPLINK_CLASSIC);
 }
 
 /* ---- the link ---- */
@@ -213,7 +215,7 @@ link_opened(void *arg, const struct outbox_state *st,
 
 	if ((wrong = uplink_begin(u, st, m)) != NULL)
 		return wrong;
-	uplink_set_state(u, UPLINK_LINKED);
+	set_state(u, UPLINK_LINKED);
 	if (u->opened_before)
 		u->totals.reconnects++;
 	u->opened_before = true;
@@ -313,11 +315,11 @@ begin_link(struct uplink *u, int fd)
 		failed(u, err);
 		return;
 	}
-	uplink_set_state(u, UPLINK_CONNECTING);
+	set_state(u, UPLINK_CONNECTING);
 }
 
-void
-uplink_attempt(struct uplink *u)
+static void
+attempt(struct uplink *u)
 {
 	u->tried_ms = loop_now_ms();
 	u->next_try_ms = 0;
@@ -325,6 +327,12 @@ uplink_attempt(struct uplink *u)
 		begin_classic(u);
 	else
 		begin_link(u, -1);
+}
+
+static void
+retry_cb(void *arg)
+{
+	attempt(arg);
 }
 
 void
@@ -380,6 +388,65 @@ clock_send(void *arg, const uint8_t *clock, size_t len)
 		uplink_conn_send_clock(u->link, clock, len);
 }
 
+/* ---- the network has changed ---- */
+
+void
+uplink_try_now(struct uplink *u)
+{
+	uint64_t now = loop_now_ms(), soonest = u->tried_ms + CHANGES_GAP_MS;
+
+	if (u->state != UPLINK_WAITING || u->producers == NULL ||
+	    u->setup.to == NULL || u->stopping)
+		return;
+	if (u->next_try_ms > soonest)
+		wait_for(u, now < soonest ? soonest - now : 0);
+}
+
+static void
+network_came(void *arg)
+{
+	struct uplink *u = arg;
+	uint64_t now = loop_now_ms();
+
+	uplink_try_now(u);
+	if (u->state == UPLINK_LINKED && u->link != NULL)
+		uplink_conn_hurry(u->link);
+	if (u->state != UPLINK_CONNECTING || u->setup.to == NULL ||
+	    u->stopping || now - u->since_ms < CHANGES_HURRY_MS ||
+	    (u->hurried_ms != 0 && now - u->hurried_ms < CHANGES_HURRY_GAP_MS))
+		return;
+	u->hurried_ms = now;
+	uplink_conn_free(u->link);
+	u->link = NULL;
+	attempt(u);
+}
+
+static void
+network_address_gone(void *arg, const struct sockaddr_storage *gone)
+{
+	struct uplink *u = arg;
+	struct sockaddr_storage ours;
+
+	if (u->link != NULL && uplink_conn_address(u->link, &ours) == 0 &&
+	    uplink_network_is_same(&ours, gone))
+		uplink_conn_end(u->link, "our address is gone: the network "
+		    "has changed");
+}
+
+static void
+watch_network(struct uplink *u)
+{
+	static const struct uplink_network_ops ops = {
+		.came = network_came,
+		.address_gone = network_address_gone,
+	};
+
+	u->network = uplink_network_new(u->setup.loop, &ops, u);
+	if (u->network == NULL)
+		log_debug("the kernel does not tell of changes of the "
+		    "network: every attempt waits for its time");
+}
+
 /* ---- its life ---- */
 
 void
@@ -399,8 +466,8 @@ uplink_start(struct uplink *u, struct producers *ps)
 		producers_away(ps);
 	if (u->setup.to == NULL)
 		return;
-	uplink_watch_network(u);
-	uplink_attempt(u);
+	watch_network(u);
+	attempt(u);
 }
 
 struct uplink *

@@ -1,9 +1,8 @@
 /*
- * The uplink, which is in several files: its life and attempts (uplink.c), what
- * an opened link means (link_opened.c), what a changed network means
- * (network_changes.c), what a killed relay left (recover.c), what
- * producers speak to (upstream_switch.c), and what people see (status_view.c).
- * Nobody else includes it.
+ * uplink_internal: the uplink's state, for its four files: attempts and their
+ * ends (uplink.c), how a link is begun, resumed and given up (resume.c), where
+ * producers' messages go (upstream_switch.c), and what people see
+ * (status_view.c).
  */
 #ifndef RELAY_UPLINK_UPLINK_INTERNAL_H
 #define RELAY_UPLINK_UPLINK_INTERNAL_H
@@ -69,43 +68,36 @@ struct uplink {
 
 	struct loop_timer *linger;
 	bool stopping; /* no attempt is made any more */
-	bool stopped;  /* stopped_fn is deferred, or was called */
-	void (*stopped_fn)(void *arg);
+	void (*stopped_fn)(void *arg); /* called, or deferred, in STOPPED */
 	void *stopped_arg;
 	struct loop_call stopped_call;
 };
 
 /* ---- uplink.c ---- */
 
-void uplink_set_state(struct uplink *u, enum uplink_state state);
-/* To u->to; what was under way has ended. */
-void uplink_attempt(struct uplink *u);
-/* The next attempt comes so much later. */
-void uplink_wait(struct uplink *u, uint64_t ms);
 const char *uplink_peer_text(const struct uplink *u);
 
-/* ---- network_changes.c ---- */
+/* ---- resume.c ---- */
 
-void uplink_watch_network(struct uplink *u);
-
-/* ---- link_opened.c ---- */
-
-/* The link's opened(). */
+/*
+ * The collector has answered Open: the link goes on or begins anew.  NULL, or a
+ * sentence that says what is wrong with the answer.  st: what Open had said.
+ */
 const char *uplink_begin(struct uplink *u, const struct outbox_state *st,
     const Tributary__LinkOpened *m);
-/* What is known by now of links before; on the one that is. */
+/* Sends losses of earlier links, as far as they are counted, on this one. */
 void uplink_tell_old_losses(struct uplink *u);
-/* What was agreed with a collector is void, and nothing more is put. */
+/*
+ * Gives up what was agreed with the collector: producers end their sessions, and
+ * nothing more is put.  cause: LinkLossCause.
+ */
 void uplink_leave(struct uplink *u, uint32_t cause);
-/* The same, and what the outbox has is lost: LinkLossCause. */
+/* Gives up the outbox's content as well. */
 void uplink_forget(struct uplink *u, uint32_t cause);
 
-/* ---- recover.c ---- */
-
+/* Recovers chunks from producers' memory, and then closes their channels. */
 void uplink_recover_start(struct uplink *u, const struct outbox_state *st);
-/* Blocks were acknowledged. */
+/* Looks whether the old channels are empty: after an acknowledgement. */
 void uplink_recover_look(struct uplink *u);
-/* Nobody waits for it any more. */
-void uplink_recover_forget(struct uplink *u);
 
 #endif /* RELAY_UPLINK_UPLINK_INTERNAL_H */

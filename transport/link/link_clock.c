@@ -180,6 +180,22 @@ put_snapshot(uint8_t *p, uint32_t field, const struct clock_snapshot *s)
 _Static_assert(3 * CLOCK_READINGS_MAX * 19 + 33 <= LINK_CLOCK_MAX,
     "a LinkClock has room");
 
+void
+link_clock_peek(const uint8_t *clock, size_t len, uint32_t *kind, uint32_t *id)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	*kind = *id = 0;
+	pb_init(&r, clock, len);
+	while (pb_next(&r, &f)) {
+		if (f.wire == PB_VARINT && f.number == CLOCK_KIND)
+			*kind = (uint32_t)f.value;
+		else if (f.wire == PB_VARINT && f.number == CLOCK_PING_ID)
+			*id = (uint32_t)f.value;
+	}
+}
+
 size_t
 link_clock_put(uint8_t out[LINK_CLOCK_MAX], const struct link_clock *c)
 {

@@ -34,6 +34,9 @@ struct link_clock {
  */
 int link_clock_parse(struct link_clock *c, const uint8_t *data, size_t len)
     MUST_CHECK;
+/* Kind and id alone; 0: not given, or malformed. */
+void link_clock_peek(const uint8_t *clock, size_t len, uint32_t *kind,
+    uint32_t *id);
 /* Returns the bytes written. */
 size_t link_clock_put(uint8_t out[LINK_CLOCK_MAX], const struct link_clock *c);
 
