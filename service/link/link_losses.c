@@ -5,7 +5,7 @@
 #include "service/packet/sequence_map.h"
 #include "service/session/losses.h"
 #include "service/session/readback.h"
-#include "service/session/session.h"
+#include "service/model/model.h"
 #include "service/session/session_losses.h"
 
 static int

@@ -11,7 +11,7 @@
  *     session -> config, session_buffer* -> trace_buffer
  *     session -> ds_instance*      (a data source of a producer, switched on)
  *     session -> flush*            (waiting for producers)
- *     session -> file_session      (write_into_file)
+ *     session -> file_writer       (write_into_file)
  *     session -> sequence_map
  *   consumer (port) <-> session    (back-pointers, either side may go first)
  *
@@ -33,8 +33,11 @@
 #include "service/machine/machine.h"
 #include "service/limits/overload.h"
 #include "service/access/per_peer_count.h"
+#include "service/access/principal.h"
 #include "service/ring_memory/ring_ahead.h"
+#include "service/model/producer_walk.h"
 #include "service/model/source_order.h"
+#include "service/packet/packet_stats.h"
 
 /* glibc's queue.h lacks the removal-safe walk. */
 #ifndef TAILQ_FOREACH_SAFE
@@ -44,26 +47,35 @@
 	    (var) = (next))
 #endif
 
+struct arrivals;
 struct budget;
+struct clone_op;
 struct config;
 struct config_data_source;
 struct consumer;
 struct consumer_ops;
+struct delayed_clone;
+struct event_log;
 struct file_writer;
 struct flush;
 struct guard_book;
 struct links;
-struct thread_priority;
+struct name_filter;
 struct producer;
 struct producer_losses;
 struct producer_ops;
 struct producer_quota;
+struct readback;
 struct sequence_map;
 struct service;
 struct session;
+struct session_command;
+struct session_filter;
+struct session_losses;
 struct settings;
 struct shm;
 struct shutdown;
+struct thread_priority;
 struct trace_buffer;
 struct trigger_state;
 struct trust;
@@ -217,6 +229,103 @@ struct session_buffer {
 	bool ring;          /* else DISCARD */
 	bool transfer_on_clone;
 	bool clear_before_clone;
+};
+
+TAILQ_HEAD(flush_list, flush);
+TAILQ_HEAD(session_command_list, session_command);
+
+struct session {
+	TAILQ_ENTRY(session) link;
+	struct service *service;
+	const struct consumer_ops *ops; /* NULL: detached */
+	void *port;
+	uint64_t id;
+	struct principal owner;
+	int32_t uid;              /* for the trace: the owner's, or unknown */
+	enum session_state state;
+	struct config *config;
+	char *detach_key;         /* NULL: not detached */
+	const char *end_error;    /* why it ended badly; NULL: it did not */
+	char *end_error_owned;    /* the same, but for a constant */
+	char **warnings;          /* session_warnings.h */
+	size_t n_warnings;
+	struct session_buffer *buffers;
+	size_t n_buffers;
+	struct instance_list instances;
+	size_t n_instances;
+	size_t n_in_state[INSTANCE_STATES]; /* of the instances */
+	struct flush_list flushes;
+	struct session_command_list commands; /* session_command.c's */
+	struct sequence_map *sequences;
+	struct session_losses *losses; /* of relays; NULL: none */
+	struct arrivals *arrivals; /* of producers elsewhere; NULL: none */
+	struct event_log *events; /* what the service writes into the trace */
+	struct file_writer *file;/* NULL: not write_into_file */
+	struct readback *readback;
+	struct session_filter *filter; /* trace_filter; NULL: none */
+	struct loop_timer *duration_timer;
+	struct loop_timer *flush_timer;
+	struct loop_timer *snapshot_timer;
+	struct loop_timer *clear_timer;
+	struct loop_timer *start_timer;  /* slow starters */
+	struct loop_timer *stop_timer;   /* stop acknowledgements */
+	struct loop_timer *trigger_timer;
+	struct loop_timer *trigger_stop_timer;
+	bool wait_for_start_trigger;     /* START_TRACING, not yet hit */
+	size_t n_triggers_hit;
+	/* Who may pull each trigger of the config; NULL: no triggers. */
+	struct name_filter **trigger_producers;
+	struct delayed_clone *delayed_clones;
+	size_t n_delayed_clones;
+	struct clone_op *clone_ops; /* that wait for this one, or copy it */
+	struct clone_op *cloning;   /* this one is the clone, not ready */
+	bool made;                /* nothing can refuse it any more */
+	bool boosts;              /* priority_boost */
+	bool boost_refused;       /* by the system: it was warned of */
+	bool start_wanted;        /* starts when the file is open */
+	bool all_started_said;
+	bool ending;              /* the final flush is under way */
+	bool freeing;             /* freed as soon as its file is closed */
+	bool gone;                /* freed, but for producers to be told of it */
+	bool said_disabled;       /* ops->disabled() was called */
+	bool shutting_down;       /* short time-outs */
+	bool discarding;          /* its data is not wanted: bounded ones */
+	bool in_stop;             /* all are being stopped: ask afterwards */
+	bool wrote_file;          /* the file is closed */
+	uint64_t file_bytes;      /* of the file when it was closed */
+	char *file_path;          /* for people; NULL: no file */
+	uint64_t cloned_from;     /* id; 0: no clone */
+	/* Set when the instances go: session_crowd() is right at any time. */
+	struct session_crowd {
+		uint32_t producers;
+		uint32_t data_sources;
+		bool host;        /* the collector's own machine was among them */
+	} crowd;
+	int64_t created_realtime_ns;
+	int64_t start_realtime_ns;
+	uint64_t start_boottime_ns;
+	int64_t end_realtime_ns;  /* all have stopped */
+	uint64_t uuid_msb;
+	uint64_t uuid_lsb;
+	uint64_t flushes_requested;
+	uint64_t flushes_succeeded;
+	uint64_t flushes_failed;
+	uint64_t invalid_packets;
+	/*
+	 * Chunks and patches that its producers committed and that no buffer
+	 * took: for a buffer that is not theirs, or not to be read at all.
+	 */
+	struct {
+		uint64_t chunks;
+		uint64_t patches;
+		uint64_t last; /* service_counters.refusals, to count once */
+	} refused;
+	uint64_t packets_stored; /* in all buffers, about */
+	enum packet_final_flush final_flush;
+	struct loop_call discard_call;
+	/* All producers are being set up, started or stopped: one of these. */
+	struct producer_walk walk;
+	struct producer_walk change_walk; /* set up after ChangeTraceConfig */
 };
 
 TAILQ_HEAD(session_list, session);

@@ -6,7 +6,6 @@
 #include "service/config/config.h"
 #include "service/session/flush.h"
 #include "service/model/model.h"
-#include "service/session/session.h"
 
 #define FLUSHES_MAX 16u
 

@@ -4,7 +4,6 @@
 #include "transport/wire/pb_writer.h"
 #include "service/model/model.h"
 #include "service/session/query.h"
-#include "service/session/session.h"
 #include "service/session/session_stats.h"
 
 enum rpc_verdict

@@ -10,7 +10,6 @@
 #include "service/model/model.h"
 #include "service/packet/packet_stats.h"
 #include "service/packet/packet_time.h"
-#include "service/session/session.h"
 #include "transport/clock/clock_snapshot.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_reader.h"

@@ -16,7 +16,6 @@
 #include "service/session/session.h"
 #include "service/packet/session_filter.h"
 #include "service/session/session_losses.h"
-#include "service/session/session_report.h"
 
 /* Bytes copied in a turn of the loop: less than a millisecond of large chunks. */
 #define COPY_STEP (256u * 1024)
@@ -153,7 +152,10 @@ copy_session(struct clone_op *op, bool flushed_all)
 	if ((s = session_alloc(op->service, &op->who)) == NULL)
 		return NULL;
 	s->state = SESSION_CLONED;
-	session_report_clone(s, src);
+	s->cloned_from = src->id;
+	s->end_realtime_ns = s->created_realtime_ns;
+	s->packets_stored = src->packets_stored;
+	s->crowd = session_crowd(src);
 	if ((s->config = config_copy(src->config)) == NULL ||
 	    (s->sequences = sequence_map_clone(src->sequences)) == NULL ||
 	    (s->events = event_log_clone(src->events)) == NULL ||
@@ -219,7 +221,7 @@ hand_over(struct clone_op *op, bool was_file)
 		answer(op, s, false, NULL);
 		return;
 	}
-	session_report_file(s, op->fd);
+	session_note_file_path(s, op->fd);
 	s->file = file_writer_new(s, op->fd, err, sizeof(err));
 	if (s->file == NULL) {
 		session_free(s);

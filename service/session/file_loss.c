@@ -9,7 +9,6 @@
 #include "service/packet/packet_out.h"
 #include "service/session/readback.h"
 #include "service/packet/service_packets.h"
-#include "service/session/session.h"
 #include "service/session/session_losses.h"
 #include "service/sink/file_sink.h"
 

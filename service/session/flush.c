@@ -7,7 +7,7 @@
 #include "service/packet/event_log.h"
 #include "service/session/losses.h"
 #include "service/model/model.h"
-#include "service/session/producer_walk.h"
+#include "service/model/producer_walk.h"
 #include "service/session/quota.h"
 #include "service/session/session.h"
 #include "service/settings/settings.h"

@@ -5,7 +5,7 @@
 #include "transport/base/log.h"
 #include "service/model/model.h"
 #include "service/access/principal.h"
-#include "service/session/session.h"
+#include "service/config/config.h"
 
 #define MODE(name)                                                            \
 	PERFETTO__PROTOS__TRACE_CONFIG__LOCKDOWN_MODE_OPERATION__LOCKDOWN_##name

@@ -7,7 +7,6 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/model/model.h"
 #include "service/session/producer.h"
-#include "service/session/session.h"
 #include "service/session/session_losses.h"
 
 /*

@@ -13,7 +13,7 @@
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/losses.h"
-#include "service/session/producer_walk.h"
+#include "service/model/producer_walk.h"
 #include "service/session/query.h"
 #include "service/session/quota.h"
 #include "service/session/session.h"

@@ -8,7 +8,6 @@
 #include "service/model/model.h"
 #include "service/packet/packet_out.h"
 #include "service/session/readback.h"
-#include "service/session/session.h"
 #include "service/sink/packer.h"
 
 struct read_out {

@@ -15,7 +15,7 @@
 #include "service/packet/packet_out.h"
 #include "service/packet/sequence_map.h"
 #include "service/packet/service_packets.h"
-#include "service/session/session.h"
+#include "service/config/config.h"
 #include "service/packet/session_filter.h"
 #include "service/session/session_stats.h"
 

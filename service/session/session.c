@@ -1,11 +1,13 @@
 #include "service/session/arrivals.h"
 #include "service/session/session.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
@@ -84,6 +86,62 @@ session_alloc(struct service *sv, const struct principal *owner)
 	    getrandom(&s->uuid_lsb, sizeof(s->uuid_lsb), 0) < 0)
 		s->uuid_msb = s->uuid_lsb = loop_boottime_ns();
 	return s;
+}
+
+struct session_crowd
+session_crowd(const struct session *s)
+{
+	const struct ds_instance *i, *k;
+	struct session_crowd c = { .data_sources = (uint32_t)s->n_instances };
+
+	if (TAILQ_EMPTY(&s->instances))
+		return s->crowd;
+	TAILQ_FOREACH(i, &s->instances, of_session) {
+		if (i->producer->machine->id == 0)
+			c.host = true;
+		/* A producer counts with its first instance. */
+		TAILQ_FOREACH(k, &i->producer->instances, of_producer)
+			if (k->session == s)
+				break;
+		c.producers += k == i;
+	}
+	return c;
+}
+
+/* "/proc/self/fd/7": the path of what was opened, as the kernel knows it. */
+static char *
+path_of(int fd)
+{
+	char link[40], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	return n > 0 ? strndup(path, (size_t)n) : NULL;
+}
+
+static char *
+path_in(const char *dir, const char *path)
+{
+	char *whole;
+
+	if (path[0] == '/' || dir == NULL)
+		return strdup(path);
+	return asprintf(&whole, "%s%s%s", dir, dir[strlen(dir) - 1] == '/' ?
+	    "" : "/", path) < 0 ? NULL : whole;
+}
+
+void
+session_note_file_path(struct session *s, int fd)
+{
+	const char *path = s->config->pb->output_path;
+
+	free(s->file_path);
+	s->file_path = NULL;
+	if (fd >= 0)
+		s->file_path = path_of(fd);
+	else if (path != NULL)
+		s->file_path = path_in(s->service->settings->trace_dir, path);
 }
 
 static uint16_t

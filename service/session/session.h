@@ -1,5 +1,6 @@
 /*
- * session: one tracing session, from EnableTracing to FreeBuffers.
+ * session: one tracing session (struct session of model.h), from EnableTracing
+ * to FreeBuffers.
  *
  * Owns its buffers, its instances and its file.  Its consumer (port) and the
  * session point at each other; a detached session has no consumer.  Freed by
@@ -13,23 +14,11 @@
 #include <stdint.h>
 
 #include "transport/base/compiler.h"
-#include "transport/loop/loop.h"
 #include "service/config/config.h"
 #include "service/packet/event_log.h"
 #include "service/model/model.h"
-#include "service/packet/packet_stats.h"
 #include "service/access/principal.h"
-#include "service/session/producer_walk.h"
 
-struct clone_op;
-struct delayed_clone;
-struct session_command;
-struct loop_timer;
-struct name_filter;
-struct readback;
-struct session_filter;
-struct session_losses;
-struct arrivals;
 
 enum observable {
 	OBSERVE_INSTANCES = 1,
@@ -61,103 +50,6 @@ struct consumer_ops {
 	 * within other calls, too.
 	 */
 	void (*file_known)(void *port);
-};
-
-TAILQ_HEAD(flush_list, flush);
-TAILQ_HEAD(session_command_list, session_command);
-
-struct session {
-	TAILQ_ENTRY(session) link;
-	struct service *service;
-	const struct consumer_ops *ops; /* NULL: detached */
-	void *port;
-	uint64_t id;
-	struct principal owner;
-	int32_t uid;              /* for the trace: the owner's, or unknown */
-	enum session_state state;
-	struct config *config;
-	char *detach_key;         /* NULL: not detached */
-	const char *end_error;    /* why it ended badly; NULL: it did not */
-	char *end_error_owned;    /* the same, but for a constant */
-	char **warnings;          /* session_warnings.h */
-	size_t n_warnings;
-	struct session_buffer *buffers;
-	size_t n_buffers;
-	struct instance_list instances;
-	size_t n_instances;
-	size_t n_in_state[INSTANCE_STATES]; /* of the instances */
-	struct flush_list flushes;
-	struct session_command_list commands; /* session_command.c's */
-	struct sequence_map *sequences;
-	struct session_losses *losses; /* of relays; NULL: none */
-	struct arrivals *arrivals; /* of producers elsewhere; NULL: none */
-	struct event_log *events; /* what the service writes into the trace */
-	struct file_writer *file;/* NULL: not write_into_file */
-	struct readback *readback;
-	struct session_filter *filter; /* trace_filter; NULL: none */
-	struct loop_timer *duration_timer;
-	struct loop_timer *flush_timer;
-	struct loop_timer *snapshot_timer;
-	struct loop_timer *clear_timer;
-	struct loop_timer *start_timer;  /* slow starters */
-	struct loop_timer *stop_timer;   /* stop acknowledgements */
-	struct loop_timer *trigger_timer;
-	struct loop_timer *trigger_stop_timer;
-	bool wait_for_start_trigger;     /* START_TRACING, not yet hit */
-	size_t n_triggers_hit;
-	/* Who may pull each trigger of the config; NULL: no triggers. */
-	struct name_filter **trigger_producers;
-	struct delayed_clone *delayed_clones;
-	size_t n_delayed_clones;
-	struct clone_op *clone_ops; /* that wait for this one, or copy it */
-	struct clone_op *cloning;   /* this one is the clone, not ready */
-	bool made;                /* nothing can refuse it any more */
-	bool boosts;              /* priority_boost */
-	bool boost_refused;       /* by the system: it was warned of */
-	bool start_wanted;        /* starts when the file is open */
-	bool all_started_said;
-	bool ending;              /* the final flush is under way */
-	bool freeing;             /* freed as soon as its file is closed */
-	bool gone;                /* freed, but for producers to be told of it */
-	bool said_disabled;       /* ops->disabled() was called */
-	bool shutting_down;       /* short time-outs */
-	bool discarding;          /* its data is not wanted: bounded ones */
-	bool in_stop;             /* all are being stopped: ask afterwards */
-	bool wrote_file;          /* the file is closed */
-	uint64_t file_bytes;      /* of the file when it was closed */
-	char *file_path;          /* for people; NULL: no file */
-	uint64_t cloned_from;     /* id; 0: no clone */
-	/* Of those who took part, when the instances went (session_report.c). */
-	struct session_crowd {
-		uint32_t producers;
-		uint32_t data_sources;
-		bool host;        /* the collector's own machine was among them */
-	} crowd;
-	int64_t created_realtime_ns;
-	int64_t start_realtime_ns;
-	uint64_t start_boottime_ns;
-	int64_t end_realtime_ns;  /* all have stopped */
-	uint64_t uuid_msb;
-	uint64_t uuid_lsb;
-	uint64_t flushes_requested;
-	uint64_t flushes_succeeded;
-	uint64_t flushes_failed;
-	uint64_t invalid_packets;
-	/*
-	 * Chunks and patches that its producers committed and that no buffer
-	 * took: for a buffer that is not theirs, or not to be read at all.
-	 */
-	struct {
-		uint64_t chunks;
-		uint64_t patches;
-		uint64_t last; /* service_counters.refusals, to count once */
-	} refused;
-	uint64_t packets_stored; /* in all buffers, about */
-	enum packet_final_flush final_flush;
-	struct loop_call discard_call;
-	/* All producers are being set up, started or stopped: one of these. */
-	struct producer_walk walk;
-	struct producer_walk change_walk; /* set up after ChangeTraceConfig */
 };
 
 /*
@@ -234,6 +126,9 @@ int session_change_config(struct session *s, const uint8_t *config, size_t len,
 /* Until its planned end, or that of a trigger's time; false: there is none. */
 bool session_remaining_ms(const struct session *s, uint64_t *ms);
 
+/* How many take part; after its instances went, how many did. */
+struct session_crowd session_crowd(const struct session *s);
+
 struct session *session_find(struct service *s, uint64_t id);
 struct session *session_find_by_name(struct service *s, const char *name);
 
@@ -272,6 +167,11 @@ void session_start_by_trigger(struct session *s);
  * (CLONE_SNAPSHOT).
  */
 bool session_reads_nothing(const struct session *s);
+/*
+ * Notes the path of the file it writes, for people: what the descriptor shows
+ * now, or, when fd is -1, the config's output_path.  Before fd is handed on.
+ */
+void session_note_file_path(struct session *s, int fd);
 /* For clones: an empty session in its place in the list.  NULL: no memory. */
 struct session *session_alloc(struct service *s, const struct principal *owner)
     MUST_CHECK;

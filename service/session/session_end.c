@@ -16,7 +16,6 @@
 #include "service/session/readback.h"
 #include "service/session/session_command.h"
 #include "service/session/session_internal.h"
-#include "service/session/session_report.h"
 #include "service/sink/file_sink.h"
 
 #define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
@@ -140,9 +139,18 @@ hurry_file(struct session *s)
 }
 
 static void
-finish_disable(struct session *s)
+free_instances(struct session *s)
 {
 	struct ds_instance *i;
+
+	s->crowd = session_crowd(s);
+	while ((i = TAILQ_FIRST(&s->instances)) != NULL)
+		instance_free(i);
+}
+
+static void
+finish_disable(struct session *s)
+{
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -161,9 +169,7 @@ finish_disable(struct session *s)
 		return;
 	}
 	/* No more commits are expected: its sources need no place any more. */
-	session_report_keep(s);
-	while ((i = TAILQ_FIRST(&s->instances)) != NULL)
-		instance_free(i);
+	free_instances(s);
 	ended(s);
 }
 
@@ -171,7 +177,6 @@ void
 session_file_closed(struct session *s, const char *error)
 {
 	struct service *sv = s->service;
-	struct ds_instance *i;
 
 	/* error may be the file session's own: copied before that goes. */
 	set_error(s, error);
@@ -185,9 +190,7 @@ session_file_closed(struct session *s, const char *error)
 		session_maybe_idle(sv);
 		return;
 	}
-	session_report_keep(s);
-	while ((i = TAILQ_FIRST(&s->instances)) != NULL)
-		instance_free(i);
+	free_instances(s);
 	ended(s);
 }
 

@@ -9,7 +9,7 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/packet/packet_stats.h"
 #include "service/packet/sequence_map.h"
-#include "service/session/session.h"
+#include "service/model/model.h"
 
 #define CHAINS 256u /* a power of two */
 /* Those without a sequence come on top: of each machine, one a cause. */

@@ -16,7 +16,6 @@
 #include "service/session/lockdown.h"
 #include "service/session/readback.h"
 #include "service/session/session_internal.h"
-#include "service/session/session_report.h"
 #include "service/session/session_warnings.h"
 #include "service/session/thread_priority.h"
 #include "service/session/trigger.h"
@@ -365,7 +364,7 @@ session_new(struct service *sv, struct config *config, int fd,
 		goto fail;
 	/* Last of what may be refused: a file is left behind otherwise. */
 	if (pb->write_into_file) {
-		session_report_file(s, fd);
+		session_note_file_path(s, fd);
 		s->file = file_writer_new(s, fd, err, err_size);
 		if (s->file == NULL)
 			goto fail;

@@ -1,10 +1,7 @@
 #include "service/session/session_report.h"
 
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "transport/wire/pb_writer.h"
 #include "service/buffer/trace_buffer.h"
@@ -17,7 +14,6 @@
 #include "service/session/session.h"
 #include "service/session/session_losses.h"
 #include "service/session/session_stats.h"
-#include "service/settings/settings.h"
 
 /* Field numbers: protos/control.proto. */
 enum {
@@ -234,42 +230,6 @@ put_warnings(struct pb_writer *w, const struct session *s)
 		bytes += put_text(w, S_WARNINGS, s->warnings[i], TEXT_MAX * 2);
 }
 
-/* Those who take part now. */
-static struct session_crowd
-count_crowd(const struct session *s)
-{
-	const struct ds_instance *i, *k;
-	struct session_crowd c = { .data_sources = (uint32_t)s->n_instances };
-
-	TAILQ_FOREACH(i, &s->instances, of_session) {
-		if (i->producer->machine->id == 0)
-			c.host = true;
-		/* A producer counts with its first instance. */
-		TAILQ_FOREACH(k, &i->producer->instances, of_producer)
-			if (k->session == s)
-				break;
-		c.producers += k == i;
-	}
-	return c;
-}
-
-void
-session_report_keep(struct session *s)
-{
-	if (!TAILQ_EMPTY(&s->instances))
-		s->crowd = count_crowd(s);
-}
-
-void
-session_report_clone(struct session *clone, const struct session *source)
-{
-	clone->cloned_from = source->id;
-	clone->end_realtime_ns = clone->created_realtime_ns;
-	clone->packets_stored = source->packets_stored;
-	clone->crowd = TAILQ_EMPTY(&source->instances) ? source->crowd :
-	    count_crowd(source);
-}
-
 static void
 put_machines(struct pb_writer *w, const struct session *s, bool host)
 {
@@ -292,12 +252,10 @@ put_machines(struct pb_writer *w, const struct session *s, bool host)
 static void
 put_crowd(struct pb_writer *w, const struct session *s)
 {
-	struct session_crowd c = s->crowd;
+	const struct session_crowd c = session_crowd(s);
 	uint64_t sequences = 0, given;
 	size_t i;
 
-	if (!TAILQ_EMPTY(&s->instances))
-		c = count_crowd(s);
 	put_machines(w, s, c.host);
 	pb_put_uint(w, S_PRODUCERS, c.producers);
 	pb_put_uint(w, S_DATA_SOURCES, c.data_sources);
@@ -423,40 +381,4 @@ session_report(struct session *s, bool with_stats, struct pb_writer *w)
 	pb_nest_end(w, mark);
 	if (w->len - begin > SESSION_REPORT_MAX)
 		w->len = end;
-}
-
-/* "/proc/self/fd/7": the path of what was opened, as the kernel knows it. */
-static char *
-path_of(int fd)
-{
-	char link[40], path[PATH_MAX];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	return n > 0 ? strndup(path, (size_t)n) : NULL;
-}
-
-static char *
-path_in(const char *dir, const char *path)
-{
-	char *whole;
-
-	if (path[0] == '/' || dir == NULL)
-		return strdup(path);
-	return asprintf(&whole, "%s%s%s", dir, dir[strlen(dir) - 1] == '/' ?
-	    "" : "/", path) < 0 ? NULL : whole;
-}
-
-void
-session_report_file(struct session *s, int fd)
-{
-	const char *path = s->config->pb->output_path;
-
-	free(s->file_path);
-	s->file_path = NULL;
-	if (fd >= 0)
-		s->file_path = path_of(fd);
-	else if (path != NULL)
-		s->file_path = path_in(s->service->settings->trace_dir, path);
 }

@@ -19,14 +19,4 @@ struct session;
  */
 void session_report(struct session *s, bool with_stats, struct pb_writer *w);
 
-/*
- * Notes the path of the file it writes: what the descriptor shows now, or, when
- * fd is -1, the config's output_path.  Before the descriptor is handed on.
- */
-void session_report_file(struct session *s, int fd);
-/* Its instances are about to go: keeps how many took part. */
-void session_report_keep(struct session *s);
-/* A clone has no instances: what the source knows of those that took part. */
-void session_report_clone(struct session *clone, const struct session *source);
-
 #endif /* SERVICE_SESSION_SESSION_REPORT_H */

@@ -10,7 +10,6 @@
 #include "service/packet/service_packets.h"
 #include "service/packet/session_filter.h"
 #include "service/session/arrivals.h"
-#include "service/session/session.h"
 #include "service/session/session_losses.h"
 #include "transport/wire/pb_writer.h"
 

@@ -6,7 +6,7 @@
 #include "protos/config_support.h"
 #include "transport/base/log.h"
 #include "service/model/model.h"
-#include "service/session/session.h"
+#include "service/config/config.h"
 
 _Static_assert(SESSION_WARNINGS_MAX > CONFIG_SUPPORT_MAX,
     "the config's leave room for others");

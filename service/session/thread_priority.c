@@ -9,7 +9,7 @@
 
 #include "transport/base/log.h"
 #include "service/model/model.h"
-#include "service/session/session.h"
+#include "service/config/config.h"
 #include "service/session/session_warnings.h"
 
 #define FIFO                                                                  \

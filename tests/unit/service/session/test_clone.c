@@ -16,7 +16,7 @@
 #include "service/session/commit.h"
 #include "service/session/flush.h"
 #include "service/packet/packet_stats.h"
-#include "service/session/producer_walk.h"
+#include "service/model/producer_walk.h"
 #include "service/session/readback.h"
 #include "service/session/session_command.h"
 #include "service/session/session_losses.h"

@@ -12,7 +12,7 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
-#include "service/session/producer_walk.h"
+#include "service/model/producer_walk.h"
 #include "service/packet/sequence_map.h"
 
 #define MANY (PRODUCER_WALK_TURN * 2u + 10u)

@@ -1,4 +1,4 @@
-#include "service/session/producer_walk.h"
+#include "service/model/producer_walk.h"
 
 #include "service/model/model.h"
 

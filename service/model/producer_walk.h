@@ -5,8 +5,8 @@
  *
  * Who joins while it is under way may be visited or not; who leaves is not.
  */
-#ifndef SERVICE_SESSION_PRODUCER_WALK_H
-#define SERVICE_SESSION_PRODUCER_WALK_H
+#ifndef SERVICE_MODEL_PRODUCER_WALK_H
+#define SERVICE_MODEL_PRODUCER_WALK_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,4 +50,4 @@ void producer_walk_end(struct producer_walk *w);
 /* The producer leaves the service's list. */
 void producer_walks_leave(struct service *s, const struct producer *p);
 
-#endif /* SERVICE_SESSION_PRODUCER_WALK_H */
+#endif /* SERVICE_MODEL_PRODUCER_WALK_H */
