@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "protos/link.pb-c.h"
+#include "transport/shm/commit_plan.h"
 #include "transport/shm/commit_wire.h"
 #include "transport/wire/pb_reader.h"
 #include "relay/producers/producer.h"
@@ -155,37 +156,6 @@ put_for(struct local *l, const struct shm_chunk *c, uint32_t buffer,
 	return room;
 }
 
-/* ---- what was scraped before it was committed ---- */
-
-/*
- * A chunk that was complete when it was scraped does not change any more: its
- * commit brings nothing new.  Those that still wait for a patch are left out:
- * their writer may patch them in place.
- */
-static void
-remember_scraped(struct local *l, const struct shm_chunk *c)
-{
-	if ((c->flags & SHM_NEEDS_PATCHING) != 0)
-		return;
-	if (l->scraped == NULL)
-		l->scraped = calloc(shm_pages(l->shm), sizeof(*l->scraped));
-	if (l->scraped != NULL)
-		l->scraped[c->page] |= (uint16_t)(1u << c->index);
-}
-
-static bool
-was_scraped(const struct local *l, uint32_t page, uint32_t index)
-{
-	return l->scraped != NULL && (l->scraped[page] >> index & 1) != 0;
-}
-
-static void
-forget_scraped(struct local *l, uint32_t page, uint32_t index)
-{
-	if (l->scraped != NULL)
-		l->scraped[page] &= (uint16_t)~(1u << index);
-}
-
 /* ---- CommitData ---- */
 
 /* False: it has to come again. */
@@ -200,164 +170,79 @@ take_from_memory(struct local *l, const struct commit_move *m)
 		l->discarded++;
 		return true;
 	}
-	if (!was_scraped(l, m->page, m->chunk))
+	if (!shm_was_scraped(l->shm, m->page, m->chunk))
 		room = put_for(l, &c, m->buffer, !m->incomplete);
 	if (room == UPSTREAM_LATER) {
 		/* Should there be no later, it is still there to be scraped. */
 		shm_put_back(l->shm, m->page, m->chunk);
 		return false;
 	}
-	forget_scraped(l, m->page, m->chunk);
+	shm_forget_scraped(l->shm, m->page, m->chunk);
 	shm_release(l->shm, m->page, m->chunk);
 	return true;
 }
 
-/* Applies the index-th move unless it was before; false: not now. */
+/* False: not now. */
 static bool
-next_move(struct local *l, size_t index, const struct commit_move *m)
+put_move(struct local *l, const struct commit_move *m)
 {
 	struct shm_chunk c;
 
-	if (index < l->moves_done)
-		return true;
-	if (m->data == NULL) {
-		if (!take_from_memory(l, m))
-			return false;
-	} else if (shm_chunk_from_bytes(m->data, m->len, &c) != 0) {
-		l->discarded++;
-	} else if (put_for(l, &c, m->buffer,
-	    !m->incomplete) == UPSTREAM_LATER) {
-		return false;
-	}
-	l->moves_done = index + 1;
+	if (m->data == NULL)
+		return take_from_memory(l, m);
+	if (shm_chunk_from_bytes(m->data, m->len, &c) == 0)
+		return put_for(l, &c, m->buffer, !m->incomplete) !=
+		    UPSTREAM_LATER;
+	l->discarded++;
 	return true;
 }
 
 /* Patches are neither dropped nor put off: without them packets are lost. */
 static void
-put_patch(struct local *l, const uint8_t *data, size_t len)
+put_patch(struct local *l, const struct commit_patch *p)
 {
 	const struct upstream *up = &l->owner->up;
-	struct commit_patch p;
 	struct local_buffer *b;
 	uint8_t *out;
 
-	if (!commit_parse_patch(&p, data, len) ||
-	    len + COMMIT_PATCH_MORE > LINK_MESSAGE_MAX) {
+	if (p->len + COMMIT_PATCH_MORE > LINK_MESSAGE_MAX) {
 		l->discarded++;
 		return;
 	}
-	if ((b = buffer_of(l, p.writer, p.buffer)) == NULL)
+	if ((b = buffer_of(l, p->writer, p->buffer)) == NULL)
 		return;
 	if (l->patch_credit < 0) {
 		l->discarded++;
 		return;
 	}
-	l->patch_credit -= (int64_t)len;
-	if (up->ops->reserve(up->arg, l->channel, len + COMMIT_PATCH_MORE, 0,
-	    &out) == UPSTREAM_ROOM)
+	l->patch_credit -= (int64_t)p->len;
+	if (up->ops->reserve(up->arg, l->channel, p->len + COMMIT_PATCH_MORE,
+	    0, &out) == UPSTREAM_ROOM)
 		up->ops->commit(up->arg, l->channel, commit_put_patch(out,
-		    data, len, b->remote));
-}
-
-/*
- * What a request asks for, found in one walk: a request that does not parse is
- * not applied in part.  Its first moves are kept, so that the usual request is
- * parsed once.
- */
-#define MOVES_KEPT 32u
-
-struct plan {
-	struct commit_move moves[MOVES_KEPT];
-	size_t n_moves; /* in all; may be more than are kept */
-	uint64_t flush_id;
-	bool has_patches;
-};
-
-static bool
-make_plan(struct plan *plan, const uint8_t *request, size_t len)
-{
-	struct commit_patch patch;
-	struct commit_move other;
-	struct pb_reader r;
-	struct pb_field f;
-
-	plan->n_moves = 0;
-	plan->flush_id = 0;
-	plan->has_patches = false;
-	pb_init(&r, request, len);
-	while (pb_next(&r, &f)) {
-		switch (f.number) {
-		case COMMIT_MOVE:
-			if (f.wire != PB_BYTES || !commit_parse_move(
-			    plan->n_moves < MOVES_KEPT ?
-			    &plan->moves[plan->n_moves] : &other, f.data,
-			    f.len))
-				return false;
-			plan->n_moves++;
-			break;
-		case COMMIT_PATCH:
-			if (f.wire != PB_BYTES ||
-			    !commit_parse_patch(&patch, f.data, f.len))
-				return false;
-			plan->has_patches = true;
-			break;
-		case COMMIT_FLUSH:
-			plan->flush_id = f.value;
-			break;
-		default:
-			break;
-		}
-	}
-	return !r.bad;
-}
-
-/* The moves that the plan has no place for. */
-static bool
-apply_rest(struct local *l, const uint8_t *request, size_t len)
-{
-	struct commit_move m;
-	struct pb_reader r;
-	struct pb_field f;
-	size_t n = 0;
-
-	pb_init(&r, request, len);
-	while (pb_next(&r, &f))
-		if (f.number == COMMIT_MOVE && n++ >= MOVES_KEPT &&
-		    commit_parse_move(&m, f.data, f.len) &&
-		    !next_move(l, n - 1, &m))
-			return false;
-	return true;
-}
-
-static void
-put_patches(struct local *l, const uint8_t *request, size_t len)
-{
-	struct pb_reader r;
-	struct pb_field f;
-
-	pb_init(&r, request, len);
-	while (pb_next(&r, &f))
-		if (f.number == COMMIT_PATCH)
-			put_patch(l, f.data, f.len);
+		    p->data, p->len, b->remote));
 }
 
 enum local_commit
 local_commit(struct local *l, const uint8_t *request, size_t len)
 {
-	struct plan plan;
+	const struct commit_move *m;
+	struct commit_patch patch;
+	struct commit_plan plan;
 	size_t i;
 
-	if (!make_plan(&plan, request, len))
+	if (!commit_plan_make(&plan, request, len))
 		return LOCAL_COMMIT_BAD;
-	for (i = 0; i < plan.n_moves && i < MOVES_KEPT; i++)
-		if (!next_move(l, i, &plan.moves[i]))
+	for (i = 0; (m = commit_plan_move(&plan, i)) != NULL; i++) {
+		/* Moved before the request had to come again. */
+		if (i < l->moves_done)
+			continue;
+		if (!put_move(l, m))
 			return LOCAL_COMMIT_AGAIN;
-	if (plan.n_moves > MOVES_KEPT && !apply_rest(l, request, len))
-		return LOCAL_COMMIT_AGAIN;
+		l->moves_done = i + 1;
+	}
 	l->moves_done = 0;
-	if (plan.has_patches)
-		put_patches(l, request, len);
+	while (commit_plan_patch(&plan, &patch))
+		put_patch(l, &patch);
 	if (plan.flush_id != 0)
 		local_flush_acked(l, plan.flush_id);
 	return LOCAL_COMMIT_OK;
@@ -390,7 +275,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	struct local *l = sc->l;
 	struct local_buffer *b;
 
-	if (complete && was_scraped(l, c->page, c->index))
+	if (complete && shm_was_scraped(l->shm, c->page, c->index))
 		return;
 	/* Only a writer that named its buffer can be placed. */
 	b = local_find_buffer(l, local_writer_buffer(l, c->writer_id));
@@ -401,8 +286,9 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	    sc->last)) {
 	case UPSTREAM_ROOM:
 		count_chunk(l, c);
-		if (complete)
-			remember_scraped(l, c);
+		/* Its writer may patch it in place until it is committed. */
+		if (complete && (c->flags & SHM_NEEDS_PATCHING) == 0)
+			shm_remember_scraped(l->shm, c);
 		break;
 	case UPSTREAM_LATER:
 		sc->complete = false;

@@ -19,10 +19,9 @@ struct orphan {
 	TAILQ_ENTRY(orphan) link;
 	struct producers *owner;
 	uint32_t channel;
-	struct shm *shm;   /* NULL: it cannot be read */
-	uint16_t *scraped; /* a bit a chunk, by page: went up */
-	bool last;         /* pass */
-	bool complete;     /* all of it found room */
+	struct shm *shm; /* NULL: it cannot be read */
+	bool last;       /* pass */
+	bool complete;   /* all of it found room */
 };
 
 /* ---- giving it to the keeper ---- */
@@ -103,7 +102,6 @@ orphan_free(struct orphan *o)
 {
 	TAILQ_REMOVE(&o->owner->orphans, o, link);
 	shm_free(o->shm);
-	free(o->scraped);
 	free(o);
 }
 
@@ -116,17 +114,12 @@ found(void *arg, uint32_t channel, size_t page_size, int fd)
 	char err[160] = "no memory";
 
 	if (o == NULL || (o->shm = shm_adopt(fd, page_size, err,
-	    sizeof(err))) == NULL || (o->scraped = calloc(shm_pages(o->shm),
-	    sizeof(*o->scraped))) == NULL) {
+	    sizeof(err))) == NULL) {
 		log_warn("shared memory of a producer of the relay before is "
 		    "lost: %s", err);
-		if (o == NULL || o->shm == NULL)
-			close(fd);
-		else
-			shm_free(o->shm);
+		close(fd);
 		if (o == NULL)
 			return;
-		o->shm = NULL;
 	}
 	o->owner = ps;
 	o->channel = channel;
@@ -137,17 +130,16 @@ static void
 scrape_orphan(void *arg, const struct shm_chunk *c, bool complete)
 {
 	struct orphan *o = arg;
-	uint16_t bit = (uint16_t)(1u << c->index);
 
 	/* A header of zeros is of one that was being released. */
 	if (c->writer_id == 0 || (!complete && !o->last) ||
-	    (complete && (o->scraped[c->page] & bit) != 0))
+	    (complete && shm_was_scraped(o->shm, c->page, c->index)))
 		return;
 	switch (local_put_orphan(o->owner, o->channel, c, complete)) {
 	case UPSTREAM_ROOM:
 	case UPSTREAM_DROPPED:
 		if (complete)
-			o->scraped[c->page] |= bit;
+			shm_remember_scraped(o->shm, c);
 		break;
 	case UPSTREAM_LATER:
 		o->complete = false;

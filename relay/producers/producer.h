@@ -137,8 +137,6 @@ struct local {
 	uint32_t shm_size_hint;
 	uint32_t page_size_hint;
 	struct shm *shm;    /* NULL until set up, or emulated */
-	/* A bit a chunk, by page: complete, and went up by a scrape. */
-	uint16_t *scraped;
 
 	struct rpc_call commands; /* GetAsyncCommand; conn NULL: not yet */
 	TAILQ_HEAD(, local_queued) queue;

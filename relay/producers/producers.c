@@ -156,7 +156,6 @@ local_free(struct local *l)
 	if (l->shm != NULL)
 		ps->shm_bytes -= shm_size(l->shm);
 	shm_free(l->shm);
-	free(l->scraped);
 	free(l->name);
 	free(l->sdk_version);
 	free(l);

@@ -182,8 +182,6 @@ struct producer {
 	uint32_t shm_size_hint;
 	uint32_t page_size_hint;
 	struct shm *shm;    /* NULL until set up, or emulated */
-	/* A bit a chunk, by page: complete, and in its buffer by a scrape. */
-	uint16_t *scraped;
 	bool lacks_patches; /* wrote chunks that are to be patched */
 	struct data_source_list data_sources;
 	size_t n_data_sources;

@@ -1,8 +1,8 @@
 #include "service/session/commit.h"
 
-#include <stdlib.h>
 #include <string.h>
 
+#include "transport/shm/commit_plan.h"
 #include "transport/shm/commit_wire.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
@@ -19,13 +19,8 @@
 #include "service/packet/sequence_map.h"
 #include "service/session/session.h"
 
-/* Field numbers: wire-format.md, ChunkToPatch. */
+/* Field numbers: wire-format.md, ChunkToPatch.Patch. */
 enum {
-	PATCH_BUFFER = 1,
-	PATCH_WRITER = 2,
-	PATCH_CHUNK = 3,
-	PATCH_PATCHES = 4,
-	PATCH_MORE = 5,
 	ONE_OFFSET = 1,
 	ONE_DATA = 2,
 };
@@ -199,44 +194,6 @@ write_chunk(struct producer *p, struct session_buffer *b,
 }
 
 static void
-set_scraped(struct producer *p, const struct shm_chunk *c)
-{
-	if (p->scraped == NULL)
-		p->scraped = calloc(shm_pages(p->shm), sizeof(*p->scraped));
-	if (p->scraped != NULL)
-		p->scraped[c->page] |= (uint16_t)(1u << c->index);
-}
-
-/*
- * A chunk that was complete when it was scraped does not change any more: its
- * commit brings nothing new, and must not look like something that came too
- * late when its packets have been read meanwhile.  Those that still wait for a
- * patch are left out: their writer may patch them in place.
- */
-static void
-remember_scraped(struct producer *p, const struct shm_chunk *c)
-{
-	if ((c->flags & TB_NEEDS_PATCHING) == 0)
-		set_scraped(p, c);
-}
-
-static bool
-was_scraped(const struct producer *p, uint32_t page, uint32_t index)
-{
-	return p->scraped != NULL && (p->scraped[page] >> index & 1) != 0;
-}
-
-/* page and index have been found valid. */
-static bool
-forget_scraped(struct producer *p, uint32_t page, uint32_t index)
-{
-	if (!was_scraped(p, page, index))
-		return false;
-	p->scraped[page] &= (uint16_t)~(1u << index);
-	return true;
-}
-
-static void
 apply_move(struct producer *p, const struct commit_move *m)
 {
 	struct service *s = p->service;
@@ -255,7 +212,8 @@ apply_move(struct producer *p, const struct commit_move *m)
 		note_refused(p, 1, 0);
 		return;
 	}
-	known = in_shm && forget_scraped(p, m->page, m->chunk);
+	/* Scraped when it was complete: it does not change any more. */
+	known = in_shm && shm_was_scraped(p->shm, m->page, m->chunk);
 	if (!known) {
 		b = find_buffer(p, c.writer_id, m->buffer, &refused);
 		if (refused)
@@ -264,17 +222,11 @@ apply_move(struct producer *p, const struct commit_move *m)
 		    !quota_drops(p, b, &c, !m->incomplete, false)))
 			write_chunk(p, b, &c, !m->incomplete);
 	}
-	if (in_shm)
+	if (in_shm) {
+		shm_forget_scraped(p->shm, m->page, m->chunk);
 		shm_release(p->shm, m->page, m->chunk);
+	}
 }
-
-/* One ChunkToPatch; its patches are read from `from` again. */
-struct patching {
-	uint32_t buffer, writer, chunk;
-	bool more; /* of later requests */
-	size_t n;
-	const struct pb_field *from;
-};
 
 static bool
 parse_patch(struct tb_patch *out, const struct pb_field *f)
@@ -295,42 +247,7 @@ parse_patch(struct tb_patch *out, const struct pb_field *f)
 	return !r.bad;
 }
 
-static bool
-parse_patching(struct patching *out, const struct pb_field *f)
-{
-	struct pb_reader r;
-	struct pb_field g;
-	struct tb_patch patch;
-
-	*out = (struct patching){ .from = f };
-	pb_init(&r, f->data, f->len);
-	while (pb_next(&r, &g)) {
-		switch (g.number) {
-		case PATCH_BUFFER:
-			out->buffer = (uint32_t)g.value;
-			break;
-		case PATCH_WRITER:
-			out->writer = (uint32_t)g.value;
-			break;
-		case PATCH_CHUNK:
-			out->chunk = (uint32_t)g.value;
-			break;
-		case PATCH_MORE:
-			out->more = g.value != 0;
-			break;
-		case PATCH_PATCHES:
-			if (g.wire != PB_BYTES || !parse_patch(&patch, &g))
-				return false;
-			out->n++;
-			break;
-		default:
-			break;
-		}
-	}
-	return !r.bad;
-}
-
-/* The next of them; up to PATCHES_AT_ONCE. */
+/* Reads up to PATCHES_AT_ONCE patches of a chunk. */
 static size_t
 next_patches(struct pb_reader *r, struct tb_patch *out)
 {
@@ -338,7 +255,7 @@ next_patches(struct pb_reader *r, struct tb_patch *out)
 	size_t n = 0;
 
 	while (n < PATCHES_AT_ONCE && pb_next(r, &f))
-		if (f.number == PATCH_PATCHES && parse_patch(&out[n], &f))
+		if (f.number == COMMIT_PATCH_PATCHES && parse_patch(&out[n], &f))
 			n++;
 	return n;
 }
@@ -348,20 +265,20 @@ next_patches(struct pb_reader *r, struct tb_patch *out)
  * a packet that was patched in part must not be read.
  */
 static void
-patch_chunk(struct producer *p, const struct patching *c)
+patch_chunk(struct producer *p, const struct commit_patch *c)
 {
 	struct tb_patch patches[PATCHES_AT_ONCE];
 	struct session_buffer *b;
 	struct pb_reader r;
 	bool refused, stalled = c->more;
-	size_t left = c->n, n;
+	size_t left = c->patches, n;
 
 	b = find_buffer(p, c->writer, c->buffer, &refused);
 	if (refused)
-		note_refused(p, 0, c->n);
+		note_refused(p, 0, c->patches);
 	if (b == NULL)
 		return;
-	pb_init(&r, c->from->data, c->from->len);
+	pb_init(&r, c->data, c->len);
 	do {
 		n = next_patches(&r, patches);
 		left -= n;
@@ -407,127 +324,46 @@ must_wait(struct producer *p, struct session_buffer *b, size_t len)
 }
 
 /*
- * What a request asks for, found in one walk: a request that does not parse is
- * not applied in part.  Its first moves are kept, so that the usual request is
- * parsed once.
- */
-#define MOVES_KEPT 32u
-
-struct plan {
-	struct commit_move moves[MOVES_KEPT];
-	size_t n_moves; /* in all; may be more than are kept */
-	uint64_t flush_id;
-	bool has_patches;
-};
-
-static bool
-make_plan(struct plan *plan, const uint8_t *request, size_t len)
-{
-	struct pb_reader r;
-	struct pb_field f;
-	struct commit_move other;
-	struct patching patching;
-
-	plan->n_moves = 0;
-	plan->flush_id = 0;
-	plan->has_patches = false;
-	pb_init(&r, request, len);
-	while (pb_next(&r, &f)) {
-		switch (f.number) {
-		case COMMIT_MOVE:
-			if (f.wire != PB_BYTES || !commit_parse_move(
-			    plan->n_moves < MOVES_KEPT ?
-			    &plan->moves[plan->n_moves] : &other, f.data,
-			    f.len))
-				return false;
-			plan->n_moves++;
-			break;
-		case COMMIT_PATCH:
-			if (f.wire != PB_BYTES || !parse_patching(&patching,
-			    &f))
-				return false;
-			plan->has_patches = true;
-			break;
-		case COMMIT_FLUSH:
-			plan->flush_id = f.value;
-			break;
-		default:
-			break;
-		}
-	}
-	return !r.bad;
-}
-
-/*
- * Applies the index-th move of the request unless it was before the request had
- * to wait, or has to wait now (false): one request may hold more than a buffer.
+ * Whether a move has to wait for a file or a quota; then the producer is woken
+ * later.
  */
 static bool
-next_move(struct producer *p, size_t index, const struct commit_move *m)
+move_waits(struct producer *p, const struct commit_move *m)
 {
 	struct session_buffer *b = NULL;
 	size_t bytes;
 
-	if (index < p->moves_done)
-		return true;
 	bytes = m->data != NULL ? m->len :
 	    p->shm != NULL ? shm_page_size(p->shm) : 0;
 	if (p->service->n_lossless > 0 || p->quota != NULL)
 		b = buffer_of_move(p, m);
 	if (b != NULL && p->service->n_lossless > 0 && must_wait(p, b, bytes))
-		return false;
-	if (p->quota != NULL && quota_holds(p, b != NULL ? bytes : 0))
-		return false;
-	apply_move(p, m);
-	p->moves_done = index + 1;
-	return true;
-}
-
-/* The moves that the plan has no place for. */
-static bool
-apply_rest(struct producer *p, const uint8_t *request, size_t len)
-{
-	struct pb_reader r;
-	struct pb_field f;
-	struct commit_move m;
-	size_t n = 0;
-
-	pb_init(&r, request, len);
-	while (pb_next(&r, &f))
-		if (f.number == COMMIT_MOVE && n++ >= MOVES_KEPT &&
-		    commit_parse_move(&m, f.data, f.len) &&
-		    !next_move(p, n - 1, &m))
-			return false;
-	return true;
-}
-
-static void
-apply_patches(struct producer *p, const uint8_t *request, size_t len)
-{
-	struct patching patching;
-	struct pb_reader r;
-	struct pb_field f;
-
-	pb_init(&r, request, len);
-	while (pb_next(&r, &f))
-		if (f.number == COMMIT_PATCH && parse_patching(&patching, &f))
-			patch_chunk(p, &patching);
+		return true;
+	return p->quota != NULL && quota_holds(p, b != NULL ? bytes : 0);
 }
 
 static enum commit_verdict
-apply(struct producer *p, const struct plan *plan, const uint8_t *request,
-    size_t len)
+apply(struct producer *p, struct commit_plan *plan)
 {
+	const struct commit_move *m;
+	struct commit_patch patch;
 	size_t i;
 
-	for (i = 0; i < plan->n_moves && i < MOVES_KEPT; i++)
-		if (!next_move(p, i, &plan->moves[i]))
+	for (i = 0; (m = commit_plan_move(plan, i)) != NULL; i++) {
+		/*
+		 * Applied before the request had to wait: one request may hold
+		 * more than a buffer.
+		 */
+		if (i < p->moves_done)
+			continue;
+		if (move_waits(p, m))
 			return COMMIT_AGAIN;
-	if (plan->n_moves > MOVES_KEPT && !apply_rest(p, request, len))
-		return COMMIT_AGAIN;
+		apply_move(p, m);
+		p->moves_done = i + 1;
+	}
 	p->moves_done = 0;
-	if (plan->has_patches)
-		apply_patches(p, request, len);
+	while (commit_plan_patch(plan, &patch))
+		patch_chunk(p, &patch);
 	return COMMIT_OK;
 }
 
@@ -535,13 +371,13 @@ enum commit_verdict
 commit_data(struct producer *p, const uint8_t *request, size_t len)
 {
 	enum commit_verdict verdict;
-	struct plan plan;
+	struct commit_plan plan;
 
-	if (!make_plan(&plan, request, len)) {
+	if (!commit_plan_make(&plan, request, len)) {
 		p->service->counters.unparsable_commits++;
 		return COMMIT_BAD;
 	}
-	verdict = apply(p, &plan, request, len);
+	verdict = apply(p, &plan);
 	count_refused(p);
 	if (verdict == COMMIT_OK && plan.flush_id != 0)
 		flush_ack(p, plan.flush_id);
@@ -573,7 +409,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	struct session_buffer *b;
 	uint16_t id;
 
-	if (complete && was_scraped(sc->p, c->page, c->index))
+	if (complete && shm_was_scraped(sc->p->shm, c->page, c->index))
 		return;
 	/* Only a writer that named its buffer can be placed. */
 	id = producer_writer_buffer(sc->p, c->writer_id);
@@ -589,12 +425,17 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	if (sc->p->quota != NULL && quota_drops(sc->p, b, c, complete,
 	    sc->only == NULL || session_is_over(sc->only))) {
 		if (complete)
-			set_scraped(sc->p, c);
+			shm_remember_scraped(sc->p->shm, c);
 		return;
 	}
 	write_chunk(sc->p, b, c, complete);
-	if (complete)
-		remember_scraped(sc->p, c);
+	/*
+	 * The commit of a chunk that was complete must not look like something
+	 * that came too late when its packets have been read meanwhile.  One
+	 * that waits for a patch may be patched in place by its writer.
+	 */
+	if (complete && (c->flags & SHM_NEEDS_PATCHING) == 0)
+		shm_remember_scraped(sc->p->shm, c);
 }
 
 bool

@@ -291,7 +291,6 @@ producer_finish(struct producer *p)
 	quota_producer_gone(p);
 	link_losses_free(p);
 	arrival_watch_free(p->arrivals);
-	free(p->scraped);
 	free(p->allowed);
 	shm_free(p->shm);
 	p->machine->n_producers--;

@@ -13,7 +13,8 @@ enum {
 	MOVE_INCOMPLETE = 5,
 	PATCH_BUFFER = 1,
 	PATCH_WRITER = 2,
-	PATCH_PATCHES = 4,
+	PATCH_CHUNK = 3,
+	PATCH_MORE = 5,
 };
 
 #define TAG(field, wire) ((uint8_t)((field) << 3 | (wire)))
@@ -62,7 +63,7 @@ commit_parse_patch(struct commit_patch *p, const uint8_t *data, size_t len)
 	struct pb_reader r;
 	struct pb_field f;
 
-	memset(p, 0, sizeof(*p));
+	*p = (struct commit_patch){ .data = data, .len = len };
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f)) {
 		switch (f.number) {
@@ -72,9 +73,16 @@ commit_parse_patch(struct commit_patch *p, const uint8_t *data, size_t len)
 		case PATCH_WRITER:
 			p->writer = (uint32_t)f.value;
 			break;
-		case PATCH_PATCHES:
+		case PATCH_CHUNK:
+			p->chunk = (uint32_t)f.value;
+			break;
+		case PATCH_MORE:
+			p->more = f.value != 0;
+			break;
+		case COMMIT_PATCH_PATCHES:
 			if (f.wire != PB_BYTES || !pb_well_formed(f.data, f.len))
 				return false;
+			p->patches++;
 			break;
 		default:
 			break;

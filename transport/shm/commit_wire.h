@@ -27,12 +27,19 @@ struct commit_move {
 bool commit_parse_move(struct commit_move *m, const uint8_t *data, size_t len)
     MUST_CHECK;
 
-/* ChunkToPatch, of which the patches themselves are not looked at. */
+/* ChunkToPatch; its patches are messages in data. */
 struct commit_patch {
 	uint32_t buffer;
 	uint32_t writer;
+	uint32_t chunk;
+	bool more;      /* patches of later requests are to come */
+	size_t patches; /* how many there are in data */
+	const uint8_t *data;
+	size_t len;
 };
-/* False: it does not parse, one of its patches neither. */
+/* The field of ChunkToPatch that holds a patch. */
+#define COMMIT_PATCH_PATCHES 4u
+/* p borrows data.  False: it does not parse, or one of its patches does not. */
 bool commit_parse_patch(struct commit_patch *p, const uint8_t *data,
     size_t len) MUST_CHECK;
 /*

@@ -143,6 +143,7 @@ shm_free(struct shm *s)
 	munmap(s->base, s->size);
 	close(s->fd);
 	pthread_mutex_destroy(&s->lock);
+	free(s->scraped);
 	free(s);
 }
 

@@ -142,6 +142,16 @@ void shm_scrape(struct shm *s, bool in_order, shm_scrape_fn fn, void *arg);
 void shm_scrape_left(struct shm *s, shm_scrape_fn fn, void *arg);
 
 /*
+ * Reader: remembers a chunk whose contents were taken by a scrape and do not
+ * change any more, so that its commit brings nothing new.  Without memory for
+ * that it is not remembered, and its contents may be taken twice.
+ */
+void shm_remember_scraped(struct shm *s, const struct shm_chunk *c);
+/* page and index have been found valid, as by shm_take(). */
+bool shm_was_scraped(const struct shm *s, uint32_t page, uint32_t index);
+void shm_forget_scraped(struct shm *s, uint32_t page, uint32_t index);
+
+/*
  * Reader: describes the chunk in `data` (header included), as sent inside
  * CommitData under emulation.  -1 when it is shorter than a header.
  */

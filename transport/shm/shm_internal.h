@@ -33,6 +33,9 @@ struct shm {
 	size_t pages;
 	int fd; /* owned */
 
+	/* Reader only: a bit a chunk, by page; owned, made on demand. */
+	uint16_t *scraped;
+
 	/* Writer only: threads of one process take turns to acquire. */
 	pthread_mutex_t lock;
 	size_t next_page; /* where the search for a free chunk begins */

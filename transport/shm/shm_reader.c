@@ -351,6 +351,28 @@ shm_scrape_left(struct shm *s, shm_scrape_fn fn, void *arg)
 	walk(&sc, scrape_page);
 }
 
+void
+shm_remember_scraped(struct shm *s, const struct shm_chunk *c)
+{
+	if (s->scraped == NULL)
+		s->scraped = calloc(s->pages, sizeof(*s->scraped));
+	if (s->scraped != NULL)
+		s->scraped[c->page] |= (uint16_t)(1u << c->index);
+}
+
+bool
+shm_was_scraped(const struct shm *s, uint32_t page, uint32_t index)
+{
+	return s->scraped != NULL && (s->scraped[page] >> index & 1) != 0;
+}
+
+void
+shm_forget_scraped(struct shm *s, uint32_t page, uint32_t index)
+{
+	if (s->scraped != NULL)
+		s->scraped[page] &= (uint16_t)~(1u << index);
+}
+
 int
 shm_chunk_from_bytes(const uint8_t *data, size_t len, struct shm_chunk *out)
 {

@@ -837,6 +837,27 @@ several_writers_and_a_reader_lose_and_mix_nothing(void **state)
 	shm_free(s);
 }
 
+static void
+a_chunk_is_known_as_scraped_until_it_is_forgotten(void **state)
+{
+	struct shm *s = shm_new(4 * PAGE, PAGE);
+	struct shm_chunk c = { .page = 3, .index = 13 };
+
+	assert_non_null(s);
+	assert_false(shm_was_scraped(s, 3, 13));
+	shm_forget_scraped(s, 3, 13);
+	shm_remember_scraped(s, &c);
+	assert_true(shm_was_scraped(s, 3, 13));
+	assert_false(shm_was_scraped(s, 3, 12));
+	assert_false(shm_was_scraped(s, 2, 13));
+	c.index = 0;
+	shm_remember_scraped(s, &c);
+	shm_forget_scraped(s, 3, 13);
+	assert_false(shm_was_scraped(s, 3, 13));
+	assert_true(shm_was_scraped(s, 3, 0));
+	shm_free(s);
+}
+
 int
 main(void)
 {
@@ -875,6 +896,8 @@ main(void)
 		cmocka_unit_test(
 		    a_chunk_sent_as_bytes_is_described_like_one_in_memory),
 		cmocka_unit_test(reserved_layouts_hold_no_chunks),
+		cmocka_unit_test(
+		    a_chunk_is_known_as_scraped_until_it_is_forgotten),
 		cmocka_unit_test(
 		    a_hostile_writer_cannot_lead_the_reader_out_of_the_memory),
 		cmocka_unit_test(
