@@ -2,45 +2,21 @@
 
 #include <stdlib.h>
 
-#define CHAINS_FIRST 16u
-
 struct peer_count {
-	struct peer_count *next;
+	struct hash_link by_key;
 	uint64_t key;
 	uint32_t n; /* never 0 */
 };
 
-/* Where the peer's count hangs, or would. */
-static struct peer_count **
+static struct peer_count *
 find(const struct per_peer_count *q, uint64_t key)
 {
-	struct peer_count **at = &q->chains[key % q->n_chains];
+	struct peer_count *c;
 
-	while (*at != NULL && (*at)->key != key)
-		at = &(*at)->next;
-	return at;
-}
-
-/* One chain a peer: they stay short.  -1: no memory. */
-static int
-grow(struct per_peer_count *q)
-{
-	size_t i, n = q->n_chains == 0 ? CHAINS_FIRST : q->n_chains * 2;
-	struct per_peer_count bigger = { .n_chains = n, .n = q->n };
-	struct peer_count *c, **at;
-
-	if ((bigger.chains = calloc(n, sizeof(struct peer_count *))) == NULL)
-		return -1;
-	for (i = 0; i < q->n_chains; i++)
-		while ((c = q->chains[i]) != NULL) {
-			q->chains[i] = c->next;
-			at = find(&bigger, c->key);
-			c->next = NULL;
-			*at = c;
-		}
-	free(q->chains);
-	*q = bigger;
-	return 0;
+	HASH_MAP_FOREACH_OF(c, &q->peers, hash_number(key), by_key)
+		if (c->key == key)
+			return c;
+	return NULL;
 }
 
 bool
@@ -53,64 +29,59 @@ bool
 per_peer_count_take_n(struct per_peer_count *q, uint64_t key, uint32_t n,
     uint32_t most)
 {
-	struct peer_count **at;
+	struct peer_count *c;
 
 	if (n == 0)
 		return true;
 	if (n > most)
 		return false;
-	if (q->n >= q->n_chains && grow(q) != 0 && q->n_chains == 0)
-		return false;
-	at = find(q, key);
-	if (*at == NULL) {
-		if ((*at = calloc(1, sizeof(**at))) == NULL)
+	if ((c = find(q, key)) == NULL) {
+		if ((c = calloc(1, sizeof(*c))) == NULL)
 			return false;
-		(*at)->key = key;
-		q->n++;
-	} else if ((*at)->n > most - n) {
+		c->key = key;
+		hash_map_put(&q->peers, &c->by_key, hash_number(key));
+	} else if (c->n > most - n) {
 		return false;
 	}
-	(*at)->n += n;
+	c->n += n;
 	return true;
+}
+
+static void
+forget(struct per_peer_count *q, struct peer_count *c)
+{
+	hash_map_remove(&q->peers, &c->by_key);
+	free(c);
 }
 
 void
 per_peer_count_give(struct per_peer_count *q, uint64_t key, uint32_t n)
 {
-	struct peer_count **at, *c;
+	struct peer_count *c = find(q, key);
 
-	if (q->n_chains == 0 || (c = *(at = find(q, key))) == NULL)
+	if (c == NULL)
 		return;
-	if (c->n > n) {
+	if (c->n > n)
 		c->n -= n;
-		return;
-	}
-	*at = c->next;
-	free(c);
-	q->n--;
+	else
+		forget(q, c);
 }
 
 uint32_t
 per_peer_count_has(const struct per_peer_count *q, uint64_t key)
 {
-	const struct peer_count *c;
+	const struct peer_count *c = find(q, key);
 
-	if (q->n_chains == 0 || (c = *find(q, key)) == NULL)
-		return 0;
-	return c->n;
+	return c != NULL ? c->n : 0;
 }
 
 void
 per_peer_count_done(struct per_peer_count *q)
 {
+	struct hash_cursor at;
 	struct peer_count *c;
-	size_t i;
 
-	for (i = 0; i < q->n_chains; i++)
-		while ((c = q->chains[i]) != NULL) {
-			q->chains[i] = c->next;
-			free(c);
-		}
-	free(q->chains);
-	*q = (struct per_peer_count){ .chains = NULL };
+	HASH_MAP_FOREACH(c, &q->peers, &at, by_key)
+		forget(q, c);
+	hash_map_done(&q->peers);
 }

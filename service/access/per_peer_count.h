@@ -1,6 +1,6 @@
 /*
- * per_peer_count: how many of something each peer has, and no more than it may.
- * Who a peer is, is a number here (principal_key()).
+ * per_peer_count: counts how many of something each peer has, up to a limit.
+ * A peer is known by a number (principal_key()).
  */
 #ifndef SERVICE_ACCESS_PER_PEER_COUNT_H
 #define SERVICE_ACCESS_PER_PEER_COUNT_H
@@ -10,17 +10,14 @@
 #include <stdint.h>
 
 #include "transport/base/compiler.h"
-
-struct peer_count;
+#include "transport/base/hash_map.h"
 
 /* Zero-initialised is ready to use. */
 struct per_peer_count {
-	struct peer_count **chains; /* by the key's remainder; owned */
-	size_t n_chains;
-	size_t n; /* peers that have something */
+	struct hash_map peers; /* that have something; owned */
 };
 
-/* Takes one for the peer.  False: it has `most` already, or no memory. */
+/* Takes one for the peer.  false: it has `most` already, or no memory. */
 bool per_peer_count_take(struct per_peer_count *q, uint64_t key, uint32_t most)
     MUST_CHECK;
 /* The same for n at once. */

@@ -4,13 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <sys/random.h>
 
 #include "service/settings/settings.h"
+#include "transport/base/hash_map.h"
 #include "transport/socket/peer.h"
 #include "transport/tls/tls.h"
-
-#define BUCKETS_MIN 64u /* a power of two, as every number of buckets */
 
 /* Who it is: the first field that auth gives a meaning. */
 struct peer_key {
@@ -20,8 +18,7 @@ struct peer_key {
 };
 
 struct peer_entry {
-	struct peer_entry *next; /* in its bucket */
-	uint64_t hash;
+	struct hash_link by_key;
 	struct peer_key key;
 	size_t connections; /* handshakes included; at 0 it is freed */
 	size_t handshakes;
@@ -38,9 +35,7 @@ struct peer_share {
 
 struct peer_limits {
 	const struct limits *limits; /* borrowed */
-	uint64_t seed; /* nobody outside knows who shares a bucket */
-	struct peer_entry **buckets;
-	size_t n_buckets;
+	struct hash_map entries;
 	struct budget of_all;
 	struct peer_limits_counts counts;
 	TAILQ_HEAD(, peer_share) handshakes; /* oldest first */
@@ -77,22 +72,10 @@ key_of_address(struct peer_key *k, const struct peer *p)
 }
 
 static uint64_t
-mix(uint64_t h, uint64_t v)
+hash_key(const struct peer_key *k)
 {
-	h = (h ^ v) * 0x9e3779b97f4a7c15u;
-	return h ^ h >> 32;
-}
-
-static uint64_t
-hash_key(const struct peer_limits *t, const struct peer_key *k)
-{
-	uint64_t h = mix(t->seed, (uint64_t)k->auth);
-	const char *c;
-
-	h = mix(h, k->number);
-	for (c = k->name; *c != '\0'; c++)
-		h = mix(h, (unsigned char)*c);
-	return h;
+	return k->auth == PEER_CERT ? hash_bytes(k->name, strlen(k->name)) :
+	    hash_numbers((uint64_t)k->auth, k->number);
 }
 
 static bool
@@ -104,74 +87,33 @@ key_equal(const struct peer_key *a, const struct peer_key *b)
 
 /* ---- the table ---- */
 
-static struct peer_entry **
-bucket_of(const struct peer_limits *t, uint64_t hash)
-{
-	return &t->buckets[hash & (t->n_buckets - 1)];
-}
-
-/* Without memory it stays as it is: slower, not wrong. */
-static void
-grow(struct peer_limits *t)
-{
-	struct peer_entry **old = t->buckets, **bucket, *e, *next;
-	size_t i, n_old = t->n_buckets;
-
-	t->buckets = calloc(n_old * 2, sizeof(*t->buckets));
-	if (t->buckets == NULL) {
-		t->buckets = old;
-		return;
-	}
-	t->n_buckets = n_old * 2;
-	for (i = 0; i < n_old; i++) {
-		for (e = old[i]; e != NULL; e = next) {
-			next = e->next;
-			bucket = bucket_of(t, e->hash);
-			e->next = *bucket;
-			*bucket = e;
-		}
-	}
-	free(old);
-}
-
 /* The entry, made where it is not there; the caller counts itself in. */
 static struct peer_entry *
 entry_get(struct peer_limits *t, const struct peer_key *k)
 {
-	uint64_t hash = hash_key(t, k);
-	struct peer_entry **bucket, *e;
+	uint64_t hash = hash_key(k);
+	struct peer_entry *e;
 
-	for (e = *bucket_of(t, hash); e != NULL; e = e->next)
-		if (e->hash == hash && key_equal(&e->key, k))
+	HASH_MAP_FOREACH_OF(e, &t->entries, hash, by_key)
+		if (key_equal(&e->key, k))
 			return e;
 	if ((e = calloc(1, sizeof(*e))) == NULL)
 		return NULL;
-	if (t->counts.peers >= t->n_buckets)
-		grow(t);
-	bucket = bucket_of(t, hash);
-	e->hash = hash;
 	e->key = *k;
 	e->budget.memory_max = (size_t)
 	    t->limits->max_connection_memory_per_peer_kb * 1024;
 	e->budget.bytes_per_second =
 	    t->limits->max_input_kb_per_s_per_peer * 1024;
-	e->next = *bucket;
-	*bucket = e;
-	t->counts.peers++;
+	hash_map_put(&t->entries, &e->by_key, hash);
 	return e;
 }
 
 static void
 entry_drop_unused(struct peer_limits *t, struct peer_entry *e)
 {
-	struct peer_entry **at;
-
 	if (e->connections > 0)
 		return;
-	for (at = bucket_of(t, e->hash); *at != e; at = &(*at)->next)
-		;
-	*at = e->next;
-	t->counts.peers--;
+	hash_map_remove(&t->entries, &e->by_key);
 	free(e);
 }
 
@@ -186,36 +128,22 @@ peer_limits_new(const struct limits *limits,
 	t->limits = limits;
 	t->crowded_out = crowded_out;
 	TAILQ_INIT(&t->handshakes);
-	/* Early in a machine's life there may be none: then it is guessable. */
-	if (getrandom(&t->seed, sizeof(t->seed), GRND_NONBLOCK) < 0)
-		t->seed = (uintptr_t)t;
 	t->of_all.memory_max = (size_t)limits->max_connection_memory_kb * 1024;
 	t->of_all.bytes_per_second = limits->max_input_kb_per_s * 1024;
-	t->n_buckets = BUCKETS_MIN;
-	if ((t->buckets = calloc(t->n_buckets, sizeof(*t->buckets))) == NULL)
-		goto fail;
 	return t;
-
-fail:
-	free(t);
-	return NULL;
 }
 
 void
 peer_limits_free(struct peer_limits *t)
 {
-	struct peer_entry *e, *next;
-	size_t i;
+	struct hash_cursor at;
+	struct peer_entry *e;
 
 	if (t == NULL)
 		return;
-	for (i = 0; i < t->n_buckets; i++) {
-		for (e = t->buckets[i]; e != NULL; e = next) {
-			next = e->next;
-			free(e);
-		}
-	}
-	free(t->buckets);
+	HASH_MAP_FOREACH(e, &t->entries, &at, by_key)
+		free(e);
+	hash_map_done(&t->entries);
 	free(t);
 }
 
@@ -406,4 +334,5 @@ void
 peer_limits_counts(const struct peer_limits *t, struct peer_limits_counts *out)
 {
 	*out = t->counts;
+	out->peers = t->entries.n;
 }

@@ -1,25 +1,20 @@
 #include "service/machine/machine.h"
 
-
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#define CHAINS 4096u /* a power of two */
 /* Ids that other owners have, before a claim is given up. */
 #define TRIES_MAX 64u
 
-LIST_HEAD(machine_chain, machine);
-LIST_HEAD(account_chain, machine_account);
-
 struct machine_table {
-	struct machine_chain by_id[CHAINS];
-	struct machine_chain by_claim[CHAINS];
-	struct account_chain accounts[CHAINS]; /* shared ones, by peer */
+	struct hash_map by_id;
+	struct hash_map by_claim;
+	struct hash_map accounts; /* shared ones, by owner */
 	uint32_t last_account;
+	TAILQ_HEAD(, machine) all;  /* oldest first */
 	TAILQ_HEAD(, machine) idle; /* longest first */
-	size_t n;
 	struct per_peer_count peers;
 	/*
 	 * From an id that another owner has to the next that is tried: unknown
@@ -35,6 +30,7 @@ machine_table_new(void)
 
 	if ((t = calloc(1, sizeof(*t))) == NULL)
 		return NULL;
+	TAILQ_INIT(&t->all);
 	TAILQ_INIT(&t->idle);
 	if (getrandom(&t->stride, sizeof(t->stride), 0) < 0)
 		t->stride = (uint32_t)(uintptr_t)t;
@@ -83,10 +79,16 @@ leave_account(struct machine *m)
 
 	if (a == NULL || --a->n_machines > 0)
 		return;
-	LIST_REMOVE(a, link);
+	hash_map_remove(&m->table->accounts, &a->by_owner);
 	free_quota(a);
 	free(a->owner);
 	free(a);
+}
+
+static uint64_t
+hash_text(const char *text)
+{
+	return hash_bytes(text, strlen(text));
 }
 
 /* NULL: no memory. */
@@ -103,7 +105,7 @@ add_account(struct machine_table *t, const struct machine_claim *c)
 	}
 	/* Behind all ids of machines, which are the shares of the others. */
 	a->share = (UINT64_C(1) << 32) + t->last_account++;
-	LIST_INSERT_HEAD(&t->accounts[c->peer % CHAINS], a, link);
+	hash_map_put(&t->accounts, &a->by_owner, hash_text(a->owner));
 	return a;
 }
 
@@ -116,7 +118,7 @@ join_account(struct machine_table *t, struct machine *m,
 	m->own.share = m->id;
 	if (!c->together)
 		return 0;
-	LIST_FOREACH(a, &t->accounts[c->peer % CHAINS], link)
+	HASH_MAP_FOREACH_OF(a, &t->accounts, hash_text(c->owner), by_owner)
 		if (strcmp(a->owner, c->owner) == 0)
 			break;
 	if (a == NULL && (a = add_account(t, c)) == NULL)
@@ -133,11 +135,11 @@ drop(struct machine *m)
 {
 	struct machine_table *t = m->table;
 
-	LIST_REMOVE(m, by_id);
-	LIST_REMOVE(m, by_claim);
+	hash_map_remove(&t->by_id, &m->by_id);
+	hash_map_remove(&t->by_claim, &m->by_claim);
+	TAILQ_REMOVE(&t->all, m, all);
 	TAILQ_REMOVE(&t->idle, m, idle);
 	per_peer_count_give(&t->peers, m->peer, 1);
-	t->n--;
 	leave_account(m);
 	machine_done(m);
 	free(m);
@@ -153,24 +155,26 @@ machine_table_free(struct machine_table *t)
 	while ((m = TAILQ_FIRST(&t->idle)) != NULL)
 		drop(m);
 	per_peer_count_done(&t->peers);
+	hash_map_done(&t->by_id);
+	hash_map_done(&t->by_claim);
+	hash_map_done(&t->accounts);
 	free(t);
 }
 
 size_t
 machine_table_count(const struct machine_table *t)
 {
-	return t->n;
+	return t->by_id.n;
 }
 
 size_t
 machine_table_ids(const struct machine_table *t, uint32_t *out)
 {
 	const struct machine *m;
-	size_t i, n = 0;
+	size_t n = 0;
 
-	for (i = 0; i < CHAINS; i++)
-		LIST_FOREACH(m, &t->by_id[i], by_id)
-			out[n++] = m->id;
+	TAILQ_FOREACH(m, &t->all, all)
+		out[n++] = m->id;
 	return n;
 }
 
@@ -179,7 +183,7 @@ machine_find(struct machine_table *t, uint32_t id)
 {
 	struct machine *m;
 
-	LIST_FOREACH(m, &t->by_id[id % CHAINS], by_id)
+	HASH_MAP_FOREACH_OF(m, &t->by_id, hash_number(id), by_id)
 		if (m->id == id)
 			return m;
 	return NULL;
@@ -196,18 +200,17 @@ machine_of_owner(struct machine_table *t, const char *owner)
 {
 	struct machine *m, *found = NULL;
 	bool is_measured, measured = false;
-	size_t i, n = 0;
+	size_t n = 0;
 
-	for (i = 0; i < CHAINS; i++)
-		LIST_FOREACH(m, &t->by_id[i], by_id) {
-			is_measured = m->clock_sync != NULL;
-			if (m->refs == 0 || !same_owner(m->owner, owner) ||
-			    (measured && !is_measured))
-				continue;
-			n = is_measured && !measured ? 1 : n + 1;
-			measured = is_measured;
-			found = m;
-		}
+	TAILQ_FOREACH(m, &t->all, all) {
+		is_measured = m->clock_sync != NULL;
+		if (m->refs == 0 || !same_owner(m->owner, owner) ||
+		    (measured && !is_measured))
+			continue;
+		n = is_measured && !measured ? 1 : n + 1;
+		measured = is_measured;
+		found = m;
+	}
 	return n == 1 ? found : NULL;
 }
 
@@ -216,7 +219,7 @@ find_claimed(struct machine_table *t, const struct machine_claim *c)
 {
 	struct machine *m;
 
-	LIST_FOREACH(m, &t->by_claim[c->id % CHAINS], by_claim)
+	HASH_MAP_FOREACH_OF(m, &t->by_claim, hash_number(c->id), by_claim)
 		if (m->claimed == c->id && same_owner(m->owner, c->owner))
 			return m;
 	return NULL;
@@ -249,7 +252,7 @@ make_room(struct machine_table *t, uint64_t peer)
 			return false;
 		drop(m);
 	}
-	if (t->n < MACHINES_MAX)
+	if (t->by_id.n < MACHINES_MAX)
 		return true;
 	if ((m = TAILQ_FIRST(&t->idle)) == NULL)
 		return false;
@@ -266,6 +269,7 @@ add(struct machine_table *t, const struct machine_claim *c)
 		return NULL;
 	if ((m = calloc(1, sizeof(*m))) == NULL)
 		return NULL;
+	m->table = t;
 	if ((m->id = free_id(t, c->id)) == 0 ||
 	    machine_rename(m, c->name) != 0 ||
 	    (c->owner != NULL && (m->owner = strdup(c->owner)) == NULL) ||
@@ -278,11 +282,10 @@ add(struct machine_table *t, const struct machine_claim *c)
 	}
 	m->claimed = c->id;
 	m->peer = c->peer;
-	m->table = t;
-	LIST_INSERT_HEAD(&t->by_id[m->id % CHAINS], m, by_id);
-	LIST_INSERT_HEAD(&t->by_claim[m->claimed % CHAINS], m, by_claim);
+	hash_map_put(&t->by_id, &m->by_id, hash_number(m->id));
+	hash_map_put(&t->by_claim, &m->by_claim, hash_number(m->claimed));
+	TAILQ_INSERT_TAIL(&t->all, m, all);
 	TAILQ_INSERT_TAIL(&t->idle, m, idle);
-	t->n++;
 	return m;
 }
 

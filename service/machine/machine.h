@@ -19,6 +19,7 @@
 
 #include "transport/clock/clock_fit.h"
 #include "transport/base/compiler.h"
+#include "transport/base/hash_map.h"
 #include "transport/link/link_wire.h"
 #include "service/access/per_peer_count.h"
 
@@ -99,7 +100,7 @@ struct machine_account {
 	struct machine_quota *quota; /* quota.h's; NULL: none fits */
 	void (*free_quota)(struct machine_quota *q); /* with it */
 	/* The table's, where several machines have it. */
-	LIST_ENTRY(machine_account) link;
+	struct hash_link by_owner;
 	char *owner;
 	size_t n_machines;
 };
@@ -134,8 +135,9 @@ struct machine {
 
 	/* The table's; the host is in none. */
 	struct machine_table *table;
-	LIST_ENTRY(machine) by_id;
-	LIST_ENTRY(machine) by_claim;
+	struct hash_link by_id;
+	struct hash_link by_claim;
+	TAILQ_ENTRY(machine) all;
 	TAILQ_ENTRY(machine) idle; /* while refs is 0 */
 	size_t refs;
 	uint32_t claimed; /* the id as it was asked for */

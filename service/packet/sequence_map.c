@@ -2,11 +2,13 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "service/buffer/trace_buffer.h"
 #include "service/packet/packet_out.h"
 #include "service/packet/packet_stats.h"
 #include "service/packet/service_packets.h"
+#include "transport/base/hash_map.h"
 
 /*
  * Histograms are for people who size buffers; more writers than this would
@@ -15,9 +17,11 @@
 #define HISTOGRAMS_MAX 1024u
 /* The same of those that were dropped; the oldest give way. */
 #define PAST_HISTOGRAMS_MAX 1024u
-#define TABLE_MIN 64u
 
 struct entry {
+	struct hash_link by_writer;
+	struct hash_link by_producer;
+	TAILQ_ENTRY(entry) all;
 	uint64_t producer;
 	uint32_t writer;
 	uint32_t id;     /* 0: no packet yet */
@@ -26,17 +30,14 @@ struct entry {
 	int32_t uid, pid;
 	uint32_t loss;   /* that its next packet has to tell */
 	bool gone;
-	struct entry *sibling; /* in the same place of by_producer */
 	struct packet_trailer trailer;
 	struct chunk_histogram *histogram; /* NULL: not counted */
 };
 
 struct sequence_map {
-	struct entry **table; /* open addressing, NULL is empty */
-	/* The same entries: those of one producer, whatever their writers. */
-	struct entry **by_producer;
-	size_t mask;          /* of both */
-	size_t n;
+	struct hash_map by_writer;   /* of a producer */
+	struct hash_map by_producer; /* the same entries */
+	TAILQ_HEAD(, entry) all;     /* the same, oldest first */
 	uint32_t last_id;
 	bool histograms;
 	size_t n_histograms;
@@ -49,15 +50,6 @@ struct sequence_map {
 	size_t next_past;
 };
 
-static uint64_t
-hash(uint64_t producer, uint32_t writer)
-{
-	uint64_t h = producer * 0x9e3779b97f4a7c15ull ^
-	    (uint64_t)writer * 0xc2b2ae3d27d4eb4full;
-
-	return h ^ (h >> 29);
-}
-
 struct sequence_map *
 sequence_map_new(bool histograms)
 {
@@ -65,25 +57,18 @@ sequence_map_new(bool histograms)
 
 	if ((m = calloc(1, sizeof(*m))) == NULL)
 		return NULL;
-	m->mask = TABLE_MIN - 1;
-	m->table = calloc(TABLE_MIN, sizeof(*m->table));
-	m->by_producer = calloc(TABLE_MIN, sizeof(*m->by_producer));
-	if (m->table == NULL || m->by_producer == NULL) {
-		free(m->table);
-		free(m->by_producer);
-		free(m);
-		return NULL;
-	}
+	TAILQ_INIT(&m->all);
 	m->last_id = SERVICE_PACKETS_SEQUENCE;
 	m->histograms = histograms;
 	return m;
 }
 
 static void
-entry_free(struct entry *e)
+entry_free(struct sequence_map *m, struct entry *e)
 {
-	if (e == NULL)
-		return;
+	hash_map_remove(&m->by_writer, &e->by_writer);
+	hash_map_remove(&m->by_producer, &e->by_producer);
+	TAILQ_REMOVE(&m->all, e, all);
 	free(e->histogram);
 	free(e);
 }
@@ -91,14 +76,14 @@ entry_free(struct entry *e)
 void
 sequence_map_free(struct sequence_map *m)
 {
-	size_t i;
+	struct entry *e;
 
 	if (m == NULL)
 		return;
-	for (i = 0; i <= m->mask; i++)
-		entry_free(m->table[i]);
-	free(m->table);
-	free(m->by_producer);
+	while ((e = TAILQ_FIRST(&m->all)) != NULL)
+		entry_free(m, e);
+	hash_map_done(&m->by_writer);
+	hash_map_done(&m->by_producer);
 	free(m->past);
 	free(m);
 }
@@ -106,70 +91,24 @@ sequence_map_free(struct sequence_map *m)
 static void
 place(struct sequence_map *m, struct entry *e)
 {
-	size_t i = hash(e->producer, e->writer) & m->mask;
-
-	while (m->table[i] != NULL)
-		i = (i + 1) & m->mask;
-	m->table[i] = e;
-	/* Ids of producers are counted up: they need no hash. */
-	i = e->producer & m->mask;
-	e->sibling = m->by_producer[i];
-	m->by_producer[i] = e;
-}
-
-/*
- * Empties both tables and gives them room for cap entries; the old one is the
- * caller's then.  NULL: no memory, and nothing has changed.
- */
-static struct entry **
-begin_again(struct sequence_map *m, size_t cap)
-{
-	struct entry **old = m->table;
-	struct entry **table = calloc(cap, sizeof(*table));
-	struct entry **by_producer = calloc(cap, sizeof(*by_producer));
-
-	if (table == NULL || by_producer == NULL) {
-		free(table);
-		free(by_producer);
-		return NULL;
-	}
-	free(m->by_producer);
-	m->table = table;
-	m->by_producer = by_producer;
-	m->mask = cap - 1;
-	return old;
-}
-
-/* Rebuilds with room for n entries; the old table stays on failure. */
-static int
-rebuild(struct sequence_map *m, size_t cap)
-{
-	size_t old_mask = m->mask, i;
-	struct entry **old;
-
-	if ((old = begin_again(m, cap)) == NULL)
-		return -1;
-	for (i = 0; i <= old_mask; i++)
-		if (old[i] != NULL)
-			place(m, old[i]);
-	free(old);
-	return 0;
+	hash_map_put(&m->by_writer, &e->by_writer,
+	    hash_numbers(e->producer, e->writer));
+	hash_map_put(&m->by_producer, &e->by_producer,
+	    hash_number(e->producer));
+	TAILQ_INSERT_TAIL(&m->all, e, all);
 }
 
 static struct entry *
 find(struct sequence_map *m, const struct tb_origin *o)
 {
 	struct entry *e = m->last;
-	size_t i;
 
 	if (e != NULL && e->producer == o->producer && e->writer == o->writer)
 		return e;
-	i = hash(o->producer, o->writer) & m->mask;
-	while ((e = m->table[i]) != NULL) {
+	HASH_MAP_FOREACH_OF(e, &m->by_writer,
+	    hash_numbers(o->producer, o->writer), by_writer)
 		if (e->producer == o->producer && e->writer == o->writer)
 			return m->last = e;
-		i = (i + 1) & m->mask;
-	}
 	return NULL;
 }
 
@@ -188,16 +127,12 @@ get(struct sequence_map *m, const struct tb_origin *o)
 
 	if (e != NULL)
 		return e;
-	if ((m->n + 1) * 10 > (m->mask + 1) * 7 &&
-	    rebuild(m, (m->mask + 1) * 2) != 0)
-		return NULL;
 	if ((e = calloc(1, sizeof(*e))) == NULL)
 		return NULL;
 	e->producer = o->producer;
 	e->writer = o->writer;
 	say_who(e, o);
 	place(m, e);
-	m->n++;
 	return m->last = e;
 }
 
@@ -289,8 +224,8 @@ sequence_map_producer_gone(struct sequence_map *m, uint64_t producer)
 {
 	struct entry *e;
 
-	for (e = m->by_producer[producer & m->mask]; e != NULL;
-	    e = e->sibling)
+	HASH_MAP_FOREACH_OF(e, &m->by_producer, hash_number(producer),
+	    by_producer)
 		if (e->producer == producer && !e->gone) {
 			e->gone = true;
 			m->n_gone++;
@@ -324,48 +259,35 @@ remember(struct sequence_map *m, const struct entry *e)
 void
 sequence_map_sweep(struct sequence_map *m)
 {
-	struct entry **old;
-	size_t old_mask = m->mask, i;
+	struct entry *e, *next;
 
-	if (m->n_gone == 0 ||
-	    (old = begin_again(m, old_mask + 1)) == NULL)
+	if (m->n_gone == 0)
 		return;
 	m->last = NULL;
-	for (i = 0; i <= old_mask; i++) {
-		struct entry *e = old[i];
-
-		if (e == NULL)
+	for (e = TAILQ_FIRST(&m->all); e != NULL; e = next) {
+		next = TAILQ_NEXT(e, all);
+		if (!e->gone)
 			continue;
-		if (!e->gone) {
-			place(m, e);
-			continue;
-		}
 		if (e->histogram != NULL) {
 			if (e->id != 0)
 				remember(m, e);
 			m->n_histograms--;
 		}
-		m->n--;
-		entry_free(e);
+		entry_free(m, e);
 	}
 	m->n_gone = 0;
-	free(old);
 }
 
 struct sequence_map *
 sequence_map_clone(const struct sequence_map *m)
 {
 	struct sequence_map *c = sequence_map_new(m->histograms);
-	size_t i;
+	const struct entry *e;
+	struct entry *copy;
 
-	if (c == NULL || rebuild(c, m->mask + 1) != 0)
+	if (c == NULL)
 		goto fail;
-	for (i = 0; i <= m->mask; i++) {
-		const struct entry *e = m->table[i];
-		struct entry *copy;
-
-		if (e == NULL)
-			continue;
+	TAILQ_FOREACH(e, &m->all, all) {
 		if ((copy = malloc(sizeof(*copy))) == NULL)
 			goto fail;
 		*copy = *e;
@@ -388,7 +310,6 @@ sequence_map_clone(const struct sequence_map *m)
 	c->n_past = m->n_past;
 	c->past_cap = m->past_cap;
 	c->next_past = m->next_past;
-	c->n = m->n;
 	c->last_id = m->last_id;
 	c->n_histograms = m->n_histograms;
 	c->n_gone = m->n_gone;
@@ -402,7 +323,7 @@ fail:
 size_t
 sequence_map_size(const struct sequence_map *m)
 {
-	return m->n;
+	return m->by_writer.n;
 }
 
 size_t
@@ -415,12 +336,11 @@ size_t
 sequence_map_writer_stats(const struct sequence_map *m,
     struct packet_writer_stats *out, size_t max)
 {
+	const struct entry *e;
 	size_t i, n = 0;
 
-	for (i = 0; i <= m->mask && n < max; i++) {
-		const struct entry *e = m->table[i];
-
-		if (e == NULL || e->histogram == NULL || e->id == 0)
+	TAILQ_FOREACH(e, &m->all, all) {
+		if (n >= max || e->histogram == NULL || e->id == 0)
 			continue;
 		out[n].sequence = e->id;
 		out[n].buffer = e->buffer;
@@ -455,13 +375,14 @@ size_t
 sequence_map_top_writers(const struct sequence_map *m,
     struct sequence_writer *out, size_t max)
 {
+	const struct entry *e;
 	struct sequence_writer w;
-	size_t i, k, n = 0;
+	size_t k, n = 0;
 
-	for (i = 0; i <= m->mask; i++) {
-		if (m->table[i] == NULL || m->table[i]->histogram == NULL)
+	TAILQ_FOREACH(e, &m->all, all) {
+		if (e->histogram == NULL)
 			continue;
-		w = writer_of(m->table[i]);
+		w = writer_of(e);
 		/* Into its place; the least falls off the end. */
 		for (k = n; k > 0 && out[k - 1].bytes < w.bytes; k--)
 			if (k < max)
@@ -484,12 +405,11 @@ size_t
 sequence_map_list(const struct sequence_map *m, struct service_sequence *out,
     size_t max)
 {
-	size_t i, n = 0;
+	const struct entry *e;
+	size_t n = 0;
 
-	for (i = 0; i <= m->mask && n < max; i++) {
-		const struct entry *e = m->table[i];
-
-		if (e == NULL || e->id == 0)
+	TAILQ_FOREACH(e, &m->all, all) {
+		if (n >= max || e->id == 0)
 			continue;
 		out[n].buffer = e->buffer;
 		out[n].sequence = e->id;

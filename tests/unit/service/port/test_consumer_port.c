@@ -72,7 +72,7 @@ calls_without_a_session_are_rejected_or_say_nothing(void **state)
 static bool
 has_no_consumer(void *arg)
 {
-	return ((struct ports *)arg)->service->consumers.n == 0;
+	return ((struct ports *)arg)->service->consumers.peers.n == 0;
 }
 
 static void

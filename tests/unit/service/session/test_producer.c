@@ -90,7 +90,7 @@ data_sources_are_bounded_per_peer_and_in_all(void **state)
 	fake_producer_done(&a);
 	fake_producer_done(&c);
 	assert_int_equal(f->service->n_data_sources, 0);
-	assert_int_equal(f->service->data_sources.n, 0);
+	assert_int_equal(f->service->data_sources.peers.n, 0);
 }
 
 static void
