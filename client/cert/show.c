@@ -14,7 +14,7 @@
 #include "client/cert/store.h"
 #include "client/cert/x509_make.h"
 #include "client/cert/x509_text.h"
-#include "client/text/json_text.h"
+#include "protos/json_out.h"
 #include "transport/base/human_numbers.h"
 #include "transport/socket/roles.h"
 #include "transport/tls/tls.h"
@@ -81,25 +81,25 @@ print_row(FILE *out, const struct row *r, int width, time_t now)
 }
 
 static void
-json_row(FILE *out, const struct row *r, time_t now)
+json_row(struct json_out *j, const struct row *r, time_t now)
 {
 	const struct cert_entry *e = &r->entry;
 	char text[CERT_TIME_SIZE];
 
-	fprintf(out, "  {\"name\": ");
-	json_text(out, e->name);
-	fprintf(out, ", \"role\": \"%s\", \"serial\": \"%s\", ", r->role,
-	    e->serial);
-	fprintf(out, "\"from\": \"%s\", ", cert_time_text(e->from, text));
-	fprintf(out, "\"until\": \"%s\", ", cert_time_text(e->until, text));
-	fprintf(out, "\"state\": \"%s\", \"days_left\": %" PRId64,
-	    state_word(e, now), ((int64_t)e->until - now) / DAY);
-	if (e->state == CERT_REVOKED)
-		fprintf(out, ", \"revoked\": \"%s\", \"reason\": \"%s\", "
-		    "\"listed\": %s", cert_time_text(e->revoked, text),
-		    cert_reason_text(e->reason),
-		    r->unlisted ? "false" : "true");
-	fprintf(out, "}");
+	json_object(j, NULL);
+	json_string(j, "name", e->name);
+	json_string(j, "role", r->role);
+	json_string(j, "serial", e->serial);
+	json_string(j, "from", cert_time_text(e->from, text));
+	json_string(j, "until", cert_time_text(e->until, text));
+	json_string(j, "state", state_word(e, now));
+	json_int(j, "days_left", ((int64_t)e->until - now) / DAY);
+	if (e->state == CERT_REVOKED) {
+		json_string(j, "revoked", cert_time_text(e->revoked, text));
+		json_string(j, "reason", cert_reason_text(e->reason));
+		json_bool(j, "listed", !r->unlisted);
+	}
+	json_object_end(j);
 }
 
 static bool
@@ -144,6 +144,7 @@ int
 cert_show_folder(FILE *out, const char *dir, bool json, time_t now, char *err,
     size_t err_size)
 {
+	struct json_out j = { .out = out, .row = "\n  " };
 	struct cert_store *s = cert_store_look(dir, err, err_size);
 	const struct cert_index *x;
 	X509_CRL *crl;
@@ -165,23 +166,23 @@ cert_show_folder(FILE *out, const char *dir, bool json, time_t now, char *err,
 		fprintf(out, "%-*s  %-9s  %-32s  %-10s  %-10s  %s\n", width,
 		    "NAME", "ROLE", "SERIAL", "FROM", "UNTIL", "STATE");
 	else
-		fprintf(out, "[\n");
+		json_array(&j, NULL);
 	for (i = 0;; i++) {
 		if (json)
-			json_row(out, &r, now);
+			json_row(&j, &r, now);
 		else
 			print_row(out, &r, width, now);
 		if (i == x->n)
 			break;
-		if (json)
-			fprintf(out, ",\n");
 		r.entry = x->entries[i];
 		r.role = cert_role_text(r.entry.role);
 		r.unlisted = r.entry.state == CERT_REVOKED &&
 		    !is_listed(crl, r.entry.serial);
 	}
-	if (json)
-		fprintf(out, "\n]\n");
+	if (json) {
+		json_array_end(&j);
+		fputc('\n', out);
+	}
 	X509_CRL_free(crl);
 	cert_store_free(s);
 	return 0;
@@ -189,19 +190,18 @@ cert_show_folder(FILE *out, const char *dir, bool json, time_t now, char *err,
 
 /* Files. */
 
+/* j: NULL for people. */
 static void
-print_field(FILE *out, bool json, const char *name, const char *text)
+print_field(FILE *out, struct json_out *j, const char *name, const char *text)
 {
-	if (!json) {
+	if (j != NULL)
+		json_string(j, name, text);
+	else
 		fprintf(out, "%-12s %s\n", name, text);
-		return;
-	}
-	fprintf(out, ", \"%s\": ", name);
-	json_text(out, text);
 }
 
 static void
-show_certificate(FILE *out, X509 *x, bool json, time_t now)
+show_certificate(FILE *out, X509 *x, struct json_out *j, time_t now)
 {
 	char text[X509_TEXT_SIZE], state[CERT_SHOW_STATE_SIZE];
 	struct cert_entry e = { 0 };
@@ -211,69 +211,77 @@ show_certificate(FILE *out, X509 *x, bool json, time_t now)
 	x509_make_serial(x, e.serial);
 	e.from = x509_make_from(x);
 	e.until = x509_make_until(x);
-	if (json)
-		fprintf(out, "  {\"kind\": \"certificate\"");
+	if (j != NULL) {
+		json_object(j, NULL);
+		json_string(j, "kind", "certificate");
+	}
 	x509_text_subject(x, text, sizeof(text));
-	print_field(out, json, "subject", text);
+	print_field(out, j, "subject", text);
 	x509_text_issuer(x, text, sizeof(text));
-	print_field(out, json, "issuer", text);
-	print_field(out, json, "serial", e.serial);
+	print_field(out, j, "issuer", text);
+	print_field(out, j, "serial", e.serial);
 	roles = x509_text_names(x, text, sizeof(text));
-	print_field(out, json, "role",
+	print_field(out, j, "role",
 	    roles == 0 ? "none" : roles_text(roles, state, sizeof(state)));
-	print_field(out, json, "names", text);
-	print_field(out, json, "from", cert_time_text(e.from, time));
-	print_field(out, json, "until", cert_time_text(e.until, time));
-	if (json)
-		print_field(out, json, "state", state_word(&e, now));
-	else
-		print_field(out, json, "state", cert_show_state(&e, now, state));
-	print_field(out, json, "key", x509_text_key(x));
-	print_field(out, json, "may", x509_text_purpose(x));
+	print_field(out, j, "names", text);
+	print_field(out, j, "from", cert_time_text(e.from, time));
+	print_field(out, j, "until", cert_time_text(e.until, time));
+	print_field(out, j, "state", j != NULL ? state_word(&e, now) :
+	    cert_show_state(&e, now, state));
+	print_field(out, j, "key", x509_text_key(x));
+	print_field(out, j, "may", x509_text_purpose(x));
 	x509_text_fingerprint(x, text, sizeof(text));
-	print_field(out, json, "sha256", text);
-	if (json)
-		fprintf(out, "}");
+	print_field(out, j, "sha256", text);
+	if (j != NULL)
+		json_object_end(j);
 }
 
 static void
-show_crl(FILE *out, X509_CRL *crl, bool json)
+show_crl(FILE *out, X509_CRL *crl, struct json_out *j)
 {
 	STACK_OF(X509_REVOKED) *all = X509_CRL_get_REVOKED(crl);
 	char text[X509_TEXT_SIZE], time[CERT_TIME_SIZE];
 	int i, n = all == NULL ? 0 : sk_X509_REVOKED_num(all);
 
-	if (json)
-		fprintf(out, "  {\"kind\": \"crl\"");
+	if (j != NULL) {
+		json_object(j, NULL);
+		json_string(j, "kind", "crl");
+	}
 	x509_text_crl_issuer(crl, text, sizeof(text));
-	print_field(out, json, "issuer", text);
+	print_field(out, j, "issuer", text);
 	snprintf(text, sizeof(text), "%" PRIu64, x509_make_crl_number(crl));
-	print_field(out, json, "number", text);
-	print_field(out, json, "from",
+	print_field(out, j, "number", text);
+	print_field(out, j, "from",
 	    cert_time_text(x509_text_time(X509_CRL_get0_lastUpdate(crl)),
 		time));
-	print_field(out, json, "until",
+	print_field(out, j, "until",
 	    cert_time_text(x509_text_time(X509_CRL_get0_nextUpdate(crl)),
 		time));
-	if (json)
-		fprintf(out, ", \"revoked\": [");
+	if (j != NULL)
+		json_array(j, "revoked");
 	for (i = 0; i < n; i++) {
 		x509_text_revoked(sk_X509_REVOKED_value(all, i), text,
 		    sizeof(text), time);
-		if (json)
-			fprintf(out, "%s{\"serial\": \"%s\", \"when\": \"%s\"}",
-			    i > 0 ? ", " : "", text, time);
-		else
+		if (j == NULL) {
 			fprintf(out, "%-12s %s  %s\n", "revoked", text, time);
+			continue;
+		}
+		json_object(j, NULL);
+		json_string(j, "serial", text);
+		json_string(j, "when", time);
+		json_object_end(j);
 	}
-	if (json)
-		fprintf(out, "]}");
+	if (j != NULL) {
+		json_array_end(j);
+		json_object_end(j);
+	}
 }
 
 int
 cert_show_file(FILE *out, const char *path, bool json, time_t now, char *err,
     size_t err_size)
 {
+	struct json_out j = { .out = out, .row = "\n  " };
 	struct x509_text_file *f = x509_text_file_open(path, err, err_size);
 	X509_CRL *crl;
 	size_t n = 0;
@@ -282,19 +290,21 @@ cert_show_file(FILE *out, const char *path, bool json, time_t now, char *err,
 	if (f == NULL)
 		return -1;
 	if (json)
-		fprintf(out, "[\n");
+		json_array(&j, NULL);
 	while (x509_text_file_next(f, &x, &crl)) {
-		if (n++ > 0)
-			fprintf(out, json ? ",\n" : "\n");
+		if (n++ > 0 && !json)
+			fprintf(out, "\n");
 		if (x != NULL)
-			show_certificate(out, x, json, now);
+			show_certificate(out, x, json ? &j : NULL, now);
 		else
-			show_crl(out, crl, json);
+			show_crl(out, crl, json ? &j : NULL);
 		X509_free(x);
 		X509_CRL_free(crl);
 	}
-	if (json)
-		fprintf(out, "\n]\n");
+	if (json) {
+		json_array_end(&j);
+		fputc('\n', out);
+	}
 	x509_text_file_close(f);
 	return 0;
 }

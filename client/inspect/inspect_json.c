@@ -11,11 +11,10 @@
 #include "client/inspect/inspection.h"
 #include "client/inspect/machine_totals.h"
 #include "client/inspect/session_log.h"
-#include "client/text/json_out.h"
 #include "client/trace/trace_losses.h"
 #include "client/trace/trace_summary.h"
-#include "protos/json_print.h"
 #include "protos/trace_config.pb-c.h"
+#include "protos/json_out.h"
 #include "protos/trace_stats.pb-c.h"
 #include "transport/base/machine_word.h"
 
@@ -420,8 +419,7 @@ losses(struct json_out *j, const struct trace_summary *s)
 		json_null(j, "trace_stats");
 		return;
 	}
-	json_raw(j, "trace_stats");
-	json_print(j->out, &stats->base);
+	json_message(j, "trace_stats", &stats->base);
 }
 
 void

@@ -7,11 +7,11 @@
 #include <string.h>
 
 #include "transport/base/human_numbers.h"
-#include "client/text/json_text.h"
 #include "client/show/quota_text.h"
 #include "client/text/text_cell.h"
 #include "client/text/time_text.h"
 #include "protos/control.pb-c.h"
+#include "protos/json_out.h"
 #include "protos/link.pb-c.h"
 #include "protos/system_info.pb-c.h"
 #include "transport/link/link_wire.h"
@@ -317,7 +317,7 @@ print_block(FILE *out, const machine_state *m, uint64_t now)
 /* ---- JSON ---- */
 
 static void
-json_system(FILE *out, const machine_state *m)
+json_system(struct json_out *j, const machine_state *m)
 {
 	Perfetto__Protos__SystemInfo *info;
 
@@ -327,104 +327,117 @@ json_system(FILE *out, const machine_state *m)
 	    m->system_info.data);
 	if (info == NULL)
 		return;
-	fprintf(out, ", \"system\": {\"cpus\": %" PRIu32
-	    ", \"memory_bytes\": %" PRIu64, info->num_cpus,
-	    info->system_ram_bytes);
+	json_object(j, "system");
+	json_uint(j, "cpus", info->num_cpus);
+	json_uint(j, "memory_bytes", info->system_ram_bytes);
 	if (info->utsname != NULL) {
-		json_entry(out, "sysname", info->utsname->sysname);
-		json_entry(out, "release", info->utsname->release);
-		json_entry(out, "machine", info->utsname->machine);
+		json_string(j, "sysname", info->utsname->sysname);
+		json_string(j, "release", info->utsname->release);
+		json_string(j, "machine", info->utsname->machine);
 	}
-	fprintf(out, "}");
+	json_object_end(j);
 	perfetto__protos__system_info__free_unpacked(info, NULL);
 }
 
 static void
-json_relay(FILE *out, const Tributary__LinkStatus *s)
+json_relay(struct json_out *j, const Tributary__LinkStatus *s)
 {
-	fprintf(out, ", \"relay\": {\"memory_bytes\": %" PRIu64
-	    ", \"memory_limit\": %" PRIu64 ", \"spool_bytes\": %" PRIu64
-	    ", \"spool_limit\": %" PRIu64 ", \"oldest_ms\": %" PRIu64
-	    ", \"reconnects\": %" PRIu64 ", \"packets_lost\": %" PRIu64 "}",
-	    s->memory_bytes, s->memory_limit, s->spool_bytes, s->spool_limit,
-	    s->oldest_ms, s->reconnects, s->packets_lost);
+	json_object(j, "relay");
+	json_uint(j, "memory_bytes", s->memory_bytes);
+	json_uint(j, "memory_limit", s->memory_limit);
+	json_uint(j, "spool_bytes", s->spool_bytes);
+	json_uint(j, "spool_limit", s->spool_limit);
+	json_uint(j, "oldest_ms", s->oldest_ms);
+	json_uint(j, "reconnects", s->reconnects);
+	json_uint(j, "packets_lost", s->packets_lost);
+	json_object_end(j);
 }
 
 static void
-json_losses(FILE *out, const machine_state *m)
+json_clock(struct json_out *j, const machine_state *m)
+{
+	json_object(j, "clock");
+	json_int(j, "offset_ns", m->clock_offset_ns);
+	json_uint(j, "uncertainty_ns", m->clock_uncertainty_ns);
+	json_uint(j, "round_trip_ns", m->round_trip_ns);
+	json_uint(j, "measured_ns", m->clock_measured_ns);
+	json_object_end(j);
+}
+
+static void
+json_losses(struct json_out *j, const machine_state *m)
 {
 	size_t i;
 
-	fprintf(out, ", \"losses\": [");
-	for (i = 0; i < m->n_losses; i++)
-		fprintf(out, "%s{\"cause\": \"%s\", \"packets\": %" PRIu64
-		    ", \"chunks\": %" PRIu64 ", \"bytes\": %" PRIu64 "}",
-		    i == 0 ? "" : ", ",
-		    link_loss_text((uint32_t)m->losses[i]->cause),
-		    m->losses[i]->packets, m->losses[i]->chunks,
-		    m->losses[i]->bytes);
-	fprintf(out, "]");
+	json_array(j, "losses");
+	for (i = 0; i < m->n_losses; i++) {
+		json_object(j, NULL);
+		json_string(j, "cause",
+		    link_loss_text((uint32_t)m->losses[i]->cause));
+		json_uint(j, "packets", m->losses[i]->packets);
+		json_uint(j, "chunks", m->losses[i]->chunks);
+		json_uint(j, "bytes", m->losses[i]->bytes);
+		json_object_end(j);
+	}
+	json_array_end(j);
 }
 
 static void
-json_machine(FILE *out, const machine_state *m)
+json_machine(struct json_out *j, const machine_state *m)
 {
-	fprintf(out, "  {\"id\": %" PRIu32, m->id);
-	json_entry(out, "name", m->id == 0 ? MACHINE_WORD_HOST :
-	    m->name);
-	fprintf(out, ", \"state\": \"%s\", \"reached_by\": \"%s\"",
-	    machine_state_text(m), reach_text(m));
+	json_object(j, NULL);
+	json_uint(j, "id", m->id);
+	json_string(j, "name", m->id == 0 ? MACHINE_WORD_HOST : m->name);
+	json_string(j, "state", machine_state_text(m));
+	json_string(j, "reached_by", reach_text(m));
 	if (m->id == 0)
-		json_entry(out, "own_name", m->name);
-	json_entry(out, "address", m->address);
-	json_entry(out, "known_by", m->authenticated);
-	json_entry(out, "software", m->software);
-	json_system(out, m);
-	fprintf(out, ", \"first_seen_ns\": %" PRIu64
-	    ", \"connected_since_ns\": %" PRIu64 ", \"cut_since_ns\": %" PRIu64
-	    ", \"reconnects\": %" PRIu64, m->first_seen_ns,
-	    m->connected_since_ns, m->cut_since_ns, m->reconnects);
+		json_string(j, "own_name", m->name);
+	json_string(j, "address", m->address);
+	json_string(j, "known_by", m->authenticated);
+	json_string(j, "software", m->software);
+	json_system(j, m);
+	json_uint(j, "first_seen_ns", m->first_seen_ns);
+	json_uint(j, "connected_since_ns", m->connected_since_ns);
+	json_uint(j, "cut_since_ns", m->cut_since_ns);
+	json_uint(j, "reconnects", m->reconnects);
 	if (m->has_clock_offset_ns)
-		fprintf(out, ", \"clock\": {\"offset_ns\": %" PRId64
-		    ", \"uncertainty_ns\": %" PRIu64
-		    ", \"round_trip_ns\": %" PRIu64
-		    ", \"measured_ns\": %" PRIu64 "}", m->clock_offset_ns,
-		    m->clock_uncertainty_ns, m->round_trip_ns,
-		    m->clock_measured_ns);
-	fprintf(out, ", \"producers\": %" PRIu32 ", \"data_sources\": %" PRIu32
-	    ", \"bytes_received\": %" PRIu64 ", \"bytes_unpacked\": %" PRIu64
-	    ", \"bytes_waiting\": %" PRIu64, m->producers, m->data_sources,
-	    m->bytes_received, m->bytes_unpacked, m->bytes_waiting);
+		json_clock(j, m);
+	json_uint(j, "producers", m->producers);
+	json_uint(j, "data_sources", m->data_sources);
+	json_uint(j, "bytes_received", m->bytes_received);
+	json_uint(j, "bytes_unpacked", m->bytes_unpacked);
+	json_uint(j, "bytes_waiting", m->bytes_waiting);
 	if (m->relay != NULL)
-		json_relay(out, m->relay);
-	json_losses(out, m);
+		json_relay(j, m->relay);
+	json_losses(j, m);
 	if (m->quota != NULL)
-		quota_text_json(out, m->quota);
-	fprintf(out, "}");
+		quota_text_json(j, m->quota);
+	json_object_end(j);
 }
 
 size_t
 machines_print(FILE *out, const machines_reply *r, const char *const *names,
     size_t n, enum machines_form form)
 {
+	struct json_out j = { .out = out, .row = "\n  " };
 	size_t i, printed = 0;
 
 	if (form == MACHINES_TABLE)
 		return print_table(out, r, names, n);
 	if (form == MACHINES_JSON)
-		fprintf(out, "[");
+		json_array(&j, NULL);
 	for (i = 0; i < r->n_machines; i++) {
 		if (!is_asked_for(r->machines[i], names, n))
 			continue;
-		if (form == MACHINES_JSON) {
-			fprintf(out, printed == 0 ? "\n" : ",\n");
-			json_machine(out, r->machines[i]);
-		} else {
+		if (form == MACHINES_JSON)
+			json_machine(&j, r->machines[i]);
+		else
 			print_block(out, r->machines[i], r->now_ns);
-		}
 		printed++;
 	}
-	if (form == MACHINES_JSON)
-		fprintf(out, "%s]\n", printed == 0 ? "" : "\n");
+	if (form == MACHINES_JSON) {
+		json_array_end(&j);
+		fputc('\n', out);
+	}
 	return printed;
 }

@@ -1,7 +1,6 @@
 #include "client/show/quota_text.h"
 
-#include <inttypes.h>
-
+#include "protos/json_out.h"
 #include "transport/base/human_numbers.h"
 
 static void
@@ -37,17 +36,21 @@ quota_text_print(FILE *out, const Tributary__QuotaState *q)
 }
 
 void
-quota_text_json(FILE *out, const Tributary__QuotaState *q)
+quota_text_json(struct json_out *j, const Tributary__QuotaState *q)
 {
-	fprintf(out, ", \"quota\": {\"bytes_per_second\": %" PRIu64
-	    ", \"held_times\": %" PRIu64 ", \"held_ms\": %" PRIu64
-	    ", \"dropped_chunks\": %" PRIu64 ", \"dropped_packets\": %" PRIu64
-	    ", \"dropped_bytes\": %" PRIu64 ", \"sequences\": %" PRIu32,
-	    q->bytes_per_second, q->held_times, q->held_ms, q->dropped_chunks,
-	    q->dropped_packets, q->dropped_bytes, q->sequences);
-	fprintf(out, ", \"refused\": {\"producers\": %" PRIu64
-	    ", \"connections\": %" PRIu64 ", \"data_sources\": %" PRIu64
-	    ", \"sequences\": %" PRIu64 "}}", q->refused_producers,
-	    q->refused_connections, q->refused_data_sources,
-	    q->refused_sequences);
+	json_object(j, "quota");
+	json_uint(j, "bytes_per_second", q->bytes_per_second);
+	json_uint(j, "held_times", q->held_times);
+	json_uint(j, "held_ms", q->held_ms);
+	json_uint(j, "dropped_chunks", q->dropped_chunks);
+	json_uint(j, "dropped_packets", q->dropped_packets);
+	json_uint(j, "dropped_bytes", q->dropped_bytes);
+	json_uint(j, "sequences", q->sequences);
+	json_object(j, "refused");
+	json_uint(j, "producers", q->refused_producers);
+	json_uint(j, "connections", q->refused_connections);
+	json_uint(j, "data_sources", q->refused_data_sources);
+	json_uint(j, "sequences", q->refused_sequences);
+	json_object_end(j);
+	json_object_end(j);
 }

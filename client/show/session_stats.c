@@ -9,6 +9,7 @@
 #include "client/command/session_ask.h"
 #include "client/show/session_stats_text.h"
 #include "protos/control.pb-c.h"
+#include "protos/json_out.h"
 
 static const struct option flags[] = {
 	COMMAND_FLAGS_LONG,
@@ -32,24 +33,26 @@ static const char help[] =
 static void
 listed(struct session_ask *r, const Tributary__QuerySessionsReply *reply)
 {
+	struct json_out j = { .out = stdout, .row = "\n" };
 	const Tributary__SessionState **picked;
 	int n = session_ask_pick(r, reply, false, &picked), i;
 
 	if (n < 0)
 		return;
 	if (r->form == SESSIONS_JSON)
-		printf("[");
+		json_array(&j, NULL);
 	for (i = 0; i < n; i++) {
 		if (r->form == SESSIONS_JSON) {
-			printf(i == 0 ? "\n" : ",\n");
-			session_stats_json(stdout, picked[i], reply->now_ns);
+			session_stats_json(&j, picked[i], reply->now_ns);
 		} else {
 			printf(i == 0 ? "" : "\n");
 			session_stats_print(stdout, picked[i], reply->now_ns);
 		}
 	}
-	if (r->form == SESSIONS_JSON)
-		printf("\n]\n");
+	if (r->form == SESSIONS_JSON) {
+		json_array_end(&j);
+		putchar('\n');
+	}
 	free(picked);
 	r->status = fflush(stdout) == 0 ? COMMAND_OK :
 	    session_ask_refuse(r, strerror(errno));

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "client/show/sessions_text.h"
-#include "client/text/json_text.h"
 #include "client/text/text_cell.h"
 #include "client/trace/buffer_advice.h"
 #include "client/trace/trace_losses.h"
 #include "protos/control.pb-c.h"
+#include "protos/json_out.h"
 #include "protos/trace_stats.pb-c.h"
 #include "transport/base/human_numbers.h"
 
@@ -193,7 +193,7 @@ session_stats_print(FILE *out, const session_state *s, uint64_t now_ns)
 /* ---- JSON ---- */
 
 static void
-json_counters(FILE *out, const buffer_stats *b)
+json_counters(struct json_out *j, const buffer_stats *b)
 {
 	const struct {
 		const char *name;
@@ -223,105 +223,98 @@ json_counters(FILE *out, const buffer_stats *b)
 	};
 	size_t i;
 
+	json_object(j, "stats");
 	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
-		fprintf(out, "%s\"%s\": %" PRIu64, i == 0 ? "" : ", ",
-		    counters[i].name, counters[i].value);
+		json_uint(j, counters[i].name, counters[i].value);
+	json_object_end(j);
 }
 
 static void
-json_buffer(FILE *out, const session_state *s, size_t i, uint64_t now_ns)
+json_buffer(struct json_out *j, const session_state *s, size_t i,
+    uint64_t now_ns)
 {
 	struct buffer_advice r;
 	size_t k;
 
 	read_buffer(&r, s, i, now_ns);
-	fprintf(out, "{\"stats\": {");
-	json_counters(out, s->stats->buffer_stats[i]);
-	fprintf(out, "}, \"verdict\": \"%s\", \"gone_bytes\": %" PRIu64
-	    ", \"gone_ms\": %" PRIu64 ", \"enough_bytes\": %" PRIu64
-	    ", \"sentences\": [", buffer_verdict_word(r.verdict), r.gone_bytes,
-	    r.gone_ms, r.enough_bytes);
+	json_object(j, NULL);
+	json_counters(j, s->stats->buffer_stats[i]);
+	json_string(j, "verdict", buffer_verdict_word(r.verdict));
+	json_uint(j, "gone_bytes", r.gone_bytes);
+	json_uint(j, "gone_ms", r.gone_ms);
+	json_uint(j, "enough_bytes", r.enough_bytes);
+	json_array(j, "sentences");
 	for (k = 0; k < r.n; k++) {
-		fprintf(out, "%s{\"loss\": %s, \"text\": ", k == 0 ? "" : ", ",
-		    r.sentences[k].loss ? "true" : "false");
-		json_text(out, r.sentences[k].text);
-		fprintf(out, "}");
+		json_object(j, NULL);
+		json_bool(j, "loss", r.sentences[k].loss);
+		json_string(j, "text", r.sentences[k].text);
+		json_object_end(j);
 	}
-	fprintf(out, "]}");
+	json_array_end(j);
+	json_object_end(j);
 }
 
 static void
-json_losses(FILE *out, const session_state *s)
+json_losses(struct json_out *j, const session_state *s)
 {
 	struct trace_loss l[LOSSES_MAX];
 	size_t i, n = other_losses(s, l);
 
-	fprintf(out, ", \"losses\": [");
+	json_array(j, "losses");
 	for (i = 0; i < n; i++) {
-		fprintf(out, "%s{\"unit\": \"%s\", \"cause\": \"%s\"",
-		    i == 0 ? "" : ", ", l[i].unit, l[i].cause);
+		json_object(j, NULL);
+		json_string(j, "unit", l[i].unit);
+		json_string(j, "cause", l[i].cause);
 		if (!l[i].how_much_unknown)
-			fprintf(out, ", \"count\": %" PRIu64, l[i].count);
+			json_uint(j, "count", l[i].count);
 		if (l[i].of_machine)
-			fprintf(out, ", \"machine_id\": %" PRIu32,
-			    l[i].machine);
-		fprintf(out, "}");
+			json_uint(j, "machine_id", l[i].machine);
+		json_object_end(j);
 	}
-	fprintf(out, "]");
+	json_array_end(j);
 }
 
 static void
-json_writers(FILE *out, const session_state *s)
+json_writers(struct json_out *j, const session_state *s)
 {
 	const session_writer *w;
 	size_t i;
 
-	fprintf(out, ", \"writers\": [");
+	json_array(j, "writers");
 	for (i = 0; i < s->n_writers; i++) {
 		w = s->writers[i];
-		fprintf(out, "%s{\"pid\": %" PRId32 ", \"buffer\": %" PRIu32
-		    ", \"chunks\": %" PRIu64 ", \"bytes\": %" PRIu64,
-		    i == 0 ? "" : ", ", w->pid, w->buffer, w->chunks,
-		    w->bytes);
+		json_object(j, NULL);
+		json_int(j, "pid", w->pid);
+		json_uint(j, "buffer", w->buffer);
+		json_uint(j, "chunks", w->chunks);
+		json_uint(j, "bytes", w->bytes);
 		if (w->sequence_id != 0)
-			fprintf(out, ", \"sequence_id\": %" PRIu32,
-			    w->sequence_id);
-		if (w->producer != NULL) {
-			fprintf(out, ", \"producer\": ");
-			json_text(out, w->producer);
-		}
-		if (w->machine != NULL) {
-			fprintf(out, ", \"machine\": ");
-			json_text(out, w->machine);
-		}
-		fprintf(out, "}");
+			json_uint(j, "sequence_id", w->sequence_id);
+		json_string(j, "producer", w->producer);
+		json_string(j, "machine", w->machine);
+		json_object_end(j);
 	}
-	fprintf(out, "]");
+	json_array_end(j);
 }
 
 void
-session_stats_json(FILE *out, const session_state *s, uint64_t now_ns)
+session_stats_json(struct json_out *j, const session_state *s, uint64_t now_ns)
 {
 	size_t i;
 
-	fprintf(out, "{\"session\": ");
-	session_json_open(out, s);
-	fprintf(out, "}, \"recorded_ms\": %" PRIu64, recorded_ms(s, now_ns));
-	if (s->stats == NULL) {
-		fprintf(out, "}");
-		return;
+	json_object(j, NULL);
+	session_json(j, "session", s);
+	json_uint(j, "recorded_ms", recorded_ms(s, now_ns));
+	if (s->stats != NULL) {
+		json_array(j, "buffers");
+		for (i = 0; i < s->stats->n_buffer_stats; i++)
+			json_buffer(j, s, i, now_ns);
+		json_array_end(j);
+		json_uint(j, "flushes_requested", s->stats->flushes_requested);
+		json_uint(j, "flushes_succeeded", s->stats->flushes_succeeded);
+		json_uint(j, "flushes_failed", s->stats->flushes_failed);
+		json_losses(j, s);
+		json_writers(j, s);
 	}
-	fprintf(out, ", \"buffers\": [");
-	for (i = 0; i < s->stats->n_buffer_stats; i++) {
-		fprintf(out, "%s", i == 0 ? "" : ", ");
-		json_buffer(out, s, i, now_ns);
-	}
-	fprintf(out, "], \"flushes_requested\": %" PRIu64
-	    ", \"flushes_succeeded\": %" PRIu64
-	    ", \"flushes_failed\": %" PRIu64,
-	    s->stats->flushes_requested, s->stats->flushes_succeeded,
-	    s->stats->flushes_failed);
-	json_losses(out, s);
-	json_writers(out, s);
-	fprintf(out, "}");
+	json_object_end(j);
 }

@@ -9,12 +9,13 @@
 #include <stdio.h>
 
 struct Tributary__SessionState;
+struct json_out;
 
 /* now_ns: of the collector, as its answer said. */
 void session_stats_print(FILE *out, const struct Tributary__SessionState *s,
     uint64_t now_ns);
-/* One object. */
-void session_stats_json(FILE *out, const struct Tributary__SessionState *s,
-    uint64_t now_ns);
+/* An element of an array. */
+void session_stats_json(struct json_out *j,
+    const struct Tributary__SessionState *s, uint64_t now_ns);
 
 #endif /* CLIENT_SHOW_SESSION_STATS_TEXT_H */

@@ -4,10 +4,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "client/text/json_text.h"
 #include "client/text/text_cell.h"
 #include "client/text/time_text.h"
 #include "protos/control.pb-c.h"
+#include "protos/json_out.h"
 #include "transport/base/log.h"
 
 typedef Tributary__SessionState session_state;
@@ -477,130 +477,123 @@ print_block(FILE *out, const session_state *s, uint64_t now)
 /* ---- JSON ---- */
 
 static void
-json_number(FILE *out, const char *key, bool known, uint64_t v)
+json_buffer(struct json_out *j, const session_buffer *b)
 {
-	if (known)
-		fprintf(out, ", \"%s\": %" PRIu64, key, v);
-}
-
-static void
-json_bool(FILE *out, const char *key, bool known, bool v)
-{
-	if (known)
-		fprintf(out, ", \"%s\": %s", key, v ? "true" : "false");
-}
-
-static void
-json_texts(FILE *out, const char *key, char *const *texts, size_t n)
-{
-	size_t i;
-
-	fprintf(out, ", \"%s\": [", key);
-	for (i = 0; i < n; i++) {
-		fprintf(out, "%s", i == 0 ? "" : ", ");
-		json_text(out, texts[i]);
-	}
-	fprintf(out, "]");
-}
-
-static void
-json_buffer(FILE *out, const session_buffer *b)
-{
-	fprintf(out, "{\"size\": %" PRIu64, b->size);
-	json_entry(out, "name", b->name);
-	json_number(out, "used", b->has_used, b->used);
+	json_object(j, NULL);
+	json_uint(j, "size", b->size);
+	json_string(j, "name", b->name);
+	if (b->has_used)
+		json_uint(j, "used", b->used);
 	if (b->has_discard)
-		json_entry(out, "fill_policy", b->discard ? "discard" :
-		    "ring");
-	json_number(out, "bytes_written", b->has_bytes_written,
-	    b->bytes_written);
-	json_number(out, "bytes_lost", b->has_bytes_lost, b->bytes_lost);
-	json_number(out, "chunks_lost", b->has_chunks_lost, b->chunks_lost);
-	json_number(out, "write_wrap_count", b->has_write_wrap_count,
-	    b->write_wrap_count);
-	fprintf(out, "}");
+		json_string(j, "fill_policy", b->discard ? "discard" : "ring");
+	if (b->has_bytes_written)
+		json_uint(j, "bytes_written", b->bytes_written);
+	if (b->has_bytes_lost)
+		json_uint(j, "bytes_lost", b->bytes_lost);
+	if (b->has_chunks_lost)
+		json_uint(j, "chunks_lost", b->chunks_lost);
+	if (b->has_write_wrap_count)
+		json_uint(j, "write_wrap_count", b->write_wrap_count);
+	json_object_end(j);
 }
 
 static void
-json_file(FILE *out, const session_state *s)
+json_file(struct json_out *j, const session_state *s)
 {
 	if (!s->has_file_bytes)
 		return;
-	fprintf(out, ", \"file\": {\"bytes\": %" PRIu64, s->file_bytes);
-	json_entry(out, "path", s->file);
-	json_number(out, "max_bytes", s->max_file_bytes != 0,
-	    s->max_file_bytes);
-	json_entry(out, "compression", s->compression);
-	fprintf(out, "}");
+	json_object(j, "file");
+	json_uint(j, "bytes", s->file_bytes);
+	json_string(j, "path", s->file);
+	if (s->max_file_bytes != 0)
+		json_uint(j, "max_bytes", s->max_file_bytes);
+	json_string(j, "compression", s->compression);
+	json_object_end(j);
+}
+
+/* 0 is a time that is not known. */
+static void
+json_times(struct json_out *j, const session_state *s)
+{
+	if (s->created_ns != 0)
+		json_uint(j, "created_ns", s->created_ns);
+	if (s->started_ns != 0)
+		json_uint(j, "started_ns", s->started_ns);
+	if (s->ended_ns != 0)
+		json_uint(j, "ended_ns", s->ended_ns);
+	if (s->planned_ms != 0)
+		json_uint(j, "planned_ms", s->planned_ms);
+	if (s->has_remaining_ms)
+		json_uint(j, "remaining_ms", s->remaining_ms);
 }
 
 static void
-json_triggers(FILE *out, const session_state *s)
+json_sources(struct json_out *j, const session_state *s)
 {
-	if (s->n_triggers == 0)
-		return;
-	json_texts(out, "triggers", s->triggers, s->n_triggers);
-	json_number(out, "trigger_mode", true, s->trigger_mode);
-	json_number(out, "triggers_hit", true, s->triggers_hit);
+	if (s->has_all_machines) {
+		json_strings(j, "machines", s->machines, s->n_machines);
+		json_uint(j, "all_machines", s->all_machines);
+	}
+	if (s->has_producers)
+		json_uint(j, "producers", s->producers);
+	if (s->has_data_sources)
+		json_uint(j, "data_sources", s->data_sources);
+	if (s->has_sequences)
+		json_uint(j, "sequences", s->sequences);
+	if (s->has_packets)
+		json_uint(j, "packets", s->packets);
+	if (s->has_packets_lost)
+		json_uint(j, "packets_lost", s->packets_lost);
+	if (s->has_flushes_failed)
+		json_uint(j, "flushes_failed", s->flushes_failed);
 }
 
 void
-session_json_open(FILE *out, const session_state *s)
+session_json(struct json_out *j, const char *key, const session_state *s)
 {
 	size_t i;
 
-	fprintf(out, "{\"id\": %" PRIu64, s->id);
-	json_entry(out, "name", s->unique_session_name);
-	json_entry(out, "state", session_state_text(s));
-	json_entry(out, "owner", s->owner);
-	json_bool(out, "has_consumer", s->has_has_consumer, s->has_consumer);
-	json_entry(out, "detach_key", s->detach_key);
-	json_number(out, "created_ns", s->created_ns != 0, s->created_ns);
-	json_number(out, "started_ns", s->started_ns != 0, s->started_ns);
-	json_number(out, "ended_ns", s->ended_ns != 0, s->ended_ns);
-	json_number(out, "planned_ms", s->planned_ms != 0, s->planned_ms);
-	json_number(out, "remaining_ms", s->has_remaining_ms,
-	    s->remaining_ms);
-	fprintf(out, ", \"buffers\": [");
-	for (i = 0; i < s->n_buffers; i++) {
-		fprintf(out, "%s", i == 0 ? "" : ", ");
-		json_buffer(out, s->buffers[i]);
+	json_object(j, key);
+	json_uint(j, "id", s->id);
+	json_string(j, "name", s->unique_session_name);
+	json_string(j, "state", session_state_text(s));
+	json_string(j, "owner", s->owner);
+	if (s->has_has_consumer)
+		json_bool(j, "has_consumer", s->has_consumer);
+	json_string(j, "detach_key", s->detach_key);
+	json_times(j, s);
+	json_array(j, "buffers");
+	for (i = 0; i < s->n_buffers; i++)
+		json_buffer(j, s->buffers[i]);
+	json_array_end(j);
+	json_file(j, s);
+	json_sources(j, s);
+	if (s->n_triggers != 0) {
+		json_strings(j, "triggers", s->triggers, s->n_triggers);
+		json_uint(j, "trigger_mode", s->trigger_mode);
+		json_uint(j, "triggers_hit", s->triggers_hit);
 	}
-	fprintf(out, "]");
-	json_file(out, s);
-	if (s->has_all_machines)
-		json_texts(out, "machines", s->machines, s->n_machines);
-	json_number(out, "all_machines", s->has_all_machines,
-	    s->all_machines);
-	json_number(out, "producers", s->has_producers, s->producers);
-	json_number(out, "data_sources", s->has_data_sources,
-	    s->data_sources);
-	json_number(out, "sequences", s->has_sequences, s->sequences);
-	json_number(out, "packets", s->has_packets, s->packets);
-	json_number(out, "packets_lost", s->has_packets_lost,
-	    s->packets_lost);
-	json_number(out, "flushes_failed", s->has_flushes_failed,
-	    s->flushes_failed);
-	json_triggers(out, s);
-	json_bool(out, "filtered", s->has_filtered, s->filtered);
-	json_number(out, "cloned_from", s->cloned_from != 0, s->cloned_from);
+	if (s->has_filtered)
+		json_bool(j, "filtered", s->filtered);
+	if (s->cloned_from != 0)
+		json_uint(j, "cloned_from", s->cloned_from);
 	if (s->n_warnings != 0)
-		json_texts(out, "warnings", s->warnings, s->n_warnings);
-	json_entry(out, "error", s->error);
+		json_strings(j, "warnings", s->warnings, s->n_warnings);
+	json_string(j, "error", s->error);
+	json_object_end(j);
 }
 
 static void
 print_json(FILE *out, const session_state *const *sessions, size_t n)
 {
+	struct json_out j = { .out = out, .row = "\n  " };
 	size_t i;
 
-	fprintf(out, "[");
-	for (i = 0; i < n; i++) {
-		fprintf(out, i == 0 ? "\n  " : ",\n  ");
-		session_json_open(out, sessions[i]);
-		fprintf(out, "}");
-	}
-	fprintf(out, "%s]\n", n == 0 ? "" : "\n");
+	json_array(&j, NULL);
+	for (i = 0; i < n; i++)
+		session_json(&j, NULL, sessions[i]);
+	json_array_end(&j);
+	fputc('\n', out);
 }
 
 void

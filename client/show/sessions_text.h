@@ -13,6 +13,7 @@
 
 struct Tributary__QuerySessionsReply;
 struct Tributary__SessionState;
+struct json_out;
 
 /*
  * These n sessions of the reply, in this order.  What is left out in it is not
@@ -27,7 +28,8 @@ const char *session_label(const struct Tributary__SessionState *s, char *out,
     size_t size);
 /* "started", "waits for a trigger", "stopped" ...; static. */
 const char *session_state_text(const struct Tributary__SessionState *s);
-/* The object of a session without its closing brace, for more to follow. */
-void session_json_open(FILE *out, const struct Tributary__SessionState *s);
+/* A member of an object; key NULL: an element of an array. */
+void session_json(struct json_out *j, const char *key,
+    const struct Tributary__SessionState *s);
 
 #endif /* CLIENT_SHOW_SESSIONS_TEXT_H */

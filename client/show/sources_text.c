@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "client/show/source_details.h"
-#include "client/text/json_text.h"
 #include "client/text/text_cell.h"
 #include "protos/service_state.pb-c.h"
+#include "protos/json_out.h"
 #include "transport/base/glob.h"
 #include "transport/base/machine_word.h"
 
@@ -279,76 +279,60 @@ print_long(FILE *out, const struct sources *s)
 /* ---- JSON ---- */
 
 static void
-json_field(FILE *out, const char *name, const char *text)
-{
-	fprintf(out, ", \"%s\": ", name);
-	json_text(out, or_empty(text));
-}
-
-static void
-json_categories(FILE *out, const descriptor *d)
+json_categories(struct json_out *j, const descriptor *d)
 {
 	struct source_category c;
-	size_t i, k;
+	size_t i;
 
-	fputs(", \"categories\": [", out);
+	json_array(j, "categories");
 	for (i = 0; i < source_details_n_categories(d); i++) {
 		c = source_details_category(d, i);
-		fprintf(out, "%s{\"name\": ", i == 0 ? "" : ", ");
-		json_text(out, or_empty(c.name));
-		json_field(out, "description", c.description);
-		fputs(", \"tags\": [", out);
-		for (k = 0; k < c.n_tags; k++) {
-			fputs(k == 0 ? "" : ", ", out);
-			json_text(out, c.tags[k]);
-		}
-		fputs("]}", out);
+		json_object(j, NULL);
+		json_string(j, "name", or_empty(c.name));
+		json_string(j, "description", or_empty(c.description));
+		json_strings(j, "tags", c.tags, c.n_tags);
+		json_object_end(j);
 	}
-	fputs("]", out);
-}
-
-static const char *
-truth(bool yes)
-{
-	return yes ? "true" : "false";
+	json_array_end(j);
 }
 
 static void
-json_source(FILE *out, const struct source *s)
+json_source(struct json_out *j, const struct source *s)
 {
 	const producer_pb *p = s->producer;
 	const descriptor *d = s->what;
 	char number[16];
 
-	fputs("  {\"name\": ", out);
-	json_text(out, or_empty(d->name));
-	json_field(out, "machine", machine_of(p, number));
-	fprintf(out, ", \"machine_id\": %" PRIu32, p->machine_id);
-	json_field(out, "producer", p->name);
-	fprintf(out, ", \"producer_id\": %" PRId32 ", \"pid\": %" PRId32
-	    ", \"uid\": %" PRId32, p->id, p->pid, p->uid);
-	json_field(out, "sdk_version", p->sdk_version);
-	fprintf(out, ", \"frozen\": %s, \"will_notify_on_start\": %s, "
-	    "\"will_notify_on_stop\": %s, "
-	    "\"handles_incremental_state_clear\": %s, \"no_flush\": %s",
-	    truth(p->frozen), truth(d->will_notify_on_start),
-	    truth(d->will_notify_on_stop),
-	    truth(d->handles_incremental_state_clear), truth(d->no_flush));
-	json_categories(out, d);
-	fputs("}", out);
+	json_object(j, NULL);
+	json_string(j, "name", or_empty(d->name));
+	json_string(j, "machine", or_empty(machine_of(p, number)));
+	json_uint(j, "machine_id", p->machine_id);
+	json_string(j, "producer", or_empty(p->name));
+	json_int(j, "producer_id", p->id);
+	json_int(j, "pid", p->pid);
+	json_int(j, "uid", p->uid);
+	json_string(j, "sdk_version", or_empty(p->sdk_version));
+	json_bool(j, "frozen", p->frozen);
+	json_bool(j, "will_notify_on_start", d->will_notify_on_start);
+	json_bool(j, "will_notify_on_stop", d->will_notify_on_stop);
+	json_bool(j, "handles_incremental_state_clear",
+	    d->handles_incremental_state_clear);
+	json_bool(j, "no_flush", d->no_flush);
+	json_categories(j, d);
+	json_object_end(j);
 }
 
 static void
 print_json(FILE *out, const struct sources *s)
 {
+	struct json_out j = { .out = out, .row = "\n  " };
 	size_t i;
 
-	fputs("[", out);
-	for (i = 0; i < s->n; i++) {
-		fputs(i == 0 ? "\n" : ",\n", out);
-		json_source(out, &s->all[i]);
-	}
-	fputs(s->n == 0 ? "]\n" : "\n]\n", out);
+	json_array(&j, NULL);
+	for (i = 0; i < s->n; i++)
+		json_source(&j, &s->all[i]);
+	json_array_end(&j);
+	fputc('\n', out);
 }
 
 size_t

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "protos/json_print.h"
+#include "protos/json_out.h"
 #include "protos/plain_text.h"
 #include "protos/relay_report.pb-c.h"
 #include "relay/settings/settings.h"
@@ -100,6 +100,7 @@ read_answer(int fd, size_t *len)
 int
 status_show(const struct relay_settings *s, bool named, bool json)
 {
+	struct json_out j = { .out = stdout };
 	Tributary__RelayReport *r = NULL;
 	uint8_t *answer;
 	size_t len = 0;
@@ -120,7 +121,7 @@ status_show(const struct relay_settings *s, bool named, bool json)
 		return 1;
 	}
 	if (json) {
-		json_print(stdout, &r->base);
+		json_message(&j, NULL, &r->base);
 		putchar('\n');
 	} else {
 		status_print(stdout, r);

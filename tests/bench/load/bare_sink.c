@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/text/json_out.h"
+#include "protos/json_out.h"
 #include "tests/bench/load/process_sample.h"
 #include "transport/connect/listener.h"
 #include "transport/loop/loop.h"

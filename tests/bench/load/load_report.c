@@ -1,6 +1,6 @@
 #include "tests/bench/load/load_report.h"
 
-#include "client/text/json_out.h"
+#include "protos/json_out.h"
 #include "tests/bench/load/hostile.h"
 #include "tests/bench/load/recording.h"
 

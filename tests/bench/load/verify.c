@@ -10,7 +10,7 @@
 #include "client/inspect/trace_open.h"
 #include "client/inspect/trace_scan.h"
 #include "client/inspect/trace_window.h"
-#include "client/text/json_out.h"
+#include "protos/json_out.h"
 #include "client/trace/packet_expand.h"
 #include "tests/bench/load/account.h"
 #include "tests/bench/load/load_ledger.h"

@@ -13,6 +13,7 @@
 #include "client/show/sources_text.h"
 #include "client/show/state_text.h"
 #include "protos/control.pb-c.h"
+#include "protos/json_out.h"
 #include "protos/service_state.pb-c.h"
 #include "protos/unpack.h"
 
@@ -69,7 +70,8 @@ print_sessions(const Tributary__QuerySessionsReply *r)
 		    (enum sessions_form)form);
 	for (i = 0; i < r->n_sessions; i++) {
 		session_stats_print(out, sessions[i], r->now_ns);
-		session_stats_json(out, sessions[i], r->now_ns);
+		session_stats_json(&(struct json_out){ .out = out }, sessions[i],
+		    r->now_ns);
 	}
 	check(out, &text, &len);
 }

@@ -13,6 +13,7 @@
 #include "client/show/session_stats_text.h"
 #include "client/show/sessions_text.h"
 #include "protos/control.pb-c.h"
+#include "protos/json_out.h"
 #include "protos/service_state.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
 
@@ -292,7 +293,8 @@ print_stats(bool json)
 
 	assert_non_null(f);
 	if (json)
-		session_stats_json(f, &sessions[0], NOW);
+		session_stats_json(
+		    &(struct json_out){ .out = f, .row = "\n" }, &sessions[0], NOW);
 	else
 		session_stats_print(f, &sessions[0], NOW);
 	fclose(f);

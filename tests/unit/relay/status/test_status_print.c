@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "protos/json_print.h"
+#include "protos/json_out.h"
 #include "protos/relay_report.pb-c.h"
 #include "protos/text_error.h"
 #include "protos/text_parse.h"
@@ -29,7 +29,7 @@ print(const char *report, bool json)
 		fail_msg("%u: %s", where.line, where.message);
 	assert_non_null(f = open_memstream(&out, &len));
 	if (json)
-		json_print(f, m);
+		json_message(&(struct json_out){ .out = f }, NULL, m);
 	else
 		status_print(f, (Tributary__RelayReport *)m);
 	fclose(f);
