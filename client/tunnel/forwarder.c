@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "client/tunnel/forward.h"
 
 #include <stdarg.h>
@@ -164,7 +165,7 @@ tell_identity(struct passage *p)
 	pb_put_string(&w, 3, hint);
 	pb_put_string(&w, 4, p->forwarder->machine_name);
 	/* No descriptor travels through us (transport/wire/ipc_frame.h). */
-	pb_put_uint(&w, IPC_FIELD_FORWARDED, 1);
+	pb_put_uint(&w, SetPeerIdentity_tributary_forwarded, 1);
 	ipc_frame_end(&w, mark);
 	if (!w.failed) {
 		stream_write(p->far, w.data, w.len, -1);

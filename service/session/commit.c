@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/shm/commit_plan.h"
 #include "transport/shm/commit_wire.h"
 #include "transport/base/log.h"
@@ -18,12 +19,6 @@
 #include "service/session/quota.h"
 #include "service/packet/sequence_map.h"
 #include "service/session/session.h"
-
-/* Field numbers: wire-format.md, ChunkToPatch.Patch. */
-enum {
-	ONE_OFFSET = 1,
-	ONE_DATA = 2,
-};
 
 /* Notes chunks or patches of this request that no buffer takes. */
 static void
@@ -237,9 +232,9 @@ parse_patch(struct tb_patch *out, const struct pb_field *f)
 	memset(out, 0, sizeof(*out));
 	pb_init(&r, f->data, f->len);
 	while (pb_next(&r, &g)) {
-		if (g.number == ONE_OFFSET) {
+		if (g.number == Patch_offset) {
 			out->offset = (uint32_t)g.value;
-		} else if (g.number == ONE_DATA && g.wire == PB_BYTES) {
+		} else if (g.number == Patch_data && g.wire == PB_BYTES) {
 			out->data = g.data;
 			out->len = g.len;
 		}
@@ -255,7 +250,8 @@ next_patches(struct pb_reader *r, struct tb_patch *out)
 	size_t n = 0;
 
 	while (n < PATCHES_AT_ONCE && pb_next(r, &f))
-		if (f.number == COMMIT_PATCH_PATCHES && parse_patch(&out[n], &f))
+		if (f.number == ChunkToPatch_patches &&
+		    parse_patch(&out[n], &f))
 			n++;
 	return n;
 }

@@ -5,29 +5,8 @@
 #include <unistd.h>
 
 #include "transport/clock/system_info.h"
+#include "protos/fields.h"
 #include "transport/wire/pb_writer.h"
-
-/* Field numbers: reference wire-format.md, common/system_info.proto */
-enum system_info_field {
-	SYSTEM_UTSNAME = 1,
-	SYSTEM_HZ = 3,
-	SYSTEM_VERSION = 4,
-	SYSTEM_PAGE_SIZE = 6,
-	SYSTEM_TIMEZONE = 7,
-	SYSTEM_NUM_CPUS = 8,
-	SYSTEM_RAM_BYTES = 16,
-	SYSTEM_MACHINE_NAME = 17,
-};
-
-enum utsname_field {
-	UTSNAME_SYSNAME = 1,
-	UTSNAME_VERSION = 2,
-	UTSNAME_RELEASE = 3,
-	UTSNAME_MACHINE = 4,
-};
-
-/* InitRelayRequest */
-enum { INIT_SYSTEM_INFO = 1 };
 
 /* sysconf(), with -1 ("no such thing") as 0. */
 static long
@@ -88,20 +67,20 @@ system_info_encode(struct pb_writer *w, const struct system_info *s)
 {
 	size_t mark;
 
-	put_text(w, SYSTEM_VERSION, s->version);
+	put_text(w, SystemInfo_tracing_service_version, s->version);
 	/* 0 is an answer here: UTC */
-	pb_put_int(w, SYSTEM_TIMEZONE, s->timezone_off_mins);
-	mark = pb_nest_begin(w, SYSTEM_UTSNAME);
-	put_text(w, UTSNAME_SYSNAME, s->uts.sysname);
-	put_text(w, UTSNAME_VERSION, s->uts.version);
-	put_text(w, UTSNAME_MACHINE, s->uts.machine);
-	put_text(w, UTSNAME_RELEASE, s->uts.release);
+	pb_put_int(w, SystemInfo_timezone_off_mins, s->timezone_off_mins);
+	mark = pb_nest_begin(w, SystemInfo_utsname);
+	put_text(w, Utsname_sysname, s->uts.sysname);
+	put_text(w, Utsname_version, s->uts.version);
+	put_text(w, Utsname_machine, s->uts.machine);
+	put_text(w, Utsname_release, s->uts.release);
 	pb_nest_end(w, mark);
-	put_number(w, SYSTEM_PAGE_SIZE, s->page_size);
-	put_number(w, SYSTEM_RAM_BYTES, s->system_ram_bytes);
-	put_number(w, SYSTEM_NUM_CPUS, s->num_cpus);
-	put_number(w, SYSTEM_HZ, (uint64_t)s->hz);
-	put_text(w, SYSTEM_MACHINE_NAME, s->machine_name);
+	put_number(w, SystemInfo_page_size, s->page_size);
+	put_number(w, SystemInfo_system_ram_bytes, s->system_ram_bytes);
+	put_number(w, SystemInfo_num_cpus, s->num_cpus);
+	put_number(w, SystemInfo_hz, (uint64_t)s->hz);
+	put_text(w, SystemInfo_machine_name, s->machine_name);
 }
 
 void
@@ -111,7 +90,7 @@ system_info_introduce(struct pb_writer *w, const char *machine_name)
 	size_t mark;
 
 	system_info_collect(&info, machine_name);
-	mark = pb_nest_begin(w, INIT_SYSTEM_INFO);
+	mark = pb_nest_begin(w, InitRelayRequest_system_info);
 	system_info_encode(w, &info);
 	pb_nest_end(w, mark);
 }

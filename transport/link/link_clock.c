@@ -2,18 +2,10 @@
 
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/wire/pb_writer.h"
 
 /* LinkClock and its Reading (protos/link.proto). */
-enum {
-	CLOCK_KIND = 1,
-	CLOCK_PING_ID = 2,
-	CLOCK_RELAY_BEFORE = 3,
-	CLOCK_RELAY_AFTER = 4,
-	CLOCK_HOST = 5,
-	CLOCK_ROUND_TRIP = 6,
-};
-enum { READING_CLOCK = 1, READING_NS = 2 };
 
 /* Ids that mean the same clock everywhere. */
 #define BUILTIN_CLOCK_MAX 63u
@@ -60,9 +52,9 @@ add_reading(struct clock_snapshot *s, const struct pb_field *message)
 
 	pb_init(&r, message->data, message->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == READING_CLOCK && f.wire == PB_VARINT)
+		if (f.number == Reading_clock && f.wire == PB_VARINT)
 			clock = f.value;
-		else if (f.number == READING_NS && f.wire == PB_VARINT)
+		else if (f.number == Reading_ns && f.wire == PB_VARINT)
 			ns = f.value;
 	}
 	if (r.bad || clock == 0 || clock > BUILTIN_CLOCK_MAX || ns == 0 ||
@@ -88,21 +80,21 @@ static int
 read_field(struct link_clock *c, const struct pb_field *f, uint64_t *kind)
 {
 	if (f->wire == PB_VARINT) {
-		if (f->number == CLOCK_KIND)
+		if (f->number == LinkClock_kind)
 			*kind = f->value;
-		else if (f->number == CLOCK_PING_ID)
+		else if (f->number == LinkClock_id)
 			c->id = (uint32_t)f->value;
-		else if (f->number == CLOCK_ROUND_TRIP)
+		else if (f->number == LinkClock_round_trip_ns)
 			c->round_trip_ns = f->value;
 		return 0;
 	}
 	if (f->wire != PB_BYTES)
 		return 0;
-	if (f->number == CLOCK_RELAY_BEFORE)
+	if (f->number == LinkClock_relay_before)
 		return add_reading(&c->before, f);
-	if (f->number == CLOCK_RELAY_AFTER)
+	if (f->number == LinkClock_relay_after)
 		return add_reading(&c->after, f);
-	if (f->number == CLOCK_HOST)
+	if (f->number == LinkClock_host)
 		return add_reading(&c->host, f);
 	return 0;
 }
@@ -166,8 +158,8 @@ put_snapshot(uint8_t *p, uint32_t field, const struct clock_snapshot *s)
 	uint8_t reading[24];
 
 	for (i = 0; i < n; i++) {
-		len = (size_t)(put_uint(put_uint(reading, READING_CLOCK,
-		    clocks[i].id), READING_NS, clocks[i].ns) - reading);
+		len = (size_t)(put_uint(put_uint(reading, Reading_clock,
+		    clocks[i].id), Reading_ns, clocks[i].ns) - reading);
 		p += pb_encode_varint(p, (uint64_t)field << 3 | PB_BYTES);
 		p += pb_encode_varint(p, len);
 		memcpy(p, reading, len);
@@ -189,9 +181,9 @@ link_clock_peek(const uint8_t *clock, size_t len, uint32_t *kind, uint32_t *id)
 	*kind = *id = 0;
 	pb_init(&r, clock, len);
 	while (pb_next(&r, &f)) {
-		if (f.wire == PB_VARINT && f.number == CLOCK_KIND)
+		if (f.wire == PB_VARINT && f.number == LinkClock_kind)
 			*kind = (uint32_t)f.value;
-		else if (f.wire == PB_VARINT && f.number == CLOCK_PING_ID)
+		else if (f.wire == PB_VARINT && f.number == LinkClock_id)
 			*id = (uint32_t)f.value;
 	}
 }
@@ -201,19 +193,19 @@ link_clock_put(uint8_t out[LINK_CLOCK_MAX], const struct link_clock *c)
 {
 	uint8_t *p = out;
 
-	p = put_uint(p, CLOCK_KIND, c->kind);
-	p = put_uint(p, CLOCK_PING_ID, c->id);
+	p = put_uint(p, LinkClock_kind, c->kind);
+	p = put_uint(p, LinkClock_id, c->id);
 	switch (c->kind) {
 	case LINK_CLOCK_PING:
 		break;
 	case LINK_CLOCK_PONG:
-		p = put_snapshot(p, CLOCK_HOST, &c->host);
+		p = put_snapshot(p, LinkClock_host, &c->host);
 		break;
 	case LINK_CLOCK_RESULT:
-		p = put_snapshot(p, CLOCK_RELAY_BEFORE, &c->before);
-		p = put_snapshot(p, CLOCK_RELAY_AFTER, &c->after);
-		p = put_snapshot(p, CLOCK_HOST, &c->host);
-		p = put_uint(p, CLOCK_ROUND_TRIP, c->round_trip_ns);
+		p = put_snapshot(p, LinkClock_relay_before, &c->before);
+		p = put_snapshot(p, LinkClock_relay_after, &c->after);
+		p = put_snapshot(p, LinkClock_host, &c->host);
+		p = put_uint(p, LinkClock_round_trip_ns, c->round_trip_ns);
 		break;
 	}
 	return (size_t)(p - out);

@@ -2,34 +2,9 @@
 
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/link/link_zstd.h"
 #include "transport/wire/pb_writer.h"
-
-/* Fields of LinkFrame, LinkConsumed and LinkLoss (protos/link.proto). */
-enum {
-	FRAME_NUMBER = 1,
-	FRAME_CHANNEL = 2,
-	FRAME_BLOCK = 3,
-	FRAME_ZSTD_BLOCK = 4,
-	FRAME_RAW_SIZE = 5,
-	FRAME_RECEIVED = 6,
-	FRAME_CONSUMED = 7,
-	FRAME_CONSUMED_IN_ALL = 8,
-	FRAME_CLOCK = 9,
-	FRAME_STATUS = 10,
-};
-enum { CONSUMED_CHANNEL = 1, CONSUMED_BYTES = 2 };
-enum {
-	LOSS_WRITER = 1,
-	LOSS_BUFFER = 2,
-	LOSS_CAUSE = 3,
-	LOSS_CHUNKS = 4,
-	LOSS_PACKETS = 5,
-	LOSS_BYTES = 6,
-	LOSS_OLD_CHANNEL = 7,
-	LOSS_FIRST_CHUNK = 8,
-	LOSS_LAST_CHUNK = 9,
-};
 
 /* ---- reading ---- */
 
@@ -74,9 +49,9 @@ take_consumed(const struct pb_field *field, uint32_t *channel, uint64_t *bytes)
 	*bytes = 0;
 	pb_init(&r, field->data, field->len);
 	while (rc == 0 && pb_next(&r, &f)) {
-		if (f.number == CONSUMED_CHANNEL)
+		if (f.number == LinkConsumed_channel)
 			rc = take_u32(&f, channel);
-		else if (f.number == CONSUMED_BYTES)
+		else if (f.number == LinkConsumed_bytes)
 			rc = take_u64(&f, bytes);
 	}
 	return r.bad ? -1 : rc;
@@ -89,32 +64,32 @@ frame_field(struct link_frame *f, const struct pb_field *field)
 	uint32_t channel;
 
 	switch (field->number) {
-	case FRAME_NUMBER:
+	case LinkFrame_number:
 		return take_u64(field, &f->number);
-	case FRAME_CHANNEL:
+	case LinkFrame_channel:
 		return take_u32(field, &f->channel);
-	case FRAME_BLOCK:
-	case FRAME_ZSTD_BLOCK:
+	case LinkFrame_block:
+	case LinkFrame_zstd_block:
 		if (f->block != NULL)
 			return -1;
-		f->compressed = field->number == FRAME_ZSTD_BLOCK;
+		f->compressed = field->number == LinkFrame_zstd_block;
 		return take_bytes(field, &f->block, &f->len);
-	case FRAME_RAW_SIZE:
+	case LinkFrame_raw_size:
 		if (take_u64(field, &size) != 0 || size > LINK_BLOCK_MAX)
 			return -1;
 		f->raw_size = (size_t)size;
 		return 0;
-	case FRAME_RECEIVED:
+	case LinkFrame_received:
 		f->has_received = true;
 		return take_u64(field, &f->received);
-	case FRAME_CONSUMED: /* link_next_consumed() need not look again */
+	case LinkFrame_consumed: /* link_next_consumed() need not look again */
 		return take_consumed(field, &channel, &bytes);
-	case FRAME_CONSUMED_IN_ALL:
+	case LinkFrame_consumed_in_all:
 		f->has_consumed_in_all = true;
 		return take_u64(field, &f->consumed_in_all);
-	case FRAME_CLOCK:
+	case LinkFrame_clock:
 		return take_bytes(field, &f->clock, &f->clock_len);
-	case FRAME_STATUS:
+	case LinkFrame_status:
 		return take_bytes(field, &f->status, &f->status_len);
 	default:
 		return 0;
@@ -155,7 +130,7 @@ link_next_consumed(struct link_frame *f, uint32_t *channel, uint64_t *bytes)
 	struct pb_field field;
 
 	while (pb_next(&f->consumed, &field))
-		if (field.number == FRAME_CONSUMED &&
+		if (field.number == LinkFrame_consumed &&
 		    take_consumed(&field, channel, bytes) == 0)
 			return true;
 	return false;
@@ -172,31 +147,31 @@ link_parse_loss(struct link_loss *l, const uint8_t *data, size_t len)
 	pb_init(&r, data, len);
 	while (rc == 0 && pb_next(&r, &f)) {
 		switch (f.number) {
-		case LOSS_WRITER:
+		case LinkLoss_writer:
 			rc = take_u32(&f, &got.writer);
 			break;
-		case LOSS_BUFFER:
+		case LinkLoss_buffer:
 			rc = take_u32(&f, &got.buffer);
 			break;
-		case LOSS_CAUSE:
+		case LinkLoss_cause:
 			rc = take_u32(&f, &got.cause);
 			break;
-		case LOSS_CHUNKS:
+		case LinkLoss_chunks:
 			rc = take_u64(&f, &got.chunks);
 			break;
-		case LOSS_PACKETS:
+		case LinkLoss_packets:
 			rc = take_u64(&f, &got.packets);
 			break;
-		case LOSS_BYTES:
+		case LinkLoss_bytes:
 			rc = take_u64(&f, &got.bytes);
 			break;
-		case LOSS_OLD_CHANNEL:
+		case LinkLoss_old_channel:
 			rc = take_u32(&f, &got.old_channel);
 			break;
-		case LOSS_FIRST_CHUNK:
+		case LinkLoss_first_chunk:
 			rc = take_u32(&f, &got.first_chunk);
 			break;
-		case LOSS_LAST_CHUNK:
+		case LinkLoss_last_chunk:
 			rc = take_u32(&f, &got.last_chunk);
 			break;
 		}
@@ -256,24 +231,25 @@ link_put_head(uint8_t out[LINK_HEAD_MAX], const struct link_frame *f)
 {
 	size_t n = 0;
 
-	n += put_uint_unless_0(out + n, FRAME_NUMBER, f->number);
-	n += put_uint_unless_0(out + n, FRAME_CHANNEL, f->channel);
+	n += put_uint_unless_0(out + n, LinkFrame_number, f->number);
+	n += put_uint_unless_0(out + n, LinkFrame_channel, f->channel);
 	if (f->has_received)
-		n += put_uint(out + n, FRAME_RECEIVED, f->received);
+		n += put_uint(out + n, LinkFrame_received, f->received);
 	if (f->has_consumed_in_all)
-		n += put_uint(out + n, FRAME_CONSUMED_IN_ALL,
+		n += put_uint(out + n, LinkFrame_consumed_in_all,
 		    f->consumed_in_all);
 	if (f->clock != NULL && f->clock_len <= LINK_CLOCK_MAX)
-		n += put_bytes(out + n, FRAME_CLOCK, f->clock, f->clock_len);
+		n += put_bytes(out + n, LinkFrame_clock, f->clock,
+		    f->clock_len);
 	if (f->status != NULL && f->status_len <= LINK_STATUS_MAX)
-		n += put_bytes(out + n, FRAME_STATUS, f->status,
+		n += put_bytes(out + n, LinkFrame_status, f->status,
 		    f->status_len);
 	if (f->number == 0)
 		return n;
 	if (f->compressed)
-		n += put_uint(out + n, FRAME_RAW_SIZE, f->raw_size);
+		n += put_uint(out + n, LinkFrame_raw_size, f->raw_size);
 	n += put_length(out + n,
-	    f->compressed ? FRAME_ZSTD_BLOCK : FRAME_BLOCK, f->len);
+	    f->compressed ? LinkFrame_zstd_block : LinkFrame_block, f->len);
 	return n;
 }
 
@@ -284,9 +260,9 @@ link_put_consumed(uint8_t out[LINK_CONSUMED_MAX], uint32_t channel,
 	uint8_t inner[LINK_CONSUMED_MAX];
 	size_t n;
 
-	n = put_uint_unless_0(inner, CONSUMED_CHANNEL, channel);
-	n += put_uint(inner + n, CONSUMED_BYTES, bytes);
-	return put_bytes(out, FRAME_CONSUMED, inner, n);
+	n = put_uint_unless_0(inner, LinkConsumed_channel, channel);
+	n += put_uint(inner + n, LinkConsumed_bytes, bytes);
+	return put_bytes(out, LinkFrame_consumed, inner, n);
 }
 
 size_t
@@ -308,15 +284,15 @@ link_put_loss(uint8_t out[LINK_LOSS_MAX], const struct link_loss *l)
 {
 	size_t n = 0;
 
-	n += put_uint_unless_0(out + n, LOSS_WRITER, l->writer);
-	n += put_uint_unless_0(out + n, LOSS_BUFFER, l->buffer);
-	n += put_uint_unless_0(out + n, LOSS_CAUSE, l->cause);
-	n += put_uint_unless_0(out + n, LOSS_CHUNKS, l->chunks);
-	n += put_uint_unless_0(out + n, LOSS_PACKETS, l->packets);
-	n += put_uint_unless_0(out + n, LOSS_BYTES, l->bytes);
-	n += put_uint_unless_0(out + n, LOSS_OLD_CHANNEL, l->old_channel);
-	n += put_uint_unless_0(out + n, LOSS_FIRST_CHUNK, l->first_chunk);
-	n += put_uint_unless_0(out + n, LOSS_LAST_CHUNK, l->last_chunk);
+	n += put_uint_unless_0(out + n, LinkLoss_writer, l->writer);
+	n += put_uint_unless_0(out + n, LinkLoss_buffer, l->buffer);
+	n += put_uint_unless_0(out + n, LinkLoss_cause, l->cause);
+	n += put_uint_unless_0(out + n, LinkLoss_chunks, l->chunks);
+	n += put_uint_unless_0(out + n, LinkLoss_packets, l->packets);
+	n += put_uint_unless_0(out + n, LinkLoss_bytes, l->bytes);
+	n += put_uint_unless_0(out + n, LinkLoss_old_channel, l->old_channel);
+	n += put_uint_unless_0(out + n, LinkLoss_first_chunk, l->first_chunk);
+	n += put_uint_unless_0(out + n, LinkLoss_last_chunk, l->last_chunk);
 	return n;
 }
 

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protos/fields.h"
 #include "transport/base/compiler.h"
 #include "transport/wire/pb_reader.h"
 
@@ -29,28 +30,31 @@
 /* A message of a block, without its tag and length. */
 #define LINK_MESSAGE_MAX (LINK_BLOCK_MAX - 16u)
 
-/* What the messages of a block are: field numbers of LinkUpBlock. */
+/*
+ * Kinds of messages in a block that goes up.  UNREGISTER_WRITER, STARTED,
+ * STOPPED and CLOSE_BELOW carry a varint, the others bytes.
+ */
 enum link_up {
-	LINK_UP_COMMIT = 1,
-	LINK_UP_OPEN = 2,
-	LINK_UP_CLOSE = 3,
-	LINK_UP_REGISTER_SOURCE = 4,
-	LINK_UP_UPDATE_SOURCE = 5,
-	LINK_UP_UNREGISTER_SOURCE = 6,
-	LINK_UP_REGISTER_WRITER = 7,
-	LINK_UP_UNREGISTER_WRITER = 8, /* a varint */
-	LINK_UP_STARTED = 9,           /* a varint */
-	LINK_UP_STOPPED = 10,          /* a varint */
-	LINK_UP_TRIGGER = 11,
-	LINK_UP_LOSS = 12,
-	LINK_UP_CLOSE_BELOW = 13,      /* a varint */
+	LINK_UP_COMMIT = LinkUpBlock_commit,
+	LINK_UP_OPEN = LinkUpBlock_open,
+	LINK_UP_CLOSE = LinkUpBlock_close,
+	LINK_UP_REGISTER_SOURCE = LinkUpBlock_register_source,
+	LINK_UP_UPDATE_SOURCE = LinkUpBlock_update_source,
+	LINK_UP_UNREGISTER_SOURCE = LinkUpBlock_unregister_source,
+	LINK_UP_REGISTER_WRITER = LinkUpBlock_register_writer,
+	LINK_UP_UNREGISTER_WRITER = LinkUpBlock_unregister_writer,
+	LINK_UP_STARTED = LinkUpBlock_started,
+	LINK_UP_STOPPED = LinkUpBlock_stopped,
+	LINK_UP_TRIGGER = LinkUpBlock_trigger,
+	LINK_UP_LOSS = LinkUpBlock_loss,
+	LINK_UP_CLOSE_BELOW = LinkUpBlock_close_below,
 };
 
-/* And of LinkDownBlock. */
+/* Kinds of messages in a block that goes down. */
 enum link_down {
-	LINK_DOWN_COMMAND = 1,
-	LINK_DOWN_REFUSED = 2,
-	LINK_DOWN_SOURCE_REFUSED = 3,
+	LINK_DOWN_COMMAND = LinkDownBlock_command,
+	LINK_DOWN_REFUSED = LinkDownBlock_refused,
+	LINK_DOWN_SOURCE_REFUSED = LinkDownBlock_source_refused,
 };
 
 struct link_frame {

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "protos/utf8.h"
 #include "transport/base/log.h"
 #include "transport/clock/this_machine.h"
@@ -484,16 +485,17 @@ put_identity(struct rpc_client *c, struct pb_writer *w)
 		return;
 	}
 	mark = ipc_frame_begin(w, 0, IPC_SET_PEER_IDENTITY);
-	pb_put_int(w, 1, id.pid);
-	pb_put_int(w, 2, id.uid);
+	pb_put_int(w, SetPeerIdentity_pid, id.pid);
+	pb_put_int(w, SetPeerIdentity_uid, id.uid);
 	if (id.machine_id_hint[0] != '\0')
-		pb_put_string(w, 3, id.machine_id_hint);
+		pb_put_string(w, SetPeerIdentity_machine_id_hint,
+		    id.machine_id_hint);
 	if (id.machine_name[0] != '\0')
-		pb_put_string(w, 4, id.machine_name);
+		pb_put_string(w, SetPeerIdentity_machine_name, id.machine_name);
 	if (id.clocks[0] != '\0')
-		pb_put_string(w, IPC_FIELD_CLOCKS, id.clocks);
+		pb_put_string(w, SetPeerIdentity_tributary_clocks, id.clocks);
 	if (is_tunnelled(p))
-		pb_put_uint(w, IPC_FIELD_FORWARDED, 1);
+		pb_put_uint(w, SetPeerIdentity_tributary_forwarded, 1);
 	ipc_frame_end(w, mark);
 }
 
@@ -511,7 +513,7 @@ send_bind(struct rpc_client *c)
 		stream_write(c->stream, w.data, w.len, -1);
 	failed = w.failed;
 	mark = ipc_frame_begin(&w, ++c->last_request, IPC_BIND_SERVICE);
-	pb_put_string(&w, 1, c->service);
+	pb_put_string(&w, BindService_service_name, c->service);
 	ipc_frame_end(&w, mark);
 	if (failed || w.failed) {
 		snprintf(c->down_text, sizeof(c->down_text), "out of memory");

@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "transport/rpc/rpc_conn_internal.h"
 
 #include <stdlib.h>
@@ -52,9 +53,9 @@ put_methods(struct pb_writer *w, const struct rpc_service *s)
 	size_t i, mark;
 
 	for (i = 0; i < s->n_methods; i++) {
-		mark = pb_nest_begin(w, 3);
-		pb_put_uint(w, 1, i + 1);
-		pb_put_string(w, 2, s->methods[i].name);
+		mark = pb_nest_begin(w, BindServiceReply_methods);
+		pb_put_uint(w, MethodInfo_id, i + 1);
+		pb_put_string(w, MethodInfo_name, s->methods[i].name);
 		pb_nest_end(w, mark);
 	}
 }
@@ -68,8 +69,8 @@ conn_bind_reply(struct rpc_conn *c, uint64_t request_id, bool success)
 	pb_writer_init(&w);
 	mark = ipc_frame_begin(&w, request_id, IPC_BIND_SERVICE_REPLY);
 	if (success) {
-		pb_put_uint(&w, 1, 1);
-		pb_put_uint(&w, 2, c->service_id);
+		pb_put_uint(&w, BindServiceReply_success, 1);
+		pb_put_uint(&w, BindServiceReply_service_id, c->service_id);
 		put_methods(&w, c->service);
 	}
 	ipc_frame_end(&w, mark);

@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "transport/rpc/rpc_conn_internal.h"
 
 #include <stdarg.h>
@@ -163,7 +164,7 @@ put_request_error(struct pb_writer *w, uint64_t request_id, const char *text)
 {
 	size_t mark = ipc_frame_begin(w, request_id, IPC_REQUEST_ERROR);
 
-	pb_put_string(w, 1, text);
+	pb_put_string(w, RequestError_error, text);
 	ipc_frame_end(w, mark);
 }
 

@@ -4,16 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/clock/clock_burst.h"
 #include "transport/clock/clock_jumps.h"
 #include "transport/clock/clock_snapshot.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_client.h"
 #include "transport/wire/pb_writer.h"
-
-/* SyncClockRequest and its Clock (reference wire-format.md). */
-enum { REQUEST_PHASE = 1, REQUEST_CLOCKS = 2 };
-enum { CLOCK_CLOCK_ID = 1, CLOCK_TIMESTAMP = 2 };
 
 /* Between the begins of bursts, however often clocks are set. */
 #define BURST_PAUSE_MS 1000u
@@ -58,11 +55,11 @@ call(struct sync_clock *r, enum phase phase,
 
 	r->phase = phase;
 	pb_writer_init(&w);
-	pb_put_uint(&w, REQUEST_PHASE, phase);
+	pb_put_uint(&w, SyncClockRequest_phase, phase);
 	for (i = 0; i < n; i++) {
-		mark = pb_nest_begin(&w, REQUEST_CLOCKS);
-		pb_put_uint(&w, CLOCK_CLOCK_ID, clocks[i].id);
-		pb_put_uint(&w, CLOCK_TIMESTAMP, clocks[i].ns);
+		mark = pb_nest_begin(&w, SyncClockRequest_clocks);
+		pb_put_uint(&w, SyncClockRequest_Clock_clock_id, clocks[i].id);
+		pb_put_uint(&w, SyncClockRequest_Clock_timestamp, clocks[i].ns);
 		pb_nest_end(&w, mark);
 	}
 	rpc_invoke(r->client, r->method, w.data, w.failed ? 0 : w.len, -1,

@@ -1,5 +1,7 @@
 #include "transport/shm/commit_plan.h"
 
+#include "protos/fields.h"
+
 static bool
 plan_move(struct commit_plan *plan, const struct pb_field *f,
     const struct pb_reader *behind)
@@ -28,17 +30,17 @@ commit_plan_make(struct commit_plan *plan, const uint8_t *request, size_t len)
 	pb_init(&r, request, len);
 	while (pb_next(&r, &f)) {
 		switch (f.number) {
-		case COMMIT_MOVE:
+		case CommitDataRequest_chunks_to_move:
 			if (!plan_move(plan, &f, &r))
 				return false;
 			break;
-		case COMMIT_PATCH:
+		case CommitDataRequest_chunks_to_patch:
 			if (f.wire != PB_BYTES ||
 			    !commit_parse_patch(&patch, f.data, f.len))
 				return false;
 			has_patches = true;
 			break;
-		case COMMIT_FLUSH:
+		case CommitDataRequest_flush_request_id:
 			plan->flush_id = f.value;
 			break;
 		default:
@@ -66,7 +68,7 @@ commit_plan_move(struct commit_plan *plan, size_t index)
 
 	if (LIKELY(index < plan->n_moves))
 		return &plan->moves[index];
-	if (!next_field(&plan->rest, COMMIT_MOVE, &f) ||
+	if (!next_field(&plan->rest, CommitDataRequest_chunks_to_move, &f) ||
 	    !commit_parse_move(&plan->more, f.data, f.len))
 		return NULL;
 	return &plan->more;
@@ -77,6 +79,7 @@ commit_plan_patch(struct commit_plan *plan, struct commit_patch *out)
 {
 	struct pb_field f;
 
-	return next_field(&plan->patches, COMMIT_PATCH, &f) &&
+	return next_field(&plan->patches,
+	    CommitDataRequest_chunks_to_patch, &f) &&
 	    commit_parse_patch(out, f.data, f.len);
 }

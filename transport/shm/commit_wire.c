@@ -2,20 +2,9 @@
 
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_writer.h"
-
-enum {
-	MOVE_PAGE = 1,
-	MOVE_CHUNK = 2,
-	MOVE_BUFFER = 3,
-	MOVE_DATA = 4,
-	MOVE_INCOMPLETE = 5,
-	PATCH_BUFFER = 1,
-	PATCH_WRITER = 2,
-	PATCH_CHUNK = 3,
-	PATCH_MORE = 5,
-};
 
 #define TAG(field, wire) ((uint8_t)((field) << 3 | (wire)))
 
@@ -32,22 +21,22 @@ commit_parse_move(struct commit_move *m, const uint8_t *data, size_t len)
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f)) {
 		switch (f.number) {
-		case MOVE_PAGE:
+		case ChunksToMove_page:
 			m->page = (uint32_t)f.value;
 			break;
-		case MOVE_CHUNK:
+		case ChunksToMove_chunk:
 			m->chunk = (uint32_t)f.value;
 			break;
-		case MOVE_BUFFER:
+		case ChunksToMove_target_buffer:
 			m->buffer = (uint32_t)f.value;
 			break;
-		case MOVE_DATA:
+		case ChunksToMove_data:
 			if (f.wire != PB_BYTES)
 				return false;
 			m->data = f.data;
 			m->len = f.len;
 			break;
-		case MOVE_INCOMPLETE:
+		case ChunksToMove_chunk_incomplete:
 			m->incomplete = f.value != 0;
 			break;
 		default:
@@ -67,19 +56,19 @@ commit_parse_patch(struct commit_patch *p, const uint8_t *data, size_t len)
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f)) {
 		switch (f.number) {
-		case PATCH_BUFFER:
+		case ChunkToPatch_target_buffer:
 			p->buffer = (uint32_t)f.value;
 			break;
-		case PATCH_WRITER:
+		case ChunkToPatch_writer_id:
 			p->writer = (uint32_t)f.value;
 			break;
-		case PATCH_CHUNK:
+		case ChunkToPatch_chunk_id:
 			p->chunk = (uint32_t)f.value;
 			break;
-		case PATCH_MORE:
+		case ChunkToPatch_has_more_patches:
 			p->more = f.value != 0;
 			break;
-		case COMMIT_PATCH_PATCHES:
+		case ChunkToPatch_patches:
 			if (f.wire != PB_BYTES || !pb_well_formed(f.data, f.len))
 				return false;
 			p->patches++;
@@ -100,20 +89,20 @@ commit_put_patch(uint8_t *out, const uint8_t *data, size_t len,
 	uint8_t head[8];
 	size_t head_len, body, n = 0;
 
-	head[0] = TAG(PATCH_BUFFER, PB_VARINT);
+	head[0] = TAG(ChunkToPatch_target_buffer, PB_VARINT);
 	head_len = 1 + pb_encode_varint(head + 1, buffer);
 	body = head_len;
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f))
-		if (f.number != PATCH_BUFFER)
+		if (f.number != ChunkToPatch_target_buffer)
 			body += (size_t)(r.p - f.start);
-	out[n++] = TAG(COMMIT_PATCH, PB_BYTES);
+	out[n++] = TAG(CommitDataRequest_chunks_to_patch, PB_BYTES);
 	n += pb_encode_varint(out + n, body);
 	memcpy(out + n, head, head_len);
 	n += head_len;
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == PATCH_BUFFER)
+		if (f.number == ChunkToPatch_target_buffer)
 			continue;
 		memcpy(out + n, f.start, (size_t)(r.p - f.start));
 		n += (size_t)(r.p - f.start);
@@ -149,15 +138,15 @@ commit_put_chunk_head(uint8_t *out, const struct commit_chunk *c, size_t len)
 {
 	size_t n = 0, data = SHM_CHUNK_HEADER_BYTES + len;
 
-	out[n++] = TAG(COMMIT_MOVE, PB_BYTES);
+	out[n++] = TAG(CommitDataRequest_chunks_to_move, PB_BYTES);
 	n += put_length(out + n, fields_size(c) + 1 + LENGTH_BYTES + data);
-	out[n++] = TAG(MOVE_BUFFER, PB_VARINT);
+	out[n++] = TAG(ChunksToMove_target_buffer, PB_VARINT);
 	n += pb_encode_varint(out + n, c->buffer);
 	if (c->incomplete) {
-		out[n++] = TAG(MOVE_INCOMPLETE, PB_VARINT);
+		out[n++] = TAG(ChunksToMove_chunk_incomplete, PB_VARINT);
 		out[n++] = 1;
 	}
-	out[n++] = TAG(MOVE_DATA, PB_BYTES);
+	out[n++] = TAG(ChunksToMove_data, PB_BYTES);
 	n += put_length(out + n, data);
 	/* Little-endian hosts only. */
 	memcpy(out + n, &c->chunk_id, 4);
@@ -168,6 +157,6 @@ commit_put_chunk_head(uint8_t *out, const struct commit_chunk *c, size_t len)
 size_t
 commit_put_flush(uint8_t out[COMMIT_FLUSH_MAX], uint64_t request_id)
 {
-	out[0] = TAG(COMMIT_FLUSH, PB_VARINT);
+	out[0] = TAG(CommitDataRequest_flush_request_id, PB_VARINT);
 	return 1 + pb_encode_varint(out + 1, request_id);
 }

@@ -12,9 +12,6 @@
 #include "transport/base/compiler.h"
 #include "transport/wire/pb_reader.h"
 
-/* Field numbers of CommitDataRequest. */
-enum { COMMIT_MOVE = 1, COMMIT_PATCH = 2, COMMIT_FLUSH = 3 };
-
 /* ChunksToMove */
 struct commit_move {
 	uint32_t page;
@@ -37,8 +34,6 @@ struct commit_patch {
 	const uint8_t *data;
 	size_t len;
 };
-/* The field of ChunkToPatch that holds a patch. */
-#define COMMIT_PATCH_PATCHES 4u
 /* p borrows data.  False: it does not parse, or one of its patches does not. */
 bool commit_parse_patch(struct commit_patch *p, const uint8_t *data,
     size_t len) MUST_CHECK;

@@ -2,10 +2,9 @@
 
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
-
-#define IPC_FIELD_REQUEST_ID 2u
 
 #define TAG(field, wire) ((uint8_t)((field) << 3 | (wire)))
 
@@ -42,7 +41,7 @@ ipc_parse_frame(struct ipc_frame *f, const uint8_t *buf, size_t len)
 	f->body = no_slice;
 	pb_init(&r, buf, len);
 	while (pb_next(&r, &field)) {
-		if (is_varint(&field, IPC_FIELD_REQUEST_ID)) {
+		if (is_varint(&field, IPCFrame_request_id)) {
 			f->request_id = field.value;
 		} else if (field.wire == PB_BYTES &&
 		    field.number >= IPC_BIND_SERVICE &&
@@ -64,13 +63,13 @@ ipc_parse_invoke(struct ipc_invoke *m, struct ipc_slice body)
 	memset(m, 0, sizeof(*m));
 	pb_init(&r, body.data, body.len);
 	while (pb_next(&r, &f)) {
-		if (is_varint(&f, 1))
+		if (is_varint(&f, InvokeMethod_service_id))
 			m->service_id = (uint32_t)f.value;
-		else if (is_varint(&f, 2))
+		else if (is_varint(&f, InvokeMethod_method_id))
 			m->method_id = (uint32_t)f.value;
-		else if (is_bytes(&f, 3))
+		else if (is_bytes(&f, InvokeMethod_args_proto))
 			m->args = field_slice(&f);
-		else if (is_varint(&f, 4))
+		else if (is_varint(&f, InvokeMethod_drop_reply))
 			m->drop_reply = f.value != 0;
 	}
 	return r.bad ? -1 : 0;
@@ -85,11 +84,11 @@ ipc_parse_invoke_reply(struct ipc_invoke_reply *m, struct ipc_slice body)
 	memset(m, 0, sizeof(*m));
 	pb_init(&r, body.data, body.len);
 	while (pb_next(&r, &f)) {
-		if (is_varint(&f, 1))
+		if (is_varint(&f, InvokeMethodReply_success))
 			m->success = f.value != 0;
-		else if (is_varint(&f, 2))
+		else if (is_varint(&f, InvokeMethodReply_has_more))
 			m->has_more = f.value != 0;
-		else if (is_bytes(&f, 3))
+		else if (is_bytes(&f, InvokeMethodReply_reply_proto))
 			m->reply = field_slice(&f);
 	}
 	return r.bad ? -1 : 0;
@@ -104,21 +103,24 @@ ipc_parse_identity(struct ipc_identity *m, struct ipc_slice body)
 	memset(m, 0, sizeof(*m));
 	pb_init(&r, body.data, body.len);
 	while (pb_next(&r, &f)) {
-		if (is_varint(&f, 1))
+		if (is_varint(&f, SetPeerIdentity_pid))
 			m->pid = (int32_t)f.value;
-		else if (is_varint(&f, 2))
+		else if (is_varint(&f, SetPeerIdentity_uid))
 			m->uid = (int32_t)f.value;
-		else if (is_bytes(&f, 3))
+		else if (is_bytes(&f, SetPeerIdentity_machine_id_hint))
 			m->machine_id_hint = field_slice(&f);
-		else if (is_bytes(&f, 4))
+		else if (is_bytes(&f, SetPeerIdentity_machine_name))
 			m->machine_name = field_slice(&f);
-		else if (is_varint(&f, IPC_FIELD_FORWARDED))
+		else if (is_varint(&f, SetPeerIdentity_tributary_forwarded))
 			m->forwarded = f.value != 0;
-		else if (is_bytes(&f, IPC_FIELD_CLOCKS))
+		else if (is_bytes(&f, SetPeerIdentity_tributary_clocks))
 			m->clocks = field_slice(&f);
 	}
 	return r.bad ? -1 : 0;
 }
+
+_Static_assert((int)RequestError_error == (int)BindService_service_name,
+    "ipc_parse_text() reads both");
 
 int
 ipc_parse_text(struct ipc_slice *text, struct ipc_slice body)
@@ -129,7 +131,7 @@ ipc_parse_text(struct ipc_slice *text, struct ipc_slice body)
 	*text = no_slice;
 	pb_init(&r, body.data, body.len);
 	while (pb_next(&r, &f)) {
-		if (is_bytes(&f, 1))
+		if (is_bytes(&f, RequestError_error))
 			*text = field_slice(&f);
 	}
 	return r.bad ? -1 : 0;
@@ -144,9 +146,9 @@ parse_method_info(struct ipc_method_info *m, struct ipc_slice body)
 	memset(m, 0, sizeof(*m));
 	pb_init(&r, body.data, body.len);
 	while (pb_next(&r, &f)) {
-		if (is_varint(&f, 1))
+		if (is_varint(&f, MethodInfo_id))
 			m->id = (uint32_t)f.value;
-		else if (is_bytes(&f, 2))
+		else if (is_bytes(&f, MethodInfo_name))
 			m->name = field_slice(&f);
 	}
 	return r.bad ? -1 : 0;
@@ -163,11 +165,11 @@ ipc_parse_bind_reply(struct ipc_bind_reply *m, struct ipc_slice body,
 	memset(m, 0, sizeof(*m));
 	pb_init(&r, body.data, body.len);
 	while (pb_next(&r, &f)) {
-		if (is_varint(&f, 1)) {
+		if (is_varint(&f, BindServiceReply_success)) {
 			m->success = f.value != 0;
-		} else if (is_varint(&f, 2)) {
+		} else if (is_varint(&f, BindServiceReply_service_id)) {
 			m->service_id = (uint32_t)f.value;
-		} else if (is_bytes(&f, 3)) {
+		} else if (is_bytes(&f, BindServiceReply_methods)) {
 			if (parse_method_info(&info, field_slice(&f)) != 0)
 				return -1;
 			method(arg, &info);
@@ -186,7 +188,7 @@ put_head(uint8_t *out, uint64_t request_id, enum ipc_kind kind,
 {
 	size_t at = FRAME_HEADER_BYTES;
 
-	out[at++] = TAG(IPC_FIELD_REQUEST_ID, PB_VARINT);
+	out[at++] = TAG(IPCFrame_request_id, PB_VARINT);
 	at += pb_encode_varint(out + at, request_id);
 	out[at++] = TAG(kind, PB_BYTES);
 	at += pb_encode_varint(out + at, n + len);
@@ -203,12 +205,12 @@ ipc_put_reply_head(uint8_t out[IPC_HEAD_MAX], uint64_t request_id,
 	uint8_t inner[16];
 	size_t n = 0;
 
-	inner[n++] = TAG(1, PB_VARINT);
+	inner[n++] = TAG(InvokeMethodReply_success, PB_VARINT);
 	inner[n++] = success;
-	inner[n++] = TAG(2, PB_VARINT);
+	inner[n++] = TAG(InvokeMethodReply_has_more, PB_VARINT);
 	inner[n++] = has_more;
 	if (success) {
-		inner[n++] = TAG(3, PB_BYTES);
+		inner[n++] = TAG(InvokeMethodReply_reply_proto, PB_BYTES);
 		n += pb_encode_varint(inner + n, len);
 	} else {
 		len = 0;
@@ -224,13 +226,13 @@ ipc_put_invoke_head(uint8_t out[IPC_HEAD_MAX], uint64_t request_id,
 	uint8_t inner[32];
 	size_t n = 0;
 
-	inner[n++] = TAG(1, PB_VARINT);
+	inner[n++] = TAG(InvokeMethod_service_id, PB_VARINT);
 	n += pb_encode_varint(inner + n, service_id);
-	inner[n++] = TAG(2, PB_VARINT);
+	inner[n++] = TAG(InvokeMethod_method_id, PB_VARINT);
 	n += pb_encode_varint(inner + n, method_id);
-	inner[n++] = TAG(4, PB_VARINT);
+	inner[n++] = TAG(InvokeMethod_drop_reply, PB_VARINT);
 	inner[n++] = drop_reply;
-	inner[n++] = TAG(3, PB_BYTES);
+	inner[n++] = TAG(InvokeMethod_args_proto, PB_BYTES);
 	n += pb_encode_varint(inner + n, len);
 	return put_head(out, request_id, IPC_INVOKE_METHOD, inner, n, len);
 }
@@ -242,7 +244,7 @@ ipc_frame_begin(struct pb_writer *w, uint64_t request_id, enum ipc_kind kind)
 
 	pb_writer_reset(w);
 	pb_put_raw(w, header, sizeof(header));
-	pb_put_uint(w, IPC_FIELD_REQUEST_ID, request_id);
+	pb_put_uint(w, IPCFrame_request_id, request_id);
 	return pb_nest_begin(w, (uint32_t)kind);
 }
 

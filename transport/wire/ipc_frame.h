@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protos/fields.h"
 #include "transport/base/compiler.h"
 #include "transport/wire/frame.h"
 
@@ -20,17 +21,13 @@ struct pb_writer;
 /* The field numbers of IPCFrame's oneof. */
 enum ipc_kind {
 	IPC_NONE = 0, /* no message, or one that we do not know */
-	IPC_BIND_SERVICE = 3,
-	IPC_BIND_SERVICE_REPLY = 4,
-	IPC_INVOKE_METHOD = 5,
-	IPC_INVOKE_METHOD_REPLY = 6,
-	IPC_REQUEST_ERROR = 7,
-	IPC_SET_PEER_IDENTITY = 8,
+	IPC_BIND_SERVICE = IPCFrame_msg_bind_service,
+	IPC_BIND_SERVICE_REPLY = IPCFrame_msg_bind_service_reply,
+	IPC_INVOKE_METHOD = IPCFrame_msg_invoke_method,
+	IPC_INVOKE_METHOD_REPLY = IPCFrame_msg_invoke_method_reply,
+	IPC_REQUEST_ERROR = IPCFrame_msg_request_error,
+	IPC_SET_PEER_IDENTITY = IPCFrame_set_peer_identity,
 };
-
-/* SetPeerIdentity: see struct ipc_identity. */
-#define IPC_FIELD_FORWARDED 1001u
-#define IPC_FIELD_CLOCKS    1002u
 
 /* Bytes inside the frame; NULL when the field is absent. */
 struct ipc_slice {

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "tests/bench/load/line.h"
 #include "tests/bench/load/place.h"
 #include "transport/loop/loop.h"
@@ -230,9 +231,10 @@ put_identity(const struct direct *d, struct pb_writer *w)
 	if (d->id.machine_name != NULL)
 		pb_put_string(w, 4, d->id.machine_name);
 	if (d->id.clocks != NULL)
-		pb_put_string(w, IPC_FIELD_CLOCKS, d->id.clocks);
+		pb_put_string(w, SetPeerIdentity_tributary_clocks,
+		    d->id.clocks);
 	if (d->place->no_shm)
-		pb_put_uint(w, IPC_FIELD_FORWARDED, 1);
+		pb_put_uint(w, SetPeerIdentity_tributary_forwarded, 1);
 	ipc_frame_end(w, mark);
 }
 

@@ -6,6 +6,7 @@
  * input: a byte of each field of struct plan, then steps of a byte (what, and
  * five bits of how much), some with bytes of their own.
  */
+#include "protos/fields.h"
 #include "tests/fuzz/rpc_host/parts.h"
 
 #include <fcntl.h>
@@ -229,7 +230,7 @@ say_frame(struct conn *k, enum ipc_kind kind, unsigned how)
 	} else if (kind == IPC_SET_PEER_IDENTITY) {
 		pb_put_int(&w, 1, (int)how);
 		pb_put_string(&w, 4, "machine");
-		pb_put_uint(&w, IPC_FIELD_FORWARDED, how & 1);
+		pb_put_uint(&w, SetPeerIdentity_tributary_forwarded, how & 1);
 	} else {
 		for (n = 0; n < how; n++)
 			args[n] = next_byte();

@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "tests/unit/transport/socket/tcp_pair.h"
 #include "tests/unit/transport/tls/tls_fixture.h"
 #include "transport/base/log.h"
@@ -235,7 +236,7 @@ send_identity(bool forwarded)
 	pb_put_int(&t.out, 1, 42);
 	pb_put_string(&t.out, 4, "device-7");
 	if (forwarded)
-		pb_put_uint(&t.out, IPC_FIELD_FORWARDED, 1);
+		pb_put_uint(&t.out, SetPeerIdentity_tributary_forwarded, 1);
 	ipc_frame_end(&t.out, mark);
 	send_out();
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/shm/commit_wire.h"
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_writer.h"
@@ -51,7 +52,8 @@ a_chunk_is_read_as_it_was_written(void **state)
 			assert_non_null(out);
 			memset(out + n, 'p', lengths[i]);
 			commit_put_chunk_head(out, &head, lengths[i]);
-			f = only_field(out, n + lengths[i], COMMIT_MOVE);
+			f = only_field(out, n + lengths[i],
+			    CommitDataRequest_chunks_to_move);
 			assert_true(commit_parse_move(&m, f.data, f.len));
 			assert_int_equal(m.buffer, buffers[k]);
 			assert_int_equal(m.incomplete, head.incomplete);
@@ -118,7 +120,7 @@ a_patch_changes_nothing_but_its_buffer(void **state)
 	assert_non_null(out);
 	n = commit_put_patch(out, w.data, w.len, 65535);
 	assert_true(n <= w.len + COMMIT_PATCH_MORE);
-	f = only_field(out, n, COMMIT_PATCH);
+	f = only_field(out, n, CommitDataRequest_chunks_to_patch);
 	assert_int_equal(f.len, want.len);
 	assert_memory_equal(f.data, want.data, want.len);
 	free(out);
@@ -146,10 +148,12 @@ a_flush_acknowledgement_holds_any_id(void **state)
 	size_t n;
 
 	n = commit_put_flush(out, 1);
-	assert_int_equal(only_field(out, n, COMMIT_FLUSH).value, 1);
+	assert_int_equal(only_field(out, n,
+	    CommitDataRequest_flush_request_id).value, 1);
 	n = commit_put_flush(out, UINT64_MAX);
 	assert_true(n <= sizeof(out));
-	assert_true(only_field(out, n, COMMIT_FLUSH).value == UINT64_MAX);
+	assert_true(only_field(out, n,
+	    CommitDataRequest_flush_request_id).value == UINT64_MAX);
 }
 
 int
