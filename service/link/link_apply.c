@@ -8,6 +8,7 @@
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 #include "service/session/commit.h"
+#include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/producer.h"
 #include "service/session/trigger.h"
@@ -111,7 +112,27 @@ notify(struct producer *p, uint64_t id, void (*ack)(struct ds_instance *))
 		ack(i);
 }
 
-/* Of a producer that is served.  LINK_LATER: a file has to catch up first. */
+/* LINK_LATER: a file has to catch up first. */
+static enum link_applied
+apply_commit(struct link_channel *c, const struct pb_field *f)
+{
+	uint64_t flush_id;
+
+	switch (commit_data(c->producer, f->data, f->len, &flush_id)) {
+	case COMMIT_OK:
+		if (flush_id != 0)
+			flush_ack(c->producer, flush_id);
+		break;
+	case COMMIT_BAD:
+		break; /* counted, like a producer's own */
+	case COMMIT_AGAIN:
+		c->waiting = true;
+		return LINK_LATER;
+	}
+	return LINK_APPLIED;
+}
+
+/* Of a producer that is served. */
 static enum link_applied
 apply_to_producer(struct link_channel *c, const struct pb_field *f,
     struct turn *t)
@@ -121,11 +142,7 @@ apply_to_producer(struct link_channel *c, const struct pb_field *f,
 
 	switch ((enum link_up)f->number) {
 	case LINK_UP_COMMIT:
-		/* One that does not parse is counted, like a producer's own. */
-		if (commit_data(p, f->data, f->len) != COMMIT_AGAIN)
-			break;
-		c->waiting = true;
-		return LINK_LATER;
+		return apply_commit(c, f);
 	case LINK_UP_REGISTER_SOURCE:
 		if ((error = producer_register(p, f->data, f->len)) != NULL)
 			tell_refused_source(c, f, error);

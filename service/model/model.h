@@ -217,6 +217,22 @@ enum session_state {
 };
 const char *session_state_name(enum session_state s);
 
+/*
+ * What holds producers back that would overwrite what a reader of the buffer,
+ * such as a file, has not got yet.  Asked on the hot path: for every chunk.
+ */
+struct write_gate {
+	/* Whether a chunk of len payload bytes has to wait.  Only answers. */
+	bool (*must_wait)(const struct session_buffer *b, size_t len);
+	/*
+	 * It has to: room is made on a later turn.  p is resumed then
+	 * (producer_ops); NULL: a scrape, which its session tries again.
+	 */
+	void (*wait)(struct session_buffer *b, struct producer *p, size_t len);
+	/* A chunk was written. */
+	void (*wrote)(struct session_buffer *b);
+};
+
 struct session_buffer {
 	uint16_t id;        /* global, 1..65535 */
 	struct session *session;
@@ -227,6 +243,8 @@ struct session_buffer {
 	bool ring;          /* else DISCARD */
 	bool transfer_on_clone;
 	bool clear_before_clone;
+	bool closing;       /* the session takes no more than there is now */
+	const struct write_gate *gate; /* NULL: nobody has to wait */
 };
 
 TAILQ_HEAD(flush_list, flush);
@@ -382,7 +400,7 @@ struct service {
 	uint16_t highest_buffer_id;      /* ever handed out */
 	size_t n_buffers;
 	uint64_t total_buffer_bytes;
-	size_t n_lossless; /* file sessions that hold producers back */
+	size_t n_lossless; /* sessions whose gates hold producers back */
 	uint32_t last_producer_id;
 	uint64_t last_session_id;
 	uint64_t last_instance_id;

@@ -15,6 +15,7 @@
 #include "service/port/machine_talk.h"
 #include "service/port/peer_identity.h"
 #include "service/session/commit.h"
+#include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/lockdown.h"
 #include "service/machine/machine_presence.h"
@@ -460,12 +461,15 @@ commit(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 {
 	struct producer_port *p = ctx;
 	struct machine_contact *c;
+	uint64_t flush_id;
 
 	if (UNLIKELY(p->producer == NULL))
 		return RPC_REJECT;
 	c = &p->producer->machine->contact;
-	switch (commit_data(p->producer, args, len)) {
+	switch (commit_data(p->producer, args, len, &flush_id)) {
 	case COMMIT_OK:
+		if (flush_id != 0)
+			flush_ack(p->producer, flush_id);
 		c->bytes_received += len;
 		c->bytes_unpacked += len;
 		return call.wants_reply ? done(call) : RPC_OK;

@@ -11,8 +11,6 @@
 #include "transport/shm/shm.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/arrivals.h"
-#include "service/session/file_writer.h"
-#include "service/session/flush.h"
 #include "service/session/losses.h"
 #include "service/model/model.h"
 #include "service/session/producer.h"
@@ -184,8 +182,8 @@ write_chunk(struct producer *p, struct session_buffer *b,
 	}
 	p->wrote.lost += st->chunks_discarded - before.chunks_discarded +
 	    st->trace_writer_packet_loss - before.trace_writer_packet_loss;
-	if (b->session->file != NULL)
-		file_writer_wrote(b->session->file, b);
+	if (b->gate != NULL)
+		b->gate->wrote(b);
 }
 
 static void
@@ -302,29 +300,23 @@ buffer_of_move(struct producer *p, const struct commit_move *m)
 	return b;
 }
 
-/*
- * Whether writing len more bytes to the buffer must wait for its file; then the
- * producer is woken later.
- */
+/* True: len more bytes have to wait, and the producer is in the queue. */
 static bool
-must_wait(struct producer *p, struct session_buffer *b, size_t len)
+hold_at_gate(struct producer *p, struct session_buffer *b, size_t len)
 {
-	if (b->session->file == NULL)
+	if (b->gate == NULL)
 		return false;
-	if (!file_writer_must_wait(b->session->file, b, len)) {
-		p->wait_turn = 0;
-		return false;
+	if (b->gate->must_wait(b, len)) {
+		b->gate->wait(b, p, len);
+		return true;
 	}
-	file_writer_wait(b->session->file, p, b, len);
-	return true;
+	p->wait_turn = 0;
+	return false;
 }
 
-/*
- * Whether a move has to wait for a file or a quota; then the producer is woken
- * later.
- */
+/* True: the move has to wait at a gate or for a rate; p is resumed then. */
 static bool
-move_waits(struct producer *p, const struct commit_move *m)
+hold_move(struct producer *p, const struct commit_move *m)
 {
 	struct session_buffer *b = NULL;
 	size_t bytes;
@@ -333,7 +325,8 @@ move_waits(struct producer *p, const struct commit_move *m)
 	    p->shm != NULL ? shm_page_size(p->shm) : 0;
 	if (p->service->n_lossless > 0 || p->quota != NULL)
 		b = buffer_of_move(p, m);
-	if (b != NULL && p->service->n_lossless > 0 && must_wait(p, b, bytes))
+	if (b != NULL && p->service->n_lossless > 0 &&
+	    hold_at_gate(p, b, bytes))
 		return true;
 	return p->quota != NULL && quota_holds(p, b != NULL ? bytes : 0);
 }
@@ -352,7 +345,7 @@ apply(struct producer *p, struct commit_plan *plan)
 		 */
 		if (i < p->moves_done)
 			continue;
-		if (move_waits(p, m))
+		if (hold_move(p, m))
 			return COMMIT_AGAIN;
 		apply_move(p, m);
 		p->moves_done = i + 1;
@@ -364,7 +357,8 @@ apply(struct producer *p, struct commit_plan *plan)
 }
 
 enum commit_verdict
-commit_data(struct producer *p, const uint8_t *request, size_t len)
+commit_data(struct producer *p, const uint8_t *request, size_t len,
+    uint64_t *flush_id)
 {
 	enum commit_verdict verdict;
 	struct commit_plan plan;
@@ -375,28 +369,16 @@ commit_data(struct producer *p, const uint8_t *request, size_t len)
 	}
 	verdict = apply(p, &plan);
 	count_refused(p);
-	if (verdict == COMMIT_OK && plan.flush_id != 0)
-		flush_ack(p, plan.flush_id);
+	if (verdict == COMMIT_OK)
+		*flush_id = plan.flush_id;
 	return verdict;
 }
 
 struct scrape {
 	struct producer *p;
-	struct session *only;
+	const struct session *only;
 	bool complete;
 };
-
-/*
- * What is behind a chunk that is still to come waits for it: a reader would go
- * past it.  When nothing more will come, or nobody knows as the producer does
- * not answer, all is taken that is there.
- */
-static bool
-more_comes(const struct producer *p, const struct session *only)
-{
-	return only != NULL && only->state != SESSION_DISABLING &&
-	    only->state != SESSION_DISABLED && !flush_has_given_up_on(only, p);
-}
 
 static void
 scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
@@ -412,14 +394,14 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	if (id == 0 || (b = sc->p->service->buffers[id]) == NULL ||
 	    (sc->only != NULL && b->session != sc->only) || c->behind)
 		return;
-	if (b->session->file != NULL &&
-	    file_writer_must_wait(b->session->file, b, c->len)) {
+	if (b->gate != NULL && b->gate->must_wait(b, c->len)) {
+		b->gate->wait(b, NULL, c->len);
 		sc->complete = false;
 		return;
 	}
 	/* Other sessions' may go on, but a producer that is gone does not. */
 	if (sc->p->quota != NULL && quota_drops(sc->p, b, c, complete,
-	    sc->only == NULL || session_is_over(sc->only))) {
+	    sc->only == NULL || b->closing)) {
 		if (complete)
 			shm_remember_scraped(sc->p->shm, c);
 		return;
@@ -435,12 +417,12 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 }
 
 bool
-commit_scrape(struct producer *p, struct session *only)
+commit_scrape(struct producer *p, const struct session *only, bool more_comes)
 {
 	struct scrape sc = { .p = p, .only = only, .complete = true };
 
 	if (p->shm == NULL || !p->scrape)
 		return true;
-	shm_scrape(p->shm, more_comes(p, only), scrape_chunk, &sc);
+	shm_scrape(p->shm, more_comes, scrape_chunk, &sc);
 	return sc.complete;
 }

@@ -44,6 +44,13 @@ enum file_state {
 	              /* was never written is counted */
 };
 
+/* One of the session's buffers, as its file sees it. */
+struct file_buffer {
+	uint64_t floor;     /* bytes left unread by the last pass */
+	size_t wanted;      /* bytes that had to wait since; 0: none */
+	bool may_overwrite; /* what is left cannot be read: one chunk may */
+};
+
 struct file_writer {
 	struct session *session;
 	struct file_sink *sink;
@@ -53,18 +60,17 @@ struct file_writer {
 	bool pass_syncs;  /* fdatasync at its end */
 	bool finishing;   /* the last pass: then close */
 	bool scraped;     /* finishing: all shared memory was taken */
-	bool scraping;    /* inside session_scrape(): no step may nest */
 	bool retry_posted;
 	bool lossless;
 	bool limit_hit;   /* max_file_size_bytes was reached: */
 	bool has_stats;   /* what it ends with was put */
 	uint32_t last_call_ms; /* to finish in; 0: as long as it gets on */
-	struct loop_call retry_call, limit_call;
+	struct loop_call retry_call, limit_call, turn_call;
 	bool has_limit;   /* to be counted here: not compressed */
 	uint64_t left;    /* bytes up to max_file_size_bytes, */
 	uint64_t kept;    /* less those for its end */
 	uint64_t written;
-	uint64_t *floor;  /* per buffer: unread when the last pass ended */
+	struct file_buffer *buffers; /* by the session's indices */
 	struct loop_timer *write_timer;
 	struct loop_timer *flush_timer;
 	struct producer_waiters waiters; /* who waits longest comes first */
@@ -75,6 +81,16 @@ struct file_writer {
 };
 
 static void pump(struct file_writer *f);
+static void post_turn(struct file_writer *f);
+static bool gate_must_wait(const struct session_buffer *b, size_t len);
+
+static struct file_buffer *
+file_buffer_of(const struct session_buffer *b)
+{
+	const struct session *s = b->session;
+
+	return &s->file->buffers[b - s->buffers];
+}
 
 static void
 retry_cb(void *arg)
@@ -104,11 +120,13 @@ file_writer_forget(struct producer *p)
 }
 
 static void
-wake_all(struct file_writer *f)
+wake_ready(struct file_writer *f)
 {
-	struct producer *p;
+	struct producer *p, *next;
 
-	while ((p = TAILQ_FIRST(&f->waiters)) != NULL) {
+	TAILQ_FOREACH_SAFE(p, &f->waiters, waiting, next) {
+		if (gate_must_wait(p->waits_for, p->waits_bytes))
+			continue;
 		waits_no_more(f, p);
 		p->ops->resume(p->port);
 	}
@@ -141,7 +159,7 @@ wake_some(struct file_writer *f)
 
 /*
  * Who was held back may try again.  In a pass this is called with every batch;
- * afterwards perhaps never, so that everybody has to see for himself.
+ * at its end all are woken but those whose buffer is being copied.
  */
 static void
 wake(struct file_writer *f)
@@ -149,7 +167,7 @@ wake(struct file_writer *f)
 	if (f->pass && f->state == FILE_OPEN && !f->limit_hit)
 		wake_some(f);
 	else
-		wake_all(f);
+		wake_ready(f);
 	/* On a later turn: a flush that waits may be the caller's caller. */
 	if (!f->retry_posted && (!TAILQ_EMPTY(&f->session->flushes) ||
 	    f->session->service->n_gone > 0)) {
@@ -171,10 +189,14 @@ stop_being_lossless(struct file_writer *f)
 static void
 start_pass(struct file_writer *f, bool sync)
 {
+	size_t i;
+
 	f->pass_syncs = f->pass_syncs || sync;
 	if (f->pass || f->state != FILE_OPEN)
 		return;
 	f->pass = true;
+	for (i = 0; i < f->session->n_buffers; i++)
+		f->buffers[i].may_overwrite = false;
 	readback_begin(f->session->readback);
 	pump(f);
 }
@@ -190,6 +212,25 @@ limit_cb(void *arg)
 	session_disable(f->session, NULL);
 }
 
+/*
+ * A pass that ended without making room has read all that can be read: what is
+ * left waits for its producer, so waiting for it would be for ever.  It is moved
+ * out of the way; where that cannot help, it is overwritten, and counted.
+ */
+static void
+settle(struct session_buffer *b, struct file_buffer *fb)
+{
+	if (fb->wanted > 0 && trace_buffer_would_lose(b->tb, fb->wanted)) {
+		/* All of it at once would take the copy as long. */
+		if (trace_buffer_is_copied(b->tb))
+			return;
+		(void)trace_buffer_compact(b->tb);
+		fb->may_overwrite = trace_buffer_would_lose(b->tb,
+		    fb->wanted);
+	}
+	fb->wanted = 0;
+}
+
 static void
 end_pass(struct file_writer *f)
 {
@@ -197,8 +238,10 @@ end_pass(struct file_writer *f)
 	size_t i;
 
 	f->pass = false;
-	for (i = 0; i < s->n_buffers; i++)
-		f->floor[i] = trace_buffer_unread(s->buffers[i].tb);
+	for (i = 0; i < s->n_buffers; i++) {
+		settle(&s->buffers[i], &f->buffers[i]);
+		f->buffers[i].floor = trace_buffer_unread(s->buffers[i].tb);
+	}
 }
 
 /* The last pass is over: take what is left in shared memory, or close. */
@@ -206,9 +249,7 @@ static void
 finish_step(struct file_writer *f)
 {
 	if (!f->scraped && !f->limit_hit) {
-		f->scraping = true;
 		f->scraped = session_scrape(f->session);
-		f->scraping = false;
 		readback_want_stats(f->session->readback);
 		start_pass(f, f->pass_syncs);
 		return;
@@ -280,8 +321,28 @@ pump(struct file_writer *f)
 		submit(f);
 	}
 	wake(f);
-	if (!f->pass && f->finishing && f->state == FILE_OPEN && !f->scraping)
+	if (!f->pass && f->finishing)
+		post_turn(f);
+}
+
+/* On a turn of its own, while no producer is in the middle of a commit. */
+static void
+turn_cb(void *arg)
+{
+	struct file_writer *f = arg;
+
+	if (f->state != FILE_OPEN || f->pass)
+		return;
+	if (f->finishing)
 		finish_step(f);
+	else
+		start_pass(f, false);
+}
+
+static void
+post_turn(struct file_writer *f)
+{
+	loop_defer(f->session->service->loop, &f->turn_call, turn_cb, f);
 }
 
 /* Nothing more can be written: the session ends, nobody waits. */
@@ -320,6 +381,8 @@ opened_cb(struct file_sink *sink, const char *err, void *arg)
 		session_file_opened(f->session);
 	/* The first pass may be far away, or never come before a start. */
 	wake(f);
+	if (!TAILQ_EMPTY(&f->waiters))
+		post_turn(f);
 }
 
 static void
@@ -399,6 +462,98 @@ closed_cb(struct file_sink *sink, const char *err, void *arg)
 	else
 		session_file_closed(f->session, err);
 }
+
+/* ---- the gate of the session's buffers ---- */
+
+static bool
+gate_must_wait(const struct session_buffer *b, size_t len)
+{
+	const struct file_writer *f = b->session->file;
+
+	return f->lossless && b->ring && !f->limit_hit &&
+	    (f->state == FILE_OPENING || f->state == FILE_OPEN) &&
+	    !file_buffer_of(b)->may_overwrite &&
+	    trace_buffer_would_lose(b->tb, len);
+}
+
+/*
+ * The one that has waited longer than p and not as long as others; NULL: none
+ * has.  New ones come last, and those who were woken in vain come back in the
+ * order they were woken, each behind the one before.
+ */
+static struct producer *
+waited_before(const struct file_writer *f, const struct producer *p)
+{
+	struct producer *q = TAILQ_LAST(&f->waiters, producer_waiters), *next;
+
+	if (q == NULL || q->wait_turn <= p->wait_turn)
+		return q;
+	if (TAILQ_FIRST(&f->waiters)->wait_turn > p->wait_turn)
+		return NULL;
+	if (f->waited_last != NULL)
+		q = f->waited_last;
+	while (q != NULL && q->wait_turn > p->wait_turn)
+		q = TAILQ_PREV(q, producer_waiters, waiting);
+	while (q != NULL && (next = TAILQ_NEXT(q, waiting)) != NULL &&
+	    next->wait_turn <= p->wait_turn)
+		q = next;
+	return q;
+}
+
+static void
+queue(struct file_writer *f, struct producer *p,
+    const struct session_buffer *b, size_t len)
+{
+	struct producer *before;
+
+	file_writer_forget(p);
+	if (p->wait_turn == 0)
+		p->wait_turn = ++f->last_turn;
+	if ((before = waited_before(f, p)) != NULL)
+		TAILQ_INSERT_AFTER(&f->waiters, before, p, waiting);
+	else
+		TAILQ_INSERT_HEAD(&f->waiters, p, waiting);
+	f->waited_last = p;
+	p->waits_in = &f->waiters;
+	p->waits_for = b;
+	p->waits_bytes = (uint32_t)len;
+	p->is_waiting = true;
+}
+
+static void
+gate_wait(struct session_buffer *b, struct producer *p, size_t len)
+{
+	struct file_writer *f = b->session->file;
+	struct file_buffer *fb = file_buffer_of(b);
+
+	if (len > fb->wanted)
+		fb->wanted = len;
+	if (p != NULL)
+		queue(f, p, b, len);
+	post_turn(f);
+}
+
+static void
+gate_wrote(struct session_buffer *b)
+{
+	struct file_writer *f = b->session->file;
+	struct file_buffer *fb = file_buffer_of(b);
+	uint64_t unread;
+
+	fb->may_overwrite = false;
+	if (f->pass || f->state != FILE_OPEN || f->limit_hit)
+		return;
+	unread = trace_buffer_unread(b->tb);
+	/* What the last pass could not read (stalls) does not count again. */
+	if (unread > fb->floor && (unread - fb->floor) * 2 >= b->size)
+		post_turn(f);
+}
+
+static const struct write_gate gate = {
+	.must_wait = gate_must_wait,
+	.wait = gate_wait,
+	.wrote = gate_wrote,
+};
 
 static const struct file_sink_ops sink_ops = {
 	.opened = opened_cb,
@@ -535,6 +690,15 @@ set_limit(struct file_writer *f, struct file_sink_options *options)
 	f->has_limit = f->left > 0;
 }
 
+static void
+set_gates(struct session *s, const struct write_gate *g)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++)
+		s->buffers[i].gate = g;
+}
+
 struct file_writer *
 file_writer_new(struct session *s, int fd, char *err, size_t err_size)
 {
@@ -555,12 +719,12 @@ file_writer_new(struct session *s, int fd, char *err, size_t err_size)
 	options.owner = principal_key(&s->owner);
 	options.compression = config_compression(s->config);
 	set_limit(f, &options);
-	f->floor = calloc(s->n_buffers + 1, sizeof(*f->floor));
+	f->buffers = calloc(s->n_buffers + 1, sizeof(*f->buffers));
 	f->out = packet_out_new_file();
 	f->loss = file_loss_new(s);
 	f->write_timer = loop_timer_new(sv->loop, write_cb, f);
 	f->flush_timer = loop_timer_new(sv->loop, clock_flush_cb, f);
-	if (f->floor == NULL || f->out == NULL || f->loss == NULL ||
+	if (f->buffers == NULL || f->out == NULL || f->loss == NULL ||
 	    f->write_timer == NULL || f->flush_timer == NULL)
 		goto fail;
 	if (fd >= 0) {
@@ -586,6 +750,7 @@ file_writer_new(struct session *s, int fd, char *err, size_t err_size)
 	f->lossless = sv->settings->lossless;
 	if (f->lossless)
 		sv->n_lossless++;
+	set_gates(s, &gate);
 	return f;
 
 fail:
@@ -650,108 +815,23 @@ file_writer_free(struct file_writer *f)
 	if (f == NULL)
 		return;
 	stop_being_lossless(f);
+	set_gates(f->session, NULL);
 	flush_forget(f->session, f);
-	wake_all(f);
+	wake_ready(f);
 	loop_cancel(f->session->service->loop, f);
 	loop_timer_free(f->write_timer);
 	loop_timer_free(f->flush_timer);
 	packet_out_free(f->out);
 	file_loss_free(f->loss);
 	free(f->error);
-	free(f->floor);
+	free(f->buffers);
 	free(f);
-}
-
-void
-file_writer_wrote(struct file_writer *f, struct session_buffer *b)
-{
-	uint64_t unread = trace_buffer_unread(b->tb);
-	uint64_t floor;
-
-	if (f->pass || f->state != FILE_OPEN || f->limit_hit)
-		return;
-	floor = f->floor[b - f->session->buffers];
-	/* What the last pass could not read (stalls) does not count again. */
-	if (unread > floor && (unread - floor) * 2 >= b->size)
-		start_pass(f, false);
-}
-
-bool
-file_writer_must_wait(struct file_writer *f, struct session_buffer *b,
-    size_t len)
-{
-	if (!f->lossless || !b->ring || f->limit_hit ||
-	    !trace_buffer_would_lose(b->tb, len))
-		return false;
-	if (f->state == FILE_OPENING)
-		return true;
-	if (f->state != FILE_OPEN)
-		return false;
-	/*
-	 * A pass that ends without making room has read all that can be read:
-	 * what is left waits for its producer, so waiting here would be for
-	 * ever.  It is moved out of the way; where that cannot help, it is
-	 * overwritten, and counted.
-	 */
-	if (!f->pass)
-		start_pass(f, false);
-	if (!f->pass && trace_buffer_would_lose(b->tb, len)) {
-		/* All of it at once would take the copy as long. */
-		if (trace_buffer_is_copied(b->tb))
-			return true;
-		(void)trace_buffer_compact(b->tb);
-	}
-	return f->pass && trace_buffer_would_lose(b->tb, len);
-}
-
-/*
- * The one that has waited longer than p and not as long as others; NULL: none
- * has.  New ones come last, and those who were woken in vain come back in the
- * order they were woken, each behind the one before.
- */
-static struct producer *
-waited_before(const struct file_writer *f, const struct producer *p)
-{
-	struct producer *q = TAILQ_LAST(&f->waiters, producer_waiters), *next;
-
-	if (q == NULL || q->wait_turn <= p->wait_turn)
-		return q;
-	if (TAILQ_FIRST(&f->waiters)->wait_turn > p->wait_turn)
-		return NULL;
-	if (f->waited_last != NULL)
-		q = f->waited_last;
-	while (q != NULL && q->wait_turn > p->wait_turn)
-		q = TAILQ_PREV(q, producer_waiters, waiting);
-	while (q != NULL && (next = TAILQ_NEXT(q, waiting)) != NULL &&
-	    next->wait_turn <= p->wait_turn)
-		q = next;
-	return q;
-}
-
-void
-file_writer_wait(struct file_writer *f, struct producer *p,
-    const struct session_buffer *b, size_t len)
-{
-	struct producer *before;
-
-	file_writer_forget(p);
-	if (p->wait_turn == 0)
-		p->wait_turn = ++f->last_turn;
-	if ((before = waited_before(f, p)) != NULL)
-		TAILQ_INSERT_AFTER(&f->waiters, before, p, waiting);
-	else
-		TAILQ_INSERT_HEAD(&f->waiters, p, waiting);
-	f->waited_last = p;
-	p->waits_in = &f->waiters;
-	p->waits_for = b;
-	p->waits_bytes = (uint32_t)len;
-	p->is_waiting = true;
 }
 
 void
 file_writer_copied(struct file_writer *f)
 {
-	wake(f);
+	post_turn(f);
 }
 
 uint64_t

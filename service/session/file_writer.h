@@ -6,7 +6,8 @@
  * every file_write_period_ms, at once when a buffer is half full, and for the
  * last time when the session ends.  Unless the settings say otherwise it is
  * lossless: producers that would overwrite what the file has not got yet are
- * held back until it has caught up.
+ * held back until it has caught up.  It is the write_gate (model.h) of the
+ * session's buffers as long as it lives.
  */
 #ifndef SERVICE_SESSION_FILE_WRITER_H
 #define SERVICE_SESSION_FILE_WRITER_H
@@ -51,23 +52,7 @@ void file_writer_finish(struct file_writer *f);
 /* The file is closed or was never opened: frees. */
 void file_writer_free(struct file_writer *f);
 
-/* A chunk went into one of the session's buffers. */
-void file_writer_wrote(struct file_writer *f, struct session_buffer *b);
-/*
- * Whether a chunk of len payload bytes must wait.  When true the file is being
- * written and the caller will be woken (file_writer_wait(), or
- * flush_retry()).
- */
-bool file_writer_must_wait(struct file_writer *f, struct session_buffer *b,
-    size_t len);
-/*
- * The producer is woken (producer_ops.resume) when there is room again for a
- * chunk of len bytes in b, one of the session's buffers; who waits longest
- * comes first.
- */
-void file_writer_wait(struct file_writer *f, struct producer *p,
-    const struct session_buffer *b, size_t len);
-/* It does not wait any more, in whichever file session it did, if any. */
+/* The producer does not wait any more, at whichever file it did, if any. */
 void file_writer_forget(struct producer *p);
 
 /* A clone of the session's buffers is complete, or given up. */

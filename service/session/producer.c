@@ -352,7 +352,7 @@ producer_gone(struct producer *p)
 	p->ops = &silent_ops;
 	p->port = NULL;
 	/* What it had written and not committed is all there will ever be. */
-	if (commit_scrape(p, NULL)) {
+	if (commit_scrape(p, NULL, false)) {
 		flush_producer_gone(p->service, p);
 		producer_finish(p);
 		return;
@@ -372,7 +372,7 @@ producers_reap(struct service *s)
 	if (s->n_gone == 0)
 		return;
 	TAILQ_FOREACH_SAFE(p, &s->producers, link, next)
-		if (p->gone && commit_scrape(p, NULL))
+		if (p->gone && commit_scrape(p, NULL, false))
 			producer_finish(p);
 }
 

@@ -83,8 +83,6 @@ void session_end_for_shutdown(struct session *s);
 void session_end_for_discard(struct session *s);
 /* Whether anything of it is still to be stopped or written. */
 bool session_is_unfinished(const struct session *s);
-/* It takes no more data than there is now: the final flush is under way. */
-bool session_is_over(const struct session *s);
 
 /*
  * FreeBuffers, or the consumer is gone: stops without waiting, completes the

@@ -27,6 +27,14 @@
 
 static void stop_instances(struct session *s);
 
+/* Nobody knows of a producer that does not answer. */
+static bool
+more_comes(const struct session *s, const struct producer *p)
+{
+	return s->state != SESSION_DISABLING && s->state != SESSION_DISABLED &&
+	    !flush_has_given_up_on(s, p);
+}
+
 bool
 session_scrape(struct session *s)
 {
@@ -40,7 +48,7 @@ session_scrape(struct session *s)
 		TAILQ_FOREACH(i, &p->instances, of_producer)
 			if (i->session == s)
 				break;
-		if (i != NULL && !commit_scrape(p, s))
+		if (i != NULL && !commit_scrape(p, s, more_comes(s, p)))
 			complete = false;
 	}
 	return complete;
@@ -286,6 +294,16 @@ final_flush_done(struct session *s, bool success, void *arg)
 	stop_instances(s);
 }
 
+/* The final flush is under way, or nothing was started. */
+static void
+close_buffers(struct session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++)
+		s->buffers[i].closing = true;
+}
+
 void
 session_disable(struct session *s, const char *error)
 {
@@ -294,6 +312,7 @@ session_disable(struct session *s, const char *error)
 		return;
 	set_error(s, error);
 	s->ending = true;
+	close_buffers(s);
 	hurry_file(s);
 	/* Sources that it brings now would start only to be stopped. */
 	producer_walk_end(&s->change_walk);
@@ -336,13 +355,6 @@ session_end_for_discard(struct session *s)
 	s->discarding = true;
 	hurry(s);
 	session_disable(s, NULL);
-}
-
-bool
-session_is_over(const struct session *s)
-{
-	return s->ending || s->state == SESSION_DISABLING ||
-	    s->state == SESSION_DISABLED;
 }
 
 bool

@@ -162,6 +162,7 @@ fill_memory(struct producer *p, const uint8_t *data, size_t size)
 void
 fuzz_commit(const uint8_t *data, size_t size)
 {
+	uint64_t flush_id;
 	struct producer *mapped, *emulated;
 	struct session *one, *two;
 	size_t n;
@@ -186,14 +187,15 @@ fuzz_commit(const uint8_t *data, size_t size)
 	/* Requests: one byte of length, and whose it is. */
 	while (size > 0) {
 		n = *data < size ? *data : size - 1;
-		if (commit_data(turn ? mapped : emulated, data + 1, n) ==
-		    COMMIT_AGAIN)
+		if (commit_data(turn ? mapped : emulated, data + 1, n,
+		    &flush_id) == COMMIT_AGAIN)
 			abort(); /* nobody writes a file */
 		turn = !turn;
 		data += n + 1;
 		size -= n + 1;
 		if (size % 4 == 0)
-			(void)commit_scrape(mapped, size % 8 ? one : NULL);
+			(void)commit_scrape(mapped, size % 8 ? one : NULL,
+			    size % 8 != 0);
 		if (size % 16 == 0)
 			read_all(one);
 	}

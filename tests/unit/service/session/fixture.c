@@ -148,7 +148,7 @@ ack_flush(void *arg)
 
 	pb_writer_init(&w);
 	pb_put_uint(&w, 3, fp->last_flush);
-	assert_int_equal(commit_data(fp->p, w.data, w.len), COMMIT_OK);
+	assert_int_equal(fake_commit_data(fp->p, w.data, w.len), COMMIT_OK);
 	pb_writer_done(&w);
 }
 
@@ -319,10 +319,21 @@ fake_move(struct pb_writer *request, uint32_t page, uint32_t index,
 	pb_nest_end(request, mark);
 }
 
+enum commit_verdict
+fake_commit_data(struct producer *p, const uint8_t *request, size_t len)
+{
+	uint64_t flush_id = 0;
+	enum commit_verdict v = commit_data(p, request, len, &flush_id);
+
+	if (flush_id != 0)
+		flush_ack(p, flush_id);
+	return v;
+}
+
 int
 fake_commit_request(struct fake_producer *fp, struct pb_writer *request)
 {
-	int v = (int)commit_data(fp->p, request->data, request->len);
+	int v = (int)fake_commit_data(fp->p, request->data, request->len);
 
 	pb_writer_done(request);
 	return v;

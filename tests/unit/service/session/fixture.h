@@ -89,6 +89,9 @@ void fake_packet(struct pb_writer *out, uint64_t ts, const char *str);
 int fake_commit(struct fake_producer *fp, uint16_t buffer, uint16_t writer,
     uint32_t chunk_id, uint64_t ts, const char *str);
 
+/* As a port does: the flush that the request answers is told on. */
+enum commit_verdict fake_commit_data(struct producer *p,
+    const uint8_t *request, size_t len);
 /* CommitData built by the test; done with afterwards. */
 int fake_commit_request(struct fake_producer *fp, struct pb_writer *request);
 /* chunks_to_move: a chunk with data, or (chunk NULL) one in shared memory. */

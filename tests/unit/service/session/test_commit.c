@@ -361,7 +361,7 @@ a_request_that_does_not_parse_has_no_effect_at_all(void **state)
 	mark = good.len;
 	pb_put_uint(&good, 3, 1u << 30);
 	for (cut = 1; cut < good.len - mark; cut++)
-		assert_int_equal(commit_data(b.p.p, good.data,
+		assert_int_equal(fake_commit_data(b.p.p, good.data,
 		    good.len - cut), COMMIT_BAD);
 	/* A patch or a chunk that is none, behind a good one: */
 	pb_writer_init(&bad);
@@ -382,7 +382,7 @@ a_request_that_does_not_parse_has_no_effect_at_all(void **state)
 	assert_int_equal(fake_commit_request(&b.p, &bad), COMMIT_BAD);
 	assert_trace(b.c.s, "");
 	assert_true(b.f->service->counters.unparsable_commits >= 4);
-	assert_int_equal(commit_data(b.p.p, good.data, good.len), COMMIT_OK);
+	assert_int_equal(fake_commit_data(b.p.p, good.data, good.len), COMMIT_OK);
 	assert_trace(b.c.s, "no ");
 	pb_writer_done(&good);
 	bed_done(&b);
@@ -691,9 +691,9 @@ a_scrape_takes_the_finished_part_and_the_commit_the_rest(void **state)
 
 	bed_init(&b, state, false, ONE_SOURCE);
 	write_two(&b, 1, &slot);
-	assert_true(commit_scrape(b.p.p, NULL));
+	assert_true(commit_scrape(b.p.p, NULL, false));
 	assert_trace(b.c.s, "first ");
-	assert_true(commit_scrape(b.p.p, NULL));
+	assert_true(commit_scrape(b.p.p, NULL, false));
 	assert_trace(b.c.s, "");
 	shm_complete(b.p.shm, &slot);
 	pb_writer_init(&w);
@@ -717,7 +717,7 @@ a_scrape_leaves_what_is_behind_a_chunk_still_to_come(void **state)
 	bed_init(&b, state, false, ONE_SOURCE);
 	fake_shm_packet(&b.p, 1, UINT32_MAX, 1, "first", false, &first);
 	fake_shm_packet(&b.p, 1, 0, 2, "second", true, &second);
-	assert_true(commit_scrape(b.p.p, b.c.s));
+	assert_true(commit_scrape(b.p.p, b.c.s, true));
 	assert_trace(b.c.s, "");
 	shm_complete(b.p.shm, &first);
 	pb_writer_init(&w);
@@ -737,7 +737,7 @@ a_scrape_at_the_end_takes_what_is_behind_a_gap(void **state)
 	bed_init(&b, state, false, ONE_SOURCE);
 	fake_shm_packet(&b.p, 1, 0, 1, "first", false, &first);
 	fake_shm_packet(&b.p, 1, 1, 2, "second", true, &second);
-	assert_true(commit_scrape(b.p.p, NULL));
+	assert_true(commit_scrape(b.p.p, NULL, false));
 	assert_trace(b.c.s, "second ");
 	bed_done(&b);
 }
@@ -753,10 +753,10 @@ a_scrape_for_one_session_leaves_the_others_alone(void **state)
 	fake_shm_packet(&b.p, 1, 0, 1, "mine", true, &slot);
 	assert_non_null(fake_enable(b.f, &d, ONE_SOURCE, -1));
 	fake_shm_packet(&b.p, 2, 0, 1, "theirs", true, &other);
-	assert_true(commit_scrape(b.p.p, d.s));
+	assert_true(commit_scrape(b.p.p, d.s, true));
 	assert_trace(b.c.s, "");
 	assert_trace(d.s, "theirs ");
-	assert_true(commit_scrape(b.p.p, b.c.s));
+	assert_true(commit_scrape(b.p.p, b.c.s, true));
 	assert_trace(b.c.s, "mine ");
 	session_free(d.s);
 	bed_done(&b);
@@ -771,7 +771,7 @@ a_scrape_places_nothing_of_a_writer_without_a_buffer(void **state)
 	bed_init(&b, state, false, ONE_SOURCE);
 	fake_shm_packet(&b.p, 1, 0, 1, "whose?", true, &slot);
 	producer_unregister_writer(b.p.p, 1);
-	assert_true(commit_scrape(b.p.p, NULL));
+	assert_true(commit_scrape(b.p.p, NULL, false));
 	assert_trace(b.c.s, "");
 	bed_done(&b);
 }
@@ -789,7 +789,7 @@ a_producer_that_wants_no_scraping_is_not_scraped(void **state)
 	fake_producer_register(&p, "src", false, false);
 	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
 	fake_shm_packet(&p, 1, 0, 1, "private", true, &slot);
-	assert_true(commit_scrape(p.p, NULL));
+	assert_true(commit_scrape(p.p, NULL, false));
 	assert_trace(c.s, "");
 	session_free(c.s);
 	fake_producer_done(&p);
@@ -838,8 +838,8 @@ an_empty_request_is_fine(void **state)
 	struct bed b;
 
 	bed_init(&b, state, true, ONE_SOURCE);
-	assert_int_equal(commit_data(b.p.p, NULL, 0), COMMIT_OK);
-	assert_int_equal(commit_data(b.p.p, (const uint8_t *)"", 0),
+	assert_int_equal(fake_commit_data(b.p.p, NULL, 0), COMMIT_OK);
+	assert_int_equal(fake_commit_data(b.p.p, (const uint8_t *)"", 0),
 	    COMMIT_OK);
 	bed_done(&b);
 }
@@ -927,9 +927,9 @@ what_has_to_wait_is_applied_once_when_it_is_shown_again(void **state)
 	fake_chunk(&chunk, 2, 1, 1, fb.big);
 	fake_move(&w, 0, 0, b->p.last_buffer, &chunk);
 	pb_writer_done(&chunk);
-	assert_int_equal(commit_data(b->p.p, w.data, w.len), COMMIT_AGAIN);
+	assert_int_equal(fake_commit_data(b->p.p, w.data, w.len), COMMIT_AGAIN);
 	assert_int_equal(st->chunks_written, before.chunks_written + 1);
-	assert_int_equal(commit_data(b->p.p, w.data, w.len), COMMIT_AGAIN);
+	assert_int_equal(fake_commit_data(b->p.p, w.data, w.len), COMMIT_AGAIN);
 	assert_int_equal(st->chunks_written, before.chunks_written + 1);
 	end = loop_now_ms() + 10000;
 	do {
@@ -940,7 +940,7 @@ what_has_to_wait_is_applied_once_when_it_is_shown_again(void **state)
 			turn(&fb);
 		}
 		assert_false(b->p.p->is_waiting);
-	} while (commit_data(b->p.p, w.data, w.len) == COMMIT_AGAIN);
+	} while (fake_commit_data(b->p.p, w.data, w.len) == COMMIT_AGAIN);
 	pb_writer_done(&w);
 	assert_int_equal(st->chunks_written, before.chunks_written + 2);
 	assert_int_equal(st->chunks_overwritten, 0);

@@ -595,7 +595,7 @@ a_chunk_scraped_when_complete_is_committed_without_a_trace(void **state)
 	pb_put_uint(&w, 2, 0);
 	pb_put_uint(&w, 3, p.last_buffer);
 	pb_nest_end(&w, mark);
-	assert_int_equal(commit_data(p.p, w.data, w.len), COMMIT_OK);
+	assert_int_equal(fake_commit_data(p.p, w.data, w.len), COMMIT_OK);
 	pb_writer_done(&w);
 	fake_read(c.s, &t);
 	assert_int_equal(fake_trace_count(&t, NULL), 0);
