@@ -6,6 +6,7 @@
 
 #include "service/config/config_guard.h"
 #include "service/link/link.h"
+#include "service/onlookers/onlookers.h"
 #include "service/ring_memory/populator.h"
 #include "service/session/shutdown.h"
 #include "service/session/thread_priority.h"
@@ -43,6 +44,7 @@ service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 		return NULL;
 	s->loop = l;
 	s->settings = settings;
+	s->observers = onlookers;
 	this_machine_clocks(s->clocks, sizeof(s->clocks));
 	s->trace_dirfd = -1; /* the caller's until nothing can fail */
 	TAILQ_INIT(&s->producers);

@@ -72,6 +72,7 @@ struct session;
 struct session_command;
 struct session_filter;
 struct session_losses;
+struct session_observer;
 struct settings;
 struct shm;
 struct shutdown;
@@ -373,6 +374,7 @@ struct service_counters {
 
 struct service {
 	struct loop *loop;
+	const struct session_observer *const *observers; /* session_events.h */
 	const struct settings *settings; /* borrowed */
 	const struct trust *trust; /* borrowed, for ports; NULL: no rules */
 	int trace_dirfd;                 /* -1: output_path is refused */

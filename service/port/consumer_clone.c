@@ -5,7 +5,7 @@
 
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
-#include "service/session/clone.h"
+#include "service/onlookers/clone.h"
 #include "service/model/model.h"
 #include "service/session/session.h"
 

@@ -7,7 +7,7 @@
 #include "transport/wire/pb_writer.h"
 #include "transport/socket/roles.h"
 #include "service/port/consumer_internal.h"
-#include "service/session/clone.h"
+#include "service/onlookers/clone.h"
 #include "service/model/model.h"
 #include "service/access/principal.h"
 #include "service/session/session.h"

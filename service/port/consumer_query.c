@@ -3,7 +3,7 @@
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 #include "service/model/model.h"
-#include "service/session/query.h"
+#include "service/onlookers/query.h"
 #include "service/session/session_stats.h"
 
 enum rpc_verdict

@@ -5,7 +5,7 @@
 #include "transport/wire/pb_writer.h"
 #include "service/config/config.h"
 #include "service/model/model.h"
-#include "service/session/query.h"
+#include "service/onlookers/query.h"
 #include "service/session/read_out.h"
 #include "service/session/session.h"
 

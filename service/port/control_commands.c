@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "transport/wire/pb_reader.h"
-#include "service/session/session_command.h"
+#include "service/onlookers/session_command.h"
 
 /* Field numbers: protos/control.proto. */
 enum {

@@ -6,7 +6,7 @@
 #include "transport/wire/pb_reader.h"
 #include "service/model/model.h"
 #include "service/session/session.h"
-#include "service/session/session_report.h"
+#include "service/onlookers/session_report.h"
 #include "service/settings/settings.h"
 
 /* Field numbers: protos/control.proto. */

@@ -14,9 +14,9 @@
 #include "service/session/instance.h"
 #include "service/session/losses.h"
 #include "service/model/producer_walk.h"
-#include "service/session/query.h"
 #include "service/session/quota.h"
 #include "service/session/session.h"
+#include "service/session/session_events.h"
 #include "service/settings/settings.h"
 
 /*
@@ -281,7 +281,7 @@ producer_finish(struct producer *p)
 	sessions_producer_gone(s, p->id);
 	if (p->gone)
 		s->n_gone--;
-	query_producer_leaves(s, p);
+	session_events_producer_leaves(p);
 	producer_walks_leave(s, p);
 	TAILQ_REMOVE(&s->producers, p, link);
 	s->n_producers--;
@@ -329,7 +329,7 @@ data_source_drop(struct data_source *ds)
 {
 	struct producer *p = ds->producer;
 
-	query_data_source_leaves(p->service, ds);
+	session_events_source_leaves(ds);
 	source_order_remove(&p->service->sources, ds);
 	TAILQ_REMOVE(&p->data_sources, ds, link);
 	p->n_data_sources--;

@@ -11,18 +11,15 @@
 
 #include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/session/clone.h"
-#include "service/session/concurrent_sessions.h"
 #include "service/session/file_writer.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/thread_priority.h"
 #include "service/session/producer.h"
-#include "service/session/query.h"
 #include "service/session/quota.h"
 #include "service/session/readback.h"
 #include "service/packet/sequence_map.h"
-#include "service/session/session_command.h"
+#include "service/session/session_events.h"
 #include "service/packet/session_filter.h"
 #include "service/session/session_internal.h"
 #include "service/session/session_losses.h"
@@ -59,7 +56,7 @@ session_set_state(struct session *s, enum session_state state)
 	log_debug("session %llu: %s -> %s", (unsigned long long)s->id,
 	    session_state_name(s->state), session_state_name(state));
 	s->state = state;
-	concurrent_tell(s);
+	session_events_tell(s, SESSION_EVENT_STATE);
 }
 
 struct session *
@@ -249,9 +246,7 @@ session_destroy(struct session *s)
 
 	producer_walk_end(&s->walk);
 	producer_walk_end(&s->change_walk);
-	concurrent_gone(s);
-	clone_source_gone(s);
-	clone_gone(s);
+	session_events_tell(s, SESSION_EVENT_FREED);
 	flush_drop_all(s);
 	trigger_session_gone(s);
 	while ((i = TAILQ_FIRST(&s->instances)) != NULL)
@@ -276,10 +271,9 @@ session_destroy(struct session *s)
 	config_free(s->config);
 	free(s->detach_key);
 	free(s->file_path);
-	session_commands_freed(s);
-	free(s->end_error_owned);
 	session_warnings_free(s);
-	query_session_leaves(sv, s);
+	session_events_tell(s, SESSION_EVENT_LEAVES);
+	free(s->end_error_owned);
 	TAILQ_REMOVE(&sv->sessions, s, link);
 	sv->n_sessions--;
 	thread_priority_session_gone(sv, s);

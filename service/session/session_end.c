@@ -7,14 +7,13 @@
 #include "protos/link.pb-c.h"
 #include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/session/clone.h"
 #include "service/session/commit.h"
 #include "service/session/file_writer.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/losses.h"
 #include "service/session/readback.h"
-#include "service/session/session_command.h"
+#include "service/session/session_events.h"
 #include "service/session/session_internal.h"
 #include "service/sink/file_sink.h"
 
@@ -73,7 +72,7 @@ ended(struct session *s)
 	    s->end_error != NULL ? ": " : "",
 	    s->end_error != NULL ? s->end_error : "");
 	say_disabled(s);
-	session_commands_ended(s);
+	session_events_tell(s, SESSION_EVENT_ENDED);
 	/* Who detached a session that writes a file does not come back. */
 	if (s->freeing || (s->detach_key != NULL && s->wrote_file &&
 	    s->end_error == NULL))
@@ -193,8 +192,7 @@ session_file_closed(struct session *s, const char *error)
 	s->file = NULL;
 	s->wrote_file = true;
 	if (s->cloning != NULL) {
-		clone_file_closed(s, s->discarding ? "The snapshot was "
-		    "discarded while it was being written" : s->end_error);
+		session_events_tell(s, SESSION_EVENT_FILE_CLOSED);
 		session_maybe_idle(sv);
 		return;
 	}
@@ -385,8 +383,7 @@ free_in_turns(struct session *s)
 	s->freeing = true;
 	s->ending = true;
 	s->gone = true;
-	/* It cannot be copied any more, once its buffers are gone. */
-	clone_source_gone(s);
+	session_events_tell(s, SESSION_EVENT_LOSES_BUFFERS);
 	flush_drop_all(s);
 	session_release_buffers(s);
 	session_timers_clear(s);

@@ -11,7 +11,7 @@
 #include "service/limits/free_memory.h"
 #include "service/packet/sequence_map.h"
 #include "service/packet/session_filter.h"
-#include "service/session/concurrent_sessions.h"
+#include "service/session/session_events.h"
 #include "service/session/file_writer.h"
 #include "service/session/lockdown.h"
 #include "service/session/readback.h"
@@ -321,7 +321,7 @@ made(struct session *s)
 	guard_book_note(s->service->guard_book, s->config->pb, &s->owner,
 	    loop_now_ms());
 	thread_priority_session_came(s);
-	concurrent_tell(s);
+	session_events_tell(s, SESSION_EVENT_STATE);
 }
 
 struct session *

@@ -7,13 +7,12 @@
 #include "transport/loop/loop.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/arrivals.h"
-#include "service/session/concurrent_sessions.h"
 #include "service/session/file_writer.h"
 #include "service/session/instance.h"
 #include "service/access/principal.h"
 #include "service/session/readback.h"
 #include "service/packet/sequence_map.h"
-#include "service/session/session_command.h"
+#include "service/session/session_events.h"
 #include "service/session/session_internal.h"
 #include "service/session/trigger.h"
 
@@ -91,7 +90,7 @@ all_were_told(void *arg)
 	struct session *s = arg;
 
 	session_check_started(s);
-	session_commands_started(s);
+	session_events_tell(s, SESSION_EVENT_STARTED);
 }
 
 static void
@@ -106,7 +105,7 @@ start_now(struct session *s)
 	s->start_boottime_ns = loop_boottime_ns();
 	event_log_snapshot(s->events);
 	event_log_event(s->events, SERVICE_EVENT_TRACING_STARTED);
-	concurrent_begin(s);
+	session_events_tell(s, SESSION_EVENT_STARTS);
 	session_timers_arm(s);
 	trigger_session_started(s);
 	s->start_timer = loop_timer_new(s->service->loop, slow_start_cb, s);

@@ -11,7 +11,7 @@
 #include "protos/trace_stats.pb-c.h"
 #include "tests/unit/service/filter/assembler.h"
 #include "tests/unit/service/session/fixture.h"
-#include "service/session/clone.h"
+#include "service/onlookers/clone.h"
 #include "service/session/commit.h"
 #include "service/packet/packet_out.h"
 #include "service/session/readback.h"

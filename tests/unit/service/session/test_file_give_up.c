@@ -19,7 +19,7 @@
 #include "tests/unit/fake_time.h"
 #include "tests/unit/service/session/fixture.h"
 #include "service/session/commit.h"
-#include "service/session/session_command.h"
+#include "service/onlookers/session_command.h"
 #include "service/session/shutdown.h"
 
 #define CONFIG_OF(kb)                                                          \

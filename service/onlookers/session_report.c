@@ -1,4 +1,4 @@
-#include "service/session/session_report.h"
+#include "service/onlookers/session_report.h"
 
 #include <stdio.h>
 #include <string.h>

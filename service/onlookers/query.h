@@ -1,8 +1,8 @@
 /*
  * query: the answers of QueryServiceState and QueryCapabilities.
  */
-#ifndef SERVICE_SESSION_QUERY_H
-#define SERVICE_SESSION_QUERY_H
+#ifndef SERVICE_ONLOOKERS_QUERY_H
+#define SERVICE_ONLOOKERS_QUERY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -10,13 +10,11 @@
 
 #include "transport/base/compiler.h"
 
-struct data_source;
 struct pb_writer;
 struct principal;
-struct producer;
 struct query;
 struct service;
-struct session;
+struct session_observer;
 
 /*
  * A walk over the service's state: its producers, the data sources of all of
@@ -38,11 +36,8 @@ const struct pb_writer *query_next(struct query *q, size_t max, bool *last)
 /* NULL is fine. */
 void query_free(struct query *q);
 
-/* For those that leave their list: no query may stand there any more. */
-void query_producer_leaves(struct service *s, const struct producer *p);
-void query_data_source_leaves(struct service *s, const struct data_source *ds);
-void query_session_leaves(struct service *s, const struct session *session);
-
 void query_capabilities(struct pb_writer *w);
 
-#endif /* SERVICE_SESSION_QUERY_H */
+extern const struct session_observer query_observer;
+
+#endif /* SERVICE_ONLOOKERS_QUERY_H */

@@ -1,4 +1,4 @@
-#include "service/session/session_command.h"
+#include "service/onlookers/session_command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include "transport/base/log.h"
 #include "service/session/flush.h"
 #include "service/session/session.h"
+#include "service/session/session_events.h"
 
 struct session_command {
 	TAILQ_ENTRY(session_command) link;
@@ -61,12 +62,6 @@ finish_all(struct session *s, enum session_verb verb, const char *error)
 			finish(c, error);
 }
 
-void
-session_commands_started(struct session *s)
-{
-	finish_all(s, SESSION_DO_START, NULL);
-}
-
 /* On a turn of its own: whoever ended it may be inside. */
 static void
 discard_cb(void *arg)
@@ -92,8 +87,9 @@ discard(struct session *s)
 		loop_defer(s->service->loop, &s->discard_call, discard_cb, s);
 }
 
-void
-session_commands_ended(struct session *s)
+/* Its file is complete, or failed: s->end_error. */
+static void
+ended(struct session *s)
 {
 	struct session_command *c, *next;
 	bool discarded = false;
@@ -111,15 +107,35 @@ session_commands_ended(struct session *s)
 		discard(s);
 }
 
-void
-session_commands_freed(struct session *s)
+static void
+on_session(struct session *s, enum session_event e)
 {
 	struct session_command *c;
 
-	while ((c = TAILQ_FIRST(&s->commands)) != NULL)
-		finish(c, c->verb == SESSION_DO_STOP ? s->end_error :
-		    "The session was freed meanwhile");
+	switch (e) {
+	case SESSION_EVENT_STARTED:
+		finish_all(s, SESSION_DO_START, NULL);
+		break;
+	case SESSION_EVENT_ENDED:
+		ended(s);
+		break;
+	case SESSION_EVENT_LEAVES:
+		while ((c = TAILQ_FIRST(&s->commands)) != NULL)
+			finish(c, c->verb == SESSION_DO_STOP ? s->end_error :
+			    "The session was freed meanwhile");
+		break;
+	case SESSION_EVENT_STATE:
+	case SESSION_EVENT_STARTS:
+	case SESSION_EVENT_FILE_CLOSED:
+	case SESSION_EVENT_LOSES_BUFFERS:
+	case SESSION_EVENT_FREED:
+		break;
+	}
 }
+
+const struct session_observer session_command_observer = {
+	.session = on_session,
+};
 
 void
 session_command_forget(struct service *sv, void *arg)

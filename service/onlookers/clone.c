@@ -1,4 +1,4 @@
-#include "service/session/clone.h"
+#include "service/onlookers/clone.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,12 +8,12 @@
 #include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/arrivals.h"
-#include "service/session/concurrent_sessions.h"
 #include "service/session/file_writer.h"
 #include "service/session/flush.h"
 #include "service/session/readback.h"
 #include "service/packet/sequence_map.h"
 #include "service/session/session.h"
+#include "service/session/session_events.h"
 #include "service/packet/session_filter.h"
 #include "service/session/session_losses.h"
 
@@ -196,7 +196,7 @@ copy_session(struct clone_op *op, bool flushed_all)
 		event_log_clone_trigger(s->events, &t);
 	}
 	s->made = true;
-	concurrent_tell(s);
+	session_events_tell(s, SESSION_EVENT_STATE);
 	/* The next clone tells of those that come from now on. */
 	if (config_trigger_mode(src->config) ==
 	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__CLONE_SNAPSHOT)
@@ -392,10 +392,12 @@ go_on(struct session *source)
 	}
 }
 
-void
-clone_file_closed(struct session *clone, const char *error)
+static void
+file_closed(struct session *clone)
 {
 	struct clone_op *op = clone->cloning;
+	const char *error = clone->discarding ? "The snapshot was discarded "
+	    "while it was being written" : clone->end_error;
 
 	clone->cloning = NULL;
 	if (error != NULL) {
@@ -406,7 +408,7 @@ clone_file_closed(struct session *clone, const char *error)
 	answer(op, clone, true, NULL);
 }
 
-void
+static void
 clone_gone(struct session *clone)
 {
 	struct clone_op *op = clone->cloning;
@@ -421,8 +423,8 @@ clone_gone(struct session *clone)
 		answer(op, NULL, false, "The snapshot was discarded");
 }
 
-void
-clone_source_gone(struct session *source)
+static void
+source_gone(struct session *source)
 {
 	struct clone_op *op;
 
@@ -434,6 +436,31 @@ clone_source_gone(struct session *source)
 		    "being cloned");
 	}
 }
+
+static void
+on_session(struct session *s, enum session_event e)
+{
+	switch (e) {
+	case SESSION_EVENT_FILE_CLOSED:
+		file_closed(s);
+		break;
+	case SESSION_EVENT_LOSES_BUFFERS:
+		source_gone(s);
+		break;
+	case SESSION_EVENT_FREED:
+		source_gone(s);
+		clone_gone(s);
+		break;
+	case SESSION_EVENT_STATE:
+	case SESSION_EVENT_STARTS:
+	case SESSION_EVENT_STARTED:
+	case SESSION_EVENT_ENDED:
+	case SESSION_EVENT_LEAVES:
+		break;
+	}
+}
+
+const struct session_observer clone_observer = { .session = on_session };
 
 void
 clone_forget(struct service *sv, void *arg)

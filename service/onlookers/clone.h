@@ -2,8 +2,8 @@
  * clone: a read-only copy of a session's trace while it goes on (CloneSession;
  * behaviour.md, "Consumer port").
  */
-#ifndef SERVICE_SESSION_CLONE_H
-#define SERVICE_SESSION_CLONE_H
+#ifndef SERVICE_ONLOOKERS_CLONE_H
+#define SERVICE_ONLOOKERS_CLONE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,6 +13,7 @@ struct clone_trigger;
 struct principal;
 struct service;
 struct session;
+struct session_observer;
 
 /* As session_id: the one with the highest bugreport_score (old clients). */
 #define CLONE_BUGREPORT_ID UINT64_MAX
@@ -49,12 +50,6 @@ void clone_start(struct service *s, const struct clone_request *r,
 /* Whoever asked is gone: done is not called any more. */
 void clone_forget(struct service *s, void *arg);
 
-/* ---- called by session.c ---- */
-/* The source is being freed. */
-void clone_source_gone(struct session *source);
-/* The clone is being freed. */
-void clone_gone(struct session *clone);
-/* The clone's file is closed. */
-void clone_file_closed(struct session *clone, const char *error);
+extern const struct session_observer clone_observer;
 
-#endif /* SERVICE_SESSION_CLONE_H */
+#endif /* SERVICE_ONLOOKERS_CLONE_H */

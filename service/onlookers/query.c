@@ -1,4 +1,4 @@
-#include "service/session/query.h"
+#include "service/onlookers/query.h"
 
 #include <stdlib.h>
 
@@ -9,6 +9,7 @@
 #include "service/access/principal.h"
 #include "service/session/producer.h"
 #include "service/session/session.h"
+#include "service/session/session_events.h"
 
 /* Field numbers: wire-format.md. */
 enum {
@@ -261,19 +262,22 @@ query_next(struct query *q, size_t max, bool *last)
 	return q->part.failed || q->reply.failed ? NULL : &q->reply;
 }
 
-void
-query_producer_leaves(struct service *s, const struct producer *p)
+/* ---- what leaves its list: no query may stand there any more ---- */
+
+static void
+on_producer_leaves(struct producer *p)
 {
 	struct query *q;
 
-	LIST_FOREACH(q, &s->queries, link)
+	LIST_FOREACH(q, &p->service->queries, link)
 		if (q->producer == p)
 			q->producer = TAILQ_NEXT(p, link);
 }
 
-void
-query_data_source_leaves(struct service *s, const struct data_source *ds)
+static void
+on_source_leaves(struct data_source *ds)
 {
+	struct service *s = ds->producer->service;
 	struct query *q;
 
 	LIST_FOREACH(q, &s->queries, link)
@@ -281,15 +285,23 @@ query_data_source_leaves(struct service *s, const struct data_source *ds)
 			q->data_source = source_order_next(&s->sources, ds);
 }
 
-void
-query_session_leaves(struct service *s, const struct session *session)
+static void
+on_session(struct session *s, enum session_event e)
 {
 	struct query *q;
 
-	LIST_FOREACH(q, &s->queries, link)
-		if (q->session == session)
-			q->session = TAILQ_NEXT(session, link);
+	if (e != SESSION_EVENT_LEAVES)
+		return;
+	LIST_FOREACH(q, &s->service->queries, link)
+		if (q->session == s)
+			q->session = TAILQ_NEXT(s, link);
 }
+
+const struct session_observer query_observer = {
+	.session = on_session,
+	.producer_leaves = on_producer_leaves,
+	.source_leaves = on_source_leaves,
+};
 
 void
 query_capabilities(struct pb_writer *w)

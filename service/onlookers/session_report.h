@@ -2,8 +2,8 @@
  * session_report: what a session is and how it fares, for people
  * (SessionState of protos/control.proto).
  */
-#ifndef SERVICE_SESSION_SESSION_REPORT_H
-#define SERVICE_SESSION_SESSION_REPORT_H
+#ifndef SERVICE_ONLOOKERS_SESSION_REPORT_H
+#define SERVICE_ONLOOKERS_SESSION_REPORT_H
 
 #include <stdbool.h>
 
@@ -19,4 +19,4 @@ struct session;
  */
 void session_report(struct session *s, bool with_stats, struct pb_writer *w);
 
-#endif /* SERVICE_SESSION_SESSION_REPORT_H */
+#endif /* SERVICE_ONLOOKERS_SESSION_REPORT_H */

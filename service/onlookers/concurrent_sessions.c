@@ -1,8 +1,9 @@
-#include "service/session/concurrent_sessions.h"
+#include "service/onlookers/concurrent_sessions.h"
 
 #include "service/model/model.h"
 #include "service/packet/event_log.h"
 #include "service/session/session.h"
+#include "service/session/session_events.h"
 
 static enum service_session_state
 state_of(enum session_state s)
@@ -59,22 +60,15 @@ tell(const struct session *s, enum service_session_state state)
 			put(to, s, state);
 }
 
-void
-concurrent_tell(const struct session *s)
-{
-	if (s->made)
-		tell(s, state_of(s->state));
-}
-
-void
-concurrent_gone(const struct session *s)
+/* What was not said to have ended has. */
+static void
+tell_freed(const struct session *s)
 {
 	switch (s->state) {
 	case SESSION_CONFIGURED:
 	case SESSION_STARTED:
 	case SESSION_DISABLING:
-		if (s->made)
-			tell(s, SERVICE_SESSION_DISABLED);
+		tell(s, SERVICE_SESSION_DISABLED);
 		break;
 	case SESSION_DISABLED:
 	case SESSION_CLONED:
@@ -82,8 +76,9 @@ concurrent_gone(const struct session *s)
 	}
 }
 
-void
-concurrent_begin(struct session *s)
+/* The session starts: it is told which others there are. */
+static void
+tell_of_others(struct session *s)
 {
 	const struct session *o;
 
@@ -93,3 +88,31 @@ concurrent_begin(struct session *s)
 		if (o->made && o->state != SESSION_DISABLED)
 			put(s, o, state_of(o->state));
 }
+
+static void
+on_session(struct session *s, enum session_event e)
+{
+	if (!s->made)
+		return;
+	switch (e) {
+	case SESSION_EVENT_STATE:
+		tell(s, state_of(s->state));
+		break;
+	case SESSION_EVENT_STARTS:
+		tell_of_others(s);
+		break;
+	case SESSION_EVENT_FREED:
+		tell_freed(s);
+		break;
+	case SESSION_EVENT_STARTED:
+	case SESSION_EVENT_FILE_CLOSED:
+	case SESSION_EVENT_ENDED:
+	case SESSION_EVENT_LOSES_BUFFERS:
+	case SESSION_EVENT_LEAVES:
+		break;
+	}
+}
+
+const struct session_observer concurrent_sessions_observer = {
+	.session = on_session,
+};

@@ -9,7 +9,7 @@
 #include "tests/unit/service/session/fixture.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/pb_reader.h"
-#include "service/session/query.h"
+#include "service/onlookers/query.h"
 #include "service/session/session_stats.h"
 
 #define ONE_SOURCE "buffers { size_kb: 64 } data_sources { config { name: "   \

@@ -6,8 +6,8 @@
  * Answered when it is done, not when it has begun; until then it waits with the
  * session.  A session that is freed meanwhile answers everybody who waits.
  */
-#ifndef SERVICE_SESSION_SESSION_COMMAND_H
-#define SERVICE_SESSION_SESSION_COMMAND_H
+#ifndef SERVICE_ONLOOKERS_SESSION_COMMAND_H
+#define SERVICE_ONLOOKERS_SESSION_COMMAND_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,7 +15,7 @@
 
 struct principal;
 struct service;
-struct session;
+struct session_observer;
 
 /* That wait for one session. */
 #define SESSION_COMMANDS_MAX 256u
@@ -49,11 +49,6 @@ void session_command(struct service *sv, const struct session_order *o,
 /* Whoever gave it is gone: done is not called any more. */
 void session_command_forget(struct service *sv, void *arg);
 
-/* ---- called by the modules beside it ---- */
-void session_commands_started(struct session *s);
-/* It has stopped, and its file is complete (or failed: s->end_error). */
-void session_commands_ended(struct session *s);
-/* It is being freed. */
-void session_commands_freed(struct session *s);
+extern const struct session_observer session_command_observer;
 
-#endif /* SERVICE_SESSION_SESSION_COMMAND_H */
+#endif /* SERVICE_ONLOOKERS_SESSION_COMMAND_H */
