@@ -130,7 +130,6 @@ process_stats_new(struct probe_env *env,
 	if ((s = calloc(1, sizeof(*s))) == NULL)
 		return NULL;
 	s->env = env;
-	process_table_init(&s->table);
 	process_packet_init(&s->packet, env, fn, arg);
 	read_config(s, config != NULL ? config : &empty);
 	if (process_dir_init(&s->dir, env) < 0) {

@@ -7,28 +7,12 @@
 /* Open files of one process that are remembered. */
 #define OPEN_FILES_MAX 65536u
 
-void
-process_table_init(struct process_table *t)
-{
-	size_t i;
-
-	for (i = 0; i < PROCESS_TABLE_BUCKETS; i++)
-		SLIST_INIT(&t->buckets[i]);
-	t->n = 0;
-}
-
-static struct process_bucket *
-bucket_of(struct process_table *t, int32_t pid)
-{
-	return &t->buckets[(uint32_t)pid % PROCESS_TABLE_BUCKETS];
-}
-
 struct process *
-process_table_find(struct process_table *t, int32_t pid)
+process_table_find(const struct process_table *t, int32_t pid)
 {
 	struct process *p;
 
-	SLIST_FOREACH(p, bucket_of(t, pid), link)
+	HASH_MAP_FOREACH_OF(p, &t->by_pid, hash_number((uint32_t)pid), by_pid)
 		if (p->pid == pid)
 			return p;
 	return NULL;
@@ -47,14 +31,14 @@ process_table_get(struct process_table *t, int32_t pid)
 	p->pid = pid;
 	for (i = 0; i < PROCESS_FILES; i++)
 		p->fds[i] = -1;
-	SLIST_INSERT_HEAD(bucket_of(t, pid), p, link);
-	t->n++;
+	hash_map_put(&t->by_pid, &p->by_pid, hash_number((uint32_t)pid));
 	return p;
 }
 
 static void
-process_free(struct process *p, int *fds_left)
+process_free(struct process_table *t, struct process *p, int *fds_left)
 {
+	hash_map_remove(&t->by_pid, &p->by_pid);
 	process_reset(p, fds_left);
 	free(p->open_files);
 	free(p);
@@ -63,47 +47,34 @@ process_free(struct process *p, int *fds_left)
 void
 process_table_done(struct process_table *t, int *fds_left)
 {
+	struct hash_cursor at;
 	struct process *p;
-	size_t i;
 
-	for (i = 0; i < PROCESS_TABLE_BUCKETS; i++)
-		while ((p = SLIST_FIRST(&t->buckets[i])) != NULL) {
-			SLIST_REMOVE_HEAD(&t->buckets[i], link);
-			process_free(p, fds_left);
-		}
-	t->n = 0;
+	HASH_MAP_FOREACH(p, &t->by_pid, &at, by_pid)
+		process_free(t, p, fds_left);
+	hash_map_done(&t->by_pid);
 }
 
 void
 process_table_sweep(struct process_table *t, unsigned round, int *fds_left)
 {
-	struct process *p, **at;
-	size_t i;
+	struct hash_cursor at;
+	struct process *p;
 
-	for (i = 0; i < PROCESS_TABLE_BUCKETS; i++) {
-		at = &SLIST_FIRST(&t->buckets[i]);
-		while ((p = *at) != NULL) {
-			if (p->round == round) {
-				at = &SLIST_NEXT(p, link);
-				continue;
-			}
-			*at = SLIST_NEXT(p, link);
-			process_free(p, fds_left);
-			t->n--;
-		}
-	}
+	HASH_MAP_FOREACH(p, &t->by_pid, &at, by_pid)
+		if (p->round != round)
+			process_free(t, p, fds_left);
 }
 
 void
 process_table_each(struct process_table *t,
     void (*fn)(struct process *p, void *arg), void *arg)
 {
+	struct hash_cursor at;
 	struct process *p;
-	size_t i;
 
-	for (i = 0; i < PROCESS_TABLE_BUCKETS; i++)
-		SLIST_FOREACH(p, &t->buckets[i], link)
-			fn(p, arg);
+	HASH_MAP_FOREACH(p, &t->by_pid, &at, by_pid)
+		fn(p, arg);
 }
 
 void

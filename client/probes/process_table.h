@@ -7,16 +7,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "client/probes/proc_text.h"
 #include "transport/base/compiler.h"
+#include "transport/base/hash_map.h"
 
 /* Files of a process that are kept open. */
 enum process_file { PROCESS_STATUS, PROCESS_OOM, PROCESS_STAT, PROCESS_FILES };
 
 struct process {
-	SLIST_ENTRY(process) link;
+	struct hash_link by_pid;
 	int32_t pid;
 	unsigned round;   /* in which it was seen last */
 	bool described;   /* it is in a process tree of the trace */
@@ -35,18 +35,15 @@ struct process {
 	size_t open_files_room;
 };
 
-#define PROCESS_TABLE_BUCKETS 1024u
-
+/* Zero-initialised is ready to use. */
 struct process_table {
-	SLIST_HEAD(process_bucket, process) buckets[PROCESS_TABLE_BUCKETS];
-	size_t n;
+	struct hash_map by_pid;
 };
 
 /* Kept descriptors are counted against *fds_left. */
-void process_table_init(struct process_table *t);
 void process_table_done(struct process_table *t, int *fds_left);
 
-struct process *process_table_find(struct process_table *t, int32_t pid);
+struct process *process_table_find(const struct process_table *t, int32_t pid);
 /* The one with this pid, made if need be.  NULL: no memory. */
 struct process *process_table_get(struct process_table *t, int32_t pid)
     MUST_CHECK;

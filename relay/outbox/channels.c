@@ -8,12 +8,6 @@
  * in the arena, for the next process.
  */
 
-static struct ob_channels *
-bucket(struct outbox *o, uint32_t id)
-{
-	return &o->buckets[id % OB_BUCKETS];
-}
-
 struct ob_channel *
 ob_channel_find(const struct outbox *o, uint32_t id)
 {
@@ -21,7 +15,7 @@ ob_channel_find(const struct outbox *o, uint32_t id)
 
 	if (o->recent != NULL && o->recent->id == id)
 		return o->recent;
-	TAILQ_FOREACH (c, &o->buckets[id % OB_BUCKETS], bucket)
+	HASH_MAP_FOREACH_OF(c, &o->by_id, hash_number(id), by_id)
 		if (c->id == id)
 			return c;
 	return NULL;
@@ -38,7 +32,7 @@ channel_add(struct outbox *o, uint32_t id, struct arena_channel *e)
 	c->entry = e;
 	c->next = 1;
 	TAILQ_INIT(&c->blocks);
-	TAILQ_INSERT_TAIL(bucket(o, id), c, bucket);
+	hash_map_put(&o->by_id, &c->by_id, hash_number(id));
 	TAILQ_INSERT_TAIL(&o->channels, c, all);
 	return c;
 }
@@ -120,7 +114,7 @@ ob_channel_free(struct outbox *o, struct ob_channel *c)
 	if (o->recent == c)
 		o->recent = NULL;
 	o->entry_hint = (uint32_t)(c->entry - o->arena.channels);
-	TAILQ_REMOVE(bucket(o, c->id), c, bucket);
+	hash_map_remove(&o->by_id, &c->by_id);
 	TAILQ_REMOVE(&o->channels, c, all);
 	free(c);
 }

@@ -88,8 +88,6 @@ begin(struct outbox *o, bool found, char *err, size_t err_size)
 static void
 init(struct outbox *o, const struct outbox_setup *setup)
 {
-	size_t i;
-
 	o->loop = setup->loop;
 	o->ops = setup->ops;
 	o->arg = setup->arg;
@@ -108,8 +106,6 @@ init(struct outbox *o, const struct outbox_setup *setup)
 	TAILQ_INIT(&o->old);
 	TAILQ_INIT(&o->turns[0]);
 	TAILQ_INIT(&o->turns[1]);
-	for (i = 0; i < OB_BUCKETS; i++)
-		TAILQ_INIT(&o->buckets[i]);
 }
 
 static int
@@ -175,6 +171,7 @@ outbox_close(struct outbox *o)
 		free_list(&c->blocks);
 		ob_channel_free(o, c);
 	}
+	hash_map_done(&o->by_id);
 	free_list(&o->gone);
 	free_list(&o->old);
 	loop_timer_free(o->trim);

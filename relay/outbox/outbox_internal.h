@@ -19,6 +19,7 @@
 #include "protos/link.pb-c.h"
 #include "relay/outbox/arena.h"
 #include "relay/outbox/disk_thread.h"
+#include "transport/base/hash_map.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
@@ -29,7 +30,6 @@
 #define OB_COMMIT_HEAD 4u
 /* Bytes that a channel may send in a turn. */
 #define OB_QUANTUM (16 * 1024)
-#define OB_BUCKETS 256u
 
 #define OB_LOSS(cause) TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_##cause
 
@@ -100,7 +100,7 @@ enum ob_turn {
 #define OB_WRITERS 1024u
 
 struct ob_channel {
-	TAILQ_ENTRY(ob_channel) bucket;
+	struct hash_link by_id;
 	TAILQ_ENTRY(ob_channel) all;
 	TAILQ_ENTRY(ob_channel) waits; /* when turn is not NONE */
 	struct arena_channel *entry;
@@ -171,7 +171,7 @@ struct outbox {
 	bool pumping;
 	bool wanted;      /* somebody was put off: outbox_is_busy() */
 	bool recovered;
-	struct ob_channels buckets[OB_BUCKETS];
+	struct hash_map by_id; /* channels */
 	struct ob_channels channels;
 	struct ob_channel *recent; /* the last one that was asked for */
 	uint32_t entry_hint;

@@ -247,16 +247,16 @@ void
 perfetto_relay_free(struct perfetto_relay *c)
 {
 	struct perfetto_relay_conn *conn;
-	size_t i;
+	struct hash_cursor at;
 
 	if (c == NULL)
 		return;
 	loop_cancel(c->setup.loop, c);
-	for (i = 0; i < PERFETTO_RELAY_BUCKETS; i++)
-		while ((conn = LIST_FIRST(&c->conns[i])) != NULL) {
-			perfetto_relay_conn_count(conn);
-			perfetto_relay_conn_free(conn);
-		}
+	HASH_MAP_FOREACH(conn, &c->conns, &at, by_channel) {
+		perfetto_relay_conn_count(conn);
+		perfetto_relay_conn_free(conn);
+	}
+	hash_map_done(&c->conns);
 	rpc_client_free(c->relay);
 	sync_clock_free(c->clocks);
 	loop_timer_free(c->retry);

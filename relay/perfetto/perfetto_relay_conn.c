@@ -48,7 +48,7 @@ perfetto_relay_conn_find(struct perfetto_relay *c, uint32_t channel)
 {
 	struct perfetto_relay_conn *conn;
 
-	LIST_FOREACH(conn, &c->conns[channel % PERFETTO_RELAY_BUCKETS], link)
+	HASH_MAP_FOREACH_OF(conn, &c->conns, hash_number(channel), by_channel)
 		if (conn->channel == channel)
 			return conn;
 	return NULL;
@@ -59,8 +59,7 @@ perfetto_relay_conn_free(struct perfetto_relay_conn *conn)
 {
 	if (conn == NULL)
 		return;
-	LIST_REMOVE(conn, link);
-	conn->classic->n_conns--;
+	hash_map_remove(&conn->classic->conns, &conn->by_channel);
 	rpc_client_free(conn->client);
 	loop_timer_free(conn->retry);
 	loop_cancel(conn->classic->setup.loop, conn);
@@ -376,9 +375,7 @@ conn_new(struct perfetto_relay *c, uint32_t channel, const uint8_t *producer,
 		else if (f.number == PRODUCER_UID && f.wire == PB_VARINT)
 			conn->uid = (int32_t)f.value;
 	}
-	LIST_INSERT_HEAD(&c->conns[channel % PERFETTO_RELAY_BUCKETS], conn,
-	    link);
-	c->n_conns++;
+	hash_map_put(&c->conns, &conn->by_channel, hash_number(channel));
 	return conn;
 }
 

@@ -12,14 +12,13 @@
 
 #include "protos/link.pb-c.h"
 #include "relay/perfetto/perfetto_relay.h"
+#include "transport/base/hash_map.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
 struct loop_timer;
 struct sync_clock;
 struct rpc_client;
-
-#define PERFETTO_RELAY_BUCKETS 64u
 
 /* Why what was agreed over a connection that broke is void. */
 #define PERFETTO_RELAY_LOSS \
@@ -33,7 +32,7 @@ enum perfetto_relay_state {
 };
 
 struct perfetto_relay_conn {
-	LIST_ENTRY(perfetto_relay_conn) link;
+	struct hash_link by_channel;
 	struct perfetto_relay *classic; /* back-pointer */
 	uint32_t channel;
 	enum perfetto_relay_state state;
@@ -50,13 +49,10 @@ struct perfetto_relay_conn {
 	int32_t uid;
 	struct loop_call refused_call;
 };
-LIST_HEAD(perfetto_relay_conns, perfetto_relay_conn);
 
 struct perfetto_relay {
 	struct perfetto_relay_setup setup;
-	/* by channel */
-	struct perfetto_relay_conns conns[PERFETTO_RELAY_BUCKETS];
-	size_t n_conns;
+	struct hash_map conns; /* by channel */
 
 	struct rpc_client *relay;    /* RelayPort; NULL: retry is armed */
 	struct sync_clock *clocks; /* while relay is ready */

@@ -44,12 +44,11 @@ link_new(struct links *t, const struct link_request *q)
 	if ((l = calloc(1, sizeof(*l))) == NULL)
 		return NULL;
 	l->out = link_out_new((size_t)set->max_commands_kb * 1024);
-	if (link_channels_init(l) != 0 || l->out == NULL) {
-		free(l->chains);
-		link_out_free(l->out);
+	if (l->out == NULL) {
 		free(l);
 		return NULL;
 	}
+	link_channels_init(l);
 	l->table = t;
 	l->service = t->service;
 	memcpy(l->id, q->link_id, sizeof(l->id));
@@ -76,7 +75,7 @@ link_release(struct link *l)
 	per_peer_count_give(&l->table->memory, l->peer, l->charged_units);
 	machine_unref(l->machine);
 	free(l->machine_name);
-	free(l->chains);
+	hash_map_done(&l->channels);
 	free(l->old);
 	free(l);
 }
@@ -343,7 +342,7 @@ run_cb(void *arg)
 		link_give_up(l, why);
 	if (l->ops == NULL)
 		link_channels_forget_closed(l);
-	if (l->ended && l->n_channels == 0) {
+	if (l->ended && l->channels.n == 0) {
 		link_release(l);
 		return;
 	}
@@ -474,7 +473,7 @@ void
 link_put_consumed_of_all(struct link *l, struct pb_writer *w, uint32_t field)
 {
 	link_channels_put_consumed(l, w, field, CONSUMED_AT_ONCE);
-	if (l->n_channels + 1 > CONSUMED_AT_ONCE)
+	if (l->channels.n + 1 > CONSUMED_AT_ONCE)
 		link_channels_report_all(l);
 }
 

@@ -12,8 +12,6 @@
 #include "service/settings/settings.h"
 #include "transport/wire/pb_writer.h"
 
-#define CHAINS_MIN 8u
-
 /* ---- the table ---- */
 
 static void
@@ -24,31 +22,12 @@ channel_init(struct link_channel *c, struct link *l, uint32_t number)
 	TAILQ_INIT(&c->queue);
 }
 
-int
+void
 link_channels_init(struct link *l)
 {
 	channel_init(&l->own, l, 0);
 	TAILQ_INIT(&l->to_report);
 	TAILQ_INIT(&l->ready);
-	l->n_chains = CHAINS_MIN;
-	l->chains = calloc(l->n_chains, sizeof(*l->chains));
-	return l->chains != NULL ? 0 : -1;
-}
-
-/* The relay chooses the numbers: it must not be able to choose a chain. */
-static uint32_t
-scatter(const struct link *l, uint32_t number)
-{
-	uint64_t h = (number ^ (uint64_t)(uintptr_t)l) * 0x9e3779b97f4a7c15ull;
-
-	h ^= h >> 32;
-	return (uint32_t)((h * 0xd6e8feb86659fd93ull) >> 32);
-}
-
-static struct link_chain *
-chain_of(const struct link *l, uint32_t number)
-{
-	return &l->chains[scatter(l, number) & (l->n_chains - 1)];
 }
 
 struct link_channel *
@@ -58,32 +37,10 @@ link_channel_find(struct link *l, uint32_t number)
 
 	if (number == 0)
 		return &l->own;
-	LIST_FOREACH(c, chain_of(l, number), chain)
+	HASH_MAP_FOREACH_OF(c, &l->channels, hash_number(number), by_number)
 		if (c->number == number)
 			return c;
 	return NULL;
-}
-
-/* Where there is no memory the chains stay long. */
-static void
-grow(struct link *l)
-{
-	struct link_chain *old = l->chains;
-	size_t n = l->n_chains, i;
-	struct link_channel *c;
-
-	l->chains = calloc(n * 2, sizeof(*l->chains));
-	if (l->chains == NULL) {
-		l->chains = old;
-		return;
-	}
-	l->n_chains = n * 2;
-	for (i = 0; i < n; i++)
-		while ((c = LIST_FIRST(&old[i])) != NULL) {
-			LIST_REMOVE(c, chain);
-			LIST_INSERT_HEAD(chain_of(l, c->number), c, chain);
-		}
-	free(old);
 }
 
 static struct link_channel *
@@ -94,10 +51,7 @@ channel_new(struct link *l, uint32_t number)
 	if ((c = calloc(1, sizeof(*c))) == NULL)
 		return NULL;
 	channel_init(c, l, number);
-	if (l->n_channels >= l->n_chains * 2)
-		grow(l);
-	LIST_INSERT_HEAD(chain_of(l, number), c, chain);
-	l->n_channels++;
+	hash_map_put(&l->channels, &c->by_number, hash_number(number));
 	return c;
 }
 
@@ -114,8 +68,7 @@ link_channel_free(struct link_channel *c)
 		TAILQ_REMOVE(&l->ready, c, run);
 	if (c == &l->own)
 		return;
-	LIST_REMOVE(c, chain);
-	l->n_channels--;
+	hash_map_remove(&l->channels, &c->by_number);
 	free(c);
 }
 
@@ -123,14 +76,11 @@ link_channel_free(struct link_channel *c)
 static void
 each(struct link *l, void (*fn)(struct link_channel *c, void *arg), void *arg)
 {
-	struct link_channel *c, *next;
-	size_t i;
+	struct hash_cursor at;
+	struct link_channel *c;
 
-	for (i = 0; i < l->n_chains; i++)
-		for (c = LIST_FIRST(&l->chains[i]); c != NULL; c = next) {
-			next = LIST_NEXT(c, chain);
-			fn(c, arg);
-		}
+	HASH_MAP_FOREACH(c, &l->channels, &at, by_number)
+		fn(c, arg);
 }
 
 /* ---- what waits ---- */
@@ -428,7 +378,7 @@ link_channel_open(struct link *l, uint32_t number, const uint8_t *producer,
 	struct link_channel *c;
 
 	*why = "too many channels";
-	if (l->n_channels >= most)
+	if (l->channels.n >= most)
 		return NULL;
 	*why = "a producer that does not parse";
 	if ((p = tributary__link_producer__unpack(NULL, len, producer)) == NULL)

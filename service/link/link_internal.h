@@ -9,6 +9,7 @@
 #ifndef SERVICE_LINK_LINK_INTERNAL_H
 #define SERVICE_LINK_LINK_INTERNAL_H
 
+#include "transport/base/hash_map.h"
 #include "transport/link/link_in.h"
 #include "transport/link/link_wire.h"
 #include "transport/loop/loop.h"
@@ -39,7 +40,7 @@ struct link_queued {
 };
 
 struct link_channel {
-	LIST_ENTRY(link_channel) chain;
+	struct hash_link by_number;
 	TAILQ_ENTRY(link_channel) report; /* while reporting */
 	TAILQ_ENTRY(link_channel) run;    /* while ready */
 	struct link *link;
@@ -54,7 +55,6 @@ struct link_channel {
 	TAILQ_HEAD(, link_queued) queue;
 };
 
-LIST_HEAD(link_chain, link_channel);
 TAILQ_HEAD(link_channel_list, link_channel);
 
 /* Whose producer a channel of an ended link was. */
@@ -64,8 +64,8 @@ struct link_old_channel {
 };
 
 struct link {
-	LIST_ENTRY(link) by_id;
-	LIST_ENTRY(link) by_relay;
+	struct hash_link by_id;
+	struct hash_link by_relay;
 	TAILQ_ENTRY(link) all;
 	struct links *table;
 	struct service *service;
@@ -87,9 +87,7 @@ struct link {
 	uint64_t taken;    /* bytes of all blocks */
 	uint64_t consumed;
 	uint64_t consumed_told;
-	struct link_chain *chains;
-	size_t n_chains; /* a power of two */
-	size_t n_channels;
+	struct hash_map channels; /* but `own` */
 	size_t n_served;  /* with a producer */
 	struct link_channel own; /* channel 0 */
 	struct link_channel_list to_report;
@@ -123,17 +121,14 @@ struct link_former {
 	size_t n_old;
 };
 
-LIST_HEAD(link_id_chain, link);
 TAILQ_HEAD(link_list, link);
 TAILQ_HEAD(link_former_list, link_former);
-#define LINK_ID_CHAINS 1024u /* a power of two */
 
 struct links {
 	struct service *service;
 	uint8_t collector_id[LINK_ID_BYTES];
-	uint64_t seed; /* of the hash: ids are the relays' to choose */
-	struct link_id_chain by_id[LINK_ID_CHAINS];
-	struct link_id_chain by_relay[LINK_ID_CHAINS];
+	struct hash_map by_id;
+	struct hash_map by_relay;
 	struct link_list all;
 	size_t n;
 	struct link_list ended; /* that wait for a file, or to be freed */
@@ -167,7 +162,7 @@ void link_release(struct link *l);
 
 /* ---- link_channel.c ---- */
 
-int link_channels_init(struct link *l) MUST_CHECK;
+void link_channels_init(struct link *l);
 struct link_channel *link_channel_find(struct link *l, uint32_t number);
 /* LINK_UP_OPEN.  NULL: a violation, or no memory (*why). */
 struct link_channel *link_channel_open(struct link *l, uint32_t number,

@@ -23,8 +23,7 @@ links_new(struct service *s)
 	TAILQ_INIT(&t->all);
 	TAILQ_INIT(&t->ended);
 	TAILQ_INIT(&t->former);
-	if (getrandom(t->collector_id, sizeof(t->collector_id), 0) < 0 ||
-	    getrandom(&t->seed, sizeof(t->seed), 0) < 0) {
+	if (getrandom(t->collector_id, sizeof(t->collector_id), 0) < 0) {
 		free(t);
 		return NULL;
 	}
@@ -57,6 +56,8 @@ links_free(struct links *t)
 		forget(t, f);
 	per_peer_count_done(&t->peers);
 	per_peer_count_done(&t->memory);
+	hash_map_done(&t->by_id);
+	hash_map_done(&t->by_relay);
 	free(t);
 }
 
@@ -72,16 +73,10 @@ links_count(const struct links *t)
 	return t->n;
 }
 
-static size_t
-chain_of(const struct links *t, const uint8_t id[LINK_ID_BYTES])
+static uint64_t
+hash_id(const uint8_t id[LINK_ID_BYTES])
 {
-	uint64_t a, b;
-
-	memcpy(&a, id, sizeof(a));
-	memcpy(&b, id + sizeof(a), sizeof(b));
-	a = (a ^ t->seed) * 0x9e3779b97f4a7c15u;
-	a = (a ^ b ^ a >> 29) * 0xc2b2ae3d27d4eb4fu;
-	return (size_t)(a >> 40) & (LINK_ID_CHAINS - 1);
+	return hash_bytes(id, LINK_ID_BYTES);
 }
 
 static struct link *
@@ -89,7 +84,7 @@ find(struct links *t, const uint8_t id[LINK_ID_BYTES])
 {
 	struct link *l;
 
-	LIST_FOREACH(l, &t->by_id[chain_of(t, id)], by_id)
+	HASH_MAP_FOREACH_OF(l, &t->by_id, hash_id(id), by_id)
 		if (memcmp(l->id, id, LINK_ID_BYTES) == 0)
 			return l;
 	return NULL;
@@ -143,8 +138,8 @@ link_table_remove(struct link *l, enum link_why why)
 	struct links *t = l->table;
 
 	remember(t, l, why);
-	LIST_REMOVE(l, by_id);
-	LIST_REMOVE(l, by_relay);
+	hash_map_remove(&t->by_id, &l->by_id);
+	hash_map_remove(&t->by_relay, &l->by_relay);
 	TAILQ_REMOVE(&t->all, l, all);
 	TAILQ_INSERT_TAIL(&t->ended, l, all);
 	t->n--;
@@ -215,7 +210,7 @@ link_table_has_newer(const struct link *l)
 	const struct links *t = l->table;
 	const struct link *other;
 
-	LIST_FOREACH(other, &t->by_relay[chain_of(t, l->relay_id)], by_relay)
+	HASH_MAP_FOREACH_OF(other, &t->by_relay, hash_id(l->relay_id), by_relay)
 		if (other != l && other->ops != NULL &&
 		    memcmp(other->relay_id, l->relay_id, LINK_ID_BYTES) == 0 &&
 		    other->machine == l->machine && other->peer == l->peer &&
@@ -224,18 +219,25 @@ link_table_has_newer(const struct link *l)
 	return false;
 }
 
+static struct link *
+find_older(const struct links *t, const struct link_request *q)
+{
+	struct link *l;
+
+	HASH_MAP_FOREACH_OF(l, &t->by_relay, hash_id(q->relay_id), by_relay)
+		if (l->ops == NULL && is_same_relay(l, q))
+			return l;
+	return NULL;
+}
+
 /* A relay that begins anew does not come back for what it had before. */
 static void
-end_older(struct links *t, const struct link_request *q)
+end_older(const struct links *t, const struct link_request *q)
 {
-	struct link_id_chain *chain = &t->by_relay[chain_of(t, q->relay_id)];
-	struct link *l, *next;
+	struct link *l;
 
-	for (l = LIST_FIRST(chain); l != NULL; l = next) {
-		next = LIST_NEXT(l, by_relay);
-		if (l->ops == NULL && is_same_relay(l, q))
-			link_end(l, LINK_GRACE_OVER, "its relay began anew");
-	}
+	while ((l = find_older(t, q)) != NULL)
+		link_end(l, LINK_GRACE_OVER, "its relay began anew");
 }
 
 enum judgement {
@@ -291,7 +293,7 @@ attached(const struct links *t, const struct link_request *q)
 	const struct link *l;
 	uint32_t n = 0;
 
-	LIST_FOREACH(l, &t->by_relay[chain_of(t, q->relay_id)], by_relay)
+	HASH_MAP_FOREACH_OF(l, &t->by_relay, hash_id(q->relay_id), by_relay)
 		n += l->ops != NULL && is_same_relay(l, q);
 	return n;
 }
@@ -320,8 +322,8 @@ begin_anew(struct links *t, const struct link_request *q, const char **refused)
 		per_peer_count_give(&t->peers, q->peer, 1);
 		return NULL;
 	}
-	LIST_INSERT_HEAD(&t->by_id[chain_of(t, l->id)], l, by_id);
-	LIST_INSERT_HEAD(&t->by_relay[chain_of(t, l->relay_id)], l, by_relay);
+	hash_map_put(&t->by_id, &l->by_id, hash_id(l->id));
+	hash_map_put(&t->by_relay, &l->by_relay, hash_id(l->relay_id));
 	TAILQ_INSERT_TAIL(&t->all, l, all);
 	t->n++;
 	take_old(t, l, q);

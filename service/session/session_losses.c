@@ -5,27 +5,26 @@
 #include <sys/queue.h>
 
 #include "transport/link/link_wire.h"
+#include "transport/base/hash_map.h"
 #include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/packet/packet_stats.h"
 #include "service/packet/sequence_map.h"
 #include "service/model/model.h"
 
-#define CHAINS 256u /* a power of two */
 /* Those without a sequence come on top: of each machine, one a cause. */
 #define ROWS_MAX (SESSION_LOSSES_MAX * 2)
 
 struct row {
-	LIST_ENTRY(row) chain;
+	struct hash_link by_key;
 	TAILQ_ENTRY(row) all;
 	struct packet_link_loss loss;
 	char *producer; /* loss.producer */
 };
 
 struct session_losses {
-	LIST_HEAD(, row) chains[CHAINS];
+	struct hash_map by_key;
 	TAILQ_HEAD(, row) all; /* oldest first */
-	size_t n;
 };
 
 static struct session_losses *
@@ -50,15 +49,14 @@ session_losses_free(struct session_losses *l)
 		free(r->producer);
 		free(r);
 	}
+	hash_map_done(&l->by_key);
 	free(l);
 }
 
-static size_t
-chain_of(uint32_t machine, uint32_t sequence, uint32_t cause)
+static uint64_t
+hash_row(uint32_t machine, uint32_t sequence, uint32_t cause)
 {
-	uint32_t h = (machine * 31 + sequence) * 31 + cause;
-
-	return (h ^ h >> 16 ^ h >> 8) & (CHAINS - 1);
+	return hash_numbers((uint64_t)machine << 32 | sequence, cause);
 }
 
 static struct row *
@@ -67,7 +65,8 @@ find(struct session_losses *l, uint32_t machine, uint32_t sequence,
 {
 	struct row *r;
 
-	LIST_FOREACH(r, &l->chains[chain_of(machine, sequence, cause)], chain)
+	HASH_MAP_FOREACH_OF(r, &l->by_key, hash_row(machine, sequence, cause),
+	    by_key)
 		if (r->loss.machine == machine &&
 		    r->loss.sequence == sequence && r->loss.cause == cause)
 			return r;
@@ -83,7 +82,7 @@ get(struct session_losses *l, uint32_t machine, uint32_t sequence,
 
 	if (r != NULL)
 		return r;
-	if (l->n >= (sequence != 0 ? SESSION_LOSSES_MAX : ROWS_MAX))
+	if (l->by_key.n >= (sequence != 0 ? SESSION_LOSSES_MAX : ROWS_MAX))
 		return sequence != 0 ? get(l, machine, 0, NULL, cause) : NULL;
 	if ((r = calloc(1, sizeof(*r))) == NULL)
 		return NULL;
@@ -93,10 +92,9 @@ get(struct session_losses *l, uint32_t machine, uint32_t sequence,
 	r->loss.sequence = sequence;
 	r->loss.producer = r->producer;
 	r->loss.cause = cause;
-	LIST_INSERT_HEAD(&l->chains[chain_of(machine, sequence, cause)], r,
-	    chain);
+	hash_map_put(&l->by_key, &r->by_key,
+	    hash_row(machine, sequence, cause));
 	TAILQ_INSERT_TAIL(&l->all, r, all);
-	l->n++;
 	return r;
 }
 
@@ -172,7 +170,7 @@ session_losses_copy(struct session *to, const struct session *from)
 size_t
 session_losses_count(const struct session *s)
 {
-	return s->losses != NULL ? s->losses->n : 0;
+	return s->losses != NULL ? s->losses->by_key.n : 0;
 }
 
 size_t

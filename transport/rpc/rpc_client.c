@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #include "protos/fields.h"
@@ -24,8 +25,6 @@
 #define CLIENT_REFUSAL_MAX 512
 /* A TLS server that accepts and stays silent costs this long. */
 #define CLIENT_HANDSHAKE_MS 30000u
-/* Request ids are consecutive: they fill the buckets evenly. */
-#define CLIENT_BUCKETS 64u
 
 enum client_state {
 	CL_CONNECTING, /* dial is under way, or start_fd_cb deferred */
@@ -35,11 +34,13 @@ enum client_state {
 };
 
 struct pending {
+	TAILQ_ENTRY(pending) link;
 	uint64_t request_id;
 	rpc_reply_fn fn;
 	void *arg;
-	struct pending *next;
 };
+
+TAILQ_HEAD(pending_list, pending);
 
 struct client_method {
 	uint32_t id;
@@ -78,8 +79,8 @@ struct rpc_client {
 	size_t n_methods;
 	uint64_t last_request;
 
-	struct pending *pending[CLIENT_BUCKETS];
-	struct pending *failed; /* calls that fail on the next turn */
+	struct pending_list pending; /* oldest first */
+	struct pending_list failed;  /* calls that fail on the next turn */
 	struct loop_call start_call, failed_call, down_call, destroy_call;
 	bool paused;
 	bool limits_set;
@@ -92,36 +93,29 @@ struct rpc_client {
 
 /* ---- calls ---- */
 
-static struct pending **
-pending_find(struct rpc_client *c, uint64_t request_id)
-{
-	struct pending **p = &c->pending[request_id % CLIENT_BUCKETS];
-
-	while (*p != NULL && (*p)->request_id != request_id)
-		p = &(*p)->next;
-	return p;
-}
-
-static void
-fail_list(struct rpc_client *c, struct pending **list)
+/* Replies come in the order of the calls, mostly: near the head. */
+static struct pending *
+pending_find(const struct rpc_client *c, uint64_t request_id)
 {
 	struct pending *p;
 
-	while ((p = *list) != NULL) {
-		*list = p->next;
+	TAILQ_FOREACH(p, &c->pending, link)
+		if (p->request_id == request_id)
+			return p;
+	return NULL;
+}
+
+static void
+fail_list(struct rpc_client *c, struct pending_list *list)
+{
+	struct pending *p;
+
+	while ((p = TAILQ_FIRST(list)) != NULL) {
+		TAILQ_REMOVE(list, p, link);
 		if (!c->freed)
 			p->fn(p->arg, false, false, NULL, 0, -1);
 		free(p);
 	}
-}
-
-static void
-fail_pending(struct rpc_client *c)
-{
-	size_t i;
-
-	for (i = 0; i < CLIENT_BUCKETS; i++)
-		fail_list(c, &c->pending[i]);
 }
 
 static void
@@ -135,10 +129,9 @@ failed_cb(void *arg)
 static void
 pending_fail_later(struct rpc_client *c, struct pending *p)
 {
-	if (c->failed == NULL)
+	if (TAILQ_EMPTY(&c->failed))
 		loop_defer(c->loop, &c->failed_call, failed_cb, c);
-	p->next = c->failed;
-	c->failed = p;
+	TAILQ_INSERT_TAIL(&c->failed, p, link);
 }
 
 /* ---- the end ---- */
@@ -148,7 +141,7 @@ down_cb(void *arg)
 {
 	struct rpc_client *c = arg;
 
-	fail_pending(c);
+	fail_list(c, &c->pending);
 	fail_list(c, &c->failed);
 	if (!c->freed)
 		c->ops->down(c, c->down_text, c->arg);
@@ -207,7 +200,7 @@ client_destroy(void *arg)
 	struct rpc_client *c = arg;
 	size_t i;
 
-	fail_pending(c);
+	fail_list(c, &c->pending);
 	fail_list(c, &c->failed);
 	for (i = 0; i < c->n_methods; i++)
 		free(c->methods[i].name);
@@ -285,7 +278,7 @@ static void
 handle_reply(struct rpc_client *c, const struct ipc_frame *f,
     const uint8_t *frame, size_t frame_len)
 {
-	struct pending **at = pending_find(c, f->request_id), *p = *at, copy;
+	struct pending *p = pending_find(c, f->request_id), copy;
 	struct ipc_invoke_reply m;
 	bool more;
 	int fd;
@@ -299,7 +292,7 @@ handle_reply(struct rpc_client *c, const struct ipc_frame *f,
 	copy = *p;
 	more = m.success && m.has_more;
 	if (!more) {
-		*at = p->next;
+		TAILQ_REMOVE(&c->pending, p, link);
 		free(p);
 	}
 	fd = m.success ? stream_take_fd_of(c->stream, frame, frame_len) : -1;
@@ -312,7 +305,7 @@ handle_reply(struct rpc_client *c, const struct ipc_frame *f,
 static void
 handle_request_error(struct rpc_client *c, const struct ipc_frame *f)
 {
-	struct pending **at = pending_find(c, f->request_id), *p = *at;
+	struct pending *p = pending_find(c, f->request_id);
 	struct ipc_slice text;
 	char escaped[CLIENT_REFUSAL_MAX] = "";
 
@@ -320,7 +313,7 @@ handle_request_error(struct rpc_client *c, const struct ipc_frame *f)
 		utf8_escape(escaped, sizeof(escaped),
 		    (const char *)text.data, text.len, "");
 	if (p != NULL) {
-		*at = p->next;
+		TAILQ_REMOVE(&c->pending, p, link);
 		log_debug("%s: %s", c->addr.text, escaped);
 		p->fn(p->arg, false, false, NULL, 0, -1);
 		free(p);
@@ -645,6 +638,8 @@ client_alloc(struct loop *l, const char *service,
 	c->ops = ops;
 	c->arg = arg;
 	c->fd = -1;
+	TAILQ_INIT(&c->pending);
+	TAILQ_INIT(&c->failed);
 	snprintf(c->service, sizeof(c->service), "%s", service);
 	return c;
 }
@@ -777,8 +772,7 @@ rpc_invoke2(struct rpc_client *c, const char *method, const void *a,
 			pending_fail_later(c, p);
 			return;
 		}
-		p->next = c->pending[p->request_id % CLIENT_BUCKETS];
-		c->pending[p->request_id % CLIENT_BUCKETS] = p;
+		TAILQ_INSERT_TAIL(&c->pending, p, link);
 	}
 	if (n == 0)
 		return;
