@@ -1,16 +1,11 @@
 #include "transport/stream/stream_internal.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "transport/loop/loop.h"
-#include "transport/socket/sock.h"
-#include "transport/tls/tls.h"
 
-#define STREAM_HARD_DEFAULT (1024u * 1024u)
-#define STREAM_LOW_DEFAULT  (64u * 1024u)
 #define STREAM_FLUSH_MS     1000u
 
 const char *
@@ -39,8 +34,8 @@ stream_end_text(enum stream_end why)
 
 /* ---- events ---- */
 
-static void
-stream_arm(struct stream *s, enum stream_armed armed)
+void
+stream_watch(struct stream *s, enum stream_armed armed)
 {
 	/*
 	 * The end is watched edge-triggered (a reset is reported as an error
@@ -79,53 +74,52 @@ stream_arm(struct stream *s, enum stream_armed armed)
 	s->armed = armed;
 }
 
+int
+stream_watch_first(struct stream *s)
+{
+	if (event_assign(&s->ev, loop_base(s->loop), s->fd,
+		EV_READ | EV_PERSIST, stream_read_cb, s) != 0 ||
+	    event_add(&s->ev, NULL) != 0)
+		return -1;
+	s->armed = ARMED_READ;
+	return 0;
+}
+
 void
 stream_arm_turn(struct stream *s)
 {
-	if (s->armed == ARMED_READ && !s->opening && !s->out_wants_read)
-		stream_arm(s, ARMED_TURN);
+	/* It would be ready, for nothing, in every turn. */
+	if (s->armed == ARMED_READ && loop_holds_input(s->loop))
+		stream_watch(s, ARMED_TURN);
 }
 
-static enum stream_armed
+enum stream_armed
 stream_input_wanted(const struct stream *s)
 {
-	if (s->state != ST_OPEN && s->state != ST_FLUSHING)
+	if (!stream_is_live(s))
 		return ARMED_NONE;
-	if (s->opening)
-		return s->in_wants_write || s->shake_due ? ARMED_NONE :
-		    ARMED_READ;
-	if (s->out_wants_read)
-		return ARMED_READ;
-	if (s->state != ST_OPEN)
-		return ARMED_NONE;
-	if (stream_held(s) || s->rest != NULL)
-		return ARMED_END;
-	return s->in_wants_write ? ARMED_NONE : ARMED_READ;
+	return stream_held(s) || s->rest != NULL ? ARMED_END : ARMED_READ;
 }
 
 void
 stream_arm_input(struct stream *s)
 {
-	if (s->far != NULL)
-		stream_far_hold(s);
-	else
-		stream_arm(s, stream_input_wanted(s));
+	s->backend->arm_input(s);
 }
 
 static bool
-stream_output_wanted(const struct stream *s)
+stream_room_wanted(const struct stream *s)
 {
-	if (s->state != ST_OPEN && s->state != ST_FLUSHING)
+	if (!stream_is_connected(s))
 		return false;
-	if (s->in_wants_write)
-		return !s->shake_due;
-	return s->out.bytes > 0 && !s->opening && !s->out_wants_read;
+	return s->backend->wants_room != NULL ? s->backend->wants_room(s) :
+	    s->out.bytes > 0;
 }
 
 void
 stream_arm_output(struct stream *s)
 {
-	bool wanted = stream_output_wanted(s);
+	bool wanted = stream_room_wanted(s);
 
 	if (wanted == (s->wev != NULL))
 		return;
@@ -137,11 +131,19 @@ stream_arm_output(struct stream *s)
 		return;
 	}
 	if (s->armed == ARMED_END)
-		stream_arm(s, ARMED_NONE);
+		stream_watch(s, ARMED_NONE);
 	s->wev = event_new(loop_base(s->loop), s->fd, EV_WRITE | EV_PERSIST,
 	    stream_write_cb, s);
 	if (s->wev == NULL || event_add(s->wev, NULL) != 0)
 		stream_end_later(s, STREAM_NO_MEMORY);
+}
+
+void
+stream_set_state(struct stream *s, enum stream_state state)
+{
+	s->state = state;
+	stream_arm_input(s);
+	stream_arm_output(s);
 }
 
 /* ---- the end ---- */
@@ -151,27 +153,20 @@ free_cb(void *arg)
 {
 	struct stream *s = arg;
 
-	if (s->tls != NULL) {
-		tls_conn_free(s->tls);
-		close(s->fd);
-	}
-	stream_child_free(s);
-	stream_far_free(s);
+	if (s->backend->free != NULL)
+		s->backend->free(s);
 	input_rest_free(&s->kept);
 	free(s);
 }
 
 /*
  * The kept input stays until free_cb: data() may be looking at it right now.
- * So does TLS, whose certificate names the peer, with the socket for its
- * goodbye.
+ * So does what a backend has shown.
  */
 void
 stream_die(struct stream *s)
 {
-	s->state = ST_DEAD;
-	stream_arm_input(s);
-	stream_arm_output(s);
+	stream_set_state(s, ST_DEAD);
 	stream_leave_budgets(s);
 	output_queue_done(&s->out);
 	fd_queue_done(&s->fds);
@@ -180,30 +175,20 @@ stream_die(struct stream *s)
 	loop_timer_free(s->flush_timer);
 	s->flush_timer = NULL;
 	loop_call_cancel(&s->at_free);
-	loop_call_cancel(&s->tls_call);
 	loop_call_cancel(&s->reshow_call);
 	loop_call_cancel(&s->read_call);
 	loop_call_cancel(&s->look_call);
 	loop_call_cancel(&s->end_call);
-	s->shake_due = false;
-	if (s->far != NULL) {
-		stream_far_drop(s);
-	} else if (s->tls == NULL) {
-		close(s->fd);
-		s->fd = -1;
-	}
-	stream_child_drop(s);
+	if (s->backend->drop != NULL)
+		s->backend->drop(s);
 	loop_defer(s->loop, &s->end_call, free_cb, s);
 }
 
 void
 stream_end_now(struct stream *s, enum stream_end why)
 {
-	if (s->child != NULL && s->state != ST_LAST &&
-	    (why == STREAM_EOF || why == STREAM_RESET)) {
-		stream_child_end(s, why);
+	if (s->backend->put_off_end != NULL && s->backend->put_off_end(s, why))
 		return;
-	}
 	stream_die(s);
 	s->ops->closed(s, why, s->arg);
 }
@@ -224,12 +209,10 @@ stream_end_later(struct stream *s, enum stream_end why)
 		stream_die(s);
 		return;
 	}
-	if (s->state != ST_OPEN)
+	if (!stream_is_live(s))
 		return;
-	s->state = ST_ENDING;
 	s->why = why;
-	stream_arm_input(s);
-	stream_arm_output(s);
+	stream_set_state(s, ST_ENDING);
 	output_queue_done(&s->out);
 	stream_count(s);
 	loop_defer(s->loop, &s->end_call, end_cb, s);
@@ -244,8 +227,8 @@ flush_over_cb(void *arg)
 void
 stream_flushed(struct stream *s)
 {
-	if (s->child != NULL)
-		stream_child_flush(s);
+	if (s->backend->flushed != NULL)
+		s->backend->flushed(s);
 	else
 		stream_die(s);
 }
@@ -258,14 +241,19 @@ stream_begin_flush(struct stream *s)
 		return -1;
 	loop_timer_set(s->flush_timer, STREAM_FLUSH_MS, 0);
 	loop_at_free(s->loop, &s->at_free, flush_over_cb, s);
-	s->state = ST_FLUSHING;
 	/* Its owner may take them away now. */
 	stream_leave_budgets(s);
-	stream_arm_input(s);
-	stream_arm_output(s);
-	if (s->out.bytes == 0)
+	stream_set_state(s, ST_FLUSHING);
+	if (s->state == ST_FLUSHING && s->out.bytes == 0)
 		stream_flushed(s);
 	return 0;
+}
+
+/* Whether something is left for a stream that flushes to do. */
+static bool
+stream_has_to_flush(const struct stream *s)
+{
+	return s->out.bytes > 0 || s->backend->flushed != NULL;
 }
 
 void
@@ -273,12 +261,11 @@ stream_close(struct stream *s, bool flush)
 {
 	stream_uncork(s);
 	switch (s->state) {
+	case ST_OPENING:
 	case ST_OPEN:
-		/* Its thread does it. */
-		if (flush && s->far != NULL)
-			stream_far_flush(s);
-		/* What a child has got, it has not sent yet. */
-		if (flush && (s->out.bytes > 0 || s->child != NULL) &&
+		if (flush && s->backend->flush != NULL)
+			s->backend->flush(s);
+		if (flush && stream_has_to_flush(s) &&
 		    stream_begin_flush(s) == 0)
 			return;
 		stream_die(s);
@@ -294,16 +281,9 @@ stream_close(struct stream *s, bool flush)
 }
 
 bool
-stream_may_retry(const struct stream *s, int error)
-{
-	/* TLS calls again by itself where the socket was interrupted. */
-	return s->tls != NULL ? error == EAGAIN : sock_error_is_transient(error);
-}
-
-bool
 stream_is_over(const struct stream *s)
 {
-	return s->state != ST_OPEN;
+	return !stream_is_live(s);
 }
 
 void
@@ -313,8 +293,7 @@ stream_set_limits(struct stream *s, size_t hard, size_t low)
 	s->low = low;
 }
 
-/* It waits behind all others no more. */
-static void
+void
 stream_advance(struct stream *s, struct loop_call *c)
 {
 	if (!loop_call_waits(c))
@@ -333,110 +312,34 @@ stream_set_urgent(struct stream *s)
 		loop_watch_urgent(s->loop, s->fd);
 	stream_advance(s, &s->read_call);
 	stream_advance(s, &s->reshow_call);
-	if (s->more)
-		stream_advance(s, &s->tls_call);
-	if (s->far != NULL)
-		stream_far_hurry(s);
+	if (s->backend->hurry != NULL)
+		s->backend->hurry(s);
 }
 
 size_t
 stream_memory(const struct stream *s)
 {
-	if (s->far != NULL)
-		return stream_far_memory(s);
+	if (s->backend->memory != NULL)
+		return s->backend->memory(s);
 	return s->kept.cap + s->out.memory;
-}
-
-/* ---- the beginning ---- */
-
-/* Who is there, and what follows from it for the socket. */
-static void
-stream_meet_peer(struct stream *s, const struct stream_setup *setup)
-{
-	if (setup != NULL && setup->peer != NULL)
-		s->peer = *setup->peer;
-	else
-		peer_from_socket(&s->peer, s->fd);
-	if (s->peer.kind == ADDR_TCP || s->peer.kind == ADDR_TLS)
-		sock_tune_tcp(s->fd);
-}
-
-struct stream *
-stream_new_over(struct loop *l, int fd, const struct stream_setup *setup,
-    const struct stream_ops *ops, void *arg)
-{
-	struct stream *s;
-
-	if (sock_prepare(fd) != 0)
-		return NULL;
-	if ((s = calloc(1, sizeof(*s))) == NULL)
-		return NULL;
-	s->loop = l;
-	s->ops = ops;
-	s->arg = arg;
-	s->fd = fd;
-	s->state = ST_OPEN;
-	s->hard = STREAM_HARD_DEFAULT;
-	s->low = STREAM_LOW_DEFAULT;
-	s->last_in_ms = loop_turn_ms(l);
-	output_queue_init(&s->out);
-	stream_meet_peer(s, setup);
-	if (setup != NULL && setup->io != NULL) {
-		if (stream_far_begin(s, setup) != 0)
-			goto fail;
-		return s;
-	}
-	if (event_assign(&s->ev, loop_base(l), fd, EV_READ | EV_PERSIST,
-		stream_read_cb, s) != 0)
-		goto fail;
-	if (setup != NULL && setup->child != NULL &&
-	    stream_child_begin(s, setup->child, setup->child_addr) != 0)
-		goto fail;
-	if (event_add(&s->ev, NULL) != 0)
-		goto fail;
-
-	/* Cannot fail from here on. */
-	s->armed = ARMED_READ;
-	if (setup != NULL && setup->tls != NULL)
-		stream_tls_begin(s, setup->tls);
-	return s;
-
-fail:
-	free(s->child);
-	free(s);
-	return NULL;
-}
-
-struct stream *
-stream_new(struct loop *l, int fd, const struct stream_ops *ops, void *arg)
-{
-	return stream_new_over(l, fd, NULL, ops, arg);
 }
 
 bool
 stream_is_opening(const struct stream *s)
 {
-	return s->opening;
+	return s->state == ST_OPENING;
 }
 
 const char *
 stream_end_detail(const struct stream *s)
 {
-	if (s->far != NULL)
-		return stream_far_detail(s);
-	return s->tls != NULL ? tls_conn_error(s->tls) : stream_child_detail(s);
+	return s->backend->detail != NULL ? s->backend->detail(s) : "";
 }
 
 const struct peer *
 stream_peer(const struct stream *s)
 {
 	return &s->peer;
-}
-
-struct tls_identity *
-stream_take_identity(struct stream *s)
-{
-	return tls_conn_take_identity(s->tls);
 }
 
 int

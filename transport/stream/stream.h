@@ -81,12 +81,13 @@ struct stream *stream_new(struct loop *l, int fd, const struct stream_ops *ops,
 /* How the bytes get from the stream to the socket and back. */
 struct stream_setup {
 	/*
-	 * Made for this descriptor.  The handshake is the stream's to do; what
-	 * is written meanwhile waits.
+	 * Made for this descriptor.  The handshake is the stream's to do;
+	 * output waits meanwhile.
 	 */
 	struct tls_conn *tls;
 	/*
-	 * The descriptor's other end is this child.  When the stream ends by
+	 * The descriptor's other end is this child; not together with tls.
+	 * When the stream ends by
 	 * itself, closed() waits (a second at most) for the child's last words.
 	 */
 	struct child *child;

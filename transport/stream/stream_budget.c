@@ -17,7 +17,7 @@ stream_recount(struct stream *s)
 			continue;
 		budget_resize(s->budgets[i], before, now);
 		/* Who takes more pays, never a neighbour. */
-		if (now > before && s->state == ST_OPEN &&
+		if (now > before && stream_is_live(s) &&
 		    budget_is_over(s->budgets[i])) {
 			s->budgets[i]->memory_refused++;
 			over = true;
@@ -44,7 +44,7 @@ stream_set_budgets(struct stream *s, struct budget *of_peer,
     struct budget *of_all)
 {
 	stream_leave_budgets(s);
-	if (s->state != ST_OPEN)
+	if (!stream_is_live(s))
 		return;
 	s->budgets[0] = of_peer;
 	s->budgets[1] = of_all;
@@ -60,10 +60,7 @@ rested_cb(void *arg)
 	loop_timer_free(s->rest);
 	s->rest = NULL;
 	stream_arm_input(s);
-	if (s->far != NULL)
-		stream_far_feed(s);
-	if (s->tls != NULL)
-		stream_tls_come_back(s);
+	stream_go_on(s);
 }
 
 void
@@ -79,7 +76,7 @@ stream_spend(struct stream *s, size_t n, uint64_t now_ms)
 		if (ms > rest)
 			rest = ms;
 	}
-	if (rest == 0 || s->state != ST_OPEN || s->rest != NULL)
+	if (rest == 0 || !stream_is_live(s) || s->rest != NULL)
 		return;
 	if ((s->rest = loop_timer_new(s->loop, rested_cb, s)) == NULL) {
 		stream_end_later(s, STREAM_NO_MEMORY);
@@ -89,20 +86,29 @@ stream_spend(struct stream *s, size_t n, uint64_t now_ms)
 	stream_arm_input(s);
 }
 
+/* Milliseconds (loop_now_ms()) since the last input, or output. */
+static uint64_t
+ms_since(const struct stream *s, uint64_t now_ms, bool of_output)
+{
+	uint64_t in_ms = s->last_in_ms, out_ms = s->last_out_ms, last;
+
+	if (s->backend->times != NULL)
+		s->backend->times(s, &in_ms, &out_ms);
+	last = of_output ? out_ms : in_ms;
+	return now_ms > last ? now_ms - last : 0;
+}
+
 uint64_t
 stream_idle_ms(const struct stream *s, uint64_t now_ms)
 {
-	if (s->far != NULL)
-		return stream_far_idle_ms(s, now_ms);
-	return now_ms > s->last_in_ms ? now_ms - s->last_in_ms : 0;
+	return ms_since(s, now_ms, false);
 }
 
 uint64_t
 stream_stalled_ms(const struct stream *s, uint64_t now_ms)
 {
-	if (s->far != NULL)
-		return stream_far_stalled_ms(s, now_ms);
-	if (s->out.bytes == 0 || now_ms <= s->last_out_ms)
-		return 0;
-	return now_ms - s->last_out_ms;
+	size_t queued = s->backend->queued != NULL ? s->backend->queued(s) :
+	    s->out.bytes;
+
+	return queued > 0 ? ms_since(s, now_ms, true) : 0;
 }

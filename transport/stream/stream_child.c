@@ -17,24 +17,11 @@ struct stream_child {
 	char detail[TLS_ERROR_SIZE];
 };
 
-int
-stream_child_begin(struct stream *s, struct child *child,
-    const struct addr *a)
-{
-	if ((s->child = calloc(1, sizeof(*s->child))) == NULL)
-		return -1;
-	s->child->child = child;
-	if (a != NULL)
-		s->child->addr = *a;
-	s->peer.can_pass_fds = false;
-	return 0;
-}
-
 static void
 said_cb(void *arg)
 {
 	struct stream *s = arg;
-	struct stream_child *c = s->child;
+	struct stream_child *c = s->lower;
 	int status = child_status(c->child);
 
 	/* One that runs on, though it closed its end, failed if it says so. */
@@ -46,16 +33,20 @@ said_cb(void *arg)
 	stream_end_now(s, s->why);
 }
 
-void
-stream_child_end(struct stream *s, enum stream_end why)
+/* The socket says nothing of why: the child may. */
+static bool
+child_put_off_end(struct stream *s, enum stream_end why)
 {
-	s->state = ST_LAST;
+	struct stream_child *c = s->lower;
+
+	if (s->state == ST_LAST || (why != STREAM_EOF && why != STREAM_RESET))
+		return false;
 	s->why = why;
-	stream_arm_input(s);
-	stream_arm_output(s);
+	stream_set_state(s, ST_LAST);
 	output_queue_done(&s->out);
 	stream_count(s);
-	child_when_ended(s->child->child, STREAM_CHILD_MS, said_cb, s);
+	child_when_ended(c->child, STREAM_CHILD_MS, said_cb, s);
+	return true;
 }
 
 static void
@@ -64,32 +55,68 @@ sent_cb(void *arg)
 	stream_die(arg);
 }
 
-void
-stream_child_flush(struct stream *s)
+/* The child has got all, and has not sent it yet. */
+static void
+child_flushed(struct stream *s)
 {
+	struct stream_child *c = s->lower;
+
 	stream_arm_output(s);
 	/* It sends what it has got, and ends, once it reads the end. */
 	(void)shutdown(s->fd, SHUT_WR);
-	child_when_ended(s->child->child, STREAM_CHILD_MS, sent_cb, s);
+	child_when_ended(c->child, STREAM_CHILD_MS, sent_cb, s);
 }
 
-void
-stream_child_drop(struct stream *s)
+static void
+child_drop(struct stream *s)
 {
-	if (s->child == NULL)
-		return;
-	child_free(s->child->child);
-	s->child->child = NULL;
+	struct stream_child *c = s->lower;
+
+	stream_plain_drop(s);
+	child_free(c->child);
+	c->child = NULL;
 }
 
-const char *
-stream_child_detail(const struct stream *s)
+static void
+child_done(struct stream *s)
 {
-	return s->child != NULL ? s->child->detail : "";
+	free(s->lower);
 }
 
-void
-stream_child_free(struct stream *s)
+static const char *
+child_detail(const struct stream *s)
 {
-	free(s->child);
+	const struct stream_child *c = s->lower;
+
+	return c->detail;
+}
+
+int
+stream_child_begin(struct stream *s, struct child *child,
+    const struct addr *a)
+{
+	static const struct stream_backend over_child = {
+		.read = stream_plain_read,
+		.write = stream_plain_write,
+		.arm_input = stream_plain_arm_input,
+		.peer_left = stream_plain_peer_left,
+		.put_off_end = child_put_off_end,
+		.flushed = child_flushed,
+		.drop = child_drop,
+		.free = child_done,
+		.detail = child_detail,
+	};
+	struct stream_child *c = calloc(1, sizeof(*c));
+
+	if (c == NULL || stream_watch_first(s) != 0) {
+		free(c);
+		return -1;
+	}
+	c->child = child;
+	if (a != NULL)
+		c->addr = *a;
+	s->backend = &over_child;
+	s->lower = c;
+	s->peer.can_pass_fds = false;
+	return 0;
 }

@@ -26,23 +26,10 @@ send_bye(struct io_line *line)
 	stream_far_post(line, &line->bye, 0);
 }
 
-bool
-stream_set_unpack(struct stream *s, const struct stream_unpack *u)
+static void
+far_hurry(struct stream *s)
 {
-	struct stream_far *f = s->far;
-
-	if (f == NULL || f->line == NULL || f->closed ||
-	    s->state != ST_OPEN || f->line->unpacking.frame != NULL)
-		return false;
-	f->line->unpacking = *u;
-	stream_far_post(f->line, &f->line->unpack, 0);
-	return true;
-}
-
-void
-stream_far_hurry(struct stream *s)
-{
-	struct stream_far *f = s->far;
+	struct stream_far *f = s->lower;
 
 	if (f->line != NULL && !f->closed)
 		stream_far_post(f->line, &f->line->urgent, 0);
@@ -52,7 +39,7 @@ stream_far_hurry(struct stream *s)
 
 /* Bytes that no socket took, and of them those that no thread has seen. */
 static size_t
-far_queued(const struct stream_far *f, size_t *in_transit)
+queued_bytes(const struct stream_far *f, size_t *in_transit)
 {
 	struct io_line *line = f->line;
 	uint64_t accepted, taken;
@@ -67,26 +54,28 @@ far_queued(const struct stream_far *f, size_t *in_transit)
 	return (size_t)(f->given - taken);
 }
 
-size_t
-stream_far_queued(const struct stream *s)
+static size_t
+far_queued(const struct stream *s)
 {
 	size_t in_transit;
 
-	return far_queued(s->far, &in_transit);
+	return queued_bytes(s->lower, &in_transit);
 }
 
-size_t
-stream_far_memory(const struct stream *s)
+static size_t
+far_memory(const struct stream *s)
 {
-	return s->far->blocks + s->far->counted;
+	const struct stream_far *f = s->lower;
+
+	return f->blocks + f->counted;
 }
 
 /* Of what the thread has, and of what is on its way there. */
 static void
 far_recount(struct stream *s)
 {
-	struct stream_far *f = s->far;
-	size_t in_transit, queued = far_queued(f, &in_transit);
+	struct stream_far *f = s->lower;
+	size_t in_transit, queued = queued_bytes(f, &in_transit);
 	bool wants;
 
 	if (in_transit <= TRANSIT_FREE)
@@ -96,8 +85,8 @@ far_recount(struct stream *s)
 		f->counted += atomic_load_explicit(&f->line->memory,
 		    memory_order_relaxed);
 		if (queued > s->low)
-			s->over_low = true;
-		wants = s->over_low || in_transit > 0;
+			s->output = OUT_OVER_LOW;
+		wants = s->output == OUT_OVER_LOW || in_transit > 0;
 		if (atomic_load_explicit(&f->line->wants_look,
 		    memory_order_relaxed) != wants)
 			atomic_store(&f->line->wants_look, wants);
@@ -131,27 +120,30 @@ put(struct io_block *b, const void *data, size_t len)
 	b->len += len;
 }
 
-void
-stream_far_write(struct stream *s, const void *a, size_t alen, const void *b,
-    size_t blen)
+/* Takes all, whatever becomes of it. */
+static ssize_t
+far_write(struct stream *s, struct iovec *iov, int niov, int fd)
 {
-	struct stream_far *f = s->far;
-	size_t len = alen + blen, in_transit, queued;
+	struct stream_far *f = s->lower;
+	size_t len = 0, in_transit, queued;
 	struct io_block *block, *before = f->open;
 	uint64_t batch;
+	int i;
 
+	for (i = 0; i < niov; i++)
+		len += iov[i].iov_len;
 	if (f->line == NULL || f->closed)
-		return; /* nobody takes it any more */
+		return (ssize_t)len; /* nobody takes it any more */
 	batch = f->open_batch;
 	if ((block = block_with_room(f, len)) == NULL) {
 		stream_end_later(s, STREAM_NO_MEMORY);
-		return;
+		return (ssize_t)len;
 	}
-	queued = far_queued(f, &in_transit);
+	queued = queued_bytes(f, &in_transit);
 	if (queued == 0)
 		f->waits_since_ms = loop_turn_ms(s->loop);
-	put(block, a, alen);
-	put(block, b, blen);
+	for (i = 0; i < niov; i++)
+		put(block, iov[i].iov_base, iov[i].iov_len);
 	f->given += len;
 	queued += len;
 	in_transit += len;
@@ -165,32 +157,28 @@ stream_far_write(struct stream *s, const void *a, size_t alen, const void *b,
 		f->open_batch = f->line->thread->in.batch;
 		stream_far_post(f->line, &block->head, len);
 	}
+	return (ssize_t)len;
 }
 
-uint64_t
-stream_far_idle_ms(const struct stream *s, uint64_t now_ms)
+static void
+move_up(uint64_t *ms, uint64_t to_ms)
 {
-	const struct stream_far *f = s->far;
-	uint64_t in_ms = f->line == NULL ? 0 : atomic_load_explicit(
-	    &f->line->in_ms, memory_order_relaxed);
-
-	if (in_ms < s->last_in_ms)
-		in_ms = s->last_in_ms;
-	return now_ms > in_ms ? now_ms - in_ms : 0;
+	if (*ms < to_ms)
+		*ms = to_ms;
 }
 
-uint64_t
-stream_far_stalled_ms(const struct stream *s, uint64_t now_ms)
+static void
+far_times(const struct stream *s, uint64_t *in_ms, uint64_t *out_ms)
 {
-	const struct stream_far *f = s->far;
-	uint64_t out_ms;
+	const struct stream_far *f = s->lower;
 
-	if (stream_far_queued(s) == 0)
-		return 0;
-	out_ms = atomic_load_explicit(&f->line->out_ms, memory_order_relaxed);
-	if (out_ms < f->waits_since_ms)
-		out_ms = f->waits_since_ms;
-	return now_ms > out_ms ? now_ms - out_ms : 0;
+	move_up(out_ms, f->waits_since_ms);
+	if (f->line == NULL)
+		return;
+	move_up(in_ms, atomic_load_explicit(&f->line->in_ms,
+	    memory_order_relaxed));
+	move_up(out_ms, atomic_load_explicit(&f->line->out_ms,
+	    memory_order_relaxed));
 }
 
 /* ---- messages ---- */
@@ -198,11 +186,13 @@ stream_far_stalled_ms(const struct stream *s, uint64_t now_ms)
 static void
 take_opened(struct stream *s, struct io_line *line)
 {
-	s->far->identity = line->identity;
+	struct stream_far *f = s->lower;
+
+	f->identity = line->identity;
 	line->identity = NULL;
-	s->opening = false;
 	s->last_in_ms = loop_turn_ms(s->loop);
-	stream_tls_name_peer(s, s->far->identity);
+	stream_tls_name_peer(s, f->identity);
+	stream_set_state(s, ST_OPEN);
 	if (s->ops->opened != NULL)
 		s->ops->opened(s, s->arg);
 }
@@ -211,27 +201,24 @@ static void
 take_look(struct stream *s)
 {
 	far_recount(s);
-	if (s->state != ST_OPEN || !s->over_low ||
-	    stream_far_queued(s) > s->low)
+	if (s->output != OUT_OVER_LOW || far_queued(s) > s->low)
 		return;
-	s->over_low = false;
-	if (s->ops->drained != NULL)
-		s->ops->drained(s, s->arg);
-	if (s->state == ST_OPEN)
+	stream_tell_drained(s);
+	if (stream_is_live(s))
 		far_recount(s);
 }
 
 static void
 take_closed(struct stream *s, struct io_line *line)
 {
-	struct stream_far *f = s->far;
+	struct stream_far *f = s->lower;
 	bool orderly = line->why == STREAM_EOF || line->why == STREAM_RESET;
 
 	f->closed = true;
 	f->why = line->why;
 	f->detail = line->detail;
 	line->detail = NULL;
-	if (s->state == ST_OPEN && (f->first == NULL || !orderly))
+	if (stream_is_live(s) && (f->first == NULL || !orderly))
 		stream_end_now(s, f->why);
 }
 
@@ -242,11 +229,11 @@ deliver_to(struct io_line *line, struct io_mail *m)
 
 	switch (m->kind) {
 	case IO_OPENED:
-		if (s != NULL && s->state == ST_OPEN)
+		if (s != NULL && stream_is_live(s))
 			take_opened(s, line);
 		return;
 	case IO_DATA:
-		if (s != NULL && s->state == ST_OPEN)
+		if (s != NULL && stream_is_live(s))
 			stream_far_take(s, (struct io_block *)m);
 		else
 			stream_far_return(line, (struct io_block *)m);
@@ -254,7 +241,7 @@ deliver_to(struct io_line *line, struct io_mail *m)
 	case IO_LOOK:
 		/* First: what is stored from now on makes another one. */
 		(void)atomic_exchange(&line->look_due, false);
-		if (s != NULL && s->state == ST_OPEN)
+		if (s != NULL && stream_is_live(s))
 			take_look(s);
 		return;
 	case IO_CLOSED:
@@ -315,6 +302,62 @@ line_new(struct io_thread *t, const struct stream *s, struct tls_conn *tls)
 	return line;
 }
 
+static void
+far_flush(struct stream *s)
+{
+	struct stream_far *f = s->lower;
+
+	f->line->flush = true;
+}
+
+static void
+far_drop(struct stream *s)
+{
+	struct stream_far *f = s->lower;
+	struct io_line *line = f->line;
+
+	stream_far_drop_input(f);
+	f->line = NULL;
+	line->front = NULL;
+	if (f->closed)
+		send_bye(line);
+	else
+		stream_far_post(line, &line->close, 0);
+}
+
+static const char *
+far_detail(const struct stream *s)
+{
+	const struct stream_far *f = s->lower;
+
+	return f->detail != NULL ? f->detail : "";
+}
+
+static void
+far_free(struct stream *s)
+{
+	struct stream_far *f = s->lower;
+
+	free(f->in_hands);
+	free(f->detail);
+	tls_identity_free(f->identity);
+	free(f);
+}
+
+static const struct stream_backend far = {
+	.write = far_write,
+	.arm_input = stream_far_hold,
+	.go_on = stream_far_feed,
+	.hurry = far_hurry,
+	.queued = far_queued,
+	.memory = far_memory,
+	.times = far_times,
+	.flush = far_flush,
+	.drop = far_drop,
+	.free = far_free,
+	.detail = far_detail,
+};
+
 int
 stream_far_begin(struct stream *s, const struct stream_setup *setup)
 {
@@ -331,7 +374,8 @@ stream_far_begin(struct stream *s, const struct stream_setup *setup)
 	f->end = &f->first;
 	f->line = line;
 	line->front = s;
-	s->far = f;
+	s->backend = &far;
+	s->lower = f;
 	s->fd = -1;
 	if (setup->tls != NULL)
 		stream_tls_await(s);
@@ -339,45 +383,15 @@ stream_far_begin(struct stream *s, const struct stream_setup *setup)
 	return 0;
 }
 
-void
-stream_far_drop(struct stream *s)
+bool
+stream_set_unpack(struct stream *s, const struct stream_unpack *u)
 {
-	struct stream_far *f = s->far;
-	struct io_line *line = f->line;
+	struct stream_far *f = s->lower;
 
-	if (line == NULL)
-		return;
-	stream_far_drop_input(f);
-	f->line = NULL;
-	line->front = NULL;
-	line->flush = f->flush;
-	if (f->closed)
-		send_bye(line);
-	else
-		stream_far_post(line, &line->close, 0);
-}
-
-void
-stream_far_flush(struct stream *s)
-{
-	s->far->flush = true;
-}
-
-const char *
-stream_far_detail(const struct stream *s)
-{
-	return s->far->detail != NULL ? s->far->detail : "";
-}
-
-void
-stream_far_free(struct stream *s)
-{
-	struct stream_far *f = s->far;
-
-	if (f == NULL)
-		return;
-	free(f->in_hands);
-	free(f->detail);
-	tls_identity_free(f->identity);
-	free(f);
+	if (s->backend != &far || !stream_is_live(s) || f->line == NULL ||
+	    f->closed || f->line->unpacking.frame != NULL)
+		return false;
+	f->line->unpacking = *u;
+	stream_far_post(f->line, &f->line->unpack, 0);
+	return true;
 }

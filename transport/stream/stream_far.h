@@ -33,7 +33,6 @@ struct stream_far {
 	uint64_t waits_since_ms; /* nothing waited before */
 
 	size_t counted; /* memory of output, as seen last */
-	bool flush;
 	bool closed; /* the back's last word came; what waits is still shown */
 	enum stream_end why;
 	struct tls_identity *identity;
@@ -47,6 +46,14 @@ stream_far_post(struct io_line *line, struct io_mail *m, size_t bytes)
 }
 
 /* ---- stream_far_in.c ---- */
+
+/*
+ * Shows what waits, as far as that is wanted, and as much as is due at once; the
+ * rest when it is its turn again.  May end the stream.
+ */
+void stream_far_feed(struct stream *s);
+/* Tells the thread whether input is wanted, where that has changed. */
+void stream_far_hold(struct stream *s);
 
 /* The stream's from now on; shown at once, or when it is its turn. */
 void stream_far_take(struct stream *s, struct io_block *b);

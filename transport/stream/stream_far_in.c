@@ -114,20 +114,20 @@ piece(const uint8_t *data, size_t len, size_t most)
 static bool
 show_first(struct stream *s, size_t *most)
 {
-	struct stream_far *f = s->far;
+	struct stream_far *f = s->lower;
 	struct io_block *b = f->first;
 	size_t len, n;
 
 	come_to_first(f);
 	if (b->shown == 0)
 		stream_spend(s, b->len, loop_turn_ms(s->loop));
-	if (s->state != ST_OPEN)
+	if (!stream_is_live(s))
 		return false;
 	len = piece(b->data + b->shown, b->len - b->shown, *most);
 	f->showing = true;
 	n = stream_show(s, b->data + b->shown, len);
 	f->showing = false;
-	if (s->state != ST_OPEN)
+	if (!stream_is_live(s))
 		return false;
 	b->shown += n;
 	*most -= n < *most ? n : *most;
@@ -146,8 +146,10 @@ show_first(struct stream *s, size_t *most)
 static bool
 may_show(const struct stream *s)
 {
-	return s->state == ST_OPEN && !stream_held(s) && s->rest == NULL &&
-	    s->far->first != NULL;
+	const struct stream_far *f = s->lower;
+
+	return stream_is_live(s) && !stream_held(s) && s->rest == NULL &&
+	    f->first != NULL;
 }
 
 static void
@@ -159,7 +161,7 @@ turn_cb(void *arg)
 void
 stream_far_feed(struct stream *s)
 {
-	struct stream_far *f = s->far;
+	struct stream_far *f = s->lower;
 	size_t most = s->urgent ? LOOP_SCRATCH_BYTES : loop_read_bytes(s->loop);
 
 	while (most > 0 && may_show(s))
@@ -168,21 +170,21 @@ stream_far_feed(struct stream *s)
 	stream_count(s);
 	if (may_show(s))
 		stream_defer_input(s, &s->read_call, turn_cb);
-	else if (s->state == ST_OPEN && f->closed && f->first == NULL)
+	else if (stream_is_live(s) && f->closed && f->first == NULL)
 		stream_end_now(s, f->why);
 }
 
 void
 stream_far_take(struct stream *s, struct io_block *b)
 {
-	struct stream_far *f = s->far;
+	struct stream_far *f = s->lower;
 
 	b->next = NULL;
 	*f->end = b;
 	f->end = &b->next;
 	f->blocks += io_block_size(b);
 	f->ahead += io_block_size(b);
-	if (s->paused || s->rest != NULL)
+	if (s->flow == FLOW_PAUSED || s->rest != NULL)
 		come_to_all(f);
 	if (may_show(s) && !loop_call_waits(&s->read_call)) {
 		if (loop_may_read(s->loop, s->urgent)) {
@@ -197,8 +199,8 @@ stream_far_take(struct stream *s, struct io_block *b)
 void
 stream_far_hold(struct stream *s)
 {
-	struct stream_far *f = s->far;
-	bool held = s->paused || s->rest != NULL;
+	struct stream_far *f = s->lower;
+	bool held = s->flow == FLOW_PAUSED || s->rest != NULL;
 
 	if (f->line == NULL || atomic_load_explicit(&f->line->held,
 	    memory_order_relaxed) == held)

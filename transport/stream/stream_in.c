@@ -1,10 +1,8 @@
 #include "transport/stream/stream_internal.h"
 
 #include <errno.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/socket/sock.h"
 
@@ -17,7 +15,7 @@ stream_show(struct stream *s, const uint8_t *buf, size_t len)
 	s->shown = buf;
 	n = s->ops->data(s, buf, len, s->arg);
 	s->shown = NULL;
-	if (s->state != ST_OPEN)
+	if (!stream_is_live(s))
 		return STREAM_GONE;
 	if (n > len)
 		n = len;
@@ -34,7 +32,7 @@ stream_keep(struct stream *s, const uint8_t *data, size_t len)
 		stream_count(s);
 	else
 		stream_end_later(s, STREAM_NO_MEMORY);
-	return s->state == ST_OPEN ? 0 : -1;
+	return stream_is_live(s) ? 0 : -1;
 }
 
 /*
@@ -84,7 +82,7 @@ stream_feed_both(struct stream *s, const uint8_t *data, size_t len, bool fresh)
 
 	if (!stream_feed_kept(s, &data, &len, fresh)) {
 		/* What a long pause piled up may have ended in a small unit. */
-		if (s->state == ST_OPEN && !stream_held(s))
+		if (stream_is_live(s) && !stream_held(s))
 			input_rest_shrink(&s->kept, s->want);
 		return;
 	}
@@ -102,36 +100,6 @@ stream_feed(struct stream *s, const uint8_t *data, size_t len, bool fresh)
 	stream_cork(s);
 	stream_feed_both(s, data, len, fresh);
 	stream_uncork(s);
-}
-
-/*
- * As readv(); files the descriptors that came along.  *lost: one of them had no
- * place, and the message that it belongs to would look as if it had none.
- */
-static ssize_t
-stream_receive(struct stream *s, struct iovec *iov, int niov, bool *lost)
-{
-	/* Streams may be served by several threads. */
-	static _Thread_local struct log_limit no_fds;
-	int fds[SOCK_FDS_MAX], n_fds = 0, i;
-	int *take = s->peer.can_pass_fds ? fds : NULL;
-	ssize_t n;
-
-	if (s->tls != NULL)
-		return stream_tls_receive(s, iov, niov);
-	n = sock_receive(s->fd, iov, niov, take, &n_fds);
-	if (n > 0) {
-		s->received += (uint64_t)n;
-		s->last_in_ms = loop_turn_ms(s->loop);
-	}
-	if (UNLIKELY(n_fds < 0))
-		log_limited(&no_fds, loop_now_ms(), LOG_LEVEL_WARN,
-		    "%s: it passed a file descriptor, and there is none left "
-		    "to take it with; raise their limit (LimitNOFILE=, "
-		    "ulimit -n)", s->peer.text);
-	for (i = 0; take != NULL && i < n_fds; i++)
-		*lost |= fd_queue_add(&s->fds, take[i], s->received) != 0;
-	return n;
 }
 
 /*
@@ -164,9 +132,9 @@ read_once(struct stream *s, size_t most)
 		iov[niov].iov_base = scratch;
 		iov[niov++].iov_len = most;
 	}
-	n = stream_receive(s, iov, niov, &lost);
+	n = s->backend->read(s, iov, niov, &lost);
 	if (n < 0) {
-		if (!stream_may_retry(s, errno))
+		if (!sock_error_is_transient(errno))
 			stream_end_now(s, STREAM_RESET);
 		return;
 	}
@@ -188,8 +156,7 @@ read_once(struct stream *s, size_t most)
 	if (s->budgets[0] != NULL || s->budgets[1] != NULL)
 		stream_spend(s, (size_t)n, s->last_in_ms);
 	stream_moved(s);
-	if (s->tls != NULL)
-		stream_tls_come_back(s);
+	stream_go_on(s);
 }
 
 /*
@@ -202,7 +169,7 @@ is_to_finish(const struct stream *s, uint64_t from, size_t most)
 {
 	size_t have = input_rest_len(&s->kept);
 
-	if (s->tls != NULL || s->state != ST_OPEN || stream_held(s) ||
+	if (s->backend->reads_once || !stream_is_live(s) || stream_held(s) ||
 	    s->rest != NULL || have == 0 || have >= s->want)
 		return false;
 	/* In all no more than a unit that was begun before, and what follows. */
@@ -222,12 +189,10 @@ stream_read(struct stream *s)
 		read_once(s, 0);
 }
 
-/* One read an event, so that a busy peer starves nobody. */
-static void
-read_event(struct stream *s)
+static bool
+is_to_read(struct stream *s)
 {
-	if (s->tls == NULL || stream_tls_is_readable(s))
-		stream_read(s);
+	return s->backend->readable == NULL || s->backend->readable(s);
 }
 
 static void
@@ -237,8 +202,8 @@ read_turn_cb(void *arg)
 
 	stream_turn_came(s);
 	/* It may have been paused, or be over. */
-	if (s->armed == ARMED_READ)
-		read_event(s);
+	if (s->armed == ARMED_READ && is_to_read(s))
+		stream_read(s);
 }
 
 void
@@ -257,49 +222,56 @@ stream_defer_input(struct stream *s, struct loop_call *c, loop_fn fn)
 		loop_defer_read(s->loop, c, fn, s);
 }
 
+/* One read an event, so that a busy peer starves nobody. */
 void
 stream_read_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *s = arg;
 
-	/* One read a turn, and that of either is due. */
-	if (!loop_call_waits(&s->read_call) &&
-	    (!s->more || s->out_wants_read)) {
-		/* Handshakes have a queue of their own. */
-		if (s->opening || loop_may_read(s->loop, s->urgent)) {
-			read_event(s);
+	/* One read a turn, and that of read_turn_cb() may be due. */
+	if (!loop_call_waits(&s->read_call)) {
+		if (!is_to_read(s))
+			return;
+		if (loop_may_read(s->loop, s->urgent)) {
+			stream_read(s);
 			return;
 		}
 		loop_defer_read(s->loop, &s->read_call, read_turn_cb, s);
 	}
-	/* It would be ready, for nothing, in every turn. */
-	if (loop_holds_input(s->loop))
-		stream_arm_turn(s);
+	stream_arm_turn(s);
 }
 
-bool
-stream_peer_left(const struct stream *s, enum stream_end *why)
+static void
+end_if_peer_left(struct stream *s)
 {
-	char byte;
-	ssize_t n;
+	enum stream_end why;
 
-	if (input_rest_len(&s->kept) > 0)
-		return false;
-	n = recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-	*why = n == 0 ? STREAM_EOF : STREAM_RESET;
-	return n == 0 || (n < 0 && !sock_error_is_transient(errno));
+	if (s->backend->peer_left(s, &why))
+		stream_end_now(s, why);
 }
 
 void
 stream_end_watch_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *s = arg;
-	enum stream_end why;
 
 	s->armed = ARMED_NONE; /* it was for one time */
-	if (s->tls != NULL ? stream_tls_peer_left(s, &why) :
-	    stream_peer_left(s, &why))
-		stream_end_now(s, why);
+	end_if_peer_left(s);
+}
+
+static void
+look_cb(void *arg)
+{
+	struct stream *s = arg;
+
+	if (stream_is_live(s))
+		end_if_peer_left(s);
+}
+
+void
+stream_look_later(struct stream *s)
+{
+	loop_defer(s->loop, &s->look_call, look_cb, s);
 }
 
 static void
@@ -307,21 +279,14 @@ reshow_cb(void *arg)
 {
 	struct stream *s = arg;
 
-	s->reshow = false;
-	if (s->state != ST_OPEN || s->paused)
+	if (!stream_is_live(s) || s->flow != FLOW_RESUMED)
 		return;
-	if (s->far != NULL) {
-		stream_far_feed(s);
-	} else {
-		stream_feed(s, NULL, 0, true);
-		stream_count(s);
-		stream_moved(s);
-	}
-	if (s->state != ST_OPEN)
-		return;
+	s->flow = FLOW_ON;
+	stream_feed(s, NULL, 0, true);
+	stream_count(s);
+	stream_moved(s);
+	stream_go_on(s);
 	stream_arm_input(s);
-	if (s->tls != NULL)
-		stream_tls_come_back(s);
 }
 
 int
@@ -344,19 +309,18 @@ stream_want(struct stream *s, size_t total)
 void
 stream_pause(struct stream *s)
 {
-	s->paused = true;
-	if (s->state == ST_OPEN)
+	s->flow = FLOW_PAUSED;
+	if (stream_is_live(s))
 		stream_arm_input(s);
 }
 
 void
 stream_resume(struct stream *s)
 {
-	if (!s->paused)
+	if (s->flow != FLOW_PAUSED)
 		return;
-	s->paused = false;
-	if (s->state != ST_OPEN || s->reshow)
-		return;
-	s->reshow = true;
-	stream_defer_input(s, &s->reshow_call, reshow_cb);
+	s->flow = FLOW_RESUMED;
+	/* A call that waits since an earlier resume keeps its place. */
+	if (stream_is_live(s) && !loop_call_waits(&s->reshow_call))
+		stream_defer_input(s, &s->reshow_call, reshow_cb);
 }

@@ -1,8 +1,8 @@
 /*
- * stream_internal: the parts of one stream, which are in several files: its
- * life (stream.c), input (stream_in.c), output (stream_out.c), what lies
- * between it and its socket (stream_tls.c, stream_child.c, stream_far.c), and
- * what it may use of its budgets (stream_budget.c).  Nobody else includes it.
+ * stream_internal: one stream, which is in several files: its beginning
+ * (stream_new.c), its life and what it watches (stream.c), input (stream_in.c),
+ * output (stream_out.c), and its budgets (stream_budget.c).  What lies between
+ * it and its peer is a backend (stream_backend.h).  Private to the room.
  */
 #ifndef TRANSPORT_STREAM_STREAM_INTERNAL_H
 #define TRANSPORT_STREAM_STREAM_INTERNAL_H
@@ -21,15 +21,18 @@
 #include "transport/socket/input_rest.h"
 #include "transport/socket/output_queue.h"
 #include "transport/stream/stream.h"
+#include "transport/stream/stream_backend.h"
 
 #define STREAM_IOV_MAX 16
 
+/* Set by stream_set_state() only, which also watches what each one says. */
 enum stream_state {
-	ST_OPEN,     /* armed says what is watched on the input side */
-	ST_ENDING,   /* nothing armed; end_cb is deferred */
-	ST_LAST,     /* nothing armed; the child's last words are awaited */
-	ST_FLUSHING, /* the owner is done; output (or the child) and a timer */
-	ST_DEAD,     /* free_cb is deferred */
+	ST_OPENING,  /* TLS shakes hands; output waits; input as armed says */
+	ST_OPEN,     /* input as armed says; room while something waits for it */
+	ST_ENDING,   /* nothing is watched; end_cb is deferred */
+	ST_LAST,     /* nothing is watched; the backend calls stream_end_now() */
+	ST_FLUSHING, /* the owner is done; room, flush_timer and at_free */
+	ST_DEAD,     /* nothing is watched; free_cb is deferred */
 };
 
 enum stream_armed {
@@ -39,8 +42,18 @@ enum stream_armed {
 	ARMED_TURN, /* nothing: it is readable, and waits for its turn */
 };
 
-struct stream_child;
-struct stream_far;
+/* Whether input is shown to the owner; a matter of its pause and resume. */
+enum stream_flow {
+	FLOW_ON,
+	FLOW_PAUSED,  /* reshow_call may still wait, and then does nothing */
+	FLOW_RESUMED, /* reshow_call waits: what is kept is shown first */
+};
+
+enum stream_output {
+	OUT_TAKEN,
+	OUT_OVER_LOW, /* more than `low` was queued: drained() is owed */
+	OUT_REFUSED,  /* the peer takes no more; its input may go on */
+};
 
 struct stream {
 	struct loop *loop;
@@ -50,33 +63,19 @@ struct stream {
 	enum stream_state state;
 	enum stream_armed armed;
 	enum stream_end why; /* ST_ENDING, ST_LAST */
-	bool paused;
-	bool reshow;   /* resumed; reshow_cb is deferred */
-	bool urgent;   /* its input does not wait behind others' */
-	bool out_dead; /* the peer takes no output; its input may go on */
-	bool over_low;
-	/* TLS only. */
-	bool opening;        /* the handshake is under way */
-	bool shake_due;      /* a step of it is deferred; nothing is watched */
-	bool shake_began;    /* a step of it was taken */
-	bool more;           /* input lies there; more_cb is deferred */
-	bool in_wants_write; /* input (or the handshake) waits for room */
-	bool out_wants_read; /* output waits for input */
+	enum stream_flow flow;
+	enum stream_output output;
+	bool urgent; /* read before others; a matter of its owner's, for ever */
+
+	const struct stream_backend *backend; /* between it and its peer */
+	void *lower; /* the backend's own; NULL where it needs nothing */
+
 	struct loop_call end_call; /* end_cb, then free_cb */
-	struct loop_call tls_call; /* shake_cb while it opens, then more_cb */
 	struct loop_call reshow_call, look_call;
-	struct loop_call read_call; /* there is input, here or far */
+	struct loop_call read_call; /* there is input, and it waits its turn */
 	struct loop_call at_free; /* while it flushes */
 	struct event ev;   /* as armed says */
 	struct event *wev; /* only while something waits for room */
-
-	struct tls_conn *tls;       /* owned; NULL: plain */
-	struct stream_child *child; /* owned; NULL: a socket like others */
-	/*
-	 * Owned; NULL: the socket is here.  Else fd is -1, and nothing is ever
-	 * armed, kept or queued here.
-	 */
-	struct stream_far *far;
 
 	struct input_rest kept; /* input that data() did not consume */
 	size_t want; /* total of the unit it begins with; 0: unknown */
@@ -86,7 +85,10 @@ struct stream {
 	const uint8_t *shown; /* inside data(): where its buf begins */
 	struct fd_queue fds;
 
-	/* Inside data(): what it writes is gathered, and sent as one. */
+	/*
+	 * Inside data(), in whatever state: what the owner writes is gathered,
+	 * and sent as one.
+	 */
 	bool corking;
 	size_t corked; /* bytes in loop_cork() */
 
@@ -105,30 +107,63 @@ struct stream {
 	struct peer peer;
 };
 
+/* The owner still hears of it. */
+static inline bool
+stream_is_live(const struct stream *s)
+{
+	return s->state == ST_OPENING || s->state == ST_OPEN;
+}
+
+/* The socket is used: bytes still go out, or come in. */
+static inline bool
+stream_is_connected(const struct stream *s)
+{
+	return stream_is_live(s) || s->state == ST_FLUSHING;
+}
+
 /* ---- stream.c ---- */
 
-/* Watch what its state says: input, its end only, or nothing; and room. */
+/* Into this state; watches what it says, with stream_arm_...() below. */
+void stream_set_state(struct stream *s, enum stream_state state);
+/* By event_assign(), for the first time.  -1: no memory. */
+int stream_watch_first(struct stream *s) MUST_CHECK;
+/* Watches the socket so; may end the stream later. */
+void stream_watch(struct stream *s, enum stream_armed armed);
+/* For a socket, what state, flow and rest demand. */
+enum stream_armed stream_input_wanted(const struct stream *s);
+/* Watches input, its end only, or nothing. */
 void stream_arm_input(struct stream *s);
-/* A call that waits is to read it: until then nothing is watched. */
-void stream_arm_turn(struct stream *s);
+/* Watches for room, or not. */
 void stream_arm_output(struct stream *s);
+/*
+ * Where the loop holds input: watches nothing until the call runs that is going
+ * to read, and calls stream_turn_came().
+ */
+void stream_arm_turn(struct stream *s);
+/* ST_FLUSHING, and nothing is queued any more. */
+void stream_flushed(struct stream *s);
 /* From an event callback: tells the owner at once. */
 void stream_end_now(struct stream *s, enum stream_end why);
 /* From inside a call of the owner. */
 void stream_end_later(struct stream *s, enum stream_end why);
-/* ST_FLUSHING, and nothing is queued any more. */
-void stream_flushed(struct stream *s);
 /* Into ST_DEAD, without a word. */
 void stream_die(struct stream *s);
-
-/* Whether the socket's or TLS's call may work later. */
-bool stream_may_retry(const struct stream *s, int error);
+/* Of a call that waits: before those that are not urgent. */
+void stream_advance(struct stream *s, struct loop_call *c);
 
 static inline void
 stream_moved(struct stream *s)
 {
-	if (s->ops->moved != NULL && s->state == ST_OPEN)
+	if (s->ops->moved != NULL && stream_is_live(s))
 		s->ops->moved(s, s->arg);
+}
+
+/* Input that lies in the backend may be taken now. */
+static inline void
+stream_go_on(struct stream *s)
+{
+	if (s->backend->go_on != NULL)
+		s->backend->go_on(s);
 }
 
 /* ---- stream_in.c ---- */
@@ -137,7 +172,7 @@ stream_moved(struct stream *s)
 static inline bool
 stream_held(const struct stream *s)
 {
-	return s->paused || s->reshow;
+	return s->flow != FLOW_ON;
 }
 
 /* stream_show(): data() ended the stream. */
@@ -154,90 +189,19 @@ void stream_defer_input(struct stream *s, struct loop_call *c, loop_fn fn);
 int stream_keep(struct stream *s, const uint8_t *data, size_t len) MUST_CHECK;
 void stream_read_cb(evutil_socket_t fd, short what, void *s);
 void stream_end_watch_cb(evutil_socket_t fd, short what, void *s);
-/*
- * Whether the peer has left and no byte of it is to be shown any more (those
- * are for resume, which then finds the end behind them).  Not over TLS.
- */
-bool stream_peer_left(const struct stream *s, enum stream_end *why);
+/* After a write failed: ends a stream that is held, if its peer has left. */
+void stream_look_later(struct stream *s);
 
 /* ---- stream_out.c ---- */
 
 void stream_write_cb(evutil_socket_t fd, short what, void *s);
 /* Some of it; calls drained(), or ends it. */
 void stream_send_queued(struct stream *s);
+/* Output that was over `low` fell to it: calls drained(), once. */
+void stream_tell_drained(struct stream *s);
 /* From now on writes wait for stream_uncork(), those of a few bytes. */
 void stream_cork(struct stream *s);
 void stream_uncork(struct stream *s);
-
-/* ---- stream_tls.c ---- */
-
-/* The peer is known by its address only, and the handshake begins soon. */
-void stream_tls_begin(struct stream *s, struct tls_conn *tls);
-/* The same, where the handshake is another's. */
-void stream_tls_await(struct stream *s);
-/* The certificate says who it is; where it is, was known before. */
-void stream_tls_name_peer(struct stream *s, const struct tls_identity *id);
-ssize_t stream_tls_receive(struct stream *s, struct iovec *iov, int niov)
-    MUST_CHECK;
-ssize_t stream_tls_send(struct stream *s, struct iovec *iov, int niov)
-    MUST_CHECK;
-/*
- * The socket became readable: does what goes before reading.  Returns whether
- * to read.
- */
-bool stream_tls_is_readable(struct stream *s);
-/* The same for room; whether to go on with output. */
-bool stream_tls_is_writable(struct stream *s);
-/* Reads on a later turn what lies in the TLS layer, if it may read now. */
-void stream_tls_come_back(struct stream *s);
-/*
- * As stream_peer_left(), for a stream that is held: what the peer sent last is
- * read (a little) to find its goodbye.  Not inside a call of the owner.
- */
-bool stream_tls_peer_left(struct stream *s, enum stream_end *why);
-/* The same on a later turn, and ends the stream. */
-void stream_tls_look_later(struct stream *s);
-
-/* ---- stream_child.c ---- */
-
-/* -1: no memory; the child stays the caller's. */
-int stream_child_begin(struct stream *s, struct child *child,
-    const struct addr *a) MUST_CHECK;
-/* Into ST_LAST; then stream_end_now(). */
-void stream_child_end(struct stream *s, enum stream_end why);
-/* All was written: the child is let end by itself, then s dies. */
-void stream_child_flush(struct stream *s);
-/* Legal twice, and without a child. */
-void stream_child_drop(struct stream *s);
-const char *stream_child_detail(const struct stream *s);
-void stream_child_free(struct stream *s);
-
-/* ---- stream_far.c, stream_far_in.c ---- */
-
-/* -1: no memory; what is handed over stays the caller's. */
-int stream_far_begin(struct stream *s, const struct stream_setup *setup)
-    MUST_CHECK;
-/*
- * What waits is shown, as far as that is wanted, and as much as is due at once;
- * the rest when it is its turn again.  May end it.
- */
-void stream_far_feed(struct stream *s);
-/* Whether input is wanted may have changed. */
-void stream_far_hold(struct stream *s);
-/* It is urgent: on its thread, too.  Once. */
-void stream_far_hurry(struct stream *s);
-void stream_far_write(struct stream *s, const void *a, size_t alen,
-    const void *b, size_t blen);
-size_t stream_far_queued(const struct stream *s);
-size_t stream_far_memory(const struct stream *s);
-uint64_t stream_far_idle_ms(const struct stream *s, uint64_t now_ms);
-uint64_t stream_far_stalled_ms(const struct stream *s, uint64_t now_ms);
-/* The stream dies; what is queued goes out (after a flush), or does not. */
-void stream_far_flush(struct stream *s);
-void stream_far_drop(struct stream *s);
-const char *stream_far_detail(const struct stream *s);
-/* NULL is fine. */
-void stream_far_free(struct stream *s);
 
 /* ---- stream_budget.c ---- */
 

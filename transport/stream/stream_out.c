@@ -15,6 +15,12 @@
 /* Sends per readiness event: one fast reader does not hold the loop. */
 #define STREAM_SENDS_MAX 8
 
+static bool
+stream_takes_output(const struct stream *s)
+{
+	return stream_is_live(s) && s->output != OUT_REFUSED;
+}
+
 /*
  * The socket refused output for good.  What the peer sent before it left is
  * still to be read, and reading finds the end behind it; a stream that is
@@ -23,22 +29,16 @@
 static void
 stream_output_failed(struct stream *s, int error)
 {
-	enum stream_end why = STREAM_RESET;
-
-	s->out_dead = true;
+	s->output = OUT_REFUSED;
 	output_queue_done(&s->out);
 	stream_count(s);
 	stream_arm_output(s);
 	if (s->state == ST_FLUSHING)
 		stream_die(s);
 	else if (error != EPIPE && error != ECONNRESET)
-		stream_end_later(s, why);
-	else if (!s->paused)
-		return;
-	else if (s->tls != NULL)
-		stream_tls_look_later(s);
-	else if (stream_peer_left(s, &why))
-		stream_end_later(s, why);
+		stream_end_later(s, STREAM_RESET);
+	else if (s->flow == FLOW_PAUSED)
+		stream_look_later(s);
 }
 
 /* Copies what the socket did not take, from byte `sent` of a and b on. */
@@ -64,7 +64,7 @@ stream_queue(struct stream *s, size_t sent, const void *a, size_t alen,
 		return;
 	}
 	if (s->out.bytes > s->low)
-		s->over_low = true;
+		s->output = OUT_OVER_LOW;
 	stream_count(s);
 	stream_arm_output(s);
 	return;
@@ -73,14 +73,6 @@ fail:
 	if (own_fd >= 0)
 		close(own_fd);
 	stream_end_later(s, STREAM_NO_MEMORY);
-}
-
-static ssize_t
-stream_send(struct stream *s, struct iovec *iov, int niov, int fd)
-{
-	if (s->tls != NULL)
-		return stream_tls_send(s, iov, niov);
-	return sock_send(s->fd, iov, niov, fd);
 }
 
 /*
@@ -142,29 +134,25 @@ stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
 	struct iovec iov[2];
 	ssize_t n = 0;
 
-	if (s->state != ST_OPEN || s->out_dead || alen + blen == 0)
+	if (!stream_takes_output(s) || alen + blen == 0)
 		return;
-	/* An empty piece may be NULL, with which C does not reckon. */
+	/* memcpy() from NULL is undefined, even of nothing. */
 	if (a == NULL)
 		a = "";
 	if (b == NULL)
 		b = "";
 	iov[0] = (struct iovec){ (void *)a, alen };
 	iov[1] = (struct iovec){ (void *)b, blen };
-	if (s->far != NULL) {
-		stream_far_write(s, a, alen, b, blen);
-		return;
-	}
 	if (!s->peer.can_pass_fds)
 		fd = -1;
 	if (s->corking && stream_gather(s, a, alen, b, blen, fd))
 		return;
-	if (s->state != ST_OPEN || s->out_dead)
+	if (!stream_takes_output(s))
 		return;
-	if (s->out.bytes == 0 && !s->opening) {
-		n = stream_send(s, iov, blen > 0 ? 2 : 1, fd);
+	if (s->out.bytes == 0) {
+		n = s->backend->write(s, iov, blen > 0 ? 2 : 1, fd);
 		if (n < 0) {
-			if (!stream_may_retry(s, errno)) {
+			if (!sock_error_is_transient(errno)) {
 				stream_output_failed(s, errno);
 				return;
 			}
@@ -193,9 +181,9 @@ stream_drain(struct stream *s)
 	for (rounds = 0; rounds < STREAM_SENDS_MAX && s->out.bytes > 0;
 	     rounds++) {
 		niov = output_queue_peek(&s->out, iov, STREAM_IOV_MAX, &fd);
-		n = stream_send(s, iov, niov, fd);
+		n = s->backend->write(s, iov, niov, fd);
 		if (n < 0) {
-			if (stream_may_retry(s, errno))
+			if (sock_error_is_transient(errno))
 				break;
 			stream_output_failed(s, errno);
 			return -1;
@@ -216,9 +204,18 @@ stream_push(struct stream *s)
 	stream_uncork(s);
 	s->corking = corking;
 	/* What stream_send_queued() does besides is left to the next event. */
-	if (s->state == ST_OPEN && !s->out_dead && !s->opening &&
-	    s->out.bytes > 0)
+	if (stream_takes_output(s) && s->out.bytes > 0)
 		(void)!stream_drain(s);
+}
+
+void
+stream_tell_drained(struct stream *s)
+{
+	if (!stream_is_live(s) || s->output != OUT_OVER_LOW)
+		return;
+	s->output = OUT_TAKEN;
+	if (s->ops->drained != NULL)
+		s->ops->drained(s, s->arg);
 }
 
 void
@@ -231,11 +228,8 @@ stream_send_queued(struct stream *s)
 		return;
 	}
 	stream_arm_output(s);
-	if (s->state == ST_OPEN && s->over_low && s->out.bytes <= s->low) {
-		s->over_low = false;
-		if (s->ops->drained != NULL)
-			s->ops->drained(s, s->arg);
-	}
+	if (s->out.bytes <= s->low)
+		stream_tell_drained(s);
 }
 
 void
@@ -243,15 +237,14 @@ stream_write_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *s = arg;
 
-	if (s->tls != NULL && !stream_tls_is_writable(s))
-		return;
-	stream_send_queued(s);
+	if (s->backend->writable == NULL || s->backend->writable(s))
+		stream_send_queued(s);
 }
 
 size_t
 stream_queued(const struct stream *s)
 {
-	if (s->far != NULL)
-		return stream_far_queued(s);
+	if (s->backend->queued != NULL)
+		return s->backend->queued(s);
 	return s->out.bytes + s->corked;
 }

@@ -633,7 +633,8 @@ waiting_blocks(int n)
 	size_t bytes = 0;
 
 	while (n-- > 0)
-		bytes += t.e[n].stream->far->blocks;
+		bytes += ((struct stream_far *)
+		    t.e[n].stream->lower)->blocks;
 	return bytes;
 }
 
