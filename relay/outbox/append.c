@@ -393,16 +393,6 @@ outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 	ob_pump(o);
 }
 
-bool
-outbox_is_busy(struct outbox *o)
-{
-	if ((o->spool.writing_pages == 0 && o->spool.dooming == 0) ||
-	    ob_has_room(o))
-		return false;
-	o->wanted = true;
-	return true;
-}
-
 void
 outbox_dropped(struct outbox *o, uint32_t channel,
     const struct link_loss *loss)

@@ -348,7 +348,7 @@ arena_take(struct arena *a, uint32_t n)
 
 	if (n == 0 || n > a->free_pages)
 		return ARENA_NONE;
-	page = find_run(a, 0, n);
+	page = find_run(a, a->set_apart, n);
 	if (page == ARENA_NONE || !arena_take_at(a, page, n))
 		return ARENA_NONE; /* or there is no room in the file */
 	return page;
@@ -361,12 +361,12 @@ arena_has_run(struct arena *a, uint32_t n)
 
 	if (n > a->free_pages || n > a->pages)
 		return false;
-	if (a->run_hint + n > a->pages)
-		a->run_hint = 0;
+	if (a->run_hint < a->set_apart || a->run_hint + n > a->pages)
+		a->run_hint = a->set_apart;
 	for (i = 0; i < n && !is_taken(a, a->run_hint + i); i++)
 		;
 	if (i < n)
-		a->run_hint = find_run(a, 0, n);
+		a->run_hint = find_run(a, a->set_apart, n);
 	if (a->run_hint != ARENA_NONE)
 		return true;
 	a->run_hint = 0;

@@ -207,6 +207,8 @@ struct arena {
 	uint32_t pages;
 	uint32_t free_pages;
 	uint32_t run_hint; /* where arena_has_run() found one */
+	/* The first pages, which arena_take_at() alone takes; 0 at first. */
+	uint32_t set_apart;
 	uint32_t touched; /* pages below this may hold memory */
 	uint64_t *taken;  /* a bit a page */
 	uint64_t *backed; /* a bit an extent: there is room for it in the file */

@@ -5,33 +5,6 @@
 #include "transport/loop/loop.h"
 
 /*
- * An empty outbox gives its memory back after so long; one whose file system is
- * full looks for room as often.
- */
-#define TRIM_MS 1000u
-
-static uint32_t
-pages_of(size_t bytes)
-{
-	return (uint32_t)((bytes + ARENA_PAGE - 1) / ARENA_PAGE);
-}
-
-/* What data leaves free, for all that must not be dropped. */
-static uint32_t
-kept_for_control(const struct outbox *o)
-{
-	return arena_usable(&o->arena) / 16;
-}
-
-static bool
-may_take(const struct outbox *o, uint32_t n, bool control)
-{
-	uint32_t keep = control ? 0 : kept_for_control(o);
-
-	return o->arena.free_pages >= keep && n <= o->arena.free_pages - keep;
-}
-
-/*
  * How much to take for a block that is begun: a channel that waits for its turn
  * will fill it, and others who begin blocks beside it would keep it from
  * growing.
@@ -46,60 +19,6 @@ begin_pages(const struct outbox *o, const struct ob_channel *c, uint32_t need)
 	if (want > OB_BLOCK_PAGES)
 		want = OB_BLOCK_PAGES;
 	return want > need ? want : need;
-}
-
-static void
-trim_soon(struct outbox *o)
-{
-	if (o->trim == NULL || o->trim_armed || (o->arena.set_aside == 0 &&
-	    arena_taken(&o->arena) > o->arena.touched / 4))
-		return;
-	loop_timer_set(o->trim, TRIM_MS, 0);
-	o->trim_armed = true;
-}
-
-static uint32_t
-take(struct outbox *o, uint32_t need, uint32_t want, bool control,
-    uint32_t *got)
-{
-	uint32_t page = ARENA_NONE;
-
-	if (want > need && may_take(o, want, control)) {
-		page = arena_take(&o->arena, want);
-		*got = want;
-	}
-	if (page == ARENA_NONE && may_take(o, need, control)) {
-		page = arena_take(&o->arena, need);
-		*got = need;
-	}
-	if (page == ARENA_NONE)
-		trim_soon(o);
-	return page;
-}
-
-uint32_t
-ob_take_pages(struct outbox *o, size_t n, bool control, uint32_t *pages)
-{
-	return take(o, pages_of(n), 0, control, pages);
-}
-
-void
-ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages)
-{
-	if (page == o->spool.gate) {
-		o->spool.gate_taken = false;
-		return;
-	}
-	arena_give(&o->arena, page, pages);
-	ob_keep_spare(o);
-	trim_soon(o);
-}
-
-bool
-ob_has_room(struct outbox *o)
-{
-	return may_take(o, OB_BLOCK_PAGES, false) &&
-	    arena_has_run(&o->arena, OB_BLOCK_PAGES);
 }
 
 void
@@ -130,12 +49,12 @@ struct ob_block *
 ob_block_begin(struct outbox *o, struct ob_channel *c, size_t need,
     bool control)
 {
-	uint32_t n = pages_of(need), got = 0;
+	uint32_t n = ob_pages(need), got = 0;
 	struct ob_block *b;
 
 	if ((b = calloc(1, sizeof(*b))) == NULL)
 		return NULL;
-	b->page = take(o, n, begin_pages(o, c, n), control, &got);
+	b->page = ob_take_pages(o, n, begin_pages(o, c, n), control, &got);
 	if (b->page == ARENA_NONE) {
 		free(b);
 		return NULL;
@@ -164,11 +83,11 @@ ob_block_grow(struct outbox *o, struct ob_block *b, size_t need, bool control)
 
 	if (b->used + need > LINK_BLOCK_MAX)
 		return false;
-	n = pages_of(b->used + need);
+	n = ob_pages(b->used + need);
 	if (n <= b->pages)
 		return true;
 	n -= b->pages;
-	if (!may_take(o, n, control) ||
+	if (!ob_may_take(o, n, control) ||
 	    !arena_take_at(&o->arena, b->page + b->pages, n))
 		return false;
 	b->pages += n;
@@ -190,7 +109,7 @@ ob_block_add(struct outbox *o, struct ob_block *b, size_t n)
 void
 ob_block_close(struct outbox *o, struct ob_block *b)
 {
-	uint32_t keep = pages_of(b->used);
+	uint32_t keep = ob_pages(b->used);
 
 	if (b->channel->open == b)
 		b->channel->open = NULL;
@@ -218,7 +137,7 @@ ob_block_replace(struct outbox *o, struct ob_block *from, struct ob_block *to,
 
 	if ((b = calloc(1, sizeof(*b))) == NULL)
 		return NULL;
-	b->page = take(o, pages_of(len), 0, true, &got);
+	b->page = ob_take_pages(o, ob_pages(len), 0, true, &got);
 	if (b->page == ARENA_NONE) {
 		free(b);
 		return NULL;
@@ -258,6 +177,19 @@ ob_block_destroy(struct outbox *o, struct ob_block *b)
 	}
 	free(b->buffer);
 	free(b);
+}
+
+void
+ob_not_spooled(struct ob_block *b)
+{
+	struct ob_channel *c = b->channel;
+
+	if (c == NULL || c->spooled != b)
+		return;
+	do {
+		b = TAILQ_PREV(b, ob_blocks, link);
+	} while (b != NULL && b->where == OB_ARENA && b->number == 0);
+	c->spooled = b != NULL && b->number == 0 ? b : NULL;
 }
 
 void
@@ -305,6 +237,6 @@ ob_block_free(struct outbox *o, struct ob_block *b)
 		TAILQ_INSERT_TAIL(&o->gone, b, link);
 		return;
 	}
-	ob_release(o, b);
+	ob_segment_release(o, b);
 	ob_block_destroy(o, b);
 }

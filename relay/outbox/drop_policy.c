@@ -101,13 +101,6 @@ join(struct outbox *o, struct ob_block *b, struct ob_block *beside, size_t n,
 	return true;
 }
 
-void
-ob_keep_spare(struct outbox *o)
-{
-	if (o->spare == ARENA_NONE)
-		o->spare = arena_take(&o->arena, 1);
-}
-
 /* In the place of b, alone or as one with a block beside it. */
 static bool
 put_rest(struct outbox *o, struct ob_block *b, size_t n)

@@ -21,7 +21,7 @@ insert(struct outbox *o, struct ob_channel *c, struct ob_block *before,
 
 	if ((b = calloc(1, sizeof(*b))) == NULL)
 		return -1;
-	b->page = ob_take_pages(o, 1, true, &b->pages);
+	b->page = ob_take_pages(o, 1, 0, true, &b->pages);
 	if (b->page == ARENA_NONE) {
 		free(b);
 		return 0; /* it is in the counters, at least */

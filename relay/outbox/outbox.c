@@ -8,62 +8,6 @@
 #include "relay/outbox/outbox_internal.h"
 #include "transport/loop/loop.h"
 
-uint64_t
-ob_now_ms(void)
-{
-	return loop_boottime_ns() / 1000000u;
-}
-
-static void
-ready_cb(void *arg)
-{
-	struct outbox *o = arg;
-
-	o->ready_due = false;
-	o->ops->ready(o->arg);
-}
-
-void
-ob_ready(struct outbox *o)
-{
-	if (o->ready_due || o->loop == NULL)
-		return;
-	o->ready_due = true;
-	loop_defer(o->loop, &o->ready_call, ready_cb, o);
-}
-
-static void
-overflow_cb(void *arg)
-{
-	struct outbox *o = arg;
-
-	if (!o->overflow_due)
-		return; /* it was reset meanwhile */
-	o->overflow_due = false;
-	o->ops->overflow(o->arg);
-}
-
-void
-ob_overflow(struct outbox *o)
-{
-	/* Killed before it begins anew, the next process has to. */
-	atomic_store_explicit(&arena_link(&o->arena)->overflowed, 1,
-	    memory_order_release);
-	if (o->overflow_due || o->loop == NULL)
-		return;
-	o->overflow_due = true;
-	loop_defer(o->loop, &o->overflow_call, overflow_cb, o);
-}
-
-static void
-trim_cb(void *arg)
-{
-	struct outbox *o = arg;
-
-	o->trim_armed = false;
-	arena_trim(&o->arena);
-}
-
 static int
 begin(struct outbox *o, bool found, char *err, size_t err_size)
 {
@@ -116,7 +60,7 @@ make_room(struct outbox *o, char *err, size_t err_size)
 	o->rest = malloc(OB_STRIP_BYTES);
 	o->left = malloc(OB_STRIP_BYTES);
 	if (o->loop != NULL)
-		o->trim = loop_timer_new(o->loop, trim_cb, o);
+		o->trim = loop_timer_new(o->loop, ob_trim_cb, o);
 	if (o->unplaced != NULL && o->scratch != NULL && o->rest != NULL &&
 	    o->left != NULL && (o->trim != NULL || o->loop == NULL))
 		return 0;
@@ -139,7 +83,8 @@ outbox_open(const struct outbox_setup *setup, char *err, size_t err_size)
 	    arena_open(&o->arena, setup->state_dirfd, setup->memory_bytes,
 	    &found, err, err_size) != 0 ||
 	    (setup->spool_dir != NULL &&
-	    ob_spool_open(o, setup, err, err_size) != 0) ||
+	    (ob_spool_open(o, setup, err, err_size) != 0 ||
+	    ob_spool_start(o, err, err_size) != 0)) ||
 	    begin(o, found, err, err_size) != 0) {
 		outbox_close(o);
 		return NULL;
@@ -232,7 +177,6 @@ void
 outbox_reset(struct outbox *o, uint32_t cause)
 {
 	ob_old_all(o, cause);
-	o->overflow_due = false;
 	if (ob_new_link(o) != 0)
 		ob_overflow(o);
 	ob_old_pump(o);
@@ -252,7 +196,7 @@ outbox_stats(const struct outbox *o, struct outbox_stats *out)
 	memset(out, 0, sizeof(*out));
 	taken = arena_taken(a);
 	if (s->gate != ARENA_NONE && !s->gate_taken)
-		taken -= OB_BLOCK_PAGES;
+		taken -= OB_GATE_PAGES;
 	if (o->spare != ARENA_NONE)
 		taken--;
 	out->memory_bytes = (uint64_t)taken * ARENA_PAGE;

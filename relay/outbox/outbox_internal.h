@@ -1,6 +1,6 @@
 /*
- * outbox_internal: what the parts of the outbox share; for this room and
- * their tests only.
+ * outbox_internal: the state of the outbox, and what its files offer each other,
+ * lowest first: a file calls only those above it.
  *
  * Of a channel's blocks, in their order: first those that were sent and wait to
  * be acknowledged, then those in memory that come next, then those in the spool,
@@ -26,6 +26,8 @@
 /* Pages of a block that is begun. */
 #define OB_BEGIN_PAGES 2u
 #define OB_BLOCK_PAGES (LINK_BLOCK_MAX / ARENA_PAGE)
+/* The first pages of an arena that has a spool: room to read one block. */
+#define OB_GATE_PAGES OB_BLOCK_PAGES
 /* Tag and a length of three bytes, whatever it is. */
 #define OB_COMMIT_HEAD 4u
 /* Bytes that a channel may send in a turn. */
@@ -161,8 +163,6 @@ struct outbox {
 	void *arg;
 	enum relay_drop drop;
 	bool synchronous;
-	bool ready_due; /* ops->ready() will be called */
-	bool overflow_due;
 	struct loop_call ready_call, overflow_call;
 
 	struct arena arena;
@@ -208,181 +208,104 @@ struct outbox {
 	bool trim_armed;
 };
 
-/* ---- outbox.c ---- */
+/* ---- notify.c: words to the owner ---- */
 
 /* ops->ready() on a later turn. */
 void ob_ready(struct outbox *o);
+/* The link has to begin anew: notes it, and ops->overflow() on a later turn. */
 void ob_overflow(struct outbox *o);
+/* CLOCK_BOOTTIME, as other processes of this boot have it. */
 uint64_t ob_now_ms(void);
+
+/* ---- undo_journal.c: counts of losses, which survive a kill ---- */
+
+/* The account of the link that is, for loss_account.h. */
+struct count ob_count(const struct outbox *o);
+/* Adds to the totals that --status shows. */
+void ob_count_lost(struct outbox *o, const struct link_loss *loss);
+/*
+ * Takes packets of a loss back that were counted twice.  It was parsed, and
+ * nothing that stands before it is to be sent or counted any more.  True: there
+ * were such.
+ */
+bool ob_take_back(struct outbox *o, struct count *k, uint32_t channel,
+    struct link_loss *loss);
+/*
+ * Arms the journal: from here on, until it is disarmed, a kill undoes what is
+ * counted, unless something stands in b's place, or b was sent, or its record is
+ * not needed any more.
+ */
+void ob_arm(struct outbox *o, const struct ob_block *b);
+/* Arms it until something is added at b's end. */
+void ob_arm_end(struct outbox *o, const struct ob_block *b);
+void ob_disarm(struct outbox *o);
+/* Rolls back now, and disarms. */
+void ob_uncount(struct outbox *o);
+/* Rolls back what an earlier process counted, and did not come to tell. */
+void ob_undo(struct outbox *o);
+
+/* ---- schedule.c: which channel sends next ---- */
+
+/* Puts the channel into a list of turns: it has something to send, or more. */
+void ob_turn_want(struct outbox *o, struct ob_channel *c);
+void ob_turn_leave(struct outbox *o, struct ob_channel *c);
+/*
+ * The channel whose turn it is; NULL: none may send.  may_send() is asked of
+ * channels that have something; it may begin to read what the channel needs.
+ */
+struct ob_channel *ob_turn_next(struct outbox *o,
+    bool (*may_send)(struct outbox *o, struct ob_channel *c));
+
+/* ---- pages.c: pages of the arena, and those that are kept ---- */
+
+static inline uint32_t
+ob_pages(size_t bytes)
+{
+	return (uint32_t)((bytes + ARENA_PAGE - 1) / ARENA_PAGE);
+}
+/*
+ * Whether n pages may be taken.  control: for what must neither wait nor be
+ * dropped; data leaves a sixteenth of the memory to it.
+ */
+bool ob_may_take(const struct outbox *o, uint32_t n, bool control);
+/* A run of `want` pages, or of `need`; ARENA_NONE: neither. */
+uint32_t ob_take_pages(struct outbox *o, uint32_t need, uint32_t want,
+    bool control, uint32_t *got) MUST_CHECK;
+void ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages);
+/* Whether data would find room for any message. */
+bool ob_has_room(struct outbox *o);
+/* Keeps a page for what is left of a block, when all else is taken. */
+void ob_keep_spare(struct outbox *o);
+/* Keeps pages to read a block into, when all else is taken. */
+void ob_keep_gate(struct outbox *o);
+/* The timer's: gives unused memory back. */
+void ob_trim_cb(void *arg);
 
 /* ---- channels.c ---- */
 
 struct ob_channel *ob_channel_find(const struct outbox *o, uint32_t id);
-/* The same, made when there is none.  NULL: too many, or no memory. */
+/* Finds or makes one.  NULL: too many, or no memory. */
 struct ob_channel *ob_channel_get(struct outbox *o, uint32_t id) MUST_CHECK;
 /* The writer is unregistered: from here on its id may be another's. */
 void ob_writer_end(struct ob_channel *c, uint64_t writer);
 /* Whether one of that id was, or may have been before a restart. */
 bool ob_writer_has_ended(const struct ob_channel *c, uint32_t writer);
-/* Forgets those that have nothing left and will not say more. */
+/* Frees a channel that is closed and has nothing left. */
 void ob_channel_settle(struct outbox *o, struct ob_channel *c);
 void ob_channel_free(struct outbox *o, struct ob_channel *c);
-/* Takes the entry that an earlier process had, or marks one as its own. */
+/* Makes the channel of an entry that an earlier process left. */
 int ob_channel_adopt(struct outbox *o, struct arena_channel *e) MUST_CHECK;
 
-/* ---- block.c ---- */
+/* ---- segments.c: places of records in the spool's files ---- */
 
-/* An open one at the end of its channel, with room.  NULL: there is none. */
-struct ob_block *ob_block_begin(struct outbox *o, struct ob_channel *c,
-    size_t need, bool control) MUST_CHECK;
-/* An open block that was begun, and that nothing came to stand in. */
-void ob_forget_empty(struct outbox *o, struct ob_channel *c);
-/*
- * Pages for n bytes; ARENA_NONE: none.  control: for what must not wait, or be
- * dropped, of which some are kept.
- */
-uint32_t ob_take_pages(struct outbox *o, size_t n, bool control,
-    uint32_t *pages) MUST_CHECK;
-void ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages);
-/* Whether data would find room for any message. */
-bool ob_has_room(struct outbox *o);
-/* Its descriptor, with all that it holds: from here on it outlives us. */
-void ob_block_describe(struct outbox *o, const struct ob_block *b);
-/* Room for need more bytes, where it stands. */
-bool ob_block_grow(struct outbox *o, struct ob_block *b, size_t need,
-    bool control) MUST_CHECK;
-/*
- * A block that holds what those from `from` to `to` of a channel hold, in their
- * place: data of len bytes.  None of them was sent.  NULL: there is no room.
- */
-struct ob_block *ob_block_replace(struct outbox *o, struct ob_block *from,
-    struct ob_block *to, const uint8_t *data, size_t len) MUST_CHECK;
-/* n bytes behind those that are there were written. */
-void ob_block_add(struct outbox *o, struct ob_block *b, size_t n);
-/* Takes no more; gives back what it did not use. */
-void ob_block_close(struct outbox *o, struct ob_block *b);
-/* Out of the lists that it is in. */
-void ob_block_unlink(struct outbox *o, struct ob_block *b);
-/* It is in no list: its memory goes. */
-void ob_block_destroy(struct outbox *o, struct ob_block *b);
-/* It is gone for good. */
-void ob_block_free(struct outbox *o, struct ob_block *b);
-/* In memory, not sent, and nobody works on it: it may be replaced. */
-static inline bool
-ob_is_idle(const struct outbox *o, const struct ob_block *b)
-{
-	return b->where == OB_ARENA && b->number == 0 && b->used > 0 &&
-	    b != o->reserved;
-}
-static inline struct arena_desc *
-ob_desc(const struct outbox *o, const struct ob_block *b)
-{
-	return &o->arena.desc[b->page];
-}
-
-/* ---- schedule.c ---- */
-
-/* The channel has something to send, or more than before. */
-void ob_turn_want(struct outbox *o, struct ob_channel *c);
-void ob_turn_leave(struct outbox *o, struct ob_channel *c);
-
-/* ---- drop_chunks.c ---- */
-
-/*
- * Messages without their chunks (drop), with the losses in their places; or only
- * with losses that stand side by side added up.  At most LINK_BLOCK_MAX.
- * Returns the bytes; what is dropped is counted with cause.
- */
-#define OB_STRIP_KEPT  (LINK_BLOCK_MAX + 4096u)
-#define OB_STRIP_BYTES (2u * OB_STRIP_KEPT) /* what `out` has room for */
-size_t ob_strip(struct outbox *o, struct ob_channel *c, bool drop,
-    uint32_t cause, const uint8_t *data, size_t len, uint8_t *out);
-/* Whether there is a chunk in it that can be dropped. */
-bool ob_has_chunks(const uint8_t *data, size_t len);
-struct count ob_count(const struct outbox *o);
-/*
- * Whether all that a ChunkToPatch is for was dropped.  at_end: it comes now, at
- * the end of the channel; else it stands among what is being dropped.
- */
-bool ob_patch_is_void(const struct outbox *o, const struct ob_channel *c,
-    const struct pb_field *patch, bool at_end);
-void ob_count_lost(struct outbox *o, const struct link_loss *loss);
-/*
- * Takes those packets of a loss back that were counted twice.  It was parsed,
- * and nothing that stands before it is to be sent or counted any more.  True:
- * there were such.
- */
-bool ob_take_back(struct outbox *o, struct count *k, uint32_t channel,
-    struct link_loss *loss);
-
-/* ---- drop_policy.c ---- */
-
-/* Drops a block's chunks, and so frees memory.  False: there are none. */
-bool ob_squeeze(struct outbox *o);
-/* Whether it can be dropped, and there is a chunk in it. */
-bool ob_can_drop(const struct outbox *o, struct ob_block *b);
-/* Writes it anew without its chunks. */
-void ob_strip_block(struct outbox *o, struct ob_block *b);
-/* Adds up losses that stand side by side at the end of a channel. */
-void ob_compact(struct outbox *o, struct ob_channel *c);
-/* Why things are dropped now: LinkLossCause. */
-uint32_t ob_cause(const struct outbox *o);
-
-/*
- * The first len bytes of scratch are what is left of b, whose chunks are
- * counted: they take its place.  False: there is no page for them; b is as it
- * was, but counted.
- */
-bool ob_keep_rest(struct outbox *o, struct ob_block *b, size_t len) MUST_CHECK;
-
-/* Keeps a page for what is left of a block, when all else is taken. */
-void ob_keep_spare(struct outbox *o);
-
-/* ---- undo_journal.c ---- */
-
-/*
- * From here on, until it is disarmed, a kill undoes what is counted, unless
- * something stands in b's place, or it was sent, or its record is not needed
- * any more.
- */
-void ob_arm(struct outbox *o, const struct ob_block *b);
-/* The same, unless something was added at b's end. */
-void ob_arm_end(struct outbox *o, const struct ob_block *b);
-void ob_disarm(struct outbox *o);
-/* Undoes it now, and disarms. */
-void ob_uncount(struct outbox *o);
-/* What an earlier process counted, and did not come to tell. */
-void ob_undo(struct outbox *o);
-
-/* ---- spool_write.c: to the spool ---- */
-
-/* Keeps pages to read a block into, when all else is taken. */
-void ob_keep_gate(struct outbox *o);
-/* Moves what has to move between memory and spool. */
-void ob_pump(struct outbox *o);
-/* Its record in the spool is not needed any more. */
-void ob_release(struct outbox *o, struct ob_block *b);
-/* It is not the spool's any more: memory has it, or it is gone. */
-void ob_not_spooled(struct ob_block *b);
-void ob_sync_cb(void *arg);
-void ob_retry_cb(void *arg);
-
-/* ---- compact_pages.c ---- */
-
-/* Moves blocks, when there are no n free pages in a row, so that there are. */
-void ob_gather(struct outbox *o, uint32_t n);
-
-/* ---- spool_read.c: back from the spool ---- */
-
-/*
- * Reads what the channel sends next, ahead of its turn: a block, and more
- * within the credit that it has.
- */
-void ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit);
-/* Reads a spooled block to drop its chunks.  False: there is nothing. */
-bool ob_doom(struct outbox *o);
-/* Reads a block of an old link, to count it. */
-void ob_read_old(struct outbox *o, struct ob_block *b);
+/* A place for b's record at the end of the current file.  False: none. */
+bool ob_segment_place(struct outbox *o, struct ob_block *b) MUST_CHECK;
+/* Gives it back: it could not be written. */
+void ob_segment_unplace(struct outbox *o, struct ob_block *b);
+/* Gives up b's record, if it has one: it is not needed any more. */
+void ob_segment_release(struct outbox *o, struct ob_block *b);
+/* The timer's: for RELAY_FSYNC_PERIODIC. */
+void ob_segment_sync_cb(void *arg);
 
 /* ---- spool_folder.c ---- */
 
@@ -399,19 +322,108 @@ void ob_spool_close(struct outbox *o);
 void ob_spool_find_folder(struct outbox *o);
 /* Adds a block for each record in it; its epoch is 0 when the link is unknown. */
 int ob_spool_scan(struct outbox *o, struct ob_found *f) MUST_CHECK;
-/* The relay's id there; a new one is written.  */
+/* Reads or writes the relay's id there; makes one unless it is known. */
 int ob_spool_relay_id(struct outbox *o, bool known) MUST_CHECK;
 
-/* ---- missing_records.c ---- */
+/* ---- block.c ---- */
 
-/* What is missing in the spool of a link that goes on.  -1: no memory. */
-int ob_tell_gaps(struct outbox *o) MUST_CHECK;
+/* An open one at the end of its channel, with room.  NULL: there is none. */
+struct ob_block *ob_block_begin(struct outbox *o, struct ob_channel *c,
+    size_t need, bool control) MUST_CHECK;
+/* Frees an open block that nothing came to stand in. */
+void ob_forget_empty(struct outbox *o, struct ob_channel *c);
+/* Writes its descriptor, with all that it holds: from here on it outlives us. */
+void ob_block_describe(struct outbox *o, const struct ob_block *b);
+/* Room for need more bytes, where it stands. */
+bool ob_block_grow(struct outbox *o, struct ob_block *b, size_t need,
+    bool control) MUST_CHECK;
+/*
+ * A block that holds what those from `from` to `to` of a channel hold, in their
+ * place: data of len bytes.  None of them was sent.  NULL: there is no room.
+ */
+struct ob_block *ob_block_replace(struct outbox *o, struct ob_block *from,
+    struct ob_block *to, const uint8_t *data, size_t len) MUST_CHECK;
+/* Counts n bytes that were written behind those that are there. */
+void ob_block_add(struct outbox *o, struct ob_block *b, size_t n);
+/* Takes no more; gives back pages that it did not use. */
+void ob_block_close(struct outbox *o, struct ob_block *b);
+/* Takes it out of the lists that it is in. */
+void ob_block_unlink(struct outbox *o, struct ob_block *b);
+/* Frees a block that is in no list. */
+void ob_block_destroy(struct outbox *o, struct ob_block *b);
+/* Unlinks and frees it, as soon as the disk is done with it. */
+void ob_block_free(struct outbox *o, struct ob_block *b);
+/* Takes it out of what the spool has: memory has it, or it is gone. */
+void ob_not_spooled(struct ob_block *b);
+/* In memory, not sent, and nobody works on it: it may be replaced. */
+static inline bool
+ob_is_idle(const struct outbox *o, const struct ob_block *b)
+{
+	return b->where == OB_ARENA && b->number == 0 && b->used > 0 &&
+	    b != o->reserved;
+}
+static inline struct arena_desc *
+ob_desc(const struct outbox *o, const struct ob_block *b)
+{
+	return &o->arena.desc[b->page];
+}
+
+/* ---- drop_chunks.c ---- */
+
+/*
+ * Messages without their chunks (drop), with the losses in their places; or only
+ * with losses that stand side by side added up.  At most LINK_BLOCK_MAX.
+ * Returns the bytes; what is dropped is counted with cause.
+ */
+#define OB_STRIP_KEPT  (LINK_BLOCK_MAX + 4096u)
+#define OB_STRIP_BYTES (2u * OB_STRIP_KEPT) /* what `out` has room for */
+size_t ob_strip(struct outbox *o, struct ob_channel *c, bool drop,
+    uint32_t cause, const uint8_t *data, size_t len, uint8_t *out);
+/* Whether there is a chunk in it that can be dropped. */
+bool ob_has_chunks(const uint8_t *data, size_t len);
+/*
+ * Whether all that a ChunkToPatch is for was dropped.  at_end: it comes now, at
+ * the end of the channel; else it stands among what is being dropped.
+ */
+bool ob_patch_is_void(const struct outbox *o, const struct ob_channel *c,
+    const struct pb_field *patch, bool at_end);
+
+/* ---- drop_policy.c ---- */
+
+/* Drops a block's chunks, and so frees memory.  False: there are none. */
+bool ob_squeeze(struct outbox *o);
+/* Whether it can be dropped, and there is a chunk in it. */
+bool ob_can_drop(const struct outbox *o, struct ob_block *b);
+/* Writes it anew without its chunks. */
+void ob_strip_block(struct outbox *o, struct ob_block *b);
+/* Adds up losses that stand side by side at the end of a channel. */
+void ob_compact(struct outbox *o, struct ob_channel *c);
+/* Why things are dropped now: LinkLossCause. */
+uint32_t ob_cause(const struct outbox *o);
+/*
+ * The first len bytes of scratch are what is left of b, whose chunks are
+ * counted: they take its place.  False: there is no page for them; b is as it
+ * was, but counted.
+ */
+bool ob_keep_rest(struct outbox *o, struct ob_block *b, size_t len) MUST_CHECK;
+
+/* ---- spool_read.c: from the spool to memory ---- */
+
+/*
+ * Reads what the channel sends next, ahead of its turn: a block, and more
+ * within the credit that it has.
+ */
+void ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit);
+/* Reads a spooled block to drop its chunks.  False: there is nothing. */
+bool ob_doom(struct outbox *o);
+/* Reads a block of an old link, to count it. */
+void ob_read_old(struct outbox *o, struct ob_block *b);
 
 /* ---- previous_links.c ---- */
 
-/* Every block is of a link that is over; the channels go. */
+/* Makes every block one of a link that is over; the channels go. */
 void ob_old_all(struct outbox *o, uint32_t cause);
-/* The same for one that is in no list. */
+/* Makes one that is in no list a block of a link that is over. */
 void ob_old_add(struct outbox *o, struct ob_block *b, uint32_t channel,
     uint32_t epoch, uint32_t cause);
 /*
@@ -423,6 +435,20 @@ void ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
     size_t len);
 /* Counts them, as far as they are in memory. */
 void ob_old_pump(struct outbox *o);
+
+/* ---- spool_write.c: from memory to the spool ---- */
+
+/* The folder is open: its thread and timers.  -1 with a sentence. */
+int ob_spool_start(struct outbox *o, char *err, size_t err_size) MUST_CHECK;
+/* Moves what has to move between memory and spool. */
+void ob_pump(struct outbox *o);
+/* The timer's: writing is tried again. */
+void ob_retry_cb(void *arg);
+
+/* ---- missing_records.c ---- */
+
+/* Tells what is missing in the spool of a link that goes on.  -1: no memory. */
+int ob_tell_gaps(struct outbox *o) MUST_CHECK;
 
 /* ---- recover.c ---- */
 

@@ -186,7 +186,7 @@ in_a_row(struct outbox *o, struct ob_block **blocks, size_t n)
 static void
 discard(struct outbox *o, struct ob_block *b)
 {
-	ob_release(o, b);
+	ob_segment_release(o, b);
 	ob_block_destroy(o, b);
 }
 

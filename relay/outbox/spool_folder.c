@@ -21,15 +21,6 @@
 #define SEGMENT_MIN   (128u * 1024u)
 #define SEGMENT_MAX   (8u * 1024u * 1024u)
 
-static void
-reap(void *arg)
-{
-	struct outbox *o = arg;
-
-	disk_reap(o->spool.disk);
-	ob_pump(o);
-}
-
 /* On success the descriptors of the folder and of its lock. */
 static int
 open_folder(const char *dir, int fds[2], char *err, size_t err_size)
@@ -112,19 +103,7 @@ ob_spool_open(struct outbox *o, const struct outbox_setup *setup, char *err,
 		s->segment_bytes = SEGMENT_MIN;
 	if (s->segment_bytes > SEGMENT_MAX)
 		s->segment_bytes = SEGMENT_MAX;
-	if (take_folder(s, setup->spool_dir, err, err_size) != 0)
-		return -1;
-	s->disk = disk_new(o->loop, s->dirfd, o->synchronous, reap, o);
-	if (o->loop != NULL) {
-		s->sync = loop_timer_new(o->loop, ob_sync_cb, o);
-		s->retry = loop_timer_new(o->loop, ob_retry_cb, o);
-	}
-	if (s->disk == NULL || (o->loop != NULL &&
-	    (s->sync == NULL || s->retry == NULL))) {
-		snprintf(err, err_size, "no memory or thread for the spool");
-		return -1;
-	}
-	return 0;
+	return take_folder(s, setup->spool_dir, err, err_size);
 }
 
 void

@@ -101,7 +101,7 @@ fetched(struct disk_job *j)
 
 	b->where = OB_ARENA;
 	if (b->gone) {
-		ob_release(o, b);
+		ob_segment_release(o, b);
 		ob_block_destroy(o, b);
 		free(j);
 		return;
@@ -120,7 +120,7 @@ fetched(struct disk_job *j)
 		ob_block_close(o, b);
 		ob_turn_want(o, b->channel);
 	}
-	ob_release(o, b);
+	ob_segment_release(o, b);
 	free(j);
 }
 
@@ -134,11 +134,11 @@ pages_for(struct outbox *o, struct ob_block *b)
 	struct ob_spool *s = &o->spool;
 	uint32_t page, pages;
 
-	page = ob_take_pages(o, b->length, false, &pages);
+	page = ob_take_pages(o, ob_pages(b->length), 0, false, &pages);
 	if (page == ARENA_NONE && s->gate != ARENA_NONE && !s->gate_taken) {
 		s->gate_taken = true;
 		page = s->gate;
-		pages = OB_BLOCK_PAGES;
+		pages = OB_GATE_PAGES;
 	}
 	if (page == ARENA_NONE)
 		return false;
@@ -230,7 +230,7 @@ doomed(struct disk_job *j)
 	o->spool.dooming--;
 	b->where = OB_SPOOLED;
 	if (b->gone) {
-		ob_release(o, b);
+		ob_segment_release(o, b);
 		ob_block_destroy(o, b);
 		free(j);
 		return;

@@ -15,8 +15,6 @@
 
 #define SYNC_MS  1000u
 #define RETRY_MS 1000u
-/* Files, at most: those that a channel keeps which does not move. */
-#define SEGMENTS_MAX 4096u
 
 static bool
 want_spill(struct outbox *o)
@@ -90,155 +88,11 @@ sum_up(const struct outbox *o, struct ob_block *b)
 }
 
 static void
-done_with(struct disk_job *j)
-{
-	free(j);
-}
-
-static void
-synced(struct disk_job *j)
-{
-	struct outbox *o = j->owner;
-
-	if (j->error != 0)
-		log_limited(&o->spool.log_limit, loop_now_ms(),
-		    LOG_LEVEL_WARN, "What the spool in %s has got may not "
-		    "survive a power cut: %s", o->spool.dir,
-		    strerror(j->error));
-	free(j);
-}
-
-static void
-sync_segment(struct outbox *o)
-{
-	struct disk_job *j;
-
-	if (o->spool.current == NULL ||
-	    (j = calloc(1, sizeof(*j))) == NULL)
-		return;
-	j->kind = DISK_SYNC;
-	j->segment = o->spool.current->id;
-	j->done = synced;
-	j->owner = o;
-	disk_submit(o->spool.disk, j);
-}
-
-void
-ob_sync_cb(void *arg)
-{
-	struct outbox *o = arg;
-
-	o->spool.sync_armed = false;
-	sync_segment(o);
-}
-
-/* The segment that takes size more bytes. */
-static struct ob_segment *
-segment_for(struct outbox *o, uint64_t size)
-{
-	struct ob_spool *s = &o->spool;
-	struct ob_segment *g = s->current;
-
-	if (g != NULL && g->size + size <= s->segment_bytes)
-		return g;
-	if (s->n_segments >= SEGMENTS_MAX)
-		return NULL;
-	if ((g = calloc(1, sizeof(*g))) == NULL)
-		return NULL;
-	if (s->sync_armed)
-		sync_segment(o);
-	g->id = s->next_id++;
-	TAILQ_INSERT_TAIL(&s->segments, g, link);
-	s->n_segments++;
-	s->current = g;
-	return g;
-}
-
-static void
-segment_drop(struct outbox *o, struct ob_segment *g)
-{
-	struct ob_spool *s = &o->spool;
-	struct disk_job *j;
-
-	if (s->current == g)
-		s->current = NULL;
-	s->used -= g->held;
-	TAILQ_REMOVE(&s->segments, g, link);
-	s->n_segments--;
-	if ((j = calloc(1, sizeof(*j))) != NULL) {
-		j->kind = DISK_UNLINK;
-		j->segment = g->id;
-		j->done = done_with;
-		disk_submit(s->disk, j);
-	}
-	free(g);
-}
-
-static void
-punched(struct disk_job *j)
-{
-	struct outbox *o = j->owner;
-
-	if (j->error != 0)
-		o->spool.no_punch = true;
-	free(j);
-}
-
-void
-ob_release(struct outbox *o, struct ob_block *b)
-{
-	struct ob_segment *g = b->segment;
-	struct ob_spool *s = &o->spool;
-	struct disk_job *j;
-
-	if (g == NULL)
-		return;
-	b->segment = NULL;
-	if (--g->live == 0) {
-		segment_drop(o, g);
-		return;
-	}
-	if (!s->no_punch) {
-		s->used -= spool_size(b->length);
-		g->held -= spool_size(b->length);
-	}
-	if ((j = calloc(1, sizeof(*j))) == NULL)
-		return;
-	j->kind = DISK_PUNCH;
-	j->segment = g->id;
-	j->offset = b->offset;
-	j->len = spool_size(b->length);
-	j->done = punched;
-	j->owner = o;
-	disk_submit(s->disk, j);
-}
-
-void
-ob_not_spooled(struct ob_block *b)
-{
-	struct ob_channel *c = b->channel;
-
-	if (c == NULL || c->spooled != b)
-		return;
-	do {
-		b = TAILQ_PREV(b, ob_blocks, link);
-	} while (b != NULL && b->where == OB_ARENA && b->number == 0);
-	c->spooled = b != NULL && b->number == 0 ? b : NULL;
-}
-
-static void
 write_failed(struct outbox *o, struct ob_block *b, int error)
 {
-	struct ob_segment *g = b->segment;
 	struct ob_spool *s = &o->spool;
 
-	b->segment = NULL;
-	g->held -= spool_size(b->length);
-	s->used -= spool_size(b->length);
-	if (s->current == g)
-		s->current = NULL;
-	if (--g->live == 0)
-		segment_drop(o, g);
+	ob_segment_unplace(o, b);
 	if (s->error[0] == '\0')
 		log_warn("The spool in %s cannot be written: %s; what finds no "
 		    "room in memory is dropped, until it can", s->dir,
@@ -293,7 +147,7 @@ wrote(struct disk_job *j)
 		ob_not_spooled(b);
 	} else if (b->gone || b->channel == NULL || b->number != 0) {
 		ob_not_spooled(b);
-		ob_release(o, b);
+		ob_segment_release(o, b);
 	} else {
 		moved(o, b);
 	}
@@ -317,13 +171,11 @@ static bool
 spill(struct outbox *o, struct ob_block *b)
 {
 	struct ob_spool *s = &o->spool;
-	uint64_t size = spool_size(b->used);
-	struct ob_segment *g;
 	struct disk_job *j;
 
 	if ((j = calloc(1, sizeof(*j))) == NULL)
 		return false;
-	if ((g = segment_for(o, size)) == NULL) {
+	if (!ob_segment_place(o, b)) {
 		free(j);
 		return false;
 	}
@@ -335,20 +187,13 @@ spill(struct outbox *o, struct ob_block *b)
 	if (b->fetched)
 		s->ahead_pages -= b->pages;
 	b->fetched = false;
-	b->segment = g;
 	memcpy(b->tag, arena_link(&o->arena)->tag, LINK_ID_BYTES);
-	b->offset = g->size;
-	b->length = b->used;
 	b->where = OB_WRITING;
-	g->size += size;
-	g->held += size;
-	g->live++;
-	s->used += size;
 	s->writing_pages += b->pages;
 	b->channel->spooled = b;
 
 	j->kind = DISK_WRITE;
-	j->segment = g->id;
+	j->segment = b->segment->id;
 	j->offset = b->offset;
 	memcpy(j->record.tag, b->tag, LINK_ID_BYTES);
 	j->record.channel = b->channel->id;
@@ -375,13 +220,6 @@ fits(const struct ob_spool *s, const struct ob_block *b)
 	return s->used + spool_size(b->used) <= s->limit;
 }
 
-void
-ob_keep_gate(struct outbox *o)
-{
-	if (o->spool.gate == ARENA_NONE && o->spool.disk != NULL)
-		o->spool.gate = arena_take(&o->arena, OB_BLOCK_PAGES);
-}
-
 /* Towards the spool, or out of it.  False: there is nothing to do now. */
 static bool
 move_one(struct outbox *o)
@@ -396,7 +234,10 @@ move_one(struct outbox *o)
 	return o->drop == RELAY_DROP_OLDEST && ob_doom(o);
 }
 
-/* Nothing goes on: what would be sent must be read, and there is no gate. */
+/*
+ * Nothing can be sent: every channel goes on in the spool, and blocks that an
+ * earlier process left lie where the gate should be.
+ */
 static bool
 is_stuck(const struct outbox *o)
 {
@@ -412,19 +253,47 @@ is_stuck(const struct outbox *o)
 	return true;
 }
 
-/*
- * Where memory holds so much that no pages come together for a gate, some of
- * that has to go: the spool has no room for it.
- */
+/* Writes blocks that lie in the gate's place anew, elsewhere. */
+static void
+move_out_of_gate(struct outbox *o)
+{
+	struct ob_block *b, *next, *now;
+	struct ob_channel *c;
+	bool bare;
+
+	TAILQ_FOREACH (c, &o->channels, all)
+		for (b = TAILQ_FIRST(&c->blocks); b != NULL; b = next) {
+			next = TAILQ_NEXT(b, link);
+			bare = b->bare;
+			if (b->page >= OB_GATE_PAGES || !ob_is_idle(o, b))
+				continue;
+			now = ob_block_replace(o, b, b,
+			    arena_at(&o->arena, b->page), b->used);
+			if (now != NULL)
+				now->bare = bare;
+		}
+}
+
+/* Where there is no other place for them, data goes until there is. */
 static void
 make_gate(struct outbox *o)
 {
 	do {
-		ob_gather(o, OB_BLOCK_PAGES);
+		move_out_of_gate(o);
 		ob_keep_gate(o);
 	} while (o->spool.gate == ARENA_NONE && ob_squeeze(o));
 	if (o->spool.gate != ARENA_NONE)
 		ob_ready(o);
+}
+
+bool
+outbox_is_busy(struct outbox *o)
+{
+	if ((o->spool.writing_pages == 0 && o->spool.dooming == 0) ||
+	    ob_has_room(o))
+		return false;
+	o->wanted = true;
+	return true;
 }
 
 void
@@ -449,4 +318,31 @@ ob_pump(struct outbox *o)
 		o->wanted = false;
 		ob_ready(o);
 	}
+}
+
+static void
+reap(void *arg)
+{
+	struct outbox *o = arg;
+
+	disk_reap(o->spool.disk);
+	ob_pump(o);
+}
+
+int
+ob_spool_start(struct outbox *o, char *err, size_t err_size)
+{
+	struct ob_spool *s = &o->spool;
+
+	o->arena.set_apart = OB_GATE_PAGES;
+	s->disk = disk_new(o->loop, s->dirfd, o->synchronous, reap, o);
+	if (o->loop != NULL) {
+		s->sync = loop_timer_new(o->loop, ob_segment_sync_cb, o);
+		s->retry = loop_timer_new(o->loop, ob_retry_cb, o);
+	}
+	if (s->disk != NULL && (o->loop == NULL ||
+	    (s->sync != NULL && s->retry != NULL)))
+		return 0;
+	snprintf(err, err_size, "no memory or thread for the spool");
+	return -1;
 }

@@ -9,6 +9,37 @@
  * the next process puts it back, unless what tells of them came to stand.
  */
 
+struct count
+ob_count(const struct outbox *o)
+{
+	struct count k = { .tracks = o->arena.tracks,
+		.epoch = arena_link(&o->arena)->epoch,
+		.undo = o->arena.undo->armed != 0 ? o->arena.undo : NULL };
+
+	return k;
+}
+
+void
+ob_count_lost(struct outbox *o, const struct link_loss *l)
+{
+	if (l->cause >= LINK_LOSS_OF_RELAYS)
+		return;
+	o->arena.head->lost[0][l->cause] += l->chunks;
+	o->arena.head->lost[1][l->cause] += l->packets;
+	o->arena.head->lost[2][l->cause] += l->bytes;
+}
+
+bool
+ob_take_back(struct outbox *o, struct count *k, uint32_t channel,
+    struct link_loss *l)
+{
+	uint32_t n = count_twice(k, channel, l->writer, l->packets);
+
+	l->packets -= n;
+	o->arena.head->lost[1][l->cause] -= n;
+	return n > 0;
+}
+
 static struct arena_undo *
 note(struct outbox *o, const struct ob_block *b, uint32_t kind)
 {

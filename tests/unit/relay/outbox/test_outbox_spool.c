@@ -569,16 +569,15 @@ what_is_read_ahead_leaves_the_pages_for_what_must_not_be_dropped(void **state)
 }
 
 /*
- * A process before this one may have had blocks where the gate was.  Nothing
- * could be read back then, and nothing was ever sent again.
+ * A process before this one may have had blocks where the gate is.  Nothing
+ * could be read back then, and nothing was ever sent again.  Fills all there is,
+ * and puts one block there.  Returns the number of chunks.
  */
-static void
-without_pages_in_a_row_the_spool_is_read_all_the_same(void **state)
+static uint32_t
+fill_with_the_gate(struct outbox_world *w)
 {
-	struct outbox_world *w = *state;
 	struct outbox *o = w->o;
-	struct arrived a;
-	uint32_t i, page;
+	uint32_t i;
 
 	o->drop = RELAY_DROP_NEWEST;
 	o->spool.limit = SPOOL / 8;
@@ -587,14 +586,51 @@ without_pages_in_a_row_the_spool_is_read_all_the_same(void **state)
 		if (i % 8 == 7 && ob_channel_find(o, 1)->open != NULL)
 			ob_block_close(o, ob_channel_find(o, 1)->open);
 	}
-	page = o->spool.gate;
-	assert_int_not_equal(page, ARENA_NONE);
+	assert_int_equal(o->spool.gate, 0);
 	o->spool.gate = ARENA_NONE;
-	arena_give(&o->arena, page, OB_BLOCK_PAGES);
+	arena_give(&o->arena, 0, OB_GATE_PAGES);
+	o->arena.set_apart = 0;
+	fill(w, 1, i++, 1);
+	ob_block_close(o, ob_channel_find(o, 1)->open);
+	assert_int_equal(TAILQ_LAST(&ob_channel_find(o, 1)->blocks,
+	    ob_blocks)->page, 0);
+	o->arena.set_apart = OB_GATE_PAGES;
+	return i;
+}
+
+static void
+without_pages_in_a_row_the_spool_is_read_all_the_same(void **state)
+{
+	struct outbox_world *w = *state;
+	struct arrived a;
+	uint32_t n;
+
+	n = fill_with_the_gate(w);
 	take_every_page(w);
 	a = take_all(w);
-	assert_int_equal(a.chunks + a.lost_chunks, i);
+	assert_int_equal(a.chunks + a.lost_chunks, n);
 	assert_int_equal(stats(w).spool_bytes, 0);
+	assert_int_equal(w->o->spool.gate, 0);
+}
+
+static void
+what_lies_where_the_gate_is_moves_where_there_is_room(void **state)
+{
+	struct outbox_world *w = *state;
+	uint32_t n, page;
+	uint64_t lost;
+	struct arrived a;
+
+	n = fill_with_the_gate(w);
+	lost = stats(w).chunks_lost[LOST(SPOOL_FULL)];
+	page = arena_take(&w->o->arena, 1);
+	assert_int_not_equal(page, ARENA_NONE);
+	take_every_page(w);
+	arena_give(&w->o->arena, page, 1);
+	a = take_all(w);
+	assert_int_equal(a.chunks + a.lost_chunks, n);
+	assert_int_equal(stats(w).chunks_lost[LOST(SPOOL_FULL)], lost);
+	assert_int_equal(w->o->spool.gate, 0);
 }
 
 /* It could not be told in this link, and was told in none. */
@@ -723,6 +759,7 @@ main(void)
 		T(a_reset_counts_all_in_memory_and_in_the_spool),
 		T(what_is_read_ahead_leaves_the_pages_for_what_must_not_be_dropped),
 		T(without_pages_in_a_row_the_spool_is_read_all_the_same),
+		T(what_lies_where_the_gate_is_moves_where_there_is_room),
 		T(what_is_dropped_without_a_page_to_tell_it_is_counted_with_its_link),
 		T(with_a_thread_no_call_waits_and_all_arrives),
 		cmocka_unit_test(

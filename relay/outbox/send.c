@@ -1,0 +1,272 @@
+#include <string.h>
+
+#include "relay/outbox/loss_account.h"
+#include "relay/outbox/outbox_internal.h"
+
+/* Bytes that a channel has at the collector, or on the way there. */
+static uint64_t
+sent_by(const struct ob_channel *c)
+{
+	return atomic_load_explicit(&c->entry->sent, memory_order_relaxed) -
+	    c->consumed;
+}
+
+/* How much more it may send, but for a first block. */
+static uint64_t
+credit_of(const struct outbox *o, const struct ob_channel *c)
+{
+	uint64_t all = arena_link(&o->arena)->sent_bytes - o->consumed;
+	uint64_t own = sent_by(c), half;
+
+	if (all >= o->window)
+		return 0;
+	half = (o->window - (all - own)) / 2;
+	return half > own ? half - own : 0;
+}
+
+static bool
+has_credit(const struct outbox *o, const struct ob_channel *c, uint32_t len)
+{
+	uint64_t all = arena_link(&o->arena)->sent_bytes - o->consumed;
+
+	if (all > o->window || len > o->window - all)
+		return false;
+	return sent_by(c) == 0 || len <= credit_of(o, c);
+}
+
+/* What is sent stays in memory: it must leave room for what comes. */
+static bool
+has_memory(const struct outbox *o, const struct ob_block *b)
+{
+	return o->sent_pages + b->pages <= arena_usable(&o->arena) / 8 * 3;
+}
+
+/* Whether the channel can send its next block now; reads it, if it cannot. */
+static bool
+can_send(struct outbox *o, struct ob_channel *c)
+{
+	struct ob_block *b = c->unsent;
+
+	if (b == NULL || b->used == 0 || !has_memory(o, b) ||
+	    !has_credit(o, c, b->used))
+		return false;
+	if (c->spooled != NULL)
+		ob_fetch(o, c, credit_of(o, c));
+	return b->where == OB_ARENA || b->where == OB_WRITING;
+}
+
+/* Says it of each chunk of the block, of whose writer something is remembered. */
+static void
+note_chunks(struct outbox *o, const struct ob_block *b,
+    void (*say)(struct count *k, uint32_t channel,
+    const struct count_chunk *c))
+{
+	struct count k = ob_count(o);
+	struct pb_reader r, commit;
+	struct count_chunk c;
+	struct pb_field m;
+
+	pb_init(&r, arena_at(&o->arena, b->page), b->used);
+	while (pb_next(&r, &m)) {
+		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
+			continue;
+		pb_init(&commit, m.data, m.len);
+		while (count_next_chunk(&commit, &c))
+			say(&k, b->channel->id, &c);
+	}
+}
+
+/* The block with its losses put right; returns bytes, 0: they are. */
+static size_t
+put_right(struct outbox *o, const struct ob_block *b, uint8_t *out)
+{
+	const uint8_t *copied = arena_at(&o->arena, b->page), *begin = copied;
+	uint8_t bytes[LINK_LOSS_MAX];
+	struct count k = ob_count(o);
+	struct link_loss l;
+	struct pb_reader r;
+	struct pb_field m;
+	size_t len = 0, n;
+
+	pb_init(&r, begin, b->used);
+	while (pb_next(&r, &m)) {
+		if (m.number != LINK_UP_LOSS || m.wire != PB_BYTES ||
+		    link_parse_loss(&l, m.data, m.len) != 0 ||
+		    !ob_take_back(o, &k, b->channel->id, &l))
+			continue;
+		memcpy(out + len, copied, (size_t)(m.start - copied));
+		len += (size_t)(m.start - copied);
+		n = link_put_loss(bytes, &l);
+		len += link_put_message_head(out + len, LINK_UP_LOSS, n);
+		memcpy(out + len, bytes, n);
+		len += n;
+		copied = r.p;
+	}
+	if (copied == begin)
+		return 0;
+	memcpy(out + len, copied, (size_t)(r.end - copied));
+	return len + (size_t)(r.end - copied);
+}
+
+/*
+ * What is sent may show that a packet which was lost before it was counted once
+ * more behind it.  It is taken back from what is told of that, as no other loss
+ * of the writer may follow.  Returns the block, or the one in its place.
+ */
+static struct ob_block *
+settle_losses(struct outbox *o, struct ob_block *b)
+{
+	struct ob_block *now = NULL;
+	size_t len = 0;
+
+	ob_arm(o, b);
+	note_chunks(o, b, count_bridge);
+	/* With no room for another one, a packet too many may be told. */
+	if (arena_has_run(&o->arena, b->pages))
+		len = put_right(o, b, o->scratch);
+	if (len > 0)
+		now = ob_block_replace(o, b, b, o->scratch, len);
+	if (len > 0 && now == NULL)
+		ob_uncount(o);
+	ob_disarm(o);
+	return now != NULL ? now : b;
+}
+
+static void
+mark_sent(struct outbox *o, struct ob_block *b)
+{
+	struct arena_link *l = arena_link(&o->arena);
+	struct ob_channel *c = b->channel;
+	struct arena_desc *d = ob_desc(o, b);
+	uint64_t sent;
+
+	ob_block_close(o, b);
+	c->unsent = TAILQ_NEXT(b, link);
+	c->unsent_pages -= b->pages;
+	if (b->fetched)
+		o->spool.ahead_pages -= b->pages;
+	b->fetched = false;
+	/*
+	 * Nothing up to it is needed in the spool, where there may still be a
+	 * record of it: one that is being written, or was not punched out yet.
+	 */
+	if (c->entry->untaken_after < b->last)
+		atomic_store_explicit(&c->entry->untaken_after, b->last,
+		    memory_order_release);
+	c->deficit -= b->used;
+	b->number = l->last_sent + 1;
+	TAILQ_INSERT_TAIL(&o->sent, b, sent);
+	o->sent_count++;
+	o->sent_pages += b->pages;
+
+	/* The totals stand beside the number: a kill may come before theirs. */
+	sent = c->entry->sent + b->used;
+	atomic_store_explicit(&d->channel_sent, sent, memory_order_relaxed);
+	atomic_store_explicit(&d->link_sent, l->sent_bytes + b->used,
+	    memory_order_relaxed);
+	atomic_store_explicit(&d->number, b->number, memory_order_release);
+	atomic_store_explicit(&c->entry->sent, sent, memory_order_release);
+	atomic_fetch_add(&l->sent_bytes, b->used);
+	atomic_store_explicit(&l->last_sent, b->number, memory_order_release);
+}
+
+bool
+outbox_next(struct outbox *o, struct outbox_block *out)
+{
+	struct ob_channel *c;
+	struct ob_block *b;
+
+	if ((b = o->again) != NULL) {
+		o->again = TAILQ_NEXT(b, sent);
+	} else {
+		c = ob_turn_next(o, can_send);
+		if (c == NULL && o->synchronous && o->spool.disk != NULL &&
+		    disk_reap(o->spool.disk) > 0)
+			c = ob_turn_next(o, can_send);
+		if (c == NULL)
+			return false;
+		b = c->unsent;
+		if (c->tracked) {
+			b = settle_losses(o, b);
+			/* What is lost of a chunk depends on what was sent. */
+			ob_arm(o, b);
+			note_chunks(o, b, count_sent);
+		}
+		mark_sent(o, b);
+		ob_disarm(o);
+	}
+	out->number = b->number;
+	out->channel = b->channel->id;
+	out->data = arena_at(&o->arena, b->page);
+	out->len = b->used;
+	return true;
+}
+
+int
+outbox_acked(struct outbox *o, uint64_t number)
+{
+	struct arena_link *l = arena_link(&o->arena);
+	struct ob_channel *c;
+	struct ob_block *b;
+
+	if (number > l->last_sent)
+		return -1;
+	if (number <= l->last_acked)
+		return 0;
+	atomic_store_explicit(&l->last_acked, number, memory_order_release);
+	while ((b = TAILQ_FIRST(&o->sent)) != NULL && b->number <= number) {
+		c = b->channel;
+		ob_block_free(o, b);
+		ob_channel_settle(o, c);
+	}
+	ob_pump(o);
+	/* Sent blocks may have taken all the room they are allowed. */
+	ob_ready(o);
+	return 0;
+}
+
+int
+outbox_resume(struct outbox *o, uint64_t received)
+{
+	if (received < arena_link(&o->arena)->last_acked ||
+	    outbox_acked(o, received) != 0)
+		return -1;
+	o->again = TAILQ_FIRST(&o->sent);
+	ob_ready(o);
+	return 0;
+}
+
+void
+outbox_set_window(struct outbox *o, uint64_t bytes)
+{
+	o->window = bytes;
+	ob_ready(o);
+}
+
+int
+outbox_consumed(struct outbox *o, uint32_t channel, uint64_t bytes)
+{
+	struct ob_channel *c = ob_channel_find(o, channel);
+
+	if (c == NULL) /* one that is over, or was never: nothing depends on it */
+		return channel <= o->arena.head->last_channel ? 0 : -1;
+	if (bytes > c->entry->sent)
+		return -1;
+	if (bytes > c->consumed) {
+		c->consumed = bytes;
+		ob_ready(o);
+	}
+	return 0;
+}
+
+int
+outbox_consumed_in_all(struct outbox *o, uint64_t bytes)
+{
+	if (bytes > arena_link(&o->arena)->sent_bytes)
+		return -1;
+	if (bytes > o->consumed) {
+		o->consumed = bytes;
+		ob_ready(o);
+	}
+	return 0;
+}
