@@ -141,7 +141,7 @@ send_setup(struct local *l, uint32_t cmd, struct part m, uint64_t id,
 			copy_field(&w, &r, &f);
 	}
 	pb_nest_end(&w, mark);
-	local_send(l, &w, false);
+	producer_server_send(&l->server, &w, -1);
 	pb_writer_done(&w);
 }
 
@@ -190,6 +190,20 @@ set_up(struct local *l, uint32_t cmd, struct part m)
 }
 
 /* ---- the others ---- */
+
+void
+local_send_stop(struct local *l, uint64_t instance)
+{
+	struct pb_writer w;
+	size_t mark;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, CMD_STOP);
+	pb_put_uint(&w, STOP_ID, instance);
+	pb_nest_end(&w, mark);
+	producer_server_send(&l->server, &w, -1);
+	pb_writer_done(&w);
+}
 
 static void
 stop(struct local *l, struct part m)
@@ -277,7 +291,7 @@ flush(struct local *l, struct part m)
 	}
 	pb_nest_end(&w, mark);
 	if (named.n > 0)
-		local_send(l, &w, false);
+		producer_server_send(&l->server, &w, -1);
 	pb_writer_done(&w);
 	local_flush_begin(l, id, remote, named.session, named.n == 0);
 }
@@ -303,7 +317,7 @@ clear(struct local *l, struct part m)
 	}
 	pb_nest_end(&w, mark);
 	if (named.n > 0)
-		local_send(l, &w, false);
+		producer_server_send(&l->server, &w, -1);
 	pb_writer_done(&w);
 }
 
@@ -316,7 +330,7 @@ local_command(struct local *l, const uint8_t *command, size_t len)
 
 	pb_init(&r, command, len);
 	/* The connection may end with any of them. */
-	while (l->conn != NULL && pb_next(&r, &f)) {
+	while (l->server.conn != NULL && pb_next(&r, &f)) {
 		if (f.wire != PB_BYTES)
 			continue;
 		m = (struct part){ f.data, f.len };

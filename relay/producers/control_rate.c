@@ -104,7 +104,7 @@ talker_uid(const struct peer *p)
 int
 local_join_talker(struct local *l)
 {
-	l->talker = find_talker(l->owner, talker_uid(rpc_conn_peer(l->conn)));
+	l->talker = find_talker(l->owner, talker_uid(rpc_conn_peer(l->server.conn)));
 	if (l->talker == NULL)
 		return -1;
 	l->talker->producers++;
@@ -174,27 +174,27 @@ talk_cb(void *arg)
 {
 	struct local *l = arg;
 
-	if (l->conn != NULL)
-		rpc_conn_resume(l->conn);
+	if (l->server.conn != NULL)
+		rpc_conn_resume(l->server.conn);
 }
 
-/* It has said too much: wakes it when it may say a good deal again. */
-static bool
-wait(struct local *l, int64_t over, const struct talk_limit *limit)
+/* Resumes the connection when the producer may say a good deal again. */
+static void
+wake_later(struct local *l, int64_t over, const struct talk_limit *limit)
 {
 	if (l->talk_timer == NULL && (l->talk_timer = loop_timer_new(
 	    l->owner->loop, talk_cb, l)) == NULL) {
-		rpc_conn_close(l->conn, "out of memory");
-		return false;
+		rpc_conn_close(l->server.conn, "out of memory");
+		return;
 	}
 	loop_timer_set(l->talk_timer, (uint64_t)over * 1000 /
 	    (uint64_t)limit->rate + 100, 0);
-	return false;
 }
 
-bool
-local_may_talk(struct local *l)
+enum rpc_verdict
+local_rate_limit(void *owner)
 {
+	struct local *l = owner;
 	const struct talk_limit *one = l->owner->away ? &limit_of_one_away :
 	    &limit_of_one;
 	const struct talk_limit *user = user_limit(l->owner);
@@ -202,14 +202,16 @@ local_may_talk(struct local *l)
 
 	if ((over = talk_over(&l->talk, one)) >= 0) {
 		local_log(l, "more to say", "it has to wait");
-		return wait(l, over, one);
+		wake_later(l, over, one);
+		return RPC_AGAIN;
 	}
 	if ((over = talk_over(&l->talker->talk, user)) >= 0) {
 		local_log(l, "more to say", "its user's producers have said "
 		    "too much, it has to wait");
-		return wait(l, over, user);
+		wake_later(l, over, user);
+		return RPC_AGAIN;
 	}
-	return true;
+	return RPC_OK;
 }
 
 bool
@@ -218,7 +220,7 @@ local_may_begin(struct local *l)
 	struct producers *ps = l->owner;
 	const struct talk_limit *user = user_limit(ps);
 	struct talker *t = find_talker(ps,
-	    talker_uid(rpc_conn_peer(l->conn)));
+	    talker_uid(rpc_conn_peer(l->server.conn)));
 	int64_t over;
 
 	/* Away, it is not announced, and so says nothing. */
@@ -226,7 +228,8 @@ local_may_begin(struct local *l)
 		return true;
 	local_log(l, "a new producer", "its user's producers have said too "
 	    "much, it has to wait");
-	return wait(l, over, user);
+	wake_later(l, over, user);
+	return false;
 }
 
 void

@@ -86,8 +86,9 @@ local_find_source(struct local *l, const char *name, size_t len)
 }
 
 const char *
-local_register(struct local *l, const uint8_t *descriptor, size_t len)
+local_register(void *owner, const uint8_t *descriptor, size_t len)
 {
+	struct local *l = owner;
 	const struct relay_limits *lim = &l->owner->settings->limits;
 	struct local_source *ds;
 
@@ -118,8 +119,9 @@ local_register(struct local *l, const uint8_t *descriptor, size_t len)
 }
 
 void
-local_update(struct local *l, const uint8_t *descriptor, size_t len)
+local_update(void *owner, const uint8_t *descriptor, size_t len)
 {
+	struct local *l = owner;
 	struct local_source *ds = NULL;
 	struct pb_reader r;
 	struct pb_field f;
@@ -150,8 +152,9 @@ source_drop(struct local *l, struct local_source *ds)
 }
 
 void
-local_unregister(struct local *l, const char *name, size_t len)
+local_unregister(void *owner, const char *name, size_t len)
 {
+	struct local *l = owner;
 	struct local_source *ds = local_find_source(l, name, len);
 	struct local_instance *i, *next;
 

@@ -84,7 +84,7 @@ local_flush_begin(struct local *l, uint64_t id, uint64_t remote,
 	f = calloc(1, sizeof(*f));
 	if (f == NULL || l->flush_timer == NULL) {
 		free(f);
-		rpc_conn_close(l->conn, "out of memory for a flush");
+		rpc_conn_close(l->server.conn, "out of memory for a flush");
 		return;
 	}
 	f->id = id;
@@ -154,7 +154,7 @@ what_is_due(struct local *l)
 	TAILQ_FOREACH(i, &l->instances, link)
 		if (i->stopped)
 			add_due(&d, i->session);
-	if (l->conn == NULL) {
+	if (l->server.conn == NULL) {
 		d.any = true;
 		d.session = 0;
 	}
@@ -186,14 +186,14 @@ local_settle(struct local *l)
 {
 	struct due d;
 
-	if (l->conn == NULL && l->owner->holding)
+	if (l->server.conn == NULL && l->owner->holding)
 		return;
 	d = what_is_due(l);
 	l->settling = d.any && !local_scrape(l, d.session,
-	    l->conn == NULL ? LOCAL_REST_NONE : LOCAL_REST_COMES);
+	    l->server.conn == NULL ? LOCAL_REST_NONE : LOCAL_REST_COMES);
 	if (!d.any || l->settling)
 		return;
 	say_it(l);
-	if (l->conn == NULL)
+	if (l->server.conn == NULL)
 		local_free(l);
 }

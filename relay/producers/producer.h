@@ -3,7 +3,6 @@
  * the files of this room share it.
  *
  *	producer_port    calls of the producer; initialize: the first of them
- *	command_queue    commands to it
  *	shm_setup        shared memory
  *	data_sources     its data sources
  *	id_map           our ids and the collector's: instances, buffers, writers
@@ -26,6 +25,7 @@
 #include "transport/base/compiler.h"
 #include "transport/link/link_wire.h"
 #include "transport/base/log.h"
+#include "transport/producer_port/producer_server.h"
 #include "transport/rpc/rpc_host.h"
 #include "transport/shm/shm.h"
 #include "relay/producers/upstream.h"
@@ -101,9 +101,6 @@ struct local_flush {
 	bool acked;   /* by the producer; upward is told once scraped */
 };
 
-/* A command that waits for GetAsyncCommand. */
-struct local_queued;
-
 enum local_state {
 	LOCAL_UNKNOWN,   /* upward has not heard of it */
 	LOCAL_ANNOUNCED, /* LINK_UP_OPEN was put */
@@ -122,7 +119,7 @@ struct talker;
 struct local {
 	TAILQ_ENTRY(local) link;
 	struct producers *owner;
-	struct rpc_conn *conn; /* NULL: it has ended */
+	struct producer_server server; /* its conn: NULL when that has ended */
 	uint32_t channel;      /* 0: not initialized; then it is in no list */
 	enum local_state state;
 	char *name;
@@ -137,10 +134,6 @@ struct local {
 	uint32_t shm_size_hint;
 	uint32_t page_size_hint;
 	struct shm *shm;    /* NULL until set up, or emulated */
-
-	struct rpc_call commands; /* GetAsyncCommand; conn NULL: not yet */
-	TAILQ_HEAD(, local_queued) queue;
-	size_t queued_bytes;
 
 	TAILQ_HEAD(local_source_list, local_source) sources;
 	size_t n_sources;
@@ -177,36 +170,31 @@ struct local {
 /* ---- producer_port.c, initialize.c ---- */
 
 void local_port_init(struct rpc_service *out, struct producers *ps);
-enum rpc_verdict local_initialize(void *ctx, struct rpc_call call,
-    const uint8_t *args, size_t len);
+/* producer_verbs.initialize */
+enum rpc_verdict local_initialize(void *owner, struct rpc_call call,
+    const struct producer_init *q);
+/* Refusals and the like; of all producers together. */
+static inline void
+local_log(const struct local *l, const char *what, const char *why)
+{
+	producer_server_log(&l->server, what, why);
+}
 
 /* ---- shm_setup.c ---- */
 
 /* Makes shared memory and sends SetupTracing, once.  -1: the connection ends. */
 int local_set_up_tracing(struct local *l, uint32_t page_kb) MUST_CHECK;
 /* Takes the memory that came with the call, if it is fit for use. */
-void local_adopt(struct local *l, struct rpc_call call, size_t page_size);
-
-/* ---- command_queue.c ---- */
-
-/* Refusals and the like; of all producers together. */
-void local_log(const struct local *l, const char *what, const char *why);
-/* A GetAsyncCommandResponse for the producer. */
-void local_send(struct local *l, const struct pb_writer *w, bool with_shm_fd);
-/* StopDataSource. */
-void local_send_stop(struct local *l, uint64_t instance);
-/* GetAsyncCommand: what waits, and from now on all. */
-void local_send_to(struct local *l, struct rpc_call call);
-/* Its connection has ended. */
-void local_send_nothing(struct local *l);
+void local_adopt(struct local *l, struct rpc_call call,
+    const struct producer_init *q);
 
 /* ---- data_sources.c ---- */
 
-/* NULL on success, else the sentence for the producer. */
-const char *local_register(struct local *l, const uint8_t *descriptor,
+/* producer_verbs: register_source, update_source, unregister_source. */
+const char *local_register(void *owner, const uint8_t *descriptor,
     size_t len) MUST_CHECK;
-void local_update(struct local *l, const uint8_t *descriptor, size_t len);
-void local_unregister(struct local *l, const char *name, size_t len);
+void local_update(void *owner, const uint8_t *descriptor, size_t len);
+void local_unregister(void *owner, const char *name, size_t len);
 struct local_source *local_find_source(struct local *l, const char *name,
     size_t len);
 void local_free_sources(struct local *l);
@@ -240,6 +228,8 @@ void local_free_ids(struct local *l);
 /* ---- commands.c ---- */
 
 void local_command(struct local *l, const uint8_t *command, size_t len);
+/* StopDataSource. */
+void local_send_stop(struct local *l, uint64_t instance);
 
 /* ---- commit.c ---- */
 
@@ -285,11 +275,11 @@ void local_settle(struct local *l);
 void local_put(struct local *l, enum link_up kind, const void *data,
     size_t len);
 void local_put_value(struct local *l, enum link_up kind, uint64_t value);
-/* False: it has said too much; what it wants to say has to come again. */
-bool local_may_talk(struct local *l) MUST_CHECK;
+/* producer_verbs.rate_limit */
+enum rpc_verdict local_rate_limit(void *owner);
 /*
- * The same before it is initialized: whether its user's producers may say that
- * there is one more.
+ * False: producers of this user have said too much to say that there is one
+ * more; the connection is resumed when they may.
  */
 bool local_may_begin(struct local *l) MUST_CHECK;
 /* It is counted with its user's others; -1: no memory. */

@@ -90,7 +90,7 @@ producers_let_go(struct producers *ps)
 
 	ps->holding = false;
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next)
-		if (l->conn == NULL)
+		if (l->server.conn == NULL)
 			local_settle(l);
 }
 
@@ -121,7 +121,7 @@ local_announce(struct local *l)
 	if (l->sdk_version[0] != '\0')
 		pb_put_string(&w, 4, l->sdk_version);
 	if (w.failed) {
-		rpc_conn_close(l->conn, "out of memory");
+		rpc_conn_close(l->server.conn, "out of memory");
 		pb_writer_done(&w);
 		return;
 	}
@@ -186,7 +186,7 @@ producers_announce(struct producers *ps, uint32_t channel)
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
 		if (channel != 0 && l->channel != channel)
 			continue;
-		if (l->conn != NULL && l->state == LOCAL_UNKNOWN)
+		if (l->server.conn != NULL && l->state == LOCAL_UNKNOWN)
 			local_announce(l);
 		local_may_talk_again(l);
 	}
@@ -221,8 +221,8 @@ forget_agreed(struct local *l)
 	local_forget_flushes(l);
 	l->settling = false;
 	/* What it wrote for them, it may commit; what was scraped, too. */
-	if (l->conn != NULL)
-		rpc_conn_resume(l->conn);
+	if (l->server.conn != NULL)
+		rpc_conn_resume(l->server.conn);
 }
 
 void
@@ -240,7 +240,7 @@ producers_lost(struct producers *ps, uint32_t channel, uint32_t cause)
 		/* Upward counts what it had, and what stands here for it. */
 		(void)!local_scrape(l, 0, LOCAL_REST_NONE);
 		l->state = LOCAL_UNKNOWN;
-		if (l->conn == NULL)
+		if (l->server.conn == NULL)
 			local_free(l);
 		else
 			forget_agreed(l);
@@ -258,7 +258,7 @@ producers_refused(struct producers *ps, uint32_t channel, const char *why)
 	local_log(l, "by the collector: producer", utf8_escape(text,
 	    sizeof(text), why, strlen(why), ""));
 	l->state = LOCAL_REFUSED;
-	if (l->conn == NULL)
+	if (l->server.conn == NULL)
 		local_free(l);
 	else
 		forget_agreed(l);
@@ -270,7 +270,7 @@ producers_command(struct producers *ps, uint32_t channel,
 {
 	struct local *l = find(ps, channel);
 
-	if (l != NULL && l->conn != NULL && l->state == LOCAL_ANNOUNCED)
+	if (l != NULL && l->server.conn != NULL && l->state == LOCAL_ANNOUNCED)
 		local_command(l, command, len);
 }
 
@@ -282,8 +282,8 @@ producers_resume(struct producers *ps, uint32_t channel)
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
 		if (channel != 0 && l->channel != channel)
 			continue;
-		if (l->conn != NULL)
-			rpc_conn_resume(l->conn);
+		if (l->server.conn != NULL)
+			rpc_conn_resume(l->server.conn);
 		if (l->settling)
 			local_settle(l);
 	}

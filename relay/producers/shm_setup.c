@@ -1,6 +1,4 @@
 /* The memory that a producer shares with us. */
-#include <unistd.h>
-
 #include "transport/wire/pb_writer.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
@@ -37,11 +35,11 @@ make_shm(struct local *l, uint32_t page_kb)
 	    size > room(ps))
 		size = SHM_SIZE_DEFAULT;
 	if (size > room(ps)) {
-		rpc_conn_close(l->conn, "limits.max_total_shm_kb is reached");
+		rpc_conn_close(l->server.conn, "limits.max_total_shm_kb is reached");
 		return -1;
 	}
 	if ((l->shm = shm_new(size, page)) == NULL) {
-		rpc_conn_close(l->conn, "no memory to share");
+		rpc_conn_close(l->server.conn, "no memory to share");
 		return -1;
 	}
 	ps->shm_bytes += size;
@@ -68,24 +66,23 @@ local_set_up_tracing(struct local *l, uint32_t page_kb)
 	mark = pb_nest_begin(&w, CMD_SETUP_TRACING);
 	pb_put_uint(&w, 1, page);
 	pb_nest_end(&w, mark);
-	local_send(l, &w, l->shm != NULL && !l->shm_provided);
+	producer_server_send(&l->server, &w, l->shm != NULL &&
+	    !l->shm_provided ? shm_fd(l->shm) : -1);
 	pb_writer_done(&w);
 	return 0;
 }
 
 void
-local_adopt(struct local *l, struct rpc_call call, size_t page_size)
+local_adopt(struct local *l, struct rpc_call call,
+    const struct producer_init *q)
 {
 	const struct relay_limits *lim = &l->owner->settings->limits;
 	struct shm *shm;
 	char err[160];
-	int fd;
 
-	if ((fd = rpc_take_fd(call)) < 0)
-		return;
-	if ((shm = shm_adopt(fd, page_size, err, sizeof(err))) == NULL) {
-		local_log(l, "the producer's shared memory", err);
-		close(fd);
+	if ((shm = producer_init_shm(call, q, err, sizeof(err))) == NULL) {
+		if (err[0] != '\0')
+			local_log(l, "the producer's shared memory", err);
 		return;
 	}
 	if (shm_size(shm) / 1024 > lim->max_shm_kb ||
