@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes a C header with the number of every field of our schemas.
+"""Writes a C header with the number of every field, and of every value of an enum inside a message.
 
     protos/fields.py OUTPUT SCHEMA...
 
-TracePacket.timestamp is TracePacket_timestamp.  A message inside another goes by its own name where
-no other message has it (ChunksToMove_page), else with as many outer names in front as tell the two
-apart (ClockSnapshot_Clock_timestamp).
+TracePacket.timestamp is TracePacket_timestamp, and SyncClockRequest.PING SyncClockRequest_PING.  A
+message inside another goes by its own name where no other message has it (ChunksToMove_page), else
+with as many outer names in front as tell the two apart (ClockSnapshot_Clock_timestamp).
 
 Reads the part of the language that the schemas use: no maps, groups, extensions or services.
 """
@@ -14,10 +14,11 @@ import sys
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 TOKEN = re.compile(r'[{};=]|"[^"]*"|[^\s{};="]+')
+KINDS = ("message", "oneof", "enum")
 
 
 def messages(text):
-    """{(outer message, ..., message): [(field, number), ...]}, in the schema's order."""
+    """{(outer message, ..., message): [(field or value, number), ...]}, in the schema's order."""
     found, blocks, statement = {}, [], []
     for token in TOKEN.findall(COMMENT.sub("", text)):
         path = tuple(name for kind, name in blocks if kind == "message")
@@ -30,7 +31,7 @@ def messages(text):
         elif token != ";":
             statement.append(token)
             continue
-        elif blocks and blocks[-1][0] in ("message", "oneof") and statement[0] != "reserved":
+        elif path and blocks[-1][0] in KINDS and statement[0] not in ("option", "reserved"):
             equals = statement.index("=")
             found[path].append((statement[equals - 1], int(statement[equals + 1])))
         statement = []
@@ -49,7 +50,7 @@ def header(schemas):
     found = {}
     for schema in schemas:
         found.update(messages(schema))
-    lines = ["/* Field numbers of our schemas; written by protos/fields.py. */",
+    lines = ["/* Numbers of fields and values of enums; written by protos/fields.py. */",
              "#ifndef PROTOS_FIELDS_H", "#define PROTOS_FIELDS_H", ""]
     for path, fields in found.items():
         if fields:

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "protos/utf8.h"
 #include "transport/base/log.h"
 #include "transport/wire/pb_reader.h"
@@ -16,24 +17,8 @@ typedef Perfetto__Protos__TraceConfig trace_config_pb;
 typedef Perfetto__Protos__TraceConfig__DataSource data_source_pb;
 typedef Perfetto__Protos__TraceConfig__TriggerConfig trigger_config_pb;
 
-/* Field of TraceConfig. */
-#define OUTPUT_PATH 29
-
 #define FLUSH_TIMEOUT_DEFAULT_MS 5000u
 #define STOP_TIMEOUT_DEFAULT_MS 5000u
-
-/* Field numbers: wire-format.md. */
-enum {
-	TC_DATA_SOURCES = 2,
-	TC_DS_CONFIG = 1,
-	DSC_TARGET_BUFFER = 2,
-	DSC_TRACE_DURATION_MS = 3,
-	DSC_TRACING_SESSION_ID = 4,
-	DSC_EXTRA_GUARDRAILS = 6,
-	DSC_STOP_TIMEOUT_MS = 7,
-	DSC_SESSION_INITIATOR = 8,
-	DSC_PREFER_SUSPEND = 122,
-};
 
 static int
 refuse(char *err, size_t err_size, const char *sentence)
@@ -190,7 +175,7 @@ check_path_text(const uint8_t *bytes, size_t len, char *err, size_t err_size)
 
 	pb_init(&r, bytes, len);
 	while (pb_next(&r, &f)) {
-		if (f.number != OUTPUT_PATH || f.wire != PB_BYTES)
+		if (f.number != TraceConfig_output_path || f.wire != PB_BYTES)
 			continue;
 		for (i = 0; i < f.len; i += n)
 			if ((n = utf8_printable((const char *)f.data + i,
@@ -232,7 +217,8 @@ take_config_bytes(struct config_data_source *ds, const uint8_t *data,
 
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f)) {
-		if (f.number != TC_DS_CONFIG || f.wire != PB_BYTES)
+		if (f.number != TraceConfig_DataSource_config ||
+		    f.wire != PB_BYTES)
 			continue;
 		if (ds->config == NULL) {
 			ds->config = f.data;
@@ -320,8 +306,8 @@ read_data_sources(struct config *c, char *err, size_t err_size)
 	c->n_data_sources = c->pb->n_data_sources;
 	pb_init(&r, c->bytes, c->len);
 	while (pb_next(&r, &f)) {
-		if (f.number != TC_DATA_SOURCES || f.wire != PB_BYTES ||
-		    i >= c->n_data_sources)
+		if (f.number != TraceConfig_data_sources ||
+		    f.wire != PB_BYTES || i >= c->n_data_sources)
 			continue;
 		if (take_config_bytes(&c->data_sources[i++], f.data, f.len) !=
 		    0)
@@ -510,14 +496,14 @@ config_for_producer(const struct config *c,
 	pb_init(&r, ds->config, ds->config_len);
 	while (pb_next(&r, &f)) {
 		switch (f.number) {
-		case DSC_TARGET_BUFFER:
-		case DSC_TRACE_DURATION_MS:
-		case DSC_TRACING_SESSION_ID:
-		case DSC_EXTRA_GUARDRAILS:
-		case DSC_STOP_TIMEOUT_MS:
-		case DSC_SESSION_INITIATOR:
+		case DataSourceConfig_target_buffer:
+		case DataSourceConfig_trace_duration_ms:
+		case DataSourceConfig_tracing_session_id:
+		case DataSourceConfig_enable_extra_guardrails:
+		case DataSourceConfig_stop_timeout_ms:
+		case DataSourceConfig_session_initiator:
 			break; /* ours to say */
-		case DSC_PREFER_SUSPEND:
+		case DataSourceConfig_prefer_suspend_clock_for_duration:
 			if (!c->pb->prefer_suspend_clock_for_duration)
 				pb_put_raw(out, f.start,
 				    (size_t)(r.p - f.start));
@@ -527,15 +513,20 @@ config_for_producer(const struct config *c,
 			break;
 		}
 	}
-	pb_put_uint(out, DSC_TARGET_BUFFER, buffer);
-	pb_put_uint(out, DSC_TRACE_DURATION_MS, c->pb->duration_ms);
-	pb_put_uint(out, DSC_TRACING_SESSION_ID, session);
-	pb_put_uint(out, DSC_EXTRA_GUARDRAILS, c->pb->enable_extra_guardrails);
-	pb_put_uint(out, DSC_STOP_TIMEOUT_MS, config_stop_timeout_ms(c));
-	pb_put_uint(out, DSC_SESSION_INITIATOR, trusted_initiator ? 1 : 0);
+	pb_put_uint(out, DataSourceConfig_target_buffer, buffer);
+	pb_put_uint(out, DataSourceConfig_trace_duration_ms,
+	    c->pb->duration_ms);
+	pb_put_uint(out, DataSourceConfig_tracing_session_id, session);
+	pb_put_uint(out, DataSourceConfig_enable_extra_guardrails,
+	    c->pb->enable_extra_guardrails);
+	pb_put_uint(out, DataSourceConfig_stop_timeout_ms,
+	    config_stop_timeout_ms(c));
+	pb_put_uint(out, DataSourceConfig_session_initiator,
+	    trusted_initiator ? 1 : 0);
 	/* Only if so: older SDKs compare what they get with what they know. */
 	if (c->pb->prefer_suspend_clock_for_duration)
-		pb_put_uint(out, DSC_PREFER_SUSPEND, 1);
+		pb_put_uint(out,
+		    DataSourceConfig_prefer_suspend_clock_for_duration, 1);
 }
 
 int

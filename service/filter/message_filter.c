@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "protos/fields.h"
 #include "protos/trace_config.pb-c.h"
 #include "service/filter/bytecode.h"
 #include "service/filter/string_filter.h"
@@ -18,7 +19,6 @@
 
 /* The bytecode begins at Trace, packets are its field 1. */
 #define MESSAGE_TRACE      0u
-#define FIELD_TRACE_PACKET 1u
 
 typedef Perfetto__Protos__TraceConfig__TraceFilter filter_pb;
 typedef Perfetto__Protos__TraceConfig__TraceFilter__StringFilterChain chain_pb;
@@ -87,7 +87,7 @@ message_filter_new(const filter_pb *pb, char *err, size_t err_size)
 		goto fail;
 	if ((f->bytecode = load_bytecode(pb, err, err_size)) == NULL)
 		goto fail;
-	packet = bytecode_rule(f->bytecode, MESSAGE_TRACE, FIELD_TRACE_PACKET);
+	packet = bytecode_rule(f->bytecode, MESSAGE_TRACE, Trace_packet);
 	if (packet.action != FIELD_NESTED) {
 		snprintf(err, err_size, "Trace filter bytecode invalid: its "
 		    "first message is not Trace: field 1 is no message");

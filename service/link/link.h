@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protos/fields.h"
 #include "transport/base/compiler.h"
 #include "transport/link/link_out.h"
 #include "transport/link/link_wire.h"
@@ -32,11 +33,11 @@ struct service;
 
 /* LinkOpened.Why. */
 enum link_why {
-	LINK_RESUMED = 0,
-	LINK_NEW = 1,
-	LINK_COLLECTOR_RESTARTED = 2,
-	LINK_GRACE_OVER = 3,
-	LINK_GIVEN_UP = 4,
+	LINK_RESUMED = LinkOpened_RESUMED,
+	LINK_NEW = LinkOpened_NEW,
+	LINK_COLLECTOR_RESTARTED = LinkOpened_COLLECTOR_RESTARTED,
+	LINK_GRACE_OVER = LinkOpened_GRACE_OVER,
+	LINK_GIVEN_UP = LinkOpened_GIVEN_UP,
 };
 
 /* Of all links of a collector; the service's. */

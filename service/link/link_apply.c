@@ -1,6 +1,7 @@
 /*
  * What a block says, message by message, applied where it lies.
  */
+#include "protos/fields.h"
 #include "service/link/link_internal.h"
 
 #include <string.h>
@@ -15,9 +16,6 @@
 
 /* Messages between two looks at the clock. */
 #define MESSAGES_PER_CLOCK 128u
-
-enum { WRITER_ID = 1, WRITER_BUFFER = 2, REFUSED_NAME = 1, REFUSED_WHY = 2 };
-enum { DESC_NAME = 1 };
 
 struct turn {
 	uint64_t began_ms; /* 0: not looked yet */
@@ -71,10 +69,10 @@ tell_refused_source(struct link_channel *c, const struct pb_field *descriptor,
 	pb_writer_init(&w);
 	pb_init(&r, descriptor->data, descriptor->len);
 	while (pb_next(&r, &f))
-		if (f.number == DESC_NAME && f.wire == PB_BYTES &&
-		    f.len <= MACHINE_INFO_MAX)
-			pb_put_bytes(&w, REFUSED_NAME, f.data, f.len);
-	pb_put_string(&w, REFUSED_WHY, why);
+		if (f.number == DataSourceDescriptor_name &&
+		    f.wire == PB_BYTES && f.len <= MACHINE_INFO_MAX)
+			pb_put_bytes(&w, LinkSourceRefused_name, f.data, f.len);
+	pb_put_string(&w, LinkSourceRefused_reason, why);
 	log_limited(&c->link->service->refused_log, loop_now_ms(),
 	    LOG_LEVEL_WARN, "machine %u: data source of producer %u refused: "
 	    "%s", c->link->machine->id, c->producer->id, why);
@@ -93,9 +91,9 @@ register_writer(struct producer *p, const struct pb_field *f)
 
 	pb_init(&r, f->data, f->len);
 	while (pb_next(&r, &g)) {
-		if (g.number == WRITER_ID)
+		if (g.number == LinkWriter_writer)
 			writer = (uint32_t)g.value;
-		else if (g.number == WRITER_BUFFER)
+		else if (g.number == LinkWriter_buffer)
 			buffer = (uint32_t)g.value;
 	}
 	if (!r.bad)

@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "service/link/link_internal.h"
 
 #include <stdio.h>
@@ -189,8 +190,8 @@ put_consumed(struct link_channel *c, void *arg)
 		return;
 	p->left--;
 	mark = pb_nest_begin(p->w, p->field);
-	pb_put_uint(p->w, 1, c->number);
-	pb_put_uint(p->w, 2, c->consumed);
+	pb_put_uint(p->w, LinkConsumed_channel, c->number);
+	pb_put_uint(p->w, LinkConsumed_bytes, c->consumed);
 	pb_nest_end(p->w, mark);
 }
 

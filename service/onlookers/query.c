@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "protos/fields.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/pb_writer.h"
 #include "transport/clock/system_info.h"
@@ -10,43 +11,6 @@
 #include "service/session/producer.h"
 #include "service/session/session.h"
 #include "service/session/session_events.h"
-
-/* Field numbers: wire-format.md. */
-enum {
-	RESP_STATE = 1,
-	STATE_PRODUCERS = 1,
-	STATE_DATA_SOURCES = 2,
-	STATE_NUM_SESSIONS = 3,
-	STATE_NUM_STARTED = 4,
-	STATE_VERSION = 5,
-	STATE_SESSIONS = 6,
-	STATE_SUPPORTS_SESSIONS = 7,
-	PROD_ID = 1,
-	PROD_NAME = 2,
-	PROD_UID = 3,
-	PROD_SDK = 4,
-	PROD_PID = 5,
-	PROD_MACHINE_ID = 7,
-	PROD_MACHINE_NAME = 8,
-	DS_DESCRIPTOR = 1,
-	DS_PRODUCER = 2,
-	SES_ID = 1,
-	SES_UID = 2,
-	SES_STATE = 3,
-	SES_NAME = 4,
-	SES_BUFFER_KB = 5,
-	SES_DURATION = 6,
-	SES_NUM_DS = 7,
-	SES_START = 8,
-	SES_SCORE = 9,
-	SES_FILENAME = 10,
-	SES_STARTED = 11,
-	RESP_CAPABILITIES = 1,
-	CAP_QUERY = 1,
-	CAP_OBSERVABLE = 2,
-	CAP_OUTPUT_PATH = 3,
-	CAP_CLONE = 4,
-};
 
 /* Around an entry: 4 bytes of the envelope, 27 of the frame's head. */
 #define ENTRY_MOST (FRAME_MAX_BYTES - 32u)
@@ -76,28 +40,31 @@ struct query {
 static void
 put_producer(struct pb_writer *w, const struct producer *p)
 {
-	size_t mark = pb_nest_begin(w, STATE_PRODUCERS);
+	size_t mark = pb_nest_begin(w, TracingServiceState_producers);
 
-	pb_put_int(w, PROD_ID, (int32_t)p->id);
-	pb_put_string(w, PROD_NAME, p->name);
-	pb_put_int(w, PROD_UID, p->uid);
+	pb_put_int(w, Producer_id, (int32_t)p->id);
+	pb_put_string(w, Producer_name, p->name);
+	pb_put_int(w, Producer_uid, p->uid);
 	if (p->sdk_version != NULL)
-		pb_put_string(w, PROD_SDK, p->sdk_version);
-	pb_put_int(w, PROD_PID, p->pid);
+		pb_put_string(w, Producer_sdk_version, p->sdk_version);
+	pb_put_int(w, Producer_pid, p->pid);
 	if (p->machine->id != 0)
-		pb_put_uint(w, PROD_MACHINE_ID, p->machine->id);
+		pb_put_uint(w, Producer_machine_id, p->machine->id);
 	if (producer_machine_name(p) != NULL)
-		pb_put_string(w, PROD_MACHINE_NAME, producer_machine_name(p));
+		pb_put_string(w, Producer_machine_name,
+		    producer_machine_name(p));
 	pb_nest_end(w, mark);
 }
 
 static void
 put_data_source(struct pb_writer *w, const struct data_source *ds)
 {
-	size_t mark = pb_nest_begin(w, STATE_DATA_SOURCES);
+	size_t mark = pb_nest_begin(w, TracingServiceState_data_sources);
 
-	pb_put_bytes(w, DS_DESCRIPTOR, ds->descriptor, ds->descriptor_len);
-	pb_put_int(w, DS_PRODUCER, (int32_t)ds->producer->id);
+	pb_put_bytes(w, TracingServiceState_DataSource_ds_descriptor,
+	    ds->descriptor, ds->descriptor_len);
+	pb_put_int(w, TracingServiceState_DataSource_producer_id,
+	    (int32_t)ds->producer->id);
 	pb_nest_end(w, mark);
 }
 
@@ -105,23 +72,27 @@ static void
 put_session(struct pb_writer *w, const struct session *s)
 {
 	const Perfetto__Protos__TraceConfig *pb = s->config->pb;
-	size_t mark = pb_nest_begin(w, STATE_SESSIONS), i;
+	size_t mark = pb_nest_begin(w, TracingServiceState_tracing_sessions), i;
 
-	pb_put_uint(w, SES_ID, s->id);
-	pb_put_int(w, SES_UID, s->uid);
-	pb_put_string(w, SES_STATE, session_state_name(s->state));
+	pb_put_uint(w, TracingSession_id, s->id);
+	pb_put_int(w, TracingSession_consumer_uid, s->uid);
+	pb_put_string(w, TracingSession_state, session_state_name(s->state));
 	if (pb->unique_session_name != NULL)
-		pb_put_string(w, SES_NAME, pb->unique_session_name);
+		pb_put_string(w, TracingSession_unique_session_name,
+		    pb->unique_session_name);
 	for (i = 0; i < s->n_buffers; i++)
-		pb_put_uint(w, SES_BUFFER_KB, s->buffers[i].size / 1024);
-	pb_put_uint(w, SES_DURATION, pb->duration_ms);
-	pb_put_uint(w, SES_NUM_DS, s->n_instances);
-	pb_put_int(w, SES_START, s->start_realtime_ns);
+		pb_put_uint(w, TracingSession_buffer_size_kb,
+		    s->buffers[i].size / 1024);
+	pb_put_uint(w, TracingSession_duration_ms, pb->duration_ms);
+	pb_put_uint(w, TracingSession_num_data_sources, s->n_instances);
+	pb_put_int(w, TracingSession_start_realtime_ns, s->start_realtime_ns);
 	if (pb->has_bugreport_score)
-		pb_put_int(w, SES_SCORE, pb->bugreport_score);
+		pb_put_int(w, TracingSession_bugreport_score,
+		    pb->bugreport_score);
 	if (pb->bugreport_filename != NULL)
-		pb_put_string(w, SES_FILENAME, pb->bugreport_filename);
-	pb_put_uint(w, SES_STARTED, s->state == SESSION_STARTED);
+		pb_put_string(w, TracingSession_bugreport_filename,
+		    pb->bugreport_filename);
+	pb_put_uint(w, TracingSession_is_started, s->state == SESSION_STARTED);
 	pb_nest_end(w, mark);
 }
 
@@ -135,10 +106,11 @@ put_numbers(struct pb_writer *w, const struct service *sv)
 		n += !s->gone;
 		started += s->state == SESSION_STARTED;
 	}
-	pb_put_uint(w, STATE_SUPPORTS_SESSIONS, 1);
-	pb_put_uint(w, STATE_NUM_SESSIONS, n);
-	pb_put_uint(w, STATE_NUM_STARTED, started);
-	pb_put_string(w, STATE_VERSION, SYSTEM_INFO_VERSION);
+	pb_put_uint(w, TracingServiceState_supports_tracing_sessions, 1);
+	pb_put_uint(w, TracingServiceState_num_sessions, n);
+	pb_put_uint(w, TracingServiceState_num_sessions_started, started);
+	pb_put_string(w, TracingServiceState_tracing_service_version,
+	    SYSTEM_INFO_VERSION);
 }
 
 /* ---- the walk ---- */
@@ -258,7 +230,8 @@ query_next(struct query *q, size_t max, bool *last)
 			pb_put_raw(&q->part, q->entry.data, q->entry.len);
 		pb_writer_reset(&q->entry);
 	}
-	pb_put_bytes(&q->reply, RESP_STATE, q->part.data, q->part.len);
+	pb_put_bytes(&q->reply, QueryServiceStateResponse_service_state,
+	    q->part.data, q->part.len);
 	return q->part.failed || q->reply.failed ? NULL : &q->reply;
 }
 
@@ -306,13 +279,17 @@ const struct session_observer query_observer = {
 void
 query_capabilities(struct pb_writer *w)
 {
-	size_t mark = pb_nest_begin(w, RESP_CAPABILITIES);
+	size_t mark = pb_nest_begin(w, QueryCapabilitiesResponse_capabilities);
 
-	pb_put_uint(w, CAP_QUERY, 1);
-	pb_put_uint(w, CAP_OBSERVABLE, OBSERVE_INSTANCES);
-	pb_put_uint(w, CAP_OBSERVABLE, OBSERVE_ALL_STARTED);
-	pb_put_uint(w, CAP_OBSERVABLE, OBSERVE_CLONE_TRIGGER);
-	pb_put_uint(w, CAP_OUTPUT_PATH, 1);
-	pb_put_uint(w, CAP_CLONE, 1);
+	pb_put_uint(w, TracingServiceCapabilities_has_query_capabilities, 1);
+	pb_put_uint(w, TracingServiceCapabilities_observable_events,
+	    OBSERVE_INSTANCES);
+	pb_put_uint(w, TracingServiceCapabilities_observable_events,
+	    OBSERVE_ALL_STARTED);
+	pb_put_uint(w, TracingServiceCapabilities_observable_events,
+	    OBSERVE_CLONE_TRIGGER);
+	pb_put_uint(w, TracingServiceCapabilities_has_trace_config_output_path,
+	    1);
+	pb_put_uint(w, TracingServiceCapabilities_has_clone_session, 1);
 	pb_nest_end(w, mark);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/wire/pb_writer.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/session/file_writer.h"
@@ -14,65 +15,6 @@
 #include "service/session/session.h"
 #include "service/session/session_losses.h"
 #include "service/session/session_stats.h"
-
-/* Field numbers: protos/control.proto. */
-enum {
-	S_ID = 1,
-	S_NAME = 2,
-	S_STATE = 3,
-	S_OWNER = 4,
-	S_HAS_CONSUMER = 5,
-	S_DETACH_KEY = 6,
-	S_CREATED = 7,
-	S_STARTED = 8,
-	S_REMAINING = 9,
-	S_PLANNED = 10,
-	S_BUFFERS = 11,
-	S_FILE = 12,
-	S_FILE_BYTES = 13,
-	S_MAX_FILE_BYTES = 14,
-	S_MACHINES = 15,
-	S_PRODUCERS = 16,
-	S_DATA_SOURCES = 17,
-	S_SEQUENCES = 18,
-	S_PACKETS = 19,
-	S_PACKETS_LOST = 20,
-	S_FLUSHES_FAILED = 21,
-	S_WARNINGS = 22,
-	S_TRIGGERS = 23,
-	S_TRIGGER_MODE = 24,
-	S_TRIGGERS_HIT = 25,
-	S_STATS = 26,
-	S_CLONED_FROM = 27,
-	S_ERROR = 28,
-	S_COMPRESSION = 29,
-	S_FILTERED = 30,
-	S_ALL_MACHINES = 31,
-	S_ENDED = 32,
-	S_WRITERS = 33,
-	W_SEQUENCE = 1,
-	W_PRODUCER = 2,
-	W_PID = 3,
-	W_MACHINE = 4,
-	W_BUFFER = 5,
-	W_CHUNKS = 6,
-	W_BYTES = 7,
-	B_NAME = 1,
-	B_SIZE = 2,
-	B_USED = 3,
-	B_DISCARD = 4,
-	B_WRITTEN = 5,
-	B_LOST = 6,
-	B_CHUNKS_LOST = 7,
-	B_WRAPS = 8,
-};
-enum {
-	STATE_CONFIGURED = 1,
-	STATE_STARTED = 2,
-	STATE_STOPPING = 3,
-	STATE_DISABLED = 4,
-	STATE_CLONED = 5,
-};
 
 /*
  * Bounds on what configs and peers may make long: together, without the
@@ -110,19 +52,21 @@ state_of(const struct session *s)
 {
 	switch (s->state) {
 	case SESSION_CONFIGURED:
-		return s->ending ? STATE_STOPPING : STATE_CONFIGURED;
+		return s->ending ? SessionState_STOPPING :
+		    SessionState_CONFIGURED;
 	case SESSION_STARTED:
 		/* Its last flush belongs to the end. */
-		return s->ending ? STATE_STOPPING : STATE_STARTED;
+		return s->ending ? SessionState_STOPPING : SessionState_STARTED;
 	case SESSION_DISABLING:
-		return STATE_STOPPING;
+		return SessionState_STOPPING;
 	case SESSION_DISABLED:
 		/* Until its file is complete it is not over. */
-		return s->file != NULL ? STATE_STOPPING : STATE_DISABLED;
+		return s->file != NULL ? SessionState_STOPPING :
+		    SessionState_DISABLED;
 	case SESSION_CLONED:
 		break;
 	}
-	return STATE_CLONED;
+	return SessionState_CLONED;
 }
 
 static void
@@ -141,7 +85,7 @@ put_owner(struct pb_writer *w, const struct principal *p)
 		snprintf(text, sizeof(text), "nobody vouches");
 		break;
 	}
-	put_text(w, S_OWNER, text, TEXT_MAX);
+	put_text(w, SessionState_owner, text, TEXT_MAX);
 }
 
 static void
@@ -149,21 +93,24 @@ put_buffer(struct pb_writer *w, const struct session_buffer *b)
 {
 	const struct tb_stats *st = trace_buffer_stats(b->tb);
 	uint64_t used = trace_buffer_unread(b->tb), refused = 0;
-	size_t mark = pb_nest_begin(w, S_BUFFERS);
+	size_t mark = pb_nest_begin(w, SessionState_buffers);
 
 	/* How much a refused chunk held nobody knows: as much as others. */
 	if (st->chunks_written > 0)
 		refused = (uint64_t)((double)st->chunks_discarded *
 		    ((double)st->bytes_written / (double)st->chunks_written));
-	put_text(w, B_NAME, b->name, BUFFER_NAME_MAX);
-	pb_put_uint(w, B_SIZE, b->size);
-	pb_put_uint(w, B_USED, used < b->size ? used : b->size);
-	pb_put_uint(w, B_DISCARD, !b->ring);
-	pb_put_uint(w, B_WRITTEN, st->bytes_written);
-	pb_put_uint(w, B_LOST, st->bytes_overwritten + refused);
-	pb_put_uint(w, B_CHUNKS_LOST, st->chunks_overwritten +
+	put_text(w, SessionState_Buffer_name, b->name, BUFFER_NAME_MAX);
+	pb_put_uint(w, SessionState_Buffer_size, b->size);
+	pb_put_uint(w, SessionState_Buffer_used, used < b->size ? used :
+	    b->size);
+	pb_put_uint(w, SessionState_Buffer_discard, !b->ring);
+	pb_put_uint(w, SessionState_Buffer_bytes_written, st->bytes_written);
+	pb_put_uint(w, SessionState_Buffer_bytes_lost,
+	    st->bytes_overwritten + refused);
+	pb_put_uint(w, SessionState_Buffer_chunks_lost, st->chunks_overwritten +
 	    st->chunks_discarded);
-	pb_put_uint(w, B_WRAPS, st->write_wrap_count);
+	pb_put_uint(w, SessionState_Buffer_write_wrap_count,
+	    st->write_wrap_count);
 	pb_nest_end(w, mark);
 }
 
@@ -197,11 +144,11 @@ put_file(struct pb_writer *w, const struct session *s)
 
 	if (s->file == NULL && !s->wrote_file)
 		return;
-	put_text(w, S_FILE, s->file_path, FILE_MAX);
-	pb_put_uint(w, S_FILE_BYTES, s->file != NULL ?
+	put_text(w, SessionState_file, s->file_path, FILE_MAX);
+	pb_put_uint(w, SessionState_file_bytes, s->file != NULL ?
 	    file_writer_bytes(s->file) : s->file_bytes);
-	pb_put_uint(w, S_MAX_FILE_BYTES, pb->max_file_size_bytes);
-	put_text(w, S_COMPRESSION, compression_of(pb), TEXT_MAX);
+	pb_put_uint(w, SessionState_max_file_bytes, pb->max_file_size_bytes);
+	put_text(w, SessionState_compression, compression_of(pb), TEXT_MAX);
 }
 
 static void
@@ -215,10 +162,10 @@ put_triggers(struct pb_writer *w, const struct session *s)
 	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__UNSPECIFIED)
 		return;
 	for (i = 0; i < t->n_triggers && bytes < TRIGGERS_BYTES; i++)
-		bytes += put_text(w, S_TRIGGERS, t->triggers[i]->name,
-		    TEXT_MAX);
-	pb_put_uint(w, S_TRIGGER_MODE, (uint64_t)t->trigger_mode);
-	pb_put_uint(w, S_TRIGGERS_HIT, s->n_triggers_hit);
+		bytes += put_text(w, SessionState_triggers,
+		    t->triggers[i]->name, TEXT_MAX);
+	pb_put_uint(w, SessionState_trigger_mode, (uint64_t)t->trigger_mode);
+	pb_put_uint(w, SessionState_triggers_hit, s->n_triggers_hit);
 }
 
 static void
@@ -227,7 +174,8 @@ put_warnings(struct pb_writer *w, const struct session *s)
 	size_t i, bytes = 0;
 
 	for (i = 0; i < s->n_warnings && bytes < WARNINGS_BYTES; i++)
-		bytes += put_text(w, S_WARNINGS, s->warnings[i], TEXT_MAX * 2);
+		bytes += put_text(w, SessionState_warnings, s->warnings[i],
+		    TEXT_MAX * 2);
 }
 
 static void
@@ -238,15 +186,15 @@ put_machines(struct pb_writer *w, const struct session *s, bool host)
 	char text[32];
 
 	if (host)
-		pb_put_string(w, S_MACHINES, "host");
+		pb_put_string(w, SessionState_machines, "host");
 	for (i = 0; (m = readback_machine(s->readback, i)) != NULL; i++) {
 		if (bytes >= MACHINES_BYTES)
 			continue;
 		snprintf(text, sizeof(text), "machine %u", (unsigned)m->id);
-		bytes += put_text(w, S_MACHINES, m->name != NULL &&
+		bytes += put_text(w, SessionState_machines, m->name != NULL &&
 		    m->name[0] != '\0' ? m->name : text, TEXT_MAX);
 	}
-	pb_put_uint(w, S_ALL_MACHINES, i + host);
+	pb_put_uint(w, SessionState_all_machines, i + host);
 }
 
 static void
@@ -257,14 +205,15 @@ put_crowd(struct pb_writer *w, const struct session *s)
 	size_t i;
 
 	put_machines(w, s, c.host);
-	pb_put_uint(w, S_PRODUCERS, c.producers);
-	pb_put_uint(w, S_DATA_SOURCES, c.data_sources);
+	pb_put_uint(w, SessionState_producers, c.producers);
+	pb_put_uint(w, SessionState_data_sources, c.data_sources);
 	/* A sequence gets its id when it is first read. */
 	for (i = 0; i < s->n_buffers; i++)
 		if (s->buffers[i].tb != NULL)
 			sequences += trace_buffer_sequences(s->buffers[i].tb);
 	given = sequence_map_last_id(s->sequences) - SERVICE_PACKETS_SEQUENCE;
-	pb_put_uint(w, S_SEQUENCES, given > sequences ? given : sequences);
+	pb_put_uint(w, SessionState_sequences, given > sequences ? given :
+	    sequences);
 }
 
 static const struct producer *
@@ -283,19 +232,19 @@ put_writer(struct pb_writer *w, const struct service *sv,
     const struct sequence_writer *writer)
 {
 	const struct producer *p = producer_of(sv, writer->producer);
-	size_t mark = pb_nest_begin(w, S_WRITERS);
+	size_t mark = pb_nest_begin(w, SessionState_writers);
 
 	if (writer->sequence != 0)
-		pb_put_uint(w, W_SEQUENCE, writer->sequence);
+		pb_put_uint(w, Writer_sequence_id, writer->sequence);
 	if (p != NULL) {
-		put_text(w, W_PRODUCER, p->name, BUFFER_NAME_MAX);
-		put_text(w, W_MACHINE, p->machine->id == 0 ? "host" :
+		put_text(w, Writer_producer, p->name, BUFFER_NAME_MAX);
+		put_text(w, Writer_machine, p->machine->id == 0 ? "host" :
 		    producer_machine_name(p), BUFFER_NAME_MAX);
 	}
-	pb_put_int(w, W_PID, writer->pid);
-	pb_put_uint(w, W_BUFFER, writer->buffer);
-	pb_put_uint(w, W_CHUNKS, writer->chunks);
-	pb_put_uint(w, W_BYTES, writer->bytes);
+	pb_put_int(w, Writer_pid, writer->pid);
+	pb_put_uint(w, Writer_buffer, writer->buffer);
+	pb_put_uint(w, Writer_chunks, writer->chunks);
+	pb_put_uint(w, Writer_bytes, writer->bytes);
 	pb_nest_end(w, mark);
 }
 
@@ -324,9 +273,9 @@ put_counts(struct pb_writer *w, const struct session *s)
 	n = session_losses_by_machine(s, losses, LOSSES_MAX);
 	for (i = 0; i < n; i++)
 		lost += losses[i].packets;
-	pb_put_uint(w, S_PACKETS, s->packets_stored);
-	pb_put_uint(w, S_PACKETS_LOST, lost);
-	pb_put_uint(w, S_FLUSHES_FAILED, s->flushes_failed);
+	pb_put_uint(w, SessionState_packets, s->packets_stored);
+	pb_put_uint(w, SessionState_packets_lost, lost);
+	pb_put_uint(w, SessionState_flushes_failed, s->flushes_failed);
 }
 
 static void
@@ -338,15 +287,18 @@ put_times(struct pb_writer *w, const struct session *s)
 	if (pb->trigger_config != NULL &&
 	    pb->trigger_config->trigger_timeout_ms != 0)
 		planned = pb->trigger_config->trigger_timeout_ms;
-	pb_put_uint(w, S_CREATED, (uint64_t)s->created_realtime_ns);
+	pb_put_uint(w, SessionState_created_ns,
+	    (uint64_t)s->created_realtime_ns);
 	if (s->start_realtime_ns != 0)
-		pb_put_uint(w, S_STARTED, (uint64_t)s->start_realtime_ns);
+		pb_put_uint(w, SessionState_started_ns,
+		    (uint64_t)s->start_realtime_ns);
 	if (s->end_realtime_ns != 0)
-		pb_put_uint(w, S_ENDED, (uint64_t)s->end_realtime_ns);
+		pb_put_uint(w, SessionState_ended_ns,
+		    (uint64_t)s->end_realtime_ns);
 	if (session_remaining_ms(s, &left))
-		pb_put_uint(w, S_REMAINING, left);
+		pb_put_uint(w, SessionState_remaining_ms, left);
 	if (planned != 0)
-		pb_put_uint(w, S_PLANNED, planned);
+		pb_put_uint(w, SessionState_planned_ms, planned);
 }
 
 void
@@ -355,12 +307,13 @@ session_report(struct session *s, bool with_stats, struct pb_writer *w)
 	const Perfetto__Protos__TraceConfig *pb = s->config->pb;
 	size_t begin = w->len, end, mark;
 
-	pb_put_uint(w, S_ID, s->id);
-	put_text(w, S_NAME, pb->unique_session_name, TEXT_MAX);
-	pb_put_uint(w, S_STATE, state_of(s));
+	pb_put_uint(w, SessionState_id, s->id);
+	put_text(w, SessionState_unique_session_name, pb->unique_session_name,
+	    TEXT_MAX);
+	pb_put_uint(w, SessionState_state, state_of(s));
 	put_owner(w, &s->owner);
-	pb_put_uint(w, S_HAS_CONSUMER, s->ops != NULL);
-	put_text(w, S_DETACH_KEY, s->detach_key, TEXT_MAX);
+	pb_put_uint(w, SessionState_has_consumer, s->ops != NULL);
+	put_text(w, SessionState_detach_key, s->detach_key, TEXT_MAX);
 	put_times(w, s);
 	put_buffers(w, s);
 	put_file(w, s);
@@ -369,14 +322,14 @@ session_report(struct session *s, bool with_stats, struct pb_writer *w)
 	put_triggers(w, s);
 	put_warnings(w, s);
 	if (s->cloned_from != 0)
-		pb_put_uint(w, S_CLONED_FROM, s->cloned_from);
-	put_text(w, S_ERROR, s->end_error, TEXT_MAX * 2);
-	pb_put_uint(w, S_FILTERED, pb->trace_filter != NULL);
+		pb_put_uint(w, SessionState_cloned_from, s->cloned_from);
+	put_text(w, SessionState_error, s->end_error, TEXT_MAX * 2);
+	pb_put_uint(w, SessionState_filtered, pb->trace_filter != NULL);
 	if (!with_stats)
 		return;
 	put_writers(w, s);
 	end = w->len;
-	mark = pb_nest_begin(w, S_STATS);
+	mark = pb_nest_begin(w, SessionState_stats);
 	session_stats_message(s, w);
 	pb_nest_end(w, mark);
 	if (w->len - begin > SESSION_REPORT_MAX)

@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/packet/packet_check.h"
 
@@ -26,12 +27,18 @@ enum {
 	WIRE_FIXED32 = 5,
 };
 
-/* Only the service may write these (TracePacket field numbers). */
+/* Only the service may write these; 64 fields of TracePacket a word. */
 #define BIT(field) (1ull << ((field)&63))
 static const uint64_t trusted_fields[] = {
-	BIT(3) | BIT(10) | BIT(33) | BIT(35) | BIT(36) | BIT(50),
-	BIT(69) | BIT(79) | BIT(98) | BIT(124) | BIT(125),
-	BIT(133),
+	BIT(TracePacket_trusted_uid) |
+	    BIT(TracePacket_trusted_packet_sequence_id) |
+	    BIT(TracePacket_trace_config) | BIT(TracePacket_trace_stats) |
+	    BIT(TracePacket_synchronization_marker) |
+	    BIT(TracePacket_compressed_packets),
+	BIT(TracePacket_service_event) | BIT(TracePacket_trusted_pid) |
+	    BIT(TracePacket_machine_id) | BIT(TracePacket_trace_provenance) |
+	    BIT(TracePacket_protovms),
+	BIT(TracePacket_zstd_compressed_packets),
 };
 #define TRUSTED_END (64u * 3u)
 

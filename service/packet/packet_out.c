@@ -2,22 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/packet/packet_out.h"
 #include "service/sink/file_sink.h"
+#include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
-/* Tags of one byte each: all are fields below 16, length-delimited or varint */
-#define TAG_TRACE_PACKET     0x0a /* Trace.packet */
-#define TAG_RESPONSE_SLICES  0x12 /* ReadBuffersResponse.slices */
-#define TAG_SLICE_DATA       0x0a /* Slice.data */
-#define TAG_SLICE_LAST       0x10 /* Slice.last_slice_for_packet */
-#define TAG_TRUSTED_UID      0x18 /* TracePacket.trusted_uid */
-#define TAG_TRUSTED_SEQUENCE 0x50 /* .trusted_packet_sequence_id */
-/* Two bytes */
-#define FIELD_PREVIOUS_PACKET_DROPPED 42u
-#define FIELD_TRUSTED_PID             79u
-#define FIELD_MACHINE_ID              98u
 
 /* Tag and 5-byte varint: previous_packet_dropped at its longest. */
 #define LOSS_MAX 7u
@@ -59,14 +50,14 @@ packet_trailer_init(struct packet_trailer *t, int32_t uid, int32_t pid,
 	uint8_t *p = t->bytes;
 
 	memset(t->bytes, 0, sizeof(t->bytes));
-	*p++ = TAG_TRUSTED_UID;
+	*p++ = PB_TAG(TracePacket_trusted_uid, PB_VARINT);
 	p += pb_encode_varint(p, (uint64_t)(int64_t)uid);
-	*p++ = TAG_TRUSTED_SEQUENCE;
+	*p++ = PB_TAG(TracePacket_trusted_packet_sequence_id, PB_VARINT);
 	p += pb_encode_varint(p, sequence);
 	if (pid > 0)
-		p = put_varint_field(p, FIELD_TRUSTED_PID, (uint64_t)pid);
+		p = put_varint_field(p, TracePacket_trusted_pid, (uint64_t)pid);
 	if (machine != 0)
-		p = put_varint_field(p, FIELD_MACHINE_ID, machine);
+		p = put_varint_field(p, TracePacket_machine_id, machine);
 	t->len = (size_t)(p - t->bytes);
 }
 
@@ -80,7 +71,8 @@ put_trailer(uint8_t *p, const struct packet_trailer *t, uint32_t loss)
 		p += t->len;
 	}
 	if (UNLIKELY(loss != 0))
-		p = put_varint_field(p, FIELD_PREVIOUS_PACKET_DROPPED, loss);
+		p = put_varint_field(p, TracePacket_previous_packet_dropped,
+		    loss);
 	return p;
 }
 
@@ -156,7 +148,7 @@ put_file(struct packet_out *o, const struct tb_slice *slices, size_t n,
 	if (UNLIKELY(b->cap - b->len < most) && !file_sink_reserve(b, most))
 		return false;
 	p = b->data + b->len;
-	*p++ = TAG_TRACE_PACKET;
+	*p++ = PB_TAG(Trace_packet, PB_BYTES);
 	p += pb_encode_varint(p, size + trailer_size(t, loss));
 	for (i = 0; i < n; i++) {
 		memcpy(p, slices[i].data, slices[i].len);
@@ -174,9 +166,9 @@ begin_slice(struct packet_out *o, size_t n, bool last)
 	uint8_t *p = o->reply + o->len;
 	size_t inner = 1 + pb_varint_size(n) + n + (last ? 2 : 0);
 
-	*p++ = TAG_RESPONSE_SLICES;
+	*p++ = PB_TAG(ReadBuffersResponse_slices, PB_BYTES);
 	p += pb_encode_varint(p, inner);
-	*p++ = TAG_SLICE_DATA;
+	*p++ = PB_TAG(Slice_data, PB_BYTES);
 	return p + pb_encode_varint(p, n);
 }
 
@@ -185,7 +177,7 @@ static void
 end_slice(struct packet_out *o, uint8_t *p, bool last)
 {
 	if (last) {
-		*p++ = TAG_SLICE_LAST;
+		*p++ = PB_TAG(Slice_last_slice_for_packet, PB_VARINT);
 		*p++ = 1;
 	}
 	o->len = (size_t)(p - o->reply);

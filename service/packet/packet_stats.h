@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protos/fields.h"
 #include "transport/base/compiler.h"
 
 struct pb_writer;
@@ -62,8 +63,8 @@ struct packet_foreign_clock {
 /* TraceStats.FinalFlushOutcome */
 enum packet_final_flush {
 	FINAL_FLUSH_UNSPECIFIED = 0, /* left out */
-	FINAL_FLUSH_SUCCEEDED = 1,
-	FINAL_FLUSH_FAILED = 2,
+	FINAL_FLUSH_SUCCEEDED = TraceStats_FINAL_FLUSH_SUCCEEDED,
+	FINAL_FLUSH_FAILED = TraceStats_FINAL_FLUSH_FAILED,
 };
 
 /* Of a session with a trace_filter. */

@@ -1,18 +1,8 @@
 #include "service/packet/packet_time.h"
 
+#include "protos/fields.h"
 #include "transport/clock/clock_snapshot.h"
 #include "transport/wire/pb_reader.h"
-
-/* Field numbers: reference wire-format.md, under the name of each message */
-enum trace_packet_field {
-	PACKET_CLOCK_SNAPSHOT = 6,
-	PACKET_TIMESTAMP = 8,
-	PACKET_TIMESTAMP_CLOCK_ID = 58,
-	PACKET_DEFAULTS = 59,
-};
-enum { DEFAULTS_CLOCK_ID = 58 };
-enum { SNAPSHOT_CLOCKS = 1 };
-enum { CLOCK_CLOCK_ID = 1, CLOCK_TIMESTAMP = 2 };
 
 static bool
 counts_from_boot(uint64_t clock)
@@ -45,12 +35,12 @@ read_snapshot(const struct pb_field *snapshot, struct packet_time *out)
 
 	pb_init(&r, snapshot->data, snapshot->len);
 	while (pb_next(&r, &f)) {
-		if (f.number != SNAPSHOT_CLOCKS || f.wire != PB_BYTES)
+		if (f.number != ClockSnapshot_clocks || f.wire != PB_BYTES)
 			continue;
-		clock = varint_of(&f, CLOCK_CLOCK_ID);
+		clock = varint_of(&f, ClockSnapshot_Clock_clock_id);
 		if (counts_from_boot(clock)) {
 			out->clock = (uint32_t)clock;
-			out->ns = varint_of(&f, CLOCK_TIMESTAMP);
+			out->ns = varint_of(&f, ClockSnapshot_Clock_timestamp);
 			out->is_reading = true;
 		}
 	}
@@ -66,16 +56,18 @@ packet_time_of(const uint8_t *packet, size_t len, bool *other_default)
 
 	pb_init(&r, packet, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == PACKET_TIMESTAMP && f.wire == PB_VARINT)
+		if (f.number == TracePacket_timestamp && f.wire == PB_VARINT)
 			timestamp = f.value;
-		else if (f.number == PACKET_TIMESTAMP_CLOCK_ID &&
+		else if (f.number == TracePacket_timestamp_clock_id &&
 		    f.wire == PB_VARINT)
 			clock = f.value;
-		else if (f.number == PACKET_CLOCK_SNAPSHOT &&
+		else if (f.number == TracePacket_clock_snapshot &&
 		    f.wire == PB_BYTES)
 			read_snapshot(&f, &snapshot);
-		else if (f.number == PACKET_DEFAULTS && f.wire == PB_BYTES) {
-			named = varint_of(&f, DEFAULTS_CLOCK_ID);
+		else if (f.number == TracePacket_trace_packet_defaults &&
+		    f.wire == PB_BYTES) {
+			named = varint_of(&f,
+			    TracePacketDefaults_timestamp_clock_id);
 			*other_default = named != 0 &&
 			    named != CLOCK_ID_BOOTTIME;
 		}

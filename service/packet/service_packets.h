@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protos/fields.h"
+
 struct clock_reading;
 struct packet_stats;
 struct system_info;
@@ -49,24 +51,30 @@ void service_packets_system_info(struct pb_writer *w, int32_t uid,
 void service_packets_remote_system_info(struct pb_writer *w, int32_t uid,
     uint32_t machine, const uint8_t *info, size_t len);
 
-/* TracingServiceEvent: field numbers of the kinds that are a bool. */
+/* The kinds of TracingServiceEvent that are a bool. */
 enum service_event {
-	SERVICE_EVENT_ALL_DATA_SOURCES_STARTED = 1,
-	SERVICE_EVENT_TRACING_STARTED = 2,
-	SERVICE_EVENT_ALL_DATA_SOURCES_FLUSHED = 3,
-	SERVICE_EVENT_READ_TRACING_BUFFERS_COMPLETED = 4,
-	SERVICE_EVENT_TRACING_DISABLED = 5,
-	SERVICE_EVENT_SEIZED_FOR_BUGREPORT = 6,
-	SERVICE_EVENT_FLUSH_STARTED = 9,
-	SERVICE_EVENT_CLONE_STARTED = 10,
+	SERVICE_EVENT_ALL_DATA_SOURCES_STARTED =
+	    TracingServiceEvent_all_data_sources_started,
+	SERVICE_EVENT_TRACING_STARTED = TracingServiceEvent_tracing_started,
+	SERVICE_EVENT_ALL_DATA_SOURCES_FLUSHED =
+	    TracingServiceEvent_all_data_sources_flushed,
+	SERVICE_EVENT_READ_TRACING_BUFFERS_COMPLETED =
+	    TracingServiceEvent_read_tracing_buffers_completed,
+	SERVICE_EVENT_TRACING_DISABLED = TracingServiceEvent_tracing_disabled,
+	SERVICE_EVENT_SEIZED_FOR_BUGREPORT =
+	    TracingServiceEvent_seized_for_bugreport,
+	SERVICE_EVENT_FLUSH_STARTED = TracingServiceEvent_flush_started,
+	SERVICE_EVENT_CLONE_STARTED = TracingServiceEvent_clone_started,
 };
 void service_packets_event(struct pb_writer *w, int32_t uid, uint64_t ts,
     enum service_event event);
 
 /* The kinds that name data sources. */
 enum service_slow_event {
-	SERVICE_EVENT_SLOW_STARTING_DATA_SOURCES = 7,
-	SERVICE_EVENT_LAST_FLUSH_SLOW_DATA_SOURCES = 8,
+	SERVICE_EVENT_SLOW_STARTING_DATA_SOURCES =
+	    TracingServiceEvent_slow_starting_data_sources,
+	SERVICE_EVENT_LAST_FLUSH_SLOW_DATA_SOURCES =
+	    TracingServiceEvent_last_flush_slow_data_sources,
 };
 /* At most this many are named; the rest is left out. */
 #define SERVICE_PACKETS_SLOW_MAX 32u
@@ -119,11 +127,14 @@ void service_packets_provenance(struct pb_writer *w, int32_t uid, uint64_t ts,
 
 /* ConcurrentSessionEvent.State */
 enum service_session_state {
-	SERVICE_SESSION_DISABLED = 1,
-	SERVICE_SESSION_CONFIGURED = 2,
-	SERVICE_SESSION_STARTED = 3,
-	SERVICE_SESSION_STOPPING = 4, /* waits for stop acknowledgements */
-	SERVICE_SESSION_CLONED = 5,   /* read-only */
+	SERVICE_SESSION_DISABLED = ConcurrentSessionEvent_STATE_DISABLED,
+	SERVICE_SESSION_CONFIGURED = ConcurrentSessionEvent_STATE_CONFIGURED,
+	SERVICE_SESSION_STARTED = ConcurrentSessionEvent_STATE_STARTED,
+	/* waits for stop acknowledgements */
+	SERVICE_SESSION_STOPPING =
+	    ConcurrentSessionEvent_STATE_DISABLING_WAITING_STOP_ACKS,
+	SERVICE_SESSION_CLONED =
+	    ConcurrentSessionEvent_STATE_CLONED_READ_ONLY,
 };
 struct service_session_event {
 	enum service_session_state state;

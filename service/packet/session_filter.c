@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
 #include "service/filter/message_filter.h"
@@ -25,8 +26,13 @@ struct session_filter {
 
 /* TraceConfig.trace_filter, its chains, their rules, the strings of a rule. */
 static const uint64_t path_to_strings[] = {
-	1ull << 33, 1ull << 3 | 1ull << 5, 1ull << 1,
-	1ull << 2 | 1ull << 3 | 1ull << 4,
+	1ull << TraceConfig_trace_filter,
+	1ull << TraceFilter_string_filter_chain |
+	    1ull << TraceFilter_string_filter_chain_v54,
+	1ull << StringFilterChain_rules,
+	1ull << StringFilterRule_regex_pattern |
+	    1ull << StringFilterRule_atrace_payload_starts_with |
+	    1ull << StringFilterRule_name,
 };
 #define PATH_DEPTH (sizeof(path_to_strings) / sizeof(*path_to_strings))
 

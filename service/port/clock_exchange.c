@@ -1,15 +1,7 @@
 #include "service/port/clock_exchange.h"
 
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
-
-/* SyncClockRequest and its Clock (reference wire-format.md). */
-enum {
-	REQUEST_PHASE = 1,
-	REQUEST_CLOCKS = 2,
-	CLOCK_CLOCK_ID = 1,
-	CLOCK_TIMESTAMP = 2,
-};
-enum { PHASE_PING = 1, PHASE_UPDATE = 2 };
 
 /* Ids that mean the same clock everywhere; others are a sequence's own. */
 #define BUILTIN_CLOCK_MAX 63u
@@ -25,9 +17,11 @@ add_clock(struct machine_clock_sample *s, const struct pb_field *message,
 
 	pb_init(&r, message->data, message->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == CLOCK_CLOCK_ID && f.wire == PB_VARINT)
+		if (f.number == SyncClockRequest_Clock_clock_id &&
+		    f.wire == PB_VARINT)
 			c.id = (uint32_t)f.value;
-		else if (f.number == CLOCK_TIMESTAMP && f.wire == PB_VARINT)
+		else if (f.number == SyncClockRequest_Clock_timestamp &&
+		    f.wire == PB_VARINT)
 			c.ns = f.value;
 	}
 	*bad |= r.bad;
@@ -58,9 +52,10 @@ read_request(const uint8_t *data, size_t len, struct machine_clock_sample *s,
 	s->n_client = 0;
 	pb_init(&r, data, len);
 	while (why == NULL && pb_next(&r, &f)) {
-		if (f.number == REQUEST_PHASE && f.wire == PB_VARINT)
+		if (f.number == SyncClockRequest_phase && f.wire == PB_VARINT)
 			*phase = f.value;
-		else if (f.number == REQUEST_CLOCKS && f.wire == PB_BYTES)
+		else if (f.number == SyncClockRequest_clocks &&
+		    f.wire == PB_BYTES)
 			why = add_clock(s, &f, bad);
 	}
 	*bad |= r.bad;
@@ -131,12 +126,12 @@ clock_exchange_step(struct clock_exchange *x, const uint8_t *request,
 	reason = read_request(request, len, &s, &phase, &bad);
 	if (bad)
 		return CLOCK_EXCHANGE_BAD;
-	if (reason == NULL && phase == PHASE_PING) {
+	if (reason == NULL && phase == SyncClockRequest_PING) {
 		x->ping = s;
 		x->pinged = true;
 		return CLOCK_EXCHANGE_PINGED;
 	}
-	if (reason == NULL && phase != PHASE_UPDATE)
+	if (reason == NULL && phase != SyncClockRequest_UPDATE)
 		reason = "it is neither PING nor UPDATE";
 	if (reason == NULL && !pinged)
 		reason = "an UPDATE without a PING before it";

@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "service/port/consumer_internal.h"
 
 #include <stdlib.h>
@@ -18,14 +19,17 @@ clone_done(void *arg, struct session *clone, bool was_file, const char *error)
 
 	p->clone.conn = NULL;
 	pb_writer_init(&w);
-	pb_put_uint(&w, 1, clone != NULL);
+	pb_put_uint(&w, CloneSessionResponse_success, clone != NULL);
 	if (clone == NULL) {
-		pb_put_string(&w, 2, error);
+		pb_put_string(&w, CloneSessionResponse_error, error);
 	} else {
-		pb_put_int(&w, 3, (int64_t)clone->uuid_msb);
-		pb_put_int(&w, 4, (int64_t)clone->uuid_lsb);
+		pb_put_int(&w, CloneSessionResponse_uuid_msb,
+		    (int64_t)clone->uuid_msb);
+		pb_put_int(&w, CloneSessionResponse_uuid_lsb,
+		    (int64_t)clone->uuid_lsb);
 		if (was_file)
-			pb_put_uint(&w, 5, 1);
+			pb_put_uint(&w,
+			    CloneSessionResponse_was_write_into_file, 1);
 		clone->ops = &consumer_session_ops;
 		clone->port = p;
 		p->session = clone;
@@ -40,11 +44,22 @@ clone_refused(struct rpc_call call, const char *error)
 	struct pb_writer w;
 
 	pb_writer_init(&w);
-	pb_put_uint(&w, 1, 0);
-	pb_put_string(&w, 2, error);
+	pb_put_uint(&w, CloneSessionResponse_success, 0);
+	pb_put_string(&w, CloneSessionResponse_error, error);
 	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	return RPC_OK;
+}
+
+/* The last one counts. */
+static bool
+take_text(const struct pb_field *f, char **text)
+{
+	if (f->wire != PB_BYTES)
+		return false;
+	free(*text);
+	*text = strndup((const char *)f->data, f->len);
+	return *text != NULL;
 }
 
 static bool
@@ -53,40 +68,39 @@ parse_clone(const uint8_t *args, size_t len, struct clone_request *q,
 {
 	struct pb_reader r;
 	struct pb_field f;
-	char **text;
 
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f)) {
 		switch (f.number) {
-		case 1:
+		case CloneSessionRequest_session_id:
 			q->session_id = f.value;
 			break;
-		case 2:
+		case CloneSessionRequest_skip_trace_filter:
 			q->skip_trace_filter = f.wire == PB_VARINT &&
 			    f.value != 0;
 			break;
-		case 3:
+		case CloneSessionRequest_for_bugreport:
 			q->for_bugreport = f.value != 0;
 			break;
-		case 4:
-		case 5:
-		case 6:
-			if (f.wire != PB_BYTES)
-				return false;
-			text = f.number == 4 ? name : f.number == 5 ? trigger :
-			    producer;
-			free(*text);
-			*text = strndup((const char *)f.data, f.len);
-			if (*text == NULL)
+		case CloneSessionRequest_unique_session_name:
+			if (!take_text(&f, name))
 				return false;
 			break;
-		case 7:
+		case CloneSessionRequest_clone_trigger_name:
+			if (!take_text(&f, trigger))
+				return false;
+			break;
+		case CloneSessionRequest_clone_trigger_producer_name:
+			if (!take_text(&f, producer))
+				return false;
+			break;
+		case CloneSessionRequest_clone_trigger_trusted_producer_uid:
 			t->producer_uid = (int32_t)f.value;
 			break;
-		case 8:
+		case CloneSessionRequest_clone_trigger_boot_time_ns:
 			t->boot_time_ns = f.value;
 			break;
-		case 9:
+		case CloneSessionRequest_clone_trigger_delay_ms:
 			t->delay_ms = f.value;
 			break;
 		default:

@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "service/port/consumer_internal.h"
 
 #include <stdlib.h>
@@ -40,9 +41,9 @@ consumer_flush(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == 1)
+		if (f.number == FlushRequest_timeout_ms)
 			timeout = f.value;
-		else if (f.number == 2)
+		else if (f.number == FlushRequest_flags)
 			flags = f.value;
 	}
 	if (r.bad)

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "protos/fields.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_writer.h"
@@ -15,9 +16,6 @@
 #include "service/access/trust.h"
 
 #define READ_LOW_BYTES (64u * 1024u)
-
-/* EnableTracingResponse: a field of ours, which others skip. */
-enum { ENABLE_WARNINGS = 1001 };
 
 enum rpc_verdict
 consumer_done(struct rpc_call call)
@@ -40,11 +38,12 @@ consumer_reply_disabled(struct consumer_port *p, const char *error)
 		return;
 	p->enable.conn = NULL;
 	pb_writer_init(&w);
-	pb_put_uint(&w, 1, 1);
+	pb_put_uint(&w, EnableTracingResponse_disabled, 1);
 	if (error != NULL)
-		pb_put_string(&w, 3, error);
+		pb_put_string(&w, EnableTracingResponse_error, error);
 	for (i = 0; s != NULL && i < s->n_warnings; i++)
-		pb_put_string(&w, ENABLE_WARNINGS, s->warnings[i]);
+		pb_put_string(&w, EnableTracingResponse_warnings,
+		    s->warnings[i]);
 	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 }

@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "service/port/consumer_internal.h"
 
 #include "transport/wire/pb_reader.h"
@@ -19,7 +20,7 @@ consumer_get_trace_stats(void *ctx, struct rpc_call call,
 	if (p->session == NULL)
 		return RPC_REJECT;
 	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, 1);
+	mark = pb_nest_begin(&w, GetTraceStatsResponse_trace_stats);
 	session_stats_message(p->session, &w);
 	pb_nest_end(&w, mark);
 	rpc_reply_written(call, &w);
@@ -79,8 +80,9 @@ consumer_save_for_bugreport(void *ctx, struct rpc_call call,
 	if (!pb_well_formed(args, len))
 		return RPC_BAD_ARGS;
 	pb_writer_init(&w);
-	pb_put_uint(&w, 1, 0);
-	pb_put_string(&w, 2, "SaveTraceForBugreport is not supported by this "
+	pb_put_uint(&w, SaveTraceForBugreportResponse_success, 0);
+	pb_put_string(&w, SaveTraceForBugreportResponse_msg,
+	    "SaveTraceForBugreport is not supported by this "
 	    "service: use CloneSession with for_bugreport");
 	rpc_reply_written(call, &w);
 	pb_writer_done(&w);

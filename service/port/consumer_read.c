@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "service/port/consumer_internal.h"
 
 #include "transport/loop/loop.h"
@@ -134,7 +135,7 @@ consumer_query_state(void *ctx, struct rpc_call call, const uint8_t *args,
 
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f))
-		if (f.number == 1)
+		if (f.number == QueryServiceStateRequest_sessions_only)
 			sessions_only = f.value != 0;
 	if (r.bad)
 		return RPC_BAD_ARGS;

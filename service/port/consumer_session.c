@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "service/port/consumer_internal.h"
 
 #include <stdlib.h>
@@ -25,8 +26,8 @@ enable_refused(struct consumer_port *p, struct rpc_call call, int fd,
 	if (fd >= 0)
 		close(fd);
 	pb_writer_init(&w);
-	pb_put_uint(&w, 1, 1);
-	pb_put_string(&w, 3, error);
+	pb_put_uint(&w, EnableTracingResponse_disabled, 1);
+	pb_put_string(&w, EnableTracingResponse_error, error);
 	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	return RPC_OK;
@@ -48,12 +49,16 @@ consumer_enable_tracing(void *ctx, struct rpc_call call, const uint8_t *args,
 
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == 1 && f.wire == PB_BYTES) {
+		if (f.number == EnableTracingRequest_trace_config &&
+		    f.wire == PB_BYTES) {
 			bytes = f.data;
 			n = f.len;
-		} else if (f.number == 2 && f.wire == PB_VARINT) {
+		} else if (f.number ==
+		    EnableTracingRequest_attach_notification_only &&
+		    f.wire == PB_VARINT) {
 			notify_only = f.value != 0;
-		} else if (f.number <= 2) {
+		} else if (f.number <=
+		    EnableTracingRequest_attach_notification_only) {
 			return RPC_BAD_ARGS;
 		}
 	}
@@ -116,7 +121,7 @@ consumer_change_config(void *ctx, struct rpc_call call, const uint8_t *args,
 		return RPC_REJECT;
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f)) {
-		if (f.number != 1)
+		if (f.number != ChangeTraceConfigRequest_trace_config)
 			continue;
 		if (f.wire != PB_BYTES)
 			return RPC_BAD_ARGS;
@@ -165,6 +170,9 @@ consumer_free_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
 	return consumer_done(call);
 }
 
+/* The same field of DetachRequest and AttachRequest. */
+_Static_assert((int)DetachRequest_key == (int)AttachRequest_key, "one reader");
+
 static bool
 key_field(const uint8_t *args, size_t len, char **key)
 {
@@ -174,7 +182,7 @@ key_field(const uint8_t *args, size_t len, char **key)
 	*key = NULL;
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f)) {
-		if (f.number != 1)
+		if (f.number != AttachRequest_key)
 			continue;
 		free(*key);
 		*key = f.wire == PB_BYTES ?
@@ -230,7 +238,8 @@ consumer_attach(void *ctx, struct rpc_call call, const uint8_t *args,
 	if (p->session == NULL)
 		goto out;
 	pb_writer_init(&w);
-	pb_put_bytes(&w, 1, p->session->config->bytes, p->session->config->len);
+	pb_put_bytes(&w, AttachResponse_trace_config, p->session->config->bytes,
+	    p->session->config->len);
 	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 	v = RPC_OK;

@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "service/port/control_internal.h"
 
 #include <stdlib.h>
@@ -5,16 +6,6 @@
 
 #include "transport/wire/pb_reader.h"
 #include "service/onlookers/session_command.h"
-
-/* Field numbers: protos/control.proto. */
-enum {
-	CMD_ID = 1,
-	CMD_NAME = 2,
-	CMD_TIMEOUT = 3,
-	CMD_DISCARD = 4,
-	REPLY_ERROR = 1,
-	REPLY_ID = 2,
-};
 
 /* One that is not answered yet. */
 struct control_command {
@@ -30,9 +21,9 @@ reply(struct rpc_call call, uint64_t id, const char *error)
 
 	pb_writer_init(&w);
 	if (error != NULL)
-		pb_put_string(&w, REPLY_ERROR, error);
+		pb_put_string(&w, SessionCommandReply_error, error);
 	if (id != 0)
-		pb_put_uint(&w, REPLY_ID, id);
+		pb_put_uint(&w, SessionCommandReply_id, id);
 	rpc_reply_written(call, &w);
 	pb_writer_done(&w);
 }
@@ -74,20 +65,22 @@ parse(const uint8_t *args, size_t len, struct session_order *o, char **name)
 
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == CMD_NAME && f.wire == PB_BYTES) {
+		if (f.number == SessionCommand_unique_session_name &&
+		    f.wire == PB_BYTES) {
 			free(*name);
 			*name = strndup((const char *)f.data, f.len);
 			if (*name == NULL)
 				return false;
-		} else if (f.number == CMD_NAME ||
-		    (f.number <= CMD_DISCARD && f.wire != PB_VARINT)) {
+		} else if (f.number == SessionCommand_unique_session_name ||
+		    (f.number <= SessionCommand_discard &&
+		    f.wire != PB_VARINT)) {
 			return false;
-		} else if (f.number == CMD_ID) {
+		} else if (f.number == SessionCommand_id) {
 			o->id = f.value;
-		} else if (f.number == CMD_TIMEOUT) {
+		} else if (f.number == SessionCommand_timeout_ms) {
 			o->timeout_ms = f.value > UINT32_MAX ? UINT32_MAX :
 			    (uint32_t)f.value;
-		} else if (f.number == CMD_DISCARD) {
+		} else if (f.number == SessionCommand_discard) {
 			o->discard = f.value != 0;
 		}
 	}

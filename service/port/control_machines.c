@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "service/port/control_internal.h"
 
 #include <stdlib.h>
@@ -5,43 +6,6 @@
 #include "transport/wire/pb_reader.h"
 #include "service/model/model.h"
 #include "service/session/quota.h"
-
-/* Field numbers: protos/control.proto. */
-enum {
-	REPLY_MACHINES = 1,
-	REPLY_NOW = 2,
-	M_ID = 1,
-	M_NAME = 2,
-	M_REACH = 3,
-	M_STATE = 4,
-	M_ADDRESS = 5,
-	M_AUTHENTICATED = 6,
-	M_SYSTEM_INFO = 7,
-	M_FIRST_SEEN = 8,
-	M_CONNECTED_SINCE = 9,
-	M_CUT_SINCE = 10,
-	M_RECONNECTS = 11,
-	M_OFFSET = 12,
-	M_UNCERTAINTY = 13,
-	M_MEASURED = 14,
-	M_ROUND_TRIP = 15,
-	M_PRODUCERS = 16,
-	M_DATA_SOURCES = 17,
-	M_BYTES_RECEIVED = 18,
-	M_BYTES_UNPACKED = 19,
-	M_BYTES_WAITING = 20,
-	M_RELAY = 21,
-	M_LOSSES = 22,
-	M_SOFTWARE = 23,
-	M_QUOTA = 24,
-	L_CAUSE = 1,
-	L_CHUNKS = 2,
-	L_PACKETS = 3,
-	L_BYTES = 4,
-	L_TIMES = 5,
-};
-enum { REACH_HOST = 1, REACH_LINK = 2, REACH_CLASSIC = 3, REACH_DIRECT = 4 };
-enum { STATE_CONNECTED = 1, STATE_CUT = 2, STATE_GONE = 3 };
 
 static uint64_t
 zigzag(int64_t v)
@@ -58,13 +22,13 @@ put_losses(struct pb_writer *w, const struct machine_contact *c)
 		if (c->losses[i].chunks == 0 && c->losses[i].packets == 0 &&
 		    c->losses[i].bytes == 0 && c->losses[i].times == 0)
 			continue;
-		mark = pb_nest_begin(w, M_LOSSES);
-		pb_put_uint(w, L_CAUSE, i);
-		pb_put_uint(w, L_CHUNKS, c->losses[i].chunks);
-		pb_put_uint(w, L_PACKETS, c->losses[i].packets);
-		pb_put_uint(w, L_BYTES, c->losses[i].bytes);
+		mark = pb_nest_begin(w, MachineState_losses);
+		pb_put_uint(w, LossCount_cause, i);
+		pb_put_uint(w, LossCount_chunks, c->losses[i].chunks);
+		pb_put_uint(w, LossCount_packets, c->losses[i].packets);
+		pb_put_uint(w, LossCount_bytes, c->losses[i].bytes);
 		if (c->losses[i].times != 0)
-			pb_put_uint(w, L_TIMES, c->losses[i].times);
+			pb_put_uint(w, LossCount_times, c->losses[i].times);
 		pb_nest_end(w, mark);
 	}
 }
@@ -73,25 +37,25 @@ static uint64_t
 reach_of(const struct machine *m)
 {
 	if (m->id == 0)
-		return REACH_HOST;
+		return MachineState_HOST;
 	switch (m->contact.reach) {
 	case MACHINE_LINK:
-		return REACH_LINK;
+		return MachineState_LINK;
 	case MACHINE_CLASSIC:
-		return REACH_CLASSIC;
+		return MachineState_CLASSIC;
 	case MACHINE_DIRECT:
 		break;
 	}
-	return REACH_DIRECT;
+	return MachineState_DIRECT;
 }
 
 static uint64_t
 state_of(const struct machine *m)
 {
 	if (m->contact.cut)
-		return STATE_CUT;
+		return MachineState_CUT;
 	return m->id == 0 || m->contact.connected || m->n_producers > 0 ?
-	    STATE_CONNECTED : STATE_GONE;
+	    MachineState_CONNECTED : MachineState_GONE;
 }
 
 static void
@@ -99,30 +63,30 @@ put_clock(struct pb_writer *w, const struct machine_clock *c)
 {
 	if (!c->known)
 		return;
-	pb_put_uint(w, M_OFFSET, zigzag(c->offset_ns));
-	pb_put_uint(w, M_UNCERTAINTY, c->uncertainty_ns);
-	pb_put_uint(w, M_MEASURED, c->measured_ns);
-	pb_put_uint(w, M_ROUND_TRIP, c->round_trip_ns);
+	pb_put_uint(w, MachineState_clock_offset_ns, zigzag(c->offset_ns));
+	pb_put_uint(w, MachineState_clock_uncertainty_ns, c->uncertainty_ns);
+	pb_put_uint(w, MachineState_clock_measured_ns, c->measured_ns);
+	pb_put_uint(w, MachineState_round_trip_ns, c->round_trip_ns);
 }
 
 static void
 put_contact(struct pb_writer *w, const struct machine_contact *c)
 {
 	if (c->address[0] != '\0')
-		pb_put_string(w, M_ADDRESS, c->address);
+		pb_put_string(w, MachineState_address, c->address);
 	if (c->authenticated[0] != '\0')
-		pb_put_string(w, M_AUTHENTICATED, c->authenticated);
+		pb_put_string(w, MachineState_authenticated, c->authenticated);
 	if (c->software[0] != '\0')
-		pb_put_string(w, M_SOFTWARE, c->software);
-	pb_put_uint(w, M_FIRST_SEEN, c->first_seen_ns);
-	pb_put_uint(w, M_CONNECTED_SINCE, c->connected_since_ns);
-	pb_put_uint(w, M_CUT_SINCE, c->cut_since_ns);
-	pb_put_uint(w, M_RECONNECTS, c->reconnects);
-	pb_put_uint(w, M_BYTES_RECEIVED, c->bytes_received);
-	pb_put_uint(w, M_BYTES_UNPACKED, c->bytes_unpacked);
-	pb_put_uint(w, M_BYTES_WAITING, c->bytes_waiting);
+		pb_put_string(w, MachineState_software, c->software);
+	pb_put_uint(w, MachineState_first_seen_ns, c->first_seen_ns);
+	pb_put_uint(w, MachineState_connected_since_ns, c->connected_since_ns);
+	pb_put_uint(w, MachineState_cut_since_ns, c->cut_since_ns);
+	pb_put_uint(w, MachineState_reconnects, c->reconnects);
+	pb_put_uint(w, MachineState_bytes_received, c->bytes_received);
+	pb_put_uint(w, MachineState_bytes_unpacked, c->bytes_unpacked);
+	pb_put_uint(w, MachineState_bytes_waiting, c->bytes_waiting);
 	if (c->status_len > 0)
-		pb_put_bytes(w, M_RELAY, c->status, c->status_len);
+		pb_put_bytes(w, MachineState_relay, c->status, c->status_len);
 	put_losses(w, c);
 }
 
@@ -130,7 +94,7 @@ static void
 put_machine(struct pb_writer *w, const struct service *s,
     const struct machine *m)
 {
-	size_t mark = pb_nest_begin(w, REPLY_MACHINES);
+	size_t mark = pb_nest_begin(w, QueryMachinesReply_machines);
 	const uint8_t *info = m->system_info;
 	struct quota_counts quota;
 	size_t len = m->system_info_len;
@@ -139,26 +103,26 @@ put_machine(struct pb_writer *w, const struct service *s,
 		info = s->system_info;
 		len = s->system_info_len;
 	}
-	pb_put_uint(w, M_ID, m->id);
+	pb_put_uint(w, MachineState_id, m->id);
 	if (m->name != NULL)
-		pb_put_string(w, M_NAME, m->name);
-	pb_put_uint(w, M_REACH, reach_of(m));
-	pb_put_uint(w, M_STATE, state_of(m));
+		pb_put_string(w, MachineState_name, m->name);
+	pb_put_uint(w, MachineState_reach, reach_of(m));
+	pb_put_uint(w, MachineState_state, state_of(m));
 	if (info != NULL)
-		pb_put_bytes(w, M_SYSTEM_INFO, info, len);
-	pb_put_uint(w, M_PRODUCERS, m->n_producers);
-	pb_put_uint(w, M_DATA_SOURCES, m->n_data_sources);
+		pb_put_bytes(w, MachineState_system_info, info, len);
+	pb_put_uint(w, MachineState_producers, m->n_producers);
+	pb_put_uint(w, MachineState_data_sources, m->n_data_sources);
 	put_contact(w, &m->contact);
 	put_clock(w, &m->clock);
 	quota_counts_of_machine(m, &quota);
-	control_put_quota(w, M_QUOTA, &quota);
+	control_put_quota(w, MachineState_quota, &quota);
 	pb_nest_end(w, mark);
 }
 
 static void
 put_head(struct control *p, struct pb_writer *part)
 {
-	pb_put_uint(part, REPLY_NOW, control_now_ns());
+	pb_put_uint(part, QueryMachinesReply_now_ns, control_now_ns());
 }
 
 /* The host, then what is left of the list. */

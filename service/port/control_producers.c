@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "service/port/control_internal.h"
 
 #include "transport/wire/pb_reader.h"
@@ -5,43 +6,27 @@
 #include "service/session/producer.h"
 #include "service/session/quota.h"
 
-/* Field numbers: protos/control.proto. */
-enum {
-	REPLY_PRODUCERS = 1,
-	P_ID = 1,
-	P_NAME = 2,
-	P_MACHINE_ID = 3,
-	P_MACHINE_NAME = 4,
-	P_PID = 5,
-	P_UID = 6,
-	P_DATA_SOURCES = 7,
-	P_INSTANCES = 8,
-	P_BYTES = 9,
-	P_PACKETS = 10,
-	P_LOST = 11,
-	P_QUOTA = 12,
-};
-
 static void
 put_producer(struct pb_writer *w, const struct producer *p)
 {
-	size_t mark = pb_nest_begin(w, REPLY_PRODUCERS);
+	size_t mark = pb_nest_begin(w, QueryProducersReply_producers);
 	struct quota_counts quota;
 
-	pb_put_uint(w, P_ID, p->id);
-	pb_put_string(w, P_NAME, p->name);
-	pb_put_uint(w, P_MACHINE_ID, p->machine->id);
+	pb_put_uint(w, ProducerState_id, p->id);
+	pb_put_string(w, ProducerState_name, p->name);
+	pb_put_uint(w, ProducerState_machine_id, p->machine->id);
 	if (producer_machine_name(p) != NULL)
-		pb_put_string(w, P_MACHINE_NAME, producer_machine_name(p));
-	pb_put_int(w, P_PID, p->pid);
-	pb_put_int(w, P_UID, p->uid);
-	pb_put_uint(w, P_DATA_SOURCES, p->n_data_sources);
-	pb_put_uint(w, P_INSTANCES, p->n_instances);
-	pb_put_uint(w, P_BYTES, p->wrote.bytes);
-	pb_put_uint(w, P_PACKETS, p->wrote.packets);
-	pb_put_uint(w, P_LOST, p->wrote.lost);
+		pb_put_string(w, ProducerState_machine_name,
+		    producer_machine_name(p));
+	pb_put_int(w, ProducerState_pid, p->pid);
+	pb_put_int(w, ProducerState_uid, p->uid);
+	pb_put_uint(w, ProducerState_data_sources, p->n_data_sources);
+	pb_put_uint(w, ProducerState_instances, p->n_instances);
+	pb_put_uint(w, ProducerState_bytes, p->wrote.bytes);
+	pb_put_uint(w, ProducerState_packets, p->wrote.packets);
+	pb_put_uint(w, ProducerState_lost, p->wrote.lost);
 	quota_counts_of_producer(p, &quota);
-	control_put_quota(w, P_QUOTA, &quota);
+	control_put_quota(w, ProducerState_quota, &quota);
 	pb_nest_end(w, mark);
 }
 

@@ -1,21 +1,7 @@
+#include "protos/fields.h"
 #include "service/port/control_internal.h"
 
 #include "service/session/quota.h"
-
-/* Field numbers: protos/control.proto, QuotaState. */
-enum {
-	Q_BYTES_PER_SECOND = 1,
-	Q_HELD_TIMES = 2,
-	Q_HELD_MS = 3,
-	Q_DROPPED_CHUNKS = 4,
-	Q_DROPPED_PACKETS = 5,
-	Q_DROPPED_BYTES = 6,
-	Q_SEQUENCES = 7,
-	Q_REFUSED_PRODUCERS = 8,
-	Q_REFUSED_CONNECTIONS = 9,
-	Q_REFUSED_DATA_SOURCES = 10,
-	Q_REFUSED_SEQUENCES = 11,
-};
 
 static void
 put(struct pb_writer *w, uint32_t field, uint64_t v)
@@ -33,16 +19,16 @@ control_put_quota(struct pb_writer *w, uint32_t field,
 	if (!c->limited)
 		return;
 	mark = pb_nest_begin(w, field);
-	put(w, Q_BYTES_PER_SECOND, c->bytes_per_second);
-	put(w, Q_HELD_TIMES, c->held_times);
-	put(w, Q_HELD_MS, c->held_ms);
-	put(w, Q_DROPPED_CHUNKS, c->dropped_chunks);
-	put(w, Q_DROPPED_PACKETS, c->dropped_packets);
-	put(w, Q_DROPPED_BYTES, c->dropped_bytes);
-	put(w, Q_SEQUENCES, c->sequences);
-	put(w, Q_REFUSED_PRODUCERS, c->refused_producers);
-	put(w, Q_REFUSED_CONNECTIONS, c->refused_connections);
-	put(w, Q_REFUSED_DATA_SOURCES, c->refused_data_sources);
-	put(w, Q_REFUSED_SEQUENCES, c->refused_sequences);
+	put(w, QuotaState_bytes_per_second, c->bytes_per_second);
+	put(w, QuotaState_held_times, c->held_times);
+	put(w, QuotaState_held_ms, c->held_ms);
+	put(w, QuotaState_dropped_chunks, c->dropped_chunks);
+	put(w, QuotaState_dropped_packets, c->dropped_packets);
+	put(w, QuotaState_dropped_bytes, c->dropped_bytes);
+	put(w, QuotaState_sequences, c->sequences);
+	put(w, QuotaState_refused_producers, c->refused_producers);
+	put(w, QuotaState_refused_connections, c->refused_connections);
+	put(w, QuotaState_refused_data_sources, c->refused_data_sources);
+	put(w, QuotaState_refused_sequences, c->refused_sequences);
 	pb_nest_end(w, mark);
 }

@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "service/port/control_internal.h"
 
 #include <stdlib.h>
@@ -8,25 +9,6 @@
 #include "service/session/session.h"
 #include "service/onlookers/session_report.h"
 #include "service/settings/settings.h"
-
-/* Field numbers: protos/control.proto. */
-enum {
-	ASK_ID = 1,
-	ASK_NAME = 2,
-	ASK_WITH_STATS = 3,
-	REPLY_SESSIONS = 1,
-	REPLY_NOW = 2,
-	REPLY_BUFFER_BYTES = 3,
-	REPLY_MAX_BUFFER_BYTES = 4,
-	REPLY_MAX_SESSIONS = 5,
-	REPLY_ALL_SESSIONS = 6,
-	REPLY_OVERLOAD = 50,
-	OVERLOAD_LEVEL = 1,
-	OVERLOAD_TEXT = 2,
-	OVERLOAD_LAG = 3,
-	OVERLOAD_TIMES = 4,
-	OVERLOAD_LEFT_OUT = 5,
-};
 
 /* What is asked for; both left out: everything. */
 struct wanted {
@@ -45,15 +27,18 @@ parse(const uint8_t *args, size_t len, struct wanted *w)
 
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == ASK_ID && f.wire == PB_VARINT) {
+		if (f.number == QuerySessionsRequest_id &&
+		    f.wire == PB_VARINT) {
 			w->has_id = true;
 			w->id = f.value;
-		} else if (f.number == ASK_NAME && f.wire == PB_BYTES) {
+		} else if (f.number == QuerySessionsRequest_unique_session_name
+		    && f.wire == PB_BYTES) {
 			w->name = f.data;
 			w->name_len = f.len;
-		} else if (f.number == ASK_WITH_STATS && f.wire == PB_VARINT) {
+		} else if (f.number == QuerySessionsRequest_with_stats &&
+		    f.wire == PB_VARINT) {
 			w->with_stats = f.value != 0;
-		} else if (f.number <= ASK_WITH_STATS) {
+		} else if (f.number <= QuerySessionsRequest_with_stats) {
 			return false;
 		}
 	}
@@ -84,13 +69,13 @@ put_overload(struct pb_writer *w, const struct overload *o)
 
 	if (o->times[OVERLOAD_DOORS] == 0)
 		return;
-	mark = pb_nest_begin(w, REPLY_OVERLOAD);
-	pb_put_uint(w, OVERLOAD_LEVEL, (uint64_t)o->level);
-	pb_put_string(w, OVERLOAD_TEXT, overload_text(o->level));
-	pb_put_uint(w, OVERLOAD_LAG, o->lag_ms);
+	mark = pb_nest_begin(w, QuerySessionsReply_overload);
+	pb_put_uint(w, OverloadState_level, (uint64_t)o->level);
+	pb_put_string(w, OverloadState_text, overload_text(o->level));
+	pb_put_uint(w, OverloadState_lag_ms, o->lag_ms);
 	for (i = OVERLOAD_DOORS; i < OVERLOAD_LEVELS; i++)
-		pb_put_uint(w, OVERLOAD_TIMES, o->times[i]);
-	pb_put_uint(w, OVERLOAD_LEFT_OUT, o->left_out);
+		pb_put_uint(w, OverloadState_times, o->times[i]);
+	pb_put_uint(w, OverloadState_left_out, o->left_out);
 	pb_nest_end(w, mark);
 }
 
@@ -100,12 +85,13 @@ put_head(struct control *p, struct pb_writer *part)
 	const struct service *s = p->service;
 	const struct limits *l = &s->settings->limits;
 
-	pb_put_uint(part, REPLY_NOW, control_now_ns());
-	pb_put_uint(part, REPLY_BUFFER_BYTES, s->total_buffer_bytes);
-	pb_put_uint(part, REPLY_MAX_BUFFER_BYTES,
+	pb_put_uint(part, QuerySessionsReply_now_ns, control_now_ns());
+	pb_put_uint(part, QuerySessionsReply_buffer_bytes,
+	    s->total_buffer_bytes);
+	pb_put_uint(part, QuerySessionsReply_max_buffer_bytes,
 	    l->max_total_buffer_kb * 1024);
-	pb_put_uint(part, REPLY_MAX_SESSIONS, l->max_sessions);
-	pb_put_uint(part, REPLY_ALL_SESSIONS, s->n_sessions);
+	pb_put_uint(part, QuerySessionsReply_max_sessions, l->max_sessions);
+	pb_put_uint(part, QuerySessionsReply_all_sessions, s->n_sessions);
 	put_overload(part, &s->overload);
 }
 
@@ -120,7 +106,7 @@ put_next(struct control *p, struct pb_writer *entry)
 	s = session_find(p->service, p->sessions[p->next++]);
 	if (s == NULL)
 		return true;
-	mark = pb_nest_begin(entry, REPLY_SESSIONS);
+	mark = pb_nest_begin(entry, QuerySessionsReply_sessions);
 	session_report(s, p->with_stats, entry);
 	pb_nest_end(entry, mark);
 	return true;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "protos/link.pb-c.h"
 #include "service/link/link.h"
 #include "service/machine/machine_clock.h"
@@ -28,20 +29,6 @@
 #define SOFTWARE_MAX 63u
 
 /* LinkOpened (protos/link.proto). */
-enum {
-	OPENED_VERSION = 1,
-	OPENED_COLLECTOR_ID = 2,
-	OPENED_WHY = 3,
-	OPENED_RECEIVED = 4,
-	OPENED_WINDOW = 5,
-	OPENED_COMPRESSION = 6,
-	OPENED_GRACE_MS = 7,
-	OPENED_MACHINE_ID = 8,
-	OPENED_MACHINE_NAME = 9,
-	OPENED_CONSUMED = 10,
-	OPENED_CONSUMED_IN_ALL = 11,
-	OPENED_TAKEN_BEFORE = 12,
-};
 
 /* One connection; the ctx of its methods. */
 struct link_port {
@@ -331,24 +318,24 @@ answer_open(struct link_port *p, struct rpc_call call, enum link_why why)
 	struct pb_writer w;
 
 	pb_writer_init(&w);
-	pb_put_uint(&w, OPENED_VERSION, LINK_VERSION);
-	pb_put_bytes(&w, OPENED_COLLECTOR_ID,
+	pb_put_uint(&w, LinkOpened_version, LINK_VERSION);
+	pb_put_bytes(&w, LinkOpened_collector_id,
 	    links_collector_id(p->service->links), LINK_ID_BYTES);
-	pb_put_uint(&w, OPENED_WHY, why);
-	pb_put_uint(&w, OPENED_RECEIVED, link_received(p->link));
-	pb_put_uint(&w, OPENED_WINDOW, set->window_kb * 1024);
-	pb_put_uint(&w, OPENED_COMPRESSION, is_compressed(p) ?
+	pb_put_uint(&w, LinkOpened_why, why);
+	pb_put_uint(&w, LinkOpened_received, link_received(p->link));
+	pb_put_uint(&w, LinkOpened_window, set->window_kb * 1024);
+	pb_put_uint(&w, LinkOpened_compression, is_compressed(p) ?
 	    TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD :
 	    TRIBUTARY__LINK_COMPRESSION__LINK_PLAIN);
-	pb_put_uint(&w, OPENED_GRACE_MS, set->grace_ms);
-	pb_put_uint(&w, OPENED_MACHINE_ID, m->id);
-	pb_put_string(&w, OPENED_MACHINE_NAME, m->name);
+	pb_put_uint(&w, LinkOpened_grace_ms, set->grace_ms);
+	pb_put_uint(&w, LinkOpened_machine_id, m->id);
+	pb_put_string(&w, LinkOpened_machine_name, m->name);
 	if (why == LINK_RESUMED)
-		link_put_consumed_of_all(p->link, &w, OPENED_CONSUMED);
+		link_put_consumed_of_all(p->link, &w, LinkOpened_consumed);
 	else
-		pb_put_uint(&w, OPENED_TAKEN_BEFORE,
+		pb_put_uint(&w, LinkOpened_taken_before,
 		    link_taken_before(p->link));
-	pb_put_uint(&w, OPENED_CONSUMED_IN_ALL,
+	pb_put_uint(&w, LinkOpened_consumed_in_all,
 	    link_consumed_in_all(p->link));
 	if (w.failed)
 		rpc_conn_close(p->conn, "out of memory");

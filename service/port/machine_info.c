@@ -1,12 +1,10 @@
 #include "service/port/machine_info.h"
 
+#include "protos/fields.h"
 #include "protos/system_info.pb-c.h"
 #include "service/machine/machine.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
-
-/* SystemInfo (reference wire-format.md). */
-enum { INFO_MACHINE_NAME = 17 };
 
 static int
 keep_all_but_the_name(struct machine *m, const uint8_t *data, size_t len)
@@ -19,7 +17,7 @@ keep_all_but_the_name(struct machine *m, const uint8_t *data, size_t len)
 	pb_writer_init(&w);
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f))
-		if (f.number != INFO_MACHINE_NAME)
+		if (f.number != SystemInfo_machine_name)
 			pb_put_raw(&w, f.start, (size_t)(r.p - f.start));
 	if (!w.failed)
 		rc = machine_set_system_info(m, w.data, w.len);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "protos/fields.h"
 #include "service/machine/machine_clock.h"
 #include "service/model/model.h"
 #include "service/port/machine_info.h"
@@ -10,9 +11,6 @@
 #include "transport/clock/clock_snapshot.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_reader.h"
-
-/* InitRelayRequest (reference wire-format.md). */
-enum { INIT_SYSTEM_INFO = 1 };
 
 static struct log_limit refusals;
 
@@ -35,7 +33,8 @@ find_system_info(const uint8_t *args, size_t len, struct pb_field *out)
 	memset(out, 0, sizeof(*out));
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f))
-		if (f.number == INIT_SYSTEM_INFO && f.wire == PB_BYTES)
+		if (f.number == InitRelayRequest_system_info &&
+		    f.wire == PB_BYTES)
 			*out = f;
 	return !r.bad;
 }

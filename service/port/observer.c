@@ -2,28 +2,10 @@
 
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_reader.h"
 #include "service/session/session.h"
-
-/* Field numbers: wire-format.md, common/observable_events.proto. */
-enum {
-	RESP_EVENTS = 1,
-	EV_INSTANCE = 1,
-	EV_ALL_STARTED = 2,
-	EV_CLONE = 3,
-	CHANGE_PRODUCER = 1,
-	CHANGE_DATA_SOURCE = 2,
-	CHANGE_STATE = 3,
-	STATE_STOPPED = 1,
-	STATE_STARTED = 2,
-	CLONE_SESSION = 1,
-	CLONE_NAME = 2,
-	CLONE_PRODUCER = 3,
-	CLONE_UID = 4,
-	CLONE_BOOT_TIME = 5,
-	CLONE_DELAY = 6,
-};
 
 /* Bytes of events that share a reply. */
 #define REPLY_BYTES (32u * 1024u)
@@ -66,7 +48,7 @@ observer_parse(const uint8_t *args, size_t len, uint32_t *mask)
 	*mask = 0;
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f)) {
-		if (f.number != 1)
+		if (f.number != ObserveEventsRequest_events_to_observe)
 			continue;
 		if (f.wire == PB_VARINT) {
 			*mask |= (uint32_t)f.value;
@@ -114,7 +96,7 @@ send_reply(struct observer *o)
 	bool cloned = false;
 
 	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, RESP_EVENTS);
+	mark = pb_nest_begin(&w, ObserveEventsResponse_events);
 	while (o->sent < o->pending.len && w.len < REPLY_BYTES) {
 		e = peek(o);
 		if ((o->mask & e.what) != 0) {
@@ -241,10 +223,13 @@ observer_instance(struct observer *o, const char *producer,
 	if (!wants(o, OBSERVE_INSTANCES))
 		return;
 	at = event_begin(o, OBSERVE_INSTANCES);
-	mark = pb_nest_begin(w, EV_INSTANCE);
-	pb_put_string(w, CHANGE_PRODUCER, producer);
-	pb_put_string(w, CHANGE_DATA_SOURCE, data_source);
-	pb_put_uint(w, CHANGE_STATE, started ? STATE_STARTED : STATE_STOPPED);
+	mark = pb_nest_begin(w, ObservableEvents_instance_state_changes);
+	pb_put_string(w, DataSourceInstanceStateChange_producer_name, producer);
+	pb_put_string(w, DataSourceInstanceStateChange_data_source_name,
+	    data_source);
+	pb_put_uint(w, DataSourceInstanceStateChange_state, started ?
+	    ObservableEvents_DATA_SOURCE_INSTANCE_STATE_STARTED :
+	    ObservableEvents_DATA_SOURCE_INSTANCE_STATE_STOPPED);
 	pb_nest_end(w, mark);
 	event_end(o, at);
 }
@@ -257,7 +242,7 @@ observer_all_started(struct observer *o)
 	if (!wants(o, OBSERVE_ALL_STARTED))
 		return;
 	at = event_begin(o, OBSERVE_ALL_STARTED);
-	pb_put_uint(&o->pending, EV_ALL_STARTED, 1);
+	pb_put_uint(&o->pending, ObservableEvents_all_data_sources_started, 1);
 	event_end(o, at);
 }
 
@@ -271,13 +256,13 @@ observer_clone_trigger(struct observer *o, uint64_t session,
 	if (!wants(o, OBSERVE_CLONE_TRIGGER))
 		return;
 	at = event_begin(o, OBSERVE_CLONE_TRIGGER);
-	mark = pb_nest_begin(w, EV_CLONE);
-	pb_put_int(w, CLONE_SESSION, (int64_t)session);
-	pb_put_string(w, CLONE_NAME, t->name);
-	pb_put_string(w, CLONE_PRODUCER, t->producer_name);
-	pb_put_uint(w, CLONE_UID, (uint32_t)t->producer_uid);
-	pb_put_uint(w, CLONE_BOOT_TIME, t->boot_time_ns);
-	pb_put_uint(w, CLONE_DELAY, t->delay_ms);
+	mark = pb_nest_begin(w, ObservableEvents_clone_trigger_hit);
+	pb_put_int(w, CloneTriggerHit_tracing_session_id, (int64_t)session);
+	pb_put_string(w, CloneTriggerHit_trigger_name, t->name);
+	pb_put_string(w, CloneTriggerHit_producer_name, t->producer_name);
+	pb_put_uint(w, CloneTriggerHit_producer_uid, (uint32_t)t->producer_uid);
+	pb_put_uint(w, CloneTriggerHit_boot_time_ns, t->boot_time_ns);
+	pb_put_uint(w, CloneTriggerHit_trigger_delay_ms, t->delay_ms);
 	pb_nest_end(w, mark);
 	event_end(o, at);
 }

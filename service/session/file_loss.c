@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "protos/fields.h"
 #include "protos/link.pb-c.h"
 #include "transport/link/link_wire.h"
 #include "transport/wire/pb_reader.h"
@@ -13,13 +14,6 @@
 #include "service/sink/file_sink.h"
 
 #define CAUSE TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_TRACE_FILE
-
-/* Fields (reference wire-format.md). */
-enum {
-	TRACE_PACKET = 1,
-	PACKET_SEQUENCE_ID = 10,
-	PACKET_MACHINE_ID = 98,
-};
 
 struct file_loss {
 	struct session *s;
@@ -82,9 +76,11 @@ count_packet(struct file_loss *f, struct run *run, const uint8_t *data,
 
 	pb_init(&r, data, len);
 	while (pb_next(&r, &p)) {
-		if (p.number == PACKET_SEQUENCE_ID && p.wire == PB_VARINT)
+		if (p.number == TracePacket_trusted_packet_sequence_id &&
+		    p.wire == PB_VARINT)
 			sequence = (uint32_t)p.value;
-		else if (p.number == PACKET_MACHINE_ID && p.wire == PB_VARINT)
+		else if (p.number == TracePacket_machine_id &&
+		    p.wire == PB_VARINT)
 			machine = (uint32_t)p.value;
 	}
 	if (sequence == 0 || sequence == SERVICE_PACKETS_SEQUENCE)
@@ -107,7 +103,7 @@ file_loss_count(struct file_loss *f, const uint8_t *data, size_t len)
 
 	pb_init(&r, data, len);
 	while (pb_next(&r, &p))
-		if (p.number == TRACE_PACKET && p.wire == PB_BYTES)
+		if (p.number == Trace_packet && p.wire == PB_BYTES)
 			count_packet(f, &run, p.data, p.len);
 	end_run(f, &run);
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/base/log.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/shm/shm.h"
@@ -31,15 +32,6 @@
  * producer has thousands.  (Chromium's are far below one MiB.)
  */
 #define DESCRIPTOR_BYTES_MAX (8u * 1024u * 1024u)
-
-/* Field numbers: wire-format.md, DataSourceDescriptor. */
-enum {
-	DESC_NAME = 1,
-	DESC_NOTIFY_ON_STOP = 2,
-	DESC_NOTIFY_ON_START = 3,
-	DESC_HANDLES_CLEAR = 4,
-	DESC_NO_FLUSH = 9,
-};
 
 static size_t
 descriptor_bytes(const struct producer *p)
@@ -76,7 +68,7 @@ data_source_parse(struct data_source *ds, const uint8_t *descriptor, size_t len)
 	pb_init(&r, descriptor, len);
 	while (pb_next(&r, &f)) {
 		switch (f.number) {
-		case DESC_NAME:
+		case DataSourceDescriptor_name:
 			free(name);
 			name = NULL;
 			if (f.wire != PB_BYTES)
@@ -85,16 +77,16 @@ data_source_parse(struct data_source *ds, const uint8_t *descriptor, size_t len)
 			    NULL)
 				return -1;
 			break;
-		case DESC_NOTIFY_ON_STOP:
+		case DataSourceDescriptor_will_notify_on_stop:
 			ds->will_notify_on_stop = f.value != 0;
 			break;
-		case DESC_NOTIFY_ON_START:
+		case DataSourceDescriptor_will_notify_on_start:
 			ds->will_notify_on_start = f.value != 0;
 			break;
-		case DESC_HANDLES_CLEAR:
+		case DataSourceDescriptor_handles_incremental_state_clear:
 			ds->handles_incremental_state_clear = f.value != 0;
 			break;
-		case DESC_NO_FLUSH:
+		case DataSourceDescriptor_no_flush:
 			ds->no_flush = f.value != 0;
 			break;
 		default:
@@ -467,7 +459,7 @@ producer_update(struct producer *p, const uint8_t *descriptor, size_t len)
 
 	pb_init(&r, descriptor, len);
 	while (pb_next(&r, &f))
-		if (f.number == DESC_NAME && f.wire == PB_BYTES)
+		if (f.number == DataSourceDescriptor_name && f.wire == PB_BYTES)
 			ds = producer_find_data_source(p,
 			    (const char *)f.data, f.len);
 	if (!r.bad && ds != NULL && descriptor_bytes(p) - ds->descriptor_len +

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_writer.h"
@@ -27,9 +28,6 @@
 
 /* Tag and length of Trace.packet. */
 #define PACKET_HEADER_MAX 11u
-
-/* SystemInfo (reference wire-format.md). */
-enum { INFO_MACHINE_NAME = 17 };
 
 /* A remote machine whose data is in the trace, and what was said of it. */
 struct seen_machine {
@@ -258,7 +256,7 @@ build_system_info(struct readback *r, const struct machine *m)
 	pb_writer_init(&info);
 	if (m->system_info_len > 0)
 		pb_put_raw(&info, m->system_info, m->system_info_len);
-	pb_put_string(&info, INFO_MACHINE_NAME, m->name);
+	pb_put_string(&info, SystemInfo_machine_name, m->name);
 	if (info.failed)
 		r->packet.failed = true;
 	else

@@ -1,7 +1,6 @@
 #include "service/sink/packet_boundary.h"
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
-
-#define TAG_TRACE_PACKET 0x0a /* field 1, length-delimited */
 
 size_t
 packet_boundary(const uint8_t *data, size_t len)
@@ -9,7 +8,7 @@ packet_boundary(const uint8_t *data, size_t len)
 	const uint8_t *p = data, *end = data + len, *q;
 	uint64_t n;
 
-	while (p < end && *p == TAG_TRACE_PACKET) {
+	while (p < end && *p == PB_TAG(Trace_packet, PB_BYTES)) {
 		q = pb_varint(p + 1, end, &n);
 		if (q == NULL || n > (uint64_t)(end - q))
 			break;

@@ -6,20 +6,17 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "protos/fields.h"
 #include "service/sink/packet_boundary.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
 #define DEFLATE_LEVEL 6
 
-/* Fields of TracePacket. */
-#define FIELD_COMPRESSED 50u
-#define FIELD_ZSTD       133u
-#define WIRE_BYTES       2u
 /* Before the compressed bytes: tags of 1 and 2 bytes, varints of at most 10. */
-#define HEADER_MAX       23u
+#define HEADER_MAX 23u
 /* A stream of zlib's is told its sizes in unsigned ints. */
-#define DEFLATE_MOST     (1u << 30)
+#define DEFLATE_MOST (1u << 30)
 
 /*
  * From this level on zstd would take tables as for much larger files.  These
@@ -172,9 +169,9 @@ put_header(uint8_t *end, uint32_t field, size_t len)
 	uint8_t head[HEADER_MAX], inner[HEADER_MAX];
 	size_t n, m;
 
-	m = pb_encode_varint(inner, field << 3 | WIRE_BYTES);
+	m = pb_encode_varint(inner, field << 3 | PB_BYTES);
 	m += pb_encode_varint(inner + m, len);
-	n = pb_encode_varint(head, 1 << 3 | WIRE_BYTES);
+	n = pb_encode_varint(head, Trace_packet << 3 | PB_BYTES);
 	n += pb_encode_varint(head + n, m + len);
 	memcpy(end - m, inner, m);
 	memcpy(end - m - n, head, n);
@@ -194,8 +191,9 @@ packet_compressor_run(struct packet_compressor *c, const uint8_t *data,
 	body = c->out + HEADER_MAX;
 	if ((n = squeeze(c, data, len, body, len)) == 0)
 		return data;
-	begin = put_header(body, c->kind == PACKET_ZSTD ? FIELD_ZSTD :
-	    FIELD_COMPRESSED, n);
+	begin = put_header(body, c->kind == PACKET_ZSTD ?
+	    TracePacket_zstd_compressed_packets :
+	    TracePacket_compressed_packets, n);
 	n += (size_t)(body - begin);
 	if (n >= len)
 		return data;

@@ -6,8 +6,6 @@
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_writer.h"
 
-#define TAG(field, wire) ((uint8_t)((field) << 3 | (wire)))
-
 /* Lengths up to 2 MiB, as varints that are longer than they need to be. */
 #define LENGTH_BYTES 3u
 
@@ -89,14 +87,14 @@ commit_put_patch(uint8_t *out, const uint8_t *data, size_t len,
 	uint8_t head[8];
 	size_t head_len, body, n = 0;
 
-	head[0] = TAG(ChunkToPatch_target_buffer, PB_VARINT);
+	head[0] = PB_TAG(ChunkToPatch_target_buffer, PB_VARINT);
 	head_len = 1 + pb_encode_varint(head + 1, buffer);
 	body = head_len;
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f))
 		if (f.number != ChunkToPatch_target_buffer)
 			body += (size_t)(r.p - f.start);
-	out[n++] = TAG(CommitDataRequest_chunks_to_patch, PB_BYTES);
+	out[n++] = PB_TAG(CommitDataRequest_chunks_to_patch, PB_BYTES);
 	n += pb_encode_varint(out + n, body);
 	memcpy(out + n, head, head_len);
 	n += head_len;
@@ -138,15 +136,15 @@ commit_put_chunk_head(uint8_t *out, const struct commit_chunk *c, size_t len)
 {
 	size_t n = 0, data = SHM_CHUNK_HEADER_BYTES + len;
 
-	out[n++] = TAG(CommitDataRequest_chunks_to_move, PB_BYTES);
+	out[n++] = PB_TAG(CommitDataRequest_chunks_to_move, PB_BYTES);
 	n += put_length(out + n, fields_size(c) + 1 + LENGTH_BYTES + data);
-	out[n++] = TAG(ChunksToMove_target_buffer, PB_VARINT);
+	out[n++] = PB_TAG(ChunksToMove_target_buffer, PB_VARINT);
 	n += pb_encode_varint(out + n, c->buffer);
 	if (c->incomplete) {
-		out[n++] = TAG(ChunksToMove_chunk_incomplete, PB_VARINT);
+		out[n++] = PB_TAG(ChunksToMove_chunk_incomplete, PB_VARINT);
 		out[n++] = 1;
 	}
-	out[n++] = TAG(ChunksToMove_data, PB_BYTES);
+	out[n++] = PB_TAG(ChunksToMove_data, PB_BYTES);
 	n += put_length(out + n, data);
 	/* Little-endian hosts only. */
 	memcpy(out + n, &c->chunk_id, 4);
@@ -157,6 +155,6 @@ commit_put_chunk_head(uint8_t *out, const struct commit_chunk *c, size_t len)
 size_t
 commit_put_flush(uint8_t out[COMMIT_FLUSH_MAX], uint64_t request_id)
 {
-	out[0] = TAG(CommitDataRequest_flush_request_id, PB_VARINT);
+	out[0] = PB_TAG(CommitDataRequest_flush_request_id, PB_VARINT);
 	return 1 + pb_encode_varint(out + 1, request_id);
 }

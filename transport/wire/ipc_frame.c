@@ -6,8 +6,6 @@
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
-#define TAG(field, wire) ((uint8_t)((field) << 3 | (wire)))
-
 static const struct ipc_slice no_slice;
 
 static struct ipc_slice
@@ -188,9 +186,9 @@ put_head(uint8_t *out, uint64_t request_id, enum ipc_kind kind,
 {
 	size_t at = FRAME_HEADER_BYTES;
 
-	out[at++] = TAG(IPCFrame_request_id, PB_VARINT);
+	out[at++] = PB_TAG(IPCFrame_request_id, PB_VARINT);
 	at += pb_encode_varint(out + at, request_id);
-	out[at++] = TAG(kind, PB_BYTES);
+	out[at++] = PB_TAG(kind, PB_BYTES);
 	at += pb_encode_varint(out + at, n + len);
 	memcpy(out + at, inner, n);
 	at += n;
@@ -205,12 +203,12 @@ ipc_put_reply_head(uint8_t out[IPC_HEAD_MAX], uint64_t request_id,
 	uint8_t inner[16];
 	size_t n = 0;
 
-	inner[n++] = TAG(InvokeMethodReply_success, PB_VARINT);
+	inner[n++] = PB_TAG(InvokeMethodReply_success, PB_VARINT);
 	inner[n++] = success;
-	inner[n++] = TAG(InvokeMethodReply_has_more, PB_VARINT);
+	inner[n++] = PB_TAG(InvokeMethodReply_has_more, PB_VARINT);
 	inner[n++] = has_more;
 	if (success) {
-		inner[n++] = TAG(InvokeMethodReply_reply_proto, PB_BYTES);
+		inner[n++] = PB_TAG(InvokeMethodReply_reply_proto, PB_BYTES);
 		n += pb_encode_varint(inner + n, len);
 	} else {
 		len = 0;
@@ -226,13 +224,13 @@ ipc_put_invoke_head(uint8_t out[IPC_HEAD_MAX], uint64_t request_id,
 	uint8_t inner[32];
 	size_t n = 0;
 
-	inner[n++] = TAG(InvokeMethod_service_id, PB_VARINT);
+	inner[n++] = PB_TAG(InvokeMethod_service_id, PB_VARINT);
 	n += pb_encode_varint(inner + n, service_id);
-	inner[n++] = TAG(InvokeMethod_method_id, PB_VARINT);
+	inner[n++] = PB_TAG(InvokeMethod_method_id, PB_VARINT);
 	n += pb_encode_varint(inner + n, method_id);
-	inner[n++] = TAG(InvokeMethod_drop_reply, PB_VARINT);
+	inner[n++] = PB_TAG(InvokeMethod_drop_reply, PB_VARINT);
 	inner[n++] = drop_reply;
-	inner[n++] = TAG(InvokeMethod_args_proto, PB_BYTES);
+	inner[n++] = PB_TAG(InvokeMethod_args_proto, PB_BYTES);
 	n += pb_encode_varint(inner + n, len);
 	return put_head(out, request_id, IPC_INVOKE_METHOD, inner, n, len);
 }

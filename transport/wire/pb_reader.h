@@ -15,6 +15,8 @@
 #include "transport/base/compiler.h"
 
 enum pb_wire { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2, PB_FIXED32 = 5 };
+/* The tag of a field below 16, one byte. */
+#define PB_TAG(field, wire) ((uint8_t)((field) << 3 | (wire)))
 
 struct pb_reader {
 	const uint8_t *p;
