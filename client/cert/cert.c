@@ -318,16 +318,10 @@ cert_main(int argc, char **argv)
 	char err[CERT_ERROR_SIZE];
 	int status;
 
-	switch (cert_options_parse(&options, argc, argv, err, sizeof(err))) {
-	case CERT_OPTIONS_HELP:
-		fputs(cert_options_help(), stdout);
-		return 0;
-	case CERT_OPTIONS_BAD:
-		plain_printf(stderr, "tributary: %s\n", err);
-		return EXIT_USAGE;
-	case CERT_OPTIONS_RUN:
-		break;
-	}
+	status = flags_answer(&cert_options_flags,
+	    cert_options_parse(&options, argc, argv, err, sizeof(err)), err);
+	if (status >= 0)
+		return status;
 	status = run(&options);
 	if (fflush(stdout) != 0 && status == 0)
 		return refuse("cannot write to standard output");

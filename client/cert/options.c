@@ -1,72 +1,17 @@
 #include "client/cert/options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/cert/name.h"
 #include "protos/nearest.h"
-#include "transport/base/unknown_flag.h"
 #include "transport/socket/roles.h"
 
 /* A hundred years: what dates in a certificate can still say. */
 #define DAYS_MAX 36500
 
-enum {
-	OPT_NAME = 1000,
-	OPT_SAN,
-	OPT_DAYS,
-	OPT_KEY,
-	OPT_ORG,
-	OPT_ROLE,
-	OPT_OUT,
-	OPT_JSON,
-	OPT_CA,
-	OPT_KEEP_KEY,
-	OPT_REVOKE_OLD,
-	OPT_REASON,
-};
-
-static const struct option long_options[] = {
-	{ "help", no_argument, NULL, 'h' },
-	{ "name", required_argument, NULL, OPT_NAME },
-	{ "san", required_argument, NULL, OPT_SAN },
-	{ "days", required_argument, NULL, OPT_DAYS },
-	{ "key", required_argument, NULL, OPT_KEY },
-	{ "org", required_argument, NULL, OPT_ORG },
-	{ "role", required_argument, NULL, OPT_ROLE },
-	{ "out", required_argument, NULL, OPT_OUT },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "ca", no_argument, NULL, OPT_CA },
-	{ "keep-key", no_argument, NULL, OPT_KEEP_KEY },
-	{ "revoke-old", no_argument, NULL, OPT_REVOKE_OLD },
-	{ "reason", required_argument, NULL, OPT_REASON },
-	{ NULL, 0, NULL, 0 },
-};
-#define N_LONG (sizeof(long_options) / sizeof(long_options[0]) - 1)
-
-#define ON(action) (1u << (action))
-
-/* Which command knows which flag. */
-static const struct {
-	int flag;
-	unsigned actions;
-} known[] = {
-	{ OPT_NAME, ON(CERT_INIT) | ON(CERT_RENEW) },
-	{ OPT_SAN, ON(CERT_ISSUE) | ON(CERT_RENEW) },
-	{ OPT_DAYS, ON(CERT_INIT) | ON(CERT_ISSUE) | ON(CERT_RENEW) },
-	{ OPT_KEY, ON(CERT_INIT) | ON(CERT_ISSUE) | ON(CERT_RENEW) },
-	{ OPT_ORG, ON(CERT_INIT) },
-	{ OPT_ROLE, ON(CERT_ISSUE) },
-	{ OPT_OUT, ON(CERT_ISSUE) | ON(CERT_RENEW) },
-	{ OPT_JSON, ON(CERT_SHOW) },
-	{ OPT_CA, ON(CERT_RENEW) },
-	{ OPT_KEEP_KEY, ON(CERT_RENEW) },
-	{ OPT_REVOKE_OLD, ON(CERT_RENEW) },
-	{ OPT_REASON, ON(CERT_REVOKE) },
-};
-#define N_KNOWN (sizeof(known) / sizeof(known[0]))
+#define ON(action) (1 << (action))
 
 static const struct {
 	const char *word;
@@ -133,12 +78,6 @@ static const char help[] =
     "Exit status: 0 when it is done, 1 when it is not, 2 when the command line is\n"
     "wrong.\n";
 
-const char *
-cert_options_help(void)
-{
-	return help;
-}
-
 static int
 find_action(const char *word, size_t *at, char *err, size_t err_size)
 {
@@ -165,7 +104,8 @@ find_action(const char *word, size_t *at, char *err, size_t err_size)
 }
 
 static int
-parse_days(const char *text, unsigned *days, char *err, size_t err_size)
+parse_days(void *options, const struct flag *flag, const char *text, char *err,
+    size_t err_size)
 {
 	char *end;
 	unsigned long v = strtoul(text, &end, 10);
@@ -176,13 +116,16 @@ parse_days(const char *text, unsigned *days, char *err, size_t err_size)
 		    "to %d", text, DAYS_MAX);
 		return -1;
 	}
-	*days = (unsigned)v;
+	((struct cert_options *)options)->days = (unsigned)v;
 	return 0;
 }
 
 static int
-parse_key(const char *text, struct cert_options *o, char *err, size_t err_size)
+parse_key(void *options, const struct flag *flag, const char *text, char *err,
+    size_t err_size)
 {
+	struct cert_options *o = options;
+
 	if (strcmp(text, "p256") == 0) {
 		o->key = CERT_KEY_P256;
 	} else if (strcmp(text, "ed25519") == 0) {
@@ -197,8 +140,11 @@ parse_key(const char *text, struct cert_options *o, char *err, size_t err_size)
 }
 
 static int
-add_name(struct cert_options *o, const char *text, char *err, size_t err_size)
+add_san(void *options, const struct flag *flag, const char *text, char *err,
+    size_t err_size)
 {
+	struct cert_options *o = options;
+
 	if (o->n_names == CERT_OPTIONS_MAX_NAMES) {
 		snprintf(err, err_size, "more than %d names",
 		    CERT_OPTIONS_MAX_NAMES);
@@ -211,9 +157,22 @@ add_name(struct cert_options *o, const char *text, char *err, size_t err_size)
 }
 
 static int
-parse_role(const char *text, uint32_t *role, char *err, size_t err_size)
+add_host(void *options, const struct flag *flag, const char *text, char *err,
+    size_t err_size)
 {
-	if ((*role = role_by_name(text)) != 0)
+	struct cert_options *o = options;
+
+	o->n_hosts++;
+	return add_san(o, flag, text, err, err_size);
+}
+
+static int
+parse_role(void *options, const struct flag *flag, const char *text, char *err,
+    size_t err_size)
+{
+	struct cert_options *o = options;
+
+	if ((o->role = role_by_name(text)) != 0)
 		return 0;
 	snprintf(err, err_size, "there is no role %.40s: say producer, relay, "
 	    "consumer or admin", text);
@@ -221,10 +180,12 @@ parse_role(const char *text, uint32_t *role, char *err, size_t err_size)
 }
 
 static int
-parse_reason(const char *text, enum cert_reason *reason, char *err,
-    size_t err_size)
+parse_reason(void *options, const struct flag *flag, const char *text,
+    char *err, size_t err_size)
 {
-	if (cert_reason_parse(text, reason) == 0)
+	struct cert_options *o = options;
+
+	if (cert_reason_parse(text, &o->reason) == 0)
 		return 0;
 	snprintf(err, err_size, "there is no reason %.40s: say unspecified, "
 	    "key-compromise, affiliation-changed, superseded or cessation",
@@ -232,72 +193,59 @@ parse_reason(const char *text, enum cert_reason *reason, char *err,
 	return -1;
 }
 
-/* 0, or -1 and a sentence. */
-static int
-take_flag(struct cert_options *o, int flag, const char *value, char *err,
-    size_t err_size)
-{
-	switch (flag) {
-	case OPT_NAME:
-	case OPT_SAN:
-		return add_name(o, value, err, err_size);
-	case OPT_DAYS:
-		return parse_days(value, &o->days, err, err_size);
-	case OPT_KEY:
-		return parse_key(value, o, err, err_size);
-	case OPT_ORG:
-		o->organization = value;
-		return 0;
-	case OPT_ROLE:
-		return parse_role(value, &o->role, err, err_size);
-	case OPT_OUT:
-		o->out = value;
-		return 0;
-	case OPT_REASON:
-		return parse_reason(value, &o->reason, err, err_size);
-	case OPT_JSON:
-		o->json = true;
-		return 0;
-	case OPT_CA:
-		o->ca = true;
-		return 0;
-	case OPT_KEEP_KEY:
-		o->keep_key = true;
-		return 0;
-	default:
-		o->revoke_old = true;
-		return 0;
-	}
-}
+#define AT(member) .at = offsetof(struct cert_options, member)
+#define MADE       ON(CERT_INIT) | ON(CERT_ISSUE) | ON(CERT_RENEW)
 
-/* Flags that were given and mean nothing for what is to be done. */
+/* id: the commands that know the flag. */
+static const struct flag table[] = {
+	{ "help", FLAG_HELP, .letter = 'h' },
+	{ "name", FLAG_VALUE, .take = add_host,
+	    .id = ON(CERT_INIT) | ON(CERT_RENEW) },
+	{ "san", FLAG_VALUE, .take = add_san,
+	    .id = ON(CERT_ISSUE) | ON(CERT_RENEW) },
+	{ "days", FLAG_VALUE, .take = parse_days, .id = MADE },
+	{ "key", FLAG_VALUE, .take = parse_key, .id = MADE },
+	{ "org", FLAG_TEXT, AT(organization), .id = ON(CERT_INIT) },
+	{ "role", FLAG_VALUE, .take = parse_role, .id = ON(CERT_ISSUE) },
+	{ "out", FLAG_TEXT, AT(out), .id = ON(CERT_ISSUE) | ON(CERT_RENEW) },
+	{ "json", FLAG_BOOL, AT(json), .id = ON(CERT_SHOW) },
+	{ "ca", FLAG_BOOL, AT(ca), .id = ON(CERT_RENEW) },
+	{ "keep-key", FLAG_BOOL, AT(keep_key), .id = ON(CERT_RENEW) },
+	{ "revoke-old", FLAG_BOOL, AT(revoke_old), .id = ON(CERT_RENEW) },
+	{ "reason", FLAG_VALUE, .take = parse_reason, .id = ON(CERT_REVOKE) },
+	{ .name = NULL },
+};
+
+const struct flags cert_options_flags = {
+	.table = table,
+	.speaker = "tributary",
+	.help_is_at = "see tributary cert --help",
+	.help = help,
+	.bad_status = 2,
+};
+
+/* Refuses flags that mean nothing to the command. */
 static int
 check_flags(uint64_t given, enum cert_action action, const char *word,
     char *err, size_t err_size)
 {
-	size_t i, j;
+	size_t i;
 
-	for (i = 0; i < N_KNOWN; i++) {
-		if (!(given >> (known[i].flag - OPT_NAME) & 1) ||
-		    (known[i].actions & ON(action)) != 0)
+	for (i = 0; table[i].name != NULL; i++) {
+		if (!(given >> i & 1) || (table[i].id & ON(action)) != 0)
 			continue;
-		for (j = 0; j < N_LONG; j++)
-			if (long_options[j].val == known[i].flag)
-				break;
 		snprintf(err, err_size, "--%s means nothing to cert %s; see "
-		    "tributary cert --help", long_options[j].name, word);
+		    "tributary cert --help", table[i].name, word);
 		return -1;
 	}
 	return 0;
 }
 
 static int
-check_together(const struct cert_options *o, uint64_t given, char *err,
-    size_t err_size)
+check_together(const struct cert_options *o, char *err, size_t err_size)
 {
 	const char *wrong = NULL;
-	bool san = given >> (OPT_SAN - OPT_NAME) & 1;
-	bool name = given & 1;
+	bool san = o->n_names > o->n_hosts, host = o->n_hosts > 0;
 
 	if (o->keep_key && o->key_given)
 		wrong = "--keep-key and --key contradict each other";
@@ -305,7 +253,7 @@ check_together(const struct cert_options *o, uint64_t given, char *err,
 		o->keep_key || o->revoke_old || o->out != NULL))
 		wrong = "--ca renews the CA on its own key, and goes with "
 			"--days only";
-	else if (o->action == CERT_RENEW && o->name != NULL && name)
+	else if (o->action == CERT_RENEW && o->name != NULL && host)
 		wrong = "--name is for the collector: say --san";
 	else if (o->action == CERT_RENEW && o->name == NULL && san)
 		wrong = "--san is for a NAME: say --name for the collector";
@@ -320,11 +268,13 @@ check_together(const struct cert_options *o, uint64_t given, char *err,
 	return -1;
 }
 
-/* What stands between the flags. */
+/* Takes the words: what to do, the folder, and perhaps a name. */
 static int
-take_words(struct cert_options *o, int n, char **words, uint64_t given,
-    char *err, size_t err_size)
+take_words(struct cert_options *o, const struct flags_words *line, char *err,
+    size_t err_size)
 {
+	char **words = line->argv;
+	int n = line->argc;
 	size_t at;
 
 	if (n == 0) {
@@ -342,42 +292,25 @@ take_words(struct cert_options *o, int n, char **words, uint64_t given,
 	o->action = actions[at].action;
 	o->dir = words[1];
 	o->name = n > 2 ? words[2] : NULL;
-	if (check_flags(given, o->action, actions[at].word, err, err_size) < 0)
+	if (check_flags(line->given, o->action, actions[at].word, err, err_size) < 0)
 		return -1;
-	return check_together(o, given, err, err_size);
+	return check_together(o, err, err_size);
 }
 
-enum cert_options_verdict
+enum flags_verdict
 cert_options_parse(struct cert_options *o, int argc, char **argv, char *err,
     size_t err_size)
 {
 	struct cert_options parsed = { .role = ROLE_PRODUCER };
-	uint64_t given = 0;
-	int flag;
+	struct flags_words words = { .argc = argc, .argv = argv };
+	enum flags_verdict verdict;
 
-	opterr = 0;
-	optind = 0;
-	while ((flag = getopt_long(argc, argv, ":h", long_options, NULL)) !=
-	    -1) {
-		if (flag == 'h')
-			return CERT_OPTIONS_HELP;
-		if (flag == ':') {
-			snprintf(err, err_size, "%s wants a value",
-			    argv[optind - 1]);
-			return CERT_OPTIONS_BAD;
-		}
-		if (flag == '?') {
-			unknown_flag(argv[optind - 1], long_options,
-			    "see tributary cert --help", err, err_size);
-			return CERT_OPTIONS_BAD;
-		}
-		given |= UINT64_C(1) << (flag - OPT_NAME);
-		if (take_flag(&parsed, flag, optarg, err, err_size) < 0)
-			return CERT_OPTIONS_BAD;
-	}
-	if (take_words(&parsed, argc - optind, argv + optind, given, err,
-		err_size) < 0)
-		return CERT_OPTIONS_BAD;
+	verdict = flags_parse(&cert_options_flags, &parsed, &words, err,
+	    err_size);
+	if (verdict != FLAGS_RUN)
+		return verdict;
+	if (take_words(&parsed, &words, err, err_size) < 0)
+		return FLAGS_BAD;
 	*o = parsed;
-	return CERT_OPTIONS_RUN;
+	return FLAGS_RUN;
 }

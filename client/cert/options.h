@@ -12,6 +12,7 @@
 #include "client/cert/index.h"
 #include "client/cert/x509_make.h"
 #include "transport/base/compiler.h"
+#include "transport/base/flags.h"
 
 /* Most names for one certificate on one command line. */
 #define CERT_OPTIONS_MAX_NAMES 64
@@ -31,6 +32,7 @@ struct cert_options {
 	const char *name; /* issue, revoke (or a serial number); renew: or NULL */
 	const char *names[CERT_OPTIONS_MAX_NAMES]; /* --name, --san */
 	size_t n_names;
+	size_t n_hosts; /* of them, from --name */
 	const char *organization;
 	const char *out;
 	uint32_t role;
@@ -44,17 +46,10 @@ struct cert_options {
 	enum cert_reason reason;
 };
 
-enum cert_options_verdict {
-	CERT_OPTIONS_RUN,
-	CERT_OPTIONS_HELP, /* asked for help; *o is not set */
-	CERT_OPTIONS_BAD,  /* err holds a sentence */
-};
+extern const struct flags cert_options_flags;
 
-/* argv[0] is "cert".  Reorders argv. */
-enum cert_options_verdict cert_options_parse(struct cert_options *o, int argc,
+/* argv[0] is "cert".  Reorders argv.  o is set with FLAGS_RUN only. */
+enum flags_verdict cert_options_parse(struct cert_options *o, int argc,
     char **argv, char *err, size_t err_size) MUST_CHECK;
-
-/* The text of --help. */
-const char *cert_options_help(void);
 
 #endif /* CLIENT_CERT_OPTIONS_H */

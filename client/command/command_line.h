@@ -1,6 +1,6 @@
 /*
- * command_line: what the commands that go to a collector have in common: how
- * their flags are read, what is said of wrong ones, and where the collector is.
+ * command_line: flags that all commands for a collector have: help, and the way
+ * to the collector.
  */
 #ifndef CLIENT_COMMAND_COMMAND_LINE_H
 #define CLIENT_COMMAND_COMMAND_LINE_H
@@ -8,24 +8,20 @@
 #include <stddef.h>
 
 #include "transport/base/compiler.h"
+#include "transport/base/flags.h"
 #include "transport/connect/dial.h"
 #include "transport/connect/dial_flags.h"
 #include "transport/socket/addr.h"
 
-struct option;
-
 enum { COMMAND_OK = 0, COMMAND_FAILED = 1 };
 
-/* What getopt_long() returns; a command's own long flags begin at _OWN. */
-enum { COMMAND_FLAG_CONNECT = 1000, COMMAND_FLAG_OWN };
+/* Lines of a table of flags; member: the struct command_line in the options. */
+#define COMMAND_FLAGS(type, member)                                           \
+	{ "help", FLAG_HELP, .letter = 'h' },                                 \
+	{ "connect", FLAG_TEXT, .at = offsetof(type, member.connect) },       \
+	DIAL_FLAGS(type, member.how)
 
-/* Lines of a table of long options that all have. */
-#define COMMAND_FLAGS_LONG                                                    \
-	{ "help", no_argument, NULL, 'h' },                                   \
-	{ "connect", required_argument, NULL, COMMAND_FLAG_CONNECT },         \
-	DIAL_FLAGS_LONG
-
-/* Of their help: where a consumer's collector is, and the lines of all. */
+/* Lines of --help: the collector of a consumer, and flags of all commands. */
 #define COMMAND_CONSUMER_HELP                                                 \
     "      --connect ADDR  the collector's consumer socket; default:\n"      \
     "                    $PERFETTO_CONSUMER_SOCK_NAME, else\n"               \
@@ -38,17 +34,6 @@ enum { COMMAND_FLAG_CONNECT = 1000, COMMAND_FLAG_OWN };
     "                    see tributary record --help\n"                      \
     "  -h, --help        print this\n"
 
-/* One command; static. */
-struct command {
-	const char *name;           /* "stop" */
-	const char *help;
-	const struct option *flags;
-	const char *short_flags;    /* for getopt: ":hl" */
-	/* Takes a flag of its own.  -1 with a sentence.  NULL: has none. */
-	int (*take)(void *arg, int flag, const char *value, char *err,
-	    size_t err_size);
-};
-
 /* As it was given; everything is borrowed from argv. */
 struct command_line {
 	const char *connect; /* NULL: the default */
@@ -57,15 +42,12 @@ struct command_line {
 	size_t n_words;
 };
 
-/* "tributary stop: text"; returns COMMAND_FAILED. */
-int command_refuse(const struct command *c, const char *text);
-
 /*
- * Fills line (how.service stays as it is) and calls take(arg, ...).  -1: go on;
- * else the exit status: help was printed, or it was said what is wrong.
+ * Reads a command's flags into options, which may hold line, and the words into
+ * line.  -1: go on; else the exit status: help or what is wrong was printed.
  */
-int command_line_parse(struct command_line *line, const struct command *c,
-    void *arg, int argc, char **argv) MUST_CHECK;
+int command_line_parse(struct command_line *line, const struct flags *f,
+    void *options, int argc, char **argv) MUST_CHECK;
 
 /* Where the consumer's collector is.  -1 with a sentence. */
 int command_line_consumer(const struct command_line *line, struct addr *out,

@@ -15,36 +15,16 @@
 int
 session_ask_refuse(const struct session_ask *r, const char *text)
 {
-	return command_refuse(&r->program->command, text);
+	return flags_refuse(&r->program->flags, text);
 }
 
 int
-session_ask_take(void *arg, int flag, const char *value, char *err,
-    size_t err_size)
+session_ask_timeout(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
 {
-	struct session_ask *r = arg;
+	struct session_ask *r = options;
 
-	switch (flag) {
-	case 'l':
-		r->form = SESSIONS_LONG;
-		break;
-	case SESSION_FLAG_JSON:
-		r->form = SESSIONS_JSON;
-		break;
-	case SESSION_FLAG_ALL:
-		r->all = true;
-		break;
-	case SESSION_FLAG_YES:
-		r->yes = true;
-		break;
-	case SESSION_FLAG_DISCARD:
-		r->discard = true;
-		break;
-	case SESSION_FLAG_TIMEOUT:
-		return size_duration_parse_ms(value, &r->timeout_ms, err,
-		    err_size);
-	}
-	return 0;
+	return size_duration_parse_ms(value, &r->timeout_ms, err, err_size);
 }
 
 int
@@ -58,7 +38,7 @@ session_ask_init(struct session_ask *r, const struct session_program *program,
 		.program = program,
 		.line.how.service = "consumer",
 	};
-	status = command_line_parse(&r->line, &program->command, r, argc, argv);
+	status = command_line_parse(&r->line, &program->flags, r, argc, argv);
 	if (status >= 0)
 		return status;
 	if (command_line_consumer(&r->line, &r->addr, err, sizeof(err)) < 0)

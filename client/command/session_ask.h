@@ -20,18 +20,9 @@ struct control;
 struct loop;
 struct session_ask;
 
-/* What getopt_long() returns for the flags of these commands. */
-enum session_flag {
-	SESSION_FLAG_JSON = COMMAND_FLAG_OWN,
-	SESSION_FLAG_ALL,
-	SESSION_FLAG_YES,
-	SESSION_FLAG_DISCARD,
-	SESSION_FLAG_TIMEOUT,
-};
-
 /* One of the commands; static. */
 struct session_program {
-	struct command command; /* take: session_ask_take() */
+	struct flags flags; /* options: the session_ask */
 	/*
 	 * What to do instead where the collector is Perfetto's own, a sentence.
 	 * NULL: run->foreign is set, and the caller goes on.
@@ -51,6 +42,14 @@ enum sessions_form {
 	SESSIONS_LONG,  /* everything, a block each */
 	SESSIONS_JSON,
 };
+
+/* Lines of a table of flags that choose the form. */
+#define SESSION_FLAG_LONG                                                     \
+	{ "long", FLAG_CHOICE, .letter = 'l', .id = SESSIONS_LONG,            \
+	    .at = offsetof(struct session_ask, form) }
+#define SESSION_FLAG_JSON                                                     \
+	{ "json", FLAG_CHOICE, .id = SESSIONS_JSON,                           \
+	    .at = offsetof(struct session_ask, form) }
 
 struct session_ask {
 	const struct session_program *program;
@@ -73,9 +72,9 @@ int session_ask_init(struct session_ask *r,
     const struct session_program *program, int argc, char **argv) MUST_CHECK;
 void session_ask_done(struct session_ask *r);
 
-/* A command's take(); arg: the session_run. */
-int session_ask_take(void *arg, int flag, const char *value, char *err,
-    size_t err_size);
+/* Takes the value of --timeout. */
+int session_ask_timeout(void *options, const struct flag *flag,
+    const char *value, char *err, size_t err_size);
 
 /* "tributary stop: text"; returns COMMAND_FAILED. */
 int session_ask_refuse(const struct session_ask *r, const char *text);

@@ -92,16 +92,12 @@ inspect_main(int argc, char **argv)
 {
 	struct inspect_options o;
 	char err[ERROR_BYTES];
+	int status;
 
-	switch (inspect_options_parse(&o, argc, argv, err, sizeof(err))) {
-	case INSPECT_OPTIONS_OK:
-		break;
-	case INSPECT_OPTIONS_HELP:
-		fputs(inspect_options_help, stdout);
-		return EXIT_WHOLE;
-	case INSPECT_OPTIONS_ERROR:
-		return refuse(err);
-	}
+	status = flags_answer(&inspect_options_flags,
+	    inspect_options_parse(&o, argc, argv, err, sizeof(err)), err);
+	if (status >= 0)
+		return status;
 	switch (o.mode) {
 	case INSPECT_REPORT:
 		return run_report(&o);

@@ -1,34 +1,11 @@
 #include "client/inspect/inspect_options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 
-#include "transport/base/unknown_flag.h"
+/* Flags of --packets. */
+enum filter_flag { BY_TYPE, BY_SEQUENCE, BY_FROM, BY_TO };
 
-enum {
-	OPT_JSON = 1000, OPT_STRICT, OPT_PACKETS, OPT_FOLLOW, OPT_CONVERT,
-	OPT_TYPE, OPT_SEQUENCE, OPT_MACHINE, OPT_FROM, OPT_TO,
-	OPT_INTO, OPT_INTO_MACHINE,
-};
-
-static const struct option flags[] = {
-	{ "convert", required_argument, NULL, OPT_CONVERT },
-	{ "follow", no_argument, NULL, OPT_FOLLOW },
-	{ "from", required_argument, NULL, OPT_FROM },
-	{ "help", no_argument, NULL, 'h' },
-	{ "into", required_argument, NULL, OPT_INTO },
-	{ "into-machine", required_argument, NULL, OPT_INTO_MACHINE },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "machine", required_argument, NULL, OPT_MACHINE },
-	{ "packets", no_argument, NULL, OPT_PACKETS },
-	{ "sequence", required_argument, NULL, OPT_SEQUENCE },
-	{ "strict", no_argument, NULL, OPT_STRICT },
-	{ "to", required_argument, NULL, OPT_TO },
-	{ "type", required_argument, NULL, OPT_TYPE },
-	{ NULL, 0, NULL, 0 },
-};
-
-const char inspect_options_help[] =
+static const char help[] =
     "Usage: tributary inspect [--json] [--strict] [--follow] FILE\n"
     "       tributary inspect --packets [FILTER...] [--follow] FILE\n"
     "       tributary inspect --convert CLOCK:NANOSECONDS [--machine NAME]\n"
@@ -65,60 +42,68 @@ const char inspect_options_help[] =
     "trace; 2 when it is damaged, cut off or without its end; 3 with --strict, when\n"
     "it is whole and says that something was lost, or that times are wrong.\n";
 
+static int
+take_filter(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
+{
+	struct packet_filter *f = &((struct inspect_options *)options)->filter;
+
+	switch ((enum filter_flag)flag->id) {
+	case BY_TYPE:
+		return packet_filter_type(f, value, err, err_size);
+	case BY_SEQUENCE:
+		return packet_filter_sequence(f, value, err, err_size);
+	case BY_FROM:
+		return packet_filter_from(f, value, err, err_size);
+	case BY_TO:
+		return packet_filter_to(f, value, err, err_size);
+	}
+	return 0;
+}
+
+#define AT(member)   .at = offsetof(struct inspect_options, member)
+#define FILTER(what) FLAG_VALUE, .take = take_filter, .id = what
+
+static const struct flag table[] = {
+	{ "convert", FLAG_TEXT, AT(convert) },
+	{ "follow", FLAG_BOOL, AT(follow) },
+	{ "from", FILTER(BY_FROM) },
+	{ "help", FLAG_HELP, .letter = 'h' },
+	{ "into", FLAG_TEXT, AT(into) },
+	{ "into-machine", FLAG_TEXT, AT(into_machine) },
+	{ "json", FLAG_BOOL, AT(json) },
+	{ "machine", FLAG_TEXT, AT(filter.machine) },
+	{ "packets", FLAG_BOOL, AT(packets) },
+	{ "sequence", FILTER(BY_SEQUENCE) },
+	{ "strict", FLAG_BOOL, AT(strict) },
+	{ "to", FILTER(BY_TO) },
+	{ "type", FILTER(BY_TYPE) },
+	{ .name = NULL },
+};
+
 static const char help_is_at[] = "see tributary inspect --help";
 
-static enum inspect_options_result
-take_path(struct inspect_options *out, int argc, char **argv, char *err,
-    size_t err_size)
-{
-	if (optind == argc) {
-		snprintf(err, err_size, "which file? %s", help_is_at);
-		return INSPECT_OPTIONS_ERROR;
-	}
-	if (optind + 1 < argc) {
-		snprintf(err, err_size, "one file at a time");
-		return INSPECT_OPTIONS_ERROR;
-	}
-	out->path = argv[optind];
-	return INSPECT_OPTIONS_OK;
-}
+const struct flags inspect_options_flags = {
+	.table = table,
+	.speaker = "tributary inspect",
+	.help_is_at = help_is_at,
+	.help = help,
+	.bad_status = 1,
+};
 
-/* A flag of --packets.  1: it is none; -1 with a sentence in err. */
+/* Refuses flags that do not go together. */
 static int
-take_filter(struct inspect_options *o, int c, char *err, size_t err_size)
-{
-	switch (c) {
-	case OPT_TYPE:
-		return packet_filter_type(&o->filter, optarg, err, err_size);
-	case OPT_SEQUENCE:
-		return packet_filter_sequence(&o->filter, optarg, err,
-		    err_size);
-	case OPT_MACHINE:
-		o->filter.machine = optarg;
-		return 0;
-	case OPT_FROM:
-		return packet_filter_from(&o->filter, optarg, err, err_size);
-	case OPT_TO:
-		return packet_filter_to(&o->filter, optarg, err, err_size);
-	default:
-		return 1;
-	}
-}
-
-/* Flags that do not go together.  -1 with a sentence in err. */
-static int
-check_modes(struct inspect_options *o, bool packets, char *err,
-    size_t err_size)
+check_modes(struct inspect_options *o, char *err, size_t err_size)
 {
 	struct packet_filter but_machine = o->filter;
 	const char *wrong = NULL;
 
 	if (o->convert != NULL)
 		o->mode = INSPECT_CONVERT;
-	else if (packets)
+	else if (o->packets)
 		o->mode = INSPECT_PACKETS;
 	but_machine.machine = NULL;
-	if (packets && o->convert != NULL)
+	if (o->packets && o->convert != NULL)
 		wrong = "--packets or --convert, one of them";
 	else if (o->mode == INSPECT_REPORT && packet_filter_is_set(&o->filter))
 		wrong = "--type, --sequence, --machine, --from and --to go "
@@ -141,59 +126,36 @@ check_modes(struct inspect_options *o, bool packets, char *err,
 	return -1;
 }
 
-enum inspect_options_result
+static int
+take_path(struct inspect_options *o, const struct flags_words *words, char *err,
+    size_t err_size)
+{
+	if (words->argc == 1) {
+		o->path = words->argv[0];
+		return 0;
+	}
+	if (words->argc == 0)
+		snprintf(err, err_size, "which file? %s", help_is_at);
+	else
+		snprintf(err, err_size, "one file at a time");
+	return -1;
+}
+
+enum flags_verdict
 inspect_options_parse(struct inspect_options *out, int argc, char **argv,
     char *err, size_t err_size)
 {
 	struct inspect_options o = { .mode = INSPECT_REPORT };
-	bool packets = false;
-	int c, rc;
+	struct flags_words words = { .argc = argc, .argv = argv };
+	enum flags_verdict verdict;
 
-	opterr = 0;
-	optind = 0; /* anew: glibc keeps state between calls */
-	while ((c = getopt_long(argc, argv, ":h", flags, NULL)) != -1) {
-		switch (c) {
-		case 'h':
-			return INSPECT_OPTIONS_HELP;
-		case OPT_JSON:
-			o.json = true;
-			break;
-		case OPT_STRICT:
-			o.strict = true;
-			break;
-		case OPT_PACKETS:
-			packets = true;
-			break;
-		case OPT_FOLLOW:
-			o.follow = true;
-			break;
-		case OPT_CONVERT:
-			o.convert = optarg;
-			break;
-		case OPT_INTO:
-			o.into = optarg;
-			break;
-		case OPT_INTO_MACHINE:
-			o.into_machine = optarg;
-			break;
-		case ':':
-			snprintf(err, err_size, "%s wants a value",
-			    argv[optind - 1]);
-			return INSPECT_OPTIONS_ERROR;
-		default:
-			if ((rc = take_filter(&o, c, err, err_size)) == 0)
-				break;
-			if (rc < 0)
-				return INSPECT_OPTIONS_ERROR;
-			unknown_flag(argv[optind - 1], flags, help_is_at, err,
-			    err_size);
-			return INSPECT_OPTIONS_ERROR;
-		}
-	}
-	if (check_modes(&o, packets, err, err_size) != 0)
-		return INSPECT_OPTIONS_ERROR;
-	if (take_path(&o, argc, argv, err, err_size) != INSPECT_OPTIONS_OK)
-		return INSPECT_OPTIONS_ERROR;
+	verdict = flags_parse(&inspect_options_flags, &o, &words, err,
+	    err_size);
+	if (verdict != FLAGS_RUN)
+		return verdict;
+	if (check_modes(&o, err, err_size) != 0 ||
+	    take_path(&o, &words, err, err_size) != 0)
+		return FLAGS_BAD;
 	*out = o;
-	return INSPECT_OPTIONS_OK;
+	return FLAGS_RUN;
 }

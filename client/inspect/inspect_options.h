@@ -9,6 +9,7 @@
 
 #include "client/inspect/packet_filter.h"
 #include "transport/base/compiler.h"
+#include "transport/base/flags.h"
 
 enum inspect_mode {
 	INSPECT_REPORT,
@@ -20,6 +21,7 @@ struct inspect_options {
 	const char *path; /* "-": standard input */
 	enum inspect_mode mode;
 	bool json;
+	bool packets; /* as mode says */
 	bool strict; /* losses count for the exit status */
 	bool follow; /* wait for more of it */
 	const char *convert; /* CONVERT: "CLOCK:TIME" */
@@ -28,16 +30,10 @@ struct inspect_options {
 	struct packet_filter filter; /* PACKETS */
 };
 
-enum inspect_options_result {
-	INSPECT_OPTIONS_OK,
-	INSPECT_OPTIONS_HELP,  /* inspect_options_help is wanted */
-	INSPECT_OPTIONS_ERROR, /* a sentence is in err */
-};
+extern const struct flags inspect_options_flags;
 
-extern const char inspect_options_help[];
-
-/* Borrows from argv. */
-enum inspect_options_result inspect_options_parse(struct inspect_options *out,
+/* Borrows from argv.  out is left alone but for FLAGS_RUN. */
+enum flags_verdict inspect_options_parse(struct inspect_options *out,
     int argc, char **argv, char *err, size_t err_size) MUST_CHECK;
 
 #endif /* CLIENT_INSPECT_INSPECT_OPTIONS_H */

@@ -1,6 +1,5 @@
 #include "client/orders/stop_flush_start.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
@@ -20,12 +19,12 @@ typedef Tributary__QuerySessionsReply sessions_reply;
 
 #define STATE(name) TRIBUTARY__SESSION_STATE__STATE__##name
 
-static const struct option stop_flags[] = {
-	COMMAND_FLAGS_LONG,
-	{ "all", no_argument, NULL, SESSION_FLAG_ALL },
-	{ "discard", no_argument, NULL, SESSION_FLAG_DISCARD },
-	{ "yes", no_argument, NULL, SESSION_FLAG_YES },
-	{ NULL, 0, NULL, 0 },
+static const struct flag stop_flags[] = {
+	COMMAND_FLAGS(struct session_ask, line),
+	{ "all", FLAG_BOOL, .at = offsetof(struct session_ask, all) },
+	{ "discard", FLAG_BOOL, .at = offsetof(struct session_ask, discard) },
+	{ "yes", FLAG_BOOL, .at = offsetof(struct session_ask, yes) },
+	{ .name = NULL },
 };
 
 static const char stop_help[] =
@@ -45,10 +44,10 @@ static const char stop_help[] =
     "\n"
     "Exit status: 0 when all have stopped, else 1.\n";
 
-static const struct option flush_flags[] = {
-	COMMAND_FLAGS_LONG,
-	{ "timeout", required_argument, NULL, SESSION_FLAG_TIMEOUT },
-	{ NULL, 0, NULL, 0 },
+static const struct flag flush_flags[] = {
+	COMMAND_FLAGS(struct session_ask, line),
+	{ "timeout", FLAG_VALUE, .take = session_ask_timeout },
+	{ .name = NULL },
 };
 
 static const char flush_help[] =
@@ -63,9 +62,9 @@ static const char flush_help[] =
     "\n"
     "Exit status: 0 when all have answered, else 1.\n";
 
-static const struct option start_flags[] = {
-	COMMAND_FLAGS_LONG,
-	{ NULL, 0, NULL, 0 },
+static const struct flag start_flags[] = {
+	COMMAND_FLAGS(struct session_ask, line),
+	{ .name = NULL },
 };
 
 static const char start_help[] =
@@ -223,8 +222,8 @@ done_cb(void *arg, const char *error)
 		printf("%s %s%s\n", o->done, t->label, t->after);
 		fflush(stdout);
 	} else {
-		plain_printf(stderr, "tributary %s: %s: %s\n",
-		    o->run.program->command.name, t->label,
+		plain_printf(stderr, "%s: %s: %s\n",
+		    o->run.program->flags.speaker, t->label,
 		    text_cell_plain(error, text));
 		o->run.status = COMMAND_FAILED;
 	}
@@ -285,12 +284,12 @@ int
 stop_main(int argc, char **argv)
 {
 	static const struct session_program program = {
-		.command = {
-			.name = "stop",
+		.flags = {
+			.table = stop_flags,
+			.speaker = "tributary stop",
+			.help_is_at = "see tributary stop --help",
 			.help = stop_help,
-			.flags = stop_flags,
-			.short_flags = ":h",
-			.take = session_ask_take,
+			.bad_status = COMMAND_FAILED,
 		},
 		.foreign_advice = TRACED "interrupt the program that started "
 		    "the session (kill -INT), or attach to it under its key "
@@ -305,12 +304,12 @@ int
 flush_main(int argc, char **argv)
 {
 	static const struct session_program program = {
-		.command = {
-			.name = "flush",
+		.flags = {
+			.table = flush_flags,
+			.speaker = "tributary flush",
+			.help_is_at = "see tributary flush --help",
 			.help = flush_help,
-			.flags = flush_flags,
-			.short_flags = ":h",
-			.take = session_ask_take,
+			.bad_status = COMMAND_FAILED,
 		},
 		.foreign_advice = TRACED "say flush_period_ms in the config "
 		    "of the session instead",
@@ -324,12 +323,12 @@ int
 start_main(int argc, char **argv)
 {
 	static const struct session_program program = {
-		.command = {
-			.name = "start",
+		.flags = {
+			.table = start_flags,
+			.speaker = "tributary start",
+			.help_is_at = "see tributary start --help",
 			.help = start_help,
-			.flags = start_flags,
-			.short_flags = ":h",
-			.take = session_ask_take,
+			.bad_status = COMMAND_FAILED,
 		},
 		.foreign_advice = TRACED "the program that set up the session "
 		    "starts it, or a trigger in its config",

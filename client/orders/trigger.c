@@ -1,6 +1,5 @@
 #include "client/orders/trigger.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,12 +10,6 @@
 
 #define ERROR_BYTES 2048
 #define ADDRESS_BYTES 1024
-
-static const struct option flags[] = {
-	COMMAND_FLAGS_LONG,
-	{ "quiet", no_argument, NULL, 'q' },
-	{ NULL, 0, NULL, 0 },
-};
 
 static const char help[] =
     "Usage: tributary trigger [FLAG...] NAME...\n"
@@ -41,20 +34,24 @@ struct outcome {
 	int status;
 };
 
-/* -q is its only one; arg: a bool. */
-static int
-take(void *arg, int flag, const char *value, char *err, size_t err_size)
-{
-	*(bool *)arg = true;
-	return 0;
-}
+struct trigger_args {
+	struct command_line line; /* its words: the triggers */
+	bool quiet;
+};
 
-static const struct command command = {
-	.name = "trigger",
+static const struct flag flags[] = {
+	COMMAND_FLAGS(struct trigger_args, line),
+	{ "quiet", FLAG_BOOL, .letter = 'q',
+	    .at = offsetof(struct trigger_args, quiet) },
+	{ .name = NULL },
+};
+
+static const struct flags command = {
+	.table = flags,
+	.speaker = "tributary trigger",
+	.help_is_at = "see tributary trigger --help",
 	.help = help,
-	.flags = flags,
-	.short_flags = ":hq",
-	.take = take,
+	.bad_status = COMMAND_FAILED,
 };
 
 static void
@@ -62,7 +59,7 @@ outcome_cb(void *arg, const char *why)
 {
 	struct outcome *o = arg;
 
-	o->status = why == NULL ? COMMAND_OK : command_refuse(&command, why);
+	o->status = why == NULL ? COMMAND_OK : flags_refuse(&command, why);
 	loop_stop(o->loop);
 }
 
@@ -101,13 +98,13 @@ trigger_activate(const char *connect, const struct dial_options *how,
 		connect = first_of(first, addr_default_producer());
 	if (addr_parse(&addr, connect, err, sizeof(err)) < 0 ||
 	    dial_flags_check(how, &addr, err, sizeof(err)) < 0)
-		return command_refuse(&command, err);
+		return flags_refuse(&command, err);
 	if ((o.loop = loop_new()) == NULL)
-		return command_refuse(&command, "out of memory");
+		return flags_refuse(&command, "out of memory");
 	call = trigger_call_new(o.loop, &addr, how, names, n, outcome_cb, &o,
 	    err, sizeof(err));
 	if (call == NULL)
-		command_refuse(&command, err);
+		flags_refuse(&command, err);
 	else
 		loop_run(o.loop);
 	trigger_call_free(call);
@@ -120,20 +117,19 @@ trigger_activate(const char *connect, const struct dial_options *how,
 int
 trigger_main(int argc, char **argv)
 {
-	struct command_line line = { .how.service = "producer" };
-	bool quiet = false;
+	struct trigger_args a = { .line.how.service = "producer" };
 	int status;
 	size_t i;
 
-	status = command_line_parse(&line, &command, &quiet, argc, argv);
+	status = command_line_parse(&a.line, &command, &a, argc, argv);
 	if (status >= 0)
 		return status;
-	if (line.n_words == 0)
-		return command_refuse(&command, "name a trigger");
-	for (i = 0; i < line.n_words; i++)
-		if (line.words[i][0] == '\0')
-			return command_refuse(&command, "the name of a trigger "
+	if (a.line.n_words == 0)
+		return flags_refuse(&command, "name a trigger");
+	for (i = 0; i < a.line.n_words; i++)
+		if (a.line.words[i][0] == '\0')
+			return flags_refuse(&command, "the name of a trigger "
 			    "is empty");
-	return trigger_activate(line.connect, &line.how, line.words,
-	    line.n_words, quiet);
+	return trigger_activate(a.line.connect, &a.line.how, a.line.words,
+	    a.line.n_words, a.quiet);
 }

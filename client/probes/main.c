@@ -1,17 +1,15 @@
 #include "client/probes/probes.h"
 
+#define ERROR_BYTES 2048
+
 int
 main(int argc, char **argv)
 {
 	struct probes_options o;
+	char err[ERROR_BYTES];
+	int status;
 
-	switch (probes_parse(argc, argv, &o, stdout, stderr)) {
-	case PROBES_RUN:
-		return probes_run(&o);
-	case PROBES_DONE:
-		return 0;
-	case PROBES_USAGE:
-		return 2;
-	}
-	return 2;
+	status = flags_answer(&probes_flags, probes_parse(&o, argc, argv, err,
+	    sizeof(err)), err);
+	return status >= 0 ? status : probes_run(&o);
 }

@@ -1,7 +1,6 @@
 #include "client/probes/probes.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,22 +65,6 @@ static const char usage[] =
     "  --version               print the version and exit\n"
     "  --help                  print this and exit\n";
 
-enum option_id { OPT_SOCKET = 1, OPT_MACHINE, OPT_LEVEL, OPT_BACKGROUND,
-    OPT_RESET_FTRACE, OPT_CLEANUP, OPT_VERSION, OPT_HELP };
-
-static const struct option long_options[] = {
-	{ "producer-socket", required_argument, NULL, OPT_SOCKET },
-	DIAL_FLAGS_LONG,
-	{ "machine-name", required_argument, NULL, OPT_MACHINE },
-	{ "log-level", required_argument, NULL, OPT_LEVEL },
-	{ "background", no_argument, NULL, OPT_BACKGROUND },
-	{ "reset-ftrace", no_argument, NULL, OPT_RESET_FTRACE },
-	{ "cleanup-after-crash", no_argument, NULL, OPT_CLEANUP },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ "help", no_argument, NULL, OPT_HELP },
-	{ NULL, 0, NULL, 0 },
-};
-
 /* A listener's variable may name several sockets: the first is ours. */
 static int
 parse_default_address(struct addr *a, char *err, size_t err_size)
@@ -99,76 +82,88 @@ parse_default_address(struct addr *a, char *err, size_t err_size)
 	return addr_parse(a, text, err, err_size);
 }
 
-static enum probes_verdict
-wrong(FILE *err, const char *what, const char *why)
+static int
+take_level(void *options, const struct flag *flag, const char *value, char *err,
+    size_t err_size)
 {
-	plain_printf(err, "tributary-probes: %s: %s\n", what, why);
-	return PROBES_USAGE;
+	struct probes_options *o = options;
+
+	if (log_level_parse(value, &o->level) == 0)
+		return 0;
+	snprintf(err, err_size,
+	    "--log-level: must be error, warn, info or debug");
+	return -1;
 }
 
-enum probes_verdict
-probes_parse(int argc, char **argv, struct probes_options *o, FILE *out,
-    FILE *err)
+/* --reset-ftrace: nothing of the kernel's was changed. */
+static int
+ignore(void *options, const struct flag *flag, const char *value, char *err,
+    size_t err_size)
 {
-	const char *socket = NULL;
+	return FLAGS_RUN;
+}
+
+static int
+nothing_to_do(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
+{
+	return FLAGS_NOTHING;
+}
+
+#define AT(member) .at = offsetof(struct probes_options, member)
+
+static const struct flag table[] = {
+	{ "producer-socket", FLAG_TEXT, AT(socket) },
+	DIAL_FLAGS(struct probes_options, how),
+	{ "machine-name", FLAG_TEXT, AT(machine_name) },
+	{ "log-level", FLAG_VALUE, .take = take_level },
+	{ "background", FLAG_BOOL, AT(background) },
+	{ "reset-ftrace", FLAG_NOTE, .take = ignore },
+	{ "cleanup-after-crash", FLAG_NOTE, .take = nothing_to_do },
+	{ "version", .kind = FLAG_VERSION },
+	{ "help", .kind = FLAG_HELP },
+	{ .name = NULL },
+};
+
+const struct flags probes_flags = {
+	.table = table,
+	.speaker = "tributary-probes",
+	.help = usage,
+	.version = "tributary-probes " TRIBUTARY_VERSION,
+	.no_such_flag = ": no such option (--help lists them)",
+	.no_value = ": needs a value",
+	.bad_status = 2,
+};
+
+enum flags_verdict
+probes_parse(struct probes_options *o, int argc, char **argv, char *err,
+    size_t err_size)
+{
+	struct flags_words words = { .argc = argc, .argv = argv };
+	enum flags_verdict verdict;
 	char why[1024];
-	int c;
 
 	memset(o, 0, sizeof(*o));
 	o->level = LOG_LEVEL_INFO;
 	o->machine_name = getenv("PERFETTO_MACHINE_NAME");
 	o->how.service = "producer";
-	optind = 0; /* from the beginning, also the second time */
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":", long_options, NULL)) != -1) {
-		switch (c) {
-		case OPT_SOCKET:
-			socket = optarg;
-			break;
-		case OPT_MACHINE:
-			o->machine_name = optarg;
-			break;
-		case OPT_LEVEL:
-			if (log_level_parse(optarg, &o->level) < 0)
-				return wrong(err, "--log-level",
-				    "must be error, warn, info or debug");
-			break;
-		case OPT_BACKGROUND:
-			o->background = true;
-			break;
-		case OPT_RESET_FTRACE:
-			break; /* nothing of the kernel's was changed */
-		case OPT_CLEANUP:
-			return PROBES_DONE;
-		case OPT_VERSION:
-			fprintf(out, "tributary-probes %s\n",
-			    TRIBUTARY_VERSION);
-			return PROBES_DONE;
-		case OPT_HELP:
-			fputs(usage, out);
-			return PROBES_DONE;
-		case ':':
-			return wrong(err, argv[optind - 1],
-			    "needs a value");
-		default:
-			if (dial_flags_take(&o->how, c, optarg))
-				break;
-			return wrong(err, argv[optind - 1],
-			    "no such option (--help lists them)");
-		}
+	verdict = flags_parse(&probes_flags, o, &words, err, err_size);
+	if (verdict != FLAGS_RUN)
+		return verdict;
+	if (words.argc > 0) {
+		snprintf(err, err_size, "%s: takes no arguments",
+		    words.argv[0]);
+		return FLAGS_BAD;
 	}
-	if (optind < argc)
-		return wrong(err, argv[optind], "takes no arguments");
-	if ((socket != NULL ? addr_parse(&o->address, socket, why,
+	if ((o->socket != NULL ? addr_parse(&o->address, o->socket, why,
 	    sizeof(why)) : parse_default_address(&o->address, why,
-	    sizeof(why))) < 0)
-		return wrong(err, socket != NULL ? "--producer-socket" :
-		    "PERFETTO_PRODUCER_SOCK_NAME", why);
-	if (dial_flags_check(&o->how, &o->address, why, sizeof(why)) < 0) {
-		plain_printf(err, "tributary-probes: %s\n", why);
-		return PROBES_USAGE;
+	    sizeof(why))) < 0) {
+		snprintf(err, err_size, "%s: %s", o->socket != NULL ?
+		    "--producer-socket" : "PERFETTO_PRODUCER_SOCK_NAME", why);
+		return FLAGS_BAD;
 	}
-	return PROBES_RUN;
+	return dial_flags_check(&o->how, &o->address, err, err_size) < 0 ?
+	    FLAGS_BAD : FLAGS_RUN;
 }
 
 /* ---- running ---- */

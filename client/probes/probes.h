@@ -4,30 +4,29 @@
 #ifndef CLIENT_PROBES_PROBES_H
 #define CLIENT_PROBES_PROBES_H
 
-#include <stdio.h>
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "transport/base/compiler.h"
+#include "transport/base/flags.h"
 #include "transport/base/log.h"
 #include "transport/connect/dial.h"
 #include "transport/socket/addr.h"
 
 struct probes_options {
 	struct addr address;
+	const char *socket;       /* the address as given, or NULL */
 	struct dial_options how;
 	const char *machine_name; /* as the user gave it, or NULL */
 	enum log_level level;
 	bool background;
 };
 
-enum probes_verdict {
-	PROBES_RUN,
-	PROBES_DONE,  /* --help, --version: the text is printed */
-	PROBES_USAGE, /* a sentence was printed to err */
-};
+extern const struct flags probes_flags;
 
-/* Reads the command line.  Pure but for the environment and the two files. */
-enum probes_verdict probes_parse(int argc, char **argv,
-    struct probes_options *o, FILE *out, FILE *err) MUST_CHECK;
+/* Reads the command line.  Pure but for the environment. */
+enum flags_verdict probes_parse(struct probes_options *o, int argc,
+    char **argv, char *err, size_t err_size) MUST_CHECK;
 
 /* Runs until SIGTERM or SIGINT.  Returns the exit status. */
 int probes_run(const struct probes_options *o);

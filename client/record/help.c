@@ -1,6 +1,6 @@
 #include "client/record/options.h"
 
-static const char help[] =
+const char record_options_help[] =
     "Usage: tributary record -o FILE -c CONFIG\n"
     "       tributary record -o FILE [-t TIME] [-b SIZE] [-s SIZE] NAME...\n"
     "       tributary record --attach=KEY [--stop] | --is_detached=KEY\n"
@@ -91,9 +91,3 @@ static const char help[] =
     "Exit status: 0 when the whole trace is in the file, 1 when it is not, 2\n"
     "when -D waited 30 seconds in vain for data sources to start, or when there\n"
     "is no detached session of that key.\n";
-
-const char *
-record_options_help(void)
-{
-	return help;
-}

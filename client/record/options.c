@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,90 +10,13 @@
 
 #include "client/record/config_from_names.h"
 #include "transport/base/size_duration.h"
-#include "transport/base/unknown_flag.h"
 #include "transport/connect/dial_flags.h"
 
-enum long_only {
-	OPT_TXT = 1000,
-	OPT_ALL_MACHINES,
-	OPT_MACHINE,
-	OPT_NO_CLOBBER,
-	OPT_NOTIFY_FD,
-	OPT_CONNECT,
-	OPT_VERSION,
-	OPT_DETACH,
-	OPT_ATTACH,
-	OPT_IS_DETACHED,
-	OPT_STOP,
-	OPT_CLONE,
-	OPT_CLONE_BY_NAME,
-	OPT_CLONE_FOR_BUGREPORT,
-	OPT_QUERY,
-	OPT_QUERY_RAW,
-	OPT_LONG,
-	OPT_ADD_ATTRIBUTE,
-	OPT_NO_GUARDRAILS,
-	OPT_RESET_GUARDRAILS,
-	OPT_ALERT_ID,
-	OPT_CONFIG_ID,
-	OPT_CONFIG_UID,
-	OPT_SUBSCRIPTION_ID,
-	OPT_UPLOAD,
-	OPT_DROPBOX,
-	OPT_BUGREPORT,
-	OPT_BUGREPORT_ALL,
-};
-
-static const char short_options[] = ":hc:o:dDt:b:s:a:q";
-
-static const struct option long_options[] = {
-	{ "help", no_argument, NULL, 'h' },
-	{ "config", required_argument, NULL, 'c' },
-	{ "txt", no_argument, NULL, OPT_TXT },
-	{ "out", required_argument, NULL, 'o' },
-	{ "no-clobber", no_argument, NULL, OPT_NO_CLOBBER },
-	{ "time", required_argument, NULL, 't' },
-	{ "buffer", required_argument, NULL, 'b' },
-	{ "size", required_argument, NULL, 's' },
-	{ "all-machines", no_argument, NULL, OPT_ALL_MACHINES },
-	{ "machine", required_argument, NULL, OPT_MACHINE },
-	{ "background", no_argument, NULL, 'd' },
-	{ "background-wait", no_argument, NULL, 'D' },
-	{ "notify-fd", required_argument, NULL, OPT_NOTIFY_FD },
-	{ "connect", required_argument, NULL, OPT_CONNECT },
-	DIAL_FLAGS_LONG,
-	{ "quiet", no_argument, NULL, 'q' },
-	{ "version", no_argument, NULL, OPT_VERSION },
-	{ "detach", required_argument, NULL, OPT_DETACH },
-	{ "attach", required_argument, NULL, OPT_ATTACH },
-	{ "is_detached", required_argument, NULL, OPT_IS_DETACHED },
-	{ "is-detached", required_argument, NULL, OPT_IS_DETACHED },
-	{ "stop", no_argument, NULL, OPT_STOP },
-	{ "clone", required_argument, NULL, OPT_CLONE },
-	{ "clone-by-name", required_argument, NULL, OPT_CLONE_BY_NAME },
-	{ "clone-for-bugreport", no_argument, NULL, OPT_CLONE_FOR_BUGREPORT },
-	{ "query", no_argument, NULL, OPT_QUERY },
-	{ "query-raw", no_argument, NULL, OPT_QUERY_RAW },
-	{ "long", no_argument, NULL, OPT_LONG },
-	{ "add-attribute", required_argument, NULL, OPT_ADD_ATTRIBUTE },
-	/* What Android's tools say. */
-	{ "no-guardrails", no_argument, NULL, OPT_NO_GUARDRAILS },
-	{ "reset-guardrails", no_argument, NULL, OPT_RESET_GUARDRAILS },
-	{ "alert-id", required_argument, NULL, OPT_ALERT_ID },
-	{ "config-id", required_argument, NULL, OPT_CONFIG_ID },
-	{ "config-uid", required_argument, NULL, OPT_CONFIG_UID },
-	{ "subscription-id", required_argument, NULL, OPT_SUBSCRIPTION_ID },
-	{ "upload", no_argument, NULL, OPT_UPLOAD },
-	{ "dropbox", required_argument, NULL, OPT_DROPBOX },
-	{ "app", required_argument, NULL, 'a' },
-	{ "save-for-bugreport", no_argument, NULL, OPT_BUGREPORT },
-	{ "save-all-for-bugreport", no_argument, NULL, OPT_BUGREPORT_ALL },
-	{ NULL, 0, NULL, 0 },
-};
-
 static int
-parse_fd(const char *text, int *fd, char *err, size_t err_size)
+take_fd(void *options, const struct flag *flag, const char *text, char *err,
+    size_t err_size)
 {
+	struct record_options *o = options;
 	char *end;
 	long v;
 
@@ -106,14 +28,16 @@ parse_fd(const char *text, int *fd, char *err, size_t err_size)
 		    "an open descriptor", text);
 		return -1;
 	}
-	*fd = (int)v;
+	o->notify_fd = (int)v;
 	return 0;
 }
 
 static int
-add_machine(struct machine_filter *m, const char *name, char *err,
-    size_t err_size)
+take_machine(void *options, const struct flag *flag, const char *name,
+    char *err, size_t err_size)
 {
+	struct machine_filter *m = &((struct record_options *)options)->machines;
+
 	if (name[0] == '\0') {
 		snprintf(err, err_size, "the name of a machine (--machine) is "
 		    "empty");
@@ -147,18 +71,22 @@ set_mode(struct record_options *o, enum record_mode mode, const char *key,
 	return 0;
 }
 
+/* --detach, --attach and --is_detached; id: the mode. */
 static int
-set_key(struct record_options *o, enum record_mode mode, const char *key,
-    char *err, size_t err_size)
+take_key(void *options, const struct flag *flag, const char *key, char *err,
+    size_t err_size)
 {
+	struct record_options *o = options;
+
 	o->key = key;
-	return set_mode(o, mode, key, err, err_size);
+	return set_mode(o, (enum record_mode)flag->id, key, err, err_size);
 }
 
 static int
-set_clone(struct record_options *o, const char *text, char *err,
+take_clone(void *options, const struct flag *flag, const char *text, char *err,
     size_t err_size)
 {
+	struct record_options *o = options;
 	char *end;
 
 	errno = 0;
@@ -172,131 +100,178 @@ set_clone(struct record_options *o, const char *text, char *err,
 	return set_mode(o, RECORD_MODE_CLONE, text, err, err_size);
 }
 
-/* Why a flag of Android's tools is refused; NULL: it is none. */
-static const char *
-android_only(int flag)
+static int
+take_clone_name(void *options, const struct flag *flag, const char *name,
+    char *err, size_t err_size)
 {
-	switch (flag) {
-	case OPT_UPLOAD:
-	case OPT_DROPBOX:
-		return "--upload and --dropbox hand traces to Android, and "
-		       "there only: name a file with -o";
-	case 'a':
-		return "-a (--app) is for Android's atrace: give a config with "
-		       "ftrace_config { atrace_apps: \"...\" }";
-	case OPT_BUGREPORT:
-	case OPT_BUGREPORT_ALL:
-		return "--save-for-bugreport and --save-all-for-bugreport "
-		       "write into a folder that only Android has: save a copy "
-		       "with --clone ID --clone-for-bugreport -o FILE";
-	default:
-		return NULL;
-	}
+	struct record_options *o = options;
+
+	o->clone_name = name;
+	return set_mode(o, RECORD_MODE_CLONE, name, err, err_size);
 }
 
-/* One flag without a value. */
+/* id: whether the answer is wanted as bytes. */
 static int
-plain_flag(struct record_options *o, int flag, char *err, size_t err_size)
-{
-	switch (flag) {
-	case 'D':
-		o->background_wait = true;
-		o->background = true;
-		return 0;
-	case 'd':
-		o->background = true;
-		return 0;
-	case 'q':
-		o->quiet = true;
-		return 0;
-	case OPT_ALL_MACHINES:
-		o->machines.all = true;
-		return 0;
-	case OPT_NO_CLOBBER:
-		o->no_clobber = true;
-		return 0;
-	case OPT_STOP:
-		o->stop = true;
-		return 0;
-	case OPT_CLONE_FOR_BUGREPORT:
-		o->clone_for_bugreport = true;
-		return 0;
-	case OPT_LONG:
-		o->query_long = true;
-		return 0;
-	case OPT_QUERY_RAW:
-	case OPT_QUERY:
-		o->query_raw |= flag == OPT_QUERY_RAW;
-		return set_mode(o, RECORD_MODE_QUERY, NULL, err, err_size);
-	default:
-		return 0; /* --txt: told apart; --no-guardrails: there are none */
-	}
-}
-
-/* One flag that takes a value; 0, or -1 and a sentence. */
-static int
-value_flag(struct record_options *o, int flag, const char *value, char *err,
+take_query(void *options, const struct flag *flag, const char *value, char *err,
     size_t err_size)
 {
-	switch (flag) {
-	case 'c':
-		o->config = value;
-		return 0;
-	case 'o':
-		o->out = value;
-		return 0;
-	case OPT_CONNECT:
-		o->connect = value;
-		return 0;
-	case OPT_MACHINE:
-		return add_machine(&o->machines, value, err, err_size);
-	case 't':
+	struct record_options *o = options;
+
+	o->query_raw |= flag->id != 0;
+	return set_mode(o, RECORD_MODE_QUERY, NULL, err, err_size);
+}
+
+static int
+take_background_wait(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
+{
+	struct record_options *o = options;
+
+	o->background_wait = true;
+	o->background = true;
+	return 0;
+}
+
+/* -t, -b and -s. */
+static int
+take_light(void *options, const struct flag *flag, const char *value, char *err,
+    size_t err_size)
+{
+	struct record_options *o = options;
+
+	o->light = true;
+	if (flag->letter == 't')
 		return size_duration_parse_ms(value, &o->duration_ms, err,
 		    err_size);
-	case 'b':
-		return size_duration_parse_bytes(value, &o->buffer_bytes, err,
-		    err_size);
-	case 's':
-		return size_duration_parse_bytes(value, &o->max_file_bytes,
-		    err, err_size);
-	case OPT_DETACH:
-		return set_key(o, RECORD_MODE_DETACH, value, err, err_size);
-	case OPT_ATTACH:
-		return set_key(o, RECORD_MODE_ATTACH, value, err, err_size);
-	case OPT_IS_DETACHED:
-		return set_key(o, RECORD_MODE_IS_DETACHED, value, err,
-		    err_size);
-	case OPT_CLONE:
-		return set_clone(o, value, err, err_size);
-	case OPT_CLONE_BY_NAME:
-		o->clone_name = value;
-		return set_mode(o, RECORD_MODE_CLONE, value, err, err_size);
-	case OPT_ADD_ATTRIBUTE:
-		return record_additions_attribute(&o->additions, value, err,
-		    err_size);
-	case OPT_ALERT_ID:
-		return record_additions_statsd(&o->additions, STATSD_ALERT_ID,
-		    "--alert-id", value, err, err_size);
-	case OPT_CONFIG_ID:
-		return record_additions_statsd(&o->additions, STATSD_CONFIG_ID,
-		    "--config-id", value, err, err_size);
-	case OPT_CONFIG_UID:
-		return record_additions_statsd(&o->additions,
-		    STATSD_CONFIG_UID, "--config-uid", value, err, err_size);
-	case OPT_SUBSCRIPTION_ID:
-		return record_additions_statsd(&o->additions,
-		    STATSD_SUBSCRIPTION_ID, "--subscription-id", value, err,
-		    err_size);
-	default:
-		return parse_fd(value, &o->notify_fd, err, err_size);
-	}
+	return size_duration_parse_bytes(value, flag->letter == 'b' ?
+	    &o->buffer_bytes : &o->max_file_bytes, err, err_size);
 }
+
+static int
+take_attribute(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
+{
+	struct record_options *o = options;
+
+	return record_additions_attribute(&o->additions, value, err, err_size);
+}
+
+/* id: an enum of StatsdMetadata's fields. */
+static int
+take_statsd(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
+{
+	struct record_options *o = options;
+	char name[32];
+
+	snprintf(name, sizeof(name), "--%s", flag->name);
+	return record_additions_statsd(&o->additions, flag->id, name, value,
+	    err, err_size);
+}
+
+static int
+refuse_guardrails(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
+{
+	snprintf(err, err_size, "there are no guardrails to reset");
+	return FLAGS_NOTHING;
+}
+
+/* --txt: the form of a config is told apart; --no-guardrails: there are none. */
+static int
+ignore(void *options, const struct flag *flag, const char *value, char *err,
+    size_t err_size)
+{
+	return 0;
+}
+
+enum android_only { HANDS_TO_ANDROID, APPS, BUGREPORTS };
+
+/* Flags that mean something on Android only; id says what. */
+static int
+refuse_android(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
+{
+	static const char *const why[] = {
+		[HANDS_TO_ANDROID] = "--upload and --dropbox hand traces to "
+		    "Android, and there only: name a file with -o",
+		[APPS] = "-a (--app) is for Android's atrace: give a config "
+		    "with ftrace_config { atrace_apps: \"...\" }",
+		[BUGREPORTS] = "--save-for-bugreport and "
+		    "--save-all-for-bugreport write into a folder that only "
+		    "Android has: save a copy with --clone ID "
+		    "--clone-for-bugreport -o FILE",
+	};
+
+	snprintf(err, err_size, "%s", why[flag->id]);
+	return -1;
+}
+
+#define AT(member)    .at = offsetof(struct record_options, member)
+#define KEY(mode)     FLAG_VALUE, .take = take_key, .id = mode
+#define STATSD(what)  FLAG_VALUE, .take = take_statsd, .id = what
+#define ANDROID(what) .take = refuse_android, .id = what
+
+static const struct flag table[] = {
+	{ "help", FLAG_HELP, .letter = 'h' },
+	{ "config", FLAG_TEXT, .letter = 'c', AT(config) },
+	{ "txt", FLAG_NOTE, .take = ignore },
+	{ "out", FLAG_TEXT, .letter = 'o', AT(out) },
+	{ "no-clobber", FLAG_BOOL, AT(no_clobber) },
+	{ "time", FLAG_VALUE, .letter = 't', .take = take_light },
+	{ "buffer", FLAG_VALUE, .letter = 'b', .take = take_light },
+	{ "size", FLAG_VALUE, .letter = 's', .take = take_light },
+	{ "all-machines", FLAG_BOOL, AT(machines.all) },
+	{ "machine", FLAG_VALUE, .take = take_machine },
+	{ "background", FLAG_BOOL, .letter = 'd', AT(background) },
+	{ "background-wait", FLAG_NOTE, .letter = 'D',
+	    .take = take_background_wait },
+	{ "notify-fd", FLAG_VALUE, .take = take_fd },
+	{ "connect", FLAG_TEXT, AT(connect) },
+	DIAL_FLAGS(struct record_options, how),
+	{ "quiet", FLAG_BOOL, .letter = 'q', AT(quiet) },
+	{ "version", .kind = FLAG_VERSION },
+	{ "detach", KEY(RECORD_MODE_DETACH) },
+	{ "attach", KEY(RECORD_MODE_ATTACH) },
+	{ "is_detached", KEY(RECORD_MODE_IS_DETACHED) },
+	{ "is-detached", .kind = FLAG_ALIAS },
+	{ "stop", FLAG_BOOL, AT(stop) },
+	{ "clone", FLAG_VALUE, .take = take_clone },
+	{ "clone-by-name", FLAG_VALUE, .take = take_clone_name },
+	{ "clone-for-bugreport", FLAG_BOOL, AT(clone_for_bugreport) },
+	{ "query", FLAG_NOTE, .take = take_query },
+	{ "query-raw", FLAG_NOTE, .take = take_query, .id = true },
+	{ "long", FLAG_BOOL, AT(query_long) },
+	{ "add-attribute", FLAG_VALUE, .take = take_attribute },
+	/* Flags of Android's tools. */
+	{ "no-guardrails", FLAG_NOTE, .take = ignore },
+	{ "reset-guardrails", FLAG_NOTE, .take = refuse_guardrails },
+	{ "alert-id", STATSD(STATSD_ALERT_ID) },
+	{ "config-id", STATSD(STATSD_CONFIG_ID) },
+	{ "config-uid", STATSD(STATSD_CONFIG_UID) },
+	{ "subscription-id", STATSD(STATSD_SUBSCRIPTION_ID) },
+	{ "upload", FLAG_NOTE, ANDROID(HANDS_TO_ANDROID) },
+	{ "dropbox", FLAG_VALUE, ANDROID(HANDS_TO_ANDROID) },
+	{ "app", FLAG_VALUE, .letter = 'a', ANDROID(APPS) },
+	{ "save-for-bugreport", FLAG_NOTE, ANDROID(BUGREPORTS) },
+	{ "save-all-for-bugreport", FLAG_NOTE, ANDROID(BUGREPORTS) },
+	{ .name = NULL },
+};
+
+const struct flags record_options_flags = {
+	.table = table,
+	.speaker = "tributary",
+	.help_is_at = "see tributary record --help",
+	.help = record_options_help,
+	.version = "tributary " TRIBUTARY_VERSION,
+	.bad_status = 1,
+};
 
 /* Whether the flags fit the mode; NULL: they do. */
 static const char *
-wrong_for_mode(const struct record_options *o, bool light)
+wrong_for_mode(const struct record_options *o)
 {
-	bool config = o->config != NULL || light || o->n_names > 0 ||
+	bool config = o->config != NULL || o->light || o->n_names > 0 ||
 	    o->machines.n_names > 0 || o->machines.all ||
 	    record_additions_any(&o->additions);
 
@@ -333,17 +308,17 @@ wrong_for_mode(const struct record_options *o, bool light)
 		"-c, names and what goes with them";
 }
 
-/* What can be said without looking at the config. */
+/* Refuses what is wrong whatever the config says. */
 static int
-check(const struct record_options *o, bool light, char *err, size_t err_size)
+check(const struct record_options *o, char *err, size_t err_size)
 {
-	const char *wrong = wrong_for_mode(o, light);
+	const char *wrong = wrong_for_mode(o);
 	bool starts = o->mode == RECORD_MODE_RECORD ||
 	    o->mode == RECORD_MODE_DETACH;
 
 	if (wrong != NULL)
 		; /* said already */
-	else if (starts && o->config != NULL && (light || o->n_names > 0))
+	else if (starts && o->config != NULL && (o->light || o->n_names > 0))
 		wrong = "a config (-c) says itself what, how long and how "
 			"much: give either it or names with -t, -b and -s";
 	else if (starts && o->config == NULL && o->n_names == 0)
@@ -373,62 +348,7 @@ check(const struct record_options *o, bool light, char *err, size_t err_size)
 	return -1;
 }
 
-static void
-unknown(char **argv, char *err, size_t err_size)
-{
-	if (optopt > 0 && optopt < 128)
-		snprintf(err, err_size, "there is no flag -%c; see tributary "
-		    "record --help", optopt);
-	else
-		unknown_flag(argv[optind - 1], long_options,
-		    "see tributary record --help", err, err_size);
-}
-
-/* All flags; RECORD_OPTIONS_RUN: go on. */
-static enum record_options_verdict
-parse_flags(struct record_options *o, int argc, char **argv, bool *light,
-    char *err, size_t err_size)
-{
-	const char *why;
-	int flag;
-
-	opterr = 0;
-	optind = 0; /* anew: glibc keeps state between calls */
-	while ((flag = getopt_long(argc, argv, short_options, long_options,
-	    NULL)) != -1) {
-		if (flag == 'h')
-			return RECORD_OPTIONS_HELP;
-		if (flag == OPT_VERSION)
-			return RECORD_OPTIONS_VERSION;
-		if (flag == ':') {
-			snprintf(err, err_size, "%s wants a value",
-			    argv[optind - 1]);
-			return RECORD_OPTIONS_BAD;
-		}
-		if (flag == '?') {
-			unknown(argv, err, err_size);
-			return RECORD_OPTIONS_BAD;
-		}
-		if (flag == OPT_RESET_GUARDRAILS) {
-			snprintf(err, err_size, "there are no guardrails to "
-			    "reset");
-			return RECORD_OPTIONS_NOTHING;
-		}
-		if ((why = android_only(flag)) != NULL) {
-			snprintf(err, err_size, "%s", why);
-			return RECORD_OPTIONS_BAD;
-		}
-		if (dial_flags_take(&o->how, flag, optarg))
-			continue;
-		*light |= flag == 't' || flag == 'b' || flag == 's';
-		if ((optarg == NULL ? plain_flag(o, flag, err, err_size) :
-		    value_flag(o, flag, optarg, err, err_size)) < 0)
-			return RECORD_OPTIONS_BAD;
-	}
-	return RECORD_OPTIONS_RUN;
-}
-
-enum record_options_verdict
+enum flags_verdict
 record_options_parse(struct record_options *o, int argc, char **argv,
     char *err, size_t err_size)
 {
@@ -438,16 +358,17 @@ record_options_parse(struct record_options *o, int argc, char **argv,
 		.notify_fd = -1,
 		.how.service = "consumer",
 	};
-	enum record_options_verdict verdict;
-	bool light = false;
+	struct flags_words words = { .argc = argc, .argv = argv };
+	enum flags_verdict verdict;
 
-	verdict = parse_flags(&parsed, argc, argv, &light, err, err_size);
-	if (verdict != RECORD_OPTIONS_RUN)
+	verdict = flags_parse(&record_options_flags, &parsed, &words, err,
+	    err_size);
+	if (verdict != FLAGS_RUN)
 		return verdict;
-	parsed.names = (const char *const *)argv + optind;
-	parsed.n_names = (size_t)(argc - optind);
-	if (check(&parsed, light, err, err_size) < 0)
-		return RECORD_OPTIONS_BAD;
+	parsed.names = (const char *const *)words.argv;
+	parsed.n_names = (size_t)words.argc;
+	if (check(&parsed, err, err_size) < 0)
+		return FLAGS_BAD;
 	*o = parsed;
-	return RECORD_OPTIONS_RUN;
+	return FLAGS_RUN;
 }

@@ -14,6 +14,7 @@
 #include "client/command/machine_filter.h"
 #include "client/record/additions.h"
 #include "transport/base/compiler.h"
+#include "transport/base/flags.h"
 #include "transport/connect/dial.h"
 
 enum record_mode {
@@ -51,21 +52,17 @@ struct record_options {
 	bool background_wait; /* implies background */
 	bool no_clobber;
 	bool quiet;
+	bool light; /* -t, -b or -s was given */
 };
 
-enum record_options_verdict {
-	RECORD_OPTIONS_RUN,
-	RECORD_OPTIONS_HELP,    /* asked for help; *o is not set */
-	RECORD_OPTIONS_VERSION, /* asked for the version; the same */
-	RECORD_OPTIONS_NOTHING, /* nothing to do, err says why; the same */
-	RECORD_OPTIONS_BAD,     /* err holds a sentence */
-};
+extern const struct flags record_options_flags;
+extern const char record_options_help[];
 
-/* argv[0] is "record".  Reorders argv (names last). */
-enum record_options_verdict record_options_parse(struct record_options *o,
-    int argc, char **argv, char *err, size_t err_size) MUST_CHECK;
-
-/* The text of --help. */
-const char *record_options_help(void);
+/*
+ * argv[0] is "record".  Reorders argv (names last).  o is set with FLAGS_RUN
+ * only.
+ */
+enum flags_verdict record_options_parse(struct record_options *o, int argc,
+    char **argv, char *err, size_t err_size) MUST_CHECK;
 
 #endif /* CLIENT_RECORD_OPTIONS_H */

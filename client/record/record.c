@@ -1,45 +1,22 @@
 #include "client/record/record.h"
 
-#include <stdio.h>
-
 #include "client/record/ask.h"
 #include "client/record/options.h"
 #include "client/record/run.h"
-#include "protos/plain_text.h"
 
 #define ERROR_BYTES 2048
-
-/* It may quote an argument. */
-static void
-say(const char *sentence)
-{
-	fputs("tributary: ", stderr);
-	plain_text_put(stderr, sentence);
-	fputc('\n', stderr);
-}
 
 int
 record_main(int argc, char **argv)
 {
 	struct record_options o;
 	char err[ERROR_BYTES];
+	int status;
 
-	switch (record_options_parse(&o, argc, argv, err, sizeof(err))) {
-	case RECORD_OPTIONS_HELP:
-		fputs(record_options_help(), stdout);
-		return 0;
-	case RECORD_OPTIONS_VERSION:
-		printf("tributary %s\n", TRIBUTARY_VERSION);
-		return 0;
-	case RECORD_OPTIONS_NOTHING:
-		say(err);
-		return 0;
-	case RECORD_OPTIONS_BAD:
-		say(err);
-		return 1;
-	case RECORD_OPTIONS_RUN:
-		break;
-	}
+	status = flags_answer(&record_options_flags,
+	    record_options_parse(&o, argc, argv, err, sizeof(err)), err);
+	if (status >= 0)
+		return status;
 	switch (o.mode) {
 	case RECORD_MODE_QUERY:
 		return record_ask_state(&o);

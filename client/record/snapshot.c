@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,16 +18,18 @@
 /* Of a session's name in a file's. */
 #define NAME_BYTES 64
 
-enum { OPT_NO_CLOBBER = COMMAND_FLAG_OWN, OPT_NAME, OPT_FOR_BUGREPORT };
+#define AT(member) .at = offsetof(struct record_options, member)
 
-static const struct option flags[] = {
-	COMMAND_FLAGS_LONG,
-	{ "out", required_argument, NULL, 'o' },
-	{ "no-clobber", no_argument, NULL, OPT_NO_CLOBBER },
-	{ "name", required_argument, NULL, OPT_NAME },
-	{ "for-bugreport", no_argument, NULL, OPT_FOR_BUGREPORT },
-	{ "quiet", no_argument, NULL, 'q' },
-	{ NULL, 0, NULL, 0 },
+static const struct flag flags[] = {
+	{ "help", FLAG_HELP, .letter = 'h' },
+	{ "connect", FLAG_TEXT, AT(connect) },
+	DIAL_FLAGS(struct record_options, how),
+	{ "out", FLAG_TEXT, .letter = 'o', AT(out) },
+	{ "no-clobber", FLAG_BOOL, AT(no_clobber) },
+	{ "name", FLAG_TEXT, AT(clone_name) },
+	{ "for-bugreport", FLAG_BOOL, AT(clone_for_bugreport) },
+	{ "quiet", FLAG_BOOL, .letter = 'q', AT(quiet) },
+	{ .name = NULL },
 };
 
 static const char help[] =
@@ -129,37 +130,12 @@ check(struct record_options *o, const struct command_line *line, char *err,
 	return 0;
 }
 
-static int
-take(void *arg, int flag, const char *value, char *err, size_t err_size)
-{
-	struct record_options *o = arg;
-
-	switch (flag) {
-	case 'o':
-		o->out = value;
-		break;
-	case 'q':
-		o->quiet = true;
-		break;
-	case OPT_NO_CLOBBER:
-		o->no_clobber = true;
-		break;
-	case OPT_NAME:
-		o->clone_name = value;
-		break;
-	case OPT_FOR_BUGREPORT:
-		o->clone_for_bugreport = true;
-		break;
-	}
-	return 0;
-}
-
-static const struct command command = {
-	.name = "snapshot",
+static const struct flags command = {
+	.table = flags,
+	.speaker = "tributary snapshot",
+	.help_is_at = "see tributary snapshot --help",
 	.help = help,
-	.flags = flags,
-	.short_flags = ":ho:q",
-	.take = take,
+	.bad_status = COMMAND_FAILED,
 };
 
 int
@@ -168,8 +144,9 @@ snapshot_main(int argc, char **argv)
 	struct record_options o = {
 		.mode = RECORD_MODE_CLONE,
 		.notify_fd = -1,
+		.how.service = "consumer",
 	};
-	struct command_line line = { .how.service = "consumer" };
+	struct command_line line;
 	char name[NAME_BYTES + 64], number[32], err[ERROR_BYTES];
 	time_t now = time(NULL);
 	struct tm tm = { 0 };
@@ -179,9 +156,7 @@ snapshot_main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (check(&o, &line, err, sizeof(err)) < 0)
-		return command_refuse(&command, err);
-	o.connect = line.connect;
-	o.how = line.how;
+		return flags_refuse(&command, err);
 	if (o.out == NULL) {
 		localtime_r(&now, &tm);
 		snprintf(number, sizeof(number), "%llu",
@@ -189,7 +164,7 @@ snapshot_main(int argc, char **argv)
 		snapshot_file_name(name, sizeof(name), o.clone_name != NULL ?
 		    o.clone_name : number, &tm);
 		if (make_free(name, sizeof(name)) < 0)
-			return command_refuse(&command, "too many snapshots "
+			return flags_refuse(&command, "too many snapshots "
 			    "in one second: name a file with -o");
 		o.out = name;
 		o.no_clobber = true;

@@ -1,7 +1,6 @@
 #include "client/show/machines.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,15 +14,6 @@
 #define ERROR_BYTES 2048
 /* A collector that does not answer for so long does not answer. */
 #define ANSWER_MS 30000u
-
-enum { OPT_JSON = COMMAND_FLAG_OWN };
-
-static const struct option flags[] = {
-	COMMAND_FLAGS_LONG,
-	{ "long", no_argument, NULL, 'l' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ NULL, 0, NULL, 0 },
-};
 
 static const char help[] =
     "Usage: tributary machines [--long | --json] [NAME...]\n"
@@ -57,20 +47,21 @@ struct run {
 	int status;
 };
 
-static int
-take(void *arg, int flag, const char *value, char *err, size_t err_size)
-{
-	((struct run *)arg)->form = flag == OPT_JSON ? MACHINES_JSON :
-	    MACHINES_LONG;
-	return 0;
-}
+#define AT(member) .at = offsetof(struct run, member)
 
-static const struct command command = {
-	.name = "machines",
+static const struct flag flags[] = {
+	COMMAND_FLAGS(struct run, line),
+	{ "long", FLAG_CHOICE, .letter = 'l', AT(form), .id = MACHINES_LONG },
+	{ "json", FLAG_CHOICE, AT(form), .id = MACHINES_JSON },
+	{ .name = NULL },
+};
+
+static const struct flags command = {
+	.table = flags,
+	.speaker = "tributary machines",
+	.help_is_at = "see tributary machines --help",
 	.help = help,
-	.flags = flags,
-	.short_flags = ":hl",
-	.take = take,
+	.bad_status = COMMAND_FAILED,
 };
 
 static void
@@ -94,7 +85,7 @@ answer_cb(void *arg, const Tributary__QueryMachinesReply *reply,
 
 	loop_stop(r->loop);
 	if (reply == NULL) {
-		r->status = command_refuse(&command,
+		r->status = flags_refuse(&command,
 		    control_is_foreign(r->control) ? foreign_advice : why);
 		return;
 	}
@@ -104,7 +95,7 @@ answer_cb(void *arg, const Tributary__QueryMachinesReply *reply,
 		return;
 	}
 	if (fflush(stdout) != 0)
-		r->status = command_refuse(&command, strerror(errno));
+		r->status = flags_refuse(&command, strerror(errno));
 	else
 		r->status = COMMAND_OK;
 }
@@ -114,7 +105,7 @@ late_cb(void *arg)
 {
 	struct run *r = arg;
 
-	r->status = command_refuse(&command, "the collector does not answer");
+	r->status = flags_refuse(&command, "the collector does not answer");
 	loop_stop(r->loop);
 }
 
@@ -127,15 +118,15 @@ ask(struct run *r)
 	r->status = COMMAND_FAILED;
 	snprintf(err, sizeof(err), "out of memory");
 	if ((r->loop = loop_new()) == NULL)
-		return command_refuse(&command, err);
+		return flags_refuse(&command, err);
 	if ((late = loop_timer_new(r->loop, late_cb, r)) == NULL) {
-		command_refuse(&command, err);
+		flags_refuse(&command, err);
 		goto out;
 	}
 	r->control = control_new(r->loop, &r->addr, &r->line.how, err,
 	    sizeof(err));
 	if (r->control == NULL) {
-		command_refuse(&command, err);
+		flags_refuse(&command, err);
 		goto out;
 	}
 	control_query_machines(r->control, answer_cb, r);
@@ -160,6 +151,6 @@ machines_main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (command_line_consumer(&r.line, &r.addr, err, sizeof(err)) < 0)
-		return command_refuse(&command, err);
+		return flags_refuse(&command, err);
 	return ask(&r);
 }

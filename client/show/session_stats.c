@@ -1,7 +1,6 @@
 #include "client/show/session_stats.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +10,10 @@
 #include "protos/control.pb-c.h"
 #include "protos/json_out.h"
 
-static const struct option flags[] = {
-	COMMAND_FLAGS_LONG,
-	{ "json", no_argument, NULL, SESSION_FLAG_JSON },
-	{ NULL, 0, NULL, 0 },
+static const struct flag flags[] = {
+	COMMAND_FLAGS(struct session_ask, line),
+	SESSION_FLAG_JSON,
+	{ .name = NULL },
 };
 
 static const char help[] =
@@ -59,12 +58,12 @@ listed(struct session_ask *r, const Tributary__QuerySessionsReply *reply)
 }
 
 static const struct session_program program = {
-	.command = {
-		.name = "stats",
+	.flags = {
+		.table = flags,
+		.speaker = "tributary stats",
+		.help_is_at = "see tributary stats --help",
 		.help = help,
-		.flags = flags,
-		.short_flags = ":h",
-		.take = session_ask_take,
+		.bad_status = COMMAND_FAILED,
 	},
 	.foreign_advice = "the collector at this address is not a tributaryd "
 	    "that tells of sessions (Perfetto's traced, or an older one): it "

@@ -1,7 +1,6 @@
 #include "client/show/sessions.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +12,11 @@
 #include "client/show/sessions_text.h"
 #include "protos/control.pb-c.h"
 
-static const struct option flags[] = {
-	COMMAND_FLAGS_LONG,
-	{ "long", no_argument, NULL, 'l' },
-	{ "json", no_argument, NULL, SESSION_FLAG_JSON },
-	{ NULL, 0, NULL, 0 },
+static const struct flag flags[] = {
+	COMMAND_FLAGS(struct session_ask, line),
+	SESSION_FLAG_LONG,
+	SESSION_FLAG_JSON,
+	{ .name = NULL },
 };
 
 static const char help[] =
@@ -54,12 +53,12 @@ listed(struct session_ask *r, const Tributary__QuerySessionsReply *reply)
 }
 
 static const struct session_program program = {
-	.command = {
-		.name = "sessions",
+	.flags = {
+		.table = flags,
+		.speaker = "tributary sessions",
+		.help_is_at = "see tributary sessions --help",
 		.help = help,
-		.flags = flags,
-		.short_flags = ":hl",
-		.take = session_ask_take,
+		.bad_status = COMMAND_FAILED,
 	},
 	.listed = listed,
 };

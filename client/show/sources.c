@@ -1,7 +1,6 @@
 #include "client/show/sources.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,16 +9,6 @@
 #include "client/command/machine_filter.h"
 #include "client/library/consumer.h"
 #include "client/show/sources_text.h"
-
-enum { OPT_JSON = COMMAND_FLAG_OWN, OPT_MACHINE };
-
-static const struct option flags[] = {
-	COMMAND_FLAGS_LONG,
-	{ "long", no_argument, NULL, 'l' },
-	{ "json", no_argument, NULL, OPT_JSON },
-	{ "machine", required_argument, NULL, OPT_MACHINE },
-	{ NULL, 0, NULL, 0 },
-};
 
 static const char help[] =
     "Usage: tributary sources [--long | --json] [--machine NAME] [NAME...]\n"
@@ -38,6 +27,7 @@ static const char help[] =
     "were given and nothing fits.\n";
 
 struct run {
+	struct command_line line;
 	struct ask_once *ask;
 	const char *machines[MACHINE_FILTER_MAX];
 	struct sources_filter filter;
@@ -45,34 +35,35 @@ struct run {
 };
 
 static int
-take(void *arg, int flag, const char *value, char *err, size_t err_size)
+add_machine(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
 {
-	struct run *r = arg;
+	struct run *r = options;
 
-	switch (flag) {
-	case 'l':
-		r->form = SOURCES_LONG;
-		break;
-	case OPT_JSON:
-		r->form = SOURCES_JSON;
-		break;
-	case OPT_MACHINE:
-		if (r->filter.n_machines == MACHINE_FILTER_MAX) {
-			snprintf(err, err_size, "too many --machine");
-			return -1;
-		}
-		r->machines[r->filter.n_machines++] = value;
-		break;
+	if (r->filter.n_machines == MACHINE_FILTER_MAX) {
+		snprintf(err, err_size, "too many --machine");
+		return -1;
 	}
+	r->machines[r->filter.n_machines++] = value;
 	return 0;
 }
 
-static const struct command command = {
-	.name = "sources",
+#define AT(member) .at = offsetof(struct run, member)
+
+static const struct flag flags[] = {
+	COMMAND_FLAGS(struct run, line),
+	{ "long", FLAG_CHOICE, .letter = 'l', AT(form), .id = SOURCES_LONG },
+	{ "json", FLAG_CHOICE, AT(form), .id = SOURCES_JSON },
+	{ "machine", FLAG_VALUE, .take = add_machine },
+	{ .name = NULL },
+};
+
+static const struct flags command = {
+	.table = flags,
+	.speaker = "tributary sources",
+	.help_is_at = "see tributary sources --help",
 	.help = help,
-	.flags = flags,
-	.short_flags = ":hl",
-	.take = take,
+	.bad_status = COMMAND_FAILED,
 };
 
 static void
@@ -108,16 +99,15 @@ ask(struct ask_once *a, struct consumer *c, void *arg)
 int
 sources_main(int argc, char **argv)
 {
-	struct command_line line = { .how.service = "consumer" };
-	struct run r = { .form = SOURCES_TABLE };
+	struct run r = { .line.how.service = "consumer" };
 	int status;
 
-	status = command_line_parse(&line, &command, &r, argc, argv);
+	status = command_line_parse(&r.line, &command, &r, argc, argv);
 	if (status >= 0)
 		return status;
 	r.filter.machines = r.machines;
-	r.filter.names = line.words;
-	r.filter.n_names = line.n_words;
-	return ask_once("tributary sources", line.connect, &line.how, ask,
+	r.filter.names = r.line.words;
+	r.filter.n_names = r.line.n_words;
+	return ask_once("tributary sources", r.line.connect, &r.line.how, ask,
 	    &r);
 }

@@ -1,7 +1,6 @@
 #include "client/show/top.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,16 +18,6 @@
 #define INTERVAL_MS 2000u
 #define LEAST_MS    100u
 #define MOST_MS     3600000u
-
-enum { OPT_INTERVAL = COMMAND_FLAG_OWN, OPT_PLAIN };
-
-static const struct option flags[] = {
-	COMMAND_FLAGS_LONG,
-	{ "count", required_argument, NULL, 'n' },
-	{ "interval", required_argument, NULL, OPT_INTERVAL },
-	{ "plain", no_argument, NULL, OPT_PLAIN },
-	{ NULL, 0, NULL, 0 },
-};
 
 static const char help[] =
     "Usage: tributary top [--interval SECONDS] [-n COUNT]\n"
@@ -67,15 +56,60 @@ struct top {
 	int status;
 };
 
-static int take(void *arg, int flag, const char *value, char *err,
-    size_t err_size);
+/* ---- the command line ---- */
 
-static const struct command command = {
-	.name = "top",
+static int
+parse_interval(void *options, const struct flag *flag, const char *text,
+    char *err, size_t err_size)
+{
+	struct top *t = options;
+	double seconds;
+	char *rest;
+
+	errno = 0;
+	seconds = strtod(text, &rest);
+	if (errno != 0 || rest == text || *rest != '\0' ||
+	    !(seconds * 1000 >= LEAST_MS && seconds * 1000 <= MOST_MS)) {
+		snprintf(err, err_size, "--interval takes seconds, 0.1 to 3600");
+		return -1;
+	}
+	t->interval_ms = (uint64_t)(seconds * 1000);
+	return 0;
+}
+
+static int
+parse_count(void *options, const struct flag *flag, const char *text,
+    char *err, size_t err_size)
+{
+	struct top *t = options;
+	char *rest;
+
+	errno = 0;
+	t->count = strtoul(text, &rest, 10);
+	if (errno != 0 || text[0] < '0' || text[0] > '9' || *rest != '\0' ||
+	    t->count == 0) {
+		snprintf(err, err_size, "-n takes a number, 1 or more");
+		return -1;
+	}
+	return 0;
+}
+
+#define AT(member) .at = offsetof(struct top, member)
+
+static const struct flag flags[] = {
+	COMMAND_FLAGS(struct top, line),
+	{ "count", FLAG_VALUE, .letter = 'n', .take = parse_count },
+	{ "interval", FLAG_VALUE, .take = parse_interval },
+	{ "plain", FLAG_BOOL, AT(plain) },
+	{ .name = NULL },
+};
+
+static const struct flags command = {
+	.table = flags,
+	.speaker = "tributary top",
+	.help_is_at = "see tributary top --help",
 	.help = help,
-	.flags = flags,
-	.short_flags = ":hn:",
-	.take = take,
+	.bad_status = COMMAND_FAILED,
 };
 
 /* ---- drawing ---- */
@@ -121,7 +155,7 @@ show(struct top *t)
 		/* Whoever read it has seen enough. */
 		if (fflush(stdout) != 0)
 			end(t, errno == EPIPE ? COMMAND_OK :
-			    command_refuse(&command, strerror(errno)));
+			    flags_refuse(&command, strerror(errno)));
 	}
 	if (t->count > 0 && --t->count == 0)
 		end(t, COMMAND_OK);
@@ -138,7 +172,7 @@ trouble(struct top *t, const char *why)
 	if (!t->answered || t->screen == NULL) {
 		top_screen_free(t->screen);
 		t->screen = NULL;
-		end(t, command_refuse(&command, why));
+		end(t, flags_refuse(&command, why));
 		return;
 	}
 	top_model_trouble(t->model, why);
@@ -221,56 +255,6 @@ tick_cb(void *arg)
 
 /* ---- the command ---- */
 
-/* -1 with a sentence. */
-static int
-parse_interval(struct top *t, const char *text, char *err, size_t err_size)
-{
-	double seconds;
-	char *rest;
-
-	errno = 0;
-	seconds = strtod(text, &rest);
-	if (errno != 0 || rest == text || *rest != '\0' ||
-	    !(seconds * 1000 >= LEAST_MS && seconds * 1000 <= MOST_MS)) {
-		snprintf(err, err_size, "--interval takes seconds, 0.1 to 3600");
-		return -1;
-	}
-	t->interval_ms = (uint64_t)(seconds * 1000);
-	return 0;
-}
-
-static int
-parse_count(struct top *t, const char *text, char *err, size_t err_size)
-{
-	char *rest;
-
-	errno = 0;
-	t->count = strtoul(text, &rest, 10);
-	if (errno != 0 || text[0] < '0' || text[0] > '9' || *rest != '\0' ||
-	    t->count == 0) {
-		snprintf(err, err_size, "-n takes a number, 1 or more");
-		return -1;
-	}
-	return 0;
-}
-
-static int
-take(void *arg, int flag, const char *value, char *err, size_t err_size)
-{
-	struct top *t = arg;
-
-	switch (flag) {
-	case 'n':
-		return parse_count(t, value, err, err_size);
-	case OPT_INTERVAL:
-		return parse_interval(t, value, err, err_size);
-	case OPT_PLAIN:
-		t->plain = true;
-		break;
-	}
-	return 0;
-}
-
 static void
 run(struct top *t)
 {
@@ -278,7 +262,7 @@ run(struct top *t)
 
 	if (!t->plain && top_screen_is_there() &&
 	    (t->screen = top_screen_new(t->loop, &ops, t)) == NULL) {
-		t->status = command_refuse(&command, strerror(errno));
+		t->status = flags_refuse(&command, strerror(errno));
 		return;
 	}
 	draw(t);
@@ -299,16 +283,16 @@ top_main(int argc, char **argv)
 	if (status >= 0)
 		return status;
 	if (t.line.n_words > 0)
-		return command_refuse(&command, "takes no names; see tributary "
+		return flags_refuse(&command, "takes no names; see tributary "
 		    "top --help");
 	if (t.line.connect == NULL)
 		t.line.connect = addr_default_consumer();
 	if (command_line_consumer(&t.line, &t.addr, err, sizeof(err)) < 0)
-		return command_refuse(&command, err);
+		return flags_refuse(&command, err);
 	if ((t.loop = loop_new()) == NULL ||
 	    (t.timer = loop_timer_new(t.loop, tick_cb, &t)) == NULL ||
 	    (t.model = top_model_new(t.line.connect)) == NULL)
-		t.status = command_refuse(&command, "out of memory");
+		t.status = flags_refuse(&command, "out of memory");
 	else
 		run(&t);
 	top_screen_free(t.screen);

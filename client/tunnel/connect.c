@@ -245,17 +245,12 @@ connect_main(int argc, char **argv)
 {
 	struct connect_options o;
 	char err[512];
+	int status;
 
-	switch (connect_options_parse(&o, argc, argv,
-	    getenv("SSH_ORIGINAL_COMMAND"), err, sizeof(err))) {
-	case CONNECT_OPTIONS_HELP:
-		fputs(connect_options_help(), stdout);
-		return 0;
-	case CONNECT_OPTIONS_BAD:
-		complain(err);
-		return 1;
-	case CONNECT_OPTIONS_RUN:
-		break;
-	}
+	status = flags_answer(&connect_options_flags,
+	    connect_options_parse(&o, argc, argv,
+		getenv("SSH_ORIGINAL_COMMAND"), err, sizeof(err)), err);
+	if (status >= 0)
+		return status;
 	return run(&o);
 }

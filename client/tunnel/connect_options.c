@@ -1,25 +1,9 @@
 #include "client/tunnel/connect_options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/base/log.h"
-#include "transport/base/unknown_flag.h"
-
-enum {
-	OPT_SOCKET = 1000,
-	OPT_ACCEPT,
-	OPT_FROM_SSH,
-};
-
-static const struct option long_options[] = {
-	{ "help", no_argument, NULL, 'h' },
-	{ "socket", required_argument, NULL, OPT_SOCKET },
-	{ "accept", optional_argument, NULL, OPT_ACCEPT },
-	{ "from-ssh-command", required_argument, NULL, OPT_FROM_SSH },
-	{ NULL, 0, NULL, 0 },
-};
 
 /* In the order of enum connect_service. */
 static const char *const words[] = { "producer", "consumer", "relay" };
@@ -53,11 +37,34 @@ static const char help[] =
     "\n"
     "Exit status: 0 when the stream ended, 1 when there was none or it broke.\n";
 
-const char *
-connect_options_help(void)
+static int
+accept_one(void *options, const struct flag *flag, const char *path, char *err,
+    size_t err_size)
 {
-	return help;
+	struct connect_options *o = options;
+
+	o->accept = true;
+	o->accept_path = path;
+	return 0;
 }
+
+#define AT(member) .at = offsetof(struct connect_options, member)
+
+static const struct flag table[] = {
+	{ "help", FLAG_HELP, .letter = 'h' },
+	{ "socket", FLAG_TEXT, AT(socket) },
+	{ "accept", FLAG_MAYBE, .take = accept_one },
+	{ "from-ssh-command", FLAG_TEXT, AT(from_ssh_command) },
+	{ .name = NULL },
+};
+
+const struct flags connect_options_flags = {
+	.table = table,
+	.speaker = "tributary connect",
+	.help_is_at = "see tributary connect --help",
+	.help = help,
+	.bad_status = 1,
+};
 
 /* -1: no such word. */
 static int
@@ -166,58 +173,32 @@ take_word(struct connect_options *o, char **rest, int n, char *err,
 	return 0;
 }
 
-enum connect_options_verdict
+enum flags_verdict
 connect_options_parse(struct connect_options *o, int argc, char **argv,
     const char *original, char *err, size_t err_size)
 {
 	struct connect_options parsed = { .service = CONNECT_PRODUCER };
-	const char *list = NULL;
-	int flag;
+	struct flags_words line = { .argc = argc, .argv = argv };
+	enum flags_verdict verdict;
+	const char *list;
 
-	opterr = 0;
-	optind = 0; /* anew: glibc keeps state between calls */
-	while ((flag = getopt_long(argc, argv, ":h", long_options,
-	    NULL)) != -1) {
-		switch (flag) {
-		case 'h':
-			return CONNECT_OPTIONS_HELP;
-		case OPT_SOCKET:
-			parsed.socket = optarg;
-			break;
-		case OPT_ACCEPT:
-			parsed.accept = true;
-			parsed.accept_path = optarg;
-			break;
-		case OPT_FROM_SSH:
-			list = optarg;
-			break;
-		case ':':
-			snprintf(err, err_size, "%s wants a value",
-			    argv[optind - 1]);
-			return CONNECT_OPTIONS_BAD;
-		default:
-			if (optopt > 0 && optopt < 128)
-				snprintf(err, err_size, "there is no flag -%c; "
-				    "see tributary connect --help", optopt);
-			else
-				unknown_flag(argv[optind - 1], long_options,
-				    "see tributary connect --help", err,
-				    err_size);
-			return CONNECT_OPTIONS_BAD;
-		}
-	}
+	verdict = flags_parse(&connect_options_flags, &parsed, &line, err,
+	    err_size);
+	if (verdict != FLAGS_RUN)
+		return verdict;
+	list = parsed.from_ssh_command;
 	if (parsed.accept && (parsed.socket != NULL || list != NULL ||
-	    argc > optind)) {
+	    line.argc > 0)) {
 		snprintf(err, err_size, "--accept waits for a producer here: "
 		    "it takes no service, --socket or --from-ssh-command");
-		return CONNECT_OPTIONS_BAD;
+		return FLAGS_BAD;
 	}
-	if (argc > optind && take_word(&parsed, argv + optind, argc - optind,
-	    err, err_size) < 0)
-		return CONNECT_OPTIONS_BAD;
-	if (list != NULL && choose(&parsed, list, argc > optind, original, err,
+	if (line.argc > 0 && take_word(&parsed, line.argv, line.argc, err,
 	    err_size) < 0)
-		return CONNECT_OPTIONS_BAD;
+		return FLAGS_BAD;
+	if (list != NULL && choose(&parsed, list, line.argc > 0, original, err,
+	    err_size) < 0)
+		return FLAGS_BAD;
 	*o = parsed;
-	return CONNECT_OPTIONS_RUN;
+	return FLAGS_RUN;
 }

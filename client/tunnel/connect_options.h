@@ -9,6 +9,7 @@
 #include <stddef.h>
 
 #include "transport/base/compiler.h"
+#include "transport/base/flags.h"
 
 enum connect_service {
 	CONNECT_PRODUCER,
@@ -22,23 +23,17 @@ struct connect_options {
 	const char *socket; /* NULL: the service's default */
 	bool accept;
 	const char *accept_path; /* NULL: the producers' default */
+	const char *from_ssh_command; /* the words that may be asked for */
 };
 
-enum connect_options_verdict {
-	CONNECT_OPTIONS_RUN,
-	CONNECT_OPTIONS_HELP, /* asked for help; *o is not set */
-	CONNECT_OPTIONS_BAD,  /* err holds a sentence */
-};
+extern const struct flags connect_options_flags;
 
 /*
  * argv[0] is "connect".  original is $SSH_ORIGINAL_COMMAND or NULL, and plays a
  * part with --from-ssh-command only.  Reorders argv.
  */
-enum connect_options_verdict connect_options_parse(struct connect_options *o,
+enum flags_verdict connect_options_parse(struct connect_options *o,
     int argc, char **argv, const char *original, char *err, size_t err_size)
     MUST_CHECK;
-
-/* The text of --help. */
-const char *connect_options_help(void);
 
 #endif /* CLIENT_TUNNEL_CONNECT_OPTIONS_H */

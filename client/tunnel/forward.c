@@ -1,7 +1,6 @@
 /* `tributary forward`: its flags, and a loop around a forwarder. */
 #include "client/tunnel/forward.h"
 
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,26 +17,7 @@
 #define ERROR_BYTES 1024
 #define HOST_BYTES  256
 
-enum { EXIT_OK = 0, EXIT_COULD_NOT = 1, EXIT_USAGE = 2 };
-
-enum flag {
-	OPT_TO = 1000,
-	OPT_LISTEN,
-	OPT_CONSUMERS,
-	OPT_MACHINE,
-	OPT_LEVEL,
-};
-
-static const struct option flags[] = {
-	{ "to", required_argument, NULL, OPT_TO },
-	{ "listen", required_argument, NULL, OPT_LISTEN },
-	{ "consumers", no_argument, NULL, OPT_CONSUMERS },
-	{ "machine-name", required_argument, NULL, OPT_MACHINE },
-	DIAL_FLAGS_LONG,
-	{ "log-level", required_argument, NULL, OPT_LEVEL },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 },
-};
+enum { EXIT_OK = 0, EXIT_COULD_NOT = 1 };
 
 static const char help[] =
     "Usage: tributary forward --to ADDR [--listen ADDR] [FLAG]...\n"
@@ -80,61 +60,60 @@ struct forward_args {
 };
 
 static int
-wrong(const char *what, const char *why)
+take_level(void *options, const struct flag *flag, const char *value, char *err,
+    size_t err_size)
 {
-	plain_printf(stderr, "tributary forward: %s %s\n", what, why);
-	return EXIT_USAGE;
+	struct forward_args *a = options;
+
+	if (log_level_parse(value, &a->level) == 0)
+		return 0;
+	snprintf(err, err_size, "--log-level is error, warn, info or debug");
+	return -1;
 }
 
-/* -1: go on; else the exit status. */
-static int
-parse(struct forward_args *a, int argc, char **argv)
+#define AT(member) .at = offsetof(struct forward_args, member)
+
+static const struct flag table[] = {
+	{ "to", FLAG_TEXT, AT(to) },
+	{ "listen", FLAG_TEXT, AT(listen) },
+	{ "consumers", FLAG_BOOL, AT(consumers) },
+	{ "machine-name", FLAG_TEXT, AT(machine_name) },
+	DIAL_FLAGS(struct forward_args, how),
+	{ "log-level", FLAG_VALUE, .take = take_level },
+	{ "help", FLAG_HELP, .letter = 'h' },
+	{ .name = NULL },
+};
+
+static const struct flags flags = {
+	.table = table,
+	.speaker = "tributary forward",
+	.help = help,
+	.no_such_flag = " is no flag; --help lists them",
+	.no_value = " needs a value",
+	.bad_status = 2,
+};
+
+static enum flags_verdict
+parse(struct forward_args *a, int argc, char **argv, char *err, size_t err_size)
 {
-	int c;
+	struct flags_words words = { .argc = argc, .argv = argv };
+	enum flags_verdict verdict;
 
 	memset(a, 0, sizeof(*a));
 	a->level = LOG_LEVEL_INFO;
-	opterr = 0;
-	optind = 0;
-	while ((c = getopt_long(argc, argv, ":h", flags, NULL)) != -1) {
-		switch (c) {
-		case OPT_TO:
-			a->to = optarg;
-			break;
-		case OPT_LISTEN:
-			a->listen = optarg;
-			break;
-		case OPT_CONSUMERS:
-			a->consumers = true;
-			break;
-		case OPT_MACHINE:
-			a->machine_name = optarg;
-			break;
-		case OPT_LEVEL:
-			if (log_level_parse(optarg, &a->level) == 0)
-				break;
-			return wrong("--log-level",
-			    "is error, warn, info or debug");
-		case 'h':
-			fputs(help, stdout);
-			return EXIT_OK;
-		case ':':
-			return wrong(argv[optind - 1], "needs a value");
-		default:
-			if (dial_flags_take(&a->how, c, optarg))
-				break;
-			return wrong(argv[optind - 1],
-			    "is no flag; --help lists them");
-		}
-	}
-	if (optind < argc)
-		return wrong(argv[optind], "is one word too many; --help "
-		    "tells the usage");
-	if (a->to == NULL)
-		return wrong("--to", "is missing: where does the collector "
-		    "listen?");
+	verdict = flags_parse(&flags, a, &words, err, err_size);
 	a->how.service = a->consumers ? "consumer" : "producer";
-	return -1;
+	if (verdict != FLAGS_RUN)
+		return verdict;
+	if (words.argc > 0)
+		snprintf(err, err_size, "%s is one word too many; --help tells "
+		    "the usage", words.argv[0]);
+	else if (a->to == NULL)
+		snprintf(err, err_size, "--to is missing: where does the "
+		    "collector listen?");
+	else
+		return FLAGS_RUN;
+	return FLAGS_BAD;
 }
 
 /* A variable may name several sockets for a listener: the first is ours. */
@@ -206,6 +185,13 @@ out:
 	return rc;
 }
 
+static int
+wrong(const char *flag, const char *why)
+{
+	plain_printf(stderr, "tributary forward: %s: %s\n", flag, why);
+	return flags.bad_status;
+}
+
 int
 forward_main(int argc, char **argv)
 {
@@ -214,15 +200,16 @@ forward_main(int argc, char **argv)
 	char err[ERROR_BYTES];
 	int rc;
 
-	if ((rc = parse(&a, argc, argv)) >= 0)
+	rc = flags_answer(&flags, parse(&a, argc, argv, err, sizeof(err)), err);
+	if (rc >= 0)
 		return rc;
 	log_init("tributary forward", a.level);
 	if (addr_parse(&to, a.to, err, sizeof(err)) != 0 ||
 	    dial_flags_check(&a.how, &to, err, sizeof(err)) != 0)
-		return wrong("--to:", err);
+		return wrong("--to", err);
 	if ((a.listen != NULL ?
 		addr_parse(&listen, a.listen, err, sizeof(err)) :
 		default_listen(&a, &listen, err, sizeof(err))) != 0)
-		return wrong("--listen:", err);
+		return wrong("--listen", err);
 	return serve(&a, &listen, &to);
 }

@@ -10,11 +10,12 @@
 #include "relay/daemon/stdio_bridge.h"
 #include "relay/settings/settings.h"
 #include "relay/status/status.h"
+#include "transport/base/flags.h"
 #include "transport/base/log.h"
 #include "transport/process/background.h"
 #include "transport/process/heap_trimming.h"
 
-enum { EXIT_COULD_NOT_START = 1, EXIT_USAGE = 2 };
+enum { EXIT_COULD_NOT_START = 1 };
 
 /* to_parent: of background_fork(), or -1. */
 static int
@@ -78,18 +79,13 @@ main(int argc, char **argv)
 	int rc;
 
 	log_init("tributary-relay", LOG_LEVEL_INFO);
-	if (relay_options_parse(&o, argc, argv, err, sizeof(err)) != 0) {
-		plain_printf(stderr, "tributary-relay: %s\n", err);
-		return EXIT_USAGE;
-	}
-	if (o.command == RELAY_HELP) {
-		fputs(relay_options_help(), stdout);
-		return 0;
-	}
-	if (o.command == RELAY_VERSION) {
-		puts("tributary-relay " TRIBUTARY_VERSION);
-		return 0;
-	}
+	if (relay_options_parse(&o, argc, argv, err, sizeof(err)) != 0)
+		return flags_refuse(&relay_options_flags, err);
+	rc = flags_answer(&relay_options_flags,
+	    o.command == RELAY_HELP ? FLAGS_HELP :
+	    o.command == RELAY_VERSION ? FLAGS_VERSION : FLAGS_RUN, err);
+	if (rc >= 0)
+		return rc;
 	if (relay_options_settings(&o, &s, err, sizeof(err)) != 0) {
 		/* As it is: a message about a file has lines and a caret. */
 		plain_printf(stderr, "%s\n", err);

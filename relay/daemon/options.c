@@ -1,67 +1,12 @@
 #include "relay/daemon/options.h"
 
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/base/flags.h"
 #include "transport/base/log.h"
 #include "transport/base/size_duration.h"
-#include "transport/base/unknown_flag.h"
-
-enum flag {
-	FLAG_HELP = 256, /* above every character */
-	FLAG_VERSION,
-	FLAG_TO,
-	FLAG_TLS_DIR,
-	FLAG_TLS_NAME,
-	FLAG_TLS12,
-	FLAG_SSH_COMMAND,
-	FLAG_PRODUCER_SOCKET,
-	FLAG_SOCKET_PERMISSIONS,
-	FLAG_MACHINE_NAME,
-	FLAG_STATE_DIR,
-	FLAG_SPOOL_DIR,
-	FLAG_SPOOL_SIZE,
-	FLAG_MEMORY,
-	FLAG_COMPRESSION,
-	FLAG_CONFIG,
-	FLAG_CHECK_CONFIG,
-	FLAG_LOG_LEVEL,
-	FLAG_BACKGROUND,
-	FLAG_DIALLED,
-	FLAG_STDIO,
-	FLAG_STATUS,
-	FLAG_JSON,
-};
-
-static const struct option flags[] = {
-	{ "help", no_argument, NULL, FLAG_HELP },
-	{ "version", no_argument, NULL, FLAG_VERSION },
-	{ "to", required_argument, NULL, FLAG_TO },
-	{ "tls-dir", required_argument, NULL, FLAG_TLS_DIR },
-	{ "tls-name", required_argument, NULL, FLAG_TLS_NAME },
-	{ "allow-tls-1.2", no_argument, NULL, FLAG_TLS12 },
-	{ "ssh-command", required_argument, NULL, FLAG_SSH_COMMAND },
-	{ "producer-socket", required_argument, NULL, FLAG_PRODUCER_SOCKET },
-	{ "set-socket-permissions", required_argument, NULL,
-	    FLAG_SOCKET_PERMISSIONS },
-	{ "machine-name", required_argument, NULL, FLAG_MACHINE_NAME },
-	{ "state-dir", required_argument, NULL, FLAG_STATE_DIR },
-	{ "spool-dir", required_argument, NULL, FLAG_SPOOL_DIR },
-	{ "spool-size", required_argument, NULL, FLAG_SPOOL_SIZE },
-	{ "memory", required_argument, NULL, FLAG_MEMORY },
-	{ "compression", required_argument, NULL, FLAG_COMPRESSION },
-	{ "config", required_argument, NULL, FLAG_CONFIG },
-	{ "check-config", no_argument, NULL, FLAG_CHECK_CONFIG },
-	{ "log-level", required_argument, NULL, FLAG_LOG_LEVEL },
-	{ "background", no_argument, NULL, FLAG_BACKGROUND },
-	{ "dialled", no_argument, NULL, FLAG_DIALLED },
-	{ "stdio", no_argument, NULL, FLAG_STDIO },
-	{ "status", no_argument, NULL, FLAG_STATUS },
-	{ "json", no_argument, NULL, FLAG_JSON },
-	{ NULL, 0, NULL, 0 },
-};
 
 static const char help_text[] =
 "Usage: tributary-relay --to ADDR [FLAG]...\n"
@@ -147,18 +92,15 @@ static const char help_text[] =
 "Exit status: 0 ended as asked, 1 could not start (--status: no relay runs),\n"
 "2 wrong usage.\n";
 
-const char *
-relay_options_help(void)
-{
-	return help_text;
-}
-
 /* ---- words ---- */
 
 static int
-choose_command(struct relay_options *o, enum relay_command command, char *err,
-    size_t err_size)
+choose_command(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
 {
+	enum relay_command command = (enum relay_command)flag->id;
+	struct relay_options *o = options;
+
 	/* Help wins over all, whatever else was asked. */
 	if (o->command == RELAY_HELP || o->command == RELAY_VERSION)
 		return 0;
@@ -173,9 +115,11 @@ choose_command(struct relay_options *o, enum relay_command command, char *err,
 }
 
 static int
-add_socket(struct relay_options *o, const char *address, char *err,
-    size_t err_size)
+add_socket(void *options, const struct flag *flag, const char *address,
+    char *err, size_t err_size)
 {
+	struct relay_options *o = options;
+
 	if (o->n_producer_sockets == RELAY_SOCKETS_MAX) {
 		snprintf(err, err_size, "more than %u flags name a socket",
 		    RELAY_SOCKETS_MAX);
@@ -185,78 +129,47 @@ add_socket(struct relay_options *o, const char *address, char *err,
 	return 0;
 }
 
-static int
-take_flag(struct relay_options *o, enum flag flag, char *err, size_t err_size)
-{
-	switch (flag) {
-	case FLAG_HELP:
-		return choose_command(o, RELAY_HELP, err, err_size);
-	case FLAG_VERSION:
-		return choose_command(o, RELAY_VERSION, err, err_size);
-	case FLAG_CHECK_CONFIG:
-		return choose_command(o, RELAY_CHECK, err, err_size);
-	case FLAG_STDIO:
-		return choose_command(o, RELAY_STDIO, err, err_size);
-	case FLAG_STATUS:
-		return choose_command(o, RELAY_STATUS, err, err_size);
-	case FLAG_PRODUCER_SOCKET:
-		return add_socket(o, optarg, err, err_size);
-	case FLAG_TO:
-		o->to = optarg;
-		break;
-	case FLAG_TLS_DIR:
-		o->tls_dir = optarg;
-		break;
-	case FLAG_TLS_NAME:
-		o->tls_name = optarg;
-		break;
-	case FLAG_TLS12:
-		o->allow_tls12 = true;
-		break;
-	case FLAG_SSH_COMMAND:
-		o->ssh_command = optarg;
-		break;
-	case FLAG_SOCKET_PERMISSIONS:
-		o->socket_permissions = optarg;
-		break;
-	case FLAG_MACHINE_NAME:
-		o->machine_name = optarg;
-		break;
-	case FLAG_STATE_DIR:
-		o->state_dir = optarg;
-		break;
-	case FLAG_SPOOL_DIR:
-		o->spool_dir = optarg;
-		break;
-	case FLAG_SPOOL_SIZE:
-		o->spool_size = optarg;
-		break;
-	case FLAG_MEMORY:
-		o->memory = optarg;
-		break;
-	case FLAG_COMPRESSION:
-		o->compression = optarg;
-		break;
-	case FLAG_CONFIG:
-		o->config = optarg;
-		break;
-	case FLAG_LOG_LEVEL:
-		o->log_level = optarg;
-		break;
-	case FLAG_BACKGROUND:
-		o->background = true;
-		break;
-	case FLAG_DIALLED:
-		o->dialled = true;
-		break;
-	case FLAG_JSON:
-		o->json = true;
-		break;
-	}
-	return 0;
-}
+#define AT(member)     .at = offsetof(struct relay_options, member)
+#define COMMAND(which) FLAG_NOTE, .take = choose_command, .id = which
 
-/* What was given that the command has no use for. */
+static const struct flag table[] = {
+	{ "help", COMMAND(RELAY_HELP) },
+	{ "version", COMMAND(RELAY_VERSION) },
+	{ "to", FLAG_TEXT, AT(to) },
+	{ "tls-dir", FLAG_TEXT, AT(tls_dir) },
+	{ "tls-name", FLAG_TEXT, AT(tls_name) },
+	{ "allow-tls-1.2", FLAG_BOOL, AT(allow_tls12) },
+	{ "ssh-command", FLAG_TEXT, AT(ssh_command) },
+	{ "producer-socket", FLAG_VALUE, .take = add_socket },
+	{ "set-socket-permissions", FLAG_TEXT, AT(socket_permissions) },
+	{ "machine-name", FLAG_TEXT, AT(machine_name) },
+	{ "state-dir", FLAG_TEXT, AT(state_dir) },
+	{ "spool-dir", FLAG_TEXT, AT(spool_dir) },
+	{ "spool-size", FLAG_TEXT, AT(spool_size) },
+	{ "memory", FLAG_TEXT, AT(memory) },
+	{ "compression", FLAG_TEXT, AT(compression) },
+	{ "config", FLAG_TEXT, AT(config) },
+	{ "check-config", COMMAND(RELAY_CHECK) },
+	{ "log-level", FLAG_TEXT, AT(log_level) },
+	{ "background", FLAG_BOOL, AT(background) },
+	{ "dialled", FLAG_BOOL, AT(dialled) },
+	{ "stdio", COMMAND(RELAY_STDIO) },
+	{ "status", COMMAND(RELAY_STATUS) },
+	{ "json", FLAG_BOOL, AT(json) },
+	{ .name = NULL },
+};
+
+const struct flags relay_options_flags = {
+	.table = table,
+	.speaker = "tributary-relay",
+	.help_is_at = "--help lists them",
+	.help = help_text,
+	.version = "tributary-relay " TRIBUTARY_VERSION,
+	.bad_status = 2,
+	.flags_first = true,
+};
+
+/* Refuses flags that the command has no use for. */
 static int
 check_words(const struct relay_options *o, char *err, size_t err_size)
 {
@@ -278,34 +191,16 @@ int
 relay_options_parse(struct relay_options *o, int argc, char **argv, char *err,
     size_t err_size)
 {
+	struct flags_words words = { .argc = argc, .argv = argv };
 	char shown[128];
-	const char *word;
-	int got, at;
 
 	memset(o, 0, sizeof(*o));
-	optind = 0; /* starts getopt anew */
-	for (;;) {
-		at = optind == 0 ? 1 : optind;
-		got = getopt_long(argc, argv, "+:", flags, NULL);
-		if (got == -1)
-			break;
-		word = argv[at];
-		if (got == '?') {
-			unknown_flag(word, flags, "--help lists them", err,
-			    err_size);
-			return -1;
-		}
-		if (got == ':') {
-			log_escape(shown, sizeof(shown), word, strlen(word));
-			snprintf(err, err_size, "%s wants a value", shown);
-			return -1;
-		}
-		if (take_flag(o, (enum flag)got, err, err_size) != 0)
-			return -1;
-	}
-	if (optind < argc) {
-		log_escape(shown, sizeof(shown), argv[optind],
-		    strlen(argv[optind]));
+	if (flags_parse(&relay_options_flags, o, &words, err, err_size) !=
+	    FLAGS_RUN)
+		return -1;
+	if (words.argc > 0) {
+		log_escape(shown, sizeof(shown), words.argv[0],
+		    strlen(words.argv[0]));
 		snprintf(err, err_size, "there is nothing to do with \"%s\": "
 		    "tributary-relay takes flags only (the collector's "
 		    "address: --to)", shown);

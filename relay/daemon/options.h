@@ -43,6 +43,10 @@ struct relay_options {
 	size_t n_producer_sockets;
 };
 
+struct flags;
+
+extern const struct flags relay_options_flags;
+
 /*
  * -1 with a sentence, which suggests the nearest flag for an unknown one.
  * Values are checked by relay_options_settings().  Changes argv.
@@ -57,8 +61,5 @@ int relay_options_parse(struct relay_options *o, int argc, char **argv,
  */
 int relay_options_settings(const struct relay_options *o,
     struct relay_settings *s, char *err, size_t err_size) MUST_CHECK;
-
-/* The text of --help. */
-const char *relay_options_help(void);
 
 #endif /* RELAY_DAEMON_OPTIONS_H */

@@ -17,7 +17,7 @@
 #include "transport/process/background.h"
 #include "transport/process/heap_trimming.h"
 
-enum { EXIT_COULD_NOT_START = 1, EXIT_USAGE = 2 };
+enum { EXIT_COULD_NOT_START = 1 };
 
 /* Everything is closed but the sockets. */
 static int
@@ -104,18 +104,10 @@ main(int argc, char **argv)
 	int rc;
 
 	log_init("tributaryd", LOG_LEVEL_INFO);
-	if (options_parse(&o, argc, argv, err, sizeof(err)) != 0) {
-		plain_printf(stderr, "tributaryd: %s\n", err);
-		return EXIT_USAGE;
-	}
-	if (o.help) {
-		fputs(options_help(), stdout);
-		return 0;
-	}
-	if (o.version) {
-		puts("tributaryd " TRIBUTARY_VERSION);
-		return 0;
-	}
+	rc = flags_answer(&options_flags, options_parse(&o, argc, argv, err,
+	    sizeof(err)), err);
+	if (rc >= 0)
+		return rc;
 	if (activation_from_environment(&a, err, sizeof(err)) != 0 ||
 	    options_settings(&o, &a, &s, err, sizeof(err)) != 0) {
 		/* As it is: a message about a file has lines and a caret. */

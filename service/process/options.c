@@ -1,67 +1,14 @@
 #include "service/process/options.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "service/front/activation.h"
 #include "service/settings/settings.h"
+#include "transport/base/flags.h"
 #include "transport/base/log.h"
-#include "transport/base/unknown_flag.h"
-
-enum flag {
-	FLAG_HELP = 256, /* above every character */
-	FLAG_VERSION,
-	FLAG_BACKGROUND,
-	FLAG_SET_SOCKET_PERMISSIONS,
-	FLAG_ENABLE_RELAY_ENDPOINT,
-	FLAG_ENABLE_RELAY_ENDPOINT_ON,
-	FLAG_PRODUCER_SOCKET,
-	FLAG_CONSUMER_SOCKET,
-	FLAG_ALLOW_REMOTE,
-	FLAG_ALLOW_PLAIN_CONSUMER,
-	FLAG_TLS_DIR,
-	FLAG_USER,
-	FLAG_SECCOMP,
-	FLAG_IO_THREADS,
-	FLAG_TRACE_DIR,
-	FLAG_NO_LOSSLESS,
-	FLAG_CONFIG,
-	FLAG_CHECK_CONFIG,
-	FLAG_LOG_LEVEL,
-};
-
-static const struct option flags[] = {
-	{ "help", no_argument, NULL, FLAG_HELP },
-	{ "version", no_argument, NULL, FLAG_VERSION },
-	{ "background", no_argument, NULL, FLAG_BACKGROUND },
-	{ "set-socket-permissions", required_argument, NULL,
-	    FLAG_SET_SOCKET_PERMISSIONS },
-	{ "enable-relay-endpoint", no_argument, NULL,
-	    FLAG_ENABLE_RELAY_ENDPOINT },
-	{ "enable-relay-endpoint-on", required_argument, NULL,
-	    FLAG_ENABLE_RELAY_ENDPOINT_ON },
-	{ "producer-socket", required_argument, NULL, FLAG_PRODUCER_SOCKET },
-	{ "consumer-socket", required_argument, NULL, FLAG_CONSUMER_SOCKET },
-	{ "allow-remote", required_argument, NULL, FLAG_ALLOW_REMOTE },
-	{ "allow-plain-consumer", required_argument, NULL,
-	    FLAG_ALLOW_PLAIN_CONSUMER },
-	{ "tls-dir", required_argument, NULL, FLAG_TLS_DIR },
-	{ "user", required_argument, NULL, FLAG_USER },
-	{ "seccomp", no_argument, NULL, FLAG_SECCOMP },
-	{ "io-threads", required_argument, NULL, FLAG_IO_THREADS },
-	{ "trace-dir", required_argument, NULL, FLAG_TRACE_DIR },
-	{ "no-lossless", no_argument, NULL, FLAG_NO_LOSSLESS },
-	{ "config", required_argument, NULL, FLAG_CONFIG },
-	{ "check-config", no_argument, NULL, FLAG_CHECK_CONFIG },
-	{ "log-level", required_argument, NULL, FLAG_LOG_LEVEL },
-	{ NULL, 0, NULL, 0 },
-};
-
-/* getopt's answers when a flag is unknown, or its argument is missing. */
-enum { GETOPT_END = -1, GETOPT_UNKNOWN = '?', GETOPT_NO_ARGUMENT = ':' };
 
 static const char help_text[] =
 "Usage: tributaryd [FLAG]...\n"
@@ -146,125 +93,75 @@ static const char help_text[] =
 "\n"
 "Exit status: 0 ended as asked, 1 could not start, 2 wrong usage.\n";
 
-const char *
-options_help(void)
-{
-	return help_text;
-}
-
 static int
-add_socket(struct options *o, enum options_socket what, const char *address,
+add_socket(void *options, const struct flag *flag, const char *address,
     char *err, size_t err_size)
 {
+	struct options *o = options;
+
 	if (o->n_sockets == OPTIONS_SOCKETS_MAX) {
 		snprintf(err, err_size, "more than %u flags name a socket",
 		    OPTIONS_SOCKETS_MAX);
 		return -1;
 	}
-	o->sockets[o->n_sockets].what = what;
+	o->sockets[o->n_sockets].what = (enum options_socket)flag->id;
 	o->sockets[o->n_sockets++].address = address;
 	return 0;
 }
 
-static int
-take_flag(struct options *o, enum flag flag, char *err, size_t err_size)
-{
-	switch (flag) {
-	case FLAG_HELP:
-		o->help = true;
-		break;
-	case FLAG_VERSION:
-		o->version = true;
-		break;
-	case FLAG_BACKGROUND:
-		o->background = true;
-		break;
-	case FLAG_SET_SOCKET_PERMISSIONS:
-		o->socket_permissions = optarg;
-		break;
-	case FLAG_ENABLE_RELAY_ENDPOINT:
-		o->enable_relay_endpoint = true;
-		break;
-	case FLAG_ENABLE_RELAY_ENDPOINT_ON:
-		return add_socket(o, OPTIONS_RELAY_ON, optarg, err, err_size);
-	case FLAG_PRODUCER_SOCKET:
-		return add_socket(o, OPTIONS_PRODUCER, optarg, err, err_size);
-	case FLAG_CONSUMER_SOCKET:
-		return add_socket(o, OPTIONS_CONSUMER, optarg, err, err_size);
-	case FLAG_ALLOW_REMOTE:
-		return add_socket(o, OPTIONS_ALLOW_REMOTE, optarg, err,
-		    err_size);
-	case FLAG_ALLOW_PLAIN_CONSUMER:
-		return add_socket(o, OPTIONS_ALLOW_PLAIN_CONSUMER, optarg, err,
-		    err_size);
-	case FLAG_TLS_DIR:
-		o->tls_dir = optarg;
-		break;
-	case FLAG_USER:
-		o->user = optarg;
-		break;
-	case FLAG_SECCOMP:
-		o->seccomp = true;
-		break;
-	case FLAG_IO_THREADS:
-		o->io_threads = optarg;
-		break;
-	case FLAG_TRACE_DIR:
-		o->trace_dir = optarg;
-		break;
-	case FLAG_NO_LOSSLESS:
-		o->no_lossless = true;
-		break;
-	case FLAG_CONFIG:
-		o->config = optarg;
-		break;
-	case FLAG_CHECK_CONFIG:
-		o->check_config = true;
-		break;
-	case FLAG_LOG_LEVEL:
-		o->log_level = optarg;
-		break;
-	}
-	return 0;
-}
+#define AT(member)   .at = offsetof(struct options, member)
+#define SOCKET(what) FLAG_VALUE, .take = add_socket, .id = what
 
-int
+static const struct flag table[] = {
+	{ "help", FLAG_BOOL, AT(help) },
+	{ "version", FLAG_BOOL, AT(version) },
+	{ "background", FLAG_BOOL, AT(background) },
+	{ "set-socket-permissions", FLAG_TEXT, AT(socket_permissions) },
+	{ "enable-relay-endpoint", FLAG_BOOL, AT(enable_relay_endpoint) },
+	{ "enable-relay-endpoint-on", SOCKET(OPTIONS_RELAY_ON) },
+	{ "producer-socket", SOCKET(OPTIONS_PRODUCER) },
+	{ "consumer-socket", SOCKET(OPTIONS_CONSUMER) },
+	{ "allow-remote", SOCKET(OPTIONS_ALLOW_REMOTE) },
+	{ "allow-plain-consumer", SOCKET(OPTIONS_ALLOW_PLAIN_CONSUMER) },
+	{ "tls-dir", FLAG_TEXT, AT(tls_dir) },
+	{ "user", FLAG_TEXT, AT(user) },
+	{ "seccomp", FLAG_BOOL, AT(seccomp) },
+	{ "io-threads", FLAG_TEXT, AT(io_threads) },
+	{ "trace-dir", FLAG_TEXT, AT(trace_dir) },
+	{ "no-lossless", FLAG_BOOL, AT(no_lossless) },
+	{ "config", FLAG_TEXT, AT(config) },
+	{ "check-config", FLAG_BOOL, AT(check_config) },
+	{ "log-level", FLAG_TEXT, AT(log_level) },
+	{ .name = NULL },
+};
+
+const struct flags options_flags = {
+	.table = table,
+	.speaker = "tributaryd",
+	.help_is_at = "--help lists them",
+	.help = help_text,
+	.version = "tributaryd " TRIBUTARY_VERSION,
+	.bad_status = 2,
+	.flags_first = true,
+};
+
+enum flags_verdict
 options_parse(struct options *o, int argc, char **argv, char *err,
     size_t err_size)
 {
+	struct flags_words words = { .argc = argc, .argv = argv };
 	char shown[128];
-	const char *word;
-	int got, at;
 
 	memset(o, 0, sizeof(*o));
-	optind = 0; /* starts getopt anew */
-	for (;;) {
-		at = optind == 0 ? 1 : optind;
-		got = getopt_long(argc, argv, "+:", flags, NULL);
-		if (got == GETOPT_END)
-			break;
-		word = argv[at];
-		if (got == GETOPT_UNKNOWN) {
-			unknown_flag(word, flags, "--help lists them", err,
-			    err_size);
-			return -1;
-		}
-		if (got == GETOPT_NO_ARGUMENT) {
-			log_escape(shown, sizeof(shown), word, strlen(word));
-			snprintf(err, err_size, "%s wants a value", shown);
-			return -1;
-		}
-		if (take_flag(o, (enum flag)got, err, err_size) != 0)
-			return -1;
-	}
-	if (optind < argc) {
-		log_escape(shown, sizeof(shown), argv[optind],
-		    strlen(argv[optind]));
-		snprintf(err, err_size, "there is nothing to do with \"%s\": "
-		    "tributaryd takes flags only", shown);
-		return -1;
-	}
-	return 0;
+	if (flags_parse(&options_flags, o, &words, err, err_size) != FLAGS_RUN)
+		return FLAGS_BAD;
+	if (words.argc == 0)
+		return o->help ? FLAGS_HELP : o->version ? FLAGS_VERSION :
+		    FLAGS_RUN;
+	log_escape(shown, sizeof(shown), words.argv[0], strlen(words.argv[0]));
+	snprintf(err, err_size, "there is nothing to do with \"%s\": "
+	    "tributaryd takes flags only", shown);
+	return FLAGS_BAD;
 }
 
 /* The sockets of one kind replace those of the file and the environment. */

@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "transport/base/compiler.h"
+#include "transport/base/flags.h"
 
 struct activation;
 struct settings;
@@ -46,12 +47,14 @@ struct options {
 	size_t n_sockets;
 };
 
+extern const struct flags options_flags;
+
 /*
- * -1 with a sentence, which suggests the nearest flag for an unknown one.
+ * FLAGS_BAD with a sentence, which suggests the nearest flag for an unknown one.
  * Values are checked by options_settings().
  */
-int options_parse(struct options *o, int argc, char **argv, char *err,
-    size_t err_size) MUST_CHECK;
+enum flags_verdict options_parse(struct options *o, int argc, char **argv,
+    char *err, size_t err_size) MUST_CHECK;
 
 /*
  * The settings that the file, the environment and the flags make together, the
@@ -60,8 +63,5 @@ int options_parse(struct options *o, int argc, char **argv, char *err,
  */
 int options_settings(const struct options *o, const struct activation *a,
     struct settings *s, char *err, size_t err_size) MUST_CHECK;
-
-/* The text of --help. */
-const char *options_help(void);
 
 #endif /* SERVICE_PROCESS_OPTIONS_H */

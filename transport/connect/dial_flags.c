@@ -5,27 +5,6 @@
 #include "transport/connect/dial.h"
 #include "transport/socket/addr.h"
 
-bool
-dial_flags_take(struct dial_options *how, int flag, const char *value)
-{
-	switch (flag) {
-	case DIAL_FLAG_TLS_DIR:
-		how->tls_dir = value;
-		return true;
-	case DIAL_FLAG_TLS_NAME:
-		how->tls_name = value;
-		return true;
-	case DIAL_FLAG_TLS12:
-		how->allow_tls12 = true;
-		return true;
-	case DIAL_FLAG_SSH_COMMAND:
-		how->ssh_command = value;
-		return true;
-	default:
-		return false;
-	}
-}
-
 int
 dial_flags_check(const struct dial_options *how, const struct addr *a,
     char *err, size_t err_size)

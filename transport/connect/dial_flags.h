@@ -5,31 +5,21 @@
 #ifndef TRANSPORT_CONNECT_DIAL_FLAGS_H
 #define TRANSPORT_CONNECT_DIAL_FLAGS_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "transport/base/compiler.h"
+#include "transport/base/flags.h"
 
 struct addr;
 struct dial_options;
 
-/* What getopt_long() returns for them; nothing else of a program's is. */
-enum dial_flag {
-	DIAL_FLAG_TLS_DIR = 0x7d00,
-	DIAL_FLAG_TLS_NAME,
-	DIAL_FLAG_TLS12,
-	DIAL_FLAG_SSH_COMMAND,
-};
-
-/* Lines of a table of long options. */
-#define DIAL_FLAGS_LONG                                                       \
-	{ "tls-dir", required_argument, NULL, DIAL_FLAG_TLS_DIR },            \
-	{ "tls-name", required_argument, NULL, DIAL_FLAG_TLS_NAME },          \
-	{ "allow-tls-1.2", no_argument, NULL, DIAL_FLAG_TLS12 },              \
-	{ "ssh-command", required_argument, NULL, DIAL_FLAG_SSH_COMMAND }
-
-/* Takes a flag, whose value is borrowed; false: it is none of these. */
-bool dial_flags_take(struct dial_options *how, int flag, const char *value);
+/* Lines of a table of flags; member: the struct dial_options in the options. */
+#define DIAL_FLAGS(type, member)                                              \
+	{ "tls-dir", FLAG_TEXT, .at = offsetof(type, member.tls_dir) },       \
+	{ "tls-name", FLAG_TEXT, .at = offsetof(type, member.tls_name) },     \
+	{ "allow-tls-1.2", FLAG_BOOL,                                         \
+	    .at = offsetof(type, member.allow_tls12) },                       \
+	{ "ssh-command", FLAG_TEXT, .at = offsetof(type, member.ssh_command) }
 
 /*
  * Whether the flags that were given mean something for the address.  A flag

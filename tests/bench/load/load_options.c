@@ -1,6 +1,5 @@
 #include "tests/bench/load/load_options.h"
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,61 +9,14 @@
 #include "transport/connect/dial_flags.h"
 
 enum {
-	OPT_CONNECT = 256, OPT_TLS_CERTS, OPT_NO_SHM, OPT_PRODUCERS,
+	OPT_CONNECT, OPT_TLS_CERTS, OPT_NO_SHM, OPT_PRODUCERS,
 	OPT_RELAYS, OPT_CLASSIC, OPT_NAME, OPT_SOURCE, OPT_WRITERS, OPT_RATE,
 	OPT_TOTAL_RATE, OPT_SIZE, OPT_BIG, OPT_PATCHES, OPT_REPEAT,
 	OPT_CHUNKS, OPT_REPLY_EVERY, OPT_BURST, OPT_PACKETS, OPT_STAY, OPT_SHM_KB,
 	OPT_RAMP, OPT_IDLE, OPT_DURATION, OPT_CHURN, OPT_SLOW, OPT_SLOW_MS,
 	OPT_HOSTILE, OPT_LEDGER, OPT_FIRST_KEY, OPT_CONSUMER, OPT_SESSION,
 	OPT_CONFIG, OPT_STREAM, OPT_BUFFER, OPT_CONTROL, OPT_PID, OPT_DAEMON,
-	OPT_DAEMON_CONFIG, OPT_SEED, OPT_QUIET, OPT_HELP
-};
-
-static const struct option longs[] = {
-	{ "connect", required_argument, NULL, OPT_CONNECT },
-	{ "tls-certs", required_argument, NULL, OPT_TLS_CERTS },
-	{ "no-shm", no_argument, NULL, OPT_NO_SHM },
-	{ "producers", required_argument, NULL, OPT_PRODUCERS },
-	{ "relays", required_argument, NULL, OPT_RELAYS },
-	{ "classic", no_argument, NULL, OPT_CLASSIC },
-	{ "name", required_argument, NULL, OPT_NAME },
-	{ "source", required_argument, NULL, OPT_SOURCE },
-	{ "writers", required_argument, NULL, OPT_WRITERS },
-	{ "rate", required_argument, NULL, OPT_RATE },
-	{ "total-rate", required_argument, NULL, OPT_TOTAL_RATE },
-	{ "size", required_argument, NULL, OPT_SIZE },
-	{ "big", required_argument, NULL, OPT_BIG },
-	{ "patches", no_argument, NULL, OPT_PATCHES },
-	{ "repeat", no_argument, NULL, OPT_REPEAT },
-	{ "chunks", required_argument, NULL, OPT_CHUNKS },
-	{ "reply-every", required_argument, NULL, OPT_REPLY_EVERY },
-	{ "burst", required_argument, NULL, OPT_BURST },
-	{ "packets", required_argument, NULL, OPT_PACKETS },
-	{ "stay", no_argument, NULL, OPT_STAY },
-	{ "shm-kb", required_argument, NULL, OPT_SHM_KB },
-	{ "ramp", required_argument, NULL, OPT_RAMP },
-	{ "idle", required_argument, NULL, OPT_IDLE },
-	{ "duration", required_argument, NULL, OPT_DURATION },
-	{ "churn", required_argument, NULL, OPT_CHURN },
-	{ "slow", required_argument, NULL, OPT_SLOW },
-	{ "slow-by", required_argument, NULL, OPT_SLOW_MS },
-	{ "hostile", required_argument, NULL, OPT_HOSTILE },
-	{ "ledger", required_argument, NULL, OPT_LEDGER },
-	{ "first-key", required_argument, NULL, OPT_FIRST_KEY },
-	{ "consumer", required_argument, NULL, OPT_CONSUMER },
-	{ "session", required_argument, NULL, OPT_SESSION },
-	{ "config", required_argument, NULL, OPT_CONFIG },
-	{ "stream", no_argument, NULL, OPT_STREAM },
-	{ "buffer", required_argument, NULL, OPT_BUFFER },
-	{ "control", optional_argument, NULL, OPT_CONTROL },
-	{ "pid", required_argument, NULL, OPT_PID },
-	{ "daemon", required_argument, NULL, OPT_DAEMON },
-	{ "daemon-config", required_argument, NULL, OPT_DAEMON_CONFIG },
-	{ "seed", required_argument, NULL, OPT_SEED },
-	{ "quiet", no_argument, NULL, OPT_QUIET },
-	{ "help", no_argument, NULL, OPT_HELP },
-	DIAL_FLAGS_LONG,
-	{ NULL, 0, NULL, 0 },
+	OPT_DAEMON_CONFIG, OPT_SEED, OPT_QUIET
 };
 
 static const char *const slow_names[SLOW_KINDS] = {
@@ -312,7 +264,7 @@ take_text(struct load_options *o, int opt, const char *arg)
 		o->quiet = true;
 		return true;
 	}
-	return dial_flags_take(&o->how, opt, arg);
+	return false;
 }
 
 static bool
@@ -395,6 +347,73 @@ take(struct load_options *o, int opt, const char *arg)
 	return take_text(o, opt, arg);
 }
 
+static int
+take_flag(void *options, const struct flag *flag, const char *arg, char *err,
+    size_t err_size)
+{
+	if (take(options, flag->id, arg))
+		return 0;
+	snprintf(err, err_size, "--%s: not understood; see tributary-load "
+	    "--help", flag->name);
+	return -1;
+}
+
+#define TAKE(what) .take = take_flag, .id = what
+
+static const struct flag table[] = {
+	{ "connect", FLAG_VALUE, TAKE(OPT_CONNECT) },
+	{ "tls-certs", FLAG_VALUE, TAKE(OPT_TLS_CERTS) },
+	{ "no-shm", FLAG_NOTE, TAKE(OPT_NO_SHM) },
+	{ "producers", FLAG_VALUE, TAKE(OPT_PRODUCERS) },
+	{ "relays", FLAG_VALUE, TAKE(OPT_RELAYS) },
+	{ "classic", FLAG_NOTE, TAKE(OPT_CLASSIC) },
+	{ "name", FLAG_VALUE, TAKE(OPT_NAME) },
+	{ "source", FLAG_VALUE, TAKE(OPT_SOURCE) },
+	{ "writers", FLAG_VALUE, TAKE(OPT_WRITERS) },
+	{ "rate", FLAG_VALUE, TAKE(OPT_RATE) },
+	{ "total-rate", FLAG_VALUE, TAKE(OPT_TOTAL_RATE) },
+	{ "size", FLAG_VALUE, TAKE(OPT_SIZE) },
+	{ "big", FLAG_VALUE, TAKE(OPT_BIG) },
+	{ "patches", FLAG_NOTE, TAKE(OPT_PATCHES) },
+	{ "repeat", FLAG_NOTE, TAKE(OPT_REPEAT) },
+	{ "chunks", FLAG_VALUE, TAKE(OPT_CHUNKS) },
+	{ "reply-every", FLAG_VALUE, TAKE(OPT_REPLY_EVERY) },
+	{ "burst", FLAG_VALUE, TAKE(OPT_BURST) },
+	{ "packets", FLAG_VALUE, TAKE(OPT_PACKETS) },
+	{ "stay", FLAG_NOTE, TAKE(OPT_STAY) },
+	{ "shm-kb", FLAG_VALUE, TAKE(OPT_SHM_KB) },
+	{ "ramp", FLAG_VALUE, TAKE(OPT_RAMP) },
+	{ "idle", FLAG_VALUE, TAKE(OPT_IDLE) },
+	{ "duration", FLAG_VALUE, TAKE(OPT_DURATION) },
+	{ "churn", FLAG_VALUE, TAKE(OPT_CHURN) },
+	{ "slow", FLAG_VALUE, TAKE(OPT_SLOW) },
+	{ "slow-by", FLAG_VALUE, TAKE(OPT_SLOW_MS) },
+	{ "hostile", FLAG_VALUE, TAKE(OPT_HOSTILE) },
+	{ "ledger", FLAG_VALUE, TAKE(OPT_LEDGER) },
+	{ "first-key", FLAG_VALUE, TAKE(OPT_FIRST_KEY) },
+	{ "consumer", FLAG_VALUE, TAKE(OPT_CONSUMER) },
+	{ "session", FLAG_VALUE, TAKE(OPT_SESSION) },
+	{ "config", FLAG_VALUE, TAKE(OPT_CONFIG) },
+	{ "stream", FLAG_NOTE, TAKE(OPT_STREAM) },
+	{ "buffer", FLAG_VALUE, TAKE(OPT_BUFFER) },
+	{ "control", FLAG_MAYBE, TAKE(OPT_CONTROL) },
+	{ "pid", FLAG_VALUE, TAKE(OPT_PID) },
+	{ "daemon", FLAG_VALUE, TAKE(OPT_DAEMON) },
+	{ "daemon-config", FLAG_VALUE, TAKE(OPT_DAEMON_CONFIG) },
+	{ "seed", FLAG_VALUE, TAKE(OPT_SEED) },
+	{ "quiet", FLAG_NOTE, TAKE(OPT_QUIET) },
+	{ "help", .kind = FLAG_HELP },
+	DIAL_FLAGS(struct load_options, how),
+	{ .name = NULL },
+};
+
+
+static const struct flags flags = {
+	.table = table,
+	.speaker = "tributary-load",
+	.help_is_at = "see tributary-load --help",
+};
+
 static const char *
 conflict(const struct load_options *o)
 {
@@ -427,8 +446,9 @@ enum load_parsed
 load_options_parse(struct load_options *o, int argc, char **argv, char *err,
     size_t err_size)
 {
+	struct flags_words words = { .argc = argc, .argv = argv };
+	enum flags_verdict verdict;
 	const char *wrong;
-	int opt;
 
 	*o = (struct load_options){
 		.producers = 1, .name = "load", .source = "tributary.load",
@@ -436,18 +456,11 @@ load_options_parse(struct load_options *o, int argc, char **argv, char *err,
 		.size_max = 300, .chunks = 1, .reply_every = 8,
 		.slow_ms = 1000, .first_key = 1, .buffer_kb = 65536,
 	};
-	optind = 0; /* begins anew, as glibc has it */
-	while ((opt = getopt_long(argc, argv, "", longs, NULL)) != -1) {
-		if (opt == OPT_HELP)
-			return LOAD_PARSED_HELP;
-		if (opt == '?' || !take(o, opt, optarg)) {
-			snprintf(err, err_size, "%s: not understood; see "
-			    "tributary-load --help", opt == '?' ?
-			    "the command line" : argv[optind - 1]);
-			return LOAD_PARSED_BAD;
-		}
-	}
-	wrong = optind < argc ? "arguments that belong to no option" :
+	verdict = flags_parse(&flags, o, &words, err, err_size);
+	if (verdict != FLAGS_RUN)
+		return verdict == FLAGS_HELP ? LOAD_PARSED_HELP :
+		    LOAD_PARSED_BAD;
+	wrong = words.argc > 0 ? "arguments that belong to no option" :
 	    conflict(o);
 	if (wrong == NULL)
 		return LOAD_PARSED;

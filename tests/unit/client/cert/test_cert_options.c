@@ -16,7 +16,7 @@ static struct cert_options o;
 static char err[300];
 
 /* Parses a line of words. */
-static enum cert_options_verdict
+static enum flags_verdict
 parse(const char *line)
 {
 	static char words[2000];
@@ -38,7 +38,7 @@ parse(const char *line)
 static void
 assert_refused(const char *line, const char *why)
 {
-	assert_int_equal(parse(line), CERT_OPTIONS_BAD);
+	assert_int_equal(parse(line), FLAGS_BAD);
 	if (strstr(err, why) == NULL)
 		fail_msg("\"%s\" was refused with: %s", line, err);
 }
@@ -47,7 +47,7 @@ static void
 each_command_takes_its_words_and_flags(void **state)
 {
 	assert_int_equal(parse("init d --name a.example --name 10.0.0.1 "
-	    "--days 90 --key ed25519 --org Acme"), CERT_OPTIONS_RUN);
+	    "--days 90 --key ed25519 --org Acme"), FLAGS_RUN);
 	assert_int_equal(o.action, CERT_INIT);
 	assert_string_equal(o.dir, "d");
 	assert_int_equal(o.n_names, 2);
@@ -57,30 +57,30 @@ each_command_takes_its_words_and_flags(void **state)
 	assert_string_equal(o.organization, "Acme");
 
 	assert_int_equal(parse("issue d dev --role admin --out x --san y"),
-	    CERT_OPTIONS_RUN);
+	    FLAGS_RUN);
 	assert_int_equal(o.action, CERT_ISSUE);
 	assert_string_equal(o.name, "dev");
 	assert_int_equal(o.role, ROLE_ADMIN);
 	assert_string_equal(o.out, "x");
 	assert_int_equal(o.key, CERT_KEY_P256);
 
-	assert_int_equal(parse("show --json d"), CERT_OPTIONS_RUN);
+	assert_int_equal(parse("show --json d"), FLAGS_RUN);
 	assert_true(o.json);
 	assert_int_equal(parse("renew d dev --keep-key --revoke-old"),
-	    CERT_OPTIONS_RUN);
+	    FLAGS_RUN);
 	assert_true(o.keep_key && o.revoke_old && !o.ca);
-	assert_int_equal(parse("renew d --ca --days 30"), CERT_OPTIONS_RUN);
+	assert_int_equal(parse("renew d --ca --days 30"), FLAGS_RUN);
 	assert_true(o.ca);
 	assert_null(o.name);
 	assert_int_equal(parse("revoke d dev --reason key-compromise"),
-	    CERT_OPTIONS_RUN);
+	    FLAGS_RUN);
 	assert_int_equal(o.reason, CERT_REASON_KEY_COMPROMISE);
 }
 
 static void
 a_device_is_a_producer_unless_told_otherwise(void **state)
 {
-	assert_int_equal(parse("issue d dev"), CERT_OPTIONS_RUN);
+	assert_int_equal(parse("issue d dev"), FLAGS_RUN);
 	assert_int_equal(o.role, ROLE_PRODUCER);
 	assert_int_equal(o.days, 0);
 	assert_false(o.key_given);
@@ -89,8 +89,8 @@ a_device_is_a_producer_unless_told_otherwise(void **state)
 static void
 help_is_given_anywhere(void **state)
 {
-	assert_int_equal(parse("--help"), CERT_OPTIONS_HELP);
-	assert_int_equal(parse("issue -h"), CERT_OPTIONS_HELP);
+	assert_int_equal(parse("--help"), FLAGS_HELP);
+	assert_int_equal(parse("issue -h"), FLAGS_HELP);
 }
 
 static void
@@ -155,7 +155,7 @@ names_have_a_limit(void **state)
 
 	for (i = 0; i < CERT_OPTIONS_MAX_NAMES; i++)
 		strcat(line, " --name a");
-	assert_int_equal(parse(line), CERT_OPTIONS_RUN);
+	assert_int_equal(parse(line), FLAGS_RUN);
 	strcat(line, " --name a");
 	assert_refused(line, "more than 64 names");
 }

@@ -21,21 +21,21 @@
 
 static char said[4096];
 
-static enum probes_verdict
+static enum flags_verdict
 parse(struct probes_options *o, const char *a, const char *b, const char *c)
 {
 	char *argv[5] = { strdup("tributary-probes"), NULL, NULL, NULL, NULL };
 	const char *args[3] = { a, b, c };
-	enum probes_verdict v;
+	enum flags_verdict v;
 	int argc = 1, i;
-	FILE *f;
 
 	for (i = 0; i < 3 && args[i] != NULL; i++)
 		argv[argc++] = strdup(args[i]);
 	memset(said, 0, sizeof(said));
-	f = fmemopen(said, sizeof(said) - 1, "w");
-	v = probes_parse(argc, argv, o, f, f);
-	fclose(f);
+	v = probes_parse(o, argc, argv, said, sizeof(said));
+	if (v == FLAGS_HELP || v == FLAGS_VERSION)
+		snprintf(said, sizeof(said), "%s", v == FLAGS_HELP ?
+		    probes_flags.help : probes_flags.version);
 	for (i = 0; i < argc; i++)
 		free(argv[i]);
 	return v;
@@ -47,23 +47,23 @@ the_command_line_is_understood(void **state)
 	struct probes_options o;
 
 	setenv("PERFETTO_PRODUCER_SOCK_NAME", "/tmp/a,/tmp/b", 1);
-	assert_int_equal(parse(&o, NULL, NULL, NULL), PROBES_RUN);
+	assert_int_equal(parse(&o, NULL, NULL, NULL), FLAGS_RUN);
 	assert_string_equal(o.address.text, "/tmp/a");
 	assert_int_equal(o.level, LOG_LEVEL_INFO);
 	assert_false(o.background);
 	assert_int_equal(parse(&o, "--producer-socket", "127.0.0.1:90",
-	    "--background"), PROBES_RUN);
+	    "--background"), FLAGS_RUN);
 	assert_int_equal(o.address.kind, ADDR_TCP);
 	assert_true(o.background);
 	assert_int_equal(parse(&o, "--log-level=debug", "--machine-name=m",
-	    NULL), PROBES_RUN);
+	    NULL), FLAGS_RUN);
 	assert_int_equal(o.level, LOG_LEVEL_DEBUG);
 	unsetenv("PERFETTO_PRODUCER_SOCK_NAME");
-	assert_int_equal(parse(&o, NULL, NULL, NULL), PROBES_RUN);
+	assert_int_equal(parse(&o, NULL, NULL, NULL), FLAGS_RUN);
 	assert_int_equal(o.address.kind, ADDR_UNIX);
-	assert_int_equal(parse(&o, "--help", NULL, NULL), PROBES_DONE);
+	assert_int_equal(parse(&o, "--help", NULL, NULL), FLAGS_HELP);
 	assert_non_null(strstr(said, "--producer-socket"));
-	assert_int_equal(parse(&o, "--version", NULL, NULL), PROBES_DONE);
+	assert_int_equal(parse(&o, "--version", NULL, NULL), FLAGS_VERSION);
 	assert_non_null(strstr(said, TRIBUTARY_VERSION));
 }
 
@@ -84,11 +84,11 @@ a_wrong_command_line_is_refused_with_a_sentence(void **state)
 	size_t i;
 
 	for (i = 0; i < sizeof(t) / sizeof(t[0]); i++) {
-		assert_int_equal(parse(&o, t[i].a, t[i].b, NULL), PROBES_USAGE);
+		assert_int_equal(parse(&o, t[i].a, t[i].b, NULL), FLAGS_BAD);
 		assert_non_null(strstr(said, t[i].says));
 	}
 	setenv("PERFETTO_PRODUCER_SOCK_NAME", "host:99999", 1);
-	assert_int_equal(parse(&o, NULL, NULL, NULL), PROBES_USAGE);
+	assert_int_equal(parse(&o, NULL, NULL, NULL), FLAGS_BAD);
 	assert_non_null(strstr(said, "PERFETTO_PRODUCER_SOCK_NAME"));
 	unsetenv("PERFETTO_PRODUCER_SOCK_NAME");
 }

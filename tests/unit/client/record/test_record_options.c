@@ -16,7 +16,7 @@ static struct record_options o;
 static char err[300];
 
 /* Parses a line of words. */
-static enum record_options_verdict
+static enum flags_verdict
 parse(const char *line)
 {
 	static char words[300];
@@ -38,7 +38,7 @@ parse(const char *line)
 static void
 assert_refused(const char *line, const char *why)
 {
-	assert_int_equal(parse(line), RECORD_OPTIONS_BAD);
+	assert_int_equal(parse(line), FLAGS_BAD);
 	if (strstr(err, why) == NULL)
 		fail_msg("\"%s\" was refused with: %s", line, err);
 }
@@ -46,7 +46,7 @@ assert_refused(const char *line, const char *why)
 static void
 a_config_and_a_file_are_enough(void **state)
 {
-	assert_int_equal(parse("-c cfg.pbtx -o out"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("-c cfg.pbtx -o out"), FLAGS_RUN);
 	assert_string_equal(o.config, "cfg.pbtx");
 	assert_string_equal(o.out, "out");
 	assert_int_equal(o.n_names, 0);
@@ -58,7 +58,7 @@ static void
 names_come_with_the_defaults_of_perfetto(void **state)
 {
 	assert_int_equal(parse("linux.sys_stats -o out sched/sched_switch"),
-	    RECORD_OPTIONS_RUN);
+	    FLAGS_RUN);
 	assert_null(o.config);
 	assert_int_equal(o.n_names, 2);
 	assert_string_equal(o.names[0], "linux.sys_stats");
@@ -72,31 +72,31 @@ static void
 every_flag_is_known_in_its_short_and_long_form(void **state)
 {
 	assert_int_equal(parse("-t 5m -b 64mb -s 1gb -D -q -o f a"),
-	    RECORD_OPTIONS_RUN);
+	    FLAGS_RUN);
 	assert_int_equal(o.duration_ms, 300000);
 	assert_true(o.buffer_bytes == 64 << 20);
 	assert_true(o.max_file_bytes == 1 << 30);
 	assert_true(o.background && o.background_wait && o.quiet);
 	assert_int_equal(parse("--time=0 --buffer 1mb --size 2mb --background "
 	    "--quiet --no-clobber --connect :1 --out f a"),
-	    RECORD_OPTIONS_RUN);
+	    FLAGS_RUN);
 	assert_int_equal(o.duration_ms, 0);
 	assert_true(o.background && !o.background_wait && o.no_clobber);
 	assert_string_equal(o.connect, ":1");
 	assert_int_equal(parse("--config - --txt --out f --notify-fd 2"),
-	    RECORD_OPTIONS_RUN);
+	    FLAGS_RUN);
 	assert_string_equal(o.config, "-");
 	assert_int_equal(o.notify_fd, 2);
-	assert_int_equal(parse("-d -o f a"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("-d -o f a"), FLAGS_RUN);
 	assert_true(o.background && !o.background_wait);
 }
 
 static void
 help_wins_over_what_is_missing(void **state)
 {
-	assert_int_equal(parse("--help"), RECORD_OPTIONS_HELP);
-	assert_int_equal(parse("-h"), RECORD_OPTIONS_HELP);
-	assert_non_null(strstr(record_options_help(), "--notify-fd"));
+	assert_int_equal(parse("--help"), FLAGS_HELP);
+	assert_int_equal(parse("-h"), FLAGS_HELP);
+	assert_non_null(strstr(record_options_flags.help, "--notify-fd"));
 }
 
 static void
@@ -138,10 +138,10 @@ contradictions_are_refused(void **state)
 static void
 machines_are_named_or_all(void **state)
 {
-	assert_int_equal(parse("-o f a --all-machines"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("-o f a --all-machines"), FLAGS_RUN);
 	assert_true(o.machines.all);
 	assert_int_equal(parse("-o f -c x --machine a --machine r-*"),
-	    RECORD_OPTIONS_RUN);
+	    FLAGS_RUN);
 	assert_false(o.machines.all);
 	assert_int_equal(o.machines.n_names, 2);
 	assert_string_equal(o.machines.names[1], "r-*");
@@ -152,13 +152,13 @@ static void
 how_an_address_is_reached_is_said_by_flags(void **state)
 {
 	assert_int_equal(parse("-o f a --connect tls://c:7444 --tls-dir d "
-	    "--tls-name n --allow-tls-1.2"), RECORD_OPTIONS_RUN);
+	    "--tls-name n --allow-tls-1.2"), FLAGS_RUN);
 	assert_string_equal(o.how.tls_dir, "d");
 	assert_string_equal(o.how.tls_name, "n");
 	assert_true(o.how.allow_tls12);
 	assert_null(o.how.ssh_command);
 	assert_string_equal(o.how.service, "consumer");
-	assert_int_equal(parse("-o f a --ssh-command x"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("-o f a --ssh-command x"), FLAGS_RUN);
 	assert_string_equal(o.how.ssh_command, "x");
 	assert_refused("-o f a --tls-dirr d", "did you mean --tls-dir");
 }
@@ -166,28 +166,28 @@ how_an_address_is_reached_is_said_by_flags(void **state)
 static void
 a_mode_says_what_is_done(void **state)
 {
-	assert_int_equal(parse("-o f a"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("-o f a"), FLAGS_RUN);
 	assert_int_equal(o.mode, RECORD_MODE_RECORD);
-	assert_int_equal(parse("--detach=k -c x -o f"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("--detach=k -c x -o f"), FLAGS_RUN);
 	assert_int_equal(o.mode, RECORD_MODE_DETACH);
 	assert_string_equal(o.key, "k");
-	assert_int_equal(parse("--attach k --stop"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("--attach k --stop"), FLAGS_RUN);
 	assert_int_equal(o.mode, RECORD_MODE_ATTACH);
 	assert_true(o.stop);
-	assert_int_equal(parse("--is_detached=k"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("--is_detached=k"), FLAGS_RUN);
 	assert_int_equal(o.mode, RECORD_MODE_IS_DETACHED);
-	assert_int_equal(parse("--is-detached=k"), RECORD_OPTIONS_RUN);
-	assert_int_equal(parse("--clone 12 -o f"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("--is-detached=k"), FLAGS_RUN);
+	assert_int_equal(parse("--clone 12 -o f"), FLAGS_RUN);
 	assert_int_equal(o.mode, RECORD_MODE_CLONE);
 	assert_int_equal(o.clone_id, 12);
 	assert_null(o.clone_name);
 	assert_int_equal(parse("--clone-by-name n --clone-for-bugreport -o f"),
-	    RECORD_OPTIONS_RUN);
+	    FLAGS_RUN);
 	assert_string_equal(o.clone_name, "n");
 	assert_true(o.clone_for_bugreport);
-	assert_int_equal(parse("--query --long"), RECORD_OPTIONS_RUN);
+	assert_int_equal(parse("--query --long"), FLAGS_RUN);
 	assert_true(o.query_long && !o.query_raw);
-	assert_int_equal(parse("--version"), RECORD_OPTIONS_VERSION);
+	assert_int_equal(parse("--version"), FLAGS_VERSION);
 }
 
 static void
@@ -218,10 +218,10 @@ what_only_android_has_is_refused_or_has_no_effect(void **state)
 	assert_refused("--app com.example -o f", "atrace");
 	assert_refused("--save-for-bugreport", "--clone-for-bugreport");
 	assert_refused("--save-all-for-bugreport", "--clone-for-bugreport");
-	assert_int_equal(parse("--no-guardrails -o f a"), RECORD_OPTIONS_RUN);
-	assert_int_equal(parse("--reset-guardrails"), RECORD_OPTIONS_NOTHING);
+	assert_int_equal(parse("--no-guardrails -o f a"), FLAGS_RUN);
+	assert_int_equal(parse("--reset-guardrails"), FLAGS_NOTHING);
 	assert_int_equal(parse("-o f a --alert-id 4 --config-uid -1"),
-	    RECORD_OPTIONS_RUN);
+	    FLAGS_RUN);
 	assert_true(o.additions.has_statsd[STATSD_ALERT_ID]);
 	assert_int_equal(o.additions.statsd[STATSD_CONFIG_UID], -1);
 	assert_refused("-o f a --config-uid 4294967296", "wants a number");
@@ -231,7 +231,7 @@ static void
 attributes_have_keys(void **state)
 {
 	assert_int_equal(parse("-o f a --add-attribute k=v=w "
-	    "--add-attribute e"), RECORD_OPTIONS_RUN);
+	    "--add-attribute e"), FLAGS_RUN);
 	assert_int_equal(o.additions.n_attributes, 2);
 	assert_string_equal(o.additions.attributes[0], "k=v=w");
 	assert_refused("-o f a --add-attribute =v", "no key");

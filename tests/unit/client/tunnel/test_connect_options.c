@@ -15,7 +15,7 @@
 static struct connect_options o;
 static char err[512];
 
-static enum connect_options_verdict
+static enum flags_verdict
 parse(const char *original, const char *line)
 {
 	static char words[256];
@@ -37,7 +37,7 @@ parse(const char *original, const char *line)
 static void
 is_refused(const char *original, const char *line, const char *because)
 {
-	assert_int_equal(parse(original, line), CONNECT_OPTIONS_BAD);
+	assert_int_equal(parse(original, line), FLAGS_BAD);
 	if (strstr(err, because) == NULL)
 		fail_msg("\"%s\" lacks \"%s\"", err, because);
 }
@@ -45,7 +45,7 @@ is_refused(const char *original, const char *line, const char *because)
 static void
 is_for(const char *original, const char *line, enum connect_service s)
 {
-	if (parse(original, line) != CONNECT_OPTIONS_RUN)
+	if (parse(original, line) != FLAGS_RUN)
 		fail_msg("%s", err);
 	assert_int_equal(o.service, s);
 }
@@ -138,8 +138,8 @@ mistakes_in_flags_are_named(void **state)
 	    "--socket?");
 	is_refused(NULL, "--socket", "--socket wants a value");
 	is_refused(NULL, "-x", "there is no flag -x");
-	assert_int_equal(parse(NULL, "--help"), CONNECT_OPTIONS_HELP);
-	assert_non_null(strstr(connect_options_help(), "authorized_keys"));
+	assert_int_equal(parse(NULL, "--help"), FLAGS_HELP);
+	assert_non_null(strstr(connect_options_flags.help, "authorized_keys"));
 }
 
 int
