@@ -222,8 +222,7 @@ hand_over(struct clone_op *op, bool was_file)
 		return;
 	}
 	session_note_file_path(s, op->fd);
-	s->file = file_writer_new(s, op->fd, err, sizeof(err));
-	if (s->file == NULL) {
+	if (session_make_file(s, op->fd, err, sizeof(err)) != 0) {
 		session_free(s);
 		answer(op, NULL, false, err);
 		return;

@@ -8,14 +8,12 @@
 
 #include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
+#include "service/config/config.h"
 #include "service/session/file_loss.h"
-#include "service/session/flush.h"
 #include "service/model/model.h"
 #include "service/packet/packet_out.h"
 #include "service/access/principal.h"
-#include "service/session/producer.h"
 #include "service/session/readback.h"
-#include "service/session/session.h"
 #include "service/settings/settings.h"
 #include "service/sink/file_sink.h"
 #include "service/sink/sink_fd.h"
@@ -53,6 +51,7 @@ struct file_buffer {
 
 struct file_writer {
 	struct session *session;
+	const struct file_ops *ops;
 	struct file_sink *sink;
 	struct packet_out *out;
 	enum file_state state;
@@ -98,8 +97,7 @@ retry_cb(void *arg)
 	struct file_writer *f = arg;
 
 	f->retry_posted = false;
-	flush_retry(f->session);
-	producers_reap(f->session->service);
+	f->ops->has_room(f->session);
 }
 
 static void
@@ -209,7 +207,7 @@ limit_cb(void *arg)
 	log_limited(&f->session->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
 	    "session %llu: max_file_size_bytes is reached",
 	    (unsigned long long)f->session->id);
-	session_disable(f->session, NULL);
+	f->ops->full(f->session);
 }
 
 /*
@@ -249,7 +247,7 @@ static void
 finish_step(struct file_writer *f)
 {
 	if (!f->scraped && !f->limit_hit) {
-		f->scraped = session_scrape(f->session);
+		f->scraped = f->ops->scrape(f->session);
 		readback_want_stats(f->session->readback);
 		start_pass(f, f->pass_syncs);
 		return;
@@ -360,7 +358,7 @@ fail_file(struct file_writer *f, const char *err)
 		file_sink_close(f->sink);
 		return;
 	}
-	session_file_failed(f->session, err);
+	f->ops->failed(f->session, err);
 }
 
 static void
@@ -378,7 +376,7 @@ opened_cb(struct file_sink *sink, const char *err, void *arg)
 	if (f->finishing)
 		start_pass(f, false);
 	else
-		session_file_opened(f->session);
+		f->ops->opened(f->session);
 	/* The first pass may be far away, or never come before a start. */
 	wake(f);
 	if (!TAILQ_EMPTY(&f->waiters))
@@ -445,7 +443,7 @@ drained_cb(void *arg)
 	struct file_writer *f = arg;
 
 	log_loss(f);
-	session_file_closed(f->session, f->error);
+	f->ops->closed(f->session, f->error);
 }
 
 static void
@@ -460,7 +458,7 @@ closed_cb(struct file_sink *sink, const char *err, void *arg)
 	if (f->error != NULL)
 		file_loss_drain(f->loss, f->out, drained_cb, f);
 	else
-		session_file_closed(f->session, err);
+		f->ops->closed(f->session, err);
 }
 
 /* ---- the gate of the session's buffers ---- */
@@ -618,8 +616,7 @@ write_cb(void *arg)
 	if (f->state != FILE_OPEN || f->finishing)
 		return;
 	if (flush_each_write(s))
-		flush_start(s, config_flush_timeout_ms(s->config),
-		    FLUSH_PERIODIC, flushed_before_write, f);
+		f->ops->flush(s, flushed_before_write, f);
 	else
 		flushed_before_write(s, true, f);
 }
@@ -630,9 +627,7 @@ clock_flush_cb(void *arg)
 	struct file_writer *f = arg;
 
 	if (f->state == FILE_OPEN && !f->finishing)
-		flush_start(f->session,
-		    config_flush_timeout_ms(f->session->config),
-		    FLUSH_PERIODIC, NULL, f);
+		f->ops->flush(f->session, NULL, f);
 }
 
 /* An output_path is the user's own file, where there is a user. */
@@ -700,7 +695,8 @@ set_gates(struct session *s, const struct write_gate *g)
 }
 
 struct file_writer *
-file_writer_new(struct session *s, int fd, char *err, size_t err_size)
+file_writer_new(struct session *s, const struct file_ops *ops, int fd,
+    char *err, size_t err_size)
 {
 	struct service *sv = s->service;
 	struct sink_dir dir = { .path = sv->settings->trace_dir,
@@ -716,6 +712,7 @@ file_writer_new(struct session *s, int fd, char *err, size_t err_size)
 		return NULL;
 	TAILQ_INIT(&f->waiters);
 	f->session = s;
+	f->ops = ops;
 	options.owner = principal_key(&s->owner);
 	options.compression = config_compression(s->config);
 	set_limit(f, &options);
@@ -816,7 +813,6 @@ file_writer_free(struct file_writer *f)
 		return;
 	stop_being_lossless(f);
 	set_gates(f->session, NULL);
-	flush_forget(f->session, f);
 	wake_ready(f);
 	loop_cancel(f->session->service->loop, f);
 	loop_timer_free(f->write_timer);

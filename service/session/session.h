@@ -149,12 +149,12 @@ void session_instance_gone(struct session *s);
  * False: something has to wait for the file.
  */
 bool session_scrape(struct session *s);
-/* The file (output_path) is open: a start that waited for it goes on. */
-void session_file_opened(struct session *s);
-/* The file is complete and closed, or failed (error). */
-void session_file_closed(struct session *s, const char *error);
-/* The file failed while the session runs. */
-void session_file_failed(struct session *s, const char *error);
+/*
+ * Has it write a file: fd (owned on success), or its output_path when it is -1.
+ * -1 with a sentence.
+ */
+int session_make_file(struct session *s, int fd, char *err, size_t err_size)
+    MUST_CHECK;
 /* Changes the state; the one place that does. */
 void session_set_state(struct session *s, enum session_state state);
 /* A trigger that it waits for was hit: start now (START_TRACING). */

@@ -12,6 +12,7 @@
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/losses.h"
+#include "service/session/producer.h"
 #include "service/session/readback.h"
 #include "service/session/session_events.h"
 #include "service/session/session_internal.h"
@@ -180,14 +181,15 @@ finish_disable(struct session *s)
 	ended(s);
 }
 
-void
-session_file_closed(struct session *s, const char *error)
+static void
+file_closed(struct session *s, const char *error)
 {
 	struct service *sv = s->service;
 
-	/* error may be the file session's own: copied before that goes. */
+	/* error may be the file's own: copied before that goes. */
 	set_error(s, error);
 	s->file_bytes = file_writer_bytes(s->file);
+	flush_forget(s, s->file);
 	file_writer_free(s->file);
 	s->file = NULL;
 	s->wrote_file = true;
@@ -200,8 +202,8 @@ session_file_closed(struct session *s, const char *error)
 	ended(s);
 }
 
-void
-session_file_failed(struct session *s, const char *error)
+static void
+file_failed(struct session *s, const char *error)
 {
 	log_limited(&s->service->file_log, loop_now_ms(), LOG_LEVEL_WARN,
 	    "session %llu: %s%s%s", (unsigned long long)s->id,
@@ -443,4 +445,41 @@ void
 session_instance_gone(struct session *s)
 {
 	check_all_stopped(s);
+}
+
+static void
+file_full(struct session *s)
+{
+	session_disable(s, NULL);
+}
+
+static void
+flush_for_file(struct session *s, file_flushed_fn done, void *arg)
+{
+	flush_start(s, config_flush_timeout_ms(s->config), FLUSH_PERIODIC,
+	    done, arg);
+}
+
+static void
+retry_scrapes(struct session *s)
+{
+	flush_retry(s);
+	producers_reap(s->service);
+}
+
+static const struct file_ops file_ops = {
+	.opened = session_file_opened,
+	.failed = file_failed,
+	.closed = file_closed,
+	.full = file_full,
+	.scrape = session_scrape,
+	.flush = flush_for_file,
+	.has_room = retry_scrapes,
+};
+
+int
+session_make_file(struct session *s, int fd, char *err, size_t err_size)
+{
+	s->file = file_writer_new(s, &file_ops, fd, err, err_size);
+	return s->file != NULL ? 0 : -1;
 }

@@ -28,6 +28,9 @@ int session_timers_make(struct session *s) MUST_CHECK;
 void session_timers_arm(struct session *s);
 void session_timers_clear(struct session *s);
 
+/* The file_ops of a session whose own file is open: what waited for it starts. */
+void session_file_opened(struct session *s);
+
 /* Sets up what the producers there offer; then a start may come. */
 void session_set_up_all(struct session *s);
 /* Starts as soon as its file is open, and all is set up. */

@@ -12,7 +12,6 @@
 #include "service/packet/sequence_map.h"
 #include "service/packet/session_filter.h"
 #include "service/session/session_events.h"
-#include "service/session/file_writer.h"
 #include "service/session/lockdown.h"
 #include "service/session/readback.h"
 #include "service/session/session_internal.h"
@@ -365,8 +364,7 @@ session_new(struct service *sv, struct config *config, int fd,
 	/* Last of what may be refused: a file is left behind otherwise. */
 	if (pb->write_into_file) {
 		session_note_file_path(s, fd);
-		s->file = file_writer_new(s, fd, err, err_size);
-		if (s->file == NULL)
+		if (session_make_file(s, fd, err, err_size) != 0)
 			goto fail;
 		fd = -1;
 	}
