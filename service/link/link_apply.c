@@ -8,7 +8,8 @@
 
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
-#include "service/session/commit.h"
+#include "service/ingest/commit.h"
+#include "service/ingest/writers.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/producer.h"
@@ -97,7 +98,7 @@ register_writer(struct producer *p, const struct pb_field *f)
 			buffer = (uint32_t)g.value;
 	}
 	if (!r.bad)
-		producer_register_writer(p, writer, buffer);
+		writers_register(p, writer, buffer);
 	return !r.bad;
 }
 
@@ -156,7 +157,7 @@ apply_to_producer(struct link_channel *c, const struct pb_field *f,
 			return LINK_MALFORMED;
 		break;
 	case LINK_UP_UNREGISTER_WRITER:
-		producer_unregister_writer(p, (uint32_t)f->value);
+		writers_unregister(p, (uint32_t)f->value);
 		break;
 	case LINK_UP_STARTED:
 		notify(p, f->value, instance_ack_started);

@@ -7,7 +7,7 @@
 
 #include "protos/link.pb-c.h"
 #include "transport/socket/peer.h"
-#include "service/session/losses.h"
+#include "service/ingest/losses.h"
 #include "service/session/producer.h"
 #include "service/link/producer_command.h"
 #include "service/settings/settings.h"

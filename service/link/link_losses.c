@@ -3,10 +3,10 @@
 
 #include "service/link/link_internal.h"
 #include "service/packet/sequence_map.h"
-#include "service/session/losses.h"
-#include "service/session/readback.h"
+#include "service/ingest/losses.h"
+#include "service/output/readback.h"
 #include "service/model/model.h"
-#include "service/session/session_losses.h"
+#include "service/ingest/session_losses.h"
 
 static int
 compare_channels(const void *a, const void *b)

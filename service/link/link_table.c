@@ -9,7 +9,7 @@
 #include <sys/random.h>
 
 #include "transport/base/log.h"
-#include "service/session/quota.h"
+#include "service/ingest/quota.h"
 #include "service/settings/settings.h"
 
 struct links *

@@ -20,7 +20,7 @@
 struct consumer_ops;
 struct flush_call;
 struct query;
-struct read_out;
+struct read_reply;
 struct service;
 struct session;
 
@@ -32,7 +32,7 @@ struct consumer_port {
 	bool discarded;          /* somebody else freed the last one */
 	struct rpc_call enable;  /* EnableTracing; conn NULL: none is open */
 	struct rpc_call clone;   /* CloneSession in progress */
-	struct read_out *out;    /* ReadBuffers in progress, else NULL */
+	struct read_reply *out;    /* ReadBuffers in progress, else NULL */
 	struct rpc_call read;
 	TAILQ_HEAD(, flush_call) flushes;
 	size_t n_flushes;

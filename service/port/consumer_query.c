@@ -5,7 +5,7 @@
 #include "transport/wire/pb_writer.h"
 #include "service/model/model.h"
 #include "service/onlookers/query.h"
-#include "service/session/session_stats.h"
+#include "service/output/session_stats.h"
 
 enum rpc_verdict
 consumer_get_trace_stats(void *ctx, struct rpc_call call,

@@ -7,7 +7,7 @@
 #include "service/config/config.h"
 #include "service/model/model.h"
 #include "service/onlookers/query.h"
-#include "service/session/read_out.h"
+#include "service/output/read_reply.h"
 #include "service/session/session.h"
 
 /* Replies of a read that are queued before the reader must catch up. */
@@ -22,7 +22,7 @@
 static void
 read_end(struct consumer_port *p)
 {
-	read_out_free(p->out);
+	read_reply_free(p->out);
 	p->out = NULL;
 	p->read.conn = NULL;
 }
@@ -31,7 +31,7 @@ static void
 read_some(void *arg)
 {
 	struct consumer_port *p = arg;
-	enum read_out_result r;
+	enum read_reply_result r;
 	const uint8_t *msg;
 	size_t len;
 	unsigned n;
@@ -39,11 +39,11 @@ read_some(void *arg)
 	for (n = 0; p->out != NULL && n < READ_REPLIES_PER_TURN; n++) {
 		if (rpc_conn_queued(p->conn) >= READ_QUEUE_BYTES)
 			return; /* drained() goes on */
-		r = read_out_next(p->out, &msg, &len);
-		if (r == READ_OUT_WAIT)
+		r = read_reply_next(p->out, &msg, &len);
+		if (r == READ_REPLY_WAIT)
 			return; /* it calls us again */
-		rpc_reply(p->read, msg, len, r == READ_OUT_MORE, -1);
-		if (r == READ_OUT_LAST)
+		rpc_reply(p->read, msg, len, r == READ_REPLY_MORE, -1);
+		if (r == READ_REPLY_LAST)
 			read_end(p);
 	}
 	if (p->out != NULL)
@@ -81,7 +81,7 @@ consumer_read_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
 		/* Its trigger never came: clients wait for an empty trace. */
 		return consumer_done(call);
 	}
-	if ((p->out = read_out_new(p->session, read_some, p)) == NULL)
+	if ((p->out = read_reply_new(p->session, read_some, p)) == NULL)
 		return RPC_REJECT;
 	p->read = call;
 	read_some(p);

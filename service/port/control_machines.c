@@ -5,7 +5,7 @@
 
 #include "transport/wire/pb_reader.h"
 #include "service/model/model.h"
-#include "service/session/quota.h"
+#include "service/ingest/quota.h"
 
 static uint64_t
 zigzag(int64_t v)

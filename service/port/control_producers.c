@@ -4,7 +4,7 @@
 #include "transport/wire/pb_reader.h"
 #include "service/model/model.h"
 #include "service/session/producer.h"
-#include "service/session/quota.h"
+#include "service/ingest/quota.h"
 
 static void
 put_producer(struct pb_writer *w, const struct producer *p)

@@ -14,7 +14,8 @@
 #include "transport/rpc/sync_clock.h"
 #include "service/port/machine_talk.h"
 #include "service/port/peer_identity.h"
-#include "service/session/commit.h"
+#include "service/ingest/commit.h"
+#include "service/ingest/writers.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/lockdown.h"
@@ -273,7 +274,7 @@ register_writer(void *owner, uint32_t writer, uint32_t buffer)
 {
 	struct producer_port *p = owner;
 
-	producer_register_writer(p->producer, writer, buffer);
+	writers_register(p->producer, writer, buffer);
 }
 
 static void
@@ -281,7 +282,7 @@ unregister_writer(void *owner, uint32_t writer)
 {
 	struct producer_port *p = owner;
 
-	producer_unregister_writer(p->producer, writer);
+	writers_unregister(p->producer, writer);
 }
 
 static void

@@ -8,7 +8,7 @@
 #include "service/model/model.h"
 #include "service/port/machine_talk.h"
 #include "service/port/peer_identity.h"
-#include "service/session/quota.h"
+#include "service/ingest/quota.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"

@@ -5,10 +5,10 @@
 #include "protos/link.pb-c.h"
 #include "transport/base/log.h"
 #include "service/packet/event_log.h"
-#include "service/session/losses.h"
+#include "service/ingest/losses.h"
 #include "service/model/model.h"
 #include "service/model/producer_walk.h"
-#include "service/session/quota.h"
+#include "service/ingest/quota.h"
 #include "service/session/session.h"
 #include "service/settings/settings.h"
 

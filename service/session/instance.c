@@ -1,3 +1,4 @@
+#include "service/ingest/writers.h"
 #include "service/session/instance.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include "service/session/lockdown.h"
 #include "service/config/name_filter.h"
 #include "service/session/producer.h"
-#include "service/session/quota.h"
+#include "service/ingest/quota.h"
 #include "service/session/session.h"
 #include "service/session/session_warnings.h"
 
@@ -99,7 +100,7 @@ instance_new(struct session *s, const struct config_data_source *want,
 	config_shm_sizes(s->config, p->name, &shm_kb, &page_kb);
 	if (config_of(s, want, &config, &len) != 0 ||
 	    (i = calloc(1, sizeof(*i))) == NULL ||
-	    producer_allow(p, b->id) != 0 ||
+	    writers_allow(p, b->id) != 0 ||
 	    !trace_buffer_guarantee(b->tb, machine_account(p->machine)->share,
 		quota_guaranteed_percent(s->service, p->machine)) ||
 	    producer_set_up_tracing(p, shm_kb, page_kb) != 0)

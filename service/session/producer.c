@@ -7,25 +7,18 @@
 #include "transport/base/log.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/shm/shm.h"
-#include "service/buffer/trace_buffer.h"
-#include "service/session/arrivals.h"
-#include "service/session/commit.h"
-#include "service/session/file_writer.h"
+#include "service/ingest/arrivals.h"
+#include "service/ingest/writers.h"
+#include "service/ingest/commit.h"
+#include "service/output/file_writer.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
-#include "service/session/losses.h"
+#include "service/ingest/losses.h"
 #include "service/model/producer_walk.h"
-#include "service/session/quota.h"
+#include "service/ingest/quota.h"
 #include "service/session/session.h"
 #include "service/session/session_events.h"
 #include "service/settings/settings.h"
-
-/*
- * Writer ids are 1..32767, counted up, and most producers have a few: pages of
- * 32 ids, each made when first used.
- */
-#define WRITER_PAGE_BITS 5
-#define WRITER_PAGE_SIZE (1u << WRITER_PAGE_BITS)
 
 /*
  * All descriptors of a producer together: each may be as long as a frame, and a
@@ -262,7 +255,6 @@ producer_finish(struct producer *p)
 {
 	struct service *s = p->service;
 	struct ds_instance *i;
-	size_t n;
 
 	/* Before a session ends, and takes what can be read of its data. */
 	if (p->lacks_patches)
@@ -277,13 +269,10 @@ producer_finish(struct producer *p)
 	producer_walks_leave(s, p);
 	TAILQ_REMOVE(&s->producers, p, link);
 	s->n_producers--;
-	for (n = 0; n < p->n_writer_pages; n++)
-		free(p->writer_pages[n]);
-	free(p->writer_pages);
+	writers_free(p);
 	quota_producer_gone(p);
 	link_losses_free(p);
 	arrival_watch_free(p->arrivals);
-	free(p->allowed);
 	shm_free(p->shm);
 	p->machine->n_producers--;
 	machine_account(p->machine)->n_producers--;
@@ -494,145 +483,6 @@ producer_unregister(struct producer *p, const char *name, size_t len)
 	while ((i = find_instance_of(p, ds)) != NULL)
 		instance_producer_gone(i);
 	data_source_drop(ds);
-}
-
-bool
-producer_may_write(const struct producer *p, uint16_t buffer)
-{
-	size_t i;
-
-	for (i = 0; i < p->n_allowed; i++)
-		if (p->allowed[i] == buffer)
-			return true;
-	return false;
-}
-
-int
-producer_allow(struct producer *p, uint16_t buffer)
-{
-	uint16_t *grown;
-	size_t cap;
-
-	if (producer_may_write(p, buffer))
-		return 0;
-	if (p->n_allowed == p->allowed_cap) {
-		cap = p->allowed_cap == 0 ? 4 : p->allowed_cap * 2;
-		grown = realloc(p->allowed, cap * sizeof(*grown));
-		if (grown == NULL)
-			return -1;
-		p->allowed = grown;
-		p->allowed_cap = cap;
-	}
-	p->allowed[p->n_allowed++] = buffer;
-	return 0;
-}
-
-void
-producer_forget_buffer(struct producer *p, uint16_t buffer)
-{
-	size_t i, n;
-
-	for (i = 0; i < p->n_allowed; i++)
-		if (p->allowed[i] == buffer)
-			break;
-	if (i == p->n_allowed)
-		return;
-	p->allowed[i] = p->allowed[--p->n_allowed];
-	for (n = 0; n < p->n_writer_pages; n++) {
-		if (p->writer_pages[n] == NULL)
-			continue;
-		for (i = 0; i < WRITER_PAGE_SIZE; i++)
-			if (p->writer_pages[n][i] == buffer) {
-				p->writer_pages[n][i] = 0;
-				p->n_writers--;
-			}
-	}
-}
-
-/* The page of a valid writer id; NULL: there is none. */
-static uint16_t *
-writer_page(const struct producer *p, uint32_t writer)
-{
-	size_t at = writer >> WRITER_PAGE_BITS;
-
-	return at < p->n_writer_pages ? p->writer_pages[at] : NULL;
-}
-
-/* The same, made where there is none; NULL: no memory. */
-static uint16_t *
-make_writer_page(struct producer *p, uint32_t writer)
-{
-	size_t at = writer >> WRITER_PAGE_BITS, n;
-	uint16_t **grown;
-
-	if (at >= p->n_writer_pages) {
-		/* Ids are counted up: doubling keeps the copying short. */
-		n = at < 2 * p->n_writer_pages ? 2 * p->n_writer_pages :
-		    at + 1;
-		if ((grown = realloc(p->writer_pages, n * sizeof(*grown))) ==
-		    NULL)
-			return NULL;
-		memset(grown + p->n_writer_pages, 0,
-		    (n - p->n_writer_pages) * sizeof(*grown));
-		p->writer_pages = grown;
-		p->n_writer_pages = n;
-	}
-	if (p->writer_pages[at] == NULL)
-		p->writer_pages[at] = calloc(WRITER_PAGE_SIZE,
-		    sizeof(uint16_t));
-	return p->writer_pages[at];
-}
-
-void
-producer_register_writer(struct producer *p, uint32_t writer, uint32_t buffer)
-{
-	uint16_t *page, *entry;
-
-	if (writer == 0 || writer > SHM_MAX_WRITER_ID || buffer == 0 ||
-	    buffer > UINT16_MAX || !producer_may_write(p, (uint16_t)buffer)) {
-		p->service->counters.wrong_buffer++;
-		return;
-	}
-	if ((page = make_writer_page(p, writer)) == NULL)
-		return;
-	entry = &page[writer & (WRITER_PAGE_SIZE - 1)];
-	if (*entry == 0) {
-		if (p->quota != NULL && !quota_takes_sequence(p, writer))
-			return;
-		p->n_writers++;
-	}
-	*entry = (uint16_t)buffer;
-}
-
-void
-producer_unregister_writer(struct producer *p, uint32_t writer)
-{
-	const struct session_buffer *b;
-	uint16_t *page, *entry;
-
-	if (p->quota != NULL)
-		quota_gives_sequence(p, writer);
-	if (writer > SHM_MAX_WRITER_ID ||
-	    (page = writer_page(p, writer)) == NULL)
-		return;
-	entry = &page[writer & (WRITER_PAGE_SIZE - 1)];
-	if (*entry == 0)
-		return;
-	if ((b = p->service->buffers[*entry]) != NULL && b->tb != NULL)
-		trace_buffer_writer_gone(b->tb, p->id, writer);
-	*entry = 0;
-	p->n_writers--;
-}
-
-uint16_t
-producer_writer_buffer(const struct producer *p, uint32_t writer)
-{
-	const uint16_t *page;
-
-	if (writer > SHM_MAX_WRITER_ID ||
-	    (page = writer_page(p, writer)) == NULL)
-		return 0;
-	return page[writer & (WRITER_PAGE_SIZE - 1)];
 }
 
 int

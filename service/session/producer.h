@@ -1,6 +1,5 @@
 /*
- * producer: a connected producer: its data sources, its shared memory, its
- * writers, and which buffers it may write to.
+ * producer: a connected producer: its data sources and its shared memory.
  *
  * Made by the producer port at InitializeConnection, ended when its connection
  * ends.  Instances are made and owned by sessions (instance.h).
@@ -60,18 +59,6 @@ void producer_update(struct producer *p, const uint8_t *descriptor,
     size_t len);
 /* Its instances count as stopped.  Unknown names are ignored. */
 void producer_unregister(struct producer *p, const char *name, size_t len);
-
-/* buffer is a global id; only one that it may write to is taken. */
-void producer_register_writer(struct producer *p, uint32_t writer,
-    uint32_t buffer);
-void producer_unregister_writer(struct producer *p, uint32_t writer);
-/* The buffer that the writer is bound to; 0: none. */
-uint16_t producer_writer_buffer(const struct producer *p, uint32_t writer);
-
-bool producer_may_write(const struct producer *p, uint16_t buffer);
-int producer_allow(struct producer *p, uint16_t buffer) MUST_CHECK;
-/* The buffer is going away. */
-void producer_forget_buffer(struct producer *p, uint16_t buffer);
 
 /* Makes shared memory and sends SetupTracing, once a connection. */
 int producer_set_up_tracing(struct producer *p, uint32_t want_shm_kb,

@@ -1,4 +1,5 @@
-#include "service/session/arrivals.h"
+#include "service/ingest/arrivals.h"
+#include "service/ingest/writers.h"
 #include "service/session/session.h"
 
 #include <limits.h>
@@ -11,18 +12,18 @@
 
 #include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/session/file_writer.h"
+#include "service/output/file_writer.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/thread_priority.h"
 #include "service/session/producer.h"
-#include "service/session/quota.h"
-#include "service/session/readback.h"
+#include "service/ingest/quota.h"
+#include "service/output/readback.h"
 #include "service/packet/sequence_map.h"
 #include "service/session/session_events.h"
 #include "service/packet/session_filter.h"
 #include "service/session/session_internal.h"
-#include "service/session/session_losses.h"
+#include "service/ingest/session_losses.h"
 #include "service/session/session_warnings.h"
 #include "service/settings/settings.h"
 #include "service/session/trigger.h"
@@ -187,7 +188,7 @@ forget_buffers(struct producer *p, const struct session *s)
 	for (i = p->n_allowed; i-- > 0;) {
 		b = s->service->buffers[p->allowed[i]];
 		if (b != NULL && b->session == s)
-			producer_forget_buffer(p, b->id);
+			writers_forget_buffer(p, b->id);
 	}
 }
 

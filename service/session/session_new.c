@@ -13,7 +13,7 @@
 #include "service/packet/session_filter.h"
 #include "service/session/session_events.h"
 #include "service/session/lockdown.h"
-#include "service/session/readback.h"
+#include "service/output/readback.h"
 #include "service/session/session_internal.h"
 #include "service/session/session_warnings.h"
 #include "service/session/thread_priority.h"

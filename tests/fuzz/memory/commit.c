@@ -12,12 +12,13 @@
 
 #include "protos/text_parse.h"
 #include "protos/trace_config.pb-c.h"
+#include "service/ingest/writers.h"
 #include "service/collector/service.h"
 #include "service/config/config.h"
 #include "service/packet/packet_out.h"
-#include "service/session/commit.h"
+#include "service/ingest/commit.h"
 #include "service/session/producer.h"
-#include "service/session/readback.h"
+#include "service/output/readback.h"
 #include "service/session/session.h"
 #include "service/settings/settings.h"
 #include "transport/base/log.h"
@@ -178,9 +179,9 @@ fuzz_commit(const uint8_t *data, size_t size)
 	emulated = make_producer(true);
 	one = make_session();
 	two = make_session();
-	producer_register_writer(mapped, 1, one->buffers[0].id);
-	producer_register_writer(mapped, 2, one->buffers[1].id);
-	producer_register_writer(mapped, 3, two->buffers[0].id);
+	writers_register(mapped, 1, one->buffers[0].id);
+	writers_register(mapped, 2, one->buffers[1].id);
+	writers_register(mapped, 3, two->buffers[0].id);
 	n = fill_memory(mapped, data, size);
 	data += n;
 	size -= n;

@@ -10,7 +10,7 @@
 #include "transport/wire/frame.h"
 #include "transport/wire/pb_reader.h"
 #include "service/onlookers/query.h"
-#include "service/session/session_stats.h"
+#include "service/output/session_stats.h"
 
 #define ONE_SOURCE "buffers { size_kb: 64 } data_sources { config { name: "   \
 	"\"src\" } } "

@@ -14,7 +14,7 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/ring_memory/populator.h"
 #include "service/ring_memory/ring_ahead.h"
-#include "service/session/commit.h"
+#include "service/ingest/commit.h"
 #include "tests/unit/service/session/fixture.h"
 
 #define MIB ((size_t)1 << 20)

@@ -14,12 +14,12 @@
 #include "protos/text_parse.h"
 #include "transport/base/log.h"
 #include "transport/wire/pb_reader.h"
-#include "service/session/commit.h"
+#include "service/ingest/commit.h"
 #include "service/config/config.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/packet/packet_out.h"
-#include "service/session/readback.h"
+#include "service/output/readback.h"
 
 #define WAIT_MS 50000
 
@@ -364,7 +364,7 @@ fake_shm_packet(struct fake_producer *fp, uint16_t writer, uint32_t chunk_id,
 	fake_packet(&packet, ts, str);
 	pb_put_varint(&fragment, packet.len);
 	pb_put_raw(&fragment, packet.data, packet.len);
-	producer_register_writer(fp->p, writer, fp->last_buffer);
+	writers_register(fp->p, writer, fp->last_buffer);
 	assert_true(shm_acquire(fp->shm, SHM_DIV1, writer, chunk_id, 0, slot));
 	assert_true(fragment.len <= slot->len);
 	memcpy(slot->payload, fragment.data, fragment.len);

@@ -15,6 +15,7 @@
 #include "transport/wire/pb_writer.h"
 #include "transport/shm/shm.h"
 #include "service/model/model.h"
+#include "service/ingest/writers.h"
 #include "service/session/producer.h"
 #include "service/collector/service.h"
 #include "service/session/session.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/unit/service/session/fixture.h"
-#include "service/session/commit.h"
+#include "service/ingest/commit.h"
 #include "service/session/instance.h"
 
 #define RING "buffers { size_kb: 64 } "

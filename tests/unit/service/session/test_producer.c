@@ -210,34 +210,34 @@ writers_are_bound_only_to_buffers_of_their_producer(void **state)
 
 	fake_producer_init(&p, f, "p", true);
 	fake_producer_register(&p, "src", false, false);
-	producer_register_writer(p.p, 1, 1);
+	writers_register(p.p, 1, 1);
 	assert_int_equal(*wrong, 1);
 	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
-	producer_register_writer(p.p, 0, p.last_buffer);
-	producer_register_writer(p.p, 32768, p.last_buffer);
-	producer_register_writer(p.p, UINT32_MAX, p.last_buffer);
-	producer_register_writer(p.p, 1, 0);
-	producer_register_writer(p.p, 1, p.last_buffer + 65536u);
-	producer_register_writer(p.p, 1, p.last_buffer + 1u);
+	writers_register(p.p, 0, p.last_buffer);
+	writers_register(p.p, 32768, p.last_buffer);
+	writers_register(p.p, UINT32_MAX, p.last_buffer);
+	writers_register(p.p, 1, 0);
+	writers_register(p.p, 1, p.last_buffer + 65536u);
+	writers_register(p.p, 1, p.last_buffer + 1u);
 	assert_int_equal(*wrong, 7);
 	assert_int_equal(p.p->n_writers, 0);
-	producer_register_writer(p.p, 1, p.last_buffer);
-	producer_register_writer(p.p, 1, p.last_buffer);
-	producer_register_writer(p.p, 32767, p.last_buffer);
+	writers_register(p.p, 1, p.last_buffer);
+	writers_register(p.p, 1, p.last_buffer);
+	writers_register(p.p, 32767, p.last_buffer);
 	assert_int_equal(p.p->n_writers, 2);
-	assert_int_equal(producer_writer_buffer(p.p, 1), p.last_buffer);
-	assert_int_equal(producer_writer_buffer(p.p, 32767), p.last_buffer);
-	assert_int_equal(producer_writer_buffer(p.p, 2), 0);
-	assert_int_equal(producer_writer_buffer(p.p, 40000), 0);
-	producer_unregister_writer(p.p, 1);
-	producer_unregister_writer(p.p, 1);
-	producer_unregister_writer(p.p, 0);
-	producer_unregister_writer(p.p, 99999);
-	assert_int_equal(producer_writer_buffer(p.p, 1), 0);
+	assert_int_equal(writers_buffer_of(p.p, 1), p.last_buffer);
+	assert_int_equal(writers_buffer_of(p.p, 32767), p.last_buffer);
+	assert_int_equal(writers_buffer_of(p.p, 2), 0);
+	assert_int_equal(writers_buffer_of(p.p, 40000), 0);
+	writers_unregister(p.p, 1);
+	writers_unregister(p.p, 1);
+	writers_unregister(p.p, 0);
+	writers_unregister(p.p, 99999);
+	assert_int_equal(writers_buffer_of(p.p, 1), 0);
 	assert_int_equal(p.p->n_writers, 1);
 	session_free(c.s);
 	/* The buffer is gone, and so is the binding. */
-	assert_int_equal(producer_writer_buffer(p.p, 32767), 0);
+	assert_int_equal(writers_buffer_of(p.p, 32767), 0);
 	assert_int_equal(p.p->n_writers, 0);
 	fake_producer_done(&p);
 }
@@ -255,13 +255,13 @@ writers_over_the_limit_are_not_bound(void **state)
 	fake_producer_register(&p, "src", false, false);
 	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
 	for (w = 1; w <= 1000; w++)
-		producer_register_writer(p.p, w, p.last_buffer);
+		writers_register(p.p, w, p.last_buffer);
 	assert_int_equal(p.p->n_writers, 300);
-	assert_int_equal(producer_writer_buffer(p.p, 300), p.last_buffer);
-	assert_int_equal(producer_writer_buffer(p.p, 301), 0);
-	producer_unregister_writer(p.p, 5);
-	producer_register_writer(p.p, 301, p.last_buffer);
-	assert_int_equal(producer_writer_buffer(p.p, 301), p.last_buffer);
+	assert_int_equal(writers_buffer_of(p.p, 300), p.last_buffer);
+	assert_int_equal(writers_buffer_of(p.p, 301), 0);
+	writers_unregister(p.p, 5);
+	writers_register(p.p, 301, p.last_buffer);
+	assert_int_equal(writers_buffer_of(p.p, 301), p.last_buffer);
 	session_free(c.s);
 	fake_producer_done(&p);
 }
@@ -281,13 +281,13 @@ a_buffer_that_goes_takes_only_its_own_writers(void **state)
 	assert_non_null(fake_enable(f, &d, ONE_SOURCE, -1));
 	two = p.last_buffer;
 	assert_int_not_equal(one, two);
-	producer_register_writer(p.p, 1, one);
-	producer_register_writer(p.p, 2, two);
+	writers_register(p.p, 1, one);
+	writers_register(p.p, 2, two);
 	session_free(c.s);
-	assert_false(producer_may_write(p.p, one));
-	assert_true(producer_may_write(p.p, two));
-	assert_int_equal(producer_writer_buffer(p.p, 1), 0);
-	assert_int_equal(producer_writer_buffer(p.p, 2), two);
+	assert_false(writers_may_use(p.p, one));
+	assert_true(writers_may_use(p.p, two));
+	assert_int_equal(writers_buffer_of(p.p, 1), 0);
+	assert_int_equal(writers_buffer_of(p.p, 2), two);
 	session_free(d.s);
 	fake_producer_done(&p);
 }

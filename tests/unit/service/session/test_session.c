@@ -13,7 +13,7 @@
 #include "tests/unit/service/session/fixture.h"
 #include "transport/shm/shm.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/session/commit.h"
+#include "service/ingest/commit.h"
 #include "service/session/instance.h"
 
 #define RING "buffers { size_kb: 64 } "
@@ -485,7 +485,7 @@ what_a_crashed_producer_left_waits_for_a_slow_file(void **state)
 	fake_producer_register(&p, "src", false, false);
 	assert_non_null(fake_enable(f, &c, ONE_SOURCE "write_into_file: true",
 	    pipefd[1]));
-	producer_register_writer(p.p, 2, p.last_buffer);
+	writers_register(p.p, 2, p.last_buffer);
 	for (i = 0; fake_commit(&p, p.last_buffer, 1, i, i, big) == COMMIT_OK;)
 		i++;
 	put_in_memory(&p, 2, "the last words");
@@ -546,7 +546,7 @@ a_crash_that_ends_a_session_while_a_file_is_slow(void **state)
 	    pipefd[1]));
 	session_disable(other.s, NULL);
 	fixture_wait(f, is_disabling, other.s);
-	producer_register_writer(p.p, 2, p.last_buffer);
+	writers_register(p.p, 2, p.last_buffer);
 	for (i = 0; fake_commit(&p, p.last_buffer, 1, i, i, big) == COMMIT_OK;)
 		i++;
 	put_in_memory(&p, 2, "the last words");
@@ -582,7 +582,7 @@ a_chunk_scraped_when_complete_is_committed_without_a_trace(void **state)
 	fake_producer_init(&p, f, "prod", false);
 	fake_producer_register(&p, "src", false, false);
 	assert_non_null(fake_enable(f, &c, ONE_SOURCE, -1));
-	producer_register_writer(p.p, 2, p.last_buffer);
+	writers_register(p.p, 2, p.last_buffer);
 	put_in_memory(&p, 2, "once");
 	assert_true(session_scrape(c.s));
 	fake_read(c.s, &t);

@@ -1,0 +1,56 @@
+/*
+ * quota_internal: what quota.c (who may come, and how many) and quota_rate.c
+ * (bytes) share.  For them only.
+ */
+#ifndef SERVICE_INGEST_QUOTA_INTERNAL_H
+#define SERVICE_INGEST_QUOTA_INTERNAL_H
+
+#include "service/limits/fair_bucket.h"
+#include "service/ingest/quota.h"
+#include "service/settings/settings.h"
+
+/* Writers are 1..32767: 32 pages of 1024 bits, each made when first used. */
+#define QUOTA_WRITER_BITS  1024u
+#define QUOTA_WRITER_PAGES 32u
+
+/*
+ * Writers whose newest chunk was dropped, of one producer.  Of more, packets
+ * that are lost with two versions of a chunk are counted twice.
+ */
+#define QUOTA_DROPPED_MAX 1024u
+
+struct quota_amount {
+	uint64_t held_times, held_ms;
+	uint64_t dropped_chunks, dropped_packets, dropped_bytes;
+};
+
+struct machine_quota {
+	const struct quota_setting *rule; /* NULL: none fits any more */
+	struct fair_bucket bucket;
+	struct quota_amount amount;
+	uint32_t n_sequences; /* of its producers */
+	uint64_t refused_producers, refused_connections;
+	uint64_t refused_data_sources, refused_sequences;
+};
+
+struct quota_dropped {
+	uint32_t writer;
+	uint32_t chunk;   /* its newest, which was dropped */
+	uint32_t packets; /* that were counted of it */
+};
+
+struct producer_quota {
+	struct machine_quota *machine; /* NULL: none fitted when it came */
+	struct fair_bucket bucket;
+	struct quota_place own, shared; /* in its bucket, in the machine's */
+	bool held;
+	uint64_t held_since_ms;
+	struct quota_amount amount;
+	uint32_t max_sequences; /* 0: not counted */
+	uint32_t n_sequences;
+	uint64_t *writers[QUOTA_WRITER_PAGES];
+	struct quota_dropped *dropped;
+	size_t n_dropped, dropped_cap;
+};
+
+#endif /* SERVICE_INGEST_QUOTA_INTERNAL_H */

@@ -1,0 +1,54 @@
+/*
+ * session_losses: what of a session's data relays could not carry, by sequence
+ * and cause, for TraceStats.
+ */
+#ifndef SERVICE_INGEST_SESSION_LOSSES_H
+#define SERVICE_INGEST_SESSION_LOSSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+struct link_loss;
+struct packet_link_loss;
+struct session;
+struct session_losses;
+struct tb_origin;
+
+/*
+ * Sequences and causes told apart in one session; beyond, losses are counted for
+ * their machines.
+ */
+#define SESSION_LOSSES_MAX 16384u
+
+/*
+ * Of a sequence of the session; producer: its name, copied, or NULL.  Gives the
+ * sequence an id, as its first packet would.
+ */
+void session_losses_add(struct session *s, const struct tb_origin *o,
+    const char *producer, const struct link_loss *l);
+/* The same where the id is known (0: only the machine is). */
+void session_losses_add_to(struct session *s, uint32_t machine,
+    uint32_t sequence, const char *producer, const struct link_loss *l);
+/*
+ * Something is lost of this machine, nobody knows how much.  True: that was not
+ * marked before.
+ */
+bool session_losses_mark(struct session *s, uint32_t machine, uint32_t cause);
+
+/* For a clone, which has none yet. */
+int session_losses_copy(struct session *to, const struct session *from)
+    MUST_CHECK;
+void session_losses_free(struct session_losses *l);
+
+size_t session_losses_count(const struct session *s);
+/* Up to max of them, oldest first; names are the session's.  Returns how many. */
+size_t session_losses_list(const struct session *s,
+    struct packet_link_loss *out, size_t max);
+/* The same by machine and cause alone. */
+size_t session_losses_by_machine(const struct session *s,
+    struct packet_link_loss *out, size_t max);
+
+#endif /* SERVICE_INGEST_SESSION_LOSSES_H */

@@ -1,0 +1,837 @@
+#include "service/output/file_writer.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "transport/base/log.h"
+#include "service/buffer/trace_buffer.h"
+#include "service/config/config.h"
+#include "service/output/file_loss.h"
+#include "service/model/model.h"
+#include "service/packet/packet_out.h"
+#include "service/access/principal.h"
+#include "service/output/readback.h"
+#include "service/settings/settings.h"
+#include "service/sink/file_sink.h"
+#include "service/sink/sink_fd.h"
+#include "service/sink/sink_path.h"
+
+#define WRITE_PERIOD_DEFAULT_MS 5000u
+#define WRITE_PERIOD_MIN_MS 100u
+/* Room that is shared out at a time among producers that wait for it. */
+#define WAKE_BYTES    (1024u * 1024u)
+#define WAKE_OVERHEAD 64u /* a chunk's header, rounded up */
+/*
+ * Of max_file_size_bytes for the statistics at its end, which tell how the
+ * buffers and relays fared: a 32nd, but not less or more than this.
+ */
+#define STATS_BYTES_MIN 512u
+#define STATS_BYTES_OF_BUFFER 128u
+#define STATS_BYTES_MAX (16u * 1024u)
+/* Up to this period, WRITE_FLUSH_AUTO flushes on its own clock of 5 s. */
+#define AUTO_FLUSH_PERIOD_MS 5000u
+
+enum file_state {
+	FILE_OPENING, /* opened() is awaited; nothing is written */
+	FILE_OPEN,
+	FILE_FAILED,  /* nothing more is written; the session ends */
+	FILE_CLOSING, /* closed() is awaited; then, of one that failed, what */
+	              /* was never written is counted */
+};
+
+/* One of the session's buffers, as its file sees it. */
+struct file_buffer {
+	uint64_t floor;     /* bytes left unread by the last pass */
+	size_t wanted;      /* bytes that had to wait since; 0: none */
+	bool may_overwrite; /* what is left cannot be read: one chunk may */
+};
+
+struct file_writer {
+	struct session *session;
+	const struct file_ops *ops;
+	struct file_sink *sink;
+	struct packet_out *out;
+	enum file_state state;
+	bool pass;        /* a pass over the buffers is under way */
+	bool pass_syncs;  /* fdatasync at its end */
+	bool finishing;   /* the last pass: then close */
+	bool scraped;     /* finishing: all shared memory was taken */
+	bool retry_posted;
+	bool lossless;
+	bool limit_hit;   /* max_file_size_bytes was reached: */
+	bool has_stats;   /* what it ends with was put */
+	uint32_t last_call_ms; /* to finish in; 0: as long as it gets on */
+	struct loop_call retry_call, limit_call, turn_call;
+	bool has_limit;   /* to be counted here: not compressed */
+	uint64_t left;    /* bytes up to max_file_size_bytes, */
+	uint64_t kept;    /* less those for its end */
+	uint64_t written;
+	struct file_buffer *buffers; /* by the session's indices */
+	struct loop_timer *write_timer;
+	struct loop_timer *flush_timer;
+	struct producer_waiters waiters; /* who waits longest comes first */
+	struct producer *waited_last;    /* who was put there last; or NULL */
+	uint64_t last_turn;
+	char *error;
+	struct file_loss *loss; /* what it should have got, and did not */
+};
+
+static void pump(struct file_writer *f);
+static void post_turn(struct file_writer *f);
+static bool gate_must_wait(const struct session_buffer *b, size_t len);
+
+static struct file_buffer *
+file_buffer_of(const struct session_buffer *b)
+{
+	const struct session *s = b->session;
+
+	return &s->file->buffers[b - s->buffers];
+}
+
+static void
+retry_cb(void *arg)
+{
+	struct file_writer *f = arg;
+
+	f->retry_posted = false;
+	f->ops->has_room(f->session);
+}
+
+static void
+waits_no_more(struct file_writer *f, struct producer *p)
+{
+	if (f->waited_last == p)
+		f->waited_last = NULL;
+	TAILQ_REMOVE(&f->waiters, p, waiting);
+	p->is_waiting = false;
+}
+
+void
+file_writer_forget(struct producer *p)
+{
+	if (p->is_waiting)
+		waits_no_more((struct file_writer *)((char *)p->waits_in -
+		    offsetof(struct file_writer, waiters)), p);
+}
+
+static void
+wake_ready(struct file_writer *f)
+{
+	struct producer *p, *next;
+
+	TAILQ_FOREACH_SAFE(p, &f->waiters, waiting, next) {
+		if (gate_must_wait(p->waits_for, p->waits_bytes))
+			continue;
+		waits_no_more(f, p);
+		p->ops->resume(p->port);
+	}
+}
+
+/*
+ * Those for whom there is room by now, in their order: of thousands who wait
+ * for a few chunks' room all but a few would try in vain, each time.
+ */
+static void
+wake_some(struct file_writer *f)
+{
+	const struct session_buffer *b = NULL;
+	struct producer *p;
+	uint64_t left = 0, need;
+
+	while ((p = TAILQ_FIRST(&f->waiters)) != NULL) {
+		if (p->waits_for != b) {
+			b = p->waits_for;
+			left = trace_buffer_room(b->tb, WAKE_BYTES);
+		}
+		need = p->waits_bytes + WAKE_OVERHEAD;
+		if (need > left)
+			return;
+		left -= need;
+		waits_no_more(f, p);
+		p->ops->resume(p->port);
+	}
+}
+
+/*
+ * Who was held back may try again.  In a pass this is called with every batch;
+ * at its end all are woken but those whose buffer is being copied.
+ */
+static void
+wake(struct file_writer *f)
+{
+	if (f->pass && f->state == FILE_OPEN && !f->limit_hit)
+		wake_some(f);
+	else
+		wake_ready(f);
+	/* On a later turn: a flush that waits may be the caller's caller. */
+	if (!f->retry_posted && (!TAILQ_EMPTY(&f->session->flushes) ||
+	    f->session->service->n_gone > 0)) {
+		f->retry_posted = true;
+		loop_defer(f->session->service->loop, &f->retry_call, retry_cb,
+		    f);
+	}
+}
+
+static void
+stop_being_lossless(struct file_writer *f)
+{
+	if (!f->lossless)
+		return;
+	f->lossless = false;
+	f->session->service->n_lossless--;
+}
+
+static void
+start_pass(struct file_writer *f, bool sync)
+{
+	size_t i;
+
+	f->pass_syncs = f->pass_syncs || sync;
+	if (f->pass || f->state != FILE_OPEN)
+		return;
+	f->pass = true;
+	for (i = 0; i < f->session->n_buffers; i++)
+		f->buffers[i].may_overwrite = false;
+	readback_begin(f->session->readback);
+	pump(f);
+}
+
+static void
+limit_cb(void *arg)
+{
+	struct file_writer *f = arg;
+
+	log_limited(&f->session->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
+	    "session %llu: max_file_size_bytes is reached",
+	    (unsigned long long)f->session->id);
+	f->ops->full(f->session);
+}
+
+/*
+ * A pass that ended without making room has read all that can be read: what is
+ * left waits for its producer, so waiting for it would be for ever.  It is moved
+ * out of the way; where that cannot help, it is overwritten, and counted.
+ */
+static void
+settle(struct session_buffer *b, struct file_buffer *fb)
+{
+	if (fb->wanted > 0 && trace_buffer_would_lose(b->tb, fb->wanted)) {
+		/* All of it at once would take the copy as long. */
+		if (trace_buffer_is_copied(b->tb))
+			return;
+		(void)trace_buffer_compact(b->tb);
+		fb->may_overwrite = trace_buffer_would_lose(b->tb,
+		    fb->wanted);
+	}
+	fb->wanted = 0;
+}
+
+static void
+end_pass(struct file_writer *f)
+{
+	struct session *s = f->session;
+	size_t i;
+
+	f->pass = false;
+	for (i = 0; i < s->n_buffers; i++) {
+		settle(&s->buffers[i], &f->buffers[i]);
+		f->buffers[i].floor = trace_buffer_unread(s->buffers[i].tb);
+	}
+}
+
+/* The last pass is over: take what is left in shared memory, or close. */
+static void
+finish_step(struct file_writer *f)
+{
+	if (!f->scraped && !f->limit_hit) {
+		f->scraped = f->ops->scrape(f->session);
+		readback_want_stats(f->session->readback);
+		start_pass(f, f->pass_syncs);
+		return;
+	}
+	f->state = FILE_CLOSING;
+	stop_being_lossless(f);
+	wake(f);
+	file_sink_close(f->sink);
+}
+
+/* The session ends; the pass goes on until there is a batch for the file's end. */
+static void
+hit_limit(struct file_writer *f)
+{
+	f->limit_hit = true;
+	loop_defer(f->session->service->loop, &f->limit_call, limit_cb, f);
+}
+
+static void
+put_end(struct file_writer *f)
+{
+	if (!f->has_stats)
+		readback_put_stats(f->session->readback, f->out, f->kept);
+	f->has_stats = true;
+	end_pass(f);
+}
+
+static void
+put_some(struct file_writer *f)
+{
+	switch (readback_fill(f->session->readback, f->out,
+	    f->has_limit ? &f->left : NULL)) {
+	case READBACK_LIMIT:
+		hit_limit(f);
+		break;
+	case READBACK_DONE:
+		end_pass(f);
+		break;
+	case READBACK_FULL:
+		break;
+	}
+}
+
+static void
+submit(struct file_writer *f)
+{
+	bool sync = !f->pass && f->pass_syncs;
+
+	if (f->has_stats)
+		file_sink_submit_last(f->sink, sync);
+	else
+		file_sink_submit(f->sink, sync);
+	if (!f->pass)
+		f->pass_syncs = false;
+}
+
+static void
+pump(struct file_writer *f)
+{
+	struct sink_batch *b;
+
+	while (f->pass && (b = file_sink_batch(f->sink)) != NULL) {
+		packet_out_set_batch(f->out, b);
+		if (f->limit_hit)
+			put_end(f);
+		else
+			put_some(f);
+		packet_out_set_batch(f->out, NULL);
+		submit(f);
+	}
+	wake(f);
+	if (!f->pass && f->finishing)
+		post_turn(f);
+}
+
+/* On a turn of its own, while no producer is in the middle of a commit. */
+static void
+turn_cb(void *arg)
+{
+	struct file_writer *f = arg;
+
+	if (f->state != FILE_OPEN || f->pass)
+		return;
+	if (f->finishing)
+		finish_step(f);
+	else
+		start_pass(f, false);
+}
+
+static void
+post_turn(struct file_writer *f)
+{
+	loop_defer(f->session->service->loop, &f->turn_call, turn_cb, f);
+}
+
+/* Nothing more can be written: the session ends, nobody waits. */
+static void
+fail_file(struct file_writer *f, const char *err)
+{
+	f->state = FILE_FAILED;
+	f->pass = false;
+	if (f->error == NULL)
+		f->error = strdup(err);
+	stop_being_lossless(f);
+	wake(f);
+	if (f->finishing) {
+		f->state = FILE_CLOSING;
+		file_sink_close(f->sink);
+		return;
+	}
+	f->ops->failed(f->session, err);
+}
+
+static void
+opened_cb(struct file_sink *sink, const char *err, void *arg)
+{
+	struct file_writer *f = arg;
+
+	if (f->state != FILE_OPENING)
+		return;
+	if (err != NULL) {
+		fail_file(f, err);
+		return;
+	}
+	f->state = FILE_OPEN;
+	if (f->finishing)
+		start_pass(f, false);
+	else
+		f->ops->opened(f->session);
+	/* The first pass may be far away, or never come before a start. */
+	wake(f);
+	if (!TAILQ_EMPTY(&f->waiters))
+		post_turn(f);
+}
+
+static void
+written_cb(struct file_sink *sink, uint64_t total, void *arg)
+{
+	struct file_writer *f = arg;
+
+	f->written = total;
+	if (f->state == FILE_OPEN)
+		pump(f);
+}
+
+/* max_file_size_bytes of a compressed file: only its writer knows the sizes. */
+static void
+full_cb(struct file_sink *sink, void *arg)
+{
+	struct file_writer *f = arg;
+
+	if (f->state != FILE_OPEN || f->limit_hit)
+		return;
+	hit_limit(f);
+	start_pass(f, false);
+}
+
+static void
+failed_cb(struct file_sink *sink, const char *err, void *arg)
+{
+	struct file_writer *f = arg;
+
+	if (f->state == FILE_OPENING || f->state == FILE_OPEN)
+		fail_file(f, err);
+}
+
+static void
+lost_cb(struct file_sink *sink, const uint8_t *data, size_t len, void *arg)
+{
+	struct file_writer *f = arg;
+
+	file_loss_count(f->loss, data, len);
+}
+
+static void
+log_loss(const struct file_writer *f)
+{
+	const struct session *s = f->session;
+	uint64_t n = file_loss_packets(f->loss);
+
+	if (n > 0)
+		log_limited(&s->service->file_log, loop_now_ms(),
+		    LOG_LEVEL_WARN, "session %llu: %llu packets are lost that "
+		    "%s should have got", (unsigned long long)s->id,
+		    (unsigned long long)n,
+		    s->file_path != NULL ? s->file_path : "its file");
+}
+
+/* Whatever comes later finds no buffer any more, and counts as late. */
+static void
+drained_cb(void *arg)
+{
+	struct file_writer *f = arg;
+
+	log_loss(f);
+	f->ops->closed(f->session, f->error);
+}
+
+static void
+closed_cb(struct file_sink *sink, const char *err, void *arg)
+{
+	struct file_writer *f = arg;
+
+	f->written = file_sink_total(sink);
+	f->sink = NULL;
+	if (f->error == NULL && err != NULL)
+		f->error = strdup(err);
+	if (f->error != NULL)
+		file_loss_drain(f->loss, f->out, drained_cb, f);
+	else
+		f->ops->closed(f->session, err);
+}
+
+/* ---- the gate of the session's buffers ---- */
+
+static bool
+gate_must_wait(const struct session_buffer *b, size_t len)
+{
+	const struct file_writer *f = b->session->file;
+
+	return f->lossless && b->ring && !f->limit_hit &&
+	    (f->state == FILE_OPENING || f->state == FILE_OPEN) &&
+	    !file_buffer_of(b)->may_overwrite &&
+	    trace_buffer_would_lose(b->tb, len);
+}
+
+/*
+ * The one that has waited longer than p and not as long as others; NULL: none
+ * has.  New ones come last, and those who were woken in vain come back in the
+ * order they were woken, each behind the one before.
+ */
+static struct producer *
+waited_before(const struct file_writer *f, const struct producer *p)
+{
+	struct producer *q = TAILQ_LAST(&f->waiters, producer_waiters), *next;
+
+	if (q == NULL || q->wait_turn <= p->wait_turn)
+		return q;
+	if (TAILQ_FIRST(&f->waiters)->wait_turn > p->wait_turn)
+		return NULL;
+	if (f->waited_last != NULL)
+		q = f->waited_last;
+	while (q != NULL && q->wait_turn > p->wait_turn)
+		q = TAILQ_PREV(q, producer_waiters, waiting);
+	while (q != NULL && (next = TAILQ_NEXT(q, waiting)) != NULL &&
+	    next->wait_turn <= p->wait_turn)
+		q = next;
+	return q;
+}
+
+static void
+queue(struct file_writer *f, struct producer *p,
+    const struct session_buffer *b, size_t len)
+{
+	struct producer *before;
+
+	file_writer_forget(p);
+	if (p->wait_turn == 0)
+		p->wait_turn = ++f->last_turn;
+	if ((before = waited_before(f, p)) != NULL)
+		TAILQ_INSERT_AFTER(&f->waiters, before, p, waiting);
+	else
+		TAILQ_INSERT_HEAD(&f->waiters, p, waiting);
+	f->waited_last = p;
+	p->waits_in = &f->waiters;
+	p->waits_for = b;
+	p->waits_bytes = (uint32_t)len;
+	p->is_waiting = true;
+}
+
+static void
+gate_wait(struct session_buffer *b, struct producer *p, size_t len)
+{
+	struct file_writer *f = b->session->file;
+	struct file_buffer *fb = file_buffer_of(b);
+
+	if (len > fb->wanted)
+		fb->wanted = len;
+	if (p != NULL)
+		queue(f, p, b, len);
+	post_turn(f);
+}
+
+static void
+gate_wrote(struct session_buffer *b)
+{
+	struct file_writer *f = b->session->file;
+	struct file_buffer *fb = file_buffer_of(b);
+	uint64_t unread;
+
+	fb->may_overwrite = false;
+	if (f->pass || f->state != FILE_OPEN || f->limit_hit)
+		return;
+	unread = trace_buffer_unread(b->tb);
+	/* What the last pass could not read (stalls) does not count again. */
+	if (unread > fb->floor && (unread - fb->floor) * 2 >= b->size)
+		post_turn(f);
+}
+
+static const struct write_gate gate = {
+	.must_wait = gate_must_wait,
+	.wait = gate_wait,
+	.wrote = gate_wrote,
+};
+
+static const struct file_sink_ops sink_ops = {
+	.opened = opened_cb,
+	.written = written_cb,
+	.full = full_cb,
+	.failed = failed_cb,
+	.lost = lost_cb,
+	.closed = closed_cb,
+};
+
+static void
+flushed_before_write(struct session *s, bool success, void *arg)
+{
+	struct file_writer *f = arg;
+
+	start_pass(f, s->config->pb->fflush_post_write ==
+	    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED);
+}
+
+static uint32_t
+write_period(const struct session *s)
+{
+	uint32_t ms = s->config->pb->file_write_period_ms;
+
+	if (ms == 0)
+		return WRITE_PERIOD_DEFAULT_MS;
+	return ms < WRITE_PERIOD_MIN_MS ? WRITE_PERIOD_MIN_MS : ms;
+}
+
+/* Whether each periodic write is preceded by a flush. */
+static bool
+flush_each_write(const struct session *s)
+{
+	switch (s->config->pb->write_flush_mode) {
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_ENABLED:
+		return true;
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_DISABLED:
+		return false;
+	default:
+		return write_period(s) > AUTO_FLUSH_PERIOD_MS;
+	}
+}
+
+static bool
+flush_by_clock(const struct session *s)
+{
+	switch (s->config->pb->write_flush_mode) {
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_ENABLED:
+	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_DISABLED:
+		return false;
+	default:
+		return write_period(s) <= AUTO_FLUSH_PERIOD_MS;
+	}
+}
+
+static void
+write_cb(void *arg)
+{
+	struct file_writer *f = arg;
+	struct session *s = f->session;
+
+	if (f->state != FILE_OPEN || f->finishing)
+		return;
+	if (flush_each_write(s))
+		f->ops->flush(s, flushed_before_write, f);
+	else
+		flushed_before_write(s, true, f);
+}
+
+static void
+clock_flush_cb(void *arg)
+{
+	struct file_writer *f = arg;
+
+	if (f->state == FILE_OPEN && !f->finishing)
+		f->ops->flush(f->session, NULL, f);
+}
+
+/* An output_path is the user's own file, where there is a user. */
+static long
+file_owner(const struct session *s)
+{
+	return s->owner.auth == PEER_UNIX ? (long)s->owner.uid : -1;
+}
+
+/*
+ * An output_path below the trace directory: clients of today's service write it
+ * whole.  Anything else is left for sink_path_create() to refuse.
+ */
+static const char *
+path_in_trace_dir(const struct service *sv, const char *path)
+{
+	const char *dir = sv->settings->trace_dir;
+	size_t n = dir != NULL ? strlen(dir) : 0;
+
+	while (n > 1 && dir[n - 1] == '/')
+		n--;
+	if (n == 0 || path[0] != '/' || strncmp(path, dir, n) != 0 ||
+	    path[n] != '/')
+		return path;
+	return path + n + strspn(path + n, "/");
+}
+
+/* What is kept of it for the statistics at its end. */
+static uint64_t
+room_for_stats(const struct session *s, uint64_t max_bytes)
+{
+	uint64_t room = max_bytes / 32;
+	uint64_t least = STATS_BYTES_MIN + STATS_BYTES_OF_BUFFER *
+	    s->n_buffers;
+
+	if (room > STATS_BYTES_MAX)
+		room = STATS_BYTES_MAX;
+	if (room < least)
+		room = least;
+	return room < max_bytes / 2 ? room : max_bytes / 2;
+}
+
+static void
+set_limit(struct file_writer *f, struct file_sink_options *options)
+{
+	uint64_t most = f->session->config->pb->max_file_size_bytes;
+
+	f->kept = room_for_stats(f->session, most);
+	if (options->compression.kind != PACKET_PLAIN) {
+		options->max_bytes = most;
+		options->last_bytes = f->kept;
+	} else {
+		f->left = most - f->kept;
+	}
+	f->has_limit = f->left > 0;
+}
+
+static void
+set_gates(struct session *s, const struct write_gate *g)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++)
+		s->buffers[i].gate = g;
+}
+
+struct file_writer *
+file_writer_new(struct session *s, const struct file_ops *ops, int fd,
+    char *err, size_t err_size)
+{
+	struct service *sv = s->service;
+	struct sink_dir dir = { .path = sv->settings->trace_dir,
+		.fd = sv->trace_dirfd,
+		.mode = sv->settings->trace_file_mode };
+	struct file_sink_options options = { .max_bytes = 0 };
+	struct file_writer *f;
+
+	if (fd >= 0 && sink_fd_check(fd, err, err_size) != 0)
+		return NULL;
+	snprintf(err, err_size, "out of memory");
+	if ((f = calloc(1, sizeof(*f))) == NULL)
+		return NULL;
+	TAILQ_INIT(&f->waiters);
+	f->session = s;
+	f->ops = ops;
+	options.owner = principal_key(&s->owner);
+	options.compression = config_compression(s->config);
+	set_limit(f, &options);
+	f->buffers = calloc(s->n_buffers + 1, sizeof(*f->buffers));
+	f->out = packet_out_new_file();
+	f->loss = file_loss_new(s);
+	f->write_timer = loop_timer_new(sv->loop, write_cb, f);
+	f->flush_timer = loop_timer_new(sv->loop, clock_flush_cb, f);
+	if (f->buffers == NULL || f->out == NULL || f->loss == NULL ||
+	    f->write_timer == NULL || f->flush_timer == NULL)
+		goto fail;
+	if (fd >= 0) {
+		f->state = FILE_OPEN;
+		f->sink = file_sink_new_fd(sv->loop, fd, &options,
+		    &sink_ops, f);
+	} else if (sv->trace_dirfd < 0) {
+		snprintf(err, err_size, "output_path is not allowed: the "
+		    "daemon was started without --trace-dir");
+		goto fail;
+	} else {
+		f->state = FILE_OPENING;
+		f->sink = file_sink_new_path(sv->loop, &dir,
+		    path_in_trace_dir(sv, s->config->pb->output_path),
+		    file_owner(s), -1, &options, &sink_ops, f);
+	}
+	if (f->sink == NULL) {
+		snprintf(err, err_size, "the trace file's writer could not "
+		    "be started (out of memory or threads, or too many "
+		    "earlier ones of this user hang in a write)");
+		goto fail;
+	}
+	f->lossless = sv->settings->lossless;
+	if (f->lossless)
+		sv->n_lossless++;
+	set_gates(s, &gate);
+	return f;
+
+fail:
+	file_writer_free(f);
+	return NULL;
+}
+
+bool
+file_writer_is_open(const struct file_writer *f)
+{
+	return f->state != FILE_OPENING;
+}
+
+void
+file_writer_start(struct file_writer *f)
+{
+	loop_timer_set(f->write_timer, write_period(f->session), 1);
+	if (flush_by_clock(f->session))
+		loop_timer_set(f->flush_timer, AUTO_FLUSH_PERIOD_MS, 1);
+}
+
+void
+file_writer_hurry(struct file_writer *f, uint32_t ms)
+{
+	if (f->sink != NULL)
+		file_sink_hurry(f->sink, ms);
+}
+
+void
+file_writer_last_call(struct file_writer *f, uint32_t ms)
+{
+	file_writer_hurry(f, ms);
+	f->last_call_ms = ms;
+	if (f->finishing && f->sink != NULL)
+		file_sink_last_call(f->sink, ms);
+}
+
+void
+file_writer_finish(struct file_writer *f)
+{
+	if (f->finishing)
+		return;
+	f->finishing = true;
+	file_writer_hurry(f, SINK_WAIT_MS);
+	if (f->last_call_ms > 0)
+		file_writer_last_call(f, f->last_call_ms);
+	loop_timer_clear(f->write_timer);
+	loop_timer_clear(f->flush_timer);
+	if (f->state == FILE_FAILED) {
+		f->state = FILE_CLOSING;
+		file_sink_close(f->sink);
+	} else if (f->state == FILE_OPEN && !f->pass) {
+		start_pass(f, f->session->config->pb->fflush_post_write ==
+		    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED);
+	}
+	/* While opening or in a pass: goes on when that is done. */
+}
+
+void
+file_writer_free(struct file_writer *f)
+{
+	if (f == NULL)
+		return;
+	stop_being_lossless(f);
+	set_gates(f->session, NULL);
+	wake_ready(f);
+	loop_cancel(f->session->service->loop, f);
+	loop_timer_free(f->write_timer);
+	loop_timer_free(f->flush_timer);
+	packet_out_free(f->out);
+	file_loss_free(f->loss);
+	free(f->error);
+	free(f->buffers);
+	free(f);
+}
+
+void
+file_writer_copied(struct file_writer *f)
+{
+	post_turn(f);
+}
+
+uint64_t
+file_writer_bytes(const struct file_writer *f)
+{
+	return f->written;
+}

@@ -1,0 +1,87 @@
+/*
+ * file_writer: a session that writes into a file (TraceConfig.write_into_file;
+ * behaviour.md, "What the service writes into a trace").
+ *
+ * Reads the session's buffers in passes and hands batches to the file's sink:
+ * every file_write_period_ms, at once when a buffer is half full, and for the
+ * last time when the session ends.  Unless the settings say otherwise it is
+ * lossless: producers that would overwrite what the file has not got yet are
+ * held back until it has caught up.  It is the write_gate (model.h) of the
+ * session's buffers as long as it lives.  Knows neither flushes nor how a
+ * session ends: file_ops says what it wants of one.
+ */
+#ifndef SERVICE_OUTPUT_FILE_WRITER_H
+#define SERVICE_OUTPUT_FILE_WRITER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+struct file_writer;
+struct producer;
+struct session;
+struct session_buffer;
+
+typedef void (*file_flushed_fn)(struct session *s, bool success, void *arg);
+
+/* What a file tells its session, and wants of it. */
+struct file_ops {
+	/* The output_path was created. */
+	void (*opened)(struct session *s);
+	/* Nothing more can be written; the session is to end. */
+	void (*failed)(struct session *s, const char *error);
+	/* Complete and closed, or failed (error): to be freed. */
+	void (*closed)(struct session *s, const char *error);
+	/* max_file_size_bytes is reached; the session is to end. */
+	void (*full)(struct session *s);
+	/*
+	 * Takes what is left in shared memory into the buffers.  False: some of
+	 * it has to wait at the gate.
+	 */
+	bool (*scrape)(struct session *s);
+	/* A periodic flush; done(arg) may be NULL. */
+	void (*flush)(struct session *s, file_flushed_fn done, void *arg);
+	/* There is some room: scrapes that had to wait may be tried again. */
+	void (*has_room)(struct session *s);
+};
+
+/*
+ * fd (owned on success) or, when it is -1, the config's output_path below the
+ * daemon's trace directory.  NULL with a sentence in err.
+ */
+struct file_writer *file_writer_new(struct session *s,
+    const struct file_ops *ops, int fd, char *err, size_t err_size) MUST_CHECK;
+/* False while output_path is being created. */
+bool file_writer_is_open(const struct file_writer *f);
+/* At the start of tracing: arms the write period. */
+void file_writer_start(struct file_writer *f);
+/*
+ * The session ends, and its file does so in bounded time in every state: one
+ * that takes nothing for ms fails (file_sink_hurry(); regular files have the
+ * time of theirs).  Legal at any time, again with less.
+ */
+void file_writer_hurry(struct file_writer *f, uint32_t ms);
+/*
+ * The same, and nobody cares for what is not in the file yet: when finishing
+ * takes longer than ms in all, it fails (file_sink_last_call()).
+ */
+void file_writer_last_call(struct file_writer *f, uint32_t ms);
+/*
+ * Writes all that is left and closes the file; then ops->closed().  Idempotent.
+ */
+void file_writer_finish(struct file_writer *f);
+/* The file is closed or was never opened; no flush calls it back any more. */
+void file_writer_free(struct file_writer *f);
+
+/* The producer does not wait any more, at whichever file it did, if any. */
+void file_writer_forget(struct producer *p);
+
+/* A clone of the session's buffers is complete, or given up. */
+void file_writer_copied(struct file_writer *f);
+
+/* Bytes written so far. */
+uint64_t file_writer_bytes(const struct file_writer *f);
+
+#endif /* SERVICE_OUTPUT_FILE_WRITER_H */

@@ -1,0 +1,573 @@
+#include "service/output/readback.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "protos/fields.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_writer.h"
+#include "service/buffer/trace_buffer.h"
+#include "service/packet/event_log.h"
+#include "service/model/model.h"
+#include "service/packet/packet_check.h"
+#include "service/packet/packet_out.h"
+#include "service/packet/sequence_map.h"
+#include "service/packet/service_packets.h"
+#include "service/config/config.h"
+#include "service/packet/session_filter.h"
+#include "service/output/session_stats.h"
+
+/*
+ * What filtering may take of one call: what is left of many packets can be so
+ * little that the output never gets full.
+ */
+#define FILTER_TURN_NS 10000000ull
+
+/* Tag and length of Trace.packet. */
+#define PACKET_HEADER_MAX 11u
+
+/* A remote machine whose data is in the trace, and what was said of it. */
+struct seen_machine {
+	struct machine *machine; /* referred to */
+	bool introduced;
+	/* Generations; with introduced, 0: its name alone. */
+	uint64_t said_system_info;
+	uint64_t said_clock_sync;
+};
+
+struct readback {
+	struct session *s;
+	bool said_config;
+	bool said_uuid;
+	bool said_attributes;
+	bool said_system_info;
+	bool said_provenance;
+	bool said_completed;
+	/* The newest sequence in the last TraceProvenance. */
+	uint32_t provenance_of;
+	bool want_marker;
+	bool want_stats;
+	size_t buffer;  /* being read */
+	size_t idle;    /* buffers in a row that had nothing more */
+	struct pb_writer packet; /* the service's own, being built */
+	struct seen_machine *machines;
+	size_t n_machines;
+	int32_t uid;
+};
+
+struct readback *
+readback_new(struct session *s)
+{
+	struct readback *r;
+
+	if ((r = calloc(1, sizeof(*r))) == NULL)
+		return NULL;
+	r->s = s;
+	r->want_marker = true;
+	r->want_stats = true;
+	r->uid = (int32_t)getuid();
+	pb_writer_init(&r->packet);
+	return r;
+}
+
+struct readback *
+readback_new_clone(struct session *s, const struct readback *from)
+{
+	struct readback *r = readback_new(s);
+	size_t i;
+
+	if (r == NULL)
+		return NULL;
+	/* The source's markers are in it; its own would be none of them. */
+	r->want_marker = false;
+	for (i = 0; i < from->n_machines; i++)
+		readback_saw_machine(r, from->machines[i].machine);
+	return r;
+}
+
+void
+readback_free(struct readback *r)
+{
+	size_t i;
+
+	if (r == NULL)
+		return;
+	for (i = 0; i < r->n_machines; i++)
+		machine_unref(r->machines[i].machine);
+	pb_writer_done(&r->packet);
+	free(r->machines);
+	free(r);
+}
+
+void
+readback_want_stats(struct readback *r)
+{
+	r->want_stats = true;
+}
+
+void
+readback_want_marker(struct readback *r)
+{
+	r->want_marker = true;
+}
+
+bool
+readback_has_machine(const struct readback *r, const struct machine *m)
+{
+	size_t i;
+
+	for (i = 0; i < r->n_machines; i++)
+		if (r->machines[i].machine == m)
+			return true;
+	return false;
+}
+
+const struct machine *
+readback_machine(const struct readback *r, size_t i)
+{
+	return i < r->n_machines ? r->machines[i].machine : NULL;
+}
+
+void
+readback_saw_machine(struct readback *r, struct machine *m)
+{
+	struct seen_machine *grown;
+
+	if (readback_has_machine(r, m))
+		return;
+	grown = realloc(r->machines, (r->n_machines + 1) * sizeof(*grown));
+	if (grown == NULL)
+		return;
+	r->machines = grown;
+	memset(&grown[r->n_machines], 0, sizeof(*grown));
+	grown[r->n_machines++].machine = m;
+	machine_ref(m);
+}
+
+static bool
+says_system_info(const struct readback *r)
+{
+	const Perfetto__Protos__TraceConfig__BuiltinDataSource *b =
+	    r->s->config->pb->builtin_data_sources;
+
+	return b == NULL || !b->disable_system_info;
+}
+
+static bool
+has_new_info(const struct seen_machine *m)
+{
+	return !m->introduced ||
+	    m->said_system_info != m->machine->system_info_generation;
+}
+
+static bool
+has_new_clocks(const struct seen_machine *m)
+{
+	return m->machine->clock_sync != NULL &&
+	    m->said_clock_sync != m->machine->clock_sync_generation;
+}
+
+bool
+readback_has_news(const struct readback *r)
+{
+	size_t i;
+
+	if (!r->said_uuid || r->want_marker || r->want_stats ||
+	    !event_log_is_empty(r->s->events))
+		return true;
+	for (i = 0; i < r->n_machines; i++)
+		if (has_new_clocks(&r->machines[i]) ||
+		    (has_new_info(&r->machines[i]) && says_system_info(r)))
+			return true;
+	return false;
+}
+
+/* Puts bytes as one complete packet; false: no room, nothing was put. */
+static bool
+put(struct readback *r, struct packet_out *out, uint64_t *limit,
+    const uint8_t *data, size_t len)
+{
+	struct tb_slice slice = { .data = data, .len = len };
+	size_t size;
+
+	if (!packet_out_room(out))
+		return false;
+	if (UNLIKELY(r->s->filter != NULL))
+		slice = session_filter_packet(r->s->filter, &slice, 1, len,
+		    NULL, 0, SESSION_FILTER_NO_BUFFER);
+	if (limit != NULL) {
+		size = packet_out_size(slice.len, NULL, 0);
+		if (size > *limit) {
+			/* The file is full: the packets that matter went. */
+			*limit = 0;
+			return true;
+		}
+		*limit -= size;
+	}
+	/* One that finds no memory is left out, and counted like a bad one. */
+	if (!packet_out_put(out, &slice, 1, slice.len, NULL, 0))
+		r->s->invalid_packets++;
+	return true;
+}
+
+static bool
+put_built(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	bool ok = true;
+
+	/* Counted, as one that put() finds no memory for. */
+	if (UNLIKELY(r->packet.failed)) {
+		r->s->invalid_packets++;
+		log_limited(&r->s->service->memory_log, loop_now_ms(),
+		    LOG_LEVEL_ERROR, "session %" PRIu64 ": no memory for what "
+		    "its trace says of itself", r->s->id);
+	} else {
+		ok = put(r, out, limit, r->packet.data, r->packet.len);
+	}
+	pb_writer_done(&r->packet);
+	pb_writer_init(&r->packet);
+	return ok;
+}
+
+static bool
+put_queue(struct readback *r, struct packet_out *out, uint64_t *limit,
+    enum event_queue q)
+{
+	const uint8_t *data;
+	size_t len;
+
+	while ((data = event_log_peek(r->s->events, q, &len)) != NULL) {
+		if (!put(r, out, limit, data, len))
+			return false;
+		event_log_pop(r->s->events, q);
+	}
+	return true;
+}
+
+/* One whose producers came without a relay has said no more than its name. */
+static void
+build_system_info(struct readback *r, const struct machine *m)
+{
+	struct pb_writer info;
+
+	pb_writer_init(&info);
+	if (m->system_info_len > 0)
+		pb_put_raw(&info, m->system_info, m->system_info_len);
+	pb_put_string(&info, SystemInfo_machine_name, m->name);
+	if (info.failed)
+		r->packet.failed = true;
+	else
+		service_packets_remote_system_info(&r->packet, r->uid, m->id,
+		    info.data, info.len);
+	pb_writer_done(&info);
+}
+
+static bool
+put_system_infos(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct seen_machine *m;
+	size_t i;
+
+	for (i = 0; i < r->n_machines; i++) {
+		m = &r->machines[i];
+		if (!has_new_info(m))
+			continue;
+		build_system_info(r, m->machine);
+		if (!put_built(r, out, limit))
+			return false;
+		m->introduced = true;
+		m->said_system_info = m->machine->system_info_generation;
+	}
+	return true;
+}
+
+/* What this trace has not got yet of the past. */
+static bool
+put_past_clocks(struct readback *r, struct packet_out *out, uint64_t *limit,
+    struct seen_machine *m)
+{
+	const struct machine_past_clocks *past;
+	size_t i;
+
+	for (i = 0; i < m->machine->n_past_clocks; i++) {
+		past = &m->machine->past_clocks[i];
+		if (past->generation <= m->said_clock_sync)
+			continue;
+		if (!put(r, out, limit, past->data, past->len))
+			return false;
+		m->said_clock_sync = past->generation;
+	}
+	return true;
+}
+
+/*
+ * Before the data: an importer aligns only what comes after.  The newest comes
+ * last, as it takes the last one for the distance to us.
+ */
+static bool
+put_clocks(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct seen_machine *m;
+	size_t i;
+
+	for (i = 0; i < r->n_machines; i++) {
+		m = &r->machines[i];
+		if (!has_new_clocks(m))
+			continue;
+		/* Kept as a whole packet's body by machine_clock.c. */
+		if (!put_past_clocks(r, out, limit, m) ||
+		    !put(r, out, limit, m->machine->clock_sync,
+		    m->machine->clock_sync_len))
+			return false;
+		m->said_clock_sync = m->machine->clock_sync_generation;
+	}
+	return true;
+}
+
+/* Which producer wrote which sequence, as far as is known now. */
+static bool
+put_provenance(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct session *s = r->s;
+	size_t size = sequence_map_size(s->sequences), n;
+	struct service_sequence *list = calloc(size + 1, sizeof(*list));
+
+	if (list == NULL) {
+		r->packet.failed = true;
+		return put_built(r, out, limit);
+	}
+	n = sequence_map_list(s->sequences, list, size);
+	service_packets_provenance(&r->packet, r->uid, loop_boottime_ns(),
+	    s->n_buffers, list, n);
+	free(list);
+	if (!put_built(r, out, limit))
+		return false;
+	r->provenance_of = sequence_map_last_id(s->sequences);
+	return true;
+}
+
+/* What stands before the data; safe to call again after a `false`. */
+static bool
+put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct session *s = r->s;
+	const Perfetto__Protos__TraceConfig__BuiltinDataSource *b =
+	    s->config->pb->builtin_data_sources;
+
+	if (!put_queue(r, out, limit, EVENT_QUEUE_SNAPSHOTS))
+		return false;
+	if (r->want_marker) {
+		service_packets_sync_marker(&r->packet, r->uid);
+		if (!put_built(r, out, limit))
+			return false;
+		r->want_marker = false;
+	}
+	if (!r->said_config && (b == NULL || !b->disable_trace_config)) {
+		service_packets_trace_config(&r->packet, r->uid,
+		    s->config->bytes, s->config->len);
+		if (!put_built(r, out, limit))
+			return false;
+	}
+	r->said_config = true;
+	if (!r->said_uuid) {
+		service_packets_trace_uuid(&r->packet, r->uid,
+		    (int64_t)s->uuid_msb, (int64_t)s->uuid_lsb);
+		if (!put_built(r, out, limit))
+			return false;
+		r->said_uuid = true;
+	}
+	if (!r->said_attributes && s->config->pb->trace_attributes != NULL) {
+		service_packets_trace_attributes(&r->packet, r->uid,
+		    s->config->bytes, s->config->len);
+		if (!put_built(r, out, limit))
+			return false;
+	}
+	r->said_attributes = true;
+	if (!r->said_provenance) {
+		if (!put_provenance(r, out, limit))
+			return false;
+		r->said_provenance = true;
+	}
+	if (says_system_info(r)) {
+		if (!r->said_system_info &&
+		    s->service->system_info != NULL) {
+			service_packets_remote_system_info(&r->packet, r->uid,
+			    0, s->service->system_info,
+			    s->service->system_info_len);
+			if (!put_built(r, out, limit))
+				return false;
+		}
+		r->said_system_info = true;
+		if (!put_system_infos(r, out, limit))
+			return false;
+	}
+	return put_queue(r, out, limit, EVENT_QUEUE_EVENTS) &&
+	    put_clocks(r, out, limit);
+}
+
+/* Dropped here: counted, and told by the next packet of its sequence. */
+static void
+drop(struct readback *r, const struct tb_packet *p, uint32_t loss)
+{
+	r->s->invalid_packets++;
+	sequence_map_dropped(r->s->sequences, p->origin,
+	    p->loss | loss | TB_LOSS_PRESENT);
+}
+
+/* What the filter leaves of a packet.  False: the limit was hit. */
+static bool
+put_filtered(struct readback *r, struct packet_out *out, uint64_t *limit,
+    const struct tb_packet *p, const struct packet_trailer *trailer,
+    uint32_t loss)
+{
+	struct tb_slice left = session_filter_packet(r->s->filter, p->slices,
+	    p->n_slices, p->size, trailer, loss, r->buffer);
+	size_t size = packet_out_size(left.len, NULL, 0);
+
+	if (limit != NULL && size > *limit)
+		return false;
+	if (limit != NULL)
+		*limit -= size;
+	if (!packet_out_put(out, &left, 1, left.len, NULL, 0))
+		drop(r, p, loss);
+	return true;
+}
+
+/* One packet from a buffer into out.  False: the limit was hit. */
+static bool
+put_packet(struct readback *r, struct packet_out *out, uint64_t *limit,
+    const struct tb_packet *p)
+{
+	const struct packet_trailer *trailer;
+	uint32_t loss = p->loss;
+	size_t size;
+
+	if (packet_check(p->slices, p->n_slices, p->size) == PACKET_INVALID) {
+		drop(r, p, TB_LOSS_CHUNK_CORRUPTED);
+		return true;
+	}
+	trailer = sequence_map_trailer(r->s->sequences, p->origin, &loss);
+	if (trailer == NULL) {
+		drop(r, p, 0);
+		return true;
+	}
+	if (UNLIKELY(r->s->filter != NULL))
+		return put_filtered(r, out, limit, p, trailer, loss);
+	if (limit != NULL) {
+		size = packet_out_size(p->size, trailer, loss);
+		if (size > *limit)
+			return false;
+		*limit -= size;
+	}
+	if (!packet_out_put(out, p->slices, p->n_slices, p->size, trailer,
+	    loss))
+		drop(r, p, loss);
+	return true;
+}
+
+void
+readback_begin(struct readback *r)
+{
+	r->idle = 0;
+	if (r->s->n_buffers > 0)
+		trace_buffer_begin_read(r->s->buffers[r->buffer].tb);
+}
+
+static void
+next_buffer(struct readback *r)
+{
+	r->buffer++;
+	if (r->buffer >= r->s->n_buffers)
+		r->buffer = 0;
+	trace_buffer_begin_read(r->s->buffers[r->buffer].tb);
+}
+
+/* What follows when all was read; safe to call again after a `false`. */
+static bool
+put_suffix(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct session *s = r->s;
+
+	if (r->provenance_of != sequence_map_last_id(s->sequences) &&
+	    !put_provenance(r, out, limit))
+		return false;
+	if (!r->said_completed) {
+		event_log_event(s->events,
+		    SERVICE_EVENT_READ_TRACING_BUFFERS_COMPLETED);
+		r->said_completed = true;
+	}
+	if (!put_queue(r, out, limit, EVENT_QUEUE_EVENTS))
+		return false;
+	session_stats_packet(s, &r->packet);
+	if (!put_built(r, out, limit))
+		return false;
+	r->want_stats = false;
+	r->said_completed = false;
+	return true;
+}
+
+void
+readback_put_stats(struct readback *r, struct packet_out *out, uint64_t most)
+{
+	session_stats_packet_within(r->s, &r->packet,
+	    most > PACKET_HEADER_MAX ? (size_t)most - PACKET_HEADER_MAX : 0);
+	/* There is room: it is put, or has none within most. */
+	(void)put_built(r, out, &most);
+}
+
+/* Whether the buffers hold nothing at all, not even what stalls. */
+static bool
+nothing_waits(const struct session *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++)
+		if (trace_buffer_unread(s->buffers[i].tb) > 0)
+			return false;
+	return true;
+}
+
+static uint64_t
+filter_ns(const struct session *s)
+{
+	return s->filter == NULL ? 0 : session_filter_ns(s->filter);
+}
+
+enum readback_result
+readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct session *s = r->s;
+	uint64_t filtered = filter_ns(s);
+	struct tb_packet p;
+
+	if (!put_prefix(r, out, limit))
+		return READBACK_FULL;
+	while (r->idle < s->n_buffers) {
+		if (!packet_out_room(out) ||
+		    filter_ns(s) - filtered > FILTER_TURN_NS) {
+			if (s->n_buffers > 1) {
+				r->idle = 0;
+				next_buffer(r);
+			}
+			return READBACK_FULL;
+		}
+		if (!trace_buffer_read(s->buffers[r->buffer].tb, &p)) {
+			r->idle++;
+			if (s->n_buffers > 1)
+				next_buffer(r);
+			continue;
+		}
+		r->idle = 0;
+		if (!put_packet(r, out, limit, &p))
+			return READBACK_LIMIT;
+	}
+	if (r->want_stats && !put_suffix(r, out, limit))
+		return READBACK_FULL;
+	if (nothing_waits(s))
+		sequence_map_sweep(s->sequences);
+	/* Something of the service's own did not fit. */
+	return limit != NULL && *limit == 0 ? READBACK_LIMIT : READBACK_DONE;
+}
