@@ -18,20 +18,21 @@
 /* The same of those that were dropped; the oldest give way. */
 #define PAST_HISTOGRAMS_MAX 1024u
 
+/* What finds it and is asked of it for each packet comes first. */
 struct entry {
 	struct hash_link by_writer;
-	struct hash_link by_producer;
-	TAILQ_ENTRY(entry) all;
 	uint64_t producer;
 	uint32_t writer;
 	uint32_t id;     /* 0: no packet yet */
+	uint32_t loss;   /* that its next packet has to tell */
+	struct packet_trailer trailer;
 	uint32_t buffer; /* of the config */
 	uint32_t machine;
 	int32_t uid, pid;
-	uint32_t loss;   /* that its next packet has to tell */
 	bool gone;
-	struct packet_trailer trailer;
 	struct chunk_histogram *histogram; /* NULL: not counted */
+	struct hash_link by_producer;
+	TAILQ_ENTRY(entry) all;
 };
 
 struct sequence_map {

@@ -102,7 +102,7 @@ grow(struct hash_map *m)
 void
 hash_map_put(struct hash_map *m, struct hash_link *item, uint64_t hash)
 {
-	if (m->n >= m->n_chains)
+	if (m->n * 2 >= m->n_chains)
 		grow(m);
 	item->hash = hash;
 	link_in(m, item);

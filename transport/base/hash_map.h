@@ -1,6 +1,6 @@
 /*
  * hash_map: finds items by their keys.  Separate chaining; the table doubles
- * when it has as many items as chains.
+ * when it has half as many items as chains.
  *
  * Intrusive: an item embeds a struct hash_link for each map that it is in.  The
  * map owns its table and never an item, and knows no keys: its user makes the
