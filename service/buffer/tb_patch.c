@@ -37,9 +37,10 @@ all_inside(const struct tb_record *c, const struct tb_patch *patches, size_t n)
 
 bool
 trace_buffer_patch(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
-    uint32_t chunk_id, const struct tb_patch *patches, size_t n, bool more)
+    uint32_t chunk_id, const struct tb_patches *patches)
 {
 	struct tb_sequence *s;
+	const struct tb_patch *p;
 	struct tb_record *c;
 	size_t i;
 
@@ -47,16 +48,17 @@ trace_buffer_patch(struct trace_buffer *tb, uint64_t producer, uint32_t writer,
 		return false;
 	s = tb_sequences_find(&tb->seqs, producer, writer);
 	c = find_chunk(tb, s, chunk_id);
-	if (c == NULL || !all_inside(c, patches, n)) {
-		tb->stats.patches_failed += n;
+	if (c == NULL || !all_inside(c, patches->all, patches->n)) {
+		tb->stats.patches_failed += patches->n;
 		return false;
 	}
-	for (i = 0; i < n; i++)
-		if (patches[i].len > 0)
-			memcpy(tb_payload(c) + patches[i].offset,
-			    patches[i].data, patches[i].len);
-	tb->stats.patches_succeeded += n;
-	if (!more)
+	for (i = 0; i < patches->n; i++) {
+		p = &patches->all[i];
+		if (p->len > 0)
+			memcpy(tb_payload(c) + p->offset, p->data, p->len);
+	}
+	tb->stats.patches_succeeded += patches->n;
+	if (!patches->more)
 		c->flags &= (uint8_t)~TB_NEEDS_PATCHING;
 	tb_wake(tb, s);
 	return true;

@@ -170,14 +170,19 @@ void trace_buffer_retire(struct trace_buffer *tb, uint64_t producer);
 bool trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
     const struct tb_chunk *chunk);
 
+/* Patches of one chunk; borrowed. */
+struct tb_patches {
+	const struct tb_patch *all;
+	size_t n;
+	bool more; /* others follow: keep the sequence stalled */
+};
+
 /*
  * Patches a chunk that was committed before.  All or nothing: false when the
- * chunk is gone or a patch lies outside it.  more: further patches follow,
- * keep the sequence stalled.
+ * chunk is gone or a patch lies outside it.
  */
 bool trace_buffer_patch(struct trace_buffer *tb, uint64_t producer,
-    uint32_t writer, uint32_t chunk_id, const struct tb_patch *patches,
-    size_t n, bool more);
+    uint32_t writer, uint32_t chunk_id, const struct tb_patches *patches);
 
 /*
  * Whether the chunk is there, or was, and a later version of it would be taken:

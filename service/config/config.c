@@ -531,26 +531,22 @@ config_for_producer(const struct config *c,
 
 int
 config_keep_for_producers(struct config *c,
-    const struct config_data_source *ds, uint16_t buffer, uint64_t session,
-    bool trusted_initiator, const uint8_t **out, size_t *len)
+    const struct config_data_source *ds, uint16_t buffer, uint64_t session)
 {
 	struct config_data_source *own =
 	    &c->data_sources[ds - c->data_sources];
 	struct pb_writer w;
 
-	if (own->for_producers == NULL) {
-		pb_writer_init(&w);
-		config_for_producer(c, ds, buffer, session, trusted_initiator,
-		    &w);
-		if (w.failed) {
-			pb_writer_done(&w);
-			return -1;
-		}
-		own->for_producers = w.data;
-		own->for_producers_len = w.len;
+	if (own->for_producers != NULL)
+		return 0;
+	pb_writer_init(&w);
+	config_for_producer(c, ds, buffer, session, false, &w);
+	if (w.failed) {
+		pb_writer_done(&w);
+		return -1;
 	}
-	*out = own->for_producers;
-	*len = own->for_producers_len;
+	own->for_producers = w.data;
+	own->for_producers_len = w.len;
 	return 0;
 }
 

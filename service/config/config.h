@@ -91,13 +91,14 @@ void config_for_producer(const struct config *c,
     const struct config_data_source *ds, uint16_t buffer, uint64_t session,
     bool trusted_initiator, struct pb_writer *out);
 /*
- * The same, made when it is first asked for and kept with c: thousands of
- * producers get the same bytes, several times.  The numbers are the session's
- * and do not change.  -1: no memory.
+ * Keeps the same in ds->for_producers, made when it is first asked for:
+ * thousands of producers get the same bytes, several times.  The numbers are
+ * the session's and do not change.  No initiator is trusted: Android's statsd
+ * would be.  -1: no memory.
  */
 int config_keep_for_producers(struct config *c,
-    const struct config_data_source *ds, uint16_t buffer, uint64_t session,
-    bool trusted_initiator, const uint8_t **out, size_t *len) MUST_CHECK;
+    const struct config_data_source *ds, uint16_t buffer, uint64_t session)
+    MUST_CHECK;
 
 /* With the defaults of behaviour.md. */
 uint32_t config_stop_timeout_ms(const struct config *c);

@@ -350,18 +350,27 @@ string_filter_begin(struct string_filter *f, size_t packet)
 	f->gave_up = false;
 }
 
-/* One attempt, from start on.  What it found is in m's vector. */
+/* A string that rules are applied to. */
+struct subject {
+	uint8_t *s;
+	size_t len;
+	/* Owned; NULL until the first rule that matches against it. */
+	pcre2_match_data *m;
+};
+
+/* One attempt, from start on, which leaves groups in the vector of t->m. */
 static enum match_result
-match(struct string_filter *f, const struct rule *r, const uint8_t *s,
-    size_t len, size_t start, uint32_t options, pcre2_match_data *m)
+match(struct string_filter *f, const struct rule *r, const struct subject *t,
+    size_t start, uint32_t options)
 {
 	int rc;
 
-	if (out_of_time(f, len - start))
+	if (out_of_time(f, t->len - start))
 		f->gave_up = true;
 	if (f->gave_up)
 		return MATCH_GAVE_UP;
-	rc = pcre2_match(r->pattern, s, len, start, options, m, f->limits);
+	rc = pcre2_match(r->pattern, t->s, t->len, start, options, t->m,
+	    f->limits);
 	if (rc >= 0)
 		return MATCH_YES;
 	if (rc == PCRE2_ERROR_NOMATCH)
@@ -381,16 +390,16 @@ write_over(uint8_t *p, size_t len)
 }
 
 static void
-redact_groups(const struct rule *r, uint8_t *s, pcre2_match_data *m)
+redact_groups(const struct rule *r, const struct subject *t)
 {
-	const PCRE2_SIZE *v = pcre2_get_ovector_pointer(m);
+	const PCRE2_SIZE *v = pcre2_get_ovector_pointer(t->m);
 	uint32_t i, n = 0;
 
 	if (pcre2_pattern_info(r->pattern, PCRE2_INFO_CAPTURECOUNT, &n) != 0)
 		return;
 	for (i = 1; i <= n; i++)
 		if (v[2 * i] != PCRE2_UNSET && v[2 * i] < v[2 * i + 1])
-			write_over(s + v[2 * i], v[2 * i + 1] - v[2 * i]);
+			write_over(t->s + v[2 * i], v[2 * i + 1] - v[2 * i]);
 }
 
 /*
@@ -398,16 +407,16 @@ redact_groups(const struct rule *r, uint8_t *s, pcre2_match_data *m)
  * in the same place, and then a byte further.
  */
 static enum match_result
-redact_found(struct string_filter *f, const struct rule *r, uint8_t *s,
-    size_t len, pcre2_match_data *m)
+redact_found(struct string_filter *f, const struct rule *r,
+    const struct subject *t)
 {
-	const PCRE2_SIZE *v = pcre2_get_ovector_pointer(m);
+	const PCRE2_SIZE *v = pcre2_get_ovector_pointer(t->m);
 	enum match_result got, any = MATCH_NO;
 	uint32_t options = 0;
 	size_t start = 0;
 
-	while (start <= len) {
-		got = match(f, r, s, len, start, options, m);
+	while (start <= t->len) {
+		got = match(f, r, t, start, options);
 		if (got == MATCH_GAVE_UP)
 			return got;
 		if (got == MATCH_NO) {
@@ -418,7 +427,7 @@ redact_found(struct string_filter *f, const struct rule *r, uint8_t *s,
 			continue;
 		}
 		any = MATCH_YES;
-		redact_groups(r, s, m);
+		redact_groups(r, t);
 		options = v[0] == v[1] ? PCRE2_NOTEMPTY_ATSTART |
 		    PCRE2_ANCHORED : 0;
 		/* \K in a pattern can put the end before the start. */
@@ -459,20 +468,19 @@ is_for_string(const struct rule *r, const uint8_t *s, size_t len,
 }
 
 static enum match_result
-apply_rule(struct string_filter *f, const struct rule *r, uint8_t *s,
-    size_t len, pcre2_match_data **m)
+apply_rule(struct string_filter *f, const struct rule *r, struct subject *t)
 {
 	enum match_result got;
 
 	/* Its working memory must not stay with a filter at rest. */
-	if (*m == NULL &&
-	    (*m = pcre2_match_data_create(f->groups, NULL)) == NULL)
+	if (t->m == NULL &&
+	    (t->m = pcre2_match_data_create(f->groups, NULL)) == NULL)
 		return MATCH_GAVE_UP;
 	if (r->scope == SCOPE_ATRACE_SEARCH)
-		return redact_found(f, r, s, len, *m);
-	got = match(f, r, s, len, 0, 0, *m);
+		return redact_found(f, r, t);
+	got = match(f, r, t, 0, 0);
 	if (got == MATCH_YES && r->redact)
-		redact_groups(r, s, *m);
+		redact_groups(r, t);
 	return got;
 }
 
@@ -481,7 +489,7 @@ string_filter_apply(struct string_filter *f, uint8_t *s, size_t len,
     uint32_t type)
 {
 	enum match_result got = MATCH_NO;
-	pcre2_match_data *m = NULL;
+	struct subject t = { .s = s, .len = len };
 	const struct rule *r;
 	const uint8_t *payload;
 	size_t i;
@@ -492,9 +500,9 @@ string_filter_apply(struct string_filter *f, uint8_t *s, size_t len,
 	for (i = 0; i < f->n_rules && got == MATCH_NO; i++) {
 		r = &f->rules[i];
 		if (is_for_type(r, type) && is_for_string(r, s, len, payload))
-			got = apply_rule(f, r, s, len, &m);
+			got = apply_rule(f, r, &t);
 	}
 	if (got == MATCH_GAVE_UP)
 		write_over(s, len);
-	pcre2_match_data_free(m);
+	pcre2_match_data_free(t.m);
 }

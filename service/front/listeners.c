@@ -27,10 +27,7 @@ struct door {
 };
 
 struct listeners {
-	struct loop *loop;                 /* borrowed, as all that follow */
-	const struct settings *settings;
-	struct gate *gate;
-	struct certificates *certificates; /* NULL: no TLS */
+	struct listeners_setup with;
 	bool borrows_taken; /* they stay, with their files, whatever happens */
 	struct door all[SETTINGS_LISTEN_MAX + ACTIVATION_MAX];
 	size_t n;
@@ -149,7 +146,7 @@ log_door(const struct door *door, enum listen_port port, bool relays,
 	if (door->entrance.tls != NULL) {
 		char text[CERTIFICATES_TEXT_MAX];
 
-		certificates_text(door->doors->certificates, text,
+		certificates_text(door->doors->with.certificates, text,
 		    sizeof(text));
 		snprintf(with, sizeof(with), " (%s)", text);
 	}
@@ -194,7 +191,7 @@ next_door(struct listeners *d, enum listen_port port, bool relays)
 	memset(door, 0, sizeof(*door));
 	door->doors = d;
 	door->port = port;
-	entrance_init(&door->entrance, d->gate, port, relays);
+	entrance_init(&door->entrance, d->with.gate, port, relays);
 	return door;
 }
 
@@ -204,7 +201,7 @@ listen_at(struct door *door, const struct addr *a,
     const struct listen_setting *l, struct activation *from, char *err,
     size_t err_size)
 {
-	struct loop *loop = door->doors->loop;
+	struct loop *loop = door->doors->with.loop;
 	int fds[LISTENER_SOCKETS_MAX];
 	struct listener *listener;
 	size_t n;
@@ -224,7 +221,7 @@ static int
 open_door(struct listeners *d, const struct listen_setting *l,
     struct activation *from, char *err, size_t err_size)
 {
-	bool with_permissions, relays = accepts_relays(d->settings, l);
+	bool with_permissions, relays = accepts_relays(d->with.settings, l);
 	struct door *door = next_door(d, l->port, relays);
 	char text[ADDR_TEXT_MAX + 16];
 	struct addr a;
@@ -233,10 +230,10 @@ open_door(struct listeners *d, const struct listen_setting *l,
 	if (addr_parse(&a, l->address, err, err_size) != 0)
 		return -1;
 	if (a.kind == ADDR_TLS)
-		door->entrance.tls = certificates_context(d->certificates);
+		door->entrance.tls = certificates_context(d->with.certificates);
 	door->entrance.forwarded = l->forwarded;
 	door->entrance.plain_consumer = l->allow_plain_consumer;
-	with_permissions = d->settings->socket_permissions != NULL &&
+	with_permissions = d->with.settings->socket_permissions != NULL &&
 	    socket_owner_has_file(&a);
 	/* Nobody slips in between bind() and chmod(). */
 	if (with_permissions)
@@ -248,7 +245,7 @@ open_door(struct listeners *d, const struct listen_setting *l,
 	if (door->listener == NULL)
 		return -1;
 	d->n++;
-	if (with_permissions && set_permissions(d->settings, l->port,
+	if (with_permissions && set_permissions(d->with.settings, l->port,
 		door->listener, err, err_size) != 0)
 		return -1;
 	real_address(&a, door->listener, text, sizeof(text));
@@ -263,23 +260,23 @@ adopt_door(struct listeners *d, struct activated_socket *s, char *err,
     size_t err_size)
 {
 	bool relays = s->port == LISTEN_RELAY ||
-	    (s->port == LISTEN_PRODUCER && d->settings->enable_relay_endpoint);
+	    (s->port == LISTEN_PRODUCER && d->with.settings->enable_relay_endpoint);
 	struct door *door = next_door(d, s->port, relays);
 	const struct listen_setting *said;
 	char text[ADDR_TEXT_MAX], shown[ADDR_TEXT_MAX + 8];
 	bool tls;
 
 	passed_socket_address(s->fd, text, sizeof(text));
-	said = setting_of(d->settings, s->port, text, &tls);
+	said = setting_of(d->with.settings, s->port, text, &tls);
 	tls |= s->tls;
 	snprintf(shown, sizeof(shown), "%s%s", tls ? tls_scheme : "", text);
 	if (tls)
-		door->entrance.tls = certificates_context(d->certificates);
+		door->entrance.tls = certificates_context(d->with.certificates);
 	if (said != NULL) {
 		door->entrance.forwarded = said->forwarded;
 		door->entrance.plain_consumer = said->allow_plain_consumer;
 	}
-	door->listener = listener_adopt(d->loop, s->fd, accept_cb, door, err,
+	door->listener = listener_adopt(d->with.loop, s->fd, accept_cb, door, err,
 	    err_size);
 	if (door->listener == NULL)
 		return -1;
@@ -296,7 +293,7 @@ static int
 open_doors(struct listeners *d, struct activation *a, char *err,
     size_t err_size)
 {
-	const struct settings *s = d->settings;
+	const struct settings *s = d->with.settings;
 	size_t i;
 
 	for (i = 0; i < s->n_listen; i++)
@@ -312,10 +309,8 @@ open_doors(struct listeners *d, struct activation *a, char *err,
 }
 
 struct listeners *
-listeners_new(struct loop *l, const struct settings *settings,
-    struct gate *gate,
-    struct certificates *certificates, struct activation *a, char *err,
-    size_t err_size)
+listeners_new(const struct listeners_setup *setup, struct activation *a,
+    char *err, size_t err_size)
 {
 	struct listeners *d;
 
@@ -323,10 +318,7 @@ listeners_new(struct loop *l, const struct settings *settings,
 		snprintf(err, err_size, "no memory");
 		return NULL;
 	}
-	d->loop = l;
-	d->settings = settings;
-	d->gate = gate;
-	d->certificates = certificates;
+	d->with = *setup;
 	d->borrows_taken = a->trial;
 	if (open_doors(d, a, err, err_size) != 0)
 		goto fail;

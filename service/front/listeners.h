@@ -18,17 +18,24 @@ struct handover;
 struct loop;
 struct settings;
 
+/* All is borrowed, and outlives the listeners. */
+struct listeners_setup {
+	struct loop *loop;
+	const struct settings *settings;
+	struct gate *gate;
+	struct certificates *certificates; /* may be NULL: nothing has TLS */
+};
+
 /*
  * Opens every listener of the settings and takes the sockets of a: from then
- * on clients can connect.  What the daemon before us made for an address that
- * is not in the settings any more is closed.  All is borrowed; certificates may be NULL where
- * nothing listens with TLS.  NULL with a sentence in err.
+ * on clients can connect.  Closes sockets that the daemon before us made for
+ * an address that is not in the settings any more.  NULL with a sentence in
+ * err.
  */
-struct listeners *listeners_new(struct loop *l, const struct settings *settings,
-    struct gate *gate, struct certificates *certificates,
+struct listeners *listeners_new(const struct listeners_setup *setup,
     struct activation *a, char *err, size_t err_size) MUST_CHECK;
 
-/* Nobody comes in any more; those who did stay. */
+/* Stops listening; connections that were accepted stay. */
 void listeners_close(struct listeners *d);
 
 /* Who comes waits in front of the door, until listeners_wake(). */

@@ -276,7 +276,7 @@ patch_chunk(struct producer *p, const struct commit_patch *c)
 		n = next_patches(&r, patches);
 		left -= n;
 		if (!trace_buffer_patch(b->tb, p->id, c->writer, c->chunk,
-		    patches, n, stalled || left > 0))
+		    &(struct tb_patches){ patches, n, stalled || left > 0 }))
 			stalled = true;
 	} while (left > 0);
 }

@@ -734,9 +734,10 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
 		goto fail;
 	} else {
 		f->state = FILE_OPENING;
-		f->sink = file_sink_new_path(sv->loop, &dir,
-		    path_in_trace_dir(sv, s->config->pb->output_path),
-		    file_owner(s), -1, &options, &sink_ops, f);
+		f->sink = file_sink_new_path(sv->loop,
+		    &(struct file_sink_place){ .dir = &dir,
+		    .path = path_in_trace_dir(sv, s->config->pb->output_path),
+		    .uid = file_owner(s), .gid = -1 }, &options, &sink_ops, f);
 	}
 	if (f->sink == NULL) {
 		snprintf(err, err_size, "the trace file's writer could not "

@@ -99,7 +99,7 @@ pass_on(struct read_reply *r)
 
 	while (packet_out_room(r->out) && pb_next(&r->packed, &f)) {
 		slice = (struct tb_slice){ .data = f.data, .len = f.len };
-		if (!packet_out_put(r->out, &slice, 1, f.len, NULL, 0))
+		if (!packet_out_put_whole(r->out, &slice))
 			r->s->invalid_packets++;
 	}
 	if (r->packed.bad) /* never: these are our own bytes */

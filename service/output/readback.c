@@ -196,8 +196,9 @@ put(struct readback *r, struct packet_out *out, uint64_t *limit,
 	if (!packet_out_room(out))
 		return false;
 	if (UNLIKELY(r->s->filter != NULL))
-		slice = session_filter_packet(r->s->filter, &slice, 1, len,
-		    NULL, 0, SESSION_FILTER_NO_BUFFER);
+		slice = session_filter_packet(r->s->filter,
+		    &(struct packet_parts){ .slices = &slice, .n = 1,
+		    .size = len }, SESSION_FILTER_NO_BUFFER);
 	if (limit != NULL) {
 		size = packet_out_size(slice.len, NULL, 0);
 		if (size > *limit) {
@@ -208,7 +209,7 @@ put(struct readback *r, struct packet_out *out, uint64_t *limit,
 		*limit -= size;
 	}
 	/* One that finds no memory is left out, and counted like a bad one. */
-	if (!packet_out_put(out, &slice, 1, slice.len, NULL, 0))
+	if (!packet_out_put_whole(out, &slice))
 		r->s->invalid_packets++;
 	return true;
 }
@@ -420,19 +421,18 @@ drop(struct readback *r, const struct tb_packet *p, uint32_t loss)
 /* What the filter leaves of a packet.  False: the limit was hit. */
 static bool
 put_filtered(struct readback *r, struct packet_out *out, uint64_t *limit,
-    const struct tb_packet *p, const struct packet_trailer *trailer,
-    uint32_t loss)
+    const struct tb_packet *p, const struct packet_parts *parts)
 {
-	struct tb_slice left = session_filter_packet(r->s->filter, p->slices,
-	    p->n_slices, p->size, trailer, loss, r->buffer);
+	struct tb_slice left = session_filter_packet(r->s->filter, parts,
+	    r->buffer);
 	size_t size = packet_out_size(left.len, NULL, 0);
 
 	if (limit != NULL && size > *limit)
 		return false;
 	if (limit != NULL)
 		*limit -= size;
-	if (!packet_out_put(out, &left, 1, left.len, NULL, 0))
-		drop(r, p, loss);
+	if (!packet_out_put_whole(out, &left))
+		drop(r, p, parts->loss);
 	return true;
 }
 
@@ -441,30 +441,30 @@ static bool
 put_packet(struct readback *r, struct packet_out *out, uint64_t *limit,
     const struct tb_packet *p)
 {
-	const struct packet_trailer *trailer;
-	uint32_t loss = p->loss;
+	struct packet_parts parts = { .slices = p->slices, .n = p->n_slices,
+	    .size = p->size, .loss = p->loss };
 	size_t size;
 
 	if (packet_check(p->slices, p->n_slices, p->size) == PACKET_INVALID) {
 		drop(r, p, TB_LOSS_CHUNK_CORRUPTED);
 		return true;
 	}
-	trailer = sequence_map_trailer(r->s->sequences, p->origin, &loss);
-	if (trailer == NULL) {
+	parts.trailer = sequence_map_trailer(r->s->sequences, p->origin,
+	    &parts.loss);
+	if (parts.trailer == NULL) {
 		drop(r, p, 0);
 		return true;
 	}
 	if (UNLIKELY(r->s->filter != NULL))
-		return put_filtered(r, out, limit, p, trailer, loss);
+		return put_filtered(r, out, limit, p, &parts);
 	if (limit != NULL) {
-		size = packet_out_size(p->size, trailer, loss);
+		size = packet_out_size(p->size, parts.trailer, parts.loss);
 		if (size > *limit)
 			return false;
 		*limit -= size;
 	}
-	if (!packet_out_put(out, p->slices, p->n_slices, p->size, trailer,
-	    loss))
-		drop(r, p, loss);
+	if (!packet_out_put(out, &parts))
+		drop(r, p, parts.loss);
 	return true;
 }
 

@@ -136,12 +136,24 @@ packet_out_room(const struct packet_out *o)
 	return o->rest == NULL && o->len <= PACKET_REPLY_MAX - REPLY_SPARE;
 }
 
+/* Returns where they end. */
+static uint8_t *
+put_slices(uint8_t *p, const struct packet_parts *k)
+{
+	size_t i;
+
+	for (i = 0; i < k->n; i++) {
+		memcpy(p, k->slices[i].data, k->slices[i].len);
+		p += k->slices[i].len;
+	}
+	return p;
+}
+
 static bool
-put_file(struct packet_out *o, const struct tb_slice *slices, size_t n,
-    size_t size, const struct packet_trailer *t, uint32_t loss)
+put_file(struct packet_out *o, const struct packet_parts *k)
 {
 	struct sink_batch *b = o->batch;
-	size_t i, most = size + PACKET_HEADER_MAX + PACKET_TRAILER_MAX +
+	size_t most = k->size + PACKET_HEADER_MAX + PACKET_TRAILER_MAX +
 	    LOSS_MAX;
 	uint8_t *p;
 
@@ -149,12 +161,9 @@ put_file(struct packet_out *o, const struct tb_slice *slices, size_t n,
 		return false;
 	p = b->data + b->len;
 	*p++ = PB_TAG(Trace_packet, PB_BYTES);
-	p += pb_encode_varint(p, size + trailer_size(t, loss));
-	for (i = 0; i < n; i++) {
-		memcpy(p, slices[i].data, slices[i].len);
-		p += slices[i].len;
-	}
-	p = put_trailer(p, t, loss);
+	p += pb_encode_varint(p, k->size + trailer_size(k->trailer, k->loss));
+	p = put_slices(p, k);
+	p = put_trailer(p, k->trailer, k->loss);
 	b->len = (size_t)(p - b->data);
 	return true;
 }
@@ -188,62 +197,60 @@ end_slice(struct packet_out *o, uint8_t *p, bool last)
  * Nothing has happened when memory is missing.
  */
 static bool
-put_cut(struct packet_out *o, const struct tb_slice *slices, size_t n,
-    size_t size, size_t head, const struct packet_trailer *t, uint32_t loss)
+put_cut(struct packet_out *o, const struct packet_parts *k, size_t head)
 {
 	uint8_t *p, *q;
 	size_t i, take;
 
 	assert(o->rest == NULL);
 	/* put_trailer() writes more than it keeps */
-	o->rest = malloc(size - head + PACKET_TRAILER_MAX + LOSS_MAX);
+	o->rest = malloc(k->size - head + PACKET_TRAILER_MAX + LOSS_MAX);
 	if (o->rest == NULL)
 		return false;
 	p = begin_slice(o, head, false);
 	q = o->rest;
-	for (i = 0; i < n; i++) {
-		take = slices[i].len < head ? slices[i].len : head;
-		memcpy(p, slices[i].data, take);
+	for (i = 0; i < k->n; i++) {
+		take = k->slices[i].len < head ? k->slices[i].len : head;
+		memcpy(p, k->slices[i].data, take);
 		p += take;
 		head -= take;
-		memcpy(q, slices[i].data + take, slices[i].len - take);
-		q += slices[i].len - take;
+		memcpy(q, k->slices[i].data + take, k->slices[i].len - take);
+		q += k->slices[i].len - take;
 	}
 	end_slice(o, p, false);
-	q = put_trailer(q, t, loss);
+	q = put_trailer(q, k->trailer, k->loss);
 	o->rest_len = (size_t)(q - o->rest);
 	o->rest_sent = 0;
 	return true;
 }
 
 static bool
-put_reply(struct packet_out *o, const struct tb_slice *slices, size_t n,
-    size_t size, const struct packet_trailer *t, uint32_t loss)
+put_reply(struct packet_out *o, const struct packet_parts *k)
 {
-	size_t i, body = size + trailer_size(t, loss);
+	size_t body = k->size + trailer_size(k->trailer, k->loss);
 	size_t fits = PACKET_REPLY_MAX - o->len - SLICE_OVERHEAD;
 	uint8_t *p;
 
 	/* The slack is for put_trailer(), which writes more than it keeps */
 	if (UNLIKELY(body + PACKET_TRAILER_MAX > fits))
-		return put_cut(o, slices, n, size, size < fits ? size : fits,
-		    t, loss);
+		return put_cut(o, k, k->size < fits ? k->size : fits);
 	p = begin_slice(o, body, true);
-	for (i = 0; i < n; i++) {
-		memcpy(p, slices[i].data, slices[i].len);
-		p += slices[i].len;
-	}
-	end_slice(o, put_trailer(p, t, loss), true);
+	p = put_slices(p, k);
+	end_slice(o, put_trailer(p, k->trailer, k->loss), true);
 	return true;
 }
 
 bool
-packet_out_put(struct packet_out *o, const struct tb_slice *slices, size_t n,
-    size_t size, const struct packet_trailer *trailer, uint32_t loss)
+packet_out_put(struct packet_out *o, const struct packet_parts *packet)
 {
-	if (o->reply == NULL)
-		return put_file(o, slices, n, size, trailer, loss);
-	return put_reply(o, slices, n, size, trailer, loss);
+	return o->reply == NULL ? put_file(o, packet) : put_reply(o, packet);
+}
+
+bool
+packet_out_put_whole(struct packet_out *o, const struct tb_slice *s)
+{
+	return packet_out_put(o, &(struct packet_parts){ .slices = s, .n = 1,
+	    .size = s->len });
 }
 
 size_t

@@ -10,8 +10,7 @@
  *	while (packet_out_room(o) && trace_buffer_read(tb, &p)) {
  *		if (!packet_check(p.slices, p.n_slices, p.size))
  *			invalid++;
- *		else if (!packet_out_put(o, p.slices, p.n_slices, p.size,
- *		    trailer, p.loss))
+ *		else if (!packet_out_put(o, &parts))
  *			lost_no_memory++;
  *	}
  *	file:     file_sink_submit(); packet_out_set_batch(o, next or NULL);
@@ -86,15 +85,25 @@ void packet_out_set_batch(struct packet_out *o, struct sink_batch *b);
 /* Whether the next packet will be taken, of whatever size it is. */
 bool packet_out_room(const struct packet_out *o);
 
+/* A packet before its parts are put together; borrowed. */
+struct packet_parts {
+	const struct tb_slice *slices;
+	size_t n;
+	size_t size; /* of all slices */
+	/* NULL: the slices are complete, as of a packet of the service's own. */
+	const struct packet_trailer *trailer;
+	uint32_t loss; /* previous_packet_dropped; 0: left out */
+};
+
 /*
- * Appends one packet: n slices of size bytes in all, then the trailer (NULL:
- * the bytes are complete as they are, a packet of the service itself), then
- * previous_packet_dropped unless loss is 0.  Only while there is room.  False
- * when memory for an unusually large packet is missing: the output is as it was
- * before, the packet is not in it and is the caller's to count.
+ * Appends one packet: its slices, the trailer, the loss.  Only while there is
+ * room.  False when memory for an unusually large packet is missing: the output
+ * is as it was before, and the packet is the caller's to count.
  */
-bool packet_out_put(struct packet_out *o, const struct tb_slice *slices,
-    size_t n, size_t size, const struct packet_trailer *trailer, uint32_t loss)
+bool packet_out_put(struct packet_out *o, const struct packet_parts *packet)
+    MUST_CHECK;
+/* The same with a packet of one slice and no trailer. */
+bool packet_out_put_whole(struct packet_out *o, const struct tb_slice *s)
     MUST_CHECK;
 
 /* Bytes that packet_out_put() of such a packet adds to a file. */

@@ -113,40 +113,37 @@ make_room(struct session_filter *f, size_t size)
 
 /* The packet in one piece.  NULL: no memory. */
 static const uint8_t *
-join(struct session_filter *f, const struct tb_slice *slices, size_t n,
-    size_t size, const struct packet_trailer *trailer, uint32_t loss,
-    size_t *len)
+join(struct session_filter *f, const struct packet_parts *k, size_t *len)
 {
 	uint8_t *p;
 	size_t i;
 
-	if (n == 1 && trailer == NULL && loss == 0) {
-		*len = size;
-		return slices->data;
+	if (k->n == 1 && k->trailer == NULL && k->loss == 0) {
+		*len = k->size;
+		return k->slices->data;
 	}
-	if (!make_room(f, size + PACKET_TRAILER_ROOM))
+	if (!make_room(f, k->size + PACKET_TRAILER_ROOM))
 		return NULL;
 	p = f->joined;
-	for (i = 0; i < n; i++) {
-		memcpy(p, slices[i].data, slices[i].len);
-		p += slices[i].len;
+	for (i = 0; i < k->n; i++) {
+		memcpy(p, k->slices[i].data, k->slices[i].len);
+		p += k->slices[i].len;
 	}
-	p = packet_trailer_put(p, trailer, loss);
+	p = packet_trailer_put(p, k->trailer, k->loss);
 	*len = (size_t)(p - f->joined);
 	return f->joined;
 }
 
 struct tb_slice
-session_filter_packet(struct session_filter *f, const struct tb_slice *slices,
-    size_t n, size_t size, const struct packet_trailer *trailer, uint32_t loss,
-    size_t buffer)
+session_filter_packet(struct session_filter *f,
+    const struct packet_parts *packet, size_t buffer)
 {
 	static const uint8_t nothing[1];
 	struct tb_slice left = { .data = nothing, .len = 0 };
 	const uint8_t *data, *out;
 	size_t len, out_len;
 
-	data = join(f, slices, n, size, trailer, loss, &len);
+	data = join(f, packet, &len);
 	if (data == NULL) {
 		f->no_memory++;
 		return left;

@@ -17,7 +17,7 @@
 
 struct config;
 struct packet_filter_stats;
-struct packet_trailer;
+struct packet_parts;
 struct session_filter;
 struct tb_slice;
 
@@ -30,12 +30,11 @@ struct session_filter *session_filter_new(const struct config *c, char *err,
 void session_filter_free(struct session_filter *f);
 
 /*
- * What is left of a packet: n slices of size bytes in all, the trailer (NULL:
- * none) and the loss (0: none).  Borrowed until the next call.
+ * Returns the rest of a packet, borrowed until the next call.  buffer: where
+ * the packet was, by its place in the config.
  */
 struct tb_slice session_filter_packet(struct session_filter *f,
-    const struct tb_slice *slices, size_t n, size_t size,
-    const struct packet_trailer *trailer, uint32_t loss, size_t buffer);
+    const struct packet_parts *packet, size_t buffer);
 
 /* Time that filtering took so far. */
 uint64_t session_filter_ns(const struct session_filter *f);

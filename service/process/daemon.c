@@ -170,6 +170,7 @@ upgrade_cb(void *arg)
 	struct daemon *d = arg;
 	char err[DAEMON_ERROR_SIZE];
 	struct handover h = { 0 };
+	struct upgrade_answer answer = { .told = tried_cb, .arg = d };
 
 	if (d->stopping || d->upgrading || d->trial != NULL) {
 		log_info("an upgrade or the end is under way already");
@@ -183,7 +184,7 @@ upgrade_cb(void *arg)
 	}
 	if (handover_begin(&h) != 0 || listeners_list(d->doors, &h) != 0)
 		refuse_upgrade("no memory");
-	else if ((d->trial = upgrade_try(d->loop, d->next, &h, tried_cb, d, err,
+	else if ((d->trial = upgrade_try(d->loop, d->next, &h, &answer, err,
 	    sizeof(err))) == NULL)
 		refuse_upgrade(err);
 	handover_done(&h);
@@ -409,8 +410,14 @@ static int
 open_ways_in(struct daemon *d, struct activation *a, char *err,
     size_t err_size)
 {
-	d->doors = listeners_new(d->loop, d->settings, d->gate, d->certificates,
-	    a, err, err_size);
+	struct listeners_setup setup = {
+		.loop = d->loop,
+		.settings = d->settings,
+		.gate = d->gate,
+		.certificates = d->certificates,
+	};
+
+	d->doors = listeners_new(&setup, a, err, err_size);
 	if (d->doors == NULL)
 		return -1;
 	d->dialler = dialler_new(d->loop, d->settings, d->gate, err, err_size);

@@ -19,36 +19,45 @@ has_certificates(const struct tls_setting *t)
 	    t->key != NULL || t->crl != NULL;
 }
 
-/* named, or name in the directory; the file need not be there where may_miss */
+struct tls_file {
+	const char *what;
+	const char *path; /* of the settings, or NULL */
+	const char *name; /* in the directory of the settings, otherwise */
+	bool may_miss;
+};
+
 static int
-check_tls_file(const struct tls_setting *t, const char *what,
-    const char *named, const char *name, bool may_miss, char *err,
+check_tls_file(const char *dir, const struct tls_file *f, char *err,
     size_t err_size)
 {
 	char path[PATH_MAX];
 
-	if (named != NULL)
-		return sandbox_check_file(what, named, err, err_size);
-	if (t->dir == NULL)
+	if (f->path != NULL)
+		return sandbox_check_file(f->what, f->path, err, err_size);
+	if (dir == NULL)
 		return 0;
-	snprintf(path, sizeof(path), "%s/%s", t->dir, name);
-	if (may_miss && access(path, F_OK) != 0)
+	snprintf(path, sizeof(path), "%s/%s", dir, f->name);
+	if (f->may_miss && access(path, F_OK) != 0)
 		return 0;
-	return sandbox_check_file(what, path, err, err_size);
+	return sandbox_check_file(f->what, path, err, err_size);
 }
 
 static int
 check_tls_files(const struct tls_setting *t, char *err, size_t err_size)
 {
-	if (check_tls_file(t, "the TLS key", t->key, TLS_KEY_FILE, false, err,
-		err_size) != 0 ||
-	    check_tls_file(t, "the TLS certificate", t->certificate,
-		TLS_CERT_FILE, false, err, err_size) != 0 ||
-	    check_tls_file(t, "the CA's certificate", t->ca, TLS_CA_FILE,
-		false, err, err_size) != 0)
-		return -1;
-	return check_tls_file(t, "the list of revoked certificates", t->crl,
-	    TLS_CRL_FILE, true, err, err_size);
+	const struct tls_file files[] = {
+		{ "the TLS key", t->key, TLS_KEY_FILE, false },
+		{ "the TLS certificate", t->certificate, TLS_CERT_FILE, false },
+		{ "the CA's certificate", t->ca, TLS_CA_FILE, false },
+		{ "the list of revoked certificates", t->crl, TLS_CRL_FILE,
+		    true },
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		if (check_tls_file(t->dir, &files[i], err, err_size) != 0)
+			return -1;
+	return 0;
 }
 
 static int

@@ -18,8 +18,7 @@ struct upgrade {
 	struct child *child;
 	int fd; /* its standard output */
 	char *path;
-	void (*told)(void *arg, const char *why);
-	void *arg;
+	struct upgrade_answer answer;
 };
 
 /* What sd_notify and others put there says nothing to a trial. */
@@ -151,7 +150,7 @@ ended_cb(void *arg)
 	char why[1024];
 
 	if (status == 0 && it_takes_over(u)) {
-		u->told(u->arg, NULL);
+		u->answer.told(u->answer.arg, NULL);
 		return;
 	}
 	if (status == -1)
@@ -166,13 +165,13 @@ ended_cb(void *arg)
 		    "looked at the settings", u->path, status - 128);
 	else
 		complaint(u, why, sizeof(why));
-	u->told(u->arg, why);
+	u->answer.told(u->answer.arg, why);
 }
 
 struct upgrade *
 upgrade_try(struct loop *l, const struct successor *s,
-    const struct handover *h, void (*told)(void *arg, const char *why),
-    void *arg, char *err, size_t err_size)
+    const struct handover *h, const struct upgrade_answer *answer, char *err,
+    size_t err_size)
 {
 	struct child_setup setup = { .fds = h->fds, .n_fds = h->n };
 	char **argv = NULL, **env = NULL;
@@ -187,8 +186,7 @@ upgrade_try(struct loop *l, const struct successor *s,
 	if ((u = calloc(1, sizeof(*u))) == NULL)
 		return NULL;
 	u->fd = -1;
-	u->told = told;
-	u->arg = arg;
+	u->answer = *answer;
 	if ((u->path = strdup(s->path)) == NULL ||
 	    (argv = arguments(s, "--check-config")) == NULL ||
 	    (env = surroundings(h, true)) == NULL)

@@ -35,13 +35,19 @@ void successor_done(struct successor *s);
 /* A trial takes no longer than that. */
 #define UPGRADE_TRIAL_MS 10000u
 
+struct upgrade_answer {
+	/* why is NULL when the program would serve, else a sentence. */
+	void (*told)(void *arg, const char *why);
+	void *arg;
+};
+
 /*
- * Starts the trial; told(arg, why) once, on a later turn: why is NULL when the
- * program would serve, else a sentence.  NULL with a sentence in err.
+ * Starts the trial, which is answered once, on a later turn.  NULL with a
+ * sentence in err.
  */
 struct upgrade *upgrade_try(struct loop *l, const struct successor *s,
-    const struct handover *h, void (*told)(void *arg, const char *why),
-    void *arg, char *err, size_t err_size) MUST_CHECK;
+    const struct handover *h, const struct upgrade_answer *answer, char *err,
+    size_t err_size) MUST_CHECK;
 /* Legal in told.  NULL is fine. */
 void upgrade_free(struct upgrade *u);
 

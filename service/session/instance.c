@@ -62,9 +62,12 @@ static int
 config_of(struct session *s, const struct config_data_source *want,
     const uint8_t **config, size_t *len)
 {
-	/* Android's statsd would be a trusted initiator; nobody is that here. */
-	return config_keep_for_producers(s->config, want,
-	    s->buffers[want->buffer].id, s->id, false, config, len);
+	if (config_keep_for_producers(s->config, want,
+	    s->buffers[want->buffer].id, s->id) != 0)
+		return -1;
+	*config = want->for_producers;
+	*len = want->for_producers_len;
+	return 0;
 }
 
 /* Its data will be missing: the consumer hears of it, too. */

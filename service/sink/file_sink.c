@@ -463,8 +463,7 @@ file_sink_new_fd(struct loop *l, int fd,
 }
 
 struct file_sink *
-file_sink_new_path(struct loop *l, const struct sink_dir *dir,
-    const char *path, long uid, long gid,
+file_sink_new_path(struct loop *l, const struct file_sink_place *place,
     const struct file_sink_options *options, const struct file_sink_ops *ops,
     void *arg)
 {
@@ -472,10 +471,10 @@ file_sink_new_path(struct loop *l, const struct sink_dir *dir,
 
 	if ((s = sink_new(l, options, ops, arg)) == NULL)
 		return NULL;
-	s->dir = *dir;
-	s->uid = uid;
-	s->gid = gid;
-	if ((s->path = strdup(path)) == NULL || !sink_start(s)) {
+	s->dir = *place->dir;
+	s->uid = place->uid;
+	s->gid = place->gid;
+	if ((s->path = strdup(place->path)) == NULL || !sink_start(s)) {
 		sink_destroy(s);
 		return NULL;
 	}

@@ -134,13 +134,16 @@ struct file_sink *file_sink_new_fd(struct loop *l, int fd,
     const struct file_sink_options *options, const struct file_sink_ops *ops,
     void *arg) MUST_CHECK;
 
-/*
- * Creates `path` (copied) below the directory `dir`, as it is now: see
- * sink_path.h.  Owner uid/gid when we are root and uid is not -1.  Answer
- * through opened(); batches may be submitted before it.
- */
+/* A file that is to be made; borrowed. */
+struct file_sink_place {
+	const struct sink_dir *dir; /* as it is now: see sink_path.h */
+	const char *path;           /* below dir */
+	long uid, gid;              /* its owner, when we are root; -1: ours */
+};
+
+/* Creates a file.  Answers through opened(); batches may be submitted before. */
 struct file_sink *file_sink_new_path(struct loop *l,
-    const struct sink_dir *dir, const char *path, long uid, long gid,
+    const struct file_sink_place *place,
     const struct file_sink_options *options, const struct file_sink_ops *ops,
     void *arg) MUST_CHECK;
 

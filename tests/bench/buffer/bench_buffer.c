@@ -305,8 +305,8 @@ patch_time(struct trace_buffer *tb, uint32_t id)
 	for (j = 0; j < rounds; j++) {
 		t = bench_now();
 		for (i = 0; i < n; i++)
-			bench_use(trace_buffer_patch(tb, 1, 1, id, &patch, 1,
-			    true));
+			bench_use(trace_buffer_patch(tb, 1, 1, id,
+			    &(struct tb_patches){ &patch, 1, true }));
 		best(&least, (bench_now() - t) / n);
 	}
 	return least * 1e9;

@@ -231,7 +231,7 @@ patch_before(struct trace_buffer *tb, const struct work *w, uint32_t i,
 	};
 
 	(void)trace_buffer_patch(tb, origin->producer, origin->writer, id,
-	    &patch, 1, false);
+	    &(struct tb_patches){ &patch, 1, false });
 }
 
 /*

@@ -17,6 +17,8 @@
 #include "service/sink/file_sink.h"
 #include "transport/wire/pb_writer.h"
 
+#define PARTS(...) (&(struct packet_parts){ __VA_ARGS__ })
+
 #define PACKET_BYTES 100u
 #define SOURCE_BYTES (64u << 20)
 #define PACKETS      (SOURCE_BYTES / (PACKET_BYTES + 1))
@@ -109,7 +111,7 @@ file_put(const struct tb_slice *s)
 {
 	if (!packet_out_room(out))
 		batch.len = 0;
-	if (!packet_out_put(out, s, 1, s->len, &trailer, 0))
+	if (!packet_out_put(out, PARTS(s, 1, s->len, &trailer, 0)))
 		abort();
 }
 
@@ -154,7 +156,7 @@ round_check_and_reply(void)
 			abort();
 		if (!packet_out_room(out))
 			packet_out_next(out);
-		if (!packet_out_put(out, &s, 1, s.len, &trailer, 0))
+		if (!packet_out_put(out, PARTS(&s, 1, s.len, &trailer, 0)))
 			abort();
 	}
 }

@@ -141,7 +141,8 @@ raw_patch(struct trace_buffer *tb, struct input *in)
 		patch[i].offset = take(in, 2);
 		patch[i].data = take_bytes(in, take(in, 1) & 7, &patch[i].len);
 	}
-	(void)trace_buffer_patch(tb, producer, writer, id, patch, n, more);
+	(void)trace_buffer_patch(tb, producer, writer, id,
+	    &(struct tb_patches){ patch, n, more });
 }
 
 static void

@@ -146,7 +146,8 @@ patch(struct trace_buffer *tb, uint64_t producer, uint32_t writer, uint32_t id,
 	struct tb_patch p = {.offset = offset, .data = (const uint8_t *)text,
 	    .len = strlen(text)};
 
-	return trace_buffer_patch(tb, producer, writer, id, &p, 1, more);
+	return trace_buffer_patch(tb, producer, writer, id,
+	    &(struct tb_patches){ &p, 1, more });
 }
 
 uint64_t

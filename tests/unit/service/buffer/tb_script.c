@@ -508,8 +508,8 @@ op_patch(struct script *s, struct writer *w, const uint8_t *op)
 	id = c->id + (op[6] == 1 ? 100000 : 0);
 	if (op[6] == 0)
 		patch[n - 1].offset = UINT32_MAX - op[5];
-	got = trace_buffer_patch(s->tb, c->producer, c->writer,
-	    id, patch, n, (op[7] & 3) == 0);
+	got = trace_buffer_patch(s->tb, c->producer, c->writer, id,
+	    &(struct tb_patches){ patch, n, (op[7] & 3) == 0 });
 	want = model_patch(s->model, c->producer, c->writer,
 	    id, patch, n, (op[7] & 3) == 0);
 	return got == want || differ(s, "patch is %d, model %d", got, want);

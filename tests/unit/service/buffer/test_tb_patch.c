@@ -104,14 +104,17 @@ patches_are_all_or_nothing(void **state)
 
 	commit(tb, 1, 1, 0, TO_NEXT | PATCH, "a4");
 	commit(tb, 1, 1, 1, FROM_PREV, "b1");
-	assert_false(trace_buffer_patch(tb, 1, 1, 0, p, 2, false));
+	assert_false(trace_buffer_patch(tb, 1, 1, 0,
+	    &(struct tb_patches){ p, 2, false }));
 	trace_buffer_begin_read(tb);
 	expect_end(tb);
 	assert_int_equal(trace_buffer_stats(tb)->patches_failed, 2);
 	p[1].offset = UINT32_MAX;
-	assert_false(trace_buffer_patch(tb, 1, 1, 0, p, 2, false));
+	assert_false(trace_buffer_patch(tb, 1, 1, 0,
+	    &(struct tb_patches){ p, 2, false }));
 	p[1].offset = 1;
-	assert_true(trace_buffer_patch(tb, 1, 1, 0, p, 2, false));
+	assert_true(trace_buffer_patch(tb, 1, 1, 0,
+	    &(struct tb_patches){ p, 2, false }));
 	trace_buffer_begin_read(tb);
 	expect_packet(tb, "y4b1", 0);
 	assert_int_equal(trace_buffer_stats(tb)->patches_succeeded, 2);

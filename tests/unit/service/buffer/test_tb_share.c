@@ -520,8 +520,8 @@ do_patch(struct world *x, uint32_t p, uint32_t i)
 	if (!w->to_patch)
 		return;
 	w->to_patch = false;
-	(void)trace_buffer_patch(x->tb, p + 1, i + 1, w->patch_chunk, &patch,
-	    1, false);
+	(void)trace_buffer_patch(x->tb, p + 1, i + 1, w->patch_chunk,
+	    &(struct tb_patches){ &patch, 1, false });
 }
 
 /* Whole, in order, and whatever is missing before it is told. */

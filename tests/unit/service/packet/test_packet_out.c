@@ -12,6 +12,8 @@
 #include "service/sink/file_sink.h"
 #include "transport/wire/pb_reader.h"
 
+#define PARTS(...) (&(struct packet_parts){ __VA_ARGS__ })
+
 /* A test asks for more memory than there is. */
 const char *__asan_default_options(void);
 const char *
@@ -145,7 +147,7 @@ put(struct packet_out *o, const uint8_t *data, size_t size,
 	struct tb_slice s = { data, size };
 
 	assert_true(packet_out_room(o));
-	return packet_out_put(o, &s, 1, size, t, loss);
+	return packet_out_put(o, PARTS(&s, 1, size, t, loss));
 }
 
 static struct sink_batch
@@ -277,9 +279,9 @@ slices_are_joined(void **state)
 	};
 
 	packet_out_set_batch(file, &b);
-	assert_true(packet_out_put(file, s, 4, 4011, &t, 0));
+	assert_true(packet_out_put(file, PARTS(s, 4, 4011, &t, 0)));
 	take_batch(&p, &b);
-	assert_true(packet_out_put(reply, s, 4, 4011, &t, 0));
+	assert_true(packet_out_put(reply, PARTS(s, 4, 4011, &t, 0)));
 	take_reply(reply, &p);
 	assert_int_equal(p.n, 2);
 	assert_packet(&p, 0, source, 4011, t.bytes, t.len);
@@ -347,13 +349,13 @@ without_memory_the_output_stays_as_it_was(void **state)
 	packet_out_set_batch(file, &b);
 	assert_true(put(file, source, 100, &t, 0));
 	before = b.len;
-	assert_false(packet_out_put(file, NULL, 0, huge, &t, 0));
+	assert_false(packet_out_put(file, PARTS(NULL, 0, huge, &t, 0)));
 	assert_int_equal(b.len, before);
 	assert_true(packet_out_room(file));
 
 	assert_true(put(reply, source, 100, &t, 0));
 	packet_out_reply(reply, &before);
-	assert_false(packet_out_put(reply, NULL, 0, huge, &t, 0));
+	assert_false(packet_out_put(reply, PARTS(NULL, 0, huge, &t, 0)));
 	packet_out_reply(reply, &after);
 	assert_int_equal(after, before);
 	assert_false(packet_out_pending(reply));
@@ -461,7 +463,7 @@ a_large_packet_is_cut_over_replies_and_nothing_comes_between(void **state)
 	for (i = 0; i < 256; i++)
 		s[i] = (struct tb_slice){ source + i * 4096, 4096 };
 	assert_true(put(o, source, 50, &t, 0));
-	assert_true(packet_out_put(o, s, 256, SOURCE_BYTES, &t, 0));
+	assert_true(packet_out_put(o, PARTS(s, 256, SOURCE_BYTES, &t, 0)));
 	while (packet_out_pending(o)) {
 		assert_false(packet_out_room(o));
 		take_reply(o, &p);

@@ -375,6 +375,14 @@ closing_while_busy_writes_what_was_submitted_and_only_says_closed(void **state)
 	assert_file(f, 0, 1300, 0, 2);
 }
 
+static struct file_sink *
+new_path(struct fixture *f, const char *path, struct told *t)
+{
+	struct file_sink_place place = { &f->place, path, -1, -1 };
+
+	return file_sink_new_path(f->l, &place, NULL, &ops, t);
+}
+
 static void
 closing_is_legal_in_every_callback(void **state)
 {
@@ -396,7 +404,7 @@ closing_is_legal_in_every_callback(void **state)
 	memset(&t, 0, sizeof(t));
 	t.l = f->l;
 	t.close_in_opened = true;
-	t.s = file_sink_new_path(f->l, &f->place, "file1", -1, -1, NULL, &ops, &t);
+	t.s = new_path(f, "file1", &t);
 	assert_non_null(t.s);
 	RUN_UNTIL(f, t.closed);
 	assert_int_equal(t.opened, 1);
@@ -409,7 +417,7 @@ a_path_is_created_and_takes_what_came_before_it_was_open(void **state)
 	struct told t = { .l = f->l };
 	char path[] = "file0";
 
-	t.s = file_sink_new_path(f->l, &f->place, path, -1, -1, NULL, &ops, &t);
+	t.s = new_path(f, path, &t);
 	assert_non_null(t.s);
 	memset(path, 'x', sizeof(path) - 1);
 	submit(&t, 5, 3);
@@ -426,7 +434,7 @@ a_path_that_is_refused_is_told_once_and_only_closing_follows(void **state)
 	struct fixture *f = *state;
 	struct told t = { .l = f->l };
 
-	t.s = file_sink_new_path(f->l, &f->place, "../file0", -1, -1, NULL, &ops, &t);
+	t.s = new_path(f, "../file0", &t);
 	assert_non_null(t.s);
 	submit(&t, 5, 3);
 	RUN_UNTIL(f, t.opened);
@@ -463,8 +471,7 @@ a_file_that_is_removed_is_an_error_when_it_is_ours(void **state)
 	struct fixture *f = *state;
 	struct told t = { .l = f->l };
 
-	t.s = file_sink_new_path(f->l, &f->place, "file0", -1, -1, NULL, &ops,
-	    &t);
+	t.s = new_path(f, "file0", &t);
 	assert_non_null(t.s);
 	submit(&t, 5, 3);
 	RUN_UNTIL(f, t.written);
@@ -487,8 +494,7 @@ a_folder_is_looked_up_anew_for_each_file(void **state)
 	f->place.path = f->dir;
 	snprintf(moved, sizeof(moved), "%s.old", f->dir);
 	assert_int_equal(rename(f->dir, moved), 0);
-	t.s = file_sink_new_path(f->l, &f->place, "file0", -1, -1, NULL, &ops,
-	    &t);
+	t.s = new_path(f, "file0", &t);
 	assert_non_null(t.s);
 	RUN_UNTIL(f, t.opened);
 	assert_non_null(strstr(t.open_err, f->dir));
@@ -497,8 +503,7 @@ a_folder_is_looked_up_anew_for_each_file(void **state)
 	assert_int_equal(mkdir(f->dir, 0700), 0);
 	memset(&t, 0, sizeof(t));
 	t.l = f->l;
-	t.s = file_sink_new_path(f->l, &f->place, "file0", -1, -1, NULL, &ops,
-	    &t);
+	t.s = new_path(f, "file0", &t);
 	assert_non_null(t.s);
 	RUN_UNTIL(f, t.opened);
 	assert_string_equal(t.open_err, "");
