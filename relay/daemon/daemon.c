@@ -290,8 +290,10 @@ open_sockets(struct relay_daemon *d, char *err, size_t err_size)
 		return -1;
 	if (!s->dialled)
 		return 0;
-	d->dialled = private_socket_new(d->loop, s->state_dir, STATE_DIR_UPLINK,
-	    dialled_cb, d, err, err_size);
+	d->dialled = private_socket_new(&(struct private_socket_setup){
+	    .loop = d->loop, .state_dir = s->state_dir,
+	    .name = STATE_DIR_UPLINK, .fn = dialled_cb, .arg = d }, err,
+	    err_size);
 	return d->dialled != NULL ? 0 : -1;
 }
 

@@ -36,25 +36,27 @@ accept_cb(struct listener *l, int fd, void *arg)
 }
 
 struct private_socket *
-private_socket_new(struct loop *l, const char *state_dir, const char *name,
-    private_socket_fn fn, void *arg, char *err, size_t err_size)
+private_socket_new(const struct private_socket_setup *setup, char *err,
+    size_t err_size)
 {
 	char path[STATE_DIR_PATH_MAX];
 	struct private_socket *o;
 	struct addr a;
 	mode_t old;
 
-	if (state_dir_path(path, state_dir, name, err, err_size) != 0 ||
+	if (state_dir_path(path, setup->state_dir, setup->name, err,
+	    err_size) != 0 ||
 	    addr_parse(&a, path, err, err_size) != 0)
 		return NULL;
 	if ((o = calloc(1, sizeof(*o))) == NULL) {
 		snprintf(err, err_size, "no memory");
 		return NULL;
 	}
-	o->fn = fn;
-	o->arg = arg;
+	o->fn = setup->fn;
+	o->arg = setup->arg;
 	old = umask(0177);
-	o->listener = listener_new(l, &a, false, accept_cb, o, err, err_size);
+	o->listener = listener_new(setup->loop, &a, false, accept_cb, o, err,
+	    err_size);
 	umask(old);
 	if (o->listener == NULL) {
 		free(o);

@@ -15,10 +15,17 @@ struct private_socket;
 /* fd is a connected, non-blocking socket, the callee's. */
 typedef void (*private_socket_fn)(void *arg, int fd);
 
-/* name: STATE_DIR_...  NULL with a sentence in err. */
-struct private_socket *private_socket_new(struct loop *l, const char *state_dir,
-    const char *name, private_socket_fn fn, void *arg, char *err,
-    size_t err_size)
+struct private_socket_setup {
+	struct loop *loop;
+	const char *state_dir;
+	const char *name; /* STATE_DIR_... */
+	private_socket_fn fn;
+	void *arg;
+};
+
+/* Copies setup.  NULL with a sentence in err. */
+struct private_socket *private_socket_new(
+    const struct private_socket_setup *setup, char *err, size_t err_size)
     MUST_CHECK;
 /* NULL is fine. */
 void private_socket_free(struct private_socket *o);

@@ -67,8 +67,9 @@ status_server_new(struct loop *l, const char *state_dir,
 	}
 	c->loop = l;
 	c->from = *from;
-	c->socket = private_socket_new(l, state_dir, STATE_DIR_CONTROL,
-	    accept_cb, c, err, err_size);
+	c->socket = private_socket_new(&(struct private_socket_setup){
+	    .loop = l, .state_dir = state_dir, .name = STATE_DIR_CONTROL,
+	    .fn = accept_cb, .arg = c }, err, err_size);
 	if (c->socket == NULL) {
 		free(c);
 		return NULL;

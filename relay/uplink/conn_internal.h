@@ -45,7 +45,6 @@ struct uplink_conn {
 	uint64_t sent;      /* the last block's number on this connection */
 	uint64_t sent_ever; /* and on those before */
 	uint64_t acked;
-	bool kicked;        /* turn_cb is deferred */
 	struct uplink_liveness watch;
 	bool watching;      /* timer is armed for it */
 	struct loop_timer *status_timer;
@@ -85,5 +84,6 @@ void uplink_send_acked(struct uplink_conn *l, uint64_t number);
 /* ---- receive.c ---- */
 
 /* A LinkFrame came. */
-void uplink_receive_frame(struct uplink_conn *l, const uint8_t *data, size_t len);
+void uplink_receive_frame(struct uplink_conn *l, const uint8_t *data,
+    size_t len);
 #endif /* RELAY_UPLINK_CONN_INTERNAL_H */

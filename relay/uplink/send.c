@@ -130,7 +130,6 @@ turn_cb(void *arg)
 	struct outbox_block b;
 	size_t bytes = 0;
 
-	l->kicked = false;
 	if (l->state != UL_OPEN)
 		return;
 	rpc_client_gather_segments(l->client, true);
@@ -154,10 +153,8 @@ turn_cb(void *arg)
 void
 uplink_conn_kick(struct uplink_conn *l)
 {
-	if (l->kicked || l->state != UL_OPEN)
-		return;
-	l->kicked = true;
-	loop_defer(l->setup.loop, &l->turn_call, turn_cb, l);
+	if (l->state == UL_OPEN)
+		loop_defer(l->setup.loop, &l->turn_call, turn_cb, l);
 }
 
 void

@@ -146,7 +146,8 @@ its_sockets_are_found_and_are_nobody_elses(void **state)
 	    -1);
 	assert_int_equal(error, ENOENT);
 	assert_non_null(l = loop_new());
-	o = private_socket_new(l, path, STATE_DIR_CONTROL, take_cb, NULL, err,
+	o = private_socket_new(&(struct private_socket_setup){ .loop = l,
+	    .state_dir = path, .name = STATE_DIR_CONTROL, .fn = take_cb }, err,
 	    sizeof(err));
 	assert_non_null(o);
 	assert_int_equal(state_dir_path(at, path, STATE_DIR_CONTROL, err,
@@ -182,7 +183,8 @@ an_answer_of_another_user_is_not_believed(void **state)
 	    sizeof(err)), 0);
 	assert_non_null(l = loop_new());
 	assert_int_equal(seteuid(65534), 0);
-	o = private_socket_new(l, path, STATE_DIR_CONTROL, take_cb, NULL, err,
+	o = private_socket_new(&(struct private_socket_setup){ .loop = l,
+	    .state_dir = path, .name = STATE_DIR_CONTROL, .fn = take_cb }, err,
 	    sizeof(err));
 	assert_int_equal(seteuid(0), 0);
 	assert_non_null(o);
