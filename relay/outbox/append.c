@@ -32,7 +32,7 @@ room(struct outbox *o, struct ob_channel *c, size_t need, bool control)
 			return b;
 		if (!control && o->drop == RELAY_DROP_NEWEST)
 			return NULL;
-		if (!ob_squeeze(o))
+		if (!ob_drop_in_memory(o))
 			return NULL;
 	}
 }
@@ -43,7 +43,7 @@ block_end(struct outbox *o, const struct ob_block *b)
 	return arena_at(&o->arena, b->page) + b->used;
 }
 
-/* Encoded messages, whole ones, which must not be dropped. */
+/* Adds whole encoded messages, which must not be dropped. */
 static void
 append(struct outbox *o, struct ob_channel *c, const uint8_t *head, size_t n,
     const void *data, size_t len)
@@ -61,7 +61,9 @@ append(struct outbox *o, struct ob_channel *c, const uint8_t *head, size_t n,
 	ob_block_add(o, b, n + len);
 }
 
-/* Losses were added at the end of the channel, of so many bytes. */
+/*
+ * Counts bytes of losses at the channel's end; joins them when they are many.
+ */
 static void
 told(struct outbox *o, struct ob_channel *c, size_t bytes)
 {
@@ -70,7 +72,10 @@ told(struct outbox *o, struct ob_channel *c, size_t bytes)
 		ob_compact(o, c);
 }
 
-/* At the end of b, which has room and is armed: what was counted is told. */
+/*
+ * Adds a loss at the end of b, which has room and for which the journal is
+ * armed.
+ */
 static void
 tell(struct outbox *o, struct ob_block *b, const struct link_loss *l)
 {
@@ -80,11 +85,14 @@ tell(struct outbox *o, struct ob_block *b, const struct link_loss *l)
 	n = link_put_message_head(p, LINK_UP_LOSS, len);
 	memcpy(p + n, bytes, len);
 	ob_block_add(o, b, n + len);
-	ob_disarm(o);
+	ob_undo_disarm(o);
 	told(o, b->channel, n + len);
 }
 
-/* A writer, or all of the channel, will say no more: what was pending is lost. */
+/*
+ * Tells what was pending of a writer, or of all (UINT32_MAX), that will say no
+ * more.
+ */
 static void
 tell_pending(struct outbox *o, struct ob_channel *c, uint32_t writer)
 {
@@ -98,18 +106,18 @@ tell_pending(struct outbox *o, struct ob_channel *c, uint32_t writer)
 			ob_overflow(o); /* it is counted with the link */
 			return;
 		}
-		ob_arm_end(o, b);
+		ob_undo_arm_end(o, b);
 		k = ob_count(o);
 		if (count_end(&k, c->id, w, &due)) {
 			ob_count_lost(o, &due);
 			tell(o, b, &due);
 		}
-		ob_disarm(o);
+		ob_undo_disarm(o);
 		ob_forget_empty(o, c);
 	}
 }
 
-/* Nothing more is said on channels that are below it. */
+/* Closes all channels below a number, but for channel 0. */
 static void
 close_below(struct outbox *o, uint64_t below)
 {
@@ -177,7 +185,10 @@ outbox_reserve(struct outbox *o, uint32_t channel, size_t max, bool data)
 	o->reserving = true;
 	o->reserved_data = data;
 	o->reserved_max = (uint32_t)max;
-	/* Without room it is looked at, counted and dropped. */
+	/*
+	 * Without room the message is parsed, counted and dropped when it is
+	 * committed.
+	 */
 	return (o->reserved != NULL ? block_end(o, o->reserved) :
 	    o->unplaced) +
 	    OB_COMMIT_HEAD;
@@ -212,7 +223,10 @@ next_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
 	return false;
 }
 
-/* Tells it.  False: there is no room for that, and the link ends. */
+/*
+ * Tells what next_over() finds.  False: there is no room for that; the link
+ * ends.
+ */
 static bool
 tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
     size_t len)
@@ -257,7 +271,7 @@ note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
 			continue;
 		c->tracked = true;
 		if (o->arena.undo->armed == 0)
-			ob_arm_end(o, b);
+			ob_undo_arm_end(o, b);
 		k = ob_count(o);
 		count_put(&k, c->id, &chunk);
 		if (is_new(c, &k, &chunk, kept))
@@ -266,8 +280,8 @@ note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
 }
 
 /*
- * A message of len bytes, with its head, for which there is no room: what is
- * left of it is added, and tells what is lost.
+ * Adds what is left of a message that has no room, with the loss. message has
+ * its head.
  */
 static void
 drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
@@ -285,12 +299,12 @@ drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
 			ob_overflow(o);
 			return;
 		}
-		ob_arm_end(o, b);
+		ob_undo_arm_end(o, b);
 		note_chunks(o, b, commit, len - OB_COMMIT_HEAD, false);
-		n = ob_strip(o, c, true, ob_cause(o), message, len, o->left);
+		n = ob_drop_chunks(o, c, message, len, o->left);
 		if (ob_block_grow(o, b, n, true))
 			break;
-		ob_uncount(o);
+		ob_undo_now(o);
 		b = NULL;
 	}
 	memcpy(block_end(o, b), o->left, n);
@@ -298,14 +312,15 @@ drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
 		b->bare = false;
 	if (n > 0)
 		ob_block_add(o, b, n);
-	ob_disarm(o);
+	ob_undo_disarm(o);
 	ob_forget_empty(o, c);
 	told(o, c, n);
 }
 
 /*
- * What is told of before it has to stand before it: it is put aside meanwhile.
- * Returns the block that it is at the end of then; NULL: there is no room.
+ * Tells losses that must stand before a message which was written already: it
+ * is put aside meanwhile.  Returns the block at whose end it is then; NULL:
+ * there is no room.
  */
 static struct ob_block *
 put_behind_losses(struct outbox *o, struct ob_block *b, size_t len)
@@ -332,14 +347,14 @@ commit_unplaced(struct outbox *o, uint32_t channel, size_t len)
 		drop(o, c, o->unplaced, OB_COMMIT_HEAD + len);
 		return;
 	}
-	/* No channel can be made: it is counted with the link. */
+	/* No channel can be made: the loss is counted with the link. */
 	ob_old_commit(o, channel, o->unplaced + OB_COMMIT_HEAD, len);
 	ob_overflow(o);
 }
 
 /*
- * A patch, alone in its message, whose chunk was dropped: that is told already,
- * and the collector must not count it again as a patch that failed.
+ * Whether the message is a single patch whose chunk was dropped: that is told
+ * already, and the collector must not count it again as a patch that failed.
  */
 static bool
 is_void(const struct outbox *o, const struct ob_channel *c,
@@ -389,7 +404,7 @@ outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 		note_chunks(o, b, p + OB_COMMIT_HEAD, len, true);
 	}
 	ob_block_add(o, b, OB_COMMIT_HEAD + len);
-	ob_disarm(o);
+	ob_undo_disarm(o);
 	ob_pump(o);
 }
 
@@ -411,7 +426,7 @@ outbox_dropped(struct outbox *o, uint32_t channel,
 		ob_overflow(o);
 		return;
 	}
-	ob_arm_end(o, b);
+	ob_undo_arm_end(o, b);
 	ob_count_lost(o, &l);
 	tell(o, b, &l);
 }

@@ -16,7 +16,7 @@
 #define ARENA_FILE    "outbox"
 #define ARENA_MAGIC   0x3158424fu /* "OBX1" */
 #define ARENA_VERSION 4u
-/* Room in the file is claimed and given back in pieces of this size. */
+/* Disk space for the file is claimed and given back in pieces of this size. */
 #define EXTENT_PAGES  64u
 #define EXTENT_BYTES  ((size_t)EXTENT_PAGES * ARENA_PAGE)
 /* Free memory below this is kept, for the next burst. */
@@ -28,7 +28,7 @@ whole_pages(size_t n)
 	return (n + ARENA_PAGE - 1) & ~(size_t)(ARENA_PAGE - 1);
 }
 
-/* Where the parts of the map begin; the last is where the data does. */
+/* Parts of the map, in their order. */
 enum part { PART_HEAD, PART_CHANNELS, PART_TRACKS, PART_LOSSES, PART_UNDO,
 	PART_DESC, PART_DATA, PARTS };
 
@@ -81,8 +81,8 @@ map(struct arena *a, uint32_t pages)
 }
 
 /*
- * Claims room in the file for bytes from `from` on: a page that is written to
- * and finds none would end the process (SIGBUS).
+ * Claims disk space for bytes from `from` on: a page that is written to and
+ * finds none would end the process (SIGBUS).
  */
 static int
 back(int fd, size_t from, size_t len)
@@ -103,7 +103,9 @@ back(int fd, size_t from, size_t len)
 	return 0;
 }
 
-/* The file's pages, when it is ours, of this boot and sound; else 0. */
+/*
+ * Returns the file's number of pages; 0: not ours, of another boot, or damaged.
+ */
 static uint32_t
 sound(int fd, const char *boot_id)
 {
@@ -124,7 +126,10 @@ sound(int fd, const char *boot_id)
 	return (uint32_t)h.pages;
 }
 
-/* A file anew, with all zero but the magic, which is the caller's last word. */
+/*
+ * Makes the file anew, all zero: the caller writes the magic last, which
+ * commits.
+ */
 static int
 make(struct arena *a, uint32_t pages, char *err, size_t err_size)
 {
@@ -233,7 +238,7 @@ is_backed(const struct arena *a, uint32_t extent)
 	return a->backed[extent / 64] >> (extent % 64) & 1;
 }
 
-/* Room in the file for an extent. */
+/* Claims disk space for an extent, once. */
 static bool
 back_extent(struct arena *a, uint32_t x)
 {
@@ -247,9 +252,9 @@ back_extent(struct arena *a, uint32_t x)
 }
 
 /*
- * There is no room for an extent: all that have none are out of reach, so that
- * everybody reckons with what there is.  None of their pages is taken, and an
- * extent is a word of the map.
+ * Sets aside every extent without disk space, as the file system is full, so
+ * that limits count usable pages only.  No page of such an extent is taken, and
+ * an extent is a word of the map.
  */
 static void
 set_aside(struct arena *a)
@@ -268,7 +273,7 @@ set_aside(struct arena *a)
 	}
 }
 
-/* As soon as there is room for one of them, all may be asked for again. */
+/* Gives all extents back to use as soon as there is disk space for one. */
 static void
 take_back(struct arena *a)
 {
@@ -287,7 +292,7 @@ take_back(struct arena *a)
 	}
 }
 
-/* Room in the file for those pages. */
+/* Claims disk space for pages. */
 static bool
 back_pages(struct arena *a, uint32_t page, uint32_t n)
 {
@@ -323,7 +328,7 @@ arena_take_at(struct arena *a, uint32_t page, uint32_t n)
 	return true;
 }
 
-/* The lowest run, so that little memory is touched. */
+/* First fit, lowest address: so that little memory is touched. */
 static uint32_t
 find_run(const struct arena *a, uint32_t from, uint32_t n)
 {

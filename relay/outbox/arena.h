@@ -34,7 +34,10 @@
 #define ARENA_LOSSES   1024u
 #define ARENA_PAGES_MAX (1u << 20)
 
-/* The link as this end knows it; two of them, one in force. */
+/*
+ * The link as this end knows it.  There are two, of which link_now is in force:
+ * the other is written and then switched to with one store.
+ */
 struct arena_link {
 	uint32_t epoch; /* counts the links; blocks of others are void */
 	uint32_t linked;
@@ -45,7 +48,10 @@ struct arena_link {
 	_Atomic uint64_t last_acked;
 	_Atomic uint64_t sent_bytes; /* of blocks, each once */
 	_Atomic uint64_t received;
-	/* What must not be dropped found no room: it has to begin anew. */
+	/*
+	 * Set when something that must not be dropped found no room: the link
+	 * has to begin anew.
+	 */
 	_Atomic uint32_t overflowed;
 };
 
@@ -61,21 +67,27 @@ struct arena_head {
 	uint64_t lost[3][LINK_LOSS_OF_RELAYS]; /* chunks, packets, bytes */
 };
 
-/* A channel that has said something on this link. */
+/* A channel that was used on this link. */
 struct arena_channel {
 	_Atomic uint32_t epoch; /* 0: free.  Stored last */
 	uint32_t channel;
 	_Atomic uint64_t sent;  /* bytes of its blocks, each once */
-	/* Blocks up to this sequence are not in the spool, or not any more. */
+	/*
+	 * High-water mark: records up to this sequence are not in the spool, or
+	 * not needed there any more.
+	 */
 	_Atomic uint64_t untaken_after;
-	/* What the spool holds of it, up to this sequence. */
+	/* What the spool holds of the channel, up to this sequence. */
 	_Atomic uint64_t spooled_last;
 	uint64_t held_chunks;
 	uint64_t held_packets;
 	uint64_t held_bytes;
 };
 
-/* Chunks in a row that were dropped and counted; of the last one, with what. */
+/*
+ * A run of consecutive chunks that were dropped and counted, and what was
+ * counted with the last one.
+ */
 struct arena_run {
 	uint32_t from;
 	uint32_t to;
@@ -87,7 +99,7 @@ struct arena_run {
 };
 #define ARENA_RUNS 8u
 #define ARENA_BRIDGES 2u
-/* Of a chunk, that are remembered. */
+/* Versions of one chunk that are remembered. */
 #define ARENA_VERSIONS 4u
 
 /*
@@ -102,7 +114,10 @@ struct arena_credit {
 };
 #define ARENA_CREDITS 4u
 
-/* What has to be remembered of a writer to count right (loss_account.h). */
+/*
+ * What is remembered of a writer so that its losses are counted exactly
+ * (loss_account.h).
+ */
 struct arena_track {
 	_Atomic uint32_t epoch; /* 0: free */
 	uint32_t channel;
@@ -138,8 +153,9 @@ struct arena_track {
 	uint32_t versions[ARENA_VERSIONS];
 
 	/*
-	 * Its last version was dropped, and nothing of the writer came since:
-	 * it is lost only if it does not come again.
+	 * A dropped version that may still be replaced: the last one, when
+	 * nothing of the writer has come since.  A loss only if the chunk does
+	 * not come again.
 	 */
 	uint8_t pending;
 	uint8_t continues;
@@ -150,11 +166,12 @@ struct arena_track {
 };
 
 /*
- * What tracks were before chunks of a block were dropped: a process that is
- * killed before what is left of the block stands in its place has told nobody,
- * so its successor drops them once more and must not find them counted.  And
- * before something is added at the end of a block, which tells of what was
- * counted, or has to be known when it is dropped.
+ * Undo log, written ahead of the counts: tracks and totals as they were.
+ * Counts and the block that tells of them stand in different places, and a
+ * process may be killed between two stores.  A kill after the counts and before
+ * the block leaves it armed: the next process rolls back, and counts once more
+ * when it drops the same chunks (BLOCK), or never, as the message never came
+ * (END).
  */
 #define ARENA_UNDO 64u /* tracks at a time */
 #define ARENA_UNDO_BLOCK 0u
@@ -178,7 +195,7 @@ struct arena_undo {
 	} tracks[ARENA_UNDO];
 };
 
-/* A loss of an earlier link that the collector was not told yet. */
+/* A loss of an earlier link that no collector was told yet. */
 struct arena_loss {
 	_Atomic uint32_t full; /* 0: free */
 	struct link_loss loss;
@@ -213,8 +230,8 @@ struct arena {
 	uint64_t *taken;  /* a bit a page */
 	uint64_t *backed; /* a bit an extent: there is room for it in the file */
 	/*
-	 * Pages for which the file system had none: neither free nor anybody's,
-	 * until arena_trim() finds room for some of them.
+	 * Pages without disk space, as the file system is full: neither free
+	 * nor taken, until arena_trim() finds space for some.
 	 */
 	uint32_t set_aside;
 	struct arena_head *head;
@@ -240,16 +257,16 @@ void arena_close(struct arena *a);
 uint32_t arena_take(struct arena *a, uint32_t n) MUST_CHECK;
 /* Whether there is such a run. */
 bool arena_has_run(struct arena *a, uint32_t n);
-/* Those pages, which must be free. */
+/* Takes these pages; false: one of them is not free. */
 bool arena_take_at(struct arena *a, uint32_t page, uint32_t n) MUST_CHECK;
 void arena_give(struct arena *a, uint32_t page, uint32_t n);
 /*
- * Gives the memory of free pages back to the system, and looks whether there is
- * room for those that were set aside.
+ * Gives the memory of free pages back to the system, and looks for disk space
+ * for those that were set aside.
  */
 void arena_trim(struct arena *a);
 
-/* Those that there is room for, taken or not. */
+/* Pages with disk space, or that can have it; taken or not. */
 static inline uint32_t
 arena_usable(const struct arena *a)
 {

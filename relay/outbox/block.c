@@ -5,9 +5,8 @@
 #include "transport/loop/loop.h"
 
 /*
- * How much to take for a block that is begun: a channel that waits for its turn
- * will fill it, and others who begin blocks beside it would keep it from
- * growing.
+ * Pages to take for a block that is begun: one of a channel that waits for its
+ * turn will be filled, and blocks beside it would keep it from growing.
  */
 static uint32_t
 begin_pages(const struct outbox *o, const struct ob_channel *c, uint32_t need)
@@ -115,7 +114,7 @@ ob_block_close(struct outbox *o, struct ob_block *b)
 		b->channel->open = NULL;
 	if (keep == 0)
 		keep = 1;
-	if (keep >= b->pages || b->page == o->spool.gate)
+	if (keep >= b->pages || b->page == o->spool.read_reserve)
 		return;
 	atomic_store_explicit(&ob_desc(o, b)->pages, keep,
 	    memory_order_release);

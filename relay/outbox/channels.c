@@ -4,8 +4,8 @@
 #include "relay/outbox/outbox_internal.h"
 
 /*
- * Channels that have something here, or may yet say more.  Each has an entry
- * in the arena, for the next process.
+ * Channels that have blocks, or may yet get some.  Each has an entry in the
+ * arena, for the next process.
  */
 
 struct ob_channel *

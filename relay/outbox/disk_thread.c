@@ -13,7 +13,7 @@
 
 #include "transport/loop/loop.h"
 
-/* Of address space; what is touched is a few frames. */
+/* Address space; a few frames of it are touched. */
 #define STACK_BYTES (256u * 1024u)
 
 TAILQ_HEAD(job_list, disk_job);
@@ -68,7 +68,10 @@ open_for_writing(struct disk *d, uint64_t segment)
 	struct stat st;
 
 	if (d->fd >= 0 && d->fd_segment == segment) {
-		/* Nobody could read what a file without a name has. */
+		/*
+		 * The file was deleted: what is written to it could not be read
+		 * again.
+		 */
 		if (fstat(d->fd, &st) != 0 || st.st_nlink > 0)
 			return 0;
 		close(d->fd);
@@ -125,7 +128,7 @@ do_write(struct disk *d, struct disk_job *j)
 	j->error = write_all(d->fd, iov, j->offset);
 	if (j->error == 0 && j->sync && fdatasync(d->fd) != 0)
 		j->error = errno;
-	/* Nothing of it may be taken for a record. */
+	/* A part of the record must not pass for a whole one. */
 	if (j->error != 0 && ftruncate(d->fd, (off_t)j->offset) != 0)
 		j->damaged = true;
 }

@@ -4,9 +4,9 @@
 #include "relay/outbox/outbox_internal.h"
 
 /*
- * A block is written anew, without its chunks.  The losses of a writer are
- * added up until something comes that they must stand before: a chunk of it
- * that is kept, or anything but chunks, losses and patches.
+ * Rewrites a block without its chunks.  The losses of a writer are added up
+ * until something comes that they must stand before: a chunk of it that is
+ * kept, or anything but chunks, losses and patches.
  *
  * Losses may take more room than very small chunks: a chunk is only dropped
  * where the new block surely does not get too long.
@@ -119,7 +119,7 @@ ob_patch_is_void(const struct outbox *o, const struct ob_channel *c,
 		else if (f.number == 3 && f.wire == PB_VARINT)
 			chunk = (uint32_t)f.value;
 	}
-	/* What is known to be dropped may be of an older writer of that id. */
+	/* The dropped chunk of that id may be an older writer's. */
 	if (at_end && ob_writer_has_ended(c, writer))
 		return false;
 	return !r.bad && count_was_dropped(&k, c->id, writer, chunk);
@@ -212,25 +212,46 @@ strip_message(struct strip *s, const struct pb_field *m, size_t size)
 	put_raw(s, m->start, size);
 }
 
-size_t
-ob_strip(struct outbox *o, struct ob_channel *c, bool drop, uint32_t cause,
-    const uint8_t *data, size_t len, uint8_t *out)
+uint32_t
+ob_cause(const struct outbox *o)
 {
-	struct strip s = { .o = o, .c = c, .count = ob_count(o), .drop = drop,
-		.cause = cause, .out = out };
+	return o->spool.error[0] != '\0' ? OB_LOSS(DISK) :
+	    OB_LOSS(SPOOL_FULL);
+}
+
+static size_t
+rewrite(struct strip *s, const uint8_t *data, size_t len)
+{
 	struct pb_reader r;
 	struct pb_field f;
 
-	if (drop)
-		c->tracked = true;
-	o->stripped_all = true;
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f)) {
-		s.rest = (size_t)(r.end - r.p);
-		strip_message(&s, &f, (size_t)(r.p - f.start));
+		s->rest = (size_t)(r.end - r.p);
+		strip_message(s, &f, (size_t)(r.p - f.start));
 	}
-	put_losses(&s);
-	return s.len;
+	put_losses(s);
+	return s->len;
+}
+
+size_t
+ob_drop_chunks(struct outbox *o, struct ob_channel *c, const uint8_t *data,
+    size_t len, uint8_t *out)
+{
+	struct strip s = { .o = o, .c = c, .count = ob_count(o), .drop = true,
+		.cause = ob_cause(o), .out = out };
+
+	c->tracked = true;
+	o->stripped_all = true;
+	return rewrite(&s, data, len);
+}
+
+size_t
+ob_join_losses(const uint8_t *data, size_t len, uint8_t *out)
+{
+	struct strip s = { .out = out };
+
+	return rewrite(&s, data, len);
 }
 
 bool

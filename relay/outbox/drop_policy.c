@@ -3,20 +3,13 @@
 #include "relay/outbox/outbox_internal.h"
 
 /*
- * What goes when there is no room: chunks of the channel that takes most of it,
- * a block at a time; what is left of a block joins what was left of the one
- * beside it.
+ * Drops chunks when memory is full, a block at a time, of the channel that
+ * takes most of it.  The rest of a block, which tells of the loss, is joined
+ * with the rest beside it, so that losses do not fill memory themselves.
  */
 
-/* What is left of blocks is joined up to this size. */
+/* Rests are joined up to this size. */
 #define JOIN_BYTES (8u * 1024u)
-
-uint32_t
-ob_cause(const struct outbox *o)
-{
-	return o->spool.error[0] != '\0' ? OB_LOSS(DISK) :
-	    OB_LOSS(SPOOL_FULL);
-}
 
 bool
 ob_can_drop(const struct outbox *o, struct ob_block *b)
@@ -43,7 +36,7 @@ victim_of(struct outbox *o, struct ob_channel *c, bool newest)
 	return NULL;
 }
 
-/* Of the channel that takes most room, in memory and spool. */
+/* Of the channel that takes most memory. */
 static struct ob_block *
 victim(struct outbox *o, bool newest)
 {
@@ -62,7 +55,7 @@ victim(struct outbox *o, bool newest)
 	return found;
 }
 
-/* Whether what is left of a block can be one with this one, beside it. */
+/* Whether the rest of a block can be joined with this one, beside it. */
 static bool
 joins(const struct outbox *o, const struct ob_block *beside)
 {
@@ -71,8 +64,8 @@ joins(const struct outbox *o, const struct ob_block *beside)
 }
 
 /*
- * What is left of b, n bytes of scratch, and the block beside it as one.  Where
- * the newest go first, that is the one behind.
+ * Joins the rest of b, n bytes of scratch, with the rest beside it: the one
+ * behind where the newest go first.
  */
 static bool
 join(struct outbox *o, struct ob_block *b, struct ob_block *beside, size_t n,
@@ -88,7 +81,7 @@ join(struct outbox *o, struct ob_block *b, struct ob_block *beside, size_t n,
 		return false;
 	memcpy(o->rest + (behind ? n : 0), other, len);
 	memcpy(o->rest + (behind ? 0 : len), o->scratch, n);
-	all = ob_strip(o, b->channel, false, 0, o->rest, len + n, o->scratch);
+	all = ob_join_losses(o->rest, len + n, o->scratch);
 	now = ob_block_replace(o, behind ? b : beside, behind ? beside : b,
 	    o->scratch, all);
 	if (now == NULL) {
@@ -101,7 +94,7 @@ join(struct outbox *o, struct ob_block *b, struct ob_block *beside, size_t n,
 	return true;
 }
 
-/* In the place of b, alone or as one with a block beside it. */
+/* Puts the rest in the place of b, alone or joined with one beside it. */
 static bool
 put_rest(struct outbox *o, struct ob_block *b, size_t n)
 {
@@ -123,7 +116,7 @@ ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 {
 	bool kept = true;
 
-	/* Also to join others: that is what makes room then. */
+	/* Joining needs a page, too, and frees two. */
 	if (o->arena.free_pages == 0 && o->spare != ARENA_NONE) {
 		arena_give(&o->arena, o->spare, 1);
 		o->spare = ARENA_NONE;
@@ -137,29 +130,29 @@ ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 }
 
 void
-ob_strip_block(struct outbox *o, struct ob_block *b)
+ob_drop_block(struct outbox *o, struct ob_block *b)
 {
 	size_t n;
 
-	ob_arm(o, b);
-	n = ob_strip(o, b->channel, true, ob_cause(o),
-	    arena_at(&o->arena, b->page), b->used, o->scratch);
+	ob_undo_arm(o, b);
+	n = ob_drop_chunks(o, b->channel, arena_at(&o->arena, b->page),
+	    b->used, o->scratch);
 	if (ob_keep_rest(o, b, n)) {
-		ob_disarm(o);
+		ob_undo_disarm(o);
 	} else {
-		ob_uncount(o);
+		ob_undo_now(o);
 		b->bare = true; /* as good as that: what is left has no room */
 	}
 }
 
 bool
-ob_squeeze(struct outbox *o)
+ob_drop_in_memory(struct outbox *o)
 {
 	struct ob_block *b = victim(o, o->drop == RELAY_DROP_NEWEST);
 
 	if (b == NULL)
 		return false;
-	ob_strip_block(o, b);
+	ob_drop_block(o, b);
 	return true;
 }
 
@@ -174,8 +167,7 @@ ob_compact(struct outbox *o, struct ob_channel *c)
 	if (b == NULL || b->where != OB_ARENA || b == o->reserved)
 		return;
 	bare = b->bare;
-	n = ob_strip(o, c, false, 0, arena_at(&o->arena, b->page), b->used,
-	    o->scratch);
+	n = ob_join_losses(arena_at(&o->arena, b->page), b->used, o->scratch);
 	if (n >= b->used)
 		return;
 	now = ob_block_replace(o, b, b, o->scratch, n);

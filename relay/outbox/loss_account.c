@@ -28,7 +28,7 @@ find(const struct count *k, uint32_t channel, uint32_t writer)
 	return NULL;
 }
 
-/* Where there is none: its place, which may be another's; NULL: none is free. */
+/* The place for a new track, which may be another's; NULL: none is free. */
 static struct arena_track *
 choose(const struct count *k, uint32_t channel, uint32_t writer)
 {
@@ -85,7 +85,10 @@ count_note(struct count *k, uint32_t channel, uint32_t writer)
 	return true;
 }
 
-/* Where more writers change at a time, a kill may have one of them wrong. */
+/*
+ * Notes it if there is room: beyond ARENA_UNDO writers in one step a kill may
+ * have one of them counted wrong.
+ */
 static void
 note(struct count *k, uint32_t channel, uint32_t writer)
 {
@@ -247,7 +250,7 @@ static struct arena_run *
 run_with(struct arena_track *t, const struct count_chunk *c)
 {
 	struct arena_run *r = run_ending(t, c->id - 1);
-	/* It may have been taken for a bridge itself, when it was put. */
+	/* The chunk itself may have been noted as a bridge when it was put. */
 	bool bridged = is_bridge(t, c->id - 1) || is_bridge(t, c->id);
 	bool broke = c->continues && r == NULL && !bridged;
 
@@ -262,8 +265,8 @@ run_with(struct arena_track *t, const struct count_chunk *c)
 }
 
 /*
- * Where the chunk behind was dropped before this one: the packet that goes on
- * there was counted there.  True, when it was.
+ * Joins the run behind, whose first chunk was dropped before this one.  True:
+ * the packet that goes on there was counted there already.
  */
 static bool
 join_behind(struct arena_track *t, struct arena_run *r)
@@ -297,7 +300,10 @@ inside_a_run(const struct arena_track *t, uint32_t chunk)
 	return false;
 }
 
-/* The chunk's last version was counted but for those that are kept. */
+/*
+ * Notes that the chunk's last version was counted, without what kept versions
+ * deliver.
+ */
 static void
 give_credit(struct arena_track *t, uint32_t chunk, bool broke)
 {
@@ -313,8 +319,8 @@ give_credit(struct arena_track *t, uint32_t chunk, bool broke)
 }
 
 /*
- * A version goes that was to deliver a part of a chunk whose last one was
- * counted, with others behind it by now.  False: there is no such.
+ * Drops a kept version of a chunk that was counted without it, with others
+ * behind it by now.  False: there is no such.
  */
 static bool
 take_credit(struct arena_track *t, const struct count_chunk *v,
@@ -349,7 +355,10 @@ take_credit(struct arena_track *t, const struct count_chunk *v,
 	return true;
 }
 
-/* What is lost with it, and was not told yet; it counts as told. */
+/*
+ * Computes what is lost with the chunk and was not told yet, and notes it as
+ * told.
+ */
 static void
 weigh(struct arena_track *t, const struct count_chunk *c, uint32_t cause,
     struct link_loss *loss)
@@ -413,7 +422,7 @@ note_version(struct arena_track *t, const struct count_chunk *c)
 	t->versions[t->kept++] = c->fragments;
 }
 
-/* The chunk is kept, so far. */
+/* Notes a kept chunk that is the middle of a lost packet. */
 static void
 note_bridge(struct arena_track *t, const struct count_chunk *c, bool sent)
 {
@@ -424,7 +433,10 @@ note_bridge(struct arena_track *t, const struct count_chunk *c, bool sent)
 	if (run_ending(t, c->id - 1) == NULL &&
 	    !is_bridge(t, c->id - 1))
 		return;
-	/* What is sent is far behind what is put: one must not hide the other. */
+	/*
+	 * Two bridges: what is sent is far behind what is put, and must not
+	 * hide it.
+	 */
 	t->has_bridge[sent] = true;
 	t->bridge[sent] = c->id;
 	/* The chunk behind may be gone already, and the packet told with it. */
@@ -469,7 +481,10 @@ count_put(struct count *k, uint32_t channel, const struct count_chunk *c)
 	}
 }
 
-/* A version is dropped of a chunk that was not complete: is that a loss now? */
+/*
+ * Drops one version of a chunk that was not complete.  True: that is a loss
+ * now.
+ */
 static bool
 drop_version(struct arena_track *t, const struct count_chunk *c,
     uint32_t cause)

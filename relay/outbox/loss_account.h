@@ -1,11 +1,23 @@
 /*
- * loss_account: what is lost with a chunk that is dropped, to the packet.
+ * loss_account: counts what is lost with a chunk that is dropped, to the
+ * packet.
  *
- * A packet is lost with the chunk it begins in, once; one that began in a
- * chunk that is kept and goes on in one that is dropped is lost with the
- * latter.  A chunk that was scraped before it was complete comes again: then
- * only the last version matters, and what of it an earlier one delivered is
- * not lost.  For that a little is remembered of a writer, in the arena.
+ * A packet is lost with the chunk it begins in, once; one that began in a kept
+ * chunk and goes on in a dropped one is lost with the latter.  A chunk that was
+ * scraped before it was complete comes again: then only the last version
+ * matters, and what an earlier one delivered of it is not lost.  So a little is
+ * remembered of each writer, in the arena, where it survives a kill:
+ *
+ * run: consecutive chunks that were dropped.  A packet across their border is
+ * counted once, and counting a chunk again adds only what is new.
+ *
+ * bridge: a kept chunk inside a lost packet.  If chunks on both its sides are
+ * dropped, the packet is counted on both, and `over` says how many to take
+ * back.
+ *
+ * version, credit: fragments of a chunk that an earlier, kept version delivers.
+ *
+ * pending: the last version was dropped, and the chunk may still come again.
  *
  * Pure; bounded by ARENA_TRACKS (beyond, counts may be a packet too high).
  */
@@ -41,7 +53,7 @@ struct count_chunk {
  */
 bool count_next(struct pb_reader *commit, struct pb_field *f, bool *is_chunk,
     struct count_chunk *c);
-/* The same, chunks alone. */
+/* Steps to the next chunk. */
 bool count_next_chunk(struct pb_reader *commit, struct count_chunk *c);
 
 /*
@@ -50,49 +62,55 @@ bool count_next_chunk(struct pb_reader *commit, struct count_chunk *c);
  */
 bool count_is_over(const struct count *k, uint32_t channel,
     const struct count_chunk *c);
-/* A chunk is put at the end of its channel (also when it is dropped there). */
+/*
+ * Notes a chunk that is put at the end of its channel (also when it is dropped
+ * there).
+ */
 void count_put(struct count *k, uint32_t channel, const struct count_chunk *c);
 /*
- * Notes what is remembered of the writer, before chunks of it are dropped, or
- * its id is another's.  False: there is no room to note one more.  Everything
- * else here notes it where it can.
+ * Copies what is remembered of the writer into the undo log, before chunks of
+ * it are dropped, or its id is another's.  False: the log is full.  All other
+ * functions here do so where they can.
  */
 bool count_note(struct count *k, uint32_t channel, uint32_t writer) MUST_CHECK;
-/* Puts everything back that was noted. */
+/* Restores everything that the log has. */
 void count_undo(struct arena_track *tracks, const struct arena_undo *undo);
-/* Whether no index in it, read back from a file, leads out of its table. */
+/*
+ * Whether all indices in a track that was read from a file are within their
+ * tables.
+ */
 bool count_is_sound(const struct arena_track *t);
-/* A chunk is dropped.  True: *loss is lost with it. */
+/* Counts a chunk that is dropped.  True: *loss is lost with it. */
 bool count_drop(struct count *k, uint32_t channel, const struct count_chunk *c,
     uint32_t cause, struct link_loss *loss);
 /*
- * A chunk is to be sent: it may show that a packet was counted twice
+ * Notes a chunk that is to be sent: it may show that a packet was counted twice
  * (count_twice()).  May be said again, until it was sent.
  */
 void count_bridge(struct count *k, uint32_t channel,
     const struct count_chunk *c);
-/* It is sent. */
+/* Notes a chunk that is sent. */
 void count_sent(struct count *k, uint32_t channel,
     const struct count_chunk *c);
 /*
- * How many of the packets that a loss of the writer tells of were counted
- * twice, as what was sent before it has shown.  They are not owed any more.
+ * How many packets of a loss of the writer were counted twice, as what was sent
+ * before it has shown.  Each is subtracted from one loss only.
  */
 uint32_t count_twice(struct count *k, uint32_t channel, uint32_t writer,
     uint64_t packets);
 /*
- * A writer of which something is pending: this one, or any of the channel for
- * UINT32_MAX.  False: there is none.
+ * Finds a writer of which something is pending: this one, or any of the channel
+ * for UINT32_MAX. False: there is none.
  */
 bool count_next_pending(const struct count *k, uint32_t channel,
     uint32_t *writer);
 /*
- * What was pending of the writer will not come: it is lost.  False: nothing
- * was, or it is told already.
+ * Counts what was pending of the writer, as it will not come again.  False:
+ * nothing was, or it is told already.
  */
 bool count_end(struct count *k, uint32_t channel, uint32_t writer,
     struct link_loss *due);
-/* The writer's id is another one's from here on. */
+/* Forgets what was dropped: the writer's id is another one's from here on. */
 void count_forget(struct count *k, uint32_t channel, uint32_t writer);
 /* Whether the chunk is among those that were dropped last. */
 bool count_was_dropped(const struct count *k, uint32_t channel,

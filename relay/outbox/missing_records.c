@@ -5,12 +5,12 @@
 #include "transport/base/log.h"
 
 /*
- * What the spool should hold of a channel, by the arena's word, but does not was
- * in records that were damaged, cut off or taken away: counted, and told where
+ * Finds records that the spool should hold by the arena's word and does not:
+ * they were damaged, cut off or taken away.  They are counted, and told where
  * they stood.
  */
 
-/* A block with a loss, in the place of the sequence `at`. */
+/* Adds a block with a loss, in the place of the sequence `at`. */
 static int
 insert(struct outbox *o, struct ob_channel *c, struct ob_block *before,
     uint64_t at, const struct link_loss *l)
@@ -48,7 +48,7 @@ insert(struct outbox *o, struct ob_channel *c, struct ob_block *before,
 	return 0;
 }
 
-/* Where sequences are missing: the block behind.  False: nowhere. */
+/* Finds missing sequences: the block behind them.  False: there are none. */
 static bool
 find_gap(const struct ob_channel *c, struct ob_block **behind, uint64_t *at)
 {
@@ -105,7 +105,7 @@ tell_gap(struct outbox *o, struct ob_channel *c)
 }
 
 int
-ob_tell_gaps(struct outbox *o)
+ob_tell_missing(struct outbox *o)
 {
 	struct ob_channel *c;
 

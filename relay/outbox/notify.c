@@ -27,7 +27,7 @@ overflow_cb(void *arg)
 {
 	struct outbox *o = arg;
 
-	/* A reset meanwhile has begun another link. */
+	/* A reset in between has begun another link. */
 	if (arena_link(&o->arena)->overflowed != 0)
 		o->ops->overflow(o->arg);
 }
@@ -35,7 +35,9 @@ overflow_cb(void *arg)
 void
 ob_overflow(struct outbox *o)
 {
-	/* Killed before it begins anew, the next process has to. */
+	/*
+	 * Killed before the link begins anew, the next process has to begin it.
+	 */
 	atomic_store_explicit(&arena_link(&o->arena)->overflowed, 1,
 	    memory_order_release);
 	if (o->loop != NULL)

@@ -22,7 +22,7 @@ begin(struct outbox *o, bool found, char *err, size_t err_size)
 	}
 	if (arena_link(&o->arena)->overflowed != 0)
 		ob_overflow(o);
-	ob_keep_gate(o); /* while what it was is free */
+	ob_keep_read_reserve(o); /* first: others take pages */
 	ob_keep_spare(o);
 	ob_old_pump(o);
 	ob_pump(o);
@@ -40,7 +40,7 @@ init(struct outbox *o, const struct outbox_setup *setup)
 	o->arena.fd = -1;
 	o->spool.dirfd = -1;
 	o->spool.lock = -1;
-	o->spool.gate = ARENA_NONE;
+	o->spool.read_reserve = ARENA_NONE;
 	o->spare = ARENA_NONE;
 	o->spool.next_id = 1;
 	TAILQ_INIT(&o->spool.segments);
@@ -195,8 +195,8 @@ outbox_stats(const struct outbox *o, struct outbox_stats *out)
 
 	memset(out, 0, sizeof(*out));
 	taken = arena_taken(a);
-	if (s->gate != ARENA_NONE && !s->gate_taken)
-		taken -= OB_GATE_PAGES;
+	if (s->read_reserve != ARENA_NONE && !s->read_reserve_used)
+		taken -= OB_READ_RESERVE;
 	if (o->spare != ARENA_NONE)
 		taken--;
 	out->memory_bytes = (uint64_t)taken * ARENA_PAGE;

@@ -1,22 +1,22 @@
 /*
- * outbox: what goes up the link and has not arrived yet: numbered, in memory,
- * then in a spool file; the relay's sending side of the link.
+ * outbox: queues what goes up the link until it has arrived: in memory, then in
+ * a spool on disk.  The relay's sending side of the link.
  *
  * Messages of a channel are gathered in blocks (LinkUpBlock), which keep their
- * order within the channel.  Among channels the one whose turn it is sends
- * next (fair by bytes), its oldest block first; then the block gets its number
- * and stays until it is acknowledged.  Memory is a file that is mapped (arena),
- * so that it outlives the process; over its limit, blocks that were not sent
- * are moved into the spool, of the fullest channel first, and come back when it
- * is their turn.  A block in the spool has a checksum; a torn tail is cut off
- * and counted.  Where both are full, blocks are dropped by the setting: chunks
- * only, everything else of a block stays; a LINK_UP_LOSS stands where they
- * stood.  What cannot be dropped and finds no room makes the link fail
- * (ops->overflow).
+ * order within the channel.  Channels take turns by deficit round robin
+ * (schedule.c); the channel's oldest block gets its number when it is sent, and
+ * stays until it is acknowledged.  Memory is a file that is mapped (arena), so
+ * that it outlives the process; over its limit, blocks that were not sent are
+ * moved into the spool, of the fullest channel first, and are read back when
+ * their turn comes.  A block in the spool has a checksum; a torn tail is cut
+ * off and counted.  Where both are full, blocks are dropped by the setting:
+ * chunks only, everything else of a block stays; a LINK_UP_LOSS stands where
+ * they stood.  When something that cannot be dropped finds no room, the link
+ * fails (ops->overflow).
  *
- * Credit: a channel may have so much on the way that half of what is left of
- * the window stays free for others; one that has nothing there may always send
- * a block that the window has room for.
+ * Credit window: a channel may have so much on the way that half of what is
+ * left of the window stays free for others; one that has nothing there may
+ * always send a block that the window has room for.
  *
  * Belongs to the loop's thread; disk work is done by a thread of its own, for
  * which no call waits.
@@ -38,7 +38,10 @@ struct outbox;
 struct outbox_ops {
 	/* outbox_next() may have something that it had not before. */
 	void (*ready)(void *arg);
-	/* Later: what must not be dropped found no room: the link has to end. */
+	/*
+	 * Called later: something that must not be dropped found no room, so
+	 * the link has to end.
+	 */
 	void (*overflow)(void *arg);
 };
 
@@ -61,7 +64,7 @@ struct outbox_setup {
  */
 struct outbox *outbox_open(const struct outbox_setup *setup, char *err,
     size_t err_size) MUST_CHECK;
-/* What was not acknowledged stays for the next process. */
+/* Keeps what was not acknowledged for the next process. */
 void outbox_close(struct outbox *o);
 
 /* ---- what outlives the process ---- */
@@ -69,7 +72,10 @@ void outbox_close(struct outbox *o);
 struct outbox_state {
 	bool recovered;       /* an earlier process's link goes on */
 	bool resumable;       /* there is a link: a collector knows us */
-	/* It has to end: resumed once more to hear what has arrived, then reset. */
+	/*
+	 * The link has to end: it is resumed once more to hear what has
+	 * arrived, then reset.
+	 */
 	bool overflowed;
 	uint8_t link_id[LINK_ID_BYTES];
 	uint8_t relay_id[LINK_ID_BYTES];
@@ -81,31 +87,32 @@ struct outbox_state {
 };
 void outbox_state(const struct outbox *o, struct outbox_state *out);
 /*
- * A collector took the link as a new one, under the id that it was told when
- * the connection was opened (what was reset since then has another).
+ * Notes that a collector took the link as a new one, under the id that it was
+ * told when the connection was opened (a reset since then has made another).
  */
 void outbox_linked(struct outbox *o, const uint8_t link_id[LINK_ID_BYTES],
     const uint8_t collector_id[LINK_ID_BYTES]);
-/* Down: every block up to number was taken and acted on. */
+/* Notes that every block up to number came down and was acted on. */
 void outbox_set_received(struct outbox *o, uint64_t number);
-/* The number of a new channel; never one that was used on this link. */
+/* Returns the number of a new channel; never one that was used on this link. */
 uint32_t outbox_new_channel(struct outbox *o);
 /*
- * The link is over: everything is dropped, its chunks counted with this cause
- * (LinkLossCause); numbers and the link's id begin anew.  The losses can be
- * told the next collector: outbox_take_old_losses().
+ * Ends the link: everything is dropped, its chunks counted with this cause
+ * (LinkLossCause); numbers and the link's id begin anew.  The next collector
+ * can be told of the losses: outbox_take_old_losses().
  */
 void outbox_reset(struct outbox *o, uint32_t cause);
 /*
- * Up to max of them, once each.  Returns how many: none as long as what the
- * spool had of the old link is being counted; ops->ready() comes afterwards.
+ * Takes up to max losses of earlier links, once each.  Returns how many: none
+ * as long as what the spool had of the old link is being counted; ops->ready()
+ * comes afterwards.
  */
 size_t outbox_take_old_losses(struct outbox *o, struct link_loss *out,
     size_t max);
 
 /* ---- filling it ---- */
 
-/* One message; kinds that are a varint: len 0, value counts. */
+/* Adds one message; kinds that are a varint: len 0, value counts. */
 void outbox_put(struct outbox *o, uint32_t channel, enum link_up kind,
     const void *data, size_t len, uint64_t value);
 /*
@@ -141,12 +148,15 @@ bool outbox_next(struct outbox *o, struct outbox_block *b);
 /* -1: was never sent. */
 int outbox_acked(struct outbox *o, uint64_t number) MUST_CHECK;
 /*
- * Connected anew to a collector that has every block up to `received`: those
- * behind it that had been sent come first.  -1: it cannot have.
+ * Begins a connection to a collector that has every block up to `received`:
+ * sent ones behind it come first. -1: it cannot have.
  */
 int outbox_resume(struct outbox *o, uint64_t received) MUST_CHECK;
 
-/* Of the collector, LinkOpened and LinkFrame.  Totals; -1: more than was sent. */
+/*
+ * Credit from the collector (LinkOpened, LinkFrame): totals. -1: more than was
+ * sent.
+ */
 void outbox_set_window(struct outbox *o, uint64_t bytes);
 int outbox_consumed(struct outbox *o, uint32_t channel, uint64_t bytes)
     MUST_CHECK;

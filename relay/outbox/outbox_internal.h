@@ -1,9 +1,9 @@
 /*
- * outbox_internal: the state of the outbox, and what its files offer each other,
- * lowest first: a file calls only those above it.
+ * outbox_internal: the state of the outbox, and what its files offer each
+ * other, lowest first: a file calls only those above it.
  *
- * Of a channel's blocks, in their order: first those that were sent and wait to
- * be acknowledged, then those in memory that come next, then those in the spool,
+ * A channel's blocks, in their order: first those that were sent and wait to be
+ * acknowledged, then those in memory that come next, then those in the spool,
  * then those in memory behind these; the last one may be open for more.  Each
  * of the four may be empty.
  */
@@ -23,14 +23,14 @@
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
-/* Pages of a block that is begun. */
+/* Pages of a block that is begun, unless more is wanted. */
 #define OB_BEGIN_PAGES 2u
 #define OB_BLOCK_PAGES (LINK_BLOCK_MAX / ARENA_PAGE)
 /* The first pages of an arena that has a spool: room to read one block. */
-#define OB_GATE_PAGES OB_BLOCK_PAGES
+#define OB_READ_RESERVE OB_BLOCK_PAGES
 /* Tag and a length of three bytes, whatever it is. */
 #define OB_COMMIT_HEAD 4u
-/* Bytes that a channel may send in a turn. */
+/* Quantum of the round robin: bytes that a channel may send in a turn. */
 #define OB_QUANTUM (16 * 1024)
 
 #define OB_LOSS(cause) TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_##cause
@@ -72,7 +72,7 @@ struct ob_block {
 	bool gone;       /* freed, as soon as the disk is done with it */
 	uint8_t *buffer; /* READING, to be dropped or counted: owned */
 
-	/* Its record in the spool; segment NULL: it has none. */
+	/* The record in the spool; segment NULL: there is none. */
 	struct ob_segment *segment;
 	uint8_t tag[LINK_ID_BYTES];
 	uint64_t offset;
@@ -81,14 +81,16 @@ struct ob_block {
 	uint32_t packets;
 	uint32_t bytes;
 	bool closes;
-	/* channel is NULL: of a link that is over, to be counted */
+	/*
+	 * For a block of a link that is over, to be counted: channel is NULL.
+	 */
 	uint32_t old_channel;
 	uint32_t old_epoch;
 	uint32_t old_cause;
 };
 TAILQ_HEAD(ob_blocks, ob_block);
 
-/* Where a channel waits for its turn. */
+/* A channel's list of turns. */
 enum ob_turn {
 	OB_TURN_NONE, /* nothing to send */
 	OB_TURN_NEW,  /* had nothing: its first quantum comes soon */
@@ -111,8 +113,9 @@ struct ob_channel {
 	bool tracked;            /* something is remembered of its writers */
 	uint32_t told_bytes;     /* of losses in the open block */
 	/*
-	 * Writers that were unregistered, a bit each: by now their ids may be
-	 * those of others, whose chunks have the same ids.
+	 * Writers that were unregistered, a bit each (a Bloom filter of one
+	 * hash): by now their ids may be those of others, whose chunks have the
+	 * same ids.
 	 */
 	uint8_t ended[OB_WRITERS / 8];
 	struct ob_blocks blocks;
@@ -139,7 +142,7 @@ struct ob_spool {
 	uint64_t next_id;
 	uint32_t n_segments;
 	struct ob_segments segments;
-	struct ob_segment *current; /* where records are added; NULL: a new one */
+	struct ob_segment *current; /* takes records; NULL: a new one */
 	enum relay_fsync fsync;
 	struct loop_timer *sync; /* armed while something is not synced */
 	bool sync_armed;
@@ -149,9 +152,9 @@ struct ob_spool {
 	bool no_punch;           /* room of single records does not come back */
 	uint32_t writing_pages;
 	uint32_t ahead_pages;    /* read, and not sent yet */
-	unsigned dooming;
-	uint32_t gate;           /* a block's pages, to read when none are free */
-	bool gate_taken;
+	unsigned dropping;
+	uint32_t read_reserve;   /* pages to read into when none are free */
+	bool read_reserve_used;
 	uint64_t cut_bytes;
 	uint64_t damaged;
 	struct log_limit log_limit;
@@ -200,7 +203,7 @@ struct outbox {
 
 	/* Room of OB_STRIP_BYTES: of drop_policy.c, and of append.c. */
 	uint8_t *scratch;
-	bool stripped_all; /* ob_strip() left no chunk for want of room to note */
+	bool stripped_all; /* ob_drop_chunks() could note every writer */
 	uint8_t *rest;
 	uint8_t *left;
 
@@ -232,17 +235,17 @@ bool ob_take_back(struct outbox *o, struct count *k, uint32_t channel,
     struct link_loss *loss);
 /*
  * Arms the journal: from here on, until it is disarmed, a kill undoes what is
- * counted, unless something stands in b's place, or b was sent, or its record is
- * not needed any more.
+ * counted, unless something stands in b's place, or b was sent, or its record
+ * is not needed any more.
  */
-void ob_arm(struct outbox *o, const struct ob_block *b);
+void ob_undo_arm(struct outbox *o, const struct ob_block *b);
 /* Arms it until something is added at b's end. */
-void ob_arm_end(struct outbox *o, const struct ob_block *b);
-void ob_disarm(struct outbox *o);
+void ob_undo_arm_end(struct outbox *o, const struct ob_block *b);
+void ob_undo_disarm(struct outbox *o);
 /* Rolls back now, and disarms. */
-void ob_uncount(struct outbox *o);
+void ob_undo_now(struct outbox *o);
 /* Rolls back what an earlier process counted, and did not come to tell. */
-void ob_undo(struct outbox *o);
+void ob_undo_recover(struct outbox *o);
 
 /* ---- schedule.c: which channel sends next ---- */
 
@@ -277,7 +280,7 @@ bool ob_has_room(struct outbox *o);
 /* Keeps a page for what is left of a block, when all else is taken. */
 void ob_keep_spare(struct outbox *o);
 /* Keeps pages to read a block into, when all else is taken. */
-void ob_keep_gate(struct outbox *o);
+void ob_keep_read_reserve(struct outbox *o);
 /* The timer's: gives unused memory back. */
 void ob_trim_cb(void *arg);
 
@@ -318,23 +321,25 @@ struct ob_found {
 int ob_spool_open(struct outbox *o, const struct outbox_setup *setup,
     char *err, size_t err_size) MUST_CHECK;
 void ob_spool_close(struct outbox *o);
-/* After a failure: where the folder is now, should it have been replaced. */
+/*
+ * Looks after a failure whether the folder was replaced, and takes the new one.
+ */
 void ob_spool_find_folder(struct outbox *o);
-/* Adds a block for each record in it; its epoch is 0 when the link is unknown. */
+/* Adds a block for each record; its epoch is 0 when the link is unknown. */
 int ob_spool_scan(struct outbox *o, struct ob_found *f) MUST_CHECK;
 /* Reads or writes the relay's id there; makes one unless it is known. */
 int ob_spool_relay_id(struct outbox *o, bool known) MUST_CHECK;
 
 /* ---- block.c ---- */
 
-/* An open one at the end of its channel, with room.  NULL: there is none. */
+/* Begins a block at the end of its channel, with room.  NULL: there is none. */
 struct ob_block *ob_block_begin(struct outbox *o, struct ob_channel *c,
     size_t need, bool control) MUST_CHECK;
 /* Frees an open block that nothing came to stand in. */
 void ob_forget_empty(struct outbox *o, struct ob_channel *c);
-/* Writes its descriptor, with all that it holds: from here on it outlives us. */
+/* Writes its descriptor: from here on it outlives the process. */
 void ob_block_describe(struct outbox *o, const struct ob_block *b);
-/* Room for need more bytes, where it stands. */
+/* Makes room for need more bytes, where the block stands. */
 bool ob_block_grow(struct outbox *o, struct ob_block *b, size_t need,
     bool control) MUST_CHECK;
 /*
@@ -355,7 +360,7 @@ void ob_block_destroy(struct outbox *o, struct ob_block *b);
 void ob_block_free(struct outbox *o, struct ob_block *b);
 /* Takes it out of what the spool has: memory has it, or it is gone. */
 void ob_not_spooled(struct ob_block *b);
-/* In memory, not sent, and nobody works on it: it may be replaced. */
+/* Whether it may be replaced: in memory, not sent, and nobody works on it. */
 static inline bool
 ob_is_idle(const struct outbox *o, const struct ob_block *b)
 {
@@ -370,15 +375,18 @@ ob_desc(const struct outbox *o, const struct ob_block *b)
 
 /* ---- drop_chunks.c ---- */
 
-/*
- * Messages without their chunks (drop), with the losses in their places; or only
- * with losses that stand side by side added up.  At most LINK_BLOCK_MAX.
- * Returns the bytes; what is dropped is counted with cause.
- */
 #define OB_STRIP_KEPT  (LINK_BLOCK_MAX + 4096u)
 #define OB_STRIP_BYTES (2u * OB_STRIP_KEPT) /* what `out` has room for */
-size_t ob_strip(struct outbox *o, struct ob_channel *c, bool drop,
-    uint32_t cause, const uint8_t *data, size_t len, uint8_t *out);
+/* The cause of what is dropped now: LinkLossCause. */
+uint32_t ob_cause(const struct outbox *o);
+/*
+ * Messages without their chunks, which are counted, with the losses in their
+ * places.  Returns the bytes, at most LINK_BLOCK_MAX.
+ */
+size_t ob_drop_chunks(struct outbox *o, struct ob_channel *c,
+    const uint8_t *data, size_t len, uint8_t *out);
+/* Messages with losses that stand side by side added up.  Returns the bytes. */
+size_t ob_join_losses(const uint8_t *data, size_t len, uint8_t *out);
 /* Whether there is a chunk in it that can be dropped. */
 bool ob_has_chunks(const uint8_t *data, size_t len);
 /*
@@ -391,15 +399,13 @@ bool ob_patch_is_void(const struct outbox *o, const struct ob_channel *c,
 /* ---- drop_policy.c ---- */
 
 /* Drops a block's chunks, and so frees memory.  False: there are none. */
-bool ob_squeeze(struct outbox *o);
-/* Whether it can be dropped, and there is a chunk in it. */
+bool ob_drop_in_memory(struct outbox *o);
+/* Whether the block has chunks and may lose them. */
 bool ob_can_drop(const struct outbox *o, struct ob_block *b);
-/* Writes it anew without its chunks. */
-void ob_strip_block(struct outbox *o, struct ob_block *b);
+/* Rewrites a block without its chunks. */
+void ob_drop_block(struct outbox *o, struct ob_block *b);
 /* Adds up losses that stand side by side at the end of a channel. */
 void ob_compact(struct outbox *o, struct ob_channel *c);
-/* Why things are dropped now: LinkLossCause. */
-uint32_t ob_cause(const struct outbox *o);
 /*
  * The first len bytes of scratch are what is left of b, whose chunks are
  * counted: they take its place.  False: there is no page for them; b is as it
@@ -415,7 +421,7 @@ bool ob_keep_rest(struct outbox *o, struct ob_block *b, size_t len) MUST_CHECK;
  */
 void ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit);
 /* Reads a spooled block to drop its chunks.  False: there is nothing. */
-bool ob_doom(struct outbox *o);
+bool ob_drop_in_spool(struct outbox *o);
 /* Reads a block of an old link, to count it. */
 void ob_read_old(struct outbox *o, struct ob_block *b);
 
@@ -427,20 +433,23 @@ void ob_old_all(struct outbox *o, uint32_t cause);
 void ob_old_add(struct outbox *o, struct ob_block *b, uint32_t channel,
     uint32_t epoch, uint32_t cause);
 /*
- * Of the link that ends now, for want of room to tell it there: a loss of the
- * channel, and the chunks of a CommitDataRequest, which were not counted yet.
+ * Count for the link that ends now, for want of room to tell it there: a loss
+ * of the channel, and the chunks of a CommitDataRequest, which were not counted
+ * yet.
  */
 void ob_old_loss(struct outbox *o, uint32_t channel, struct link_loss *loss);
 void ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
     size_t len);
-/* Counts them, as far as they are in memory. */
+/* Counts blocks of links that are over, as far as they are in memory. */
 void ob_old_pump(struct outbox *o);
 
 /* ---- spool_write.c: from memory to the spool ---- */
 
-/* The folder is open: its thread and timers.  -1 with a sentence. */
+/*
+ * Starts the disk's thread and timers; the folder is open. -1 with a sentence.
+ */
 int ob_spool_start(struct outbox *o, char *err, size_t err_size) MUST_CHECK;
-/* Moves what has to move between memory and spool. */
+/* Moves blocks between memory and spool as the limits ask. */
 void ob_pump(struct outbox *o);
 /* The timer's: writing is tried again. */
 void ob_retry_cb(void *arg);
@@ -448,13 +457,13 @@ void ob_retry_cb(void *arg);
 /* ---- missing_records.c ---- */
 
 /* Tells what is missing in the spool of a link that goes on.  -1: no memory. */
-int ob_tell_gaps(struct outbox *o) MUST_CHECK;
+int ob_tell_missing(struct outbox *o) MUST_CHECK;
 
 /* ---- recover.c ---- */
 
-/* What an earlier process left, into memory.  -1: no memory. */
+/* Restores what an earlier process left. -1: no memory. */
 int ob_recover(struct outbox *o, bool found) MUST_CHECK;
-/* A new link: another id, numbers from 1 on; nothing is on the way. */
+/* Begins a new link: another id, numbers from 1 on; nothing is on the way. */
 int ob_new_link(struct outbox *o) MUST_CHECK;
 
 #endif /* RELAY_OUTBOX_OUTBOX_INTERNAL_H */

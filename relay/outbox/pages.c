@@ -2,12 +2,12 @@
 #include "transport/loop/loop.h"
 
 /*
- * An empty outbox gives its memory back after so long; one whose file system is
- * full looks for room as often.
+ * Delay until an empty outbox gives its memory back, and period in which one
+ * whose file system is full looks for space.
  */
 #define TRIM_MS 1000u
 
-/* What data leaves free, for all that must not be dropped. */
+/* Pages that data leaves free for messages that must not be dropped. */
 static uint32_t
 kept_for_control(const struct outbox *o)
 {
@@ -54,8 +54,8 @@ ob_take_pages(struct outbox *o, uint32_t need, uint32_t want, bool control,
 void
 ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages)
 {
-	if (page == o->spool.gate) {
-		o->spool.gate_taken = false;
+	if (page == o->spool.read_reserve) {
+		o->spool.read_reserve_used = false;
 		return;
 	}
 	arena_give(&o->arena, page, pages);
@@ -78,11 +78,11 @@ ob_keep_spare(struct outbox *o)
 }
 
 void
-ob_keep_gate(struct outbox *o)
+ob_keep_read_reserve(struct outbox *o)
 {
-	if (o->spool.gate == ARENA_NONE && o->spool.disk != NULL &&
-	    arena_take_at(&o->arena, 0, OB_GATE_PAGES))
-		o->spool.gate = 0;
+	if (o->spool.read_reserve == ARENA_NONE && o->spool.disk != NULL &&
+	    arena_take_at(&o->arena, 0, OB_READ_RESERVE))
+		o->spool.read_reserve = 0;
 }
 
 void

@@ -5,11 +5,10 @@
 #include "relay/outbox/outbox_internal.h"
 
 /*
- * Blocks of a link that is over: they are counted, in their order, and gone;
- * those in the spool are read for that.
- * What was lost with them waits in the arena until the next collector is told.
- * A process that is killed meanwhile leaves them to the next one, as their
- * descriptors still tell of the old link.
+ * Counts blocks of links that are over, in their order, and frees them; those
+ * in the spool are read for that.  The losses wait in the arena until the next
+ * collector is told.  After a kill the next process goes on, as descriptors
+ * tell of the old link.
  */
 
 static bool
@@ -19,7 +18,10 @@ same(const struct link_loss *a, const struct link_loss *b)
 	    a->buffer == b->buffer && a->cause == b->cause;
 }
 
-/* Where it is noted, or may be; ARENA_LOSSES: nowhere. */
+/*
+ * The place of a loss in the table, old or new; ARENA_LOSSES: the table is
+ * full.
+ */
 static uint32_t
 place_for(struct outbox *o, const struct link_loss *l)
 {
@@ -98,7 +100,9 @@ ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
 	struct link_loss l;
 	struct pb_reader r;
 
-	/* As if it had been put: of an incomplete one more may come. */
+	/*
+	 * Counted as if it had been put: of an incomplete chunk more may come.
+	 */
 	pb_init(&r, commit, len);
 	while (count_next_chunk(&r, &c)) {
 		if (count_is_over(&k, channel, &c) &&
@@ -143,7 +147,10 @@ count_block(struct outbox *o, const struct ob_block *b, const uint8_t *data,
 	}
 }
 
-/* All blocks of links before this one are counted: what was pending is lost. */
+/*
+ * Counts what was pending, when all blocks of links before this one are
+ * counted.
+ */
 static void
 count_pending(struct outbox *o)
 {

@@ -8,8 +8,8 @@
 #include "transport/base/log.h"
 
 /*
- * What an earlier process left in the arena.  It was ours, but a damaged file
- * must do no harm: nothing in it is believed that is not checked.
+ * Restores what an earlier process left in the arena and the spool.  The file
+ * was ours, but a damaged one must do no harm: whatever is read is checked.
  */
 
 static int
@@ -36,7 +36,7 @@ ob_new_link(struct outbox *o)
 	return 0;
 }
 
-/* Whole messages in data, of len bytes: how many of them. */
+/* Returns the bytes of whole messages at the beginning of data. */
 static uint32_t
 whole(const uint8_t *data, uint32_t len)
 {
@@ -51,8 +51,8 @@ whole(const uint8_t *data, uint32_t len)
 }
 
 /*
- * The block that a descriptor tells of, or NULL; `now` tells whether it is of
- * this link.  Its channel is in old_channel.
+ * Makes the block that a descriptor tells of, or NULL; `now`: of this link.
+ * Its channel is in old_channel.
  */
 static struct ob_block *
 read_desc(struct outbox *o, uint32_t page, bool *now)
@@ -89,7 +89,7 @@ read_desc(struct outbox *o, uint32_t page, bool *now)
 	return b;
 }
 
-/* Sent ones first, by number; then by channel and sequence. */
+/* Orders sent blocks first, by number; then by channel and sequence. */
 static int
 compare(const void *left, const void *right)
 {
@@ -104,7 +104,9 @@ compare(const void *left, const void *right)
 		return a->old_channel < b->old_channel ? -1 : 1;
 	if (a->first != b->first)
 		return a->first < b->first ? -1 : 1;
-	/* Of those that hold the same the one that holds more is newer. */
+	/*
+	 * Of two that hold the same sequences the one that holds more is newer.
+	 */
 	if (a->last != b->last)
 		return a->last > b->last ? -1 : 1;
 	if ((a->where == OB_ARENA) != (b->where == OB_ARENA))
@@ -112,7 +114,7 @@ compare(const void *left, const void *right)
 	return a->version > b->version ? -1 : a->version < b->version;
 }
 
-/* By link, channel and sequence; sent ones are not apart. */
+/* Orders by link, channel and sequence, sent blocks as the others. */
 static int
 compare_old(const void *left, const void *right)
 {
@@ -190,7 +192,7 @@ discard(struct outbox *o, struct ob_block *b)
 	ob_block_destroy(o, b);
 }
 
-/* Those of this link.  Their channels exist, or are made. */
+/* Takes over blocks of this link.  Their channels exist, or are made. */
 static int
 adopt(struct outbox *o, struct ob_block **blocks, size_t n)
 {
@@ -199,7 +201,10 @@ adopt(struct outbox *o, struct ob_block **blocks, size_t n)
 
 	for (i = 0; i < n; i++) {
 		b = blocks[i];
-		/* Two that hold the same: the process died in between. */
+		/*
+		 * Two that hold the same: the process died between writing one
+		 * and deleting the other.
+		 */
 		if (before != NULL && before->old_channel == b->old_channel &&
 		    b->first <= before->last && b->number == 0 &&
 		    before->number == 0) {
@@ -222,7 +227,7 @@ adopt(struct outbox *o, struct ob_block **blocks, size_t n)
 	return 0;
 }
 
-/* Those of an earlier link. */
+/* Takes over blocks of an earlier link. */
 static void
 adopt_old(struct outbox *o, struct ob_block **blocks, size_t n, uint32_t cause)
 {
@@ -242,7 +247,7 @@ adopt_old(struct outbox *o, struct ob_block **blocks, size_t n, uint32_t cause)
 	}
 }
 
-/* Of writers that nothing sound is remembered of, nothing is. */
+/* Clears tracks that fail validation. */
 static void
 check_tracks(struct outbox *o)
 {
@@ -256,7 +261,7 @@ check_tracks(struct outbox *o)
 	}
 }
 
-/* What is remembered of writers, and losses that were not told. */
+/* Takes over tracks, and losses that were not told. */
 static void
 adopt_tables(struct outbox *o)
 {
@@ -377,7 +382,7 @@ recover_arena(struct outbox *o, struct ob_found *f)
 
 	if ((blocks = calloc(o->arena.pages, sizeof(blocks[0]))) == NULL)
 		return -1;
-	ob_undo(o);
+	ob_undo_recover(o);
 	check_tracks(o);
 	n = read_all(o, blocks, &now);
 	qsort(blocks, now, sizeof(blocks[0]), compare);
@@ -409,8 +414,8 @@ ob_recover(struct outbox *o, bool found)
 	if ((ret = ob_spool_scan(o, &f)) == 0 && found)
 		ret = recover_arena(o, &f);
 	if (ret == 0 && o->recovered)
-		ret = ob_tell_gaps(o);
-	/* What is left of them is of links that are over. */
+		ret = ob_tell_missing(o);
+	/* Other records of the spool are of links that are over. */
 	if (f.n > 0)
 		qsort(f.blocks, f.n, sizeof(f.blocks[0]), compare_old);
 	adopt_old(o, f.blocks, f.n, OB_LOSS(GRACE));

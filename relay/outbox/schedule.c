@@ -1,14 +1,14 @@
 #include "relay/outbox/outbox_internal.h"
 
 /*
- * Who sends next, and what becomes of what was sent.
+ * Deficit round robin by bytes, with fq_codel's two lists.
  *
- * Channels take turns by bytes: one whose deficit is above zero sends a block,
- * which may take it far below; when it is not, it gets a quantum and goes to
- * the end of the old ones.  One that had nothing to send for a while waits with
- * the new ones, which come first, for one quantum: so a flush's acknowledgement
- * waits for no flood, and a channel cannot gain by being empty now and then, as
- * it stays among the old ones until its turn has come there.
+ * A channel with a deficit above zero sends a block, which may take it far
+ * below; otherwise it gets a quantum and goes to the end of the old list.  A
+ * channel that had nothing to send waits in the new list, which comes first,
+ * for one quantum: so a flush's acknowledgement waits for no flood.  It cannot
+ * gain by being empty now and then: it stays in the old list until its turn has
+ * come there.
  */
 
 static struct ob_channels *
@@ -54,7 +54,7 @@ turn_of(struct outbox *o, struct ob_channel *c,
     bool (*may_send)(struct outbox *o, struct ob_channel *c))
 {
 	if (c->unsent == NULL || c->unsent->used == 0) {
-		/* Once through the old ones, before it is new again. */
+		/* Once through the old list, before it is new again. */
 		turn_set(o, c, c->turn == OB_TURN_NEW ? OB_TURN_OLD :
 		    OB_TURN_NONE);
 		return PASSES;
@@ -77,7 +77,9 @@ ob_turn_next(struct outbox *o,
 	size_t cannot = 0;
 	struct ob_channel *c;
 
-	/* Each goes to the end: so many in a row are all of them. */
+	/*
+	 * Each goes to the end of its list: so many in a row are all of them.
+	 */
 	while (cannot < o->waiting) {
 		c = TAILQ_FIRST(&o->turns[0]);
 		if (c == NULL)

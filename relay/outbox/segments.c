@@ -5,7 +5,7 @@
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
-/* Files, at most: those that a channel keeps which does not move. */
+/* Files, at most: a channel that does not move may keep one record in each. */
 #define SEGMENTS_MAX 4096u
 
 static void

@@ -3,7 +3,7 @@
 #include "relay/outbox/loss_account.h"
 #include "relay/outbox/outbox_internal.h"
 
-/* Bytes that a channel has at the collector, or on the way there. */
+/* Bytes of the channel on the way, or at the collector and not yet applied. */
 static uint64_t
 sent_by(const struct ob_channel *c)
 {
@@ -11,7 +11,7 @@ sent_by(const struct ob_channel *c)
 	    c->consumed;
 }
 
-/* How much more it may send, but for a first block. */
+/* Credit left to the channel; it does not count for a first block. */
 static uint64_t
 credit_of(const struct outbox *o, const struct ob_channel *c)
 {
@@ -34,7 +34,7 @@ has_credit(const struct outbox *o, const struct ob_channel *c, uint32_t len)
 	return sent_by(c) == 0 || len <= credit_of(o, c);
 }
 
-/* What is sent stays in memory: it must leave room for what comes. */
+/* Sent blocks stay in memory: they must leave room for what comes. */
 static bool
 has_memory(const struct outbox *o, const struct ob_block *b)
 {
@@ -55,7 +55,7 @@ can_send(struct outbox *o, struct ob_channel *c)
 	return b->where == OB_ARENA || b->where == OB_WRITING;
 }
 
-/* Says it of each chunk of the block, of whose writer something is remembered. */
+/* Calls say() for each chunk of the block. */
 static void
 note_chunks(struct outbox *o, const struct ob_block *b,
     void (*say)(struct count *k, uint32_t channel,
@@ -76,7 +76,10 @@ note_chunks(struct outbox *o, const struct ob_block *b,
 	}
 }
 
-/* The block with its losses put right; returns bytes, 0: they are. */
+/*
+ * Copies the block with its losses put right; returns bytes, 0: nothing to
+ * change.
+ */
 static size_t
 put_right(struct outbox *o, const struct ob_block *b, uint8_t *out)
 {
@@ -109,9 +112,9 @@ put_right(struct outbox *o, const struct ob_block *b, uint8_t *out)
 }
 
 /*
- * What is sent may show that a packet which was lost before it was counted once
- * more behind it.  It is taken back from what is told of that, as no other loss
- * of the writer may follow.  Returns the block, or the one in its place.
+ * Takes packets back from the losses in a block that is to be sent, when what
+ * was sent before shows that they were counted twice; no later loss of the
+ * writer may follow that could.  Returns the block, or the one in its place.
  */
 static struct ob_block *
 settle_losses(struct outbox *o, struct ob_block *b)
@@ -119,16 +122,16 @@ settle_losses(struct outbox *o, struct ob_block *b)
 	struct ob_block *now = NULL;
 	size_t len = 0;
 
-	ob_arm(o, b);
+	ob_undo_arm(o, b);
 	note_chunks(o, b, count_bridge);
-	/* With no room for another one, a packet too many may be told. */
+	/* Without room for the copy, a packet too many may be told. */
 	if (arena_has_run(&o->arena, b->pages))
 		len = put_right(o, b, o->scratch);
 	if (len > 0)
 		now = ob_block_replace(o, b, b, o->scratch, len);
 	if (len > 0 && now == NULL)
-		ob_uncount(o);
-	ob_disarm(o);
+		ob_undo_now(o);
+	ob_undo_disarm(o);
 	return now != NULL ? now : b;
 }
 
@@ -188,12 +191,15 @@ outbox_next(struct outbox *o, struct outbox_block *out)
 		b = c->unsent;
 		if (c->tracked) {
 			b = settle_losses(o, b);
-			/* What is lost of a chunk depends on what was sent. */
-			ob_arm(o, b);
+			/*
+			 * Later losses of a chunk depend on what was sent of
+			 * it.
+			 */
+			ob_undo_arm(o, b);
 			note_chunks(o, b, count_sent);
 		}
 		mark_sent(o, b);
-		ob_disarm(o);
+		ob_undo_disarm(o);
 	}
 	out->number = b->number;
 	out->channel = b->channel->id;
@@ -248,7 +254,7 @@ outbox_consumed(struct outbox *o, uint32_t channel, uint64_t bytes)
 {
 	struct ob_channel *c = ob_channel_find(o, channel);
 
-	if (c == NULL) /* one that is over, or was never: nothing depends on it */
+	if (c == NULL) /* over, or never used: nothing depends on it */
 		return channel <= o->arena.head->last_channel ? 0 : -1;
 	if (bytes > c->entry->sent)
 		return -1;

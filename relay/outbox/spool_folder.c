@@ -21,12 +21,12 @@
 #define SEGMENT_MIN   (128u * 1024u)
 #define SEGMENT_MAX   (8u * 1024u * 1024u)
 
-/* On success the descriptors of the folder and of its lock. */
+/* Opens and locks the folder. fds: of the folder and of its lock. */
 static int
 open_folder(const char *dir, int fds[2], char *err, size_t err_size)
 {
 	fds[1] = -1;
-	/* Where it cannot be made, opening it says why. */
+	/* If it cannot be made, opening it says why. */
 	(void)mkdir(dir, 0700);
 	fds[0] = state_dir_open_ours("spool", dir, err, err_size);
 	if (fds[0] < 0)

@@ -9,7 +9,7 @@
 
 const uint8_t spool_dead[SPOOL_DEAD_BYTES] = { 'D', 'E', 'A', 'D' };
 
-/* Eight bytes at a time: [k][b] is b followed by k zero bytes. */
+/* Slicing by eight: [k][b] is b followed by k zero bytes. */
 static uint32_t table[8][256];
 static pthread_once_t table_once = PTHREAD_ONCE_INIT;
 
@@ -110,7 +110,7 @@ is_zero(const uint8_t *p, size_t n)
 	return n == 0;
 }
 
-/* Also of one that is dead: its block is still there. */
+/* The length of a dead record's block, which is still there. */
 static uint32_t
 dead_len(const uint8_t in[SPOOL_HEAD_BYTES])
 {

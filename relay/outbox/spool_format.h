@@ -2,10 +2,11 @@
  * spool_format: the bytes of the spool's files.
  *
  * A file (segment) is a row of records that begin at multiples of SPOOL_ALIGN:
- * a head, then a block.  What is not needed any more is punched out, or marked
- * as dead: a reader steps over zeros.  A head has a checksum of its own, of the
- * block, and a tag that only the relay knows: blocks hold what producers wrote,
- * who must not be able to make something that passes for a record.
+ * a head, then a block.  A record that is not needed any more is punched out,
+ * or gets a tombstone; a reader steps over zeros.  A head has a checksum of its
+ * own, of the block, and a tag that only the relay knows: blocks hold what
+ * producers wrote, who must not be able to make something that passes for a
+ * record.
  *
  * Pure; the bytes may be anything.  Numbers are little-endian.
  */
@@ -29,7 +30,7 @@ struct spool_record {
 	uint64_t last;
 	uint64_t time_ms;
 	bool closes;                /* there is a LINK_UP_CLOSE in it */
-	/* What is lost with it at least, if it cannot be read. */
+	/* At least so much is lost with it, if it cannot be read. */
 	uint32_t chunks;
 	uint32_t packets;
 	uint32_t bytes;
@@ -49,11 +50,11 @@ void spool_put_head(uint8_t out[SPOOL_HEAD_BYTES],
     const struct spool_record *r);
 enum spool_head spool_read_head(const uint8_t in[SPOOL_HEAD_BYTES],
     struct spool_record *r);
-/* Overwrites the first bytes of a head. */
+/* The tombstone, which overwrites the first bytes of a head. */
 #define SPOOL_DEAD_BYTES 4u
 extern const uint8_t spool_dead[SPOOL_DEAD_BYTES];
 
-/* What a record takes in its file. */
+/* Bytes that a record takes in its file. */
 static inline uint64_t
 spool_size(uint32_t len)
 {

@@ -6,14 +6,17 @@
 #include "transport/loop/loop.h"
 
 /*
- * From the spool back into memory: what is sent next, some blocks ahead; what
- * is dropped, into a buffer of its own, to be counted; and what an old link
- * left, the same.
+ * Reads blocks back from the spool: into the arena what is sent next, some
+ * blocks ahead (read-ahead); into a buffer of its own what is to be dropped or
+ * counted.
  */
 
-/* Blocks of a channel that are read ahead, and those to be dropped. */
+/*
+ * Blocks of a channel that are read ahead, and reads at a time of those to be
+ * dropped.
+ */
 #define AHEAD_BLOCKS 6u
-#define DOOM_BLOCKS  4u
+#define DROPS_MAX  4u
 
 static struct disk_job *
 read_job(struct outbox *o, struct ob_block *b, uint8_t *into,
@@ -39,9 +42,10 @@ read_job(struct outbox *o, struct ob_block *b, uint8_t *into,
 	return j;
 }
 
-/* What stands in a block's place when it cannot be read.  Returns bytes. */
+/* Writes a loss in the place of a block that cannot be read.  Returns bytes. */
 static size_t
-epitaph(struct outbox *o, const struct ob_block *b, int error, uint8_t *out)
+put_read_loss(struct outbox *o, const struct ob_block *b, int error,
+    uint8_t *out)
 {
 	struct link_loss l = {
 		.cause = error != 0 ? OB_LOSS(DISK) : OB_LOSS(SPOOL_DAMAGED),
@@ -65,8 +69,8 @@ epitaph(struct outbox *o, const struct ob_block *b, int error, uint8_t *out)
 }
 
 /*
- * Up to where no record is needed, once b's is not.  Older ones may be, which
- * were passed over as there was nothing to drop in them.
+ * The channel's high-water mark once b's record is not needed.  Older records
+ * may be, which were passed over as there was nothing to drop in them.
  */
 static uint64_t
 untaken_without(const struct ob_block *b)
@@ -79,8 +83,8 @@ untaken_without(const struct ob_block *b)
 }
 
 /*
- * The record of a block with these sums is not needed: its place in the order
- * is taken by memory, or by nothing.
+ * Notes that a record with these sums is not needed: its place in the order is
+ * taken by memory, or by nothing.
  */
 static void
 taken(struct arena_channel *e, uint64_t untaken_after,
@@ -107,8 +111,8 @@ fetched(struct disk_job *j)
 		return;
 	}
 	if (j->error != 0 || j->damaged) {
-		/* Of an old link, too: it is counted, and then skipped. */
-		b->used = (uint32_t)epitaph(o, b, j->error,
+		/* Also for an old link: the loss is counted. */
+		b->used = (uint32_t)put_read_loss(o, b, j->error,
 		    arena_at(&o->arena, b->page));
 		b->bare = true;
 	}
@@ -125,8 +129,8 @@ fetched(struct disk_job *j)
 }
 
 /*
- * Pages to read a block into; the gate's, when it has to be.  Not those that
- * are kept for what is left of blocks: it could not be kept then.
+ * Pages to read a block into; the reserve, when all others are taken.  Not
+ * those that are kept for what is left of blocks: that could not be kept then.
  */
 static bool
 pages_for(struct outbox *o, struct ob_block *b)
@@ -135,10 +139,11 @@ pages_for(struct outbox *o, struct ob_block *b)
 	uint32_t page, pages;
 
 	page = ob_take_pages(o, ob_pages(b->length), 0, false, &pages);
-	if (page == ARENA_NONE && s->gate != ARENA_NONE && !s->gate_taken) {
-		s->gate_taken = true;
-		page = s->gate;
-		pages = OB_GATE_PAGES;
+	if (page == ARENA_NONE && s->read_reserve != ARENA_NONE &&
+	    !s->read_reserve_used) {
+		s->read_reserve_used = true;
+		page = s->read_reserve;
+		pages = OB_READ_RESERVE;
 	}
 	if (page == ARENA_NONE)
 		return false;
@@ -196,11 +201,11 @@ ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit)
 /* ---- to be dropped ---- */
 
 /*
- * What is left of b stands in its place before its record is given up, and
- * where nothing is left the record is given up first: killed in between, the
- * next process finds one or the other, and what was counted is undone where it
- * is the record.  So it is here where there is not a page: this link cannot be
- * kept then, and the record is counted with all that is left of it.
+ * Puts what is left of b in its place, and gives up its record.  The rest is
+ * written first; with no rest the record goes first: a kill in between leaves
+ * one or the other, and the undo log rolls back when the record is left.  So it
+ * does without a page for the rest: then the link must end, and the record is
+ * counted with it.
  */
 static void
 replace_record(struct outbox *o, struct ob_block *b, size_t n)
@@ -212,7 +217,7 @@ replace_record(struct outbox *o, struct ob_block *b, size_t n)
 	if (n == 0)
 		taken(e, untaken_after, &sums);
 	if (!ob_keep_rest(o, b, n)) {
-		ob_uncount(o);
+		ob_undo_now(o);
 		ob_overflow(o);
 	} else if (n > 0) {
 		taken(e, untaken_after, &sums);
@@ -220,14 +225,14 @@ replace_record(struct outbox *o, struct ob_block *b, size_t n)
 }
 
 static void
-doomed(struct disk_job *j)
+read_to_drop(struct disk_job *j)
 {
 	struct ob_block *b = j->arg;
 	struct outbox *o = j->owner;
 	struct ob_channel *c = b->channel;
 	size_t n;
 
-	o->spool.dooming--;
+	o->spool.dropping--;
 	b->where = OB_SPOOLED;
 	if (b->gone) {
 		ob_segment_release(o, b);
@@ -236,47 +241,50 @@ doomed(struct disk_job *j)
 		return;
 	}
 	if (c == NULL) {
-		/* A reset came in between: it is counted as part of that. */
+		/*
+		 * A reset came in between: the block is counted with the old
+		 * link.
+		 */
 		free(b->buffer);
 		b->buffer = NULL;
 		free(j);
 		return;
 	}
-	ob_arm(o, b);
-	n = ob_strip(o, c, true, ob_cause(o), b->buffer,
+	ob_undo_arm(o, b);
+	n = ob_drop_chunks(o, c, b->buffer,
 	    j->error != 0 || j->damaged ? 0 : b->length, o->scratch);
 	if (j->error != 0 || j->damaged)
-		n = epitaph(o, b, j->error, o->scratch);
+		n = put_read_loss(o, b, j->error, o->scratch);
 	free(b->buffer);
 	b->buffer = NULL;
 	c->spooled_bytes += spool_size(b->length);
 	replace_record(o, b, n);
-	ob_disarm(o);
+	ob_undo_disarm(o);
 	free(j);
 }
 
 static bool
-doom(struct outbox *o, struct ob_block *b)
+drop_spooled(struct outbox *o, struct ob_block *b)
 {
 	struct disk_job *j;
 
 	if ((b->buffer = malloc(b->length)) == NULL)
 		return false;
-	if ((j = read_job(o, b, b->buffer, doomed)) == NULL) {
+	if ((j = read_job(o, b, b->buffer, read_to_drop)) == NULL) {
 		free(b->buffer);
 		b->buffer = NULL;
 		return false;
 	}
 	b->where = OB_READING;
 	b->channel->spooled_bytes -= spool_size(b->length);
-	o->spool.dooming++;
+	o->spool.dropping++;
 	disk_submit(o->spool.disk, j);
 	return true;
 }
 
 /*
- * The oldest of a channel with something to drop in it.  What was read to be
- * sent is older than what is in the spool, and goes first.
+ * The oldest block of a channel with something to drop in it.  What was read to
+ * be sent is older than what is in the spool, and goes first.
  */
 static struct ob_block *
 oldest_of(struct outbox *o, const struct ob_channel *c)
@@ -292,14 +300,17 @@ oldest_of(struct outbox *o, const struct ob_channel *c)
 }
 
 bool
-ob_doom(struct outbox *o)
+ob_drop_in_spool(struct outbox *o)
 {
 	struct ob_block *found = NULL, *b;
 	struct ob_channel *c;
 	uint64_t most = 0;
 
-	/* Of a link that ends all is counted, and nothing dropped any more. */
-	if (o->spool.dooming >= DOOM_BLOCKS ||
+	/*
+	 * When the link ends everything is counted, so nothing is dropped any
+	 * more.
+	 */
+	if (o->spool.dropping >= DROPS_MAX ||
 	    arena_link(&o->arena)->overflowed != 0)
 		return false;
 	TAILQ_FOREACH (c, &o->channels, all) {
@@ -313,8 +324,8 @@ ob_doom(struct outbox *o)
 	if (found == NULL)
 		return false;
 	if (found->where == OB_SPOOLED)
-		return doom(o, found);
-	ob_strip_block(o, found);
+		return drop_spooled(o, found);
+	ob_drop_block(o, found);
 	return true;
 }
 
@@ -328,7 +339,7 @@ read_old(struct disk_job *j)
 
 	b->where = OB_ARENA;
 	if (j->error != 0 || j->damaged)
-		b->used = (uint32_t)epitaph(o, b, j->error, b->buffer);
+		b->used = (uint32_t)put_read_loss(o, b, j->error, b->buffer);
 	free(j);
 	ob_ready(o);
 }

@@ -8,9 +8,10 @@
 #include "transport/loop/loop.h"
 
 /*
- * From memory to the spool.  So much of the memory is kept free that a burst
- * finds room while the disk works.  Of the channel that takes most memory the
- * oldest goes first, but what it will send next stays.
+ * Moves blocks from memory to the spool.  Low-water mark: 5/16 of the memory
+ * are kept free, so that a burst finds room while the disk works.  The oldest
+ * block of the channel that takes most memory goes first, but what that will
+ * send next stays.
  */
 
 #define SYNC_MS  1000u
@@ -24,12 +25,12 @@ want_spill(struct outbox *o)
 
 	if (soon < usable / 4 + usable / 16)
 		return true;
-	/* Or what is free is in pieces. */
+	/* Or free pages are in pieces. */
 	return o->spool.writing_pages == 0 &&
 	    !arena_has_run(&o->arena, OB_BLOCK_PAGES);
 }
 
-/* The block of a channel that goes next; NULL: none. */
+/* The block of a channel that would be moved next; NULL: none. */
 static struct ob_block *
 next_of(const struct outbox *o, const struct ob_channel *c)
 {
@@ -62,7 +63,7 @@ next_to_spill(struct outbox *o)
 	return found;
 }
 
-/* What there is to lose with the block, should it not be readable. */
+/* Sums up what is lost with the block if its record cannot be read. */
 static void
 sum_up(const struct outbox *o, struct ob_block *b)
 {
@@ -113,7 +114,7 @@ ob_retry_cb(void *arg)
 	ob_pump(o);
 }
 
-/* The spool has it now, and memory need not. */
+/* Frees the memory of a block that the spool has. */
 static void
 moved(struct outbox *o, struct ob_block *b)
 {
@@ -220,7 +221,7 @@ fits(const struct ob_spool *s, const struct ob_block *b)
 	return s->used + spool_size(b->used) <= s->limit;
 }
 
-/* Towards the spool, or out of it.  False: there is nothing to do now. */
+/* Moves a block to the spool, or drops one there.  False: nothing to do now. */
 static bool
 move_one(struct outbox *o)
 {
@@ -231,12 +232,12 @@ move_one(struct outbox *o)
 		return false;
 	if (fits(&o->spool, b))
 		return spill(o, b);
-	return o->drop == RELAY_DROP_OLDEST && ob_doom(o);
+	return o->drop == RELAY_DROP_OLDEST && ob_drop_in_spool(o);
 }
 
 /*
  * Nothing can be sent: every channel goes on in the spool, and blocks that an
- * earlier process left lie where the gate should be.
+ * earlier process left lie in the pages that are kept to read into.
  */
 static bool
 is_stuck(const struct outbox *o)
@@ -244,8 +245,8 @@ is_stuck(const struct outbox *o)
 	const struct ob_spool *s = &o->spool;
 	const struct ob_channel *c;
 
-	if (s->gate != ARENA_NONE || s->used == 0 || s->writing_pages > 0 ||
-	    s->dooming > 0 || !TAILQ_EMPTY(&o->sent))
+	if (s->read_reserve != ARENA_NONE || s->used == 0 ||
+	    s->writing_pages > 0 || s->dropping > 0 || !TAILQ_EMPTY(&o->sent))
 		return false;
 	TAILQ_FOREACH (c, &o->channels, all)
 		if (c->unsent != NULL && c->unsent->where != OB_SPOOLED)
@@ -253,9 +254,9 @@ is_stuck(const struct outbox *o)
 	return true;
 }
 
-/* Writes blocks that lie in the gate's place anew, elsewhere. */
+/* Writes blocks that lie in the read reserve anew, elsewhere. */
 static void
-move_out_of_gate(struct outbox *o)
+clear_read_reserve(struct outbox *o)
 {
 	struct ob_block *b, *next, *now;
 	struct ob_channel *c;
@@ -265,7 +266,7 @@ move_out_of_gate(struct outbox *o)
 		for (b = TAILQ_FIRST(&c->blocks); b != NULL; b = next) {
 			next = TAILQ_NEXT(b, link);
 			bare = b->bare;
-			if (b->page >= OB_GATE_PAGES || !ob_is_idle(o, b))
+			if (b->page >= OB_READ_RESERVE || !ob_is_idle(o, b))
 				continue;
 			now = ob_block_replace(o, b, b,
 			    arena_at(&o->arena, b->page), b->used);
@@ -274,22 +275,25 @@ move_out_of_gate(struct outbox *o)
 		}
 }
 
-/* Where there is no other place for them, data goes until there is. */
+/*
+ * Frees the read reserve; drops data while there is no other place for its
+ * blocks.
+ */
 static void
-make_gate(struct outbox *o)
+make_read_reserve(struct outbox *o)
 {
 	do {
-		move_out_of_gate(o);
-		ob_keep_gate(o);
-	} while (o->spool.gate == ARENA_NONE && ob_squeeze(o));
-	if (o->spool.gate != ARENA_NONE)
+		clear_read_reserve(o);
+		ob_keep_read_reserve(o);
+	} while (o->spool.read_reserve == ARENA_NONE && ob_drop_in_memory(o));
+	if (o->spool.read_reserve != ARENA_NONE)
 		ob_ready(o);
 }
 
 bool
 outbox_is_busy(struct outbox *o)
 {
-	if ((o->spool.writing_pages == 0 && o->spool.dooming == 0) ||
+	if ((o->spool.writing_pages == 0 && o->spool.dropping == 0) ||
 	    ob_has_room(o))
 		return false;
 	o->wanted = true;
@@ -306,14 +310,14 @@ ob_pump(struct outbox *o)
 	o->pumping = true;
 	do {
 		ob_old_pump(o);
-		ob_keep_gate(o);
+		ob_keep_read_reserve(o);
 		while (move_one(o))
 			;
 	} while (o->synchronous && disk_reap(s->disk) > 0);
 	if (is_stuck(o))
-		make_gate(o);
+		make_read_reserve(o);
 	o->pumping = false;
-	/* Those who were put off: there is room, or no hope for any. */
+	/* Producers that were put off: there is room, or no hope for any. */
 	if (o->wanted && !outbox_is_busy(o)) {
 		o->wanted = false;
 		ob_ready(o);
@@ -334,7 +338,7 @@ ob_spool_start(struct outbox *o, char *err, size_t err_size)
 {
 	struct ob_spool *s = &o->spool;
 
-	o->arena.set_apart = OB_GATE_PAGES;
+	o->arena.set_apart = OB_READ_RESERVE;
 	s->disk = disk_new(o->loop, s->dirfd, o->synchronous, reap, o);
 	if (o->loop != NULL) {
 		s->sync = loop_timer_new(o->loop, ob_segment_sync_cb, o);

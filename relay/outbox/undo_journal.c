@@ -4,9 +4,8 @@
 #include "relay/outbox/outbox_internal.h"
 
 /*
- * What is counted, and what tells of it, stand in different places, and a
- * process may be killed between them.  So what the counts were is noted first;
- * the next process puts it back, unless what tells of them came to stand.
+ * Undo log for counts: what they were is written ahead of a change, and the
+ * next process rolls back unless the message that tells of them came to stand.
  */
 
 struct count
@@ -59,7 +58,7 @@ note(struct outbox *o, const struct ob_block *b, uint32_t kind)
 }
 
 void
-ob_arm(struct outbox *o, const struct ob_block *b)
+ob_undo_arm(struct outbox *o, const struct ob_block *b)
 {
 	struct arena_undo *u = note(o, b, ARENA_UNDO_BLOCK);
 
@@ -67,7 +66,7 @@ ob_arm(struct outbox *o, const struct ob_block *b)
 }
 
 void
-ob_arm_end(struct outbox *o, const struct ob_block *b)
+ob_undo_arm_end(struct outbox *o, const struct ob_block *b)
 {
 	struct arena_undo *u = note(o, b, ARENA_UNDO_END);
 
@@ -75,12 +74,12 @@ ob_arm_end(struct outbox *o, const struct ob_block *b)
 }
 
 void
-ob_disarm(struct outbox *o)
+ob_undo_disarm(struct outbox *o)
 {
 	atomic_store_explicit(&o->arena.undo->armed, 0, memory_order_release);
 }
 
-/* The block is still where it was: described in the arena... */
+/* The block is described in the arena as it was ... */
 static const struct arena_desc *
 in_arena(const struct outbox *o, const struct arena_undo *u)
 {
@@ -112,7 +111,9 @@ is_in_spool(const struct outbox *o, const struct arena_undo *u)
 	return false;
 }
 
-/* The block is as it was: nothing stands in its place, or at its end. */
+/*
+ * Whether the block is as it was: nothing stands in its place, or at its end.
+ */
 static bool
 is_as_it_was(const struct outbox *o, const struct arena_undo *u)
 {
@@ -134,21 +135,21 @@ is_as_it_was(const struct outbox *o, const struct arena_undo *u)
 }
 
 void
-ob_uncount(struct outbox *o)
+ob_undo_now(struct outbox *o)
 {
 	struct arena_undo *u = o->arena.undo;
 
 	count_undo(o->arena.tracks, u);
 	memcpy(o->arena.head->lost, u->lost, sizeof(u->lost));
-	ob_disarm(o);
+	ob_undo_disarm(o);
 }
 
 void
-ob_undo(struct outbox *o)
+ob_undo_recover(struct outbox *o)
 {
 	const struct arena_undo *u = o->arena.undo;
 
 	if (u->armed != 0 && is_as_it_was(o, u))
-		ob_uncount(o);
-	ob_disarm(o);
+		ob_undo_now(o);
+	ob_undo_disarm(o);
 }

@@ -593,7 +593,7 @@ a_patch_of_a_new_writer_survives_a_late_drop(void **state)
 		world_chunk(w, 1, &other);
 	outbox_put(w->o, 1, LINK_UP_UNREGISTER_WRITER, NULL, 0, 1);
 	world_chunk(w, 1, &c);
-	assert_true(ob_squeeze(w->o));
+	assert_true(ob_drop_in_memory(w->o));
 	put_patch(w, 1, c.id);
 	outbox_set_window(w->o, 4 * MEMORY);
 	assert_int_equal(take_patches(w, c.id), 1);
@@ -616,7 +616,7 @@ a_chunk_of_a_new_writer_is_lost_by_itself(void **state)
 	outbox_set_window(w->o, 0);
 	assert_true(world_chunk(w, 1, &c));
 	outbox_stats(w->o, &before);
-	assert_true(ob_squeeze(w->o));
+	assert_true(ob_drop_in_memory(w->o));
 	outbox_stats(w->o, &after);
 	assert_int_equal(after.chunks_lost[OB_LOSS(SPOOL_FULL)],
 	    before.chunks_lost[OB_LOSS(SPOOL_FULL)] + 1);
@@ -697,7 +697,7 @@ what_is_left_of_blocks_is_joined_without_a_free_page(void **state)
 	}
 	world_take_every_page(w); /* but the spare one */
 	for (i = 0; i < 150; i++)
-		assert_true(ob_squeeze(o));
+		assert_true(ob_drop_in_memory(o));
 	assert_in_range(o->arena.free_pages, 140, 150);
 	outbox_stats(o, &s);
 	assert_int_equal(s.chunks_lost[OB_LOSS(SPOOL_FULL)], 150);

@@ -574,7 +574,7 @@ what_is_read_ahead_leaves_the_pages_for_what_must_not_be_dropped(void **state)
  * and puts one block there.  Returns the number of chunks.
  */
 static uint32_t
-fill_with_the_gate(struct outbox_world *w)
+fill_with_the_read_reserve(struct outbox_world *w)
 {
 	struct outbox *o = w->o;
 	uint32_t i;
@@ -586,15 +586,15 @@ fill_with_the_gate(struct outbox_world *w)
 		if (i % 8 == 7 && ob_channel_find(o, 1)->open != NULL)
 			ob_block_close(o, ob_channel_find(o, 1)->open);
 	}
-	assert_int_equal(o->spool.gate, 0);
-	o->spool.gate = ARENA_NONE;
-	arena_give(&o->arena, 0, OB_GATE_PAGES);
+	assert_int_equal(o->spool.read_reserve, 0);
+	o->spool.read_reserve = ARENA_NONE;
+	arena_give(&o->arena, 0, OB_READ_RESERVE);
 	o->arena.set_apart = 0;
 	fill(w, 1, i++, 1);
 	ob_block_close(o, ob_channel_find(o, 1)->open);
 	assert_int_equal(TAILQ_LAST(&ob_channel_find(o, 1)->blocks,
 	    ob_blocks)->page, 0);
-	o->arena.set_apart = OB_GATE_PAGES;
+	o->arena.set_apart = OB_READ_RESERVE;
 	return i;
 }
 
@@ -605,23 +605,23 @@ without_pages_in_a_row_the_spool_is_read_all_the_same(void **state)
 	struct arrived a;
 	uint32_t n;
 
-	n = fill_with_the_gate(w);
+	n = fill_with_the_read_reserve(w);
 	take_every_page(w);
 	a = take_all(w);
 	assert_int_equal(a.chunks + a.lost_chunks, n);
 	assert_int_equal(stats(w).spool_bytes, 0);
-	assert_int_equal(w->o->spool.gate, 0);
+	assert_int_equal(w->o->spool.read_reserve, 0);
 }
 
 static void
-what_lies_where_the_gate_is_moves_where_there_is_room(void **state)
+what_lies_in_the_read_reserve_moves_where_there_is_room(void **state)
 {
 	struct outbox_world *w = *state;
 	uint32_t n, page;
 	uint64_t lost;
 	struct arrived a;
 
-	n = fill_with_the_gate(w);
+	n = fill_with_the_read_reserve(w);
 	lost = stats(w).chunks_lost[LOST(SPOOL_FULL)];
 	page = arena_take(&w->o->arena, 1);
 	assert_int_not_equal(page, ARENA_NONE);
@@ -630,7 +630,7 @@ what_lies_where_the_gate_is_moves_where_there_is_room(void **state)
 	a = take_all(w);
 	assert_int_equal(a.chunks + a.lost_chunks, n);
 	assert_int_equal(stats(w).chunks_lost[LOST(SPOOL_FULL)], lost);
-	assert_int_equal(w->o->spool.gate, 0);
+	assert_int_equal(w->o->spool.read_reserve, 0);
 }
 
 /* It could not be told in this link, and was told in none. */
@@ -649,13 +649,13 @@ what_is_dropped_without_a_page_to_tell_it_is_counted_with_its_link(
 	while (w->overflows == 0) {
 		take_every_page(w);
 		told = stats(w).chunks_lost[LOST(SPOOL_FULL)];
-		assert_true(ob_doom(o));
+		assert_true(ob_drop_in_spool(o));
 		while (disk_reap(o->spool.disk) > 0)
 			;
 		world_turn(w);
 	}
 	assert_int_equal(stats(w).chunks_lost[LOST(SPOOL_FULL)], told);
-	assert_false(ob_doom(o)); /* it ends: nothing is dropped any more */
+	assert_false(ob_drop_in_spool(o)); /* it ends: nothing is dropped any more */
 	outbox_reset(o, LOST(GRACE));
 	while ((n = outbox_take_old_losses(o, l, 8)) > 0)
 		for (i = 0; i < n; i++)
@@ -759,7 +759,7 @@ main(void)
 		T(a_reset_counts_all_in_memory_and_in_the_spool),
 		T(what_is_read_ahead_leaves_the_pages_for_what_must_not_be_dropped),
 		T(without_pages_in_a_row_the_spool_is_read_all_the_same),
-		T(what_lies_where_the_gate_is_moves_where_there_is_room),
+		T(what_lies_in_the_read_reserve_moves_where_there_is_room),
 		T(what_is_dropped_without_a_page_to_tell_it_is_counted_with_its_link),
 		T(with_a_thread_no_call_waits_and_all_arrives),
 		cmocka_unit_test(
