@@ -60,7 +60,7 @@ count_refused(struct producer *p)
 		s = sv->buffers[p->allowed[i]]->session;
 		/* It may have several of its buffers. */
 		if (s->refused.last == sv->counters.refusals ||
-		    s->state == SESSION_DISABLED)
+		    session_phase(s->state) == SESSION_PHASE_DISABLED)
 			continue;
 		s->refused.last = sv->counters.refusals;
 		s->refused.chunks += p->refused.chunks;

@@ -36,6 +36,7 @@
 #include "service/access/principal.h"
 #include "service/ring_memory/ring_ahead.h"
 #include "service/model/producer_walk.h"
+#include "service/model/session_state.h"
 #include "service/model/source_order.h"
 #include "service/packet/packet_stats.h"
 
@@ -209,15 +210,6 @@ struct producer {
 	} refused;
 };
 
-enum session_state {
-	SESSION_CONFIGURED, /* data sources set up; StartTracing awaited */
-	SESSION_STARTED,
-	SESSION_DISABLING,  /* stop acknowledgements awaited */
-	SESSION_DISABLED,   /* buffers hold the trace */
-	SESSION_CLONED,     /* a read-only copy of another */
-};
-const char *session_state_name(enum session_state s);
-
 /*
  * What holds producers back that would overwrite what a reader of the buffer,
  * such as a file, has not got yet.  Asked on the hot path: for every chunk.
@@ -288,7 +280,6 @@ struct session {
 	struct loop_timer *stop_timer;   /* stop acknowledgements */
 	struct loop_timer *trigger_timer;
 	struct loop_timer *trigger_stop_timer;
-	bool wait_for_start_trigger;     /* START_TRACING, not yet hit */
 	size_t n_triggers_hit;
 	/* Who may pull each trigger of the config; NULL: no triggers. */
 	struct name_filter **trigger_producers;
@@ -296,19 +287,26 @@ struct session {
 	size_t n_delayed_clones;
 	struct clone_op *clone_ops; /* that wait for this one, or copy it */
 	struct clone_op *cloning;   /* this one is the clone, not ready */
-	bool made;                /* nothing can refuse it any more */
-	bool boosts;              /* priority_boost */
-	bool boost_refused;       /* by the system: it was warned of */
-	bool start_wanted;        /* starts when the file is open */
+	enum {
+		BOOST_NONE,
+		BOOST_WANTED,     /* priority_boost */
+		BOOST_REFUSED,    /* by the system: it was warned of */
+	} boost;
+	/*
+	 * Sources may go on starting while the session ends, so that this is
+	 * no state of it.
+	 */
 	bool all_started_said;
-	bool ending;              /* the final flush is under way */
-	bool freeing;             /* freed as soon as its file is closed */
-	bool gone;                /* freed, but for producers to be told of it */
-	bool said_disabled;       /* ops->disabled() was called */
-	bool shutting_down;       /* short time-outs */
+	/* Each may come in any state, and they come together. */
+	bool shutting_down;       /* the daemon ends: short time-outs */
 	bool discarding;          /* its data is not wanted: bounded ones */
-	bool in_stop;             /* all are being stopped: ask afterwards */
-	bool wrote_file;          /* the file is closed */
+	bool freeing;             /* its consumer is gone: freed when it ends */
+	/*
+	 * Instances are changing one after the other, in any state: the session
+	 * does not end inside, as that frees them.
+	 */
+	bool holds_end;
+	bool wrote_file;          /* the file is closed; clones, too */
 	uint64_t file_bytes;      /* of the file when it was closed */
 	char *file_path;          /* for people; NULL: no file */
 	uint64_t cloned_from;     /* id; 0: no clone */

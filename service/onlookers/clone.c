@@ -151,7 +151,6 @@ copy_session(struct clone_op *op, bool flushed_all)
 
 	if ((s = session_alloc(op->service, &op->who)) == NULL)
 		return NULL;
-	s->state = SESSION_CLONED;
 	s->cloned_from = src->id;
 	s->end_realtime_ns = s->created_realtime_ns;
 	s->packets_stored = src->packets_stored;
@@ -195,8 +194,7 @@ copy_session(struct clone_op *op, bool flushed_all)
 
 		event_log_clone_trigger(s->events, &t);
 	}
-	s->made = true;
-	session_events_tell(s, SESSION_EVENT_STATE);
+	session_set_state(s, SESSION_CLONED);
 	/* The next clone tells of those that come from now on. */
 	if (config_trigger_mode(src->config) ==
 	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__CLONE_SNAPSHOT)
@@ -482,7 +480,7 @@ best_for_bugreport(struct service *sv)
 	struct session *s, *best = NULL;
 
 	TAILQ_FOREACH(s, &sv->sessions, link)
-		if (s->state == SESSION_STARTED &&
+		if (session_phase(s->state) == SESSION_PHASE_STARTED &&
 		    s->config->pb->bugreport_score > 0 && (best == NULL ||
 		    s->config->pb->bugreport_score >
 		    best->config->pb->bugreport_score))

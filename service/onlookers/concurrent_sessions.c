@@ -5,19 +5,21 @@
 #include "service/session/session.h"
 #include "service/session/session_events.h"
 
+/* Of one that is made. */
 static enum service_session_state
-state_of(enum session_state s)
+state_of(const struct session *s)
 {
-	switch (s) {
-	case SESSION_CONFIGURED:
+	switch (session_phase(s->state)) {
+	case SESSION_PHASE_NEW:
+	case SESSION_PHASE_CONFIGURED:
 		return SERVICE_SESSION_CONFIGURED;
-	case SESSION_STARTED:
+	case SESSION_PHASE_STARTED:
 		return SERVICE_SESSION_STARTED;
-	case SESSION_DISABLING:
+	case SESSION_PHASE_STOPPING:
 		return SERVICE_SESSION_STOPPING;
-	case SESSION_DISABLED:
+	case SESSION_PHASE_DISABLED:
 		return SERVICE_SESSION_DISABLED;
-	case SESSION_CLONED:
+	case SESSION_PHASE_CLONED:
 		return SERVICE_SESSION_CLONED;
 	}
 	return SERVICE_SESSION_DISABLED;
@@ -26,8 +28,10 @@ state_of(enum session_state s)
 static bool
 listens(const struct session *s)
 {
-	return (s->state == SESSION_STARTED ||
-	    s->state == SESSION_DISABLING) && s->config != NULL &&
+	enum session_phase phase = session_phase(s->state);
+
+	return (phase == SESSION_PHASE_STARTED ||
+	    phase == SESSION_PHASE_STOPPING) &&
 	    s->config->pb->builtin_data_sources != NULL &&
 	    s->config->pb->builtin_data_sources->
 	    enable_concurrent_session_events;
@@ -64,14 +68,15 @@ tell(const struct session *s, enum service_session_state state)
 static void
 tell_freed(const struct session *s)
 {
-	switch (s->state) {
-	case SESSION_CONFIGURED:
-	case SESSION_STARTED:
-	case SESSION_DISABLING:
+	switch (session_phase(s->state)) {
+	case SESSION_PHASE_CONFIGURED:
+	case SESSION_PHASE_STARTED:
+	case SESSION_PHASE_STOPPING:
 		tell(s, SERVICE_SESSION_DISABLED);
 		break;
-	case SESSION_DISABLED:
-	case SESSION_CLONED:
+	case SESSION_PHASE_NEW:
+	case SESSION_PHASE_DISABLED:
+	case SESSION_PHASE_CLONED:
 		break;
 	}
 }
@@ -85,18 +90,17 @@ tell_of_others(struct session *s)
 	if (!listens(s))
 		return;
 	TAILQ_FOREACH(o, &s->service->sessions, link)
-		if (o->made && o->state != SESSION_DISABLED)
-			put(s, o, state_of(o->state));
+		if (o->state != SESSION_NEW &&
+		    session_phase(o->state) != SESSION_PHASE_DISABLED)
+			put(s, o, state_of(o));
 }
 
 static void
 on_session(struct session *s, enum session_event e)
 {
-	if (!s->made)
-		return;
 	switch (e) {
 	case SESSION_EVENT_STATE:
-		tell(s, state_of(s->state));
+		tell(s, state_of(s));
 		break;
 	case SESSION_EVENT_STARTS:
 		tell_of_others(s);

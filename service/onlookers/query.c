@@ -76,7 +76,8 @@ put_session(struct pb_writer *w, const struct session *s)
 
 	pb_put_uint(w, TracingSession_id, s->id);
 	pb_put_int(w, TracingSession_consumer_uid, s->uid);
-	pb_put_string(w, TracingSession_state, session_state_name(s->state));
+	pb_put_string(w, TracingSession_state,
+	    session_phase_name(session_phase(s->state)));
 	if (pb->unique_session_name != NULL)
 		pb_put_string(w, TracingSession_unique_session_name,
 		    pb->unique_session_name);
@@ -92,7 +93,8 @@ put_session(struct pb_writer *w, const struct session *s)
 	if (pb->bugreport_filename != NULL)
 		pb_put_string(w, TracingSession_bugreport_filename,
 		    pb->bugreport_filename);
-	pb_put_uint(w, TracingSession_is_started, s->state == SESSION_STARTED);
+	pb_put_uint(w, TracingSession_is_started,
+	    session_phase(s->state) == SESSION_PHASE_STARTED);
 	pb_nest_end(w, mark);
 }
 
@@ -103,8 +105,8 @@ put_numbers(struct pb_writer *w, const struct service *sv)
 	size_t started = 0, n = 0;
 
 	TAILQ_FOREACH(s, &sv->sessions, link) {
-		n += !s->gone;
-		started += s->state == SESSION_STARTED;
+		n += s->state != SESSION_GONE;
+		started += session_phase(s->state) == SESSION_PHASE_STARTED;
 	}
 	pb_put_uint(w, TracingServiceState_supports_tracing_sessions, 1);
 	pb_put_uint(w, TracingServiceState_num_sessions, n);
@@ -193,7 +195,8 @@ next_session(struct query *q)
 	while ((s = q->session) != NULL && q->sessions_left > 0) {
 		q->session = TAILQ_NEXT(s, link);
 		q->sessions_left--;
-		if (s->gone || !session_is_visible(s, &q->who))
+		if (s->state == SESSION_GONE ||
+		    !session_is_visible(s, &q->who))
 			continue;
 		put_session(&q->entry, s);
 		return true;

@@ -194,17 +194,24 @@ static const char *
 not_running(const struct session *s)
 {
 	switch (s->state) {
-	case SESSION_CLONED:
-		return "is a snapshot of another: it does not change any more";
-	case SESSION_DISABLED:
-		return "has stopped already";
-	case SESSION_DISABLING:
-		return "is being stopped";
+	case SESSION_NEW:
 	case SESSION_CONFIGURED:
+	case SESSION_AWAITS_TRIGGER:
+	case SESSION_STARTING:
 	case SESSION_STARTED:
 		break;
+	case SESSION_LAST_FLUSH:
+	case SESSION_STOPPING:
+	case SESSION_DISABLING:
+	case SESSION_GONE:
+		return "is being stopped";
+	case SESSION_CLOSING:
+	case SESSION_DISABLED:
+		return "has stopped already";
+	case SESSION_CLONED:
+		return "is a snapshot of another: it does not change any more";
 	}
-	return s->ending ? "is being stopped" : NULL;
+	return NULL;
 }
 
 static void
@@ -220,7 +227,7 @@ do_start(struct session *s, const struct session_order *o,
 		return;
 	}
 	/* With a file that is not open yet it is about to start as it is. */
-	if (add(s, o, a) != NULL && !s->start_wanted)
+	if (add(s, o, a) != NULL)
 		(void)!session_start(s);
 }
 
@@ -231,7 +238,7 @@ do_flush(struct session *s, const struct session_order *o,
 	const char *why = not_running(s);
 	struct session_command *c;
 
-	if (why == NULL && s->state == SESSION_CONFIGURED)
+	if (why == NULL && s->state != SESSION_STARTED)
 		why = "has not started yet";
 	if (why != NULL) {
 		refuse(a, s, why);
@@ -248,7 +255,7 @@ static void
 do_stop(struct session *s, const struct session_order *o,
     const struct answer *a)
 {
-	bool over = s->state == SESSION_DISABLED && s->file == NULL;
+	bool over = s->state == SESSION_DISABLED;
 
 	if (s->cloning != NULL && !o->discard) {
 		refuse(a, s, "is a snapshot that is still being written");

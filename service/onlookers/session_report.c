@@ -51,18 +51,21 @@ static uint64_t
 state_of(const struct session *s)
 {
 	switch (s->state) {
+	case SESSION_NEW:
 	case SESSION_CONFIGURED:
-		return s->ending ? SessionState_STOPPING :
-		    SessionState_CONFIGURED;
+	case SESSION_AWAITS_TRIGGER:
+	case SESSION_STARTING:
+		return SessionState_CONFIGURED;
 	case SESSION_STARTED:
-		/* Its last flush belongs to the end. */
-		return s->ending ? SessionState_STOPPING : SessionState_STARTED;
+		return SessionState_STARTED;
+	case SESSION_LAST_FLUSH:
+	case SESSION_STOPPING:
 	case SESSION_DISABLING:
+	case SESSION_CLOSING:
+	case SESSION_GONE:
 		return SessionState_STOPPING;
 	case SESSION_DISABLED:
-		/* Until its file is complete it is not over. */
-		return s->file != NULL ? SessionState_STOPPING :
-		    SessionState_DISABLED;
+		return SessionState_DISABLED;
 	case SESSION_CLONED:
 		break;
 	}

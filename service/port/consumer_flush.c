@@ -48,7 +48,8 @@ consumer_flush(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	}
 	if (r.bad)
 		return RPC_BAD_ARGS;
-	if (p->session == NULL || p->session->state != SESSION_STARTED ||
+	if (p->session == NULL ||
+	    session_phase(p->session->state) != SESSION_PHASE_STARTED ||
 	    p->n_flushes >= FLUSHES_MAX ||
 	    (fc = calloc(1, sizeof(*fc))) == NULL)
 		return RPC_REJECT;

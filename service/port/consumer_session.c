@@ -71,7 +71,7 @@ consumer_enable_tracing(void *ctx, struct rpc_call call, const uint8_t *args,
 		if (p->enable.conn != NULL)
 			rpc_reject(p->enable);
 		p->enable = call;
-		if (p->session->said_disabled)
+		if (p->session->state == SESSION_DISABLED)
 			consumer_reply_disabled(p, p->session->end_error);
 		return RPC_OK;
 	}

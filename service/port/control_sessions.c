@@ -135,7 +135,7 @@ control_query_sessions(void *port, struct rpc_call call, const uint8_t *args,
 	if (p->sessions == NULL)
 		return RPC_REJECT;
 	TAILQ_FOREACH(s, &p->service->sessions, link)
-		if (!s->gone && principal_may(&p->who, &s->owner) &&
+		if (s->state != SESSION_GONE && principal_may(&p->who, &s->owner) &&
 		    is_wanted(s, &w))
 			p->sessions[n++] = s->id;
 	p->n_entries = n;

@@ -206,15 +206,15 @@ void
 instance_producer_gone(struct ds_instance *i)
 {
 	struct session *s = i->session;
-	bool in_stop = s->in_stop;
+	bool holds_end = s->holds_end;
 
 	/*
 	 * Told first, freed after: whoever listens still sees the names.  The
 	 * session must not end in between, as that frees its instances.
 	 */
-	s->in_stop = true;
+	s->holds_end = true;
 	set_state(i, INSTANCE_STOPPED);
-	s->in_stop = in_stop;
+	s->holds_end = holds_end;
 	instance_free(i);
 	session_instance_gone(s);
 }

@@ -293,13 +293,13 @@ stop_all_instances(struct producer *p)
 {
 	struct ds_instance *i;
 	struct session *s;
-	bool in_stop;
+	bool holds_end;
 
 	TAILQ_FOREACH(i, &p->instances, of_producer) {
-		in_stop = i->session->in_stop;
-		i->session->in_stop = true;
+		holds_end = i->session->holds_end;
+		i->session->holds_end = true;
 		instance_ack_stopped(i);
-		i->session->in_stop = in_stop;
+		i->session->holds_end = holds_end;
 	}
 	TAILQ_FOREACH(s, &p->service->sessions, link)
 		session_instance_gone(s);

@@ -31,32 +31,17 @@
 #define MODE(m)                                                               \
 	PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__##m
 
-const char *
-session_state_name(enum session_state s)
-{
-	switch (s) {
-	case SESSION_CONFIGURED:
-		return "CONFIGURED";
-	case SESSION_STARTED:
-		return "STARTED";
-	case SESSION_DISABLING:
-		return "STOP_WAIT";
-	case SESSION_DISABLED:
-		return "DISABLED";
-	case SESSION_CLONED:
-		return "CLONED_READ_ONLY";
-	}
-	return "UNKNOWN";
-}
-
 void
 session_set_state(struct session *s, enum session_state state)
 {
-	if (s->state == state)
+	enum session_phase before = session_phase(s->state);
+	enum session_phase after = session_phase(state);
+
+	s->state = state;
+	if (after == before)
 		return;
 	log_debug("session %llu: %s -> %s", (unsigned long long)s->id,
-	    session_state_name(s->state), session_state_name(state));
-	s->state = state;
+	    session_phase_name(before), session_phase_name(after));
 	session_events_tell(s, SESSION_EVENT_STATE);
 }
 
@@ -290,7 +275,7 @@ session_find(struct service *sv, uint64_t id)
 	struct session *s;
 
 	TAILQ_FOREACH(s, &sv->sessions, link)
-		if (s->id == id && !s->gone)
+		if (s->id == id && s->state != SESSION_GONE)
 			return s;
 	return NULL;
 }
@@ -312,7 +297,7 @@ bool
 session_awaits_file(const struct session *s)
 {
 	return (s->file != NULL && !file_writer_is_open(s->file)) ||
-	    (s->end_error != NULL && !s->said_disabled);
+	    (s->end_error != NULL && s->state != SESSION_DISABLED);
 }
 
 int

@@ -31,8 +31,10 @@ static void stop_instances(struct session *s);
 static bool
 more_comes(const struct session *s, const struct producer *p)
 {
-	return s->state != SESSION_DISABLING && s->state != SESSION_DISABLED &&
-	    !flush_has_given_up_on(s, p);
+	enum session_phase phase = session_phase(s->state);
+
+	return phase != SESSION_PHASE_STOPPING &&
+	    phase != SESSION_PHASE_DISABLED && !flush_has_given_up_on(s, p);
 }
 
 bool
@@ -54,16 +56,6 @@ session_scrape(struct session *s)
 	return complete;
 }
 
-static void
-say_disabled(struct session *s)
-{
-	if (s->said_disabled)
-		return;
-	s->said_disabled = true;
-	if (s->ops != NULL)
-		s->ops->disabled(s->port, s->end_error);
-}
-
 /* The end of the end: buffers or file are complete. */
 static void
 ended(struct session *s)
@@ -72,7 +64,9 @@ ended(struct session *s)
 	    "session %llu: ended%s%s", (unsigned long long)s->id,
 	    s->end_error != NULL ? ": " : "",
 	    s->end_error != NULL ? s->end_error : "");
-	say_disabled(s);
+	session_set_state(s, SESSION_DISABLED);
+	if (s->ops != NULL)
+		s->ops->disabled(s->port, s->end_error);
 	session_events_tell(s, SESSION_EVENT_ENDED);
 	/* Who detached a session that writes a file does not come back. */
 	if (s->freeing || (s->detach_key != NULL && s->wrote_file &&
@@ -170,7 +164,8 @@ finish_disable(struct session *s)
 	event_log_snapshot(s->events);
 	event_log_event(s->events, SERVICE_EVENT_TRACING_DISABLED);
 	readback_want_stats(s->readback);
-	session_set_state(s, SESSION_DISABLED);
+	session_set_state(s, s->file != NULL ? SESSION_CLOSING :
+	    SESSION_DISABLED);
 	if (s->file != NULL) {
 		hurry_file(s); /* by now it is known how much there is */
 		file_writer_finish(s->file);
@@ -217,7 +212,7 @@ file_failed(struct session *s, const char *error)
 static void
 check_all_stopped(struct session *s)
 {
-	if (s->state == SESSION_DISABLING && !s->in_stop &&
+	if (s->state == SESSION_DISABLING && !s->holds_end &&
 	    s->n_in_state[INSTANCE_STOPPING] == 0)
 		finish_disable(s);
 }
@@ -229,14 +224,14 @@ stop_timeout_cb(void *arg)
 	struct ds_instance *i;
 	size_t n = 0;
 
-	s->in_stop = true;
+	s->holds_end = true;
 	TAILQ_FOREACH(i, &s->instances, of_session) {
 		n += i->state == INSTANCE_STOPPING;
 		if (i->state == INSTANCE_STOPPING && i->producer->cut)
 			link_loss_unknown(i, LINK_LOSS_OF_CUT);
 		instance_give_up(i);
 	}
-	s->in_stop = false;
+	s->holds_end = false;
 	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_WARN,
 	    "session %llu: %zu data sources did not acknowledge the stop",
 	    (unsigned long long)s->id, n);
@@ -267,7 +262,7 @@ all_were_told(void *arg)
 {
 	struct session *s = arg;
 
-	s->in_stop = false;
+	session_set_state(s, SESSION_DISABLING);
 	s->stop_timer = loop_timer_new(s->service->loop, stop_timeout_cb, s);
 	if (s->stop_timer != NULL)
 		loop_timer_set(s->stop_timer, step_ms(s,
@@ -281,8 +276,7 @@ stop_instances(struct session *s)
 	session_timers_clear(s);
 	loop_timer_free(s->start_timer);
 	s->start_timer = NULL;
-	session_set_state(s, SESSION_DISABLING);
-	s->in_stop = true;
+	session_set_state(s, SESSION_STOPPING);
 	producer_walk_begin(&s->walk, s->service, stop_those_of,
 	    all_were_told, s);
 }
@@ -307,11 +301,12 @@ close_buffers(struct session *s)
 void
 session_disable(struct session *s, const char *error)
 {
-	if (s->state == SESSION_CLONED || s->state == SESSION_DISABLED ||
-	    s->ending)
+	bool traces = s->state == SESSION_STARTED;
+
+	if (!session_state_is_live(s->state))
 		return;
 	set_error(s, error);
-	s->ending = true;
+	session_set_state(s, traces ? SESSION_LAST_FLUSH : SESSION_STOPPING);
 	close_buffers(s);
 	hurry_file(s);
 	/* Sources that it brings now would start only to be stopped. */
@@ -321,11 +316,11 @@ session_disable(struct session *s, const char *error)
 		loop_timer_clear(s->trigger_timer);
 	if (s->trigger_stop_timer != NULL)
 		loop_timer_clear(s->trigger_stop_timer);
-	if (s->state == SESSION_CONFIGURED)
-		stop_instances(s);
-	else
+	if (traces)
 		flush_start(s, step_ms(s, config_flush_timeout_ms(s->config)),
 		    FLUSH_TRACE_STOP, final_flush_done, s);
+	else
+		stop_instances(s);
 }
 
 /* Shortens what an end that is under way waits for, or will wait for. */
@@ -360,13 +355,14 @@ session_end_for_discard(struct session *s)
 bool
 session_is_unfinished(const struct session *s)
 {
-	switch (s->state) {
-	case SESSION_CONFIGURED:
-	case SESSION_STARTED:
-	case SESSION_DISABLING:
+	switch (session_phase(s->state)) {
+	case SESSION_PHASE_NEW:
+	case SESSION_PHASE_CONFIGURED:
+	case SESSION_PHASE_STARTED:
+	case SESSION_PHASE_STOPPING:
 		return true;
-	case SESSION_DISABLED:
-	case SESSION_CLONED:
+	case SESSION_PHASE_DISABLED:
+	case SESSION_PHASE_CLONED:
 		break;
 	}
 	return s->file != NULL;
@@ -383,8 +379,6 @@ static void
 free_in_turns(struct session *s)
 {
 	s->freeing = true;
-	s->ending = true;
-	s->gone = true;
 	session_events_tell(s, SESSION_EVENT_LOSES_BUFFERS);
 	flush_drop_all(s);
 	session_release_buffers(s);
@@ -393,7 +387,7 @@ free_in_turns(struct session *s)
 	s->start_timer = NULL;
 	loop_timer_free(s->stop_timer);
 	s->stop_timer = NULL;
-	session_set_state(s, SESSION_DISABLING);
+	session_set_state(s, SESSION_GONE);
 	producer_walk_end(&s->change_walk);
 	producer_walk_begin(&s->walk, s->service, stop_those_of, freed_cb, s);
 }
@@ -412,7 +406,7 @@ session_free(struct session *s)
 		session_disable(s, NULL);
 		return;
 	}
-	s->in_stop = true;
+	s->holds_end = true;
 	if (s->n_instances > PRODUCER_WALK_TURN) {
 		free_in_turns(s);
 		return;

@@ -11,7 +11,6 @@
 #include "service/limits/free_memory.h"
 #include "service/packet/sequence_map.h"
 #include "service/packet/session_filter.h"
-#include "service/session/session_events.h"
 #include "service/session/lockdown.h"
 #include "service/output/readback.h"
 #include "service/session/session_internal.h"
@@ -28,13 +27,15 @@ session_check_limits(struct service *sv, const struct principal *owner,
 	const struct session *s;
 	uint32_t own = 0, own_gone = 0;
 	size_t n = 0;
+	bool gone;
 	char text[96];
 
 	TAILQ_FOREACH(s, &sv->sessions, link) {
-		n += !s->gone;
+		gone = s->state == SESSION_GONE;
+		n += !gone;
 		if (principal_equal(&s->owner, owner)) {
-			own += !s->gone;
-			own_gone += s->gone;
+			own += !gone;
+			own_gone += gone;
 		}
 	}
 	/* What is gone but for its producers counts where it piles up. */
@@ -58,6 +59,24 @@ session_check_limits(struct service *sv, const struct principal *owner,
 		return -1;
 	}
 	return 0;
+}
+
+/* Until it has stopped, and is not freed. */
+static bool
+is_running(const struct session *s)
+{
+	switch (session_phase(s->state)) {
+	case SESSION_PHASE_NEW:
+	case SESSION_PHASE_CONFIGURED:
+	case SESSION_PHASE_STARTED:
+		return true;
+	case SESSION_PHASE_STOPPING:
+		return s->state != SESSION_GONE;
+	case SESSION_PHASE_DISABLED:
+	case SESSION_PHASE_CLONED:
+		break;
+	}
+	return false;
 }
 
 static int
@@ -88,8 +107,7 @@ check_others(struct service *sv, const Perfetto__Protos__TraceConfig *pb,
 		TAILQ_FOREACH(s, &sv->sessions, link) {
 			const Perfetto__Protos__TraceConfig *o = s->config->pb;
 
-			if (s->state == SESSION_CLONED ||
-			    s->state == SESSION_DISABLED || s->gone)
+			if (!is_running(s))
 				continue;
 			for (k = 0; k < o->n_session_semaphores; k++) {
 				const Perfetto__Protos__TraceConfig__SessionSemaphore *held =
@@ -129,8 +147,7 @@ check_exclusive(const struct service *sv, const struct principal *owner,
 	const struct session *s;
 
 	TAILQ_FOREACH(s, &sv->sessions, link) {
-		if (s->state == SESSION_CLONED ||
-		    s->state == SESSION_DISABLED || s->gone)
+		if (!is_running(s))
 			continue;
 		if (s->config->pb->exclusive_prio > 0 &&
 		    s->config->pb->exclusive_prio >= prio) {
@@ -312,7 +329,6 @@ make_parts(struct session *s)
 static void
 made(struct session *s)
 {
-	s->made = true;
 	if (s->config->pb->exclusive_prio > 0)
 		end_others(s);
 	session_warn_of_config(s);
@@ -320,7 +336,8 @@ made(struct session *s)
 	guard_book_note(s->service->guard_book, s->config->pb, &s->owner,
 	    loop_now_ms());
 	thread_priority_session_came(s);
-	session_events_tell(s, SESSION_EVENT_STATE);
+	session_set_state(s, trigger_starts(s) ? SESSION_AWAITS_TRIGGER :
+	    SESSION_CONFIGURED);
 }
 
 struct session *
@@ -374,7 +391,7 @@ session_new(struct service *sv, struct config *config, int fd,
 		close(fd); /* nobody asked for a file */
 	made(s);
 	session_set_up_all(s);
-	if (!pb->deferred_start && !s->wait_for_start_trigger)
+	if (!pb->deferred_start && !trigger_starts(s))
 		session_want_start(s);
 	return s;
 

@@ -40,7 +40,8 @@ say_all_started(struct session *s)
 void
 session_check_started(struct session *s)
 {
-	if (s->state == SESSION_STARTED && !s->all_started_said &&
+	if (session_phase(s->state) == SESSION_PHASE_STARTED &&
+	    !s->all_started_said &&
 	    s->n_in_state[INSTANCE_CONFIGURED] == 0 &&
 	    s->n_in_state[INSTANCE_STARTING] == 0)
 		say_all_started(s);
@@ -125,8 +126,7 @@ start_now(struct session *s)
 static void
 start_if_ready(struct session *s)
 {
-	if (s->start_wanted && s->state == SESSION_CONFIGURED && !s->ending &&
-	    !s->walk.under_way &&
+	if (s->state == SESSION_STARTING && !s->walk.under_way &&
 	    (s->file == NULL || file_writer_is_open(s->file)))
 		start_now(s);
 }
@@ -134,7 +134,7 @@ start_if_ready(struct session *s)
 void
 session_want_start(struct session *s)
 {
-	s->start_wanted = true;
+	session_set_state(s, SESSION_STARTING);
 	start_if_ready(s);
 }
 
@@ -149,9 +149,9 @@ session_file_opened(struct session *s)
 int
 session_start(struct session *s)
 {
-	if (s->state != SESSION_CONFIGURED || s->start_wanted || s->ending)
+	if (s->state != SESSION_CONFIGURED &&
+	    s->state != SESSION_AWAITS_TRIGGER)
 		return -1;
-	s->wait_for_start_trigger = false;
 	session_want_start(s);
 	return 0;
 }
@@ -159,10 +159,7 @@ session_start(struct session *s)
 void
 session_start_by_trigger(struct session *s)
 {
-	if (!s->wait_for_start_trigger)
-		return;
-	s->wait_for_start_trigger = false;
-	if (s->state == SESSION_CONFIGURED && !s->start_wanted && !s->ending)
+	if (s->state == SESSION_AWAITS_TRIGGER)
 		session_want_start(s);
 }
 
@@ -194,7 +191,7 @@ session_set_up(struct session *s, struct data_source *ds)
 		if (ds->producer->machine->id != 0)
 			readback_saw_machine(s->readback,
 			    ds->producer->machine);
-		if (s->state == SESSION_STARTED)
+		if (session_phase(s->state) == SESSION_PHASE_STARTED)
 			instance_start(i);
 	}
 }
@@ -230,8 +227,7 @@ sessions_data_source_added(struct service *sv, struct data_source *ds)
 	struct session *s, *next;
 
 	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, next)
-		if ((s->state == SESSION_CONFIGURED ||
-		    s->state == SESSION_STARTED) && !s->ending)
+		if (session_state_is_live(s->state))
 			session_set_up(s, ds);
 }
 
@@ -272,7 +268,8 @@ int
 session_change_config(struct session *s, const uint8_t *config, size_t len,
     char *err, size_t err_size)
 {
-	if (s->state != SESSION_CONFIGURED && s->state != SESSION_STARTED) {
+	if (session_phase(s->state) != SESSION_PHASE_CONFIGURED &&
+	    session_phase(s->state) != SESSION_PHASE_STARTED) {
 		snprintf(err, err_size, "the session has ended");
 		return -1;
 	}

@@ -99,7 +99,7 @@ static bool
 asks(const struct session *s)
 {
 	return s->config != NULL && s->state != SESSION_CLONED &&
-	    s->boosts && !s->boost_refused;
+	    s->boost == BOOST_WANTED;
 }
 
 /* The session with the highest boost over the initial one; NULL: none. */
@@ -127,7 +127,7 @@ refused(struct session *s, const struct thread_priority_level *l, int error)
 {
 	char text[256];
 
-	s->boost_refused = true;
+	s->boost = BOOST_REFUSED;
 	snprintf(text, sizeof(text), "priority_boost of the trace config has "
 	    "no effect: the system refuses the collector %s %d (%s)",
 	    l->rt > 0 ? "SCHED_FIFO" : "a nice value of",
@@ -168,7 +168,7 @@ thread_priority_session_came(struct session *s)
 
 	if (s->config->pb->priority_boost == NULL)
 		return;
-	s->boosts = true;
+	s->boost = BOOST_WANTED;
 	if (!p->known) {
 		if ((error = p->ops->get(&p->initial)) != 0) {
 			refused(s, &p->initial, error);
@@ -183,6 +183,6 @@ thread_priority_session_came(struct session *s)
 void
 thread_priority_session_gone(struct service *sv, const struct session *s)
 {
-	if (s->boosts && sv->priority->known)
+	if (s->boost != BOOST_NONE && sv->priority->known)
 		update(sv);
 }

@@ -142,6 +142,12 @@ check_mode(const trigger_config_pb *t, char *err, size_t err_size)
 	}
 }
 
+bool
+trigger_starts(const struct session *s)
+{
+	return config_trigger_mode(s->config) == MODE(START_TRACING);
+}
+
 int
 trigger_arm(struct session *s, char *err, size_t err_size)
 {
@@ -162,8 +168,7 @@ trigger_arm(struct session *s, char *err, size_t err_size)
 		snprintf(err, err_size, "out of memory");
 		return -1;
 	}
-	s->wait_for_start_trigger = t->trigger_mode == MODE(START_TRACING);
-	if (s->wait_for_start_trigger)
+	if (trigger_starts(s))
 		loop_timer_set(s->trigger_timer, t->trigger_timeout_ms, 0);
 	return 0;
 }
@@ -173,7 +178,7 @@ trigger_session_started(struct session *s)
 {
 	if (s->trigger_timer == NULL)
 		return;
-	if (config_trigger_mode(s->config) == MODE(START_TRACING))
+	if (trigger_starts(s))
 		loop_timer_clear(s->trigger_timer);
 	else if (s->n_triggers_hit == 0)
 		loop_timer_set(s->trigger_timer,
@@ -288,7 +293,7 @@ hit(struct session *s, const trigger_pb *t, const struct producer *p,
 	event_log_trigger(s->events, &record);
 	switch (config_trigger_mode(s->config)) {
 	case MODE(START_TRACING):
-		if (!s->wait_for_start_trigger)
+		if (s->state != SESSION_AWAITS_TRIGGER)
 			return;
 		/* Its delay is how long the session runs; 0: no end. */
 		if (t->stop_delay_ms > 0)
@@ -328,8 +333,7 @@ find_trigger(const struct session *s, const char *name, const char *producer)
 	struct name_filter *m;
 	size_t i;
 
-	if (s->trigger_producers == NULL || s->ending ||
-	    (s->state != SESSION_CONFIGURED && s->state != SESSION_STARTED))
+	if (s->trigger_producers == NULL || !session_state_is_live(s->state))
 		return NULL;
 	for (i = 0; i < t->n_triggers; i++) {
 		if (strcmp(t->triggers[i]->name, name) != 0)
@@ -361,7 +365,7 @@ trigger_activate(struct producer *p, const char *name, size_t len)
 	}
 	hits_today = trigger_history_count(st->history, copy, now);
 	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, next) {
-		t = s->gone ? NULL : find_trigger(s, copy, p->name);
+		t = find_trigger(s, copy, p->name);
 		if (t == NULL || !may_pass(st, t, hits_today))
 			continue;
 		any = true;

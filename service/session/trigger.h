@@ -5,6 +5,7 @@
 #ifndef SERVICE_SESSION_TRIGGER_H
 #define SERVICE_SESSION_TRIGGER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -32,9 +33,11 @@ struct trigger_world {
 void trigger_state_set_world(struct trigger_state *t,
     const struct trigger_world *w);
 
+/* Whether it waits for a trigger to start it (START_TRACING). */
+bool trigger_starts(const struct session *s);
 /*
- * Prepares a new session for its triggers; sets wait_for_start_trigger.  -1
- * with a sentence (a bad producer_name_regex).
+ * Prepares a new session for its triggers.  -1 with a sentence (a bad
+ * producer_name_regex).
  */
 int trigger_arm(struct session *s, char *err, size_t err_size) MUST_CHECK;
 /*

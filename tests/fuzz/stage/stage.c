@@ -168,11 +168,10 @@ say_what_is_left(const struct stage *s)
 	    "%zu links\n", s->stats.n_conns, service->n_producers,
 	    service->n_sessions, links_count(service->links));
 	TAILQ_FOREACH(session, &service->sessions, link)
-		fprintf(stderr, "session %llu: %s%s%s%s%s, %zu instances\n",
+		fprintf(stderr, "session %llu: %s%s%s%s, %zu instances\n",
 		    (unsigned long long)session->id,
-		    session_state_name(session->state),
+		    session_phase_name(session_phase(session->state)),
 		    session->freeing ? ", being freed" : "",
-		    session->ending ? ", ending" : "",
 		    session->file != NULL ? ", with a file" : "",
 		    session->detach_key != NULL ? ", detached" : "",
 		    session->n_instances);

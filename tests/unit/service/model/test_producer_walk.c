@@ -215,7 +215,7 @@ a_session_is_set_up_then_started_in_turns(void **state)
 	assert_non_null(fake_enable(c.f, &consumer, CONFIG, -1));
 	assert_int_equal(heard(&c, "setup "), PRODUCER_WALK_TURN);
 	assert_int_equal(heard(&c, "start "), 0);
-	assert_int_equal(consumer.s->state, SESSION_CONFIGURED);
+	assert_int_equal(consumer.s->state, SESSION_STARTING);
 	while (heard(&c, "start ") < MANY) {
 		size_t before = heard(&c, "setup ") + heard(&c, "start ");
 

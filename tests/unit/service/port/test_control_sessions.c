@@ -567,7 +567,8 @@ whoever_waits_may_go(void **state)
 	id = slow_session(&consumer, &producer);
 	(void)command(&c, M_FLUSH, id, false, 0);
 	(void)command(&c, M_STOP, id, true, 0);
-	while (!session_find(p->service, id)->ending)
+	while (session_find(p->service, id)->state !=
+		    SESSION_LAST_FLUSH)
 		client_turn(&c);
 	client_close(&c);
 	while (p->stats.n_conns > 2)

@@ -195,7 +195,7 @@ end_in_its_own_time(struct fixture *f, bool acks_flush)
 	session_disable(c.s, NULL);
 	turns(f);
 	assert_int_equal(c.s->state, acks_flush ? SESSION_DISABLING :
-	    SESSION_STARTED);
+	    SESSION_LAST_FLUSH);
 	service_shutdown(f->service, idle_cb, NULL);
 	fixture_wait(f, was_told, NULL);
 	assert_int_equal(c.s->state, SESSION_DISABLED);

@@ -116,7 +116,6 @@ a_start_trigger_without_delay_has_no_end(void **state)
 	/* Neither its delay nor the time-out ends it. */
 	let_timers_of_1_ms_fire(f);
 	assert_int_equal(c.s->state, SESSION_STARTED);
-	assert_false(c.s->ending);
 	session_free(c.s);
 	fake_producer_done(&p);
 }
@@ -139,7 +138,7 @@ a_session_that_waits_for_its_trigger_may_be_started_by_hand(void **state)
 	hit(&p, "go");
 	assert_false(session_reads_nothing(c.s));
 	assert_int_equal(fake_producer_count(&p, "start"), 1);
-	assert_false(c.s->ending);
+	assert_int_equal(c.s->state, SESSION_STARTED);
 	session_free(c.s);
 	fake_producer_done(&p);
 }
@@ -246,7 +245,7 @@ stop_triggers_clone_where_the_config_prefers_that(void **state)
 	hit(&p, "snap");
 	fixture_wait(f, all_told, &c);
 	assert_int_equal(c.clone_hits, 1);
-	assert_false(c.s->ending);
+	assert_int_equal(c.s->state, SESSION_STARTED);
 	session_free(c.s);
 	assert_null(fake_enable(f, &c, MODE("START_TRACING")
 	    "use_clone_snapshot_if_available: true triggers { name: "
@@ -490,7 +489,7 @@ names_from_outside_may_be_anything(void **state)
 	trigger_activate(p.p, big, sizeof(big));
 	trigger_activate(p.p, "", 0);
 	trigger_activate(p.p, "\xff\x00t", 3);
-	assert_int_equal(c.s->state, SESSION_CONFIGURED);
+	assert_int_equal(c.s->state, SESSION_AWAITS_TRIGGER);
 	session_free(c.s);
 	fake_producer_done(&p);
 }
