@@ -140,8 +140,10 @@ invoke(struct consumer_call *k, const char *method,
 		loop_defer(k->c->loop, &k->c->failed_call, report_failed, k->c);
 		return;
 	}
-	rpc_invoke(k->c->rpc, method, args == NULL ? NULL : args->data,
-	    args == NULL ? 0 : args->len, fd, reply_cb, k);
+	rpc_invoke_with(k->c->rpc, &(struct rpc_request){ .method = method,
+	    .args = args == NULL ? NULL : args->data,
+	    .len = args == NULL ? 0 : args->len, .fd = fd, .fn = reply_cb,
+	    .arg = k });
 }
 
 /* The connection. */
@@ -197,7 +199,8 @@ consumer_new(struct loop *l, const struct addr *a,
 		snprintf(err, err_size, "out of memory");
 		return NULL;
 	}
-	c->rpc = rpc_client_new(l, a, how, "ConsumerPort", &rpc_ops, c,
+	c->rpc = rpc_client_new(l, &(struct rpc_client_setup){ .addr = a,
+	    .how = how, .service = "ConsumerPort", .ops = &rpc_ops, .arg = c },
 	    err, err_size);
 	if (c->rpc == NULL) {
 		free(c);

@@ -256,8 +256,7 @@ send_call(struct control *c, struct control_call *k)
 	}
 	if (k->kind != CALL_COMMAND)
 		c->asking = true;
-	rpc_invoke(c->rpc, k->method, k->args.data, k->args.len, -1, reply_cb,
-	    k);
+	rpc_invoke(c->rpc, k->method, k->args.data, k->args.len, reply_cb, k);
 }
 
 static void
@@ -327,8 +326,9 @@ control_new(struct loop *l, const struct addr *a,
 		snprintf(err, err_size, "out of memory");
 		return NULL;
 	}
-	c->rpc = rpc_client_new(l, a, how, SERVICE_NAME, &rpc_ops, c, err,
-	    err_size);
+	c->rpc = rpc_client_new(l, &(struct rpc_client_setup){ .addr = a,
+	    .how = how, .service = SERVICE_NAME, .ops = &rpc_ops, .arg = c },
+	    err, err_size);
 	if (c->rpc == NULL) {
 		free(c);
 		return NULL;

@@ -91,7 +91,7 @@ void
 producer_tell(struct producer *p, const char *method)
 {
 	if (p->rpc != NULL && !p->scratch.failed)
-		rpc_invoke(p->rpc, method, p->scratch.data, p->scratch.len, -1,
+		rpc_invoke(p->rpc, method, p->scratch.data, p->scratch.len,
 		    NULL, NULL);
 }
 
@@ -174,7 +174,7 @@ register_source(struct producer *p, const struct producer_source *src)
 	pb_nest_end(&p->scratch, mark);
 	if (!p->scratch.failed)
 		rpc_invoke(p->rpc, "RegisterDataSource", p->scratch.data,
-		    p->scratch.len, -1, registered_cb, p);
+		    p->scratch.len, registered_cb, p);
 }
 
 static void
@@ -219,10 +219,10 @@ ready_cb(struct rpc_client *c, void *arg)
 	pb_put_string(&p->scratch, 3, p->name);
 	pb_put_string(&p->scratch, 8, "tributary " TRIBUTARY_VERSION);
 	rpc_invoke(c, "InitializeConnection", p->scratch.data, p->scratch.len,
-	    -1, initialized_cb, p);
+	    initialized_cb, p);
 	/* Without memory for the call above, it is over already. */
 	if (p->rpc == c)
-		rpc_invoke(c, "GetAsyncCommand", NULL, 0, -1, command_cb, p);
+		rpc_invoke(c, "GetAsyncCommand", NULL, 0, command_cb, p);
 }
 
 static void
@@ -246,8 +246,10 @@ connect_now(void *arg)
 	struct producer *p = arg;
 	char err[DIAL_TEXT_MAX];
 
-	p->rpc = rpc_client_new(p->loop, &p->address, p->how, "ProducerPort",
-	    &client_ops, p, err, sizeof(err));
+	p->rpc = rpc_client_new(p->loop,
+	    &(struct rpc_client_setup){ .addr = &p->address, .how = p->how,
+	    .service = "ProducerPort", .ops = &client_ops, .arg = p }, err,
+	    sizeof(err));
 	if (p->rpc == NULL) {
 		producer_reconnect(p, err);
 		return;
@@ -361,5 +363,5 @@ producer_shutdown(struct producer *p, void (*done)(void *arg), void *arg)
 		return;
 	producer_instance_stop_all(p);
 	/* Its reply comes after all before it was handled. */
-	rpc_invoke(p->rpc, "Sync", NULL, 0, -1, synced_cb, p);
+	rpc_invoke(p->rpc, "Sync", NULL, 0, synced_cb, p);
 }

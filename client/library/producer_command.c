@@ -33,7 +33,7 @@ send_commit(void *arg, const uint8_t *msg, size_t len)
 {
 	struct producer *p = arg;
 
-	rpc_invoke(p->rpc, "CommitData", msg, len, -1, NULL, NULL);
+	rpc_invoke(p->rpc, "CommitData", msg, len, NULL, NULL);
 	/* In a callback, too: the service frees what it has taken meanwhile. */
 	rpc_client_push(p->rpc);
 }

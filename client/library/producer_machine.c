@@ -58,7 +58,7 @@ producer_machine_begin(struct producer *p)
 	    p->machine_name != NULL ? p->machine_name : host);
 	if (!p->scratch.failed)
 		rpc_invoke(p->rpc, PRODUCER_INIT_MACHINE, p->scratch.data,
-		    p->scratch.len, -1, introduced_cb, p);
+		    p->scratch.len, introduced_cb, p);
 }
 
 void

@@ -63,15 +63,15 @@ ready_cb(struct rpc_client *rpc, void *arg)
 
 	pb_writer_init(&w);
 	pb_put_string(&w, 3, TRIGGER_CALL_PRODUCER); /* producer_name */
-	rpc_invoke(rpc, "InitializeConnection", w.data, w.len, -1, NULL, NULL);
+	rpc_invoke(rpc, "InitializeConnection", w.data, w.len, NULL, NULL);
 	pb_writer_reset(&w);
 	for (i = 0; i < t->n; i++)
 		pb_put_string(&w, 1, t->names[i]);
 	if (w.failed)
 		loop_defer(t->loop, &t->refused_call, refused_cb, t);
 	else
-		rpc_invoke(rpc, "ActivateTriggers", w.data, w.len, -1,
-		    activated_cb, t);
+		rpc_invoke(rpc, "ActivateTriggers", w.data, w.len, activated_cb,
+		    t);
 	pb_writer_done(&w);
 }
 
@@ -112,8 +112,9 @@ trigger_call_new(struct loop *l, const struct addr *a,
 	t->arg = arg;
 	if ((t->late = loop_timer_new(l, late_cb, t)) == NULL)
 		goto fail;
-	t->rpc = rpc_client_new(l, a, how, "ProducerPort", &rpc_ops, t, err,
-	    err_size);
+	t->rpc = rpc_client_new(l, &(struct rpc_client_setup){ .addr = a,
+	    .how = how, .service = "ProducerPort", .ops = &rpc_ops, .arg = t },
+	    err, err_size);
 	if (t->rpc == NULL)
 		goto fail;
 	rpc_client_set_own_identity(t->rpc, NULL);

@@ -190,8 +190,8 @@ start(struct connection *c, char *err, size_t err_size)
 		c->accept = listen_once_new(c->loop, &c->addr, accepted_cb, c);
 		return c->accept != NULL ? 0 : -1;
 	}
-	c->dial = dial_new(c->loop, &c->addr, NULL, dialled_cb, c, err,
-	    err_size);
+	c->dial = dial_new(c->loop, &(struct dial_request){ .addr = &c->addr,
+	    .fn = dialled_cb, .arg = c }, err, err_size);
 	return c->dial != NULL ? 0 : -1;
 }
 

@@ -294,8 +294,8 @@ accept_cb(struct listener *l, int fd, void *arg)
 	stream_set_limits(p->near, FORWARD_HARD, FORWARD_LOW);
 	stream_pause(p->near); /* until there is somewhere to lead it */
 	measure_clocks(f);
-	p->dial = dial_new(f->loop, &f->to, f->how, dial_cb, p, err,
-	    sizeof(err));
+	p->dial = dial_new(f->loop, &(struct dial_request){ .addr = &f->to,
+	    .how = f->how, .fn = dial_cb, .arg = p }, err, sizeof(err));
 	if (p->dial == NULL) {
 		warn(f, "%s", err);
 		passage_ended(p, p->near);
@@ -347,8 +347,9 @@ forwarder_new(struct loop *l, const struct forward_options *o, char *err,
 	f->consumers = o->consumers;
 	f->machine_name = o->machine_name;
 	LIST_INIT(&f->passages);
-	f->listener = listener_new(l, o->listen, false, accept_cb, f, err,
-	    err_size);
+	f->listener = listener_new(l,
+	    &(struct listener_setup){ .addr = o->listen, .fn = accept_cb,
+	    .arg = f }, err, err_size);
 	if (f->listener == NULL) {
 		free(f);
 		return NULL;

@@ -113,8 +113,9 @@ try_turn(void *arg)
 		give_up(o, err);
 		return;
 	}
-	o->listener = listener_new(o->loop, &o->addr, false, accepted, o, err,
-	    sizeof(err));
+	o->listener = listener_new(o->loop,
+	    &(struct listener_setup){ .addr = &o->addr, .fn = accepted,
+	    .arg = o }, err, sizeof(err));
 	if (o->listener == NULL)
 		give_up(o, err);
 }

@@ -131,8 +131,9 @@ open_door(struct relay_listeners *d, const char *address, char *err,
 	/* Nobody slips in between bind() and chmod(). */
 	if (owned)
 		old = umask(0177);
-	l = listener_new(d->loop, &a, s->allow_remote_producers, accept_cb, d,
-	    err, err_size);
+	l = listener_new(d->loop, &(struct listener_setup){ .addr = &a,
+	    .allow_remote = s->allow_remote_producers, .fn = accept_cb,
+	    .arg = d }, err, err_size);
 	if (owned)
 		umask(old);
 	if (l == NULL)

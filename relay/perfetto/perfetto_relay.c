@@ -32,8 +32,8 @@ init_relay(struct perfetto_relay *c)
 	pb_writer_init(&w);
 	system_info_introduce(&w, c->setup.settings->machine_name);
 	if (!w.failed)
-		rpc_invoke(c->relay, "InitRelay", w.data, w.len, -1,
-		    ignore_reply, NULL);
+		rpc_invoke(c->relay, "InitRelay", w.data, w.len, ignore_reply,
+		    NULL);
 	pb_writer_done(&w);
 }
 
@@ -92,8 +92,10 @@ connect_relay(struct perfetto_relay *c, char *err, size_t err_size)
 		.down = down_cb,
 	};
 
-	c->relay = rpc_client_new(c->setup.loop, c->setup.to, c->setup.how,
-	    "RelayPort", &ops, c, err, err_size);
+	c->relay = rpc_client_new(c->setup.loop,
+	    &(struct rpc_client_setup){ .addr = c->setup.to,
+	    .how = c->setup.how, .service = "RelayPort", .ops = &ops,
+	    .arg = c }, err, err_size);
 	if (c->relay == NULL)
 		return -1;
 	rpc_client_set_identity(c->relay, (int32_t)getpid(),
@@ -163,8 +165,7 @@ up_commit(void *arg, uint32_t channel, size_t len)
 
 	if (conn == NULL || len == 0)
 		return;
-	rpc_invoke(conn->client, "CommitData", c->scratch, len, -1, NULL,
-	    NULL);
+	rpc_invoke(conn->client, "CommitData", c->scratch, len, NULL, NULL);
 	if (rpc_client_queued(conn->client) == 0) {
 		conn->chunks_queued = 0;
 		conn->bytes_queued = 0;

@@ -170,8 +170,10 @@ connect_now(void *arg)
 	char err[DIAL_TEXT_MAX];
 
 	how.service = "producer";
-	conn->client = rpc_client_new(c->setup.loop, c->setup.to, &how,
-	    "ProducerPort", &ops, conn, err, sizeof(err));
+	conn->client = rpc_client_new(c->setup.loop,
+	    &(struct rpc_client_setup){ .addr = c->setup.to, .how = &how,
+	    .service = "ProducerPort", .ops = &ops, .arg = conn }, err,
+	    sizeof(err));
 	if (conn->client == NULL) {
 		log_limited(&c->log_limit, loop_now_ms(), LOG_LEVEL_WARN,
 		    "no connection for process %d: %s", conn->pid, err);
@@ -249,8 +251,7 @@ invoke(struct perfetto_relay_conn *conn, const char *method,
     const struct pb_writer *w, rpc_reply_fn fn)
 {
 	if (!w->failed)
-		rpc_invoke(conn->client, method, w->data, w->len, -1, fn,
-		    conn);
+		rpc_invoke(conn->client, method, w->data, w->len, fn, conn);
 }
 
 static void
@@ -303,8 +304,7 @@ begin(struct perfetto_relay_conn *conn,
 		pb_put_bytes(&w, INIT_SDK_VERSION, version.data, version.len);
 	invoke(conn, "InitializeConnection", &w, initialized_cb);
 	pb_writer_done(&w);
-	rpc_invoke(conn->client, "GetAsyncCommand", NULL, 0, -1, command_cb,
-	    conn);
+	rpc_invoke(conn->client, "GetAsyncCommand", NULL, 0, command_cb, conn);
 	conn->opened = true;
 }
 
@@ -325,8 +325,8 @@ perfetto_relay_call(struct perfetto_relay_conn *conn, enum link_up kind,
 		break;
 	case LINK_UP_REGISTER_WRITER:
 		/* LinkWriter has the fields of RegisterTraceWriterRequest. */
-		rpc_invoke(conn->client, "RegisterTraceWriter", data, len, -1,
-		    NULL, NULL);
+		rpc_invoke(conn->client, "RegisterTraceWriter", data, len, NULL,
+		    NULL);
 		break;
 	case LINK_UP_UNREGISTER_WRITER:
 		call_number(conn, "UnregisterTraceWriter", value);

@@ -55,8 +55,9 @@ private_socket_new(const struct private_socket_setup *setup, char *err,
 	o->fn = setup->fn;
 	o->arg = setup->arg;
 	old = umask(0177);
-	o->listener = listener_new(setup->loop, &a, false, accept_cb, o, err,
-	    err_size);
+	o->listener = listener_new(setup->loop,
+	    &(struct listener_setup){ .addr = &a, .fn = accept_cb, .arg = o },
+	    err, err_size);
 	umask(old);
 	if (o->listener == NULL) {
 		free(o);

@@ -140,7 +140,7 @@ link_opened(struct uplink_conn *l, const Tributary__LinkOpened *m)
 		uplink_conn_fail(l, "the collector %s", wrong);
 		return;
 	}
-	rpc_invoke(l->client, "Down", NULL, 0, -1, down_cb, l);
+	rpc_invoke(l->client, "Down", NULL, 0, down_cb, l);
 	link_clocks_start(l->setup.clocks);
 	uplink_conn_kick(l);
 }
@@ -195,7 +195,7 @@ client_ready(struct rpc_client *c, void *arg)
 		uplink_conn_fail(l, "out of memory");
 		return;
 	}
-	rpc_invoke(c, "Open", open, len, -1, opened_cb, l);
+	rpc_invoke(c, "Open", open, len, opened_cb, l);
 	free(open);
 }
 
@@ -231,8 +231,10 @@ start_client(struct uplink_conn *l, char *err, size_t err_size)
 
 	snprintf(err, err_size, "out of memory"); /* unless it is more */
 	if (s->to != NULL)
-		l->client = rpc_client_new(s->loop, s->to, s->how,
-		    LINK_SERVICE, &ops, l, err, err_size);
+		l->client = rpc_client_new(s->loop,
+		    &(struct rpc_client_setup){ .addr = s->to, .how = s->how,
+		    .service = LINK_SERVICE, .ops = &ops, .arg = l }, err,
+		    err_size);
 	else
 		l->client = rpc_client_from_fd(s->loop, s->fd, LINK_SERVICE,
 		    &ops, l);

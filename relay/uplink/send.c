@@ -29,8 +29,9 @@ send_frame(struct uplink_conn *l, struct link_frame *f)
 		f->received = l->in.told = l->in.received;
 	}
 	n = link_put_head(head, f);
-	rpc_invoke2(l->client, "Up", head, n, f->block, f->len, -1, NULL,
-	    NULL);
+	rpc_invoke_with(l->client, &(struct rpc_request){ .method = "Up",
+	    .head = head, .head_len = n, .args = f->block, .len = f->len,
+	    .fd = -1 });
 }
 
 static void

@@ -125,7 +125,8 @@ listen_for(struct dialled *c, char *err, size_t err_size)
 	    (size_t)(c - d->all));
 	if (addr_parse(&a, c->path, err, err_size) != 0)
 		return -1;
-	c->listener = listener_new(c->dialler->loop, &a, false, accept_cb, c,
+	c->listener = listener_new(c->dialler->loop,
+	    &(struct listener_setup){ .addr = &a, .fn = accept_cb, .arg = c },
 	    err, err_size);
 	return c->listener != NULL ? 0 : -1;
 }

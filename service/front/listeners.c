@@ -209,10 +209,12 @@ listen_at(struct door *door, const struct addr *a,
 	n = activation_take_made(from, l->port, l->address, fds,
 	    LISTENER_SOCKETS_MAX);
 	if (n == 0)
-		return listener_new(loop, a, l->allow_remote, accept_cb, door,
-		    err, err_size);
-	listener = listener_take_over(loop, a, l->allow_remote, fds, n,
-	    accept_cb, door, err, err_size);
+		return listener_new(loop, &(struct listener_setup){ .addr = a,
+		    .allow_remote = l->allow_remote, .fn = accept_cb,
+		    .arg = door }, err, err_size);
+	listener = listener_take_over(loop, &(struct listener_setup){ .addr = a,
+	    .allow_remote = l->allow_remote, .fn = accept_cb, .arg = door },
+	    fds, n, err, err_size);
 	door->taken = listener != NULL;
 	return listener;
 }

@@ -432,8 +432,9 @@ open_route(const char *listen, const char *target, uint64_t seed)
 	r->mend = loop_timer_new(loop, mend_cb, r);
 	if (r->release == NULL || r->next_cut == NULL || r->mend == NULL)
 		load_die("no memory");
-	r->listener = listener_new(loop, &r->listen, true, accepted, r, err,
-	    sizeof(err));
+	r->listener = listener_new(loop,
+	    &(struct listener_setup){ .addr = &r->listen, .allow_remote = true,
+	    .fn = accepted, .arg = r }, err, sizeof(err));
 	if (r->listener == NULL)
 		load_die("%s", err);
 	port = listener_port(r->listener);

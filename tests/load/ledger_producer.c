@@ -68,7 +68,7 @@ invoke_with_id(struct ledger_producer *p, const char *method, uint64_t id)
 
 	pb_writer_init(&w);
 	pb_put_uint(&w, 1, id);
-	rpc_invoke(p->rpc, method, w.data, w.len, -1, NULL, NULL);
+	rpc_invoke(p->rpc, method, w.data, w.len, NULL, NULL);
 	pb_writer_done(&w);
 }
 
@@ -100,7 +100,7 @@ send_commit(struct ledger_producer *p, uint64_t flush)
 	if (p->commit.failed)
 		load_die("no memory");
 	p->sent++;
-	rpc_invoke(p->rpc, "CommitData", p->commit.data, p->commit.len, -1,
+	rpc_invoke(p->rpc, "CommitData", p->commit.data, p->commit.len,
 	    committed, p);
 	pb_writer_reset(&p->commit);
 }
@@ -170,8 +170,7 @@ open_stream(struct ledger_producer *p, const struct instance *in)
 	pb_writer_init(&w);
 	pb_put_uint(&w, 1, s->writer);
 	pb_put_uint(&w, 2, s->buffer);
-	rpc_invoke(p->rpc, "RegisterTraceWriter", w.data, w.len, -1, NULL,
-	    NULL);
+	rpc_invoke(p->rpc, "RegisterTraceWriter", w.data, w.len, NULL, NULL);
 	pb_writer_done(&w);
 }
 
@@ -188,7 +187,7 @@ start_instance(struct ledger_producer *p, uint64_t id)
 		for (k = 0; k < p->o.writers; k++)
 			open_stream(p, &p->instances[i]);
 		invoke_with_id(p, "NotifyDataSourceStarted", id);
-		rpc_invoke(p->rpc, "Sync", NULL, 0, -1, writers_known, p);
+		rpc_invoke(p->rpc, "Sync", NULL, 0, writers_known, p);
 		return;
 	}
 	load_die("%s: an instance that was never set up", p->name);
@@ -347,15 +346,15 @@ rpc_ready(struct rpc_client *c, void *arg)
 	if (p->o.shm_bytes > 0)
 		pb_put_uint(&w, 2, p->o.shm_bytes);
 	pb_put_string(&w, 3, p->name);
-	rpc_invoke(c, "InitializeConnection", w.data, w.len, -1, NULL, NULL);
-	rpc_invoke(c, "GetAsyncCommand", NULL, 0, -1, command, p);
+	rpc_invoke(c, "InitializeConnection", w.data, w.len, NULL, NULL);
+	rpc_invoke(c, "GetAsyncCommand", NULL, 0, command, p);
 	pb_writer_reset(&w);
 	mark = pb_nest_begin(&w, 1);
 	pb_put_string(&w, 1, p->o.source);
 	pb_put_uint(&w, 2, 1); /* will_notify_on_stop */
 	pb_put_uint(&w, 3, 1); /* will_notify_on_start */
 	pb_nest_end(&w, mark);
-	rpc_invoke(c, "RegisterDataSource", w.data, w.len, -1, registered, p);
+	rpc_invoke(c, "RegisterDataSource", w.data, w.len, registered, p);
 	pb_writer_done(&w);
 }
 
@@ -388,8 +387,10 @@ connect_again(struct ledger_producer *p)
 	static const struct rpc_client_ops ops = { rpc_ready, rpc_down, NULL };
 	char err[256];
 
-	p->rpc = rpc_client_new(p->o.loop, &p->o.address, NULL, "ProducerPort",
-	    &ops, p, err, sizeof(err));
+	p->rpc = rpc_client_new(p->o.loop,
+	    &(struct rpc_client_setup){ .addr = &p->o.address,
+	    .service = "ProducerPort", .ops = &ops, .arg = p }, err,
+	    sizeof(err));
 	if (p->rpc == NULL)
 		load_die("%s: %s", p->name, err);
 }

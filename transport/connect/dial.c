@@ -230,35 +230,37 @@ ssh_cb(const struct dial_result *r, int error, void *arg)
 }
 
 struct dial *
-dial_new(struct loop *l, const struct addr *a,
-    const struct dial_options *options, dial_fn fn, void *arg, char *err,
+dial_new(struct loop *l, const struct dial_request *request, char *err,
     size_t err_size)
 {
 	static const struct dial_options defaults;
+	const struct dial_options *how = request->how;
+	const struct addr *a = request->addr;
 	struct dial *d;
 
-	if (options == NULL)
-		options = &defaults;
+	if (how == NULL)
+		how = &defaults;
 	snprintf(err, err_size, "out of memory"); /* unless it is more */
 	if ((d = calloc(1, sizeof(*d))) == NULL)
 		goto fail;
 	d->loop = l;
-	d->fn = fn;
-	d->arg = arg;
+	d->fn = request->fn;
+	d->arg = request->arg;
 	d->fd = -1;
 	d->error = EADDRNOTAVAIL; /* a name that stands for nothing */
 	if ((d->timer = loop_timer_new(l, timer_cb, d)) == NULL)
 		goto fail;
 	if (a->kind == ADDR_SSH) {
-		d->ssh = dial_ssh_new(l, a, options, ssh_cb, d, err, err_size);
+		d->ssh = dial_ssh_new(l, &(struct dial_request){ .addr = a,
+		    .how = how, .fn = ssh_cb, .arg = d }, err, err_size);
 		if (d->ssh == NULL)
 			goto fail;
 		return d;
 	}
 	if (a->kind == ADDR_TLS &&
-	    prepare_tls(d, a, options, err, err_size) != 0)
+	    prepare_tls(d, a, how, err, err_size) != 0)
 		goto fail;
-	if (find_addresses(d, a, options->in_background, err, err_size) != 0)
+	if (find_addresses(d, a, how->in_background, err, err_size) != 0)
 		goto fail;
 	return d;
 

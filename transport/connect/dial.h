@@ -66,15 +66,22 @@ struct dial_result {
  */
 typedef void (*dial_fn)(const struct dial_result *r, int error, void *arg);
 
+/* Borrowed for the call. */
+struct dial_request {
+	const struct addr *addr;
+	const struct dial_options *how; /* NULL: defaults */
+	dial_fn fn;
+	void *arg;
+};
+
 /*
  * Resolves at once (may block on a name server), unless it is to be done in the
- * background, and reads certificates.  options NULL: defaults.
- * NULL with a sentence in err when it does not resolve, certificates cannot be
- * read, ssh cannot be started, or memory is short.
+ * background, and reads certificates.
+ * NULL with a sentence in err when the name does not resolve, certificates
+ * cannot be read, ssh cannot be started, or memory is short.
  */
-struct dial *dial_new(struct loop *l, const struct addr *a,
-    const struct dial_options *options, dial_fn fn, void *arg, char *err,
-    size_t err_size) MUST_CHECK;
+struct dial *dial_new(struct loop *l, const struct dial_request *request,
+    char *err, size_t err_size) MUST_CHECK;
 
 /*
  * Where a client finds its certificates when nothing names a directory:

@@ -171,8 +171,7 @@ start(struct dial_ssh *d, const struct dial_options *o, char *err,
 }
 
 struct dial_ssh *
-dial_ssh_new(struct loop *l, const struct addr *a,
-    const struct dial_options *options, dial_fn fn, void *arg, char *err,
+dial_ssh_new(struct loop *l, const struct dial_request *request, char *err,
     size_t err_size)
 {
 	struct dial_ssh *d;
@@ -182,15 +181,15 @@ dial_ssh_new(struct loop *l, const struct addr *a,
 		return NULL;
 	}
 	d->loop = l;
-	d->fn = fn;
-	d->arg = arg;
-	d->addr = *a;
+	d->fn = request->fn;
+	d->arg = request->arg;
+	d->addr = *request->addr;
 	d->fd = -1;
 	if ((d->poll = loop_timer_new(l, poll_cb, d)) == NULL) {
 		snprintf(err, err_size, "out of memory");
 		goto fail;
 	}
-	if (start(d, options, err, err_size) != 0)
+	if (start(d, request->how, err, err_size) != 0)
 		goto fail;
 	return d;
 

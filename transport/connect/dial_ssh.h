@@ -15,10 +15,10 @@
 
 struct dial_ssh;
 
-/* As dial_new(); options is not NULL. */
-struct dial_ssh *dial_ssh_new(struct loop *l, const struct addr *a,
-    const struct dial_options *options, dial_fn fn, void *arg, char *err,
-    size_t err_size) MUST_CHECK;
+/* As dial_new(); request->how is not NULL. */
+struct dial_ssh *dial_ssh_new(struct loop *l,
+    const struct dial_request *request, char *err, size_t err_size)
+    MUST_CHECK;
 /* As dial_error_detail(). */
 const char *dial_ssh_detail(const struct dial_ssh *d);
 /* Also gives up what is under way.  NULL is fine. */

@@ -525,20 +525,23 @@ listener_open_tcp(struct listener *l, const struct addr *a, bool allow_remote,
 }
 
 struct listener *
-listener_new(struct loop *loop, const struct addr *a, bool allow_remote,
-    listener_fn fn, void *arg, char *err, size_t err_size)
+listener_new(struct loop *loop, const struct listener_setup *setup, char *err,
+    size_t err_size)
 {
+	const struct addr *a = setup->addr;
 	struct listener *l;
 	int rc = -1;
 
-	if ((l = listener_alloc(loop, fn, arg, err, err_size)) == NULL)
+	l = listener_alloc(loop, setup->fn, setup->arg, err, err_size);
+	if (l == NULL)
 		return NULL;
 	switch (a->kind) {
 	case ADDR_UNIX:
 		rc = listener_open_unix(l, a, err, err_size);
 		break;
 	case ADDR_TCP:
-		rc = listener_open_tcp(l, a, allow_remote, err, err_size);
+		rc = listener_open_tcp(l, a, setup->allow_remote, err,
+		    err_size);
 		break;
 	case ADDR_TLS: /* safe to reach from everywhere */
 		rc = listener_open_tcp(l, a, true, err, err_size);
@@ -602,15 +605,16 @@ listener_adopt(struct loop *loop, int fd, listener_fn fn, void *arg, char *err,
 }
 
 static int
-take_over_one(struct listener *l, int fd, const struct addr *a,
-    bool allow_remote, char *err, size_t err_size)
+take_over_one(struct listener *l, int fd, const struct listener_setup *setup,
+    char *err, size_t err_size)
 {
+	const struct addr *a = setup->addr;
 	struct sockaddr_storage sa;
 	socklen_t len = sizeof(sa);
 
 	if (prepare_socket(fd, err, err_size) != 0)
 		return -1;
-	if (a->kind == ADDR_TCP && !allow_remote &&
+	if (a->kind == ADDR_TCP && !setup->allow_remote &&
 	    getsockname(fd, (struct sockaddr *)&sa, &len) == 0 &&
 	    check_local(&sa, a, err, err_size) != 0)
 		return -1;
@@ -622,24 +626,23 @@ take_over_one(struct listener *l, int fd, const struct addr *a,
 }
 
 struct listener *
-listener_take_over(struct loop *loop, const struct addr *a, bool allow_remote,
-    const int *fds, size_t n, listener_fn fn, void *arg, char *err,
-    size_t err_size)
+listener_take_over(struct loop *loop, const struct listener_setup *setup,
+    const int *fds, size_t n, char *err, size_t err_size)
 {
 	struct listener *l;
 	size_t i;
 
-	if ((l = listener_alloc(loop, fn, arg, err, err_size)) == NULL)
+	l = listener_alloc(loop, setup->fn, setup->arg, err, err_size);
+	if (l == NULL)
 		return NULL;
 	for (i = 0; i < n; i++) {
-		if (take_over_one(l, fds[i], a, allow_remote, err,
-			err_size) != 0) {
+		if (take_over_one(l, fds[i], setup, err, err_size) != 0) {
 			listener_leave(l);
 			return NULL;
 		}
 	}
-	if (a->kind == ADDR_UNIX)
-		listener_own_file(l, a);
+	if (setup->addr->kind == ADDR_UNIX)
+		listener_own_file(l, setup->addr);
 	return l;
 }
 

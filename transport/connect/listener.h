@@ -25,13 +25,23 @@ struct listener;
 /* fd is a connected, non-blocking, close-on-exec socket; the callee owns it. */
 typedef void (*listener_fn)(struct listener *l, int fd, void *arg);
 
+struct listener_setup {
+	const struct addr *addr; /* borrowed for the call */
+	/*
+	 * False: TCP addresses off the loopback interface are refused, with a
+	 * sentence that says which flag allows them.
+	 */
+	bool allow_remote;
+	listener_fn fn;
+	void *arg;
+};
+
 /*
  * One listener may have several sockets (a name that resolves to v4 and v6).
- * NULL with a sentence in err.  allow_remote false refuses TCP addresses off
- * the loopback interface and says which flag allows it.
+ * NULL with a sentence in err.
  */
-struct listener *listener_new(struct loop *l, const struct addr *a,
-    bool allow_remote, listener_fn fn, void *arg, char *err, size_t err_size)
+struct listener *listener_new(struct loop *l,
+    const struct listener_setup *setup, char *err, size_t err_size)
     MUST_CHECK;
 
 /* Wraps a listening socket that was passed in (socket activation). */
@@ -39,12 +49,12 @@ struct listener *listener_adopt(struct loop *l, int fd, listener_fn fn,
     void *arg, char *err, size_t err_size) MUST_CHECK;
 
 /*
- * The same for sockets that a listener_new() of the program before us opened at
- * a, which has the same rules; the file of a UNIX one is ours to remove.
+ * Takes over sockets that listener_new() of the program before us opened at
+ * setup->addr, under the same rules; the file of a UNIX one is ours to remove.
  */
-struct listener *listener_take_over(struct loop *l, const struct addr *a,
-    bool allow_remote, const int *fds, size_t n, listener_fn fn, void *arg,
-    char *err, size_t err_size) MUST_CHECK;
+struct listener *listener_take_over(struct loop *l,
+    const struct listener_setup *setup, const int *fds, size_t n, char *err,
+    size_t err_size) MUST_CHECK;
 
 /* Closes; removes the UNIX socket file it made (if it is still its own). */
 void listener_free(struct listener *l);

@@ -645,25 +645,25 @@ client_alloc(struct loop *l, const char *service,
 }
 
 struct rpc_client *
-rpc_client_new(struct loop *l, const struct addr *a,
-    const struct dial_options *how, const char *service,
-    const struct rpc_client_ops *ops, void *arg, char *err, size_t err_size)
+rpc_client_new(struct loop *l, const struct rpc_client_setup *setup, char *err,
+    size_t err_size)
 {
-	struct dial_options options = { .service = service_word(service) };
+	struct dial_options how = { 0 };
 	struct rpc_client *c;
 
-	if (how != NULL) {
-		options = *how;
-		if (options.service == NULL)
-			options.service = service_word(service);
-	}
-	if ((c = client_alloc(l, service, ops, arg)) == NULL) {
+	if (setup->how != NULL)
+		how = *setup->how;
+	if (how.service == NULL)
+		how.service = service_word(setup->service);
+	c = client_alloc(l, setup->service, setup->ops, setup->arg);
+	if (c == NULL) {
 		snprintf(err, err_size, "out of memory");
 		return NULL;
 	}
-	c->addr = *a;
-	if ((c->dial = dial_new(l, a, &options, dial_cb, c, err,
-		 err_size)) == NULL) {
+	c->addr = *setup->addr;
+	c->dial = dial_new(l, &(struct dial_request){ .addr = setup->addr,
+	    .how = &how, .fn = dial_cb, .arg = c }, err, err_size);
+	if (c->dial == NULL) {
 		client_destroy(c);
 		return NULL;
 	}
@@ -741,32 +741,30 @@ rpc_client_offers(const struct rpc_client *c, const char *method)
 }
 
 void
-rpc_invoke2(struct rpc_client *c, const char *method, const void *a,
-    size_t alen, const void *b, size_t blen, int fd, rpc_reply_fn fn,
-    void *arg)
+rpc_invoke_with(struct rpc_client *c, const struct rpc_request *r)
 {
-	uint8_t head[IPC_HEAD_MAX + RPC_PIECE_MAX];
+	uint8_t head[IPC_HEAD_MAX + RPC_HEAD_MAX];
 	const struct client_method *m = NULL;
 	struct pending *p = NULL;
-	size_t n = 0, len = alen + blen;
+	size_t n = 0, len = r->head_len + r->len;
 
-	if (fn != NULL && (p = calloc(1, sizeof(*p))) == NULL) {
+	if (r->fn != NULL && (p = calloc(1, sizeof(*p))) == NULL) {
 		snprintf(c->down_text, sizeof(c->down_text), "out of memory");
 		client_down(c);
-		fn(arg, false, false, NULL, 0, -1);
+		r->fn(r->arg, false, false, NULL, 0, -1);
 		return;
 	}
-	if (c->state == CL_READY && alen <= RPC_PIECE_MAX)
-		m = find_method(c, method);
+	if (c->state == CL_READY && r->head_len <= RPC_HEAD_MAX)
+		m = find_method(c, r->method);
 	if (m != NULL && len <= FRAME_MAX_BYTES) {
 		n = ipc_put_invoke_head(head, ++c->last_request,
-		    c->service_id, m->id, fn == NULL, len);
+		    c->service_id, m->id, r->fn == NULL, len);
 		if (n + len > FRAME_MAX_BYTES)
 			n = 0;
 	}
 	if (p != NULL) {
-		p->fn = fn;
-		p->arg = arg;
+		p->fn = r->fn;
+		p->arg = r->arg;
 		p->request_id = c->last_request;
 		if (n == 0) {
 			pending_fail_later(c, p);
@@ -776,16 +774,18 @@ rpc_invoke2(struct rpc_client *c, const char *method, const void *a,
 	}
 	if (n == 0)
 		return;
-	if (alen > 0)
-		memcpy(head + n, a, alen);
-	stream_write2(c->stream, head, n + alen, b, blen, fd);
+	if (r->head_len > 0)
+		memcpy(head + n, r->head, r->head_len);
+	stream_write2(c->stream, head, n + r->head_len, r->args, r->len,
+	    r->fd);
 }
 
 void
 rpc_invoke(struct rpc_client *c, const char *method, const void *args,
-    size_t len, int fd, rpc_reply_fn fn, void *arg)
+    size_t len, rpc_reply_fn fn, void *arg)
 {
-	rpc_invoke2(c, method, NULL, 0, args, len, fd, fn, arg);
+	rpc_invoke_with(c, &(struct rpc_request){ .method = method,
+	    .args = args, .len = len, .fd = -1, .fn = fn, .arg = arg });
 }
 
 int

@@ -44,15 +44,25 @@ struct rpc_client_ops {
 	void (*drained)(struct rpc_client *c, void *arg);
 };
 
+/* Borrowed for the call, but ops, which outlives the client. */
+struct rpc_client_setup {
+	const struct addr *addr;
+	/*
+	 * transport/connect/dial.h; NULL: defaults.  Its `service`, where NULL,
+	 * follows from service.
+	 */
+	const struct dial_options *how;
+	const char *service;
+	const struct rpc_client_ops *ops;
+	void *arg;
+};
+
 /*
- * how (transport/connect/dial.h) may be NULL and is borrowed for the call; its
- * `service`, where NULL, follows from service.  NULL only for lack of memory or
- * where dial_new() fails (sentence in err).  Neither ready nor down is called
- * from inside.
+ * NULL only for lack of memory or where dial_new() fails (sentence in err).
+ * Neither ready nor down is called from inside.
  */
-struct rpc_client *rpc_client_new(struct loop *l, const struct addr *a,
-    const struct dial_options *how, const char *service,
-    const struct rpc_client_ops *ops, void *arg, char *err, size_t err_size)
+struct rpc_client *rpc_client_new(struct loop *l,
+    const struct rpc_client_setup *setup, char *err, size_t err_size)
     MUST_CHECK;
 /* Over a socket that is connected already; owns fd on success. */
 struct rpc_client *rpc_client_from_fd(struct loop *l, int fd,
@@ -88,16 +98,24 @@ void rpc_client_set_own_identity(struct rpc_client *c,
 
 /*
  * Invokes.  args (encoded, copied) may be NULL for an empty message.  fn NULL
- * sends drop_reply.  fd >= 0 travels with it and stays the caller's.
+ * sends drop_reply.
  */
 void rpc_invoke(struct rpc_client *c, const char *method, const void *args,
-    size_t len, int fd, rpc_reply_fn fn, void *arg);
+    size_t len, rpc_reply_fn fn, void *arg);
 
-/* The same with arguments in two pieces; the first is a head, and short. */
-#define RPC_PIECE_MAX 2048u
-void rpc_invoke2(struct rpc_client *c, const char *method, const void *a,
-    size_t alen, const void *b, size_t blen, int fd, rpc_reply_fn fn,
-    void *arg);
+#define RPC_HEAD_MAX 2048u
+/* As the parameters of rpc_invoke(), and: */
+struct rpc_request {
+	const char *method;
+	const void *head; /* the first bytes of the arguments; may be NULL */
+	size_t head_len;  /* at most RPC_HEAD_MAX */
+	const void *args; /* the rest of them */
+	size_t len;
+	int fd; /* travels with the request, and stays the caller's; -1: none */
+	rpc_reply_fn fn;
+	void *arg;
+};
+void rpc_invoke_with(struct rpc_client *c, const struct rpc_request *r);
 
 /* Whether the host offers it. */
 bool rpc_client_offers(const struct rpc_client *c, const char *method);

@@ -199,18 +199,19 @@ rpc_refuse(int fd, const char *why)
 }
 
 static void
-conn_reply(struct rpc_conn *c, uint64_t request_id, bool success, bool more,
+conn_reply(const struct rpc_call *call, bool success, bool more,
     const void *msg, size_t len, int fd)
 {
+	struct rpc_conn *c = call->conn;
 	uint8_t head[IPC_HEAD_MAX];
 	size_t n;
 
-	if (c->closing)
+	if (!call->wants_reply || c->closing)
 		return;
 	/* First: the head's own lengths have 32 bits. */
 	if (len > FRAME_MAX_BYTES)
 		goto too_big;
-	n = ipc_put_reply_head(head, request_id, success, more, len);
+	n = ipc_put_reply_head(head, call->request_id, success, more, len);
 	if (n + len > FRAME_MAX_BYTES)
 		goto too_big;
 	stream_write2(c->stream, head, n, msg, len, fd);
@@ -226,9 +227,7 @@ too_big:
 void
 rpc_reply(struct rpc_call call, const void *msg, size_t len, bool more, int fd)
 {
-	if (call.wants_reply)
-		conn_reply(call.conn, call.request_id, true, more, msg, len,
-		    fd);
+	conn_reply(&call, true, more, msg, len, fd);
 }
 
 void
@@ -243,9 +242,7 @@ rpc_reply_written(struct rpc_call call, const struct pb_writer *w)
 void
 rpc_reject(struct rpc_call call)
 {
-	if (call.wants_reply)
-		conn_reply(call.conn, call.request_id, false, false, NULL, 0,
-		    -1);
+	conn_reply(&call, false, false, NULL, 0, -1);
 }
 
 int

@@ -62,8 +62,8 @@ call(struct sync_clock *r, enum phase phase,
 		pb_put_uint(&w, SyncClockRequest_Clock_timestamp, clocks[i].ns);
 		pb_nest_end(&w, mark);
 	}
-	rpc_invoke(r->client, r->method, w.data, w.failed ? 0 : w.len, -1,
-	    reply_cb, r);
+	rpc_invoke(r->client, r->method, w.data, w.failed ? 0 : w.len, reply_cb,
+	    r);
 	pb_writer_done(&w);
 }
 

@@ -121,14 +121,31 @@ shm_release(struct shm *s, uint32_t page, uint32_t index)
 		    memory_order_acq_rel, memory_order_relaxed);
 }
 
+/* Up to where the chunks of a writer follow one another. */
+struct extent {
+	bool seen, unfinished;
+	uint32_t newest; /* seen */
+	uint32_t first;  /* unfinished */
+};
+
+struct scrape {
+	struct shm *s;
+	bool left;
+	bool noted;             /* any chunk */
+	struct extent *extents; /* by writer; NULL: nothing is behind */
+	shm_scrape_fn fn;
+	void *arg;
+};
+
 /*
  * Describes one chunk when it holds something to scrape.  word is the page's
  * as last seen.
  */
 static bool
-scrape_chunk(struct shm *s, uint32_t page, uint32_t index, uint32_t word,
-    bool left, struct shm_chunk *out, bool *complete)
+scrape_chunk(struct scrape *sc, uint32_t page, uint32_t index, uint32_t word,
+    struct shm_chunk *out, bool *complete)
 {
+	struct shm *s = sc->s;
 	uint32_t n, state, again, mask;
 	int attempt;
 
@@ -139,7 +156,7 @@ scrape_chunk(struct shm *s, uint32_t page, uint32_t index, uint32_t word,
 			return false;
 		state = shm_word_state(word, index);
 		if (state != SHM_BEING_WRITTEN && state != SHM_COMPLETE &&
-		    !(left && state == SHM_BEING_READ))
+		    !(sc->left && state == SHM_BEING_READ))
 			return false;
 		describe(s, page, n, index, out);
 		again = atomic_load_explicit(shm_word(s, page),
@@ -157,22 +174,6 @@ scrape_chunk(struct shm *s, uint32_t page, uint32_t index, uint32_t word,
 	}
 	return false;
 }
-
-/* Up to where the chunks of a writer follow one another. */
-struct extent {
-	bool seen, unfinished;
-	uint32_t newest; /* seen */
-	uint32_t first;  /* unfinished */
-};
-
-struct scrape {
-	struct shm *s;
-	bool left;
-	bool noted;             /* any chunk */
-	struct extent *extents; /* by writer; NULL: nothing is behind */
-	shm_scrape_fn fn;
-	void *arg;
-};
 
 typedef void (*page_fn)(struct scrape *sc, uint32_t page);
 
@@ -205,8 +206,7 @@ scrape_page(struct scrape *sc, uint32_t page)
 	    memory_order_acquire);
 	n = shm_word_chunks(word);
 	for (index = 0; index < n; index++) {
-		if (!scrape_chunk(sc->s, page, index, word, sc->left, &c,
-		    &complete))
+		if (!scrape_chunk(sc, page, index, word, &c, &complete))
 			continue;
 		c.behind = is_behind(sc, &c);
 		sc->fn(sc->arg, &c, complete);

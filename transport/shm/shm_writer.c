@@ -9,17 +9,22 @@
  */
 #define ACQUIRE_ATTEMPTS 64
 
+struct chunk_header {
+	uint16_t writer_id;
+	uint32_t chunk_id;
+	uint8_t flags;
+};
+
 /* The header of a chunk that is still free, before it is marked as ours. */
 static void
-write_header(uint8_t *chunk, uint16_t writer_id, uint32_t chunk_id,
-    uint8_t flags)
+write_header(uint8_t *chunk, const struct chunk_header *h)
 {
-	atomic_store_explicit(shm_head_writer(chunk), writer_id,
+	atomic_store_explicit(shm_head_writer(chunk), h->writer_id,
 	    memory_order_relaxed);
-	atomic_store_explicit(shm_head_id(chunk), chunk_id,
+	atomic_store_explicit(shm_head_id(chunk), h->chunk_id,
 	    memory_order_relaxed);
 	atomic_store_explicit(shm_head_packets(chunk),
-	    (uint16_t)((flags & SHM_FLAGS_MASK) << SHM_FLAGS_SHIFT),
+	    (uint16_t)((h->flags & SHM_FLAGS_MASK) << SHM_FLAGS_SHIFT),
 	    memory_order_release);
 }
 
@@ -41,7 +46,7 @@ first_free(uint32_t word)
  */
 static bool
 acquire_in_page(struct shm *s, uint32_t page, enum shm_layout layout,
-    uint16_t writer_id, uint32_t chunk_id, uint8_t flags, struct shm_slot *out)
+    const struct chunk_header *h, struct shm_slot *out)
 {
 	_Atomic uint32_t *word = shm_word(s, page);
 	uint32_t seen, base, n;
@@ -55,7 +60,7 @@ acquire_in_page(struct shm *s, uint32_t page, enum shm_layout layout,
 			return false;
 		n = shm_word_chunks(base);
 		chunk = shm_chunk_at(s, page, n, (uint32_t)index);
-		write_header(chunk, writer_id, chunk_id, flags);
+		write_header(chunk, h);
 		base |= (uint32_t)SHM_BEING_WRITTEN
 		    << ((uint32_t)index * SHM_STATE_BITS);
 		if (atomic_compare_exchange_strong_explicit(word, &seen, base,
@@ -75,6 +80,7 @@ bool
 shm_acquire(struct shm *s, enum shm_layout layout, uint16_t writer_id,
     uint32_t chunk_id, uint8_t flags, struct shm_slot *out)
 {
+	const struct chunk_header h = { writer_id, chunk_id, flags };
 	size_t i, page;
 	bool got = false;
 
@@ -83,8 +89,7 @@ shm_acquire(struct shm *s, enum shm_layout layout, uint16_t writer_id,
 	pthread_mutex_lock(&s->lock);
 	for (i = 0; i < s->pages && !got; i++) {
 		page = (s->next_page + i) % s->pages;
-		got = acquire_in_page(s, (uint32_t)page, layout, writer_id,
-		    chunk_id, flags, out);
+		got = acquire_in_page(s, (uint32_t)page, layout, &h, out);
 		if (got) {
 			s->next_page = page;
 			/* The last of its page: go on with the next one. */

@@ -41,12 +41,11 @@ stream_output_failed(struct stream *s, int error)
 		stream_look_later(s);
 }
 
-/* Copies what the socket did not take, from byte `sent` of a and b on. */
+/* Copies two pieces, behind the first `sent` bytes that the socket took. */
 static void
-stream_queue(struct stream *s, size_t sent, const void *a, size_t alen,
-    const void *b, size_t blen, int fd)
+stream_queue(struct stream *s, size_t sent, const struct iovec iov[2], int fd)
 {
-	size_t skip_a = sent < alen ? sent : alen;
+	size_t skip_a = sent < iov[0].iov_len ? sent : iov[0].iov_len;
 	size_t skip_b = sent - skip_a;
 	int own_fd = -1;
 
@@ -56,8 +55,10 @@ stream_queue(struct stream *s, size_t sent, const void *a, size_t alen,
 		if ((own_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0)) < 0)
 			goto fail;
 	}
-	if (output_queue_add(&s->out, (const char *)a + skip_a, alen - skip_a,
-		(const char *)b + skip_b, blen - skip_b, own_fd) != 0)
+	if (output_queue_add(&s->out, (const char *)iov[0].iov_base + skip_a,
+		iov[0].iov_len - skip_a,
+		(const char *)iov[1].iov_base + skip_b,
+		iov[1].iov_len - skip_b, own_fd) != 0)
 		goto fail;
 	if (s->out.bytes > s->hard) {
 		stream_end_later(s, STREAM_SLOW);
@@ -161,7 +162,7 @@ stream_write2(struct stream *s, const void *a, size_t alen, const void *b,
 		if ((size_t)n == alen + blen)
 			return;
 	}
-	stream_queue(s, (size_t)n, a, alen, b, blen, fd);
+	stream_queue(s, (size_t)n, iov, fd);
 }
 
 void

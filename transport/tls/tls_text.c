@@ -275,10 +275,12 @@ say_purpose(struct sentence *s, const struct tls_words *w, const X509 *cert,
 }
 
 void
-tls_text_refused(const struct tls_words *w, int error, X509 *cert, int depth,
-    X509_CRL *crl, char *out, size_t out_size)
+tls_text_refused(const struct tls_words *w, const struct tls_refusal *r,
+    char *out, size_t out_size)
 {
 	struct sentence s = { out, out_size, 0 };
+	X509 *cert = r->cert;
+	int error = r->error, depth = r->depth;
 
 	switch (error) {
 	case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
@@ -300,11 +302,12 @@ tls_text_refused(const struct tls_words *w, int error, X509 *cert, int depth,
 		say_other_host(&s, w, cert);
 		return;
 	case X509_V_ERR_CERT_REVOKED:
-		say_revoked(&s, w, cert, depth, crl);
+		say_revoked(&s, w, cert, depth, r->crl);
 		return;
 	case X509_V_ERR_CRL_HAS_EXPIRED:
 	case X509_V_ERR_CRL_NOT_YET_VALID:
-		say_crl_dates(&s, w, error == X509_V_ERR_CRL_HAS_EXPIRED, crl);
+		say_crl_dates(&s, w, error == X509_V_ERR_CRL_HAS_EXPIRED,
+		    r->crl);
 		return;
 	case X509_V_ERR_UNABLE_TO_GET_CRL:
 	case X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER:

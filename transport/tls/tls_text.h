@@ -37,12 +37,15 @@ const char *tls_text_time(time_t t, char out[TLS_TIME_SIZE]);
 /* What a certificate is called: CN, first name, or serial number; escaped. */
 const char *tls_text_name(const X509 *cert, char *out, size_t out_size);
 
-/*
- * We refuse a certificate.  error: X509_V_ERR_*; cert: the one it is about, at
- * depth (0: the peer's own) in the chain; crl: the list it is about, or NULL.
- */
-void tls_text_refused(const struct tls_words *w, int error, X509 *cert,
-    int depth, X509_CRL *crl, char *out, size_t out_size);
+struct tls_refusal {
+	int error;     /* X509_V_ERR_* */
+	X509 *cert;    /* the one that it is about, */
+	int depth;     /* at this place in the chain; 0: the peer's own */
+	X509_CRL *crl; /* the list that it is about; NULL: none */
+};
+/* We refuse a certificate. */
+void tls_text_refused(const struct tls_words *w, const struct tls_refusal *r,
+    char *out, size_t out_size);
 /* It names its holder in a way that we do not take: why, as tls_identity. */
 void tls_text_bad_name(const struct tls_words *w, const char *why, char *out,
     size_t out_size);

@@ -16,16 +16,19 @@ verified_conn(X509_STORE_CTX *ctx)
 static void
 refuse(struct tls_conn *t, X509_STORE_CTX *ctx)
 {
-	X509 *cert = X509_STORE_CTX_get_current_cert(ctx);
+	struct tls_refusal r = {
+		.error = X509_STORE_CTX_get_error(ctx),
+		.cert = X509_STORE_CTX_get_current_cert(ctx),
+		.depth = X509_STORE_CTX_get_error_depth(ctx),
+		.crl = X509_STORE_CTX_get0_current_crl(ctx),
+	};
 	char text[TLS_ERROR_SIZE];
 	struct tls_words w;
 
 	tls_conn_words(t, &w);
-	if (cert == NULL)
-		cert = X509_STORE_CTX_get0_cert(ctx);
-	tls_text_refused(&w, X509_STORE_CTX_get_error(ctx), cert,
-	    X509_STORE_CTX_get_error_depth(ctx),
-	    X509_STORE_CTX_get0_current_crl(ctx), text, sizeof(text));
+	if (r.cert == NULL)
+		r.cert = X509_STORE_CTX_get0_cert(ctx);
+	tls_text_refused(&w, &r, text, sizeof(text));
 	tls_conn_say(t, text);
 }
 

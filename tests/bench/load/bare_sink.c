@@ -222,8 +222,9 @@ serve(struct sink *s, const char *listen, const char *tls_dir, char *err,
 	if (a.kind == ADDR_TLS &&
 	    (s->tls = tls_context_new(&o, err, err_size)) == NULL)
 		return -1;
-	s->listener = listener_new(s->loop, &a, false, accept_cb, s, err,
-	    err_size);
+	s->listener = listener_new(s->loop,
+	    &(struct listener_setup){ .addr = &a, .fn = accept_cb, .arg = s },
+	    err, err_size);
 	if (s->listener == NULL)
 		return -1;
 	if (loop_on_signal(s->loop, SIGTERM, stop_cb, s) != 0 ||

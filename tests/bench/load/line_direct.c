@@ -411,8 +411,9 @@ line_direct_new(struct loop *l, const struct place *p, const char *service,
 	d->fd = -1;
 	if (id != NULL)
 		d->id = *id;
-	d->dial = dial_new(l, p->certs != NULL ? &p->tcp : &p->addr, &p->how,
-	    dial_cb, d, err, err_size);
+	d->dial = dial_new(l,
+	    &(struct dial_request){ .addr = p->certs != NULL ? &p->tcp : &p->addr,
+	    .how = &p->how, .fn = dial_cb, .arg = d }, err, err_size);
 	if (d->dial == NULL) {
 		free(d);
 		return NULL;

@@ -50,10 +50,10 @@ on_ready(struct rpc_client *c, void *arg)
 {
 	ready++;
 	open_calls += 3;
-	rpc_invoke(c, "A", "args", 4, -1, on_reply, NULL);
-	rpc_invoke(c, "B", NULL, 0, -1, on_reply, NULL);
-	rpc_invoke(c, "Missing", NULL, 0, -1, on_reply, NULL);
-	rpc_invoke(c, "A", NULL, 0, -1, NULL, NULL);
+	rpc_invoke(c, "A", "args", 4, on_reply, NULL);
+	rpc_invoke(c, "B", NULL, 0, on_reply, NULL);
+	rpc_invoke(c, "Missing", NULL, 0, on_reply, NULL);
+	rpc_invoke(c, "A", NULL, 0, NULL, NULL);
 }
 
 static void

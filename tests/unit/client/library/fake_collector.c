@@ -348,8 +348,8 @@ fake_collector_init(struct fake_collector *f, struct loop *l, const char *path)
 	pb_writer_init(&f->config);
 	service.arg = f;
 	assert_int_equal(addr_parse(&a, path, err, sizeof(err)), 0);
-	f->listener = listener_new(l, &a, false, accept_cb, f, err,
-	    sizeof(err));
+	f->listener = listener_new(l, &(struct listener_setup){ .addr = &a,
+	    .fn = accept_cb, .arg = f }, err, sizeof(err));
 	assert_non_null(f->listener);
 }
 

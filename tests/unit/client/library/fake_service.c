@@ -257,8 +257,9 @@ fake_service_listen(struct fake_service *s)
 {
 	char err[256] = "", text[ADDR_TEXT_MAX];
 
-	s->listener = listener_new(s->loop, &s->addr, false, accept_cb, s, err,
-	    sizeof(err));
+	s->listener = listener_new(s->loop,
+	    &(struct listener_setup){ .addr = &s->addr, .fn = accept_cb,
+	    .arg = s }, err, sizeof(err));
 	assert_string_equal(err, "");
 	assert_non_null(s->listener);
 	if (s->addr.kind == ADDR_TCP) {

@@ -156,8 +156,8 @@ run(struct locals *t, const char *where)
 	uint32_t i;
 
 	assert_int_equal(addr_parse(&a, where, err, sizeof(err)), 0);
-	w.listener = listener_new(t->loop, &a, false, accept_cb, &w, err,
-	    sizeof(err));
+	w.listener = listener_new(t->loop, &(struct listener_setup){ .addr = &a,
+	    .fn = accept_cb, .arg = &w }, err, sizeof(err));
 	assert_non_null(w.listener);
 	if (a.kind == ADDR_TCP) {
 		snprintf(text, sizeof(text), "127.0.0.1:%d",

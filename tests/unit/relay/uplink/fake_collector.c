@@ -354,8 +354,9 @@ collector_listen(struct fake_collector *c, const char *path)
 	struct addr a;
 
 	assert_int_equal(addr_parse(&a, path, err, sizeof(err)), 0);
-	c->listener = listener_new(c->loop, &a, false, accepted, c, err,
-	    sizeof(err));
+	c->listener = listener_new(c->loop,
+	    &(struct listener_setup){ .addr = &a, .fn = accepted, .arg = c },
+	    err, sizeof(err));
 	if (c->listener == NULL)
 		fail_msg("%s", err);
 }

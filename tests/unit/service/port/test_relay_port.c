@@ -150,8 +150,8 @@ setup(void **state)
 	f.ports[0] = &f.port;
 	if (addr_parse(&a, "127.0.0.1:0", err, sizeof(err)) != 0)
 		return -1;
-	f.listener = listener_new(f.loop, &a, false, accept_cb, NULL, err,
-	    sizeof(err));
+	f.listener = listener_new(f.loop, &(struct listener_setup){ .addr = &a,
+	    .fn = accept_cb }, err, sizeof(err));
 	return f.listener == NULL ? -1 : 0;
 }
 
@@ -180,8 +180,9 @@ connect_tcp(const char *hint, const char *name)
 	snprintf(text, sizeof(text), "127.0.0.1:%d", listener_port(f.listener));
 	assert_int_equal(addr_parse(&a, text, err, sizeof(err)), 0);
 	f.ready = f.down = false;
-	f.client = rpc_client_new(f.loop, &a, NULL, f.ports[0]->name, &client_ops,
-	    NULL, err, sizeof(err));
+	f.client = rpc_client_new(f.loop,
+	    &(struct rpc_client_setup){ .addr = &a, .service = f.ports[0]->name,
+	    .ops = &client_ops }, err, sizeof(err));
 	assert_non_null(f.client);
 	if (hint != NULL)
 		rpc_client_set_identity(f.client, 4711, f.claimed_uid, hint,
@@ -228,7 +229,7 @@ static enum answer
 call(const char *method, const void *args, size_t len)
 {
 	f.answer = ANSWER_NONE;
-	rpc_invoke(f.client, method, args, len, -1, reply_cb, NULL);
+	rpc_invoke(f.client, method, args, len, reply_cb, NULL);
 	wait_until(is_answered);
 	return f.answer;
 }
@@ -706,8 +707,9 @@ a_producer_on_the_hosts_clocks_is_the_hosts(void **state)
 	be_producer();
 	snprintf(text, sizeof(text), "127.0.0.1:%d", listener_port(f.listener));
 	assert_int_equal(addr_parse(&a, text, err, sizeof(err)), 0);
-	f.client = rpc_client_new(f.loop, &a, NULL, "ProducerPort",
-	    &client_ops, NULL, err, sizeof(err));
+	f.client = rpc_client_new(f.loop,
+	    &(struct rpc_client_setup){ .addr = &a, .service = "ProducerPort",
+	    .ops = &client_ops }, err, sizeof(err));
 	rpc_client_set_own_identity(f.client, NULL);
 	wait_until(is_settled);
 	assert_int_equal(init_producer(), ANSWER_YES);

@@ -162,8 +162,8 @@ dial(const char *text, const struct dial_options *o)
 
 	if (addr_parse(&a, text, t.err, sizeof(t.err)) != 0)
 		fail_msg("%s", t.err);
-	t.dial = dial_new(t.loop, &a, o, on_dialled, &t, t.err,
-	    sizeof(t.err));
+	t.dial = dial_new(t.loop, &(struct dial_request){ .addr = &a, .how = o,
+	    .fn = on_dialled, .arg = &t }, t.err, sizeof(t.err));
 	assert_int_equal(t.done, 0);
 }
 

@@ -169,8 +169,8 @@ listen_here(void)
 
 	assert_int_equal(addr_parse(&a, "127.0.0.1:0", t.err, sizeof(t.err)),
 	    0);
-	t.listener = listener_new(t.loop, &a, false, accepted, NULL, t.err,
-	    sizeof(t.err));
+	t.listener = listener_new(t.loop, &(struct listener_setup){ .addr = &a,
+	    .fn = accepted }, t.err, sizeof(t.err));
 	if (t.listener == NULL)
 		fail_msg("%s", t.err);
 }
@@ -182,8 +182,8 @@ dial(const char *text)
 	struct addr a;
 
 	assert_int_equal(addr_parse(&a, text, t.err, sizeof(t.err)), 0);
-	t.dial = dial_new(t.loop, &a, &how, dialled, NULL, t.err,
-	    sizeof(t.err));
+	t.dial = dial_new(t.loop, &(struct dial_request){ .addr = &a,
+	    .how = &how, .fn = dialled }, t.err, sizeof(t.err));
 }
 
 /* ---- the tests ---- */

@@ -236,8 +236,8 @@ dial(const char *text, const struct dial_options *o)
 	struct addr a;
 
 	assert_int_equal(addr_parse(&a, text, t.err, sizeof(t.err)), 0);
-	t.dial = dial_new(t.loop, &a, o, on_dialled, NULL, t.err,
-	    sizeof(t.err));
+	t.dial = dial_new(t.loop, &(struct dial_request){ .addr = &a, .how = o,
+	    .fn = on_dialled }, t.err, sizeof(t.err));
 }
 
 static void
@@ -250,8 +250,8 @@ a_tls_address_is_connected_and_shakes_hands_later(void **state)
 
 	assert_int_equal(addr_parse(&a, "127.0.0.1:0", t.err, sizeof(t.err)),
 	    0);
-	t.listener = listener_new(t.loop, &a, false, on_accept, NULL, t.err,
-	    sizeof(t.err));
+	t.listener = listener_new(t.loop, &(struct listener_setup){ .addr = &a,
+	    .fn = on_accept }, t.err, sizeof(t.err));
 	assert_non_null(t.listener);
 	snprintf(text, sizeof(text), "tls://127.0.0.1:%d",
 	    listener_port(t.listener));

@@ -105,7 +105,8 @@ try_listen(const char *text, bool allow_remote)
 
 	t.err[0] = '\0';
 	assert_int_equal(addr_parse(&a, text, t.err, sizeof(t.err)), 0);
-	return listener_new(t.loop, &a, allow_remote, on_accept, &t, t.err,
+	return listener_new(t.loop, &(struct listener_setup){ .addr = &a,
+	    .allow_remote = allow_remote, .fn = on_accept, .arg = &t }, t.err,
 	    sizeof(t.err));
 }
 
@@ -134,8 +135,8 @@ dials(const char *text)
 
 	assert_int_equal(addr_parse(&a, text, t.err, sizeof(t.err)), 0);
 	t.dialled = 0;
-	t.dial = dial_new(t.loop, &a, NULL, on_dialled, &t, t.err,
-	    sizeof(t.err));
+	t.dial = dial_new(t.loop, &(struct dial_request){ .addr = &a,
+	    .fn = on_dialled, .arg = &t }, t.err, sizeof(t.err));
 	assert_non_null(t.dial);
 	assert_int_equal(t.dialled, 0);
 }

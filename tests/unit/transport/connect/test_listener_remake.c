@@ -71,8 +71,8 @@ setup(void **state)
 		return -1;
 	snprintf(t.path, sizeof(t.path), "%s/socket", t.dir);
 	assert_int_equal(addr_parse(&a, t.path, err, sizeof(err)), 0);
-	t.listener = listener_new(t.loop, &a, false, on_accept, &t, err,
-	    sizeof(err));
+	t.listener = listener_new(t.loop, &(struct listener_setup){ .addr = &a,
+	    .fn = on_accept, .arg = &t }, err, sizeof(err));
 	return t.listener != NULL ? 0 : -1;
 }
 
@@ -150,8 +150,8 @@ one_that_was_made_for_its_owner_alone_stays_so(void **state)
 	listener_free(t.listener);
 	assert_int_equal(addr_parse(&a, t.path, err, sizeof(err)), 0);
 	old = umask(0177);
-	t.listener = listener_new(t.loop, &a, false, on_accept, &t, err,
-	    sizeof(err));
+	t.listener = listener_new(t.loop, &(struct listener_setup){ .addr = &a,
+	    .fn = on_accept, .arg = &t }, err, sizeof(err));
 	umask(old);
 	assert_non_null(t.listener);
 	assert_int_equal(mode_of_file(), 0600);

@@ -235,8 +235,9 @@ listen_at(const char *text)
 	struct addr a;
 
 	assert_int_equal(addr_parse(&a, text, fix->err, sizeof(fix->err)), 0);
-	fix->listener = listener_new(fix->loop, &a, false, host_accept, NULL,
-	    fix->err, sizeof(fix->err));
+	fix->listener = listener_new(fix->loop,
+	    &(struct listener_setup){ .addr = &a, .fn = host_accept }, fix->err,
+	    sizeof(fix->err));
 	if (fix->listener == NULL)
 		fail_msg("%s", fix->err);
 }
@@ -247,8 +248,9 @@ connect_to(const char *text)
 	struct addr a;
 
 	assert_int_equal(addr_parse(&a, text, fix->err, sizeof(fix->err)), 0);
-	fix->client = rpc_client_new(fix->loop, &a, NULL, "ProducerPort",
-	    &client_ops, NULL, fix->err, sizeof(fix->err));
+	fix->client = rpc_client_new(fix->loop,
+	    &(struct rpc_client_setup){ .addr = &a, .service = "ProducerPort",
+	    .ops = &client_ops }, fix->err, sizeof(fix->err));
 	assert_non_null(fix->client);
 }
 
@@ -302,7 +304,7 @@ a_call_is_answered_over_unix(void **state)
 	assert_true(rpc_client_offers(fix->client, "Echo"));
 	assert_false(rpc_client_offers(fix->client, "Missing"));
 	assert_true(rpc_client_can_pass_fds(fix->client));
-	rpc_invoke(fix->client, "Echo", "hello", 5, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Echo", "hello", 5, on_reply, NULL);
 	RUN_UNTIL(fix->replies);
 	assert_string_equal(fix->reply, "hello");
 	assert_false(fix->more);
@@ -319,7 +321,7 @@ a_call_is_answered_over_tcp(void **state)
 	connect_to(text);
 	RUN_UNTIL(fix->ready);
 	assert_false(rpc_client_can_pass_fds(fix->client));
-	rpc_invoke(fix->client, "Echo", NULL, 0, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Echo", NULL, 0, on_reply, NULL);
 	RUN_UNTIL(fix->replies);
 	assert_string_equal(fix->reply, "");
 }
@@ -337,11 +339,10 @@ a_call_of_the_largest_frame_arrives_and_a_larger_one_fails(void **state)
 		    FRAME_MAX_BYTES)
 			break;
 	}
-	rpc_invoke(fix->client, "Echo", big, len, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Echo", big, len, on_reply, NULL);
 	RUN_UNTIL(fix->replies);
-	rpc_invoke(fix->client, "Echo", big, len + 1, -1, on_reply, NULL);
-	rpc_invoke(fix->client, "Echo", big, sizeof(big) + 1, -1, on_reply,
-	    NULL);
+	rpc_invoke(fix->client, "Echo", big, len + 1, on_reply, NULL);
+	rpc_invoke(fix->client, "Echo", big, sizeof(big) + 1, on_reply, NULL);
 	RUN_UNTIL(fix->failures == 2);
 	assert_int_equal(fix->down, 0);
 }
@@ -349,18 +350,21 @@ a_call_of_the_largest_frame_arrives_and_a_larger_one_fails(void **state)
 static void
 arguments_in_two_pieces_arrive_as_one(void **state)
 {
-	static uint8_t head[RPC_PIECE_MAX + 1];
+	static uint8_t head[RPC_HEAD_MAX + 1];
 
 	connect_unix();
-	rpc_invoke2(fix->client, "Echo", "two ", 4, "pieces", 6, -1, on_reply,
-	    NULL);
+	rpc_invoke_with(fix->client, &(struct rpc_request){ .method = "Echo",
+	    .head = "two ", .head_len = 4, .args = "pieces", .len = 6, .fd = -1,
+	    .fn = on_reply });
 	RUN_UNTIL(fix->replies == 1);
 	assert_string_equal(fix->reply, "two pieces");
-	rpc_invoke2(fix->client, "Echo", "one", 3, NULL, 0, -1, on_reply, NULL);
+	rpc_invoke_with(fix->client, &(struct rpc_request){ .method = "Echo",
+	    .head = "one", .head_len = 3, .fd = -1, .fn = on_reply });
 	RUN_UNTIL(fix->replies == 2);
 	assert_string_equal(fix->reply, "one");
-	rpc_invoke2(fix->client, "Echo", head, sizeof(head), "x", 1, -1,
-	    on_reply, NULL);
+	rpc_invoke_with(fix->client, &(struct rpc_request){ .method = "Echo",
+	    .head = head, .head_len = sizeof(head), .args = "x", .len = 1,
+	    .fd = -1, .fn = on_reply });
 	RUN_UNTIL(fix->failures == 1);
 	assert_int_equal(fix->down, 0);
 }
@@ -398,7 +402,7 @@ one_call_gets_many_replies_until_the_last(void **state)
 	int i;
 
 	connect_unix();
-	rpc_invoke(fix->client, "Keep", NULL, 0, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Keep", NULL, 0, on_reply, NULL);
 	RUN_UNTIL(fix->kept.conn != NULL);
 	for (i = 1; i <= 3; i++) {
 		rpc_reply(fix->kept, "x", 1, i < 3, -1);
@@ -407,7 +411,7 @@ one_call_gets_many_replies_until_the_last(void **state)
 	}
 	/* Nobody waits for this one. */
 	rpc_reply(fix->kept, "y", 1, false, -1);
-	rpc_invoke(fix->client, "Echo", "end", 3, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Echo", "end", 3, on_reply, NULL);
 	RUN_UNTIL(strcmp(fix->reply, "end") == 0);
 	assert_int_equal(fix->replies, 4);
 }
@@ -416,8 +420,8 @@ static void
 a_call_that_drops_its_reply_gets_none(void **state)
 {
 	connect_unix();
-	rpc_invoke(fix->client, "Count", "abc", 3, -1, NULL, NULL);
-	rpc_invoke(fix->client, "Echo", "e", 1, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Count", "abc", 3, NULL, NULL);
+	rpc_invoke(fix->client, "Echo", "e", 1, on_reply, NULL);
 	RUN_UNTIL(fix->replies);
 	assert_int_equal(fix->got_len, 3);
 	assert_int_equal(fix->replies, 1);
@@ -431,13 +435,13 @@ rejected_unknown_and_early_calls_fail(void **state)
 	snprintf(path, sizeof(path), "%s/p", fix->dir);
 	listen_at(path);
 	connect_to(path);
-	rpc_invoke(fix->client, "Echo", NULL, 0, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Echo", NULL, 0, on_reply, NULL);
 	assert_int_equal(fix->failures, 0); /* never from inside */
 	RUN_UNTIL(fix->failures == 1);
 	RUN_UNTIL(fix->ready);
-	rpc_invoke(fix->client, "Refuse", NULL, 0, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Refuse", NULL, 0, on_reply, NULL);
 	RUN_UNTIL(fix->failures == 2);
-	rpc_invoke(fix->client, "Missing", NULL, 0, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Missing", NULL, 0, on_reply, NULL);
 	RUN_UNTIL(fix->failures == 3);
 	assert_int_equal(fix->replies, 0);
 }
@@ -450,7 +454,8 @@ a_descriptor_travels_both_ways(void **state)
 
 	connect_unix();
 	assert_true((fd = open("/dev/null", O_RDWR)) >= 0);
-	rpc_invoke(fix->client, "TakeFd", NULL, 0, fd, on_reply, NULL);
+	rpc_invoke_with(fix->client, &(struct rpc_request){ .method = "TakeFd",
+	    .fd = fd, .fn = on_reply, .arg = NULL });
 	assert_int_equal(fstat(fd, &a), 0); /* still the caller's */
 	close(fd);
 	RUN_UNTIL(fix->replies);
@@ -468,9 +473,10 @@ calls_without_a_descriptor_do_not_get_their_neighbours(void **state)
 	connect_unix();
 	assert_true((fd = open("/dev/null", O_RDWR)) >= 0);
 	/* All three lie in the host's socket when it reads. */
-	rpc_invoke(fix->client, "Echo", "1", 1, fd, on_reply, NULL);
-	rpc_invoke(fix->client, "TakeFd", NULL, 0, -1, on_reply, NULL);
-	rpc_invoke(fix->client, "Echo", "2", 1, -1, on_reply, NULL);
+	rpc_invoke_with(fix->client, &(struct rpc_request){ .method = "Echo",
+	    .args = "1", .len = 1, .fd = fd, .fn = on_reply, .arg = NULL });
+	rpc_invoke(fix->client, "TakeFd", NULL, 0, on_reply, NULL);
+	rpc_invoke(fix->client, "Echo", "2", 1, on_reply, NULL);
 	close(fd);
 	RUN_UNTIL(fix->replies == 3);
 	assert_int_equal(fix->got_fd, -1);
@@ -480,13 +486,13 @@ static void
 the_end_of_the_connection_fails_pending_calls_first(void **state)
 {
 	connect_unix();
-	rpc_invoke(fix->client, "Keep", NULL, 0, -1, on_reply, NULL);
-	rpc_invoke(fix->client, "HangUp", NULL, 0, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Keep", NULL, 0, on_reply, NULL);
+	rpc_invoke(fix->client, "HangUp", NULL, 0, on_reply, NULL);
 	RUN_UNTIL(fix->down);
 	assert_int_equal(fix->failures, 2);
 	assert_non_null(strstr(fix->down_text, "closed the connection"));
 	assert_int_equal(fix->gone, 1);
-	rpc_invoke(fix->client, "Echo", NULL, 0, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Echo", NULL, 0, on_reply, NULL);
 	RUN_UNTIL(fix->failures == 3);
 }
 
@@ -495,8 +501,8 @@ the_client_may_be_freed_in_its_callbacks(void **state)
 {
 	connect_unix();
 	fix->free_in_callback = true;
-	rpc_invoke(fix->client, "Echo", "a", 1, -1, on_reply, NULL);
-	rpc_invoke(fix->client, "Echo", "b", 1, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Echo", "a", 1, on_reply, NULL);
+	rpc_invoke(fix->client, "Echo", "b", 1, on_reply, NULL);
 	RUN_UNTIL(fix->replies);
 	RUN_UNTIL(fix->gone);
 	assert_int_equal(fix->replies, 1);
@@ -528,8 +534,9 @@ a_service_that_is_not_offered_is_told_in_a_sentence(void **state)
 	snprintf(path, sizeof(path), "%s/p", fix->dir);
 	listen_at(path);
 	assert_int_equal(addr_parse(&a, path, fix->err, sizeof(fix->err)), 0);
-	fix->client = rpc_client_new(fix->loop, &a, NULL, "RelayPort", &client_ops,
-	    NULL, fix->err, sizeof(fix->err));
+	fix->client = rpc_client_new(fix->loop,
+	    &(struct rpc_client_setup){ .addr = &a, .service = "RelayPort",
+	    .ops = &client_ops }, fix->err, sizeof(fix->err));
 	RUN_UNTIL(fix->down);
 	assert_non_null(strstr(fix->down_text, "does not offer RelayPort"));
 	assert_true(rpc_client_service_unknown(fix->client));
@@ -647,7 +654,7 @@ many_calls_are_matched_to_their_replies(void **state)
 	rpc_client_set_limits(fix->client, 1 << 24, 1 << 20);
 	rpc_conn_set_limits(fix->conn, 1 << 24, 1 << 20);
 	for (i = 0; i < 20000; i++)
-		rpc_invoke(fix->client, i % 2 ? "Echo" : "Refuse", "z", 1, -1,
+		rpc_invoke(fix->client, i % 2 ? "Echo" : "Refuse", "z", 1,
 		    on_reply, NULL);
 	RUN_UNTIL(fix->replies == 10000 && fix->failures == 10000);
 }
@@ -659,7 +666,7 @@ a_paused_client_gets_its_replies_after_resume(void **state)
 
 	connect_unix();
 	rpc_client_pause(fix->client);
-	rpc_invoke(fix->client, "Echo", "z", 1, -1, on_reply, NULL);
+	rpc_invoke(fix->client, "Echo", "z", 1, on_reply, NULL);
 	for (i = 0; i < 100; i++)
 		loop_run_once(fix->loop);
 	assert_int_equal(fix->replies, 0);

@@ -154,8 +154,8 @@ setup(void **state)
 	t.server = fix_context(TLS_SERVER, t.server_dir);
 	assert_int_equal(addr_parse(&a, "127.0.0.1:0", t.err, sizeof(t.err)),
 	    0);
-	t.listener = listener_new(t.loop, &a, false, on_accept, NULL, t.err,
-	    sizeof(t.err));
+	t.listener = listener_new(t.loop, &(struct listener_setup){ .addr = &a,
+	    .fn = on_accept }, t.err, sizeof(t.err));
 	assert_non_null(t.listener);
 	snprintf(t.address, sizeof(t.address), "tls://127.0.0.1:%d",
 	    listener_port(t.listener));
@@ -188,8 +188,9 @@ connects(const char *address, const struct dial_options *how)
 
 	t.ready = t.down = 0;
 	assert_int_equal(addr_parse(&a, address, t.err, sizeof(t.err)), 0);
-	t.client = rpc_client_new(t.loop, &a, how, "ProducerPort", &ops, NULL,
-	    t.err, sizeof(t.err));
+	t.client = rpc_client_new(t.loop,
+	    &(struct rpc_client_setup){ .addr = &a, .how = how,
+	    .service = "ProducerPort", .ops = &ops }, t.err, sizeof(t.err));
 	if (t.client == NULL)
 		fail_msg("%s", t.err);
 }
@@ -219,7 +220,7 @@ calls_are_answered_over_tls(void **state)
 	assert_string_equal(t.peer_name, "device-7");
 	assert_false(t.identity.present);
 	assert_false(rpc_client_can_pass_fds(t.client));
-	rpc_invoke(t.client, "Echo", "hello", 5, -1, on_reply, NULL);
+	rpc_invoke(t.client, "Echo", "hello", 5, on_reply, NULL);
 	RUN_UNTIL(t.replies);
 }
 
