@@ -11,10 +11,10 @@
 #include "transport/clock/clock_burst.h"
 #include "transport/clock/clock_jumps.h"
 
-/* For a PONG; so many that did not come end a burst. */
+/* Time to wait for a PONG, and missing ones that end a burst. */
 #define PONG_WAIT_MS 5000u
 #define PONGS_LOST   3u
-/* Between the begins of bursts, however often clocks are set. */
+/* Pause between the begins of bursts, however often clocks are set. */
 #define BURST_PAUSE_MS 1000u
 
 enum clocks_state {
@@ -173,7 +173,7 @@ link_clocks_free(struct link_clocks *c)
 void
 link_clocks_start(struct link_clocks *c)
 {
-	/* It may be another collector. */
+	/* The collector may be another one than before. */
 	c->fit.known = false;
 	begin_burst(c);
 }
@@ -231,7 +231,9 @@ link_clocks_take(struct link_clocks *c, const uint8_t *clock, size_t len)
 		c->told_best = false;
 		c->round_trip_ns = round_trip;
 	}
-	/* At once, so that even what comes first in a trace is aligned. */
+	/*
+	 * Told at once, so that the first packets of a trace are aligned, too.
+	 */
 	if (first)
 		tell_best(c);
 	if (c->state != CLOCKS_WAITING)

@@ -1,7 +1,8 @@
 /*
- * link_clocks: measures how far the collector's clocks are from ours: bursts of
- * exchanges, of which the one with the smallest round trip is kept; after each
- * connect, every clock_sync_ms, and when the machine has slept.
+ * link_clocks: measures how far the collector's clocks are from ours, by bursts
+ * of exchanges, of which the one with the smallest round trip is kept (as NTP
+ * does): after each connect, every clock_sync_ms, and when the machine has
+ * slept.
  *
  * Knows nothing of connections: it is told of replies and asks for sending.
  */
@@ -18,7 +19,7 @@ struct link_clocks;
 struct loop;
 
 struct link_clocks_ops {
-	/* An encoded LinkClock (PING or RESULT), to be sent at once. */
+	/* Sends an encoded LinkClock (PING or RESULT) at once. */
 	void (*send)(void *arg, const uint8_t *clock, size_t len);
 };
 
@@ -26,10 +27,10 @@ struct link_clocks_ops {
 struct link_clocks *link_clocks_new(struct loop *l, uint64_t period_ms,
     const struct link_clocks_ops *ops, void *arg) MUST_CHECK;
 void link_clocks_free(struct link_clocks *c);
-/* Connected: begins with a burst.  And the end of that. */
+/* Start and end of a connection; begins with a burst. */
 void link_clocks_start(struct link_clocks *c);
 void link_clocks_stop(struct link_clocks *c);
-/* A LinkClock from the collector, to be passed on as soon as it was read. */
+/* Takes a LinkClock from the collector, as soon as it was read. */
 void link_clocks_take(struct link_clocks *c, const uint8_t *clock, size_t len);
 
 struct link_clocks_view {

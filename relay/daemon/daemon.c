@@ -24,7 +24,7 @@
 #include "transport/socket/addr.h"
 #include "transport/socket/passed_sockets.h"
 
-/* How long the end of the relay waits for what is on its way. */
+/* Time that the end of the relay gives to what is on its way. */
 #define LINGER_MS 3000u
 /* Producers see in this time that their connection has ended. */
 #define LET_GO_MS 200u
@@ -76,7 +76,9 @@ leave_cb(void *arg)
 		uplink_stop(d->uplink, LINGER_MS, done_cb, d);
 }
 
-/* What they wrote until they noticed goes up as well. */
+/*
+ * Goes on when producers noticed: what they wrote until then goes up as well.
+ */
 static void
 let_go_cb(void *arg)
 {

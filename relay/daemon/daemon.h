@@ -14,9 +14,9 @@ struct relay_daemon;
 struct relay_settings;
 
 /*
- * Opens everything: from then on producers are served.  settings is borrowed.
- * ends_idle: it ends by itself after dialled_idle_ms without a collector.
- * NULL with a sentence in err.
+ * Opens everything: from then on producers are served. settings is borrowed.
+ * ends_idle: the daemon ends by itself after dialled_idle_ms without a
+ * collector.  NULL with a sentence in err.
  */
 struct relay_daemon *relay_daemon_new(const struct relay_settings *settings,
     bool ends_idle, char *err, size_t err_size) MUST_CHECK;

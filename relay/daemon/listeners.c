@@ -128,7 +128,7 @@ open_door(struct relay_listeners *d, const char *address, char *err,
 		err_size) != 0))
 		return -1;
 	owned = owned && socket_owner_has_file(&a);
-	/* Nobody slips in between bind() and chmod(). */
+	/* No connection is possible between bind() and chmod(). */
 	if (owned)
 		old = umask(0177);
 	l = listener_new(d->loop, &(struct listener_setup){ .addr = &a,

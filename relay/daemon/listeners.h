@@ -1,6 +1,4 @@
-/*
- * listeners: where local producers connect to a relay.
- */
+/* listeners: the sockets that local producers connect to. */
 #ifndef RELAY_DAEMON_LISTENERS_H
 #define RELAY_DAEMON_LISTENERS_H
 
@@ -24,11 +22,11 @@ struct relay_listeners *relay_listeners_new(struct loop *l,
     const struct relay_settings *s, const struct passed_sockets *passed,
     struct producers *ps, char *err, size_t err_size) MUST_CHECK;
 
-/* Nobody comes in any more; those who did stay. */
+/* Accepts no more connections; open ones stay. */
 void relay_listeners_close(struct relay_listeners *d);
 /* Ends all connections; their memory goes away with later turns of the loop. */
 void relay_listeners_send_away(struct relay_listeners *d);
-/* When that has happened.  NULL is fine. */
+/* Frees it, when all are gone.  NULL is fine. */
 void relay_listeners_free(struct relay_listeners *d);
 
 #endif /* RELAY_DAEMON_LISTENERS_H */

@@ -87,7 +87,10 @@ main(int argc, char **argv)
 	if (rc >= 0)
 		return rc;
 	if (relay_options_settings(&o, &s, err, sizeof(err)) != 0) {
-		/* As it is: a message about a file has lines and a caret. */
+		/*
+		 * Printed unchanged: a message about a file has lines and a
+		 * caret.
+		 */
 		plain_printf(stderr, "%s\n", err);
 		return EXIT_COULD_NOT_START;
 	}

@@ -23,7 +23,7 @@ struct session {
 	int status;
 };
 
-/* What ssh shows to whoever is at its other end. */
+/* Prints a sentence, which ssh shows at its other end. */
 static void
 complain(const char *sentence)
 {
@@ -64,7 +64,10 @@ complain_of(const struct relay_settings *s, int error)
 	complain(text);
 }
 
-/* What it is told of a collector elsewhere is not for one that dials. */
+/*
+ * Starts a relay that a collector dials: the settings' own collector does not
+ * count.
+ */
 static int
 start_relay(struct relay_settings *s, stdio_bridge_serve_fn serve)
 {
@@ -166,7 +169,10 @@ carry(int fd)
 	struct session x = { .status = 1 };
 	int flags[2], i;
 
-	/* By this name a service knows who carries another's bytes. */
+	/*
+	 * The process name by which a service recognises a carrier of another's
+	 * bytes.
+	 */
 	prctl(PR_SET_NAME, "tributary");
 	for (i = 0; i < 2; i++) {
 		flags[i] = fcntl(i, F_GETFL);

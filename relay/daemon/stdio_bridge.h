@@ -1,6 +1,6 @@
 /*
- * stdio_bridge: `tributary-relay --stdio`: what a collector that dials runs
- * here.  Carries standard input and output to the relay of this machine; where
+ * stdio_bridge: `tributary-relay --stdio`, which a collector that dials runs
+ * here: carries standard input and output to the relay of this machine.  If
  * there is none, it is started, and outlives this connection.
  */
 #ifndef RELAY_DAEMON_STDIO_BRIDGE_H

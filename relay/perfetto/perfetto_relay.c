@@ -13,7 +13,9 @@
 #include "transport/rpc/sync_clock.h"
 #include "transport/wire/pb_writer.h"
 
-/* With more that waits for a connection, its producer is put off. */
+/*
+ * High-water mark: with more queued for a connection, its producer is put off.
+ */
 #define QUEUE_HIGH (256u << 10)
 
 /* ---- the RelayPort ---- */
@@ -133,7 +135,7 @@ up_put(void *arg, uint32_t channel, enum link_up kind, const void *data,
 		perfetto_relay_conn_free(conn);
 	else if (conn->state == PERFETTO_RELAY_UP && conn->opened)
 		perfetto_relay_call(conn, kind, data, len, value);
-	/* Else it is said again when the connection is up. */
+	/* Otherwise it is said again when the connection is up. */
 }
 
 static enum upstream_room
@@ -183,7 +185,7 @@ up_dropped(void *arg, uint32_t channel, const struct link_loss *loss)
 	struct perfetto_relay_totals *t = c->setup.totals;
 	uint32_t cause = loss->cause;
 
-	/* There was no connection. */
+	/* Without a connection the cause is unknown. */
 	if (cause == TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_UNSPECIFIED ||
 	    cause >= LINK_LOSS_OF_RELAYS)
 		cause = PERFETTO_RELAY_LOSS;
@@ -229,7 +231,7 @@ perfetto_relay_new(const struct perfetto_relay_setup *setup, char *err,
 		goto fail;
 	if (connect_relay(c, err, err_size) != 0)
 		goto fail;
-	/* Not before the caller has it. */
+	/* Deferred: the caller must have the object first. */
 	loop_defer(setup->loop, &c->announce_call, announce_cb, c);
 	return c;
 

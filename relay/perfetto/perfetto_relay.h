@@ -1,13 +1,13 @@
 /*
- * perfetto_relay: Perfetto's own way of relaying, for a collector that does not
- * know the link: a connection for each producer, which begins with
+ * perfetto_relay: relays by Perfetto's own protocol, for a collector that does
+ * not know the link: a connection for each producer, which begins with
  * SetPeerIdentity, and one for the RelayPort (reference behaviour.md,
  * "Multi-machine").
  *
- * A connection that breaks is made again, with growing pauses; its producer is
- * told that its sessions are over (producers_lost()) and announced again.
- * What was not sent by then is lost, and counted: at most so much, as nobody
- * knows what had arrived.
+ * A connection that breaks is made again, with backoff; its producer is told
+ * that its sessions are over (producers_lost()) and announced again.  Data that
+ * was queued by then is counted as lost: an upper bound, as it is unknown what
+ * had arrived.
  */
 #ifndef RELAY_PERFETTO_PERFETTO_RELAY_H
 #define RELAY_PERFETTO_PERFETTO_RELAY_H
@@ -26,7 +26,7 @@ struct loop;
 struct producers;
 struct relay_settings;
 
-/* Since the relay was started: of one connection after the other. */
+/* Totals since the relay was started, over all connections. */
 struct perfetto_relay_totals {
 	uint64_t bytes_up;
 	uint64_t chunks_lost[LINK_LOSS_OF_RELAYS];
@@ -41,11 +41,11 @@ struct perfetto_relay_setup {
 	const struct dial_options *how;
 	struct producers *producers;
 	struct perfetto_relay_totals *totals; /* are added to */
-	/* The collector answers, be it that it has no RelayPort. */
+	/* Called when the collector answers, even if it has no RelayPort. */
 	void (*up)(void *arg);
 	/*
-	 * The RelayPort's connection broke; it may be another collector next
-	 * time.  Later; perfetto_relay_free() is legal inside.
+	 * Called later, when the RelayPort's connection broke; the next
+	 * collector may be another. perfetto_relay_free() is legal inside.
 	 */
 	void (*down)(void *arg, const char *why);
 	void *arg;
@@ -58,7 +58,7 @@ struct perfetto_relay *perfetto_relay_new(
 void perfetto_relay_free(struct perfetto_relay *c);
 /* Whether the collector has no RelayPort, so that nobody reads our clocks. */
 bool perfetto_relay_without_clocks(const struct perfetto_relay *c);
-/* Its put, reserve and commit; LINK_UP_OPEN begins a connection. */
+/* The upstream that producers write to; LINK_UP_OPEN begins a connection. */
 struct upstream perfetto_relay_upward(struct perfetto_relay *c);
 
 #endif /* RELAY_PERFETTO_PERFETTO_RELAY_H */

@@ -31,7 +31,7 @@ enum {
 	INIT_SDK_VERSION = 8,
 };
 #define SCRAPING_DISABLED 2 /* the relay does that */
-/* What a service without memory of ours makes of it plays no part. */
+/* Hints for shared memory, which is not used: they need only be valid. */
 #define PAGE_SIZE_HINT 4096u
 #define SHM_SIZE_HINT  (256u * 1024u)
 
@@ -40,7 +40,7 @@ enum { ONE = 1 };
 
 /* More queued output than a flush of everything can put is a dead peer. */
 #define QUEUE_HARD (48u << 20)
-/* Where those who were put off go on. */
+/* Low-water mark: a producer that was put off goes on. */
 #define QUEUE_LOW  (64u << 10)
 
 struct perfetto_relay_conn *
@@ -69,8 +69,8 @@ perfetto_relay_conn_free(struct perfetto_relay_conn *conn)
 /* ---- events ---- */
 
 /*
- * Up: all is said anew.  A producer that has gone meanwhile says nothing, and
- * its connection ends.
+ * The connection is up: its producer is announced anew.  One that has gone in
+ * between says nothing, and its connection ends.
  */
 static void
 ready_cb(struct rpc_client *client, void *arg)
@@ -97,14 +97,14 @@ try_later(struct perfetto_relay_conn *conn)
 
 	conn->state = PERFETTO_RELAY_WAITING;
 	conn->failures++;
-	/* Without randomness all come at the same time: bad, not wrong. */
+	/* Without jitter all connect at the same time: bad, not wrong. */
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
 		random = 0;
 	loop_timer_set(conn->retry, backoff_ms(conn->failures,
 	    s->min_retry_ms, s->max_retry_ms, random), 0);
 }
 
-/* Packets cannot be told: what was in the chunks is no longer there. */
+/* Counts queued chunks as lost.  Packets are unknown: the chunks are gone. */
 void
 perfetto_relay_conn_count(struct perfetto_relay_conn *conn)
 {
@@ -213,7 +213,9 @@ command_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 {
 	struct perfetto_relay_conn *conn = arg;
 
-	/* Memory of the collector's: it is ours that is written to. */
+	/*
+	 * Shared memory of the collector's: the producer writes to the relay's.
+	 */
 	if (fd >= 0)
 		close(fd);
 	if (ok && more)

@@ -1,6 +1,7 @@
 /*
- * perfetto_relay's two halves: its life and the RelayPort (perfetto_relay.c), and
- * a producer's connection with its calls (perfetto_relay_conn.c).
+ * perfetto_relay_internal: the state that its life and the RelayPort
+ * (perfetto_relay.c) and the producers' connections (perfetto_relay_conn.c)
+ * share.
  */
 #ifndef RELAY_PERFETTO_PERFETTO_RELAY_INTERNAL_H
 #define RELAY_PERFETTO_PERFETTO_RELAY_INTERNAL_H
@@ -20,7 +21,7 @@ struct loop_timer;
 struct sync_clock;
 struct rpc_client;
 
-/* Why what was agreed over a connection that broke is void. */
+/* Cause of losses with a connection that broke. */
 #define PERFETTO_RELAY_LOSS \
 	TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_COLLECTOR_RESTARTED
 
@@ -42,7 +43,10 @@ struct perfetto_relay_conn {
 	bool opened;  /* UP: its LINK_UP_OPEN came, and was told */
 	bool put_off; /* somebody heard UPSTREAM_LATER */
 	bool data_reserved; /* what is to be committed is a chunk */
-	/* Since all had gone out: what is lost at most when it breaks now. */
+	/*
+	 * Queued since the queue was last empty: an upper bound of the loss if
+	 * the connection breaks now.
+	 */
 	uint64_t chunks_queued;
 	uint64_t bytes_queued;
 	int32_t pid;  /* of the producer, as the next */
@@ -69,14 +73,20 @@ struct perfetto_relay {
 
 struct perfetto_relay_conn *perfetto_relay_conn_find(struct perfetto_relay *c,
     uint32_t channel);
-/* LINK_UP_OPEN: begins one, or tells one that is up; producer: LinkProducer. */
+/*
+ * Begins a connection (LINK_UP_OPEN), or introduces the producer on one that is
+ * up; producer: LinkProducer.
+ */
 void perfetto_relay_conn_open(struct perfetto_relay *c, uint32_t channel,
     const uint8_t *producer, size_t len);
-/* It broke: what had not gone out is lost. */
+/* Counts what is queued as lost. */
 void perfetto_relay_conn_count(struct perfetto_relay_conn *conn);
-/* What it sends still goes out. */
+/* Frees it; what is queued is still sent. */
 void perfetto_relay_conn_free(struct perfetto_relay_conn *conn);
-/* Calls the method that is meant, but for OPEN, CLOSE and COMMIT; UP, opened. */
+/*
+ * Calls the method for a message other than OPEN, CLOSE and COMMIT.  The
+ * connection is UP and opened.
+ */
 void perfetto_relay_call(struct perfetto_relay_conn *conn, enum link_up kind,
     const void *data, size_t len, uint64_t value);
 

@@ -1,11 +1,11 @@
 /*
- * policy: what an operator chose for data that waits.  The outbox, which acts on
- * it, needs no other setting.
+ * policy: an operator's choices for data that waits.  The outbox, which acts on
+ * them, needs no other setting.
  */
 #ifndef RELAY_SETTINGS_POLICY_H
 #define RELAY_SETTINGS_POLICY_H
 
-/* When what is written to the spool is made to survive a power cut. */
+/* When the spool is synced, so that it survives a power cut. */
 enum relay_fsync {
 	RELAY_FSYNC_NEVER,
 	RELAY_FSYNC_PERIODIC, /* once a second */

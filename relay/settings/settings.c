@@ -77,7 +77,10 @@ set_limits(struct relay_limits *l)
 	};
 }
 
-/* What is wrong with the variable, relay_settings_from_env() says. */
+/*
+ * The default sockets where the variable is wrong, too:
+ * relay_settings_from_env() says what is wrong with it.
+ */
 static int
 set_default_sockets(struct relay_settings *s, char *err, size_t err_size)
 {

@@ -1,5 +1,5 @@
 /*
- * settings: what a relay was told by its file, the environment and its flags,
+ * settings: the settings of a relay by its file, the environment and its flags,
  * checked and with defaults filled in (protos/relay_settings.proto).
  */
 #ifndef RELAY_SETTINGS_SETTINGS_H
@@ -69,10 +69,13 @@ void relay_settings_done(struct relay_settings *s);
  */
 int relay_settings_read(struct relay_settings *s, const char *file, char *err,
     size_t err_size) MUST_CHECK;
-/* PERFETTO_* and others of the environment. */
+/* Reads PERFETTO_* and others of the environment. */
 int relay_settings_from_env(struct relay_settings *s, char *err,
     size_t err_size) MUST_CHECK;
-/* When all is read: what contradicts itself or cannot be. */
+/*
+ * Checks all together, when everything is read. -1: a contradiction, or what
+ * cannot be.
+ */
 int relay_settings_check(const struct relay_settings *s, char *err,
     size_t err_size) MUST_CHECK;
 
@@ -81,10 +84,13 @@ int relay_settings_check(const struct relay_settings *s, char *err,
 /* Copies.  what names it ("the state directory") where it is empty. */
 int relay_settings_set_string(char **slot, const char *value,
     const char *what, char *err, size_t err_size) MUST_CHECK;
-/* A list with commas; they replace those that were there. */
+/* Sets sockets from a list with commas; they replace those that were there. */
 int relay_settings_set_producer_sockets(struct relay_settings *s,
     const char *list, char *err, size_t err_size) MUST_CHECK;
-/* One more.  The default is replaced by relay_settings_drop_sockets() first. */
+/*
+ * Adds a socket.  The default is replaced by relay_settings_drop_sockets()
+ * first.
+ */
 int relay_settings_add_producer_socket(struct relay_settings *s,
     const char *address, char *err, size_t err_size) MUST_CHECK;
 void relay_settings_drop_sockets(struct relay_settings *s);

@@ -1,6 +1,4 @@
-/*
- * What only all settings of a relay together can tell.
- */
+/* Checks that take several settings of a relay together. */
 #include <stdio.h>
 #include <string.h>
 

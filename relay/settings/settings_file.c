@@ -12,10 +12,10 @@
 #include "protos/text_parse.h"
 #include "relay/settings/settings.h"
 
-/* So that a number of bytes is well within 63 bits. */
+/* Largest number of kilobytes: the number of bytes is well within 63 bits. */
 #define KB_MOST (1ull << 50)
 
-/* Where a message of this file is made: about field `what` of file `name`. */
+/* The file `name`, for messages about a field `what` of it. */
 struct complaint {
 	const char *name;
 	char *err;
@@ -35,7 +35,7 @@ complain(const struct complaint *c, const char *what, const char *fmt, ...)
 	return -1;
 }
 
-/* Where it is left out, what is there stays. */
+/* Sets a string, unless it is left out. */
 static int
 take_string(char **slot, const char *value, const char *what,
     const struct complaint *c)

@@ -15,9 +15,10 @@
 #define LOCK_NAME "lock"
 
 /*
- * Whoever may replace a link chooses where traces go and which files are
- * deleted.  Root's are followed, and our own: systemd makes one for each folder
- * of a DynamicUser=.  -1: see errno, ELOOP for a link.
+ * Opens a folder, and follows a link only if it is root's or our user's: a link
+ * that others may replace would let them choose where traces go and which files
+ * are deleted. systemd makes a link for each folder of a DynamicUser=. -1: see
+ * errno, ELOOP for a link.
  */
 static int
 open_unless_strange(const char *dir)
@@ -146,8 +147,9 @@ state_dir_path(char out[STATE_DIR_PATH_MAX], const char *path,
 }
 
 /*
- * Where there is no folder yet, in /tmp, anybody may make it, and answer there:
- * only a relay of root's or our own is one.  Root knows whom he asks.
+ * Whether the other end may be a relay of ours: run by root or our own user, as
+ * in /tmp anybody may make a missing folder and answer there.  Root knows whom
+ * it asks.
  */
 static bool
 is_believed(int fd)

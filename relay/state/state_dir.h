@@ -1,6 +1,7 @@
 /*
- * state_dir: the folder of a relay: what it keeps for its successor, and the
- * sockets by which its own program finds it.  One relay at a time has it.
+ * state_dir: the folder of a relay, for what it keeps for its successor, and
+ * for the sockets by which its own program finds it.  One relay at a time has
+ * it.
  */
 #ifndef RELAY_STATE_STATE_DIR_H
 #define RELAY_STATE_STATE_DIR_H
@@ -10,16 +11,17 @@
 
 #include "transport/base/compiler.h"
 
-/* Names in it. */
+/* Names in the folder. */
 #define STATE_DIR_CONTROL "control" /* socket: --status */
 #define STATE_DIR_UPLINK  "uplink"  /* socket: --stdio */
 
-/* The path of any of them. */
+/* Room for the path of any of them. */
 #define STATE_DIR_PATH_MAX 108
 
 /*
- * Makes it where it is missing (0700); a folder that somebody else owns, or
- * may write to, is refused.  Returns a descriptor; -1 with a sentence.
+ * Opens the folder, and makes it if it is missing (0700).  One that somebody
+ * else owns, or may write to, is refused.  Returns a descriptor; -1 with a
+ * sentence.
  */
 int state_dir_open(const char *path, char *err, size_t err_size) MUST_CHECK;
 

@@ -25,7 +25,7 @@ put(struct pb_writer *w, uint32_t field, uint64_t v)
 		pb_put_uint(w, field, v);
 }
 
-/* What a peer said may be anything: as the log shows it. */
+/* Adds a peer's words, escaped as in the log. */
 static void
 put_text(struct pb_writer *w, uint32_t field, const char *text)
 {
@@ -125,7 +125,7 @@ put_producer(void *arg, const struct producers_view *v)
 	pb_nest_end(w, mark);
 }
 
-/* Of the link, and of Perfetto's way. */
+/* Adds losses over the link, and over Perfetto's protocol. */
 static void
 put_losses(struct pb_writer *w, const struct outbox_stats *s,
     const struct uplink_view *v)

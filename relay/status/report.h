@@ -1,5 +1,5 @@
 /*
- * report: what a relay says of itself (protos/relay_report.proto).
+ * report: makes the report that `--status` shows (protos/relay_report.proto).
  */
 #ifndef RELAY_STATUS_REPORT_H
 #define RELAY_STATUS_REPORT_H
@@ -14,7 +14,7 @@ struct producers;
 struct relay_settings;
 struct uplink;
 
-/* Where it looks; all is borrowed. */
+/* Objects that are reported on; all borrowed. */
 struct report_sources {
 	const struct relay_settings *settings;
 	const struct uplink *uplink;

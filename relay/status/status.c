@@ -17,7 +17,7 @@
 #define ANSWER_MS  5000
 #define ANSWER_MAX (16u << 20)
 
-/* Where a relay of the system has it, whoever asks. */
+/* State folder of a relay that the system started. */
 #define SYSTEM_STATE_DIR "/run/tributary-relay"
 
 static int

@@ -1,6 +1,6 @@
 /*
- * status: `tributary-relay --status`: asks the relay of this machine how it is,
- * and shows it.
+ * status: `tributary-relay --status`: asks the relay of this machine for its
+ * report, and shows it.
  */
 #ifndef RELAY_STATUS_STATUS_H
 #define RELAY_STATUS_STATUS_H
@@ -20,7 +20,7 @@ struct Tributary__RelayReport;
 int status_show(const struct relay_settings *s, bool named, bool json)
     MUST_CHECK;
 
-/* For people. */
+/* Prints a report as text for people. */
 void status_print(FILE *out, const struct Tributary__RelayReport *r);
 
 #endif /* RELAY_STATUS_STATUS_H */

@@ -19,7 +19,7 @@ struct status_server {
 	struct private_socket *socket;
 };
 
-/* Nobody says anything here. */
+/* Clients send nothing. */
 static size_t
 data_cb(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 {

@@ -1,7 +1,7 @@
 /*
  * status_server: the socket in the state folder by which `tributary-relay
- * --status` asks a relay how it is.  Serves the same user and root, and waits
- * for nobody: who does not take the answer within a second goes without.
+ * --status` asks a relay for its report.  Serves the same user and root; a
+ * client that does not read the answer within a second goes without.
  */
 #ifndef RELAY_STATUS_STATUS_SERVER_H
 #define RELAY_STATUS_STATUS_SERVER_H

@@ -13,12 +13,12 @@
 #include "transport/rpc/rpc_client.h"
 #include "transport/wire/service_names.h"
 
-/* From the first step until the answer to Open. */
+/* Time from the first step until the answer to Open. */
 #define LINK_OPEN_MS 40000u
 /*
- * Output that waits in the client.  What the socket does not take is copied
- * into its queue: little of it, and no block is in there that could still
- * grow in the outbox.
+ * Marks of the client's output queue.  What the socket does not take is copied
+ * there: little of it, so that no block is in there that could still grow in
+ * the outbox.
  */
 #define LINK_QUEUE_LOW  (64u * 1024u)
 #define LINK_QUEUE_HARD (1024u * 1024u)
@@ -33,7 +33,7 @@ ended_cb(void *arg)
 	l->setup.ops->ended(l->setup.arg, l->why, l->useful, l->text);
 }
 
-/* text is set. */
+/* Ends the connection; text is set. */
 static void
 link_over(struct uplink_conn *l, enum uplink_end why)
 {
@@ -132,7 +132,7 @@ link_opened(struct uplink_conn *l, const Tributary__LinkOpened *m)
 		l->sent = l->acked = m->received;
 		l->sent_ever = l->opened_with.last_sent;
 	}
-	/* First: what opened() puts into the outbox may go. */
+	/* First the state: opened() may put blocks that are to be sent. */
 	l->state = UL_OPEN;
 	loop_timer_clear(l->timer);
 	if ((wrong = l->setup.ops->opened(l->setup.arg, &l->opened_with, m)) !=

@@ -1,9 +1,9 @@
 /*
- * conn: one connection to a collector and the conversation on it: Open,
- * then frames in both directions, until it ends (docs/link-protocol.md).
+ * conn: one connection to a collector and the conversation on it: Open, then
+ * frames in both directions, until it ends (docs/link-protocol.md).
  *
- * What the link is, and goes on with after this connection, is the outbox's;
- * what an answer to Open means for producers is the owner's to say.
+ * The link itself, which outlives connections, is the outbox's; what an answer
+ * to Open means for producers is the owner's decision.
  */
 #ifndef RELAY_UPLINK_CONN_H
 #define RELAY_UPLINK_CONN_H
@@ -26,7 +26,7 @@ struct producers;
 struct relay_settings;
 struct uplink_conn;
 
-/* Why a connection ended. */
+/* Reason of a connection's end. */
 enum uplink_end {
 	UPLINK_END_UNREACHED, /* never was one */
 	UPLINK_END_NO_LINK,   /* the host speaks, but does not know the link */
@@ -35,23 +35,25 @@ enum uplink_end {
 
 struct uplink_conn_ops {
 	/*
-	 * The collector answered.  st: what Open had said.  Numbers and window
-	 * of the outbox are to be set here; blocks flow afterwards.  NULL, or a
-	 * sentence that says what is wrong with it: then it ends.
+	 * Called when the collector has answered Open. st: what Open had said.
+	 * It sets numbers and window of the outbox; blocks flow afterwards.
+	 * NULL, or a sentence that says what is wrong with the answer, which
+	 * ends the connection.
 	 */
 	const char *(*opened)(void *arg, const struct outbox_state *st,
 	    const Tributary__LinkOpened *m);
-	/* Something was acknowledged. */
+	/* Called when something was acknowledged. */
 	void (*acked)(void *arg);
 	/*
-	 * The one end, from a turn of the loop of its own; uplink_conn_free().
-	 * useful: blocks were acknowledged, or came down.
+	 * Called once, at the end, from a turn of the loop of its own;
+	 * uplink_conn_free() is expected. useful: blocks were acknowledged, or
+	 * came down.
 	 */
 	void (*ended)(void *arg, enum uplink_end why, bool useful,
 	    const char *text);
 };
 
-/* Counted over all connections. */
+/* Totals over all connections. */
 struct uplink_totals {
 	uint64_t bytes_up;    /* of blocks */
 	uint64_t bytes_sent;  /* of them, as they were sent */
@@ -76,20 +78,22 @@ struct uplink_conn_setup {
 /* NULL with a sentence in err: it cannot be reached, no memory. */
 struct uplink_conn *uplink_conn_new(const struct uplink_conn_setup *setup,
     char *err, size_t err_size) MUST_CHECK;
-/* NULL is fine.  What is queued is still sent, for at most a second. */
+/*
+ * Frees it; what is queued is still sent, for at most a second.  NULL is fine.
+ */
 void uplink_conn_free(struct uplink_conn *l);
-/* The network came back: a collector that is silent is asked for a sign. */
+/* Asks a silent collector for a sign of life, as the network came back. */
 void uplink_conn_hurry(struct uplink_conn *l);
-/* Ends it: ended() with this text. */
+/* Ends the connection: ended() with this text. */
 void uplink_conn_end(struct uplink_conn *l, const char *text);
 
 bool uplink_conn_is_compressed(const struct uplink_conn *l);
 /* The address of our end, for as long as it is up.  -1: none. */
 int uplink_conn_address(const struct uplink_conn *l,
     struct sockaddr_storage *out) MUST_CHECK;
-/* The outbox may have something to send. */
+/* Sends on a later turn of the loop: the outbox may have something. */
 void uplink_conn_kick(struct uplink_conn *l);
-/* An encoded LinkClock, sent at once. */
+/* Sends an encoded LinkClock at once. */
 void uplink_conn_send_clock(struct uplink_conn *l, const uint8_t *clock,
     size_t len);
 

@@ -1,7 +1,6 @@
 /*
- * uplink_link's connection, which is in several files: its life
- * (conn.c), what it sends (send.c), and what it is told
- * (receive.c).  Nobody else includes it.
+ * conn_internal: the state of a connection, for its life (conn.c), its output
+ * (send.c) and its input (receive.c).
  */
 #ifndef RELAY_UPLINK_CONN_INTERNAL_H
 #define RELAY_UPLINK_CONN_INTERNAL_H
@@ -61,19 +60,22 @@ struct uplink_conn {
 
 /* ---- conn.c ---- */
 
-/* The other end broke the protocol, or we have no memory; escaped. */
+/*
+ * Ends the connection: the other end broke the protocol, or memory is short.
+ * The text is escaped already.
+ */
 void uplink_conn_fail(struct uplink_conn *l, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
 
 /* ---- send.c ---- */
 
-/* UL_OPEN begins; -1: no memory. */
+/* Begins UL_OPEN; -1: no memory. */
 int uplink_send_start(struct uplink_conn *l) MUST_CHECK;
-/* Nothing is sent any more. */
+/* Ends sending. */
 void uplink_send_stop(struct uplink_conn *l);
-/* The timer of UL_OPEN. */
+/* The timer's, in UL_OPEN: looks after the other end's liveness. */
 void uplink_send_watch(struct uplink_conn *l);
-/* An ack, or consumed bytes, may let more go. */
+/* Notes an acknowledgement, up to number. */
 void uplink_send_acked(struct uplink_conn *l, uint64_t number);
 /*
  * The id of our own PINGs: not one of relay/clocks/link_clocks.h, which count
@@ -83,7 +85,7 @@ void uplink_send_acked(struct uplink_conn *l, uint64_t number);
 
 /* ---- receive.c ---- */
 
-/* A LinkFrame came. */
+/* Takes a LinkFrame. */
 void uplink_receive_frame(struct uplink_conn *l, const uint8_t *data,
     size_t len);
 #endif /* RELAY_UPLINK_CONN_INTERNAL_H */

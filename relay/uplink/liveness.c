@@ -62,7 +62,10 @@ uplink_liveness_look(struct uplink_liveness *w, uint64_t now_ms,
 	if (!w->owes_ack && !w->owes_pong)
 		return WATCH_IDLE;
 	if (w->probed) {
-		/* Also when we slept: it had its time to answer. */
+		/*
+		 * After the machine slept, too: the other end had its time to
+		 * answer.
+		 */
 		silent = now_ms - w->probed_ms;
 		if (silent >= w->patience_ms)
 			return WATCH_DEAD;

@@ -1,9 +1,10 @@
 /*
- * liveness: whether the other end of a connection is still there: it is
- * silent, and owes an answer, for too long.  Who owes nothing may be silent.
+ * liveness: whether the other end of a connection is still there.  It is dead
+ * when it owes an answer and is silent for too long; without a debt it may be
+ * silent.
  *
- * A slow network is no dead one: before it is given up, it is asked for a sign
- * of life.  Pure; times are loop_now_ms(), in milliseconds.
+ * A slow network is no dead one: before the end it is asked for a sign of life.
+ * Pure; times are loop_now_ms(), in milliseconds.
  */
 #ifndef RELAY_UPLINK_LIVENESS_H
 #define RELAY_UPLINK_LIVENESS_H
@@ -11,10 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Of silence, until it is asked; and then until it is dead. */
+/* Silence until it is asked, and then until it is dead. */
 #define WATCH_PROBE_MS 6000u
 #define WATCH_DEAD_MS  6000u
-/* The same where the network has just come back. */
+/* Both, where the network has just come back. */
 #define WATCH_HURRY_PROBE_MS 1000u
 #define WATCH_HURRY_DEAD_MS  2000u
 
@@ -35,18 +36,18 @@ enum uplink_liveness_verdict {
 	WATCH_DEAD,
 };
 
-/* Something arrived. */
+/* Notes that something arrived. */
 void uplink_liveness_heard(struct uplink_liveness *w, uint64_t now_ms);
-/* A block, or a PING, was sent. */
+/* Notes that a block, or a PING, was sent. */
 void uplink_liveness_sent_block(struct uplink_liveness *w, uint64_t now_ms);
 void uplink_liveness_sent_ping(struct uplink_liveness *w, uint64_t now_ms);
-/* All blocks are acknowledged; a PONG came. */
+/* Notes that all blocks are acknowledged; that a PONG came. */
 void uplink_liveness_all_acked(struct uplink_liveness *w);
 void uplink_liveness_ponged(struct uplink_liveness *w);
 /*
- * The network came back: what was sent into it before may wait long for the
- * kernel to send it again.  True: it is silent and owes something, so ask it
- * now; look again after WATCH_HURRY_DEAD_MS.
+ * Notes that the network came back: what was sent into it before may wait long
+ * for a retransmission.  True: the other end owes something and is silent, so
+ * ask it now; look again after WATCH_HURRY_DEAD_MS.
  */
 bool uplink_liveness_hurry(struct uplink_liveness *w, uint64_t now_ms);
 enum uplink_liveness_verdict uplink_liveness_look(struct uplink_liveness *w,

@@ -15,7 +15,7 @@
 
 /* The kernel's messages are a page at most. */
 #define NETWORK_DATAGRAM_MAX 16384u
-/* In one turn of the loop. */
+/* Datagrams in one turn of the loop. */
 #define NETWORK_READS_MAX 16
 
 struct uplink_network {

@@ -1,6 +1,6 @@
 /*
- * network: what the kernel tells of changes of the network (rtnetlink):
- * that there may be a way again, and which of our addresses is gone.
+ * network: changes of the network as the kernel tells them (rtnetlink): there
+ * may be a way again, or one of our addresses is gone.
  */
 #ifndef RELAY_UPLINK_NETWORK_H
 #define RELAY_UPLINK_NETWORK_H
@@ -18,20 +18,20 @@ struct uplink_network;
 struct uplink_network_ops {
 	/* An interface, address or route came.  Often; it may mean nothing. */
 	void (*came)(void *arg);
-	/* Its port is 0. */
+	/* One of our addresses is gone; its port is 0. */
 	void (*address_gone)(void *arg, const struct sockaddr_storage *sa);
 };
 
-/* NULL: the kernel does not tell us; it goes without, too. */
+/* NULL: the kernel does not tell us, and the relay works without. */
 struct uplink_network *uplink_network_new(struct loop *l,
     const struct uplink_network_ops *ops, void *arg) MUST_CHECK;
 void uplink_network_free(struct uplink_network *n);
 
-/* What is in one datagram of the kernel.  Pure. */
+/* Reads one datagram of the kernel.  Pure. */
 void uplink_network_read(const void *data, size_t len,
     const struct uplink_network_ops *ops, void *arg);
 
-/* The same IP address, whatever the ports are.  Pure. */
+/* Whether two IP addresses are the same; ports do not count.  Pure. */
 bool uplink_network_is_same(const struct sockaddr_storage *a,
     const struct sockaddr_storage *b);
 

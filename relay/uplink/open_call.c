@@ -132,7 +132,9 @@ uplink_opened_free(Tributary__LinkOpened *m)
 uint32_t
 uplink_opened_cause(const Tributary__LinkOpened *m)
 {
-	/* Reasons newer than we are: it gave the link up. */
+	/*
+	 * A reason that is newer than we are: the collector gave the link up.
+	 */
 	switch ((int)m->why) {
 	case OPENED(NEW):
 	case OPENED(COLLECTOR_RESTARTED):

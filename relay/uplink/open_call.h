@@ -1,5 +1,5 @@
 /*
- * open_call: the first call of a link: what LinkOpen says, and whether
+ * open_call: the first call of a link: makes LinkOpen, and checks whether
  * LinkOpened can be an answer to it.  Pure.
  */
 #ifndef RELAY_UPLINK_OPEN_CALL_H
@@ -29,7 +29,7 @@ void uplink_opened_free(Tributary__LinkOpened *m);
 
 /* The LinkLossCause of what an old link had not delivered. */
 uint32_t uplink_opened_cause(const Tributary__LinkOpened *m);
-/* For people: "resumed", "the collector was started again". */
+/* Words for people: "resumed", "the collector was started again". */
 const char *uplink_opened_text(const Tributary__LinkOpened *m);
 
 #endif /* RELAY_UPLINK_OPEN_CALL_H */

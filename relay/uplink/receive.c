@@ -12,7 +12,7 @@
 
 /* ---- blocks ---- */
 
-/* Why a producer, or a source of it, is not served; theirs to be quoted. */
+/* Copies a reason, in the collector's words, escaped. */
 static void
 copy_text(char out[RPC_WHY_MAX], const uint8_t *data, size_t len)
 {
@@ -52,7 +52,7 @@ refuse_source(struct uplink_conn *l, uint32_t channel,
 	    "producer %u: %s", name, channel, why);
 }
 
-/* A LinkDownBlock.  Messages that are newer than we are: skipped. */
+/* Acts on a LinkDownBlock.  Messages that are newer than we are: skipped. */
 static void
 act_on(struct uplink_conn *l, uint32_t channel, const uint8_t *block,
     size_t len)
@@ -80,8 +80,8 @@ act_on(struct uplink_conn *l, uint32_t channel, const uint8_t *block,
 }
 
 /*
- * Also of a block that was taken before: the stream goes through all.  -1: the
- * link has ended.
+ * Decompresses a block, even one that was taken before: the compressed stream
+ * goes through all. -1: the link has ended.
  */
 static int
 unpack(struct uplink_conn *l, const struct link_frame *f,
@@ -127,7 +127,10 @@ take_block(struct uplink_conn *l, const struct link_frame *f)
 	act_on(l, f->channel, block, len);
 	if (l->state != UL_OPEN)
 		return;
-	/* Now, not before: who is killed in between asks for it again. */
+	/*
+	 * Stored after the act, not before: a relay that is killed in between
+	 * asks for the block again.
+	 */
 	outbox_set_received(l->setup.outbox, l->in.received);
 	l->useful = true;
 	uplink_conn_kick(l);
@@ -145,7 +148,10 @@ take_counts(struct uplink_conn *l, struct link_frame *f)
 	bool more = false;
 
 	if (f->has_received) {
-		/* It may not know what was sent on an earlier connection. */
+		/*
+		 * The collector may not know what was sent on an earlier
+		 * connection.
+		 */
 		if (f->received > l->sent ||
 		    outbox_acked(o, f->received) != 0) {
 			uplink_conn_fail(l, "the collector acknowledged what "
@@ -195,7 +201,7 @@ uplink_receive_frame(struct uplink_conn *l, const uint8_t *data, size_t len)
 		    "parsed");
 		return;
 	}
-	/* First: its age is what it is about. */
+	/* First, as a clock message is worth less with each microsecond. */
 	if (f.clock != NULL)
 		take_clock(l, &f);
 	uplink_liveness_heard(&l->watch, loop_turn_ms(l->setup.loop));

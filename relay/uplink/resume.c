@@ -12,7 +12,10 @@ void
 uplink_leave(struct uplink *u, uint32_t cause)
 {
 	u->recovery = RECOVERY_NONE;
-	/* First: what stands in their memory is counted with all the rest. */
+	/*
+	 * First, so that chunks in producers' memory are counted with all
+	 * others.
+	 */
 	if (u->way == WAY_LINK)
 		producers_lost(u->producers, 0, cause);
 	u->way = WAY_NONE;
@@ -60,7 +63,10 @@ set_credit(struct uplink *u, const Tributary__LinkOpened *m)
 	return NULL;
 }
 
-/* What the old link's collector had taken is not lost, though nobody said so. */
+/*
+ * Takes blocks from the old link's losses that its collector had taken, though
+ * no acknowledgement arrived.
+ */
 static void
 settle_old(struct uplink *u, const struct outbox_state *st,
     const Tributary__LinkOpened *m)
@@ -95,7 +101,7 @@ uplink_begin(struct uplink *u, const struct outbox_state *st,
 	if ((wrong = set_credit(u, m)) != NULL)
 		return wrong;
 	u->way = WAY_LINK;
-	/* Resumed: those that came while it was cut. */
+	/* Announces producers that came while a resumed link was cut. */
 	producers_announce(u->producers, 0);
 	if (anew)
 		uplink_tell_old_losses(u);
@@ -105,8 +111,8 @@ uplink_begin(struct uplink *u, const struct outbox_state *st,
 /* ---- what a killed relay left ---- */
 
 /*
- * Each channel has an order of its own: only when the old ones have arrived may
- * a word of channel 0 end them.
+ * Channels are not ordered among each other: a message of channel 0 may close
+ * the old ones only when all their blocks have arrived.
  */
 void
 uplink_recover_look(struct uplink *u)
@@ -144,6 +150,6 @@ uplink_recover_start(struct uplink *u, const struct outbox_state *st)
 		u->old_at = 1;
 		u->old_end = st->last_channel + 1;
 	}
-	/* Without: what it left is removed. */
+	/* If the link does not go on, what the killed relay left is removed. */
 	producers_recover(u->producers, keep, scraped_cb, u);
 }

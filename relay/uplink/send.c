@@ -9,15 +9,15 @@
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_client.h"
 
-/* Bytes of blocks sent in one turn of the loop; others want theirs, too. */
+/* Bytes of blocks sent in one turn of the loop, which has others to serve. */
 #define UP_TURN_BYTES (1024u * 1024u)
-/* Over it, the client's drained() says when to go on. */
+/* High-water mark of the client's queue; its drained() says when to go on. */
 #define UP_QUEUE_MAX (64u * 1024u)
 #define UP_STATUS_MS 3000u
 
 /* ---- frames ---- */
 
-/* f's block is borrowed; whatever else is to be told goes with it. */
+/* Sends a frame, with an acknowledgement that is due; f's block is borrowed. */
 static void
 send_frame(struct uplink_conn *l, struct link_frame *f)
 {
@@ -109,7 +109,7 @@ status_cb(void *arg)
 	outbox_stats(l->setup.outbox, &stats);
 	len = uplink_status_encode(status, &stats,
 	    producers_count(l->setup.producers), l->setup.totals->reconnects);
-	/* What waits has an age, which changes. */
+	/* Data that waits has an age, which changes. */
 	if (stats.oldest_ms > 0)
 		status_later(l);
 	if (len == l->status_len && memcmp(status, l->status, len) == 0)

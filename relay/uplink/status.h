@@ -1,6 +1,4 @@
-/*
- * status: how the relay is, as LinkStatus says it.  Pure.
- */
+/* status: encodes the relay's state as LinkStatus.  Pure. */
 #ifndef RELAY_UPLINK_STATUS_H
 #define RELAY_UPLINK_STATUS_H
 

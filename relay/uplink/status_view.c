@@ -54,8 +54,8 @@ uplink_view(const struct uplink *u, struct uplink_view *out)
 	out->bytes_sent =
 	    u->totals.bytes_sent + u->perfetto_relay_totals.bytes_up;
 	out->bytes_again = u->totals.bytes_again;
-	out->compressed = u->link != NULL &&
-	    uplink_conn_is_compressed(u->link);
+	out->compressed = u->conn != NULL &&
+	    uplink_conn_is_compressed(u->conn);
 	memcpy(out->chunks_lost, u->perfetto_relay_totals.chunks_lost,
 	    sizeof(out->chunks_lost));
 	memcpy(out->packets_lost, u->perfetto_relay_totals.packets_lost,

@@ -17,9 +17,9 @@
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
-/* Who lasted that long was reached: the next pause is short again. */
+/* A connection that lasted so long resets the backoff. */
 #define UPLINK_GOOD_MS 10000u
-/* Between two attempts, however often the network changes. */
+/* Time between two attempts, however often the network changes. */
 #define CHANGES_GAP_MS 1000u
 /*
  * A connection that was begun before the network changed may wait for answers
@@ -56,7 +56,7 @@ wait_for(struct uplink *u, uint64_t ms)
 	loop_timer_set(u->retry, ms, 0);
 }
 
-/* Operators read it once, and again when it is another. */
+/* Logs a failure for operators once, and again when it is another. */
 static void
 log_failure(struct uplink *u, const char *text)
 {
@@ -98,8 +98,8 @@ finish(struct uplink *u)
 	if (u->state == UPLINK_STOPPED)
 		return;
 	loop_timer_clear(u->linger);
-	uplink_conn_free(u->link);
-	u->link = NULL;
+	uplink_conn_free(u->conn);
+	u->conn = NULL;
 	u->way = u->way == WAY_CLASSIC ? WAY_NONE : u->way;
 	perfetto_relay_free(u->classic);
 	u->classic = NULL;
@@ -133,7 +133,7 @@ uplink_stop(struct uplink *u, uint64_t linger_ms, void (*done)(void *),
 	u->stopped_arg = arg;
 	loop_timer_clear(u->retry);
 	u->stopping = true;
-	if (u->link == NULL || all_has_arrived(u)) {
+	if (u->conn == NULL || all_has_arrived(u)) {
 		finish(u);
 		return;
 	}
@@ -156,14 +156,14 @@ classic_down(void *arg, const char *why)
 	struct uplink *u = arg;
 	char text[sizeof(u->last_error)];
 
-	/* It is theirs, and goes with them. */
+	/* why belongs to u->classic, which is freed. */
 	snprintf(text, sizeof(text), "%s", why);
 	perfetto_relay_free(u->classic);
 	u->classic = NULL;
 	u->way = WAY_NONE;
 	if (loop_now_ms() - u->since_ms >= UPLINK_GOOD_MS)
 		u->failures = 0;
-	/* It may be another collector next time, and know the link. */
+	/* The next collector may be another, which knows the link. */
 	producers_lost(u->producers, 0, LOSS(COLLECTOR_RESTARTED));
 	failed(u, text);
 }
@@ -185,7 +185,7 @@ begin_classic(struct uplink *u)
 	struct outbox_state st;
 	char err[512];
 
-	/* It was linked to another collector. */
+	/* The link before was to another collector. */
 	outbox_state(u->setup.outbox, &st);
 	if (st.resumable)
 		uplink_forget(u, LOSS(COLLECTOR_RESTARTED));
@@ -260,10 +260,10 @@ link_ended(void *arg, enum uplink_end why, bool useful, const char *text)
 	struct uplink *u = arg;
 	char sentence[sizeof(u->last_error)];
 
-	/* It is the link's, and goes with it. */
+	/* text belongs to u->conn, which is freed. */
 	snprintf(sentence, sizeof(sentence), "%s", text);
-	uplink_conn_free(u->link);
-	u->link = NULL;
+	uplink_conn_free(u->conn);
+	u->conn = NULL;
 	if (u->way == WAY_LINK)
 		producers_away(u->producers);
 	if (useful || (u->state == UPLINK_LINKED &&
@@ -308,8 +308,8 @@ begin_link(struct uplink *u, int fd)
 	};
 	char err[512];
 
-	u->link = uplink_conn_new(&setup, err, sizeof(err));
-	if (u->link == NULL) {
+	u->conn = uplink_conn_new(&setup, err, sizeof(err));
+	if (u->conn == NULL) {
 		if (fd >= 0)
 			close(fd);
 		failed(u, err);
@@ -343,8 +343,8 @@ uplink_take(struct uplink *u, int fd)
 		return;
 	}
 	loop_timer_clear(u->retry);
-	uplink_conn_free(u->link);
-	u->link = NULL;
+	uplink_conn_free(u->conn);
+	u->conn = NULL;
 	if (u->way == WAY_LINK)
 		producers_away(u->producers);
 	begin_link(u, fd);
@@ -358,8 +358,8 @@ uplink_outbox_ready(struct uplink *u)
 	if (u == NULL)
 		return;
 	uplink_tell_old_losses(u);
-	if (u->link != NULL)
-		uplink_conn_kick(u->link);
+	if (u->conn != NULL)
+		uplink_conn_kick(u->conn);
 	if (u->put_off) {
 		u->put_off = false;
 		if (u->producers != NULL)
@@ -372,10 +372,13 @@ uplink_outbox_overflow(struct uplink *u)
 {
 	if (u == NULL || u->way != WAY_LINK)
 		return;
-	/* What has arrived is not lost: the collector says it once more. */
+	/*
+	 * Not reset yet: resumed once more, the collector says what has
+	 * arrived.
+	 */
 	uplink_leave(u, LOSS(SPOOL_FULL));
-	if (u->link != NULL)
-		uplink_conn_end(u->link, "memory and spool are full of what "
+	if (u->conn != NULL)
+		uplink_conn_end(u->conn, "memory and spool are full of what "
 		    "must not be dropped: the link has to begin anew");
 }
 
@@ -384,8 +387,8 @@ clock_send(void *arg, const uint8_t *clock, size_t len)
 {
 	struct uplink *u = arg;
 
-	if (u->link != NULL)
-		uplink_conn_send_clock(u->link, clock, len);
+	if (u->conn != NULL)
+		uplink_conn_send_clock(u->conn, clock, len);
 }
 
 /* ---- the network has changed ---- */
@@ -409,15 +412,15 @@ network_came(void *arg)
 	uint64_t now = loop_now_ms();
 
 	uplink_try_now(u);
-	if (u->state == UPLINK_LINKED && u->link != NULL)
-		uplink_conn_hurry(u->link);
+	if (u->state == UPLINK_LINKED && u->conn != NULL)
+		uplink_conn_hurry(u->conn);
 	if (u->state != UPLINK_CONNECTING || u->setup.to == NULL ||
 	    u->stopping || now - u->since_ms < CHANGES_HURRY_MS ||
 	    (u->hurried_ms != 0 && now - u->hurried_ms < CHANGES_HURRY_GAP_MS))
 		return;
 	u->hurried_ms = now;
-	uplink_conn_free(u->link);
-	u->link = NULL;
+	uplink_conn_free(u->conn);
+	u->conn = NULL;
 	attempt(u);
 }
 
@@ -427,9 +430,9 @@ network_address_gone(void *arg, const struct sockaddr_storage *gone)
 	struct uplink *u = arg;
 	struct sockaddr_storage ours;
 
-	if (u->link != NULL && uplink_conn_address(u->link, &ours) == 0 &&
+	if (u->conn != NULL && uplink_conn_address(u->conn, &ours) == 0 &&
 	    uplink_network_is_same(&ours, gone))
-		uplink_conn_end(u->link, "our address is gone: the network "
+		uplink_conn_end(u->conn, "our address is gone: the network "
 		    "has changed");
 }
 
@@ -461,7 +464,10 @@ uplink_start(struct uplink *u, struct producers *ps)
 		u->way = WAY_LINK;
 	u->opened_before = u->way == WAY_LINK;
 	uplink_recover_start(u, &st);
-	/* The link is the same: who comes now is told of when it is resumed. */
+	/*
+	 * The link is the same: producers that come now are announced when it
+	 * is resumed.
+	 */
 	if (u->way == WAY_LINK)
 		producers_away(ps);
 	if (u->setup.to == NULL)
@@ -505,7 +511,7 @@ uplink_free(struct uplink *u)
 {
 	if (u == NULL)
 		return;
-	uplink_conn_free(u->link);
+	uplink_conn_free(u->conn);
 	perfetto_relay_free(u->classic);
 	link_clocks_free(u->clocks);
 	uplink_network_free(u->network);

@@ -1,7 +1,7 @@
 /*
- * uplink: the relay's connection to its collector, for as long as the relay
- * lives: reaches it, finds out how to talk to it (link or classic), resumes,
- * and tells local producers what became of their sessions.
+ * uplink: keeps the relay connected to its collector, for as long as the relay
+ * lives: reaches it, finds out which protocol it speaks (link or Perfetto's),
+ * resumes, and tells local producers what became of their sessions.
  *
  * Carries the outbox over the link; or leads producers to
  * relay/perfetto/perfetto_relay.h.
@@ -46,27 +46,34 @@ struct uplink_setup {
 struct uplink *uplink_new(const struct uplink_setup *setup, char *err,
     size_t err_size) MUST_CHECK;
 void uplink_free(struct uplink *u);
-/* What producers speak to; theirs to be told with uplink_start(). */
+/*
+ * The upstream that producers write to; they are made known with
+ * uplink_start().
+ */
 struct upstream uplink_upward(struct uplink *u);
 /* Begins: recovers what an earlier process left, then connects. */
 void uplink_start(struct uplink *u, struct producers *ps);
 /*
- * The end of the relay: closes what is closed, sends for at most linger_ms, then
- * done().  What did not go stays in the outbox.
+ * Ends the uplink: closes what is closed, sends for at most linger_ms, then
+ * done().  What was not sent stays in the outbox.
  */
 void uplink_stop(struct uplink *u, uint64_t linger_ms, void (*done)(void *),
     void *arg);
 
 /*
- * What outbox_ops say, to be passed on by who opened it.  NULL: nothing is done
- * (the outbox is there before the uplink).
+ * The outbox's events (outbox_ops), passed on by who opened it.  NULL: nothing
+ * is done (the outbox is there before the uplink).
  */
 void uplink_outbox_ready(struct uplink *u);
 void uplink_outbox_overflow(struct uplink *u);
 
-/* A connected socket that leads to a collector; owned.  Replaces another. */
+/*
+ * Takes a connected socket that leads to a collector; owned.  Replaces another.
+ */
 void uplink_take(struct uplink *u, int fd);
-/* The network has changed: do not wait for the next attempt's time. */
+/*
+ * Tries now, as the network has changed, instead of at the next attempt's time.
+ */
 void uplink_try_now(struct uplink *u);
 
 struct uplink_view {
@@ -87,7 +94,10 @@ struct uplink_view {
 	uint64_t clock_uncertainty_ns;
 	uint64_t round_trip_ns;
 	uint64_t round_trips_ago_ms;
-	/* In Perfetto's way, by LinkLossCause; besides what the outbox counts. */
+	/*
+	 * Losses over Perfetto's protocol, by LinkLossCause; besides the
+	 * outbox's.
+	 */
 	uint64_t chunks_lost[LINK_LOSS_OF_RELAYS];
 	uint64_t packets_lost[LINK_LOSS_OF_RELAYS];
 	uint64_t bytes_lost[LINK_LOSS_OF_RELAYS];

@@ -23,14 +23,14 @@ struct link_clocks;
 struct loop_timer;
 struct uplink_network;
 
-/* Where what producers say goes. */
+/* Destination of producers' messages. */
 enum uplink_way {
 	WAY_NONE,    /* nowhere: none is announced */
 	WAY_LINK,    /* into the outbox; connected or not */
 	WAY_CLASSIC, /* to u->classic */
 };
 
-/* What a killed relay left, on its way up. */
+/* State of what a killed relay left. */
 enum uplink_recovery {
 	RECOVERY_NONE,
 	RECOVERY_SCRAPING, /* producers_recover() goes on */
@@ -46,7 +46,7 @@ struct uplink {
 	uint64_t since_ms;
 	enum uplink_way way;
 	bool put_off; /* a chunk was, until the outbox is ready */
-	struct uplink_conn *link; /* CONNECTING, LINKED */
+	struct uplink_conn *conn; /* CONNECTING, LINKED */
 	struct perfetto_relay *classic;  /* CLASSIC */
 	struct perfetto_relay_totals perfetto_relay_totals;
 	struct link_clocks *clocks;
@@ -88,8 +88,8 @@ const char *uplink_begin(struct uplink *u, const struct outbox_state *st,
 /* Sends losses of earlier links, as far as they are counted, on this one. */
 void uplink_tell_old_losses(struct uplink *u);
 /*
- * Gives up what was agreed with the collector: producers end their sessions, and
- * nothing more is put.  cause: LinkLossCause.
+ * Gives up what was agreed with the collector: producers end their sessions,
+ * and nothing more is put. cause: LinkLossCause.
  */
 void uplink_leave(struct uplink *u, uint32_t cause);
 /* Gives up the outbox's content as well. */
