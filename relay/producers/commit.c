@@ -223,7 +223,8 @@ put_patch(struct local *l, const struct commit_patch *p)
 }
 
 enum local_commit
-local_commit(struct local *l, const uint8_t *request, size_t len)
+local_commit(struct local *l, const uint8_t *request, size_t len,
+    uint64_t *flush_id)
 {
 	const struct commit_move *m;
 	struct commit_patch patch;
@@ -243,8 +244,7 @@ local_commit(struct local *l, const uint8_t *request, size_t len)
 	l->moves_done = 0;
 	while (commit_plan_patch(&plan, &patch))
 		put_patch(l, &patch);
-	if (plan.flush_id != 0)
-		local_flush_acked(l, plan.flush_id);
+	*flush_id = plan.flush_id;
 	return LOCAL_COMMIT_OK;
 }
 

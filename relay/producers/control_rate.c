@@ -35,9 +35,6 @@ struct talker {
 	size_t producers;
 	struct talk talk;
 };
-/* Who comes then and has a trigger: so many, with so little else to say. */
-#define HASTY_MAX       64u
-#define HASTY_BYTES_MAX 4096u
 /* A message's share of what stands around it. */
 #define TALK_HEAD 16
 
@@ -237,20 +234,4 @@ local_may_talk_again(struct local *l)
 {
 	if (l->talk_timer != NULL)
 		loop_timer_set(l->talk_timer, 0, 0);
-}
-
-void
-local_announce_for_trigger(struct local *l)
-{
-	struct producers *ps = l->owner;
-
-	if (l->state != LOCAL_UNKNOWN || !ps->away)
-		return;
-	if (ps->hasty >= HASTY_MAX || l->descriptor_bytes > HASTY_BYTES_MAX) {
-		local_log(l, "a trigger", "the collector is not there, and "
-		    "too many wait for it");
-		return;
-	}
-	ps->hasty++;
-	local_announce(l);
 }

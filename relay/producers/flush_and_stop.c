@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "transport/shm/commit_wire.h"
+#include "transport/shm/shm.h"
 #include "transport/loop/loop.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
@@ -179,6 +180,31 @@ say_it(struct local *l)
 			local_put_value(l, LINK_UP_STOPPED, i->remote);
 			local_instance_free(l, i);
 		}
+}
+
+void
+local_free(struct local *l)
+{
+	struct producers *ps = l->owner;
+
+	/* First: who comes after us must not scrape what was closed. */
+	local_unkeep(ps, l->channel);
+	if (l->state != LOCAL_UNKNOWN)
+		ps->up.ops->put(ps->up.arg, l->channel, LINK_UP_CLOSE, NULL, 0,
+		    0);
+	TAILQ_REMOVE(&ps->locals, l, link);
+	ps->n_locals--;
+	local_forget_flushes(l);
+	local_leave_talker(l);
+	loop_timer_free(l->talk_timer);
+	local_free_ids(l);
+	local_free_sources(l);
+	if (l->shm != NULL)
+		ps->shm_bytes -= shm_size(l->shm);
+	shm_free(l->shm);
+	free(l->name);
+	free(l->sdk_version);
+	free(l);
 }
 
 void

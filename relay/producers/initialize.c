@@ -70,7 +70,7 @@ begin(struct local *l, struct rpc_call call, const struct producer_init *q)
 	TAILQ_INSERT_TAIL(&ps->locals, l, link);
 	ps->n_locals++;
 	if (l->shm != NULL)
-		orphans_keep(ps, l);
+		local_keep(l);
 	return NULL;
 }
 

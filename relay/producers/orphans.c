@@ -1,7 +1,4 @@
-/*
- * Shared memory that outlives a relay: what is given to the keeper, and what
- * the next relay does with it.
- */
+/* Shared memory that a relay before this one has left behind. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -10,92 +7,6 @@
 #include "relay/producers/shm_keeper.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
-
-/* A keeper that cannot be started is not tried for each producer. */
-#define KEEPER_RETRY_MS 10000u
-
-/* What a producer of the relay before us shares with nobody now. */
-struct orphan {
-	TAILQ_ENTRY(orphan) link;
-	struct producers *owner;
-	uint32_t channel;
-	struct shm *shm; /* NULL: it cannot be read */
-	bool last;       /* pass */
-	bool complete;   /* all of it found room */
-};
-
-/* ---- giving it to the keeper ---- */
-
-static bool
-give(struct producers *ps, const struct local *l)
-{
-	return shm_keeper_add(ps->keeper, l->channel, shm_page_size(l->shm),
-	    shm_fd(l->shm)) == 0;
-}
-
-static void
-give_up_keeping(struct producers *ps, const char *why)
-{
-	log_limited(&ps->refusals, loop_now_ms(), LOG_LEVEL_WARN,
-	    "shared memory would be lost if the relay was killed: %s", why);
-	shm_keeper_close(ps->keeper);
-	ps->keeper = NULL;
-	ps->keeper_failed_ms = loop_now_ms();
-}
-
-/* A new one, which gets what the others have as well. */
-static bool
-start_keeper(struct producers *ps)
-{
-	struct orphan *o;
-	struct local *l;
-	char err[160];
-
-	if (ps->keeper_failed_ms != 0 &&
-	    loop_now_ms() - ps->keeper_failed_ms < KEEPER_RETRY_MS)
-		return false;
-	ps->keeper = shm_keeper_start(ps->state_dirfd, err, sizeof(err));
-	if (ps->keeper == NULL) {
-		give_up_keeping(ps, err);
-		return false;
-	}
-	TAILQ_FOREACH(l, &ps->locals, link)
-		if (l->shm != NULL && !give(ps, l))
-			goto fail;
-	TAILQ_FOREACH(o, &ps->orphans, link)
-		if (o->shm != NULL && shm_keeper_add(ps->keeper, o->channel,
-		    shm_page_size(o->shm), shm_fd(o->shm)) != 0)
-			goto fail;
-	return true;
-
-fail:
-	give_up_keeping(ps, "its keeper does not listen");
-	return false;
-}
-
-void
-orphans_keep(struct producers *ps, struct local *l)
-{
-	if (ps->state_dirfd < 0)
-		return;
-	if (ps->keeper != NULL) {
-		if (give(ps, l))
-			return;
-		shm_keeper_close(ps->keeper);
-		ps->keeper = NULL;
-	}
-	(void)start_keeper(ps);
-}
-
-void
-orphans_unkeep(struct producers *ps, uint32_t channel)
-{
-	/* One that is gone is missed, and replaced, with the next memory. */
-	if (ps->keeper != NULL && shm_keeper_drop(ps->keeper, channel) != 0)
-		give_up_keeping(ps, "its keeper does not listen");
-}
-
-/* ---- getting it from the keeper ---- */
 
 static void
 orphan_free(struct orphan *o)
@@ -171,7 +82,7 @@ pass(struct producers *ps, bool last)
 			shm_scrape_left(o->shm, scrape_orphan, o);
 		if (!last || !o->complete)
 			continue;
-		orphans_unkeep(ps, o->channel);
+		local_unkeep(ps, o->channel);
 		ps->up.ops->put(ps->up.arg, o->channel, LINK_UP_CLOSE, NULL, 0,
 		    0);
 		orphan_free(o);
@@ -211,7 +122,7 @@ orphans_lost(struct producers *ps)
 		o->last = true;
 		if (ps->orphans_timer != NULL && o->shm != NULL)
 			shm_scrape_left(o->shm, scrape_orphan, o);
-		orphans_unkeep(ps, o->channel);
+		local_unkeep(ps, o->channel);
 	}
 	orphans_forget(ps);
 	if (ps->recovered != NULL)

@@ -3,13 +3,16 @@
  * the files of this room share it.
  *
  *	producer_port    calls of the producer; initialize: the first of them
- *	shm_setup        shared memory
+ *	commands         what the collector asks of it
+ *	announce         saying upward that it is there
+ *	flush_and_stop   flushes, stops and the end, each of which scrapes first
+ *	commit           from its memory and its requests upward
+ *	shm_setup        shared memory; shm_keeping: what outlives the relay
  *	data_sources     its data sources
  *	id_map           our ids and the collector's: instances, buffers, writers
- *	commands         what the collector asks of it
- *	commit           from its memory and its requests upward
  *	control_rate     what is said upward, and how much of it
- *	flush_and_stop   flushes, stops and the end, each of which scrapes first
+ *
+ * Each calls those below it only.
  *
  * A producer whose connection has ended lives on until what stands in its
  * memory has found room upward.
@@ -238,8 +241,9 @@ enum local_commit {
 	LOCAL_COMMIT_BAD,   /* does not parse; nothing was applied */
 	LOCAL_COMMIT_AGAIN, /* the same request again, after producers_resume() */
 };
+/* *flush_id: of a commit that was taken, what it acknowledges; 0: no flush. */
 enum local_commit local_commit(struct local *l, const uint8_t *request,
-    size_t len) MUST_CHECK;
+    size_t len, uint64_t *flush_id) MUST_CHECK;
 enum local_rest {
 	LOCAL_REST_COMES,   /* its commits bring what is not taken now */
 	LOCAL_REST_UNKNOWN, /* it does not answer: they may never come */
@@ -269,6 +273,8 @@ void local_forget_flushes(struct local *l);
  * connection has ended.
  */
 void local_settle(struct local *l);
+/* Tells upward of its end, when upward knows it, and nothing more. */
+void local_free(struct local *l);
 
 /* ---- control_rate.c ---- */
 
@@ -287,13 +293,12 @@ int local_join_talker(struct local *l) MUST_CHECK;
 void local_leave_talker(struct local *l);
 /* Upward is there again: who had to wait may say more. */
 void local_may_talk_again(struct local *l);
-/* One that is held is announced all the same: a trigger has its time. */
-void local_announce_for_trigger(struct local *l);
 
-/* ---- producers.c ---- */
+/* ---- announce.c ---- */
 
 /* Puts LINK_UP_OPEN and all that upward must know. */
 void local_announce(struct local *l);
-void local_free(struct local *l);
+/* While the collector is away: a trigger may not wait for it. */
+void local_announce_for_trigger(struct local *l);
 
 #endif /* RELAY_PRODUCERS_PRODUCER_H */

@@ -10,8 +10,13 @@
 static enum rpc_verdict
 commit(void *owner, const uint8_t *request, size_t len)
 {
-	switch (local_commit(owner, request, len)) {
+	struct local *l = owner;
+	uint64_t flush_id;
+
+	switch (local_commit(l, request, len, &flush_id)) {
 	case LOCAL_COMMIT_OK:
+		if (flush_id != 0)
+			local_flush_acked(l, flush_id);
 		return RPC_OK;
 	case LOCAL_COMMIT_BAD:
 		return RPC_BAD_ARGS;

@@ -106,61 +106,6 @@ producers_guard(struct producers *ps)
 	return &ps->guard;
 }
 
-/* ---- one producer ---- */
-
-void
-local_announce(struct local *l)
-{
-	struct local_source *ds;
-	struct pb_writer w;
-
-	pb_writer_init(&w);
-	pb_put_string(&w, 1, l->name);
-	pb_put_int(&w, 2, l->pid);
-	pb_put_int(&w, 3, l->uid);
-	if (l->sdk_version[0] != '\0')
-		pb_put_string(&w, 4, l->sdk_version);
-	if (w.failed) {
-		rpc_conn_close(l->server.conn, "out of memory");
-		pb_writer_done(&w);
-		return;
-	}
-	l->state = LOCAL_ANNOUNCED;
-	local_put(l, LINK_UP_OPEN, w.data, w.len);
-	pb_writer_done(&w);
-	/*
-	 * No writer is bound: buffers are of what was agreed upward, and that
-	 * is forgotten before a producer is announced again.
-	 */
-	TAILQ_FOREACH(ds, &l->sources, link)
-		local_put(l, LINK_UP_REGISTER_SOURCE, ds->descriptor, ds->len);
-}
-
-void
-local_free(struct local *l)
-{
-	struct producers *ps = l->owner;
-
-	/* First: who comes after us must not scrape what was closed. */
-	orphans_unkeep(ps, l->channel);
-	if (l->state != LOCAL_UNKNOWN)
-		ps->up.ops->put(ps->up.arg, l->channel, LINK_UP_CLOSE, NULL, 0,
-		    0);
-	TAILQ_REMOVE(&ps->locals, l, link);
-	ps->n_locals--;
-	local_forget_flushes(l);
-	local_leave_talker(l);
-	loop_timer_free(l->talk_timer);
-	local_free_ids(l);
-	local_free_sources(l);
-	if (l->shm != NULL)
-		ps->shm_bytes -= shm_size(l->shm);
-	shm_free(l->shm);
-	free(l->name);
-	free(l->sdk_version);
-	free(l);
-}
-
 /* ---- from upward ---- */
 
 static struct local *

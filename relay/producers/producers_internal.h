@@ -16,10 +16,19 @@
 #include "relay/producers/producers.h"
 
 struct shm_keeper;
-struct orphan;
 
 /* Producers that outlived a relay notice in this time that it has gone. */
 #define RECOVER_AGAIN_MS 1500u
+
+/* Memory of a producer of the relay before this one (orphans.c). */
+struct orphan {
+	TAILQ_ENTRY(orphan) link;
+	struct producers *owner;
+	uint32_t channel;
+	struct shm *shm; /* NULL: it cannot be read */
+	bool last;       /* pass */
+	bool complete;   /* all of it found room */
+};
 
 struct producers {
 	struct loop *loop;
@@ -61,12 +70,18 @@ struct producers {
 void talkers_forgive(struct producers *ps);
 void talkers_free(struct producers *ps);
 
+/* ---- shm_keeping.c ---- */
+
+/*
+ * Gives the keeper a producer's memory, to outlive this relay.  Where that
+ * fails, it is logged.
+ */
+void local_keep(struct local *l);
+/* All of it has gone upward. */
+void local_unkeep(struct producers *ps, uint32_t channel);
+
 /* ---- orphans.c ---- */
 
-/* Its memory shall outlive us; what cannot be, is logged. */
-void orphans_keep(struct producers *ps, struct local *l);
-/* No longer: all of it went up. */
-void orphans_unkeep(struct producers *ps, uint32_t channel);
 /* What was agreed for them is void. */
 void orphans_lost(struct producers *ps);
 /* Without a word upward, and the keeper keeps them. */

@@ -19,66 +19,6 @@ struct shm_keeper {
 	int sock;
 };
 
-int
-shm_keeper_send(int sock, const struct shm_keeper_message *m, int fd, int flags)
-{
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = { (void *)(uintptr_t)m, sizeof(*m) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
-
-	if (fd >= 0) {
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = control.buf;
-		msg.msg_controllen = sizeof(control.buf);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	return sendmsg(sock, &msg, flags | MSG_NOSIGNAL) ==
-	    (ssize_t)sizeof(*m) ? 0 : -1;
-}
-
-int
-shm_keeper_receive(int sock, struct shm_keeper_message *m, int *fd)
-{
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = { m, sizeof(*m) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
-	    .msg_control = control.buf,
-	    .msg_controllen = sizeof(control.buf) };
-	struct cmsghdr *c;
-	ssize_t n;
-
-	*fd = -1;
-	n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	/*
-	 * The other end closed without having read all: what it said before
-	 * that is still to come.
-	 */
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ||
-		    errno == ECONNRESET ? -1 : 0;
-	if ((c = CMSG_FIRSTHDR(&msg)) != NULL &&
-	    c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-	    c->cmsg_len == CMSG_LEN(sizeof(int)))
-		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
-	if (n == (ssize_t)sizeof(*m) && m->version == SHM_KEEPER_VERSION)
-		return 1;
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-	return 0;
-}
-
 /* The folder has no name that we know, and may have a long one. */
 static void
 set_address(struct sockaddr_un *sa, int dirfd)

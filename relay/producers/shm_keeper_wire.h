@@ -15,7 +15,7 @@
 #define SHM_KEEPER_VERSION 1u
 
 enum shm_keeper_kind {
-	/* with a descriptor; also what it has, from the keeper */
+	/* with a descriptor; from the keeper: one that it has */
 	SHM_KEEPER_ADD,
 	SHM_KEEPER_DROP,
 	SHM_KEEPER_END,  /* from the keeper: that was all */
@@ -30,8 +30,7 @@ struct shm_keeper_message {
 
 /* fd -1: none.  -1: not sent. */
 int shm_keeper_send(int sock, const struct shm_keeper_message *m, int fd,
-    int flags)
-    MUST_CHECK;
+    int flags) MUST_CHECK;
 /*
  * 1: a message; *fd is the caller's, or -1.  0: the other end has gone, or says
  * something else.  -1: nothing is there now.

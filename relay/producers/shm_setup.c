@@ -43,7 +43,7 @@ make_shm(struct local *l, uint32_t page_kb)
 		return -1;
 	}
 	ps->shm_bytes += size;
-	orphans_keep(ps, l);
+	local_keep(l);
 	return 0;
 }
 
