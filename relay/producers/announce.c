@@ -27,7 +27,7 @@ local_announce(struct local *l)
 		pb_writer_done(&w);
 		return;
 	}
-	l->state = LOCAL_ANNOUNCED;
+	local_set_state(l, LOCAL_ANNOUNCED);
 	local_put(l, LINK_UP_OPEN, w.data, w.len);
 	pb_writer_done(&w);
 	/*
@@ -43,7 +43,7 @@ local_announce_for_trigger(struct local *l)
 {
 	struct producers *ps = l->owner;
 
-	if (l->state != LOCAL_UNKNOWN || !ps->away)
+	if (l->state != LOCAL_SILENT || !ps->away)
 		return;
 	if (ps->hasty >= HASTY_MAX || l->descriptor_bytes > HASTY_BYTES_MAX) {
 		local_log(l, "a trigger", "the collector is not there, and "

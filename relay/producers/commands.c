@@ -329,8 +329,7 @@ local_command(struct local *l, const uint8_t *command, size_t len)
 	struct part m;
 
 	pb_init(&r, command, len);
-	/* The connection may end with any of them. */
-	while (l->server.conn != NULL && pb_next(&r, &f)) {
+	while (pb_next(&r, &f)) {
 		if (f.wire != PB_BYTES)
 			continue;
 		m = (struct part){ f.data, f.len };

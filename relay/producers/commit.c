@@ -128,7 +128,7 @@ buffer_of(struct local *l, uint32_t writer, uint32_t wanted)
 		l->discarded++;
 		return NULL;
 	}
-	return l->state == LOCAL_ANNOUNCED ? b : NULL;
+	return local_is_known(l) ? b : NULL;
 }
 
 static void
@@ -313,7 +313,7 @@ local_scrape(struct local *l, uint64_t session, enum local_rest rest)
 	struct scrape sc = { .l = l, .session = session,
 	    .last = rest == LOCAL_REST_NONE, .complete = true };
 
-	if (l->shm == NULL || !l->scrape || l->state != LOCAL_ANNOUNCED)
+	if (l->shm == NULL || !l->scrape || !local_is_known(l))
 		return true;
 	shm_scrape(l->shm, more_comes(l, session, rest), scrape_chunk, &sc);
 	return sc.complete;

@@ -101,7 +101,8 @@ talker_uid(const struct peer *p)
 int
 local_join_talker(struct local *l)
 {
-	l->talker = find_talker(l->owner, talker_uid(rpc_conn_peer(l->server.conn)));
+	l->talker = find_talker(l->owner,
+	    talker_uid(rpc_conn_peer(l->server.conn)));
 	if (l->talker == NULL)
 		return -1;
 	l->talker->producers++;
@@ -149,7 +150,7 @@ local_put(struct local *l, enum link_up kind, const void *data, size_t len)
 {
 	const struct upstream *up = &l->owner->up;
 
-	if (l->state != LOCAL_ANNOUNCED)
+	if (!local_is_known(l))
 		return;
 	said(l, len);
 	up->ops->put(up->arg, l->channel, kind, data, len, 0);
@@ -160,7 +161,7 @@ local_put_value(struct local *l, enum link_up kind, uint64_t value)
 {
 	const struct upstream *up = &l->owner->up;
 
-	if (l->state != LOCAL_ANNOUNCED)
+	if (!local_is_known(l))
 		return;
 	said(l, 0);
 	up->ops->put(up->arg, l->channel, kind, NULL, 0, value);
@@ -171,8 +172,7 @@ talk_cb(void *arg)
 {
 	struct local *l = arg;
 
-	if (l->server.conn != NULL)
-		rpc_conn_resume(l->server.conn);
+	rpc_conn_resume(l->server.conn);
 }
 
 /* Resumes the connection when the producer may say a good deal again. */
@@ -232,6 +232,6 @@ local_may_begin(struct local *l)
 void
 local_may_talk_again(struct local *l)
 {
-	if (l->talk_timer != NULL)
+	if (l->talk_timer != NULL && l->state != LOCAL_ENDED)
 		loop_timer_set(l->talk_timer, 0, 0);
 }

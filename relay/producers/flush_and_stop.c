@@ -10,6 +10,14 @@
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
 
+void
+local_set_state(struct local *l, enum local_state state)
+{
+	l->state = state;
+	if (state == LOCAL_ENDED && l->talk_timer != NULL)
+		loop_timer_clear(l->talk_timer);
+}
+
 /* ---- flushes ---- */
 
 static void
@@ -31,14 +39,14 @@ local_forget_flushes(struct local *l)
 	l->flush_timer = NULL;
 }
 
-/* The oldest that is neither acknowledged nor scraped. */
+/* The oldest for which the timer runs. */
 static struct local_flush *
 first_waiting(struct local *l)
 {
 	struct local_flush *f;
 
 	TAILQ_FOREACH(f, &l->flushes, link)
-		if (!f->acked && !f->scraped)
+		if (f->state == FLUSH_ASKED)
 			return f;
 	return NULL;
 }
@@ -65,7 +73,7 @@ patience_cb(void *arg)
 	struct local_flush *f = first_waiting(l);
 
 	if (f != NULL) {
-		f->scraped = true;
+		f->state = FLUSH_SCRAPED;
 		(void)!local_scrape(l, f->session, LOCAL_REST_UNKNOWN);
 	}
 	arm(l);
@@ -91,7 +99,7 @@ local_flush_begin(struct local *l, uint64_t id, uint64_t remote,
 	f->id = id;
 	f->remote = remote;
 	f->session = session;
-	f->acked = acked;
+	f->state = acked ? FLUSH_ACKED : FLUSH_ASKED;
 	f->since_ms = loop_now_ms();
 	TAILQ_INSERT_TAIL(&l->flushes, f, link);
 	l->n_flushes++;
@@ -108,7 +116,7 @@ local_flush_acked(struct local *l, uint64_t id)
 
 	TAILQ_FOREACH(f, &l->flushes, link)
 		if (f->id <= id)
-			f->acked = true;
+			f->state = FLUSH_ACKED;
 	local_settle(l);
 }
 
@@ -118,7 +126,7 @@ put_flush(struct local *l, const struct local_flush *f)
 	const struct upstream *up = &l->owner->up;
 	uint8_t *out;
 
-	if (l->state == LOCAL_ANNOUNCED && up->ops->reserve(up->arg,
+	if (local_is_known(l) && up->ops->reserve(up->arg,
 	    l->channel, COMMIT_FLUSH_MAX, 0, &out) == UPSTREAM_ROOM)
 		up->ops->commit(up->arg, l->channel, commit_put_flush(out,
 		    f->remote));
@@ -150,12 +158,12 @@ what_is_due(struct local *l)
 	struct local_flush *f;
 
 	TAILQ_FOREACH(f, &l->flushes, link)
-		if (f->acked)
+		if (f->state == FLUSH_ACKED)
 			add_due(&d, f->session);
 	TAILQ_FOREACH(i, &l->instances, link)
 		if (i->stopped)
 			add_due(&d, i->session);
-	if (l->server.conn == NULL) {
+	if (l->state == LOCAL_ENDED) {
 		d.any = true;
 		d.session = 0;
 	}
@@ -169,7 +177,7 @@ say_it(struct local *l)
 	struct local_flush *f, *fnext;
 
 	TAILQ_FOREACH_SAFE(f, &l->flushes, link, fnext)
-		if (f->acked) {
+		if (f->state == FLUSH_ACKED) {
 			put_flush(l, f);
 			flush_free(l, f);
 		}
@@ -189,7 +197,7 @@ local_free(struct local *l)
 
 	/* First: who comes after us must not scrape what was closed. */
 	local_unkeep(ps, l->channel);
-	if (l->state != LOCAL_UNKNOWN)
+	if (l->state != LOCAL_SILENT)
 		ps->up.ops->put(ps->up.arg, l->channel, LINK_UP_CLOSE, NULL, 0,
 		    0);
 	TAILQ_REMOVE(&ps->locals, l, link);
@@ -212,14 +220,14 @@ local_settle(struct local *l)
 {
 	struct due d;
 
-	if (l->server.conn == NULL && l->owner->holding)
+	if (l->state == LOCAL_ENDED && l->owner->holding)
 		return;
 	d = what_is_due(l);
 	l->settling = d.any && !local_scrape(l, d.session,
-	    l->server.conn == NULL ? LOCAL_REST_NONE : LOCAL_REST_COMES);
+	    l->state == LOCAL_ENDED ? LOCAL_REST_NONE : LOCAL_REST_COMES);
 	if (!d.any || l->settling)
 		return;
 	say_it(l);
-	if (l->server.conn == NULL)
+	if (l->state == LOCAL_ENDED)
 		local_free(l);
 }

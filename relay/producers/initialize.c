@@ -67,6 +67,7 @@ begin(struct local *l, struct rpc_call call, const struct producer_init *q)
 	l->shm_size_hint = q->shm_size_hint;
 	l->page_size_hint = q->page_size_hint;
 	local_adopt(l, call, q);
+	local_set_state(l, LOCAL_SILENT);
 	TAILQ_INSERT_TAIL(&ps->locals, l, link);
 	ps->n_locals++;
 	if (l->shm != NULL)

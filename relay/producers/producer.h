@@ -100,14 +100,27 @@ struct local_flush {
 	uint64_t remote;
 	uint64_t session;
 	uint64_t since_ms;
-	bool scraped; /* after LOCAL_FLUSH_PATIENCE_MS */
-	bool acked;   /* by the producer; upward is told once scraped */
+	enum {
+		FLUSH_ASKED,   /* flush_timer, until LOCAL_FLUSH_PATIENCE_MS */
+		FLUSH_SCRAPED, /* without an answer */
+		FLUSH_ACKED,   /* upward is told once the memory is scraped */
+	} state;
 };
 
 enum local_state {
-	LOCAL_UNKNOWN,   /* upward has not heard of it */
-	LOCAL_ANNOUNCED, /* LINK_UP_OPEN was put */
-	LOCAL_REFUSED,   /* the same, but upward wants nothing but its end */
+	/* InitializeConnection has not come or waits: talk_timer; in no list. */
+	LOCAL_BOUND,
+	/* Upward does not know it, yet or any more; talk_timer. */
+	LOCAL_SILENT,
+	/* LINK_UP_OPEN was put; talk_timer, flush_timer. */
+	LOCAL_ANNOUNCED,
+	/* LINK_UP_OPEN was put, and its end is all that upward wants. */
+	LOCAL_REFUSED,
+	/*
+	 * Was announced, and its connection has ended.  Freed when what stands
+	 * in its memory has found room upward; flush_timer.
+	 */
+	LOCAL_ENDED,
 };
 
 TAILQ_HEAD(local_list, local);
@@ -123,7 +136,7 @@ struct local {
 	TAILQ_ENTRY(local) link;
 	struct producers *owner;
 	struct producer_server server; /* its conn: NULL when that has ended */
-	uint32_t channel;      /* 0: not initialized; then it is in no list */
+	uint32_t channel;      /* 0: BOUND */
 	enum local_state state;
 	char *name;
 	char *sdk_version;
@@ -260,6 +273,14 @@ enum upstream_room local_put_orphan(struct producers *ps, uint32_t channel,
     const struct shm_chunk *c, bool complete) MUST_CHECK;
 
 /* ---- flush_and_stop.c ---- */
+
+void local_set_state(struct local *l, enum local_state state);
+/* Whether upward takes what is put for it. */
+static inline bool
+local_is_known(const struct local *l)
+{
+	return l->state == LOCAL_ANNOUNCED || l->state == LOCAL_ENDED;
+}
 
 /* Flush: the producer was asked, or has nothing to say to it (acked). */
 void local_flush_begin(struct local *l, uint64_t id, uint64_t remote,

@@ -108,11 +108,21 @@ gone(void *owner)
 {
 	struct local *l = owner;
 
-	if (l->channel == 0) {
-		loop_timer_free(l->talk_timer); /* it waited to begin */
+	switch (l->state) {
+	case LOCAL_BOUND:
+		loop_timer_free(l->talk_timer);
 		free(l);
-	} else {
+		break;
+	case LOCAL_SILENT:
+	case LOCAL_REFUSED:
+		local_free(l);
+		break;
+	case LOCAL_ANNOUNCED:
+		local_set_state(l, LOCAL_ENDED);
 		local_settle(l);
+		break;
+	case LOCAL_ENDED:
+		break;
 	}
 }
 

@@ -90,7 +90,7 @@ producers_let_go(struct producers *ps)
 
 	ps->holding = false;
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next)
-		if (l->server.conn == NULL)
+		if (l->state == LOCAL_ENDED)
 			local_settle(l);
 }
 
@@ -131,7 +131,7 @@ producers_announce(struct producers *ps, uint32_t channel)
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
 		if (channel != 0 && l->channel != channel)
 			continue;
-		if (l->server.conn != NULL && l->state == LOCAL_UNKNOWN)
+		if (l->state == LOCAL_SILENT)
 			local_announce(l);
 		local_may_talk_again(l);
 	}
@@ -166,14 +166,14 @@ forget_agreed(struct local *l)
 	local_forget_flushes(l);
 	l->settling = false;
 	/* What it wrote for them, it may commit; what was scraped, too. */
-	if (l->server.conn != NULL)
-		rpc_conn_resume(l->server.conn);
+	rpc_conn_resume(l->server.conn);
 }
 
 void
 producers_lost(struct producers *ps, uint32_t channel, uint32_t cause)
 {
 	struct local *l, *next;
+	bool ended;
 
 	if (channel == 0) {
 		ps->open = ps->away = false;
@@ -184,8 +184,9 @@ producers_lost(struct producers *ps, uint32_t channel, uint32_t cause)
 			continue;
 		/* Upward counts what it had, and what stands here for it. */
 		(void)!local_scrape(l, 0, LOCAL_REST_NONE);
-		l->state = LOCAL_UNKNOWN;
-		if (l->server.conn == NULL)
+		ended = l->state == LOCAL_ENDED;
+		local_set_state(l, LOCAL_SILENT);
+		if (ended)
 			local_free(l);
 		else
 			forget_agreed(l);
@@ -198,15 +199,16 @@ producers_refused(struct producers *ps, uint32_t channel, const char *why)
 	struct local *l = find(ps, channel);
 	char text[160];
 
-	if (l == NULL || l->state != LOCAL_ANNOUNCED)
+	if (l == NULL || !local_is_known(l))
 		return;
 	local_log(l, "by the collector: producer", utf8_escape(text,
 	    sizeof(text), why, strlen(why), ""));
-	l->state = LOCAL_REFUSED;
-	if (l->server.conn == NULL)
+	if (l->state == LOCAL_ENDED) {
 		local_free(l);
-	else
-		forget_agreed(l);
+		return;
+	}
+	local_set_state(l, LOCAL_REFUSED);
+	forget_agreed(l);
 }
 
 void
@@ -215,7 +217,7 @@ producers_command(struct producers *ps, uint32_t channel,
 {
 	struct local *l = find(ps, channel);
 
-	if (l != NULL && l->server.conn != NULL && l->state == LOCAL_ANNOUNCED)
+	if (l != NULL && l->state == LOCAL_ANNOUNCED)
 		local_command(l, command, len);
 }
 
@@ -227,7 +229,7 @@ producers_resume(struct producers *ps, uint32_t channel)
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
 		if (channel != 0 && l->channel != channel)
 			continue;
-		if (l->server.conn != NULL)
+		if (l->state != LOCAL_ENDED)
 			rpc_conn_resume(l->server.conn);
 		if (l->settling)
 			local_settle(l);
@@ -256,7 +258,7 @@ producers_each(const struct producers *ps,
 			.pid = l->pid,
 			.uid = l->uid,
 			.emulated = l->emulated,
-			.announced = l->state == LOCAL_ANNOUNCED,
+			.announced = local_is_known(l),
 			.data_sources = l->n_sources,
 			.instances = l->n_instances,
 			.writers = l->n_writers,
