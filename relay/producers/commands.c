@@ -244,7 +244,8 @@ name_one(struct named *n, uint64_t remote)
 		return;
 	n->session = i->session;
 	/* Under emulation the producer scrapes itself when it flushes. */
-	if (n->flush && i->no_flush && !n->l->emulated)
+	if (n->flush && i->no_flush &&
+	    n->l->memory != LOCAL_MEMORY_EMULATED)
 		return;
 	pb_put_uint(n->w, IDS, i->id);
 	n->n++;

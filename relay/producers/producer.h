@@ -123,6 +123,13 @@ enum local_state {
 	LOCAL_ENDED,
 };
 
+/* Whose memory chunks come in. */
+enum local_memory {
+	LOCAL_MEMORY_OURS,     /* made and handed over with SetupTracing */
+	LOCAL_MEMORY_PROVIDED, /* handed over by the producer */
+	LOCAL_MEMORY_EMULATED, /* none: chunks come as data */
+};
+
 TAILQ_HEAD(local_list, local);
 
 /* What somebody said upward lately, chunks aside (control_rate.c). */
@@ -142,14 +149,13 @@ struct local {
 	char *sdk_version;
 	int32_t uid;
 	int32_t pid;
-	bool emulated;      /* no shared memory: chunks come as data */
-	bool scrape;
+	bool scrape;        /* its memory may be scraped */
 
-	bool tracing_set_up;
-	bool shm_provided;  /* shm is the producer's own: it has the fd */
+	bool tracing_set_up; /* SetupTracing was sent */
+	enum local_memory memory;
 	uint32_t shm_size_hint;
 	uint32_t page_size_hint;
-	struct shm *shm;    /* NULL until set up, or emulated */
+	struct shm *shm;    /* NULL: EMULATED, or OURS before it is set up */
 
 	TAILQ_HEAD(local_source_list, local_source) sources;
 	size_t n_sources;

@@ -55,7 +55,7 @@ local_set_up_tracing(struct local *l, uint32_t page_kb)
 
 	if (l->tracing_set_up)
 		return 0;
-	if (!l->emulated && l->shm == NULL && make_shm(l, page_kb) != 0)
+	if (l->memory == LOCAL_MEMORY_OURS && make_shm(l, page_kb) != 0)
 		return -1;
 	if (l->shm != NULL)
 		page = shm_page_size(l->shm) / 1024;
@@ -66,8 +66,8 @@ local_set_up_tracing(struct local *l, uint32_t page_kb)
 	mark = pb_nest_begin(&w, CMD_SETUP_TRACING);
 	pb_put_uint(&w, 1, page);
 	pb_nest_end(&w, mark);
-	producer_server_send(&l->server, &w, l->shm != NULL &&
-	    !l->shm_provided ? shm_fd(l->shm) : -1);
+	producer_server_send(&l->server, &w, l->memory == LOCAL_MEMORY_OURS ?
+	    shm_fd(l->shm) : -1);
 	pb_writer_done(&w);
 	return 0;
 }
@@ -93,6 +93,6 @@ local_adopt(struct local *l, struct rpc_call call,
 		return;
 	}
 	l->shm = shm;
-	l->shm_provided = true;
+	l->memory = LOCAL_MEMORY_PROVIDED;
 	l->owner->shm_bytes += shm_size(shm);
 }

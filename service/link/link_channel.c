@@ -364,7 +364,8 @@ make_producer(struct link_channel *c, const Tributary__LinkProducer *p)
 		refuse(c, why);
 		return;
 	}
-	c->producer->cut = l->ops == NULL;
+	if (l->ops == NULL)
+		producer_set_state(c->producer, PRODUCER_CUT);
 	c->producer->heard = &l->heard_flush;
 	l->n_served++;
 }
@@ -479,9 +480,8 @@ set_cut(struct link_channel *c, void *arg)
 
 	if (c->producer == NULL)
 		return;
-	c->producer->cut = *cut;
-	if (!*cut)
-		c->producer->back_ms = loop_now_ms();
+	producer_set_state(c->producer, *cut ? PRODUCER_CUT :
+	    PRODUCER_CONNECTED);
 }
 
 void

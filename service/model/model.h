@@ -144,6 +144,24 @@ struct producer_ops {
 	void (*resume)(void *port);
 };
 
+enum producer_state {
+	PRODUCER_CONNECTED,
+	/* Its link is cut off and waited for: flushes do not fail for it. */
+	PRODUCER_CUT,
+	/*
+	 * No connection: ops do nothing.  Freed when files have caught up
+	 * enough to take what is left in its memory (producers_reap()).
+	 */
+	PRODUCER_GONE,
+};
+
+/* Whose memory chunks come in. */
+enum producer_memory {
+	MEMORY_OURS,     /* made and handed over with SetupTracing */
+	MEMORY_PROVIDED, /* handed over by the producer */
+	MEMORY_EMULATED, /* none: chunks come as data */
+};
+
 struct producer {
 	TAILQ_ENTRY(producer) link;
 	TAILQ_ENTRY(producer) waiting;
@@ -165,25 +183,23 @@ struct producer {
 	char *sdk_version;
 	char *machine_name; /* its own for the machine, or NULL */
 	bool own;           /* the kernel says: of the daemon's own user */
-	bool emulated;      /* no shared memory: chunks come as data */
-	bool scrape;
+	bool scrape;        /* its memory may be scraped */
 	bool linked;        /* by a link: commits may leave out the buffer */
-	bool cut;           /* its link is cut off, and waited for */
+	enum producer_state state; /* producer_set_state() */
 	struct producer_losses *losses; /* losses.c's; NULL: none */
 	struct producer_quota *quota;   /* quota.h; NULL: none */
 	struct arrival_watch *arrivals; /* arrivals.h; NULL: on our clocks */
-	uint64_t back_ms;   /* loop_now_ms() when that was known last; 0: never */
+	uint64_t back_ms;   /* loop_now_ms() when CUT was over; 0: never */
 	/* last_flush_id when its link was last heard; NULL: not by a link. */
 	const uint64_t *heard;
 	/* The last flush it was asked for, and since when it owes an answer. */
 	uint64_t asked_flush;
 	uint64_t asked_ms;  /* 0: it has answered all */
-	bool gone;          /* no connection; some memory is still to be read */
-	bool tracing_set_up;
-	bool shm_provided;  /* shm is the producer's own: it has the fd */
+	bool tracing_set_up; /* SetupTracing was sent */
+	enum producer_memory memory;
 	uint32_t shm_size_hint;
 	uint32_t page_size_hint;
-	struct shm *shm;    /* NULL until set up, or emulated */
+	struct shm *shm;    /* NULL: EMULATED, or OURS before it is set up */
 	bool lacks_patches; /* wrote chunks that are to be patched */
 	struct data_source_list data_sources;
 	size_t n_data_sources;

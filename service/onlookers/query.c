@@ -161,7 +161,7 @@ next_producer(struct query *q)
 	while ((p = q->producer) != NULL && q->producers_left > 0) {
 		q->producer = TAILQ_NEXT(p, link);
 		q->producers_left--;
-		if (p->gone)
+		if (p->state == PRODUCER_GONE)
 			continue;
 		put_producer(&q->entry, p);
 		return true;
@@ -178,7 +178,7 @@ next_data_source(struct query *q)
 	while ((ds = q->data_source) != NULL && q->data_sources_left > 0) {
 		q->data_source = source_order_next(&q->service->sources, ds);
 		q->data_sources_left--;
-		if (ds->producer->gone)
+		if (ds->producer->state == PRODUCER_GONE)
 			continue;
 		put_data_source(&q->entry, ds);
 		return true;

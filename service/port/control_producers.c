@@ -71,7 +71,7 @@ control_query_producers(void *port, struct rpc_call call, const uint8_t *args,
 		return RPC_REJECT;
 	pb_writer_reset(&p->told);
 	TAILQ_FOREACH(producer, &p->service->producers, link)
-		if (!producer->gone)
+		if (producer->state != PRODUCER_GONE)
 			put_producer(&p->told, producer);
 	if (p->told.failed)
 		return RPC_REJECT;

@@ -46,12 +46,11 @@ op_setup_tracing(void *port, struct shm *shm, size_t page_size)
 {
 	struct producer_port *p = port;
 	struct pb_writer w;
-	bool own = shm != NULL && p->producer->shm_provided;
 
 	pb_writer_init(&w);
 	producer_command_setup_tracing(&w, page_size);
-	producer_server_send(&p->server, &w, shm != NULL && !own ?
-	    shm_fd(shm) : -1);
+	producer_server_send(&p->server, &w,
+	    p->producer->memory == MEMORY_OURS ? shm_fd(shm) : -1);
 	pb_writer_done(&w);
 }
 

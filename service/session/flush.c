@@ -142,7 +142,7 @@ log_slow(struct flush *f)
 static bool
 is_late_by_link(const struct flush *f, const struct producer *p)
 {
-	return p->linked && (p->cut || p->back_ms >= f->started_ms) &&
+	return p->linked && (p->state == PRODUCER_CUT || p->back_ms >= f->started_ms) &&
 	    is_unanswered_by(f, p);
 }
 
@@ -363,7 +363,8 @@ ask(struct producer *p, void *arg)
 	    (ids = malloc(p->n_instances * sizeof(*ids))) == NULL)
 		return false;
 	TAILQ_FOREACH(i, &p->instances, of_producer) {
-		if (i->session != f->session || (i->no_flush && !p->emulated))
+		if (i->session != f->session || (i->no_flush &&
+		    p->memory != MEMORY_EMULATED))
 			continue;
 		if (i->state == INSTANCE_CONFIGURED ||
 		    i->state == INSTANCE_STOPPED)

@@ -179,13 +179,13 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	p->uid = hello->uid;
 	p->pid = hello->pid;
 	p->own = hello->own;
-	p->emulated = hello->emulated;
 	p->linked = hello->linked;
 	p->scrape = hello->scrape;
 	p->shm_size_hint = hello->shm_size_hint;
 	p->page_size_hint = hello->page_size_hint;
 	p->shm = hello->shm;
-	p->shm_provided = hello->shm != NULL;
+	p->memory = hello->emulated ? MEMORY_EMULATED :
+	    hello->shm != NULL ? MEMORY_PROVIDED : MEMORY_OURS;
 	enter_in_order(s, p);
 	s->n_producers++;
 	s->counters.producers_seen++;
@@ -204,6 +204,22 @@ const char *
 producer_machine_name(const struct producer *p)
 {
 	return p->machine_name != NULL ? p->machine_name : p->machine->name;
+}
+
+void
+producer_set_state(struct producer *p, enum producer_state state)
+{
+	p->state = state;
+	switch (state) {
+	case PRODUCER_CONNECTED:
+		p->back_ms = loop_now_ms();
+		break;
+	case PRODUCER_CUT:
+		break;
+	case PRODUCER_GONE:
+		p->service->n_gone++;
+		break;
+	}
 }
 
 /* ---- the end ---- */
@@ -263,7 +279,7 @@ producer_finish(struct producer *p)
 	while ((i = TAILQ_FIRST(&p->instances)) != NULL)
 		instance_producer_gone(i);
 	sessions_producer_gone(s, p->id);
-	if (p->gone)
+	if (p->state == PRODUCER_GONE)
 		s->n_gone--;
 	session_events_producer_leaves(p);
 	producer_walks_leave(s, p);
@@ -339,8 +355,7 @@ producer_gone(struct producer *p)
 		return;
 	}
 	/* A file has to catch up first: its memory stays until it has. */
-	p->gone = true;
-	p->service->n_gone++;
+	producer_set_state(p, PRODUCER_GONE);
 	stop_all_instances(p);
 	flush_producer_gone(p->service, p);
 }
@@ -353,7 +368,7 @@ producers_reap(struct service *s)
 	if (s->n_gone == 0)
 		return;
 	TAILQ_FOREACH_SAFE(p, &s->producers, link, next)
-		if (p->gone && commit_scrape(p, NULL, false))
+		if (p->state == PRODUCER_GONE && commit_scrape(p, NULL, false))
 			producer_finish(p);
 }
 
@@ -502,7 +517,8 @@ producer_set_up_tracing(struct producer *p, uint32_t want_shm_kb,
 		size = SHM_SIZE_DEFAULT;
 	if (p->shm != NULL)
 		page = shm_page_size(p->shm);
-	else if (!p->emulated && (p->shm = shm_new(size, page)) == NULL)
+	else if (p->memory == MEMORY_OURS &&
+	    (p->shm = shm_new(size, page)) == NULL)
 		return -1;
 	p->tracing_set_up = true;
 	p->ops->setup_tracing(p->port, p->shm, page);

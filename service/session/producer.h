@@ -37,6 +37,9 @@ struct producer_hello {
 struct producer *producer_new(struct service *s,
     const struct producer_hello *hello, const struct producer_ops *ops,
     void *port, const char **why) MUST_CHECK;
+/* To GONE: producer_gone() alone, and once. */
+void producer_set_state(struct producer *p, enum producer_state state);
+
 /*
  * Its connection ended.  What it wrote so far is scraped; its instances count
  * as stopped; flushes no longer wait for it.  Frees it, at the latest when the

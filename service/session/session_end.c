@@ -227,7 +227,7 @@ stop_timeout_cb(void *arg)
 	s->holds_end = true;
 	TAILQ_FOREACH(i, &s->instances, of_session) {
 		n += i->state == INSTANCE_STOPPING;
-		if (i->state == INSTANCE_STOPPING && i->producer->cut)
+		if (i->state == INSTANCE_STOPPING && i->producer->state == PRODUCER_CUT)
 			link_loss_unknown(i, LINK_LOSS_OF_CUT);
 		instance_give_up(i);
 	}
@@ -251,7 +251,7 @@ stop_those_of(struct producer *p, void *arg)
 		any = true;
 		instance_stop(i);
 		/* The flush has waited for them long enough. */
-		if (p->cut && s->final_flush == FINAL_FLUSH_FAILED)
+		if (p->state == PRODUCER_CUT && s->final_flush == FINAL_FLUSH_FAILED)
 			instance_give_up(i);
 	}
 	return any;

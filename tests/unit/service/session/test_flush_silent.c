@@ -140,13 +140,13 @@ what_a_relay_answers_late_did_not_fail(void **state)
 	unsigned i;
 
 	bed_init(&b, state, true);
-	b.p.p->cut = true;
+	producer_set_state(b.p.p, PRODUCER_CUT);
 	for (i = 0; i < 100; i++)
 		flush_in_vain(&b, TIMEOUT_MS, FLUSH_PERIODIC);
 	assert_int_equal(b.c.s->flushes_requested, 100);
 	assert_int_equal(b.c.s->flushes_succeeded, 0);
 	assert_int_equal(b.c.s->flushes_failed, 0);
-	b.p.p->cut = false;
+	producer_set_state(b.p.p, PRODUCER_CONNECTED);
 	flush_ack(b.p.p, b.p.last_flush);
 	assert_int_equal(b.c.s->flushes_succeeded, 100);
 	assert_int_equal(b.c.s->flushes_failed, 0);
@@ -159,7 +159,7 @@ what_a_relay_never_answers_failed(void **state)
 	struct bed b;
 
 	bed_init(&b, state, true);
-	b.p.p->cut = true;
+	producer_set_state(b.p.p, PRODUCER_CUT);
 	flush_in_vain(&b, TIMEOUT_MS, FLUSH_PERIODIC);
 	flush_in_vain(&b, TIMEOUT_MS, FLUSH_PERIODIC);
 	(void)end_ms(&b);
