@@ -1,44 +1,21 @@
 /*
  * The settings file: from protobuf text to struct relay_settings.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "protos/relay_settings.pb-c.h"
-#include "protos/text_error.h"
-#include "protos/text_file.h"
-#include "protos/text_parse.h"
+#include "protos/text_settings.h"
 #include "relay/settings/settings.h"
 
 /* Largest number of kilobytes: the number of bytes is well within 63 bits. */
 #define KB_MOST (1ull << 50)
 
-/* The file `name`, for messages about a field `what` of it. */
-struct complaint {
-	const char *name;
-	char *err;
-	size_t err_size;
-};
-
-static int PRINTF_LIKE(3, 4)
-complain(const struct complaint *c, const char *what, const char *fmt, ...)
-{
-	char why[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	snprintf(c->err, c->err_size, "%s: error: %s: %s", c->name, what, why);
-	return -1;
-}
-
 /* Sets a string, unless it is left out. */
 static int
 take_string(char **slot, const char *value, const char *what,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	char why[256];
 
@@ -52,12 +29,13 @@ take_string(char **slot, const char *value, const char *what,
 
 static int
 take_bytes(uint64_t *slot, bool has, uint64_t kb, const char *what,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	if (!has)
 		return 0;
 	if (kb > KB_MOST)
-		return complain(c, what, "%llu KiB is more than any machine "
+		return text_settings_complain(c, what,
+		    "%llu KiB is more than any machine "
 		    "has", (unsigned long long)kb);
 	*slot = kb * 1024;
 	return 0;
@@ -65,44 +43,43 @@ take_bytes(uint64_t *slot, bool has, uint64_t kb, const char *what,
 
 /* ---- limits ---- */
 
-static int
-take_limit(uint32_t *slot, bool has, uint32_t value, const char *what,
-    const struct complaint *c)
-{
-	if (!has)
-		return 0;
-	if (value == 0)
-		return complain(c, what, "0 is not accepted: it would refuse "
-		    "everything; leave the field out for the default");
-	*slot = value;
-	return 0;
-}
+#define LIMIT(member) TEXT_LIMIT(struct relay_limits, member, 0)
+
+static const struct text_setting limits[] = {
+	LIMIT(max_producers),
+	LIMIT(max_data_sources_per_producer),
+	LIMIT(max_shm_kb),
+	LIMIT(max_send_queue_kb),
+	LIMIT(max_name_bytes),
+};
+
+static const struct text_setting plain[] = {
+	TEXT_SETTING(struct relay_settings, allow_remote_producers),
+	TEXT_SETTING(struct relay_settings, dialled),
+	TEXT_SETTING(struct relay_settings, dialled_idle_ms),
+	TEXT_SETTING(struct relay_settings, min_retry_ms),
+	TEXT_SETTING(struct relay_settings, max_retry_ms),
+	TEXT_SETTING(struct relay_settings, clock_sync_ms),
+};
+
+#define N(table) (sizeof(table) / sizeof((table)[0]))
 
 static int
 apply_limits(struct relay_limits *to, const Tributary__RelayLimits *from,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
-	if (take_limit(&to->max_producers, from->has_max_producers,
-		from->max_producers, "limits.max_producers", c) != 0 ||
-	    take_limit(&to->max_data_sources_per_producer,
-		from->has_max_data_sources_per_producer,
-		from->max_data_sources_per_producer,
-		"limits.max_data_sources_per_producer", c) != 0 ||
-	    take_limit(&to->max_shm_kb, from->has_max_shm_kb,
-		from->max_shm_kb, "limits.max_shm_kb", c) != 0 ||
-	    take_limit(&to->max_send_queue_kb, from->has_max_send_queue_kb,
-		from->max_send_queue_kb, "limits.max_send_queue_kb", c) != 0 ||
-	    take_limit(&to->max_name_bytes, from->has_max_name_bytes,
-		from->max_name_bytes, "limits.max_name_bytes", c) != 0)
+	if (text_settings_copy(c, "limits.", limits, N(limits), &from->base,
+		to) != 0)
 		return -1;
 	if (to->max_shm_kb > 32768)
-		return complain(c, "limits.max_shm_kb", "%u is over the most "
+		return text_settings_complain(c, "limits.max_shm_kb",
+		    "%u is over the most "
 		    "that Perfetto's producers know, 32768",
 		    to->max_shm_kb);
 	if (!from->has_max_total_shm_kb)
 		return 0;
 	if (from->max_total_shm_kb == 0 || from->max_total_shm_kb > KB_MOST)
-		return complain(c, "limits.max_total_shm_kb",
+		return text_settings_complain(c, "limits.max_total_shm_kb",
 		    "%llu is not accepted",
 		    (unsigned long long)from->max_total_shm_kb);
 	to->max_total_shm_kb = from->max_total_shm_kb;
@@ -170,7 +147,7 @@ apply_fsync(struct relay_settings *s, Tributary__RelaySpool__Fsync from)
 
 static int
 apply_sockets(struct relay_settings *s, const Tributary__RelaySettings *m,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	char why[RELAY_SETTINGS_ERROR_SIZE];
 	size_t i;
@@ -180,19 +157,19 @@ apply_sockets(struct relay_settings *s, const Tributary__RelaySettings *m,
 	for (i = 0; i < m->n_producer_socket; i++)
 		if (relay_settings_add_producer_socket(s,
 			m->producer_socket[i], why, sizeof(why)) != 0)
-			return complain(c, "producer_socket", "%s", why);
+			return text_settings_complain(c, "producer_socket",
+			    "%s", why);
 	if (m->socket_permissions != NULL &&
 	    relay_settings_set_socket_permissions(s, m->socket_permissions,
 		why, sizeof(why)) != 0)
-		return complain(c, "socket_permissions", "%s", why);
-	if (m->has_allow_remote_producers)
-		s->allow_remote_producers = m->allow_remote_producers;
+		return text_settings_complain(c, "socket_permissions",
+		    "%s", why);
 	return 0;
 }
 
 static int
 apply_way(struct relay_settings *s, const Tributary__RelaySettings *m,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	if (take_string(&s->to, m->to, "to", c) != 0 ||
 	    take_string(&s->ssh_command, m->ssh_command, "ssh_command",
@@ -206,14 +183,6 @@ apply_way(struct relay_settings *s, const Tributary__RelaySettings *m,
 		if (m->tls->has_allow_tls_1_2)
 			s->allow_tls12 = m->tls->allow_tls_1_2;
 	}
-	if (m->has_dialled)
-		s->dialled = m->dialled;
-	if (m->has_dialled_idle_ms)
-		s->dialled_idle_ms = m->dialled_idle_ms;
-	if (m->has_min_retry_ms)
-		s->min_retry_ms = m->min_retry_ms;
-	if (m->has_max_retry_ms)
-		s->max_retry_ms = m->max_retry_ms;
 	if (m->has_protocol)
 		apply_protocol(s, m->protocol);
 	if (m->has_compression_level)
@@ -224,7 +193,7 @@ apply_way(struct relay_settings *s, const Tributary__RelaySettings *m,
 
 static int
 apply_storage(struct relay_settings *s, const Tributary__RelaySettings *m,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	if (take_string(&s->state_dir, m->state_dir, "state_dir", c) != 0 ||
 	    take_bytes(&s->memory_bytes, m->has_memory_kb, m->memory_kb,
@@ -235,7 +204,8 @@ apply_storage(struct relay_settings *s, const Tributary__RelaySettings *m,
 	if (m->spool == NULL)
 		return 0;
 	if (m->spool->has_size_kb && m->spool->dir == NULL)
-		return complain(c, "spool.size_kb", "there is no spool without "
+		return text_settings_complain(c, "spool.size_kb",
+		    "there is no spool without "
 		    "a folder: set spool { dir: \"...\" }, too");
 	if (take_string(&s->spool_dir, m->spool->dir, "spool.dir", c) != 0 ||
 	    take_bytes(&s->spool_bytes, m->spool->has_size_kb,
@@ -247,26 +217,28 @@ apply_storage(struct relay_settings *s, const Tributary__RelaySettings *m,
 }
 
 static int
-apply(struct relay_settings *s, const Tributary__RelaySettings *m,
-    const struct complaint *c)
+apply(const struct text_settings *c, const ProtobufCMessage *message,
+    void *settings)
 {
+	const Tributary__RelaySettings *m =
+	    (const Tributary__RelaySettings *)message;
+	struct relay_settings *s = settings;
 	char why[512];
 
 	if (apply_sockets(s, m, c) != 0 || apply_way(s, m, c) != 0 ||
-	    apply_storage(s, m, c) != 0)
+	    apply_storage(s, m, c) != 0 ||
+	    text_settings_copy(c, "", plain, N(plain), &m->base, s) != 0)
 		return -1;
 	if (take_string(&s->machine_name, m->machine_name, "machine_name",
 		c) != 0 ||
 	    take_string(&s->machine_id, m->machine_id, "machine_id", c) != 0)
 		return -1;
-	if (m->has_clock_sync_ms)
-		s->clock_sync_ms = m->clock_sync_ms;
 	if (m->limits != NULL && apply_limits(&s->limits, m->limits, c) != 0)
 		return -1;
 	if (m->log_level != NULL &&
 	    relay_settings_set_log_level(s, m->log_level, why,
 		sizeof(why)) != 0)
-		return complain(c, "log_level", "%s", why);
+		return text_settings_complain(c, "log_level", "%s", why);
 	return 0;
 }
 
@@ -274,22 +246,10 @@ int
 relay_settings_read(struct relay_settings *s, const char *file, char *err,
     size_t err_size)
 {
-	const struct complaint c = { file, err, err_size };
-	struct text_error where;
-	ProtobufCMessage *m;
-	char *text;
-	size_t len;
-	int rc = -1;
+	static const struct text_settings_kind kind = {
+		&tributary__relay_settings__descriptor, apply
+	};
+	const struct text_settings c = { file, err, err_size };
 
-	if ((text = text_file_read(file, &len, err, err_size)) == NULL)
-		return -1;
-	m = text_parse_message(&tributary__relay_settings__descriptor, text,
-	    len, &where);
-	if (m == NULL)
-		text_error_format(&where, file, text, len, err, err_size);
-	else
-		rc = apply(s, (const Tributary__RelaySettings *)m, &c);
-	protobuf_c_message_free_unpacked(m, NULL);
-	free(text);
-	return rc;
+	return text_settings_read(&c, &kind, s);
 }

@@ -1,112 +1,74 @@
 /*
  * The settings file: from protobuf text to struct settings.
  */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "protos/settings.pb-c.h"
-#include "protos/text_error.h"
-#include "protos/text_file.h"
-#include "protos/text_parse.h"
+#include "protos/text_settings.h"
 #include "service/settings/settings.h"
 #include "service/settings/settings_quota.h"
 #include "transport/socket/addr.h"
 #include "transport/socket/roles.h"
 
-/* Where a message of this file is made: about field `what` of file `name`. */
-struct complaint {
-	const char *name;
-	char *err;
-	size_t err_size;
-};
-
-static int PRINTF_LIKE(3, 4)
-complain(const struct complaint *c, const char *what, const char *fmt, ...)
-{
-	char why[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
-	va_end(ap);
-	snprintf(c->err, c->err_size, "%s: error: %s: %s", c->name, what, why);
-	return -1;
-}
-
 /* So that a number of bytes is well within 63 bits. */
 #define MEMORY_KB_MOST (1ull << 50)
 
-#define ROW(field, wide, most)                                                 \
-	{ #field, offsetof(Tributary__Limits, has_##field),                    \
-		offsetof(Tributary__Limits, field),                            \
-		offsetof(struct limits, field), wide, most }
+#define LIMIT(member, most) TEXT_LIMIT(struct limits, member, most)
 
-/* Every limit; most 0: the type is the only bound. */
-static const struct limit_row {
-	const char *name;
-	size_t has;
-	size_t from;
-	size_t to;
-	bool wide; /* 64 bits, both ends */
-	uint64_t most;
-} limit_rows[] = {
-	ROW(max_sessions, false, 0),
-	ROW(max_sessions_per_uid, false, 0),
-	ROW(max_buffers_per_session, false, 65535),
-	ROW(max_total_buffer_kb, true, 0),
-	ROW(max_trace_duration_ms, true, 0),
-	ROW(max_producers, false, SETTINGS_PRODUCERS_MOST),
-	ROW(max_data_sources_per_producer, false, 0),
-	ROW(max_writers_per_producer, false, 32767),
-	ROW(max_name_bytes, false, 0),
-	ROW(max_connections, false, 0),
-	ROW(max_consumers_per_uid, false, 0),
-	ROW(max_send_queue_kb, false, 0),
-	ROW(max_shm_kb, false, 32768),
-	ROW(max_connections_per_peer, false, 0),
-	ROW(max_handshakes, false, 0),
-	ROW(max_handshakes_per_peer, false, 0),
-	ROW(handshake_timeout_ms, false, 0),
-	ROW(bind_timeout_ms, false, 0),
-	ROW(idle_timeout_ms, true, 0),
-	ROW(stalled_timeout_ms, false, 0),
-	ROW(max_connection_memory_kb, true, MEMORY_KB_MOST),
-	ROW(max_connection_memory_per_peer_kb, true, MEMORY_KB_MOST),
-	ROW(max_input_kb_per_s, true, MEMORY_KB_MOST),
-	ROW(max_input_kb_per_s_per_peer, true, MEMORY_KB_MOST),
-	ROW(max_data_sources, false, 0),
-	ROW(max_data_sources_per_peer, false, 0),
-	ROW(max_buffer_kb_per_consumer, true, 0),
-	ROW(min_free_memory_kb, true, MEMORY_KB_MOST),
+static const struct text_setting limits[] = {
+	LIMIT(max_sessions, 0),
+	LIMIT(max_sessions_per_uid, 0),
+	LIMIT(max_buffers_per_session, 65535),
+	LIMIT(max_total_buffer_kb, 0),
+	LIMIT(max_trace_duration_ms, 0),
+	LIMIT(max_producers, SETTINGS_PRODUCERS_MOST),
+	LIMIT(max_data_sources_per_producer, 0),
+	LIMIT(max_writers_per_producer, 32767),
+	LIMIT(max_name_bytes, 0),
+	LIMIT(max_connections, 0),
+	LIMIT(max_consumers_per_uid, 0),
+	LIMIT(max_send_queue_kb, 0),
+	LIMIT(max_shm_kb, 32768),
+	LIMIT(max_connections_per_peer, 0),
+	LIMIT(max_handshakes, 0),
+	LIMIT(max_handshakes_per_peer, 0),
+	LIMIT(handshake_timeout_ms, 0),
+	LIMIT(bind_timeout_ms, 0),
+	LIMIT(idle_timeout_ms, 0),
+	LIMIT(stalled_timeout_ms, 0),
+	LIMIT(max_connection_memory_kb, MEMORY_KB_MOST),
+	LIMIT(max_connection_memory_per_peer_kb, MEMORY_KB_MOST),
+	LIMIT(max_input_kb_per_s, MEMORY_KB_MOST),
+	LIMIT(max_input_kb_per_s_per_peer, MEMORY_KB_MOST),
+	LIMIT(max_data_sources, 0),
+	LIMIT(max_data_sources_per_peer, 0),
+	LIMIT(max_buffer_kb_per_consumer, 0),
+	LIMIT(min_free_memory_kb, MEMORY_KB_MOST),
+	TEXT_SETTING(struct limits, ignore_free_memory),
 };
-#define N_LIMIT_ROWS (sizeof(limit_rows) / sizeof(limit_rows[0]))
 
-static uint64_t
-get_number(const void *base, size_t offset, bool wide)
-{
-	uint64_t v64;
-	uint32_t v32;
+static const struct text_setting link_settings[] = {
+	TEXT_SETTING(struct link_setting, grace_ms),
+	TEXT_SETTING(struct link_setting, end_wait_ms),
+	TEXT_SETTING(struct link_setting, window_kb),
+	TEXT_SETTING(struct link_setting, max_commands_kb),
+	TEXT_SETTING(struct link_setting, max_links),
+	TEXT_SETTING(struct link_setting, max_links_per_peer),
+	TEXT_SETTING(struct link_setting, max_producers_per_link),
+	TEXT_SETTING(struct link_setting, compression),
+};
 
-	if (wide) {
-		memcpy(&v64, (const char *)base + offset, sizeof(v64));
-		return v64;
-	}
-	memcpy(&v32, (const char *)base + offset, sizeof(v32));
-	return v32;
-}
+static const struct text_setting plain[] = {
+	TEXT_SETTING(struct settings, ignore_certificate_roles),
+	TEXT_SETTING(struct settings, seccomp),
+	TEXT_SETTING(struct settings, enable_relay_endpoint),
+	TEXT_SETTING(struct settings, lossless),
+	TEXT_SETTING(struct settings, overload_lag_ms),
+};
 
-static void
-put_number(void *base, size_t offset, bool wide, uint64_t v)
-{
-	uint32_t v32 = (uint32_t)v;
-
-	if (wide)
-		memcpy((char *)base + offset, &v, sizeof(v));
-	else
-		memcpy((char *)base + offset, &v32, sizeof(v32));
-}
+#define N(table) (sizeof(table) / sizeof((table)[0]))
 
 /* Limits whose default is a part of another. */
 static void
@@ -126,31 +88,11 @@ derive_limits(struct limits *to, const Tributary__Limits *from)
 
 static int
 apply_limits(struct limits *to, const Tributary__Limits *from,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
-	const struct limit_row *row;
-	protobuf_c_boolean has;
-	char what[64];
-	uint64_t v;
-
-	for (row = limit_rows; row < limit_rows + N_LIMIT_ROWS; row++) {
-		memcpy(&has, (const char *)from + row->has, sizeof(has));
-		if (!has)
-			continue;
-		v = get_number(from, row->from, row->wide);
-		snprintf(what, sizeof(what), "limits.%s", row->name);
-		if (v == 0)
-			return complain(c, what, "0 is not accepted: it would "
-			    "refuse everything; leave the field out for the "
-			    "default");
-		if (row->most != 0 && v > row->most)
-			return complain(c, what, "%llu is over the most that "
-			    "is possible, %llu", (unsigned long long)v,
-			    (unsigned long long)row->most);
-		put_number(to, row->to, row->wide, v);
-	}
-	if (from->has_ignore_free_memory)
-		to->ignore_free_memory = from->ignore_free_memory;
+	if (text_settings_copy(c, "limits.", limits, N(limits), &from->base,
+		to) != 0)
+		return -1;
 	derive_limits(to, from);
 	return 0;
 }
@@ -161,11 +103,12 @@ apply_limits(struct limits *to, const Tributary__Limits *from,
 
 static int
 apply_link(struct link_setting *to, const Tributary__Link *from,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	if (from->has_window_kb && (from->window_kb < WINDOW_KB_LEAST ||
 	    from->window_kb > WINDOW_KB_MOST))
-		return complain(c, "link.window_kb", "it is from %u to %u",
+		return text_settings_complain(c, "link.window_kb",
+		    "it is from %u to %u",
 		    WINDOW_KB_LEAST, WINDOW_KB_MOST);
 	if ((from->has_max_commands_kb && (from->max_commands_kb == 0 ||
 	    from->max_commands_kb > MEMORY_KB_MOST)) ||
@@ -174,31 +117,17 @@ apply_link(struct link_setting *to, const Tributary__Link *from,
 	    (from->has_max_producers_per_link &&
 	    (from->max_producers_per_link == 0 ||
 	    from->max_producers_per_link > 65535)))
-		return complain(c, "link", "a limit of 0 would refuse "
+		return text_settings_complain(c, "link",
+		    "a limit of 0 would refuse "
 		    "everything, and a link has at most 65535 producers; "
 		    "leave the field out for the default");
-	if (from->has_grace_ms)
-		to->grace_ms = from->grace_ms;
-	if (from->has_end_wait_ms)
-		to->end_wait_ms = from->end_wait_ms;
-	if (from->has_window_kb)
-		to->window_kb = from->window_kb;
-	if (from->has_max_commands_kb)
-		to->max_commands_kb = from->max_commands_kb;
-	if (from->has_max_links)
-		to->max_links = from->max_links;
-	if (from->has_max_links_per_peer)
-		to->max_links_per_peer = from->max_links_per_peer;
-	if (from->has_max_producers_per_link)
-		to->max_producers_per_link = from->max_producers_per_link;
-	if (from->has_compression)
-		to->compression = from->compression;
-	return 0;
+	return text_settings_copy(c, "link.", link_settings, N(link_settings),
+	    &from->base, to);
 }
 
 static int
 add_sockets(struct settings *s, enum listen_port port, char *const *addresses,
-    size_t n, const char *what, const struct complaint *c)
+    size_t n, const char *what, const struct text_settings *c)
 {
 	char why[ADDR_TEXT_MAX + 256];
 	size_t i;
@@ -206,7 +135,7 @@ add_sockets(struct settings *s, enum listen_port port, char *const *addresses,
 	for (i = 0; i < n; i++)
 		if (settings_listen(s, port, addresses[i], false, why,
 			sizeof(why)) != 0)
-			return complain(c, what, "%s", why);
+			return text_settings_complain(c, what, "%s", why);
 	return 0;
 }
 
@@ -232,7 +161,7 @@ port_of(Tributary__Listen__Port from, enum listen_port *to)
 
 static int
 add_listen(struct settings *s, const Tributary__Listen *l,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	struct listen_setting to = {
 		.address = l->address,
@@ -243,21 +172,24 @@ add_listen(struct settings *s, const Tributary__Listen *l,
 	char why[ADDR_TEXT_MAX + 256];
 
 	if (l->address == NULL)
-		return complain(c, "listen", "it has no `address`");
+		return text_settings_complain(c, "listen",
+		    "it has no `address`");
 	if (!l->has_port)
-		return complain(c, "listen", "%s has no `port`: PRODUCER, "
+		return text_settings_complain(c, "listen",
+		    "%s has no `port`: PRODUCER, "
 		    "CONSUMER or RELAY", l->address);
 	if (!port_of(l->port, &to.port))
-		return complain(c, "listen", "%s: PORT_UNSPECIFIED is no port: "
+		return text_settings_complain(c, "listen",
+		    "%s: PORT_UNSPECIFIED is no port: "
 		    "it is PRODUCER, CONSUMER or RELAY", l->address);
 	if (settings_listen_as(s, &to, why, sizeof(why)) != 0)
-		return complain(c, "listen", "%s", why);
+		return text_settings_complain(c, "listen", "%s", why);
 	return 0;
 }
 
 static int
 apply_listeners(struct settings *s, const Tributary__Settings *m,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	size_t i;
 
@@ -295,14 +227,15 @@ role_of(Tributary__Role from)
 
 static int
 roles_of(const Tributary__Role *from, size_t n, uint32_t *to, const char *what,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	uint32_t role, all = 0;
 	size_t i;
 
 	for (i = 0; i < n; i++) {
 		if ((role = role_of(from[i])) == 0)
-			return complain(c, what, "ROLE_UNSPECIFIED is no role: "
+			return text_settings_complain(c, what,
+			    "ROLE_UNSPECIFIED is no role: "
 			    "it is PRODUCER, RELAY, CONSUMER or ADMIN");
 		all |= role;
 	}
@@ -312,7 +245,7 @@ roles_of(const Tributary__Role *from, size_t n, uint32_t *to, const char *what,
 
 static int
 add_rule(struct settings *s, const Tributary__Rule *r,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	struct rule_setting to = {
 		.name = r->name,
@@ -325,13 +258,13 @@ add_rule(struct settings *s, const Tributary__Rule *r,
 	if (roles_of(r->may, r->n_may, &to.may, "trust.may", c) != 0)
 		return -1;
 	if (settings_add_rule(s, &to, why, sizeof(why)) != 0)
-		return complain(c, "trust", "%s", why);
+		return text_settings_complain(c, "trust", "%s", why);
 	return 0;
 }
 
 static int
 add_dial(struct settings *s, const Tributary__Dial *d,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	struct dial_setting to = {
 		.address = d->address,
@@ -343,29 +276,31 @@ add_dial(struct settings *s, const Tributary__Dial *d,
 	char why[ADDR_TEXT_MAX + 256];
 
 	if (d->has_max_retry_ms && d->max_retry_ms == 0)
-		return complain(c, "dial.max_retry_ms", "0 is not accepted: "
+		return text_settings_complain(c, "dial.max_retry_ms",
+		    "0 is not accepted: "
 		    "there is a pause between attempts; leave the field out "
 		    "for the default");
 	if (d->has_port && !port_of(d->port, &to.port))
-		return complain(c, "dial.port", "PORT_UNSPECIFIED is no port: "
+		return text_settings_complain(c, "dial.port",
+		    "PORT_UNSPECIFIED is no port: "
 		    "it is PRODUCER or RELAY");
 	if (settings_add_dial(s, &to, why, sizeof(why)) != 0)
-		return complain(c, "dial", "%s", why);
+		return text_settings_complain(c, "dial", "%s", why);
 	return 0;
 }
 
 static int
 replace_path(char **slot, const char *value, const char *what,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	char *copy;
 
 	if (value == NULL)
 		return 0;
 	if (*value == '\0')
-		return complain(c, what, "it is empty");
+		return text_settings_complain(c, what, "it is empty");
 	if ((copy = strdup(value)) == NULL)
-		return complain(c, what, "no memory");
+		return text_settings_complain(c, what, "no memory");
 	free(*slot);
 	*slot = copy;
 	return 0;
@@ -373,7 +308,7 @@ replace_path(char **slot, const char *value, const char *what,
 
 static int
 apply_tls(struct tls_setting *to, const Tributary__Tls *from,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	if (replace_path(&to->dir, from->dir, "tls.dir", c) != 0 ||
 	    replace_path(&to->ca, from->ca, "tls.ca", c) != 0 ||
@@ -389,7 +324,7 @@ apply_tls(struct tls_setting *to, const Tributary__Tls *from,
 
 static int
 apply_trust(struct settings *s, const Tributary__Settings *m,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	size_t i;
 
@@ -402,8 +337,6 @@ apply_trust(struct settings *s, const Tributary__Settings *m,
 	    roles_of(m->certificate_default, m->n_certificate_default,
 		&s->certificate_default, "certificate_default", c) != 0)
 		return -1;
-	if (m->has_ignore_certificate_roles)
-		s->ignore_certificate_roles = m->ignore_certificate_roles;
 	for (i = 0; i < m->n_dial; i++)
 		if (add_dial(s, m->dial[i], c) != 0)
 			return -1;
@@ -412,21 +345,36 @@ apply_trust(struct settings *s, const Tributary__Settings *m,
 
 static int
 apply_quotas(struct settings *s, const Tributary__Settings *m,
-    const struct complaint *c)
+    const struct text_settings *c)
 {
 	char why[256];
 	size_t i;
 
 	for (i = 0; i < m->n_quota; i++)
 		if (settings_add_quota(s, m->quota[i], why, sizeof(why)) != 0)
-			return complain(c, "quota", "%s", why);
+			return text_settings_complain(c, "quota", "%s", why);
 	return 0;
 }
 
+/* value: NULL where the file has none. */
 static int
-apply(struct settings *s, const Tributary__Settings *m,
-    const struct complaint *c)
+take_text(struct settings *s, const struct text_settings *c, const char *what,
+    const char *value, int (*set)(struct settings *, const char *, char *,
+	size_t))
 {
+	char why[512];
+
+	if (value == NULL || set(s, value, why, sizeof(why)) == 0)
+		return 0;
+	return text_settings_complain(c, what, "%s", why);
+}
+
+static int
+apply(const struct text_settings *c, const ProtobufCMessage *message,
+    void *settings)
+{
+	const Tributary__Settings *m = (const Tributary__Settings *)message;
+	struct settings *s = settings;
 	char why[512];
 
 	if (apply_listeners(s, m, c) != 0 || apply_trust(s, m, c) != 0)
@@ -437,67 +385,39 @@ apply(struct settings *s, const Tributary__Settings *m,
 		return -1;
 	if (apply_quotas(s, m, c) != 0)
 		return -1;
-	if (m->trace_dir != NULL &&
-	    settings_set_trace_dir(s, m->trace_dir, why, sizeof(why)) != 0)
-		return complain(c, "trace_dir", "%s", why);
-	if (m->trace_file_mode != NULL &&
-	    settings_set_trace_file_mode(s, m->trace_file_mode, why,
-		sizeof(why)) != 0)
-		return complain(c, "trace_file_mode", "%s", why);
-	if (m->log_level != NULL &&
-	    settings_set_log_level(s, m->log_level, why, sizeof(why)) != 0)
-		return complain(c, "log_level", "%s", why);
-	if (m->socket_permissions != NULL &&
-	    settings_set_socket_permissions(s, m->socket_permissions, why,
-		sizeof(why)) != 0)
-		return complain(c, "socket_permissions", "%s", why);
-	if (m->user != NULL &&
-	    settings_set_user(s, m->user, why, sizeof(why)) != 0)
-		return complain(c, "user", "%s", why);
-	if (m->has_seccomp)
-		s->seccomp = m->seccomp;
+	if (take_text(s, c, "trace_dir", m->trace_dir,
+		settings_set_trace_dir) != 0 ||
+	    take_text(s, c, "trace_file_mode", m->trace_file_mode,
+		settings_set_trace_file_mode) != 0 ||
+	    take_text(s, c, "log_level", m->log_level,
+		settings_set_log_level) != 0 ||
+	    take_text(s, c, "socket_permissions", m->socket_permissions,
+		settings_set_socket_permissions) != 0 ||
+	    take_text(s, c, "user", m->user, settings_set_user) != 0)
+		return -1;
 	if (m->has_io_threads &&
 	    settings_set_io_threads(s, m->io_threads, why, sizeof(why)) != 0)
-		return complain(c, "io_threads", "%s", why);
-	if (m->has_enable_relay_endpoint)
-		s->enable_relay_endpoint = m->enable_relay_endpoint;
-	if (m->has_lossless)
-		s->lossless = m->lossless;
-	if (m->has_overload_lag_ms)
-		s->overload_lag_ms = m->overload_lag_ms;
-	return 0;
+		return text_settings_complain(c, "io_threads", "%s", why);
+	return text_settings_copy(c, "", plain, N(plain), &m->base, s);
 }
+
+static const struct text_settings_kind kind = {
+	&tributary__settings__descriptor, apply
+};
 
 int
 settings_parse(struct settings *s, const char *text, size_t len,
     const char *name, char *err, size_t err_size)
 {
-	struct complaint c = { name, err, err_size };
-	struct text_error where;
-	ProtobufCMessage *m;
-	int rc;
+	const struct text_settings c = { name, err, err_size };
 
-	m = text_parse_message(&tributary__settings__descriptor, text, len,
-	    &where);
-	if (m == NULL) {
-		text_error_format(&where, name, text, len, err, err_size);
-		return -1;
-	}
-	rc = apply(s, (const Tributary__Settings *)m, &c);
-	protobuf_c_message_free_unpacked(m, NULL);
-	return rc;
+	return text_settings_parse(&c, &kind, text, len, s);
 }
 
 int
 settings_load(struct settings *s, const char *path, char *err, size_t err_size)
 {
-	char *text;
-	size_t len;
-	int rc;
+	const struct text_settings c = { path, err, err_size };
 
-	if ((text = text_file_read(path, &len, err, err_size)) == NULL)
-		return -1;
-	rc = settings_parse(s, text, len, path, err, err_size);
-	free(text);
-	return rc;
+	return text_settings_read(&c, &kind, s);
 }

@@ -1,0 +1,67 @@
+/*
+ * text_settings: a settings file of a daemon (protobuf text): read, parsed, and
+ * its plain fields copied into a struct by a table.
+ */
+#ifndef PROTOS_TEXT_SETTINGS_H
+#define PROTOS_TEXT_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <protobuf-c/protobuf-c.h>
+
+/* The file that is read, and where the sentence about it goes. */
+struct text_settings {
+	const char *name;
+	char *err;
+	size_t err_size;
+};
+
+/* "name: error: what: ..."; returns -1. */
+int text_settings_complain(const struct text_settings *t, const char *what,
+    const char *fmt, ...) __attribute__((__format__(__printf__, 3, 4)));
+
+/* A field that is a number or bool, and the member of the same meaning. */
+struct text_setting {
+	const char *field;
+	size_t to;     /* offset and size of the member */
+	size_t size;
+	bool is_limit; /* 0 is refused, as it would refuse everything */
+	uint64_t most; /* of a limit; 0: the type is the only bound */
+};
+
+/* Lines of a table, where member and field have one name. */
+#define TEXT_SETTING(type, member)                                            \
+	{ #member, offsetof(type, member), sizeof(((type *)0)->member),       \
+		false, 0 }
+#define TEXT_LIMIT(type, member, most)                                        \
+	{ #member, offsetof(type, member), sizeof(((type *)0)->member), true, \
+		most }
+
+/*
+ * Copies the n fields that are set into the struct `to`; the others are left
+ * alone.  prefix ("limits.") stands before a field's name in sentences.
+ */
+int text_settings_copy(const struct text_settings *t, const char *prefix,
+    const struct text_setting *table, size_t n, const ProtobufCMessage *from,
+    void *to) __attribute__((__warn_unused_result__));
+
+/* Which message the file holds, and what takes it; -1 with a sentence. */
+struct text_settings_kind {
+	const ProtobufCMessageDescriptor *descriptor;
+	int (*apply)(const struct text_settings *t, const ProtobufCMessage *m,
+	    void *settings);
+};
+
+/* -1 with a sentence that has file, line and column; settings is changed. */
+int text_settings_parse(const struct text_settings *t,
+    const struct text_settings_kind *kind, const char *text, size_t len,
+    void *settings) __attribute__((__warn_unused_result__));
+
+/* The same of the file t->name. */
+int text_settings_read(const struct text_settings *t,
+    const struct text_settings_kind *kind, void *settings)
+    __attribute__((__warn_unused_result__));
+
+#endif /* PROTOS_TEXT_SETTINGS_H */
