@@ -309,7 +309,7 @@ hold_at_gate(struct producer *p, struct session_buffer *b, size_t len)
 		b->gate->wait(b, p, len);
 		return true;
 	}
-	p->wait_turn = 0;
+	p->at_gate.turn = 0;
 	return false;
 }
 

@@ -144,14 +144,6 @@ max_sequences(const struct producer *p, const struct quota_setting *rule)
 	return most == 0 && rule->each_machine.max_sequences != 0 ? all : most;
 }
 
-static void
-wake(void *arg)
-{
-	struct producer *p = arg;
-
-	p->ops->resume(p->port);
-}
-
 const char *
 quota_refuses_producer(struct producer *p)
 {
@@ -180,8 +172,8 @@ quota_refuses_producer(struct producer *p)
 	if ((q = calloc(1, sizeof(*q))) == NULL)
 		return "out of memory";
 	fair_bucket_init(&q->bucket);
-	q->own.wake = q->shared.wake = wake;
-	q->own.arg = q->shared.arg = p;
+	q->own.wake = q->shared.wake = p->at_gate.wake;
+	q->own.arg = q->shared.arg = p->at_gate.arg;
 	q->machine = a->quota;
 	q->max_sequences = sequences;
 	if (rule != NULL && fair_bucket_set(&q->bucket, s->loop,
@@ -204,8 +196,8 @@ quota_producer_gone(struct producer *p)
 		return;
 	if (q->machine != NULL)
 		q->machine->n_sequences -= q->n_sequences;
-	fair_bucket_leave(&q->own);
-	fair_bucket_leave(&q->shared);
+	fair_queue_leave(&q->own);
+	fair_queue_leave(&q->shared);
 	fair_bucket_done(&q->bucket);
 	for (i = 0; i < QUOTA_WRITER_PAGES; i++)
 		free(q->writers[i]);

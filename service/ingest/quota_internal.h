@@ -42,7 +42,7 @@ struct quota_dropped {
 struct producer_quota {
 	struct machine_quota *machine; /* NULL: none fitted when it came */
 	struct fair_bucket bucket;
-	struct quota_place own, shared; /* in its bucket, in the machine's */
+	struct fair_place own, shared; /* in its bucket, in the machine's */
 	bool held;
 	uint64_t held_since_ms;
 	struct quota_amount amount;

@@ -42,8 +42,8 @@ static void
 let_go(struct producer_quota *q)
 {
 	q->own.turn = q->shared.turn = 0;
-	fair_bucket_leave(&q->own);
-	fair_bucket_leave(&q->shared);
+	fair_queue_leave(&q->own);
+	fair_queue_leave(&q->shared);
 	if (!q->held)
 		return;
 	count_held(q, 0, loop_now_ms() - q->held_since_ms);
@@ -51,7 +51,7 @@ let_go(struct producer_quota *q)
 }
 
 static void
-hold(struct producer_quota *q, struct fair_bucket *b, struct quota_place *at,
+hold(struct producer_quota *q, struct fair_bucket *b, struct fair_place *at,
     size_t len)
 {
 	if (!q->held) {
@@ -102,7 +102,7 @@ quota_wake_all(struct service *s)
 }
 
 static void
-use_credit(struct quota_place *at, size_t n)
+use_credit(struct fair_place *at, size_t n)
 {
 	at->credit -= n < at->credit ? n : at->credit;
 }

@@ -1,6 +1,6 @@
 #include "service/limits/fair_bucket.h"
 
-/* What one who was woken may write before it waits behind the others again. */
+/* Written by one that was woken before it waits behind the others again. */
 #define TURN_BYTES 65536u
 /* Waking is worth it when there is so much of a second's worth. */
 #define WAKES_PER_SECOND 100u
@@ -9,16 +9,7 @@ void
 fair_bucket_init(struct fair_bucket *b)
 {
 	*b = (struct fair_bucket){ .timer = NULL };
-	TAILQ_INIT(&b->waiters);
-}
-
-void
-fair_bucket_leave(struct quota_place *at)
-{
-	if (at->waits_in == NULL)
-		return;
-	TAILQ_REMOVE(&at->waits_in->waiters, at, link);
-	at->waits_in = NULL;
+	fair_queue_init(&b->waiters);
 }
 
 static void
@@ -38,15 +29,14 @@ run_cb(void *arg)
 {
 	struct fair_bucket *b = arg;
 	int64_t left = budget_tokens(&b->budget, loop_now_ms());
-	struct quota_place *at;
+	struct fair_place *at;
 
-	while (left > 0 && (at = TAILQ_FIRST(&b->waiters)) != NULL) {
-		fair_bucket_leave(at);
+	while (left > 0 && (at = fair_queue_first(&b->waiters)) != NULL) {
 		at->credit = TURN_BYTES;
 		left -= (int64_t)at->wants + 1;
-		at->wake(at->arg);
+		fair_queue_wake(at);
 	}
-	if (!TAILQ_EMPTY(&b->waiters))
+	if (fair_queue_first(&b->waiters) != NULL)
 		arm(b);
 }
 
@@ -59,8 +49,8 @@ fair_bucket_set(struct fair_bucket *b, struct loop *l, uint64_t rate,
 		return -1;
 	b->budget.bytes_per_second = rate;
 	b->budget.burst = burst;
-	/* Those who wait find out what counts now. */
-	if (!TAILQ_EMPTY(&b->waiters))
+	/* Whoever waits tries again under the new rate. */
+	if (fair_queue_first(&b->waiters) != NULL)
 		loop_timer_set(b->timer, 1, 0);
 	return 0;
 }
@@ -73,45 +63,21 @@ fair_bucket_done(struct fair_bucket *b)
 }
 
 bool
-fair_bucket_admits(struct fair_bucket *b, const struct quota_place *at)
+fair_bucket_admits(struct fair_bucket *b, const struct fair_place *at)
 {
 	if (b->budget.bytes_per_second == 0)
 		return true;
 	return budget_tokens(&b->budget, loop_now_ms()) > 0 &&
-	    (at->credit > 0 || TAILQ_EMPTY(&b->waiters));
-}
-
-/* Those who were woken in vain come back to the begin, in their order. */
-static void
-insert(struct fair_bucket *b, struct quota_place *at)
-{
-	struct quota_place *after;
-
-	TAILQ_FOREACH(after, &b->waiters, link)
-		if (after->turn > at->turn)
-			break;
-	if (after != NULL)
-		TAILQ_INSERT_BEFORE(after, at, link);
-	else
-		TAILQ_INSERT_TAIL(&b->waiters, at, link);
+	    (at->credit > 0 || fair_queue_first(&b->waiters) == NULL);
 }
 
 void
-fair_bucket_wait(struct fair_bucket *b, struct quota_place *at, size_t wants)
+fair_bucket_wait(struct fair_bucket *b, struct fair_place *at, size_t wants)
 {
-	bool armed = !TAILQ_EMPTY(&b->waiters);
-	bool again = at->turn != 0;
+	bool armed = fair_queue_first(&b->waiters) != NULL;
 
-	fair_bucket_leave(at);
-	at->wants = wants;
 	at->credit = 0;
-	at->waits_in = b;
-	if (again) {
-		insert(b, at);
-	} else {
-		at->turn = ++b->last_turn;
-		TAILQ_INSERT_TAIL(&b->waiters, at, link);
-	}
+	fair_queue_wait(&b->waiters, at, wants);
 	if (!armed)
 		arm(b);
 }

@@ -31,6 +31,7 @@
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "service/machine/machine.h"
+#include "service/limits/fair_queue.h"
 #include "service/limits/overload.h"
 #include "service/access/per_peer_count.h"
 #include "service/access/principal.h"
@@ -164,12 +165,8 @@ enum producer_memory {
 
 struct producer {
 	TAILQ_ENTRY(producer) link;
-	TAILQ_ENTRY(producer) waiting;
-	struct producer_waiters *waits_in; /* of a file_session, or NULL */
-	bool is_waiting;
-	const struct session_buffer *waits_for; /* and for how much room: */
-	uint32_t waits_bytes;
-	uint64_t wait_turn; /* of who waited longest, 0: got through since */
+	struct fair_place at_gate; /* of a buffer's write_gate; resumes it */
+	const struct session_buffer *waits_for; /* while it waits there */
 	size_t moves_done;  /* of the request that waits */
 	struct service *service;
 	const struct producer_ops *ops;
@@ -361,7 +358,6 @@ struct session {
 
 TAILQ_HEAD(session_list, session);
 TAILQ_HEAD(producer_list, producer);
-TAILQ_HEAD(producer_waiters, producer);
 
 /* Since the start of the service: for people who look into it. */
 struct service_counters {

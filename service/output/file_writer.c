@@ -72,9 +72,7 @@ struct file_writer {
 	struct file_buffer *buffers; /* by the session's indices */
 	struct loop_timer *write_timer;
 	struct loop_timer *flush_timer;
-	struct producer_waiters waiters; /* who waits longest comes first */
-	struct producer *waited_last;    /* who was put there last; or NULL */
-	uint64_t last_turn;
+	struct fair_queue waiters; /* producers, by their at_gate */
 	char *error;
 	struct file_loss *loss; /* what it should have got, and did not */
 };
@@ -100,34 +98,20 @@ retry_cb(void *arg)
 	f->ops->has_room(f->session);
 }
 
-static void
-waits_no_more(struct file_writer *f, struct producer *p)
+static const struct session_buffer *
+buffer_of(const struct fair_place *at)
 {
-	if (f->waited_last == p)
-		f->waited_last = NULL;
-	TAILQ_REMOVE(&f->waiters, p, waiting);
-	p->is_waiting = false;
-}
-
-void
-file_writer_forget(struct producer *p)
-{
-	if (p->is_waiting)
-		waits_no_more((struct file_writer *)((char *)p->waits_in -
-		    offsetof(struct file_writer, waiters)), p);
+	return ((const struct producer *)at->arg)->waits_for;
 }
 
 static void
 wake_ready(struct file_writer *f)
 {
-	struct producer *p, *next;
+	struct fair_place *at, *next;
 
-	TAILQ_FOREACH_SAFE(p, &f->waiters, waiting, next) {
-		if (gate_must_wait(p->waits_for, p->waits_bytes))
-			continue;
-		waits_no_more(f, p);
-		p->ops->resume(p->port);
-	}
+	TAILQ_FOREACH_SAFE(at, &f->waiters.places, link, next)
+		if (!gate_must_wait(buffer_of(at), at->wants))
+			fair_queue_wake(at);
 }
 
 /*
@@ -138,20 +122,19 @@ static void
 wake_some(struct file_writer *f)
 {
 	const struct session_buffer *b = NULL;
-	struct producer *p;
+	struct fair_place *at;
 	uint64_t left = 0, need;
 
-	while ((p = TAILQ_FIRST(&f->waiters)) != NULL) {
-		if (p->waits_for != b) {
-			b = p->waits_for;
+	while ((at = fair_queue_first(&f->waiters)) != NULL) {
+		if (buffer_of(at) != b) {
+			b = buffer_of(at);
 			left = trace_buffer_room(b->tb, WAKE_BYTES);
 		}
-		need = p->waits_bytes + WAKE_OVERHEAD;
+		need = at->wants + WAKE_OVERHEAD;
 		if (need > left)
 			return;
 		left -= need;
-		waits_no_more(f, p);
-		p->ops->resume(p->port);
+		fair_queue_wake(at);
 	}
 }
 
@@ -379,7 +362,7 @@ opened_cb(struct file_sink *sink, const char *err, void *arg)
 		f->ops->opened(f->session);
 	/* The first pass may be far away, or never come before a start. */
 	wake(f);
-	if (!TAILQ_EMPTY(&f->waiters))
+	if (fair_queue_first(&f->waiters) != NULL)
 		post_turn(f);
 }
 
@@ -474,50 +457,6 @@ gate_must_wait(const struct session_buffer *b, size_t len)
 	    trace_buffer_would_lose(b->tb, len);
 }
 
-/*
- * The one that has waited longer than p and not as long as others; NULL: none
- * has.  New ones come last, and those who were woken in vain come back in the
- * order they were woken, each behind the one before.
- */
-static struct producer *
-waited_before(const struct file_writer *f, const struct producer *p)
-{
-	struct producer *q = TAILQ_LAST(&f->waiters, producer_waiters), *next;
-
-	if (q == NULL || q->wait_turn <= p->wait_turn)
-		return q;
-	if (TAILQ_FIRST(&f->waiters)->wait_turn > p->wait_turn)
-		return NULL;
-	if (f->waited_last != NULL)
-		q = f->waited_last;
-	while (q != NULL && q->wait_turn > p->wait_turn)
-		q = TAILQ_PREV(q, producer_waiters, waiting);
-	while (q != NULL && (next = TAILQ_NEXT(q, waiting)) != NULL &&
-	    next->wait_turn <= p->wait_turn)
-		q = next;
-	return q;
-}
-
-static void
-queue(struct file_writer *f, struct producer *p,
-    const struct session_buffer *b, size_t len)
-{
-	struct producer *before;
-
-	file_writer_forget(p);
-	if (p->wait_turn == 0)
-		p->wait_turn = ++f->last_turn;
-	if ((before = waited_before(f, p)) != NULL)
-		TAILQ_INSERT_AFTER(&f->waiters, before, p, waiting);
-	else
-		TAILQ_INSERT_HEAD(&f->waiters, p, waiting);
-	f->waited_last = p;
-	p->waits_in = &f->waiters;
-	p->waits_for = b;
-	p->waits_bytes = (uint32_t)len;
-	p->is_waiting = true;
-}
-
 static void
 gate_wait(struct session_buffer *b, struct producer *p, size_t len)
 {
@@ -526,8 +465,10 @@ gate_wait(struct session_buffer *b, struct producer *p, size_t len)
 
 	if (len > fb->wanted)
 		fb->wanted = len;
-	if (p != NULL)
-		queue(f, p, b, len);
+	if (p != NULL) {
+		p->waits_for = b;
+		fair_queue_wait(&f->waiters, &p->at_gate, len);
+	}
 	post_turn(f);
 }
 
@@ -710,7 +651,7 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
 	snprintf(err, err_size, "out of memory");
 	if ((f = calloc(1, sizeof(*f))) == NULL)
 		return NULL;
-	TAILQ_INIT(&f->waiters);
+	fair_queue_init(&f->waiters);
 	f->session = s;
 	f->ops = ops;
 	options.owner = principal_key(&s->owner);

@@ -20,7 +20,6 @@
 #include "transport/base/compiler.h"
 
 struct file_writer;
-struct producer;
 struct session;
 struct session_buffer;
 
@@ -74,9 +73,6 @@ void file_writer_last_call(struct file_writer *f, uint32_t ms);
 void file_writer_finish(struct file_writer *f);
 /* The file is closed or was never opened; no flush calls it back any more. */
 void file_writer_free(struct file_writer *f);
-
-/* The producer does not wait any more, at whichever file it did, if any. */
-void file_writer_forget(struct producer *p);
 
 /* A clone of the session's buffers is complete, or given up. */
 void file_writer_copied(struct file_writer *f);

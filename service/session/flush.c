@@ -329,7 +329,7 @@ is_silent(const struct flush *f, struct producer *p)
 {
 	return f->final && p->asked_ms != 0 &&
 	    loop_now_ms() - p->asked_ms >= f->timeout_ms && !p->linked &&
-	    !p->is_waiting && !quota_is_held(p);
+	    p->at_gate.waits_in == NULL && !quota_is_held(p);
 }
 
 /* Before it is asked: it may answer at once. */

@@ -10,7 +10,6 @@
 #include "service/ingest/arrivals.h"
 #include "service/ingest/writers.h"
 #include "service/ingest/commit.h"
-#include "service/output/file_writer.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/ingest/losses.h"
@@ -132,6 +131,14 @@ enter_in_order(struct service *s, struct producer *p)
 		TAILQ_INSERT_HEAD(&s->producers, p, link);
 }
 
+static void
+resume_cb(void *arg)
+{
+	struct producer *p = arg;
+
+	p->ops->resume(p->port);
+}
+
 struct producer *
 producer_new(struct service *s, const struct producer_hello *hello,
     const struct producer_ops *ops, void *port, const char **why)
@@ -167,6 +174,8 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	p->service = s;
 	p->ops = ops;
 	p->port = port;
+	p->at_gate.wake = resume_cb;
+	p->at_gate.arg = p;
 	p->machine = hello->machine;
 	if ((refused = quota_refuses_producer(p)) != NULL) {
 		*why = refused;
@@ -342,7 +351,7 @@ producer_gone(struct producer *p)
 {
 	struct data_source *ds;
 
-	file_writer_forget(p);
+	fair_queue_leave(&p->at_gate);
 	while ((ds = TAILQ_FIRST(&p->data_sources)) != NULL) {
 		data_source_drop(ds);
 	}

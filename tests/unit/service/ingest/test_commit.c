@@ -933,13 +933,13 @@ what_has_to_wait_is_applied_once_when_it_is_shown_again(void **state)
 	assert_int_equal(st->chunks_written, before.chunks_written + 1);
 	end = loop_now_ms() + 10000;
 	do {
-		assert_true(b->p.p->is_waiting);
+		assert_non_null(b->p.p->at_gate.waits_in);
 		b->p.resumed = false;
 		while (!b->p.resumed) {
 			assert_true(loop_now_ms() < end);
 			turn(&fb);
 		}
-		assert_false(b->p.p->is_waiting);
+		assert_null(b->p.p->at_gate.waits_in);
 	} while (fake_commit_data(b->p.p, w.data, w.len) == COMMIT_AGAIN);
 	pb_writer_done(&w);
 	assert_int_equal(st->chunks_written, before.chunks_written + 2);
@@ -1004,7 +1004,7 @@ who_waits_longest_is_woken_first(void **state)
 	struct file_bed fb;
 	struct bed *b = &fb.b;
 	struct fake_producer two, three;
-	struct producer *first;
+	struct fair_place *first;
 	uint64_t end = loop_now_ms() + 10000;
 
 	file_bed_init(&fb, state, ONE_SOURCE "write_into_file: true");
@@ -1019,10 +1019,11 @@ who_waits_longest_is_woken_first(void **state)
 	    COMMIT_AGAIN);
 	assert_int_equal(fake_commit(&three, three.last_buffer, 1, 0, 1,
 	    fb.big), COMMIT_AGAIN);
-	assert_ptr_equal(TAILQ_FIRST(b->p.p->waits_in), b->p.p);
+	assert_ptr_equal(fair_queue_first(b->p.p->at_gate.waits_in),
+	    &b->p.p->at_gate);
 
 	/* One of them gets all there is: it comes after the two it beat. */
-	while (b->p.p->is_waiting) {
+	while (b->p.p->at_gate.waits_in != NULL) {
 		assert_true(loop_now_ms() < end);
 		turn(&fb);
 	}
@@ -1031,11 +1032,11 @@ who_waits_longest_is_woken_first(void **state)
 	    fb.big), COMMIT_AGAIN);
 	assert_int_equal(fake_commit(&two, two.last_buffer, 1, 0, 1, fb.big),
 	    COMMIT_AGAIN);
-	first = TAILQ_FIRST(b->p.p->waits_in);
-	assert_ptr_equal(first, two.p);
-	assert_ptr_equal(TAILQ_NEXT(first, waiting), three.p);
-	assert_ptr_equal(TAILQ_LAST(b->p.p->waits_in, producer_waiters),
-	    b->p.p);
+	first = fair_queue_first(b->p.p->at_gate.waits_in);
+	assert_ptr_equal(first, &two.p->at_gate);
+	assert_ptr_equal(TAILQ_NEXT(first, link), &three.p->at_gate);
+	assert_ptr_equal(TAILQ_LAST(&b->p.p->at_gate.waits_in->places,
+	    fair_places), &b->p.p->at_gate);
 	fake_producer_done(&three);
 	fake_producer_done(&two);
 	file_bed_done(&fb);
