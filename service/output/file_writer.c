@@ -34,12 +34,26 @@
 /* Up to this period, WRITE_FLUSH_AUTO flushes on its own clock of 5 s. */
 #define AUTO_FLUSH_PERIOD_MS 5000u
 
+/*
+ * In this order: up to FILE_REST_PASS producers are held back where the settings
+ * want it, from FILE_LIMIT on nobody is.  "Late": the session is over, and
+ * file_writer_finish() was called.
+ */
 enum file_state {
-	FILE_OPENING, /* opened() is awaited; nothing is written */
-	FILE_OPEN,
-	FILE_FAILED,  /* nothing more is written; the session ends */
-	FILE_CLOSING, /* closed() is awaited; then, of one that failed, what */
-	              /* was never written is counted */
+	FILE_OPENING,      /* sink: opened() is awaited */
+	FILE_OPENING_LATE, /* the same, late */
+	FILE_IDLE,         /* timers, once started; a turn, where wanted */
+	FILE_PASS,         /* sink: written(); timers; then FILE_IDLE */
+	FILE_LAST_PASS,    /* late.  sink: written(); then FILE_SCRAPE */
+	FILE_SCRAPE,       /* late.  a turn: takes the rest of shared memory */
+	FILE_REST_PASS,    /* late.  sink: written(); then FILE_WRITTEN */
+	FILE_LIMIT,        /* limit_call; the next batch is the file's end */
+	FILE_LIMIT_LATE,   /* the same, late; then FILE_WRITTEN */
+	FILE_FULL,         /* nothing; the session is about to finish it */
+	FILE_WRITTEN,      /* late.  a turn: closes it */
+	FILE_FAILED,       /* nothing; the session is about to finish it */
+	FILE_CLOSING,      /* late.  sink: closed(); if it failed, then the */
+	                   /* drain of what was never written */
 };
 
 /* One of the session's buffers, as its file sees it. */
@@ -55,17 +69,11 @@ struct file_writer {
 	struct file_sink *sink;
 	struct packet_out *out;
 	enum file_state state;
-	bool pass;        /* a pass over the buffers is under way */
-	bool pass_syncs;  /* fdatasync at its end */
-	bool finishing;   /* the last pass: then close */
-	bool scraped;     /* finishing: all shared memory was taken */
-	bool retry_posted;
-	bool lossless;
-	bool limit_hit;   /* max_file_size_bytes was reached: */
-	bool has_stats;   /* what it ends with was put */
+	bool pass_syncs;  /* fdatasync at the end of the pass */
+	bool lossless;    /* counts in service.n_lossless */
 	uint32_t last_call_ms; /* to finish in; 0: as long as it gets on */
 	struct loop_call retry_call, limit_call, turn_call;
-	bool has_limit;   /* to be counted here: not compressed */
+	uint64_t *limit;  /* &left; NULL: none, or the sink's (compressed) */
 	uint64_t left;    /* bytes up to max_file_size_bytes, */
 	uint64_t kept;    /* less those for its end */
 	uint64_t written;
@@ -89,12 +97,73 @@ file_buffer_of(const struct session_buffer *b)
 	return &s->file->buffers[b - s->buffers];
 }
 
+/* Whether file_writer_finish() was called. */
+static bool
+is_late(const struct file_writer *f)
+{
+	switch (f->state) {
+	case FILE_OPENING_LATE:
+	case FILE_LAST_PASS:
+	case FILE_SCRAPE:
+	case FILE_REST_PASS:
+	case FILE_LIMIT_LATE:
+	case FILE_WRITTEN:
+	case FILE_CLOSING:
+		return true;
+	case FILE_OPENING:
+	case FILE_IDLE:
+	case FILE_PASS:
+	case FILE_LIMIT:
+	case FILE_FULL:
+	case FILE_FAILED:
+		break;
+	}
+	return false;
+}
+
+/* Whether buffers are being read that may get room by that. */
+static bool
+is_reading(const struct file_writer *f)
+{
+	return f->state == FILE_PASS || f->state == FILE_LAST_PASS ||
+	    f->state == FILE_REST_PASS;
+}
+
+static bool
+is_at_limit(const struct file_writer *f)
+{
+	return f->state == FILE_LIMIT || f->state == FILE_LIMIT_LATE;
+}
+
+static bool
+is_in_pass(const struct file_writer *f)
+{
+	return is_reading(f) || is_at_limit(f);
+}
+
+static void
+stop_being_lossless(struct file_writer *f)
+{
+	if (!f->lossless)
+		return;
+	f->lossless = false;
+	f->session->service->n_lossless--;
+}
+
+/* The one place where the state changes. */
+static void
+set_state(struct file_writer *f, enum file_state state)
+{
+	f->state = state;
+	if (state > FILE_REST_PASS)
+		stop_being_lossless(f);
+}
+
 static void
 retry_cb(void *arg)
 {
 	struct file_writer *f = arg;
 
-	f->retry_posted = false;
 	f->ops->has_room(f->session);
 }
 
@@ -145,37 +214,24 @@ wake_some(struct file_writer *f)
 static void
 wake(struct file_writer *f)
 {
-	if (f->pass && f->state == FILE_OPEN && !f->limit_hit)
+	if (is_reading(f))
 		wake_some(f);
 	else
 		wake_ready(f);
 	/* On a later turn: a flush that waits may be the caller's caller. */
-	if (!f->retry_posted && (!TAILQ_EMPTY(&f->session->flushes) ||
-	    f->session->service->n_gone > 0)) {
-		f->retry_posted = true;
+	if (!TAILQ_EMPTY(&f->session->flushes) ||
+	    f->session->service->n_gone > 0)
 		loop_defer(f->session->service->loop, &f->retry_call, retry_cb,
 		    f);
-	}
 }
 
+/* state: one of is_in_pass(). */
 static void
-stop_being_lossless(struct file_writer *f)
-{
-	if (!f->lossless)
-		return;
-	f->lossless = false;
-	f->session->service->n_lossless--;
-}
-
-static void
-start_pass(struct file_writer *f, bool sync)
+begin_pass(struct file_writer *f, enum file_state state)
 {
 	size_t i;
 
-	f->pass_syncs = f->pass_syncs || sync;
-	if (f->pass || f->state != FILE_OPEN)
-		return;
-	f->pass = true;
+	set_state(f, state);
 	for (i = 0; i < f->session->n_buffers; i++)
 		f->buffers[i].may_overwrite = false;
 	readback_begin(f->session->readback);
@@ -212,57 +268,71 @@ settle(struct session_buffer *b, struct file_buffer *fb)
 	fb->wanted = 0;
 }
 
+static enum file_state
+state_after_pass(const struct file_writer *f)
+{
+	switch (f->state) {
+	case FILE_LAST_PASS:
+		return FILE_SCRAPE;
+	case FILE_REST_PASS:
+	case FILE_LIMIT_LATE:
+		return FILE_WRITTEN;
+	case FILE_LIMIT:
+		return FILE_FULL;
+	default:
+		return FILE_IDLE;
+	}
+}
+
 static void
 end_pass(struct file_writer *f)
 {
 	struct session *s = f->session;
 	size_t i;
 
-	f->pass = false;
+	set_state(f, state_after_pass(f));
 	for (i = 0; i < s->n_buffers; i++) {
 		settle(&s->buffers[i], &f->buffers[i]);
 		f->buffers[i].floor = trace_buffer_unread(s->buffers[i].tb);
 	}
 }
 
-/* The last pass is over: take what is left in shared memory, or close. */
 static void
-finish_step(struct file_writer *f)
+close_file(struct file_writer *f)
 {
-	if (!f->scraped && !f->limit_hit) {
-		f->scraped = f->ops->scrape(f->session);
-		readback_want_stats(f->session->readback);
-		start_pass(f, f->pass_syncs);
-		return;
-	}
-	f->state = FILE_CLOSING;
-	stop_being_lossless(f);
+	set_state(f, FILE_CLOSING);
 	wake(f);
 	file_sink_close(f->sink);
 }
 
-/* The session ends; the pass goes on until there is a batch for the file's end. */
+static void
+take_rest(struct file_writer *f)
+{
+	bool all = f->ops->scrape(f->session);
+
+	readback_want_stats(f->session->readback);
+	begin_pass(f, all ? FILE_REST_PASS : FILE_LAST_PASS);
+}
+
+/* The session ends; one more batch is the file's end. */
 static void
 hit_limit(struct file_writer *f)
 {
-	f->limit_hit = true;
+	set_state(f, is_late(f) ? FILE_LIMIT_LATE : FILE_LIMIT);
 	loop_defer(f->session->service->loop, &f->limit_call, limit_cb, f);
 }
 
 static void
 put_end(struct file_writer *f)
 {
-	if (!f->has_stats)
-		readback_put_stats(f->session->readback, f->out, f->kept);
-	f->has_stats = true;
+	readback_put_stats(f->session->readback, f->out, f->kept);
 	end_pass(f);
 }
 
 static void
 put_some(struct file_writer *f)
 {
-	switch (readback_fill(f->session->readback, f->out,
-	    f->has_limit ? &f->left : NULL)) {
+	switch (readback_fill(f->session->readback, f->out, f->limit)) {
 	case READBACK_LIMIT:
 		hit_limit(f);
 		break;
@@ -275,34 +345,37 @@ put_some(struct file_writer *f)
 }
 
 static void
-submit(struct file_writer *f)
+submit(struct file_writer *f, bool last)
 {
-	bool sync = !f->pass && f->pass_syncs;
+	bool sync = !is_in_pass(f) && f->pass_syncs;
 
-	if (f->has_stats)
+	if (last)
 		file_sink_submit_last(f->sink, sync);
 	else
 		file_sink_submit(f->sink, sync);
-	if (!f->pass)
+	if (sync)
 		f->pass_syncs = false;
 }
 
+/* Fills and hands over batches, as long as there is one and something to write. */
 static void
 pump(struct file_writer *f)
 {
 	struct sink_batch *b;
+	bool last;
 
-	while (f->pass && (b = file_sink_batch(f->sink)) != NULL) {
+	while (is_in_pass(f) && (b = file_sink_batch(f->sink)) != NULL) {
 		packet_out_set_batch(f->out, b);
-		if (f->limit_hit)
+		last = is_at_limit(f);
+		if (last)
 			put_end(f);
 		else
 			put_some(f);
 		packet_out_set_batch(f->out, NULL);
-		submit(f);
+		submit(f, last);
 	}
 	wake(f);
-	if (!f->pass && f->finishing)
+	if (f->state == FILE_SCRAPE || f->state == FILE_WRITTEN)
 		post_turn(f);
 }
 
@@ -312,12 +385,12 @@ turn_cb(void *arg)
 {
 	struct file_writer *f = arg;
 
-	if (f->state != FILE_OPEN || f->pass)
-		return;
-	if (f->finishing)
-		finish_step(f);
-	else
-		start_pass(f, false);
+	if (f->state == FILE_IDLE)
+		begin_pass(f, FILE_PASS);
+	else if (f->state == FILE_SCRAPE)
+		take_rest(f);
+	else if (f->state == FILE_WRITTEN)
+		close_file(f);
 }
 
 static void
@@ -330,17 +403,16 @@ post_turn(struct file_writer *f)
 static void
 fail_file(struct file_writer *f, const char *err)
 {
-	f->state = FILE_FAILED;
-	f->pass = false;
+	bool late = is_late(f);
+
 	if (f->error == NULL)
 		f->error = strdup(err);
-	stop_being_lossless(f);
-	wake(f);
-	if (f->finishing) {
-		f->state = FILE_CLOSING;
-		file_sink_close(f->sink);
+	if (late) {
+		close_file(f);
 		return;
 	}
+	set_state(f, FILE_FAILED);
+	wake(f);
 	f->ops->failed(f->session, err);
 }
 
@@ -349,17 +421,18 @@ opened_cb(struct file_sink *sink, const char *err, void *arg)
 {
 	struct file_writer *f = arg;
 
-	if (f->state != FILE_OPENING)
+	if (file_writer_is_open(f))
 		return;
 	if (err != NULL) {
 		fail_file(f, err);
 		return;
 	}
-	f->state = FILE_OPEN;
-	if (f->finishing)
-		start_pass(f, false);
-	else
+	if (is_late(f)) {
+		begin_pass(f, FILE_LAST_PASS);
+	} else {
+		set_state(f, FILE_IDLE);
 		f->ops->opened(f->session);
+	}
 	/* The first pass may be far away, or never come before a start. */
 	wake(f);
 	if (fair_queue_first(&f->waiters) != NULL)
@@ -372,7 +445,7 @@ written_cb(struct file_sink *sink, uint64_t total, void *arg)
 	struct file_writer *f = arg;
 
 	f->written = total;
-	if (f->state == FILE_OPEN)
+	if (f->state != FILE_FAILED && f->state != FILE_CLOSING)
 		pump(f);
 }
 
@@ -382,10 +455,21 @@ full_cb(struct file_sink *sink, void *arg)
 {
 	struct file_writer *f = arg;
 
-	if (f->state != FILE_OPEN || f->limit_hit)
-		return;
-	hit_limit(f);
-	start_pass(f, false);
+	switch (f->state) {
+	case FILE_IDLE:
+	case FILE_SCRAPE:
+	case FILE_WRITTEN:
+		hit_limit(f);
+		begin_pass(f, f->state);
+		break;
+	case FILE_PASS:
+	case FILE_LAST_PASS:
+	case FILE_REST_PASS:
+		hit_limit(f);
+		break;
+	default:
+		break;
+	}
 }
 
 static void
@@ -393,7 +477,7 @@ failed_cb(struct file_sink *sink, const char *err, void *arg)
 {
 	struct file_writer *f = arg;
 
-	if (f->state == FILE_OPENING || f->state == FILE_OPEN)
+	if (f->state != FILE_FAILED && f->state != FILE_CLOSING)
 		fail_file(f, err);
 }
 
@@ -451,9 +535,7 @@ gate_must_wait(const struct session_buffer *b, size_t len)
 {
 	const struct file_writer *f = b->session->file;
 
-	return f->lossless && b->ring && !f->limit_hit &&
-	    (f->state == FILE_OPENING || f->state == FILE_OPEN) &&
-	    !file_buffer_of(b)->may_overwrite &&
+	return f->lossless && b->ring && !file_buffer_of(b)->may_overwrite &&
 	    trace_buffer_would_lose(b->tb, len);
 }
 
@@ -480,7 +562,7 @@ gate_wrote(struct session_buffer *b)
 	uint64_t unread;
 
 	fb->may_overwrite = false;
-	if (f->pass || f->state != FILE_OPEN || f->limit_hit)
+	if (f->state != FILE_IDLE)
 		return;
 	unread = trace_buffer_unread(b->tb);
 	/* What the last pass could not read (stalls) does not count again. */
@@ -503,13 +585,21 @@ static const struct file_sink_ops sink_ops = {
 	.closed = closed_cb,
 };
 
+static bool
+wants_sync(const struct session *s)
+{
+	return s->config->pb->fflush_post_write ==
+	    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED;
+}
+
 static void
 flushed_before_write(struct session *s, bool success, void *arg)
 {
 	struct file_writer *f = arg;
 
-	start_pass(f, s->config->pb->fflush_post_write ==
-	    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED);
+	f->pass_syncs = f->pass_syncs || wants_sync(s);
+	if (f->state == FILE_IDLE)
+		begin_pass(f, FILE_PASS);
 }
 
 static uint32_t
@@ -554,7 +644,7 @@ write_cb(void *arg)
 	struct file_writer *f = arg;
 	struct session *s = f->session;
 
-	if (f->state != FILE_OPEN || f->finishing)
+	if (f->state != FILE_IDLE && f->state != FILE_PASS)
 		return;
 	if (flush_each_write(s))
 		f->ops->flush(s, flushed_before_write, f);
@@ -567,7 +657,7 @@ clock_flush_cb(void *arg)
 {
 	struct file_writer *f = arg;
 
-	if (f->state == FILE_OPEN && !f->finishing)
+	if (f->state == FILE_IDLE || f->state == FILE_PASS)
 		f->ops->flush(f->session, NULL, f);
 }
 
@@ -623,7 +713,8 @@ set_limit(struct file_writer *f, struct file_sink_options *options)
 	} else {
 		f->left = most - f->kept;
 	}
-	f->has_limit = f->left > 0;
+	if (f->left > 0)
+		f->limit = &f->left;
 }
 
 static void
@@ -666,7 +757,7 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
 	    f->write_timer == NULL || f->flush_timer == NULL)
 		goto fail;
 	if (fd >= 0) {
-		f->state = FILE_OPEN;
+		f->state = FILE_IDLE;
 		f->sink = file_sink_new_fd(sv->loop, fd, &options,
 		    &sink_ops, f);
 	} else if (sv->trace_dirfd < 0) {
@@ -700,7 +791,7 @@ fail:
 bool
 file_writer_is_open(const struct file_writer *f)
 {
-	return f->state != FILE_OPENING;
+	return f->state != FILE_OPENING && f->state != FILE_OPENING_LATE;
 }
 
 void
@@ -723,29 +814,47 @@ file_writer_last_call(struct file_writer *f, uint32_t ms)
 {
 	file_writer_hurry(f, ms);
 	f->last_call_ms = ms;
-	if (f->finishing && f->sink != NULL)
+	if (is_late(f) && f->sink != NULL)
 		file_sink_last_call(f->sink, ms);
+}
+
+/* A file that is being opened, or in a pass, goes on when that is done. */
+static void
+finish(struct file_writer *f)
+{
+	switch (f->state) {
+	case FILE_OPENING:
+		set_state(f, FILE_OPENING_LATE);
+		break;
+	case FILE_IDLE:
+		f->pass_syncs = f->pass_syncs || wants_sync(f->session);
+		begin_pass(f, FILE_LAST_PASS);
+		break;
+	case FILE_PASS:
+		set_state(f, FILE_LAST_PASS);
+		break;
+	case FILE_LIMIT:
+		set_state(f, FILE_LIMIT_LATE);
+		break;
+	default:
+		close_file(f);
+		break;
+	}
 }
 
 void
 file_writer_finish(struct file_writer *f)
 {
-	if (f->finishing)
+	if (is_late(f))
 		return;
-	f->finishing = true;
-	file_writer_hurry(f, SINK_WAIT_MS);
-	if (f->last_call_ms > 0)
-		file_writer_last_call(f, f->last_call_ms);
 	loop_timer_clear(f->write_timer);
 	loop_timer_clear(f->flush_timer);
-	if (f->state == FILE_FAILED) {
-		f->state = FILE_CLOSING;
-		file_sink_close(f->sink);
-	} else if (f->state == FILE_OPEN && !f->pass) {
-		start_pass(f, f->session->config->pb->fflush_post_write ==
-		    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED);
+	file_writer_hurry(f, SINK_WAIT_MS);
+	if (f->last_call_ms > 0) {
+		file_writer_hurry(f, f->last_call_ms);
+		file_sink_last_call(f->sink, f->last_call_ms);
 	}
-	/* While opening or in a pass: goes on when that is done. */
+	finish(f);
 }
 
 void
