@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "service/access/trust.h"
-#include "transport/rpc/rpc_host.h"
 #include "transport/socket/peer.h"
 #include "transport/socket/roles.h"
 #include "transport/wire/service_names.h"
@@ -22,20 +21,20 @@ static const struct {
 };
 
 bool
-bind_roles_permit(const struct trust *t, const struct rpc_service *s,
-    const struct peer *p, bool plain_consumer, char *why)
+bind_roles_permit(const struct trust *t, const char *service,
+    const struct peer *p, bool plain_consumer, char *why, size_t why_size)
 {
 	uint32_t has = trust_roles(t, p, plain_consumer);
 	size_t i;
 
 	for (i = 0; i < sizeof(takes) / sizeof(takes[0]); i++) {
-		if (strcmp(takes[i].service, s->name) != 0)
+		if (strcmp(takes[i].service, service) != 0)
 			continue;
 		if (has & takes[i].role)
 			return true;
-		trust_refusal(p, has, takes[i].role, why, RPC_WHY_MAX);
+		trust_refusal(p, has, takes[i].role, why, why_size);
 		return false;
 	}
-	snprintf(why, RPC_WHY_MAX, "no role allows %s", s->name);
+	snprintf(why, why_size, "no role allows %s", service);
 	return false;
 }

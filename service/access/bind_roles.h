@@ -8,14 +8,13 @@
 #include <stddef.h>
 
 struct peer;
-struct rpc_service;
 struct trust;
 
 /*
- * For rpc_guard's may_bind.  plain_consumer: the door's allow_plain_consumer.
- * False: a sentence is in why (RPC_WHY_MAX bytes), for the peer and the log.
+ * Whether p may bind the service of this name.  plain_consumer: the listener's
+ * allow_plain_consumer.  False: a sentence is in why, for the peer and the log.
  */
-bool bind_roles_permit(const struct trust *t, const struct rpc_service *s,
-    const struct peer *p, bool plain_consumer, char *why);
+bool bind_roles_permit(const struct trust *t, const char *service,
+    const struct peer *p, bool plain_consumer, char *why, size_t why_size);
 
 #endif /* SERVICE_ACCESS_BIND_ROLES_H */

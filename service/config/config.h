@@ -14,7 +14,6 @@
 #include <stdint.h>
 
 #include "protos/trace_config.pb-c.h"
-#include "service/sink/packet_compressor.h"
 #include "transport/base/compiler.h"
 #include "transport/wire/frame.h"
 
@@ -103,11 +102,6 @@ int config_keep_for_producers(struct config *c,
 /* With the defaults of behaviour.md. */
 uint32_t config_stop_timeout_ms(const struct config *c);
 uint32_t config_flush_timeout_ms(const struct config *c);
-/*
- * How the trace is compressed, in a file and for ReadBuffers.  `compression`
- * wins over the older compression_type, and zstd in it over deflate.
- */
-struct packet_compression config_compression(const struct config *c);
 /* TraceConfig.producers: the sizes asked for this producer; 0: none. */
 void config_shm_sizes(const struct config *c, const char *producer,
     uint32_t *shm_kb, uint32_t *page_kb);

@@ -9,6 +9,7 @@
 #include "service/access/bind_roles.h"
 #include "service/front/peer_limits.h"
 #include "transport/loop/loop.h"
+#include "transport/base/heap_rest.h"
 #include "transport/process/heap_trimming.h"
 #include "transport/socket/peer.h"
 #include "transport/socket/sock.h"
@@ -79,8 +80,8 @@ may_bind_cb(struct rpc_conn *c, const struct rpc_service *s, void *arg,
 {
 	struct entrance *e = arg;
 
-	if (!bind_roles_permit(e->gate->trust, s, rpc_conn_peer(c),
-		e->plain_consumer, why))
+	if (!bind_roles_permit(e->gate->trust, s->name, rpc_conn_peer(c),
+		e->plain_consumer, why, RPC_WHY_MAX))
 		return false;
 	if (e->bound != NULL)
 		e->bound(e);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #include "transport/base/compiler.h"
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 
 struct limits;
 struct peer;

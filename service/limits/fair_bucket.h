@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "service/limits/fair_queue.h"
+#include "transport/base/budget.h"
 #include "transport/base/compiler.h"
 #include "transport/loop/loop.h"
-#include "transport/socket/budget.h"
-#include "service/limits/fair_queue.h"
 
 struct fair_bucket {
 	struct budget budget;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "protos/link.pb-c.h"
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 #include "transport/base/log.h"
 #include "service/machine/machine_presence.h"
 #include "service/settings/settings.h"

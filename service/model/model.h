@@ -27,7 +27,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "transport/process/heap_trimming.h"
+#include "transport/base/heap_rest.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "service/machine/machine.h"

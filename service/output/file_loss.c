@@ -7,7 +7,7 @@
 #include "transport/link/link_wire.h"
 #include "transport/wire/pb_reader.h"
 #include "service/model/model.h"
-#include "service/packet/packet_out.h"
+#include "service/output/packet_out.h"
 #include "service/output/readback.h"
 #include "service/packet/service_packets.h"
 #include "service/ingest/session_losses.h"

@@ -11,9 +11,10 @@
 #include "service/config/config.h"
 #include "service/output/file_loss.h"
 #include "service/model/model.h"
-#include "service/packet/packet_out.h"
+#include "service/output/packet_out.h"
 #include "service/access/principal.h"
 #include "service/output/readback.h"
+#include "service/output/trace_compression.h"
 #include "service/settings/settings.h"
 #include "service/sink/file_sink.h"
 #include "service/sink/sink_fd.h"
@@ -746,7 +747,7 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
 	f->session = s;
 	f->ops = ops;
 	options.owner = principal_key(&s->owner);
-	options.compression = config_compression(s->config);
+	options.compression = trace_compression(s->config);
 	set_limit(f, &options);
 	f->buffers = calloc(s->n_buffers + 1, sizeof(*f->buffers));
 	f->out = packet_out_new_file();

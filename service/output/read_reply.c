@@ -6,8 +6,9 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
 #include "service/model/model.h"
-#include "service/packet/packet_out.h"
+#include "service/output/packet_out.h"
 #include "service/output/readback.h"
+#include "service/output/trace_compression.h"
 #include "service/sink/packer.h"
 
 struct read_reply {
@@ -39,7 +40,7 @@ packed_cb(void *arg)
 struct read_reply *
 read_reply_new(struct session *s, loop_fn ready, void *arg)
 {
-	struct packet_compression how = config_compression(s->config);
+	struct packet_compression how = trace_compression(s->config);
 	struct read_reply *r;
 
 	if ((r = calloc(1, sizeof(*r))) == NULL)

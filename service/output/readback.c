@@ -13,7 +13,7 @@
 #include "service/packet/event_log.h"
 #include "service/model/model.h"
 #include "service/packet/packet_check.h"
-#include "service/packet/packet_out.h"
+#include "service/output/packet_out.h"
 #include "service/packet/sequence_map.h"
 #include "service/packet/service_packets.h"
 #include "service/config/config.h"

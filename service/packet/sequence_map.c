@@ -5,7 +5,7 @@
 #include <sys/queue.h>
 
 #include "service/buffer/trace_buffer.h"
-#include "service/packet/packet_out.h"
+#include "service/packet/packet_parts.h"
 #include "service/packet/packet_stats.h"
 #include "service/packet/service_packets.h"
 #include "transport/base/hash_map.h"

@@ -8,7 +8,7 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
 #include "service/filter/message_filter.h"
-#include "service/packet/packet_out.h"
+#include "service/packet/packet_parts.h"
 #include "service/packet/packet_stats.h"
 #include "transport/wire/pb_reader.h"
 
@@ -115,22 +115,13 @@ make_room(struct session_filter *f, size_t size)
 static const uint8_t *
 join(struct session_filter *f, const struct packet_parts *k, size_t *len)
 {
-	uint8_t *p;
-	size_t i;
-
 	if (k->n == 1 && k->trailer == NULL && k->loss == 0) {
 		*len = k->size;
 		return k->slices->data;
 	}
 	if (!make_room(f, k->size + PACKET_TRAILER_ROOM))
 		return NULL;
-	p = f->joined;
-	for (i = 0; i < k->n; i++) {
-		memcpy(p, k->slices[i].data, k->slices[i].len);
-		p += k->slices[i].len;
-	}
-	p = packet_trailer_put(p, k->trailer, k->loss);
-	*len = (size_t)(p - f->joined);
+	*len = (size_t)(packet_parts_put(f->joined, k) - f->joined);
 	return f->joined;
 }
 

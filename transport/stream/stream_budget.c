@@ -1,7 +1,7 @@
 #include "transport/stream/stream_internal.h"
 
 #include "transport/loop/loop.h"
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 
 #define N_BUDGETS (sizeof(((struct stream *)0)->budgets) / sizeof(void *))
 

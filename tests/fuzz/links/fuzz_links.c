@@ -28,7 +28,7 @@
 #include "transport/link/link_zstd.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 #include "transport/socket/peer.h"
 #include "transport/wire/ipc_frame.h"
 #include "transport/wire/pb_writer.h"

@@ -15,7 +15,7 @@
 #include "service/ingest/writers.h"
 #include "service/collector/service.h"
 #include "service/config/config.h"
-#include "service/packet/packet_out.h"
+#include "service/output/packet_out.h"
 #include "service/ingest/commit.h"
 #include "service/session/producer.h"
 #include "service/output/readback.h"

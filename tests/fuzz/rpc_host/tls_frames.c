@@ -21,7 +21,7 @@
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 #include "transport/tls/tls.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/ipc_frame.h"

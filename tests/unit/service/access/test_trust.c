@@ -22,9 +22,9 @@ static struct trust *t;
 static char err[SETTINGS_ERROR_SIZE];
 static char why[RPC_WHY_MAX];
 
-static const struct rpc_service producer_port = { .name = "ProducerPort" };
-static const struct rpc_service consumer_port = { .name = "ConsumerPort" };
-static const struct rpc_service relay_port = { .name = "RelayPort" };
+static const char producer_port[] = "ProducerPort";
+static const char consumer_port[] = "ConsumerPort";
+static const char relay_port[] = "RelayPort";
 
 static int
 setup(void **state)
@@ -317,35 +317,35 @@ a_service_is_bound_by_its_role(void **state)
 
 	make("trust { name: 'none' }");
 	p = certificate(&id, "device-7", ROLE_PRODUCER);
-	assert_true(bind_roles_permit(t, &producer_port, &p, false, why));
-	assert_false(bind_roles_permit(t, &relay_port, &p, false, why));
+	assert_true(bind_roles_permit(t, producer_port, &p, false, why, sizeof(why)));
+	assert_false(bind_roles_permit(t, relay_port, &p, false, why, sizeof(why)));
 	expect_in("--role relay");
-	assert_false(bind_roles_permit(t, &consumer_port, &p, true, why));
+	assert_false(bind_roles_permit(t, consumer_port, &p, true, why, sizeof(why)));
 	expect_in("the certificate \"device-7\" may be producer, not consumer");
 	expect_in("--role consumer");
 	expect_in("trust { name: \"device-7\" may: CONSUMER }");
 	p = certificate(&id, "ann", ROLE_CONSUMER);
-	assert_true(bind_roles_permit(t, &consumer_port, &p, false, why));
-	assert_false(bind_roles_permit(t, &producer_port, &p, false, why));
+	assert_true(bind_roles_permit(t, consumer_port, &p, false, why, sizeof(why)));
+	assert_false(bind_roles_permit(t, producer_port, &p, false, why, sizeof(why)));
 	p = certificate(&id, "none", ROLES_ALL);
-	assert_false(bind_roles_permit(t, &producer_port, &p, false, why));
+	assert_false(bind_roles_permit(t, producer_port, &p, false, why, sizeof(why)));
 	expect_in("may be nothing");
 }
 
 static void
 nobody_is_told_how_to_become_somebody(void **state)
 {
-	struct rpc_service other = { .name = "Else" };
+	const char other[] = "Else";
 	struct peer p = nobody();
 
 	make("");
-	assert_true(bind_roles_permit(t, &producer_port, &p, false, why));
-	assert_true(bind_roles_permit(t, &relay_port, &p, false, why));
-	assert_false(bind_roles_permit(t, &consumer_port, &p, false, why));
+	assert_true(bind_roles_permit(t, producer_port, &p, false, why, sizeof(why)));
+	assert_true(bind_roles_permit(t, relay_port, &p, false, why, sizeof(why)));
+	assert_false(bind_roles_permit(t, consumer_port, &p, false, why, sizeof(why)));
 	expect_in("tls://");
 	expect_in("allow_plain_consumer");
-	assert_true(bind_roles_permit(t, &consumer_port, &p, true, why));
-	assert_false(bind_roles_permit(t, &other, &p, true, why));
+	assert_true(bind_roles_permit(t, consumer_port, &p, true, why, sizeof(why)));
+	assert_false(bind_roles_permit(t, other, &p, true, why, sizeof(why)));
 }
 
 static void
@@ -354,7 +354,7 @@ a_user_is_told_the_rule_that_would_help(void **state)
 	struct peer p = user(1000, 1000);
 
 	make("trust { user: '*' may: PRODUCER }");
-	assert_false(bind_roles_permit(t, &consumer_port, &p, false, why));
+	assert_false(bind_roles_permit(t, consumer_port, &p, false, why, sizeof(why)));
 	expect_in("uid 1000 may be producer, not consumer");
 	expect_in("trust { user: \"1000\" may: CONSUMER }");
 }
@@ -370,7 +370,7 @@ a_hostile_name_is_escaped_and_fits(void **state)
 	memset(name, '\n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = '\0';
 	p = certificate(&id, name, ROLE_PRODUCER);
-	assert_false(bind_roles_permit(t, &consumer_port, &p, false, why));
+	assert_false(bind_roles_permit(t, consumer_port, &p, false, why, sizeof(why)));
 	assert_null(strchr(why, '\n'));
 	assert_non_null(memchr(why, '\0', sizeof(why)));
 	expect_in("--role consumer");

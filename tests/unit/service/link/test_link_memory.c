@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 #include "service/link/link_internal.h"
 #include "tests/unit/service/session/fixture.h"
 

@@ -12,7 +12,7 @@
 
 #include "tests/unit/service/session/fixture.h"
 #include "protos/consumer_port.pb-c.h"
-#include "service/packet/packet_out.h"
+#include "service/output/packet_out.h"
 #include "service/output/read_reply.h"
 #include "transport/wire/pb_reader.h"
 

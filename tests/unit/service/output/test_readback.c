@@ -11,7 +11,7 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/ingest/commit.h"
 #include "service/config/config.h"
-#include "service/packet/packet_out.h"
+#include "service/output/packet_out.h"
 #include "service/output/readback.h"
 #include "service/sink/file_sink.h"
 

@@ -8,7 +8,7 @@
 
 #include "transport/wire/pb_reader.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/packet/packet_out.h"
+#include "service/packet/packet_parts.h"
 #include "service/packet/packet_stats.h"
 #include "service/packet/sequence_map.h"
 #include "service/packet/service_packets.h"

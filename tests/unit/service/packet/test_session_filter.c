@@ -13,7 +13,7 @@
 #include "tests/unit/service/session/fixture.h"
 #include "service/onlookers/clone.h"
 #include "service/ingest/commit.h"
-#include "service/packet/packet_out.h"
+#include "service/output/packet_out.h"
 #include "service/output/readback.h"
 #include "service/packet/session_filter.h"
 #include "service/output/session_stats.h"

@@ -17,7 +17,7 @@
 #include "tests/unit/service/port/relay_end.h"
 #include "transport/link/link_clock.h"
 #include "transport/link/link_zstd.h"
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 #include "transport/socket/peer.h"
 #include "transport/tls/tls.h"
 

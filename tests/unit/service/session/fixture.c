@@ -18,7 +18,7 @@
 #include "service/config/config.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
-#include "service/packet/packet_out.h"
+#include "service/output/packet_out.h"
 #include "service/output/readback.h"
 
 #define WAIT_MS 50000

@@ -20,7 +20,7 @@
 #include "tests/unit/transport/socket/tcp_pair.h"
 #include "tests/unit/transport/tls/tls_world.h"
 #include "transport/loop/loop.h"
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 #include "transport/socket/peer.h"
 #include "transport/stream/io_line.h"
 #include "transport/stream/io_pool.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "transport/loop/loop.h"
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 #include "transport/stream/stream.h"
 
 #define N_PEERS 2

@@ -21,7 +21,7 @@
 #include "tests/unit/transport/socket/tcp_pair.h"
 #include "tests/unit/transport/tls/tls_fixture.h"
 #include "transport/loop/loop.h"
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 #include "transport/stream/stream.h"
 
 #define GOT_MAX (6u * 1024 * 1024)

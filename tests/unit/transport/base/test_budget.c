@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 
 static void
 a_budget_of_zeros_limits_nothing(void **state)

@@ -1,4 +1,4 @@
-#include "transport/socket/budget.h"
+#include "transport/base/budget.h"
 
 /* Beyond these a bucket is full, or unlimited, anyway: nothing overflows. */
 #define ELAPSED_MAX_MS (24u * 60 * 60 * 1000)

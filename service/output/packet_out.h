@@ -22,44 +22,19 @@
  * packet that did not fit into the reply (at most one packet, freed when it is
  * sent); there is no room until all of it is in a reply.
  */
-#ifndef SERVICE_PACKET_PACKET_OUT_H
-#define SERVICE_PACKET_PACKET_OUT_H
+#ifndef SERVICE_OUTPUT_PACKET_OUT_H
+#define SERVICE_OUTPUT_PACKET_OUT_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "service/packet/packet_parts.h"
 #include "transport/base/compiler.h"
 #include "transport/wire/frame.h"
 
 struct packet_out;
 struct sink_batch;
-struct tb_slice;
-
-/* Tags of 1, 1, 2 and 2 bytes; varints of at most 10, 5, 10 and 5. */
-#define PACKET_TRAILER_MAX 40u
-
-/* The trusted fields of one sequence; built once, appended to each packet. */
-struct packet_trailer {
-	uint8_t bytes[PACKET_TRAILER_MAX];
-	size_t len;
-};
-
-/*
- * uid: always written, -1 included.  pid: left out when <= 0 (not known).
- * machine: left out when 0 (the service's own machine).
- */
-void packet_trailer_init(struct packet_trailer *t, int32_t uid, int32_t pid,
-    uint32_t sequence, uint32_t machine);
-
-/* With previous_packet_dropped behind it, and what is written in vain. */
-#define PACKET_TRAILER_ROOM (PACKET_TRAILER_MAX + 7u)
-/*
- * Writes the trusted fields (NULL: none) and the loss (0: none) to p, as
- * packet_out_put() does, and returns where they end.
- */
-uint8_t *packet_trailer_put(uint8_t *p, const struct packet_trailer *t,
-    uint32_t loss);
 
 /*
  * The bytes of a reply (rpc_reply's msg) never exceed this, which leaves 512
@@ -84,16 +59,6 @@ void packet_out_set_batch(struct packet_out *o, struct sink_batch *b);
 
 /* Whether the next packet will be taken, of whatever size it is. */
 bool packet_out_room(const struct packet_out *o);
-
-/* A packet before its parts are put together; borrowed. */
-struct packet_parts {
-	const struct tb_slice *slices;
-	size_t n;
-	size_t size; /* of all slices */
-	/* NULL: the slices are complete, as of a packet of the service's own. */
-	const struct packet_trailer *trailer;
-	uint32_t loss; /* previous_packet_dropped; 0: left out */
-};
 
 /*
  * Appends one packet: its slices, the trailer, the loss.  Only while there is
@@ -126,4 +91,4 @@ bool packet_out_pending(const struct packet_out *o);
  */
 void packet_out_next(struct packet_out *o);
 
-#endif /* SERVICE_PACKET_PACKET_OUT_H */
+#endif /* SERVICE_OUTPUT_PACKET_OUT_H */

@@ -9,6 +9,7 @@
 
 #include "protos/text_parse.h"
 #include "service/config/config.h"
+#include "service/output/trace_compression.h"
 #include "service/settings/settings.h"
 
 /* How a trace with this config, and a clone of it, is compressed. */
@@ -28,8 +29,8 @@ compression(const char *text)
 	c = config_new(bytes, len, false, &settings.limits, err, sizeof(err));
 	assert_non_null(c);
 	assert_non_null(copy = config_copy(c));
-	how = config_compression(c);
-	clones = config_compression(copy);
+	how = trace_compression(c);
+	clones = trace_compression(copy);
 	assert_int_equal(how.kind, clones.kind);
 	assert_int_equal(how.level, clones.level);
 	config_free(copy);

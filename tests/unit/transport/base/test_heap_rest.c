@@ -5,7 +5,7 @@
 
 #include <cmocka.h>
 
-#include "transport/process/heap_trimming.h"
+#include "transport/base/heap_rest.h"
 
 #define SECONDS 10
 

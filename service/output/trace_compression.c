@@ -1,7 +1,9 @@
+#include "service/output/trace_compression.h"
+
 #include "service/config/config.h"
 
 struct packet_compression
-config_compression(const struct config *c)
+trace_compression(const struct config *c)
 {
 	const Perfetto__Protos__TraceConfig *pb = c->pb;
 	const Perfetto__Protos__TraceConfig__CompressionConfig *new =

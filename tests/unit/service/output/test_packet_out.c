@@ -8,7 +8,7 @@
 
 #include "protos/consumer_port.pb-c.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/packet/packet_out.h"
+#include "service/output/packet_out.h"
 #include "service/sink/file_sink.h"
 #include "transport/wire/pb_reader.h"
 

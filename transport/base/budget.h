@@ -1,9 +1,9 @@
 /*
- * budget: memory and bytes per second that streams share: those of one peer,
- * or all of them.  Plain numbers; the stream does the counting.
+ * budget: memory and bytes per second (a token bucket) that several streams
+ * share.  Plain numbers; the stream does the counting.
  */
-#ifndef TRANSPORT_SOCKET_BUDGET_H
-#define TRANSPORT_SOCKET_BUDGET_H
+#ifndef TRANSPORT_BASE_BUDGET_H
+#define TRANSPORT_BASE_BUDGET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,4 +42,4 @@ uint64_t budget_full(const struct budget *b);
 /* Milliseconds, rounded up, until there are so many; they must fit. */
 uint64_t budget_wait_ms(const struct budget *b, int64_t tokens);
 
-#endif /* TRANSPORT_SOCKET_BUDGET_H */
+#endif /* TRANSPORT_BASE_BUDGET_H */

@@ -4,14 +4,11 @@
 
 #include "protos/fields.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/packet/packet_out.h"
+#include "service/output/packet_out.h"
 #include "service/sink/file_sink.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
-
-/* Tag and 5-byte varint: previous_packet_dropped at its longest. */
-#define LOSS_MAX 7u
 /* Around a slice's bytes: two tags, two 3-byte lengths, the flag's two */
 #define SLICE_OVERHEAD 10u
 /* Tag and length before a packet in a file. */
@@ -23,8 +20,6 @@
  */
 #define REPLY_SPARE (16u * 1024u)
 
-_Static_assert(PACKET_TRAILER_ROOM == PACKET_TRAILER_MAX + LOSS_MAX,
-    "packet_trailer_put() writes as much");
 _Static_assert(PACKET_REPLY_MAX < 1u << 21, "a length in a reply has 3 bytes");
 
 struct packet_out {
@@ -35,62 +30,6 @@ struct packet_out {
 	size_t rest_len;
 	size_t rest_sent;
 };
-
-static uint8_t *
-put_varint_field(uint8_t *p, uint32_t field, uint64_t v)
-{
-	p += pb_encode_varint(p, (uint64_t)field << 3);
-	return p + pb_encode_varint(p, v);
-}
-
-void
-packet_trailer_init(struct packet_trailer *t, int32_t uid, int32_t pid,
-    uint32_t sequence, uint32_t machine)
-{
-	uint8_t *p = t->bytes;
-
-	memset(t->bytes, 0, sizeof(t->bytes));
-	*p++ = PB_TAG(TracePacket_trusted_uid, PB_VARINT);
-	p += pb_encode_varint(p, (uint64_t)(int64_t)uid);
-	*p++ = PB_TAG(TracePacket_trusted_packet_sequence_id, PB_VARINT);
-	p += pb_encode_varint(p, sequence);
-	if (pid > 0)
-		p = put_varint_field(p, TracePacket_trusted_pid, (uint64_t)pid);
-	if (machine != 0)
-		p = put_varint_field(p, TracePacket_machine_id, machine);
-	t->len = (size_t)(p - t->bytes);
-}
-
-/* The trailer, then the loss.  Room for PACKET_TRAILER_MAX + LOSS_MAX at p. */
-static inline uint8_t *
-put_trailer(uint8_t *p, const struct packet_trailer *t, uint32_t loss)
-{
-	if (LIKELY(t != NULL)) {
-		/* All of it, with the zeroes behind: a copy without a call */
-		memcpy(p, t->bytes, PACKET_TRAILER_MAX);
-		p += t->len;
-	}
-	if (UNLIKELY(loss != 0))
-		p = put_varint_field(p, TracePacket_previous_packet_dropped,
-		    loss);
-	return p;
-}
-
-uint8_t *
-packet_trailer_put(uint8_t *p, const struct packet_trailer *t, uint32_t loss)
-{
-	return put_trailer(p, t, loss);
-}
-
-static inline size_t
-trailer_size(const struct packet_trailer *t, uint32_t loss)
-{
-	size_t n = t != NULL ? t->len : 0;
-
-	if (UNLIKELY(loss != 0))
-		n += 2 + pb_varint_size(loss);
-	return n;
-}
 
 struct packet_out *
 packet_out_new_file(void)
@@ -136,34 +75,19 @@ packet_out_room(const struct packet_out *o)
 	return o->rest == NULL && o->len <= PACKET_REPLY_MAX - REPLY_SPARE;
 }
 
-/* Returns where they end. */
-static uint8_t *
-put_slices(uint8_t *p, const struct packet_parts *k)
-{
-	size_t i;
-
-	for (i = 0; i < k->n; i++) {
-		memcpy(p, k->slices[i].data, k->slices[i].len);
-		p += k->slices[i].len;
-	}
-	return p;
-}
-
 static bool
 put_file(struct packet_out *o, const struct packet_parts *k)
 {
 	struct sink_batch *b = o->batch;
-	size_t most = k->size + PACKET_HEADER_MAX + PACKET_TRAILER_MAX +
-	    LOSS_MAX;
+	size_t most = k->size + PACKET_HEADER_MAX + PACKET_TRAILER_ROOM;
 	uint8_t *p;
 
 	if (UNLIKELY(b->cap - b->len < most) && !file_sink_reserve(b, most))
 		return false;
 	p = b->data + b->len;
 	*p++ = PB_TAG(Trace_packet, PB_BYTES);
-	p += pb_encode_varint(p, k->size + trailer_size(k->trailer, k->loss));
-	p = put_slices(p, k);
-	p = put_trailer(p, k->trailer, k->loss);
+	p += pb_encode_varint(p, packet_parts_size(k));
+	p = packet_parts_put(p, k);
 	b->len = (size_t)(p - b->data);
 	return true;
 }
@@ -203,8 +127,8 @@ put_cut(struct packet_out *o, const struct packet_parts *k, size_t head)
 	size_t i, take;
 
 	assert(o->rest == NULL);
-	/* put_trailer() writes more than it keeps */
-	o->rest = malloc(k->size - head + PACKET_TRAILER_MAX + LOSS_MAX);
+	/* packet_trailer_put() writes more than it keeps. */
+	o->rest = malloc(k->size - head + PACKET_TRAILER_ROOM);
 	if (o->rest == NULL)
 		return false;
 	p = begin_slice(o, head, false);
@@ -218,7 +142,7 @@ put_cut(struct packet_out *o, const struct packet_parts *k, size_t head)
 		q += k->slices[i].len - take;
 	}
 	end_slice(o, p, false);
-	q = put_trailer(q, k->trailer, k->loss);
+	q = packet_trailer_put(q, k->trailer, k->loss);
 	o->rest_len = (size_t)(q - o->rest);
 	o->rest_sent = 0;
 	return true;
@@ -227,16 +151,15 @@ put_cut(struct packet_out *o, const struct packet_parts *k, size_t head)
 static bool
 put_reply(struct packet_out *o, const struct packet_parts *k)
 {
-	size_t body = k->size + trailer_size(k->trailer, k->loss);
+	size_t body = packet_parts_size(k);
 	size_t fits = PACKET_REPLY_MAX - o->len - SLICE_OVERHEAD;
 	uint8_t *p;
 
-	/* The slack is for put_trailer(), which writes more than it keeps */
+	/* The slack is for packet_trailer_put(), as above. */
 	if (UNLIKELY(body + PACKET_TRAILER_MAX > fits))
 		return put_cut(o, k, k->size < fits ? k->size : fits);
 	p = begin_slice(o, body, true);
-	p = put_slices(p, k);
-	end_slice(o, put_trailer(p, k->trailer, k->loss), true);
+	end_slice(o, packet_parts_put(p, k), true);
 	return true;
 }
 
@@ -257,7 +180,7 @@ size_t
 packet_out_size(size_t size, const struct packet_trailer *trailer,
     uint32_t loss)
 {
-	size_t body = size + trailer_size(trailer, loss);
+	size_t body = size + packet_trailer_size(trailer, loss);
 
 	return 1 + pb_varint_size(body) + body;
 }
