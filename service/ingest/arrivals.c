@@ -14,9 +14,11 @@
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_reader.h"
 
-/* Of a chunk: its first packets are its oldest, and name the clocks. */
+/*
+ * Packets looked at in a chunk: the first are the oldest, and name the clocks.
+ */
 #define LOOK_PACKETS 4u
-/* Producers number their writers from 1; of further ones nothing is looked at. */
+/* Producers number their writers from 1; chunks of further ones are skipped. */
 #define LOOK_WRITERS 1024u
 
 struct writer {
@@ -37,7 +39,7 @@ struct tally {
 	uint64_t fresh;  /* timestamps that can be ours */
 	uint64_t ahead;
 	uint64_t behind;
-	bool read; /* of these one was a reading of the clock */
+	bool read; /* one of them was a reading of the clock */
 	int64_t newest_ns; /* against its arrival, of ahead or behind */
 };
 
@@ -86,7 +88,7 @@ writer_of(struct arrival_watch *w, uint32_t id)
 	return &w->writers[id];
 }
 
-/* Where the producer's tally is, or would be. */
+/* Index of the producer's tally, or of the place where it belongs. */
 static size_t
 place_of(const struct arrivals *a, uint32_t producer)
 {
@@ -159,8 +161,8 @@ our_ns(uint32_t clock, const struct way *way)
 }
 
 /*
- * An event may be from before the session; a reading of the clock was taken when
- * the packet was written.
+ * An event may be from before the session; a reading of the clock was taken
+ * when the packet was written.
  */
 static void
 judge(struct tally *t, const struct packet_time *when, const struct way *way)
@@ -227,8 +229,8 @@ arrivals_look(struct producer *p, struct session *s, uint32_t writer,
 }
 
 /*
- * One timestamp may be anything, but for a reading of the clock; a clock shows in
- * most, or where none at all is as it should be.
+ * One timestamp may be anything, but for a reading of the clock; a clock shows
+ * in most, or where none at all is as it should be.
  */
 static bool
 is_foreign(const struct session *s, const struct tally *t)

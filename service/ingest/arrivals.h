@@ -1,12 +1,12 @@
 /*
- * arrivals: holds the timestamps of producers that may be on another machine,
- * and do not say how far its clocks are from ours, against the time when they
- * arrive.
+ * arrivals: finds producers whose timestamps are not on our clocks, although
+ * they do not say so.
  *
- * What was written on our clocks arrives later than it was written, and cannot
- * be older than what its writer sent before, nor a reading of the
- * clock than its session.  Of each stored chunk the first few packets are looked
- * at; what comes of it is a tally for each session and producer, for TraceStats.  Nothing is refused or changed.
+ * A packet that was written on our clocks arrives after its timestamp, and is
+ * not older than the chunk that its writer sent before; a reading of the clock
+ * is not older than the session.  The first few packets of each stored chunk
+ * are held against that.  The result is a tally for each session and producer,
+ * for TraceStats.  Nothing is refused or changed.
  */
 #ifndef SERVICE_INGEST_ARRIVALS_H
 #define SERVICE_INGEST_ARRIVALS_H
@@ -31,16 +31,16 @@ struct tb_chunk;
  */
 #define ARRIVALS_DELAY_NS 10000000000ll
 /*
- * Producers of a session that are told apart: connected ones, and others that
- * there is something to say of.  Of further ones nothing is said.
+ * Producers that a session keeps a tally of: connected ones, and others that
+ * there is something to say of.  Further ones are not reported.
  */
 #define ARRIVALS_MAX 1024u
 
-/* A producer's, from its connection on.  NULL: no memory. */
+/* Made when a producer connects.  NULL: no memory. */
 struct arrival_watch *arrival_watch_new(void) MUST_CHECK;
 void arrival_watch_free(struct arrival_watch *w);
 
-/* A chunk of a producer that has a watch was stored for a session. */
+/* Looks at a chunk that was stored for a session; p has a watch. */
 void arrivals_look(struct producer *p, struct session *s, uint32_t writer,
     const struct tb_chunk *c);
 

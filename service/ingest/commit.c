@@ -58,7 +58,7 @@ count_refused(struct producer *p)
 	sv->counters.refusals++;
 	for (i = 0; i < p->n_allowed; i++) {
 		s = sv->buffers[p->allowed[i]]->session;
-		/* It may have several of its buffers. */
+		/* A producer may write to several buffers of a session. */
 		if (s->refused.last == sv->counters.refusals ||
 		    session_phase(s->state) == SESSION_PHASE_DISABLED)
 			continue;
@@ -70,7 +70,7 @@ count_refused(struct producer *p)
 	p->refused.chunks = p->refused.patches = 0;
 }
 
-/* Of one chunk; producers send a few. */
+/* Patches of one chunk that are applied in one go; producers send a few. */
 #define PATCHES_AT_ONCE 64u
 
 /*
@@ -90,7 +90,8 @@ buffer_of_linked(struct producer *p, uint32_t writer)
 /*
  * The buffer that data of this writer goes to.  NULL: it is dropped.  *refused
  * tells whether that breaks a rule, or it is merely late: threads give up the
- * chunk they hold only when they next trace, long after their session was freed.
+ * chunk they hold only when they next trace, long after their session was
+ * freed.
  */
 static struct session_buffer *
 find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
@@ -104,7 +105,7 @@ find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
 	if (wanted == 0 && p->linked &&
 	    (wanted = buffer_of_linked(p, writer)) == 0)
 		return NULL;
-	/* Of a buffer that is gone, or whose file is closed: nobody reads it. */
+	/* The buffer is gone, or its file closed: nobody would read it. */
 	if (wanted > 0 && wanted <= s->highest_buffer_id &&
 	    (s->buffers[wanted] == NULL ||
 	    s->buffers[wanted]->session->wrote_file)) {
@@ -123,7 +124,10 @@ find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
 	return b;
 }
 
-/* Those that begin in it and are kept, as its header says. */
+/*
+ * Packets that start in this chunk, without one continued from before and one
+ * still open.
+ */
 static uint32_t
 packets_in(const struct tb_chunk *c)
 {
@@ -158,10 +162,10 @@ write_chunk(struct producer *p, struct session_buffer *b,
 	bool stored;
 
 	if (UNLIKELY(p->losses != NULL))
-		chunk.loss = link_loss_before(p, c->writer_id, b->id);
+		chunk.loss = losses_take_bits(p, c->writer_id, b->id);
 	if ((c->flags & SHM_NEEDS_PATCHING) != 0)
 		p->lacks_patches = true;
-	/* One that was scraped before counts only once. */
+	/* A chunk that was scraped before counts only once. */
 	stored = trace_buffer_write(b->tb, &origin, &chunk);
 	ring_ahead_follow(&b->ahead, p->service->populator, b->tb,
 	    loop_turn_ms(p->service->loop));
@@ -211,7 +215,7 @@ apply_move(struct producer *p, const struct commit_move *m)
 		if (refused)
 			note_refused(p, 1, 0);
 		if (b != NULL && (p->quota == NULL ||
-		    !quota_drops(p, b, &c, !m->incomplete, false)))
+		    !quota_drop(p, b, &c, !m->incomplete, false)))
 			write_chunk(p, b, &c, !m->incomplete);
 	}
 	if (in_shm) {
@@ -327,7 +331,7 @@ hold_move(struct producer *p, const struct commit_move *m)
 	if (b != NULL && p->service->n_lossless > 0 &&
 	    hold_at_gate(p, b, bytes))
 		return true;
-	return p->quota != NULL && quota_holds(p, b != NULL ? bytes : 0);
+	return p->quota != NULL && quota_hold(p, b != NULL ? bytes : 0);
 }
 
 static enum commit_verdict
@@ -399,7 +403,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 		return;
 	}
 	/* Other sessions' may go on, but a producer that is gone does not. */
-	if (sc->p->quota != NULL && quota_drops(sc->p, b, c, complete,
+	if (sc->p->quota != NULL && quota_drop(sc->p, b, c, complete,
 	    sc->only == NULL || b->closing)) {
 		if (complete)
 			shm_remember_scraped(sc->p->shm, c);

@@ -28,7 +28,7 @@ struct producer_losses {
 };
 
 void
-link_losses_free(struct producer *p)
+losses_free(struct producer *p)
 {
 	if (p->losses == NULL)
 		return;
@@ -69,7 +69,7 @@ add_pending(struct producer_losses *l, uint32_t writer, uint16_t buffer)
 	return &l->pending[l->n++];
 }
 
-/* Without memory the gap in the chunks' numbers has to do. */
+/* Without memory only the gap in the chunks' numbers tells. */
 static void
 have_next_chunk_say(struct producer *p, uint32_t writer, uint16_t buffer,
     uint32_t bits)
@@ -87,7 +87,7 @@ have_next_chunk_say(struct producer *p, uint32_t writer, uint16_t buffer,
 }
 
 uint32_t
-link_loss_before(struct producer *p, uint32_t writer, uint16_t buffer)
+losses_take_bits(struct producer *p, uint32_t writer, uint16_t buffer)
 {
 	struct producer_losses *l = p->losses;
 	struct pending *q = find_pending(l, writer, buffer);
@@ -98,12 +98,12 @@ link_loss_before(struct producer *p, uint32_t writer, uint16_t buffer)
 	bits = q->bits;
 	*q = l->pending[--l->n];
 	if (l->n == 0)
-		link_losses_free(p);
+		losses_free(p);
 	return bits;
 }
 
 void
-link_loss_count(struct machine *m, const struct link_loss *loss)
+losses_count(struct machine *m, const struct link_loss *loss)
 {
 	struct machine_loss *to = &m->contact.losses[loss->cause];
 
@@ -112,7 +112,9 @@ link_loss_count(struct machine *m, const struct link_loss *loss)
 	to->bytes += loss->bytes;
 }
 
-/* The buffer that the loss is missing from; NULL: gone, or not the producer's. */
+/*
+ * The buffer that the loss is missing from; NULL: gone, or not the producer's.
+ */
 static struct session_buffer *
 buffer_of(struct producer *p, const struct link_loss *loss)
 {
@@ -138,7 +140,7 @@ take_of_producer(struct producer *p, const struct link_loss *loss)
 
 	if (b == NULL)
 		return;
-	/* Nobody writes as that one, and each would be one more sequence. */
+	/* No real writer: each such id would be one more sequence. */
 	if (loss->writer > SHM_MAX_WRITER_ID) {
 		session_losses_add_to(b->session, p->machine->id, 0, NULL,
 		    loss);
@@ -147,13 +149,13 @@ take_of_producer(struct producer *p, const struct link_loss *loss)
 	session_losses_add(b->session, &origin, p->name, loss);
 	have_next_chunk_say(p, loss->writer, b->id, TB_LOSS_PRESENT |
 	    LINK_LOSS_BIT(loss->cause));
-	/* It may have been the rest of a chunk that was scraped. */
+	/* The loss may be the rest of a chunk that was scraped. */
 	trace_buffer_give_up(b->tb, p->id, loss->writer);
 }
 
 /*
- * A block that the relay cannot read any more: whose writers' it was nobody
- * knows, nor which of its sessions' where there are several.
+ * A block that the relay cannot read any more: its writers are unknown, and so
+ * is its session where the producer has several.
  */
 static void
 take_of_somebody(struct producer *p, const struct link_loss *loss)
@@ -173,7 +175,7 @@ take_of_somebody(struct producer *p, const struct link_loss *loss)
 }
 
 void
-link_loss_tell(struct producer *p, const struct link_loss *loss)
+losses_tell(struct producer *p, const struct link_loss *loss)
 {
 	if (loss->writer == 0 && loss->buffer == 0)
 		take_of_somebody(p, loss);
@@ -182,22 +184,22 @@ link_loss_tell(struct producer *p, const struct link_loss *loss)
 }
 
 void
-link_loss_of_producer(struct producer *p, const struct link_loss *loss)
+losses_of_producer(struct producer *p, const struct link_loss *loss)
 {
-	link_loss_count(p->machine, loss);
+	losses_count(p->machine, loss);
 	take_of_producer(p, loss);
 }
 
 void
-link_loss_of_machine(struct machine *m, struct session *s,
+losses_of_machine(struct machine *m, struct session *s,
     const struct link_loss *loss)
 {
-	link_loss_count(m, loss);
+	losses_count(m, loss);
 	session_losses_add_to(s, m->id, 0, NULL, loss);
 }
 
 void
-link_loss_unknown(struct ds_instance *i, uint32_t cause)
+losses_unknown(struct ds_instance *i, uint32_t cause)
 {
 	struct machine *m = i->producer->machine;
 

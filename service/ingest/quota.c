@@ -8,13 +8,13 @@
 #include "transport/shm/shm.h"
 #include "service/model/model.h"
 
-/* Who vouches for a machine, where a certificate does (machine.owner). */
+/* Prefix of machine.owner where a certificate vouches for the machine. */
 #define BY_CERTIFICATE "certificate "
 
 _Static_assert(QUOTA_WRITER_BITS * QUOTA_WRITER_PAGES > SHM_MAX_WRITER_ID,
     "every writer has a bit");
 
-/* ---- which one ---- */
+/* ---- the rule that fits a machine ---- */
 
 static bool
 fits(const struct quota_setting *q, const struct machine *m)
@@ -100,7 +100,7 @@ rule_of(const struct machine_account *a)
 	return a->quota != NULL ? a->quota->rule : NULL;
 }
 
-/* ---- who may come ---- */
+/* ---- producers, connections, data sources ---- */
 
 const char *
 quota_refuses_connection(struct machine *m, uint32_t replaced)
@@ -111,7 +111,9 @@ quota_refuses_connection(struct machine *m, uint32_t replaced)
 
 	if (rule == NULL || rule->each_machine.max_connections == 0)
 		return NULL;
-	/* Of the host nobody counts them: only producers speak for it. */
+	/*
+	 * The host has no connections of its own: only producers speak for it.
+	 */
 	n = m->id == 0 ? a->n_producers : a->n_connections;
 	if (n < (size_t)rule->each_machine.max_connections + replaced)
 		return NULL;
@@ -120,7 +122,7 @@ quota_refuses_connection(struct machine *m, uint32_t replaced)
 	       "quota.each_machine.max_connections is reached";
 }
 
-/* The fewer of two, of which 0 stands for any number. */
+/* The lower of two limits; 0 is no limit. */
 static uint32_t
 fewer(uint32_t a, uint32_t b)
 {
@@ -129,7 +131,7 @@ fewer(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* How many sequences it may have; 0: nobody counts them. */
+/* Sequences that the producer may have; 0: not counted. */
 static uint32_t
 max_sequences(const struct producer *p, const struct quota_setting *rule)
 {
@@ -163,7 +165,7 @@ quota_refuses_producer(struct producer *p)
 		return "too many producers of this machine: "
 		       "quota.each_machine.max_producers is reached";
 	}
-	/* One of a link comes over the link's. */
+	/* A link's producer comes over the link's connection. */
 	if (!p->linked && (why = quota_refuses_connection(m, 0)) != NULL)
 		return why;
 	sequences = max_sequences(p, rule);

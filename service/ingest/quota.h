@@ -4,10 +4,10 @@
  * sequences.  Machines that one certificate or dial invents are one here
  * (machine.h, machine_account).
  *
- * Limits of peers (who connects) are elsewhere: peer_limits.h,
- * per_peer_count.h.  Here it is for whom they speak.  What is refused costs
- * nobody else anything; it is counted for the machine, and the caller logs the
- * sentence.
+ * Limits of peers, the ends of connections, are elsewhere: peer_limits.h,
+ * per_peer_count.h.  Quotas are for the machines that peers speak for.  A
+ * refusal costs nobody else anything; it is counted for the machine, and the
+ * caller logs the sentence.
  */
 #ifndef SERVICE_INGEST_QUOTA_H
 #define SERVICE_INGEST_QUOTA_H
@@ -26,11 +26,11 @@ struct service;
 struct session_buffer;
 struct shm_chunk;
 
-/* ---- who comes ---- */
+/* ---- machines and producers ---- */
 
 /*
- * Somebody speaks for the machine: from now on the first quota that fits it
- * counts, by the name that it has now.
+ * Applies the first quota that fits the machine, by the name that it has now.
+ * For every connection that speaks for it.
  */
 void quota_meet(struct service *s, struct machine *m);
 /* Percent of each trace buffer that is guaranteed to its machines. */
@@ -44,8 +44,8 @@ uint32_t quota_guaranteed_percent(const struct service *s,
 const char *quota_refuses_connection(struct machine *m, uint32_t replaced)
     MUST_CHECK;
 /*
- * The same of a producer, which is not counted in its machine yet; if it may
- * come it has a place in the quotas, until quota_producer_gone().
+ * As above for a producer, which is not counted in its machine yet.  One that
+ * may come has a place in the quotas until quota_producer_gone().
  */
 const char *quota_refuses_producer(struct producer *p) MUST_CHECK;
 void quota_producer_gone(struct producer *p);
@@ -53,31 +53,32 @@ const char *quota_refuses_data_source(struct producer *p) MUST_CHECK;
 
 /* ---- sequences; only when p->quota is not NULL ---- */
 
-/* False: one too many.  Logged and counted. */
+/* Counts the writer's sequence.  False: one too many, logged and counted. */
 bool quota_takes_sequence(struct producer *p, uint32_t writer) MUST_CHECK;
-/* The writer is no more. */
+/* The writer is gone. */
 void quota_gives_sequence(struct producer *p, uint32_t writer);
 
 /* ---- trace data; only when p->quota is not NULL ---- */
 
 /*
- * Whether so many bytes for a buffer have to wait; then the producer is resumed
- * later (COMMIT_AGAIN).  0: they are for none, and what waited is no more.
+ * Holds the producer back, and has it resumed later (COMMIT_AGAIN), when len
+ * bytes for a buffer are over its rate.  True: held.  len 0: they are for no
+ * buffer, and nothing waits any more.
  */
-bool quota_holds(struct producer *p, size_t len);
+bool quota_hold(struct producer *p, size_t len);
 /*
- * Whether the chunk is not to be written, because its producer may have no such
- * sequence, or because it is over a rate and cannot wait; then it was counted,
- * with its cause, in the session and everywhere.  complete: as in tb_chunk.
- * last: it is scraped, and nobody will commit it any more.
+ * Drops the chunk if its producer may have no such sequence, or is over a rate
+ * and the chunk cannot wait.  True: dropped, and counted with its cause in the
+ * session and everywhere.  complete: as in tb_chunk.  last: it is scraped, and
+ * nobody will commit it any more.
  */
-bool quota_drops(struct producer *p, struct session_buffer *b,
+bool quota_drop(struct producer *p, struct session_buffer *b,
     const struct shm_chunk *c, bool complete, bool last);
-/* So many bytes were written. */
+/* Takes n tokens: as many bytes were written. */
 void quota_charge(struct producer *p, size_t n);
-/* It has something that waits for its rate. */
+/* Whether a commit of the producer waits for its rate. */
 bool quota_is_held(const struct producer *p);
-/* Buffers are going away: whoever waits for its rate tries again. */
+/* Resumes all that wait for a rate: buffers are going away. */
 void quota_wake_all(struct service *s);
 
 /* ---- for people ---- */
@@ -96,9 +97,9 @@ struct quota_counts {
 	uint64_t refused_data_sources;
 	uint64_t refused_sequences;
 };
-/* Machines of one account have it together. */
+/* Machines of one account share the counts. */
 void quota_counts_of_machine(const struct machine *m, struct quota_counts *out);
-/* Refusals stand with its machine. */
+/* Refusals are counted for its machine. */
 void quota_counts_of_producer(const struct producer *p,
     struct quota_counts *out);
 

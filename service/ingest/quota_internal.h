@@ -14,8 +14,8 @@
 #define QUOTA_WRITER_PAGES 32u
 
 /*
- * Writers whose newest chunk was dropped, of one producer.  Of more, packets
- * that are lost with two versions of a chunk are counted twice.
+ * Writers of one producer whose newest chunk is remembered as dropped.  For
+ * further ones, packets lost with two versions of a chunk are counted twice.
  */
 #define QUOTA_DROPPED_MAX 1024u
 
@@ -28,21 +28,21 @@ struct machine_quota {
 	const struct quota_setting *rule; /* NULL: none fits any more */
 	struct fair_bucket bucket;
 	struct quota_amount amount;
-	uint32_t n_sequences; /* of its producers */
+	uint32_t n_sequences; /* of all its producers */
 	uint64_t refused_producers, refused_connections;
 	uint64_t refused_data_sources, refused_sequences;
 };
 
 struct quota_dropped {
 	uint32_t writer;
-	uint32_t chunk;   /* its newest, which was dropped */
-	uint32_t packets; /* that were counted of it */
+	uint32_t chunk;   /* number of its newest chunk, which was dropped */
+	uint32_t packets; /* counted as lost with it */
 };
 
 struct producer_quota {
 	struct machine_quota *machine; /* NULL: none fitted when it came */
 	struct fair_bucket bucket;
-	struct fair_place own, shared; /* in its bucket, in the machine's */
+	struct fair_place own, shared; /* in bucket, in the machine's */
 	bool held;
 	uint64_t held_since_ms;
 	struct quota_amount amount;

@@ -1,10 +1,10 @@
 /*
  * Trace data over a rate: held back, or dropped and counted.
  *
- * A chunk is dropped as a whole, so what is lost is counted in packets that
- * begin in it.  One that goes on with a packet that was kept is kept, too, as
- * long as the bucket lends, and so is one of which a scraped version is kept:
- * what a packet needs does not fall between two decisions.
+ * A chunk is dropped as a whole, and the loss is counted in packets that begin
+ * in it.  So that no packet is cut in two, a chunk that continues a kept
+ * packet, or of which a scraped version was kept, is kept too, as long as the
+ * bucket lends.
  */
 #include "service/ingest/quota_internal.h"
 
@@ -63,7 +63,7 @@ hold(struct producer_quota *q, struct fair_bucket *b, struct fair_place *at,
 }
 
 bool
-quota_holds(struct producer *p, size_t len)
+quota_hold(struct producer *p, size_t len)
 {
 	struct producer_quota *q = p->quota;
 
@@ -171,7 +171,7 @@ packets_of(const struct shm_chunk *c, bool complete, bool before_kept)
 	bool goes_on = (c->flags & SHM_FIRST_CONTINUES_FROM_PREV) != 0;
 	uint32_t n = c->num_fragments;
 
-	/* The last one of a chunk that may grow comes again. */
+	/* The last packet of an incomplete chunk comes again. */
 	n -= n > 0 && !complete;
 	return n - (n > 0 && goes_on && !before_kept);
 }
@@ -207,18 +207,18 @@ drop(struct producer *p, struct session_buffer *b, const struct shm_chunk *c,
 		.bytes = again ? 0 : c->len,
 	};
 
-	/* Of a version that was dropped before only what it adds. */
+	/* A version was dropped before: count only what this one adds. */
 	if (again)
 		loss.packets -= d->packets < packets ? d->packets : packets;
 	p->wrote.lost += loss.chunks;
 	count_dropped(q, &loss);
-	link_loss_of_producer(p, &loss);
+	losses_of_producer(p, &loss);
 	remember(q, d, c->writer_id, c->chunk_id, packets);
 }
 
 /*
- * Of a sequence that it may not have: there are as many as it likes to name, so
- * none of them is remembered.
+ * Drops a chunk of a sequence that the producer may not have.  It can name any
+ * number of those, so none is remembered.
  */
 static void
 drop_of_stranger(struct producer *p, struct session_buffer *b,
@@ -235,13 +235,13 @@ drop_of_stranger(struct producer *p, struct session_buffer *b,
 
 	p->wrote.lost++;
 	count_dropped(p->quota, &loss);
-	link_loss_of_machine(p->machine, b->session, &loss);
+	losses_of_machine(p->machine, b->session, &loss);
 }
 
 static bool
 has_tokens(struct producer_quota *q)
 {
-	/* Nobody waits in them where chunks are dropped. */
+	/* Where chunks are dropped nobody waits in the buckets. */
 	return fair_bucket_admits(&q->bucket, &q->own) &&
 	    (q->machine == NULL ||
 	    fair_bucket_admits(&q->machine->bucket, &q->shared));
@@ -254,7 +254,7 @@ is_lent(struct producer_quota *q)
 	    (q->machine == NULL || fair_bucket_lends(&q->machine->bucket));
 }
 
-/* Whether a chunk that came when there are no tokens is kept all the same. */
+/* Whether a chunk is kept though there are no tokens. */
 static bool
 belongs_to_kept(const struct producer *p, const struct session_buffer *b,
     const struct shm_chunk *c, const struct quota_dropped *d)
@@ -265,7 +265,7 @@ belongs_to_kept(const struct producer *p, const struct session_buffer *b,
 }
 
 bool
-quota_drops(struct producer *p, struct session_buffer *b,
+quota_drop(struct producer *p, struct session_buffer *b,
     const struct shm_chunk *c, bool complete, bool last)
 {
 	struct producer_quota *q = p->quota;

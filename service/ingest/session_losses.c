@@ -12,7 +12,7 @@
 #include "service/packet/sequence_map.h"
 #include "service/model/model.h"
 
-/* Those without a sequence come on top: of each machine, one a cause. */
+/* Rows without a sequence come on top: one for each machine and cause. */
 #define ROWS_MAX (SESSION_LOSSES_MAX * 2)
 
 struct row {

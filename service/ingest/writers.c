@@ -77,7 +77,7 @@ writer_page(const struct producer *p, uint32_t writer)
 	return at < p->n_writer_pages ? p->writer_pages[at] : NULL;
 }
 
-/* The same, made where there is none; NULL: no memory. */
+/* As writer_page(), made where there is none; NULL: no memory. */
 static uint16_t *
 make_writer_page(struct producer *p, uint32_t writer)
 {

@@ -1,6 +1,6 @@
 /*
- * fair_queue: who waits for something of which there is not enough for all: bytes
- * per second (fair_bucket.h), or room in a buffer.
+ * fair_queue: who waits for something of which there is not enough for all:
+ * bytes per second (fair_bucket.h), or room in a buffer.
  *
  * First come, first served; whoever is woken in vain gets its old place back.
  * Knows nothing of what is waited for.

@@ -536,7 +536,7 @@ mark_lost(struct link_channel *c, void *arg)
 	TAILQ_FOREACH(i, &c->producer->instances, of_producer)
 		if (i->state != INSTANCE_CONFIGURED &&
 		    i->state != INSTANCE_STOPPED)
-			link_loss_unknown(i, *cause);
+			losses_unknown(i, *cause);
 }
 
 void

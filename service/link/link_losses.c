@@ -48,9 +48,9 @@ link_loss_take(struct link *l, struct link_channel *c,
 
 	if (known.cause >= LINK_LOSS_CAUSES)
 		known.cause = 0;
-	link_loss_count(l->machine, &known);
+	losses_count(l->machine, &known);
 	if (known.old_channel != 0)
 		take_of_old(l, &known);
 	else if (c->producer != NULL)
-		link_loss_tell(c->producer, &known);
+		losses_tell(c->producer, &known);
 }

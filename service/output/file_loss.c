@@ -133,7 +133,7 @@ file_loss_drain(struct file_loss *f, struct packet_out *out, loop_fn done,
 	f->done = done;
 	f->arg = arg;
 	if ((f->batch.data = malloc(f->batch.cap)) == NULL) {
-		/* How much it is nobody knows, but that it is. */
+		/* A loss of unknown amount. */
 		(void)session_losses_mark(f->s, 0, CAUSE);
 		loop_defer(f->s->service->loop, &f->call, done, arg);
 		return;

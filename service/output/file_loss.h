@@ -1,7 +1,7 @@
 /*
- * file_loss: what a session's file did not get, because it failed: counted for
- * the sequences that wrote it (session_losses, LINK_LOSS_TRACE_FILE), to the
- * packet.  Knows nothing of files.
+ * file_loss: counts the packets that a failed file did not get, for the
+ * sequences that wrote them (session_losses, LINK_LOSS_TRACE_FILE).  Knows
+ * nothing of files.
  */
 #ifndef SERVICE_OUTPUT_FILE_LOSS_H
 #define SERVICE_OUTPUT_FILE_LOSS_H
@@ -21,15 +21,15 @@ struct file_loss *file_loss_new(struct session *s) MUST_CHECK;
 void file_loss_free(struct file_loss *f);
 
 /*
- * Whole Trace.packet fields, as they were on their way into the file.  The
- * service's own packets are nobody's loss.
+ * Counts whole Trace.packet fields that were on their way into the file.  The
+ * service's own packets do not count.
  */
 void file_loss_count(struct file_loss *f, const uint8_t *data, size_t len);
 
 /*
- * Takes all that can be read out of the session's buffers, for nobody but
- * file_loss_count(), some of it a turn of the loop; then done(arg), at once
- * behind the last of it.  out (borrowed) has no batch meanwhile.  Once.
+ * Reads the session's buffers empty into file_loss_count(), a batch in each
+ * turn of the loop; then calls done(arg).  out (borrowed) has no batch
+ * meanwhile.  Once.
  */
 void file_loss_drain(struct file_loss *f, struct packet_out *out, loop_fn done,
     void *arg);

@@ -22,23 +22,23 @@
 
 #define WRITE_PERIOD_DEFAULT_MS 5000u
 #define WRITE_PERIOD_MIN_MS 100u
-/* Room that is shared out at a time among producers that wait for it. */
+/* Room shared out at a time among producers that wait for it. */
 #define WAKE_BYTES    (1024u * 1024u)
 #define WAKE_OVERHEAD 64u /* a chunk's header, rounded up */
 /*
- * Of max_file_size_bytes for the statistics at its end, which tell how the
- * buffers and relays fared: a 32nd, but not less or more than this.
+ * Bytes of max_file_size_bytes that are kept for the statistics at the file's
+ * end: a 32nd, but not less or more than this.
  */
 #define STATS_BYTES_MIN 512u
 #define STATS_BYTES_OF_BUFFER 128u
 #define STATS_BYTES_MAX (16u * 1024u)
-/* Up to this period, WRITE_FLUSH_AUTO flushes on its own clock of 5 s. */
+/* With write periods up to this, WRITE_FLUSH_AUTO flushes every 5 s instead. */
 #define AUTO_FLUSH_PERIOD_MS 5000u
 
 /*
- * In this order: up to FILE_REST_PASS producers are held back where the settings
- * want it, from FILE_LIMIT on nobody is.  "Late": the session is over, and
- * file_writer_finish() was called.
+ * In this order: up to FILE_REST_PASS producers are held back where the
+ * settings want it, from FILE_LIMIT on nobody is.  "Late": the session is over,
+ * and file_writer_finish() was called.
  */
 enum file_state {
 	FILE_OPENING,      /* sink: opened() is awaited */
@@ -57,7 +57,7 @@ enum file_state {
 	                   /* drain of what was never written */
 };
 
-/* One of the session's buffers, as its file sees it. */
+/* A buffer of the session, as its file sees it. */
 struct file_buffer {
 	uint64_t floor;     /* bytes left unread by the last pass */
 	size_t wanted;      /* bytes that had to wait since; 0: none */
@@ -83,7 +83,7 @@ struct file_writer {
 	struct loop_timer *flush_timer;
 	struct fair_queue waiters; /* producers, by their at_gate */
 	char *error;
-	struct file_loss *loss; /* what it should have got, and did not */
+	struct file_loss *loss; /* of a file that failed */
 };
 
 static void pump(struct file_writer *f);
@@ -185,8 +185,8 @@ wake_ready(struct file_writer *f)
 }
 
 /*
- * Those for whom there is room by now, in their order: of thousands who wait
- * for a few chunks' room all but a few would try in vain, each time.
+ * Wakes as many as there is room for by now, in their order.  Of thousands that
+ * wait for a few chunks' room, all but a few would try in vain each time.
  */
 static void
 wake_some(struct file_writer *f)
@@ -209,8 +209,8 @@ wake_some(struct file_writer *f)
 }
 
 /*
- * Who was held back may try again.  In a pass this is called with every batch;
- * at its end all are woken but those whose buffer is being copied.
+ * Lets producers try again.  In a pass, with every batch, as many as fit; at
+ * its end all but those whose buffer is being copied.
  */
 static void
 wake(struct file_writer *f)
@@ -252,8 +252,8 @@ limit_cb(void *arg)
 
 /*
  * A pass that ended without making room has read all that can be read: what is
- * left waits for its producer, so waiting for it would be for ever.  It is moved
- * out of the way; where that cannot help, it is overwritten, and counted.
+ * left waits for its producer, so waiting for it would be for ever.  It is
+ * moved out of the way; where that cannot help, it is overwritten, and counted.
  */
 static void
 settle(struct session_buffer *b, struct file_buffer *fb)
@@ -358,7 +358,9 @@ submit(struct file_writer *f, bool last)
 		f->pass_syncs = false;
 }
 
-/* Fills and hands over batches, as long as there is one and something to write. */
+/*
+ * Fills and hands over batches, as long as there is one and something to write.
+ */
 static void
 pump(struct file_writer *f)
 {
@@ -434,7 +436,7 @@ opened_cb(struct file_sink *sink, const char *err, void *arg)
 		set_state(f, FILE_IDLE);
 		f->ops->opened(f->session);
 	}
-	/* The first pass may be far away, or never come before a start. */
+	/* A session that has not started writes nothing periodically. */
 	wake(f);
 	if (fair_queue_first(&f->waiters) != NULL)
 		post_turn(f);
@@ -566,7 +568,7 @@ gate_wrote(struct session_buffer *b)
 	if (f->state != FILE_IDLE)
 		return;
 	unread = trace_buffer_unread(b->tb);
-	/* What the last pass could not read (stalls) does not count again. */
+	/* Stalled data that the last pass left does not count again. */
 	if (unread > fb->floor && (unread - fb->floor) * 2 >= b->size)
 		post_turn(f);
 }
@@ -687,7 +689,7 @@ path_in_trace_dir(const struct service *sv, const char *path)
 	return path + n + strspn(path + n, "/");
 }
 
-/* What is kept of it for the statistics at its end. */
+/* Bytes kept for the statistics at the file's end. */
 static uint64_t
 room_for_stats(const struct session *s, uint64_t max_bytes)
 {

@@ -25,7 +25,7 @@ struct session_buffer;
 
 typedef void (*file_flushed_fn)(struct session *s, bool success, void *arg);
 
-/* What a file tells its session, and wants of it. */
+/* Calls from a file to its session. */
 struct file_ops {
 	/* The output_path was created. */
 	void (*opened)(struct session *s);
@@ -57,14 +57,14 @@ bool file_writer_is_open(const struct file_writer *f);
 /* At the start of tracing: arms the write period. */
 void file_writer_start(struct file_writer *f);
 /*
- * The session ends, and its file does so in bounded time in every state: one
- * that takes nothing for ms fails (file_sink_hurry(); regular files have the
- * time of theirs).  Legal at any time, again with less.
+ * Bounds the end of the file: one that takes nothing for ms fails
+ * (file_sink_hurry(); regular files have a time of their own).  Legal in every
+ * state, again with less.
  */
 void file_writer_hurry(struct file_writer *f, uint32_t ms);
 /*
- * The same, and nobody cares for what is not in the file yet: when finishing
- * takes longer than ms in all, it fails (file_sink_last_call()).
+ * As above, and the file fails when finishing takes longer than ms in all
+ * (file_sink_last_call()): nobody wants what is not in it by then.
  */
 void file_writer_last_call(struct file_writer *f, uint32_t ms);
 /*

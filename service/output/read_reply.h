@@ -1,6 +1,6 @@
 /*
- * read_reply: one ReadBuffers: the session's packets as replies, one after
- * another, compressed where its config says so.
+ * read_reply: one ReadBuffers: the session's packets as a series of replies,
+ * compressed where its config says so.
  *
  * Compressing happens on a thread (service/sink/packer): until a batch is
  * through there may be no reply to give, and the loop goes on with others.

@@ -21,8 +21,8 @@
 #include "service/output/session_stats.h"
 
 /*
- * What filtering may take of one call: what is left of many packets can be so
- * little that the output never gets full.
+ * Time for filtering in one call: so little may be left of many packets that
+ * the output never gets full.
  */
 #define FILTER_TURN_NS 10000000ull
 
@@ -208,7 +208,7 @@ put(struct readback *r, struct packet_out *out, uint64_t *limit,
 		}
 		*limit -= size;
 	}
-	/* One that finds no memory is left out, and counted like a bad one. */
+	/* Without memory the packet is left out, and counted as invalid. */
 	if (!packet_out_put_whole(out, &slice))
 		r->s->invalid_packets++;
 	return true;
@@ -248,7 +248,7 @@ put_queue(struct readback *r, struct packet_out *out, uint64_t *limit,
 	return true;
 }
 
-/* One whose producers came without a relay has said no more than its name. */
+/* A machine whose producers come without a relay has only a name. */
 static void
 build_system_info(struct readback *r, const struct machine *m)
 {
@@ -285,7 +285,7 @@ put_system_infos(struct readback *r, struct packet_out *out, uint64_t *limit)
 	return true;
 }
 
-/* What this trace has not got yet of the past. */
+/* Clock snapshots of the past that this trace has not got yet. */
 static bool
 put_past_clocks(struct readback *r, struct packet_out *out, uint64_t *limit,
     struct seen_machine *m)
@@ -350,7 +350,7 @@ put_provenance(struct readback *r, struct packet_out *out, uint64_t *limit)
 	return true;
 }
 
-/* What stands before the data; safe to call again after a `false`. */
+/* The packets before the data.  Safe to call again after false. */
 static bool
 put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
@@ -409,7 +409,7 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 	    put_clocks(r, out, limit);
 }
 
-/* Dropped here: counted, and told by the next packet of its sequence. */
+/* Counts a packet as dropped; the next of its sequence will tell. */
 static void
 drop(struct readback *r, const struct tb_packet *p, uint32_t loss)
 {
@@ -418,7 +418,7 @@ drop(struct readback *r, const struct tb_packet *p, uint32_t loss)
 	    p->loss | loss | TB_LOSS_PRESENT);
 }
 
-/* What the filter leaves of a packet.  False: the limit was hit. */
+/* Puts what the filter leaves of a packet.  False: the limit was hit. */
 static bool
 put_filtered(struct readback *r, struct packet_out *out, uint64_t *limit,
     const struct tb_packet *p, const struct packet_parts *parts)
@@ -436,7 +436,7 @@ put_filtered(struct readback *r, struct packet_out *out, uint64_t *limit,
 	return true;
 }
 
-/* One packet from a buffer into out.  False: the limit was hit. */
+/* Puts a packet of a buffer.  False: the limit was hit. */
 static bool
 put_packet(struct readback *r, struct packet_out *out, uint64_t *limit,
     const struct tb_packet *p)
@@ -485,7 +485,7 @@ next_buffer(struct readback *r)
 	trace_buffer_begin_read(r->s->buffers[r->buffer].tb);
 }
 
-/* What follows when all was read; safe to call again after a `false`. */
+/* The packets behind the data.  Safe to call again after false. */
 static bool
 put_suffix(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
@@ -568,6 +568,6 @@ readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
 		return READBACK_FULL;
 	if (nothing_waits(s))
 		sequence_map_sweep(s->sequences);
-	/* Something of the service's own did not fit. */
+	/* One of the service's own packets did not fit. */
 	return limit != NULL && *limit == 0 ? READBACK_LIMIT : READBACK_DONE;
 }

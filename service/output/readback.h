@@ -1,7 +1,7 @@
 /*
- * readback: the order in which a session's trace leaves it (behaviour.md,
- * "What the service writes into a trace"): what the service has to say, then
- * the packets of the buffers, then the statistics when all were read.
+ * readback: the order in which a session's trace leaves it (behaviour.md, "What
+ * the service writes into a trace"): the service's own packets, then those of
+ * the buffers, then the statistics when all were read.
  *
  * One per session; the same for files and for ReadBuffers.  Buffers take turns
  * whenever an output is full, so that one that fills as fast as it is read
@@ -22,13 +22,13 @@ struct readback;
 struct session;
 
 enum readback_result {
-	READBACK_FULL,  /* no room, or a turn's time is over; there may be more */
+	READBACK_FULL,  /* out has no room, or the turn's time is over */
 	READBACK_DONE,  /* everything readable now was read */
-	READBACK_LIMIT, /* a packet would have passed the limit; it is gone */
+	READBACK_LIMIT, /* a packet would have passed the limit, and is gone */
 };
 
 struct readback *readback_new(struct session *s) MUST_CHECK;
-/* For a clone: knows the same remote machines, has said nothing yet. */
+/* For a clone: with the same remote machines, and nothing written yet. */
 struct readback *readback_new_clone(struct session *s,
     const struct readback *from) MUST_CHECK;
 void readback_free(struct readback *r);
@@ -43,8 +43,8 @@ enum readback_result readback_fill(struct readback *r, struct packet_out *out,
     uint64_t *limit) MUST_CHECK;
 
 /*
- * Puts TraceStats, short ones where they have to be, or nothing where not even
- * those fit into so many bytes.  Only while out has room.
+ * Puts TraceStats of at most `most` bytes: short ones if need be, or nothing.
+ * Only while out has room.
  */
 void readback_put_stats(struct readback *r, struct packet_out *out,
     uint64_t most);
@@ -53,12 +53,12 @@ void readback_put_stats(struct readback *r, struct packet_out *out,
 void readback_want_stats(struct readback *r);
 /* The next pass begins with a synchronization marker. */
 void readback_want_marker(struct readback *r);
-/* The session has data of this remote machine: say what it is. */
+/* The session has data of this remote machine: the trace will introduce it. */
 void readback_saw_machine(struct readback *r, struct machine *m);
-/* The i-th of them, in the order in which they came; NULL: no more. */
+/* The i-th remote machine, in the order in which they came; NULL: no more. */
 const struct machine *readback_machine(const struct readback *r, size_t i);
 bool readback_has_machine(const struct readback *r, const struct machine *m);
-/* Whether the service has something to say, apart from the buffers. */
+/* Whether the service has packets of its own to write. */
 bool readback_has_news(const struct readback *r);
 
 #endif /* SERVICE_OUTPUT_READBACK_H */

@@ -75,7 +75,7 @@ encode_packet(struct session *s, struct packet_stats *st, struct pb_writer *w)
 	free(writers);
 }
 
-/* What has room nearly everywhere: no writers, and relays' losses by machine. */
+/* The short form: no writers, and losses by machine. */
 static void
 encode_short_packet(struct session *s, struct packet_stats *st,
     struct pb_writer *w)

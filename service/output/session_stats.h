@@ -12,8 +12,8 @@ struct session;
 /* Appends the TraceStats packet (body of a TracePacket). */
 void session_stats_packet(struct session *s, struct pb_writer *w);
 /*
- * The same into an empty writer; where it would be longer than most bytes,
- * without what may be long.  That is then as short as it gets.
+ * As above into an empty writer; the short form where it would be longer than
+ * most bytes.  Even that may be longer.
  */
 void session_stats_packet_within(struct session *s, struct pb_writer *w,
     size_t most);

@@ -180,10 +180,10 @@ mark_left_out(const struct flush *f)
 
 	TAILQ_FOREACH(i, &f->session->instances, of_session) {
 		if (is_late_by_link(f, i->producer))
-			link_loss_unknown(i, LINK_LOSS_OF_CUT);
+			losses_unknown(i, LINK_LOSS_OF_CUT);
 		else if (is_unanswered_by(f, i->producer) &&
 		    quota_is_held(i->producer))
-			link_loss_unknown(i, LINK_LOSS_OF_QUOTA);
+			losses_unknown(i, LINK_LOSS_OF_QUOTA);
 	}
 }
 

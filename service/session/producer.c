@@ -296,7 +296,7 @@ producer_finish(struct producer *p)
 	s->n_producers--;
 	writers_free(p);
 	quota_producer_gone(p);
-	link_losses_free(p);
+	losses_free(p);
 	arrival_watch_free(p->arrivals);
 	shm_free(p->shm);
 	p->machine->n_producers--;

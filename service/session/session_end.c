@@ -228,7 +228,7 @@ stop_timeout_cb(void *arg)
 	TAILQ_FOREACH(i, &s->instances, of_session) {
 		n += i->state == INSTANCE_STOPPING;
 		if (i->state == INSTANCE_STOPPING && i->producer->state == PRODUCER_CUT)
-			link_loss_unknown(i, LINK_LOSS_OF_CUT);
+			losses_unknown(i, LINK_LOSS_OF_CUT);
 		instance_give_up(i);
 	}
 	s->holds_end = false;
