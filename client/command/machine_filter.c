@@ -2,15 +2,9 @@
 
 #include <stdio.h>
 
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
-
-/* Field numbers (reference wire-format.md). */
-enum {
-	TC_DATA_SOURCES = 2,
-	TC_TRACE_ALL_MACHINES = 43,
-	DS_MACHINE_NAME_FILTER = 4,
-};
 
 static bool
 has_filter(const struct pb_field *source)
@@ -21,7 +15,7 @@ has_filter(const struct pb_field *source)
 
 	pb_init(&r, source->data, source->len);
 	while (pb_next(&r, &f))
-		found |= f.number == DS_MACHINE_NAME_FILTER;
+		found |= f.number == TraceConfig_DataSource_machine_name_filter;
 	return found;
 }
 
@@ -36,11 +30,11 @@ said_already(const struct machine_filter *m, const uint8_t *config,
 
 	pb_init(&r, config, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == TC_TRACE_ALL_MACHINES && f.value != 0 &&
-		    !m->all)
+		if (f.number == TraceConfig_trace_all_machines &&
+		    f.value != 0 && !m->all)
 			what = "trace_all_machines";
-		else if (f.number == TC_DATA_SOURCES && f.wire == PB_BYTES &&
-		    has_filter(&f))
+		else if (f.number == TraceConfig_data_sources &&
+		    f.wire == PB_BYTES && has_filter(&f))
 			what = "machine_name_filter";
 	}
 	return what;
@@ -50,11 +44,12 @@ static void
 put_source(const struct machine_filter *m, const struct pb_field *f,
     struct pb_writer *out)
 {
-	size_t mark = pb_nest_begin(out, TC_DATA_SOURCES), i;
+	size_t mark = pb_nest_begin(out, TraceConfig_data_sources), i;
 
 	pb_put_raw(out, f->data, f->len);
 	for (i = 0; i < m->n_names; i++)
-		pb_put_string(out, DS_MACHINE_NAME_FILTER, m->names[i]);
+		pb_put_string(out, TraceConfig_DataSource_machine_name_filter,
+		    m->names[i]);
 	pb_nest_end(out, mark);
 }
 
@@ -75,13 +70,13 @@ machine_filter_put(const struct machine_filter *m, const uint8_t *config,
 	}
 	pb_init(&r, config, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == TC_DATA_SOURCES && f.wire == PB_BYTES)
+		if (f.number == TraceConfig_data_sources && f.wire == PB_BYTES)
 			put_source(m, &f, out);
-		else if (f.number != TC_TRACE_ALL_MACHINES)
+		else if (f.number != TraceConfig_trace_all_machines)
 			pb_put_raw(out, f.start, (size_t)(r.p - f.start));
 	}
 	if (m->all)
-		pb_put_uint(out, TC_TRACE_ALL_MACHINES, 1);
+		pb_put_uint(out, TraceConfig_trace_all_machines, 1);
 	if (!out->failed && !r.bad)
 		return 0;
 	snprintf(err, err_size, out->failed ? "out of memory" :

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "client/inspect/clock_uses.h"
 #include "client/inspect/session_log.h"
 #include "client/inspect/trace_clocks.h"
@@ -82,7 +83,8 @@ inner_cb(void *arg, const uint8_t *data, size_t len)
 
 	/* Nobody looks into what is compressed twice. */
 	if (packet_facts_read(&f, &i->types, data, len) &&
-	    f.type != PACKET_TYPE_COMPRESSED && f.type != PACKET_TYPE_ZSTD) {
+	    f.type != TracePacket_compressed_packets &&
+	    f.type != TracePacket_zstd_compressed_packets) {
 		take(i, &f, bytes);
 		return;
 	}
@@ -118,7 +120,8 @@ packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes,
 
 	if (!packet_facts_read(&f, &i->types, data, len))
 		return false;
-	if (f.type == PACKET_TYPE_COMPRESSED || f.type == PACKET_TYPE_ZSTD)
+	if (f.type == TracePacket_compressed_packets ||
+	    f.type == TracePacket_zstd_compressed_packets)
 		expand(i, data, len, bytes, offset);
 	else
 		take(i, &f, bytes);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "client/inspect/clock_name.h"
 #include "client/inspect/packet_filter.h"
 #include "client/inspect/trace_clocks.h"
@@ -77,7 +78,7 @@ learn_name(struct packet_show *p, const struct packet_facts *f)
 	struct pb_reader r;
 	struct pb_field e;
 
-	if (f->type != PACKET_TYPE_SYSTEM_INFO || f->payload.wire != PB_BYTES)
+	if (f->type != TracePacket_system_info || f->payload.wire != PB_BYTES)
 		return;
 	pb_init(&r, f->payload.data, f->payload.len);
 	while (pb_next(&r, &e)) {

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "protos/fields.h"
 #include "client/inspect/trace_clocks_internal.h"
 #include "transport/wire/pb_reader.h"
 
@@ -55,20 +56,23 @@ clock_messages_read(const uint8_t *data, size_t len, struct clock_message *out,
 
 	pb_init(&rs, data, len);
 	while (pb_next(&rs, &c)) {
-		if (c.number == 2 && c.wire == PB_VARINT && c.value != 0)
+		if (c.number == ClockSnapshot_primary_trace_clock &&
+		    c.wire == PB_VARINT && c.value != 0)
 			*primary = (uint32_t)c.value;
-		if (c.number != 1 || c.wire != PB_BYTES)
+		if (c.number != ClockSnapshot_clocks || c.wire != PB_BYTES)
 			continue;
 		m = (struct clock_message){ .unit_ns = 1 };
 		pb_init(&rc, c.data, c.len);
 		while (pb_next(&rc, &f)) {
-			if (f.number == 1)
+			if (f.number == ClockSnapshot_Clock_clock_id)
 				m.id = (uint32_t)f.value;
-			else if (f.number == 2)
+			else if (f.number == ClockSnapshot_Clock_timestamp)
 				m.timestamp = f.value;
-			else if (f.number == 3)
+			else if (f.number == ClockSnapshot_Clock_is_incremental)
 				m.incremental = f.value != 0;
-			else if (f.number == 4 && f.value != 0)
+			else if (f.number ==
+			    ClockSnapshot_Clock_unit_multiplier_ns &&
+			    f.value != 0)
 				m.unit_ns = f.value;
 		}
 		if (n < max)
@@ -213,9 +217,10 @@ read_round(struct sync *s, const struct pb_field *synced)
 	while (pb_next(&r, &f)) {
 		if (f.wire != PB_BYTES)
 			continue;
-		if (f.number == 2 && take_client(s, &round, &f) != 0)
+		if (f.number == SyncedClocks_client_clocks &&
+		    take_client(s, &round, &f) != 0)
 			return -1;
-		if (f.number == 3)
+		if (f.number == SyncedClocks_host_clocks)
 			take_host(&round, &f);
 	}
 	take_round(s, &round);
@@ -233,8 +238,8 @@ remote_sync_take(struct clock_graph *g, uint32_t machine, const uint8_t *data,
 
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == 1 && f.wire == PB_BYTES &&
-		    read_round(&s, &f) != 0)
+		if (f.number == RemoteClockSync_synced_clocks &&
+		    f.wire == PB_BYTES && read_round(&s, &f) != 0)
 			return -1;
 	}
 	for (d = s.distances; d < s.distances + s.n; d++) {

@@ -4,15 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "client/trace/packet_facts.h"
 #include "protos/system_info.pb-c.h"
 #include "protos/trace_config.pb-c.h"
 #include "transport/wire/pb_reader.h"
-
-enum clock_snapshot_field { SNAPSHOT_PRIMARY = 2 };
-enum uuid_field { UUID_MSB = 1, UUID_LSB = 2 };
-enum slow_field { SLOW_SOURCE = 1, SLOW_PRODUCER = 1, SLOW_NAME = 2 };
-enum trigger_field { TRIGGER_NAME = 1, TRIGGER_PRODUCER = 2, TRIGGER_UID = 3 };
 
 void
 session_log_done(struct session_log *l)
@@ -56,9 +52,9 @@ take_uuid(struct session_log *l, const struct pb_field *uuid)
 
 	pb_init(&r, uuid->data, uuid->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == UUID_MSB)
+		if (f.number == TraceUuid_msb)
 			msb = f.value;
-		else if (f.number == UUID_LSB)
+		else if (f.number == TraceUuid_lsb)
 			lsb = f.value;
 	}
 	if (!l->has_uuid) {
@@ -78,7 +74,8 @@ take_primary_clock(struct session_log *l, const struct pb_field *snapshot)
 
 	pb_init(&r, snapshot->data, snapshot->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == SNAPSHOT_PRIMARY && f.wire == PB_VARINT)
+		if (f.number == ClockSnapshot_primary_trace_clock &&
+		    f.wire == PB_VARINT)
 			l->primary_clock = (uint32_t)f.value;
 	}
 }
@@ -109,9 +106,9 @@ take_slow_source(struct session_log *l, const struct pb_field *source,
 
 	pb_init(&r, source->data, source->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == SLOW_PRODUCER)
+		if (f.number == DataSources_DataSource_producer_name)
 			copy_name(one.producer, &f);
-		else if (f.number == SLOW_NAME)
+		else if (f.number == DataSources_DataSource_data_source_name)
 			copy_name(one.data_source, &f);
 	}
 	for (i = 0; i < l->n_slow; i++) {
@@ -145,7 +142,7 @@ take_slow(struct session_log *l, const struct pb_field *sources,
 		return;
 	pb_init(&r, sources->data, sources->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == SLOW_SOURCE && f.wire == PB_BYTES)
+		if (f.number == DataSources_data_source && f.wire == PB_BYTES)
 			take_slow_source(l, &f, event);
 	}
 }
@@ -199,14 +196,14 @@ take_trigger(struct session_log *l, const struct packet_facts *f)
 	struct pb_field e;
 	size_t i;
 
-	one.clone = f->type == PACKET_TYPE_CLONE_TRIGGER;
+	one.clone = f->type == TracePacket_clone_snapshot_trigger;
 	pb_init(&r, f->payload.data, f->payload.len);
 	while (pb_next(&r, &e)) {
-		if (e.number == TRIGGER_NAME)
+		if (e.number == Trigger_trigger_name)
 			copy_name(one.name, &e);
-		else if (e.number == TRIGGER_PRODUCER)
+		else if (e.number == Trigger_producer_name)
 			copy_name(one.producer, &e);
-		else if (e.number == TRIGGER_UID)
+		else if (e.number == Trigger_trusted_producer_uid)
 			one.uid = (int32_t)e.value;
 	}
 	for (i = 0; i < l->n_triggers; i++) {
@@ -309,23 +306,23 @@ session_log_take(struct session_log *l, const struct packet_facts *f)
 	    f->payload.wire != PB_BYTES)
 		return;
 	switch (f->type) {
-	case PACKET_TYPE_TRACE_CONFIG:
+	case TracePacket_trace_config:
 		take_config(l, &f->payload);
 		break;
-	case PACKET_TYPE_TRACE_UUID:
+	case TracePacket_trace_uuid:
 		take_uuid(l, &f->payload);
 		break;
-	case PACKET_TYPE_CLOCK_SNAPSHOT:
+	case TracePacket_clock_snapshot:
 		take_primary_clock(l, &f->payload);
 		break;
-	case PACKET_TYPE_SERVICE_EVENT:
+	case TracePacket_service_event:
 		take_event(l, f);
 		break;
-	case PACKET_TYPE_TRIGGER:
-	case PACKET_TYPE_CLONE_TRIGGER:
+	case TracePacket_trigger:
+	case TracePacket_clone_snapshot_trigger:
 		take_trigger(l, f);
 		break;
-	case PACKET_TYPE_SYSTEM_INFO:
+	case TracePacket_system_info:
 		take_system_info(l, f);
 		break;
 	default:

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protos/fields.h"
 #include "transport/base/compiler.h"
 
 struct Perfetto__Protos__TraceConfig;
@@ -23,19 +24,19 @@ struct packet_facts;
 /* Longer names are cut. */
 #define SESSION_LOG_NAME 96
 
-/* TracingServiceEvent, by field number. */
+/* The kinds of TracingServiceEvent. */
 enum session_event {
-	SESSION_SOURCES_STARTED = 1,
-	SESSION_STARTED = 2,
-	SESSION_FLUSHED = 3,
-	SESSION_READ = 4,
-	SESSION_DISABLED = 5,
-	SESSION_SEIZED = 6,
-	SESSION_SLOW_START = 7,
-	SESSION_SLOW_FLUSH = 8,
-	SESSION_FLUSH_STARTED = 9,
-	SESSION_CLONE_STARTED = 10,
-	SESSION_BUFFER_CLONED = 11,
+	SESSION_SOURCES_STARTED = TracingServiceEvent_all_data_sources_started,
+	SESSION_STARTED = TracingServiceEvent_tracing_started,
+	SESSION_FLUSHED = TracingServiceEvent_all_data_sources_flushed,
+	SESSION_READ = TracingServiceEvent_read_tracing_buffers_completed,
+	SESSION_DISABLED = TracingServiceEvent_tracing_disabled,
+	SESSION_SEIZED = TracingServiceEvent_seized_for_bugreport,
+	SESSION_SLOW_START = TracingServiceEvent_slow_starting_data_sources,
+	SESSION_SLOW_FLUSH = TracingServiceEvent_last_flush_slow_data_sources,
+	SESSION_FLUSH_STARTED = TracingServiceEvent_flush_started,
+	SESSION_CLONE_STARTED = TracingServiceEvent_clone_started,
+	SESSION_BUFFER_CLONED = TracingServiceEvent_buffer_cloned,
 	SESSION_EVENTS
 };
 

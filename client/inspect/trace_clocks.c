@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "client/inspect/trace_clocks_internal.h"
 #include "client/trace/packet_facts.h"
 #include "transport/wire/pb_reader.h"
@@ -425,10 +426,10 @@ trace_clocks_take(struct trace_clocks *c, const struct packet_facts *f,
 	c->has_snapshot = false;
 	if (take_state(c, f) != 0)
 		return -1;
-	if (f->type == PACKET_TYPE_CLOCK_SNAPSHOT && bytes &&
+	if (f->type == TracePacket_clock_snapshot && bytes &&
 	    take_snapshot(c, f) != 0)
 		return -1;
-	if (f->type == PACKET_TYPE_REMOTE_CLOCK_SYNC && bytes) {
+	if (f->type == TracePacket_remote_clock_sync && bytes) {
 		if (f->machine_id == 0)
 			c->bad++;
 		else if (remote_sync_take(c->graph, f->machine_id,

@@ -5,13 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "client/inspect/trace_window.h"
 #include "client/trace/packet_splitter.h"
 #include "transport/base/human_numbers.h"
 #include "transport/wire/pb_reader.h"
-
-/* Fields of TracePacket that every packet in a file has one of. */
-enum { F_SEQUENCE_ID = 10, F_COMPRESSED = 50, F_ZSTD = 133 };
 
 struct scan {
 	struct trace_scan *out;
@@ -51,7 +49,7 @@ look(struct scan *s, size_t *header, size_t *total, struct trace_damage *d)
 	*d = (struct trace_damage){ .offset = s->w->offset, .byte = p[0],
 		.kind = TRACE_DAMAGE_NO_PACKET };
 	cut = packet_splitter_look(p, len, header, total);
-	if (cut == TRACE_CUT_BAD && p[0] == (1 << 3 | PB_BYTES))
+	if (cut == TRACE_CUT_BAD && p[0] == PB_TAG(Trace_packet, PB_BYTES))
 		d->kind = TRACE_DAMAGE_TOO_LONG;
 	if (cut == TRACE_CUT_BAD)
 		return NEXT_DAMAGE;
@@ -84,9 +82,11 @@ plausible(struct scan *s, const uint8_t *data, size_t len)
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f)) {
 		s->work++;
-		if (f.number == F_SEQUENCE_ID && f.wire == PB_VARINT)
+		if (f.number == TracePacket_trusted_packet_sequence_id &&
+		    f.wire == PB_VARINT)
 			known = true;
-		else if ((f.number == F_COMPRESSED || f.number == F_ZSTD) &&
+		else if ((f.number == TracePacket_compressed_packets ||
+		    f.number == TracePacket_zstd_compressed_packets) &&
 		    f.wire == PB_BYTES && f.start == data)
 			known = true;
 	}
@@ -171,7 +171,7 @@ search(struct scan *s, bool *zeros)
 		if ((p = here(s, &len), len) == 0)
 			return 0;
 		at = s->work < TRACE_SCAN_MAX_WORK ?
-		    memchr(p, 1 << 3 | PB_BYTES, len) : NULL;
+		    memchr(p, PB_TAG(Trace_packet, PB_BYTES), len) : NULL;
 		skip = at == NULL ? len : (size_t)(at - p);
 		*zeros = *zeros && all_zero(p, skip);
 		if (skip == 0) {

@@ -2,16 +2,9 @@
 
 #include <stdlib.h>
 
+#include "protos/fields.h"
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_writer.h"
-
-/* CommitDataRequest, ChunksToMove */
-#define FIELD_CHUNKS_TO_MOVE   1
-#define FIELD_FLUSH_REQUEST_ID 3
-#define FIELD_PAGE             1
-#define FIELD_CHUNK            2
-#define FIELD_TARGET_BUFFER    3
-#define FIELD_DATA             4
 
 /* Tags and numbers of one ChunksToMove around its data. */
 #define ENTRY_OVERHEAD 40u
@@ -89,14 +82,14 @@ put_entry(struct commit_batch *b, const struct entry *e)
 	struct shm_chunk c;
 	size_t mark;
 
-	mark = pb_nest_begin(&b->w, FIELD_CHUNKS_TO_MOVE);
-	pb_put_uint(&b->w, FIELD_PAGE, e->page);
-	pb_put_uint(&b->w, FIELD_CHUNK, e->index);
-	pb_put_uint(&b->w, FIELD_TARGET_BUFFER, e->buffer);
+	mark = pb_nest_begin(&b->w, CommitDataRequest_chunks_to_move);
+	pb_put_uint(&b->w, ChunksToMove_page, e->page);
+	pb_put_uint(&b->w, ChunksToMove_chunk, e->index);
+	pb_put_uint(&b->w, ChunksToMove_target_buffer, e->buffer);
 	/* Our own memory: a complete chunk can always be taken. */
 	if (b->emulated &&
 	    shm_take(b->shm, e->page, e->index, &c) == SHM_TAKEN) {
-		pb_put_bytes(&b->w, FIELD_DATA,
+		pb_put_bytes(&b->w, ChunksToMove_data,
 		    c.payload - SHM_CHUNK_HEADER_BYTES,
 		    SHM_CHUNK_HEADER_BYTES + e->used);
 		shm_release(b->shm, e->page, e->index);
@@ -133,7 +126,7 @@ send_some(struct commit_batch *b, uint64_t flush_request_id)
 	if (b->first == b->n) {
 		b->first = b->n = 0;
 		if (flush_request_id != 0)
-			pb_put_uint(&b->w, FIELD_FLUSH_REQUEST_ID,
+			pb_put_uint(&b->w, CommitDataRequest_flush_request_id,
 			    flush_request_id);
 	}
 	send_request(b);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "client/library/consumer_reply.h"
 #include "client/trace/slice_joiner.h"
 #include "protos/service_state.pb-c.h"
@@ -243,7 +244,7 @@ consumer_enable_tracing(struct consumer *c, const uint8_t *config, size_t len,
 	if ((k = call_new(c, CALL_ENABLE, NULL)) == NULL)
 		return;
 	pb_writer_init(&w);
-	pb_put_bytes(&w, 1, config, len); /* trace_config */
+	pb_put_bytes(&w, EnableTracingRequest_trace_config, config, len);
 	invoke(k, "EnableTracing", &w, fd);
 	pb_writer_done(&w);
 }
@@ -257,7 +258,7 @@ consumer_watch_tracing(struct consumer *c)
 	if ((k = call_new(c, CALL_ENABLE, NULL)) == NULL)
 		return;
 	pb_writer_init(&w);
-	pb_put_uint(&w, 2, 1); /* attach_notification_only */
+	pb_put_uint(&w, EnableTracingRequest_attach_notification_only, 1);
 	invoke(k, "EnableTracing", &w, -1);
 	pb_writer_done(&w);
 }
@@ -287,8 +288,8 @@ consumer_flush(struct consumer *c, uint32_t timeout_ms, uint64_t flags,
 	struct pb_writer w;
 
 	pb_writer_init(&w);
-	pb_put_uint(&w, 1, timeout_ms);
-	pb_put_uint(&w, 2, flags);
+	pb_put_uint(&w, FlushRequest_timeout_ms, timeout_ms);
+	pb_put_uint(&w, FlushRequest_flags, flags);
 	simple_call(c, "Flush", &w, fn, arg);
 	pb_writer_done(&w);
 }
@@ -348,7 +349,7 @@ consumer_query_service_state(struct consumer *c, bool sessions_only,
 		return;
 	k->fn.state = fn;
 	pb_writer_init(&w);
-	pb_put_uint(&w, 1, sessions_only);
+	pb_put_uint(&w, QueryServiceStateRequest_sessions_only, sessions_only);
 	invoke(k, "QueryServiceState", &w, -1);
 	pb_writer_done(&w);
 }
@@ -377,19 +378,21 @@ consumer_observe_events(struct consumer *c, uint32_t mask)
 	pb_writer_init(&w);
 	for (bit = 1; bit != 0 && bit <= mask; bit <<= 1) {
 		if ((mask & bit) != 0)
-			pb_put_uint(&w, 1, bit);
+			pb_put_uint(&w, ObserveEventsRequest_events_to_observe,
+			    bit);
 	}
 	invoke(k, "ObserveEvents", &w, -1);
 	pb_writer_done(&w);
 }
 
+/* Detach or Attach: their arguments have the same field. */
 static void
 keyed_call(struct consumer_call *k, const char *method, const char *key)
 {
 	struct pb_writer w;
 
 	pb_writer_init(&w);
-	pb_put_string(&w, 1, key);
+	pb_put_string(&w, AttachRequest_key, key);
 	invoke(k, method, &w, -1);
 	pb_writer_done(&w);
 }
@@ -423,12 +426,18 @@ put_hit(struct pb_writer *w,
     const Perfetto__Protos__ObservableEvents__CloneTriggerHit *hit)
 {
 	if (hit->trigger_name != NULL)
-		pb_put_string(w, 5, hit->trigger_name);
+		pb_put_string(w, CloneSessionRequest_clone_trigger_name,
+		    hit->trigger_name);
 	if (hit->producer_name != NULL)
-		pb_put_string(w, 6, hit->producer_name);
-	pb_put_int(w, 7, (int32_t)hit->producer_uid);
-	pb_put_uint(w, 8, hit->boot_time_ns);
-	pb_put_uint(w, 9, hit->trigger_delay_ms);
+		pb_put_string(w,
+		    CloneSessionRequest_clone_trigger_producer_name,
+		    hit->producer_name);
+	pb_put_int(w, CloneSessionRequest_clone_trigger_trusted_producer_uid,
+	    (int32_t)hit->producer_uid);
+	pb_put_uint(w, CloneSessionRequest_clone_trigger_boot_time_ns,
+	    hit->boot_time_ns);
+	pb_put_uint(w, CloneSessionRequest_clone_trigger_delay_ms,
+	    hit->trigger_delay_ms);
 }
 
 void
@@ -443,13 +452,15 @@ consumer_clone_session(struct consumer *c, const struct consumer_clone *which,
 	k->fn.clone = fn;
 	pb_writer_init(&w);
 	if (which->name != NULL)
-		pb_put_string(&w, 4, which->name);
+		pb_put_string(&w, CloneSessionRequest_unique_session_name,
+		    which->name);
 	else
-		pb_put_uint(&w, 1, which->session_id);
+		pb_put_uint(&w, CloneSessionRequest_session_id,
+		    which->session_id);
 	if (which->skip_trace_filter)
-		pb_put_uint(&w, 2, 1);
+		pb_put_uint(&w, CloneSessionRequest_skip_trace_filter, 1);
 	if (which->for_bugreport)
-		pb_put_uint(&w, 3, 1);
+		pb_put_uint(&w, CloneSessionRequest_for_bugreport, 1);
 	if (which->hit != NULL)
 		put_hit(&w, which->hit);
 	invoke(k, "CloneSession", &w, which->fd);

@@ -4,12 +4,10 @@
 #include <string.h>
 
 #include "protos/consumer_port.pb-c.h"
+#include "protos/fields.h"
 #include "protos/service_state.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
 #include "transport/wire/pb_reader.h"
-
-/* EnableTracingResponse */
-enum { ENABLE_ERROR = 3, ENABLE_WARNINGS = 1001 };
 
 static void
 warn(struct consumer *c, const struct pb_field *f)
@@ -34,9 +32,9 @@ enable_reply(struct consumer *c, const uint8_t *msg, size_t len)
 	while (pb_next(&r, &f)) {
 		if (f.wire != PB_BYTES || f.len == 0)
 			continue;
-		if (f.number == ENABLE_WARNINGS) {
+		if (f.number == EnableTracingResponse_warnings) {
 			warn(c, &f);
-		} else if (f.number == ENABLE_ERROR) {
+		} else if (f.number == EnableTracingResponse_error) {
 			free(error);
 			error = strndup((const char *)f.data, f.len);
 		}
@@ -114,7 +112,8 @@ raw_state_reply(struct consumer_call *k, const uint8_t *msg, size_t len,
 
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f)) {
-		if (f.number != 1 || f.wire != PB_BYTES)
+		if (f.number != QueryServiceStateResponse_service_state ||
+		    f.wire != PB_BYTES)
 			continue;
 		if (k->parts.len + f.len <= CONSUMER_MAX_STATE)
 			pb_put_raw(&k->parts, f.data, f.len);
@@ -154,7 +153,8 @@ attach_reply(const struct consumer_call *k, const uint8_t *msg, size_t len)
 
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == 1 && f.wire == PB_BYTES) {
+		if (f.number == AttachResponse_trace_config &&
+		    f.wire == PB_BYTES) {
 			config = f.data;
 			config_len = f.len;
 		}

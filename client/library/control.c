@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "protos/control.pb-c.h"
+#include "protos/fields.h"
 #include "transport/base/log.h"
 #include "transport/connect/dial.h"
 #include "transport/loop/loop.h"
@@ -441,11 +442,12 @@ control_query_sessions(struct control *c, const struct control_sessions *which,
 
 	k->fn.sessions = fn;
 	if (which->id != 0)
-		pb_put_uint(&k->args, 1, which->id);
+		pb_put_uint(&k->args, QuerySessionsRequest_id, which->id);
 	if (which->name != NULL)
-		pb_put_string(&k->args, 2, which->name);
+		pb_put_string(&k->args,
+		    QuerySessionsRequest_unique_session_name, which->name);
 	if (which->with_stats)
-		pb_put_uint(&k->args, 3, 1);
+		pb_put_uint(&k->args, QuerySessionsRequest_with_stats, 1);
 	ask(k);
 }
 
@@ -462,10 +464,10 @@ control_command(struct control *c, const struct control_order *o,
 	    arg);
 
 	k->fn.done = fn;
-	pb_put_uint(&k->args, 1, o->id);
+	pb_put_uint(&k->args, SessionCommand_id, o->id);
 	if (o->timeout_ms != 0)
-		pb_put_uint(&k->args, 3, o->timeout_ms);
+		pb_put_uint(&k->args, SessionCommand_timeout_ms, o->timeout_ms);
 	if (o->discard)
-		pb_put_uint(&k->args, 4, 1);
+		pb_put_uint(&k->args, SessionCommand_discard, 1);
 	ask(k);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "client/library/commit_batch.h"
 #include "client/library/producer_internal.h"
 #include "transport/base/log.h"
@@ -99,7 +100,8 @@ void
 producer_tell_id(struct producer *p, const char *method, uint64_t id)
 {
 	pb_writer_reset(&p->scratch);
-	pb_put_uint(&p->scratch, 1, id);
+	pb_put_uint(&p->scratch, NotifyDataSourceStartedRequest_data_source_id,
+	    id);
 	producer_tell(p, method);
 }
 
@@ -145,7 +147,8 @@ registered_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 		is_ready(p);
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f))
-		if (f.number == 1 && f.wire == PB_BYTES && f.len > 0)
+		if (f.number == RegisterDataSourceResponse_error &&
+		    f.wire == PB_BYTES && f.len > 0)
 			log_warn("the service refused a data source: %s",
 			    log_escape(text, sizeof(text),
 			    (const char *)f.data, f.len));
@@ -154,13 +157,14 @@ registered_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 static void
 put_descriptor(struct pb_writer *w, const struct producer_source *src)
 {
-	pb_put_string(w, 1, src->name);
-	pb_put_uint(w, 2, 1); /* will_notify_on_stop */
-	pb_put_uint(w, 3, 1); /* will_notify_on_start */
+	pb_put_string(w, DataSourceDescriptor_name, src->name);
+	pb_put_uint(w, DataSourceDescriptor_will_notify_on_stop, 1);
+	pb_put_uint(w, DataSourceDescriptor_will_notify_on_start, 1);
 	if (src->handles_incremental_state_clear)
-		pb_put_uint(w, 4, 1);
+		pb_put_uint(w,
+		    DataSourceDescriptor_handles_incremental_state_clear, 1);
 	if (src->no_flush)
-		pb_put_uint(w, 9, 1);
+		pb_put_uint(w, DataSourceDescriptor_no_flush, 1);
 }
 
 static void
@@ -169,7 +173,8 @@ register_source(struct producer *p, const struct producer_source *src)
 	size_t mark;
 
 	pb_writer_reset(&p->scratch);
-	mark = pb_nest_begin(&p->scratch, 1);
+	mark = pb_nest_begin(&p->scratch,
+	    RegisterDataSourceRequest_data_source_descriptor);
 	put_descriptor(&p->scratch, src);
 	pb_nest_end(&p->scratch, mark);
 	if (!p->scratch.failed)
@@ -195,7 +200,8 @@ initialized_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 	p->emulated = false;
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f))
-		if (f.number == 3 && f.wire == PB_VARINT)
+		if (f.number == InitializeConnectionResponse_use_shmem_emulation
+		    && f.wire == PB_VARINT)
 			p->emulated = f.value != 0;
 	p->ready = true;
 	producer_machine_begin(p);
@@ -213,11 +219,17 @@ ready_cb(struct rpc_client *c, void *arg)
 
 	pb_writer_reset(&p->scratch);
 	if (p->page_bytes != 0)
-		pb_put_uint(&p->scratch, 1, p->page_bytes);
+		pb_put_uint(&p->scratch,
+		    InitializeConnectionRequest_shared_memory_page_size_hint_bytes,
+		    p->page_bytes);
 	if (p->shm_bytes != 0)
-		pb_put_uint(&p->scratch, 2, p->shm_bytes);
-	pb_put_string(&p->scratch, 3, p->name);
-	pb_put_string(&p->scratch, 8, "tributary " TRIBUTARY_VERSION);
+		pb_put_uint(&p->scratch,
+		    InitializeConnectionRequest_shared_memory_size_hint_bytes,
+		    p->shm_bytes);
+	pb_put_string(&p->scratch, InitializeConnectionRequest_producer_name,
+	    p->name);
+	pb_put_string(&p->scratch, InitializeConnectionRequest_sdk_version,
+	    "tributary " TRIBUTARY_VERSION);
 	rpc_invoke(c, "InitializeConnection", p->scratch.data, p->scratch.len,
 	    initialized_cb, p);
 	/* Without memory for the call above, it is over already. */
@@ -328,7 +340,8 @@ producer_activate_triggers(struct producer *p, const char *const *names,
 		return;
 	pb_writer_reset(&p->scratch);
 	for (i = 0; i < n; i++)
-		pb_put_string(&p->scratch, 1, names[i]);
+		pb_put_string(&p->scratch,
+		    ActivateTriggersRequest_trigger_names, names[i]);
 	producer_tell(p, "ActivateTriggers");
 }
 

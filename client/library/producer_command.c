@@ -4,27 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "client/library/commit_batch.h"
 #include "client/library/producer_internal.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_client.h"
 #include "transport/wire/pb_reader.h"
-
-/* GetAsyncCommandResponse */
-enum command {
-	CMD_START_DATA_SOURCE = 1,
-	CMD_STOP_DATA_SOURCE = 2,
-	CMD_SETUP_TRACING = 3,
-	CMD_FLUSH = 5,
-	CMD_SETUP_DATA_SOURCE = 6,
-	CMD_CLEAR_INCREMENTAL_STATE = 7,
-};
-
-/* DataSourceConfig */
-#define CONFIG_NAME          1
-#define CONFIG_TARGET_BUFFER 2
-#define CONFIG_SESSION_ID    4
 
 /* ---- commits ---- */
 
@@ -108,8 +94,8 @@ setup_tracing(struct producer *p, const uint8_t *msg, size_t len, int fd)
 	}
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f))
-		if (f.number == 1 && f.wire == PB_VARINT &&
-		    f.value <= SHM_PAGE_MAX / 1024)
+		if (f.number == SetupTracing_shared_buffer_page_size_kb &&
+		    f.wire == PB_VARINT && f.value <= SHM_PAGE_MAX / 1024)
 			page = (size_t)f.value * 1024;
 	if (p->emulated) {
 		shm_valid_sizes(p->shm_bytes, page, &size, &page);
@@ -150,9 +136,10 @@ read_setup(struct setup *s, const uint8_t *msg, size_t len)
 	memset(s, 0, sizeof(*s));
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == 1 && f.wire == PB_VARINT)
+		if (f.number == SetupDataSource_new_instance_id &&
+		    f.wire == PB_VARINT)
 			s->id = f.value;
-		if (f.number == 2 && f.wire == PB_BYTES) {
+		if (f.number == SetupDataSource_config && f.wire == PB_BYTES) {
 			s->config = f.data;
 			s->config_len = f.len;
 		}
@@ -161,13 +148,15 @@ read_setup(struct setup *s, const uint8_t *msg, size_t len)
 		return;
 	pb_init(&r, s->config, s->config_len);
 	while (pb_next(&r, &f)) {
-		if (f.number == CONFIG_NAME && f.wire == PB_BYTES) {
+		if (f.number == DataSourceConfig_name && f.wire == PB_BYTES) {
 			s->name = f.data;
 			s->name_len = f.len;
 		}
-		if (f.number == CONFIG_TARGET_BUFFER && f.wire == PB_VARINT)
+		if (f.number == DataSourceConfig_target_buffer &&
+		    f.wire == PB_VARINT)
 			s->buffer = (uint32_t)f.value;
-		if (f.number == CONFIG_SESSION_ID && f.wire == PB_VARINT)
+		if (f.number == DataSourceConfig_tracing_session_id &&
+		    f.wire == PB_VARINT)
 			s->session = f.value;
 	}
 }
@@ -217,7 +206,10 @@ start_data_source(struct producer *p, const struct setup *s)
 	producer_tell_id(p, "NotifyDataSourceStarted", s->id);
 }
 
-/* Calls fn for every instance named by repeated field 1, packed or not. */
+/*
+ * Calls fn for every instance that Flush or ClearIncrementalState names, packed
+ * or not.
+ */
 static void
 for_each_named(struct producer *p, const uint8_t *msg, size_t len,
     void (*fn)(struct producer_instance *i))
@@ -230,7 +222,7 @@ for_each_named(struct producer *p, const uint8_t *msg, size_t len,
 
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f)) {
-		if (f.number != 1)
+		if (f.number != Flush_data_source_ids)
 			continue;
 		if (f.wire == PB_VARINT &&
 		    (i = producer_instance_find(p, f.value)) != NULL)
@@ -272,14 +264,15 @@ flush(struct producer *p, const uint8_t *msg, size_t len)
 	for_each_named(p, msg, len, flush_one);
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f))
-		if (f.number == 2 && f.wire == PB_VARINT)
+		if (f.number == Flush_request_id && f.wire == PB_VARINT)
 			request_id = f.value;
 	if (p->batch != NULL) {
 		commit_batch_send_all(p->batch, request_id);
 		return;
 	}
 	pb_writer_reset(&p->scratch);
-	pb_put_uint(&p->scratch, 3, request_id);
+	pb_put_uint(&p->scratch, CommitDataRequest_flush_request_id,
+	    request_id);
 	producer_tell(p, "CommitData");
 }
 
@@ -292,7 +285,8 @@ stop_data_source(struct producer *p, const uint8_t *msg, size_t len)
 
 	pb_init(&r, msg, len);
 	while (pb_next(&r, &f)) {
-		if (f.number != 1 || f.wire != PB_VARINT)
+		if (f.number != StopDataSource_instance_id ||
+		    f.wire != PB_VARINT)
 			continue;
 		if ((i = producer_instance_find(p, f.value)) != NULL)
 			producer_instance_stop(i);
@@ -314,26 +308,26 @@ producer_command(struct producer *p, const uint8_t *msg, size_t len,
 		if (f.wire != PB_BYTES)
 			continue;
 		switch (f.number) {
-		case CMD_SETUP_TRACING:
+		case GetAsyncCommandResponse_setup_tracing:
 			if (!setup_tracing(p, f.data, f.len, fd))
 				return;
 			fd = -1;
 			break;
-		case CMD_SETUP_DATA_SOURCE:
+		case GetAsyncCommandResponse_setup_data_source:
 			read_setup(&s, f.data, f.len);
 			setup_data_source(p, &s);
 			break;
-		case CMD_START_DATA_SOURCE:
+		case GetAsyncCommandResponse_start_data_source:
 			read_setup(&s, f.data, f.len);
 			start_data_source(p, &s);
 			break;
-		case CMD_STOP_DATA_SOURCE:
+		case GetAsyncCommandResponse_stop_data_source:
 			stop_data_source(p, f.data, f.len);
 			break;
-		case CMD_FLUSH:
+		case GetAsyncCommandResponse_flush:
 			flush(p, f.data, f.len);
 			break;
-		case CMD_CLEAR_INCREMENTAL_STATE:
+		case GetAsyncCommandResponse_clear_incremental_state:
 			for_each_named(p, f.data, f.len, clear_one);
 			break;
 		default: /* a service newer than we are */

@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "client/library/producer.h"
 
 #include <stdlib.h>
@@ -70,8 +71,10 @@ producer_instance_writer(struct producer_instance *i,
 
 	/* Lets the service place the chunks that it scrapes. */
 	pb_writer_reset(&p->scratch);
-	pb_put_uint(&p->scratch, 1, id);
-	pb_put_uint(&p->scratch, 2, i->buffer);
+	pb_put_uint(&p->scratch, RegisterTraceWriterRequest_trace_writer_id,
+	    id);
+	pb_put_uint(&p->scratch, RegisterTraceWriterRequest_target_buffer,
+	    i->buffer);
 	producer_tell(p, "RegisterTraceWriter");
 	return w->writer;
 
@@ -94,7 +97,8 @@ free_writer(struct producer_instance *i, struct producer_writer *w)
 	if (!p->ready)
 		return;
 	pb_writer_reset(&p->scratch);
-	pb_put_uint(&p->scratch, 1, id);
+	pb_put_uint(&p->scratch, UnregisterTraceWriterRequest_trace_writer_id,
+	    id);
 	producer_tell(p, "UnregisterTraceWriter");
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "transport/clock/this_machine.h"
 #include "transport/connect/dial.h"
 #include "transport/loop/loop.h"
@@ -62,11 +63,13 @@ ready_cb(struct rpc_client *rpc, void *arg)
 	size_t i;
 
 	pb_writer_init(&w);
-	pb_put_string(&w, 3, TRIGGER_CALL_PRODUCER); /* producer_name */
+	pb_put_string(&w, InitializeConnectionRequest_producer_name,
+	    TRIGGER_CALL_PRODUCER);
 	rpc_invoke(rpc, "InitializeConnection", w.data, w.len, NULL, NULL);
 	pb_writer_reset(&w);
 	for (i = 0; i < t->n; i++)
-		pb_put_string(&w, 1, t->names[i]);
+		pb_put_string(&w, ActivateTriggersRequest_trigger_names,
+		    t->names[i]);
 	if (w.failed)
 		loop_defer(t->loop, &t->refused_call, refused_cb, t);
 	else

@@ -10,15 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* TracePacket */
-enum trace_packet_field {
-	TRACE_PACKET_PROCESS_TREE = 2,
-	TRACE_PACKET_SYS_STATS = 7,
-	TRACE_PACKET_TIMESTAMP = 8,
-	TRACE_PACKET_PROCESS_STATS = 9,
-	TRACE_PACKET_INCREMENTAL_STATE_CLEARED = 41,
-};
-
 struct probe_env {
 	const char *proc; /* "/proc" */
 	const char *sys;  /* "/sys" */

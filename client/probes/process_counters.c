@@ -2,31 +2,25 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "client/probes/process_stats_internal.h"
 #include "client/probes/scan.h"
 
-/* ProcessStats.Process; those of counters are in counter_fields */
-#define FIELD_OOM_SCORE_ADJ  10
-#define FIELD_FDS            15
-#define FIELD_RUNTIME_USER   21
-#define FIELD_RUNTIME_KERNEL 22
-#define FIELD_DMABUF_RSS     24
-
 static const uint8_t counter_fields[PROC_COUNTERS] = {
-	[PROC_VM_SIZE] = 2,
-	[PROC_VM_RSS] = 3,
-	[PROC_RSS_ANON] = 4,
-	[PROC_RSS_FILE] = 5,
-	[PROC_RSS_SHMEM] = 6,
-	[PROC_VM_SWAP] = 7,
-	[PROC_VM_LOCKED] = 8,
-	[PROC_VM_HWM] = 9,
-	[PROC_SMR_RSS] = 16,
-	[PROC_SMR_PSS] = 17,
-	[PROC_SMR_PSS_ANON] = 18,
-	[PROC_SMR_PSS_FILE] = 19,
-	[PROC_SMR_PSS_SHMEM] = 20,
-	[PROC_SMR_SWAP_PSS] = 23,
+	[PROC_VM_SIZE] = ProcessStats_Process_vm_size_kb,
+	[PROC_VM_RSS] = ProcessStats_Process_vm_rss_kb,
+	[PROC_RSS_ANON] = ProcessStats_Process_rss_anon_kb,
+	[PROC_RSS_FILE] = ProcessStats_Process_rss_file_kb,
+	[PROC_RSS_SHMEM] = ProcessStats_Process_rss_shmem_kb,
+	[PROC_VM_SWAP] = ProcessStats_Process_vm_swap_kb,
+	[PROC_VM_LOCKED] = ProcessStats_Process_vm_locked_kb,
+	[PROC_VM_HWM] = ProcessStats_Process_vm_hwm_kb,
+	[PROC_SMR_RSS] = ProcessStats_Process_smr_rss_kb,
+	[PROC_SMR_PSS] = ProcessStats_Process_smr_pss_kb,
+	[PROC_SMR_PSS_ANON] = ProcessStats_Process_smr_pss_anon_kb,
+	[PROC_SMR_PSS_FILE] = ProcessStats_Process_smr_pss_file_kb,
+	[PROC_SMR_PSS_SHMEM] = ProcessStats_Process_smr_pss_shmem_kb,
+	[PROC_SMR_SWAP_PSS] = ProcessStats_Process_smr_swap_pss_kb,
 };
 
 /* A link's target is whatever a file is called: any bytes, up to PATH_MAX. */
@@ -48,9 +42,9 @@ put_open_file(struct process_stats *s, struct process *p, DIR *d,
 		return;
 	proc_text_clean(target, (size_t)len);
 	w = process_packet_process(&s->packet, p->pid);
-	mark = pb_nest_begin(w, FIELD_FDS);
-	pb_put_uint(w, 1, fd);
-	pb_put_bytes(w, 2, target, (size_t)len);
+	mark = pb_nest_begin(w, ProcessStats_Process_fds);
+	pb_put_uint(w, FDInfo_fd, fd);
+	pb_put_bytes(w, FDInfo_path, target, (size_t)len);
 	pb_nest_end(w, mark);
 	process_packet_split(&s->packet);
 }
@@ -79,10 +73,12 @@ put_runtime(struct process_stats *s, struct process *p)
 		return;
 	if (!p->has_times || t.user != p->times.user)
 		pb_put_uint(process_packet_process(&s->packet, p->pid),
-		    FIELD_RUNTIME_USER, t.user * s->env->ns_per_tick);
+		    ProcessStats_Process_runtime_user_mode,
+		    t.user * s->env->ns_per_tick);
 	if (!p->has_times || t.kernel != p->times.kernel)
 		pb_put_uint(process_packet_process(&s->packet, p->pid),
-		    FIELD_RUNTIME_KERNEL, t.kernel * s->env->ns_per_tick);
+		    ProcessStats_Process_runtime_kernel_mode,
+		    t.kernel * s->env->ns_per_tick);
 	p->times = t;
 	p->has_times = true;
 }
@@ -103,7 +99,7 @@ put_dmabuf_rss(struct process_stats *s, struct process *p)
 	p->dmabuf_kb = bytes / 1024;
 	p->has_dmabuf = true;
 	pb_put_uint(process_packet_process(&s->packet, p->pid),
-	    FIELD_DMABUF_RSS, p->dmabuf_kb);
+	    ProcessStats_Process_dmabuf_rss_kb, p->dmabuf_kb);
 }
 
 static void
@@ -120,7 +116,7 @@ put_oom_score_adj(struct process_stats *s, struct process *p)
 	p->oom_score_adj = v;
 	p->has_oom = true;
 	pb_put_int(process_packet_process(&s->packet, p->pid),
-	    FIELD_OOM_SCORE_ADJ, v);
+	    ProcessStats_Process_oom_score_adj, v);
 }
 
 static void

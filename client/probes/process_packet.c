@@ -1,12 +1,10 @@
 #include "client/probes/process_packet.h"
 
+#include "protos/fields.h"
 #include "transport/base/log.h"
 
 /* A packet that has grown beyond it is ended after the current process. */
 #define PACKET_SPLIT (16u * 1024u)
-
-#define FIELD_TREE_END  3
-#define FIELD_STATS_END 2
 
 void
 process_packet_init(struct process_packet *k, struct probe_env *env,
@@ -49,8 +47,9 @@ process_packet_end(struct process_packet *k)
 	if (k->open == PACKET_NONE)
 		return;
 	end_process(k);
-	pb_put_uint(&k->w, k->open == PACKET_TREE ? FIELD_TREE_END :
-	    FIELD_STATS_END, k->env->now_ns());
+	pb_put_uint(&k->w,
+	    k->open == PACKET_TREE ? ProcessTree_collection_end_timestamp :
+	    ProcessStats_collection_end_timestamp, k->env->now_ns());
 	pb_nest_end(&k->w, k->mark);
 	if (k->w.failed)
 		log_warn("no memory for a packet");
@@ -66,12 +65,12 @@ begin(struct process_packet *k, enum process_packet_kind kind)
 		return;
 	process_packet_end(k);
 	pb_writer_reset(&k->w);
-	pb_put_uint(&k->w, TRACE_PACKET_TIMESTAMP, k->scan_ns);
+	pb_put_uint(&k->w, TracePacket_timestamp, k->scan_ns);
 	if (k->cleared)
-		pb_put_uint(&k->w, TRACE_PACKET_INCREMENTAL_STATE_CLEARED, 1);
+		pb_put_uint(&k->w, TracePacket_incremental_state_cleared, 1);
 	k->cleared = false;
 	k->mark = pb_nest_begin(&k->w, kind == PACKET_TREE ?
-	    TRACE_PACKET_PROCESS_TREE : TRACE_PACKET_PROCESS_STATS);
+	    TracePacket_process_tree : TracePacket_process_stats);
 	k->open = kind;
 }
 
@@ -89,8 +88,8 @@ process_packet_process(struct process_packet *k, int32_t pid)
 	if (k->open_pid != pid) {
 		end_process(k);
 		k->process_mark = pb_nest_begin(&k->w,
-		    PROCESS_PACKET_PROCESSES);
-		pb_put_int(&k->w, 1, pid);
+		    ProcessStats_processes);
+		pb_put_int(&k->w, ProcessStats_Process_pid, pid);
 		k->open_pid = pid;
 	}
 	return &k->w;

@@ -12,10 +12,6 @@
 #include "client/probes/probe.h"
 #include "transport/wire/pb_writer.h"
 
-/* ProcessTree and ProcessStats, ProcessTree only */
-#define PROCESS_PACKET_PROCESSES 1
-#define PROCESS_PACKET_THREADS   2
-
 enum process_packet_kind { PACKET_NONE, PACKET_TREE, PACKET_STATS };
 
 struct process_packet {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "client/probes/process_stats_internal.h"
 
 /* Arguments of a process beyond it are cut. */
@@ -27,11 +28,12 @@ put_cmdline(struct process_stats *s, struct pb_writer *w,
 		len = s->dir.text.len;
 		if (len > CMDLINE_MAX)
 			len = CMDLINE_MAX;
-		if (proc_text_cmdline(s->dir.text.data, len, w, 3) > 0)
+		if (proc_text_cmdline(s->dir.text.data, len, w,
+		    ProcessTree_Process_cmdline) > 0)
 			return;
 	}
-	pb_put_string(w, 3, st->name);
-	pb_put_uint(w, 9, 1); /* cmdline_is_comm */
+	pb_put_string(w, ProcessTree_Process_cmdline, st->name);
+	pb_put_uint(w, ProcessTree_Process_cmdline_is_comm, 1);
 }
 
 static void
@@ -41,17 +43,19 @@ put_process(struct process_stats *s, const struct proc_status *st)
 	struct proc_times times;
 	size_t mark;
 
-	mark = pb_nest_begin(w, PROCESS_PACKET_PROCESSES);
-	pb_put_int(w, 1, st->pid);
-	pb_put_int(w, 2, st->ppid);
+	mark = pb_nest_begin(w, ProcessTree_processes);
+	pb_put_int(w, ProcessTree_Process_pid, st->pid);
+	pb_put_int(w, ProcessTree_Process_ppid, st->ppid);
 	put_cmdline(s, w, st);
-	pb_put_int(w, 5, st->uid);
-	put_pids(w, 6, st);
+	pb_put_int(w, ProcessTree_Process_uid, st->uid);
+	put_pids(w, ProcessTree_Process_nspid, st);
 	if (s->age && process_dir_read(&s->dir, st->pid, "stat") == 0 &&
 	    proc_text_stat(s->dir.text.data, s->dir.text.len, &times) == 0)
-		pb_put_uint(w, 7, times.start * s->env->ns_per_tick);
+		pb_put_uint(w, ProcessTree_Process_process_start_from_boot,
+		    times.start * s->env->ns_per_tick);
 	if (st->kthread >= 0)
-		pb_put_uint(w, 8, (uint64_t)st->kthread);
+		pb_put_uint(w, ProcessTree_Process_is_kthread,
+		    (uint64_t)st->kthread);
 	pb_nest_end(w, mark);
 }
 
@@ -63,13 +67,13 @@ put_thread(struct process_stats *s, int32_t tid, int32_t tgid,
 	struct pb_writer *w = process_packet_tree(&s->packet);
 	size_t mark;
 
-	mark = pb_nest_begin(w, PROCESS_PACKET_THREADS);
-	pb_put_int(w, 1, tid);
-	pb_put_int(w, 3, tgid);
+	mark = pb_nest_begin(w, ProcessTree_threads);
+	pb_put_int(w, ProcessTree_Thread_tid, tid);
+	pb_put_int(w, ProcessTree_Thread_tgid, tgid);
 	if (st != NULL && s->thread_names)
-		pb_put_string(w, 2, st->name);
+		pb_put_string(w, ProcessTree_Thread_name, st->name);
 	if (st != NULL)
-		put_pids(w, 4, st);
+		put_pids(w, ProcessTree_Thread_nstid, st);
 	pb_nest_end(w, mark);
 	process_packet_split(&s->packet);
 }

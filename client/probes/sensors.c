@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "client/probes/proc_text.h"
 #include "client/probes/scan.h"
 #include "client/probes/sys_text.h"
@@ -346,7 +347,7 @@ put_cpufreq(struct sensors *s, struct text *text, struct pb_writer *w,
 		if (i < s->n && s->set[i].cpu == cpu &&
 		    !read_value(&s->set[i++], text, &v))
 			*lost = true;
-		pb_put_uint(w, SYS_STATS_CPUFREQ_KHZ, v);
+		pb_put_uint(w, SysStats_cpufreq_khz, v);
 	}
 }
 
@@ -361,22 +362,25 @@ put_cpuidle(struct sensors *s, struct text *text, struct pb_writer *w,
 
 	while (i < s->n) {
 		cpu = s->set[i].cpu;
-		cpu_mark = pb_nest_begin(w, SYS_STATS_CPUIDLE_STATE);
-		pb_put_uint(w, 1, cpu);
+		cpu_mark = pb_nest_begin(w, SysStats_cpuidle_state);
+		pb_put_uint(w, CpuIdleState_cpu_id, cpu);
 		for (; i < s->n && s->set[i].cpu == cpu; i++) {
 			if (!read_value(&s->set[i], text, &v)) {
 				*lost = true;
 				continue;
 			}
-			mark = pb_nest_begin(w, 2);
-			pb_put_string(w, 1, s->set[i].label);
-			pb_put_uint(w, 2, v);
+			mark = pb_nest_begin(w,
+			    CpuIdleState_cpuidle_state_entry);
+			pb_put_string(w, CpuIdleStateEntry_state,
+			    s->set[i].label);
+			pb_put_uint(w, CpuIdleStateEntry_duration_us, v);
 			pb_nest_end(w, mark);
 		}
 		pb_nest_end(w, cpu_mark);
 	}
 }
 
+/* DevfreqValue, or ThermalZone, which has a type besides. */
 static void
 put_named(struct sensors *s, uint32_t field, struct text *text,
     struct pb_writer *w, bool *lost)
@@ -390,10 +394,10 @@ put_named(struct sensors *s, uint32_t field, struct text *text,
 			continue;
 		}
 		mark = pb_nest_begin(w, field);
-		pb_put_string(w, 1, s->set[i].label);
-		pb_put_uint(w, 2, v);
+		pb_put_string(w, ThermalZone_name, s->set[i].label);
+		pb_put_uint(w, ThermalZone_temp, v);
 		if (s->set[i].type[0] != '\0')
-			pb_put_string(w, 3, s->set[i].type);
+			pb_put_string(w, ThermalZone_type, s->set[i].type);
 		pb_nest_end(w, mark);
 	}
 }
@@ -407,7 +411,7 @@ put_gpufreq(struct sensors *s, struct text *text, struct pb_writer *w,
 
 	for (i = 0; i < s->n; i++)
 		if (read_value(&s->set[i], text, &v))
-			pb_put_uint(w, SYS_STATS_GPUFREQ_MHZ, v);
+			pb_put_uint(w, SysStats_gpufreq_mhz, v);
 		else
 			*lost = true;
 }
@@ -427,13 +431,13 @@ sensors_read(struct sensors *s, struct text *text, struct pb_writer *w)
 		put_cpuidle(s, text, w, &lost);
 		break;
 	case SENSORS_DEVFREQ:
-		put_named(s, SYS_STATS_DEVFREQ, text, w, &lost);
+		put_named(s, SysStats_devfreq, text, w, &lost);
 		break;
 	case SENSORS_GPUFREQ:
 		put_gpufreq(s, text, w, &lost);
 		break;
 	case SENSORS_THERMAL:
-		put_named(s, SYS_STATS_THERMAL_ZONE, text, w, &lost);
+		put_named(s, SysStats_thermal_zone, text, w, &lost);
 		break;
 	}
 	if (lost && ++s->lost == LOST_READINGS)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "client/probes/sensors.h"
 #include "client/probes/sys_keys.h"
 #include "client/probes/sys_text.h"
@@ -112,12 +113,12 @@ put_kind(struct sys_stats *s, enum kind k)
 	switch (k) {
 	case MEMINFO:
 		if (read_file(s, FILE_MEMINFO) == 0)
-			sys_text_counters(&s->w, SYS_STATS_MEMINFO,
+			sys_text_counters(&s->w, SysStats_meminfo,
 			    s->meminfo_keys, s->text.data, s->text.len);
 		break;
 	case VMSTAT:
 		if (read_file(s, FILE_VMSTAT) == 0)
-			sys_text_counters(&s->w, SYS_STATS_VMSTAT,
+			sys_text_counters(&s->w, SysStats_vmstat,
 			    s->vmstat_keys, s->text.data, s->text.len);
 		break;
 	case STAT:
@@ -161,12 +162,12 @@ sys_stats_poll(struct sys_stats *s)
 	int k;
 
 	pb_writer_reset(&s->w);
-	pb_put_uint(&s->w, TRACE_PACKET_TIMESTAMP, s->env->now_ns());
-	mark = pb_nest_begin(&s->w, TRACE_PACKET_SYS_STATS);
+	pb_put_uint(&s->w, TracePacket_timestamp, s->env->now_ns());
+	mark = pb_nest_begin(&s->w, TracePacket_sys_stats);
 	for (k = 0; k < KINDS; k++)
 		if (s->polls_per[k] != 0 && s->polls % s->polls_per[k] == 0)
 			put_kind(s, (enum kind)k);
-	pb_put_uint(&s->w, SYS_STATS_COLLECTION_END, s->env->now_ns());
+	pb_put_uint(&s->w, SysStats_collection_end_timestamp, s->env->now_ns());
 	pb_nest_end(&s->w, mark);
 	s->polls++;
 	if (s->w.failed)

@@ -2,26 +2,31 @@
 
 #include <string.h>
 
+#include "protos/fields.h"
 #include "client/probes/scan.h"
 #include "client/probes/sys_keys.h"
+#include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
-/* The length of a message of two varints is one byte: no need to nest. */
+/*
+ * MeminfoValue, VmstatValue, InterruptCount or PsiSample: two varints, so that
+ * the length is one byte, and nothing has to be nested.
+ */
 static void
 put_pair(struct pb_writer *w, uint32_t field, uint64_t key, uint64_t value)
 {
 	uint8_t b[24];
 	size_t n = 0;
 
-	b[n++] = 1 << 3;
+	b[n++] = PB_TAG(MeminfoValue_key, PB_VARINT);
 	n += pb_encode_varint(b + n, key);
-	b[n++] = 2 << 3;
+	b[n++] = PB_TAG(MeminfoValue_value, PB_VARINT);
 	n += pb_encode_varint(b + n, value);
 	pb_put_bytes(w, field, b, n);
 }
 
 void
-sys_text_counters(struct pb_writer *w, enum sys_stats_field field,
+sys_text_counters(struct pb_writer *w, uint32_t field,
     const struct sys_keys *keys, const char *text, size_t len)
 {
 	struct scan s = scan_text(text, len), line, name;
@@ -53,18 +58,18 @@ put_cpu(struct pb_writer *w, uint64_t cpu, uint64_t ns_per_tick,
 	uint32_t i;
 	size_t mark;
 
-	mark = pb_nest_begin(w, SYS_STATS_CPU_STAT);
-	pb_put_uint(w, 1, cpu);
+	mark = pb_nest_begin(w, SysStats_cpu_stat);
+	pb_put_uint(w, CpuTimes_cpu_id, cpu);
 	for (i = 0; i < CPU_TIMES; i++)
-		pb_put_uint(w, 2 + i,
+		pb_put_uint(w, CpuTimes_user_ns + i,
 		    scan_u64(&line, &ticks) ? ticks * ns_per_tick : 0);
 	pb_nest_end(w, mark);
 }
 
 /* "intr TOTAL IRQ0 IRQ1 ...": those that never happened are left out. */
 static void
-put_interrupts(struct pb_writer *w, enum sys_stats_field total,
-    enum sys_stats_field each, bool with_zeroes, struct scan line)
+put_interrupts(struct pb_writer *w, uint32_t total,
+    uint32_t each, bool with_zeroes, struct scan line)
 {
 	uint64_t v, irq;
 
@@ -94,16 +99,16 @@ sys_text_stat(struct pb_writer *w, unsigned wanted, uint64_t ns_per_tick,
 				put_cpu(w, v, ns_per_tick, line);
 		} else if (scan_is(&name, "intr")) {
 			if ((wanted & SYS_STAT_IRQ_COUNTS) != 0)
-				put_interrupts(w, SYS_STATS_NUM_IRQ_TOTAL,
-				    SYS_STATS_NUM_IRQ, false, line);
+				put_interrupts(w, SysStats_num_irq_total,
+				    SysStats_num_irq, false, line);
 		} else if (scan_is(&name, "softirq")) {
 			if ((wanted & SYS_STAT_SOFTIRQ_COUNTS) != 0)
-				put_interrupts(w, SYS_STATS_NUM_SOFTIRQ_TOTAL,
-				    SYS_STATS_NUM_SOFTIRQ, true, line);
+				put_interrupts(w, SysStats_num_softirq_total,
+				    SysStats_num_softirq, true, line);
 		} else if (scan_is(&name, "processes")) {
 			if ((wanted & SYS_STAT_FORK_COUNT) != 0 &&
 			    scan_u64(&line, &v))
-				pb_put_uint(w, SYS_STATS_NUM_FORKS, v);
+				pb_put_uint(w, SysStats_num_forks, v);
 		}
 	}
 }
@@ -126,11 +131,11 @@ sys_text_buddyinfo(struct pb_writer *w, const char *text, size_t len)
 			continue;
 		if (node.end[-1] == ',')
 			node.end--;
-		mark = pb_nest_begin(w, SYS_STATS_BUDDY_INFO);
-		pb_put_bytes(w, 1, node.p, scan_len(&node));
-		pb_put_bytes(w, 2, zone.p, scan_len(&zone));
+		mark = pb_nest_begin(w, SysStats_buddy_info);
+		pb_put_bytes(w, BuddyInfo_node, node.p, scan_len(&node));
+		pb_put_bytes(w, BuddyInfo_zone, zone.p, scan_len(&zone));
 		while (scan_u64(&line, &v))
-			pb_put_uint(w, 3, (uint32_t)v);
+			pb_put_uint(w, BuddyInfo_order_pages, (uint32_t)v);
 		pb_nest_end(w, mark);
 	}
 }
@@ -142,8 +147,13 @@ sys_text_diskstats(struct pb_writer *w, const char *text, size_t len)
 	 * DiskStat's field for each number after the device's name; 0: not
 	 * recorded.  Discards came with Linux 4.18, flushes with 5.5.
 	 */
-	static const uint8_t field_of[] = { 0, 0, 2, 3, 0, 0, 4, 5, 0, 0, 0, 0,
-	    0, 6, 7, 8, 9 };
+	static const uint8_t field_of[] = {
+		[2] = DiskStat_read_sectors, DiskStat_read_time_ms,
+		[6] = DiskStat_write_sectors, DiskStat_write_time_ms,
+		[13] = DiskStat_discard_sectors,
+		DiskStat_discard_time_ms,
+		DiskStat_flush_count, DiskStat_flush_time_ms,
+	};
 	struct scan s = scan_text(text, len), line, name;
 	uint64_t v;
 	size_t i, mark;
@@ -153,8 +163,8 @@ sys_text_diskstats(struct pb_writer *w, const char *text, size_t len)
 		if (!scan_u64(&line, &v) || !scan_u64(&line, &v) ||
 		    !scan_word(&line, &name))
 			continue;
-		mark = pb_nest_begin(w, SYS_STATS_DISK_STAT);
-		pb_put_bytes(w, 1, name.p, scan_len(&name));
+		mark = pb_nest_begin(w, SysStats_disk_stat);
+		pb_put_bytes(w, DiskStat_device_name, name.p, scan_len(&name));
 		for (i = 0; i < sizeof(field_of) && scan_u64(&line, &v); i++)
 			if (field_of[i] != 0)
 				pb_put_uint(w, field_of[i], v);
@@ -184,7 +194,7 @@ sys_text_psi(struct pb_writer *w, enum sys_psi resource, const char *text,
 				continue;
 			word.p += strlen("total=");
 			if (scan_u64(&word, &total))
-				put_pair(w, SYS_STATS_PSI, key, total * 1000);
+				put_pair(w, SysStats_psi, key, total * 1000);
 		}
 	}
 }
@@ -213,10 +223,10 @@ sys_text_slabinfo(struct pb_writer *w, const char *text, size_t len)
 				break;
 		if (!scan_u64(&line, &slabs) || !scan_u64(&line, &slabs))
 			continue;
-		mark = pb_nest_begin(w, SYS_STATS_SLAB_INFO);
-		pb_put_bytes(w, 1, name.p, scan_len(&name));
-		pb_put_uint(w, 2, (uint32_t)pages);
-		pb_put_uint(w, 3, (uint32_t)slabs);
+		mark = pb_nest_begin(w, SysStats_slab_info);
+		pb_put_bytes(w, SlabInfo_name, name.p, scan_len(&name));
+		pb_put_uint(w, SlabInfo_pages_per_slab, (uint32_t)pages);
+		pb_put_uint(w, SlabInfo_num_slabs, (uint32_t)slabs);
 		pb_nest_end(w, mark);
 	}
 }

@@ -12,48 +12,28 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "protos/fields.h"
+
 struct pb_writer;
 struct sys_keys;
 
-/* SysStats */
-enum sys_stats_field {
-	SYS_STATS_MEMINFO = 1,
-	SYS_STATS_VMSTAT = 2,
-	SYS_STATS_CPU_STAT = 3,
-	SYS_STATS_NUM_FORKS = 4,
-	SYS_STATS_NUM_IRQ_TOTAL = 5,
-	SYS_STATS_NUM_IRQ = 6,
-	SYS_STATS_NUM_SOFTIRQ_TOTAL = 7,
-	SYS_STATS_NUM_SOFTIRQ = 8,
-	SYS_STATS_COLLECTION_END = 9,
-	SYS_STATS_DEVFREQ = 10,
-	SYS_STATS_CPUFREQ_KHZ = 11,
-	SYS_STATS_BUDDY_INFO = 12,
-	SYS_STATS_DISK_STAT = 13,
-	SYS_STATS_PSI = 14,
-	SYS_STATS_THERMAL_ZONE = 15,
-	SYS_STATS_CPUIDLE_STATE = 16,
-	SYS_STATS_GPUFREQ_MHZ = 17,
-	SYS_STATS_SLAB_INFO = 18,
-};
-
 /* What of /proc/stat is wanted: bits 1 << SysStatsConfig.StatCounters. */
 enum sys_stat_wanted {
-	SYS_STAT_CPU_TIMES = 1 << 1,
-	SYS_STAT_IRQ_COUNTS = 1 << 2,
-	SYS_STAT_SOFTIRQ_COUNTS = 1 << 3,
-	SYS_STAT_FORK_COUNT = 1 << 4,
+	SYS_STAT_CPU_TIMES = 1 << SysStatsConfig_STAT_CPU_TIMES,
+	SYS_STAT_IRQ_COUNTS = 1 << SysStatsConfig_STAT_IRQ_COUNTS,
+	SYS_STAT_SOFTIRQ_COUNTS = 1 << SysStatsConfig_STAT_SOFTIRQ_COUNTS,
+	SYS_STAT_FORK_COUNT = 1 << SysStatsConfig_STAT_FORK_COUNT,
 };
 
 /* SysStats.PsiSample.PsiResource: "some"; "full" is the one after it. */
 enum sys_psi {
-	SYS_PSI_CPU = 1,
-	SYS_PSI_IO = 3,
-	SYS_PSI_MEMORY = 5,
+	SYS_PSI_CPU = PsiSample_PSI_RESOURCE_CPU_SOME,
+	SYS_PSI_IO = PsiSample_PSI_RESOURCE_IO_SOME,
+	SYS_PSI_MEMORY = PsiSample_PSI_RESOURCE_MEMORY_SOME,
 };
 
 /* /proc/meminfo or /proc/vmstat; field is the SysStats field. */
-void sys_text_counters(struct pb_writer *w, enum sys_stats_field field,
+void sys_text_counters(struct pb_writer *w, uint32_t field,
     const struct sys_keys *keys, const char *text, size_t len);
 /* /proc/stat; wanted: enum sys_stat_wanted; ns_per_tick of its times. */
 void sys_text_stat(struct pb_writer *w, unsigned wanted, uint64_t ns_per_tick,

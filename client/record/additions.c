@@ -6,25 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "protos/utf8.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
-/* Field numbers (reference wire-format.md). */
-enum {
-	TC_STATSD_METADATA = 7,
-	TC_TRACE_ATTRIBUTES = 48,
-	TA_ATTRIBUTE = 1,
-	A_KEY = 1,
-	A_LONG_VALUE = 2,
-	A_STRING_VALUE = 3,
-};
-
 static const uint32_t statsd_fields[N_STATSD] = {
-	[STATSD_ALERT_ID] = 1,
-	[STATSD_CONFIG_UID] = 2,
-	[STATSD_CONFIG_ID] = 3,
-	[STATSD_SUBSCRIPTION_ID] = 4,
+	[STATSD_ALERT_ID] = StatsdMetadata_triggering_alert_id,
+	[STATSD_CONFIG_UID] = StatsdMetadata_triggering_config_uid,
+	[STATSD_CONFIG_ID] = StatsdMetadata_triggering_config_id,
+	[STATSD_SUBSCRIPTION_ID] =
+	    StatsdMetadata_triggering_subscription_id,
 };
 
 /* All of text; false: it is no number, or needs more than 64 bits. */
@@ -141,15 +133,16 @@ is_replaced(const struct record_additions *a, size_t from, const void *key,
 static void
 put_attribute(struct pb_writer *out, const char *text)
 {
-	size_t mark = pb_nest_begin(out, TA_ATTRIBUTE), len = key_len(text);
+	size_t mark = pb_nest_begin(out, TraceAttributes_attribute),
+	    len = key_len(text);
 	const char *value = text[len] == '=' ? text + len + 1 : "";
 	int64_t v;
 
-	pb_put_bytes(out, A_KEY, text, len);
+	pb_put_bytes(out, Attribute_key, text, len);
 	if (is_plain_number(value, &v))
-		pb_put_int(out, A_LONG_VALUE, v);
+		pb_put_int(out, Attribute_long_value, v);
 	else
-		pb_put_string(out, A_STRING_VALUE, value);
+		pb_put_string(out, Attribute_string_value, value);
 	pb_nest_end(out, mark);
 }
 
@@ -165,10 +158,11 @@ keep_attributes(const struct record_additions *a, const struct pb_field *all,
 	while (pb_next(&r, &f)) {
 		key.data = (const uint8_t *)"";
 		key.len = 0;
-		if (f.number == TA_ATTRIBUTE && f.wire == PB_BYTES) {
+		if (f.number == TraceAttributes_attribute &&
+		    f.wire == PB_BYTES) {
 			pb_init(&inner, f.data, f.len);
 			while (pb_next(&inner, &part))
-				if (part.number == A_KEY &&
+				if (part.number == Attribute_key &&
 				    part.wire == PB_BYTES)
 					key = part;
 		}
@@ -181,7 +175,7 @@ keep_attributes(const struct record_additions *a, const struct pb_field *all,
 static void
 put_statsd(const struct record_additions *a, struct pb_writer *out)
 {
-	size_t mark = pb_nest_begin(out, TC_STATSD_METADATA), i;
+	size_t mark = pb_nest_begin(out, TraceConfig_statsd_metadata), i;
 
 	for (i = 0; i < N_STATSD; i++)
 		if (a->has_statsd[i])
@@ -202,16 +196,17 @@ record_additions_put(const struct record_additions *a, const uint8_t *config,
 	pb_writer_init(&kept);
 	pb_init(&r, config, len);
 	while (ret == 0 && pb_next(&r, &f)) {
-		if (f.number == TC_TRACE_ATTRIBUTES && f.wire == PB_BYTES &&
-		    a->n_attributes > 0)
+		if (f.number == TraceConfig_trace_attributes &&
+		    f.wire == PB_BYTES && a->n_attributes > 0)
 			ret = keep_attributes(a, &f, &kept);
-		else if (f.number != TC_STATSD_METADATA || !any_statsd(a))
+		else if (f.number != TraceConfig_statsd_metadata ||
+		    !any_statsd(a))
 			pb_put_raw(out, f.start, (size_t)(r.p - f.start));
 	}
 	if (any_statsd(a))
 		put_statsd(a, out);
 	if (a->n_attributes > 0) {
-		mark = pb_nest_begin(out, TC_TRACE_ATTRIBUTES);
+		mark = pb_nest_begin(out, TraceConfig_trace_attributes);
 		if (kept.len > 0)
 			pb_put_raw(out, kept.data, kept.len);
 		for (i = 0; i < a->n_attributes; i++)

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "client/command/machine_filter.h"
 #include "client/record/additions.h"
 #include "client/record/config_from_names.h"
@@ -16,17 +17,6 @@
 #include "protos/trace_config_load.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
-
-/* Fields of TraceConfig that are added or taken out. */
-enum {
-	F_WRITE_INTO_FILE = 8,
-	F_FILE_WRITE_PERIOD_MS = 9,
-	F_MAX_FILE_SIZE_BYTES = 10,
-	F_UUID_MSB = 27,
-	F_UUID_LSB = 28,
-	F_WRITE_FLUSH_MODE = 44,
-	F_FFLUSH_POST_WRITE = 45,
-};
 
 /* What the service uses when a config leaves these at 0. */
 #define DEFAULT_FLUSH_TIMEOUT_MS 5000
@@ -73,12 +63,14 @@ put_uuid(struct record_config *c)
 
 	if (c->message->trace_uuid_msb != 0 || c->message->trace_uuid_lsb != 0)
 		return 0;
-	if (drop_fields(c, 1ull << F_UUID_MSB | 1ull << F_UUID_LSB) < 0)
+	if (drop_fields(c,
+	    1ull << TraceConfig_trace_uuid_msb |
+	    1ull << TraceConfig_trace_uuid_lsb) < 0)
 		return -1;
 	if (getrandom(id, sizeof(id), GRND_NONBLOCK) != sizeof(id))
 		return 0; /* the service makes one */
-	pb_put_uint(&c->bytes, F_UUID_MSB, id[0]);
-	pb_put_uint(&c->bytes, F_UUID_LSB, id[1]);
+	pb_put_uint(&c->bytes, TraceConfig_trace_uuid_msb, id[0]);
+	pb_put_uint(&c->bytes, TraceConfig_trace_uuid_lsb, id[1]);
 	return c->bytes.failed ? -1 : 0;
 }
 
@@ -404,7 +396,9 @@ record_config_read_soon_bytes(const struct record_config *c)
 int
 record_config_stream_instead(struct record_config *c)
 {
-	return drop_fields(c, 1ull << F_WRITE_INTO_FILE |
-	    1ull << F_FILE_WRITE_PERIOD_MS | 1ull << F_MAX_FILE_SIZE_BYTES |
-	    1ull << F_WRITE_FLUSH_MODE | 1ull << F_FFLUSH_POST_WRITE);
+	return drop_fields(c, 1ull << TraceConfig_write_into_file |
+	    1ull << TraceConfig_file_write_period_ms |
+	    1ull << TraceConfig_max_file_size_bytes |
+	    1ull << TraceConfig_write_flush_mode |
+	    1ull << TraceConfig_fflush_post_write);
 }

@@ -4,38 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/wire/pb_writer.h"
-
-/* Field numbers (reference wire-format.md). */
-enum trace_config {
-	TC_BUFFERS = 1,
-	TC_DATA_SOURCES = 2,
-	TC_DURATION_MS = 3,
-	TC_WRITE_INTO_FILE = 8,
-	TC_MAX_FILE_SIZE_BYTES = 10,
-	TC_FLUSH_PERIOD_MS = 13,
-};
-enum buffer_config { BC_SIZE_KB = 1, BC_FILL_POLICY = 4 };
-enum data_source { DS_CONFIG = 1 };
-enum data_source_config {
-	DSC_NAME = 1,
-	DSC_FTRACE_CONFIG = 100,
-	DSC_PROCESS_STATS_CONFIG = 103,
-	DSC_SYS_STATS_CONFIG = 104,
-	DSC_TRACK_EVENT_CONFIG = 113,
-};
-enum ftrace_config { FC_FTRACE_EVENTS = 1, FC_SYMBOLIZE_KSYMS = 13 };
-enum process_stats_config {
-	PC_SCAN_ALL_PROCESSES_ON_START = 2,
-	PC_RECORD_THREAD_NAMES = 3,
-	PC_PROC_STATS_POLL_MS = 4,
-};
-enum sys_stats_config {
-	SC_MEMINFO_PERIOD_MS = 1,
-	SC_VMSTAT_PERIOD_MS = 3,
-	SC_STAT_PERIOD_MS = 5,
-};
-enum track_event_config { TE_ENABLED_CATEGORIES = 2 };
 
 #define RING_BUFFER 1
 
@@ -70,44 +40,45 @@ names_have(const struct config_from_names *c, const char *name, size_t before)
 static void
 put_sys_stats(struct pb_writer *w)
 {
-	size_t m = pb_nest_begin(w, DSC_SYS_STATS_CONFIG);
+	size_t m = pb_nest_begin(w, DataSourceConfig_sys_stats_config);
 
-	pb_put_uint(w, SC_MEMINFO_PERIOD_MS, POLL_MS);
-	pb_put_uint(w, SC_VMSTAT_PERIOD_MS, POLL_MS);
-	pb_put_uint(w, SC_STAT_PERIOD_MS, POLL_MS);
+	pb_put_uint(w, SysStatsConfig_meminfo_period_ms, POLL_MS);
+	pb_put_uint(w, SysStatsConfig_vmstat_period_ms, POLL_MS);
+	pb_put_uint(w, SysStatsConfig_stat_period_ms, POLL_MS);
 	pb_nest_end(w, m);
 }
 
 static void
 put_process_stats(struct pb_writer *w)
 {
-	size_t m = pb_nest_begin(w, DSC_PROCESS_STATS_CONFIG);
+	size_t m = pb_nest_begin(w, DataSourceConfig_process_stats_config);
 
-	pb_put_uint(w, PC_SCAN_ALL_PROCESSES_ON_START, 1);
-	pb_put_uint(w, PC_RECORD_THREAD_NAMES, 1);
-	pb_put_uint(w, PC_PROC_STATS_POLL_MS, POLL_MS);
+	pb_put_uint(w, ProcessStatsConfig_scan_all_processes_on_start, 1);
+	pb_put_uint(w, ProcessStatsConfig_record_thread_names, 1);
+	pb_put_uint(w, ProcessStatsConfig_proc_stats_poll_ms, POLL_MS);
 	pb_nest_end(w, m);
 }
 
 static void
 put_track_event(struct pb_writer *w)
 {
-	size_t m = pb_nest_begin(w, DSC_TRACK_EVENT_CONFIG);
+	size_t m = pb_nest_begin(w, DataSourceConfig_track_event_config);
 
-	pb_put_string(w, TE_ENABLED_CATEGORIES, "*");
+	pb_put_string(w, TrackEventConfig_enabled_categories, "*");
 	pb_nest_end(w, m);
 }
 
 static void
 put_ftrace(struct pb_writer *w, const struct config_from_names *c)
 {
-	size_t i, m = pb_nest_begin(w, DSC_FTRACE_CONFIG);
+	size_t i, m = pb_nest_begin(w, DataSourceConfig_ftrace_config);
 
 	for (i = 0; i < c->n_names; i++) {
 		if (is_event(c->names[i]) && !names_have(c, c->names[i], i))
-			pb_put_string(w, FC_FTRACE_EVENTS, c->names[i]);
+			pb_put_string(w, FtraceConfig_ftrace_events,
+			    c->names[i]);
 	}
-	pb_put_uint(w, FC_SYMBOLIZE_KSYMS, 1);
+	pb_put_uint(w, FtraceConfig_symbolize_ksyms, 1);
 	pb_nest_end(w, m);
 }
 
@@ -115,10 +86,10 @@ static void
 put_data_source(struct pb_writer *w, const struct config_from_names *c,
     const char *name)
 {
-	size_t source = pb_nest_begin(w, TC_DATA_SOURCES);
-	size_t config = pb_nest_begin(w, DS_CONFIG);
+	size_t source = pb_nest_begin(w, TraceConfig_data_sources);
+	size_t config = pb_nest_begin(w, TraceConfig_DataSource_config);
 
-	pb_put_string(w, DSC_NAME, name);
+	pb_put_string(w, DataSourceConfig_name, name);
 	if (strcmp(name, "linux.sys_stats") == 0)
 		put_sys_stats(w);
 	else if (strcmp(name, process_stats) == 0)
@@ -155,10 +126,10 @@ put_data_sources(struct pb_writer *w, const struct config_from_names *c)
 static void
 put_buffer(struct pb_writer *w, uint64_t bytes)
 {
-	size_t m = pb_nest_begin(w, TC_BUFFERS);
+	size_t m = pb_nest_begin(w, TraceConfig_buffers);
 
-	pb_put_uint(w, BC_SIZE_KB, (bytes + 1023) / 1024);
-	pb_put_uint(w, BC_FILL_POLICY, RING_BUFFER);
+	pb_put_uint(w, BufferConfig_size_kb, (bytes + 1023) / 1024);
+	pb_put_uint(w, BufferConfig_fill_policy, RING_BUFFER);
 	pb_nest_end(w, m);
 }
 
@@ -215,12 +186,13 @@ config_from_names(const struct config_from_names *c, struct pb_writer *w,
 	put_buffer(w, c->buffer_bytes);
 	put_data_sources(w, c);
 	if (c->duration_ms != 0)
-		pb_put_uint(w, TC_DURATION_MS, c->duration_ms);
+		pb_put_uint(w, TraceConfig_duration_ms, c->duration_ms);
 	if (c->max_file_bytes != 0) {
-		pb_put_uint(w, TC_WRITE_INTO_FILE, 1);
-		pb_put_uint(w, TC_MAX_FILE_SIZE_BYTES, c->max_file_bytes);
+		pb_put_uint(w, TraceConfig_write_into_file, 1);
+		pb_put_uint(w, TraceConfig_max_file_size_bytes,
+		    c->max_file_bytes);
 	}
-	pb_put_uint(w, TC_FLUSH_PERIOD_MS, FLUSH_PERIOD_MS);
+	pb_put_uint(w, TraceConfig_flush_period_ms, FLUSH_PERIOD_MS);
 	if (w->failed) {
 		snprintf(err, err_size, "out of memory");
 		return -1;

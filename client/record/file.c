@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
@@ -382,7 +383,7 @@ record_file_packet(struct record_file *f, const uint8_t *data, size_t len)
 	if (!waits(f) && len >= RECORD_FILE_BATCH)
 		return write_large(f, data, len);
 	compact(f);
-	pb_put_bytes(&f->batch, 1, data, len);
+	pb_put_bytes(&f->batch, Trace_packet, data, len);
 	if (f->batch.failed) {
 		fail(f, "out of memory for a packet of %zu bytes", len);
 		return -1;

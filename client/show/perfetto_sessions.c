@@ -5,25 +5,12 @@
 #include <string.h>
 
 #include "protos/control.pb-c.h"
+#include "protos/fields.h"
 #include "protos/service_state.pb-c.h"
 #include "transport/wire/pb_writer.h"
 
 typedef Perfetto__Protos__TracingServiceState service_state;
 typedef Perfetto__Protos__TracingServiceState__TracingSession foreign_session;
-
-/* Field numbers: protos/control.proto. */
-enum {
-	REPLY_SESSIONS = 1,
-	S_ID = 1,
-	S_NAME = 2,
-	S_STATE = 3,
-	S_OWNER = 4,
-	S_STARTED = 8,
-	S_PLANNED = 10,
-	S_BUFFERS = 11,
-	S_DATA_SOURCES = 17,
-	B_SIZE = 2,
-};
 
 /* What the protocol's states are here; 0: another. */
 static uint64_t
@@ -51,25 +38,28 @@ state_of(const foreign_session *s)
 static void
 put_session(struct pb_writer *w, const foreign_session *s)
 {
-	size_t mark = pb_nest_begin(w, REPLY_SESSIONS), inner, i;
+	size_t mark = pb_nest_begin(w, QuerySessionsReply_sessions), inner, i;
 	char owner[32];
 
-	pb_put_uint(w, S_ID, s->id);
+	pb_put_uint(w, SessionState_id, s->id);
 	if (s->unique_session_name != NULL)
-		pb_put_string(w, S_NAME, s->unique_session_name);
-	pb_put_uint(w, S_STATE, state_of(s));
+		pb_put_string(w, SessionState_unique_session_name,
+		    s->unique_session_name);
+	pb_put_uint(w, SessionState_state, state_of(s));
 	snprintf(owner, sizeof(owner), "uid %d", (int)s->consumer_uid);
-	pb_put_string(w, S_OWNER, owner);
+	pb_put_string(w, SessionState_owner, owner);
 	if (s->start_realtime_ns > 0)
-		pb_put_uint(w, S_STARTED, (uint64_t)s->start_realtime_ns);
+		pb_put_uint(w, SessionState_started_ns,
+		    (uint64_t)s->start_realtime_ns);
 	if (s->duration_ms != 0)
-		pb_put_uint(w, S_PLANNED, s->duration_ms);
+		pb_put_uint(w, SessionState_planned_ms, s->duration_ms);
 	for (i = 0; i < s->n_buffer_size_kb; i++) {
-		inner = pb_nest_begin(w, S_BUFFERS);
-		pb_put_uint(w, B_SIZE, (uint64_t)s->buffer_size_kb[i] * 1024);
+		inner = pb_nest_begin(w, SessionState_buffers);
+		pb_put_uint(w, SessionState_Buffer_size,
+		    (uint64_t)s->buffer_size_kb[i] * 1024);
 		pb_nest_end(w, inner);
 	}
-	pb_put_uint(w, S_DATA_SOURCES, s->num_data_sources);
+	pb_put_uint(w, SessionState_data_sources, s->num_data_sources);
 	pb_nest_end(w, mark);
 }
 

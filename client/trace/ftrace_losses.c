@@ -1,13 +1,9 @@
 #include "client/trace/ftrace_losses.h"
 
+#include "protos/fields.h"
 #include "client/trace/packet_facts.h"
 #include "client/trace/trace_losses.h"
 #include "transport/wire/pb_reader.h"
-
-enum bundle_field { BUNDLE_LOST_EVENTS = 3 };
-enum stats_field { STATS_PHASE = 1, STATS_CPU = 2 };
-enum cpu_field { CPU_OVERRUN = 3, CPU_DROPPED = 8 };
-enum phase { PHASE_BEGIN = 1, PHASE_END = 2 };
 
 /* In the order of ftrace_losses_add(). */
 enum cause {
@@ -34,7 +30,8 @@ take_bundle(struct ftrace_losses *l, const struct pb_field *bundle)
 
 	pb_init(&r, bundle->data, bundle->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == BUNDLE_LOST_EVENTS && f.wire == PB_VARINT)
+		if (f.number == FtraceEventBundle_lost_events &&
+		    f.wire == PB_VARINT)
 			marked = f.value != 0;
 	}
 	l->marked_bundles += marked;
@@ -50,9 +47,9 @@ add_cpu(const struct pb_field *cpu, uint64_t *overrun, uint64_t *dropped)
 	while (pb_next(&r, &f)) {
 		if (f.wire != PB_VARINT)
 			continue;
-		if (f.number == CPU_OVERRUN)
+		if (f.number == FtraceCpuStats_overrun)
 			*overrun += f.value;
-		else if (f.number == CPU_DROPPED)
+		else if (f.number == FtraceCpuStats_dropped_events)
 			*dropped += f.value;
 	}
 }
@@ -75,14 +72,15 @@ take_stats(struct ftrace_losses *l, const struct pb_field *stats)
 
 	pb_init(&r, stats->data, stats->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == STATS_PHASE && f.wire == PB_VARINT)
+		if (f.number == FtraceStats_phase && f.wire == PB_VARINT)
 			phase = f.value;
-		else if (f.number == STATS_CPU && f.wire == PB_BYTES)
+		else if (f.number == FtraceStats_cpu_stats &&
+		    f.wire == PB_BYTES)
 			add_cpu(&f, &overrun, &dropped);
 	}
-	l->told_begin = l->told_begin || phase == PHASE_BEGIN;
-	count_on(&l->overrun, overrun, phase == PHASE_END);
-	count_on(&l->dropped, dropped, phase == PHASE_END);
+	l->told_begin = l->told_begin || phase == FtraceStats_START_OF_TRACE;
+	count_on(&l->overrun, overrun, phase == FtraceStats_END_OF_TRACE);
+	count_on(&l->dropped, dropped, phase == FtraceStats_END_OF_TRACE);
 }
 
 void
@@ -90,9 +88,9 @@ ftrace_losses_take(struct ftrace_losses *l, const struct packet_facts *f)
 {
 	if (f->payload.wire != PB_BYTES)
 		return;
-	if (f->type == PACKET_TYPE_FTRACE_EVENTS)
+	if (f->type == TracePacket_ftrace_events)
 		take_bundle(l, &f->payload);
-	else if (f->type == PACKET_TYPE_FTRACE_STATS)
+	else if (f->type == TracePacket_ftrace_stats)
 		take_stats(l, &f->payload);
 }
 

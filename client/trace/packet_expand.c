@@ -7,14 +7,9 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "protos/fields.h"
 #include "client/trace/packet_splitter.h"
 #include "transport/wire/pb_reader.h"
-
-/* Fields of TracePacket. */
-enum {
-	F_COMPRESSED = 50,
-	F_ZSTD = 133,
-};
 
 /* What is decompressed at a time. */
 #define PIECE_BYTES (64u * 1024u)
@@ -67,7 +62,8 @@ find_compressed(const uint8_t *data, size_t len, struct pb_field *out)
 
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f)) {
-		if ((f.number == F_COMPRESSED || f.number == F_ZSTD) &&
+		if ((f.number == TracePacket_compressed_packets ||
+		    f.number == TracePacket_zstd_compressed_packets) &&
 		    f.wire == PB_BYTES) {
 			*out = f;
 			found = true;
@@ -179,7 +175,8 @@ expand(struct packet_expand *x, const struct pb_field *f)
 	x->end = all - x->out < PACKET_EXPAND_MAX_BYTES ? all :
 	    x->out + PACKET_EXPAND_MAX_BYTES;
 	/* Services wrote zstd into the older field before it had its own. */
-	if (f->number == F_ZSTD || (f->len >= sizeof(zstd_magic) &&
+	if (f->number == TracePacket_zstd_compressed_packets ||
+	    (f->len >= sizeof(zstd_magic) &&
 	    memcmp(f->data, zstd_magic, sizeof(zstd_magic)) == 0)) {
 		if (expand_zstd(x, f->data, f->len) < 0)
 			return -1;

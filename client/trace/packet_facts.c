@@ -2,21 +2,8 @@
 
 #include <string.h>
 
+#include "protos/fields.h"
 #include "protos/trace_packet.pb-c.h"
-
-enum {
-	F_TRUSTED_UID = 3,
-	F_TIMESTAMP = 8,
-	F_SEQUENCE_ID = 10,
-	F_SEQUENCE_FLAGS = 13,
-	F_STATE_CLEARED = 41,
-	F_DROPPED = 42,
-	F_CLOCK_ID = 58,
-	F_DEFAULTS = 59,
-	F_TRUSTED_PID = 79,
-	F_FIRST_ON_SEQUENCE = 87,
-	F_MACHINE_ID = 98,
-};
 
 void
 packet_types_init(struct packet_types *t)
@@ -58,39 +45,39 @@ packet_facts_read(struct packet_facts *f, const struct packet_types *t,
 	pb_init(&r, data, len);
 	while (pb_next(&r, &e)) {
 		switch (e.number) {
-		case F_TRUSTED_UID:
+		case TracePacket_trusted_uid:
 			f->uid = (int32_t)e.value;
 			break;
-		case F_TIMESTAMP:
+		case TracePacket_timestamp:
 			f->timestamp = e.value;
 			f->has_timestamp = true;
 			break;
-		case F_SEQUENCE_ID:
+		case TracePacket_trusted_packet_sequence_id:
 			f->sequence_id = (uint32_t)e.value;
 			break;
-		case F_SEQUENCE_FLAGS:
+		case TracePacket_sequence_flags:
 			f->flags |= (uint32_t)e.value;
 			break;
-		case F_STATE_CLEARED:
+		case TracePacket_incremental_state_cleared:
 			if (e.value != 0)
 				f->flags |= PACKET_STATE_CLEARED;
 			break;
-		case F_DROPPED:
+		case TracePacket_previous_packet_dropped:
 			f->dropped = (uint32_t)e.value;
 			break;
-		case F_CLOCK_ID:
+		case TracePacket_timestamp_clock_id:
 			f->clock_id = (uint32_t)e.value;
 			break;
-		case F_DEFAULTS:
+		case TracePacket_trace_packet_defaults:
 			f->defaults = e;
 			break;
-		case F_TRUSTED_PID:
+		case TracePacket_trusted_pid:
 			f->pid = (int32_t)e.value;
 			break;
-		case F_FIRST_ON_SEQUENCE:
+		case TracePacket_first_packet_on_sequence:
 			f->first_on_sequence = e.value != 0;
 			break;
-		case F_MACHINE_ID:
+		case TracePacket_machine_id:
 			f->machine_id = (uint32_t)e.value;
 			break;
 		default:

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/types.h>
 
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 
 #define TAIL_KEPT (1u << 20)
@@ -26,7 +27,7 @@ packet_splitter_look(const uint8_t *data, size_t len, size_t *header,
 	*header = *total = 0;
 	if (len == 0)
 		return TRACE_CUT_MORE;
-	if (data[0] != (1 << 3 | PB_BYTES)) /* Trace.packet */
+	if (data[0] != PB_TAG(Trace_packet, PB_BYTES))
 		return TRACE_CUT_BAD;
 	if ((p = pb_varint(data + 1, data + len, &size)) == NULL)
 		return len < PACKET_SPLITTER_HEADER_MAX ? TRACE_CUT_MORE :

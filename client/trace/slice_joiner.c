@@ -1,10 +1,7 @@
 #include "client/trace/slice_joiner.h"
 
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
-
-/* ReadBuffersResponse and its Slice (reference wire-format.md) */
-enum { RESPONSE_SLICES = 2 };
-enum { SLICE_DATA = 1, SLICE_LAST_FOR_PACKET = 2 };
 
 /* One large packet shall not hold its memory to the end. */
 #define PARTIAL_KEPT (1u << 20)
@@ -39,10 +36,10 @@ read_slice(const struct pb_field *encoded, struct slice *s)
 	*s = (struct slice){ .data = (const uint8_t *)"" };
 	pb_init(&r, encoded->data, encoded->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == SLICE_DATA && f.wire == PB_BYTES) {
+		if (f.number == Slice_data && f.wire == PB_BYTES) {
 			s->data = f.data;
 			s->len = f.len;
-		} else if (f.number == SLICE_LAST_FOR_PACKET) {
+		} else if (f.number == Slice_last_slice_for_packet) {
 			s->last = f.value != 0;
 		}
 	}
@@ -92,7 +89,8 @@ slice_joiner_feed(struct slice_joiner *j, const uint8_t *msg, size_t len,
 
 	pb_init(&r, msg, len);
 	while (j->error == NULL && pb_next(&r, &f)) {
-		if (f.number != RESPONSE_SLICES || f.wire != PB_BYTES)
+		if (f.number != ReadBuffersResponse_slices ||
+		    f.wire != PB_BYTES)
 			continue;
 		if (!read_slice(&f, &s))
 			r.bad = true;

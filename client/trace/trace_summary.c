@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "client/trace/ftrace_losses.h"
 #include "client/trace/machine_names.h"
 #include "client/trace/packet_expand.h"
@@ -133,7 +134,6 @@ out:
 	free(copy);
 }
 
-/* TraceConfig.data_sources(2).config(1).name(1) */
 static void
 read_trace_config(struct trace_summary *s, const struct pb_field *config)
 {
@@ -142,15 +142,18 @@ read_trace_config(struct trace_summary *s, const struct pb_field *config)
 
 	pb_init(&rc, config->data, config->len);
 	while (pb_next(&rc, &ds)) {
-		if (ds.number != 2 || ds.wire != PB_BYTES)
+		if (ds.number != TraceConfig_data_sources ||
+		    ds.wire != PB_BYTES)
 			continue;
 		pb_init(&rs, ds.data, ds.len);
 		while (pb_next(&rs, &dsc)) {
-			if (dsc.number != 1 || dsc.wire != PB_BYTES)
+			if (dsc.number != TraceConfig_DataSource_config ||
+			    dsc.wire != PB_BYTES)
 				continue;
 			pb_init(&rd, dsc.data, dsc.len);
 			while (pb_next(&rd, &name)) {
-				if (name.number == 1 && name.wire == PB_BYTES)
+				if (name.number == DataSourceConfig_name &&
+				    name.wire == PB_BYTES)
 					add_data_source(s, name.data,
 					    name.len);
 			}
@@ -166,18 +169,18 @@ read_service_event(struct trace_summary *s, const struct packet_facts *f)
 
 	pb_init(&r, f->payload.data, f->payload.len);
 	while (pb_next(&r, &e)) {
-		if (e.number == 2) /* tracing_started */
+		if (e.number == TracingServiceEvent_tracing_started)
 			s->started_ns = f->timestamp;
-		else if (e.number == 4) /* read_tracing_buffers_completed */
+		else if (e.number ==
+		    TracingServiceEvent_read_tracing_buffers_completed)
 			s->totals.after_read = 0;
-		else if (e.number == 5) /* tracing_disabled */
+		else if (e.number == TracingServiceEvent_tracing_disabled)
 			s->disabled_ns = f->timestamp;
 	}
 	if (s->started_ns != 0 && s->disabled_ns > s->started_ns)
 		s->totals.duration_ns = s->disabled_ns - s->started_ns;
 }
 
-/* TraceProvenance.buffers(2).sequences(1): id(1), producer_id(2) */
 static void
 read_provenance(struct trace_summary *s, const struct pb_field *provenance)
 {
@@ -189,20 +192,22 @@ read_provenance(struct trace_summary *s, const struct pb_field *provenance)
 
 	pb_init(&rp, provenance->data, provenance->len);
 	while (pb_next(&rp, &buffer)) {
-		if (buffer.number != 2 || buffer.wire != PB_BYTES)
+		if (buffer.number != TraceProvenance_buffers ||
+		    buffer.wire != PB_BYTES)
 			continue;
 		n++;
 		pb_init(&rb, buffer.data, buffer.len);
 		while (pb_next(&rb, &seq)) {
-			if (seq.number != 1 || seq.wire != PB_BYTES)
+			if (seq.number != TraceProvenance_Buffer_sequences ||
+			    seq.wire != PB_BYTES)
 				continue;
 			id = 0;
 			producer = 0;
 			pb_init(&rs, seq.data, seq.len);
 			while (pb_next(&rs, &f)) {
-				if (f.number == 1)
+				if (f.number == Sequence_id)
 					id = (uint32_t)f.value;
-				else if (f.number == 2)
+				else if (f.number == Sequence_producer_id)
 					producer = (int32_t)f.value;
 			}
 			if (id <= PACKET_SERVICE_SEQUENCE ||
@@ -214,7 +219,6 @@ read_provenance(struct trace_summary *s, const struct pb_field *provenance)
 	}
 }
 
-/* SystemInfo.machine_name(17) */
 static void
 read_system_info(struct trace_summary *s, const struct packet_facts *f)
 {
@@ -224,7 +228,8 @@ read_system_info(struct trace_summary *s, const struct packet_facts *f)
 
 	pb_init(&r, f->payload.data, f->payload.len);
 	while (pb_next(&r, &e)) {
-		if (e.number != 17 || e.wire != PB_BYTES || e.len == 0 ||
+		if (e.number != SystemInfo_machine_name || e.wire != PB_BYTES ||
+		    e.len == 0 ||
 		    (name = strndup((const char *)e.data, e.len)) == NULL)
 			continue;
 		machine_names_put(&s->machines, f->machine_id, name);
@@ -258,19 +263,19 @@ read_service_packet(struct trace_summary *s, const struct packet_facts *f)
 	if (f->payload.wire != PB_BYTES)
 		return;
 	switch (f->type) {
-	case PACKET_TYPE_TRACE_CONFIG:
+	case TracePacket_trace_config:
 		read_trace_config(s, &f->payload);
 		break;
-	case PACKET_TYPE_SYSTEM_INFO:
+	case TracePacket_system_info:
 		read_system_info(s, f);
 		break;
-	case PACKET_TYPE_SERVICE_EVENT:
+	case TracePacket_service_event:
 		read_service_event(s, f);
 		break;
-	case PACKET_TYPE_PROVENANCE:
+	case TracePacket_trace_provenance:
 		read_provenance(s, &f->payload);
 		break;
-	case PACKET_TYPE_TRACE_STATS:
+	case TracePacket_trace_stats:
 		stats = perfetto__protos__trace_stats__unpack(NULL,
 		    f->payload.len, f->payload.data);
 		if (stats == NULL)
@@ -324,7 +329,8 @@ trace_summary_take_compressed(struct trace_summary *s, uint64_t bytes,
 static bool
 is_compressed(const struct packet_facts *f)
 {
-	return f->type == PACKET_TYPE_COMPRESSED || f->type == PACKET_TYPE_ZSTD;
+	return f->type == TracePacket_compressed_packets ||
+	    f->type == TracePacket_zstd_compressed_packets;
 }
 
 static void

@@ -160,10 +160,11 @@ tell_identity(struct passage *p)
 	this_machine_clocks(hint, sizeof(hint));
 	pb_writer_init(&w);
 	mark = ipc_frame_begin(&w, 0, IPC_SET_PEER_IDENTITY);
-	pb_put_int(&w, 1, peer->pid);
-	pb_put_int(&w, 2, (int32_t)peer->uid);
-	pb_put_string(&w, 3, hint);
-	pb_put_string(&w, 4, p->forwarder->machine_name);
+	pb_put_int(&w, SetPeerIdentity_pid, peer->pid);
+	pb_put_int(&w, SetPeerIdentity_uid, (int32_t)peer->uid);
+	pb_put_string(&w, SetPeerIdentity_machine_id_hint, hint);
+	pb_put_string(&w, SetPeerIdentity_machine_name,
+	    p->forwarder->machine_name);
 	/* No descriptor travels through us (transport/wire/ipc_frame.h). */
 	pb_put_uint(&w, SetPeerIdentity_tributary_forwarded, 1);
 	ipc_frame_end(&w, mark);

@@ -1,6 +1,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "relay/outbox/loss_account.h"
 #include "relay/outbox/outbox_internal.h"
 #include "transport/base/log.h"
@@ -197,7 +198,7 @@ outbox_reserve(struct outbox *o, uint32_t channel, size_t max, bool data)
 static void
 put_head(uint8_t *p, size_t len)
 {
-	p[0] = LINK_UP_COMMIT << 3 | PB_BYTES;
+	p[0] = PB_TAG(LINK_UP_COMMIT, PB_BYTES);
 	p[1] = (uint8_t)(len | 0x80);
 	p[2] = (uint8_t)(len >> 7 | 0x80);
 	p[3] = (uint8_t)(len >> 14);
@@ -364,7 +365,8 @@ is_void(const struct outbox *o, const struct ob_channel *c,
 	struct pb_field f;
 
 	pb_init(&r, commit, len);
-	return c->tracked && pb_next(&r, &f) && f.number == 2 &&
+	return c->tracked && pb_next(&r, &f) &&
+	    f.number == CommitDataRequest_chunks_to_patch &&
 	    f.wire == PB_BYTES && r.p == r.end &&
 	    ob_patch_is_void(o, c, &f, true);
 }

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "protos/fields.h"
 #include "relay/outbox/loss_account.h"
 #include "relay/outbox/outbox_internal.h"
 
@@ -114,9 +115,10 @@ ob_patch_is_void(const struct outbox *o, const struct ob_channel *c,
 
 	pb_init(&r, patch->data, patch->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == 2 && f.wire == PB_VARINT)
+		if (f.number == ChunkToPatch_writer_id && f.wire == PB_VARINT)
 			writer = (uint32_t)f.value;
-		else if (f.number == 3 && f.wire == PB_VARINT)
+		else if (f.number == ChunkToPatch_chunk_id &&
+		    f.wire == PB_VARINT)
 			chunk = (uint32_t)f.value;
 	}
 	/* The dropped chunk of that id may be an older writer's. */
@@ -149,8 +151,8 @@ goes(struct strip *s, const struct pb_field *f, bool is_chunk,
 	if (is_chunk)
 		return s->len + (s->n + 1) * STRIP_LOSS + kept + s->rest <=
 		    LINK_BLOCK_MAX;
-	return f->number == 2 && f->wire == PB_BYTES &&
-	    ob_patch_is_void(s->o, s->c, f, false);
+	return f->number == CommitDataRequest_chunks_to_patch &&
+	    f->wire == PB_BYTES && ob_patch_is_void(s->o, s->c, f, false);
 }
 
 static void
@@ -172,8 +174,8 @@ strip_commit(struct strip *s, const struct pb_field *m)
 		}
 		if (is_chunk)
 			put_losses_of(s, c.writer);
-		else if (f.number != 2) /* a flush's acknowledgement */
-			put_losses(s);
+		else if (f.number != CommitDataRequest_chunks_to_patch)
+			put_losses(s); /* before a flush is acknowledged */
 		memcpy(kept + n, f.start, (size_t)(r.p - f.start));
 		n += (size_t)(r.p - f.start);
 	}

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/shm/shm.h"
 
 /* Places where the track of a writer may be. */
@@ -128,11 +129,13 @@ read_chunk(const struct pb_field *move, struct count_chunk *c)
 	memset(c, 0, sizeof(*c));
 	pb_init(&r, move->data, move->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == 3 && f.wire == PB_VARINT)
+		if (f.number == ChunksToMove_target_buffer &&
+		    f.wire == PB_VARINT)
 			c->buffer = (uint32_t)f.value;
-		else if (f.number == 5 && f.wire == PB_VARINT)
+		else if (f.number == ChunksToMove_chunk_incomplete &&
+		    f.wire == PB_VARINT)
 			c->incomplete = f.value != 0;
-		else if (f.number == 4 && f.wire == PB_BYTES)
+		else if (f.number == ChunksToMove_data && f.wire == PB_BYTES)
 			ok = shm_chunk_from_bytes(f.data, f.len, &chunk) == 0;
 	}
 	if (!ok || r.bad)
@@ -155,7 +158,8 @@ count_next(struct pb_reader *commit, struct pb_field *f, bool *is_chunk,
 {
 	if (!pb_next(commit, f))
 		return false;
-	*is_chunk = f->number == 1 && f->wire == PB_BYTES;
+	*is_chunk = f->number == CommitDataRequest_chunks_to_move &&
+	    f->wire == PB_BYTES;
 	if (*is_chunk && !read_chunk(f, c))
 		memset(c, 0, sizeof(*c));
 	return true;

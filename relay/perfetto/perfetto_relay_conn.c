@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "relay/perfetto/perfetto_relay_internal.h"
 
 #include <stdlib.h>
@@ -14,23 +15,6 @@
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
-/* LinkProducer. */
-enum {
-	PRODUCER_NAME = 1,
-	PRODUCER_PID = 2,
-	PRODUCER_UID = 3,
-	PRODUCER_SDK_VERSION = 4,
-};
-
-/* InitializeConnectionRequest (reference wire-format.md). */
-enum {
-	INIT_PAGE_SIZE_HINT = 1,
-	INIT_SHM_SIZE_HINT = 2,
-	INIT_NAME = 3,
-	INIT_SCRAPING = 4,
-	INIT_SDK_VERSION = 8,
-};
-#define SCRAPING_DISABLED 2 /* the relay does that */
 /* Hints for shared memory, which is not used: they need only be valid. */
 #define PAGE_SIZE_HINT 4096u
 #define SHM_SIZE_HINT  (256u * 1024u)
@@ -292,18 +276,26 @@ begin(struct perfetto_relay_conn *conn,
 	while (pb_next(&r, &f)) {
 		if (f.wire != PB_BYTES)
 			continue;
-		if (f.number == PRODUCER_NAME)
+		if (f.number == LinkProducer_name)
 			name = f;
-		else if (f.number == PRODUCER_SDK_VERSION)
+		else if (f.number == LinkProducer_sdk_version)
 			version = f;
 	}
 	pb_writer_init(&w);
-	pb_put_uint(&w, INIT_PAGE_SIZE_HINT, PAGE_SIZE_HINT);
-	pb_put_uint(&w, INIT_SHM_SIZE_HINT, SHM_SIZE_HINT);
-	pb_put_bytes(&w, INIT_NAME, name.data, name.len);
-	pb_put_uint(&w, INIT_SCRAPING, SCRAPING_DISABLED);
+	pb_put_uint(&w,
+	    InitializeConnectionRequest_shared_memory_page_size_hint_bytes,
+	    PAGE_SIZE_HINT);
+	pb_put_uint(&w,
+	    InitializeConnectionRequest_shared_memory_size_hint_bytes,
+	    SHM_SIZE_HINT);
+	pb_put_bytes(&w, InitializeConnectionRequest_producer_name, name.data,
+	    name.len);
+	/* The relay scrapes. */
+	pb_put_uint(&w, InitializeConnectionRequest_smb_scraping_mode,
+	    InitializeConnectionRequest_SMB_SCRAPING_DISABLED);
 	if (version.len > 0)
-		pb_put_bytes(&w, INIT_SDK_VERSION, version.data, version.len);
+		pb_put_bytes(&w, InitializeConnectionRequest_sdk_version,
+		    version.data, version.len);
 	invoke(conn, "InitializeConnection", &w, initialized_cb);
 	pb_writer_done(&w);
 	rpc_invoke(conn->client, "GetAsyncCommand", NULL, 0, command_cb, conn);
@@ -372,9 +364,9 @@ conn_new(struct perfetto_relay *c, uint32_t channel, const uint8_t *producer,
 	conn->channel = channel;
 	pb_init(&r, producer, len);
 	while (pb_next(&r, &f)) {
-		if (f.number == PRODUCER_PID && f.wire == PB_VARINT)
+		if (f.number == LinkProducer_pid && f.wire == PB_VARINT)
 			conn->pid = (int32_t)f.value;
-		else if (f.number == PRODUCER_UID && f.wire == PB_VARINT)
+		else if (f.number == LinkProducer_uid && f.wire == PB_VARINT)
 			conn->uid = (int32_t)f.value;
 	}
 	hash_map_put(&c->conns, &conn->by_channel, hash_number(channel));

@@ -1,4 +1,5 @@
 /* Saying upward that there is a producer. */
+#include "protos/fields.h"
 #include "transport/wire/pb_writer.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
@@ -17,11 +18,11 @@ local_announce(struct local *l)
 	struct pb_writer w;
 
 	pb_writer_init(&w);
-	pb_put_string(&w, 1, l->name);
-	pb_put_int(&w, 2, l->pid);
-	pb_put_int(&w, 3, l->uid);
+	pb_put_string(&w, LinkProducer_name, l->name);
+	pb_put_int(&w, LinkProducer_pid, l->pid);
+	pb_put_int(&w, LinkProducer_uid, l->uid);
 	if (l->sdk_version[0] != '\0')
-		pb_put_string(&w, 4, l->sdk_version);
+		pb_put_string(&w, LinkProducer_sdk_version, l->sdk_version);
 	if (w.failed) {
 		rpc_conn_close(l->server.conn, "out of memory");
 		pb_writer_done(&w);

@@ -4,29 +4,11 @@
  */
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
-
-/* Field numbers: wire-format.md, GetAsyncCommandResponse. */
-enum {
-	CMD_START = 1,
-	CMD_STOP = 2,
-	CMD_SETUP_TRACING = 3,
-	CMD_FLUSH = 5,
-	CMD_SETUP = 6,
-	CMD_CLEAR = 7,
-	SETUP_ID = 1,
-	SETUP_CONFIG = 2,
-	STOP_ID = 1,
-	TRACING_PAGE_KB = 1,
-	IDS = 1, /* of Flush and ClearIncrementalState */
-	FLUSH_REQUEST = 2,
-	DSC_NAME = 1,
-	DSC_TARGET_BUFFER = 2,
-	DSC_SESSION = 4,
-};
 
 /* A message that is part of a command. */
 struct part {
@@ -74,12 +56,12 @@ read_config(struct setup *s, struct part config)
 
 	pb_init(&r, config.data, config.len);
 	while (pb_next(&r, &f)) {
-		if (f.number == DSC_NAME && f.wire == PB_BYTES) {
+		if (f.number == DataSourceConfig_name && f.wire == PB_BYTES) {
 			s->name = f.data;
 			s->name_len = f.len;
-		} else if (f.number == DSC_TARGET_BUFFER) {
+		} else if (f.number == DataSourceConfig_target_buffer) {
 			s->buffer = f.value;
-		} else if (f.number == DSC_SESSION) {
+		} else if (f.number == DataSourceConfig_tracing_session_id) {
 			s->session = f.value;
 		}
 	}
@@ -95,9 +77,11 @@ read_setup(struct setup *s, struct part m)
 	memset(s, 0, sizeof(*s));
 	pb_init(&r, m.data, m.len);
 	while (pb_next(&r, &f)) {
-		if (f.number == SETUP_ID && f.wire == PB_VARINT)
+		if (f.number == SetupDataSource_new_instance_id &&
+		    f.wire == PB_VARINT)
 			s->remote = f.value;
-		else if (f.number == SETUP_CONFIG && f.wire == PB_BYTES)
+		else if (f.number == SetupDataSource_config &&
+		    f.wire == PB_BYTES)
 			read_config(s, (struct part){ f.data, f.len });
 	}
 	s->bad |= r.bad;
@@ -108,12 +92,12 @@ put_config(struct pb_writer *w, struct part config, uint16_t buffer)
 {
 	struct pb_reader r;
 	struct pb_field f;
-	size_t mark = pb_nest_begin(w, SETUP_CONFIG);
+	size_t mark = pb_nest_begin(w, SetupDataSource_config);
 
 	pb_init(&r, config.data, config.len);
 	while (pb_next(&r, &f)) {
-		if (f.number == DSC_TARGET_BUFFER)
-			pb_put_uint(w, DSC_TARGET_BUFFER, buffer);
+		if (f.number == DataSourceConfig_target_buffer)
+			pb_put_uint(w, DataSourceConfig_target_buffer, buffer);
 		else
 			copy_field(w, &r, &f);
 	}
@@ -133,9 +117,10 @@ send_setup(struct local *l, uint32_t cmd, struct part m, uint64_t id,
 	mark = pb_nest_begin(&w, cmd);
 	pb_init(&r, m.data, m.len);
 	while (pb_next(&r, &f)) {
-		if (f.number == SETUP_ID)
-			pb_put_uint(&w, SETUP_ID, id);
-		else if (f.number == SETUP_CONFIG && f.wire == PB_BYTES)
+		if (f.number == SetupDataSource_new_instance_id)
+			pb_put_uint(&w, SetupDataSource_new_instance_id, id);
+		else if (f.number == SetupDataSource_config &&
+		    f.wire == PB_BYTES)
 			put_config(&w, (struct part){ f.data, f.len }, buffer);
 		else
 			copy_field(&w, &r, &f);
@@ -185,7 +170,7 @@ set_up(struct local *l, uint32_t cmd, struct part m)
 		return;
 	}
 	/* Nobody shall wait for it. */
-	if (cmd == CMD_START)
+	if (cmd == GetAsyncCommandResponse_start_data_source)
 		local_put_value(l, LINK_UP_STARTED, s.remote);
 }
 
@@ -198,8 +183,8 @@ local_send_stop(struct local *l, uint64_t instance)
 	size_t mark;
 
 	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, CMD_STOP);
-	pb_put_uint(&w, STOP_ID, instance);
+	mark = pb_nest_begin(&w, GetAsyncCommandResponse_stop_data_source);
+	pb_put_uint(&w, StopDataSource_instance_id, instance);
 	pb_nest_end(&w, mark);
 	producer_server_send(&l->server, &w, -1);
 	pb_writer_done(&w);
@@ -208,7 +193,7 @@ local_send_stop(struct local *l, uint64_t instance)
 static void
 stop(struct local *l, struct part m)
 {
-	uint64_t remote = uint_of(m, STOP_ID);
+	uint64_t remote = uint_of(m, StopDataSource_instance_id);
 	struct local_instance *i = local_find_remote(l, remote);
 
 	if (i == NULL) {
@@ -229,7 +214,7 @@ stop(struct local *l, struct part m)
 /* What a list of ids of the collector's stands for. */
 struct named {
 	struct local *l;
-	struct pb_writer *w; /* IDS are put there */
+	struct pb_writer *w; /* Flush_data_source_ids are put there */
 	bool flush;          /* leaves out those that need none */
 	size_t n;            /* put */
 	uint64_t session;    /* of one of them, put or not */
@@ -247,11 +232,11 @@ name_one(struct named *n, uint64_t remote)
 	if (n->flush && i->no_flush &&
 	    n->l->memory != LOCAL_MEMORY_EMULATED)
 		return;
-	pb_put_uint(n->w, IDS, i->id);
+	pb_put_uint(n->w, Flush_data_source_ids, i->id);
 	n->n++;
 }
 
-/* Field IDS of a command, packed or not. */
+/* Field Flush_data_source_ids of a command, packed or not. */
 static void
 name_all(struct named *n, const struct pb_field *f)
 {
@@ -271,7 +256,7 @@ static void
 flush(struct local *l, struct part m)
 {
 	uint64_t id = ++l->owner->last_flush;
-	uint64_t remote = uint_of(m, FLUSH_REQUEST);
+	uint64_t remote = uint_of(m, Flush_request_id);
 	struct named named = { .l = l, .flush = true };
 	struct pb_writer w;
 	struct pb_reader r;
@@ -280,13 +265,13 @@ flush(struct local *l, struct part m)
 
 	pb_writer_init(&w);
 	named.w = &w;
-	mark = pb_nest_begin(&w, CMD_FLUSH);
+	mark = pb_nest_begin(&w, GetAsyncCommandResponse_flush);
 	pb_init(&r, m.data, m.len);
 	while (pb_next(&r, &f)) {
-		if (f.number == IDS)
+		if (f.number == Flush_data_source_ids)
 			name_all(&named, &f);
-		else if (f.number == FLUSH_REQUEST)
-			pb_put_uint(&w, FLUSH_REQUEST, id);
+		else if (f.number == Flush_request_id)
+			pb_put_uint(&w, Flush_request_id, id);
 		else
 			copy_field(&w, &r, &f);
 	}
@@ -308,10 +293,11 @@ clear(struct local *l, struct part m)
 
 	pb_writer_init(&w);
 	named.w = &w;
-	mark = pb_nest_begin(&w, CMD_CLEAR);
+	mark = pb_nest_begin(&w,
+	    GetAsyncCommandResponse_clear_incremental_state);
 	pb_init(&r, m.data, m.len);
 	while (pb_next(&r, &f)) {
-		if (f.number == IDS)
+		if (f.number == Flush_data_source_ids)
 			name_all(&named, &f);
 		else
 			copy_field(&w, &r, &f);
@@ -335,21 +321,22 @@ local_command(struct local *l, const uint8_t *command, size_t len)
 			continue;
 		m = (struct part){ f.data, f.len };
 		switch (f.number) {
-		case CMD_SETUP_TRACING:
+		case GetAsyncCommandResponse_setup_tracing:
 			(void)!local_set_up_tracing(l,
-			    (uint32_t)uint_of(m, TRACING_PAGE_KB));
+			    (uint32_t)uint_of(m,
+			    SetupTracing_shared_buffer_page_size_kb));
 			break;
-		case CMD_SETUP:
-		case CMD_START:
+		case GetAsyncCommandResponse_setup_data_source:
+		case GetAsyncCommandResponse_start_data_source:
 			set_up(l, f.number, m);
 			break;
-		case CMD_STOP:
+		case GetAsyncCommandResponse_stop_data_source:
 			stop(l, m);
 			break;
-		case CMD_FLUSH:
+		case GetAsyncCommandResponse_flush:
 			flush(l, m);
 			break;
-		case CMD_CLEAR:
+		case GetAsyncCommandResponse_clear_incremental_state:
 			clear(l, m);
 			break;
 		default: /* what it names, we could not translate */

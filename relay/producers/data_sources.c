@@ -1,17 +1,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
 #include "relay/settings/settings.h"
-
-/* Field numbers: wire-format.md, DataSourceDescriptor. */
-enum {
-	DESC_NAME = 1,
-	DESC_NOTIFY_ON_STOP = 2,
-	DESC_NO_FLUSH = 9,
-};
 
 static void
 source_free(struct local_source *ds)
@@ -38,16 +32,16 @@ read_descriptor(struct local_source *ds, const uint8_t *descriptor, size_t len)
 	pb_init(&r, descriptor, len);
 	while (pb_next(&r, &f)) {
 		switch (f.number) {
-		case DESC_NAME:
+		case DataSourceDescriptor_name:
 			if (f.wire != PB_BYTES)
 				return -1;
 			name = f.data;
 			name_len = f.len;
 			break;
-		case DESC_NOTIFY_ON_STOP:
+		case DataSourceDescriptor_will_notify_on_stop:
 			ds->notifies_stop = f.value != 0;
 			break;
-		case DESC_NO_FLUSH:
+		case DataSourceDescriptor_no_flush:
 			ds->no_flush = f.value != 0;
 			break;
 		default:
@@ -129,7 +123,7 @@ local_update(void *owner, const uint8_t *descriptor, size_t len)
 
 	pb_init(&r, descriptor, len);
 	while (pb_next(&r, &f))
-		if (f.number == DESC_NAME && f.wire == PB_BYTES)
+		if (f.number == DataSourceDescriptor_name && f.wire == PB_BYTES)
 			ds = local_find_source(l, (const char *)f.data, f.len);
 	if (r.bad || ds == NULL || len > LINK_MESSAGE_MAX)
 		return;

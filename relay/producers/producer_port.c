@@ -1,6 +1,7 @@
 /* The calls of a producer, once initialize.c has taken the first of them. */
 #include <stdlib.h>
 
+#include "protos/fields.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_writer.h"
 #include "relay/producers/producer.h"
@@ -35,8 +36,8 @@ put_writer(struct local *l, uint32_t writer, uint16_t buffer)
 	if (b == NULL)
 		return;
 	pb_writer_init(&w);
-	pb_put_uint(&w, 1, writer);
-	pb_put_uint(&w, 2, b->remote);
+	pb_put_uint(&w, LinkWriter_writer, writer);
+	pb_put_uint(&w, LinkWriter_buffer, b->remote);
 	if (!w.failed)
 		local_put(l, LINK_UP_REGISTER_WRITER, w.data, w.len);
 	pb_writer_done(&w);

@@ -1,4 +1,5 @@
 /* The memory that a producer shares with us. */
+#include "protos/fields.h"
 #include "transport/wire/pb_writer.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
@@ -64,7 +65,7 @@ local_set_up_tracing(struct local *l, uint32_t page_kb)
 	l->tracing_set_up = true;
 	pb_writer_init(&w);
 	mark = pb_nest_begin(&w, CMD_SETUP_TRACING);
-	pb_put_uint(&w, 1, page);
+	pb_put_uint(&w, SetupTracing_shared_buffer_page_size_kb, page);
 	pb_nest_end(&w, mark);
 	producer_server_send(&l->server, &w, l->memory == LOCAL_MEMORY_OURS ?
 	    shm_fd(l->shm) : -1);

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "protos/relay_report.pb-c.h"
 #include "protos/utf8.h"
 #include "relay/outbox/outbox.h"
@@ -46,21 +47,22 @@ ago(uint64_t now, uint64_t then)
 static void
 put_link(struct pb_writer *w, const struct uplink_view *v, uint64_t now)
 {
-	size_t mark = pb_nest_begin(w, 6);
+	size_t mark = pb_nest_begin(w, RelayReport_link);
 
-	pb_put_string(w, 1, uplink_state_text(v->state));
-	put_text(w, 2, v->peer);
-	pb_put_uint(w, 3, ago(now, v->since_ms));
-	put_text(w, 4, v->last_error);
+	pb_put_string(w, RelayReportLink_state, uplink_state_text(v->state));
+	put_text(w, RelayReportLink_peer, v->peer);
+	pb_put_uint(w, RelayReportLink_since_ms, ago(now, v->since_ms));
+	put_text(w, RelayReportLink_last_error, v->last_error);
 	if (v->state == UPLINK_WAITING && v->next_try_ms != 0)
-		pb_put_uint(w, 5, ago(v->next_try_ms, now));
-	pb_put_uint(w, 6, v->reconnects);
-	pb_put_uint(w, 7, v->bytes_up);
-	pb_put_uint(w, 8, v->bytes_sent);
-	put(w, 9, v->bytes_again);
-	put(w, 10, v->compressed);
-	put_text(w, 11, v->why_classic);
-	put(w, 12, v->without_clocks);
+		pb_put_uint(w, RelayReportLink_next_try_ms,
+		    ago(v->next_try_ms, now));
+	pb_put_uint(w, RelayReportLink_reconnects, v->reconnects);
+	pb_put_uint(w, RelayReportLink_bytes_up, v->bytes_up);
+	pb_put_uint(w, RelayReportLink_bytes_sent, v->bytes_sent);
+	put(w, RelayReportLink_bytes_again, v->bytes_again);
+	put(w, RelayReportLink_compressed, v->compressed);
+	put_text(w, RelayReportLink_why_classic, v->why_classic);
+	put(w, RelayReportLink_without_clocks, v->without_clocks);
 	pb_nest_end(w, mark);
 }
 
@@ -78,28 +80,29 @@ put_clock(struct pb_writer *w, const struct uplink_view *v)
 
 	if (!v->clock_known)
 		return;
-	mark = pb_nest_begin(w, 7);
-	pb_put_uint(w, 1, zigzag(v->clock_offset_ns));
-	pb_put_uint(w, 2, v->clock_uncertainty_ns);
-	pb_put_uint(w, 3, v->round_trip_ns);
-	pb_put_uint(w, 4, v->round_trips_ago_ms);
+	mark = pb_nest_begin(w, RelayReport_clock);
+	pb_put_uint(w, RelayReportClock_offset_ns, zigzag(v->clock_offset_ns));
+	pb_put_uint(w, RelayReportClock_uncertainty_ns,
+	    v->clock_uncertainty_ns);
+	pb_put_uint(w, RelayReportClock_round_trip_ns, v->round_trip_ns);
+	pb_put_uint(w, RelayReportClock_measured_ms_ago, v->round_trips_ago_ms);
 	pb_nest_end(w, mark);
 }
 
 static void
 put_store(struct pb_writer *w, const struct outbox_stats *s)
 {
-	size_t mark = pb_nest_begin(w, 8);
+	size_t mark = pb_nest_begin(w, RelayReport_store);
 
-	pb_put_uint(w, 1, s->memory_bytes);
-	pb_put_uint(w, 2, s->memory_limit);
-	pb_put_uint(w, 3, s->spool_bytes);
-	pb_put_uint(w, 4, s->spool_limit);
-	put_text(w, 5, s->spool_error);
-	put(w, 6, s->blocks_on_the_way);
-	put(w, 7, s->oldest_ms);
-	put(w, 8, s->spool_cut_bytes);
-	put(w, 9, s->spool_damaged);
+	pb_put_uint(w, RelayReportStore_memory_bytes, s->memory_bytes);
+	pb_put_uint(w, RelayReportStore_memory_limit, s->memory_limit);
+	pb_put_uint(w, RelayReportStore_spool_bytes, s->spool_bytes);
+	pb_put_uint(w, RelayReportStore_spool_limit, s->spool_limit);
+	put_text(w, RelayReportStore_spool_error, s->spool_error);
+	put(w, RelayReportStore_blocks_on_the_way, s->blocks_on_the_way);
+	put(w, RelayReportStore_oldest_ms, s->oldest_ms);
+	put(w, RelayReportStore_spool_cut_bytes, s->spool_cut_bytes);
+	put(w, RelayReportStore_spool_damaged, s->spool_damaged);
 	pb_nest_end(w, mark);
 }
 
@@ -107,21 +110,21 @@ static void
 put_producer(void *arg, const struct producers_view *v)
 {
 	struct pb_writer *w = arg;
-	size_t mark = pb_nest_begin(w, 9);
+	size_t mark = pb_nest_begin(w, RelayReport_producers);
 
-	pb_put_uint(w, 1, v->channel);
-	put_text(w, 2, v->name);
-	pb_put_int(w, 3, v->pid);
-	pb_put_int(w, 4, v->uid);
-	put(w, 5, v->emulated);
-	put(w, 6, v->announced);
-	pb_put_uint(w, 7, v->data_sources);
-	pb_put_uint(w, 8, v->instances);
-	pb_put_uint(w, 9, v->writers);
-	pb_put_uint(w, 10, v->chunks);
-	pb_put_uint(w, 11, v->bytes);
-	put(w, 12, v->discarded);
-	put(w, 13, v->late);
+	pb_put_uint(w, RelayReportProducer_channel, v->channel);
+	put_text(w, RelayReportProducer_name, v->name);
+	pb_put_int(w, RelayReportProducer_pid, v->pid);
+	pb_put_int(w, RelayReportProducer_uid, v->uid);
+	put(w, RelayReportProducer_emulated, v->emulated);
+	put(w, RelayReportProducer_announced, v->announced);
+	pb_put_uint(w, RelayReportProducer_data_sources, v->data_sources);
+	pb_put_uint(w, RelayReportProducer_instances, v->instances);
+	pb_put_uint(w, RelayReportProducer_writers, v->writers);
+	pb_put_uint(w, RelayReportProducer_chunks, v->chunks);
+	pb_put_uint(w, RelayReportProducer_bytes, v->bytes);
+	put(w, RelayReportProducer_discarded, v->discarded);
+	put(w, RelayReportProducer_late, v->late);
 	pb_nest_end(w, mark);
 }
 
@@ -138,11 +141,13 @@ put_losses(struct pb_writer *w, const struct outbox_stats *s,
 		packets = s->packets_lost[i] + v->packets_lost[i];
 		if (chunks == 0 && packets == 0)
 			continue;
-		mark = pb_nest_begin(w, 10);
-		pb_put_string(w, 1, link_loss_text((uint32_t)i));
-		pb_put_uint(w, 2, chunks);
-		pb_put_uint(w, 3, packets);
-		pb_put_uint(w, 4, s->bytes_lost[i] + v->bytes_lost[i]);
+		mark = pb_nest_begin(w, RelayReport_losses);
+		pb_put_string(w, RelayReportLoss_cause,
+		    link_loss_text((uint32_t)i));
+		pb_put_uint(w, RelayReportLoss_chunks, chunks);
+		pb_put_uint(w, RelayReportLoss_packets, packets);
+		pb_put_uint(w, RelayReportLoss_bytes,
+		    s->bytes_lost[i] + v->bytes_lost[i]);
 		pb_nest_end(w, mark);
 	}
 }
@@ -159,12 +164,13 @@ report_make(const struct report_sources *from, size_t *len)
 	uplink_view(from->uplink, &view);
 	outbox_stats(from->outbox, &stats);
 	pb_writer_init(&w);
-	pb_put_string(&w, 1, TRIBUTARY_VERSION);
-	pb_put_int(&w, 2, getpid());
-	pb_put_uint(&w, 3, ago(now, from->started_ms));
-	put_text(&w, 4, from->settings->machine_name);
+	pb_put_string(&w, RelayReport_version, TRIBUTARY_VERSION);
+	pb_put_int(&w, RelayReport_pid, getpid());
+	pb_put_uint(&w, RelayReport_running_ms, ago(now, from->started_ms));
+	put_text(&w, RelayReport_machine_name, from->settings->machine_name);
 	for (i = 0; i < from->settings->n_producer_sockets; i++)
-		put_text(&w, 5, from->settings->producer_sockets[i]);
+		put_text(&w, RelayReport_producer_socket,
+		    from->settings->producer_sockets[i]);
 	put_link(&w, &view, now);
 	put_clock(&w, &view);
 	put_store(&w, &stats);

@@ -1,3 +1,4 @@
+#include "protos/fields.h"
 #include "relay/uplink/conn_internal.h"
 
 #include <string.h>
@@ -42,9 +43,11 @@ refuse_source(struct uplink_conn *l, uint32_t channel,
 
 	pb_init(&r, f->data, f->len);
 	while (pb_next(&r, &part)) {
-		if (part.wire == PB_BYTES && part.number == 1)
+		if (part.wire == PB_BYTES &&
+		    part.number == LinkSourceRefused_name)
 			copy_text(name, part.data, part.len);
-		else if (part.wire == PB_BYTES && part.number == 2)
+		else if (part.wire == PB_BYTES &&
+		    part.number == LinkSourceRefused_reason)
 			copy_text(why, part.data, part.len);
 	}
 	log_limited(&l->log_limit, loop_turn_ms(l->setup.loop),

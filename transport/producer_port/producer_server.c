@@ -13,9 +13,6 @@
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
-/* InitializeConnectionRequest.ProducerSMBScrapingMode */
-#define SMB_SCRAPING_DISABLED 2
-
 /* A command that waits for GetAsyncCommand. */
 struct producer_queued {
 	TAILQ_ENTRY(producer_queued) link;
@@ -187,7 +184,9 @@ parse_init(const uint8_t *args, size_t len, struct producer_init *q)
 			q->shm_size_hint = (uint32_t)f.value;
 			break;
 		case InitializeConnectionRequest_smb_scraping_mode:
-			q->scrape = (uint32_t)f.value != SMB_SCRAPING_DISABLED;
+			q->scrape =
+			    (uint32_t)f.value !=
+			    InitializeConnectionRequest_SMB_SCRAPING_DISABLED;
 			break;
 		case InitializeConnectionRequest_producer_provided_shmem:
 			q->provides_shm = f.value != 0;
@@ -415,7 +414,7 @@ parse_triggers(const uint8_t *args, size_t len, struct producer_trigger *out,
 	*n = 0;
 	pb_init(&r, args, len);
 	while (pb_next(&r, &f)) {
-		if (f.number != 1)
+		if (f.number != ActivateTriggersRequest_trigger_names)
 			continue;
 		if (f.wire != PB_BYTES)
 			return false;

@@ -2,6 +2,7 @@
  * Every text that the probes read, as any bytes: the parsers stay inside it,
  * and what they make of it is valid protobuf and valid UTF-8.
  */
+#include "protos/fields.h"
 #include "tests/fuzz/texts/texts.h"
 
 #include <stdint.h>
@@ -82,17 +83,17 @@ system_texts(const char *text, size_t len)
 	    (vmstat = sys_keys_vmstat(NULL, 0)) == NULL))
 		abort();
 	pb_writer_init(&w);
-	sys_text_counters(&w, SYS_STATS_MEMINFO, meminfo, text, len);
-	sys_text_counters(&w, SYS_STATS_VMSTAT, vmstat, text, len);
+	sys_text_counters(&w, SysStats_meminfo, meminfo, text, len);
+	sys_text_counters(&w, SysStats_vmstat, vmstat, text, len);
 	sys_text_stat(&w, ~0u, 10000000, text, len);
 	sys_text_buddyinfo(&w, text, len);
 	sys_text_diskstats(&w, text, len);
 	sys_text_psi(&w, SYS_PSI_IO, text, len);
 	sys_text_slabinfo(&w, text, len);
 	if (sys_text_amd_clock(text, len, &mhz))
-		pb_put_uint(&w, SYS_STATS_GPUFREQ_MHZ, mhz);
+		pb_put_uint(&w, SysStats_gpufreq_mhz, mhz);
 	if (sys_text_number(text, len, &v) && v >= 0)
-		pb_put_uint(&w, SYS_STATS_GPUFREQ_MHZ, (uint64_t)v);
+		pb_put_uint(&w, SysStats_gpufreq_mhz, (uint64_t)v);
 	if (w.failed)
 		abort();
 	stats = perfetto__protos__sys_stats__unpack(NULL, w.len, w.data);

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "protos/fields.h"
 #include "client/probes/sys_keys.h"
 #include "client/probes/sys_text.h"
 #include "protos/sys_stats.pb-c.h"
@@ -49,7 +50,7 @@ meminfo(const char *text, const int *wanted, size_t n)
 	struct sys_keys *k = sys_keys_meminfo(wanted, n);
 
 	assert_non_null(k);
-	sys_text_counters(&w, SYS_STATS_MEMINFO, k, text, strlen(text));
+	sys_text_counters(&w, SysStats_meminfo, k, text, strlen(text));
 	sys_keys_free(k);
 }
 
@@ -105,7 +106,7 @@ every_counter_of_vmstat_has_the_kernel_s_name(void **state)
 	struct sys_keys *k = sys_keys_vmstat(NULL, 0);
 	size_t i;
 
-	sys_text_counters(&w, SYS_STATS_VMSTAT, k, text, strlen(text));
+	sys_text_counters(&w, SysStats_vmstat, k, text, strlen(text));
 	sys_keys_free(k);
 	unpack();
 	assert_int_equal(st->n_vmstat, 6);
@@ -334,7 +335,7 @@ texts_cut_at_any_byte_are_survived(void **state)
 			copy = malloc(n > 0 ? n : 1);
 			memcpy(copy, texts[t], n);
 			w.len = 0;
-			sys_text_counters(&w, SYS_STATS_MEMINFO, k, copy, n);
+			sys_text_counters(&w, SysStats_meminfo, k, copy, n);
 			sys_text_stat(&w, ~0u, 1, copy, n);
 			sys_text_buddyinfo(&w, copy, n);
 			sys_text_diskstats(&w, copy, n);
