@@ -35,6 +35,8 @@ log_link(const struct link *l, enum log_level level, const char *what,
 
 /* ---- a link's memory ---- */
 
+static void run_cb(void *link);
+
 struct link *
 link_new(struct links *t, const struct link_request *q)
 {
@@ -50,6 +52,7 @@ link_new(struct links *t, const struct link_request *q)
 	}
 	link_channels_init(l);
 	l->table = t;
+	l->run = run_cb;
 	l->service = t->service;
 	memcpy(l->id, q->link_id, sizeof(l->id));
 	memcpy(l->relay_id, q->relay_id, sizeof(l->relay_id));
@@ -78,57 +81,6 @@ link_release(struct link *l)
 	hash_map_done(&l->channels);
 	free(l->old);
 	free(l);
-}
-
-/* ---- what it keeps ---- */
-
-static bool
-charge_service(struct link *l, size_t now)
-{
-	struct budget *b = l->service->connection_memory;
-	bool more = now > l->charged;
-
-	if (b == NULL)
-		return true;
-	budget_resize(b, l->charged, now);
-	l->charged = now;
-	if (!more || !budget_is_over(b))
-		return true;
-	b->memory_refused++;
-	return false;
-}
-
-static bool
-charge_peer(struct link *l, size_t now)
-{
-	uint32_t units = (uint32_t)(now / LINK_MEMORY_UNIT);
-	struct per_peer_count *q = &l->table->memory;
-	uint64_t most = l->service->settings->limits
-	    .max_connection_memory_per_peer_kb / (LINK_MEMORY_UNIT / 1024);
-	uint32_t more;
-
-	if (units < l->charged_units)
-		per_peer_count_give(q, l->peer, l->charged_units - units);
-	if (units > l->charged_units) {
-		more = units - l->charged_units;
-		if (!per_peer_count_take_n(q, l->peer, more,
-		    most > UINT32_MAX ? UINT32_MAX : (uint32_t)most))
-			return false;
-	}
-	l->charged_units = units;
-	return true;
-}
-
-void
-link_charge(struct link *l)
-{
-	size_t now = l->queued_cost + link_out_bytes(l->out);
-
-	if (!charge_service(l, now))
-		link_doom(l, "limits.max_connection_memory_kb is reached");
-	if (!charge_peer(l, now))
-		link_doom(l, "limits.max_connection_memory_per_peer_kb is "
-		    "reached");
 }
 
 /* ---- who serves it ---- */
@@ -213,13 +165,6 @@ link_detach(struct link *l)
 		    0);
 }
 
-void
-link_wake(struct link *l)
-{
-	if (l->ops != NULL)
-		l->ops->wake(l->port);
-}
-
 /* ---- the end ---- */
 
 void
@@ -254,37 +199,20 @@ link_give_up(struct link *l, const char *why)
 	link_end(l, LINK_GIVEN_UP, why);
 }
 
-void
-link_doom(struct link *l, const char *why)
-{
-	if (l->doomed != NULL || l->ended)
-		return;
-	l->doomed = why;
-	link_post_run(l);
-}
-
 /* ---- blocks ---- */
 
-/*
- * Applies as much of a block as can be.  Returns what is wrong with it, or
- * NULL; *used are the bytes that are done with.
- */
+/* Applies as much of it as can be.  Returns what is wrong with it, or NULL. */
 static const char *
-apply_some(struct link *l, uint32_t number, struct link_channel *c,
-    const uint8_t *data, size_t len, size_t *used)
+apply_some(struct link *l, struct link_piece *piece)
 {
-	const char *why = NULL;
-
-	*used = 0;
-	switch (link_apply(l, number, c, data, len, used, &why)) {
+	switch (link_apply(l, piece)) {
 	case LINK_MALFORMED:
-		return why;
+		return piece->why;
 	case LINK_APPLIED:
 	case LINK_LATER:
 		break;
 	}
-	link_channel_consumed(l, c != NULL ? c : link_channel_find(l, number),
-	    *used);
+	link_channel_consumed(l, piece->channel, piece->used);
 	return NULL;
 }
 
@@ -294,18 +222,20 @@ run_channel(struct link_channel *c)
 {
 	struct link *l = c->link;
 	struct link_queued *q;
+	struct link_piece piece;
 	const char *why = NULL;
-	size_t used;
 
 	while ((q = TAILQ_FIRST(&c->queue)) != NULL) {
-		why = apply_some(l, c->number, c, q->data + q->at,
-		    q->len - q->at, &used);
+		piece = (struct link_piece){ .number = c->number,
+			.channel = c, .data = q->data + q->at,
+			.len = q->len - q->at };
+		why = apply_some(l, &piece);
 		if (why != NULL) {
 			while (!TAILQ_EMPTY(&c->queue))
 				link_channel_unqueue(c);
 			break;
 		}
-		q->at += used;
+		q->at += piece.used;
 		if (q->at < q->len)
 			break;
 		link_channel_unqueue(c);
@@ -352,15 +282,6 @@ run_cb(void *arg)
 		link_wake(l);
 }
 
-void
-link_post_run(struct link *l)
-{
-	if (l->run_posted)
-		return;
-	l->run_posted = true;
-	loop_defer(l->service->loop, &l->run_call, run_cb, l);
-}
-
 /* What is left of a block that could not be applied at once. */
 static const char *
 keep_rest(struct link *l, uint32_t number, const uint8_t *data, size_t len)
@@ -378,8 +299,9 @@ static const char *
 take_new(struct link *l, uint32_t number, const uint8_t *block, size_t len)
 {
 	struct link_channel *c = link_channel_find(l, number);
+	struct link_piece piece = { .number = number, .channel = c,
+		.data = block, .len = len };
 	const char *why;
-	size_t used;
 
 	if (c != NULL && (c->closing || c->closed)) {
 		link_channel_consumed(l, c, len);
@@ -387,10 +309,10 @@ take_new(struct link *l, uint32_t number, const uint8_t *block, size_t len)
 	}
 	if (c != NULL && !TAILQ_EMPTY(&c->queue))
 		return keep_rest(l, number, block, len);
-	if ((why = apply_some(l, number, c, block, len, &used)) != NULL)
+	if ((why = apply_some(l, &piece)) != NULL)
 		return why;
-	return used < len ? keep_rest(l, number, block + used, len - used) :
-	    NULL;
+	return piece.used < len ? keep_rest(l, number, block + piece.used,
+	    len - piece.used) : NULL;
 }
 
 const char *

@@ -212,57 +212,60 @@ apply_one(struct link *l, struct link_channel *c, const struct pb_field *f,
 	return LINK_APPLIED;
 }
 
-/* The first message of a channel that is not known yet. */
+/*
+ * The first message of a channel that is not known yet.  NULL: it cannot begin
+ * (piece->why), or was closed, so that its blocks mean nothing.
+ */
 static struct link_channel *
-begin_channel(struct link *l, uint32_t number, const struct pb_field *f,
-    const char **why)
+begin_channel(struct link *l, struct link_piece *piece,
+    const struct pb_field *f)
 {
-	*why = NULL; /* closed, or never begun: its blocks mean nothing */
+	piece->why = NULL;
 	if (f->number != LINK_UP_OPEN)
 		return NULL;
-	*why = "malformed";
+	piece->why = "malformed";
 	if (f->wire != PB_BYTES)
 		return NULL;
-	return link_channel_open(l, number, f->data, f->len, why);
+	return link_channel_open(l, piece->number, f->data, f->len,
+	    &piece->why);
 }
 
 enum link_applied
-link_apply(struct link *l, uint32_t number, struct link_channel *c,
-    const uint8_t *data, size_t len, size_t *used, const char **why)
+link_apply(struct link *l, struct link_piece *piece)
 {
 	struct turn t = { 0 };
 	enum link_applied a;
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, data, len);
+	pb_init(&r, piece->data, piece->len);
 	while (pb_next(&r, &f)) {
-		if (c == NULL) {
-			c = begin_channel(l, number, &f, why);
-			if (c == NULL && *why != NULL)
+		if (piece->channel == NULL) {
+			piece->channel = begin_channel(l, piece, &f);
+			if (piece->channel == NULL && piece->why != NULL)
 				return LINK_MALFORMED;
-			if (c == NULL)
+			if (piece->channel == NULL)
 				break;
 			continue;
 		}
-		*why = "a channel that begins twice";
+		piece->why = "a channel that begins twice";
 		if (f.number == LINK_UP_OPEN)
 			return LINK_MALFORMED;
 		if (turn_is_over(&t)) {
-			*used = (size_t)(f.start - data);
+			piece->used = (size_t)(f.start - piece->data);
 			return LINK_LATER;
 		}
-		*why = "a malformed message";
-		a = apply_one(l, c, &f, &t);
-		*used = (size_t)(f.start - data);
+		piece->why = "a malformed message";
+		a = apply_one(l, piece->channel, &f, &t);
+		piece->used = (size_t)(f.start - piece->data);
 		if (a != LINK_APPLIED)
 			return a;
-		if (c->closed)
+		if (piece->channel->closed)
 			break;
 	}
-	*why = "a malformed block";
+	piece->why = "a malformed block";
 	if (r.bad)
 		return LINK_MALFORMED;
-	*used = len;
+	piece->used = piece->len;
 	return LINK_APPLIED;
 }

@@ -507,8 +507,8 @@ list_one(struct link_channel *c, void *arg)
 		.channel = c->number, .producer = c->producer->id };
 }
 
-static int
-compare_channels(const void *a, const void *b)
+int
+link_channels_compare(const void *a, const void *b)
 {
 	const struct link_old_channel *x = a, *y = b;
 
@@ -521,7 +521,7 @@ link_channels_list(struct link *l, struct link_old_channel *out, size_t max)
 	struct list list = { .out = out, .max = max };
 
 	each(l, list_one, &list);
-	qsort(out, list.n, sizeof(*out), compare_channels);
+	qsort(out, list.n, sizeof(*out), link_channels_compare);
 	return list.n;
 }
 

@@ -1,7 +1,13 @@
 /*
- * link_internal: what the files of a link share: link.c (its life and its
- * numbers), link_table.c (all of them, and those that were), link_channel.c
- * (its producers), link_apply.c (what blocks say).  For them only.
+ * link_internal: what the files of a link share.  Each calls only those below
+ * it:
+ *
+ *   link_open.c     who comes with which link
+ *   link.c          its life and its numbers
+ *   link_apply.c    what blocks say; link_losses.c: what was lost
+ *   link_table.c    all links, and those that ended
+ *   link_channel.c  its producers
+ *   link_core.c     what it keeps and when it runs
  *
  *   links -> link* -> link_channel* -> producer, link_queued*
  *   links -> link_former*        (links that ended, for when they come again)
@@ -92,6 +98,7 @@ struct link {
 	struct link_channel own; /* channel 0 */
 	struct link_channel_list to_report;
 	struct link_channel_list ready;
+	void (*run)(void *link); /* link.c's: runs what is ready */
 	bool run_posted;
 	struct loop_call run_call;
 	size_t queued;
@@ -139,8 +146,23 @@ struct links {
 	size_t n_former_channels;
 };
 
+void link_table_add(struct link *l);
 /* Takes it out of the table; who comes again is told why. */
 void link_table_remove(struct link *l, enum link_why why);
+struct link *link_table_find(struct links *t, const uint8_t id[LINK_ID_BYTES]);
+/* A link of the same relay that is cut off; NULL: none. */
+struct link *link_table_find_cut(const struct links *t,
+    const struct link_request *q);
+/* Connections of the relay that a new one replaces: they are half-open. */
+uint32_t link_table_attached(const struct links *t,
+    const struct link_request *q);
+/* Why a link that is not in the table begins, and what was taken on it. */
+enum link_why link_table_why_anew(struct links *t,
+    const struct link_request *q, uint64_t *taken_before);
+/* Takes over what is known of the channels of the relay's link before. */
+void link_table_take_old(struct link *l, const struct link_request *q);
+/* Without links, of which none is left. */
+void link_table_free(struct links *t);
 /* Whether its relay is connected with another link. */
 bool link_table_has_newer(const struct link *l);
 
@@ -150,6 +172,10 @@ struct link *link_new(struct links *t, const struct link_request *q) MUST_CHECK;
 void link_attach(struct link *l, const struct link_port_ops *ops, void *port);
 /* As link_give_up(), with the reason that the relay is told. */
 void link_end(struct link *l, enum link_why why, const char *reason);
+void link_release(struct link *l);
+
+/* ---- link_core.c ---- */
+
 /* From inside anything: gives it up on a later turn. */
 void link_doom(struct link *l, const char *why);
 /* What it keeps has changed: counts it.  Over a limit, it is doomed. */
@@ -158,7 +184,6 @@ void link_charge(struct link *l);
 void link_wake(struct link *l);
 /* Its queues are run on a later turn. */
 void link_post_run(struct link *l);
-void link_release(struct link *l);
 
 /* ---- link_channel.c ---- */
 
@@ -185,6 +210,8 @@ void link_channels_mark_lost(struct link *l, uint32_t cause);
 /* {channel, producer} of those that are served, by channel. */
 size_t link_channels_list(struct link *l, struct link_old_channel *out,
     size_t max);
+/* The order of that list. */
+int link_channels_compare(const void *a, const void *b);
 /* Bytes of the channel's blocks have been applied. */
 void link_channel_consumed(struct link *l, struct link_channel *c, size_t n);
 void link_channel_report(struct link_channel *c);
@@ -212,12 +239,19 @@ void link_loss_take(struct link *l, struct link_channel *c,
 
 enum link_applied {
 	LINK_APPLIED,
-	LINK_LATER,     /* from *used on: the channel waits, or had its turn */
+	LINK_LATER,     /* from `used` on: the channel waits, or had its turn */
 	LINK_MALFORMED,
 };
-/* c NULL: a channel that is not known.  *why: of LINK_MALFORMED. */
-enum link_applied link_apply(struct link *l, uint32_t number,
-    struct link_channel *c, const uint8_t *data, size_t len, size_t *used,
-    const char **why) MUST_CHECK;
+/* A block, or the rest of one, that is to be applied. */
+struct link_piece {
+	uint32_t number;              /* of its channel */
+	struct link_channel *channel; /* NULL: not known yet */
+	const uint8_t *data;          /* borrowed */
+	size_t len;
+	size_t used;                  /* bytes that are done with */
+	const char *why;              /* of LINK_MALFORMED; static */
+};
+enum link_applied link_apply(struct link *l, struct link_piece *piece)
+    MUST_CHECK;
 
 #endif /* SERVICE_LINK_LINK_INTERNAL_H */

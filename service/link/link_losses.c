@@ -8,18 +8,9 @@
 #include "service/model/model.h"
 #include "service/ingest/session_losses.h"
 
-static int
-compare_channels(const void *a, const void *b)
-{
-	const struct link_old_channel *x = a, *y = b;
-
-	return x->channel < y->channel ? -1 : x->channel > y->channel;
-}
-
 /*
- * Of a channel of the link before: for the sequence that it had, where the
- * session goes on; for the machine in that session, where the sequence is not
- * known any more.
+ * A loss of a channel of the link before: told for the sequence that it had,
+ * where the session goes on, or else for the machine in that session.
  */
 static void
 take_of_old(struct link *l, const struct link_loss *loss)
@@ -30,7 +21,7 @@ take_of_old(struct link *l, const struct link_loss *loss)
 
 	if (l->n_old == 0 || loss->buffer == 0 || loss->buffer > UINT16_MAX)
 		return;
-	old = bsearch(&key, l->old, l->n_old, sizeof(key), compare_channels);
+	old = bsearch(&key, l->old, l->n_old, sizeof(key), link_channels_compare);
 	b = l->service->buffers[loss->buffer];
 	if (old == NULL || b == NULL ||
 	    !readback_has_machine(b->session->readback, l->machine))

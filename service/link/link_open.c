@@ -1,0 +1,133 @@
+/* Who comes with which link, and what becomes of it; and the end of all. */
+#include "service/link/link_internal.h"
+
+#include <string.h>
+
+#include "service/ingest/quota.h"
+#include "service/settings/settings.h"
+
+void
+links_free(struct links *t)
+{
+	struct link *l;
+
+	if (t == NULL)
+		return;
+	while ((l = TAILQ_FIRST(&t->all)) != NULL)
+		link_end(l, LINK_GRACE_OVER, "the collector is ending");
+	while ((l = TAILQ_FIRST(&t->ended)) != NULL)
+		link_release(l);
+	link_table_free(t);
+}
+
+/* A relay that begins anew does not come back for what it had before. */
+static void
+end_older(const struct links *t, const struct link_request *q)
+{
+	struct link *l;
+
+	while ((l = link_table_find_cut(t, q)) != NULL)
+		link_end(l, LINK_GRACE_OVER, "its relay began anew");
+}
+
+enum judgement {
+	LINK_RESUMES,
+	LINK_BEGINS_AGAIN, /* as it did: the answer did not arrive */
+	LINK_IS_ANOTHERS,  /* the relay's, of this id: ended, and begun anew */
+	LINK_OPEN_IS_LATE,
+};
+
+/*
+ * An Open may be late, its relay connected anew long ago: it must not end what
+ * goes on, nor resume a link by the numbers of the one before, which had the
+ * same id.  Before anything is heard on a link its relay may not know of it.
+ */
+static enum judgement
+judge(struct link *l, const struct link_request *q)
+{
+	const struct links *t = l->table;
+	bool knows_us = q->knows_collector &&
+	    memcmp(q->collector_id, t->collector_id, LINK_ID_BYTES) == 0;
+
+	if (l->machine != q->machine ||
+	    memcmp(l->relay_id, q->relay_id, LINK_ID_BYTES) != 0)
+		return LINK_IS_ANOTHERS;
+	if (!l->heard && (!knows_us || l->why == LINK_GRACE_OVER ||
+	    l->why == LINK_GIVEN_UP))
+		return LINK_BEGINS_AGAIN;
+	if (!knows_us || q->last_sent < l->in.received ||
+	    q->last_acknowledged > l->in.received ||
+	    link_out_resume(l->out, q->received) != 0)
+		return LINK_OPEN_IS_LATE;
+	return LINK_RESUMES;
+}
+
+static struct link *
+begin_anew(struct links *t, const struct link_request *q, const char **refused)
+{
+	const struct link_setting *set = &t->service->settings->link;
+	struct link *l;
+
+	*refused = "link.max_links is reached";
+	if (t->n >= set->max_links)
+		return NULL;
+	*refused = "too many links of this user, certificate or address: "
+	    "link.max_links_per_peer is reached";
+	if (!per_peer_count_take(&t->peers, q->peer, set->max_links_per_peer))
+		return NULL;
+	quota_meet(t->service, q->machine);
+	*refused = quota_refuses_connection(q->machine, link_table_attached(t, q));
+	l = NULL;
+	if (*refused == NULL) {
+		*refused = "out of memory";
+		l = link_new(t, q);
+	}
+	if (l == NULL) {
+		per_peer_count_give(&t->peers, q->peer, 1);
+		return NULL;
+	}
+	link_table_add(l);
+	link_table_take_old(l, q);
+	return l;
+}
+
+struct link *
+link_open(struct links *t, const struct link_request *q,
+    const struct link_port_ops *ops, void *port, enum link_why *why,
+    const char **refused)
+{
+	struct link *l = link_table_find(t, q->link_id);
+	uint64_t taken_before;
+
+	if (l != NULL && (l->peer != q->peer ||
+	    !principal_equal(&l->who, &q->who))) {
+		*refused = "this link is another peer's";
+		return NULL;
+	}
+	if (l != NULL) {
+		switch (judge(l, q)) {
+		case LINK_RESUMES:
+			*why = LINK_RESUMED;
+			link_attach(l, ops, port);
+			return l;
+		case LINK_BEGINS_AGAIN:
+			*why = l->why;
+			link_attach(l, ops, port);
+			return l;
+		case LINK_OPEN_IS_LATE:
+			*refused = "this link went on without this connection";
+			return NULL;
+		case LINK_IS_ANOTHERS:
+			link_end(l, LINK_GIVEN_UP, "its relay is another");
+			break;
+		}
+	}
+	end_older(t, q);
+	*why = link_table_why_anew(t, q, &taken_before);
+	if ((l = begin_anew(t, q, refused)) == NULL)
+		return NULL;
+	l->why = *why;
+	l->taken_before = taken_before;
+	link_attach(l, ops, port);
+	return l;
+}
