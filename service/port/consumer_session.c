@@ -86,8 +86,13 @@ consumer_enable_tracing(void *ctx, struct rpc_call call, const uint8_t *args,
 	    fd >= 0, &p->service->settings->limits, err, sizeof(err));
 	if (config == NULL)
 		return enable_refused(p, call, fd, err);
-	p->session = session_new(p->service, config, fd, &p->who,
-	    &consumer_session_ops, p, err, sizeof(err));
+	p->session = session_new(p->service, &(struct session_request){
+		.config = config,
+		.fd = fd,
+		.owner = &p->who,
+		.ops = &consumer_session_ops,
+		.port = p,
+	    }, err, sizeof(err));
 	if (p->session == NULL)
 		return enable_refused(p, call, -1, err);
 	p->discarded = false;

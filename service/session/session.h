@@ -52,14 +52,20 @@ struct consumer_ops {
 	void (*file_known)(void *port);
 };
 
+struct session_request {
+	struct config *config; /* taken over in any case */
+	int fd;                /* of its file, taken over as well; -1: none */
+	const struct principal *owner;  /* copied */
+	const struct consumer_ops *ops; /* its consumer's; may be NULL */
+	void *port;
+};
 /*
- * EnableTracing.  config is taken over, fd too (or -1), in any case.  Returns
- * the session, or NULL with the sentence in err.  Data sources are set up and,
- * unless the start is deferred or waits for a trigger, started.
+ * EnableTracing.  Returns the session, or NULL with the sentence in err.  Data
+ * sources are set up and, unless the start is deferred or waits for a trigger,
+ * started.
  */
-struct session *session_new(struct service *s, struct config *config, int fd,
-    const struct principal *owner, const struct consumer_ops *ops, void *port,
-    char *err, size_t err_size) MUST_CHECK;
+struct session *session_new(struct service *s,
+    const struct session_request *r, char *err, size_t err_size) MUST_CHECK;
 
 /*
  * StartTracing of a session that waits for it, or for a trigger to start it.

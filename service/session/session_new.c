@@ -341,13 +341,15 @@ made(struct session *s)
 }
 
 struct session *
-session_new(struct service *sv, struct config *config, int fd,
-    const struct principal *owner, const struct consumer_ops *ops, void *port,
-    char *err, size_t err_size)
+session_new(struct service *sv, const struct session_request *r, char *err,
+    size_t err_size)
 {
+	const struct principal *owner = r->owner;
+	struct config *config = r->config;
 	const Perfetto__Protos__TraceConfig *pb = config->pb;
 	struct session_filter *filter = NULL;
 	struct session *s = NULL;
+	int fd = r->fd;
 
 	if (session_check_limits(sv, owner, err, err_size) != 0)
 		goto fail;
@@ -385,8 +387,8 @@ session_new(struct service *sv, struct config *config, int fd,
 			goto fail;
 		fd = -1;
 	}
-	s->ops = ops;
-	s->port = port;
+	s->ops = r->ops;
+	s->port = r->port;
 	if (fd >= 0)
 		close(fd); /* nobody asked for a file */
 	made(s);

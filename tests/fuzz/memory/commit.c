@@ -115,8 +115,11 @@ make_session(void)
 
 	c = config_new(config_bytes, config_len, false, &settings.limits, err,
 	    sizeof(err));
-	if (c == NULL || (s = session_new(service, c, -1, &owner, NULL, NULL,
-	    err, sizeof(err))) == NULL)
+	if (c == NULL)
+		abort();
+	s = session_new(service, &(struct session_request){ .config = c,
+	    .fd = -1, .owner = &owner }, err, sizeof(err));
+	if (s == NULL)
 		abort();
 	return s;
 }

@@ -466,8 +466,9 @@ fake_enable_as(struct fixture *f, struct fake_consumer *c,
 			close(fd);
 		return NULL;
 	}
-	c->s = session_new(f->service, config, fd, fake_user((uint32_t)uid), &fake_consumer_ops, c,
-	    c->error, sizeof(c->error));
+	c->s = session_new(f->service, &(struct session_request){
+	    .config = config, .fd = fd, .owner = fake_user((uint32_t)uid),
+	    .ops = &fake_consumer_ops, .port = c }, c->error, sizeof(c->error));
 	return c->s;
 }
 

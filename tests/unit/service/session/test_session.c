@@ -209,8 +209,9 @@ unknown_config_fields_reach_the_producer(void **state)
 	    sizeof(err));
 	assert_non_null(config);
 	pb_writer_done(&w);
-	c.s = session_new(f->service, config, -1, fake_user(0), &fake_consumer_ops, &c,
-	    err, sizeof(err));
+	c.s = session_new(f->service, &(struct session_request){
+	    .config = config, .fd = -1, .owner = fake_user(0),
+	    .ops = &fake_consumer_ops, .port = &c }, err, sizeof(err));
 	assert_non_null(c.s);
 	for (i = 0; i + 15 <= p.last_config_len; i++)
 		found |= memcmp(p.last_config + i, "from the future", 15) == 0;
