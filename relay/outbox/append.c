@@ -16,8 +16,6 @@ _Static_assert(LINK_MESSAGE_MAX < 1u << 21, "three bytes hold a length");
 
 /* Losses at a channel's end are added up when they have become so long. */
 #define TOLD_BYTES 2048u
-/* A loss, as a message. */
-#define LOSS_BYTES (LINK_MESSAGE_HEAD_MAX + LINK_LOSS_MAX)
 
 /* A block at the channel's end with room for need bytes; NULL: none. */
 static struct ob_block *
@@ -80,14 +78,11 @@ told(struct outbox *o, struct ob_channel *c, size_t bytes)
 static void
 tell(struct outbox *o, struct ob_block *b, const struct link_loss *l)
 {
-	uint8_t bytes[LINK_LOSS_MAX], *p = block_end(o, b);
-	size_t len = link_put_loss(bytes, l), n;
+	size_t n = link_put_loss_message(block_end(o, b), l);
 
-	n = link_put_message_head(p, LINK_UP_LOSS, len);
-	memcpy(p + n, bytes, len);
-	ob_block_add(o, b, n + len);
+	ob_block_add(o, b, n);
 	ob_undo_disarm(o);
-	told(o, b->channel, n + len);
+	told(o, b->channel, n);
 }
 
 /*
@@ -103,7 +98,7 @@ tell_pending(struct outbox *o, struct ob_channel *c, uint32_t writer)
 	uint32_t w = writer;
 
 	for (; c->tracked && count_next_pending(&k, c->id, &w); w = writer) {
-		if ((b = room(o, c, LOSS_BYTES, true)) == NULL) {
+		if ((b = room(o, c, LINK_LOSS_MESSAGE_MAX, true)) == NULL) {
 			ob_overflow(o); /* it is counted with the link */
 			return;
 		}
@@ -145,7 +140,7 @@ outbox_put(struct outbox *o, uint32_t channel, enum link_up kind,
 	struct ob_channel *c;
 	size_t n;
 
-	assert(!o->reserving);
+	assert(o->reservation == OB_RESERVED_NOTHING);
 	if (varint)
 		len = 0;
 	if (len > LINK_MESSAGE_MAX) {
@@ -178,13 +173,12 @@ outbox_reserve(struct outbox *o, uint32_t channel, size_t max, bool data)
 {
 	struct ob_channel *c;
 
-	assert(!o->reserving);
+	assert(o->reservation == OB_RESERVED_NOTHING);
 	if (max > LINK_MESSAGE_MAX)
 		return NULL;
 	if ((c = ob_channel_get(o, channel)) != NULL)
 		o->reserved = room(o, c, OB_COMMIT_HEAD + max, !data);
-	o->reserving = true;
-	o->reserved_data = data;
+	o->reservation = data ? OB_RESERVED_DATA : OB_RESERVED_CONTROL;
 	o->reserved_max = (uint32_t)max;
 	/*
 	 * Without room the message is parsed, counted and dropped when it is
@@ -289,7 +283,7 @@ drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
     size_t len)
 {
 	const uint8_t *commit = message + OB_COMMIT_HEAD;
-	size_t n = LOSS_BYTES; /* as it mostly is */
+	size_t n = LINK_LOSS_MESSAGE_MAX; /* as it mostly is */
 	struct ob_block *b = NULL;
 
 	for (;;) {
@@ -374,14 +368,15 @@ is_void(const struct outbox *o, const struct ob_channel *c,
 void
 outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 {
+	bool data = o->reservation == OB_RESERVED_DATA;
 	struct ob_block *b = o->reserved;
 	uint32_t writer;
 	uint8_t *p;
 
-	assert(o->reserving && len <= o->reserved_max);
-	o->reserving = false;
+	assert(o->reservation != OB_RESERVED_NOTHING && len <= o->reserved_max);
+	o->reservation = OB_RESERVED_NOTHING;
 	o->reserved = NULL;
-	if (b != NULL && len > 0 && o->reserved_data &&
+	if (b != NULL && len > 0 && data &&
 	    next_over(o, b->channel, block_end(o, b) + OB_COMMIT_HEAD, len,
 	    &writer))
 		b = put_behind_losses(o, b, len);
@@ -392,7 +387,7 @@ outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 		return;
 	}
 	assert(b->channel->id == channel);
-	if (!o->reserved_data && is_void(o, b->channel, block_end(o, b) +
+	if (!data && is_void(o, b->channel, block_end(o, b) +
 	    OB_COMMIT_HEAD, len))
 		len = 0;
 	if (len == 0) {
@@ -401,7 +396,7 @@ outbox_commit(struct outbox *o, uint32_t channel, size_t len)
 	}
 	p = block_end(o, b);
 	put_head(p, len);
-	if (o->reserved_data) {
+	if (data) {
 		b->bare = false;
 		note_chunks(o, b, p + OB_COMMIT_HEAD, len, true);
 	}
@@ -421,7 +416,7 @@ outbox_dropped(struct outbox *o, uint32_t channel,
 	if (l.cause == OB_LOSS(UNSPECIFIED))
 		l.cause = ob_cause(o);
 	if (c != NULL)
-		b = room(o, c, LOSS_BYTES, true);
+		b = room(o, c, LINK_LOSS_MESSAGE_MAX, true);
 	if (b == NULL) {
 		ob_count_lost(o, &l);
 		ob_old_loss(o, channel, &l);

@@ -362,6 +362,21 @@ disk_free(struct disk *d)
 	free(d);
 }
 
+struct disk_job *
+disk_job_new(enum disk_kind kind, uint64_t segment,
+    void (*done)(struct disk_job *j), void *owner)
+{
+	struct disk_job *j;
+
+	if ((j = calloc(1, sizeof(*j))) == NULL)
+		return NULL;
+	j->kind = kind;
+	j->segment = segment;
+	j->done = done;
+	j->owner = owner;
+	return j;
+}
+
 void
 disk_submit(struct disk *d, struct disk_job *j)
 {

@@ -51,6 +51,9 @@ struct disk *disk_new(struct loop *l, int dirfd, bool synchronous,
     void (*reap)(void *arg), void *arg) MUST_CHECK;
 /* Waits for the job that is being done; the others are given up, unanswered. */
 void disk_free(struct disk *d);
+/* A job, for disk_submit(); done() frees it.  NULL: no memory. */
+struct disk_job *disk_job_new(enum disk_kind kind, uint64_t segment,
+    void (*done)(struct disk_job *j), void *owner) MUST_CHECK;
 void disk_submit(struct disk *d, struct disk_job *j);
 /* Answers what is done.  Returns how many. */
 unsigned disk_reap(struct disk *d);

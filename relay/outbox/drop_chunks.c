@@ -15,7 +15,6 @@
 
 /* Writers whose losses are added up at a time. */
 #define STRIP_LOSSES 32u
-#define STRIP_LOSS (LINK_LOSS_MAX + LINK_MESSAGE_HEAD_MAX)
 
 struct strip {
 	struct outbox *o;
@@ -40,11 +39,7 @@ put_raw(struct strip *s, const uint8_t *data, size_t len)
 static void
 put_loss(struct strip *s, size_t i)
 {
-	uint8_t bytes[LINK_LOSS_MAX];
-	size_t n = link_put_loss(bytes, &s->losses[i]);
-
-	s->len += link_put_message_head(s->out + s->len, LINK_UP_LOSS, n);
-	put_raw(s, bytes, n);
+	s->len += link_put_loss_message(s->out + s->len, &s->losses[i]);
 	s->losses[i] = s->losses[--s->n];
 }
 
@@ -149,8 +144,8 @@ goes(struct strip *s, const struct pb_field *f, bool is_chunk,
 		return false;
 	}
 	if (is_chunk)
-		return s->len + (s->n + 1) * STRIP_LOSS + kept + s->rest <=
-		    LINK_BLOCK_MAX;
+		return s->len + (s->n + 1) * LINK_LOSS_MESSAGE_MAX + kept +
+		    s->rest <= LINK_BLOCK_MAX;
 	return f->number == CommitDataRequest_chunks_to_patch &&
 	    f->wire == PB_BYTES && ob_patch_is_void(s->o, s->c, f, false);
 }

@@ -15,9 +15,7 @@ static int
 insert(struct outbox *o, struct ob_channel *c, struct ob_block *before,
     uint64_t at, const struct link_loss *l)
 {
-	uint8_t bytes[LINK_LOSS_MAX], *p;
 	struct ob_block *b;
-	size_t len, n;
 
 	if ((b = calloc(1, sizeof(*b))) == NULL)
 		return -1;
@@ -26,14 +24,11 @@ insert(struct outbox *o, struct ob_channel *c, struct ob_block *before,
 		free(b);
 		return 0; /* it is in the counters, at least */
 	}
-	p = arena_at(&o->arena, b->page);
-	len = link_put_loss(bytes, l);
-	n = link_put_message_head(p, LINK_UP_LOSS, len);
-	memcpy(p + n, bytes, len);
 	b->channel = c;
 	b->where = OB_ARENA;
 	b->bare = true;
-	b->used = (uint32_t)(n + len);
+	b->used = (uint32_t)link_put_loss_message(arena_at(&o->arena, b->page),
+	    l);
 	b->first = b->last = at;
 	b->time_ms = ob_now_ms();
 	ob_block_describe(o, b);

@@ -160,6 +160,13 @@ struct ob_spool {
 	struct log_limit log_limit;
 };
 
+/* What outbox_commit() will bring. */
+enum ob_reservation {
+	OB_RESERVED_NOTHING, /* outbox_reserve() comes first */
+	OB_RESERVED_DATA,    /* a chunk, which may be dropped */
+	OB_RESERVED_CONTROL,
+};
+
 struct outbox {
 	struct loop *loop; /* borrowed, like all of these */
 	const struct outbox_ops *ops;
@@ -195,10 +202,9 @@ struct outbox {
 	uint64_t consumed;
 
 	/* Between outbox_reserve() and outbox_commit() */
-	bool reserving;
+	enum ob_reservation reservation;
 	struct ob_block *reserved; /* NULL: what comes is dropped */
 	uint32_t reserved_max;
-	bool reserved_data;
 	uint8_t *unplaced; /* where it is written then */
 
 	/* Room of OB_STRIP_BYTES: of drop_policy.c, and of append.c. */
@@ -307,6 +313,8 @@ bool ob_segment_place(struct outbox *o, struct ob_block *b) MUST_CHECK;
 void ob_segment_unplace(struct outbox *o, struct ob_block *b);
 /* Gives up b's record, if it has one: it is not needed any more. */
 void ob_segment_release(struct outbox *o, struct ob_block *b);
+/* Describes the record in a job that writes or reads it. */
+void ob_segment_describe(const struct ob_block *b, struct disk_job *j);
 /* The timer's: for RELAY_FSYNC_PERIODIC. */
 void ob_segment_sync_cb(void *arg);
 

@@ -75,6 +75,13 @@ ob_old_loss(struct outbox *o, uint32_t channel, struct link_loss *l)
 }
 
 static void
+lose(struct outbox *o, uint32_t channel, struct link_loss *l)
+{
+	ob_count_lost(o, l);
+	ob_old_loss(o, channel, l);
+}
+
+static void
 count_commit(struct outbox *o, struct count *k, uint32_t channel,
     uint32_t cause, const uint8_t *commit, size_t len)
 {
@@ -84,10 +91,8 @@ count_commit(struct outbox *o, struct count *k, uint32_t channel,
 
 	pb_init(&r, commit, len);
 	while (count_next_chunk(&r, &c)) {
-		if (!count_drop(k, channel, &c, cause, &l))
-			continue;
-		ob_count_lost(o, &l);
-		ob_old_loss(o, channel, &l);
+		if (count_drop(k, channel, &c, cause, &l))
+			lose(o, channel, &l);
 	}
 }
 
@@ -106,10 +111,8 @@ ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
 	pb_init(&r, commit, len);
 	while (count_next_chunk(&r, &c)) {
 		if (count_is_over(&k, channel, &c) &&
-		    count_end(&k, channel, c.writer, &l)) {
-			ob_count_lost(o, &l);
-			ob_old_loss(o, channel, &l);
-		}
+		    count_end(&k, channel, c.writer, &l))
+			lose(o, channel, &l);
 		count_put(&k, channel, &c);
 	}
 	o->old_tracks = true;
@@ -164,10 +167,8 @@ count_pending(struct outbox *o)
 		if (t->epoch == 0 || t->epoch == epoch)
 			continue;
 		k.epoch = t->epoch;
-		if (count_end(&k, t->channel, t->writer, &l)) {
-			ob_count_lost(o, &l);
-			ob_old_loss(o, t->channel, &l);
-		}
+		if (count_end(&k, t->channel, t->writer, &l))
+			lose(o, t->channel, &l);
 		atomic_store(&t->epoch, 0);
 	}
 	o->old_tracks = false;

@@ -89,7 +89,26 @@ read_desc(struct outbox *o, uint32_t page, bool *now)
 	return b;
 }
 
-/* Orders sent blocks first, by number; then by channel and sequence. */
+/*
+ * Orders blocks of one link by channel and sequence; of those that begin with
+ * the same one, the newest first: it holds most, or is in memory, or has the
+ * highest version.
+ */
+static int
+compare_places(const struct ob_block *a, const struct ob_block *b)
+{
+	if (a->old_channel != b->old_channel)
+		return a->old_channel < b->old_channel ? -1 : 1;
+	if (a->first != b->first)
+		return a->first < b->first ? -1 : 1;
+	if (a->last != b->last)
+		return a->last > b->last ? -1 : 1;
+	if ((a->where == OB_ARENA) != (b->where == OB_ARENA))
+		return a->where == OB_ARENA ? -1 : 1;
+	return a->version > b->version ? -1 : a->version < b->version;
+}
+
+/* Orders sent blocks first, by number; then by place. */
 static int
 compare(const void *left, const void *right)
 {
@@ -100,21 +119,10 @@ compare(const void *left, const void *right)
 		return a->number == 0 ? 1 : -1;
 	if (a->number != b->number)
 		return a->number < b->number ? -1 : 1;
-	if (a->old_channel != b->old_channel)
-		return a->old_channel < b->old_channel ? -1 : 1;
-	if (a->first != b->first)
-		return a->first < b->first ? -1 : 1;
-	/*
-	 * Of two that hold the same sequences the one that holds more is newer.
-	 */
-	if (a->last != b->last)
-		return a->last > b->last ? -1 : 1;
-	if ((a->where == OB_ARENA) != (b->where == OB_ARENA))
-		return a->where == OB_ARENA ? -1 : 1;
-	return a->version > b->version ? -1 : a->version < b->version;
+	return compare_places(a, b);
 }
 
-/* Orders by link, channel and sequence, sent blocks as the others. */
+/* Orders by link, then by place, sent blocks as the others. */
 static int
 compare_old(const void *left, const void *right)
 {
@@ -123,15 +131,7 @@ compare_old(const void *left, const void *right)
 
 	if (a->old_epoch != b->old_epoch)
 		return a->old_epoch < b->old_epoch ? -1 : 1;
-	if (a->old_channel != b->old_channel)
-		return a->old_channel < b->old_channel ? -1 : 1;
-	if (a->first != b->first)
-		return a->first < b->first ? -1 : 1;
-	if (a->last != b->last)
-		return a->last > b->last ? -1 : 1;
-	if ((a->where == OB_ARENA) != (b->where == OB_ARENA))
-		return a->where == OB_ARENA ? -1 : 1;
-	return a->version > b->version ? -1 : a->version < b->version;
+	return compare_places(a, b);
 }
 
 static void

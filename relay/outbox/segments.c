@@ -32,14 +32,11 @@ sync_segment(struct outbox *o)
 {
 	struct disk_job *j;
 
-	if (o->spool.current == NULL ||
-	    (j = calloc(1, sizeof(*j))) == NULL)
+	if (o->spool.current == NULL)
 		return;
-	j->kind = DISK_SYNC;
-	j->segment = o->spool.current->id;
-	j->done = synced;
-	j->owner = o;
-	disk_submit(o->spool.disk, j);
+	j = disk_job_new(DISK_SYNC, o->spool.current->id, synced, o);
+	if (j != NULL)
+		disk_submit(o->spool.disk, j);
 }
 
 /* The segment that takes size more bytes. */
@@ -75,12 +72,8 @@ segment_drop(struct outbox *o, struct ob_segment *g)
 	s->used -= g->held;
 	TAILQ_REMOVE(&s->segments, g, link);
 	s->n_segments--;
-	if ((j = calloc(1, sizeof(*j))) != NULL) {
-		j->kind = DISK_UNLINK;
-		j->segment = g->id;
-		j->done = done_with;
+	if ((j = disk_job_new(DISK_UNLINK, g->id, done_with, o)) != NULL)
 		disk_submit(s->disk, j);
-	}
 	free(g);
 }
 
@@ -145,15 +138,28 @@ ob_segment_release(struct outbox *o, struct ob_block *b)
 		s->used -= spool_size(b->length);
 		g->held -= spool_size(b->length);
 	}
-	if ((j = calloc(1, sizeof(*j))) == NULL)
+	if ((j = disk_job_new(DISK_PUNCH, g->id, punched, o)) == NULL)
 		return;
-	j->kind = DISK_PUNCH;
-	j->segment = g->id;
 	j->offset = b->offset;
 	j->len = spool_size(b->length);
-	j->done = punched;
-	j->owner = o;
 	disk_submit(s->disk, j);
+}
+
+void
+ob_segment_describe(const struct ob_block *b, struct disk_job *j)
+{
+	j->offset = b->offset;
+	memcpy(j->record.tag, b->tag, LINK_ID_BYTES);
+	j->record.channel = b->channel != NULL ? b->channel->id :
+	    b->old_channel;
+	j->record.len = b->length;
+	j->record.first = b->first;
+	j->record.last = b->last;
+	j->record.time_ms = b->time_ms;
+	j->record.closes = b->closes;
+	j->record.chunks = b->chunks;
+	j->record.packets = b->packets;
+	j->record.bytes = b->bytes;
 }
 
 void

@@ -84,12 +84,11 @@ static size_t
 put_right(struct outbox *o, const struct ob_block *b, uint8_t *out)
 {
 	const uint8_t *copied = arena_at(&o->arena, b->page), *begin = copied;
-	uint8_t bytes[LINK_LOSS_MAX];
 	struct count k = ob_count(o);
 	struct link_loss l;
 	struct pb_reader r;
 	struct pb_field m;
-	size_t len = 0, n;
+	size_t len = 0;
 
 	pb_init(&r, begin, b->used);
 	while (pb_next(&r, &m)) {
@@ -99,10 +98,7 @@ put_right(struct outbox *o, const struct ob_block *b, uint8_t *out)
 			continue;
 		memcpy(out + len, copied, (size_t)(m.start - copied));
 		len += (size_t)(m.start - copied);
-		n = link_put_loss(bytes, &l);
-		len += link_put_message_head(out + len, LINK_UP_LOSS, n);
-		memcpy(out + len, bytes, n);
-		len += n;
+		len += link_put_loss_message(out + len, &l);
 		copied = r.p;
 	}
 	if (copied == begin)

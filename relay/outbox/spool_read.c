@@ -22,22 +22,12 @@ static struct disk_job *
 read_job(struct outbox *o, struct ob_block *b, uint8_t *into,
     void (*done)(struct disk_job *j))
 {
-	struct disk_job *j = calloc(1, sizeof(*j));
+	struct disk_job *j;
 
-	if (j == NULL)
+	if ((j = disk_job_new(DISK_READ, b->segment->id, done, o)) == NULL)
 		return NULL;
-	j->kind = DISK_READ;
-	j->segment = b->segment->id;
-	j->offset = b->offset;
-	memcpy(j->record.tag, b->tag, LINK_ID_BYTES);
-	j->record.channel = b->channel != NULL ? b->channel->id :
-	    b->old_channel;
-	j->record.len = b->length;
-	j->record.first = b->first;
-	j->record.last = b->last;
+	ob_segment_describe(b, j);
 	j->data = into;
-	j->done = done;
-	j->owner = o;
 	j->arg = b;
 	return j;
 }
@@ -51,8 +41,7 @@ put_read_loss(struct outbox *o, const struct ob_block *b, int error,
 		.cause = error != 0 ? OB_LOSS(DISK) : OB_LOSS(SPOOL_DAMAGED),
 		.chunks = b->chunks, .packets = b->packets, .bytes = b->bytes,
 	};
-	uint8_t bytes[LINK_LOSS_MAX];
-	size_t n, len = link_put_loss(bytes, &l);
+	size_t n = link_put_loss_message(out, &l);
 
 	if (error == 0)
 		o->spool.damaged++;
@@ -60,9 +49,6 @@ put_read_loss(struct outbox *o, const struct ob_block *b, int error,
 	    "A block of the spool in %s %s; %u chunks are lost", o->spool.dir,
 	    error != 0 ? "cannot be read" : "is damaged", b->chunks);
 	ob_count_lost(o, &l);
-	n = link_put_message_head(out, LINK_UP_LOSS, len);
-	memcpy(out + n, bytes, len);
-	n += len;
 	if (b->closes)
 		n += link_put_message_head(out + n, LINK_UP_CLOSE, 0);
 	return n;

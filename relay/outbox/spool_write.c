@@ -174,7 +174,7 @@ spill(struct outbox *o, struct ob_block *b)
 	struct ob_spool *s = &o->spool;
 	struct disk_job *j;
 
-	if ((j = calloc(1, sizeof(*j))) == NULL)
+	if ((j = disk_job_new(DISK_WRITE, 0, wrote, o)) == NULL)
 		return false;
 	if (!ob_segment_place(o, b)) {
 		free(j);
@@ -193,23 +193,10 @@ spill(struct outbox *o, struct ob_block *b)
 	s->writing_pages += b->pages;
 	b->channel->spooled = b;
 
-	j->kind = DISK_WRITE;
 	j->segment = b->segment->id;
-	j->offset = b->offset;
-	memcpy(j->record.tag, b->tag, LINK_ID_BYTES);
-	j->record.channel = b->channel->id;
-	j->record.len = b->length;
-	j->record.first = b->first;
-	j->record.last = b->last;
-	j->record.time_ms = b->time_ms;
-	j->record.closes = b->closes;
-	j->record.chunks = b->chunks;
-	j->record.packets = b->packets;
-	j->record.bytes = b->bytes;
+	ob_segment_describe(b, j);
 	j->data = arena_at(&o->arena, b->page);
 	j->sync = s->fsync == RELAY_FSYNC_ALWAYS;
-	j->done = wrote;
-	j->owner = o;
 	j->arg = b;
 	disk_submit(s->disk, j);
 	return true;

@@ -296,6 +296,18 @@ link_put_loss(uint8_t out[LINK_LOSS_MAX], const struct link_loss *l)
 	return n;
 }
 
+size_t
+link_put_loss_message(uint8_t out[LINK_LOSS_MESSAGE_MAX],
+    const struct link_loss *l)
+{
+	uint8_t bytes[LINK_LOSS_MAX];
+	size_t len = link_put_loss(bytes, l), n;
+
+	n = link_put_message_head(out, LINK_UP_LOSS, len);
+	memcpy(out + n, bytes, len);
+	return n + len;
+}
+
 const char *
 link_loss_text(uint32_t cause)
 {

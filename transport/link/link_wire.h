@@ -130,6 +130,10 @@ struct link_loss {
 int link_parse_loss(struct link_loss *l, const uint8_t *data, size_t len)
     MUST_CHECK;
 size_t link_put_loss(uint8_t out[LINK_LOSS_MAX], const struct link_loss *l);
+/* Writes a loss as a message of a block, LINK_UP_LOSS. */
+#define LINK_LOSS_MESSAGE_MAX (LINK_MESSAGE_HEAD_MAX + LINK_LOSS_MAX)
+size_t link_put_loss_message(uint8_t out[LINK_LOSS_MESSAGE_MAX],
+    const struct link_loss *l);
 /* For people: "spool full"; also of causes that only the collector knows. */
 const char *link_loss_text(uint32_t cause);
 
