@@ -133,7 +133,7 @@ up_put(void *arg, uint32_t channel, enum link_up kind, const void *data,
 		return;
 	if (kind == LINK_UP_CLOSE)
 		perfetto_relay_conn_free(conn);
-	else if (conn->state == PERFETTO_RELAY_UP && conn->opened)
+	else if (conn->state == PERFETTO_RELAY_OPEN)
 		perfetto_relay_call(conn, kind, data, len, value);
 	/* Otherwise it is said again when the connection is up. */
 }
@@ -145,7 +145,7 @@ up_reserve(void *arg, uint32_t channel, size_t max, size_t data_len,
 	struct perfetto_relay *c = arg;
 	struct perfetto_relay_conn *conn = perfetto_relay_conn_find(c, channel);
 
-	if (conn == NULL || conn->state != PERFETTO_RELAY_UP || !conn->opened)
+	if (conn == NULL || conn->state != PERFETTO_RELAY_OPEN)
 		return UPSTREAM_DROPPED;
 	if (data_len > 0 && rpc_client_queued(conn->client) > QUEUE_HIGH) {
 		conn->put_off = true;

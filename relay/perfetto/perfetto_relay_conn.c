@@ -63,13 +63,12 @@ ready_cb(struct rpc_client *client, void *arg)
 	struct perfetto_relay *c = conn->classic;
 	uint32_t channel = conn->channel;
 
-	conn->state = PERFETTO_RELAY_UP;
-	conn->opened = false;
+	conn->state = PERFETTO_RELAY_READY;
 	conn->put_off = false;
 	producers_lost(c->setup.producers, channel, PERFETTO_RELAY_LOSS);
 	producers_announce(c->setup.producers, channel);
 	conn = perfetto_relay_conn_find(c, channel);
-	if (conn != NULL && !conn->opened)
+	if (conn != NULL && conn->state == PERFETTO_RELAY_READY)
 		perfetto_relay_conn_free(conn);
 }
 
@@ -299,7 +298,7 @@ begin(struct perfetto_relay_conn *conn,
 	invoke(conn, "InitializeConnection", &w, initialized_cb);
 	pb_writer_done(&w);
 	rpc_invoke(conn->client, "GetAsyncCommand", NULL, 0, command_cb, conn);
-	conn->opened = true;
+	conn->state = PERFETTO_RELAY_OPEN;
 }
 
 void
@@ -386,7 +385,7 @@ perfetto_relay_conn_open(struct perfetto_relay *c, uint32_t channel,
 			    "connection");
 		else
 			connect_now(conn);
-	} else if (conn->state == PERFETTO_RELAY_UP && !conn->opened) {
+	} else if (conn->state == PERFETTO_RELAY_READY) {
 		begin(conn, producer, len);
 	}
 }

@@ -28,7 +28,8 @@ struct rpc_client;
 /* A producer's connection. */
 enum perfetto_relay_state {
 	PERFETTO_RELAY_CONNECTING, /* client is there, not ready */
-	PERFETTO_RELAY_UP,         /* client is ready */
+	PERFETTO_RELAY_READY,      /* so is client; no LINK_UP_OPEN came */
+	PERFETTO_RELAY_OPEN,       /* and the producer was introduced */
 	PERFETTO_RELAY_WAITING,    /* retry is armed; client is NULL */
 };
 
@@ -40,7 +41,6 @@ struct perfetto_relay_conn {
 	struct rpc_client *client;
 	struct loop_timer *retry;
 	unsigned failures; /* in a row */
-	bool opened;  /* UP: its LINK_UP_OPEN came, and was told */
 	bool put_off; /* somebody heard UPSTREAM_LATER */
 	bool data_reserved; /* what is to be committed is a chunk */
 	/*
@@ -85,7 +85,7 @@ void perfetto_relay_conn_count(struct perfetto_relay_conn *conn);
 void perfetto_relay_conn_free(struct perfetto_relay_conn *conn);
 /*
  * Calls the method for a message other than OPEN, CLOSE and COMMIT.  The
- * connection is UP and opened.
+ * connection is OPEN.
  */
 void perfetto_relay_call(struct perfetto_relay_conn *conn, enum link_up kind,
     const void *data, size_t len, uint64_t value);
