@@ -349,7 +349,9 @@ out:
 
 /* renew */
 
-/* What is to be renewed: a device's valid one, the collector's newest. */
+/*
+ * Finds the certificate to renew: a device's valid one, the collector's newest.
+ */
 static struct cert_entry *
 find_old(struct cert_store *s, const struct cert_order *o, char *err,
     size_t err_size)

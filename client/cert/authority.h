@@ -20,7 +20,7 @@
 #define CERT_CA_DAYS      3650
 #define CERT_DEFAULT_DAYS 825
 
-/* What is wanted; everything borrowed. */
+/* An order for certificates; everything is borrowed. */
 struct cert_order {
 	const char *dir;
 	const char *name; /* renew: NULL is the collector's own */
@@ -38,7 +38,7 @@ struct cert_order {
 	time_t now;
 };
 
-/* What was done. */
+/* The result of an order. */
 struct cert_outcome {
 	struct cert_entry entry;
 	bool shortened; /* to the end of the CA */

@@ -28,7 +28,7 @@
 
 /* A path in quotes of the shell, at its worst. */
 #define SHELL_SIZE (4 * PATH_MAX + 3)
-/* This host's names besides those that were asked for. */
+/* Most names of this host that are added to those on the command line. */
 #define N_OWN_NAMES 5
 
 struct own_names {
@@ -43,7 +43,7 @@ refuse(const char *text)
 	return EXIT_REFUSED;
 }
 
-/* What the resolver says this host is called in full: "host.example.org". */
+/* Asks the resolver for this host's full name: "host.example.org". */
 static void
 find_full_name(struct own_names *n)
 {
@@ -137,7 +137,7 @@ begin(const struct cert_options *o)
 
 /* issue, renew */
 
-/* What to do with the files of a device or a person. */
+/* Says where the files of a device or a person have to go. */
 static void
 say_how_to_use(const struct cert_outcome *done)
 {

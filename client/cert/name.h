@@ -29,11 +29,11 @@ enum cert_name_kind {
  */
 int cert_name_check(const char *name, char *err, size_t err_size) MUST_CHECK;
 
-/* The same for an organization, where slashes and dots are welcome. */
+/* Checks an organization, where slashes and dots are allowed. */
 int cert_name_check_text(const char *what, const char *text, char *err,
     size_t err_size) MUST_CHECK;
 
-/* What kind of alternative name text is. */
+/* Returns the kind of alternative name that text is. */
 enum cert_name_kind cert_name_kind(const char *text);
 
 /*

@@ -33,7 +33,7 @@ revoke_name(struct cert_index *x, const char *name, bool collector,
 		if ((e->role == 0) != collector || strcmp(e->name, name) != 0)
 			continue;
 		any = true;
-		/* What has expired is refused without a list. */
+		/* An expired certificate is refused without a list. */
 		if (e->until > now)
 			mark(e, reason, now, done);
 		else if (done->entry.serial[0] == '\0')

@@ -19,6 +19,7 @@
 #include "transport/socket/roles.h"
 #include "transport/tls/tls.h"
 
+#define STATE_SIZE 64
 #define DAY (24 * 60 * 60)
 
 /* One certificate of a folder, as it is shown. */
@@ -41,25 +42,26 @@ state_word(const struct cert_entry *e, time_t now)
 	return cert_state_text(e->state);
 }
 
-const char *
-cert_show_state(const struct cert_entry *e, time_t now,
-    char out[CERT_SHOW_STATE_SIZE])
+/* "valid", "expires in 3 days", "expired", "revoked"...; returns out. */
+static const char *
+state_text(const struct cert_entry *e, time_t now,
+    char out[STATE_SIZE])
 {
 	const char *word = state_word(e, now);
 	int64_t days = ((int64_t)e->until - now) / DAY;
 
 	if (strcmp(word, "revoked") == 0 &&
 	    e->reason != CERT_REASON_UNSPECIFIED)
-		snprintf(out, CERT_SHOW_STATE_SIZE, "revoked (%s)",
+		snprintf(out, STATE_SIZE, "revoked (%s)",
 		    cert_reason_text(e->reason));
 	else if (strcmp(word, "not-yet-valid") == 0)
-		snprintf(out, CERT_SHOW_STATE_SIZE, "not valid yet");
+		snprintf(out, STATE_SIZE, "not valid yet");
 	else if (strcmp(word, "valid") == 0 && days < CERT_SHOW_SOON_DAYS)
-		snprintf(out, CERT_SHOW_STATE_SIZE,
+		snprintf(out, STATE_SIZE,
 		    "expires in %" PRId64 " day%s", days,
 		    human_s((uint64_t)days));
 	else
-		snprintf(out, CERT_SHOW_STATE_SIZE, "%s", word);
+		snprintf(out, STATE_SIZE, "%s", word);
 	return out;
 }
 
@@ -69,14 +71,14 @@ static void
 print_row(FILE *out, const struct row *r, int width, time_t now)
 {
 	char from[CERT_TIME_SIZE], until[CERT_TIME_SIZE];
-	char state[CERT_SHOW_STATE_SIZE];
+	char state[STATE_SIZE];
 	int pad = width - human_width(r->entry.name);
 
 	fprintf(out, "%s%*s  %-9s  %-32s  %.10s  %.10s  %s%s\n", r->entry.name,
 	    pad > 0 ? pad : 0, "", r->role, r->entry.serial,
 	    cert_time_text(r->entry.from, from),
 	    cert_time_text(r->entry.until, until),
-	    cert_show_state(&r->entry, now, state),
+	    state_text(&r->entry, now, state),
 	    r->unlisted ? ", but not in crl.pem: revoke it again" : "");
 }
 
@@ -203,7 +205,7 @@ print_field(FILE *out, struct json_out *j, const char *name, const char *text)
 static void
 show_certificate(FILE *out, X509 *x, struct json_out *j, time_t now)
 {
-	char text[X509_TEXT_SIZE], state[CERT_SHOW_STATE_SIZE];
+	char text[X509_TEXT_SIZE], state[STATE_SIZE];
 	struct cert_entry e = { 0 };
 	char time[CERT_TIME_SIZE];
 	uint32_t roles;
@@ -227,7 +229,7 @@ show_certificate(FILE *out, X509 *x, struct json_out *j, time_t now)
 	print_field(out, j, "from", cert_time_text(e.from, time));
 	print_field(out, j, "until", cert_time_text(e.until, time));
 	print_field(out, j, "state", j != NULL ? state_word(&e, now) :
-	    cert_show_state(&e, now, state));
+	    state_text(&e, now, state));
 	print_field(out, j, "key", x509_text_key(x));
 	print_field(out, j, "may", x509_text_purpose(x));
 	x509_text_fingerprint(x, text, sizeof(text));

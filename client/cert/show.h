@@ -23,9 +23,4 @@ int cert_show_folder(FILE *out, const char *dir, bool json, time_t now,
 int cert_show_file(FILE *out, const char *path, bool json, time_t now,
     char *err, size_t err_size) MUST_CHECK;
 
-/* "valid", "expires in 3 days", "expired", "revoked"...; returns out. */
-#define CERT_SHOW_STATE_SIZE 64
-const char *cert_show_state(const struct cert_entry *e, time_t now,
-    char out[CERT_SHOW_STATE_SIZE]);
-
 #endif /* CLIENT_CERT_SHOW_H */

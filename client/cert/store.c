@@ -83,12 +83,6 @@ cert_store_index(struct cert_store *s)
 	return &s->index;
 }
 
-const char *
-cert_store_dir(const struct cert_store *s)
-{
-	return s->dir;
-}
-
 void
 cert_store_set_ca(struct cert_store *s, X509 *ca)
 {

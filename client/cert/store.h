@@ -46,7 +46,7 @@ struct cert_store *cert_store_create(const char *dir, char *err,
  */
 struct cert_store *cert_store_open(const char *dir, char *err, size_t err_size)
     MUST_CHECK;
-/* The same without lock and key, to be looked at. */
+/* Opens a folder to be looked at only: without lock and key. */
 struct cert_store *cert_store_look(const char *dir, char *err, size_t err_size)
     MUST_CHECK;
 /* Drops what was not committed, and the lock.  NULL is fine. */
@@ -56,7 +56,6 @@ void cert_store_free(struct cert_store *s);
 X509 *cert_store_ca(const struct cert_store *s);
 EVP_PKEY *cert_store_ca_key(const struct cert_store *s);
 struct cert_index *cert_store_index(struct cert_store *s);
-const char *cert_store_dir(const struct cert_store *s);
 
 /* In place of the store's; takes them. */
 void cert_store_set_ca(struct cert_store *s, X509 *ca);

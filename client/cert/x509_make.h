@@ -23,7 +23,7 @@
 
 enum cert_key_kind { CERT_KEY_P256, CERT_KEY_ED25519 };
 
-/* What a certificate is to say; everything borrowed. */
+/* The content of a certificate to be made; everything is borrowed. */
 struct cert_request {
 	const X509_NAME *subject;
 	const GENERAL_NAMES *names; /* NULL: none */
@@ -58,7 +58,7 @@ X509 *x509_make_certificate(const struct cert_request *r, X509 *ca,
 X509_CRL *x509_make_crl(const struct cert_index *index, X509 *ca,
     EVP_PKEY *ca_key, uint64_t number, time_t now) MUST_CHECK;
 
-/* What a certificate or a list says. */
+/* Fields of a certificate or a revocation list. */
 void x509_make_serial(const X509 *x, char out[CERT_SERIAL_SIZE]);
 time_t x509_make_from(const X509 *x);
 time_t x509_make_until(const X509 *x);

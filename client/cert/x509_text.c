@@ -14,7 +14,7 @@
 
 #include "transport/socket/roles.h"
 
-/* What a BIO holds, printable; frees the BIO. */
+/* Moves the bytes of a BIO into out, printable, and frees the BIO. */
 static void
 take_bio(BIO *b, char *out, size_t out_size)
 {

@@ -29,7 +29,7 @@ int ask_once(const char *command, const char *connect,
 
 /* The answer is there. */
 void ask_once_end(struct ask_once *a, int status);
-/* The same, with status 1 and a sentence. */
+/* Ends with status 1 and a sentence. */
 void ask_once_fail(struct ask_once *a, const char *sentence);
 
 #endif /* CLIENT_COMMAND_ASK_ONCE_H */

@@ -19,7 +19,10 @@ has_filter(const struct pb_field *source)
 	return found;
 }
 
-/* What the config says itself, and is not asked for as well; or NULL. */
+/*
+ * Returns the field of the config that chooses machines itself, where the
+ * command line does not say the same; or NULL.
+ */
 static const char *
 said_already(const struct machine_filter *m, const uint8_t *config,
     size_t len)

@@ -24,8 +24,8 @@ struct session_ask;
 struct session_program {
 	struct flags flags; /* options: the session_ask */
 	/*
-	 * What to do instead where the collector is Perfetto's own, a sentence.
-	 * NULL: run->foreign is set, and the caller goes on.
+	 * Advice, a sentence, where the collector is Perfetto's own.  NULL:
+	 * run->foreign is set, and the caller goes on.
 	 */
 	const char *foreign_advice;
 	bool with_stats;

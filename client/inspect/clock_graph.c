@@ -426,7 +426,7 @@ clock_graph_left_out(const struct clock_graph *g, uint64_t *thinned,
 	*left_out = g->left_out;
 }
 
-/* Of two clocks in the order of their keys. */
+/* Makes the edge of two clocks, in the order of their keys. */
 static struct clock_graph_edge
 edge_of(const struct clock_graph *g, const struct clock_series *s, uint32_t a,
     uint32_t b, const struct clock_span *span)

@@ -101,7 +101,9 @@ size_t clock_graph_clocks(const struct clock_graph *g,
 struct clock_graph_edge {
 	struct clock_key a, b;
 	uint64_t readings;
-	/* Of b minus a: the first and last seen, the least and the most. */
+	/*
+	 * Values of b minus a: the first and last seen, the least and the most.
+	 */
 	int64_t first, last, min, max;
 };
 /* In the order of their keys; valid until the next call of this. */

@@ -29,10 +29,10 @@
 #define CLOCK_GRAPH_MAX_LATE     512u
 /* Sets that are looked into for one step: the first that have both clocks. */
 #define CLOCK_GRAPH_MAX_WAYS     64u
-/* What two estimates of one distance may differ by: it is no jump yet. */
+/* Two estimates of one distance may differ by this much without a jump. */
 #define CLOCK_GRAPH_ESTIMATE_NS  1000000000
 
-/* Of two columns: the second minus the first. */
+/* Values of the second column minus the first. */
 struct clock_span {
 	int64_t first, last, min, max;
 };
@@ -62,7 +62,7 @@ struct clock_way {
 	uint64_t shift; /* modulo 2^64 */
 };
 
-/* What a clock of the graph takes part in. */
+/* The series that a clock of the graph takes part in. */
 struct clock_node {
 	uint32_t *series;      /* owned */
 	uint32_t n, cap;
@@ -109,7 +109,7 @@ struct clock_graph {
 /* The index of a clock, or CLOCK_NONE. */
 uint32_t clock_graph_find(const struct clock_graph *g,
     const struct clock_key *k);
-/* Of all that are joined with it the one that stands for them. */
+/* Returns the clock that stands for all that are joined with this one. */
 uint32_t clock_graph_joined(const struct clock_graph *g, uint32_t clock);
 
 /* b - a; what does not fit wraps. */
@@ -130,7 +130,7 @@ uint32_t clock_series_column(const struct clock_series *s, uint32_t clock);
  */
 int clock_series_add(struct clock_graph *g, struct clock_series *s,
     const int64_t *v) MUST_CHECK;
-/* The same of an estimate, which replaces those that it contradicts a little. */
+/* Adds an estimate, which replaces those that it contradicts a little. */
 int clock_series_estimate(struct clock_graph *g, struct clock_series *s,
     const int64_t *v) MUST_CHECK;
 /* Every other row. */

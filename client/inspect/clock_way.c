@@ -138,7 +138,7 @@ only_neighbour(const struct clock_graph *g, uint32_t clock)
 	return s->columns[0] == clock ? s->columns[1] : s->columns[0];
 }
 
-/* Those that are two steps away, in the order of the clock between. */
+/* Tests for a way of two steps, in the order of the clock between. */
 static bool
 is_second(const struct clock_graph *g, struct clock_way *w, uint32_t at,
     uint32_t end)
@@ -251,7 +251,7 @@ take_next(struct step *t, int64_t value)
 	t->has_next = true;
 }
 
-/* What one set says; of several, the latest reading counts. */
+/* Looks at one set of readings; of several, the latest reading counts. */
 static void
 look(const struct clock_series *s, uint32_t from, uint32_t to, int64_t ns,
     struct step *t)

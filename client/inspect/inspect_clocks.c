@@ -29,7 +29,7 @@
 #define DRIFT_MIN_NS   1000000000ull
 /* Less than this is how readings of two clocks differ anyway. */
 #define SLEPT_MIN_NS   10000000
-/* What a wall clock that is only steered may gain or lose. */
+/* Bounds for a wall clock that is only steered, not set. */
 #define STEERED_NS     10000000
 #define STEERED_PPM    600
 
@@ -37,6 +37,17 @@
 #define NAME_MAX_BYTES 200
 
 /* Hostile traces hold any number: modulo 2^64. */
+/* How far a machine's clock is ahead of the collector's. */
+struct clock_distance {
+	uint32_t machine;
+	uint32_t clock; /* BOOTTIME, or another that both have */
+	uint64_t readings;
+	int64_t first, last, min, max; /* nanoseconds */
+	uint64_t error; /* of the last, at most; 0: not known */
+	bool has_drift;
+	double drift_ppm; /* of last against first */
+};
+
 static int64_t
 minus(int64_t a, int64_t b)
 {
@@ -111,8 +122,9 @@ distance_of(const struct clock_graph_edge *e)
 	return d;
 }
 
-size_t
-inspect_clocks_distances(struct clock_graph *g, struct clock_distance *out,
+/* Finds those of up to max machines, by machine; returns how many. */
+static size_t
+find_distances(struct clock_graph *g, struct clock_distance *out,
     size_t max)
 {
 	const struct clock_graph_edge *e;
@@ -178,7 +190,7 @@ distances_text(FILE *out, const struct inspection *i, struct clock_graph *g)
 
 	if (d == NULL)
 		return;
-	n = inspect_clocks_distances(g, d, MAX_MACHINES);
+	n = find_distances(g, d, MAX_MACHINES);
 	for (k = 0; k < n && k < TEXT_MACHINES; k++) {
 		fprintf(out, INDENT "%s is %s %s the collector's clock",
 		    machine_name(name, sizeof(name), i, d[k].machine),
@@ -305,7 +317,10 @@ is_measured(struct clock_graph *g, uint32_t machine)
 	return false;
 }
 
-/* Whose times are not known for that, and what helps. */
+/*
+ * Names the machines whose times are not known for lack of measurements, and
+ * what helps.
+ */
 static void
 unmeasured_text(FILE *out, const struct inspection *i, struct clock_graph *g)
 {
@@ -374,7 +389,7 @@ distances_json(struct json_out *j, struct clock_graph *g)
 	size_t k, n = 0;
 
 	if (d != NULL)
-		n = inspect_clocks_distances(g, d, MAX_MACHINES);
+		n = find_distances(g, d, MAX_MACHINES);
 	json_array(j, "machines");
 	for (k = 0; k < n; k++) {
 		json_object(j, NULL);

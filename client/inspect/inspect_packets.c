@@ -56,7 +56,7 @@ fail(const char *text)
 	return -1;
 }
 
-/* What was printed shall be seen while nothing comes. */
+/* Flushes, so that packets are seen while no others come. */
 static bool
 idle_cb(void *arg)
 {
@@ -128,7 +128,7 @@ read_trace(struct reading *r, const struct inspect_options *o, FILE *out)
 	return 0;
 }
 
-/* What is wrong with the file, on standard error: it is no part of the text. */
+/* Tells damage on standard error, as it is no part of the text. */
 static int
 tell_damage(const struct reading *r)
 {
@@ -164,7 +164,7 @@ status_of(struct reading *r)
 	int status;
 
 	if (fflush(stdout) != 0 || ferror(stdout)) {
-		/* Whoever read it has seen enough. */
+		/* EPIPE: the reader has seen enough. */
 		if (errno == EPIPE)
 			return EXIT_WHOLE;
 		return refuse(strerror(errno));

@@ -257,7 +257,10 @@ cut_off(struct inspect_verdict *v, const struct trace_scan *scan)
 	    human_s(scan->tail_bytes), wants);
 }
 
-/* What is mistaken for a trace, by its first bytes; NULL: something else. */
+/*
+ * Names a format that is mistaken for a trace, by its first bytes; NULL:
+ * another.
+ */
 static const char *
 other_format(const uint8_t first[4])
 {

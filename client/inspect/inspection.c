@@ -81,7 +81,7 @@ inner_cb(void *arg, const uint8_t *data, size_t len)
 	uint64_t bytes = 1 + pb_varint_size(len) + len;
 	struct packet_facts f;
 
-	/* Nobody looks into what is compressed twice. */
+	/* A compressed packet within a compressed one is not opened. */
 	if (packet_facts_read(&f, &i->types, data, len) &&
 	    f.type != TracePacket_compressed_packets &&
 	    f.type != TracePacket_zstd_compressed_packets) {

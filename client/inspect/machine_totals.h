@@ -20,8 +20,8 @@ struct machine_total {
 };
 
 /*
- * Those that wrote or that the log knows, by id; the caller frees *out.  How
- * many there are; 0 also without memory.
+ * Lists the machines that wrote or that the log knows, by id; the caller frees
+ * *out.  Returns how many there are; 0 also without memory.
  */
 size_t machine_totals_make(struct machine_total **out,
     const struct trace_sequences *sequences, const struct session_log *log)

@@ -26,8 +26,8 @@ struct packet_filter {
 };
 
 /*
- * What the flags take; -1 with a sentence in err.  A type is a field of
- * TracePacket, by name or number.
+ * Parsers of the flags' values; -1 with a sentence in err.  A type is a field
+ * of TracePacket, by name or number.
  */
 int packet_filter_type(struct packet_filter *f, const char *text, char *err,
     size_t err_size) MUST_CHECK;

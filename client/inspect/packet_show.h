@@ -37,14 +37,14 @@ bool packet_show_take(struct packet_show *p, const uint8_t *data, size_t len,
 /* A sentence, when it cannot go on; NULL: all is well.  errno for out's. */
 const char *packet_show_failed(const struct packet_show *p);
 
-/* What was learned; borrowed. */
+/* The clocks as learned so far; borrowed. */
 struct trace_clocks *packet_show_clocks(struct packet_show *p);
 /* The first time that the trace says; false: none. */
 bool packet_show_start(const struct packet_show *p, uint64_t *ns);
 /* The first machine that the word means (packet_filter).  false: none. */
 bool packet_show_machine(const struct packet_show *p, const char *machine,
     uint32_t *id);
-/* Those that were shown and those that there were. */
+/* Packets that were shown, and packets that there were. */
 uint64_t packet_show_shown(const struct packet_show *p);
 uint64_t packet_show_seen(const struct packet_show *p);
 /* Compressed ones that are damaged, or hold what is malformed. */

@@ -106,7 +106,10 @@ reading_of(struct round *r, uint32_t id)
 	return &r->readings[r->n++];
 }
 
-/* What the machine's clocks were among each other, too.  -1: no memory. */
+/*
+ * Takes the readings of the machine's clocks among each other, too. -1: no
+ * memory.
+ */
 static int
 take_client(struct sync *s, struct round *r, const struct pb_field *f)
 {

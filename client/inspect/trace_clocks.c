@@ -14,7 +14,7 @@
 /* Clocks of one snapshot that are looked at. */
 #define MAX_CLOCKS 256u
 
-/* What is kept of {machine, sequence}. */
+/* State of a sequence of a machine. */
 struct sequence {
 	uint32_t machine, id;
 	bool used;
@@ -23,7 +23,7 @@ struct sequence {
 	uint32_t losses;        /* that were noticed */
 };
 
-/* What is kept of a clock: how its timestamps are meant. */
+/* State of a clock: how its timestamps are meant. */
 struct unit {
 	struct clock_key key;
 	bool used;
@@ -292,7 +292,10 @@ take_snapshot(struct trace_clocks *c, const struct packet_facts *f)
 
 	all = clock_messages_read(f->payload.data, f->payload.len, m,
 	    MAX_CLOCKS, &primary);
-	/* What a producer's own sequence says of its clocks decides nothing. */
+	/*
+	 * A producer's own sequence decides the trace clock only where it names
+	 * one.
+	 */
 	if (f->sequence_id <= PACKET_SERVICE_SEQUENCE || primary != 0)
 		set_trace_clock(c, f->machine_id, primary);
 	for (i = 0; i < all && i < MAX_CLOCKS; i++) {
@@ -319,7 +322,7 @@ default_clock_in(const struct pb_field *defaults)
 	return id;
 }
 
-/* What the packet changes in the state of its sequence, before its time. */
+/* Takes the packet's changes to the state of its sequence, before its time. */
 static int
 take_state(struct trace_clocks *c, const struct packet_facts *f)
 {

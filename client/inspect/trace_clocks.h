@@ -52,9 +52,10 @@ enum clock_result trace_clocks_convert(struct trace_clocks *c,
 /* For reports and other conversions; borrowed. */
 struct clock_graph *trace_clocks_graph(struct trace_clocks *c);
 /*
- * What of snapshots cannot be: an incremental clock that is no sequence's, one
- * whose unit changed, a trace clock that does not count nanoseconds, a
- * sequence's clock without a sequence, one machine's distance from itself.
+ * Counts impossible clocks in snapshots: an incremental clock that is no
+ * sequence's, one whose unit changed, a trace clock that does not count
+ * nanoseconds, a sequence's clock without a sequence, one machine's distance
+ * from itself.
  */
 uint64_t trace_clocks_bad(const struct trace_clocks *c);
 

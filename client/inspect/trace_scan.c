@@ -20,7 +20,7 @@ struct scan {
 	uint64_t work; /* fields read in search */
 };
 
-/* What comes next in the window. */
+/* The next thing in the window. */
 enum next { NEXT_END, NEXT_PACKET, NEXT_TAIL, NEXT_DAMAGE, NEXT_ERROR };
 
 static const uint8_t *

@@ -19,7 +19,7 @@
 
 struct trace_window;
 
-/* What claims to be longer is damage. */
+/* A packet that claims to be longer is damage. */
 #define TRACE_SCAN_MAX_PACKET (64u << 20)
 /* Longer packets do not count as a place from which it goes on. */
 #define TRACE_SCAN_MAX_LANDING (1u << 20)
@@ -52,7 +52,10 @@ struct trace_scan {
 	uint8_t first[4];   /* its first ones; zeros where there are fewer */
 	uint64_t packets;   /* whole and well-formed */
 	uint64_t malformed; /* whole, going by their length */
-	/* Of both.  With skipped and tail_bytes, all of the file. */
+	/*
+	 * Bytes of packets, malformed ones too.  With skipped and tail_bytes,
+	 * all of the file.
+	 */
 	uint64_t packet_bytes;
 	uint64_t n_damages;
 	struct trace_damage damages[TRACE_SCAN_PLACES];

@@ -16,6 +16,15 @@
 #define WATCHED (IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVE_SELF | \
     IN_DELETE_SELF)
 
+enum trace_tail_end {
+	TRACE_TAIL_GOES_ON,
+	TRACE_TAIL_SIGNAL,
+	TRACE_TAIL_UNHEARD,   /* nobody reads standard output any more */
+	TRACE_TAIL_TRUNCATED, /* it is shorter than what was read of it */
+	TRACE_TAIL_REPLACED,  /* another file has its name, or it was removed */
+	TRACE_TAIL_ALL,       /* a pipe's end */
+};
+
 struct trace_tail {
 	int fd;           /* borrowed */
 	const char *path; /* borrowed, or NULL */
@@ -31,7 +40,7 @@ struct trace_tail {
 	struct sigaction old_int, old_term;
 };
 
-/* What the signals' handler writes to; one trace_tail at a time. */
+/* Pipe that the signal handler writes to; one trace_tail at a time. */
 static int wake[2] = { -1, -1 };
 
 static void
@@ -93,8 +102,8 @@ trace_tail_free(struct trace_tail *t)
 	if (t == NULL)
 		return;
 	/*
-	 * Who was told to end is about to say what it saw: a second signal, as
-	 * timeout(1) sends to a program and then to its group, comes late.
+	 * After a first signal the report follows: a second one, as timeout(1)
+	 * sends to a program and then to its group, comes late.
 	 */
 	if (t->end == TRACE_TAIL_SIGNAL)
 		signal(SIGINT, SIG_IGN);
@@ -128,7 +137,7 @@ goes_on(struct trace_tail *t, bool at_end)
 	return t->idle(t->arg);
 }
 
-/* What became of the file. */
+/* Looks at the file: still there, replaced, or shorter. */
 static enum trace_tail_end
 look(const struct trace_tail *t)
 {
@@ -161,7 +170,7 @@ wait_for_more(struct trace_tail *t, int timeout_ms)
 		{ .fd = wake[0], .events = POLLIN },
 		/* A pipe's writer learns here that its reader went. */
 		{ .fd = STDOUT_FILENO, .events = 0 },
-		/* Those that are negative are not looked at. */
+		/* poll() skips negative descriptors. */
 		{ .fd = t->regular ? t->watch : t->fd, .events = POLLIN },
 	};
 
@@ -202,12 +211,6 @@ trace_tail_read(void *arg, uint8_t *buf, size_t len)
 			    LOOK_MS);
 	}
 	return 0;
-}
-
-enum trace_tail_end
-trace_tail_end(const struct trace_tail *t)
-{
-	return t->end;
 }
 
 const char *

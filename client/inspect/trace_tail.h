@@ -18,15 +18,6 @@
 
 struct trace_tail;
 
-enum trace_tail_end {
-	TRACE_TAIL_GOES_ON,
-	TRACE_TAIL_SIGNAL,
-	TRACE_TAIL_UNHEARD,   /* nobody reads standard output any more */
-	TRACE_TAIL_TRUNCATED, /* it is shorter than what was read of it */
-	TRACE_TAIL_REPLACED,  /* another file has its name, or it was removed */
-	TRACE_TAIL_ALL,       /* a pipe's end */
-};
-
 /*
  * fd is borrowed; path (borrowed) is where it was opened, or NULL.  idle, which
  * may be NULL, is called before each wait, and at most once a second while
@@ -39,7 +30,6 @@ void trace_tail_free(struct trace_tail *t);
 /* A trace_window_read_fn; arg is the trace_tail. */
 ssize_t trace_tail_read(void *arg, uint8_t *buf, size_t len);
 
-enum trace_tail_end trace_tail_end(const struct trace_tail *t);
 /* "was truncated while it was read"; NULL where it ended as it should. */
 const char *trace_tail_trouble(const struct trace_tail *t);
 

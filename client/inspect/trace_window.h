@@ -35,7 +35,7 @@ void trace_window_done(struct trace_window *w);
  * what is really there.  -1 with errno: unreadable, or no memory.
  */
 int trace_window_want(struct trace_window *w, size_t n) MUST_CHECK;
-/* What is in it; borrowed until the next trace_window_want(). */
+/* Bytes in the window; borrowed until the next trace_window_want(). */
 const uint8_t *trace_window_bytes(const struct trace_window *w, size_t *len);
 /* Slides over n bytes of what is in it. */
 void trace_window_skip(struct trace_window *w, size_t n);

@@ -40,7 +40,7 @@ struct commit_ops {
 /* shm is borrowed and outlives the batch.  NULL: no memory. */
 struct commit_batch *commit_batch_new(struct shm *shm, bool emulated,
     const struct commit_ops *ops, void *arg) MUST_CHECK;
-/* What was not sent is forgotten. */
+/* Forgets chunks that were not sent. */
 void commit_batch_free(struct commit_batch *b);
 
 struct shm *commit_batch_shm(const struct commit_batch *b);
@@ -57,7 +57,7 @@ void commit_batch_add(struct commit_batch *b, const struct shm_slot *slot,
  * Sends what waits, as far as may_send() allows.  True when nothing is left.
  */
 bool commit_batch_send(struct commit_batch *b);
-/* The same, after all that was sent before has left as far as it can. */
+/* Sends what waits, once all that was sent before has left as far as it can. */
 void commit_batch_push(struct commit_batch *b);
 /*
  * Sends everything that waits, whatever may_send() says; with a flush request

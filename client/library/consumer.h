@@ -29,9 +29,9 @@ struct loop;
 #define CONSUMER_MAX_STATE (64u << 20)
 
 /*
- * What the connection tells its owner, always from the loop and never from
- * inside a call.  Any may call consumer_free(); none is called after it.  Only
- * connected and disconnected must be set.
+ * Callbacks of a connection, always from the loop and never from inside a call.
+ * Any may call consumer_free(); none is called after it.  Only connected and
+ * disconnected must be set.
  */
 struct consumer_ops {
 	/* Calls may be made. */
@@ -53,7 +53,7 @@ struct consumer_ops {
 	void (*packet)(void *arg, const uint8_t *data, size_t len);
 	/* No more packets; error is NULL when all came. */
 	void (*read_done)(void *arg, const char *error);
-	/* What consumer_observe_events() asked for; borrowed. */
+	/* Events that consumer_observe_events() asked for; borrowed. */
 	void (*observed)(void *arg,
 	    const struct Perfetto__Protos__ObservableEvents *events);
 };
@@ -68,7 +68,7 @@ typedef void (*consumer_state_fn)(void *arg,
 /* config: the session's encoded TraceConfig, borrowed; NULL when refused. */
 typedef void (*consumer_attach_fn)(void *arg, const uint8_t *config,
     size_t len);
-/* The same as consumer_state_fn, encoded; NULL when refused. */
+/* Like consumer_state_fn, but encoded; NULL when refused. */
 typedef void (*consumer_raw_state_fn)(void *arg, const uint8_t *state,
     size_t len);
 
@@ -78,7 +78,10 @@ struct consumer_clone {
 	const char *name; /* unique_session_name, in place of the id; or NULL */
 	bool skip_trace_filter;
 	bool for_bugreport;
-	/* What caused it: goes into the trace.  NULL: no trigger did. */
+	/*
+	 * The trigger that caused the snapshot: goes into the trace.  NULL:
+	 * none did.
+	 */
 	const struct Perfetto__Protos__ObservableEvents__CloneTriggerHit *hit;
 	int fd; /* as in consumer_enable_tracing(); -1: none */
 };
@@ -117,7 +120,7 @@ void consumer_enable_tracing(struct consumer *c, const uint8_t *config,
     size_t len, int fd);
 /* After consumer_attach(): asks for tracing_disabled again. */
 void consumer_watch_tracing(struct consumer *c);
-/* Of a session with deferred_start.  fn may be NULL, here and below. */
+/* Starts a session with deferred_start. fn may be NULL, here and below. */
 void consumer_start_tracing(struct consumer *c, consumer_done_fn fn,
     void *arg);
 /* ok false: some producer did not answer within timeout_ms (0: default). */

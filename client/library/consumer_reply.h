@@ -17,7 +17,7 @@
 
 struct rpc_client;
 
-/* What was called, and so how its reply reads. */
+/* The method called, and so how its reply reads. */
 enum consumer_call_kind {
 	CALL_ENABLE,  /* EnableTracing: answered when the session ends */
 	CALL_DONE,    /* an empty reply */
@@ -67,7 +67,7 @@ struct consumer {
 /* A message of the reply; more: further ones follow. */
 void consumer_reply_good(struct consumer_call *k, const uint8_t *msg,
     size_t len, bool more);
-/* It was refused, or the service does not know the method. */
+/* Ends a call that was refused, or whose method the service does not know. */
 void consumer_reply_bad(struct consumer_call *k);
 
 #endif /* CLIENT_LIBRARY_CONSUMER_REPLY_H */

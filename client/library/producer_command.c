@@ -1,4 +1,4 @@
-/* What the service asks for through GetAsyncCommand. */
+/* Commands of the service, which come through GetAsyncCommand. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -101,7 +101,7 @@ struct producer {
 void producer_reconnect(struct producer *p, const char *text);
 /* Invokes with what is in p->scratch, without asking for a reply. */
 void producer_tell(struct producer *p, const char *method);
-/* The same with one number, field 1. */
+/* Calls a method with one number, field 1. */
 void producer_tell_id(struct producer *p, const char *method, uint64_t id);
 
 /* ---- producer_machine.c ---- */

@@ -1,4 +1,4 @@
-/* What a producer says of its machine, where it has no relay that does. */
+/* A producer's description of its machine, where no relay gives one. */
 #include <unistd.h>
 
 #include "client/library/producer_internal.h"

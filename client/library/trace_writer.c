@@ -44,7 +44,7 @@ struct trace_writer {
 	uint64_t dropped;
 };
 
-/* What is still to be written of a packet: the caller's bytes, then ours. */
+/* Rest of a packet that is to be written: the caller's bytes, then ours. */
 struct rest {
 	const uint8_t *data;
 	size_t len;

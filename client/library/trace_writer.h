@@ -19,12 +19,12 @@
 struct commit_batch;
 struct trace_writer;
 
-/* What is longer is dropped and counted. */
+/* A longer packet is dropped and counted. */
 #define TRACE_WRITER_PACKET_MAX (64u * 1024u * 1024u)
 /* How long a stalling writer waits for one chunk's memory. */
 #define TRACE_WRITER_STALL_MS 1000
 
-/* What happens when all memory is taken. */
+/* Behaviour of a writer when all memory is taken. */
 enum trace_writer_policy {
 	TRACE_WRITER_DROP,
 	/*

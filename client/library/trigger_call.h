@@ -16,7 +16,7 @@ struct dial_options;
 struct loop;
 struct trigger_call;
 
-/* What the producer is called: configs of triggers may name it. */
+/* Name of the producer: configs of triggers may name it. */
 #define TRIGGER_CALL_PRODUCER "perfetto_cmd_producer"
 /* A collector that did not take them for so long does not. */
 #define TRIGGER_CALL_MS 10000

@@ -127,7 +127,7 @@ say_after(struct target *t, const session_state *s)
 		    text_cell_plain(s->detach_key, text));
 }
 
-/* What --all is about. */
+/* Whether --all means the session. */
 static bool
 is_meant_by_all(const struct orders *o, const session_state *s)
 {
@@ -161,7 +161,7 @@ listed(struct session_ask *r, const sessions_reply *reply)
 		say_after(&o->targets[o->n], picked[i]);
 		o->n++;
 	}
-	/* Whoever is asked sees what about. */
+	/* The question shows the sessions that it is about. */
 	if (r->all && !r->yes && o->n > 0)
 		sessions_print(stderr, reply, picked, o->n, SESSIONS_TABLE);
 	free(picked);

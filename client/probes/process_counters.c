@@ -1,4 +1,4 @@
-/* What a process uses: its message in a ProcessStats. */
+/* A process's use of memory and time: its message in a ProcessStats. */
 #include <string.h>
 #include <unistd.h>
 
@@ -165,7 +165,10 @@ process_counters_poll(struct process_stats *s, struct process *p)
 {
 	if (!p->no_memory &&
 	    process_dir_read_kept(&s->dir, p, PROCESS_STATUS) < 0) {
-		/* It has ended; if the pid is listed, it is another's now. */
+		/*
+		 * The process has ended; if the pid is listed, it is another's
+		 * now.
+		 */
 		process_reset(p, &s->env->fds_left);
 		if (process_dir_read_kept(&s->dir, p, PROCESS_STATUS) < 0)
 			return;

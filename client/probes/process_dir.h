@@ -32,9 +32,9 @@ DIR *process_dir_open(struct process_dir *d, int32_t pid, const char *name)
 int process_dir_read(struct process_dir *d, int32_t pid, const char *name)
     MUST_CHECK;
 /*
- * The same, keeping it open when we may.  A kept file belongs to the process
- * it was opened for: when that is gone the read fails, also if the pid is
- * another's by now.
+ * Reads a file and keeps it open if there are descriptors for that.  A kept
+ * file belongs to the process it was opened for: when that is gone the read
+ * fails, also if the pid is another's by now.
  */
 int process_dir_read_kept(struct process_dir *d, struct process *p,
     enum process_file which) MUST_CHECK;

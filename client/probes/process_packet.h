@@ -42,7 +42,7 @@ struct pb_writer *process_packet_process(struct process_packet *k, int32_t pid);
 
 /* Hands out what is open, if anything. */
 void process_packet_end(struct process_packet *k);
-/* The same if it has become long; not while a nested message is open. */
+/* Ends the packet if it has become long; not while a nested message is open. */
 void process_packet_split(struct process_packet *k);
 
 #endif /* CLIENT_PROBES_PROCESS_PACKET_H */

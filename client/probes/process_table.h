@@ -23,7 +23,7 @@ struct process {
 	bool no_memory;   /* a kernel thread: nothing to read */
 	int fds[PROCESS_FILES]; /* -1: not open */
 
-	/* What was written last, so that only changes are written. */
+	/* Counters as written last, so that only changes are written. */
 	struct proc_counters counters;
 	bool has_oom, has_times, has_dmabuf;
 	int32_t oom_score_adj;
@@ -43,7 +43,6 @@ struct process_table {
 /* Kept descriptors are counted against *fds_left. */
 void process_table_done(struct process_table *t, int *fds_left);
 
-struct process *process_table_find(const struct process_table *t, int32_t pid);
 /* The one with this pid, made if need be.  NULL: no memory. */
 struct process *process_table_get(struct process_table *t, int32_t pid)
     MUST_CHECK;

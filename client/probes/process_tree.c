@@ -1,4 +1,7 @@
-/* Who a process is: its message in a ProcessTree, and those of its threads. */
+/*
+ * Identity of a process: its message in a ProcessTree, and those of its
+ * threads.
+ */
 #include <stdio.h>
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* What is left of a text, and a piece of it. */
+/* The rest of a text, and a piece of it. */
 struct scan {
 	const char *p;
 	const char *end;
@@ -96,7 +96,7 @@ scan_u64(struct scan *s, uint64_t *out)
 	return any;
 }
 
-/* The same with a sign; out of range: false. */
+/* Scans a number with a sign; out of range: false. */
 static inline bool
 scan_i32(struct scan *s, int32_t *out)
 {

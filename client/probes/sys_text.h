@@ -17,7 +17,7 @@
 struct pb_writer;
 struct sys_keys;
 
-/* What of /proc/stat is wanted: bits 1 << SysStatsConfig.StatCounters. */
+/* Wanted parts of /proc/stat: bits 1 << SysStatsConfig.StatCounters. */
 enum sys_stat_wanted {
 	SYS_STAT_CPU_TIMES = 1 << SysStatsConfig_STAT_CPU_TIMES,
 	SYS_STAT_IRQ_COUNTS = 1 << SysStatsConfig_STAT_IRQ_COUNTS,

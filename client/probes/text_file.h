@@ -9,7 +9,7 @@
 
 #include "transport/base/compiler.h"
 
-/* What is longer is cut. */
+/* A longer file is cut. */
 #define TEXT_FILE_MAX (4u * 1024u * 1024u)
 
 struct text {
@@ -26,7 +26,7 @@ void text_done(struct text *t);
  * empty.
  */
 int text_read_fd(struct text *t, int fd) MUST_CHECK;
-/* The same, of a file below dir (or AT_FDCWD). */
+/* Reads a file below dir (or AT_FDCWD). */
 int text_read_at(struct text *t, int dir, const char *path) MUST_CHECK;
 
 #endif /* CLIENT_PROBES_TEXT_FILE_H */

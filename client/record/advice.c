@@ -95,7 +95,7 @@ unknown(const service_state *s, const char *name, char *out, size_t out_size)
 		    "is recorded once one connects", name);
 }
 
-/* Who offers a data source, by what keeps it from being recorded. */
+/* Offers of a data source, by what keeps it from being recorded. */
 struct offers {
 	bool fits;       /* it will be recorded */
 	bool elsewhere;  /* only the machine is wrong */

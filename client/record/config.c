@@ -18,7 +18,7 @@
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
-/* What the service uses when a config leaves these at 0. */
+/* Defaults of the service where a config leaves these at 0. */
 #define DEFAULT_FLUSH_TIMEOUT_MS 5000
 #define DEFAULT_STOP_TIMEOUT_MS  5000
 

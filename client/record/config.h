@@ -24,7 +24,7 @@ struct record_options;
  */
 struct record_config *record_config_load(const struct record_options *o,
     char *err, size_t err_size) MUST_CHECK;
-/* Of encoded bytes (copied). */
+/* Makes a config from encoded bytes (copied). */
 struct record_config *record_config_decode(const uint8_t *data, size_t len,
     char *err, size_t err_size) MUST_CHECK;
 void record_config_free(struct record_config *c);

@@ -51,7 +51,7 @@ void record_live_clear(struct record_live *l);
  */
 void record_live_say(struct record_live *l, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
-/* The same, for what is neither a warning nor an error. */
+/* Says a sentence that is neither a warning nor an error. */
 void record_live_note(struct record_live *l, const char *sentence);
 
 #endif /* CLIENT_RECORD_LIVE_LINE_H */

@@ -101,7 +101,7 @@ tell(int *fd, enum record_status status)
 
 	if (*fd < 0)
 		return;
-	/* Whoever went away need not know. */
+	/* EPIPE: the reader went away and need not know. */
 	if (write(*fd, &byte, 1) != 1 && errno != EPIPE)
 		fprintf(stderr, "tributary: cannot notify descriptor %d: %s\n",
 		    *fd, strerror(errno));

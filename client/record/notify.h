@@ -29,7 +29,10 @@ struct record_notify {
 	bool front_waits_for_start; /* -D; else only for the connection */
 };
 
-/* Nobody to tell, but user_fd (-1: none either), which is taken over. */
+/*
+ * Begins with nobody to notify but user_fd (-1: none either), which is taken
+ * over.
+ */
 void record_notify_init(struct record_notify *n, int user_fd);
 
 /*

@@ -310,7 +310,7 @@ start(struct run *r)
 	return 0;
 }
 
-/* What a recording that failed leaves behind. */
+/* Says what a recording that failed leaves behind. */
 static void
 say_what_is_left(struct run *r)
 {
@@ -320,7 +320,7 @@ say_what_is_left(struct run *r)
 
 	if (!r->result.began || r->file == NULL || r->snapshots != NULL)
 		return;
-	/* What came need not have got into the file. */
+	/* Data that came need not be in the file: only what is in it counts. */
 	record_file_kept(r->file, &kept, &kept_bytes);
 	if (kept == 0)
 		record_live_say(r->live, "nothing was recorded into %s",
@@ -418,7 +418,9 @@ record(struct run *r)
 	    RECORD_STATUS_FAILED;
 }
 
-/* What activate_triggers in a config means: nothing is recorded. */
+/*
+ * Activates the triggers of activate_triggers in a config: nothing is recorded.
+ */
 static int
 pull_triggers(const struct run *r)
 {

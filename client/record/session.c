@@ -205,8 +205,9 @@ finish_snapshots(struct record_session *s)
 }
 
 /*
- * Nobody here stopped it, and it had time left: a collector that is ended, say.
- * What it recorded is whole, but shorter than was asked for.
+ * Tells of a session that ended early though nobody here stopped it: a
+ * collector was ended, say.  Its trace is whole, but shorter than was asked
+ * for.
  */
 static void
 tell_early_end(struct record_session *s)
@@ -238,7 +239,10 @@ said_cb(void *arg, const char *path, const char *text)
 		said->before = true;
 }
 
-/* What this program has not said itself before the start (record.c). */
+/*
+ * Says warnings that this program has not said itself before the start
+ * (record.c).
+ */
 static void
 warned_cb(void *arg, const char *sentence)
 {

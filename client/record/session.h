@@ -52,10 +52,13 @@ struct record_session_setup {
 	bool no_line;                 /* somebody else shows one */
 	struct record_notify *notify; /* NULL: only for RECORD_CLONE */
 	struct trace_summary *summary; /* filled while packets come */
-	/* Who saves what CLONE_SNAPSHOT triggers cause; NULL: none do. */
+	/*
+	 * Saves the snapshots that CLONE_SNAPSHOT triggers cause; NULL: none
+	 * are saved.
+	 */
 	struct record_snapshots *snapshots;
 	uint64_t delay_ms; /* before it connects */
-	/* What a session may last beyond its end; 0: a minute. */
+	/* Time that a session may last beyond its end; 0: a minute. */
 	uint64_t end_grace_ms;
 };
 

@@ -257,7 +257,9 @@ cloned_cb(void *arg, const struct consumer_cloned *r)
 		record_finish(s);
 		return;
 	}
-	/* Nobody but us writes into the file. */
+	/*
+	 * No other process writes into the file, so there is nothing to follow.
+	 */
 	trace_follow_free(s->follow);
 	s->follow = NULL;
 	s->travel = TRAVEL_READ_AT_END;

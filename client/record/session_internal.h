@@ -117,7 +117,7 @@ void record_save(struct record_session *s);
 void record_stream_cb(void *arg);
 void record_packet_cb(void *arg, const uint8_t *data, size_t len);
 void record_read_done_cb(void *arg, const char *error);
-/* What waited for a pipe is written. */
+/* Called when all that waited for a pipe is written. */
 void record_drained_cb(void *arg);
 
 /* session_progress.c */
@@ -128,7 +128,7 @@ void record_tick_cb(void *arg);
 void record_starting_cb(void *arg);
 void record_observed_cb(void *arg,
     const struct Perfetto__Protos__ObservableEvents *events);
-/* What has to be observed, as a mask. */
+/* Returns the events that have to be observed, as a mask. */
 uint32_t record_observes(const struct record_session *s);
 
 #endif /* CLIENT_RECORD_SESSION_INTERNAL_H */

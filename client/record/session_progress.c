@@ -68,7 +68,7 @@ record_query_state(struct record_session *s, bool advise)
 	    advise ? first_state_cb : later_state_cb, s);
 }
 
-/* What happens meanwhile. */
+/* Events while a session records. */
 
 uint32_t
 record_observes(const struct record_session *s)
@@ -138,7 +138,7 @@ record_tick_cb(void *arg)
 	const struct trace_totals *t = trace_summary_totals(s->with.summary);
 	char ignored[256];
 
-	/* What is wrong with the file is found again, and said, at the end. */
+	/* Errors of the file are found again, and said, at the end. */
 	(void)!record_catch_up(s, RECORD_FOLLOW_A_TURN, ignored, sizeof(ignored));
 	if (!s->stats_asked && s->state < SAVING) {
 		s->stats_asked = true;

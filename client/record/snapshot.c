@@ -15,7 +15,7 @@
 #define ERROR_BYTES 2048
 /* Files of one session and one second. */
 #define NAMES_MAX 1000u
-/* Of a session's name in a file's. */
+/* Most bytes of a session's name in a file's. */
 #define NAME_BYTES 64
 
 #define AT(member) .at = offsetof(struct record_options, member)

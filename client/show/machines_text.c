@@ -22,19 +22,13 @@ typedef Tributary__QueryMachinesReply machines_reply;
 
 #define TEXT_MAX 64
 
-int
-machines_is_named(const machine_state *m, const char *name)
-{
-	return machine_word_means(name, m->id, m->name);
-}
-
 static bool
 is_asked_for(const machine_state *m, const char *const *names, size_t n)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		if (machines_is_named(m, names[i]))
+		if (machine_word_means(names[i], m->id, m->name))
 			return true;
 	return n == 0;
 }

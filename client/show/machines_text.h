@@ -17,15 +17,11 @@ enum machines_form {
 };
 
 /*
- * Those of the reply that fit one of the n names (patterns; "host" is the
- * collector's own); n 0: all.  Returns how many were printed.
+ * Prints the machines of the reply that fit one of the n names (patterns;
+ * "host" is the collector's own); n 0: all.  Returns how many were printed.
  */
 size_t machines_print(FILE *out, const struct Tributary__QueryMachinesReply *r,
     const char *const *names, size_t n, enum machines_form form);
-
-/* Whether a machine goes by the name or pattern. */
-int machines_is_named(const struct Tributary__MachineState *m,
-    const char *name);
 
 /* "cut off", for people and programs alike; static, "unknown" for a new one. */
 const char *machine_state_text(const struct Tributary__MachineState *m);

@@ -12,7 +12,7 @@
 typedef Perfetto__Protos__TracingServiceState service_state;
 typedef Perfetto__Protos__TracingServiceState__TracingSession foreign_session;
 
-/* What the protocol's states are here; 0: another. */
+/* Maps a state of Perfetto's protocol to ours; 0: another. */
 static uint64_t
 state_of(const foreign_session *s)
 {
@@ -70,7 +70,7 @@ perfetto_sessions(const service_state *state)
 	struct pb_writer w;
 	size_t i;
 
-	/* It has some, and names none. */
+	/* The collector has sessions, and names none. */
 	if (!state->supports_tracing_sessions && state->num_sessions > 0 &&
 	    state->n_tracing_sessions == 0)
 		return NULL;

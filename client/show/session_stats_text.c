@@ -32,7 +32,7 @@ is_running(const session_state *s)
 	return s->state == STATE(STARTED) || s->state == STATE(STOPPING);
 }
 
-/* Of recording, so far or in all; 0: not known. */
+/* Duration of the recording, so far or in all; 0: not known. */
 static uint64_t
 recorded_ms(const session_state *s, uint64_t now_ns)
 {
@@ -60,7 +60,7 @@ read_buffer(struct buffer_advice *out, const session_state *s, size_t i,
 	buffer_advice_make(out, &f);
 }
 
-/* Of no buffer: what the readings of the buffers do not tell. */
+/* Losses of no buffer, which the readings of the buffers do not tell. */
 static size_t
 other_losses(const session_state *s, struct trace_loss out[LOSSES_MAX])
 {

@@ -55,7 +55,7 @@ session_label(const session_state *s, char *out, size_t size)
 
 /* ---- a line each ---- */
 
-/* Of all buffers together. */
+/* All buffers of a session together. */
 struct fill {
 	uint64_t size;
 	uint64_t used;

@@ -16,8 +16,8 @@ struct Tributary__SessionState;
 struct json_out;
 
 /*
- * These n sessions of the reply, in this order.  What is left out in it is not
- * known and shown as "-", or not at all.
+ * Prints these n sessions of the reply, in this order.  A field that the reply
+ * leaves out is not known and shown as "-", or not at all.
  */
 void sessions_print(FILE *out, const struct Tributary__QuerySessionsReply *r,
     const struct Tributary__SessionState *const *sessions, size_t n,

@@ -152,7 +152,7 @@ show(struct top *t)
 	} else {
 		top_model_print(stdout, t->model, 0, 0, "\n");
 		putchar('\n');
-		/* Whoever read it has seen enough. */
+		/* EPIPE: the reader has seen enough. */
 		if (fflush(stdout) != 0)
 			end(t, errno == EPIPE ? COMMAND_OK :
 			    flags_refuse(&command, strerror(errno)));

@@ -17,7 +17,7 @@
 #define MAX_COUNTS 65536u
 #define LINE_BYTES 512
 
-/* What grows, of one session, machine or producer. */
+/* Counters of one session, machine or producer. */
 struct count {
 	uint64_t id;
 	uint64_t bytes, packets, lost;
@@ -25,7 +25,7 @@ struct count {
 	double rate;      /* bytes a second; < 0: not known yet */
 };
 
-/* Of one answer, by id. */
+/* Counters of one answer, by id. */
 struct counts {
 	struct count *all; /* owned */
 	size_t n;
@@ -349,7 +349,7 @@ top_model_sessions(struct top_model *m, uint64_t now_ms,
 	top_table_clear(&m->sessions);
 	for (i = 0; i < r->n_sessions; i++)
 		put_session(m, r->sessions[i], &next);
-	/* Of no session nothing was written: that is known, too. */
+	/* Without sessions nothing was written: that is known, too. */
 	if (r->n_sessions == 0)
 		m->total.known = true;
 	top_table_sort(&m->sessions);
@@ -360,7 +360,7 @@ top_model_sessions(struct top_model *m, uint64_t now_ms,
 
 /* ---- machines ---- */
 
-/* What the producers of a machine write, as far as it is known. */
+/* Sums the rates of a machine's producers, as far as they are known. */
 static double
 rate_of_producers(const struct top_model *m, uint32_t machine, bool *known)
 {
@@ -389,7 +389,7 @@ put_machine(struct top_model *m, const Tributary__MachineState *s,
 	for (i = 0; i < s->n_losses; i++)
 		c.lost += s->losses[i]->packets;
 	r = counts_note(&m->machine_counts, next, c);
-	/* What comes over no link is seen at its producers only. */
+	/* Data that comes over no link is seen at its producers only. */
 	if (s->bytes_unpacked == 0)
 		r.bytes = rate_of_producers(m, s->id, &r.known);
 	if ((row = top_table_add(&m->machines, r.bytes)) == NULL)

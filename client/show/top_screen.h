@@ -28,7 +28,7 @@ struct top_screen *top_screen_new(struct loop *l,
 void top_screen_free(struct top_screen *s);
 
 void top_screen_size(int *columns, size_t *lines);
-/* What goes before a drawing, behind each of its lines, and at its end. */
+/* Texts that go before a drawing, behind each of its lines, and at its end. */
 extern const char top_screen_home[], top_screen_newline[], top_screen_rest[];
 
 #endif /* CLIENT_SHOW_TOP_SCREEN_H */

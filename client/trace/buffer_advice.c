@@ -19,7 +19,7 @@ typedef Perfetto__Protos__TraceStats__BufferStats buffer_stats;
 #define SMALL_CHUNK_BYTES 256u
 /* No chunk is larger. */
 #define CHUNK_MAX_BYTES (64u * 1024u)
-/* What is said of chunks in general is said of at least so many. */
+/* Statements about chunks in general need at least this many. */
 #define MANY_CHUNKS 1000u
 
 static void say(struct buffer_advice *r, bool loss, const char *format, ...)
@@ -50,7 +50,7 @@ time_text(char out[HUMAN_TEXT_MAX], uint64_t ms)
 	return out;
 }
 
-/* What somebody would type: the next whole number of a unit. */
+/* Rounds up to a size that people type: the next whole number of a unit. */
 static uint64_t
 round_up_size(uint64_t bytes)
 {
@@ -247,7 +247,7 @@ say_filling(struct buffer_advice *r, const struct buffer_facts *f)
 {
 	const buffer_stats *st = f->stats;
 	char has[HUMAN_TEXT_MAX], size[HUMAN_TEXT_MAX], in[HUMAN_TEXT_MAX];
-	/* What was read is in the way still, where nothing is overwritten. */
+	/* Without overwriting, data that was read still takes room. */
 	uint64_t used = f->discard && st->bytes_written > f->used ?
 	    st->bytes_written : f->used;
 	uint64_t left = st->buffer_size > used ? st->buffer_size - used : 0;

@@ -21,11 +21,11 @@ struct Perfetto__Protos__TraceStats__BufferStats;
 struct buffer_facts {
 	const struct Perfetto__Protos__TraceStats__BufferStats *stats;
 	bool discard;         /* FILL_POLICY DISCARD; else a ring */
-	/* Of recording so far, or in all; 0: not known. */
+	/* Duration of the recording so far, or in all; 0: not known. */
 	uint64_t duration_ms;
 	/*
-	 * It was read while it was written: a file, a reader of its own.  That
-	 * makes room in a ring only.
+	 * The buffer was read while it was written: into a file, or by a reader
+	 * of its own.  That makes room in a ring only.
 	 */
 	bool streamed;
 	bool running;         /* data still comes */
@@ -47,7 +47,10 @@ struct buffer_sentence {
 
 struct buffer_advice {
 	enum buffer_verdict verdict;
-	/* What is gone of duration_ms, about; 0: nothing, or not known. */
+	/*
+	 * Time at the beginning of duration_ms that is gone, about; 0: none, or
+	 * not known.
+	 */
 	uint64_t gone_ms;
 	/* Bytes that came and were not kept, about; and share of all, 0..1. */
 	uint64_t gone_bytes;

@@ -21,7 +21,7 @@ struct ftrace_count {
 	uint64_t lost; /* what came to it up to the end of a session */
 };
 
-/* Of one sequence; zero-initialised is ready to use. */
+/* Losses of one sequence; zero-initialised is ready to use. */
 struct ftrace_losses {
 	struct ftrace_count overrun; /* events overwritten before they were read */
 	struct ftrace_count dropped; /* events that found a buffer full */

@@ -25,11 +25,11 @@ struct machine_names {
 
 void machine_names_done(struct machine_names *m);
 /*
- * What a SystemInfo of the trace says: the last one of an id wins.  Without
- * memory nothing changes.
+ * Takes a name from a SystemInfo of the trace: the last one of an id wins.
+ * Without memory nothing changes.
  */
 void machine_names_put(struct machine_names *m, uint32_t id, const char *name);
-/* What somebody else says: for an id that has no name yet. */
+/* Takes a name from elsewhere: for an id that has no name yet. */
 void machine_names_suggest(struct machine_names *m, uint32_t id,
     const char *name);
 /* NULL: not known. */

@@ -11,9 +11,9 @@
 #include "client/trace/packet_splitter.h"
 #include "transport/wire/pb_reader.h"
 
-/* What is decompressed at a time. */
+/* Bytes that are decompressed at a time. */
 #define PIECE_BYTES (64u * 1024u)
-/* Of deflate's input, whose lengths are unsigned int. */
+/* Most bytes of deflate's input, whose lengths are unsigned int. */
 #define INPUT_MAX (1u << 30)
 
 static const uint8_t zstd_magic[] = { 0x28, 0xb5, 0x2f, 0xfd };

@@ -25,13 +25,13 @@
 struct packet_expand;
 
 /*
- * What one compressed packet may become.  Collectors put about a megabyte and
- * at most one packet more into each.
+ * Limit for one compressed packet.  Collectors put about a megabyte and at most
+ * one packet more into each.
  */
 #define PACKET_EXPAND_MAX_BYTES (256u << 20)
 /*
- * What all packets of a trace may become: this much, and then so many times
- * their compressed size.  A bomb makes more (deflate 1000 times, zstd more).
+ * Limit for all packets of a trace: this much, and then so many times their
+ * compressed size.  A bomb makes more (deflate 1000 times, zstd more).
  */
 #define PACKET_EXPAND_ALLOWANCE (1ull << 30)
 #define PACKET_EXPAND_RATIO     200u

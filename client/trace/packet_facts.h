@@ -20,7 +20,7 @@
 #define PACKET_STATE_CLEARED 1u
 #define PACKET_NEEDS_STATE   2u
 
-/* What the service writes, or what no sequence is given for. */
+/* Sequence of packets that the service writes, or that have none. */
 #define PACKET_SERVICE_SEQUENCE 1
 
 struct packet_facts {

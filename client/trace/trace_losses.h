@@ -39,7 +39,7 @@ struct trace_loss {
 size_t trace_losses_list(const struct Perfetto__Protos__TraceStats *stats,
     struct trace_loss *out, size_t max);
 
-/* Of one of_machine: "lost by its relay". */
+/* Says where a loss of a machine happened: "lost by its relay". */
 const char *trace_loss_where(const struct trace_loss *l);
 
 #define TRACE_LOSS_AMOUNT_MAX 64u

@@ -83,13 +83,16 @@ const struct trace_sequence *trace_sequences_next(
 uint64_t trace_sequences_overflow(const struct trace_sequences *t);
 
 /*
- * What a producer is called: the one of this id, or where the trace knows no
- * ids, of this process.  Copied.  The last name of an id wins.
+ * Names a producer: the one of this id, or where the trace knows no ids, of
+ * this process.  The name is copied; the last one of an id wins.
  */
 void trace_sequences_name(struct trace_sequences *t, int32_t id,
     uint32_t machine_id, int32_t pid, const char *name);
 
-/* Those that wrote packets, most bytes first; valid until the next call. */
+/*
+ * Lists producers that wrote packets, most bytes first; valid until the next
+ * call.
+ */
 size_t trace_sequences_producers(struct trace_sequences *t,
     const struct trace_producer **out);
 

@@ -73,7 +73,7 @@ trace_summary_free(struct trace_summary *s)
 	free(s);
 }
 
-/* What a packet looks like that lost something, next to why. */
+/* Bits that say what a packet with a loss looks like, not why. */
 #define EFFECTS (1u << 3 | 1u << 4 | 1u << 5)
 
 /* A gap is told by its causes, and by its effects where none is known. */
@@ -237,7 +237,10 @@ read_system_info(struct trace_summary *s, const struct packet_facts *f)
 	}
 }
 
-/* Of producers a trace has numbers, but for these. */
+/*
+ * Names the producers that TraceStats names; of others a trace has only
+ * numbers.
+ */
 static void
 name_foreign(struct trace_summary *s)
 {
@@ -340,7 +343,7 @@ inner_cb(void *arg, const uint8_t *data, size_t len)
 	uint64_t bytes = 1 + pb_varint_size(len) + len;
 	struct packet_facts f;
 
-	/* Nobody looks into what is compressed twice. */
+	/* A compressed packet within a compressed one is not opened. */
 	if (packet_facts_read(&f, &s->known, data, len) && !is_compressed(&f))
 		(void)trace_summary_take(s, &f, bytes);
 	else

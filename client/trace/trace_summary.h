@@ -65,8 +65,9 @@ void trace_summary_free(struct trace_summary *s);
 void trace_summary_packet(struct trace_summary *s, const uint8_t *data,
     size_t len);
 /*
- * The same for who has read the packet already; bytes: with its framing.  Its
- * sequence, until the next call; NULL: the service's, or one too many.
+ * Takes a packet that the caller has read already; bytes: with its framing.
+ * Returns its sequence, until the next call; NULL: the service's, or one too
+ * many.
  */
 const struct trace_sequence *trace_summary_take(struct trace_summary *s,
     const struct packet_facts *f, uint64_t bytes);
@@ -92,16 +93,16 @@ uint64_t trace_summary_whole_bytes(const struct trace_summary *s);
 uint64_t trace_summary_loose_bytes(const struct trace_summary *s);
 
 /*
- * What a producer is called (the service knows, a trace does not): the one of
- * this id, or where the trace knows no ids, of this process.  Copied; may come
- * before or after the producer's packets.  The last name of an id wins.
+ * Names a producer (the service knows, a trace does not): the one of this id,
+ * or where the trace knows no ids, of this process.  Copied; may come before or
+ * after the producer's packets.  The last name of an id wins.
  */
 void trace_summary_name(struct trace_summary *s, int32_t id,
     uint32_t machine_id, int32_t pid, const char *name);
 
 /*
- * What a machine id stands for, as the collector's state says it: a SystemInfo
- * in the trace, the last one, counts for more.  NULL: not known.
+ * Names a machine, as the collector's state does: a SystemInfo in the trace,
+ * the last one, counts for more.  NULL: not known.
  */
 void trace_summary_machine(struct trace_summary *s, uint32_t id,
     const char *name);
@@ -126,9 +127,9 @@ const struct Perfetto__Protos__TraceStats *trace_summary_stats(
     const struct trace_summary *s);
 
 /*
- * What is known to be lost, by cause, out of the last TraceStats and what
- * packets of ftrace state; as trace_losses_list().  Without TraceStats it may
- * be little of all.
+ * Lists losses by cause, out of the last TraceStats and what packets of ftrace
+ * state; as trace_losses_list().  Without TraceStats many losses may be
+ * missing.
  */
 size_t trace_summary_losses(const struct trace_summary *s,
     struct trace_loss *out, size_t max);

@@ -30,7 +30,7 @@ struct connection {
 	int status;
 };
 
-/* What ssh shows to whoever is at its other end. */
+/* Writes a sentence that ssh shows at its other end. */
 static void
 complain(const char *sentence)
 {

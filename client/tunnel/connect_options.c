@@ -112,8 +112,8 @@ check_list(const char *list, char *err, size_t err_size)
 }
 
 /*
- * What the other side asked for: "tributary connect WORD", as our own programs
- * do, or "WORD".  Nothing else of it is looked at.
+ * Finds the word that the other side asked for: "tributary connect WORD", as
+ * our own programs do, or "WORD".  Nothing else of the command is looked at.
  */
 static int
 word_of_command(const char *command)

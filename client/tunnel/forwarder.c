@@ -22,8 +22,9 @@
 #include "transport/wire/pb_writer.h"
 
 /*
- * What one direction may have queued: over HIGH its source rests until LOW.
- * One read more may come on top, far below the stream's own hard limit.
+ * High-water and low-water mark of one direction's queue: over HIGH its source
+ * rests until LOW.  One read more may come on top, far below the stream's own
+ * hard limit.
  */
 #define FORWARD_HIGH (512u * 1024u)
 #define FORWARD_LOW  (128u * 1024u)
@@ -305,7 +306,10 @@ accept_cb(struct listener *l, int fd, void *arg)
 
 /* ---- life ---- */
 
-/* Whoever can connect is let through unasked: nobody from elsewhere. */
+/*
+ * Refuses addresses that other machines reach: everybody who connects is let
+ * through unasked.
+ */
 static int
 check_listen(const struct addr *a, char *err, size_t err_size)
 {
