@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "transport/tls/tls_conn.h"
+#include "transport/tls/tls_internal.h"
 
 /*
  * The method is made once and lives as long as the process, as OpenSSL's own

@@ -1,4 +1,4 @@
-#include "transport/tls/tls_conn.h"
+#include "transport/tls/tls.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,7 +10,9 @@
 #include <sys/socket.h>
 
 #include "transport/tls/tls_bio.h"
+#include "transport/tls/tls_error.h"
 #include "transport/tls/tls_identity.h"
+#include "transport/tls/tls_internal.h"
 #include "transport/tls/tls_sessions.h"
 #include "transport/tls/tls_setup.h"
 
@@ -22,77 +24,6 @@
  * sends a few a day.
  */
 #define BARREN_BYTES_MAX (2u * TLS_READ_BUFFER_BYTES)
-
-static const char no_memory[] = "out of memory";
-
-/* ---- words ---- */
-
-void
-tls_conn_words(const struct tls_conn *t, struct tls_words *w)
-{
-	const struct tls_setup *s = t->setup;
-
-	w->side = s->side;
-	w->allow_tls12 = s->allow_tls12;
-	w->peer = t->peer_text;
-	w->host = t->host;
-	w->ca = s->paths[TLS_FILE_CA];
-	w->cert = s->paths[TLS_FILE_CERT];
-	w->crl = s->paths[TLS_FILE_CRL];
-	w->now = tls_setup_now(s);
-	w->own_not_before = s->own_not_before;
-	w->own_not_after = s->own_not_after;
-}
-
-void
-tls_conn_say(struct tls_conn *t, const char *sentence)
-{
-	if (t->error == NULL)
-		t->speechless = (t->error = strdup(sentence)) == NULL;
-}
-
-const char *
-tls_conn_error(const struct tls_conn *t)
-{
-	return t->error != NULL ? t->error : t->speechless ? no_memory : "";
-}
-
-/* The peer left, or the network did, before the handshake was done. */
-static void
-say_left(struct tls_conn *t, int error)
-{
-	char text[TLS_ERROR_SIZE];
-	struct tls_words w;
-
-	tls_conn_words(t, &w);
-	if (t->n_head > 0 && !tls_text_is_tls(t->head, t->n_head))
-		tls_text_not_tls(&w, t->head, t->n_head, text, sizeof(text));
-	else
-		tls_text_left(&w, error, t->n_head > 0, text, sizeof(text));
-	tls_conn_say(t, text);
-}
-
-/* OpenSSL gave up; its first reason is the cause of the others. */
-static void
-say_reason(struct tls_conn *t, unsigned long code)
-{
-	int reason = ERR_GET_REASON(code);
-	char text[TLS_ERROR_SIZE];
-	struct tls_words w;
-
-	tls_conn_words(t, &w);
-	if (!t->open && t->n_head > 0 && !tls_text_is_tls(t->head, t->n_head))
-		tls_text_not_tls(&w, t->head, t->n_head, text, sizeof(text));
-	else if (ERR_GET_LIB(code) == ERR_LIB_SSL &&
-	    reason >= SSL_AD_REASON_OFFSET)
-		tls_text_alert(&w, reason - SSL_AD_REASON_OFFSET, text,
-		    sizeof(text));
-	else
-		tls_text_reason(&w,
-		    ERR_GET_LIB(code) == ERR_LIB_SSL ? reason : 0,
-		    ERR_reason_error_string(code), text, sizeof(text));
-	tls_conn_say(t, text);
-}
 
 /* ---- outcome of a call ---- */
 
@@ -122,13 +53,13 @@ outcome(struct tls_conn *t, int rc)
 		return EAGAIN;
 	case SSL_ERROR_ZERO_RETURN:
 		if (!t->open)
-			say_left(t, 0);
+			tls_error_left(t, 0);
 		return 0;
 	case SSL_ERROR_SYSCALL:
 		if (error == 0 || error == EAGAIN)
 			error = ECONNRESET;
 		if (!t->open)
-			say_left(t, error);
+			tls_error_left(t, error);
 		return error;
 	default:
 		break;
@@ -137,12 +68,12 @@ outcome(struct tls_conn *t, int rc)
 	if (ERR_GET_LIB(code) == ERR_LIB_SSL &&
 	    ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
 		if (!t->open)
-			say_left(t, 0);
+			tls_error_left(t, 0);
 		t->broken = true;
 		return ECONNRESET;
 	}
 	t->broken = true;
-	say_reason(t, code);
+	tls_error_reason(t, code);
 	ERR_clear_error();
 	return EPROTO;
 }
@@ -175,9 +106,9 @@ conn_open(struct tls_conn *t)
 
 	if (cert == NULL || SSL_get_verify_result(t->ssl) != X509_V_OK ||
 	    tls_identity_init(&t->identity, cert, &why) != 0) {
-		tls_conn_words(t, &w);
+		tls_error_words(t, &w);
 		tls_text_bad_name(&w, why, text, sizeof(text));
-		tls_conn_say(t, text);
+		tls_error_say(t, text);
 		return -1;
 	}
 	conn_keep_certificates(t, cert);
@@ -263,7 +194,7 @@ count_barren(struct tls_conn *t)
 	t->barren += t->fetched;
 	if (t->barren <= BARREN_BYTES_MAX)
 		return;
-	tls_conn_say(t, "it sends nothing but new keys and the like, which "
+	tls_error_say(t, "it sends nothing but new keys and the like, which "
 	    "only makes work");
 	t->ended = true;
 	t->broken = true;

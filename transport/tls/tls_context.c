@@ -9,7 +9,9 @@
 
 #include "transport/tls/tls.h"
 #include "transport/base/log.h"
+#include "transport/tls/tls_sessions.h"
 #include "transport/tls/tls_setup.h"
+#include "transport/tls/tls_verify.h"
 
 /* A revocation list of a large house has megabytes. */
 #define TLS_FILE_BYTES_MAX (16u * 1024u * 1024u)
@@ -213,6 +215,17 @@ out:
 	return rc;
 }
 
+/* -1 with a sentence in err. */
+static int
+attach_rules(struct tls_setup *s, char *err, size_t err_size)
+{
+	tls_verify_attach(s->ssl);
+	if (tls_sessions_attach(s->ssl, s->side == TLS_SERVER) == 0)
+		return 0;
+	snprintf(err, err_size, "OpenSSL cannot make sessions resumable");
+	return -1;
+}
+
 /*
  * All files are read before any is looked at, so that each stamp says what
  * this attempt has seen, whether it succeeds or not.
@@ -236,6 +249,10 @@ context_read(struct tls_context *c, char *err, size_t err_size)
 	if (rc == 0)
 		setup = tls_setup_new(c->side, c->allow_tls12, pem, c->now, err,
 		    err_size);
+	if (setup != NULL && attach_rules(setup, err, err_size) != 0) {
+		tls_setup_unref(setup);
+		setup = NULL;
+	}
 	for (i = 0; i < TLS_N_FILES; i++) {
 		if (pem[i].bytes == NULL)
 			continue;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "transport/socket/roles.h"
-#include "transport/tls/tls_setup.h"
 
 /* A name that every reader reads alike. */
 static bool
@@ -169,11 +168,21 @@ identity_take_serial(struct tls_identity *id, X509 *cert, const char **why)
 	return 0;
 }
 
+time_t
+tls_identity_time(const ASN1_TIME *t)
+{
+	struct tm tm;
+
+	if (t == NULL || ASN1_TIME_to_tm(t, &tm) != 1)
+		return 0;
+	return timegm(&tm);
+}
+
 int
 tls_identity_init(struct tls_identity *id, X509 *cert, const char **why)
 {
 	memset(id, 0, sizeof(*id));
-	id->not_after = tls_setup_time(X509_get0_notAfter(cert));
+	id->not_after = tls_identity_time(X509_get0_notAfter(cert));
 	if (identity_take_serial(id, cert, why) != 0 ||
 	    identity_take_cn(id, cert, why) != 0 ||
 	    identity_take_alternatives(id, cert, why) != 0) {

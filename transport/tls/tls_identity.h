@@ -7,6 +7,7 @@
 
 #include <openssl/x509.h>
 #include <stddef.h>
+#include <time.h>
 
 #include "transport/base/compiler.h"
 #include "transport/tls/tls.h"
@@ -23,5 +24,8 @@
 int tls_identity_init(struct tls_identity *id, X509 *cert, const char **why)
     MUST_CHECK;
 void tls_identity_done(struct tls_identity *id);
+
+/* Seconds since 1970; a date that cannot be read is 0. */
+time_t tls_identity_time(const ASN1_TIME *t);
 
 #endif /* TRANSPORT_TLS_TLS_IDENTITY_H */

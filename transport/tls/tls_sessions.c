@@ -1,10 +1,10 @@
 #include "transport/tls/tls_sessions.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "transport/tls/tls_conn.h"
+#include "transport/tls/tls_internal.h"
+#include "transport/tls/tls_identity.h"
 #include "transport/tls/tls_setup.h"
 
 /* A server takes only tickets that were made for the same use. */
@@ -24,7 +24,7 @@ tls_sessions_valid_until(struct tls_conn *t)
 	until = now + TLS_RESUME_SECONDS;
 	chain = SSL_get0_verified_chain(t->ssl);
 	for (i = 0; i < sk_X509_num(chain); i++) {
-		end = tls_setup_time(X509_get0_notAfter(
+		end = tls_identity_time(X509_get0_notAfter(
 		    sk_X509_value(chain, i)));
 		if (end < until)
 			until = end;
@@ -32,7 +32,7 @@ tls_sessions_valid_until(struct tls_conn *t)
 	for (i = 0; i < sk_X509_CRL_num(t->setup->crls); i++) {
 		next = X509_CRL_get0_nextUpdate(
 		    sk_X509_CRL_value(t->setup->crls, i));
-		end = next == NULL ? until : tls_setup_time(next);
+		end = next == NULL ? until : tls_identity_time(next);
 		if (end < until)
 			until = end;
 	}
@@ -76,50 +76,12 @@ ticket_seen_cb(SSL *ssl, SSL_SESSION *session, const unsigned char *key_name,
 
 /* ---- client: the last session of each host ---- */
 
-static struct tls_session *
-sessions_find(struct tls_sessions *s, const char *host)
-{
-	size_t i;
-
-	for (i = 0; i < TLS_SESSIONS_MAX; i++)
-		if (s->all[i].host != NULL && strcmp(s->all[i].host, host) == 0)
-			return &s->all[i];
-	return NULL;
-}
-
-static void
-session_drop(struct tls_session *e)
-{
-	SSL_SESSION_free(e->session);
-	free(e->host);
-	memset(e, 0, sizeof(*e));
-}
-
-/* A slot for host, which is empty but for its name.  NULL: no memory. */
-static struct tls_session *
-sessions_slot(struct tls_sessions *s, const char *host)
-{
-	struct tls_session *e = sessions_find(s, host);
-	size_t i;
-
-	for (i = 0; e == NULL && i < TLS_SESSIONS_MAX; i++)
-		if (s->all[i].host == NULL)
-			e = &s->all[i];
-	if (e == NULL) {
-		e = &s->all[s->next];
-		s->next = (s->next + 1) % TLS_SESSIONS_MAX;
-	}
-	session_drop(e);
-	e->host = strdup(host);
-	return e->host == NULL ? NULL : e;
-}
-
 /* Returns 1: the session is ours. */
 static int
 session_new_cb(SSL *ssl, SSL_SESSION *session)
 {
 	struct tls_conn *t = SSL_get_app_data(ssl);
-	struct tls_session *e = sessions_slot(&t->setup->sessions, t->host);
+	struct tls_session *e = tls_sessions_slot(&t->setup->sessions, t->host);
 
 	if (e == NULL)
 		return 0;
@@ -131,13 +93,13 @@ session_new_cb(SSL *ssl, SSL_SESSION *session)
 void
 tls_sessions_offer(struct tls_conn *t)
 {
-	struct tls_session *e = sessions_find(&t->setup->sessions, t->host);
+	struct tls_session *e = tls_sessions_find(&t->setup->sessions, t->host);
 
 	if (e == NULL)
 		return;
 	if (tls_setup_now(t->setup) >= e->until ||
 	    SSL_set_session(t->ssl, e->session) != 1) {
-		session_drop(e);
+		tls_session_drop(e);
 		return;
 	}
 	t->valid_until = e->until;
@@ -151,19 +113,10 @@ tls_sessions_settle(struct tls_conn *t)
 
 	if (t->offered == NULL || (t->open && SSL_session_reused(t->ssl)))
 		return;
-	e = sessions_find(&t->setup->sessions, t->host);
+	e = tls_sessions_find(&t->setup->sessions, t->host);
 	if (e != NULL && e->session == t->offered)
-		session_drop(e);
+		tls_session_drop(e);
 	t->offered = NULL;
-}
-
-void
-tls_sessions_done(struct tls_sessions *s)
-{
-	size_t i;
-
-	for (i = 0; i < TLS_SESSIONS_MAX; i++)
-		session_drop(&s->all[i]);
 }
 
 int

@@ -11,7 +11,6 @@
 
 #include <openssl/ssl.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <time.h>
 
 #include "transport/base/compiler.h"
@@ -20,23 +19,6 @@ struct tls_conn;
 
 /* Nobody resumes longer than that after its certificate was verified. */
 #define TLS_RESUME_SECONDS 3600
-
-/* Hosts a client remembers; one more displaces the oldest. */
-#define TLS_SESSIONS_MAX 16
-
-struct tls_session {
-	char *host; /* NULL: free */
-	SSL_SESSION *session;
-	time_t until;
-};
-
-/* Zero-initialised is ready to use. */
-struct tls_sessions {
-	struct tls_session all[TLS_SESSIONS_MAX];
-	size_t next; /* to be displaced */
-};
-
-void tls_sessions_done(struct tls_sessions *s);
 
 /* Callbacks of a server's or client's SSL_CTX; app data of an SSL: tls_conn. */
 int tls_sessions_attach(SSL_CTX *ctx, bool is_server) MUST_CHECK;

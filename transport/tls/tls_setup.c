@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "transport/base/log.h"
+#include "transport/tls/tls_identity.h"
 #include "transport/tls/tls_text.h"
-#include "transport/tls/tls_verify.h"
 
 /* Below our own certificate; its issuers and theirs. */
 #define TLS_CHAIN_DEPTH 8
@@ -46,22 +46,6 @@ complain(const struct complaint *to, const char *path, const char *what)
 	ERR_clear_error();
 }
 
-time_t
-tls_setup_time(const ASN1_TIME *t)
-{
-	struct tm tm;
-
-	if (t == NULL || ASN1_TIME_to_tm(t, &tm) != 1)
-		return 0;
-	return timegm(&tm);
-}
-
-time_t
-tls_setup_now(const struct tls_setup *s)
-{
-	return s->now != NULL ? s->now() : time(NULL);
-}
-
 /* The PEM of a file ends, and nothing is wrong with it. */
 static bool
 pem_is_over(void)
@@ -79,8 +63,8 @@ static void
 warn_of_dates(const struct tls_setup *s, const char *path, const X509 *cert)
 {
 	time_t now = tls_setup_now(s);
-	time_t from = tls_setup_time(X509_get0_notBefore(cert));
-	time_t to = tls_setup_time(X509_get0_notAfter(cert));
+	time_t from = tls_identity_time(X509_get0_notBefore(cert));
+	time_t to = tls_identity_time(X509_get0_notAfter(cert));
 	char name[TLS_NAME_TEXT], then[TLS_TIME_SIZE], here[TLS_TIME_SIZE];
 
 	if (now >= from && now <= to)
@@ -169,11 +153,11 @@ warn_of_crl(const struct tls_setup *s, const char *path, X509_CRL *crl)
 	X509_STORE_CTX *lookup = X509_STORE_CTX_new();
 	char then[TLS_TIME_SIZE], here[TLS_TIME_SIZE];
 
-	if (next != NULL && tls_setup_time(next) < tls_setup_now(s))
+	if (next != NULL && tls_identity_time(next) < tls_setup_now(s))
 		log_warn("%s: this revocation list was to be replaced at %s, "
 		    "and it is %s here: every certificate of its issuer is "
 		    "refused until there is a new one", path,
-		    tls_text_time(tls_setup_time(next), then),
+		    tls_text_time(tls_identity_time(next), then),
 		    tls_text_time(tls_setup_now(s), here));
 	if (lookup == NULL ||
 	    X509_STORE_CTX_init(lookup, store, NULL, NULL) != 1) {
@@ -249,18 +233,6 @@ out:
 	return rc;
 }
 
-bool
-tls_setup_covers(const struct tls_setup *s, const X509_NAME *issuer)
-{
-	int i;
-
-	for (i = 0; s->crls != NULL && i < sk_X509_CRL_num(s->crls); i++)
-		if (X509_NAME_cmp(X509_CRL_get_issuer(
-			sk_X509_CRL_value(s->crls, i)), issuer) == 0)
-			return true;
-	return false;
-}
-
 /* ---- what we show ---- */
 
 static void
@@ -300,8 +272,8 @@ setup_read_cert(struct tls_setup *s, const struct tls_pem *pem,
 		complain(to, pem->path, "the certificate cannot be used");
 		goto out;
 	}
-	s->own_not_before = tls_setup_time(X509_get0_notBefore(cert));
-	s->own_not_after = tls_setup_time(X509_get0_notAfter(cert));
+	s->own_not_before = tls_identity_time(X509_get0_notBefore(cert));
+	s->own_not_after = tls_identity_time(X509_get0_notAfter(cert));
 	warn_of_dates(s, pem->path, cert);
 	warn_of_purpose(s, pem->path, cert);
 	X509_free(cert);
@@ -407,11 +379,6 @@ setup_set_rules(struct tls_setup *s, const struct complaint *to)
 	/* Whoever is named in the CA file is believed, root or not. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx),
 	    X509_V_FLAG_PARTIAL_CHAIN);
-	tls_verify_attach(ctx);
-	if (tls_sessions_attach(ctx, s->side == TLS_SERVER) != 0) {
-		complain(to, "OpenSSL", "cannot make sessions resumable");
-		return -1;
-	}
 	return 0;
 }
 

@@ -17,7 +17,7 @@
 
 #include "transport/base/compiler.h"
 #include "transport/tls/tls.h"
-#include "transport/tls/tls_sessions.h"
+#include "transport/tls/tls_session_cache.h"
 
 enum tls_file {
 	TLS_FILE_CA,
@@ -47,20 +47,22 @@ struct tls_setup {
 	struct tls_sessions sessions; /* TLS_CLIENT */
 };
 
-/* With one reference, the caller's.  NULL with a sentence in err. */
+/*
+ * With one reference, the caller's; tls_verify and tls_sessions are to be
+ * attached to its ssl.  NULL with a sentence in err.
+ */
 struct tls_setup *tls_setup_new(enum tls_side side, bool allow_tls12,
     const struct tls_pem pem[TLS_N_FILES], time_t (*now)(void), char *err,
     size_t err_size) MUST_CHECK;
 struct tls_setup *tls_setup_ref(struct tls_setup *s);
 void tls_setup_unref(struct tls_setup *s);
 
-time_t tls_setup_now(const struct tls_setup *s);
-
-/* Whether one of the revocation lists is by this issuer. */
-bool tls_setup_covers(const struct tls_setup *s, const X509_NAME *issuer);
-
-/* Seconds since 1970; what cannot be read is 0. */
-time_t tls_setup_time(const ASN1_TIME *t);
+/* By the clock that certificates are judged by. */
+static inline time_t
+tls_setup_now(const struct tls_setup *s)
+{
+	return s->now != NULL ? s->now() : time(NULL);
+}
 
 /* The one that was read last; the context's. */
 struct tls_setup *tls_context_setup(const struct tls_context *c);

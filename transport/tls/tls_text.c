@@ -9,7 +9,6 @@
 
 #include "transport/base/log.h"
 #include "transport/tls/tls_identity.h"
-#include "transport/tls/tls_setup.h"
 
 /* Room for a name of a certificate, escaped. */
 #define NAME_TEXT 128
@@ -165,7 +164,7 @@ say_dates(struct sentence *s, const struct tls_words *w, bool expired,
 	char then[TLS_TIME_SIZE], here[TLS_TIME_SIZE];
 
 	say_which(s, w, cert, depth);
-	tls_text_time(tls_setup_time(expired ? X509_get0_notAfter(cert) :
+	tls_text_time(tls_identity_time(expired ? X509_get0_notAfter(cert) :
 	    X509_get0_notBefore(cert)), then);
 	say(s, " %s %s, and the clock here says %s: ",
 	    expired ? "expired at" : "is not valid before", then,
@@ -219,7 +218,7 @@ say_revoked(struct sentence *s, const struct tls_words *w, X509 *cert,
 	}
 	say(s, " is revoked");
 	if (crl != NULL && X509_CRL_get0_by_cert(crl, &entry, cert) == 1)
-		say(s, " since %s", tls_text_time(tls_setup_time(
+		say(s, " since %s", tls_text_time(tls_identity_time(
 		    X509_REVOKED_get0_revocationDate(entry)), then));
 	say(s, ", says %s: if it is to be let in again, issue it a new one",
 	    w->crl != NULL ? w->crl : "the revocation list");
@@ -243,7 +242,7 @@ say_crl_dates(struct sentence *s, const struct tls_words *w, bool expired,
 	    "clock of this machine; %s is refused until then",
 	    w->crl != NULL ? w->crl : "?", issuer,
 	    expired ? "was good until" : "is good only from",
-	    tls_text_time(tls_setup_time(t), then),
+	    tls_text_time(tls_identity_time(t), then),
 	    tls_text_time(w->now, here), w->peer);
 }
 

@@ -2,7 +2,8 @@
 
 #include <openssl/x509_vfy.h>
 
-#include "transport/tls/tls_conn.h"
+#include "transport/tls/tls_internal.h"
+#include "transport/tls/tls_error.h"
 #include "transport/tls/tls_identity.h"
 #include "transport/tls/tls_setup.h"
 
@@ -11,6 +12,19 @@ verified_conn(X509_STORE_CTX *ctx)
 {
 	return SSL_get_app_data(X509_STORE_CTX_get_ex_data(ctx,
 	    SSL_get_ex_data_X509_STORE_CTX_idx()));
+}
+
+/* Whether one of the revocation lists is by this issuer. */
+static bool
+has_list_of(const struct tls_setup *s, const X509_NAME *issuer)
+{
+	int i;
+
+	for (i = 0; s->crls != NULL && i < sk_X509_CRL_num(s->crls); i++)
+		if (X509_NAME_cmp(X509_CRL_get_issuer(
+			sk_X509_CRL_value(s->crls, i)), issuer) == 0)
+			return true;
+	return false;
 }
 
 static void
@@ -25,11 +39,11 @@ refuse(struct tls_conn *t, X509_STORE_CTX *ctx)
 	char text[TLS_ERROR_SIZE];
 	struct tls_words w;
 
-	tls_conn_words(t, &w);
+	tls_error_words(t, &w);
 	if (r.cert == NULL)
 		r.cert = X509_STORE_CTX_get0_cert(ctx);
 	tls_text_refused(&w, &r, text, sizeof(text));
-	tls_conn_say(t, text);
+	tls_error_say(t, text);
 }
 
 /*
@@ -47,7 +61,7 @@ error_cb(int ok, X509_STORE_CTX *ctx)
 		return 1;
 	if (X509_STORE_CTX_get_error(ctx) == X509_V_ERR_UNABLE_TO_GET_CRL &&
 	    cert != NULL &&
-	    !tls_setup_covers(t->setup, X509_get_issuer_name(cert))) {
+	    !has_list_of(t->setup, X509_get_issuer_name(cert))) {
 		X509_STORE_CTX_set_error(ctx, X509_V_OK);
 		return 1;
 	}
@@ -73,9 +87,9 @@ check_name(struct tls_conn *t, X509_STORE_CTX *ctx)
 		tls_identity_done(&id);
 		return 1;
 	}
-	tls_conn_words(t, &w);
+	tls_error_words(t, &w);
 	tls_text_bad_name(&w, why, text, sizeof(text));
-	tls_conn_say(t, text);
+	tls_error_say(t, text);
 	X509_STORE_CTX_set_error(ctx, X509_V_ERR_APPLICATION_VERIFICATION);
 	return 0;
 }

@@ -11,7 +11,7 @@
 #include "tests/fuzz/shown.h"
 #include "tests/unit/transport/tls/tls_fixture.h"
 #include "transport/base/log.h"
-#include "transport/tls/tls_conn.h"
+#include "transport/tls/tls_internal.h"
 
 #define CHECK(cond)                                                            \
 	do {                                                                   \

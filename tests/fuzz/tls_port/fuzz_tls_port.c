@@ -26,7 +26,7 @@
 #include "tests/unit/transport/tls/tls_fixture.h"
 #include "transport/loop/loop.h"
 #include "transport/socket/roles.h"
-#include "transport/tls/tls_conn.h"
+#include "transport/tls/tls_internal.h"
 #include "transport/wire/ipc_frame.h"
 #include "transport/wire/pb_writer.h"
 

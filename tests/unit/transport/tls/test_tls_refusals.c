@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "tests/unit/transport/tls/tls_world.h"
-#include "transport/tls/tls_conn.h"
+#include "transport/tls/tls_internal.h"
 #include "transport/tls/tls_setup.h"
 #include "transport/tls/tls_text.h"
 

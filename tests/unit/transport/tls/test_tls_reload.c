@@ -21,7 +21,7 @@
 
 #include "tests/unit/transport/tls/tls_world.h"
 #include "transport/socket/roles.h"
-#include "transport/tls/tls_conn.h"
+#include "transport/tls/tls_internal.h"
 #include "transport/tls/tls_sessions.h"
 #include "transport/tls/tls_setup.h"
 

@@ -1,9 +1,9 @@
 /*
- * tls_conn: the insides of a connection, for the files that share it.
- * Private to tls_*.c.
+ * tls_internal: the insides of a connection, for the files that share it.
+ * Private to tls_*.c and their tests.
  */
-#ifndef TRANSPORT_TLS_TLS_CONN_H
-#define TRANSPORT_TLS_TLS_CONN_H
+#ifndef TRANSPORT_TLS_TLS_INTERNAL_H
+#define TRANSPORT_TLS_TLS_INTERNAL_H
 
 #include <openssl/ssl.h>
 #include <stdbool.h>
@@ -13,7 +13,6 @@
 
 #include "transport/base/compiler.h"
 #include "transport/tls/tls.h"
-#include "transport/tls/tls_text.h"
 
 struct tls_setup;
 
@@ -67,9 +66,4 @@ struct tls_conn {
 	size_t n_head;
 };
 
-/* What the sentences about t name. */
-void tls_conn_words(const struct tls_conn *t, struct tls_words *w);
-/* Keeps a sentence; the first one stays. */
-void tls_conn_say(struct tls_conn *t, const char *sentence);
-
-#endif /* TRANSPORT_TLS_TLS_CONN_H */
+#endif /* TRANSPORT_TLS_TLS_INTERNAL_H */
