@@ -1,6 +1,6 @@
 /*
- * compiler: the few compiler attributes the project uses, and what is only to be
- * known of compilers.
+ * compiler: the few compiler attributes the project uses, and other matters of
+ * compilers alone.
  */
 #ifndef TRANSPORT_BASE_COMPILER_H
 #define TRANSPORT_BASE_COMPILER_H

@@ -21,7 +21,7 @@ char *human_ms(char out[HUMAN_TEXT_MAX], uint64_t ms);
 
 /* "s" unless n is 1: for plurals in messages. */
 const char *human_s(uint64_t n);
-/* The same for any word: "es" behind "patch" and "flush". */
+/* As above for any word: "es" behind "patch" and "flush". */
 const char *human_plural(const char *word, uint64_t n);
 
 /*

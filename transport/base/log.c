@@ -165,7 +165,7 @@ log_write(const char *line, size_t n)
 	return true;
 }
 
-/* What was left out is said before what comes next. */
+/* Says how many lines were left out, ahead of the next one. */
 static bool
 log_tell_lost(void)
 {

@@ -3,7 +3,7 @@
  * were set.
  *
  * The kernel tells (a timer that is cancelled when CLOCK_REALTIME does not run
- * on smoothly), so that it is known at once and nobody wakes up to look.
+ * on smoothly), so that a jump is known at once and without polling.
  */
 #ifndef TRANSPORT_CLOCK_CLOCK_JUMPS_H
 #define TRANSPORT_CLOCK_CLOCK_JUMPS_H

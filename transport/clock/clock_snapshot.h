@@ -45,7 +45,7 @@ struct clock_snapshot {
 void clock_snapshot_take(struct clock_snapshot *s);
 /* 0 also for the time stamp counter. */
 uint64_t clock_snapshot_ns(const struct clock_snapshot *s, enum clock_id id);
-/* All that there are, as a trace has them.  Returns how many. */
+/* Writes the reading of every clock that a trace has.  Returns how many. */
 size_t clock_snapshot_list(const struct clock_snapshot *s,
     struct clock_reading out[CLOCK_READINGS_MAX]);
 

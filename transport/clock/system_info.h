@@ -13,7 +13,7 @@
 
 struct pb_writer;
 
-/* What a service calls itself, in traces and to consumers. */
+/* The name and version of a service, for traces and consumers. */
 #define SYSTEM_INFO_VERSION "Tributary v" TRIBUTARY_VERSION
 
 struct system_info {

@@ -19,7 +19,7 @@ void this_machine_boot_id(char *out, size_t out_size);
  * container) how far; "" where the kernel does not say.
  */
 void this_machine_clocks(char *out, size_t out_size);
-/* Its host name. */
+/* The host name of this machine. */
 void this_machine_name(char *out, size_t out_size);
 
 #endif /* TRANSPORT_CLOCK_THIS_MACHINE_H */

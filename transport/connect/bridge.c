@@ -88,7 +88,7 @@ watch(struct way *w, struct event *ev, bool *armed, bool wanted, int fd,
 	}
 }
 
-/* What may be read now: one buffer full after the other. */
+/* Room to read into: the buffer is filled and emptied in turns. */
 static size_t
 room(const struct way *w)
 {
@@ -188,8 +188,8 @@ drain(struct way *w)
 		return false;
 	if (n < 0) {
 		/*
-		 * Nobody reads there any more.  If it is the socket, it may
-		 * have said why: the other way goes on.
+		 * The reader of this direction is gone.  If that is the socket,
+		 * it may have said why: the other direction goes on.
 		 */
 		way_over(w, 0);
 		return false;

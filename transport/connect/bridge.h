@@ -27,8 +27,8 @@ struct bridge_ops {
 	 */
 	void (*abandoned)(void *arg);
 	/*
-	 * It is over; error is an errno where the socket broke, else 0.  Called
-	 * once; nothing else follows.
+	 * The bridge is over; error is an errno where the socket broke, else 0.
+	 * Called once; nothing else follows.
 	 */
 	void (*ended)(void *arg, int error);
 };

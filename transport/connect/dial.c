@@ -161,7 +161,7 @@ start_cb(void *arg)
 	dial_try(arg);
 }
 
-/* What the handshake will need: before we connect, not after. */
+/* Reads certificates before we connect: nothing is missing afterwards. */
 static int
 prepare_tls(struct dial *d, const struct addr *a,
     const struct dial_options *o, char *err, size_t err_size)

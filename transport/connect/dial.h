@@ -45,9 +45,10 @@ struct dial_options {
 };
 
 /*
- * What was reached: fd is a connected, non-blocking, close-on-exec socket; tls
- * and child, where not NULL, belong to it, and peer stands for who is there
- * where it is not NULL.  All are the callee's, as for stream_new_over().
+ * The outcome of a dial.  fd is a connected, non-blocking, close-on-exec
+ * socket; tls and child, where not NULL, belong to it, and peer stands for who
+ * is there where it is not NULL.  All are the callee's, as for
+ * stream_new_over().
  */
 struct dial_result {
 	int fd;

@@ -1,6 +1,6 @@
 /*
- * dial_resolve: the addresses that a name stands for, asked for by a thread: a
- * name server that does not answer costs nobody on the loop a moment.
+ * dial_resolve: resolves a name on a thread of its own, so that a name server
+ * that does not answer holds up nothing on the loop.
  */
 #ifndef TRANSPORT_CONNECT_DIAL_RESOLVE_H
 #define TRANSPORT_CONNECT_DIAL_RESOLVE_H
@@ -13,7 +13,7 @@ struct addr;
 struct dial_resolve;
 struct loop;
 
-/* What one name may stand for. */
+/* Addresses that are tried for one name, at most. */
 #define DIAL_ADDRESSES_MAX 8
 
 /*

@@ -21,7 +21,7 @@ struct shared_context {
 	char dir[]; /* as it was named */
 };
 
-/* Of all loops: the list is locked, what hangs on it is its loop's. */
+/* Shared by all loops: the list is locked, an entry is its loop's alone. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, shared_context) contexts = LIST_HEAD_INITIALIZER(contexts);
 static size_t n_contexts;

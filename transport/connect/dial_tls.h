@@ -1,9 +1,9 @@
 /*
  * dial_tls: the TLS contexts of dials.
  *
- * Whoever dials from the same loop with the same directory shares one, so that
- * its session tickets resume and 64 producers read the files once.  Before each
- * use it is looked at whether the files changed.  They live as long as their
+ * Dials from the same loop with the same directory share one, so that its
+ * session tickets resume and 64 producers read the files once.  Files that
+ * changed are read again before the next dial.  Contexts live as long as their
  * loop.
  */
 #ifndef TRANSPORT_CONNECT_DIAL_TLS_H

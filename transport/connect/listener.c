@@ -190,7 +190,7 @@ accept_cb(evutil_socket_t fd, short what, void *arg)
 		}
 		if (errno == EAGAIN || errno == EWOULDBLOCK)
 			break;
-		/* This one client is gone already. */
+		/* The client left before it was accepted. */
 	}
 	l->accepting = false;
 	if (l->paced)
@@ -250,7 +250,7 @@ watch_cb(void *arg)
 	loop_timer_set(l->remake, LISTENER_REMAKE_MS, 0);
 }
 
-/* Which one it is, and when it is not there any more. */
+/* Identifies the socket file, and notices when it is removed. */
 static void
 listener_watch(struct listener *l)
 {
@@ -396,7 +396,9 @@ listener_replace(struct listener *l)
 
 	memcpy(un.sun_path, l->path, sizeof(un.sun_path));
 	memcpy(&sa, &un, sizeof(un));
-	/* Nobody slips in before it is for whom the old one was for. */
+	/*
+	 * Mode 0600 until the permissions are set: strangers must not slip in.
+	 */
 	if ((fd = open_listening(&sa, sizeof(un), 0600)) < 0)
 		return -1;
 	if (l->n_sockets > 0) {
@@ -563,7 +565,7 @@ listener_new(struct loop *loop, const struct listener_setup *setup, char *err,
 	return l;
 }
 
-/* Somebody else opened it. */
+/* Makes a descriptor that another program opened fit for us. */
 static int
 prepare_socket(int fd, char *err, size_t err_size)
 {
@@ -701,7 +703,9 @@ listener_set_permissions(struct listener *l, unsigned mode, long gid,
 	l->has_mode = true;
 	l->mode = mode;
 	l->gid = gid;
-	/* One that was taken over may be another user's, and as it should be. */
+	/*
+	 * A file that was taken over may belong to another user, and be right.
+	 */
 	if (lstat(l->path, &st) == 0 && (st.st_mode & 07777) == mode &&
 	    (gid == -1 || st.st_gid == (gid_t)gid))
 		return 0;

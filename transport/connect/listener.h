@@ -19,7 +19,7 @@
 struct loop;
 struct listener;
 
-/* Of one listener: a name may have that many addresses. */
+/* Sockets of one listener: a name may have that many addresses. */
 #define LISTENER_SOCKETS_MAX 8
 
 /* fd is a connected, non-blocking, close-on-exec socket; the callee owns it. */
@@ -59,7 +59,7 @@ struct listener *listener_take_over(struct loop *l,
 /* Closes; removes the UNIX socket file it made (if it is still its own). */
 void listener_free(struct listener *l);
 
-/* Who comes waits in the backlog, until listener_wake(). */
+/* Newcomers wait in the backlog, until listener_wake(). */
 void listener_rest(struct listener *l);
 void listener_wake(struct listener *l);
 
@@ -70,7 +70,7 @@ void listener_wake(struct listener *l);
 void listener_pace(struct listener *l, bool paced);
 void listener_let_some_in(struct listener *l);
 
-/* Its sockets, which stay its own; how many. */
+/* Copies the descriptors, which stay the listener's; returns how many. */
 size_t listener_sockets(const struct listener *l,
     int fds[LISTENER_SOCKETS_MAX]);
 /*

@@ -1,5 +1,6 @@
 /*
- * link_in: the receiving side of one direction of a link: which blocks are new.
+ * link_in: the receiving side of one direction of a link: tells new blocks from
+ * blocks that were sent again.
  * Pure; both ends use it.
  */
 #ifndef TRANSPORT_LINK_LINK_IN_H

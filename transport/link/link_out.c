@@ -30,7 +30,7 @@ struct link_out {
 	uint64_t acked;
 };
 
-/* What a block counts for: small ones must not be free. */
+/* The charge for a block, more than its bytes: small ones must not be free. */
 static size_t
 block_cost(const struct kept_block *b)
 {

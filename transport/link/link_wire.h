@@ -18,7 +18,7 @@
 #include "transport/wire/pb_reader.h"
 
 #define LINK_VERSION 1u
-/* Its methods are Open, Up and Down, in this order. */
+/* The methods of the service are Open, Up and Down, in this order. */
 #define LINK_METHOD_UP 2u
 #define LINK_ID_BYTES 16u
 
@@ -124,7 +124,7 @@ struct link_loss {
 };
 #define LINK_LOSS_MAX 80u
 #define LINK_LOSS_CAUSES 10u /* LinkLossCause is below */
-/* Those that relays say and count: part of their files, so it stays. */
+/* How many causes relays count: part of their files, and so fixed. */
 #define LINK_LOSS_OF_RELAYS 8u
 /* -1: malformed.  A cause that no relay says reads as 0. */
 int link_parse_loss(struct link_loss *l, const uint8_t *data, size_t len)

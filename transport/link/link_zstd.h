@@ -19,7 +19,7 @@ struct link_decompressor;
 
 /* 256 KiB. */
 #define LINK_ZSTD_WINDOW_LOG 18
-/* Of a compressed block. */
+/* The largest compressed block. */
 #define LINK_ZSTD_BLOCK_MAX (LINK_BLOCK_MAX + 1024u)
 /* Bytes of a decompressor at work, about. */
 #define LINK_DECOMPRESSOR_BYTES (768u * 1024u)

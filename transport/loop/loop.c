@@ -17,7 +17,7 @@
 #define LOOP_FREE_ROUNDS 64
 
 
-/* Of calls that begin something, one comes after so many that go on. */
+/* After so many slow calls that go on, one that begins something runs. */
 #define LOOP_SLOW_SHARE 3u
 
 struct loop_signal {
@@ -114,7 +114,7 @@ loop_want_turn(struct loop *l)
 {
 	static const struct timeval now = { 0, 0 };
 
-	/* It cannot fail: libevent has kept a place since loop_timers_init(). */
+	/* Cannot fail: libevent has kept a place since loop_timers_init(). */
 	(void)event_add(&l->turn, &now);
 }
 
@@ -197,7 +197,7 @@ post_cb(evutil_socket_t fd, short what, void *arg)
 	uint64_t n;
 
 	if (read(fd, &n, sizeof(n)) < 0) {
-		/* Somebody woke us for nothing: harmless. */
+		/* A wake-up without a post is harmless. */
 	}
 	loop_take_posted(arg);
 }
@@ -410,7 +410,7 @@ loop_turn_ms(struct loop *l)
 {
 	struct timeval at;
 
-	/* It is the same within a turn, and costs no call then. */
+	/* Cached: it stays the same within a turn. */
 	if (event_base_gettimeofday_cached(l->base, &at) != 0)
 		return loop_now_ms();
 	if (at.tv_sec != l->turn_at.tv_sec ||

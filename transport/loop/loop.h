@@ -133,8 +133,8 @@ void loop_count_read(struct loop *l, size_t n);
 void loop_on_lag(struct loop *l, uint64_t ms, loop_fn fn, void *arg);
 
 /*
- * What a loop does less of than it could, for the sake of the rest.  It may be
- * told so from any thread.
+ * Work that a loop puts off for the sake of the rest.  May be set from any
+ * thread.
  */
 enum loop_hold {
 	LOOP_HOLD_NOTHING,
@@ -184,8 +184,9 @@ void loop_post(struct loop *l, struct loop_post *p, loop_fn fn, void *arg);
 struct loop_timer *loop_timer_new(struct loop *l, loop_fn fn, void *arg)
     MUST_CHECK;
 /*
- * The same by CLOCK_BOOTTIME: the time that the machine sleeps counts.  One
- * that fell due meanwhile fires when it wakes up, a periodic one once.
+ * As loop_timer_new() by CLOCK_BOOTTIME: the time that the machine sleeps
+ * counts.  A timer that fell due meanwhile fires when it wakes up, a periodic
+ * one once.
  */
 struct loop_timer *loop_timer_new_boottime(struct loop *l, loop_fn fn,
     void *arg) MUST_CHECK;

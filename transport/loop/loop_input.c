@@ -1,8 +1,8 @@
 #include "transport/loop/loop_internal.h"
 
 /*
- * What a round through all that wait brings in, about: at the speed of one core
- * the tenth of a second.
+ * Bytes of about one round through all input that waits: a tenth of a second's
+ * work of one core.
  */
 #define ROUND_BYTES (64u * 1024u * 1024u)
 /* Shorter reads cost more for each byte than they save others. */
@@ -53,7 +53,7 @@ loop_may_read(struct loop *l, bool urgent)
 {
 	if (urgent)
 		return has_time(l, &l->bulk.urgent_until_ns);
-	/* Those who wait come first. */
+	/* Input that waits comes first. */
 	return nobody_waits(&l->bulk) && !l->bulk.held &&
 	    has_time(l, &l->bulk.until_ns);
 }
@@ -111,7 +111,7 @@ loop_input_run(struct loop *l)
 
 	if (nobody_waits(b) || b->held)
 		return;
-	/* Who comes again meanwhile has had its turn. */
+	/* A call that is deferred again meanwhile has had its turn. */
 	loop_calls_add(&b->waiting, &b->end, NULL, NULL);
 	while (b->waiting.head.next != &b->end && !b->held &&
 	    (has_time(l, &b->until_ns) || first)) {

@@ -1,7 +1,7 @@
 /*
- * loop_internal: what the files of the loop share: loop.c (the loop, and calls
- * that wait), loop_input.c (input in turns), loop_timers.c (timers).  For them
- * only.
+ * loop_internal: shared by the files of the loop: loop.c (the loop, and calls
+ * that wait), loop_input.c (input in turns), loop_timers.c (timers).  Private to
+ * these.
  */
 #ifndef TRANSPORT_LOOP_LOOP_INTERNAL_H
 #define TRANSPORT_LOOP_LOOP_INTERNAL_H
@@ -66,7 +66,7 @@ struct loop_input {
 	uint64_t until_ns, urgent_until_ns; /* of this turn; 0: all of it left */
 	bool held;       /* loop_hold_input() */
 	_Atomic(enum loop_hold) hold;
-	/* Who hears of a lag of so much; 0: nobody. */
+	/* A lag of so much calls alarm(); 0: none does. */
 	uint64_t alarm_ns;
 	loop_fn alarm;
 	void *alarm_arg;
@@ -118,7 +118,7 @@ void loop_calls_run_one(struct loop_calls *q);
 
 /* The turn event will run, after the sockets. */
 void loop_want_turn(struct loop *l);
-/* What budgets of a turn go by. */
+/* The clock that budgets of a turn go by. */
 uint64_t loop_budget_ns(const struct loop *l);
 
 /* ---- loop_input.c ---- */

@@ -6,7 +6,7 @@
  * at some hundred megabytes a second those turns cost more than the bytes.  From
  * LOOP_PACE_RATE on, turns that bring input are so far apart that the largest
  * read of one stays within LOOP_PACE_READ, LOOP_PACE_MOST_NS at most: no socket's
- * buffer runs full meanwhile.  Where reads are large already nobody rests.
+ * buffer runs full meanwhile.  Where reads are large already the loop does not rest.
  *
  * Pure: knows neither sockets nor clocks.
  */
@@ -25,7 +25,7 @@
 
 /* All zero at first; private. */
 struct loop_pace {
-	/* This turn's input, but for the urgent. */
+	/* Bytes of this turn's input, but for the urgent. */
 	uint64_t bytes;
 	size_t largest; /* read */
 	uint64_t interval_ns; /* between turns; 0: they follow at once */

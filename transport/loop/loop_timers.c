@@ -101,7 +101,7 @@ want_event(struct loop_timers *ts)
 	ts->ev_due_ns = due;
 	/* Else the time since this turn began would be missing. */
 	event_base_update_cache_time(event_get_base(&ts->ev));
-	/* It cannot fail: libevent has kept a place since loop_timers_init(). */
+	/* Cannot fail: libevent has kept a place since loop_timers_init(). */
 	(void)event_add(&ts->ev, &tv);
 }
 
@@ -120,7 +120,7 @@ fire(struct loop_timers *ts, struct loop_timer *t, uint64_t now)
 	/* t may be gone. */
 }
 
-/* Of those that are set meanwhile none is due: its time begins later. */
+/* Timers that are set meanwhile are not due: their time begins later. */
 static void
 due_cb(evutil_socket_t fd, short what, void *arg)
 {
@@ -282,7 +282,7 @@ loop_timer_left(const struct loop_timer *t, uint64_t *ms)
 	if (t == NULL)
 		return false;
 	if (t->fd >= 0) {
-		/* It says how long it still runs; nothing when it does not. */
+		/* Sets *ms only where the timer runs. */
 		if (timerfd_gettime(t->fd, &its) != 0 ||
 		    (its.it_value.tv_sec == 0 && its.it_value.tv_nsec == 0))
 			return false;

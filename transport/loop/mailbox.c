@@ -10,8 +10,8 @@
 #define BATCH_BYTES    (128u * 1024u)
 
 /*
- * What one turn of the receiver's loop is given to; others have theirs then.
- * The clock is read every few messages.
+ * Time for messages in one turn of the receiver's loop, in which other work has
+ * its share.  The clock is read every few messages.
  */
 #define DELIVER_NS         (5u * 1000u * 1000u)
 #define DELIVER_PER_CLOCK  4u
@@ -72,7 +72,7 @@ mail_send(struct mailbox *b, struct mail *m, size_t bytes)
 
 /* ---- receiving ---- */
 
-/* All that was sent off, behind what was taken before. */
+/* Takes every batch, behind what was taken before. */
 static void
 take(struct mailbox *b)
 {
@@ -131,7 +131,7 @@ mail_cb(evutil_socket_t fd, short what, void *arg)
 	uint64_t n;
 
 	if (read(fd, &n, sizeof(n)) < 0) {
-		/* Somebody woke us for nothing: harmless. */
+		/* A wake-up without messages is harmless. */
 	}
 	/* Else its turn comes with the rest of what was taken before. */
 	if (b->taken == NULL)

@@ -2,8 +2,8 @@
  * path_watch: tells when a file that we made loses its name: somebody removed
  * it, moved it away, or unmounted what it is on.
  *
- * By inotify, so that nobody has to wake up to look.  Where there is none (no
- * descriptor left, a kernel without it), nothing is ever told.
+ * Uses inotify, so that there is no polling.  Without it (no descriptor left, a
+ * kernel that has none) the caller is never told.
  */
 #ifndef TRANSPORT_LOOP_PATH_WATCH_H
 #define TRANSPORT_LOOP_PATH_WATCH_H

@@ -35,7 +35,10 @@ background_wait(pid_t child, int fd, FILE *out)
 		fflush(out);
 	}
 	if (serves) {
-		/* Its turn; it lets go when it is done with our terminal. */
+		/*
+		 * The child's turn: it lets go when it is done with our
+		 * terminal.
+		 */
 		shutdown(fd, SHUT_WR);
 		(void)hear(fd);
 	}
@@ -44,7 +47,7 @@ background_wait(pid_t child, int fd, FILE *out)
 		return 0;
 	if (waitpid(child, &status, 0) != child)
 		return 1;
-	/* Its log was held, and went with it. */
+	/* The child's log was held back, and went with it. */
 	if (WIFSIGNALED(status))
 		log_error("the daemon was ended by signal %d (%s) before it "
 		    "served; without --background its log says more",

@@ -22,7 +22,7 @@
 #define CHILD_LAST_TERM_MS 500
 /* Without pidfd_open(2), how often it is asked whether it still runs. */
 #define CHILD_POLL_MS 50u
-/* What is known of one that somebody else reaped: as ssh fails. */
+/* The status of a child that was reaped elsewhere: as when ssh fails. */
 #define CHILD_STATUS_LOST 255
 
 struct child {
@@ -152,8 +152,9 @@ become(char *const argv[], const struct child_setup *setup,
 		goto fail;
 #ifdef SYS_close_range
 	/*
-	 * What this library did not open, and so is perhaps not close-on-exec.
-	 * All ours are, which has to do on a kernel without this call.
+	 * Closes descriptors that other libraries opened, perhaps without
+	 * close-on-exec.  All of ours have it, which has to do on a kernel
+	 * without this call.
 	 */
 	(void)syscall(SYS_close_range, STDERR_FILENO + 1, ~0u,
 	    1u << 2 /* CLOSE_RANGE_CLOEXEC */);
@@ -245,7 +246,10 @@ stop_reading(struct child *c)
 	close_fd(&c->err_fd);
 }
 
-/* What is there, and no more than that: one that writes on does not hold us. */
+/*
+ * Reads what lies in the pipe, and no more: a child that writes on does not
+ * hold us up.
+ */
 static void
 read_text(struct child *c)
 {
@@ -342,8 +346,9 @@ look(struct child *c)
 	if (!reap(c, WNOHANG))
 		return;
 	/*
-	 * Its last words are in the pipe.  The end of the pipe is not waited
-	 * for: an ssh may leave others behind that hold it (ControlPersist).
+	 * The child's last words are in the pipe.  The end of the pipe is not
+	 * waited for: an ssh may leave others behind that hold it
+	 * (ControlPersist).
 	 */
 	read_text(c);
 	stop_reading(c);

@@ -18,10 +18,10 @@
 struct child;
 struct loop;
 
-/* What is kept of standard error: its end. */
+/* Bytes kept of standard error: its end. */
 #define CHILD_STDERR_MAX 4096
 
-/* What a child gets beside argv. */
+/* Given to a child beside argv. */
 struct child_setup {
 	char *const *environment; /* NULL: ours */
 	const int *fds;           /* that it has under the same numbers */
@@ -48,7 +48,10 @@ struct child *child_new_with(struct loop *l, char *const argv[],
 void child_when_ended(struct child *c, unsigned within_ms,
     void (*fn)(void *arg), void *arg);
 
-/* What it wrote to standard error so far (its end, text, no NUL inside). */
+/*
+ * The end of what the child wrote to standard error so far: text, no NUL
+ * inside.
+ */
 const char *child_stderr(const struct child *c);
 /* Exit status; 128 + signal; -1: it still runs; 255: nobody knows. */
 int child_status(const struct child *c);

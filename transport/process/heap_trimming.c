@@ -8,7 +8,7 @@
  * batches for it, does.
  */
 #define LARGE_BYTES (256 * 1024)
-/* What may be free at a heap's end before it is cut off. */
+/* Bytes that may stay free at a heap's end before it is cut off. */
 #define END_BYTES (256 * 1024)
 
 void

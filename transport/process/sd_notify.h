@@ -22,7 +22,7 @@ int sd_notify_send(const char *state);
 uint64_t sd_notify_watchdog_usec(void);
 
 /*
- * The same in Perfetto's way: when var (TRACED_NOTIFY_FD ...) holds the number
+ * Notifies in Perfetto's way: when var (TRACED_NOTIFY_FD ...) holds the number
  * of an open descriptor, writes "1" to it and closes it.  The variable is
  * removed, so that a second call and children do nothing.
  */

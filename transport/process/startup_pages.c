@@ -28,7 +28,9 @@ has_text_relocations(const struct dl_phdr_info *o)
 	return false;
 }
 
-/* What nobody can have written to is the same when it is read again. */
+/*
+ * Pages that cannot have been written to are the same when they are read again.
+ */
 static int
 forget_object(struct dl_phdr_info *o, size_t size, void *arg)
 {

@@ -47,7 +47,7 @@ struct client_method {
 	char *name;
 };
 
-/* What to say in SetPeerIdentity; empty strings: not given. */
+/* The fields of SetPeerIdentity; empty strings: not given. */
 struct client_identity {
 	bool set;
 	int32_t pid;

@@ -78,20 +78,20 @@ bool rpc_client_service_unknown(const struct rpc_client *c);
 void rpc_client_free(struct rpc_client *c);
 
 /*
- * What SetPeerIdentity says, ahead of BindService, when set before the
- * connection is up.  NULL: not given.  Not sent where the service sees us by
- * itself (straight UNIX socket).  Through a tunnel (ssh, or a UNIX socket of
- * which the other end is one: peer->forwarded) it is always sent, with who we
- * are and this machine's boot id and name for what is not given.
+ * Sets the fields of SetPeerIdentity, which goes ahead of BindService when set
+ * before the connection is up.  NULL: not given.  Not sent where the service
+ * sees us by itself (straight UNIX socket).  Through a tunnel (ssh, or a UNIX
+ * socket of which the other end is one: peer->forwarded) it is always sent,
+ * with who we are and this machine's boot id and name for what is not given.
  */
 void rpc_client_set_identity(struct rpc_client *c, int32_t pid, int32_t uid,
     const char *machine_id_hint, const char *machine_name);
 
 /*
- * The same for a program that speaks for itself: its process, its machine, under
- * machine_name or else the host's name.  NULL: it also says on whose clocks it
- * runs, and a collector that runs on the same ones takes it for its own
- * machine's, as if it had come over a UNIX socket.
+ * Sets the identity of a program that speaks for itself: its process, its
+ * machine, under machine_name or else the host's name.  NULL: it also says on
+ * whose clocks it runs, and a collector that runs on the same ones takes it for
+ * its own machine's, as if it had come over a UNIX socket.
  */
 void rpc_client_set_own_identity(struct rpc_client *c,
     const char *machine_name);
@@ -121,8 +121,8 @@ void rpc_invoke_with(struct rpc_client *c, const struct rpc_request *r);
 bool rpc_client_offers(const struct rpc_client *c, const char *method);
 
 /*
- * Of our end, where the network has one (TCP, TLS).  -1: there is none, or not
- * yet.
+ * The address of our end, where the network has one (TCP, TLS).  -1: there is
+ * none, or not yet.
  */
 int rpc_client_local_address(const struct rpc_client *c,
     struct sockaddr_storage *out) MUST_CHECK;

@@ -1,7 +1,7 @@
 /*
- * rpc_conn_internal: the parts of rpc_host's connection, which are in several
- * files: its life and replies (rpc_host.c), its frames (rpc_frames.c), and the
- * list of all (rpc_conn_list.c).  Nobody else includes it.
+ * rpc_conn_internal: rpc_host's connection, which is in several files: its life
+ * and replies (rpc_host.c), its frames (rpc_frames.c), and the list of all
+ * (rpc_conn_list.c).  Private to the room.
  */
 #ifndef TRANSPORT_RPC_RPC_CONN_INTERNAL_H
 #define TRANSPORT_RPC_RPC_CONN_INTERNAL_H

@@ -70,7 +70,7 @@ sweep_one(struct rpc_conn *c, const struct rpc_timeouts *t, uint64_t now_ms)
 	else if (c->service == NULL && is_late(age, t->bind_ms))
 		give_up(c, &c->stats->closed_unbound,
 		    "it bound no service", t->bind_ms);
-	/* Whom we do not listen to is not quiet. */
+	/* A peer that we do not listen to is not quiet. */
 	else if (!c->paused &&
 	    is_late(stream_idle_ms(s, now_ms), t->idle_ms))
 		give_up(c, &c->stats->closed_idle, "it was quiet",

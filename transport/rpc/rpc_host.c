@@ -59,7 +59,10 @@ rpc_conn_close(struct rpc_conn *c, const char *reason)
 	rpc_conns_remove(c);
 	/* Before the stream defers its own end: gone() may ask for the peer. */
 	loop_defer(c->loop, &c->gone_call, gone_cb, c);
-	/* Who is thrown out shall not hold memory for a second more. */
+	/*
+	 * A connection that is closed by us must not hold memory for a second
+	 * more.
+	 */
 	stream_close(c->stream, reason == NULL);
 }
 

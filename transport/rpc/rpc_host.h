@@ -70,7 +70,7 @@ struct rpc_service {
 	void *arg;
 };
 
-/* What SetPeerIdentity claimed; labels only.  Empty strings: not given. */
+/* Claims of SetPeerIdentity; labels only.  Empty strings: not given. */
 struct rpc_claimed_identity {
 	bool present;
 	int32_t pid;
@@ -109,20 +109,20 @@ struct rpc_stats {
 };
 
 /*
- * Who decides what a peer may do.  Refusals are sentences in why (RPC_WHY_MAX
+ * Decides what a peer may do.  Refusals are sentences in why (RPC_WHY_MAX
  * bytes): the peer is told with a RequestError (of request 0, which today's
  * clients ignore), and the log.
  */
 #define RPC_WHY_MAX 320
 struct rpc_guard {
 	/*
-	 * It is known who the peer is: at once, over TLS after the handshake.
-	 * Says no: the peer is told, and the connection ends (rpc_conn_new_over()
-	 * still returns it; gone() comes on a later turn).
+	 * The peer is known now: at once, over TLS after the handshake.  False:
+	 * the peer is told, and the connection ends (rpc_conn_new_over() still
+	 * returns it; gone() comes on a later turn).
 	 */
 	bool (*admit)(struct rpc_conn *c, const struct peer *p, void *arg,
 	    char *why);
-	/* It wants to bind this service. */
+	/* The peer wants to bind this service. */
 	bool (*may_bind)(struct rpc_conn *c, const struct rpc_service *s,
 	    void *arg, char *why);
 	/*

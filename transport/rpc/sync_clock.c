@@ -16,7 +16,7 @@
 #define BURST_PAUSE_MS 1000u
 /* As good as the best: longer by less than a quarter, and this. */
 #define NEAR_NS 50000u
-/* It keeps five readings, so two exchanges, if they can be had. */
+/* The collector keeps five readings, so two exchanges, if they can be had. */
 #define NEAR_WANTED 2u
 
 enum phase {

@@ -15,8 +15,8 @@
 #include "transport/base/compiler.h"
 
 /*
- * What a ProducerPort of ours offers beyond Perfetto's, for producers that have
- * no relay: InitRelay, whose reply says in field 1 whether the clocks are to be
+ * Methods of our ProducerPort beyond Perfetto's, for producers that have no
+ * relay: InitRelay, whose reply says in field 1 whether the clocks are to be
  * measured, and SyncClock.  docs/link-protocol.md.
  */
 #define PRODUCER_INIT_MACHINE "TributaryInitMachine"

@@ -117,7 +117,7 @@ put_length(uint8_t *out, size_t len)
 	return LENGTH_BYTES;
 }
 
-/* Of the fields before the data. */
+/* Bytes of the fields before the data. */
 static size_t
 fields_size(const struct commit_chunk *c)
 {

@@ -58,7 +58,7 @@ struct commit_chunk {
 	bool incomplete;
 };
 #define COMMIT_CHUNK_HEAD_MAX 32u
-/* What the head of this chunk takes. */
+/* Bytes of the head of this chunk. */
 size_t commit_chunk_head_size(const struct commit_chunk *c);
 void commit_put_chunk_head(uint8_t *out, const struct commit_chunk *c,
     size_t len);

@@ -53,7 +53,7 @@ enum shm_chunk_flag {
 	SHM_NEEDS_PATCHING = 4,
 };
 
-/* What the count of fragments can hold. */
+/* The most that the count of fragments can hold. */
 #define SHM_FRAGMENTS_MAX 1023u
 /*
  * A fragment of this size (as a varint of 4 bytes, the last of its chunk)
@@ -136,7 +136,7 @@ typedef void (*shm_scrape_fn)(void *arg, const struct shm_chunk *c,
 void shm_scrape(struct shm *s, bool in_order, shm_scrape_fn fn, void *arg);
 
 /*
- * The same for memory whose reader has gone: chunks that it had taken and not
+ * As above for memory whose reader has gone: chunks that it had taken and not
  * released count as complete.
  */
 void shm_scrape_left(struct shm *s, shm_scrape_fn fn, void *arg);

@@ -62,7 +62,7 @@ shm_take(struct shm *s, uint32_t page, uint32_t index, struct shm_chunk *out)
 	/* COMPLETE (3) to BEING_READ (2): clear the low bit. */
 	bit = 1u << (index * SHM_STATE_BITS);
 	prev = atomic_fetch_and_explicit(word, ~bit, memory_order_acq_rel);
-	/* Nobody but us may change a complete chunk: a hostile writer did. */
+	/* A complete chunk is ours to change: a hostile writer changed it. */
 	if (shm_word_state(prev, index) != SHM_COMPLETE ||
 	    shm_word_chunks(prev) != n)
 		return SHM_NOT_COMPLETE;
@@ -121,7 +121,7 @@ shm_release(struct shm *s, uint32_t page, uint32_t index)
 		    memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* Up to where the chunks of a writer follow one another. */
+/* How far the chunks of a writer follow one another. */
 struct extent {
 	bool seen, unfinished;
 	uint32_t newest; /* seen */
@@ -319,10 +319,11 @@ walk(struct scrape *sc, page_fn fn)
 }
 
 /*
- * Its writers go on meanwhile.  What the first walk saw has all that is earlier
- * in memory when the second one begins: none is overlooked that is unfinished.
- * False: it saw nothing, so that all there is now is newer than the scrape.
- * Without the memory for that it is scraped as if all were finished.
+ * Walks twice, as writers go on meanwhile: whatever the first walk saw has all
+ * that is earlier in memory when the second one begins, so that no unfinished
+ * chunk is overlooked.  False: the first walk saw nothing, so that all there is
+ * now is newer than the scrape.  Without memory for the extents all chunks are
+ * scraped as if none were unfinished.
  */
 static bool
 find_order(struct scrape *sc)

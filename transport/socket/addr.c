@@ -184,8 +184,8 @@ addr_parse_tcp(struct addr *a, const char *rest, char *err, size_t err_size)
 }
 
 /*
- * What becomes an argument of ssh: words that it, or a shell behind it, could
- * take for anything but a name are refused.
+ * Refuses words for ssh's command line that it, or a shell behind it, could
+ * take for anything but a name.
  */
 static bool
 is_ssh_word(const char *text, size_t len)
@@ -222,7 +222,7 @@ is_ssh_path(const char *path)
 	return true;
 }
 
-/* What stands behind the host: "/path", or "/host:port". */
+/* The part behind the host: "/path", or "/host:port". */
 static int
 addr_parse_ssh_target(struct addr *a, const char *slash, char *err,
     size_t err_size)

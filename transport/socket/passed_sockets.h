@@ -34,7 +34,7 @@ int passed_sockets_take(const struct passed_sockets *p, size_t i, char *err,
 bool passed_socket_is_bound_to(int fd, const struct sockaddr_storage *sa,
     socklen_t len);
 
-/* What it is bound to, as an address is written. */
+/* The address that the socket is bound to, as addresses are written. */
 void passed_socket_address(int fd, char *out, size_t out_size);
 
 #endif /* TRANSPORT_SOCKET_PASSED_SOCKETS_H */

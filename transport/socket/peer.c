@@ -33,7 +33,7 @@ hash_address(const struct sockaddr_storage *sa, size_t v6_bytes)
 	case AF_INET:
 		return hash_bytes(&in4->sin_addr, 4);
 	case AF_INET6:
-		/* The same machine, whichever listener it came through. */
+		/* One address, whichever listener the peer came through. */
 		if (IN6_IS_ADDR_V4MAPPED(&in6->sin6_addr))
 			return hash_bytes(&in6->sin6_addr.s6_addr[12], 4);
 		return hash_bytes(&in6->sin6_addr, v6_bytes);
@@ -130,7 +130,7 @@ peer_from_socket(struct peer *p, int fd)
 	p->pid = PEER_PID_UNKNOWN;
 	memset(&sa, 0, sizeof(sa));
 	if (getpeername(fd, (struct sockaddr *)&sa, &len) != 0) {
-		/* It left already: the family is all there is to know. */
+		/* The peer left already: only the family is known. */
 		len = sizeof(sa);
 		if (getsockname(fd, (struct sockaddr *)&sa, &len) != 0 ||
 		    sa.ss_family != AF_UNIX) {

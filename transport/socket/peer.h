@@ -18,7 +18,7 @@
 #define PEER_UID_UNKNOWN 65534
 #define PEER_PID_UNKNOWN 0
 
-/* Who vouches for the peer. */
+/* The authority that vouches for the peer. */
 enum peer_auth {
 	PEER_NOBODY,
 	PEER_UNIX, /* the kernel (SO_PEERCRED): uid, gid, pid */
@@ -53,7 +53,7 @@ struct peer {
 	const char *machine_name;
 	uint64_t addr_hash; /* of the address without its port; UNIX: 0 */
 	/*
-	 * The same of what one site has: an IPv6 address counts by its first 64
+	 * As above for the whole site: an IPv6 address counts by its first 64
 	 * bits, as whoever has one of them has all.
 	 */
 	uint64_t net_hash;

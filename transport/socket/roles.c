@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Nobody else issues URIs below it, and we issue roles alone. */
+/* URIs below this one are issued by us alone, and name roles. */
 #define OWN_URI_PREFIX "urn:tributary:"
 
 static const struct {

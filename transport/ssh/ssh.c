@@ -57,7 +57,7 @@ static void
 begin(struct builder *b, struct ssh_args *s)
 {
 	static const char *const options[] = {
-		/* Nobody sits there to be asked. */
+		/* There is no person to ask for a password. */
 		"BatchMode=yes",
 		/* A host that vanished is noticed within a minute. */
 		"ConnectTimeout=20",
@@ -68,12 +68,12 @@ begin(struct builder *b, struct ssh_args *s)
 		"ForwardX11=no",
 		"Tunnel=no",
 		"RequestTTY=no",
-		/* What a configuration says for people at their terminals. */
+		/* Overrides settings that are for people at terminals. */
 		"RemoteCommand=none",
 		"PermitLocalCommand=no",
 		/* The reason of a refusal is said at this level. */
 		"LogLevel=INFO",
-		/* Who shares our connection would end with it. */
+		/* Another ssh that shares our connection would end with it. */
 		"ControlMaster=no",
 	};
 	size_t i;
@@ -159,7 +159,7 @@ ssh_args_connect(struct ssh_args *s, const struct addr *a,
 		command = own;
 	}
 	begin(&b, s);
-	/* Those of the configuration: they may be taken by another ssh. */
+	/* Forwards of ssh_config could be taken by another ssh. */
 	add_option(&b, "ClearAllForwardings=yes");
 	return end(&b, a, command, err, err_size);
 }

@@ -78,7 +78,7 @@ line_around(const char *text, const char *at, char out[SSH_LINE_MAX])
 	log_escape(out, SSH_LINE_MAX, start, (size_t)(stop - start));
 }
 
-/* Its last words: what is above may be the banner of the other side. */
+/* The last line counts: above it may be the banner of the other side. */
 static void
 last_line(const char *text, char out[SSH_LINE_MAX])
 {
@@ -106,7 +106,7 @@ offending_key(const char *text, char out[SSH_LINE_MAX])
 	}
 }
 
-/* What a person would type to get there: "-p 2222 me@host". */
+/* The arguments that a person would type: "-p 2222 me@host". */
 static void
 as_typed(const struct addr *a, char *out, size_t out_size)
 {
@@ -116,7 +116,7 @@ as_typed(const struct addr *a, char *out, size_t out_size)
 	    a->user, a->user[0] != '\0' ? "@" : "", a->host);
 }
 
-/* Its name in known_hosts. */
+/* The host's name in known_hosts. */
 static void
 known_as(const struct addr *a, char *out, size_t out_size)
 {

@@ -10,7 +10,7 @@
 
 /* The owner is told of the back's memory when it changed by so much. */
 #define MEMORY_STEP 4096u
-/* Of input that is no frame: enough for the owner to see why not. */
+/* Bytes passed on of input that is no frame: enough to see why not. */
 #define LAST_BYTES 64u
 
 static void
@@ -63,7 +63,7 @@ line_tell(struct io_line *line, size_t memory, uint64_t taken)
 	line->told_memory = memory;
 	line->told_taken = taken;
 	line->told_got = line->got;
-	/* One that is on its way finds what was just stored. */
+	/* A message that is on its way finds what was just stored. */
 	if (!atomic_exchange(&line->look_due, true))
 		post(line, &line->look, 0);
 }
@@ -130,7 +130,9 @@ whole_frames(const uint8_t *buf, size_t len, enum frame_verdict *then,
 	}
 }
 
-/* The same; what stands for them, *out_len bytes, goes into t->unpacked. */
+/*
+ * As whole_frames(); their replacements, *out_len bytes, go into t->unpacked.
+ */
 static size_t
 unpack_frames(struct io_line *line, const uint8_t *buf, size_t len,
     size_t *out_len, enum frame_verdict *then, size_t *need)
@@ -221,7 +223,7 @@ wait_for_owner(struct io_thread *t)
 {
 	loop_hold_input(t->loop, true);
 	atomic_store(&t->waiting, true);
-	/* It may have come nearer before it could see that. */
+	/* The owner may have come nearer before it could see `waiting`. */
 	if (atomic_load(&t->ahead) <= IO_AHEAD_LOW &&
 	    atomic_exchange(&t->waiting, false))
 		io_back_go_on(t);

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-/* What a thread keeps for later; the rest goes back to malloc(). */
+/* Bytes that a thread keeps for later; the rest goes back to malloc(). */
 #define STORE_MAX    (2u * 1024u * 1024u)
 #define RETURNED_MAX (2u * 1024u * 1024u)
 

@@ -1,26 +1,29 @@
 /*
- * io_line: between a stream of the owner (the front, stream_far.c) and the one
- * that has the socket (the back, io_back.c) on another thread.  Private to
- * these and to io_pool.c.
+ * io_line: connects a stream of the owner (the front, stream_far.c) with the
+ * stream that has the socket on an I/O thread (the back, io_back.c).  Private
+ * to these and to io_pool.c.
  *
- * Each side touches its own fields and the atomic ones; what else the other
- * has to know travels in a message, in order.  A line's last messages are
- * `closed` (of the back, always once) and then `bye` (of the front, always
- * once), behind which nobody knows the line: the thread frees it.
+ * Each side touches its own fields and the atomic ones; everything else that
+ * the other side has to know travels in a message, in order.  A line's last
+ * messages are `closed` (from the back, exactly once) and then `bye` (from the
+ * front, exactly once).  After `bye` no side refers to the line, and the thread
+ * frees it.
  *
  *	front   start  write* resume* [urgent] [unpack] [close]  bye
  *	back           opened? data* look*     closed
  *
  * Input: a block of whole frames goes to the front, which shows it where it is
- * and gives it back to the thread's store.  `unconsumed` is what it has got
- * and not given back; over IO_LINE_WINDOW (or anything, when the front is held)
- * the back pauses and says so in `starved`; whoever takes that away again
- * resumes it.  Also, a thread that is IO_AHEAD_MAX bytes ahead of what the
- * owner has looked at reads nothing more that is not urgent: the kernel holds the
- * peers back meanwhile, and how long they wait is the lag of the thread's loop.
- * What a line that is held has with the owner does not count there.
+ * and gives it back to the thread's store (a free list).  `unconsumed` sums up
+ * the blocks that the front has: a credit window.  When it is over
+ * IO_LINE_WINDOW (or over 0, when the front is held) the back pauses and sets
+ * `starved`; the side that clears `starved` resumes the back.  Besides, a
+ * thread that is IO_AHEAD_MAX bytes ahead of what the owner has looked at reads
+ * nothing more that is not urgent: the kernel holds the peers back meanwhile,
+ * and how long they wait is the lag of the thread's loop.  Blocks of a front
+ * that is held do not count as ahead.
  *
- * Output: `accepted` is what the back has got, `taken` what its socket took.
+ * Output: `accepted` counts bytes that the back has got, `taken` those that its
+ * socket took.
  */
 #ifndef TRANSPORT_STREAM_IO_LINE_H
 #define TRANSPORT_STREAM_IO_LINE_H
@@ -39,10 +42,10 @@
 /* One read more may come on top. */
 #define IO_LINE_WINDOW (128u * 1024u)
 #define IO_LINE_LOW    (64u * 1024u)
-/* Of one thread; it goes on below the second. */
+/* Bytes that a thread may be ahead; it reads again below the second. */
 #define IO_AHEAD_MAX (4u * 1024u * 1024u)
 #define IO_AHEAD_LOW (2u * 1024u * 1024u)
-/* What is in a block: any frame fits. */
+/* Payload of a block: any frame fits. */
 #define IO_BLOCK_MAX FRAME_MAX_BYTES
 /* Sizes of blocks; the last one is IO_BLOCK_MAX. */
 #define IO_SIZES 4u
@@ -98,7 +101,7 @@ struct io_thread {
 	size_t stored; /* bytes */
 	uint8_t *unpacked; /* of IO_BLOCK_MAX; NULL: no line needed it yet */
 
-	/* Both's. */
+	/* Of both threads. */
 	_Atomic(struct io_block *) returned;
 	atomic_size_t returned_bytes;
 	atomic_size_t ahead;
@@ -107,7 +110,7 @@ struct io_thread {
 	struct loop_post lag;    /* the thread's: a round took too long */
 };
 
-/* What a line begins with. */
+/* Handed to the thread with IO_START. */
 struct io_begin {
 	int fd;
 	struct tls_conn *tls;
@@ -139,7 +142,7 @@ struct io_line {
 	enum stream_end why;           /* closed */
 	char *detail;                  /* closed; NULL: "", or the front's */
 
-	/* Both's. */
+	/* Of both threads. */
 	atomic_size_t unconsumed; /* sizes of blocks */
 	atomic_bool starved;
 	atomic_bool held; /* the front takes nothing now */
@@ -154,20 +157,20 @@ struct io_line {
 
 /* The thread with the fewest lines, with one more. */
 struct io_thread *io_pool_choose(struct io_pool *p);
-/* By the owner, in the place of io_pool_choose()'s thread: not used. */
+/* Called by the owner: a line of io_pool_choose()'s thread has ended. */
 void io_thread_leave(struct io_thread *t);
 
 /* ---- io_block.c ---- */
 
-/* By the thread; room for len bytes.  NULL: no memory. */
+/* Called by the thread; room for len bytes.  NULL: no memory. */
 struct io_block *io_block_get(struct io_thread *t, size_t len) MUST_CHECK;
-/* By the owner. */
+/* Called by the owner. */
 void io_block_give_back(struct io_thread *t, struct io_block *b);
-/* Of any thread, by itself: malloc() and free(). */
+/* From malloc(), on any thread; free() takes it. */
 struct io_block *io_block_new(size_t cap) MUST_CHECK;
 /*
- * All that is stored, and t->unpacked: by the thread when it has no line any
- * more, or when it has ended.
+ * Frees the store and t->unpacked: by the thread when it has no line any more,
+ * or when it has ended.
  */
 void io_blocks_free(struct io_thread *t);
 
@@ -179,7 +182,7 @@ io_block_size(const struct io_block *b)
 
 /* ---- io_back.c, on the thread ---- */
 
-/* Called on the thread, arg is it: the owner came nearer. */
+/* Called on the thread (arg): the owner came nearer. */
 void io_back_go_on(void *thread);
 /* The mailbox_fn of thread->in; arg is the thread. */
 void io_back_deliver(struct mail *m, void *thread);

@@ -191,7 +191,7 @@ thread_stop(struct io_thread *t)
 	mailbox_flush(&t->in);
 }
 
-/* Both sides of the post, on the one thread that is left. */
+/* Delivers in both directions, on the one thread that is left. */
 static void
 exchange_last_mail(struct io_thread *t)
 {
@@ -214,7 +214,10 @@ thread_done(struct io_thread *t)
 	io_back_free_all(t);
 	mailbox_done(&t->in);
 	mailbox_done(&t->out);
-	/* Its last calls may still tell the owner of a lag. */
+	/*
+	 * The last calls of the thread's loop may still tell the owner of a
+	 * lag.
+	 */
 	loop_free(t->loop);
 	loop_cancel(t->pool->owner, t);
 	io_blocks_free(t);

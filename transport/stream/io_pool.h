@@ -33,11 +33,10 @@ int io_pool_start(struct io_pool *p) MUST_CHECK;
 void io_pool_free(struct io_pool *p);
 
 /*
- * Input waits on a thread, for that thread or the owner, and then for its turn on
- * the owner's loop.  The first part, of the thread where it is longest, and what
- * is to be done about it: as loop_on_lag(), loop_lag_ms() and loop_hold_back().
- *
- * fn is called on the owner.  Before io_pool_start().
+ * Input lag of the slowest I/O thread, with the semantics of loop_on_lag(),
+ * loop_lag_ms() and loop_hold_back().  (Input that a thread has passed on waits
+ * once more, for its turn on the owner's loop; that lag is the owner loop's
+ * own.)  fn is called on the owner.  To be set before io_pool_start().
  */
 void io_pool_on_lag(struct io_pool *p, uint64_t ms, loop_fn fn, void *arg);
 /* From now on fn is not called. */

@@ -88,7 +88,7 @@ stream_watch_first(struct stream *s)
 void
 stream_arm_turn(struct stream *s)
 {
-	/* It would be ready, for nothing, in every turn. */
+	/* A watched socket would be ready, for nothing, in every turn. */
 	if (s->armed == ARMED_READ && loop_holds_input(s->loop))
 		stream_watch(s, ARMED_TURN);
 }
@@ -241,7 +241,7 @@ stream_begin_flush(struct stream *s)
 		return -1;
 	loop_timer_set(s->flush_timer, STREAM_FLUSH_MS, 0);
 	loop_at_free(s->loop, &s->at_free, flush_over_cb, s);
-	/* Its owner may take them away now. */
+	/* The owner may free the budgets now. */
 	stream_leave_budgets(s);
 	stream_set_state(s, ST_FLUSHING);
 	if (s->state == ST_FLUSHING && s->out.bytes == 0)

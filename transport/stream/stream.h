@@ -92,7 +92,7 @@ struct stream_setup {
 	 */
 	struct child *child;
 	struct addr *child_addr; /* where it leads, for messages; copied */
-	/* Who is there, instead of what the kernel says; copied. */
+	/* The peer, instead of what the kernel says; copied. */
 	const struct peer *peer;
 	/*
 	 * The socket, and TLS, go to one of these threads.  It carries frames
@@ -132,18 +132,18 @@ const struct peer *stream_peer(const struct stream *s);
  * stream.  The caller's (transport/tls/tls.h); NULL: no memory.
  */
 struct tls_identity *stream_take_identity(struct stream *s) MUST_CHECK;
-/* Of our end, as getsockname(2).  -1: the kernel does not say. */
+/* The address of our end, as getsockname(2).  -1: the kernel does not say. */
 int stream_local_address(const struct stream *s, struct sockaddr_storage *out)
     MUST_CHECK;
 /*
- * Its UNIX peer says that it carries another's bytes: from now on peer->
- * forwarded, and no descriptors in either direction.
+ * The UNIX peer says that it carries another's bytes: from now on
+ * peer->forwarded, and no descriptors in either direction.
  */
 void stream_set_forwarded(struct stream *s);
 
 /*
- * What the thread of a stream's socket makes of each frame before it is shown.
- * All but ctx is called there, free() once.
+ * Hook on the thread of a stream's socket that may replace each frame before it
+ * is shown.  All but ctx is called there, free() once.
  */
 struct stream_unpack {
 	/*
@@ -207,8 +207,8 @@ bool stream_is_over(const struct stream *s);
 /* Bytes queued and not yet taken by the kernel. */
 size_t stream_queued(const struct stream *s);
 /*
- * Its input is read before that of others, while the loop has more of it than
- * time (loop_may_read()).
+ * Reads its input before that of others, while the loop has more of it than
+ * time (loop_may_read()).  For ever.
  */
 void stream_set_urgent(struct stream *s);
 /* Defaults: hard limit 1 MiB, low water 64 KiB. */

@@ -16,7 +16,7 @@ stream_recount(struct stream *s)
 		if (s->budgets[i] == NULL)
 			continue;
 		budget_resize(s->budgets[i], before, now);
-		/* Who takes more pays, never a neighbour. */
+		/* The stream that takes more pays, never a neighbour. */
 		if (now > before && stream_is_live(s) &&
 		    budget_is_over(s->budgets[i])) {
 			s->budgets[i]->memory_refused++;

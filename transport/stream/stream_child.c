@@ -24,7 +24,7 @@ said_cb(void *arg)
 	struct stream_child *c = s->lower;
 	int status = child_status(c->child);
 
-	/* One that runs on, though it closed its end, failed if it says so. */
+	/* A child that closed its end and runs on has failed if it says so. */
 	if (status > 0 || (status < 0 && child_stderr(c->child)[0] != '\0')) {
 		ssh_error_text(&c->addr, child_stderr(c->child), status,
 		    c->detail, sizeof(c->detail));
@@ -62,7 +62,7 @@ child_flushed(struct stream *s)
 	struct stream_child *c = s->lower;
 
 	stream_arm_output(s);
-	/* It sends what it has got, and ends, once it reads the end. */
+	/* Reading the end, the child sends what it has got, and ends. */
 	(void)shutdown(s->fd, SHUT_WR);
 	child_when_ended(c->child, STREAM_CHILD_MS, sent_cb, s);
 }

@@ -70,7 +70,7 @@ far_memory(const struct stream *s)
 	return f->blocks + f->counted;
 }
 
-/* Of what the thread has, and of what is on its way there. */
+/* Counts output that the thread has, and that is on its way there. */
 static void
 far_recount(struct stream *s)
 {

@@ -1,7 +1,8 @@
 /*
- * stream_far: the parts of a stream whose socket is on another thread, on the
- * owner's side: its life, output and messages (stream_far.c), and input
- * (stream_far_in.c).  For these two only.
+ * stream_far: a stream whose socket is on an I/O thread, on the owner's side:
+ * its life, output and messages (stream_far.c), and its input
+ * (stream_far_in.c).  The thread's side is io_back.c, and io_line.h what is
+ * between them.  Private to these two files and their tests.
  */
 #ifndef TRANSPORT_STREAM_STREAM_FAR_H
 #define TRANSPORT_STREAM_STREAM_FAR_H
@@ -18,8 +19,8 @@ struct tls_identity;
 struct stream_far {
 	struct io_line *line; /* NULL: given up; its thread frees it */
 	/*
-	 * Blocks that were not consumed to their end, and their memory.  Of
-	 * that, those at the end with which the thread is ahead still.
+	 * Blocks that are not consumed to their end, in order; their memory;
+	 * and how much of that, at the end, the thread counts as being ahead.
 	 */
 	struct io_block *first, **end;
 	size_t blocks;
@@ -55,11 +56,11 @@ void stream_far_feed(struct stream *s);
 /* Tells the thread whether input is wanted, where that has changed. */
 void stream_far_hold(struct stream *s);
 
-/* The stream's from now on; shown at once, or when it is its turn. */
+/* Takes ownership of the block; shows it at once, or when it is its turn. */
 void stream_far_take(struct stream *s, struct io_block *b);
-/* For one that comes when there is nobody any more. */
+/* Returns a block that came after the stream had died. */
 void stream_far_return(struct io_line *line, struct io_block *b);
-/* Gives back what waits, but what data() is looking at right now. */
+/* Gives back all blocks but the one that data() is looking at right now. */
 void stream_far_drop_input(struct stream_far *f);
 
 #endif /* TRANSPORT_STREAM_STREAM_FAR_H */

@@ -5,7 +5,7 @@
 
 /* ---- the thread ---- */
 
-/* It may have room again, or may not be held any more. */
+/* Resumes the back where it has room again and is not held any more. */
 static void
 relieve(struct io_line *line)
 {
@@ -32,7 +32,7 @@ come_nearer(struct io_thread *t, size_t bytes)
 		loop_post(t->loop, &t->nearer, io_back_go_on, t);
 }
 
-/* What is held, by whatever reason of its own, holds up no others. */
+/* Input that is held, for whatever reason, must not hold up others. */
 static void
 come_to_all(struct stream_far *f)
 {
@@ -89,7 +89,7 @@ stream_far_drop_input(struct stream_far *f)
 
 /* ---- showing it ---- */
 
-/* Of whole frames, and what may follow the last: what is shown at once. */
+/* Bytes to show at once: whole frames, and what may follow the last. */
 static size_t
 piece(const uint8_t *data, size_t len, size_t most)
 {

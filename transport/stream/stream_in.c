@@ -81,7 +81,10 @@ stream_feed_both(struct stream *s, const uint8_t *data, size_t len, bool fresh)
 	size_t n;
 
 	if (!stream_feed_kept(s, &data, &len, fresh)) {
-		/* What a long pause piled up may have ended in a small unit. */
+		/*
+		 * After a long pause the kept rest may be small in a large
+		 * block.
+		 */
 		if (stream_is_live(s) && !stream_held(s))
 			input_rest_shrink(&s->kept, s->want);
 		return;
@@ -172,7 +175,7 @@ is_to_finish(const struct stream *s, uint64_t from, size_t most)
 	if (s->backend->reads_once || !stream_is_live(s) || stream_held(s) ||
 	    s->rest != NULL || have == 0 || have >= s->want)
 		return false;
-	/* In all no more than a unit that was begun before, and what follows. */
+	/* In total at most a unit that was begun, and what follows. */
 	return loop_input_waits(s->loop) &&
 	    s->received - from + s->want - have <= most + LOOP_SCRATCH_BYTES;
 }
@@ -201,7 +204,7 @@ read_turn_cb(void *arg)
 	struct stream *s = arg;
 
 	stream_turn_came(s);
-	/* It may have been paused, or be over. */
+	/* The stream may be paused or over meanwhile. */
 	if (s->armed == ARMED_READ && is_to_read(s))
 		stream_read(s);
 }

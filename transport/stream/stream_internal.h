@@ -148,7 +148,7 @@ void stream_end_now(struct stream *s, enum stream_end why);
 void stream_end_later(struct stream *s, enum stream_end why);
 /* Into ST_DEAD, without a word. */
 void stream_die(struct stream *s);
-/* Of a call that waits: before those that are not urgent. */
+/* Moves a call that waits ahead of those that are not urgent. */
 void stream_advance(struct stream *s, struct loop_call *c);
 
 static inline void
@@ -181,7 +181,7 @@ stream_held(const struct stream *s)
 size_t stream_show(struct stream *s, const uint8_t *buf, size_t len);
 /* Reads once and shows it. */
 void stream_read(struct stream *s);
-/* Its turn has come: what stream_arm_turn() left unwatched is watched again. */
+/* The turn has come: watches again what stream_arm_turn() left unwatched. */
 void stream_turn_came(struct stream *s);
 /* fn(s) when it is the turn of this stream's input. */
 void stream_defer_input(struct stream *s, struct loop_call *c, loop_fn fn);
@@ -207,7 +207,7 @@ void stream_uncork(struct stream *s);
 
 void stream_recount(struct stream *s);
 
-/* Its memory may have changed; may end it later. */
+/* The stream's memory may have changed; may end it later. */
 static inline void
 stream_count(struct stream *s)
 {

@@ -204,7 +204,7 @@ stream_push(struct stream *s)
 
 	stream_uncork(s);
 	s->corking = corking;
-	/* What stream_send_queued() does besides is left to the next event. */
+	/* drained() and the end of a flush are left to the next event. */
 	if (stream_takes_output(s) && s->out.bytes > 0)
 		(void)!stream_drain(s);
 }

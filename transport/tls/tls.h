@@ -71,13 +71,13 @@ int tls_context_reload(struct tls_context *c, char *err, size_t err_size)
     MUST_CHECK;
 /* Whether a file is not the one that was read last (stat only). */
 bool tls_context_is_stale(const struct tls_context *c);
-/* Its connections go on.  NULL is fine. */
+/* Connections made from it go on.  NULL is fine. */
 void tls_context_free(struct tls_context *c);
 
 struct stack_st_X509;
 struct x509_st;
 
-/* Who a verified certificate names.  Owned by the connection. */
+/* The holder that a verified certificate names.  Owned by the connection. */
 struct tls_identity {
 	char name[128]; /* CN; where there is none, the first DNS or URI name */
 	/* that its URIs give (transport/socket/roles.h), not widened */
@@ -124,18 +124,19 @@ bool tls_conn_wants_write(const struct tls_conn *t);
 bool tls_conn_has_input(const struct tls_conn *t);
 
 /*
- * What went wrong, as a sentence for people: what failed, which side is at
- * fault, which file, and what to do.  "" where nothing did.  It is written
- * from the side of this end: a server says what was wrong with its client, a
- * client tells apart what it refuses itself and what the other end refused.
+ * The error, as a sentence for people: what failed, which side is at fault,
+ * which file, and what to do.  "" where nothing failed.  Written from the side
+ * of this end: a server says what was wrong with its client, a client tells
+ * apart what it refuses itself and what the other end refused.
  */
 const char *tls_conn_error(const struct tls_conn *t);
 
 /* After the handshake; lives as long as the connection. */
 const struct tls_identity *tls_conn_identity(const struct tls_conn *t);
 /*
- * The same for who outlives the connection, or is on another thread: moves it
- * out.  The caller's, for tls_identity_free(); NULL: no memory.
+ * As tls_conn_identity() for an owner that outlives the connection, or is on
+ * another thread: moves it out.  The caller's, for tls_identity_free(); NULL:
+ * no memory.
  */
 struct tls_identity *tls_conn_take_identity(struct tls_conn *t) MUST_CHECK;
 /* NULL is fine. */

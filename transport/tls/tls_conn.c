@@ -19,9 +19,9 @@
 /* The most that one record carries. */
 #define RECORD_BYTES 16384
 /*
- * Of records that hold nothing for us (new keys, tickets), before a peer is
- * told to go: it makes work, each is some microseconds, and an honest one
- * sends a few a day.
+ * Bytes of records that hold nothing for us (new keys, tickets), before a peer
+ * is told to go: each makes some microseconds of work, and an honest peer sends
+ * a few a day.
  */
 #define BARREN_BYTES_MAX (2u * TLS_READ_BUFFER_BYTES)
 
@@ -36,8 +36,8 @@ prepare(struct tls_conn *t)
 }
 
 /*
- * What a call that did not succeed means: EAGAIN, 0 (an orderly end), or
- * another errno, with a sentence where there is something to say.
+ * Maps a call that did not succeed to EAGAIN, 0 (an orderly end), or another
+ * errno, with a sentence where there is something to say.
  */
 static int
 outcome(struct tls_conn *t, int rc)
@@ -316,7 +316,10 @@ conn_write_piece(struct tls_conn *t, const uint8_t *piece, size_t len,
 	}
 	error = outcome(t, 0);
 	if (error == EAGAIN && t->begun == NULL) {
-		/* Whatever the caller does with its own. */
+		/*
+		 * The copy stays the same whatever the caller does with its
+		 * own.
+		 */
 		if ((t->begun = malloc(len)) == NULL) {
 			error = ENOMEM;
 		} else {
@@ -463,7 +466,7 @@ host_copy(const char *host)
 	return copy;
 }
 
-/* Whom the peer has to be, and what we say about it. */
+/* Sets the name that the peer must have, and the one that we send. */
 static int
 conn_set_host(struct tls_conn *t, const char *host)
 {

@@ -16,7 +16,7 @@
 /* A revocation list of a large house has megabytes. */
 #define TLS_FILE_BYTES_MAX (16u * 1024u * 1024u)
 
-/* Which file it was. */
+/* Identifies the file that was read. */
 struct stamp {
 	bool there;
 	ino_t ino;
@@ -100,7 +100,7 @@ stamp_is(const struct stamp *s, const struct stat *st)
 	    s->mtime.tv_nsec == st->st_mtim.tv_nsec;
 }
 
-/* What lies at the path now, when it cannot be opened. */
+/* Stamps the path itself, of a file that cannot be opened. */
 static void
 stamp_path(struct stamp *s, const char *path)
 {

@@ -17,10 +17,11 @@
 struct tls_setup;
 
 /*
- * What one read of the socket may bring once a peer is let in, two records;
- * before, it is OpenSSL's own size (one).  It is there only while it holds
- * something.  More saves calls and costs more: it is decrypted in place, and
- * that place shall be in the cache (64 KiB were 4 % slower than 33).
+ * Bytes that one read of the socket may bring once a peer is let in, two
+ * records; before, it is OpenSSL's own size (one).  The buffer exists only
+ * while it holds something.  More saves calls and costs more: records are
+ * decrypted in place, and that place shall be in the cache (64 KiB were 4 %
+ * slower than 33).
  */
 #define TLS_READ_BUFFER_BYTES (2u * (16384u + 256u))
 
@@ -42,14 +43,14 @@ struct tls_conn {
 	/* Inside receive: bytes of the socket, and what was in them. */
 	size_t fetched, yielded;
 	size_t barren; /* bytes since the last that held something */
-	/* All that lies here was looked at, and is no whole record. */
+	/* The buffered bytes were looked at, and are no whole record. */
 	bool starved;
 	bool ended; /* no more input: end_errno, 0 for an orderly end */
 	bool broken; /* OpenSSL gave up on it: no goodbye */
 	int end_errno;
 	/*
-	 * What OpenSSL has begun to send (encrypted; a part of it may be on its
-	 * way) and has to be given again just so; NULL: nothing.
+	 * Bytes that OpenSSL has begun to send (encrypted; a part of them may
+	 * be on its way) and has to be given again just so; NULL: none.
 	 */
 	uint8_t *begun;
 	size_t begun_len;

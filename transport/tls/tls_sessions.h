@@ -17,7 +17,7 @@
 
 struct tls_conn;
 
-/* Nobody resumes longer than that after its certificate was verified. */
+/* Seconds after a certificate was verified in which its peer may resume. */
 #define TLS_RESUME_SECONDS 3600
 
 /* Callbacks of a server's or client's SSL_CTX; app data of an SSL: tls_conn. */

@@ -13,7 +13,7 @@
 
 /* Below our own certificate; its issuers and theirs. */
 #define TLS_CHAIN_DEPTH 8
-/* What a peer may make us hold before we know who it is. */
+/* Memory that an unknown peer may make us hold. */
 #define TLS_CHAIN_BYTES_MAX (32 * 1024)
 /* Names of CAs that clients are told. */
 #define TLS_CA_NAMES_MAX 32
@@ -296,7 +296,7 @@ out:
 	return rc;
 }
 
-/* Nobody is asked for a passphrase. */
+/* Refuses keys with a passphrase: there is no person to ask. */
 static int
 no_passphrase(char *buf, int size, int rwflag, void *arg)
 {
@@ -376,7 +376,7 @@ setup_set_rules(struct tls_setup *s, const struct complaint *to)
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_max_cert_list(ctx, TLS_CHAIN_BYTES_MAX);
 	SSL_CTX_set_verify_depth(ctx, TLS_CHAIN_DEPTH);
-	/* Whoever is named in the CA file is believed, root or not. */
+	/* Every certificate of the CA file is believed, root or not. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx),
 	    X509_V_FLAG_PARTIAL_CHAIN);
 	return 0;

@@ -34,7 +34,7 @@ struct tls_words {
 /* "2026-11-21 07:19:08 UTC"; returns out. */
 const char *tls_text_time(time_t t, char out[TLS_TIME_SIZE]);
 
-/* What a certificate is called: CN, first name, or serial number; escaped. */
+/* The name of a certificate: CN, first name, or serial number; escaped. */
 const char *tls_text_name(const X509 *cert, char *out, size_t out_size);
 
 struct tls_refusal {
@@ -46,7 +46,10 @@ struct tls_refusal {
 /* We refuse a certificate. */
 void tls_text_refused(const struct tls_words *w, const struct tls_refusal *r,
     char *out, size_t out_size);
-/* It names its holder in a way that we do not take: why, as tls_identity. */
+/*
+ * The certificate names its holder in a way that we do not take: why, as
+ * tls_identity_init().
+ */
 void tls_text_bad_name(const struct tls_words *w, const char *why, char *out,
     size_t out_size);
 
@@ -60,7 +63,7 @@ void tls_text_reason(const struct tls_words *w, int reason, const char *detail,
 
 /* Whether bytes can be the beginning of a TLS conversation. */
 bool tls_text_is_tls(const uint8_t *head, size_t n);
-/* They cannot. */
+/* The peer's first bytes are not TLS. */
 void tls_text_not_tls(const struct tls_words *w, const uint8_t *head, size_t n,
     char *out, size_t out_size);
 

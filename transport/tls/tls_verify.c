@@ -69,7 +69,7 @@ error_cb(int ok, X509_STORE_CTX *ctx)
 	return 0;
 }
 
-/* What we will call the peer has to be clear before it is let in. */
+/* The peer's name has to be clear before the peer is let in. */
 static int
 check_name(struct tls_conn *t, X509_STORE_CTX *ctx)
 {

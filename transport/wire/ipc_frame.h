@@ -112,7 +112,7 @@ int ipc_parse_bind_reply(struct ipc_bind_reply *m, struct ipc_slice body,
  */
 size_t ipc_put_reply_head(uint8_t out[IPC_HEAD_MAX], uint64_t request_id,
     bool success, bool has_more, size_t len);
-/* The same for an InvokeMethod whose arguments come last. */
+/* As above for an InvokeMethod whose arguments come last. */
 size_t ipc_put_invoke_head(uint8_t out[IPC_HEAD_MAX], uint64_t request_id,
     uint32_t service_id, uint32_t method_id, bool drop_reply, size_t len);
 
