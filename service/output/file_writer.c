@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
+#include "service/output/file_config.h"
 #include "service/output/file_loss.h"
 #include "service/model/model.h"
 #include "service/output/packet_out.h"
@@ -20,41 +20,31 @@
 #include "service/sink/sink_fd.h"
 #include "service/sink/sink_path.h"
 
-#define WRITE_PERIOD_DEFAULT_MS 5000u
-#define WRITE_PERIOD_MIN_MS 100u
 /* Room shared out at a time among producers that wait for it. */
 #define WAKE_BYTES    (1024u * 1024u)
 #define WAKE_OVERHEAD 64u /* a chunk's header, rounded up */
 /*
- * Bytes of max_file_size_bytes that are kept for the statistics at the file's
- * end: a 32nd, but not less or more than this.
- */
-#define STATS_BYTES_MIN 512u
-#define STATS_BYTES_OF_BUFFER 128u
-#define STATS_BYTES_MAX (16u * 1024u)
-/* With write periods up to this, WRITE_FLUSH_AUTO flushes every 5 s instead. */
-#define AUTO_FLUSH_PERIOD_MS 5000u
-
-/*
- * In this order: up to FILE_REST_PASS producers are held back where the
- * settings want it, from FILE_LIMIT on nobody is.  "Late": the session is over,
- * and file_writer_finish() was called.
+ * Late: file_writer_finish() was called, as the session is over.  The timers
+ * are armed from file_writer_start() until then.  Up to FILE_REST_PASS
+ * producers are held back where the settings want it, from FILE_LIMIT on nobody
+ * is.
  */
 enum file_state {
-	FILE_OPENING,      /* sink: opened() is awaited */
-	FILE_OPENING_LATE, /* the same, late */
-	FILE_IDLE,         /* timers, once started; a turn, where wanted */
-	FILE_PASS,         /* sink: written(); timers; then FILE_IDLE */
-	FILE_LAST_PASS,    /* late.  sink: written(); then FILE_SCRAPE */
-	FILE_SCRAPE,       /* late.  a turn: takes the rest of shared memory */
-	FILE_REST_PASS,    /* late.  sink: written(); then FILE_WRITTEN */
-	FILE_LIMIT,        /* limit_call; the next batch is the file's end */
+	FILE_OPENING,      /* the sink's opened() comes */
+	FILE_OPENING_LATE, /* the same, late; then FILE_LAST_PASS */
+	FILE_IDLE,         /* timers, or a turn that somebody wants */
+	FILE_PASS,         /* the sink's written() comes; then FILE_IDLE */
+	FILE_LAST_PASS,    /* late; written() comes; then FILE_SCRAPE */
+	FILE_SCRAPE,       /* late; on its turn takes what memory holds */
+	FILE_REST_PASS,    /* late; written() comes; then FILE_WRITTEN */
+	FILE_LIMIT,        /* limit_call ends the session; the next batch is */
+	                   /* the last; then FILE_FULL */
 	FILE_LIMIT_LATE,   /* the same, late; then FILE_WRITTEN */
-	FILE_FULL,         /* nothing; the session is about to finish it */
-	FILE_WRITTEN,      /* late.  a turn: closes it */
-	FILE_FAILED,       /* nothing; the session is about to finish it */
-	FILE_CLOSING,      /* late.  sink: closed(); if it failed, then the */
-	                   /* drain of what was never written */
+	FILE_FULL,         /* nothing comes but the session's end */
+	FILE_WRITTEN,      /* late; on its turn closes the file */
+	FILE_FAILED,       /* nothing comes but the session's end */
+	FILE_CLOSING,      /* late; closed() comes, and after a failure the */
+	                   /* count of what was never written */
 };
 
 /* A buffer of the session, as its file sees it. */
@@ -588,57 +578,14 @@ static const struct file_sink_ops sink_ops = {
 	.closed = closed_cb,
 };
 
-static bool
-wants_sync(const struct session *s)
-{
-	return s->config->pb->fflush_post_write ==
-	    PERFETTO__PROTOS__TRACE_CONFIG__FFLUSH_MODE__FFLUSH_ENABLED;
-}
-
 static void
 flushed_before_write(struct session *s, bool success, void *arg)
 {
 	struct file_writer *f = arg;
 
-	f->pass_syncs = f->pass_syncs || wants_sync(s);
+	f->pass_syncs = f->pass_syncs || file_config_syncs(s);
 	if (f->state == FILE_IDLE)
 		begin_pass(f, FILE_PASS);
-}
-
-static uint32_t
-write_period(const struct session *s)
-{
-	uint32_t ms = s->config->pb->file_write_period_ms;
-
-	if (ms == 0)
-		return WRITE_PERIOD_DEFAULT_MS;
-	return ms < WRITE_PERIOD_MIN_MS ? WRITE_PERIOD_MIN_MS : ms;
-}
-
-/* Whether each periodic write is preceded by a flush. */
-static bool
-flush_each_write(const struct session *s)
-{
-	switch (s->config->pb->write_flush_mode) {
-	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_ENABLED:
-		return true;
-	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_DISABLED:
-		return false;
-	default:
-		return write_period(s) > AUTO_FLUSH_PERIOD_MS;
-	}
-}
-
-static bool
-flush_by_clock(const struct session *s)
-{
-	switch (s->config->pb->write_flush_mode) {
-	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_ENABLED:
-	case PERFETTO__PROTOS__TRACE_CONFIG__WRITE_FLUSH_MODE__WRITE_FLUSH_DISABLED:
-		return false;
-	default:
-		return write_period(s) <= AUTO_FLUSH_PERIOD_MS;
-	}
 }
 
 static void
@@ -649,7 +596,7 @@ write_cb(void *arg)
 
 	if (f->state != FILE_IDLE && f->state != FILE_PASS)
 		return;
-	if (flush_each_write(s))
+	if (file_config_flushes_each_write(s))
 		f->ops->flush(s, flushed_before_write, f);
 	else
 		flushed_before_write(s, true, f);
@@ -664,52 +611,12 @@ clock_flush_cb(void *arg)
 		f->ops->flush(f->session, NULL, f);
 }
 
-/* An output_path is the user's own file, where there is a user. */
-static long
-file_owner(const struct session *s)
-{
-	return s->owner.auth == PEER_UNIX ? (long)s->owner.uid : -1;
-}
-
-/*
- * An output_path below the trace directory: clients of today's service write it
- * whole.  Anything else is left for sink_path_create() to refuse.
- */
-static const char *
-path_in_trace_dir(const struct service *sv, const char *path)
-{
-	const char *dir = sv->settings->trace_dir;
-	size_t n = dir != NULL ? strlen(dir) : 0;
-
-	while (n > 1 && dir[n - 1] == '/')
-		n--;
-	if (n == 0 || path[0] != '/' || strncmp(path, dir, n) != 0 ||
-	    path[n] != '/')
-		return path;
-	return path + n + strspn(path + n, "/");
-}
-
-/* Bytes kept for the statistics at the file's end. */
-static uint64_t
-room_for_stats(const struct session *s, uint64_t max_bytes)
-{
-	uint64_t room = max_bytes / 32;
-	uint64_t least = STATS_BYTES_MIN + STATS_BYTES_OF_BUFFER *
-	    s->n_buffers;
-
-	if (room > STATS_BYTES_MAX)
-		room = STATS_BYTES_MAX;
-	if (room < least)
-		room = least;
-	return room < max_bytes / 2 ? room : max_bytes / 2;
-}
-
 static void
 set_limit(struct file_writer *f, struct file_sink_options *options)
 {
 	uint64_t most = f->session->config->pb->max_file_size_bytes;
 
-	f->kept = room_for_stats(f->session, most);
+	f->kept = file_config_stats_bytes(f->session, most);
 	if (options->compression.kind != PACKET_PLAIN) {
 		options->max_bytes = most;
 		options->last_bytes = f->kept;
@@ -771,8 +678,8 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
 		f->state = FILE_OPENING;
 		f->sink = file_sink_new_path(sv->loop,
 		    &(struct file_sink_place){ .dir = &dir,
-		    .path = path_in_trace_dir(sv, s->config->pb->output_path),
-		    .uid = file_owner(s), .gid = -1 }, &options, &sink_ops, f);
+		    .path = file_config_path(s),
+		    .uid = file_config_owner(s), .gid = -1 }, &options, &sink_ops, f);
 	}
 	if (f->sink == NULL) {
 		snprintf(err, err_size, "the trace file's writer could not "
@@ -800,9 +707,12 @@ file_writer_is_open(const struct file_writer *f)
 void
 file_writer_start(struct file_writer *f)
 {
-	loop_timer_set(f->write_timer, write_period(f->session), 1);
-	if (flush_by_clock(f->session))
-		loop_timer_set(f->flush_timer, AUTO_FLUSH_PERIOD_MS, 1);
+	uint32_t flush_ms = file_config_flush_period_ms(f->session);
+
+	loop_timer_set(f->write_timer,
+	    file_config_write_period_ms(f->session), 1);
+	if (flush_ms > 0)
+		loop_timer_set(f->flush_timer, flush_ms, 1);
 }
 
 void
@@ -830,7 +740,7 @@ finish(struct file_writer *f)
 		set_state(f, FILE_OPENING_LATE);
 		break;
 	case FILE_IDLE:
-		f->pass_syncs = f->pass_syncs || wants_sync(f->session);
+		f->pass_syncs = f->pass_syncs || file_config_syncs(f->session);
 		begin_pass(f, FILE_LAST_PASS);
 		break;
 	case FILE_PASS:

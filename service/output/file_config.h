@@ -1,0 +1,28 @@
+/*
+ * file_config: what a session's config and the settings ask of its file, with
+ * defaults filled in.  Pure; knows nothing of how the file fares.
+ */
+#ifndef SERVICE_OUTPUT_FILE_CONFIG_H
+#define SERVICE_OUTPUT_FILE_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct session;
+
+uint32_t file_config_write_period_ms(const struct session *s);
+/* Whether each periodic write is preceded by a flush. */
+bool file_config_flushes_each_write(const struct session *s);
+/* The period of flushes apart from writes; 0: there are none. */
+uint32_t file_config_flush_period_ms(const struct session *s);
+/* Whether the file is synced behind each periodic write. */
+bool file_config_syncs(const struct session *s);
+
+/* The output_path, as seen from the trace directory. */
+const char *file_config_path(const struct session *s);
+/* The user who is to own an output_path; -1: the daemon's. */
+long file_config_owner(const struct session *s);
+/* Of max_bytes, what is kept for the statistics at the end of the file. */
+uint64_t file_config_stats_bytes(const struct session *s, uint64_t max_bytes);
+
+#endif /* SERVICE_OUTPUT_FILE_CONFIG_H */
