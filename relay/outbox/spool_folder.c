@@ -311,7 +311,8 @@ ob_spool_scan(struct outbox *o, struct ob_found *f)
 		log_info("The spool had a torn end: %llu bytes were cut off",
 		    (unsigned long long)o->spool.cut_bytes);
 	if (o->spool.damaged > 0)
-		log_warn("The spool is damaged in %llu places",
+		log_warn("The spool is damaged in %llu places, or another "
+		    "version wrote them",
 		    (unsigned long long)o->spool.damaged);
 	return ret;
 }

@@ -1,55 +1,17 @@
 #include "relay/outbox/spool_format.h"
 
-#include <pthread.h>
 #include <string.h>
+#include <zlib.h>
 
-#define MAGIC   0x31505354u /* "TSP1" */
-#define CLOSES  1u
-#define POLYNOM 0x82f63b78u
+#define MAGIC  0x32505354u /* "TSP2"; "TSP1" had CRC-32C */
+#define CLOSES 1u
 
 const uint8_t spool_dead[SPOOL_DEAD_BYTES] = { 'D', 'E', 'A', 'D' };
-
-/* Slicing by eight: [k][b] is b followed by k zero bytes. */
-static uint32_t table[8][256];
-static pthread_once_t table_once = PTHREAD_ONCE_INIT;
-
-static void
-make_table(void)
-{
-	uint32_t i, k, c;
-
-	for (i = 0; i < 256; i++) {
-		c = i;
-		for (k = 0; k < 8; k++)
-			c = c & 1 ? c >> 1 ^ POLYNOM : c >> 1;
-		table[0][i] = c;
-	}
-	for (i = 0; i < 256; i++)
-		for (k = 1; k < 8; k++)
-			table[k][i] = table[k - 1][i] >> 8 ^
-			    table[0][table[k - 1][i] & 0xff];
-}
 
 uint32_t
 spool_crc(const void *data, size_t len)
 {
-	const uint8_t *p = data;
-	uint32_t c = ~0u, high;
-	uint64_t v;
-
-	pthread_once(&table_once, make_table);
-	for (; len >= 8; len -= 8, p += 8) {
-		memcpy(&v, p, 8);
-		v ^= c;
-		high = (uint32_t)(v >> 32);
-		c = table[7][v & 0xff] ^ table[6][v >> 8 & 0xff] ^
-		    table[5][v >> 16 & 0xff] ^ table[4][v >> 24 & 0xff] ^
-		    table[3][high & 0xff] ^ table[2][high >> 8 & 0xff] ^
-		    table[1][high >> 16 & 0xff] ^ table[0][high >> 24];
-	}
-	for (; len > 0; len--)
-		c = c >> 8 ^ table[0][(c ^ *p++) & 0xff];
-	return ~c;
+	return (uint32_t)crc32_z(0, data, len);
 }
 
 static uint8_t *

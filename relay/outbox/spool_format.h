@@ -43,7 +43,7 @@ enum spool_head {
 	SPOOL_DAMAGED,
 };
 
-/* CRC-32C. */
+/* CRC-32, as zlib has it. */
 uint32_t spool_crc(const void *data, size_t len);
 
 void spool_put_head(uint8_t out[SPOOL_HEAD_BYTES],

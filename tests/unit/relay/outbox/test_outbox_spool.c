@@ -716,7 +716,7 @@ a_head_is_read_as_it_was_written_and_no_bit_may_change(void **state)
 		head[bit / 8] ^= 1u << bit % 8;
 	}
 	/* The standard's example. */
-	assert_int_equal(spool_crc("123456789", 9), 0xe3069283u);
+	assert_int_equal(spool_crc("123456789", 9), 0xcbf43926u);
 }
 
 /* Or a link to any file of ours could be a spool's torn end. */
