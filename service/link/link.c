@@ -16,7 +16,7 @@
 /* LINK_LOSS_GRACE: of all that the relay had not sent yet. */
 #define LOSS_OF_ENDED TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_GRACE
 
-/* Of all links together. */
+/* Limits the log lines of all links together. */
 static struct log_limit coming_and_going;
 
 /* "machine 7 "door": " and what happened. */
@@ -188,7 +188,7 @@ link_end(struct link *l, enum link_why why, const char *reason)
 	machine_presence_gone(l->machine, ops != NULL);
 	/* How much the relay has to tell itself, if it ever comes again. */
 	link_channels_mark_lost(l, LOSS_OF_ENDED);
-	/* What waits for a file is still written. */
+	/* Blocks that wait for a file are still applied. */
 	link_channels_close_all(l);
 	link_post_run(l);
 }
@@ -282,7 +282,7 @@ run_cb(void *arg)
 		link_wake(l);
 }
 
-/* What is left of a block that could not be applied at once. */
+/* Queues the rest of a block that could not be applied at once. */
 static const char *
 keep_rest(struct link *l, uint32_t number, const uint8_t *data, size_t len)
 {
@@ -384,7 +384,7 @@ link_report(struct link *l, struct link_frame *f, uint8_t *out, size_t room)
 		if (c->closed)
 			link_channel_free(c);
 	}
-	/* What is said in all is never ahead of what is said of each. */
+	/* The sum is never ahead of what was reported of each channel. */
 	f->has_consumed_in_all = c == NULL && l->consumed_told != l->consumed;
 	if (c == NULL)
 		f->consumed_in_all = l->consumed_told = l->consumed;

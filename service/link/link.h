@@ -40,7 +40,7 @@ enum link_why {
 	LINK_GIVEN_UP = LinkOpened_GIVEN_UP,
 };
 
-/* Of all links of a collector; the service's. */
+/* All links of a collector; owned by the service. */
 struct links *links_new(struct service *s) MUST_CHECK;
 /* Ends all of them, with their producers.  NULL is fine. */
 void links_free(struct links *t);
@@ -49,9 +49,9 @@ const uint8_t *links_collector_id(const struct links *t);
 /* Links, those included that are cut off. */
 size_t links_count(const struct links *t);
 
-/* What a link tells the port that serves it. */
+/* Calls from a link to the port that serves it. */
 struct link_port_ops {
-	/* There is something to be sent (link_next(), link_report()). */
+	/* Something is to be sent (link_next(), link_report()). */
 	void (*wake)(void *port);
 	/*
 	 * Not this port's any more: it is given up, or served over a newer
@@ -92,14 +92,17 @@ void link_give_up(struct link *l, const char *why);
 
 struct machine *link_machine(const struct link *l);
 /*
- * Its relay has said what the machine is called: so it is for the producers
- * that come over the link, whatever another relay calls it later.
+ * Keeps the name that the relay has just given the machine, for producers that
+ * come over this link, whatever another relay calls the machine later.
  */
 void link_keep_name(struct link *l);
 
-/* For LinkOpened: what was taken, and consumed. */
+/* The last block taken, for LinkOpened. */
 uint64_t link_received(const struct link *l);
-/* The same of the link that had its id before; 0: not known, or none. */
+/*
+ * The last block taken of the link that had this id before; 0: unknown, or
+ * none.
+ */
 uint64_t link_taken_before(const struct link *l);
 uint64_t link_consumed_in_all(const struct link *l);
 /* LinkConsumed messages of its channels, as this field. */
@@ -124,8 +127,9 @@ bool link_next(struct link *l, struct link_out_block *b);
 /* Whether the relay is to be told what was taken and consumed. */
 bool link_has_report(const struct link *l);
 /*
- * That: fills `received` and `consumed_in_all` of f, and writes up to room bytes
- * of LinkFrame.consumed to out.  Returns the bytes; there may be more.
+ * Writes the report: fills `received` and `consumed_in_all` of f, and writes up
+ * to room bytes of LinkFrame.consumed to out.  Returns the bytes; there may be
+ * more.
  */
 size_t link_report(struct link *l, struct link_frame *f, uint8_t *out,
     size_t room);

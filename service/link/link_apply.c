@@ -1,6 +1,4 @@
-/*
- * What a block says, message by message, applied where it lies.
- */
+/* Applies the messages of a block in place. */
 #include "protos/fields.h"
 #include "service/link/link_internal.h"
 
@@ -24,7 +22,7 @@ struct turn {
 	unsigned triggers;
 };
 
-/* Whether it is the turn of others. */
+/* Whether this link's turn is over. */
 static bool
 turn_is_over(struct turn *t)
 {
@@ -131,7 +129,7 @@ apply_commit(struct link_channel *c, const struct pb_field *f)
 	return LINK_APPLIED;
 }
 
-/* Of a producer that is served. */
+/* Applies a message of a channel that has a producer. */
 static enum link_applied
 apply_to_producer(struct link_channel *c, const struct pb_field *f,
     struct turn *t)
@@ -206,7 +204,7 @@ apply_one(struct link *l, struct link_channel *c, const struct pb_field *f,
 	}
 	if (c->producer != NULL)
 		return apply_to_producer(c, f, t);
-	/* It is not served. */
+	/* The producer was refused: only the end of its channel matters. */
 	if (f->number == LINK_UP_CLOSE)
 		link_channel_close(c);
 	return LINK_APPLIED;

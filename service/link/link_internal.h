@@ -30,9 +30,9 @@ struct pb_writer;
 /* Links that ended and are remembered, and channels of them all. */
 #define LINK_FORMER_MAX          4096u
 #define LINK_FORMER_CHANNELS_MAX 65536u
-/* In which a peer's memory is counted. */
+/* Unit in which a peer's memory is counted, in bytes. */
 #define LINK_MEMORY_UNIT 65536u
-/* After this time others have their turn. */
+/* Length of a link's turn. */
 #define LINK_TURN_MS 5u
 /* Triggers of one block: each is tried on every session that waits. */
 #define LINK_TRIGGERS_MAX 1024u
@@ -63,7 +63,7 @@ struct link_channel {
 
 TAILQ_HEAD(link_channel_list, link_channel);
 
-/* Whose producer a channel of an ended link was. */
+/* The producer id that a channel of an ended link had. */
 struct link_old_channel {
 	uint32_t channel;
 	uint32_t producer;
@@ -109,7 +109,7 @@ struct link {
 	uint64_t cut_ms;
 	bool ended;          /* frees itself when its last channel is gone */
 	const char *doomed;  /* to be given up, on a later turn */
-	/* Of the link that this one came after, sorted by channel. */
+	/* Channels of the relay's link before this one, sorted by channel. */
 	struct link_old_channel *old;
 	size_t n_old;
 };
@@ -170,19 +170,22 @@ bool link_table_has_newer(const struct link *l);
 
 struct link *link_new(struct links *t, const struct link_request *q) MUST_CHECK;
 void link_attach(struct link *l, const struct link_port_ops *ops, void *port);
-/* As link_give_up(), with the reason that the relay is told. */
+/* Gives the link up, and remembers why, for when the relay comes again. */
 void link_end(struct link *l, enum link_why why, const char *reason);
 void link_release(struct link *l);
 
 /* ---- link_core.c ---- */
 
-/* From inside anything: gives it up on a later turn. */
+/* Gives the link up on a later turn; legal anywhere. */
 void link_doom(struct link *l, const char *why);
-/* What it keeps has changed: counts it.  Over a limit, it is doomed. */
+/*
+ * Charges budgets after the link's memory has changed; dooms it when over a
+ * limit.
+ */
 void link_charge(struct link *l);
 /* Something is to be sent. */
 void link_wake(struct link *l);
-/* Its queues are run on a later turn. */
+/* Runs its queues on a later turn. */
 void link_post_run(struct link *l);
 
 /* ---- link_channel.c ---- */
@@ -192,9 +195,9 @@ struct link_channel *link_channel_find(struct link *l, uint32_t number);
 /* LINK_UP_OPEN.  NULL: a violation, or no memory (*why). */
 struct link_channel *link_channel_open(struct link *l, uint32_t number,
     const uint8_t *producer, size_t len, const char **why);
-/* Its producer goes; so does the channel, once that was told. */
+/* Ends its producer now, and the channel once its last report was sent. */
 void link_channel_close(struct link_channel *c);
-/* The same, when its queue is empty. */
+/* Closes the channel once its queue is empty. */
 void link_channel_close_later(struct link_channel *c);
 void link_channel_free(struct link_channel *c);
 void link_channels_close_below(struct link *l, uint32_t number);

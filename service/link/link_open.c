@@ -1,4 +1,4 @@
-/* Who comes with which link, and what becomes of it; and the end of all. */
+/* Decides whether a relay resumes a link or begins anew; ends all of them. */
 #include "service/link/link_internal.h"
 
 #include <string.h>
@@ -76,7 +76,8 @@ begin_anew(struct links *t, const struct link_request *q, const char **refused)
 	if (!per_peer_count_take(&t->peers, q->peer, set->max_links_per_peer))
 		return NULL;
 	quota_meet(t->service, q->machine);
-	*refused = quota_refuses_connection(q->machine, link_table_attached(t, q));
+	*refused = quota_refuses_connection(q->machine,
+	    link_table_attached(t, q));
 	l = NULL;
 	if (*refused == NULL) {
 		*refused = "out of memory";

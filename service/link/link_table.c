@@ -140,8 +140,8 @@ link_table_attached(const struct links *t, const struct link_request *q)
 /* ---- links that were ---- */
 
 /*
- * Whose producers its channels were: the relay may still have to tell what was
- * lost of them.  Without memory, or room, only that is not known.
+ * Remembers whose producers its channels were, as the relay may still report
+ * losses of them.  Without memory or room, only that is forgotten.
  */
 static void
 remember_channels(struct links *t, struct link_former *f, struct link *l)
@@ -225,7 +225,8 @@ find_before(struct links *t, const struct link_request *q)
 }
 
 enum link_why
-link_table_why_anew(struct links *t, const struct link_request *q, uint64_t *taken_before)
+link_table_why_anew(struct links *t, const struct link_request *q,
+    uint64_t *taken_before)
 {
 	const struct link_former *f;
 

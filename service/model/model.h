@@ -15,9 +15,9 @@
  *     session -> sequence_map
  *   consumer (port) <-> session    (back-pointers, either side may go first)
  *
- * Everything here belongs to the loop's thread.  Only files of service/session
- * look inside these structs; ports use the functions declared in the header of
- * the file that implements them.
+ * Everything here belongs to the loop's thread.  Rooms that decide
+ * (session, ingest, output, onlookers, link) look inside these structs; ports
+ * use the functions of their headers.
  */
 #ifndef SERVICE_MODEL_MODEL_H
 #define SERVICE_MODEL_MODEL_H
@@ -115,7 +115,10 @@ struct ds_instance {
 	struct producer *producer;
 	uint64_t id;
 	enum instance_state state;
-	/* For this source of the config and this registration; to compare. */
+	/*
+	 * The source of the config and the registration that it stands for;
+	 * only compared.
+	 */
 	const struct config_data_source *want;
 	const struct data_source *source;
 	const char *name;    /* of the data source; want's */
@@ -128,7 +131,10 @@ struct ds_instance {
 TAILQ_HEAD(data_source_list, data_source);
 TAILQ_HEAD(instance_list, ds_instance);
 
-/* What a port does for its producer.  All asynchronous; none may fail. */
+/*
+ * Calls to a producer, implemented by its port or link.  All asynchronous; none
+ * may fail.
+ */
 struct producer_ops {
 	/* shm NULL under emulation. */
 	void (*setup_tracing)(void *port, struct shm *shm, size_t page_size);
@@ -210,13 +216,16 @@ struct producer {
 	uint16_t *allowed;
 	size_t n_allowed;
 	size_t allowed_cap;
-	/* For people: what buffers took of it, and what is lost. */
+	/* Counters for people: data that buffers took of it, and losses. */
 	struct {
 		uint64_t bytes;
 		uint64_t packets; /* about */
 		uint64_t lost;    /* chunks refused, packets it dropped itself */
 	} wrote;
-	/* Of the commit being applied: sessions count them at its end. */
+	/*
+	 * Refusals of the commit that is being applied, which sessions count at
+	 * its end.
+	 */
 	struct {
 		uint64_t chunks;
 		uint64_t patches;
@@ -224,15 +233,17 @@ struct producer {
 };
 
 /*
- * What holds producers back that would overwrite what a reader of the buffer,
- * such as a file, has not got yet.  Asked on the hot path: for every chunk.
+ * Back-pressure: holds back producers that would overwrite data that a reader
+ * of the buffer, such as a file, has not got yet.  Asked on the hot path, for
+ * every chunk.
  */
 struct write_gate {
 	/* Whether a chunk of len payload bytes has to wait.  Only answers. */
 	bool (*must_wait)(const struct session_buffer *b, size_t len);
 	/*
-	 * It has to: room is made on a later turn.  p is resumed then
-	 * (producer_ops); NULL: a scrape, which its session tries again.
+	 * Queues p, which has to wait: room is made on a later turn, and p is
+	 * resumed then (producer_ops).  NULL: a scrape, which its session tries
+	 * again.
 	 */
 	void (*wait)(struct session_buffer *b, struct producer *p, size_t len);
 	/* A chunk was written. */
@@ -294,7 +305,10 @@ struct session {
 	struct loop_timer *trigger_timer;
 	struct loop_timer *trigger_stop_timer;
 	size_t n_triggers_hit;
-	/* Who may pull each trigger of the config; NULL: no triggers. */
+	/*
+	 * Producers that may pull each trigger of the config; NULL: no
+	 * triggers.
+	 */
 	struct name_filter **trigger_producers;
 	struct delayed_clone *delayed_clones;
 	size_t n_delayed_clones;
@@ -367,7 +381,9 @@ struct service_counters {
 	uint64_t unparsable_commits;
 	uint64_t bad_chunk_index;
 	uint64_t wrong_buffer;
-	/* For a buffer that is gone: a writer that outlived its session. */
+	/*
+	 * Chunks for a buffer that is gone: their writer outlived its session.
+	 */
 	uint64_t chunks_late;
 	uint64_t instances_refused;
 	uint64_t sequences_refused;
@@ -392,8 +408,8 @@ struct service {
 	struct machine_table *machines;  /* remote ones */
 	struct links *links;             /* of relays */
 	/*
-	 * What waits for links counts here too, as for connections.  Borrowed;
-	 * NULL: no limit.
+	 * Budget of all connections; memory of links counts there, too.
+	 * Borrowed; NULL: no limit.
 	 */
 	struct budget *connection_memory;
 	struct producer_list producers;
@@ -432,7 +448,10 @@ struct service {
 	void *idle_arg;
 	struct loop_call idle_call;
 	struct shutdown *shutdown; /* NULL until service_shutdown() */
-	/* Of lines that peers can cause at will, for log_limited(). */
+	/*
+	 * Rate limits of log lines that peers can cause at will, for
+	 * log_limited().
+	 */
 	struct log_limit session_log; /* sessions come, go, wait in vain */
 	struct log_limit file_log;    /* trace files that failed */
 	struct log_limit refused_log; /* configs refused */

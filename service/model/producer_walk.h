@@ -19,7 +19,7 @@ struct service;
 
 /* Producers that something is done with in one turn, a millisecond or two. */
 #define PRODUCER_WALK_TURN 256u
-/* To see that there is nothing to do costs a small part of that. */
+/* A producer with nothing to do costs a small part of one that has. */
 #define PRODUCER_WALK_SKIPS 16u
 
 /* Returns whether something was done with p.  It must not free the walk. */

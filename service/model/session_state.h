@@ -33,7 +33,7 @@ enum session_state {
 	SESSION_LAST_FLUSH,
 	/* Producers are being told to stop (walk). */
 	SESSION_STOPPING,
-	/* Their acknowledgements are awaited: stop_timer. */
+	/* The producers' acknowledgements are awaited: stop_timer. */
 	SESSION_DISABLING,
 	/* The file gets the rest, in bounded time (its sink). */
 	SESSION_CLOSING,
@@ -48,7 +48,7 @@ enum session_state {
 	SESSION_GONE,
 };
 
-/* As others see it: the states of Perfetto's service. */
+/* States as others see them: those of Perfetto's service. */
 enum session_phase {
 	SESSION_PHASE_NEW, /* nobody does */
 	SESSION_PHASE_CONFIGURED,
@@ -61,7 +61,9 @@ enum session_phase {
 enum session_phase session_phase(enum session_state s);
 /* Perfetto's word for its phase. */
 const char *session_phase_name(enum session_phase p);
-/* Until its end begins: it may start, takes data sources and triggers. */
+/*
+ * Whether its end has not begun: it may start, takes data sources and triggers.
+ */
 bool session_state_is_live(enum session_state s);
 
 #endif /* SERVICE_MODEL_SESSION_STATE_H */

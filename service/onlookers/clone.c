@@ -29,9 +29,8 @@ enum clone_state {
 };
 
 /*
- * One CloneSession in progress: first it waits for a flush of the source, then
- * it copies, one at a time of a source, and then it waits perhaps for the
- * clone's file.
+ * A CloneSession in progress: waits for a flush of the source, copies, one at a
+ * time of a source, and then waits for the clone's file if there is one.
  */
 struct clone_op {
 	struct service *service;
@@ -371,8 +370,8 @@ oldest_in(const struct session *source, enum clone_state state)
 }
 
 /*
- * What can begin now.  While one copies nothing does: the next would empty the
- * buffers (clear_before_clone), or needs them for itself.
+ * Begins the next one that can.  While one copies none can: the next would
+ * empty the buffers (clear_before_clone), or needs them for itself.
  */
 static void
 go_on(struct session *source)
@@ -501,7 +500,10 @@ find_source(struct service *sv, const struct clone_request *r)
 	return r->for_bugreport ? best_for_bugreport(sv) : NULL;
 }
 
-/* One answer: whether others have such a session is their secret. */
+/*
+ * The same answer for a session that is another's and for none: whether others
+ * have such a session is their secret.
+ */
 static const char *
 no_source(const struct clone_request *r)
 {
@@ -558,7 +560,10 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 		answer(op, NULL, false, "Out of memory");
 		return;
 	}
-	/* One who may take what is for bug reports gets that, and no more. */
+	/*
+	 * A session that is visible for its bugreport_score alone keeps its
+	 * filter.
+	 */
 	op->skip_filter = (r->skip_trace_filter ||
 	    r->session_id == CLONE_BUGREPORT_ID) &&
 	    principal_may(r->who, &src->owner);

@@ -15,7 +15,9 @@ struct service;
 struct session;
 struct session_observer;
 
-/* As session_id: the one with the highest bugreport_score (old clients). */
+/*
+ * session_id of old clients for the session with the highest bugreport_score.
+ */
 #define CLONE_BUGREPORT_ID UINT64_MAX
 
 struct clone_request {
@@ -47,7 +49,7 @@ typedef void (*clone_fn)(void *arg, struct session *clone, bool was_file,
  */
 void clone_start(struct service *s, const struct clone_request *r,
     clone_fn done, void *arg);
-/* Whoever asked is gone: done is not called any more. */
+/* The asker is gone: done is not called any more. */
 void clone_forget(struct service *s, void *arg);
 
 extern const struct session_observer clone_observer;

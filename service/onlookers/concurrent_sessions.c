@@ -5,7 +5,7 @@
 #include "service/session/session.h"
 #include "service/session/session_events.h"
 
-/* Of one that is made. */
+/* The phase in the words of service events; not for NEW. */
 static enum service_session_state
 state_of(const struct session *s)
 {
@@ -64,7 +64,7 @@ tell(const struct session *s, enum service_session_state state)
 			put(to, s, state);
 }
 
-/* What was not said to have ended has. */
+/* Tells the others that it ended, unless they were told so. */
 static void
 tell_freed(const struct session *s)
 {

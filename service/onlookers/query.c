@@ -21,9 +21,9 @@ struct query {
 	struct principal who;
 	bool begun;
 	/*
-	 * What comes next, NULL at the end of its list.  The numbers bound the
-	 * walk: who joins behind it faster than it is read does not keep it
-	 * going for ever.
+	 * Next entries of each list, NULL at its end.  The counts bound the
+	 * walk, so that entries which join faster than it proceeds do not keep
+	 * it going for ever.
 	 */
 	const struct producer *producer;
 	size_t producers_left;

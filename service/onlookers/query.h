@@ -18,9 +18,10 @@ struct session_observer;
 
 /*
  * A walk over the service's state: its producers, the data sources of all of
- * them by name, as Perfetto's service lists them, and the sessions that who (copied) may know of, though the numbers count
- * all.  It may rest between two parts as long as it likes: what goes meanwhile
- * is left out, what comes may be.  NULL: no memory.
+ * them by name, as Perfetto's service lists them, and the sessions that who
+ * (copied) may know of, though the numbers count all.  It may rest between two
+ * parts for any time: what goes meanwhile is left out, and what comes may be.
+ * NULL: no memory.
  */
 struct query *query_new(struct service *s, const struct principal *who,
     bool sessions_only) MUST_CHECK;

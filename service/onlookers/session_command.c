@@ -19,7 +19,7 @@ struct session_command {
 	void *arg;
 };
 
-/* Whom to answer before the order is a command. */
+/* The asker, before its order is a command. */
 struct answer {
 	session_command_fn done;
 	void *arg;
@@ -51,7 +51,7 @@ finish(struct session_command *c, const char *error)
 		done(arg, id, error);
 }
 
-/* Those of one kind; each is told the same. */
+/* Answers all commands of one kind in the same way. */
 static void
 finish_all(struct session *s, enum session_verb verb, const char *error)
 {
@@ -62,7 +62,7 @@ finish_all(struct session *s, enum session_verb verb, const char *error)
 			finish(c, error);
 }
 
-/* On a turn of its own: whoever ended it may be inside. */
+/* Runs on a turn of its own, as the session may be ending on the stack. */
 static void
 discard_cb(void *arg)
 {
@@ -79,7 +79,7 @@ discard_cb(void *arg)
 	session_free(s);
 }
 
-/* Its stop is answered when it is freed. */
+/* Frees the session on a later turn; its stop is answered then. */
 static void
 discard(struct session *s)
 {
@@ -87,7 +87,9 @@ discard(struct session *s)
 		loop_defer(s->service->loop, &s->discard_call, discard_cb, s);
 }
 
-/* Its file is complete, or failed: s->end_error. */
+/*
+ * Answers what waited for the end: its file is complete, or failed (end_error).
+ */
 static void
 ended(struct session *s)
 {
@@ -143,7 +145,7 @@ session_command_forget(struct service *sv, void *arg)
 	struct session_command *c;
 	struct session *s;
 
-	/* What was begun goes on: a stop that waits to discard, too. */
+	/* Commands that were begun go on, a stop that waits to discard, too. */
 	TAILQ_FOREACH(s, &sv->sessions, link)
 		TAILQ_FOREACH(c, &s->commands, link)
 			if (c->arg == arg)
@@ -226,7 +228,9 @@ do_start(struct session *s, const struct session_order *o,
 		refuse(a, s, why);
 		return;
 	}
-	/* With a file that is not open yet it is about to start as it is. */
+	/*
+	 * Refused when it is STARTING already: the command then waits with it.
+	 */
 	if (add(s, o, a) != NULL)
 		(void)!session_start(s);
 }
@@ -292,7 +296,10 @@ find(struct service *sv, const struct session_order *o)
 	return s != NULL && principal_may(o->who, &s->owner) ? s : NULL;
 }
 
-/* One answer: whether others have such a session is their secret. */
+/*
+ * The same answer for a session that is another's and for none: whether others
+ * have such a session is their secret.
+ */
 static void
 refuse_absent(const struct answer *a, const struct session_order *o)
 {

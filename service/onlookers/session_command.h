@@ -17,7 +17,7 @@ struct principal;
 struct service;
 struct session_observer;
 
-/* That wait for one session. */
+/* Commands that may wait for one session. */
 #define SESSION_COMMANDS_MAX 256u
 /* Bytes of a sentence. */
 #define SESSION_COMMAND_TEXT 640u
@@ -46,7 +46,7 @@ typedef void (*session_command_fn)(void *arg, uint64_t id, const char *error);
  */
 void session_command(struct service *sv, const struct session_order *o,
     session_command_fn done, void *arg);
-/* Whoever gave it is gone: done is not called any more. */
+/* The asker is gone: done is not called any more. */
 void session_command_forget(struct service *sv, void *arg);
 
 extern const struct session_observer session_command_observer;

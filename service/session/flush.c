@@ -138,7 +138,9 @@ log_slow(struct flush *f)
 	    f->n_left);
 }
 
-/* Its relay was cut off meanwhile: it, or its answer, may still come. */
+/*
+ * Whether its relay was cut off meanwhile, so that the answer may still come.
+ */
 static bool
 is_late_by_link(const struct flush *f, const struct producer *p)
 {
@@ -215,7 +217,10 @@ waits_for_relays_alone(const struct flush *f)
 	return true;
 }
 
-/* One stands for all: whoever answers it has answered those before it. */
+/*
+ * Keeps one flush for all that are put aside: an answer to it answers those
+ * before it.
+ */
 static void
 put_aside(struct flush *f)
 {
@@ -253,7 +258,9 @@ settle_at_end(struct flush *f)
 	mark_left_out(f);
 	if (before == NULL)
 		return;
-	/* It goes with the session: callers may be on their way to it. */
+	/*
+	 * Stays until the session goes, as callers may be on their way to it.
+	 */
 	f->session->flushes_failed += before->times;
 	before->times = 0;
 }
@@ -273,7 +280,7 @@ flush_check(struct flush *f)
 		return;
 	if (!session_scrape(s) && !f->timed_out)
 		return;
-	/* Those who were not even asked have not answered. */
+	/* Producers that were not asked yet have not answered either. */
 	success = f->n_left == 0 && !f->asking.under_way;
 	if (!success)
 		log_slow(f);
@@ -332,7 +339,7 @@ is_silent(const struct flush *f, struct producer *p)
 	    p->at_gate.waits_in == NULL && !quota_is_held(p);
 }
 
-/* Before it is asked: it may answer at once. */
+/* Counts the producer before it is asked, as it may answer at once. */
 static void
 expect_answer(struct flush *f, struct producer *p)
 {
@@ -424,7 +431,7 @@ periodic_has_room(struct session *s)
 		return false;
 	if (n >= PERIODIC_MAX) {
 		oldest->timed_out = true;
-		/* On a later turn, as ever. */
+		/* done() is always called on a later turn. */
 		loop_timer_set(oldest->timer, 0, 0);
 	}
 	return true;
@@ -514,7 +521,10 @@ answered(struct service *sv, uint32_t producer, uint64_t up_to)
 			f->n_awaited -= *place == PLACE_AWAITED;
 			f->n_left--;
 			*place = PLACE_ANSWERED;
-			/* Once for all that answer in a turn: it looks at all. */
+			/*
+			 * Deferred, so that one look serves all answers of a
+			 * turn.
+			 */
 			if (f->patient && f->n_left > 0)
 				loop_defer(sv->loop, &f->late_call, late_cb,
 				    f);

@@ -35,7 +35,7 @@ enum flush_flags {
 	FLUSH_BUGREPORT_CLONE = 0x113,
 	FLUSH_EXPLICIT = 0x14,
 };
-/* Who asked: the service does with this. */
+/* The initiator's bits; the service asks with FLUSH_BY_SERVICE. */
 #define FLUSH_INITIATOR_MASK 0xf0u
 #define FLUSH_BY_SERVICE 0x10u
 

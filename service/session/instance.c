@@ -70,7 +70,7 @@ config_of(struct session *s, const struct config_data_source *want,
 	return 0;
 }
 
-/* Its data will be missing: the consumer hears of it, too. */
+/* Warns that its data will be missing; the consumer hears it, too. */
 static void
 warn_of(struct session *s, const struct producer *p, int error)
 {
@@ -155,7 +155,7 @@ instance_start(struct ds_instance *i)
 
 	if (i->state != INSTANCE_CONFIGURED)
 		return;
-	/* There since it was set up. */
+	/* Cannot fail: the config was kept when the instance was set up. */
 	if (config_of(i->session, i->want, &config, &len) != 0)
 		return;
 	i->producer->ops->start_data_source(i->producer->port, i->id, config,

@@ -36,11 +36,11 @@ void instance_stop(struct ds_instance *i);
 /* NotifyDataSourceStarted / Stopped. */
 void instance_ack_started(struct ds_instance *i);
 void instance_ack_stopped(struct ds_instance *i);
-/* Nobody waits for its acknowledgement any longer. */
+/* Stops waiting for its acknowledgement. */
 void instance_give_up(struct ds_instance *i);
 /*
- * Its producer ended or unregistered the source: stopped, and freed.  When the
- * session waited for it, the session ends, and frees its other instances too.
+ * Stops and frees it, as its producer ended or unregistered the source.  A
+ * session that waited only for it ends, and frees its other instances, too.
  */
 void instance_producer_gone(struct ds_instance *i);
 

@@ -117,7 +117,7 @@ enter_in_order(struct service *s, struct producer *p)
 		s->last_producer_id = 1;
 	while (before != NULL && before->id > s->last_producer_id)
 		before = TAILQ_PREV(before, producer_list, link);
-	/* Its id and those right behind it are taken, and end somewhere. */
+	/* The id is taken: skips to the end of the run of ids in use. */
 	while (before != NULL && before->id == s->last_producer_id) {
 		s->last_producer_id++;
 		after = TAILQ_NEXT(before, link);
@@ -264,7 +264,7 @@ silent_resume(void *port)
 {
 }
 
-/* Of a producer that has no connection any more. */
+/* Calls to a producer without a connection do nothing. */
 static const struct producer_ops silent_ops = {
 	.setup_tracing = silent_setup,
 	.setup_data_source = silent_config,
@@ -281,10 +281,13 @@ producer_finish(struct producer *p)
 	struct service *s = p->service;
 	struct ds_instance *i;
 
-	/* Before a session ends, and takes what can be read of its data. */
+	/*
+	 * Must come before a session ends, which reads what can be read of its
+	 * data.
+	 */
 	if (p->lacks_patches)
 		sessions_give_up_patches(s, p->id);
-	/* From the start each time: a session may free others as it ends. */
+	/* Starts over each time: a session may free others as it ends. */
 	while ((i = TAILQ_FIRST(&p->instances)) != NULL)
 		instance_producer_gone(i);
 	sessions_producer_gone(s, p->id);
@@ -309,9 +312,9 @@ producer_finish(struct producer *p)
 }
 
 /*
- * Nobody will acknowledge any more.  A session that ends with that frees its
- * instances, several of which may be of this producer: none may end before the
- * walk is over.
+ * Counts all its instances as stopped, as no acknowledgement comes any more.  A
+ * session that ends with that frees its instances, several of which may be of
+ * this producer: none may end before the walk is over.
  */
 static void
 stop_all_instances(struct producer *p)
@@ -357,7 +360,7 @@ producer_gone(struct producer *p)
 	}
 	p->ops = &silent_ops;
 	p->port = NULL;
-	/* What it had written and not committed is all there will ever be. */
+	/* Data in its memory that it did not commit is the last there is. */
 	if (commit_scrape(p, NULL, false)) {
 		flush_producer_gone(p->service, p);
 		producer_finish(p);
@@ -450,8 +453,8 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 		return "out of memory";
 	}
 	/*
-	 * The same name twice is legal: Chromium registers some names several
-	 * times, and each registration gets its own instance.
+	 * Two registrations of one name are legal: Chromium has some, and each
+	 * gets its own instance.
 	 */
 	TAILQ_INSERT_TAIL(&p->data_sources, ds, link);
 	p->n_data_sources++;
@@ -503,7 +506,10 @@ producer_unregister(struct producer *p, const char *name, size_t len)
 
 	if (ds == NULL)
 		return;
-	/* One by one: the end of an instance may be the end of others. */
+	/*
+	 * Looks again each time: the end of an instance may be the end of
+	 * others.
+	 */
 	while ((i = find_instance_of(p, ds)) != NULL)
 		instance_producer_gone(i);
 	data_source_drop(ds);

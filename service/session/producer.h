@@ -20,7 +20,7 @@ struct producer_hello {
 	int32_t uid;
 	int32_t pid;
 	struct machine *machine; /* the producer refers to it */
-	/* What it calls its machine, copied; NULL: what the machine is called. */
+	/* Its own name for its machine, copied; NULL: the machine's name. */
 	const char *machine_name;
 	uint64_t peer;           /* who it is, as a number, for counts */
 	bool own;                /* the kernel says: of the daemon's own user */
@@ -41,9 +41,9 @@ struct producer *producer_new(struct service *s,
 void producer_set_state(struct producer *p, enum producer_state state);
 
 /*
- * Its connection ended.  What it wrote so far is scraped; its instances count
- * as stopped; flushes no longer wait for it.  Frees it, at the latest when the
- * files that have to catch up first have done so (producers_reap()).
+ * Ends a producer whose connection ended: its memory is scraped, its instances
+ * count as stopped, flushes no longer wait for it.  It is freed now, or when
+ * the files that have to catch up first have done so (producers_reap()).
  */
 void producer_gone(struct producer *p);
 /* A file has caught up a little, or a session is gone. */
@@ -60,7 +60,7 @@ const char *producer_register(struct producer *p, const uint8_t *descriptor,
 /* Replaces the descriptor of a registered source; unknown names are ignored. */
 void producer_update(struct producer *p, const uint8_t *descriptor,
     size_t len);
-/* Its instances count as stopped.  Unknown names are ignored. */
+/* Instances of the source count as stopped.  Unknown names are ignored. */
 void producer_unregister(struct producer *p, const char *name, size_t len);
 
 /* Makes shared memory and sends SetupTracing, once a connection. */
@@ -72,8 +72,8 @@ struct data_source *producer_find_data_source(struct producer *p,
 struct ds_instance *producer_find_instance(struct producer *p, uint64_t id);
 
 /*
- * What its machine is called where the producer is meant: relays of one kernel,
- * as in two containers, have a name each.  NULL: nobody said.
+ * The machine's name as this producer knows it: relays on one kernel, as in two
+ * containers, have a name each.  NULL: unknown.
  */
 const char *producer_machine_name(const struct producer *p);
 

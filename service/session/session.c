@@ -184,7 +184,7 @@ session_release_buffers(struct session *s)
 	struct producer *p;
 	size_t i;
 
-	/* Once through all of them, whatever the number of buffers. */
+	/* One walk over the producers, whatever the number of buffers. */
 	TAILQ_FOREACH(p, &sv->producers, link)
 		forget_buffers(p, s);
 	for (i = 0; i < s->n_buffers; i++) {
@@ -203,7 +203,7 @@ session_release_buffers(struct session *s)
 	free(s->buffers);
 	s->buffers = NULL;
 	s->n_buffers = 0;
-	/* What waits to be written there need not wait any more. */
+	/* Producers that wait to write there need not wait any more. */
 	quota_wake_all(sv);
 }
 

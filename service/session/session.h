@@ -34,7 +34,7 @@ struct clone_trigger {
 	uint64_t delay_ms;
 };
 
-/* What a session tells its consumer.  Not called after session_detach(). */
+/* Calls from a session to its consumer.  None after session_detach(). */
 struct consumer_ops {
 	/* EnableTracing's reply.  error NULL: ended as planned. */
 	void (*disabled)(void *port, const char *error);
@@ -79,12 +79,12 @@ int session_start(struct session *s) MUST_CHECK;
  * or is ending already.
  */
 void session_disable(struct session *s, const char *error);
-/* The same with short time-outs, for the end of the daemon. */
+/* Ends it with short time-outs, for the end of the daemon. */
 void session_end_for_shutdown(struct session *s);
 /*
- * The same for data that nobody wants: no step takes as long as the config may
- * say, and a slow reader of its file does not get all of it.  Also while it
- * ends, and for a snapshot that is being written, which fails then.
+ * Ends it where its data is not wanted: no step takes as long as the config may
+ * say, and a slow reader of its file does not get all of it.  Also for one that
+ * is ending, and for a snapshot that is being written, which fails then.
  */
 void session_end_for_discard(struct session *s);
 /* Whether anything of it is still to be stopped or written. */
@@ -127,7 +127,10 @@ bool session_is_visible(const struct session *s, const struct principal *who);
 int session_change_config(struct session *s, const uint8_t *config, size_t len,
     char *err, size_t err_size) MUST_CHECK;
 
-/* Until its planned end, or that of a trigger's time; false: there is none. */
+/*
+ * Milliseconds until its planned end, or that of a trigger's time; false: it
+ * has none.
+ */
 bool session_remaining_ms(const struct session *s, uint64_t *ms);
 
 /* How many take part; after its instances went, how many did. */
@@ -176,12 +179,12 @@ bool session_reads_nothing(const struct session *s);
  * now, or, when fd is -1, the config's output_path.  Before fd is handed on.
  */
 void session_note_file_path(struct session *s, int fd);
-/* For clones: an empty session in its place in the list.  NULL: no memory. */
+/* An empty session in its place in the list; for clones.  NULL: no memory. */
 struct session *session_alloc(struct service *s, const struct principal *owner)
     MUST_CHECK;
 /* Makes room for n buffers, with their global ids but without a trace_buffer. */
 int session_alloc_buffers(struct session *s, size_t n) MUST_CHECK;
-/* Their memory and ids are free; nobody writes there any more. */
+/* Frees their memory and ids; no producer writes there any more. */
 void session_release_buffers(struct session *s);
 /* Whether the limits allow one more session of this owner; sentence in err. */
 int session_check_limits(struct service *s, const struct principal *owner,

@@ -27,7 +27,7 @@
 
 static void stop_instances(struct session *s);
 
-/* Nobody knows of a producer that does not answer. */
+/* Whether p is expected to commit more; one that does not answer is not. */
 static bool
 more_comes(const struct session *s, const struct producer *p)
 {
@@ -68,7 +68,10 @@ ended(struct session *s)
 	if (s->ops != NULL)
 		s->ops->disabled(s->port, s->end_error);
 	session_events_tell(s, SESSION_EVENT_ENDED);
-	/* Who detached a session that writes a file does not come back. */
+	/*
+	 * The owner of a detached session with a file does not come back for
+	 * it.
+	 */
 	if (s->freeing || (s->detach_key != NULL && s->wrote_file &&
 	    s->end_error == NULL))
 		session_destroy(s);
@@ -76,7 +79,7 @@ ended(struct session *s)
 		session_maybe_idle(s->service);
 }
 
-/* One without memory for its reason did not end well for that. */
+/* Without memory for the reason there still has to be one. */
 static void
 set_error(struct session *s, const char *error)
 {
@@ -400,7 +403,10 @@ session_free(struct session *s)
 	s->ops = NULL;
 	s->port = NULL;
 	if (s->file != NULL) {
-		/* Its file gets everything that was traced, then it goes. */
+		/*
+		 * The file gets everything that was traced; then the session is
+		 * freed.
+		 */
 		s->freeing = true;
 		hurry(s);
 		session_disable(s, NULL);

@@ -15,7 +15,10 @@ struct producer;
 struct session;
 
 enum session_event {
-	/* It has a new state, or is made and cannot be refused any more. */
+	/*
+	 * The session has a new phase (session_state.h), which is its first
+	 * once it cannot be refused any more.
+	 */
 	SESSION_EVENT_STATE,
 	/* Tracing starts: its trace says so, producers were not told yet. */
 	SESSION_EVENT_STARTS,
@@ -28,9 +31,11 @@ enum session_event {
 	SESSION_EVENT_FILE_CLOSED,
 	/* All has stopped, and the file is complete, or failed (end_error). */
 	SESSION_EVENT_ENDED,
-	/* Its buffers go now, and it is freed once its producers were told. */
+	/* Buffers go now; the session is freed once its producers were told. */
 	SESSION_EVENT_LOSES_BUFFERS,
-	/* It is being freed: first of all, and last, as it leaves the list. */
+	/*
+	 * Freeing begins; and ends, as the session leaves the service's list.
+	 */
 	SESSION_EVENT_FREED,
 	SESSION_EVENT_LEAVES,
 };
@@ -38,7 +43,10 @@ enum session_event {
 /* Any of the functions may be NULL. */
 struct session_observer {
 	void (*session)(struct session *s, enum session_event e);
-	/* They leave the service's lists: no pointer may stand there. */
+	/*
+	 * A producer or data source leaves the service's lists: no pointer may
+	 * stand on it.
+	 */
 	void (*producer_leaves)(struct producer *p);
 	void (*source_leaves)(struct data_source *ds);
 };

@@ -24,7 +24,7 @@ void session_maybe_idle(struct service *sv);
 struct loop_timer *session_timer_new(struct session *s, bool counts_sleep,
     void (*fn)(void *session)) MUST_CHECK;
 int session_timers_make(struct session *s) MUST_CHECK;
-/* As the config says: duration, flush, snapshot, incremental state. */
+/* Arms the config's timers: duration, flush, snapshot, incremental state. */
 void session_timers_arm(struct session *s);
 void session_timers_clear(struct session *s);
 

@@ -38,7 +38,7 @@ session_check_limits(struct service *sv, const struct principal *owner,
 			own_gone += gone;
 		}
 	}
-	/* What is gone but for its producers counts where it piles up. */
+	/* Sessions in GONE count only where they pile up. */
 	if (sv->n_sessions - n > l->max_sessions)
 		n = sv->n_sessions;
 	if (own_gone > l->max_sessions_per_uid)
@@ -61,7 +61,7 @@ session_check_limits(struct service *sv, const struct principal *owner,
 	return 0;
 }
 
-/* Until it has stopped, and is not freed. */
+/* Whether it has not stopped yet, and is not being freed. */
 static bool
 is_running(const struct session *s)
 {

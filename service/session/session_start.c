@@ -275,7 +275,7 @@ session_change_config(struct session *s, const uint8_t *config, size_t len,
 	}
 	if (config_add_filters(s->config, config, len, err, err_size) != 0)
 		return -1;
-	/* Those in already stay as they are. */
+	/* Sources that are set up already stay as they are. */
 	producer_walk_begin(&s->change_walk, s->service, set_up_those_of,
 	    changed_cb, s);
 	return 0;

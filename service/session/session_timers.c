@@ -42,7 +42,7 @@ clear_cb(void *arg)
 	uint64_t ids[64];
 	size_t n;
 
-	/* One request a producer: the first instance of each collects. */
+	/* Sends one request to each producer: its first instance collects. */
 	TAILQ_FOREACH(i, &s->instances, of_session) {
 		TAILQ_FOREACH(k, &i->producer->instances, of_producer)
 			if (k->session == s)

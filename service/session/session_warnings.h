@@ -8,7 +8,10 @@
 
 struct session;
 
-/* Of its config: fields without effect.  Once, when the session is made. */
+/*
+ * Warns of fields of its config without effect.  Once, when the session is
+ * made.
+ */
 void session_warn_of_config(struct session *s);
 /*
  * Notes and logs one more; sentence (without a full stop at its end) is copied.

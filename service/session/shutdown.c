@@ -10,9 +10,9 @@
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
-/* After that a disk that hangs is left alone. */
+/* Longest wait for sessions: a disk that hangs is left alone then. */
 #define BUSY_LONGEST_MS 5000u
-/* What consumers have to fetch what their sessions hold. */
+/* Time for consumers to fetch what their sessions hold. */
 #define READERS_LONGEST_MS 5000u
 
 struct shutdown {

@@ -135,7 +135,9 @@ refused(struct session *s, const struct thread_priority_level *l, int error)
 	session_warn(s, text);
 }
 
-/* What is refused is not tried again; then the next highest has its turn. */
+/*
+ * A boost that was refused is not tried again; the next highest has its turn.
+ */
 static void
 update(struct service *sv)
 {

@@ -42,7 +42,7 @@ void thread_priority_free(struct thread_priority *p);
 
 /* The session exists now. */
 void thread_priority_session_came(struct session *s);
-/* It is going, and not in the service's list any more. */
+/* The session is being freed, and left the service's list. */
 void thread_priority_session_gone(struct service *sv, const struct session *s);
 
 #endif /* SERVICE_SESSION_THREAD_PRIORITY_H */

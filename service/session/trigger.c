@@ -96,7 +96,7 @@ stop_cb(void *arg)
 	session_disable(arg, NULL);
 }
 
-/* One matcher a trigger; NULL where any producer may pull it. */
+/* Makes one matcher for each trigger; NULL where any producer may pull it. */
 static int
 make_matchers(struct session *s, const trigger_config_pb *t, char *err,
     size_t err_size)
@@ -159,7 +159,10 @@ trigger_arm(struct session *s, char *err, size_t err_size)
 	if (check_mode(t, err, err_size) != 0 ||
 	    make_matchers(s, t, err, err_size) != 0)
 		return -1;
-	/* As today's service has it: the time-out of these is the duration. */
+	/*
+	 * As in Perfetto's service, the time-out of these modes is the
+	 * duration.
+	 */
 	s->trigger_timer = session_timer_new(s,
 	    s->config->pb->prefer_suspend_clock_for_duration &&
 	    t->trigger_mode != MODE(START_TRACING), timeout_cb);
@@ -295,7 +298,7 @@ hit(struct session *s, const trigger_pb *t, const struct producer *p,
 	case MODE(START_TRACING):
 		if (s->state != SESSION_AWAITS_TRIGGER)
 			return;
-		/* Its delay is how long the session runs; 0: no end. */
+		/* stop_delay_ms is how long the session runs; 0: no end. */
 		if (t->stop_delay_ms > 0)
 			loop_timer_set(s->trigger_stop_timer,
 			    t->stop_delay_ms, 0);
@@ -371,7 +374,7 @@ trigger_activate(struct producer *p, const char *name, size_t len)
 		any = true;
 		hit(s, t, p, now);
 	}
-	/* Once, however many sessions it reached. */
+	/* Counted once, however many sessions it reached. */
 	if (any)
 		trigger_history_add(st->history, copy, now);
 	free(copy);

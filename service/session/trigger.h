@@ -19,7 +19,7 @@ struct trigger_state;
 /* Delayed CLONE_SNAPSHOT hits of one session; more are not told. */
 #define TRIGGER_DELAYED_MAX 16u
 
-/* What is remembered of past hits (max_per_24_h), and chance. */
+/* Past hits (max_per_24_h), and a source of chance. */
 struct trigger_state *trigger_state_new(void) MUST_CHECK;
 void trigger_state_free(struct trigger_state *t);
 
@@ -33,7 +33,7 @@ struct trigger_world {
 void trigger_state_set_world(struct trigger_state *t,
     const struct trigger_world *w);
 
-/* Whether it waits for a trigger to start it (START_TRACING). */
+/* Whether a trigger starts it (START_TRACING). */
 bool trigger_starts(const struct session *s);
 /*
  * Prepares a new session for its triggers.  -1 with a sentence (a bad
@@ -41,8 +41,9 @@ bool trigger_starts(const struct session *s);
  */
 int trigger_arm(struct session *s, char *err, size_t err_size) MUST_CHECK;
 /*
- * It has started: trigger_timeout_ms now limits the time that STOP_TRACING and
- * CLONE_SNAPSHOT run, and does not end one that START_TRACING waited for.
+ * Rearms trigger_timeout_ms at the start: from now on it limits the time that
+ * STOP_TRACING and CLONE_SNAPSHOT run, and no longer ends one that waited for
+ * START_TRACING.
  */
 void trigger_session_started(struct session *s);
 
