@@ -80,8 +80,8 @@ write_temp(char *temp, const void *data, size_t len, mode_t mode)
 }
 
 int
-atomic_files_add(struct atomic_files *s, const char *path, const void *data,
-    size_t len, mode_t mode, char *err, size_t err_size)
+atomic_files_add(struct atomic_files *s, const struct atomic_file *f,
+    char *err, size_t err_size)
 {
 	struct staged *more, file = { 0 };
 
@@ -92,19 +92,20 @@ atomic_files_add(struct atomic_files *s, const char *path, const void *data,
 	if (more == NULL)
 		goto fail;
 	s->files = more;
-	if ((file.path = strdup(path)) == NULL)
+	if ((file.path = strdup(f->path)) == NULL)
 		goto fail;
-	if (asprintf(&file.temp, "%s.XXXXXX", path) < 0) {
+	if (asprintf(&file.temp, "%s.XXXXXX", f->path) < 0) {
 		file.temp = NULL;
 		goto fail;
 	}
-	if (write_temp(file.temp, data, len, mode) < 0)
+	if (write_temp(file.temp, f->data, f->len, f->mode) < 0)
 		goto fail;
 	s->files[s->n++] = file;
 	return 0;
 
 fail:
-	snprintf(err, err_size, "cannot write %s: %s", path, strerror(errno));
+	snprintf(err, err_size, "cannot write %s: %s", f->path,
+	    strerror(errno));
 	free(file.path);
 	free(file.temp);
 	return -1;

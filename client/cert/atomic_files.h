@@ -23,13 +23,19 @@ struct atomic_files *atomic_files_new(void) MUST_CHECK;
 /* Removes what was not committed.  NULL is fine. */
 void atomic_files_free(struct atomic_files *s);
 
+struct atomic_file {
+	const char *path;
+	const void *data;
+	size_t len;
+	mode_t mode;
+};
+
 /*
  * Writes data to stand at path, with exactly that mode; a mode without bits
  * for others is never wider, not for a moment.  -1 with a sentence.
  */
-int atomic_files_add(struct atomic_files *s, const char *path,
-    const void *data, size_t len, mode_t mode, char *err, size_t err_size)
-    MUST_CHECK;
+int atomic_files_add(struct atomic_files *s, const struct atomic_file *f,
+    char *err, size_t err_size) MUST_CHECK;
 
 /*
  * Puts all of them in place, over what is there.  -1 with a sentence: those

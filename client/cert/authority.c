@@ -21,6 +21,8 @@ struct made {
 	GENERAL_NAMES *names;
 	EVP_PKEY *key;
 	X509 *cert;
+	enum cert_key_kind was; /* of the old certificate */
+	bool keeps_key;         /* the old key.pem stays */
 };
 
 static void
@@ -145,10 +147,10 @@ make_ca(struct cert_store *s, const struct cert_order *o, char *err,
 
 /* key.pem and cert.pem, which belong together, one right after the other. */
 static int
-stage_pair(struct cert_store *s, const char *folder, struct made *m,
-    bool with_key, char *err, size_t err_size)
+stage_pair(struct cert_store *s, const char *folder, struct made *m, char *err,
+    size_t err_size)
 {
-	if (with_key && cert_store_stage_key(s, folder, TLS_KEY_FILE, m->key,
+	if (!m->keeps_key && cert_store_stage_key(s, folder, TLS_KEY_FILE, m->key,
 	    err, err_size) < 0)
 		return -1;
 	return cert_store_stage_certificate(s, folder, TLS_CERT_FILE, m->cert,
@@ -187,7 +189,7 @@ cert_authority_init(const struct cert_order *o, struct cert_outcome *done,
 		cert_store_ca_key(s), err, err_size) < 0 ||
 	    cert_store_stage_index(s, err, err_size) < 0 ||
 	    cert_store_stage_crl(s, o->now, err, err_size) < 0 ||
-	    stage_pair(s, o->dir, &m, true, err, err_size) < 0 ||
+	    stage_pair(s, o->dir, &m, err, err_size) < 0 ||
 	    cert_store_stage_certificate(s, o->dir, TLS_CA_FILE,
 		cert_store_ca(s), err, err_size) < 0 ||
 	    cert_store_commit(s, err, err_size) < 0)
@@ -255,7 +257,7 @@ refuse_used(const char *folder, char *err, size_t err_size)
  */
 static int
 put(struct cert_store *s, const struct cert_order *o, struct made *m,
-    const char *folder, bool with_key, char *err, size_t err_size)
+    const char *folder, char *err, size_t err_size)
 {
 	char *kept = NULL;
 	int r = -1;
@@ -266,7 +268,7 @@ put(struct cert_store *s, const struct cert_order *o, struct made *m,
 	    (o->name != NULL &&
 		cert_store_stage_certificate(s, folder, TLS_CA_FILE,
 		    cert_store_ca(s), err, err_size) < 0) ||
-	    stage_pair(s, folder, m, with_key, err, err_size) < 0)
+	    stage_pair(s, folder, m, err, err_size) < 0)
 		goto out;
 	if (o->name != NULL && o->out != NULL) {
 		kept = cert_store_make_folder(s, o->name, err, err_size);
@@ -336,7 +338,7 @@ cert_authority_issue(const struct cert_order *o, struct cert_outcome *done,
 	if (sign(s, o, &m, done, err, err_size) < 0 ||
 	    (o->out != NULL && refuse_used(o->out, err, err_size) < 0) ||
 	    (done->folder = folder_for(s, o, err, err_size)) == NULL ||
-	    put(s, o, &m, done->folder, true, err, err_size) < 0)
+	    put(s, o, &m, done->folder, err, err_size) < 0)
 		goto out;
 	r = 0;
 out:
@@ -385,8 +387,7 @@ find_old(struct cert_store *s, const struct cert_order *o, char *err,
 /* The old certificate tells subject and names. */
 static int
 read_old(struct cert_store *s, const struct cert_order *o,
-    const struct cert_entry *e, struct made *m, enum cert_key_kind *kind,
-    char *err, size_t err_size)
+    const struct cert_entry *e, struct made *m, char *err, size_t err_size)
 {
 	char *path = o->name == NULL
 	    ? cert_store_path(s, TLS_CERT_FILE)
@@ -407,7 +408,7 @@ read_old(struct cert_store *s, const struct cert_order *o,
 		    e->name, e->serial);
 		goto out;
 	}
-	*kind = x509_make_kind_of(X509_get0_pubkey(old));
+	m->was = x509_make_kind_of(X509_get0_pubkey(old));
 	m->subject = X509_NAME_dup(X509_get_subject_name(old));
 	m->names = X509_get_ext_d2i(old, NID_subject_alt_name, NULL, NULL);
 	if (m->subject == NULL) {
@@ -446,14 +447,14 @@ mark_old(struct cert_entry *e, const struct cert_order *o)
 
 /* Which key it gets; the folder is known. */
 static int
-choose_key(const struct cert_order *o, enum cert_key_kind was, struct made *m,
-    const char *folder, char *err, size_t err_size)
+choose_key(const struct cert_order *o, struct made *m, const char *folder,
+    char *err, size_t err_size)
 {
 	if (o->keep_key) {
 		m->key = key_of(folder, err, err_size);
 		return m->key == NULL ? -1 : 0;
 	}
-	m->key = x509_make_key(o->key_given ? o->key : was);
+	m->key = x509_make_key(o->key_given ? o->key : m->was);
 	return m->key == NULL ? fail_with("a key", err, err_size) : 0;
 }
 
@@ -462,9 +463,8 @@ cert_authority_renew(const struct cert_order *o, struct cert_outcome *done,
     char *err, size_t err_size)
 {
 	struct cert_store *s = NULL;
-	enum cert_key_kind was = CERT_KEY_P256;
 	struct cert_entry *old;
-	struct made m = { 0 };
+	struct made m = { .was = CERT_KEY_P256, .keeps_key = o->keep_key };
 	int r = -1;
 
 	*done = (struct cert_outcome){ 0 };
@@ -472,20 +472,20 @@ cert_authority_renew(const struct cert_order *o, struct cert_outcome *done,
 		goto out;
 	if ((s = cert_store_open(o->dir, err, err_size)) == NULL ||
 	    (old = find_old(s, o, err, err_size)) == NULL ||
-	    read_old(s, o, old, &m, &was, err, err_size) < 0 ||
+	    read_old(s, o, old, &m, err, err_size) < 0 ||
 	    add_names(o, &m, err, err_size) < 0)
 		goto out;
 	done->folder = o->name != NULL ? folder_for(s, o, err, err_size)
 				       : strdup(o->dir);
 	if (done->folder == NULL ||
-	    choose_key(o, was, &m, done->folder, err, err_size) < 0)
+	    choose_key(o, &m, done->folder, err, err_size) < 0)
 		goto out;
 	memcpy(done->entry.name, old->name, sizeof(old->name));
 	done->entry.role = old->role;
 	/* sign() may move the index: mark the old one first */
 	mark_old(old, o);
 	if (sign(s, o, &m, done, err, err_size) < 0 ||
-	    put(s, o, &m, done->folder, !o->keep_key, err, err_size) < 0)
+	    put(s, o, &m, done->folder, err, err_size) < 0)
 		goto out;
 	r = 0;
 out:

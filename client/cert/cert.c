@@ -252,8 +252,8 @@ take_back(const struct cert_options *o)
 	char err[CERT_ERROR_SIZE];
 	char when[CERT_TIME_SIZE];
 
-	if (cert_revoke(o->dir, o->name, o->reason, time(NULL), &done, err,
-		sizeof(err)) < 0)
+	if (cert_revoke(o->dir, &(struct cert_revocation){ o->name, o->reason,
+		time(NULL) }, &done, err, sizeof(err)) < 0)
 		return refuse(err);
 	if (done.n > 0)
 		printf("%zu certificate%s of %s %s revoked: %s/%s\n", done.n,

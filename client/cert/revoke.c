@@ -43,10 +43,12 @@ revoke_name(struct cert_index *x, const char *name, bool collector,
 }
 
 int
-cert_revoke(const char *dir, const char *what,
-    enum cert_reason reason, time_t now, struct cert_revoked *done, char *err,
-    size_t err_size)
+cert_revoke(const char *dir, const struct cert_revocation *order,
+    struct cert_revoked *done, char *err, size_t err_size)
 {
+	const char *what = order->what;
+	enum cert_reason reason = order->reason;
+	time_t now = order->now;
 	struct cert_store *s;
 	struct cert_index *x;
 	struct cert_entry *e;

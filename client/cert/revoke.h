@@ -10,6 +10,12 @@
 #include "client/cert/index.h"
 #include "transport/base/compiler.h"
 
+struct cert_revocation {
+	const char *what; /* a name, or a serial number */
+	enum cert_reason reason;
+	time_t now;
+};
+
 struct cert_revoked {
 	struct cert_entry entry; /* the last of them, as it now is */
 	size_t n;                /* that were not revoked before */
@@ -20,8 +26,7 @@ struct cert_revoked {
  * that were replaced included), else by serial number, and writes crl.pem
  * anew, also when nothing changed.  -1 with a sentence.
  */
-int cert_revoke(const char *dir, const char *name_or_serial,
-    enum cert_reason reason, time_t now, struct cert_revoked *done, char *err,
-    size_t err_size) MUST_CHECK;
+int cert_revoke(const char *dir, const struct cert_revocation *order,
+    struct cert_revoked *done, char *err, size_t err_size) MUST_CHECK;
 
 #endif /* CLIENT_CERT_REVOKE_H */

@@ -390,22 +390,28 @@ cert_store_make_folder(const struct cert_store *s, const char *name, char *err,
 	return one;
 }
 
+struct pem_file {
+	const char *folder, *name;
+	mode_t mode;
+};
+
 /* Takes pem, which may be NULL for lack of memory. */
 static int
-stage(struct cert_store *s, const char *folder, const char *file, BIO *pem,
-    mode_t mode, char *err, size_t err_size)
+stage(struct cert_store *s, const struct pem_file *f, BIO *pem, char *err,
+    size_t err_size)
 {
-	char *path = join(folder, file), *data;
+	char *path = join(f->folder, f->name), *data;
 	long len;
 	int r = -1;
 
 	if (path == NULL || pem == NULL) {
-		snprintf(err, err_size, "cannot make %s/%s", folder, file);
+		snprintf(err, err_size, "cannot make %s/%s", f->folder,
+		    f->name);
 		cert_pem_append_reason(err, err_size);
 	} else {
 		len = BIO_get_mem_data(pem, &data);
-		r = atomic_files_add(s->staged, path, data, (size_t)len, mode,
-		    err, err_size);
+		r = atomic_files_add(s->staged, &(struct atomic_file){ path,
+		    data, (size_t)len, f->mode }, err, err_size);
 	}
 	BIO_free(pem);
 	free(path);
@@ -416,16 +422,16 @@ int
 cert_store_stage_certificate(struct cert_store *s, const char *folder,
     const char *file, X509 *x, char *err, size_t err_size)
 {
-	return stage(s, folder, file, cert_pem_of_certificate(x), PUBLIC_MODE,
-	    err, err_size);
+	return stage(s, &(struct pem_file){ folder, file, PUBLIC_MODE },
+	    cert_pem_of_certificate(x), err, err_size);
 }
 
 int
 cert_store_stage_key(struct cert_store *s, const char *folder,
     const char *file, const EVP_PKEY *key, char *err, size_t err_size)
 {
-	return stage(s, folder, file, cert_pem_of_key(key), KEY_MODE, err,
-	    err_size);
+	return stage(s, &(struct pem_file){ folder, file, KEY_MODE },
+	    cert_pem_of_key(key), err, err_size);
 }
 
 int
@@ -439,8 +445,8 @@ cert_store_stage_index(struct cert_store *s, char *err, size_t err_size)
 	if (path == NULL || text == NULL)
 		snprintf(err, err_size, "out of memory");
 	else
-		r = atomic_files_add(s->staged, path, text, len, KEY_MODE, err,
-		    err_size);
+		r = atomic_files_add(s->staged, &(struct atomic_file){ path,
+		    text, len, KEY_MODE }, err, err_size);
 	free(text);
 	free(path);
 	return r;
@@ -486,9 +492,8 @@ cert_store_stage_crl(struct cert_store *s, time_t now, char *err,
 	    next_crl_number(s, now), now);
 	int r;
 
-	r = stage(s, s->dir, TLS_CRL_FILE,
-	    crl == NULL ? NULL : cert_pem_of_crl(crl), PUBLIC_MODE, err,
-	    err_size);
+	r = stage(s, &(struct pem_file){ s->dir, TLS_CRL_FILE, PUBLIC_MODE },
+	    crl == NULL ? NULL : cert_pem_of_crl(crl), err, err_size);
 	X509_CRL_free(crl);
 	return r;
 }

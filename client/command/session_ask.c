@@ -116,8 +116,9 @@ session_ask_pick(const struct session_ask *r,
 
 	*out = calloc(reply->n_sessions + 1, sizeof(**out));
 	if (*out != NULL)
-		n = session_pick(reply, r->line.words, r->line.n_words,
-		    patterns, *out, err, sizeof(err));
+		n = session_pick(reply, &(struct session_words){
+		    r->line.words, r->line.n_words, patterns }, *out, err,
+		    sizeof(err));
 	if (n >= 0)
 		return n;
 	session_ask_refuse(r, err);

@@ -148,8 +148,8 @@ complain(const sessions_reply *r, const char *word, char *err, size_t err_size)
 }
 
 int
-session_pick(const sessions_reply *r, const char *const *words, size_t n_words,
-    bool patterns, const session_state **out, char *err, size_t err_size)
+session_pick(const sessions_reply *r, const struct session_words *words,
+    const session_state **out, char *err, size_t err_size)
 {
 	bool *marks = calloc(r->n_sessions + 1, sizeof(*marks));
 	size_t i;
@@ -159,15 +159,15 @@ session_pick(const sessions_reply *r, const char *const *words, size_t n_words,
 		snprintf(err, err_size, "out of memory");
 		return -1;
 	}
-	for (i = 0; i < n_words; i++) {
-		if (mark(r, words[i], patterns, marks))
+	for (i = 0; i < words->n; i++) {
+		if (mark(r, words->words[i], words->patterns, marks))
 			continue;
-		complain(r, words[i], err, err_size);
+		complain(r, words->words[i], err, err_size);
 		goto out;
 	}
 	n = 0;
 	for (i = 0; i < r->n_sessions; i++)
-		if (marks[i] || n_words == 0)
+		if (marks[i] || words->n == 0)
 			out[n++] = r->sessions[i];
 out:
 	free(marks);

@@ -12,6 +12,12 @@
 struct Tributary__QuerySessionsReply;
 struct Tributary__SessionState;
 
+struct session_words {
+	const char *const *words;
+	size_t n;
+	bool patterns; /* words may be patterns */
+};
+
 /*
  * A word is the id of a session or else its unique_session_name; with patterns,
  * "robot-*" is all that are called so.  What two words mean comes once, in the
@@ -22,7 +28,7 @@ struct Tributary__SessionState;
  * many; -1 with a sentence, which names what may have been meant.
  */
 int session_pick(const struct Tributary__QuerySessionsReply *r,
-    const char *const *words, size_t n_words, bool patterns,
+    const struct session_words *words,
     const struct Tributary__SessionState **out, char *err, size_t err_size)
     MUST_CHECK;
 

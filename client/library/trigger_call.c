@@ -99,9 +99,8 @@ late_cb(void *arg)
 }
 
 struct trigger_call *
-trigger_call_new(struct loop *l, const struct addr *a,
-    const struct dial_options *how, const char *const *names, size_t n,
-    trigger_call_fn fn, void *arg, char *err, size_t err_size)
+trigger_call_new(struct loop *l, const struct trigger_call_setup *setup,
+    char *err, size_t err_size)
 {
 	struct trigger_call *t;
 
@@ -109,15 +108,15 @@ trigger_call_new(struct loop *l, const struct addr *a,
 	if ((t = calloc(1, sizeof(*t))) == NULL)
 		return NULL;
 	t->loop = l;
-	t->names = names;
-	t->n = n;
-	t->fn = fn;
-	t->arg = arg;
+	t->names = setup->names;
+	t->n = setup->n;
+	t->fn = setup->fn;
+	t->arg = setup->arg;
 	if ((t->late = loop_timer_new(l, late_cb, t)) == NULL)
 		goto fail;
-	t->rpc = rpc_client_new(l, &(struct rpc_client_setup){ .addr = a,
-	    .how = how, .service = "ProducerPort", .ops = &rpc_ops, .arg = t },
-	    err, err_size);
+	t->rpc = rpc_client_new(l, &(struct rpc_client_setup){
+	    .addr = setup->addr, .how = setup->how, .service = "ProducerPort",
+	    .ops = &rpc_ops, .arg = t }, err, err_size);
 	if (t->rpc == NULL)
 		goto fail;
 	rpc_client_set_own_identity(t->rpc, NULL);

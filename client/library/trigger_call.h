@@ -24,13 +24,20 @@ struct trigger_call;
 /* The outcome, once, from the loop.  why: NULL when they were taken. */
 typedef void (*trigger_call_fn)(void *arg, const char *why);
 
-/*
- * Connects to a producer socket.  names are borrowed until the outcome; how may
- * be NULL.  NULL with a sentence in err.
- */
-struct trigger_call *trigger_call_new(struct loop *l, const struct addr *a,
-    const struct dial_options *how, const char *const *names, size_t n,
-    trigger_call_fn fn, void *arg, char *err, size_t err_size) MUST_CHECK;
+/* Everything is borrowed until the outcome. */
+struct trigger_call_setup {
+	const struct addr *addr;
+	const struct dial_options *how; /* NULL: defaults */
+	const char *const *names;       /* n triggers */
+	size_t n;
+	trigger_call_fn fn;
+	void *arg;
+};
+
+/* Connects to a producer socket.  NULL with a sentence in err. */
+struct trigger_call *trigger_call_new(struct loop *l,
+    const struct trigger_call_setup *setup, char *err, size_t err_size)
+    MUST_CHECK;
 /* Legal inside of fn. */
 void trigger_call_free(struct trigger_call *t);
 

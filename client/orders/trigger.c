@@ -101,8 +101,9 @@ trigger_activate(const char *connect, const struct dial_options *how,
 		return flags_refuse(&command, err);
 	if ((o.loop = loop_new()) == NULL)
 		return flags_refuse(&command, "out of memory");
-	call = trigger_call_new(o.loop, &addr, how, names, n, outcome_cb, &o,
-	    err, sizeof(err));
+	call = trigger_call_new(o.loop, &(struct trigger_call_setup){
+	    .addr = &addr, .how = how, .names = names, .n = n,
+	    .fn = outcome_cb, .arg = &o }, err, sizeof(err));
 	if (call == NULL)
 		flags_refuse(&command, err);
 	else

@@ -38,7 +38,8 @@ take_back(struct cert_folder *f, const char *what, enum cert_reason why)
 {
 	struct cert_revoked done;
 
-	return cert_revoke(f->ca, what, why, NOW + 60, &done, f->err,
+	return cert_revoke(f->ca,
+	    &(struct cert_revocation){ what, why, NOW + 60 }, &done, f->err,
 	    sizeof(f->err));
 }
 

@@ -58,8 +58,9 @@ revoke_lost(struct cert_folder *f)
 {
 	struct cert_revoked done;
 
-	assert_int_equal(cert_revoke(f->ca, "lost", CERT_REASON_KEY_COMPROMISE,
-	    NOW, &done, f->err, sizeof(f->err)), 0);
+	assert_int_equal(cert_revoke(f->ca, &(struct cert_revocation){
+	    "lost", CERT_REASON_KEY_COMPROMISE, NOW }, &done, f->err,
+	    sizeof(f->err)), 0);
 }
 
 static void

@@ -44,7 +44,8 @@ static int
 pick(const char *const *words, size_t n, bool patterns)
 {
 	err[0] = '\0';
-	return session_pick(&reply, words, n, patterns, picked, err,
+	return session_pick(&reply,
+	    &(struct session_words){ words, n, patterns }, picked, err,
 	    sizeof(err));
 }
 
