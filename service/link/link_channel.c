@@ -224,8 +224,10 @@ link_tell(struct link_channel *c, enum link_down kind, const void *data,
 /* ---- commands for its producer ---- */
 
 static void
-send_command(struct link_channel *c, struct pb_writer *w)
+send_command(void *port, const struct pb_writer *w, bool with_shm)
 {
+	struct link_channel *c = port;
+
 	if (w->failed)
 		link_doom(c->link, "out of memory for a command");
 	else if (w->len > LINK_MESSAGE_MAX)
@@ -235,87 +237,13 @@ send_command(struct link_channel *c, struct pb_writer *w)
 		    c->producer != NULL ? c->producer->id : 0, w->len);
 	else
 		link_tell(c, LINK_DOWN_COMMAND, w->data, w->len);
-	pb_writer_done(w);
 }
 
 static void
-op_setup_tracing(void *port, struct shm *shm, size_t page_size)
-{
-	struct pb_writer w;
-
-	pb_writer_init(&w);
-	producer_command_setup_tracing(&w, page_size);
-	send_command(port, &w);
-}
-
-static void
-op_setup_data_source(void *port, uint64_t id, const uint8_t *config,
-    size_t len)
-{
-	struct pb_writer w;
-
-	pb_writer_init(&w);
-	producer_command_setup(&w, id, config, len);
-	send_command(port, &w);
-}
-
-static void
-op_start_data_source(void *port, uint64_t id, const uint8_t *config,
-    size_t len)
-{
-	struct pb_writer w;
-
-	pb_writer_init(&w);
-	producer_command_start(&w, id, config, len);
-	send_command(port, &w);
-}
-
-static void
-op_stop_data_source(void *port, uint64_t id)
-{
-	struct pb_writer w;
-
-	pb_writer_init(&w);
-	producer_command_stop(&w, id);
-	send_command(port, &w);
-}
-
-static void
-op_flush(void *port, uint64_t request_id, const uint64_t *ids, size_t n,
-    uint64_t flags)
-{
-	struct pb_writer w;
-
-	pb_writer_init(&w);
-	producer_command_flush(&w, request_id, ids, n, flags);
-	send_command(port, &w);
-}
-
-static void
-op_clear(void *port, const uint64_t *ids, size_t n)
-{
-	struct pb_writer w;
-
-	pb_writer_init(&w);
-	producer_command_clear(&w, ids, n);
-	send_command(port, &w);
-}
-
-static void
-op_resume(void *port)
+resume(void *port)
 {
 	link_channel_make_ready(port);
 }
-
-static const struct producer_ops ops = {
-	.setup_tracing = op_setup_tracing,
-	.setup_data_source = op_setup_data_source,
-	.start_data_source = op_start_data_source,
-	.stop_data_source = op_stop_data_source,
-	.flush = op_flush,
-	.clear_incremental_state = op_clear,
-	.resume = op_resume,
-};
 
 /* ---- its producer ---- */
 
@@ -359,7 +287,10 @@ make_producer(struct link_channel *c, const Tributary__LinkProducer *p)
 		refuse(c, "link.max_producers_per_link is reached");
 		return;
 	}
-	c->producer = producer_new(l->service, &hello, &ops, c, &why);
+	c->commands = (struct producer_command_port){ .send = send_command,
+		.resume = resume };
+	c->producer = producer_new(l->service, &hello,
+	    &producer_command_ops, c, &why);
 	if (c->producer == NULL) {
 		refuse(c, why);
 		return;

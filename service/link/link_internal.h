@@ -19,6 +19,7 @@
 #include "transport/link/link_in.h"
 #include "transport/link/link_wire.h"
 #include "transport/loop/loop.h"
+#include "service/link/producer_command.h"
 #include "service/link/link.h"
 #include "service/model/model.h"
 
@@ -46,6 +47,7 @@ struct link_queued {
 };
 
 struct link_channel {
+	struct producer_command_port commands; /* of producer */
 	struct hash_link by_number;
 	TAILQ_ENTRY(link_channel) report; /* while reporting */
 	TAILQ_ENTRY(link_channel) run;    /* while ready */

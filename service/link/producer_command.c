@@ -2,78 +2,119 @@
 
 #include "protos/fields.h"
 #include "transport/wire/pb_writer.h"
+#include "service/model/model.h"
 
-void
-producer_command_setup_tracing(struct pb_writer *w, size_t page_size)
+static void
+send_command(void *port, struct pb_writer *w, size_t mark, bool with_shm)
 {
-	size_t mark = pb_nest_begin(w, GetAsyncCommandResponse_setup_tracing);
+	const struct producer_command_port *p = port;
 
-	pb_put_uint(w, SetupTracing_shared_buffer_page_size_kb,
-	    page_size / 1024);
 	pb_nest_end(w, mark);
+	p->send(port, w, with_shm);
+	pb_writer_done(w);
+}
+
+static void
+setup_tracing(void *port, struct shm *shm, size_t page_size)
+{
+	struct pb_writer w;
+	size_t mark;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, GetAsyncCommandResponse_setup_tracing);
+	pb_put_uint(&w, SetupTracing_shared_buffer_page_size_kb,
+	    page_size / 1024);
+	send_command(port, &w, mark, shm != NULL);
 }
 
 /* SetupDataSource and StartDataSource have the same fields. */
 static void
-with_config(struct pb_writer *w, uint32_t command, uint64_t instance,
+send_with_config(void *port, uint32_t command, uint64_t instance,
     const uint8_t *config, size_t len)
 {
-	size_t mark = pb_nest_begin(w, command);
+	struct pb_writer w;
+	size_t mark;
 
-	pb_put_uint(w, StartDataSource_new_instance_id, instance);
-	pb_put_bytes(w, StartDataSource_config, config, len);
-	pb_nest_end(w, mark);
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, command);
+	pb_put_uint(&w, StartDataSource_new_instance_id, instance);
+	pb_put_bytes(&w, StartDataSource_config, config, len);
+	send_command(port, &w, mark, false);
 }
 
-void
-producer_command_setup(struct pb_writer *w, uint64_t instance,
-    const uint8_t *config, size_t len)
+static void
+setup_data_source(void *port, uint64_t instance, const uint8_t *config,
+    size_t len)
 {
-	with_config(w, GetAsyncCommandResponse_setup_data_source, instance,
-	    config, len);
+	send_with_config(port, GetAsyncCommandResponse_setup_data_source,
+	    instance, config, len);
 }
 
-void
-producer_command_start(struct pb_writer *w, uint64_t instance,
-    const uint8_t *config, size_t len)
+static void
+start_data_source(void *port, uint64_t instance, const uint8_t *config,
+    size_t len)
 {
-	with_config(w, GetAsyncCommandResponse_start_data_source, instance,
-	    config, len);
+	send_with_config(port, GetAsyncCommandResponse_start_data_source,
+	    instance, config, len);
 }
 
-void
-producer_command_stop(struct pb_writer *w, uint64_t instance)
+static void
+stop_data_source(void *port, uint64_t instance)
 {
-	size_t mark = pb_nest_begin(w,
-	    GetAsyncCommandResponse_stop_data_source);
+	struct pb_writer w;
+	size_t mark;
 
-	pb_put_uint(w, StopDataSource_instance_id, instance);
-	pb_nest_end(w, mark);
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, GetAsyncCommandResponse_stop_data_source);
+	pb_put_uint(&w, StopDataSource_instance_id, instance);
+	send_command(port, &w, mark, false);
 }
 
-void
-producer_command_flush(struct pb_writer *w, uint64_t request_id,
-    const uint64_t *instances, size_t n, uint64_t flags)
+static void
+flush(void *port, uint64_t request_id, const uint64_t *instances, size_t n,
+    uint64_t flags)
 {
-	size_t i, mark = pb_nest_begin(w, GetAsyncCommandResponse_flush);
+	struct pb_writer w;
+	size_t i, mark;
 
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w, GetAsyncCommandResponse_flush);
 	for (i = 0; i < n; i++)
-		pb_put_uint(w, Flush_data_source_ids, instances[i]);
-	pb_put_uint(w, Flush_request_id, request_id);
-	pb_put_uint(w, Flush_flags, flags);
-	pb_nest_end(w, mark);
+		pb_put_uint(&w, Flush_data_source_ids, instances[i]);
+	pb_put_uint(&w, Flush_request_id, request_id);
+	pb_put_uint(&w, Flush_flags, flags);
+	send_command(port, &w, mark, false);
 }
 
-void
-producer_command_clear(struct pb_writer *w, const uint64_t *instances,
-    size_t n)
+static void
+clear_incremental_state(void *port, const uint64_t *instances, size_t n)
 {
-	size_t mark = pb_nest_begin(w,
+	struct pb_writer w;
+	size_t i, mark;
+
+	pb_writer_init(&w);
+	mark = pb_nest_begin(&w,
 	    GetAsyncCommandResponse_clear_incremental_state);
-	size_t i;
-
 	for (i = 0; i < n; i++)
-		pb_put_uint(w, ClearIncrementalState_data_source_ids,
+		pb_put_uint(&w, ClearIncrementalState_data_source_ids,
 		    instances[i]);
-	pb_nest_end(w, mark);
+	send_command(port, &w, mark, false);
 }
+
+static void
+resume(void *port)
+{
+	const struct producer_command_port *p = port;
+
+	p->resume(port);
+}
+
+const struct producer_ops producer_command_ops = {
+	.setup_tracing = setup_tracing,
+	.setup_data_source = setup_data_source,
+	.start_data_source = start_data_source,
+	.stop_data_source = stop_data_source,
+	.flush = flush,
+	.clear_incremental_state = clear_incremental_state,
+	.resume = resume,
+};

@@ -1,26 +1,27 @@
 /*
  * producer_command: what a producer is told, as GetAsyncCommandResponse
- * (reference wire-format.md, ipc/producer_port.proto).  Pure.
- *
- * Each appends one command; w->failed says that memory was missing.
+ * (reference wire-format.md, ipc/producer_port.proto): producer_ops for ports
+ * that send encoded commands.
  */
 #ifndef SERVICE_LINK_PRODUCER_COMMAND_H
 #define SERVICE_LINK_PRODUCER_COMMAND_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include <stdbool.h>
 
 struct pb_writer;
+struct producer_ops;
 
-void producer_command_setup_tracing(struct pb_writer *w, size_t page_size);
-void producer_command_setup(struct pb_writer *w, uint64_t instance,
-    const uint8_t *config, size_t len);
-void producer_command_start(struct pb_writer *w, uint64_t instance,
-    const uint8_t *config, size_t len);
-void producer_command_stop(struct pb_writer *w, uint64_t instance);
-void producer_command_flush(struct pb_writer *w, uint64_t request_id,
-    const uint64_t *instances, size_t n, uint64_t flags);
-void producer_command_clear(struct pb_writer *w, const uint64_t *instances,
-    size_t n);
+/* First member of a port, which is the port of producer_new(). */
+struct producer_command_port {
+	/*
+	 * command->failed says that memory was missing.  with_shm: the
+	 * producer is to get its shared memory with it.
+	 */
+	void (*send)(void *port, const struct pb_writer *command,
+	    bool with_shm);
+	void (*resume)(void *port); /* as producer_ops.resume */
+};
+
+extern const struct producer_ops producer_command_ops;
 
 #endif /* SERVICE_LINK_PRODUCER_COMMAND_H */

@@ -27,6 +27,7 @@
 #include "service/session/trigger.h"
 
 struct producer_port {
+	struct producer_command_port commands;
 	struct producer_server server;
 	struct service *service;
 	struct producer *producer; /* NULL before InitializeConnection */
@@ -36,97 +37,22 @@ struct producer_port {
 /* ---- commands to the producer ---- */
 
 static void
-send_command(struct producer_port *p, const struct pb_writer *w)
-{
-	producer_server_send(&p->server, w, -1);
-}
-
-static void
-op_setup_tracing(void *port, struct shm *shm, size_t page_size)
+send_command(void *port, const struct pb_writer *w, bool with_shm)
 {
 	struct producer_port *p = port;
-	struct pb_writer w;
 
-	pb_writer_init(&w);
-	producer_command_setup_tracing(&w, page_size);
-	producer_server_send(&p->server, &w,
-	    p->producer->memory == MEMORY_OURS ? shm_fd(shm) : -1);
-	pb_writer_done(&w);
+	with_shm &= p->producer->memory == MEMORY_OURS;
+	producer_server_send(&p->server, w, with_shm ?
+	    shm_fd(p->producer->shm) : -1);
 }
 
 static void
-op_setup_data_source(void *port, uint64_t id, const uint8_t *config,
-    size_t len)
+resume(void *port)
 {
-	struct pb_writer w;
+	struct producer_port *p = port;
 
-	pb_writer_init(&w);
-	producer_command_setup(&w, id, config, len);
-	send_command(port, &w);
-	pb_writer_done(&w);
+	rpc_conn_resume(p->server.conn);
 }
-
-static void
-op_start_data_source(void *port, uint64_t id, const uint8_t *config,
-    size_t len)
-{
-	struct pb_writer w;
-
-	pb_writer_init(&w);
-	producer_command_start(&w, id, config, len);
-	send_command(port, &w);
-	pb_writer_done(&w);
-}
-
-static void
-op_stop_data_source(void *port, uint64_t id)
-{
-	struct pb_writer w;
-
-	pb_writer_init(&w);
-	producer_command_stop(&w, id);
-	send_command(port, &w);
-	pb_writer_done(&w);
-}
-
-static void
-op_flush(void *port, uint64_t request_id, const uint64_t *ids, size_t n,
-    uint64_t flags)
-{
-	struct pb_writer w;
-
-	pb_writer_init(&w);
-	producer_command_flush(&w, request_id, ids, n, flags);
-	send_command(port, &w);
-	pb_writer_done(&w);
-}
-
-static void
-op_clear(void *port, const uint64_t *ids, size_t n)
-{
-	struct pb_writer w;
-
-	pb_writer_init(&w);
-	producer_command_clear(&w, ids, n);
-	send_command(port, &w);
-	pb_writer_done(&w);
-}
-
-static void
-op_resume(void *port)
-{
-	rpc_conn_resume(((struct producer_port *)port)->server.conn);
-}
-
-static const struct producer_ops ops = {
-	.setup_tracing = op_setup_tracing,
-	.setup_data_source = op_setup_data_source,
-	.start_data_source = op_start_data_source,
-	.stop_data_source = op_stop_data_source,
-	.flush = op_flush,
-	.clear_incremental_state = op_clear,
-	.resume = op_resume,
-};
 
 /* ---- calls from the producer ---- */
 
@@ -207,7 +133,8 @@ initialize(void *owner, struct rpc_call call, const struct producer_init *q)
 	}
 	hello.shm = adopt_shm(call, q);
 	log_escape(name, sizeof(name), q->name, strlen(q->name));
-	p->producer = producer_new(p->service, &hello, &ops, p, &why);
+	p->producer = producer_new(p->service, &hello,
+	    &producer_command_ops, p, &why);
 	if (p->producer == NULL) {
 		snprintf(what, sizeof(what), "producer %s", name);
 		producer_server_log(&p->server, what, why);
@@ -405,6 +332,8 @@ bind_port(struct rpc_conn *c, void *arg)
 		.max_queue =
 		    (size_t)s->settings->limits.max_send_queue_kb * 1024,
 	});
+	p->commands = (struct producer_command_port){ .send = send_command,
+		.resume = resume };
 	p->service = s;
 	p->talk = (struct machine_talk){ .conn = c, .service = s,
 		.who = "producer" };
