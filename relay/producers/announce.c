@@ -36,7 +36,8 @@ local_announce(struct local *l)
 	 * is forgotten before a producer is announced again.
 	 */
 	TAILQ_FOREACH(ds, &l->sources, link)
-		local_put(l, LINK_UP_REGISTER_SOURCE, ds->descriptor, ds->len);
+		local_put(l, LINK_UP_REGISTER_SOURCE,
+		    ds->descriptor.encoded, ds->descriptor.len);
 }
 
 void

@@ -69,15 +69,15 @@ local_instance_new(struct local *l, uint64_t remote,
 		forget_a_stopping_one(l);
 	if (l->n_instances >= LOCAL_INSTANCES_MAX)
 		return NULL;
-	if ((i = calloc(1, sizeof(*i) + strlen(ds->name) + 1)) == NULL)
+	if ((i = calloc(1, sizeof(*i) + strlen(ds->descriptor.name) + 1)) == NULL)
 		return NULL;
-	strcpy(i->name, ds->name);
+	strcpy(i->name, ds->descriptor.name);
 	i->id = ++l->owner->last_instance;
 	i->remote = remote;
 	i->session = session;
 	i->buffer = buffer;
-	i->notifies_stop = ds->notifies_stop;
-	i->no_flush = ds->no_flush;
+	i->notifies_stop = ds->descriptor.will_notify_on_stop;
+	i->no_flush = ds->descriptor.no_flush;
 	if ((b = local_find_buffer(l, buffer)) != NULL)
 		b->instances++;
 	TAILQ_INSERT_TAIL(&l->instances, i, link);

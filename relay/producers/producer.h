@@ -29,6 +29,7 @@
 #include "transport/link/link_wire.h"
 #include "transport/base/log.h"
 #include "transport/producer_port/producer_server.h"
+#include "transport/producer_port/source_descriptor.h"
 #include "transport/rpc/rpc_host.h"
 #include "transport/shm/shm.h"
 #include "relay/producers/upstream.h"
@@ -54,8 +55,6 @@ struct producers;
 #define LOCAL_FLUSHES_MAX 64u
 /* After this a producer's memory is scraped without its acknowledgement. */
 #define LOCAL_FLUSH_PATIENCE_MS 1000u
-/* All descriptors of a producer together. */
-#define LOCAL_DESCRIPTOR_BYTES_MAX (8u * 1024u * 1024u)
 #define LOCAL_TRIGGERS_PER_CALL 64u
 /*
  * Patches cannot be dropped either: a producer may send this many bytes of them
@@ -65,11 +64,7 @@ struct producers;
 
 struct local_source {
 	TAILQ_ENTRY(local_source) link;
-	char *name;
-	uint8_t *descriptor; /* encoded, as it came */
-	size_t len;
-	bool notifies_stop;
-	bool no_flush;
+	struct source_descriptor descriptor;
 };
 
 /* A data source switched on by the collector. */

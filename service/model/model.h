@@ -27,6 +27,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "transport/producer_port/source_descriptor.h"
 #include "transport/base/heap_rest.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
@@ -89,13 +90,7 @@ struct data_source {
 	TAILQ_ENTRY(data_source) by_name; /* source_order.h's, like the next */
 	struct source_name *of_name;
 	struct producer *producer;
-	char *name;
-	uint8_t *descriptor; /* encoded DataSourceDescriptor, as it came */
-	size_t descriptor_len;
-	bool will_notify_on_start;
-	bool will_notify_on_stop;
-	bool handles_incremental_state_clear;
-	bool no_flush;
+	struct source_descriptor descriptor;
 };
 
 enum instance_state {

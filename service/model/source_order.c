@@ -13,7 +13,7 @@ struct source_name {
 static const char *
 text_of(const struct source_name *n)
 {
-	return TAILQ_FIRST(&n->sources)->name;
+	return TAILQ_FIRST(&n->sources)->descriptor.name;
 }
 
 /* Where the name is, or would have to be. */
@@ -70,7 +70,7 @@ int
 source_order_add(struct source_order *o, struct data_source *ds)
 {
 	bool there;
-	size_t at = place_of(o, ds->name, &there);
+	size_t at = place_of(o, ds->descriptor.name, &there);
 
 	ds->of_name = there ? o->names[at] : add_name(o, at);
 	if (ds->of_name == NULL)
@@ -87,7 +87,7 @@ source_order_remove(struct source_order *o, struct data_source *ds)
 	size_t at;
 
 	if (TAILQ_NEXT(TAILQ_FIRST(&name->sources), by_name) == NULL) {
-		at = place_of(o, ds->name, &there);
+		at = place_of(o, ds->descriptor.name, &there);
 		memmove(o->names + at, o->names + at + 1,
 		    (--o->n - at) * sizeof(*o->names));
 		free(name);
@@ -111,6 +111,6 @@ source_order_next(const struct source_order *o, const struct data_source *ds)
 
 	if (next != NULL)
 		return next;
-	at = place_of(o, ds->name, &there) + 1;
+	at = place_of(o, ds->descriptor.name, &there) + 1;
 	return at < o->n ? TAILQ_FIRST(&o->names[at]->sources) : NULL;
 }

@@ -62,7 +62,7 @@ put_data_source(struct pb_writer *w, const struct data_source *ds)
 	size_t mark = pb_nest_begin(w, TracingServiceState_data_sources);
 
 	pb_put_bytes(w, TracingServiceState_DataSource_ds_descriptor,
-	    ds->descriptor, ds->descriptor_len);
+	    ds->descriptor.encoded, ds->descriptor.len);
 	pb_put_int(w, TracingServiceState_DataSource_producer_id,
 	    (int32_t)ds->producer->id);
 	pb_nest_end(w, mark);

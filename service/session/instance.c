@@ -37,7 +37,7 @@ bool
 instance_matches(const struct session *s,
     const struct config_data_source *want, const struct data_source *ds)
 {
-	return strcmp(want->name, ds->name) == 0 &&
+	return strcmp(want->name, ds->descriptor.name) == 0 &&
 	    lockdown_permits(s->service, ds->producer->own) &&
 	    machine_wanted(s, want, ds->producer) &&
 	    name_filter_test(want->producers, ds->producer->name);
@@ -114,11 +114,11 @@ instance_new(struct session *s, const struct config_data_source *want,
 	i->source = ds;
 	i->name = want->name;
 	i->id = ++s->service->last_instance_id;
-	i->will_notify_on_start = ds->will_notify_on_start;
-	i->will_notify_on_stop = ds->will_notify_on_stop;
+	i->will_notify_on_start = ds->descriptor.will_notify_on_start;
+	i->will_notify_on_stop = ds->descriptor.will_notify_on_stop;
 	i->handles_incremental_state_clear =
-	    ds->handles_incremental_state_clear;
-	i->no_flush = ds->no_flush;
+	    ds->descriptor.handles_incremental_state_clear;
+	i->no_flush = ds->descriptor.no_flush;
 	i->state = INSTANCE_CONFIGURED;
 	TAILQ_INSERT_TAIL(&s->instances, i, of_session);
 	TAILQ_INSERT_TAIL(&p->instances, i, of_producer);

@@ -19,12 +19,6 @@
 #include "service/session/session_events.h"
 #include "service/settings/settings.h"
 
-/*
- * All descriptors of a producer together: each may be as long as a frame, and a
- * producer has thousands.  (Chromium's are far below one MiB.)
- */
-#define DESCRIPTOR_BYTES_MAX (8u * 1024u * 1024u)
-
 static size_t
 descriptor_bytes(const struct producer *p)
 {
@@ -32,7 +26,7 @@ descriptor_bytes(const struct producer *p)
 	size_t n = 0;
 
 	TAILQ_FOREACH(ds, &p->data_sources, link)
-		n += ds->descriptor_len;
+		n += ds->descriptor.len;
 	return n;
 }
 
@@ -41,65 +35,8 @@ data_source_free(struct data_source *ds)
 {
 	if (ds == NULL)
 		return;
-	free(ds->name);
-	free(ds->descriptor);
+	source_descriptor_done(&ds->descriptor);
 	free(ds);
-}
-
-/* Fills what the service itself needs to know of a descriptor. */
-static int
-data_source_parse(struct data_source *ds, const uint8_t *descriptor, size_t len)
-{
-	struct pb_reader r;
-	struct pb_field f;
-	char *name = NULL;
-	uint8_t *copy;
-
-	ds->will_notify_on_start = ds->will_notify_on_stop = false;
-	ds->handles_incremental_state_clear = ds->no_flush = false;
-	pb_init(&r, descriptor, len);
-	while (pb_next(&r, &f)) {
-		switch (f.number) {
-		case DataSourceDescriptor_name:
-			free(name);
-			name = NULL;
-			if (f.wire != PB_BYTES)
-				return -1;
-			if ((name = strndup((const char *)f.data, f.len)) ==
-			    NULL)
-				return -1;
-			break;
-		case DataSourceDescriptor_will_notify_on_stop:
-			ds->will_notify_on_stop = f.value != 0;
-			break;
-		case DataSourceDescriptor_will_notify_on_start:
-			ds->will_notify_on_start = f.value != 0;
-			break;
-		case DataSourceDescriptor_handles_incremental_state_clear:
-			ds->handles_incremental_state_clear = f.value != 0;
-			break;
-		case DataSourceDescriptor_no_flush:
-			ds->no_flush = f.value != 0;
-			break;
-		default:
-			break;
-		}
-	}
-	copy = malloc(len + 1);
-	if (r.bad || copy == NULL || (name == NULL &&
-	    (name = strdup("")) == NULL)) {
-		free(copy);
-		free(name);
-		return -1;
-	}
-	if (len > 0)
-		memcpy(copy, descriptor, len);
-	free(ds->name);
-	free(ds->descriptor);
-	ds->name = name;
-	ds->descriptor = copy;
-	ds->descriptor_len = len;
-	return 0;
 }
 
 /*
@@ -390,7 +327,7 @@ producer_find_data_source(struct producer *p, const char *name, size_t len)
 	struct data_source *ds;
 
 	TAILQ_FOREACH(ds, &p->data_sources, link)
-		if (strlen(ds->name) == len && memcmp(ds->name, name, len) == 0)
+		if (source_descriptor_is_named(&ds->descriptor, name, len))
 			return ds;
 	return NULL;
 }
@@ -422,18 +359,19 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 		       "limits.max_data_sources is reached";
 	if ((why = quota_refuses_data_source(p)) != NULL)
 		return why;
-	if (descriptor_bytes(p) + len > DESCRIPTOR_BYTES_MAX)
+	if (descriptor_bytes(p) + len > SOURCE_DESCRIPTORS_BYTES_MAX)
 		return "the descriptors of this producer are too long together";
 	if ((ds = calloc(1, sizeof(*ds))) == NULL)
 		return "out of memory";
 	ds->producer = p;
-	if (data_source_parse(ds, descriptor, len) != 0) {
+	if (source_descriptor_read(&ds->descriptor, descriptor, len) != 0) {
 		data_source_free(ds);
 		return pb_well_formed(descriptor, len) ?
 		    "data_source_descriptor does not parse, or there is no "
 		    "memory for it" : "data_source_descriptor does not parse";
 	}
-	if (ds->name[0] == '\0' || strlen(ds->name) > lim->max_name_bytes) {
+	if (ds->descriptor.name[0] == '\0' ||
+	    strlen(ds->descriptor.name) > lim->max_name_bytes) {
 		data_source_free(ds);
 		return "data source name is empty or longer than "
 		       "limits.max_name_bytes";
@@ -469,18 +407,16 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 void
 producer_update(struct producer *p, const uint8_t *descriptor, size_t len)
 {
-	struct pb_reader r;
-	struct pb_field f;
 	struct data_source *ds = NULL;
+	const char *name;
+	size_t n;
 
-	pb_init(&r, descriptor, len);
-	while (pb_next(&r, &f))
-		if (f.number == DataSourceDescriptor_name && f.wire == PB_BYTES)
-			ds = producer_find_data_source(p,
-			    (const char *)f.data, f.len);
-	if (!r.bad && ds != NULL && descriptor_bytes(p) - ds->descriptor_len +
-	    len <= DESCRIPTOR_BYTES_MAX &&
-	    data_source_parse(ds, descriptor, len) != 0)
+	name = source_descriptor_name(descriptor, len, &n);
+	if (name != NULL)
+		ds = producer_find_data_source(p, name, n);
+	if (ds != NULL && descriptor_bytes(p) - ds->descriptor.len + len <=
+	    SOURCE_DESCRIPTORS_BYTES_MAX &&
+	    source_descriptor_read(&ds->descriptor, descriptor, len) != 0)
 		log_limited(&p->service->memory_log, loop_now_ms(),
 		    LOG_LEVEL_ERROR,
 		    "producer %u: no memory for a data source update",
@@ -493,7 +429,7 @@ find_instance_of(struct producer *p, const struct data_source *ds)
 	struct ds_instance *i;
 
 	TAILQ_FOREACH(i, &p->instances, of_producer)
-		if (strcmp(i->name, ds->name) == 0)
+		if (strcmp(i->name, ds->descriptor.name) == 0)
 			return i;
 	return NULL;
 }

@@ -183,19 +183,19 @@ an_update_replaces_the_descriptor(void **state)
 	pb_put_string(&w, 99, "new");
 	producer_update(p.p, w.data, w.len);
 	ds = producer_find_data_source(p.p, "src", 3);
-	assert_false(ds->will_notify_on_start);
-	assert_true(ds->will_notify_on_stop);
-	assert_true(ds->handles_incremental_state_clear);
-	assert_true(ds->no_flush);
-	assert_int_equal(ds->descriptor_len, w.len);
-	assert_memory_equal(ds->descriptor, w.data, w.len);
+	assert_false(ds->descriptor.will_notify_on_start);
+	assert_true(ds->descriptor.will_notify_on_stop);
+	assert_true(ds->descriptor.handles_incremental_state_clear);
+	assert_true(ds->descriptor.no_flush);
+	assert_int_equal(ds->descriptor.len, w.len);
+	assert_memory_equal(ds->descriptor.encoded, w.data, w.len);
 	/* Unknown, or not even a message: nothing happens. */
 	pb_writer_reset(&w);
 	pb_put_string(&w, 1, "other");
 	producer_update(p.p, w.data, w.len);
 	producer_update(p.p, (const uint8_t *)"\x0a\x03src\x0b", 6);
 	assert_int_equal(p.p->n_data_sources, 1);
-	assert_true(ds->no_flush);
+	assert_true(ds->descriptor.no_flush);
 	pb_writer_done(&w);
 	fake_producer_done(&p);
 }
