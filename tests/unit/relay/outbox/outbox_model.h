@@ -45,8 +45,8 @@ struct model_writer {
 	 */
 	uint64_t again;
 	/* Of each packet, fragments that are out, and that arrived. */
-	uint8_t out[MODEL_PACKETS];
-	uint8_t in[MODEL_PACKETS];
+	uint16_t out[MODEL_PACKETS];
+	uint16_t in[MODEL_PACKETS];
 };
 
 struct model_channel {
@@ -78,7 +78,7 @@ struct model {
 	unsigned channel;
 	unsigned writer;
 	struct model_writer_state before;
-	uint8_t before_out[MODEL_CHUNK_PACKETS];
+	uint16_t before_out[MODEL_CHUNK_PACKETS];
 	bool trigger;
 	uint32_t number;    /* of the trigger */
 	uint8_t chunk[64];
