@@ -20,7 +20,7 @@ struct per_peer_count {
 /* Takes one for the peer.  false: it has `most` already, or no memory. */
 bool per_peer_count_take(struct per_peer_count *q, uint64_t key, uint32_t most)
     MUST_CHECK;
-/* The same for n at once. */
+/* Takes n at once. */
 bool per_peer_count_take_n(struct per_peer_count *q, uint64_t key, uint32_t n,
     uint32_t most) MUST_CHECK;
 /* Gives back n that were taken. */

@@ -24,7 +24,7 @@ struct principal {
 
 /* admin: what trust says of the peer. */
 void principal_of_peer(struct principal *out, const struct peer *p, bool admin);
-/* The same owner; being admin makes no difference. */
+/* Whether both are one owner; being admin makes no difference. */
 bool principal_equal(const struct principal *a, const struct principal *b);
 /* Whether who may see, clone and attach what belongs to owner. */
 bool principal_may(const struct principal *who, const struct principal *owner);

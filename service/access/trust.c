@@ -70,7 +70,7 @@ find_user(const char *name, uint32_t *uid, char *err, size_t err_size)
 	return 0;
 }
 
-/* Those of the group's list that are users. */
+/* Adds the members of the group that are users. */
 static int
 take_members(struct rule *r, char *const *names)
 {
@@ -280,7 +280,7 @@ trust_may_claim_machine(const struct trust *t, const struct peer *p)
 
 /* ---- saying why not ---- */
 
-/* As the settings write it. */
+/* The word that the settings have for a role. */
 static const char *
 setting_of(enum role role)
 {

@@ -39,8 +39,8 @@ struct trust *trust_new(const struct settings *s, char *err, size_t err_size)
 void trust_free(struct trust *t);
 
 /*
- * What a peer may be at a door, widened.  plain_consumer: the door's
- * allow_plain_consumer.  t NULL, here and below: no rules.
+ * Returns the roles of a peer at a listener, widened.  plain_consumer: the
+ * listener's allow_plain_consumer.  t NULL, here and below: no rules.
  */
 uint32_t trust_roles(const struct trust *t, const struct peer *p,
     bool plain_consumer);

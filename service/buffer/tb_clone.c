@@ -17,7 +17,7 @@
 /* At about a microsecond each, however small: a millisecond of the loop. */
 #define FILL_RECORDS 1024u
 
-/* Which chunk the loss is before that each sequence has to tell. */
+/* Notes before which chunk each sequence has its loss to report. */
 static void
 note_fronts(struct trace_buffer *copy, const struct trace_buffer *tb)
 {
@@ -169,7 +169,7 @@ take_next(struct trace_buffer *copy)
 	if (r->kind != TB_CHUNK && r->kind != TB_LEFT)
 		return;
 	s = tb_sequence_at(&copy->seqs, r->seq);
-	/* Its sequence was forgotten: the one with its index is another. */
+	/* The chunk's sequence was forgotten: another has its index now. */
 	if (position < s->born) {
 		if (c->source == copy)
 			tb_record_init(r, TB_FREE, tb_record_size(r));
@@ -284,7 +284,7 @@ trace_buffer_fill(struct trace_buffer *copy, uint64_t bytes)
 
 /* ---- Emptying ---- */
 
-/* As if all chunks of s had been read. */
+/* Leaves s as if all its chunks had been read. */
 static void
 forget_chunks(struct trace_buffer *tb, struct tb_sequence *s)
 {

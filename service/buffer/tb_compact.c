@@ -59,7 +59,7 @@ slide(struct trace_buffer *tb, uint64_t from, uint64_t first)
 	s->end = tb_write_position(tb);
 }
 
-/* All walks begin anew: chunks are only behind `first`. */
+/* Restarts all walks: chunks are only behind `first`. */
 static void
 restart_readers(struct tb_reader *rd, uint64_t first)
 {

@@ -39,7 +39,7 @@ tb_open_first(struct tb_sequence *s, struct tb_record *front)
 			s->loss |= TB_LOSS_READ_GAP;
 		s->last = front->id - 1;
 	}
-	/* What its writer put at the end of the chunk before never came. */
+	/* The writer's last fragment of the chunk before never came. */
 	if (UNLIKELY((front->flags & TB_LOST_BEFORE) != 0))
 		take_lost_before(s, front);
 	else if (UNLIKELY((s->flags & TB_SEQ_TAIL_OPEN) != 0))

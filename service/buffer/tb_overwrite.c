@@ -109,7 +109,7 @@ force_chunk(struct trace_buffer *tb, struct tb_record *target)
 {
 	struct tb_sequence *s = tb_sequence_of(tb, target);
 
-	/* What held the sequence up goes with it. */
+	/* The cause of the stall goes with the chunk. */
 	tb_unstall(tb, s);
 	while (target->kind == TB_CHUNK)
 		tb_force_front(tb, s);
@@ -142,9 +142,9 @@ tb_cut_off(struct trace_buffer *tb, uint64_t off, uint64_t bytes,
 }
 
 /*
- * What a write overwrites is cold: the first record's header was fetched by the
- * write before it; that of the one after is worth a fetch before the source is
- * stepped through.
+ * Records that a write overwrites are cold: the first record's header was
+ * fetched by the write before it; that of the one after is worth a fetch before
+ * the source is stepped through.
  */
 void
 tb_fetch_records(const struct trace_buffer *tb)

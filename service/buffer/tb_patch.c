@@ -70,7 +70,7 @@ tb_give_up(struct trace_buffer *tb, struct tb_sequence *s)
 	struct tb_record *c;
 	uint32_t i;
 
-	/* Only a writer's last chunk is scraped before it is complete. */
+	/* No chunk but a writer's last is scraped before it is complete. */
 	for (i = s->len; i > 0 && i + GIVE_UP_MAX > s->len; i--) {
 		c = tb_chunk_at(tb, s, i - 1);
 		if ((c->flags & TB_INCOMPLETE) != 0)
@@ -115,7 +115,7 @@ tb_drop_last(struct trace_buffer *tb, struct tb_record *c)
 		    TB_TOKEN_FRAGMENT)
 			break;
 	}
-	/* It stalled before that. */
+	/* The sequence stalled before that. */
 	c->used = at > c->read ? at : c->read;
 	c->flags |= TB_ABORTED;
 	/* A snapshot's packet was not ready yet: its producer lost nothing. */

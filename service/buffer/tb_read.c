@@ -117,7 +117,7 @@ read_last(struct trace_buffer *tb, struct tb_sequence *s,
 	return false;
 }
 
-/* One step on the front chunk of s.  true: out holds a packet. */
+/* Takes one step on the front chunk of s.  true: out holds a packet. */
 static bool
 read_front(struct trace_buffer *tb, struct tb_sequence *s,
     struct tb_packet *out)
@@ -136,14 +136,17 @@ read_front(struct trace_buffer *tb, struct tb_sequence *s,
 	}
 	if (tb_fragment_at(tb_payload(front), front->read, front->used, &f) !=
 	    TB_TOKEN_FRAGMENT) {
-		/* It was well-formed when it was committed. */
+		/* The chunk was well-formed when it was committed. */
 		tb_open(s, front);
 		tb_break_front(tb, front);
 		return false;
 	}
 	if (front->read == 0 &&
 	    (front->flags & TB_FIRST_CONTINUES_FROM_PREV) != 0) {
-		/* Whoever had its begin would have taken this as well. */
+		/*
+		 * The reader of its beginning would have taken this part as
+		 * well.
+		 */
 		tb_open(s, front);
 		s->loss |= TB_LOSS_ORPHAN_CONTINUATION;
 		tb_consume(tb, front, f.end);
@@ -169,7 +172,7 @@ run_grows(struct tb_record *run, const struct tb_record *r)
 		run->read = bytes / TB_ALIGN;
 		return true;
 	}
-	/* It would hide what clones are to find. */
+	/* Consuming it would hide what clones are to find. */
 	if (r->kind == TB_LEFT)
 		return false;
 	tb_record_init(run, TB_FREE, bytes);

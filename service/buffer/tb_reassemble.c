@@ -62,10 +62,10 @@ look_at(struct tb_record *before, struct tb_record *c, uint32_t *why)
 }
 
 /*
- * How far the packet goes that begins in the front chunk: *n chunks continue
- * it, the front one included, before the one that ends or breaks it.  Begins
- * where the last look had to stop, so that a long packet that comes in slowly
- * is not walked again and again.
+ * Finds how far the packet goes that begins in the front chunk: *n chunks
+ * continue it, the front one included, before the one that ends or breaks it.
+ * Begins where the last look had to stop, so that a long packet that comes in
+ * slowly is not walked again and again.
  */
 static enum link
 look_ahead(const struct trace_buffer *tb, struct tb_sequence *s, uint32_t *n,

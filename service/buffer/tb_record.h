@@ -110,7 +110,7 @@ tb_record_leave(struct tb_record *r)
 	r->read = r->units;
 }
 
-/* How far it is to the next record that may hold a chunk. */
+/* Bytes to the next record that may hold a chunk. */
 static inline uint64_t
 tb_record_stride(const struct tb_record *r)
 {

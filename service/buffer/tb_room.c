@@ -85,7 +85,7 @@ is_guaranteed(struct trace_buffer *tb, struct tb_sequence *s,
 	    (o = tb_share_at(t, s->owner)) == writer)
 		return false;
 	share = tb_shares_bytes_of(t, o);
-	/* What was read but for its end is as good when it is gone. */
+	/* A chunk with nothing unread but its end is no loss. */
 	if (!tb_has_unread(tb_front(tb, s)))
 		return false;
 	cost = tb_front_cost(tb, s);

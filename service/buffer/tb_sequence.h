@@ -31,7 +31,10 @@ enum tb_sequence_flags {
 	TB_SEQ_TAIL_OPEN = 2,
 	/* in the list of empty sequences */
 	TB_SEQ_EMPTY = 4,
-	/* Its writer was unregistered; ids that begin again are another's. */
+	/*
+	 * The writer was unregistered: ids that start again are another
+	 * writer's.
+	 */
 	TB_SEQ_ENDED = 8,
 	/* Another has its key: it is in no hash, and goes when it is empty. */
 	TB_SEQ_REPLACED = 16,

@@ -153,7 +153,7 @@ tb_shares_set(struct tb_shares *t, uint64_t share, uint32_t percent)
 {
 	uint32_t i = find(t, share, true);
 
-	/* One of which nothing is guaranteed takes no part. */
+	/* A group without a guarantee takes no part. */
 	if (i == 0 && percent == 0)
 		return true;
 	if (i == 0)
@@ -187,7 +187,7 @@ tb_shares_join(struct tb_shares *t, const struct tb_origin *origin)
 void
 tb_shares_leave(struct tb_shares *t, uint32_t owner)
 {
-	/* What was written stays held, where nothing makes room again. */
+	/* Bytes stay held where the buffer does not overwrite. */
 	if (owner != TB_OWNER_NONE && --t->all[owner].n == 0 &&
 	    (!t->keeps || t->all[owner].pool != 0))
 		drop(t, owner);
@@ -291,7 +291,9 @@ tb_shares_fill(struct tb_shares *t, struct tb_share *s, uint64_t bytes)
 {
 	uint64_t own;
 
-	/* Else all of it is found anew before it is next asked for. */
+	/*
+	 * Otherwise find_missing() counts all of it before it is next needed.
+	 */
 	if (s->held == 0 || t->missing_generation != t->generation)
 		return;
 	own = missing_to(t, s);
@@ -309,7 +311,7 @@ tb_shares_leave_room(struct tb_shares *t, uint32_t owner, uint64_t bytes,
 		find_missing(t);
 	if (owner != TB_OWNER_NONE) {
 		s = tb_share_at(t, owner);
-		/* One that has nothing yet counts once it has. */
+		/* An owner that holds nothing yet has no share to keep free. */
 		own = s->held > 0 ? missing_to(t, s) : 0;
 	}
 	return bytes <= own || bytes + (t->missing - own) <= room;

@@ -62,25 +62,28 @@ bool tb_shares_set(struct tb_shares *t, uint64_t share, uint32_t percent)
     MUST_CHECK;
 /* The owner of a new sequence, or TB_OWNER_NONE. */
 uint32_t tb_shares_join(struct tb_shares *t, const struct tb_origin *origin);
-/* One of its sequences is forgotten. */
+/* Tells that one of the owner's sequences is forgotten. */
 void tb_shares_leave(struct tb_shares *t, uint32_t owner);
 void tb_shares_retire(struct tb_shares *t, uint64_t producer);
-/* Nobody holds anything any more. */
+/* Sets what every owner holds to 0. */
 void tb_shares_clear(struct tb_shares *t);
 
-/* Where nothing is overwritten: so much of its share is not missing now. */
+/*
+ * Counts bytes towards the owner's share, in a buffer that does not overwrite.
+ */
 void tb_shares_fill(struct tb_shares *t, struct tb_share *s, uint64_t bytes);
 void tb_shares_came(struct tb_shares *t, struct tb_share *s);
 void tb_shares_went(struct tb_shares *t, struct tb_share *s);
 uint64_t tb_shares_bytes_of(struct tb_shares *t, struct tb_share *s);
 /*
- * Where nothing is overwritten: whether there is room for so many bytes of this
- * owner beside what the others are short of.  Asking takes nothing.
+ * Returns, for a buffer that does not overwrite, whether there is room for so
+ * many bytes of this owner beside what the others are short of.  Asking takes
+ * nothing.
  */
 bool tb_shares_leave_room(struct tb_shares *t, uint32_t owner, uint64_t bytes,
     uint64_t room);
 
-/* Who holds what this owner's sequences hold; not NONE. */
+/* The owner, or the pool that it was retired into; not for NONE. */
 static inline struct tb_share *
 tb_share_at(const struct tb_shares *t, uint32_t owner)
 {

@@ -16,7 +16,7 @@ tb_stall(struct trace_buffer *tb, struct tb_sequence *s)
 	s->wake = 0;
 }
 
-/* Where s stalled; what was there may have moved on, and more be gone. */
+/* The position where s stalled; its chunk may have moved, or be gone. */
 static uint64_t
 position_of(const struct trace_buffer *tb, const struct tb_sequence *s)
 {
@@ -86,7 +86,7 @@ tb_wake(struct trace_buffer *tb, struct tb_sequence *s)
 	if (LIKELY(s->stalled_at == TB_NO_POSITION))
 		return;
 	if (!tb_is_stalled(tb, s)) {
-		/* This pass was sent back, and has not met it yet. */
+		/* The pass was sent back, and has not met it yet. */
 		s->stalled_at = TB_NO_POSITION;
 		return;
 	}

@@ -92,7 +92,7 @@ tb_write_position(const struct trace_buffer *tb)
 	return tb->base + tb->wr;
 }
 
-/* Of the first record in the ring. */
+/* Position of the first record in the ring. */
 static inline uint64_t
 tb_oldest_position(const struct trace_buffer *tb)
 {
@@ -162,14 +162,14 @@ void tb_erase_front(struct trace_buffer *tb, struct tb_sequence *s, bool lost);
 /* The fragments of the front chunk from `read` on are broken: drops them. */
 void tb_break_front(struct trace_buffer *tb, struct tb_record *front);
 
-/* What the next packet of s says about the losses before it. */
+/* The losses that the next packet of s reports. */
 static inline uint32_t
 tb_loss_mask(const struct tb_sequence *s)
 {
 	return s->loss != 0 ? s->loss | TB_LOSS_PRESENT : 0;
 }
 
-/* The same, said only once. */
+/* Takes them, so that they are reported once. */
 static inline uint32_t
 tb_take_loss(struct tb_sequence *s)
 {
@@ -190,7 +190,9 @@ void tb_stall(struct trace_buffer *tb, struct tb_sequence *s);
 void tb_wake(struct trace_buffer *tb, struct tb_sequence *s);
 /* The next pass tries all that are stalled again. */
 void tb_wake_all(struct trace_buffer *tb);
-/* What s was waiting for is overwritten: this pass goes back for the rest. */
+/*
+ * Sends this pass back for the rest of s, as what s waited for is overwritten.
+ */
 void tb_unstall(struct trace_buffer *tb, struct tb_sequence *s);
 
 /* Still stalled in this pass. */
@@ -205,7 +207,9 @@ tb_is_stalled(const struct trace_buffer *tb, const struct tb_sequence *s)
 
 /* The packet at the end of c, which waits for more, goes; those before stay. */
 void tb_drop_last(struct trace_buffer *tb, struct tb_record *c);
-/* As trace_buffer_give_up(), and trace_buffer_producer_gone(), for s alone. */
+/*
+ * Does what trace_buffer_give_up() and trace_buffer_producer_gone() do, for s.
+ */
 void tb_give_up(struct trace_buffer *tb, struct tb_sequence *s);
 void tb_give_up_patches(struct trace_buffer *tb, struct tb_sequence *s);
 
@@ -273,8 +277,8 @@ void tb_wrap(struct trace_buffer *tb);
 /* ---- Making room beside what is guaranteed (tb_room.c) ---- */
 
 /*
- * As tb_clear_ahead() for a chunk of s, and tb_wrap() where that is needed, but
- * for what others are guaranteed.  Only while tb->seqs.shares is not NULL.
+ * Does tb_clear_ahead() for a chunk of s, and tb_wrap() where that is needed,
+ * but for what others are guaranteed.  Only while tb->seqs.shares is not NULL.
  * False: there is no room that this write may make; it is not to be written.
  */
 bool tb_make_room(struct trace_buffer *tb, const struct tb_sequence *s,

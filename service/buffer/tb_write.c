@@ -37,9 +37,9 @@ struct commit {
 /* ---- Tokenizing the source ---- */
 
 /*
- * All of the source will be copied, but first it is stepped through, where each
- * step waits for the one before: have it come at once.  Meanwhile memory can
- * bring what the copy will overwrite.
+ * Prefetches the source: all of it will be copied, but first it is stepped
+ * through, and each step waits for the one before.  Meanwhile memory can bring
+ * what the copy will overwrite.
  */
 static inline void
 fetch(const struct trace_buffer *tb, const uint8_t *payload, uint32_t len)
@@ -389,7 +389,7 @@ write_to(struct trace_buffer *tb, struct tb_sequence *s,
 	uint32_t place;
 
 	if (s->len == 0 && (s->flags & TB_SEQ_CONSUMED) == 0) {
-		/* Its first id is in the middle of the order. */
+		/* The new chunk's id is in the middle of the order. */
 		s->last = chunk->id - 1 - (UINT32_C(1) << 31);
 		s->first = chunk->id;
 		s->born = tb_write_position(tb);

@@ -120,7 +120,7 @@ loses_between(const struct trace_buffer *tb, uint64_t off, uint64_t end)
 	return false;
 }
 
-/* How far it is from off to what is needed, or to the end; at most `most`. */
+/* Bytes from off to what is needed, or to the end; at most `most`. */
 static uint64_t
 room_from(const struct trace_buffer *tb, uint64_t off, uint64_t most)
 {

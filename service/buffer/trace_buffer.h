@@ -45,7 +45,7 @@ enum tb_loss {
 	TB_LOSS_SMB_FULL = 256,
 };
 
-/* Who wrote a sequence; kept with it, handed out with its packets. */
+/* The writer of a sequence; kept with it, handed out with its packets. */
 struct tb_origin {
 	uint64_t producer; /* key, with writer */
 	uint64_t share;    /* see trace_buffer_guarantee() */
@@ -151,8 +151,8 @@ void trace_buffer_free(struct trace_buffer *tb);
 bool trace_buffer_guarantee(struct trace_buffer *tb, uint64_t share,
     uint32_t percent) MUST_CHECK;
 /*
- * This producer writes no more: it counts as one together with all others of its
- * share that were retired.
+ * Tells that a producer writes no more: it counts as one together with all
+ * others of its share that were retired.
  */
 void trace_buffer_retire(struct trace_buffer *tb, uint64_t producer);
 
@@ -192,8 +192,8 @@ bool trace_buffer_may_add(const struct trace_buffer *tb, uint64_t producer,
     uint32_t writer, uint32_t chunk_id);
 
 /*
- * What was still to come of the sequence's scraped chunks is lost: what follows
- * them waits for it no longer.  Should it come all the same, it is taken.
+ * Gives up the rest of the sequence's scraped chunks: later chunks wait for it
+ * no longer.  A rest that comes all the same is taken.
  */
 void trace_buffer_give_up(struct trace_buffer *tb, uint64_t producer,
     uint32_t writer);
@@ -207,10 +207,10 @@ void trace_buffer_writer_gone(struct trace_buffer *tb, uint64_t producer,
     uint32_t writer);
 
 /*
- * Nobody patches this producer's chunks any more.  Packets that wait for it are
- * dropped, so that those behind them can be read, the first of which says so;
- * of them not a byte is known to be whole.  Cost: a look at every sequence, and
- * at every chunk of the producer's.
+ * Tells that a producer is gone, and patches no chunks any more.  Packets that
+ * wait for it are dropped, so that those behind them can be read, the first of
+ * which says so; of them not a byte is known to be whole.  Cost: a look at
+ * every sequence, and at every chunk of the producer's.
  */
 void trace_buffer_producer_gone(struct trace_buffer *tb, uint64_t producer);
 
@@ -270,9 +270,7 @@ bool trace_buffer_compact(struct trace_buffer *tb);
  * copy of it is under way.
  */
 struct trace_buffer *trace_buffer_clone(struct trace_buffer *tb) MUST_CHECK;
-/*
- * As clone, but takes the contents: tb is as after clear().  NULL: no change.
- */
+/* Clones, but moves the contents: tb is as after clear().  NULL: no change. */
 struct trace_buffer *trace_buffer_take(struct trace_buffer *tb) MUST_CHECK;
 
 enum tb_fill {

@@ -432,10 +432,7 @@ filters_cost(const data_source_pb *ds)
 	return cost;
 }
 
-/*
- * What is added goes to every source of that name, call after call: so there is
- * a most of it.
- */
+/* Additions go to every source of that name, call after call: hence a limit. */
 static int
 check_added(struct config *c, const trace_config_pb *pb, char *err,
     size_t err_size)
@@ -523,7 +520,10 @@ config_for_producer(const struct config *c,
 	    config_stop_timeout_ms(c));
 	pb_put_uint(out, DataSourceConfig_session_initiator,
 	    trusted_initiator ? 1 : 0);
-	/* Only if so: older SDKs compare what they get with what they know. */
+	/*
+	 * Left out when false: older SDKs compare what they get with what they
+	 * know.
+	 */
 	if (c->pb->prefer_suspend_clock_for_duration)
 		pb_put_uint(out,
 		    DataSourceConfig_prefer_suspend_clock_for_duration, 1);

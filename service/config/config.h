@@ -30,7 +30,7 @@ struct config_data_source {
 	struct name_filter *producers;
 	char **machines;        /* in the decoded message */
 	size_t n_machines;
-	/* What config_keep_for_producers() made; owned, NULL until then. */
+	/* The result of config_keep_for_producers(); owned, NULL until then. */
 	uint8_t *for_producers;
 	size_t for_producers_len;
 };
@@ -45,8 +45,9 @@ struct config {
 };
 
 /*
- * Of an encoded config.  It goes on in frames: to whoever attaches, and a data
- * source's part to its producers, with what the service adds to it.
+ * Most bytes of an encoded config.  Frames carry it on: to consumers that
+ * attach, and a data source's part to its producers, with what the service
+ * adds.
  */
 #define CONFIG_MAX_BYTES (FRAME_MAX_BYTES - 1024u)
 /* Data sources of one config: a bound on the matching that a start costs. */

@@ -13,7 +13,7 @@
 #define GUARD_BUFFERS_KB (128u * 1024u)
 #define GUARD_BUFFER_UNIT_KB 4u
 
-/* What a priority may be: nicer by so much, or a level of SCHED_FIFO. */
+/* Bounds of a priority: an increment of niceness, or a level of SCHED_FIFO. */
 #define NICER_MOST 20u
 #define FIFO_LEAST 1u
 #define FIFO_MOST 99u
@@ -87,7 +87,7 @@ check_guardrails(const Perfetto__Protos__TraceConfig *pb, char *err,
 	return check_buffers(pb, err, err_size);
 }
 
-/* It becomes the name of a file, somewhere. */
+/* Somewhere the name becomes the name of a file. */
 static int
 check_filename(const char *name, char *err, size_t err_size)
 {

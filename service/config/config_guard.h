@@ -35,7 +35,7 @@ void guard_book_free(struct guard_book *b);
 int guard_book_check(struct guard_book *b,
     const Perfetto__Protos__TraceConfig *pb, const struct principal *owner,
     uint64_t now_ms, char *err, size_t err_size) MUST_CHECK;
-/* It began.  Without memory it is not noted. */
+/* Notes that a session began.  Without memory it is not noted. */
 void guard_book_note(struct guard_book *b,
     const Perfetto__Protos__TraceConfig *pb, const struct principal *owner,
     uint64_t now_ms);

@@ -11,10 +11,11 @@
 #include "transport/base/log.h"
 
 /*
- * What a pattern may cost.  Names are at most a few hundred bytes, so honest
- * patterns take microseconds and stay far below all of them; a hostile one ends
- * within a millisecond or two and within HEAP_KB, and as producers are many it
- * may take SLOW_ALL_NS in all: tests of less than SLOW_NS are not counted.
+ * Limits of what a pattern may cost.  Names are at most a few hundred bytes, so
+ * honest patterns take microseconds and stay far below all of them; a hostile
+ * one ends within a millisecond or two and within HEAP_KB, and as producers are
+ * many it may take SLOW_ALL_NS in all: tests of less than SLOW_NS are not
+ * counted.
  */
 #define COMPILED_MAX  (16u * 1024u) /* bytes of one compiled pattern */
 #define NEST_MAX      50u           /* brackets within brackets */

@@ -31,7 +31,7 @@ struct range {
 	struct field_rule rule;
 };
 
-/* Where a message's part of the two arrays is. */
+/* The part of the two arrays that is a message's. */
 struct message {
 	uint32_t direct;
 	uint32_t n_direct; /* up to DIRECT_END; what is not there is denied */
@@ -121,7 +121,7 @@ make_rule(enum field_action action, uint32_t argument)
 	return r;
 }
 
-/* One that no rule knows stays one: it must not become another. */
+/* A type that no rule knows must not become one that a rule knows. */
 static struct field_rule
 string_rule(uint32_t type)
 {
@@ -245,7 +245,7 @@ read_argument(struct loader *l, uint32_t *argument)
 	return 0;
 }
 
-/* One field or range of fields: an opcode with its argument. */
+/* Loads one field or range of fields: an opcode with its argument. */
 static int
 read_item(struct loader *l)
 {

@@ -47,7 +47,7 @@ struct field_rule {
 	uint32_t argument : 30;
 };
 
-/* What to load; name is that of the config's field, for sentences. */
+/* The program to load; name is the config field's, for messages. */
 struct bytecode_source {
 	const char *name;
 	const uint8_t *data;

@@ -28,7 +28,7 @@ struct message_filter {
 	struct string_filter *strings;
 	uint32_t root; /* TracePacket */
 	/*
-	 * As long as the input: nothing that is let through gets longer, and a
+	 * As large as the input: nothing that is let through gets longer, and a
 	 * length that is written anew is at most as long as it was.
 	 */
 	uint8_t *out;
@@ -169,7 +169,7 @@ put_nested(struct message_filter *f, const struct pb_field *field,
 	len = f->len - body;
 	if (len == field->len)
 		return true;
-	/* Its length is less, perhaps by a byte of its own, too. */
+	/* The length is less, and may itself be a byte shorter. */
 	at = body - pb_varint_size(field->len);
 	memmove(f->out + at + pb_varint_size(len), f->out + body, len);
 	f->len = at + pb_encode_varint(f->out + at, len) + len;

@@ -14,8 +14,8 @@
 #include "transport/base/log.h"
 
 /*
- * What patterns may cost, as in service/config/name_filter.c; strings are
- * longer.
+ * Limits of what patterns may cost, as in service/config/name_filter.c; strings
+ * are longer.
  */
 #define COMPILED_MAX     (48u * 1024u)   /* bytes of one compiled pattern */
 #define COMPILED_ALL_MAX (1024u * 1024u) /* of all */
@@ -275,7 +275,7 @@ read_strings(struct rule *r, const rule_pb *pb)
 	return (r->name = strdup(pb->name)) == NULL ? -1 : 0;
 }
 
-/* Where it goes; NULL: no memory. */
+/* Returns the place for a rule; NULL: no memory. */
 static struct rule *
 place_for(struct string_filter *f, const struct rule *r)
 {
@@ -358,7 +358,7 @@ struct subject {
 	pcre2_match_data *m;
 };
 
-/* One attempt, from start on, which leaves groups in the vector of t->m. */
+/* Makes one attempt, from start on; leaves the groups in the vector of t->m. */
 static enum match_result
 match(struct string_filter *f, const struct rule *r, const struct subject *t,
     size_t start, uint32_t options)
@@ -403,8 +403,8 @@ redact_groups(const struct rule *r, const struct subject *t)
 }
 
 /*
- * All matches, one behind the other.  After an empty one another is looked for
- * in the same place, and then a byte further.
+ * Redacts all matches, one behind the other.  After an empty one another is
+ * looked for in the same place, and then a byte further.
  */
 static enum match_result
 redact_found(struct string_filter *f, const struct rule *r,
@@ -443,7 +443,7 @@ is_for_type(const struct rule *r, uint32_t type)
 	    (r->types[type / 64] >> (type % 64) & 1) != 0;
 }
 
-/* What comes behind the second '|', or NULL. */
+/* The bytes behind the second '|', or NULL. */
 static const uint8_t *
 atrace_payload(const uint8_t *s, size_t len)
 {
@@ -472,7 +472,7 @@ apply_rule(struct string_filter *f, const struct rule *r, struct subject *t)
 {
 	enum match_result got;
 
-	/* Its working memory must not stay with a filter at rest. */
+	/* Made late: working memory must not stay with a filter at rest. */
 	if (t->m == NULL &&
 	    (t->m = pcre2_match_data_create(f->groups, NULL)) == NULL)
 		return MATCH_GAVE_UP;

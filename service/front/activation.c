@@ -65,7 +65,7 @@ take_sockets(struct activation *a, struct passed_sockets *p, char *err,
 		log_escape(shown, sizeof(shown), p->names[i],
 		    strlen(p->names[i]));
 		a->sockets[i].tls = cut_tls(p->names[i]);
-		/* Where a socket stands says nothing about TLS. */
+		/* A socket's address does not say whether it has TLS. */
 		if (find_port(p->names[i], a->sockets[i].tls ? SIZE_MAX : i,
 			&a->sockets[i].port) != 0) {
 			snprintf(err, err_size, "the service manager passed "
@@ -131,7 +131,7 @@ is_at(const struct inherited_socket *s, const char *address)
 	return strcmp(bound, place(address)) == 0;
 }
 
-/* Of the same port before others: two may be at 127.0.0.1:0. */
+/* Prefers the same port: two may be at 127.0.0.1:0. */
 static const struct inherited_socket *
 find_made(const struct activation *a, enum listen_port port,
     const char *address)
@@ -158,7 +158,7 @@ activation_take_made(struct activation *a, enum listen_port port,
 	struct inherited_socket *s;
 	size_t i, n = 0;
 
-	/* What the same listener had, which follow each other. */
+	/* Takes all sockets of one listener, which follow each other. */
 	for (i = 0; first != NULL && i < a->n_made && n < max; i++) {
 		s = &a->made[i];
 		if (s->fd != -1 && s->port == first->port &&

@@ -23,7 +23,7 @@ struct activated_socket {
 	bool tls;
 };
 
-/* One that the daemon before us made itself. */
+/* A socket that the daemon before us made itself. */
 struct inherited_socket {
 	int fd; /* -1: taken */
 	enum listen_port port;

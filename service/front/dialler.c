@@ -21,14 +21,14 @@
 #include "transport/ssh/ssh.h"
 
 #define PAUSE_MIN_MS 500u
-/* Who lasted that long was reached: the next pause is short again. */
+/* A call that lasted that long resets the backoff. */
 #define REACHED_MS 30000u
-/* How long an ended child's last words are waited for. */
+/* Time to wait for the last output of a child that has ended. */
 #define LAST_WORDS_MS 1000u
 
 #define REASON_MAX 640
 
-/* One device.  Between two calls it has neither child nor connection. */
+/* A device.  Between two calls it has neither child nor connection. */
 struct dialled {
 	struct dialler *dialler;
 	const struct dial_setting *setting; /* borrowed */
@@ -80,7 +80,7 @@ accept_cb(struct listener *l, int fd, void *arg)
 	(void)gate_take(&c->entrance, fd, &c->peer);
 }
 
-/* Where nobody but us can enter. */
+/* Makes a directory that nobody but us can enter. */
 static int
 make_folder(struct dialler *d, char *err, size_t err_size)
 {
@@ -161,7 +161,7 @@ tell(struct dialled *c, const char *reason)
 	log_warn("dial %s: %s; will go on trying", c->addr.text, reason);
 }
 
-/* What is left of a call. */
+/* Frees the rest of a call. */
 static void
 hang_up(struct dialled *c)
 {
@@ -178,7 +178,7 @@ ended_cb(void *arg)
 	struct dialled *c = arg;
 	char reason[REASON_MAX];
 
-	/* It has a path: nothing else tells when it ends. */
+	/* The call leads to a path: nothing else tells when it ends. */
 	if (child_status(c->child) == -1 && c->pipe >= 0) {
 		child_when_ended(c->child, UINT_MAX, ended_cb, c);
 		return;
@@ -343,10 +343,10 @@ dialler_resume(struct dialler *d)
 	d->stopping = false;
 	for (i = 0; i < d->n; i++) {
 		c = &d->all[i];
-		/* One that lives calls again when it ends. */
+		/* A call that is up is redialled when it ends. */
 		if (c->connected)
 			continue;
-		/* Where its connections would lead to is gone. */
+		/* The services that its connections would lead to are gone. */
 		hang_up(c);
 		loop_defer(d->loop, &c->now_call, call_now, c);
 	}

@@ -16,7 +16,9 @@
 #include "transport/tls/tls.h"
 #include "transport/tls/tls_reload.h"
 
-/* What a connection may have queued before its writers are told to wait. */
+/*
+ * Bytes that a connection may have queued before its writers are told to wait.
+ */
 #define LOW_WATER_BYTES (64u * 1024u)
 
 #define SWEEP_MS 1000u
@@ -61,7 +63,7 @@ admit_cb(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
 	if (share == NULL || p->auth != PEER_CERT)
 		return true;
 	heap_rest_came(e->gate->heap);
-	/* That of the address may go away with its last connection. */
+	/* The address's budget may go away with its last connection. */
 	stream_set_budgets(rpc_conn_stream(c), NULL, NULL);
 	/* The files may have been read anew while it shook hands. */
 	if (tls_context_revokes(e->tls, p->cert)) {
@@ -174,7 +176,10 @@ connect_guest(struct entrance *e, int fd, const struct peer *p)
 	};
 	struct rpc_conn *c;
 
-	/* What passes descriptors, or belongs to a child, stays here. */
+	/*
+	 * Connections that pass descriptors, or belong to a child, stay on this
+	 * thread.
+	 */
 	if (p->kind == ADDR_TCP)
 		over.io = e->gate->io;
 	if (e->tls != NULL) {

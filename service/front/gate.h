@@ -35,9 +35,9 @@ struct gate_setup {
 	struct heap_rest *heap; /* looked at once a second */
 };
 
-/* All of setup is borrowed for its life. */
+/* Borrows all of setup for its life. */
 struct gate *gate_new(const struct gate_setup *setup) MUST_CHECK;
-/* Nobody may be connected any more.  NULL is fine. */
+/* Frees the gate, after the last connection.  NULL is fine. */
 void gate_free(struct gate *g);
 
 /* A way in: who comes through it is offered the same.  Embedded by its owner. */
@@ -60,9 +60,9 @@ struct entrance {
 };
 
 /*
- * What stands at a port; relays: what is for relays too, where it is the
- * producers'.
- * The rest may be changed before anybody comes.  e outlives its connections.
+ * Initialises an entrance; relays: it serves relays too, where it is the
+ * producers'.  The rest may be changed before the first connection.  e outlives
+ * its connections.
  */
 void entrance_init(struct entrance *e, struct gate *g, enum listen_port port,
     bool relays);

@@ -189,7 +189,7 @@ take_text(struct activation *a, char *text)
 
 	if (form != HANDOVER_FORM || pid < 0)
 		return -1;
-	/* It came down to somebody's child: none of our business. */
+	/* The environment is an ancestor's, meant for another process. */
 	if (pid != (long)getpid() && pid != (long)getppid())
 		return 0;
 	a->trial = pid != (long)getpid();

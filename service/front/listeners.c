@@ -97,8 +97,8 @@ is_activated(const struct activation *a, const struct listen_setting *l)
 }
 
 /*
- * What the settings say of a socket that was passed in: they name its address,
- * or tls:// and its address.  NULL: nothing.
+ * Finds the settings of a socket that was passed in: they name its address, or
+ * tls:// and its address.  NULL: nothing.
  */
 static const struct listen_setting *
 setting_of(const struct settings *s, enum listen_port port,
@@ -237,7 +237,7 @@ open_door(struct listeners *d, const struct listen_setting *l,
 	door->entrance.plain_consumer = l->allow_plain_consumer;
 	with_permissions = d->with.settings->socket_permissions != NULL &&
 	    socket_owner_has_file(&a);
-	/* Nobody slips in between bind() and chmod(). */
+	/* Keeps strangers from connecting between bind() and chmod(). */
 	if (with_permissions)
 		old = umask(0177);
 	door->address = l->address;

@@ -18,7 +18,7 @@ struct handover;
 struct loop;
 struct settings;
 
-/* All is borrowed, and outlives the listeners. */
+/* Borrowed, all of it; outlives the listeners. */
 struct listeners_setup {
 	struct loop *loop;
 	const struct settings *settings;
@@ -38,7 +38,9 @@ struct listeners *listeners_new(const struct listeners_setup *setup,
 /* Stops listening; connections that were accepted stay. */
 void listeners_close(struct listeners *d);
 
-/* Who comes waits in front of the door, until listeners_wake(). */
+/*
+ * Stops accepting: new connections wait in the backlog until listeners_wake().
+ */
 void listeners_rest(struct listeners *d);
 void listeners_wake(struct listeners *d);
 
@@ -49,11 +51,13 @@ void listeners_wake(struct listeners *d);
 void listeners_pace(struct listeners *d, bool paced);
 void listeners_let_some_in(struct listeners *d);
 
-/* All that is listened on, for whoever comes after us.  -1: no memory. */
+/*
+ * Lists the sockets that are listened on, for the next daemon.  -1: no memory.
+ */
 int listeners_list(const struct listeners *d, struct handover *h) MUST_CHECK;
 /*
- * As listeners_close(), but the sockets of listeners_list() stay, with their
- * files.
+ * Does what listeners_close() does, but the sockets of listeners_list() stay,
+ * with their files.
  */
 void listeners_leave(struct listeners *d);
 

@@ -11,7 +11,7 @@
 #include "transport/process/sd_notify.h"
 #include "transport/stream/io_pool.h"
 
-/* How often it is looked at while there is any, and some are let in. */
+/* Period of the watch under load, in which some connections are let in. */
 #define TICK_MS 100u
 
 struct overload_watch {
@@ -116,7 +116,7 @@ lag_cb(void *arg)
 static void
 watch(struct overload_watch *w)
 {
-	/* Where both together are too long, one of them is half of that. */
+	/* Lags of both kinds of threads add up: each gets half of the limit. */
 	uint32_t ms = w->io != NULL ? (w->limit_ms + 1) / 2 : w->limit_ms;
 
 	if (ms == 0)

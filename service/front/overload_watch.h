@@ -17,7 +17,7 @@ struct overload;
 struct overload_watch;
 
 /*
- * All is borrowed; limit_ms: settings.overload_lag_ms.  io: threads that carry
+ * Borrows all of it. limit_ms: settings.overload_lag_ms. io: threads that carry
  * connections, which were not started yet; NULL: none.  Costs nothing while
  * input does not wait.  NULL: no memory.
  */

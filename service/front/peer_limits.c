@@ -10,7 +10,7 @@
 #include "transport/socket/peer.h"
 #include "transport/tls/tls.h"
 
-/* Who it is: the first field that auth gives a meaning. */
+/* The identity of a peer: the first field that auth gives a meaning. */
 struct peer_key {
 	enum peer_auth auth;
 	uint64_t number; /* PEER_UNIX: the uid; PEER_NOBODY: of its address */
@@ -62,7 +62,7 @@ key_of(struct peer_key *k, const struct peer *p)
 	}
 }
 
-/* Where a connection counts until it is known who made it. */
+/* Counts a connection for its address, until its peer is known. */
 static void
 key_of_address(struct peer_key *k, const struct peer *p)
 {

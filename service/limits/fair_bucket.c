@@ -49,7 +49,7 @@ fair_bucket_set(struct fair_bucket *b, struct loop *l, uint64_t rate,
 		return -1;
 	b->budget.bytes_per_second = rate;
 	b->budget.burst = burst;
-	/* Whoever waits tries again under the new rate. */
+	/* Waiting producers try again under the new rate. */
 	if (fair_queue_first(&b->waiters) != NULL)
 		loop_timer_set(b->timer, 1, 0);
 	return 0;

@@ -32,7 +32,7 @@ void fair_bucket_init(struct fair_bucket *b);
  */
 int fair_bucket_set(struct fair_bucket *b, struct loop *l, uint64_t rate,
     uint64_t burst) MUST_CHECK;
-/* Nobody waits any more. */
+/* Ends the bucket; no producer may wait in it. */
 void fair_bucket_done(struct fair_bucket *b);
 
 /* Whether `at` may write now. */

@@ -38,7 +38,7 @@ machine_table_new(void)
 	return t;
 }
 
-/* Whoever comes next in its name may have other clocks. */
+/* The next peer that speaks for the machine may have other clocks. */
 static void
 forget_clocks(struct machine *m)
 {

@@ -35,7 +35,7 @@ struct machine_table;
 /* Past clock exchanges that are kept; the oldest goes first. */
 #define MACHINE_PAST_CLOCKS 8u
 
-/* How a machine comes to us. */
+/* The way a machine is connected. */
 enum machine_reach {
 	MACHINE_DIRECT,  /* its producers connect by themselves */
 	MACHINE_CLASSIC, /* by Perfetto's relay */
@@ -70,7 +70,7 @@ struct machine_contact {
 	} losses[LINK_LOSS_CAUSES]; /* by LinkLossCause */
 };
 
-/* How far REALTIME and MONOTONIC are from BOOTTIME, there and here. */
+/* Offsets of REALTIME and MONOTONIC from BOOTTIME, there and here. */
 #define MACHINE_CLOCK_SHAPE 4u
 
 /* Its CLOCK_BOOTTIME minus ours. */
@@ -87,9 +87,9 @@ struct machine_clock {
 };
 
 /*
- * What is counted together, against one quota and for one share of each buffer:
- * a machine, or all machines of one certificate or dial that may not name
- * machines.  Those may invent as many as they like.
+ * An account: what is counted against one quota and has one share of each
+ * buffer: a machine, or all machines of one certificate or dial that may not
+ * name machines.  Those may invent as many as they like.
  */
 struct machine_account {
 	uint64_t share; /* trace_buffer_guarantee()'s number */
@@ -116,8 +116,8 @@ struct machine {
 	size_t clock_sync_len;
 	uint64_t clock_sync_generation; /* grows with each new exchange */
 	/*
-	 * Those before that were the last before its clocks were set, or it
-	 * slept, oldest first: what was stamped before is read with them.
+	 * The last exchange before each clock step or suspend, oldest first:
+	 * older timestamps are converted with them.
 	 */
 	struct machine_past_clocks {
 		uint8_t *data;
@@ -152,7 +152,7 @@ machine_account(struct machine *m)
 }
 
 struct machine_table *machine_table_new(void) MUST_CHECK;
-/* Nobody may refer to any machine any more.  NULL is fine. */
+/* Frees the table, when no machine is referred to any more.  NULL is fine. */
 void machine_table_free(struct machine_table *t);
 size_t machine_table_count(const struct machine_table *t);
 /*

@@ -11,11 +11,11 @@
 #include "service/packet/service_packets.h"
 
 #define OLDEST_NS 60000000000ull
-/* How much a clock must have been set, or a machine have slept, to matter. */
+/* Least clock step, or time of suspend, that matters. */
 #define SHAPE_CHANGED_NS 1000000
 
 /*
- * What goes into a trace: two readings of client and host, of which one was not
+ * The form in a trace: two readings of client and host, of which one was not
  * taken but reckoned; and what the real ones say.
  */
 struct exchange {
@@ -52,7 +52,9 @@ host_ns(const struct machine_clock_sample *s, uint32_t id)
 	return clock_snapshot_ns(&s->host, (enum clock_id)id);
 }
 
-/* What client, host, client says.  -1: a BOOTTIME that cannot be. */
+/*
+ * Evaluates the exchange client, host, client.  -1: a BOOTTIME that cannot be.
+ */
 static int
 bound(struct exchange *x, const char **why)
 {
@@ -265,7 +267,7 @@ take(struct machine *m, struct exchange *x, uint64_t realtime_ns,
 	c->measured_ns = realtime_ns;
 	if (!is_news(m, shape))
 		return 0;
-	/* Its own clocks, among each other: the first half. */
+	/* Writes the machine's own clocks, among each other: the first half. */
 	if (c->written.known &&
 	    shape_changed(m, shape, 0, MACHINE_CLOCK_SHAPE / 2) &&
 	    machine_keep_clock_sync(m) != 0) {
@@ -328,7 +330,7 @@ machine_clock_take_exchange(struct machine *m,
 		return write_sync(m, &x, why);
 	if (bound(&x, why) != 0)
 		return -1;
-	/* Of client, host, client and host, client, host the shorter one. */
+	/* Picks the shorter of client, host, client and host, client, host. */
 	if (h2 - h1 < x.round_trip_ns) {
 		x.low = x.high - (int64_t)(h2 - h1);
 		x.round_trip_ns = h2 - h1;

@@ -24,8 +24,8 @@ struct machine;
 /* A slower exchange says nothing about clocks. */
 #define MACHINE_CLOCK_LONGEST_NS 10000000000ull
 /*
- * One that is worse than what is known is for traces nevertheless, once what
- * they have is so old: a little less than the period of Perfetto's relay.
+ * Age of the measurement in traces after which a worse one replaces it: a
+ * little less than the period of Perfetto's relay.
  */
 #define MACHINE_CLOCK_RENEW_NS 20000000000ull
 

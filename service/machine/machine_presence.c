@@ -25,7 +25,10 @@ is_there(const struct machine_contact *c)
 	return c->n_relays > 0 || c->n_producers > 0;
 }
 
-/* Its relay speaks for it; producers that connect by themselves do not. */
+/*
+ * The machine's relay speaks for it; producers that connect by themselves do
+ * not.
+ */
 static void
 note_visitor(struct machine_contact *c, const struct machine_visitor *v)
 {

@@ -9,7 +9,9 @@
 
 #include "service/machine/machine.h"
 
-/* Who is there, as the ports know it; all copied, NULL: not known. */
+/*
+ * A connection of the machine, as the ports know it; copied.  NULL: not known.
+ */
 struct machine_visitor {
 	enum machine_reach reach;
 	const char *address;
@@ -22,11 +24,11 @@ void machine_presence_came(struct machine *m, const struct machine_visitor *v);
 /* A link is cut off; waited: it has producers that are kept for it. */
 void machine_presence_cut(struct machine *m, bool waited);
 /*
- * Who came has gone for good.  connected: it was there until now; else its
- * grace is over.
+ * Tells that a connection has gone for good.  connected: it was up until now;
+ * otherwise its grace period is over.
  */
 void machine_presence_gone(struct machine *m, bool connected);
-/* The same for one that came as DIRECT. */
+/* Tells it of a connection that came as DIRECT. */
 void machine_presence_left(struct machine *m);
 
 #endif /* SERVICE_MACHINE_MACHINE_PRESENCE_H */

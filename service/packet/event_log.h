@@ -39,7 +39,7 @@ void event_log_slow(struct event_log *l, enum service_slow_event event,
     const struct service_slow_source *sources, size_t n);
 void event_log_buffer_cloned(struct event_log *l, uint32_t buffer);
 void event_log_trigger(struct event_log *l, const struct service_trigger *t);
-/* Those of event_log_trigger() that nobody has read: a clone has them. */
+/* Copies the events of event_log_trigger() that were not read, for a clone. */
 void event_log_drop_triggers(struct event_log *l);
 /* Goes before all other events. */
 void event_log_clone_trigger(struct event_log *l,

@@ -7,9 +7,10 @@
 #include "service/packet/packet_check.h"
 
 /*
- * One pass with two speeds.  scan() runs over whole fields of one slice with
- * nothing but pointers.  Where a field header straddles slices, its bytes are
- * gathered into a few bytes on the stack and that one field is scanned there.
+ * Checks in one pass with two speeds.  scan() runs over whole fields of one
+ * slice with nothing but pointers.  Where a field header straddles slices, its
+ * bytes are gathered into a few bytes on the stack and that one field is
+ * scanned there.
  */
 
 #define TAG_MAX    5u /* a tag has 32 bits */
@@ -27,7 +28,7 @@ enum {
 	WIRE_FIXED32 = 5,
 };
 
-/* Only the service may write these; 64 fields of TracePacket a word. */
+/* Fields that only the service may write; 64 fields of TracePacket a word. */
 #define BIT(field) (1ull << ((field)&63))
 static const uint64_t trusted_fields[] = {
 	BIT(TracePacket_trusted_uid) |
@@ -91,7 +92,10 @@ skip_varint(const uint8_t *p, const uint8_t *end)
 	return NULL;
 }
 
-/* As skip_varint(), with its value, for a varint of at most max bytes. */
+/*
+ * Does what skip_varint() does, with the value, for a varint of at most max
+ * bytes.
+ */
 static inline const uint8_t *
 take_varint(const uint8_t *p, const uint8_t *end, unsigned max, uint64_t *out)
 {
@@ -227,9 +231,9 @@ cursor_peek(const struct cursor *c, uint8_t *out, size_t max)
 }
 
 /*
- * One field whose header lies in more than one slice.  A field that ends within
- * the gathered bytes is followed by others there: found out by giving scan()
- * one byte more at a time, of at most HEADER_MAX.
+ * Checks a field whose header lies in more than one slice.  A field that ends
+ * within the gathered bytes is followed by others there: found out by giving
+ * scan() one byte more at a time, of at most HEADER_MAX.
  */
 static bool
 straddling_field(struct cursor *c)

@@ -52,7 +52,10 @@ static inline uint8_t *
 packet_trailer_put(uint8_t *p, const struct packet_trailer *t, uint32_t loss)
 {
 	if (LIKELY(t != NULL)) {
-		/* All of it, with the zeroes behind: a copy without a call. */
+		/*
+		 * A constant size, with the zeroes behind: a copy without a
+		 * call.
+		 */
 		memcpy(p, t->bytes, PACKET_TRAILER_MAX);
 		p += t->len;
 	}

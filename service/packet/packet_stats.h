@@ -33,14 +33,14 @@ struct chunk_histogram {
 /* Counts one committed chunk of payload bytes.  Start from all zeroes. */
 void chunk_histogram_add(struct chunk_histogram *h, size_t payload);
 
-/* One writer of the session and one buffer it wrote to. */
+/* Counters of one writer of the session in one buffer. */
 struct packet_writer_stats {
 	uint64_t sequence; /* trusted_packet_sequence_id */
 	uint32_t buffer;   /* index in the config */
 	struct chunk_histogram histogram;
 };
 
-/* What relays could not carry, of one sequence and cause (LinkLossStats). */
+/* Losses of relays, of one sequence and cause (LinkLossStats). */
 struct packet_link_loss {
 	uint32_t machine;
 	uint32_t sequence;    /* 0: of the machine, the sequence is not known */
@@ -67,7 +67,7 @@ enum packet_final_flush {
 	FINAL_FLUSH_FAILED = TraceStats_FINAL_FLUSH_FAILED,
 };
 
-/* Of a session with a trace_filter. */
+/* Counters of a session with a trace_filter. */
 struct packet_filter_stats {
 	uint64_t input_packets;
 	uint64_t input_bytes;
@@ -78,7 +78,7 @@ struct packet_filter_stats {
 	size_t n_buffers;
 };
 
-/* All borrowed. */
+/* Borrowed, all of it. */
 struct packet_stats {
 	const struct tb_stats *const *buffers; /* in the order of the config */
 	size_t n_buffers;

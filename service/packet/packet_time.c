@@ -25,7 +25,9 @@ varint_of(const struct pb_field *message, uint32_t number)
 	return r.bad ? 0 : v;
 }
 
-/* How an SDK whose timestamps are increments tells from where they count. */
+/*
+ * The field by which an SDK with incremental timestamps says where they start.
+ */
 static void
 read_snapshot(const struct pb_field *snapshot, struct packet_time *out)
 {

@@ -15,10 +15,10 @@
  * cost more memory than the answer is worth.
  */
 #define HISTOGRAMS_MAX 1024u
-/* The same of those that were dropped; the oldest give way. */
+/* Histograms kept of writers that were dropped; the oldest give way. */
 #define PAST_HISTOGRAMS_MAX 1024u
 
-/* What finds it and is asked of it for each packet comes first. */
+/* Fields that are read for each packet come first, in two cache lines. */
 struct entry {
 	struct hash_link by_writer;
 	uint64_t producer;
@@ -233,7 +233,7 @@ sequence_map_producer_gone(struct sequence_map *m, uint64_t producer)
 		}
 }
 
-/* What a writer wrote is told until the session ends. */
+/* Keeps the histogram of a writer that is dropped, until the session ends. */
 static void
 remember(struct sequence_map *m, const struct entry *e)
 {

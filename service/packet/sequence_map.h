@@ -22,7 +22,7 @@ struct sequence_map;
 struct service_sequence;
 struct tb_origin;
 
-/* How much a writer wrote, and who it is. */
+/* A writer, and how much it wrote. */
 struct sequence_writer {
 	uint64_t producer;
 	uint32_t sequence; /* 0: nothing of it was read yet */
@@ -49,9 +49,9 @@ const struct packet_trailer *sequence_map_trailer(struct sequence_map *m,
 void sequence_map_dropped(struct sequence_map *m, const struct tb_origin *o,
     uint32_t loss);
 
-/* Its id, given when it is new.  0: no memory. */
+/* The id of a sequence, given when it is new.  0: no memory. */
 uint32_t sequence_map_id(struct sequence_map *m, const struct tb_origin *o);
-/* The same of one that has written something; else 0. */
+/* The id of a sequence that has written something, or 0. */
 uint32_t sequence_map_find_id(struct sequence_map *m, uint64_t producer,
     uint32_t writer);
 
@@ -61,11 +61,14 @@ void sequence_map_count_chunk(struct sequence_map *m,
 
 /* The producer is gone: its entries go at the next sweep. */
 void sequence_map_producer_gone(struct sequence_map *m, uint64_t producer);
-/* Drops them; call when every buffer was read empty. */
+/*
+ * Drops entries of producers that are gone; call when every buffer was read
+ * empty.
+ */
 void sequence_map_sweep(struct sequence_map *m);
 
 size_t sequence_map_size(const struct sequence_map *m);
-/* How many writers sequence_map_writer_stats() has, at most. */
+/* The most writers that sequence_map_writer_stats() returns. */
 size_t sequence_map_writers(const struct sequence_map *m);
 /* Grows with each sequence that gets an id, and never shrinks. */
 uint32_t sequence_map_last_id(const struct sequence_map *m);

@@ -20,9 +20,9 @@ put_trusted(struct pb_writer *w, int32_t uid)
 }
 
 /*
- * What nearly every packet of the service begins with.  The clock is named
- * even where there is no timestamp: real ones do, and it keeps a session with
- * another default clock from misreading the service's own sequence.
+ * Begins nearly every packet of the service.  The clock is named even where
+ * there is no timestamp: real ones do, and it keeps a session with another
+ * default clock from misreading the service's own sequence.
  */
 static void
 put_common(struct pb_writer *w, int32_t uid)

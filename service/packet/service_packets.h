@@ -92,7 +92,7 @@ void service_packets_buffer_cloned(struct pb_writer *w, int32_t uid,
 void service_packets_trace_stats(struct pb_writer *w, int32_t uid,
     const struct packet_stats *st);
 
-/* One exchange with a remote machine: its clocks and ours at the same time. */
+/* An exchange with a remote machine: its clocks and ours at the same time. */
 struct service_clock_pair {
 	const struct clock_reading *client;
 	size_t n_client;
@@ -115,7 +115,7 @@ void service_packets_trigger(struct pb_writer *w, int32_t uid,
 void service_packets_clone_trigger(struct pb_writer *w, int32_t uid,
     const struct service_trigger *t);
 
-/* Which sequence a producer wrote, and into which buffer of the config. */
+/* A sequence, its producer, and the buffer of the config that it goes to. */
 struct service_sequence {
 	uint32_t buffer;
 	uint32_t sequence;

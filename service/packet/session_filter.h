@@ -24,7 +24,10 @@ struct tb_slice;
 /* For packets of the service: of no buffer. */
 #define SESSION_FILTER_NO_BUFFER SIZE_MAX
 
-/* Of a config with a trace_filter.  NULL with the sentence for EnableTracing. */
+/*
+ * Makes the filter of a config with a trace_filter.  NULL with the sentence for
+ * EnableTracing.
+ */
 struct session_filter *session_filter_new(const struct config *c, char *err,
     size_t err_size) MUST_CHECK;
 void session_filter_free(struct session_filter *f);

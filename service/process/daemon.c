@@ -67,7 +67,7 @@ struct daemon {
 
 /* ---- certificates ---- */
 
-/* Who was trusted under the old files may be so no longer. */
+/* Peers that were trusted under the old files may be so no longer. */
 static void
 renewed_cb(void *arg)
 {
@@ -93,7 +93,7 @@ is_tls(const struct listen_setting *l)
 	return strncmp(l->address, "tls://", 6) == 0;
 }
 
-/* Only where somebody listens with them. */
+/* Certificates are read only where a listener or dial uses them. */
 static int
 read_certificates(struct daemon *d, const struct activation *a, char *err,
     size_t err_size)
@@ -251,7 +251,10 @@ leave(struct daemon *d, struct handover *h)
 {
 	upgrade_hold_signals();
 	if (handover_begin(h) != 0 || listeners_list(d->doors, h) != 0) {
-		/* Nobody would know what the sockets are. */
+		/*
+		 * Without the list the next program would not know what the
+		 * sockets are.
+		 */
 		log_error("no memory for the upgrade: stopped");
 		handover_done(h);
 		return DAEMON_ENDED;
@@ -405,7 +408,7 @@ make_gate(struct daemon *d, char *err, size_t err_size)
 	return 0;
 }
 
-/* Those who come in, and those who are fetched. */
+/* Opens listeners, and dials devices that cannot connect to us. */
 static int
 open_ways_in(struct daemon *d, struct activation *a, char *err,
     size_t err_size)

@@ -110,7 +110,10 @@ main(int argc, char **argv)
 		return rc;
 	if (activation_from_environment(&a, err, sizeof(err)) != 0 ||
 	    options_settings(&o, &a, &s, err, sizeof(err)) != 0) {
-		/* As it is: a message about a file has lines and a caret. */
+		/*
+		 * Printed as it is: a message about a file has lines and a
+		 * caret.
+		 */
 		plain_printf(stderr, "%s\n", err);
 		return EXIT_COULD_NOT_START;
 	}

@@ -68,8 +68,8 @@ has_capabilities(void)
 }
 
 /*
- * What the kernel says after the change, and that the way back is shut: a
- * change that failed in silence would leave root in a process that thinks it
+ * Checks what the kernel says after the change, and that the way back is shut:
+ * a change that failed in silence would leave root in a process that thinks it
  * has none.
  */
 static bool

@@ -35,7 +35,7 @@ int sandbox_become_user(const char *user, char *err, size_t err_size)
  */
 int sandbox_check_file(const char *what, const char *path, char *err,
     size_t err_size) MUST_CHECK;
-/* The same for creating files in a directory. */
+/* Checks that files can be created in a directory. */
 int sandbox_check_directory(const char *what, const char *path, char *err,
     size_t err_size) MUST_CHECK;
 
@@ -58,9 +58,9 @@ int sandbox_system_calls(bool *filtered, char *err, size_t err_size)
     MUST_CHECK;
 
 /*
- * All of it, as far as the settings want it: the user, then that this user can
- * write to trace_dir and read the certificates again, then memory and system
- * calls.  -1 with a sentence: the daemon must not serve.
+ * Confines the process, as far as the settings want it: the user, then that
+ * this user can write to trace_dir and read the certificates again, then memory
+ * and system calls.  -1 with a sentence: the daemon must not serve.
  */
 int sandbox_as_set(const struct settings *s, char *err, size_t err_size)
     MUST_CHECK;

@@ -1,6 +1,4 @@
-/*
- * What the settings say about confinement, done in order.
- */
+/* sandbox_apply: does in order what the settings say about confinement. */
 #include "service/process/sandbox.h"
 
 #include <limits.h>

@@ -31,8 +31,8 @@
 #endif
 
 /*
- * What a collector does, whatever the arguments.  Names, as not every
- * architecture and not every libseccomp has all of them.
+ * System calls that a collector makes, whatever the arguments.  Names, as not
+ * every architecture and not every libseccomp has all of them.
  */
 static const char *const allowed[] = {
 	/* memory */
@@ -76,7 +76,7 @@ static const char *const allowed[] = {
 	"getpriority", "sched_getparam", "sched_getscheduler",
 };
 
-/* What somebody who has taken the process over would reach for next. */
+/* System calls that an attacker in the process would try next. */
 static const char *const deadly[] = {
 	/* other programs, other processes */
 	"execve", "execveat", "ptrace", "process_vm_readv",
@@ -155,7 +155,7 @@ add_threads(scmp_filter_ctx ctx)
 {
 	int rc;
 
-	/* Its flags lie in memory: the C library falls back to clone. */
+	/* clone3 has its flags in memory: the C library falls back to clone. */
 	if ((rc = add(ctx, SCMP_ACT_ERRNO(ENOSYS), "clone3", 0, NULL)) != 0)
 		return rc;
 	if ((rc = allow_where(ctx, "clone", SCMP_CMP(CLONE_FLAGS_ARG,
@@ -166,7 +166,7 @@ add_threads(scmp_filter_ctx ctx)
 	    SCMP_CMP(0, SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
 }
 
-/* Of the calling thread alone. */
+/* Rows for the calling thread alone. */
 static int
 add_priorities(scmp_filter_ctx ctx)
 {
@@ -215,7 +215,7 @@ make_filter(scmp_filter_ctx ctx)
 
 	/* A tree instead of a list: it is asked at every call. */
 	(void)seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-	/* All threads, should there be several already. */
+	/* Synchronised to all threads, should there be several already. */
 	if ((rc = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_TSYNC, 1)) != 0 ||
 	    (rc = add_all(ctx, SCMP_ACT_KILL_PROCESS, deadly,
 		COUNT_OF(deadly))) != 0 ||

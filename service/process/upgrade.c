@@ -21,14 +21,14 @@ struct upgrade {
 	struct upgrade_answer answer;
 };
 
-/* What sd_notify and others put there says nothing to a trial. */
+/* Variables of sd_notify and others are not meant for a trial. */
 static const char *const not_for_trials[] = {
 	"NOTIFY_SOCKET=", "WATCHDOG_", "TRACED_NOTIFY_FD=",
 };
 
 /* ---- who ---- */
 
-/* This program's file, by the kernel. */
+/* The file of this program, as the kernel says. */
 static char *
 own_file(void)
 {
@@ -117,7 +117,7 @@ surroundings(const struct handover *h, bool trial)
 
 /* ---- the trial ---- */
 
-/* It has to say that it understood, which older versions do not. */
+/* A program that understood says so; older versions do not. */
 static bool
 it_takes_over(struct upgrade *u)
 {

@@ -17,7 +17,7 @@ struct handover;
 struct loop;
 struct upgrade;
 
-/* What is to be started: borrowed, but for the path. */
+/* The program to be started: borrowed, but for the path. */
 struct successor {
 	char *path;  /* of the program; NULL: nobody knows */
 	char **argv; /* of the one that runs; not argv[0] but path is executed */

@@ -135,7 +135,7 @@ ports_agree(enum listen_port a, enum listen_port b, const struct addr *at)
 	return a == b || (a != LISTEN_CONSUMER && b != LISTEN_CONSUMER);
 }
 
-/* What one of them is permitted, the other is too. */
+/* Permits one listener all that the other is permitted. */
 static void
 permit(struct listen_setting *to, const struct listen_setting *from)
 {
@@ -215,7 +215,7 @@ take_permits(const struct settings *s, struct listen_setting *l)
 			permit(l, &s->permits[i]);
 }
 
-/* One more at the end of the array; takes address.  -1: no memory. */
+/* Appends a listener; takes address.  -1: no memory. */
 static int
 append(struct listen_setting **array, size_t *n, const struct listen_setting *l,
     char *address)

@@ -25,7 +25,7 @@ const char *listen_port_name(enum listen_port port);
 #define SETTINGS_LISTEN_MAX 64u
 #define SETTINGS_RULES_MAX  1024u
 #define SETTINGS_IO_THREADS_MAX 64u
-/* What limits.max_producers may be. */
+/* Most that limits.max_producers may be. */
 #define SETTINGS_PRODUCERS_MOST 1000000u
 /* Each is a child of ours while it lasts. */
 #define SETTINGS_DIALS_MAX  1024u
@@ -39,7 +39,7 @@ struct listen_setting {
 	bool forwarded; /* UNIX only */
 };
 
-/* As the operator named them: see struct tls_options for what stands in. */
+/* Paths as the operator named them: see struct tls_options for defaults. */
 struct tls_setting {
 	char *dir; /* NULL: not named, as all below */
 	char *ca;
@@ -98,7 +98,7 @@ struct limits {
 	bool ignore_free_memory;
 };
 
-/* Of relays that keep one connection (protos/settings.proto, Link). */
+/* Settings of relays that keep one connection (protos/settings.proto, Link). */
 struct link_setting {
 	uint64_t grace_ms;
 	uint64_t end_wait_ms;
@@ -120,7 +120,7 @@ struct allowance_setting {
 	uint32_t max_sequences;
 };
 
-/* What a machine that fits may take (protos/settings.proto, Quota). */
+/* Limits of a machine that matches (protos/settings.proto, Quota). */
 struct quota_setting {
 	char *machine;     /* a pattern; NULL: any, as below */
 	char *certificate;
@@ -129,7 +129,7 @@ struct quota_setting {
 	bool drop; /* else hold */
 	uint32_t guaranteed_percent;
 };
-/* Of a trace buffer, where no quota says otherwise. */
+/* Percentage of a trace buffer, where no quota says otherwise. */
 #define QUOTA_GUARANTEED_PERCENT 50u
 
 struct settings {
@@ -181,13 +181,13 @@ void settings_done(struct settings *s);
  */
 int settings_load(struct settings *s, const char *path, char *err,
     size_t err_size) MUST_CHECK;
-/* The same for text in memory, which name stands for in messages.  Pure. */
+/* Reads text in memory, which messages call name.  Pure. */
 int settings_parse(struct settings *s, const char *text, size_t len,
     const char *name, char *err, size_t err_size) MUST_CHECK;
 
 /*
- * What only all sources together can tell: listeners at tls:// addresses have
- * certificates, consumers on plain TCP or vsock are permitted, seccomp and
+ * Checks what only all sources together can tell: listeners at tls:// addresses
+ * have certificates, consumers on plain TCP or vsock are permitted, seccomp and
  * dials do not meet.  -1 with a sentence.
  */
 int settings_check(const struct settings *s, char *err, size_t err_size)
@@ -208,7 +208,7 @@ int settings_apply_environment(struct settings *s, char *err, size_t err_size)
 int settings_listen(struct settings *s, enum listen_port port,
     const char *address, bool allow_remote, char *err, size_t err_size)
     MUST_CHECK;
-/* The same, with all that can be said of it; l is copied. */
+/* Adds a listener with all its options; l is copied. */
 int settings_listen_as(struct settings *s, const struct listen_setting *l,
     char *err, size_t err_size) MUST_CHECK;
 /* Forgets every listener of a port. */

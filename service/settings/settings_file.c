@@ -12,7 +12,7 @@
 #include "transport/socket/addr.h"
 #include "transport/socket/roles.h"
 
-/* So that a number of bytes is well within 63 bits. */
+/* Bounds a number of bytes well within 63 bits. */
 #define MEMORY_KB_MOST (1ull << 50)
 
 #define LIMIT(member, most) TEXT_LIMIT(struct limits, member, most)

@@ -30,17 +30,17 @@
 /* For the packet that completes a batch, unless it is a large one. */
 #define BATCH_SPARE (16u * 1024u)
 
-/* Of address space; what is touched is a path and a few frames. */
+/* Bytes of address space; only a path and a few frames are touched. */
 #define WRITER_STACK_BYTES (512u * 1024u)
 
-/* What interrupts a write: ignored by processes that do not ask for it. */
+/* The signal that interrupts a write: ignored by default. */
 #define WRITER_SIGNAL SIGURG
 
 #define SINK_ABANDONED                                                         \
 	"the trace file is given up: its disk, or the program that reads "       \
 	"it, takes nothing, and does not return from a write"
 
-/* All batches, and one job that only syncs. */
+/* Most jobs: all batches, and one that only syncs. */
 #define MAX_JOBS (SINK_BATCHES + 1)
 
 struct batch {
@@ -56,7 +56,7 @@ struct job {
 	bool last;
 };
 
-/* What the writer has to say. */
+/* Messages from the writer's thread. */
 struct report {
 	bool posted;   /* report_cb() will run */
 	bool opened;   /* the path was opened, or refused: */
@@ -233,7 +233,7 @@ writer_room(const struct file_sink *s, bool last)
 	return left < SIZE_MAX ? (size_t)left : SIZE_MAX;
 }
 
-/* What the job's batch becomes in the file, as far as that has room. */
+/* Compresses the job's batch, as far as the file has room. */
 static const uint8_t *
 writer_prepare(struct file_sink *s, const struct job *job, size_t *len)
 {
@@ -500,7 +500,7 @@ tell_failed(struct file_sink *s, const char *err)
 	s->ops->failed(s, err, s->arg);
 }
 
-/* All of its packets behind the first `kept` bytes. */
+/* Tells that the packets behind the first `kept` bytes of a batch are lost. */
 static void
 tell_lost(struct file_sink *s, const struct batch *b, size_t kept)
 {
@@ -586,7 +586,9 @@ gone_cb(void *arg)
 	leave_to_writer(s);
 }
 
-/* Its batches stay with it: whether they get into the file, nobody knows. */
+/*
+ * The writer keeps its batches: whether they get into the file, nobody knows.
+ */
 static void
 abandon(struct file_sink *s)
 {

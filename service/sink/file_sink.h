@@ -78,9 +78,11 @@ struct file_sink_options {
 	 * so compressed); 0: no limit.  See full().
 	 */
 	uint64_t max_bytes;
-	/* Of these, kept for what file_sink_submit_last() hands over. */
+	/*
+	 * Bytes of max_bytes kept for what file_sink_submit_last() hands over.
+	 */
 	uint64_t last_bytes;
-	/* Whose writers that hang count against this sink: any number. */
+	/* Key of the owner, whose hanging writers count against this sink. */
 	uint64_t owner;
 };
 
@@ -91,17 +93,17 @@ struct file_sink_ops {
 	 */
 	void (*opened)(struct file_sink *s, const char *err, void *arg);
 	/*
-	 * What was submitted so far was written (and synced, if asked):
+	 * Tells that all that was submitted is written (and synced, if asked):
 	 * file_sink_batch() will give a batch again.  One call may stand for
 	 * several submissions.  total: bytes in the file so far that this sink
 	 * wrote.
 	 */
 	void (*written)(struct file_sink *s, uint64_t total, void *arg);
 	/*
-	 * One more packet would have passed max_bytes: it is not in the file,
-	 * nor is anything that was or will be submitted behind it.  Told once,
-	 * just before the written() of what still had room.  May be NULL
-	 * without max_bytes.
+	 * Tells that a packet would have passed max_bytes: neither it nor
+	 * anything submitted behind it is in the file.  Called once, just
+	 * before the written() of what still had room.  May be NULL without
+	 * max_bytes.
 	 */
 	void (*full)(struct file_sink *s, void *arg);
 	/*
@@ -163,8 +165,8 @@ bool file_sink_reserve(struct sink_batch *b, size_t n) MUST_CHECK;
 void file_sink_submit(struct file_sink *s, bool sync);
 
 /*
- * The same for what is to stand at the end of the file, once, also of a full
- * one: it has last_bytes of its own.  Nothing submitted later gets there.
+ * Submits the end of the file, once, which a full file takes too: it has
+ * last_bytes of its own.  Nothing submitted later gets there.
  */
 void file_sink_submit_last(struct file_sink *s, bool sync);
 
@@ -175,12 +177,12 @@ bool file_sink_idle(const struct file_sink *s);
 uint64_t file_sink_total(const struct file_sink *s);
 
 /*
- * Nobody waits for this file as long as it likes any more: see SINK_WAIT_MS,
- * which ms takes the place of for all but regular files.  The shortest counts.
+ * Bounds the time that the file is waited for: see SINK_WAIT_MS, which ms
+ * replaces for all but regular files.  The shortest counts.
  */
 void file_sink_hurry(struct file_sink *s, uint64_t ms);
 /*
- * All that was and will be submitted has ms, from now on, to get into a file
+ * Gives all that was and will be submitted ms, from now on, to get into a file
  * that is not a regular one, whatever file_sink_hurry() allows.  A reader that
  * takes a little now and then cannot draw it out.  The earliest end counts.
  */

@@ -10,7 +10,7 @@
 /* For the packet that completes a batch, unless it is a large one. */
 #define BATCH_SPARE (16u * 1024u)
 
-/* Of address space; what is touched is a few frames of the compressor. */
+/* Bytes of address space; only a few frames of the compressor are touched. */
 #define STACK_BYTES (512u * 1024u)
 
 /*

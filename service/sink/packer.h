@@ -46,7 +46,7 @@ struct sink_batch *packer_batch(struct packer *p);
 void packer_submit(struct packer *p);
 /* Submitted, and packed() was not called yet. */
 bool packer_is_busy(const struct packer *p);
-/* What the submitted batch became; valid until packer_batch(). */
+/* The result of the submitted batch; valid until packer_batch(). */
 const uint8_t *packer_result(const struct packer *p, size_t *len);
 
 #endif /* SERVICE_SINK_PACKER_H */

@@ -25,7 +25,7 @@
 #define ZSTD_LEVEL_LARGE 4
 #define ZSTD_TABLE_LOG   17
 
-/* What is kept for the next batch: with room for the packet that ended it. */
+/* Bytes kept for the next batch, with room for the packet that ends it. */
 #define OUT_KEPT (PACKET_BATCH_BYTES + 64u * 1024u)
 
 struct packet_compressor {
@@ -201,7 +201,7 @@ packet_compressor_run(struct packet_compressor *c, const uint8_t *data,
 	return begin;
 }
 
-/* Where whole packets end, up to about the middle between two such places. */
+/* Returns the end of a packet near the middle between two such ends. */
 static size_t
 middle(const uint8_t *data, size_t low, size_t high)
 {
@@ -211,7 +211,7 @@ middle(const uint8_t *data, size_t low, size_t high)
 
 	if (n > low)
 		return n;
-	/* One packet is more than half of it: it alone. */
+	/* A packet that is more than half of it goes alone. */
 	p = pb_varint(data + low + 1, data + high, &size);
 	return p != NULL ? (size_t)(p - data) + (size_t)size : high;
 }

@@ -43,8 +43,8 @@ struct packet_compression {
 #define PACKET_ZSTD_LEVEL_MAX 19
 
 /*
- * What to gather before it is compressed.  Four times as much makes files up
- * to 6 % smaller, a quarter of it 2 to 28 % larger (docs/performance.md).
+ * Bytes to gather before they are compressed.  Four times as much makes files
+ * up to 6 % smaller, a quarter of it 2 to 28 % larger (docs/performance.md).
  */
 #define PACKET_BATCH_BYTES (512u * 1024u)
 
@@ -62,7 +62,7 @@ const uint8_t *packet_compressor_run(struct packet_compressor *c,
     const uint8_t *data, size_t len, size_t *out_len);
 
 /*
- * The same for as many packets from the beginning of data as become at most
+ * Compresses as many packets from the beginning of data as become at most
  * `room` bytes; *taken: their bytes in data.  Takes log(packets) times as long.
  */
 const uint8_t *packet_compressor_fit(struct packet_compressor *c,

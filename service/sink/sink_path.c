@@ -50,7 +50,7 @@ open_beneath(int dirfd, const char *path)
 	return fd;
 }
 
-/* The same, one component after the other. */
+/* Opens the path one component after the other. */
 static int
 open_walking(int dirfd, const char *path)
 {
@@ -175,7 +175,7 @@ open_dir(const struct sink_dir *dir)
 	errno = EACCES;
 	if (dir->path != NULL)
 		fd = open(dir->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* Its parents may be closed to the user that we became. */
+	/* The parents may be closed to the user that we became. */
 	if (fd < 0 && errno == EACCES)
 		fd = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
 	return fd;

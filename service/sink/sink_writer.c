@@ -26,7 +26,7 @@ sink_writer_init(struct sink_writer *w, int fd, bool owned)
 }
 
 /*
- * What somebody did to the file; NULL: nothing.  Behind its new end a write
+ * Says how others changed the file; NULL: not at all.  Behind a new end a write
  * would leave a hole of zeros, which no reader takes for packets.
  */
 static const char *
@@ -86,8 +86,8 @@ wait_writable(const struct sink_writer *w)
 }
 
 /*
- * As write(), but waits where it must, and so that it can be given up.  Whether
- * the descriptor blocks is not known beforehand: its flags are shared, and those
+ * Writes as write() does, but waits where it must, interruptibly.  Whether the
+ * descriptor blocks is not known beforehand: its flags are shared, and those
  * who share it change them at any time.
  */
 static ssize_t

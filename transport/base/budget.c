@@ -50,7 +50,7 @@ budget_fill(struct budget *b, uint64_t rate, uint64_t now_ms)
 		b->tokens = (int64_t)most;
 }
 
-/* How long the rate takes for n bytes. */
+/* Milliseconds that the rate takes for n bytes. */
 static uint64_t
 time_for(uint64_t n, uint64_t rate)
 {

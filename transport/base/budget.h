@@ -37,7 +37,7 @@ uint64_t budget_take(struct budget *b, size_t n, uint64_t now_ms);
 
 /* The tokens that are there now, below zero: owed.  Without a limit: many. */
 int64_t budget_tokens(struct budget *b, uint64_t now_ms);
-/* How many it has when it is full. */
+/* The tokens of a full bucket. */
 uint64_t budget_full(const struct budget *b);
 /* Milliseconds, rounded up, until there are so many; they must fit. */
 uint64_t budget_wait_ms(const struct budget *b, int64_t tokens);

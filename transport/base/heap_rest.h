@@ -9,8 +9,8 @@
 #include <stdint.h>
 
 /*
- * What came and went since pages were given back.  Embedded, all zero at first;
- * of one thread.
+ * Counts what came and went since pages were given back.  Embedded, all zero at
+ * first; of one thread.
  */
 struct heap_rest {
 	uint32_t stirred; /* in connections */
@@ -18,12 +18,12 @@ struct heap_rest {
 	uint32_t seconds; /* since pages were given back, up to a bound */
 };
 
-/* What a session leaves between what stays, in connections. */
+/* Free memory that a session leaves scattered, in connections. */
 #define HEAP_REST_SESSION 64u
 
 /* A connection's handshake is done: it took more memory than what stays. */
 void heap_rest_came(struct heap_rest *r);
-/* As much as n connections hold was freed. */
+/* Tells that as much as n connections hold was freed. */
 void heap_rest_freed(struct heap_rest *r, uint32_t n);
 /*
  * Once a second.  True: now is the time for heap_trim(): much has come or gone
