@@ -13,7 +13,7 @@ from harness import tap
 from harness.loop import SCALE
 
 RUN = os.path.join(os.environ["SOURCE_ROOT"], "tests", "run")
-C_FILE = "tests/unit/transport/process/test_heap_trimming.c"
+C_FILE = "tests/unit/transport/base/test_heap_rest.c"
 C_CASE = "a_crowd_that_shakes_hands_is_over_first"
 PYTHON_CASE = "IoThreads.test_without_the_setting_there_are_none"
 
@@ -38,7 +38,7 @@ class Single(unittest.TestCase):
         return self.run_it(*arguments, status=2)
 
     def test_a_case_in_c_and_its_line_for_gdb(self):
-        said = self.run_it("heap_trimming", "a_crowd")
+        said = self.run_it("heap_rest", "a_crowd")
         self.assertEqual(re.findall(r"\[ RUN +\] (\w+)", said), [C_CASE])
         line, = re.findall(r"^  (.*gdb --args .*)$", said, re.M)
         again = subprocess.run(
