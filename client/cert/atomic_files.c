@@ -122,7 +122,10 @@ sync_folder_of(const char *path)
 		return -1;
 	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0) {
-		/* Not every file system can: then there is nothing to do. */
+		/*
+		 * A file system may be unable to sync folders: nothing can be
+		 * done.
+		 */
 		r = fsync(fd) < 0 && errno != EINVAL && errno != ENOTSUP ? -1
 									  : 0;
 		close(fd);

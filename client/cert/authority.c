@@ -445,7 +445,7 @@ mark_old(struct cert_entry *e, const struct cert_order *o)
 	e->reason = CERT_REASON_SUPERSEDED;
 }
 
-/* Which key it gets; the folder is known. */
+/* Chooses the new certificate's key; the folder is known. */
 static int
 choose_key(const struct cert_order *o, struct made *m, const char *folder,
     char *err, size_t err_size)

@@ -30,7 +30,7 @@
 #define CERT_INDEX_MAX_ENTRIES 65536u
 #define CERT_INDEX_MAX_BYTES (16u << 20)
 
-/* As in a CRL; the values are those of its reason codes. */
+/* Reasons as in a CRL, with its reason codes as values. */
 enum cert_reason {
 	CERT_REASON_UNSPECIFIED = 0,
 	CERT_REASON_KEY_COMPROMISE = 1,
@@ -77,7 +77,7 @@ struct cert_entry *cert_index_find(const struct cert_index *x,
     const char *name, enum cert_state state);
 /* The collector's newest: valid or revoked. */
 struct cert_entry *cert_index_collector(const struct cert_index *x);
-/* By serial number, in any case of letters, with or without colons. */
+/* Finds by serial number, in any case of letters, with or without colons. */
 struct cert_entry *cert_index_by_serial(const struct cert_index *x,
     const char *serial);
 

@@ -13,7 +13,7 @@
 #include "client/cert/index.h"
 #include "transport/base/compiler.h"
 
-/* From so many days before its end on a certificate is said to expire. */
+/* A certificate is said to expire from this many days before its end. */
 #define CERT_SHOW_SOON_DAYS 30
 
 /* One line a certificate, the CA first.  -1 with a sentence. */

@@ -57,7 +57,7 @@ X509 *cert_store_ca(const struct cert_store *s);
 EVP_PKEY *cert_store_ca_key(const struct cert_store *s);
 struct cert_index *cert_store_index(struct cert_store *s);
 
-/* In place of the store's; takes them. */
+/* Replaces the store's own; takes them. */
 void cert_store_set_ca(struct cert_store *s, X509 *ca);
 void cert_store_set_ca_key(struct cert_store *s, EVP_PKEY *key);
 
@@ -83,7 +83,7 @@ int cert_store_stage_index(struct cert_store *s, char *err, size_t err_size)
 int cert_store_stage_crl(struct cert_store *s, time_t now, char *err,
     size_t err_size) MUST_CHECK;
 
-/* In the order in which they were staged. */
+/* Puts the staged files in place, in the order in which they were staged. */
 int cert_store_commit(struct cert_store *s, char *err, size_t err_size)
     MUST_CHECK;
 

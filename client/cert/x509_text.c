@@ -187,7 +187,7 @@ is_shown(const X509_INFO *i)
 	return i->x509 != NULL || i->crl != NULL;
 }
 
-/* Only this word is looked for, and the key itself is not read. */
+/* Looks for this word alone; the key itself is not read. */
 static bool
 holds_key(FILE *f)
 {

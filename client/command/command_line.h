@@ -34,7 +34,7 @@ enum { COMMAND_OK = 0, COMMAND_FAILED = 1 };
     "                    see tributary record --help\n"                      \
     "  -h, --help        print this\n"
 
-/* As it was given; everything is borrowed from argv. */
+/* The command line as given; everything is borrowed from argv. */
 struct command_line {
 	const char *connect; /* NULL: the default */
 	struct dial_options how;
@@ -49,7 +49,7 @@ struct command_line {
 int command_line_parse(struct command_line *line, const struct flags *f,
     void *options, int argc, char **argv) MUST_CHECK;
 
-/* Where the consumer's collector is.  -1 with a sentence. */
+/* Sets the address of the consumer's collector. -1 with a sentence. */
 int command_line_consumer(const struct command_line *line, struct addr *out,
     char *err, size_t err_size) MUST_CHECK;
 

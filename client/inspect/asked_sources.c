@@ -77,7 +77,7 @@ by_type(const char *name, const struct trace_packet_type *types, size_t n)
 	return ASKED_UNKNOWN;
 }
 
-/* By name, or by index; the first where neither is there. */
+/* Finds a buffer by name, or by index; the first where neither is there. */
 static uint32_t
 buffer_of(const trace_config *config, const source_config *source)
 {

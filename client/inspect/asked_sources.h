@@ -16,7 +16,7 @@ struct Perfetto__Protos__TraceConfig;
 struct Perfetto__Protos__TraceStats;
 struct trace_packet_type;
 
-/* More of them are not listed. */
+/* Most sources; more are not listed. */
 #define ASKED_SOURCES_MAX 1024u
 
 enum asked_wrote {

@@ -8,7 +8,7 @@
 
 #define FIRST_SEQUENCE_CLOCK 64u
 #define FIRST_GLOBAL_CLOCK   128u
-/* Where room is short, sets with fewer rows keep what they have. */
+/* Sets with fewer rows keep what they have when room is short. */
 #define FEW_ROWS 64u
 
 struct clock_graph *

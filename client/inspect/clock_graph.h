@@ -22,7 +22,7 @@
 #define CLOCK_GRAPH_MAX_CLOCKS 65536u
 /* Readings of one pair of clocks that are kept. */
 #define CLOCK_GRAPH_MAX_READINGS 65536u
-/* From clock to clock; Perfetto's importer goes 4. */
+/* Most steps from clock to clock; Perfetto's importer goes 4. */
 #define CLOCK_GRAPH_MAX_STEPS 16u
 
 struct clock_graph;
@@ -70,7 +70,7 @@ int clock_graph_snapshot(struct clock_graph *g, const struct clock_at *clocks,
  */
 int clock_graph_remote(struct clock_graph *g, uint32_t machine, uint32_t id,
     uint64_t host_ns, int64_t offset_ns) MUST_CHECK;
-/* For reports: the newest estimate of that clock is off by so much at most. */
+/* Sets, for reports, the largest error of that clock's newest estimate. */
 void clock_graph_set_error(struct clock_graph *g, uint32_t machine,
     uint32_t id, uint64_t error_ns);
 
@@ -88,7 +88,7 @@ enum clock_result clock_graph_convert(struct clock_graph *g,
 size_t clock_graph_way(struct clock_graph *g, const struct clock_key *from,
     const struct clock_key *to, struct clock_key *out);
 
-/* For reports: each clock, each edge. */
+/* A clock, and an edge, for reports. */
 struct clock_graph_clock {
 	struct clock_key key;
 	uint64_t readings;
@@ -106,7 +106,7 @@ struct clock_graph_edge {
 	 */
 	int64_t first, last, min, max;
 };
-/* In the order of their keys; valid until the next call of this. */
+/* Lists edges in the order of their keys; valid until the next call of this. */
 size_t clock_graph_edges(const struct clock_graph *g,
     const struct clock_graph_edge **out);
 /* Readings that were thinned out, and what found no room at all. */

@@ -25,7 +25,7 @@
 #define CLOCK_GRAPH_MAX_PAIRS    262144u
 /* Values of all rows of all sets: 64 MiB. */
 #define CLOCK_GRAPH_MAX_VALUES   (8u << 20)
-/* How many rows later a reading may come; later ones are left out. */
+/* Most rows that a reading may come late; later ones are left out. */
 #define CLOCK_GRAPH_MAX_LATE     512u
 /* Sets that are looked into for one step: the first that have both clocks. */
 #define CLOCK_GRAPH_MAX_WAYS     64u

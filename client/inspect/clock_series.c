@@ -171,7 +171,10 @@ mark_back(struct clock_graph *g, const struct clock_series *s, uint32_t column)
 	g->backs++;
 }
 
-/* Where a row belongs whose clocks all are before the last: before this one. */
+/*
+ * Finds the place of a row whose clocks all are before the last: before this
+ * one.
+ */
 static size_t
 late_place(const struct clock_graph *g, const struct clock_series *s,
     const int64_t *v)

@@ -19,7 +19,10 @@ struct trace_moment;
 struct clock_use {
 	struct clock_key key;
 	uint64_t packets;
-	/* Not brought into the trace clock, by cause (enum trace_time). */
+	/*
+	 * Timestamps not brought into the trace clock, by cause (enum
+	 * trace_time).
+	 */
 	uint64_t unknown, no_way, went_back, lost;
 };
 

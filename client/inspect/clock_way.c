@@ -234,7 +234,7 @@ search(struct clock_graph *g, struct clock_way *w)
 	return search_far(g, w);
 }
 
-/* Where a step starts and leads to, and what values start there. */
+/* A step: where it starts and leads to, and the values that start there. */
 struct step {
 	bool found;
 	bool at_or_before; /* the reading is not after the timestamp */

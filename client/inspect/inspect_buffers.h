@@ -18,7 +18,7 @@ struct inspect_buffer {
 	struct buffer_advice reading;
 };
 
-/* As many as the statistics at its end have; 0: there are none. */
+/* Buffers in the statistics at the trace's end; 0: there are none. */
 size_t inspect_buffers_count(const struct inspection *i);
 void inspect_buffers_read(struct inspect_buffer *out,
     const struct inspection *i, size_t index);

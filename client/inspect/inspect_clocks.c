@@ -37,7 +37,7 @@
 #define NAME_MAX_BYTES 200
 
 /* Hostile traces hold any number: modulo 2^64. */
-/* How far a machine's clock is ahead of the collector's. */
+/* Distance of a machine's clock ahead of the collector's. */
 struct clock_distance {
 	uint32_t machine;
 	uint32_t clock; /* BOOTTIME, or another that both have */

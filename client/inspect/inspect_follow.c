@@ -49,7 +49,10 @@ idle_cb(void *arg)
 		return true;
 	f->said_at = now;
 	f->said_packets = t->packets;
-	/* On a terminal the same line again, without what it had more. */
+	/*
+	 * A terminal shows the line in place of the last, without the rest of
+	 * that.
+	 */
 	fprintf(stderr, "%s%s packets, %s, %s gap%s so far%s",
 	    f->terminal ? "\r\x1b[K" : "", human_count(packets, t->packets),
 	    human_bytes(bytes, t->bytes), human_count(gaps, t->gaps),

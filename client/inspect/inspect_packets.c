@@ -30,7 +30,7 @@ enum wall_clock {
 	    PERFETTO__PROTOS__BUILTIN_CLOCK__BUILTIN_CLOCK_REALTIME_COARSE,
 };
 
-/* As those of the report. */
+/* Exit statuses, like the report's. */
 enum { EXIT_WHOLE = 0, EXIT_FAILED = 1, EXIT_DAMAGED = 2 };
 
 struct reading {
@@ -228,7 +228,7 @@ print_at(FILE *out, const struct clock_at *at)
 		fprintf(out, " of machine %" PRIu32, at->clock.machine);
 }
 
-/* Where it is a wall clock: what it shows. */
+/* Prints the date of a wall clock. */
 static void
 print_date(const struct clock_at *at)
 {
@@ -306,7 +306,9 @@ cannot_convert(struct reading *r, const struct clock_at *at,
 	return EXIT_FAILED;
 }
 
-/* How far into the trace it is, where the trace clock can tell. */
+/*
+ * Prints the distance from the trace's start, where the trace clock can tell.
+ */
 static void
 print_into_trace(struct reading *r, const struct clock_at *at)
 {

@@ -130,7 +130,7 @@ kind_of(const struct inspection *i)
 	return foreign_clocks(i) != 0 ? INSPECT_WRONG_TIMES : INSPECT_WHOLE;
 }
 
-/* As a list: "a, b, c and 2 more". */
+/* Parts of a list: "a, b, c and 2 more". */
 struct parts {
 	char *out;
 	size_t size, len;

@@ -221,7 +221,7 @@ take_trigger(struct session_log *l, const struct packet_facts *f)
 	l->n_triggers++;
 }
 
-/* Where the machine is, or would have to be. */
+/* Finds the machine's place: where it is, or would have to be. */
 static size_t
 place_of(const struct session_log *l, uint32_t id)
 {

@@ -267,7 +267,10 @@ set_trace_clock(struct trace_clocks *c, uint32_t machine, uint32_t primary)
 	c->trace_clock_known = true;
 }
 
-/* When it was taken: the trace clock's own reading, or else the first. */
+/*
+ * Notes when a snapshot was taken: the trace clock's own reading, or else the
+ * first.
+ */
 static void
 note_moment(struct trace_clocks *c, const struct clock_at *at, size_t n)
 {

@@ -49,7 +49,7 @@ int trace_clocks_take(struct trace_clocks *c, const struct packet_facts *f,
 struct clock_key trace_clocks_trace_clock(const struct trace_clocks *c);
 enum clock_result trace_clocks_convert(struct trace_clocks *c,
     const struct clock_at *from, uint64_t *ns) MUST_CHECK;
-/* For reports and other conversions; borrowed. */
+/* Returns the graph, for reports and other conversions; borrowed. */
 struct clock_graph *trace_clocks_graph(struct trace_clocks *c);
 /*
  * Counts impossible clocks in snapshots: an incremental clock that is no

@@ -247,7 +247,10 @@ take(struct scan *s, size_t header, size_t total, struct trace_damage *d)
 	}
 	d->kind = TRACE_DAMAGE_MALFORMED;
 	d->claims = total;
-	/* Is it what it holds that is wrong, or its length? */
+	/*
+	 * Whether the packets go on behind it decides what is wrong: content or
+	 * length.
+	 */
 	if ((fits = goes_on(s, total)) < 0)
 		return -1;
 	if (!fits)

@@ -60,7 +60,7 @@ struct trace_scan {
 	uint64_t n_damages;
 	struct trace_damage damages[TRACE_SCAN_PLACES];
 	uint64_t skipped;   /* bytes that belong to no packet, damage only */
-	/* Behind the first damage. */
+	/* Packets and bytes behind the first damage. */
 	uint64_t packets_behind, bytes_behind;
 	/* The file ends within a packet. */
 	uint64_t tail_offset;

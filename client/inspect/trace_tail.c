@@ -162,7 +162,7 @@ drain(int fd)
 		;
 }
 
-/* For a change of the file, or what a pipe brings. */
+/* Waits for a change of the file, or for bytes of a pipe. */
 static void
 wait_for_more(struct trace_tail *t, int timeout_ms)
 {

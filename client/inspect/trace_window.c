@@ -8,7 +8,7 @@
 #define FIRST_SIZE (4u << 20)
 /* Bytes of one read: they stay in a processor's cache. */
 #define PIECE (1u << 20)
-/* So little is moved to the front at each read: the same memory again. */
+/* At most this is moved to the front at each read: the same memory again. */
 #define CHEAP_TO_MOVE (64u << 10)
 
 void

@@ -12,7 +12,7 @@
 
 #include "transport/base/compiler.h"
 
-/* As read(2): bytes stored, 0 at the end, -1 with errno. */
+/* Reads like read(2): bytes stored, 0 at the end, -1 with errno. */
 typedef ssize_t (*trace_window_read_fn)(void *arg, uint8_t *buf, size_t len);
 
 struct trace_window {

@@ -72,7 +72,7 @@ typedef void (*consumer_attach_fn)(void *arg, const uint8_t *config,
 typedef void (*consumer_raw_state_fn)(void *arg, const uint8_t *state,
     size_t len);
 
-/* Which session is copied, and how. */
+/* A session to be copied, and how. */
 struct consumer_clone {
 	uint64_t session_id;
 	const char *name; /* unique_session_name, in place of the id; or NULL */
@@ -118,7 +118,7 @@ bool consumer_can_pass_fds(const struct consumer *c);
  */
 void consumer_enable_tracing(struct consumer *c, const uint8_t *config,
     size_t len, int fd);
-/* After consumer_attach(): asks for tracing_disabled again. */
+/* Asks for tracing_disabled again, after consumer_attach(). */
 void consumer_watch_tracing(struct consumer *c);
 /* Starts a session with deferred_start. fn may be NULL, here and below. */
 void consumer_start_tracing(struct consumer *c, consumer_done_fn fn,

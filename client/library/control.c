@@ -192,7 +192,10 @@ fail_cb(void *arg)
 	(void)give(k, k->failure);
 }
 
-/* As down() follows when the connection ended, which says more. */
+/*
+ * Fails on a later turn, as down() follows when the connection ended, which
+ * says more.
+ */
 static void
 fail_later(struct control_call *k, const char *why)
 {

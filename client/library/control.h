@@ -58,7 +58,7 @@ void control_query_machines(struct control *c, control_machines_fn fn,
 void control_query_producers(struct control *c, control_producers_fn fn,
     void *arg);
 
-/* Which sessions; all 0: every one that we may see. */
+/* Sessions that are asked for; all 0: every one that we may see. */
 struct control_sessions {
 	uint64_t id;      /* 0: any */
 	const char *name; /* unique_session_name; NULL: any */

@@ -232,7 +232,10 @@ ready_cb(struct rpc_client *c, void *arg)
 	    "tributary " TRIBUTARY_VERSION);
 	rpc_invoke(c, "InitializeConnection", p->scratch.data, p->scratch.len,
 	    initialized_cb, p);
-	/* Without memory for the call above, it is over already. */
+	/*
+	 * The connection is over already if there was no memory for the call
+	 * above.
+	 */
 	if (p->rpc == c)
 		rpc_invoke(c, "GetAsyncCommand", NULL, 0, command_cb, p);
 }
@@ -353,7 +356,10 @@ synced_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 
 	if (fd >= 0)
 		close(fd);
-	/* On a later turn: the owner frees the producer and its client. */
+	/*
+	 * The timer ends it on a later turn: the owner frees the producer and
+	 * its client.
+	 */
 	loop_timer_set(p->shutdown_timer, 0, 0);
 }
 
@@ -375,6 +381,6 @@ producer_shutdown(struct producer *p, void (*done)(void *arg), void *arg)
 	if (!p->ready)
 		return;
 	producer_instance_stop_all(p);
-	/* Its reply comes after all before it was handled. */
+	/* The reply to Sync comes after all before it was handled. */
 	rpc_invoke(p->rpc, "Sync", NULL, 0, synced_cb, p);
 }

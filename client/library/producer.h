@@ -51,7 +51,7 @@ struct producer_source {
 	/* Write what is buffered; the writers are flushed afterwards. */
 	void (*flush)(void *ctx);
 	void (*clear_incremental_state)(void *ctx);
-	/* As flush, for the last time. */
+	/* Like flush, for the last time. */
 	void (*stop)(void *ctx);
 	/* Frees ctx.  The instance's writers are freed afterwards. */
 	void (*destroy)(void *ctx);

@@ -20,7 +20,10 @@ send_commit(void *arg, const uint8_t *msg, size_t len)
 	struct producer *p = arg;
 
 	rpc_invoke(p->rpc, "CommitData", msg, len, NULL, NULL);
-	/* In a callback, too: the service frees what it has taken meanwhile. */
+	/*
+	 * Sends in a callback, too: the service frees what it has taken
+	 * meanwhile.
+	 */
 	rpc_client_push(p->rpc);
 }
 

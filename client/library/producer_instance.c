@@ -125,7 +125,7 @@ producer_instance_flush_writers(struct producer_instance *i)
 		trace_writer_flush(w->writer);
 }
 
-/* From here on whatever is written is dropped. */
+/* Drops whatever is written from here on. */
 static void
 detach_writers(struct producer_instance *i)
 {

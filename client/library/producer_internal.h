@@ -74,7 +74,7 @@ struct producer {
 	const struct producer_source *sources[PRODUCER_SOURCES_MAX];
 	size_t n_sources;
 
-	/* From SetupTracing until the connection ends. */
+	/* Shared memory, from SetupTracing until the connection ends. */
 	struct shm *shm;
 	struct commit_batch *batch;
 
@@ -111,7 +111,7 @@ void producer_tell_id(struct producer *p, const char *method, uint64_t id);
  * any data on, where the service wants that: it is another than the service's.
  */
 void producer_machine_begin(struct producer *p);
-/* After p->rpc was freed. */
+/* Called after p->rpc was freed. */
 void producer_machine_end(struct producer *p);
 
 /* ---- producer_command.c ---- */

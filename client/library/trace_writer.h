@@ -21,7 +21,7 @@ struct trace_writer;
 
 /* A longer packet is dropped and counted. */
 #define TRACE_WRITER_PACKET_MAX (64u * 1024u * 1024u)
-/* How long a stalling writer waits for one chunk's memory. */
+/* Longest wait of a stalling writer for one chunk's memory. */
 #define TRACE_WRITER_STALL_MS 1000
 
 /* Behaviour of a writer when all memory is taken. */

@@ -101,7 +101,7 @@ struct orders {
 	size_t n_left; /* not answered yet, or not even given */
 };
 
-/* Where whoever stops a session finds its trace. */
+/* Says where the trace of a stopped session is found. */
 static void
 say_after(struct target *t, const session_state *s)
 {

@@ -14,7 +14,7 @@
 #include "transport/process/background.h"
 #include "transport/process/sd_notify.h"
 
-/* As traced_probes: dumps of many processes come in bursts. */
+/* Sizes as of traced_probes: dumps of many processes come in bursts. */
 #define SHM_BYTES  (2u * 1024u * 1024u)
 #define PAGE_BYTES (32u * 1024u)
 
@@ -223,7 +223,9 @@ on_signal(void *arg)
 	producer_shutdown(p->producer, stopped, p);
 }
 
-/* As many descriptors as we may have; some are left for all else. */
+/*
+ * Counts the descriptors that files may keep open; some are left for all else.
+ */
 static int
 fds_to_keep(void)
 {

@@ -28,7 +28,7 @@ struct proc_status {
 	int32_t uid; /* real */
 	int kthread; /* 0 or 1; -1: the kernel does not say */
 	char name[PROC_NAME_MAX]; /* unescaped, valid UTF-8, terminated */
-	/* In the namespaces below the first. */
+	/* Ids in the namespaces below the first. */
 	int32_t nspid[PROC_NSPID_MAX];
 	size_t n_nspid;
 };

@@ -83,7 +83,7 @@ put_runtime(struct process_stats *s, struct process *p)
 	p->has_times = true;
 }
 
-/* Only kernels of phones have this file. */
+/* Reads a file that only kernels of phones have. */
 static void
 put_dmabuf_rss(struct process_stats *s, struct process *p)
 {

@@ -35,9 +35,9 @@ void process_packet_done(struct process_packet *k);
 /* Packets from here on have this time. */
 void process_packet_begin_scan(struct process_packet *k);
 
-/* Where to write processes and threads of a tree. */
+/* Returns where to write processes and threads of a tree. */
 struct pb_writer *process_packet_tree(struct process_packet *k);
-/* Where to write counters of this process. */
+/* Returns where to write counters of this process. */
 struct pb_writer *process_packet_process(struct process_packet *k, int32_t pid);
 
 /* Hands out what is open, if anything. */

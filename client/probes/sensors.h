@@ -25,7 +25,7 @@ enum sensors_kind {
 	SENSORS_THERMAL,
 };
 
-/* More of one kind are not read. */
+/* Most of one kind; more are not read. */
 #define SENSORS_MAX 8192u
 
 /* env is borrowed.  Looks for nothing yet.  NULL: no memory. */

@@ -1,4 +1,4 @@
-/* Which name in /proc/meminfo and /proc/vmstat is which counter. */
+/* Names in /proc/meminfo and /proc/vmstat, and their counters. */
 #include "client/probes/sys_keys.h"
 
 #include <ctype.h>

@@ -32,7 +32,7 @@ say(struct saying *s, const char *sentence)
 		s->fn(s->arg, sentence);
 }
 
-/* As collectors take machine_name_filter; ours takes patterns, too. */
+/* Matches as collectors take machine_name_filter; ours takes patterns, too. */
 static bool
 is_on(const producer *p, const char *machine)
 {

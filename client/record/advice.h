@@ -11,7 +11,7 @@
 struct Perfetto__Protos__TraceConfig;
 struct Perfetto__Protos__TracingServiceState;
 
-/* More sentences than these say only how many there would have been. */
+/* Most sentences; of more only the number is said. */
 #define RECORD_ADVICE_MAX 5
 
 typedef void (*record_advice_fn)(void *arg, const char *sentence);

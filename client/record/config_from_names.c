@@ -118,7 +118,7 @@ put_data_sources(struct pb_writer *w, const struct config_from_names *c)
 		return;
 	if (!names_have(c, ftrace, c->n_names))
 		put_data_source(w, c, ftrace);
-	/* Without it the kernel's events name no process. */
+	/* The kernel's events name no process without this source. */
 	if (!names_have(c, process_stats, c->n_names))
 		put_data_source(w, c, process_stats);
 }

@@ -11,7 +11,7 @@
 
 #include "transport/base/compiler.h"
 
-/* How often the line is worth changing. */
+/* Shortest time between two changes of the line. */
 #define RECORD_LIVE_PERIOD_MS 250
 
 struct record_live;

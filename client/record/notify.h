@@ -13,7 +13,7 @@
 
 #include "transport/base/compiler.h"
 
-/* How long data sources may take to start before "time-out" is told. */
+/* Longest start of data sources before "time-out" is told. */
 #define RECORD_NOTIFY_TIMEOUT_MS 30000
 
 /* The byte that is told; also the exit status of the process in front. */

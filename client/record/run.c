@@ -377,7 +377,7 @@ say_all_is_well(struct run *r)
 		    "%s, on its machine", remote_file(r));
 		return;
 	}
-	/* How long copying took says nothing about the copy. */
+	/* The duration of copying says nothing about the copy. */
 	trace_report_print(stderr, r->summary, record_file_name(r->file),
 	    r->options->mode == RECORD_MODE_CLONE ? 0 : r->result.wall_ms);
 	say_if_no_trigger_came(r);

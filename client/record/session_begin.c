@@ -26,7 +26,7 @@ choose_stream(struct record_session *s)
 	return 0;
 }
 
-/* How the trace is going to travel; 0, or -1 after record_fail(). */
+/* Chooses how the trace travels; 0, or -1 after record_fail(). */
 static int
 choose_travel(struct record_session *s)
 {
@@ -183,7 +183,9 @@ start_session(struct record_session *s)
 
 /* A session that was left behind. */
 
-/* Its trace would be gone with us. */
+/*
+ * Called when a session was left behind again: its trace would be gone with us.
+ */
 static void
 redetached_cb(void *arg, bool ok)
 {

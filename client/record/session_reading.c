@@ -41,7 +41,9 @@ record_packet_cb(void *arg, const uint8_t *data, size_t len)
 
 	if (s->state == DONE || s->full)
 		return;
-	/* As the service does: stop before the packet that would pass it. */
+	/*
+	 * Stop, like the service, before the packet that would pass the limit.
+	 */
 	if (s->max_file_bytes != 0 &&
 	    t->bytes + 1 + pb_varint_size(len) + len > s->max_file_bytes) {
 		s->full = true;

@@ -43,7 +43,7 @@ void record_snapshots_free(struct record_snapshots *s);
 void record_snapshots_take(struct record_snapshots *s,
     const struct Perfetto__Protos__ObservableEvents__CloneTriggerHit *hit);
 
-/* How many were asked for, and how many of those could not be saved. */
+/* Snapshots that were asked for, and those of them that could not be saved. */
 unsigned record_snapshots_taken(const struct record_snapshots *s);
 unsigned record_snapshots_failed(const struct record_snapshots *s);
 

@@ -27,7 +27,7 @@ struct top_screen {
 	struct event *keys; /* owned, or NULL */
 };
 
-/* For what ends the program without us: one screen a process. */
+/* Terminal settings for handlers that end the program: one screen a process. */
 static struct termios before;
 static bool has_before; /* standard input is a terminal */
 static volatile sig_atomic_t entered;
@@ -56,7 +56,7 @@ say(const char *text)
 	}
 }
 
-/* Also of a signal's handler: only what may be called there. */
+/* Runs in a signal handler, too: only what may be called there. */
 static void
 put_back(void)
 {

@@ -102,7 +102,7 @@ total(const struct top_table *t, const int *widths, const bool *shown)
 	return sum;
 }
 
-/* Which columns have room, and how wide they are. */
+/* Chooses the columns that have room, and their widths. */
 static void
 fit(const struct top_table *t, int width, int *widths, bool *shown)
 {

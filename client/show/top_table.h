@@ -13,7 +13,7 @@
 
 #define TOP_CELL        64
 #define TOP_MAX_COLUMNS 12u
-/* More rows are counted and not kept. */
+/* Most rows; more are counted and not kept. */
 #define TOP_MAX_ROWS    512u
 
 struct top_column {

@@ -6,7 +6,10 @@
 
 #include "transport/base/human_numbers.h"
 
-/* How long before now_ns then_ns was: "12.0 s"; "-" where one is not known. */
+/*
+ * Says how long before now_ns then_ns was: "12.0 s"; "-" where one is not
+ * known.
+ */
 const char *time_text_ago(char out[HUMAN_TEXT_MAX], uint64_t then_ns,
     uint64_t now_ns);
 /* CLOCK_REALTIME as local time: "2026-11-21 13:00:05"; "-": 0. */

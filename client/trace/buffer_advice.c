@@ -62,7 +62,7 @@ round_up_size(uint64_t bytes)
 	    (bytes + step - 1) / step * step;
 }
 
-/* Without the ".0" of a size that somebody chose. */
+/* Writes a size without the ".0" of one that somebody chose. */
 static const char *
 size_text(char out[HUMAN_TEXT_MAX], uint64_t bytes)
 {
@@ -102,7 +102,7 @@ measure(struct buffer_advice *r, const struct buffer_facts *f)
 	double kept, gone;
 
 	gone = (double)st->bytes_overwritten;
-	/* How much a refused chunk held nobody knows: as much as others. */
+	/* The size of a refused chunk is unknown: as much as others have. */
 	if (st->chunks_written > 0)
 		gone += (double)st->chunks_discarded *
 		    ((double)st->bytes_written / (double)st->chunks_written);
@@ -255,7 +255,7 @@ say_filling(struct buffer_advice *r, const struct buffer_facts *f)
 
 	if (f->duration_ms >= RATE_MIN_MS)
 		rate = (double)st->bytes_written / (double)f->duration_ms;
-	/* Behind a reader the rate of writing fills nothing. */
+	/* A reader makes room, so the rate of writing fills nothing. */
 	if (!reads_make_room(f) && rate > 0 && left > 0 && (double)left / rate < 1e15)
 		r->full_in_ms = (uint64_t)((double)left / rate);
 	human_bytes(has, used);
@@ -313,7 +313,7 @@ buffer_advice_make(struct buffer_advice *out,
 	char size[HUMAN_TEXT_MAX];
 
 	memset(out, 0, sizeof(*out));
-	/* More was read than it holds: somebody read all along. */
+	/* A buffer of which more was read than it holds was read all along. */
 	if (st->buffer_size != 0 && st->bytes_read > st->buffer_size)
 		f.streamed = true;
 	out->verdict = st->bytes_overwritten != 0 ||

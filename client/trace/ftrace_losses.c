@@ -5,7 +5,7 @@
 #include "client/trace/trace_losses.h"
 #include "transport/wire/pb_reader.h"
 
-/* In the order of ftrace_losses_add(). */
+/* Causes in the order of ftrace_losses_add(). */
 enum cause {
 	OVERRUN,
 	OVERRUN_SINCE_CLEARED,

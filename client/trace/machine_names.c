@@ -14,7 +14,7 @@ machine_names_done(struct machine_names *m)
 	memset(m, 0, sizeof(*m));
 }
 
-/* Where the id is, or would have to be: they are sorted. */
+/* Finds the id's place: where it is, or would have to be; they are sorted. */
 static size_t
 place_of(const struct machine_names *m, uint32_t id)
 {

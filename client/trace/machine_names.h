@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* More names are not kept. */
+/* Most names; more are not kept. */
 #define MACHINE_NAMES_MAX 16384u
 
 struct machine_name {

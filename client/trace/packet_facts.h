@@ -39,7 +39,7 @@ struct packet_facts {
 	struct pb_field defaults; /* trace_packet_defaults; len 0: none */
 };
 
-/* Which fields of TracePacket are members of its `data` oneof. */
+/* Fields of TracePacket that are members of its `data` oneof. */
 struct packet_types {
 	uint8_t is_type[PACKET_TYPE_SLOTS];
 };

@@ -36,7 +36,7 @@ void slice_joiner_done(struct slice_joiner *j);
 bool slice_joiner_feed(struct slice_joiner *j, const uint8_t *msg, size_t len,
     slice_joiner_fn fn, void *arg);
 
-/* After the last message: a sentence, or NULL when all came whole. */
+/* Called after the last message: a sentence, or NULL when all came whole. */
 const char *slice_joiner_error(const struct slice_joiner *j);
 
 #endif /* CLIENT_TRACE_SLICE_JOINER_H */

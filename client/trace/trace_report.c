@@ -55,7 +55,7 @@ print_machine(FILE *out, const struct trace_summary *s, uint32_t id)
 		fprintf(out, " on machine %" PRIu32, id);
 }
 
-/* Its name and process, as far as they are known. */
+/* Prints a producer's name and process, as far as they are known. */
 static void
 print_producer(FILE *out, const struct trace_producer *p)
 {
@@ -176,7 +176,10 @@ counters(FILE *out, const struct trace_summary *s, size_t *lines)
 	}
 }
 
-/* As Perfetto's service counts it: no loss of this trace, as far as is known. */
+/*
+ * Prints refusals as Perfetto's service counts them, for all sessions: perhaps
+ * no loss of this trace.
+ */
 static void
 refused_of_all(FILE *out, const Perfetto__Protos__TraceStats *st)
 {

@@ -10,7 +10,7 @@
 struct trace_summary;
 struct trace_totals;
 
-/* How wide the names of sections are; what follows them is indented so. */
+/* Width of the names of sections; what follows them is indented so. */
 #define TRACE_REPORT_INDENT "                "
 
 /*
@@ -21,7 +21,7 @@ struct trace_totals;
 void trace_report_print(FILE *out, struct trace_summary *s, const char *where,
     uint64_t wall_ms);
 
-/* Its sections, for other reports. */
+/* Sections of the report, for other reports. */
 void trace_report_head(FILE *out, const struct trace_totals *t,
     const char *where, uint64_t wall_ms);
 void trace_report_producers(FILE *out, struct trace_summary *s);

@@ -123,7 +123,9 @@ trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
 		q->gaps++;
 		q->reasons |= f->dropped;
 	}
-	/* As importers go about it: what clears the state makes it whole. */
+	/*
+	 * Importers do the same: a packet that clears the state makes it whole.
+	 */
 	if ((f->flags & PACKET_STATE_CLEARED) != 0)
 		q->state_valid = true;
 	else if (f->dropped != 0)

@@ -16,7 +16,7 @@
 #include "client/trace/ftrace_losses.h"
 #include "transport/base/compiler.h"
 
-/* More of them are not kept apart. */
+/* Most sequences and names; more are not kept apart. */
 #define TRACE_SEQUENCES_MAX       (1u << 18)
 #define TRACE_SEQUENCES_MAX_NAMES 16384u
 

@@ -21,7 +21,7 @@ struct packet_facts;
 struct trace_loss;
 struct trace_summary;
 
-/* More names of data sources are not kept. */
+/* Most names of data sources; more are not kept. */
 #define TRACE_SUMMARY_MAX_DATA_SOURCES 1024u
 
 /*

@@ -5,7 +5,7 @@
 
 #include "transport/base/log.h"
 
-/* In the order of enum connect_service. */
+/* Words in the order of enum connect_service. */
 static const char *const words[] = { "producer", "consumer", "relay" };
 #define N_WORDS (sizeof(words) / sizeof(words[0]))
 

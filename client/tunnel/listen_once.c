@@ -15,7 +15,7 @@
 #include "transport/loop/loop.h"
 #include "transport/socket/addr.h"
 
-/* How often one that waits for its turn looks. */
+/* Interval at which one that waits for its turn looks. */
 #define ACCEPT_TURN_MS 100u
 
 struct listen_once {
