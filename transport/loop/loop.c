@@ -27,14 +27,14 @@ struct loop_signal {
 	struct loop_signal *next;
 };
 
-void
-loop_calls_init(struct loop_calls *q)
+static void
+calls_init(struct loop_calls *q)
 {
 	q->head.next = q->head.prev = &q->head;
 }
 
-bool
-loop_calls_empty(const struct loop_calls *q)
+static bool
+calls_are_empty(const struct loop_calls *q)
 {
 	return q->head.next == &q->head;
 }
@@ -88,12 +88,12 @@ calls_cancel(struct loop_calls *q, const void *arg)
 static void
 calls_move(struct loop_calls *to, struct loop_calls *from)
 {
-	if (loop_calls_empty(from))
+	if (calls_are_empty(from))
 		return;
 	to->head = from->head;
 	to->head.next->prev = &to->head;
 	to->head.prev->next = &to->head;
-	loop_calls_init(from);
+	calls_init(from);
 }
 
 /* Runs what was deferred before this turn; what is added meanwhile waits. */
@@ -101,7 +101,7 @@ static void
 loop_run_deferred(struct loop *l)
 {
 	calls_move(&l->running, &l->deferred);
-	while (!loop_calls_empty(&l->running))
+	while (!calls_are_empty(&l->running))
 		loop_calls_run_one(&l->running);
 }
 
@@ -136,13 +136,13 @@ loop_clock_ns(void)
 static bool
 loop_has_slow(const struct loop *l)
 {
-	return !loop_calls_empty(&l->slow[0]) || !loop_calls_empty(&l->slow[1]);
+	return !calls_are_empty(&l->slow[0]) || !calls_are_empty(&l->slow[1]);
 }
 
 static struct loop_calls *
 loop_next_slow(struct loop *l)
 {
-	if (loop_calls_empty(&l->slow[1]) || (!loop_calls_empty(&l->slow[0]) &&
+	if (calls_are_empty(&l->slow[1]) || (!calls_are_empty(&l->slow[0]) &&
 	    l->slow_passed >= LOOP_SLOW_SHARE)) {
 		l->slow_passed = 0;
 		return &l->slow[0];
@@ -227,12 +227,12 @@ loop_new(void)
 		return NULL;
 	pthread_mutex_init(&l->post_lock, NULL);
 	l->post_fd = l->urgent_fd = -1;
-	loop_calls_init(&l->deferred);
-	loop_calls_init(&l->running);
-	loop_calls_init(&l->slow[0]);
-	loop_calls_init(&l->slow[1]);
-	loop_calls_init(&l->at_free);
-	loop_calls_init(&l->bulk.waiting);
+	calls_init(&l->deferred);
+	calls_init(&l->running);
+	calls_init(&l->slow[0]);
+	calls_init(&l->slow[1]);
+	calls_init(&l->at_free);
+	calls_init(&l->bulk.waiting);
 	l->posted_end = &l->posted;
 	/* Writes to a closed socket are answered by EPIPE. */
 	signal(SIGPIPE, SIG_IGN);
@@ -260,15 +260,15 @@ loop_run_last_calls(struct loop *l)
 {
 	int round;
 
-	while (!loop_calls_empty(&l->at_free))
+	while (!calls_are_empty(&l->at_free))
 		loop_calls_run_one(&l->at_free);
 	for (round = 0; round < LOOP_FREE_ROUNDS; round++) {
 		loop_take_posted(l);
-		if (loop_calls_empty(&l->deferred) && !loop_has_slow(l) &&
-		    loop_calls_empty(&l->bulk.waiting))
+		if (calls_are_empty(&l->deferred) && !loop_has_slow(l) &&
+		    calls_are_empty(&l->bulk.waiting))
 			return;
 		loop_run_deferred(l);
-		while (!loop_calls_empty(&l->bulk.waiting))
+		while (!calls_are_empty(&l->bulk.waiting))
 			loop_calls_run_one(&l->bulk.waiting);
 		loop_run_slow(l);
 	}
@@ -430,7 +430,7 @@ loop_boottime_ns(void)
 void
 loop_defer(struct loop *l, struct loop_call *c, loop_fn fn, void *arg)
 {
-	if (loop_calls_empty(&l->deferred))
+	if (calls_are_empty(&l->deferred))
 		loop_want_turn(l);
 	loop_calls_add(&l->deferred, c, fn, arg);
 }

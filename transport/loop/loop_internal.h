@@ -109,8 +109,6 @@ struct loop {
 	void *clock_arg;
 };
 
-void loop_calls_init(struct loop_calls *q);
-bool loop_calls_empty(const struct loop_calls *q);
 void loop_calls_add(struct loop_calls *q, struct loop_call *c, loop_fn fn,
     void *arg);
 /* The first of them; it may be gone, or wait again, when it was called. */

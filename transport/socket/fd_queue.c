@@ -14,7 +14,7 @@ struct fd_queue_items {
 };
 
 static int
-fdq_remove(struct fd_queue *q, int i)
+remove_at(struct fd_queue *q, int i)
 {
 	struct fd_queue_items *f = q->items;
 	int fd = f->v[i].fd;
@@ -32,7 +32,7 @@ void
 fd_queue_done(struct fd_queue *q)
 {
 	while (q->items != NULL)
-		close(fdq_remove(q, 0));
+		close(remove_at(q, 0));
 }
 
 int
@@ -54,19 +54,13 @@ fd_queue_add(struct fd_queue *q, int fd, uint64_t end)
 }
 
 int
-fd_queue_take(struct fd_queue *q)
-{
-	return q->items != NULL ? fdq_remove(q, 0) : -1;
-}
-
-int
 fd_queue_take_of(struct fd_queue *q, uint64_t start, uint64_t end)
 {
 	int i;
 
 	for (i = 0; q->items != NULL && i < q->items->n; i++) {
 		if (q->items->v[i].end > start && q->items->v[i].end <= end)
-			return fdq_remove(q, i);
+			return remove_at(q, i);
 	}
 	return -1;
 }
@@ -75,5 +69,5 @@ void
 fd_queue_drop_until(struct fd_queue *q, uint64_t offset)
 {
 	while (q->items != NULL && q->items->v[0].end <= offset)
-		close(fdq_remove(q, 0));
+		close(remove_at(q, 0));
 }

@@ -31,9 +31,7 @@ void fd_queue_done(struct fd_queue *q);
  */
 int fd_queue_add(struct fd_queue *q, int fd, uint64_t end) MUST_CHECK;
 
-/* The oldest, or -1.  The caller owns it. */
-int fd_queue_take(struct fd_queue *q);
-/* The one of the message at [start, end), or -1.  The caller owns it. */
+/* Takes the descriptor of the message at [start, end), or -1.  The caller owns it. */
 int fd_queue_take_of(struct fd_queue *q, uint64_t start, uint64_t end);
 
 /* Closes those of messages that ended at or before the offset. */

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *
+static const char *
 ssh_program(void)
 {
 	const char *program = getenv("TRIBUTARY_SSH");

@@ -22,9 +22,6 @@ struct ssh_args {
 	char words[2048];
 };
 
-/* $TRIBUTARY_SSH, or "ssh". */
-const char *ssh_program(void);
-
 /* Whether ssh can listen at, or forward to, a socket of this path. */
 bool ssh_path_is_plain(const char *path);
 

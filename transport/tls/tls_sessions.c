@@ -10,8 +10,9 @@
 /* A server takes only tickets that were made for the same use. */
 static const unsigned char session_use[] = "tributary";
 
-time_t
-tls_sessions_valid_until(struct tls_conn *t)
+/* Until when what the handshake verified stays true. */
+static time_t
+valid_until(struct tls_conn *t)
 {
 	time_t now = tls_setup_now(t->setup), until, end;
 	STACK_OF(X509) *chain;
@@ -45,7 +46,7 @@ static int
 ticket_made_cb(SSL *ssl, void *arg)
 {
 	struct tls_conn *t = SSL_get_app_data(ssl);
-	int64_t until = tls_sessions_valid_until(t);
+	int64_t until = valid_until(t);
 
 	return SSL_SESSION_set1_ticket_appdata(SSL_get_session(ssl), &until,
 	    sizeof(until));
@@ -86,7 +87,7 @@ session_new_cb(SSL *ssl, SSL_SESSION *session)
 	if (e == NULL)
 		return 0;
 	e->session = session;
-	e->until = tls_sessions_valid_until(t);
+	e->until = valid_until(t);
 	return 1;
 }
 

@@ -11,7 +11,6 @@
 
 #include <openssl/ssl.h>
 #include <stdbool.h>
-#include <time.h>
 
 #include "transport/base/compiler.h"
 
@@ -27,8 +26,5 @@ int tls_sessions_attach(SSL_CTX *ctx, bool is_server) MUST_CHECK;
 void tls_sessions_offer(struct tls_conn *t);
 /* The handshake is over, either way: what was refused is dropped. */
 void tls_sessions_settle(struct tls_conn *t);
-
-/* Until when what the handshake verified stays true. */
-time_t tls_sessions_valid_until(struct tls_conn *t);
 
 #endif /* TRANSPORT_TLS_TLS_SESSIONS_H */

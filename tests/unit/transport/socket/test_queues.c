@@ -122,8 +122,8 @@ a_descriptor_belongs_to_the_message_in_which_its_read_ended(void **state)
 	assert_true(is_open(b));
 	fd_queue_drop_until(&q, 150);
 	assert_false(is_open(b));
-	assert_int_equal(fd_queue_take(&q), c);
-	assert_int_equal(fd_queue_take(&q), -1);
+	assert_int_equal(fd_queue_take_of(&q, 150, 200), c);
+	assert_int_equal(fd_queue_take_of(&q, 150, 200), -1);
 	assert_null(q.items);
 	close(a);
 	close(c);
