@@ -1,6 +1,6 @@
 /*
- * What the collector asks of a producer, said again with our ids.  Fields that
- * hold no id go through as they came.
+ * Commands of the collector, translated to the ids that the producer knows.
+ * Fields that hold no id are copied.
  */
 #include <string.h>
 
@@ -139,7 +139,7 @@ find_or_make(struct local *l, const struct setup *s, uint16_t buffer)
 
 	if (i != NULL)
 		return i;
-	/* It may have unregistered it just now. */
+	/* The source may have been unregistered just now. */
 	ds = local_find_source(l, (const char *)s->name, s->name_len);
 	if (ds == NULL)
 		return NULL;
@@ -169,7 +169,7 @@ set_up(struct local *l, uint32_t cmd, struct part m)
 			send_setup(l, cmd, m, i->id, buffer);
 		return;
 	}
-	/* Nobody shall wait for it. */
+	/* Else the collector would wait for its start. */
 	if (cmd == GetAsyncCommandResponse_start_data_source)
 		local_put_value(l, LINK_UP_STARTED, s.remote);
 }
@@ -211,7 +211,7 @@ stop(struct local *l, struct part m)
 	}
 }
 
-/* What a list of ids of the collector's stands for. */
+/* A list of instances of a command, while it is translated. */
 struct named {
 	struct local *l;
 	struct pb_writer *w; /* Flush_data_source_ids are put there */
@@ -339,7 +339,7 @@ local_command(struct local *l, const uint8_t *command, size_t len)
 		case GetAsyncCommandResponse_clear_incremental_state:
 			clear(l, m);
 			break;
-		default: /* what it names, we could not translate */
+		default: /* may hold ids that cannot be translated */
 			break;
 		}
 	}

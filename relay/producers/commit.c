@@ -1,6 +1,6 @@
 /*
- * The hot path: chunks are copied once, from where they are into the room that
- * upward gives.
+ * The hot path: a chunk is copied once, from shared memory or the request into
+ * the room that upstream reserves.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
 
-/* Of shm.h's chunk, as it stands in memory. */
+/* Flags of a chunk's header, above its count of fragments (shm.h). */
 #define FLAGS_SHIFT 10u
 
 /* ---- one chunk upward ---- */
@@ -90,7 +90,7 @@ put_chunk(struct producers *ps, uint32_t channel, const struct shm_chunk *c,
 	case UPSTREAM_ROOM:
 		if (len > 0)
 			memcpy(out + head_len, c->payload, len);
-		/* What was copied does not change any more. */
+		/* The copy cannot change under the parser, as the memory can. */
 		if (complete)
 			len = used(out + head_len, len, c->num_fragments);
 		commit_put_chunk_head(out, &head, len);
@@ -286,7 +286,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	    sc->last)) {
 	case UPSTREAM_ROOM:
 		count_chunk(l, c);
-		/* Its writer may patch it in place until it is committed. */
+		/* A chunk that lacks patches may still be patched in place. */
 		if (complete && (c->flags & SHM_NEEDS_PATCHING) == 0)
 			shm_remember_scraped(l->shm, c);
 		break;
@@ -294,7 +294,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 		sc->complete = false;
 		break;
 	case UPSTREAM_DROPPED:
-		/* Its commit is to come, and may find room or be counted. */
+		/* The commit is to come, and may find room or be counted. */
 		break;
 	}
 }

@@ -1,9 +1,9 @@
 /*
- * What is said upward of a producer, chunks aside.  None of it can be dropped:
- * who says too much would fill the outbox and end the link for all.  So a
- * producer may say so many bytes at once and so many a second, then it waits;
- * and so may all those of one user together, or else one who connects again and
- * again would say as much as he likes.
+ * Rate limit on control messages: all that goes upward but chunks.  None of
+ * them can be dropped, so that a producer without a limit could fill the outbox
+ * and end the link for all.  Two token buckets, kept as a debt that shrinks:
+ * one for each producer, and one for all producers of a user, who could else
+ * connect again and again.
  */
 #include <stdlib.h>
 
@@ -112,7 +112,7 @@ local_join_talker(struct local *l)
 void
 local_leave_talker(struct local *l)
 {
-	/* Its end has been put. */
+	/* The LINK_UP_CLOSE, which was put before this. */
 	talk_said(&l->talker->talk, 0);
 	l->talker->producers--;
 	l->talker = NULL;

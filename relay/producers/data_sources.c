@@ -51,7 +51,7 @@ local_register(void *owner, const uint8_t *descriptor, size_t len)
 		return "data source name is empty or longer than "
 		       "limits.max_name_bytes";
 	}
-	/* The same name twice is legal, and two sources. */
+	/* Two sources may have one name. */
 	TAILQ_INSERT_TAIL(&l->sources, ds, link);
 	l->n_sources++;
 	l->descriptor_bytes += len;
@@ -102,7 +102,7 @@ local_unregister(void *owner, const char *name, size_t len)
 
 	if (ds == NULL)
 		return;
-	/* Its instances are over, without a word: as with any service. */
+	/* Instances of the source end unacknowledged, as in the collector. */
 	TAILQ_FOREACH_SAFE(i, &l->instances, link, next)
 		if (strcmp(i->name, ds->descriptor.name) == 0)
 			local_instance_free(l, i);

@@ -1,6 +1,6 @@
 /*
- * What has to be said upward only behind everything that a producer has in its
- * memory: that it has flushed, that an instance has stopped, its end.
+ * Acknowledgements of flushes and stops, and the end of a producer: each goes
+ * upward behind all chunks that stood in shared memory before it.
  */
 #include <stdlib.h>
 
@@ -65,7 +65,7 @@ arm(struct local *l)
 	loop_timer_set(l->flush_timer, at > now ? at - now : 1, 0);
 }
 
-/* It may never answer; then what stands in its memory is all there is. */
+/* A producer that never answers: its memory is scraped without that. */
 static void
 patience_cb(void *arg)
 {

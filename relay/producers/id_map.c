@@ -164,7 +164,7 @@ grow_buffers(struct local *l)
 	return true;
 }
 
-/* All others come first before one is used again. */
+/* An id is used again after all others. */
 static uint16_t
 new_buffer_id(struct local *l)
 {

@@ -8,7 +8,7 @@
 #include "relay/producers/producers_internal.h"
 #include "relay/settings/settings.h"
 
-/* Who labels its data: the kernel, or what it says where nobody vouches. */
+/* Labels of its data: from the kernel, or as claimed where that cannot say. */
 static void
 read_identity(struct local *l)
 {

@@ -16,7 +16,7 @@ orphan_free(struct orphan *o)
 	free(o);
 }
 
-/* One that cannot be read is listed as well: it ends like the others. */
+/* Memory that cannot be read is listed too: its channel has to be closed. */
 static void
 found(void *arg, uint32_t channel, size_t page_size, int fd)
 {
@@ -69,7 +69,7 @@ say_recovered(void *arg)
 		done(ps->recovered_arg);
 }
 
-/* All that is left in the memory by now. */
+/* Puts what is left in the memory of all orphans. */
 static void
 pass(struct producers *ps, bool last)
 {

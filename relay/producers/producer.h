@@ -47,7 +47,7 @@ struct producers;
 	    (var) = (next))
 #endif
 
-/* Live instances of a producer; over it the longest stopping one is forgotten. */
+/* Live instances of a producer; above it the longest stopping is forgotten. */
 #define LOCAL_INSTANCES_MAX 4096u
 /* Buffers that a producer may write to; the oldest unused one is forgotten. */
 #define LOCAL_BUFFERS_MAX 256u
@@ -127,7 +127,7 @@ enum local_memory {
 
 TAILQ_HEAD(local_list, local);
 
-/* What somebody said upward lately, chunks aside (control_rate.c). */
+/* Debt of a token bucket for control messages (control_rate.c). */
 struct talk {
 	int64_t bytes;
 	uint64_t since_ms; /* when that was true */
@@ -173,7 +173,7 @@ struct local {
 	struct loop_timer *flush_timer;
 	bool settling; /* something waits for local_settle() */
 
-	struct talk talk;      /* of this one */
+	struct talk talk;
 	struct talker *talker; /* its user's; NULL: not initialized */
 	struct loop_timer *talk_timer; /* NULL: it never had to wait */
 	int64_t patch_credit;
@@ -238,7 +238,7 @@ bool local_buffer_was(const struct local *l, uint32_t id);
 bool local_bind_writer(struct local *l, uint32_t writer, uint16_t buffer)
     MUST_CHECK;
 uint16_t local_writer_buffer(const struct local *l, uint32_t writer);
-/* All instances, buffers and bindings. */
+/* Forgets all instances, buffers and bindings. */
 void local_forget_ids(struct local *l);
 void local_free_ids(struct local *l);
 
@@ -259,13 +259,13 @@ enum local_commit {
 enum local_commit local_commit(struct local *l, const uint8_t *request,
     size_t len, uint64_t *flush_id) MUST_CHECK;
 enum local_rest {
-	LOCAL_REST_COMES,   /* its commits bring what is not taken now */
-	LOCAL_REST_UNKNOWN, /* it does not answer: they may never come */
-	LOCAL_REST_NONE,    /* there is no other time */
+	LOCAL_REST_COMES,   /* commits bring what is not taken now */
+	LOCAL_REST_UNKNOWN, /* no answer: perhaps no commits come */
+	LOCAL_REST_NONE,    /* the last scrape */
 };
 /*
- * What stands in its memory for buffers of this session (0: of all) goes
- * upward.  False: not all found room now.
+ * Puts the chunks in its memory for buffers of this session (0: of all).
+ * False: upward has no room for all of them now.
  */
 bool local_scrape(struct local *l, uint64_t session, enum local_rest rest)
     MUST_CHECK;
@@ -310,7 +310,7 @@ enum rpc_verdict local_rate_limit(void *owner);
  * more; the connection is resumed when they may.
  */
 bool local_may_begin(struct local *l) MUST_CHECK;
-/* It is counted with its user's others; -1: no memory. */
+/* Counts it with the other producers of its user; -1: no memory. */
 int local_join_talker(struct local *l) MUST_CHECK;
 void local_leave_talker(struct local *l);
 /* Upward is there again: who had to wait may say more. */

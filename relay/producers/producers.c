@@ -67,7 +67,7 @@ producers_free(struct producers *ps)
 
 	if (ps == NULL)
 		return;
-	/* Those that wait for room, which does not come any more. */
+	/* Producers that wait for room, which does not come any more. */
 	while ((l = TAILQ_FIRST(&ps->locals)) != NULL)
 		local_free(l);
 	talkers_free(ps);
@@ -147,13 +147,13 @@ producers_away(struct producers *ps)
 	ps->open = false;
 	ps->away = true;
 	ps->hasty = 0;
-	/* What they said so far has gone up. */
+	/* Messages so far have gone up, and count against no limit. */
 	TAILQ_FOREACH(l, &ps->locals, link)
 		l->talk.bytes = 0;
 	talkers_forgive(ps);
 }
 
-/* What was agreed is void: as if all its sessions had ended. */
+/* Ends all instances, as if their sessions had ended. */
 static void
 forget_agreed(struct local *l)
 {
@@ -165,7 +165,7 @@ forget_agreed(struct local *l)
 	local_forget_ids(l);
 	local_forget_flushes(l);
 	l->settling = false;
-	/* What it wrote for them, it may commit; what was scraped, too. */
+	/* A commit that waited for room is now counted as late. */
 	rpc_conn_resume(l->server.conn);
 }
 

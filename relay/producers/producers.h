@@ -46,8 +46,8 @@ struct producers_setup {
 struct producers *producers_new(const struct producers_setup *setup,
     char *err, size_t err_size) MUST_CHECK;
 /*
- * All connections have ended before: the guard's gone() was called for each,
- * on the turns of the loop after rpc_conns_close_all().  NULL is fine.
+ * Legal when all connections have ended: the guard's gone() was called for
+ * each, on the turns of the loop after rpc_conns_close_all().  NULL is fine.
  */
 void producers_free(struct producers *ps);
 
@@ -59,13 +59,13 @@ void producers_free(struct producers *ps);
 void producers_hold(struct producers *ps);
 void producers_let_go(struct producers *ps);
 
-/* What listeners offer, and who may come. */
+/* The service that listeners offer, and the limit of connections to it. */
 const struct rpc_service *producers_service(struct producers *ps);
 const struct rpc_guard *producers_guard(struct producers *ps);
 
 /*
- * What a relay that was killed left behind: with keep, what stands in that
- * memory goes upward under its old channels (now, and once more after a second
+ * Takes over shared memory of a relay that was killed.  With keep, its chunks
+ * go upward under their old channels (now, and once more after a second
  * or two, for those who have not noticed yet), then a LINK_UP_CLOSE for each,
  * then done() is called, once, on a later turn (producers_lost() ends it early);
  * without keep, it is given back, and done() is not called.  Chunks name no
@@ -90,8 +90,8 @@ void producers_announce(struct producers *ps, uint32_t channel);
  */
 void producers_away(struct producers *ps);
 /*
- * What was agreed upward is void: instances are stopped as if their session had
- * ended, buffers and flushes forgotten, what is still written for them is taken
+ * Agreements with the collector are void: instances stop as if their session
+ * had ended, buffers and flushes forgotten, what is still written for them is taken
  * out of the memory and dropped.  What stands there by now goes upward first,
  * for the last time, to be counted with what is lost there (cause: a
  * LinkLossCause).

@@ -66,7 +66,7 @@ struct producers {
 
 /* ---- control_rate.c ---- */
 
-/* What all said so far is forgotten. */
+/* Clears the debt of all users. */
 void talkers_forgive(struct producers *ps);
 void talkers_free(struct producers *ps);
 
@@ -77,14 +77,14 @@ void talkers_free(struct producers *ps);
  * fails, it is logged.
  */
 void local_keep(struct local *l);
-/* All of it has gone upward. */
+/* Takes it back: all chunks in the memory have gone upward. */
 void local_unkeep(struct producers *ps, uint32_t channel);
 
 /* ---- orphans.c ---- */
 
-/* What was agreed for them is void. */
+/* As producers_lost(): the last scrape of each, then forgets them. */
 void orphans_lost(struct producers *ps);
-/* Without a word upward, and the keeper keeps them. */
+/* Says nothing upward; the keeper has their memory still. */
 void orphans_forget(struct producers *ps);
 
 #endif /* RELAY_PRODUCERS_PRODUCERS_INTERNAL_H */

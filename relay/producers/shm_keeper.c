@@ -130,7 +130,7 @@ listen_in(int dirfd)
 	if (sock < 0)
 		return -1;
 	set_address(&sa, dirfd);
-	/* One that does not answer any more may have left its name. */
+	/* A keeper that has died may have left its socket's name. */
 	unlinkat(dirfd, SHM_KEEPER_SOCKET, 0);
 	if (fchmod(sock, S_IRUSR | S_IWUSR) != 0 ||
 	    bind(sock, (struct sockaddr *)&sa, sizeof(sa)) != 0 ||

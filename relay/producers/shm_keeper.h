@@ -43,7 +43,7 @@ struct shm_keeper *shm_keeper_find(int dirfd,
 /* A new one.  NULL with a sentence in err. */
 struct shm_keeper *shm_keeper_start(int dirfd, char *err, size_t err_size)
     MUST_CHECK;
-/* It goes on with what was not dropped, unless there is nothing. */
+/* The keeper lives on until it has no memory left to keep. */
 void shm_keeper_close(struct shm_keeper *k);
 
 /* fd stays the caller's.  -1: the keeper is gone or does not listen. */

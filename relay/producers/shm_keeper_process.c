@@ -98,7 +98,7 @@ take(int relay)
 	return true;
 }
 
-/* One that does not take it has gone, as its socket will tell. */
+/* A relay that does not take it has gone; its socket says so next. */
 static void
 hand_over(int relay)
 {

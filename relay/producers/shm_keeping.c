@@ -1,4 +1,4 @@
-/* What of the memory that producers share the keeper has. */
+/* Handing the memory that producers share to the keeper, and back. */
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "relay/producers/shm_keeper.h"

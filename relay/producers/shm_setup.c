@@ -8,7 +8,7 @@
 /* Field number: wire-format.md, GetAsyncCommandResponse. */
 #define CMD_SETUP_TRACING 3
 
-/* What SetupTracing says when nobody wants anything else. */
+/* The page size in SetupTracing when no session asks for another. */
 #define PAGE_KB_DEFAULT (SHM_PAGE_UNIT / 1024)
 
 static uint64_t

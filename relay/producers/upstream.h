@@ -24,8 +24,8 @@ enum upstream_room {
 
 struct upstream_ops {
 	/*
-	 * One message of any kind but LINK_UP_COMMIT, encoded as in LinkUpBlock;
-	 * kinds that are a varint: len is 0 and value counts.  Never refused:
+	 * Puts a message of any kind but LINK_UP_COMMIT, encoded as in
+	 * LinkUpBlock; kinds that are a varint: len is 0 and value counts.  Never refused:
 	 * what cannot be kept ends in producers_lost(), on a later turn.
 	 */
 	void (*put)(void *arg, uint32_t channel, enum link_up kind,
@@ -41,9 +41,9 @@ struct upstream_ops {
 	/* len bytes of it were used; 0: none, it is given back. */
 	void (*commit)(void *arg, uint32_t channel, size_t len);
 	/*
-	 * What found no room (cause LINK_LOSS_UNSPECIFIED: upward knows why) or
-	 * is longer than a message can be: counted, and told where it would
-	 * have stood.  Once for each, as a chunk may also be tried again.
+	 * Counts a chunk that found no room (cause LINK_LOSS_UNSPECIFIED:
+	 * upward knows why) or is longer than a message can be, and tells of it where
+	 * it would have stood.  Once for each: a chunk may also be tried again.
 	 */
 	void (*dropped)(void *arg, uint32_t channel,
 	    const struct link_loss *loss);

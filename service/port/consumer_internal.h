@@ -42,7 +42,7 @@ struct consumer_port {
 	struct loop_call read_call, query_call;
 };
 
-/* What a session of this port tells it (session.h). */
+/* Events of a session of this port (session.h). */
 extern const struct consumer_ops consumer_session_ops;
 
 /* The empty reply. */

@@ -127,7 +127,7 @@ static const struct rpc_method methods[] = {
 	{ "CloneSession", consumer_clone_session },
 };
 
-/* Of all consumers together. */
+/* Limit of refusals that are logged, of all consumers together. */
 static struct log_limit over_quota;
 
 static void

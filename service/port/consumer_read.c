@@ -78,7 +78,7 @@ consumer_read_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
 	if (session_reads_nothing(p->session)) {
 		if (p->session->state != SESSION_DISABLED)
 			return RPC_REJECT;
-		/* Its trigger never came: clients wait for an empty trace. */
+		/* Without its trigger: clients wait for an empty trace. */
 		return consumer_done(call);
 	}
 	if ((p->out = read_reply_new(p->session, read_some, p)) == NULL)

@@ -67,7 +67,7 @@ consumer_enable_tracing(void *ctx, struct rpc_call call, const uint8_t *args,
 	if (notify_only) {
 		if (p->session == NULL)
 			return RPC_REJECT;
-		/* One is answered: whoever waited before waits no longer. */
+		/* A later call takes the place of the one that waited. */
 		if (p->enable.conn != NULL)
 			rpc_reject(p->enable);
 		p->enable = call;
@@ -175,7 +175,7 @@ consumer_free_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
 	return consumer_done(call);
 }
 
-/* The same field of DetachRequest and AttachRequest. */
+/* DetachRequest and AttachRequest have the key in the same field. */
 _Static_assert((int)DetachRequest_key == (int)AttachRequest_key, "one reader");
 
 static bool
@@ -216,7 +216,7 @@ consumer_detach(void *ctx, struct rpc_call call, const uint8_t *args,
 	    key != NULL ? key : "", err, sizeof(err)) != 0)
 		goto out;
 	consumer_let_go(p);
-	/* Whoever attaches asks again for the end of tracing. */
+	/* A consumer that attaches asks again for the end of tracing. */
 	p->enable.conn = NULL;
 	v = consumer_done(call);
 out:

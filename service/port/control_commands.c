@@ -7,7 +7,7 @@
 #include "transport/wire/pb_reader.h"
 #include "service/onlookers/session_command.h"
 
-/* One that is not answered yet. */
+/* A command that is not answered yet. */
 struct control_command {
 	TAILQ_ENTRY(control_command) link;
 	struct control *port;

@@ -37,7 +37,7 @@ struct control_question {
 	bool (*entry)(struct control *p, struct pb_writer *entry);
 };
 
-/* One connection; one question at a time. */
+/* A connection, which has one question at a time. */
 struct control {
 	struct service *service;
 	struct rpc_conn *conn;
@@ -65,7 +65,7 @@ void control_answer(struct control *p, struct rpc_call call,
     const struct control_question *q);
 /* CLOCK_REALTIME now. */
 uint64_t control_now_ns(void);
-/* Nobody is there to answer any more. */
+/* The connection has ended: commands are not answered any more. */
 void control_commands_forget(struct control *p);
 
 /* The methods (rpc_method_fn). */

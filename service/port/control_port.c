@@ -11,7 +11,7 @@
 #include "service/settings/settings.h"
 #include "service/access/trust.h"
 
-/* What may wait for the peer before the next part is made. */
+/* Output in bytes that may wait for the peer before more is made. */
 #define QUEUE_BYTES (256u * 1024u)
 /* Parts made in one turn of the loop: others want their turn too. */
 #define PARTS_PER_TURN 4u

@@ -35,7 +35,7 @@ put_head(struct control *p, struct pb_writer *part)
 {
 }
 
-/* All of them were written when the question came: they come and go. */
+/* Ids of all producers at the time of the question: they come and go. */
 static bool
 put_next(struct control *p, struct pb_writer *entry)
 {

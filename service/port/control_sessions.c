@@ -10,7 +10,7 @@
 #include "service/onlookers/session_report.h"
 #include "service/settings/settings.h"
 
-/* What is asked for; both left out: everything. */
+/* The filter of the question; both left out: everything. */
 struct wanted {
 	bool has_id;
 	uint64_t id;

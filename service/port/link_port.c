@@ -30,7 +30,7 @@
 
 /* LinkOpened (protos/link.proto). */
 
-/* One connection; the ctx of its methods. */
+/* A connection; the ctx of its methods. */
 struct link_port {
 	struct service *service;
 	struct rpc_conn *conn;
@@ -49,7 +49,7 @@ struct link_port {
 	struct loop_call send_call;
 };
 
-/* Of all relays together. */
+/* Limit of refusals that are logged, of all relays together. */
 static struct log_limit refusals;
 
 static void
@@ -82,7 +82,7 @@ send_frame(struct link_port *p, const struct link_frame *f,
 	pb_writer_done(&w);
 }
 
-/* One frame of what there is to say; false: nothing. */
+/* Sends a frame; false: there is nothing to send. */
 static bool
 send_one(struct link_port *p)
 {
@@ -164,7 +164,7 @@ id_fits(const ProtobufCBinaryData *id, uint8_t out[LINK_ID_BYTES])
 	return true;
 }
 
-/* What is wrong with it, or NULL. */
+/* NULL, or why the request is refused. */
 static const char *
 read_request(struct link_port *p, const Tributary__LinkOpen *m,
     struct link_request *q)
@@ -243,8 +243,8 @@ make_unpacker(struct link_port *p)
 }
 
 /*
- * Of the memory for connections decompressors get half: with more relays the
- * others send plain blocks.
+ * Decompressors get half of the memory for connections; relays that come after
+ * it is used up send plain blocks.
  */
 static void
 make_decompressor(struct link_port *p)
@@ -285,7 +285,7 @@ agree_on_compression(struct link_port *p, const Tributary__LinkOpen *m)
 			return;
 		if (m->compression[i] ==
 		    TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD) {
-			/* Without memory for it, it goes without. */
+			/* Without memory the link goes on uncompressed. */
 			make_decompressor(p);
 			return;
 		}
@@ -377,7 +377,7 @@ open_link(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 
 /* ---- Up ---- */
 
-/* It broke the protocol: nothing that it says later can be believed. */
+/* Ends a link that broke the protocol: later blocks cannot be trusted. */
 static void
 give_up(struct link_port *p, const char *why)
 {
@@ -441,8 +441,8 @@ take_status(struct link_port *p, const struct link_frame *f)
 }
 
 /*
- * Of so many bytes of a block, how many were on the network.  What another
- * thread has unpacked may not be here yet: only the sum is right.
+ * The bytes that a block of len took on the network.  Right in the sum only:
+ * blocks that another thread has unpacked may not have come here yet.
  */
 static size_t
 bytes_of_network(struct link_port *p, size_t len)

@@ -17,7 +17,7 @@ struct machine;
 
 enum machine_info_verdict {
 	MACHINE_INFO_TAKEN,
-	MACHINE_INFO_BAD,     /* it does not parse */
+	MACHINE_INFO_BAD,     /* does not parse */
 	MACHINE_INFO_REFUSED, /* *why says (static) */
 };
 

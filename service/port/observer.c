@@ -9,7 +9,7 @@
 
 /* Bytes of events that share a reply. */
 #define REPLY_BYTES (32u * 1024u)
-/* What may be queued for the peer before events wait in pending. */
+/* Output in bytes that may wait for the peer before events do in pending. */
 #define QUEUE_BYTES (256u * 1024u)
 
 /* Stands before each event in pending; its fields of ObservableEvents follow. */
@@ -117,7 +117,7 @@ send_reply(struct observer *o)
 	pb_writer_done(&w);
 }
 
-/* As far as its queue has room; force: all of it. */
+/* Sends what its queue has room for; force: all of it. */
 static void
 send_pending(struct observer *o, bool force)
 {
@@ -160,7 +160,7 @@ observer_set(struct observer *o, struct rpc_call call, uint32_t mask)
 	}
 }
 
-/* One that is always a little behind never empties pending. */
+/* A peer that is always a little behind never empties pending. */
 static void
 drop_sent(struct observer *o)
 {
@@ -199,7 +199,7 @@ event_end(struct observer *o, size_t at)
 	e.len = (uint32_t)(o->pending.len - at - sizeof(e));
 	memcpy(o->pending.data + at, &e, sizeof(e));
 	if (o->pending.len - o->sent > o->max_pending) {
-		/* It does not read: the connection's own limit ends it. */
+		/* The connection's own limit ends a peer that does not read. */
 		send_pending(o, true);
 	} else if (!o->scheduled) {
 		o->scheduled = true;

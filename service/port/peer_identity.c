@@ -175,8 +175,9 @@ machine_behind(struct service *s, const struct peer *p,
 }
 
 /*
- * Who comes through a dial and says nothing of its machine, as Perfetto's SDK,
- * is on the one that others there named, whose clocks are read.
+ * A peer that comes through a dial and says nothing of its machine, as
+ * Perfetto's SDK, is on the machine that others there named, whose clocks are
+ * read.
  */
 static struct machine *
 machine_of_dial(struct service *s, const struct peer *p,
@@ -257,7 +258,7 @@ relay_machine(struct service *s, struct rpc_conn *c)
 	return machine_behind(s, p, &of, true);
 }
 
-/* As the label, cut before a character that does not fit. */
+/* Copies the label, cut before a character that does not fit. */
 static void
 copy_label(char *out, size_t size, const char *s)
 {

@@ -40,7 +40,7 @@ struct service;
 struct trust;
 
 /*
- * Of a producer's connection.  *machine is made when it is new, to be referred
+ * For a producer's connection.  *machine is made when it is new, to be referred
  * to at once; NULL when that failed (no memory, too many machines): refuse the
  * connection.
  */

@@ -56,7 +56,7 @@ resume(void *port)
 
 /* ---- calls from the producer ---- */
 
-/* Of all producers together. */
+/* Limit of refusals that are logged, of all producers together. */
 static struct log_limit refusals;
 
 /* The memory that the producer handed over, or NULL. */
@@ -74,7 +74,7 @@ adopt_shm(struct rpc_call call, const struct producer_init *q)
 	return shm;
 }
 
-/* One of a remote machine, which may have no relay at all. */
+/* Presence of a remote machine, which may have no relay at all. */
 static void
 tell_machine(const struct producer_port *p)
 {
@@ -242,8 +242,8 @@ triggers(void *owner, const struct producer_trigger *t, size_t n)
 }
 
 /*
- * Of a machine that has a relay the relay's word counts, also while it is cut
- * off; of the host, our own.  Another machine than the connection's it cannot speak of.
+ * False where a better source knows the machine: its relay, also while that is
+ * cut off, or for the host ourselves.
  */
 static bool
 speaks_for_machine(const struct producer_port *p)

@@ -13,7 +13,7 @@
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"
 
-/* Of all relays together: a line a second, after a few at once. */
+/* Limit of log lines of all relays together. */
 static struct log_limit no_effect;
 static struct log_limit coming_and_going;
 

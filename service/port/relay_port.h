@@ -6,7 +6,8 @@
  *
  * InitRelay is taken once a connection, SyncClock in the order of
  * clock_exchange.h; a relay that is too old for InitRelay may leave it out.
- * What does not fit is rejected, logged at a limited rate, and costs nothing.
+ * A message that does not fit is rejected and logged at a limited rate; it
+ * costs nothing.
  *
  * On a UNIX socket nothing tells a relay's machine from ours: its calls are
  * answered, a warning says that they have no effect.
