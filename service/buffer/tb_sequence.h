@@ -104,7 +104,11 @@ struct tb_sequences {
 	uint32_t count;   /* in use */
 	uint32_t n_empty;
 	uint32_t oldest, youngest; /* empty ones */
-	uint32_t *hash; /* slot + 1; 0: none.  Open addressing */
+	/*
+	 * Open addressing, slot + 1; 0: none.  Not a hash_map: a clone copies
+	 * all of it at once, and the slots are found by their index as well.
+	 */
+	uint32_t *hash;
 	uint32_t hash_mask;
 	uint64_t seed;
 	size_t bytes; /* allocated in all */

@@ -43,7 +43,7 @@ struct tb_shares {
 	uint32_t n;    /* slots in use or free, 0 included */
 	uint32_t cap;
 	uint32_t free; /* 0: none */
-	uint32_t *chains;
+	uint32_t *chains; /* of indices, as `all` moves: not a hash_map */
 	uint32_t mask;
 	uint32_t active;     /* groups that hold something */
 	uint32_t members;    /* owners that do */

@@ -2,7 +2,6 @@
 #include "service/packet/packet_stats.h"
 #include "service/packet/service_packets.h"
 #include "transport/clock/clock_snapshot.h"
-#include "transport/clock/system_info.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
@@ -114,17 +113,6 @@ service_packets_trace_uuid(struct pb_writer *w, int32_t uid, int64_t msb,
 	pb_put_int(w, TraceUuid_lsb, lsb);
 	pb_put_int(w, TraceUuid_msb, msb);
 	pb_nest_end(w, mark);
-}
-
-void
-service_packets_system_info(struct pb_writer *w, int32_t uid,
-    const struct system_info *s)
-{
-	size_t mark = pb_nest_begin(w, TracePacket_system_info);
-
-	system_info_encode(w, s);
-	pb_nest_end(w, mark);
-	put_common(w, uid);
 }
 
 void

@@ -18,7 +18,6 @@
 
 struct clock_reading;
 struct packet_stats;
-struct system_info;
 struct pb_writer;
 
 /* trusted_packet_sequence_id of the service; those of producers begin at 2. */
@@ -42,8 +41,6 @@ void service_packets_trace_attributes(struct pb_writer *w, int32_t uid,
     const uint8_t *config, size_t len);
 void service_packets_trace_uuid(struct pb_writer *w, int32_t uid, int64_t msb,
     int64_t lsb);
-void service_packets_system_info(struct pb_writer *w, int32_t uid,
-    const struct system_info *s);
 /*
  * info: an encoded SystemInfo, such as that of InitRelay, passed through byte
  * for byte.  machine 0: of this one.

@@ -190,6 +190,17 @@ attributes_come_from_all_pieces_of_the_config(void **state)
 }
 
 static void
+put_system_info(int32_t uid, const struct system_info *s)
+{
+	struct pb_writer info;
+
+	pb_writer_init(&info);
+	system_info_encode(&info, s);
+	service_packets_remote_system_info(&w, uid, 0, info.data, info.len);
+	pb_writer_done(&info);
+}
+
+static void
 the_system_info_is_the_recorded_one(void **state)
 {
 	struct system_info s = {
@@ -205,7 +216,7 @@ the_system_info_is_the_recorded_one(void **state)
 		.version = "Perfetto v0.0 (unknown)",
 	};
 
-	service_packets_system_info(&w, 0, &s);
+	put_system_info(0, &s);
 	assert_recorded("ea02642217506572666574746f2076302e302028756e6b6e6f776"
 	    "e2938000a3b0a054c696e75781219233120534d5020505245454d50545f44594e"
 	    "414d494320403022067838365f36341a0f362e31382e34342d67656e657269633"
@@ -220,7 +231,7 @@ the_system_info_of_this_machine_is_complete(void **state)
 	Packet *p;
 
 	system_info_collect(&s, "bench-7");
-	service_packets_system_info(&w, 5, &s);
+	put_system_info(5, &s);
 	p = decode(DATA(SYSTEM_INFO));
 	i = p->system_info;
 	assert_string_equal(i->utsname->sysname, "Linux");
@@ -235,7 +246,7 @@ the_system_info_of_this_machine_is_complete(void **state)
 	release(p);
 
 	system_info_collect(&s, NULL);
-	service_packets_system_info(&w, 5, &s);
+	put_system_info(5, &s);
 	p = decode(DATA(SYSTEM_INFO));
 	assert_true(p->system_info->machine_name == NULL ||
 	    p->system_info->machine_name[0] == '\0');
