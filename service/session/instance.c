@@ -15,6 +15,7 @@
 #include "service/session/producer.h"
 #include "service/ingest/quota.h"
 #include "service/session/session.h"
+#include "service/session/session_internal.h"
 #include "service/session/session_warnings.h"
 
 static bool

@@ -16,6 +16,7 @@
 #include "service/model/producer_walk.h"
 #include "service/ingest/quota.h"
 #include "service/session/session.h"
+#include "service/session/session_internal.h"
 #include "service/session/session_events.h"
 #include "service/settings/settings.h"
 

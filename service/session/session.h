@@ -139,20 +139,8 @@ struct session_crowd session_crowd(const struct session *s);
 struct session *session_find(struct service *s, uint64_t id);
 struct session *session_find_by_name(struct service *s, const char *name);
 
-/* ---- called by the modules beside it ---- */
+/* ---- for flushes and clones ---- */
 
-/* A producer registered a data source: sessions that want it take it. */
-void sessions_data_source_added(struct service *s, struct data_source *ds);
-/* A producer is gone: its patches are not waited for any more. */
-void sessions_give_up_patches(struct service *s, uint32_t producer);
-/* A producer is gone: its sequences get no new packets. */
-void sessions_producer_gone(struct service *s, uint32_t producer);
-/* An instance was set up: its consumer hears of it, as of one that stands. */
-void session_instance_made(struct session *s, const struct ds_instance *i);
-/* An instance changed its state. */
-void session_instance_changed(struct session *s, struct ds_instance *i);
-/* An instance is no more: the end waits for it no longer. */
-void session_instance_gone(struct session *s);
 /*
  * Copies what stands in the shared memory of its producers into its buffers.
  * False: something has to wait for the file.
@@ -166,8 +154,6 @@ int session_make_file(struct session *s, int fd, char *err, size_t err_size)
     MUST_CHECK;
 /* Changes the state; the one place that does. */
 void session_set_state(struct session *s, enum session_state state);
-/* A trigger that it waits for was hit: start now (START_TRACING). */
-void session_start_by_trigger(struct session *s);
 /*
  * Whether ReadBuffers gives nothing, because no trigger that START_TRACING or
  * STOP_TRACING needs has been hit, or because it is there to be cloned
@@ -184,8 +170,6 @@ struct session *session_alloc(struct service *s, const struct principal *owner)
     MUST_CHECK;
 /* Makes room for n buffers, with their global ids but without a trace_buffer. */
 int session_alloc_buffers(struct session *s, size_t n) MUST_CHECK;
-/* Frees their memory and ids; no producer writes there any more. */
-void session_release_buffers(struct session *s);
 /* Whether the limits allow one more session of this owner; sentence in err. */
 int session_check_limits(struct service *s, const struct principal *owner,
     char *err, size_t err_size) MUST_CHECK;
