@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/inspect/clock_graph.h"
-#include "client/inspect/clock_name.h"
-#include "client/inspect/clock_uses.h"
+#include "client/clock/clock_graph.h"
+#include "client/clock/clock_name.h"
+#include "client/clock/clock_uses.h"
 #include "client/inspect/inspection.h"
 #include "client/inspect/session_log.h"
-#include "client/inspect/trace_clocks.h"
+#include "client/clock/trace_clocks.h"
 #include "client/trace/trace_report.h"
 #include "client/trace/trace_summary.h"
 #include "protos/trace_stats.pb-c.h"

@@ -8,10 +8,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/inspect/clock_name.h"
+#include "client/clock/clock_name.h"
 #include "client/inspect/inspect_options.h"
 #include "client/inspect/packet_show.h"
-#include "client/inspect/trace_clocks.h"
+#include "client/clock/trace_clocks.h"
 #include "client/inspect/trace_open.h"
 #include "client/inspect/trace_scan.h"
 #include "client/inspect/trace_tail.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "client/inspect/clock_uses.h"
+#include "client/clock/clock_uses.h"
 #include "client/inspect/session_log.h"
-#include "client/inspect/trace_clocks.h"
+#include "client/clock/trace_clocks.h"
 #include "client/inspect/trace_window.h"
 #include "client/trace/packet_expand.h"
 #include "client/trace/packet_facts.h"

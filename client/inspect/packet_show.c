@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "client/inspect/clock_name.h"
+#include "client/clock/clock_name.h"
 #include "client/inspect/packet_filter.h"
-#include "client/inspect/trace_clocks.h"
+#include "client/clock/trace_clocks.h"
 #include "client/trace/machine_names.h"
 #include "client/trace/packet_expand.h"
 #include "client/trace/packet_facts.h"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/inspect/trace_clocks.h"
+#include "client/clock/trace_clocks.h"
 #include "client/trace/packet_facts.h"
 #include "client/trace/packet_splitter.h"
 

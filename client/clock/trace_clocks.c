@@ -1,10 +1,10 @@
-#include "client/inspect/trace_clocks.h"
+#include "client/clock/trace_clocks.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "protos/fields.h"
-#include "client/inspect/trace_clocks_internal.h"
+#include "client/clock/trace_clocks_internal.h"
 #include "client/trace/packet_facts.h"
 #include "transport/wire/pb_reader.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "client/inspect/clock_graph.h"
+#include "client/clock/clock_graph.h"
 
 #define REALTIME  clock_key_of(0, 0, 1)
 #define MONOTONIC clock_key_of(0, 0, 3)

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/inspect/clock_graph_internal.h"
+#include "client/clock/clock_graph_internal.h"
 
 int
 clock_series_init(struct clock_series *s, const uint32_t *columns, uint32_t n)

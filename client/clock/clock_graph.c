@@ -1,10 +1,10 @@
 /* clock_graph: the clocks of a trace and the sets that were read together. */
-#include "client/inspect/clock_graph.h"
+#include "client/clock/clock_graph.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/inspect/clock_graph_internal.h"
+#include "client/clock/clock_graph_internal.h"
 
 #define FIRST_SEQUENCE_CLOCK 64u
 #define FIRST_GLOBAL_CLOCK   128u

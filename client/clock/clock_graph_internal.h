@@ -13,10 +13,10 @@
  *   - values are signed here, so that what lies before a clock's zero has a
  *     place in the order.
  */
-#ifndef CLIENT_INSPECT_CLOCK_GRAPH_INTERNAL_H
-#define CLIENT_INSPECT_CLOCK_GRAPH_INTERNAL_H
+#ifndef CLIENT_CLOCK_CLOCK_GRAPH_INTERNAL_H
+#define CLIENT_CLOCK_CLOCK_GRAPH_INTERNAL_H
 
-#include "client/inspect/clock_graph.h"
+#include "client/clock/clock_graph.h"
 
 /* Clocks of one snapshot; Perfetto's service reads six. */
 #define CLOCK_GRAPH_MAX_TOGETHER 64u
@@ -139,4 +139,4 @@ void clock_series_thin(struct clock_graph *g, struct clock_series *s);
 size_t clock_series_row(const struct clock_series *s, uint32_t column,
     int64_t ns);
 
-#endif /* CLIENT_INSPECT_CLOCK_GRAPH_INTERNAL_H */
+#endif /* CLIENT_CLOCK_CLOCK_GRAPH_INTERNAL_H */

@@ -1,9 +1,9 @@
-#include "client/inspect/clock_uses.h"
+#include "client/clock/clock_uses.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/inspect/trace_clocks.h"
+#include "client/clock/trace_clocks.h"
 
 void
 clock_uses_done(struct clock_uses *u)

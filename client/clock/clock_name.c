@@ -1,11 +1,11 @@
-#include "client/inspect/clock_name.h"
+#include "client/clock/clock_name.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#include "client/inspect/clock_graph.h"
+#include "client/clock/clock_graph.h"
 #include "protos/clock.pb-c.h"
 #include "transport/base/log.h"
 

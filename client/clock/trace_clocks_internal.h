@@ -2,13 +2,13 @@
  * trace_clocks_internal: what trace_clocks.c (sequences, times, snapshots) and
  * remote_sync.c (RemoteClockSync) share.
  */
-#ifndef CLIENT_INSPECT_TRACE_CLOCKS_INTERNAL_H
-#define CLIENT_INSPECT_TRACE_CLOCKS_INTERNAL_H
+#ifndef CLIENT_CLOCK_TRACE_CLOCKS_INTERNAL_H
+#define CLIENT_CLOCK_TRACE_CLOCKS_INTERNAL_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/inspect/clock_graph.h"
+#include "client/clock/clock_graph.h"
 #include "transport/base/compiler.h"
 
 /* ClockSnapshot.Clock */
@@ -30,4 +30,4 @@ size_t clock_messages_read(const uint8_t *data, size_t len,
 int remote_sync_take(struct clock_graph *g, uint32_t machine,
     const uint8_t *data, size_t len) MUST_CHECK;
 
-#endif /* CLIENT_INSPECT_TRACE_CLOCKS_INTERNAL_H */
+#endif /* CLIENT_CLOCK_TRACE_CLOCKS_INTERNAL_H */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/inspect/clock_graph_internal.h"
+#include "client/clock/clock_graph_internal.h"
 
 static int
 grow(uint32_t **a, size_t n)

@@ -7,12 +7,12 @@
  * importer does, so that people see one time here and there.  Pure, bounded;
  * input is untrusted.
  */
-#ifndef CLIENT_INSPECT_TRACE_CLOCKS_H
-#define CLIENT_INSPECT_TRACE_CLOCKS_H
+#ifndef CLIENT_CLOCK_TRACE_CLOCKS_H
+#define CLIENT_CLOCK_TRACE_CLOCKS_H
 
 #include <stdint.h>
 
-#include "client/inspect/clock_graph.h"
+#include "client/clock/clock_graph.h"
 #include "transport/base/compiler.h"
 
 struct packet_facts;
@@ -62,4 +62,4 @@ uint64_t trace_clocks_bad(const struct trace_clocks *c);
 /* "counts from a packet that was lost"; "" for OK. */
 const char *trace_time_text(enum trace_time t);
 
-#endif /* CLIENT_INSPECT_TRACE_CLOCKS_H */
+#endif /* CLIENT_CLOCK_TRACE_CLOCKS_H */

@@ -2,14 +2,14 @@
  * clock_uses: which clocks the packets of a trace tell their times in, and how
  * many of these could be brought into the trace clock.
  */
-#ifndef CLIENT_INSPECT_CLOCK_USES_H
-#define CLIENT_INSPECT_CLOCK_USES_H
+#ifndef CLIENT_CLOCK_CLOCK_USES_H
+#define CLIENT_CLOCK_CLOCK_USES_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "client/inspect/clock_graph.h"
+#include "client/clock/clock_graph.h"
 
 struct trace_moment;
 
@@ -42,4 +42,4 @@ void clock_uses_take(struct clock_uses *u, const struct trace_moment *m);
 const struct clock_use *clock_uses_next(const struct clock_uses *u,
     size_t *at);
 
-#endif /* CLIENT_INSPECT_CLOCK_USES_H */
+#endif /* CLIENT_CLOCK_CLOCK_USES_H */

@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "client/inspect/clock_graph.h"
-#include "client/inspect/clock_name.h"
+#include "client/clock/clock_graph.h"
+#include "client/clock/clock_name.h"
 
 static char err[256];
 

@@ -1,8 +1,8 @@
 /*
  * clock_name: clocks and times of a trace as people write and read them.  Pure.
  */
-#ifndef CLIENT_INSPECT_CLOCK_NAME_H
-#define CLIENT_INSPECT_CLOCK_NAME_H
+#ifndef CLIENT_CLOCK_CLOCK_NAME_H
+#define CLIENT_CLOCK_CLOCK_NAME_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,4 +25,4 @@ int clock_name_parse(struct clock_key *out, const char *text, size_t len,
 /* "12.000000345", "-0.000000001".  Returns out. */
 char *clock_seconds(char out[CLOCK_NAME_MAX], int64_t ns);
 
-#endif /* CLIENT_INSPECT_CLOCK_NAME_H */
+#endif /* CLIENT_CLOCK_CLOCK_NAME_H */

@@ -10,8 +10,8 @@
  * others to the machine.  Pure, bounded: CLOCK_GRAPH_MAX_*; what does not fit is
  * counted, and thinned out so that what stays is spread over the whole trace.
  */
-#ifndef CLIENT_INSPECT_CLOCK_GRAPH_H
-#define CLIENT_INSPECT_CLOCK_GRAPH_H
+#ifndef CLIENT_CLOCK_CLOCK_GRAPH_H
+#define CLIENT_CLOCK_CLOCK_GRAPH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -113,4 +113,4 @@ size_t clock_graph_edges(const struct clock_graph *g,
 void clock_graph_left_out(const struct clock_graph *g, uint64_t *thinned,
     uint64_t *left_out);
 
-#endif /* CLIENT_INSPECT_CLOCK_GRAPH_H */
+#endif /* CLIENT_CLOCK_CLOCK_GRAPH_H */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "client/inspect/trace_clocks.h"
+#include "client/clock/trace_clocks.h"
 #include "client/trace/packet_facts.h"
 #include "transport/wire/pb_writer.h"
 

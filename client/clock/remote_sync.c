@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "client/inspect/trace_clocks_internal.h"
+#include "client/clock/trace_clocks_internal.h"
 #include "transport/wire/pb_reader.h"
 
 /* A relay of Perfetto's sends seven. */
