@@ -160,7 +160,7 @@ tell_ignored(struct walk *w, const struct config_support *s)
 	w->fn(w->arg, s->path, text);
 }
 
-/* What has to be known of fields that contradict each other. */
+/* Notes which of the fields are set that contradict each other. */
 static void
 note(struct walk *w, const char *path, const struct wire_field *f)
 {

@@ -13,7 +13,7 @@
  */
 void plain_text_put(FILE *out, const char *text);
 
-/* The same with a format; without memory nothing is written. */
+/* plain_text() with a format; without memory nothing is written. */
 void plain_printf(FILE *out, const char *fmt, ...)
     __attribute__((__format__(__printf__, 2, 3)));
 

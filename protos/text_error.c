@@ -10,8 +10,8 @@
 #define BOM_LEN 3
 
 /*
- * Of a long line, the characters shown before and after the error; of one that
- * goes wrong early, as many in all.
+ * Characters of a long line that are shown before and after the error; of a
+ * line that goes wrong early, as many in all.
  */
 #define SHOW_BEFORE 60
 #define SHOW_AFTER  20

@@ -137,7 +137,7 @@ based_digits_are_valid(const struct text_token *t, bool hex)
 	return true;
 }
 
-/* What follows a number's integer part; the type it turns out to be. */
+/* Reads the rest of a number after its integer part; returns its type. */
 static enum text_token_type
 lex_fraction(struct text_lex *l)
 {

@@ -254,7 +254,7 @@ parse_packed(struct parse *p, const ProtobufCFieldDescriptor *f)
 	return true;
 }
 
-/* What follows a field's name: one value, or a list of them. */
+/* Reads a field's value after its name: one, or a list of them. */
 static bool
 parse_values(struct parse *p, const ProtobufCFieldDescriptor *f)
 {

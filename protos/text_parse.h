@@ -38,7 +38,7 @@ int text_parse(const ProtobufCMessageDescriptor *d, const char *text,
     __attribute__((__warn_unused_result__));
 
 /*
- * The same, as a message; NULL on an error.  The caller frees it by
+ * text_parse() into a message; NULL on an error.  The caller frees it by
  * protobuf_c_message_free_unpacked(m, NULL).
  */
 ProtobufCMessage *text_parse_message(const ProtobufCMessageDescriptor *d,

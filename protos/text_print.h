@@ -20,7 +20,7 @@
 int text_print(FILE *f, const ProtobufCMessage *m, unsigned indent)
     __attribute__((__warn_unused_result__));
 
-/* The same as a string for the caller to free(); NULL when out of memory. */
+/* text_print() into a string that the caller frees; NULL: out of memory. */
 char *text_print_string(const ProtobufCMessage *m)
     __attribute__((__warn_unused_result__));
 

@@ -36,7 +36,7 @@ bool text_scan_fail(struct text_scan *s, const struct text_token *t,
     const char *fmt, ...) __attribute__((__format__(__printf__, 3, 4)));
 
 /*
- * The same for a token, maybe a BAD one, where something else is wanted.  The
+ * An error at a token, maybe a BAD one, where something else is wanted.  The
  * sentence says what; "not 'token'", or what is wrong with it, is added.
  */
 bool text_scan_unexpected(struct text_scan *s, const struct text_token *t,

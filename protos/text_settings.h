@@ -59,7 +59,7 @@ int text_settings_parse(const struct text_settings *t,
     const struct text_settings_kind *kind, const char *text, size_t len,
     void *settings) __attribute__((__warn_unused_result__));
 
-/* The same of the file t->name. */
+/* text_settings_parse() of the file t->name. */
 int text_settings_read(const struct text_settings *t,
     const struct text_settings_kind *kind, void *settings)
     __attribute__((__warn_unused_result__));

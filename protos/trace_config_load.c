@@ -11,8 +11,8 @@
 #include "protos/utf8.h"
 
 /*
- * Of the bytes of a text with slips in it (a stray control character, an
- * umlaut of Latin-1), at most one in this many is one.
+ * A text may have slips (a stray control character, an umlaut of Latin-1): at
+ * most one byte in this many.
  */
 #define SLIPS 16
 

@@ -107,7 +107,7 @@ step(struct walk *w)
 	struct level *l = &w->level[w->depth];
 	uint64_t tag, ignored;
 
-	/* Nobody but protobuf-c takes field 0, or more than 29 bits of one. */
+	/* protobuf-c alone takes field 0, or a number of more than 29 bits. */
 	if (!read_varint(l, TAG_MAX_BYTES, &tag) || tag >> 3 == 0 ||
 	    tag > UINT32_MAX)
 		return false;

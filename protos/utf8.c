@@ -43,7 +43,7 @@ utf8_char(const char *s, size_t len)
 	return decode(s, len, &c);
 }
 
-/* Those that steer what shows them, turn the line around, or are not seen. */
+/* True: steers a terminal, turns the direction of a line, or is not seen. */
 static bool
 is_hidden(uint32_t c)
 {

@@ -14,7 +14,7 @@
 size_t utf8_char(const char *s, size_t len);
 
 /*
- * The same for a character that is safe to show on a terminal; 0 for control
+ * utf8_char() of a character that is safe on a terminal; 0 for control
  * characters, C1 ones included, for those that turn the direction of writing,
  * and for those that nobody sees.
  */
@@ -25,9 +25,9 @@ size_t utf8_printable(const char *s, size_t len);
 #define UTF8_SHOWN 5
 
 /*
- * What is shown for the beginning of s (len bytes, at least 1), with a NUL: its
- * first character where that is printable and not in also (ASCII), else its
- * first byte as \xNN.  Returns how many bytes of s that is.
+ * Writes how the beginning of s (len bytes, at least 1) is shown, with a NUL:
+ * its first character where that is printable and not in also (ASCII), else
+ * its first byte as \xNN.  Returns how many bytes of s that is.
  */
 size_t utf8_show(const char *s, size_t len, const char *also,
     char out[UTF8_SHOWN]);

@@ -179,7 +179,7 @@ take_event(struct session_log *l, const struct packet_facts *f)
 	}
 }
 
-/* One that is told twice: it was hit, and a snapshot is due to it. */
+/* A trigger is told twice: that it was hit, and that a snapshot is due. */
 static bool
 same_trigger(const struct session_trigger *a, const struct session_trigger *b)
 {

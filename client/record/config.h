@@ -51,7 +51,7 @@ bool record_config_wants_start(const struct record_config *c);
 
 /* Triggers save copies (CLONE_SNAPSHOT), at least where the service can. */
 bool record_config_takes_snapshots(const struct record_config *c);
-/* Nothing but copies can be had of it. */
+/* True: the session hands out clones only, no trace of its own. */
 bool record_config_only_snapshots(const struct record_config *c);
 /*
  * A trigger is to end or to copy what the service writes into a file: no

@@ -406,7 +406,7 @@ deadline_cb(void *arg)
 		break;
 	case RECORDING:
 		/*
-		 * One that was started by hand waits for no trigger any more
+		 * A session started by hand waits for no trigger any more
 		 * and has no end; what it holds must not be lost.
 		 */
 		record_live_say(s->with.live, "the collector did not end the "

@@ -83,8 +83,8 @@ struct record_session *record_session_new(
 void record_session_free(struct record_session *s);
 
 /*
- * Somebody wants it to end: the first call ends the recording and keeps the
- * trace, the second gives up at once and leaves whole packets.
+ * Ends the recording and keeps the trace; the second call gives up at once and
+ * leaves whole packets.
  */
 void record_session_stop(struct record_session *s);
 

@@ -183,7 +183,7 @@ carry(int fd)
 	bridge_free(x.bridge);
 	if (x.loop != NULL)
 		loop_free(x.loop);
-	/* Others may share them. */
+	/* Other processes may share the descriptors. */
 	for (i = 0; i < 2; i++)
 		(void)fcntl(i, F_SETFL, flags[i]);
 	return x.status;

@@ -77,7 +77,7 @@ struct arena_channel {
 	 * not needed there any more.
 	 */
 	_Atomic uint64_t untaken_after;
-	/* What the spool holds of the channel, up to this sequence. */
+	/* Sequence number up to which the spool holds the channel. */
 	_Atomic uint64_t spooled_last;
 	uint64_t held_chunks;
 	uint64_t held_packets;
@@ -115,7 +115,7 @@ struct arena_credit {
 #define ARENA_CREDITS 4u
 
 /*
- * What is remembered of a writer so that its losses are counted exactly
+ * Memory of a writer that lets its losses be counted exactly
  * (loss_account.h).
  */
 struct arena_track {

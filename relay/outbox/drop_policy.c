@@ -36,7 +36,7 @@ victim_of(struct outbox *o, struct ob_channel *c, bool newest)
 	return NULL;
 }
 
-/* Of the channel that takes most memory. */
+/* Block of the channel that takes most memory. */
 static struct ob_block *
 victim(struct outbox *o, bool newest)
 {

@@ -160,7 +160,7 @@ struct ob_spool {
 	struct log_limit log_limit;
 };
 
-/* What outbox_commit() will bring. */
+/* Kind of message that outbox_commit() will bring. */
 enum ob_reservation {
 	OB_RESERVED_NOTHING, /* outbox_reserve() comes first */
 	OB_RESERVED_DATA,    /* a chunk, which may be dropped */

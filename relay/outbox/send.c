@@ -146,8 +146,8 @@ mark_sent(struct outbox *o, struct ob_block *b)
 		o->spool.ahead_pages -= b->pages;
 	b->fetched = false;
 	/*
-	 * Nothing up to it is needed in the spool, where there may still be a
-	 * record of it: one that is being written, or was not punched out yet.
+	 * The spool is not needed up to this block, and may still have a
+	 * record of it: one being written, or one not punched out yet.
 	 */
 	if (c->entry->untaken_after < b->last)
 		atomic_store_explicit(&c->entry->untaken_after, b->last,

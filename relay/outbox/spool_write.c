@@ -223,8 +223,8 @@ move_one(struct outbox *o)
 }
 
 /*
- * Nothing can be sent: every channel goes on in the spool, and blocks that an
- * earlier process left lie in the pages that are kept to read into.
+ * True: no block can be sent, as every channel goes on in the spool, and blocks
+ * that an earlier process left lie in the pages that are kept to read into.
  */
 static bool
 is_stuck(const struct outbox *o)

@@ -210,7 +210,7 @@ void link_channels_forget_closed(struct link *l);
 /* Frees them all, whatever waits. */
 void link_channels_drop(struct link *l);
 void link_channels_set_cut(struct link *l, bool cut);
-/* Whatever runs of their producers has lost something, nobody knows what. */
+/* Counts an unknown loss for each running instance of their producers. */
 void link_channels_mark_lost(struct link *l, uint32_t cause);
 /* {channel, producer} of those that are served, by channel. */
 size_t link_channels_list(struct link *l, struct link_old_channel *out,

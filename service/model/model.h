@@ -157,7 +157,7 @@ enum producer_state {
 	PRODUCER_GONE,
 };
 
-/* Whose memory chunks come in. */
+/* Memory in which chunks come, by who made it. */
 enum producer_memory {
 	MEMORY_OURS,     /* made and handed over with SetupTracing */
 	MEMORY_PROVIDED, /* handed over by the producer */

@@ -21,7 +21,7 @@ struct source_order {
 	size_t n, cap;
 };
 
-/* Nothing may be in it any more. */
+/* Frees its memory; it has to be empty. */
 void source_order_done(struct source_order *o);
 
 /* Borrows ds until source_order_remove(); -1: no memory. */

@@ -501,8 +501,8 @@ find_source(struct service *sv, const struct clone_request *r)
 }
 
 /*
- * The same answer for a session that is another's and for none: whether others
- * have such a session is their secret.
+ * One answer for another user's session and for none: whether others have
+ * such a session is their secret.
  */
 static const char *
 no_source(const struct clone_request *r)

@@ -297,8 +297,8 @@ find(struct service *sv, const struct session_order *o)
 }
 
 /*
- * The same answer for a session that is another's and for none: whether others
- * have such a session is their secret.
+ * One answer for another user's session and for none: whether others have
+ * such a session is their secret.
  */
 static void
 refuse_absent(const struct answer *a, const struct session_order *o)

@@ -43,8 +43,8 @@ void populator_free(struct populator *p);
 void populator_ask(struct populator *p, struct populate_job *j,
     const void *begin, const void *end);
 /*
- * Nothing of the job is touched any more: its memory may go.  Then it is as it
- * was at first.
+ * Ends the job: its memory is not touched any more and may go.  Then it is as
+ * it was at first.
  */
 void populator_drop(struct populator *p, struct populate_job *j);
 

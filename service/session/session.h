@@ -43,7 +43,7 @@ struct consumer_ops {
 	void (*all_started)(void *port);
 	void (*clone_trigger_hit)(void *port, uint64_t session,
 	    const struct clone_trigger *t);
-	/* Somebody else frees it, now: the pointer is dead. */
+	/* The session is being freed by another: the pointer is dead. */
 	void (*freed)(void *port);
 	/*
 	 * session_awaits_file() is over, well or not.  May be NULL; called from

@@ -377,7 +377,7 @@ freed_cb(void *arg)
 	session_destroy(arg);
 }
 
-/* Nothing is waited for, but they are too many to be told in one turn. */
+/* Sources are told in several turns: they may be too many for one. */
 static void
 free_in_turns(struct session *s)
 {

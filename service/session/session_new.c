@@ -325,7 +325,7 @@ make_parts(struct session *s)
 	    s->readback == NULL || session_timers_make(s) != 0 ? -1 : 0;
 }
 
-/* Nothing can refuse it any more: what it does to others. */
+/* Effects on other sessions, once nothing can refuse this one any more. */
 static void
 made(struct session *s)
 {

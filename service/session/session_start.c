@@ -122,7 +122,7 @@ start_now(struct session *s)
 	    all_were_told, s);
 }
 
-/* Whatever it waited for may be there now. */
+/* Looks again, as a data source or producer it waits for may be there. */
 static void
 start_if_ready(struct session *s)
 {

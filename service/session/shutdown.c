@@ -139,7 +139,7 @@ service_shutdown(struct service *s, void (*idle)(void *arg), void *arg)
 	if (s->shutdown != NULL)
 		return;
 	if ((s->shutdown = shutdown_new(s, idle, arg)) == NULL) {
-		/* Nothing to wait with: sessions end as their peers do. */
+		/* Without memory to wait with, sessions end as their peers do. */
 		loop_defer(s->loop, &s->idle_call, idle, arg);
 		return;
 	}

@@ -140,7 +140,7 @@ half_cb(void *arg)
 	end(arg, 0);
 }
 
-/* Nothing goes this way any more. */
+/* Ends this direction of the bridge. */
 static void
 way_over(struct way *w, int error)
 {

@@ -58,7 +58,7 @@ struct loop_input {
 	 */
 	struct loop_call marker;
 	struct loop_call end; /* while they run: what came before this turn */
-	/* Others look at these (loop_lag_ms()). */
+	/* Read by other threads, too (loop_lag_ms()). */
 	atomic_uint_fast64_t marked_ns; /* 0: nobody waits */
 	atomic_uint_fast64_t lag_ns;    /* how long it stood there last */
 	size_t round;    /* calls that ran meanwhile */

@@ -38,7 +38,7 @@ struct mailbox {
 	struct loop_call flush;
 	uint64_t batch; /* number of the batch that is being gathered */
 
-	/* Of both threads, under lock. */
+	/* Shared by both threads, under lock. */
 	pthread_mutex_t lock;
 	struct mail *queue, **queue_end;
 	bool told; /* the receiver was woken, and has not come yet */

@@ -42,7 +42,7 @@ struct producer_trigger {
 };
 
 /*
- * What collector and relay do with the calls of a producer.  owner is that of
+ * Verbs of collector and relay for the calls of a producer.  owner is that of
  * producer_server_init().  initialize comes first, and until it has returned
  * RPC_OK, no other verb but gone.
  */

@@ -8,7 +8,7 @@
 #include "transport/shm/shm_internal.h"
 
 /*
- * Nothing here loops until the other side behaves: each change of a page word
+ * No loop here waits until the other side behaves: each change of a page word
  * is one atomic operation whose outcome is looked at once.
  */
 

@@ -122,7 +122,7 @@ end(struct builder *b, const struct addr *a, const char *command, char *err,
 	return -1;
 }
 
-/* Nothing of ssh's forwarding syntax, nor its %-tokens and ${}. */
+/* True: free of ssh's forwarding syntax, of its %-tokens and ${}. */
 bool
 ssh_path_is_plain(const char *path)
 {

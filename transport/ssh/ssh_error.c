@@ -136,7 +136,7 @@ no_command_text(const struct addr *a, char *out, size_t out_size)
 	    "traced-producer.sock", a->host, a->host, a->host);
 }
 
-/* Nothing of what ssh says about connections and keys was in its text. */
+/* For a text of ssh that has no sentence of ours on connections or keys. */
 static void
 other_text(const struct addr *a, const char *text, int status, char *out,
     size_t out_size)

@@ -101,7 +101,7 @@ struct io_thread {
 	size_t stored; /* bytes */
 	uint8_t *unpacked; /* of IO_BLOCK_MAX; NULL: no line needed it yet */
 
-	/* Of both threads. */
+	/* Shared by both threads. */
 	_Atomic(struct io_block *) returned;
 	atomic_size_t returned_bytes;
 	atomic_size_t ahead;
@@ -142,7 +142,7 @@ struct io_line {
 	enum stream_end why;           /* closed */
 	char *detail;                  /* closed; NULL: "", or the front's */
 
-	/* Of both threads. */
+	/* Shared by both threads. */
 	atomic_size_t unconsumed; /* sizes of blocks */
 	atomic_bool starved;
 	atomic_bool held; /* the front takes nothing now */

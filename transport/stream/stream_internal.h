@@ -168,7 +168,7 @@ stream_go_on(struct stream *s)
 
 /* ---- stream_in.c ---- */
 
-/* Nothing may be shown now: everything that is there is kept. */
+/* True: input is kept, as it may not be shown now. */
 static inline bool
 stream_held(const struct stream *s)
 {

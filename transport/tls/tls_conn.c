@@ -187,7 +187,7 @@ conn_read(struct tls_conn *t, uint8_t *to, size_t len)
 	return total;
 }
 
-/* Nothing came but records for OpenSSL itself. */
+/* True: only records for OpenSSL itself came. */
 static void
 count_barren(struct tls_conn *t)
 {
