@@ -90,7 +90,7 @@ put_chunk(struct producers *ps, uint32_t channel, const struct shm_chunk *c,
 	case UPSTREAM_ROOM:
 		if (len > 0)
 			memcpy(out + head_len, c->payload, len);
-		/* The copy cannot change under the parser, as the memory can. */
+		/* The copy does not change under the parser. */
 		if (complete)
 			len = used(out + head_len, len, c->num_fragments);
 		commit_put_chunk_head(out, &head, len);

@@ -91,10 +91,9 @@ void producers_announce(struct producers *ps, uint32_t channel);
 void producers_away(struct producers *ps);
 /*
  * Agreements with the collector are void: instances stop as if their session
- * had ended, buffers and flushes forgotten, what is still written for them is taken
- * out of the memory and dropped.  What stands there by now goes upward first,
- * for the last time, to be counted with what is lost there (cause: a
- * LinkLossCause).
+ * had ended, buffers and flushes are forgotten, and chunks still written for
+ * them are dropped.  Chunks that stand in memory by now go upward first, for the
+ * last time, to be counted with what is lost there (cause: a LinkLossCause).
  */
 void producers_lost(struct producers *ps, uint32_t channel, uint32_t cause);
 /* A GetAsyncCommandResponse, with the collector's ids. */

@@ -25,8 +25,9 @@ enum upstream_room {
 struct upstream_ops {
 	/*
 	 * Puts a message of any kind but LINK_UP_COMMIT, encoded as in
-	 * LinkUpBlock; kinds that are a varint: len is 0 and value counts.  Never refused:
-	 * what cannot be kept ends in producers_lost(), on a later turn.
+	 * LinkUpBlock; kinds that are a varint: len is 0 and value counts.
+	 * Never refused: without room for it, producers_lost() follows on a
+	 * later turn.
 	 */
 	void (*put)(void *arg, uint32_t channel, enum link_up kind,
 	    const void *data, size_t len, uint64_t value);
@@ -42,8 +43,9 @@ struct upstream_ops {
 	void (*commit)(void *arg, uint32_t channel, size_t len);
 	/*
 	 * Counts a chunk that found no room (cause LINK_LOSS_UNSPECIFIED:
-	 * upward knows why) or is longer than a message can be, and tells of it where
-	 * it would have stood.  Once for each: a chunk may also be tried again.
+	 * upward knows why) or is longer than a message can be, and tells of it
+	 * where it would have stood.  Once for each: a chunk may also be tried
+	 * again.
 	 */
 	void (*dropped)(void *arg, uint32_t channel,
 	    const struct link_loss *loss);
