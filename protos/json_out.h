@@ -6,11 +6,10 @@
 #ifndef PROTOS_JSON_OUT_H
 #define PROTOS_JSON_OUT_H
 
+#include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-
-#include <protobuf-c/protobuf-c.h>
 
 /*
  * row: written before each element of the outermost array, "\n" or "\n  "; all

@@ -14,10 +14,9 @@
 #ifndef PROTOS_TEXT_PARSE_H
 #define PROTOS_TEXT_PARSE_H
 
+#include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <protobuf-c/protobuf-c.h>
 
 /* Limits of one call, in bytes of text and of encoded message. */
 #define TEXT_PARSE_MAX_INPUT  (4u << 20)

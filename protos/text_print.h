@@ -9,9 +9,8 @@
 #ifndef PROTOS_TEXT_PRINT_H
 #define PROTOS_TEXT_PRINT_H
 
-#include <stdio.h>
-
 #include <protobuf-c/protobuf-c.h>
+#include <stdio.h>
 
 /*
  * One line per field, each indented by indent levels of two spaces and more

@@ -5,11 +5,10 @@
 #ifndef PROTOS_TEXT_SETTINGS_H
 #define PROTOS_TEXT_SETTINGS_H
 
+#include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <protobuf-c/protobuf-c.h>
 
 /* The file that is read, and where the sentence about it goes. */
 struct text_settings {

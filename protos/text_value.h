@@ -5,9 +5,8 @@
 #ifndef PROTOS_TEXT_VALUE_H
 #define PROTOS_TEXT_VALUE_H
 
-#include <stdbool.h>
-
 #include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
 
 struct text_scan;
 struct wire_out;

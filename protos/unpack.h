@@ -12,10 +12,9 @@
 #ifndef PROTOS_UNPACK_H
 #define PROTOS_UNPACK_H
 
+#include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <protobuf-c/protobuf-c.h>
 
 /* Nesting that is accepted; what Perfetto's own readers accept. */
 #define UNPACK_MAX_DEPTH 100

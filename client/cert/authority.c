@@ -1,14 +1,13 @@
 #include "client/cert/authority.h"
 
 #include <errno.h>
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <openssl/evp.h>
-#include <openssl/rand.h>
-#include <openssl/x509.h>
 
 #include "client/cert/pem.h"
 #include "client/cert/store.h"

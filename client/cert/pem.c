@@ -1,13 +1,12 @@
 #include "client/cert/pem.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <stdio.h>
+#include <string.h>
 
 void
 cert_pem_append_reason(char *err, size_t err_size)

@@ -5,9 +5,8 @@
 #ifndef CLIENT_CERT_PEM_H
 #define CLIENT_CERT_PEM_H
 
-#include <stddef.h>
-
 #include <openssl/types.h>
+#include <stddef.h>
 
 #include "transport/base/compiler.h"
 

@@ -1,11 +1,10 @@
 #include "client/cert/renew_ca.h"
 
+#include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <openssl/x509.h>
 
 #include "client/cert/pem.h"
 #include "client/cert/store.h"

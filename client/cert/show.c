@@ -2,13 +2,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <openssl/bn.h>
+#include <openssl/x509.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#include <openssl/bn.h>
-#include <openssl/x509.h>
 
 #include "client/cert/pem.h"
 #include "client/cert/store.h"

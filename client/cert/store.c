@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <openssl/bio.h>
+#include <openssl/x509.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,9 +11,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <openssl/bio.h>
-#include <openssl/x509.h>
 
 #include "client/cert/atomic_files.h"
 #include "client/cert/index.h"

@@ -16,11 +16,10 @@
 #ifndef CLIENT_CERT_STORE_H
 #define CLIENT_CERT_STORE_H
 
+#include <openssl/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <time.h>
-
-#include <openssl/types.h>
 
 #include "transport/base/compiler.h"
 

@@ -1,12 +1,11 @@
 #include "client/cert/x509_make.h"
 
-#include <stdio.h>
-
 #include <openssl/asn1.h>
 #include <openssl/bn.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
+#include <stdio.h>
 
 #include "client/cert/name.h"
 #include "transport/socket/roles.h"

@@ -8,13 +8,12 @@
 #ifndef CLIENT_CERT_X509_MAKE_H
 #define CLIENT_CERT_X509_MAKE_H
 
+#include <openssl/types.h>
+#include <openssl/x509v3.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
-
-#include <openssl/types.h>
-#include <openssl/x509v3.h>
 
 #include "client/cert/index.h"
 #include "transport/base/compiler.h"

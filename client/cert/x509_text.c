@@ -1,16 +1,15 @@
 #include "client/cert/x509_text.h"
 
 #include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include <openssl/bio.h>
 #include <openssl/bn.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "transport/socket/roles.h"
 

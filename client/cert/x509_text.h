@@ -5,12 +5,11 @@
 #ifndef CLIENT_CERT_X509_TEXT_H
 #define CLIENT_CERT_X509_TEXT_H
 
+#include <openssl/types.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <time.h>
-
-#include <openssl/types.h>
 
 #include "client/cert/index.h"
 #include "transport/base/compiler.h"

@@ -8,8 +8,8 @@
  */
 #include <string.h>
 
-#include "protos/fields.h"
 #include "client/clock/trace_clocks_internal.h"
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 
 /* A relay of Perfetto's sends seven. */

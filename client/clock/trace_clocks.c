@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protos/fields.h"
 #include "client/clock/trace_clocks_internal.h"
 #include "client/trace/packet_facts.h"
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 
 #define BOOTTIME 6u

@@ -1,5 +1,3 @@
-#include "client/inspect/inspect_report.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,14 +5,15 @@
 #include "client/inspect/asked_sources.h"
 #include "client/inspect/inspect_buffers.h"
 #include "client/inspect/inspect_clocks.h"
+#include "client/inspect/inspect_report.h"
 #include "client/inspect/inspect_verdict.h"
 #include "client/inspect/inspection.h"
 #include "client/inspect/machine_totals.h"
 #include "client/inspect/session_log.h"
 #include "client/trace/trace_losses.h"
 #include "client/trace/trace_summary.h"
-#include "protos/trace_config.pb-c.h"
 #include "protos/json_out.h"
+#include "protos/trace_config.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
 #include "transport/base/machine_word.h"
 

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "client/clock/clock_name.h"
+#include "client/clock/trace_clocks.h"
 #include "client/inspect/inspect_options.h"
 #include "client/inspect/packet_show.h"
-#include "client/clock/trace_clocks.h"
 #include "client/inspect/trace_open.h"
 #include "client/inspect/trace_scan.h"
 #include "client/inspect/trace_tail.h"

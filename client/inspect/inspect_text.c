@@ -1,5 +1,3 @@
-#include "client/inspect/inspect_report.h"
-
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +5,7 @@
 #include "client/inspect/asked_sources.h"
 #include "client/inspect/inspect_buffers.h"
 #include "client/inspect/inspect_clocks.h"
+#include "client/inspect/inspect_report.h"
 #include "client/inspect/inspect_verdict.h"
 #include "client/inspect/inspection.h"
 #include "client/inspect/machine_totals.h"

@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protos/fields.h"
 #include "client/clock/clock_uses.h"
-#include "client/inspect/session_log.h"
 #include "client/clock/trace_clocks.h"
+#include "client/inspect/session_log.h"
 #include "client/inspect/trace_window.h"
 #include "client/trace/packet_expand.h"
 #include "client/trace/packet_facts.h"
 #include "client/trace/trace_summary.h"
+#include "protos/fields.h"
 #include "transport/wire/pb_writer.h"
 
 struct inspection {

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protos/fields.h"
 #include "client/clock/clock_name.h"
-#include "client/inspect/packet_filter.h"
 #include "client/clock/trace_clocks.h"
+#include "client/inspect/packet_filter.h"
 #include "client/trace/machine_names.h"
 #include "client/trace/packet_expand.h"
 #include "client/trace/packet_facts.h"
+#include "protos/fields.h"
 #include "protos/text_print.h"
 #include "protos/trace_packet.pb-c.h"
 #include "protos/utf8.h"

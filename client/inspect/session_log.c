@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protos/fields.h"
 #include "client/trace/packet_facts.h"
+#include "protos/fields.h"
 #include "protos/system_info.pb-c.h"
 #include "protos/trace_config.pb-c.h"
 #include "transport/wire/pb_reader.h"

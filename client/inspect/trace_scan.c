@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "protos/fields.h"
 #include "client/inspect/trace_window.h"
 #include "client/trace/packet_splitter.h"
+#include "protos/fields.h"
 #include "transport/base/human_numbers.h"
 #include "transport/wire/pb_reader.h"
 

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "protos/fields.h"
 #include "client/library/consumer_reply.h"
 #include "client/trace/slice_joiner.h"
+#include "protos/fields.h"
 #include "protos/service_state.pb-c.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_client.h"

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "protos/fields.h"
 #include "client/library/commit_batch.h"
 #include "client/library/producer_internal.h"
+#include "protos/fields.h"
 #include "transport/base/log.h"
 #include "transport/connect/dial.h"
 #include "transport/loop/loop.h"

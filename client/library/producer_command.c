@@ -4,9 +4,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "protos/fields.h"
 #include "client/library/commit_batch.h"
 #include "client/library/producer_internal.h"
+#include "protos/fields.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_client.h"

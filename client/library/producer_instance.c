@@ -1,10 +1,9 @@
-#include "protos/fields.h"
-#include "client/library/producer.h"
-
 #include <stdlib.h>
 
 #include "client/library/commit_batch.h"
+#include "client/library/producer.h"
 #include "client/library/producer_internal.h"
+#include "protos/fields.h"
 
 uint64_t
 producer_instance_id(const struct producer_instance *i)

@@ -2,9 +2,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "protos/fields.h"
 #include "client/probes/process_stats_internal.h"
 #include "client/probes/scan.h"
+#include "protos/fields.h"
 
 static const uint8_t counter_fields[PROC_COUNTERS] = {
 	[PROC_VM_SIZE] = ProcessStats_Process_vm_size_kb,

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "protos/fields.h"
 #include "client/probes/process_stats_internal.h"
+#include "protos/fields.h"
 
 /* Arguments of a process beyond it are cut. */
 #define CMDLINE_MAX (32u * 1024u)

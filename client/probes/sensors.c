@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "protos/fields.h"
 #include "client/probes/proc_text.h"
 #include "client/probes/scan.h"
 #include "client/probes/sys_text.h"
 #include "client/probes/text_file.h"
+#include "protos/fields.h"
 #include "transport/wire/pb_writer.h"
 
 #define LABEL_MAX 64

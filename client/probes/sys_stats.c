@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "protos/fields.h"
 #include "client/probes/sensors.h"
 #include "client/probes/sys_keys.h"
 #include "client/probes/sys_text.h"
 #include "client/probes/text_file.h"
+#include "protos/fields.h"
 #include "transport/base/log.h"
 #include "transport/wire/pb_writer.h"
 

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#include "protos/fields.h"
 #include "client/probes/scan.h"
 #include "client/probes/sys_keys.h"
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 

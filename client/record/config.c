@@ -8,11 +8,11 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "protos/fields.h"
 #include "client/command/machine_filter.h"
 #include "client/record/additions.h"
 #include "client/record/config_from_names.h"
 #include "client/record/options.h"
+#include "protos/fields.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_config_load.h"
 #include "transport/wire/pb_reader.h"

@@ -1,5 +1,3 @@
-#include "client/record/session_internal.h"
-
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +8,7 @@
 #include "client/record/config.h"
 #include "client/record/file.h"
 #include "client/record/notify.h"
+#include "client/record/session_internal.h"
 #include "client/record/session_snapshots.h"
 #include "client/trace/trace_follow.h"
 #include "client/trace/trace_summary.h"

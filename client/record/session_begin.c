@@ -1,5 +1,3 @@
-#include "client/record/session_internal.h"
-
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +5,7 @@
 #include "client/record/config.h"
 #include "client/record/file.h"
 #include "client/record/notify.h"
+#include "client/record/session_internal.h"
 #include "client/trace/trace_follow.h"
 #include "client/trace/trace_summary.h"
 #include "protos/trace_config.pb-c.h"

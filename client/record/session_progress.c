@@ -1,9 +1,8 @@
-#include "client/record/session_internal.h"
-
 #include "client/library/consumer.h"
 #include "client/record/advice.h"
 #include "client/record/config.h"
 #include "client/record/notify.h"
+#include "client/record/session_internal.h"
 #include "client/record/session_snapshots.h"
 #include "client/trace/trace_losses.h"
 #include "client/trace/trace_summary.h"

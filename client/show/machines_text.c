@@ -6,7 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "transport/base/human_numbers.h"
 #include "client/show/quota_text.h"
 #include "client/text/text_cell.h"
 #include "client/text/time_text.h"
@@ -14,8 +13,9 @@
 #include "protos/json_out.h"
 #include "protos/link.pb-c.h"
 #include "protos/system_info.pb-c.h"
-#include "transport/link/link_wire.h"
+#include "transport/base/human_numbers.h"
 #include "transport/base/machine_word.h"
+#include "transport/link/link_wire.h"
 
 typedef Tributary__MachineState machine_state;
 typedef Tributary__QueryMachinesReply machines_reply;

@@ -7,8 +7,8 @@
 
 #include "client/show/source_details.h"
 #include "client/text/text_cell.h"
-#include "protos/service_state.pb-c.h"
 #include "protos/json_out.h"
+#include "protos/service_state.pb-c.h"
 #include "transport/base/glob.h"
 #include "transport/base/machine_word.h"
 

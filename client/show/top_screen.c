@@ -1,14 +1,13 @@
 #include "client/show/top_screen.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
-
-#include <event2/event.h>
 
 #include "transport/loop/loop.h"
 

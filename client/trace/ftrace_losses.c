@@ -1,8 +1,8 @@
 #include "client/trace/ftrace_losses.h"
 
-#include "protos/fields.h"
 #include "client/trace/packet_facts.h"
 #include "client/trace/trace_losses.h"
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 
 /* Causes in the order of ftrace_losses_add(). */

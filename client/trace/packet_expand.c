@@ -7,8 +7,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "protos/fields.h"
 #include "client/trace/packet_splitter.h"
+#include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 
 /* Bytes that are decompressed at a time. */

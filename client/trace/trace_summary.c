@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protos/fields.h"
 #include "client/trace/ftrace_losses.h"
 #include "client/trace/machine_names.h"
 #include "client/trace/packet_expand.h"
@@ -12,6 +11,7 @@
 #include "client/trace/packet_splitter.h"
 #include "client/trace/trace_losses.h"
 #include "client/trace/trace_sequences.h"
+#include "protos/fields.h"
 #include "protos/trace_stats.pb-c.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"

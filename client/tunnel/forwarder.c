@@ -1,6 +1,3 @@
-#include "protos/fields.h"
-#include "client/tunnel/forward.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +6,8 @@
 #include <unistd.h>
 
 #include "client/library/producer.h"
+#include "client/tunnel/forward.h"
+#include "protos/fields.h"
 #include "transport/base/log.h"
 #include "transport/clock/this_machine.h"
 #include "transport/connect/dial.h"

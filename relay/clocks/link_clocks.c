@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/clock/clock_burst.h"
 #include "transport/clock/clock_fit.h"
+#include "transport/clock/clock_jumps.h"
 #include "transport/clock/clock_snapshot.h"
 #include "transport/link/link_clock.h"
 #include "transport/loop/loop.h"
-#include "transport/clock/clock_burst.h"
-#include "transport/clock/clock_jumps.h"
 
 /* Time to wait for a PONG, and missing ones that end a burst. */
 #define PONG_WAIT_MS 5000u

@@ -15,10 +15,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "relay/outbox/outbox.h"
 #include "protos/link.pb-c.h"
 #include "relay/outbox/arena.h"
 #include "relay/outbox/disk_thread.h"
+#include "relay/outbox/outbox.h"
 #include "transport/base/hash_map.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"

@@ -1,9 +1,8 @@
-#include "relay/perfetto/perfetto_relay_internal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "relay/perfetto/perfetto_relay_internal.h"
 #include "relay/producers/producers.h"
 #include "relay/settings/settings.h"
 #include "transport/clock/system_info.h"

@@ -1,11 +1,10 @@
-#include "protos/fields.h"
-#include "relay/perfetto/perfetto_relay_internal.h"
-
 #include <stdlib.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "protos/utf8.h"
+#include "relay/perfetto/perfetto_relay_internal.h"
 #include "relay/producers/producers.h"
 #include "relay/settings/settings.h"
 #include "transport/base/backoff.h"

@@ -1,8 +1,8 @@
 /* Saying upward that there is a producer. */
 #include "protos/fields.h"
-#include "transport/wire/pb_writer.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
+#include "transport/wire/pb_writer.h"
 
 /*
  * While offline, at most 64 new producers with a trigger, each with at most

@@ -5,10 +5,10 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "transport/wire/pb_reader.h"
-#include "transport/wire/pb_writer.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 /* A message that is part of a command. */
 struct part {

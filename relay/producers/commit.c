@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "protos/link.pb-c.h"
+#include "relay/producers/producer.h"
+#include "relay/producers/producers_internal.h"
 #include "transport/shm/commit_plan.h"
 #include "transport/shm/commit_wire.h"
 #include "transport/wire/pb_reader.h"
-#include "relay/producers/producer.h"
-#include "relay/producers/producers_internal.h"
 
 /* Flags of a chunk's header, above its count of fragments (shm.h). */
 #define FLAGS_SHIFT 10u

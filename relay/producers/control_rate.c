@@ -7,10 +7,10 @@
  */
 #include <stdlib.h>
 
-#include "transport/loop/loop.h"
-#include "transport/socket/peer.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
+#include "transport/loop/loop.h"
+#include "transport/socket/peer.h"
 
 struct talk_limit {
 	int64_t burst;

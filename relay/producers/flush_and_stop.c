@@ -4,11 +4,11 @@
  */
 #include <stdlib.h>
 
-#include "transport/shm/commit_wire.h"
-#include "transport/shm/shm.h"
-#include "transport/loop/loop.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
+#include "transport/loop/loop.h"
+#include "transport/shm/commit_wire.h"
+#include "transport/shm/shm.h"
 
 void
 local_set_state(struct local *l, enum local_state state)

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/socket/peer.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
 #include "relay/settings/settings.h"
+#include "transport/socket/peer.h"
 
 /* Labels of its data: from the kernel, or as claimed where that cannot say. */
 static void

@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "transport/base/log.h"
-#include "transport/loop/loop.h"
-#include "relay/producers/shm_keeper.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
+#include "relay/producers/shm_keeper.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
 
 static void
 orphan_free(struct orphan *o)

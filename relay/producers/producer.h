@@ -25,14 +25,14 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "relay/producers/upstream.h"
 #include "transport/base/compiler.h"
-#include "transport/link/link_wire.h"
 #include "transport/base/log.h"
+#include "transport/link/link_wire.h"
 #include "transport/producer_port/producer_server.h"
 #include "transport/producer_port/source_descriptor.h"
 #include "transport/rpc/rpc_host.h"
 #include "transport/shm/shm.h"
-#include "relay/producers/upstream.h"
 
 struct loop;
 struct loop_timer;

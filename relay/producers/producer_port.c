@@ -2,11 +2,11 @@
 #include <stdlib.h>
 
 #include "protos/fields.h"
-#include "transport/loop/loop.h"
-#include "transport/wire/pb_writer.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
 #include "relay/settings/settings.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_writer.h"
 
 static enum rpc_verdict
 commit(void *owner, const uint8_t *request, size_t len)

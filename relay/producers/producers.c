@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "protos/utf8.h"
-#include "transport/loop/loop.h"
-#include "transport/wire/pb_writer.h"
-#include "relay/producers/shm_keeper.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
+#include "relay/producers/shm_keeper.h"
 #include "relay/settings/settings.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_writer.h"
 
 static bool
 admit(struct rpc_conn *c, const struct peer *p, void *arg, char *why)

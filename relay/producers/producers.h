@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/base/compiler.h"
 #include "relay/producers/upstream.h"
+#include "transport/base/compiler.h"
 
 struct loop;
 struct producers;

@@ -9,11 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "relay/producers/producer.h"
+#include "relay/producers/producers.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"
-#include "relay/producers/producer.h"
-#include "relay/producers/producers.h"
 
 struct shm_keeper;
 

@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "transport/loop/loop.h"
 #include "relay/producers/shm_keeper_wire.h"
+#include "transport/loop/loop.h"
 
 struct shm_keeper {
 	int sock;

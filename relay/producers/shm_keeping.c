@@ -1,9 +1,9 @@
 /* Handing the memory that producers share to the keeper, and back. */
-#include "transport/base/log.h"
-#include "transport/loop/loop.h"
-#include "relay/producers/shm_keeper.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
+#include "relay/producers/shm_keeper.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
 
 /* A keeper that cannot be started is not tried for each producer. */
 #define KEEPER_RETRY_MS 10000u

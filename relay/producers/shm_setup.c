@@ -1,9 +1,9 @@
 /* The memory that a producer shares with us. */
 #include "protos/fields.h"
-#include "transport/wire/pb_writer.h"
 #include "relay/producers/producer.h"
 #include "relay/producers/producers_internal.h"
 #include "relay/settings/settings.h"
+#include "transport/wire/pb_writer.h"
 
 /* Field number: wire-format.md, GetAsyncCommandResponse. */
 #define CMD_SETUP_TRACING 3

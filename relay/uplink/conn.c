@@ -1,5 +1,3 @@
-#include "relay/uplink/conn_internal.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +5,7 @@
 
 #include "relay/clocks/link_clocks.h"
 #include "relay/settings/settings.h"
+#include "relay/uplink/conn_internal.h"
 #include "relay/uplink/open_call.h"
 #include "transport/link/link_zstd.h"
 #include "transport/loop/loop.h"

@@ -1,11 +1,10 @@
-#include "protos/fields.h"
-#include "relay/uplink/conn_internal.h"
-
 #include <string.h>
 
+#include "protos/fields.h"
 #include "protos/utf8.h"
 #include "relay/clocks/link_clocks.h"
 #include "relay/producers/producers.h"
+#include "relay/uplink/conn_internal.h"
 #include "transport/link/link_clock.h"
 #include "transport/link/link_zstd.h"
 #include "transport/loop/loop.h"

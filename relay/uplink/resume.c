@@ -1,9 +1,8 @@
-#include "relay/uplink/uplink_internal.h"
-
 #include <string.h>
 
 #include "relay/producers/producers.h"
 #include "relay/uplink/open_call.h"
+#include "relay/uplink/uplink_internal.h"
 #include "transport/base/log.h"
 
 #define BEGIN_LOSSES 64

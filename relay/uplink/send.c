@@ -1,8 +1,7 @@
-#include "relay/uplink/conn_internal.h"
-
 #include <string.h>
 
 #include "relay/producers/producers.h"
+#include "relay/uplink/conn_internal.h"
 #include "relay/uplink/status.h"
 #include "transport/link/link_clock.h"
 #include "transport/link/link_zstd.h"

@@ -1,11 +1,10 @@
-#include "relay/uplink/uplink_internal.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "relay/clocks/link_clocks.h"
 #include "relay/perfetto/perfetto_relay.h"
 #include "relay/settings/settings.h"
+#include "relay/uplink/uplink_internal.h"
 #include "transport/loop/loop.h"
 
 const char *

@@ -1,5 +1,3 @@
-#include "relay/uplink/uplink_internal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +11,7 @@
 #include "relay/settings/settings.h"
 #include "relay/uplink/network.h"
 #include "relay/uplink/open_call.h"
+#include "relay/uplink/uplink_internal.h"
 #include "transport/base/backoff.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"

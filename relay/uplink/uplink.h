@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/socket/addr.h"
-#include "transport/base/compiler.h"
 #include "relay/producers/upstream.h"
+#include "transport/base/compiler.h"
+#include "transport/socket/addr.h"
 
 struct dial_options;
 struct loop;

@@ -1,6 +1,5 @@
-#include "relay/uplink/uplink_internal.h"
-
 #include "relay/perfetto/perfetto_relay.h"
+#include "relay/uplink/uplink_internal.h"
 
 #define LOSS(cause) TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_##cause
 

@@ -1,8 +1,9 @@
+#include "service/buffer/tb_sequence.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "service/buffer/tb_sequence.h"
 #include "service/buffer/tb_share.h"
 
 #define HASH_START 256u

@@ -5,8 +5,8 @@
 #ifndef SERVICE_COLLECTOR_SERVICE_H
 #define SERVICE_COLLECTOR_SERVICE_H
 
-#include "transport/base/compiler.h"
 #include "service/model/model.h"
+#include "transport/base/compiler.h"
 
 /*
  * settings is borrowed; trace_dirfd (or -1) becomes the service's on success.

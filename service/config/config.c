@@ -6,12 +6,12 @@
 
 #include "protos/fields.h"
 #include "protos/utf8.h"
-#include "transport/base/log.h"
-#include "transport/wire/pb_reader.h"
-#include "transport/wire/pb_writer.h"
 #include "service/config/config_guard.h"
 #include "service/config/name_filter.h"
 #include "service/settings/settings.h"
+#include "transport/base/log.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 typedef Perfetto__Protos__TraceConfig trace_config_pb;
 typedef Perfetto__Protos__TraceConfig__DataSource data_source_pb;

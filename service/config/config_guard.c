@@ -5,8 +5,8 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "transport/base/log.h"
 #include "service/access/principal.h"
+#include "transport/base/log.h"
 
 /* With enable_extra_guardrails. */
 #define GUARD_DURATION_MS (24u * 3600u * 1000u)

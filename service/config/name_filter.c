@@ -1,12 +1,11 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "service/config/name_filter.h"
 
+#include <pcre2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <pcre2.h>
 
 #include "transport/base/log.h"
 

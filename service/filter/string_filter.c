@@ -1,13 +1,12 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "service/filter/string_filter.h"
 
+#include <pcre2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#include <pcre2.h>
 
 #include "protos/trace_config.pb-c.h"
 #include "service/filter/bytecode.h"

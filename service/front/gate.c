@@ -8,8 +8,8 @@
 
 #include "service/access/bind_roles.h"
 #include "service/front/peer_limits.h"
-#include "transport/loop/loop.h"
 #include "transport/base/heap_rest.h"
+#include "transport/loop/loop.h"
 #include "transport/process/heap_trimming.h"
 #include "transport/socket/peer.h"
 #include "transport/socket/sock.h"

@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/base/compiler.h"
 #include "transport/base/budget.h"
+#include "transport/base/compiler.h"
 
 struct limits;
 struct peer;

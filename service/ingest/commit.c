@@ -3,19 +3,19 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "transport/shm/commit_plan.h"
-#include "transport/shm/commit_wire.h"
-#include "transport/base/log.h"
-#include "transport/loop/loop.h"
-#include "transport/wire/pb_reader.h"
-#include "transport/shm/shm.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/ingest/arrivals.h"
 #include "service/ingest/losses.h"
-#include "service/model/model.h"
-#include "service/ingest/writers.h"
 #include "service/ingest/quota.h"
+#include "service/ingest/writers.h"
+#include "service/model/model.h"
 #include "service/packet/sequence_map.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/shm/commit_plan.h"
+#include "transport/shm/commit_wire.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_reader.h"
 
 /* Notes chunks or patches of this request that no buffer takes. */
 static void

@@ -2,12 +2,12 @@
 
 #include <stdlib.h>
 
+#include "service/buffer/trace_buffer.h"
+#include "service/ingest/session_losses.h"
+#include "service/ingest/writers.h"
+#include "service/model/model.h"
 #include "transport/link/link_wire.h"
 #include "transport/shm/shm.h"
-#include "service/buffer/trace_buffer.h"
-#include "service/model/model.h"
-#include "service/ingest/writers.h"
-#include "service/ingest/session_losses.h"
 
 /*
  * Writers of one producer with a loss that their next chunk has to tell.  Of

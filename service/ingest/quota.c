@@ -1,12 +1,11 @@
-#include "service/ingest/quota_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/ingest/quota_internal.h"
+#include "service/model/model.h"
 #include "transport/base/glob.h"
 #include "transport/base/machine_word.h"
 #include "transport/shm/shm.h"
-#include "service/model/model.h"
 
 /* Prefix of machine.owner where a certificate vouches for the machine. */
 #define BY_CERTIFICATE "certificate "

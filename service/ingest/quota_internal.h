@@ -5,8 +5,8 @@
 #ifndef SERVICE_INGEST_QUOTA_INTERNAL_H
 #define SERVICE_INGEST_QUOTA_INTERNAL_H
 
-#include "service/limits/fair_bucket.h"
 #include "service/ingest/quota.h"
+#include "service/limits/fair_bucket.h"
 #include "service/settings/settings.h"
 
 /* Writers are 1..32767: 32 pages of 1024 bits, each made when first used. */

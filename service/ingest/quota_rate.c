@@ -6,15 +6,14 @@
  * packet, or of which a scraped version was kept, is kept too, as long as the
  * bucket lends.
  */
-#include "service/ingest/quota_internal.h"
-
 #include <stdlib.h>
 
 #include "protos/link.pb-c.h"
-#include "transport/shm/shm.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/ingest/losses.h"
+#include "service/ingest/quota_internal.h"
 #include "service/model/model.h"
+#include "transport/shm/shm.h"
 
 #define LOSS_OF_QUOTA TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA
 

@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/shm/shm.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/ingest/quota.h"
 #include "service/model/model.h"
+#include "transport/shm/shm.h"
 
 /*
  * Writer ids are 1..32767, counted up, and most producers have a few: pages of

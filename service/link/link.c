@@ -1,14 +1,13 @@
-#include "service/link/link_internal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "protos/link.pb-c.h"
-#include "transport/base/budget.h"
-#include "transport/base/log.h"
+#include "service/link/link_internal.h"
 #include "service/machine/machine_presence.h"
 #include "service/settings/settings.h"
+#include "transport/base/budget.h"
+#include "transport/base/log.h"
 
 /* Channels in a LinkOpened; others are reported behind it. */
 #define CONSUMED_AT_ONCE 2048u

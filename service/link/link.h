@@ -20,10 +20,10 @@
 #include <stdint.h>
 
 #include "protos/fields.h"
+#include "service/access/principal.h"
 #include "transport/base/compiler.h"
 #include "transport/link/link_out.h"
 #include "transport/link/link_wire.h"
-#include "service/access/principal.h"
 
 struct link;
 struct links;

@@ -1,17 +1,16 @@
 /* Applies the messages of a block in place. */
-#include "protos/fields.h"
-#include "service/link/link_internal.h"
-
 #include <string.h>
 
-#include "transport/wire/pb_reader.h"
-#include "transport/wire/pb_writer.h"
+#include "protos/fields.h"
 #include "service/ingest/commit.h"
 #include "service/ingest/writers.h"
+#include "service/link/link_internal.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/producer.h"
 #include "service/session/trigger.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 /* Messages between two looks at the clock. */
 #define MESSAGES_PER_CLOCK 128u

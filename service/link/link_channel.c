@@ -1,16 +1,15 @@
-#include "protos/fields.h"
-#include "service/link/link_internal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "protos/link.pb-c.h"
-#include "transport/socket/peer.h"
 #include "service/ingest/losses.h"
-#include "service/session/producer.h"
+#include "service/link/link_internal.h"
 #include "service/link/producer_command.h"
+#include "service/session/producer.h"
 #include "service/settings/settings.h"
+#include "transport/socket/peer.h"
 #include "transport/wire/pb_writer.h"
 
 /* ---- the table ---- */

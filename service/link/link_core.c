@@ -3,9 +3,8 @@
  * of it.
  */
 #include "service/link/link_internal.h"
-
-#include "transport/base/budget.h"
 #include "service/settings/settings.h"
+#include "transport/base/budget.h"
 
 void
 link_wake(struct link *l)

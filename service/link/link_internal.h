@@ -15,13 +15,13 @@
 #ifndef SERVICE_LINK_LINK_INTERNAL_H
 #define SERVICE_LINK_LINK_INTERNAL_H
 
+#include "service/link/link.h"
+#include "service/link/producer_command.h"
+#include "service/model/model.h"
 #include "transport/base/hash_map.h"
 #include "transport/link/link_in.h"
 #include "transport/link/link_wire.h"
 #include "transport/loop/loop.h"
-#include "service/link/producer_command.h"
-#include "service/link/link.h"
-#include "service/model/model.h"
 
 struct loop_timer;
 struct pb_writer;

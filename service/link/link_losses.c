@@ -1,12 +1,12 @@
 /* Losses that a relay tells: for its machine, and the traces that miss them. */
 #include <stdlib.h>
 
-#include "service/link/link_internal.h"
-#include "service/packet/sequence_map.h"
 #include "service/ingest/losses.h"
-#include "service/output/readback.h"
-#include "service/model/model.h"
 #include "service/ingest/session_losses.h"
+#include "service/link/link_internal.h"
+#include "service/model/model.h"
+#include "service/output/readback.h"
+#include "service/packet/sequence_map.h"
 
 /*
  * A loss of a channel of the link before: told for the sequence that it had,

@@ -1,9 +1,8 @@
 /* Decides whether a relay resumes a link or begins anew; ends all of them. */
-#include "service/link/link_internal.h"
-
 #include <string.h>
 
 #include "service/ingest/quota.h"
+#include "service/link/link_internal.h"
 #include "service/settings/settings.h"
 
 void

@@ -2,11 +2,11 @@
  * All links, and those that were: membership, and what is remembered of a link
  * that ended.  Who comes with which link: link_open.c.
  */
-#include "service/link/link_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include "service/link/link_internal.h"
 
 struct links *
 links_new(struct service *s)

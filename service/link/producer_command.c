@@ -1,8 +1,8 @@
 #include "service/link/producer_command.h"
 
 #include "protos/fields.h"
-#include "transport/wire/pb_writer.h"
 #include "service/model/model.h"
+#include "transport/wire/pb_writer.h"
 
 static void
 send_command(void *port, struct pb_writer *w, size_t mark, bool with_shm)

@@ -17,11 +17,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "transport/clock/clock_fit.h"
+#include "service/access/per_peer_count.h"
 #include "transport/base/compiler.h"
 #include "transport/base/hash_map.h"
+#include "transport/clock/clock_fit.h"
 #include "transport/link/link_wire.h"
-#include "service/access/per_peer_count.h"
 
 struct machine_quota;
 struct machine_table;

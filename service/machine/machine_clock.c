@@ -4,11 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "service/machine/machine.h"
+#include "service/packet/service_packets.h"
 #include "transport/clock/clock_fit.h"
 #include "transport/link/link_clock.h"
 #include "transport/wire/pb_writer.h"
-#include "service/machine/machine.h"
-#include "service/packet/service_packets.h"
 
 #define OLDEST_NS 60000000000ull
 /* Least clock step, or time of suspend, that matters. */

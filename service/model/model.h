@@ -27,20 +27,20 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "transport/producer_port/source_descriptor.h"
-#include "transport/base/heap_rest.h"
-#include "transport/base/log.h"
-#include "transport/loop/loop.h"
-#include "service/machine/machine.h"
-#include "service/limits/fair_queue.h"
-#include "service/limits/overload.h"
 #include "service/access/per_peer_count.h"
 #include "service/access/principal.h"
-#include "service/ring_memory/ring_ahead.h"
+#include "service/limits/fair_queue.h"
+#include "service/limits/overload.h"
+#include "service/machine/machine.h"
 #include "service/model/producer_walk.h"
 #include "service/model/session_state.h"
 #include "service/model/source_order.h"
 #include "service/packet/packet_stats.h"
+#include "service/ring_memory/ring_ahead.h"
+#include "transport/base/heap_rest.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/producer_port/source_descriptor.h"
 
 /* glibc's queue.h lacks the removal-safe walk. */
 #ifndef TAILQ_FOREACH_SAFE

@@ -5,17 +5,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/ingest/arrivals.h"
+#include "service/ingest/session_losses.h"
 #include "service/output/file_writer.h"
-#include "service/session/flush.h"
 #include "service/output/readback.h"
 #include "service/packet/sequence_map.h"
+#include "service/packet/session_filter.h"
+#include "service/session/flush.h"
 #include "service/session/session.h"
 #include "service/session/session_events.h"
-#include "service/packet/session_filter.h"
-#include "service/ingest/session_losses.h"
+#include "transport/base/log.h"
 
 /* Bytes copied in a turn of the loop: less than a millisecond of large chunks. */
 #define COPY_STEP (256u * 1024)

@@ -3,14 +3,14 @@
 #include <stdlib.h>
 
 #include "protos/fields.h"
-#include "transport/wire/frame.h"
-#include "transport/wire/pb_writer.h"
-#include "transport/clock/system_info.h"
-#include "service/model/model.h"
 #include "service/access/principal.h"
+#include "service/model/model.h"
 #include "service/session/producer.h"
 #include "service/session/session.h"
 #include "service/session/session_events.h"
+#include "transport/clock/system_info.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/pb_writer.h"
 
 /* Around an entry: 4 bytes of the envelope, 27 of the frame's head. */
 #define ENTRY_MOST (FRAME_MAX_BYTES - 32u)

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/base/log.h"
 #include "service/session/flush.h"
 #include "service/session/session.h"
 #include "service/session/session_events.h"
+#include "transport/base/log.h"
 
 struct session_command {
 	TAILQ_ENTRY(session_command) link;

@@ -4,17 +4,17 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "transport/wire/pb_writer.h"
 #include "service/buffer/trace_buffer.h"
+#include "service/ingest/session_losses.h"
 #include "service/output/file_writer.h"
-#include "service/packet/packet_stats.h"
-#include "service/session/producer.h"
 #include "service/output/readback.h"
+#include "service/output/session_stats.h"
+#include "service/packet/packet_stats.h"
 #include "service/packet/sequence_map.h"
 #include "service/packet/service_packets.h"
+#include "service/session/producer.h"
 #include "service/session/session.h"
-#include "service/ingest/session_losses.h"
-#include "service/output/session_stats.h"
+#include "transport/wire/pb_writer.h"
 
 /*
  * Bounds on what configs and peers may make long: together, without the

@@ -4,14 +4,14 @@
 
 #include "protos/fields.h"
 #include "protos/link.pb-c.h"
-#include "transport/link/link_wire.h"
-#include "transport/wire/pb_reader.h"
+#include "service/ingest/session_losses.h"
 #include "service/model/model.h"
 #include "service/output/packet_out.h"
 #include "service/output/readback.h"
 #include "service/packet/service_packets.h"
-#include "service/ingest/session_losses.h"
 #include "service/sink/file_sink.h"
+#include "transport/link/link_wire.h"
+#include "transport/wire/pb_reader.h"
 
 #define CAUSE TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_TRACE_FILE
 

@@ -5,20 +5,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/base/log.h"
+#include "service/access/principal.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
+#include "service/model/model.h"
 #include "service/output/file_config.h"
 #include "service/output/file_loss.h"
-#include "service/model/model.h"
 #include "service/output/packet_out.h"
-#include "service/access/principal.h"
 #include "service/output/readback.h"
 #include "service/output/trace_compression.h"
 #include "service/settings/settings.h"
 #include "service/sink/file_sink.h"
 #include "service/sink/sink_fd.h"
 #include "service/sink/sink_path.h"
+#include "transport/base/log.h"
 
 /* Room shared out at a time among producers that wait for it. */
 #define WAKE_BYTES    (1024u * 1024u)

@@ -1,10 +1,11 @@
+#include "service/output/packet_out.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "protos/fields.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/output/packet_out.h"
 #include "service/sink/file_sink.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 
-#include "transport/wire/pb_reader.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
 #include "service/model/model.h"
@@ -10,6 +9,7 @@
 #include "service/output/readback.h"
 #include "service/output/trace_compression.h"
 #include "service/sink/packer.h"
+#include "transport/wire/pb_reader.h"
 
 struct read_reply {
 	struct session *s;

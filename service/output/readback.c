@@ -6,19 +6,19 @@
 #include <unistd.h>
 
 #include "protos/fields.h"
+#include "service/buffer/trace_buffer.h"
+#include "service/config/config.h"
+#include "service/model/model.h"
+#include "service/output/packet_out.h"
+#include "service/output/session_stats.h"
+#include "service/packet/event_log.h"
+#include "service/packet/packet_check.h"
+#include "service/packet/sequence_map.h"
+#include "service/packet/service_packets.h"
+#include "service/packet/session_filter.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_writer.h"
-#include "service/buffer/trace_buffer.h"
-#include "service/packet/event_log.h"
-#include "service/model/model.h"
-#include "service/packet/packet_check.h"
-#include "service/output/packet_out.h"
-#include "service/packet/sequence_map.h"
-#include "service/packet/service_packets.h"
-#include "service/config/config.h"
-#include "service/packet/session_filter.h"
-#include "service/output/session_stats.h"
 
 /*
  * Time for filtering in one call: so little may be left of many packets that

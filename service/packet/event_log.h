@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/base/compiler.h"
 #include "service/packet/service_packets.h"
+#include "transport/base/compiler.h"
 
 struct event_log;
 

@@ -1,10 +1,11 @@
+#include "service/packet/packet_check.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "protos/fields.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/packet/packet_check.h"
 
 /*
  * Checks in one pass with two speeds.  scan() runs over whole fields of one

@@ -1,6 +1,7 @@
+#include "service/packet/service_packets.h"
+
 #include "protos/fields.h"
 #include "service/packet/packet_stats.h"
-#include "service/packet/service_packets.h"
 #include "transport/clock/clock_snapshot.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"

@@ -15,9 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/clock/clock_snapshot.h"
-#include "transport/base/compiler.h"
 #include "service/machine/machine_clock.h"
+#include "transport/base/compiler.h"
+#include "transport/clock/clock_snapshot.h"
 
 /* Zero-initialised is ready to use. */
 struct clock_exchange {

@@ -1,14 +1,13 @@
-#include "protos/fields.h"
-#include "service/port/consumer_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
+#include "service/model/model.h"
+#include "service/onlookers/clone.h"
+#include "service/port/consumer_internal.h"
+#include "service/session/session.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
-#include "service/onlookers/clone.h"
-#include "service/model/model.h"
-#include "service/session/session.h"
 
 static void
 clone_done(void *arg, struct session *clone, bool was_file, const char *error)

@@ -1,12 +1,11 @@
-#include "protos/fields.h"
-#include "service/port/consumer_internal.h"
-
 #include <stdlib.h>
 
-#include "transport/wire/pb_reader.h"
+#include "protos/fields.h"
 #include "service/config/config.h"
-#include "service/session/flush.h"
 #include "service/model/model.h"
+#include "service/port/consumer_internal.h"
+#include "service/session/flush.h"
+#include "transport/wire/pb_reader.h"
 
 #define FLUSHES_MAX 16u
 

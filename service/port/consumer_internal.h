@@ -12,10 +12,10 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "service/access/principal.h"
+#include "service/port/observer.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"
-#include "service/port/observer.h"
-#include "service/access/principal.h"
 
 struct consumer_ops;
 struct flush_call;

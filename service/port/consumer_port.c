@@ -3,17 +3,17 @@
 #include <stdlib.h>
 
 #include "protos/fields.h"
-#include "transport/base/log.h"
-#include "transport/loop/loop.h"
-#include "transport/wire/pb_writer.h"
-#include "transport/socket/roles.h"
-#include "service/port/consumer_internal.h"
-#include "service/onlookers/clone.h"
-#include "service/model/model.h"
 #include "service/access/principal.h"
+#include "service/access/trust.h"
+#include "service/model/model.h"
+#include "service/onlookers/clone.h"
+#include "service/port/consumer_internal.h"
 #include "service/session/session.h"
 #include "service/settings/settings.h"
-#include "service/access/trust.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
+#include "transport/socket/roles.h"
+#include "transport/wire/pb_writer.h"
 
 #define READ_LOW_BYTES (64u * 1024u)
 

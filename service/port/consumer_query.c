@@ -1,11 +1,10 @@
 #include "protos/fields.h"
-#include "service/port/consumer_internal.h"
-
-#include "transport/wire/pb_reader.h"
-#include "transport/wire/pb_writer.h"
 #include "service/model/model.h"
 #include "service/onlookers/query.h"
 #include "service/output/session_stats.h"
+#include "service/port/consumer_internal.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 enum rpc_verdict
 consumer_get_trace_stats(void *ctx, struct rpc_call call,

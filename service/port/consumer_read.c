@@ -1,14 +1,13 @@
 #include "protos/fields.h"
-#include "service/port/consumer_internal.h"
-
-#include "transport/loop/loop.h"
-#include "transport/wire/pb_reader.h"
-#include "transport/wire/pb_writer.h"
 #include "service/config/config.h"
 #include "service/model/model.h"
 #include "service/onlookers/query.h"
 #include "service/output/read_reply.h"
+#include "service/port/consumer_internal.h"
 #include "service/session/session.h"
+#include "transport/loop/loop.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 /* Replies of a read that are queued before the reader must catch up. */
 #define READ_QUEUE_BYTES (256u * 1024u)

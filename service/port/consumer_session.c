@@ -1,18 +1,17 @@
-#include "protos/fields.h"
-#include "service/port/consumer_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
+#include "service/config/config.h"
+#include "service/model/model.h"
+#include "service/port/consumer_internal.h"
+#include "service/session/session.h"
+#include "service/settings/settings.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
-#include "service/config/config.h"
-#include "service/model/model.h"
-#include "service/session/session.h"
-#include "service/settings/settings.h"
 
 static enum rpc_verdict
 enable_refused(struct consumer_port *p, struct rpc_call call, int fd,

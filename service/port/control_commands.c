@@ -1,11 +1,10 @@
-#include "protos/fields.h"
-#include "service/port/control_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/wire/pb_reader.h"
+#include "protos/fields.h"
 #include "service/onlookers/session_command.h"
+#include "service/port/control_internal.h"
+#include "transport/wire/pb_reader.h"
 
 /* A command that is not answered yet. */
 struct control_command {

@@ -12,11 +12,11 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
+#include "service/access/principal.h"
 #include "transport/base/compiler.h"
 #include "transport/loop/loop.h"
-#include "transport/wire/pb_writer.h"
 #include "transport/rpc/rpc_host.h"
-#include "service/access/principal.h"
+#include "transport/wire/pb_writer.h"
 
 struct control;
 struct control_command;

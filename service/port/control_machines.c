@@ -1,11 +1,10 @@
-#include "protos/fields.h"
-#include "service/port/control_internal.h"
-
 #include <stdlib.h>
 
-#include "transport/wire/pb_reader.h"
-#include "service/model/model.h"
+#include "protos/fields.h"
 #include "service/ingest/quota.h"
+#include "service/model/model.h"
+#include "service/port/control_internal.h"
+#include "transport/wire/pb_reader.h"
 
 static uint64_t
 zigzag(int64_t v)

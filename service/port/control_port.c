@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "service/access/trust.h"
+#include "service/model/model.h"
+#include "service/port/control_internal.h"
+#include "service/settings/settings.h"
 #include "transport/loop/loop.h"
 #include "transport/socket/roles.h"
 #include "transport/wire/service_names.h"
-#include "service/port/control_internal.h"
-#include "service/model/model.h"
-#include "service/settings/settings.h"
-#include "service/access/trust.h"
 
 /* Output in bytes that may wait for the peer before more is made. */
 #define QUEUE_BYTES (256u * 1024u)

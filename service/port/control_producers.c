@@ -1,10 +1,9 @@
 #include "protos/fields.h"
-#include "service/port/control_internal.h"
-
-#include "transport/wire/pb_reader.h"
-#include "service/model/model.h"
-#include "service/session/producer.h"
 #include "service/ingest/quota.h"
+#include "service/model/model.h"
+#include "service/port/control_internal.h"
+#include "service/session/producer.h"
+#include "transport/wire/pb_reader.h"
 
 static void
 put_producer(struct pb_writer *w, const struct producer *p)

@@ -1,7 +1,6 @@
 #include "protos/fields.h"
-#include "service/port/control_internal.h"
-
 #include "service/ingest/quota.h"
+#include "service/port/control_internal.h"
 
 static void
 put(struct pb_writer *w, uint32_t field, uint64_t v)

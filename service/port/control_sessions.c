@@ -1,14 +1,13 @@
-#include "protos/fields.h"
-#include "service/port/control_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/wire/pb_reader.h"
+#include "protos/fields.h"
 #include "service/model/model.h"
-#include "service/session/session.h"
 #include "service/onlookers/session_report.h"
+#include "service/port/control_internal.h"
+#include "service/session/session.h"
 #include "service/settings/settings.h"
+#include "transport/wire/pb_reader.h"
 
 /* The filter of the question; both left out: everything. */
 struct wanted {

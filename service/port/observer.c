@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include "protos/fields.h"
+#include "service/session/session.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_reader.h"
-#include "service/session/session.h"
 
 /* Bytes of events that share a reply. */
 #define REPLY_BYTES (32u * 1024u)

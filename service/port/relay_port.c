@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/ingest/quota.h"
 #include "service/machine/machine_presence.h"
 #include "service/model/model.h"
 #include "service/port/machine_talk.h"
 #include "service/port/peer_identity.h"
-#include "service/ingest/quota.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"

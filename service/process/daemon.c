@@ -10,30 +10,30 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "service/access/trust.h"
+#include "service/collector/service.h"
 #include "service/front/activation.h"
 #include "service/front/certificates.h"
 #include "service/front/dialler.h"
-#include "service/front/listeners.h"
 #include "service/front/gate.h"
-#include "service/front/overload_watch.h"
 #include "service/front/handover.h"
+#include "service/front/listeners.h"
+#include "service/front/overload_watch.h"
 #include "service/port/consumer_port.h"
 #include "service/port/control_port.h"
 #include "service/port/link_port.h"
 #include "service/port/producer_port.h"
 #include "service/port/relay_port.h"
-#include "service/collector/service.h"
+#include "service/process/upgrade.h"
 #include "service/session/session.h"
 #include "service/session/shutdown.h"
 #include "service/settings/settings.h"
-#include "service/access/trust.h"
-#include "service/process/upgrade.h"
-#include "transport/process/fd_limit.h"
-#include "transport/stream/io_pool.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
-#include "transport/rpc/rpc_host.h"
+#include "transport/process/fd_limit.h"
 #include "transport/process/sd_notify.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/stream/io_pool.h"
 
 /* Turns of the loop in which closed connections take their leave. */
 #define LAST_TURNS 16

@@ -1,11 +1,10 @@
 /* sandbox_apply: does in order what the settings say about confinement. */
-#include "service/process/sandbox.h"
-
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "service/process/sandbox.h"
 #include "service/settings/settings.h"
 #include "transport/base/log.h"
 #include "transport/tls/tls.h"

@@ -1,8 +1,6 @@
 /*
  * The filter of system calls (libseccomp).
  */
-#include "service/process/sandbox.h"
-
 #include <errno.h>
 #include <grp.h>
 #include <linux/prctl.h>
@@ -19,6 +17,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "service/process/sandbox.h"
 #include "transport/base/compiler.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))

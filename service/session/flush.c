@@ -3,14 +3,14 @@
 #include <stdlib.h>
 
 #include "protos/link.pb-c.h"
-#include "transport/base/log.h"
-#include "service/packet/event_log.h"
 #include "service/ingest/losses.h"
+#include "service/ingest/quota.h"
 #include "service/model/model.h"
 #include "service/model/producer_walk.h"
-#include "service/ingest/quota.h"
+#include "service/packet/event_log.h"
 #include "service/session/session.h"
 #include "service/settings/settings.h"
+#include "transport/base/log.h"
 
 #define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
 #define LINK_LOSS_OF_QUOTA TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA

@@ -1,4 +1,3 @@
-#include "service/ingest/writers.h"
 #include "service/session/instance.h"
 
 #include <errno.h>
@@ -6,17 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/base/log.h"
-#include "transport/base/machine_word.h"
-#include "transport/wire/pb_writer.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/session/lockdown.h"
 #include "service/config/name_filter.h"
-#include "service/session/producer.h"
 #include "service/ingest/quota.h"
+#include "service/ingest/writers.h"
+#include "service/session/lockdown.h"
+#include "service/session/producer.h"
 #include "service/session/session.h"
 #include "service/session/session_internal.h"
 #include "service/session/session_warnings.h"
+#include "transport/base/log.h"
+#include "transport/base/machine_word.h"
+#include "transport/wire/pb_writer.h"
 
 static bool
 machine_wanted(const struct session *s, const struct config_data_source *want,

@@ -7,9 +7,9 @@
 
 #include <stdbool.h>
 
-#include "transport/base/compiler.h"
 #include "service/config/config.h"
 #include "service/model/model.h"
+#include "transport/base/compiler.h"
 
 /* Whether the session's data source wants this one (name, filters, machine). */
 bool instance_matches(const struct session *s,

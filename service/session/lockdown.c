@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 
-#include "transport/base/log.h"
-#include "service/model/model.h"
 #include "service/access/principal.h"
 #include "service/config/config.h"
+#include "service/model/model.h"
+#include "transport/base/log.h"
 
 #define MODE(name)                                                            \
 	PERFETTO__PROTOS__TRACE_CONFIG__LOCKDOWN_MODE_OPERATION__LOCKDOWN_##name

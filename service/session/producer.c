@@ -4,21 +4,21 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "transport/base/log.h"
-#include "transport/wire/pb_reader.h"
-#include "transport/shm/shm.h"
 #include "service/ingest/arrivals.h"
-#include "service/ingest/writers.h"
 #include "service/ingest/commit.h"
+#include "service/ingest/losses.h"
+#include "service/ingest/quota.h"
+#include "service/ingest/writers.h"
+#include "service/model/producer_walk.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
-#include "service/ingest/losses.h"
-#include "service/model/producer_walk.h"
-#include "service/ingest/quota.h"
 #include "service/session/session.h"
-#include "service/session/session_internal.h"
 #include "service/session/session_events.h"
+#include "service/session/session_internal.h"
 #include "service/settings/settings.h"
+#include "transport/base/log.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_reader.h"
 
 static size_t
 descriptor_bytes(const struct producer *p)

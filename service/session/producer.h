@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/base/compiler.h"
 #include "service/model/model.h"
+#include "transport/base/compiler.h"
 
 struct producer_hello {
 	const char *name;        /* copied */

@@ -1,5 +1,3 @@
-#include "service/ingest/arrivals.h"
-#include "service/ingest/writers.h"
 #include "service/session/session.h"
 
 #include <limits.h>
@@ -10,23 +8,25 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/output/file_writer.h"
-#include "service/session/flush.h"
-#include "service/session/instance.h"
-#include "service/session/thread_priority.h"
-#include "service/session/producer.h"
+#include "service/ingest/arrivals.h"
 #include "service/ingest/quota.h"
+#include "service/ingest/session_losses.h"
+#include "service/ingest/writers.h"
+#include "service/output/file_writer.h"
 #include "service/output/readback.h"
 #include "service/packet/sequence_map.h"
-#include "service/session/session_events.h"
 #include "service/packet/session_filter.h"
+#include "service/session/flush.h"
+#include "service/session/instance.h"
+#include "service/session/producer.h"
+#include "service/session/session_events.h"
 #include "service/session/session_internal.h"
-#include "service/ingest/session_losses.h"
 #include "service/session/session_warnings.h"
-#include "service/settings/settings.h"
+#include "service/session/thread_priority.h"
 #include "service/session/trigger.h"
+#include "service/settings/settings.h"
+#include "transport/base/log.h"
 
 #define MODE(m)                                                               \
 	PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__##m

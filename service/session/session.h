@@ -13,11 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/base/compiler.h"
-#include "service/config/config.h"
-#include "service/packet/event_log.h"
-#include "service/model/model.h"
 #include "service/access/principal.h"
+#include "service/config/config.h"
+#include "service/model/model.h"
+#include "service/packet/event_log.h"
+#include "transport/base/compiler.h"
 
 
 enum observable {

@@ -1,22 +1,21 @@
-#include "service/session/session.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "protos/link.pb-c.h"
-#include "transport/base/log.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/ingest/commit.h"
+#include "service/ingest/losses.h"
 #include "service/output/file_writer.h"
+#include "service/output/readback.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
-#include "service/ingest/losses.h"
 #include "service/session/producer.h"
-#include "service/output/readback.h"
+#include "service/session/session.h"
 #include "service/session/session_events.h"
 #include "service/session/session_internal.h"
 #include "service/sink/file_sink.h"
+#include "transport/base/log.h"
 
 #define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
 /* Each step of the end, when the daemon itself is ending. */

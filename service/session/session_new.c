@@ -1,5 +1,3 @@
-#include "service/session/session.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,10 +7,11 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/config/config_guard.h"
 #include "service/limits/free_memory.h"
+#include "service/output/readback.h"
 #include "service/packet/sequence_map.h"
 #include "service/packet/session_filter.h"
 #include "service/session/lockdown.h"
-#include "service/output/readback.h"
+#include "service/session/session.h"
 #include "service/session/session_internal.h"
 #include "service/session/session_warnings.h"
 #include "service/session/thread_priority.h"

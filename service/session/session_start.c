@@ -1,20 +1,19 @@
-#include "service/session/session.h"
-
 #include <stdio.h>
 #include <time.h>
 
-#include "transport/base/log.h"
-#include "transport/loop/loop.h"
+#include "service/access/principal.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/ingest/arrivals.h"
 #include "service/output/file_writer.h"
-#include "service/session/instance.h"
-#include "service/access/principal.h"
 #include "service/output/readback.h"
 #include "service/packet/sequence_map.h"
+#include "service/session/instance.h"
+#include "service/session/session.h"
 #include "service/session/session_events.h"
 #include "service/session/session_internal.h"
 #include "service/session/trigger.h"
+#include "transport/base/log.h"
+#include "transport/loop/loop.h"
 
 /*
  * Data sources that have not said by then that they started are named in the

@@ -1,8 +1,7 @@
-#include "service/session/session_internal.h"
-
-#include "service/session/flush.h"
 #include "service/output/readback.h"
+#include "service/session/flush.h"
 #include "service/session/session.h"
+#include "service/session/session_internal.h"
 
 #define SNAPSHOT_INTERVAL_DEFAULT_MS 10000u
 #define SNAPSHOT_INTERVAL_MIN_MS 100u

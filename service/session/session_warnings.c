@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "protos/config_support.h"
-#include "transport/base/log.h"
-#include "service/model/model.h"
 #include "service/config/config.h"
+#include "service/model/model.h"
+#include "transport/base/log.h"
 
 _Static_assert(SESSION_WARNINGS_MAX > CONFIG_SUPPORT_MAX,
     "the config's leave room for others");

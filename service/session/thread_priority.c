@@ -7,10 +7,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "transport/base/log.h"
-#include "service/model/model.h"
 #include "service/config/config.h"
+#include "service/model/model.h"
 #include "service/session/session_warnings.h"
+#include "transport/base/log.h"
 
 #define FIFO                                                                  \
 	PERFETTO__PROTOS__PRIORITY_BOOST_CONFIG__BOOST_POLICY__POLICY_SCHED_FIFO

@@ -5,14 +5,14 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "transport/base/log.h"
-#include "service/packet/event_log.h"
 #include "service/config/name_filter.h"
 #include "service/model/model.h"
+#include "service/packet/event_log.h"
 #include "service/session/session.h"
 #include "service/session/session_internal.h"
-#include "service/settings/settings.h"
 #include "service/session/trigger_history.h"
+#include "service/settings/settings.h"
+#include "transport/base/log.h"
 
 typedef Perfetto__Protos__TraceConfig__TriggerConfig trigger_config_pb;
 typedef Perfetto__Protos__TraceConfig__TriggerConfig__Trigger trigger_pb;

@@ -1,3 +1,5 @@
+#include "service/sink/file_sink.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <signal.h>
@@ -8,7 +10,6 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "service/sink/file_sink.h"
 #include "service/sink/sink_fd.h"
 #include "service/sink/sink_path.h"
 #include "service/sink/sink_writer.h"

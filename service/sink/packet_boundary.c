@@ -1,4 +1,5 @@
 #include "service/sink/packet_boundary.h"
+
 #include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 

@@ -1,3 +1,5 @@
+#include "service/sink/sink_path.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -7,8 +9,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include "service/sink/sink_path.h"
 
 /*
  * Relative, no `..`, ends in a name that can be created.  The kernel refuses

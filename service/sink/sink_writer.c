@@ -1,3 +1,5 @@
+#include "service/sink/sink_writer.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -7,7 +9,6 @@
 #include <unistd.h>
 
 #include "service/sink/packet_boundary.h"
-#include "service/sink/sink_writer.h"
 
 void
 sink_writer_init(struct sink_writer *w, int fd, bool owned)

@@ -5,10 +5,9 @@
  */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sanitizer/msan_interface.h>
 #include <stddef.h>
 #include <sys/stat.h>
-
-#include <sanitizer/msan_interface.h>
 
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 

@@ -1,8 +1,11 @@
+#include "tests/load/load_conn.h"
+
 #include <errno.h>
+#include <linux/vm_sockets.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <netdb.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +14,7 @@
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
-#include <linux/vm_sockets.h>
 
-#include "tests/load/load_conn.h"
 #include "tests/load/load_tls.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/pb_reader.h"

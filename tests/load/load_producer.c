@@ -1,9 +1,10 @@
+#include "tests/load/load_producer.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/load/load_producer.h"
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"

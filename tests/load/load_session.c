@@ -1,7 +1,8 @@
+#include "tests/load/load_session.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/load/load_session.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 

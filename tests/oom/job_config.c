@@ -2,11 +2,9 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "protos/trace_config_load.h"
 #include "tests/oom/traces.h"

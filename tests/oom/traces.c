@@ -2,11 +2,9 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "client/trace/packet_expand.h"
 #include "protos/trace_stats.pb-c.h"

@@ -1,13 +1,12 @@
 #include "transport/clock/clock_jumps.h"
 
 #include <errno.h>
+#include <event2/event.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <event2/event.h>
 
 #include "transport/loop/loop.h"
 

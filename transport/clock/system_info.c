@@ -1,10 +1,11 @@
+#include "transport/clock/system_info.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "transport/clock/system_info.h"
 #include "protos/fields.h"
 #include "transport/wire/pb_writer.h"
 

@@ -1,6 +1,6 @@
-#include "transport/rpc/rpc_conn_internal.h"
-
 #include <stdio.h>
+
+#include "transport/rpc/rpc_conn_internal.h"
 
 void
 rpc_conns_add(struct rpc_conn *c)

@@ -1,10 +1,9 @@
-#include "protos/fields.h"
-#include "transport/rpc/rpc_conn_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/fields.h"
 #include "transport/loop/loop.h"
+#include "transport/rpc/rpc_conn_internal.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/pb_writer.h"
 

@@ -1,6 +1,3 @@
-#include "protos/fields.h"
-#include "transport/rpc/rpc_conn_internal.h"
-
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +5,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
 #include "transport/loop/loop.h"
+#include "transport/rpc/rpc_conn_internal.h"
 #include "transport/socket/sock.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/pb_writer.h"

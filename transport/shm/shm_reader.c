@@ -1,10 +1,9 @@
-#include "transport/shm/shm.h"
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/shm/shm.h"
 #include "transport/shm/shm_internal.h"
 
 /*

@@ -1,5 +1,4 @@
 #include "transport/shm/shm.h"
-
 #include "transport/shm/shm_internal.h"
 
 /*

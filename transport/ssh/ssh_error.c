@@ -1,10 +1,9 @@
-#include "transport/ssh/ssh.h"
-
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "transport/base/log.h"
+#include "transport/ssh/ssh.h"
 
 #define SSH_LINE_MAX 200 /* of what ssh said, escaped, in a sentence */
 

@@ -1,10 +1,9 @@
-#include "transport/stream/io_line.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "transport/loop/loop.h"
+#include "transport/stream/io_line.h"
 #include "transport/tls/tls.h"
 #include "transport/wire/ipc_frame.h"
 

@@ -1,6 +1,6 @@
-#include "transport/stream/io_line.h"
-
 #include <stdlib.h>
+
+#include "transport/stream/io_line.h"
 
 /* Bytes that a thread keeps for later; the rest goes back to malloc(). */
 #define STORE_MAX    (2u * 1024u * 1024u)

@@ -1,10 +1,9 @@
-#include "transport/stream/io_line.h"
-
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "transport/loop/loop.h"
+#include "transport/stream/io_line.h"
 
 /* Turns in which a thread that ends offers sockets what waits for them. */
 #define LAST_TURNS 16

@@ -1,10 +1,9 @@
-#include "transport/stream/stream_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "transport/loop/loop.h"
+#include "transport/stream/stream_internal.h"
 
 #define STREAM_FLUSH_MS     1000u
 

@@ -1,7 +1,6 @@
-#include "transport/stream/stream_internal.h"
-
-#include "transport/loop/loop.h"
 #include "transport/base/budget.h"
+#include "transport/loop/loop.h"
+#include "transport/stream/stream_internal.h"
 
 #define N_BUDGETS (sizeof(((struct stream *)0)->budgets) / sizeof(void *))
 

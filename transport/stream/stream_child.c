@@ -1,11 +1,10 @@
-#include "transport/stream/stream_internal.h"
-
 #include <stdlib.h>
 #include <sys/socket.h>
 
 #include "transport/loop/loop.h"
 #include "transport/process/child.h"
 #include "transport/ssh/ssh.h"
+#include "transport/stream/stream_internal.h"
 #include "transport/tls/tls.h"
 
 /* How long a child has for its last words, and to send what it was given. */

@@ -1,6 +1,5 @@
-#include "transport/stream/stream_far.h"
-
 #include "transport/loop/loop.h"
+#include "transport/stream/stream_far.h"
 #include "transport/stream/stream_internal.h"
 
 /* ---- the thread ---- */

@@ -1,10 +1,9 @@
-#include "transport/stream/stream_internal.h"
-
 #include <errno.h>
 #include <sys/uio.h>
 
 #include "transport/loop/loop.h"
 #include "transport/socket/sock.h"
+#include "transport/stream/stream_internal.h"
 
 size_t
 stream_show(struct stream *s, const uint8_t *buf, size_t len)

@@ -1,9 +1,8 @@
-#include "transport/stream/stream_internal.h"
-
 #include <stdlib.h>
 
 #include "transport/loop/loop.h"
 #include "transport/socket/sock.h"
+#include "transport/stream/stream_internal.h"
 
 #define STREAM_HARD_DEFAULT (1024u * 1024u)
 #define STREAM_LOW_DEFAULT  (64u * 1024u)

@@ -1,5 +1,3 @@
-#include "transport/stream/stream_internal.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -11,6 +9,7 @@
 
 #include "transport/loop/loop.h"
 #include "transport/socket/sock.h"
+#include "transport/stream/stream_internal.h"
 
 /* Sends per readiness event: one fast reader does not hold the loop. */
 #define STREAM_SENDS_MAX 8

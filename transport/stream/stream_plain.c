@@ -1,5 +1,3 @@
-#include "transport/stream/stream_internal.h"
-
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -7,6 +5,7 @@
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/socket/sock.h"
+#include "transport/stream/stream_internal.h"
 
 ssize_t
 stream_plain_read(struct stream *s, struct iovec *iov, int niov, bool *lost)

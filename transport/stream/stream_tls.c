@@ -1,5 +1,3 @@
-#include "transport/stream/stream_internal.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +7,7 @@
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/socket/sock.h"
+#include "transport/stream/stream_internal.h"
 #include "transport/tls/tls.h"
 
 /*

@@ -1,5 +1,3 @@
-#include "transport/tls/tls.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
@@ -9,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "transport/tls/tls.h"
 #include "transport/tls/tls_bio.h"
 #include "transport/tls/tls_error.h"
 #include "transport/tls/tls_identity.h"

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "transport/tls/tls.h"
 #include "transport/base/log.h"
+#include "transport/tls/tls.h"
 #include "transport/tls/tls_sessions.h"
 #include "transport/tls/tls_setup.h"
 #include "transport/tls/tls_verify.h"

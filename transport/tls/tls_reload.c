@@ -1,9 +1,10 @@
+#include "transport/tls/tls_reload.h"
+
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "transport/tls/tls_reload.h"
 #include "transport/tls/tls.h"
 #include "transport/tls/tls_identity.h"
 #include "transport/tls/tls_setup.h"

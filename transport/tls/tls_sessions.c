@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "transport/tls/tls_internal.h"
 #include "transport/tls/tls_identity.h"
+#include "transport/tls/tls_internal.h"
 #include "transport/tls/tls_setup.h"
 
 /* A server takes only tickets that were made for the same use. */

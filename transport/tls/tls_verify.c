@@ -2,9 +2,9 @@
 
 #include <openssl/x509_vfy.h>
 
-#include "transport/tls/tls_internal.h"
 #include "transport/tls/tls_error.h"
 #include "transport/tls/tls_identity.h"
+#include "transport/tls/tls_internal.h"
 #include "transport/tls/tls_setup.h"
 
 static struct tls_conn *

@@ -1,9 +1,8 @@
-#include "tests/bench/fleet/bench_fleet.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/bench/fleet/bench_fleet.h"
 #include "tests/bench/fleet/crowd.h"
 #include "tests/bench/tls/storm.h"
 #include "tests/load/load_ca.h"

@@ -10,6 +10,8 @@
  * work of the machine where that is permitted (nice).  SECONDS: how long the
  * file is written (default 10).
  */
+#include "tests/bench/fleet/bench_fleet.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -21,7 +23,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tests/bench/fleet/bench_fleet.h"
 #include "tests/bench/fleet/crowd.h"
 #include "tests/bench/fleet/probe.h"
 #include "tests/bench/ingest/file_check.h"

@@ -1,5 +1,3 @@
-#include "tests/bench/fleet/crowd_internal.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -12,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/bench/fleet/crowd_internal.h"
 #include "tests/load/load_conn.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/ipc_frame.h"

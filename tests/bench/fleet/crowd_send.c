@@ -1,8 +1,7 @@
-#include "tests/bench/fleet/crowd_internal.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/bench/fleet/crowd_internal.h"
 #include "tests/load/load_conn.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/ipc_frame.h"

@@ -1,3 +1,5 @@
+#include "tests/bench/ingest/commits.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -6,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tests/bench/ingest/commits.h"
 #include "transport/tls/tls.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/pb_reader.h"

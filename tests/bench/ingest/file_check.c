@@ -1,9 +1,10 @@
+#include "tests/bench/ingest/file_check.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "tests/bench/ingest/file_check.h"
 #include "tests/load/load_conn.h"
 #include "transport/wire/pb_reader.h"
 

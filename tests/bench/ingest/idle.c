@@ -1,8 +1,9 @@
+#include "tests/bench/ingest/idle.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "tests/bench/ingest/idle.h"
 #include "tests/bench/ingest/process.h"
 #include "tests/load/load_producer.h"
 

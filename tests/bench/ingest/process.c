@@ -1,3 +1,5 @@
+#include "tests/bench/ingest/process.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -14,7 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/bench/ingest/process.h"
 #include "tests/load/load_conn.h"
 
 #define SINK_READ_BYTES (128u * 1024u)

@@ -1,9 +1,10 @@
+#include "tests/bench/ingest/shared.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/bench/ingest/commits.h"
 #include "tests/bench/ingest/process.h"
-#include "tests/bench/ingest/shared.h"
 #include "tests/load/load_producer.h"
 #include "tests/load/load_session.h"
 #include "transport/shm/shm.h"

@@ -1,8 +1,7 @@
-#include "tests/bench/load/device_internal.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tests/bench/load/device_internal.h"
 #include "tests/bench/load/load_totals.h"
 #include "transport/loop/loop.h"
 #include "transport/shm/shm.h"

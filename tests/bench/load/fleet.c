@@ -8,11 +8,11 @@
 #include "tests/bench/load/device.h"
 #include "tests/bench/load/line.h"
 #include "tests/bench/load/link_relay.h"
-#include "tests/bench/load/relay_port.h"
 #include "tests/bench/load/load_totals.h"
 #include "tests/bench/load/place.h"
-#include "transport/loop/loop.h"
+#include "tests/bench/load/relay_port.h"
 #include "transport/clock/this_machine.h"
+#include "transport/loop/loop.h"
 
 #define TICK_MS 10u
 /* Connections under way at a time: a backlog is not the aim. */

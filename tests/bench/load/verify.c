@@ -10,8 +10,8 @@
 #include "client/inspect/trace_open.h"
 #include "client/inspect/trace_scan.h"
 #include "client/inspect/trace_window.h"
-#include "protos/json_out.h"
 #include "client/trace/packet_expand.h"
+#include "protos/json_out.h"
 #include "tests/bench/load/account.h"
 #include "tests/bench/load/load_ledger.h"
 

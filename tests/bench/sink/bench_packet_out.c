@@ -12,8 +12,8 @@
 #include <time.h>
 
 #include "service/buffer/trace_buffer.h"
-#include "service/packet/packet_check.h"
 #include "service/output/packet_out.h"
+#include "service/packet/packet_check.h"
 #include "service/sink/file_sink.h"
 #include "transport/wire/pb_writer.h"
 

@@ -7,8 +7,6 @@
  *
  * input: records (tests/fuzz/stage/script.h); the first chooses the client.
  */
-#include "tests/fuzz/clients/clients.h"
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/fuzz/clients/clients.h"
 #include "tests/fuzz/clients/hostile_replies.h"
 #include "tests/fuzz/clients/victims.h"
 #include "tests/fuzz/stage/script.h"

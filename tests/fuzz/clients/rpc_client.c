@@ -3,8 +3,6 @@
  *
  * input: 1 byte, the size of the pieces, less one; then the bytes.
  */
-#include "tests/fuzz/clients/clients.h"
-
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/fuzz/clients/clients.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_client.h"

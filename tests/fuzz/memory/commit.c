@@ -3,8 +3,6 @@
  * emulated, two sessions, ring and discard buffers.  The first bytes say what
  * stands in the shared memory, the rest is requests, taken as they are.
  */
-#include "tests/fuzz/memory/memory.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,15 +10,16 @@
 
 #include "protos/text_parse.h"
 #include "protos/trace_config.pb-c.h"
-#include "service/ingest/writers.h"
 #include "service/collector/service.h"
 #include "service/config/config.h"
-#include "service/output/packet_out.h"
 #include "service/ingest/commit.h"
-#include "service/session/producer.h"
+#include "service/ingest/writers.h"
+#include "service/output/packet_out.h"
 #include "service/output/readback.h"
+#include "service/session/producer.h"
 #include "service/session/session.h"
 #include "service/settings/settings.h"
+#include "tests/fuzz/memory/memory.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/shm/shm.h"

@@ -5,14 +5,13 @@
  * Input: one byte of page size, one of operations (n), n operations of six
  * bytes (what, page, index, three bytes of value), then the memory.
  */
-#include "tests/fuzz/memory/memory.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "tests/fuzz/memory/memory.h"
 #include "transport/shm/shm.h"
 
 #define OP_BYTES 6u

@@ -2,12 +2,11 @@
  * A certificate, as it comes over the wire: who it says its holder is, is text
  * that a log may hold, or there is a reason why it is not taken.
  */
-#include "tests/fuzz/messages/messages.h"
-
 #include <openssl/x509.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz/messages/messages.h"
 #include "transport/socket/roles.h"
 #include "transport/tls/tls_identity.h"
 

@@ -2,8 +2,6 @@
  * A relay's SyncClock calls: each is a byte of length and that many bytes.  An
  * exchange is done only by a PING and the UPDATE after it, and makes a packet.
  */
-#include "tests/fuzz/messages/messages.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 #include "protos/trace_packet.pb-c.h"
 #include "service/machine/machine.h"
 #include "service/port/clock_exchange.h"
+#include "tests/fuzz/messages/messages.h"
 
 /* One that cannot be has a reason; all others make a packet at first. */
 static void

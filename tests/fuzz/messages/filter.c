@@ -10,14 +10,13 @@
  * What comes out is a packet, not longer than what went in, that the same
  * filter lets through as it is (string rules may find something anew).
  */
-#include "tests/fuzz/messages/messages.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "protos/trace_config.pb-c.h"
 #include "service/filter/message_filter.h"
+#include "tests/fuzz/messages/messages.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 

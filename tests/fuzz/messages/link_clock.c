@@ -3,8 +3,6 @@
  * it is written; a RESULT is taken or refused with a reason, and what it makes
  * parses.
  */
-#include "tests/fuzz/messages/messages.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include "protos/trace_packet.pb-c.h"
 #include "service/machine/machine.h"
 #include "service/machine/machine_clock.h"
+#include "tests/fuzz/messages/messages.h"
 #include "transport/link/link_clock.h"
 
 static void

@@ -1,10 +1,9 @@
 /* A LinkLoss: what is read and written again reads the same. */
-#include "tests/fuzz/messages/messages.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz/messages/messages.h"
 #include "transport/link/link_wire.h"
 
 #define CHECK(cond)                                                            \

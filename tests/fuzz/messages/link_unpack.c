@@ -5,14 +5,13 @@
  *	     a frame, with the byte at a place (2) of each frame changed by xor (1)
  * Both come with the room that there is at first (2).
  */
-#include "tests/fuzz/messages/messages.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fuzz/messages/input.h"
+#include "tests/fuzz/messages/messages.h"
 #include "transport/link/link_unpack.h"
 #include "transport/link/link_wire.h"
 #include "transport/link/link_zstd.h"

@@ -4,13 +4,12 @@
  *	odd: level, then pieces of length (2) and bytes, compressed honestly,
  *	     with the byte at a place (2) of each changed by xor (1)
  */
-#include "tests/fuzz/messages/messages.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fuzz/messages/input.h"
+#include "tests/fuzz/messages/messages.h"
 #include "transport/link/link_zstd.h"
 
 /* Bound the time of one input. */

@@ -2,12 +2,11 @@
  * packet_boundary: what it keeps are whole Trace.packet fields, as many as
  * there are.
  */
-#include "tests/fuzz/messages/messages.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "service/sink/packet_boundary.h"
+#include "tests/fuzz/messages/messages.h"
 #include "transport/wire/pb_reader.h"
 
 void

@@ -5,8 +5,6 @@
  * Input: a byte that says how many cuts, that many bytes of distances between
  * them, the packet.
  */
-#include "tests/fuzz/messages/messages.h"
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,6 +12,7 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/packet/packet_check.h"
 #include "service/packet/packet_time.h"
+#include "tests/fuzz/messages/messages.h"
 #include "transport/wire/pb_reader.h"
 
 #define MAX_CUTS 15u

@@ -3,13 +3,12 @@
  * of frames that are made of it; what is well-formed is written again and must
  * read the same.
  */
-#include "tests/fuzz/messages/messages.h"
-
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz/messages/messages.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/ipc_frame.h"
 #include "transport/wire/pb_reader.h"

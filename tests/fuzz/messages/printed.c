@@ -2,8 +2,6 @@
  * What a collector answers an operator, printed in every form: whatever it says,
  * a terminal is not steered by it.
  */
-#include "tests/fuzz/messages/messages.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,6 +14,7 @@
 #include "protos/json_out.h"
 #include "protos/service_state.pb-c.h"
 #include "protos/unpack.h"
+#include "tests/fuzz/messages/messages.h"
 
 static void
 check(FILE *out, char **text, size_t *len)

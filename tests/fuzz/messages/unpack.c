@@ -3,8 +3,6 @@
  * packs, and packed it is the same message again.
  * They are read as each of several types.
  */
-#include "tests/fuzz/messages/messages.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +16,7 @@
 #include "protos/text_print.h"
 #include "protos/trace_packet.pb-c.h"
 #include "protos/unpack.h"
+#include "tests/fuzz/messages/messages.h"
 
 static const ProtobufCMessageDescriptor *const types[] = {
 	&perfetto__protos__ipcframe__descriptor,

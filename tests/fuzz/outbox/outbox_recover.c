@@ -1,5 +1,3 @@
-#include "tests/fuzz/outbox/outbox.h"
-
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -9,6 +7,7 @@
 #include <unistd.h>
 
 #include "relay/outbox/outbox.h"
+#include "tests/fuzz/outbox/outbox.h"
 #include "transport/base/log.h"
 #include "transport/wire/pb_reader.h"
 

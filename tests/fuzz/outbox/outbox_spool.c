@@ -1,10 +1,9 @@
-#include "tests/fuzz/outbox/outbox.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "relay/outbox/spool_format.h"
+#include "tests/fuzz/outbox/outbox.h"
 
 /* Whatever a segment's file holds: every step ends, and within the file. */
 

@@ -5,8 +5,6 @@
  * input: 1 byte, bit 0: over TCP; bits 1..7: size of the pieces, less one;
  * then the bytes.
  */
-#include "tests/fuzz/rpc_host/parts.h"
-
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/fuzz/rpc_host/parts.h"
 #include "tests/unit/transport/socket/tcp_pair.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"

@@ -6,9 +6,6 @@
  * input: a byte of each field of struct plan, then steps of a byte (what, and
  * five bits of how much), some with bytes of their own.
  */
-#include "protos/fields.h"
-#include "tests/fuzz/rpc_host/parts.h"
-
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,11 +14,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "protos/fields.h"
+#include "tests/fuzz/rpc_host/parts.h"
 #include "tests/unit/transport/tls/fake_tls.h"
+#include "transport/base/budget.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"
-#include "transport/base/budget.h"
 #include "transport/tls/tls.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/ipc_frame.h"

@@ -9,12 +9,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/socket/peer.h"
-#include "transport/rpc/rpc_host.h"
 #include "service/collector/service.h"
 #include "service/settings/settings.h"
-
 #include "tests/fuzz/stage/wire.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/socket/peer.h"
 
 enum {
 	STAGE_PRODUCER,

@@ -1,13 +1,12 @@
 /*
  * Any text as an address and as a list of addresses.
  */
-#include "tests/fuzz/texts/texts.h"
-
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/fuzz/texts/texts.h"
 #include "transport/socket/addr.h"
 
 #define CHECK(cond)                                                            \

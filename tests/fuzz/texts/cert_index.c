@@ -1,12 +1,11 @@
 /* Whatever is taken for an index is printed and taken for the same again. */
-#include "tests/fuzz/texts/texts.h"
-
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "client/cert/index.h"
+#include "tests/fuzz/texts/texts.h"
 
 void
 fuzz_cert_index(const uint8_t *data, size_t size)

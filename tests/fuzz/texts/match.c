@@ -3,13 +3,12 @@
  * line is the name that is tried.  Nothing takes long, and a name that was
  * added fits.
  */
-#include "tests/fuzz/texts/texts.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "service/config/name_filter.h"
+#include "tests/fuzz/texts/texts.h"
 
 #define INPUT_MAX 4096
 

@@ -2,9 +2,6 @@
  * Every text that the probes read, as any bytes: the parsers stay inside it,
  * and what they make of it is valid protobuf and valid UTF-8.
  */
-#include "protos/fields.h"
-#include "tests/fuzz/texts/texts.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +9,9 @@
 #include "client/probes/proc_text.h"
 #include "client/probes/sys_keys.h"
 #include "client/probes/sys_text.h"
+#include "protos/fields.h"
 #include "protos/sys_stats.pb-c.h"
+#include "tests/fuzz/texts/texts.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 

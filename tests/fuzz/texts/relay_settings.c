@@ -2,8 +2,6 @@
  * A relay's settings file: any text gives settings that can be checked, or a
  * sentence.
  */
-#include "tests/fuzz/texts/texts.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +9,7 @@
 #include <unistd.h>
 
 #include "relay/settings/settings.h"
+#include "tests/fuzz/texts/texts.h"
 
 static void
 check(const struct relay_settings *s)

@@ -2,13 +2,12 @@
  * A settings file: any text gives settings or a message, never both a success
  * and a limit of 0.
  */
-#include "tests/fuzz/texts/texts.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "service/settings/settings.h"
+#include "tests/fuzz/texts/texts.h"
 
 static void
 check(const struct settings *s)

@@ -3,14 +3,13 @@
  * it says, the sentence is one line that a terminal may be shown.  The first two
  * bytes choose the address and the status.
  */
-#include "tests/fuzz/texts/texts.h"
-
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fuzz/shown.h"
+#include "tests/fuzz/texts/texts.h"
 #include "transport/ssh/ssh.h"
 
 void

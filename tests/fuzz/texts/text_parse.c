@@ -3,8 +3,6 @@
  * the same message; what is refused must say where, in printable words.  It is
  * read as each of several types.
  */
-#include "tests/fuzz/texts/texts.h"
-
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +16,7 @@
 #include "protos/trace_packet.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
 #include "protos/utf8.h"
+#include "tests/fuzz/texts/texts.h"
 
 #define CHECK(cond) \
 	do { \

@@ -3,8 +3,6 @@
  * refused leaves one error for people.  Of any bytes, what is warned about is
  * bounded, and each path comes once.
  */
-#include "tests/fuzz/texts/texts.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include "protos/config_support.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_config_load.h"
+#include "tests/fuzz/texts/texts.h"
 
 struct told {
 	char path[CONFIG_SUPPORT_MAX][128];

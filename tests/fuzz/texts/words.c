@@ -2,13 +2,12 @@
  * Short words of strangers, of command lines and of certificates: sizes, times,
  * roles, patterns, and what a log line makes of any of them.
  */
-#include "tests/fuzz/texts/texts.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "protos/utf8.h"
 #include "tests/fuzz/shown.h"
+#include "tests/fuzz/texts/texts.h"
 #include "transport/base/glob.h"
 #include "transport/base/log.h"
 #include "transport/base/size_duration.h"

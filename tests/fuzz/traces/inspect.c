@@ -2,8 +2,6 @@
  * inspect: any file can be looked at; every byte of it is accounted for, and
  * what is found does not depend on how reads cut it.
  */
-#include "tests/fuzz/traces/traces.h"
-
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +11,7 @@
 #include "client/inspect/inspect_verdict.h"
 #include "client/inspect/inspection.h"
 #include "client/inspect/trace_window.h"
+#include "tests/fuzz/traces/traces.h"
 
 struct input {
 	const uint8_t *data;

@@ -2,8 +2,6 @@
  * packet_show: any packet can be shown, and nothing of what it holds reaches a
  * terminal but as printable text.
  */
-#include "tests/fuzz/traces/traces.h"
-
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@
 #include "client/inspect/packet_filter.h"
 #include "client/inspect/packet_show.h"
 #include "client/trace/packet_splitter.h"
+#include "tests/fuzz/traces/traces.h"
 
 struct state {
 	struct packet_show *all, *some;

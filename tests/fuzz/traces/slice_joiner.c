@@ -2,12 +2,11 @@
  * slice_joiner: the packets that come out are the slices that went in, strung
  * together.
  */
-#include "tests/fuzz/traces/traces.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "client/trace/slice_joiner.h"
+#include "tests/fuzz/traces/traces.h"
 #include "transport/wire/pb_reader.h"
 
 static volatile uint8_t touched; /* every byte can be read */

@@ -3,8 +3,6 @@
  * the way that the graph names, step by step, and what was remembered of one
  * changes nothing.
  */
-#include "tests/fuzz/traces/traces.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include "client/clock/trace_clocks.h"
 #include "client/trace/packet_facts.h"
 #include "client/trace/packet_splitter.h"
+#include "tests/fuzz/traces/traces.h"
 
 #define SOME 8u
 

@@ -5,8 +5,6 @@
  * The first byte says what the rest is: a packet as it is, or the content of a
  * compressed one, which is compressed here, as no fuzzer finds checksums.
  */
-#include "tests/fuzz/traces/traces.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +12,7 @@
 #include <zstd.h>
 
 #include "client/trace/packet_expand.h"
+#include "tests/fuzz/traces/traces.h"
 #include "transport/wire/pb_writer.h"
 
 struct seen {

@@ -2,8 +2,6 @@
  * trace_summary and trace_report: any file can be looked at, and what is found
  * does not depend on how its bytes are cut.
  */
-#include "tests/fuzz/traces/traces.h"
-
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +9,7 @@
 
 #include "client/trace/trace_report.h"
 #include "client/trace/trace_summary.h"
+#include "tests/fuzz/traces/traces.h"
 
 /* Feeds it in pieces of step bytes; whether all of it was a trace. */
 static int

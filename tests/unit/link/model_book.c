@@ -1,10 +1,9 @@
-#include "tests/unit/link/model.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "protos/link.pb-c.h"
+#include "tests/unit/link/model.h"
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"

@@ -2,12 +2,11 @@
  * What the protocol demands of a collector.  A block is checked when it is
  * taken; how long it then waits for credit is chance.
  */
-#include "tests/unit/link/model.h"
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "protos/link.pb-c.h"
+#include "tests/unit/link/model.h"
 #include "transport/link/link_zstd.h"
 
 #define CHANNELS_MAX 512

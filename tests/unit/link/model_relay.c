@@ -4,8 +4,6 @@
  * A kill is a copy of its files as they are between two calls: all that is in
  * them is there for the next process, and nothing else.
  */
-#include "tests/unit/link/model.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -18,6 +16,7 @@
 #include "protos/link.pb-c.h"
 #include "protos/producer_port.pb-c.h"
 #include "relay/outbox/outbox.h"
+#include "tests/unit/link/model.h"
 #include "transport/link/link_zstd.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_writer.h"

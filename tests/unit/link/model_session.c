@@ -4,13 +4,12 @@
  */
 #include "tests/unit/link/model_session.h"
 
-#include <stdarg.h>
 #include <setjmp.h>
-#include <cmocka.h>
-
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "service/link/link.h"
 #include "service/link/link_internal.h"

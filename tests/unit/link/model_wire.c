@@ -1,8 +1,7 @@
-#include "tests/unit/link/model.h"
-
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/link/model.h"
 #include "transport/wire/frame.h"
 
 void

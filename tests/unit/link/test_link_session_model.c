@@ -6,11 +6,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "tests/unit/link/model_session.h"
 #include "tests/unit/link/model_world.h"

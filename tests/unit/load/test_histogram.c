@@ -3,7 +3,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
-
 #include <cmocka.h>
 
 #include "tests/bench/load/histogram.h"

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include <cmocka.h>
 
 #include "protos/consumer_port.pb-c.h"
@@ -20,8 +19,8 @@
 #include "protos/text_parse.h"
 #include "protos/text_print.h"
 #include "protos/trace_config.pb-c.h"
-#include "protos/track_event.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
+#include "protos/track_event.pb-c.h"
 
 #define CONFIG   (&perfetto__protos__trace_config__descriptor)
 #define DUMMY    (&perfetto__protos__test_config__dummy_fields__descriptor)

@@ -1,6 +1,6 @@
-#include "cert_folder.h"
-
 #include <ftw.h>
+#include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,12 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <openssl/x509.h>
-#include <openssl/x509v3.h>
-
 #include <cmocka.h>
 
+#include "cert_folder.h"
 #include "client/cert/pem.h"
 #include "transport/socket/roles.h"
 

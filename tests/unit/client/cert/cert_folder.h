@@ -5,11 +5,10 @@
 #ifndef TESTS_UNIT_CLIENT_CERT_CERT_FOLDER_H
 #define TESTS_UNIT_CLIENT_CERT_CERT_FOLDER_H
 
+#include <openssl/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <time.h>
-
-#include <openssl/types.h>
 
 #include "client/cert/authority.h"
 

@@ -1,14 +1,13 @@
 #include "tests/unit/client/library/fake_service.h"
 
+#include <event2/event.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
 #include <cmocka.h>
-#include <event2/event.h>
 
 #include "transport/connect/listener.h"
 #include "transport/loop/loop.h"

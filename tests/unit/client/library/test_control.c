@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-
 #include <cmocka.h>
 
 #include "client/library/control.h"

@@ -5,12 +5,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
 #include <cmocka.h>
 
-#include "protos/fields.h"
 #include "client/probes/sys_keys.h"
 #include "client/probes/sys_text.h"
+#include "protos/fields.h"
 #include "protos/sys_stats.pb-c.h"
 #include "transport/wire/pb_writer.h"
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
 #include <cmocka.h>
 
 #include "client/record/options.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
-
 #include <cmocka.h>
 
 #include "client/trace/packet_expand.h"

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
-
 #include <cmocka.h>
 
 #include "client/trace/trace_losses.h"

@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
-
 #include <cmocka.h>
 
 #include "client/tunnel/forward.h"

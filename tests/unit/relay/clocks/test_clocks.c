@@ -13,10 +13,10 @@
 #include <sys/timex.h>
 #include <cmocka.h>
 
+#include "relay/clocks/link_clocks.h"
 #include "transport/clock/clock_snapshot.h"
 #include "transport/link/link_clock.h"
 #include "transport/loop/loop.h"
-#include "relay/clocks/link_clocks.h"
 
 #define SECOND    INT64_C(1000000000)
 #define PERIOD_MS 30

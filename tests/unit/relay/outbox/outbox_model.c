@@ -1,11 +1,12 @@
-#include <stdarg.h>
+#include "tests/unit/relay/outbox/outbox_model.h"
+
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/unit/relay/outbox/outbox_model.h"
 #include "tests/unit/relay/outbox/outbox_world.h"
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_reader.h"

@@ -1,7 +1,9 @@
-#include <stdarg.h>
-#include <setjmp.h>
+#include "tests/unit/relay/outbox/outbox_world.h"
+
 #include <fcntl.h>
 #include <ftw.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,6 @@
 #include <cmocka.h>
 
 #include "relay/outbox/outbox_internal.h"
-#include "tests/unit/relay/outbox/outbox_world.h"
 #include "transport/loop/loop.h"
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_writer.h"

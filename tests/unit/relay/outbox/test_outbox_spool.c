@@ -1,8 +1,8 @@
-#include <stdarg.h>
-#include <setjmp.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

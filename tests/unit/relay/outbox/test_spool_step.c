@@ -2,10 +2,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
+#include <cmocka.h>
 
 #include "relay/outbox/spool_format.h"
 

@@ -1,23 +1,22 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include "tests/unit/relay/producers/local_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cmocka.h>
 
+#include "relay/producers/producers_internal.h"
 #include "tests/unit/transport/socket/tcp_pair.h"
+#include "transport/base/log.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/ipc_frame.h"
-#include "transport/base/log.h"
-#include "relay/producers/producers_internal.h"
 
 #define WAIT_MS 10000
 /* Of a config that no relay knows. */

@@ -9,15 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "relay/producers/producers.h"
+#include "relay/producers/upstream.h"
+#include "relay/settings/settings.h"
 #include "transport/link/link_wire.h"
 #include "transport/loop/loop.h"
-#include "transport/wire/pb_reader.h"
-#include "transport/wire/pb_writer.h"
 #include "transport/rpc/rpc_host.h"
 #include "transport/shm/shm.h"
-#include "relay/producers/producers.h"
-#include "relay/settings/settings.h"
-#include "relay/producers/upstream.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 #define SAID_MAX 8192
 

@@ -1,18 +1,17 @@
 /* The project's own producer library at a relay, from setup to the last stop. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
-#include "tests/unit/relay/producers/local_fixture.h"
 #include "client/library/producer.h"
 #include "client/library/trace_writer.h"
-#include "transport/socket/addr.h"
+#include "tests/unit/relay/producers/local_fixture.h"
 #include "transport/connect/listener.h"
+#include "transport/socket/addr.h"
 
 #define PACKETS 5000u
 /* TracePacket.for_testing, a message, with a number and padding in it. */

@@ -1,16 +1,15 @@
+#include <fcntl.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
-#include "tests/unit/relay/producers/local_fixture.h"
-#include "relay/producers/producers_internal.h"
 #include "link.pb-c.h"
+#include "relay/producers/producers_internal.h"
+#include "tests/unit/relay/producers/local_fixture.h"
 
 /* A producer with an instance that writes to (the collector's) buffer 4242. */
 static struct started

@@ -1,16 +1,15 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <cmocka.h>
 
-#include "tests/unit/relay/producers/local_fixture.h"
 #include "relay/producers/producers_internal.h"
+#include "tests/unit/relay/producers/local_fixture.h"
 
 static void
 a_producer_is_served_without_a_collector(void **state)

@@ -1,18 +1,17 @@
+#include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <cmocka.h>
 
-#include "tests/unit/relay/producers/local_fixture.h"
-#include "relay/producers/shm_keeper.h"
 #include "relay/producers/producers_internal.h"
+#include "relay/producers/shm_keeper.h"
+#include "tests/unit/relay/producers/local_fixture.h"
 
 /* A relay in a process of its own, which starts "ds" as soon as it is there. */
 static pid_t

@@ -1,13 +1,12 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
-#include "tests/unit/relay/producers/local_fixture.h"
 #include "relay/producers/producers_internal.h"
+#include "tests/unit/relay/producers/local_fixture.h"
 
 static const uint64_t instances[] = { 777 };
 

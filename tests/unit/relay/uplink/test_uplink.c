@@ -2,12 +2,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "relay/outbox/outbox_internal.h"
 #include "tests/unit/relay/uplink/uplink_world.h"

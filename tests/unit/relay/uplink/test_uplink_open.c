@@ -2,11 +2,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "protos/link.pb-c.h"
 #include "relay/outbox/outbox.h"

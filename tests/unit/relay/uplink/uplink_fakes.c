@@ -1,9 +1,9 @@
 #include "tests/unit/relay/uplink/uplink_fakes.h"
 
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <stdarg.h>
 #include <cmocka.h>
 
 #include "relay/producers/producers.h"

@@ -12,8 +12,8 @@
 #include "relay/outbox/outbox.h"
 #include "relay/settings/settings.h"
 #include "relay/uplink/uplink.h"
-#include "tests/unit/relay/uplink/fake_collector.h"
 #include "tests/unit/fake_time.h"
+#include "tests/unit/relay/uplink/fake_collector.h"
 #include "tests/unit/relay/uplink/uplink_fakes.h"
 #include "transport/socket/addr.h"
 

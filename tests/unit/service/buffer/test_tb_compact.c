@@ -1,10 +1,9 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "service/buffer/trace_buffer.h"
 #include "transport/wire/pb_writer.h"

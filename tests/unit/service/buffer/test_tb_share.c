@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/unit/service/buffer/tb_fixture.h"
 #include "service/buffer/tb_state.h"
+#include "tests/unit/service/buffer/tb_fixture.h"
 
 static double seconds = 3;
 static uint64_t seed;

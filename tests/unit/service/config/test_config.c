@@ -1,18 +1,17 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "protos/text_parse.h"
-#include "transport/wire/pb_reader.h"
-#include "transport/wire/pb_writer.h"
 #include "service/config/config.h"
 #include "service/config/name_filter.h"
 #include "service/settings/settings.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 #define RING "buffers { size_kb: 64 } "
 #define TRIGGERS(mode) "trigger_config { trigger_mode: " mode                  \

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/unit/service/filter/assembler.h"
 #include "service/filter/bytecode.h"
+#include "tests/unit/service/filter/assembler.h"
 
 static struct assembler base, overlay;
 static char err[512];

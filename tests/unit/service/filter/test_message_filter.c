@@ -6,9 +6,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tests/unit/service/filter/assembler.h"
 #include "protos/trace_config.pb-c.h"
 #include "service/filter/message_filter.h"
+#include "tests/unit/service/filter/assembler.h"
 #include "transport/wire/pb_writer.h"
 
 typedef Perfetto__Protos__TraceConfig__TraceFilter filter_pb;

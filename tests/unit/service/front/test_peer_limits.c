@@ -1,17 +1,15 @@
-#include "service/front/peer_limits.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
+#include "service/front/peer_limits.h"
 #include "service/settings/settings.h"
 #include "transport/socket/peer.h"
 #include "transport/tls/tls.h"
-
-#include <cmocka.h>
 
 struct fixture {
 	struct limits limits;

@@ -9,10 +9,10 @@
 #include <cmocka.h>
 
 #include "service/buffer/trace_buffer.h"
+#include "service/ingest/arrivals.h"
 #include "service/machine/machine.h"
 #include "service/model/model.h"
 #include "service/packet/packet_stats.h"
-#include "service/ingest/arrivals.h"
 #include "service/session/session.h"
 #include "transport/wire/pb_writer.h"
 

@@ -1,19 +1,18 @@
+#include <fcntl.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
-#include "tests/unit/service/session/fixture.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/ingest/commit.h"
 #include "service/config/config.h"
+#include "service/ingest/commit.h"
 #include "service/packet/sequence_map.h"
+#include "tests/unit/service/session/fixture.h"
 
 #define RING "buffers { size_kb: 64 } "
 #define SOURCE "data_sources { config { name: \"src\" } } "

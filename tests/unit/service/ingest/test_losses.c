@@ -2,25 +2,24 @@
  * What relays could not carry, in the trace and in its statistics; and sessions
  * that end while a link is cut off.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "protos/link.pb-c.h"
-#include "service/link/link.h"
 #include "service/ingest/losses.h"
+#include "service/link/link.h"
 #include "service/machine/machine_presence.h"
 #include "service/output/readback.h"
-#include "service/packet/sequence_map.h"
 #include "service/output/session_stats.h"
-#include "transport/shm/shm.h"
+#include "service/packet/sequence_map.h"
 #include "tests/unit/fake_time.h"
 #include "tests/unit/service/session/fixture.h"
+#include "transport/shm/shm.h"
 
 enum {
 	SPOOL_FULL = TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_SPOOL_FULL,

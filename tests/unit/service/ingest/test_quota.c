@@ -2,27 +2,26 @@
  * What machines and producers may take: rates held and dropped, to the packet;
  * and the numbers.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "protos/link.pb-c.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/ingest/commit.h"
-#include "service/session/flush.h"
-#include "service/link/link.h"
 #include "service/ingest/losses.h"
-#include "service/machine/machine_presence.h"
 #include "service/ingest/quota.h"
+#include "service/link/link.h"
+#include "service/machine/machine_presence.h"
 #include "service/output/readback.h"
-#include "transport/shm/shm.h"
+#include "service/session/flush.h"
 #include "tests/unit/fake_time.h"
 #include "tests/unit/service/session/fixture.h"
+#include "transport/shm/shm.h"
 
 #define QUOTA TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA
 #define CONFIG                                                                 \

@@ -1,14 +1,13 @@
 /* What links keep, as the limits for memory count it. */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
+#include <string.h>
 #include <cmocka.h>
 
-#include <string.h>
-
-#include "transport/base/budget.h"
 #include "service/link/link_internal.h"
 #include "tests/unit/service/session/fixture.h"
+#include "transport/base/budget.h"
 
 #define BLOCKS 1000u
 

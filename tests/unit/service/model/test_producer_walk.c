@@ -2,18 +2,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
-#include "tests/unit/service/session/fixture.h"
 #include "service/buffer/trace_buffer.h"
-#include "service/session/flush.h"
-#include "service/session/instance.h"
 #include "service/model/producer_walk.h"
 #include "service/packet/sequence_map.h"
+#include "service/session/flush.h"
+#include "service/session/instance.h"
+#include "tests/unit/service/session/fixture.h"
 
 #define MANY (PRODUCER_WALK_TURN * 2u + 10u)
 #define LONG_MS 3600000u

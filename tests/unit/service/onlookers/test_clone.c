@@ -1,25 +1,24 @@
+#include <fcntl.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
+#include "service/buffer/trace_buffer.h"
+#include "service/ingest/commit.h"
+#include "service/ingest/session_losses.h"
+#include "service/model/producer_walk.h"
+#include "service/onlookers/clone.h"
+#include "service/onlookers/session_command.h"
+#include "service/output/readback.h"
+#include "service/packet/packet_stats.h"
+#include "service/session/flush.h"
 #include "tests/unit/dev_full.h"
 #include "tests/unit/service/session/fixture.h"
-#include "service/buffer/trace_buffer.h"
-#include "service/onlookers/clone.h"
-#include "service/ingest/commit.h"
-#include "service/session/flush.h"
-#include "service/packet/packet_stats.h"
-#include "service/model/producer_walk.h"
-#include "service/output/readback.h"
-#include "service/onlookers/session_command.h"
-#include "service/ingest/session_losses.h"
 #include "transport/link/link_wire.h"
 
 #define RING "buffers { size_kb: 64 } "

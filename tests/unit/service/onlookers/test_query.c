@@ -1,16 +1,15 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
+#include <cmocka.h>
 
+#include "service/onlookers/query.h"
+#include "service/output/session_stats.h"
 #include "tests/unit/service/session/fixture.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/pb_reader.h"
-#include "service/onlookers/query.h"
-#include "service/output/session_stats.h"
 
 #define ONE_SOURCE "buffers { size_kb: 64 } data_sources { config { name: "   \
 	"\"src\" } } "

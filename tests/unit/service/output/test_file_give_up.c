@@ -2,25 +2,24 @@
  * Sessions that write into a pipe that nobody reads: each way to end them does
  * so in bounded time, which the test turns on by hand.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
+#include <cmocka.h>
 
-#include "tests/unit/fake_time.h"
-#include "tests/unit/service/session/fixture.h"
 #include "service/ingest/commit.h"
 #include "service/onlookers/session_command.h"
 #include "service/session/shutdown.h"
+#include "tests/unit/fake_time.h"
+#include "tests/unit/service/session/fixture.h"
 
 #define CONFIG_OF(kb)                                                          \
 	"buffers { size_kb: " kb " } write_into_file: true "                   \

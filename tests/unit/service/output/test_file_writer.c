@@ -1,20 +1,19 @@
+#include <fcntl.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cmocka.h>
 
-#include "tests/unit/dev_full.h"
-#include "tests/unit/service/session/fixture.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/ingest/commit.h"
 #include "service/output/file_writer.h"
 #include "service/session/flush.h"
+#include "tests/unit/dev_full.h"
+#include "tests/unit/service/session/fixture.h"
 
 #define RING "buffers { size_kb: 64 } "
 #define SOURCE "data_sources { config { name: \"src\" } } "

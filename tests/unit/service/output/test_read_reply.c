@@ -1,19 +1,18 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <cmocka.h>
 
-#include "tests/unit/service/session/fixture.h"
 #include "protos/consumer_port.pb-c.h"
 #include "service/output/packet_out.h"
 #include "service/output/read_reply.h"
+#include "tests/unit/service/session/fixture.h"
 #include "transport/wire/pb_reader.h"
 
 #define CONFIG "buffers { size_kb: 4096 } " \

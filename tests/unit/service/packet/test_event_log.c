@@ -1,9 +1,8 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <string.h>
+#include <cmocka.h>
 
 #include "protos/trace_packet.pb-c.h"
 #include "service/packet/event_log.h"

@@ -1,17 +1,16 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
-#include "transport/wire/pb_reader.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/packet/packet_parts.h"
 #include "service/packet/packet_stats.h"
 #include "service/packet/sequence_map.h"
 #include "service/packet/service_packets.h"
+#include "transport/wire/pb_reader.h"
 
 /* The id in the trailer of {producer, writer}; the trailer is checked. */
 static uint32_t

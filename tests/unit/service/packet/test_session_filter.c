@@ -1,22 +1,21 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <cmocka.h>
 
 #include "protos/trace_stats.pb-c.h"
-#include "tests/unit/service/filter/assembler.h"
-#include "tests/unit/service/session/fixture.h"
-#include "service/onlookers/clone.h"
 #include "service/ingest/commit.h"
+#include "service/onlookers/clone.h"
 #include "service/output/packet_out.h"
 #include "service/output/readback.h"
-#include "service/packet/session_filter.h"
 #include "service/output/session_stats.h"
+#include "service/packet/session_filter.h"
+#include "tests/unit/service/filter/assembler.h"
+#include "tests/unit/service/session/fixture.h"
 
 #define RING "buffers { size_kb: 64 } "
 #define SOURCE "data_sources { config { name: \"src\" } } "

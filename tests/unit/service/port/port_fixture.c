@@ -1,27 +1,26 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include "tests/unit/service/port/port_fixture.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "protos/text_parse.h"
 #include "protos/trace_config.pb-c.h"
-#include "transport/wire/frame.h"
-#include "transport/wire/ipc_frame.h"
-#include "transport/base/log.h"
 #include "service/port/consumer_port.h"
 #include "service/port/control_port.h"
 #include "service/port/link_port.h"
 #include "service/port/producer_port.h"
+#include "transport/base/log.h"
+#include "transport/wire/frame.h"
+#include "transport/wire/ipc_frame.h"
 
 #define WAIT_MS 10000
 

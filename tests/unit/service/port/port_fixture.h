@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/loop/loop.h"
-#include "transport/wire/pb_reader.h"
-#include "transport/wire/pb_writer.h"
-#include "transport/rpc/rpc_host.h"
 #include "service/collector/service.h"
 #include "service/session/session.h"
 #include "service/settings/settings.h"
+#include "transport/loop/loop.h"
+#include "transport/rpc/rpc_host.h"
+#include "transport/wire/pb_reader.h"
+#include "transport/wire/pb_writer.h"
 
 struct ports {
 	struct loop *loop;

@@ -1,23 +1,22 @@
 /*
  * Relays at the real TributaryLink, driven frame by frame.
  */
+#include <fcntl.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "service/access/trust.h"
 #include "service/link/link.h"
 #include "service/link/link_internal.h"
 #include "tests/unit/service/port/relay_end.h"
+#include "transport/base/budget.h"
 #include "transport/link/link_clock.h"
 #include "transport/link/link_zstd.h"
-#include "transport/base/budget.h"
 #include "transport/socket/peer.h"
 #include "transport/tls/tls.h"
 

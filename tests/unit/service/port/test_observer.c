@@ -1,14 +1,13 @@
+#include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <setjmp.h>
+#include <stdio.h>
 #include <cmocka.h>
 
-#include <stdbool.h>
-#include <stdio.h>
-
-#include "tests/unit/service/port/port_fixture.h"
 #include "service/port/observer.h"
+#include "tests/unit/service/port/port_fixture.h"
 
 #define ONE_SOURCE "buffers { size_kb: 64 } data_sources { config { name: "   \
 	"\"src\" } } "

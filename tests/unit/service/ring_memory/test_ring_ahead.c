@@ -1,20 +1,19 @@
 /* populator and ring_ahead: what gets memory is asked of the kernel. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "service/buffer/trace_buffer.h"
+#include "service/ingest/commit.h"
 #include "service/ring_memory/populator.h"
 #include "service/ring_memory/ring_ahead.h"
-#include "service/ingest/commit.h"
 #include "tests/unit/service/session/fixture.h"
 
 #define MIB ((size_t)1 << 20)

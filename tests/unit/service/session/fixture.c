@@ -1,25 +1,24 @@
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include "tests/unit/service/session/fixture.h"
 
 #include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "protos/text_parse.h"
-#include "transport/base/log.h"
-#include "transport/wire/pb_reader.h"
-#include "service/ingest/commit.h"
 #include "service/config/config.h"
-#include "service/session/flush.h"
-#include "service/session/instance.h"
+#include "service/ingest/commit.h"
 #include "service/output/packet_out.h"
 #include "service/output/readback.h"
+#include "service/session/flush.h"
+#include "service/session/instance.h"
+#include "transport/base/log.h"
+#include "transport/wire/pb_reader.h"
 
 #define WAIT_MS 50000
 

@@ -11,15 +11,15 @@
 
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_packet.pb-c.h"
-#include "transport/loop/loop.h"
-#include "transport/wire/pb_writer.h"
-#include "transport/shm/shm.h"
-#include "service/model/model.h"
-#include "service/ingest/writers.h"
-#include "service/session/producer.h"
 #include "service/collector/service.h"
+#include "service/ingest/writers.h"
+#include "service/model/model.h"
+#include "service/session/producer.h"
 #include "service/session/session.h"
 #include "service/settings/settings.h"
+#include "transport/loop/loop.h"
+#include "transport/shm/shm.h"
+#include "transport/wire/pb_writer.h"
 
 struct fixture {
 	struct loop *loop;

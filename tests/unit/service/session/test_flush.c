@@ -1,13 +1,12 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
+#include <string.h>
 #include <cmocka.h>
 
-#include <string.h>
-
-#include "tests/unit/service/session/fixture.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
+#include "tests/unit/service/session/fixture.h"
 
 #define RING "buffers { size_kb: 64 } "
 #define ONE_SOURCE RING "data_sources { config { name: \"src\" } } "

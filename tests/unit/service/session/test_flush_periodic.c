@@ -1,12 +1,11 @@
 /*
  * Flushes that come faster than they are answered.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <string.h>
+#include <cmocka.h>
 
 #include "service/session/flush.h"
 #include "tests/unit/fake_time.h"

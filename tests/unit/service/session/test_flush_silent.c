@@ -2,12 +2,11 @@
  * Flushes that not all answer in time: a producer that hangs, and one whose
  * relay is cut off.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <string.h>
+#include <cmocka.h>
 
 #include "service/session/flush.h"
 #include "tests/unit/fake_time.h"

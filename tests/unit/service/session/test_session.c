@@ -1,20 +1,19 @@
+#include <fcntl.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cmocka.h>
 
-#include "tests/unit/service/session/fixture.h"
-#include "transport/shm/shm.h"
 #include "service/buffer/trace_buffer.h"
 #include "service/ingest/commit.h"
 #include "service/session/instance.h"
+#include "tests/unit/service/session/fixture.h"
+#include "transport/shm/shm.h"
 
 #define RING "buffers { size_kb: 64 } "
 #define ONE_SOURCE RING "data_sources { config { name: \"src\" } } "

@@ -2,18 +2,17 @@
  * What fields of one session do to the service and to others: priority_boost
  * (the test plays the kernel), lockdown_mode, concurrent session events.
  */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <cmocka.h>
 
-#include "tests/unit/service/session/fixture.h"
 #include "service/session/thread_priority.h"
+#include "tests/unit/service/session/fixture.h"
 
 #define RING "buffers { size_kb: 64 } "
 #define OTHER(n) RING "priority_boost { policy: POLICY_SCHED_OTHER "          \

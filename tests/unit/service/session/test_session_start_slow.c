@@ -1,12 +1,11 @@
 /*
  * Data sources that take their time to start, or never do.
  */
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <string.h>
+#include <cmocka.h>
 
 #include "service/session/instance.h"
 #include "tests/unit/fake_time.h"

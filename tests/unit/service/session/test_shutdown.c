@@ -1,14 +1,13 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
+#include <cmocka.h>
 
+#include "service/session/shutdown.h"
 #include "tests/unit/fake_time.h"
 #include "tests/unit/service/session/fixture.h"
-#include "service/session/shutdown.h"
 
 #define SOURCE_CONFIG                                                          \
 	"buffers { size_kb: 64 } "                                             \

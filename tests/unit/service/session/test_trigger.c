@@ -1,14 +1,13 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
+#include <cmocka.h>
 
-#include "tests/unit/service/session/fixture.h"
 #include "service/session/trigger.h"
 #include "service/session/trigger_history.h"
+#include "tests/unit/service/session/fixture.h"
 
 #define ONE_SOURCE "buffers { size_kb: 64 } data_sources { config { name: "   \
 	"\"src\" } } "

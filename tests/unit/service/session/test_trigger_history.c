@@ -1,10 +1,9 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdio.h>
+#include <cmocka.h>
 
 #include "service/session/trigger_history.h"
 

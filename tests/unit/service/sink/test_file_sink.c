@@ -1,12 +1,12 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +16,8 @@
 #include <cmocka.h>
 
 #include "service/sink/file_sink.h"
-#include "service/sink/sink_path.h"
 #include "service/sink/packet_boundary.h"
+#include "service/sink/sink_path.h"
 #include "tests/unit/dev_full.h"
 #include "transport/loop/loop.h"
 

@@ -3,10 +3,10 @@
  * packet.  The rest of its promises: test_file_sink.c.
  */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,6 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
-
 #include <cmocka.h>
 
 #include "service/sink/file_sink.h"

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
-
 #include <cmocka.h>
 
 #include "service/sink/packet_boundary.h"

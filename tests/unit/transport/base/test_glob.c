@@ -1,10 +1,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdbool.h>
 #include <string.h>
-
 #include <cmocka.h>
 
 #include "transport/base/glob.h"

@@ -1,13 +1,11 @@
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "transport/base/hash_map.h"
 

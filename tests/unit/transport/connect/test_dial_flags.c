@@ -3,12 +3,11 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-
 #include <cmocka.h>
 
+#include "transport/connect/dial.h"
 #include "transport/connect/dial_flags.h"
 #include "transport/socket/addr.h"
-#include "transport/connect/dial.h"
 
 static char err[1024];
 

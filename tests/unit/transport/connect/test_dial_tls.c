@@ -1,17 +1,14 @@
 #include <openssl/x509.h>
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "tests/unit/transport/tls/tls_fixture.h"
 #include "transport/base/log.h"

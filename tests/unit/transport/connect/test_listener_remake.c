@@ -1,15 +1,12 @@
 /*
  * A socket's file that somebody removed, in time that the test turns on.
  */
+#include <dirent.h>
+#include <event2/event.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
-#include <dirent.h>
-#include <event2/event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,12 +14,13 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <cmocka.h>
 
-#include "transport/socket/addr.h"
-#include "transport/connect/listener.h"
-#include "transport/base/log.h"
-#include "transport/loop/loop.h"
 #include "tests/unit/fake_time.h"
+#include "transport/base/log.h"
+#include "transport/connect/listener.h"
+#include "transport/loop/loop.h"
+#include "transport/socket/addr.h"
 
 #define REMAKE_MS 1000u
 

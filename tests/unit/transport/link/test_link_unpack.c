@@ -1,13 +1,11 @@
 /* Compressed blocks that become plain ones on their way. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdbool.h>
 #include <string.h>
+#include <cmocka.h>
 
 #include "transport/link/link_unpack.h"
 #include "transport/link/link_wire.h"

@@ -1,14 +1,12 @@
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
-#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+#include <cmocka.h>
 
 #include "transport/link/link_zstd.h"
 

@@ -1,15 +1,14 @@
 /* When a loop rests, by what its turns brought; and what ends a rest. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "transport/loop/loop_internal.h"
 #include "transport/loop/loop_pace.h"

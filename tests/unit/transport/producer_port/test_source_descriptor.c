@@ -1,9 +1,8 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "protos/fields.h"
 #include "transport/producer_port/source_descriptor.h"

@@ -1,19 +1,16 @@
 /* A client over TLS and over ssh. */
 #include <openssl/x509.h>
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "tests/unit/transport/tls/tls_fixture.h"
 #include "transport/base/log.h"

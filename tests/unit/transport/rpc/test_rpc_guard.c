@@ -1,28 +1,25 @@
 /* Who may connect and bind, and who is thrown out for being quiet. */
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/ssl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <openssl/ssl.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "protos/fields.h"
 #include "tests/unit/transport/socket/tcp_pair.h"
 #include "tests/unit/transport/tls/tls_fixture.h"
+#include "transport/base/budget.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"
-#include "transport/base/budget.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/ipc_frame.h"
 #include "transport/wire/pb_writer.h"

@@ -1,9 +1,8 @@
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
-
 #include <stdint.h>
+#include <cmocka.h>
 
 #include "transport/shm/commit_plan.h"
 #include "transport/wire/pb_writer.h"

@@ -1,16 +1,14 @@
+#include <arpa/inet.h>
+#include <linux/vm_sockets.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
-#include <arpa/inet.h>
-#include <linux/vm_sockets.h>
-#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
+#include <cmocka.h>
 
 #include "transport/socket/addr.h"
 

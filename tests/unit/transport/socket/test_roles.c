@@ -1,11 +1,10 @@
-#include "transport/socket/roles.h"
-
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
-
 #include <cmocka.h>
+
+#include "transport/socket/roles.h"
 
 static uint32_t
 given_by(const char *uri)

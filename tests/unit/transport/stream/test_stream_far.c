@@ -1,26 +1,23 @@
 /* Streams whose sockets are on other threads. */
+#include <errno.h>
+#include <fcntl.h>
+#include <openssl/ssl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <openssl/ssl.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "tests/unit/transport/socket/tcp_pair.h"
 #include "tests/unit/transport/tls/tls_world.h"
-#include "transport/loop/loop.h"
 #include "transport/base/budget.h"
+#include "transport/loop/loop.h"
 #include "transport/socket/peer.h"
 #include "transport/stream/io_line.h"
 #include "transport/stream/io_pool.h"

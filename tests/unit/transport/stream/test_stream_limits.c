@@ -1,19 +1,17 @@
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cmocka.h>
 
-#include "transport/loop/loop.h"
 #include "transport/base/budget.h"
+#include "transport/loop/loop.h"
 #include "transport/stream/stream.h"
 
 #define N_PEERS 2

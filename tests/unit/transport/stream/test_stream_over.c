@@ -1,18 +1,16 @@
 /* Streams over something: what lies there is fake_tls, or a shell. */
+#include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "tests/unit/transport/socket/tcp_pair.h"
 #include "tests/unit/transport/tls/fake_tls.h"

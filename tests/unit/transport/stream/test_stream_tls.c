@@ -1,27 +1,24 @@
 /* Streams over TLS, at both ends. */
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <openssl/ssl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <openssl/ssl.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <fcntl.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "tests/unit/transport/socket/tcp_pair.h"
 #include "tests/unit/transport/tls/tls_fixture.h"
-#include "transport/loop/loop.h"
 #include "transport/base/budget.h"
+#include "transport/loop/loop.h"
 #include "transport/stream/stream.h"
 
 #define GOT_MAX (6u * 1024 * 1024)

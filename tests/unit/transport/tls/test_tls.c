@@ -1,23 +1,20 @@
 /*
  * A connection that works: who is there, bytes both ways, its end.
  */
+#include <errno.h>
+#include <malloc.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <openssl/err.h>
-#include <openssl/ssl.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "tests/unit/transport/tls/tls_world.h"
 #include "transport/base/compiler.h"

@@ -1,21 +1,18 @@
 /*
  * Connections that do not come about, and what each side says about it.
  */
+#include <errno.h>
+#include <openssl/ssl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <openssl/ssl.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "tests/unit/transport/tls/tls_world.h"
 #include "transport/tls/tls_internal.h"

@@ -1,23 +1,20 @@
 /*
  * What changes while connections live: files, and sessions that are resumed.
  */
+#include <errno.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include <openssl/pem.h>
-#include <openssl/ssl.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
+#include <cmocka.h>
 
 #include "tests/unit/transport/tls/tls_world.h"
 #include "transport/socket/roles.h"
