@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "client/show/session_json.h"
 #include "client/show/sessions_text.h"
 #include "client/text/text_cell.h"
 #include "client/trace/buffer_advice.h"

@@ -13,7 +13,6 @@
 
 struct Tributary__QuerySessionsReply;
 struct Tributary__SessionState;
-struct json_out;
 
 /*
  * Prints these n sessions of the reply, in this order.  A field that the reply
@@ -28,8 +27,4 @@ const char *session_label(const struct Tributary__SessionState *s, char *out,
     size_t size);
 /* "started", "waits for a trigger", "stopped" ...; static. */
 const char *session_state_text(const struct Tributary__SessionState *s);
-/* A member of an object; key NULL: an element of an array. */
-void session_json(struct json_out *j, const char *key,
-    const struct Tributary__SessionState *s);
-
 #endif /* CLIENT_SHOW_SESSIONS_TEXT_H */
