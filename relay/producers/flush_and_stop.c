@@ -134,7 +134,7 @@ put_flush(struct local *l, const struct local_flush *f)
 
 /* ---- all of it ---- */
 
-/* Whose memory is to be looked at. */
+/* Producers whose memory is to be looked at. */
 struct due {
 	bool any;
 	uint64_t session; /* 0: of several */

@@ -118,7 +118,7 @@ enum local_state {
 	LOCAL_ENDED,
 };
 
-/* Whose memory chunks come in. */
+/* Memory in which chunks come, by who made it. */
 enum local_memory {
 	LOCAL_MEMORY_OURS,     /* made and handed over with SetupTracing */
 	LOCAL_MEMORY_PROVIDED, /* handed over by the producer */

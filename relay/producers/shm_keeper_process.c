@@ -236,7 +236,7 @@ shm_keeper_run(void)
 	if (chdir("/") == 0 && fstatat(FOLDER, SHM_KEEPER_SOCKET, &name,
 	    AT_SYMLINK_NOFOLLOW) == 0) {
 		prctl(PR_SET_NAME, "relay-keeper");
-		/* What it has of the relay's memory is nobody's to read. */
+		/* No debugger may read the relay's memory in it. */
 		prctl(PR_SET_DUMPABLE, 0);
 		serve();
 		remove_name(&name);

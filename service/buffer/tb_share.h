@@ -121,7 +121,7 @@ tb_shares_sub(struct tb_shares *t, uint32_t owner, uint64_t bytes)
 		tb_shares_went(t, s);
 }
 
-/* Somebody else than this owner holds something. */
+/* True: another owner than this one holds something. */
 static inline bool
 tb_shares_matter(const struct tb_shares *t, uint32_t owner)
 {

@@ -181,7 +181,7 @@ tb_take_loss(struct tb_sequence *s)
 
 /* ---- Stalls (tb_stall.c) ---- */
 
-/* Nothing more can be read of s, whose chunk the walk is at. */
+/* Ends the pass over s, whose chunk the walk is at: no more can be read. */
 void tb_stall(struct trace_buffer *tb, struct tb_sequence *s);
 /*
  * Something of s changed: if it is stalled and could now be read on, the next

@@ -215,9 +215,10 @@ void trace_buffer_writer_gone(struct trace_buffer *tb, uint64_t producer,
 void trace_buffer_producer_gone(struct trace_buffer *tb, uint64_t producer);
 
 /*
- * Nothing is committed or patched any more: what is behind a packet that waits
- * for the rest of it, or behind a chunk that was scraped half, is read by the
- * next pass all the same.  That packet is dropped, and the one behind it says so.
+ * Declares that no commit and no patch comes any more: what is behind a packet
+ * that waits for the rest of it, or behind a chunk that was scraped half, is read
+ * by the next pass all the same.  That packet is dropped, and the one behind it
+ * says so.
  * Cost: a look at every sequence.
  */
 void trace_buffer_no_more(struct trace_buffer *tb);

@@ -79,7 +79,7 @@ struct string_filter {
 	uint32_t groups; /* of the pattern with most, and the match itself */
 	pcre2_compile_context *compile;
 	pcre2_match_context *limits;
-	/* Of the packet. */
+	/* Account of the packet under way: */
 	size_t looked_at;  /* bytes, at most, since the clock was */
 	uint64_t may_take; /* CPU time, ns */
 	uint64_t deadline; /* CPU time of the thread; 0: not yet */

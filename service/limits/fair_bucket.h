@@ -37,7 +37,10 @@ void fair_bucket_done(struct fair_bucket *b);
 
 /* Whether `at` may write now. */
 bool fair_bucket_admits(struct fair_bucket *b, const struct fair_place *at);
-/* It may not: it is woken when it is worth trying.  It may wait already. */
+/*
+ * Queues a place that may not: it is woken when trying is worth it.  It may wait
+ * already.
+ */
 void fair_bucket_wait(struct fair_bucket *b, struct fair_place *at,
     size_t wants);
 /* n bytes were written; tokens may go below zero. */

@@ -37,9 +37,9 @@ struct fair_queue {
 void fair_queue_init(struct fair_queue *q);
 /* Legal for one that waits already, here or in another queue. */
 void fair_queue_wait(struct fair_queue *q, struct fair_place *at, size_t wants);
-/* Nothing happens when it does not wait. */
+/* Takes the place out of its queue; without effect when it does not wait. */
 void fair_queue_leave(struct fair_place *at);
-/* It leaves, and is told. */
+/* fair_queue_leave(), and tells the place. */
 void fair_queue_wake(struct fair_place *at);
 
 /* NULL: nobody waits. */

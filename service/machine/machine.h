@@ -94,7 +94,7 @@ struct machine_clock {
 struct machine_account {
 	uint64_t share; /* trace_buffer_guarantee()'s number */
 	size_t n_connections; /* not the host's */
-	/* Of producers that are connected. */
+	/* Counts of connected producers. */
 	size_t n_producers;
 	size_t n_data_sources;
 	struct machine_quota *quota; /* quota.h's; NULL: none fits */
@@ -125,7 +125,7 @@ struct machine {
 		uint64_t generation;
 	} past_clocks[MACHINE_PAST_CLOCKS];
 	size_t n_past_clocks;
-	/* Of producers that are connected; for people. */
+	/* Counts of connected producers, for people. */
 	size_t n_producers;
 	size_t n_data_sources;
 	struct machine_contact contact;

@@ -22,7 +22,7 @@ bool file_config_syncs(const struct session *s);
 const char *file_config_path(const struct session *s);
 /* The user who is to own an output_path; -1: the daemon's. */
 long file_config_owner(const struct session *s);
-/* Of max_bytes, what is kept for the statistics at the end of the file. */
+/* Part of max_bytes that is kept for the statistics at the end of the file. */
 uint64_t file_config_stats_bytes(const struct session *s, uint64_t max_bytes);
 
 #endif /* SERVICE_OUTPUT_FILE_CONFIG_H */

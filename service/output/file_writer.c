@@ -392,7 +392,7 @@ post_turn(struct file_writer *f)
 	loop_defer(f->session->service->loop, &f->turn_call, turn_cb, f);
 }
 
-/* Nothing more can be written: the session ends, nobody waits. */
+/* Gives the file up: the session ends, and no producer waits any more. */
 static void
 fail_file(struct file_writer *f, const char *err)
 {
@@ -496,7 +496,7 @@ log_loss(const struct file_writer *f)
 		    s->file_path != NULL ? s->file_path : "its file");
 }
 
-/* Whatever comes later finds no buffer any more, and counts as late. */
+/* The last loss is in the file; a chunk that comes later counts as late. */
 static void
 drained_cb(void *arg)
 {

@@ -29,7 +29,7 @@ typedef void (*file_flushed_fn)(struct session *s, bool success, void *arg);
 struct file_ops {
 	/* The output_path was created. */
 	void (*opened)(struct session *s);
-	/* Nothing more can be written; the session is to end. */
+	/* The file cannot be written any more; the session is to end. */
 	void (*failed)(struct session *s, const char *error);
 	/* Complete and closed, or failed (error): to be freed. */
 	void (*closed)(struct session *s, const char *error);

@@ -67,7 +67,7 @@ bool packet_out_room(const struct packet_out *o);
  */
 bool packet_out_put(struct packet_out *o, const struct packet_parts *packet)
     MUST_CHECK;
-/* The same with a packet of one slice and no trailer. */
+/* packet_out_put() of a packet of one slice without a trailer. */
 bool packet_out_put_whole(struct packet_out *o, const struct tb_slice *s)
     MUST_CHECK;
 
@@ -75,7 +75,7 @@ bool packet_out_put_whole(struct packet_out *o, const struct tb_slice *s)
 size_t packet_out_size(size_t size, const struct packet_trailer *trailer,
     uint32_t loss);
 
-/* Nothing has been put since the last batch / reply, and nothing is left. */
+/* True: no packet was put since the last batch or reply, and none is left. */
 bool packet_out_empty(const struct packet_out *o);
 
 /*

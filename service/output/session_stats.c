@@ -86,7 +86,7 @@ encode_short_packet(struct session *s, struct packet_stats *st,
 	st->n_link_losses = session_losses_by_machine(s, losses,
 	    REPLY_LOSSES_MAX);
 	service_packets_trace_stats(w, (int32_t)getuid(), st);
-	/* They end here, and st does not. */
+	/* Arrays of this function; st lives on. */
 	st->link_losses = NULL;
 	st->n_link_losses = 0;
 }
@@ -114,7 +114,7 @@ encode_message(struct session *s, struct packet_stats *st, struct pb_writer *w)
 		packet_stats_encode(w, st);
 	}
 	free(writers);
-	/* They end here, and st does not. */
+	/* Arrays of this function; st lives on. */
 	st->writers = NULL;
 	st->link_losses = NULL;
 	st->n_writers = st->n_link_losses = 0;

@@ -49,7 +49,7 @@ extern const struct consumer_ops consumer_session_ops;
 enum rpc_verdict consumer_done(struct rpc_call call);
 /* EnableTracing's reply, if it is still awaited.  error NULL: as planned. */
 void consumer_reply_disabled(struct consumer_port *p, const char *error);
-/* Whatever is under way for the session stops; it lives on. */
+/* Stops all that is under way for the session, which lives on. */
 void consumer_let_go(struct consumer_port *p);
 /* ReadBuffers in progress ends as if that were all. */
 void consumer_cut_read(struct consumer_port *p);

@@ -42,8 +42,8 @@ consumer_observe_events(void *ctx, struct rpc_call call, const uint8_t *args,
 	if (s == NULL)
 		return RPC_OK;
 	/*
-	 * What happened before the question is told too: one that was not
-	 * started yet counts as stopped, one on its way will be told.
+	 * Earlier events are told, too: an instance that was not started yet
+	 * counts as stopped, one on its way will be told.
 	 */
 	TAILQ_FOREACH(i, &s->instances, of_session)
 		if (i->state != INSTANCE_STARTING &&

@@ -28,7 +28,7 @@ struct service;
 #define CONTROL_COMMANDS_MAX 64u
 
 /*
- * What the entries of an answer are made from.  head: the fields that come once,
+ * Source of an answer's entries.  head: the fields that come once,
  * into part.  entry: the next one, whole with its tag, or nothing where it is
  * gone by now; false: there are no more.
  */

@@ -190,7 +190,7 @@ event_end(struct observer *o, size_t at)
 	struct pending_event e;
 
 	if (o->pending.failed) {
-		/* Who waits for it would wait for ever. */
+		/* A consumer that waits for the event would never get it. */
 		rpc_conn_close(o->conn, "out of memory");
 		forget(o);
 		return;

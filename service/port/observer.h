@@ -18,7 +18,7 @@
 struct clone_trigger;
 
 /*
- * What was told and not sent yet waits in pending; a few events share a reply.
+ * Events that were told and not sent yet wait in pending; a few share a reply.
  * One that reads too slowly keeps it back, up to a limit, and is then closed
  * like any peer that does not take its output (rpc_host.h).
  */

@@ -73,7 +73,7 @@ machine_of_certificate(const char *cert, const char *hint, const char *name,
 	snprintf(out->owner, sizeof(out->owner), "certificate %s", cert);
 }
 
-/* What stands for the machine and for its name; the owner is "" unless set. */
+/* Fills in the id and the name of a machine, not its owner. */
 static void
 machine_of_claim(const char *hint, const char *name, struct peer_machine *out)
 {
@@ -289,7 +289,7 @@ link_machine_of(struct service *s, struct rpc_conn *c, const char *hint,
 		copy_label(claimed.machine_name, sizeof(claimed.machine_name),
 		    name);
 	claimed.present = true;
-	/* It says for whom it speaks, like whoever comes through a tunnel. */
+	/* A relay says for whom it speaks, like a peer through a tunnel. */
 	as.forwarded = true;
 	peer_machine_of(s->trust, &as, &claimed, &of);
 	if (of.is_host) {

@@ -170,7 +170,7 @@ void file_sink_submit(struct file_sink *s, bool sync);
  */
 void file_sink_submit_last(struct file_sink *s, bool sync);
 
-/* Nothing submitted is still unanswered by written() or failed(). */
+/* True: written() or failed() has answered all that was submitted. */
 bool file_sink_idle(const struct file_sink *s);
 
 /* Bytes in the file, as far as was told; inside of closed(): all. */

@@ -348,6 +348,14 @@ out:
 /* ---- rules ---- */
 
 static int
+refuse_all(int is_valid, X509_STORE_CTX *ctx)
+{
+	(void)is_valid;
+	X509_STORE_CTX_set_error(ctx, X509_V_ERR_APPLICATION_VERIFICATION);
+	return 0;
+}
+
+static int
 setup_set_rules(struct tls_setup *s, const struct complaint *to)
 {
 	SSL_CTX *ctx = s->ssl;
@@ -375,6 +383,9 @@ setup_set_rules(struct tls_setup *s, const struct complaint *to)
 	    SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_max_cert_list(ctx, TLS_CHAIN_BYTES_MAX);
+	/* tls_verify adds names and sentences; without it, nobody comes in. */
+	SSL_CTX_set_verify(ctx,
+	    SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, refuse_all);
 	SSL_CTX_set_verify_depth(ctx, TLS_CHAIN_DEPTH);
 	/* Every certificate of the CA file is believed, root or not. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx),
