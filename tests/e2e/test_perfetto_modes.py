@@ -3,7 +3,7 @@
 against `tributaryd`: exit status, what it says and prints, what is in the
 traces.
 
-Differences that are meant stand in the table of docs/compatibility.md, which
+Differences that are meant stand in the list of docs/compatibility.md, which
 is read here: a difference that is not in it fails the test of its mode, and
 so does a row that the mode does not meet.
 """
@@ -414,19 +414,20 @@ EXAMPLE = MODES[0].name  # meets the rows of every trace
 
 
 class Row(NamedTuple):
-    """Of the table: patterns of lines that only one of the two has."""
+    """Of the list: patterns of lines that only one of the two has."""
     modes: list
     traced: list
     tributaryd: list
 
 
-def cells_under(heading):
-    """Of the table below a heading of the page, without its own heading."""
+def items_under(heading):
+    """Of the list below a heading of the page: (modes, {label: text}) each."""
     with open(PAGE, encoding="utf-8") as page:
         part = page.read().split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    lines = [line for line in part.splitlines() if line.startswith("|")]
-    return [[cell.strip() for cell in line.split("|")[1:-1]]
-            for line in lines[2:]]
+    for item in re.split(r"^\* ", part, flags=re.M)[1:]:
+        modes, *parts = re.split(r"^  \* ", item, flags=re.M)
+        yield " ".join(modes.split()), dict(
+            " ".join(p.split()).split(": ", 1) for p in parts)
 
 
 def spans(cell):
@@ -435,10 +436,11 @@ def spans(cell):
 
 def table():
     rows = []
-    for modes, traced, tributaryd, why in cells_under("Every difference"):
-        named = [EVERY_TRACE] if modes == EVERY_TRACE else spans(modes)
-        assert named and why, f"a row without a mode or a reason: {modes}"
-        rows.append(Row(named, spans(traced), spans(tributaryd)))
+    for modes, told in items_under("Every difference"):
+        named = [EVERY_TRACE] if modes == f"**{EVERY_TRACE}**" else spans(modes)
+        assert named and told.get("why"), f"no mode or no reason: {modes}"
+        rows.append(Row(named, spans(told.get("only with `traced`", "")),
+                        spans(told.get("only with `tributaryd`", ""))))
     return rows
 
 
@@ -465,12 +467,12 @@ class Service:
 
     def describe(self):
         for line in sorted(self.unexplained):
-            yield f"only with {self.name}, and not in the table: {line}"
+            yield f"only with {self.name}, and not in the list: {line}"
         for pattern in self.not_met:
-            yield f"not only with {self.name}, as the table says: {pattern}"
+            yield f"not only with {self.name}, as the list says: {pattern}"
 
 
-# Of traces of traced's; that only it writes them stands in the table.
+# Of traces of traced's; that only it writes them stands in the list.
 @may_cause("invalid_clock_snapshots")
 @unittest.skipUnless(imported.available(),
                      "no Trace Processor; deploy/install-deps peers")
@@ -523,8 +525,9 @@ add_tests()
 class Page(Case):
     def test_it_names_every_mode_and_no_other(self):
         modes = {mode.name for mode in MODES}
-        listed = {mode for names, _ in cells_under(
-            "The command `perfetto`, mode by mode") for mode in spans(names)}
+        listed = {mode for item, _ in items_under(
+            "The command `perfetto`, mode by mode")
+            for mode in spans(item.split(": ")[0])}
         self.assertEqual(listed, modes)
         differing = {mode for row in table() for mode in row.modes}
         self.assertLessEqual(differing, modes | {EVERY_TRACE})

@@ -125,36 +125,44 @@ word_of(enum config_support_kind kind)
 	return NULL;
 }
 
-/* The next line of the file that is a row of the table; false: none. */
+/* The next item of the list, its lines joined; false: none. */
 static bool
-next_row(FILE *f, char *line, size_t size)
+next_item(FILE *f, char *item, size_t size)
 {
-	while (fgets(line, (int)size, f) != NULL)
-		if (strncmp(line, "| `", 3) == 0)
-			return true;
-	return false;
+	char line[128];
+	size_t n;
+	int c;
+
+	do {
+		if (fgets(line, sizeof(line), f) == NULL)
+			return false;
+	} while (strncmp(line, "* `", 3) != 0);
+	n = (size_t)snprintf(item, size, "%s", line);
+	while ((c = fgetc(f)) == ' ' && fgets(line, sizeof(line), f) != NULL)
+		n += (size_t)snprintf(item + n - 1, size - n, "%s", line) - 1;
+	ungetc(c, f);
+	return true;
 }
 
 static void
-the_documentation_has_the_same_table(void **state)
+the_documentation_has_the_same_list(void **state)
 {
 	size_t n, i;
 	const struct config_support *t = config_support_table(&n);
 	const char *path = getenv("CONFIG_MD");
-	char line[512], expected[512];
+	char item[512], expected[512];
 	FILE *f;
 
 	if (path == NULL)
 		skip();
 	assert_non_null(f = fopen(path, "r"));
 	for (i = 0; i < n; i++) {
-		snprintf(expected, sizeof(expected), "| `%s` | %s | %s | %s "
-		    "|\n", t[i].path, word_of(t[i].kind),
+		snprintf(expected, sizeof(expected), "* `%s` (%s, %s): %s\n", t[i].path, word_of(t[i].kind),
 		    t[i].since != NULL ? t[i].since : "-", t[i].note);
-		assert_true(next_row(f, line, sizeof(line)));
-		assert_string_equal(line, expected);
+		assert_true(next_item(f, item, sizeof(item)));
+		assert_string_equal(item, expected);
 	}
-	assert_false(next_row(f, line, sizeof(line)));
+	assert_false(next_item(f, item, sizeof(item)));
 	fclose(f);
 }
 
@@ -304,7 +312,7 @@ main(void)
 		    the_table_has_every_field_of_the_schema_and_nothing_else),
 		cmocka_unit_test(what_is_in_a_message_follows_it),
 		cmocka_unit_test(each_row_says_since_when_or_why_not),
-		cmocka_unit_test(the_documentation_has_the_same_table),
+		cmocka_unit_test(the_documentation_has_the_same_list),
 		cmocka_unit_test(
 		    what_is_served_or_android_only_gives_no_warning),
 		cmocka_unit_test(discard_and_a_file_contradict_each_other),
