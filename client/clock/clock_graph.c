@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/clock/clock_graph_internal.h"
+#include "transport/base/hash_map.h"
 
 #define FIRST_SEQUENCE_CLOCK 64u
 #define FIRST_GLOBAL_CLOCK   128u
@@ -77,35 +78,16 @@ clock_key_compare(const struct clock_key *a, const struct clock_key *b)
 	return 0;
 }
 
-static uint32_t
-mix(uint32_t h, uint32_t x)
+uint64_t
+clock_key_hash(const struct clock_key *k)
 {
-	h = (h ^ x) * 0x9e3779b1u;
-	h ^= h >> 15;
-	h *= 0x85ebca77u;
-	return h ^ h >> 13;
-}
-
-static uint32_t
-hash_key(const struct clock_key *k)
-{
-	return mix(mix(mix(1, k->machine), k->sequence), k->id);
-}
-
-static uint32_t
-hash_columns(const uint32_t *columns, uint32_t n)
-{
-	uint32_t h = n, i;
-
-	for (i = 0; i < n; i++)
-		h = mix(h, columns[i]);
-	return h;
+	return hash_numbers((uint64_t)k->machine << 32 | k->sequence, k->id);
 }
 
 static uint32_t
 clock_slot(const struct clock_graph *g, const struct clock_key *k)
 {
-	uint32_t i = hash_key(k) & (g->cap_clock_slots - 1);
+	uint32_t i = clock_key_hash(k) & (g->cap_clock_slots - 1);
 
 	while (g->clock_slots[i] != 0 && clock_key_compare(
 	    &g->clocks[g->clock_slots[i] - 1].key, k) != 0)
@@ -146,7 +128,8 @@ same_columns(const struct clock_series *s, const uint32_t *columns, uint32_t n)
 static uint32_t
 series_slot(const struct clock_graph *g, const uint32_t *columns, uint32_t n)
 {
-	uint32_t i = hash_columns(columns, n) & (g->cap_series_slots - 1);
+	uint32_t i = hash_bytes(columns, n * sizeof(*columns)) &
+	    (g->cap_series_slots - 1);
 
 	while (g->series_slots[i] != 0 && !same_columns(
 	    &g->series[g->series_slots[i] - 1], columns, n))

@@ -52,6 +52,8 @@ void clock_graph_free(struct clock_graph *g);
 struct clock_key clock_key_of(uint32_t machine, uint32_t sequence, uint32_t id);
 /* The order in which equal ways are tried: that of Perfetto's importer. */
 int clock_key_compare(const struct clock_key *a, const struct clock_key *b);
+/* Hash for tables in memory: differs from process to process (hash_map.h). */
+uint64_t clock_key_hash(const struct clock_key *k);
 
 /*
  * One ClockSnapshot: n clocks at one moment.  Values are nanoseconds already

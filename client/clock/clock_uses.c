@@ -8,41 +8,29 @@
 void
 clock_uses_done(struct clock_uses *u)
 {
-	free(u->slots);
+	hash_map_done(&u->by_key);
+	free(u->all);
 	memset(u, 0, sizeof(*u));
 }
 
-static uint32_t
-mix(uint32_t x)
-{
-	x ^= x >> 16;
-	x *= 0x7feb352du;
-	x ^= x >> 15;
-	return x;
-}
-
-/* Finds or makes it; at most three quarters of the slots are taken. */
+/* Finds or makes the clock's; `others` when there is no room for it. */
 static struct clock_use *
 use_of(struct clock_uses *u, const struct clock_key *key)
 {
-	uint32_t i = mix(key->machine ^ mix(key->sequence ^ mix(key->id)));
+	uint64_t hash = clock_key_hash(key);
 	struct clock_use *s;
 
-	if (u->slots == NULL && (u->slots = calloc(CLOCK_USES_MAX,
-	    sizeof(*u->slots))) == NULL)
-		return &u->others;
-	for (;; i++) {
-		s = &u->slots[i & (CLOCK_USES_MAX - 1)];
-		if (s->packets == 0)
-			break;
-		if (s->key.id == key->id && s->key.machine == key->machine &&
-		    s->key.sequence == key->sequence)
+	HASH_MAP_FOREACH_OF(s, &u->by_key, hash, link)
+		if (clock_key_compare(&s->key, key) == 0)
 			return s;
-	}
-	if (u->n == CLOCK_USES_MAX / 4 * 3)
+	if (u->all == NULL &&
+	    (u->all = calloc(CLOCK_USES_MAX, sizeof(*u->all))) == NULL)
 		return &u->others;
-	u->n++;
+	if (u->by_key.n == CLOCK_USES_MAX)
+		return &u->others;
+	s = &u->all[u->by_key.n];
 	s->key = *key;
+	hash_map_put(&u->by_key, &s->link, hash);
 	return s;
 }
 
@@ -85,11 +73,5 @@ clock_uses_take(struct clock_uses *u, const struct trace_moment *m)
 const struct clock_use *
 clock_uses_next(const struct clock_uses *u, size_t *at)
 {
-	while (u->slots != NULL && *at < CLOCK_USES_MAX) {
-		const struct clock_use *s = &u->slots[(*at)++];
-
-		if (s->packets != 0)
-			return s;
-	}
-	return NULL;
+	return *at < u->by_key.n ? &u->all[(*at)++] : NULL;
 }

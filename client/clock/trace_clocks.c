@@ -6,6 +6,7 @@
 #include "client/clock/trace_clocks_internal.h"
 #include "client/trace/packet_facts.h"
 #include "protos/fields.h"
+#include "transport/base/hash_map.h"
 #include "transport/wire/pb_reader.h"
 
 #define BOOTTIME 6u
@@ -16,8 +17,8 @@
 
 /* State of a sequence of a machine. */
 struct sequence {
+	struct hash_link link;
 	uint32_t machine, id;
-	bool used;
 	uint32_t default_clock; /* 0: the trace's */
 	bool has_state;         /* its defaults are known */
 	uint32_t losses;        /* that were noticed */
@@ -25,8 +26,8 @@ struct sequence {
 
 /* State of a clock: how its timestamps are meant. */
 struct unit {
+	struct hash_link link;
 	struct clock_key key;
-	bool used;
 	bool incremental;
 	uint64_t unit_ns;
 	uint64_t last_ns; /* incremental: what the next one adds to */
@@ -34,11 +35,9 @@ struct unit {
 };
 
 struct trace_clocks {
-	struct clock_graph *graph;  /* owned */
-	struct sequence *sequences; /* open addressing, half full at most */
-	uint32_t n_sequences, cap_sequences;
-	struct unit *units;
-	uint32_t n_units, cap_units;
+	struct clock_graph *graph; /* owned, as are the items of the maps */
+	struct hash_map sequences; /* struct sequence, by machine and id */
+	struct hash_map units;     /* struct unit, by key */
 	struct clock_key trace_clock;
 	bool trace_clock_known;
 	bool has_snapshot;        /* the packet is one; when it was taken */
@@ -64,34 +63,20 @@ trace_clocks_new(void)
 void
 trace_clocks_free(struct trace_clocks *c)
 {
+	struct hash_cursor at;
+	struct sequence *q;
+	struct unit *u;
+
 	if (c == NULL)
 		return;
 	clock_graph_free(c->graph);
-	free(c->sequences);
-	free(c->units);
+	HASH_MAP_FOREACH(q, &c->sequences, &at, link)
+		free(q);
+	hash_map_done(&c->sequences);
+	HASH_MAP_FOREACH(u, &c->units, &at, link)
+		free(u);
+	hash_map_done(&c->units);
 	free(c);
-}
-
-static uint32_t
-mix(uint32_t a, uint32_t b, uint32_t c)
-{
-	uint32_t h = (a * 0x9e3779b1u ^ b) * 0x85ebca77u ^ c * 0xc2b2ae3du;
-
-	h ^= h >> 15;
-	h *= 0x27d4eb2fu;
-	return h ^ h >> 13;
-}
-
-static struct sequence *
-sequence_slot(struct sequence *table, uint32_t cap, uint32_t machine,
-    uint32_t id)
-{
-	uint32_t i = mix(machine, id, 0) & (cap - 1);
-
-	while (table[i].used &&
-	    (table[i].machine != machine || table[i].id != id))
-		i = (i + 1) & (cap - 1);
-	return &table[i];
 }
 
 static struct sequence *
@@ -99,29 +84,10 @@ find_sequence(const struct trace_clocks *c, uint32_t machine, uint32_t id)
 {
 	struct sequence *q;
 
-	if (c->cap_sequences == 0)
-		return NULL;
-	q = sequence_slot(c->sequences, c->cap_sequences, machine, id);
-	return q->used ? q : NULL;
-}
-
-static int
-grow_sequences(struct trace_clocks *c)
-{
-	uint32_t i, cap = c->cap_sequences == 0 ? 64 : c->cap_sequences * 2;
-	struct sequence *table, *q;
-
-	if ((table = calloc(cap, sizeof(*table))) == NULL)
-		return -1;
-	for (i = 0; i < c->cap_sequences; i++) {
-		q = &c->sequences[i];
-		if (q->used)
-			*sequence_slot(table, cap, q->machine, q->id) = *q;
-	}
-	free(c->sequences);
-	c->sequences = table;
-	c->cap_sequences = cap;
-	return 0;
+	HASH_MAP_FOREACH_OF(q, &c->sequences, hash_numbers(machine, id), link)
+		if (q->machine == machine && q->id == id)
+			return q;
+	return NULL;
 }
 
 /* Finds or makes it; NULL in *out: too many.  -1: no memory. */
@@ -132,33 +98,14 @@ take_sequence(struct trace_clocks *c, uint32_t machine, uint32_t id,
 	struct sequence *q = find_sequence(c, machine, id);
 
 	*out = q;
-	if (q != NULL || c->n_sequences == TRACE_CLOCKS_MAX_SEQUENCES)
+	if (q != NULL || c->sequences.n == TRACE_CLOCKS_MAX_SEQUENCES)
 		return 0;
-	if ((c->n_sequences + 1) * 2 > c->cap_sequences &&
-	    grow_sequences(c) != 0)
+	if ((q = malloc(sizeof(*q))) == NULL)
 		return -1;
-	q = sequence_slot(c->sequences, c->cap_sequences, machine, id);
-	*q = (struct sequence){ .machine = machine, .id = id, .used = true };
-	c->n_sequences++;
+	*q = (struct sequence){ .machine = machine, .id = id };
+	hash_map_put(&c->sequences, &q->link, hash_numbers(machine, id));
 	*out = q;
 	return 0;
-}
-
-static bool
-same_clock(const struct clock_key *a, const struct clock_key *b)
-{
-	return a->id == b->id && a->sequence == b->sequence &&
-	    a->machine == b->machine;
-}
-
-static struct unit *
-unit_slot(struct unit *table, uint32_t cap, const struct clock_key *k)
-{
-	uint32_t i = mix(k->machine, k->sequence, k->id) & (cap - 1);
-
-	while (table[i].used && !same_clock(&table[i].key, k))
-		i = (i + 1) & (cap - 1);
-	return &table[i];
 }
 
 static struct unit *
@@ -166,28 +113,10 @@ find_unit(const struct trace_clocks *c, const struct clock_key *k)
 {
 	struct unit *u;
 
-	if (c->cap_units == 0)
-		return NULL;
-	u = unit_slot(c->units, c->cap_units, k);
-	return u->used ? u : NULL;
-}
-
-static int
-grow_units(struct trace_clocks *c)
-{
-	uint32_t i, cap = c->cap_units == 0 ? 32 : c->cap_units * 2;
-	struct unit *table;
-
-	if ((table = calloc(cap, sizeof(*table))) == NULL)
-		return -1;
-	for (i = 0; i < c->cap_units; i++) {
-		if (c->units[i].used)
-			*unit_slot(table, cap, &c->units[i].key) = c->units[i];
-	}
-	free(c->units);
-	c->units = table;
-	c->cap_units = cap;
-	return 0;
+	HASH_MAP_FOREACH_OF(u, &c->units, clock_key_hash(k), link)
+		if (clock_key_compare(&u->key, k) == 0)
+			return u;
+	return NULL;
 }
 
 /* Finds it, or makes it with the properties of m; NULL in *out: too many. */
@@ -198,14 +127,13 @@ take_unit(struct trace_clocks *c, const struct clock_key *k,
 	struct unit *u = find_unit(c, k);
 
 	*out = u;
-	if (u != NULL || c->n_units == TRACE_CLOCKS_MAX_CLOCKS)
+	if (u != NULL || c->units.n == TRACE_CLOCKS_MAX_CLOCKS)
 		return 0;
-	if ((c->n_units + 1) * 2 > c->cap_units && grow_units(c) != 0)
+	if ((u = malloc(sizeof(*u))) == NULL)
 		return -1;
-	u = unit_slot(c->units, c->cap_units, k);
-	*u = (struct unit){ .key = *k, .used = true, .unit_ns = m->unit_ns,
+	*u = (struct unit){ .key = *k, .unit_ns = m->unit_ns,
 		.incremental = m->incremental };
-	c->n_units++;
+	hash_map_put(&c->units, &u->link, clock_key_hash(k));
 	*out = u;
 	return 0;
 }
@@ -225,7 +153,8 @@ may_be(const struct trace_clocks *c, const struct clock_key *k,
 
 	if (is_sequence_clock(m->id) ? k->sequence == 0 : m->incremental)
 		return false;
-	if (m->unit_ns != 1 && same_clock(k, &c->trace_clock))
+	if (m->unit_ns != 1 &&
+	    clock_key_compare(k, &c->trace_clock) == 0)
 		return false;
 	return u == NULL || (u->unit_ns == m->unit_ns &&
 	    u->incremental == m->incremental);
@@ -359,7 +288,7 @@ misses_default(const struct trace_clocks *c, const struct packet_facts *f,
 {
 	if ((f->flags & PACKET_NEEDS_STATE) == 0 || f->clock_id != 0)
 		return false;
-	return q == NULL ? c->n_sequences < TRACE_CLOCKS_MAX_SEQUENCES :
+	return q == NULL ? c->sequences.n < TRACE_CLOCKS_MAX_SEQUENCES :
 	    !q->has_state;
 }
 
