@@ -18,6 +18,20 @@
 
 enum call_kind { CALL_MACHINES, CALL_SESSIONS, CALL_PRODUCERS, CALL_COMMAND };
 
+static const struct {
+	const ProtobufCMessageDescriptor *reply;
+	const char *refusal;
+} kinds[] = {
+	[CALL_MACHINES] = { &tributary__query_machines_reply__descriptor,
+		"the collector does not say which machines it knows" },
+	[CALL_SESSIONS] = { &tributary__query_sessions_reply__descriptor,
+		"the collector does not say which sessions it has" },
+	[CALL_PRODUCERS] = { &tributary__query_producers_reply__descriptor,
+		"the collector does not say which producers it has" },
+	[CALL_COMMAND] = { &tributary__session_command_reply__descriptor,
+		"the collector does not take this command" },
+};
+
 /* A question or command that is not answered yet. */
 struct control_call {
 	TAILQ_ENTRY(control_call) link;
@@ -93,61 +107,27 @@ leave(struct control *c)
 /* ---- answers ---- */
 
 static void
-give_machines(const struct control_call *k, const char *why)
+call_fn(const struct control_call *k, const ProtobufCMessage *m,
+    const char *why)
 {
-	Tributary__QueryMachinesReply *m = NULL;
-
-	if (why == NULL)
-		m = tributary__query_machines_reply__unpack(NULL,
-		    k->answer.len, k->answer.data);
-	k->fn.machines(k->arg, m, why == NULL && m == NULL ?
-	    "the collector's answer makes no sense" : why);
-	if (m != NULL)
-		tributary__query_machines_reply__free_unpacked(m, NULL);
-}
-
-static void
-give_sessions(const struct control_call *k, const char *why)
-{
-	Tributary__QuerySessionsReply *m = NULL;
-
-	if (why == NULL)
-		m = tributary__query_sessions_reply__unpack(NULL,
-		    k->answer.len, k->answer.data);
-	k->fn.sessions(k->arg, m, why == NULL && m == NULL ?
-	    "the collector's answer makes no sense" : why);
-	if (m != NULL)
-		tributary__query_sessions_reply__free_unpacked(m, NULL);
-}
-
-static void
-give_producers(const struct control_call *k, const char *why)
-{
-	Tributary__QueryProducersReply *m = NULL;
-
-	if (why == NULL)
-		m = tributary__query_producers_reply__unpack(NULL,
-		    k->answer.len, k->answer.data);
-	k->fn.producers(k->arg, m, why == NULL && m == NULL ?
-	    "the collector's answer makes no sense" : why);
-	if (m != NULL)
-		tributary__query_producers_reply__free_unpacked(m, NULL);
-}
-
-static void
-give_done(const struct control_call *k, const char *why)
-{
-	Tributary__SessionCommandReply *m = NULL;
-
-	if (why == NULL) {
-		m = tributary__session_command_reply__unpack(NULL,
-		    k->answer.len, k->answer.data);
-		why = m == NULL ? "the collector's answer makes no sense" :
-		    m->error;
+	switch (k->kind) {
+	case CALL_MACHINES:
+		k->fn.machines(k->arg,
+		    (const Tributary__QueryMachinesReply *)m, why);
+		break;
+	case CALL_SESSIONS:
+		k->fn.sessions(k->arg,
+		    (const Tributary__QuerySessionsReply *)m, why);
+		break;
+	case CALL_PRODUCERS:
+		k->fn.producers(k->arg,
+		    (const Tributary__QueryProducersReply *)m, why);
+		break;
+	case CALL_COMMAND:
+		k->fn.done(k->arg, m == NULL ? why :
+		    ((const Tributary__SessionCommandReply *)m)->error);
+		break;
 	}
-	k->fn.done(k->arg, why);
-	if (m != NULL)
-		tributary__session_command_reply__free_unpacked(m, NULL);
 }
 
 static void send_waiting(struct control *c);
@@ -157,26 +137,21 @@ static bool
 give(struct control_call *k, const char *why)
 {
 	struct control *c = k->c;
+	ProtobufCMessage *m = NULL;
 
 	c->busy++;
 	if (k->sent && k->kind != CALL_COMMAND)
 		c->asking = false;
-	if (!c->closed) {
-		switch (k->kind) {
-		case CALL_MACHINES:
-			give_machines(k, why);
-			break;
-		case CALL_SESSIONS:
-			give_sessions(k, why);
-			break;
-		case CALL_PRODUCERS:
-			give_producers(k, why);
-			break;
-		case CALL_COMMAND:
-			give_done(k, why);
-			break;
-		}
+	if (why == NULL && !c->closed) {
+		m = protobuf_c_message_unpack(kinds[k->kind].reply, NULL,
+		    k->answer.len, k->answer.data);
+		if (m == NULL)
+			why = "the collector's answer makes no sense";
 	}
+	if (!c->closed)
+		call_fn(k, m, why);
+	if (m != NULL)
+		protobuf_c_message_free_unpacked(m, NULL);
 	call_free(k);
 	if (!leave(c))
 		return false;
@@ -205,22 +180,6 @@ fail_later(struct control_call *k, const char *why)
 	loop_defer(k->c->loop, &k->fail_call, fail_cb, k);
 }
 
-static const char *
-refusal(const struct control_call *k)
-{
-	switch (k->kind) {
-	case CALL_MACHINES:
-		return "the collector does not say which machines it knows";
-	case CALL_SESSIONS:
-		return "the collector does not say which sessions it has";
-	case CALL_PRODUCERS:
-		return "the collector does not say which producers it has";
-	case CALL_COMMAND:
-		break;
-	}
-	return "the collector does not take this command";
-}
-
 static void
 reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
 {
@@ -231,7 +190,7 @@ reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
 	if (k->failure != NULL)
 		return;
 	if (!ok) {
-		fail_later(k, refusal(k));
+		fail_later(k, kinds[k->kind].refusal);
 		return;
 	}
 	if (k->answer.len + len > CONTROL_MAX_ANSWER)
