@@ -88,7 +88,8 @@ ask_once(const char *command, const char *connect,
 		goto out;
 	if ((late = loop_timer_new(a.loop, late_cb, &a)) == NULL)
 		goto out;
-	a.consumer = consumer_new(a.loop, &addr, how, &ops, &a, err,
+	a.consumer = consumer_new(a.loop, &(struct consumer_setup){
+	    .address = &addr, .how = how, .ops = &ops, .arg = &a }, err,
 	    sizeof(err));
 	if (a.consumer == NULL)
 		goto out;

@@ -176,49 +176,24 @@ static const struct rpc_client_ops rpc_ops = {
 	.down = down_cb,
 };
 
-static struct consumer *
-consumer_alloc(struct loop *l, const struct consumer_ops *ops, void *arg)
-{
-	struct consumer *c;
-
-	if ((c = calloc(1, sizeof(*c))) == NULL)
-		return NULL;
-	c->loop = l;
-	c->ops = ops;
-	c->arg = arg;
-	LIST_INIT(&c->calls);
-	return c;
-}
-
 struct consumer *
-consumer_new(struct loop *l, const struct addr *a,
-    const struct dial_options *how, const struct consumer_ops *ops, void *arg, char *err, size_t err_size)
+consumer_new(struct loop *l, const struct consumer_setup *setup, char *err,
+    size_t err_size)
 {
-	struct consumer *c;
+	struct consumer *c = calloc(1, sizeof(*c));
 
-	if ((c = consumer_alloc(l, ops, arg)) == NULL) {
+	if (c == NULL) {
 		snprintf(err, err_size, "out of memory");
 		return NULL;
 	}
-	c->rpc = rpc_client_new(l, &(struct rpc_client_setup){ .addr = a,
-	    .how = how, .service = "ConsumerPort", .ops = &rpc_ops, .arg = c },
+	c->loop = l;
+	c->ops = setup->ops;
+	c->arg = setup->arg;
+	LIST_INIT(&c->calls);
+	c->rpc = rpc_client_new(l, &(struct rpc_client_setup){
+	    .addr = setup->address, .how = setup->how,
+	    .service = "ConsumerPort", .ops = &rpc_ops, .arg = c },
 	    err, err_size);
-	if (c->rpc == NULL) {
-		free(c);
-		return NULL;
-	}
-	return c;
-}
-
-struct consumer *
-consumer_from_fd(struct loop *l, int fd, const struct consumer_ops *ops,
-    void *arg)
-{
-	struct consumer *c;
-
-	if ((c = consumer_alloc(l, ops, arg)) == NULL)
-		return NULL;
-	c->rpc = rpc_client_from_fd(l, fd, "ConsumerPort", &rpc_ops, c);
 	if (c->rpc == NULL) {
 		free(c);
 		return NULL;

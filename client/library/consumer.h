@@ -96,16 +96,16 @@ struct consumer_cloned {
 /* r: borrowed. */
 typedef void (*consumer_clone_fn)(void *arg, const struct consumer_cloned *r);
 
-/*
- * NULL with a sentence in err; otherwise connected or disconnected follows.  how
- * (transport/connect/dial.h) may be NULL and is copied.
- */
-struct consumer *consumer_new(struct loop *l, const struct addr *a,
-    const struct dial_options *how, const struct consumer_ops *ops, void *arg, char *err, size_t err_size)
-    MUST_CHECK;
-/* Over a socket that is connected already; owns fd on success. */
-struct consumer *consumer_from_fd(struct loop *l, int fd,
-    const struct consumer_ops *ops, void *arg) MUST_CHECK;
+struct consumer_setup {
+	const struct addr *address;     /* copied */
+	const struct dial_options *how; /* copied; NULL: defaults */
+	const struct consumer_ops *ops; /* borrowed; outlives the consumer */
+	void *arg;                      /* of ops */
+};
+
+/* NULL with a sentence in err; otherwise connected or disconnected follows. */
+struct consumer *consumer_new(struct loop *l,
+    const struct consumer_setup *setup, char *err, size_t err_size) MUST_CHECK;
 /* Closes the connection, and with it the session if it is not detached. */
 void consumer_free(struct consumer *c);
 

@@ -14,8 +14,6 @@
 #include "transport/socket/addr.h"
 #include "transport/wire/pb_writer.h"
 
-#define SERVICE_NAME "TributaryControl"
-
 enum call_kind { CALL_MACHINES, CALL_SESSIONS, CALL_PRODUCERS, CALL_COMMAND };
 
 static const struct {
@@ -267,46 +265,21 @@ static const struct rpc_client_ops rpc_ops = {
 	.down = down_cb,
 };
 
-static struct control *
-control_alloc(struct loop *l)
-{
-	struct control *c = calloc(1, sizeof(*c));
-
-	if (c == NULL)
-		return NULL;
-	c->loop = l;
-	TAILQ_INIT(&c->calls);
-	return c;
-}
-
 struct control *
 control_new(struct loop *l, const struct addr *a,
     const struct dial_options *how, char *err, size_t err_size)
 {
-	struct control *c;
+	struct control *c = calloc(1, sizeof(*c));
 
-	if ((c = control_alloc(l)) == NULL) {
+	if (c == NULL) {
 		snprintf(err, err_size, "out of memory");
 		return NULL;
 	}
+	c->loop = l;
+	TAILQ_INIT(&c->calls);
 	c->rpc = rpc_client_new(l, &(struct rpc_client_setup){ .addr = a,
-	    .how = how, .service = SERVICE_NAME, .ops = &rpc_ops, .arg = c },
-	    err, err_size);
-	if (c->rpc == NULL) {
-		free(c);
-		return NULL;
-	}
-	return c;
-}
-
-struct control *
-control_from_fd(struct loop *l, int fd)
-{
-	struct control *c;
-
-	if ((c = control_alloc(l)) == NULL)
-		return NULL;
-	c->rpc = rpc_client_from_fd(l, fd, SERVICE_NAME, &rpc_ops, c);
+	    .how = how, .service = "TributaryControl", .ops = &rpc_ops,
+	    .arg = c }, err, err_size);
 	if (c->rpc == NULL) {
 		free(c);
 		return NULL;

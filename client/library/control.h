@@ -46,8 +46,6 @@ typedef void (*control_done_fn)(void *arg, const char *error);
  */
 struct control *control_new(struct loop *l, const struct addr *a,
     const struct dial_options *how, char *err, size_t err_size) MUST_CHECK;
-/* Over a socket that is connected already; owns fd on success. */
-struct control *control_from_fd(struct loop *l, int fd) MUST_CHECK;
 /* Questions that are open get no answer any more; commands are done all the
  * same, where they were sent. */
 void control_free(struct control *c);

@@ -376,8 +376,9 @@ static const struct consumer_ops consumer_ops = {
 static int
 connect_to_collector(struct record_session *s, char *err, size_t err_size)
 {
-	s->consumer = consumer_new(s->with.loop, s->with.addr, s->with.how,
-	    &consumer_ops, s, err, err_size);
+	s->consumer = consumer_new(s->with.loop, &(struct consumer_setup){
+	    .address = s->with.addr, .how = s->with.how, .ops = &consumer_ops,
+	    .arg = s }, err, err_size);
 	if (s->consumer == NULL)
 		return -1;
 	record_set_state(s, CONNECTING);

@@ -373,8 +373,9 @@ clone(int i)
 
 	if (job.result->in_short)
 		return;
-	v.consumer = consumer_new(job.loop, &job.consumer_addr, NULL,
-	    &viewer_ops, &v, err, sizeof(err));
+	v.consumer = consumer_new(job.loop, &(struct consumer_setup){
+	    .address = &job.consumer_addr, .ops = &viewer_ops, .arg = &v },
+	    err, sizeof(err));
 	assert_non_null(v.consumer);
 	must(&v.connected, "a viewer is connected");
 	if (!v.ended && !job.result->in_short) {
@@ -407,8 +408,9 @@ begin(void)
 
 	assert_int_equal(addr_parse(&job.consumer_addr, job.plan->consumer,
 	    err, sizeof(err)), 0);
-	job.consumer = consumer_new(job.loop, &job.consumer_addr, NULL,
-	    &consumer_ops, NULL, err, sizeof(err));
+	job.consumer = consumer_new(job.loop, &(struct consumer_setup){
+	    .address = &job.consumer_addr, .ops = &consumer_ops },
+	    err, sizeof(err));
 	if (job.consumer == NULL)
 		fail_msg("%s", err);
 	assert_int_equal(addr_parse(&a, job.plan->producer, err, sizeof(err)),

@@ -291,15 +291,17 @@ connect_all(struct recording *r, char *err, size_t err_size)
 	if (addr_parse(&a, r->options->consumer, err, err_size) != 0)
 		return -1;
 	if (r->options->session != NULL) {
-		r->consumer = consumer_new(r->loop, &a, &r->options->how,
-		    &ops, r, err, err_size);
+		r->consumer = consumer_new(r->loop, &(struct consumer_setup){
+		    .address = &a, .how = &r->options->how, .ops = &ops,
+		    .arg = r }, err, err_size);
 		if (r->consumer == NULL)
 			return -1;
 	}
 	if (r->options->control_ms == 0)
 		return 0;
-	r->control = consumer_new(r->loop, &a, &r->options->how, &control_ops,
-	    r, err, err_size);
+	r->control = consumer_new(r->loop, &(struct consumer_setup){
+	    .address = &a, .how = &r->options->how, .ops = &control_ops,
+	    .arg = r }, err, err_size);
 	if (r->control == NULL)
 		return -1;
 	loop_timer_set(r->controls, r->options->control_ms, 1);

@@ -406,6 +406,7 @@ victim_accept(void)
 int
 victim_begin(struct loop *l, enum victim kind)
 {
+	char err[200];
 	int pair[2], left;
 
 	if (listener < 0)
@@ -416,30 +417,30 @@ victim_begin(struct loop *l, enum victim kind)
 	v.loop = l;
 	v.kind = kind;
 	switch (kind) {
+	case VICTIM_CONSUMER:
+		v.consumer = consumer_new(l, &(struct consumer_setup){
+		    .address = &address, .ops = &consumer_ops }, err,
+		    sizeof(err));
+		return -1;
+	case VICTIM_CONTROL:
+		v.control = control_new(l, &address, NULL, err, sizeof(err));
+		ask_as_operator(0);
+		ask_as_operator(1);
+		return -1;
 	case VICTIM_PRODUCER:
 		make_producer();
 		return -1;
 	case VICTIM_CLASSIC:
 		make_relay();
 		return -1;
-	case VICTIM_CONSUMER:
-	case VICTIM_CONTROL:
 	case VICTIM_LINK:
 	case VICTIMS:
 		break;
 	}
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		abort();
-	if (kind == VICTIM_CONSUMER) {
-		v.consumer = consumer_from_fd(l, pair[1], &consumer_ops, NULL);
-	} else if (kind == VICTIM_CONTROL) {
-		v.control = control_from_fd(l, pair[1]);
-		ask_as_operator(0);
-		ask_as_operator(1);
-	} else {
-		make_relay();
-		uplink_take(v.uplink, pair[1]);
-	}
+	make_relay();
+	uplink_take(v.uplink, pair[1]);
 	return pair[0];
 }
 

@@ -143,8 +143,8 @@ setup(void **state)
 	f->loop = loop_new();
 	fake_collector_init(&f->fake, f->loop, f->path);
 	assert_int_equal(addr_parse(&a, f->path, err, sizeof(err)), 0);
-	f->consumer = consumer_new(f->loop, &a, NULL, &ops, f, err,
-	    sizeof(err));
+	f->consumer = consumer_new(f->loop, &(struct consumer_setup){
+	    .address = &a, .ops = &ops, .arg = f }, err, sizeof(err));
 	assert_non_null(f->consumer);
 	assert_false(f->connected);
 	UNTIL(f, f->connected);
@@ -539,8 +539,8 @@ nobody_listening_is_told_as_a_sentence(void **state)
 	consumer_free(f->consumer);
 	snprintf(path, sizeof(path), "%s/nobody", f->dir);
 	assert_int_equal(addr_parse(&a, path, err, sizeof(err)), 0);
-	f->consumer = consumer_new(f->loop, &a, NULL, &ops, f, err,
-	    sizeof(err));
+	f->consumer = consumer_new(f->loop, &(struct consumer_setup){
+	    .address = &a, .ops = &ops, .arg = f }, err, sizeof(err));
 	assert_non_null(f->consumer);
 	UNTIL(f, f->disconnected[0] != '\0');
 	assert_non_null(strstr(f->disconnected, path));

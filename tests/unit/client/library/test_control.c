@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "client/library/control.h"
 #include "protos/control.pb-c.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"
+#include "transport/socket/addr.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
@@ -84,7 +86,10 @@ gone_cb(void *ctx)
 static void
 connect_to(struct fixture *f, const char *service, size_t n_methods)
 {
-	int pair[2];
+	int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
+	    SOCK_NONBLOCK, 0), fd;
+	char name[64], err[300];
+	struct addr a;
 
 	f->service = (struct rpc_service){
 		.name = service,
@@ -94,13 +99,20 @@ connect_to(struct fixture *f, const char *service, size_t n_methods)
 		.gone = gone_cb,
 		.arg = f,
 	};
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
-	    SOCK_NONBLOCK, 0, pair), 0);
 	f->services[0] = &f->service;
-	f->conn = rpc_conn_new(f->loop, pair[1], f->services, 1, &f->stats);
-	assert_non_null(f->conn);
-	f->control = control_from_fd(f->loop, pair[0]);
+	snprintf(name, sizeof(name), "@test-control-%d", (int)getpid());
+	assert_int_equal(addr_parse(&a, name, err, sizeof(err)), 0);
+	assert_int_equal(bind(listener, (struct sockaddr *)&a.sa, a.sa_len),
+	    0);
+	assert_int_equal(listen(listener, 1), 0);
+	f->control = control_new(f->loop, &a, NULL, err, sizeof(err));
 	assert_non_null(f->control);
+	while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC |
+	    SOCK_NONBLOCK)) < 0)
+		loop_run_once(f->loop);
+	close(listener);
+	f->conn = rpc_conn_new(f->loop, fd, f->services, 1, &f->stats);
+	assert_non_null(f->conn);
 }
 
 static int
