@@ -8,11 +8,11 @@
 #include "client/inspect/inspect_follow.h"
 #include "client/inspect/inspect_options.h"
 #include "client/inspect/inspect_packets.h"
-#include "client/inspect/inspect_report.h"
-#include "client/inspect/inspect_verdict.h"
-#include "client/inspect/inspection.h"
-#include "client/inspect/trace_open.h"
-#include "client/inspect/trace_window.h"
+#include "client/inspect/report/inspect_report.h"
+#include "client/inspect/report/inspect_verdict.h"
+#include "client/inspect/report/inspection.h"
+#include "client/inspect/scan/trace_open.h"
+#include "client/inspect/scan/trace_window.h"
 #include "protos/plain_text.h"
 
 #define ERROR_BYTES 512

@@ -8,9 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/inspect/inspection.h"
-#include "client/inspect/trace_tail.h"
-#include "client/inspect/trace_window.h"
+#include "client/inspect/report/inspection.h"
+#include "client/inspect/scan/trace_tail.h"
+#include "client/inspect/scan/trace_window.h"
 #include "client/trace/trace_summary.h"
 #include "protos/plain_text.h"
 #include "transport/base/human_numbers.h"

@@ -14,10 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/inspect/inspect_report.h"
-#include "client/inspect/inspect_verdict.h"
-#include "client/inspect/inspection.h"
-#include "client/inspect/trace_window.h"
+#include "client/inspect/report/inspect_report.h"
+#include "client/inspect/report/inspect_verdict.h"
+#include "client/inspect/report/inspection.h"
+#include "client/inspect/scan/trace_window.h"
 #include "client/trace/trace_summary.h"
 #include "transport/wire/pb_writer.h"
 

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/inspect/trace_open.h"
-#include "client/inspect/trace_scan.h"
-#include "client/inspect/trace_window.h"
+#include "client/inspect/scan/trace_open.h"
+#include "client/inspect/scan/trace_scan.h"
+#include "client/inspect/scan/trace_window.h"
 #include "client/trace/packet_expand.h"
 #include "protos/json_out.h"
 #include "tests/bench/load/account.h"

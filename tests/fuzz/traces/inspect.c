@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/inspect/inspect_report.h"
-#include "client/inspect/inspect_verdict.h"
-#include "client/inspect/inspection.h"
-#include "client/inspect/trace_window.h"
+#include "client/inspect/report/inspect_report.h"
+#include "client/inspect/report/inspect_verdict.h"
+#include "client/inspect/report/inspection.h"
+#include "client/inspect/scan/trace_window.h"
 #include "tests/fuzz/traces/traces.h"
 
 struct input {

@@ -1,0 +1,20 @@
+/*
+ * inspect_clocks: what a trace's snapshots say about its clocks and machines,
+ * as sections of the reports.
+ */
+#ifndef CLIENT_INSPECT_REPORT_INSPECT_CLOCKS_H
+#define CLIENT_INSPECT_REPORT_INSPECT_CLOCKS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct clock_graph;
+struct inspection;
+struct json_out;
+
+void inspect_clocks_text(FILE *out, const struct inspection *i);
+void inspect_clocks_json(struct json_out *j, const struct inspection *i);
+
+#endif /* CLIENT_INSPECT_REPORT_INSPECT_CLOCKS_H */

@@ -1,0 +1,20 @@
+/*
+ * inspect_report: what was found out about a trace, for people and for
+ * programs.
+ */
+#ifndef CLIENT_INSPECT_REPORT_INSPECT_REPORT_H
+#define CLIENT_INSPECT_REPORT_INSPECT_REPORT_H
+
+#include <stdio.h>
+
+struct inspect_verdict;
+struct inspection;
+
+/* Names that come from peers are escaped. */
+void inspect_report_text(FILE *out, const struct inspection *i,
+    const struct inspect_verdict *v, const char *path);
+/* One line; the names are told in the manual page. */
+void inspect_report_json(FILE *out, const struct inspection *i,
+    const struct inspect_verdict *v, const char *path);
+
+#endif /* CLIENT_INSPECT_REPORT_INSPECT_REPORT_H */

@@ -1,0 +1,62 @@
+/*
+ * inspection: all that is found out about one trace, in one pass.
+ *
+ * Memory is bounded by what its parts are (trace_scan, trace_summary).  Input is
+ * untrusted.
+ */
+#ifndef CLIENT_INSPECT_REPORT_INSPECTION_H
+#define CLIENT_INSPECT_REPORT_INSPECTION_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "client/inspect/scan/trace_scan.h"
+#include "transport/base/compiler.h"
+
+struct Perfetto__Protos__TraceStats;
+struct clock_uses;
+struct inspection;
+struct session_log;
+struct trace_clocks;
+struct trace_summary;
+struct trace_window;
+
+/* Compressed packets that could not be unpacked, or not to their end. */
+#define INSPECT_COMPRESSED_TEXT 128
+struct inspect_compressed {
+	uint64_t bad;
+	uint64_t offset; /* of the first, in the file */
+	char text[INSPECT_COMPRESSED_TEXT]; /* what is wrong with it */
+};
+
+struct inspection *inspection_new(void) MUST_CHECK;
+void inspection_free(struct inspection *i);
+
+/*
+ * Reads all of a trace, once.  size: of the file; 0: not known.  -1 with a
+ * sentence in err where it is unreadable.
+ */
+int inspection_run(struct inspection *i, struct trace_window *w, uint64_t size,
+    char *err, size_t err_size) MUST_CHECK;
+
+/* The results, which live as long as it does. */
+const struct trace_scan *inspection_scan(const struct inspection *i);
+struct trace_summary *inspection_summary(const struct inspection *i);
+const struct session_log *inspection_log(const struct inspection *i);
+const struct inspect_compressed *inspection_compressed(
+    const struct inspection *i);
+struct trace_clocks *inspection_clocks(const struct inspection *i);
+const struct clock_uses *inspection_clock_uses(const struct inspection *i);
+/*
+ * Statistics that no packet of a producer follows: only they tell of all that
+ * is in the trace.  NULL: there are none.
+ */
+const struct Perfetto__Protos__TraceStats *inspection_final_stats(
+    const struct inspection *i);
+/*
+ * How long it was recorded, or where the trace does not tell, from the first
+ * time in it to the last.
+ */
+uint64_t inspection_duration_ns(const struct inspection *i);
+
+#endif /* CLIENT_INSPECT_REPORT_INSPECTION_H */
