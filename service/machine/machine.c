@@ -162,12 +162,6 @@ machine_table_free(struct machine_table *t)
 }
 
 size_t
-machine_table_count(const struct machine_table *t)
-{
-	return t->by_id.n;
-}
-
-size_t
 machine_table_ids(const struct machine_table *t, uint32_t *out)
 {
 	const struct machine *m;

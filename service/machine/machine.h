@@ -154,7 +154,6 @@ machine_account(struct machine *m)
 struct machine_table *machine_table_new(void) MUST_CHECK;
 /* Frees the table, when no machine is referred to any more.  NULL is fine. */
 void machine_table_free(struct machine_table *t);
-size_t machine_table_count(const struct machine_table *t);
 /*
  * The ids of all machines into out, which has room for MACHINES_MAX; returns how
  * many.

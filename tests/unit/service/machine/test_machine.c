@@ -10,6 +10,14 @@
 
 static struct machine_table *t;
 
+static size_t
+count_machines(const struct machine_table *table)
+{
+	static uint32_t ids[MACHINES_MAX];
+
+	return machine_table_ids(table, ids);
+}
+
 static int
 setup(void **state)
 {
@@ -43,7 +51,7 @@ the_same_claim_is_the_same_machine_under_its_newest_name(void **state)
 	assert_string_equal(m->name, "tablet");
 	assert_ptr_equal(machine_find(t, 7), m);
 	assert_null(machine_find(t, 8));
-	assert_int_equal(machine_table_count(t), 1);
+	assert_int_equal(count_machines(t), 1);
 }
 
 static void
@@ -90,7 +98,7 @@ one_owner_cannot_take_anothers_machine(void **state)
 	/* Each finds its own again. */
 	assert_ptr_equal(claim(7, "b", "certificate b", 2), b);
 	assert_ptr_equal(claim(7, "x", NULL, 4), nobody);
-	assert_int_equal(machine_table_count(t), 3);
+	assert_int_equal(count_machines(t), 3);
 }
 
 static void
@@ -174,7 +182,7 @@ in_a_full_table_the_longest_idle_gives_way(void **state)
 	machine_unref(second); /* idle since just now */
 	m = claim(100000, "new", NULL, 0);
 	assert_non_null(m);
-	assert_int_equal(machine_table_count(t), MACHINES_MAX);
+	assert_int_equal(count_machines(t), MACHINES_MAX);
 	assert_ptr_equal(machine_find(t, 1), first);
 	assert_ptr_equal(machine_find(t, 2), second);
 	assert_null(machine_find(t, 3));
@@ -193,7 +201,7 @@ one_peer_gets_a_part_of_the_table_and_gives_up_its_own(void **state)
 	assert_non_null(claim(id, "m", NULL, 2));
 	assert_null(machine_find(t, 2));
 	assert_ptr_equal(machine_find(t, 1), other);
-	assert_int_equal(machine_table_count(t), MACHINES_PER_PEER_MAX + 1);
+	assert_int_equal(count_machines(t), MACHINES_PER_PEER_MAX + 1);
 	/* With all of its own in use it gets no more; others do. */
 	for (id = 3; id < MACHINES_PER_PEER_MAX + 3; id++)
 		machine_ref(machine_find(t, id));
