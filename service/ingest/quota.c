@@ -102,7 +102,7 @@ rule_of(const struct machine_account *a)
 /* ---- producers, connections, data sources ---- */
 
 const char *
-quota_refuses_connection(struct machine *m, uint32_t replaced)
+quota_admit_connection(struct machine *m, uint32_t replaced)
 {
 	struct machine_account *a = machine_account(m);
 	const struct quota_setting *rule = rule_of(a);
@@ -146,7 +146,7 @@ max_sequences(const struct producer *p, const struct quota_setting *rule)
 }
 
 const char *
-quota_refuses_producer(struct producer *p)
+quota_admit_producer(struct producer *p)
 {
 	struct service *s = p->service;
 	struct machine *m = p->machine;
@@ -165,7 +165,7 @@ quota_refuses_producer(struct producer *p)
 		       "quota.each_machine.max_producers is reached";
 	}
 	/* A link's producer comes over the link's connection. */
-	if (!p->linked && (why = quota_refuses_connection(m, 0)) != NULL)
+	if (!p->linked && (why = quota_admit_connection(m, 0)) != NULL)
 		return why;
 	sequences = max_sequences(p, rule);
 	if (rule == NULL && sequences == 0)
@@ -208,7 +208,7 @@ quota_producer_gone(struct producer *p)
 }
 
 const char *
-quota_refuses_data_source(struct producer *p)
+quota_admit_data_source(struct producer *p)
 {
 	struct machine_account *a = machine_account(p->machine);
 	const struct quota_setting *rule = rule_of(a);
@@ -282,7 +282,7 @@ add_sequence(struct producer *p, uint64_t *word, uint64_t bit)
 }
 
 bool
-quota_takes_sequence(struct producer *p, uint32_t writer)
+quota_take_sequence(struct producer *p, uint32_t writer)
 {
 	uint64_t bit = UINT64_C(1) << (writer % 64), *word;
 
@@ -294,7 +294,7 @@ quota_takes_sequence(struct producer *p, uint32_t writer)
 }
 
 void
-quota_gives_sequence(struct producer *p, uint32_t writer)
+quota_return_sequence(struct producer *p, uint32_t writer)
 {
 	uint64_t bit = UINT64_C(1) << (writer % 64);
 	struct producer_quota *q = p->quota;

@@ -38,25 +38,25 @@ uint32_t quota_guaranteed_percent(const struct service *s,
     const struct machine *m);
 
 /*
- * NULL: one more may come; else a sentence with the limit's name.  replaced:
- * connections that the newcomer stands in for.
+ * NULL: one more may come.  Else a sentence with the limit's name, static, and
+ * the refusal is counted.  replaced: connections that end for the new one.
  */
-const char *quota_refuses_connection(struct machine *m, uint32_t replaced)
+const char *quota_admit_connection(struct machine *m, uint32_t replaced)
     MUST_CHECK;
 /*
  * As above for a producer, which is not counted in its machine yet.  One that
  * may come has a place in the quotas until quota_producer_gone().
  */
-const char *quota_refuses_producer(struct producer *p) MUST_CHECK;
+const char *quota_admit_producer(struct producer *p) MUST_CHECK;
 void quota_producer_gone(struct producer *p);
-const char *quota_refuses_data_source(struct producer *p) MUST_CHECK;
+const char *quota_admit_data_source(struct producer *p) MUST_CHECK;
 
 /* ---- sequences; only when p->quota is not NULL ---- */
 
 /* Counts the writer's sequence.  False: one too many, logged and counted. */
-bool quota_takes_sequence(struct producer *p, uint32_t writer) MUST_CHECK;
-/* The writer is gone. */
-void quota_gives_sequence(struct producer *p, uint32_t writer);
+bool quota_take_sequence(struct producer *p, uint32_t writer) MUST_CHECK;
+/* Takes a writer that is gone out of the count. */
+void quota_return_sequence(struct producer *p, uint32_t writer);
 
 /* ---- trace data; only when p->quota is not NULL ---- */
 

@@ -271,7 +271,7 @@ quota_drop(struct producer *p, struct session_buffer *b,
 	struct quota_dropped *d = find_dropped(q, c->writer_id);
 	bool keep;
 
-	if (!quota_takes_sequence(p, c->writer_id)) {
+	if (!quota_take_sequence(p, c->writer_id)) {
 		drop_of_stranger(p, b, c, complete);
 		return true;
 	}

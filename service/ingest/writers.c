@@ -116,7 +116,7 @@ writers_register(struct producer *p, uint32_t writer, uint32_t buffer)
 		return;
 	entry = &page[writer & (WRITER_PAGE_SIZE - 1)];
 	if (*entry == 0) {
-		if (p->quota != NULL && !quota_takes_sequence(p, writer))
+		if (p->quota != NULL && !quota_take_sequence(p, writer))
 			return;
 		p->n_writers++;
 	}
@@ -130,7 +130,7 @@ writers_unregister(struct producer *p, uint32_t writer)
 	uint16_t *page, *entry;
 
 	if (p->quota != NULL)
-		quota_gives_sequence(p, writer);
+		quota_return_sequence(p, writer);
 	if (writer > SHM_MAX_WRITER_ID ||
 	    (page = writer_page(p, writer)) == NULL)
 		return;

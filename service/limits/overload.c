@@ -43,7 +43,7 @@ overload_note(struct overload *o, uint64_t lag_ms, uint64_t limit_ms,
 }
 
 bool
-overload_leaves_out(struct overload *o)
+overload_skip_extra(struct overload *o)
 {
 	if (o->level < OVERLOAD_EXTRAS)
 		return false;

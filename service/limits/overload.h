@@ -50,11 +50,11 @@ struct overload {
 bool overload_note(struct overload *o, uint64_t lag_ms, uint64_t limit_ms,
     uint64_t now_ms);
 /*
- * Counts a periodic statistic or snapshot that is due.  True: leave it out.
- * Not for those that say something once (a session's first and last, a
- * trigger's, a clone's), nor for what a consumer asks for or observes.
+ * Counts a periodic statistic or snapshot that is due.  True: it is to be left
+ * out.  Callers do not ask for packets that are written once (a session's first
+ * and last, a trigger's, a clone's), nor for answers to consumers.
  */
-bool overload_leaves_out(struct overload *o);
+bool overload_skip_extra(struct overload *o);
 /* The consequence of this level, for people. */
 const char *overload_text(enum overload_level level);
 

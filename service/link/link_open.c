@@ -75,7 +75,7 @@ begin_anew(struct links *t, const struct link_request *q, const char **refused)
 	if (!per_peer_count_take(&t->peers, q->peer, set->max_links_per_peer))
 		return NULL;
 	quota_meet(t->service, q->machine);
-	*refused = quota_refuses_connection(q->machine,
+	*refused = quota_admit_connection(q->machine,
 	    link_table_attached(t, q));
 	l = NULL;
 	if (*refused == NULL) {

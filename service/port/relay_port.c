@@ -62,7 +62,7 @@ bind_cb(struct rpc_conn *c, void *arg)
 	}
 	quota_meet(s, r->machine);
 	if (!is_host(r) &&
-	    (why = quota_refuses_connection(r->machine, 0)) != NULL) {
+	    (why = quota_admit_connection(r->machine, 0)) != NULL) {
 		machine_talk_refused(r, "BindService", why);
 		free(r);
 		return NULL;

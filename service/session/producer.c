@@ -115,7 +115,7 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	p->at_gate.wake = resume_cb;
 	p->at_gate.arg = p;
 	p->machine = hello->machine;
-	if ((refused = quota_refuses_producer(p)) != NULL) {
+	if ((refused = quota_admit_producer(p)) != NULL) {
 		*why = refused;
 		goto fail;
 	}
@@ -358,7 +358,7 @@ producer_register(struct producer *p, const uint8_t *descriptor, size_t len)
 	if (s->n_data_sources >= lim->max_data_sources)
 		return "too many data sources of all producers: "
 		       "limits.max_data_sources is reached";
-	if ((why = quota_refuses_data_source(p)) != NULL)
+	if ((why = quota_admit_data_source(p)) != NULL)
 		return why;
 	if (descriptor_bytes(p) + len > SOURCE_DESCRIPTORS_BYTES_MAX)
 		return "the descriptors of this producer are too long together";

@@ -26,7 +26,7 @@ snapshot_cb(void *arg)
 {
 	struct session *s = arg;
 
-	if (overload_leaves_out(&s->service->overload))
+	if (overload_skip_extra(&s->service->overload))
 		return;
 	event_log_snapshot(s->events);
 	readback_want_marker(s->readback);

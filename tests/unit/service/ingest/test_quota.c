@@ -699,10 +699,10 @@ machines_that_a_certificate_invents_are_counted_together(void **state)
 	assert_null(refused_producer(f, b));
 
 	machine_presence_came(a, &direct);
-	assert_non_null(strstr(quota_refuses_connection(b, 0),
+	assert_non_null(strstr(quota_admit_connection(b, 0),
 	    "quota.each_machine.max_connections"));
 	machine_presence_left(a);
-	assert_null(quota_refuses_connection(b, 0));
+	assert_null(quota_admit_connection(b, 0));
 }
 
 static void

@@ -118,10 +118,10 @@ a_quarter_of_the_extras_is_left_from_the_second_level_on(void **state)
 
 	look(LIMIT, 1);
 	for (i = 0; i < 40; i++)
-		assert_false(overload_leaves_out(&o));
+		assert_false(overload_skip_extra(&o));
 	look(1000, 1);
 	for (i = 0; i < 40; i++)
-		kept += !overload_leaves_out(&o);
+		kept += !overload_skip_extra(&o);
 	assert_int_equal(kept, 10);
 	assert_int_equal(o.left_out, 30);
 }
