@@ -257,6 +257,7 @@ struct session_buffer {
 	bool clear_before_clone;
 	bool closing;       /* the session takes no more than there is now */
 	const struct write_gate *gate; /* NULL: nobody has to wait */
+	void *gate_arg;                /* the gate's own */
 };
 
 TAILQ_HEAD(flush_list, flush);

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "service/access/principal.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
 #include "service/model/model.h"
 #include "service/output/file_config.h"
+#include "service/output/file_gate.h"
 #include "service/output/file_loss.h"
 #include "service/output/packet_out.h"
 #include "service/output/readback.h"
@@ -20,9 +20,6 @@
 #include "service/sink/sink_path.h"
 #include "transport/base/log.h"
 
-/* Room shared out at a time among producers that wait for it. */
-#define WAKE_BYTES    (1024u * 1024u)
-#define WAKE_OVERHEAD 64u /* a chunk's header, rounded up */
 /*
  * Late: file_writer_finish() was called, as the session is over.  The timers
  * are armed from file_writer_start() until then.  Up to FILE_REST_PASS
@@ -47,13 +44,6 @@ enum file_state {
 	                   /* count of what was never written */
 };
 
-/* A buffer of the session, as its file sees it. */
-struct file_buffer {
-	uint64_t floor;     /* bytes left unread by the last pass */
-	size_t wanted;      /* bytes that had to wait since; 0: none */
-	bool may_overwrite; /* what is left cannot be read: one chunk may */
-};
-
 struct file_writer {
 	struct session *session;
 	const struct file_ops *ops;
@@ -61,32 +51,21 @@ struct file_writer {
 	struct packet_out *out;
 	enum file_state state;
 	bool pass_syncs;  /* fdatasync at the end of the pass */
-	bool lossless;    /* counts in service.n_lossless */
 	uint32_t last_call_ms; /* to finish in; 0: as long as it gets on */
 	struct loop_call retry_call, limit_call, turn_call;
 	uint64_t *limit;  /* &left; NULL: none, or the sink's (compressed) */
 	uint64_t left;    /* bytes up to max_file_size_bytes, */
 	uint64_t kept;    /* less those for its end */
 	uint64_t written;
-	struct file_buffer *buffers; /* by the session's indices */
 	struct loop_timer *write_timer;
 	struct loop_timer *flush_timer;
-	struct fair_queue waiters; /* producers, by their at_gate */
+	struct file_gate *gate; /* of the session's buffers */
 	char *error;
 	struct file_loss *loss; /* of a file that failed */
 };
 
 static void pump(struct file_writer *f);
-static void post_turn(struct file_writer *f);
-static bool gate_must_wait(const struct session_buffer *b, size_t len);
-
-static struct file_buffer *
-file_buffer_of(const struct session_buffer *b)
-{
-	const struct session *s = b->session;
-
-	return &s->file->buffers[b - s->buffers];
-}
+static void post_turn(void *arg);
 
 /* Whether file_writer_finish() was called. */
 static bool
@@ -132,22 +111,14 @@ is_in_pass(const struct file_writer *f)
 	return is_reading(f) || is_at_limit(f);
 }
 
-static void
-stop_being_lossless(struct file_writer *f)
-{
-	if (!f->lossless)
-		return;
-	f->lossless = false;
-	f->session->service->n_lossless--;
-}
-
 /* The one place where the state changes. */
 static void
 set_state(struct file_writer *f, enum file_state state)
 {
 	f->state = state;
+	file_gate_watch(f->gate, state == FILE_IDLE);
 	if (state > FILE_REST_PASS)
-		stop_being_lossless(f);
+		file_gate_open(f->gate);
 }
 
 static void
@@ -158,46 +129,6 @@ retry_cb(void *arg)
 	f->ops->has_room(f->session);
 }
 
-static const struct session_buffer *
-buffer_of(const struct fair_place *at)
-{
-	return ((const struct producer *)at->arg)->waits_for;
-}
-
-static void
-wake_ready(struct file_writer *f)
-{
-	struct fair_place *at, *next;
-
-	TAILQ_FOREACH_SAFE(at, &f->waiters.places, link, next)
-		if (!gate_must_wait(buffer_of(at), at->wants))
-			fair_queue_wake(at);
-}
-
-/*
- * Wakes as many as there is room for by now, in their order.  Of thousands that
- * wait for a few chunks' room, all but a few would try in vain each time.
- */
-static void
-wake_some(struct file_writer *f)
-{
-	const struct session_buffer *b = NULL;
-	struct fair_place *at;
-	uint64_t left = 0, need;
-
-	while ((at = fair_queue_first(&f->waiters)) != NULL) {
-		if (buffer_of(at) != b) {
-			b = buffer_of(at);
-			left = trace_buffer_room(b->tb, WAKE_BYTES);
-		}
-		need = at->wants + WAKE_OVERHEAD;
-		if (need > left)
-			return;
-		left -= need;
-		fair_queue_wake(at);
-	}
-}
-
 /*
  * Lets producers try again.  In a pass, with every batch, as many as fit; at
  * its end all but those whose buffer is being copied.
@@ -206,9 +137,9 @@ static void
 wake(struct file_writer *f)
 {
 	if (is_reading(f))
-		wake_some(f);
+		file_gate_wake_some(f->gate);
 	else
-		wake_ready(f);
+		file_gate_wake(f->gate);
 	/* On a later turn: a flush that waits may be the caller's caller. */
 	if (!TAILQ_EMPTY(&f->session->flushes) ||
 	    f->session->service->n_gone > 0)
@@ -220,11 +151,8 @@ wake(struct file_writer *f)
 static void
 begin_pass(struct file_writer *f, enum file_state state)
 {
-	size_t i;
-
 	set_state(f, state);
-	for (i = 0; i < f->session->n_buffers; i++)
-		f->buffers[i].may_overwrite = false;
+	file_gate_begin_pass(f->gate);
 	readback_begin(f->session->readback);
 	pump(f);
 }
@@ -238,25 +166,6 @@ limit_cb(void *arg)
 	    "session %llu: max_file_size_bytes is reached",
 	    (unsigned long long)f->session->id);
 	f->ops->full(f->session);
-}
-
-/*
- * A pass that ended without making room has read all that can be read: what is
- * left waits for its producer, so waiting for it would be for ever.  It is
- * moved out of the way; where that cannot help, it is overwritten, and counted.
- */
-static void
-settle(struct session_buffer *b, struct file_buffer *fb)
-{
-	if (fb->wanted > 0 && trace_buffer_would_lose(b->tb, fb->wanted)) {
-		/* All of it at once would take the copy as long. */
-		if (trace_buffer_is_copied(b->tb))
-			return;
-		(void)trace_buffer_compact(b->tb);
-		fb->may_overwrite = trace_buffer_would_lose(b->tb,
-		    fb->wanted);
-	}
-	fb->wanted = 0;
 }
 
 static enum file_state
@@ -278,14 +187,8 @@ state_after_pass(const struct file_writer *f)
 static void
 end_pass(struct file_writer *f)
 {
-	struct session *s = f->session;
-	size_t i;
-
 	set_state(f, state_after_pass(f));
-	for (i = 0; i < s->n_buffers; i++) {
-		settle(&s->buffers[i], &f->buffers[i]);
-		f->buffers[i].floor = trace_buffer_unread(s->buffers[i].tb);
-	}
+	file_gate_end_pass(f->gate);
 }
 
 static void
@@ -387,8 +290,10 @@ turn_cb(void *arg)
 }
 
 static void
-post_turn(struct file_writer *f)
+post_turn(void *arg)
 {
+	struct file_writer *f = arg;
+
 	loop_defer(f->session->service->loop, &f->turn_call, turn_cb, f);
 }
 
@@ -428,7 +333,7 @@ opened_cb(struct file_sink *sink, const char *err, void *arg)
 	}
 	/* A session that has not started writes nothing periodically. */
 	wake(f);
-	if (fair_queue_first(&f->waiters) != NULL)
+	if (file_gate_has_waiters(f->gate))
 		post_turn(f);
 }
 
@@ -521,54 +426,6 @@ closed_cb(struct file_sink *sink, const char *err, void *arg)
 		f->ops->closed(f->session, err);
 }
 
-/* ---- the gate of the session's buffers ---- */
-
-static bool
-gate_must_wait(const struct session_buffer *b, size_t len)
-{
-	const struct file_writer *f = b->session->file;
-
-	return f->lossless && b->ring && !file_buffer_of(b)->may_overwrite &&
-	    trace_buffer_would_lose(b->tb, len);
-}
-
-static void
-gate_wait(struct session_buffer *b, struct producer *p, size_t len)
-{
-	struct file_writer *f = b->session->file;
-	struct file_buffer *fb = file_buffer_of(b);
-
-	if (len > fb->wanted)
-		fb->wanted = len;
-	if (p != NULL) {
-		p->waits_for = b;
-		fair_queue_wait(&f->waiters, &p->at_gate, len);
-	}
-	post_turn(f);
-}
-
-static void
-gate_wrote(struct session_buffer *b)
-{
-	struct file_writer *f = b->session->file;
-	struct file_buffer *fb = file_buffer_of(b);
-	uint64_t unread;
-
-	fb->may_overwrite = false;
-	if (f->state != FILE_IDLE)
-		return;
-	unread = trace_buffer_unread(b->tb);
-	/* Stalled data that the last pass left does not count again. */
-	if (unread > fb->floor && (unread - fb->floor) * 2 >= b->size)
-		post_turn(f);
-}
-
-static const struct write_gate gate = {
-	.must_wait = gate_must_wait,
-	.wait = gate_wait,
-	.wrote = gate_wrote,
-};
-
 static const struct file_sink_ops sink_ops = {
 	.opened = opened_cb,
 	.written = written_cb,
@@ -627,15 +484,6 @@ set_limit(struct file_writer *f, struct file_sink_options *options)
 		f->limit = &f->left;
 }
 
-static void
-set_gates(struct session *s, const struct write_gate *g)
-{
-	size_t i;
-
-	for (i = 0; i < s->n_buffers; i++)
-		s->buffers[i].gate = g;
-}
-
 struct file_writer *
 file_writer_new(struct session *s, const struct file_ops *ops, int fd,
     char *err, size_t err_size)
@@ -652,22 +500,21 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
 	snprintf(err, err_size, "out of memory");
 	if ((f = calloc(1, sizeof(*f))) == NULL)
 		return NULL;
-	fair_queue_init(&f->waiters);
 	f->session = s;
 	f->ops = ops;
 	options.owner = principal_key(&s->owner);
 	options.compression = trace_compression(s->config);
 	set_limit(f, &options);
-	f->buffers = calloc(s->n_buffers + 1, sizeof(*f->buffers));
+	f->gate = file_gate_new(s, sv->settings->lossless, post_turn, f);
 	f->out = packet_out_new_file();
 	f->loss = file_loss_new(s);
 	f->write_timer = loop_timer_new(sv->loop, write_cb, f);
 	f->flush_timer = loop_timer_new(sv->loop, clock_flush_cb, f);
-	if (f->buffers == NULL || f->out == NULL || f->loss == NULL ||
+	if (f->gate == NULL || f->out == NULL || f->loss == NULL ||
 	    f->write_timer == NULL || f->flush_timer == NULL)
 		goto fail;
 	if (fd >= 0) {
-		f->state = FILE_IDLE;
+		set_state(f, FILE_IDLE);
 		f->sink = file_sink_new_fd(sv->loop, fd, &options,
 		    &sink_ops, f);
 	} else if (sv->trace_dirfd < 0) {
@@ -675,7 +522,7 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
 		    "daemon was started without --trace-dir");
 		goto fail;
 	} else {
-		f->state = FILE_OPENING;
+		set_state(f, FILE_OPENING);
 		f->sink = file_sink_new_path(sv->loop,
 		    &(struct file_sink_place){ .dir = &dir,
 		    .path = file_config_path(s),
@@ -687,10 +534,6 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
 		    "earlier ones of this user hang in a write)");
 		goto fail;
 	}
-	f->lossless = sv->settings->lossless;
-	if (f->lossless)
-		sv->n_lossless++;
-	set_gates(s, &gate);
 	return f;
 
 fail:
@@ -775,16 +618,13 @@ file_writer_free(struct file_writer *f)
 {
 	if (f == NULL)
 		return;
-	stop_being_lossless(f);
-	set_gates(f->session, NULL);
-	wake_ready(f);
+	file_gate_free(f->gate);
 	loop_cancel(f->session->service->loop, f);
 	loop_timer_free(f->write_timer);
 	loop_timer_free(f->flush_timer);
 	packet_out_free(f->out);
 	file_loss_free(f->loss);
 	free(f->error);
-	free(f->buffers);
 	free(f);
 }
 

@@ -6,9 +6,8 @@
  * every file_write_period_ms, at once when a buffer is half full, and for the
  * last time when the session ends.  Unless the settings say otherwise it is
  * lossless: producers that would overwrite what the file has not got yet are
- * held back until it has caught up.  It is the write_gate (model.h) of the
- * session's buffers as long as it lives.  Knows neither flushes nor how a
- * session ends: file_ops says what it wants of one.
+ * held back until it has caught up (file_gate.h).  Knows neither flushes nor
+ * how a session ends: file_ops says what it wants of one.
  */
 #ifndef SERVICE_OUTPUT_FILE_WRITER_H
 #define SERVICE_OUTPUT_FILE_WRITER_H
