@@ -5,29 +5,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "transport/socket/sock.h"
+
 int
 shm_keeper_send(int sock, const struct shm_keeper_message *m, int fd, int flags)
 {
-	union {
-		char buf[CMSG_SPACE(sizeof(int))];
-		struct cmsghdr align;
-	} control;
 	struct iovec iov = { (void *)(uintptr_t)m, sizeof(*m) };
-	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
-	struct cmsghdr *c;
 
-	if (fd >= 0) {
-		memset(&control, 0, sizeof(control));
-		msg.msg_control = control.buf;
-		msg.msg_controllen = sizeof(control.buf);
-		c = CMSG_FIRSTHDR(&msg);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	}
-	return sendmsg(sock, &msg, flags | MSG_NOSIGNAL) ==
-	    (ssize_t)sizeof(*m) ? 0 : -1;
+	return sock_send(sock, &iov, 1, fd, flags) == (ssize_t)sizeof(*m) ?
+	    0 : -1;
 }
 
 int

@@ -193,7 +193,7 @@ rpc_refuse(int fd, const char *why)
 	iov.iov_base = w.data;
 	iov.iov_len = w.len;
 	if (!w.failed)
-		(void)!sock_send(fd, &iov, 1, -1);
+		(void)!sock_send(fd, &iov, 1, -1, MSG_DONTWAIT);
 	/* Left unread, its first frame would make this a reset. */
 	(void)!recv(fd, unread, sizeof(unread), MSG_DONTWAIT);
 	close(fd);

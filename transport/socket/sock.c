@@ -67,7 +67,7 @@ sock_give_up_after(int sock, unsigned ms)
 }
 
 ssize_t
-sock_send(int sock, struct iovec *iov, int niov, int fd)
+sock_send(int sock, struct iovec *iov, int niov, int fd, int flags)
 {
 	union {
 		char buf[CMSG_SPACE(sizeof(int))];
@@ -89,7 +89,7 @@ sock_send(int sock, struct iovec *iov, int niov, int fd)
 		c->cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(c), &fd, sizeof(int));
 	}
-	return sendmsg(sock, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+	return sendmsg(sock, &msg, flags | MSG_NOSIGNAL);
 }
 
 /* The buffer has room for no more than SOCK_FDS_MAX. */

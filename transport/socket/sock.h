@@ -32,8 +32,12 @@ void sock_tune_tcp(int sock);
  */
 void sock_give_up_after(int sock, unsigned ms);
 
-/* fd >= 0 travels with the first byte.  As sendmsg(2), never a signal. */
-ssize_t sock_send(int sock, struct iovec *iov, int niov, int fd) MUST_CHECK;
+/*
+ * As sendmsg(2) with these flags, never with a signal.  fd >= 0 travels with the
+ * first byte, and stays the caller's.
+ */
+ssize_t sock_send(int sock, struct iovec *iov, int niov, int fd, int flags)
+    MUST_CHECK;
 
 /*
  * As readv(2).  fds NULL: the socket cannot carry descriptors.  Else those

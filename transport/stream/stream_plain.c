@@ -34,7 +34,7 @@ stream_plain_read(struct stream *s, struct iovec *iov, int niov, bool *lost)
 ssize_t
 stream_plain_write(struct stream *s, struct iovec *iov, int niov, int fd)
 {
-	return sock_send(s->fd, iov, niov, fd);
+	return sock_send(s->fd, iov, niov, fd, MSG_DONTWAIT);
 }
 
 void
