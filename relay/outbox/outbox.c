@@ -136,7 +136,6 @@ outbox_state(const struct outbox *o, struct outbox_state *out)
 	const struct arena_link *l = arena_link(&o->arena);
 
 	memset(out, 0, sizeof(*out));
-	out->recovered = o->recovered;
 	out->resumable = l->linked != 0;
 	out->overflowed = l->overflowed != 0;
 	memcpy(out->link_id, l->link_id, LINK_ID_BYTES);

@@ -70,7 +70,6 @@ void outbox_close(struct outbox *o);
 /* ---- what outlives the process ---- */
 
 struct outbox_state {
-	bool recovered;       /* an earlier process's link goes on */
 	bool resumable;       /* there is a link: a collector knows us */
 	/*
 	 * The link has to end: it is resumed once more to hear what has

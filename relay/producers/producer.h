@@ -28,6 +28,7 @@
 #include "relay/producers/upstream.h"
 #include "transport/base/compiler.h"
 #include "transport/base/log.h"
+#include "transport/base/tailq.h"
 #include "transport/link/link_wire.h"
 #include "transport/producer_port/producer_server.h"
 #include "transport/producer_port/source_descriptor.h"
@@ -39,14 +40,6 @@ struct loop_timer;
 struct pb_writer;
 struct producers;
 
-/* glibc's queue.h lacks the removal-safe walk. */
-#ifndef TAILQ_FOREACH_SAFE
-#define TAILQ_FOREACH_SAFE(var, head, field, next)                            \
-	for ((var) = TAILQ_FIRST(head);                                       \
-	    (var) != NULL && ((next) = TAILQ_NEXT(var, field), 1);            \
-	    (var) = (next))
-#endif
-
 /* Live instances of a producer; above it the longest stopping is forgotten. */
 #define LOCAL_INSTANCES_MAX 4096u
 /* Buffers that a producer may write to; the oldest unused one is forgotten. */
@@ -55,7 +48,6 @@ struct producers;
 #define LOCAL_FLUSHES_MAX 64u
 /* After this a producer's memory is scraped without its acknowledgement. */
 #define LOCAL_FLUSH_PATIENCE_MS 1000u
-#define LOCAL_TRIGGERS_PER_CALL 64u
 /*
  * Patches cannot be dropped either: a producer may send this many bytes of them
  * at once, and half of what it has sent in chunks.

@@ -77,6 +77,29 @@ set_limits(struct relay_limits *l)
 	};
 }
 
+/* Sockets from a list with commas replace those that were there. */
+static int
+set_producer_sockets(struct relay_settings *s, const char *list, char *err,
+    size_t err_size)
+{
+	char item[ADDR_TEXT_MAX];
+	int got;
+
+	relay_settings_drop_sockets(s);
+	while ((got = addr_list_next(&list, item, sizeof(item))) == 1)
+		if (relay_settings_add_producer_socket(s, item, err,
+			err_size) != 0)
+			return -1;
+	if (got == 0 && s->n_producer_sockets > 0)
+		return 0;
+	if (got < 0)
+		snprintf(err, err_size, "an address for producers is longer "
+		    "than %d bytes", ADDR_TEXT_MAX - 1);
+	else
+		snprintf(err, err_size, "an empty address for producers");
+	return -1;
+}
+
 /*
  * The default sockets where the variable is wrong, too:
  * relay_settings_from_env() says what is wrong with it.
@@ -84,11 +107,10 @@ set_limits(struct relay_limits *l)
 static int
 set_default_sockets(struct relay_settings *s, char *err, size_t err_size)
 {
-	if (relay_settings_set_producer_sockets(s, addr_default_producer(),
-		err, err_size) == 0)
+	if (set_producer_sockets(s, addr_default_producer(), err, err_size) ==
+	    0)
 		return 0;
-	return relay_settings_set_producer_sockets(s, LAST_SOCKET, err,
-	    err_size);
+	return set_producer_sockets(s, LAST_SOCKET, err, err_size);
 }
 
 int
@@ -211,28 +233,6 @@ relay_settings_add_producer_socket(struct relay_settings *s,
 }
 
 int
-relay_settings_set_producer_sockets(struct relay_settings *s,
-    const char *list, char *err, size_t err_size)
-{
-	char item[ADDR_TEXT_MAX];
-	int got;
-
-	relay_settings_drop_sockets(s);
-	while ((got = addr_list_next(&list, item, sizeof(item))) == 1)
-		if (relay_settings_add_producer_socket(s, item, err,
-			err_size) != 0)
-			return -1;
-	if (got == 0 && s->n_producer_sockets > 0)
-		return 0;
-	if (got < 0)
-		snprintf(err, err_size, "an address for producers is longer "
-		    "than %d bytes", ADDR_TEXT_MAX - 1);
-	else
-		snprintf(err, err_size, "an empty address for producers");
-	return -1;
-}
-
-int
 relay_settings_set_socket_permissions(struct relay_settings *s,
     const char *text, char *err, size_t err_size)
 {
@@ -294,8 +294,7 @@ relay_settings_from_env(struct relay_settings *s, char *err, size_t err_size)
 		err_size) != 0)
 		return -1;
 	if ((value = variable("PERFETTO_PRODUCER_SOCK_NAME")) != NULL &&
-	    relay_settings_set_producer_sockets(s, value, why,
-		sizeof(why)) != 0) {
+	    set_producer_sockets(s, value, why, sizeof(why)) != 0) {
 		snprintf(err, err_size, "PERFETTO_PRODUCER_SOCK_NAME: %s",
 		    why);
 		return -1;

@@ -84,9 +84,6 @@ int relay_settings_check(const struct relay_settings *s, char *err,
 /* Copies.  what names it ("the state directory") where it is empty. */
 int relay_settings_set_string(char **slot, const char *value,
     const char *what, char *err, size_t err_size) MUST_CHECK;
-/* Sets sockets from a list with commas; they replace those that were there. */
-int relay_settings_set_producer_sockets(struct relay_settings *s,
-    const char *list, char *err, size_t err_size) MUST_CHECK;
 /*
  * Adds a socket.  The default is replaced by relay_settings_drop_sockets()
  * first.

@@ -66,13 +66,6 @@ put_link(struct pb_writer *w, const struct uplink_view *v, uint64_t now)
 	pb_nest_end(w, mark);
 }
 
-/* sint64, as protobuf has it. */
-static uint64_t
-zigzag(int64_t v)
-{
-	return ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0);
-}
-
 static void
 put_clock(struct pb_writer *w, const struct uplink_view *v)
 {
@@ -81,7 +74,7 @@ put_clock(struct pb_writer *w, const struct uplink_view *v)
 	if (!v->clock_known)
 		return;
 	mark = pb_nest_begin(w, RelayReport_clock);
-	pb_put_uint(w, RelayReportClock_offset_ns, zigzag(v->clock_offset_ns));
+	pb_put_sint(w, RelayReportClock_offset_ns, v->clock_offset_ns);
 	pb_put_uint(w, RelayReportClock_uncertainty_ns,
 	    v->clock_uncertainty_ns);
 	pb_put_uint(w, RelayReportClock_round_trip_ns, v->round_trip_ns);

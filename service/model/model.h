@@ -39,16 +39,9 @@
 #include "service/ring_memory/ring_ahead.h"
 #include "transport/base/heap_rest.h"
 #include "transport/base/log.h"
+#include "transport/base/tailq.h"
 #include "transport/loop/loop.h"
 #include "transport/producer_port/source_descriptor.h"
-
-/* glibc's queue.h lacks the removal-safe walk. */
-#ifndef TAILQ_FOREACH_SAFE
-#define TAILQ_FOREACH_SAFE(var, head, field, next)                            \
-	for ((var) = TAILQ_FIRST(head);                                       \
-	    (var) != NULL && ((next) = TAILQ_NEXT(var, field), 1);            \
-	    (var) = (next))
-#endif
 
 struct arrivals;
 struct budget;

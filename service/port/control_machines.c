@@ -6,12 +6,6 @@
 #include "service/port/control_internal.h"
 #include "transport/wire/pb_reader.h"
 
-static uint64_t
-zigzag(int64_t v)
-{
-	return ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0);
-}
-
 static void
 put_losses(struct pb_writer *w, const struct machine_contact *c)
 {
@@ -62,7 +56,7 @@ put_clock(struct pb_writer *w, const struct machine_clock *c)
 {
 	if (!c->known)
 		return;
-	pb_put_uint(w, MachineState_clock_offset_ns, zigzag(c->offset_ns));
+	pb_put_sint(w, MachineState_clock_offset_ns, c->offset_ns);
 	pb_put_uint(w, MachineState_clock_uncertainty_ns, c->uncertainty_ns);
 	pb_put_uint(w, MachineState_clock_measured_ns, c->measured_ns);
 	pb_put_uint(w, MachineState_round_trip_ns, c->round_trip_ns);

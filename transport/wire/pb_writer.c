@@ -92,6 +92,12 @@ pb_put_int(struct pb_writer *w, uint32_t field, int64_t v)
 }
 
 void
+pb_put_sint(struct pb_writer *w, uint32_t field, int64_t v)
+{
+	pb_put_uint(w, field, ((uint64_t)v << 1) ^ (v < 0 ? UINT64_MAX : 0));
+}
+
+void
 pb_put_fixed64(struct pb_writer *w, uint32_t field, uint64_t v)
 {
 	pb_put_tag(w, field, PB_FIXED64);

@@ -31,6 +31,8 @@ void pb_put_varint(struct pb_writer *w, uint64_t v); /* no tag */
 void pb_put_uint(struct pb_writer *w, uint32_t field, uint64_t v);
 /* int32/int64/enum: sign-extended to 64 bits as protobuf wants. */
 void pb_put_int(struct pb_writer *w, uint32_t field, int64_t v);
+/* sint64: zigzag encoding. */
+void pb_put_sint(struct pb_writer *w, uint32_t field, int64_t v);
 void pb_put_fixed64(struct pb_writer *w, uint32_t field, uint64_t v);
 void pb_put_bytes(struct pb_writer *w, uint32_t field, const void *data,
     size_t len);
