@@ -41,6 +41,19 @@ class Links(unittest.TestCase):
         self.assertEqual(wrong({"a.md": "`service/gone` and `service/NAME.c`\n"}),
                          ["a.md: `service/gone`: there is no such file"])
 
+    def test_a_program_of_the_build_without_a_source(self):
+        self.assertEqual(wrong({"a.md": "`S=1 build/tests/test_x 2` and `build/tests/test_y`\n",
+                                "tests/test_x.c": ""}),
+                         ["a.md: `build/tests/test_y`: there is no such file"])
+
+    def test_a_source_that_is_not_there(self):
+        self.assertEqual(wrong({"a.md": "room/x.c (y.c, `z.h`)\n", "room/z.h": ""}),
+                         ["a.md: y.c: there is no such file"])
+
+    def test_a_function_that_is_not_there(self):
+        self.assertEqual(wrong({"a.md": "`x_new()` and `x_free()`\n", "x.c": "x_new(void)"}),
+                         ["a.md: `x_free()`: no source has this name"])
+
     def test_examples_are_not_looked_at(self):
         self.assertEqual(wrong({"a.md": "```\n[b](b.md) # Not\n```\n\n    see `service/gone`\n"
                                         "`[b](b.md)`\n"}), [])
