@@ -10,8 +10,6 @@
 #include "transport/wire/pb_reader.h"
 
 #define BOOTTIME 6u
-/* TracePacketDefaults.timestamp_clock_id */
-#define F_DEFAULT_CLOCK 58u
 /* Clocks of one snapshot that are looked at. */
 #define MAX_CLOCKS 256u
 
@@ -248,7 +246,7 @@ default_clock_in(const struct pb_field *defaults)
 
 	pb_init(&r, defaults->data, defaults->len);
 	while (pb_next(&r, &f)) {
-		if (f.number == F_DEFAULT_CLOCK)
+		if (f.number == TracePacketDefaults_timestamp_clock_id)
 			id = (uint32_t)f.value;
 	}
 	return id;

@@ -104,7 +104,7 @@ reading_done(struct reading *r)
 static int
 read_trace(struct reading *r, const struct inspect_options *o, FILE *out)
 {
-	static const struct trace_scan_ops ops = { .packet = packet_cb };
+	const struct trace_scan_ops ops = { .packet = packet_cb, .arg = r };
 	const char *path = strcmp(o->path, "-") == 0 ? NULL : o->path;
 	char err[ERROR_BYTES];
 	uint64_t size;
@@ -122,7 +122,7 @@ read_trace(struct reading *r, const struct inspect_options *o, FILE *out)
 		if (r->tail == NULL)
 			return fail(strerror(errno));
 	}
-	if (trace_scan_run(&r->scan, &r->window, size, &ops, r, err,
+	if (trace_scan_run(&r->scan, &r->window, size, &ops, err,
 	    sizeof(err)) < 0)
 		return fail(err);
 	return 0;

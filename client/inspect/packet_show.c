@@ -19,8 +19,6 @@
 #include "transport/base/machine_word.h"
 #include "transport/wire/pb_reader.h"
 
-/* SystemInfo.machine_name */
-#define F_MACHINE_NAME 17u
 #define NAME_BYTES 200
 #define TIME_BYTES 200
 
@@ -41,36 +39,6 @@ struct packet_show {
 	bool inside;        /* it came out of a compressed one */
 };
 
-struct packet_show *
-packet_show_new(FILE *out, const struct packet_filter *filter)
-{
-	struct packet_show *p;
-
-	if ((p = calloc(1, sizeof(*p))) == NULL)
-		return NULL;
-	p->out = out;
-	p->filter = filter;
-	packet_types_init(&p->types);
-	p->clocks = trace_clocks_new();
-	p->expand = packet_expand_new();
-	if (p->clocks == NULL || p->expand == NULL) {
-		packet_show_free(p);
-		return NULL;
-	}
-	return p;
-}
-
-void
-packet_show_free(struct packet_show *p)
-{
-	if (p == NULL)
-		return;
-	trace_clocks_free(p->clocks);
-	packet_expand_free(p->expand);
-	machine_names_done(&p->names);
-	free(p);
-}
-
 static void
 learn_name(struct packet_show *p, const struct packet_facts *f)
 {
@@ -82,7 +50,7 @@ learn_name(struct packet_show *p, const struct packet_facts *f)
 		return;
 	pb_init(&r, f->payload.data, f->payload.len);
 	while (pb_next(&r, &e)) {
-		if (e.number != F_MACHINE_NAME || e.wire != PB_BYTES ||
+		if (e.number != SystemInfo_machine_name || e.wire != PB_BYTES ||
 		    e.len == 0)
 			continue;
 		utf8_escape(name, sizeof(name), (const char *)e.data, e.len,
@@ -209,6 +177,36 @@ inner_cb(void *arg, const uint8_t *data, size_t len)
 		    " (compressed)\n", p->offset);
 }
 
+struct packet_show *
+packet_show_new(FILE *out, const struct packet_filter *filter)
+{
+	struct packet_show *p;
+
+	if ((p = calloc(1, sizeof(*p))) == NULL)
+		return NULL;
+	p->out = out;
+	p->filter = filter;
+	packet_types_init(&p->types);
+	p->clocks = trace_clocks_new();
+	p->expand = packet_expand_new(inner_cb, p);
+	if (p->clocks == NULL || p->expand == NULL) {
+		packet_show_free(p);
+		return NULL;
+	}
+	return p;
+}
+
+void
+packet_show_free(struct packet_show *p)
+{
+	if (p == NULL)
+		return;
+	trace_clocks_free(p->clocks);
+	packet_expand_free(p->expand);
+	machine_names_done(&p->names);
+	free(p);
+}
+
 bool
 packet_show_take(struct packet_show *p, const uint8_t *data, size_t len,
     uint64_t offset)
@@ -219,8 +217,7 @@ packet_show_take(struct packet_show *p, const uint8_t *data, size_t len,
 		return true;
 	p->offset = offset;
 	p->inside = true;
-	switch (packet_expand_packet(p->expand, data, len, inner_cb, p, err,
-	    sizeof(err))) {
+	switch (packet_expand_packet(p->expand, data, len, err, sizeof(err))) {
 	case PACKET_EXPAND_PLAIN:
 		p->inside = false;
 		return take_one(p, data, len);

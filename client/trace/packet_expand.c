@@ -35,9 +35,15 @@ struct packet_expand {
 };
 
 struct packet_expand *
-packet_expand_new(void)
+packet_expand_new(packet_expand_fn fn, void *arg)
 {
-	return calloc(1, sizeof(struct packet_expand));
+	struct packet_expand *x;
+
+	if ((x = calloc(1, sizeof(*x))) == NULL)
+		return NULL;
+	x->fn = fn;
+	x->arg = arg;
+	return x;
 }
 
 void
@@ -91,14 +97,11 @@ bad(struct packet_expand *x, const char *why)
 static int
 take_piece(struct packet_expand *x, size_t n)
 {
-	char err[128];
-
 	if (n > x->end - x->out)
 		return bad(x, "become larger than any trace's");
 	x->out += n;
 	/* No packet can be larger than what there may be in all. */
-	if (packet_splitter_feed(&x->cutter, x->piece, n, x->fn, x->arg, err,
-	    sizeof(err)) < 0)
+	if (packet_splitter_feed(&x->cutter, x->piece, n, x->fn, x->arg) < 0)
 		return bad(x, "hold something else than packets");
 	return 0;
 }
@@ -188,15 +191,13 @@ expand(struct packet_expand *x, const struct pb_field *f)
 
 enum packet_expand_result
 packet_expand_packet(struct packet_expand *x, const uint8_t *data, size_t len,
-    packet_expand_fn fn, void *arg, char *err, size_t err_size)
+    char *err, size_t err_size)
 {
 	struct pb_field f;
 	int rc;
 
 	if (!find_compressed(data, len, &f))
 		return PACKET_EXPAND_PLAIN;
-	x->fn = fn;
-	x->arg = arg;
 	x->err = err;
 	x->err_size = err_size;
 	rc = expand(x, &f);

@@ -7,10 +7,10 @@
  * PACKET_EXPAND_MAX_BYTES in time and memory, and what all together cost by
  * PACKET_EXPAND_ALLOWANCE and PACKET_EXPAND_RATIO.  Pure.
  *
- *	switch (packet_expand_packet(x, data, len, inner_fn, arg, err, size)) {
+ *	switch (packet_expand_packet(x, data, len, err, size)) {
  *	case PACKET_EXPAND_PLAIN:  look at data, len itself
- *	case PACKET_EXPAND_DONE:   inner_fn had all that is in it
- *	case PACKET_EXPAND_BAD:    inner_fn had what could be read; err says why
+ *	case PACKET_EXPAND_DONE:   fn had all that is in it
+ *	case PACKET_EXPAND_BAD:    fn had what could be read; err says why
  *	}                         it ended.  The next packet is a new beginning.
  */
 #ifndef CLIENT_TRACE_PACKET_EXPAND_H
@@ -55,8 +55,9 @@ enum packet_expand_result {
  */
 typedef void (*packet_expand_fn)(void *arg, const uint8_t *data, size_t len);
 
-/* NULL: no memory. */
-struct packet_expand *packet_expand_new(void) MUST_CHECK;
+/* fn: called in packet_expand_packet() only; arg: borrowed.  NULL: no memory. */
+struct packet_expand *packet_expand_new(packet_expand_fn fn, void *arg)
+    MUST_CHECK;
 void packet_expand_free(struct packet_expand *x);
 
 /*
@@ -64,8 +65,7 @@ void packet_expand_free(struct packet_expand *x);
  * err: written only for PACKET_EXPAND_BAD, a sentence without a full stop.
  */
 enum packet_expand_result packet_expand_packet(struct packet_expand *x,
-    const uint8_t *data, size_t len, packet_expand_fn fn, void *arg, char *err,
-    size_t err_size) MUST_CHECK;
+    const uint8_t *data, size_t len, char *err, size_t err_size) MUST_CHECK;
 
 /* Whether this TracePacket is one that holds others compressed. */
 bool packet_expand_is_compressed(const uint8_t *data, size_t len);

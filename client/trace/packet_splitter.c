@@ -1,6 +1,5 @@
 #include "client/trace/packet_splitter.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/types.h>
@@ -100,7 +99,7 @@ feed_tail(struct packet_splitter *c, const uint8_t *data, size_t len,
 
 int
 packet_splitter_feed(struct packet_splitter *c, const uint8_t *data, size_t len,
-    packet_splitter_fn fn, void *arg, char *err, size_t err_size)
+    packet_splitter_fn fn, void *arg)
 {
 	size_t header, total;
 	ssize_t n;
@@ -108,7 +107,7 @@ packet_splitter_feed(struct packet_splitter *c, const uint8_t *data, size_t len,
 	while (len > 0) {
 		if (c->tail_len > 0) {
 			if ((n = feed_tail(c, data, len, fn, arg)) < 0)
-				goto bad;
+				return -1;
 			data += n;
 			len -= (size_t)n;
 			continue;
@@ -121,17 +120,10 @@ packet_splitter_feed(struct packet_splitter *c, const uint8_t *data, size_t len,
 			len -= total;
 			break;
 		case TRACE_CUT_MORE:
-			if (tail_append(c, data, len) < 0)
-				goto bad;
-			return 0;
+			return tail_append(c, data, len);
 		case TRACE_CUT_BAD:
-			goto bad;
+			return -1;
 		}
 	}
 	return 0;
-
-bad:
-	snprintf(err, err_size, "no packet of a trace begins at byte %llu",
-	    (unsigned long long)c->whole_bytes);
-	return -1;
 }

@@ -41,13 +41,12 @@ typedef void (*packet_splitter_fn)(void *arg, const uint8_t *data, size_t len);
 void packet_splitter_done(struct packet_splitter *c);
 
 /*
- * The next bytes; calls fn for each packet that they complete.  -1 with a
- * sentence in err when they are no trace (another field than Trace.packet, a
- * packet that is too large) or memory is short; packets before that place were
- * handed out, and it must not be called again.
+ * Takes the next bytes, and calls fn for each packet that they complete.  -1
+ * when they are no trace (another field than Trace.packet, a packet that is too
+ * large) or memory is short: packets before that place, whole_bytes, were handed
+ * out, and it must not be called again.
  */
 int packet_splitter_feed(struct packet_splitter *c, const uint8_t *data,
-    size_t len,
-    packet_splitter_fn fn, void *arg, char *err, size_t err_size) MUST_CHECK;
+    size_t len, packet_splitter_fn fn, void *arg) MUST_CHECK;
 
 #endif /* CLIENT_TRACE_PACKET_SPLITTER_H */

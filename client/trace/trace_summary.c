@@ -1,5 +1,6 @@
 #include "client/trace/trace_summary.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,42 +37,6 @@ struct trace_summary {
 	size_t n_data_sources;
 	struct machine_names machines;
 };
-
-struct trace_summary *
-trace_summary_new(void)
-{
-	struct trace_summary *s;
-
-	if ((s = calloc(1, sizeof(*s))) == NULL)
-		return NULL;
-	s->sequences = trace_sequences_new();
-	s->expand = packet_expand_new();
-	if (s->sequences == NULL || s->expand == NULL) {
-		trace_summary_free(s);
-		return NULL;
-	}
-	packet_types_init(&s->known);
-	return s;
-}
-
-void
-trace_summary_free(struct trace_summary *s)
-{
-	size_t i;
-
-	if (s == NULL)
-		return;
-	for (i = 0; i < s->n_data_sources; i++)
-		free(s->data_sources[i]);
-	if (s->stats != NULL)
-		perfetto__protos__trace_stats__free_unpacked(s->stats, NULL);
-	free(s->data_sources);
-	machine_names_done(&s->machines);
-	trace_sequences_free(s->sequences);
-	packet_expand_free(s->expand);
-	packet_splitter_done(&s->cutter);
-	free(s);
-}
 
 /* Bits that say what a packet with a loss looks like, not why. */
 #define EFFECTS (1u << 3 | 1u << 4 | 1u << 5)
@@ -350,6 +315,42 @@ inner_cb(void *arg, const uint8_t *data, size_t len)
 		trace_summary_take_malformed(s, bytes);
 }
 
+struct trace_summary *
+trace_summary_new(void)
+{
+	struct trace_summary *s;
+
+	if ((s = calloc(1, sizeof(*s))) == NULL)
+		return NULL;
+	s->sequences = trace_sequences_new();
+	s->expand = packet_expand_new(inner_cb, s);
+	if (s->sequences == NULL || s->expand == NULL) {
+		trace_summary_free(s);
+		return NULL;
+	}
+	packet_types_init(&s->known);
+	return s;
+}
+
+void
+trace_summary_free(struct trace_summary *s)
+{
+	size_t i;
+
+	if (s == NULL)
+		return;
+	for (i = 0; i < s->n_data_sources; i++)
+		free(s->data_sources[i]);
+	if (s->stats != NULL)
+		perfetto__protos__trace_stats__free_unpacked(s->stats, NULL);
+	free(s->data_sources);
+	machine_names_done(&s->machines);
+	trace_sequences_free(s->sequences);
+	packet_expand_free(s->expand);
+	packet_splitter_done(&s->cutter);
+	free(s);
+}
+
 void
 trace_summary_packet(struct trace_summary *s, const uint8_t *data, size_t len)
 {
@@ -364,8 +365,7 @@ trace_summary_packet(struct trace_summary *s, const uint8_t *data, size_t len)
 	} else if (!is_compressed(&f)) {
 		(void)trace_summary_take(s, &f, bytes);
 	} else {
-		r = packet_expand_packet(s->expand, data, len, inner_cb, s, err,
-		    sizeof(err));
+		r = packet_expand_packet(s->expand, data, len, err, sizeof(err));
 		trace_summary_take_compressed(s, bytes,
 		    s->totals.expanded_bytes - before, r == PACKET_EXPAND_DONE);
 	}
@@ -381,8 +381,11 @@ int
 trace_summary_feed(struct trace_summary *s, const uint8_t *data, size_t len,
     char *err, size_t err_size)
 {
-	return packet_splitter_feed(&s->cutter, data, len, packet_cb, s, err,
-	    err_size);
+	if (packet_splitter_feed(&s->cutter, data, len, packet_cb, s) == 0)
+		return 0;
+	snprintf(err, err_size, "no packet of a trace begins at byte %" PRIu64,
+	    s->cutter.whole_bytes);
+	return -1;
 }
 
 uint64_t

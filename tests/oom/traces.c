@@ -64,12 +64,11 @@ plain_packet(void *arg, const uint8_t *data, size_t len)
 void
 traces_packet(struct traces_count *c, const uint8_t *data, size_t len)
 {
-	struct packet_expand *x = packet_expand_new();
+	struct packet_expand *x = packet_expand_new(plain_packet, c);
 	char err[256];
 
 	assert_non_null(x);
-	switch (packet_expand_packet(x, data, len, plain_packet, c, err,
-	    sizeof(err))) {
+	switch (packet_expand_packet(x, data, len, err, sizeof(err))) {
 	case PACKET_EXPAND_PLAIN:
 		plain_packet(c, data, len);
 		break;

@@ -27,39 +27,6 @@ struct inspection {
 	bool no_memory;
 };
 
-struct inspection *
-inspection_new(void)
-{
-	struct inspection *i;
-
-	if ((i = calloc(1, sizeof(*i))) == NULL)
-		return NULL;
-	i->summary = trace_summary_new();
-	i->expand = packet_expand_new();
-	i->clocks = trace_clocks_new();
-	if (i->summary == NULL || i->expand == NULL || i->clocks == NULL)
-		goto fail;
-	packet_types_init(&i->types);
-	return i;
-
-fail:
-	inspection_free(i);
-	return NULL;
-}
-
-void
-inspection_free(struct inspection *i)
-{
-	if (i == NULL)
-		return;
-	trace_summary_free(i->summary);
-	packet_expand_free(i->expand);
-	trace_clocks_free(i->clocks);
-	clock_uses_done(&i->uses);
-	session_log_done(&i->log);
-	free(i);
-}
-
 static void
 take(struct inspection *i, const struct packet_facts *f, uint64_t bytes)
 {
@@ -92,6 +59,39 @@ inner_cb(void *arg, const uint8_t *data, size_t len)
 	trace_summary_take_malformed(i->summary, bytes);
 }
 
+struct inspection *
+inspection_new(void)
+{
+	struct inspection *i;
+
+	if ((i = calloc(1, sizeof(*i))) == NULL)
+		return NULL;
+	i->summary = trace_summary_new();
+	i->expand = packet_expand_new(inner_cb, i);
+	i->clocks = trace_clocks_new();
+	if (i->summary == NULL || i->expand == NULL || i->clocks == NULL)
+		goto fail;
+	packet_types_init(&i->types);
+	return i;
+
+fail:
+	inspection_free(i);
+	return NULL;
+}
+
+void
+inspection_free(struct inspection *i)
+{
+	if (i == NULL)
+		return;
+	trace_summary_free(i->summary);
+	packet_expand_free(i->expand);
+	trace_clocks_free(i->clocks);
+	clock_uses_done(&i->uses);
+	session_log_done(&i->log);
+	free(i);
+}
+
 static void
 expand(struct inspection *i, const uint8_t *data, size_t len, uint64_t bytes,
     uint64_t offset)
@@ -100,8 +100,7 @@ expand(struct inspection *i, const uint8_t *data, size_t len, uint64_t bytes,
 	char err[INSPECT_COMPRESSED_TEXT];
 	enum packet_expand_result r;
 
-	r = packet_expand_packet(i->expand, data, len, inner_cb, i, err,
-	    sizeof(err));
+	r = packet_expand_packet(i->expand, data, len, err, sizeof(err));
 	trace_summary_take_compressed(i->summary, bytes,
 	    i->taken_bytes - before, r == PACKET_EXPAND_DONE);
 	if (r == PACKET_EXPAND_DONE || i->compressed.bad++ != 0)
@@ -132,9 +131,9 @@ int
 inspection_run(struct inspection *i, struct trace_window *w, uint64_t size,
     char *err, size_t err_size)
 {
-	static const struct trace_scan_ops ops = { .packet = packet_cb };
+	const struct trace_scan_ops ops = { .packet = packet_cb, .arg = i };
 
-	if (trace_scan_run(&i->scan, w, size, &ops, i, err, err_size) < 0)
+	if (trace_scan_run(&i->scan, w, size, &ops, err, err_size) < 0)
 		return -1;
 	if (i->no_memory) {
 		snprintf(err, err_size, "out of memory");

@@ -38,7 +38,9 @@ machine_totals_make(struct machine_total **out,
 {
 	const struct trace_sequence *q;
 	struct machine_total *m;
-	size_t at = 0, i, n = log->n_machines;
+	const struct session_machine *known;
+	size_t at = 0, n = log->machines.n;
+	struct hash_cursor cursor;
 
 	while (trace_sequences_next(sequences, &at) != NULL)
 		n++;
@@ -48,8 +50,8 @@ machine_totals_make(struct machine_total **out,
 		m[n++] = (struct machine_total){ .id = q->machine_id,
 			.packets = q->packets, .bytes = q->bytes,
 			.sequences = 1, .gaps = q->gaps };
-	for (i = 0; i < log->n_machines; i++)
-		m[n++].id = log->machines[i].id;
+	HASH_MAP_FOREACH(known, &log->machines, &cursor, link)
+		m[n++].id = known->id;
 	qsort(m, n, sizeof(*m), by_id);
 	return merge(m, n);
 }

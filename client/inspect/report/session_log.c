@@ -13,11 +13,16 @@
 void
 session_log_done(struct session_log *l)
 {
+	struct session_machine *m;
+	struct hash_cursor at;
+
 	if (l->config != NULL)
 		perfetto__protos__trace_config__free_unpacked(l->config, NULL);
 	free(l->slow);
 	free(l->triggers);
-	free(l->machines);
+	HASH_MAP_FOREACH(m, &l->machines, &at, link)
+		free(m);
+	hash_map_done(&l->machines);
 	memset(l, 0, sizeof(*l));
 }
 
@@ -221,51 +226,36 @@ take_trigger(struct session_log *l, const struct packet_facts *f)
 	l->n_triggers++;
 }
 
-/* Finds the machine's place: where it is, or would have to be. */
-static size_t
-place_of(const struct session_log *l, uint32_t id)
+static struct session_machine *
+find_machine(const struct session_log *l, uint32_t id)
 {
-	size_t low = 0, high = l->n_machines, middle;
+	struct session_machine *m;
 
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (l->machines[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	HASH_MAP_FOREACH_OF(m, &l->machines, hash_number(id), link)
+		if (m->id == id)
+			return m;
+	return NULL;
 }
 
 /* Finds or makes it; NULL: there are too many. */
 static struct session_machine *
 machine_of(struct session_log *l, uint32_t id)
 {
-	size_t at = place_of(l, id), cap;
-	struct session_machine *grown;
+	struct session_machine *m = find_machine(l, id);
 
-	if (at < l->n_machines && l->machines[at].id == id)
-		return &l->machines[at];
-	if (l->n_machines == SESSION_LOG_MAX_MACHINES) {
+	if (m != NULL)
+		return m;
+	if (l->machines.n == SESSION_LOG_MAX_MACHINES) {
 		l->overflow++;
 		return NULL;
 	}
-	if (l->n_machines == l->cap_machines) {
-		cap = l->cap_machines == 0 ? 4 : l->cap_machines * 2;
-		grown = reallocarray(l->machines, cap, sizeof(*grown));
-		if (grown == NULL) {
-			l->no_memory = true;
-			return NULL;
-		}
-		l->machines = grown;
-		l->cap_machines = cap;
+	if ((m = calloc(1, sizeof(*m))) == NULL) {
+		l->no_memory = true;
+		return NULL;
 	}
-	memmove(l->machines + at + 1, l->machines + at,
-	    (l->n_machines - at) * sizeof(*l->machines));
-	l->n_machines++;
-	memset(&l->machines[at], 0, sizeof(l->machines[at]));
-	l->machines[at].id = id;
-	return &l->machines[at];
+	m->id = id;
+	hash_map_put(&l->machines, &m->link, hash_number(id));
+	return m;
 }
 
 static const char *
@@ -333,8 +323,5 @@ session_log_take(struct session_log *l, const struct packet_facts *f)
 const struct session_machine *
 session_log_machine(const struct session_log *l, uint32_t id)
 {
-	size_t at = place_of(l, id);
-
-	return at < l->n_machines && l->machines[at].id == id ?
-	    &l->machines[at] : NULL;
+	return find_machine(l, id);
 }

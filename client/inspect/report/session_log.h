@@ -13,6 +13,7 @@
 
 #include "protos/fields.h"
 #include "transport/base/compiler.h"
+#include "transport/base/hash_map.h"
 
 struct Perfetto__Protos__TraceConfig;
 struct packet_facts;
@@ -61,6 +62,7 @@ struct session_trigger {
 };
 
 struct session_machine {
+	struct hash_link link;
 	uint32_t id; /* 0: the service's own */
 	char name[SESSION_LOG_NAME];
 	char system[SESSION_LOG_NAME];  /* "Linux 6.1.0 x86_64" */
@@ -81,8 +83,7 @@ struct session_log {
 	size_t n_slow;
 	struct session_trigger *triggers;
 	size_t n_triggers;
-	struct session_machine *machines; /* by id */
-	size_t n_machines, cap_machines;
+	struct hash_map machines; /* struct session_machine, by id; owned */
 	uint32_t cloned[SESSION_LOG_MAX_CLONED]; /* buffers */
 	size_t n_cloned;
 	uint64_t overflow; /* entries that did not fit, of all lists */

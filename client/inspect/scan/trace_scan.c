@@ -15,8 +15,7 @@ struct scan {
 	struct trace_scan *out;
 	struct trace_window *w;
 	uint64_t size; /* of the file; 0: not known */
-	const struct trace_scan_ops *ops;
-	void *arg;
+	const struct trace_scan_ops *ops; /* borrowed */
 	uint64_t work; /* fields read in search */
 };
 
@@ -239,7 +238,7 @@ take(struct scan *s, size_t header, size_t total, struct trace_damage *d)
 	int fits;
 
 	p = here(s, &len);
-	if (s->ops->packet(s->arg, p + header, total - header, total,
+	if (s->ops->packet(s->ops->arg, p + header, total - header, total,
 	    s->w->offset)) {
 		count(s->out, total);
 		trace_window_skip(s->w, total);
@@ -299,10 +298,9 @@ note_first(struct scan *s)
 
 int
 trace_scan_run(struct trace_scan *out, struct trace_window *w, uint64_t size,
-    const struct trace_scan_ops *ops, void *arg, char *err, size_t err_size)
+    const struct trace_scan_ops *ops, char *err, size_t err_size)
 {
-	struct scan s = { .out = out, .w = w, .size = size, .ops = ops,
-		.arg = arg };
+	struct scan s = { .out = out, .w = w, .size = size, .ops = ops };
 	int rc;
 
 	memset(out, 0, sizeof(*out));

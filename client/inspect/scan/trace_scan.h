@@ -76,6 +76,7 @@ struct trace_scan_ops {
 	 */
 	bool (*packet)(void *arg, const uint8_t *data, size_t len,
 	    uint64_t bytes, uint64_t offset);
+	void *arg; /* borrowed */
 };
 
 /*
@@ -83,7 +84,7 @@ struct trace_scan_ops {
  * sentence in err where it is unreadable (out says how far it went).
  */
 int trace_scan_run(struct trace_scan *out, struct trace_window *w,
-    uint64_t size, const struct trace_scan_ops *ops, void *arg, char *err,
+    uint64_t size, const struct trace_scan_ops *ops, char *err,
     size_t err_size) MUST_CHECK;
 
 /* "no packet begins there (the byte is 0x42)": reads after "byte 17: ". */

@@ -46,8 +46,7 @@ packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes,
 	struct verify *v = arg;
 	char err[128];
 
-	switch (packet_expand_packet(v->expand, data, len, inner_cb, v, err,
-	    sizeof(err))) {
+	switch (packet_expand_packet(v->expand, data, len, err, sizeof(err))) {
 	case PACKET_EXPAND_PLAIN:
 		account_packet(v->account, data, len);
 		break;
@@ -63,7 +62,7 @@ packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes,
 static int
 read_trace(struct verify *v, const char *path)
 {
-	static const struct trace_scan_ops ops = { .packet = packet_cb };
+	const struct trace_scan_ops ops = { .packet = packet_cb, .arg = v };
 	struct trace_window w;
 	struct trace_scan scan;
 	uint64_t size;
@@ -73,8 +72,7 @@ read_trace(struct verify *v, const char *path)
 	if (fd < 0)
 		return -1;
 	trace_window_init_fd(&w, &fd);
-	rc = trace_scan_run(&scan, &w, size, &ops, v, v->err,
-	    sizeof(v->err));
+	rc = trace_scan_run(&scan, &w, size, &ops, v->err, sizeof(v->err));
 	trace_window_done(&w);
 	if (fd != STDIN_FILENO)
 		close(fd);
@@ -177,7 +175,7 @@ open_all(struct verify *v)
 	size_t i;
 
 	v->account = account_new();
-	v->expand = packet_expand_new();
+	v->expand = packet_expand_new(inner_cb, v);
 	if (v->account == NULL || v->expand == NULL) {
 		snprintf(v->err, sizeof(v->err), "out of memory");
 		return -1;

@@ -33,7 +33,7 @@ fuzz_packet_show(const uint8_t *data, size_t size)
 	struct packet_filter none = { 0 }, filter = { .machine = "c?r*",
 		.has_from = true, .from_ns = 5 };
 	struct packet_splitter cutter = { 0 };
-	char *text = NULL, err[200];
+	char *text = NULL;
 	struct state s = { 0 };
 	size_t i, len;
 	FILE *out;
@@ -42,8 +42,7 @@ fuzz_packet_show(const uint8_t *data, size_t size)
 	    (s.all = packet_show_new(out, &none)) == NULL ||
 	    (s.some = packet_show_new(NULL, &filter)) == NULL)
 		abort();
-	(void)!packet_splitter_feed(&cutter, data, size, packet_cb, &s, err,
-	    sizeof(err));
+	(void)!packet_splitter_feed(&cutter, data, size, packet_cb, &s);
 	if (packet_show_shown(s.all) != packet_show_seen(s.all) ||
 	    packet_show_seen(s.all) != packet_show_seen(s.some) ||
 	    packet_show_failed(s.all) != NULL || fclose(out) != 0)

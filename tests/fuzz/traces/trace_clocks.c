@@ -113,14 +113,11 @@ fuzz_trace_clocks(const uint8_t *data, size_t size)
 {
 	struct state s = { .clocks = trace_clocks_new() };
 	struct packet_splitter cutter = { 0 };
-	char err[200];
 
 	if (s.clocks == NULL)
 		abort();
 	packet_types_init(&s.types);
-	if (packet_splitter_feed(&cutter, data, size, packet_cb, &s, err,
-	    sizeof(err)) < 0 && err[0] == '\0')
-		abort();
+	(void)!packet_splitter_feed(&cutter, data, size, packet_cb, &s);
 	convert_some(s.clocks);
 	report(s.clocks);
 	packet_splitter_done(&cutter);

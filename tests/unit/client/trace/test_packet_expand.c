@@ -25,12 +25,22 @@ struct fixture {
 	char err[160];
 };
 
+static void
+inner_cb(void *arg, const uint8_t *data, size_t len)
+{
+	struct fixture *f = arg;
+
+	f->packets++;
+	f->bytes += len;
+	f->last = len > 1 ? data[1] : 0;
+}
+
 static int
 setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 
-	assert_non_null(f->x = packet_expand_new());
+	assert_non_null(f->x = packet_expand_new(inner_cb, f));
 	pb_writer_init(&f->inner);
 	pb_writer_init(&f->packet);
 	*state = f;
@@ -47,16 +57,6 @@ teardown(void **state)
 	pb_writer_done(&f->packet);
 	free(f);
 	return 0;
-}
-
-static void
-inner_cb(void *arg, const uint8_t *data, size_t len)
-{
-	struct fixture *f = arg;
-
-	f->packets++;
-	f->bytes += len;
-	f->last = len > 1 ? data[1] : 0;
 }
 
 /* A packet of the number and so many more bytes. */
@@ -101,8 +101,7 @@ push_bytes(struct fixture *f, const uint8_t *data, size_t len)
 	f->packets = 0;
 	f->bytes = 0;
 	f->err[0] = '\0';
-	return packet_expand_packet(f->x, data, len, inner_cb, f, f->err,
-	    sizeof(f->err));
+	return packet_expand_packet(f->x, data, len, f->err, sizeof(f->err));
 }
 
 static enum packet_expand_result

@@ -97,7 +97,7 @@ static const struct trace_scan *
 scan_in_steps(struct fixture *f, const uint8_t *data, size_t len,
     bool size_known, size_t step)
 {
-	static const struct trace_scan_ops ops = { .packet = packet_cb };
+	const struct trace_scan_ops ops = { .packet = packet_cb, .arg = f };
 	struct input in = { .data = data, .len = len, .step = step };
 	struct trace_window w;
 	char err[200];
@@ -105,7 +105,7 @@ scan_in_steps(struct fixture *f, const uint8_t *data, size_t len,
 	f->taken = 0;
 	trace_window_init(&w, read_cb, &in);
 	assert_int_equal(trace_scan_run(&f->scan, &w, size_known ? len : 0,
-	    &ops, f, err, sizeof(err)), 0);
+	    &ops, err, sizeof(err)), 0);
 	trace_window_done(&w);
 	assert_int_equal(f->taken, f->scan.packets);
 	assert_int_equal(f->scan.bytes, len);
