@@ -38,14 +38,6 @@ text_scan_accept(struct text_scan *s, char symbol)
 	return true;
 }
 
-static void
-set_place(struct text_error *e, const struct text_token *t)
-{
-	e->line = t->line;
-	e->column = t->column;
-	utf8_escape(e->word, sizeof(e->word), t->start, t->len, "");
-}
-
 /* Appends to the message; what does not fit is cut. */
 static void
 append(struct text_error *e, const char *fmt, ...)
@@ -58,18 +50,28 @@ append(struct text_error *e, const char *fmt, ...)
 	va_end(ap);
 }
 
+/* Fills in the error.  false: the caller of the scan wants none. */
+static bool
+report(struct text_error *e, const struct text_token *t, const char *fmt,
+    va_list ap)
+{
+	if (e == NULL)
+		return false;
+	e->line = t->line;
+	e->column = t->column;
+	utf8_escape(e->word, sizeof(e->word), t->start, t->len, "");
+	vsnprintf(e->message, sizeof(e->message), fmt, ap);
+	return true;
+}
+
 bool
 text_scan_fail(struct text_scan *s, const struct text_token *t,
     const char *fmt, ...)
 {
-	struct text_error *e = s->err;
 	va_list ap;
 
-	if (e == NULL)
-		return false;
-	set_place(e, t);
 	va_start(ap, fmt);
-	vsnprintf(e->message, sizeof(e->message), fmt, ap);
+	(void)report(s->err, t, fmt, ap);
 	va_end(ap);
 	return false;
 }
@@ -79,14 +81,14 @@ text_scan_unexpected(struct text_scan *s, const struct text_token *t,
     const char *fmt, ...)
 {
 	struct text_error *e = s->err;
+	bool wanted;
 	va_list ap;
 
-	if (e == NULL)
-		return false;
-	set_place(e, t);
 	va_start(ap, fmt);
-	vsnprintf(e->message, sizeof(e->message), fmt, ap);
+	wanted = report(e, t, fmt, ap);
 	va_end(ap);
+	if (!wanted)
+		return false;
 	if (t->type == TEXT_TOKEN_END)
 		append(e, ", but the text ends here");
 	else if (t->type == TEXT_TOKEN_BAD)
