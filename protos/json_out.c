@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "protos/field_values.h"
 #include "protos/utf8.h"
 
 /* The number of a character of 1 to 3 bytes. */
@@ -243,65 +244,15 @@ put_value(struct json_out *j, const char *key,
 	}
 }
 
-static size_t
-size_of(ProtobufCType type)
-{
-	switch (type) {
-	case PROTOBUF_C_TYPE_INT32:
-	case PROTOBUF_C_TYPE_SINT32:
-	case PROTOBUF_C_TYPE_SFIXED32:
-	case PROTOBUF_C_TYPE_UINT32:
-	case PROTOBUF_C_TYPE_FIXED32:
-	case PROTOBUF_C_TYPE_FLOAT:
-	case PROTOBUF_C_TYPE_ENUM:
-		return 4;
-	case PROTOBUF_C_TYPE_INT64:
-	case PROTOBUF_C_TYPE_SINT64:
-	case PROTOBUF_C_TYPE_SFIXED64:
-	case PROTOBUF_C_TYPE_UINT64:
-	case PROTOBUF_C_TYPE_FIXED64:
-	case PROTOBUF_C_TYPE_DOUBLE:
-		return 8;
-	case PROTOBUF_C_TYPE_BOOL:
-		return sizeof(protobuf_c_boolean);
-	case PROTOBUF_C_TYPE_STRING:
-	case PROTOBUF_C_TYPE_MESSAGE:
-		return sizeof(void *);
-	case PROTOBUF_C_TYPE_BYTES:
-		return sizeof(ProtobufCBinaryData);
-	}
-	return 0;
-}
-
-/* Whether a field that is not repeated is there. */
-static bool
-is_set(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *f)
-{
-	const char *base = (const char *)m;
-
-	if (f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
-		return *(const uint32_t *)(base + f->quantifier_offset) ==
-		    f->id;
-	if (f->type == PROTOBUF_C_TYPE_STRING ||
-	    f->type == PROTOBUF_C_TYPE_MESSAGE)
-		return *(const void *const *)(base + f->offset) != NULL;
-	if (f->label == PROTOBUF_C_LABEL_OPTIONAL)
-		return *(const protobuf_c_boolean *)
-		    (base + f->quantifier_offset);
-	return true;
-}
-
 static void
 put_list(struct json_out *j, const ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *f)
 {
-	const char *base = (const char *)m;
-	size_t i, n = *(const size_t *)(base + f->quantifier_offset);
-	const char *items = *(const char *const *)(base + f->offset);
+	size_t i, n = field_values_count(m, f);
 
 	json_array(j, f->name);
 	for (i = 0; i < n; i++)
-		put_value(j, NULL, f, items + i * size_of(f->type));
+		put_value(j, NULL, f, field_values_at(m, f, i));
 	json_array_end(j);
 }
 
@@ -316,8 +267,8 @@ json_message(struct json_out *j, const char *key, const ProtobufCMessage *m)
 		f = &m->descriptor->fields[i];
 		if (f->label == PROTOBUF_C_LABEL_REPEATED)
 			put_list(j, m, f);
-		else if (is_set(m, f))
-			put_value(j, f->name, f, (const char *)m + f->offset);
+		else if (field_values_count(m, f) == 1)
+			put_value(j, f->name, f, field_values_at(m, f, 0));
 	}
 	json_object_end(j);
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/field_values.h"
 #include "protos/text_float.h"
 #include "protos/utf8.h"
 
@@ -147,80 +148,14 @@ print_value(FILE *f, const ProtobufCFieldDescriptor *d, const void *p,
 	}
 }
 
-/* Bytes from one element of a repeated field to the next. */
-static size_t
-element_size(ProtobufCType type)
-{
-	switch (type) {
-	case PROTOBUF_C_TYPE_INT32:
-	case PROTOBUF_C_TYPE_SINT32:
-	case PROTOBUF_C_TYPE_SFIXED32:
-	case PROTOBUF_C_TYPE_UINT32:
-	case PROTOBUF_C_TYPE_FIXED32:
-	case PROTOBUF_C_TYPE_FLOAT:
-		return 4;
-	case PROTOBUF_C_TYPE_INT64:
-	case PROTOBUF_C_TYPE_SINT64:
-	case PROTOBUF_C_TYPE_SFIXED64:
-	case PROTOBUF_C_TYPE_UINT64:
-	case PROTOBUF_C_TYPE_FIXED64:
-	case PROTOBUF_C_TYPE_DOUBLE:
-		return 8;
-	case PROTOBUF_C_TYPE_BOOL:
-		return sizeof(protobuf_c_boolean);
-	case PROTOBUF_C_TYPE_ENUM:
-		return sizeof(int);
-	case PROTOBUF_C_TYPE_BYTES:
-		return sizeof(ProtobufCBinaryData);
-	case PROTOBUF_C_TYPE_STRING:
-	case PROTOBUF_C_TYPE_MESSAGE:
-		break;
-	}
-	return sizeof(void *);
-}
-
-static bool
-is_pointer(const ProtobufCFieldDescriptor *d)
-{
-	return d->type == PROTOBUF_C_TYPE_STRING ||
-	    d->type == PROTOBUF_C_TYPE_MESSAGE;
-}
-
-/* Whether the singular field d of m is given. */
-static bool
-is_given(const ProtobufCMessage *m, const ProtobufCFieldDescriptor *d)
-{
-	const char *base = (const char *)m;
-	const void *quantifier = base + d->quantifier_offset;
-
-	if ((d->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 &&
-	    *(const uint32_t *)quantifier != d->id)
-		return false;
-	if (is_pointer(d))
-		return *(void *const *)(base + d->offset) != NULL;
-	return (d->flags & PROTOBUF_C_FIELD_FLAG_ONEOF) != 0 ||
-	    d->label != PROTOBUF_C_LABEL_OPTIONAL ||
-	    *(const protobuf_c_boolean *)quantifier;
-}
-
 static void
 print_field(FILE *f, const ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *d, unsigned indent)
 {
-	const char *base = (const char *)m;
-	const char *elements;
-	size_t n, i;
+	size_t i, n = field_values_count(m, d);
 
-	if (d->label != PROTOBUF_C_LABEL_REPEATED) {
-		if (is_given(m, d))
-			print_value(f, d, base + d->offset, indent);
-		return;
-	}
-	n = *(const size_t *)(base + d->quantifier_offset);
-	elements = *(char *const *)(base + d->offset);
 	for (i = 0; i < n; i++)
-		print_value(f, d, elements + i * element_size(d->type),
-		    indent);
+		print_value(f, d, field_values_at(m, d, i), indent);
 }
 
 static uint64_t

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "protos/field_values.h"
 #include "protos/text_error.h"
 #include "protos/text_file.h"
 #include "protos/text_parse.h"
@@ -58,8 +59,7 @@ text_settings_copy(const struct text_settings *t, const char *prefix,
 	for (row = table; row < table + n; row++) {
 		f = protobuf_c_message_descriptor_get_field_by_name(
 		    from->descriptor, row->field);
-		if (!*(const protobuf_c_boolean *)
-		    ((const char *)from + f->quantifier_offset))
+		if (field_values_count(from, f) == 0)
 			continue;
 		v = get_number(from, f);
 		snprintf(what, sizeof(what), "%s%s", prefix, row->field);
