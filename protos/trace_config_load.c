@@ -16,7 +16,7 @@
  */
 #define SLIPS 16
 
-/* How many bytes are no part of UTF-8 text, white space included. */
+/* Counts the bytes that are no part of UTF-8 text, white space included. */
 static size_t
 count_odd_bytes(const uint8_t *buf, size_t len)
 {
@@ -47,26 +47,26 @@ is_binary(const uint8_t *buf, size_t len)
 }
 
 static int
-load_text(const uint8_t *buf, size_t len, uint8_t **out, size_t *out_len,
+load_text(const struct trace_config_input *in, uint8_t **out, size_t *out_len,
     struct text_error *err)
 {
 	return text_parse(&perfetto__protos__trace_config__descriptor,
-	    (const char *)buf, len, out, out_len, err);
+	    (const char *)in->data, in->len, out, out_len, err);
 }
 
 static int
-load_binary(const uint8_t *buf, size_t len, const char *name, uint8_t **out,
+load_binary(const struct trace_config_input *in, uint8_t **out,
     size_t *out_len, char *err, size_t err_size)
 {
 	uint8_t *copy;
 
-	if ((copy = malloc(len)) == NULL) {
-		snprintf(err, err_size, "%s: error: out of memory", name);
+	if ((copy = malloc(in->len)) == NULL) {
+		snprintf(err, err_size, "%s: error: out of memory", in->name);
 		return -1;
 	}
-	memcpy(copy, buf, len);
+	memcpy(copy, in->data, in->len);
 	*out = copy;
-	*out_len = len;
+	*out_len = in->len;
 	return 0;
 }
 
@@ -78,40 +78,39 @@ fail_empty(const char *name, char *err, size_t err_size)
 }
 
 int
-trace_config_load(const uint8_t *buf, size_t len, const char *name,
-    uint8_t **out, size_t *out_len, char *err, size_t err_size)
+trace_config_load(const struct trace_config_input *in, uint8_t **out,
+    size_t *out_len, char *err, size_t err_size)
 {
 	struct text_error text_err;
 	size_t text_len, odd;
 	uint8_t *text;
 
-	if (len > TRACE_CONFIG_LOAD_MAX) {
+	if (in->len > TRACE_CONFIG_LOAD_MAX) {
 		snprintf(err, err_size,
-		    "%s: error: a trace config is at most %u bytes long", name,
-		    TRACE_CONFIG_LOAD_MAX);
+		    "%s: error: a trace config is at most %u bytes long",
+		    in->name, TRACE_CONFIG_LOAD_MAX);
 		return -1;
 	}
-	if (len == 0)
-		return fail_empty(name, err, err_size);
-	if (load_text(buf, len, &text, &text_len, &text_err) == 0) {
+	if (in->len == 0)
+		return fail_empty(in->name, err, err_size);
+	if (load_text(in, &text, &text_len, &text_err) == 0) {
 		if (text_len == 0) {
 			free(text);
-			return fail_empty(name, err, err_size);
+			return fail_empty(in->name, err, err_size);
 		}
 		*out = text;
 		*out_len = text_len;
 		return 0;
 	}
-	odd = count_odd_bytes(buf, len);
-	if (odd > 0 && is_binary(buf, len))
-		return load_binary(buf, len, name, out, out_len, err,
-		    err_size);
-	if (odd > len / SLIPS) {
+	odd = count_odd_bytes(in->data, in->len);
+	if (odd > 0 && is_binary(in->data, in->len))
+		return load_binary(in, out, out_len, err, err_size);
+	if (odd > in->len / SLIPS) {
 		snprintf(err, err_size, "%s: error: this is no trace config, "
-		    "neither as protobuf text nor in binary", name);
+		    "neither as protobuf text nor in binary", in->name);
 		return -1;
 	}
-	text_error_format(&text_err, name, (const char *)buf, len, err,
-	    err_size);
+	text_error_format(&text_err, in->name, (const char *)in->data, in->len,
+	    err, err_size);
 	return -1;
 }

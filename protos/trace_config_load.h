@@ -18,15 +18,21 @@
 /* A size for err that holds any of the errors. */
 #define TRACE_CONFIG_LOAD_ERROR_SIZE 1024
 
+/* All borrowed for the call. */
+struct trace_config_input {
+	const uint8_t *data;
+	size_t len;
+	const char *name; /* errors call it so */
+};
+
 /*
  * 0: *out, to be freed by free(), holds the encoded TraceConfig of *out_len
  * bytes; a binary one comes back byte for byte, with all that we do not know
  * in it.  -1: err holds what is wrong, for people (see text_error_format),
- * and *out and *out_len are untouched.  name is what the error calls the
- * input.
+ * and *out and *out_len are untouched.
  */
-int trace_config_load(const uint8_t *buf, size_t len, const char *name,
-    uint8_t **out, size_t *out_len, char *err, size_t err_size)
+int trace_config_load(const struct trace_config_input *in, uint8_t **out,
+    size_t *out_len, char *err, size_t err_size)
     __attribute__((__warn_unused_result__));
 
 #endif /* PROTOS_TRACE_CONFIG_LOAD_H */

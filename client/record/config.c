@@ -177,6 +177,7 @@ static struct record_config *
 load_file(const char *path, char *err, size_t err_size)
 {
 	const char *name = strcmp(path, "-") == 0 ? "<stdin>" : path;
+	struct trace_config_input in;
 	struct record_config *c = NULL;
 	uint8_t *encoded = NULL;
 	struct pb_writer w;
@@ -189,8 +190,8 @@ load_file(const char *path, char *err, size_t err_size)
 		snprintf(err, err_size, "the trace config %s is empty", name);
 		goto out;
 	}
-	if (trace_config_load(w.data, w.len, name, &encoded, &len, err,
-	    err_size) < 0)
+	in = (struct trace_config_input){ w.data, w.len, name };
+	if (trace_config_load(&in, &encoded, &len, err, err_size) < 0)
 		goto out;
 	c = record_config_decode(encoded, len, err, err_size);
 

@@ -74,14 +74,14 @@ put_filter(struct pb_writer *w)
 uint8_t *
 job_config(enum job_kind kind, size_t *len)
 {
+	const struct trace_config_input in = { (const uint8_t *)texts[kind],
+	    strlen(texts[kind]), "config" };
 	struct pb_writer w;
 	uint8_t *config, *whole;
 	size_t n;
 	char err[TRACE_CONFIG_LOAD_ERROR_SIZE];
 
-	if (trace_config_load((const uint8_t *)texts[kind],
-		strlen(texts[kind]), "config", &config, &n, err,
-		sizeof(err)) < 0)
+	if (trace_config_load(&in, &config, &n, err, sizeof(err)) < 0)
 		fail_msg("%s", err);
 	pb_writer_init(&w);
 	if (job_has_filter(kind))

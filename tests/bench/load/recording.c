@@ -96,6 +96,7 @@ make_config(struct recording *r)
 static int
 load_config(struct recording *r, char *err, size_t err_size)
 {
+	struct trace_config_input in;
 	size_t len;
 	char *text;
 	int rc;
@@ -107,8 +108,9 @@ load_config(struct recording *r, char *err, size_t err_size)
 	if ((text = text_file_read(r->options->config, &len, err, err_size)) ==
 	    NULL)
 		return -1;
-	rc = trace_config_load((const uint8_t *)text, len, r->options->config,
-	    &r->config, &r->config_len, err, err_size);
+	in = (struct trace_config_input){ (const uint8_t *)text, len,
+	    r->options->config };
+	rc = trace_config_load(&in, &r->config, &r->config_len, err, err_size);
 	free(text);
 	return rc;
 }

@@ -35,6 +35,7 @@ tell(void *arg, const char *path, const char *text)
 void
 fuzz_trace_config_load(const uint8_t *data, size_t size)
 {
+	const struct trace_config_input in = { data, size, "f" };
 	struct told told = { .n = 0 };
 	char err[TRACE_CONFIG_LOAD_ERROR_SIZE] = "";
 	Perfetto__Protos__TraceConfig *c;
@@ -42,8 +43,7 @@ fuzz_trace_config_load(const uint8_t *data, size_t size)
 	size_t len;
 
 	config_support_check(data, size, tell, &told);
-	if (trace_config_load(data, size, "f", &out, &len, err,
-	    sizeof(err)) < 0) {
+	if (trace_config_load(&in, &out, &len, err, sizeof(err)) < 0) {
 		if (err[0] != 'f' || err[1] != ':' || out != NULL)
 			abort();
 		return;

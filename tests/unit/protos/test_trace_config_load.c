@@ -15,7 +15,9 @@
 static int
 load(const void *buf, size_t len, uint8_t **out, size_t *out_len, char *err)
 {
-	return trace_config_load(buf, len, "my.cfg", out, out_len, err,
+	const struct trace_config_input in = { buf, len, "my.cfg" };
+
+	return trace_config_load(&in, out, out_len, err,
 	    TRACE_CONFIG_LOAD_ERROR_SIZE);
 }
 
