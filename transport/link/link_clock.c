@@ -210,17 +210,3 @@ link_clock_put(uint8_t out[LINK_CLOCK_MAX], const struct link_clock *c)
 	}
 	return (size_t)(p - out);
 }
-
-void
-link_clock_estimate(const struct clock_snapshot *before,
-    const struct clock_snapshot *host, const struct clock_snapshot *after,
-    int64_t *offset_ns, uint64_t *uncertainty_ns)
-{
-	uint64_t from = clock_snapshot_ns(before, CLOCK_ID_BOOTTIME);
-	uint64_t to = clock_snapshot_ns(after, CLOCK_ID_BOOTTIME);
-	uint64_t there = clock_snapshot_ns(host, CLOCK_ID_BOOTTIME);
-	uint64_t half = (to - from) / 2;
-
-	*offset_ns = (int64_t)(there - (from + half));
-	*uncertainty_ns = to - from - half;
-}

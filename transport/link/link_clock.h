@@ -1,6 +1,5 @@
 /*
- * link_clock: LinkClock messages, read and written, and what one exchange says
- * of the distance between two machines' clocks.  Pure; both ends use it.
+ * link_clock: LinkClock messages, read and written.  Pure; both ends use it.
  */
 #ifndef TRANSPORT_LINK_LINK_CLOCK_H
 #define TRANSPORT_LINK_LINK_CLOCK_H
@@ -39,14 +38,5 @@ void link_clock_peek(const uint8_t *clock, size_t len, uint32_t *kind,
     uint32_t *id);
 /* Returns the bytes written. */
 size_t link_clock_put(uint8_t out[LINK_CLOCK_MAX], const struct link_clock *c);
-
-/*
- * The host's CLOCK_BOOTTIME minus the relay's, as the middle of what is
- * possible, and how far off it may be: the host read its clocks somewhere
- * between before and after.
- */
-void link_clock_estimate(const struct clock_snapshot *before,
-    const struct clock_snapshot *host, const struct clock_snapshot *after,
-    int64_t *offset_ns, uint64_t *uncertainty_ns);
 
 #endif /* TRANSPORT_LINK_LINK_CLOCK_H */

@@ -194,9 +194,3 @@ link_out_bytes(const struct link_out *o)
 {
 	return o->bytes;
 }
-
-uint64_t
-link_out_last_sent(const struct link_out *o)
-{
-	return o->last_sent;
-}

@@ -45,6 +45,5 @@ int link_out_acked(struct link_out *o, uint64_t number) MUST_CHECK;
 int link_out_resume(struct link_out *o, uint64_t received) MUST_CHECK;
 
 size_t link_out_bytes(const struct link_out *o); /* kept */
-uint64_t link_out_last_sent(const struct link_out *o);
 
 #endif /* TRANSPORT_LINK_LINK_OUT_H */

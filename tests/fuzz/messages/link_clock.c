@@ -11,6 +11,7 @@
 #include "service/machine/machine.h"
 #include "service/machine/machine_clock.h"
 #include "tests/fuzz/messages/messages.h"
+#include "tests/unit/transport/link/link_clock_estimate.h"
 #include "transport/link/link_clock.h"
 
 static void

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "relay/clocks/link_clocks.h"
+#include "tests/unit/transport/link/link_clock_estimate.h"
 #include "transport/clock/clock_snapshot.h"
 #include "transport/link/link_clock.h"
 #include "transport/loop/loop.h"
