@@ -66,7 +66,7 @@ accept_cb(struct listener *l, int fd, void *arg)
 		.guard = d->guard,
 	};
 
-	if (rpc_conn_new_over(d->loop, fd, &setup) == NULL) {
+	if (rpc_conn_new(d->loop, fd, &setup) == NULL) {
 		close(fd);
 		return;
 	}

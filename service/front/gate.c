@@ -188,7 +188,7 @@ connect_guest(struct entrance *e, int fd, const struct peer *p)
 		if (over.tls == NULL)
 			return NULL;
 	}
-	if ((c = rpc_conn_new_over(e->gate->loop, fd, &setup)) == NULL)
+	if ((c = rpc_conn_new(e->gate->loop, fd, &setup)) == NULL)
 		tls_conn_free(over.tls);
 	return c;
 }

@@ -260,7 +260,7 @@ rpc_take_fd(struct rpc_call call)
 /* ---- the rest of the contract ---- */
 
 struct rpc_conn *
-rpc_conn_new_over(struct loop *l, int fd, const struct rpc_conn_setup *setup)
+rpc_conn_new(struct loop *l, int fd, const struct rpc_conn_setup *setup)
 {
 	static const struct stream_ops ops = {
 		.data = rpc_conn_data,
@@ -289,19 +289,6 @@ rpc_conn_new_over(struct loop *l, int fd, const struct rpc_conn_setup *setup)
 	if (!stream_is_opening(c->stream))
 		conn_admit(c);
 	return c;
-}
-
-struct rpc_conn *
-rpc_conn_new(struct loop *l, int fd, const struct rpc_service *const *services,
-    size_t n, struct rpc_stats *stats)
-{
-	struct rpc_conn_setup setup = {
-		.services = services,
-		.n_services = n,
-		.stats = stats,
-	};
-
-	return rpc_conn_new_over(l, fd, &setup);
 }
 
 void

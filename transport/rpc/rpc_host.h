@@ -117,7 +117,7 @@ struct rpc_stats {
 struct rpc_guard {
 	/*
 	 * The peer is known now: at once, over TLS after the handshake.  False:
-	 * the peer is told, and the connection ends (rpc_conn_new_over() still
+	 * the peer is told, and the connection ends (rpc_conn_new() still
 	 * returns it; gone() comes on a later turn).
 	 */
 	bool (*admit)(struct rpc_conn *c, const struct peer *p, void *arg,
@@ -149,7 +149,7 @@ struct rpc_conn_setup {
  * Takes ownership of fd, and of what the stream's setup hands over, on success.
  * Memory of the connection goes away by itself after gone().
  */
-struct rpc_conn *rpc_conn_new_over(struct loop *l, int fd,
+struct rpc_conn *rpc_conn_new(struct loop *l, int fd,
     const struct rpc_conn_setup *setup) MUST_CHECK;
 
 /* Free for the guard's use; NULL at first. */
@@ -177,11 +177,6 @@ void rpc_conns_sweep(struct rpc_stats *stats, const struct rpc_timeouts *t,
 /* Closes those that fn says yes to, for this reason. */
 void rpc_conns_close_those(struct rpc_stats *stats,
     bool (*fn)(struct rpc_conn *c, void *arg), void *arg, const char *reason);
-
-/* rpc_conn_new_over() without guard, over a plain socket. */
-struct rpc_conn *rpc_conn_new(struct loop *l, int fd,
-    const struct rpc_service *const *services, size_t n,
-    struct rpc_stats *stats) MUST_CHECK;
 
 /*
  * Ends it (calls gone() on a later turn).  reason is why the peer is thrown out

@@ -257,7 +257,7 @@ join(const char *service, const struct peer *as)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
 		return -1;
-	if (rpc_conn_new_over(w.loop, pair[1], &setup) == NULL)
+	if (rpc_conn_new(w.loop, pair[1], &setup) == NULL)
 		abort();
 	pb_writer_init(&f);
 	mark = ipc_frame_begin(&f, 0, IPC_BIND_SERVICE);

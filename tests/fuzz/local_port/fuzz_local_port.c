@@ -389,7 +389,7 @@ arrive(struct peer_end *e, unsigned how)
 	if (e->tcp ? tcp_pair(pair) != 0 : socketpair(AF_UNIX, SOCK_STREAM |
 	    SOCK_CLOEXEC, 0, pair) != 0)
 		return;
-	if (rpc_conn_new_over(w.loop, pair[1], &setup) == NULL)
+	if (rpc_conn_new(w.loop, pair[1], &setup) == NULL)
 		abort();
 	e->fd = pair[0];
 	pb_writer_init(&f);

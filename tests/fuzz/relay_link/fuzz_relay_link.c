@@ -142,7 +142,7 @@ connect_them(void)
 	int relay, collector;
 
 	network_open(&f.network, &relay, &collector);
-	if (rpc_conn_new_over(f.stage.loop, collector, &setup) == NULL)
+	if (rpc_conn_new(f.stage.loop, collector, &setup) == NULL)
 		abort();
 	uplink_take(f.uplink, relay);
 }

@@ -216,7 +216,7 @@ fuzz_rpc_host(const uint8_t *data, size_t size)
 	bound = gone = again = admitted = all_over = 0;
 	kept.conn = NULL;
 	make_pair(data[0] & 1, sv);
-	CHECK((conn = rpc_conn_new_over(loop, sv[0], &setup)) != NULL);
+	CHECK((conn = rpc_conn_new(loop, sv[0], &setup)) != NULL);
 	/* Long inputs in longer pieces, else they take for ever. */
 	feed(sv[1], &stats, data + 1, size - 1,
 	    (size_t)(data[0] >> 1) + 1 + size / 256);

@@ -98,7 +98,7 @@ on_admit(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
 	CHECK((p->auth == PEER_CERT) == k->tls);
 	k->admitted = true;
 	if (k->c == NULL)
-		k->c = c; /* at once: rpc_conn_new_over() has not returned */
+		k->c = c; /* at once: rpc_conn_new() has not returned */
 	if (f.plan.guard & GUARD_CLOSES_ADMIT)
 		rpc_conn_close(c, f.plan.guard & 32 ? "in admit" : NULL);
 	snprintf(why, RPC_WHY_MAX, "full");
@@ -382,7 +382,7 @@ begin(struct conn *k, struct rpc_guard *guard, bool tls)
 	k->budget.bytes_per_second = f.plan.rate * 4096u;
 	if (tls)
 		over.tls = tls_conn_new(NULL, sv[0], NULL, "fuzz");
-	CHECK((c = rpc_conn_new_over(f.loop, sv[0], &setup)) != NULL);
+	CHECK((c = rpc_conn_new(f.loop, sv[0], &setup)) != NULL);
 	k->c = c;
 	stream_set_budgets(rpc_conn_stream(c), &k->budget, &f.of_all);
 	rpc_conn_set_limits(c, 200000, 10000);

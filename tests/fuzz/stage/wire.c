@@ -56,7 +56,7 @@ wire_open(struct wire *w, const struct wire_entry *e, size_t which,
 
 	wire_close(w);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0 ||
-	    rpc_conn_new_over(e->loop, pair[1], &setup) == NULL)
+	    rpc_conn_new(e->loop, pair[1], &setup) == NULL)
 		abort();
 	w->fd = pair[0];
 	w->service = (uint32_t)which + 1;

@@ -327,7 +327,8 @@ accept_cb(struct listener *l, int fd, void *arg)
 {
 	struct fake_collector *f = arg;
 
-	f->conn = rpc_conn_new(f->loop, fd, services, 1, &f->stats);
+	f->conn = rpc_conn_new(f->loop, fd, &(struct rpc_conn_setup){
+	    .services = services, .n_services = 1, .stats = &f->stats });
 	assert_non_null(f->conn);
 	/* It sends all it has at once, however slowly the client takes it. */
 	rpc_conn_set_limits(f->conn, 64u << 20, 1u << 20);

@@ -248,7 +248,8 @@ accept_cb(struct listener *l, int fd, void *arg)
 {
 	struct fake_service *s = arg;
 
-	assert_non_null(rpc_conn_new(s->loop, fd, services, 1, &s->stats));
+	assert_non_null(rpc_conn_new(s->loop, fd, &(struct rpc_conn_setup){
+	    .services = services, .n_services = 1, .stats = &s->stats }));
 }
 
 void

@@ -111,7 +111,8 @@ connect_to(struct fixture *f, const char *service, size_t n_methods)
 	    SOCK_NONBLOCK)) < 0)
 		loop_run_once(f->loop);
 	close(listener);
-	f->conn = rpc_conn_new(f->loop, fd, f->services, 1, &f->stats);
+	f->conn = rpc_conn_new(f->loop, fd, &(struct rpc_conn_setup){
+	    .services = f->services, .n_services = 1, .stats = &f->stats });
 	assert_non_null(f->conn);
 }
 

@@ -329,7 +329,7 @@ locals_accept(struct locals *t, int fd)
 	    .stats = &t->stats, .guard = producers_guard(t->producers) };
 
 	services[0] = producers_service(t->producers);
-	assert_non_null(rpc_conn_new_over(t->loop, fd, &setup));
+	assert_non_null(rpc_conn_new(t->loop, fd, &setup));
 }
 
 void

@@ -310,7 +310,8 @@ serve(struct fake_collector *c, int fd)
 		.arg = c,
 	};
 	c->connections++;
-	assert_non_null(rpc_conn_new(c->loop, fd, services, 1, &c->stats));
+	assert_non_null(rpc_conn_new(c->loop, fd, &(struct rpc_conn_setup){
+	    .services = services, .n_services = 1, .stats = &c->stats }));
 }
 
 static void

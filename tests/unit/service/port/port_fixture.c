@@ -101,7 +101,7 @@ client_open_as(struct client *c, struct ports *p, int port,
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC |
 	    SOCK_NONBLOCK, 0, pair), 0);
 	c->fd = pair[0];
-	assert_non_null(rpc_conn_new_over(p->loop, pair[1], &setup));
+	assert_non_null(rpc_conn_new(p->loop, pair[1], &setup));
 	pb_writer_init(&w);
 	mark = ipc_frame_begin(&w, 0, IPC_BIND_SERVICE);
 	pb_put_string(&w, 1, services[port - 1]->name);

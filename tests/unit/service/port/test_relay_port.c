@@ -96,7 +96,7 @@ accept_cb(struct listener *l, int fd, void *arg)
 		.stream = f.as != NULL ? &stream : NULL,
 	};
 
-	assert_non_null(rpc_conn_new_over(f.loop, fd, &setup));
+	assert_non_null(rpc_conn_new(f.loop, fd, &setup));
 }
 
 static bool
@@ -204,7 +204,8 @@ connect_unix(void)
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	assert_non_null(rpc_conn_new(f.loop, pair[0], f.ports, 1, &f.stats));
+	assert_non_null(rpc_conn_new(f.loop, pair[0], &(struct rpc_conn_setup){
+	    .services = f.ports, .n_services = 1, .stats = &f.stats }));
 	f.ready = f.down = false;
 	f.client = rpc_client_from_fd(f.loop, pair[1], f.ports[0]->name,
 	    &client_ops, NULL);

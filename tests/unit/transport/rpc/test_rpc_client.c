@@ -145,7 +145,7 @@ host_accept(struct listener *l, int fd, void *arg)
 		.guard = fix->guard,
 	};
 
-	assert_non_null(rpc_conn_new_over(fix->loop, fd, &s));
+	assert_non_null(rpc_conn_new(fix->loop, fd, &s));
 }
 
 static bool
@@ -678,8 +678,8 @@ a_socket_that_is_connected_already_serves_too(void **state)
 	int sv[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
-	assert_non_null(rpc_conn_new(fix->loop, sv[0], services, 1,
-	    &fix->stats));
+	assert_non_null(rpc_conn_new(fix->loop, sv[0], &(struct rpc_conn_setup){
+	    .services = services, .n_services = 1, .stats = &fix->stats }));
 	fix->client = rpc_client_from_fd(fix->loop, sv[1], "ProducerPort",
 	    &client_ops, NULL);
 	assert_non_null(fix->client);

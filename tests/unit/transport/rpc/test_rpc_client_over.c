@@ -88,7 +88,7 @@ on_accept(struct listener *l, int fd, void *arg)
 	}
 	stream.tls = tls_conn_new(t.server, fd, NULL, "a client");
 	assert_non_null(stream.tls);
-	assert_non_null(rpc_conn_new_over(t.loop, fd, &s));
+	assert_non_null(rpc_conn_new(t.loop, fd, &s));
 }
 
 static void

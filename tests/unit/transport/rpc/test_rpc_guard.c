@@ -179,7 +179,7 @@ host(int fd, const struct stream_setup *over)
 		.stream = over,
 	};
 
-	t.conn = rpc_conn_new_over(t.loop, fd, &s);
+	t.conn = rpc_conn_new(t.loop, fd, &s);
 	assert_non_null(t.conn);
 }
 

@@ -166,7 +166,8 @@ setup_fds(int sv[2])
 	pb_writer_init(&t.out);
 	t.fd = sv[1];
 	fcntl(t.fd, F_SETFL, O_NONBLOCK);
-	t.conn = rpc_conn_new(t.loop, sv[0], services, 2, &t.stats);
+	t.conn = rpc_conn_new(t.loop, sv[0], &(struct rpc_conn_setup){
+	    .services = services, .n_services = 2, .stats = &t.stats });
 	return t.loop == NULL || t.conn == NULL;
 }
 
@@ -998,7 +999,8 @@ two_thousand_connections_bind_leave_and_are_small(void **state)
 	before = mallinfo2().uordblks;
 	for (i = 0; i < N; i++) {
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
-		t.conn = rpc_conn_new(t.loop, sv[0], services, 2, &t.stats);
+		t.conn = rpc_conn_new(t.loop, sv[0], &(struct rpc_conn_setup){
+		    .services = services, .n_services = 2, .stats = &t.stats });
 		assert_non_null(t.conn);
 		fds[i] = sv[1];
 		assert_int_equal(send(sv[1], t.out.data, t.out.len, 0),

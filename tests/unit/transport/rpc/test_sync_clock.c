@@ -218,7 +218,8 @@ setup(void **state)
 	if ((f.loop = loop_new()) == NULL ||
 	    socketpair(AF_UNIX, SOCK_STREAM, 0, pair) != 0)
 		return -1;
-	assert_non_null(rpc_conn_new(f.loop, pair[0], ports, 1, &f.stats));
+	assert_non_null(rpc_conn_new(f.loop, pair[0], &(struct rpc_conn_setup){
+	    .services = ports, .n_services = 1, .stats = &f.stats }));
 	f.client = rpc_client_from_fd(f.loop, pair[1], "RelayPort",
 	    &client_ops, NULL);
 	assert_non_null(f.client);
