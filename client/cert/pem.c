@@ -5,6 +5,7 @@
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,9 +32,16 @@ open_pem(const char *path, char *err, size_t err_size)
 	return f;
 }
 
+/* f: NULL where open_pem() has said why. */
 static void
-say_bad(const char *path, const char *what, char *err, size_t err_size)
+close_pem(FILE *f, bool good, const char *path, const char *what, char *err,
+    size_t err_size)
 {
+	if (f == NULL)
+		return;
+	fclose(f);
+	if (good)
+		return;
 	snprintf(err, err_size, "%s holds no %s in PEM that can be read", path,
 	    what);
 	cert_pem_append_reason(err, err_size);
@@ -43,13 +51,9 @@ X509 *
 cert_pem_read_certificate(const char *path, char *err, size_t err_size)
 {
 	FILE *f = open_pem(path, err, err_size);
-	X509 *x;
+	X509 *x = f == NULL ? NULL : PEM_read_X509(f, NULL, NULL, NULL);
 
-	if (f == NULL)
-		return NULL;
-	if ((x = PEM_read_X509(f, NULL, NULL, NULL)) == NULL)
-		say_bad(path, "certificate", err, err_size);
-	fclose(f);
+	close_pem(f, x != NULL, path, "certificate", err, err_size);
 	return x;
 }
 
@@ -57,13 +61,9 @@ EVP_PKEY *
 cert_pem_read_key(const char *path, char *err, size_t err_size)
 {
 	FILE *f = open_pem(path, err, err_size);
-	EVP_PKEY *key;
+	EVP_PKEY *key = f == NULL ? NULL : PEM_read_PrivateKey(f, NULL, NULL, NULL);
 
-	if (f == NULL)
-		return NULL;
-	if ((key = PEM_read_PrivateKey(f, NULL, NULL, NULL)) == NULL)
-		say_bad(path, "private key", err, err_size);
-	fclose(f);
+	close_pem(f, key != NULL, path, "private key", err, err_size);
 	return key;
 }
 
@@ -71,13 +71,9 @@ X509_CRL *
 cert_pem_read_crl(const char *path, char *err, size_t err_size)
 {
 	FILE *f = open_pem(path, err, err_size);
-	X509_CRL *crl;
+	X509_CRL *crl = f == NULL ? NULL : PEM_read_X509_CRL(f, NULL, NULL, NULL);
 
-	if (f == NULL)
-		return NULL;
-	if ((crl = PEM_read_X509_CRL(f, NULL, NULL, NULL)) == NULL)
-		say_bad(path, "revocation list", err, err_size);
-	fclose(f);
+	close_pem(f, crl != NULL, path, "revocation list", err, err_size);
 	return crl;
 }
 

@@ -117,9 +117,7 @@ cert_store_issued_path(const struct cert_store *s, const char *name,
 	char *path;
 
 	return asprintf(&path, "%s/" CERT_ISSUED_DIR "/%s/%s", s->dir, name,
-		   file) < 0
-	    ? NULL
-	    : path;
+	    file) < 0 ? NULL : path;
 }
 
 /* The folder: who may write there may replace what we believe. */
