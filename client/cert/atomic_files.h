@@ -3,7 +3,7 @@
  *
  * Each is written beside its place and reaches the disk first; commit then
  * renames one after the other, in their order.  A crash between two renames
- * leaves the first ones new: put first what must not be missing.
+ * leaves the first ones new: put first the files that must not be missing.
  */
 #ifndef CLIENT_CERT_ATOMIC_FILES_H
 #define CLIENT_CERT_ATOMIC_FILES_H
@@ -20,7 +20,7 @@ struct atomic_files;
 
 /* NULL: no memory. */
 struct atomic_files *atomic_files_new(void) MUST_CHECK;
-/* Removes what was not committed.  NULL is fine. */
+/* Removes uncommitted files.  NULL is fine. */
 void atomic_files_free(struct atomic_files *s);
 
 struct atomic_file {
@@ -38,8 +38,8 @@ int atomic_files_add(struct atomic_files *s, const struct atomic_file *f,
     char *err, size_t err_size) MUST_CHECK;
 
 /*
- * Puts all of them in place, over what is there.  -1 with a sentence: those
- * from the one it names on are not in place.
+ * Puts all files in place, over existing ones.  -1 with a sentence that names a
+ * file: this one and all later ones are not in place.
  */
 int atomic_files_commit(struct atomic_files *s, char *err, size_t err_size)
     MUST_CHECK;

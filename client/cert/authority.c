@@ -109,7 +109,7 @@ sign(struct cert_store *s, const struct cert_order *o, struct made *m,
 
 /* init */
 
-/* No two CAs have the same name: it is what error messages tell apart. */
+/* A random part keeps the names of CAs apart in error messages. */
 static X509_NAME *
 ca_subject(const struct cert_order *o)
 {
@@ -206,7 +206,7 @@ out:
 
 /* issue */
 
-/* The folder for somebody's files: o->out, made, or one in the store. */
+/* The folder for the files of o->name: o->out, made, or one in the store. */
 static char *
 folder_for(struct cert_store *s, const struct cert_order *o, char *err,
     size_t err_size)
@@ -224,7 +224,7 @@ folder_for(struct cert_store *s, const struct cert_order *o, char *err,
 	return strdup(o->out);
 }
 
-/* Files that somebody uses must not be lost to a slip of the hand. */
+/* Files in use must not be lost to a slip of the hand. */
 static int
 refuse_used(const char *folder, char *err, size_t err_size)
 {

@@ -1,5 +1,6 @@
 /*
- * authority: what a CA signs: itself, the collector, devices, people.
+ * authority: makes a CA, and issues and renews certificates for the collector,
+ * devices and people.
  *
  * Works on the folder of a CA (client/cert/store.h).  Each call does all of
  * its work or, with a sentence in err, none of it.  Prints nothing.
@@ -26,7 +27,7 @@ struct cert_order {
 	const char *name; /* renew: NULL is the collector's own */
 	uint32_t role;    /* issue */
 	const char *organization; /* init; may be NULL */
-	/* Names besides; init and issue: all; renew: those that are added. */
+	/* Further names; init and issue: all; renew: names to add. */
 	const char *const *alternatives;
 	size_t n_alternatives;
 	const char *out; /* issue, renew: a folder; NULL: in the CA's */

@@ -28,7 +28,7 @@
 
 /* A path in quotes of the shell, at its worst. */
 #define SHELL_SIZE (4 * PATH_MAX + 3)
-/* Most names of this host that are added to those on the command line. */
+/* Most names of this host that are added to the command line's. */
 #define N_OWN_NAMES 5
 
 struct own_names {
@@ -53,7 +53,7 @@ find_full_name(struct own_names *n)
 	n->full[0] = '\0';
 	if (getaddrinfo(n->host, NULL, &hints, &found) != 0)
 		return;
-	/* not what a wildcard or a search list of somebody else made of it */
+	/* no other name that a wildcard or a search list made of it */
 	if (found->ai_canonname != NULL &&
 	    strncasecmp(found->ai_canonname, n->host, len) == 0 &&
 	    found->ai_canonname[len] == '.' &&

@@ -119,7 +119,7 @@ parse_time(const char *text, time_t *t)
 	struct tm tm = { 0 };
 	time_t v;
 
-	/* Four digits of year: what we write, and no overflow anywhere. */
+	/* Four digits of year: our own form, and no overflow anywhere. */
 	if (strlen(text) != 20 || strspn(text, "0123456789") != 4 ||
 	    strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm) == NULL)
 		return -1;
@@ -172,7 +172,7 @@ parse_state(const char *state, const char *when, const char *why,
 	return strcmp(state, "replaced") == 0 ? 0 : -1;
 }
 
-/* One line without its newline; what is wrong with it, or NULL. */
+/* Reads a line without its newline.  NULL, or the reason to refuse it. */
 static const char *
 parse_line(const char *line, size_t len, struct cert_entry *e)
 {

@@ -61,7 +61,7 @@ struct cert_index {
 void cert_index_done(struct cert_index *x);
 
 /*
- * Adds what text says to an empty index.  -1 with a sentence that begins with
+ * Reads text into an empty index.  -1 with a sentence that begins with
  * the line's number; x is then still to be cleared.
  */
 int cert_index_parse(struct cert_index *x, const char *text, size_t len,

@@ -1,5 +1,5 @@
 /*
- * name: what may be written into a certificate as a name.  Pure.
+ * name: checks names that are to go into a certificate.  Pure.
  */
 #ifndef CLIENT_CERT_NAME_H
 #define CLIENT_CERT_NAME_H

@@ -268,7 +268,7 @@ check_together(const struct cert_options *o, char *err, size_t err_size)
 	return -1;
 }
 
-/* Takes the words: what to do, the folder, and perhaps a name. */
+/* Takes the words: the action, the folder, and perhaps a name. */
 static int
 take_words(struct cert_options *o, const struct flags_words *line, char *err,
     size_t err_size)

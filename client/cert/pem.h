@@ -10,7 +10,7 @@
 
 #include "transport/base/compiler.h"
 
-/* Each NULL with a sentence that names the file and what is wrong with it. */
+/* Owned by the caller.  NULL with a sentence that names the file and why. */
 X509 *cert_pem_read_certificate(const char *path, char *err, size_t err_size)
     MUST_CHECK;
 /* A key with a passphrase asks for it on the terminal. */
@@ -20,14 +20,14 @@ X509_CRL *cert_pem_read_crl(const char *path, char *err, size_t err_size)
     MUST_CHECK;
 
 /*
- * The text in a memory BIO (BIO_get_mem_data), which wipes what it held when
- * it is freed.  NULL: no memory.
+ * The text in a memory BIO (BIO_get_mem_data), owned by the caller; that of a
+ * key is wiped when it is freed.  NULL: no memory.
  */
 BIO *cert_pem_of_certificate(X509 *x) MUST_CHECK;
 BIO *cert_pem_of_key(const EVP_PKEY *key) MUST_CHECK;
 BIO *cert_pem_of_crl(X509_CRL *crl) MUST_CHECK;
 
-/* ": " and the reason of OpenSSL's last error, appended to what err says. */
+/* Appends ": " and the reason of OpenSSL's last error to err. */
 void cert_pem_append_reason(char *err, size_t err_size);
 
 #endif /* CLIENT_CERT_PEM_H */

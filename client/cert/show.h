@@ -1,6 +1,6 @@
 /*
- * show: what a CA has issued, and what a certificate says, for people and
- * for programs (JSON).  Keys are never shown.
+ * show: prints the list of a CA and the contents of certificates, for people
+ * and for programs (JSON).  Keys are never shown.
  */
 #ifndef CLIENT_CERT_SHOW_H
 #define CLIENT_CERT_SHOW_H

@@ -120,7 +120,7 @@ cert_store_issued_path(const struct cert_store *s, const char *name,
 	    file) < 0 ? NULL : path;
 }
 
-/* The folder: who may write there may replace what we believe. */
+/* Write access to the folder is enough to replace the CA. */
 static int
 check_folder(const char *dir, char *err, size_t err_size)
 {

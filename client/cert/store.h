@@ -5,13 +5,13 @@
  *	ca-key.pem    its key, 0600
  *	cert.pem      the collector's certificate,
  *	key.pem       and key
- *	crl.pem       what is revoked
- *	issued.txt    everything that was issued (client/cert/index.h)
- *	issued/NAME/  what device NAME needs: ca.pem, cert.pem, key.pem
+ *	crl.pem       the revocation list
+ *	issued.txt    the list of all certificates (client/cert/index.h)
+ *	issued/NAME/  files of device NAME: ca.pem, cert.pem, key.pem
  *	lock          held while a command changes something
  *
- * Changes are staged and appear together; without cert_store_commit() nothing
- * has happened.  Prints nothing.
+ * Changes are staged and appear together, in cert_store_commit().  Prints
+ * nothing.
  */
 #ifndef CLIENT_CERT_STORE_H
 #define CLIENT_CERT_STORE_H
@@ -48,7 +48,7 @@ struct cert_store *cert_store_open(const char *dir, char *err, size_t err_size)
 /* Opens a folder to be looked at only: without lock and key. */
 struct cert_store *cert_store_look(const char *dir, char *err, size_t err_size)
     MUST_CHECK;
-/* Drops what was not committed, and the lock.  NULL is fine. */
+/* Drops uncommitted changes and the lock.  NULL is fine. */
 void cert_store_free(struct cert_store *s);
 
 /* All owned by the store.  NULL key after look, both NULL after create. */
@@ -78,7 +78,7 @@ int cert_store_stage_key(struct cert_store *s, const char *folder,
 /* The index as it now is. */
 int cert_store_stage_index(struct cert_store *s, char *err, size_t err_size)
     MUST_CHECK;
-/* crl.pem from the index, with the number after that of the one in place. */
+/* crl.pem from the index, with the next number after the present list's. */
 int cert_store_stage_crl(struct cert_store *s, time_t now, char *err,
     size_t err_size) MUST_CHECK;
 

@@ -2,8 +2,8 @@
  * x509_make: makes keys, certificates and revocation lists (X.509, RFC 5280).
  *
  * Pure but for the random numbers: no files, no clock.  Everything is signed
- * with SHA-256, or with what Ed25519 brings along.  What begins begins
- * X509_MAKE_SKEW before it is made, for devices whose clock is slow.
+ * with SHA-256, or the hash of Ed25519.  Validity begins X509_MAKE_SKEW before
+ * now, for devices whose clock is slow.
  */
 #ifndef CLIENT_CERT_X509_MAKE_H
 #define CLIENT_CERT_X509_MAKE_H
@@ -53,7 +53,7 @@ X509 *x509_make_ca(const X509_NAME *subject, EVP_PKEY *key, time_t now,
     time_t until) MUST_CHECK;
 X509 *x509_make_certificate(const struct cert_request *r, X509 *ca,
     EVP_PKEY *ca_key) MUST_CHECK;
-/* Lists what index says is revoked; good until the CA ends. */
+/* Lists the revoked certificates of index; good until the CA ends. */
 X509_CRL *x509_make_crl(const struct cert_index *index, X509 *ca,
     EVP_PKEY *ca_key, uint64_t number, time_t now) MUST_CHECK;
 

@@ -44,7 +44,7 @@ struct command_line {
 
 /*
  * Reads a command's flags into options, which may hold line, and the words into
- * line.  -1: go on; else the exit status: help or what is wrong was printed.
+ * line.  -1: go on; else the exit status: help or an error was printed.
  */
 int command_line_parse(struct command_line *line, const struct flags *f,
     void *options, int argc, char **argv) MUST_CHECK;

@@ -1,6 +1,6 @@
 /*
- * machine_filter: says in a trace config which machines are recorded, for
- * those that say nothing about it (--machine, --all-machines).  Pure.
+ * machine_filter: adds the machines of --machine and --all-machines to a trace
+ * config that names none itself.  Pure.
  */
 #ifndef CLIENT_COMMAND_MACHINE_FILTER_H
 #define CLIENT_COMMAND_MACHINE_FILTER_H

@@ -1,7 +1,7 @@
 /*
- * session_ask: what `tributary sessions`, stop, flush, start and stats have in
- * common: the command line, the way to the collector, and the list of its
- * sessions, out of which they choose.
+ * session_ask: the common part of `tributary sessions`, stop, flush, start and
+ * stats: command line, connection to the collector, and the choice out of its
+ * list of sessions.
  */
 #ifndef CLIENT_COMMAND_SESSION_ASK_H
 #define CLIENT_COMMAND_SESSION_ASK_H
@@ -25,13 +25,13 @@ struct session_program {
 	struct flags flags; /* options: the session_ask */
 	/*
 	 * Advice, a sentence, where the collector is Perfetto's own.  NULL:
-	 * run->foreign is set, and the caller goes on.
+	 * r->foreign is set, and the caller goes on.
 	 */
 	const char *foreign_advice;
 	bool with_stats;
 	/*
-	 * The sessions are there, borrowed.  What it wants later it copies:
-	 * session_ask_list() returns run->status after it.
+	 * The sessions are there; reply is borrowed for the call.
+	 * session_ask_list() returns r->status afterwards.
 	 */
 	void (*listed)(struct session_ask *r,
 	    const struct Tributary__QuerySessionsReply *reply);
@@ -79,7 +79,7 @@ int session_ask_timeout(void *options, const struct flag *flag,
 /* "tributary stop: text"; returns COMMAND_FAILED. */
 int session_ask_refuse(const struct session_ask *r, const char *text);
 
-/* Connects, asks, and calls program->listed.  Returns run->status. */
+/* Connects, asks, and calls program->listed.  Returns r->status. */
 int session_ask_list(struct session_ask *r) MUST_CHECK;
 
 /*

@@ -42,7 +42,7 @@ is_called(const session_state *s, const char *word, bool patterns)
 	return patterns ? glob_match(word, name) : strcmp(word, name) == 0;
 }
 
-/* Marks what the word means; false: nothing. */
+/* Marks the sessions that the word means; false: none. */
 static bool
 mark_by_id(const sessions_reply *r, uint64_t id, bool *marks)
 {

@@ -20,12 +20,12 @@ struct session_words {
 
 /*
  * A word is the id of a session or else its unique_session_name; with patterns,
- * "robot-*" is all that are called so.  What two words mean comes once, in the
- * order of the reply; no words: all.  A snapshot is only meant by a name that
+ * "robot-*" is all that are called so.  Each session comes once, in the order
+ * of the reply; no words: all.  A snapshot is only meant by a name that
  * nothing else has.
  *
  * out has room for all sessions of the reply, which they borrow.  Returns how
- * many; -1 with a sentence, which names what may have been meant.
+ * many; -1 with a sentence, which names similar sessions.
  */
 int session_pick(const struct Tributary__QuerySessionsReply *r,
     const struct session_words *words,

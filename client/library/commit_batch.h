@@ -27,13 +27,13 @@ struct commit_ops {
 	/* One CommitDataRequest; msg is borrowed for the call. */
 	void (*send)(void *arg, const uint8_t *msg, size_t len);
 	/*
-	 * The caller's thread waits for memory: whatever was sent must leave
-	 * now, although the loop does not turn.
+	 * The caller's thread waits for memory: sent bytes must leave now,
+	 * although the loop does not turn.
 	 */
 	void (*push)(void *arg);
 	/* Under emulation: whether the connection takes more bytes now. */
 	bool (*may_send)(void *arg);
-	/* Chunks wait now: call commit_batch_send() before long. */
+	/* Chunks are queued: call commit_batch_send() before long. */
 	void (*wake)(void *arg);
 };
 
@@ -53,20 +53,18 @@ struct shm *commit_batch_shm(const struct commit_batch *b);
 void commit_batch_add(struct commit_batch *b, const struct shm_slot *slot,
     size_t used, uint32_t buffer);
 
-/*
- * Sends what waits, as far as may_send() allows.  True when nothing is left.
- */
+/* Sends queued chunks as far as may_send() allows.  True: none are left. */
 bool commit_batch_send(struct commit_batch *b);
-/* Sends what waits, once all that was sent before has left as far as it can. */
+/* Pushes earlier requests out as far as possible, then sends queued chunks. */
 void commit_batch_push(struct commit_batch *b);
 /*
- * Sends everything that waits, whatever may_send() says; with a flush request
+ * Sends every queued chunk without asking may_send(); with a flush request
  * id that is not 0, tells the service in the last request that this flush is
  * done.
  */
 void commit_batch_send_all(struct commit_batch *b, uint64_t flush_request_id);
 
-/* Chunks that wait. */
+/* Queued chunks. */
 size_t commit_batch_waiting(const struct commit_batch *b);
 
 #endif /* CLIENT_LIBRARY_COMMIT_BATCH_H */

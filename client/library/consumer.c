@@ -165,7 +165,7 @@ down_cb(struct rpc_client *rpc, const char *text, void *arg)
 {
 	struct consumer *c = arg;
 
-	loop_cancel(c->loop, c); /* what failed, failed for this reason */
+	loop_cancel(c->loop, c); /* text is why the calls failed */
 	enter(c);
 	c->ops->disconnected(c->arg, text);
 	leave(c);

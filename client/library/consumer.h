@@ -134,11 +134,14 @@ void consumer_free_buffers(struct consumer *c, consumer_done_fn fn, void *arg);
 #define CONSUMER_FLUSH_AT_STOP 0x22u
 
 /*
- * Reads what is in the buffers, by packet and read_done.  One at a time: the
- * next only after read_done.
+ * Reads the buffers out: a packet() for each packet, then read_done().  One
+ * reading at a time.
  */
 void consumer_read_buffers(struct consumer *c);
-/* Stops and goes on taking replies, so that the service holds packets back. */
+/*
+ * Stops and goes on reading from the connection.  Back-pressure: packets then
+ * wait in the service.
+ */
 void consumer_pause(struct consumer *c);
 void consumer_resume(struct consumer *c);
 

@@ -1,6 +1,6 @@
 /*
- * consumer_reply: what a reply of the ConsumerPort means to the consumer's
- * owner.  The inner half of consumer, for nobody else.
+ * consumer_reply: decodes replies of the ConsumerPort and calls the callbacks
+ * of the consumer's owner.  Private to consumer.c, with its structs.
  */
 #ifndef CLIENT_LIBRARY_CONSUMER_REPLY_H
 #define CLIENT_LIBRARY_CONSUMER_REPLY_H

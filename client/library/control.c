@@ -46,7 +46,7 @@ struct control_call {
 	struct pb_writer args;
 	struct pb_writer answer; /* parts of a message make a message */
 	bool sent;
-	bool too_long;           /* what else comes is not kept */
+	bool too_long;           /* the rest is dropped */
 	const char *failure;     /* to be told by fail_cb(); static */
 	struct loop_call fail_call;
 };
@@ -327,8 +327,7 @@ ask(struct control_call *k)
 }
 
 /*
- * A question that cannot be asked ends the command: it serves one person, who
- * is told, and nobody else.
+ * Lack of memory ends the process: a command serves one person, who is told.
  */
 static struct control_call *
 call_new(struct control *c, enum call_kind kind, const char *method, void *arg)

@@ -1,6 +1,7 @@
 /*
- * control: one connection to what a collector of ours tells and does beyond
- * Perfetto's ports (the service "TributaryControl", protos/control.proto).
+ * control: one connection to a collector's service "TributaryControl"
+ * (protos/control.proto), for questions and commands that Perfetto's ports do
+ * not have.
  *
  * Questions and commands may be given at once, before the connection is made,
  * and any number of times; each gets one answer, from the loop.  A collector
@@ -41,13 +42,15 @@ typedef void (*control_producers_fn)(void *arg,
 typedef void (*control_done_fn)(void *arg, const char *error);
 
 /*
- * Begins to connect; nothing is said of it but in answers.  how may be NULL.
- * NULL with a sentence in err.
+ * Begins to connect; a failure to connect is the answer to every call.  a and
+ * how (NULL: defaults) are copied.  NULL with a sentence in err.
  */
 struct control *control_new(struct loop *l, const struct addr *a,
     const struct dial_options *how, char *err, size_t err_size) MUST_CHECK;
-/* Questions that are open get no answer any more; commands are done all the
- * same, where they were sent. */
+/*
+ * Open calls get no answer any more; the collector still carries out commands
+ * that were sent.
+ */
 void control_free(struct control *c);
 
 void control_query_machines(struct control *c, control_machines_fn fn,
@@ -73,14 +76,13 @@ struct control_order {
 	uint32_t timeout_ms; /* CONTROL_FLUSH; 0: as the session's config says */
 	bool discard;        /* CONTROL_STOP */
 };
-/* The answer comes when it is done, which may take as long as producers may. */
+/* Answered when the command is done, which may wait for producers. */
 void control_command(struct control *c, const struct control_order *o,
     control_done_fn fn, void *arg);
 
 /*
- * Inside of an answer that failed, and afterwards: there is a collector, but
- * none that knows this service (Perfetto's traced) or one that is older than
- * what was asked.
+ * Meaningful inside a failed answer and afterwards: a collector is there, but
+ * does not know this service (Perfetto's traced) or, being older, the method.
  */
 bool control_is_foreign(const struct control *c);
 

@@ -25,7 +25,7 @@ changed(struct producer *p, enum producer_state state, const char *text)
 
 /* ---- connection ---- */
 
-/* Frees what belongs to the connection; instances end without a word. */
+/* Frees the state of the connection; instances end without a callback. */
 static void
 disconnect(struct producer *p)
 {

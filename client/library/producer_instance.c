@@ -124,7 +124,7 @@ producer_instance_flush_writers(struct producer_instance *i)
 		trace_writer_flush(w->writer);
 }
 
-/* Drops whatever is written from here on. */
+/* Drops packets from here on. */
 static void
 detach_writers(struct producer_instance *i)
 {

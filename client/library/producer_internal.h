@@ -99,7 +99,7 @@ struct producer {
  * gone when it returns.
  */
 void producer_reconnect(struct producer *p, const char *text);
-/* Invokes with what is in p->scratch, without asking for a reply. */
+/* Calls a method with p->scratch as its arguments; asks for no reply. */
 void producer_tell(struct producer *p, const char *method);
 /* Calls a method with one number, field 1. */
 void producer_tell_id(struct producer *p, const char *method, uint64_t id);

@@ -83,7 +83,7 @@ static const char start_help[] =
 /* Given at a time: a collector lets no more than 64 wait. */
 #define ORDERS_AT_ONCE 32u
 
-/* A session that is commanded; what is said of it afterwards. */
+/* A session that gets the command, and its outcome. */
 struct target {
 	struct orders *orders;
 	uint64_t id;

@@ -1,5 +1,5 @@
 /*
- * probe: what the data sources of tributary-probes have in common.
+ * probe: environment and callbacks of all data sources of tributary-probes.
  *
  * A probe turns its config into packets: it reads files and hands out encoded
  * TracePackets.  It knows nothing of timers, writers or the connection.

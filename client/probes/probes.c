@@ -168,7 +168,7 @@ probes_parse(struct probes_options *o, int argc, char **argv, char *err,
 
 /* ---- running ---- */
 
-/* Each reason once: what was wrong at first need not be what is wrong now. */
+/* Warns where the reason has changed; repeats go to the debug log. */
 static void
 complain(struct probes *p, const char *text)
 {

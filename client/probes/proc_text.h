@@ -20,7 +20,7 @@ struct pb_writer;
 /* The kernel keeps 15 bytes; workers show more. */
 #define PROC_NAME_MAX 64
 
-/* /proc/PID/status, the part that says who it is. */
+/* Identity of a process, out of /proc/PID/status. */
 struct proc_status {
 	int32_t pid; /* of a thread: its tid */
 	int32_t tgid;
@@ -63,7 +63,7 @@ struct proc_counters {
 
 /* The counters of a status text; a kernel thread has none. */
 void proc_text_memory(const char *text, size_t len, struct proc_counters *out);
-/* Adds those of a smaps_rollup text. */
+/* Adds the counters of a smaps_rollup text. */
 void proc_text_smaps(const char *text, size_t len, struct proc_counters *out);
 
 /* /proc/PID/stat, in clock ticks. */

@@ -23,7 +23,7 @@ static const uint8_t counter_fields[PROC_COUNTERS] = {
 	[PROC_SMR_SWAP_PSS] = ProcessStats_Process_smr_swap_pss_kb,
 };
 
-/* A link's target is whatever a file is called: any bytes, up to PATH_MAX. */
+/* A link's target is a file name: any bytes, up to PATH_MAX. */
 static void
 put_open_file(struct process_stats *s, struct process *p, DIR *d,
     const char *name)

@@ -15,7 +15,7 @@
 struct process_dir {
 	struct probe_env *env; /* borrowed */
 	DIR *proc;             /* owned */
-	struct text text;      /* what was read last */
+	struct text text;      /* of the last file read */
 };
 
 /* -1 with errno set when /proc cannot be opened. */

@@ -40,7 +40,7 @@ struct pb_writer *process_packet_tree(struct process_packet *k);
 /* Returns where to write counters of this process. */
 struct pb_writer *process_packet_process(struct process_packet *k, int32_t pid);
 
-/* Hands out what is open, if anything. */
+/* Hands the open packet, if any, to fn. */
 void process_packet_end(struct process_packet *k);
 /* Ends the packet if it has become long; not while a nested message is open. */
 void process_packet_split(struct process_packet *k);

@@ -39,9 +39,9 @@ struct process_stats {
 /* Describes a process with its threads; not if it has just ended. */
 void process_tree_describe(struct process_stats *s, struct process *p);
 
-/* Writes what changed of a process. */
+/* Writes the counters of a process that changed. */
 void process_counters_poll(struct process_stats *s, struct process *p);
-/* Writes those of its open files that were not written yet. */
+/* Writes its open files that were not written yet. */
 void process_counters_open_files(struct process_stats *s, struct process *p);
 
 #endif /* CLIENT_PROBES_PROCESS_STATS_INTERNAL_H */

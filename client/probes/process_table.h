@@ -43,23 +43,23 @@ struct process_table {
 /* Kept descriptors are counted against *fds_left. */
 void process_table_done(struct process_table *t, int *fds_left);
 
-/* The one with this pid, made if need be.  NULL: no memory. */
+/* The process with this pid, made if need be.  NULL: no memory. */
 struct process *process_table_get(struct process_table *t, int32_t pid)
     MUST_CHECK;
-/* Drops those not seen in this round. */
+/* Drops processes that were not seen in this round. */
 void process_table_sweep(struct process_table *t, unsigned round,
     int *fds_left);
-/* Calls fn for each; fn must not change the table. */
+/* Calls fn for each process; fn must not change the table. */
 void process_table_each(struct process_table *t,
     void (*fn)(struct process *p, void *arg), void *arg);
 
-/* Forgets all that was written of p, and what its files were. */
+/* Forgets all that was written of p, and closes its kept files. */
 void process_reset(struct process *p, int *fds_left);
 /* Forgets the values that were written of p. */
 void process_forget_values(struct process *p);
 /*
- * Notes that an open file was written.  false: it was before (or there is no
- * memory to know).
+ * Notes that an open file was written.  false: it is noted already, or there is
+ * no memory to note it.
  */
 bool process_note_open_file(struct process *p, uint64_t fd);
 

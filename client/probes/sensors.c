@@ -331,7 +331,7 @@ read_value(struct sensor *x, struct text *text, uint64_t *out)
 	return true;
 }
 
-/* SysStats.cpufreq_khz has one entry per processor: those without say 0. */
+/* SysStats.cpufreq_khz has one entry per processor: 0 where it is unknown. */
 static void
 put_cpufreq(struct sensors *s, struct text *text, struct pb_writer *w,
     bool *lost)

@@ -11,7 +11,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /*
- * By value of MeminfoCounters.  Those from 34 on are of Android's kernels
+ * By value of MeminfoCounters.  Values from 34 on are of Android's kernels
  * only.
  */
 static const char *const meminfo_names[] = {

@@ -1,6 +1,6 @@
 /*
  * sys_keys: the names of the counters in /proc/meminfo and /proc/vmstat, as a
- * set of those that a config wants.  Pure.
+ * set of the counters that a config wants.  Pure.
  */
 #ifndef CLIENT_PROBES_SYS_KEYS_H
 #define CLIENT_PROBES_SYS_KEYS_H

@@ -66,7 +66,7 @@ put_cpu(struct pb_writer *w, uint64_t cpu, uint64_t ns_per_tick,
 	pb_nest_end(w, mark);
 }
 
-/* "intr TOTAL IRQ0 IRQ1 ...": those that never happened are left out. */
+/* "intr TOTAL IRQ0 IRQ1 ...": interrupts with a count of 0 are left out. */
 static void
 put_interrupts(struct pb_writer *w, uint32_t total,
     uint32_t each, bool with_zeroes, struct scan line)

@@ -146,7 +146,7 @@ put_attribute(struct pb_writer *out, const char *text)
 	pb_nest_end(out, mark);
 }
 
-/* The config's own attributes but for those that a flag is about. */
+/* The config's own attributes, without keys that a flag sets. */
 static int
 keep_attributes(const struct record_additions *a, const struct pb_field *all,
     struct pb_writer *out)

@@ -1,5 +1,5 @@
 /*
- * additions: what flags add to a trace config: attributes of the trace,
+ * additions: additions of flags to a trace config: attributes of the trace,
  * and the numbers that statsd gives to the traces it starts.  Pure.
  */
 #ifndef CLIENT_RECORD_ADDITIONS_H

@@ -95,7 +95,7 @@ unknown(const service_state *s, const char *name, char *out, size_t out_size)
 		    "is recorded once one connects", name);
 }
 
-/* Offers of a data source, by what keeps it from being recorded. */
+/* Offers of a data source, by the reason why they are not recorded. */
 struct offers {
 	bool fits;       /* it will be recorded */
 	bool elsewhere;  /* only the machine is wrong */
@@ -169,7 +169,7 @@ is_connected(const service_state *s, const char *machine)
 	return false;
 }
 
-/* The nearest name of those that are connected, or NULL. */
+/* The nearest name of a connected machine, or NULL. */
 static const char *
 nearest_machine(const service_state *s, const char *machine)
 {

@@ -1,5 +1,6 @@
 /*
- * advice: why a recording is going to lack something, and what to set.
+ * advice: warns of data that a recording is going to lack, and says why and
+ * which setting helps.
  *
  * Compares a config with the state of the service.  Pure.
  */
@@ -17,9 +18,9 @@ struct Perfetto__Protos__TracingServiceState;
 typedef void (*record_advice_fn)(void *arg, const char *sentence);
 
 /*
- * Calls fn for each machine of the config that is not connected and each data
- * source that nobody offers now, or only machines or producers that the config
- * leaves out; and says so when nothing is left to be recorded.
+ * Calls fn for each machine of the config that is not connected, and for each
+ * data source that no producer offers now, or only on machines or by producers
+ * that the config leaves out; and once where nothing is left to be recorded.
  */
 void record_advice(const struct Perfetto__Protos__TraceConfig *config,
     const struct Perfetto__Protos__TracingServiceState *state,

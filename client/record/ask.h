@@ -1,6 +1,6 @@
 /*
- * ask: what `tributary record` only asks: the state of the service
- * (--query, --query-raw), and whether a session is detached (--is_detached).
+ * ask: questions of `tributary record`: the state of the service (--query,
+ * --query-raw), and whether a session is detached (--is_detached).
  */
 #ifndef CLIENT_RECORD_ASK_H
 #define CLIENT_RECORD_ASK_H

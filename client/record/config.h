@@ -1,6 +1,6 @@
 /*
- * config: the TraceConfig that `tributary record` sends, and what the
- * command itself must know of it.
+ * config: the TraceConfig that `tributary record` sends, and the command's own
+ * questions about it.
  *
  * Fields that this program does not know reach the service unchanged.
  */
@@ -46,7 +46,7 @@ const char *record_config_output_path(const struct record_config *c);
 uint64_t record_config_longest_ms(const struct record_config *c);
 /* Time-outs of its flush and of its stop, on top of that. */
 uint64_t record_config_grace_ms(const struct record_config *c);
-/* deferred_start without a trigger: somebody must call StartTracing. */
+/* deferred_start without a trigger: the consumer must call StartTracing. */
 bool record_config_wants_start(const struct record_config *c);
 
 /* Triggers save copies (CLONE_SNAPSHOT), at least where the service can. */
@@ -54,7 +54,7 @@ bool record_config_takes_snapshots(const struct record_config *c);
 /* True: the session hands out clones only, no trace of its own. */
 bool record_config_only_snapshots(const struct record_config *c);
 /*
- * A trigger is to end or to copy what the service writes into a file: no
+ * A trigger ends or copies a session that the service writes into a file: no
  * service takes such a config.
  */
 bool record_config_file_bars_trigger(const struct record_config *c);
@@ -74,7 +74,7 @@ int record_config_start_delay(const struct record_config *c, uint64_t random,
 uint32_t record_config_read_period_ms(const struct record_config *c);
 uint64_t record_config_read_soon_bytes(const struct record_config *c);
 /*
- * Takes write_into_file and what goes with it out of the config: the command
+ * Takes write_into_file and its options out of the config: the command
  * reads the buffers itself.  0, or -1 without memory.
  */
 int record_config_stream_instead(struct record_config *c) MUST_CHECK;

@@ -279,8 +279,8 @@ waits(const struct record_file *f)
 
 /*
  * At most PIPE_BUF bytes to something that poll() calls writable: that much
- * never blocks a pipe, even in blocking mode, which we share with whoever else
- * holds the other copies of the descriptor.  0: not now; -1: failed.
+ * never blocks a pipe, even in blocking mode, which we share with others that
+ * hold copies of the descriptor.  0: not now; -1: failed.
  */
 static ssize_t
 write_piece(struct record_file *f, const uint8_t *data, size_t len)

@@ -1,10 +1,10 @@
 /*
  * file: where `tributary record` puts a trace.
  *
- * Takes whole packets and writes them as Trace.packet, so that what is there
- * ends on a whole packet whatever happens: when the disk is full or writing
+ * Takes whole packets and writes them as Trace.packet, so that the file ends on
+ * a whole packet even after a failure: when the disk is full or writing
  * fails, a regular file is cut behind the last packet that fits.  Pipes never
- * block the loop: what they do not take waits here, and record_file_full()
+ * block the loop: bytes that they do not take wait here, and record_file_full()
  * tells when to hold the collector back.
  */
 #ifndef CLIENT_RECORD_FILE_H
@@ -32,7 +32,7 @@ struct record_file;
 struct record_file *record_file_open(const char *path, bool no_clobber,
     char *err, size_t err_size) MUST_CHECK;
 
-/* Closes; NULL is fine.  Does not write what still waits. */
+/* Closes; NULL is fine.  Bytes that still wait are not written. */
 void record_file_free(struct record_file *f);
 
 /* To pass on, or to read back; stays the file's. */
@@ -40,7 +40,7 @@ int record_file_fd(const struct record_file *f);
 /* The path, or "standard output". */
 const char *record_file_name(const struct record_file *f);
 /*
- * Whether somebody else may write the trace into it, from its beginning, and
+ * Whether the service may write the trace into it, from its beginning, and
  * it can be read back: a regular file that was named, not standard output.
  */
 bool record_file_can_be_shared(const struct record_file *f);
@@ -50,7 +50,7 @@ typedef void (*record_file_fn)(void *arg);
 /*
  * Empties a file that was named by path, and readies it for packets.  drained
  * is called on the loop whenever all that waited for a pipe is written.  Not
- * needed when somebody else writes to the descriptor, except to empty it.
+ * needed when the service writes to the descriptor, except to empty it.
  * Returns 0, or -1 with the error set.
  */
 int record_file_begin(struct record_file *f, struct loop *l,
@@ -61,16 +61,16 @@ int record_file_packet(struct record_file *f, const uint8_t *data, size_t len)
     MUST_CHECK;
 /* Hold back: wait for drained.  Never for a regular file. */
 bool record_file_full(const struct record_file *f);
-/* Hands what was collected to the file; a pipe takes it when it can. */
+/* Hands collected packets to the file; a pipe takes them when it can. */
 int record_file_flush(struct record_file *f) MUST_CHECK;
 
 /*
- * Writes out what was collected and makes it durable.  1: done; 0: a pipe
+ * Writes out collected packets and makes them durable.  1: done; 0: a pipe
  * still has to take it, call again from drained; -1: failed.
  */
 int record_file_finish(struct record_file *f) MUST_CHECK;
 
-/* Makes what somebody else wrote to the descriptor durable. */
+/* Makes data durable that the service wrote to the descriptor. */
 int record_file_sync(struct record_file *f) MUST_CHECK;
 
 /* Removes the file if it is empty and this program created it; says if so. */

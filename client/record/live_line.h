@@ -1,6 +1,6 @@
 /*
- * live_line: what `tributary record` says on standard error while it runs:
- * one line that changes on a terminal, and messages between.
+ * live_line: progress of `tributary record` on standard error: one line that
+ * changes on a terminal, and messages between.
  */
 #ifndef CLIENT_RECORD_LIVE_LINE_H
 #define CLIENT_RECORD_LIVE_LINE_H
@@ -29,7 +29,7 @@ struct record_numbers {
 };
 
 /*
- * The line without what moves the cursor, cut to columns (0: not cut).  Pure.
+ * The line without escape sequences, cut to columns (0: not cut).  Pure.
  */
 void record_live_format(char *out, size_t out_size,
     const struct record_numbers *n, unsigned columns);

@@ -30,8 +30,8 @@ struct record_notify {
 };
 
 /*
- * Begins with nobody to notify but user_fd (-1: none either), which is taken
- * over.
+ * Begins with user_fd (-1: none), which is taken over, as the only one to be
+ * told.
  */
 void record_notify_init(struct record_notify *n, int user_fd);
 
@@ -45,14 +45,14 @@ void record_notify_init(struct record_notify *n, int user_fd);
 int record_notify_background(struct record_notify *n, bool wait_for_start,
     char *err, size_t err_size) MUST_CHECK;
 
-/* Whether anybody waits for the data sources to start. */
+/* Whether one of them waits for the data sources to start. */
 bool record_notify_wants_start(const struct record_notify *n);
 
 /* The collector was reached. */
 void record_notify_connected(struct record_notify *n);
 /* All data sources started, or (status not OK) will not. */
 void record_notify_started(struct record_notify *n, enum record_status status);
-/* The end: tells those who were not told.  The descriptors are closed. */
+/* The end: tells status where nothing was told; closes the descriptors. */
 void record_notify_done(struct record_notify *n, enum record_status status);
 
 #endif /* CLIENT_RECORD_NOTIFY_H */

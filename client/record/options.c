@@ -187,7 +187,7 @@ ignore(void *options, const struct flag *flag, const char *value, char *err,
 
 enum android_only { HANDS_TO_ANDROID, APPS, BUGREPORTS };
 
-/* Flags that mean something on Android only; id says what. */
+/* Flags that mean something on Android only, by id. */
 static int
 refuse_android(void *options, const struct flag *flag, const char *value,
     char *err, size_t err_size)
@@ -308,7 +308,7 @@ wrong_for_mode(const struct record_options *o)
 		"-c, names and what goes with them";
 }
 
-/* Refuses what is wrong whatever the config says. */
+/* Refuses flags that no config makes right. */
 static int
 check(const struct record_options *o, char *err, size_t err_size)
 {

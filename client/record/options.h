@@ -1,7 +1,7 @@
 /*
  * options: the command line of `tributary record`.
  *
- * Flags mean what they mean to Perfetto's own command.  Reads no file and
+ * Flags have the meaning of Perfetto's own command.  Reads no file and
  * prints nothing.
  */
 #ifndef CLIENT_RECORD_OPTIONS_H

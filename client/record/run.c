@@ -310,7 +310,7 @@ start(struct run *r)
 	return 0;
 }
 
-/* Says what a recording that failed leaves behind. */
+/* Names the file that a failed recording leaves behind. */
 static void
 say_what_is_left(struct run *r)
 {
@@ -320,7 +320,7 @@ say_what_is_left(struct run *r)
 
 	if (!r->result.began || r->file == NULL || r->snapshots != NULL)
 		return;
-	/* Data that came need not be in the file: only what is in it counts. */
+	/* Counts the file only: data that came need not be in it. */
 	record_file_kept(r->file, &kept, &kept_bytes);
 	if (kept == 0)
 		record_live_say(r->live, "nothing was recorded into %s",

@@ -19,7 +19,7 @@
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
-/* A session that ends so much before its time was ended by somebody. */
+/* A session that ends so much before its time did not end by itself. */
 #define EARLY_MS 500
 
 static const char *
@@ -54,7 +54,7 @@ record_set_state(struct record_session *s, enum record_state to)
 	case DELAYED:
 	case ASKING:
 	case STOPPING:
-		break; /* whoever enters it sets the deadline */
+		break; /* its callers set the deadline */
 	case SAVING:
 		loop_timer_set(s->deadline, RECORD_READ_STALL_MS, 0);
 		break;
@@ -407,7 +407,7 @@ deadline_cb(void *arg)
 	case RECORDING:
 		/*
 		 * A session started by hand waits for no trigger any more
-		 * and has no end; what it holds must not be lost.
+		 * and has no end; its data must not be lost.
 		 */
 		record_live_say(s->with.live, "the collector did not end the "
 		    "session in time: it is ended now");

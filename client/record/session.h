@@ -49,7 +49,7 @@ struct record_session_setup {
 	/* RECORD_ATTACH: NULL; else NULL when the config has an output_path. */
 	struct record_file *file;
 	struct record_live *live;
-	bool no_line;                 /* somebody else shows one */
+	bool no_line;                 /* the caller shows one */
 	struct record_notify *notify; /* NULL: only for RECORD_CLONE */
 	struct trace_summary *summary; /* filled while packets come */
 	/*

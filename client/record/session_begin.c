@@ -11,7 +11,7 @@
 #include "protos/trace_config.pb-c.h"
 #include "transport/loop/loop.h"
 
-/* The buffers are read all the time, in place of what the service writes. */
+/* Reads the buffers all the time; the service does not write the file. */
 static int
 choose_stream(struct record_session *s)
 {

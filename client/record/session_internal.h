@@ -1,11 +1,10 @@
 /*
- * session_internal: what the parts of record_session share, for nobody
- * else.
+ * session_internal: the state of a recording, private to its parts:
  *
  *	record_session   states and ends
  *	record_begin     connected: how the trace travels, and how it begins
  *	record_reading   packets out of the collector's buffers
- *	record_progress  what is told meanwhile: line, advice, start, triggers
+ *	record_progress  progress: line, advice, start, triggers
  */
 #ifndef CLIENT_RECORD_SESSION_INTERNAL_H
 #define CLIENT_RECORD_SESSION_INTERNAL_H

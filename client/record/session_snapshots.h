@@ -3,7 +3,7 @@
  * session goes on: FILE.0, FILE.1 and so on, as Perfetto's command calls them.
  *
  * One at a time, each over a connection of its own: a connection holds one
- * session.  Those that come meanwhile wait, up to a limit.
+ * session.  Triggers that come meanwhile wait, up to a limit.
  */
 #ifndef CLIENT_RECORD_SESSION_SNAPSHOTS_H
 #define CLIENT_RECORD_SESSION_SNAPSHOTS_H
@@ -36,14 +36,14 @@ struct record_snapshots_setup {
 /* NULL: no memory. */
 struct record_snapshots *record_snapshots_new(
     const struct record_snapshots_setup *setup) MUST_CHECK;
-/* Gives up what is under way: its file ends on a whole packet. */
+/* Gives up the current snapshot: its file ends on a whole packet. */
 void record_snapshots_free(struct record_snapshots *s);
 
 /* Saves a copy of the session that the hit names.  hit is copied. */
 void record_snapshots_take(struct record_snapshots *s,
     const struct Perfetto__Protos__ObservableEvents__CloneTriggerHit *hit);
 
-/* Snapshots that were asked for, and those of them that could not be saved. */
+/* Snapshots asked for so far, and how many of them could not be saved. */
 unsigned record_snapshots_taken(const struct record_snapshots *s);
 unsigned record_snapshots_failed(const struct record_snapshots *s);
 

@@ -10,7 +10,7 @@
 int snapshot_main(int argc, char **argv);
 
 /*
- * The file of a snapshot that nobody named: the session's name, or
+ * Default file name of a snapshot: the session's name, or
  * session-ID, and the time (local): "flight-20260324-145501.pftrace".  What is
  * odd in a name becomes an underscore.  Returns out.
  */

@@ -1,4 +1,4 @@
-/* text_cell: words of others in the tables that commands print. */
+/* text_cell: peers' words in the tables that commands print. */
 #ifndef CLIENT_TEXT_TEXT_CELL_H
 #define CLIENT_TEXT_TEXT_CELL_H
 
@@ -15,7 +15,7 @@ const char *text_cell_plain(const char *text, char out[TEXT_CELL_MAX]);
 /* text, spaces up to width, and two between columns. */
 void text_cell_put(FILE *out, const char *text, int width);
 
-/* The wider of width and what text takes. */
+/* The larger of width and the columns of text. */
 int text_cell_widen(int width, const char *text);
 
 #endif /* CLIENT_TEXT_TEXT_CELL_H */

@@ -306,7 +306,7 @@ accept_cb(struct listener *l, int fd, void *arg)
 /* ---- life ---- */
 
 /*
- * Refuses addresses that other machines reach: everybody who connects is let
+ * Refuses addresses that other machines reach: every peer that connects is let
  * through unasked.
  */
 static int

@@ -29,7 +29,7 @@ struct listen_once {
 	struct loop_timer *turn;
 };
 
-/* Held locks are removed with their file: nobody locks one that is gone. */
+/* Locks are removed while held: a lock on a removed file does not count. */
 static void
 unlock(struct listen_once *o)
 {

@@ -3,7 +3,7 @@
  *
  * Several processes may do so at one path.  They take turns: the one that holds
  * PATH.lock listens, the others wait for it; each takes one connection.  Where
- * somebody else listens (a collector) it says so and gives up.
+ * another program listens (a collector) it says so and gives up.
  */
 #ifndef CLIENT_TUNNEL_LISTEN_ONCE_H
 #define CLIENT_TUNNEL_LISTEN_ONCE_H
