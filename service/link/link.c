@@ -241,7 +241,7 @@ run_channel(struct link_channel *c)
 	}
 	if (!c->waiting)
 		link_channel_make_ready(c); /* unless nothing is left */
-	if (TAILQ_EMPTY(&c->queue) && c->closing)
+	if (TAILQ_EMPTY(&c->queue) && c->state == CHANNEL_CLOSING)
 		link_channel_close(c);
 	return why;
 }
@@ -302,7 +302,7 @@ take_new(struct link *l, uint32_t number, const uint8_t *block, size_t len)
 		.data = block, .len = len };
 	const char *why;
 
-	if (c != NULL && (c->closing || c->closed)) {
+	if (c != NULL && c->state != CHANNEL_OPEN) {
 		link_channel_consumed(l, c, len);
 		return NULL;
 	}
@@ -380,7 +380,7 @@ link_report(struct link *l, struct link_frame *f, uint8_t *out, size_t room)
 		TAILQ_REMOVE(&l->to_report, c, report);
 		c->reporting = false;
 		n += link_put_consumed(out + n, c->number, c->consumed);
-		if (c->closed)
+		if (c->state == CHANNEL_CLOSED)
 			link_channel_free(c);
 	}
 	/* The sum is never ahead of what was reported of each channel. */

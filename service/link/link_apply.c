@@ -257,7 +257,7 @@ link_apply(struct link *l, struct link_piece *piece)
 		piece->used = (size_t)(f.start - piece->data);
 		if (a != LINK_APPLIED)
 			return a;
-		if (piece->channel->closed)
+		if (piece->channel->state == CHANNEL_CLOSED)
 			break;
 	}
 	piece->why = "a malformed block";

@@ -327,10 +327,9 @@ link_channel_close(struct link_channel *c)
 {
 	struct producer *p = c->producer;
 
-	if (c->closed)
+	if (c->state == CHANNEL_CLOSED)
 		return;
-	c->closed = true;
-	c->closing = false;
+	c->state = CHANNEL_CLOSED;
 	c->producer = NULL;
 	if (p != NULL) {
 		c->link->n_served--;
@@ -345,8 +344,8 @@ link_channel_close_later(struct link_channel *c)
 {
 	if (TAILQ_EMPTY(&c->queue))
 		link_channel_close(c);
-	else
-		c->closing = true;
+	else if (c->state == CHANNEL_OPEN)
+		c->state = CHANNEL_CLOSING;
 }
 
 static void
@@ -379,7 +378,7 @@ link_channels_close_all(struct link *l)
 static void
 forget_closed(struct link_channel *c, void *arg)
 {
-	if (c->closed)
+	if (c->state == CHANNEL_CLOSED)
 		link_channel_free(c);
 }
 

@@ -58,8 +58,11 @@ struct link_channel {
 	bool reporting;
 	bool ready;    /* to be run */
 	bool waiting;  /* for producer_ops.resume */
-	bool closing;  /* goes when its queue is empty */
-	bool closed;   /* only its last report is wanted */
+	enum {
+		CHANNEL_OPEN,
+		CHANNEL_CLOSING, /* goes when its queue is empty */
+		CHANNEL_CLOSED,  /* only its last report is wanted */
+	} state;
 	TAILQ_HEAD(, link_queued) queue;
 };
 

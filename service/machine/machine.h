@@ -47,7 +47,6 @@ struct machine_contact {
 	enum machine_reach reach;
 	uint32_t n_relays;    /* connected; links and classic ones */
 	uint32_t n_producers; /* connected by themselves */
-	bool connected;      /* its relay, or else a producer */
 	bool cut;            /* its link is cut off, and waited for */
 	char address[112];   /* peer.text, the newest */
 	char authenticated[160];
@@ -144,6 +143,13 @@ struct machine {
 	char *owner;      /* who vouches; NULL: nobody */
 	uint64_t peer;    /* who named it first, as a number */
 };
+
+/* Whether its relay is connected, or else a producer. */
+static inline bool
+machine_is_connected(const struct machine *m)
+{
+	return m->contact.n_relays > 0 || m->contact.n_producers > 0;
+}
 
 static inline struct machine_account *
 machine_account(struct machine *m)

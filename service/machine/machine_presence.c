@@ -19,12 +19,6 @@ copy(char *to, size_t size, const char *from)
 		snprintf(to, size, "%s", from);
 }
 
-static bool
-is_there(const struct machine_contact *c)
-{
-	return c->n_relays > 0 || c->n_producers > 0;
-}
-
 /*
  * The machine's relay speaks for it; producers that connect by themselves do
  * not.
@@ -44,7 +38,7 @@ void
 machine_presence_came(struct machine *m, const struct machine_visitor *v)
 {
 	struct machine_contact *c = &m->contact;
-	bool was_there = is_there(c);
+	bool was_there = machine_is_connected(m);
 	uint64_t now = realtime_ns();
 
 	if (c->first_seen_ns == 0)
@@ -59,17 +53,14 @@ machine_presence_came(struct machine *m, const struct machine_visitor *v)
 	machine_account(m)->n_connections++;
 	if (!was_there || v->reach != MACHINE_DIRECT)
 		c->connected_since_ns = now;
-	c->connected = true;
 	c->cut = false;
 }
 
 static void
-went(struct machine_contact *c)
+went(struct machine *m)
 {
-	if (is_there(c))
-		return;
-	c->connected = false;
-	c->cut_since_ns = realtime_ns();
+	if (!machine_is_connected(m))
+		m->contact.cut_since_ns = realtime_ns();
 }
 
 void
@@ -79,8 +70,8 @@ machine_presence_cut(struct machine *m, bool waited)
 
 	c->n_relays--;
 	machine_account(m)->n_connections--;
-	went(c);
-	c->cut = !c->connected && waited;
+	went(m);
+	c->cut = !machine_is_connected(m) && waited;
 }
 
 void
@@ -91,7 +82,7 @@ machine_presence_gone(struct machine *m, bool connected)
 	if (connected) {
 		c->n_relays--;
 		machine_account(m)->n_connections--;
-		went(c);
+		went(m);
 	}
 	c->cut = false;
 }
@@ -101,5 +92,5 @@ machine_presence_left(struct machine *m)
 {
 	m->contact.n_producers--;
 	machine_account(m)->n_connections--;
-	went(&m->contact);
+	went(m);
 }

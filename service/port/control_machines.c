@@ -47,7 +47,7 @@ state_of(const struct machine *m)
 {
 	if (m->contact.cut)
 		return MachineState_CUT;
-	return m->id == 0 || m->contact.connected || m->n_producers > 0 ?
+	return m->id == 0 || machine_is_connected(m) || m->n_producers > 0 ?
 	    MachineState_CONNECTED : MachineState_GONE;
 }
 

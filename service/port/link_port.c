@@ -28,8 +28,6 @@
 #define REPORT_MAX (4u * 1024u)
 #define SOFTWARE_MAX 63u
 
-/* LinkOpened (protos/link.proto). */
-
 /* A connection; the ctx of its methods. */
 struct link_port {
 	struct service *service;

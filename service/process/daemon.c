@@ -40,6 +40,13 @@
 
 #define DAEMON_ERROR_SIZE 1024
 
+enum daemon_state {
+	DAEMON_SERVING,
+	DAEMON_TRYING,    /* serves, and `trial` is under way */
+	DAEMON_UPGRADING, /* sessions end, and `next` comes when all is done */
+	DAEMON_STOPPING,
+};
+
 struct daemon {
 	const struct settings *settings; /* borrowed */
 	struct loop *loop;
@@ -57,12 +64,10 @@ struct daemon {
 	struct dialler *dialler;
 	struct overload_watch *overload;
 	struct loop_timer *watchdog; /* NULL: nobody asks */
-	bool stopping;
+	enum daemon_state state;
 	bool unclean; /* a session was left behind */
-
 	const struct successor *next; /* borrowed */
-	struct upgrade *trial;        /* NULL: none is under way */
-	bool upgrading;               /* next comes when all is done */
+	struct upgrade *trial;        /* while TRYING */
 };
 
 /* ---- certificates ---- */
@@ -134,7 +139,8 @@ refuse_upgrade(const char *why)
 static void
 call_off_upgrade(struct daemon *d)
 {
-	d->upgrading = d->unclean = false;
+	d->state = DAEMON_SERVING;
+	d->unclean = false;
 	service_resume(d->service);
 	refuse_upgrade("sessions were not done in time; the daemon goes on");
 	dialler_resume(d->dialler);
@@ -149,13 +155,14 @@ tried_cb(void *arg, const char *why)
 	char text[128];
 
 	if (why != NULL) {
+		d->state = DAEMON_SERVING;
 		refuse_upgrade(why);
 	} else {
 		log_info("upgrading: sessions end, sockets stay");
 		snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%"
 		    PRIu64 "\nSTATUS=upgrading", loop_now_ms() * 1000);
 		(void)sd_notify_send(text);
-		d->upgrading = true;
+		d->state = DAEMON_UPGRADING;
 		listeners_rest(d->doors);
 		dialler_stop(d->dialler);
 		service_shutdown(d->service, idle_cb, d);
@@ -172,7 +179,7 @@ upgrade_cb(void *arg)
 	struct handover h = { 0 };
 	struct upgrade_answer answer = { .told = tried_cb, .arg = d };
 
-	if (d->stopping || d->upgrading || d->trial != NULL) {
+	if (d->state != DAEMON_SERVING) {
 		log_info("an upgrade or the end is under way already");
 		return;
 	}
@@ -187,6 +194,8 @@ upgrade_cb(void *arg)
 	else if ((d->trial = upgrade_try(d->loop, d->next, &h, &answer, err,
 	    sizeof(err))) == NULL)
 		refuse_upgrade(err);
+	else
+		d->state = DAEMON_TRYING;
 	handover_done(&h);
 }
 
@@ -200,7 +209,7 @@ idle_cb(void *arg)
 
 	TAILQ_FOREACH (s, &d->service->sessions, link)
 		d->unclean |= session_is_unfinished(s);
-	if (d->unclean && d->upgrading)
+	if (d->unclean && d->state == DAEMON_UPGRADING)
 		call_off_upgrade(d);
 	else
 		loop_stop(d->loop);
@@ -211,12 +220,11 @@ stop_cb(void *arg)
 {
 	struct daemon *d = arg;
 
-	if (d->stopping) {
+	if (d->state == DAEMON_STOPPING) {
 		log_warn("a second signal: leaving at once");
 		_exit(1);
 	}
-	d->stopping = true;
-	d->upgrading = false;
+	d->state = DAEMON_STOPPING;
 	upgrade_free(d->trial);
 	d->trial = NULL;
 	log_info("stopping");
@@ -274,7 +282,7 @@ daemon_run(struct daemon *d, struct handover *h)
 		return DAEMON_UNCLEAN;
 	}
 	say_goodbye(d);
-	if (d->upgrading)
+	if (d->state == DAEMON_UPGRADING)
 		return leave(d, h);
 	log_info("stopped");
 	return DAEMON_ENDED;

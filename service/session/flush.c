@@ -32,6 +32,15 @@ enum place {
 	PLACE_ANSWERED,
 };
 
+/* The stages of a flush, in their order; it may leave some out. */
+enum flush_state {
+	FLUSH_AWAITS,    /* timer: its time-out */
+	FLUSH_PATIENT,   /* the final one, which relays still hold up; timer:
+	                    patience_ms */
+	FLUSH_TIMED_OUT, /* ends when it is looked at; no timer, or a due one */
+	FLUSH_PUT_ASIDE, /* failed but for relays, and done() was told; no timer */
+};
+
 struct flush {
 	TAILQ_ENTRY(flush) link;
 	struct session *session;
@@ -46,11 +55,7 @@ struct flush {
 	struct loop_call ready_call; /* there was nobody to ask */
 	struct loop_call late_call;  /* one of those it is patient for answered */
 	uint64_t flags;
-	bool timed_out;
-	bool periodic;
-	bool final;           /* the session ends with it */
-	bool patient;         /* its time is up, but for relays */
-	bool put_aside;       /* the same, and nobody waits for it any more */
+	enum flush_state state;
 	uint64_t times;       /* it counts, with others that were put aside */
 	uint64_t patience_ms; /* how much longer they are waited for */
 	uint32_t timeout_ms;
@@ -65,6 +70,19 @@ compare_ids(const void *a, const void *b)
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
 	return x < y ? -1 : x > y;
+}
+
+/* Whether the session ends with it. */
+static bool
+is_final(const struct flush *f)
+{
+	return f->flags == FLUSH_TRACE_STOP;
+}
+
+static bool
+is_timed_out(const struct flush *f)
+{
+	return f->state >= FLUSH_TIMED_OUT;
 }
 
 static void
@@ -107,7 +125,7 @@ flush_has_given_up_on(const struct session *s, const struct producer *p)
 	const struct flush *f;
 
 	TAILQ_FOREACH(f, &s->flushes, link)
-		if (f->timed_out && is_unanswered_by(f, p))
+		if (is_timed_out(f) && is_unanswered_by(f, p))
 			return true;
 	return false;
 }
@@ -195,7 +213,7 @@ find_put_aside(const struct session *s)
 	struct flush *f;
 
 	TAILQ_FOREACH(f, &s->flushes, link)
-		if (f->put_aside)
+		if (f->state == FLUSH_PUT_ASIDE)
 			return f;
 	return NULL;
 }
@@ -209,7 +227,7 @@ waits_for_relays_alone(const struct flush *f)
 {
 	struct producer *p;
 
-	if (f->final || f->asking.under_way)
+	if (is_final(f) || f->asking.under_way)
 		return false;
 	TAILQ_FOREACH(p, &f->session->service->producers, link)
 		if (!p->linked && is_unanswered_by(f, p))
@@ -230,7 +248,7 @@ put_aside(struct flush *f)
 		f->times += before->times;
 		flush_free(before);
 	}
-	f->put_aside = true;
+	f->state = FLUSH_PUT_ASIDE;
 	f->done = NULL;
 }
 
@@ -274,17 +292,17 @@ flush_check(struct flush *f)
 	void *arg = f->arg;
 	bool success;
 
-	if ((f->n_awaited > 0 || f->asking.under_way) && !f->timed_out)
+	if ((f->n_awaited > 0 || f->asking.under_way) && !is_timed_out(f))
 		return;
-	if (f->put_aside && f->n_left > 0)
+	if (f->state == FLUSH_PUT_ASIDE && f->n_left > 0)
 		return;
-	if (!session_scrape(s) && !f->timed_out)
+	if (!session_scrape(s) && !is_timed_out(f))
 		return;
 	/* Producers that were not asked yet have not answered either. */
 	success = f->n_left == 0 && !f->asking.under_way;
 	if (!success)
 		log_slow(f);
-	if (!success && f->final)
+	if (!success && is_final(f))
 		settle_at_end(f);
 	if (!success && waits_for_relays_alone(f))
 		put_aside(f);
@@ -301,14 +319,14 @@ timeout_cb(void *arg)
 	uint64_t more = f->patience_ms;
 
 	f->patience_ms = 0;
-	if (f->final && !f->patient)
+	if (is_final(f) && f->state == FLUSH_AWAITS)
 		find_silent(f);
 	if (more > 0 && waits_for_links(f)) {
-		f->patient = true;
+		f->state = FLUSH_PATIENT;
 		loop_timer_set(f->timer, more, 0);
 		return;
 	}
-	f->timed_out = true;
+	f->state = FLUSH_TIMED_OUT;
 	flush_check(f);
 }
 
@@ -323,7 +341,8 @@ late_cb(void *arg)
 {
 	struct flush *f = arg;
 
-	f->timed_out = f->timed_out || !waits_for_links(f);
+	if (!waits_for_links(f))
+		f->state = FLUSH_TIMED_OUT;
 	flush_check(f);
 }
 
@@ -334,7 +353,7 @@ late_cb(void *arg)
 static bool
 is_silent(const struct flush *f, struct producer *p)
 {
-	return f->final && p->asked_ms != 0 &&
+	return is_final(f) && p->asked_ms != 0 &&
 	    loop_now_ms() - p->asked_ms >= f->timeout_ms && !p->linked &&
 	    p->at_gate.waits_in == NULL && !quota_is_held(p);
 }
@@ -418,7 +437,7 @@ periodic_has_room(struct session *s)
 	size_t n = 0;
 
 	TAILQ_FOREACH(f, &s->flushes, link) {
-		if (!f->periodic || f->timed_out)
+		if (f->flags != FLUSH_PERIODIC || is_timed_out(f))
 			continue;
 		if (oldest == NULL)
 			oldest = f;
@@ -430,7 +449,7 @@ periodic_has_room(struct session *s)
 	if (loop_now_ms() - newest->started_ms < PERIODIC_GAP_MS)
 		return false;
 	if (n >= PERIODIC_MAX) {
-		oldest->timed_out = true;
+		oldest->state = FLUSH_TIMED_OUT;
 		/* done() is always called on a later turn. */
 		loop_timer_set(oldest->timer, 0, 0);
 	}
@@ -450,7 +469,6 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 	}
 	if ((f = calloc(1, sizeof(*f))) == NULL)
 		goto fail;
-	f->periodic = flags == FLUSH_PERIODIC;
 	f->waiting = calloc(s->service->n_producers + 1, sizeof(uint32_t));
 	f->places = calloc(s->service->n_producers + 1, sizeof(*f->places));
 	f->timer = loop_timer_new(s->service->loop, timeout_cb, f);
@@ -458,14 +476,13 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 		goto fail;
 	f->session = s;
 	f->id = ++s->service->last_flush_id;
-	f->final = flags == FLUSH_TRACE_STOP;
-	f->patience_ms = f->final ? patience(s, timeout_ms) : 0;
+	f->flags = flags;
+	f->patience_ms = is_final(f) ? patience(s, timeout_ms) : 0;
 	f->timeout_ms = timeout_ms;
 	f->started_ms = loop_now_ms();
 	f->times = 1;
 	f->done = done;
 	f->arg = arg;
-	f->flags = flags;
 	TAILQ_INSERT_TAIL(&s->flushes, f, link);
 	s->flushes_requested++;
 	event_log_event(s->events, SERVICE_EVENT_FLUSH_STARTED);
@@ -496,7 +513,7 @@ flush_hurry(struct session *s, uint32_t timeout_ms)
 	uint64_t left;
 
 	TAILQ_FOREACH(f, &s->flushes, link) {
-		if (!f->final || f->timed_out)
+		if (!is_final(f) || is_timed_out(f))
 			continue;
 		if (s->shutting_down || s->discarding)
 			f->patience_ms = 0;
@@ -525,7 +542,7 @@ answered(struct service *sv, uint32_t producer, uint64_t up_to)
 			 * Deferred, so that one look serves all answers of a
 			 * turn.
 			 */
-			if (f->patient && f->n_left > 0)
+			if (f->state == FLUSH_PATIENT && f->n_left > 0)
 				loop_defer(sv->loop, &f->late_call, late_cb,
 				    f);
 			else

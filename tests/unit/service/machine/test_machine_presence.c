@@ -30,7 +30,7 @@ static void
 a_relay_that_comes_is_there_until_it_goes(void **state)
 {
 	came(MACHINE_LINK, "10.0.0.1:1");
-	assert_true(c->connected);
+	assert_true(machine_is_connected(&m));
 	assert_false(c->cut);
 	assert_int_equal(c->reach, MACHINE_LINK);
 	assert_string_equal(c->address, "10.0.0.1:1");
@@ -38,7 +38,7 @@ a_relay_that_comes_is_there_until_it_goes(void **state)
 	assert_true(c->first_seen_ns > 0);
 	assert_true(c->connected_since_ns >= c->first_seen_ns);
 	machine_presence_gone(&m, true);
-	assert_false(c->connected);
+	assert_false(machine_is_connected(&m));
 	assert_true(c->cut_since_ns >= c->connected_since_ns);
 	assert_int_equal(c->reconnects, 0);
 }
@@ -48,10 +48,10 @@ one_that_is_cut_off_is_waited_for_until_its_grace_is_over(void **state)
 {
 	came(MACHINE_LINK, "a");
 	machine_presence_cut(&m, true);
-	assert_false(c->connected);
+	assert_false(machine_is_connected(&m));
 	assert_true(c->cut);
 	came(MACHINE_LINK, "b");
-	assert_true(c->connected);
+	assert_true(machine_is_connected(&m));
 	assert_false(c->cut);
 	assert_int_equal(c->reconnects, 1);
 	assert_string_equal(c->address, "b");
@@ -66,7 +66,7 @@ one_without_producers_is_gone_and_not_waited_for(void **state)
 {
 	came(MACHINE_LINK, "a");
 	machine_presence_cut(&m, false);
-	assert_false(c->connected);
+	assert_false(machine_is_connected(&m));
 	assert_false(c->cut);
 }
 
@@ -76,28 +76,28 @@ of_two_relays_one_may_be_cut_off(void **state)
 	came(MACHINE_LINK, "a");
 	came(MACHINE_LINK, "b");
 	machine_presence_cut(&m, true);
-	assert_true(c->connected);
+	assert_true(machine_is_connected(&m));
 	assert_false(c->cut);
 	machine_presence_gone(&m, true);
-	assert_false(c->connected);
+	assert_false(machine_is_connected(&m));
 }
 
 static void
 producers_that_come_by_themselves_say_less_than_a_relay(void **state)
 {
 	came(MACHINE_DIRECT, "p1");
-	assert_true(c->connected);
+	assert_true(machine_is_connected(&m));
 	assert_int_equal(c->reach, MACHINE_DIRECT);
 	came(MACHINE_CLASSIC, "r");
 	came(MACHINE_DIRECT, "p2");
 	assert_int_equal(c->reach, MACHINE_CLASSIC);
 	assert_string_equal(c->address, "r");
 	machine_presence_gone(&m, true);
-	assert_true(c->connected);
+	assert_true(machine_is_connected(&m));
 	machine_presence_left(&m);
-	assert_true(c->connected);
+	assert_true(machine_is_connected(&m));
 	machine_presence_left(&m);
-	assert_false(c->connected);
+	assert_false(machine_is_connected(&m));
 }
 
 static void

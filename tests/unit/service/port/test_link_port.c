@@ -126,7 +126,7 @@ a_new_link_is_told_what_is_agreed_on(void **state)
 	assert_int_equal(r.opened->compression, 0);
 	assert_string_equal(r.opened->machine_name, "door");
 	assert_true(r.opened->machine_id != 0);
-	assert_true(machine_of(&r)->contact.connected);
+	assert_true(machine_is_connected(machine_of(&r)));
 	assert_int_equal(machine_of(&r)->contact.reach, MACHINE_LINK);
 	assert_string_equal(machine_of(&r)->contact.software, "test 1");
 	end(&r);

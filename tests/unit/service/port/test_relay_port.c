@@ -359,11 +359,11 @@ a_machine_is_the_same_after_a_reconnect(void **state)
 	assert_string_equal(m->name, "renamed");
 	assert_int_equal(init_relay(info, sizeof(info) - 1), ANSWER_YES);
 	assert_int_equal(m->contact.reach, MACHINE_CLASSIC);
-	assert_true(m->contact.connected);
+	assert_true(machine_is_connected(m));
 	assert_int_equal(m->contact.reconnects, 1);
 	assert_string_equal(m->contact.authenticated, "nobody vouches");
 	disconnect();
-	assert_false(m->contact.connected);
+	assert_false(machine_is_connected(m));
 }
 
 static void
