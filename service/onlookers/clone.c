@@ -6,12 +6,8 @@
 #include <unistd.h>
 
 #include "service/buffer/trace_buffer.h"
-#include "service/ingest/arrivals.h"
-#include "service/ingest/session_losses.h"
+#include "service/onlookers/clone_copy.h"
 #include "service/output/file_writer.h"
-#include "service/output/readback.h"
-#include "service/packet/sequence_map.h"
-#include "service/packet/session_filter.h"
 #include "service/session/flush.h"
 #include "service/session/session.h"
 #include "service/session/session_events.h"
@@ -93,116 +89,6 @@ clear_buffer(struct session_buffer *b)
 {
 	ring_ahead_stop(&b->ahead, b->session->service->populator);
 	trace_buffer_clear(b->tb);
-}
-
-/* Begins to copy one buffer, or moves it. */
-static int
-copy_buffer(struct session_buffer *to, struct session_buffer *from)
-{
-	if (from->transfer_on_clone)
-		ring_ahead_stop(&from->ahead, from->session->service->populator);
-	to->tb = from->transfer_on_clone ? trace_buffer_take(from->tb) :
-	    trace_buffer_clone(from->tb);
-	if (to->tb == NULL)
-		return -1;
-	to->size = from->size;
-	to->ring = from->ring;
-	to->session->service->total_buffer_bytes += to->size;
-	if (from->name != NULL && (to->name = strdup(from->name)) == NULL)
-		return -1;
-	return 0;
-}
-
-/* The limits hold for clones as for sessions. */
-static int
-check_limits(const struct clone_op *op, const struct session *src, char *err,
-    size_t err_size)
-{
-	uint64_t total = 0;
-	size_t i;
-
-	for (i = 0; i < src->n_buffers; i++)
-		total += src->buffers[i].size;
-	if (session_check_limits(op->service, &op->who, err, err_size) != 0)
-		return -1;
-	return session_check_memory(op->service, &op->who, total, err,
-	    err_size);
-}
-
-/* A filter of its own: its statistics are of what the clone gives. */
-static int
-copy_filter(struct session *s, const struct session *src, bool skip)
-{
-	char err[256];
-
-	if (src->filter == NULL || skip)
-		return 0;
-	s->filter = session_filter_new(s->config, err, sizeof(err));
-	return s->filter == NULL ? -1 : 0;
-}
-
-static struct session *
-copy_session(struct clone_op *op, bool flushed_all)
-{
-	struct session *src = op->source;
-	struct session *s;
-	size_t i;
-
-	if ((s = session_alloc(op->service, &op->who)) == NULL)
-		return NULL;
-	s->cloned_from = src->id;
-	s->end_realtime_ns = s->created_realtime_ns;
-	s->packets_stored = src->packets_stored;
-	s->crowd = session_crowd(src);
-	if ((s->config = config_copy(src->config)) == NULL ||
-	    (s->sequences = sequence_map_clone(src->sequences)) == NULL ||
-	    (s->events = event_log_clone(src->events)) == NULL ||
-	    (s->readback = readback_new_clone(s, src->readback)) == NULL ||
-	    session_losses_copy(s, src) != 0 ||
-	    arrivals_copy(s, src) != 0 ||
-	    copy_filter(s, src, op->skip_filter) != 0 ||
-	    session_alloc_buffers(s, src->n_buffers) != 0)
-		goto fail;
-	/* A new one, but this half ties a trace to what it was made for. */
-	s->uuid_lsb = src->uuid_lsb;
-	s->start_realtime_ns = src->start_realtime_ns;
-	s->invalid_packets = src->invalid_packets;
-	s->refused = src->refused;
-	s->flushes_requested = src->flushes_requested;
-	s->flushes_succeeded = src->flushes_succeeded;
-	s->flushes_failed = src->flushes_failed;
-	event_log_snapshot(s->events);
-	event_log_event(s->events, SERVICE_EVENT_CLONE_STARTED);
-	for (i = 0; i < src->n_buffers; i++) {
-		if (copy_buffer(&s->buffers[i], &src->buffers[i]) != 0)
-			goto fail;
-		event_log_buffer_cloned(s->events, (uint32_t)i);
-	}
-	/* A clone is over when it begins. */
-	s->final_flush = flushed_all ? FINAL_FLUSH_SUCCEEDED :
-	    FINAL_FLUSH_FAILED;
-	event_log_event(s->events, SERVICE_EVENT_TRACING_DISABLED);
-	if (op->has_trigger) {
-		struct service_trigger t = {
-			.name = op->trigger_name,
-			.producer_name = op->trigger_producer,
-			.producer_uid = op->trigger.producer_uid,
-			.ts = op->trigger.boot_time_ns,
-			.stop_delay_ms = op->trigger.delay_ms,
-		};
-
-		event_log_clone_trigger(s->events, &t);
-	}
-	session_set_state(s, SESSION_CLONED);
-	/* The next clone tells of those that come from now on. */
-	if (config_trigger_mode(src->config) ==
-	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__CLONE_SNAPSHOT)
-		event_log_drop_triggers(src->events);
-	return s;
-
-fail:
-	session_free(s);
-	return NULL;
 }
 
 /* The clone into its file, or to whoever asked. */
@@ -309,6 +195,40 @@ copy_cb(void *arg)
 	loop_defer_slow(op->service->loop, &op->step, true, copy_cb, op);
 }
 
+/* Makes op->clone, whose buffers are empty still.  -1: no memory or ids. */
+static int
+make_clone(struct clone_op *op)
+{
+	struct session *src = op->source;
+	struct session *s;
+
+	if ((s = clone_copy_new(src, &op->who, op->skip_filter)) == NULL)
+		return -1;
+	/* A clone is over when it begins. */
+	s->final_flush = op->flushed_all ? FINAL_FLUSH_SUCCEEDED :
+	    FINAL_FLUSH_FAILED;
+	event_log_event(s->events, SERVICE_EVENT_TRACING_DISABLED);
+	if (op->has_trigger) {
+		struct service_trigger t = {
+			.name = op->trigger_name,
+			.producer_name = op->trigger_producer,
+			.producer_uid = op->trigger.producer_uid,
+			.ts = op->trigger.boot_time_ns,
+			.stop_delay_ms = op->trigger.delay_ms,
+		};
+
+		event_log_clone_trigger(s->events, &t);
+	}
+	session_set_state(s, SESSION_CLONED);
+	/* The next clone tells of those that come from now on. */
+	if (config_trigger_mode(src->config) ==
+	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__CLONE_SNAPSHOT)
+		event_log_drop_triggers(src->events);
+	s->cloning = op;
+	op->clone = s;
+	return 0;
+}
+
 static void
 start_copying(struct clone_op *op)
 {
@@ -323,12 +243,11 @@ start_copying(struct clone_op *op)
 	 * limits again: others may have been cloned since.
 	 */
 	op->state = CLONE_COPIES;
-	if (check_limits(op, op->source, err, sizeof(err)) != 0 ||
-	    (op->clone = copy_session(op, op->flushed_all)) == NULL) {
+	if (clone_copy_check(op->source, &op->who, err, sizeof(err)) != 0 ||
+	    make_clone(op) != 0) {
 		fail_op(op, err);
 		return;
 	}
-	op->clone->cloning = op;
 	loop_defer_slow(op->service->loop, &op->step, true, copy_cb, op);
 }
 
@@ -552,7 +471,7 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 		answer(op, NULL, false, no_source(r));
 		return;
 	}
-	if (check_limits(op, src, err, sizeof(err)) != 0) {
+	if (clone_copy_check(src, r->who, err, sizeof(err)) != 0) {
 		answer(op, NULL, false, err);
 		return;
 	}
