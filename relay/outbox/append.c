@@ -204,13 +204,13 @@ next_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
     size_t len, uint32_t *writer)
 {
 	struct count k = ob_count(o);
-	struct count_chunk chunk;
+	struct commit_chunk chunk;
 	struct pb_reader r;
 
 	if (!c->tracked)
 		return false;
 	pb_init(&r, commit, len);
-	while (count_next_chunk(&r, &chunk)) {
+	while (commit_chunk_next(&r, &chunk)) {
 		*writer = chunk.writer;
 		if (count_is_over(&k, c->id, &chunk))
 			return true;
@@ -240,7 +240,7 @@ tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
  */
 static bool
 is_new(const struct ob_channel *c, const struct count *k,
-    const struct count_chunk *chunk, bool kept)
+    const struct commit_chunk *chunk, bool kept)
 {
 	return !chunk->incomplete &&
 	    (kept || ob_writer_has_ended(c, chunk->writer)) &&
@@ -256,12 +256,12 @@ note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
     size_t len, bool kept)
 {
 	struct ob_channel *c = b->channel;
-	struct count_chunk chunk;
+	struct commit_chunk chunk;
 	struct pb_reader r;
 	struct count k;
 
 	pb_init(&r, commit, len);
-	while (count_next_chunk(&r, &chunk)) {
+	while (commit_chunk_next(&r, &chunk)) {
 		if (!c->tracked && !chunk.incomplete)
 			continue;
 		c->tracked = true;

@@ -116,7 +116,7 @@ struct arena_credit {
 
 /*
  * Memory of a writer that lets its losses be counted exactly
- * (loss_account.h).
+ * (loss_track.h).
  */
 struct arena_track {
 	_Atomic uint32_t epoch; /* 0: free */

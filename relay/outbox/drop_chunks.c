@@ -123,7 +123,7 @@ ob_patch_is_void(const struct outbox *o, const struct ob_channel *c,
 }
 
 static void
-drop_chunk(struct strip *s, const struct count_chunk *c)
+drop_chunk(struct strip *s, const struct commit_chunk *c)
 {
 	struct link_loss l;
 
@@ -135,7 +135,7 @@ drop_chunk(struct strip *s, const struct count_chunk *c)
 
 static bool
 goes(struct strip *s, const struct pb_field *f, bool is_chunk,
-    const struct count_chunk *c, size_t kept)
+    const struct commit_chunk *c, size_t kept)
 {
 	if (!s->drop)
 		return false;
@@ -154,14 +154,14 @@ static void
 strip_commit(struct strip *s, const struct pb_field *m)
 {
 	uint8_t *kept = s->out + OB_STRIP_KEPT;
-	struct count_chunk c = { .writer = 0 };
+	struct commit_chunk c = { .writer = 0 };
 	struct pb_reader r;
 	struct pb_field f;
 	bool is_chunk;
 	size_t n = 0;
 
 	pb_init(&r, m->data, m->len);
-	while (count_next(&r, &f, &is_chunk, &c)) {
+	while (commit_chunk_next_field(&r, &f, &is_chunk, &c)) {
 		if (goes(s, &f, is_chunk, &c, n)) {
 			if (is_chunk)
 				drop_chunk(s, &c);
@@ -256,14 +256,14 @@ ob_has_chunks(const uint8_t *data, size_t len)
 {
 	struct pb_reader r, commit;
 	struct pb_field m;
-	struct count_chunk c;
+	struct commit_chunk c;
 
 	pb_init(&r, data, len);
 	while (pb_next(&r, &m)) {
 		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
 			continue;
 		pb_init(&commit, m.data, m.len);
-		if (count_next_chunk(&commit, &c))
+		if (commit_chunk_next(&commit, &c))
 			return true;
 	}
 	return false;

@@ -85,12 +85,12 @@ static void
 count_commit(struct outbox *o, struct count *k, uint32_t channel,
     uint32_t cause, const uint8_t *commit, size_t len)
 {
-	struct count_chunk c;
+	struct commit_chunk c;
 	struct link_loss l;
 	struct pb_reader r;
 
 	pb_init(&r, commit, len);
-	while (count_next_chunk(&r, &c)) {
+	while (commit_chunk_next(&r, &c)) {
 		if (count_drop(k, channel, &c, cause, &l))
 			lose(o, channel, &l);
 	}
@@ -101,7 +101,7 @@ ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
     size_t len)
 {
 	struct count k = ob_count(o);
-	struct count_chunk c;
+	struct commit_chunk c;
 	struct link_loss l;
 	struct pb_reader r;
 
@@ -109,7 +109,7 @@ ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
 	 * Counted as if it had been put: of an incomplete chunk more may come.
 	 */
 	pb_init(&r, commit, len);
-	while (count_next_chunk(&r, &c)) {
+	while (commit_chunk_next(&r, &c)) {
 		if (count_is_over(&k, channel, &c) &&
 		    count_end(&k, channel, c.writer, &l))
 			lose(o, channel, &l);

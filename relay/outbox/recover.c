@@ -3,7 +3,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "relay/outbox/loss_account.h"
+#include "relay/outbox/loss_track.h"
 #include "relay/outbox/outbox_internal.h"
 #include "transport/base/log.h"
 
@@ -256,7 +256,7 @@ check_tracks(struct outbox *o)
 
 	for (i = 0; i < ARENA_TRACKS; i++) {
 		t = &o->arena.tracks[i];
-		if (!count_is_sound(t))
+		if (!loss_track_is_sound(t))
 			memset(t, 0, sizeof(*t));
 	}
 }

@@ -59,11 +59,11 @@ can_send(struct outbox *o, struct ob_channel *c)
 static void
 note_chunks(struct outbox *o, const struct ob_block *b,
     void (*say)(struct count *k, uint32_t channel,
-    const struct count_chunk *c))
+    const struct commit_chunk *c))
 {
 	struct count k = ob_count(o);
 	struct pb_reader r, commit;
-	struct count_chunk c;
+	struct commit_chunk c;
 	struct pb_field m;
 
 	pb_init(&r, arena_at(&o->arena, b->page), b->used);
@@ -71,7 +71,7 @@ note_chunks(struct outbox *o, const struct ob_block *b,
 		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
 			continue;
 		pb_init(&commit, m.data, m.len);
-		while (count_next_chunk(&commit, &c))
+		while (commit_chunk_next(&commit, &c))
 			say(&k, b->channel->id, &c);
 	}
 }

@@ -68,7 +68,7 @@ static void
 sum_up(const struct outbox *o, struct ob_block *b)
 {
 	struct pb_reader r, commit;
-	struct count_chunk c;
+	struct commit_chunk c;
 	struct pb_field m;
 
 	b->chunks = b->packets = b->bytes = 0;
@@ -79,7 +79,7 @@ sum_up(const struct outbox *o, struct ob_block *b)
 		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
 			continue;
 		pb_init(&commit, m.data, m.len);
-		while (count_next_chunk(&commit, &c)) {
+		while (commit_chunk_next(&commit, &c)) {
 			b->chunks++;
 			b->packets += c.fragments -
 			    (c.continues && c.fragments > 0 ? 1 : 0);
