@@ -14,14 +14,13 @@
 #include <unistd.h>
 
 #include "transport/base/log.h"
+#include "transport/connect/socket_file.h"
 #include "transport/loop/loop.h"
-#include "transport/loop/path_watch.h"
 
 #define LISTENER_BACKLOG     4096
 /* Accepts per readiness event: a crowd of clients does not hold the loop. */
 #define LISTENER_ACCEPTS_MAX 16
 #define LISTENER_RETRY_MS    100u
-#define LISTENER_REMAKE_MS   1000u
 
 struct listener_socket {
 	int fd;
@@ -42,17 +41,8 @@ struct listener {
 	bool resting;
 	bool paced;               /* stops after each few newcomers */
 
-	/* The UNIX socket file that is ours to remove. */
-	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-	dev_t dev;
-	ino_t ino;
-	struct path_watch *watch;
-	struct loop_timer *remake; /* armed when something happened to it */
-	bool remake_failed;        /* and the log says so */
-	bool has_mode;             /* listener_set_permissions() */
-	unsigned mode;
-	long gid;
-	mode_t made_mode;          /* of the file, when it was made */
+	struct socket_file file;
+	bool remake_failed;       /* and the log says so */
 };
 
 static void
@@ -94,8 +84,6 @@ listener_say(struct listener *l, int error)
 		log_info("new connections are accepted again");
 }
 
-static void remake_cb(void *arg);
-
 static bool
 out_of_resources(int error)
 {
@@ -109,8 +97,7 @@ listener_leave(struct listener *l)
 	if (l == NULL)
 		return;
 	listener_stop(l);
-	path_watch_free(l->watch);
-	loop_timer_free(l->remake);
+	socket_file_done(&l->file);
 	loop_timer_free(l->retry);
 	free(l);
 }
@@ -118,15 +105,12 @@ listener_leave(struct listener *l)
 static void
 listener_destroy(struct listener *l)
 {
-	struct stat st;
 	int i;
 
 	listener_stop(l);
 	for (i = 0; i < l->n_sockets; i++)
 		close(l->sockets[i].fd);
-	if (l->path[0] != '\0' && lstat(l->path, &st) == 0 &&
-	    st.st_dev == l->dev && st.st_ino == l->ino)
-		unlink(l->path);
+	socket_file_remove(&l->file);
 	listener_leave(l);
 }
 
@@ -199,6 +183,8 @@ accept_cb(evutil_socket_t fd, short what, void *arg)
 		listener_destroy(l);
 }
 
+static void file_changed_cb(void *arg);
+
 static struct listener *
 listener_alloc(struct loop *loop, listener_fn fn, void *arg, char *err,
     size_t err_size)
@@ -211,7 +197,7 @@ listener_alloc(struct loop *loop, listener_fn fn, void *arg, char *err,
 	l->fn = fn;
 	l->arg = arg;
 	if ((l->retry = loop_timer_new(loop, retry_cb, l)) == NULL ||
-	    (l->remake = loop_timer_new(loop, remake_cb, l)) == NULL)
+	    socket_file_init(&l->file, loop, file_changed_cb, l) != 0)
 		goto fail;
 	return l;
 
@@ -239,92 +225,6 @@ listener_add_socket(struct listener *l, int fd)
 	if (event_add(&s->ev, NULL) != 0)
 		return -1;
 	l->n_sockets++;
-	return 0;
-}
-
-static void
-watch_cb(void *arg)
-{
-	struct listener *l = arg;
-
-	loop_timer_set(l->remake, LISTENER_REMAKE_MS, 0);
-}
-
-/* Identifies the socket file, and notices when it is removed. */
-static void
-listener_watch(struct listener *l)
-{
-	struct stat st;
-
-	if (lstat(l->path, &st) != 0)
-		return;
-	l->dev = st.st_dev;
-	l->ino = st.st_ino;
-	path_watch_free(l->watch);
-	l->watch = path_watch_new(l->loop, l->path, watch_cb, l);
-}
-
-/* The file at its path is ours to remove. */
-static void
-listener_own_file(struct listener *l, const struct addr *a)
-{
-	const char *path = ((const struct sockaddr_un *)&a->sa)->sun_path;
-	struct stat st;
-
-	if (*path == '\0')
-		return;
-	strcpy(l->path, path);
-	/* 0600: so much a socket of ours has in any case. */
-	l->made_mode = lstat(path, &st) == 0 ? st.st_mode & 0777 : 0600;
-	listener_watch(l);
-}
-
-/*
- * Whether the socket file at a's path may be replaced: nobody accepts on it.
- * 0: it is gone or was removed.
- */
-static int
-clear_stale_socket(const struct addr *a, const char *path, char *err,
-    size_t err_size)
-{
-	struct stat st;
-	int fd, rc, error;
-
-	if (lstat(path, &st) != 0)
-		return 0; /* bind() says what is wrong with the folder */
-	if (!S_ISSOCK(st.st_mode)) {
-		snprintf(err, err_size,
-		    "%s exists and is no socket: remove it or choose another "
-		    "path", path);
-		return -1;
-	}
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0) {
-		snprintf(err, err_size, "socket: %s", strerror(errno));
-		return -1;
-	}
-	rc = connect(fd, (const struct sockaddr *)&a->sa, a->sa_len);
-	error = errno;
-	close(fd);
-	if (rc != 0 && error == ENOENT)
-		return 0;
-	if (rc != 0 && error == EACCES) {
-		snprintf(err, err_size,
-		    "%s belongs to somebody else: no permission to see whether "
-		    "it is in use", path);
-		return -1;
-	}
-	if (rc == 0 || error != ECONNREFUSED) {
-		snprintf(err, err_size,
-		    "another program listens at %s: stop it or choose another "
-		    "path", path);
-		return -1;
-	}
-	if (unlink(path) != 0 && errno != ENOENT) {
-		snprintf(err, err_size, "cannot remove the stale socket %s: %s",
-		    path, strerror(errno));
-		return -1;
-	}
 	return 0;
 }
 
@@ -383,9 +283,7 @@ listener_open_one(struct listener *l, const struct sockaddr_storage *sa,
 	return 0;
 }
 
-/* ---- a socket file that somebody removed ---- */
-
-/* In the place of the socket that nobody can reach. */
+/* Puts a new socket and file in the place of one that nobody can reach. */
 static int
 listener_replace(struct listener *l)
 {
@@ -394,7 +292,7 @@ listener_replace(struct listener *l)
 	struct listener_socket *s = &l->sockets[0];
 	int fd;
 
-	memcpy(un.sun_path, l->path, sizeof(un.sun_path));
+	strcpy(un.sun_path, l->file.path);
 	memcpy(&sa, &un, sizeof(un));
 	/*
 	 * Mode 0600 until the permissions are set: strangers must not slip in.
@@ -408,7 +306,7 @@ listener_replace(struct listener *l)
 	}
 	if (listener_add_socket(l, fd) != 0) {
 		close(fd);
-		unlink(l->path);
+		unlink(l->file.path);
 		errno = ENOMEM;
 		return -1;
 	}
@@ -416,40 +314,37 @@ listener_replace(struct listener *l)
 }
 
 static void
-remake_cb(void *arg)
+file_changed_cb(void *arg)
 {
 	struct listener *l = arg;
-	char err[256];
-	struct stat st;
 
 	if (l->resting) {
-		loop_timer_set(l->remake, LISTENER_REMAKE_MS, 0);
+		socket_file_look_later(&l->file);
 		return;
 	}
-	if (lstat(l->path, &st) == 0) {
-		if (st.st_dev != l->dev || st.st_ino != l->ino)
-			log_warn("%s is another program's now: who connects "
-			    "to it does not reach this one", l->path);
+	switch (socket_file_owner(&l->file)) {
+	case SOCKET_FILE_OURS:
 		return;
+	case SOCKET_FILE_OF_ANOTHER:
+		log_warn("%s is another program's now: who connects to it "
+		    "does not reach this one", l->file.path);
+		return;
+	case SOCKET_FILE_GONE:
+		break;
 	}
 	if (listener_replace(l) != 0) {
 		if (!l->remake_failed)
 			log_error("somebody removed the socket %s, and it "
-			    "cannot be made anew: %s; trying again", l->path,
-			    strerror(errno));
+			    "cannot be made anew: %s; trying again",
+			    l->file.path, strerror(errno));
 		l->remake_failed = true;
-		loop_timer_set(l->remake, LISTENER_REMAKE_MS, 0);
+		socket_file_look_later(&l->file);
 		return;
 	}
 	l->remake_failed = false;
-	log_warn("somebody removed the socket %s: it is made anew", l->path);
-	listener_watch(l);
-	if (!l->has_mode && chmod(l->path, l->made_mode) != 0)
-		log_error("cannot set the permissions of %s: %s", l->path,
-		    strerror(errno));
-	if (l->has_mode && listener_set_permissions(l, l->mode, l->gid, err,
-		sizeof(err)) != 0)
-		log_error("%s", err);
+	log_warn("somebody removed the socket %s: it is made anew",
+	    l->file.path);
+	socket_file_made_anew(&l->file);
 }
 
 static int
@@ -459,12 +354,13 @@ listener_open_unix(struct listener *l, const struct addr *a, char *err,
 	const struct sockaddr_un *un = (const struct sockaddr_un *)&a->sa;
 	const char *path = un->sun_path;
 
-	if (*path != '\0' && clear_stale_socket(a, path, err, err_size) != 0)
+	if (*path != '\0' && socket_file_clear_stale(a, err, err_size) != 0)
 		return -1;
 	if (listener_open_one(l, &a->sa, a->sa_len, a->text, err,
 		err_size) != 0)
 		return -1;
-	listener_own_file(l, a);
+	if (*path != '\0')
+		socket_file_own(&l->file, path);
 	return 0;
 }
 
@@ -631,6 +527,7 @@ struct listener *
 listener_take_over(struct loop *loop, const struct listener_setup *setup,
     const int *fds, size_t n, char *err, size_t err_size)
 {
+	const struct sockaddr_un *un;
 	struct listener *l;
 	size_t i;
 
@@ -643,8 +540,9 @@ listener_take_over(struct loop *loop, const struct listener_setup *setup,
 			return NULL;
 		}
 	}
-	if (setup->addr->kind == ADDR_UNIX)
-		listener_own_file(l, setup->addr);
+	un = (const struct sockaddr_un *)&setup->addr->sa;
+	if (setup->addr->kind == ADDR_UNIX && un->sun_path[0] != '\0')
+		socket_file_own(&l->file, un->sun_path);
 	return l;
 }
 
@@ -693,32 +591,5 @@ int
 listener_set_permissions(struct listener *l, unsigned mode, long gid,
     char *err, size_t err_size)
 {
-	struct stat st;
-
-	if (l->path[0] == '\0') {
-		snprintf(err, err_size,
-		    "permissions apply to UNIX socket files only");
-		return -1;
-	}
-	l->has_mode = true;
-	l->mode = mode;
-	l->gid = gid;
-	/*
-	 * A file that was taken over may belong to another user, and be right.
-	 */
-	if (lstat(l->path, &st) == 0 && (st.st_mode & 07777) == mode &&
-	    (gid == -1 || st.st_gid == (gid_t)gid))
-		return 0;
-	/* The group first: chown() may clear mode bits. */
-	if (gid != -1 && lchown(l->path, (uid_t)-1, (gid_t)gid) != 0) {
-		snprintf(err, err_size, "cannot give %s to group %ld: %s",
-		    l->path, gid, strerror(errno));
-		return -1;
-	}
-	if (chmod(l->path, (mode_t)mode) != 0) {
-		snprintf(err, err_size, "cannot set mode %o on %s: %s", mode,
-		    l->path, strerror(errno));
-		return -1;
-	}
-	return 0;
+	return socket_file_set_permissions(&l->file, mode, gid, err, err_size);
 }
