@@ -511,8 +511,10 @@ class Classic(Program):
 
     def test_each_producer_has_a_connection_that_ends_with_it(self):
         daemon = self.collector()
+        before = daemon.fds() + 1
         relay = self.classic(self.address(daemon))
-        before = daemon.fds()
+        self.until(lambda: daemon.fds() == before,
+                   "the connection for its clocks")
         producers = [self.producer(f"n{i}", [TEST_SOURCE],
                                    address=relay.producer_path)
                      for i in range(5)]
