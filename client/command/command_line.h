@@ -15,11 +15,12 @@
 
 enum { COMMAND_OK = 0, COMMAND_FAILED = 1 };
 
-/* Lines of a table of flags; member: the struct command_line in the options. */
-#define COMMAND_FLAGS(type, member)                                           \
+/* Lines of a table of flags; base: the offset of a struct command_line. */
+#define COMMAND_FLAGS(base)                                                   \
 	{ "help", FLAG_HELP, .letter = 'h' },                                 \
-	{ "connect", FLAG_TEXT, .at = offsetof(type, member.connect) },       \
-	DIAL_FLAGS(type, member.how)
+	{ "connect", FLAG_TEXT,                                               \
+	    .at = (base) + offsetof(struct command_line, connect) },          \
+	DIAL_FLAGS((base) + offsetof(struct command_line, how))
 
 /* Lines of --help: the collector of a consumer, and flags of all commands. */
 #define COMMAND_CONSUMER_HELP                                                 \

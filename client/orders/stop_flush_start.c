@@ -20,7 +20,7 @@ typedef Tributary__QuerySessionsReply sessions_reply;
 #define STATE(name) TRIBUTARY__SESSION_STATE__STATE__##name
 
 static const struct flag stop_flags[] = {
-	COMMAND_FLAGS(struct session_ask, line),
+	COMMAND_FLAGS(offsetof(struct session_ask, line)),
 	{ "all", FLAG_BOOL, .at = offsetof(struct session_ask, all) },
 	{ "discard", FLAG_BOOL, .at = offsetof(struct session_ask, discard) },
 	{ "yes", FLAG_BOOL, .at = offsetof(struct session_ask, yes) },
@@ -45,7 +45,7 @@ static const char stop_help[] =
     "Exit status: 0 when all have stopped, else 1.\n";
 
 static const struct flag flush_flags[] = {
-	COMMAND_FLAGS(struct session_ask, line),
+	COMMAND_FLAGS(offsetof(struct session_ask, line)),
 	{ "timeout", FLAG_VALUE, .take = session_ask_timeout },
 	{ .name = NULL },
 };
@@ -63,7 +63,7 @@ static const char flush_help[] =
     "Exit status: 0 when all have answered, else 1.\n";
 
 static const struct flag start_flags[] = {
-	COMMAND_FLAGS(struct session_ask, line),
+	COMMAND_FLAGS(offsetof(struct session_ask, line)),
 	{ .name = NULL },
 };
 

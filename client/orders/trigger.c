@@ -40,7 +40,7 @@ struct trigger_args {
 };
 
 static const struct flag flags[] = {
-	COMMAND_FLAGS(struct trigger_args, line),
+	COMMAND_FLAGS(offsetof(struct trigger_args, line)),
 	{ "quiet", FLAG_BOOL, .letter = 'q',
 	    .at = offsetof(struct trigger_args, quiet) },
 	{ .name = NULL },

@@ -114,7 +114,7 @@ nothing_to_do(void *options, const struct flag *flag, const char *value,
 
 static const struct flag table[] = {
 	{ "producer-socket", FLAG_TEXT, AT(socket) },
-	DIAL_FLAGS(struct probes_options, how),
+	DIAL_FLAGS(offsetof(struct probes_options, how)),
 	{ "machine-name", FLAG_TEXT, AT(machine_name) },
 	{ "log-level", FLAG_VALUE, .take = take_level },
 	{ "background", FLAG_BOOL, AT(background) },

@@ -228,7 +228,7 @@ static const struct flag table[] = {
 	    .take = take_background_wait },
 	{ "notify-fd", FLAG_VALUE, .take = take_fd },
 	{ "connect", FLAG_TEXT, AT(connect) },
-	DIAL_FLAGS(struct record_options, how),
+	DIAL_FLAGS(offsetof(struct record_options, how)),
 	{ "quiet", FLAG_BOOL, .letter = 'q', AT(quiet) },
 	{ "version", .kind = FLAG_VERSION },
 	{ "detach", KEY(RECORD_MODE_DETACH) },

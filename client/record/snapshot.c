@@ -23,7 +23,7 @@
 static const struct flag flags[] = {
 	{ "help", FLAG_HELP, .letter = 'h' },
 	{ "connect", FLAG_TEXT, AT(connect) },
-	DIAL_FLAGS(struct record_options, how),
+	DIAL_FLAGS(offsetof(struct record_options, how)),
 	{ "out", FLAG_TEXT, .letter = 'o', AT(out) },
 	{ "no-clobber", FLAG_BOOL, AT(no_clobber) },
 	{ "name", FLAG_TEXT, AT(clone_name) },

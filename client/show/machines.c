@@ -50,7 +50,7 @@ struct run {
 #define AT(member) .at = offsetof(struct run, member)
 
 static const struct flag flags[] = {
-	COMMAND_FLAGS(struct run, line),
+	COMMAND_FLAGS(offsetof(struct run, line)),
 	{ "long", FLAG_CHOICE, .letter = 'l', AT(form), .id = MACHINES_LONG },
 	{ "json", FLAG_CHOICE, AT(form), .id = MACHINES_JSON },
 	{ .name = NULL },

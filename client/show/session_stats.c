@@ -11,7 +11,7 @@
 #include "protos/json_out.h"
 
 static const struct flag flags[] = {
-	COMMAND_FLAGS(struct session_ask, line),
+	COMMAND_FLAGS(offsetof(struct session_ask, line)),
 	SESSION_FLAG_JSON,
 	{ .name = NULL },
 };

@@ -13,7 +13,7 @@
 #include "protos/control.pb-c.h"
 
 static const struct flag flags[] = {
-	COMMAND_FLAGS(struct session_ask, line),
+	COMMAND_FLAGS(offsetof(struct session_ask, line)),
 	SESSION_FLAG_LONG,
 	SESSION_FLAG_JSON,
 	{ .name = NULL },

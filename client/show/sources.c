@@ -51,7 +51,7 @@ add_machine(void *options, const struct flag *flag, const char *value,
 #define AT(member) .at = offsetof(struct run, member)
 
 static const struct flag flags[] = {
-	COMMAND_FLAGS(struct run, line),
+	COMMAND_FLAGS(offsetof(struct run, line)),
 	{ "long", FLAG_CHOICE, .letter = 'l', AT(form), .id = SOURCES_LONG },
 	{ "json", FLAG_CHOICE, AT(form), .id = SOURCES_JSON },
 	{ "machine", FLAG_VALUE, .take = add_machine },

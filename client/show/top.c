@@ -97,7 +97,7 @@ parse_count(void *options, const struct flag *flag, const char *text,
 #define AT(member) .at = offsetof(struct top, member)
 
 static const struct flag flags[] = {
-	COMMAND_FLAGS(struct top, line),
+	COMMAND_FLAGS(offsetof(struct top, line)),
 	{ "count", FLAG_VALUE, .letter = 'n', .take = parse_count },
 	{ "interval", FLAG_VALUE, .take = parse_interval },
 	{ "plain", FLAG_BOOL, AT(plain) },

@@ -78,7 +78,7 @@ static const struct flag table[] = {
 	{ "listen", FLAG_TEXT, AT(listen) },
 	{ "consumers", FLAG_BOOL, AT(consumers) },
 	{ "machine-name", FLAG_TEXT, AT(machine_name) },
-	DIAL_FLAGS(struct forward_args, how),
+	DIAL_FLAGS(offsetof(struct forward_args, how)),
 	{ "log-level", FLAG_VALUE, .take = take_level },
 	{ "help", FLAG_HELP, .letter = 'h' },
 	{ .name = NULL },

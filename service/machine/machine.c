@@ -109,6 +109,17 @@ add_account(struct machine_table *t, const struct machine_claim *c)
 	return a;
 }
 
+static struct machine_account *
+find_account(const struct machine_table *t, const char *owner)
+{
+	struct machine_account *a;
+
+	HASH_MAP_FOREACH_OF(a, &t->accounts, hash_text(owner), by_owner)
+		if (strcmp(a->owner, owner) == 0)
+			return a;
+	return NULL;
+}
+
 static int
 join_account(struct machine_table *t, struct machine *m,
     const struct machine_claim *c)
@@ -118,9 +129,7 @@ join_account(struct machine_table *t, struct machine *m,
 	m->own.share = m->id;
 	if (!c->together)
 		return 0;
-	HASH_MAP_FOREACH_OF(a, &t->accounts, hash_text(c->owner), by_owner)
-		if (strcmp(a->owner, c->owner) == 0)
-			break;
+	a = find_account(t, c->owner);
 	if (a == NULL && (a = add_account(t, c)) == NULL)
 		return -1;
 	a->n_machines++;

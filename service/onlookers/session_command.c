@@ -99,7 +99,8 @@ ended(struct session *s)
 	finish_all(s, SESSION_DO_START, s->end_error != NULL ? s->end_error :
 	    "The session was stopped before it started");
 	finish_all(s, SESSION_DO_FLUSH, "The session was stopped meanwhile");
-	TAILQ_FOREACH_SAFE(c, &s->commands, link, next) {
+	for (c = TAILQ_FIRST(&s->commands); c != NULL; c = next) {
+		next = TAILQ_NEXT(c, link);
 		if (c->discard)
 			discarded = true;
 		else

@@ -265,6 +265,9 @@ def is_read(run, command):
 FLUSHES = ("t: * events flush_started", "t: * events all_data_sources_flushed")
 STATISTICS = ("t: stats *",)
 COUNTERS = ("t: stats chunks_*", "t: stats bytes_*")
+# traced notes it where a consumer is still there, tributaryd always.
+STARTED = ("t: * events all_data_sources_started",
+           "t: metadata all_data_source_started_ns")
 
 
 class Mode(NamedTuple):
@@ -369,10 +372,10 @@ MODES = [
          meets("--save-all-for-bugreport", label="save")),
     Mode("--detach, --attach --stop", ("--detach=key", *TO_TRACE),
          ENDLESS + INTO_FILE, is_stopped_after_attaching,
-         by_chance=STATISTICS),
+         by_chance=(*STATISTICS, *STARTED)),
     Mode("--detach, --attach", ("--detach=key", *TO_TRACE),
          ENDLESS + INTO_FILE + "duration_ms: 2500\n", ends_after_attaching,
-         by_chance=STATISTICS),
+         by_chance=(*STATISTICS, *STARTED)),
     Mode("--detach, no file", ("--detach=key", *TO_TRACE), ENDLESS),
     Mode("START_TRACING", TO_TRACE, on_trigger("START_TRACING"),
          is_started_by_trigger),

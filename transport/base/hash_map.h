@@ -63,22 +63,24 @@ void hash_map_done(struct hash_map *m);
 	    (item) = HASH_MAP_ITEM(item, field, \
 	    hash_map_next(&(item)->field)))
 
-/*
- * Goes through all items, in no order.  The body may remove and free the item
- * that it is given; it removes no other and puts none in.
- */
-#define HASH_MAP_FOREACH(item, map, cursor, field) \
-	for (*(cursor) = (struct hash_cursor){ .next = NULL }; \
-	    ((item) = HASH_MAP_ITEM(item, field, \
-	    hash_map_step((map), (cursor)))) != NULL;)
-
 struct hash_cursor {
 	struct hash_link *next;
 	size_t chain; /* to go on with behind it */
 };
 
+/* Prepares a walk over all items. */
+void hash_map_begin(struct hash_cursor *c);
+/* Steps to the next item of the walk; NULL: that was all. */
 struct hash_link *hash_map_step(const struct hash_map *m,
     struct hash_cursor *c);
+
+/*
+ * Goes through all items, in no order.  The body may remove and free the item
+ * that it is given; it removes no other and puts none in.
+ */
+#define HASH_MAP_FOREACH(item, map, cursor, field) \
+	for (hash_map_begin(cursor); ((item) = HASH_MAP_ITEM(item, field, \
+	    hash_map_step((map), (cursor)))) != NULL;)
 
 static inline struct hash_link *
 hash_map_match(struct hash_link *l, uint64_t hash)

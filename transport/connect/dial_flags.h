@@ -13,13 +13,19 @@
 struct addr;
 struct dial_options;
 
-/* Lines of a table of flags; member: the struct dial_options in the options. */
-#define DIAL_FLAGS(type, member)                                              \
-	{ "tls-dir", FLAG_TEXT, .at = offsetof(type, member.tls_dir) },       \
-	{ "tls-name", FLAG_TEXT, .at = offsetof(type, member.tls_name) },     \
+/*
+ * Lines of a table of flags; base: the offset of a struct dial_options.  Users
+ * include transport/connect/dial.h.
+ */
+#define DIAL_FLAGS(base)                                                      \
+	{ "tls-dir", FLAG_TEXT,                                               \
+	    .at = (base) + offsetof(struct dial_options, tls_dir) },          \
+	{ "tls-name", FLAG_TEXT,                                              \
+	    .at = (base) + offsetof(struct dial_options, tls_name) },         \
 	{ "allow-tls-1.2", FLAG_BOOL,                                         \
-	    .at = offsetof(type, member.allow_tls12) },                       \
-	{ "ssh-command", FLAG_TEXT, .at = offsetof(type, member.ssh_command) }
+	    .at = (base) + offsetof(struct dial_options, allow_tls12) },      \
+	{ "ssh-command", FLAG_TEXT,                                           \
+	    .at = (base) + offsetof(struct dial_options, ssh_command) }
 
 /*
  * Whether the flags that were given mean something for the address.  A flag

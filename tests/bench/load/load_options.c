@@ -403,7 +403,7 @@ static const struct flag table[] = {
 	{ "seed", FLAG_VALUE, TAKE(OPT_SEED) },
 	{ "quiet", FLAG_NOTE, TAKE(OPT_QUIET) },
 	{ "help", .kind = FLAG_HELP },
-	DIAL_FLAGS(struct load_options, how),
+	DIAL_FLAGS(offsetof(struct load_options, how)),
 	{ .name = NULL },
 };
 
