@@ -1,7 +1,7 @@
 /*
- * file_gate: the write_gate (model.h) of a session with a file: holds producers
- * back that would overwrite what the file has not got yet, and wakes them, first
- * come, first served, when there is room.
+ * file_gate: the write_gate (model.h) of a session with a file: holds back
+ * producers that would overwrite what the file has not got yet, and wakes them,
+ * first come, first served, when there is room.
  *
  * Knows neither the file nor its states: file_writer says when a pass over the
  * buffers begins and ends.  Private to the room.

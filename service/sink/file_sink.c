@@ -1,313 +1,23 @@
 #include "service/sink/file_sink.h"
 
 #include <assert.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/queue.h>
-#include <unistd.h>
 
+#include "service/sink/file_sink_internal.h"
 #include "service/sink/sink_fd.h"
-#include "service/sink/sink_path.h"
-#include "service/sink/sink_writer.h"
-#include "transport/loop/loop.h"
-
-/*
- * Two sides.  The loop's side fills batches, submits jobs and runs the
- * callbacks; the writer's side runs jobs.  Between them, under the lock: the
- * queue of jobs one way, struct report the other.  At most one loop_post() is
- * outstanding (report.posted), so the one that finds the writer finished is the
- * last, and may free the sink.
- *
- * Giving up has one place, the patience timer on the loop's side: first it
- * cancels, and interrupts the writer until that returns from whatever it waits
- * for; a writer that does not is abandoned.  Then the loop's side answers in its
- * place, and the thread, an orphan, frees the sink when it ends.
- */
 
 /* For the packet that completes a batch, unless it is a large one. */
 #define BATCH_SPARE (16u * 1024u)
-
-/* Bytes of address space; only a path and a few frames are touched. */
-#define WRITER_STACK_BYTES (512u * 1024u)
-
-/* The signal that interrupts a write: ignored by default. */
-#define WRITER_SIGNAL SIGURG
 
 #define SINK_ABANDONED                                                         \
 	"the trace file is given up: its disk, or the program that reads "       \
 	"it, takes nothing, and does not return from a write"
 
-/* Most jobs: all batches, and one that only syncs. */
-#define MAX_JOBS (SINK_BATCHES + 1)
-
-struct batch {
-	struct sink_batch pub;
-	bool submitted; /* loop's side: not ours to touch */
-	bool written;   /* under lock: the writer is through with it */
-	size_t kept;    /* with it: of its bytes, those in the file */
-};
-
-struct job {
-	struct batch *batch; /* NULL: only sync */
-	bool sync;
-	bool last;
-};
-
-/* Messages from the writer's thread. */
-struct report {
-	bool posted;   /* report_cb() will run */
-	bool opened;   /* the path was opened, or refused: */
-	bool refused;
-	bool full;     /* max_bytes was reached */
-	bool finished; /* the writer touches nothing any more */
-	uint64_t done; /* jobs, in the order of submission */
-	uint64_t total;
-	char err[SINK_ERR_MAX]; /* the first one; empty: none */
-};
-
-struct file_sink {
-	struct loop *l;
-	const struct file_sink_ops *ops;
-	void *arg;
-
-	/* Loop's side */
-	size_t nominal; /* of a batch */
-	struct batch batches[SINK_BATCHES];
-	struct batch *current; /* handed out, not yet submitted */
-	uint64_t submitted;    /* jobs */
-	uint64_t answered;     /* of them */
-	uint64_t total;        /* bytes in the file, as was reported */
-	bool told_opened;
-	bool told_full;
-	bool told_error;
-	bool closing;
-	struct loop_timer *patience;
-	uint64_t wait_ms; /* 0: nobody is in a hurry */
-	bool regular;
-	uint64_t deadline_ms; /* progress does not move it; 0: none */
-	bool cancelled;
-	unsigned interrupts; /* since it last moved */
-	bool abandoned;
-	bool told_closed; /* abandoned: only to be freed */
-	struct loop_call gone_call;
-
-	/* Both sides, under lock */
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	struct job jobs[MAX_JOBS];
-	unsigned n_jobs;
-	bool close_asked;
-	bool orphan; /* the loop's side is gone */
-	LIST_ENTRY(file_sink) of_orphans;
-	struct report report;
-	struct loop_post report_post;
-
-	atomic_bool give_up; /* the writer waits for nothing any more */
-
-	/* Writer's side */
-	pthread_t thread;
-	int fd; /* given, before writer has it */
-	struct sink_writer writer;
-	struct packet_compressor *compressor; /* NULL: bytes as they are */
-	uint64_t max_bytes;
-	uint64_t last_bytes;
-	uint64_t owner;
-	bool full;   /* max_bytes is reached; batches are dropped */
-	bool broken; /* an error ended the file; jobs are dropped */
-	struct sink_dir dir;
-	char *path; /* NULL: a descriptor was given */
-	long uid;
-	long gid;
-};
-
-static void report_cb(void *arg);
 static void patience_cb(void *arg);
 
-/* Sinks whose writers were abandoned.  The lock is taken inside of a sink's. */
-static struct {
-	pthread_mutex_t lock;
-	LIST_HEAD(, file_sink) list;
-} orphans = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static bool
-may_begin(uint64_t owner)
-{
-	const struct file_sink *s;
-	unsigned n = 0, own = 0;
-
-	pthread_mutex_lock(&orphans.lock);
-	LIST_FOREACH(s, &orphans.list, of_orphans) {
-		n++;
-		own += s->owner == owner;
-	}
-	pthread_mutex_unlock(&orphans.lock);
-	return own < SINK_ORPHANS_OF_OWNER && n < SINK_ORPHANS_MAX;
-}
-
-/* Writer's side.  With the lock held, after s->report changed. */
-static void
-report_locked(struct file_sink *s)
-{
-	if (s->report.posted || s->orphan)
-		return;
-	s->report.posted = true;
-	loop_post(s->l, &s->report_post, report_cb, s);
-}
-
-/* Writer's side.  The file is over; only the first reason is told. */
-static void
-report_error(struct file_sink *s, const char *err)
-{
-	s->broken = true;
-	pthread_mutex_lock(&s->lock);
-	if (s->report.err[0] == '\0')
-		snprintf(s->report.err, sizeof(s->report.err), "%s", err);
-	pthread_mutex_unlock(&s->lock);
-}
-
-/* Writer's side. */
-static bool
-give_up(void *arg)
-{
-	struct file_sink *s = arg;
-
-	return atomic_load(&s->give_up);
-}
-
-static void
-writer_begin(struct file_sink *s, int fd)
-{
-	sink_writer_init(&s->writer, fd, s->path != NULL);
-	s->writer.give_up = give_up;
-	s->writer.give_up_arg = s;
-}
-
-static void
-writer_open(struct file_sink *s)
-{
-	char err[SINK_ERR_MAX];
-	int fd;
-
-	fd = sink_path_create(&s->dir, s->path, s->uid, s->gid, err,
-	    sizeof(err));
-	if (fd >= 0)
-		writer_begin(s, fd);
-	else
-		report_error(s, err);
-	pthread_mutex_lock(&s->lock);
-	s->report.opened = true;
-	s->report.refused = fd < 0;
-	report_locked(s);
-	pthread_mutex_unlock(&s->lock);
-}
-
-/* Waits for a job.  false: there is none and there will be none. */
-static bool
-writer_next(struct file_sink *s, struct job *job)
-{
-	bool found;
-
-	pthread_mutex_lock(&s->lock);
-	while (s->n_jobs == 0 && !s->close_asked)
-		pthread_cond_wait(&s->wake, &s->lock);
-	found = s->n_jobs > 0;
-	if (found) {
-		*job = s->jobs[0];
-		s->n_jobs--;
-		memmove(s->jobs, s->jobs + 1, s->n_jobs * sizeof(s->jobs[0]));
-	}
-	pthread_mutex_unlock(&s->lock);
-	return found;
-}
-
-/* Bytes that the file has room for; last: with those kept for its end. */
-static size_t
-writer_room(const struct file_sink *s, bool last)
-{
-	uint64_t most = s->max_bytes - (last ? 0 : s->last_bytes);
-	uint64_t left = most > s->writer.total ? most - s->writer.total : 0;
-
-	return left < SIZE_MAX ? (size_t)left : SIZE_MAX;
-}
-
-/* Compresses the job's batch, as far as the file has room. */
-static const uint8_t *
-writer_prepare(struct file_sink *s, const struct job *job, size_t *len)
-{
-	const struct sink_batch *b = &job->batch->pub;
-	const uint8_t *data;
-	size_t taken;
-
-	*len = b->len;
-	if (s->compressor == NULL)
-		return b->data;
-	if (s->max_bytes == 0)
-		return packet_compressor_run(s->compressor, b->data, b->len,
-		    len);
-	data = packet_compressor_fit(s->compressor, b->data, b->len,
-	    writer_room(s, job->last), &taken, len);
-	s->full = job->last || taken < b->len;
-	return data;
-}
-
-/*
- * Returns how many bytes of the batch are in the file.  What max_bytes leaves
- * out counts: full() tells of it.
- */
-static size_t
-writer_put(struct file_sink *s, const struct job *job)
-{
-	const struct sink_batch *b = &job->batch->pub;
-	char err[SINK_ERR_MAX];
-	const uint8_t *data;
-	size_t len;
-
-	if (!s->broken && give_up(s))
-		report_error(s, "the trace file ended early: the program "
-		    "that reads it, or its disk, takes nothing");
-	if (s->broken)
-		return 0;
-	if (s->full && !job->last)
-		return b->len;
-	data = writer_prepare(s, job, &len);
-	if (sink_writer_write(&s->writer, data, len, err, sizeof(err)) == 0)
-		return b->len;
-	report_error(s, err);
-	/* A compressed packet that is not whole has nothing in it. */
-	return data == b->data ? s->writer.kept : 0;
-}
-
-static void
-writer_run(struct file_sink *s, const struct job *job)
-{
-	char err[SINK_ERR_MAX];
-	size_t kept = 0;
-
-	if (job->batch != NULL)
-		kept = writer_put(s, job);
-	if (!s->broken && job->sync &&
-	    sink_writer_sync(&s->writer, err, sizeof(err)) < 0)
-		report_error(s, err);
-
-	pthread_mutex_lock(&s->lock);
-	if (job->batch != NULL) {
-		job->batch->written = true;
-		job->batch->kept = kept;
-	}
-	s->report.done++;
-	s->report.full = s->full;
-	s->report.total = s->writer.total;
-	report_locked(s);
-	pthread_mutex_unlock(&s->lock);
-}
-
-/* Frees what the writer does not own; never started, joined, or the orphan. */
-static void
-sink_destroy(struct file_sink *s)
+void
+file_sink_destroy(struct file_sink *s)
 {
 	size_t i;
 
@@ -319,44 +29,6 @@ sink_destroy(struct file_sink *s)
 	pthread_cond_destroy(&s->wake);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
-}
-
-static void
-writer_end(struct file_sink *s)
-{
-	bool orphan;
-
-	pthread_mutex_lock(&s->lock);
-	s->report.finished = true;
-	report_locked(s);
-	orphan = s->orphan;
-	pthread_mutex_unlock(&s->lock);
-	if (!orphan)
-		return;
-	pthread_mutex_lock(&orphans.lock);
-	LIST_REMOVE(s, of_orphans);
-	pthread_mutex_unlock(&orphans.lock);
-	sink_destroy(s);
-}
-
-static void *
-writer_main(void *arg)
-{
-	struct file_sink *s = arg;
-	char err[SINK_ERR_MAX];
-	struct job job;
-
-	if (s->path != NULL)
-		writer_open(s);
-	else
-		writer_begin(s, s->fd);
-	while (writer_next(s, &job))
-		writer_run(s, &job);
-	if (s->writer.fd >= 0 &&
-	    sink_writer_close(&s->writer, !s->broken, err, sizeof(err)) < 0)
-		report_error(s, err);
-	writer_end(s);
-	return NULL;
 }
 
 static int
@@ -384,7 +56,7 @@ sink_new(struct loop *l, const struct file_sink_options *options,
 	struct sink_batch *b;
 	size_t i;
 
-	if (!may_begin(options != NULL ? options->owner : 0) ||
+	if (!sink_thread_may_begin(options != NULL ? options->owner : 0) ||
 	    (s = calloc(1, sizeof(*s))) == NULL)
 		return NULL;
 	s->l = l;
@@ -408,41 +80,8 @@ sink_new(struct loop *l, const struct file_sink_options *options,
 	return s;
 
 fail:
-	sink_destroy(s);
+	file_sink_destroy(s);
 	return NULL;
-}
-
-/* write() returns, and give_up is looked at. */
-static void
-interrupted(int signo)
-{
-}
-
-/*
- * The thread takes no signal but WRITER_SIGNAL: the others are the loop's, and
- * a broken pipe or a full file must come back as an error of write().
- */
-static bool
-sink_start(struct file_sink *s)
-{
-	const struct sigaction interrupt = { .sa_handler = interrupted };
-	pthread_attr_t attr;
-	sigset_t most, before;
-	bool ok;
-
-	if (sigaction(WRITER_SIGNAL, &interrupt, NULL) != 0 ||
-	    pthread_attr_init(&attr) != 0)
-		return false;
-	sigfillset(&most);
-	sigdelset(&most, WRITER_SIGNAL);
-	ok = pthread_attr_setstacksize(&attr, WRITER_STACK_BYTES) == 0 &&
-	    pthread_sigmask(SIG_SETMASK, &most, &before) == 0;
-	if (ok) {
-		ok = pthread_create(&s->thread, &attr, writer_main, s) == 0;
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
-	pthread_attr_destroy(&attr);
-	return ok;
 }
 
 struct file_sink *
@@ -456,8 +95,8 @@ file_sink_new_fd(struct loop *l, int fd,
 		return NULL;
 	s->fd = fd;
 	s->regular = sink_fd_kind(fd) == SINK_FD_FILE;
-	if (!sink_start(s)) {
-		sink_destroy(s);
+	if (!sink_thread_start(s)) {
+		file_sink_destroy(s);
 		return NULL;
 	}
 	return s;
@@ -475,8 +114,8 @@ file_sink_new_path(struct loop *l, const struct file_sink_place *place,
 	s->dir = *place->dir;
 	s->uid = place->uid;
 	s->gid = place->gid;
-	if ((s->path = strdup(place->path)) == NULL || !sink_start(s)) {
-		sink_destroy(s);
+	if ((s->path = strdup(place->path)) == NULL || !sink_thread_start(s)) {
+		file_sink_destroy(s);
 		return NULL;
 	}
 	return s;
@@ -552,29 +191,6 @@ sign_of_life(struct file_sink *s)
 	loop_timer_clear(s->patience);
 }
 
-/* The owner is done with it; the thread is not, or its report is on its way. */
-static void
-leave_to_writer(struct file_sink *s)
-{
-	bool posted, finished;
-
-	pthread_mutex_lock(&s->lock);
-	posted = s->report.posted; /* report_cb() comes here, then */
-	finished = s->report.finished;
-	if (!posted && !finished) {
-		s->orphan = true;
-		pthread_detach(s->thread);
-		pthread_mutex_lock(&orphans.lock);
-		LIST_INSERT_HEAD(&orphans.list, s, of_orphans);
-		pthread_mutex_unlock(&orphans.lock);
-	}
-	pthread_mutex_unlock(&s->lock);
-	if (posted || !finished)
-		return;
-	pthread_join(s->thread, NULL);
-	sink_destroy(s);
-}
-
 static void
 gone_cb(void *arg)
 {
@@ -584,7 +200,7 @@ gone_cb(void *arg)
 	s->patience = NULL;
 	s->told_closed = true;
 	s->ops->closed(s, SINK_ABANDONED, s->arg);
-	leave_to_writer(s);
+	sink_thread_leave(s);
 }
 
 /*
@@ -607,19 +223,6 @@ abandon(struct file_sink *s)
 		tell_failed(s, SINK_ABANDONED);
 }
 
-/*
- * Again and again: a signal that comes between the look at give_up and the
- * write() that waits is taken in vain.
- */
-static void
-cancel(struct file_sink *s)
-{
-	s->cancelled = true;
-	s->interrupts++;
-	atomic_store(&s->give_up, true);
-	pthread_kill(s->thread, WRITER_SIGNAL);
-}
-
 static void
 patience_cb(void *arg)
 {
@@ -634,7 +237,9 @@ patience_cb(void *arg)
 		abandon(s);
 		return;
 	}
-	cancel(s);
+	s->cancelled = true;
+	s->interrupts++;
+	sink_thread_cancel(s);
 	watch(s);
 }
 
@@ -833,9 +438,9 @@ tell_report(struct file_sink *s, const struct report *r, bool progress)
 		s->ops->written(s, r->total, s->arg);
 }
 
-/* The loop's side of a report: after file_sink_close() only closed(). */
-static void
-report_cb(void *arg)
+/* After file_sink_close() only closed(). */
+void
+file_sink_report_cb(void *arg)
 {
 	struct file_sink *s = arg;
 	struct report r;
@@ -843,7 +448,7 @@ report_cb(void *arg)
 
 	take_report(s, &r);
 	if (s->told_closed) {
-		leave_to_writer(s);
+		sink_thread_leave(s);
 		return;
 	}
 	if (s->abandoned)
@@ -854,7 +459,7 @@ report_cb(void *arg)
 	if (r.finished) {
 		pthread_join(s->thread, NULL);
 		s->ops->closed(s, r.err[0] != '\0' ? r.err : NULL, s->arg);
-		sink_destroy(s);
+		file_sink_destroy(s);
 		return;
 	}
 	if (progress || (r.opened && !s->told_opened))

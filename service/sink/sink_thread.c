@@ -1,0 +1,292 @@
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "service/sink/file_sink_internal.h"
+
+/* Bytes of address space; only a path and a few frames are touched. */
+#define WRITER_STACK_BYTES (512u * 1024u)
+
+/* The signal that interrupts a write: ignored by default. */
+#define WRITER_SIGNAL SIGURG
+
+/* Sinks whose writers were abandoned.  The lock is taken inside of a sink's. */
+static struct {
+	pthread_mutex_t lock;
+	LIST_HEAD(, file_sink) list;
+} orphans = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+bool
+sink_thread_may_begin(uint64_t owner)
+{
+	const struct file_sink *s;
+	unsigned n = 0, own = 0;
+
+	pthread_mutex_lock(&orphans.lock);
+	LIST_FOREACH(s, &orphans.list, of_orphans) {
+		n++;
+		own += s->owner == owner;
+	}
+	pthread_mutex_unlock(&orphans.lock);
+	return own < SINK_ORPHANS_OF_OWNER && n < SINK_ORPHANS_MAX;
+}
+
+/* ---- the writer's thread ---- */
+
+/* With the lock held, after s->report changed. */
+static void
+report_locked(struct file_sink *s)
+{
+	if (s->report.posted || s->orphan)
+		return;
+	s->report.posted = true;
+	loop_post(s->l, &s->report_post, file_sink_report_cb, s);
+}
+
+/* The file is over; only the first reason is told. */
+static void
+report_error(struct file_sink *s, const char *err)
+{
+	s->broken = true;
+	pthread_mutex_lock(&s->lock);
+	if (s->report.err[0] == '\0')
+		snprintf(s->report.err, sizeof(s->report.err), "%s", err);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static bool
+give_up(void *arg)
+{
+	struct file_sink *s = arg;
+
+	return atomic_load(&s->give_up);
+}
+
+static void
+writer_begin(struct file_sink *s, int fd)
+{
+	sink_writer_init(&s->writer, fd, s->path != NULL);
+	s->writer.give_up = give_up;
+	s->writer.give_up_arg = s;
+}
+
+static void
+writer_open(struct file_sink *s)
+{
+	char err[SINK_ERR_MAX];
+	int fd;
+
+	fd = sink_path_create(&s->dir, s->path, s->uid, s->gid, err,
+	    sizeof(err));
+	if (fd >= 0)
+		writer_begin(s, fd);
+	else
+		report_error(s, err);
+	pthread_mutex_lock(&s->lock);
+	s->report.opened = true;
+	s->report.refused = fd < 0;
+	report_locked(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+/* Waits for a job.  false: there is none and there will be none. */
+static bool
+writer_next(struct file_sink *s, struct job *job)
+{
+	bool found;
+
+	pthread_mutex_lock(&s->lock);
+	while (s->n_jobs == 0 && !s->close_asked)
+		pthread_cond_wait(&s->wake, &s->lock);
+	found = s->n_jobs > 0;
+	if (found) {
+		*job = s->jobs[0];
+		s->n_jobs--;
+		memmove(s->jobs, s->jobs + 1, s->n_jobs * sizeof(s->jobs[0]));
+	}
+	pthread_mutex_unlock(&s->lock);
+	return found;
+}
+
+/* Bytes that the file has room for; last: with those kept for its end. */
+static size_t
+writer_room(const struct file_sink *s, bool last)
+{
+	uint64_t most = s->max_bytes - (last ? 0 : s->last_bytes);
+	uint64_t left = most > s->writer.total ? most - s->writer.total : 0;
+
+	return left < SIZE_MAX ? (size_t)left : SIZE_MAX;
+}
+
+/* Compresses the job's batch, as far as the file has room. */
+static const uint8_t *
+writer_prepare(struct file_sink *s, const struct job *job, size_t *len)
+{
+	const struct sink_batch *b = &job->batch->pub;
+	const uint8_t *data;
+	size_t taken;
+
+	*len = b->len;
+	if (s->compressor == NULL)
+		return b->data;
+	if (s->max_bytes == 0)
+		return packet_compressor_run(s->compressor, b->data, b->len,
+		    len);
+	data = packet_compressor_fit(s->compressor, b->data, b->len,
+	    writer_room(s, job->last), &taken, len);
+	s->full = job->last || taken < b->len;
+	return data;
+}
+
+/*
+ * Returns how many bytes of the batch are in the file.  What max_bytes leaves
+ * out counts: full() tells of it.
+ */
+static size_t
+writer_put(struct file_sink *s, const struct job *job)
+{
+	const struct sink_batch *b = &job->batch->pub;
+	char err[SINK_ERR_MAX];
+	const uint8_t *data;
+	size_t len;
+
+	if (!s->broken && give_up(s))
+		report_error(s, "the trace file ended early: the program "
+		    "that reads it, or its disk, takes nothing");
+	if (s->broken)
+		return 0;
+	if (s->full && !job->last)
+		return b->len;
+	data = writer_prepare(s, job, &len);
+	if (sink_writer_write(&s->writer, data, len, err, sizeof(err)) == 0)
+		return b->len;
+	report_error(s, err);
+	/* A compressed packet that is not whole has nothing in it. */
+	return data == b->data ? s->writer.kept : 0;
+}
+
+static void
+writer_run(struct file_sink *s, const struct job *job)
+{
+	char err[SINK_ERR_MAX];
+	size_t kept = 0;
+
+	if (job->batch != NULL)
+		kept = writer_put(s, job);
+	if (!s->broken && job->sync &&
+	    sink_writer_sync(&s->writer, err, sizeof(err)) < 0)
+		report_error(s, err);
+
+	pthread_mutex_lock(&s->lock);
+	if (job->batch != NULL) {
+		job->batch->written = true;
+		job->batch->kept = kept;
+	}
+	s->report.done++;
+	s->report.full = s->full;
+	s->report.total = s->writer.total;
+	report_locked(s);
+	pthread_mutex_unlock(&s->lock);
+}
+
+static void
+writer_end(struct file_sink *s)
+{
+	bool orphan;
+
+	pthread_mutex_lock(&s->lock);
+	s->report.finished = true;
+	report_locked(s);
+	orphan = s->orphan;
+	pthread_mutex_unlock(&s->lock);
+	if (!orphan)
+		return;
+	pthread_mutex_lock(&orphans.lock);
+	LIST_REMOVE(s, of_orphans);
+	pthread_mutex_unlock(&orphans.lock);
+	file_sink_destroy(s);
+}
+
+static void *
+writer_main(void *arg)
+{
+	struct file_sink *s = arg;
+	char err[SINK_ERR_MAX];
+	struct job job;
+
+	if (s->path != NULL)
+		writer_open(s);
+	else
+		writer_begin(s, s->fd);
+	while (writer_next(s, &job))
+		writer_run(s, &job);
+	if (s->writer.fd >= 0 &&
+	    sink_writer_close(&s->writer, !s->broken, err, sizeof(err)) < 0)
+		report_error(s, err);
+	writer_end(s);
+	return NULL;
+}
+
+/* ---- its beginning and end, on the loop's thread ---- */
+
+/* write() returns, and give_up is looked at. */
+static void
+interrupted(int signo)
+{
+}
+
+/*
+ * The thread takes no signal but WRITER_SIGNAL: the others are the loop's, and
+ * a broken pipe or a full file must come back as an error of write().
+ */
+bool
+sink_thread_start(struct file_sink *s)
+{
+	const struct sigaction interrupt = { .sa_handler = interrupted };
+	pthread_attr_t attr;
+	sigset_t most, before;
+	bool ok;
+
+	if (sigaction(WRITER_SIGNAL, &interrupt, NULL) != 0 ||
+	    pthread_attr_init(&attr) != 0)
+		return false;
+	sigfillset(&most);
+	sigdelset(&most, WRITER_SIGNAL);
+	ok = pthread_attr_setstacksize(&attr, WRITER_STACK_BYTES) == 0 &&
+	    pthread_sigmask(SIG_SETMASK, &most, &before) == 0;
+	if (ok) {
+		ok = pthread_create(&s->thread, &attr, writer_main, s) == 0;
+		pthread_sigmask(SIG_SETMASK, &before, NULL);
+	}
+	pthread_attr_destroy(&attr);
+	return ok;
+}
+
+void
+sink_thread_cancel(struct file_sink *s)
+{
+	atomic_store(&s->give_up, true);
+	pthread_kill(s->thread, WRITER_SIGNAL);
+}
+
+void
+sink_thread_leave(struct file_sink *s)
+{
+	bool posted, finished;
+
+	pthread_mutex_lock(&s->lock);
+	posted = s->report.posted; /* its callback comes here, then */
+	finished = s->report.finished;
+	if (!posted && !finished) {
+		s->orphan = true;
+		pthread_detach(s->thread);
+		pthread_mutex_lock(&orphans.lock);
+		LIST_INSERT_HEAD(&orphans.list, s, of_orphans);
+		pthread_mutex_unlock(&orphans.lock);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (posted || !finished)
+		return;
+	pthread_join(s->thread, NULL);
+	file_sink_destroy(s);
+}
