@@ -9,14 +9,12 @@
 #include "service/machine/machine_clock.h"
 #include "service/machine/machine_presence.h"
 #include "service/model/model.h"
+#include "service/port/link_compression.h"
 #include "service/port/machine_info.h"
 #include "service/port/peer_identity.h"
 #include "service/settings/settings.h"
-#include "transport/base/budget.h"
 #include "transport/base/log.h"
 #include "transport/link/link_clock.h"
-#include "transport/link/link_unpack.h"
-#include "transport/link/link_zstd.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_host.h"
 #include "transport/wire/pb_writer.h"
@@ -35,14 +33,7 @@ struct link_port {
 	struct link *link;    /* NULL: not open yet, or not ours any more */
 	bool opened;          /* Open was called */
 	struct rpc_call down; /* conn NULL: not called yet */
-	/*
-	 * Blocks may come compressed, to us or to the thread of the socket;
-	 * both NULL: they come plain.
-	 */
-	struct link_decompressor *zstd;
-	struct link_unpacker *unpacker;
-	uint64_t grown;  /* link_unpacker_grown(), as seen last */
-	uint64_t excess; /* of it, what is not taken off any count yet */
+	struct link_compression compression;
 	bool send_posted;
 	struct loop_call send_call;
 };
@@ -205,72 +196,6 @@ take_system_info(struct link_port *p, const Tributary__LinkOpen *m)
 		log_ignored(p, "its SystemInfo", why);
 }
 
-static bool
-is_compressed(const struct link_port *p)
-{
-	return p->zstd != NULL || p->unpacker != NULL;
-}
-
-static size_t
-unpack_frame(void *ctx, const uint8_t *frame, size_t len, uint8_t *out,
-    size_t room)
-{
-	return link_unpack_frame(ctx, frame, len, out, room);
-}
-
-static void
-unpack_free(void *ctx)
-{
-	link_unpacker_unref(ctx);
-}
-
-/* Where the socket is on a thread of its own.  Without memory: not. */
-static void
-make_unpacker(struct link_port *p)
-{
-	struct stream_unpack u = { unpack_frame, unpack_free, NULL };
-
-	if ((p->unpacker = link_unpacker_new()) == NULL)
-		return;
-	u.ctx = link_unpacker_ref(p->unpacker);
-	if (stream_set_unpack(rpc_conn_stream(p->conn), &u))
-		return;
-	link_unpacker_unref(u.ctx);
-	link_unpacker_unref(p->unpacker);
-	p->unpacker = NULL;
-}
-
-/*
- * Decompressors get half of the memory for connections; relays that come after
- * it is used up send plain blocks.
- */
-static void
-make_decompressor(struct link_port *p)
-{
-	struct budget *b = p->service->connection_memory;
-
-	if (b != NULL && b->memory_max != 0 &&
-	    b->memory + LINK_DECOMPRESSOR_BYTES > b->memory_max / 2)
-		return;
-	make_unpacker(p);
-	if (p->unpacker == NULL)
-		p->zstd = link_decompressor_new();
-	if (is_compressed(p) && b != NULL)
-		budget_resize(b, 0, LINK_DECOMPRESSOR_BYTES);
-}
-
-static void
-free_decompressor(struct link_port *p)
-{
-	if (is_compressed(p) && p->service->connection_memory != NULL)
-		budget_resize(p->service->connection_memory,
-		    LINK_DECOMPRESSOR_BYTES, 0);
-	link_decompressor_free(p->zstd);
-	p->zstd = NULL;
-	link_unpacker_unref(p->unpacker);
-	p->unpacker = NULL;
-}
-
 static void
 agree_on_compression(struct link_port *p, const Tributary__LinkOpen *m)
 {
@@ -284,7 +209,7 @@ agree_on_compression(struct link_port *p, const Tributary__LinkOpen *m)
 		if (m->compression[i] ==
 		    TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD) {
 			/* Without memory the link goes on uncompressed. */
-			make_decompressor(p);
+			link_compression_start(&p->compression, p->conn);
 			return;
 		}
 	}
@@ -322,7 +247,8 @@ answer_open(struct link_port *p, struct rpc_call call, enum link_why why)
 	pb_put_uint(&w, LinkOpened_why, why);
 	pb_put_uint(&w, LinkOpened_received, link_received(p->link));
 	pb_put_uint(&w, LinkOpened_window, set->window_kb * 1024);
-	pb_put_uint(&w, LinkOpened_compression, is_compressed(p) ?
+	pb_put_uint(&w, LinkOpened_compression,
+	    link_compression_is_on(&p->compression) ?
 	    TRIBUTARY__LINK_COMPRESSION__LINK_ZSTD :
 	    TRIBUTARY__LINK_COMPRESSION__LINK_PLAIN);
 	pb_put_uint(&w, LinkOpened_grace_ms, set->grace_ms);
@@ -438,47 +364,19 @@ take_status(struct link_port *p, const struct link_frame *f)
 	c->status_len = f->status_len;
 }
 
-/*
- * The bytes that a block of len took on the network.  Right in the sum only:
- * blocks that another thread has unpacked may not have come here yet.
- */
-static size_t
-bytes_of_network(struct link_port *p, size_t len)
-{
-	uint64_t grown;
-	size_t less;
-
-	if (p->unpacker == NULL)
-		return len;
-	grown = link_unpacker_grown(p->unpacker);
-	p->excess += grown - p->grown;
-	p->grown = grown;
-	less = p->excess < len ? (size_t)p->excess : len;
-	p->excess -= less;
-	return len - less;
-}
-
 static void
 take_block(struct link_port *p, const struct link_frame *f)
 {
-	const uint8_t *block = f->block;
-	size_t len = f->len;
+	const uint8_t *block;
+	size_t len;
 	const char *why;
 
 	link_machine(p->link)->contact.bytes_received +=
-	    bytes_of_network(p, len);
-	if (f->compressed) {
-		/* Also what came before: it is in the stream's memory. */
-		if (p->zstd == NULL || link_decompress(p->zstd, f->block,
-		    f->len, f->raw_size, &block) != 0) {
-			give_up(p, is_compressed(p) ?
-			    "a compressed block is damaged" :
-			    "a compressed block, though none was agreed on");
-			return;
-		}
-		len = f->raw_size;
-	}
-	why = link_take_block(p->link, f->number, f->channel, block, len);
+	    link_compression_network_bytes(&p->compression, f->len);
+	why = link_compression_unpack(&p->compression, f, &block, &len);
+	if (why == NULL)
+		why = link_take_block(p->link, f->number, f->channel, block,
+		    len);
 	if (why != NULL)
 		give_up(p, why);
 }
@@ -542,6 +440,7 @@ bind_cb(struct rpc_conn *c, void *arg)
 		return NULL;
 	}
 	p->service = s;
+	p->compression.service = s;
 	p->conn = c;
 	rpc_conn_set_limits(c, hard, hard / 2 < QUEUED_MAX ? hard / 2 :
 	    QUEUED_MAX);
@@ -556,7 +455,7 @@ gone_cb(void *ctx)
 	loop_cancel(p->service->loop, p);
 	if (p->link != NULL)
 		link_detach(p->link);
-	free_decompressor(p);
+	link_compression_done(&p->compression);
 	free(p);
 }
 
