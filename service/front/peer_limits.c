@@ -37,7 +37,7 @@ struct peer_limits {
 	const struct limits *limits; /* borrowed */
 	struct hash_map entries;
 	struct budget of_all;
-	struct peer_limits_counts counts;
+	struct peer_limits_counts counts; /* but peers */
 	TAILQ_HEAD(, peer_share) handshakes; /* oldest first */
 	void (*crowded_out)(void *owner, const char *why);
 };
@@ -155,7 +155,6 @@ may_add(struct peer_limits *t, const struct peer_entry *e, char *why,
 {
 	if (e->connections < t->limits->max_connections_per_peer)
 		return true;
-	t->counts.refused_of_peer++;
 	snprintf(why, why_size, "no more than %u connections of one peer may "
 	    "be open (limits.max_connections_per_peer)",
 	    t->limits->max_connections_per_peer);
@@ -168,7 +167,6 @@ may_add_handshake(struct peer_limits *t, const struct peer_entry *e, char *why,
 {
 	if (e->handshakes < t->limits->max_handshakes_per_peer)
 		return true;
-	t->counts.refused_handshakes++;
 	snprintf(why, why_size, "no more than %u TLS handshakes of one "
 	    "address may be in progress (limits.max_handshakes_per_peer)",
 	    t->limits->max_handshakes_per_peer);
@@ -221,7 +219,6 @@ make_room(struct peer_limits *t)
 		return;
 	s = find_crowding(t);
 	end_handshake(s);
-	t->counts.crowded_out++;
 	snprintf(why, sizeof(why), "its TLS handshake made room for another: "
 	    "no more than %u may be in progress (limits.max_handshakes), and "
 	    "no address has more of them", t->limits->max_handshakes);
@@ -236,7 +233,6 @@ peer_limits_enter(struct peer_limits *t, const struct peer *p, bool handshake,
 	struct peer_key key;
 
 	if (t->counts.connections >= t->limits->max_connections) {
-		t->counts.refused_connections++;
 		snprintf(why, why_size, "no more than %u connections may be "
 		    "open (limits.max_connections)",
 		    t->limits->max_connections);

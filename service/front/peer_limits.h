@@ -2,9 +2,10 @@
  * peer_limits: what each peer takes of the daemon, and what all of them take
  * together: connections, handshakes, memory, bytes per second.
  *
- * A peer is a principal where somebody vouches for it (UNIX uid, certificate
- * name), and an address without its port (an IPv6 network of 64 bits) before the
- * handshake and where nobody does.  An entry lives as long as a connection counts in it.
+ * A peer is a principal where it is authenticated (UNIX uid, certificate name),
+ * and an address without its port (an IPv6 network of 64 bits) before the
+ * handshake and where it is not.  An entry lives as long as a connection counts
+ * in it.
  */
 #ifndef SERVICE_FRONT_PEER_LIMITS_H
 #define SERVICE_FRONT_PEER_LIMITS_H
@@ -31,20 +32,23 @@ struct peer_limits *peer_limits_new(const struct limits *limits,
 void peer_limits_free(struct peer_limits *t);
 
 /*
- * A connection was accepted from there; handshake: it has one before it.  NULL:
- * a limit says no (sentence in why, with the limit's name), or no memory.
+ * Counts a connection that was accepted from p.  handshake: a TLS handshake
+ * comes first.  The share is the caller's, until peer_limits_leave().  NULL with
+ * a sentence in why: a limit, which it names, or no memory.
  *
- * With max_handshakes in progress the oldest of the peer that has most of them
- * is crowded out: who opens connections and does not go on makes room himself.
+ * With max_handshakes in progress the oldest handshake of the peer that has most
+ * of them is crowded out: a peer that opens connections and does not go on makes
+ * room itself.
  */
 struct peer_share *peer_limits_enter(struct peer_limits *t,
-    const struct peer *p,
-    bool handshake, char *why, size_t why_size) MUST_CHECK;
+    const struct peer *p, bool handshake, char *why, size_t why_size)
+    MUST_CHECK;
 /* For crowded_out(), at once after peer_limits_enter(). */
 void peer_limits_set_owner(struct peer_share *s, void *owner);
 /*
- * The handshake is over: it counts for who the peer is now, no longer for the
- * address alone.  -1: that peer's limits say no; leave it then.
+ * Ends the handshake: the connection counts for the peer that p names now, no
+ * longer for its address.  -1 with a sentence in why: a limit of that peer, or no
+ * memory; the share still has to leave.
  */
 int peer_limits_opened(struct peer_share *s, const struct peer *p, char *why,
     size_t why_size) MUST_CHECK;
@@ -55,11 +59,9 @@ void peer_limits_leave(struct peer_share *s);
 struct budget *peer_limits_budget_of(struct peer_share *s);
 struct budget *peer_limits_budget_of_all(struct peer_limits *t);
 
-/* For the log and statistics. */
+/* Current counts, for tests: nothing may be left when all have gone. */
 struct peer_limits_counts {
 	size_t peers, connections, handshakes;
-	uint64_t refused_connections, refused_handshakes, refused_of_peer;
-	uint64_t crowded_out;
 };
 void peer_limits_counts(const struct peer_limits *t,
     struct peer_limits_counts *out);

@@ -140,8 +140,8 @@ link_channel_make_ready(struct link_channel *c)
 
 /* ---- what is told ---- */
 
-void
-link_channel_report(struct link_channel *c)
+static void
+post_report(struct link_channel *c)
 {
 	if (c->reporting)
 		return;
@@ -156,20 +156,20 @@ link_channel_consumed(struct link *l, struct link_channel *c, size_t n)
 	if (c == NULL)
 		return;
 	c->consumed += n;
-	link_channel_report(c);
+	post_report(c);
 }
 
 static void
 report_one(struct link_channel *c, void *arg)
 {
-	link_channel_report(c);
+	post_report(c);
 }
 
 void
 link_channels_report_all(struct link *l)
 {
 	if (l->own.consumed > 0)
-		link_channel_report(&l->own);
+		post_report(&l->own);
 	each(l, report_one, NULL);
 }
 
@@ -336,11 +336,12 @@ link_channel_close(struct link_channel *c)
 		p->heard = NULL;
 		producer_gone(p);
 	}
-	link_channel_report(c);
+	post_report(c);
 }
 
-void
-link_channel_close_later(struct link_channel *c)
+/* Closes the channel once its queue is empty. */
+static void
+close_later(struct link_channel *c)
 {
 	if (TAILQ_EMPTY(&c->queue))
 		link_channel_close(c);
@@ -354,7 +355,7 @@ close_one_below(struct link_channel *c, void *arg)
 	const uint32_t *number = arg;
 
 	if (c->number < *number)
-		link_channel_close_later(c);
+		close_later(c);
 }
 
 void
@@ -366,7 +367,7 @@ link_channels_close_below(struct link *l, uint32_t number)
 static void
 close_one(struct link_channel *c, void *arg)
 {
-	link_channel_close_later(c);
+	close_later(c);
 }
 
 void

@@ -202,8 +202,6 @@ struct link_channel *link_channel_open(struct link *l, uint32_t number,
     const uint8_t *producer, size_t len, const char **why);
 /* Ends its producer now, and the channel once its last report was sent. */
 void link_channel_close(struct link_channel *c);
-/* Closes the channel once its queue is empty. */
-void link_channel_close_later(struct link_channel *c);
 void link_channel_free(struct link_channel *c);
 void link_channels_close_below(struct link *l, uint32_t number);
 /* All of them; those with a queue when it is empty. */
@@ -222,7 +220,6 @@ size_t link_channels_list(struct link *l, struct link_old_channel *out,
 int link_channels_compare(const void *a, const void *b);
 /* Bytes of the channel's blocks have been applied. */
 void link_channel_consumed(struct link *l, struct link_channel *c, size_t n);
-void link_channel_report(struct link_channel *c);
 /* LinkConsumed of up to max channels, as this field. */
 void link_channels_put_consumed(struct link *l, struct pb_writer *w,
     uint32_t field, size_t max);

@@ -40,8 +40,6 @@ void session_file_opened(struct session *s);
 void session_set_up_all(struct session *s);
 /* Starts as soon as its file is open, and all is set up. */
 void session_want_start(struct session *s);
-/* An instance for each of its data sources that wants ds and has none yet. */
-void session_set_up(struct session *s, struct data_source *ds);
 /* Says that all have started, when they have. */
 void session_check_started(struct session *s);
 

@@ -174,8 +174,9 @@ is_set_up(const struct session *s, const struct config_data_source *want,
 	return false;
 }
 
-void
-session_set_up(struct session *s, struct data_source *ds)
+/* An instance for each of its data sources that wants ds and has none yet. */
+static void
+set_up(struct session *s, struct data_source *ds)
 {
 	struct ds_instance *i;
 	size_t n;
@@ -203,7 +204,7 @@ set_up_those_of(struct producer *p, void *arg)
 	size_t before = s->n_instances;
 
 	TAILQ_FOREACH(ds, &p->data_sources, link)
-		session_set_up(s, ds);
+		set_up(s, ds);
 	return s->n_instances != before;
 }
 
@@ -227,7 +228,7 @@ sessions_data_source_added(struct service *sv, struct data_source *ds)
 
 	TAILQ_FOREACH_SAFE(s, &sv->sessions, link, next)
 		if (session_state_is_live(s->state))
-			session_set_up(s, ds);
+			set_up(s, ds);
 }
 
 void
