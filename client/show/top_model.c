@@ -7,43 +7,22 @@
 #include <time.h>
 
 #include "client/show/machines_text.h"
+#include "client/show/top_counts.h"
 #include "client/show/top_table.h"
 #include "protos/control.pb-c.h"
 #include "protos/link.pb-c.h"
 #include "protos/utf8.h"
 #include "transport/base/human_numbers.h"
 
-/* Things whose counters are kept from one answer to the next. */
-#define MAX_COUNTS 65536u
 #define LINE_BYTES 512
-
-/* Counters of one session, machine or producer. */
-struct count {
-	uint64_t id;
-	uint64_t bytes, packets, lost;
-	uint32_t machine; /* of a producer */
-	double rate;      /* bytes a second; < 0: not known yet */
-};
-
-/* Counters of one answer, by id. */
-struct counts {
-	struct count *all; /* owned */
-	size_t n;
-	uint64_t at_ms;    /* 0: there was none yet */
-};
-
-struct rates {
-	bool known;
-	double bytes, packets, lost;
-};
 
 struct top_model {
 	char collector[TOP_CELL];
 	char trouble[LINE_BYTES];
 	char summary[LINE_BYTES];
 	struct top_table sessions, machines, producers;
-	struct counts session_counts, machine_counts, producer_counts;
-	struct rates total; /* of the sessions */
+	struct top_counts session_counts, machine_counts, producer_counts;
+	struct top_rates total; /* of the sessions */
 	uint64_t now_ns;    /* CLOCK_REALTIME of the collector */
 	bool has_sessions, no_producers;
 };
@@ -121,69 +100,10 @@ top_model_free(struct top_model *m)
 	top_table_done(&m->sessions);
 	top_table_done(&m->machines);
 	top_table_done(&m->producers);
-	free(m->session_counts.all);
-	free(m->machine_counts.all);
-	free(m->producer_counts.all);
+	top_counts_done(&m->session_counts);
+	top_counts_done(&m->machine_counts);
+	top_counts_done(&m->producer_counts);
 	free(m);
-}
-
-/* ---- rates ---- */
-
-static int
-by_id(const void *a, const void *b)
-{
-	const struct count *x = a, *y = b;
-
-	return x->id < y->id ? -1 : x->id > y->id;
-}
-
-/* Room for an answer of n; false: without memory nothing is remembered. */
-static bool
-counts_begin(struct counts *next, size_t n, uint64_t now_ms)
-{
-	if (n > MAX_COUNTS)
-		n = MAX_COUNTS;
-	*next = (struct counts){ .at_ms = now_ms };
-	return (next->all = calloc(n + 1, sizeof(*next->all))) != NULL;
-}
-
-static void
-counts_keep(struct counts *kept, struct counts *next)
-{
-	qsort(next->all, next->n, sizeof(*next->all), by_id);
-	free(kept->all);
-	*kept = *next;
-}
-
-static double
-per_second(uint64_t now, uint64_t before, double seconds)
-{
-	/* A counter that went back began anew. */
-	return (double)(now < before ? now : now - before) / seconds;
-}
-
-/* Notes c and says how fast it grew. */
-static struct rates
-counts_note(const struct counts *before, struct counts *next, struct count c)
-{
-	struct rates r = { .known = false };
-	const struct count *was = NULL;
-	double seconds;
-
-	if (before->at_ms != 0 && next->at_ms > before->at_ms) {
-		was = bsearch(&c, before->all, before->n, sizeof(c), by_id);
-		seconds = (double)(next->at_ms - before->at_ms) / 1000;
-		r.known = was != NULL;
-	}
-	if (r.known) {
-		r.bytes = per_second(c.bytes, was->bytes, seconds);
-		r.packets = per_second(c.packets, was->packets, seconds);
-		r.lost = per_second(c.lost, was->lost, seconds);
-	}
-	c.rate = r.known ? r.bytes : -1;
-	if (next->n < MAX_COUNTS)
-		next->all[next->n++] = c;
-	return r;
 }
 
 /* ---- cells ---- */
@@ -266,14 +186,14 @@ put_session_name(char out[TOP_CELL], const Tributary__SessionState *s)
 
 static void
 put_session(struct top_model *m, const Tributary__SessionState *s,
-    struct counts *next)
+    struct top_counts *next)
 {
-	struct count c = { .id = s->id, .packets = s->packets,
+	struct top_count c = { .id = s->id, .packets = s->packets,
 		.lost = s->packets_lost };
 	uint64_t size = 0, used = 0, began;
 	char text[HUMAN_TEXT_MAX];
 	struct top_row *row;
-	struct rates r;
+	struct top_rates r;
 	size_t i;
 
 	for (i = 0; i < s->n_buffers; i++) {
@@ -281,7 +201,7 @@ put_session(struct top_model *m, const Tributary__SessionState *s,
 		size += s->buffers[i]->size;
 		used += s->buffers[i]->used;
 	}
-	r = counts_note(&m->session_counts, next, c);
+	r = top_counts_note(&m->session_counts, next, c);
 	if (r.known) {
 		m->total.known = true;
 		m->total.bytes += r.bytes;
@@ -339,13 +259,13 @@ void
 top_model_sessions(struct top_model *m, uint64_t now_ms,
     const Tributary__QuerySessionsReply *r)
 {
-	struct counts next;
+	struct top_counts next;
 	size_t i;
 
-	if (!counts_begin(&next, r->n_sessions, now_ms))
+	if (!top_counts_begin(&next, r->n_sessions, now_ms))
 		return;
 	m->now_ns = r->now_ns;
-	m->total = (struct rates){ .known = false };
+	m->total = (struct top_rates){ .known = false };
 	top_table_clear(&m->sessions);
 	for (i = 0; i < r->n_sessions; i++)
 		put_session(m, r->sessions[i], &next);
@@ -353,7 +273,7 @@ top_model_sessions(struct top_model *m, uint64_t now_ms,
 	if (r->n_sessions == 0)
 		m->total.known = true;
 	top_table_sort(&m->sessions);
-	counts_keep(&m->session_counts, &next);
+	top_counts_keep(&m->session_counts, &next);
 	m->has_sessions = true;
 	summarise(m, r);
 }
@@ -364,7 +284,7 @@ top_model_sessions(struct top_model *m, uint64_t now_ms,
 static double
 rate_of_producers(const struct top_model *m, uint32_t machine, bool *known)
 {
-	const struct counts *p = &m->producer_counts;
+	const struct top_counts *p = &m->producer_counts;
 	double sum = 0;
 	size_t i;
 
@@ -379,16 +299,16 @@ rate_of_producers(const struct top_model *m, uint32_t machine, bool *known)
 
 static void
 put_machine(struct top_model *m, const Tributary__MachineState *s,
-    struct counts *next)
+    struct top_counts *next)
 {
-	struct count c = { .id = s->id, .bytes = s->bytes_unpacked };
+	struct top_count c = { .id = s->id, .bytes = s->bytes_unpacked };
 	struct top_row *row;
-	struct rates r;
+	struct top_rates r;
 	size_t i;
 
 	for (i = 0; i < s->n_losses; i++)
 		c.lost += s->losses[i]->packets;
-	r = counts_note(&m->machine_counts, next, c);
+	r = top_counts_note(&m->machine_counts, next, c);
 	/* Data that comes over no link is seen at its producers only. */
 	if (s->bytes_unpacked == 0)
 		r.bytes = rate_of_producers(m, s->id, &r.known);
@@ -412,28 +332,28 @@ void
 top_model_machines(struct top_model *m, uint64_t now_ms,
     const Tributary__QueryMachinesReply *r)
 {
-	struct counts next;
+	struct top_counts next;
 	size_t i;
 
-	if (!counts_begin(&next, r->n_machines, now_ms))
+	if (!top_counts_begin(&next, r->n_machines, now_ms))
 		return;
 	top_table_clear(&m->machines);
 	for (i = 0; i < r->n_machines; i++)
 		put_machine(m, r->machines[i], &next);
 	top_table_sort(&m->machines);
-	counts_keep(&m->machine_counts, &next);
+	top_counts_keep(&m->machine_counts, &next);
 }
 
 /* ---- producers ---- */
 
 static void
 put_producer(struct top_model *m, const Tributary__ProducerState *s,
-    struct counts *next)
+    struct top_counts *next)
 {
-	struct count c = { .id = s->id, .bytes = s->bytes,
+	struct top_count c = { .id = s->id, .bytes = s->bytes,
 		.packets = s->packets, .lost = s->lost,
 		.machine = s->machine_id };
-	struct rates r = counts_note(&m->producer_counts, next, c);
+	struct top_rates r = top_counts_note(&m->producer_counts, next, c);
 	struct top_row *row = top_table_add(&m->producers, r.bytes);
 
 	if (row == NULL)
@@ -454,17 +374,17 @@ void
 top_model_producers(struct top_model *m, uint64_t now_ms,
     const Tributary__QueryProducersReply *r)
 {
-	struct counts next;
+	struct top_counts next;
 	size_t i;
 
 	m->no_producers = r == NULL;
 	top_table_clear(&m->producers);
-	if (r == NULL || !counts_begin(&next, r->n_producers, now_ms))
+	if (r == NULL || !top_counts_begin(&next, r->n_producers, now_ms))
 		return;
 	for (i = 0; i < r->n_producers; i++)
 		put_producer(m, r->producers[i], &next);
 	top_table_sort(&m->producers);
-	counts_keep(&m->producer_counts, &next);
+	top_counts_keep(&m->producer_counts, &next);
 }
 
 void

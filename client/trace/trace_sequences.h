@@ -60,22 +60,23 @@ struct trace_sequences *trace_sequences_new(void) MUST_CHECK;
 void trace_sequences_free(struct trace_sequences *t);
 
 /*
- * Finds or makes the one of this id (not 0); it stays where it is until the
- * next call of this.  NULL: too many, or no memory; counted.
+ * Finds or makes the sequence of this id (not 0); the pointer is valid until
+ * the next call of this.  NULL: too many, or no memory; counted.
  */
 struct trace_sequence *trace_sequences_find(struct trace_sequences *t,
     uint32_t id);
 
 /*
- * A packet of it; bytes: with its framing.  Whether it says that something is
- * missing before it, more than that it is the first.
+ * Counts a packet of this sequence; bytes: with its framing.  Returns whether
+ * the packet says that data before it is missing; the mark that each sequence's
+ * first packet bears does not count.
  */
 bool trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
     uint64_t bytes);
 
 /*
- * All of them in no order: the next behind *at, which begins as 0.  NULL: that
- * was the last.
+ * Goes through all sequences that have packets, in no order: returns the next
+ * one behind *at, which begins as 0.  NULL: there are no more.
  */
 const struct trace_sequence *trace_sequences_next(
     const struct trace_sequences *t, size_t *at);

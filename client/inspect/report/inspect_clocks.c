@@ -36,7 +36,6 @@
 #define INDENT TRACE_REPORT_INDENT
 #define NAME_MAX_BYTES 200
 
-/* Hostile traces hold any number: modulo 2^64. */
 /* Distance of a machine's clock ahead of the collector's. */
 struct clock_distance {
 	uint32_t machine;
@@ -48,6 +47,7 @@ struct clock_distance {
 	double drift_ppm; /* of last against first */
 };
 
+/* Modulo 2^64, as hostile traces hold any number. */
 static int64_t
 minus(int64_t a, int64_t b)
 {
@@ -122,7 +122,7 @@ distance_of(const struct clock_graph_edge *e)
 	return d;
 }
 
-/* Finds those of up to max machines, by machine; returns how many. */
+/* Finds the distances of up to max machines, by machine; returns how many. */
 static size_t
 find_distances(struct clock_graph *g, struct clock_distance *out,
     size_t max)

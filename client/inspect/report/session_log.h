@@ -1,8 +1,9 @@
 /*
- * session_log: what the service itself wrote into a trace about the session:
- * its config, uuid, machines, events, triggers.
+ * session_log: the session of a trace, as the service's own packets tell of it:
+ * config, uuid, machines, events, triggers.
  *
- * Every list is bounded; what does not fit is counted.  Untrusted input.  Pure.
+ * Every list is bounded; entries that do not fit are counted.  Untrusted input.
+ * Pure.
  */
 #ifndef CLIENT_INSPECT_REPORT_SESSION_LOG_H
 #define CLIENT_INSPECT_REPORT_SESSION_LOG_H
@@ -76,7 +77,7 @@ struct session_log {
 	uint64_t n_configs;
 	bool has_uuid;
 	uint64_t uuid_msb, uuid_lsb; /* the first */
-	uint64_t n_uuids;            /* that differ from the one before */
+	uint64_t n_uuids;            /* UUIDs that differ from the one before */
 	uint32_t primary_clock;      /* 0: not told */
 	struct session_event_count events[SESSION_EVENTS];
 	struct session_slow *slow; /* owned, like the lists below */
@@ -87,16 +88,16 @@ struct session_log {
 	uint32_t cloned[SESSION_LOG_MAX_CLONED]; /* buffers */
 	size_t n_cloned;
 	uint64_t overflow; /* entries that did not fit, of all lists */
-	bool no_memory;    /* something is missing here for that */
+	bool no_memory;    /* entries are missing for lack of memory */
 };
 
 /* Zero-initialised is ready to use. */
 void session_log_done(struct session_log *l);
 
-/* A packet of any kind; only those that the service writes are looked at. */
+/* Takes a packet of any kind; looks only at packets that the service wrote. */
 void session_log_take(struct session_log *l, const struct packet_facts *f);
 
-/* NULL: nothing is known of it. */
+/* The machine of this id, until the log changes; NULL: the log has none. */
 const struct session_machine *session_log_machine(const struct session_log *l,
     uint32_t id);
 
