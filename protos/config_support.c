@@ -101,7 +101,10 @@ struct walk {
 	bool into_file;
 };
 
-/* Whether it is new and there is room; the last one says that of the rest. */
+/*
+ * True for a path not told yet, while there is room.  The last place is used to
+ * say that more are not named.
+ */
 static bool
 wants(struct walk *w, const char *path)
 {

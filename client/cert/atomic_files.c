@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 struct staged {
-	char *path; /* NULL: nothing here */
+	char *path; /* the file to be; owned */
 	char *temp; /* NULL: in place already */
 };
 

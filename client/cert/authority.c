@@ -190,15 +190,18 @@ cert_authority_init(const struct cert_order *o, struct cert_outcome *done,
 	    cert_store_stage_crl(s, o->now, err, err_size) < 0 ||
 	    stage_pair(s, o->dir, &m, err, err_size) < 0 ||
 	    cert_store_stage_certificate(s, o->dir, TLS_CA_FILE,
-		cert_store_ca(s), err, err_size) < 0 ||
-	    cert_store_commit(s, err, err_size) < 0)
+		cert_store_ca(s), err, err_size) < 0)
 		goto out;
 	if ((done->folder = strdup(o->dir)) == NULL) {
 		snprintf(err, err_size, "out of memory");
 		goto out;
 	}
+	if (cert_store_commit(s, err, err_size) < 0)
+		goto out;
 	r = 0;
 out:
+	if (r < 0)
+		cert_outcome_done(done);
 	made_done(&m);
 	cert_store_free(s);
 	return r;

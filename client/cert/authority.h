@@ -3,7 +3,9 @@
  * devices and people.
  *
  * Works on the folder of a CA (client/cert/store.h).  Each call does all of
- * its work or, with a sentence in err, none of it.  Prints nothing.
+ * its work or, with a sentence in err, none of it, unless the sentence names a
+ * file that could not be put in place (client/cert/atomic_files.h).  Prints
+ * nothing.
  */
 #ifndef CLIENT_CERT_AUTHORITY_H
 #define CLIENT_CERT_AUTHORITY_H

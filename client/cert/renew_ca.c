@@ -60,6 +60,10 @@ cert_renew_ca(const struct cert_order *o, struct cert_outcome *done, char *err,
 		goto out;
 	}
 	cert_store_set_ca(s, ca);
+	if ((done->folder = strdup(o->dir)) == NULL) {
+		snprintf(err, err_size, "out of memory");
+		goto out;
+	}
 	x509_make_serial(ca, done->entry.serial);
 	done->entry.from = x509_make_from(ca);
 	done->entry.until = x509_make_until(ca);
@@ -69,9 +73,10 @@ cert_renew_ca(const struct cert_order *o, struct cert_outcome *done, char *err,
 		err_size) < 0 ||
 	    cert_store_commit(s, err, err_size) < 0)
 		goto out;
-	if ((done->folder = strdup(o->dir)) != NULL)
-		r = 0;
+	r = 0;
 out:
+	if (r < 0)
+		cert_outcome_done(done);
 	cert_store_free(s);
 	return r;
 }

@@ -98,7 +98,7 @@ x509_text_names(const X509 *x, char *out, size_t out_size)
 	if (n == 0 && b != NULL)
 		BIO_puts(b, "none");
 	take_bio(b, out, out_size);
-	/* IA5 is 7 bits; what is not is not text, and no JSON either */
+	/* IA5 has 7 bits: other bytes are no text, and would break JSON. */
 	for (; *out != '\0'; out++)
 		if ((unsigned char)*out >= 0x80)
 			*out = '?';

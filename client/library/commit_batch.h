@@ -3,7 +3,8 @@
  * service.
  *
  * Trace writers add chunks; the batch encodes them into CommitDataRequests,
- * with their bytes where the service cannot see the memory (emulation).
+ * with their bytes where the service cannot see the memory (emulation).  A
+ * request for which there is no memory is lost.
  * Knows nothing of the connection: it hands encoded requests to ops->send().
  * One thread only.
  */
@@ -47,8 +48,8 @@ struct shm *commit_batch_shm(const struct commit_batch *b);
 
 /*
  * Completes the slot and queues its chunk for the global buffer `buffer`;
- * used: bytes of its payload that hold fragments.  Sends by itself when half
- * of the memory waits.
+ * used: bytes of its payload that hold fragments.  Sends by itself when the
+ * payloads that wait make half of the memory.
  */
 void commit_batch_add(struct commit_batch *b, const struct shm_slot *slot,
     size_t used, uint32_t buffer);

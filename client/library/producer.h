@@ -60,7 +60,7 @@ struct producer_source {
 
 enum producer_state {
 	PRODUCER_CONNECTING, /* connecting, or waiting for the next attempt */
-	PRODUCER_READY,      /* the service knows all data sources */
+	PRODUCER_READY,      /* all data sources are answered for */
 };
 
 struct producer_options {

@@ -28,9 +28,9 @@ struct trace_writer;
 enum trace_writer_policy {
 	TRACE_WRITER_DROP,
 	/*
-	 * Blocks the calling thread until a chunk is free, which the service
-	 * (under emulation, the socket) has in hand; what it waits for goes on
-	 * without the loop.  After TRACE_WRITER_STALL_MS in vain it drops, and
+	 * Blocks the calling thread, the loop's, until a chunk is free: the
+	 * service frees chunks by itself, and under emulation the socket is
+	 * written here.  After TRACE_WRITER_STALL_MS in vain it drops, and
 	 * does not wait again before memory was free.
 	 */
 	TRACE_WRITER_STALL,
@@ -38,7 +38,7 @@ enum trace_writer_policy {
 
 /*
  * b is borrowed until trace_writer_free() or _detach().  id is 1..32767 and
- * not in use, buffer the global id of the service's buffer.
+ * not in use, buffer the global id of the service's buffer.  NULL: no memory.
  */
 struct trace_writer *trace_writer_new(struct commit_batch *b, uint16_t id,
     uint32_t buffer, enum trace_writer_policy policy) MUST_CHECK;
@@ -51,7 +51,7 @@ void trace_writer_free(struct trace_writer *w);
  */
 bool trace_writer_write(struct trace_writer *w, const void *packet, size_t len);
 
-/* Ends the current chunk, so that all packets written are committed. */
+/* Ends the current chunk: all packets go with the batch's next request. */
 void trace_writer_flush(struct trace_writer *w);
 
 /* The batch and its memory go away: every later write is dropped. */

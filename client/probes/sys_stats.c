@@ -231,7 +231,7 @@ make_keys(struct sys_stats *s, const Perfetto__Protos__SysStatsConfig *c)
 {
 	size_t i;
 
-	/* protobuf-c keeps enums as ints of their own type */
+	/* To protobuf-c each enum is a type of its own, as wide as int. */
 	s->meminfo_keys = sys_keys_meminfo((const int *)c->meminfo_counters,
 	    c->n_meminfo_counters);
 	s->vmstat_keys = sys_keys_vmstat((const int *)c->vmstat_counters,

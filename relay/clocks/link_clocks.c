@@ -65,7 +65,7 @@ tell_best(struct link_clocks *c)
 	c->ops.send(c->arg, out, link_clock_put(out, &c->best));
 }
 
-/* The send is the last thing: it may come back with link_clocks_stop(). */
+/* Calls ops.send() last, which may call link_clocks_stop(). */
 static void
 send_ping(struct link_clocks *c)
 {

@@ -132,7 +132,10 @@ pass(struct trace_buffer *tb, struct room *m, uint64_t off,
 	struct tb_record *r = tb_record_at(tb, off);
 	uint64_t bytes = tb_record_size(r);
 
-	/* In the first lap all of the ring is before the cursor. */
+	/*
+	 * In the first lap nothing ahead of the cursor was written yet, so there
+	 * is nothing that a clone must copy first.
+	 */
 	if (tb->base + off >= tb->size)
 		tb_let_copy(tb, tb->base + off - tb->size + 1);
 	switch ((enum tb_kind)r->kind) {

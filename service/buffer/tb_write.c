@@ -56,8 +56,8 @@ fetch(const struct trace_buffer *tb, const uint8_t *payload, uint32_t len)
 }
 
 /*
- * Keeps the fragments that are well-formed.  When one is missing, the last one
- * kept is whole: what was to continue or to be patched is not there.
+ * Counts the well-formed fragments at the beginning.  Where one is malformed or
+ * dropped, "continues" and "needs a patch" were about it, and are cleared.
  */
 static void
 scan(struct trace_buffer *tb, const struct tb_chunk *chunk, struct commit *c)
@@ -375,7 +375,10 @@ mark_loss(struct trace_buffer *tb, struct tb_sequence *s,
 	if ((r->flags & TB_LOST_BEFORE) == 0) {
 		r->flags |= TB_LOST_BEFORE;
 		s->n_lost_before++;
-		/* A clone that finds it read knows by this. */
+		/*
+		 * A clone in which this chunk was read already still tells of
+		 * the loss, as the chunk before it counts as missed.
+		 */
 		if (r->id == s->first)
 			s->first--;
 	}

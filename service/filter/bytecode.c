@@ -178,8 +178,8 @@ add(struct loader *l, uint32_t first, uint32_t end, struct field_rule rule)
 }
 
 /*
- * Fields of the bytecode, with what the overlay has before them and among them:
- * both ascend.  An empty one at FIELD_END takes the rest of the overlay's.
+ * Adds fields first..end of the bytecode, after and among those of the overlay;
+ * both ascend.  With first = end = FIELD_END it adds the rest of the overlay's.
  */
 static int
 add_with_overlay(struct loader *l, uint32_t first, uint32_t end,

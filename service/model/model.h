@@ -362,12 +362,13 @@ struct session {
 TAILQ_HEAD(session_list, session);
 TAILQ_HEAD(producer_list, producer);
 
-/* Since the start of the service: for people who look into it. */
+/* Counts since the start of the service, for tests and debuggers. */
 struct service_counters {
 	uint64_t producers_seen;
 	uint64_t data_sources_seen;
 	uint64_t refusals; /* commits with such; see session.refused */
 	uint64_t unparsable_commits;
+	/* Chunks outside of their producer's memory, or not complete there. */
 	uint64_t bad_chunk_index;
 	uint64_t wrong_buffer;
 	/*

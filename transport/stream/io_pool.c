@@ -196,7 +196,7 @@ exchange_last_mail(struct io_thread *t)
 {
 	int round;
 
-	/* A line begins and closes; that it closed; that nobody knows it. */
+	/* Lines begin and close; the front hears `closed`, the back `bye`. */
 	for (round = 0; round < 3; round++) {
 		mailbox_flush(&t->in);
 		mailbox_deliver_all(&t->in);
