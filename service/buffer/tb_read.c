@@ -24,6 +24,12 @@ trace_buffer_begin_read(struct trace_buffer *tb)
 		rd->pass = 1;
 }
 
+bool
+trace_buffer_needs_pass(const struct trace_buffer *tb)
+{
+	return tb->reader.wake != TB_NO_POSITION;
+}
+
 /* ---- In sequence order ---- */
 
 /*

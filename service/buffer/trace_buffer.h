@@ -227,6 +227,11 @@ void trace_buffer_no_more(struct trace_buffer *tb);
 void trace_buffer_begin_read(struct trace_buffer *tb);
 /* The next packet, consumed.  false: nothing more can be read for now. */
 bool trace_buffer_read(struct trace_buffer *tb, struct tb_packet *out);
+/*
+ * Whether the next pass may read on where this one stalled: the chunk or patch
+ * that was missing has come since.  O(1).
+ */
+bool trace_buffer_needs_pass(const struct trace_buffer *tb);
 
 /*
  * Bytes (headers included) of chunks that hold something unread, stalled ones

@@ -176,14 +176,20 @@ file_gate_begin_pass(struct file_gate *g)
 }
 
 /*
- * A pass that ended without making room has read all that can be read: what is
- * left waits for its producer, so waiting for it would be for ever.  It is
- * moved out of the way; where that cannot help, it is overwritten, and counted.
+ * A pass that ended without making room has read all that can be read, unless
+ * the missing chunk or patch of a sequence came after the pass had left it: then
+ * the next pass reads on.  Else what is left waits for its producer, so waiting
+ * for it would be for ever.  It is moved out of the way; where that cannot help,
+ * it is overwritten, and counted.
  */
 static void
 settle(struct session_buffer *b, struct file_buffer *fb)
 {
 	if (fb->wanted > 0 && trace_buffer_would_lose(b->tb, fb->wanted)) {
+		if (trace_buffer_needs_pass(b->tb)) {
+			fb->gate->want_pass(fb->gate->arg);
+			return;
+		}
 		/* All of it at once would take the copy as long. */
 		if (trace_buffer_is_copied(b->tb))
 			return;

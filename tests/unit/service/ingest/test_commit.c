@@ -11,6 +11,8 @@
 #include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
 #include "service/ingest/commit.h"
+#include "service/model/model.h"
+#include "service/output/file_gate.h"
 #include "service/packet/sequence_map.h"
 #include "tests/unit/service/session/fixture.h"
 
@@ -982,6 +984,104 @@ a_request_for_several_buffers_overwrites_none(void **state)
 }
 
 static void
+count_call(void *arg)
+{
+	++*(int *)arg;
+}
+
+/* As a file does, whose disk takes all of it. */
+static int
+read_on(struct session_buffer *b)
+{
+	struct tb_packet packet;
+	int n = 0;
+
+	while (trace_buffer_read(b->tb, &packet))
+		n++;
+	return n;
+}
+
+static void
+what_the_next_pass_can_read_is_not_overwritten(void **state)
+{
+	struct bed b;
+	struct session_buffer *buffer;
+	struct file_gate *gate;
+	struct pb_writer w;
+	size_t at;
+	static char big[3001];
+	uint32_t next = 1;
+	int passes_wanted = 0;
+
+	memset(big, 'x', sizeof(big) - 1);
+	at = bed_with_unfinished(&b, state, &w, "....");
+	buffer = &b.c.s->buffers[0];
+	gate = file_gate_new(b.c.s, true, count_call, &passes_wanted);
+	assert_non_null(gate);
+	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	file_gate_begin_pass(gate);
+	trace_buffer_begin_read(buffer->tb);
+	assert_int_equal(read_on(buffer), 0);
+
+	/* The disk is slow: the patch comes before the pass ends. */
+	pb_writer_init(&w);
+	put_patch(&w, buffer->id, 0, at, "done", false);
+	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	while (fake_commit(&b.p, buffer->id, 1, next, 1, big) == COMMIT_OK)
+		assert_true(next++ < 1000);
+	assert_int_equal(read_on(buffer), 0);
+	passes_wanted = 0;
+	file_gate_end_pass(gate);
+	assert_int_equal(passes_wanted, 1);
+	assert_int_equal(fake_commit(&b.p, buffer->id, 1, next, 1, big),
+	    COMMIT_AGAIN);
+
+	file_gate_begin_pass(gate);
+	trace_buffer_begin_read(buffer->tb);
+	assert_int_equal(read_on(buffer), next);
+	file_gate_end_pass(gate);
+	assert_int_equal(fake_commit(&b.p, buffer->id, 1, next, 1, big),
+	    COMMIT_OK);
+	assert_int_equal(trace_buffer_stats(buffer->tb)->chunks_overwritten,
+	    0);
+	file_gate_free(gate);
+	bed_done(&b);
+}
+
+/* Of a chunk whose patch never comes: else its producer would wait for ever. */
+static void
+what_no_pass_can_read_is_overwritten(void **state)
+{
+	struct bed b;
+	struct session_buffer *buffer;
+	struct file_gate *gate;
+	struct pb_writer w;
+	static char big[3001];
+	uint32_t next = 1;
+	int passes_wanted = 0;
+
+	memset(big, 'x', sizeof(big) - 1);
+	(void)bed_with_unfinished(&b, state, &w, "....");
+	buffer = &b.c.s->buffers[0];
+	gate = file_gate_new(b.c.s, true, count_call, &passes_wanted);
+	assert_non_null(gate);
+	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	while (fake_commit(&b.p, buffer->id, 1, next, 1, big) == COMMIT_OK)
+		assert_true(next++ < 1000);
+	file_gate_begin_pass(gate);
+	trace_buffer_begin_read(buffer->tb);
+	assert_int_equal(read_on(buffer), 0);
+	passes_wanted = 0;
+	file_gate_end_pass(gate);
+	assert_int_equal(passes_wanted, 0);
+	assert_int_equal(fake_commit(&b.p, buffer->id, 1, next, 1, big),
+	    COMMIT_OK);
+	assert_true(trace_buffer_stats(buffer->tb)->chunks_overwritten > 0);
+	file_gate_free(gate);
+	bed_done(&b);
+}
+
+static void
 a_foreign_buffer_makes_nobody_wait(void **state)
 {
 	struct file_bed fb;
@@ -1080,6 +1180,8 @@ main(void)
 		T(an_empty_request_is_fine),
 		T(what_has_to_wait_is_applied_once_when_it_is_shown_again),
 		T(a_request_for_several_buffers_overwrites_none),
+		T(what_the_next_pass_can_read_is_not_overwritten),
+		T(what_no_pass_can_read_is_overwritten),
 		T(a_foreign_buffer_makes_nobody_wait),
 		T(who_waits_longest_is_woken_first),
 	};
