@@ -125,13 +125,6 @@ hash_map_done(struct hash_map *m)
 	*m = (struct hash_map){ .n = 0 };
 }
 
-void
-hash_map_begin(struct hash_cursor *c)
-{
-	c->next = NULL;
-	c->chain = 0;
-}
-
 struct hash_link *
 hash_map_step(const struct hash_map *m, struct hash_cursor *c)
 {
@@ -144,4 +137,12 @@ hash_map_step(const struct hash_map *m, struct hash_cursor *c)
 	if (at != NULL)
 		c->next = at->next;
 	return at;
+}
+
+struct hash_link *
+hash_map_begin(const struct hash_map *m, struct hash_cursor *c)
+{
+	c->next = NULL;
+	c->chain = 0;
+	return hash_map_step(m, c);
 }

@@ -68,9 +68,10 @@ struct hash_cursor {
 	size_t chain; /* to go on with behind it */
 };
 
-/* Prepares a walk over all items. */
-void hash_map_begin(struct hash_cursor *c);
-/* Steps to the next item of the walk; NULL: that was all. */
+/* The first item of a walk over all, in no order; NULL: there is none. */
+struct hash_link *hash_map_begin(const struct hash_map *m,
+    struct hash_cursor *c);
+/* The next item of the walk; NULL: that was all. */
 struct hash_link *hash_map_step(const struct hash_map *m,
     struct hash_cursor *c);
 
@@ -79,8 +80,10 @@ struct hash_link *hash_map_step(const struct hash_map *m,
  * that it is given; it removes no other and puts none in.
  */
 #define HASH_MAP_FOREACH(item, map, cursor, field) \
-	for (hash_map_begin(cursor); ((item) = HASH_MAP_ITEM(item, field, \
-	    hash_map_step((map), (cursor)))) != NULL;)
+	for ((item) = HASH_MAP_ITEM(item, field, \
+	    hash_map_begin((map), (cursor))); (item) != NULL; \
+	    (item) = HASH_MAP_ITEM(item, field, \
+	    hash_map_step((map), (cursor))))
 
 static inline struct hash_link *
 hash_map_match(struct hash_link *l, uint64_t hash)
