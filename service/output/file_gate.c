@@ -15,7 +15,8 @@
 struct file_buffer {
 	struct file_gate *gate; /* back-pointer */
 	uint64_t floor;     /* bytes left unread by the last pass */
-	size_t wanted;      /* bytes that had to wait since; 0: none */
+	size_t wanted;      /* bytes that wait since a pass began; 0: none */
+	size_t asked;       /* bytes that waited when it began; 0: none */
 	bool may_overwrite; /* what is left cannot be read: one chunk may */
 };
 
@@ -34,8 +35,11 @@ must_wait(const struct session_buffer *b, size_t len)
 {
 	const struct file_buffer *fb = b->gate_arg;
 
-	return fb->gate->lossless && b->ring && !fb->may_overwrite &&
-	    trace_buffer_would_lose(b->tb, len);
+	if (!fb->gate->lossless || !b->ring ||
+	    !trace_buffer_would_lose(b->tb, len))
+		return false;
+	/* A patch may have come since the pass found data that lacks one. */
+	return !fb->may_overwrite || trace_buffer_needs_pass(b->tb);
 }
 
 static void
@@ -169,35 +173,51 @@ file_gate_wake_some(struct file_gate *g)
 void
 file_gate_begin_pass(struct file_gate *g)
 {
+	struct file_buffer *fb;
 	size_t i;
 
-	for (i = 0; i < g->session->n_buffers; i++)
-		g->buffers[i].may_overwrite = false;
+	for (i = 0; i < g->session->n_buffers; i++) {
+		fb = &g->buffers[i];
+		fb->may_overwrite = false;
+		fb->asked = fb->wanted;
+		fb->wanted = 0;
+	}
 }
 
 /*
- * A pass that ended without making room has read all that can be read, unless
- * the missing chunk or patch of a sequence came after the pass had left it: then
- * the next pass reads on.  Else what is left waits for its producer, so waiting
- * for it would be for ever.  It is moved out of the way; where that cannot help,
- * it is overwritten, and counted.
+ * Answers for what waited when the pass began.  A pass that ended without making
+ * room for it has read all that could be read, unless the missing chunk or patch
+ * of a sequence came after the pass had left it.  Else what is left waits for
+ * its producer, so waiting for it would be for ever.  It is moved out of the
+ * way; where that cannot help, it is overwritten, and counted.
+ *
+ * What began to wait during the pass has the next one: data that came behind its
+ * back can be read then.
  */
 static void
 settle(struct session_buffer *b, struct file_buffer *fb)
 {
-	if (fb->wanted > 0 && trace_buffer_would_lose(b->tb, fb->wanted)) {
-		if (trace_buffer_needs_pass(b->tb)) {
-			fb->gate->want_pass(fb->gate->arg);
+	size_t asked = fb->asked;
+
+	fb->asked = 0;
+	if (asked > 0 && trace_buffer_would_lose(b->tb, asked)) {
+		/* All of it at once would take the copy as long. */
+		if (trace_buffer_is_copied(b->tb)) {
+			fb->wanted = asked > fb->wanted ? asked : fb->wanted;
 			return;
 		}
-		/* All of it at once would take the copy as long. */
-		if (trace_buffer_is_copied(b->tb))
-			return;
-		(void)trace_buffer_compact(b->tb);
-		fb->may_overwrite = trace_buffer_would_lose(b->tb,
-		    fb->wanted);
+		if (trace_buffer_needs_pass(b->tb)) {
+			fb->wanted = asked > fb->wanted ? asked : fb->wanted;
+		} else {
+			(void)trace_buffer_compact(b->tb);
+			fb->may_overwrite =
+			    trace_buffer_would_lose(b->tb, asked);
+		}
 	}
-	fb->wanted = 0;
+	if (fb->wanted > 0 && trace_buffer_would_lose(b->tb, fb->wanted))
+		fb->gate->want_pass(fb->gate->arg);
+	else
+		fb->wanted = 0;
 }
 
 void

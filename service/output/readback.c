@@ -564,8 +564,11 @@ readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
 		if (!put_packet(r, out, limit, &p))
 			return READBACK_LIMIT;
 	}
-	if (r->want_stats && !put_suffix(r, out, limit))
+	if (r->want_stats && !put_suffix(r, out, limit)) {
+		/* Until there is room for the rest, more may come to be read. */
+		r->idle = 0;
 		return READBACK_FULL;
+	}
 	if (nothing_waits(s))
 		sequence_map_sweep(s->sequences);
 	/* One of the service's own packets did not fit. */
