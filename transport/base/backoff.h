@@ -1,5 +1,5 @@
 /*
- * backoff: how long to wait before a collector is tried again.  Pure.
+ * backoff: exponential backoff with jitter between attempts to connect.  Pure.
  */
 #ifndef TRANSPORT_BASE_BACKOFF_H
 #define TRANSPORT_BASE_BACKOFF_H
@@ -8,8 +8,9 @@
 
 /*
  * The pause after so many failures in a row (at least 1), in milliseconds:
- * doubled from min_ms to max_ms, of which chance takes away up to a half, so
- * that a fleet does not come back in step.
+ * doubled with each failure from min_ms up to max_ms, less a jitter of up to a
+ * half, so that a fleet does not reconnect in step.  random: any number of 32
+ * bits; 0 gives no jitter.
  */
 uint64_t backoff_ms(unsigned failures, uint64_t min_ms, uint64_t max_ms,
     uint32_t random);

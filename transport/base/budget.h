@@ -1,6 +1,7 @@
 /*
  * budget: memory and bytes per second (a token bucket) that several streams
- * share.  Plain numbers; the stream does the counting.
+ * share.  Plain numbers; the streams report what they hold and read.  Used by
+ * one thread.
  */
 #ifndef TRANSPORT_BASE_BUDGET_H
 #define TRANSPORT_BASE_BUDGET_H
@@ -16,8 +17,8 @@ struct budget {
 	size_t memory;
 	/* Token bucket; 0: no limit. */
 	uint64_t bytes_per_second;
-	uint64_t burst; /* tokens that a full one has; 0: a second's worth */
-	int64_t tokens;
+	uint64_t burst; /* tokens of a full bucket; 0: a second's worth */
+	int64_t tokens; /* bytes; below 0: overdrawn */
 	uint64_t filled_ms; /* loop_now_ms() of the last refill */
 	/* Counters. */
 	uint64_t memory_refused; /* streams ended for want of memory */
@@ -26,20 +27,23 @@ struct budget {
 
 /* Memory that a stream holds changed from `before` to `now` bytes. */
 void budget_resize(struct budget *b, size_t before, size_t now);
-/* Whether it is over its limit. */
+/* Whether the memory is over its limit. */
 bool budget_is_over(const struct budget *b);
 
 /*
- * Takes n bytes that were read; tokens may go below zero.  Returns for how
- * many milliseconds reading should rest (0: none).
+ * Takes tokens for n bytes that were read; the bucket may go negative.  Returns
+ * for how many milliseconds the stream should rest from reading (0: none).
  */
 uint64_t budget_take(struct budget *b, size_t n, uint64_t now_ms);
 
-/* The tokens that are there now, below zero: owed.  Without a limit: many. */
+/* Refills, and returns the tokens there are.  No limit: INT64_MAX. */
 int64_t budget_tokens(struct budget *b, uint64_t now_ms);
-/* The tokens of a full bucket. */
+/* Tokens of a full bucket. */
 uint64_t budget_full(const struct budget *b);
-/* Milliseconds, rounded up, until there are so many; they must fit. */
+/*
+ * Milliseconds, rounded up, from the last refill until there are so many
+ * tokens, which are no more than budget_full(); 0: there are, or no limit.
+ */
 uint64_t budget_wait_ms(const struct budget *b, int64_t tokens);
 
 #endif /* TRANSPORT_BASE_BUDGET_H */

@@ -2,7 +2,7 @@
  * flags: reads a command line by a table of its flags, for all our programs.
  *
  * Flags may stand between words, long names may be cut short, and "--" ends
- * them, as getopt_long() has it.  Not for several threads.
+ * them, as getopt_long() has it.  Not thread-safe.
  */
 #ifndef TRANSPORT_BASE_FLAGS_H
 #define TRANSPORT_BASE_FLAGS_H
@@ -43,8 +43,8 @@ struct flag {
 	char letter;      /* 'o' of -o; 0: none */
 	size_t at;        /* offset in the options */
 	/*
-	 * value is borrowed from argv.  Returns an enum flags_verdict, so 0, or -1
-	 * with a sentence in err; all but 0 end the reading.
+	 * value is borrowed from argv.  Returns an enum flags_verdict, so 0, or
+	 * -1 with a sentence in err; all but 0 end the reading.
 	 */
 	int (*take)(void *options, const struct flag *flag, const char *value,
 	    char *err, size_t err_size);
@@ -69,10 +69,13 @@ struct flags {
 struct flags_words {
 	int argc;
 	char **argv;
-	uint64_t given; /* bit i: line i of the table was there */
+	uint64_t given; /* bit i: the flag of line i of the table was given */
 };
 
-/* Reorders argv, so that the words stand last.  options is changed anyway. */
+/*
+ * Reorders argv, so that the words stand last.  options may have been changed
+ * when this fails, too.
+ */
 enum flags_verdict flags_parse(const struct flags *f, void *options,
     struct flags_words *w, char *err, size_t err_size) MUST_CHECK;
 

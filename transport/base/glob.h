@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 bool glob_match(const char *pattern, const char *name);
-/* Whether it has one of the two characters. */
+/* Whether text has a "*" or "?". */
 bool glob_is_pattern(const char *text);
 
 #endif /* TRANSPORT_BASE_GLOB_H */

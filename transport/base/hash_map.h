@@ -54,8 +54,8 @@ void hash_map_done(struct hash_map *m);
 
 /*
  * Goes through all items that have this hash, as TAILQ_FOREACH does; field is
- * the hash_link in *item.  The body compares keys.  Whoever changes the map
- * leaves the loop.
+ * the hash_link in *item.  The body compares keys; after it has put an item in
+ * or removed one, it leaves the loop.
  */
 #define HASH_MAP_FOREACH_OF(item, map, hash_of_key, field) \
 	for ((item) = HASH_MAP_ITEM(item, field, \

@@ -24,22 +24,22 @@ enum log_level {
 void log_init(const char *program, enum log_level level);
 
 /*
- * From now on a line that standard error has no room for is left out, and
- * counted in a line when there is: a daemon does not stand still because the
- * program that reads its log does.
+ * From now on a line that standard error has no room for is dropped; the number
+ * of dropped lines is logged when there is room again: a daemon does not block
+ * because the program that reads its log does.
  */
 void log_never_wait(void);
 
 /*
- * From now on lines are kept, until log_release() or the end of the process
- * writes them: what has to be on a terminal first is not there yet.  Where too
- * many come for LOG_HELD_MAX bytes, they are written after all.
+ * From now on lines are held back until log_release() or exit() writes them, so
+ * that something else can be printed first.  When there are more than
+ * LOG_HELD_MAX bytes of them, they are written early, and no more are held.
  */
 #define LOG_HELD_MAX 16384
 void log_hold(void);
 void log_release(void);
 
-/* "error", "warn", "info" or "debug"; -1 for any other word. */
+/* 0 for "error", "warn", "info" or "debug"; -1 for any other word. */
 int log_level_parse(const char *word, enum log_level *out) MUST_CHECK;
 
 void log_error(const char *fmt, ...) PRINTF_LIKE(1, 2);
@@ -59,13 +59,14 @@ struct log_limit {
 	uint32_t swallowed;
 };
 int log_allowed(struct log_limit *l, uint64_t now_ms, uint32_t *swallowed);
-/* A line behind such a bucket, which says how many were left out before it. */
+/* Logs a line if the bucket allows it, and how many were dropped before it. */
 void log_limited(struct log_limit *l, uint64_t now_ms, enum log_level level,
     const char *fmt, ...) PRINTF_LIKE(4, 5);
 
 /*
  * utf8_escape() for words that stand in quotes: quotes and backslashes are
- * escaped, too.  A sentence without quotes around it goes through utf8_escape().
+ * escaped, too.  A sentence without quotes around it goes through
+ * utf8_escape().
  */
 char *log_escape(char *dst, size_t dst_size, const char *src, size_t len);
 

@@ -14,8 +14,8 @@
 
 /*
  * "250ms", "10s", "5m", "1h", "0" as milliseconds.  -1 with a sentence in err
- * when the text is anything else or does not fit 32 bits, which is what a
- * TraceConfig can hold; *ms is then untouched.
+ * when the text is anything else or the value does not fit 32 bits, which is
+ * what a TraceConfig can hold; *ms is then untouched.
  */
 int size_duration_parse_ms(const char *text, uint32_t *ms, char *err,
     size_t err_size) MUST_CHECK;

@@ -84,7 +84,7 @@ calls_cancel(struct loop_calls *q, const void *arg)
 	}
 }
 
-/* All of from, in their order; to is empty. */
+/* Moves all calls in their order; to is empty. */
 static void
 calls_move(struct loop_calls *to, struct loop_calls *from)
 {
@@ -96,7 +96,7 @@ calls_move(struct loop_calls *to, struct loop_calls *from)
 	calls_init(from);
 }
 
-/* Runs what was deferred before this turn; what is added meanwhile waits. */
+/* Runs calls deferred before this turn; those deferred meanwhile wait. */
 static void
 loop_run_deferred(struct loop *l)
 {
@@ -107,7 +107,7 @@ loop_run_deferred(struct loop *l)
 
 /*
  * A timer rather than event_active(): timers are looked at once a turn, after
- * the sockets, so calls that defer again starve nobody.
+ * the sockets, so calls that defer again do not starve the sockets.
  */
 void
 loop_want_turn(struct loop *l)
@@ -254,7 +254,10 @@ fail:
 	return NULL;
 }
 
-/* Memory that waits for a later turn has none after this one. */
+/*
+ * Runs calls until none is left, as freeing of memory is often deferred and
+ * there is no later turn; bounded, in case calls defer for ever.
+ */
 static void
 loop_run_last_calls(struct loop *l)
 {
@@ -328,7 +331,7 @@ loop_watch_urgent(struct loop *l, int fd)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLRDHUP };
 
-	/* Else it is served a rest later, like everybody. */
+	/* On failure it is served after the rest, as all other input. */
 	if (l->urgent_fd >= 0)
 		(void)epoll_ctl(l->urgent_fd, EPOLL_CTL_ADD, fd, &ev);
 }
@@ -347,7 +350,7 @@ loop_count_read(struct loop *l, size_t n)
 	loop_pace_read(&l->pace, n);
 }
 
-/* Where nothing waits for the next turn. */
+/* Rests as loop_pace says, unless a call waits for the next turn. */
 static void
 loop_rest(struct loop *l)
 {
@@ -372,7 +375,7 @@ loop_rest(struct loop *l)
 void
 loop_run(struct loop *l)
 {
-	/* Turn by turn: each has its own time for what may take long. */
+	/* Turn by turn: each has a time budget of its own for input. */
 	while (!l->stopping) {
 		loop_input_begin_turn(l);
 		event_base_loop(l->base,

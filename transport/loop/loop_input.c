@@ -1,11 +1,11 @@
 #include "transport/loop/loop_internal.h"
 
 /*
- * Bytes of about one round through all input that waits: a tenth of a second's
- * work of one core.
+ * Bytes that one round through all streams that wait may read, about: a tenth
+ * of a second's work of one core.
  */
 #define ROUND_BYTES (64u * 1024u * 1024u)
-/* Shorter reads cost more for each byte than they save others. */
+/* Shorter reads cost more for each byte than they save other streams. */
 #define READ_LEAST (16u * 1024u)
 
 void
@@ -27,7 +27,7 @@ loop_input_begin_turn(struct loop *l)
 	l->bulk.until_ns = l->bulk.urgent_until_ns = 0;
 }
 
-/* The time of a turn begins with its first use. */
+/* The time budget of a turn begins when it is first asked for. */
 static bool
 has_time(const struct loop *l, uint64_t *until)
 {
@@ -38,7 +38,7 @@ has_time(const struct loop *l, uint64_t *until)
 	return now < *until;
 }
 
-/* Where a turn ends is in the queue, too, while there is one. */
+/* While calls run, `end` is in the queue, too. */
 static bool
 nobody_waits(const struct loop_input *b)
 {

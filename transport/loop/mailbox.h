@@ -21,7 +21,7 @@
 
 struct event;
 
-/* The receiver's from mail_send() until it is delivered. */
+/* Belongs to the mailbox from mail_send() until the mailbox_fn is called. */
 struct mail {
 	struct mail *next;
 };
@@ -49,7 +49,7 @@ struct mailbox {
 	struct event *ev;
 	struct mail *taken, **taken_end;
 	struct loop_call again; /* the rest of the batch, on a later turn */
-	uint64_t turn_ns; /* so long it may take of one turn */
+	uint64_t turn_ns; /* of one turn, for deliveries */
 	mailbox_fn fn;
 	void *arg;
 };
@@ -61,19 +61,21 @@ struct mailbox {
 int mailbox_init(struct mailbox *b, struct loop *from, struct loop *to,
     mailbox_fn fn, void *arg) MUST_CHECK;
 /*
- * The mailbox is one of n of its receiver: together they take no more of a turn
- * than one would.  Right behind mailbox_init().
+ * The receiver has n mailboxes, of which this is one: together they take no
+ * more time of a turn than a single one would.  Called right after
+ * mailbox_init().
  */
 void mailbox_share_turns(struct mailbox *b, unsigned n);
 /*
- * Called when only one thread is left, and both loops still are.  A message
- * that was not delivered is its owner's to find.
+ * Called when only one of the two threads is left; both loops still exist.
+ * Messages that were not delivered are forgotten: the owner of the object that
+ * a message lies in frees it.
  */
 void mailbox_done(struct mailbox *b);
 
 /*
- * On the sender's thread.  bytes: the weight of the message; a batch goes off
- * at once when it weighs a lot.
+ * On the sender's thread.  bytes: the weight of the message; a batch of 64
+ * messages, or of 128 KiB, goes off at once.
  */
 void mail_send(struct mailbox *b, struct mail *m, size_t bytes);
 /* Sends off what was gathered. */

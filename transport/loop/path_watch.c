@@ -27,7 +27,7 @@ read_cb(evutil_socket_t fd, short what, void *arg)
 	while (read(fd, events, sizeof(events)) > 0)
 		;
 	w->changed(w->arg);
-	/* w may be gone. */
+	/* changed() may have freed w. */
 }
 
 struct path_watch *

@@ -1,6 +1,6 @@
 /*
- * path_watch: tells when a file that we made loses its name: somebody removed
- * it, moved it away, or unmounted what it is on.
+ * path_watch: tells when a file that we made loses its name: it was removed or
+ * moved away, or its file system was unmounted.
  *
  * Uses inotify, so that there is no polling.  Without it (no descriptor left, a
  * kernel that has none) the caller is never told.
@@ -14,8 +14,9 @@
 struct path_watch;
 
 /*
- * changed(arg) may come for other reasons (a mode that was changed), and more
- * than once: look yourself.  Not after path_watch_free().  NULL: not watched.
+ * changed(arg) is called on the loop, also for other changes (of the mode,
+ * say), and more than once: the callee looks at the file itself.  Not after
+ * path_watch_free().  NULL: no memory, or the file cannot be watched.
  */
 struct path_watch *path_watch_new(struct loop *l, const char *path,
     loop_fn changed, void *arg) MUST_CHECK;
