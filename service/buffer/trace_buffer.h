@@ -135,8 +135,8 @@ struct trace_buffer *trace_buffer_new(uint64_t size, enum tb_policy policy)
 void trace_buffer_free(struct trace_buffer *tb);
 
 /*
- * Guarantees so many percent (below 100) of the buffer to those whose data is
- * of this share (tb_origin), from their first chunk on; to be said before that.
+ * Guarantees so many percent (below 100) of the buffer to those whose data is of
+ * this share (tb_origin), from their first chunk on; to be said before that.
  * Those that have data in the buffer get equal parts of it, each takes its own
  * percent of that, and its producers share that equally.
  *
@@ -159,12 +159,12 @@ void trace_buffer_retire(struct trace_buffer *tb, uint64_t producer);
 /*
  * Commits one chunk.  A chunk that was scraped may come again, with more in it:
  * what is unread is extended in place.  One that was read to its end moves to
- * the write cursor (RING), where Perfetto's buffer rewrites it in place: what
- * it brings is as new as any other, and in its old place, next to be
- * overwritten, it would be lost a lap too early.
+ * the write cursor (RING), where Perfetto's buffer rewrites it in place: what it
+ * brings is as new as any other, and in its old place, next to be overwritten,
+ * it would be lost a lap too early.
  *
- * Returns false when nothing of it was stored (DISCARD and full, larger than
- * the buffer, no room beside what is guaranteed to others, no memory for a new
+ * Returns false when nothing of it was stored (DISCARD and full, larger than the
+ * buffer, no room beside what is guaranteed to others, no memory for a new
  * sequence); the statistics say why.
  */
 bool trace_buffer_write(struct trace_buffer *tb, const struct tb_origin *origin,
@@ -216,9 +216,10 @@ void trace_buffer_producer_gone(struct trace_buffer *tb, uint64_t producer);
 
 /*
  * Declares that no commit and no patch comes any more: what is behind a packet
- * that waits for the rest of it, or behind a chunk that was scraped half, is
- * read by the next pass all the same.  That packet is dropped, and the one
- * behind it says so.  Cost: a look at every sequence.
+ * that waits for the rest of it, or behind a chunk that was scraped half, is read
+ * by the next pass all the same.  That packet is dropped, and the one behind it
+ * says so.
+ * Cost: a look at every sequence.
  */
 void trace_buffer_no_more(struct trace_buffer *tb);
 
@@ -254,8 +255,9 @@ uint64_t trace_buffer_room(const struct trace_buffer *tb, uint64_t most);
  * RING, when a pass has read all it can: moves what is left (it waits for
  * further fragments or patches) to where it is overwritten last, so that the
  * room around it can be used.  False when that would not help: chunks hold more
- * than half of the buffer.  Clones do not get any more what was read before;
- * one that is under way is filled.  Cost: the bytes that are left.
+ * than half of the buffer.  Clones do not get any more what was read before; one
+ * that is under way is filled.
+ * Cost: the bytes that are left.
  */
 bool trace_buffer_compact(struct trace_buffer *tb);
 
@@ -263,15 +265,15 @@ bool trace_buffer_compact(struct trace_buffer *tb);
  * A copy that can only be read, of all that the ring holds at this time: chunks
  * that were read but not overwritten, too.  (Except those that a compaction has
  * passed, and those of writers that are forgotten, as TB_KEEP_LEFT others have
- * had all their chunks read since.)  Nothing is waited for in it, as after
- * no_more().  Its statistics are the source's so far, with nothing read, and
- * with all as overwritten that the ring does not hold any more.
+ * had all their chunks read since.)  Nothing is waited for in it, as after no_more().
+ * Its statistics are the source's so far, with nothing read, and with all as
+ * overwritten that the ring does not hold any more.
  *
- * Empty at first, but for the sequences (the cost of this call): fill() takes
- * the chunks, and until it has, nothing but fill() and free() may be called for
- * the copy.  A write to the source that is about to overwrite something takes
- * it along before.  One copy of a buffer at a time.  NULL: no memory, or
- * another copy of it is under way.
+ * Empty at first, but for the sequences (the cost of this call): fill() takes the
+ * chunks, and until it has, nothing but fill() and free() may be called for the
+ * copy.  A write to the source that is about to overwrite something takes it
+ * along before.  One copy of a buffer at a time.  NULL: no memory, or another
+ * copy of it is under way.
  */
 struct trace_buffer *trace_buffer_clone(struct trace_buffer *tb) MUST_CHECK;
 /* Clones, but moves the contents: tb is as after clear().  NULL: no change. */
@@ -289,8 +291,8 @@ bool trace_buffer_is_copied(const struct trace_buffer *tb);
 enum tb_fill trace_buffer_fill(struct trace_buffer *copy, uint64_t bytes)
     MUST_CHECK;
 /*
- * Forgets all chunks (no loss is reported for them); sequences are kept.  A
- * clone that is under way is filled before.
+ * Forgets all chunks (no loss is reported for them); sequences are kept.  A clone
+ * that is under way is filled before.
  */
 void trace_buffer_clear(struct trace_buffer *tb);
 
@@ -302,8 +304,8 @@ size_t trace_buffer_sequences(const struct trace_buffer *tb);
 
 /*
  * The ring, and how far the first lap through it has got: from there on its
- * memory was never touched.  For an owner who has that made before it is
- * needed; what is in it is the buffer's alone.
+ * memory was never touched.  For an owner who has that made before it is needed;
+ * what is in it is the buffer's alone.
  */
 struct tb_memory {
 	const uint8_t *ring;

@@ -216,13 +216,13 @@ io_back_go_on(void *arg)
 	loop_hold_input(t->loop, false);
 }
 
-/* The owner has to get nearer; the kernel holds the peers back meanwhile. */
+/* Back-pressure: reads nothing until the owner has consumed blocks. */
 static void
 wait_for_owner(struct io_thread *t)
 {
 	loop_hold_input(t->loop, true);
 	atomic_store(&t->waiting, true);
-	/* The owner may have come nearer before it could see `waiting`. */
+	/* The owner may have lowered `ahead` before it could see `waiting`. */
 	if (atomic_load(&t->ahead) <= IO_AHEAD_LOW &&
 	    atomic_exchange(&t->waiting, false))
 		io_back_go_on(t);

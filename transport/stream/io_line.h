@@ -77,8 +77,8 @@ struct io_block {
 	struct io_mail head; /* first */
 	struct io_block *next; /* in the front's queue, or in a store */
 	size_t len, cap;
-	size_t shown; /* consumed from its beginning; the front's */
-	bool last;    /* its end is no frame, and nothing follows it */
+	size_t shown; /* bytes consumed from its beginning; the front's */
+	bool last;    /* does not end with a whole frame; no block follows */
 	uint8_t data[];
 };
 
@@ -105,9 +105,9 @@ struct io_thread {
 	_Atomic(struct io_block *) returned;
 	atomic_size_t returned_bytes;
 	atomic_size_t ahead;
-	atomic_bool waiting; /* for the owner to come nearer */
-	struct loop_post nearer; /* the owner's: it did */
-	struct loop_post lag;    /* the thread's: a round took too long */
+	atomic_bool waiting; /* reads nothing until `ahead` is low enough */
+	struct loop_post nearer; /* posted by the owner: it is */
+	struct loop_post lag;    /* posted by the thread: a round took long */
 };
 
 /* Handed to the thread with IO_START. */
@@ -127,7 +127,7 @@ struct io_line {
 	/* The thread's. */
 	struct io_line *prev, *next;
 	struct stream *back; /* NULL: it is gone, or not there yet */
-	uint64_t got;        /* of what is to be written */
+	uint64_t got;        /* bytes of IO_WRITE so far */
 	bool begun;          /* a frame was seen */
 	bool finished;       /* a block that is `last` was sent */
 	bool unpacks;        /* with unpacking */
@@ -182,7 +182,7 @@ io_block_size(const struct io_block *b)
 
 /* ---- io_back.c, on the thread ---- */
 
-/* Called on the thread (arg): the owner came nearer. */
+/* Called on the thread, which is the arg: `ahead` is low enough to read on. */
 void io_back_go_on(void *thread);
 /* The mailbox_fn of thread->in; arg is the thread. */
 void io_back_deliver(struct mail *m, void *thread);

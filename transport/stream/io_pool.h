@@ -1,9 +1,9 @@
 /*
  * io_pool: threads that carry the bytes of connections for a loop (its owner).
  *
- * A stream made with stream_setup.io stays the owner's in all that its callers
- * see; its socket, TLS and the search for frames are on one of the threads,
- * each with a loop of its own.  Streams there carry frames
+ * A stream made with stream_setup.io is used on the owner's loop like any
+ * other, ops included; its socket, TLS and the search for frames are on one of
+ * the threads, each with a loop of its own.  Streams there carry frames
  * (transport/wire/frame.h): what is shown to data() is always a run of whole
  * ones.
  */
@@ -19,8 +19,8 @@
 struct io_pool;
 
 /*
- * Streams may be made at once, and wait for the threads.  NULL: no memory, or
- * no descriptors.
+ * n threads, which io_pool_start() starts; streams may be made before, and wait
+ * for them.  NULL: no memory, or no descriptors.
  */
 struct io_pool *io_pool_new(struct loop *owner, unsigned n) MUST_CHECK;
 /* Starts the threads, named "io-0" and so on.  -1: the system has none. */

@@ -159,8 +159,8 @@ free_cb(void *arg)
 }
 
 /*
- * The kept input stays until free_cb: data() may be looking at it right now.
- * So does what a backend has shown.
+ * The kept input stays until free_cb, as data() may be looking at it right now;
+ * so does input that a backend has shown.
  */
 void
 stream_die(struct stream *s)
@@ -248,7 +248,7 @@ stream_begin_flush(struct stream *s)
 	return 0;
 }
 
-/* Whether something is left for a stream that flushes to do. */
+/* Whether output is left, or the backend has to finish it. */
 static bool
 stream_has_to_flush(const struct stream *s)
 {

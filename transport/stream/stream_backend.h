@@ -42,25 +42,24 @@ struct stream_backend {
 
 	/* Watches for input as state, flow and rest of the stream demand. */
 	void (*arm_input)(struct stream *s);
-	/* Whether to watch for room.  NULL: while output is queued. */
+	/* Whether to watch for writability.  NULL: while output is queued. */
 	bool (*wants_room)(const struct stream *s);
 	/*
-	 * The socket became readable: does what goes before reading, and
-	 * returns whether to read.  NULL: to read.
+	 * The socket became readable: does what goes before reading (the
+	 * handshake, say), and returns whether to read.  NULL: true.
 	 */
 	bool (*readable)(struct stream *s);
-	/* There is room: whether to go on with output.  NULL: to go on. */
+	/* The socket became writable: whether to send output.  NULL: true. */
 	bool (*writable)(struct stream *s);
 	/*
-	 * Input may be taken, or taken further: brings what lies in the backend
-	 * already, for which the socket does not become readable.  NULL:
-	 * nothing lies there.
+	 * Input may be shown (again): shows what the backend has buffered, for
+	 * which the socket does not become readable.  NULL: it buffers none.
 	 */
 	void (*go_on)(struct stream *s);
 	/*
-	 * Whether the peer has left and none of its bytes is still to be shown
-	 * (on resume those come first, and then the end).  May read a little.
-	 * Not called inside a call of the owner.  NULL: as read.
+	 * Whether the peer has closed, and none of its bytes is still to be
+	 * shown (else those are shown on resume, before the end).  May read a
+	 * little.  Not called inside a call of the owner.  NULL where read is.
 	 */
 	bool (*peer_left)(struct stream *s, enum stream_end *why);
 	/* The stream has just become urgent.  NULL: nothing to do. */
@@ -72,7 +71,10 @@ struct stream_backend {
 
 	size_t (*queued)(const struct stream *s);
 	size_t (*memory)(const struct stream *s);
-	/* When input came and output was taken last; both may be moved up. */
+	/*
+	 * Moves *in_ms and *out_ms up, to when the backend got input and had
+	 * output taken last, where that is later.
+	 */
 	void (*times)(const struct stream *s, uint64_t *in_ms,
 	    uint64_t *out_ms);
 
@@ -84,8 +86,8 @@ struct stream_backend {
 	 */
 	bool (*put_off_end)(struct stream *s, enum stream_end why);
 	/*
-	 * The owner is done, and output that the backend holds is to go out
-	 * though the stream dies.  NULL: the backend holds none.
+	 * The owner closed the stream, and output that the backend holds is to
+	 * go out though the stream dies.  NULL: the backend holds none.
 	 */
 	void (*flush)(struct stream *s);
 	/*
@@ -96,7 +98,7 @@ struct stream_backend {
 	void (*flushed)(struct stream *s);
 	/* Stops all that goes on, as the stream dies.  NULL: nothing does. */
 	void (*drop)(struct stream *s);
-	/* Frees lower, when no call of the owner is under way any more. */
+	/* Frees lower; no call of the owner is under way any more. */
 	void (*free)(struct stream *s);
 	/* As stream_end_detail().  NULL: "". */
 	const char *(*detail)(const struct stream *s);

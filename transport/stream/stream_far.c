@@ -120,7 +120,7 @@ put(struct io_block *b, const void *data, size_t len)
 	b->len += len;
 }
 
-/* Takes all, whatever becomes of it. */
+/* Takes all bytes: the socket's thread queues them. */
 static ssize_t
 far_write(struct stream *s, struct iovec *iov, int niov, int fd)
 {
@@ -133,7 +133,7 @@ far_write(struct stream *s, struct iovec *iov, int niov, int fd)
 	for (i = 0; i < niov; i++)
 		len += iov[i].iov_len;
 	if (f->line == NULL || f->closed)
-		return (ssize_t)len; /* nobody takes it any more */
+		return (ssize_t)len; /* dropped: the socket is gone */
 	batch = f->open_batch;
 	if ((block = block_with_room(f, len)) == NULL) {
 		stream_end_later(s, STREAM_NO_MEMORY);

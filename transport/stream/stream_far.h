@@ -18,23 +18,19 @@ struct tls_identity;
 
 struct stream_far {
 	struct io_line *line; /* NULL: given up; its thread frees it */
-	/*
-	 * Blocks that are not consumed to their end, in order; their memory;
-	 * and how much of that, at the end, the thread counts as being ahead.
-	 */
-	struct io_block *first, **end;
-	size_t blocks;
-	size_t ahead;
+	struct io_block *first, **end; /* not consumed to their end, in order */
+	size_t blocks; /* bytes of memory of these */
+	size_t ahead;  /* of that, what the thread counts in io_thread.ahead */
 	struct io_block *in_hands; /* shown when the stream died, or NULL */
 	bool showing;
 
-	uint64_t given; /* bytes written */
-	struct io_block *open; /* the last one written, in this batch: */
+	uint64_t given; /* bytes written in all */
+	struct io_block *open; /* the last block written, in this batch: */
 	uint64_t open_batch;
-	uint64_t waits_since_ms; /* nothing waited before */
+	uint64_t waits_since_ms; /* loop_turn_ms() when output began to wait */
 
 	size_t counted; /* memory of output, as seen last */
-	bool closed; /* the back's last word came; what waits is still shown */
+	bool closed; /* the back ended; blocks that wait are still shown */
 	enum stream_end why;
 	struct tls_identity *identity;
 	char *detail;
@@ -49,8 +45,9 @@ stream_far_post(struct io_line *line, struct io_mail *m, size_t bytes)
 /* ---- stream_far_in.c ---- */
 
 /*
- * Shows what waits, as far as that is wanted, and as much as is due at once; the
- * rest when it is its turn again.  May end the stream.
+ * Shows the blocks that wait, while the owner takes input, and as many as this
+ * turn has time for; the rest when it is the stream's turn again.  May end the
+ * stream.
  */
 void stream_far_feed(struct stream *s);
 /* Tells the thread whether input is wanted, where that has changed. */

@@ -21,7 +21,7 @@ give_back(struct io_line *line, struct io_block *b)
 	io_block_give_back(line->thread, b);
 }
 
-/* The thread is not ahead any more by so much. */
+/* Counts bytes off `ahead`; lets a thread that waits for that read on. */
 static void
 come_nearer(struct io_thread *t, size_t bytes)
 {
@@ -107,8 +107,8 @@ piece(const uint8_t *data, size_t len, size_t most)
 }
 
 /*
- * Shows of the first one about *most bytes, which become fewer.  Returns whether
- * to go on: all of that was consumed, and the stream goes on.
+ * Shows of the first one about *most bytes, which become fewer.  Returns
+ * whether to go on: all of that was consumed, and the stream goes on.
  */
 static bool
 show_first(struct stream *s, size_t *most)

@@ -23,7 +23,7 @@ stream_show(struct stream *s, const uint8_t *buf, size_t len)
 	return n;
 }
 
-/* With room for the whole unit when that is known. */
+/* Makes room for the whole unit when its size is known. */
 int
 stream_keep(struct stream *s, const uint8_t *data, size_t len)
 {
@@ -35,9 +35,10 @@ stream_keep(struct stream *s, const uint8_t *data, size_t len)
 }
 
 /*
- * Shows the kept bytes, completed from *data, as long as that gets on.  fresh:
- * they hold bytes that the owner did not see yet.  Returns true when nothing
- * is kept any more and the rest of *data is to be shown where it is.
+ * Shows the kept bytes, completed from *data, as long as the owner consumes
+ * some.  fresh: they hold bytes that the owner has not been shown yet.  Returns
+ * true when nothing is kept any more and the rest of *data is to be shown in
+ * place.
  */
 static bool
 stream_feed_kept(struct stream *s, const uint8_t **data, size_t *len,
@@ -105,8 +106,8 @@ stream_feed(struct stream *s, const uint8_t *data, size_t len, bool fresh)
 }
 
 /*
- * Reads once and shows it.  most: how much beyond the unit that is begun; 0 only
- * where there is such a unit.
+ * Reads once and shows the input.  most: bytes beyond the unit that is begun;
+ * 0 only where there is such a unit.
  */
 static void
 read_once(struct stream *s, size_t most)
@@ -162,9 +163,10 @@ read_once(struct stream *s, size_t most)
 }
 
 /*
- * Whether to read the rest of a unit that this turn has begun.  Where others
- * wait for their turn, each would keep the beginning of one until its own next:
- * so much memory for nothing, as the kernel mostly has the rest.
+ * Whether to read the rest of a unit that this turn has begun.  Where other
+ * streams wait for their turn, each would keep the beginning of a unit until
+ * its own next turn: much memory for nothing, as the kernel mostly has the
+ * rest.
  */
 static bool
 is_to_finish(const struct stream *s, uint64_t from, size_t most)
@@ -174,7 +176,7 @@ is_to_finish(const struct stream *s, uint64_t from, size_t most)
 	if (s->backend->reads_once || !stream_is_live(s) || stream_held(s) ||
 	    s->rest != NULL || have == 0 || have >= s->want)
 		return false;
-	/* In total at most a unit that was begun, and what follows. */
+	/* In total at most a unit that was begun, and the bytes behind it. */
 	return loop_input_waits(s->loop) &&
 	    s->received - from + s->want - have <= most + LOOP_SCRATCH_BYTES;
 }
@@ -224,7 +226,7 @@ stream_defer_input(struct stream *s, struct loop_call *c, loop_fn fn)
 		loop_defer_read(s->loop, c, fn, s);
 }
 
-/* One read an event, so that a busy peer starves nobody. */
+/* One read an event, so that a busy peer does not starve other streams. */
 void
 stream_read_cb(evutil_socket_t fd, short what, void *arg)
 {
@@ -257,7 +259,7 @@ stream_end_watch_cb(evutil_socket_t fd, short what, void *arg)
 {
 	struct stream *s = arg;
 
-	s->armed = ARMED_NONE; /* it was for one time */
+	s->armed = ARMED_NONE; /* the event was for one time */
 	end_if_peer_left(s);
 }
 

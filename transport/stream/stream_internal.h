@@ -25,13 +25,13 @@
 
 #define STREAM_IOV_MAX 16
 
-/* Set by stream_set_state() only, which also watches what each one says. */
+/* Set by stream_set_state() only, which also (un)watches the socket for it. */
 enum stream_state {
-	ST_OPENING,  /* TLS shakes hands; output waits; input as armed says */
-	ST_OPEN,     /* input as armed says; room while something waits for it */
+	ST_OPENING,  /* TLS handshake; output waits; input as armed says */
+	ST_OPEN,     /* input as armed says; writability while output waits */
 	ST_ENDING,   /* nothing is watched; end_cb is deferred */
 	ST_LAST,     /* nothing is watched; the backend calls stream_end_now() */
-	ST_FLUSHING, /* the owner is done; room, flush_timer and at_free */
+	ST_FLUSHING, /* owner is done; writability, flush_timer, at_free */
 	ST_DEAD,     /* nothing is watched; free_cb is deferred */
 };
 
@@ -42,7 +42,7 @@ enum stream_armed {
 	ARMED_TURN, /* nothing: it is readable, and waits for its turn */
 };
 
-/* Whether input is shown to the owner; a matter of its pause and resume. */
+/* Whether input is shown to the owner: stream_pause(), stream_resume(). */
 enum stream_flow {
 	FLOW_ON,
 	FLOW_PAUSED,  /* reshow_call may still wait, and then does nothing */
@@ -65,10 +65,10 @@ struct stream {
 	enum stream_end why; /* ST_ENDING, ST_LAST */
 	enum stream_flow flow;
 	enum stream_output output;
-	bool urgent; /* read before others; a matter of its owner's, for ever */
+	bool urgent; /* read before others; stream_set_urgent() */
 
 	const struct stream_backend *backend; /* between it and its peer */
-	void *lower; /* the backend's own; NULL where it needs nothing */
+	void *lower; /* the backend's state, owned by it; NULL: it has none */
 
 	struct loop_call end_call; /* end_cb, then free_cb */
 	struct loop_call reshow_call, look_call;
@@ -78,7 +78,7 @@ struct stream {
 	struct event *wev; /* only while something waits for room */
 
 	struct input_rest kept; /* input that data() did not consume */
-	size_t want; /* total of the unit it begins with; 0: unknown */
+	size_t want; /* total bytes of the unit that kept begins; 0: unknown */
 
 	uint64_t received; /* input offset after the last byte read */
 	uint64_t consumed; /* input offset of the first byte not consumed */
@@ -86,8 +86,8 @@ struct stream {
 	struct fd_queue fds;
 
 	/*
-	 * Inside data(), in whatever state: what the owner writes is gathered,
-	 * and sent as one.
+	 * Inside data(), in whatever state: the owner's writes are gathered and
+	 * sent as one.
 	 */
 	bool corking;
 	size_t corked; /* bytes in loop_cork() */
@@ -98,8 +98,8 @@ struct stream {
 	struct loop_timer *flush_timer;
 
 	struct budget *budgets[2]; /* borrowed; NULL: none */
-	size_t counted;            /* the memory that they know of */
-	struct loop_timer *rest;   /* owned; NULL unless it rests */
+	size_t counted;            /* memory that the budgets know of, bytes */
+	struct loop_timer *rest;   /* owned; NULL: does not rest from reading */
 
 	uint64_t last_in_ms;  /* the last byte arrived */
 	uint64_t last_out_ms; /* output was taken, or began to wait */
@@ -107,7 +107,7 @@ struct stream {
 	struct peer peer;
 };
 
-/* The owner still hears of it. */
+/* ops may still be called. */
 static inline bool
 stream_is_live(const struct stream *s)
 {
@@ -123,32 +123,35 @@ stream_is_connected(const struct stream *s)
 
 /* ---- stream.c ---- */
 
-/* Into this state; watches what it says, with stream_arm_...() below. */
+/* Changes the state, and (un)watches the socket by stream_arm_...() below. */
 void stream_set_state(struct stream *s, enum stream_state state);
-/* By event_assign(), for the first time.  -1: no memory. */
+/* Begins to watch for input (ARMED_READ).  -1: no memory. */
 int stream_watch_first(struct stream *s) MUST_CHECK;
-/* Watches the socket so; may end the stream later. */
+/* Watches the socket for this; without memory, ends the stream later. */
 void stream_watch(struct stream *s, enum stream_armed armed);
-/* For a socket, what state, flow and rest demand. */
+/* How a socket is to be watched in this state, flow and rest. */
 enum stream_armed stream_input_wanted(const struct stream *s);
 /* Watches input, its end only, or nothing. */
 void stream_arm_input(struct stream *s);
-/* Watches for room, or not. */
+/* Watches for writability, or stops it, as output requires. */
 void stream_arm_output(struct stream *s);
 /*
- * Where the loop holds input: watches nothing until the call runs that is going
- * to read, and calls stream_turn_came().
+ * Where the loop holds input: stops watching for input, until the call that is
+ * going to read runs and calls stream_turn_came().
  */
 void stream_arm_turn(struct stream *s);
 /* ST_FLUSHING, and nothing is queued any more. */
 void stream_flushed(struct stream *s);
-/* From an event callback: tells the owner at once. */
+/* From an event callback: calls closed() at once, unless the end is put off. */
 void stream_end_now(struct stream *s, enum stream_end why);
-/* From inside a call of the owner. */
+/* From inside a call of the owner: closed() comes on a later turn. */
 void stream_end_later(struct stream *s, enum stream_end why);
-/* Into ST_DEAD, without a word. */
+/* Into ST_DEAD, without calling closed(). */
 void stream_die(struct stream *s);
-/* Moves a call that waits ahead of those that are not urgent. */
+/*
+ * The stream became urgent: a call that waits for its turn runs on the next
+ * turn, ahead of input that is not urgent.
+ */
 void stream_advance(struct stream *s, struct loop_call *c);
 
 static inline void
@@ -158,7 +161,7 @@ stream_moved(struct stream *s)
 		s->ops->moved(s, s->arg);
 }
 
-/* Input that lies in the backend may be taken now. */
+/* Input may be shown (again): the backend shows what it has buffered. */
 static inline void
 stream_go_on(struct stream *s)
 {
@@ -177,29 +180,29 @@ stream_held(const struct stream *s)
 
 /* stream_show(): data() ended the stream. */
 #define STREAM_GONE SIZE_MAX
-/* Shows buf to the owner.  Returns what it consumed or STREAM_GONE. */
+/* Shows buf to the owner.  Returns the bytes consumed, or STREAM_GONE. */
 size_t stream_show(struct stream *s, const uint8_t *buf, size_t len);
-/* Reads once and shows it. */
+/* Reads (twice, where that completes a unit) and shows the input. */
 void stream_read(struct stream *s);
-/* The turn has come: watches again what stream_arm_turn() left unwatched. */
+/* The turn has come: watches again, where stream_arm_turn() had stopped it. */
 void stream_turn_came(struct stream *s);
-/* fn(s) when it is the turn of this stream's input. */
+/* Calls fn(s) when it is the turn of this stream's input. */
 void stream_defer_input(struct stream *s, struct loop_call *c, loop_fn fn);
-/* Keeps len bytes; -1: that ended it. */
+/* Copies len bytes into kept; -1: the stream is over (no memory, or budget). */
 int stream_keep(struct stream *s, const uint8_t *data, size_t len) MUST_CHECK;
 void stream_read_cb(evutil_socket_t fd, short what, void *s);
 void stream_end_watch_cb(evutil_socket_t fd, short what, void *s);
-/* After a write failed: ends a stream that is held, if its peer has left. */
+/* After a write failed: ends the stream on a later turn, if its peer left. */
 void stream_look_later(struct stream *s);
 
 /* ---- stream_out.c ---- */
 
 void stream_write_cb(evutil_socket_t fd, short what, void *s);
-/* Some of it; calls drained(), or ends it. */
+/* Sends a part of the queue; may call drained(), or end the stream. */
 void stream_send_queued(struct stream *s);
 /* Output that was over `low` fell to it: calls drained(), once. */
 void stream_tell_drained(struct stream *s);
-/* From now on writes wait for stream_uncork(), those of a few bytes. */
+/* From now on small writes are gathered until stream_uncork() sends them. */
 void stream_cork(struct stream *s);
 void stream_uncork(struct stream *s);
 
@@ -207,7 +210,7 @@ void stream_uncork(struct stream *s);
 
 void stream_recount(struct stream *s);
 
-/* The stream's memory may have changed; may end it later. */
+/* Tells the budgets of a change in memory; may end the stream later. */
 static inline void
 stream_count(struct stream *s)
 {
@@ -215,9 +218,9 @@ stream_count(struct stream *s)
 		stream_recount(s);
 }
 
-/* n bytes were read: it may have to rest. */
+/* Takes tokens for n bytes that were read; the stream may have to rest. */
 void stream_spend(struct stream *s, size_t n, uint64_t now_ms);
-/* Gives back what is counted; the budgets may go away. */
+/* Gives back what is counted; the stream forgets its budgets. */
 void stream_leave_budgets(struct stream *s);
 
 #endif /* TRANSPORT_STREAM_STREAM_INTERNAL_H */

@@ -96,7 +96,10 @@ stream_uncork(struct stream *s)
 		stream_write(s, loop_cork(s->loop), n, -1);
 }
 
-/* False: it is to be written, after what was gathered before. */
+/*
+ * False: the pieces do not fit, or bring a descriptor: they are to be written,
+ * behind what was gathered before, which was sent.
+ */
 static bool
 stream_gather(struct stream *s, const void *a, size_t alen, const void *b,
     size_t blen, int fd)
@@ -170,7 +173,7 @@ stream_write(struct stream *s, const void *data, size_t len, int fd)
 	stream_write2(s, data, len, "", 0, fd);
 }
 
-/* Until the socket is full; -1 when that ended the stream. */
+/* Sends until the socket is full; -1: an error ended the stream. */
 static int
 stream_drain(struct stream *s)
 {
