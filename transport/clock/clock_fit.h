@@ -1,12 +1,12 @@
 /*
- * clock_fit: what is known of the distance between two clocks: the interval in
- * which it must lie, narrowed by each exchange that shows more, widened by what
- * the clocks may have drifted since.  Pure.
+ * clock_fit: the interval in which the offset between two clocks must lie:
+ * intersected with that of each exchange, widened by what the clocks may have
+ * drifted since.  Pure.
  *
- * An exchange on a crowded network thus takes nothing away from what a better
- * one said shortly before.  Where the two exclude each other (a clock slept or
- * was set) the newer one is right: what is known never lies outside of what
- * the last exchange permits.
+ * An exchange on a crowded network thus does not spoil a better one shortly
+ * before it.  Where the two exclude each other (a machine was suspended, or a
+ * clock was set) the newer one counts: the interval always lies within that of
+ * the last exchange.
  */
 #ifndef TRANSPORT_CLOCK_CLOCK_FIT_H
 #define TRANSPORT_CLOCK_CLOCK_FIT_H
@@ -26,19 +26,20 @@
 /* Zero-initialised is ready to use: nothing is known. */
 struct clock_fit {
 	bool known;
-	int64_t low; /* the distance is at least this, ns */
-	int64_t high;
-	uint64_t at_ns; /* when it was so */
+	int64_t low;  /* the offset is at least this, ns */
+	int64_t high; /* and at most this */
+	uint64_t at_ns; /* time of the last exchange */
 };
 
 /*
- * An exchange at the time now_ns says that it lies between low and high (low <=
- * high, both within +-CLOCK_FIT_MAX_NS).
+ * Takes an exchange at the time now_ns, by which the offset lies between low
+ * and high (low <= high, both within +-CLOCK_FIT_MAX_NS).
  */
 void clock_fit_take(struct clock_fit *f, int64_t low, int64_t high,
     uint64_t now_ns);
-/* The middle; and how far it may be off, then, and now. */
+/* The middle of the interval, ns. */
 int64_t clock_fit_offset(const struct clock_fit *f);
+/* How far the middle may be off, ns: at the last exchange, and at now_ns. */
 uint64_t clock_fit_uncertainty(const struct clock_fit *f);
 uint64_t clock_fit_uncertainty_at(const struct clock_fit *f, uint64_t now_ns);
 

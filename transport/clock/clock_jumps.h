@@ -1,9 +1,9 @@
 /*
- * clock_jumps: says when the machine's clocks have jumped: it slept, or they
- * were set.
+ * clock_jumps: tells when the machine's clocks have jumped: it was suspended,
+ * or they were set.
  *
- * The kernel tells (a timer that is cancelled when CLOCK_REALTIME does not run
- * on smoothly), so that a jump is known at once and without polling.
+ * Uses a timerfd that the kernel cancels when CLOCK_REALTIME is set or jumps
+ * (TFD_TIMER_CANCEL_ON_SET), so that a jump is known at once, without polling.
  */
 #ifndef TRANSPORT_CLOCK_CLOCK_JUMPS_H
 #define TRANSPORT_CLOCK_CLOCK_JUMPS_H
@@ -13,7 +13,7 @@
 struct clock_jumps;
 struct loop;
 
-/* NULL: no memory or no descriptor. */
+/* jumped(arg) is called on the loop.  NULL: no memory or no descriptor. */
 struct clock_jumps *clock_jumps_new(struct loop *l, void (*jumped)(void *arg),
     void *arg) MUST_CHECK;
 /* Legal inside jumped().  NULL is fine. */

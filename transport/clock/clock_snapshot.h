@@ -25,12 +25,12 @@ enum clock_id {
 
 struct clock_reading {
 	uint32_t id; /* enum clock_id */
-	uint64_t ns;
+	uint64_t ns; /* of CLOCK_ID_TSC: ticks */
 };
 
 /*
- * The clocks in the order in which they were read, BOOTTIME first: what lies
- * between the first and the last is under a microsecond unless the thread was
+ * The clocks in the order in which they were read, BOOTTIME first.  From the
+ * first to the last reading it takes under a microsecond, unless the thread was
  * interrupted; of a few tries the shortest is kept.
  */
 struct clock_snapshot {
@@ -43,7 +43,7 @@ struct clock_snapshot {
 };
 
 void clock_snapshot_take(struct clock_snapshot *s);
-/* 0 also for the time stamp counter. */
+/* The reading of a clock, in ns; 0: not in s, as the time stamp counter. */
 uint64_t clock_snapshot_ns(const struct clock_snapshot *s, enum clock_id id);
 /* Writes the reading of every clock that a trace has.  Returns how many. */
 size_t clock_snapshot_list(const struct clock_snapshot *s,

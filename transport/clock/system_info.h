@@ -1,5 +1,5 @@
 /*
- * system_info: what a SystemInfo message says of this machine (reference
+ * system_info: this machine, as a SystemInfo message describes it (reference
  * wire-format.md, "common/system_info.proto").
  *
  * system_info_collect() asks the operating system, once, at start-up; the

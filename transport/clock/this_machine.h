@@ -1,5 +1,6 @@
 /*
- * this_machine: what tells this machine from others in a trace.  Labels only.
+ * this_machine: names that tell this machine from others in a trace.  Labels
+ * only: nothing is trusted because of them.
  */
 #ifndef TRANSPORT_CLOCK_THIS_MACHINE_H
 #define TRANSPORT_CLOCK_THIS_MACHINE_H
@@ -14,9 +15,9 @@ void this_machine_boot_id(char *out, size_t out_size);
 /* Room for this_machine_clocks(). */
 #define THIS_MACHINE_CLOCKS_MAX 96u
 /*
- * The machine as traces tell it from others: what runs on the same clocks says
- * the same.  The boot id, and in a time namespace whose clocks were moved (of a
- * container) how far; "" where the kernel does not say.
+ * An id of this process's clocks: equal for processes with the same clocks.
+ * The boot id, and in a time namespace with offsets (in a container) these
+ * offsets; "" where the kernel does not say.
  */
 void this_machine_clocks(char *out, size_t out_size);
 /* The host name of this machine. */

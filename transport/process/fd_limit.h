@@ -1,5 +1,5 @@
 /*
- * fd_limit: as many open files as this process may have.
+ * fd_limit: raises the limit of open files (RLIMIT_NOFILE) of this process.
  */
 #ifndef TRANSPORT_PROCESS_FD_LIMIT_H
 #define TRANSPORT_PROCESS_FD_LIMIT_H

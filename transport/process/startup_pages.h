@@ -6,9 +6,9 @@
 
 /*
  * To be called once a daemon serves.  Pages of the program and its libraries
- * that the dynamic linker went through (symbols, relocations: megabytes, for
- * OpenSSL) are no longer counted as resident; what is used comes back by
- * itself.  So does the heap's unused end.
+ * that the dynamic linker read (symbols, relocations: megabytes, for OpenSSL)
+ * are no longer resident; those that are used are paged in again.  The heap's
+ * unused end is given back, too.
  */
 void startup_pages_drop(void);
 

@@ -2,8 +2,8 @@
  * producer_server: one producer's connection to its ProducerPort (reference
  * wire-format.md, ipc/producer_port.proto), as collector and relay both serve
  * it: the methods, the checks of their arguments, and the queue of commands to
- * the producer.  Verbs say what each of the two does with a call.  Knows
- * nothing of sessions, buffers or links.
+ * the producer.  Collector and relay each implement producer_verbs, which
+ * carry the calls out.  Knows nothing of sessions, buffers or links.
  */
 #ifndef TRANSPORT_PRODUCER_PORT_PRODUCER_SERVER_H
 #define TRANSPORT_PRODUCER_PORT_PRODUCER_SERVER_H
@@ -42,12 +42,12 @@ struct producer_trigger {
 };
 
 /*
- * Verbs of collector and relay for the calls of a producer.  owner is that of
- * producer_server_init().  initialize comes first, and until it has returned
- * RPC_OK, no other verb but gone.
+ * The calls of a producer, as collector or relay carries them out.  owner is
+ * that of producer_server_init().  initialize comes first, and until it has
+ * returned RPC_OK, no other verb but gone.
  */
 struct producer_verbs {
-	/* The connection has ended; the server ends with its owner. */
+	/* The connection has ended: the owner, and the server in it, may go. */
 	void (*gone)(void *owner);
 	/*
 	 * RPC_OK: producer_init_reply() was called.  RPC_AGAIN: legal before
@@ -94,7 +94,7 @@ struct producer_server_setup {
 
 struct producer_queued;
 
-/* Public to be embedded in its owner; fields but conn are private. */
+/* Public only so that it can be embedded; the fields but conn are private. */
 struct producer_server {
 	const struct producer_verbs *verbs;
 	void *owner;
@@ -108,9 +108,10 @@ struct producer_server {
 };
 
 /*
- * Fills out.  bind makes the owner of a connection's server, calls
+ * Fills *out.  bind makes the owner of a connection's server, calls
  * producer_server_init() and returns the server, which the owner embeds; NULL:
- * refused.  measures_clocks: for producers that have no relay, too.
+ * refused.  measures_clocks: offers the methods for clocks (init_machine,
+ * sync_clock), for producers that have no relay.
  */
 void producer_server_service(struct rpc_service *out, bool measures_clocks,
     void *(*bind)(struct rpc_conn *c, void *arg), void *arg);
@@ -119,19 +120,24 @@ void producer_server_init(struct producer_server *s,
     const struct producer_server_setup *setup);
 
 /*
- * Inside initialize: the memory that the producer handed over, which is the
- * caller's.  NULL: there is none, and err is "", or it is not fit for use.
+ * Inside initialize: the shared memory that the producer handed over; the
+ * caller frees it.  NULL: there is none, and err is ""; or it is not fit for
+ * use, and err says why.
  */
 struct shm *producer_init_shm(struct rpc_call call,
     const struct producer_init *init, char *err, size_t err_size) MUST_CHECK;
-/* uses_shm: the memory that it handed over is used. */
+/*
+ * Replies to InitializeConnection.  uses_shm: the memory that the producer
+ * handed over is used.
+ */
 void producer_init_reply(struct rpc_call call,
     const struct producer_init *init, bool uses_shm);
 
 /*
- * Sends a GetAsyncCommandResponse, or keeps it until the producer asks.  shm_fd
- * travels with it (-1: none) and stays the caller's, who keeps it open for as
- * long as the connection lasts.  Out of memory: ends the connection.
+ * Sends a GetAsyncCommandResponse (copied), or keeps it until the producer
+ * asks.  shm_fd travels with it (-1: none); the caller owns it, and keeps it
+ * open as long as the connection lasts.  Out of memory, or over max_queue: ends
+ * the connection.
  */
 void producer_server_send(struct producer_server *s,
     const struct pb_writer *command, int shm_fd);

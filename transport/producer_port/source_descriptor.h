@@ -12,8 +12,8 @@
 #include "transport/base/compiler.h"
 
 /*
- * All descriptors of a producer together: each may be as long as a frame, and a
- * producer has thousands.  (Chromium's are far below one MiB.)
+ * Limit for all descriptors of a producer together: each may be as long as a
+ * frame, and a producer may have thousands.  (Chromium's are far below 1 MiB.)
  */
 #define SOURCE_DESCRIPTORS_BYTES_MAX (8u * 1024u * 1024u)
 
@@ -29,12 +29,15 @@ struct source_descriptor {
 };
 
 /*
- * Takes the place of what d was before.  -1: it does not parse, or there is no
- * memory, and d is as it was.
+ * Parses a copy of encoded into d, and frees d's former contents.  -1: it does
+ * not parse, or there is no memory, and d is as it was.
  */
 int source_descriptor_read(struct source_descriptor *d, const uint8_t *encoded,
     size_t len) MUST_CHECK;
-/* The name in an encoded one, borrowed; NULL: it has none, or does not parse. */
+/*
+ * The name in an encoded descriptor, borrowed from it, not terminated; NULL: it
+ * has none, or does not parse.
+ */
 const char *source_descriptor_name(const uint8_t *encoded, size_t len,
     size_t *name_len);
 bool source_descriptor_is_named(const struct source_descriptor *d,

@@ -23,7 +23,8 @@ struct pb_writer;
 
 /*
  * One reply.  ok false: rejected, not offered, or the connection ended (then
- * msg is NULL, more is false).  fd >= 0 came with it and is the callee's.
+ * msg is NULL, more is false).  more: further replies to this call follow.  msg
+ * is borrowed for the call.  fd >= 0 came with the reply and is the callee's.
  * Called at least once for each call that asked for a reply, unless the client
  * is freed first.
  */
@@ -36,8 +37,8 @@ struct rpc_client_ops {
 	/*
 	 * Could not connect or bind, or the connection ended.  text is a
 	 * sentence for people: the service's own, where it said why it refuses
-	 * us; what ssh or TLS failed at.  Pending calls have been failed before.  The
-	 * client is dead and wants rpc_client_free().
+	 * us; or why ssh or TLS failed.  Pending calls have failed before.  The
+	 * client does nothing more, and is to be freed (rpc_client_free()).
 	 */
 	void (*down)(struct rpc_client *c, const char *text, void *arg);
 	/* Output fell to the low-water mark.  May be NULL. */
@@ -48,8 +49,8 @@ struct rpc_client_ops {
 struct rpc_client_setup {
 	const struct addr *addr;
 	/*
-	 * transport/connect/dial.h; NULL: defaults.  Its `service`, where NULL,
-	 * follows from service.
+	 * transport/connect/dial.h; NULL: defaults.  Where its `service` is
+	 * NULL, it is derived from the service below.
 	 */
 	const struct dial_options *how;
 	const char *service;
@@ -79,26 +80,27 @@ void rpc_client_free(struct rpc_client *c);
 
 /*
  * Sets the fields of SetPeerIdentity, which goes ahead of BindService when set
- * before the connection is up.  NULL: not given.  Not sent where the service
- * sees us by itself (straight UNIX socket).  Through a tunnel (ssh, or a UNIX
- * socket of which the other end is one: peer->forwarded) it is always sent,
- * with who we are and this machine's boot id and name for what is not given.
+ * before the connection is up.  NULL: not given.  Not sent over a UNIX socket
+ * without a tunnel, where the kernel tells the service who we are.  Through a
+ * tunnel (ssh, or a UNIX socket of which the other end is one: peer->forwarded)
+ * it is always sent; fields that are not given are then our pid and uid, and
+ * this machine's boot id and name.
  */
 void rpc_client_set_identity(struct rpc_client *c, int32_t pid, int32_t uid,
     const char *machine_id_hint, const char *machine_name);
 
 /*
- * Sets the identity of a program that speaks for itself: its process, its
- * machine, under machine_name or else the host's name.  NULL: it also says on
- * whose clocks it runs, and a collector that runs on the same ones takes it for
- * its own machine's, as if it had come over a UNIX socket.
+ * Sets the identity of a program that speaks for itself: its process and
+ * machine, with machine_name or else the host's name.  machine_name NULL: also
+ * sends this_machine_clocks(), and a collector with the same clocks takes the
+ * program for one of its own machine, as if it had come over a UNIX socket.
  */
 void rpc_client_set_own_identity(struct rpc_client *c,
     const char *machine_name);
 
 /*
- * Invokes.  args (encoded, copied) may be NULL for an empty message.  fn NULL
- * sends drop_reply.
+ * Invokes a method by name.  args (encoded, copied) may be NULL for an empty
+ * message.  fn NULL: asks for no reply (drop_reply).
  */
 void rpc_invoke(struct rpc_client *c, const char *method, const void *args,
     size_t len, rpc_reply_fn fn, void *arg);
@@ -117,7 +119,7 @@ struct rpc_request {
 };
 void rpc_invoke_with(struct rpc_client *c, const struct rpc_request *r);
 
-/* Whether the host offers it. */
+/* Whether the bound service has this method. */
 bool rpc_client_offers(const struct rpc_client *c, const char *method);
 
 /*
@@ -132,7 +134,7 @@ void rpc_client_push(struct rpc_client *c);
 /* As stream_gather_segments(). */
 void rpc_client_gather_segments(struct rpc_client *c, bool on);
 void rpc_client_set_limits(struct rpc_client *c, size_t hard, size_t low);
-/* Whether descriptors can travel (UNIX socket that is no tunnel's). */
+/* Whether descriptors can travel: over a UNIX socket without a tunnel. */
 bool rpc_client_can_pass_fds(const struct rpc_client *c);
 /* Stops reading replies / goes on (back-pressure towards the service). */
 void rpc_client_pause(struct rpc_client *c);

@@ -1,7 +1,7 @@
 /*
- * rpc_conn_internal: rpc_host's connection, which is in several files: its life
- * and replies (rpc_host.c), its frames (rpc_frames.c), and the list of all
- * (rpc_conn_list.c).  Private to the room.
+ * rpc_conn_internal: rpc_host's connection, which several files implement: its
+ * life and replies (rpc_host.c), its frames (rpc_frames.c), and the list of all
+ * connections (rpc_conn_list.c).  Private to the room.
  */
 #ifndef TRANSPORT_RPC_RPC_CONN_INTERNAL_H
 #define TRANSPORT_RPC_RPC_CONN_INTERNAL_H
@@ -19,11 +19,11 @@ struct rpc_conn {
 	const struct rpc_guard *guard; /* borrowed, or NULL */
 	void *mark;                    /* the guard's */
 	struct rpc_conn *prev, *next;  /* in stats->conns until it closes */
-	uint64_t since_ms; /* the handshake's begin, then what came after it */
+	uint64_t since_ms; /* accepted; over TLS then the handshake's end */
 
 	const struct rpc_service *service; /* bound, or NULL */
 	uint32_t service_id;               /* its index + 1 */
-	void *ctx;                         /* what its bind() returned */
+	void *ctx;                         /* returned by its bind() */
 	bool paused;
 	bool closing; /* rpc_conn_close(): gone_cb is deferred */
 	struct loop_call gone_call;
@@ -37,9 +37,9 @@ struct rpc_conn {
 
 /* ---- rpc_host.c ---- */
 
-/* Peers can cause these lines at will: only so many of them. */
+/* Logs a warning, rate-limited, as peers can cause these lines at will. */
 void rpc_conn_warn(struct rpc_conn *c, const char *fmt, ...) PRINTF_LIKE(2, 3);
-/* A RequestError. */
+/* Sends a RequestError. */
 void rpc_conn_tell(struct rpc_conn *c, uint64_t request_id, const char *text);
 void rpc_conn_send(struct rpc_conn *c, const struct pb_writer *w);
 

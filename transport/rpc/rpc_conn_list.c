@@ -37,7 +37,7 @@ is_late(uint64_t ms, uint64_t limit_ms)
 	return limit_ms != 0 && ms >= limit_ms;
 }
 
-/* The peer is told what it can do about it. */
+/* Tells the peer and the log why, and closes the connection. */
 static void
 give_up(struct rpc_conn *c, uint64_t *counter, const char *what,
     uint64_t limit_ms)
@@ -70,7 +70,7 @@ sweep_one(struct rpc_conn *c, const struct rpc_timeouts *t, uint64_t now_ms)
 	else if (c->service == NULL && is_late(age, t->bind_ms))
 		give_up(c, &c->stats->closed_unbound,
 		    "it bound no service", t->bind_ms);
-	/* A peer that we do not listen to is not quiet. */
+	/* A paused connection is not idle: its peer may have sent more. */
 	else if (!c->paused &&
 	    is_late(stream_idle_ms(s, now_ms), t->idle_ms))
 		give_up(c, &c->stats->closed_idle, "it was quiet",

@@ -75,7 +75,7 @@ rpc_conn_refuse(struct rpc_conn *c, const char *why)
 	rpc_conn_close(c, NULL);
 }
 
-/* The guard's turn, now that it is known who is there. */
+/* Asks the guard, now that the peer is known. */
 static void
 conn_admit(struct rpc_conn *c)
 {

@@ -22,7 +22,10 @@ struct loop;
 struct pb_writer;
 struct rpc_conn;
 
-/* A call in progress.  Copy it to reply later; it holds no memory. */
+/*
+ * A call in progress.  Copy it to reply later, any time until the service's
+ * gone(); it holds no memory.
+ */
 struct rpc_call {
 	struct rpc_conn *conn;
 	uint64_t request_id;
@@ -30,19 +33,19 @@ struct rpc_call {
 };
 
 enum rpc_verdict {
-	RPC_OK,       /* taken; it replied or will reply */
+	RPC_OK,       /* the method replied, or will reply */
 	RPC_REJECT,   /* rpc_host sends InvokeMethodReply{success:false} */
 	RPC_BAD_ARGS, /* the same, and counts it as unparsable */
 	/*
-	 * Not taken: the frame is shown again after rpc_conn_resume().  The
-	 * connection is paused; the method must have had no effect.
+	 * Not now (back-pressure): the connection is paused, and the method is
+	 * called again after rpc_conn_resume().  It must have had no effect.
 	 */
 	RPC_AGAIN,
 };
 
 /*
- * args is borrowed for the duration of the call.  ctx is what bind returned.
- * After the method closed the connection its verdict is ignored.
+ * args is borrowed for the duration of the call.  ctx was returned by bind().
+ * When the method closes the connection its verdict is ignored.
  */
 typedef enum rpc_verdict (*rpc_method_fn)(void *ctx, struct rpc_call call,
     const uint8_t *args, size_t len);
@@ -63,7 +66,10 @@ struct rpc_service {
 	 * methods, NULL to refuse.
 	 */
 	void *(*bind)(struct rpc_conn *c, void *arg);
-	/* The connection ended, in whatever way; ctx is the owner's to free. */
+	/*
+	 * The connection ended, in whatever way; the callee frees ctx, and uses
+	 * the rpc_conn no more once this returns.
+	 */
 	void (*gone)(void *ctx);
 	/* Output fell to the low-water mark.  May be NULL. */
 	void (*drained)(void *ctx);
@@ -76,13 +82,13 @@ struct rpc_claimed_identity {
 	int32_t pid;
 	int32_t uid;
 	char machine_id_hint[96];
-	char machine_name[256]; /* cut there */
+	char machine_name[256]; /* a longer one is cut */
 	char clocks[96]; /* this_machine_clocks() of a producer itself */
 };
 
 /*
- * Counters shared by all connections of a daemon; plain adds.  Zero-initialise
- * it; it outlives its connections.
+ * Counters shared by all connections of a daemon, used on one thread.
+ * Zero-initialised is ready to use; outlives the connections.
  */
 struct rpc_stats {
 	uint64_t connections;
@@ -93,7 +99,7 @@ struct rpc_stats {
 	uint64_t unknown_method;
 	uint64_t bad_args;
 	uint64_t closed_slow;
-	uint64_t closed_budget;    /* its memory, or everybody's, is used up */
+	uint64_t closed_budget;    /* memory of its peer, or of all, used up */
 	uint64_t closed_handshake; /* not done in time */
 	uint64_t closed_unbound;
 	uint64_t closed_idle;
@@ -102,23 +108,23 @@ struct rpc_stats {
 	uint64_t refused_admit;
 	uint64_t refused_bind;
 
-	/* rpc_host's own: the live connections, and what they may log. */
+	/* rpc_host's own: the live connections, and the limit of their log. */
 	struct rpc_conn *conns;
 	size_t n_conns; /* for reading */
 	struct log_limit log_limit;
 };
 
 /*
- * Decides what a peer may do.  Refusals are sentences in why (RPC_WHY_MAX
- * bytes): the peer is told with a RequestError (of request 0, which today's
- * clients ignore), and the log.
+ * Decides what a peer may do.  To refuse, a callback writes a sentence to why
+ * (RPC_WHY_MAX bytes), which goes to the log and, in a RequestError of request
+ * 0 (which Perfetto's clients ignore), to the peer.
  */
 #define RPC_WHY_MAX 320
 struct rpc_guard {
 	/*
-	 * The peer is known now: at once, over TLS after the handshake.  False:
-	 * the peer is told, and the connection ends (rpc_conn_new() still
-	 * returns it; gone() comes on a later turn).
+	 * The peer is known now: inside rpc_conn_new(), or over TLS after the
+	 * handshake.  False: the connection is refused and ends (rpc_conn_new()
+	 * still returns it; gone() comes on a later turn).
 	 */
 	bool (*admit)(struct rpc_conn *c, const struct peer *p, void *arg,
 	    char *why);
@@ -127,7 +133,8 @@ struct rpc_guard {
 	    void *arg, char *why);
 	/*
 	 * The connection ended, in whatever way, admitted or not; the last
-	 * call about c, behind its service's gone().  May be NULL, as may all.
+	 * call about c, after its service's gone().  NULL is fine, here and in
+	 * the other members.
 	 */
 	void (*gone)(struct rpc_conn *c, void *arg);
 	void *arg;
@@ -135,24 +142,25 @@ struct rpc_guard {
 
 struct rpc_conn_setup {
 	/*
-	 * n pointers, borrowed for the life of the connection: what the door
-	 * that it came through offers.
+	 * The services that the door offers: n_services pointers, borrowed for
+	 * the life of the connection.
 	 */
 	const struct rpc_service *const *services;
 	size_t n_services;
 	struct rpc_stats *stats;
-	const struct rpc_guard *guard;     /* borrowed; NULL: may all */
+	const struct rpc_guard *guard;     /* borrowed; NULL: all is allowed */
 	const struct stream_setup *stream; /* NULL: plain */
 };
 
 /*
- * Takes ownership of fd, and of what the stream's setup hands over, on success.
- * Memory of the connection goes away by itself after gone().
+ * Takes ownership of fd, and of the tls and child in the stream's setup, on
+ * success.  The connection is freed by itself after gone().  NULL: no memory or
+ * no descriptor.
  */
 struct rpc_conn *rpc_conn_new(struct loop *l, int fd,
     const struct rpc_conn_setup *setup) MUST_CHECK;
 
-/* Free for the guard's use; NULL at first. */
+/* A pointer for the guard's own use; NULL at first. */
 void rpc_conn_set_mark(struct rpc_conn *c, void *mark);
 void *rpc_conn_mark(const struct rpc_conn *c);
 struct stream *rpc_conn_stream(struct rpc_conn *c);
@@ -163,31 +171,31 @@ struct stream *rpc_conn_stream(struct rpc_conn *c);
  */
 void rpc_refuse(int fd, const char *why);
 
-/* Closes those that stay quiet; 0: never. */
+/* Limits after which a connection is closed; 0: never. */
 struct rpc_timeouts {
-	uint64_t handshake_ms; /* over TLS, until it is known who they are */
-	uint64_t bind_ms;      /* until they bind a service */
-	uint64_t idle_ms;      /* without a byte from them */
-	uint64_t stalled_ms;   /* with output that they do not take */
+	uint64_t handshake_ms; /* over TLS, for the handshake */
+	uint64_t bind_ms;      /* until the peer binds a service */
+	uint64_t idle_ms;      /* without a byte from the peer, unless paused */
+	uint64_t stalled_ms;   /* with output of which the peer takes none */
 };
 /* To be called about once a second. */
 void rpc_conns_sweep(struct rpc_stats *stats, const struct rpc_timeouts *t,
     uint64_t now_ms);
 
-/* Closes those that fn says yes to, for this reason. */
+/* Calls rpc_conn_close() for each connection that fn() is true for. */
 void rpc_conns_close_those(struct rpc_stats *stats,
     bool (*fn)(struct rpc_conn *c, void *arg), void *arg, const char *reason);
 
 /*
- * Ends it (calls gone() on a later turn).  reason is why the peer is thrown out
- * and goes to the log; what is queued for it is dropped.  NULL is an orderly
- * end: queued replies are still sent, for at most a second.
+ * Ends the connection (calls gone() on a later turn).  reason, for the log: the
+ * peer is disconnected, and output queued for it is dropped.  NULL: an orderly
+ * end; queued replies are still sent, for at most a second.
  */
 void rpc_conn_close(struct rpc_conn *c, const char *reason);
 
 /*
- * As an orderly end, but the peer is told why (a RequestError of request 0), and
- * so is the log.
+ * As rpc_conn_close() with NULL, but first sends why to the peer (in a
+ * RequestError of request 0) and logs it.
  */
 void rpc_conn_refuse(struct rpc_conn *c, const char *why);
 
@@ -203,8 +211,8 @@ const struct rpc_claimed_identity *rpc_conn_identity(const struct rpc_conn *c);
 void rpc_reply(struct rpc_call call, const void *msg, size_t len, bool more,
     int fd);
 /*
- * The last reply of a call, as it was written; where memory was missing for
- * that, rpc_reject(): half a message might mean something else.
+ * The last reply of a call, with the message in w; if w ran out of memory,
+ * rpc_reject(), as half a message might mean something else.
  */
 void rpc_reply_written(struct rpc_call call, const struct pb_writer *w);
 /* InvokeMethodReply{success:false}. */
@@ -212,7 +220,8 @@ void rpc_reject(struct rpc_call call);
 
 /*
  * The descriptor that came with the call, or -1.  The caller owns it.  Inside
- * the method only: what it does not take is closed (but kept on RPC_AGAIN).
+ * the method only: a descriptor that the method does not take is closed (but
+ * kept on RPC_AGAIN).
  */
 int rpc_take_fd(struct rpc_call call);
 
@@ -223,7 +232,7 @@ void rpc_conn_resume(struct rpc_conn *c);
 size_t rpc_conn_queued(const struct rpc_conn *c);
 void rpc_conn_set_limits(struct rpc_conn *c, size_t hard, size_t low);
 
-/* Live connections, for shutdown: closes all made with this stats block. */
+/* For shutdown: an orderly end of all live connections of these stats. */
 void rpc_conns_close_all(struct rpc_stats *stats);
 
 #endif /* TRANSPORT_RPC_RPC_HOST_H */

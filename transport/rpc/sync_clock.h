@@ -28,15 +28,15 @@ struct sync_clock;
 struct rpc_client;
 
 /*
- * Begins at once.  client is borrowed and ready; method (static) is the name of
- * its service's SyncClock, and what has to be called before it was.  NULL: no
- * memory or no descriptor.
+ * Begins at once.  client is borrowed, is ready, and has made the call that has
+ * to come before SyncClock; method (static) is SyncClock's name in its service.
+ * NULL: no memory or no descriptor.
  */
 struct sync_clock *sync_clock_new(struct loop *l, struct rpc_client *client,
     const char *method, uint64_t period_ms) MUST_CHECK;
 /*
- * In the same breath as the client, and after it: a reply that is on its way
- * must not find nobody.  NULL is fine.
+ * To be called right after rpc_client_free() of the client: while the client
+ * lives, a pending reply still uses s.  NULL is fine.
  */
 void sync_clock_free(struct sync_clock *s);
 

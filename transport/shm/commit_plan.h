@@ -1,7 +1,7 @@
 /*
- * commit_plan: a CommitDataRequest, checked as a whole before any of it is
- * applied, and then its moves and patches one by one.  Pure; knows neither
- * shared memory nor buffers.
+ * commit_plan: checks a CommitDataRequest as a whole before any of it is
+ * applied, and then hands out its moves and patches one by one.  Pure; knows
+ * neither shared memory nor buffers.
  */
 #ifndef TRANSPORT_SHM_COMMIT_PLAN_H
 #define TRANSPORT_SHM_COMMIT_PLAN_H
@@ -19,13 +19,13 @@
 
 /* On the caller's stack; borrows the request. */
 struct commit_plan {
-	uint64_t flush_id; /* that it acknowledges; 0: none */
+	uint64_t flush_id; /* flush that the request acknowledges; 0: none */
 
 	/* Private from here. */
 	struct commit_move moves[COMMIT_PLAN_MOVES];
 	size_t n_moves;          /* in moves */
-	struct commit_move more; /* one that moves has no place for */
-	struct pb_reader rest;   /* behind the moves that are kept */
+	struct commit_move more; /* the current move of rest */
+	struct pb_reader rest;   /* the request behind `moves`, unparsed */
 	struct pb_reader patches;
 };
 
@@ -33,8 +33,8 @@ struct commit_plan {
 bool commit_plan_make(struct commit_plan *plan, const uint8_t *request,
     size_t len) MUST_CHECK;
 /*
- * The move with this index, or NULL behind the last one.  To be asked for each
- * index once, in order; valid until the next call.
+ * The move with this index, or NULL behind the last one.  Call it for each
+ * index once, in order; the move is valid until the next call.
  */
 const struct commit_move *commit_plan_move(struct commit_plan *plan,
     size_t index);

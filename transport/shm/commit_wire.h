@@ -17,7 +17,7 @@ struct commit_move {
 	uint32_t page;
 	uint32_t chunk;
 	uint32_t buffer;
-	const uint8_t *data; /* NULL: in shared memory */
+	const uint8_t *data; /* borrowed; NULL: the chunk is in shared memory */
 	size_t len;
 	bool incomplete;
 };
@@ -34,21 +34,22 @@ struct commit_patch {
 	const uint8_t *data;
 	size_t len;
 };
-/* p borrows data.  False: it does not parse, or one of its patches does not. */
+/* p borrows data.  False: the message, or one of its patches, is malformed. */
 bool commit_parse_patch(struct commit_patch *p, const uint8_t *data,
     size_t len) MUST_CHECK;
 /*
- * A request with this one patch, which goes to another buffer.  Room for len
- * and COMMIT_PATCH_MORE; returns the bytes.
+ * Writes a request with one ChunkToPatch (data, as in commit_patch), with its
+ * buffer replaced.  out has room for len + COMMIT_PATCH_MORE bytes; returns the
+ * bytes written.
  */
 #define COMMIT_PATCH_MORE 24u
 size_t commit_put_patch(uint8_t *out, const uint8_t *data, size_t len,
     uint32_t buffer);
 
 /*
- * A request with one chunk as data: the bytes before its payload, of which
- * there will be len; they are written last, as lengths take the same room
- * whatever they are.
+ * A request with one chunk as data: its head, the bytes before a payload of len
+ * bytes.  The head can be written after the payload, once len is known, as its
+ * size does not depend on len.
  */
 struct commit_chunk {
 	uint32_t buffer;

@@ -5,9 +5,9 @@
  * Both sides are here: the reader (service, relay) and the writer (client
  * library).  The other side is hostile: it may change any byte at any time.
  * Every word of a header is loaded once, atomically, and checked; payloads are
- * handed out as pointers into memory that may change under the reader, who
- * copies first and parses the copy.  A mapping cannot shrink: only memfds
- * sealed against shrinking are mapped.
+ * handed out as pointers into memory that may change under the reader: copy
+ * first, and parse the copy.  A mapping cannot shrink: only memfds sealed
+ * against shrinking are mapped.
  */
 #ifndef TRANSPORT_SHM_SHM_H
 #define TRANSPORT_SHM_SHM_H
@@ -57,11 +57,14 @@ enum shm_chunk_flag {
 #define SHM_FRAGMENTS_MAX 1023u
 /*
  * A fragment of this size (as a varint of 4 bytes, the last of its chunk)
- * says that the writer gave its packet up.
+ * means that the writer dropped the packet.
  */
 #define SHM_SIZE_DROP_PACKET 0x0fffffffu
 
-/* Makes a sealed memfd of size bytes; size and page_size must be valid. */
+/*
+ * Makes a sealed memfd of size bytes; size and page_size must be valid.  The
+ * caller owns it (shm_free()); NULL: no memory or no descriptor.
+ */
 struct shm *shm_new(size_t size, size_t page_size) MUST_CHECK;
 /*
  * Maps a descriptor that the other side made.  Owns fd on success, leaves it
@@ -73,7 +76,7 @@ struct shm *shm_adopt(int fd, size_t page_size, char *err, size_t err_size)
 /* Unmaps and closes. */
 void shm_free(struct shm *s);
 
-int shm_fd(const struct shm *s); /* stays the shm's */
+int shm_fd(const struct shm *s); /* borrowed */
 size_t shm_size(const struct shm *s);
 size_t shm_page_size(const struct shm *s);
 size_t shm_pages(const struct shm *s);
@@ -86,7 +89,7 @@ size_t shm_pages(const struct shm *s);
 void shm_valid_sizes(size_t want_size, size_t want_page, size_t *size,
     size_t *page);
 
-/* A chunk as its header says now; numbers are loaded once. */
+/* A chunk as its header described it when it was loaded, once. */
 struct shm_chunk {
 	uint32_t page;
 	uint32_t index;
@@ -112,9 +115,12 @@ enum shm_take {
  */
 enum shm_take shm_take(struct shm *s, uint32_t page, uint32_t index,
     struct shm_chunk *out) MUST_CHECK;
-/* Reader: back to complete, as if it had not been taken. */
+/* Reader: BEING_READ to COMPLETE, as if the chunk had not been taken. */
 void shm_put_back(struct shm *s, uint32_t page, uint32_t index);
-/* Reader: BEING_READ to FREE; the last one frees the page's layout. */
+/*
+ * Reader: BEING_READ to FREE; when all chunks of a page are free, the page may
+ * be divided anew.
+ */
 void shm_release(struct shm *s, uint32_t page, uint32_t index);
 
 /*
@@ -123,28 +129,28 @@ void shm_release(struct shm *s, uint32_t page, uint32_t index);
  * fn's `complete` tells a finished chunk from one still being written.  Chunks
  * whose header was not yet written, or changed while it was read, are skipped.
  *
- * in_order: also tells c->behind, for two more walks where anything stands in
- * the memory.  Else it is never set: nobody waits for what may not come.
- * c->behind: more is to come of an earlier chunk of the same writer, since it
- * is still being written (a writer that patches in memory keeps it so until it
- * commits it), or this one is newer than the scrape.  Who reads it before that
- * loses the packet between them; a producer that does not answer may never
- * bring it, so that a reader of its memory takes all that is there.
+ * in_order: also sets c->behind, which costs up to two more walks.  Set: an
+ * earlier chunk of the same writer is still being written (a writer that
+ * patches in memory keeps it so until it commits it), or this chunk was begun
+ * after the scrape.  A reader that stores such a chunk now loses the packets
+ * that continue from the earlier chunk, so it leaves them to a later commit.
+ * Without in_order c->behind is never set: a producer that does not answer may
+ * never commit, so all that is there is taken.
  */
 typedef void (*shm_scrape_fn)(void *arg, const struct shm_chunk *c,
     bool complete);
 void shm_scrape(struct shm *s, bool in_order, shm_scrape_fn fn, void *arg);
 
 /*
- * As above for memory whose reader has gone: chunks that it had taken and not
- * released count as complete.
+ * As shm_scrape() for memory whose former reader has ended: chunks that it had
+ * taken and not released count as complete.
  */
 void shm_scrape_left(struct shm *s, shm_scrape_fn fn, void *arg);
 
 /*
  * Reader: remembers a chunk whose contents were taken by a scrape and do not
- * change any more, so that its commit brings nothing new.  Without memory for
- * that it is not remembered, and its contents may be taken twice.
+ * change any more, so that its commit brings nothing new.  Out of memory: it is
+ * not remembered, and its contents may be stored twice.
  */
 void shm_remember_scraped(struct shm *s, const struct shm_chunk *c);
 /* page and index have been found valid, as by shm_take(). */

@@ -33,10 +33,10 @@ struct shm {
 	size_t pages;
 	int fd; /* owned */
 
-	/* Reader only: a bit a chunk, by page; owned, made on demand. */
+	/* Reader only: a bit for each chunk, by page; owned, or NULL. */
 	uint16_t *scraped;
 
-	/* Writer only: threads of one process take turns to acquire. */
+	/* Writer only: held while a chunk is acquired. */
 	pthread_mutex_t lock;
 	size_t next_page; /* where the search for a free chunk begins */
 };
@@ -47,7 +47,7 @@ shm_word(const struct shm *s, uint32_t page)
 	return (_Atomic uint32_t *)(void *)(s->base + page * s->page_size);
 }
 
-/* Chunks in a page with this word; 0 when it is not partitioned. */
+/* Chunks in a page with this first word; 0 when it is not partitioned. */
 static inline uint32_t
 shm_word_chunks(uint32_t word)
 {
@@ -62,7 +62,7 @@ shm_word_state(uint32_t word, uint32_t index)
 	return (word >> (index * SHM_STATE_BITS)) & SHM_STATE_MASK;
 }
 
-/* Header included; a multiple of 4.  n is not 0. */
+/* Bytes of a chunk in a page of n (not 0) chunks, with its header. */
 static inline size_t
 shm_chunk_size(const struct shm *s, uint32_t n)
 {

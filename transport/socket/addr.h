@@ -8,9 +8,9 @@
  *   ssh://[user@]host[:port][/path | /host:port]    through an ssh child
  *
  * A relative path without a colon is a UNIX path too.  (reference
- * behaviour.md, "Sockets and frames".)  What stands behind the host of an ssh
- * address is where the far side leads to: a UNIX socket, or a port that is
- * reached from there; nothing stands for a program that runs there.  Pure: no
+ * behaviour.md, "Sockets and frames".)  The part behind the host of an ssh
+ * address says where the far side forwards to: a UNIX socket, or a port as
+ * reached from there; without it a program on the far side is run.  Pure: no
  * I/O except name resolution in addr_resolve().
  */
 #ifndef TRANSPORT_SOCKET_ADDR_H
@@ -54,10 +54,10 @@ int addr_parse(struct addr *a, const char *text, char *err, size_t err_size)
 int addr_list_next(const char **list, char *item, size_t item_size) MUST_CHECK;
 
 /*
- * TCP, TLS: resolves host and port (may block; call at start-up or in clients
- * only) and stores up to max addresses.  UNIX, VSOCK: copies sa.  SSH: ssh
- * resolves for itself; not to be called.  Returns the number stored, or -1
- * with a sentence in err.
+ * TCP, TLS: resolves host and port (may block on a name server; call at
+ * start-up or in clients only) and stores up to max addresses.  UNIX, VSOCK:
+ * copies sa.  Not for SSH, which resolves by itself.  Returns the number
+ * stored, or -1 with a sentence in err.
  */
 int addr_resolve(const struct addr *a, struct sockaddr_storage *out,
     socklen_t *out_len, int max, char *err, size_t err_size) MUST_CHECK;

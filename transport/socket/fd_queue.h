@@ -2,8 +2,9 @@
  * fd_queue: descriptors that arrived on a stream and wait for their message.
  *
  * A read of a UNIX socket ends with the bytes that a descriptor was sent with
- * (unix(7)), so all that is known of its place is the input offset where its
- * read ended: it belongs to the message that this offset lies in or ends.
+ * (unix(7)), so all that is known of its place is the input offset where the
+ * read ended: it belongs to the message that this offset lies in, or that ends
+ * there.
  * Empty it holds no memory.
  */
 #ifndef TRANSPORT_SOCKET_FD_QUEUE_H
@@ -31,10 +32,10 @@ void fd_queue_done(struct fd_queue *q);
  */
 int fd_queue_add(struct fd_queue *q, int fd, uint64_t end) MUST_CHECK;
 
-/* Takes the descriptor of the message at [start, end), or -1.  The caller owns it. */
+/* The descriptor of the message at [start, end), the caller's; -1: none. */
 int fd_queue_take_of(struct fd_queue *q, uint64_t start, uint64_t end);
 
-/* Closes those of messages that ended at or before the offset. */
+/* Closes descriptors of messages that ended at or before the offset. */
 void fd_queue_drop_until(struct fd_queue *q, uint64_t offset);
 
 #endif /* TRANSPORT_SOCKET_FD_QUEUE_H */

@@ -1,6 +1,6 @@
 /*
- * input_rest: input that its reader could not use yet: the beginning of one
- * unit, or, after a pause, several.  Empty it holds no memory.
+ * input_rest: input that the owner of a stream has not consumed yet: the
+ * beginning of one unit, or, after a pause, several.  Empty it holds no memory.
  */
 #ifndef TRANSPORT_SOCKET_INPUT_REST_H
 #define TRANSPORT_SOCKET_INPUT_REST_H

@@ -2,9 +2,9 @@
  * output_queue: output that a socket did not take yet, with the descriptors
  * that travel with it.
  *
- * Empty it holds no memory.  A descriptor belongs to the first byte of what it
- * was queued with, and nothing is sent in one call with it but that: so the
- * receiver can tell to which of several messages it belongs.
+ * Empty it holds no memory.  A descriptor travels with the first byte of the
+ * output that it was queued with, and no other output is sent in the same call:
+ * so the receiver can tell to which of several messages it belongs.
  */
 #ifndef TRANSPORT_SOCKET_OUTPUT_QUEUE_H
 #define TRANSPORT_SOCKET_OUTPUT_QUEUE_H
@@ -20,7 +20,7 @@ struct output_queue {
 	struct output_queue_chunk *head;
 	struct output_queue_chunk *tail;
 	size_t bytes;  /* queued */
-	size_t memory; /* allocated */
+	size_t memory; /* bytes allocated */
 };
 
 void output_queue_init(struct output_queue *q);

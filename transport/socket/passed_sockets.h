@@ -26,11 +26,14 @@ struct passed_sockets {
 int passed_sockets_find(struct passed_sockets *p, char *err, size_t err_size)
     MUST_CHECK;
 
-/* The i-th one, closed in children from now on; -1 with a sentence. */
+/*
+ * The i-th socket, which is the caller's, and close-on-exec from now on; -1
+ * with a sentence.
+ */
 int passed_sockets_take(const struct passed_sockets *p, size_t i, char *err,
     size_t err_size) MUST_CHECK;
 
-/* Whether it is bound to this UNIX address. */
+/* Whether the socket is bound to this UNIX address. */
 bool passed_socket_is_bound_to(int fd, const struct sockaddr_storage *sa,
     socklen_t len);
 

@@ -1,6 +1,6 @@
 /*
- * peer: who is at the other end of a stream, as the kernel or a certificate
- * says.
+ * peer: the program at the other end of a stream, as the kernel or a
+ * certificate says.
  *
  * Claimed identities (SetPeerIdentity) are not here: they label data and
  * belong to the connection that received them (transport/rpc/rpc_host.h).
@@ -14,13 +14,13 @@
 
 #include "transport/socket/addr.h"
 
-/* The uid of a peer that nobody vouches for: "nobody", never 0. */
+/* The uid of an unauthenticated peer: that of "nobody", never 0. */
 #define PEER_UID_UNKNOWN 65534
 #define PEER_PID_UNKNOWN 0
 
-/* The authority that vouches for the peer. */
+/* How the peer was authenticated. */
 enum peer_auth {
-	PEER_NOBODY,
+	PEER_NOBODY, /* not at all */
 	PEER_UNIX, /* the kernel (SO_PEERCRED): uid, gid, pid */
 	PEER_CERT, /* a certificate that we verified: cert */
 };
@@ -28,33 +28,33 @@ enum peer_auth {
 struct tls_identity;
 
 struct peer {
-	/* ADDR_TLS, ADDR_SSH: the socket is TCP, or a pair with a child. */
+	/* ADDR_TLS: over a TCP socket; ADDR_SSH: a socket pair with a child. */
 	enum addr_kind kind;
 	enum peer_auth auth;
 	bool can_pass_fds;  /* UNIX, unless forwarded */
 	/*
-	 * UNIX, but the process there is a tunnel's end (sshd, socat): uid and
-	 * gid are the tunnel's, descriptors do not travel, and what the client
-	 * behind it claims about itself labels its data.
+	 * UNIX, but the process there is the end of a tunnel (sshd, socat): uid
+	 * and gid are the tunnel's, descriptors do not travel, and the claimed
+	 * identity of the client behind it labels its data.
 	 */
 	bool forwarded;
 	uint32_t uid;       /* PEER_UID_UNKNOWN unless PEER_UNIX */
 	uint32_t gid;
 	int32_t pid;
 	/*
-	 * PEER_CERT: the stream's, lives as long; else NULL.
-	 * (transport/tls/tls.h)
+	 * PEER_CERT: what the certificate says (transport/tls/tls.h); the
+	 * stream's, and lives as long.  Else NULL.
 	 */
 	const struct tls_identity *cert;
 	/*
-	 * ADDR_SSH: what the settings of a dial call the machine; lives as long
-	 * as they.  NULL elsewhere.
+	 * ADDR_SSH: the machine's name in the settings of a dial; borrowed from
+	 * these.  NULL elsewhere.
 	 */
 	const char *machine_name;
 	uint64_t addr_hash; /* of the address without its port; UNIX: 0 */
 	/*
-	 * As above for the whole site: an IPv6 address counts by its first 64
-	 * bits, as whoever has one of them has all.
+	 * As addr_hash for the whole site: of an IPv6 address only the first 64
+	 * bits, as one site has all addresses of such a network.
 	 */
 	uint64_t net_hash;
 	/*
@@ -65,11 +65,12 @@ struct peer {
 };
 
 /*
- * Reads it off a connected socket; never fails (unknown stays unknown).  A
- * UNIX peer whose program is known to be a tunnel's end is forwarded.
+ * Asks the kernel about a connected socket; never fails (unknown stays
+ * unknown).  A UNIX peer whose program is known to be the end of a tunnel is
+ * forwarded.
  */
 void peer_from_socket(struct peer *p, int fd);
-/* An ssh child that we started to reach a->host; nobody vouches for it. */
+/* An ssh child that we started to reach a->host: PEER_NOBODY. */
 void peer_from_ssh(struct peer *p, const struct addr *a);
 
 #endif /* TRANSPORT_SOCKET_PEER_H */

@@ -21,8 +21,8 @@ enum role {
 };
 #define ROLES_ALL 15u
 /*
- * Beside them, of a certificate: it asks for a role that is none of them, so it
- * is not one without a role, to which a default would be given.
+ * Beside these, of a certificate: it names a role that we do not know.  Keeps
+ * it apart from a certificate without a role, which gets a default.
  */
 #define ROLE_UNKNOWN 16u
 
@@ -30,17 +30,17 @@ enum role {
 
 /* "producer", "relay", "consumer", "admin". */
 const char *role_name(enum role role);
-/* One of those names, in any case of letters; 0: none of them. */
+/* The role of a name, in any case of letters; 0: it is no role's. */
 uint32_t role_by_name(const char *name);
 /*
- * The role that a URI of a certificate gives; ROLE_UNKNOWN for all else below
- * "urn:tributary:", in any case of letters; 0: it is about something else.
+ * The role that a URI of a certificate gives; ROLE_UNKNOWN for any other URI
+ * below "urn:tributary:", in any case of letters; 0 for all other URIs.
  */
 uint32_t role_from_uri(const char *uri, size_t len);
 
-/* With what they bring along: a relay is a producer, an admin a consumer. */
+/* Adds implied roles: a relay is a producer, an admin a consumer. */
 uint32_t roles_widen(uint32_t roles);
-/* "producer, relay" or "nothing" into out; returns out. */
+/* Writes "producer, relay" or "nothing" to out; returns out. */
 const char *roles_text(uint32_t roles, char *out, size_t out_size);
 
 #endif /* TRANSPORT_SOCKET_ROLES_H */
