@@ -1,12 +1,12 @@
 /*
  * config_support: which fields of a TraceConfig this project serves, and how.
  *
- * One table for all: the collector and `tributary record` name in a warning
- * whatever a config sets and nobody serves, and docs/config.md is checked
- * against it.  Pure.
+ * One table for all: the collector and `tributary record` warn of each field
+ * that a config sets without effect, and docs/config.md is checked against the
+ * table.  Pure.
  *
- * A field is one path: "buffers.size_kb", "trigger_config.triggers.name".  What
- * is inside of data_sources.config is the producer's and never warned about.
+ * A field is a path: "buffers.size_kb", "trigger_config.triggers.name".  Fields
+ * inside of data_sources.config are the producer's and never warned about.
  */
 #ifndef PROTOS_CONFIG_SUPPORT_H
 #define PROTOS_CONFIG_SUPPORT_H
@@ -16,7 +16,7 @@
 
 enum config_support_kind {
 	CONFIG_SERVED,  /* by the collector */
-	CONFIG_CLIENT,  /* by who starts the trace: `tributary record` */
+	CONFIG_CLIENT,  /* by the consumer: `tributary record` */
 	CONFIG_ANDROID, /* Android only: kept in the trace, without effect */
 	CONFIG_IGNORED, /* without effect here: a warning */
 };
@@ -24,18 +24,19 @@ enum config_support_kind {
 struct config_support {
 	const char *path;
 	enum config_support_kind kind;
-	const char *since; /* version of ours that served it; NULL: none does */
+	const char *since; /* first version of ours to serve it; NULL: none */
 	const char *note;  /* how, or why not: a phrase without a full stop */
 };
 
-/* In the order of the schema.  *n: how many. */
+/* The *n rows of the table, in the order of the schema; static. */
 const struct config_support *config_support_table(size_t *n);
 
 /*
- * Told once for each path that an encoded TraceConfig sets without effect, that
- * is not in the schema ("field 4711", "buffers field 99"), or whose value
- * contradicts another's (DISCARD with write_into_file): text is a whole sentence
- * that names the field and says why, borrowed.
+ * Called once for each path that an encoded TraceConfig sets without effect,
+ * that is not in the schema ("field 4711", "buffers field 99"), or whose value
+ * contradicts another's (DISCARD with write_into_file): text is a whole
+ * sentence that names the field and says why.  path and text are borrowed for
+ * the call.
  */
 typedef void (*config_support_fn)(void *arg, const char *path,
     const char *text);
@@ -44,8 +45,8 @@ typedef void (*config_support_fn)(void *arg, const char *path,
 #define CONFIG_SUPPORT_MAX 32u
 
 /*
- * Malformed bytes give what was found before them.  A field that has the value
- * which it has when it is left out gives none.
+ * Stops at malformed bytes; fields before them are reported.  A field that is
+ * set to its default is not reported.
  */
 void config_support_check(const uint8_t *config, size_t len,
     config_support_fn fn, void *arg);

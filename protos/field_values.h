@@ -12,8 +12,9 @@
 size_t field_values_count(const ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *d);
 /*
- * Points at value i of those, in m's own memory: a number, an enum's int, a
- * char *, a ProtobufCMessage *, or a ProtobufCBinaryData, as d->type says.
+ * Points at value i (below the count), in m's own memory: a number, an enum's
+ * int, a char *, a ProtobufCMessage *, or a ProtobufCBinaryData, as d->type
+ * says.
  */
 const void *field_values_at(const ProtobufCMessage *m,
     const ProtobufCFieldDescriptor *d, size_t i);

@@ -1,7 +1,7 @@
 /*
  * json_out: writes JSON piece by piece, with its commas.  Strings come from
- * peers: everything in them that is no UTF-8 or would steer a terminal is
- * replaced.
+ * peers: bytes in them that are not UTF-8, and characters that control a
+ * terminal, are replaced.
  */
 #ifndef PROTOS_JSON_OUT_H
 #define PROTOS_JSON_OUT_H
@@ -12,8 +12,9 @@
 #include <stdio.h>
 
 /*
- * row: written before each element of the outermost array, "\n" or "\n  "; all
- * else then has spaces behind commas and colons.  NULL: one line, no spaces.
+ * row: written before each element of the outermost array, "\n" or "\n  ";
+ * elsewhere there are then spaces behind commas and colons.  NULL: one line, no
+ * spaces.
  */
 struct json_out {
 	FILE *out;
@@ -22,7 +23,7 @@ struct json_out {
 	bool behind;    /* a value stands before: a comma is due */
 };
 
-/* key: NULL within an array, and around everything. */
+/* key: borrowed; NULL for elements of an array, and the outermost value. */
 void json_object(struct json_out *j, const char *key);
 void json_object_end(struct json_out *j);
 void json_array(struct json_out *j, const char *key);
@@ -34,8 +35,9 @@ void json_null(struct json_out *j, const char *key);
 /* With three digits behind the point. */
 void json_number(struct json_out *j, const char *key, double v);
 /*
- * Bytes that are not UTF-8 become U+FFFD each, and characters that are not safe
- * to show on a terminal their number.  v is NULL: nothing is written.
+ * Each byte that is not UTF-8 becomes U+FFFD, and each character that is not
+ * safe to show on a terminal an escape with its number.  v NULL: nothing is
+ * written.
  */
 void json_string(struct json_out *j, const char *key, const char *v);
 /* An array of strings. */

@@ -1,5 +1,5 @@
 /*
- * nearest: which of some names a mistyped word was meant to be.
+ * nearest: the candidate with the smallest edit distance from a mistyped word.
  *
  * Offer the candidates one by one, then take the best; pure, no allocation.
  */

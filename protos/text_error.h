@@ -1,5 +1,5 @@
 /*
- * text_error: where a text is wrong, and the sentence that says what.
+ * text_error: an error in a text: its line and column, and a sentence about it.
  */
 #ifndef PROTOS_TEXT_ERROR_H
 #define PROTOS_TEXT_ERROR_H
@@ -29,8 +29,9 @@ struct text_error {
  *	the line of text
  *	     ^
  *
- * text and len are those that were parsed; file is what to call them.  Cut to
- * size, which TEXT_ERROR_FORMAT_SIZE suits, and always NUL-terminated.
+ * text and len are those that were parsed; file is their name in the message.
+ * Cut to size, for which TEXT_ERROR_FORMAT_SIZE is enough, and always
+ * NUL-terminated.
  */
 void text_error_format(const struct text_error *err, const char *file,
     const char *text, size_t len, char *out, size_t size);

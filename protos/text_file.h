@@ -1,17 +1,17 @@
 /*
- * text_file: a settings file as a whole.
+ * text_file: reads a settings file as a whole.
  */
 #ifndef PROTOS_TEXT_FILE_H
 #define PROTOS_TEXT_FILE_H
 
 #include <stddef.h>
 
-/* A settings file that is larger is no settings file. */
+/* Limit of a file's size, in bytes; a larger one is no settings file. */
 #define TEXT_FILE_MAX (1u << 20)
 
 /*
- * All of it, to be freed by free(); *len bytes, not terminated.  NULL with the
- * sentence, which begins with the path, in err.
+ * The file's *len bytes, not terminated, for the caller to free().  NULL with a
+ * sentence in err, which begins with the path.
  */
 char *text_file_read(const char *path, size_t *len, char *err,
     size_t err_size) __attribute__((__warn_unused_result__));

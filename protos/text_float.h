@@ -1,7 +1,7 @@
 /*
- * text_float: floating point numbers of protobuf text format, whatever the
- * locale of the process says of decimal points (libtributary lives in other
- * people's programs).
+ * text_float: floating point numbers of protobuf text format, independent of
+ * the process's locale and its decimal point (libtributary is part of programs
+ * that are not ours).
  */
 #ifndef PROTOS_TEXT_FLOAT_H
 #define PROTOS_TEXT_FLOAT_H
@@ -26,8 +26,9 @@ bool text_float_parse(const char *s, size_t len, double *out)
 float text_float_narrow(double v);
 
 /*
- * Digits enough to read back as v: 15 to 17, or for a single one (v is then
- * exactly a float) 6 to 9.  "inf", "-inf", "nan" for those.
+ * Prints enough digits to read back as v: 15 to 17, or 6 to 9 when single (v is
+ * then exactly a float).  "inf", "-inf" and "nan" for values that are no
+ * number.
  */
 void text_float_print(double v, bool single, char out[TEXT_FLOAT_MAX]);
 

@@ -28,7 +28,7 @@ struct text_token {
 	size_t len;          /* bytes */
 	unsigned line;       /* 1 is the first */
 	unsigned column;     /* in characters (a tab is one), 1 is the first */
-	const char *problem; /* BAD: what it "is"; else NULL */
+	const char *problem; /* BAD: static, as "is not a number"; else NULL */
 };
 
 struct text_lex {

@@ -1,13 +1,13 @@
 /*
  * text_parse: protobuf text format to wire format, for any generated message.
  *
- * Reads what people write: the format of Perfetto's configs and of this
- * project's settings.  Strict where protobuf's own parser is: an unknown
+ * The format of Perfetto's configs and of this project's settings, written by
+ * people.  Strict where protobuf's own parser is: an unknown
  * field, a wrong type, a number out of range, a second value of a singular
  * field or a second member of a oneof is an error, and every error says where
- * it is and what would be right.  Not known: extensions, Any, and fields
- * without a schema (carried as bytes), which take their encoded bytes as a
- * string.
+ * it is and what would be right.  Not supported: extensions and Any.  Fields of
+ * message types without a schema here (carried as bytes) take their encoded
+ * bytes as a string.
  *
  * Pure, and safe on input from anywhere.
  */
@@ -22,7 +22,7 @@
 #define TEXT_PARSE_MAX_INPUT  (4u << 20)
 #define TEXT_PARSE_MAX_OUTPUT (4u << 20)
 
-/* Messages inside of messages. */
+/* Limit of nested messages. */
 #define TEXT_PARSE_MAX_DEPTH 64
 
 struct text_error;

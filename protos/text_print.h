@@ -1,10 +1,9 @@
 /*
  * text_print: messages as protobuf text format, for people.
  *
- * What it prints, text_parse reads back as the same message, save for what
- * text cannot say: unknown fields are printed as `number: value`, and enum
- * values without a name as numbers.  Safe on a terminal: what a peer wrote
- * into a string is escaped.
+ * text_parse() reads the output back as the same message, except for unknown
+ * fields, which are printed as `number: value`, and enum values without a name,
+ * which are printed as numbers.  Safe on a terminal: strings are escaped.
  */
 #ifndef PROTOS_TEXT_PRINT_H
 #define PROTOS_TEXT_PRINT_H

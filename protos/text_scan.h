@@ -1,7 +1,7 @@
 /*
- * text_scan: one token of lookahead, and how errors are said.  What the two
- * halves of the parser (text_parse: structure, text_value: scalars) share;
- * nobody else needs it.
+ * text_scan: one token of lookahead, and error messages, shared by the two
+ * halves of the parser (text_parse: structure, text_value: scalars).  Private
+ * to these.
  */
 #ifndef PROTOS_TEXT_SCAN_H
 #define PROTOS_TEXT_SCAN_H
@@ -16,19 +16,19 @@ struct text_error;
 struct text_scan {
 	struct text_lex lex;
 	struct text_token t; /* the current token */
-	struct text_error *err; /* borrowed; NULL: nobody asks */
+	struct text_error *err; /* borrowed; NULL: errors are not described */
 };
 
 /* Starts on the first token. */
 void text_scan_init(struct text_scan *s, const char *text, size_t len,
     struct text_error *err);
 
-/* On to the next token; stays on an END or BAD one. */
+/* Steps to the next token; stays on an END or BAD one. */
 void text_scan_next(struct text_scan *s);
 
 bool text_scan_is(const struct text_scan *s, char symbol);
 
-/* Passes the symbol if it is the current token; whether it was. */
+/* Steps over the symbol if it is the current token; returns whether it was. */
 bool text_scan_accept(struct text_scan *s, char symbol);
 
 /* Fills in the error: at t, with a sentence.  Always returns false. */
@@ -42,7 +42,7 @@ bool text_scan_fail(struct text_scan *s, const struct text_token *t,
 bool text_scan_unexpected(struct text_scan *s, const struct text_token *t,
     const char *fmt, ...) __attribute__((__format__(__printf__, 3, 4)));
 
-/* A type's name without the package, as people know it; static storage. */
+/* A type's name without the package; points into name. */
 const char *text_scan_type_name(const char *name, const char *package);
 
 #endif /* PROTOS_TEXT_SCAN_H */

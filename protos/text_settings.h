@@ -21,7 +21,7 @@ struct text_settings {
 int text_settings_complain(const struct text_settings *t, const char *what,
     const char *fmt, ...) __attribute__((__format__(__printf__, 3, 4)));
 
-/* A field that is a number or bool, and the member of the same meaning. */
+/* A field that is a number or bool, and the struct's member for it. */
 struct text_setting {
 	const char *field;
 	size_t to;     /* offset and size of the member */
@@ -39,21 +39,25 @@ struct text_setting {
 		most }
 
 /*
- * Copies the n fields that are set into the struct `to`; the others are left
- * alone.  prefix ("limits.") stands before a field's name in sentences.
+ * Copies those of the table's n fields that are set in `from` into the struct
+ * `to`; other members are untouched.  prefix ("limits.") stands before a
+ * field's name in sentences.  -1 with a sentence.
  */
 int text_settings_copy(const struct text_settings *t, const char *prefix,
     const struct text_setting *table, size_t n, const ProtobufCMessage *from,
     void *to) __attribute__((__warn_unused_result__));
 
-/* Which message the file holds, and what takes it; -1 with a sentence. */
+/* The file's message type; apply() takes it, or returns -1 with a sentence. */
 struct text_settings_kind {
 	const ProtobufCMessageDescriptor *descriptor;
 	int (*apply)(const struct text_settings *t, const ProtobufCMessage *m,
 	    void *settings);
 };
 
-/* -1 with a sentence that has file, line and column; settings is changed. */
+/*
+ * Parses text and applies it to settings.  -1 with a sentence that has file,
+ * line and column; settings may have been changed in part.
+ */
 int text_settings_parse(const struct text_settings *t,
     const struct text_settings_kind *kind, const char *text, size_t len,
     void *settings) __attribute__((__warn_unused_result__));

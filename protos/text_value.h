@@ -1,5 +1,5 @@
 /*
- * text_value: one scalar of protobuf text format, as the field wants it.
+ * text_value: reads one scalar of protobuf text format, of a field's type.
  * A part of the parser: see text_scan.h.
  */
 #ifndef PROTOS_TEXT_VALUE_H

@@ -2,9 +2,9 @@
  * trace_config_load: a trace config as it comes from a file or a pipe, text or
  * binary, told apart by its bytes.
  *
- * Text is what parses as text, and also what has nothing but printable UTF-8
- * and does not parse: then the error is the text's.  (Each buffer and each
- * data source puts a control character into a binary config.)
+ * A config is text if it parses as text, or if it does not but is all printable
+ * UTF-8: then the error is that of the text.  (Each buffer and each data source
+ * puts a control character into a binary config.)
  */
 #ifndef PROTOS_TRACE_CONFIG_LOAD_H
 #define PROTOS_TRACE_CONFIG_LOAD_H
@@ -22,7 +22,7 @@
 struct trace_config_input {
 	const uint8_t *data;
 	size_t len;
-	const char *name; /* errors call it so */
+	const char *name; /* of the file, for errors */
 };
 
 /*

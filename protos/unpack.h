@@ -21,8 +21,8 @@
 
 /*
  * Repetitions of singular message fields that are accepted in one message,
- * nested ones included.  Encoders never repeat one; replies that come in
- * parts do when the parts are strung together.
+ * nested ones included.  Encoders never repeat one, but a reply that came in
+ * parts does when the parts are concatenated.
  */
 #define UNPACK_MAX_MERGES 1024
 

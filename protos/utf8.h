@@ -15,26 +15,26 @@ size_t utf8_char(const char *s, size_t len);
 
 /*
  * utf8_char() of a character that is safe on a terminal; 0 for control
- * characters, C1 ones included, for those that turn the direction of writing,
- * and for those that nobody sees.
+ * characters, C1 ones included, for bidirectional controls, and for invisible
+ * characters.
  */
 size_t utf8_printable(const char *s, size_t len);
 
-/* ---- what others wrote, in the one form in which it is shown ---- */
+/* ---- untrusted text, in the one form in which it is shown ---- */
 
 #define UTF8_SHOWN 5
 
 /*
- * Writes how the beginning of s (len bytes, at least 1) is shown, with a NUL:
- * its first character where that is printable and not in also (ASCII), else
- * its first byte as \xNN.  Returns how many bytes of s that is.
+ * Writes the first character of s (len bytes, at least 1) to out, with a NUL,
+ * where it is printable and not in `also` (ASCII), else its first byte as \xNN.
+ * Returns how many bytes of s were used.
  */
 size_t utf8_show(const char *s, size_t len, const char *also,
     char out[UTF8_SHOWN]);
 
 /*
- * All of s so, always with a NUL; what does not fit size is cut off at a
- * character and ends in "...".  Returns out.
+ * Writes all of s as by utf8_show(), always with a NUL; a text that does not
+ * fit size is cut between characters and ends in "...".  Returns out.
  */
 char *utf8_escape(char *out, size_t size, const char *s, size_t len,
     const char *also);

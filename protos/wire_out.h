@@ -1,7 +1,7 @@
 /*
  * wire_out: a growing buffer of wire format with an upper bound.
  *
- * The first failure is kept and makes the rest do nothing, so callers look
+ * The first failure is kept and makes later calls do nothing, so callers check
  * once, at the end or wherever stopping early pays.
  */
 #ifndef PROTOS_WIRE_OUT_H
@@ -28,8 +28,8 @@ void wire_out_init(struct wire_out *o, size_t max);
 void wire_out_done(struct wire_out *o);
 
 /*
- * Room for n more bytes, at the returned address until the next call; they
- * count once wire_out_add() is told of them.  NULL on failure.
+ * Room for n more bytes, at the returned address until the next call; bytes
+ * written there are added by wire_out_add().  NULL on failure.
  */
 uint8_t *wire_out_reserve(struct wire_out *o, size_t n);
 void wire_out_add(struct wire_out *o, size_t n);
@@ -38,13 +38,13 @@ void wire_out_varint(struct wire_out *o, uint64_t v);
 void wire_out_fixed(struct wire_out *o, uint64_t v, size_t bytes);
 
 /*
- * Something with its length in front: wire_out_close(), given the mark that
- * wire_out_open() returned, puts the length before what was written since.
+ * A length-delimited value: wire_out_close(), given the mark that
+ * wire_out_open() returned, puts the length before the bytes written since.
  */
 size_t wire_out_open(struct wire_out *o);
 void wire_out_close(struct wire_out *o, size_t mark);
 
-/* The bytes (never NULL), now the caller's to free(); NULL if failed. */
+/* The bytes (never NULL), for the caller to free(); NULL: a call failed. */
 uint8_t *wire_out_take(struct wire_out *o, size_t *len);
 
 #endif /* PROTOS_WIRE_OUT_H */

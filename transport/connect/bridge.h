@@ -1,12 +1,12 @@
 /*
  * bridge: carries bytes between two descriptors (standard input and output) and
- * a socket, both ways, and knows nothing of what they mean.
+ * a socket, both ways, without looking into them.
  *
- * One buffer a direction: a side that does not take stops the other from being
- * read.  The end of the input is passed on to the socket, which may answer
- * still; the end of the socket ends the bridge, once what came from it was
- * written, because an ssh that carries us on would not tell its other end of
- * half an end.
+ * Back-pressure: one buffer a direction; a side that takes no output stops the
+ * other from being read.  The end of the input shuts down the socket's sending
+ * side, and the peer may still answer; the end of the socket ends the bridge,
+ * once all that came from it was written, as an ssh around us does not pass on
+ * an end of one direction.
  */
 #ifndef TRANSPORT_CONNECT_BRIDGE_H
 #define TRANSPORT_CONNECT_BRIDGE_H
@@ -18,7 +18,7 @@ struct loop;
 
 /* A direction's buffer. */
 #define BRIDGE_BUFFER_BYTES 65536u
-/* After the end of the input the socket may be silent for so long. */
+/* The bridge ends when the socket is silent so long after the input's end. */
 #define BRIDGE_HALF_MS 10000u
 
 struct bridge_ops {
@@ -39,7 +39,7 @@ struct bridge_ops {
  */
 struct bridge *bridge_new(struct loop *l, int in, int out,
     const struct bridge_ops *ops, void *arg) MUST_CHECK;
-/* A connected, non-blocking socket; the bridge's from now on. */
+/* fd: a connected, non-blocking socket; the bridge owns it from now on. */
 void bridge_attach(struct bridge *b, int fd);
 /* Legal inside the callbacks.  NULL is fine. */
 void bridge_free(struct bridge *b);

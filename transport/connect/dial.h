@@ -21,34 +21,35 @@ struct tls_conn;
 /* Room for any sentence of this module. */
 #define DIAL_TEXT_MAX 1024
 
-/* How to reach what cannot be reached by its address alone. */
+/* How to reach an address, beyond what the address says; all borrowed. */
 struct dial_options {
 	/*
-	 * tls://: what we show and whom we believe.  NULL: a directory that
-	 * dial_tls_dir() finds.  All dials of a loop that name the same share
-	 * what was read, and resume each other's sessions; files that changed
-	 * are read anew by the next dial.
+	 * tls://: directory of our certificate, its key, and the authority that
+	 * we trust.  NULL: one that dial_tls_dir() finds.  All dials of a loop
+	 * with the same directory share one TLS context and resume each other's
+	 * TLS sessions; files that changed are read anew by the next dial.
 	 */
 	const char *tls_dir;
 	/* tls://: the name in the peer's certificate.  NULL: the address's. */
 	const char *tls_name;
 	bool allow_tls12;
-	/* ssh://host: what runs there.  NULL: see transport/ssh/ssh.h. */
+	/* ssh://host: command to run there; NULL: see ssh_args_connect(). */
 	const char *ssh_command;
 	/* "producer", "consumer" or "relay": the argument of that command. */
 	const char *service;
 	/*
-	 * Names are resolved by a thread: who serves others meanwhile does not
-	 * wait for a name server.  A name that is not found is an outcome.
+	 * Names are resolved on a thread, so that the loop does not wait for a
+	 * name server.  A name that is not found is then reported to dial_fn,
+	 * not by dial_new().
 	 */
 	bool in_background;
 };
 
 /*
  * The outcome of a dial.  fd is a connected, non-blocking, close-on-exec
- * socket; tls and child, where not NULL, belong to it, and peer stands for who
- * is there where it is not NULL.  All are the callee's, as for
- * stream_new_over().
+ * socket; tls and child, where not NULL, belong to it.  These three are the
+ * callee's, for stream_new_over().  peer, where not NULL, describes the peer
+ * better than the socket can.
  */
 struct dial_result {
 	int fd;
@@ -62,8 +63,9 @@ struct dial_result {
  * the last address that failed.  Afterwards the dial does nothing more;
  * dial_free() is legal inside.
  *
- * What lies behind an ssh is not asked before: a command that is missing, or a
- * socket where nobody listens, ends the stream (stream_end_detail()).
+ * Behind an ssh, success says only that ssh runs: a command that is missing, or
+ * a socket on which no program listens, ends the stream later
+ * (stream_end_detail()).
  */
 typedef void (*dial_fn)(const struct dial_result *r, int error, void *arg);
 
@@ -85,8 +87,8 @@ struct dial *dial_new(struct loop *l, const struct dial_request *request,
     char *err, size_t err_size) MUST_CHECK;
 
 /*
- * Where a client finds its certificates when nothing names a directory:
- * $TRIBUTARY_TLS_DIR, wherever that leads, else the first that exists of
+ * Where a client finds its certificates when no directory is named:
+ * $TRIBUTARY_TLS_DIR, whether it exists or not, else the first that exists of
  * $XDG_CONFIG_HOME/tributary/tls (~/.config/tributary/tls) and
  * /etc/tributary/tls; into out.  -1 with a sentence that
  * says where it looked and how to get one.
@@ -94,7 +96,7 @@ struct dial *dial_new(struct loop *l, const struct dial_request *request,
 int dial_tls_dir(char *out, size_t out_size, char *err, size_t err_size)
     MUST_CHECK;
 
-/* Also gives up what is under way.  NULL is fine. */
+/* Also cancels a dial that is under way.  NULL is fine. */
 void dial_free(struct dial *d);
 
 /*

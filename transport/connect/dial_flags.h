@@ -28,9 +28,8 @@ struct dial_options;
 	    .at = (base) + offsetof(struct dial_options, ssh_command) }
 
 /*
- * Whether the flags that were given mean something for the address.  A flag
- * for TLS with an address without would leave somebody believe in TLS.  -1
- * with a sentence.
+ * Refuses flags that have no effect on the address: with a flag for TLS and an
+ * address without TLS a user would believe in TLS.  0, or -1 with a sentence.
  */
 int dial_flags_check(const struct dial_options *how, const struct addr *a,
     char *err, size_t err_size) MUST_CHECK;

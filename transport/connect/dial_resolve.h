@@ -23,12 +23,12 @@ struct loop;
 typedef void (*dial_resolve_fn)(void *arg, const struct sockaddr_storage *sa,
     const socklen_t *sa_len, int n, const char *err);
 
-/* NULL: no memory, no thread, or too many of them wait for name servers. */
+/* NULL: no memory, no thread, or too many threads wait for name servers. */
 struct dial_resolve *dial_resolve_new(struct loop *l, const struct addr *a,
     dial_resolve_fn fn, void *arg) MUST_CHECK;
 /*
- * Also before the outcome, which then is nobody's; the thread ends when the
- * name server has answered, or its time is over.  NULL is fine.
+ * Legal before the outcome, which is then dropped; the thread ends when the
+ * name server has answered, or the resolver timed out.  NULL is fine.
  */
 void dial_resolve_free(struct dial_resolve *d);
 

@@ -21,7 +21,7 @@ struct dial_ssh *dial_ssh_new(struct loop *l,
     MUST_CHECK;
 /* As dial_error_detail(). */
 const char *dial_ssh_detail(const struct dial_ssh *d);
-/* Also gives up what is under way.  NULL is fine. */
+/* Also cancels a dial that is under way.  NULL is fine. */
 void dial_ssh_free(struct dial_ssh *d);
 
 #endif /* TRANSPORT_CONNECT_DIAL_SSH_H */

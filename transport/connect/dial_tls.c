@@ -26,7 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, shared_context) contexts = LIST_HEAD_INITIALIZER(contexts);
 static size_t n_contexts;
 
-/* loop_free() of its loop. */
+/* Called by loop_free() of the context's loop. */
 static void
 context_free(void *arg)
 {

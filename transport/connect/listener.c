@@ -69,7 +69,7 @@ retry_cb(void *arg)
 	listener_start(arg);
 }
 
-/* Once when it begins, and when it is over. */
+/* Logs once when descriptors run out, and once when that is over. */
 static void
 listener_say(struct listener *l, int error)
 {
@@ -134,7 +134,7 @@ listener_let_some_in(struct listener *l)
 {
 	uint64_t ms;
 
-	/* Out of descriptors it waits for those. */
+	/* Out of descriptors, the retry timer starts the listener. */
 	if (l != NULL && !l->resting && !loop_timer_left(l->retry, &ms))
 		listener_start(l);
 }
@@ -235,8 +235,8 @@ set_option(int fd, int level, int option, int value)
 }
 
 /*
- * A bound, listening socket, or -1 with errno set.  mode: the most that its file
- * may have; 0: what the umask leaves.
+ * A bound, listening socket, or -1 with errno set.  mode: the most that its
+ * file may have; 0: what the umask leaves.
  */
 static int
 open_listening(const struct sockaddr_storage *sa, socklen_t len, mode_t mode)
@@ -283,7 +283,7 @@ listener_open_one(struct listener *l, const struct sockaddr_storage *sa,
 	return 0;
 }
 
-/* Puts a new socket and file in the place of one that nobody can reach. */
+/* Replaces the socket, whose file was removed, by a new socket and file. */
 static int
 listener_replace(struct listener *l)
 {

@@ -1,11 +1,12 @@
 /*
  * listener: accepts connections on one address.
  *
- * A stale UNIX socket file is removed before bind; a live one (somebody
+ * A stale UNIX socket file is removed before bind; a live one (a program
  * accepts on it) and a path that is no socket are refused with a sentence.
  * When descriptors run out, accepting pauses for 100 ms instead of spinning.  A
- * socket file of ours that somebody removes (a cleaner of /tmp, say) is made
- * anew a second later, as often as it takes: nobody could reach us any more.
+ * socket file of ours that is removed (by a cleaner of /tmp, say) is made anew
+ * a second later, as often as it takes, as clients could not connect without
+ * it.
  */
 #ifndef TRANSPORT_CONNECT_LISTENER_H
 #define TRANSPORT_CONNECT_LISTENER_H
@@ -44,28 +45,36 @@ struct listener *listener_new(struct loop *l,
     const struct listener_setup *setup, char *err, size_t err_size)
     MUST_CHECK;
 
-/* Wraps a listening socket that was passed in (socket activation). */
+/*
+ * Wraps a listening socket that was passed in (socket activation).  Owns fd on
+ * success, leaves it open on failure: NULL with a sentence in err.
+ */
 struct listener *listener_adopt(struct loop *l, int fd, listener_fn fn,
     void *arg, char *err, size_t err_size) MUST_CHECK;
 
 /*
- * Takes over sockets that listener_new() of the program before us opened at
- * setup->addr, under the same rules; the file of a UNIX one is ours to remove.
+ * Takes over n sockets that listener_new() of the previous process opened at
+ * setup->addr, under the same rules, and the file of a UNIX socket, which
+ * listener_free() then removes.  Owns the sockets on success, leaves them open
+ * on failure: NULL with a sentence in err.
  */
 struct listener *listener_take_over(struct loop *l,
     const struct listener_setup *setup, const int *fds, size_t n, char *err,
     size_t err_size) MUST_CHECK;
 
-/* Closes; removes the UNIX socket file it made (if it is still its own). */
+/*
+ * Closes the sockets, and removes the UNIX socket file if it is still the
+ * listener's.  Legal inside its listener_fn.  NULL is fine.
+ */
 void listener_free(struct listener *l);
 
-/* Newcomers wait in the backlog, until listener_wake(). */
+/* Stops accepting: connections wait in the backlog, until listener_wake(). */
 void listener_rest(struct listener *l);
 void listener_wake(struct listener *l);
 
 /*
- * Paced: after a few newcomers who comes waits in the backlog, until
- * listener_let_some_in().  NULL is fine.
+ * Rate limit: paced, the listener accepts a few connections; more wait in the
+ * backlog until listener_let_some_in().  l NULL is fine.
  */
 void listener_pace(struct listener *l, bool paced);
 void listener_let_some_in(struct listener *l);
@@ -74,8 +83,8 @@ void listener_let_some_in(struct listener *l);
 size_t listener_sockets(const struct listener *l,
     int fds[LISTENER_SOCKETS_MAX]);
 /*
- * As listener_free(), but the sockets stay open and the file where it is: who
- * asked for listener_sockets() has them.
+ * As listener_free(), but the sockets stay open and the file stays: the caller
+ * has got them by listener_sockets().
  */
 void listener_leave(struct listener *l);
 

@@ -1,7 +1,7 @@
 /*
- * socket_file: the file of a UNIX socket that listens: whose it is, who may
- * open it, and when it went away.  Knows nothing of the socket itself.  Of one
- * thread, its loop's.
+ * socket_file: the file of a UNIX socket that listens: whether it is still
+ * ours, its permissions, and when it is removed.  Knows nothing of the socket
+ * itself.  Used on its loop's thread only.
  */
 #ifndef TRANSPORT_CONNECT_SOCKET_FILE_H
 #define TRANSPORT_CONNECT_SOCKET_FILE_H
@@ -21,7 +21,7 @@ struct path_watch;
 /* Embedded by the listener, zeroed before init. */
 struct socket_file {
 	char path[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
-	                          /* empty: there is no file of ours */
+	                          /* empty: the listener has no file */
 	/* Private. */
 	struct loop *loop;        /* borrowed */
 	dev_t dev;
@@ -36,13 +36,14 @@ struct socket_file {
 
 enum socket_file_owner {
 	SOCKET_FILE_OURS,
-	SOCKET_FILE_OF_ANOTHER, /* another program put its own there */
+	SOCKET_FILE_OF_ANOTHER, /* another program made a file there */
 	SOCKET_FILE_GONE,
 };
 
 /*
- * Removes a file at a's path that no program accepts on.  -1, with a sentence
- * in err: one does, or it is no socket, or cannot be removed.
+ * Removes a socket file at a's path on which no program accepts.  -1, with a
+ * sentence in err: a program does, or the file is no socket, or it cannot be
+ * removed.
  */
 int socket_file_clear_stale(const struct addr *a, char *err, size_t err_size)
     MUST_CHECK;

@@ -1,6 +1,6 @@
 /*
- * socket_owner: who may connect to a UNIX socket in the file system, as
- * --set-socket-permissions of Perfetto's programs says it: "group:mode".
+ * socket_owner: group and mode of a UNIX socket's file, as
+ * --set-socket-permissions of Perfetto's programs takes them: "group:mode".
  */
 #ifndef TRANSPORT_CONNECT_SOCKET_OWNER_H
 #define TRANSPORT_CONNECT_SOCKET_OWNER_H

@@ -11,14 +11,14 @@
 #include "transport/base/compiler.h"
 
 struct link_in {
-	uint64_t received; /* every block up to this one was taken */
-	uint64_t told;     /* the other end knows that */
+	uint64_t received; /* number of the last block taken; 0: none */
+	uint64_t told;     /* of that, acknowledged to the other end */
 };
 
 enum link_in_verdict {
-	LINK_IN_NEW,   /* take it: it counts as received from now on */
-	LINK_IN_AGAIN, /* was taken before: skip it */
-	LINK_IN_GAP,   /* one is missing: the other end breaks the protocol */
+	LINK_IN_NEW,   /* apply the block: it counts as received from now on */
+	LINK_IN_AGAIN, /* sent again: skip it */
+	LINK_IN_GAP,   /* a block is missing: the peer breaks the protocol */
 };
 
 static inline enum link_in_verdict

@@ -1,10 +1,10 @@
 /*
- * link_unpack: takes compressed blocks out of what a relay sends, frame by
- * frame, on the thread that has the relay's socket (transport/stream/stream.h):
- * a frame with a compressed block becomes one with that block as it was before.
+ * link_unpack: decompresses the blocks of a relay, frame by frame, on the
+ * thread that has the relay's socket (stream_set_unpack()): a frame with a
+ * compressed block becomes a frame with the plain block.
  *
- * Counted: the connection that asks for it holds one reference, the stream that
- * it is installed on the other.
+ * Reference-counted: the connection that installs it holds one reference, the
+ * stream the other.
  */
 #ifndef TRANSPORT_LINK_LINK_UNPACK_H
 #define TRANSPORT_LINK_LINK_UNPACK_H
@@ -23,17 +23,18 @@ struct link_unpacker *link_unpacker_ref(struct link_unpacker *u);
 void link_unpacker_unref(struct link_unpacker *u);
 
 /*
- * frame is whole, header included, as is what is written to out; returns its
- * bytes.  0: the frame stays as it is (it has no compressed block, or one that
- * is damaged, as are all behind it).  STREAM_UNPACK_ROOM: more than `room` is
- * needed; nothing was done.
+ * As frame() of struct stream_unpack: frame is whole, header included, as is
+ * its replacement in out, whose bytes are returned.  0: the frame stays as it
+ * is (it has no compressed block, or a damaged one, which makes all later ones
+ * unreadable, too).  STREAM_UNPACK_ROOM: more than `room` is needed; nothing
+ * was done.
  */
 size_t link_unpack_frame(struct link_unpacker *u, const uint8_t *frame,
     size_t len, uint8_t *out, size_t room);
 
 /*
- * By how much frames became larger so far.  From any thread, which may not have
- * been shown all of these frames yet.
+ * By how many bytes frames became larger so far.  From any thread; the count
+ * may be ahead of the frames that were shown to the stream's owner.
  */
 uint64_t link_unpacker_grown(const struct link_unpacker *u);
 

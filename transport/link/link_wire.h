@@ -60,10 +60,10 @@ enum link_down {
 struct link_frame {
 	uint64_t number;  /* 0: no block */
 	uint32_t channel;
-	const uint8_t *block; /* as it came */
+	const uint8_t *block; /* as on the wire, compressed or not */
 	size_t len;
 	bool compressed;
-	size_t raw_size;      /* compressed: of what comes out */
+	size_t raw_size;      /* compressed: bytes of the plain block */
 	bool has_received;
 	uint64_t received;
 	bool has_consumed_in_all;
@@ -81,14 +81,14 @@ struct link_frame {
  */
 int link_parse_frame(struct link_frame *f, const uint8_t *data, size_t len)
     MUST_CHECK;
-/* The next of its `consumed`; false: no more. */
+/* The next of the frame's `consumed` fields; false: no more. */
 bool link_next_consumed(struct link_frame *f, uint32_t *channel,
     uint64_t *bytes);
 
 /*
- * All of a frame that stands before the bytes of its block, which come last.
- * clock and status go in here, too.  Of f, `consumed` is ignored: see below.
- * Returns the bytes written.
+ * Writes all of a frame but the bytes of its block, which come last; clock and
+ * status are in the head, too.  Ignores f->consumed: see below.  Returns the
+ * bytes written.
  */
 #define LINK_HEAD_MAX 1024u
 #define LINK_CLOCK_MAX 512u  /* an encoded LinkClock */
@@ -124,9 +124,9 @@ struct link_loss {
 };
 #define LINK_LOSS_MAX 80u
 #define LINK_LOSS_CAUSES 10u /* LinkLossCause is below */
-/* How many causes relays count: part of their files, and so fixed. */
+/* Causes that relays count: a part of their file format, and so fixed. */
 #define LINK_LOSS_OF_RELAYS 8u
-/* -1: malformed.  A cause that no relay says reads as 0. */
+/* -1: malformed.  A cause that no relay may report reads as 0. */
 int link_parse_loss(struct link_loss *l, const uint8_t *data, size_t len)
     MUST_CHECK;
 size_t link_put_loss(uint8_t out[LINK_LOSS_MAX], const struct link_loss *l);
@@ -134,7 +134,7 @@ size_t link_put_loss(uint8_t out[LINK_LOSS_MAX], const struct link_loss *l);
 #define LINK_LOSS_MESSAGE_MAX (LINK_MESSAGE_HEAD_MAX + LINK_LOSS_MAX)
 size_t link_put_loss_message(uint8_t out[LINK_LOSS_MESSAGE_MAX],
     const struct link_loss *l);
-/* For people: "spool full"; also of causes that only the collector knows. */
+/* For people: "spool full"; also for causes that only the collector reports. */
 const char *link_loss_text(uint32_t cause);
 
 #endif /* TRANSPORT_LINK_LINK_WIRE_H */

@@ -1,6 +1,6 @@
 /*
  * link_zstd: the blocks of one direction of one connection as one zstd stream,
- * flushed behind each block, so that what was seen in earlier blocks helps.
+ * flushed behind each block, so that earlier blocks serve as its dictionary.
  *
  * The other end is hostile: memory is bounded by LINK_ZSTD_WINDOW_LOG, output
  * by what the caller has room for.  A stream that went wrong stays wrong.
@@ -17,11 +17,11 @@
 struct link_compressor;
 struct link_decompressor;
 
-/* 256 KiB. */
+/* Binary logarithm of the window: 256 KiB. */
 #define LINK_ZSTD_WINDOW_LOG 18
 /* The largest compressed block. */
 #define LINK_ZSTD_BLOCK_MAX (LINK_BLOCK_MAX + 1024u)
-/* Bytes of a decompressor at work, about. */
+/* Memory of a decompressor in use, in bytes, about. */
 #define LINK_DECOMPRESSOR_BYTES (768u * 1024u)
 
 /* level: 1..19.  NULL: no memory. */
@@ -37,8 +37,8 @@ int link_compress(struct link_compressor *c, const void *data, size_t len,
 struct link_decompressor *link_decompressor_new(void) MUST_CHECK;
 void link_decompressor_free(struct link_decompressor *d);
 /*
- * raw_size: what must come out, at most LINK_BLOCK_MAX; *out is the
- * decompressor's, until the next call.  -1: damaged, or another size.
+ * raw_size: bytes of the plain block, at most LINK_BLOCK_MAX; *out is the
+ * decompressor's, until the next call.  -1: damaged, or of another size.
  */
 int link_decompress(struct link_decompressor *d, const void *data, size_t len,
     size_t raw_size, const uint8_t **out) MUST_CHECK;

@@ -1,6 +1,6 @@
 /*
- * ssh: the arguments of the system's ssh for an address, and what its failures
- * mean.  Pure; transport/process/child.h runs it.
+ * ssh: the arguments of the system's ssh for an address, and sentences about
+ * its failures.  Pure; transport/process/child.h runs it.
  *
  * The user's configuration, keys, agents, jump hosts and known_hosts are ssh's
  * own business; we add BatchMode (it never asks), keep-alives, and nothing
@@ -26,27 +26,27 @@ struct ssh_args {
 bool ssh_path_is_plain(const char *path);
 
 /*
- * To run command on the far side, its standard input and output being the
- * stream (a shell line; NULL: "tributary connect", of which `service`,
- * "producer", "consumer" or "relay", becomes the argument).  a->path plays no
- * part.  -1 with a sentence when it does not fit.
+ * Arguments to run a command on the far side, whose standard input and output
+ * are the stream.  command: a shell line; NULL: "tributary connect" with
+ * `service` ("producer", "consumer" or "relay") as its argument.  Ignores
+ * a->path.  -1 with a sentence when they do not fit.
  */
 int ssh_args_connect(struct ssh_args *s, const struct addr *a,
     const char *service, const char *command, char *err, size_t err_size)
     MUST_CHECK;
 /*
- * To have ssh listen on the UNIX socket local_path (in a directory that only
- * we can enter) and lead every connection to a->path as the far side sees it
- * (-N -L).  It listens as soon as the far side has let us in.  Not -W: that
+ * Arguments to have ssh listen on the UNIX socket local_path (in a directory
+ * that only we can enter) and forward every connection to a->path on the far
+ * side (-N -L).  It listens as soon as we are authenticated.  Not -W: that
  * takes no UNIX socket before OpenSSH 9.4, and hides from us that the far end
  * closed, because ssh then holds two halves of one socket.
  */
 int ssh_args_forward(struct ssh_args *s, const struct addr *a,
     const char *local_path, char *err, size_t err_size) MUST_CHECK;
 /*
- * To have the far side listen on remote_path and lead every connection to the
- * UNIX socket local_path here (-N -R), for a collector that dials.  ssh ends
- * when the far side cannot listen there.
+ * Arguments to have the far side listen on remote_path and forward connections
+ * to the UNIX socket local_path here (-N -R), for a collector that dials.  ssh
+ * ends when the far side cannot listen there.
  */
 int ssh_args_listen(struct ssh_args *s, const struct addr *a,
     const char *remote_path, const char *local_path, char *err,

@@ -1,10 +1,11 @@
 /*
  * tls: TLS over a connected socket, both ends with certificates (OpenSSL).
  *
- * A tls_context is what one side has to show and whom it believes, from PEM
- * files; it can be read anew while connections made from it live on.  A
- * tls_conn is one connection: it does the reading and writing of a stream
- * (transport/stream/stream.h), which owns it, and knows nothing of loops.
+ * A tls_context is one side's certificate and key, and the authorities it
+ * trusts, from PEM files; it can be reloaded while connections made from it
+ * live on.  A tls_conn is one connection: it does the reading and writing of a
+ * stream (transport/stream/stream.h), which owns it, and knows nothing of
+ * loops.
  *
  * TLS 1.3 (RFC 8446), 1.2 (RFC 5246, ECDHE with AEAD suites only) where the
  * options allow it; no renegotiation, no compression, no early data.  Sessions
@@ -45,7 +46,7 @@ struct tls_options {
 	 * read, a reload without it fails.  Copied.
 	 */
 	const char *dir;
-	const char *ca;   /* whom we believe: certificates, concatenated */
+	const char *ca;   /* authorities that we trust, concatenated */
 	const char *cert; /* ours, and its intermediates */
 	const char *key;
 	const char *crl;
@@ -69,9 +70,9 @@ struct tls_context *tls_context_new(const struct tls_options *o, char *err,
  */
 int tls_context_reload(struct tls_context *c, char *err, size_t err_size)
     MUST_CHECK;
-/* Whether a file is not the one that was read last (stat only). */
+/* Whether a file has changed since it was read last (by stat() only). */
 bool tls_context_is_stale(const struct tls_context *c);
-/* Connections made from it go on.  NULL is fine. */
+/* Connections made from the context live on.  NULL is fine. */
 void tls_context_free(struct tls_context *c);
 
 struct stack_st_X509;
@@ -80,13 +81,16 @@ struct x509_st;
 /* The holder that a verified certificate names.  Owned by the connection. */
 struct tls_identity {
 	char name[128]; /* CN; where there is none, the first DNS or URI name */
-	/* that its URIs give (transport/socket/roles.h), not widened */
+	/* given by its URIs (transport/socket/roles.h), without implied ones */
 	uint32_t roles;
 	char serial[44]; /* hexadecimal */
 	time_t not_after;
 	size_t n_alternatives;
 	char **alternatives; /* DNS, URI, e-mail and IP names, as text */
-	/* References: the certificate, and (not where it resumed) its chain. */
+	/*
+	 * References: the certificate, and its chain, which is NULL in a
+	 * connection that was resumed.
+	 */
 	struct x509_st *leaf;
 	struct stack_st_X509 *chain;
 };
@@ -102,7 +106,10 @@ struct tls_conn *tls_conn_new(struct tls_context *c, int fd, const char *host,
 /* Says goodbye (close_notify) where the socket takes it at once. */
 void tls_conn_free(struct tls_conn *t);
 
-/* A client does; for a server there is nothing to do before. */
+/*
+ * True for a client; a server waits for the client's first bytes before it
+ * calls tls_conn_handshake().
+ */
 bool tls_conn_speaks_first(const struct tls_conn *t);
 /* 1: done; 0: to be called again when the socket is ready; -1: failed. */
 int tls_conn_handshake(struct tls_conn *t) MUST_CHECK;

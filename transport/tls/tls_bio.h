@@ -1,6 +1,6 @@
 /*
- * tls_bio: OpenSSL's way to a socket, as its own (kernel TLS included), but no
- * write raises a signal and the connection sees what is read.
+ * tls_bio: the BIO between OpenSSL and a socket: as OpenSSL's own (kernel TLS
+ * included), but no write raises SIGPIPE, and the tls_conn sees what is read.
  * Private to tls_*.c.
  */
 #ifndef TRANSPORT_TLS_TLS_BIO_H

@@ -1,5 +1,6 @@
 /*
- * tls_identity: what a certificate says about its holder, copied out of it.
+ * tls_identity: name, roles and validity of a certificate's holder, copied out
+ * of the certificate.
  * Private to tls_*.c.
  */
 #ifndef TRANSPORT_TLS_TLS_IDENTITY_H

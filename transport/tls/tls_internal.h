@@ -17,11 +17,11 @@
 struct tls_setup;
 
 /*
- * Bytes that one read of the socket may bring once a peer is let in, two
- * records; before, it is OpenSSL's own size (one).  The buffer exists only
- * while it holds something.  More saves calls and costs more: records are
- * decrypted in place, and that place shall be in the cache (64 KiB were 4 %
- * slower than 33).
+ * Bytes that one read of the socket may bring after the handshake, two records;
+ * before, it is OpenSSL's own size (one).  The buffer exists only while it
+ * holds bytes.  A larger one saves system calls but is slower: records are
+ * decrypted in place, and the buffer has to stay in the processor's cache (64
+ * KiB were 4 % slower than 33).
  */
 #define TLS_READ_BUFFER_BYTES (2u * (16384u + 256u))
 
@@ -37,32 +37,32 @@ struct tls_conn {
 
 	bool open;        /* the handshake is done */
 	bool ktls_send;   /* the socket takes plain bytes */
-	bool wants_write; /* the last "not now" */
+	bool wants_write; /* tls_conn_wants_write() */
 	/* Inside receive: a read brought less than it had room for. */
 	bool drained;
 	/* Inside receive: bytes of the socket, and what was in them. */
 	size_t fetched, yielded;
-	size_t barren; /* bytes since the last that held something */
-	/* The buffered bytes were looked at, and are no whole record. */
+	size_t barren; /* bytes read since the last that yielded data */
+	/* The buffered bytes were looked at: not a whole record yet. */
 	bool starved;
 	bool ended; /* no more input: end_errno, 0 for an orderly end */
 	bool broken; /* OpenSSL gave up on it: no goodbye */
 	int end_errno;
 	/*
-	 * Bytes that OpenSSL has begun to send (encrypted; a part of them may
-	 * be on its way) and has to be given again just so; NULL: none.
+	 * Bytes that OpenSSL has begun to send (encrypted, and perhaps sent in
+	 * part): it wants the same bytes again in the next write; NULL: none.
 	 */
 	uint8_t *begun;
 	size_t begun_len;
-	/* Sent already, of what the caller offers next. */
+	/* Bytes that the caller will offer next, but that were sent already. */
 	size_t ahead;
 	/* The session that a client offered; only to be compared. */
 	const void *offered;
-	time_t valid_until; /* resumed: until when that holds */
+	time_t valid_until; /* resumed: end of the verification's validity */
 
 	struct tls_identity identity;
 	char *error; /* NULL: "" */
-	bool speechless; /* there was no memory for it */
+	bool speechless; /* there was no memory for error */
 	uint8_t head[TLS_HEAD_BYTES];
 	size_t n_head;
 };

@@ -1,6 +1,6 @@
 /*
- * tls_reload: what the owner of a context that was read anew wants to know:
- * what it shows now, and whom it does not believe any more.
+ * tls_reload: for the owner of a context that was reloaded: our certificate as
+ * it is now, and whether an open connection's certificate is revoked.
  */
 #ifndef TRANSPORT_TLS_TLS_RELOAD_H
 #define TRANSPORT_TLS_TLS_RELOAD_H

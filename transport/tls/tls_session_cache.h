@@ -1,6 +1,6 @@
 /*
- * tls_session_cache: the last session of each host that a client shook hands
- * with.  Knows neither connections nor how long a session may be used.
+ * tls_session_cache: the last TLS session with each host, for a client to
+ * resume.  Knows neither connections nor how long a session may be used.
  * Private to tls_*.c.
  */
 #ifndef TRANSPORT_TLS_TLS_SESSION_CACHE_H
@@ -24,7 +24,7 @@ struct tls_session {
 /* Zero-initialised is ready to use. */
 struct tls_sessions {
 	struct tls_session all[TLS_SESSIONS_MAX];
-	size_t next; /* to be displaced */
+	size_t next; /* slot to be displaced next */
 };
 
 /* NULL: there is none. */

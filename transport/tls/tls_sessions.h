@@ -1,10 +1,11 @@
 /*
- * tls_sessions: resumption, both ends of it.
+ * tls_sessions: resumption of TLS sessions, both ends of it.
  *
- * A server keeps nothing: its tickets carry the peer's certificate and the
- * time until which what was verified stays true; later they are ignored, and
- * the peer is verified anew.  A client keeps the last session of each host, as
- * long as the same holds for it.  Private to tls_*.c and their tests.
+ * A server keeps no state: its tickets carry the peer's certificate and the
+ * time until which its verification is valid; later tickets are ignored, and
+ * the peer is verified anew.  A client keeps the last session of each host,
+ * until the time by which it verified the server's certificate.  Private to
+ * tls_*.c and their tests.
  */
 #ifndef TRANSPORT_TLS_TLS_SESSIONS_H
 #define TRANSPORT_TLS_TLS_SESSIONS_H
@@ -24,7 +25,7 @@ int tls_sessions_attach(SSL_CTX *ctx, bool is_server) MUST_CHECK;
 
 /* A client offers what it keeps for its host, sets t->offered. */
 void tls_sessions_offer(struct tls_conn *t);
-/* The handshake is over, either way: what was refused is dropped. */
+/* The handshake is over, either way: drops an offered session if refused. */
 void tls_sessions_settle(struct tls_conn *t);
 
 #endif /* TRANSPORT_TLS_TLS_SESSIONS_H */

@@ -1,9 +1,9 @@
 /*
- * tls_setup: what one reading of the files gives: an SSL_CTX, and what the
- * sentences about its connections name.
+ * tls_setup: the result of one reading of the files: an SSL_CTX, and the names
+ * for sentences about its connections.
  *
- * Counted: the context holds the one that was read last, each connection the
- * one it was made from.  Knows PEM bytes, not files:
+ * Reference-counted: the context holds the setup that was read last, each
+ * connection the one it was made from.  Knows PEM bytes, not files:
  * transport/tls/tls_context.c reads those.  Private to tls_*.c and their tests.
  */
 #ifndef TRANSPORT_TLS_TLS_SETUP_H
@@ -57,14 +57,14 @@ struct tls_setup *tls_setup_new(enum tls_side side, bool allow_tls12,
 struct tls_setup *tls_setup_ref(struct tls_setup *s);
 void tls_setup_unref(struct tls_setup *s);
 
-/* By the clock that certificates are judged by. */
+/* Now, by the clock that certificates are verified by. */
 static inline time_t
 tls_setup_now(const struct tls_setup *s)
 {
 	return s->now != NULL ? s->now() : time(NULL);
 }
 
-/* The one that was read last; the context's. */
+/* The setup that was read last; borrowed from the context. */
 struct tls_setup *tls_context_setup(const struct tls_context *c);
 /* For tests: another clock, for new connections of c. */
 void tls_context_set_clock(struct tls_context *c, time_t (*now)(void));

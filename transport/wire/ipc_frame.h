@@ -61,8 +61,8 @@ struct ipc_identity {
 	struct ipc_slice machine_name;
 	struct ipc_slice clocks; /* field 1002, ours: this_machine_clocks() */
 	/*
-	 * Field 1001, ours: who sends this over a UNIX socket carries another's
-	 * bytes (`tributary connect`), and the rest is about that one.
+	 * Field 1001, ours: the peer, over a UNIX socket, forwards the bytes of
+	 * another program (`tributary connect`), which the rest is about.
 	 */
 	bool forwarded;
 };
@@ -78,8 +78,8 @@ struct ipc_method_info {
 };
 
 /*
- * Whether what a peer sends first is TLS: its first record, taken for a frame,
- * would be one of 64 KiB, of which nothing more is going to come.
+ * Whether the first bytes of a peer are TLS: taken for a frame, its first
+ * record would be the beginning of one of 64 KiB, whose rest never comes.
  */
 static inline bool
 ipc_begins_with_tls(const uint8_t *buf, size_t len)

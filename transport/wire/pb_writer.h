@@ -1,9 +1,9 @@
 /*
  * pb_writer: appends protobuf wire format to a growing buffer.
  *
- * For what generated code is too slow or too strict for: frames, packets with
- * trusted fields, configs rewritten field by field.  Memory failure is sticky:
- * w->failed is checked once at the end.  Little-endian hosts only.
+ * Used where generated code is too slow or too strict: frames, packets with
+ * trusted fields, configs rewritten field by field.  Failure (no memory) is
+ * sticky: callers check w->failed once at the end.  Little-endian hosts only.
  */
 #ifndef TRANSPORT_WIRE_PB_WRITER_H
 #define TRANSPORT_WIRE_PB_WRITER_H

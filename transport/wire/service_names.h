@@ -1,6 +1,6 @@
 /*
- * service_names: what our own services are called in BindService, beside
- * Perfetto's ProducerPort, ConsumerPort and RelayPort.
+ * service_names: names of our own services in BindService, beside Perfetto's
+ * ProducerPort, ConsumerPort and RelayPort.
  */
 #ifndef TRANSPORT_WIRE_SERVICE_NAMES_H
 #define TRANSPORT_WIRE_SERVICE_NAMES_H
