@@ -4,7 +4,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* A shorter word says too little about what it is the beginning of. */
+/* A shorter prefix would match too many names. */
 #define PREFIX_MIN 3
 
 static unsigned

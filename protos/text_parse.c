@@ -28,8 +28,8 @@ struct parse {
 /* A message being filled. */
 struct body {
 	const ProtobufCMessageDescriptor *d;
-	struct text_token open; /* what opened it; length 0 at the top */
-	char close;             /* what will close it; 0 at the top */
+	struct text_token open; /* opening bracket; length 0 at the top */
+	char close;             /* closing bracket; 0 at the top */
 	uint64_t seen[SEEN_FIELDS / WORD_BITS];
 };
 

@@ -38,7 +38,7 @@ text_scan_accept(struct text_scan *s, char symbol)
 	return true;
 }
 
-/* Appends to the message; what does not fit is cut. */
+/* Appends to the message, cut to its size. */
 static void
 append(struct text_error *e, const char *fmt, ...)
 {

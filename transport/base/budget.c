@@ -30,7 +30,7 @@ budget_full(const struct budget *b)
 	return most > RATE_MAX ? RATE_MAX : most;
 }
 
-/* Adds what the time since the last refill is worth, until it is full. */
+/* Adds tokens for the time since the last refill, until the bucket is full. */
 static void
 budget_fill(struct budget *b, uint64_t rate, uint64_t now_ms)
 {

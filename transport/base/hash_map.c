@@ -23,7 +23,7 @@ seed_once(void)
 
 /*
  * The step of wyhash: both halves of the product depend on all bits of v, so
- * that without the seed nobody finds keys that share a chain.
+ * that a peer without the seed cannot choose keys that share a chain.
  */
 static uint64_t
 mix(uint64_t h, uint64_t v)

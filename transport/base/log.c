@@ -26,7 +26,7 @@ static atomic_uint log_lost; /* lines, since the last that was written */
 
 static struct {
 	atomic_bool on;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* of n and text */
 	size_t n;
 	char text[LOG_HELD_MAX];
 } held = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -266,7 +266,7 @@ log_limited(struct log_limit *l, uint64_t now_ms, enum log_level level,
 	uint32_t swallowed;
 	va_list ap;
 
-	/* A line that nobody sees takes nobody's place. */
+	/* A line below the level takes no token. */
 	if (level > log_threshold || !log_allowed(l, now_ms, &swallowed))
 		return;
 	va_start(ap, fmt);

@@ -26,7 +26,7 @@ struct way {
 	bool again;            /* pump_again() is deferred */
 	struct loop_call again_call;
 	struct event read_ev, write_ev;
-	size_t head, len;      /* what waits in buf */
+	size_t head, len;      /* begin and number of bytes in buf */
 	uint8_t buf[BRIDGE_BUFFER_BYTES];
 };
 
@@ -157,7 +157,7 @@ way_over(struct way *w, int error)
 
 /* ---- bytes ---- */
 
-/* Whether anything came. */
+/* Reads into buf.  Whether there were bytes. */
 static bool
 fill(struct way *w)
 {
@@ -178,7 +178,7 @@ fill(struct way *w)
 	return false;
 }
 
-/* Whether anything went. */
+/* Writes from buf.  Whether bytes were taken. */
 static bool
 drain(struct way *w)
 {

@@ -59,7 +59,7 @@ names_thread(void *arg)
 	d->n = addr_resolve(&d->addr, d->sa, d->sa_len, DIAL_ADDRESSES_MAX,
 	    d->err, sizeof(d->err));
 	pthread_mutex_lock(&names_lock);
-	/* Under the lock: whoever gives it up may end the loop next. */
+	/* Under the lock: after dial_resolve_free() the loop may be freed. */
 	if (!d->given_up)
 		loop_post(d->loop, &d->found_post, found_cb, d);
 	names_threads--;

@@ -236,7 +236,7 @@ set_option(int fd, int level, int option, int value)
 
 /*
  * A bound, listening socket, or -1 with errno set.  mode: the most that its
- * file may have; 0: what the umask leaves.
+ * file may have; 0: as the umask allows.
  */
 static int
 open_listening(const struct sockaddr_storage *sa, socklen_t len, mode_t mode)

@@ -200,7 +200,7 @@ put_uint(uint8_t *out, uint32_t number, uint64_t value)
 	return n + pb_encode_varint(out + n, value);
 }
 
-/* Leaves out what reads the same when it is not there. */
+/* Leaves out 0, which an absent field reads as. */
 static size_t
 put_uint_unless_0(uint8_t *out, uint32_t number, uint64_t value)
 {

@@ -13,7 +13,7 @@
 
 #include "transport/loop/loop_internal.h"
 
-/* loop_free() runs what is deferred, and what that defers, this many times. */
+/* Rounds in which loop_free() runs deferred calls that defer others. */
 #define LOOP_FREE_ROUNDS 64
 
 

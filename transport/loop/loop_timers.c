@@ -13,7 +13,7 @@
 
 #define NOT_ARMED SIZE_MAX
 
-/* Hundred years: what is longer is as long. */
+/* A hundred years; longer times are cut to that. */
 #define TIMER_LONGEST_MS (100ull * 366 * 24 * 3600 * 1000)
 
 static void

@@ -39,7 +39,7 @@ struct child {
 	struct loop_timer *killer; /* armed by child_free() */
 	struct loop_timer *within;
 
-	void (*fn)(void *arg); /* NULL: nobody waits */
+	void (*fn)(void *arg); /* of child_when_ended(); NULL: none */
 	void *arg;
 
 	size_t len;
@@ -140,7 +140,7 @@ become(char *const argv[], const struct child_setup *setup,
 
 	for (signo = 1; signo < NSIG; signo++)
 		(void)sigaction(signo, &plain, NULL);
-	/* No terminal: what it could ask there nobody would answer. */
+	/* No terminal: a question there would never be answered. */
 	setsid();
 	/* An ssh that only forwards would outlive us else. */
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -247,8 +247,8 @@ stop_reading(struct child *c)
 }
 
 /*
- * Reads what lies in the pipe, and no more: a child that writes on does not
- * hold us up.
+ * Reads the bytes that are in the pipe now, and no more: a child that goes on
+ * writing must not block the loop.
  */
 static void
 read_text(struct child *c)
@@ -328,7 +328,7 @@ reap(struct child *c, int flags)
 		}
 	} while (errno == EINTR);
 	if (info.si_pid == 0) {
-		c->status = CHILD_STATUS_LOST; /* somebody else was faster */
+		c->status = CHILD_STATUS_LOST; /* reaped by other code */
 		return true;
 	}
 	/* As long as it is a zombie its number stands for its group only. */
@@ -346,8 +346,8 @@ look(struct child *c)
 	if (!reap(c, WNOHANG))
 		return;
 	/*
-	 * The child's last words are in the pipe.  The end of the pipe is not
-	 * waited for: an ssh may leave others behind that hold it
+	 * The child's last messages are in the pipe.  The end of the pipe is
+	 * not waited for: an ssh may leave a process behind that holds it open
 	 * (ControlPersist).
 	 */
 	read_text(c);
@@ -388,7 +388,7 @@ within_cb(void *arg)
 	tell(arg);
 }
 
-/* The loop ends: nobody will look any more. */
+/* The loop ends, so the child has to be reaped now. */
 static void
 at_free(void *arg)
 {

@@ -3,9 +3,9 @@
 #include <malloc.h>
 
 /*
- * Larger blocks than these come from the kernel.  Frames and their blocks (128
- * KiB), which come and go all the time, do not; what compresses, and whole
- * batches for it, does.
+ * Larger blocks than these are mapped from the kernel: those of compressors,
+ * and whole batches for them.  Frames and their blocks (128 KiB), which come
+ * and go all the time, are not.
  */
 #define LARGE_BYTES (256 * 1024)
 /* Bytes that may stay free at a heap's end before it is cut off. */

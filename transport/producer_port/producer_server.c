@@ -65,7 +65,7 @@ no_memory:
 	rpc_conn_close(s->conn, "out of memory for a command");
 }
 
-/* Sends what waits to the call, or drops it when the call has no connection. */
+/* Replies with the queued commands, or drops them when call.conn is NULL. */
 static void
 empty_queue(struct producer_server *s, struct rpc_call call)
 {

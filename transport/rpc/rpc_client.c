@@ -492,7 +492,7 @@ put_identity(struct rpc_client *c, struct pb_writer *w)
 	ipc_frame_end(w, mark);
 }
 
-/* Over TLS it waits in the stream until it is known who is there. */
+/* Over TLS the stream holds it back until the peer is verified. */
 static void
 send_bind(struct rpc_client *c)
 {

@@ -9,7 +9,8 @@
 
 /*
  * Frames of a few bytes may ask for a lot: one read may hold thousands.  After
- * this time the others have their turn; the clock is read every few frames.
+ * this time other connections have their turn; the clock is read every few
+ * frames.
  */
 #define RPC_TURN_MS          5u
 #define RPC_FRAMES_PER_CLOCK 8u
@@ -159,8 +160,9 @@ copy_label(char *out, size_t size, struct ipc_slice s)
 }
 
 /*
- * Whether the kernel has not said already who it is.  A UNIX peer that carries
- * somebody else's bytes says so before its first service.
+ * Whether the peer may claim an identity: not where the kernel tells it (UNIX).
+ * A UNIX peer that forwards the bytes of another program says so before it
+ * binds a service, and then may.
  */
 static bool
 may_claim(struct rpc_conn *c, const struct ipc_identity *m)

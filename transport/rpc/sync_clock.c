@@ -33,7 +33,7 @@ struct sync_clock {
 	struct clock_jumps *watch;
 	uint64_t period_ms;
 
-	enum phase phase; /* what waits for its reply */
+	enum phase phase; /* of the call that waits for its reply */
 	bool again;       /* the clocks jumped meanwhile */
 	struct clock_burst burst;
 	uint64_t began_ms;

@@ -31,7 +31,7 @@ describe(const struct shm *s, uint32_t page, uint32_t n, uint32_t index,
 	out->page = page;
 	out->index = index;
 	out->behind = false;
-	/* First: what it counts, and the ids, were stored before it. */
+	/* First: the writer stored the fragments and ids before this word. */
 	set_packets(out, atomic_load_explicit(shm_head_packets(chunk),
 	    memory_order_acquire));
 	out->writer_id = atomic_load_explicit(shm_head_writer(chunk),

@@ -39,8 +39,8 @@ first_free(uint32_t word)
 }
 
 /*
- * Takes a chunk of this page.  Nobody else leaves the free state while the
- * lock is held, so the header goes in before the state says "being written"
+ * Takes a chunk of this page.  While the lock is held no other thread takes a
+ * free chunk, so the header is written before the state becomes BEING_WRITTEN,
  * and a scrape never sees a stale one.
  */
 static bool

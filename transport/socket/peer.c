@@ -74,8 +74,9 @@ is_tributary_connect(pid_t pid)
 }
 
 /*
- * Whether the process carries somebody else's bytes.  By its name: who lies
- * about it gains nothing but a connection without shared memory, and labels.
+ * Whether the process forwards the bytes of another program, judged by its
+ * name: a process that fakes the name gains only a connection without shared
+ * memory, and labels of its choice.
  */
 static bool
 is_tunnel(pid_t pid)

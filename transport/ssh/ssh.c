@@ -87,8 +87,8 @@ begin(struct builder *b, struct ssh_args *s)
 }
 
 /*
- * A forwarding that is asked of a connection which somebody else shares with
- * us (ControlPath) stays when we go: these have a connection of their own.
+ * A forwarding over a shared ssh connection (ControlPath) outlives our ssh, so
+ * ssh is told to make a connection of its own.
  */
 static void
 add_forwarding(struct builder *b)
@@ -174,7 +174,7 @@ ssh_args_forward(struct ssh_args *s, const struct addr *a,
 		return -1;
 	begin(&b, s);
 	add_forwarding(&b);
-	/* Ours cannot fail; those of the configuration may. */
+	/* Our forwarding cannot fail; those of the user's configuration may. */
 	add_option(&b, "ExitOnForwardFailure=no");
 	add(&b, "-L");
 	add(&b, "%s:%s", local_path, a->path);

@@ -5,7 +5,7 @@
 #include "transport/base/log.h"
 #include "transport/ssh/ssh.h"
 
-#define SSH_LINE_MAX 200 /* of what ssh said, escaped, in a sentence */
+#define SSH_LINE_MAX 200 /* of ssh's message, escaped, in a sentence */
 
 enum cause {
 	CAUSE_KEY_CHANGED,
@@ -173,7 +173,7 @@ ssh_error_text(const struct addr *a, const char *stderr_text,
 	const char *at, *port = a->port[0] != '\0' ? a->port : "22";
 	enum cause cause = find_cause(stderr_text, &at);
 
-	/* ssh fails with 255; all else is what ran over there. */
+	/* 255: ssh itself failed; else the status is the remote command's. */
 	if (ended_status >= 0 && ended_status < 128)
 		cause = CAUSE_OTHER;
 	as_typed(a, typed, sizeof(typed));

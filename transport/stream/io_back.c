@@ -80,7 +80,7 @@ back_moved(struct stream *s, void *arg)
 	atomic_store_explicit(&line->out_ms, now - stream_stalled_ms(s, now),
 	    memory_order_relaxed);
 	atomic_store_explicit(&line->memory, memory, memory_order_relaxed);
-	/* In this order: who sees `taken` sees an `accepted` of as much. */
+	/* In this order, so that an owner never sees `taken` > `accepted`. */
 	atomic_store_explicit(&line->accepted, line->got,
 	    memory_order_relaxed);
 	atomic_store_explicit(&line->taken, taken, memory_order_release);
@@ -178,7 +178,7 @@ take_frames(struct io_line *line, const uint8_t *buf, size_t len, size_t *used,
 	return n > 0 ? hand_over(line, frames, n, false) : 0;
 }
 
-/* The owner sees the beginning of what is no frame, and decides. */
+/* Shows bytes that are no frame to the owner, which decides. */
 static void
 finish_input(struct io_line *line, const uint8_t *rest, size_t len)
 {

@@ -5,12 +5,12 @@
 #include "transport/loop/loop.h"
 #include "transport/stream/io_line.h"
 
-/* Turns in which a thread that ends offers sockets what waits for them. */
+/* Turns in which a thread that ends offers queued output to its sockets. */
 #define LAST_TURNS 16
 
 struct io_pool {
 	struct loop *owner;
-	loop_fn on_lag; /* the owner's; NULL: nobody hears of it */
+	loop_fn on_lag; /* called on the owner; NULL: none */
 	void *on_lag_arg;
 	unsigned n;
 	unsigned turn; /* where the search for the emptiest begins */
@@ -26,7 +26,7 @@ thread_main(void *arg)
 	char name[16];
 	int i;
 
-	/* By itself: /proc may be closed to the others. */
+	/* Each thread names itself: another one would need /proc. */
 	snprintf(name, sizeof(name), "io-%u", t->index);
 	(void)pthread_setname_np(pthread_self(), name);
 	while (!t->stopping)

@@ -7,7 +7,7 @@
 #include "transport/stream/stream_internal.h"
 #include "transport/tls/tls.h"
 
-/* How long a child has for its last words, and to send what it was given. */
+/* Time for a child's last messages, and to send the output it was given. */
 #define STREAM_CHILD_MS 1000u
 
 struct stream_child {

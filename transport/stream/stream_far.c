@@ -37,7 +37,10 @@ far_hurry(struct stream *s)
 
 /* ---- output ---- */
 
-/* Bytes that no socket took, and of them those that no thread has seen. */
+/*
+ * Bytes that the socket has not taken; of them, in *in_transit, those that its
+ * thread has not received yet.
+ */
 static size_t
 queued_bytes(const struct stream_far *f, size_t *in_transit)
 {
@@ -94,7 +97,7 @@ far_recount(struct stream *s)
 	stream_count(s);
 }
 
-/* Room for len more bytes in what goes off next.  NULL: no memory. */
+/* A block of the next batch with room for len more bytes.  NULL: no memory. */
 static struct io_block *
 block_with_room(struct stream_far *f, size_t len)
 {

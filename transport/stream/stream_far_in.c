@@ -31,7 +31,7 @@ come_nearer(struct io_thread *t, size_t bytes)
 		loop_post(t->loop, &t->nearer, io_back_go_on, t);
 }
 
-/* Input that is held, for whatever reason, must not hold up others. */
+/* Input that is held, for any reason, must not hold up other streams. */
 static void
 come_to_all(struct stream_far *f)
 {

@@ -7,7 +7,7 @@
 #define STREAM_HARD_DEFAULT (1024u * 1024u)
 #define STREAM_LOW_DEFAULT  (64u * 1024u)
 
-/* Finds out who the peer is, and tunes the socket accordingly. */
+/* Asks the kernel for the peer, and tunes the socket accordingly. */
 static void
 stream_meet_peer(struct stream *s, const struct stream_setup *setup)
 {

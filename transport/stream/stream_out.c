@@ -21,8 +21,8 @@ stream_takes_output(const struct stream *s)
 }
 
 /*
- * The socket refused output for good.  What the peer sent before it left is
- * still to be read, and reading finds the end behind it; a stream that is
+ * The socket refused output for good.  Bytes that the peer sent before it left
+ * are still to be read, and reading finds the end behind them; a stream that is
  * paused, or an error of another kind, is not left waiting for that.
  */
 static void
@@ -76,8 +76,8 @@ fail:
 }
 
 /*
- * Answers to what one read brought go out together: each by itself would cost a
- * system call, a segment and, over TLS, a record.
+ * Answers to the requests of one read go out together: each by itself would
+ * cost a system call, a segment and, over TLS, a record.
  */
 void
 stream_cork(struct stream *s)

@@ -89,7 +89,7 @@ struct tls_identity {
 	char **alternatives; /* DNS, URI, e-mail and IP names, as text */
 	/*
 	 * References: the certificate, and its chain, which is NULL in a
-	 * connection that was resumed.
+	 * connection that was resumed, or for lack of memory.
 	 */
 	struct x509_st *leaf;
 	struct stack_st_X509 *chain;

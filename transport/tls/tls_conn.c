@@ -80,8 +80,8 @@ outcome(struct tls_conn *t, int rc)
 /* ---- handshake ---- */
 
 /*
- * For later revocation lists.  Where there is no memory for the chain, the
- * certificate alone is looked for in them, as of those who resume.
+ * Kept for later revocation lists.  Without memory for the chain, only the
+ * certificate is looked up in them, as for a connection that was resumed.
  */
 static void
 conn_keep_certificates(struct tls_conn *t, X509 *cert)
@@ -94,7 +94,7 @@ conn_keep_certificates(struct tls_conn *t, X509 *cert)
 		t->identity.chain = X509_chain_up_ref(chain);
 }
 
-/* The peer is verified: learns who it is. */
+/* The peer is verified: reads its identity. */
 static int
 conn_open(struct tls_conn *t)
 {
@@ -240,7 +240,7 @@ tls_conn_has_input(const struct tls_conn *t)
 
 /* ---- output ---- */
 
-/* A place in what is offered. */
+/* A position in the bytes that are offered. */
 struct cursor {
 	const struct iovec *iov;
 	int niov;
@@ -471,7 +471,7 @@ conn_set_host(struct tls_conn *t, const char *host)
 {
 	X509_VERIFY_PARAM *param = SSL_get0_param(t->ssl);
 
-	/* Without a name anybody with a certificate would do. */
+	/* Without a name any certificate of the authority would do. */
 	if (host == NULL || host[0] == '\0' ||
 	    (t->host = host_copy(host)) == NULL)
 		return -1;

@@ -134,7 +134,7 @@ read_all(int fd, char *to, size_t len)
 
 /*
  * The list in the directory may lack from the start, but one that was read
- * and is gone revokes as before: nobody comes back because of a lost file.
+ * and is gone revokes as before: a lost file must not readmit any peer.
  */
 static bool
 list_may_lack(const struct tls_context *c)

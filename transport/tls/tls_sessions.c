@@ -10,7 +10,7 @@
 /* A server takes only tickets that were made for the same use. */
 static const unsigned char session_use[] = "tributary";
 
-/* Until when what the handshake verified stays true. */
+/* Until when the verification done by the handshake is valid. */
 static time_t
 valid_until(struct tls_conn *t)
 {
@@ -52,7 +52,7 @@ ticket_made_cb(SSL *ssl, void *arg)
 	    sizeof(until));
 }
 
-/* A ticket that says nothing any more is as none: a full handshake follows. */
+/* A ticket past its time is ignored: a full handshake follows. */
 static SSL_TICKET_RETURN
 ticket_seen_cb(SSL *ssl, SSL_SESSION *session, const unsigned char *key_name,
     size_t key_name_len, SSL_TICKET_STATUS status, void *arg)

@@ -77,7 +77,7 @@ warn_of_dates(const struct tls_setup *s, const char *path, const X509 *cert)
 	    now > to ? "renew it, other ends refuse it" : "is the clock right?");
 }
 
-/* ---- whom we believe ---- */
+/* ---- trusted authorities ---- */
 
 static int
 setup_add_ca(struct tls_setup *s, X509_STORE *store, X509 *ca,
@@ -142,7 +142,7 @@ out:
 	return rc;
 }
 
-/* ---- who is no longer believed ---- */
+/* ---- revocation lists ---- */
 
 static void
 warn_of_crl(const struct tls_setup *s, const char *path, X509_CRL *crl)
@@ -175,8 +175,8 @@ warn_of_crl(const struct tls_setup *s, const char *path, X509_CRL *crl)
 }
 
 /*
- * OpenSSL takes a delta list alone for a complete one: who is in the list that
- * it is to complete would be let in.
+ * OpenSSL takes a delta list alone for a complete one: certificates in the base
+ * list, which it only amends, would be accepted.
  */
 static bool
 is_delta(const X509_CRL *crl)
@@ -233,7 +233,7 @@ out:
 	return rc;
 }
 
-/* ---- what we show ---- */
+/* ---- our certificate and key ---- */
 
 static void
 warn_of_purpose(const struct tls_setup *s, const char *path, X509 *cert)
@@ -383,7 +383,7 @@ setup_set_rules(struct tls_setup *s, const struct complaint *to)
 	    SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_NO_AUTO_CHAIN);
 	SSL_CTX_set_read_ahead(ctx, 1);
 	SSL_CTX_set_max_cert_list(ctx, TLS_CHAIN_BYTES_MAX);
-	/* tls_verify adds names and sentences; without it, nobody comes in. */
+	/* Until tls_verify is attached, every peer is refused. */
 	SSL_CTX_set_verify(ctx,
 	    SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, refuse_all);
 	SSL_CTX_set_verify_depth(ctx, TLS_CHAIN_DEPTH);

@@ -15,7 +15,7 @@
 /* Names of a certificate that a sentence lists. */
 #define NAMES_LISTED 5
 
-/* A sentence being written; what has no room is cut. */
+/* A sentence being written; text without room is cut. */
 struct sentence {
 	char *out;
 	size_t size;
@@ -116,7 +116,7 @@ say_alternatives(struct sentence *s, const struct tls_identity *id)
 		say(s, " and %zu more", n - i);
 }
 
-/* ---- what we refuse ---- */
+/* ---- refusals of ours ---- */
 
 /* "the certificate "x" of PEER", "the CA certificate "x" above that of PEER" */
 static void
@@ -335,7 +335,7 @@ tls_text_bad_name(const struct tls_words *w, const char *why, char *out,
 	say(&s, "the certificate of %s %s: issue it a new one", w->peer, why);
 }
 
-/* ---- what the peer refuses ---- */
+/* ---- refusals of the peer ---- */
 
 /* The dates of our certificate beside our clock. */
 static void
@@ -426,7 +426,7 @@ tls_text_alert(const struct tls_words *w, int alert, char *out, size_t out_size)
 	say_alert(&s, w, alert);
 }
 
-/* ---- what OpenSSL says ---- */
+/* ---- errors of OpenSSL ---- */
 
 static void
 say_version(struct sentence *s, const struct tls_words *w)
@@ -482,7 +482,7 @@ tls_text_reason(const struct tls_words *w, int reason, const char *detail,
 	}
 }
 
-/* ---- what is no TLS ---- */
+/* ---- bytes that are not TLS ---- */
 
 bool
 tls_text_is_tls(const uint8_t *head, size_t n)

@@ -47,9 +47,9 @@ refuse(struct tls_conn *t, X509_STORE_CTX *ctx)
 }
 
 /*
- * Called where something is wrong, and only here is it known which list it is
- * about.  OpenSSL wants a list of every issuer; we, of those that publish one
- * here.
+ * Called on each error, and only here is it known which list the error is
+ * about.  OpenSSL requires a list of every issuer; we only check those that we
+ * have.
  */
 static int
 error_cb(int ok, X509_STORE_CTX *ctx)
@@ -69,7 +69,7 @@ error_cb(int ok, X509_STORE_CTX *ctx)
 	return 0;
 }
 
-/* The peer's name has to be clear before the peer is let in. */
+/* Refuses a peer whose name is ambiguous or, of a client, missing. */
 static int
 check_name(struct tls_conn *t, X509_STORE_CTX *ctx)
 {
