@@ -34,7 +34,7 @@ print_string(FILE *out, const char *text)
 		} else if (*text == '"' || *text == '\\') {
 			fprintf(out, "\\%c", *text);
 		} else if (utf8_printable(text, left) == 0) {
-			/* People look at it, too: nothing for the terminal. */
+			/* Also read on terminals: no control characters. */
 			fprintf(out, "\\u%04x", code_of(text, n));
 		} else {
 			fwrite(text, 1, n, out);

@@ -6,7 +6,7 @@
 #define TAG_MAX_BYTES 5
 #define VARINT_MAX_BYTES 10
 
-/* Fields of one message whose repetition is told from a first time. */
+/* Fields of one message of which a repetition is noticed. */
 #define SEEN_FIELDS 256
 #define WORD_BITS 64
 

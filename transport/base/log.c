@@ -117,7 +117,7 @@ stop_holding(void)
 	atomic_store(&held.on, false);
 }
 
-/* False: it has to be written. */
+/* Holds a line back.  False: lines are not held; write it. */
 static bool
 hold(const char *line, size_t n)
 {
@@ -153,7 +153,7 @@ log_hold(void)
 		atomic_store(&held.on, true);
 }
 
-/* False: it is lost. */
+/* False: the line is lost, as standard error has no room. */
 static bool
 log_write(const char *line, size_t n)
 {

@@ -21,7 +21,7 @@ struct way {
 	int from, to;          /* -1: not there yet */
 	bool eof;              /* of from */
 	int error;             /* why, where from broke; else 0 */
-	bool over;             /* nothing goes this way any more */
+	bool over;             /* carries no more bytes in this direction */
 	bool reading, writing; /* the events are armed */
 	bool again;            /* pump_again() is deferred */
 	struct loop_call again_call;
@@ -173,7 +173,7 @@ fill(struct way *w)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
 	w->eof = true;
-	/* An input that breaks has ended; a socket that breaks is said. */
+	/* A read error of the input counts as its end; the socket's is told. */
 	w->error = n < 0 && w == &w->bridge->down ? errno : 0;
 	return false;
 }
@@ -189,7 +189,7 @@ drain(struct way *w)
 	if (n < 0) {
 		/*
 		 * The reader of this direction is gone.  If that is the socket,
-		 * it may have said why: the other direction goes on.
+		 * its last bytes may say why: the other direction goes on.
 		 */
 		way_over(w, 0);
 		return false;

@@ -12,7 +12,7 @@
 #define NAMES_THREADS_MAX 32
 #define NAMES_TEXT_MAX    512
 
-/* Two refer to it: the thread until it has posted, and the owner. */
+/* Reference-counted: by the thread until it has posted, and by the owner. */
 struct dial_resolve {
 	struct loop *loop;
 	struct addr addr;

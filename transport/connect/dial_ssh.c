@@ -13,7 +13,7 @@
 #include "transport/socket/peer.h"
 #include "transport/ssh/ssh.h"
 
-/* Whether ssh listens for us already is asked this often, for so long. */
+/* Interval and limit of polling whether ssh listens for us already. */
 #define DIAL_SSH_POLL_MS 20u
 #define DIAL_SSH_MS      60000u
 /* ssh binds while we tidy up: once more, then the directory stays. */

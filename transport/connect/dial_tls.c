@@ -14,7 +14,7 @@
 
 struct shared_context {
 	LIST_ENTRY(shared_context) link;
-	struct loop *loop; /* whose thread it belongs to */
+	struct loop *loop; /* owns the context; only compared */
 	struct loop_call at_free;
 	bool allow_tls12;
 	struct tls_context *tls;
@@ -122,7 +122,7 @@ dial_tls_context(struct loop *l, const char *dir, bool allow_tls12, char *err,
 	return c->tls;
 }
 
-/* ---- where they are ---- */
+/* ---- the directory of the files ---- */
 
 /* The user's own; "" where the environment does not say. */
 static void

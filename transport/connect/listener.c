@@ -37,7 +37,7 @@ struct listener {
 	struct loop_timer *retry; /* armed while out of descriptors */
 	bool out_of_fds;          /* and the log says so */
 	bool accepting;           /* inside accept_cb */
-	bool freed;               /* by fn: accept_cb does it when it is out */
+	bool freed;               /* inside fn: accept_cb destroys it then */
 	bool resting;
 	bool paced;               /* stops after each few newcomers */
 

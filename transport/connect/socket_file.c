@@ -22,7 +22,7 @@ socket_file_clear_stale(const struct addr *a, char *err, size_t err_size)
 	int fd, rc, error;
 
 	if (lstat(path, &st) != 0)
-		return 0; /* bind() says what is wrong with the folder */
+		return 0; /* bind() tells the error of the directory */
 	if (!S_ISSOCK(st.st_mode)) {
 		snprintf(err, err_size,
 		    "%s exists and is no socket: remove it or choose another "

@@ -18,8 +18,8 @@ TAILQ_HEAD(kept_blocks, kept_block);
 
 /*
  * Blocks with numbers come first, in their order; only the last one grows.
- * next is the first that was not sent on this connection: it, and those behind
- * it, may have numbers from an earlier one.
+ * next is the first block that was not sent on this connection: it, and blocks
+ * behind it, may have numbers from an earlier connection.
  */
 struct link_out {
 	struct kept_blocks blocks;

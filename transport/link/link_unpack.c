@@ -47,7 +47,7 @@ link_unpacker_unref(struct link_unpacker *u)
 	free(u);
 }
 
-/* Whether it is a call of Up with a compressed block. */
+/* Whether the frame is a call of Up with a compressed block. */
 static bool
 is_packed(const uint8_t *frame, size_t len, struct ipc_frame *ipc,
     struct ipc_invoke *call, struct link_frame *f)

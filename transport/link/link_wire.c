@@ -207,7 +207,7 @@ put_uint_unless_0(uint8_t *out, uint32_t number, uint64_t value)
 	return value != 0 ? put_uint(out, number, value) : 0;
 }
 
-/* As far as the bytes themselves. */
+/* Puts tag and length of a bytes field, without the bytes. */
 static size_t
 put_length(uint8_t *out, uint32_t number, size_t len)
 {

@@ -497,7 +497,7 @@ loop_post(struct loop *l, struct loop_post *p, loop_fn fn, void *arg)
 		p->next = NULL;
 		*l->posted_end = p;
 		l->posted_end = &p->next;
-		/* Inside the lock: the loop is not freed before this is in. */
+		/* Inside the lock: the loop is not freed before the write. */
 		if (first && write(l->post_fd, &one, sizeof(one)) < 0) {
 			/* Full: then it is awake already. */
 		}

@@ -111,7 +111,7 @@ fire(struct loop_timers *ts, struct loop_timer *t, uint64_t now)
 	heap_remove(ts, t);
 	if (t->every_ns > 0) {
 		t->due_ns += t->every_ns;
-		/* Late by more than one of them: it fires once for all. */
+		/* Late by more than one period: fires once for all of them. */
 		if (t->due_ns <= now)
 			t->due_ns = now + t->every_ns;
 		heap_add(ts, t);

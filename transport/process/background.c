@@ -11,7 +11,7 @@
 
 #include "transport/base/log.h"
 
-/* False: the other process let go of its end, or is gone. */
+/* False: the other process closed its end, or has ended. */
 static bool
 hear(int fd)
 {
@@ -47,7 +47,7 @@ background_wait(pid_t child, int fd, FILE *out)
 		return 0;
 	if (waitpid(child, &status, 0) != child)
 		return 1;
-	/* The child's log was held back, and went with it. */
+	/* The child's log was held back, and is lost. */
 	if (WIFSIGNALED(status))
 		log_error("the daemon was ended by signal %d (%s) before it "
 		    "served; without --background its log says more",

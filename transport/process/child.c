@@ -20,7 +20,7 @@
 /* Between SIGTERM and SIGKILL; less where the loop itself is at its end. */
 #define CHILD_TERM_MS      2000u
 #define CHILD_LAST_TERM_MS 500
-/* Without pidfd_open(2), how often it is asked whether it still runs. */
+/* Without pidfd_open(2): interval of polling whether the child still runs. */
 #define CHILD_POLL_MS 50u
 /* The status of a child that was reaped elsewhere: as when ssh fails. */
 #define CHILD_STATUS_LOST 255
@@ -31,7 +31,7 @@ struct child {
 	int pidfd;  /* -1: `watch` polls */
 	int err_fd; /* -1: nothing more to be read */
 	int status; /* -1: runs */
-	bool freed; /* memory goes when it was reaped */
+	bool freed; /* the memory is freed when the child was reaped */
 	struct loop_call at_free_call;
 	struct event end_ev; /* on pidfd */
 	struct event err_ev; /* on err_fd */
@@ -310,7 +310,7 @@ status_of(const siginfo_t *info)
 	    128 + info->si_status;
 }
 
-/* flags: WNOHANG or 0.  Whether it has ended. */
+/* flags: WNOHANG or 0.  Whether the child has ended. */
 static bool
 reap(struct child *c, int flags)
 {

@@ -83,7 +83,7 @@ empty_queue(struct producer_server *s, struct rpc_call call)
 
 /* ---- arguments ---- */
 
-/* The methods but InitializeConnection are legal behind it alone. */
+/* The other methods are legal only after InitializeConnection. */
 static enum rpc_verdict
 check(const struct producer_server *s, bool args_parse)
 {

@@ -62,7 +62,7 @@ struct rpc_client {
 	const struct rpc_client_ops *ops;
 	void *arg;
 	enum client_state state;
-	bool freed; /* memory goes on a later turn */
+	bool freed; /* the memory is freed on a later turn */
 	char service[64];
 	struct addr addr; /* its text alone, over a connected socket */
 
@@ -87,7 +87,7 @@ struct rpc_client {
 	size_t hard, low;
 
 	bool service_unknown;
-	char refusal[CLIENT_REFUSAL_MAX]; /* what the service said, escaped */
+	char refusal[CLIENT_REFUSAL_MAX]; /* the service's, escaped */
 	char down_text[CLIENT_TEXT_MAX];
 };
 
@@ -320,7 +320,7 @@ handle_request_error(struct rpc_client *c, const struct ipc_frame *f)
 		return;
 	}
 	if (f->request_id == 0) {
-		/* Why it will hang up on us. */
+		/* Request 0: why the service is going to disconnect us. */
 		memcpy(c->refusal, escaped, sizeof(c->refusal));
 		return;
 	}

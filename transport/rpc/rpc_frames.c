@@ -94,7 +94,7 @@ conn_may_bind(struct rpc_conn *c, const struct rpc_service *s)
 	return false;
 }
 
-/* Returns whether name is bound now; says why not. */
+/* Returns whether name is bound now; else logs why not. */
 static bool
 conn_bind(struct rpc_conn *c, struct ipc_slice name)
 {

@@ -231,8 +231,8 @@ note_first(struct extent *e, uint32_t id)
 typedef void (*note_fn)(struct extent *e, uint32_t id);
 
 /*
- * The memory for it is there as of the first chunk: most producers have none
- * when they are scraped.
+ * The extents are allocated with the first chunk: most producers have no chunk
+ * in their memory when they are scraped.
  */
 static void
 note_chunk(struct scrape *sc, const struct shm_chunk *c, note_fn note)
@@ -294,10 +294,10 @@ find_written(const struct shm *s, uint32_t *page, uint32_t *end)
 		return false;
 	data = lseek(s->fd, (off_t)(*page * s->page_size), SEEK_DATA);
 	if (data < 0)
-		return errno != ENXIO; /* not known: all of them */
+		return errno != ENXIO; /* holes are not known: all pages */
 	hole = lseek(s->fd, data, SEEK_HOLE);
 	if (hole == data)
-		hole++; /* a hole meanwhile: each call gets on by a page */
+		hole++; /* became a hole: each call advances by a page */
 	if (hole < 0 || hole > size)
 		hole = size;
 	if (data > size)

@@ -7,7 +7,7 @@
 #include "transport/tls/tls.h"
 #include "transport/wire/ipc_frame.h"
 
-/* The owner is told of the back's memory when it changed by so much. */
+/* Change of the back's memory, in bytes, of which the owner is told. */
 #define MEMORY_STEP 4096u
 /* Bytes passed on of input that is no frame: enough to see why not. */
 #define LAST_BYTES 64u
@@ -18,7 +18,7 @@ post(struct io_line *line, struct io_mail *m, size_t bytes)
 	mail_send(&line->thread->out, &m->mail, bytes);
 }
 
-/* The back is gone, or will go without another word. */
+/* Tells the front that the back has ended, or was closed by us. */
 static void
 line_closed(struct io_line *line, enum stream_end why, const char *detail)
 {
@@ -187,13 +187,13 @@ finish_input(struct io_line *line, const uint8_t *rest, size_t len)
 	(void)!hand_over(line, rest, len < LAST_BYTES ? len : LAST_BYTES, true);
 }
 
-/* Too much of it is with the owner. */
+/* Credit window used up: pauses the back until the owner gives blocks back. */
 static void
 starve(struct io_line *line)
 {
 	stream_pause(line->back);
 	atomic_store(&line->starved, true);
-	/* The owner may have given back all before it could see that. */
+	/* The owner may have given all back before it could see `starved`. */
 	if (!atomic_load(&line->held) &&
 	    atomic_load(&line->unconsumed) <= IO_LINE_LOW &&
 	    atomic_exchange(&line->starved, false))

@@ -32,7 +32,7 @@ said_cb(void *arg)
 	stream_end_now(s, s->why);
 }
 
-/* The socket says nothing of why: the child may. */
+/* The socket's error does not tell the cause; the child's messages may. */
 static bool
 child_put_off_end(struct stream *s, enum stream_end why)
 {

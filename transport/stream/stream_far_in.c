@@ -4,7 +4,7 @@
 
 /* ---- the thread ---- */
 
-/* Resumes the back where it has room again and is not held any more. */
+/* Resumes the back when its window has room again and it is not held. */
 static void
 relieve(struct io_line *line)
 {

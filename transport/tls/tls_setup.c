@@ -387,7 +387,7 @@ setup_set_rules(struct tls_setup *s, const struct complaint *to)
 	SSL_CTX_set_verify(ctx,
 	    SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, refuse_all);
 	SSL_CTX_set_verify_depth(ctx, TLS_CHAIN_DEPTH);
-	/* Every certificate of the CA file is believed, root or not. */
+	/* Every certificate of the CA file is trusted, root or not. */
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx),
 	    X509_V_FLAG_PARTIAL_CHAIN);
 	return 0;
