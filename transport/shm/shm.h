@@ -132,7 +132,7 @@ void shm_release(struct shm *s, uint32_t page, uint32_t index);
  * in_order: also sets c->behind, which costs up to two more walks.  Set: an
  * earlier chunk of the same writer is still being written (a writer that
  * patches in memory keeps it so until it commits it), or this chunk was begun
- * after the scrape.  A reader that stores such a chunk now loses the packets
+ * after the first walk.  A reader that stores such a chunk loses the packets
  * that continue from the earlier chunk, so it leaves them to a later commit.
  * Without in_order c->behind is never set: a producer that does not answer may
  * never commit, so all that is there is taken.

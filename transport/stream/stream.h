@@ -36,7 +36,7 @@ enum stream_end {
 	STREAM_SLOW,        /* output stayed over its limit */
 	STREAM_REFUSED,     /* handshake failed, or child: stream_end_detail() */
 	STREAM_BUDGET,      /* memory of the peer's, or of all's, is used up */
-	STREAM_PROTOCOL,    /* the peer sent what the protocol forbids */
+	STREAM_PROTOCOL,    /* data() took no more frames, and did not pause */
 	STREAM_NO_MEMORY,
 	STREAM_SHUTDOWN,    /* this process ends */
 };
