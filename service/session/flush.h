@@ -2,19 +2,22 @@
  * flush: asking every producer of a session to commit what it holds, and
  * waiting, with a time-out, until all have.
  *
- * When the last one has answered, or the time is up, the producers' shared
- * memory is scraped, and then done() is called, on a later turn than
- * flush_start() at the earliest.  A scrape that would overwrite what a file has
- * not got yet is retried as the file proceeds, until the time-out.
+ * When the last producer has answered, or the flush has timed out, the
+ * producers' shared memory is scraped, and then done() is called, on a later
+ * turn than flush_start() at the earliest.  A scrape that would overwrite data
+ * that a file has not got yet is retried as the file proceeds, until the
+ * time-out.
  *
- * One whose time is up while only producers of relays have not answered counts
- * as failed when the session ends and they still have not: a relay that is cut
- * off keeps their data.  done() is told that it failed all the same.
+ * A flush that times out while only producers of relays have not answered is
+ * counted as failed only when the session ends and they still have not: a relay
+ * that is cut off keeps their data.  done() is told at the time-out that the
+ * flush failed all the same.
  *
- * The flush at the end of a session (FLUSH_TRACE_STOP) waits for machines whose
- * link was cut off or is silent, and for nobody else, up to link.end_wait_ms; what they had
- * not sent then is marked as lost.  It does not wait for producers that owe an
- * answer to an earlier flush for as long as its own time-out.
+ * The final flush of a session (FLUSH_TRACE_STOP) waits after its time-out, up
+ * to link.end_wait_ms in all, for producers whose link was cut off or is
+ * silent, and for no others; data that they had not sent by then is marked as
+ * lost.  A local producer that has owed an answer to an earlier flush for as
+ * long as the final flush's own time-out is asked, but not waited for.
  */
 #ifndef SERVICE_SESSION_FLUSH_H
 #define SERVICE_SESSION_FLUSH_H
@@ -27,7 +30,7 @@ struct producer;
 struct service;
 struct session;
 
-/* Why and for whom: what a producer sees in Flush.flags (wire recordings). */
+/* Reason and initiator: Flush.flags, as producers see it on the wire. */
 enum flush_flags {
 	FLUSH_PERIODIC = 0x11,
 	FLUSH_TRACE_STOP = 0x12,
@@ -39,32 +42,34 @@ enum flush_flags {
 #define FLUSH_INITIATOR_MASK 0xf0u
 #define FLUSH_BY_SERVICE 0x10u
 
+/* success: every producer that was asked has answered. */
 typedef void (*flush_fn)(struct session *s, bool success, void *arg);
 
 /*
- * done may be NULL.  Dropped silently when the session is freed first.
- *
- * A periodic one is left out, and done told so at once, when so many of the
- * session wait for their answers that one more would only end another before
- * its time.
+ * Starts a flush.  done may be NULL; it is called once, but never when the
+ * session is freed first.  From inside this call it is told of a failure when
+ * memory is missing, and when a periodic flush is left out: so many of the
+ * session's are under way that one more would only end another early.
  */
 void flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
     flush_fn done, void *arg);
 /*
- * The flush at the session's end takes so long at most; one that waits for a
- * link that is cut, only when the daemon ends or the session is discarded.
+ * Shortens the current wait of the session's final flush to timeout_ms.  The
+ * extra wait for cut links that may follow its time-out is dropped only when
+ * the daemon ends or the session is discarded.
  */
 void flush_hurry(struct session *s, uint32_t timeout_ms);
-/* The producer has answered this request and all before it. */
+/* Takes the producer's answer to this request and all before it. */
 void flush_ack(struct producer *p, uint64_t request_id);
+/* No flush of any session waits for the producer any more. */
 void flush_producer_gone(struct service *s, struct producer *p);
-/* The time of a flush is up that the producer has not answered, just now. */
+/* Whether a flush that p has not answered has timed out and is still kept. */
 bool flush_has_given_up_on(const struct session *s, const struct producer *p);
-/* The session's file has caught up a little. */
+/* The session's file has caught up a little: retries scrapes that waited. */
 void flush_retry(struct session *s);
-/* Forgets every flush of the session that calls done with this arg. */
+/* Clears done of every flush of the session with this arg; they go on. */
 void flush_forget(struct session *s, void *arg);
-/* The session is being freed. */
+/* Frees all flushes of a session that is being freed, without done(). */
 void flush_drop_all(struct session *s);
 
 #endif /* SERVICE_SESSION_FLUSH_H */

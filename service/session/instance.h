@@ -11,7 +11,7 @@
 #include "service/model/model.h"
 #include "transport/base/compiler.h"
 
-/* Whether the session's data source wants this one (name, filters, machine). */
+/* Whether a source of the config selects ds (name, filters, machine). */
 bool instance_matches(const struct session *s,
     const struct config_data_source *want, const struct data_source *ds);
 
@@ -22,21 +22,27 @@ bool instance_matches(const struct session *s,
 #define INSTANCES_PER_PRODUCER 4096u
 
 /*
- * Sets it up (SetupTracing first when needed).  NULL: no memory, logged, or one
- * too many of the producer, counted.
+ * Makes an instance, which the session owns, and sends SetupDataSource (before
+ * it SetupTracing, once a producer).  NULL: no memory or descriptors, of which
+ * the session is warned, or INSTANCES_PER_PRODUCER is reached; either is
+ * counted in service_counters.instances_refused.
  */
 struct ds_instance *instance_new(struct session *s,
     const struct config_data_source *want, struct data_source *ds) MUST_CHECK;
-/* Unlinks from both sides and frees. */
+/* Takes it off its session and producer, and frees it; sends nothing. */
 void instance_free(struct ds_instance *i);
 
+/* Sends StartDataSource to one that is CONFIGURED. */
 void instance_start(struct ds_instance *i);
 /* Sends StopDataSource unless stopped or stopping already. */
 void instance_stop(struct ds_instance *i);
-/* NotifyDataSourceStarted / Stopped. */
+/*
+ * NotifyDataSourceStarted and NotifyDataSourceStopped of the producer.  A stop
+ * counts in any state, a start only while STARTING.
+ */
 void instance_ack_started(struct ds_instance *i);
 void instance_ack_stopped(struct ds_instance *i);
-/* Stops waiting for its acknowledgement. */
+/* Counts one that is STOPPING as stopped: no acknowledgement is awaited. */
 void instance_give_up(struct ds_instance *i);
 /*
  * Stops and frees it, as its producer ended or unregistered the source.  A

@@ -22,10 +22,10 @@ struct producer_hello {
 	struct machine *machine; /* the producer refers to it */
 	/* Its own name for its machine, copied; NULL: the machine's name. */
 	const char *machine_name;
-	uint64_t peer;           /* who it is, as a number, for counts */
+	uint64_t peer;           /* its peer_count_key() */
 	bool own;                /* the kernel says: of the daemon's own user */
 	bool emulated;
-	bool linked;             /* its link ends it */
+	bool linked;             /* made and ended by a link */
 	bool elsewhere;          /* perhaps on other clocks than ours */
 	bool scrape;
 	uint32_t shm_size_hint;
@@ -33,20 +33,28 @@ struct producer_hello {
 	struct shm *shm;         /* the producer's own, or NULL */
 };
 
-/* Takes over hello->shm on success.  NULL: a limit or no memory (why says). */
+/*
+ * Takes over hello->shm on success.  NULL: a limit or no memory (*why says);
+ * hello->shm is still the caller's.  ops and port are called until
+ * producer_gone(), which ends the producer.
+ */
 struct producer *producer_new(struct service *s,
     const struct producer_hello *hello, const struct producer_ops *ops,
     void *port, const char **why) MUST_CHECK;
-/* To GONE: producer_gone() alone, and once. */
+/* Changes the state.  Only producer_gone() sets GONE. */
 void producer_set_state(struct producer *p, enum producer_state state);
 
 /*
  * Ends a producer whose connection ended: its memory is scraped, its instances
- * count as stopped, flushes no longer wait for it.  It is freed now, or when
- * the files that have to catch up first have done so (producers_reap()).
+ * count as stopped, flushes no longer wait for it.  It is freed now, or by
+ * producers_reap() once the files that have to catch up first have done so; the
+ * caller uses p no more, and its port is not called any more.
  */
 void producer_gone(struct producer *p);
-/* A file has caught up a little, or a session is gone. */
+/*
+ * Frees the producers that are GONE and whose memory can now be scraped: a file
+ * has caught up a little, or a session is gone.
+ */
 void producers_reap(struct service *s);
 
 /*
@@ -63,10 +71,14 @@ void producer_update(struct producer *p, const uint8_t *descriptor,
 /* Instances of the source count as stopped.  Unknown names are ignored. */
 void producer_unregister(struct producer *p, const char *name, size_t len);
 
-/* Makes shared memory and sends SetupTracing, once a connection. */
+/*
+ * Makes shared memory where the producer brought none, and sends SetupTracing;
+ * does nothing the second time.  -1: no memory or descriptors (errno).
+ */
 int producer_set_up_tracing(struct producer *p, uint32_t want_shm_kb,
     uint32_t want_page_kb) MUST_CHECK;
 
+/* The first registered source of this name; NULL: none. */
 struct data_source *producer_find_data_source(struct producer *p,
     const char *name, size_t len);
 struct ds_instance *producer_find_instance(struct producer *p, uint64_t id);

@@ -1,11 +1,11 @@
 /*
- * session_events: what becomes of sessions, producers and data sources, for
- * those who follow them without being part of them.
+ * session_events: tells observers (service/onlookers) of changes to sessions,
+ * producers and data sources.
  *
  * The service has a table of observers from when it is made
- * (service.observers).  They hear each event in the order of the table, on the
- * stack of what causes it, and only where an event says so may they free the
- * session.
+ * (service.observers).  Each event is told to them in the order of the table,
+ * on the stack of the function that causes it.  An observer may free the
+ * session only where the event below says so.
  */
 #ifndef SERVICE_SESSION_SESSION_EVENTS_H
 #define SERVICE_SESSION_SESSION_EVENTS_H
@@ -16,25 +16,30 @@ struct session;
 
 enum session_event {
 	/*
-	 * The session has a new phase (session_state.h), which is its first
-	 * once it cannot be refused any more.
+	 * The session has a new phase (session_state.h).  The first comes once
+	 * EnableTracing cannot be refused any more.
 	 */
 	SESSION_EVENT_STATE,
-	/* Tracing starts: its trace says so, producers were not told yet. */
+	/* Tracing starts: the trace says so, producers were not told yet. */
 	SESSION_EVENT_STARTS,
-	/* All producers there were told to start. */
+	/* All producers with an instance of the session were told to start. */
 	SESSION_EVENT_STARTED,
 	/*
 	 * A clone's file is complete, or failed (end_error).  The last observer
 	 * of the table may free the session.
 	 */
 	SESSION_EVENT_FILE_CLOSED,
-	/* All has stopped, and the file is complete, or failed (end_error). */
+	/* All stopped, and the file is complete, or failed (end_error). */
 	SESSION_EVENT_ENDED,
-	/* Buffers go now; the session is freed once its producers were told. */
+	/*
+	 * Buffers are freed next; the session is freed once its producers were
+	 * told to stop.
+	 */
 	SESSION_EVENT_LOSES_BUFFERS,
 	/*
-	 * Freeing begins; and ends, as the session leaves the service's list.
+	 * FREED: freeing begins; the parts are still there, but for buffers
+	 * after LOSES_BUFFERS.  LEAVES: the parts are freed, and the session
+	 * leaves the service's list next.
 	 */
 	SESSION_EVENT_FREED,
 	SESSION_EVENT_LEAVES,
@@ -44,8 +49,8 @@ enum session_event {
 struct session_observer {
 	void (*session)(struct session *s, enum session_event e);
 	/*
-	 * A producer or data source leaves the service's lists: no pointer may
-	 * stand on it.
+	 * A producer or data source leaves the service's lists, and is freed
+	 * next: the observer drops its pointers to it.
 	 */
 	void (*producer_leaves)(struct producer *p);
 	void (*source_leaves)(struct data_source *ds);

@@ -1,8 +1,8 @@
 /*
- * session_internal: what the files of this room share and other rooms do not
- * see: one session's life in session.c (what it is), session_new.c,
- * session_timers.c, session_start.c and session_end.c, and what producers,
- * instances and triggers tell it.
+ * session_internal: functions that the files of this room share and other rooms
+ * do not see: a session's life in session.c (its parts), session_new.c,
+ * session_timers.c, session_start.c and session_end.c, and the events that
+ * producers, instances and triggers report to it.
  */
 #ifndef SERVICE_SESSION_SESSION_INTERNAL_H
 #define SERVICE_SESSION_SESSION_INTERNAL_H
@@ -18,14 +18,14 @@ struct ds_instance;
 struct service;
 struct session;
 
-/* Frees their memory and ids; no producer writes there any more. */
+/* Frees the session's buffers and their ids; producers may not write there. */
 void session_release_buffers(struct session *s);
-/* Frees what is left; nothing may run any more.  s is dead. */
+/* Frees the session and all of its parts at once, without asking producers. */
 void session_destroy(struct session *s);
-/* Tells the daemon when it waits for the end and nothing is busy any more. */
+/* Calls service.idle, once, when no session is unfinished. */
 void session_maybe_idle(struct service *sv);
 
-/* counts_sleep: the time that the machine sleeps counts. */
+/* counts_sleep: time for which the machine is suspended counts. */
 struct loop_timer *session_timer_new(struct session *s, bool counts_sleep,
     void (*fn)(void *session)) MUST_CHECK;
 int session_timers_make(struct session *s) MUST_CHECK;
@@ -33,31 +33,31 @@ int session_timers_make(struct session *s) MUST_CHECK;
 void session_timers_arm(struct session *s);
 void session_timers_clear(struct session *s);
 
-/* The file_ops of a session whose own file is open: what waited for it starts. */
+/* file_ops.opened of a session's file: starts a session that waited for it. */
 void session_file_opened(struct session *s);
 
-/* Sets up what the producers there offer; then a start may come. */
+/* Sets up instances of all producers, over turns of the loop. */
 void session_set_up_all(struct session *s);
-/* Starts as soon as its file is open, and all is set up. */
+/* Starts the session as soon as its file is open and all is set up. */
 void session_want_start(struct session *s);
-/* Says that all have started, when they have. */
+/* Tells the consumer, once, when all instances have started. */
 void session_check_started(struct session *s);
 
 /* ---- called by producers, instances and triggers ---- */
 
-/* A producer registered a data source: sessions that want it take it. */
+/* A producer registered a data source: live sessions make instances of it. */
 void sessions_data_source_added(struct service *s, struct data_source *ds);
 /* A producer is gone: its patches are not waited for any more. */
 void sessions_give_up_patches(struct service *s, uint32_t producer);
 /* A producer is gone: its sequences get no new packets. */
 void sessions_producer_gone(struct service *s, uint32_t producer);
-/* An instance was set up: its consumer hears of it, as of one that stands. */
+/* An instance was set up: the consumer is told that it is stopped. */
 void session_instance_made(struct session *s, const struct ds_instance *i);
 /* An instance changed its state. */
 void session_instance_changed(struct session *s, struct ds_instance *i);
-/* An instance is no more: the end waits for it no longer. */
+/* An instance was freed: the session's end does not wait for it. */
 void session_instance_gone(struct session *s);
-/* A trigger that it waits for was hit: start now (START_TRACING). */
+/* A START_TRACING trigger was hit: starts the session if it awaits one. */
 void session_start_by_trigger(struct session *s);
 
 #endif /* SERVICE_SESSION_SESSION_INTERNAL_H */

@@ -1,7 +1,7 @@
 /*
- * session_warnings: what a session's config asks for and does not get, a
- * sentence each: for the log, for whoever asks for the session (QuerySessions),
- * and for its consumer at the end (EnableTracingResponse.warnings).
+ * session_warnings: sentences about things that a session's config asks for and
+ * does not get: for the log, for QuerySessions, and for the session's consumer
+ * at the end (EnableTracingResponse.warnings).
  */
 #ifndef SERVICE_SESSION_SESSION_WARNINGS_H
 #define SERVICE_SESSION_SESSION_WARNINGS_H
@@ -9,13 +9,13 @@
 struct session;
 
 /*
- * Warns of fields of its config without effect.  Once, when the session is
- * made.
+ * Warns of fields of the config that have no effect.  Called once, when the
+ * session is made.
  */
 void session_warn_of_config(struct session *s);
 /*
- * Notes and logs one more; sentence (without a full stop at its end) is copied.
- * After SESSION_WARNINGS_MAX, and without memory, it is only logged.
+ * Notes and logs a warning; sentence (without a full stop at its end) is
+ * copied.  After SESSION_WARNINGS_MAX, and without memory, it is only logged.
  */
 void session_warn(struct session *s, const char *sentence);
 #define SESSION_WARNINGS_MAX 40u

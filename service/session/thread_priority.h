@@ -3,8 +3,9 @@
  * thread while sessions that ask for more exist.
  *
  * The highest boost of all sessions counts, SCHED_FIFO over SCHED_OTHER; none
- * makes the thread worse than it was.  It is as it was when the last is gone.
- * What the kernel refuses is a warning of its session and nothing more.
+ * makes the thread worse than it was.  When the last such session is gone the
+ * thread is scheduled as before.  A boost that the kernel refuses is a warning
+ * of its session and nothing more.
  * Threads and children that begin meanwhile do not inherit it.
  */
 #ifndef SERVICE_SESSION_THREAD_PRIORITY_H
@@ -27,7 +28,7 @@ struct thread_priority_level {
 	int nice;
 };
 
-/* The kernel's calls, for the calling thread; tests have others. */
+/* System calls on the calling thread; tests replace them. */
 struct thread_priority_ops {
 	/* 0, or an errno. */
 	int (*get)(struct thread_priority_level *out);

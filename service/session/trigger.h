@@ -16,14 +16,14 @@ struct service;
 struct session;
 struct trigger_state;
 
-/* Delayed CLONE_SNAPSHOT hits of one session; more are not told. */
+/* Delayed CLONE_SNAPSHOT hits of one session; further ones are dropped. */
 #define TRIGGER_DELAYED_MAX 16u
 
-/* Past hits (max_per_24_h), and a source of chance. */
+/* Past hits (max_per_24_h) and a random source.  NULL: no memory. */
 struct trigger_state *trigger_state_new(void) MUST_CHECK;
 void trigger_state_free(struct trigger_state *t);
 
-/* Where time and chance come from; tests bring their own. */
+/* Clock and random source; tests bring their own. */
 struct trigger_world {
 	uint64_t (*now_ns)(void *arg);
 	double (*random)(void *arg); /* in [0, 1) */
@@ -33,10 +33,10 @@ struct trigger_world {
 void trigger_state_set_world(struct trigger_state *t,
     const struct trigger_world *w);
 
-/* Whether a trigger starts it (START_TRACING). */
+/* Whether the session's config waits for a trigger to start (START_TRACING). */
 bool trigger_starts(const struct session *s);
 /*
- * Prepares a new session for its triggers.  -1 with a sentence (a bad
+ * Prepares a new session for its triggers.  -1 with a sentence in err (a bad
  * producer_name_regex).
  */
 int trigger_arm(struct session *s, char *err, size_t err_size) MUST_CHECK;
@@ -47,10 +47,10 @@ int trigger_arm(struct session *s, char *err, size_t err_size) MUST_CHECK;
  */
 void trigger_session_started(struct session *s);
 
-/* The session is being freed. */
+/* Drops the delayed hits and trigger filters of a session that is freed. */
 void trigger_session_gone(struct session *s);
 
-/* ActivateTriggers: name is len bytes, untrusted. */
+/* ActivateTriggers of p; name is len untrusted bytes, not terminated. */
 void trigger_activate(struct producer *p, const char *name, size_t len);
 
 #endif /* SERVICE_SESSION_TRIGGER_H */

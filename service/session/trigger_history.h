@@ -3,8 +3,8 @@
  * max_per_24_h, which counts a name over all sessions.
  *
  * Pure: time comes from the caller.  Bounded in names and in hits of a name:
- * the name that was hit longest ago gives way, and so does the oldest hit; a
- * max_per_24_h above TRIGGER_HISTORY_HITS_MAX therefore never takes effect.
+ * the name that was hit longest ago gives way, and so does the oldest hit.
+ * trigger.c therefore takes a larger max_per_24_h for TRIGGER_HISTORY_HITS_MAX.
  */
 #ifndef SERVICE_SESSION_TRIGGER_HISTORY_H
 #define SERVICE_SESSION_TRIGGER_HISTORY_H
