@@ -1,16 +1,17 @@
 /*
- * link: a relay's link on the collector: its producers, what it is told, which
- * blocks were taken (docs/link-protocol.md).
+ * link: the collector's end of a relay's link: its producers, the commands that
+ * wait for it, the numbers of the blocks taken (docs/link-protocol.md).
  *
- * A link survives its connection: cut off, its producers, their instances and
- * sequences stay for the grace period, commands for them are kept, and the
- * relay resumes where it was.  Blocks are applied where they lie; those of a
- * channel that has to wait for a file are copied, bounded by the window, and
- * hold up no other channel.
+ * A link survives its connection: while it is cut, its producers, their
+ * instances and sequences stay for the grace period, commands for them are
+ * kept, and the relay resumes where it was.  Blocks are applied in the caller's
+ * memory; those of a channel that has to wait for a file are copied, bounded by
+ * the credit window, and hold up no other channel.
  *
- * It knows nothing of connections: a port brings the frames, and takes away
- * what is to be sent.  A relay that breaks the protocol, or asks for more than
- * the settings allow, loses its link (link_give_up()), and nobody else anything.
+ * A link knows nothing of connections: a port brings the frames, and fetches
+ * those that are to be sent.  A relay that breaks the protocol, or asks for
+ * more than the settings allow, loses its link (link_give_up()); other links
+ * lose nothing.  All of this belongs to the loop's thread.
  */
 #ifndef SERVICE_LINK_LINK_H
 #define SERVICE_LINK_LINK_H
@@ -46,47 +47,53 @@ struct links *links_new(struct service *s) MUST_CHECK;
 void links_free(struct links *t);
 /* LINK_ID_BYTES, new at each start. */
 const uint8_t *links_collector_id(const struct links *t);
-/* Links, those included that are cut off. */
+/* The number of links, cut ones included. */
 size_t links_count(const struct links *t);
 
 /* Calls from a link to the port that serves it. */
 struct link_port_ops {
-	/* Something is to be sent (link_next(), link_report()). */
+	/*
+	 * There are frames to send: call link_next() and link_report() later.
+	 */
 	void (*wake)(void *port);
 	/*
-	 * Not this port's any more: it is given up, or served over a newer
-	 * connection.  The port hangs up, and uses the link no more.
+	 * The link is given up, or served over a newer connection.  The port
+	 * closes its connection (why: static), and uses the link no more, not
+	 * even for link_detach().
 	 */
 	void (*close)(void *port, const char *why);
 };
 
-/* A LinkOpen whose sizes were checked, and who said it. */
+/* A LinkOpen whose sizes were checked, and the peer that sent it. */
 struct link_request {
 	uint8_t link_id[LINK_ID_BYTES];
 	uint8_t relay_id[LINK_ID_BYTES];
 	bool knows_collector;
 	uint8_t collector_id[LINK_ID_BYTES];
-	uint64_t last_sent;
-	uint64_t last_acknowledged;
-	uint64_t received;
+	uint64_t last_sent;         /* numbers of blocks up: the newest, */
+	uint64_t last_acknowledged; /* and the newest that we acknowledged */
+	uint64_t received;          /* the newest block down that it has */
 	struct machine *machine; /* referred to by the link */
 	struct principal who;
 	uint64_t peer;  /* peer_count_key() */
-	bool nobody;    /* nobody vouches: the uid 0 that it claims is none */
+	bool nobody;    /* unauthenticated: a claimed uid 0 becomes unknown */
 };
 
 /*
- * The link of this request, resumed or begun anew (*why), which is the port's
- * from now on.  NULL: refused, with a sentence in *refused (static).
+ * Attaches the port to the link of this request, which is resumed or begun anew
+ * (*why).  The port calls link_detach() or link_give_up() unless ops->close()
+ * came first; ops is borrowed until then.  NULL: refused, with a sentence in
+ * *refused (static).
  */
 struct link *link_open(struct links *t, const struct link_request *q,
     const struct link_port_ops *ops, void *port, enum link_why *why,
     const char **refused) MUST_CHECK;
-/* The port's connection has ended: the grace period begins. */
+/* The port's connection has ended: the grace period begins.  l is dead. */
 void link_detach(struct link *l);
 /*
- * Ends it: its producers go, and the relay hears of it when it comes again.
- * Calls the port's close().  why is for the log (static).
+ * Ends the link: its producers go, and the relay is told when it opens the link
+ * again.  Calls the port's close() with why (static), which is logged, too.  l
+ * is dead for the caller; blocks that wait for a file are still applied.
  */
 void link_give_up(struct link *l, const char *why);
 
@@ -97,39 +104,49 @@ struct machine *link_machine(const struct link *l);
  */
 void link_keep_name(struct link *l);
 
-/* The last block taken, for LinkOpened. */
+/* The number of the last block up that was taken; 0: none. */
 uint64_t link_received(const struct link *l);
 /*
- * The last block taken of the link that had this id before; 0: unknown, or
- * none.
+ * The number of the last block taken of the link that had this id before; 0:
+ * unknown, or none.
  */
 uint64_t link_taken_before(const struct link *l);
+/*
+ * Bytes of blocks up that were applied, of all channels: the credit given back.
+ */
 uint64_t link_consumed_in_all(const struct link *l);
-/* LinkConsumed messages of its channels, as this field. */
+/* Appends LinkConsumed messages of the link's channels, as this field. */
 void link_put_consumed_of_all(struct link *l, struct pb_writer *w,
     uint32_t field);
 
 /* ---- up ---- */
 
 /*
- * A block, unpacked; borrowed for the call.  Taken, skipped (it came before), or
- * a violation (a sentence): give it up then.  NULL: fine.
+ * Takes a decompressed block, borrowed for the call; one that came before is
+ * skipped.  NULL, or why the caller has to give the link up (static): a
+ * violation of the protocol, a limit, or no memory.
  */
 const char *link_take_block(struct link *l, uint64_t number, uint32_t channel,
     const uint8_t *block, size_t len) MUST_CHECK;
-/* LinkFrame.received.  -1: it was never sent. */
+/*
+ * LinkFrame.received: the relay has all blocks down up to this number.  -1: it
+ * was never sent; the caller gives the link up.
+ */
 int link_acked(struct link *l, uint64_t number) MUST_CHECK;
 
 /* ---- down ---- */
 
-/* The next block for this connection; it counts as sent.  False: none. */
+/*
+ * The next block for this connection; it counts as sent.  Its data is borrowed
+ * until link_acked().  False: none.
+ */
 bool link_next(struct link *l, struct link_out_block *b);
-/* Whether the relay is to be told what was taken and consumed. */
+/* Whether blocks were taken or consumed that the relay was not told of. */
 bool link_has_report(const struct link *l);
 /*
  * Writes the report: fills `received` and `consumed_in_all` of f, and writes up
- * to room bytes of LinkFrame.consumed to out.  Returns the bytes; there may be
- * more.
+ * to room bytes of LinkFrame.consumed to out.  Returns the bytes written; while
+ * link_has_report() there are more.
  */
 size_t link_report(struct link *l, struct link_frame *f, uint8_t *out,
     size_t room);

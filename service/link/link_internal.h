@@ -1,16 +1,16 @@
 /*
- * link_internal: what the files of a link share.  Each calls only those below
- * it:
+ * link_internal: declarations that the files of this room share.  Each file
+ * calls only those below it:
  *
- *   link_open.c     who comes with which link
- *   link.c          its life and its numbers
- *   link_apply.c    what blocks say; link_losses.c: what was lost
- *   link_table.c    all links, and those that ended
- *   link_channel.c  its producers
- *   link_core.c     what it keeps and when it runs
+ *   link_open.c     which link a LinkOpen resumes or begins
+ *   link.c          a link's life and its block numbers
+ *   link_apply.c    messages in blocks; link_losses.c: losses among them
+ *   link_table.c    all links, and a memory of those that ended
+ *   link_channel.c  a link's channels and producers
+ *   link_core.c     a link's memory charges and deferred calls
  *
  *   links -> link* -> link_channel* -> producer, link_queued*
- *   links -> link_former*        (links that ended, for when they come again)
+ *   links -> link_former*        (links that ended, until the relay returns)
  */
 #ifndef SERVICE_LINK_LINK_INTERNAL_H
 #define SERVICE_LINK_LINK_INTERNAL_H
@@ -26,7 +26,7 @@
 struct loop_timer;
 struct pb_writer;
 
-/* Channels whose producer was refused, or whose close is still to be told. */
+/* Channels without a producer: refused, or closed and not reported yet. */
 #define LINK_IDLE_CHANNELS_MAX 1024u
 /* Links that ended and are remembered, and channels of them all. */
 #define LINK_FORMER_MAX          4096u
@@ -35,10 +35,13 @@ struct pb_writer;
 #define LINK_MEMORY_UNIT 65536u
 /* Length of a link's turn. */
 #define LINK_TURN_MS 5u
-/* Triggers of one block: each is tried on every session that waits. */
+/*
+ * Triggers of one link_apply(); more are dropped: each is tried on every
+ * session that waits for triggers.
+ */
 #define LINK_TRIGGERS_MAX 1024u
 
-/* A block, or the rest of one, that waits. */
+/* A block, or the rest of one, that waits to be applied; owns its bytes. */
 struct link_queued {
 	TAILQ_ENTRY(link_queued) link;
 	size_t len;
@@ -49,19 +52,19 @@ struct link_queued {
 struct link_channel {
 	struct producer_command_port commands; /* of producer */
 	struct hash_link by_number;
-	TAILQ_ENTRY(link_channel) report; /* while reporting */
+	TAILQ_ENTRY(link_channel) report; /* while reporting: to_report */
 	TAILQ_ENTRY(link_channel) run;    /* while ready */
 	struct link *link;
 	uint32_t number;
 	struct producer *producer; /* NULL: refused, closed, or channel 0 */
-	uint64_t consumed;
-	bool reporting;
-	bool ready;    /* to be run */
+	uint64_t consumed; /* bytes of its blocks that were applied */
+	bool reporting;    /* `consumed` is to be told to the relay */
+	bool ready;    /* queued blocks are to be applied: link.ready */
 	bool waiting;  /* for producer_ops.resume */
 	enum {
 		CHANNEL_OPEN,
-		CHANNEL_CLOSING, /* goes when its queue is empty */
-		CHANNEL_CLOSED,  /* only its last report is wanted */
+		CHANNEL_CLOSING, /* closed when its queue is empty */
+		CHANNEL_CLOSED,  /* freed when its last report is sent */
 	} state;
 	TAILQ_HEAD(, link_queued) queue;
 };
@@ -89,31 +92,32 @@ struct link {
 	char *machine_name; /* as its relay says, or NULL */
 	const struct link_port_ops *ops; /* NULL: cut off */
 	void *port;
-	enum link_why why; /* it began */
+	enum link_why why; /* as its relay was told when it began */
 	uint64_t taken_before; /* of the link that had its id before */
-	bool heard;        /* so its relay knows that it did */
-	uint64_t heard_flush; /* service.last_flush_id when it was that last */
+	bool heard;        /* a block came: the relay knows of the link */
+	/* service.last_flush_id at the last block or acknowledgement. */
+	uint64_t heard_flush;
 	struct link_in in;
 	struct link_out *out;
-	uint64_t taken;    /* bytes of all blocks */
-	uint64_t consumed;
-	uint64_t consumed_told;
-	struct hash_map channels; /* but `own` */
-	size_t n_served;  /* with a producer */
+	uint64_t taken;    /* bytes of all blocks that came */
+	uint64_t consumed; /* of them, applied; the window bounds the rest */
+	uint64_t consumed_told; /* of them, told to the relay */
+	struct hash_map channels; /* by number, without `own`; owned */
+	size_t n_served;  /* channels with a producer */
 	struct link_channel own; /* channel 0 */
 	struct link_channel_list to_report;
 	struct link_channel_list ready;
 	void (*run)(void *link); /* link.c's: runs what is ready */
 	bool run_posted;
 	struct loop_call run_call;
-	size_t queued;
-	size_t queued_cost;      /* in memory: small blocks are not free */
-	size_t charged;          /* in the service's budget */
-	uint32_t charged_units;  /* in the peer's */
+	size_t queued;           /* bytes of blocks in queues */
+	size_t queued_cost;      /* the same with link_queued's overhead */
+	size_t charged;          /* bytes, to service.connection_memory */
+	uint32_t charged_units;  /* LINK_MEMORY_UNITs, to links.memory */
 	struct loop_timer *grace; /* while cut off */
-	uint64_t cut_ms;
+	uint64_t cut_ms;     /* loop_now_ms() when it was cut last; 0: never */
 	bool ended;          /* frees itself when its last channel is gone */
-	const char *doomed;  /* to be given up, on a later turn */
+	const char *doomed;  /* why it is given up on a later turn; or NULL */
 	/* Channels of the relay's link before this one, sorted by channel. */
 	struct link_old_channel *old;
 	size_t n_old;
@@ -128,7 +132,7 @@ struct link_former {
 	struct principal who;
 	uint64_t peer;
 	enum link_why why;
-	uint64_t taken; /* its last up block */
+	uint64_t taken; /* the number of its last block up */
 	struct link_old_channel *old;
 	size_t n_old;
 };
@@ -143,8 +147,8 @@ struct links {
 	struct hash_map by_relay;
 	struct link_list all;
 	size_t n;
-	struct link_list ended; /* that wait for a file, or to be freed */
-	struct per_peer_count peers;
+	struct link_list ended; /* wait for a file, or to be freed */
+	struct per_peer_count peers;  /* links of each peer */
 	struct per_peer_count memory; /* of each peer, in LINK_MEMORY_UNITs */
 	struct link_former_list former; /* oldest first */
 	size_t n_former;
@@ -152,91 +156,119 @@ struct links {
 };
 
 void link_table_add(struct link *l);
-/* Takes it out of the table; who comes again is told why. */
+/*
+ * Moves a link from the table to `ended`, and remembers why, for when its relay
+ * opens it again.
+ */
 void link_table_remove(struct link *l, enum link_why why);
 struct link *link_table_find(struct links *t, const uint8_t id[LINK_ID_BYTES]);
-/* A link of the same relay that is cut off; NULL: none. */
+/* A link of the same relay and peer that is cut; NULL: none. */
 struct link *link_table_find_cut(const struct links *t,
     const struct link_request *q);
-/* Connections of the relay that a new one replaces: they are half-open. */
+/*
+ * Links of the same relay that still have a connection, which is half-open: a
+ * new one replaces it.
+ */
 uint32_t link_table_attached(const struct links *t,
     const struct link_request *q);
-/* Why a link that is not in the table begins, and what was taken on it. */
+/*
+ * Why a link that is not in the table begins, and the number of the last block
+ * taken on the link that had its id before (0: none or unknown).
+ */
 enum link_why link_table_why_anew(struct links *t,
     const struct link_request *q, uint64_t *taken_before);
-/* Takes over what is known of the channels of the relay's link before. */
+/* Moves the remembered channels of the relay's previous link to l. */
 void link_table_take_old(struct link *l, const struct link_request *q);
-/* Without links, of which none is left. */
+/* Frees the table; no link may be left. */
 void link_table_free(struct links *t);
-/* Whether its relay is connected with another link. */
+/* Whether the relay of l is connected with another link. */
 bool link_table_has_newer(const struct link *l);
 
 /* ---- link.c ---- */
 
+/* A link that is in no table yet, without a connection.  NULL: no memory. */
 struct link *link_new(struct links *t, const struct link_request *q) MUST_CHECK;
+/* Serves the link over a port; closes the port that it had. */
 void link_attach(struct link *l, const struct link_port_ops *ops, void *port);
-/* Gives the link up, and remembers why, for when the relay comes again. */
+/*
+ * Ends the link, and remembers why, for when the relay opens it again.  reason
+ * is for the log and the port's close() (static).  The link frees itself once
+ * its last channel is gone.
+ */
 void link_end(struct link *l, enum link_why why, const char *reason);
+/* Frees a link that has ended, with its channels and their producers. */
 void link_release(struct link *l);
 
 /* ---- link_core.c ---- */
 
-/* Gives the link up on a later turn; legal anywhere. */
+/* Gives the link up on a later turn; legal anywhere.  why is static. */
 void link_doom(struct link *l, const char *why);
 /*
- * Charges budgets after the link's memory has changed; dooms it when over a
- * limit.
+ * Charges the link's memory, which has changed, to the budgets of all
+ * connections and of its peer; dooms the link when either is exceeded.
  */
 void link_charge(struct link *l);
-/* Something is to be sent. */
+/* Tells the port, if there is one, that there are frames to send. */
 void link_wake(struct link *l);
-/* Runs its queues on a later turn. */
+/* Runs the queues of ready channels on a later turn. */
 void link_post_run(struct link *l);
 
 /* ---- link_channel.c ---- */
 
 void link_channels_init(struct link *l);
 struct link_channel *link_channel_find(struct link *l, uint32_t number);
-/* LINK_UP_OPEN.  NULL: a violation, or no memory (*why). */
+/*
+ * LINK_UP_OPEN: makes the channel and its producer.  A producer that a limit
+ * refuses leaves a channel without one, and the relay is told.  NULL: a
+ * violation, or no memory (*why, static).
+ */
 struct link_channel *link_channel_open(struct link *l, uint32_t number,
     const uint8_t *producer, size_t len, const char **why);
-/* Ends its producer now, and the channel once its last report was sent. */
+/* Ends its producer now; the channel is freed once its last report is sent. */
 void link_channel_close(struct link_channel *c);
 void link_channel_free(struct link_channel *c);
 void link_channels_close_below(struct link *l, uint32_t number);
-/* All of them; those with a queue when it is empty. */
+/* Closes all channels but 0; those with a queue when it is empty. */
 void link_channels_close_all(struct link *l);
-/* Forgets those of which only a report was left. */
+/* Frees closed channels: their last report has no connection to go over. */
 void link_channels_forget_closed(struct link *l);
-/* Frees them all, whatever waits. */
+/* Closes and frees all channels, with blocks that wait. */
 void link_channels_drop(struct link *l);
 void link_channels_set_cut(struct link *l, bool cut);
 /* Counts an unknown loss for each running instance of their producers. */
 void link_channels_mark_lost(struct link *l, uint32_t cause);
-/* {channel, producer} of those that are served, by channel. */
+/*
+ * {channel, producer} of the channels that have a producer, sorted by channel;
+ * at most max.  Returns their number.
+ */
 size_t link_channels_list(struct link *l, struct link_old_channel *out,
     size_t max);
-/* The order of that list. */
+/* The order of that list, for qsort() and bsearch(). */
 int link_channels_compare(const void *a, const void *b);
-/* Bytes of the channel's blocks have been applied. */
+/* Counts n bytes of blocks as applied.  c NULL: of no channel that is known. */
 void link_channel_consumed(struct link *l, struct link_channel *c, size_t n);
-/* LinkConsumed of up to max channels, as this field. */
+/* Appends LinkConsumed of up to max channels, as this field. */
 void link_channels_put_consumed(struct link *l, struct pb_writer *w,
     uint32_t field, size_t max);
-/* All channels are to be reported anew. */
+/* Puts all channels on to_report. */
 void link_channels_report_all(struct link *l);
-/* A message down.  Failing, the link is doomed. */
+/* Queues a message down for the channel (copied); dooms the link on failure. */
 void link_tell(struct link_channel *c, enum link_down kind, const void *data,
     size_t len);
+/* Ends the channel's wait; a queue of blocks is run on a later turn. */
 void link_channel_make_ready(struct link_channel *c);
-/* -1: no memory. */
+/* Appends a copy of a block to the channel's queue.  -1: no memory. */
 int link_channel_queue(struct link_channel *c, const uint8_t *data, size_t len)
     MUST_CHECK;
+/* Frees the first block of the channel's queue, which is not empty. */
 void link_channel_unqueue(struct link_channel *c);
 
 /* ---- link_losses.c ---- */
 
-/* A loss that stands here in the channel's blocks. */
+/*
+ * Counts a loss that a block of channel c reports for the machine, and marks it
+ * in the traces that miss the data.
+ */
 void link_loss_take(struct link *l, struct link_channel *c,
     const struct link_loss *loss);
 
@@ -253,9 +285,10 @@ struct link_piece {
 	struct link_channel *channel; /* NULL: not known yet */
 	const uint8_t *data;          /* borrowed */
 	size_t len;
-	size_t used;                  /* bytes that are done with */
+	size_t used;                  /* bytes that were applied */
 	const char *why;              /* of LINK_MALFORMED; static */
 };
+/* Applies messages of the piece from its start on. */
 enum link_applied link_apply(struct link *l, struct link_piece *piece)
     MUST_CHECK;
 

@@ -1,5 +1,5 @@
 /*
- * producer_command: what a producer is told, as GetAsyncCommandResponse
+ * producer_command: encodes commands to a producer as GetAsyncCommandResponse
  * (reference wire-format.md, ipc/producer_port.proto): producer_ops for ports
  * that send encoded commands.
  */
@@ -11,11 +11,12 @@
 struct pb_writer;
 struct producer_ops;
 
-/* First member of a port, which is the port of producer_new(). */
+/* First member of the struct that is passed as port to producer_new(). */
 struct producer_command_port {
 	/*
-	 * command->failed says that memory was missing.  with_shm: the
-	 * producer is to get its shared memory with it.
+	 * Sends a command, borrowed for the call.  command->failed says that
+	 * memory was missing.  with_shm: a descriptor of shared memory that
+	 * the collector made is to go with it.
 	 */
 	void (*send)(void *port, const struct pb_writer *command,
 	    bool with_shm);

@@ -24,32 +24,35 @@ struct clone_request {
 	uint64_t session_id;     /* 0: by name, or for a bug report */
 	const char *name;        /* unique_session_name; NULL: by id */
 	/*
-	 * Producers are told what it is for.  Without id and name it chooses
+	 * Producers see it in the flush's flags.  Without id and name, selects
 	 * the session with the highest bugreport_score.
 	 */
 	bool for_bugreport;
-	/* Only the owner and an admin get what the trace_filter takes away. */
+	/* Without the trace_filter: heeded for the owner and admins only. */
 	bool skip_trace_filter;
 	const struct clone_trigger *trigger; /* NULL: none; copied */
-	const struct principal *who; /* asks; copied */
+	const struct principal *who; /* the asking peer's; copied */
 	int fd;                  /* -1: none.  Taken over in any case. */
 };
 
 /*
- * clone is the new session, without a consumer yet, or NULL with a sentence in
- * error.  was_file: the source writes into a file and the clone is already in
- * the descriptor.
+ * clone is the new session, which now belongs to the callee (session_free())
+ * and has no consumer yet; or NULL with a sentence in error, borrowed for the
+ * call.  was_file: the source writes into a file, and the clone was written to
+ * the descriptor of the request.
  */
 typedef void (*clone_fn)(void *arg, struct session *clone, bool was_file,
     const char *error);
 
 /*
- * Flushes the source first, and copies it then in turns of the loop.  done is
- * called once, perhaps from inside.
+ * Flushes the source first, then copies it in turns of the loop.  done is
+ * called once, perhaps from inside this call.
  */
 void clone_start(struct service *s, const struct clone_request *r,
     clone_fn done, void *arg);
-/* The asker is gone: done is not called any more. */
+/*
+ * Clears done of the clones with this arg, which are freed when they are over.
+ */
 void clone_forget(struct service *s, void *arg);
 
 extern const struct session_observer clone_observer;

@@ -1,7 +1,7 @@
 /*
- * clone_copy: the session that a clone is, with all that it has of its source
- * but the bytes of the buffers.  Does not know who waits for it or when it may
- * be made (clone.c).
+ * clone_copy: makes the session of a clone with everything of its source but
+ * the bytes in the buffers.  When a clone may be made, and whom it is for, is
+ * decided in clone.c.
  */
 #ifndef SERVICE_ONLOOKERS_CLONE_COPY_H
 #define SERVICE_ONLOOKERS_CLONE_COPY_H
@@ -15,14 +15,14 @@ struct principal;
 struct session;
 
 /*
- * Whether the limits let who have a copy of src, as they let sessions; -1 with a
- * sentence in err.
+ * Whether the limits on sessions and buffer memory let the principal have a
+ * copy of src; -1 with a sentence in err.
  */
 int clone_copy_check(const struct session *src, const struct principal *who,
     char *err, size_t err_size) MUST_CHECK;
 /*
- * A session of who, in its first state.  Buffers with transfer_on_clone move to
- * it; trace_buffer_fill() is to be called for each until it is done.
+ * A session owned by who, in state SESSION_NEW.  Buffers with transfer_on_clone
+ * move to it; call trace_buffer_fill() for each buffer until it is done.
  * skip_filter: without the trace_filter.  NULL: no memory, or no buffer ids.
  */
 struct session *clone_copy_new(struct session *src, const struct principal *who,

@@ -1,8 +1,8 @@
 /*
- * concurrent_sessions: what other sessions do while one runs, for its trace
- * (BuiltinDataSource.enable_concurrent_session_events).
+ * concurrent_sessions: writes events of other sessions into the trace of a
+ * session that runs (BuiltinDataSource.enable_concurrent_session_events).
  *
- * A session learns of those that its owner may see anyway (session_is_visible).
+ * Only sessions that its owner may see are told of (session_is_visible()).
  */
 #ifndef SERVICE_ONLOOKERS_CONCURRENT_SESSIONS_H
 #define SERVICE_ONLOOKERS_CONCURRENT_SESSIONS_H

@@ -1,6 +1,6 @@
 /*
  * onlookers: the observers of a collector's sessions (session_events.h), in the
- * order in which they hear.
+ * order in which events are told to them.
  */
 #ifndef SERVICE_ONLOOKERS_ONLOOKERS_H
 #define SERVICE_ONLOOKERS_ONLOOKERS_H

@@ -1,10 +1,11 @@
 /*
- * session_command: what somebody who is not the session's consumer tells it to
- * do: start, flush, stop (StartSession, FlushSession, StopSession of
- * protos/control.proto).
+ * session_command: commands to a session over TributaryControl instead of its
+ * consumer's ConsumerPort: start, flush, stop (StartSession, FlushSession,
+ * StopSession of protos/control.proto).
  *
- * Answered when it is done, not when it has begun; until then it waits with the
- * session.  A session that is freed meanwhile answers everybody who waits.
+ * A command is answered when it is done, not when it has begun; until then the
+ * session keeps it.  When the session is freed, all of its commands are
+ * answered.
  */
 #ifndef SERVICE_ONLOOKERS_SESSION_COMMAND_H
 #define SERVICE_ONLOOKERS_SESSION_COMMAND_H
@@ -19,7 +20,7 @@ struct session_observer;
 
 /* Commands that may wait for one session. */
 #define SESSION_COMMANDS_MAX 256u
-/* Bytes of a sentence. */
+/* Bytes of an answer's sentence. */
 #define SESSION_COMMAND_TEXT 640u
 
 enum session_verb {
@@ -33,20 +34,23 @@ struct session_order {
 	uint64_t id;                 /* 0: by name */
 	const char *name;            /* unique_session_name; NULL: by id */
 	uint32_t timeout_ms;         /* FLUSH; 0: the config's */
-	bool discard;                /* STOP: free it, too */
-	const struct principal *who; /* commands */
+	bool discard;                /* STOP: free the session, too */
+	const struct principal *who; /* the commanding peer's; borrowed */
 };
 
-/* error: NULL when it is done, else a sentence, borrowed.  id 0: none. */
+/*
+ * error: NULL when the command was done, else a sentence, borrowed for the
+ * call.  id: the session's; 0: none was found.
+ */
 typedef void (*session_command_fn)(void *arg, uint64_t id, const char *error);
 
 /*
- * done is called once, perhaps from inside.  What is not who's gets the answer
- * for what does not exist.
+ * done is called once, perhaps from inside this call.  A session that who may
+ * not command is answered like one that does not exist.
  */
 void session_command(struct service *sv, const struct session_order *o,
     session_command_fn done, void *arg);
-/* The asker is gone: done is not called any more. */
+/* Clears done of the commands with this arg; those that have begun go on. */
 void session_command_forget(struct service *sv, void *arg);
 
 extern const struct session_observer session_command_observer;

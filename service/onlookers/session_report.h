@@ -1,5 +1,5 @@
 /*
- * session_report: what a session is and how it fares, for people
+ * session_report: a session's properties, state and statistics, for people
  * (SessionState of protos/control.proto).
  */
 #ifndef SERVICE_ONLOOKERS_SESSION_REPORT_H
@@ -10,12 +10,12 @@
 struct pb_writer;
 struct session;
 
-/* No report is longer, in bytes: it fits a frame. */
+/* The most bytes of a report with statistics; it fits a frame. */
 #define SESSION_REPORT_MAX (96u * 1024u)
 
 /*
- * Appends the fields of its SessionState.  Where it would be longer than
- * SESSION_REPORT_MAX the statistics are left out.
+ * Appends the fields of the session's SessionState.  The statistics are left
+ * out where the report would be longer than SESSION_REPORT_MAX with them.
  */
 void session_report(struct session *s, bool with_stats, struct pb_writer *w);
 

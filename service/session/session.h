@@ -170,8 +170,8 @@ void session_set_state(struct session *s, enum session_state state);
 bool session_reads_nothing(const struct session *s);
 /*
  * Notes the path of the session's file, for people: where the kernel says that
- * fd is, or, when fd is -1, the config's output_path.  Called before fd is handed
- * on.
+ * fd is, or, when fd is -1, the config's output_path.  Called before fd is
+ * handed on.
  */
 void session_note_file_path(struct session *s, int fd);
 /* An empty session with an id, in the service's list.  NULL: no memory. */

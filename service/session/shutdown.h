@@ -10,8 +10,8 @@ struct service;
  * Ends every running session (flush, stop, files complete), with short
  * time-outs.  idle is called, once and not from inside, when no session runs
  * any more, all files are closed, and consumers have fetched their traces and
- * left; at the latest after ten seconds.  Does nothing while a shutdown is under
- * way.
+ * left; at the latest after ten seconds.  Does nothing while a shutdown is
+ * under way.
  */
 void service_shutdown(struct service *s, void (*idle)(void *arg), void *arg);
 /*
