@@ -1,12 +1,11 @@
 /*
- * clock_exchange: the two steps by which a relay's clocks are laid beside
- * ours (reference behaviour.md, "Multi-machine").
+ * clock_exchange: parses the two steps in which a relay's clocks are compared
+ * with ours (reference behaviour.md, "Multi-machine").
  *
  * A PING holds the relay's clocks when it was sent, the UPDATE after it its
  * clocks once the reply to the PING had come back.  With our clocks at the
- * receipt of each, the two bracket the distance between the machines
- * (machine_clock_take_exchange()).  Pure: bytes and our reading in, a verdict
- * out.
+ * receipt of each, the two bracket the offset between the machines' clocks
+ * (machine_clock_take_exchange()).  Pure: the clock readings are the caller's.
  */
 #ifndef SERVICE_PORT_CLOCK_EXCHANGE_H
 #define SERVICE_PORT_CLOCK_EXCHANGE_H
@@ -29,7 +28,7 @@ struct clock_exchange {
 enum clock_exchange_verdict {
 	CLOCK_EXCHANGE_PINGED,
 	CLOCK_EXCHANGE_DONE,    /* both samples hold */
-	CLOCK_EXCHANGE_TOO_LONG,/* in order, but not to be used */
+	CLOCK_EXCHANGE_TOO_LONG,/* valid, but took too long to be of use */
 	CLOCK_EXCHANGE_BAD,     /* does not parse */
 	CLOCK_EXCHANGE_REFUSED, /* *why says; the exchange begins anew */
 };

@@ -1,8 +1,9 @@
 /*
- * consumer_internal: what the files of the ConsumerPort share: consumer_port.c
- * (the connection, and what a session tells it), consumer_session.c (the life
- * of its session), consumer_flush.c, consumer_read.c (replies in many parts),
- * consumer_query.c (questions) and consumer_clone.c.  For them only.
+ * consumer_internal: declarations that the files of the ConsumerPort share:
+ * consumer_port.c (the connection, and the calls of its session),
+ * consumer_session.c (the life of its session), consumer_flush.c,
+ * consumer_read.c (replies in many parts), consumer_query.c (questions) and
+ * consumer_clone.c.  For them only.
  */
 #ifndef SERVICE_PORT_CONSUMER_INTERNAL_H
 #define SERVICE_PORT_CONSUMER_INTERNAL_H
@@ -29,7 +30,7 @@ struct consumer_port {
 	struct rpc_conn *conn;
 	struct principal who;
 	struct session *session; /* NULL: none, or detached */
-	bool discarded;          /* somebody else freed the last one */
+	bool discarded;          /* a command freed the last session */
 	struct rpc_call enable;  /* EnableTracing; conn NULL: none is open */
 	struct rpc_call clone;   /* CloneSession in progress */
 	struct read_reply *out;    /* ReadBuffers in progress, else NULL */
@@ -42,20 +43,20 @@ struct consumer_port {
 	struct loop_call read_call, query_call;
 };
 
-/* Events of a session of this port (session.h). */
+/* Calls from the session of a port (session.h). */
 extern const struct consumer_ops consumer_session_ops;
 
-/* The empty reply. */
+/* Sends an empty reply. */
 enum rpc_verdict consumer_done(struct rpc_call call);
 /* EnableTracing's reply, if it is still awaited.  error NULL: as planned. */
 void consumer_reply_disabled(struct consumer_port *p, const char *error);
-/* Stops all that is under way for the session, which lives on. */
+/* Ends the calls that are under way for the session, which lives on. */
 void consumer_let_go(struct consumer_port *p);
-/* ReadBuffers in progress ends as if that were all. */
+/* Ends a ReadBuffers in progress as if the trace ended here. */
 void consumer_cut_read(struct consumer_port *p);
-/* Flushes that are awaited are answered: they failed. */
+/* Answers all flushes that are under way: they failed. */
 void consumer_fail_flushes(struct consumer_port *p);
-/* Output has room again: what is sent in parts goes on. */
+/* Output has room again: goes on with replies in parts. */
 void consumer_drained(void *port);
 /* Frees what a QueryServiceState in progress holds. */
 void consumer_query_end(struct consumer_port *p);

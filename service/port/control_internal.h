@@ -1,5 +1,5 @@
 /*
- * control_internal: what the files of the TributaryControl service share:
+ * control_internal: declarations that the files of TributaryControl share:
  * control_port.c (the connection, and answers in parts), control_machines.c,
  * control_producers.c, control_sessions.c (questions) and control_commands.c.
  * For them only.
@@ -28,9 +28,9 @@ struct service;
 #define CONTROL_COMMANDS_MAX 64u
 
 /*
- * Source of an answer's entries.  head: the fields that come once,
- * into part.  entry: the next one, whole with its tag, or nothing where it is
- * gone by now; false: there are no more.
+ * Source of an answer's entries.  head: writes the fields that come once to
+ * part.  entry: writes the next entry with its tag, or nothing where the thing
+ * is gone by now; false: there are no more.
  */
 struct control_question {
 	void (*head)(struct control *p, struct pb_writer *part);
@@ -49,10 +49,10 @@ struct control {
 	size_t next;
 	uint32_t *machines;     /* ids; some may be gone by now */
 	uint64_t *sessions;     /* likewise */
-	struct pb_writer told;  /* the answer about producers, whole */
+	struct pb_writer told;  /* the whole answer about producers */
 	bool with_stats;
 	bool begun;
-	struct pb_writer entry; /* made, but in no part yet; or empty */
+	struct pb_writer entry; /* written, but in no part yet; or empty */
 	struct pb_writer part;
 	struct loop_call send_call;
 
@@ -60,7 +60,10 @@ struct control {
 	size_t n_commands;
 };
 
-/* Begins to answer; the lists are made.  One may be under way already: false. */
+/*
+ * Begins to answer a question, after the caller has filled the lists of p that
+ * q reads.
+ */
 void control_answer(struct control *p, struct rpc_call call,
     const struct control_question *q);
 /* CLOCK_REALTIME now. */
@@ -83,7 +86,7 @@ CONTROL_METHOD(stop_session);
 /* ---- control_quota.c ---- */
 
 struct quota_counts;
-/* A QuotaState as this field, unless no quota fits. */
+/* Appends a QuotaState as this field, unless no quota applies. */
 void control_put_quota(struct pb_writer *w, uint32_t field,
     const struct quota_counts *c);
 

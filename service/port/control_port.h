@@ -1,9 +1,9 @@
 /*
- * control_port: the TributaryControl service: what our own commands ask a
- * collector beyond Perfetto's ports (protos/control.proto).  It stands wherever
- * ConsumerPort does, and wants the same role: a consumer sees all machines'
- * data anyway.  Sessions it shows and commands where they are the peer's own,
- * to admins everybody's.
+ * control_port: the TributaryControl service: requests of our own commands to a
+ * collector beyond Perfetto's ports (protos/control.proto).  It is offered
+ * wherever ConsumerPort is, and wants the same role: a consumer sees all
+ * machines' data anyway.  A peer sees and commands its own sessions, an admin
+ * all.
  */
 #ifndef SERVICE_PORT_CONTROL_PORT_H
 #define SERVICE_PORT_CONTROL_PORT_H

@@ -3,13 +3,13 @@
  * all their producers (protos/link.proto, docs/link-protocol.md).
  *
  * Open finds or makes the link (service/link/link.h), which outlives the
- * connection; Up is parsed and applied in place; Down carries what the link has
- * to say, at the end of each turn of the loop.  A relay that breaks the protocol
- * is told why, and loses its link.
+ * connection; Up is parsed and applied in place; Down carries the link's blocks
+ * and reports, at the end of each turn of the loop.  A relay that breaks the
+ * protocol is told why, and loses its link.
  *
- * A relay is authenticated like everybody; its labels name the machine as in
- * peer_identity.h.  Where nothing names one (a UNIX socket, no label) it is
- * refused.
+ * A relay is authenticated like every peer; its labels name the machine as in
+ * peer_identity.h.  A relay on a UNIX socket without a label is refused, as
+ * nothing names its machine.
  */
 #ifndef SERVICE_PORT_LINK_PORT_H
 #define SERVICE_PORT_LINK_PORT_H

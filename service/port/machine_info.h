@@ -1,8 +1,8 @@
 /*
- * machine_info: the SystemInfo that a relay says of its machine, as it goes into
- * traces: field for field, but for the name.  A trace has the machine's, by
- * which lists and filters know it, also where the SystemInfo has none: relays of
- * Perfetto's say it in SetPeerIdentity alone.
+ * machine_info: takes the SystemInfo that a relay sends of its machine, as it
+ * goes into traces: field for field, but for the name.  A trace has the name by
+ * which lists and filters know the machine, also where the SystemInfo has none:
+ * Perfetto's relays send it in SetPeerIdentity alone.
  */
 #ifndef SERVICE_PORT_MACHINE_INFO_H
 #define SERVICE_PORT_MACHINE_INFO_H
@@ -22,8 +22,8 @@ enum machine_info_verdict {
 };
 
 /*
- * may_name: the peer names its machine (peer_names_machine()); named: it has
- * done so already, and the name in here counts for less.
+ * may_name: the peer may name its machine (peer_names_machine()); named: it has
+ * done so already, and the name in the SystemInfo is not used.
  */
 enum machine_info_verdict machine_info_take(struct machine *m,
     const uint8_t *data, size_t len, bool may_name, bool named,

@@ -1,12 +1,11 @@
 /*
- * machine_talk: what a connection says of the machine that it speaks for: its
- * system, once, and exchanges of its clocks with ours, again and again (the
- * order of clock_exchange.h).  Kept with the machine, for the traces of all
- * sessions; it goes on to hold after the connection is gone.
+ * machine_talk: InitRelay and SyncClock: a connection sends the SystemInfo of
+ * its machine, once, and exchanges of its clocks with ours, again and again (in
+ * the order of clock_exchange.h).  Both are stored in the machine, for the
+ * traces of all sessions, and stay when the connection is gone.
  *
- * The part that a relay (RelayPort) and a producer that is its own machine's
- * only voice (ProducerPort) have in common.  Neither names another machine: it
- * is the one that peer_identity.h found for the connection.
+ * Used by RelayPort, and by ProducerPort for a producer on a machine without a
+ * relay.  The machine is the one that peer_identity.h found for the connection.
  */
 #ifndef SERVICE_PORT_MACHINE_TALK_H
 #define SERVICE_PORT_MACHINE_TALK_H
@@ -33,8 +32,8 @@ struct machine_talk {
 };
 
 /*
- * Both take the arguments of the call, and say RPC_OK where a reply is due.
- * heed false: what is said is checked and has no effect.
+ * Both take the arguments of the call, and return RPC_OK where a reply is due.
+ * heed false: the message is checked and has no effect.
  */
 
 /* InitRelay: a message with a SystemInfo; refused the second time. */
@@ -44,7 +43,7 @@ enum rpc_verdict machine_talk_introduce(struct machine_talk *t, bool heed,
 enum rpc_verdict machine_talk_sync_clock(struct machine_talk *t, bool heed,
     const uint8_t *args, size_t len) MUST_CHECK;
 
-/* A line in the log, at a limited rate for all connections together. */
+/* Logs a refusal, rate-limited over all connections. */
 void machine_talk_refused(const struct machine_talk *t, const char *what,
     const char *why);
 

@@ -1,7 +1,7 @@
 /*
- * observer: one consumer's ObserveEvents stream: what it asked for, and the
- * events that go to it.  A new question ends the old stream; asking for
- * nothing ends it (behaviour.md, "Consumer port").
+ * observer: one consumer's ObserveEvents stream: the kinds of events that it
+ * asked for, and events that were not sent yet.  A new request ends the old
+ * stream; a request for no events only ends it (behaviour.md, "Consumer port").
  */
 #ifndef SERVICE_PORT_OBSERVER_H
 #define SERVICE_PORT_OBSERVER_H
@@ -18,9 +18,10 @@
 struct clone_trigger;
 
 /*
- * Events that were told and not sent yet wait in pending; a few share a reply.
- * One that reads too slowly keeps it back, up to a limit, and is then closed
- * like any peer that does not take its output (rpc_host.h).
+ * Events wait in pending until they are sent; a few share a reply.  A consumer
+ * that reads too slowly lets pending grow up to max_pending; then all of it is
+ * sent, and the connection is closed like any that does not take its output
+ * (rpc_host.h).
  */
 struct observer {
 	struct loop *loop;
@@ -29,23 +30,27 @@ struct observer {
 	struct rpc_call call;     /* conn NULL: no stream */
 	uint32_t mask;            /* enum observable */
 	struct pb_writer pending; /* struct pending_event and its fields */
-	size_t sent;              /* bytes of it that are done with */
+	size_t sent;              /* bytes of pending that were sent */
 	bool scheduled;
 	struct loop_call send_call;
 };
 
 void observer_init(struct observer *o, struct loop *l, struct rpc_conn *conn,
     size_t max_pending);
-/* Sends nothing any more. */
+/* Frees pending; the stream ends without a reply. */
 void observer_done(struct observer *o);
 
 /* The mask of an ObserveEventsRequest; false when it does not parse. */
 bool observer_parse(const uint8_t *args, size_t len, uint32_t *mask) MUST_CHECK;
-/* Events that wait go to the new stream, as far as it asks for them. */
+/*
+ * Answers an ObserveEvents call: ends the old stream, and begins a new one with
+ * this mask.  Pending events go to the new stream, as far as it asks for them.
+ */
 void observer_set(struct observer *o, struct rpc_call call, uint32_t mask);
-/* Output of the connection has room again. */
+/* Sends on: the connection's output has room again. */
 void observer_drained(struct observer *o);
 
+/* Queue an event, if the stream asks for its kind; strings are copied. */
 void observer_instance(struct observer *o, const char *producer,
     const char *data_source, bool started);
 void observer_all_started(struct observer *o);

@@ -1,25 +1,26 @@
 /*
  * peer_identity: which machine a connection speaks for, and the uid and pid
- * that label what it writes.
+ * that label its packets.
  *
- * UNIX: what the kernel says, and the host; a SetPeerIdentity is ignored, as
- * today's service does.  Where a tunnel forwards it (peer.h) and it names a
- * machine, that machine, and the claimed pid and uid.
+ * UNIX: the kernel's uid and pid, and the host; a SetPeerIdentity is ignored,
+ * as in Perfetto's service.  A peer that a tunnel forwards (peer.h) and that
+ * names a machine gets that machine, and the claimed pid and uid.
  *
- * TCP, vsock with SetPeerIdentity: the claimed pid and uid (0, which nobody
- * vouches for, becomes PEER_UID_UNKNOWN), and the machine that the claimed hint
- * stands for.  Its id is the low half of the 64-bit FNV-1a hash of the hint
- * (without one: of the peer's address without its port), 1 in the place of 0:
- * the ids that today's service gives, so that traces of both can be laid side
- * by side.  A hint that is this host's own boot_id makes a remote machine like
- * any other, as it does there: that is how a relay is tried out on one machine.
- * Without it: the host as today, but uid PEER_UID_UNKNOWN, not 0.  So is a
- * producer that says that it runs on the host's clocks: its timestamps are.
+ * TCP, vsock with SetPeerIdentity: the claimed pid and uid (an unauthenticated
+ * claim of uid 0 becomes PEER_UID_UNKNOWN), and the machine that the claimed
+ * hint stands for.  Its id is the low half of the 64-bit FNV-1a hash of the
+ * hint (without one: of the peer's address without its port), 1 in the place of
+ * 0: the ids that Perfetto's service gives, so that traces of both can be
+ * compared.  A hint that is this host's own boot_id makes a remote machine like
+ * any other, as it does there: that is how a relay is tried out on one
+ * machine.  Without SetPeerIdentity: the host, as in Perfetto's service, but
+ * uid PEER_UID_UNKNOWN, not 0.  An unauthenticated producer that says that it
+ * runs on the host's clocks is treated in the same way.
  *
  * A certificate names its machine, unless the rules let it name others; the id
  * is the hash of both, certificate and hint.  A device that we dialled (ssh) is
  * named by the settings.  Neither is ever taken for the host, nor for a machine
- * that somebody else names alike (machine.h).
+ * of the same name that another peer claims (machine.h).
  *
  * None of this authorises anything.
  */
@@ -47,41 +48,45 @@ struct trust;
 void producer_identity(struct service *s, struct rpc_conn *c, int32_t *uid,
     int32_t *pid, struct machine **machine);
 
-/* Whether it may run on other clocks than ours. */
+/* Whether a connection's producer may run on other clocks than ours. */
 bool producer_may_be_elsewhere(const struct service *s, struct rpc_conn *c);
 
 /*
  * The name that a producer's connection gives its machine; lives as long as the
- * connection.  NULL: it gives none, or may not, and is called as the machine.
+ * connection.  NULL: it gives none, or may not; the machine's name holds.
  */
 const char *producer_machine_claim(const struct service *s,
     const struct rpc_conn *c);
 
 /*
  * The machine of a relay's own connection: as for a producer, but a relay on
- * TCP or vsock that claims nothing is known by its address, so that what it
- * says of its machine is never taken for the host's.  On a UNIX socket: the
- * host, unless a tunnel forwards it and it names another.
+ * TCP or vsock that claims nothing is known by its address, so that its
+ * SystemInfo and clocks are never taken for the host's.  On a UNIX socket: the
+ * host, unless a tunnel forwards it and it names another.  To be referred to at
+ * once; NULL: no memory, or too many machines.
  */
 struct machine *relay_machine(struct service *s, struct rpc_conn *c) MUST_CHECK;
 
 /*
- * The machine of a link, which says the labels itself (copied); what it leaves
- * out is as for relay_machine().  On a UNIX socket that is no tunnel's the
- * labels make a machine of their own, too, which the uid vouches for: that is
- * how containers come, and how a relay is tried out on one machine.  NULL with a
- * sentence in *why (static).
+ * The machine of a link, whose LinkOpen has the labels hint and name (copied;
+ * NULL or "": not given, as for relay_machine()).  On a UNIX socket without a
+ * tunnel, too, the labels make a machine of their own, which belongs to the
+ * uid: that is how relays in containers connect, and how a relay is tried out
+ * on one machine.  To be referred to at once.  NULL with a sentence in *why
+ * (static).
  */
 struct machine *link_machine_of(struct service *s, struct rpc_conn *c,
     const char *hint, const char *name, const char **why) MUST_CHECK;
 
-/* Whether the machine has the name that the peer gives it. */
+/* Whether the peer may name its machine: no dial, and the rules let it. */
 bool peer_names_machine(const struct trust *t, const struct peer *p);
 
-/* The number that a peer has in counts: user, certificate's name or address. */
+/* A peer's key in counts: a hash of its uid, certificate's name or address. */
 uint64_t peer_count_key(const struct peer *p);
 
-/* How it is known: "certificate door", "uid 1000", "nobody vouches"; out. */
+/*
+ * "certificate door", "uid 1000", "dial kiosk", "nobody vouches"; returns out.
+ */
 const char *peer_authenticated_text(const struct peer *p, char *out,
     size_t out_size);
 
@@ -90,12 +95,12 @@ struct peer_machine {
 	bool is_host; /* the rest means nothing then */
 	uint32_t id;
 	char name[MACHINE_NAME_MAX + 1];
-	bool named; /* so claimed, and it may claim it */
-	char owner[160]; /* "": nobody vouches */
+	bool named; /* the peer gave the name, and may */
+	char owner[160]; /* authenticated peer that vouches; "": none */
 };
 void peer_machine_of(const struct trust *t, const struct peer *p,
     const struct rpc_claimed_identity *claimed, struct peer_machine *out);
-/* And the labels. */
+/* The pure part: the uid and pid that label the peer's packets. */
 void peer_labels(const struct peer *p,
     const struct rpc_claimed_identity *claimed, int32_t *uid, int32_t *pid);
 

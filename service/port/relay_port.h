@@ -1,15 +1,15 @@
 /*
  * relay_port: the RelayPort service: a relay introduces its machine
  * (InitRelay), then measures how far its clocks are from ours (SyncClock, again
- * and again).  What it says is kept with the machine, for the traces of all
- * sessions; it goes on to hold after the relay is gone.
+ * and again).  Both are stored in the machine, for the traces of all sessions,
+ * and stay when the relay is gone.
  *
  * InitRelay is taken once a connection, SyncClock in the order of
  * clock_exchange.h; a relay that is too old for InitRelay may leave it out.
- * A message that does not fit is rejected and logged at a limited rate; it
- * costs nothing.
+ * A message out of order is rejected and logged at a limited rate; the
+ * connection goes on.
  *
- * On a UNIX socket nothing tells a relay's machine from ours: its calls are
+ * On a UNIX socket a relay's machine cannot be told from ours: its calls are
  * answered, a warning says that they have no effect.
  */
 #ifndef SERVICE_PORT_RELAY_PORT_H
