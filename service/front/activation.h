@@ -18,16 +18,16 @@
 #define ACTIVATION_MAX PASSED_SOCKETS_MAX
 
 struct activated_socket {
-	int fd; /* -1: taken by listener_adopt() */
+	int fd; /* owned until taken; -1: taken by listener_adopt() */
 	enum listen_port port;
 	bool tls;
 };
 
-/* A socket that the daemon before us made itself. */
+/* A socket that the daemon before the upgrade opened itself. */
 struct inherited_socket {
-	int fd; /* -1: taken */
+	int fd; /* owned until taken; -1: taken */
 	enum listen_port port;
-	char address[ADDR_TEXT_MAX]; /* as its settings named it */
+	char address[ADDR_TEXT_MAX]; /* as that daemon's settings named it */
 };
 
 struct activation {
@@ -35,35 +35,36 @@ struct activation {
 	size_t n;
 	struct inherited_socket *made; /* NULL: no upgrade */
 	size_t n_made;
-	bool inherited; /* the process was a daemon before */
-	bool trial;     /* it still is one: only try, change nothing */
+	bool inherited; /* an upgrade: sockets came from the daemon before */
+	bool trial;     /* that daemon still runs: change nothing */
 };
 
 /*
  * Reads and removes the variables.  A socket named "producer", "consumer" or
  * "relay" serves that port, over TLS where "-tls" follows; without such a name
- * the first is for producers and the second for consumers.  a->n is 0 when
- * nothing was passed to this process.  After an upgrade those that were passed
- * to the daemon before are among them.  -1 with a sentence: then the
+ * the first is for producers and the second for consumers.  a->n is 0 when no
+ * socket was passed to this process.  After an upgrade, sockets that were
+ * passed to the daemon before are among them.  -1 with a sentence in err: the
  * descriptors stay open.
  */
 int activation_from_environment(struct activation *a, char *err,
     size_t err_size) MUST_CHECK;
 
 /*
- * Takes the sockets that were made for an address of the settings (with another
- * port, if need be): their number, at most max.
+ * Moves the sockets that the daemon before made for an address of the settings
+ * to fds, which the caller owns (prefers those of this listen_port).  Returns
+ * their number, at most max.
  */
 size_t activation_take_made(struct activation *a, enum listen_port port,
     const char *address, int *fds, size_t max);
 
 /*
- * Closes what was made and not taken, with the files of UNIX sockets: the
- * settings name it no more.  A trial leaves the files.
+ * Closes the made sockets that were not taken, as the settings name them no
+ * more, and removes the files of UNIX sockets.  A trial leaves the files.
  */
 void activation_drop_made(struct activation *a);
 
-/* Closes what was not taken; files stay. */
+/* Closes all sockets that were not taken; their files stay. */
 void activation_done(struct activation *a);
 
 bool activation_has(const struct activation *a, enum listen_port port);

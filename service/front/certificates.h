@@ -1,6 +1,6 @@
 /*
- * certificates: what the daemon shows at its TLS doors and whom it believes,
- * read anew when the files change.
+ * certificates: the daemon's own certificate and key for its TLS doors, and the
+ * CAs and CRL that peers are checked by; read anew when the files change.
  */
 #ifndef SERVICE_FRONT_CERTIFICATES_H
 #define SERVICE_FRONT_CERTIFICATES_H
@@ -17,20 +17,21 @@ struct tls_context;
 struct tls_setting;
 
 /*
- * Reads them, and looks every two seconds whether they changed.  renewed(arg)
- * is called after they were read anew: somebody may be revoked now.  NULL with
- * a sentence in err.
+ * Reads the files, and looks every two seconds whether they changed.
+ * renewed(arg) is called after they were read anew, as connected peers may be
+ * revoked now.  setting is borrowed for this call.  NULL with a sentence in
+ * err.
  */
 struct certificates *certificates_new(struct loop *l,
     const struct tls_setting *setting, void (*renewed)(void *arg), void *arg,
     char *err, size_t err_size) MUST_CHECK;
 
-/* For new connections; lives as long. */
+/* The context for new connections; borrowed, lives as long as c. */
 struct tls_context *certificates_context(const struct certificates *c);
 
 /*
- * Reads them again, changed or not, and logs what came of it: files that are
- * broken leave everything as it was.
+ * Reads the files again, changed or not, and logs the result; broken files
+ * leave everything as it was.
  */
 void certificates_reload(struct certificates *c);
 
@@ -40,13 +41,13 @@ const char *certificates_text(const struct certificates *c, char *out,
     size_t out_size);
 
 /*
- * Whether the operator should hear about a certificate that ends then: words
- * for the log into out, in the last two weeks and afterwards.  Pure.
+ * Whether to warn the operator of a certificate that ends at not_after: in the
+ * last two weeks and afterwards; then a sentence for the log is in out.  Pure.
  */
 bool certificates_ends_soon(const char *name, time_t not_after, time_t now,
     char *out, size_t out_size);
 
-/* Connections that were made with them go on.  NULL is fine. */
+/* Connections that were made with the certificates go on.  NULL is fine. */
 void certificates_free(struct certificates *c);
 
 #endif /* SERVICE_FRONT_CERTIFICATES_H */

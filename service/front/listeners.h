@@ -1,6 +1,6 @@
 /*
- * listeners: the sockets that are listened on, and what is offered at each.
- * Who comes in is led to the gate (service/front/gate.h).
+ * listeners: the sockets that are listened on, and the services offered at
+ * each.  Accepted connections are handed to the gate (service/front/gate.h).
  */
 #ifndef SERVICE_FRONT_LISTENERS_H
 #define SERVICE_FRONT_LISTENERS_H
@@ -18,7 +18,7 @@ struct handover;
 struct loop;
 struct settings;
 
-/* Borrowed, all of it; outlives the listeners. */
+/* All pointers are borrowed, and outlive the listeners. */
 struct listeners_setup {
 	struct loop *loop;
 	const struct settings *settings;
@@ -28,8 +28,8 @@ struct listeners_setup {
 
 /*
  * Opens every listener of the settings and takes the sockets of a: from then
- * on clients can connect.  Closes sockets that the daemon before us made for
- * an address that is not in the settings any more.  NULL with a sentence in
+ * on peers can connect.  Closes sockets that the daemon before an upgrade made
+ * for an address that is not in the settings any more.  NULL with a sentence in
  * err.
  */
 struct listeners *listeners_new(const struct listeners_setup *setup,
@@ -45,19 +45,21 @@ void listeners_rest(struct listeners *d);
 void listeners_wake(struct listeners *d);
 
 /*
- * Paced: everybody but consumers comes in only as listeners_let_some_in() is
- * called, a few at a time at each door; the others wait in front of it.
+ * Paced: connections at other doors than consumers' are accepted only in
+ * listeners_let_some_in(), a few at a time at each door; the others wait in the
+ * backlog.
  */
 void listeners_pace(struct listeners *d, bool paced);
 void listeners_let_some_in(struct listeners *d);
 
 /*
- * Lists the sockets that are listened on, for the next daemon.  -1: no memory.
+ * Adds the sockets that are listened on to h, for the next program; they stay
+ * ours.  -1: no memory, or too many.
  */
 int listeners_list(const struct listeners *d, struct handover *h) MUST_CHECK;
 /*
- * Does what listeners_close() does, but the sockets of listeners_list() stay,
- * with their files.
+ * Like listeners_close(), but the sockets of listeners_list() stay open, and
+ * their files stay.
  */
 void listeners_leave(struct listeners *d);
 

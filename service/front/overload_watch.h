@@ -1,6 +1,6 @@
 /*
- * overload_watch: sees when the loop has more input than it can take, does what
- * service/limits/overload.h says, in its order, and tells the log and the
+ * overload_watch: notices when input waits too long for the loop, takes the
+ * steps of service/limits/overload.h in their order, and tells the log and the
  * service manager, once for each change.
  */
 #ifndef SERVICE_FRONT_OVERLOAD_WATCH_H
@@ -17,9 +17,9 @@ struct overload;
 struct overload_watch;
 
 /*
- * Borrows all of it. limit_ms: settings.overload_lag_ms. io: threads that carry
- * connections, which were not started yet; NULL: none.  Costs nothing while
- * input does not wait.  NULL: no memory.
+ * Borrows everything.  limit_ms: settings.overload_lag_ms.  io: the pool of I/O
+ * threads, which were not started yet; NULL: none.  Costs nothing while input
+ * does not wait.  Returns NULL without memory.
  */
 struct overload_watch *overload_watch_new(struct loop *l, struct io_pool *io,
     struct overload *o, struct listeners *doors, uint32_t limit_ms) MUST_CHECK;

@@ -1,5 +1,5 @@
 /*
- * daemon: the collector as a process: its loop, its sockets, its state, and
+ * daemon: the collector as a process: its loop, its sockets, its service, and
  * its end.
  */
 #ifndef SERVICE_PROCESS_DAEMON_H
@@ -16,35 +16,35 @@ struct settings;
 struct successor;
 
 /*
- * Opens everything: from then on clients can connect.  settings is borrowed,
- * and so is next, who takes its place at an upgrade; the sockets of a are
- * taken.  NULL with a sentence in err.
+ * Opens everything: from then on peers can connect.  settings is borrowed, and
+ * so is next, the program that takes its place at an upgrade; the sockets of a
+ * are taken.  NULL with a sentence in err.
  */
 struct daemon *daemon_new(const struct settings *settings,
     struct activation *a, const struct successor *next, char *err,
     size_t err_size) MUST_CHECK;
 
 /*
- * Starts the threads that the settings ask for, when nothing that concerns the
- * whole process (users, system calls) is to be done any more.  -1 with a
- * sentence.
+ * Starts the I/O threads that the settings ask for.  To be called after changes
+ * to the whole process (user, system calls).  -1 with a sentence in err.
  */
 int daemon_start(struct daemon *d, char *err, size_t err_size) MUST_CHECK;
 
-/* Tells whoever waits for it that the sockets are open. */
+/* Tells the service manager, and TRACED_NOTIFY_FD, that sockets are open. */
 void daemon_tell_ready(struct daemon *d);
 
 enum daemon_end {
 	DAEMON_ENDED,   /* all files are complete */
 	DAEMON_UNCLEAN, /* a session was not done in time: no daemon_free() */
-	DAEMON_UPGRADE, /* all files are complete; next has the sockets */
+	DAEMON_UPGRADE, /* all files are complete; sockets are open, in h */
 };
 
 /*
  * Serves until SIGTERM or SIGINT, then ends sessions and connections; a second
  * one ends the process on the spot.  Reads certificates anew on SIGHUP.  On
- * SIGUSR2 it sees whether next could take its place, and only then does the
- * same with the sockets left open; they stand in h, to be done by the caller.
+ * SIGUSR2 tries whether next could take its place, and only then does the same
+ * with the sockets left open; they are listed in h, and the caller calls
+ * handover_done().
  */
 enum daemon_end daemon_run(struct daemon *d, struct handover *h) MUST_CHECK;
 

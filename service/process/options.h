@@ -50,8 +50,8 @@ struct options {
 extern const struct flags options_flags;
 
 /*
- * FLAGS_BAD with a sentence, which suggests the nearest flag for an unknown one.
- * Values are checked by options_settings().
+ * FLAGS_BAD with a sentence in err, which suggests the nearest flag for an
+ * unknown one.  Values are checked by options_settings().
  */
 enum flags_verdict options_parse(struct options *o, int argc, char **argv,
     char *err, size_t err_size) MUST_CHECK;
@@ -59,7 +59,7 @@ enum flags_verdict options_parse(struct options *o, int argc, char **argv,
 /*
  * The settings that the file, the environment and the flags make together, the
  * default sockets included (not for a port that has an activated socket).  s is
- * initialised here; on failure (-1, message in err) nothing of it remains.
+ * initialised here; on failure (-1, sentence in err) it needs no freeing.
  */
 int options_settings(const struct options *o, const struct activation *a,
     struct settings *s, char *err, size_t err_size) MUST_CHECK;
