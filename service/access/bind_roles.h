@@ -11,8 +11,9 @@ struct peer;
 struct trust;
 
 /*
- * Whether p may bind the service of this name.  plain_consumer: the listener's
- * allow_plain_consumer.  False: a sentence is in why, for the peer and the log.
+ * Whether p may bind the service of this name.  t NULL: no rules.
+ * plain_consumer: the listener's allow_plain_consumer.  False: a sentence is in
+ * why, for the peer and the log.
  */
 bool bind_roles_permit(const struct trust *t, const char *service,
     const struct peer *p, bool plain_consumer, char *why, size_t why_size);

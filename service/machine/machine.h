@@ -1,13 +1,16 @@
 /*
- * machine: the devices that peers speak for.  0 is the host; all others are
- * whoever names itself one, so they are bounded, in all and per peer.
+ * machine: the table of machines: the host (id 0), which is not in the table,
+ * and those that peers speak for.  Peers can claim any number, so the table is
+ * bounded, in all and per peer.
  *
- * A machine is known again by what was claimed for it and by who vouches: what
- * a verified peer named is another machine than what anybody else names alike,
- * with an id of its own.  It stays while somebody refers to it (a producer, a
- * relay, a session that has its data), and afterwards, without what was measured
- * of its clocks, until its place is wanted: the one that was let go longest ago
- * goes first.
+ * A machine is found again by the claimed id and the authenticated owner of the
+ * claim: machines of the same name but of different owners are two, with ids of
+ * their own.  A machine is referenced by producers, relays, links, and sessions
+ * that have its data.  Without references it stays, without its clock readings,
+ * until its place is wanted; the one that lost its last reference first goes
+ * first.
+ *
+ * Everything here belongs to the loop's thread.
  */
 #ifndef SERVICE_MACHINE_MACHINE_H
 #define SERVICE_MACHINE_MACHINE_H
@@ -28,7 +31,7 @@ struct machine_table;
 
 #define MACHINES_MAX          16384u
 #define MACHINES_PER_PEER_MAX 4096u
-/* Bytes of SystemInfo, and of a clock exchange; of a name. */
+/* Most bytes of a SystemInfo, and of a clock exchange; of a name. */
 #define MACHINE_INFO_MAX 4096u
 #define MACHINE_NAME_MAX 255u
 
@@ -45,19 +48,19 @@ enum machine_reach {
 /* For people (`tributary machines`): kept up by the ports, read by control. */
 struct machine_contact {
 	enum machine_reach reach;
-	uint32_t n_relays;    /* connected; links and classic ones */
-	uint32_t n_producers; /* connected by themselves */
-	bool cut;            /* its link is cut off, and waited for */
-	char address[112];   /* peer.text, the newest */
+	uint32_t n_relays;    /* connected; by links and classic */
+	uint32_t n_producers; /* connected without a relay */
+	bool cut;            /* its link is cut, in the grace period */
+	char address[112];   /* peer.text of the newest connection */
 	char authenticated[160];
 	char software[64];
 	uint64_t first_seen_ns; /* CLOCK_REALTIME, as all here */
 	uint64_t connected_since_ns;
 	uint64_t cut_since_ns;
 	uint64_t reconnects;
-	uint64_t bytes_received;
-	uint64_t bytes_unpacked;
-	uint64_t bytes_waiting;
+	uint64_t bytes_received; /* by links, compressed */
+	uint64_t bytes_unpacked; /* the same decompressed */
+	uint64_t bytes_waiting;  /* of them, in queues of channels */
 	/* The newest LinkStatus, encoded. */
 	uint8_t status[256];
 	size_t status_len;
@@ -65,20 +68,20 @@ struct machine_contact {
 		uint64_t chunks;
 		uint64_t packets;
 		uint64_t bytes;
-		uint64_t times; /* that nobody knows how much */
+		uint64_t times; /* losses of unknown size */
 	} losses[LINK_LOSS_CAUSES]; /* by LinkLossCause */
 };
 
-/* Offsets of REALTIME and MONOTONIC from BOOTTIME, there and here. */
+/* Number of offsets: REALTIME and MONOTONIC from BOOTTIME, there and here. */
 #define MACHINE_CLOCK_SHAPE 4u
 
-/* Its CLOCK_BOOTTIME minus ours. */
+/* The estimate of a machine's CLOCK_BOOTTIME minus ours. */
 struct machine_clock {
 	bool known;
 	int64_t offset_ns;
 	uint64_t uncertainty_ns;
 	uint64_t round_trip_ns;
-	uint64_t measured_ns; /* CLOCK_REALTIME */
+	uint64_t measured_ns; /* our CLOCK_REALTIME */
 	/* machine_clock.c's: all exchanges, and those in clock_sync. */
 	struct clock_fit fit;
 	struct clock_fit written;
@@ -86,19 +89,19 @@ struct machine_clock {
 };
 
 /*
- * An account: what is counted against one quota and has one share of each
- * buffer: a machine, or all machines of one certificate or dial that may not
- * name machines.  Those may invent as many as they like.
+ * An account has one quota, and one share of each buffer.  A machine has its
+ * own, but all machines of one certificate or dial that may not name machines
+ * have one together, as such a peer could claim any number of them.
  */
 struct machine_account {
 	uint64_t share; /* trace_buffer_guarantee()'s number */
-	size_t n_connections; /* not the host's */
+	size_t n_connections; /* of relays and producers; not the host's */
 	/* Counts of connected producers. */
 	size_t n_producers;
 	size_t n_data_sources;
 	struct machine_quota *quota; /* quota.h's; NULL: none fits */
 	void (*free_quota)(struct machine_quota *q); /* with it */
-	/* The table's, where several machines have it. */
+	/* Set where several machines have it: then the table's own. */
 	struct hash_link by_owner;
 	char *owner;
 	size_t n_machines;
@@ -106,10 +109,10 @@ struct machine_account {
 
 struct machine {
 	uint32_t id;
-	char *name;            /* of id 0 one besides "host" (machine_word.h) */
+	char *name; /* owned; id 0 is also called "host" (machine_word.h) */
 	uint8_t *system_info;  /* encoded, without a name; NULL until told */
 	size_t system_info_len;
-	uint64_t system_info_generation; /* grows with it and with the name */
+	uint64_t system_info_generation; /* grows as it or the name changes */
 	/* The newest clock exchange, a whole TracePacket's body, or NULL. */
 	uint8_t *clock_sync;
 	size_t clock_sync_len;
@@ -139,12 +142,12 @@ struct machine {
 	TAILQ_ENTRY(machine) all;
 	TAILQ_ENTRY(machine) idle; /* while refs is 0 */
 	size_t refs;
-	uint32_t claimed; /* the id as it was asked for */
-	char *owner;      /* who vouches; NULL: nobody */
-	uint64_t peer;    /* who named it first, as a number */
+	uint32_t claimed; /* the id of the claim; id may be another */
+	char *owner;      /* of the claim, owned; NULL: unauthenticated */
+	uint64_t peer;    /* peer_count_key() of the first claim's peer */
 };
 
-/* Whether its relay is connected, or else a producer. */
+/* Whether a relay of the machine, or a producer without one, is connected. */
 static inline bool
 machine_is_connected(const struct machine *m)
 {
@@ -158,57 +161,58 @@ machine_account(struct machine *m)
 }
 
 struct machine_table *machine_table_new(void) MUST_CHECK;
-/* Frees the table, when no machine is referred to any more.  NULL is fine. */
+/* Frees the table; no machine may be referred to.  NULL is fine. */
 void machine_table_free(struct machine_table *t);
 /*
- * The ids of all machines into out, which has room for MACHINES_MAX; returns how
- * many.
+ * The ids of all machines into out, which has room for MACHINES_MAX; returns
+ * how many.
  */
 size_t machine_table_ids(const struct machine_table *t, uint32_t *out);
 
 struct machine_claim {
-	uint32_t id;       /* wanted: from what the peer says; not 0 */
-	const char *name;  /* cut to MACHINE_NAME_MAX */
-	bool named;        /* somebody said so: not made of an address or hint */
-	bool relay;        /* the machine's relay asks, not a producer */
-	const char *owner; /* who vouches for the claim; NULL: nobody */
-	uint64_t peer;     /* who asks, for MACHINES_PER_PEER_MAX */
-	bool together;     /* one account for all that the owner claims */
+	uint32_t id;       /* wanted: made from the peer's labels; not 0 */
+	const char *name;  /* copied, cut to MACHINE_NAME_MAX */
+	bool named;        /* given by a peer, not made of address or hint */
+	bool relay;        /* a relay claims, not a producer */
+	const char *owner; /* authenticated peer; NULL: unauthenticated */
+	uint64_t peer;     /* peer_count_key(), for MACHINES_PER_PEER_MAX */
+	bool together;     /* one account for all of owner's, which is set */
 };
 
 /*
- * The machine of a claim, made when it is new.  It is called what its newest
- * relay says, or, while it has none, its newest producer.  To be referred to at
- * once, or it may go with the next call.  NULL: no memory, or
- * the table is full of machines in use, all of them or of this peer.
+ * The machine of a claim, made when it is new.  Its name is the one that its
+ * newest relay gives it or, while it has none, its newest producer.  Call
+ * machine_ref() at once: the next claim may free it.  NULL: no memory, or the
+ * table, or this peer's part of it, is full of machines in use.
  */
 struct machine *machine_claim(struct machine_table *t,
     const struct machine_claim *c) MUST_CHECK;
+/* NULL: none in the table has this id. */
 struct machine *machine_find(struct machine_table *t, uint32_t id);
 /*
- * The one of this owner that is referred to, or the one of them whose clocks were
- * measured; NULL: none is, or several are.
+ * The only machine in use of this owner or, where several are, the only one of
+ * them with a clock exchange.  NULL: there is none, or more than one.
  */
 struct machine *machine_of_owner(struct machine_table *t, const char *owner);
 
-/* No-ops for the host. */
+/* Count references; no-ops for the host. */
 void machine_ref(struct machine *m);
 void machine_unref(struct machine *m);
 
-/* Copies, and traces are told.  -1: no memory. */
+/* Copies name; traces get a new SystemInfo with it.  -1: no memory. */
 int machine_rename(struct machine *m, const char *name) MUST_CHECK;
 /*
- * Both copy; the newest replaces what was there.  -1: no memory, or longer than
+ * Both copy data, which replaces the last.  -1: no memory, or longer than
  * MACHINE_INFO_MAX.
  */
 int machine_set_system_info(struct machine *m, const uint8_t *data, size_t len)
     MUST_CHECK;
 int machine_set_clock_sync(struct machine *m, const uint8_t *data, size_t len)
     MUST_CHECK;
-/* The clock exchange stays, in past_clocks, when the next one replaces it. */
+/* Appends a copy of clock_sync to past_clocks.  -1: no memory. */
 int machine_keep_clock_sync(struct machine *m) MUST_CHECK;
 
-/* Frees what it owns, of the host too, but not m. */
+/* Frees the memory that m owns, of the host too, but not m. */
 void machine_done(struct machine *m);
 
 #endif /* SERVICE_MACHINE_MACHINE_H */

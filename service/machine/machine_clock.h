@@ -1,13 +1,13 @@
 /*
- * machine_clock: what is known of a machine's clocks: the exchange that goes
- * into traces (machine.clock_sync) and the estimate that people see
+ * machine_clock: keeps a machine's clock exchange that goes into traces
+ * (machine.clock_sync) and the estimated offset that people see
  * (machine.clock).
  *
- * A trace importer takes for the distance of two clocks the middle between two
+ * A trace importer computes the offset of two clocks as the middle between two
  * round trips: client, host, client and host, client, host.  Of an exchange
- * only the shorter one is worth believing, and what was measured before may be
- * better than both; so readings that the formula wants and nobody took are
- * filled in such that it gives what is known to be best, for every clock.
+ * only the shorter round trip is accurate, and an earlier measurement may be
+ * better than both.  So readings that the formula needs and that were not taken
+ * are synthesised, such that it yields the best known offset for every clock.
  */
 #ifndef SERVICE_MACHINE_MACHINE_CLOCK_H
 #define SERVICE_MACHINE_MACHINE_CLOCK_H
@@ -21,11 +21,11 @@
 struct link_clock;
 struct machine;
 
-/* A slower exchange says nothing about clocks. */
+/* An exchange that takes longer is not used. */
 #define MACHINE_CLOCK_LONGEST_NS 10000000000ull
 /*
- * Age of the measurement in traces after which a worse one replaces it: a
- * little less than the period of Perfetto's relay.
+ * Age of the measurement in traces after which a less accurate one replaces it:
+ * a little less than the period of Perfetto's relay.
  */
 #define MACHINE_CLOCK_RENEW_NS 20000000000ull
 
@@ -42,7 +42,7 @@ int machine_clock_take(struct machine *m, const struct link_clock *c,
 struct machine_clock_sample {
 	struct clock_reading client[MACHINE_CLOCKS_MAX];
 	size_t n_client;
-	struct clock_snapshot host; /* when that arrived */
+	struct clock_snapshot host; /* our clocks at its receipt */
 };
 
 /*

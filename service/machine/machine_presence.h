@@ -1,5 +1,5 @@
 /*
- * machine_presence: keeps up what people are told of a machine's connections
+ * machine_presence: keeps the record of a machine's connections for people
  * (struct machine_contact in machine.h).
  */
 #ifndef SERVICE_MACHINE_MACHINE_PRESENCE_H
@@ -21,14 +21,14 @@ struct machine_visitor {
 
 /* A relay has connected (reach LINK or CLASSIC), or a producer (DIRECT). */
 void machine_presence_came(struct machine *m, const struct machine_visitor *v);
-/* A link is cut off; waited: it has producers that are kept for it. */
+/* A link was cut; waited: its producers are kept for the grace period. */
 void machine_presence_cut(struct machine *m, bool waited);
 /*
- * Tells that a connection has gone for good.  connected: it was up until now;
- * otherwise its grace period is over.
+ * A relay or link has gone for good.  connected: it was connected until now;
+ * otherwise it was cut, and its grace period is over.
  */
 void machine_presence_gone(struct machine *m, bool connected);
-/* Tells it of a connection that came as DIRECT. */
+/* A connection that came as MACHINE_DIRECT has ended. */
 void machine_presence_left(struct machine *m);
 
 #endif /* SERVICE_MACHINE_MACHINE_PRESENCE_H */

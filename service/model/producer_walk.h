@@ -1,9 +1,10 @@
 /*
- * producer_walk: a way through all producers, some of them in each turn of the
- * loop: ten thousand are set up, started, flushed or stopped without anybody
- * else waiting for that.  A few dozen are visited at once.
+ * producer_walk: visits all producers, some of them in each turn of the loop,
+ * so that ten thousand are set up, started, flushed or stopped without a long
+ * turn.  A few dozen are visited at once.
  *
- * Who joins while it is under way may be visited or not; who leaves is not.
+ * A producer that comes while the walk is under way may be visited or not; one
+ * that leaves before its turn is not.
  */
 #ifndef SERVICE_MODEL_PRODUCER_WALK_H
 #define SERVICE_MODEL_PRODUCER_WALK_H
@@ -17,20 +18,20 @@
 struct producer;
 struct service;
 
-/* Producers that something is done with in one turn, a millisecond or two. */
+/* Producers with something to do in one turn: a millisecond or two. */
 #define PRODUCER_WALK_TURN 256u
-/* A producer with nothing to do costs a small part of one that has. */
+/* Producers with nothing to do that count as one with something. */
 #define PRODUCER_WALK_SKIPS 16u
 
 /* Returns whether something was done with p.  It must not free the walk. */
 typedef bool (*producer_visit_fn)(struct producer *p, void *arg);
 
-/* All zero: not under way. */
+/* Zero-initialised: not under way.  Embedded; its owner ends it first. */
 struct producer_walk {
 	LIST_ENTRY(producer_walk) link; /* in the service's */
 	struct service *service;
 	struct producer *next; /* NULL: that was all */
-	size_t left;           /* to be visited at most */
+	size_t left;           /* producers to be visited at most */
 	bool under_way;
 	struct loop_call call;
 	producer_visit_fn visit;
@@ -39,15 +40,15 @@ struct producer_walk {
 };
 
 /*
- * Begins; over(arg) is called when all have been visited, from inside this call
- * where one turn is enough.  It may free the walk, or begin it again.  One that
- * is under way is ended first, without over().
+ * Begins a walk; over(arg) is called when all have been visited, from inside
+ * this call where one turn is enough.  over() may free the walk, or begin it
+ * again.  A walk that is under way is ended first, without over().
  */
 void producer_walk_begin(struct producer_walk *w, struct service *s,
     producer_visit_fn visit, void (*over)(void *arg), void *arg);
-/* Ends it without over(); nothing when it is not under way. */
+/* Ends a walk without over(); does nothing when it is not under way. */
 void producer_walk_end(struct producer_walk *w);
-/* The producer leaves the service's list. */
+/* Moves all walks past a producer that leaves the service's list. */
 void producer_walks_leave(struct service *s, const struct producer *p);
 
 #endif /* SERVICE_MODEL_PRODUCER_WALK_H */

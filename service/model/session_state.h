@@ -8,16 +8,18 @@
 #include <stdbool.h>
 
 enum session_state {
-	/* Being made: it may still be refused.  Nobody is told of it. */
+	/*
+	 * Being made: it may still be refused.  Observers are not told of it.
+	 */
 	SESSION_NEW,
 	/*
-	 * Data sources are being set up (walk).  StartTracing is awaited, and
-	 * by one that AWAITS_TRIGGER also a START_TRACING trigger:
-	 * trigger_timer ends it then.
+	 * Data sources are being set up (walk).  StartTracing is awaited; in
+	 * AWAITS_TRIGGER also a START_TRACING trigger, and trigger_timer ends
+	 * the session without one.
 	 */
 	SESSION_CONFIGURED,
 	SESSION_AWAITS_TRIGGER,
-	/* Starts once all is set up (walk) and its file is open (its sink). */
+	/* Starts when all is set up (walk) and the file is open (its sink). */
 	SESSION_STARTING,
 	/*
 	 * Tracing.  Timers of the config: duration, flush, snapshot, clear, the
@@ -39,7 +41,7 @@ enum session_state {
 	SESSION_CLOSING,
 	/* The trace is in its buffers or its file.  Nothing is armed. */
 	SESSION_DISABLED,
-	/* A read-only copy of another.  Nothing is armed but its file's sink. */
+	/* A read-only copy of a session.  Only its file's sink is armed. */
 	SESSION_CLONED,
 	/*
 	 * Freed, and its buffers are gone, but producers are still being told
@@ -48,9 +50,9 @@ enum session_state {
 	SESSION_GONE,
 };
 
-/* States as others see them: those of Perfetto's service. */
+/* States as peers and observers see them: those of Perfetto's service. */
 enum session_phase {
-	SESSION_PHASE_NEW, /* nobody does */
+	SESSION_PHASE_NEW, /* not shown */
 	SESSION_PHASE_CONFIGURED,
 	SESSION_PHASE_STARTED,
 	SESSION_PHASE_STOPPING,
@@ -62,7 +64,8 @@ enum session_phase session_phase(enum session_state s);
 /* Perfetto's word for its phase. */
 const char *session_phase_name(enum session_phase p);
 /*
- * Whether its end has not begun: it may start, takes data sources and triggers.
+ * Whether a session in this state may start, or runs, and takes data sources
+ * and triggers: its end has not begun.
  */
 bool session_state_is_live(enum session_state s);
 

@@ -1,9 +1,9 @@
 /*
- * source_order: the data sources of all producers by name, those of one name as
- * they came: the order in which Perfetto's service lists them.
+ * source_order: the data sources of all producers sorted by name, and by age
+ * within a name: the order in which Perfetto's service lists them.
  *
- * An array of names, each with its data sources: adding to a name that is there
- * costs a binary search, and a new name moves those behind it.
+ * A sorted array of names, each with its data sources: adding a data source
+ * costs a binary search, and a new name moves the names behind it.
  */
 #ifndef SERVICE_MODEL_SOURCE_ORDER_H
 #define SERVICE_MODEL_SOURCE_ORDER_H
@@ -21,7 +21,7 @@ struct source_order {
 	size_t n, cap;
 };
 
-/* Frees its memory; it has to be empty. */
+/* Frees the memory of an order, which has to be empty. */
 void source_order_done(struct source_order *o);
 
 /* Borrows ds until source_order_remove(); -1: no memory. */
