@@ -1,9 +1,9 @@
 /*
  * model: the object graph of the collector, and who owns whom.
  *
- *   service -> machine*            (machine.h; referred to by who speaks for it)
- *   service -> links -> link*      (link.h: of relays; has producers)
- *   service -> producer*           (made and ended by its port, or link)
+ *   service -> machine*            (machine.h; counted references)
+ *   service -> links -> link*      (link.h: of relays; ends its producers)
+ *   service -> producer*           (made and ended by a port or link)
  *     producer -> data_source*     (registered by the producer)
  *     producer -> ds_instance*     (linked; owned by the session)
  *     producer -> shm
@@ -15,9 +15,9 @@
  *     session -> sequence_map
  *   consumer (port) <-> session    (back-pointers, either side may go first)
  *
- * Everything here belongs to the loop's thread.  Rooms that decide
- * (session, ingest, output, onlookers, link) look inside these structs; ports
- * use the functions of their headers.
+ * Everything here belongs to the loop's thread.  The rooms session, ingest,
+ * output, onlookers and link use the members of these structs; ports call the
+ * functions of those rooms' headers.
  */
 #ifndef SERVICE_MODEL_MODEL_H
 #define SERVICE_MODEL_MODEL_H
@@ -77,10 +77,10 @@ struct trace_buffer;
 struct trigger_state;
 struct trust;
 
-/* A data source as registered. */
+/* A data source that a producer registered; owned by the producer. */
 struct data_source {
 	TAILQ_ENTRY(data_source) link;
-	TAILQ_ENTRY(data_source) by_name; /* source_order.h's, like the next */
+	TAILQ_ENTRY(data_source) by_name; /* source_order.c's, as of_name */
 	struct source_name *of_name;
 	struct producer *producer;
 	struct source_descriptor descriptor;
@@ -95,7 +95,7 @@ enum instance_state {
 };
 #define INSTANCE_STATES (INSTANCE_STOPPED + 1)
 
-/* A data source switched on by a session. */
+/* A data source that a session has switched on; owned by the session. */
 struct ds_instance {
 	TAILQ_ENTRY(ds_instance) of_session;
 	TAILQ_ENTRY(ds_instance) of_producer;
@@ -104,12 +104,12 @@ struct ds_instance {
 	uint64_t id;
 	enum instance_state state;
 	/*
-	 * The source of the config and the registration that it stands for;
-	 * only compared.
+	 * The data source of the config that asked for it, and the registered
+	 * one that it was made of.  source is only compared: it may be freed.
 	 */
 	const struct config_data_source *want;
 	const struct data_source *source;
-	const char *name;    /* of the data source; want's */
+	const char *name;    /* of the data source; borrowed of want */
 	bool will_notify_on_start;
 	bool will_notify_on_stop;
 	bool handles_incremental_state_clear;
@@ -120,8 +120,8 @@ TAILQ_HEAD(data_source_list, data_source);
 TAILQ_HEAD(instance_list, ds_instance);
 
 /*
- * Calls to a producer, implemented by its port or link.  All asynchronous; none
- * may fail.
+ * Calls to a producer, implemented by its port or link.  All are asynchronous,
+ * and none may fail; arguments are borrowed for the call.
  */
 struct producer_ops {
 	/* shm NULL under emulation. */
@@ -135,22 +135,22 @@ struct producer_ops {
 	    size_t n, uint64_t flags);
 	void (*clear_incremental_state)(void *port, const uint64_t *ids,
 	    size_t n);
-	/* A commit that got RPC_AGAIN may be tried again. */
+	/* A commit that had to wait (COMMIT_AGAIN) may be tried again. */
 	void (*resume)(void *port);
 };
 
 enum producer_state {
 	PRODUCER_CONNECTED,
-	/* Its link is cut off and waited for: flushes do not fail for it. */
+	/* Its link is cut, in its grace period: flushes do not fail for it. */
 	PRODUCER_CUT,
 	/*
-	 * No connection: ops do nothing.  Freed when files have caught up
-	 * enough to take what is left in its memory (producers_reap()).
+	 * Its connection ended: ops do nothing.  Freed when files have caught
+	 * up enough to take the rest of its shared memory (producers_reap()).
 	 */
 	PRODUCER_GONE,
 };
 
-/* Memory in which chunks come, by who made it. */
+/* The maker of the shared memory in which chunks come. */
 enum producer_memory {
 	MEMORY_OURS,     /* made and handed over with SetupTracing */
 	MEMORY_PROVIDED, /* handed over by the producer */
@@ -159,56 +159,63 @@ enum producer_memory {
 
 struct producer {
 	TAILQ_ENTRY(producer) link;
-	struct fair_place at_gate; /* of a buffer's write_gate; resumes it */
+	struct fair_place at_gate; /* in a write_gate's queue; resumes it */
 	const struct session_buffer *waits_for; /* while it waits there */
-	size_t moves_done;  /* of the request that waits */
+	size_t moves_done;  /* of the commit that waits */
 	struct service *service;
 	const struct producer_ops *ops;
 	void *port;
 	struct machine *machine; /* referred to */
-	uint64_t peer;           /* in service->data_sources */
+	uint64_t peer;           /* key in service->data_sources */
 	uint32_t id;
 	int32_t uid;
 	int32_t pid;
 	char *name;
 	char *sdk_version;
 	char *machine_name; /* its own for the machine, or NULL */
-	bool own;           /* the kernel says: of the daemon's own user */
+	bool own;           /* of the daemon's own user, as the kernel says */
 	bool scrape;        /* its memory may be scraped */
 	bool linked;        /* by a link: commits may leave out the buffer */
 	enum producer_state state; /* producer_set_state() */
 	struct producer_losses *losses; /* losses.c's; NULL: none */
 	struct producer_quota *quota;   /* quota.h; NULL: none */
 	struct arrival_watch *arrivals; /* arrivals.h; NULL: on our clocks */
-	uint64_t back_ms;   /* loop_now_ms() when CUT was over; 0: never */
-	/* last_flush_id when its link was last heard; NULL: not by a link. */
+	/*
+	 * loop_now_ms() when CUT was over last, or when a flush found its link
+	 * silent; 0: never.
+	 */
+	uint64_t back_ms;
+	/*
+	 * last_flush_id when its link was last heard, the link's; NULL: no
+	 * link.
+	 */
 	const uint64_t *heard;
-	/* The last flush it was asked for, and since when it owes an answer. */
+	/* The last flush that it was asked for. */
 	uint64_t asked_flush;
-	uint64_t asked_ms;  /* 0: it has answered all */
+	uint64_t asked_ms;  /* since when it owes an answer; 0: it owes none */
 	bool tracing_set_up; /* SetupTracing was sent */
 	enum producer_memory memory;
 	uint32_t shm_size_hint;
 	uint32_t page_size_hint;
 	struct shm *shm;    /* NULL: EMULATED, or OURS before it is set up */
-	bool lacks_patches; /* wrote chunks that are to be patched */
+	bool lacks_patches; /* has committed chunks that await patches */
 	struct data_source_list data_sources;
 	size_t n_data_sources;
 	struct instance_list instances;
 	size_t n_instances;
 	/* Writer id -> global buffer id, in pages made on demand. */
 	uint16_t **writer_pages;
-	size_t n_writer_pages; /* that have a place */
+	size_t n_writer_pages; /* entries of writer_pages */
 	size_t n_writers;
 	/* Global ids of the buffers it may write to. */
 	uint16_t *allowed;
 	size_t n_allowed;
 	size_t allowed_cap;
-	/* Counters for people: data that buffers took of it, and losses. */
+	/* Counters for people: its data that buffers took, and its losses. */
 	struct {
 		uint64_t bytes;
-		uint64_t packets; /* about */
-		uint64_t lost;    /* chunks refused, packets it dropped itself */
+		uint64_t packets; /* estimated */
+		uint64_t lost;    /* chunks refused, and packets it dropped */
 	} wrote;
 	/*
 	 * Refusals of the commit that is being applied, which sessions count at
@@ -222,11 +229,11 @@ struct producer {
 
 /*
  * Back-pressure: holds back producers that would overwrite data that a reader
- * of the buffer, such as a file, has not got yet.  Asked on the hot path, for
- * every chunk.
+ * of the buffer, such as a file, has not got yet.  must_wait() and wrote() are
+ * called for every chunk.
  */
 struct write_gate {
-	/* Whether a chunk of len payload bytes has to wait.  Only answers. */
+	/* Whether a chunk of len payload bytes has to wait; changes nothing. */
 	bool (*must_wait)(const struct session_buffer *b, size_t len);
 	/*
 	 * Queues p, which has to wait: room is made on a later turn, and p is
@@ -249,7 +256,7 @@ struct session_buffer {
 	bool transfer_on_clone;
 	bool clear_before_clone;
 	bool closing;       /* the session takes no more than there is now */
-	const struct write_gate *gate; /* NULL: nobody has to wait */
+	const struct write_gate *gate; /* NULL: no producer has to wait */
 	void *gate_arg;                /* the gate's own */
 };
 
@@ -267,8 +274,8 @@ struct session {
 	enum session_state state;
 	struct config *config;
 	char *detach_key;         /* NULL: not detached */
-	const char *end_error;    /* why it ended badly; NULL: it did not */
-	char *end_error_owned;    /* the same, but for a constant */
+	const char *end_error;    /* why it failed; NULL: it did not */
+	char *end_error_owned;    /* the same, unless that is a constant */
 	char **warnings;          /* session_warnings.h */
 	size_t n_warnings;
 	struct session_buffer *buffers;
@@ -281,8 +288,8 @@ struct session {
 	struct sequence_map *sequences;
 	struct session_losses *losses; /* of relays; NULL: none */
 	struct arrivals *arrivals; /* of producers elsewhere; NULL: none */
-	struct event_log *events; /* what the service writes into the trace */
-	struct file_writer *file;/* NULL: not write_into_file */
+	struct event_log *events; /* the service's own packets for the trace */
+	struct file_writer *file; /* NULL: none, or closed by now */
 	struct readback *readback;
 	struct session_filter *filter; /* trace_filter; NULL: none */
 	struct loop_timer *duration_timer;
@@ -301,8 +308,8 @@ struct session {
 	struct name_filter **trigger_producers;
 	struct delayed_clone *delayed_clones;
 	size_t n_delayed_clones;
-	struct clone_op *clone_ops; /* that wait for this one, or copy it */
-	struct clone_op *cloning;   /* this one is the clone, not ready */
+	struct clone_op *clone_ops; /* clones of this session, not copied yet */
+	struct clone_op *cloning;   /* this session is its clone, not ready */
 	enum {
 		BOOST_NONE,
 		BOOST_WANTED,     /* priority_boost */
@@ -313,29 +320,29 @@ struct session {
 	 * no state of it.
 	 */
 	bool all_started_said;
-	/* Each may come in any state, and they come together. */
+	/* Each may be set in any state, and several together. */
 	bool shutting_down;       /* the daemon ends: short time-outs */
-	bool discarding;          /* its data is not wanted: bounded ones */
+	bool discarding;          /* its data is not wanted: ends soon */
 	bool freeing;             /* its consumer is gone: freed when it ends */
 	/*
 	 * Instances are changing one after the other, in any state: the session
 	 * does not end inside, as that frees them.
 	 */
 	bool holds_end;
-	bool wrote_file;          /* the file is closed; clones, too */
-	uint64_t file_bytes;      /* of the file when it was closed */
+	bool wrote_file;          /* its file is closed */
+	uint64_t file_bytes;      /* size of the file when it was closed */
 	char *file_path;          /* for people; NULL: no file */
 	uint64_t cloned_from;     /* id; 0: no clone */
-	/* Set when the instances go: session_crowd() is right at any time. */
+	/* Set when the instances are freed; use session_crowd(). */
 	struct session_crowd {
 		uint32_t producers;
 		uint32_t data_sources;
-		bool host;        /* the collector's own machine was among them */
+		bool host;        /* a producer of the host was among them */
 	} crowd;
 	int64_t created_realtime_ns;
 	int64_t start_realtime_ns;
 	uint64_t start_boottime_ns;
-	int64_t end_realtime_ns;  /* all have stopped */
+	int64_t end_realtime_ns;  /* when all instances had stopped */
 	uint64_t uuid_msb;
 	uint64_t uuid_lsb;
 	uint64_t flushes_requested;
@@ -351,7 +358,7 @@ struct session {
 		uint64_t patches;
 		uint64_t last; /* service_counters.refusals, to count once */
 	} refused;
-	uint64_t packets_stored; /* in all buffers, about */
+	uint64_t packets_stored; /* in all buffers, estimated */
 	enum packet_final_flush final_flush;
 	struct loop_call discard_call;
 	/* All producers are being set up, started or stopped: one of these. */
@@ -366,7 +373,7 @@ TAILQ_HEAD(producer_list, producer);
 struct service_counters {
 	uint64_t producers_seen;
 	uint64_t data_sources_seen;
-	uint64_t refusals; /* commits with such; see session.refused */
+	uint64_t refusals; /* commits with refused parts: session.refused */
 	uint64_t unparsable_commits;
 	/* Chunks outside of their producer's memory, or not complete there. */
 	uint64_t bad_chunk_index;
@@ -380,8 +387,8 @@ struct service_counters {
 };
 
 /*
- * Traces have 31 bits for the id of a producer; 0 is none.  Less what may be in
- * use at a time.
+ * The highest producer id to count up to.  Traces have 31 bits for it, and ids
+ * in use, which are skipped, may lie above it; 0 is none.
  */
 #define SERVICE_PRODUCER_IDS                                                   \
 	((uint32_t)INT32_MAX - 2u * SETTINGS_PRODUCERS_MOST)
@@ -430,7 +437,7 @@ struct service {
 	struct populator *populator;     /* for rings */
 	bool lockdown;                   /* lockdown.h */
 	struct overload overload;        /* overload.h; zero: none */
-	struct heap_rest heap;           /* stirred by who goes */
+	struct heap_rest heap; /* told of connections and sessions that end */
 	char clocks[96];         /* this_machine_clocks() */
 	uint8_t *system_info; /* of the host, encoded */
 	size_t system_info_len;

@@ -1,7 +1,8 @@
 /*
  * producer_walk: visits all producers, some of them in each turn of the loop,
  * so that ten thousand are set up, started, flushed or stopped without a long
- * turn.  A few dozen are visited at once.
+ * turn.  Those that fit in one turn are visited from inside
+ * producer_walk_begin().
  *
  * A producer that comes while the walk is under way may be visited or not; one
  * that leaves before its turn is not.
