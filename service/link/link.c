@@ -9,16 +9,18 @@
 #include "transport/base/budget.h"
 #include "transport/base/log.h"
 
-/* Channels in a LinkOpened; others are reported behind it. */
+/* Channels in a LinkOpened; further ones are reported in frames after it. */
 #define CONSUMED_AT_ONCE 2048u
 
-/* LINK_LOSS_GRACE: of all that the relay had not sent yet. */
+/*
+ * Cause of the loss of all data that the relay of an ended link has not sent.
+ */
 #define LOSS_OF_ENDED TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_GRACE
 
 /* Limits the log lines of all links together. */
 static struct log_limit coming_and_going;
 
-/* "machine 7 "door": " and what happened. */
+/* Logs an event of a link with its machine's name; why may be NULL. */
 static void
 log_link(const struct link *l, enum log_level level, const char *what,
     const char *why)
@@ -67,7 +69,7 @@ void
 link_release(struct link *l)
 {
 	TAILQ_REMOVE(&l->table->ended, l, all);
-	/* Producers that go may post a last run. */
+	/* Must come before loop_cancel(): producer_gone() may post a run. */
 	link_channels_drop(l);
 	loop_cancel(l->service->loop, l);
 	loop_timer_free(l->grace);
@@ -103,7 +105,9 @@ link_keep_name(struct link *l)
 {
 	char *name = strdup(l->machine->name);
 
-	/* Without memory for it they have the machine's newest. */
+	/*
+	 * NULL without memory: producers then have the machine's newest name.
+	 */
 	free(l->machine_name);
 	l->machine_name = name;
 }
@@ -185,7 +189,9 @@ link_end(struct link *l, enum link_why why, const char *reason)
 	if (ops != NULL)
 		ops->close(port, reason);
 	machine_presence_gone(l->machine, ops != NULL);
-	/* How much the relay has to tell itself, if it ever comes again. */
+	/*
+	 * The relay reports how much was lost, if it ever opens a link again.
+	 */
 	link_channels_mark_lost(l, LOSS_OF_ENDED);
 	/* Blocks that wait for a file are still applied. */
 	link_channels_close_all(l);
@@ -200,7 +206,7 @@ link_give_up(struct link *l, const char *why)
 
 /* ---- blocks ---- */
 
-/* Applies as much of it as can be.  Returns what is wrong with it, or NULL. */
+/* Applies as much as is possible now.  Returns why it is malformed, or NULL. */
 static const char *
 apply_some(struct link *l, struct link_piece *piece)
 {
@@ -215,7 +221,7 @@ apply_some(struct link *l, struct link_piece *piece)
 	return NULL;
 }
 
-/* The channel's queue, up to where it has to wait or was long enough. */
+/* Applies the channel's queue until it has to wait, or its turn is over. */
 static const char *
 run_channel(struct link_channel *c)
 {

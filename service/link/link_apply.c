@@ -203,15 +203,16 @@ apply_one(struct link *l, struct link_channel *c, const struct pb_field *f,
 	}
 	if (c->producer != NULL)
 		return apply_to_producer(c, f, t);
-	/* The producer was refused: only the end of its channel matters. */
+	/* The producer was refused: only LINK_UP_CLOSE has an effect. */
 	if (f->number == LINK_UP_CLOSE)
 		link_channel_close(c);
 	return LINK_APPLIED;
 }
 
 /*
- * The first message of a channel that is not known yet.  NULL: it cannot begin
- * (piece->why), or was closed, so that its blocks mean nothing.
+ * Opens an unknown channel by its first message.  NULL: a violation, or no
+ * memory (piece->why), or the channel was closed, and its blocks are skipped
+ * (piece->why NULL).
  */
 static struct link_channel *
 begin_channel(struct link *l, struct link_piece *piece,

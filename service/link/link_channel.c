@@ -256,7 +256,7 @@ refuse(struct link_channel *c, const char *why)
 	link_tell(c, LINK_DOWN_REFUSED, why, strlen(why));
 }
 
-/* The labels of what it writes: they authorise nothing. */
+/* The uid that labels the producer's packets: it authorises nothing. */
 static int32_t
 uid_of(const struct link *l, const Tributary__LinkProducer *p)
 {

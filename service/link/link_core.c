@@ -1,6 +1,6 @@
 /*
- * The base of a link: what it keeps, and when it runs.  Calls no other file
- * of it.
+ * The base of a link: charges for its memory, and deferred calls.  Calls no
+ * other file of the link.
  */
 #include "service/link/link_internal.h"
 #include "service/settings/settings.h"

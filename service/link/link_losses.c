@@ -1,4 +1,4 @@
-/* Losses that a relay tells: for its machine, and the traces that miss them. */
+/* Losses that a relay reports: counted for its machine, marked in traces. */
 #include <stdlib.h>
 
 #include "service/ingest/losses.h"
@@ -9,8 +9,9 @@
 #include "service/packet/sequence_map.h"
 
 /*
- * A loss of a channel of the link before: told for the sequence that it had,
- * where the session goes on, or else for the machine in that session.
+ * Marks a loss of a channel of the relay's previous link, in the trace of the
+ * session that still has the buffer: for the channel's sequence there, or
+ * without one for the machine.
  */
 static void
 take_of_old(struct link *l, const struct link_loss *loss)

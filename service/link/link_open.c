@@ -19,7 +19,7 @@ links_free(struct links *t)
 	link_table_free(t);
 }
 
-/* A relay that begins anew does not come back for what it had before. */
+/* Ends the relay's cut links: a relay that begins anew resumes none of them. */
 static void
 end_older(const struct links *t, const struct link_request *q)
 {
@@ -31,15 +31,16 @@ end_older(const struct links *t, const struct link_request *q)
 
 enum judgement {
 	LINK_RESUMES,
-	LINK_BEGINS_AGAIN, /* as it did: the answer did not arrive */
-	LINK_IS_ANOTHERS,  /* the relay's, of this id: ended, and begun anew */
+	LINK_BEGINS_AGAIN, /* repeated Open: the first answer was lost */
+	LINK_IS_ANOTHERS,  /* another relay's link of this id: ended */
 	LINK_OPEN_IS_LATE,
 };
 
 /*
- * An Open may be late, its relay connected anew long ago: it must not end what
- * goes on, nor resume a link by the numbers of the one before, which had the
- * same id.  Before anything is heard on a link its relay may not know of it.
+ * A LinkOpen may arrive late, when its relay has long connected anew: it must
+ * not end the link that goes on, nor resume it by the numbers of the previous
+ * link of the same id.  Until a block comes on a link its relay may not know
+ * that it was opened.
  */
 static enum judgement
 judge(struct link *l, const struct link_request *q)

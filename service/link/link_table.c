@@ -1,6 +1,6 @@
 /*
- * All links, and those that were: membership, and what is remembered of a link
- * that ended.  Who comes with which link: link_open.c.
+ * The table of links, and the memory of links that ended (link_former).
+ * link_open.c decides which link a LinkOpen resumes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -140,8 +140,9 @@ link_table_attached(const struct links *t, const struct link_request *q)
 /* ---- links that were ---- */
 
 /*
- * Remembers whose producers its channels were, as the relay may still report
- * losses of them.  Without memory or room, only that is forgotten.
+ * Remembers the producer id of each channel, as the relay may still report
+ * losses of them.  Without memory or room, such losses
+ * are only counted for the machine.
  */
 static void
 remember_channels(struct links *t, struct link_former *f, struct link *l)

@@ -13,15 +13,17 @@
 #include "service/session/session_events.h"
 #include "transport/base/log.h"
 
-/* Bytes copied in a turn of the loop: less than a millisecond of large chunks. */
+/*
+ * Bytes copied in a turn of the loop: less than a millisecond of large chunks.
+ */
 #define COPY_STEP (256u * 1024)
 
-/* The stages of an operation, each with what it waits for there. */
+/* The stages of an operation; behind each, the event that it waits for. */
 enum clone_state {
-	CLONE_QUEUED,  /* another of the source that copies; then it begins */
+	CLONE_QUEUED,  /* another clone of the source is copied */
 	CLONE_FLUSHES, /* the flush of the source */
-	CLONE_FLUSHED, /* another of the source that copies */
-	CLONE_COPIES,  /* its turns of the loop: `clone` is being filled */
+	CLONE_FLUSHED, /* another clone of the source is copied */
+	CLONE_COPIES,  /* turns of the loop, in which `clone` is filled */
 };
 
 /*
@@ -67,7 +69,7 @@ answer(struct clone_op *op, struct session *clone, bool was_file,
 	if (op->done != NULL)
 		op->done(op->arg, clone, was_file, error);
 	else if (clone != NULL)
-		session_free(clone); /* nobody is left to own it */
+		session_free(clone); /* clone_forget(): it has no owner */
 	op_free(op);
 }
 
@@ -91,7 +93,7 @@ clear_buffer(struct session_buffer *b)
 	trace_buffer_clear(b->tb);
 }
 
-/* The clone into its file, or to whoever asked. */
+/* Writes the clone to its file, or gives it to done() at once. */
 static void
 hand_over(struct clone_op *op, bool was_file)
 {
@@ -141,7 +143,7 @@ leave_source(struct clone_op *op)
 		file_writer_copied(source->file);
 }
 
-/* op is over before it has made a clone. */
+/* Ends an operation that has not copied its source. */
 static void
 fail_op(struct clone_op *op, const char *error)
 {
@@ -204,7 +206,7 @@ make_clone(struct clone_op *op)
 
 	if ((s = clone_copy_new(src, &op->who, op->skip_filter)) == NULL)
 		return -1;
-	/* A clone is over when it begins. */
+	/* A clone has ended from its start: its final flush is the source's. */
 	s->final_flush = op->flushed_all ? FINAL_FLUSH_SUCCEEDED :
 	    FINAL_FLUSH_FAILED;
 	event_log_event(s->events, SERVICE_EVENT_TRACING_DISABLED);
@@ -220,7 +222,7 @@ make_clone(struct clone_op *op)
 		event_log_clone_trigger(s->events, &t);
 	}
 	session_set_state(s, SESSION_CLONED);
-	/* The next clone tells of those that come from now on. */
+	/* The next clone's trace has the triggers from now on. */
 	if (config_trigger_mode(src->config) ==
 	    PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__CLONE_SNAPSHOT)
 		event_log_drop_triggers(src->events);
@@ -239,8 +241,8 @@ start_copying(struct clone_op *op)
 		return;
 	}
 	/*
-	 * A flush that failed took what there was: better than nothing.  The
-	 * limits again: others may have been cloned since.
+	 * A failed flush still copies the data of the producers that answered.
+	 * Limits are checked again: sessions may have been cloned since.
 	 */
 	op->state = CLONE_COPIES;
 	if (clone_copy_check(op->source, &op->who, err, sizeof(err)) != 0 ||
@@ -276,7 +278,7 @@ start_flush(struct clone_op *op)
 	    flushed, op);
 }
 
-/* The oldest in this state, or NULL. */
+/* The source's oldest operation in this state, or NULL. */
 static struct clone_op *
 oldest_in(const struct session *source, enum clone_state state)
 {
@@ -289,8 +291,8 @@ oldest_in(const struct session *source, enum clone_state state)
 }
 
 /*
- * Begins the next one that can.  While one copies none can: the next would
- * empty the buffers (clear_before_clone), or needs them for itself.
+ * Begins the next operations that can.  None can while one copies: the next
+ * would empty the buffers (clear_before_clone), or copy them itself.
  */
 static void
 go_on(struct session *source)

@@ -64,7 +64,7 @@ tell(const struct session *s, enum service_session_state state)
 			put(to, s, state);
 }
 
-/* Tells the others that it ended, unless they were told so. */
+/* Tells other sessions' traces that s ended, unless they were told so. */
 static void
 tell_freed(const struct session *s)
 {
@@ -81,7 +81,7 @@ tell_freed(const struct session *s)
 	}
 }
 
-/* The session starts: it is told which others there are. */
+/* A session starts: writes the others that have not ended into its trace. */
 static void
 tell_of_others(struct session *s)
 {

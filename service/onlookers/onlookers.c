@@ -8,8 +8,9 @@
 #include "service/onlookers/session_command.h"
 
 /*
- * Traces of others say that a session is gone before a clone of it, which fails
- * then, goes as well.  Clones come last, as they free one whose file failed.
+ * concurrent_sessions comes before clone: traces tell that a session ended
+ * before they tell of its unfinished clone, which fails with it.  clone is
+ * last, as it may free a clone whose file failed.
  */
 const struct session_observer *const onlookers[] = {
 	&concurrent_sessions_observer,

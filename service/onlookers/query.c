@@ -205,7 +205,7 @@ next_session(struct query *q)
 	return false;
 }
 
-/* Writes what comes next into entry; false: that was all. */
+/* Writes the next entry of the walk; false: there are no more. */
 static bool
 next_entry(struct query *q)
 {

@@ -19,7 +19,7 @@ struct session_command {
 	void *arg;
 };
 
-/* The asker, before its order is a command. */
+/* The callback of an order that is no command yet. */
 struct answer {
 	session_command_fn done;
 	void *arg;
@@ -88,7 +88,8 @@ discard(struct session *s)
 }
 
 /*
- * Answers what waited for the end: its file is complete, or failed (end_error).
+ * Answers the commands of a session that ended: its file is complete, or failed
+ * (end_error).
  */
 static void
 ended(struct session *s)
@@ -165,7 +166,7 @@ flushed(struct session *s, bool success, void *arg)
 	finish(c, success ? NULL : text);
 }
 
-/* NULL: why was told. */
+/* NULL: the command was refused, and answered. */
 static struct session_command *
 add(struct session *s, const struct session_order *o, const struct answer *a)
 {
@@ -192,7 +193,7 @@ add(struct session *s, const struct session_order *o, const struct answer *a)
 
 /* ---- the three verbs ---- */
 
-/* Why it cannot do what only a running session does; NULL: it may. */
+/* Why the session cannot start or flush any more; NULL: it may. */
 static const char *
 not_running(const struct session *s)
 {
@@ -277,7 +278,7 @@ do_stop(struct session *s, const struct session_order *o,
 	}
 	if (add(s, o, a) == NULL)
 		return;
-	/* A snapshot that is still copied goes; one with a file ends that. */
+	/* A clone without a file is freed; one that is written ends first. */
 	if (over || (s->state == SESSION_CLONED && s->file == NULL))
 		discard(s);
 	else if (o->discard)

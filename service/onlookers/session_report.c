@@ -98,7 +98,7 @@ put_buffer(struct pb_writer *w, const struct session_buffer *b)
 	uint64_t used = trace_buffer_unread(b->tb), refused = 0;
 	size_t mark = pb_nest_begin(w, SessionState_buffers);
 
-	/* How much a refused chunk held nobody knows: as much as others. */
+	/* Refused chunks have no known size: estimated as the average. */
 	if (st->chunks_written > 0)
 		refused = (uint64_t)((double)st->chunks_discarded *
 		    ((double)st->bytes_written / (double)st->chunks_written));

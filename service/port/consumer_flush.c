@@ -56,7 +56,9 @@ consumer_flush(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	fc->call = call;
 	TAILQ_INSERT_TAIL(&p->flushes, fc, link);
 	p->n_flushes++;
-	/* Producers get its flags as they are, but nobody speaks for us. */
+	/*
+	 * Producers get the consumer's flags, but for the service's initiator.
+	 */
 	if ((flags & FLUSH_INITIATOR_MASK) == FLUSH_BY_SERVICE)
 		flags &= ~(uint64_t)FLUSH_INITIATOR_MASK;
 	flush_start(p->session, timeout == 0 || timeout > UINT32_MAX ?

@@ -70,7 +70,7 @@ consumer_read_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
 		return consumer_done(call);
 	if (p->session == NULL || p->out != NULL)
 		return RPC_REJECT;
-	/* Reading would steal what belongs into the file. */
+	/* Reading consumes the buffers, whose data belongs into the file. */
 	if (p->session->state != SESSION_CLONED &&
 	    p->session->config->pb->write_into_file)
 		return RPC_REJECT;

@@ -26,7 +26,7 @@ unpack_free(void *ctx)
 	link_unpacker_unref(ctx);
 }
 
-/* Only a socket on a thread of its own takes one. */
+/* Only the stream of an I/O thread takes an unpacker; else none is made. */
 static void
 make_unpacker(struct link_compression *c, struct rpc_conn *conn)
 {

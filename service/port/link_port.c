@@ -20,7 +20,7 @@
 #include "transport/wire/pb_writer.h"
 #include "transport/wire/service_names.h"
 
-/* Output that waits, before more is made: what is not said stays in the link. */
+/* High-water mark of queued output, in bytes: the rest stays in the link. */
 #define QUEUED_MAX (64u * 1024u)
 /* LinkFrame.consumed in one frame. */
 #define REPORT_MAX (4u * 1024u)
@@ -30,7 +30,7 @@
 struct link_port {
 	struct service *service;
 	struct rpc_conn *conn;
-	struct link *link;    /* NULL: not open yet, or not ours any more */
+	struct link *link;    /* NULL: not open yet, or closed: op_close() */
 	bool opened;          /* Open was called */
 	struct rpc_call down; /* conn NULL: not called yet */
 	struct link_compression compression;

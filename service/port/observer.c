@@ -12,7 +12,9 @@
 /* Output in bytes that may wait for the peer before events do in pending. */
 #define QUEUE_BYTES (256u * 1024u)
 
-/* Stands before each event in pending; its fields of ObservableEvents follow. */
+/*
+ * Stands before each event in pending; its fields of ObservableEvents follow.
+ */
 struct pending_event {
 	uint32_t len;
 	uint32_t what; /* enum observable */
@@ -84,8 +86,8 @@ peek(const struct observer *o)
 }
 
 /*
- * One reply with what is next.  There is room for one clone trigger in it, and
- * what was asked for before but not now is left out.
+ * Sends a reply with the next events.  It can hold one clone trigger; events
+ * that the old stream asked for and the new does not are left out.
  */
 static void
 send_reply(struct observer *o)
@@ -117,7 +119,7 @@ send_reply(struct observer *o)
 	pb_writer_done(&w);
 }
 
-/* Sends what its queue has room for; force: all of it. */
+/* Sends events while the connection's queue has room; force: all of them. */
 static void
 send_pending(struct observer *o, bool force)
 {
@@ -160,7 +162,7 @@ observer_set(struct observer *o, struct rpc_call call, uint32_t mask)
 	}
 }
 
-/* A peer that is always a little behind never empties pending. */
+/* Frees the sent part of pending: a slow peer may never let it run empty. */
 static void
 drop_sent(struct observer *o)
 {

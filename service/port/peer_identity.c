@@ -56,7 +56,7 @@ peer_count_key(const struct peer *p)
 	return principal_key(&who);
 }
 
-/* Certificates, and what their holders call their machines. */
+/* The machine of a certificate: its id is made of both names. */
 static void
 machine_of_certificate(const char *cert, const char *hint, const char *name,
     struct peer_machine *out)
@@ -83,7 +83,7 @@ machine_of_claim(const char *hint, const char *name, struct peer_machine *out)
 	snprintf(out->name, sizeof(out->name), "%s", name);
 }
 
-/* On our own machine a user is who the kernel says, through a tunnel too. */
+/* Whether a UNIX peer is on the host: no tunnel, or one without labels. */
 static bool
 speaks_for_host(const struct peer *p, const char *hint, const char *name)
 {
@@ -175,9 +175,9 @@ machine_behind(struct service *s, const struct peer *p,
 }
 
 /*
- * A peer that comes through a dial and says nothing of its machine, as
- * Perfetto's SDK, is on the machine that others there named, whose clocks are
- * read.
+ * A peer that a dial connects and that has no machine id hint, as Perfetto's
+ * SDK, is on the machine that other peers of the dial named.  NULL: no such
+ * machine.
  */
 static struct machine *
 machine_of_dial(struct service *s, const struct peer *p,
@@ -207,8 +207,8 @@ producer_may_be_elsewhere(const struct service *s, struct rpc_conn *c)
 }
 
 /*
- * Whether nobody vouches for it and it is known by nothing but what it says, and
- * that is nothing or that it runs on the host's clocks.
+ * Whether a peer is unauthenticated and not dialled, and either claims no
+ * identity or claims to run on the host's clocks.
  */
 static bool
 is_host_by_default(const struct service *s, const struct peer *p,
@@ -289,7 +289,7 @@ link_machine_of(struct service *s, struct rpc_conn *c, const char *hint,
 		copy_label(claimed.machine_name, sizeof(claimed.machine_name),
 		    name);
 	claimed.present = true;
-	/* A relay says for whom it speaks, like a peer through a tunnel. */
+	/* A relay names its machine, like a peer through a tunnel. */
 	as.forwarded = true;
 	peer_machine_of(s->trust, &as, &claimed, &of);
 	if (of.is_host) {

@@ -242,8 +242,8 @@ triggers(void *owner, const struct producer_trigger *t, size_t n)
 }
 
 /*
- * False where a better source knows the machine: its relay, also while that is
- * cut off, or for the host ourselves.
+ * False where a better source knows the machine's system and clocks: its relay,
+ * also while its link is cut, or on the host the collector itself.
  */
 static bool
 speaks_for_machine(const struct producer_port *p)

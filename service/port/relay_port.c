@@ -39,7 +39,7 @@ tell_machine(const struct machine_talk *r)
 	machine_presence_came(r->machine, &v);
 }
 
-/* Their ctx is a machine_talk, whose machine is referred to. */
+/* Makes a connection's machine_talk, which holds a reference to its machine. */
 static void *
 bind_cb(struct rpc_conn *c, void *arg)
 {

@@ -28,7 +28,7 @@
 
 enum place {
 	PLACE_AWAITED,
-	PLACE_SILENT, /* not waited for */
+	PLACE_SILENT, /* asked, but not waited for: is_silent() */
 	PLACE_ANSWERED,
 };
 
@@ -48,16 +48,16 @@ struct flush {
 	uint32_t *waiting; /* producer ids, ascending */
 	enum place *places; /* by the same index */
 	size_t n_waiting;  /* entries */
-	size_t n_left;     /* not answered yet, */
-	size_t n_awaited;  /* and waited for */
+	size_t n_left;     /* entries that have not answered */
+	size_t n_awaited;  /* of them, PLACE_AWAITED */
 	struct loop_timer *timer;
 	struct producer_walk asking;
-	struct loop_call ready_call; /* there was nobody to ask */
-	struct loop_call late_call;  /* one of those it is patient for answered */
+	struct loop_call ready_call; /* no producer had to be asked */
+	struct loop_call late_call;  /* an answer came while PATIENT */
 	uint64_t flags;
 	enum flush_state state;
-	uint64_t times;       /* it counts, with others that were put aside */
-	uint64_t patience_ms; /* how much longer they are waited for */
+	uint64_t times;       /* flushes that it stands for: put_aside() */
+	uint64_t patience_ms; /* more time for cut links after its time-out */
 	uint32_t timeout_ms;
 	uint64_t started_ms;
 	flush_fn done;
@@ -72,7 +72,7 @@ compare_ids(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Whether the session ends with it. */
+/* Whether it is the flush at the session's end. */
 static bool
 is_final(const struct flush *f)
 {
@@ -98,7 +98,7 @@ flush_free(struct flush *f)
 	free(f);
 }
 
-/* Where the producer's place is in it; NULL: it has none, or has answered. */
+/* The producer's place in f; NULL: it has none, or has answered. */
 static enum place *
 place_of(const struct flush *f, uint32_t producer)
 {
@@ -157,7 +157,8 @@ log_slow(struct flush *f)
 }
 
 /*
- * Whether its relay was cut off meanwhile, so that the answer may still come.
+ * Whether the producer's link was cut since the flush began, so that the answer
+ * may still come.
  */
 static bool
 is_late_by_link(const struct flush *f, const struct producer *p)
@@ -167,8 +168,8 @@ is_late_by_link(const struct flush *f, const struct producer *p)
 }
 
 /*
- * A relay acknowledges at once that it was asked.  One that was not heard since
- * is cut off, too: nobody has noticed yet, as nothing told us.
+ * A relay acknowledges the flush request at once.  One that was not heard since
+ * is taken for cut off, too: TCP reports a dead connection only much later.
  */
 static void
 find_silent(struct flush *f)
@@ -192,7 +193,7 @@ waits_for_links(const struct flush *f)
 	return false;
 }
 
-/* The session ends without what these still have, or want to commit. */
+/* Marks losses: the session ends without data that these producers hold. */
 static void
 mark_left_out(const struct flush *f)
 {
@@ -219,8 +220,8 @@ find_put_aside(const struct session *s)
 }
 
 /*
- * A relay keeps what its producers wrote, and answers when it can: only the end
- * of the session tells that a flush has failed which waits for relays alone.
+ * A relay keeps its producers' data, and answers when it can: only at the end
+ * of the session is a flush known to have failed that waits for relays alone.
  */
 static bool
 waits_for_relays_alone(const struct flush *f)
@@ -236,8 +237,8 @@ waits_for_relays_alone(const struct flush *f)
 }
 
 /*
- * Keeps one flush for all that are put aside: an answer to it answers those
- * before it.
+ * Keeps one flush for all that are put aside: an answer to the newest answers
+ * the earlier ones, too.
  */
 static void
 put_aside(struct flush *f)
@@ -347,8 +348,9 @@ late_cb(void *arg)
 }
 
 /*
- * At the end nobody is waited for who owes an answer for as long already, and
- * not because of us: clients flush before they stop, too.
+ * The final flush does not wait for a producer that has owed an answer to an
+ * earlier one for its whole time-out, unless our back-pressure holds it back:
+ * consumers often flush before they stop, and would wait twice.
  */
 static bool
 is_silent(const struct flush *f, struct producer *p)
@@ -418,8 +420,8 @@ asked_cb(void *arg)
 }
 
 /*
- * The end of a session waits longer, where it is only for machines that are cut
- * off; but not the end of the daemon.
+ * The time that the final flush waits longer where only machines that are cut
+ * off have not answered; none at the end of the daemon.
  */
 static uint64_t
 patience(const struct session *s, uint32_t timeout_ms)
@@ -429,7 +431,7 @@ patience(const struct session *s, uint32_t timeout_ms)
 	return !s->shutting_down && most > timeout_ms ? most - timeout_ms : 0;
 }
 
-/* Whether another periodic one may begin.  The oldest may have to go for it. */
+/* Whether a periodic flush may begin.  May time out the oldest for it. */
 static bool
 periodic_has_room(struct session *s)
 {

@@ -210,8 +210,9 @@ instance_producer_gone(struct ds_instance *i)
 	bool holds_end = s->holds_end;
 
 	/*
-	 * Told first, freed after: whoever listens still sees the names.  The
-	 * session must not end in between, as that frees its instances.
+	 * The consumer is told before the instance is freed, as it gets the
+	 * names.  The session must not end in between: that frees its
+	 * instances.
 	 */
 	s->holds_end = true;
 	set_state(i, INSTANCE_STOPPED);

@@ -41,9 +41,9 @@ data_source_free(struct data_source *ds)
 }
 
 /*
- * Gives it an id and its place: the list is in the order of the ids.  Those are
+ * Gives p an id and its place: the list is in the order of the ids.  Ids are
  * counted up, and begin again (after years) when traces could not hold more;
- * then what is still in use is left out.
+ * then ids that are still in use are left out.
  */
 static void
 enter_in_order(struct service *s, struct producer *p)
@@ -102,7 +102,7 @@ producer_new(struct service *s, const struct producer_hello *hello,
 	if (hello->sdk_version != NULL && hello->sdk_version[0] != '\0' &&
 	    (p->sdk_version = strdup(hello->sdk_version)) == NULL)
 		goto fail;
-	/* The host's is not the producer's to say. */
+	/* A producer cannot name the host. */
 	if (hello->machine_name != NULL && hello->machine->id != 0 &&
 	    (p->machine_name = strndup(hello->machine_name,
 	    MACHINE_NAME_MAX)) == NULL)

@@ -207,7 +207,6 @@ session_release_buffers(struct session *s)
 	quota_wake_all(sv);
 }
 
-/* Tells the daemon when it waits for the end and nothing is busy any more. */
 void
 session_maybe_idle(struct service *sv)
 {
@@ -223,7 +222,6 @@ session_maybe_idle(struct service *sv)
 	idle(sv->idle_arg);
 }
 
-/* Frees what is left; nothing runs any more. */
 void
 session_destroy(struct session *s)
 {
@@ -331,7 +329,7 @@ session_detach(struct session *s, const char *key, char *err, size_t err_size)
 	return 0;
 }
 
-/* The one that was detached under the key: who's own before another's. */
+/* The session detached under the key: one of who before another owner's. */
 static struct session *
 find_detached(struct service *sv, const char *key, const struct principal *who)
 {

@@ -18,15 +18,15 @@
 #include "transport/base/log.h"
 
 #define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
-/* Each step of the end, when the daemon itself is ending. */
+/* Time-out of each step of the end, when the daemon itself is ending. */
 #define SHUTDOWN_TIMEOUT_MS 1000u
-/* And when nobody is there, or wants the data, whatever the config says. */
+/* Time-out of each step where the consumer is gone, or discards the data. */
 #define ABANDONED_TIMEOUT_MS 5000u
-#define ABANDONED_BYTES_PER_MS 1000u /* besides, of what its file waits for */
+#define ABANDONED_BYTES_PER_MS 1000u /* and a ms for as many unread bytes */
 
 static void stop_instances(struct session *s);
 
-/* Whether p is expected to commit more; one that does not answer is not. */
+/* Whether p may commit more: not at the end, or after a flush timed out. */
 static bool
 more_comes(const struct session *s, const struct producer *p)
 {
@@ -55,7 +55,7 @@ session_scrape(struct session *s)
 	return complete;
 }
 
-/* The end of the end: buffers or file are complete. */
+/* The last step of the end: buffers or file are complete. */
 static void
 ended(struct session *s)
 {
@@ -67,10 +67,7 @@ ended(struct session *s)
 	if (s->ops != NULL)
 		s->ops->disabled(s->port, s->end_error);
 	session_events_tell(s, SESSION_EVENT_ENDED);
-	/*
-	 * The owner of a detached session with a file does not come back for
-	 * it.
-	 */
+	/* No consumer attaches to a detached session whose file is complete. */
 	if (s->freeing || (s->detach_key != NULL && s->wrote_file &&
 	    s->end_error == NULL))
 		session_destroy(s);
@@ -78,7 +75,6 @@ ended(struct session *s)
 		session_maybe_idle(s->service);
 }
 
-/* Without memory for the reason there still has to be one. */
 static void
 set_error(struct session *s, const char *error)
 {
@@ -100,7 +96,7 @@ nothing_is_waited_for(struct session *s)
 			trace_buffer_no_more(s->buffers[i].tb);
 }
 
-/* How long a step of the end may take, for which the config has ms. */
+/* The time-out of a step of the end, for which the config has ms. */
 static uint32_t
 step_ms(const struct session *s, uint32_t ms)
 {
@@ -113,7 +109,9 @@ step_ms(const struct session *s, uint32_t ms)
 	return ms < most ? ms : most;
 }
 
-/* The least rate at which a reader takes what an abandoned session holds. */
+/*
+ * Time for a reader that takes an abandoned session's data at the least rate.
+ */
 static uint32_t
 abandoned_file_ms(const struct session *s)
 {
@@ -127,7 +125,9 @@ abandoned_file_ms(const struct session *s)
 	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
-/* A reader may stop taking bytes, or nearly; a session ends all the same. */
+/*
+ * Bounds the file's end: its reader (a pipe) may stop taking bytes, or nearly.
+ */
 static void
 hurry_file(struct session *s)
 {
@@ -169,7 +169,7 @@ finish_disable(struct session *s)
 	session_set_state(s, s->file != NULL ? SESSION_CLOSING :
 	    SESSION_DISABLED);
 	if (s->file != NULL) {
-		hurry_file(s); /* by now it is known how much there is */
+		hurry_file(s); /* again: now all data is in the buffers */
 		file_writer_finish(s->file);
 		return;
 	}
@@ -311,7 +311,7 @@ session_disable(struct session *s, const char *error)
 	session_set_state(s, traces ? SESSION_LAST_FLUSH : SESSION_STOPPING);
 	close_buffers(s);
 	hurry_file(s);
-	/* Sources that it brings now would start only to be stopped. */
+	/* Sources that change_walk would add would only start to be stopped. */
 	producer_walk_end(&s->change_walk);
 	loop_timer_clear(s->duration_timer);
 	if (s->trigger_timer != NULL)
@@ -325,7 +325,7 @@ session_disable(struct session *s, const char *error)
 		stop_instances(s);
 }
 
-/* Shortens what an end that is under way waits for, or will wait for. */
+/* Shortens the present and later time-outs of an end that is under way. */
 static void
 hurry(struct session *s)
 {

@@ -60,7 +60,7 @@ session_check_limits(struct service *sv, const struct principal *owner,
 	return 0;
 }
 
-/* Whether it has not stopped yet, and is not being freed. */
+/* Whether the session has not stopped yet, and is not being freed. */
 static bool
 is_running(const struct session *s)
 {
@@ -324,7 +324,7 @@ make_parts(struct session *s)
 	    s->readback == NULL || session_timers_make(s) != 0 ? -1 : 0;
 }
 
-/* Effects on other sessions, once nothing can refuse this one any more. */
+/* Effects on other sessions; the new one cannot be refused any more. */
 static void
 made(struct session *s)
 {
@@ -379,7 +379,7 @@ session_new(struct service *sv, const struct session_request *r, char *err,
 		goto fail;
 	if (trigger_arm(s, err, err_size) != 0)
 		goto fail;
-	/* Last of what may be refused: a file is left behind otherwise. */
+	/* Last, as a later refusal would leave a new file behind. */
 	if (pb->write_into_file) {
 		session_note_file_path(s, fd);
 		if (session_make_file(s, fd, err, err_size) != 0)
@@ -389,7 +389,7 @@ session_new(struct service *sv, const struct session_request *r, char *err,
 	s->ops = r->ops;
 	s->port = r->port;
 	if (fd >= 0)
-		close(fd); /* nobody asked for a file */
+		close(fd); /* the config has no write_into_file */
 	made(s);
 	session_set_up_all(s);
 	if (!pb->deferred_start && !trigger_starts(s))

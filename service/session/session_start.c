@@ -16,8 +16,8 @@
 #include "transport/loop/loop.h"
 
 /*
- * Data sources that have not said by then that they started are named in the
- * trace.  Whoever waits for all of them goes on waiting.
+ * Data sources that have not acknowledged the start by then are named in the
+ * trace.  The consumer's ALL_STARTED event still waits for all of them.
  */
 #define START_TIMEOUT_MS 20000u
 /* Named in one event. */
@@ -121,7 +121,7 @@ start_now(struct session *s)
 	    all_were_told, s);
 }
 
-/* Looks again, as a data source or producer it waits for may be there. */
+/* Starts a STARTING session once all is set up and its file is open. */
 static void
 start_if_ready(struct session *s)
 {

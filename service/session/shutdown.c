@@ -18,7 +18,7 @@
 struct shutdown {
 	struct service *service;
 	struct loop_timer *deadline;
-	bool for_readers;        /* the deadline is theirs */
+	bool for_readers;        /* the deadline is READERS_LONGEST_MS */
 	void (*idle)(void *arg); /* NULL once it was told */
 	void *arg;
 };
@@ -34,7 +34,7 @@ is_unfinished(const struct service *s)
 	return false;
 }
 
-/* Whether a session still has a consumer, who may want its data. */
+/* Whether a session still has a consumer, which may want to read its data. */
 static bool
 has_readers(const struct service *s)
 {
@@ -46,7 +46,7 @@ has_readers(const struct service *s)
 	return false;
 }
 
-/* Tells the owner, once; whatever came first. */
+/* Calls idle, once: at the end of the sessions or the deadline. */
 static void
 tell(struct shutdown *down)
 {
@@ -60,7 +60,7 @@ tell(struct shutdown *down)
 	idle(down->arg);
 }
 
-/* A session ended or went away: is there anything left to wait for? */
+/* A session ended or was freed: calls idle, or waits for the others. */
 static void
 look_again(void *arg)
 {
@@ -139,7 +139,9 @@ service_shutdown(struct service *s, void (*idle)(void *arg), void *arg)
 	if (s->shutdown != NULL)
 		return;
 	if ((s->shutdown = shutdown_new(s, idle, arg)) == NULL) {
-		/* Without memory to wait with, sessions end as their peers do. */
+		/*
+		 * Without memory to wait with, sessions end as their peers do.
+		 */
 		loop_defer(s->loop, &s->idle_call, idle, arg);
 		return;
 	}

@@ -318,7 +318,7 @@ hit(struct session *s, const trigger_pb *t, const struct producer *p,
 	}
 }
 
-/* Whether chance and the limit of a day let it through. */
+/* Whether skip_probability and max_per_24_h let the trigger pass. */
 static bool
 may_pass(struct trigger_state *st, const trigger_pb *t, size_t hits_today)
 {
@@ -328,7 +328,7 @@ may_pass(struct trigger_state *st, const trigger_pb *t, size_t hits_today)
 	    hits_today < TRIGGER_HISTORY_HITS_MAX);
 }
 
-/* The session's trigger of this name; NULL: none, or not for it. */
+/* The session's trigger of this name; NULL: none that producer may pull. */
 static const trigger_pb *
 find_trigger(const struct session *s, const char *name, const char *producer)
 {
