@@ -12,7 +12,7 @@
 #include "transport/base/log.h"
 #include "transport/socket/passed_sockets.h"
 
-/* Takes "-tls" off a name; whether it was there. */
+/* Cuts "-tls" off a name; returns whether it was there. */
 static bool
 cut_tls(char *name)
 {
@@ -105,7 +105,7 @@ activation_from_environment(struct activation *a, char *err, size_t err_size)
 	return 0;
 }
 
-/* An address without what says how it is spoken there. */
+/* An address without its scheme. */
 static const char *
 place(const char *address)
 {
@@ -131,7 +131,7 @@ is_at(const struct inherited_socket *s, const char *address)
 	return strcmp(bound, place(address)) == 0;
 }
 
-/* Prefers the same port: two may be at 127.0.0.1:0. */
+/* Prefers a socket of the same listen_port: two may be at 127.0.0.1:0. */
 static const struct inherited_socket *
 find_made(const struct activation *a, enum listen_port port,
     const char *address)

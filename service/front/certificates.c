@@ -22,8 +22,8 @@ struct certificates {
 	void *arg;
 	time_t warned; /* 0: not yet */
 	/*
-	 * Files change one after the other: what is broken is told when it is
-	 * still so the next time.
+	 * Files change one after the other: broken ones are logged only when
+	 * they are still broken at the next look.
 	 */
 	bool again;
 };

@@ -33,19 +33,19 @@ struct dialled {
 	struct dialler *dialler;
 	const struct dial_setting *setting; /* borrowed */
 	struct addr addr;
-	struct peer peer; /* who its connections come from */
+	struct peer peer; /* of its connections, for the gate */
 	struct entrance entrance;
 	struct child *child;
-	bool connected;            /* the child's own stream is served */
-	int pipe;                  /* else our end of it; -1: none */
-	struct listener *listener; /* addr has a path */
+	bool connected;            /* the gate serves the child's stream */
+	int pipe;                  /* else our end of that; -1: none */
+	struct listener *listener; /* for sshd, where addr has a path */
 	char path[96];
 	struct loop_timer *retry;
 	struct loop_call now_call;
 	uint64_t called_ms;
-	bool reached; /* somebody came through since the last call */
+	bool reached; /* a peer bound a service since the last call */
 	unsigned failures; /* in a row */
-	char reason[REASON_MAX]; /* that was logged last */
+	char reason[REASON_MAX]; /* of a failure, logged last */
 };
 
 struct dialler {
@@ -80,7 +80,7 @@ accept_cb(struct listener *l, int fd, void *arg)
 	(void)gate_take(&c->entrance, fd, &c->peer);
 }
 
-/* Makes a directory that nobody but us can enter. */
+/* Makes a directory that only the daemon's user can enter. */
 static int
 make_folder(struct dialler *d, char *err, size_t err_size)
 {
@@ -110,7 +110,7 @@ make_folder(struct dialler *d, char *err, size_t err_size)
 	return 0;
 }
 
-/* Not before the first call: only then the daemon is who it will be. */
+/* Called first from the loop: the daemon has its final user by then. */
 static int
 listen_for(struct dialled *c, char *err, size_t err_size)
 {
@@ -144,14 +144,14 @@ call_later(struct dialled *c)
 	if (c->reached || loop_now_ms() - c->called_ms >= REACHED_MS)
 		c->failures = 0;
 	c->failures++;
-	/* Without randomness all call at the same time: bad, not wrong. */
+	/* Without randomness there is no jitter: all dial at the same time. */
 	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) < 0)
 		random = 0;
 	ms = dialler_pause_ms(c->failures, c->setting->max_retry_ms, random);
 	loop_timer_set(c->retry, ms, 0);
 }
 
-/* Once for each reason, however often it is the same. */
+/* Logs a failure, but not the same reason twice in a row. */
 static void
 tell(struct dialled *c, const char *reason)
 {
@@ -178,7 +178,7 @@ ended_cb(void *arg)
 	struct dialled *c = arg;
 	char reason[REASON_MAX];
 
-	/* The call leads to a path: nothing else tells when it ends. */
+	/* A forwarding call is up until its child ends: waits on. */
 	if (child_status(c->child) == -1 && c->pipe >= 0) {
 		child_when_ended(c->child, UINT_MAX, ended_cb, c);
 		return;
@@ -205,7 +205,7 @@ bound_cb(struct entrance *e)
 	c->reason[0] = '\0';
 }
 
-/* The connection is over; why, says the child. */
+/* The connection ended: waits for the child, which tells the reason. */
 static void
 gone_cb(struct entrance *e)
 {

@@ -35,11 +35,11 @@ struct gate {
 	const struct rpc_service *control; /* NULL: none */
 	const struct rpc_service *link;
 	struct peer_limits *peers;
-	/* The second: those of dials, which may take their time to bind. */
+	/* `dialled`: connections of dials, which have no bind time-out. */
 	struct rpc_stats stats, dialled;
 	struct loop_timer *sweep;
-	struct heap_rest *heap; /* borrowed: sessions stir it, too */
-	int fd_max; /* connections have smaller ones */
+	struct heap_rest *heap; /* borrowed; told of sessions, too */
+	int fd_max; /* descriptors of connections are below it */
 	uint64_t refused;
 	struct log_limit refused_log;
 };
@@ -59,7 +59,7 @@ admit_cb(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
 	struct entrance *e = arg;
 	struct peer_share *share = rpc_conn_mark(c);
 
-	/* Without a handshake it was known before it came in. */
+	/* Without a handshake, gate_take() has counted the peer already. */
 	if (share == NULL || p->auth != PEER_CERT)
 		return true;
 	heap_rest_came(e->gate->heap);
@@ -142,7 +142,7 @@ refuse(struct gate *g, int fd, const struct peer *p, bool tls, const char *why)
 	log_limited(&g->refused_log, loop_now_ms(), LOG_LEVEL_WARN,
 	    "%s: connection refused: %s; %llu refused so far", p->text, why,
 	    (unsigned long long)g->refused);
-	/* Before a handshake there are no words. */
+	/* Before a TLS handshake a sentence cannot be sent. */
 	if (tls)
 		close(fd);
 	else
@@ -183,7 +183,7 @@ connect_guest(struct entrance *e, int fd, const struct peer *p)
 	if (p->kind == ADDR_TCP)
 		over.io = e->gate->io;
 	if (e->tls != NULL) {
-		over.peer = NULL; /* its certificate will tell */
+		over.peer = NULL; /* known by its certificate, later */
 		over.tls = tls_conn_new(e->tls, fd, NULL, p->text);
 		if (over.tls == NULL)
 			return NULL;
@@ -226,7 +226,10 @@ gate_take(struct entrance *e, int fd, const struct peer *peer)
 	    sizeof(why));
 	if (share == NULL)
 		goto fail;
-	/* Behind connect_guest() fd may be another thread's, and closed. */
+	/*
+	 * Before connect_guest(): behind it fd may be an I/O thread's, and
+	 * closed.
+	 */
 	if (e->tls != NULL || p.kind == ADDR_TCP)
 		sock_give_up_after(fd, g->settings->limits.stalled_timeout_ms);
 	if ((c = connect_guest(e, fd, &p)) == NULL) {

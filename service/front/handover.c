@@ -116,7 +116,7 @@ take_port(char **at, enum listen_port *out)
 	return false;
 }
 
-/* A descriptor that is there, and goes no further than this process. */
+/* An open descriptor, which is made close-on-exec; -1: none. */
 static long
 take_descriptor(char **at)
 {

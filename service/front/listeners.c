@@ -21,14 +21,14 @@ struct door {
 	struct listener *listener;
 	struct entrance entrance;
 	enum listen_port port;
-	const char *address; /* in the settings; NULL: it was passed in */
-	bool tls;            /* by the name that it was passed in with */
-	bool taken;          /* over, from the daemon before us */
+	const char *address; /* in the settings; NULL: a passed socket */
+	bool tls;            /* a passed socket's name says so */
+	bool taken;          /* its sockets are the daemon's before us */
 };
 
 struct listeners {
 	struct listeners_setup with;
-	bool borrows_taken; /* they stay, with their files, whatever happens */
+	bool borrows_taken; /* close leaves taken sockets and their files */
 	struct door all[SETTINGS_LISTEN_MAX + ACTIVATION_MAX];
 	size_t n;
 };

@@ -67,7 +67,7 @@ hold_back(struct overload_watch *w, enum loop_hold hold)
 		io_pool_hold_back(w->io, hold);
 }
 
-/* With threads it waits for them, and then for us. */
+/* With I/O threads, input waits for them first, and then for the loop. */
 static uint64_t
 lag_ms(const struct overload_watch *w)
 {
@@ -87,7 +87,7 @@ look(struct overload_watch *w)
 		hold_back(w, hold_at(o->level));
 		listeners_pace(w->doors, o->level >= OVERLOAD_DOORS);
 	} else if (o->level >= OVERLOAD_DOORS) {
-		/* Waiting is not for ever. */
+		/* So that no connection waits for ever. */
 		listeners_let_some_in(w->doors);
 	}
 	if (o->level == OVERLOAD_NONE && lag < w->limit_ms)
@@ -100,7 +100,7 @@ tick_cb(void *arg)
 	look(arg);
 }
 
-/* A round through all input took longer than it should. */
+/* The loop or an I/O thread took too long for a turn: starts to watch. */
 static void
 lag_cb(void *arg)
 {

@@ -37,7 +37,7 @@ struct peer_limits {
 	const struct limits *limits; /* borrowed */
 	struct hash_map entries;
 	struct budget of_all;
-	struct peer_limits_counts counts; /* but peers */
+	struct peer_limits_counts counts; /* `peers` is not kept here */
 	TAILQ_HEAD(, peer_share) handshakes; /* oldest first */
 	void (*crowded_out)(void *owner, const char *why);
 };
@@ -87,7 +87,7 @@ key_equal(const struct peer_key *a, const struct peer_key *b)
 
 /* ---- the table ---- */
 
-/* The entry, made where it is not there; the caller counts itself in. */
+/* The entry of a key, made where there is none; the caller counts in it. */
 static struct peer_entry *
 entry_get(struct peer_limits *t, const struct peer_key *k)
 {

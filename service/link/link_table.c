@@ -141,8 +141,8 @@ link_table_attached(const struct links *t, const struct link_request *q)
 
 /*
  * Remembers the producer id of each channel, as the relay may still report
- * losses of them.  Without memory or room, such losses
- * are only counted for the machine.
+ * losses of them.  Without memory or room, such losses are only
+ * counted for the machine.
  */
 static void
 remember_channels(struct links *t, struct link_former *f, struct link *l)

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-/* Ids that other owners have, before a claim is given up. */
+/* Ids that are tried for a claim before it is refused. */
 #define TRIES_MAX 64u
 
 struct machine_table {
@@ -14,11 +14,11 @@ struct machine_table {
 	struct hash_map accounts; /* shared ones, by owner */
 	uint32_t last_account;
 	TAILQ_HEAD(, machine) all;  /* oldest first */
-	TAILQ_HEAD(, machine) idle; /* longest first */
+	TAILQ_HEAD(, machine) idle; /* without references; longest first */
 	struct per_peer_count peers;
 	/*
-	 * From an id that another owner has to the next that is tried: unknown
-	 * to peers, or one could claim all that another device will try.
+	 * Distance from a taken id to the next that is tried.  Random, as a
+	 * peer could else claim all the ids that another machine will try.
 	 */
 	uint32_t stride;
 };
@@ -38,7 +38,7 @@ machine_table_new(void)
 	return t;
 }
 
-/* The next peer that speaks for the machine may have other clocks. */
+/* Drops clock readings: the machine's next peer may have other clocks. */
 static void
 forget_clocks(struct machine *m)
 {
@@ -228,7 +228,7 @@ find_claimed(struct machine_table *t, const struct machine_claim *c)
 	return NULL;
 }
 
-/* The wanted id, or another one where another owner has that.  0: none. */
+/* The wanted id, or a free one where another machine has that.  0: none. */
 static uint32_t
 free_id(struct machine_table *t, uint32_t wanted)
 {
@@ -241,7 +241,7 @@ free_id(struct machine_table *t, uint32_t wanted)
 	return 0;
 }
 
-/* Makes room for one more of this peer.  False: all are in use. */
+/* Makes room for one more machine of this peer.  False: all are in use. */
 static bool
 make_room(struct machine_table *t, uint64_t peer)
 {

@@ -15,8 +15,8 @@
 #define SHAPE_CHANGED_NS 1000000
 
 /*
- * The form in a trace: two readings of client and host, of which one was not
- * taken but reckoned; and what the real ones say.
+ * An exchange as a trace has it: two readings of client and host, one of which
+ * is computed; and the bounds of the offset that the real ones give.
  */
 struct exchange {
 	struct machine_clock_sample ping;
@@ -24,7 +24,7 @@ struct exchange {
 	int64_t low; /* client minus host is at least this, ns */
 	int64_t high;
 	uint64_t round_trip_ns;
-	uint64_t at_ns; /* BOOTTIME here */
+	uint64_t at_ns; /* our BOOTTIME, of ping.host */
 };
 
 static const struct clock_reading *
@@ -217,8 +217,8 @@ shape_changed(const struct machine *m,
 }
 
 /*
- * Whether it was suspended, or we were: BOOTTIME went on by a battery clock
- * then, which leaves nothing of what was known.
+ * Whether the machine or the host was suspended.  BOOTTIME then advanced by the
+ * hardware clock, so that earlier measurements do not hold any more.
  */
 static bool
 slept(const struct machine *m, const int64_t shape[MACHINE_CLOCK_SHAPE])
@@ -227,7 +227,7 @@ slept(const struct machine *m, const int64_t shape[MACHINE_CLOCK_SHAPE])
 	    (shape_changed(m, shape, 1, 2) || shape_changed(m, shape, 3, 4));
 }
 
-/* Whether traces have something from it. */
+/* Whether a new exchange improves traces: better, different or due. */
 static bool
 is_news(const struct machine *m, const int64_t shape[MACHINE_CLOCK_SHAPE])
 {
@@ -244,7 +244,7 @@ is_news(const struct machine *m, const int64_t shape[MACHINE_CLOCK_SHAPE])
 	    shape_changed(m, shape, 0, MACHINE_CLOCK_SHAPE);
 }
 
-/* x with the readings that were not taken filled in. */
+/* Takes an exchange whose missing readings were filled in. */
 static int
 take(struct machine *m, struct exchange *x, uint64_t realtime_ns,
     const char **why)

@@ -43,7 +43,7 @@
 enum daemon_state {
 	DAEMON_SERVING,
 	DAEMON_TRYING,    /* serves, and `trial` is under way */
-	DAEMON_UPGRADING, /* sessions end, and `next` comes when all is done */
+	DAEMON_UPGRADING, /* sessions end; then `next` is executed */
 	DAEMON_STOPPING,
 };
 
@@ -57,13 +57,13 @@ struct daemon {
 	struct rpc_service control_port;
 	struct rpc_service link_port;
 	struct trust *trust;
-	struct certificates *certificates; /* NULL: nobody listens with TLS */
-	struct io_pool *io; /* NULL: the loop's thread does it all */
+	struct certificates *certificates; /* NULL: no listener has TLS */
+	struct io_pool *io; /* NULL: the loop carries all connections */
 	struct gate *gate;
 	struct listeners *doors;
 	struct dialler *dialler;
 	struct overload_watch *overload;
-	struct loop_timer *watchdog; /* NULL: nobody asks */
+	struct loop_timer *watchdog; /* NULL: not asked for */
 	enum daemon_state state;
 	bool unclean; /* a session was left behind */
 	const struct successor *next; /* borrowed */
@@ -72,7 +72,7 @@ struct daemon {
 
 /* ---- certificates ---- */
 
-/* Peers that were trusted under the old files may be so no longer. */
+/* Ends connections whose certificates the new CRL revokes. */
 static void
 renewed_cb(void *arg)
 {
@@ -135,7 +135,7 @@ refuse_upgrade(const char *why)
 	(void)sd_notify_send(text);
 }
 
-/* A disk hangs; what new sessions write may be elsewhere. */
+/* A disk hangs: files of new sessions may be on another. */
 static void
 call_off_upgrade(struct daemon *d)
 {
@@ -235,9 +235,8 @@ stop_cb(void *arg)
 }
 
 /*
- * Connections and sessions go in that order: consumers take theirs along, what
- * is left are detached ones.  Files were closed before, so that nothing is
- * waited for.
+ * Ends connections first: consumers free their sessions with them, and detached
+ * ones are left.  Files were closed before, so that no session is waited for.
  */
 static void
 say_goodbye(struct daemon *d)

@@ -70,8 +70,8 @@ serve(const struct settings *s, struct activation *a,
 }
 
 /*
- * For a daemon that would become us: whether everything could be opened, as
- * far as that can be seen while it serves.
+ * The trial for a daemon that would execute this program: whether everything
+ * can be opened, as far as that shows while that daemon serves.
  */
 static int
 try(const struct settings *s, struct activation *a)

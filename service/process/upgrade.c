@@ -68,7 +68,7 @@ successor_done(struct successor *s)
 	s->path = NULL;
 }
 
-/* With `last` behind them; NULL: none.  The strings are borrowed. */
+/* The arguments, and `last` unless NULL.  The strings are borrowed. */
 static char **
 arguments(const struct successor *s, const char *last)
 {
@@ -96,7 +96,7 @@ starts_with_any(const char *text, const char *const *words, size_t n)
 	return false;
 }
 
-/* Ours and what h says.  The strings are borrowed. */
+/* Our environment and the text of h.  The strings are borrowed. */
 static char **
 surroundings(const struct handover *h, bool trial)
 {
@@ -117,7 +117,7 @@ surroundings(const struct handover *h, bool trial)
 
 /* ---- the trial ---- */
 
-/* A program that understood says so; older versions do not. */
+/* A program that can take over prints so; older versions do not. */
 static bool
 it_takes_over(struct upgrade *u)
 {
@@ -130,7 +130,7 @@ it_takes_over(struct upgrade *u)
 	return strstr(said, "takes over") != NULL;
 }
 
-/* The first line of what it complained of. */
+/* Writes a sentence with the first line of the trial's standard error. */
 static void
 complaint(const struct upgrade *u, char *out, size_t out_size)
 {
