@@ -48,7 +48,7 @@ consumer_reply_disabled(struct consumer_port *p, const char *error)
 	pb_writer_done(&w);
 }
 
-/* A Detach that had to wait goes on. */
+/* Shows a Detach again that got RPC_AGAIN (session_awaits_file()). */
 static void
 on_file_known(void *port)
 {
@@ -84,8 +84,8 @@ on_clone_trigger(void *port, uint64_t session, const struct clone_trigger *t)
 }
 
 /*
- * Discarded by an operator (StopSession).  Clients of today's service wait for
- * ever for a read that is refused: theirs ends, with what it has got so far.
+ * A StopSession command discards the session.  Perfetto's clients wait for ever
+ * for a read that is refused: a read under way ends with the data sent so far.
  */
 static void
 on_freed(void *port)
@@ -108,7 +108,7 @@ const struct consumer_ops consumer_session_ops = {
 	.file_known = on_file_known,
 };
 
-/* In the order of wire-format.md: ids are position + 1. */
+/* In the order of wire-format.md: a method's id is its position + 1. */
 static const struct rpc_method methods[] = {
 	{ "EnableTracing", consumer_enable_tracing },
 	{ "DisableTracing", consumer_disable_tracing },

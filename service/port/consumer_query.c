@@ -42,8 +42,9 @@ consumer_observe_events(void *ctx, struct rpc_call call, const uint8_t *args,
 	if (s == NULL)
 		return RPC_OK;
 	/*
-	 * Earlier events are told, too: an instance that was not started yet
-	 * counts as stopped, one on its way will be told.
+	 * The stream begins with the present states: an instance that was not
+	 * started yet counts as stopped; one that is starting or stopping is
+	 * told when it has.
 	 */
 	TAILQ_FOREACH(i, &s->instances, of_session)
 		if (i->state != INSTANCE_STARTING &&

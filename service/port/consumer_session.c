@@ -66,7 +66,9 @@ consumer_enable_tracing(void *ctx, struct rpc_call call, const uint8_t *args,
 	if (notify_only) {
 		if (p->session == NULL)
 			return RPC_REJECT;
-		/* A later call takes the place of the one that waited. */
+		/*
+		 * A later call replaces the one that waits, which is rejected.
+		 */
 		if (p->enable.conn != NULL)
 			rpc_reject(p->enable);
 		p->enable = call;
@@ -166,7 +168,9 @@ consumer_free_buffers(void *ctx, struct rpc_call call, const uint8_t *args,
 		return RPC_BAD_ARGS;
 	p->discarded = false;
 	if (s != NULL) {
-		/* While there is a session that has warnings to tell. */
+		/*
+		 * Before session_free(): the reply has the session's warnings.
+		 */
 		consumer_reply_disabled(p, NULL);
 		consumer_let_go(p);
 		session_free(s);
@@ -215,7 +219,7 @@ consumer_detach(void *ctx, struct rpc_call call, const uint8_t *args,
 	    key != NULL ? key : "", err, sizeof(err)) != 0)
 		goto out;
 	consumer_let_go(p);
-	/* A consumer that attaches asks again for the end of tracing. */
+	/* The consumer that attaches calls EnableTracing for the end. */
 	p->enable.conn = NULL;
 	v = consumer_done(call);
 out:

@@ -118,7 +118,7 @@ put_head(struct control *p, struct pb_writer *part)
 	pb_put_uint(part, QueryMachinesReply_now_ns, control_now_ns());
 }
 
-/* The host, then what is left of the list. */
+/* The host, then the machines of the list that are still there. */
 static bool
 put_next(struct control *p, struct pb_writer *entry)
 {

@@ -38,7 +38,7 @@ end_question(struct control *p)
 	p->sessions = NULL;
 }
 
-/* The next part; true when it was the last. */
+/* Fills the next part; true when it is the last. */
 static bool
 make_part(struct control *p)
 {
@@ -58,7 +58,7 @@ make_part(struct control *p)
 	}
 }
 
-/* Sixteen thousand machines are megabytes: as fast as the peer takes them. */
+/* Sends parts as fast as the peer takes them: all machines are megabytes. */
 static void
 send_some(void *arg)
 {
@@ -133,7 +133,7 @@ gone_cb(void *ctx)
 	free(p);
 }
 
-/* The newest last: their numbers stay. */
+/* New methods go last: a method's id is its position. */
 static const struct rpc_method methods[] = {
 	{ "QueryMachines", control_query_machines },
 	{ "QuerySessions", control_query_sessions },

@@ -34,14 +34,14 @@ put_head(struct control *p, struct pb_writer *part)
 {
 }
 
-/* Ids of all producers at the time of the question: they come and go. */
+/* Copies the next entry of `told`, which was encoded at the question. */
 static bool
 put_next(struct control *p, struct pb_writer *entry)
 {
 	struct pb_reader r;
 	struct pb_field f;
 
-	/* Without a producer it has no memory either. */
+	/* Without producers, told.data may be NULL. */
 	if (p->told.len == p->next)
 		return false;
 	pb_init(&r, p->told.data + p->next, p->told.len - p->next);

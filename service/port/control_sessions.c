@@ -9,7 +9,7 @@
 #include "service/settings/settings.h"
 #include "transport/wire/pb_reader.h"
 
-/* The filter of the question; both left out: everything. */
+/* The filter of a question; without either, all sessions match. */
 struct wanted {
 	bool has_id;
 	uint64_t id;

@@ -318,7 +318,7 @@ answer_ping(struct link_port *p, const struct link_clock *ping,
 	uint8_t bytes[LINK_CLOCK_MAX];
 	struct link_frame f = { .clock = bytes };
 
-	/* Worth nothing when it has to wait. */
+	/* A clock reading is worth nothing when it has to wait. */
 	if (p->down.conn == NULL || rpc_conn_queued(p->conn) > QUEUED_MAX)
 		return;
 	f.clock_len = link_clock_put(bytes, &pong);
