@@ -6,7 +6,7 @@
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_writer.h"
 
-/* Tags and numbers of one ChunksToMove around its data. */
+/* Bound for tags, lengths and numbers of one ChunksToMove, in bytes. */
 #define ENTRY_OVERHEAD 40u
 
 struct entry {
@@ -22,14 +22,14 @@ struct commit_batch {
 	const struct commit_ops *ops;
 	void *arg;
 	/*
-	 * Room for every chunk the memory can hold: a chunk is in here once,
-	 * from its completion until it was sent.
+	 * Room for every chunk of the shared memory: each is queued at most
+	 * once, from its completion until it was sent.
 	 */
 	struct entry *entries;
 	size_t first; /* entries before it were sent */
 	size_t n;
 	size_t room;
-	size_t bytes; /* of memory that wait */
+	size_t bytes; /* payload bytes of the queued chunks */
 	struct pb_writer w;
 };
 
@@ -105,7 +105,10 @@ send_request(struct commit_batch *b)
 	pb_writer_reset(&b->w);
 }
 
-/* Encodes and sends one request of as many entries as it may hold. */
+/*
+ * Sends one request of as many queued chunks as COMMIT_REQUEST_MAX allows; with
+ * the flush id if none are left behind it.
+ */
 static void
 send_some(struct commit_batch *b, uint64_t flush_request_id)
 {
@@ -160,7 +163,7 @@ commit_batch_send_all(struct commit_batch *b, uint64_t flush_request_id)
 	while (b->first < b->n);
 }
 
-/* Moves what waits to the front of the array. */
+/* Moves queued entries to the front of the array. */
 static void
 compact(struct commit_batch *b)
 {

@@ -3,10 +3,10 @@
  * service.
  *
  * Trace writers add chunks; the batch encodes them into CommitDataRequests,
- * with their bytes where the service cannot see the memory (emulation).  A
- * request for which there is no memory is lost.
+ * with their bytes where the service cannot see the shared memory (emulation).
+ * Without heap memory to encode a request, the request is lost.
  * Knows nothing of the connection: it hands encoded requests to ops->send().
- * One thread only.
+ * Belongs to one thread.
  */
 #ifndef CLIENT_LIBRARY_COMMIT_BATCH_H
 #define CLIENT_LIBRARY_COMMIT_BATCH_H
@@ -28,35 +28,42 @@ struct commit_ops {
 	/* One CommitDataRequest; msg is borrowed for the call. */
 	void (*send)(void *arg, const uint8_t *msg, size_t len);
 	/*
-	 * The caller's thread waits for memory: sent bytes must leave now,
-	 * although the loop does not turn.
+	 * A stalling trace writer blocks the thread until chunks are free:
+	 * writes queued bytes to the socket now, as the loop does not turn.
 	 */
 	void (*push)(void *arg);
-	/* Under emulation: whether the connection takes more bytes now. */
+	/*
+	 * Back-pressure under emulation: whether the connection takes another
+	 * request now.
+	 */
 	bool (*may_send)(void *arg);
 	/* Chunks are queued: call commit_batch_send() before long. */
 	void (*wake)(void *arg);
 };
 
-/* shm is borrowed and outlives the batch.  NULL: no memory. */
+/*
+ * shm and ops are borrowed and outlive the batch; arg is passed to all ops.
+ * NULL: no memory.
+ */
 struct commit_batch *commit_batch_new(struct shm *shm, bool emulated,
     const struct commit_ops *ops, void *arg) MUST_CHECK;
-/* Forgets chunks that were not sent. */
+/* Frees the batch; queued chunks are not sent.  NULL is fine. */
 void commit_batch_free(struct commit_batch *b);
 
 struct shm *commit_batch_shm(const struct commit_batch *b);
 
 /*
- * Completes the slot and queues its chunk for the global buffer `buffer`;
- * used: bytes of its payload that hold fragments.  Sends by itself when the
- * payloads that wait make half of the memory.
+ * Completes the slot and queues its chunk for the service's buffer with the
+ * global id `buffer`; used: bytes of its payload that hold fragments.  Sends,
+ * as commit_batch_send() does, when the queued payloads make half of the shared
+ * memory; else calls ops->wake() for the first chunk in the queue.
  */
 void commit_batch_add(struct commit_batch *b, const struct shm_slot *slot,
     size_t used, uint32_t buffer);
 
 /* Sends queued chunks as far as may_send() allows.  True: none are left. */
 bool commit_batch_send(struct commit_batch *b);
-/* Pushes earlier requests out as far as possible, then sends queued chunks. */
+/* Calls ops->push() for earlier requests, then commit_batch_send(). */
 void commit_batch_push(struct commit_batch *b);
 /*
  * Sends every queued chunk without asking may_send(); with a flush request

@@ -90,7 +90,7 @@ reply_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len, int fd)
 	if (!ok) {
 		/*
 		 * Calls also fail when the connection ends, just before
-		 * down_cb() tells why: wait for whether it does.
+		 * down_cb(), which tells why and cancels this report.
 		 */
 		k->failed = true;
 		loop_defer(c->loop, &c->failed_call, report_failed, c);
@@ -113,7 +113,7 @@ out_of_memory(void *arg)
 	leave(c);
 }
 
-/* NULL: no memory; disconnected() then follows instead of a reply. */
+/* NULL: no memory; disconnected() then follows instead of any reply. */
 static struct consumer_call *
 call_new(struct consumer *c, enum consumer_call_kind kind, void *arg)
 {
@@ -165,7 +165,7 @@ down_cb(struct rpc_client *rpc, const char *text, void *arg)
 {
 	struct consumer *c = arg;
 
-	loop_cancel(c->loop, c); /* text is why the calls failed */
+	loop_cancel(c->loop, c); /* text says why: no report_failed() */
 	enter(c);
 	c->ops->disconnected(c->arg, text);
 	leave(c);

@@ -3,9 +3,10 @@
  * consumer port.
  *
  * Turns calls and replies of the ConsumerPort into C: packets come whole,
- * service states in one piece, failures as sentences.  Memory is bounded: a
- * packet is collected up to its end and no further.  Knows no files and no
- * policy; `tributary record` is built on it.
+ * service states in one piece, failures as sentences.  Memory is bounded: at
+ * most one incomplete packet is kept.  Knows no files and no policy;
+ * `tributary record` is built on it.  All calls and callbacks belong to the
+ * loop's thread.
  */
 #ifndef CLIENT_LIBRARY_CONSUMER_H
 #define CLIENT_LIBRARY_CONSUMER_H
@@ -34,41 +35,54 @@ struct loop;
  * disconnected must be set.
  */
 struct consumer_ops {
-	/* Calls may be made. */
+	/* The connection is up: calls may be made from here on. */
 	void (*connected)(void *arg);
 	/*
-	 * The connection could not be made or ended; why is a sentence.  The
-	 * last callback of any kind: replies still owed do not come any more.
+	 * Dialling failed, the connection ended, or memory ran out; why is a
+	 * sentence.  The last callback of any kind: outstanding calls get no
+	 * reply.
 	 */
 	void (*disconnected)(void *arg, const char *why);
 	/*
-	 * Before tracing_disabled, once for each thing that the config asked
-	 * for and did not get: a sentence of the collector's.  This one may not
-	 * free the consumer.
+	 * A warning of the collector's, before tracing_disabled: a sentence,
+	 * borrowed for the call, for each part of the config that the session
+	 * did not get.  This callback may not free the consumer.
 	 */
 	void (*warned)(void *arg, const char *sentence);
-	/* The session ended.  error is NULL when it ended well. */
+	/*
+	 * The session ended.  error is NULL when it ended well, else a sentence
+	 * that is borrowed for the call.
+	 */
 	void (*tracing_disabled)(void *arg, const char *error);
-	/* A packet of consumer_read_buffers(); borrowed. */
+	/* A whole packet of consumer_read_buffers(); borrowed for the call. */
 	void (*packet)(void *arg, const uint8_t *data, size_t len);
-	/* No more packets; error is NULL when all came. */
+	/* The reading is over; error is NULL when all packets came. */
 	void (*read_done)(void *arg, const char *error);
 	/* Events that consumer_observe_events() asked for; borrowed. */
 	void (*observed)(void *arg,
 	    const struct Perfetto__Protos__ObservableEvents *events);
 };
 
-/* Replies of single calls.  ok false: refused, or not known to the service. */
+/*
+ * Replies of single calls.  ok false: refused, the method is unknown to the
+ * service, or no memory for the request.
+ */
 typedef void (*consumer_done_fn)(void *arg, bool ok);
-/* stats, state: borrowed; NULL when refused. */
+/* stats, state: borrowed for the call; NULL when refused or malformed. */
 typedef void (*consumer_stats_fn)(void *arg,
     const struct Perfetto__Protos__TraceStats *stats);
 typedef void (*consumer_state_fn)(void *arg,
     const struct Perfetto__Protos__TracingServiceState *state);
-/* config: the session's encoded TraceConfig, borrowed; NULL when refused. */
+/*
+ * config: the session's encoded TraceConfig, borrowed for the call; NULL when
+ * refused.
+ */
 typedef void (*consumer_attach_fn)(void *arg, const uint8_t *config,
     size_t len);
-/* Like consumer_state_fn, but encoded; NULL when refused. */
+/*
+ * The encoded TracingServiceState, borrowed for the call; NULL when refused,
+ * malformed or longer than CONSUMER_MAX_STATE.
+ */
 typedef void (*consumer_raw_state_fn)(void *arg, const uint8_t *state,
     size_t len);
 
@@ -79,8 +93,8 @@ struct consumer_clone {
 	bool skip_trace_filter;
 	bool for_bugreport;
 	/*
-	 * The trigger that caused the snapshot: goes into the trace.  NULL:
-	 * none did.
+	 * The trigger that caused the snapshot, for the trace; borrowed for the
+	 * call.  NULL: no trigger.
 	 */
 	const struct Perfetto__Protos__ObservableEvents__CloneTriggerHit *hit;
 	int fd; /* as in consumer_enable_tracing(); -1: none */
@@ -93,7 +107,7 @@ struct consumer_cloned {
 	uint64_t uuid_lsb;
 };
 
-/* r: borrowed. */
+/* r: borrowed for the call. */
 typedef void (*consumer_clone_fn)(void *arg, const struct consumer_cloned *r);
 
 struct consumer_setup {
@@ -103,34 +117,50 @@ struct consumer_setup {
 	void *arg;                      /* of ops */
 };
 
-/* NULL with a sentence in err; otherwise connected or disconnected follows. */
+/*
+ * Begins to connect: connected or disconnected follows.  NULL with a sentence
+ * in err, and no callback.
+ */
 struct consumer *consumer_new(struct loop *l,
     const struct consumer_setup *setup, char *err, size_t err_size) MUST_CHECK;
-/* Closes the connection, and with it the session if it is not detached. */
+/*
+ * Closes the connection, and with it the session if it is not detached.  Legal
+ * inside callbacks, but for `warned`.  NULL is fine.
+ */
 void consumer_free(struct consumer *c);
 
-/* Whether a descriptor can go with a call (a UNIX socket). */
+/*
+ * Whether the connection, a UNIX socket, passes descriptors; false before
+ * connected.
+ */
 bool consumer_can_pass_fds(const struct consumer *c);
 
 /*
- * Starts a session with an encoded TraceConfig.  fd >= 0, the file to write
- * into, stays the caller's.  The answer is tracing_disabled, at its end.
+ * Starts a session with an encoded TraceConfig.  fd >= 0, the file that the
+ * service writes into, stays the caller's; -1: none.  Answered by
+ * tracing_disabled, when the session ends.
  */
 void consumer_enable_tracing(struct consumer *c, const uint8_t *config,
     size_t len, int fd);
 /* Asks for tracing_disabled again, after consumer_attach(). */
 void consumer_watch_tracing(struct consumer *c);
-/* Starts a session with deferred_start. fn may be NULL, here and below. */
+/*
+ * Starts a session with deferred_start.  A consumer_done_fn may be NULL, here
+ * and below; callbacks of other types may not.
+ */
 void consumer_start_tracing(struct consumer *c, consumer_done_fn fn,
     void *arg);
-/* ok false: some producer did not answer within timeout_ms (0: default). */
+/*
+ * Flushes the session.  ok false: a producer did not answer within timeout_ms
+ * (0: the service's default).
+ */
 void consumer_flush(struct consumer *c, uint32_t timeout_ms, uint64_t flags,
     consumer_done_fn fn, void *arg);
 void consumer_disable_tracing(struct consumer *c, consumer_done_fn fn,
     void *arg);
 void consumer_free_buffers(struct consumer *c, consumer_done_fn fn, void *arg);
 
-/* Flags of a flush that the command asks for at the end of a recording. */
+/* Flush flags of `tributary record` at the end of a recording. */
 #define CONSUMER_FLUSH_AT_STOP 0x22u
 
 /*
@@ -139,8 +169,8 @@ void consumer_free_buffers(struct consumer *c, consumer_done_fn fn, void *arg);
  */
 void consumer_read_buffers(struct consumer *c);
 /*
- * Stops and goes on reading from the connection.  Back-pressure: packets then
- * wait in the service.
+ * Stops, and resumes, reading from the connection.  Back-pressure: while
+ * paused, packets wait in the service.
  */
 void consumer_pause(struct consumer *c);
 void consumer_resume(struct consumer *c);
@@ -159,8 +189,8 @@ void consumer_detach(struct consumer *c, const char *key, consumer_done_fn fn,
 void consumer_attach(struct consumer *c, const char *key,
     consumer_attach_fn fn, void *arg);
 /*
- * Makes a read-only copy of a session this connection's own, to be read by
- * consumer_read_buffers() where it was not written.
+ * Clones a session.  The clone becomes the session of this connection, to be
+ * read by consumer_read_buffers() unless the service wrote it into which->fd.
  */
 void consumer_clone_session(struct consumer *c,
     const struct consumer_clone *which, consumer_clone_fn fn, void *arg);

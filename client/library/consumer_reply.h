@@ -17,7 +17,7 @@
 
 struct rpc_client;
 
-/* The method called, and so how its reply reads. */
+/* The method called, which decides how its reply is decoded. */
 enum consumer_call_kind {
 	CALL_ENABLE,  /* EnableTracing: answered when the session ends */
 	CALL_DONE,    /* an empty reply */
@@ -43,8 +43,8 @@ struct consumer_call {
 		consumer_clone_fn clone;
 	} fn;
 	void *arg;
-	struct pb_writer parts; /* CALL_STATE, CALL_RAW_STATE */
-	bool failed;            /* to be reported by report_failed() */
+	struct pb_writer parts; /* CALL_STATE, CALL_RAW_STATE: reply so far */
+	bool failed;            /* consumer.c's report_failed() tells fn */
 };
 
 /*
@@ -58,16 +58,16 @@ struct consumer {
 	void *arg;
 	LIST_HEAD(, consumer_call) calls;
 	struct slice_joiner joiner; /* CALL_READ */
-	bool fds;                   /* can pass them */
+	bool fds;                   /* the connection passes descriptors */
 	bool closed;
-	unsigned busy;
+	unsigned busy;              /* depth of callbacks on the stack */
 	struct loop_call failed_call, no_memory_call;
 };
 
-/* A message of the reply; more: further ones follow. */
+/* Takes a message of the reply; more: further ones follow. */
 void consumer_reply_good(struct consumer_call *k, const uint8_t *msg,
     size_t len, bool more);
-/* Ends a call that was refused, or whose method the service does not know. */
+/* Tells the owner that a call was refused or its method is unknown. */
 void consumer_reply_bad(struct consumer_call *k);
 
 #endif /* CLIENT_LIBRARY_CONSUMER_REPLY_H */

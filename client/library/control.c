@@ -44,16 +44,16 @@ struct control_call {
 	} fn;
 	void *arg;
 	struct pb_writer args;
-	struct pb_writer answer; /* parts of a message make a message */
+	struct pb_writer answer; /* reply so far: its parts, concatenated */
 	bool sent;
-	bool too_long;           /* the rest is dropped */
+	bool too_long;           /* the rest of the reply is dropped */
 	const char *failure;     /* to be told by fail_cb(); static */
 	struct loop_call fail_call;
 };
 
 /*
  * While busy is not 0 a callback of ours is on the stack, and control_free()
- * only marks it closed; the outermost leave() frees it.
+ * only marks the control closed; the outermost leave() frees it.
  */
 struct control {
 	struct loop *loop;
@@ -92,7 +92,7 @@ really_free(struct control *c)
 	free(c);
 }
 
-/* False: c is gone. */
+/* False: c was freed. */
 static bool
 leave(struct control *c)
 {
@@ -130,7 +130,10 @@ call_fn(const struct control_call *k, const ProtobufCMessage *m,
 
 static void send_waiting(struct control *c);
 
-/* Tells the answer, or why there is none.  False: the control is gone. */
+/*
+ * Ends a call: tells its owner the decoded answer, or why there is none.
+ * False: the control was freed.
+ */
 static bool
 give(struct control_call *k, const char *why)
 {
@@ -166,8 +169,8 @@ fail_cb(void *arg)
 }
 
 /*
- * Fails on a later turn, as down() follows when the connection ended, which
- * says more.
+ * Fails the call on a later turn: where the connection ended, down_cb() comes
+ * first and gives its better reason.
  */
 static void
 fail_later(struct control_call *k, const char *why)
@@ -311,7 +314,7 @@ send_cb(void *arg)
 	send_waiting(arg);
 }
 
-/* Answered from the loop, never from inside. */
+/* Queues the call; its answer comes from the loop, never from inside. */
 static void
 ask(struct control_call *k)
 {

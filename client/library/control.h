@@ -3,10 +3,14 @@
  * (protos/control.proto), for questions and commands that Perfetto's ports do
  * not have.
  *
- * Questions and commands may be given at once, before the connection is made,
- * and any number of times; each gets one answer, from the loop.  A collector
- * answers the questions of one connection one after the other: the next one is
- * sent when the last is answered; commands are sent at once.
+ * Questions and commands may be given before the connection is up, and any
+ * number of times; each gets one answer, from the loop and never from inside
+ * the asking function.  A collector answers the questions of one connection one
+ * after the other: the next question is sent when the last one is answered;
+ * commands are sent as soon as the connection is up.
+ *
+ * For commands that serve one person: without memory for a call the process
+ * ends with status 1.
  */
 #ifndef CLIENT_LIBRARY_CONTROL_H
 #define CLIENT_LIBRARY_CONTROL_H
@@ -29,8 +33,8 @@ struct loop;
 #define CONTROL_MAX_ANSWER (64u << 20)
 
 /*
- * The answers, borrowed.  NULL: there is none, and why is a sentence.
- * control_free() is legal inside.
+ * Answers.  reply and why are borrowed for the call; reply NULL: refused or
+ * failed, and why is a sentence.  control_free() is legal inside.
  */
 typedef void (*control_machines_fn)(void *arg,
     const struct Tributary__QueryMachinesReply *reply, const char *why);
@@ -38,18 +42,18 @@ typedef void (*control_sessions_fn)(void *arg,
     const struct Tributary__QuerySessionsReply *reply, const char *why);
 typedef void (*control_producers_fn)(void *arg,
     const struct Tributary__QueryProducersReply *reply, const char *why);
-/* error: NULL when it is done, else a sentence. */
+/* error: NULL when the command was carried out, else a sentence. */
 typedef void (*control_done_fn)(void *arg, const char *error);
 
 /*
- * Begins to connect; a failure to connect is the answer to every call.  a and
- * how (NULL: defaults) are copied.  NULL with a sentence in err.
+ * Begins to connect; when that fails, every call is answered with the reason.
+ * a and how (NULL: defaults) are copied.  NULL with a sentence in err.
  */
 struct control *control_new(struct loop *l, const struct addr *a,
     const struct dial_options *how, char *err, size_t err_size) MUST_CHECK;
 /*
- * Open calls get no answer any more; the collector still carries out commands
- * that were sent.
+ * Closes the connection.  Outstanding calls get no answer; the collector still
+ * carries out commands that were sent.  NULL is fine.
  */
 void control_free(struct control *c);
 
@@ -59,7 +63,7 @@ void control_query_machines(struct control *c, control_machines_fn fn,
 void control_query_producers(struct control *c, control_producers_fn fn,
     void *arg);
 
-/* Sessions that are asked for; all 0: every one that we may see. */
+/* Selects sessions; all 0: every session that this principal may see. */
 struct control_sessions {
 	uint64_t id;      /* 0: any */
 	const char *name; /* unique_session_name; NULL: any */
@@ -76,13 +80,17 @@ struct control_order {
 	uint32_t timeout_ms; /* CONTROL_FLUSH; 0: as the session's config says */
 	bool discard;        /* CONTROL_STOP */
 };
-/* Answered when the command is done, which may wait for producers. */
+/*
+ * Gives a command; o is read during the call.  Answered when the command is
+ * done, for which the collector may wait for producers.
+ */
 void control_command(struct control *c, const struct control_order *o,
     control_done_fn fn, void *arg);
 
 /*
- * Meaningful inside a failed answer and afterwards: a collector is there, but
- * does not know this service (Perfetto's traced) or, being older, the method.
+ * Whether the collector does not know TributaryControl (Perfetto's traced) or,
+ * being older, a method of it.  Meaningful inside a failed answer and
+ * afterwards.
  */
 bool control_is_foreign(const struct control *c);
 

@@ -25,7 +25,7 @@ changed(struct producer *p, enum producer_state state, const char *text)
 
 /* ---- connection ---- */
 
-/* Frees the state of the connection; instances end without a callback. */
+/* Frees the state of the connection; instances end without stop(). */
 static void
 disconnect(struct producer *p)
 {
@@ -55,7 +55,10 @@ shutdown_finish(void *arg)
 		done(p->shutdown_arg);
 }
 
-/* Doubles from try to try; spread, so that many producers do not march. */
+/*
+ * Exponential backoff; jitter takes up to a quarter, so that the producers of a
+ * service that was restarted do not all connect at once.
+ */
 static uint64_t
 retry_pause(struct producer *p)
 {
@@ -139,7 +142,7 @@ registered_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 	if (fd >= 0)
 		close(fd);
 	if (!ok) {
-		/* A service without memory, or the connection is ending. */
+		/* The service has no memory, or the connection is ending. */
 		producer_reconnect(p, "the service refused a data source");
 		return;
 	}
@@ -357,8 +360,8 @@ synced_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 	if (fd >= 0)
 		close(fd);
 	/*
-	 * The timer ends it on a later turn: the owner frees the producer and
-	 * its client.
+	 * Finishes on a later turn: done() frees the producer, and with it the
+	 * rpc_client that calls this.
 	 */
 	loop_timer_set(p->shutdown_timer, 0, 0);
 }
@@ -381,6 +384,6 @@ producer_shutdown(struct producer *p, void (*done)(void *arg), void *arg)
 	if (!p->ready)
 		return;
 	producer_instance_stop_all(p);
-	/* The reply to Sync comes after all before it was handled. */
+	/* The service replies to Sync after all requests before it. */
 	rpc_invoke(p->rpc, "Sync", NULL, 0, synced_cb, p);
 }

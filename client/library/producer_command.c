@@ -21,8 +21,8 @@ send_commit(void *arg, const uint8_t *msg, size_t len)
 
 	rpc_invoke(p->rpc, "CommitData", msg, len, NULL, NULL);
 	/*
-	 * Sends in a callback, too: the service frees what it has taken
-	 * meanwhile.
+	 * Writes to the socket even inside a callback that goes on writing
+	 * packets: the service can free chunks meanwhile.
 	 */
 	rpc_client_push(p->rpc);
 }
@@ -80,7 +80,7 @@ find_source(const struct producer *p, const uint8_t *name, size_t len)
 	return NULL;
 }
 
-/* false: there is no memory, and the connection was ended. */
+/* false: no shared memory could be had, and the connection was ended. */
 static bool
 setup_tracing(struct producer *p, const uint8_t *msg, size_t len, int fd)
 {
@@ -129,7 +129,7 @@ struct setup {
 	uint64_t session;
 };
 
-/* SetupDataSource and StartDataSource look alike. */
+/* SetupDataSource and StartDataSource have the same fields. */
 static void
 read_setup(struct setup *s, const uint8_t *msg, size_t len)
 {
@@ -197,7 +197,7 @@ start_data_source(struct producer *p, const struct setup *s)
 {
 	struct producer_instance *i = producer_instance_find(p, s->id);
 
-	/* An old service starts without setting up. */
+	/* An old service starts instances without SetupDataSource. */
 	if (i == NULL)
 		i = setup_data_source(p, s);
 	if (i != NULL && !i->started) {
@@ -205,13 +205,13 @@ start_data_source(struct producer *p, const struct setup *s)
 		if (i->ctx != NULL && i->source->start != NULL)
 			i->source->start(i->ctx);
 	}
-	/* Refused or not, nobody shall wait for it. */
+	/* Also for a refused instance, so that the session does not wait. */
 	producer_tell_id(p, "NotifyDataSourceStarted", s->id);
 }
 
 /*
- * Calls fn for every instance that Flush or ClearIncrementalState names, packed
- * or not.
+ * Calls fn for every instance that Flush or ClearIncrementalState names; the
+ * repeated field of ids may be packed or not.
  */
 static void
 for_each_named(struct producer *p, const uint8_t *msg, size_t len,

@@ -28,7 +28,7 @@ producer_instance_find(struct producer *p, uint64_t id)
 	return NULL;
 }
 
-/* The next free id, or 0. */
+/* Round robin, so that an id is reused as late as possible.  0: none free. */
 static uint16_t
 take_writer_id(struct producer *p)
 {
@@ -68,7 +68,7 @@ producer_instance_writer(struct producer_instance *i,
 		goto fail;
 	LIST_INSERT_HEAD(&i->writers, w, link);
 
-	/* Lets the service place the chunks that it scrapes. */
+	/* A scrape has to know the buffer of this writer's chunks. */
 	pb_writer_reset(&p->scratch);
 	pb_put_uint(&p->scratch, RegisterTraceWriterRequest_trace_writer_id,
 	    id);
@@ -124,7 +124,7 @@ producer_instance_flush_writers(struct producer_instance *i)
 		trace_writer_flush(w->writer);
 }
 
-/* Drops packets from here on. */
+/* Packets that destroy() still writes are dropped. */
 static void
 detach_writers(struct producer_instance *i)
 {
@@ -142,7 +142,7 @@ producer_instance_stop(struct producer_instance *i)
 	if (i->ctx != NULL && i->started && i->source->stop != NULL)
 		i->source->stop(i->ctx);
 	producer_instance_flush_writers(i);
-	/* The last data first, then the word that it was the last. */
+	/* NotifyDataSourceStopped must not overtake the last data. */
 	if (p->batch != NULL)
 		commit_batch_send_all(p->batch, 0);
 	detach_writers(i);

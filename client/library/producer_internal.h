@@ -1,7 +1,7 @@
 /*
- * producer_internal: what the parts of a producer share: producer.c (the
- * connection), producer_machine.c (what it says of this machine),
- * producer_command.c (what the service asks for) and producer_instance.c (data
+ * producer_internal: state shared by the parts of a producer: producer.c (the
+ * connection), producer_machine.c (description of this machine),
+ * producer_command.c (commands of the service) and producer_instance.c (data
  * source instances and their writers).
  */
 #ifndef CLIENT_LIBRARY_PRODUCER_INTERNAL_H
@@ -23,15 +23,16 @@ struct loop_timer;
 struct rpc_client;
 struct sync_clock;
 
-/* Between measurements of the clocks. */
+/* Period of the measurements of the service's clocks. */
 #define PRODUCER_CLOCKS_MS 30000u
 /*
- * Emulation: while this many bytes wait in the connection, further commits
- * wait in the memory, until the writers have to drop.
+ * Back-pressure under emulation, in bytes queued in the connection: from the
+ * high-water mark PAUSE on, completed chunks stay in the memory until the
+ * queue has drained to LOW; writers drop when the memory is full.
  */
 #define PRODUCER_QUEUED_PAUSE (256u * 1024u)
 #define PRODUCER_QUEUED_LOW   (64u * 1024u)
-/* A flush sends all of the memory on top. */
+/* Limit of the connection's queue: a flush sends all of the memory on top. */
 #define PRODUCER_QUEUED_HARD \
 	(PRODUCER_QUEUED_PAUSE + SHM_SIZE_MAX + 1024u * 1024u)
 
@@ -44,10 +45,10 @@ struct producer_instance {
 	LIST_ENTRY(producer_instance) link;
 	struct producer *producer; /* back-pointer */
 	const struct producer_source *source; /* borrowed */
-	void *ctx; /* the source's; NULL: refused */
+	void *ctx; /* owned by the source; NULL: refused by its setup */
 	uint64_t id;
 	uint64_t session;
-	uint32_t buffer;
+	uint32_t buffer; /* global id, of the service */
 	bool started;
 	LIST_HEAD(, producer_writer) writers;
 };
@@ -68,7 +69,7 @@ struct producer {
 	bool emulated;
 	struct sync_clock *clocks; /* NULL: not to be measured */
 	size_t registering;     /* RegisterDataSource calls not answered yet */
-	unsigned failures;      /* attempts in a row */
+	unsigned failures;      /* in a row: exponent of the backoff */
 	struct loop_timer *retry;
 
 	const struct producer_source *sources[PRODUCER_SOURCES_MAX];
@@ -95,8 +96,8 @@ struct producer {
 /* ---- producer.c ---- */
 
 /*
- * The connection is of no use: end it and try again later.  All instances are
- * gone when it returns.
+ * Ends the connection and, unless shutting down, starts the backoff for the
+ * next one.  Frees all instances; text, a sentence, goes to changed().
  */
 void producer_reconnect(struct producer *p, const char *text);
 /* Calls a method with p->scratch as its arguments; asks for no reply. */
@@ -107,11 +108,12 @@ void producer_tell_id(struct producer *p, const char *method, uint64_t id);
 /* ---- producer_machine.c ---- */
 
 /*
- * Connected.  Tells of this machine, and has its clocks measured, from before
- * any data on, where the service wants that: it is another than the service's.
+ * Called before data sources are registered: describes this machine, and begins
+ * to measure the service's clocks where the service asks for that, as for a
+ * machine other than its own.
  */
 void producer_machine_begin(struct producer *p);
-/* Called after p->rpc was freed. */
+/* Ends the measurements; called after p->rpc was freed. */
 void producer_machine_end(struct producer *p);
 
 /* ---- producer_command.c ---- */
@@ -127,11 +129,14 @@ void producer_command(struct producer *p, const uint8_t *msg, size_t len,
 
 struct producer_instance *producer_instance_find(struct producer *p,
     uint64_t id);
-/* Ends the chunks that its writers are filling. */
+/* Queues the partly filled chunks of the instance's writers in the batch. */
 void producer_instance_flush_writers(struct producer_instance *i);
-/* Ends it with a final commit, and tells the service. */
+/* Stops the instance, commits its data, tells the service, and frees it. */
 void producer_instance_stop(struct producer_instance *i);
-/* Ends all, without (the connection is gone) or with a final commit. */
+/*
+ * Free all instances: drop without a commit, as the connection is gone; stop
+ * as producer_instance_stop().
+ */
 void producer_instance_drop_all(struct producer *p);
 void producer_instance_stop_all(struct producer *p);
 

@@ -11,9 +11,9 @@ struct Perfetto__Protos__TracingServiceState;
 struct Perfetto__Protos__TracingServiceState__Producer;
 
 /*
- * The producer with an id, or NULL.  *at, 0 at first, is the position of the
- * last hit: collectors tell data sources in the order of their producers, so
- * all lookups together cost no more than one walk.
+ * The producer with an id, borrowed from s, or NULL.  *at, 0 at first, is the
+ * position of the last hit: collectors list data sources in the order of their
+ * producers, so all lookups together cost no more than one walk.
  */
 const struct Perfetto__Protos__TracingServiceState__Producer *
 producer_lookup(const struct Perfetto__Protos__TracingServiceState *s,

@@ -1,4 +1,4 @@
-/* A producer's description of its machine, where no relay gives one. */
+/* Describes this machine to a service that no relay describes it to. */
 #include <unistd.h>
 
 #include "client/library/producer_internal.h"
@@ -48,7 +48,7 @@ producer_machine_begin(struct producer *p)
 
 	/*
 	 * Over UNIX sockets, too: `tributary forward` may be behind one.
-	 * Perfetto's service has no such method, and goes without.
+	 * Perfetto's service has no such method and gets no description.
 	 */
 	if (!rpc_client_offers(p->rpc, PRODUCER_INIT_MACHINE))
 		return;

@@ -10,11 +10,11 @@
 #include "transport/wire/pb_writer.h"
 
 /*
- * The size before a fragment that may yet be given up: 4 bytes always, so
- * that SHM_SIZE_DROP_PACKET can take its place.
+ * Bytes of the size before a fragment that is continued in a next chunk: always
+ * 4, so that SHM_SIZE_DROP_PACKET can overwrite it where no chunk is free.
  */
 #define FRAGMENT_SIZE_BYTES 4u
-/* Less than this of a packet is not worth a fragment of its own. */
+/* Fewer payload bytes at the end of a chunk are left unused. */
 #define FRAGMENT_MIN 16u
 
 /* TracePacket fields, encoded: two bytes of tag, one or two of value. */
@@ -23,6 +23,7 @@ static const uint8_t first_on_sequence[] = { 0xb8, 0x05, 1 }; /* 87 */
 /* 42: DATA_LOSS_PRESENT | DATA_LOSS_SMB_FULL = 257 */
 static const uint8_t previous_dropped[] = { 0xd0, 0x02, 0x81, 0x02 };
 
+/* Backoff of a stalling writer between two attempts. */
 #define STALL_FIRST_NS (50 * 1000L)
 #define STALL_LAST_NS  (5 * 1000 * 1000L)
 
@@ -39,12 +40,12 @@ struct trace_writer {
 	unsigned fragments;
 
 	bool started; /* a packet was written */
-	bool lossy;   /* the one before was dropped */
-	bool stalled_in_vain; /* and no memory was had since */
+	bool lossy;   /* the last packet was dropped */
+	bool stalled_in_vain; /* and no chunk was acquired since */
 	uint64_t dropped;
 };
 
-/* Rest of a packet that is to be written: the caller's bytes, then ours. */
+/* Unwritten rest of a packet: the caller's bytes, then appended fields. */
 struct rest {
 	const uint8_t *data;
 	size_t len;
@@ -116,8 +117,8 @@ try_acquire(struct trace_writer *w, uint8_t flags, struct shm_slot *out)
 }
 
 /*
- * Waits until the service has freed something or, under emulation, the socket
- * has taken it.  A service that is stuck is waited for once, not by each packet.
+ * Waits until the service has freed a chunk or, under emulation, the socket has
+ * taken one.  A stuck service delays the thread once, not for each packet.
  */
 static bool
 stall(struct trace_writer *w, uint8_t flags, struct shm_slot *out)
@@ -144,7 +145,7 @@ acquire(struct trace_writer *w, uint8_t flags, struct shm_slot *out)
 {
 	if (try_acquire(w, flags, out))
 		return true;
-	/* Let the service (or, under emulation, the socket) have it all. */
+	/* Queued chunks become free once the service or socket takes them. */
 	commit_batch_send(w->batch);
 	if (try_acquire(w, flags, out))
 		return true;
@@ -200,15 +201,16 @@ can_begin(const struct trace_writer *w, size_t n)
 	room = w->slot.len - w->used;
 	if (pb_varint_size(n) + n <= room)
 		return true;
-	/* The end of a chunk is cheaper than a packet in two pieces. */
+	/* Wasting under a quarter of a chunk is cheaper than fragmenting. */
 	if (FRAGMENT_SIZE_BYTES + n <= w->slot.len && room < w->slot.len / 4)
 		return false;
 	return room >= FRAGMENT_SIZE_BYTES + FRAGMENT_MIN;
 }
 
 /*
- * Fills the chunk with a part of the packet and goes on to the next one.
- * Without a next one the packet is given up, and the chunk with it.
+ * Fills the chunk with a part of the packet and goes on to the next chunk.
+ * false: no chunk is free; the part is marked with SHM_SIZE_DROP_PACKET, and
+ * the chunk, with the whole packets before it, is queued.
  */
 static bool
 fragment(struct trace_writer *w, struct rest *r)

@@ -51,7 +51,7 @@ activated_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 		close(fd);
 	if (ok)
 		tell(t, NULL);
-	else /* down() may follow, and says more */
+	else /* down_cb(), which says more, may come first and cancels this */
 		loop_defer(t->loop, &t->refused_call, refused_cb, t);
 }
 

@@ -1,8 +1,8 @@
 /*
- * trigger_call: activates triggers of tracing sessions, once: a producer that
- * comes, says their names and goes.
+ * trigger_call: activates triggers of tracing sessions, once, as a producer
+ * that connects, names the triggers and disconnects.
  *
- * The collector does not say who waited for them.
+ * The collector does not tell which sessions waited for them.
  */
 #ifndef CLIENT_LIBRARY_TRIGGER_CALL_H
 #define CLIENT_LIBRARY_TRIGGER_CALL_H
@@ -18,13 +18,16 @@ struct trigger_call;
 
 /* Name of the producer: configs of triggers may name it. */
 #define TRIGGER_CALL_PRODUCER "perfetto_cmd_producer"
-/* A collector that did not take them for so long does not. */
+/* Time-out for the collector's answer. */
 #define TRIGGER_CALL_MS 10000
 
-/* The outcome, once, from the loop.  why: NULL when they were taken. */
+/*
+ * The outcome, called once, from the loop.  why: NULL when the collector took
+ * the triggers, else a sentence that is borrowed for the call.
+ */
 typedef void (*trigger_call_fn)(void *arg, const char *why);
 
-/* Everything is borrowed until the outcome. */
+/* Pointers in it are borrowed until the outcome. */
 struct trigger_call_setup {
 	const struct addr *addr;
 	const struct dial_options *how; /* NULL: defaults */
@@ -34,11 +37,14 @@ struct trigger_call_setup {
 	void *arg;
 };
 
-/* Connects to a producer socket.  NULL with a sentence in err. */
+/*
+ * Begins to connect to a producer socket.  NULL with a sentence in err, and no
+ * outcome.
+ */
 struct trigger_call *trigger_call_new(struct loop *l,
     const struct trigger_call_setup *setup, char *err, size_t err_size)
     MUST_CHECK;
-/* Legal inside of fn. */
+/* Legal inside fn, which is not called afterwards.  NULL is fine. */
 void trigger_call_free(struct trigger_call *t);
 
 #endif /* CLIENT_LIBRARY_TRIGGER_CALL_H */
