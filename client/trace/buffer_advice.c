@@ -102,7 +102,7 @@ measure(struct buffer_advice *r, const struct buffer_facts *f)
 	double kept, gone;
 
 	gone = (double)st->bytes_overwritten;
-	/* The size of a refused chunk is unknown: as much as others have. */
+	/* Refused chunks count with the mean size of those stored. */
 	if (st->chunks_written > 0)
 		gone += (double)st->chunks_discarded *
 		    ((double)st->bytes_written / (double)st->chunks_written);
@@ -115,8 +115,9 @@ measure(struct buffer_advice *r, const struct buffer_facts *f)
 	r->gone_bytes = gone < 9e18 ? (uint64_t)gone : UINT64_MAX / 2;
 	r->gone_ms = times(f->duration_ms, r->gone_share);
 	/*
-	 * A streamed buffer lost to a slow reader: how large it would have to
-	 * be depends on when.  Twice is what one tries.
+	 * A streamed buffer lost data to a slow reader: the size that it needs
+	 * depends on the reader's longest delay, which is unknown.  Twice the
+	 * size is a guess.
 	 */
 	if (f->streamed && !f->discard)
 		r->enough_bytes = round_up_size(st->buffer_size * 2);
@@ -313,7 +314,7 @@ buffer_advice_make(struct buffer_advice *out,
 	char size[HUMAN_TEXT_MAX];
 
 	memset(out, 0, sizeof(*out));
-	/* A buffer of which more was read than it holds was read all along. */
+	/* More bytes read than the buffer's size: it was read all along. */
 	if (st->buffer_size != 0 && st->bytes_read > st->buffer_size)
 		f.streamed = true;
 	out->verdict = st->bytes_overwritten != 0 ||

@@ -1,9 +1,9 @@
 /*
- * buffer_advice: what the statistics of one buffer mean, in the sentences of
- * somebody who knows: how much of the recording is gone, which part of it, and
- * what would have kept it.
+ * buffer_advice: explains the statistics of one buffer in sentences: how much
+ * of the recording is gone, which part of it, and which size would have kept
+ * it.
  *
- * Pure.  Estimates take it that the data came at an even rate, and say "about".
+ * Pure.  Estimates assume that data came at an even rate, and say "about".
  */
 #ifndef CLIENT_TRACE_BUFFER_ADVICE_H
 #define CLIENT_TRACE_BUFFER_ADVICE_H
@@ -24,12 +24,12 @@ struct buffer_facts {
 	/* Duration of the recording so far, or in all; 0: not known. */
 	uint64_t duration_ms;
 	/*
-	 * The buffer was read while it was written: into a file, or by a reader
-	 * of its own.  That makes room in a ring only.
+	 * The buffer was read while it was written: into a file, or by its
+	 * consumer.  Reading makes room in a ring only, not under DISCARD.
 	 */
 	bool streamed;
-	bool running;         /* data still comes */
-	/* Bytes that nobody has read yet; only looked at when running. */
+	bool running;         /* the session still records */
+	/* Unread bytes in the buffer; only looked at when running. */
 	uint64_t used;
 };
 
@@ -41,7 +41,7 @@ enum buffer_verdict {
 };
 
 struct buffer_sentence {
-	bool loss; /* it is about data that is gone; else good to know */
+	bool loss; /* tells of data that is gone; else of the buffer's use */
 	char text[BUFFER_ADVICE_TEXT];
 };
 
@@ -52,12 +52,18 @@ struct buffer_advice {
 	 * not known.
 	 */
 	uint64_t gone_ms;
-	/* Bytes that came and were not kept, about; and share of all, 0..1. */
+	/*
+	 * Bytes that arrived and were not kept, about; and their share of all
+	 * that arrived, 0..1.
+	 */
 	uint64_t gone_bytes;
 	double gone_share;
-	/* A size that would have kept them; 0: none is needed, or known. */
+	/* Buffer size that would have kept them; 0: none needed, or unknown. */
 	uint64_t enough_bytes;
-	/* Running, at this rate until it is full; 0: is, or not known. */
+	/*
+	 * While running: time until the buffer is full at the mean rate so far;
+	 * 0: full already, never, or unknown.
+	 */
 	uint64_t full_in_ms;
 	/* At least one; losses come first. */
 	size_t n;
@@ -71,7 +77,7 @@ struct buffer_advice {
 void buffer_advice_make(struct buffer_advice *out,
     const struct buffer_facts *facts);
 
-/* "cut": what programs are told in JSON; static, "" for none of the four. */
+/* The verdict in JSON: "cut"; static, "" for none of the four. */
 const char *buffer_verdict_word(enum buffer_verdict v);
 
 #endif /* CLIENT_TRACE_BUFFER_ADVICE_H */

@@ -54,7 +54,7 @@ add_cpu(const struct pb_field *cpu, uint64_t *overrun, uint64_t *dropped)
 	}
 }
 
-/* A count that went back was cleared on the way: all of it is new. */
+/* A count that went back was cleared in between: all of it is new. */
 static void
 count_on(struct ftrace_count *c, uint64_t now, bool lost)
 {

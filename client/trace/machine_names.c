@@ -14,7 +14,7 @@ machine_names_done(struct machine_names *m)
 	memset(m, 0, sizeof(*m));
 }
 
-/* Finds the id's place: where it is, or would have to be; they are sorted. */
+/* Binary search: the index of the id, or where it has to be inserted. */
 static size_t
 place_of(const struct machine_names *m, uint32_t id)
 {

@@ -1,6 +1,6 @@
 /*
- * machine_names: what the machine ids of a trace stand for: its SystemInfo
- * packets, and until there is one, what the collector's state said.  Pure.
+ * machine_names: names of machines by their ids in a trace, from its SystemInfo
+ * packets and, for machines without one, from the collector's state.  Pure.
  */
 #ifndef CLIENT_TRACE_MACHINE_NAMES_H
 #define CLIENT_TRACE_MACHINE_NAMES_H
@@ -13,26 +13,27 @@
 
 struct machine_name {
 	uint32_t id;
-	char *name;
+	char *name; /* owned */
 };
 
 /* Zero-initialised is empty. */
 struct machine_names {
-	struct machine_name *all;
+	struct machine_name *all; /* owned; ascending by id */
 	size_t n;
 	size_t cap;
 };
 
+/* Frees the names; the table is empty and ready to use again. */
 void machine_names_done(struct machine_names *m);
 /*
- * Takes a name from a SystemInfo of the trace: the last one of an id wins.
- * Without memory nothing changes.
+ * Sets the name of an id, from a SystemInfo of the trace; replaces an earlier
+ * name.  The name is copied; without memory nothing changes.
  */
 void machine_names_put(struct machine_names *m, uint32_t id, const char *name);
-/* Takes a name from elsewhere: for an id that has no name yet. */
+/* Sets the name, from another source, of an id that has none yet; copied. */
 void machine_names_suggest(struct machine_names *m, uint32_t id,
     const char *name);
-/* NULL: not known. */
+/* Valid until the id's name is set again.  NULL: not known. */
 const char *machine_names_find(const struct machine_names *m, uint32_t id);
 
 #endif /* CLIENT_TRACE_MACHINE_NAMES_H */

@@ -58,7 +58,7 @@ packet_expand_free(struct packet_expand *x)
 	free(x);
 }
 
-/* The member of the `data` oneof, which is the last one there. */
+/* The last compressed field: of a oneof, the last member counts. */
 static bool
 find_compressed(const uint8_t *data, size_t len, struct pb_field *out)
 {
@@ -93,14 +93,14 @@ bad(struct packet_expand *x, const char *why)
 	return -1;
 }
 
-/* n bytes of piece are there. */
+/* Hands the n decompressed bytes in x->piece to the splitter. */
 static int
 take_piece(struct packet_expand *x, size_t n)
 {
 	if (n > x->end - x->out)
 		return bad(x, "become larger than any trace's");
 	x->out += n;
-	/* No packet can be larger than what there may be in all. */
+	/* x->end has bounded the memory of an incomplete packet, too. */
 	if (packet_splitter_feed(&x->cutter, x->piece, n, x->fn, x->arg) < 0)
 		return bad(x, "hold something else than packets");
 	return 0;

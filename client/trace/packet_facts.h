@@ -1,6 +1,7 @@
 /*
- * packet_facts: what one TracePacket says about itself, read in place and in
- * one go.  Untrusted input.  Pure.
+ * packet_facts: the fields of one TracePacket that describe it (sequence,
+ * machine, time, type, losses), read in place in one pass.  Untrusted input.
+ * Pure.
  */
 #ifndef CLIENT_TRACE_PACKET_FACTS_H
 #define CLIENT_TRACE_PACKET_FACTS_H
@@ -20,7 +21,10 @@
 #define PACKET_STATE_CLEARED 1u
 #define PACKET_NEEDS_STATE   2u
 
-/* Sequence of packets that the service writes, or that have none. */
+/*
+ * Sequence id of the service's own packets, as which 0 counts, too; greater ids
+ * are producers'.
+ */
 #define PACKET_SERVICE_SEQUENCE 1
 
 struct packet_facts {
@@ -45,10 +49,10 @@ struct packet_types {
 };
 
 void packet_types_init(struct packet_types *t);
-/* Field name; "" for what is not known. */
+/* Name of the field in TracePacket; static, "" for an unknown type. */
 const char *packet_type_name(uint32_t type);
 
-/* false: malformed.  What is borrowed points into data. */
+/* false: malformed.  payload and defaults point into data. */
 bool packet_facts_read(struct packet_facts *f, const struct packet_types *t,
     const uint8_t *data, size_t len) MUST_CHECK;
 

@@ -58,9 +58,8 @@ tail_append(struct packet_splitter *c, const uint8_t *data, size_t len)
 }
 
 /*
- * Moves bytes of data behind the unfinished packet, and hands it out when that
- * completes it.  Returns the number of bytes taken, or -1 for a bad length or
- * without memory.
+ * Appends bytes to the incomplete packet, and hands the packet out once it is
+ * complete.  Returns the number of bytes taken; -1: bad length, or no memory.
  */
 static ssize_t
 feed_tail(struct packet_splitter *c, const uint8_t *data, size_t len,
@@ -82,7 +81,7 @@ feed_tail(struct packet_splitter *c, const uint8_t *data, size_t len,
 		fn(arg, c->tail + header, total - header);
 		c->whole_bytes += total;
 		c->tail_len = 0;
-		/* One large packet shall not hold its memory to the end. */
+		/* Memory for one large packet is not kept to the end. */
 		if (c->tail_cap > TAIL_KEPT) {
 			free(c->tail);
 			c->tail = NULL;

@@ -1,6 +1,6 @@
 /*
  * packet_splitter: cuts the bytes of a trace file, which come in any pieces,
- * into packets.  Holds one unfinished packet.  Untrusted input.  Pure.
+ * into packets.  Keeps at most one incomplete packet.  Untrusted input.  Pure.
  */
 #ifndef CLIENT_TRACE_PACKET_SPLITTER_H
 #define CLIENT_TRACE_PACKET_SPLITTER_H
@@ -16,7 +16,7 @@
 /* Tag and the longest varint. */
 #define PACKET_SPLITTER_HEADER_MAX 11
 
-/* Whether a whole packet is at the beginning of some bytes. */
+/* Whether some bytes begin with a whole packet, a part of one, or neither. */
 enum trace_cut { TRACE_CUT_OK, TRACE_CUT_MORE, TRACE_CUT_BAD };
 
 /*
@@ -28,23 +28,23 @@ enum trace_cut packet_splitter_look(const uint8_t *data, size_t len,
     size_t *header, size_t *total) MUST_CHECK;
 
 struct packet_splitter {
-	uint8_t *tail; /* an unfinished packet, framing included; owned */
+	uint8_t *tail; /* the incomplete packet, framing included; owned */
 	size_t tail_len;
 	size_t tail_cap;
 	uint64_t whole_bytes; /* up to the end of the last whole packet */
 };
 
-/* A packet without its framing, borrowed. */
+/* A packet without its framing, borrowed for the call. */
 typedef void (*packet_splitter_fn)(void *arg, const uint8_t *data, size_t len);
 
-/* Zero-initialised is ready to use. */
+/* Frees the memory; a splitter is ready to use again, as zero-initialised. */
 void packet_splitter_done(struct packet_splitter *c);
 
 /*
  * Takes the next bytes, and calls fn for each packet that they complete.  -1
- * when they are no trace (another field than Trace.packet, a packet that is too
- * large) or memory is short: packets before that place, whole_bytes, were handed
- * out, and it must not be called again.
+ * when the bytes are no trace (another field than Trace.packet, a packet that
+ * is too large) or memory is short: the packets in the first whole_bytes bytes
+ * were handed out, and only packet_splitter_done() may follow.
  */
 int packet_splitter_feed(struct packet_splitter *c, const uint8_t *data,
     size_t len, packet_splitter_fn fn, void *arg) MUST_CHECK;

@@ -3,7 +3,7 @@
 #include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 
-/* One large packet shall not hold its memory to the end. */
+/* Larger memory is freed after its packet, not kept for the next. */
 #define PARTIAL_KEPT (1u << 20)
 
 struct slice {
@@ -66,7 +66,7 @@ take(struct slice_joiner *j, const struct slice *s, slice_joiner_fn fn,
 	}
 	if (!s->last)
 		return true;
-	/* Ours until fn has seen it: j may be gone afterwards. */
+	/* fn may free j: the packet's memory is moved out of j before. */
 	packet = j->partial;
 	pb_writer_init(&j->partial);
 	more = fn(arg, packet.data, packet.len);

@@ -64,7 +64,7 @@ add_buffer(struct list *l, int i, const buffer_stats *b)
 	    .buffer = i }, true);
 }
 
-/* All sequences of a machine together. */
+/* Adds up the sequences of each machine and cause. */
 static size_t
 sum_links(const trace_stats *s, struct trace_loss *out)
 {
@@ -109,7 +109,7 @@ add_links(struct list *list, const trace_stats *s)
 	}
 }
 
-/* Perfetto's service counts them for all sessions since it started. */
+/* Not for Perfetto's service: its counts are of all sessions since it began. */
 static void
 add_refused(struct list *l, const trace_stats *s)
 {

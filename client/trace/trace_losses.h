@@ -1,8 +1,7 @@
 /*
- * trace_losses: what a session lost, by cause, out of the service's account.
+ * trace_losses: a session's losses by cause, from the service's TraceStats.
  *
- * Reads TraceStats only; the marks that single packets carry are counted by
- * trace_summary.  Pure.
+ * Loss marks in single packets are counted by trace_summary.  Pure.
  */
 #ifndef CLIENT_TRACE_TRACE_LOSSES_H
 #define CLIENT_TRACE_TRACE_LOSSES_H
@@ -13,22 +12,22 @@
 
 struct Perfetto__Protos__TraceStats;
 
-/* One cause that took something. */
+/* A cause of losses, with their number. */
 struct trace_loss {
 	uint64_t count;
-	const char *unit;  /* "chunk", "packet", "patch", "flush" */
-	const char *cause; /* reads after "3 chunks" */
-	const char *hint;  /* what to do about it, or NULL */
+	const char *unit;  /* "chunk", "packet", "patch", "flush", "event"... */
+	const char *cause; /* reads after "3 chunks"; static */
+	const char *hint;  /* remedy, or NULL; static */
 	int buffer;        /* index in the config; -1: of no buffer */
 	uint64_t bytes;    /* 0: not known */
-	bool of_machine;   /* lost by the relay of this one, or ... */
-	bool by_collector; /* ... dropped by the collector */
+	bool of_machine;   /* data of `machine`, lost on its link */
+	bool by_collector; /* of_machine: by the collector, else its relay */
 	uint32_t machine;
-	bool how_much_unknown; /* count is 1 then, and stands for nothing */
-	bool at_least;         /* each of count may stand for many */
+	bool how_much_unknown; /* count is 1 then, a placeholder */
+	bool at_least;         /* count is a lower bound */
 };
 
-/* Machines and causes of relays that are told apart; others are left out. */
+/* Most pairs of machine and cause of links; further pairs are left out. */
 #define TRACE_LOSSES_LINKS_MAX 64u
 
 /*
@@ -53,7 +52,7 @@ char *trace_loss_amount(char out[TRACE_LOSS_AMOUNT_MAX],
  */
 char *trace_loss_text(char *out, size_t size, const struct trace_loss *l);
 
-/* Sum of the counts of data that is gone (flushes are not data). */
+/* Sum of the counts of all causes but flushes, in mixed units. */
 uint64_t trace_losses_total(const struct Perfetto__Protos__TraceStats *stats);
 
 #endif /* CLIENT_TRACE_TRACE_LOSSES_H */

@@ -10,13 +10,13 @@
 struct trace_summary;
 struct trace_totals;
 
-/* Width of the names of sections; what follows them is indented so. */
+/* As wide as the section names; indents the lines under them. */
 #define TRACE_REPORT_INDENT "                "
 
 /*
- * Several lines to out: where the trace is, what it holds, what was lost and
- * why.  wall_ms is how long it took, used when the trace does not say; 0: not
- * known.  Names that come from producers are escaped.
+ * Prints several lines: where the trace is, its contents, its losses and their
+ * causes.  wall_ms is the duration of the recording, used when the trace does
+ * not tell it; 0: not known.  Names that come from producers are escaped.
  */
 void trace_report_print(FILE *out, struct trace_summary *s, const char *where,
     uint64_t wall_ms);

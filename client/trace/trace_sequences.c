@@ -123,9 +123,7 @@ trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
 		q->gaps++;
 		q->reasons |= f->dropped;
 	}
-	/*
-	 * Importers do the same: a packet that clears the state makes it whole.
-	 */
+	/* As importers do: clearing makes the incremental state valid. */
 	if ((f->flags & PACKET_STATE_CLEARED) != 0)
 		q->state_valid = true;
 	else if (f->dropped != 0)
@@ -202,7 +200,7 @@ compare(uint64_t a, uint64_t b)
 	return a < b ? -1 : a > b;
 }
 
-/* Whether two are parts of one, and if not, an order for them. */
+/* qsort() order in which entries of the same producer compare equal. */
 static int
 by_identity(const void *a, const void *b)
 {

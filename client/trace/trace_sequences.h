@@ -2,9 +2,9 @@
  * trace_sequences: the sequences of packets in a trace, and the producers that
  * wrote them.
  *
- * A hash by sequence id.  Producers are put together from their sequences when
- * they are asked for: one for each connection where TraceProvenance told which
- * sequence came over which, else one for each process.
+ * A hash table by sequence id.  trace_sequences_producers() puts producers
+ * together from their sequences: one for each producer id where TraceProvenance
+ * told it, else one for each {machine, pid, uid}.
  */
 #ifndef CLIENT_TRACE_TRACE_SEQUENCES_H
 #define CLIENT_TRACE_TRACE_SEQUENCES_H
@@ -16,7 +16,7 @@
 #include "client/trace/ftrace_losses.h"
 #include "transport/base/compiler.h"
 
-/* Most sequences and names; more are not kept apart. */
+/* Most sequences and names; further ones are not kept. */
 #define TRACE_SEQUENCES_MAX       (1u << 18)
 #define TRACE_SEQUENCES_MAX_NAMES 16384u
 
@@ -28,16 +28,16 @@ struct trace_sequence {
 	int32_t producer_id; /* 0: not told */
 	uint64_t packets;    /* 0: only TraceProvenance knows it so far */
 	uint64_t bytes;
-	/* Packets before which something is missing, and why (all bits). */
+	/* Packets before which data is missing; union of their reason bits. */
 	uint64_t gaps;
-	uint32_t reasons;
-	uint32_t buffer; /* where its packets went, counted from 1; 0: unknown */
+	uint32_t reasons; /* DataLossReason mask */
+	uint32_t buffer; /* index of its buffer, counted from 1; 0: unknown */
 	/*
-	 * Packets that need interned names and defaults of before, which a
-	 * loss took or nobody wrote: no reader can use them.
+	 * Packets that need incremental state (interned names, defaults) that
+	 * is lost or was never written: no importer can use them.
 	 */
 	uint64_t without_state;
-	bool state_valid; /* of the packet that was taken last */
+	bool state_valid; /* incremental state, after the last packet taken */
 	struct ftrace_losses ftrace;
 };
 
@@ -61,15 +61,16 @@ void trace_sequences_free(struct trace_sequences *t);
 
 /*
  * Finds or makes the sequence of this id (not 0); the pointer is valid until
- * the next call of this.  NULL: too many, or no memory; counted.
+ * the next call of trace_sequences_find().  NULL: too many, or no memory;
+ * counted by trace_sequences_overflow().
  */
 struct trace_sequence *trace_sequences_find(struct trace_sequences *t,
     uint32_t id);
 
 /*
  * Counts a packet of this sequence; bytes: with its framing.  Returns whether
- * the packet says that data before it is missing; the mark that each sequence's
- * first packet bears does not count.
+ * the packet is marked as following a loss; the mark that Perfetto's service
+ * puts on each sequence's first packet does not count.
  */
 bool trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
     uint64_t bytes);
@@ -80,19 +81,20 @@ bool trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
  */
 const struct trace_sequence *trace_sequences_next(
     const struct trace_sequences *t, size_t *at);
-/* Calls of trace_sequences_find() that were in vain. */
+/* Calls of trace_sequences_find() that returned NULL. */
 uint64_t trace_sequences_overflow(const struct trace_sequences *t);
 
 /*
- * Names a producer: the one of this id, or where the trace knows no ids, of
- * this process.  The name is copied; the last one of an id wins.
+ * Names the producer of this id; where the trace has no producer ids, the name
+ * goes to the process {machine_id, pid}.  The name is copied; the last name of
+ * an id wins.
  */
 void trace_sequences_name(struct trace_sequences *t, int32_t id,
     uint32_t machine_id, int32_t pid, const char *name);
 
 /*
- * Lists producers that wrote packets, most bytes first; valid until the next
- * call.
+ * Lists producers that wrote packets, most bytes first; owned by t and valid
+ * until the next call.  Returns their number; 0 without memory.
  */
 size_t trace_sequences_producers(struct trace_sequences *t,
     const struct trace_producer **out);

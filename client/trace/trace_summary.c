@@ -41,7 +41,7 @@ struct trace_summary {
 /* Bits that say what a packet with a loss looks like, not why. */
 #define EFFECTS (1u << 3 | 1u << 4 | 1u << 5)
 
-/* A gap is told by its causes, and by its effects where none is known. */
+/* Counts a gap under its causes, and under effects where no cause is told. */
 static void
 count_gap(struct trace_summary *s, const struct packet_facts *f)
 {
@@ -49,7 +49,7 @@ count_gap(struct trace_summary *s, const struct packet_facts *f)
 	unsigned bit;
 
 	s->totals.gaps++;
-	/* The first bit is always there, and a cause where it is alone. */
+	/* Bit 0, DATA_LOSS_PRESENT, is in all of them: counts only alone. */
 	s->totals.gaps_by_reason[0] += f->dropped == 1;
 	for (bit = 1; bit < TRACE_SUMMARY_LOSS_BITS; bit++) {
 		if ((f->dropped >> bit & 1) != 0 &&
@@ -203,8 +203,8 @@ read_system_info(struct trace_summary *s, const struct packet_facts *f)
 }
 
 /*
- * Names the producers that TraceStats names; of others a trace has only
- * numbers.
+ * Takes producer names from TraceStats, the only names of producers that a
+ * trace has.
  */
 static void
 name_foreign(struct trace_summary *s)
@@ -221,7 +221,7 @@ name_foreign(struct trace_summary *s)
 	}
 }
 
-/* Packets by which the service speaks about the whole trace. */
+/* Reads the service's packets about the whole trace. */
 static void
 read_service_packet(struct trace_summary *s, const struct packet_facts *f)
 {
