@@ -1,6 +1,6 @@
 /*
- * additions: additions of flags to a trace config: attributes of the trace,
- * and the numbers that statsd gives to the traces it starts.  Pure.
+ * additions: fields that flags add to a trace config: attributes of the trace,
+ * and the ids that statsd passes for the traces that it starts.  Pure.
  */
 #ifndef CLIENT_RECORD_ADDITIONS_H
 #define CLIENT_RECORD_ADDITIONS_H
@@ -32,10 +32,16 @@ struct record_additions {
 	bool has_statsd[N_STATSD];
 };
 
-/* -1 with a sentence in err: no key, not UTF-8, too many. */
+/*
+ * Adds an attribute; text is borrowed.  -1 with a sentence in err: no key, not
+ * UTF-8, or more than RECORD_ATTRIBUTES_MAX.
+ */
 int record_additions_attribute(struct record_additions *a, const char *text,
     char *err, size_t err_size) MUST_CHECK;
-/* The value of a flag, which the error names; -1: no number that fits. */
+/*
+ * Sets a statsd number from a flag's value; flag is named in the error.  -1
+ * with a sentence in err: text is no number that fits.
+ */
 int record_additions_statsd(struct record_additions *a,
     enum record_statsd which, const char *flag, const char *text, char *err,
     size_t err_size) MUST_CHECK;
@@ -44,11 +50,10 @@ int record_additions_statsd(struct record_additions *a,
 bool record_additions_any(const struct record_additions *a);
 
 /*
- * Appends the encoded config to out, with the additions.  A value that reads
- * as a number of 64 bits, and would be written as it is, becomes one; any
- * other a string.  An attribute takes the place of one of its key; statsd's
- * numbers take the place of all of the config's.  -1: no memory, or the config
- * is malformed.
+ * Appends the encoded config to out, with the additions.  A value in the
+ * canonical form of a 64-bit integer becomes an integer; any other a string.
+ * An attribute replaces the config's attribute of the same key; statsd numbers
+ * replace all of the config's.  -1: no memory, or the config is malformed.
  */
 int record_additions_put(const struct record_additions *a,
     const uint8_t *config, size_t len, struct pb_writer *out) MUST_CHECK;

@@ -32,7 +32,7 @@ say(struct saying *s, const char *sentence)
 		s->fn(s->arg, sentence);
 }
 
-/* Matches as collectors take machine_name_filter; ours takes patterns, too. */
+/* Matches as tributaryd does; Perfetto's service knows no patterns. */
 static bool
 is_on(const producer *p, const char *machine)
 {
@@ -52,7 +52,7 @@ machine_fits(const producer *p, const data_source *ds, bool all_machines)
 	return false;
 }
 
-/* Regular expressions are the collector's to judge. */
+/* Regular expressions are not evaluated here: only the collector does. */
 static bool
 producer_fits(const producer *p, const data_source *ds)
 {

@@ -1,8 +1,6 @@
 /*
- * advice: warns of data that a recording is going to lack, and says why and
- * which setting helps.
- *
- * Compares a config with the state of the service.  Pure.
+ * advice: warns of data that a recording is going to lack, with the cause and
+ * the setting that helps, from the config and the service's state.  Pure.
  */
 #ifndef CLIENT_RECORD_ADVICE_H
 #define CLIENT_RECORD_ADVICE_H
@@ -12,15 +10,16 @@
 struct Perfetto__Protos__TraceConfig;
 struct Perfetto__Protos__TracingServiceState;
 
-/* Most sentences; of more only the number is said. */
+/* Most sentences; one more tells how many were left out. */
 #define RECORD_ADVICE_MAX 5
 
+/* sentence: borrowed for the call. */
 typedef void (*record_advice_fn)(void *arg, const char *sentence);
 
 /*
- * Calls fn for each machine of the config that is not connected, and for each
- * data source that no producer offers now, or only on machines or by producers
- * that the config leaves out; and once where nothing is left to be recorded.
+ * Calls fn for each machine of the config that is not connected; for each data
+ * source that no producer offers now, or only on machines or by producers that
+ * the config excludes; and once when no data source is recorded at all.
  */
 void record_advice(const struct Perfetto__Protos__TraceConfig *config,
     const struct Perfetto__Protos__TracingServiceState *state,

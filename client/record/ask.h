@@ -8,8 +8,9 @@
 struct record_options;
 
 /*
- * Exit statuses.  is_detached: 0 yes, 2 no, 1 when it cannot be found out; it
- * attaches and detaches again, as there is no other way to ask.
+ * Return exit statuses.  record_ask_is_detached(): 0 yes, 2 no, 1 for an error;
+ * it attaches to the session and detaches it again, as the protocol has no
+ * question for that.
  */
 int record_ask_state(const struct record_options *o);
 int record_ask_is_detached(const struct record_options *o);

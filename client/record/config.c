@@ -22,7 +22,7 @@
 #define DEFAULT_FLUSH_TIMEOUT_MS 5000
 #define DEFAULT_STOP_TIMEOUT_MS  5000
 
-/* Between two reads of the buffers; the least is the service's own. */
+/* Bounds of the period of reads; the least is the service's own bound. */
 #define READ_PERIOD_LEAST_MS 100u
 #define READ_PERIOD_MOST_MS  1000u
 
@@ -55,7 +55,7 @@ drop_fields(struct record_config *c, uint64_t drop)
 	return 0;
 }
 
-/* A trace without an id gets one, as Perfetto's command does. */
+/* Gives a trace without a uuid a random one, as Perfetto's command does. */
 static int
 put_uuid(struct record_config *c)
 {

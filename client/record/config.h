@@ -1,6 +1,6 @@
 /*
- * config: the TraceConfig that `tributary record` sends, and the command's own
- * questions about it.
+ * config: the TraceConfig that `tributary record` sends, and the properties
+ * that the command needs of it.
  *
  * Fields that this program does not know reach the service unchanged.
  */
@@ -18,9 +18,9 @@ struct record_config;
 struct record_options;
 
 /*
- * Reads the file that the options name, or makes a config of their names.
- * NULL with a text for people in err, of several lines when it points into
- * the file.
+ * Reads the config file of the options, or makes a config of their names of
+ * data sources, and adds the machines and attributes of flags.  NULL with a
+ * text for people in err, of several lines when it points into the file.
  */
 struct record_config *record_config_load(const struct record_options *o,
     char *err, size_t err_size) MUST_CHECK;
@@ -29,10 +29,13 @@ struct record_config *record_config_decode(const uint8_t *data, size_t len,
     char *err, size_t err_size) MUST_CHECK;
 void record_config_free(struct record_config *c);
 
-/* Decoded, for looking; as it was when it was loaded. */
+/*
+ * The decoded config as it was loaded, borrowed until record_config_free(); not
+ * changed by record_config_stream_instead().
+ */
 const struct Perfetto__Protos__TraceConfig *record_config_message(
     const struct record_config *c);
-/* Encoded, for sending; valid until the next call that is not const. */
+/* The encoded config, to be sent; valid until the next non-const call. */
 const uint8_t *record_config_bytes(const struct record_config *c, size_t *len);
 
 /* Whether the service writes the file, given by descriptor or by itself. */
@@ -44,32 +47,33 @@ const char *record_config_output_path(const struct record_config *c);
  * and the longest stop delay; 0: without end.
  */
 uint64_t record_config_longest_ms(const struct record_config *c);
-/* Time-outs of its flush and of its stop, on top of that. */
+/* Sum of the flush and stop time-outs, which come on top of longest_ms. */
 uint64_t record_config_grace_ms(const struct record_config *c);
 /* deferred_start without a trigger: the consumer must call StartTracing. */
 bool record_config_wants_start(const struct record_config *c);
 
-/* Triggers save copies (CLONE_SNAPSHOT), at least where the service can. */
+/* Triggers cause snapshots, always or where the service supports them. */
 bool record_config_takes_snapshots(const struct record_config *c);
-/* True: the session hands out clones only, no trace of its own. */
+/* CLONE_SNAPSHOT: only clones of the session have data, no own trace. */
 bool record_config_only_snapshots(const struct record_config *c);
 /*
- * A trigger ends or copies a session that the service writes into a file: no
- * service takes such a config.
+ * A trigger that stops or clones a session that the service writes into a file:
+ * services refuse such a config.
  */
 bool record_config_file_bars_trigger(const struct record_config *c);
 /*
- * How long to wait before the session is asked for (cmd_trace_start_delay);
- * random chooses within the bounds.  0, or -1 with a sentence.
+ * Sets *ms to the delay before the session is asked for
+ * (cmd_trace_start_delay); random, any number, chooses within its bounds.  -1
+ * with a sentence: the bounds make no sense.
  */
 int record_config_start_delay(const struct record_config *c, uint64_t random,
     uint64_t *ms, char *err, size_t err_size) MUST_CHECK;
 
 /*
- * How often the buffers have to be read when the service does not write the
- * file: as often as it would, but at least once a second; and how many bytes
- * between two reads are a sign that they come too seldom (a quarter of the
- * smallest buffer).
+ * Period in which the buffers have to be read when the service does not write
+ * the file: its file_write_period_ms, within 100 ms to 1 s.  A read that
+ * brought read_soon_bytes (a quarter of the smallest buffer) is followed by the
+ * next one at once.
  */
 uint32_t record_config_read_period_ms(const struct record_config *c);
 uint64_t record_config_read_soon_bytes(const struct record_config *c);

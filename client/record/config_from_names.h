@@ -1,6 +1,6 @@
 /*
- * config_from_names: a TraceConfig out of the names of what to record, as in
- * `tributary record linux.sys_stats track_event sched/sched_switch`.
+ * config_from_names: makes a TraceConfig of names of data sources and ftrace
+ * events, as in `tributary record linux.sys_stats sched/sched_switch`.
  *
  * Pure.  A name with a slash is an event of the kernel's ftrace, any other the
  * name of a data source.  Data sources that record nothing without a config of
@@ -23,14 +23,14 @@ struct pb_writer;
 struct config_from_names {
 	const char *const *names; /* borrowed; at least one */
 	size_t n_names;
-	uint32_t duration_ms;    /* 0: until it is stopped */
+	uint32_t duration_ms;    /* 0: until the session is stopped */
 	uint64_t buffer_bytes;   /* one ring buffer; rounded up to 1 KiB */
-	uint64_t max_file_bytes; /* 0: no file, the buffer is read at the end */
+	uint64_t max_file_bytes; /* of write_into_file; 0: no such file */
 };
 
 /*
- * Appends the encoded TraceConfig to out.  -1 with a sentence in err: no or a
- * bad name, a size of 0 or one that does not fit, no memory.
+ * Appends the encoded TraceConfig to out.  -1 with a sentence in err: no name,
+ * a malformed one, a size of 0 or out of range, no memory.
  */
 int config_from_names(const struct config_from_names *c, struct pb_writer *out,
     char *err, size_t err_size) MUST_CHECK;

@@ -27,9 +27,9 @@
 
 enum kind {
 	KIND_REGULAR, /* can be cut, read and synced */
-	KIND_DIRECT,  /* takes everything at once: /dev/null, a terminal */
+	KIND_DIRECT,  /* written blocking: /dev/null, a terminal */
 	KIND_PIPE,    /* may be full: pipe, FIFO */
-	KIND_SOCKET,  /* the same */
+	KIND_SOCKET,  /* may be full */
 };
 
 struct record_file {
@@ -38,11 +38,11 @@ struct record_file {
 	char *path; /* owned; NULL: standard output */
 	bool created;
 	bool used;      /* record_file_packet() was called */
-	uint64_t kept, kept_bytes; /* whole packets that are in it */
-	uint64_t base;  /* offset behind the last byte written; on a packet */
-	struct pb_writer batch; /* whole packets; [written, len) waits */
-	size_t written;         /* pipes: how much of the batch is gone */
-	struct event *writable; /* pipes; or NULL */
+	uint64_t kept, kept_bytes; /* whole packets written */
+	uint64_t base;  /* offset behind the last whole packet written */
+	struct pb_writer batch; /* whole packets; [written, len) is unwritten */
+	size_t written;         /* pipes: bytes of the batch that are written */
+	struct event *writable; /* owned; NULL but for pipes and sockets */
 	record_file_fn drained;
 	void *arg;
 	char error[512];
@@ -74,7 +74,7 @@ kind_of(int fd)
 	return S_ISSOCK(st.st_mode) ? KIND_SOCKET : KIND_DIRECT;
 }
 
-/* -1 with errno; *created says whether it was made just now. */
+/* -1 with errno; *created: the file did not exist. */
 static int
 open_path(const char *path, bool no_clobber, bool *created)
 {
@@ -87,7 +87,7 @@ open_path(const char *path, bool no_clobber, bool *created)
 	    no_clobber)
 		return fd;
 	*created = false;
-	/* A FIFO opened for reading too would never tell that its end is gone. */
+	/* A FIFO opened O_RDWR would never tell that its reader is gone. */
 	if (stat(path, &st) == 0 && S_ISFIFO(st.st_mode))
 		flags = O_WRONLY | O_CLOEXEC;
 	return open(path, flags, 0600);
@@ -172,7 +172,7 @@ write_failed(struct record_file *f)
 		    strerror(errno));
 }
 
-/* Counts the whole packets within len bytes that were written; their bytes. */
+/* Counts the whole packets in len written bytes; returns their bytes. */
 static size_t
 keep_whole(struct record_file *f, const uint8_t *data, size_t len)
 {
@@ -247,7 +247,7 @@ write_batch(struct record_file *f)
 	return 0;
 }
 
-/* A packet that is not worth copying. */
+/* Writes a packet that is too large to be worth copying into the batch. */
 static int
 write_large(struct record_file *f, const uint8_t *data, size_t len)
 {
@@ -278,9 +278,9 @@ waits(const struct record_file *f)
 }
 
 /*
- * At most PIPE_BUF bytes to something that poll() calls writable: that much
- * never blocks a pipe, even in blocking mode, which we share with others that
- * hold copies of the descriptor.  0: not now; -1: failed.
+ * Writes at most PIPE_BUF bytes to a pipe or socket that poll() calls writable:
+ * so many never block, even in blocking mode.  O_NONBLOCK is not set, as other
+ * processes share the open file description.  0: not now; -1: failed.
  */
 static ssize_t
 write_piece(struct record_file *f, const uint8_t *data, size_t len)
@@ -358,8 +358,8 @@ record_file_begin(struct record_file *f, struct loop *l,
 }
 
 /*
- * Drops what a pipe has taken, once it is worth the move: whole packets, so
- * that what is left begins with one.
+ * Drops written packets from the front of the batch, once they are worth the
+ * move; the rest begins with a whole packet, as keep_whole() needs.
  */
 static void
 compact(struct record_file *f)

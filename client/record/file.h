@@ -1,11 +1,12 @@
 /*
- * file: where `tributary record` puts a trace.
+ * file: the file or pipe that `tributary record` writes a trace to.
  *
  * Takes whole packets and writes them as Trace.packet, so that the file ends on
  * a whole packet even after a failure: when the disk is full or writing
  * fails, a regular file is cut behind the last packet that fits.  Pipes never
- * block the loop: bytes that they do not take wait here, and record_file_full()
- * tells when to hold the collector back.
+ * block the loop: bytes that a pipe does not take are queued, and
+ * record_file_full() asks for back-pressure.  All calls belong to the loop's
+ * thread.
  */
 #ifndef CLIENT_RECORD_FILE_H
 #define CLIENT_RECORD_FILE_H
@@ -21,7 +22,7 @@ struct record_file;
 
 /* Bytes collected before a regular file is written to. */
 #define RECORD_FILE_BATCH (256u * 1024u)
-/* Bytes waiting for a pipe above which it counts as full. */
+/* High-water mark of bytes queued for a pipe. */
 #define RECORD_FILE_FULL (1024u * 1024u)
 
 /*
@@ -32,57 +33,67 @@ struct record_file;
 struct record_file *record_file_open(const char *path, bool no_clobber,
     char *err, size_t err_size) MUST_CHECK;
 
-/* Closes; NULL is fine.  Bytes that still wait are not written. */
+/* Closes; NULL is fine.  Collected bytes are not written any more. */
 void record_file_free(struct record_file *f);
 
-/* To pass on, or to read back; stays the file's. */
+/* Descriptor to pass to the service, or to read back from; stays owned by f. */
 int record_file_fd(const struct record_file *f);
 /* The path, or "standard output". */
 const char *record_file_name(const struct record_file *f);
 /*
- * Whether the service may write the trace into it, from its beginning, and
- * it can be read back: a regular file that was named, not standard output.
+ * Whether the service may write the trace into the file, from its beginning,
+ * and this program can read it back: a regular file that was named, not
+ * standard output.
  */
 bool record_file_can_be_shared(const struct record_file *f);
 
 typedef void (*record_file_fn)(void *arg);
 
 /*
- * Empties a file that was named by path, and readies it for packets.  drained
- * is called on the loop whenever all that waited for a pipe is written.  Not
- * needed when the service writes to the descriptor, except to empty it.
+ * Empties a regular file that was named by path, and readies it for packets.
+ * drained is called on the loop whenever the bytes queued for a pipe are all
+ * written, or dropped as writing failed: then record_file_error() tells.  Not
+ * needed when the service writes to the descriptor, except to empty the file.
  * Returns 0, or -1 with the error set.
  */
 int record_file_begin(struct record_file *f, struct loop *l,
     record_file_fn drained, void *arg) MUST_CHECK;
 
-/* One packet, without framing; copied.  0, or -1 for good: see the error. */
+/*
+ * Appends one packet, without framing; copied.  0, or -1 now and for all later
+ * packets: see record_file_error().
+ */
 int record_file_packet(struct record_file *f, const uint8_t *data, size_t len)
     MUST_CHECK;
-/* Hold back: wait for drained.  Never for a regular file. */
+/* Back-pressure: wait for drained.  Never true for a regular file. */
 bool record_file_full(const struct record_file *f);
-/* Hands collected packets to the file; a pipe takes them when it can. */
+/* Writes collected packets to a regular file; a pipe takes them when it can. */
 int record_file_flush(struct record_file *f) MUST_CHECK;
 
 /*
- * Writes out collected packets and makes them durable.  1: done; 0: a pipe
- * still has to take it, call again from drained; -1: failed.
+ * Writes out collected packets and syncs a regular file to disk.  1: done; 0: a
+ * pipe still has to take bytes, call again from drained; -1: failed.
  */
 int record_file_finish(struct record_file *f) MUST_CHECK;
 
-/* Makes data durable that the service wrote to the descriptor. */
+/*
+ * Syncs to disk the data that the service wrote to the descriptor.  -1 also
+ * when the file was removed meanwhile.
+ */
 int record_file_sync(struct record_file *f) MUST_CHECK;
 
-/* Removes the file if it is empty and this program created it; says if so. */
+/*
+ * Removes a regular file that is empty and that record_file_open() created;
+ * returns whether it did.
+ */
 bool record_file_remove_if_empty(struct record_file *f);
 
 /* A sentence about the first failure; "" when there was none. */
 const char *record_file_error(const struct record_file *f);
 
 /*
- * The whole packets that record_file_packet() brought into the file (a pipe:
- * handed to its reader), and their bytes.  Unless it was never called: then
- * both stay as they are.
+ * Sets the number and bytes of whole packets that record_file_packet() brought
+ * into the file or pipe.  If that was never called, leaves both unchanged.
  */
 void record_file_kept(const struct record_file *f, uint64_t *packets,
     uint64_t *bytes);

@@ -1,6 +1,6 @@
 /*
- * live_line: progress of `tributary record` on standard error: one line that
- * changes on a terminal, and messages between.
+ * live_line: progress of `tributary record` on standard error: one line that is
+ * redrawn on a terminal, and messages above it.
  */
 #ifndef CLIENT_RECORD_LIVE_LINE_H
 #define CLIENT_RECORD_LIVE_LINE_H
@@ -19,10 +19,10 @@ struct record_live;
 struct record_numbers {
 	const char *phase;    /* "Recording" */
 	uint64_t elapsed_ms;
-	uint64_t expected_ms; /* 0: until it is stopped */
+	uint64_t expected_ms; /* 0: until the recording is stopped */
 	uint64_t bytes;
 	uint64_t packets;
-	bool packets_known; /* else chunks are shown */
+	bool packets_known; /* else chunks are shown instead of packets */
 	uint64_t chunks;
 	uint64_t producers;
 	uint64_t losses;
@@ -39,7 +39,7 @@ struct record_live *record_live_new(bool quiet) MUST_CHECK;
 /* Ends the line if one is shown. */
 void record_live_free(struct record_live *l);
 
-/* Whether lines are shown, and numbers worth collecting. */
+/* Whether the line is shown, so that numbers have to be collected. */
 bool record_live_enabled(const struct record_live *l);
 void record_live_show(struct record_live *l, const struct record_numbers *n);
 /* Removes the line; the next show brings it back. */

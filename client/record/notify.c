@@ -38,13 +38,13 @@ stay_in_front(int fd, pid_t child)
 	int r;
 
 	do {
-		/* a little longer than the child, who knows better */
+		/* longer than the child's own time-out, which comes first */
 		r = poll(&p, 1, RECORD_NOTIFY_TIMEOUT_MS + 2000);
 	} while (r < 0 && errno == EINTR);
 	if (r == 0)
 		status = RECORD_STATUS_TIMEOUT;
 	else if (read(fd, &status, 1) != 1)
-		status = RECORD_STATUS_FAILED; /* it died, or said why */
+		status = RECORD_STATUS_FAILED; /* the child died */
 	if (status != RECORD_STATUS_FAILED)
 		printf("%d\n", (int)child);
 	if (status == RECORD_STATUS_TIMEOUT)
@@ -101,7 +101,7 @@ tell(int *fd, enum record_status status)
 
 	if (*fd < 0)
 		return;
-	/* EPIPE: the reader went away and need not know. */
+	/* EPIPE: the reader is gone, which is no error of the recording. */
 	if (write(*fd, &byte, 1) != 1 && errno != EPIPE)
 		fprintf(stderr, "tributary: cannot notify descriptor %d: %s\n",
 		    *fd, strerror(errno));

@@ -19,18 +19,18 @@
 
 enum record_mode {
 	RECORD_MODE_RECORD,
-	RECORD_MODE_DETACH,      /* record, and leave it behind under key */
-	RECORD_MODE_ATTACH,      /* what is recorded under key */
-	RECORD_MODE_IS_DETACHED, /* whether anything is */
-	RECORD_MODE_CLONE,       /* a copy of a running session */
-	RECORD_MODE_QUERY,       /* the state of the service */
+	RECORD_MODE_DETACH,      /* start a session, detach it under key */
+	RECORD_MODE_ATTACH,      /* follow the session detached under key */
+	RECORD_MODE_IS_DETACHED, /* ask whether there is such a session */
+	RECORD_MODE_CLONE,       /* save a clone of a running session */
+	RECORD_MODE_QUERY,       /* print the state of the service */
 };
 
 /* Everything borrows from argv. */
 struct record_options {
 	enum record_mode mode;
 	const char *key;        /* DETACH, ATTACH, IS_DETACHED */
-	bool stop;              /* ATTACH: end it at once */
+	bool stop;              /* ATTACH: end the session at once */
 	uint64_t clone_id;      /* CLONE, where clone_name is NULL */
 	const char *clone_name;
 	bool clone_for_bugreport;

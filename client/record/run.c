@@ -65,7 +65,7 @@ run_done(struct run *r)
 		loop_free(r->loop);
 }
 
-/* Before anything runs: a sentence, or what a config's error looks like. */
+/* Prints an error from before there is a record_live.  Returns -1. */
 static int
 refuse(const char *text)
 {
@@ -320,7 +320,7 @@ say_what_is_left(struct run *r)
 
 	if (!r->result.began || r->file == NULL || r->snapshots != NULL)
 		return;
-	/* Counts the file only: data that came need not be in it. */
+	/* Packets that arrived need not be in the file: counts the file's. */
 	record_file_kept(r->file, &kept, &kept_bytes);
 	if (kept == 0)
 		record_live_say(r->live, "nothing was recorded into %s",
@@ -332,7 +332,7 @@ say_what_is_left(struct run *r)
 		    human_bytes(bytes, kept_bytes));
 }
 
-/* A trace that waited in vain is empty, which looks like a mistake. */
+/* Explains an empty trace of a session whose triggers did not come. */
 static void
 say_if_no_trigger_came(struct run *r)
 {
@@ -377,7 +377,7 @@ say_all_is_well(struct run *r)
 		    "%s, on its machine", remote_file(r));
 		return;
 	}
-	/* The duration of copying says nothing about the copy. */
+	/* wall_ms of a clone is the duration of cloning, not of the trace. */
 	trace_report_print(stderr, r->summary, record_file_name(r->file),
 	    r->options->mode == RECORD_MODE_CLONE ? 0 : r->result.wall_ms);
 	say_if_no_trigger_came(r);

@@ -1,6 +1,6 @@
 /*
- * run: a command line of `tributary record` carried out: opens the
- * file, reads the config, watches for signals, says how it went.
+ * run: carries out a command line of `tributary record`: reads the config,
+ * opens the file, watches for signals, and reports the outcome.
  */
 #ifndef CLIENT_RECORD_RUN_H
 #define CLIENT_RECORD_RUN_H

@@ -104,7 +104,7 @@ record_fail(struct record_session *s, const char *fmt, ...)
 	vsnprintf(s->result.failure, sizeof(s->result.failure), fmt, ap);
 	va_end(ap);
 	s->result.whole = false;
-	/* Already failing: that the rest fails too changes nothing. */
+	/* The first failure is reported; further ones are ignored. */
 	if (s->travel == TRAVEL_SERVICE) {
 		(void)!record_catch_up(s, s->stops > 1 ? RECORD_FOLLOW_A_TURN :
 		    UINT64_MAX / 2, ignored, sizeof(ignored));
@@ -184,8 +184,9 @@ snapshots_idle_cb(void *arg)
 }
 
 /*
- * The session is over, but those that copy it are not.  Where no trigger came
- * and the config would do without snapshots, its buffers are read.
+ * The session is over, but its snapshots may still be under way.  Where no
+ * trigger came and the config allows a trace of the session's own, the buffers
+ * are read.
  */
 static void
 finish_snapshots(struct record_session *s)
@@ -204,9 +205,9 @@ finish_snapshots(struct record_session *s)
 }
 
 /*
- * Tells of a session that ended early though nobody here stopped it: a
- * collector was ended, say.  Its trace is whole, but shorter than was asked
- * for.
+ * Says that the session ended before its duration_ms without a stop from here,
+ * as when the collector is shut down: the trace is whole, but shorter than was
+ * asked for.
  */
 static void
 tell_early_end(struct record_session *s)
@@ -239,8 +240,8 @@ said_cb(void *arg, const char *path, const char *text)
 }
 
 /*
- * Says warnings that this program has not said itself before the start
- * (record.c).
+ * Says the collector's warning, unless load_config() in run.c has said the same
+ * sentence before the start.
  */
 static void
 warned_cb(void *arg, const char *sentence)
@@ -277,9 +278,9 @@ tracing_disabled_cb(void *arg, const char *error)
 		return;
 	}
 	if (s->state == ASKING)
-		return; /* over already; what was asked is answered, too */
+		return; /* the reply to Detach follows and decides */
 	tell_early_end(s);
-	/* Producers that came during the recording. */
+	/* Names of producers that connected during the recording. */
 	record_query_state(s, false);
 	if (s->with.snapshots != NULL) {
 		finish_snapshots(s);
@@ -299,7 +300,7 @@ disconnected_cb(void *arg, const char *why)
 	struct record_session *s = arg;
 
 	if (s->state == CONNECTING)
-		record_fail(s, "%s", why); /* it says what to do, too */
+		record_fail(s, "%s", why); /* with the remedy in it */
 	else
 		record_fail(s, "the connection to the collector was lost: %s",
 		    why);
@@ -406,8 +407,9 @@ deadline_cb(void *arg)
 		break;
 	case RECORDING:
 		/*
-		 * A session started by hand waits for no trigger any more
-		 * and has no end; its data must not be lost.
+		 * `tributary start` may have started a session that waited for
+		 * a trigger: its trigger time-out does not end it any more, and
+		 * its data must not be lost.
 		 */
 		record_live_say(s->with.live, "the collector did not end the "
 		    "session in time: it is ended now");

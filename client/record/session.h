@@ -1,11 +1,12 @@
 /*
- * session: one recording, from connecting to a trace that is whole on
- * disk; of a session of its own, of one that was left behind, or of a copy.
+ * session: one recording, from connecting to a trace that is whole on disk: of
+ * a session that it starts, of a detached session, or of a clone.
  *
  * A state machine over consumer, on one loop.  Decides how the trace travels:
- * written by the service into the file, read from the buffers at the end, or
- * read from them all the time where a file was wanted but its descriptor
- * cannot travel.  Knows no flags and prints nothing but through record_live.
+ * written by the service into the file; read from the buffers at the end; or
+ * read from them periodically, where the config wants write_into_file and the
+ * file's descriptor cannot be passed.  Knows no flags and prints nothing but
+ * through record_live.
  */
 #ifndef CLIENT_RECORD_SESSION_H
 #define CLIENT_RECORD_SESSION_H
@@ -30,9 +31,9 @@ struct trace_summary;
 
 enum record_kind {
 	RECORD_START,  /* start a session, record it to its end */
-	RECORD_DETACH, /* start a session and leave it behind, under a key */
-	RECORD_ATTACH, /* the session under a key, to its end */
-	RECORD_CLONE,  /* a copy of a session, which goes on */
+	RECORD_DETACH, /* start a session and detach it, under a key */
+	RECORD_ATTACH, /* attach to the session under a key, to its end */
+	RECORD_CLONE,  /* save a clone of a session, which goes on */
 };
 
 /* Everything is borrowed for the life of the session. */
@@ -43,13 +44,13 @@ struct record_session_setup {
 	enum record_kind kind;
 	const char *key;             /* RECORD_DETACH, RECORD_ATTACH */
 	bool stop_attached;          /* RECORD_ATTACH: end it at once */
-	/* RECORD_CLONE: which (its fd does not count). */
+	/* RECORD_CLONE: the session to clone; its fd is ignored. */
 	const struct consumer_clone *clone;
 	struct record_config *config; /* RECORD_START, RECORD_DETACH */
-	/* RECORD_ATTACH: NULL; else NULL when the config has an output_path. */
+	/* NULL: RECORD_ATTACH, or the config has an output_path. */
 	struct record_file *file;
 	struct record_live *live;
-	bool no_line;                 /* the caller shows one */
+	bool no_line;                 /* the caller shows a progress line */
 	struct record_notify *notify; /* NULL: only for RECORD_CLONE */
 	struct trace_summary *summary; /* filled while packets come */
 	/*
@@ -57,17 +58,20 @@ struct record_session_setup {
 	 * are saved.
 	 */
 	struct record_snapshots *snapshots;
-	uint64_t delay_ms; /* before it connects */
-	/* Time that a session may last beyond its end; 0: a minute. */
+	uint64_t delay_ms; /* before connecting */
+	/*
+	 * Time after its expected end at which a session that still runs is
+	 * ended; 0: RECORD_END_GRACE_MS.
+	 */
 	uint64_t end_grace_ms;
 };
 
 struct record_result {
 	bool whole;        /* the trace is complete where it should be */
-	bool began;        /* a session was asked for */
+	bool began;        /* a session or clone was asked for, or attached */
 	bool not_detached; /* RECORD_ATTACH: there is no session of that key */
-	uint64_t wall_ms;  /* from that to its end */
-	char failure[768]; /* a sentence when it is not whole */
+	uint64_t wall_ms;  /* from connected to the session's end */
+	char failure[768]; /* a sentence when not whole */
 };
 
 /* done is called once, from the loop; it may free the session. */
@@ -83,8 +87,9 @@ struct record_session *record_session_new(
 void record_session_free(struct record_session *s);
 
 /*
- * Ends the recording and keeps the trace; the second call gives up at once and
- * leaves whole packets.
+ * Ends the recording: flushes, stops the session and saves the trace.  A second
+ * call, or one before the recording began, fails it at once; a file then still
+ * ends on a whole packet.  done may be called inside.
  */
 void record_session_stop(struct record_session *s);
 

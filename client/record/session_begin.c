@@ -11,7 +11,7 @@
 #include "protos/trace_config.pb-c.h"
 #include "transport/loop/loop.h"
 
-/* Reads the buffers all the time; the service does not write the file. */
+/* Lets this program read the buffers instead of the service write the file. */
 static int
 choose_stream(struct record_session *s)
 {
@@ -95,8 +95,9 @@ enable(struct record_session *s)
 }
 
 /*
- * A socket that somebody forwards looks like one to the service, but carries
- * no descriptors: the service says that it misses one.
+ * A forwarded UNIX socket, as of ssh or `tributary forward`, looks like one
+ * that passes descriptors and does not: the service then complains of
+ * write_into_file without a file.
  */
 bool
 record_descriptor_was_lost(const struct record_session *s, const char *error)
@@ -116,7 +117,7 @@ record_stream_instead(struct record_session *s)
 		enable(s);
 }
 
-/* The session, of ours or taken over, is recorded from now on. */
+/* The session, started or attached to, is recorded from now on. */
 static void
 go_on_recording(struct record_session *s)
 {
@@ -135,7 +136,7 @@ go_on_recording(struct record_session *s)
 	}
 }
 
-/* A session of our own, which may be left behind. */
+/* RECORD_START and RECORD_DETACH. */
 
 static void
 detached_cb(void *arg, bool ok)
@@ -180,10 +181,11 @@ start_session(struct record_session *s)
 	consumer_detach(s->consumer, s->with.key, detached_cb, s);
 }
 
-/* A session that was left behind. */
+/* RECORD_ATTACH. */
 
 /*
- * Called when a session was left behind again: its trace would be gone with us.
+ * The session was detached again: kept attached, it would end with this
+ * connection, and its trace is in the buffers only.
  */
 static void
 redetached_cb(void *arg, bool ok)
@@ -238,7 +240,7 @@ attach(struct record_session *s)
 	consumer_attach(s->consumer, s->with.key, attached_cb, s);
 }
 
-/* A copy of somebody's session. */
+/* RECORD_CLONE. */
 
 static void
 cloned_cb(void *arg, const struct consumer_cloned *r)
@@ -258,9 +260,7 @@ cloned_cb(void *arg, const struct consumer_cloned *r)
 		record_finish(s);
 		return;
 	}
-	/*
-	 * No other process writes into the file, so there is nothing to follow.
-	 */
+	/* The service wrote nothing into the file: this program does. */
 	trace_follow_free(s->follow);
 	s->follow = NULL;
 	s->travel = TRAVEL_READ_AT_END;

@@ -1,10 +1,10 @@
 /*
  * session_internal: the state of a recording, private to its parts:
  *
- *	record_session   states and ends
- *	record_begin     connected: how the trace travels, and how it begins
- *	record_reading   packets out of the collector's buffers
- *	record_progress  progress: line, advice, start, triggers
+ *	session.c           states and ends
+ *	session_begin.c     connected: how the trace travels, and how it begins
+ *	session_reading.c   packets out of the collector's buffers
+ *	session_progress.c  progress: line, advice, start, triggers
  */
 #ifndef CLIENT_RECORD_SESSION_INTERNAL_H
 #define CLIENT_RECORD_SESSION_INTERNAL_H
@@ -23,33 +23,34 @@ struct consumer;
 struct loop_timer;
 struct trace_follow;
 
-/* A service that does not end a session this long after its time is stuck. */
+/* A session that still runs this long after its expected end is ended. */
 #define RECORD_END_GRACE_MS 60000
-/* While the trace is read, something comes at least this often. */
+/* Longest pause between packets while the trace is read. */
 #define RECORD_READ_STALL_MS 30000
-/* A copy is flushed before, and may be written into a file. */
+/* Time-out of CloneSession, in which the service flushes and may write. */
 #define RECORD_CLONE_MS 120000
-/* Attach and Detach only need to be answered. */
+/* Time-out of Attach and Detach. */
 #define RECORD_ASK_MS 30000
-/* Bytes of a growing file that one turn of the loop looks at. */
+/* Bytes of a growing file that one turn of the loop reads. */
 #define RECORD_FOLLOW_A_TURN (64ull << 20)
 
 enum record_travel {
 	TRAVEL_READ_AT_END, /* the buffers are read after the session */
-	TRAVEL_STREAM,      /* they are read during it, too */
-	TRAVEL_SERVICE,     /* the service writes into our file */
-	TRAVEL_REMOTE,      /* it writes into a file that we do not hold */
+	TRAVEL_STREAM,      /* the buffers are read during the session, too */
+	TRAVEL_SERVICE,     /* the service writes into our descriptor */
+	TRAVEL_REMOTE,      /* the service writes into a file not open here */
 };
 
 enum record_state {
-	DELAYED,    /* deadline timer: when to connect */
-	CONNECTING, /* connect timer: the kernel's */
-	ASKING,     /* CloneSession, Attach or Detach is out; deadline timer */
-	RECORDING,  /* EnableTracing is out; end timer if there is a duration */
-	STOPPING,   /* flush, then disable; end timer */
-	SAVING,     /* the last read, or snapshots; stall timer for the former */
-	DRAINING,   /* a pipe takes the rest; no timer: its reader may think */
-	DONE,       /* the owner was told */
+	/* In brackets: what the deadline timer is set to. */
+	DELAYED,    /* waits to connect [delay_ms] */
+	CONNECTING, /* [not set: the kernel's time-out counts] */
+	ASKING,     /* CloneSession, Attach or Detach is out [CLONE, ASK] */
+	RECORDING,  /* EnableTracing is out [expected end, if there is one] */
+	STOPPING,   /* flush, then disable [END_GRACE and time-outs] */
+	SAVING,     /* the last read [READ_STALL], or snapshots [not set] */
+	DRAINING,   /* a pipe takes the rest [not set: readers may be slow] */
+	DONE,       /* done was called */
 };
 
 struct record_session {
@@ -75,8 +76,8 @@ struct record_session {
 	bool paused;             /* the pipe is full */
 	bool stats_asked;
 	unsigned stops;    /* calls of record_session_stop() */
-	uint64_t buffered; /* bytes that came into the buffers, ever */
-	uint64_t stored;   /* packets, the same; 0: not known */
+	uint64_t buffered; /* bytes ever written into the buffers */
+	uint64_t stored;   /* packets, likewise; 0: not known */
 	struct record_numbers numbers;
 	struct record_result result;
 };
@@ -84,14 +85,23 @@ struct record_session {
 /* session.c */
 
 void record_set_state(struct record_session *s, enum record_state to);
-/* The recording failed: saves what can be saved, then reports.  Once. */
+/*
+ * Fails the recording with a sentence: writes out or reads back what there is,
+ * then record_report().  Does nothing when DONE.
+ */
 void record_fail(struct record_session *s, const char *fmt, ...)
     PRINTF_LIKE(2, 3);
 /* All packets are there: makes them durable and reports. */
 void record_finish(struct record_session *s);
-/* Tells the owner, once; the result is set. */
+/*
+ * Frees the consumer and calls done with s->result, once.  done may free s: do
+ * not touch it afterwards.
+ */
 void record_report(struct record_session *s);
-/* Takes in what the service wrote into the file.  -1: it is no trace. */
+/*
+ * Reads up to max bytes more of the file that the service writes into the
+ * summary; as trace_follow_read().
+ */
 int record_catch_up(struct record_session *s, uint64_t max, char *err,
     size_t err_size) MUST_CHECK;
 /* Flushes, then ends the session. */
@@ -100,11 +110,11 @@ void record_end_session(struct record_session *s);
 /* session_begin.c */
 
 void record_connected_cb(void *arg);
-/* Empties the file and readies it; 0, or -1 after record_fail(). */
+/* Empties the file, if any, and readies it; 0, or -1 after record_fail(). */
 int record_begin_file(struct record_session *s) MUST_CHECK;
 /*
- * Whether an error of EnableTracing only says that the descriptor got lost on
- * the way; then record_stream_instead() tries again without.
+ * Whether an error of EnableTracing means that the descriptor did not reach the
+ * service; then record_stream_instead() starts the session without it.
  */
 bool record_descriptor_was_lost(const struct record_session *s,
     const char *error);
@@ -116,12 +126,12 @@ void record_save(struct record_session *s);
 void record_stream_cb(void *arg);
 void record_packet_cb(void *arg, const uint8_t *data, size_t len);
 void record_read_done_cb(void *arg, const char *error);
-/* Called when all that waited for a pipe is written. */
+/* As `drained` of record_file_begin(). */
 void record_drained_cb(void *arg);
 
 /* session_progress.c */
 
-/* Names for the summary; advice when the recording begins. */
+/* Asks for the service's state: names for the summary; advise: for advice. */
 void record_query_state(struct record_session *s, bool advise);
 void record_tick_cb(void *arg);
 void record_starting_cb(void *arg);

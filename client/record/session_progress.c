@@ -137,7 +137,7 @@ record_tick_cb(void *arg)
 	const struct trace_totals *t = trace_summary_totals(s->with.summary);
 	char ignored[256];
 
-	/* Errors of the file are found again, and said, at the end. */
+	/* Errors of the file recur at the end and are reported there. */
 	(void)!record_catch_up(s, RECORD_FOLLOW_A_TURN, ignored, sizeof(ignored));
 	if (!s->stats_asked && s->state < SAVING) {
 		s->stats_asked = true;
@@ -146,7 +146,7 @@ record_tick_cb(void *arg)
 	if (t->packets != 0)
 		s->numbers.packets_known = true;
 	s->numbers.packets = t->packets > s->stored ? t->packets : s->stored;
-	/* Before the first write, and when nothing is written yet. */
+	/* Bytes in the buffers count until the file has more. */
 	s->numbers.bytes = t->bytes > s->buffered ? t->bytes : s->buffered;
 	s->numbers.elapsed_ms = loop_now_ms() - s->began_ms;
 	record_live_show(s->with.live, &s->numbers);

@@ -86,7 +86,7 @@ record_drained_cb(void *arg)
 		record_finish(s);
 }
 
-/* Between two reads of a session: what came is on its way to the disk. */
+/* Between two reads during the session: writes out the packets of the last. */
 static void
 read_again_later(struct record_session *s)
 {
@@ -112,7 +112,7 @@ record_read_done_cb(void *arg, const char *error)
 	if (error != NULL) {
 		record_fail(s, "%s", error);
 	} else if (s->state == SAVING && s->ended) {
-		/* A read that began before the end may lack the end. */
+		/* The read began before the session ended: read the rest. */
 		s->ended = false;
 		start_reading(s);
 	} else if (s->state == SAVING) {

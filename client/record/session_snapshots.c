@@ -21,8 +21,8 @@ typedef Perfetto__Protos__ObservableEvents__CloneTriggerHit clone_hit;
 struct snapshot {
 	TAILQ_ENTRY(snapshot) link;
 	clone_hit hit; /* its strings are the two below */
-	char *trigger;
-	char *producer;
+	char *trigger;  /* owned */
+	char *producer; /* owned */
 };
 
 struct record_snapshots {
@@ -34,7 +34,7 @@ struct record_snapshots {
 	struct record_file *file;
 	struct trace_summary *summary;
 	struct record_session *session;
-	unsigned next; /* number of a file */
+	unsigned next; /* number of the next file */
 	unsigned taken;
 	unsigned failed;
 	void (*idle)(void *arg);
@@ -147,7 +147,7 @@ done_cb(void *arg, const struct record_result *r)
 	next_or_idle(s);
 }
 
-/* The next of FILE.0, FILE.1, ...; NULL with a sentence. */
+/* Opens the next of FILE.0, FILE.1, ...; NULL with a sentence in err. */
 static struct record_file *
 open_next(struct record_snapshots *s, char *err, size_t err_size)
 {

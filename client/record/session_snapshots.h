@@ -1,9 +1,10 @@
 /*
- * session_snapshots: the files that CLONE_SNAPSHOT triggers cause while a
- * session goes on: FILE.0, FILE.1 and so on, as Perfetto's command calls them.
+ * session_snapshots: saves the snapshots that CLONE_SNAPSHOT triggers cause
+ * while a session goes on: FILE.0, FILE.1 and so on, named as by Perfetto's
+ * command.
  *
- * One at a time, each over a connection of its own: a connection holds one
- * session.  Triggers that come meanwhile wait, up to a limit.
+ * One at a time, each over a connection of its own, as a connection has one
+ * session.  Hits that come meanwhile are queued, up to a limit.
  */
 #ifndef CLIENT_RECORD_SESSION_SNAPSHOTS_H
 #define CLIENT_RECORD_SESSION_SNAPSHOTS_H
@@ -20,7 +21,7 @@ struct loop;
 struct record_live;
 struct record_snapshots;
 
-/* Hits that wait for the snapshot before them. */
+/* Most hits in the queue; further ones fail. */
 #define RECORD_SNAPSHOTS_QUEUE_MAX 32u
 
 /* Borrowed for the life of the snapshots. */
@@ -30,7 +31,7 @@ struct record_snapshots_setup {
 	const struct dial_options *how;
 	struct record_live *live;
 	const char *out;  /* FILE */
-	bool no_clobber;  /* leave out numbers whose file exists */
+	bool no_clobber;  /* skip numbers whose file exists */
 };
 
 /* NULL: no memory. */
@@ -47,7 +48,7 @@ void record_snapshots_take(struct record_snapshots *s,
 unsigned record_snapshots_taken(const struct record_snapshots *s);
 unsigned record_snapshots_failed(const struct record_snapshots *s);
 
-/* Calls fn once, from the loop, when none is under way and none waits. */
+/* Calls fn once, from the loop, when none is under way and none queued. */
 void record_snapshots_when_idle(struct record_snapshots *s,
     void (*fn)(void *arg), void *arg);
 

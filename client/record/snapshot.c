@@ -69,7 +69,7 @@ snapshot_file_name(char *out, size_t out_size, const char *session,
 	return out;
 }
 
-/* "a.pftrace" becomes "a-1.pftrace" and so on, until there is none. */
+/* "a.pftrace" becomes "a-1.pftrace" and so on, until no such file exists. */
 static int
 make_free(char *name, size_t size)
 {

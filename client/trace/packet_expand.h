@@ -30,8 +30,8 @@ struct packet_expand;
  */
 #define PACKET_EXPAND_MAX_BYTES (256u << 20)
 /*
- * Limit for the expanded bytes of all packets of a trace: the allowance, and
- * above it a ratio to their compressed bytes.  Decompression bombs have higher
+ * Limit for the expanded bytes of all packets of a trace so far: the allowance
+ * plus RATIO times their compressed bytes.  Decompression bombs have higher
  * ratios (deflate up to 1000, zstd more).
  */
 #define PACKET_EXPAND_ALLOWANCE (1ull << 30)
