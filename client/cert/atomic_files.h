@@ -1,9 +1,10 @@
 /*
  * atomic_files: several files that appear together, or not at all.
  *
- * Each is written beside its place and reaches the disk first; commit then
- * renames one after the other, in their order.  A crash between two renames
- * leaves the first ones new: put first the files that must not be missing.
+ * Each file is written and synced to disk beside its place first; commit then
+ * renames one after the other, in the order in which they were added.  A crash
+ * between two renames leaves the first ones new: add first the files that must
+ * not be missing.
  */
 #ifndef CLIENT_CERT_ATOMIC_FILES_H
 #define CLIENT_CERT_ATOMIC_FILES_H
@@ -23,6 +24,7 @@ struct atomic_files *atomic_files_new(void) MUST_CHECK;
 /* Removes uncommitted files.  NULL is fine. */
 void atomic_files_free(struct atomic_files *s);
 
+/* Borrowed for the call. */
 struct atomic_file {
 	const char *path;
 	const void *data;
@@ -31,15 +33,15 @@ struct atomic_file {
 };
 
 /*
- * Writes data to stand at path, with exactly that mode; a mode without bits
- * for others is never wider, not for a moment.  -1 with a sentence.
+ * Writes data for path, with exactly that mode; the file is created with 0600,
+ * so that a secret is never readable by others.  -1 with a sentence.
  */
 int atomic_files_add(struct atomic_files *s, const struct atomic_file *f,
     char *err, size_t err_size) MUST_CHECK;
 
 /*
  * Puts all files in place, over existing ones.  -1 with a sentence that names a
- * file: this one and all later ones are not in place.
+ * file: that file and all later ones are not in place.
  */
 int atomic_files_commit(struct atomic_files *s, char *err, size_t err_size)
     MUST_CHECK;

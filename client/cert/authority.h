@@ -33,19 +33,19 @@ struct cert_order {
 	const char *const *alternatives;
 	size_t n_alternatives;
 	const char *out; /* issue, renew: a folder; NULL: in the CA's */
-	unsigned days;   /* never beyond the end of the CA */
+	unsigned days;   /* of validity; cut at the end of the CA's */
 	enum cert_key_kind key;
-	bool key_given;  /* renew: otherwise as it was */
-	bool keep_key;   /* renew */
-	bool revoke_old; /* renew */
+	bool key_given;  /* renew: false: the old key's kind */
+	bool keep_key;   /* renew: certify the old key again */
+	bool revoke_old; /* renew: revoke the old certificate */
 	time_t now;
 };
 
 /* The result of an order. */
 struct cert_outcome {
 	struct cert_entry entry;
-	bool shortened; /* to the end of the CA */
-	char *folder;   /* where the files are; to be freed */
+	bool shortened; /* the validity was cut at the end of the CA's */
+	char *folder;   /* of the files; owned, freed by cert_outcome_done() */
 };
 void cert_outcome_done(struct cert_outcome *o);
 

@@ -1,5 +1,5 @@
 /*
- * index: which certificates a CA has issued, and the text that says so.
+ * index: the list of certificates that a CA has issued, and its file format.
  *
  * The file is read by people and scripts, so its form is fixed:
  *
@@ -69,13 +69,19 @@ int cert_index_parse(struct cert_index *x, const char *text, size_t len,
 /* The whole text, for the caller to free; NULL: no memory. */
 char *cert_index_text(const struct cert_index *x, size_t *len) MUST_CHECK;
 
-/* A copy of e at the end; -1: no memory, or CERT_INDEX_MAX_ENTRIES. */
+/*
+ * Appends a copy of e; pointers to entries become invalid.  -1: no memory, or
+ * there are CERT_INDEX_MAX_ENTRIES already.
+ */
 int cert_index_add(struct cert_index *x, const struct cert_entry *e) MUST_CHECK;
 
-/* The newest of that name, other than the collector's own, in that state. */
+/*
+ * The newest certificate of that name in that state, other than the collector's
+ * own; NULL: none.  Valid until cert_index_add(), as the next two.
+ */
 struct cert_entry *cert_index_find(const struct cert_index *x,
     const char *name, enum cert_state state);
-/* The collector's newest: valid or revoked. */
+/* The collector's newest certificate, valid or revoked; NULL: none. */
 struct cert_entry *cert_index_collector(const struct cert_index *x);
 /* Finds by serial number, in any case of letters, with or without colons. */
 struct cert_entry *cert_index_by_serial(const struct cert_index *x,

@@ -10,11 +10,12 @@
 #include "transport/base/compiler.h"
 
 /*
- * With the same name, valid for o->days from o->now: all it has signed stays
- * good.  Put into the CA's folder and into those of the devices; the
- * revocation list then is good until the new end.  Reads dir, days and now of o.
- * -1 with a sentence: nothing was changed, unless it names a file that could not
- * be put in place (client/cert/atomic_files.h).
+ * Renews the CA's certificate, with the same name and key, for o->days from
+ * o->now: certificates that the CA has signed stay valid.  Writes it into the
+ * CA's folder and the folders of devices in it, and a revocation list that is
+ * valid until the new end.  Reads dir, days and now of o.  -1 with a sentence:
+ * nothing was changed, unless the sentence names a file that could not be put
+ * in place (client/cert/atomic_files.h).
  */
 int cert_renew_ca(const struct cert_order *o, struct cert_outcome *done,
     char *err, size_t err_size) MUST_CHECK;

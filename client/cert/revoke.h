@@ -1,5 +1,5 @@
 /*
- * revoke: takes certificates of a CA back.
+ * revoke: revokes certificates of a CA.
  */
 #ifndef CLIENT_CERT_REVOKE_H
 #define CLIENT_CERT_REVOKE_H
@@ -17,8 +17,8 @@ struct cert_revocation {
 };
 
 struct cert_revoked {
-	struct cert_entry entry; /* the last of them, as it now is */
-	size_t n;                /* that were not revoked before */
+	struct cert_entry entry; /* the last one revoked, in its new state */
+	size_t n;                /* certificates that were not revoked before */
 };
 
 /*

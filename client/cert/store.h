@@ -34,18 +34,19 @@ struct cert_store;
 #define CERT_ERROR_SIZE 1024
 
 /*
- * A folder that is to become a CA's: made with mode 0700, or there and without
- * any file that a CA has.  Locked.
+ * Opens a folder that is to become a CA's, and locks it: made with mode 0700,
+ * or there and without any file that a CA has.  NULL with a sentence in err,
+ * also for the two below.
  */
 struct cert_store *cert_store_create(const char *dir, char *err,
     size_t err_size) MUST_CHECK;
 /*
- * A CA, to be changed: locked, its certificate, key and index read, and found
- * to belong together.
+ * Opens a CA that is to be changed, and locks it: reads its certificate, key
+ * and index, and checks that they belong together.
  */
 struct cert_store *cert_store_open(const char *dir, char *err, size_t err_size)
     MUST_CHECK;
-/* Opens a folder to be looked at only: without lock and key. */
+/* Opens a CA for reading: without the lock and the key. */
 struct cert_store *cert_store_look(const char *dir, char *err, size_t err_size)
     MUST_CHECK;
 /* Drops uncommitted changes and the lock.  NULL is fine. */
@@ -56,7 +57,7 @@ X509 *cert_store_ca(const struct cert_store *s);
 EVP_PKEY *cert_store_ca_key(const struct cert_store *s);
 struct cert_index *cert_store_index(struct cert_store *s);
 
-/* Replaces the store's own; takes them. */
+/* Replace the store's CA certificate or key; ca and key are taken over. */
 void cert_store_set_ca(struct cert_store *s, X509 *ca);
 void cert_store_set_ca_key(struct cert_store *s, EVP_PKEY *key);
 

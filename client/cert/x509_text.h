@@ -1,6 +1,6 @@
 /*
- * x509_text: parts of certificates and revocation lists as printable text,
- * whatever is in them: control characters and what is not text are replaced.
+ * x509_text: parts of certificates and revocation lists as printable text.
+ * Untrusted input: control characters and bytes that are no text are replaced.
  */
 #ifndef CLIENT_CERT_X509_TEXT_H
 #define CLIENT_CERT_X509_TEXT_H
@@ -14,7 +14,7 @@
 #include "client/cert/index.h"
 #include "transport/base/compiler.h"
 
-/* Longest text of one field; what is longer is cut. */
+/* Longest text of one field; longer text is cut. */
 #define X509_TEXT_SIZE 4096
 
 void x509_text_subject(const X509 *x, char *out, size_t out_size);

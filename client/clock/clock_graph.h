@@ -3,12 +3,13 @@
  * through the snapshots seen so far (reference clock-sync.md; RemoteClockSync
  * joins machines).
  *
- * The shortest way over clocks that were read together, found breadth first; on
- * each step the latest reading at or before the timestamp (or the first, when
- * there is none).  A clock that was seen to go back is a target and never a way
- * or a source.  Sequence clocks (64..127) belong to {machine, sequence}, all
- * others to the machine.  Pure, bounded: CLOCK_GRAPH_MAX_*; what does not fit is
- * counted, and thinned out so that what stays is spread over the whole trace.
+ * Takes the shortest way over clocks that were read together, found by breadth
+ * first search; each step uses the latest reading at or before the timestamp
+ * (the first reading, when there is none).  A clock that was seen to go back
+ * can be a way's target, never its source or a step between.  Sequence clocks
+ * (64..127) belong to {machine, sequence}, all others to the machine.  Pure.
+ * Bounded by CLOCK_GRAPH_MAX_*: readings are thinned out evenly over the trace;
+ * readings left out are counted.
  */
 #ifndef CLIENT_CLOCK_CLOCK_GRAPH_H
 #define CLIENT_CLOCK_CLOCK_GRAPH_H
@@ -41,8 +42,8 @@ struct clock_at {
 enum clock_result {
 	CLOCK_OK,
 	CLOCK_UNKNOWN,  /* the source was never read */
-	CLOCK_NO_WAY,   /* nothing leads from it to the target */
-	CLOCK_WENT_BACK, /* it was seen to go back: ambiguous */
+	CLOCK_NO_WAY,   /* no way leads from the source to the target */
+	CLOCK_WENT_BACK, /* the source was seen to go back: ambiguous */
 };
 
 struct clock_graph *clock_graph_new(void) MUST_CHECK;
@@ -56,19 +57,19 @@ int clock_key_compare(const struct clock_key *a, const struct clock_key *b);
 uint64_t clock_key_hash(const struct clock_key *k);
 
 /*
- * One ClockSnapshot: n clocks at one moment.  Values are nanoseconds already
- * (unit_multiplier_ns and is_incremental are the caller's to resolve).  -1: no
- * memory.
+ * Adds one ClockSnapshot: n clocks at one moment.  Values are nanoseconds; the
+ * caller resolves unit_multiplier_ns and is_incremental.  -1: no memory.
  *
- * Of clocks that were read together before, those that are now less went back;
- * but when all of them are less, this is an older reading that comes late.
+ * When the same clocks were read together before, clocks with a smaller value
+ * now went back; but when all values are smaller, the snapshot is an older one
+ * that comes late.
  */
 int clock_graph_snapshot(struct clock_graph *g, const struct clock_at *clocks,
     size_t n) MUST_CHECK;
 /*
- * One RemoteClockSync: machine's clock `id` is ahead of the host's of the same
- * id by offset_ns, from the moment of host_ns on.  An estimate: a newer one
- * that contradicts older ones by up to a second replaces them.
+ * Adds one RemoteClockSync: from host_ns on, clock `id` of the machine is ahead
+ * of the host's clock `id` by offset_ns.  An estimate: it replaces older
+ * estimates that it contradicts by up to a second.  -1: no memory.
  */
 int clock_graph_remote(struct clock_graph *g, uint32_t machine, uint32_t id,
     uint64_t host_ns, int64_t offset_ns) MUST_CHECK;
@@ -77,15 +78,16 @@ void clock_graph_set_error(struct clock_graph *g, uint32_t machine,
     uint32_t id, uint64_t error_ns);
 
 /*
- * A clock converts into itself whatever is known of it.  *ns is modulo 2^64: a
+ * Converts a time; a clock always converts into itself.  *ns is modulo 2^64: a
  * time before the target's zero is negative as an int64_t.
  */
 enum clock_result clock_graph_convert(struct clock_graph *g,
     const struct clock_at *from, const struct clock_key *to, uint64_t *ns)
     MUST_CHECK;
 /*
- * The clocks that this goes over, both ends included, into out, which has room
- * for CLOCK_GRAPH_MAX_STEPS + 1; how many they are, 0: there is no way.
+ * Stores the clocks of the way that a conversion takes, both ends included, in
+ * out, which has room for CLOCK_GRAPH_MAX_STEPS + 1.  Returns their number; 0:
+ * there is no way.
  */
 size_t clock_graph_way(struct clock_graph *g, const struct clock_key *from,
     const struct clock_key *to, struct clock_key *out);
@@ -108,10 +110,10 @@ struct clock_graph_edge {
 	 */
 	int64_t first, last, min, max;
 };
-/* Lists edges in the order of their keys; valid until the next call of this. */
+/* Lists edges in the order of their keys; valid until the next such call. */
 size_t clock_graph_edges(const struct clock_graph *g,
     const struct clock_graph_edge **out);
-/* Readings that were thinned out, and what found no room at all. */
+/* Readings that were thinned out; clocks and readings that found no room. */
 void clock_graph_left_out(const struct clock_graph *g, uint64_t *thinned,
     uint64_t *left_out);
 

@@ -3,15 +3,16 @@
  * parts clock_series.c (the rows of one set) and clock_way.c (the search and
  * the conversion) share.
  *
- * Clocks that were read together are a set, and what was read is its table: a
- * column a clock, a row a reading.  So memory grows with what was read and not
- * with the number of pairs, and the search goes from clocks to sets to clocks.
+ * Clocks that were read together are a set; its table (clock_series) has a
+ * column for each clock and a row for each reading.  So memory grows with the
+ * values read and not with the number of pairs of clocks, and the search goes
+ * from clocks to sets to clocks.
  *
  * Invariants:
  *   - a series' columns are indexes of clocks, ascending, and at least two;
  *   - the values of a column whose clock never went back ascend with the rows;
- *   - values are signed here, so that what lies before a clock's zero has a
- *     place in the order.
+ *   - values are signed here, so that times before a clock's zero sort before
+ *     it.
  */
 #ifndef CLIENT_CLOCK_CLOCK_GRAPH_INTERNAL_H
 #define CLIENT_CLOCK_CLOCK_GRAPH_INTERNAL_H
@@ -43,23 +44,23 @@ struct clock_series {
 	struct clock_span *spans; /* n * (n - 1) / 2; owned */
 	int64_t *values;          /* row by row; owned */
 	size_t rows, cap;         /* in rows */
-	uint64_t readings;        /* seen */
-	uint64_t stride;          /* every so manieth reading is kept */
+	uint64_t readings;        /* seen, also those not kept */
+	uint64_t stride;          /* one reading in so many is kept */
 	uint64_t since;           /* readings since the last that was kept */
-	bool loose;               /* the last row gives way to the next */
+	bool loose;               /* the next row replaces the last one */
 };
 
 
-/* The way from one clock to another, and where its last shift holds. */
+/* Cached way from one clock to another, and the range of its last shift. */
 struct clock_way {
-	uint64_t topology; /* of which it is; 0: none */
-	uint64_t backs;    /* likewise */
-	uint64_t readings; /* of which lo, hi and shift are; 0: none */
+	uint64_t topology; /* clock_graph.topology it is valid for; 0: none */
+	uint64_t backs;    /* clock_graph.backs, likewise */
+	uint64_t readings; /* clock_graph.readings, for the shift; 0: none */
 	uint32_t from, to;
 	uint32_t n; /* steps; 0: there is no way */
 	uint32_t clocks[CLOCK_GRAPH_MAX_STEPS + 1];
-	int64_t lo, hi; /* both included */
-	uint64_t shift; /* modulo 2^64 */
+	int64_t lo, hi; /* values of `from` that shift holds for, inclusive */
+	uint64_t shift; /* value of `to` minus `from`, modulo 2^64 */
 };
 
 /* The series that a clock of the graph takes part in. */
@@ -71,7 +72,7 @@ struct clock_node {
 	struct clock_way *way; /* owned: the last that began here, or NULL */
 };
 
-/* Room for searches, and what reports were given. */
+/* Memory for searches, and the edges last handed out to a report. */
 struct clock_scratch {
 	uint32_t round;
 	uint32_t *seen;        /* a clock each: the round */
@@ -126,14 +127,18 @@ void clock_series_done(struct clock_series *s);
 /* The column of a clock, or CLOCK_NONE. */
 uint32_t clock_series_column(const struct clock_series *s, uint32_t clock);
 /*
- * One reading, a value a column.  What went back is marked in g.  -1: no memory.
+ * Adds one reading, a value for each column; marks clocks that went back in g.
+ * -1: no memory.
  */
 int clock_series_add(struct clock_graph *g, struct clock_series *s,
     const int64_t *v) MUST_CHECK;
-/* Adds an estimate, which replaces those that it contradicts a little. */
+/*
+ * Adds an estimate; drops older ones that it contradicts by up to
+ * CLOCK_GRAPH_ESTIMATE_NS.  -1: no memory.
+ */
 int clock_series_estimate(struct clock_graph *g, struct clock_series *s,
     const int64_t *v) MUST_CHECK;
-/* Every other row. */
+/* Drops every other row but the newest, and doubles the stride. */
 void clock_series_thin(struct clock_graph *g, struct clock_series *s);
 /* The last row whose value is at most ns, or 0. */
 size_t clock_series_row(const struct clock_series *s, uint32_t column,

@@ -113,7 +113,7 @@ clock_series_thin(struct clock_graph *g, struct clock_series *s)
 	for (i = 0; i < s->rows; i += 2)
 		memmove(row_at(s, out++), row_at(s, i),
 		    s->n * sizeof(*s->values));
-	/* The newest one stays in any case, until there is a newer one. */
+	/* The newest row always stays, until the next row replaces it. */
 	if (s->rows % 2 == 0) {
 		memmove(row_at(s, out++), row_at(s, s->rows - 1),
 		    s->n * sizeof(*s->values));
@@ -123,7 +123,7 @@ clock_series_thin(struct clock_graph *g, struct clock_series *s)
 	g->readings++;
 	s->rows = out;
 	s->stride *= 2;
-	/* Shrinking can fail to; then it keeps its room. */
+	/* A realloc() that fails to shrink leaves the larger room. */
 	(void)set_room(g, s, s->rows);
 }
 
@@ -171,10 +171,7 @@ mark_back(struct clock_graph *g, const struct clock_series *s, uint32_t column)
 	g->backs++;
 }
 
-/*
- * Finds the place of a row whose clocks all are before the last: before this
- * one.
- */
+/* Index of the row that v, all of whose clocks are late, goes before. */
 static size_t
 late_place(const struct clock_graph *g, const struct clock_series *s,
     const int64_t *v)
@@ -217,9 +214,9 @@ insert_late(struct clock_graph *g, struct clock_series *s, const int64_t *v)
 }
 
 /*
- * Packets of several writers do not lie in a trace in the order of time.  Where
- * every clock is before the last reading, it is the packet that is late; where
- * only some are, these were set back.
+ * Packets of several writers are not in the order of time in a trace.  Where
+ * every clock is before the last reading, the packet is late; where only some
+ * clocks are, these were set back.
  */
 int
 clock_series_add(struct clock_graph *g, struct clock_series *s,
@@ -247,7 +244,7 @@ clock_series_add(struct clock_graph *g, struct clock_series *s,
 	return append(g, s, v);
 }
 
-/* Whether the row says about the same moment something else than v. */
+/* Whether a row is later than v in some clock, by at most ESTIMATE_NS. */
 static bool
 contradicts(const int64_t *row, const int64_t *v, uint32_t n)
 {

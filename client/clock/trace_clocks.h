@@ -1,11 +1,11 @@
 /*
  * trace_clocks: when the packets of a trace were written, in the trace clock.
  *
- * Shown every packet of a trace in order, learns its clocks (ClockSnapshot,
- * RemoteClockSync), the sequences' default clocks and incremental timestamps,
- * and tells each packet's time from what came up to it.  Does what Perfetto's
- * importer does, so that people see one time here and there.  Pure, bounded;
- * input is untrusted.
+ * Takes every packet of a trace in order, learns from it the clocks
+ * (ClockSnapshot, RemoteClockSync), the sequences' default clocks and
+ * incremental timestamps, and tells each packet's time from the packets up to
+ * it.  Computes as Perfetto's importer does, so that both show the same times.
+ * Pure, bounded; input is untrusted.
  */
 #ifndef CLIENT_CLOCK_TRACE_CLOCKS_H
 #define CLIENT_CLOCK_TRACE_CLOCKS_H
@@ -26,22 +26,22 @@ struct trace_clocks;
 enum trace_time {
 	TRACE_TIME_OK,
 	TRACE_TIME_NONE,      /* the packet says no time */
-	TRACE_TIME_UNKNOWN,   /* its clock was not read up to here */
-	TRACE_TIME_NO_WAY,    /* it was, but nothing leads to the trace clock */
-	TRACE_TIME_WENT_BACK, /* it went back: ambiguous */
-	TRACE_TIME_LOST,      /* counts from a packet that is not there */
+	TRACE_TIME_UNKNOWN,   /* no reading of its clock up to here */
+	TRACE_TIME_NO_WAY,    /* readings, but no way to the trace clock */
+	TRACE_TIME_WENT_BACK, /* its clock went back: ambiguous */
+	TRACE_TIME_LOST,      /* incremental, and its base was lost */
 };
 
 struct trace_moment {
 	enum trace_time result;
-	struct clock_at at; /* as the packet says; all but NONE */
-	uint64_t ns;        /* in the trace clock; OK */
+	struct clock_at at; /* as the packet says; unset for NONE */
+	uint64_t ns;        /* in the trace clock; set for OK only */
 };
 
 struct trace_clocks *trace_clocks_new(void) MUST_CHECK;
 void trace_clocks_free(struct trace_clocks *c);
 
-/* The next packet; compressed ones as what they hold.  -1: no memory. */
+/* Takes the next packet; of compressed ones, the inner.  -1: no memory. */
 int trace_clocks_take(struct trace_clocks *c, const struct packet_facts *f,
     struct trace_moment *out) MUST_CHECK;
 

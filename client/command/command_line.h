@@ -22,7 +22,7 @@ enum { COMMAND_OK = 0, COMMAND_FAILED = 1 };
 	    .at = (base) + offsetof(struct command_line, connect) },          \
 	DIAL_FLAGS((base) + offsetof(struct command_line, how))
 
-/* Lines of --help: the collector of a consumer, and flags of all commands. */
+/* Lines of --help: --connect of consumers, and flags of all commands. */
 #define COMMAND_CONSUMER_HELP                                                 \
     "      --connect ADDR  the collector's consumer socket; default:\n"      \
     "                    $PERFETTO_CONSUMER_SOCK_NAME, else\n"               \
@@ -44,13 +44,14 @@ struct command_line {
 };
 
 /*
- * Reads a command's flags into options, which may hold line, and the words into
- * line.  -1: go on; else the exit status: help or an error was printed.
+ * Reads a command's flags into options, of which line may be a member, and the
+ * words into line.  -1: go on; else the exit status: help or an error was
+ * printed.
  */
 int command_line_parse(struct command_line *line, const struct flags *f,
     void *options, int argc, char **argv) MUST_CHECK;
 
-/* Sets the address of the consumer's collector. -1 with a sentence. */
+/* Sets the address of the collector's consumer port. -1 with a sentence. */
 int command_line_consumer(const struct command_line *line, struct addr *out,
     char *err, size_t err_size) MUST_CHECK;
 

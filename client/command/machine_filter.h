@@ -27,7 +27,7 @@ struct machine_filter {
 
 /*
  * Appends the encoded config to out, with the machines in every data source.
- * -1 with a sentence in err: the config says itself which, or no memory.
+ * -1 with a sentence in err: the config chooses machines itself, or no memory.
  */
 int machine_filter_put(const struct machine_filter *m, const uint8_t *config,
     size_t len, struct pb_writer *out, char *err, size_t err_size) MUST_CHECK;

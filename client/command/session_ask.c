@@ -9,7 +9,7 @@
 #include "transport/loop/loop.h"
 
 #define ERROR_BYTES 2048
-/* A collector that does not answer a question for so long does not answer. */
+/* Time-out for the connection and the list of sessions together. */
 #define ANSWER_MS 30000u
 
 int

@@ -24,13 +24,14 @@ struct session_ask;
 struct session_program {
 	struct flags flags; /* options: the session_ask */
 	/*
-	 * Advice, a sentence, where the collector is Perfetto's own.  NULL:
-	 * r->foreign is set, and the caller goes on.
+	 * Error, a sentence, where the collector does not know
+	 * TributaryControl (Perfetto's traced).  NULL: only r->foreign is set,
+	 * and the command goes on.
 	 */
 	const char *foreign_advice;
 	bool with_stats;
 	/*
-	 * The sessions are there; reply is borrowed for the call.
+	 * Called with the collector's sessions; reply is borrowed for the call.
 	 * session_ask_list() returns r->status afterwards.
 	 */
 	void (*listed)(struct session_ask *r,
@@ -54,20 +55,20 @@ enum sessions_form {
 struct session_ask {
 	const struct session_program *program;
 	struct loop *loop;
-	struct control *control; /* NULL: no connection of that kind */
+	struct control *control; /* owned; NULL before session_ask_list() */
 	struct addr addr;
-	struct command_line line; /* its words: ID, NAME ... */
+	struct command_line line; /* its words: session ids and names */
 	enum sessions_form form;
 	bool all;
 	bool yes;
 	bool discard;
 	uint32_t timeout_ms;
-	bool foreign; /* a collector that knows no TributaryControl */
+	bool foreign; /* the collector does not know TributaryControl */
 	int status;
 	void *arg;    /* the command's own */
 };
 
-/* -1: go on (the loop is there); else the exit status. */
+/* Parses the command line.  -1: go on, r->loop is set; else the exit status. */
 int session_ask_init(struct session_ask *r,
     const struct session_program *program, int argc, char **argv) MUST_CHECK;
 void session_ask_done(struct session_ask *r);
@@ -83,8 +84,9 @@ int session_ask_refuse(const struct session_ask *r, const char *text);
 int session_ask_list(struct session_ask *r) MUST_CHECK;
 
 /*
- * The sessions that the command line means, into out (owned by the caller; NULL
- * for none); -1: it was said why not.
+ * Stores the sessions that the words of the command line choose in *out, an
+ * array that the caller frees; they borrow from reply.  Returns their number;
+ * -1: *out is NULL, and an error was printed.
  */
 int session_ask_pick(const struct session_ask *r,
     const struct Tributary__QuerySessionsReply *reply, bool patterns,

@@ -1,5 +1,5 @@
 /*
- * session_pick: which sessions the words of a command line mean.  Pure.
+ * session_pick: chooses sessions by the words of a command line.  Pure.
  */
 #ifndef CLIENT_COMMAND_SESSION_PICK_H
 #define CLIENT_COMMAND_SESSION_PICK_H
@@ -20,12 +20,12 @@ struct session_words {
 
 /*
  * A word is the id of a session or else its unique_session_name; with patterns,
- * "robot-*" is all that are called so.  Each session comes once, in the order
- * of the reply; no words: all.  A snapshot is only meant by a name that
- * nothing else has.
+ * "robot-*" chooses all sessions with such names.  Each session comes once, in
+ * the order of the reply; no words: all.  A name chooses a clone only where no
+ * other session has that name.
  *
- * out has room for all sessions of the reply, which they borrow.  Returns how
- * many; -1 with a sentence, which names similar sessions.
+ * out has room for all sessions of the reply and borrows from it.  Returns how
+ * many were chosen; -1 with a sentence, which names similar sessions.
  */
 int session_pick(const struct Tributary__QuerySessionsReply *r,
     const struct session_words *words,

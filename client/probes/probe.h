@@ -14,8 +14,8 @@ struct probe_env {
 	const char *proc; /* "/proc" */
 	const char *sys;  /* "/sys" */
 	/*
-	 * Descriptors that all probes together may still keep open; files
-	 * beyond are opened for each reading.
+	 * Descriptors that all probes together may still keep open; at 0,
+	 * files are opened for each reading.
 	 */
 	int fds_left;
 	uint64_t (*now_ns)(void); /* CLOCK_BOOTTIME */

@@ -18,10 +18,10 @@ struct probe_sources {
 	struct producer_source sys_stats;
 };
 
-/* s outlives the producer it is registered with. */
+/* l and env are borrowed; s outlives the producer it is registered with. */
 void probe_sources_init(struct probe_sources *s, struct loop *l,
     struct probe_env *env);
-/* Registers both data sources. */
+/* Registers both data sources.  -1: too many, as producer_add_source(). */
 int probe_sources_register(struct probe_sources *s, struct producer *p)
     MUST_CHECK;
 

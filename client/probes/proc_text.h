@@ -1,5 +1,5 @@
 /*
- * proc_text: the texts that the kernel shows of a process.
+ * proc_text: parses the kernel's texts about a process, in /proc/PID.
  *
  * Pure.  Processes choose their own names and arguments: any byte may be
  * anywhere in them.
@@ -17,7 +17,7 @@ struct pb_writer;
 
 /* The kernel's limit on nested pid namespaces. */
 #define PROC_NSPID_MAX 32
-/* The kernel keeps 15 bytes; workers show more. */
+/* The kernel keeps 15 bytes of a name, but shows more of kernel workers'. */
 #define PROC_NAME_MAX 64
 
 /* Identity of a process, out of /proc/PID/status. */
@@ -77,7 +77,8 @@ int proc_text_stat(const char *text, size_t len, struct proc_times *out)
 
 /*
  * /proc/PID/cmdline: appends each argument that is not empty as a string
- * field.  Changes text (bytes that are not UTF-8).  Returns how many.
+ * field.  Replaces bytes of text that are not UTF-8.  Returns the number of
+ * arguments appended.
  */
 size_t proc_text_cmdline(char *text, size_t len, struct pb_writer *w,
     uint32_t field);

@@ -22,19 +22,22 @@ struct process_dir {
 int process_dir_init(struct process_dir *d, struct probe_env *env) MUST_CHECK;
 void process_dir_done(struct process_dir *d);
 
-/* The next entry of a folder that is a number; 0 at the end. */
+/* The next entry of a folder that is a positive number; 0 at the end. */
 int32_t process_dir_next(DIR *folder);
-/* A folder of a process ("task", "fd"); NULL when it cannot be seen. */
+/*
+ * Opens a folder of a process ("task", "fd"), for the caller to close; NULL
+ * when that is impossible: no access, or the process has ended.
+ */
 DIR *process_dir_open(struct process_dir *d, int32_t pid, const char *name)
     MUST_CHECK;
 
-/* Reads a file into d->text. 0, or -1. */
+/* Reads a file of a process into d->text.  0, or -1 with errno. */
 int process_dir_read(struct process_dir *d, int32_t pid, const char *name)
     MUST_CHECK;
 /*
- * Reads a file and keeps it open if there are descriptors for that.  A kept
- * file belongs to the process it was opened for: when that is gone the read
- * fails, also if the pid is another's by now.
+ * Reads a file into d->text and keeps it open while env->fds_left allows.  A
+ * kept file stays that of the process it was opened for: when the process has
+ * ended the read fails, also if its pid was given to another one.
  */
 int process_dir_read_kept(struct process_dir *d, struct process *p,
     enum process_file which) MUST_CHECK;

@@ -18,7 +18,7 @@ struct process_packet {
 	struct probe_env *env; /* borrowed */
 	probe_packet_fn fn;
 	void *arg;
-	bool cleared;     /* the next packet says so */
+	bool cleared;     /* mark the next packet: incremental state cleared */
 	uint64_t scan_ns; /* when the scan began: the packets' timestamp */
 
 	struct pb_writer w;
@@ -32,7 +32,7 @@ void process_packet_init(struct process_packet *k, struct probe_env *env,
     probe_packet_fn fn, void *arg);
 void process_packet_done(struct process_packet *k);
 
-/* Packets from here on have this time. */
+/* Sets the timestamp of the following packets to now. */
 void process_packet_begin_scan(struct process_packet *k);
 
 /* Returns where to write processes and threads of a tree. */

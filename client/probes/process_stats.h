@@ -17,7 +17,7 @@
 
 struct process_stats;
 
-/* A period below it is raised to it. */
+/* Shorter periods are raised to this. */
 #define PROCESS_STATS_MIN_PERIOD_MS 100u
 
 /*
@@ -29,7 +29,7 @@ struct process_stats *process_stats_new(struct probe_env *env,
     void *arg) MUST_CHECK;
 void process_stats_free(struct process_stats *s);
 
-/* The first scan, if configured. */
+/* Makes the first scan, if configured. */
 void process_stats_start(struct process_stats *s);
 /* 0: no polling. */
 uint32_t process_stats_period_ms(const struct process_stats *s);

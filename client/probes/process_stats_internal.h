@@ -1,7 +1,7 @@
 /*
- * process_stats_internal: what the parts of linux.process_stats share:
- * process_stats.c (config and scans), process_tree.c (who a process is) and
- * process_counters.c (what it uses).
+ * process_stats_internal: state shared by the parts of linux.process_stats:
+ * process_stats.c (config and scans), process_tree.c (identity of a process)
+ * and process_counters.c (its memory and times).
  */
 #ifndef CLIENT_PROBES_PROCESS_STATS_INTERNAL_H
 #define CLIENT_PROBES_PROCESS_STATS_INTERNAL_H

@@ -43,7 +43,10 @@ struct process_table {
 /* Kept descriptors are counted against *fds_left. */
 void process_table_done(struct process_table *t, int *fds_left);
 
-/* The process with this pid, made if need be.  NULL: no memory. */
+/*
+ * Finds or makes the process with this pid, owned by the table, until a sweep
+ * drops it.  NULL: no memory.
+ */
 struct process *process_table_get(struct process_table *t, int32_t pid)
     MUST_CHECK;
 /* Drops processes that were not seen in this round. */
@@ -58,8 +61,8 @@ void process_reset(struct process *p, int *fds_left);
 /* Forgets the values that were written of p. */
 void process_forget_values(struct process *p);
 /*
- * Notes that an open file was written.  false: it is noted already, or there is
- * no memory to note it.
+ * Notes that an open file was written.  false: it is noted already, the limit
+ * for a process is reached, or there is no memory to note it.
  */
 bool process_note_open_file(struct process *p, uint64_t fd);
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* The rest of a text, and a piece of it. */
+/* A text that is being scanned, or a piece of it: [p, end), borrowed. */
 struct scan {
 	const char *p;
 	const char *end;

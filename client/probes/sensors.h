@@ -1,9 +1,9 @@
 /*
- * sensors: files below /sys that hold one number each, found once and kept
- * open.
+ * sensors: files below /sys that hold one number each, searched for once and
+ * kept open.
  *
- * A set is looked for again when some of its files cannot be read any more (a
- * processor or a device went away).
+ * The search is repeated after a number of readings in which some file could
+ * not be read (a processor or device went away).
  */
 #ifndef CLIENT_PROBES_SENSORS_H
 #define CLIENT_PROBES_SENSORS_H

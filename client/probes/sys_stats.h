@@ -15,7 +15,7 @@
 
 struct sys_stats;
 
-/* Periods below it are raised to it; above the other, lowered (an hour). */
+/* Periods outside of these bounds are set to the bound (10 ms, an hour). */
 #define SYS_STATS_MIN_PERIOD_MS 10u
 #define SYS_STATS_MAX_PERIOD_MS 3600000u
 

@@ -1,5 +1,5 @@
 /*
- * sys_text: the kernel's texts of the whole machine, turned into fields of a
+ * sys_text: parses the kernel's texts about the whole machine into fields of a
  * SysStats message.
  *
  * Pure: each function appends to w the fields that one text gives.  A line
@@ -48,7 +48,7 @@ void sys_text_psi(struct pb_writer *w, enum sys_psi resource, const char *text,
 /* /proc/slabinfo */
 void sys_text_slabinfo(struct pb_writer *w, const char *text, size_t len);
 
-/* A file that holds one number, maybe negative. */
+/* Parses a file that holds one number, maybe negative; false: it does not. */
 bool sys_text_number(const char *text, size_t len, int64_t *out);
 /* pp_dpm_sclk of an AMD GPU: "1: 800Mhz *" is the current frequency. */
 bool sys_text_amd_clock(const char *text, size_t len, uint64_t *mhz);

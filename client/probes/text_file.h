@@ -9,7 +9,7 @@
 
 #include "transport/base/compiler.h"
 
-/* A longer file is cut. */
+/* Bytes of a file that are read; the rest is ignored. */
 #define TEXT_FILE_MAX (4u * 1024u * 1024u)
 
 struct text {
@@ -22,8 +22,8 @@ void text_init(struct text *t);
 void text_done(struct text *t);
 
 /*
- * The whole file from its beginning.  0, or -1 with errno set and the text
- * empty.
+ * Reads the whole file from its beginning, replacing the text.  0, or -1 with
+ * errno set and the text empty.
  */
 int text_read_fd(struct text *t, int fd) MUST_CHECK;
 /* Reads a file below dir (or AT_FDCWD). */

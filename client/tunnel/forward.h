@@ -4,10 +4,10 @@
  *
  *	forwarder (forward.h) -> command line: forward_main()
  *
- * Every connection that is accepted gets one of its own to the collector, and
- * bytes pass both ways unread.  Before a producer's first byte its uid, pid and
- * machine are told (SetPeerIdentity), as Perfetto's own relay does.  Nothing is
- * kept across a cut: a connection that ends ends the other one.
+ * For every accepted connection the forwarder dials one to the collector, and
+ * passes bytes both ways unread.  Before a producer's first byte it sends the
+ * producer's uid, pid and machine (SetPeerIdentity), as Perfetto's own relay
+ * does.  When one of the two connections ends, the other is closed.
  */
 #ifndef CLIENT_TUNNEL_FORWARD_H
 #define CLIENT_TUNNEL_FORWARD_H
@@ -22,15 +22,15 @@ struct dial_options;
 struct forwarder;
 struct loop;
 
-/* Connections at a time; more are closed. */
+/* Most accepted connections at a time; further ones are closed. */
 #define FORWARD_MAX 4096
 
 struct forward_options {
 	const struct addr *listen; /* UNIX, or TCP on the loopback interface */
 	const struct addr *to;     /* copied */
 	const struct dial_options *how; /* borrowed; NULL: defaults */
-	bool consumers; /* else producers, of which the identity is told */
-	const char *machine_name; /* borrowed */
+	bool consumers; /* else producers, whose identity is sent */
+	const char *machine_name; /* borrowed until forwarder_free() */
 };
 
 /* Listens.  NULL with a sentence in err. */

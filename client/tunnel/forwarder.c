@@ -21,9 +21,9 @@
 #include "transport/wire/pb_writer.h"
 
 /*
- * High-water and low-water mark of one direction's queue: over HIGH its source
- * rests until LOW.  One read more may come on top, far below the stream's own
- * hard limit.
+ * High-water and low-water mark of one direction's queue, in bytes: above HIGH
+ * reading from its source pauses until LOW.  One read may come on top, far
+ * below HARD, the stream's own limit.
  */
 #define FORWARD_HIGH (512u * 1024u)
 #define FORWARD_LOW  (128u * 1024u)
@@ -46,8 +46,8 @@ struct forwarder {
 	bool consumers;
 	const char *machine_name;
 	/*
-	 * Has this machine's clocks measured, as those who are led through
-	 * cannot; without data sources, and there from the first of them on.
+	 * Producer without data sources that measures the collector's clocks,
+	 * as forwarded producers cannot; from the first connection on.
 	 */
 	struct producer *clocks;
 	LIST_HEAD(, passage) passages;
@@ -67,8 +67,8 @@ passage_free(struct passage *p)
 }
 
 /*
- * One side has ended.  What it said before that is still in the other's queue
- * and goes out first, for as long as the stream's own closing takes.
+ * One connection has ended.  Its last bytes are still in the other's queue and
+ * are sent first, within the time that stream_close() allows.
  */
 static void
 passage_ended(struct passage *p, struct stream *other)
@@ -147,7 +147,7 @@ static const struct stream_ops far_ops = {
 	.closed = far_closed,
 };
 
-/* The first frame: whose connection this is.  -1: no memory. */
+/* Sends SetPeerIdentity as the first frame.  -1: no memory. */
 static int
 tell_identity(struct passage *p)
 {
@@ -293,7 +293,7 @@ accept_cb(struct listener *l, int fd, void *arg)
 	LIST_INSERT_HEAD(&f->passages, p, link);
 	f->n_passages++;
 	stream_set_limits(p->near, FORWARD_HARD, FORWARD_LOW);
-	stream_pause(p->near); /* until there is somewhere to lead it */
+	stream_pause(p->near); /* until the collector is connected */
 	measure_clocks(f);
 	p->dial = dial_new(f->loop, &(struct dial_request){ .addr = &f->to,
 	    .how = f->how, .fn = dial_cb, .arg = p }, err, sizeof(err));

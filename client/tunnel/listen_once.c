@@ -15,7 +15,7 @@
 #include "transport/loop/loop.h"
 #include "transport/socket/addr.h"
 
-/* Interval at which one that waits for its turn looks. */
+/* Period in which a waiting process tries to get the lock. */
 #define ACCEPT_TURN_MS 100u
 
 struct listen_once {
@@ -75,7 +75,7 @@ is_current(const struct listen_once *o, int fd)
 	    mine.st_dev == there.st_dev && mine.st_ino == there.st_ino;
 }
 
-/* 1: ours; 0: later; -1: never, errno says why. */
+/* 1: locked; 0: another process holds it; -1: impossible, with errno. */
 static int
 try_lock(struct listen_once *o)
 {

@@ -1,9 +1,10 @@
 /*
  * listen_once: listens at a UNIX socket for exactly one connection.
  *
- * Several processes may do so at one path.  They take turns: the one that holds
- * PATH.lock listens, the others wait for it; each takes one connection.  Where
- * another program listens (a collector) it says so and gives up.
+ * Several processes may do so at one path.  They take turns: the process that
+ * holds the lock on PATH.lock listens, the others wait for the lock; each takes
+ * one connection.  Where another program listens (a collector), fn gets an
+ * error.
  */
 #ifndef CLIENT_TUNNEL_LISTEN_ONCE_H
 #define CLIENT_TUNNEL_LISTEN_ONCE_H
@@ -17,9 +18,9 @@ struct addr;
 struct loop;
 
 /*
- * fd is the connection, non-blocking, the callee's; or -1 with a sentence.
- * Called once, not from inside listen_once_new().  By then nobody listens at
- * the path any more, and the next one has its turn.
+ * fd is the connection, non-blocking, owned by the callee; or -1 with a
+ * sentence.  Called once, not from inside listen_once_new().  The listening
+ * socket is closed and the lock released before, for the next process.
  */
 typedef void (*listen_once_fn)(void *arg, int fd, const char *error);
 
