@@ -49,10 +49,7 @@ idle_cb(void *arg)
 		return true;
 	f->said_at = now;
 	f->said_packets = t->packets;
-	/*
-	 * A terminal shows the line in place of the last, without the rest of
-	 * that.
-	 */
+	/* On a terminal the line replaces the last one. */
 	fprintf(stderr, "%s%s packets, %s, %s gap%s so far%s",
 	    f->terminal ? "\r\x1b[K" : "", human_count(packets, t->packets),
 	    human_bytes(bytes, t->bytes), human_count(gaps, t->gaps),

@@ -12,10 +12,10 @@
 struct inspection;
 
 /*
- * Reads until a signal says that it is enough, with a line on standard error
- * every few seconds in which the file grew, and one where it was truncated or
- * replaced.  path: NULL for standard input.  -1 with a sentence in err where it
- * is unreadable.
+ * Reads until SIGINT or SIGTERM, or until the file is replaced or truncated,
+ * with a progress line on standard error every few seconds in which the file
+ * grew.  fd and path are borrowed; path: NULL for standard input.  -1 with a
+ * sentence in err where the file is unreadable.
  */
 int inspect_follow_read(struct inspection *i, int fd, const char *path,
     char *err, size_t err_size) MUST_CHECK;

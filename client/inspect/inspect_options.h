@@ -13,17 +13,17 @@
 
 enum inspect_mode {
 	INSPECT_REPORT,
-	INSPECT_PACKETS, /* as text */
-	INSPECT_CONVERT, /* a time of one clock into another */
+	INSPECT_PACKETS, /* print packets as text */
+	INSPECT_CONVERT, /* convert a time of one clock into another */
 };
 
 struct inspect_options {
 	const char *path; /* "-": standard input */
 	enum inspect_mode mode;
 	bool json;
-	bool packets; /* as mode says */
+	bool packets; /* mode is INSPECT_PACKETS */
 	bool strict; /* losses count for the exit status */
-	bool follow; /* wait for more of it */
+	bool follow; /* wait at the end of the file for more */
 	const char *convert; /* CONVERT: "CLOCK:TIME" */
 	const char *into;    /* CONVERT: "CLOCK"; NULL: the trace clock */
 	const char *into_machine; /* CONVERT: NULL: the collector's own */
@@ -32,7 +32,7 @@ struct inspect_options {
 
 extern const struct flags inspect_options_flags;
 
-/* Borrows from argv.  out is left alone but for FLAGS_RUN. */
+/* out borrows from argv; it is set with FLAGS_RUN only. */
 enum flags_verdict inspect_options_parse(struct inspect_options *out,
     int argc, char **argv, char *err, size_t err_size) MUST_CHECK;
 

@@ -7,7 +7,7 @@
 
 struct inspect_options;
 
-/* Exit statuses, with what there is to say printed. */
+/* Print packets or the time; return the exit status. */
 int inspect_packets_run(const struct inspect_options *o);
 int inspect_convert_run(const struct inspect_options *o);
 

@@ -16,13 +16,13 @@ struct packet_facts;
 
 /* Zero-initialised lets everything through. */
 struct packet_filter {
-	uint32_t types[PACKET_FILTER_MAX_TYPES]; /* one of them */
+	uint32_t types[PACKET_FILTER_MAX_TYPES]; /* any of them */
 	size_t n_types;
 	bool has_sequence;
 	uint32_t sequence;
 	const char *machine; /* a name, a pattern or an id; borrowed */
 	bool has_from, has_to;
-	int64_t from_ns, to_ns; /* into the trace */
+	int64_t from_ns, to_ns; /* since the trace's start */
 };
 
 /*
@@ -38,13 +38,16 @@ int packet_filter_from(struct packet_filter *f, const char *text, char *err,
     size_t err_size) MUST_CHECK;
 int packet_filter_to(struct packet_filter *f, const char *text, char *err,
     size_t err_size) MUST_CHECK;
-/* Whether anything is left out. */
+/* Whether the filter excludes any packet. */
 bool packet_filter_is_set(const struct packet_filter *f);
 
-/* name: of the packet's machine, or NULL.  at_ns: into the trace. */
+/*
+ * Whether the packet passes.  name: of the packet's machine, or NULL.  at_ns:
+ * its time since the trace's start.
+ */
 bool packet_filter_match(const struct packet_filter *f,
     const struct packet_facts *p, const char *name, int64_t at_ns);
-/* Whether `machine` means this one. */
+/* Whether `machine`, as in the filter, means the machine of this id, name. */
 bool packet_filter_is_machine(const char *machine, uint32_t id,
     const char *name);
 

@@ -1,10 +1,9 @@
 /*
  * packet_show: the packets of a trace as protobuf text, for people.
  *
- * A comment before each says what the packet itself does not: its time in the
- * trace clock, its machine's name, where it lies.  Those that hold others
- * compressed are shown as what they hold.  Safe on a terminal.  Bounded;
- * untrusted input.
+ * A comment before each packet tells its time in the trace clock, its machine's
+ * name, and its offset in the file.  Of compressed packets the inner packets
+ * are shown.  Safe on a terminal.  Bounded; untrusted input.
  */
 #ifndef CLIENT_INSPECT_PACKET_SHOW_H
 #define CLIENT_INSPECT_PACKET_SHOW_H
@@ -21,33 +20,33 @@ struct packet_show;
 struct trace_clocks;
 
 /*
- * out and filter are borrowed.  out: NULL shows nothing, and learns the clocks
- * only.
+ * out and filter are borrowed.  out NULL: shows nothing and only learns the
+ * clocks.  NULL: no memory.
  */
 struct packet_show *packet_show_new(FILE *out,
     const struct packet_filter *filter) MUST_CHECK;
 void packet_show_free(struct packet_show *p);
 
 /*
- * The next packet, without its framing, that begins at this byte of the file.
- * false: it is malformed.
+ * Takes the next packet, without its framing; offset: of the packet in the
+ * file.  false: the packet is malformed.
  */
 bool packet_show_take(struct packet_show *p, const uint8_t *data, size_t len,
     uint64_t offset);
-/* A sentence, when it cannot go on; NULL: all is well.  errno for out's. */
+/* A sentence when showing had to end, errno for errors of out; NULL: none. */
 const char *packet_show_failed(const struct packet_show *p);
 
 /* The clocks as learned so far; borrowed. */
 struct trace_clocks *packet_show_clocks(struct packet_show *p);
-/* The first time that the trace says; false: none. */
+/* The trace's start: the first time known in the trace clock; false: none. */
 bool packet_show_start(const struct packet_show *p, uint64_t *ns);
-/* The first machine that the word means (packet_filter).  false: none. */
+/* The first machine that `machine` means (packet_filter).  false: none. */
 bool packet_show_machine(const struct packet_show *p, const char *machine,
     uint32_t *id);
-/* Packets that were shown, and packets that there were. */
+/* Packets shown, and packets taken. */
 uint64_t packet_show_shown(const struct packet_show *p);
 uint64_t packet_show_seen(const struct packet_show *p);
-/* Compressed ones that are damaged, or hold what is malformed. */
+/* Compressed packets that are damaged or hold malformed packets. */
 uint64_t packet_show_damaged(const struct packet_show *p);
 
 #endif /* CLIENT_INSPECT_PACKET_SHOW_H */

@@ -1,10 +1,10 @@
 /*
  * asked_sources: the data sources that a trace's config asks for, and whether
- * anything of them is in the trace.
+ * their packets are in the trace.
  *
- * A trace does not say which data source wrote a packet.  It is told from the
- * buffer that the source was to write into, where nothing or nobody else wrote
- * there, and else from the types of packets that well-known sources write.
+ * A trace does not say which data source wrote a packet.  This is inferred from
+ * the buffer of the source, when it stayed empty or no other source has it;
+ * else from the types of packets that well-known sources write.
  */
 #ifndef CLIENT_INSPECT_REPORT_ASKED_SOURCES_H
 #define CLIENT_INSPECT_REPORT_ASKED_SOURCES_H
@@ -21,7 +21,7 @@ struct trace_packet_type;
 
 enum asked_wrote {
 	ASKED_WROTE,
-	ASKED_NOTHING, /* nothing of it is in the trace */
+	ASKED_NOTHING, /* none of its packets is in the trace */
 	ASKED_UNKNOWN,
 };
 

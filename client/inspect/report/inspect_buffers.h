@@ -1,6 +1,6 @@
 /*
- * inspect_buffers: the buffers of a trace's session, with what buffer_advice
- * reads in their statistics.
+ * inspect_buffers: the buffers of a trace's session, with the advice that
+ * buffer_advice derives from their statistics.
  */
 #ifndef CLIENT_INSPECT_REPORT_INSPECT_BUFFERS_H
 #define CLIENT_INSPECT_REPORT_INSPECT_BUFFERS_H
@@ -21,7 +21,7 @@ struct inspect_buffer {
 
 /* Buffers in the statistics at the trace's end; 0: there are none. */
 size_t inspect_buffers_count(const struct inspection *i);
-/* index: below the count.  stats and name stay the inspection's. */
+/* index: below the count.  stats and name borrow from the inspection. */
 void inspect_buffers_read(struct inspect_buffer *out,
     const struct inspection *i, size_t index);
 

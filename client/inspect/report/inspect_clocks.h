@@ -1,6 +1,6 @@
 /*
- * inspect_clocks: what a trace's snapshots say about its clocks and machines,
- * as sections of the reports.
+ * inspect_clocks: sections of the reports about the clocks of a trace and of
+ * its machines, from its clock snapshots.
  */
 #ifndef CLIENT_INSPECT_REPORT_INSPECT_CLOCKS_H
 #define CLIENT_INSPECT_REPORT_INSPECT_CLOCKS_H

@@ -1,6 +1,6 @@
 /*
- * inspect_report: what was found out about a trace, for people and for
- * programs.
+ * inspect_report: the results of an inspection, as text for people and as JSON
+ * for programs.
  */
 #ifndef CLIENT_INSPECT_REPORT_INSPECT_REPORT_H
 #define CLIENT_INSPECT_REPORT_INSPECT_REPORT_H
@@ -13,7 +13,7 @@ struct inspection;
 /* Names that come from peers are escaped. */
 void inspect_report_text(FILE *out, const struct inspection *i,
     const struct inspect_verdict *v, const char *path);
-/* One line; the names are told in the manual page. */
+/* One line of JSON; the manual page documents its members. */
 void inspect_report_json(FILE *out, const struct inspection *i,
     const struct inspect_verdict *v, const char *path);
 

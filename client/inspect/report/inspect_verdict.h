@@ -9,12 +9,12 @@ struct inspection;
 
 enum inspect_verdict_kind {
 	INSPECT_WHOLE,
-	INSPECT_LOSSY,      /* whole, and says itself that it misses data */
-	INSPECT_WRONG_TIMES, /* whole, and says that times are another clock's */
-	INSPECT_UNFINISHED, /* its packets are whole, its end is not there */
+	INSPECT_LOSSY,      /* whole, and its packets tell of losses */
+	INSPECT_WRONG_TIMES, /* whole, and times are of an unmeasured clock */
+	INSPECT_UNFINISHED, /* whole packets, without the session's end */
 	INSPECT_CUT_OFF,    /* ends within a packet */
 	INSPECT_DAMAGED,
-	INSPECT_NO_TRACE,   /* not one packet of a trace is in it */
+	INSPECT_NO_TRACE,   /* the file has no packet of a trace */
 };
 
 struct inspect_verdict {

@@ -1,8 +1,8 @@
 /*
- * inspection: all that is found out about one trace, in one pass.
+ * inspection: reads one trace in one pass for the reports.
  *
- * Memory is bounded by what its parts are (trace_scan, trace_summary).  Input is
- * untrusted.
+ * Memory is bounded, as that of its parts (trace_scan, trace_summary).  Input
+ * is untrusted.
  */
 #ifndef CLIENT_INSPECT_REPORT_INSPECTION_H
 #define CLIENT_INSPECT_REPORT_INSPECTION_H
@@ -26,7 +26,7 @@ struct trace_window;
 struct inspect_compressed {
 	uint64_t bad;
 	uint64_t offset; /* of the first, in the file */
-	char text[INSPECT_COMPRESSED_TEXT]; /* what is wrong with it */
+	char text[INSPECT_COMPRESSED_TEXT]; /* error of the first */
 };
 
 struct inspection *inspection_new(void) MUST_CHECK;
@@ -39,7 +39,7 @@ void inspection_free(struct inspection *i);
 int inspection_run(struct inspection *i, struct trace_window *w, uint64_t size,
     char *err, size_t err_size) MUST_CHECK;
 
-/* The results, which live as long as it does. */
+/* The results, borrowed until inspection_free(). */
 const struct trace_scan *inspection_scan(const struct inspection *i);
 struct trace_summary *inspection_summary(const struct inspection *i);
 const struct session_log *inspection_log(const struct inspection *i);
@@ -48,14 +48,14 @@ const struct inspect_compressed *inspection_compressed(
 struct trace_clocks *inspection_clocks(const struct inspection *i);
 const struct clock_uses *inspection_clock_uses(const struct inspection *i);
 /*
- * Statistics that no packet of a producer follows: only they tell of all that
- * is in the trace.  NULL: there are none.
+ * The last TraceStats, if no packet of a producer follows it: only then it
+ * covers the whole trace.  NULL: there is none such.
  */
 const struct Perfetto__Protos__TraceStats *inspection_final_stats(
     const struct inspection *i);
 /*
- * How long it was recorded, or where the trace does not tell, from the first
- * time in it to the last.
+ * Duration of the recording, or where the trace does not tell it, from the
+ * first timestamp to the last.
  */
 uint64_t inspection_duration_ns(const struct inspection *i);
 

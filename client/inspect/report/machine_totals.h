@@ -1,6 +1,6 @@
 /*
- * machine_totals: what each machine of a trace wrote, added up from its
- * sequences.
+ * machine_totals: packets and bytes of each machine of a trace, added up from
+ * its sequences.
  */
 #ifndef CLIENT_INSPECT_REPORT_MACHINE_TOTALS_H
 #define CLIENT_INSPECT_REPORT_MACHINE_TOTALS_H

@@ -1,6 +1,6 @@
 /*
- * session_log: the session of a trace, as the service's own packets tell of it:
- * config, uuid, machines, events, triggers.
+ * session_log: the session of a trace, from the service's own packets: config,
+ * uuid, machines, events, triggers.
  *
  * Every list is bounded; entries that do not fit are counted.  Untrusted input.
  * Pure.
@@ -50,8 +50,8 @@ struct session_event_count {
 struct session_slow {
 	char producer[SESSION_LOG_NAME];
 	char data_source[SESSION_LOG_NAME];
-	uint64_t starts;  /* times that it started too late */
-	uint64_t flushes; /* flushes that it did not answer in time */
+	uint64_t starts;  /* starts not acknowledged in time */
+	uint64_t flushes; /* flushes not answered in time */
 };
 
 struct session_trigger {
@@ -59,7 +59,7 @@ struct session_trigger {
 	char producer[SESSION_LOG_NAME];
 	int32_t uid;
 	uint64_t ns;
-	bool clone; /* it caused this snapshot */
+	bool clone; /* the trigger caused this trace, a snapshot */
 };
 
 struct session_machine {
@@ -72,7 +72,7 @@ struct session_machine {
 };
 
 struct session_log {
-	/* The first and only one, or of the first of traces in a row. */
+	/* The first: concatenated traces have several. */
 	struct Perfetto__Protos__TraceConfig *config; /* owned, or NULL */
 	uint64_t n_configs;
 	bool has_uuid;

@@ -8,8 +8,8 @@
 #include "transport/base/compiler.h"
 
 /*
- * A descriptor, the caller's to close unless it is standard input; -1 with a
- * sentence in err.  *size: 0 where it is not known.
+ * Returns a descriptor, for the caller to close unless it is standard input; -1
+ * with a sentence in err.  *size: in bytes; 0: not known.
  */
 int trace_open(const char *path, uint64_t *size, char *err, size_t err_size)
     MUST_CHECK;

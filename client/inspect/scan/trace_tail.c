@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Between two looks where nothing tells of changes, and where something does. */
+/* Period of polls without inotify, and with it. */
 #define LOOK_MS      200
 #define LOOK_MORE_MS 1000
 #define WATCHED (IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVE_SELF | \
@@ -19,10 +19,10 @@
 enum trace_tail_end {
 	TRACE_TAIL_GOES_ON,
 	TRACE_TAIL_SIGNAL,
-	TRACE_TAIL_UNHEARD,   /* nobody reads standard output any more */
-	TRACE_TAIL_TRUNCATED, /* it is shorter than what was read of it */
-	TRACE_TAIL_REPLACED,  /* another file has its name, or it was removed */
-	TRACE_TAIL_ALL,       /* a pipe's end */
+	TRACE_TAIL_UNHEARD,   /* idle() returned false: no reader of output */
+	TRACE_TAIL_TRUNCATED, /* the file is shorter than was read of it */
+	TRACE_TAIL_REPLACED,  /* path is another file now, or was removed */
+	TRACE_TAIL_ALL,       /* the end of a pipe */
 };
 
 struct trace_tail {
@@ -33,7 +33,7 @@ struct trace_tail {
 	dev_t dev;
 	ino_t ino;
 	uint64_t offset;
-	uint64_t idle_ms; /* when it was called last */
+	uint64_t idle_ms; /* monotonic; when idle() was called last */
 	bool (*idle)(void *arg);
 	void *arg;
 	enum trace_tail_end end;
@@ -49,7 +49,7 @@ wake_cb(int signo)
 	int saved = errno;
 
 	if (write(wake[1], "", 1) < 0)
-		errno = saved; /* full: it wakes up anyway */
+		errno = saved; /* the pipe is full: it is readable anyway */
 	errno = saved;
 }
 
@@ -60,7 +60,7 @@ take_signals(struct trace_tail *t)
 
 	if (pipe2(wake, O_CLOEXEC | O_NONBLOCK) < 0)
 		return -1;
-	/* No SA_RESTART: a pipe's read shall end. */
+	/* No SA_RESTART: the signal has to interrupt read() of a pipe. */
 	sigemptyset(&sa.sa_mask);
 	sigaction(SIGINT, &sa, &t->old_int);
 	sigaction(SIGTERM, &sa, &t->old_term);
@@ -137,7 +137,7 @@ goes_on(struct trace_tail *t, bool at_end)
 	return t->idle(t->arg);
 }
 
-/* Looks at the file: still there, replaced, or shorter. */
+/* Whether the file was truncated, replaced or removed. */
 static enum trace_tail_end
 look(const struct trace_tail *t)
 {
@@ -194,7 +194,7 @@ trace_tail_read(void *arg, uint8_t *buf, size_t len)
 	if (t->end == TRACE_TAIL_GOES_ON)
 		wait_for_more(t, t->regular ? 0 : -1);
 	while (t->end == TRACE_TAIL_GOES_ON) {
-		/* Looked at first: what came before it changed is read yet. */
+		/* look() before read(): data from before a change is read. */
 		end = look(t);
 		n = read(t->fd, buf, len);
 		if (n < 0)
