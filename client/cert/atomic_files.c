@@ -58,13 +58,13 @@ write_all(int fd, const char *p, size_t len)
 	return 0;
 }
 
-/* temp ends in XXXXXX and is filled in; it is gone again on failure. */
+/* temp: a mkostemp() template, which is filled in; removed on failure. */
 static int
 write_temp(char *temp, const void *data, size_t len, mode_t mode)
 {
 	int fd, error = 0;
 
-	/* born with 0600 */
+	/* mkostemp() creates with 0600: a secret is never readable by others */
 	if ((fd = mkostemp(temp, O_CLOEXEC)) < 0)
 		return -1;
 	if (fchmod(fd, mode) < 0 || write_all(fd, data, len) < 0 ||
@@ -111,7 +111,7 @@ fail:
 	return -1;
 }
 
-/* The name itself has to reach the disk, too. */
+/* Syncs the folder, so that the renamed entry is on disk, too. */
 static int
 sync_folder_of(const char *path)
 {

@@ -58,7 +58,7 @@ cert_revoke(const char *dir, const struct cert_revocation *order,
 	if ((s = cert_store_open(dir, err, err_size)) == NULL)
 		return -1;
 	x = cert_store_index(s);
-	/* A device may be called as the collector: it comes first. */
+	/* A device may have the collector's name: devices come first. */
 	if (!revoke_name(x, what, false, reason, now, done) &&
 	    !revoke_name(x, what, true, reason, now, done)) {
 		if ((e = cert_index_by_serial(x, what)) == NULL) {
@@ -70,8 +70,8 @@ cert_revoke(const char *dir, const struct cert_revocation *order,
 		mark(e, reason, now, done);
 	}
 	/*
-	 * The index first: the list is made from it, and whoever is interrupted
-	 * between the two runs the command again.
+	 * The index first: the CRL is made from it.  After a crash between the
+	 * two renames the command, run again, writes the CRL.
 	 */
 	if (cert_store_stage_index(s, err, err_size) < 0 ||
 	    cert_store_stage_crl(s, now, err, err_size) < 0 ||

@@ -80,7 +80,7 @@ static const char start_help[] =
 #define TRACED "the collector at this address is not a tributaryd that takes " \
     "commands for sessions (Perfetto's traced, or an older one): "
 
-/* Given at a time: a collector lets no more than 64 wait. */
+/* Most unanswered commands: a collector lets no more than 64 wait. */
 #define ORDERS_AT_ONCE 32u
 
 /* A session that gets the command, and its outcome. */
@@ -192,7 +192,7 @@ confirm(const struct orders *o)
 
 static void done_cb(void *arg, const char *error);
 
-/* done_cb() may be called from inside. */
+/* Gives commands while fewer than ORDERS_AT_ONCE are unanswered. */
 static void
 give_some(struct orders *o)
 {

@@ -32,8 +32,8 @@ write_packet(void *arg, const void *packet, size_t len)
 }
 
 /*
- * Polls fall on multiples of the period on the wall clock, so that those of
- * several machines and data sources fall together.
+ * Polls are aligned to multiples of the period on the wall clock, so that polls
+ * of several machines and data sources coincide.
  */
 static void
 arm(struct probe_instance *i)
@@ -85,7 +85,7 @@ destroy(void *ctx)
 	free(i);
 }
 
-/* A scan is a burst that may be larger than the memory, and can wait. */
+/* Stalls by default: a scan may be larger than the shared memory. */
 static enum trace_writer_policy
 policy_of(const Config *c)
 {

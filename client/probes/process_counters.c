@@ -166,8 +166,8 @@ process_counters_poll(struct process_stats *s, struct process *p)
 	if (!p->no_memory &&
 	    process_dir_read_kept(&s->dir, p, PROCESS_STATUS) < 0) {
 		/*
-		 * The process has ended; if the pid is listed, it is another's
-		 * now.
+		 * The process has ended; its pid, if still listed, is another
+		 * process's.
 		 */
 		process_reset(p, &s->env->fds_left);
 		if (process_dir_read_kept(&s->dir, p, PROCESS_STATUS) < 0)

@@ -12,7 +12,7 @@
 #include "transport/loop/loop.h"
 
 #define ERROR_BYTES 2048
-/* A collector that does not answer for so long does not answer. */
+/* Time-out for the collector's answer. */
 #define ANSWER_MS 30000u
 
 static const char help[] =

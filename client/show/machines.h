@@ -1,4 +1,4 @@
-/* machines: `tributary machines`, the devices that a collector knows. */
+/* machines: `tributary machines`, the machines that a collector knows. */
 #ifndef CLIENT_SHOW_MACHINES_H
 #define CLIENT_SHOW_MACHINES_H
 

@@ -70,7 +70,7 @@ perfetto_sessions(const service_state *state)
 	struct pb_writer w;
 	size_t i;
 
-	/* The collector has sessions, and names none. */
+	/* The service has sessions, but is too old to list them. */
 	if (!state->supports_tracing_sessions && state->num_sessions > 0 &&
 	    state->n_tracing_sessions == 0)
 		return NULL;

@@ -1,6 +1,6 @@
 /*
- * perfetto_sessions: the sessions of a collector that is not ours, as far as
- * QueryServiceState tells of them, in our form.  Pure.
+ * perfetto_sessions: converts the sessions in the state of Perfetto's service
+ * (QueryServiceState) into a QuerySessionsReply.  Pure.
  */
 #ifndef CLIENT_SHOW_PERFETTO_SESSIONS_H
 #define CLIENT_SHOW_PERFETTO_SESSIONS_H
@@ -11,8 +11,8 @@ struct Perfetto__Protos__TracingServiceState;
 struct Tributary__QuerySessionsReply;
 
 /*
- * To be freed with free_unpacked.  NULL: it tells of none (an old one), or out
- * of memory.
+ * To be freed with free_unpacked.  NULL: the service does not list its sessions
+ * (an old one), or no memory.
  */
 struct Tributary__QuerySessionsReply *perfetto_sessions(
     const struct Perfetto__Protos__TracingServiceState *state) MUST_CHECK;

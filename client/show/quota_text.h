@@ -1,6 +1,6 @@
 /*
- * quota_text: what a collector's quotas did to a machine or a producer, for
- * people and as JSON.
+ * quota_text: the state of a machine's or producer's quotas, for people and as
+ * JSON.
  */
 #ifndef CLIENT_SHOW_QUOTA_TEXT_H
 #define CLIENT_SHOW_QUOTA_TEXT_H
@@ -11,9 +11,9 @@
 
 struct json_out;
 
-/* Lines of a block, as in `tributary machines -v`. */
+/* Prints lines of a block, as in `tributary machines -v`. */
 void quota_text_print(FILE *out, const Tributary__QuotaState *q);
-/* The member "quota" of an object. */
+/* Writes the member "quota" of the current object. */
 void quota_text_json(struct json_out *j, const Tributary__QuotaState *q);
 
 #endif /* CLIENT_SHOW_QUOTA_TEXT_H */

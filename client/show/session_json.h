@@ -1,11 +1,11 @@
-/* session_json: a session, for programs. */
+/* session_json: a session as JSON. */
 #ifndef CLIENT_SHOW_SESSION_JSON_H
 #define CLIENT_SHOW_SESSION_JSON_H
 
 struct Tributary__SessionState;
 struct json_out;
 
-/* A member of an object; key NULL: an element of an array. */
+/* Writes an object as a member of this key; NULL: as an array's element. */
 void session_json(struct json_out *j, const char *key,
     const struct Tributary__SessionState *s);
 

@@ -1,4 +1,4 @@
-/* session_stats: `tributary stats`, how a session's buffers fare. */
+/* session_stats: `tributary stats`, the statistics of sessions' buffers. */
 #ifndef CLIENT_SHOW_SESSION_STATS_H
 #define CLIENT_SHOW_SESSION_STATS_H
 

@@ -11,10 +11,10 @@
 struct Tributary__SessionState;
 struct json_out;
 
-/* now_ns: of the collector, as its answer said. */
+/* now_ns: the collector's time, as in its answer. */
 void session_stats_print(FILE *out, const struct Tributary__SessionState *s,
     uint64_t now_ns);
-/* An element of an array. */
+/* Writes an element of an array. */
 void session_stats_json(struct json_out *j,
     const struct Tributary__SessionState *s, uint64_t now_ns);
 

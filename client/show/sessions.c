@@ -63,7 +63,7 @@ static const struct session_program program = {
 	.listed = listed,
 };
 
-/* ---- a collector that is not ours says less ---- */
+/* ---- Perfetto's service, which tells less ---- */
 
 struct foreign {
 	struct session_ask *run;

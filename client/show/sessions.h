@@ -1,4 +1,4 @@
-/* sessions: `tributary sessions`, what a collector is recording. */
+/* sessions: `tributary sessions`, the sessions of a collector. */
 #ifndef CLIENT_SHOW_SESSIONS_H
 #define CLIENT_SHOW_SESSIONS_H
 

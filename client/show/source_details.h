@@ -1,6 +1,6 @@
 /*
- * source_details: what a data source says of itself, for people.  Pure but for
- * printing.
+ * source_details: the categories in a data source's descriptor, for people.
+ * Pure but for printing.
  */
 #ifndef CLIENT_SHOW_SOURCE_DETAILS_H
 #define CLIENT_SHOW_SOURCE_DETAILS_H
@@ -13,7 +13,7 @@ struct Perfetto__Protos__DataSourceDescriptor;
 
 /* A category of track events, or of Android's atrace. */
 struct source_category {
-	const char *name; /* may be NULL; not to be trusted, as the others */
+	const char *name; /* may be NULL; untrusted text, as the others */
 	const char *description;
 	char **tags;
 	size_t n_tags;
@@ -26,8 +26,8 @@ struct source_category source_details_category(
     const struct Perfetto__Protos__DataSourceDescriptor *d, size_t i);
 
 /*
- * Their names in a row, cut to about columns (0: all of them).  false: there
- * are none, and nothing is printed.
+ * Prints the names of the categories in a row, cut to about columns (0: all of
+ * them).  false: there are none, and nothing is printed.
  */
 bool source_details_categories(FILE *out,
     const struct Perfetto__Protos__DataSourceDescriptor *d, int columns);

@@ -1,4 +1,4 @@
-/* sources: `tributary sources`. */
+/* sources: `tributary sources`, the data sources that a collector knows. */
 #ifndef CLIENT_SHOW_SOURCES_H
 #define CLIENT_SHOW_SOURCES_H
 

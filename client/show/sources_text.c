@@ -19,7 +19,7 @@ typedef Perfetto__Protos__DataSourceDescriptor descriptor;
 /* Columns of categories in the table. */
 #define CATEGORY_COLUMNS 32
 
-/* Stands for a producer that the service did not describe. */
+/* Placeholder for a producer that the state does not list. */
 static const producer_pb nobody = {
 	.base = { .descriptor = NULL },
 };

@@ -16,7 +16,10 @@ enum sources_form {
 	SOURCES_JSON,
 };
 
-/* Patterns ("robot-*"); none of a kind: all.  "host": the collector's own. */
+/*
+ * Patterns ("robot-*") to select data sources by; none of a kind: all.  Machine
+ * "host" is the collector's own.
+ */
 struct sources_filter {
 	const char *const *names; /* of data sources */
 	size_t n_names;

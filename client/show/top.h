@@ -1,4 +1,4 @@
-/* top: `tributary top`, a live screen of what a collector does. */
+/* top: `tributary top`, a live screen of a collector's sessions and rates. */
 #ifndef CLIENT_SHOW_TOP_H
 #define CLIENT_SHOW_TOP_H
 

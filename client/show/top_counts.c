@@ -39,7 +39,7 @@ top_counts_keep(struct top_counts *kept, struct top_counts *next)
 static double
 per_second(uint64_t now, uint64_t before, double seconds)
 {
-	/* A counter that went back began anew. */
+	/* A counter that went back was reset: all of it is new. */
 	return (double)(now < before ? now : now - before) / seconds;
 }
 

@@ -1,6 +1,6 @@
 /*
- * top_counts: how fast counters grow from one answer of a collector to the next.
- * Pure: time is the caller's.
+ * top_counts: rates of counters from one answer of a collector to the next.
+ * Pure: the caller passes the time.
  */
 #ifndef CLIENT_SHOW_TOP_COUNTS_H
 #define CLIENT_SHOW_TOP_COUNTS_H
@@ -15,18 +15,18 @@
 struct top_count {
 	uint64_t id;
 	uint64_t bytes, packets, lost;
-	uint32_t machine; /* of a producer */
-	double rate;      /* bytes a second; < 0: not known yet */
+	uint32_t machine; /* id; set for producers only */
+	double rate;      /* bytes per second; < 0: not known yet */
 };
 
 /* Counters of one answer, by id.  Zero-initialised is ready to use. */
 struct top_counts {
 	struct top_count *all; /* owned */
 	size_t n;
-	uint64_t at_ms; /* 0: there was none yet */
+	uint64_t at_ms; /* when the answer came; 0: there was none yet */
 };
 
-/* Growth a second. */
+/* Growth per second. */
 struct top_rates {
 	bool known; /* else the others are 0 */
 	double bytes, packets, lost;
@@ -36,14 +36,14 @@ void top_counts_done(struct top_counts *c);
 
 /*
  * Makes room for an answer with n counters.  now_ms: a monotonic clock.  false:
- * no memory, and nothing is to be noted or kept.
+ * no memory: call neither top_counts_note() nor top_counts_keep().
  */
 bool top_counts_begin(struct top_counts *next, size_t n, uint64_t now_ms)
     MUST_CHECK;
-/* Puts c into next and returns how fast it grew since the answer before. */
+/* Puts c into next and returns its rates since the previous answer. */
 struct top_rates top_counts_note(const struct top_counts *before,
     struct top_counts *next, struct top_count c);
-/* Replaces what was kept of the answer before by next, which it takes over. */
+/* Replaces the counters of the previous answer by next, and takes it over. */
 void top_counts_keep(struct top_counts *kept, struct top_counts *next);
 
 #endif /* CLIENT_SHOW_TOP_COUNTS_H */

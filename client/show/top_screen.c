@@ -55,7 +55,7 @@ say(const char *text)
 	}
 }
 
-/* Runs in a signal handler, too: only what may be called there. */
+/* Called by a signal handler, too: async-signal-safe functions only. */
 static void
 put_back(void)
 {
@@ -75,7 +75,7 @@ put_up(void)
 	has_before = tcgetattr(STDIN_FILENO, &before) == 0;
 	if (has_before) {
 		raw = before;
-		/* Keys at once and unseen; Ctrl-C and Ctrl-Z stay signals. */
+		/* No line buffer, no echo; Ctrl-C and Ctrl-Z stay signals. */
 		raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
 		raw.c_cc[VMIN] = 1;
 		raw.c_cc[VTIME] = 0;
@@ -109,7 +109,7 @@ draw_cb(void *arg)
 	s->ops->draw(s->arg);
 }
 
-/* Ctrl-Z: the shell gets its terminal as it was. */
+/* Ctrl-Z: restores the terminal for the shell before stopping. */
 static void
 stop_cb(void *arg)
 {

@@ -1,6 +1,7 @@
 /*
- * top_screen: the terminal as one screen that is drawn again and again, and its
- * keys.  Whatever ends the program, the terminal is as it was.  One at a time.
+ * top_screen: the terminal as one screen that is redrawn, and its keys.
+ * Restores the terminal also when a signal ends the program or Ctrl-Z stops it.
+ * One at a time in a process.
  */
 #ifndef CLIENT_SHOW_TOP_SCREEN_H
 #define CLIENT_SHOW_TOP_SCREEN_H
@@ -13,18 +14,18 @@
 struct loop;
 struct top_screen;
 
-/* Whether standard output is a terminal that this can draw on. */
+/* Whether standard output is a terminal that top_screen can draw on. */
 bool top_screen_is_there(void);
 
 struct top_screen_ops {
 	void (*quit)(void *arg); /* q, Ctrl-C, SIGTERM, SIGHUP */
-	void (*draw)(void *arg); /* space; another size; back from Ctrl-Z */
+	void (*draw)(void *arg); /* space, a new size, continued after Ctrl-Z */
 };
 
 /* NULL with errno. */
 struct top_screen *top_screen_new(struct loop *l,
     const struct top_screen_ops *ops, void *arg) MUST_CHECK;
-/* Puts the terminal back. */
+/* Restores the terminal. */
 void top_screen_free(struct top_screen *s);
 
 void top_screen_size(int *columns, size_t *lines);

@@ -1,4 +1,4 @@
-/* text_cell: peers' words in the tables that commands print. */
+/* text_cell: untrusted text of peers in the tables that commands print. */
 #ifndef CLIENT_TEXT_TEXT_CELL_H
 #define CLIENT_TEXT_TEXT_CELL_H
 
@@ -7,12 +7,12 @@
 #define TEXT_CELL_MAX 512
 
 /*
- * text in a form that does not steer a terminal, "-" when it is NULL or empty.
- * Returns out, or "-".
+ * Copies text to out with control characters escaped and returns out; returns
+ * "-" when text is NULL or empty.
  */
 const char *text_cell_plain(const char *text, char out[TEXT_CELL_MAX]);
 
-/* text, spaces up to width, and two between columns. */
+/* Prints text, spaces up to width, and two more between columns. */
 void text_cell_put(FILE *out, const char *text, int width);
 
 /* The larger of width and the columns of text. */

@@ -1,4 +1,4 @@
-/* time_text: points in time, for people. */
+/* time_text: times as text for people. */
 #ifndef CLIENT_TEXT_TIME_TEXT_H
 #define CLIENT_TEXT_TIME_TEXT_H
 
@@ -7,8 +7,7 @@
 #include "transport/base/human_numbers.h"
 
 /*
- * Says how long before now_ns then_ns was: "12.0 s"; "-" where one is not
- * known.
+ * Time from then_ns to now_ns: "12.0 s"; "-" where one is 0, not known.
  */
 const char *time_text_ago(char out[HUMAN_TEXT_MAX], uint64_t then_ns,
     uint64_t now_ns);
