@@ -74,8 +74,8 @@ by_key(const void *a, const void *b, void *arg)
 }
 
 /*
- * Puts those that were read together with `clock` and were not met yet behind
- * the queue, in the order of their keys; returns its new end.
+ * Appends unvisited clocks that were read together with `clock` to the queue,
+ * in the order of their keys; returns its new end.
  */
 static uint32_t
 expand(const struct clock_graph *g, uint32_t clock, uint32_t end)
@@ -105,7 +105,7 @@ expand(const struct clock_graph *g, uint32_t clock, uint32_t end)
 	return end;
 }
 
-/* Whether the target lies one step away: no need to look at all the others. */
+/* Whether both clocks are in one set, so that the way has one step. */
 static bool
 is_next(const struct clock_graph *g, uint32_t from, uint32_t to)
 {
@@ -124,7 +124,7 @@ is_next(const struct clock_graph *g, uint32_t from, uint32_t to)
 	return false;
 }
 
-/* The one clock that `clock` was read with; CLOCK_NONE: it has more. */
+/* The only clock that `clock` was read with; CLOCK_NONE: there are more. */
 static uint32_t
 only_neighbour(const struct clock_graph *g, uint32_t clock)
 {
@@ -138,7 +138,7 @@ only_neighbour(const struct clock_graph *g, uint32_t clock)
 	return s->columns[0] == clock ? s->columns[1] : s->columns[0];
 }
 
-/* Tests for a way of two steps, in the order of the clock between. */
+/* Looks for a way of two steps, over the queued clocks in their order. */
 static bool
 is_second(const struct clock_graph *g, struct clock_way *w, uint32_t at,
     uint32_t end)
@@ -158,7 +158,7 @@ is_second(const struct clock_graph *g, struct clock_way *w, uint32_t at,
 	return false;
 }
 
-/* Breadth first, where it is not one of the cheap cases.  -1: no memory. */
+/* Breadth first search, where no cheaper case applies.  -1: no memory. */
 static int
 search_far(const struct clock_graph *g, struct clock_way *w)
 {
@@ -192,7 +192,7 @@ static struct clock_way *way_of(struct clock_graph *g, uint32_t from,
 
 /*
  * Most clocks are those of sequences, and were read with one clock only: their
- * way is that clock's and one step more.
+ * way is one step to that clock, and its way.
  */
 static int
 search_from_leaf(struct clock_graph *g, struct clock_way *w, uint32_t next)
@@ -227,7 +227,7 @@ search(struct clock_graph *g, struct clock_way *w)
 		w->clocks[1] = w->to;
 		return 0;
 	}
-	/* Between two leaves of each other there is nothing further. */
+	/* Two clocks that were read only with each other lead nowhere else. */
 	next = only_neighbour(g, w->from);
 	if (next != CLOCK_NONE && only_neighbour(g, next) == CLOCK_NONE)
 		return search_from_leaf(g, w, next);

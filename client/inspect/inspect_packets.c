@@ -63,7 +63,7 @@ idle_cb(void *arg)
 	return fflush(stdout) == 0;
 }
 
-/* Ends where nobody listens: the rest need not be read. */
+/* Ends the trace when the output failed: the rest need not be read. */
 static ssize_t
 read_cb(void *arg, uint8_t *buf, size_t len)
 {

@@ -58,7 +58,7 @@ variable_of(enum connect_service service)
 	return "";
 }
 
-/* A relay connects where producers do, unless it is told otherwise. */
+/* Default socket; for a relay its variable's, else the producers'. */
 static const char *
 default_address(enum connect_service service)
 {

@@ -92,7 +92,7 @@ is_listed(const char *list, int word)
 	return false;
 }
 
-/* -1: a word in it is none of ours. */
+/* -1: a word of the list is unknown, or the list is empty. */
 static int
 check_list(const char *list, char *err, size_t err_size)
 {

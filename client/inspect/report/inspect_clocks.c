@@ -27,9 +27,9 @@
 #define TEXT_CLOCKS    8u
 /* Shorter recordings say nothing about drift. */
 #define DRIFT_MIN_NS   1000000000ull
-/* Less than this is how readings of two clocks differ anyway. */
+/* Smaller differences are within the error of reading two clocks. */
 #define SLEPT_MIN_NS   10000000
-/* Bounds for a wall clock that is only steered, not set. */
+/* Bounds for a wall clock that NTP slews, and nothing sets. */
 #define STEERED_NS     10000000
 #define STEERED_PPM    600
 
@@ -213,7 +213,7 @@ distances_text(FILE *out, const struct inspection *i, struct clock_graph *g)
 	free(d);
 }
 
-/* A machine that slept, a wall clock that was set. */
+/* Tells of suspends of a machine, and of a wall clock that was set. */
 static void
 jumps_text(FILE *out, const struct inspection *i, struct clock_graph *g)
 {

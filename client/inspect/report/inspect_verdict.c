@@ -21,7 +21,7 @@ typedef Perfetto__Protos__TraceConfig trace_config;
 /* A file that ended at its size limit lacks less than this, or a packet. */
 #define AT_LIMIT_BYTES (32u * 1024u)
 
-/* Packets that refer to what no packet before them says. */
+/* Packets that need incremental state that no packet before them has. */
 static uint64_t
 undecodable(const struct inspection *i)
 {
@@ -46,7 +46,7 @@ lost_something(const struct inspection *i)
 	    trace_summary_losses(s, &first, 1) != 0 || undecodable(i) != 0;
 }
 
-/* Producers whose times are on a clock that nobody measured. */
+/* Number of producers whose times are of a clock without measurements. */
 static size_t
 foreign_clocks(const struct inspection *i)
 {

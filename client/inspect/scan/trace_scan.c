@@ -123,7 +123,7 @@ goes_on(struct scan *s, size_t total)
 	return plausible(s, p + total + header, next - header);
 }
 
-/* Whether packets follow each other from the window's beginning on. */
+/* Whether the window's beginning is a landing: packets follow each other. */
 static int
 lands(struct scan *s)
 {
@@ -193,7 +193,10 @@ add_damage(struct trace_scan *out, const struct trace_damage *d)
 	out->skipped += d->skipped;
 }
 
-/* Over what is damaged, or what may be a tail.  -1: unreadable. */
+/*
+ * Skips damage up to the next landing; tail: with none it is the incomplete
+ * packet at the end.  -1: unreadable.
+ */
 static int
 pass_over(struct scan *s, struct trace_damage *d, bool tail)
 {
@@ -229,7 +232,7 @@ count(struct trace_scan *out, uint64_t bytes)
 	out->bytes_behind += bytes;
 }
 
-/* The packet at the window's beginning.  -1: unreadable. */
+/* Takes the packet at the window's beginning.  -1: unreadable. */
 static int
 take(struct scan *s, size_t header, size_t total, struct trace_damage *d)
 {
