@@ -12,7 +12,7 @@
 #include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 
-/* A relay of Perfetto's sends seven. */
+/* Most clocks of a round that are read; relays of Perfetto send seven. */
 #define MAX_CLOCKS 16u
 #define BOOTTIME 6u
 /* Readings further apart are not of one exchange. */
@@ -164,7 +164,7 @@ client_boottime(const struct round *r)
 	return 0;
 }
 
-/* Client, host, client or host, client, host: the shorter one says more. */
+/* Of both round trips, client's and host's, the shorter bounds the error. */
 static uint64_t
 half_round_trip(const struct reading *ping, const struct reading *update)
 {

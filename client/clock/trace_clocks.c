@@ -10,26 +10,26 @@
 #include "transport/wire/pb_reader.h"
 
 #define BOOTTIME 6u
-/* Clocks of one snapshot that are looked at. */
+/* Most clocks of one snapshot that are read. */
 #define MAX_CLOCKS 256u
 
 /* State of a sequence of a machine. */
 struct sequence {
 	struct hash_link link;
 	uint32_t machine, id;
-	uint32_t default_clock; /* 0: the trace's */
+	uint32_t default_clock; /* 0: the trace clock */
 	bool has_state;         /* its defaults are known */
-	uint32_t losses;        /* that were noticed */
+	uint32_t losses;        /* number noticed so far */
 };
 
-/* State of a clock: how its timestamps are meant. */
+/* Unit and kind of a clock's timestamps. */
 struct unit {
 	struct hash_link link;
 	struct clock_key key;
 	bool incremental;
 	uint64_t unit_ns;
-	uint64_t last_ns; /* incremental: what the next one adds to */
-	uint32_t losses;  /* of its sequence, when it was read */
+	uint64_t last_ns; /* incremental: base of the next timestamp */
+	uint32_t losses;  /* the sequence's, at the clock's last reading */
 };
 
 struct trace_clocks {
@@ -38,8 +38,8 @@ struct trace_clocks {
 	struct hash_map units;     /* struct unit, by key */
 	struct clock_key trace_clock;
 	bool trace_clock_known;
-	bool has_snapshot;        /* the packet is one; when it was taken */
-	struct clock_at snapshot;
+	bool has_snapshot;        /* the current packet is a ClockSnapshot */
+	struct clock_at snapshot; /* when it was taken */
 	uint64_t bad;
 };
 
@@ -142,7 +142,7 @@ is_sequence_clock(uint32_t id)
 	return id >= 64 && id < 128;
 }
 
-/* Whether a snapshot of the sequence may say this; known: u was there. */
+/* Whether a reading is possible: its kind and unit fit the clock's. */
 static bool
 may_be(const struct trace_clocks *c, const struct clock_key *k,
     const struct clock_message *m)
@@ -158,7 +158,7 @@ may_be(const struct trace_clocks *c, const struct clock_key *k,
 	    u->incremental == m->incremental);
 }
 
-/* 1: into out; 0: it cannot be; -1: no memory. */
+/* 1: stored in out; 0: an impossible reading, counted; -1: no memory. */
 static int
 take_reading(struct trace_clocks *c, const struct packet_facts *f,
     const struct clock_message *m, struct clock_at *out)
@@ -182,7 +182,7 @@ take_reading(struct trace_clocks *c, const struct packet_facts *f,
 	return 1;
 }
 
-/* The first snapshot says; the host's, as soon as there is one. */
+/* The first snapshot decides, until the first one of the host. */
 static void
 set_trace_clock(struct trace_clocks *c, uint32_t machine, uint32_t primary)
 {
@@ -313,7 +313,7 @@ own_time(struct trace_clocks *c, const struct packet_facts *f,
 	out->ns *= u->unit_ns;
 	if (!u->incremental)
 		return TRACE_TIME_OK;
-	/* A snapshot begins the count anew and takes no part in it. */
+	/* A snapshot has set last_ns: its timestamp is no increment. */
 	if (!c->has_snapshot)
 		u->last_ns += out->ns;
 	out->ns = u->last_ns;

@@ -31,7 +31,7 @@ struct packet_show {
 	struct machine_names names;
 	const char *failed;
 	uint64_t seen, shown;
-	uint64_t damaged; /* compressed ones, and what came out of them */
+	uint64_t damaged; /* compressed packets, malformed inner packets */
 	bool has_start;
 	uint64_t start_ns;
 	uint64_t latest_ns; /* of all packets so far */

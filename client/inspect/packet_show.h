@@ -46,7 +46,7 @@ bool packet_show_machine(const struct packet_show *p, const char *machine,
 /* Packets shown, and packets taken. */
 uint64_t packet_show_shown(const struct packet_show *p);
 uint64_t packet_show_seen(const struct packet_show *p);
-/* Compressed packets that are damaged or hold malformed packets. */
+/* Damaged compressed packets, plus malformed packets inside compressed ones. */
 uint64_t packet_show_damaged(const struct packet_show *p);
 
 #endif /* CLIENT_INSPECT_PACKET_SHOW_H */
