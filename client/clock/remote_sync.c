@@ -164,7 +164,7 @@ client_boottime(const struct round *r)
 	return 0;
 }
 
-/* Of both round trips, client's and host's, the shorter bounds the error. */
+/* The shorter of both round trips, by client and host, bounds the error. */
 static uint64_t
 half_round_trip(const struct reading *ping, const struct reading *update)
 {

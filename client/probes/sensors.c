@@ -24,7 +24,7 @@
  */
 #define LOST_READINGS 32
 
-/* Graphics cards that are looked at. */
+/* Most graphics cards that are searched. */
 #define CARDS 8
 
 struct sensor {
@@ -40,8 +40,8 @@ struct sensor {
 struct sensors {
 	struct probe_env *env; /* borrowed */
 	enum sensors_kind kind;
-	bool found; /* the set was looked for */
-	unsigned lost; /* readings with a failure since then */
+	bool found; /* the search was made */
+	unsigned lost; /* readings with a failure since the search */
 	struct sensor *set; /* owned */
 	size_t n;
 	size_t room;

@@ -46,11 +46,11 @@ struct top {
 	struct addr addr;
 	struct command_line line;
 	uint64_t interval_ms;
-	unsigned long count; /* looks that are left; 0: no end */
+	unsigned long count; /* updates that are left; 0: no end */
 	bool plain;
 	bool asking;
-	bool answered;       /* once, at least */
-	bool drop;           /* control ends when its callback is over */
+	bool answered;       /* the collector has answered once */
+	bool drop;           /* free control after its callback */
 	uint64_t asked_ms;
 	struct loop_call tick_call;
 	int status;
