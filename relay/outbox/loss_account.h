@@ -1,11 +1,13 @@
 /*
- * loss_account: counts what is lost with chunks that are dropped, to the
- * packet, for all writers.
+ * loss_account: counts the losses of all writers to the packet, as their chunks
+ * are dropped.
  *
- * Each writer has a track (loss_track.h) in the arena, where it survives a kill.
- * A log undoes what was counted and not told.
+ * Each writer has a track (loss_track.h) in the arena, where it survives a
+ * kill.  The undo log (arena.h) takes back counts whose LINK_UP_LOSS was not
+ * added.
  *
- * Pure; bounded by ARENA_TRACKS (beyond, counts may be a packet too high).
+ * Pure.  With more than ARENA_TRACKS writers the track of one is given to
+ * another, and counts may be a packet too high.
  */
 #ifndef RELAY_OUTBOX_LOSS_ACCOUNT_H
 #define RELAY_OUTBOX_LOSS_ACCOUNT_H
@@ -17,15 +19,17 @@
 #include "relay/outbox/commit_chunk.h"
 #include "transport/base/compiler.h"
 
+/* The account of one link; all is borrowed. */
 struct count {
 	struct arena_track *tracks; /* ARENA_TRACKS */
-	uint32_t epoch;
-	struct arena_undo *undo; /* NULL: what happens is not to be undone */
+	uint32_t epoch;             /* of the link */
+	struct arena_undo *undo;    /* NULL: changes are not logged */
 };
 
 /*
- * Whether something is lost when the chunk is put, as it is not the one that
- * was pending: count_end() of the writer first, and tell that.
+ * Whether the writer has a pending loss that this chunk, another one, makes
+ * final: the caller has to call count_end(), and tell that loss, before
+ * count_put().
  */
 bool count_is_over(const struct count *k, uint32_t channel,
     const struct commit_chunk *c);
@@ -35,19 +39,19 @@ bool count_is_over(const struct count *k, uint32_t channel,
  */
 void count_put(struct count *k, uint32_t channel, const struct commit_chunk *c);
 /*
- * Copies what is remembered of the writer into the undo log, before chunks of
- * it are dropped, or its id is another's.  False: the log is full.  All other
- * functions here do so where they can.
+ * Copies the writer's track into the undo log, once, before it is changed.
+ * False: the log is full.  The functions that change a track log it themselves
+ * where there is room; before count_drop() and count_forget() the caller does.
  */
 bool count_note(struct count *k, uint32_t channel, uint32_t writer) MUST_CHECK;
-/* Restores everything that the log has. */
+/* Restores every track in the log; its content is checked. */
 void count_undo(struct arena_track *tracks, const struct arena_undo *undo);
 /* Counts a chunk that is dropped.  True: *loss is lost with it. */
 bool count_drop(struct count *k, uint32_t channel, const struct commit_chunk *c,
     uint32_t cause, struct link_loss *loss);
 /*
  * Notes a chunk that is to be sent: it may show that a packet was counted twice
- * (count_twice()).  May be said again, until it was sent.
+ * (count_twice()).  May be called again for the chunk until count_sent().
  */
 void count_bridge(struct count *k, uint32_t channel,
     const struct commit_chunk *c);
@@ -55,26 +59,27 @@ void count_bridge(struct count *k, uint32_t channel,
 void count_sent(struct count *k, uint32_t channel,
     const struct commit_chunk *c);
 /*
- * How many packets of a loss of the writer were counted twice, as what was sent
- * before it has shown.  Each is subtracted from one loss only.
+ * Returns how many of the packets of a loss were counted twice, by the chunks
+ * of the writer sent before it, and forgets them: each packet is subtracted
+ * from one loss only.
  */
 uint32_t count_twice(struct count *k, uint32_t channel, uint32_t writer,
     uint64_t packets);
 /*
- * Finds a writer of which something is pending: this one, or any of the channel
- * for UINT32_MAX. False: there is none.
+ * Finds a writer with a pending loss: *writer, or for UINT32_MAX any of the
+ * channel, which *writer is set to.  False: there is none.
  */
 bool count_next_pending(const struct count *k, uint32_t channel,
     uint32_t *writer);
 /*
- * Counts what was pending of the writer, as it will not come again.  False:
- * nothing was, or it is told already.
+ * Counts the writer's pending loss, as its chunk will not come again.  False:
+ * nothing was pending, or all of it was counted before.
  */
 bool count_end(struct count *k, uint32_t channel, uint32_t writer,
     struct link_loss *due);
-/* Forgets what was dropped: the writer's id is another one's from here on. */
+/* Forgets which chunks were dropped: another writer has the id from now on. */
 void count_forget(struct count *k, uint32_t channel, uint32_t writer);
-/* Whether the chunk is among those that were dropped last. */
+/* Whether the chunk is in one of the runs that the track remembers. */
 bool count_was_dropped(const struct count *k, uint32_t channel,
     uint32_t writer, uint32_t chunk);
 
