@@ -1,21 +1,21 @@
 /*
- * producer: one producer of this machine, as relay/producers/producers.c and
- * the files of this room share it.
+ * producer: one producer of this machine (struct local), for the files of this
+ * room alone.
  *
  *	producer_port    calls of the producer; initialize: the first of them
- *	commands         what the collector asks of it
- *	announce         saying upward that it is there
+ *	commands         commands of the collector, passed on to the producer
+ *	announce         announces the producer upward
  *	flush_and_stop   flushes, stops and the end, each of which scrapes first
- *	commit           from its memory and its requests upward
- *	shm_setup        shared memory; shm_keeping: what outlives the relay
- *	data_sources     its data sources
+ *	commit           copies chunks from memory and requests upward
+ *	shm_setup        shared memory; shm_keeping: hands it to the keeper
+ *	data_sources     data sources that the producer has registered
  *	id_map           our ids and the collector's: instances, buffers, writers
- *	control_rate     what is said upward, and how much of it
+ *	control_rate     sends control messages upward, and limits their rate
  *
- * Each calls those below it only.
+ * Each file calls only files below it.
  *
- * A producer whose connection has ended lives on until what stands in its
- * memory has found room upward.
+ * A producer whose connection has ended lives on until the chunks in its shared
+ * memory have found room upward.  Everything here belongs to the loop's thread.
  */
 #ifndef RELAY_PRODUCERS_PRODUCER_H
 #define RELAY_PRODUCERS_PRODUCER_H
@@ -40,17 +40,17 @@ struct loop_timer;
 struct pb_writer;
 struct producers;
 
-/* Live instances of a producer; above it the longest stopping is forgotten. */
+/* Instances of a producer; beyond that one which is stopping is forgotten. */
 #define LOCAL_INSTANCES_MAX 4096u
-/* Buffers that a producer may write to; the oldest unused one is forgotten. */
+/* Buffers of a producer; beyond that the oldest unused one is forgotten. */
 #define LOCAL_BUFFERS_MAX 256u
-/* Flushes under way; the oldest is forgotten. */
+/* Flushes under way; beyond that the oldest is forgotten. */
 #define LOCAL_FLUSHES_MAX 64u
-/* After this a producer's memory is scraped without its acknowledgement. */
+/* Time after which memory is scraped without the flush's acknowledgement. */
 #define LOCAL_FLUSH_PATIENCE_MS 1000u
 /*
- * Patches cannot be dropped either: a producer may send this many bytes of them
- * at once, and half of what it has sent in chunks.
+ * Token bucket of a producer's patches, which are never dropped, in bytes: its
+ * size.  Every chunk adds half of its bytes.
  */
 #define LOCAL_PATCH_CREDIT (64 * 1024)
 
@@ -62,55 +62,56 @@ struct local_source {
 /* A data source switched on by the collector. */
 struct local_instance {
 	TAILQ_ENTRY(local_instance) link;
-	uint64_t id;     /* the producer's */
+	uint64_t id;     /* ours, which the producer knows */
 	uint64_t remote; /* the collector's */
-	uint64_t session;
-	uint16_t buffer; /* the producer's; 0: none */
+	uint64_t session; /* the collector's id */
+	uint16_t buffer; /* local_buffer.id; 0: none */
 	bool notifies_stop;
 	bool no_flush;
-	bool started;  /* told upward */
-	bool stopping; /* the producer was told */
-	bool stopped;  /* by the producer; upward is told once scraped */
+	bool started;  /* LINK_UP_STARTED was put */
+	bool stopping; /* StopDataSource was sent to the producer */
+	bool stopped;  /* LINK_UP_STOPPED is due once memory is scraped */
 	char name[];   /* of its data source */
 };
 
+/* A buffer of the collector that instances of the producer write to. */
 struct local_buffer {
-	uint16_t id;     /* the producer's */
+	uint16_t id;     /* ours, which the producer knows */
 	uint16_t remote; /* the collector's */
-	uint64_t session;
-	uint32_t instances;
+	uint64_t session; /* the collector's id */
+	uint32_t instances; /* that write to it; 0: unused */
 };
 
 struct local_flush {
 	TAILQ_ENTRY(local_flush) link;
-	uint64_t id;
-	uint64_t remote;
-	uint64_t session;
-	uint64_t since_ms;
+	uint64_t id;     /* ours, which the producer knows */
+	uint64_t remote; /* the collector's */
+	uint64_t session; /* the collector's id; 0: of several */
+	uint64_t since_ms; /* loop_now_ms() when it was asked for */
 	enum {
 		FLUSH_ASKED,   /* flush_timer, until LOCAL_FLUSH_PATIENCE_MS */
-		FLUSH_SCRAPED, /* without an answer */
-		FLUSH_ACKED,   /* upward is told once the memory is scraped */
+		FLUSH_SCRAPED, /* without an acknowledgement by then */
+		FLUSH_ACKED,   /* passed on once the memory is scraped */
 	} state;
 };
 
 enum local_state {
-	/* InitializeConnection has not come or waits: talk_timer; in no list. */
+	/* InitializeConnection is missing or waits: talk_timer; in no list. */
 	LOCAL_BOUND,
-	/* Upward does not know it, yet or any more; talk_timer. */
+	/* Not announced, or the collector's side forgot it; talk_timer. */
 	LOCAL_SILENT,
 	/* LINK_UP_OPEN was put; talk_timer, flush_timer. */
 	LOCAL_ANNOUNCED,
-	/* LINK_UP_OPEN was put, and its end is all that upward wants. */
+	/* The collector refused it: only LINK_UP_CLOSE is still put. */
 	LOCAL_REFUSED,
 	/*
-	 * Was announced, and its connection has ended.  Freed when what stands
-	 * in its memory has found room upward; flush_timer.
+	 * Was announced, and its connection has ended.  Freed when the chunks
+	 * in its memory have found room upward; flush_timer.
 	 */
 	LOCAL_ENDED,
 };
 
-/* Memory in which chunks come, by who made it. */
+/* Memory in which chunks come, by its maker. */
 enum local_memory {
 	LOCAL_MEMORY_OURS,     /* made and handed over with SetupTracing */
 	LOCAL_MEMORY_PROVIDED, /* handed over by the producer */
@@ -121,18 +122,18 @@ TAILQ_HEAD(local_list, local);
 
 /* Debt of a token bucket for control messages (control_rate.c). */
 struct talk {
-	int64_t bytes;
-	uint64_t since_ms; /* when that was true */
+	int64_t bytes;     /* used of the bucket; falls with time */
+	uint64_t since_ms; /* loop_now_ms() when bytes was computed */
 };
 struct talker;
 
 struct local {
 	TAILQ_ENTRY(local) link;
-	struct producers *owner;
+	struct producers *owner; /* back-pointer */
 	struct producer_server server; /* its conn: NULL when that has ended */
 	uint32_t channel;      /* 0: BOUND */
 	enum local_state state;
-	char *name;
+	char *name;            /* owned, as sdk_version */
 	char *sdk_version;
 	int32_t uid;
 	int32_t pid;
@@ -140,40 +141,41 @@ struct local {
 
 	bool tracing_set_up; /* SetupTracing was sent */
 	enum local_memory memory;
-	uint32_t shm_size_hint;
+	uint32_t shm_size_hint;  /* bytes; 0: none, as the next */
 	uint32_t page_size_hint;
-	struct shm *shm;    /* NULL: EMULATED, or OURS before it is set up */
+	struct shm *shm;    /* owned; NULL: EMULATED, or OURS before set-up */
 
 	TAILQ_HEAD(local_source_list, local_source) sources;
 	size_t n_sources;
-	size_t descriptor_bytes;
+	size_t descriptor_bytes; /* of all sources, encoded */
 
 	TAILQ_HEAD(, local_instance) instances;
 	size_t n_instances;
-	struct local_buffer *buffers; /* oldest first */
+	struct local_buffer *buffers; /* owned; oldest first */
 	size_t n_buffers;
 	size_t buffers_cap;
-	uint16_t last_buffer;
+	uint16_t last_buffer; /* id that was given last */
 	bool buffers_wrapped; /* every id has been used */
-	/* Writer id -> buffer (ours), in pages made on demand. */
+	/* Writer id -> local_buffer.id, in pages made on demand. */
 	uint16_t **writer_pages;
 	size_t n_writers;
 
-	size_t moves_done; /* of the request that waits */
+	size_t moves_done; /* chunks taken of the CommitData that waits */
 	TAILQ_HEAD(, local_flush) flushes;
 	size_t n_flushes;
-	struct loop_timer *flush_timer;
-	bool settling; /* something waits for local_settle() */
+	struct loop_timer *flush_timer; /* NULL: no flush yet */
+	bool settling; /* local_settle() found no room: to be tried again */
 
 	struct talk talk;
 	struct talker *talker; /* its user's; NULL: not initialized */
 	struct loop_timer *talk_timer; /* NULL: it never had to wait */
-	int64_t patch_credit;
+	int64_t patch_credit; /* bytes in the bucket of LOCAL_PATCH_CREDIT */
 
+	/* As in producers_view. */
 	uint64_t chunks;
 	uint64_t bytes;
-	uint64_t late;      /* chunks for what is over, or was void */
-	uint64_t discarded; /* chunks and patches that broke the rules */
+	uint64_t late;
+	uint64_t discarded;
 };
 
 /* ---- producer_port.c, initialize.c ---- */
@@ -182,7 +184,7 @@ void local_port_init(struct rpc_service *out, struct producers *ps);
 /* producer_verbs.initialize */
 enum rpc_verdict local_initialize(void *owner, struct rpc_call call,
     const struct producer_init *q);
-/* Refusals and the like; of all producers together. */
+/* Logs a refusal, within a rate limit for all producers together. */
 static inline void
 local_log(const struct local *l, const char *what, const char *why)
 {
@@ -191,9 +193,12 @@ local_log(const struct local *l, const char *what, const char *why)
 
 /* ---- shm_setup.c ---- */
 
-/* Makes shared memory and sends SetupTracing, once.  -1: the connection ends. */
+/* Makes shared memory, sends SetupTracing, once.  -1: the connection ends. */
 int local_set_up_tracing(struct local *l, uint32_t page_kb) MUST_CHECK;
-/* Takes the memory that came with the call, if it is fit for use. */
+/*
+ * Adopts the memory that came with the call, as LOCAL_MEMORY_PROVIDED; leaves
+ * the producer as it was, and logs why, where it is not fit or too large.
+ */
 void local_adopt(struct local *l, struct rpc_call call,
     const struct producer_init *q);
 
@@ -217,18 +222,25 @@ void local_instance_free(struct local *l, struct local_instance *i);
 struct local_instance *local_find_instance(struct local *l, uint64_t id);
 struct local_instance *local_find_remote(struct local *l, uint64_t remote);
 /*
- * Our id for a buffer of the collector's in this session.  0: too many, or no
- * memory.
+ * Finds or makes our id for a buffer of the collector's in this session.  0:
+ * too many, or no memory.
  */
 uint16_t local_buffer_for(struct local *l, uint64_t session, uint16_t remote)
     MUST_CHECK;
-/* NULL: it is none, or over. */
+/*
+ * By our id.  The pointer lives until a buffer is made or forgotten.  NULL: no
+ * buffer has this id now.
+ */
 struct local_buffer *local_find_buffer(struct local *l, uint32_t id);
-/* Whether it was one once. */
+/* Whether a buffer has, or once had, this id of ours. */
 bool local_buffer_was(const struct local *l, uint32_t id);
-/* buffer: ours; 0 unbinds it.  False: out of range, no memory, no change. */
+/*
+ * Binds a writer to a buffer, by our id; 0 unbinds it.  False: the writer is
+ * out of range, it is bound so already, or no memory.
+ */
 bool local_bind_writer(struct local *l, uint32_t writer, uint16_t buffer)
     MUST_CHECK;
+/* Our id of the buffer that the writer is bound to; 0: to none. */
 uint16_t local_writer_buffer(const struct local *l, uint32_t writer);
 /* Forgets all instances, buffers and bindings. */
 void local_forget_ids(struct local *l);
@@ -236,8 +248,9 @@ void local_free_ids(struct local *l);
 
 /* ---- commands.c ---- */
 
+/* Passes a GetAsyncCommandResponse of the collector on to the producer. */
 void local_command(struct local *l, const uint8_t *command, size_t len);
-/* StopDataSource. */
+/* Sends StopDataSource; instance: our id. */
 void local_send_stop(struct local *l, uint64_t instance);
 
 /* ---- commit.c ---- */
@@ -245,74 +258,89 @@ void local_send_stop(struct local *l, uint64_t instance);
 enum local_commit {
 	LOCAL_COMMIT_OK,
 	LOCAL_COMMIT_BAD,   /* does not parse; nothing was applied */
-	LOCAL_COMMIT_AGAIN, /* the same request again, after producers_resume() */
+	LOCAL_COMMIT_AGAIN, /* the same again, after producers_resume() */
 };
-/* *flush_id: of a commit that was taken, what it acknowledges; 0: no flush. */
+/*
+ * Puts the chunks and patches of a CommitDataRequest.  OK: *flush_id is the
+ * flush that it acknowledges, by our id; 0: none.
+ */
 enum local_commit local_commit(struct local *l, const uint8_t *request,
     size_t len, uint64_t *flush_id) MUST_CHECK;
 enum local_rest {
-	LOCAL_REST_COMES,   /* commits bring what is not taken now */
-	LOCAL_REST_UNKNOWN, /* no answer: perhaps no commits come */
-	LOCAL_REST_NONE,    /* the last scrape */
+	LOCAL_REST_COMES,   /* commits bring the chunks that are left now */
+	LOCAL_REST_UNKNOWN, /* flush not answered: perhaps no commits come */
+	LOCAL_REST_NONE,    /* the last scrape: a drop is counted */
 };
 /*
- * Puts the chunks in its memory for buffers of this session (0: of all).
- * False: upward has no room for all of them now.
+ * Puts the chunks in the producer's memory for buffers of this session (0: of
+ * all).  False: upward has no room for all of them now; call it again.
  */
 bool local_scrape(struct local *l, uint64_t session, enum local_rest rest)
     MUST_CHECK;
-/* A chunk without a producer: see producers_recover(). */
+/* Puts a chunk of a relay that was killed: see producers_recover(). */
 enum upstream_room local_put_orphan(struct producers *ps, uint32_t channel,
     const struct shm_chunk *c, bool complete) MUST_CHECK;
 
 /* ---- flush_and_stop.c ---- */
 
 void local_set_state(struct local *l, enum local_state state);
-/* Whether upward takes what is put for it. */
+/* Whether messages may be put on the producer's channel. */
 static inline bool
 local_is_known(const struct local *l)
 {
 	return l->state == LOCAL_ANNOUNCED || l->state == LOCAL_ENDED;
 }
 
-/* Flush: the producer was asked, or has nothing to say to it (acked). */
+/*
+ * Notes a flush that was sent to the producer; acked: it had nothing to flush.
+ */
 void local_flush_begin(struct local *l, uint64_t id, uint64_t remote,
     uint64_t session, bool acked);
-/* The producer acknowledged all up to this id. */
+/* Notes that the producer acknowledged all flushes up to this id of ours. */
 void local_flush_acked(struct local *l, uint64_t id);
+/* Frees all flushes, without a word upward, and the timer. */
 void local_forget_flushes(struct local *l);
 /*
- * Scrapes, then tells upward of what was acknowledged and stopped, and of the
- * end; what finds no room waits for producers_resume().  Frees a producer whose
- * connection has ended.
+ * Scrapes, then puts the acknowledgements of flushes and LINK_UP_STOPPED, and
+ * frees a producer that is LOCAL_ENDED.  Without room for the chunks all of it
+ * waits for producers_resume().
  */
 void local_settle(struct local *l);
-/* Tells upward of its end, when upward knows it, and nothing more. */
+/* Puts LINK_UP_CLOSE unless the producer is LOCAL_SILENT, and frees it. */
 void local_free(struct local *l);
 
 /* ---- control_rate.c ---- */
 
+/*
+ * Puts a control message on the producer's channel, and charges it to the rate
+ * limits; does nothing unless local_is_known().
+ */
 void local_put(struct local *l, enum link_up kind, const void *data,
     size_t len);
+/* As local_put(), for a kind that is a varint. */
 void local_put_value(struct local *l, enum link_up kind, uint64_t value);
 /* producer_verbs.rate_limit */
 enum rpc_verdict local_rate_limit(void *owner);
 /*
- * False: producers of this user have said too much to say that there is one
- * more; the connection is resumed when they may.
+ * Whether the rate limit of this user's producers allows one more to be
+ * announced.  False: the connection is resumed when it does.
  */
 bool local_may_begin(struct local *l) MUST_CHECK;
 /* Counts it with the other producers of its user; -1: no memory. */
 int local_join_talker(struct local *l) MUST_CHECK;
+/* Undoes that, and charges the producer's LINK_UP_CLOSE to the user. */
 void local_leave_talker(struct local *l);
-/* Upward is there again: who had to wait may say more. */
+/* Resumes, on a later turn, a producer that waits for the rate limit. */
 void local_may_talk_again(struct local *l);
 
 /* ---- announce.c ---- */
 
-/* Puts LINK_UP_OPEN and all that upward must know. */
+/* Puts LINK_UP_OPEN and the producer's data sources. */
 void local_announce(struct local *l);
-/* While the collector is away: a trigger may not wait for it. */
+/*
+ * Announces a producer while the collector is away, as its trigger must not
+ * wait; logged instead when too many were (announce.c).
+ */
 void local_announce_for_trigger(struct local *l);
 
 #endif /* RELAY_PRODUCERS_PRODUCER_H */

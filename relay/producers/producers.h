@@ -2,15 +2,16 @@
  * producers: the local producers of a relay: their connections, data sources,
  * writers and shared memory; the ProducerPort that they see.
  *
- * They are answered at once, with or without a collector, get shared memory of
- * the relay (UNIX sockets; others send their chunks as data), and keep it for
- * as long as they are connected, whatever happens upward.  Their chunks are
- * copied out and go upward as data.  They see ids of the relay's own for
- * buffers, instances and flushes, which are never used for two things, so that
- * what was meant for a collector that is gone never lands in the next one's.
+ * Producers are answered at once, with or without a collector, get shared
+ * memory of the relay (over UNIX sockets; others send their chunks as data),
+ * and keep it for as long as they are connected, whatever happens upward.
+ * Their chunks are copied out and go upward as data.  The ids of buffers,
+ * instances and flushes that they see are the relay's own, so that data meant
+ * for a collector that is gone never lands in a buffer of the next one.  An id
+ * of a buffer is used again only after all others.
  *
- * Every byte a producer says is untrusted; what breaks the rules is discarded
- * and counted.
+ * Every byte of a producer is untrusted; chunks and patches that break the
+ * rules are discarded and counted.  Belongs to the loop's thread.
  */
 #ifndef RELAY_PRODUCERS_PRODUCERS_H
 #define RELAY_PRODUCERS_PRODUCERS_H
@@ -32,17 +33,18 @@ struct producers_setup {
 	struct loop *loop;
 	const struct relay_settings *settings; /* borrowed */
 	/*
-	 * Where the next relay finds those who keep the shared memory when this
-	 * one is killed (relay/producers/shm_keeper.h).  Borrowed.  -1: it ends
-	 * with us.
+	 * The folder with the keeper's socket, by which shared memory outlives
+	 * a relay that is killed (relay/producers/shm_keeper.h).  Borrowed.
+	 * -1: no keeper.
 	 */
 	int state_dirfd;
-	struct upstream upward;
+	struct upstream upward; /* its ops and arg are borrowed */
 	/* Numbers of new channels, from the outbox. */
 	uint32_t (*new_channel)(void *arg);
 	void *channel_arg;
 };
 
+/* Copies setup.  NULL with a sentence in err. */
 struct producers *producers_new(const struct producers_setup *setup,
     char *err, size_t err_size) MUST_CHECK;
 /*
@@ -52,57 +54,67 @@ struct producers *producers_new(const struct producers_setup *setup,
 void producers_free(struct producers *ps);
 
 /*
- * The relay ends.  Producers whose connections end from now on have not noticed
- * yet, and write for a moment longer: their memory is looked at for the last
- * time, and their end said upward, in producers_let_go().
+ * For the end of the relay.  A producer whose connection the relay closes may
+ * write a moment longer.  So after producers_hold() a producer whose connection
+ * ends is kept, and producers_let_go() scrapes its memory for the last time and
+ * puts its LINK_UP_CLOSE.
  */
 void producers_hold(struct producers *ps);
 void producers_let_go(struct producers *ps);
 
-/* The service that listeners offer, and the limit of connections to it. */
+/*
+ * The service that listeners offer, and the limit of connections to it; both
+ * live as long as ps.
+ */
 const struct rpc_service *producers_service(struct producers *ps);
 const struct rpc_guard *producers_guard(struct producers *ps);
 
 /*
  * Takes over shared memory of a relay that was killed.  With keep, its chunks
- * go upward under their old channels (now, and once more after a second
- * or two, for those who have not noticed yet), then a LINK_UP_CLOSE for each,
- * then done() is called, once, on a later turn (producers_lost() ends it early);
- * without keep, it is given back, and done() is not called.  Chunks name no
- * buffer (0): their writers are registered upward.  Once, before listeners open:
- * it may wait for SHM_KEEPER_FIND_MS.
+ * go upward under their old channels: now, and once more after
+ * RECOVER_AGAIN_MS, as its producers may write until they notice; then a
+ * LINK_UP_CLOSE for each channel; then done() is called, once, on a later turn
+ * (producers_lost() ends it early).  Without keep, the memory is given back,
+ * and done() is not called.  Chunks name no buffer (0), as the collector knows
+ * the buffers of their writers.  Called once, before listeners open: it may
+ * block for SHM_KEEPER_FIND_MS.
  */
 void producers_recover(struct producers *ps, bool keep, void (*done)(void *),
     void *arg);
 
-/* ---- from upward; channel 0: for all ---- */
+/* ---- called by the upstream; channel 0: for all producers ---- */
 
 /*
- * A new link or connection upward: LINK_UP_OPEN, sources and writers of each
- * producer are put (writers: those bound to a buffer that is known there).
+ * Announces producers on a new link or connection upward: puts LINK_UP_OPEN and
+ * the data sources of each.  With channel 0 new producers are announced at once
+ * from now on.
  */
 void producers_announce(struct producers *ps, uint32_t channel);
 /*
- * Upward cannot be reached for now, and what is put is kept until it can: who
- * comes is announced by the next producers_announce(), or with a trigger, and
- * may say little beside data.  So nobody fills what all share by coming and
+ * Notes that the collector cannot be reached for now, and that the outbox keeps
+ * all messages until it can.  New producers are announced by the next
+ * producers_announce(), or with a trigger, and the rate limits of control
+ * messages are tighter, so that no producer fills the outbox by coming and
  * going.
  */
 void producers_away(struct producers *ps);
 /*
- * Agreements with the collector are void: instances stop as if their session
+ * Voids all agreements with the collector: instances stop as if their session
  * had ended, buffers and flushes are forgotten, and chunks still written for
- * them are dropped.  Chunks that stand in memory by now go upward first, for the
- * last time, to be counted with what is lost there (cause: a LinkLossCause).
+ * them are dropped.  Chunks that are in shared memory by now go upward first,
+ * for the last time, to be counted with the losses there.  cause is not used.
  */
 void producers_lost(struct producers *ps, uint32_t channel, uint32_t cause);
-/* A GetAsyncCommandResponse, with the collector's ids. */
+/* Passes on a GetAsyncCommandResponse with the collector's ids. */
 void producers_command(struct producers *ps, uint32_t channel,
     const uint8_t *command, size_t len);
-/* Upward does not serve it; its connection stays, for the next announcement. */
+/*
+ * Notes that the collector refused the producer, and logs it.  Its connection
+ * stays open; it is announced again after the next producers_lost().
+ */
 void producers_refused(struct producers *ps, uint32_t channel,
     const char *why);
-/* After UPSTREAM_LATER. */
+/* Tries again what UPSTREAM_LATER put off. */
 void producers_resume(struct producers *ps, uint32_t channel);
 
 /* ---- for --status ---- */
@@ -117,11 +129,13 @@ struct producers_view {
 	size_t data_sources;
 	size_t instances;
 	size_t writers;
-	uint64_t chunks;    /* taken */
-	uint64_t bytes;
-	uint64_t late;      /* chunks for what was over, or had become void */
+	uint64_t chunks;    /* put upward */
+	uint64_t bytes;     /* of payload, of these chunks */
+	/* Chunks and patches for buffers that were forgotten. */
+	uint64_t late;
 	uint64_t discarded; /* chunks and patches that broke the rules */
 };
+/* Number of producers that are initialized; fn is called for each of them. */
 size_t producers_count(const struct producers *ps);
 void producers_each(const struct producers *ps,
     void (*fn)(void *arg, const struct producers_view *v), void *arg);

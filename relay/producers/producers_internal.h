@@ -1,6 +1,5 @@
 /*
- * producers_internal: what the producers have in common, for this
- * room alone.
+ * producers_internal: the state that all producers share, for this room alone.
  */
 #ifndef RELAY_PRODUCERS_PRODUCERS_INTERNAL_H
 #define RELAY_PRODUCERS_PRODUCERS_INTERNAL_H
@@ -17,7 +16,7 @@
 
 struct shm_keeper;
 
-/* Producers that outlived a relay notice in this time that it has gone. */
+/* Time in which producers of a killed relay notice its end and stop writing. */
 #define RECOVER_AGAIN_MS 1500u
 
 /* Memory of a producer of the relay before this one (orphans.c). */
@@ -25,9 +24,9 @@ struct orphan {
 	TAILQ_ENTRY(orphan) link;
 	struct producers *owner;
 	uint32_t channel;
-	struct shm *shm; /* NULL: it cannot be read */
-	bool last;       /* pass */
-	bool complete;   /* all of it found room */
+	struct shm *shm; /* owned; NULL: the memory cannot be read */
+	bool last;       /* this is the last pass: incomplete chunks, too */
+	bool complete;   /* all chunks of this pass found room */
 };
 
 struct producers {
@@ -39,23 +38,23 @@ struct producers {
 	void *channel_arg;
 	struct rpc_service service;
 	struct rpc_guard guard;
-	struct local_list locals; /* those that are initialized */
+	struct local_list locals; /* initialized producers */
 	size_t n_locals;
-	TAILQ_HEAD(, talker) talkers; /* by user */
-	size_t n_connections;
-	uint64_t shm_bytes;       /* of all together */
-	bool open;                /* new ones are announced at once */
-	bool away;                /* they are when upward is there again */
-	unsigned hasty;           /* announced meanwhile, for a trigger */
+	TAILQ_HEAD(, talker) talkers; /* one for each user */
+	size_t n_connections;     /* limited by max_producers */
+	uint64_t shm_bytes;       /* of all producers, limited by settings */
+	bool open;                /* new producers are announced at once */
+	bool away;                /* producers_away() was called last */
+	unsigned hasty;           /* announced while away, for a trigger */
 	bool holding;             /* producers_hold() */
-	uint64_t last_instance;
+	uint64_t last_instance;   /* last ids given */
 	uint64_t last_flush;
-	uint64_t flush_patience_ms;
+	uint64_t flush_patience_ms; /* LOCAL_FLUSH_PATIENCE_MS but in tests */
 	struct log_limit refusals;
 
-	struct shm_keeper *keeper;    /* NULL: none (yet) */
+	struct shm_keeper *keeper;    /* owned; NULL: none (yet) */
 	uint64_t keeper_failed_ms; /* loop_now_ms() of the last failure */
-	/* Memory of the relay before us, until all of it went up. */
+	/* Memory of the relay before us, until all its chunks went up. */
 	TAILQ_HEAD(, orphan) orphans;
 	struct loop_timer *orphans_timer;
 	void (*recovered)(void *arg); /* NULL: not asked for, or called */
@@ -77,14 +76,17 @@ void talkers_free(struct producers *ps);
  * fails, it is logged.
  */
 void local_keep(struct local *l);
-/* Takes it back: all chunks in the memory have gone upward. */
+/* Takes it back, as no chunk in the memory is needed any more. */
 void local_unkeep(struct producers *ps, uint32_t channel);
 
 /* ---- orphans.c ---- */
 
-/* As producers_lost(): the last scrape of each, then forgets them. */
+/*
+ * Scrapes every orphan for the last time, takes its memory back from the
+ * keeper, and forgets it; recovered() is called on a later turn.
+ */
 void orphans_lost(struct producers *ps);
-/* Says nothing upward; the keeper has their memory still. */
+/* Frees all orphans; the keeper goes on to hold their memory. */
 void orphans_forget(struct producers *ps);
 
 #endif /* RELAY_PRODUCERS_PRODUCERS_INTERNAL_H */

@@ -1,6 +1,6 @@
 /*
- * shm_keeper_wire: what the relay and its keeper say to each other, one message
- * a packet.
+ * shm_keeper_wire: the messages between the relay and its keeper, one in each
+ * packet of a SOCK_SEQPACKET socket.
  */
 #ifndef RELAY_PRODUCERS_SHM_KEEPER_WIRE_H
 #define RELAY_PRODUCERS_SHM_KEEPER_WIRE_H
@@ -11,14 +11,14 @@
 #include "transport/base/compiler.h"
 
 #define SHM_KEEPER_SOCKET "keeper"
-/* Another version's keeper is left alone; it ends by itself. */
+/* A keeper of another version is left alone; it ends by itself. */
 #define SHM_KEEPER_VERSION 1u
 
 enum shm_keeper_kind {
-	/* with a descriptor; from the keeper: one that it has */
+	/* Has a descriptor, to be held, or from the keeper: that it holds. */
 	SHM_KEEPER_ADD,
-	SHM_KEEPER_DROP,
-	SHM_KEEPER_END,  /* from the keeper: that was all */
+	SHM_KEEPER_DROP, /* to the keeper: closes the channel's descriptor */
+	SHM_KEEPER_END,  /* from the keeper: it has sent all ADDs */
 };
 
 struct shm_keeper_message {
@@ -28,25 +28,29 @@ struct shm_keeper_message {
 	uint32_t page_size;
 };
 
-/* fd -1: none.  -1: not sent. */
+/*
+ * Sends a message, with a descriptor unless fd is -1; flags of sendmsg().  -1:
+ * not sent.
+ */
 int shm_keeper_send(int sock, const struct shm_keeper_message *m, int fd,
     int flags) MUST_CHECK;
 /*
- * 1: a message; *fd is the caller's, or -1.  0: the other end has gone, or says
- * something else.  -1: nothing is there now.
+ * Receives a message, without blocking.  1: *m is set, *fd is the caller's, or
+ * -1.  0: the other end has closed, or sent no message of this version.  -1:
+ * there is none now.
  */
 int shm_keeper_receive(int sock, struct shm_keeper_message *m, int *fd)
     MUST_CHECK;
 
 /*
  * Closes every descriptor of the relay but these two, which get fixed numbers;
- * false: it could not.  For a child that is about to become the keeper; calls
- * nothing but the system.
+ * false: it could not.  For a child that is about to become the keeper: between
+ * fork() and its end it makes only system calls.
  */
 bool shm_keeper_close_others(int listener, int dirfd) MUST_CHECK;
 /*
- * The keeper's life after shm_keeper_close_others(); does not return.  Calls
- * nothing but the system.
+ * Runs the keeper, after shm_keeper_close_others(); does not return.  Makes
+ * only system calls, too.
  */
 void shm_keeper_run(void) __attribute__((__noreturn__));
 
