@@ -1,6 +1,6 @@
 /*
- * network: changes of the network as the kernel tells them (rtnetlink): there
- * may be a way again, or one of our addresses is gone.
+ * network: changes of the network as the kernel announces them (rtnetlink):
+ * there may be a route again, or an address of this machine is gone.
  */
 #ifndef RELAY_UPLINK_NETWORK_H
 #define RELAY_UPLINK_NETWORK_H
@@ -22,12 +22,12 @@ struct uplink_network_ops {
 	void (*address_gone)(void *arg, const struct sockaddr_storage *sa);
 };
 
-/* NULL: the kernel does not tell us, and the relay works without. */
+/* ops is borrowed.  NULL: no netlink socket; the relay works without. */
 struct uplink_network *uplink_network_new(struct loop *l,
     const struct uplink_network_ops *ops, void *arg) MUST_CHECK;
 void uplink_network_free(struct uplink_network *n);
 
-/* Reads one datagram of the kernel.  Pure. */
+/* Parses one datagram of the kernel, and calls ops.  Pure. */
 void uplink_network_read(const void *data, size_t len,
     const struct uplink_network_ops *ops, void *arg);
 

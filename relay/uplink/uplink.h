@@ -1,10 +1,11 @@
 /*
  * uplink: keeps the relay connected to its collector, for as long as the relay
- * lives: reaches it, finds out which protocol it speaks (link or Perfetto's),
- * resumes, and tells local producers what became of their sessions.
+ * lives: connects with backoff, finds out which protocol the collector speaks
+ * (link or Perfetto's), resumes the link, and announces local producers or ends
+ * their sessions.
  *
- * Carries the outbox over the link; or leads producers to
- * relay/perfetto/perfetto_relay.h.
+ * Carries the outbox over the link, or passes producers' messages to
+ * relay/perfetto/perfetto_relay.h.  Belongs to the loop's thread.
  */
 #ifndef RELAY_UPLINK_UPLINK_H
 #define RELAY_UPLINK_UPLINK_H
@@ -36,60 +37,62 @@ const char *uplink_state_text(enum uplink_state s);
 struct uplink_setup {
 	struct loop *loop;
 	const struct relay_settings *settings; /* borrowed */
-	/* NULL: connections are given with uplink_take() (--stdio). */
+	/* Copied.  NULL: connections come with uplink_take() (--stdio). */
 	const struct addr *to;
-	const struct dial_options *how; /* borrowed for its life */
-	struct outbox *outbox;
-	int state_dirfd;
+	const struct dial_options *how; /* copied; its pointers are borrowed */
+	struct outbox *outbox; /* borrowed */
+	int state_dirfd;       /* not used */
 };
 
+/* Connects nowhere before uplink_start().  NULL with a sentence in err. */
 struct uplink *uplink_new(const struct uplink_setup *setup, char *err,
     size_t err_size) MUST_CHECK;
+/* NULL is fine. */
 void uplink_free(struct uplink *u);
-/*
- * The upstream that producers write to; they are made known with
- * uplink_start().
- */
+/* The upstream that producers write to; it lives as long as u. */
 struct upstream uplink_upward(struct uplink *u);
-/* Begins: recovers what an earlier process left, then connects. */
+/*
+ * Begins: recovers chunks that a killed relay left in producers' memory, then
+ * connects.  ps is borrowed until uplink_free().
+ */
 void uplink_start(struct uplink *u, struct producers *ps);
 /*
- * Ends the uplink: closes what is closed, sends for at most linger_ms, then
- * done().  What was not sent stays in the outbox.
+ * Ends the uplink: sends on, if there is a connection, until all blocks are
+ * acknowledged or for linger_ms, then disconnects and calls done() on a later
+ * turn.  Blocks that were not acknowledged stay in the outbox.
  */
 void uplink_stop(struct uplink *u, uint64_t linger_ms, void (*done)(void *),
     void *arg);
 
 /*
- * The outbox's events (outbox_ops), passed on by who opened it.  NULL: nothing
- * is done (the outbox is there before the uplink).
+ * The outbox's events (outbox_ops), passed on by daemon.c, which opened it.
+ * Both ignore NULL, as the outbox is opened before the uplink.
  */
 void uplink_outbox_ready(struct uplink *u);
 void uplink_outbox_overflow(struct uplink *u);
 
 /*
- * Takes a connected socket that leads to a collector; owned.  Replaces another.
+ * Opens the link on a connected socket to a collector, which u owns from now
+ * on; replaces the connection that there is.
  */
 void uplink_take(struct uplink *u, int fd);
-/*
- * Tries now, as the network has changed, instead of at the next attempt's time.
- */
+/* Connects now if it waits for the next attempt, as the network has changed. */
 void uplink_try_now(struct uplink *u);
 
 struct uplink_view {
 	enum uplink_state state;
-	char peer[160];       /* whom it is linked to, or tries */
+	char peer[160];       /* the collector's address, or words for it */
 	char last_error[320]; /* "": none since it is connected */
 	uint64_t since_ms;    /* loop_now_ms() of the last change of state */
-	uint64_t next_try_ms; /* WAITING */
-	uint64_t reconnects;
-	uint64_t bytes_up;    /* of blocks, and as they were sent */
+	uint64_t next_try_ms; /* loop_now_ms() of the next attempt; 0: none */
+	uint64_t reconnects;  /* as in uplink_totals, as the next three */
+	uint64_t bytes_up;
 	uint64_t bytes_sent;
-	uint64_t bytes_again; /* of them, sent again after a cut */
+	uint64_t bytes_again;
 	bool compressed;
-	const char *why_classic; /* static; NULL: it is not */
+	const char *why_classic; /* static; NULL: not UPLINK_CLASSIC */
 	bool without_clocks;     /* the collector has no RelayPort */
-	bool clock_known;
+	bool clock_known;        /* the four below are set */
 	int64_t clock_offset_ns; /* collector's BOOTTIME minus ours */
 	uint64_t clock_uncertainty_ns;
 	uint64_t round_trip_ns;
