@@ -21,7 +21,10 @@ struct relay_settings;
 struct relay_daemon *relay_daemon_new(const struct relay_settings *settings,
     bool ends_idle, char *err, size_t err_size) MUST_CHECK;
 
-/* Tells whoever waits for it that the sockets are open. */
+/*
+ * Tells systemd (READY=1) and the descriptor in TRACED_RELAY_NOTIFY_FD, if
+ * there is one, that the sockets are open.
+ */
 void relay_daemon_tell_ready(struct relay_daemon *d);
 
 /*

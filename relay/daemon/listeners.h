@@ -26,7 +26,7 @@ struct relay_listeners *relay_listeners_new(struct loop *l,
 void relay_listeners_close(struct relay_listeners *d);
 /* Ends all connections; their memory goes away with later turns of the loop. */
 void relay_listeners_send_away(struct relay_listeners *d);
-/* Frees it, when all are gone.  NULL is fine. */
+/* Frees it; legal when all connections are gone.  NULL is fine. */
 void relay_listeners_free(struct relay_listeners *d);
 
 #endif /* RELAY_DAEMON_LISTENERS_H */

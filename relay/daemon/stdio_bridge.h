@@ -20,8 +20,8 @@ typedef int (*stdio_bridge_serve_fn)(const struct relay_settings *s,
     bool ends_idle, int to_parent);
 
 /*
- * Returns the exit status; what is wrong is said on standard error, which ssh
- * shows to the collector.  s is changed where a relay is started.
+ * Returns the exit status; prints failures on standard error, which ssh carries
+ * to the collector.  Changes s where it starts a relay.
  */
 int stdio_bridge_run(struct relay_settings *s, stdio_bridge_serve_fn serve)
     MUST_CHECK;

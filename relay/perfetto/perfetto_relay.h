@@ -4,10 +4,12 @@
  * SetPeerIdentity, and one for the RelayPort (reference behaviour.md,
  * "Multi-machine").
  *
- * A connection that breaks is made again, with backoff; its producer is told
- * that its sessions are over (producers_lost()) and announced again.  Data that
- * was queued by then is counted as lost: an upper bound, as it is unknown what
- * had arrived.
+ * A producer's connection that breaks is made again, with backoff; the
+ * producer's sessions end (producers_lost()), and it is announced again.
+ * Chunks queued since the queue was last empty are counted as lost: an upper
+ * bound, as it is unknown how many had arrived.
+ *
+ * Belongs to the loop's thread.
  */
 #ifndef RELAY_PERFETTO_PERFETTO_RELAY_H
 #define RELAY_PERFETTO_PERFETTO_RELAY_H
@@ -40,23 +42,28 @@ struct perfetto_relay_setup {
 	const struct addr *to;
 	const struct dial_options *how;
 	struct producers *producers;
-	struct perfetto_relay_totals *totals; /* are added to */
+	struct perfetto_relay_totals *totals; /* counts are added to it */
 	/* Called when the collector answers, even if it has no RelayPort. */
 	void (*up)(void *arg);
 	/*
-	 * Called later, when the RelayPort's connection broke; the next
-	 * collector may be another. perfetto_relay_free() is legal inside.
+	 * Called when the RelayPort's connection broke or cannot be made, never
+	 * inside perfetto_relay_new(); the next collector may be another.
+	 * perfetto_relay_free() is legal inside.
 	 */
 	void (*down)(void *arg, const char *why);
 	void *arg;
 };
 
-/* Announces all producers there are as soon as each is connected. */
+/*
+ * Connects to the RelayPort, and for every producer, which is announced when
+ * its connection is up.  Copies setup.  NULL with a sentence in err.
+ */
 struct perfetto_relay *perfetto_relay_new(
     const struct perfetto_relay_setup *setup, char *err,
     size_t err_size) MUST_CHECK;
+/* Ends all connections; chunks queued count as lost.  NULL is fine. */
 void perfetto_relay_free(struct perfetto_relay *c);
-/* Whether the collector has no RelayPort, so that nobody reads our clocks. */
+/* Whether the collector has no RelayPort, so that clocks are not measured. */
 bool perfetto_relay_without_clocks(const struct perfetto_relay *c);
 /* The upstream that producers write to; LINK_UP_OPEN begins a connection. */
 struct upstream perfetto_relay_upward(struct perfetto_relay *c);

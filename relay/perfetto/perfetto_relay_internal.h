@@ -1,7 +1,6 @@
 /*
- * perfetto_relay_internal: the state that its life and the RelayPort
- * (perfetto_relay.c) and the producers' connections (perfetto_relay_conn.c)
- * share.
+ * perfetto_relay_internal: the state that perfetto_relay.c (its life and the
+ * RelayPort) and perfetto_relay_conn.c (connections of producers) share.
  */
 #ifndef RELAY_PERFETTO_PERFETTO_RELAY_INTERNAL_H
 #define RELAY_PERFETTO_PERFETTO_RELAY_INTERNAL_H
@@ -27,9 +26,9 @@ struct rpc_client;
 
 /* A producer's connection. */
 enum perfetto_relay_state {
-	PERFETTO_RELAY_CONNECTING, /* client is there, not ready */
-	PERFETTO_RELAY_READY,      /* so is client; no LINK_UP_OPEN came */
-	PERFETTO_RELAY_OPEN,       /* and the producer was introduced */
+	PERFETTO_RELAY_CONNECTING, /* client is not ready yet */
+	PERFETTO_RELAY_READY,      /* client is ready; no LINK_UP_OPEN came */
+	PERFETTO_RELAY_OPEN,       /* the producer was introduced as well */
 	PERFETTO_RELAY_WAITING,    /* retry is armed; client is NULL */
 };
 
@@ -41,8 +40,8 @@ struct perfetto_relay_conn {
 	struct rpc_client *client;
 	struct loop_timer *retry;
 	unsigned failures; /* in a row */
-	bool put_off; /* somebody heard UPSTREAM_LATER */
-	bool data_reserved; /* what is to be committed is a chunk */
+	bool put_off; /* the producer got UPSTREAM_LATER: resume it */
+	bool data_reserved; /* the message reserved is a chunk */
 	/*
 	 * Queued since the queue was last empty: an upper bound of the loss if
 	 * the connection breaks now.
@@ -58,13 +57,13 @@ struct perfetto_relay {
 	struct perfetto_relay_setup setup;
 	struct hash_map conns; /* by channel */
 
-	struct rpc_client *relay;    /* RelayPort; NULL: retry is armed */
-	struct sync_clock *clocks; /* while relay is ready */
+	struct rpc_client *relay;  /* owned; RelayPort; NULL: retry is armed */
+	struct sync_clock *clocks; /* owned; while relay is ready */
 	struct loop_timer *retry;
 	bool no_relay_port; /* at the last attempt */
 	bool no_relay_port_said;
 
-	uint8_t *scratch; /* LINK_MESSAGE_MAX, between reserve and commit */
+	uint8_t *scratch; /* owned; LINK_MESSAGE_MAX, for up_reserve() */
 	struct log_limit log_limit;
 	struct loop_call announce_call;
 };
@@ -79,9 +78,9 @@ struct perfetto_relay_conn *perfetto_relay_conn_find(struct perfetto_relay *c,
  */
 void perfetto_relay_conn_open(struct perfetto_relay *c, uint32_t channel,
     const uint8_t *producer, size_t len);
-/* Counts what is queued as lost. */
+/* Counts queued chunks as lost. */
 void perfetto_relay_conn_count(struct perfetto_relay_conn *conn);
-/* Frees it; what is queued is still sent. */
+/* Frees the connection; its queue is still sent. */
 void perfetto_relay_conn_free(struct perfetto_relay_conn *conn);
 /*
  * Calls the method for a message other than OPEN, CLOSE and COMMIT.  The

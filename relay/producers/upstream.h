@@ -46,9 +46,9 @@ struct upstream_ops {
 	void (*commit)(void *arg, uint32_t channel, size_t len);
 	/*
 	 * Counts a chunk that found no room (cause LINK_LOSS_UNSPECIFIED: the
-	 * upstream knows the cause) or is longer than a message can be, and
-	 * puts the loss in its place.  Called once for each chunk given up, not
-	 * for one that is tried again.
+	 * upstream knows the cause) or is longer than a message can be, and on
+	 * a link puts the loss in its place.  Called once for each chunk given
+	 * up, not for one that is tried again.
 	 */
 	void (*dropped)(void *arg, uint32_t channel,
 	    const struct link_loss *loss);

@@ -34,9 +34,9 @@ struct relay_settings {
 	uint64_t dialled_idle_ms;
 	char **producer_sockets;
 	size_t n_producer_sockets; /* at least 1 */
-	bool named_sockets;        /* they are more than the default */
+	bool named_sockets;        /* set by the operator: not the default */
 	bool allow_remote_producers;
-	char *socket_group;        /* NULL: as it comes */
+	char *socket_group;        /* NULL: left as the kernel sets it */
 	int socket_mode;           /* -1: as the umask leaves it */
 	char *machine_name;        /* never NULL */
 	char *machine_id;          /* never NULL */
@@ -73,15 +73,18 @@ int relay_settings_read(struct relay_settings *s, const char *file, char *err,
 int relay_settings_from_env(struct relay_settings *s, char *err,
     size_t err_size) MUST_CHECK;
 /*
- * Checks all together, when everything is read. -1: a contradiction, or what
- * cannot be.
+ * Checks all settings together, after the last was read.  -1 with a sentence in
+ * err: one contradicts another, or is impossible.
  */
 int relay_settings_check(const struct relay_settings *s, char *err,
     size_t err_size) MUST_CHECK;
 
-/* ---- single ones, for the file and for flags ---- */
+/* ---- single settings, for the file and for flags; -1 with a sentence ---- */
 
-/* Copies.  what names it ("the state directory") where it is empty. */
+/*
+ * Replaces *slot, which is owned, by a copy of value.  what: its name for err
+ * ("the state directory"), where value is empty.
+ */
 int relay_settings_set_string(char **slot, const char *value,
     const char *what, char *err, size_t err_size) MUST_CHECK;
 /*

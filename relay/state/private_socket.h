@@ -12,7 +12,7 @@
 struct loop;
 struct private_socket;
 
-/* fd is a connected, non-blocking socket, the callee's. */
+/* Called for each connection; fd is non-blocking, and the callee's. */
 typedef void (*private_socket_fn)(void *arg, int fd);
 
 struct private_socket_setup {

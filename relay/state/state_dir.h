@@ -19,17 +19,17 @@
 #define STATE_DIR_PATH_MAX 108
 
 /*
- * Opens the folder, and makes it if it is missing (0700).  One that somebody
- * else owns, or may write to, is refused.  Returns a descriptor; -1 with a
+ * Opens the folder, and makes it if it is missing (0700).  Refuses a folder
+ * that another user owns or may write to.  Returns a descriptor; -1 with a
  * sentence.
  */
 int state_dir_open(const char *path, char *err, size_t err_size) MUST_CHECK;
 
 /*
- * Opens a folder where nobody else may put files, or links to files, where ours
- * are looked for: our user's, and nobody else's to write to; a link to it is
- * root's or our user's.  Returns a descriptor; -1 with a sentence.  what:
- * "state".
+ * Opens a folder in which no other user can plant files or links: it must be
+ * our user's, and writable by no other; a symbolic link to it must be root's or
+ * our user's.  Returns a descriptor; -1 with a sentence.  what: the folder's
+ * kind for the sentence, such as "state".
  */
 int state_dir_open_ours(const char *what, const char *path, char *err,
     size_t err_size) MUST_CHECK;
@@ -41,14 +41,15 @@ int state_dir_open_ours(const char *what, const char *path, char *err,
 int state_dir_lock(int dirfd, const char *path, char *err, size_t err_size)
     MUST_CHECK;
 
-/* -1 with a sentence: too long for a socket. */
+/* Writes the path of a socket in the folder; -1 with a sentence: too long. */
 int state_dir_path(char out[STATE_DIR_PATH_MAX], const char *path,
     const char *name, char *err, size_t err_size) MUST_CHECK;
 
 /*
- * Connects to a socket in the folder of a relay that runs; blocking, as its
- * kernel answers at once.  The descriptor; -1 with the errno in *error: EACCES
- * where neither root nor our own user answers (unless root asks).
+ * Connects to a socket in the folder of a relay that runs; a blocking connect,
+ * as the kernel completes it without the relay.  Returns the descriptor; -1
+ * with the errno in *error: EACCES where neither root nor our own user listens
+ * (unless we are root).
  */
 int state_dir_connect(const char *path, const char *name, int *error)
     MUST_CHECK;

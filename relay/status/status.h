@@ -14,8 +14,8 @@ struct relay_settings;
 struct Tributary__RelayReport;
 
 /*
- * Returns the exit status; what is wrong is said on standard error.  named: the
- * state folder was named by a flag, so that no other is looked at.
+ * Returns the exit status; prints failures on standard error.  named: a flag
+ * names the state folder, so that no other is tried.
  */
 int status_show(const struct relay_settings *s, bool named, bool json)
     MUST_CHECK;

@@ -14,7 +14,7 @@ struct status_server;
 struct loop;
 struct report_sources;
 
-/* from is copied; what it names is borrowed.  NULL with a sentence in err. */
+/* Copies *from and borrows its objects.  NULL with a sentence in err. */
 struct status_server *status_server_new(struct loop *l, const char *state_dir,
     const struct report_sources *from, char *err, size_t err_size) MUST_CHECK;
 /* NULL is fine. */
