@@ -7,14 +7,14 @@
 #include "transport/base/log.h"
 
 /*
- * The end of a channel where messages are added.  The head of a message whose
- * length is not known yet has a length of three bytes, whatever it is.
+ * Adds messages at the end of a channel.  A reserved message has its length
+ * padded to three bytes, as the head is before the length is known.
  */
 
 _Static_assert(LINK_BLOCK_MAX % ARENA_PAGE == 0, "blocks are whole pages");
 _Static_assert(LINK_MESSAGE_MAX < 1u << 21, "three bytes hold a length");
 
-/* Losses at a channel's end are added up when they have become so long. */
+/* Bytes of losses at a channel's end after which they are added up. */
 #define TOLD_BYTES 2048u
 
 /* A block at the channel's end with room for need bytes; NULL: none. */
@@ -86,8 +86,8 @@ tell(struct outbox *o, struct ob_block *b, const struct link_loss *l)
 }
 
 /*
- * Tells what was pending of a writer, or of all (UINT32_MAX), that will say no
- * more.
+ * Adds the pending losses of a writer, or of all writers of the channel
+ * (UINT32_MAX), whose chunks do not come again.
  */
 static void
 tell_pending(struct outbox *o, struct ob_channel *c, uint32_t writer)
@@ -99,7 +99,7 @@ tell_pending(struct outbox *o, struct ob_channel *c, uint32_t writer)
 
 	for (; c->tracked && count_next_pending(&k, c->id, &w); w = writer) {
 		if ((b = room(o, c, LINK_LOSS_MESSAGE_MAX, true)) == NULL) {
-			ob_overflow(o); /* it is counted with the link */
+			ob_overflow(o); /* counted when the link is reset */
 			return;
 		}
 		ob_undo_arm_end(o, b);
@@ -198,7 +198,7 @@ put_head(uint8_t *p, size_t len)
 	p[3] = (uint8_t)(len >> 14);
 }
 
-/* The first writer of which something is lost now that its chunks come. */
+/* Finds the first writer whose pending loss is final with these chunks. */
 static bool
 next_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
     size_t len, uint32_t *writer)
@@ -218,10 +218,7 @@ next_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
 	return false;
 }
 
-/*
- * Tells what next_over() finds.  False: there is no room for that; the link
- * ends.
- */
+/* Adds the losses that next_over() finds.  False: no room; the link ends. */
 static bool
 tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
     size_t len)
@@ -235,8 +232,9 @@ tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
 }
 
 /*
- * A chunk is put whole, with the id of one that was dropped: of another writer,
- * or kept after all.  What is remembered would hide that it is lost later.
+ * Whether a complete chunk has the id of one that was dropped: another
+ * writer's, or the same chunk, which is kept after all.  The run in the track
+ * would hide a later loss of it.
  */
 static bool
 is_new(const struct ob_channel *c, const struct count *k,
@@ -248,8 +246,8 @@ is_new(const struct ob_channel *c, const struct count *k,
 }
 
 /*
- * Remembers chunks that may come again, before they are added at the end of b:
- * from the first one on it is armed.  kept: they find room there.
+ * Notes chunks in their tracks, before they are added at the end of b; arms the
+ * undo log with the first.  kept: the chunks have room in b.
  */
 static void
 note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
@@ -275,15 +273,15 @@ note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
 }
 
 /*
- * Adds what is left of a message that has no room, with the loss. message has
- * its head.
+ * Drops the chunks of a message that has no room, and adds its rest and the
+ * losses.  message begins with its head.
  */
 static void
 drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
     size_t len)
 {
 	const uint8_t *commit = message + OB_COMMIT_HEAD;
-	size_t n = LINK_LOSS_MESSAGE_MAX; /* as it mostly is */
+	size_t n = LINK_LOSS_MESSAGE_MAX; /* mostly the rest is one loss */
 	struct ob_block *b = NULL;
 
 	for (;;) {
@@ -313,9 +311,9 @@ drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
 }
 
 /*
- * Tells losses that must stand before a message which was written already: it
- * is put aside meanwhile.  Returns the block at whose end it is then; NULL:
- * there is no room.
+ * Adds losses that must stand before a message which is written at b's end
+ * already, and writes the message behind them.  Returns the block at whose end
+ * it is then; NULL: no room, the message is in o->unplaced.
  */
 static struct ob_block *
 put_behind_losses(struct outbox *o, struct ob_block *b, size_t len)
@@ -348,8 +346,8 @@ commit_unplaced(struct outbox *o, uint32_t channel, size_t len)
 }
 
 /*
- * Whether the message is a single patch whose chunk was dropped: that is told
- * already, and the collector must not count it again as a patch that failed.
+ * Whether the message is a single patch whose chunk was dropped: its loss is
+ * told already, and the collector must not count a failed patch as well.
  */
 static bool
 is_void(const struct outbox *o, const struct ob_channel *c,

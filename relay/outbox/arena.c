@@ -93,7 +93,10 @@ back(int fd, size_t from, size_t len)
 
 	if (posix_fallocate(fd, (off_t)from, (off_t)len) == 0)
 		return 0;
-	/* A file system that cannot: of what is behind the end, zeros do. */
+	/*
+	 * A file system without fallocate(): behind the file's end, written
+	 * zeros claim the space.
+	 */
 	if (fstat(fd, &st) != 0 || (uint64_t)st.st_size > from)
 		return -1;
 	for (at = from; at < from + len; at += sizeof(zeros))
@@ -328,7 +331,7 @@ arena_take_at(struct arena *a, uint32_t page, uint32_t n)
 	return true;
 }
 
-/* First fit, lowest address: so that little memory is touched. */
+/* First fit by address, so that little memory is touched. */
 static uint32_t
 find_run(const struct arena *a, uint32_t from, uint32_t n)
 {
@@ -355,7 +358,7 @@ arena_take(struct arena *a, uint32_t n)
 		return ARENA_NONE;
 	page = find_run(a, a->set_apart, n);
 	if (page == ARENA_NONE || !arena_take_at(a, page, n))
-		return ARENA_NONE; /* or there is no room in the file */
+		return ARENA_NONE; /* no run, or no disk space */
 	return page;
 }
 

@@ -3,12 +3,12 @@
 /*
  * Deficit round robin by bytes, with fq_codel's two lists.
  *
- * A channel with a deficit above zero sends a block, which may take it far
- * below; otherwise it gets a quantum and goes to the end of the old list.  A
- * channel that had nothing to send waits in the new list, which comes first,
- * for one quantum: so a flush's acknowledgement waits for no flood.  It cannot
- * gain by being empty now and then: it stays in the old list until its turn has
- * come there.
+ * A channel with a deficit above zero sends a block, which may take the deficit
+ * far below; otherwise it gets a quantum and goes to the end of the old list.
+ * A channel that had nothing to send waits in the new list, which is served
+ * first, for one quantum: so a flush's acknowledgement does not wait behind a
+ * flood of chunks.  A channel cannot gain by being empty now and then: it stays
+ * in the old list until its turn has come there.
  */
 
 static struct ob_channels *
@@ -77,9 +77,7 @@ ob_turn_next(struct outbox *o,
 	size_t cannot = 0;
 	struct ob_channel *c;
 
-	/*
-	 * Each goes to the end of its list: so many in a row are all of them.
-	 */
+	/* After as many channels in a row as wait, all of them cannot send. */
 	while (cannot < o->waiting) {
 		c = TAILQ_FIRST(&o->turns[0]);
 		if (c == NULL)

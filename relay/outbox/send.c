@@ -11,7 +11,10 @@ sent_by(const struct ob_channel *c)
 	    c->consumed;
 }
 
-/* Credit left to the channel; it does not count for a first block. */
+/*
+ * Credit left to the channel: half of the window that other channels leave,
+ * less its own bytes.  A channel with nothing on the way needs none.
+ */
 static uint64_t
 credit_of(const struct outbox *o, const struct ob_channel *c)
 {
@@ -34,14 +37,14 @@ has_credit(const struct outbox *o, const struct ob_channel *c, uint32_t len)
 	return sent_by(c) == 0 || len <= credit_of(o, c);
 }
 
-/* Sent blocks stay in memory: they must leave room for what comes. */
+/* Sent blocks stay in memory: 3/8 of it at most, to leave room for new ones. */
 static bool
 has_memory(const struct outbox *o, const struct ob_block *b)
 {
 	return o->sent_pages + b->pages <= arena_usable(&o->arena) / 8 * 3;
 }
 
-/* Whether the channel can send its next block now; reads it, if it cannot. */
+/* Whether the channel can send its next block now; else starts to read it. */
 static bool
 can_send(struct outbox *o, struct ob_channel *c)
 {
@@ -77,8 +80,8 @@ note_chunks(struct outbox *o, const struct ob_block *b,
 }
 
 /*
- * Copies the block with its losses put right; returns bytes, 0: nothing to
- * change.
+ * Copies the block to out, less the packets of its losses that were counted
+ * twice.  Returns the bytes; 0: there are none, and out is unchanged.
  */
 static size_t
 put_right(struct outbox *o, const struct ob_block *b, uint8_t *out)
@@ -108,9 +111,9 @@ put_right(struct outbox *o, const struct ob_block *b, uint8_t *out)
 }
 
 /*
- * Takes packets back from the losses in a block that is to be sent, when what
- * was sent before shows that they were counted twice; no later loss of the
- * writer may follow that could.  Returns the block, or the one in its place.
+ * Takes packets back from the losses in a block that is to be sent, when chunks
+ * sent before show that they were counted twice: the writer may have no later
+ * loss to take them from.  Returns the block, or the one in its place.
  */
 static struct ob_block *
 settle_losses(struct outbox *o, struct ob_block *b)
@@ -158,7 +161,10 @@ mark_sent(struct outbox *o, struct ob_block *b)
 	o->sent_count++;
 	o->sent_pages += b->pages;
 
-	/* The totals stand beside the number: a kill may come before theirs. */
+	/*
+	 * The descriptor has the totals, too: a kill may come between its
+	 * number and the stores to the entry and the link.
+	 */
 	sent = c->entry->sent + b->used;
 	atomic_store_explicit(&d->channel_sent, sent, memory_order_relaxed);
 	atomic_store_explicit(&d->link_sent, l->sent_bytes + b->used,
@@ -250,7 +256,7 @@ outbox_consumed(struct outbox *o, uint32_t channel, uint64_t bytes)
 {
 	struct ob_channel *c = ob_channel_find(o, channel);
 
-	if (c == NULL) /* over, or never used: nothing depends on it */
+	if (c == NULL) /* the channel has ended, or was never used */
 		return channel <= o->arena.head->last_channel ? 0 : -1;
 	if (bytes > c->entry->sent)
 		return -1;
