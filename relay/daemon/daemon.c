@@ -24,13 +24,13 @@
 #include "transport/socket/addr.h"
 #include "transport/socket/passed_sockets.h"
 
-/* Time that the end of the relay gives to what is on its way. */
+/* Time for which the relay, at its end, waits for acknowledgements. */
 #define LINGER_MS 3000u
-/* Producers see in this time that their connection has ended. */
+/* Time in which producers notice that their connection has ended. */
 #define LET_GO_MS 200u
 /* Turns of the loop in which closed connections take their leave. */
 #define LAST_TURNS 16
-/* Between two looks whether anybody still needs us. */
+/* Number of looks for a collector in each dialled_idle_ms. */
 #define IDLE_LOOKS 4
 
 struct relay_daemon {
@@ -46,8 +46,8 @@ struct relay_daemon {
 	struct relay_listeners *doors;
 	struct status_server *control;
 	struct private_socket *dialled;  /* NULL: we connect */
-	struct loop_timer *watchdog; /* NULL: nobody asks */
-	struct loop_timer *idle;     /* NULL: it stays */
+	struct loop_timer *watchdog; /* NULL: systemd has no watchdog for us */
+	struct loop_timer *idle;     /* NULL: the daemon stays when idle */
 	struct loop_timer *let_go;   /* at the end: producers have noticed */
 	bool stopping;
 	int turns_left;
@@ -77,7 +77,7 @@ leave_cb(void *arg)
 }
 
 /*
- * Goes on when producers noticed: what they wrote until then goes up as well.
+ * Goes on when producers have noticed: chunks written until then go up as well.
  */
 static void
 let_go_cb(void *arg)

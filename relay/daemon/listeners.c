@@ -20,7 +20,7 @@
 /* Addresses that a name may stand for. */
 #define RESOLVED_MAX 16
 
-/* Between two looks for those who stay quiet, while anybody is connected. */
+/* Period in which open connections are looked at for time-outs. */
 #define SWEEP_MS 10000u
 
 static const struct rpc_timeouts timeouts = {
@@ -146,7 +146,7 @@ open_door(struct relay_listeners *d, const char *address, char *err,
 	return 0;
 }
 
-/* ---- those that were passed ---- */
+/* ---- passed sockets ---- */
 
 static int
 adopt_door(struct relay_listeners *d, int fd, char *err, size_t err_size)

@@ -39,8 +39,8 @@ connect_relay(const struct relay_settings *s, int *error)
 }
 
 /*
- * A relay that connects by itself has no socket for us; whoever dials it has
- * to know.
+ * Prints why no relay can be reached.  A relay that connects by itself has no
+ * socket for this bridge, which the dialling collector has to learn.
  */
 static void
 complain_of(const struct relay_settings *s, int error)

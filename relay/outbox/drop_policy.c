@@ -141,7 +141,7 @@ ob_drop_block(struct outbox *o, struct ob_block *b)
 		ob_undo_disarm(o);
 	} else {
 		ob_undo_now(o);
-		b->bare = true; /* as good as that: what is left has no room */
+		b->bare = true; /* not tried again: its rest has no room */
 	}
 }
 

@@ -5,9 +5,9 @@
 #include "transport/base/log.h"
 
 /*
- * Finds records that the spool should hold by the arena's word and does not:
- * they were damaged, cut off or taken away.  They are counted, and told where
- * they stood.
+ * Finds records that the spool should hold by the arena's entries and does not:
+ * they were damaged, cut off or deleted.  Their chunks are counted as lost, and
+ * a LINK_UP_LOSS is put in their place.
  */
 
 /* Adds a block with a loss, in the place of the sequence `at`. */

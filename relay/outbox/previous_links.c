@@ -5,10 +5,10 @@
 #include "relay/outbox/outbox_internal.h"
 
 /*
- * Counts blocks of links that are over, in their order, and frees them; those
- * in the spool are read for that.  The losses wait in the arena until the next
- * collector is told.  After a kill the next process goes on, as descriptors
- * tell of the old link.
+ * Counts blocks of links that are over, in their order, as lost, and frees
+ * them; blocks in the spool are read for that.  The losses wait in the arena
+ * until they are put on the next link.  After a kill the next process goes on,
+ * as descriptors have the epoch of the old link.
  */
 
 static bool
@@ -138,8 +138,9 @@ count_block(struct outbox *o, const struct ob_block *b, const uint8_t *data,
 			count_commit(o, &k, b->old_channel,
 			    b->old_cause, f.data, f.len);
 		/*
-		 * Counted when it was dropped, but not told yet; the relay's own
-		 * channel tells of those of links before.
+		 * In the totals since it was dropped, but not told yet.
+		 * Channel 0 carries losses of links before, which name their
+		 * old channel.
 		 */
 		if (f.number == LINK_UP_LOSS &&
 		    link_parse_loss(&l, f.data, f.len) == 0) {
@@ -227,7 +228,7 @@ outbox_take_old_losses(struct outbox *o, struct link_loss *out, size_t max)
 	size_t n = 0;
 
 	if (!TAILQ_EMPTY(&o->old))
-		return 0; /* more of the same sequences may come */
+		return 0; /* losses of the same sequences may be added */
 	while (n < max && o->old_losses > 0) {
 		o->old_losses--;
 		if (o->arena.losses[o->old_losses].full == 0)

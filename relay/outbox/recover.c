@@ -90,9 +90,9 @@ read_desc(struct outbox *o, uint32_t page, bool *now)
 }
 
 /*
- * Orders blocks of one link by channel and sequence; of those that begin with
- * the same one, the newest first: it holds most, or is in memory, or has the
- * highest version.
+ * Orders blocks of one link by channel and first sequence; of blocks with the
+ * same one, the newest first: it has the highest last sequence, or is in
+ * memory, or has the highest version.
  */
 static int
 compare_places(const struct ob_block *a, const struct ob_block *b)
@@ -202,8 +202,8 @@ adopt(struct outbox *o, struct ob_block **blocks, size_t n)
 	for (i = 0; i < n; i++) {
 		b = blocks[i];
 		/*
-		 * Two that hold the same: the process died between writing one
-		 * and deleting the other.
+		 * Two blocks with the same sequences: the process died between
+		 * writing one and deleting the other.
 		 */
 		if (before != NULL && before->old_channel == b->old_channel &&
 		    b->first <= before->last && b->number == 0 &&
@@ -294,7 +294,10 @@ adopt_channels(struct outbox *o)
 	return 0;
 }
 
-/* Reads all descriptors: those of this link first.  Returns how many. */
+/*
+ * Makes blocks of all valid descriptors: *of_now of this link, then the others.
+ * Returns how many.
+ */
 static size_t
 read_all(struct outbox *o, struct ob_block **blocks, size_t *of_now)
 {
@@ -331,8 +334,9 @@ needed(const struct outbox *o, const struct ob_block *b)
 }
 
 /*
- * Sorts what was found in the spool: blocks of this link go behind the n of the
- * arena, those of others are old.  Returns how many there are then.
+ * Sorts the records found in the spool: needed blocks of this link are added
+ * behind the n of the arena, others of this link are discarded, and blocks of
+ * other links stay in f.  Returns the new n.
  */
 static size_t
 sort_out(struct outbox *o, struct ob_found *f, struct ob_block **blocks,

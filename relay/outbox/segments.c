@@ -5,7 +5,7 @@
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
-/* Files, at most: a channel that does not move may keep one record in each. */
+/* Most files: a channel that is not sent may keep a record in each. */
 #define SEGMENTS_MAX 4096u
 
 static void

@@ -6,16 +6,14 @@
 #include "transport/loop/loop.h"
 
 /*
- * Reads blocks back from the spool: into the arena what is sent next, some
- * blocks ahead (read-ahead); into a buffer of its own what is to be dropped or
- * counted.
+ * Reads blocks back from the spool: blocks to be sent next into the arena, some
+ * ahead (read-ahead); blocks to be dropped or counted into a buffer of their
+ * own.
  */
 
-/*
- * Blocks of a channel that are read ahead, and reads at a time of those to be
- * dropped.
- */
+/* Blocks of a channel that are read ahead. */
 #define AHEAD_BLOCKS 6u
+/* Records that are read at a time to be dropped. */
 #define DROPS_MAX  4u
 
 static struct disk_job *
@@ -56,7 +54,7 @@ put_read_loss(struct outbox *o, const struct ob_block *b, int error,
 
 /*
  * The channel's high-water mark once b's record is not needed.  Older records
- * may be, which were passed over as there was nothing to drop in them.
+ * may still be needed: passed over, as there was nothing to drop in them.
  */
 static uint64_t
 untaken_without(const struct ob_block *b)
@@ -69,8 +67,8 @@ untaken_without(const struct ob_block *b)
 }
 
 /*
- * Notes that a record with these sums is not needed: its place in the order is
- * taken by memory, or by nothing.
+ * Notes that a record with these sums is not needed any more, as its block is
+ * in memory or was dropped whole.
  */
 static void
 taken(struct arena_channel *e, uint64_t untaken_after,
@@ -115,8 +113,9 @@ fetched(struct disk_job *j)
 }
 
 /*
- * Pages to read a block into; the reserve, when all others are taken.  Not
- * those that are kept for what is left of blocks: that could not be kept then.
+ * Takes pages to read a block into; the read reserve, when no others are free.
+ * Leaves the pages for control messages, which the rests of dropped blocks
+ * need.
  */
 static bool
 pages_for(struct outbox *o, struct ob_block *b)
@@ -187,11 +186,11 @@ ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit)
 /* ---- to be dropped ---- */
 
 /*
- * Puts what is left of b in its place, and gives up its record.  The rest is
- * written first; with no rest the record goes first: a kill in between leaves
- * one or the other, and the undo log rolls back when the record is left.  So it
- * does without a page for the rest: then the link must end, and the record is
- * counted with it.
+ * Replaces b by its rest, the first n bytes of scratch, and gives up its
+ * record.  The rest is written first; with no rest the record goes first: a
+ * kill in between leaves one or the other, and the undo log rolls back when the
+ * record is left.  Without a page for the rest the counts are rolled back here:
+ * the link must end, and the record is counted with it.
  */
 static void
 replace_record(struct outbox *o, struct ob_block *b, size_t n)
@@ -269,8 +268,8 @@ drop_spooled(struct outbox *o, struct ob_block *b)
 }
 
 /*
- * The oldest block of a channel with something to drop in it.  What was read to
- * be sent is older than what is in the spool, and goes first.
+ * The oldest block of a channel with chunks to drop.  Blocks that were read to
+ * be sent are older than the blocks in the spool, and go first.
  */
 static struct ob_block *
 oldest_of(struct outbox *o, const struct ob_channel *c)

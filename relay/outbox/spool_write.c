@@ -10,8 +10,8 @@
 /*
  * Moves blocks from memory to the spool.  Low-water mark: 5/16 of the memory
  * are kept free, so that a burst finds room while the disk works.  The oldest
- * block of the channel that takes most memory goes first, but what that will
- * send next stays.
+ * block of the channel that takes most memory goes first, but the block that
+ * the channel sends next stays while it has another.
  */
 
 #define SYNC_MS  1000u

@@ -4,8 +4,8 @@
 #include "relay/outbox/outbox_internal.h"
 
 /*
- * Undo log for counts: what they were is written ahead of a change, and the
- * next process rolls back unless the message that tells of them came to stand.
+ * Undo log for counts: their old values are written ahead of a change, and the
+ * next process rolls back unless the message with the losses was added.
  */
 
 struct count

@@ -130,7 +130,7 @@ send_setup(struct local *l, uint32_t cmd, struct part m, uint64_t id,
 	pb_writer_done(&w);
 }
 
-/* NULL: it cannot be; who waits for it is told so. */
+/* NULL: no such source, too many, or no memory. */
 static struct local_instance *
 find_or_make(struct local *l, const struct setup *s, uint16_t buffer)
 {

@@ -2,8 +2,8 @@
  * Rate limit on control messages: all that goes upward but chunks.  None of
  * them can be dropped, so that a producer without a limit could fill the outbox
  * and end the link for all.  Two token buckets, kept as a debt that shrinks:
- * one for each producer, and one for all producers of a user, who could else
- * connect again and again.
+ * one for each producer, and one for all producers of a user, as a new
+ * connection would have a full bucket again.
  */
 #include <stdlib.h>
 
@@ -24,18 +24,18 @@ struct talk_limit {
  */
 static const struct talk_limit limit_of_one = { 3 << 20, 256 << 10 };
 static const struct talk_limit limit_of_user = { 3 << 20, 256 << 10 };
-/* While nothing goes up: what is said stays in the memory of all. */
+/* While nothing goes up: control messages stay in the memory of the outbox. */
 static const struct talk_limit limit_of_one_away = { 64 << 10, 4 << 10 };
 static const struct talk_limit limit_of_user_away = { 1 << 20, 16 << 10 };
 
 /* The producers of one user. */
 struct talker {
 	TAILQ_ENTRY(talker) link;
-	uint32_t uid; /* PEER_UID_UNKNOWN: all whom the kernel does not know */
+	uint32_t uid; /* PEER_UID_UNKNOWN: all peers not on UNIX sockets */
 	size_t producers;
 	struct talk talk;
 };
-/* A message's share of what stands around it. */
+/* Bytes charged for each message besides its own: heads, and blocks' share. */
 #define TALK_HEAD 16
 
 static void
@@ -44,7 +44,7 @@ talk_said(struct talk *t, size_t len)
 	t->bytes += (int64_t)len + TALK_HEAD;
 }
 
-/* How much it is over the limit by now; below 0: it may talk. */
+/* Bytes of debt above the limit by now; below 0: it may send. */
 static int64_t
 talk_over(struct talk *t, const struct talk_limit *limit)
 {
@@ -63,8 +63,8 @@ user_limit(const struct producers *ps)
 }
 
 /*
- * The talker of a uid, made where there is none; those that are gone and have
- * nothing to be forgiven any more are dropped on the way.  NULL: no memory.
+ * Finds or makes the talker of a uid; frees talkers without producers and debt
+ * on the way.  NULL: no memory.
  */
 static struct talker *
 find_talker(struct producers *ps, uint32_t uid)

@@ -39,7 +39,7 @@ local_forget_flushes(struct local *l)
 	l->flush_timer = NULL;
 }
 
-/* The oldest for which the timer runs. */
+/* The oldest flush that waits for its acknowledgement. */
 static struct local_flush *
 first_waiting(struct local *l)
 {
@@ -134,7 +134,7 @@ put_flush(struct local *l, const struct local_flush *f)
 
 /* ---- all of it ---- */
 
-/* Producers whose memory is to be looked at. */
+/* Sessions whose chunks are to be scraped. */
 struct due {
 	bool any;
 	uint64_t session; /* 0: of several */
@@ -195,7 +195,7 @@ local_free(struct local *l)
 {
 	struct producers *ps = l->owner;
 
-	/* First: who comes after us must not scrape what was closed. */
+	/* First: the next relay must not scrape memory of a closed channel. */
 	local_unkeep(ps, l->channel);
 	if (l->state != LOCAL_SILENT)
 		ps->up.ops->put(ps->up.arg, l->channel, LINK_UP_CLOSE, NULL, 0,

@@ -86,7 +86,7 @@ struct local_flush {
 	TAILQ_ENTRY(local_flush) link;
 	uint64_t id;     /* ours, which the producer knows */
 	uint64_t remote; /* the collector's */
-	uint64_t session; /* the collector's id; 0: of several */
+	uint64_t session; /* of one of its instances; 0: none is known */
 	uint64_t since_ms; /* loop_now_ms() when it was asked for */
 	enum {
 		FLUSH_ASKED,   /* flush_timer, until LOCAL_FLUSH_PATIENCE_MS */

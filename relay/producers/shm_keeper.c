@@ -171,7 +171,7 @@ fork_away(int listener, int dirfd)
 		return -1;
 	while (waitpid(child, &status, 0) < 0)
 		if (errno != EINTR)
-			return 0; /* somebody else reaps our children */
+			return 0; /* reaped elsewhere: no status */
 	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -1;
 }
 

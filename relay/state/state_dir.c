@@ -147,9 +147,8 @@ state_dir_path(char out[STATE_DIR_PATH_MAX], const char *path,
 }
 
 /*
- * Whether the other end may be a relay of ours: run by root or our own user, as
- * in /tmp anybody may make a missing folder and answer there.  Root knows whom
- * it asks.
+ * Whether the other end is a relay of root or our own user: in /tmp any user
+ * may make a missing folder and listen there.  For root every relay will do.
  */
 static bool
 is_believed(int fd)

@@ -12,7 +12,7 @@ up_put(void *arg, uint32_t channel, enum link_up kind, const void *data,
 
 	switch (u->way) {
 	case WAY_NONE:
-		return; /* of what was agreed with nobody, or is void */
+		return; /* there is no agreement with a collector now */
 	case WAY_LINK:
 		outbox_put(u->setup.outbox, channel, kind, data, len, value);
 		return;
