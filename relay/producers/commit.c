@@ -158,7 +158,7 @@ put_for(struct local *l, const struct shm_chunk *c, uint32_t buffer,
 
 /* ---- CommitData ---- */
 
-/* False: it has to come again. */
+/* False: upward has no room now; the request has to come again. */
 static bool
 take_from_memory(struct local *l, const struct commit_move *m)
 {
@@ -173,7 +173,7 @@ take_from_memory(struct local *l, const struct commit_move *m)
 	if (!shm_was_scraped(l->shm, m->page, m->chunk))
 		room = put_for(l, &c, m->buffer, !m->incomplete);
 	if (room == UPSTREAM_LATER) {
-		/* Should there be no later, it is still there to be scraped. */
+		/* If the request does not come again, a scrape finds it. */
 		shm_put_back(l->shm, m->page, m->chunk);
 		return false;
 	}
@@ -182,7 +182,7 @@ take_from_memory(struct local *l, const struct commit_move *m)
 	return true;
 }
 
-/* False: not now. */
+/* Puts a chunk of the request; false as above. */
 static bool
 put_move(struct local *l, const struct commit_move *m)
 {
@@ -294,12 +294,12 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 		sc->complete = false;
 		break;
 	case UPSTREAM_DROPPED:
-		/* The commit is to come, and may find room or be counted. */
+		/* Its commit is still to come, and puts or counts it. */
 		break;
 	}
 }
 
-/* Only when more comes is anything behind what is still to come. */
+/* Whether commits of this session's writers are still expected. */
 static bool
 more_comes(const struct local *l, uint64_t session, enum local_rest rest)
 {

@@ -45,7 +45,7 @@ local_instance_free(struct local *l, struct local_instance *i)
 	free(i);
 }
 
-/* A producer may never say that it has stopped. */
+/* Frees an instance that stops: its producer may never acknowledge the stop. */
 static void
 forget_a_stopping_one(struct local *l)
 {
@@ -134,7 +134,7 @@ forget_buffer(struct local *l, size_t at)
 	    (l->n_buffers - at) * sizeof(*l->buffers));
 }
 
-/* False: all are in use. */
+/* False: instances write to every buffer. */
 static bool
 forget_the_oldest_unused(struct local *l)
 {
@@ -164,7 +164,7 @@ grow_buffers(struct local *l)
 	return true;
 }
 
-/* An id is used again after all others. */
+/* Returns the next free id; an id is used again only after all others. */
 static uint16_t
 new_buffer_id(struct local *l)
 {

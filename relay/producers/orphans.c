@@ -42,7 +42,7 @@ scrape_orphan(void *arg, const struct shm_chunk *c, bool complete)
 {
 	struct orphan *o = arg;
 
-	/* A header of zeros is of one that was being released. */
+	/* A header of zeros: the chunk was just being released. */
 	if (c->writer_id == 0 || (!complete && !o->last) ||
 	    (complete && shm_was_scraped(o->shm, c->page, c->index)))
 		return;
@@ -118,7 +118,7 @@ orphans_lost(struct producers *ps)
 	struct orphan *o;
 
 	TAILQ_FOREACH(o, &ps->orphans, link) {
-		/* Upward counts what is lost, and that as well. */
+		/* The upstream counts the chunks with its own losses. */
 		o->last = true;
 		if (ps->orphans_timer != NULL && o->shm != NULL)
 			shm_scrape_left(o->shm, scrape_orphan, o);

@@ -9,7 +9,7 @@
  *	commit           copies chunks from memory and requests upward
  *	shm_setup        shared memory; shm_keeping: hands it to the keeper
  *	data_sources     data sources that the producer has registered
- *	id_map           our ids and the collector's: instances, buffers, writers
+ *	id_map           our ids and the collector's of instances and buffers
  *	control_rate     sends control messages upward, and limits their rate
  *
  * Each file calls only files below it.

@@ -182,7 +182,7 @@ producers_lost(struct producers *ps, uint32_t channel, uint32_t cause)
 	TAILQ_FOREACH_SAFE(l, &ps->locals, link, next) {
 		if (channel != 0 && l->channel != channel)
 			continue;
-		/* Upward counts what it had, and what stands here for it. */
+		/* The upstream counts these chunks with its own losses. */
 		(void)!local_scrape(l, 0, LOCAL_REST_NONE);
 		ended = l->state == LOCAL_ENDED;
 		local_set_state(l, LOCAL_SILENT);

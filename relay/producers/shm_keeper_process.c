@@ -1,6 +1,6 @@
 /*
- * The keeper itself: forked from a process that may have threads, it calls
- * nothing but the system and uses no memory but its own.
+ * The process of the keeper.  Forked from a process that may have threads, it
+ * makes only system calls and allocates no memory.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +19,10 @@
 #include "relay/producers/shm_keeper.h"
 #include "relay/producers/shm_keeper_wire.h"
 
-/* Where its descriptors are. */
+/* Fixed numbers of its descriptors. */
 enum { LISTENER = 3, FOLDER = 4, FIRST_OTHER = 5 };
 
-/* Between two looks whether the folder is still there. */
+/* Period in which it looks whether the folder is still there. */
 #define LOOK_MS 1000
 
 struct input_rest {
@@ -121,7 +121,7 @@ hand_over(int relay)
 	(void)!shm_keeper_send(relay, &m, -1, 0);
 }
 
-/* The next relay of our own user, or -1. */
+/* Accepts a relay of our own user and sends it all descriptors; -1: none. */
 static int
 greet(void)
 {
@@ -149,7 +149,7 @@ now_ms(void)
 	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Unless another keeper has taken the name. */
+/* Removes the socket's name, unless another keeper has taken it. */
 static void
 remove_name(const struct stat *ours)
 {

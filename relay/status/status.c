@@ -38,7 +38,10 @@ complain_of(const char *state_dir, int error)
 	return 1;
 }
 
-/* Ours, and where it was not named, the system's; -1: none, and said. */
+/*
+ * Connects to the relay of the settings' state folder, or, unless a flag named
+ * the folder, of the system's.  -1: neither answers, which was printed.
+ */
 static int
 find_relay(const struct relay_settings *s, bool named)
 {
