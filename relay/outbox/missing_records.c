@@ -22,7 +22,7 @@ insert(struct outbox *o, struct ob_channel *c, struct ob_block *before,
 	b->page = ob_take_pages(o, 1, 0, true, &b->pages);
 	if (b->page == ARENA_NONE) {
 		free(b);
-		return 0; /* it is in the counters, at least */
+		return 0; /* no room for the message; the totals have it */
 	}
 	b->channel = c;
 	b->where = OB_ARENA;

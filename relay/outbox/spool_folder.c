@@ -80,7 +80,7 @@ ob_spool_find_folder(struct outbox *o)
 	    is.st_dev == was.st_dev && is.st_ino == was.st_ino)
 		return;
 	if (open_folder(s->dir, fds, err, sizeof(err)) != 0)
-		return; /* what cannot be written says why */
+		return; /* the next failed write is reported */
 	/* Under their old numbers, which the disk's thread knows. */
 	if (dup3(fds[0], s->dirfd, O_CLOEXEC) >= 0 &&
 	    dup3(fds[1], s->lock, O_CLOEXEC) >= 0)
@@ -154,7 +154,7 @@ ob_spool_relay_id(struct outbox *o, bool known)
 	return ret;
 }
 
-/* ---- what is there ---- */
+/* ---- the records in the folder ---- */
 
 static bool
 read_head(void *arg, uint64_t at, uint8_t head[SPOOL_HEAD_BYTES])

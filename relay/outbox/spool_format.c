@@ -129,7 +129,7 @@ spool_step(struct spool_walk *w, struct spool_record *r, uint64_t *where)
 		was = w->damaged;
 		w->damaged = false;
 		if (w->end - w->at < SPOOL_HEAD_BYTES && w->hole) {
-			w->at = w->end; /* of what was punched out */
+			w->at = w->end; /* the end of a punched-out record */
 			return SPOOL_STEP_END;
 		}
 		w->hole = false;

@@ -205,7 +205,7 @@ stop(struct local *l, struct part m)
 	i->stopping = true;
 	local_send_stop(l, i->id);
 	if (!i->notifies_stop && !i->stopped) {
-		/* Upward waits for no answer, but may use what is there. */
+		/* The collector waits for no answer, but takes the chunks. */
 		(void)!local_scrape(l, i->session, LOCAL_REST_COMES);
 		local_instance_free(l, i);
 	}

@@ -1,4 +1,4 @@
-/* InitializeConnection: who a producer is, and what it wants. */
+/* InitializeConnection: a producer's identity and its wishes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -69,7 +69,10 @@ say_recovered(void *arg)
 		done(ps->recovered_arg);
 }
 
-/* Puts what is left in the memory of all orphans. */
+/*
+ * Puts the chunks in the memory of all orphans.  last: incomplete chunks, too;
+ * closes the channels whose chunks all found room.
+ */
 static void
 pass(struct producers *ps, bool last)
 {
