@@ -12,7 +12,7 @@
 #define OPCODE_MASK 7u
 /* Field numbers have 29 bits. */
 #define FIELD_END (1u << 29)
-/* Below it a field is one look into a table; above, a search among ranges. */
+/* Fields below this are looked up in a table; others by search in ranges. */
 #define DIRECT_END 128u
 #define OVERLAY_ENTRY_WORDS 3u
 
@@ -31,10 +31,10 @@ struct range {
 	struct field_rule rule;
 };
 
-/* The part of the two arrays that is a message's. */
+/* A message's part of the arrays direct and ranges. */
 struct message {
 	uint32_t direct;
-	uint32_t n_direct; /* up to DIRECT_END; what is not there is denied */
+	uint32_t n_direct; /* at most DIRECT_END; fields beyond are denied */
 	uint32_t ranges;
 	uint32_t n_ranges; /* ascending, without overlap, from DIRECT_END on */
 };
@@ -57,11 +57,11 @@ struct overlay_entry {
 	struct field_rule rule;
 };
 
-/* Loading. */
+/* State of loading one program. */
 struct loader {
 	struct bytecode *b;
-	const char *name;  /* of what is being read */
-	size_t word;       /* being looked at, for sentences */
+	const char *name;  /* of the source being read */
+	size_t word;       /* index of the present word, for sentences */
 	uint32_t *words;
 	size_t n_words;
 	uint32_t next_field; /* the lowest that may come in this message */
@@ -121,7 +121,7 @@ make_rule(enum field_action action, uint32_t argument)
 	return r;
 }
 
-/* A type that no rule knows must not become one that a rule knows. */
+/* Caps the type: an unknown one must not be cut to one that a rule knows. */
 static struct field_rule
 string_rule(uint32_t type)
 {
@@ -129,7 +129,7 @@ string_rule(uint32_t type)
 	    BYTECODE_TYPES);
 }
 
-/* The message being read is the last one, and its parts end the arrays. */
+/* Extends the table of the last message, which is the one being read. */
 static int
 add_direct(struct loader *l, uint32_t first, uint32_t end,
     struct field_rule rule)
@@ -138,7 +138,7 @@ add_direct(struct loader *l, uint32_t first, uint32_t end,
 	struct message *m = &b->messages[b->n_messages - 1];
 	uint32_t more = end - m->n_direct;
 
-	/* Fields come in ascending order, so it grows. */
+	/* Fields come in ascending order, so `more` is not negative. */
 	if (!grow((void **)&b->direct, b->n_direct, more, &b->direct_cap,
 	    sizeof(*b->direct)))
 		return refuse_memory(l);
@@ -178,8 +178,9 @@ add(struct loader *l, uint32_t first, uint32_t end, struct field_rule rule)
 }
 
 /*
- * Adds fields first..end of the bytecode, after and among those of the overlay;
- * both ascend.  With first = end = FIELD_END it adds the rest of the overlay's.
+ * Merges the fields from first up to, not including, end of the bytecode with
+ * those of the overlay; both ascend.  With first = end = FIELD_END it adds the
+ * rest of the overlay's fields of this message.
  */
 static int
 add_with_overlay(struct loader *l, uint32_t first, uint32_t end,
@@ -271,7 +272,7 @@ read_item(struct loader *l)
 	case OP_NESTED:
 		if (read_argument(l, &argument) != 0)
 			return -1;
-		/* Later ones may be meant: checked when all are known. */
+		/* May be a later message: checked when all are known. */
 		if (argument >= BYTECODE_MESSAGES_MAX)
 			return refuse(l, "there is no message %u", argument);
 		if (argument > l->highest_message)

@@ -6,7 +6,7 @@
 #include "service/filter/bytecode.h"
 #include "transport/wire/pb_reader.h"
 
-/* FNV-1a of 64 bits, of which the checksum is the lower half. */
+/* The checksum is the lower half of a 64-bit FNV-1a hash. */
 #define FNV_BASIS 0xcbf29ce484222325ull
 #define FNV_PRIME 0x100000001b3ull
 

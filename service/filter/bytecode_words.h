@@ -13,8 +13,8 @@
 struct bytecode_source;
 
 /*
- * *words is the caller's to free and has *n of them, without the checksum (*n
- * may be 0).  -1 with a sentence.
+ * Decodes the words and checks their sum.  *words, *n words without the
+ * checksum (*n may be 0), is the caller's to free.  -1 with a sentence in err.
  */
 int bytecode_words_read(const struct bytecode_source *src, uint32_t **words,
     size_t *n, char *err, size_t err_size) MUST_CHECK;

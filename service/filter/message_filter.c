@@ -14,7 +14,7 @@
 
 /* Messages within messages, as protobuf's own parsers have it. */
 #define DEPTH_MAX 100u
-/* An output longer than this is given back when a shorter one is made. */
+/* Memory beyond this is freed when a shorter packet comes. */
 #define KEEP_BYTES (256u * 1024u)
 
 /* The bytecode begins at Trace, packets are its field 1. */
@@ -28,8 +28,8 @@ struct message_filter {
 	struct string_filter *strings;
 	uint32_t root; /* TracePacket */
 	/*
-	 * As large as the input: nothing that is let through gets longer, and a
-	 * length that is written anew is at most as long as it was.
+	 * As large as the input: no field gets longer, and neither does the
+	 * varint of a length that is written anew.
 	 */
 	uint8_t *out;
 	size_t cap;
@@ -176,7 +176,7 @@ put_nested(struct message_filter *f, const struct pb_field *field,
 	return true;
 }
 
-/* False: not well-formed.  What is denied is not looked into. */
+/* False: not well-formed.  Denied fields are not looked into. */
 static bool
 filter_fields(struct message_filter *f, uint32_t message, const uint8_t *data,
     size_t len, unsigned depth)

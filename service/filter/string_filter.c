@@ -13,8 +13,8 @@
 #include "transport/base/log.h"
 
 /*
- * Limits of what patterns may cost, as in service/config/name_filter.c; strings
- * are longer.
+ * Limits of patterns and matches, as in service/config/name_filter.c, but
+ * strings are longer than names.
  */
 #define COMPILED_MAX     (48u * 1024u)   /* bytes of one compiled pattern */
 #define COMPILED_ALL_MAX (1024u * 1024u) /* of all */
@@ -23,21 +23,22 @@
 #define MATCH_DEPTH      10000u
 #define MATCH_HEAP_KB    4096u
 /*
- * The strings of one packet together: more for one with many, which honest ones
- * do not need a tenth of.  The steps of a match do not bound its time: they
- * count anew from each place where a search begins, and one may look at all of
- * a string.  The clock is not free: it is looked at once in so many bytes that
- * may have been looked at, which most packets never reach.
+ * CPU time for all strings of one packet: a base, and more for each byte of it;
+ * honest packets do not need a tenth of that.  MATCH_STEPS does not bound the
+ * time of a match: steps count anew from each place where a search begins, and
+ * one step may look at all of a string.  Reading the clock is not free: it is
+ * read once in BYTES_TO_CLOCK bytes that patterns may have looked at, which most
+ * packets never reach.
  */
 #define PACKET_CPU_NS     20000000ull
 #define BYTE_CPU_NS       500ull
 #define PACKET_CPU_MAX_NS 500000000ull
 #define BYTES_TO_CLOCK    (256u * 1024u)
-#define ITEM_BYTES        64u /* what an item of a pattern costs beside them */
+#define ITEM_BYTES        64u /* cost of a pattern's item, as bytes */
 
 /*
- * Patterns are written for ECMAScript, and for bytes: no UTF, as strings of
- * producers need not be that.  Callouts, as each is a chance to end it.
+ * Patterns are written for ECMAScript, and match bytes: producers' strings need
+ * not be UTF-8.  Automatic callouts: each is a chance to stop the match.
  */
 #define COMPILE_OPTIONS                                                        \
 	(PCRE2_AUTO_CALLOUT | PCRE2_NEVER_UTF | PCRE2_NEVER_UCP |              \
@@ -53,9 +54,9 @@
 typedef Perfetto__Protos__TraceConfig__TraceFilter__StringFilterRule rule_pb;
 
 enum rule_scope {
-	SCOPE_STRING,        /* the pattern fits the string as a whole */
-	SCOPE_ATRACE,        /* the same, where the payload begins so */
-	SCOPE_ATRACE_SEARCH, /* wherever it is found, as often as it is */
+	SCOPE_STRING,        /* the pattern matches the whole string */
+	SCOPE_ATRACE,        /* as above, if the payload has its prefix */
+	SCOPE_ATRACE_SEARCH, /* all matches, if the payload has its prefix */
 };
 
 struct rule {
@@ -63,10 +64,10 @@ struct rule {
 	bool redact;   /* else break */
 	pcre2_code *pattern;
 	size_t compiled; /* bytes of it */
-	char *payload; /* what it begins with; never NULL */
+	char *payload; /* prefix of atrace payloads; never NULL */
 	size_t payload_len;
 	char *name;    /* NULL: none */
-	uint64_t types[TYPE_WORDS]; /* a bit for each */
+	uint64_t types[TYPE_WORDS]; /* a bit for each semantic type */
 };
 
 enum match_result { MATCH_NO, MATCH_YES, MATCH_GAVE_UP };
@@ -80,11 +81,11 @@ struct string_filter {
 	pcre2_compile_context *compile;
 	pcre2_match_context *limits;
 	/* Account of the packet under way: */
-	size_t looked_at;  /* bytes, at most, since the clock was */
+	size_t looked_at;  /* bytes, at most, since the clock was read */
 	uint64_t may_take; /* CPU time, ns */
-	uint64_t deadline; /* CPU time of the thread; 0: not yet */
+	uint64_t deadline; /* CPU time of the thread; 0: clock not read yet */
 	bool gave_up;      /* patterns are not tried any more */
-	/* A packet took all its time: from then on none has more for its size. */
+	/* A packet took all its time: later ones get PACKET_CPU_NS only. */
 	bool is_slow;
 };
 
@@ -107,7 +108,7 @@ out_of_time(struct string_filter *f, size_t bytes)
 	return now > f->deadline;
 }
 
-/* Before each item of a pattern, which looks at what is left at most. */
+/* Called before each item of a pattern, which looks at the rest at most. */
 static int
 item_cb(pcre2_callout_block *b, void *arg)
 {
@@ -402,8 +403,8 @@ redact_groups(const struct rule *r, const struct subject *t)
 }
 
 /*
- * Redacts all matches, one behind the other.  After an empty one another is
- * looked for in the same place, and then a byte further.
+ * Redacts all matches, one behind the other.  After an empty match, a match that
+ * is not empty is searched in the same place, and then a byte further.
  */
 static enum match_result
 redact_found(struct string_filter *f, const struct rule *r,
@@ -448,7 +449,7 @@ atrace_payload(const uint8_t *s, size_t len)
 {
 	const uint8_t *pipe;
 
-	/* An E has no payload, and they are many. */
+	/* An end event (E) has no payload, and there are many of them. */
 	if (len <= ATRACE_PIPE_MIN || *s == 'E')
 		return NULL;
 	pipe = memchr(s + ATRACE_PIPE_MIN, '|', len - ATRACE_PIPE_MIN);

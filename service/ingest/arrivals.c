@@ -36,11 +36,11 @@ struct tally {
 	uint32_t producer;
 	uint32_t machine;
 	char *name;
-	uint64_t fresh;  /* timestamps that can be ours */
-	uint64_t ahead;
-	uint64_t behind;
-	bool read; /* one of them was a reading of the clock */
-	int64_t newest_ns; /* against its arrival, of ahead or behind */
+	uint64_t fresh;  /* timestamps that can be on the collector's clocks */
+	uint64_t ahead;  /* timestamps too far in the future */
+	uint64_t behind; /* timestamps too old */
+	bool read; /* one ahead or behind was from a clock snapshot */
+	int64_t newest_ns; /* newest one ahead or behind, minus its arrival */
 };
 
 struct arrivals {
@@ -67,7 +67,7 @@ arrival_watch_free(struct arrival_watch *w)
 	free(w);
 }
 
-/* NULL: not looked at, or no memory. */
+/* NULL: the id is not among those that are checked, or no memory. */
 static struct writer *
 writer_of(struct arrival_watch *w, uint32_t id)
 {
@@ -104,7 +104,7 @@ place_of(const struct arrivals *a, uint32_t producer)
 	return from;
 }
 
-/* NULL: there are too many, or no memory. */
+/* NULL: the session has ARRIVALS_MAX tallies, or no memory. */
 static struct tally *
 add_tally(struct arrivals *a, size_t at, const struct producer *p)
 {
@@ -142,11 +142,11 @@ tally_of(struct session *s, const struct producer *p)
 	    add_tally(a, at, p);
 }
 
-/* A chunk's way here. */
+/* When a chunk arrived, and the bounds of when it was written; BOOTTIME. */
 struct way {
-	uint64_t now_ns;   /* BOOTTIME */
-	uint64_t wrote_ns; /* when its writer wrote something before it */
-	uint64_t began_ns; /* before what it has of this session was written */
+	uint64_t now_ns;   /* arrival */
+	uint64_t wrote_ns; /* its writer's chunk before it, or the connection */
+	uint64_t began_ns; /* start of the session */
 };
 
 static uint64_t
@@ -161,8 +161,8 @@ our_ns(uint32_t clock, const struct way *way)
 }
 
 /*
- * An event may be from before the session; a reading of the clock was taken
- * when the packet was written.
+ * An event's timestamp may be from before the session; a clock snapshot was
+ * taken when its packet was written.
  */
 static void
 judge(struct tally *t, const struct packet_time *when, const struct way *way)
@@ -180,12 +180,12 @@ judge(struct tally *t, const struct packet_time *when, const struct way *way)
 	else if (by < -ARRIVALS_DELAY_NS - (int64_t)(way->now_ns - since))
 		t->behind++;
 	else
-		return; /* it may have waited for so long */
+		return; /* the chunk may have been held back for so long */
 	t->read = t->read || when->is_reading;
 	t->newest_ns = by;
 }
 
-/* The first packets that are whole in the chunk. */
+/* Judges the first packets that lie whole in the chunk. */
 static void
 look_at_packets(struct tally *t, struct writer *w, const struct tb_chunk *c,
     const struct way *way)
@@ -229,8 +229,8 @@ arrivals_look(struct producer *p, struct session *s, uint32_t writer,
 }
 
 /*
- * One timestamp may be anything, but for a reading of the clock; a clock shows
- * in most, or where none at all is as it should be.
+ * A single odd timestamp proves nothing, unless it is from a clock snapshot.  A
+ * foreign clock shows where no timestamp at all fits, or where most are ahead.
  */
 static bool
 is_foreign(const struct session *s, const struct tally *t)

@@ -17,7 +17,7 @@
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_reader.h"
 
-/* Notes chunks or patches of this request that no buffer takes. */
+/* Notes chunks or patches of this request as refused: no buffer takes them. */
 static void
 note_refused(struct producer *p, uint64_t chunks, uint64_t patches)
 {
@@ -41,10 +41,10 @@ tell_refused(const struct producer *p)
 }
 
 /*
- * Counts what was refused of a request in each session that runs and that the
- * producer writes for: it may have been meant for any of these, and is no loss
- * of anybody else's.  Once for the whole request: it may hold 60,000 refused
- * chunks, and the producer may write to thousands of buffers.
+ * Counts the refused chunks and patches of a request in each running session
+ * that the producer writes for: they may have been meant for any of these, and
+ * are no loss of another session.  Once for the whole request: it may hold
+ * 60,000 refused chunks, and the producer may write to thousands of buffers.
  */
 static void
 count_refused(struct producer *p)
@@ -74,8 +74,9 @@ count_refused(struct producer *p)
 #define PATCHES_AT_ONCE 64u
 
 /*
- * A relay leaves out a buffer that it knows its writer registered.  That one
- * may be gone meanwhile: it is late then, like data for a buffer of old.
+ * A relay leaves out the buffer's id where the writer has registered it.  The
+ * registration may be gone meanwhile: the chunk is late then, like data for a
+ * buffer that was freed.
  */
 static uint32_t
 buffer_of_linked(struct producer *p, uint32_t writer)
@@ -88,8 +89,8 @@ buffer_of_linked(struct producer *p, uint32_t writer)
 }
 
 /*
- * The buffer that data of this writer goes to.  NULL: it is dropped.  *refused
- * tells whether that breaks a rule, or it is merely late: threads give up the
+ * The buffer that data of this writer goes to.  NULL: the data is dropped,
+ * because it breaks a rule (*refused), or is merely late: threads give up the
  * chunk they hold only when they next trace, long after their session was
  * freed.
  */
@@ -105,7 +106,7 @@ find_buffer(struct producer *p, uint32_t writer, uint32_t wanted,
 	if (wanted == 0 && p->linked &&
 	    (wanted = buffer_of_linked(p, writer)) == 0)
 		return NULL;
-	/* The buffer is gone, or its file closed: nobody would read it. */
+	/* The buffer is gone, or its file closed: no output would read it. */
 	if (wanted > 0 && wanted <= s->highest_buffer_id &&
 	    (s->buffers[wanted] == NULL ||
 	    s->buffers[wanted]->session->wrote_file)) {
@@ -208,7 +209,7 @@ apply_move(struct producer *p, const struct commit_move *m)
 		note_refused(p, 1, 0);
 		return;
 	}
-	/* Scraped when it was complete: it does not change any more. */
+	/* A chunk that was complete when scraped does not change any more. */
 	known = in_shm && shm_was_scraped(p->shm, m->page, m->chunk);
 	if (!known) {
 		b = find_buffer(p, c.writer_id, m->buffer, &refused);
@@ -258,8 +259,8 @@ next_patches(struct pb_reader *r, struct tb_patch *out)
 }
 
 /*
- * Where one of them fails, which the buffer counts, the chunk stays unpatched:
- * a packet that was patched in part must not be read.
+ * Where a patch fails, which the buffer counts, the chunk keeps waiting for
+ * patches: a packet that was patched in part must not be read.
  */
 static void
 patch_chunk(struct producer *p, const struct commit_patch *c)
@@ -285,7 +286,7 @@ patch_chunk(struct producer *p, const struct commit_patch *c)
 	} while (left > 0);
 }
 
-/* The buffer that a move goes to, when it comes to that; or NULL. */
+/* The buffer that a move will go to; NULL: find_buffer() will refuse it. */
 static struct session_buffer *
 buffer_of_move(struct producer *p, const struct commit_move *m)
 {
@@ -343,8 +344,8 @@ apply(struct producer *p, struct commit_plan *plan)
 
 	for (i = 0; (m = commit_plan_move(plan, i)) != NULL; i++) {
 		/*
-		 * Applied before the request had to wait: one request may hold
-		 * more than a buffer.
+		 * Skips moves that were applied before the request had to wait:
+		 * one request may hold more than a buffer has room for.
 		 */
 		if (i < p->moves_done)
 			continue;
@@ -392,7 +393,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 
 	if (complete && shm_was_scraped(sc->p->shm, c->page, c->index))
 		return;
-	/* Only a writer that named its buffer can be placed. */
+	/* Without a registered buffer nothing says where the chunk belongs. */
 	id = writers_buffer_of(sc->p, c->writer_id);
 	if (id == 0 || (b = sc->p->service->buffers[id]) == NULL ||
 	    (sc->only != NULL && b->session != sc->only) || c->behind)
@@ -402,7 +403,10 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 		sc->complete = false;
 		return;
 	}
-	/* Other sessions' may go on, but a producer that is gone does not. */
+	/*
+	 * A chunk is scraped for the last time when its producer is gone (no
+	 * session is named) or its session closes; else its commit follows.
+	 */
 	if (sc->p->quota != NULL && quota_drop(sc->p, b, c, complete,
 	    sc->only == NULL || b->closing)) {
 		if (complete)
@@ -411,9 +415,9 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	}
 	write_chunk(sc->p, b, c, complete);
 	/*
-	 * The commit of a chunk that was complete must not look like something
-	 * that came too late when its packets have been read meanwhile.  One
-	 * that waits for a patch may be patched in place by its writer.
+	 * The commit of a chunk that was complete must not look late when its
+	 * packets have been read meanwhile.  A chunk that waits for a patch may
+	 * be patched in place by its writer, so its commit is needed.
 	 */
 	if (complete && (c->flags & SHM_NEEDS_PATCHING) == 0)
 		shm_remember_scraped(sc->p->shm, c);

@@ -10,8 +10,8 @@
 #include "transport/shm/shm.h"
 
 /*
- * Writers of one producer with a loss that their next chunk has to tell.  Of
- * more, only the gap in their chunks' numbers tells that something is missing.
+ * Most writers of one producer with a loss that their next chunk has to report.
+ * For further ones only the gap in the chunk ids shows that data is missing.
  */
 #define PENDING_MAX 1024u
 
@@ -69,7 +69,7 @@ add_pending(struct producer_losses *l, uint32_t writer, uint16_t buffer)
 	return &l->pending[l->n++];
 }
 
-/* Without memory only the gap in the chunks' numbers tells. */
+/* Without memory only the gap in the chunk ids shows the loss. */
 static void
 have_next_chunk_say(struct producer *p, uint32_t writer, uint16_t buffer,
     uint32_t bits)
@@ -154,8 +154,8 @@ take_of_producer(struct producer *p, const struct link_loss *loss)
 }
 
 /*
- * A block that the relay cannot read any more: its writers are unknown, and so
- * is its session where the producer has several.
+ * Counts a block that the relay cannot read any more: its writers are unknown,
+ * and so is its session where the producer has several.
  */
 static void
 take_of_somebody(struct producer *p, const struct link_loss *loss)

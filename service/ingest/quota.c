@@ -231,7 +231,7 @@ quota_admit_data_source(struct producer *p)
 
 /* ---- sequences ---- */
 
-/* The word with the writer's bit; NULL: no memory, or (make false) no bit. */
+/* The word with the writer's bit; NULL: no memory, or (make false) no word. */
 static uint64_t *
 word_of(struct producer_quota *q, uint32_t writer, bool make)
 {

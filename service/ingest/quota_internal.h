@@ -1,6 +1,6 @@
 /*
- * quota_internal: what quota.c (who may come, and how many) and quota_rate.c
- * (bytes) share.  For them only.
+ * quota_internal: the state that quota.c (numbers of things) and quota_rate.c
+ * (bytes per second) share.  For these two files only.
  */
 #ifndef SERVICE_INGEST_QUOTA_INTERNAL_H
 #define SERVICE_INGEST_QUOTA_INTERNAL_H
@@ -14,8 +14,8 @@
 #define QUOTA_WRITER_PAGES 32u
 
 /*
- * Writers of one producer whose newest chunk is remembered as dropped.  For
- * further ones, packets lost with two versions of a chunk are counted twice.
+ * Most writers of one producer whose newest chunk is remembered as dropped.
+ * For others, packets lost with two versions of a chunk are counted twice.
  */
 #define QUOTA_DROPPED_MAX 1024u
 
@@ -25,7 +25,7 @@ struct quota_amount {
 };
 
 struct machine_quota {
-	const struct quota_setting *rule; /* NULL: none fits any more */
+	const struct quota_setting *rule; /* borrowed; NULL: none fits now */
 	struct fair_bucket bucket;
 	struct quota_amount amount;
 	uint32_t n_sequences; /* of all its producers */
@@ -40,7 +40,8 @@ struct quota_dropped {
 };
 
 struct producer_quota {
-	struct machine_quota *machine; /* NULL: none fitted when it came */
+	/* Borrowed from the account; NULL: none when the producer connected. */
+	struct machine_quota *machine;
 	struct fair_bucket bucket;
 	struct fair_place own, shared; /* in bucket, in the machine's */
 	bool held;
@@ -48,8 +49,8 @@ struct producer_quota {
 	struct quota_amount amount;
 	uint32_t max_sequences; /* 0: not counted */
 	uint32_t n_sequences;
-	uint64_t *writers[QUOTA_WRITER_PAGES];
-	struct quota_dropped *dropped;
+	uint64_t *writers[QUOTA_WRITER_PAGES]; /* bits of counted writers */
+	struct quota_dropped *dropped; /* owned */
 	size_t n_dropped, dropped_cap;
 };
 

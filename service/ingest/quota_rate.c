@@ -1,10 +1,11 @@
 /*
- * Trace data over a rate: held back, or dropped and counted.
+ * Rate limits of trace data: chunks over a rate are held back, or dropped and
+ * counted.
  *
  * A chunk is dropped as a whole, and the loss is counted in packets that begin
  * in it.  So that no packet is cut in two, a chunk that continues a kept
  * packet, or of which a scraped version was kept, is kept too, as long as the
- * bucket lends.
+ * bucket gives credit (fair_bucket_lends()).
  */
 #include <stdlib.h>
 
@@ -161,8 +162,8 @@ forget(struct producer_quota *q, struct quota_dropped *d)
 }
 
 /*
- * Packets that are lost with the chunk: those that begin in it, and one that
- * began in a chunk that was kept.
+ * Packets that are lost with the chunk: those that begin in it, and a packet
+ * that continues from a chunk that was kept.
  */
 static uint32_t
 packets_of(const struct shm_chunk *c, bool complete, bool before_kept)
@@ -206,7 +207,7 @@ drop(struct producer *p, struct session_buffer *b, const struct shm_chunk *c,
 		.bytes = again ? 0 : c->len,
 	};
 
-	/* A version was dropped before: count only what this one adds. */
+	/* An earlier version was dropped: count only packets that are new. */
 	if (again)
 		loss.packets -= d->packets < packets ? d->packets : packets;
 	p->wrote.lost += loss.chunks;
@@ -216,8 +217,8 @@ drop(struct producer *p, struct session_buffer *b, const struct shm_chunk *c,
 }
 
 /*
- * Drops a chunk of a sequence that the producer may not have.  It can name any
- * number of those, so none is remembered.
+ * Drops a chunk of a sequence that the producer may not have.  Such sequences
+ * are not remembered, as a producer can name any number of them.
  */
 static void
 drop_of_stranger(struct producer *p, struct session_buffer *b,
@@ -240,7 +241,7 @@ drop_of_stranger(struct producer *p, struct session_buffer *b,
 static bool
 has_tokens(struct producer_quota *q)
 {
-	/* Where chunks are dropped nobody waits in the buckets. */
+	/* Where chunks are dropped no producer waits in the buckets. */
 	return fair_bucket_admits(&q->bucket, &q->own) &&
 	    (q->machine == NULL ||
 	    fair_bucket_admits(&q->machine->bucket, &q->shared));

@@ -86,7 +86,7 @@ get(struct session_losses *l, uint32_t machine, uint32_t sequence,
 		return sequence != 0 ? get(l, machine, 0, NULL, cause) : NULL;
 	if ((r = calloc(1, sizeof(*r))) == NULL)
 		return NULL;
-	/* Without memory for its name it has none. */
+	/* Without memory for the name the row goes without. */
 	r->producer = producer != NULL ? strdup(producer) : NULL;
 	r->loss.machine = machine;
 	r->loss.sequence = sequence;

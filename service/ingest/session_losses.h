@@ -1,6 +1,7 @@
 /*
- * session_losses: data of a session that was lost outside of its buffers, by
- * sequence and cause, for TraceStats.
+ * session_losses: table of a session's data that was lost outside of its
+ * buffers, a row for each machine, sequence and cause, for TraceStats.  Belongs
+ * to the loop's thread.
  */
 #ifndef SERVICE_INGEST_SESSION_LOSSES_H
 #define SERVICE_INGEST_SESSION_LOSSES_H
@@ -18,14 +19,15 @@ struct session_losses;
 struct tb_origin;
 
 /*
- * Sequences and causes told apart in one session; beyond, losses are counted
- * for their machines.
+ * Most rows, beyond which losses are counted by machine and cause alone (at
+ * most as many rows again).
  */
 #define SESSION_LOSSES_MAX 16384u
 
 /*
- * Adds a loss of a sequence; producer: its name, copied, or NULL.  Gives the
- * sequence an id, as its first packet would.
+ * Adds a loss of a sequence; producer: the producer's name, copied, or NULL.
+ * Gives the sequence an id, as its first packet would.  Without memory the loss
+ * is only logged.
  */
 void session_losses_add(struct session *s, const struct tb_origin *o,
     const char *producer, const struct link_loss *l);
@@ -33,24 +35,27 @@ void session_losses_add(struct session *s, const struct tb_origin *o,
 void session_losses_add_to(struct session *s, uint32_t machine,
     uint32_t sequence, const char *producer, const struct link_loss *l);
 /*
- * Marks that an unknown amount of this machine's data is lost.  True: it was
- * not marked before.
+ * Makes a row of this machine and cause, which may stay empty: an unknown
+ * amount of data is lost.  True: there was no such row before.
  */
 bool session_losses_mark(struct session *s, uint32_t machine, uint32_t cause);
 
-/* For a clone, which has none yet. */
+/*
+ * Copies all rows to a clone, which has none yet.  -1: no memory; `to` may hold
+ * some of them then.
+ */
 int session_losses_copy(struct session *to, const struct session *from)
     MUST_CHECK;
 void session_losses_free(struct session_losses *l);
 
 size_t session_losses_count(const struct session *s);
 /*
- * Lists up to max rows, oldest first; names are the session's.  Returns how
- * many.
+ * Lists up to max rows, oldest first; their names are the session's and live as
+ * long as its losses.  Returns how many.
  */
 size_t session_losses_list(const struct session *s,
     struct packet_link_loss *out, size_t max);
-/* As above, summed by machine and cause. */
+/* Lists up to max sums by machine and cause, without sequence and name. */
 size_t session_losses_by_machine(const struct session *s,
     struct packet_link_loss *out, size_t max);
 

@@ -1,8 +1,11 @@
 #include "service/limits/fair_bucket.h"
 
-/* Written by one that was woken before it waits behind the others again. */
+/* Bytes that a woken writer may write before it queues behind the others. */
 #define TURN_BYTES 65536u
-/* Waking is worth it when there is so much of a second's worth. */
+/*
+ * Writers are woken once the bucket holds a hundredth of a second's worth:
+ * more often, each would get through with too little.
+ */
 #define WAKES_PER_SECOND 100u
 
 void

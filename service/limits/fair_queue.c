@@ -8,8 +8,8 @@ fair_queue_init(struct fair_queue *q)
 }
 
 /*
- * The place behind which `at` belongs; NULL: it comes first.  New ones come
- * last, and those that were woken in vain come back in the order they were
+ * The place behind which `at` belongs; NULL: it comes first.  New places come
+ * last, and places that were woken in vain come back in the order they were
  * woken, each behind the one before: the search begins there.
  */
 static struct fair_place *

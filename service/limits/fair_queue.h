@@ -1,9 +1,9 @@
 /*
- * fair_queue: who waits for something of which there is not enough for all:
- * bytes per second (fair_bucket.h), or room in a buffer.
+ * fair_queue: a queue of waiters, such as producers that wait for bytes per
+ * second (fair_bucket.h) or for room in a buffer.
  *
- * First come, first served; whoever is woken in vain gets its old place back.
- * Knows nothing of what is waited for.
+ * First come, first served; a waiter that was woken in vain gets its old place
+ * back.  Knows nothing of the resource.  Belongs to the loop's thread.
  */
 #ifndef SERVICE_LIMITS_FAIR_QUEUE_H
 #define SERVICE_LIMITS_FAIR_QUEUE_H
@@ -15,34 +15,42 @@
 
 #include "transport/loop/loop.h"
 
-/* Embedded in whoever waits; all zero but for wake and arg: it does not. */
+/*
+ * The place of one waiter, which embeds it.  All zero but for wake and arg: it
+ * does not wait.
+ */
 struct fair_place {
 	TAILQ_ENTRY(fair_place) link;
 	struct fair_queue *waits_in; /* NULL: it does not wait */
-	loop_fn wake;    /* called with arg when it may try again */
+	loop_fn wake;    /* called with arg when the waiter may try again */
 	void *arg;
-	uint64_t turn;   /* of its first wait; 0: it has got through since */
-	size_t wants;    /* bytes that it was held back with */
+	/* Ticket of its first wait; the owner sets 0 when it got through. */
+	uint64_t turn;
+	size_t wants;    /* bytes that the waiter was held back with */
 	size_t credit;   /* fair_bucket: bytes it may take though others wait */
 };
 
 TAILQ_HEAD(fair_places, fair_place);
 
 struct fair_queue {
-	struct fair_places places; /* whoever has waited longest comes first */
-	struct fair_place *last;   /* put there last; or NULL */
-	uint64_t last_turn;
+	struct fair_places places; /* by turn: the longest wait first */
+	struct fair_place *last;   /* put there last; NULL: it has left */
+	uint64_t last_turn;        /* handed out last */
 };
 
 void fair_queue_init(struct fair_queue *q);
-/* Legal for one that waits already, here or in another queue. */
+/*
+ * Queues the place with the bytes that it wants, by its turn; one with turn 0
+ * gets a new turn, the last.  Legal for a place that waits already, in this or
+ * another queue: it leaves that.
+ */
 void fair_queue_wait(struct fair_queue *q, struct fair_place *at, size_t wants);
 /* Takes the place out of its queue; without effect when it does not wait. */
 void fair_queue_leave(struct fair_place *at);
-/* fair_queue_leave(), and tells the place. */
+/* fair_queue_leave(), and calls wake(), which may queue the place again. */
 void fair_queue_wake(struct fair_place *at);
 
-/* NULL: nobody waits. */
+/* The place that has waited longest; NULL: the queue is empty. */
 static inline struct fair_place *
 fair_queue_first(const struct fair_queue *q)
 {

@@ -31,7 +31,7 @@ free_memory_parse(const char *text, uint64_t *kb)
 int
 free_memory_kb(uint64_t *kb)
 {
-	char text[1024]; /* it stands in the third line */
+	char text[1024]; /* MemAvailable stands in the third line */
 	int fd = open("/proc/meminfo", O_RDONLY | O_CLOEXEC);
 	ssize_t n;
 

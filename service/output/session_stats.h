@@ -12,15 +12,16 @@ struct session;
 /* Appends the TraceStats packet (body of a TracePacket). */
 void session_stats_packet(struct session *s, struct pb_writer *w);
 /*
- * As above into an empty writer; the short form where it would be longer than
- * most bytes.  Even that may be longer.
+ * As above into an empty writer; where the packet would be longer than `most`
+ * bytes, the short form, without histograms and with losses by machine.  Even
+ * the short form may be longer.
  */
 void session_stats_packet_within(struct session *s, struct pb_writer *w,
     size_t most);
 /*
- * Appends the fields of a TraceStats message for a reply: without the
- * histograms per writer, and with the losses of relays by machine, so that it
- * always fits a frame.
+ * Appends the fields of a TraceStats message for a reply, which always fits a
+ * frame: with histograms of at most 256 writers, or of none where that is more
+ * than 96 KiB, and with the losses outside of buffers summed by machine.
  */
 void session_stats_message(struct session *s, struct pb_writer *w);
 

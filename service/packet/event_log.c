@@ -67,8 +67,8 @@ remove_item(struct event_log *l, enum event_queue q, struct item *it)
 }
 
 /*
- * Drops every second one, but the first, which anchors the trace: what is left
- * covers the whole time that nobody has read.
+ * Drops every second packet, but not the first, which anchors the trace: the
+ * rest covers the whole time that no output has read yet.
  */
 static void
 thin_out(struct event_log *l, enum event_queue q)
@@ -82,7 +82,7 @@ thin_out(struct event_log *l, enum event_queue q)
 }
 
 /*
- * Moves what stands in l->w to the end (or front) of a queue.  NULL: no memory.
+ * Moves the packet in l->w to the end (or front) of a queue.  NULL: no memory.
  */
 static struct item *
 keep(struct event_log *l, enum event_queue q, bool front)

@@ -1,10 +1,11 @@
 /*
- * event_log: packets that the service itself has to write into a trace and
- * that nobody has read yet: clock snapshots and events of a session's life.
+ * event_log: queue of the service's own packets for one trace that no output
+ * has read yet: clock snapshots and events of the session's life.
  *
- * Encoded when they happen (their time is then), kept in two queues, each
- * bounded: clock snapshots are thinned out (the first is always kept), of events
- * the oldest go first.
+ * Packets are encoded when the event happens, with that time.  Two bounded
+ * queues keep them: when one is full, every second clock snapshot is dropped
+ * (the first is always kept), or the oldest event.  Without memory a packet is
+ * left out.
  */
 #ifndef SERVICE_PACKET_EVENT_LOG_H
 #define SERVICE_PACKET_EVENT_LOG_H
@@ -24,12 +25,14 @@ struct event_log;
 enum event_queue { EVENT_QUEUE_SNAPSHOTS, EVENT_QUEUE_EVENTS };
 
 /*
- * with_events false (disable_service_events): events are dropped;
- * with_snapshots false likewise.  primary_clock: BuiltinClock.
+ * with_events false (disable_service_events): events are dropped, but for
+ * triggers and sessions; with_snapshots false: clock snapshots are.
+ * primary_clock: a BuiltinClock.
  */
 struct event_log *event_log_new(bool with_events, bool with_snapshots,
     uint32_t primary_clock) MUST_CHECK;
 void event_log_free(struct event_log *l);
+/* Copies the log with its packets.  NULL: no memory. */
 struct event_log *event_log_clone(const struct event_log *l) MUST_CHECK;
 
 /* Takes a snapshot of all clocks. */
@@ -39,17 +42,21 @@ void event_log_slow(struct event_log *l, enum service_slow_event event,
     const struct service_slow_source *sources, size_t n);
 void event_log_buffer_cloned(struct event_log *l, uint32_t buffer);
 void event_log_trigger(struct event_log *l, const struct service_trigger *t);
-/* Copies the events of event_log_trigger() that were not read, for a clone. */
+/* Drops the packets of event_log_trigger() that were not read. */
 void event_log_drop_triggers(struct event_log *l);
-/* Goes before all other events. */
+/* Puts the trigger that made a clone before all other events. */
 void event_log_clone_trigger(struct event_log *l,
     const struct service_trigger *t);
 void event_log_session(struct event_log *l,
     const struct service_session_event *e);
 
-/* The oldest packet of a queue, NULL: none.  Live until the next call. */
+/*
+ * The oldest packet of a queue; NULL: none.  Borrowed until the next call that
+ * is not const.  len may be NULL.
+ */
 const uint8_t *event_log_peek(const struct event_log *l, enum event_queue q,
     size_t *len);
+/* Drops the oldest packet; the queue is not empty. */
 void event_log_pop(struct event_log *l, enum event_queue q);
 bool event_log_is_empty(const struct event_log *l);
 

@@ -3,8 +3,8 @@
  * behaviour.md, "What the service writes into a trace").
  *
  * Pure.  Looks at the top level only: fields must be complete, of a known wire
- * type, and none of those that only the service may write.  What is inside a
- * nested message is the reader's business.
+ * type, and none of those that only the service may write.  The inside of a
+ * nested message is not checked.
  */
 #ifndef SERVICE_PACKET_PACKET_CHECK_H
 #define SERVICE_PACKET_PACKET_CHECK_H
@@ -16,7 +16,7 @@
 struct tb_slice;
 
 enum packet_verdict {
-	PACKET_INVALID = 0, /* malformed or forges a trusted field: drop, count */
+	PACKET_INVALID = 0, /* malformed, or forges a trusted field */
 	PACKET_OK = 1,
 	PACKET_EMPTY = 2,   /* well-formed, but without a single field */
 };

@@ -1,6 +1,6 @@
 /*
- * packet_parts: a packet before its parts are put together: what its producer
- * wrote, the trusted fields, and what was lost before it.
+ * packet_parts: a packet before its parts are put together: the slices that its
+ * producer wrote, the trusted fields (trailer), and the loss before it.
  */
 #ifndef SERVICE_PACKET_PACKET_PARTS_H
 #define SERVICE_PACKET_PACKET_PARTS_H
@@ -15,7 +15,10 @@
 
 /* Tags of 1, 1, 2 and 2 bytes; varints of at most 10, 5, 10 and 5. */
 #define PACKET_TRAILER_MAX 40u
-/* With a loss behind it (tag and varint of 7 bytes), and bytes not kept. */
+/*
+ * Room that packet_trailer_put() needs: a loss (tag and varint of 7 bytes) may
+ * follow, and bytes behind the trailer are written but not kept.
+ */
 #define PACKET_TRAILER_ROOM (PACKET_TRAILER_MAX + 7u)
 
 /* The trusted fields of one sequence; built once, appended to each packet. */
@@ -29,7 +32,7 @@ struct packet_parts {
 	const struct tb_slice *slices;
 	size_t n;
 	size_t size; /* of all slices */
-	/* NULL: the slices are complete, as of a packet of the service's own. */
+	/* NULL: the slices have all fields, as in the service's own packets. */
 	const struct packet_trailer *trailer;
 	uint32_t loss; /* previous_packet_dropped; 0: left out */
 };

@@ -40,10 +40,10 @@ struct packet_writer_stats {
 	struct chunk_histogram histogram;
 };
 
-/* Losses of relays, of one sequence and cause (LinkLossStats). */
+/* Losses outside of the buffers, of one sequence and cause (LinkLossStats). */
 struct packet_link_loss {
 	uint32_t machine;
-	uint32_t sequence;    /* 0: of the machine, the sequence is not known */
+	uint32_t sequence;    /* 0: only the machine is known */
 	const char *producer; /* NULL: not known */
 	uint32_t cause;       /* LinkLossCause */
 	uint64_t chunks;
@@ -51,13 +51,16 @@ struct packet_link_loss {
 	uint64_t bytes;
 };
 
-/* A producer whose timestamps cannot be on our clocks (ForeignClock). */
+/*
+ * A producer whose timestamps cannot be on the collector's clocks
+ * (ForeignClock).
+ */
 struct packet_foreign_clock {
 	uint32_t producer;
 	const char *name;
 	uint32_t machine;
-	int64_t offset_ns;
-	uint64_t packets;
+	int64_t offset_ns; /* newest odd timestamp minus its arrival */
+	uint64_t packets;  /* with such timestamps */
 };
 
 /* TraceStats.FinalFlushOutcome */
@@ -78,7 +81,7 @@ struct packet_filter_stats {
 	size_t n_buffers;
 };
 
-/* Borrowed, all of it. */
+/* All pointers are borrowed. */
 struct packet_stats {
 	const struct tb_stats *const *buffers; /* in the order of the config */
 	size_t n_buffers;
@@ -95,7 +98,7 @@ struct packet_stats {
 	uint64_t data_sources_seen;
 	uint32_t tracing_sessions;
 	uint32_t total_buffers;
-	uint64_t chunks_discarded; /* of this session, as patches_discarded */
+	uint64_t chunks_discarded; /* session.refused, as patches_discarded */
 	uint64_t patches_discarded;
 	uint64_t invalid_packets;
 	uint64_t flushes_requested;

@@ -26,7 +26,8 @@ varint_of(const struct pb_field *message, uint32_t number)
 }
 
 /*
- * The field by which an SDK with incremental timestamps says where they start.
+ * Reads a ClockSnapshot: an SDK with incremental timestamps writes one to say
+ * where these start.
  */
 static void
 read_snapshot(const struct pb_field *snapshot, struct packet_time *out)

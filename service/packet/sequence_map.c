@@ -11,11 +11,11 @@
 #include "transport/base/hash_map.h"
 
 /*
- * Histograms are for people who size buffers; more writers than this would
- * cost more memory than the answer is worth.
+ * Most writers with a histogram.  Histograms help people to size buffers; for
+ * more writers they would cost more memory than the answer is worth.
  */
 #define HISTOGRAMS_MAX 1024u
-/* Histograms kept of writers that were dropped; the oldest give way. */
+/* Most histograms kept of dropped writers; the oldest give way. */
 #define PAST_HISTOGRAMS_MAX 1024u
 
 /* Fields that are read for each packet come first, in two cache lines. */
@@ -24,7 +24,7 @@ struct entry {
 	uint64_t producer;
 	uint32_t writer;
 	uint32_t id;     /* 0: no packet yet */
-	uint32_t loss;   /* that its next packet has to tell */
+	uint32_t loss;   /* to be reported by its next packet */
 	struct packet_trailer trailer;
 	uint32_t buffer; /* of the config */
 	uint32_t machine;
@@ -44,7 +44,7 @@ struct sequence_map {
 	size_t n_histograms;
 	size_t n_gone;
 	struct entry *last; /* the newest hit: packets come in runs */
-	/* Writers that are no more: a ring, once it has its full size. */
+	/* Histograms of dropped writers: a circular array when full. */
 	struct packet_writer_stats *past;
 	size_t n_past;
 	size_t past_cap;
@@ -384,7 +384,7 @@ sequence_map_top_writers(const struct sequence_map *m,
 		if (e->histogram == NULL)
 			continue;
 		w = writer_of(e);
-		/* Into its place; the least falls off the end. */
+		/* An insertion sort; the least falls off the end. */
 		for (k = n; k > 0 && out[k - 1].bytes < w.bytes; k--)
 			if (k < max)
 				out[k] = out[k - 1];

@@ -1,11 +1,11 @@
 /*
- * service_packets: the packets the service itself writes into a trace
- * (reference behaviour.md, "What the service writes into a trace").
+ * service_packets: encoders of the packets that the service itself writes into
+ * a trace (reference behaviour.md, "What the service writes into a trace").
  *
- * Pure encoders: each appends the body of one TracePacket to w, with the
- * trusted fields that real ones carry; packet_out_put() without a trailer puts
- * it into an output.  Memory failure shows in w->failed.  Which packets a
- * session writes, and when, is the session's business.
+ * Pure: each appends the body of one TracePacket to w, with the trusted fields
+ * that producers' packets get; packet_out_put() without a trailer puts it into
+ * an output.  Memory failure shows in w->failed.  Which packets a session
+ * writes, and when, is decided elsewhere (event_log.h, readback.h).
  */
 #ifndef SERVICE_PACKET_SERVICE_PACKETS_H
 #define SERVICE_PACKET_SERVICE_PACKETS_H
@@ -27,8 +27,9 @@ struct pb_writer;
 #define SERVICE_PACKETS_CLOCK_BOOTTIME 6u
 
 /*
- * uid, everywhere: of this process.  ts: CLOCK_BOOTTIME, nanoseconds.
- * primary_clock: BuiltinDataSource.primary_trace_clock, or BOOTTIME.
+ * Arguments of all encoders: uid: of this process.  ts: CLOCK_BOOTTIME,
+ * nanoseconds.  primary_clock: BuiltinDataSource.primary_trace_clock, or
+ * BOOTTIME.
  */
 void service_packets_clock_snapshot(struct pb_writer *w, int32_t uid,
     const struct clock_reading *clocks, size_t n, uint32_t primary_clock);
@@ -36,14 +37,14 @@ void service_packets_sync_marker(struct pb_writer *w, int32_t uid);
 /* config: the encoded TraceConfig, passed through byte for byte. */
 void service_packets_trace_config(struct pb_writer *w, int32_t uid,
     const uint8_t *config, size_t len);
-/* config: an encoded TraceConfig; its trace_attributes, as they are. */
+/* Writes the trace_attributes of an encoded TraceConfig, byte for byte. */
 void service_packets_trace_attributes(struct pb_writer *w, int32_t uid,
     const uint8_t *config, size_t len);
 void service_packets_trace_uuid(struct pb_writer *w, int32_t uid, int64_t msb,
     int64_t lsb);
 /*
  * info: an encoded SystemInfo, such as that of InitRelay, passed through byte
- * for byte.  machine 0: of this one.
+ * for byte.  machine: an id; 0: the collector's own.
  */
 void service_packets_remote_system_info(struct pb_writer *w, int32_t uid,
     uint32_t machine, const uint8_t *info, size_t len);
@@ -66,7 +67,7 @@ enum service_event {
 void service_packets_event(struct pb_writer *w, int32_t uid, uint64_t ts,
     enum service_event event);
 
-/* The kinds that name data sources. */
+/* The kinds of TracingServiceEvent that name data sources. */
 enum service_slow_event {
 	SERVICE_EVENT_SLOW_STARTING_DATA_SOURCES =
 	    TracingServiceEvent_slow_starting_data_sources,
@@ -108,17 +109,17 @@ struct service_trigger {
 };
 void service_packets_trigger(struct pb_writer *w, int32_t uid,
     const struct service_trigger *t);
-/* The one that made a clone: the first packets of the cloned session. */
+/* The trigger that made a clone; goes before all other events of the clone. */
 void service_packets_clone_trigger(struct pb_writer *w, int32_t uid,
     const struct service_trigger *t);
 
-/* A sequence, its producer, and the buffer of the config that it goes to. */
+/* A sequence, its producer, and its buffer, an index in the config. */
 struct service_sequence {
 	uint32_t buffer;
 	uint32_t sequence;
 	int32_t producer;
 };
-/* TraceProvenance: one entry a buffer, the sequences (any order) in theirs. */
+/* TraceProvenance: an entry a buffer, with its sequences in any order. */
 void service_packets_provenance(struct pb_writer *w, int32_t uid, uint64_t ts,
     size_t n_buffers, const struct service_sequence *sequences, size_t n);
 

@@ -12,7 +12,7 @@
 #include "service/packet/packet_stats.h"
 #include "transport/wire/pb_reader.h"
 
-/* Memory for longer packets is given back when a shorter one comes. */
+/* Memory beyond this is freed when a shorter packet comes. */
 #define KEEP_BYTES (256u * 1024u)
 
 struct session_filter {
@@ -37,8 +37,8 @@ static const uint64_t path_to_strings[] = {
 #define PATH_DEPTH (sizeof(path_to_strings) / sizeof(*path_to_strings))
 
 /*
- * Decoded strings end at their first zero byte.  A pattern that is cut there
- * would find less than it was meant to.
+ * Whether a string of the rules has a zero byte.  Decoded strings end at the
+ * first: a pattern that is cut there would redact less than it was meant to.
  */
 static bool
 has_zeroes(const uint8_t *data, size_t len, size_t depth)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* Linux has it since 5.14, libc since later. */
+/* Linux has MADV_POPULATE_WRITE since 5.14, libc since later. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
@@ -84,7 +84,7 @@ step(struct populator *p)
 		TAILQ_INSERT_TAIL(&p->jobs, j, link);
 	p->running = j;
 	pthread_mutex_unlock(&p->lock);
-	/* Other failures are of these pages: who writes them will meet them. */
+	/* Other failures concern these pages only: writing them meets them. */
 	unable = madvise(at, len, MADV_POPULATE_WRITE) != 0 && errno == EINVAL;
 	pthread_mutex_lock(&p->lock);
 	p->running = NULL;
@@ -108,7 +108,7 @@ run(void *arg)
 	return NULL;
 }
 
-/* Signals are the loop's.  Without a thread all is as if there were no jobs. */
+/* Blocks all signals in the thread: they are the loop's.  May fail silently. */
 static void
 start(struct populator *p)
 {
@@ -150,7 +150,7 @@ populator_ask(struct populator *p, struct populate_job *j, const void *begin,
 void
 populator_drop(struct populator *p, struct populate_job *j)
 {
-	/* Only asking makes it more than that. */
+	/* Never asked for: only populator_ask() sets the end. */
 	if (j->end == 0)
 		return;
 	pthread_mutex_lock(&p->lock);

@@ -1,11 +1,14 @@
 /*
- * populator: gives memory to pages that somebody will write soon, on a thread
- * of its own.
+ * populator: prefaults pages that will be written soon, on a thread of its own.
  *
- * The first touch of a page costs up to milliseconds where pages are huge or the
- * machine is a virtual one; on the loop everybody would wait for it.  Nothing
- * depends on it: a page that comes too late is made by the one who writes it.
- * Knows nothing of buffers.  The thread begins with the first request.
+ * The first touch of a page costs up to milliseconds where pages are huge or
+ * the machine is a virtual one; on the loop all connections would wait for it.
+ * Nothing depends on the populator: a page that it did not reach in time is
+ * faulted in by its first write.  Knows nothing of buffers.
+ *
+ * All calls come from the loop's thread.  The populator's own thread begins
+ * with the first request; where it cannot begin, or the kernel is too old for
+ * MADV_POPULATE_WRITE, requests have no effect.
  */
 #ifndef SERVICE_RING_MEMORY_POPULATOR_H
 #define SERVICE_RING_MEMORY_POPULATOR_H
@@ -17,7 +20,7 @@
 
 #include "transport/base/compiler.h"
 
-/* One call of the kernel makes so much: whoever drops a job waits for one. */
+/* Bytes of one call of the kernel: populator_drop() waits for at most one. */
 #define POPULATOR_STEP (UINT64_C(2) << 20)
 
 struct populator;
@@ -25,26 +28,30 @@ struct populator;
 /* Embedded by its owner; all zero at first, and its fields are private. */
 struct populate_job {
 	TAILQ_ENTRY(populate_job) link; /* while begin < end */
-	uintptr_t begin; /* what is still to be made */
+	uintptr_t begin; /* addresses that are still to be made */
 	uintptr_t end;
 };
 
 /* NULL: no memory. */
 struct populator *populator_new(void) MUST_CHECK;
-/* Waits for the step under way; no job may be left.  NULL is fine. */
+/*
+ * Joins the thread, after its step under way; no job may be left.  NULL is
+ * fine.
+ */
 void populator_free(struct populator *p);
 
 /*
- * Has the pages from `begin` to `end` (multiples of the page size) made, in this
- * order; what is in them stays, and may change meanwhile.  Asked again for a job,
- * both move on: what is before `begin` is not wanted any more, what was made
- * already is not made again.  Jobs take turns.
+ * Has the pages from `begin` to `end` (multiples of the page size) made, in
+ * this order; their contents stay, and may change meanwhile.  Another call for
+ * the same job moves its range on: pages before `begin` are not wanted any
+ * more, and pages that were made are not made again.  Jobs are served round
+ * robin, a step at a time.
  */
 void populator_ask(struct populator *p, struct populate_job *j,
     const void *begin, const void *end);
 /*
- * Ends the job: its memory is not touched any more and may go.  Then it is as
- * it was at first.
+ * Ends the job, after its step under way: its memory is not touched any more
+ * and may be unmapped.  The job is all zero again.
  */
 void populator_drop(struct populator *p, struct populate_job *j);
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* How far ahead, in bytes, at the rate since it was asked last. */
+/* Bytes to make ahead, at the rate since the populator was last asked. */
 static uint64_t
 distance(const struct ring_ahead *a, uint64_t reached, uint64_t now_ms)
 {
