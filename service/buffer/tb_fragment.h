@@ -2,8 +2,9 @@
  * tb_fragment: the tokenizer of a chunk's payload (the specification's
  * FragIterator): varint size, bytes, repeated.
  *
- * The bytes are untrusted and may change while they are read: each is loaded
- * once, and what was learnt about the source must be checked again on a copy.
+ * The bytes are untrusted and may be shared memory that changes while it is
+ * read: each byte is loaded once, and a result must be checked again on the
+ * copy of the bytes.
  */
 #ifndef SERVICE_BUFFER_TB_FRAGMENT_H
 #define SERVICE_BUFFER_TB_FRAGMENT_H
@@ -13,8 +14,8 @@
 #include "transport/base/compiler.h"
 
 /*
- * The size a writer puts in place of the last fragment's when it had to give
- * the packet up (shared memory full in the middle of it).
+ * The size that a writer puts in place of the last fragment's when it had to
+ * give the packet up (shared memory full in the middle of it).
  */
 #define TB_DROP_MARKER 0x0fffffffu
 
@@ -30,7 +31,7 @@ struct tb_fragment {
 	uint32_t end;
 };
 
-/* Any varint of at most 10 bytes.  Returns its length, 0 if it is none. */
+/* Decodes a varint of at most 10 bytes.  Returns its length; 0: no varint. */
 static inline uint32_t
 tb_varint_slow(const volatile uint8_t *p, uint32_t avail, uint64_t *value)
 {
@@ -54,9 +55,9 @@ struct tb_unaligned {
 } __attribute__((__packed__, __may_alias__));
 
 /*
- * The fragment whose size begins at `at`; at < len.  Sizes of one to four
- * bytes, all that well-behaved writers use, are decoded without a branch on
- * their length.
+ * Decodes the fragment whose size begins at `at`; at < len.  Sizes of one to
+ * four bytes, all that well-behaved writers use, are decoded without a branch
+ * on their length.  *f is set for TB_TOKEN_FRAGMENT only.
  */
 static inline enum tb_token
 tb_fragment_at(const uint8_t *payload, uint32_t at, uint32_t len,

@@ -1,5 +1,6 @@
 /*
- * tb_record: what the ring is made of (the specification's TBChunk).
+ * tb_record: the records that the ring consists of (the specification's
+ * TBChunk).
  *
  * The ring is a gapless row of records from offset 0 to the high-water mark.
  * A record begins with 8 bytes that every kind has; only a chunk has the rest.
@@ -21,20 +22,20 @@
 #define TB_ALIGN 8u
 
 enum tb_kind {
-	TB_FREE,    /* nothing, of any size */
-	TB_PADDING, /* never held a chunk: end of the ring, cut-off rest */
+	TB_FREE,    /* free space of any size */
+	TB_PADDING, /* free space that writes cut off, or the end of the ring */
 	TB_CHUNK,
-	TB_LEFT, /* a chunk that left its sequence: free, but whole for clones */
+	TB_LEFT, /* a chunk that left its sequence: free, kept for clones */
 };
 
 /* Local chunk flags, beside the three of enum tb_chunk_flags. */
 enum tb_local_flags {
 	/*
-	 * Incomplete, and what was still to come is lost, as far as is known:
-	 * nobody waits for it, but it is welcome.
+	 * Incomplete, and the rest is probably lost: reading does not wait for
+	 * it, but a commit of it is still taken.
 	 */
 	TB_GIVEN_UP = 0x08,
-	/* Chunks before it were lost on their way here: its sequence says why. */
+	/* Chunks before this one were lost; the cause is in its sequence. */
 	TB_LOST_BEFORE = 0x10,
 	/* Data after the kept fragments could not be tokenized. */
 	TB_CORRUPT = 0x20,
@@ -49,9 +50,10 @@ enum tb_local_flags {
  * chunk was opened, i.e. that a gap before it was reported and no chunk of its
  * sequence may be put before it any more.
  *
- * A chunk that left keeps all but `read`, which says then how many units from
- * its begin on are known to be free.  Space has no chunk's fields; its size
- * takes the bits of all three, as it may be larger than 32 GiB.
+ * A TB_LEFT record keeps its chunk's fields but for `read`: the number of units
+ * from its begin on that are known to be free.  TB_FREE and TB_PADDING have no
+ * chunk's fields; their size takes the bits of units, used and read, as it may
+ * be larger than 32 GiB.
  */
 struct tb_record {
 	uint64_t kind : 2;   /* enum tb_kind */
@@ -67,12 +69,12 @@ struct tb_record {
 _Static_assert(sizeof(struct tb_record) == 16, "record header");
 _Static_assert(sizeof(struct tb_record) % TB_ALIGN == 0, "record alignment");
 
-#define TB_STRIDE_MAX ((1u << 19) - 1) /* in units: what `read` can say */
+#define TB_STRIDE_MAX ((1u << 19) - 1) /* units that fit into `read` */
 
-/* Larger chunks are refused: no frame, and no page, has room for one. */
+/* Most payload bytes of a chunk: no frame, and no page, has room for more. */
 #define TB_CHUNK_MAX (UINT16_MAX * TB_ALIGN - sizeof(struct tb_record))
 
-/* Bytes a chunk of len payload bytes takes in the ring. */
+/* Bytes that a chunk of len payload bytes takes in the ring. */
 static inline uint64_t
 tb_outer_size(size_t len)
 {
@@ -102,7 +104,7 @@ tb_record_init(struct tb_record *r, enum tb_kind kind, uint64_t bytes)
 	r->read = units >> 35;
 }
 
-/* A chunk leaves its sequence. */
+/* Turns a chunk that leaves its sequence into free space, kept for clones. */
 static inline void
 tb_record_leave(struct tb_record *r)
 {
@@ -130,7 +132,7 @@ tb_capacity(const struct tb_record *r)
 	return (uint32_t)(tb_record_size(r) - sizeof(*r));
 }
 
-/* More of it may come, and is waited for. */
+/* Whether the rest of the chunk may come, and reading waits for it. */
 static inline bool
 tb_may_grow(const struct tb_record *r)
 {

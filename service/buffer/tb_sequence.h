@@ -3,10 +3,10 @@
  * SequenceState), and the table that finds them.
  *
  * A sequence's chunks are a circular queue of ring offsets, sorted by chunk id.
- * Sequences never move; their index is what chunks in the ring refer to.
- * Sequences without chunks are remembered, the last TB_KEEP_EMPTY of them, so
- * that a gap is seen even when the buffer was drained in between, and that clones
- * can tell whose the chunks are that were read but still lie in the ring.
+ * Sequences never move in memory; chunks in the ring refer to them by index.
+ * The last TB_KEEP_EMPTY sequences without chunks are remembered, so that a gap
+ * is seen even when the buffer was drained in between, and that clones find the
+ * sequence of chunks that were read but still lie in the ring.
  */
 #ifndef SERVICE_BUFFER_TB_SEQUENCE_H
 #define SERVICE_BUFFER_TB_SEQUENCE_H
@@ -15,8 +15,8 @@
 #include "service/buffer/trace_buffer.h"
 
 #define TB_KEEP_EMPTY  1024u /* empty sequences remembered */
-#define TB_KEEP_LEFT   65536u /* the same, while the ring has chunks of them */
-#define TB_SWEEP_EMPTY 128u  /* more than these beyond that: sweep */
+#define TB_KEEP_LEFT   65536u /* as above, with chunks left in the ring */
+#define TB_SWEEP_EMPTY 128u  /* sweep at so many more than TB_KEEP_EMPTY */
 #define TB_INLINE_QUEUE 4u
 #define TB_NO_SEQ UINT32_MAX
 #define TB_NO_POSITION UINT64_MAX
@@ -26,17 +26,17 @@ enum tb_sequence_flags {
 	TB_SEQ_CONSUMED = 1,
 	/*
 	 * `last` was overwritten or forgotten while incomplete: its commit is
-	 * still welcome, from `tail` on.
+	 * still taken, from byte `tail` of the payload on.
 	 */
 	TB_SEQ_TAIL_OPEN = 2,
 	/* in the list of empty sequences */
 	TB_SEQ_EMPTY = 4,
 	/*
-	 * The writer was unregistered: ids that start again are another
-	 * writer's.
+	 * The writer was unregistered: chunk ids that start again are of
+	 * another writer with its number.
 	 */
 	TB_SEQ_ENDED = 8,
-	/* Another has its key: it is in no hash, and goes when it is empty. */
+	/* A newer sequence has its key: not in the hash, swept once empty. */
 	TB_SEQ_REPLACED = 16,
 };
 
@@ -49,45 +49,47 @@ struct tb_sequence {
 	uint32_t index;  /* own, in the table */
 	uint32_t newest; /* id of the last chunk in the queue */
 	/*
-	 * Id of the chunk consumed last.  Ids are ordered by their distance
-	 * from it: all in the queue are after it.
+	 * Id of the chunk consumed last.  Chunk ids wrap, so they are ordered
+	 * by their distance from it: all in the queue are after it.
 	 */
 	uint32_t last;
 	uint32_t loss;   /* enum tb_loss to report with the next packet */
 	/*
-	 * Stalled: where the walk in buffer order met its first chunk.  wake,
-	 * unless 0, is the first pass that shall try again.
+	 * Position where the walk in buffer order met the first chunk of this
+	 * stalled sequence; TB_NO_POSITION: not stalled.  wake: the first pass
+	 * that shall try again; 0: none yet.
 	 */
 	uint64_t stalled_at;
 	uint32_t wake;
 	uint32_t flags;
 	uint32_t tail;
 	/*
-	 * Reassembly that waits for data: the first `chain_len` chunks, from
-	 * the one with id `chain_id` on, are known to belong together; their
-	 * records have chain_bytes.
+	 * Cache of a reassembly that waits for data: the first `chain_len`
+	 * chunks, from the one with id `chain_id` on, are parts of one packet;
+	 * their records have chain_bytes.
 	 */
 	uint32_t chain_id;
 	uint32_t chain_len;
 	uint64_t chain_bytes;
 	/*
-	 * Chunks with TB_LOST_BEFORE, and why, of all of them together: two
-	 * causes in one buffer's depth are told apart by the counters alone.
+	 * Number of chunks with TB_LOST_BEFORE, and the causes of all of them
+	 * together (bits as in tb_chunk.loss): which cause belongs to which of
+	 * several chunks is not kept.
 	 */
 	uint32_t n_lost_before;
 	uint32_t lost_before;
-	uint32_t owner; /* in shares: who holds its chunks */
+	uint32_t owner; /* index in shares: the producer that holds its chunks */
 	/*
-	 * For clones.  Its first chunk id that counts (none before it is
-	 * missed); the position from which on records of this index are its
-	 * own, and the one behind the last of them.  In a clone under way: the
-	 * chunk that `loss` is before.
+	 * For clones.  first: the chunk id before which no gap is reported.
+	 * born, end: records with this index belong to this sequence from the
+	 * position `born` on; `end` is behind the last of them.  front, in a
+	 * clone under way: id of the chunk before which `loss` is reported.
 	 */
 	uint32_t first;
 	uint32_t front;
 	uint64_t born;
 	uint64_t end;
-	uint32_t prev, next; /* empty sequences, oldest first; free ones */
+	uint32_t prev, next; /* in the list of empty, or of free, sequences */
 	uint64_t small[TB_INLINE_QUEUE];
 } __attribute__((__aligned__(64)));
 
@@ -105,12 +107,13 @@ struct tb_sequences {
 	uint32_t n_empty;
 	uint32_t oldest, youngest; /* empty ones */
 	/*
-	 * Open addressing, slot + 1; 0: none.  Not a hash_map: a clone copies
-	 * all of it at once, and the slots are found by their index as well.
+	 * Hash table with open addressing: slot + 1; 0: none.  Not a hash_map:
+	 * a clone copies all of it at once, and slots are found by their index
+	 * as well.
 	 */
 	uint32_t *hash;
 	uint32_t hash_mask;
-	uint64_t seed;
+	uint64_t seed; /* against hash flooding */
 	size_t bytes; /* allocated in all */
 	struct tb_shares *shares; /* owned; NULL: nothing is guaranteed */
 };
@@ -118,21 +121,22 @@ struct tb_sequences {
 bool tb_sequences_init(struct tb_sequences *t) MUST_CHECK;
 void tb_sequences_done(struct tb_sequences *t);
 /*
- * The sequences, without their chunks.  to is not initialised before; false: no
- * memory, and it is not after.
+ * Copies the sequences without their chunks, and without shares.  `to` is not
+ * initialised before.  false: no memory, and `to` is as after
+ * tb_sequences_done().
  */
 bool tb_sequences_copy(struct tb_sequences *to, const struct tb_sequences *from)
     MUST_CHECK;
 
-/* NULL: not known. */
+/* NULL: no such sequence. */
 struct tb_sequence *tb_sequences_find(const struct tb_sequences *t,
     uint64_t producer, uint32_t writer);
-/* Finds or makes one (an empty one).  NULL: no memory. */
+/* Finds the sequence of this writer, or makes an empty one.  NULL: no memory. */
 struct tb_sequence *tb_sequences_get(struct tb_sequences *t,
     const struct tb_origin *origin) MUST_CHECK;
 /*
- * A new one, of another writer with the ids of s, which can be found no more.
- * NULL: no memory.
+ * Makes an empty sequence for another writer with the key of s; s can be found
+ * no more, even when this fails.  NULL: no memory.
  */
 struct tb_sequence *tb_sequences_replace(struct tb_sequences *t,
     struct tb_sequence *s) MUST_CHECK;
@@ -163,13 +167,17 @@ tb_sequence_order(const struct tb_sequence *s, uint32_t id)
 	return id - s->last - 1;
 }
 
-/* Makes room for one more.  false: no memory. */
+/* Makes room for one more chunk.  false: no memory. */
 bool tb_queue_reserve(struct tb_sequences *t, struct tb_sequence *s) MUST_CHECK;
-/* Puts off before the i-th chunk (i == len: at the end).  Room is reserved. */
+/*
+ * Puts the offset `off` before the i-th chunk (i == len: at the end).  Needs
+ * tb_queue_reserve() before.
+ */
 void tb_queue_insert(struct tb_sequences *t, struct tb_sequence *s, uint32_t i,
     uint64_t off);
+/* Removes the first chunk; the queue is not empty. */
 void tb_queue_pop(struct tb_sequences *t, struct tb_sequence *s);
-/* Removes all. */
+/* Removes all chunks. */
 void tb_queue_clear(struct tb_sequences *t, struct tb_sequence *s);
 
 #endif /* SERVICE_BUFFER_TB_SEQUENCE_H */

@@ -48,7 +48,7 @@ tb_shares_bytes(const struct tb_shares *t)
 
 /* ---- finding ---- */
 
-/* Multiplied, as shares may be ids of machines, which peers choose. */
+/* A multiplicative hash, as shares may be machine ids, which peers choose. */
 static uint32_t *
 chain_of(const struct tb_shares *t, uint64_t key, bool is_group)
 {
@@ -146,7 +146,7 @@ drop(struct tb_shares *t, uint32_t i)
 	t->free = i;
 }
 
-/* ---- who there is ---- */
+/* ---- groups and owners ---- */
 
 bool
 tb_shares_set(struct tb_shares *t, uint64_t share, uint32_t percent)
@@ -207,7 +207,7 @@ tb_shares_retire(struct tb_shares *t, uint64_t producer)
 		t->all[group].pool = pool;
 	}
 	if (pool == 0)
-		return; /* then it keeps its own */
+		return; /* no memory: the owner keeps its own account */
 	if ((held = t->all[i].held) > 0)
 		tb_shares_went(t, &t->all[i]);
 	t->all[i].held = 0;
@@ -291,9 +291,7 @@ tb_shares_fill(struct tb_shares *t, struct tb_share *s, uint64_t bytes)
 {
 	uint64_t own;
 
-	/*
-	 * Otherwise find_missing() counts all of it before it is next needed.
-	 */
+	/* Else find_missing() counts anew before `missing` is next needed. */
 	if (s->held == 0 || t->missing_generation != t->generation)
 		return;
 	own = missing_to(t, s);

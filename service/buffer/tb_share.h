@@ -1,13 +1,14 @@
 /*
- * tb_share: how much of the buffer each producer holds, and how much nobody
- * else may take of that.
+ * tb_share: accounts of how many bytes of the buffer each producer holds, and
+ * of its share, the bytes that no other producer may take from it.
  *
- *   group (tb_origin's share) -> owner (a producer) -> sequences
+ *   group (a machine, tb_origin.share) -> owner (a producer) -> sequences
  *
- * A group's part of the buffer is shared by all groups that hold something, an
- * owner's by all owners of its group that do.  Those that were retired are one
- * owner together, the group's pool.  Where the buffer overwrites, what an owner
- * holds are its chunks; where it does not, all that it ever wrote.
+ * The groups that hold something get equal parts of the buffer; a group's
+ * percent of its part is shared equally by its owners that hold something.
+ * Producers that were retired are one owner together, the group's pool.  In a
+ * ring, an owner holds its chunks that are in the buffer; under DISCARD, all
+ * that it ever wrote.
  */
 #ifndef SERVICE_BUFFER_TB_SHARE_H
 #define SERVICE_BUFFER_TB_SHARE_H
@@ -20,22 +21,22 @@
 
 struct tb_origin;
 
-/* tb_sequence.owner: none, so nothing is guaranteed. */
+/* tb_sequence.owner: no owner, so nothing is guaranteed. */
 #define TB_OWNER_NONE 0u
 
-/* An owner or a group; index 0 is neither. */
+/* An owner or a group, in tb_shares.all; index 0 is not used. */
 struct tb_share {
-	uint64_t key;    /* producer, or share */
+	uint64_t key;    /* tb_origin's producer, or share */
 	uint64_t held;   /* owner: bytes */
-	uint64_t bytes;  /* owner: its share, of this generation */
+	uint64_t bytes;  /* owner: its share, as of `generation` */
 	uint32_t generation;
-	uint32_t group;  /* owner: its index */
-	uint32_t n;      /* owner: sequences; group: owners that hold something */
-	uint32_t pool;   /* group: its pool; a retired owner: what it is in */
-	uint32_t next;   /* with the same hash; or free */
-	uint8_t percent; /* group */
+	uint32_t group;  /* owner: index of its group */
+	uint32_t n;      /* owner: sequences; group: owners holding bytes */
+	uint32_t pool;   /* group, retired owner: index of the pool; 0: none */
+	uint32_t next;   /* index: in the chain, or of the free list */
+	uint8_t percent; /* group: guaranteed */
 	bool is_group;
-	bool hashed;     /* a pool is not */
+	bool hashed;     /* in a chain; a pool is not */
 };
 
 struct tb_shares {
@@ -46,39 +47,49 @@ struct tb_shares {
 	uint32_t *chains; /* of indices, as `all` moves: not a hash_map */
 	uint32_t mask;
 	uint32_t active;     /* groups that hold something */
-	uint32_t members;    /* owners that do */
-	uint32_t generation; /* shares changed */
-	uint64_t size;       /* of the buffer */
-	bool keeps;          /* it does not overwrite: held only grows */
-	uint64_t missing;    /* to all owners' shares, of that generation */
-	uint32_t missing_generation;
+	uint32_t members;    /* owners that hold something */
+	uint32_t generation; /* grows when any share changes */
+	uint64_t size;       /* of the buffer, bytes */
+	bool keeps;          /* DISCARD: bytes held only grow */
+	uint64_t missing;    /* bytes that owners hold less than their shares, */
+	uint32_t missing_generation; /* as of this generation */
 };
 
 /* NULL: no memory. */
 struct tb_shares *tb_shares_new(uint64_t size, bool keeps) MUST_CHECK;
 void tb_shares_free(struct tb_shares *t);
+/* Bytes of memory that the accounts take. */
 size_t tb_shares_bytes(const struct tb_shares *t);
+/* Sets the percent of a group, made if need be.  false: no memory. */
 bool tb_shares_set(struct tb_shares *t, uint64_t share, uint32_t percent)
     MUST_CHECK;
-/* The owner of a new sequence, or TB_OWNER_NONE. */
+/*
+ * The owner of a new sequence; TB_OWNER_NONE: its group has no percent, or no
+ * memory.
+ */
 uint32_t tb_shares_join(struct tb_shares *t, const struct tb_origin *origin);
 /* Tells that one of the owner's sequences is forgotten. */
 void tb_shares_leave(struct tb_shares *t, uint32_t owner);
+/*
+ * Moves the bytes of a producer that is gone to its group's pool.  Without
+ * memory for a pool the producer keeps its own account.
+ */
 void tb_shares_retire(struct tb_shares *t, uint64_t producer);
 /* Sets what every owner holds to 0. */
 void tb_shares_clear(struct tb_shares *t);
 
-/*
- * Counts bytes towards the owner's share, in a buffer that does not overwrite.
- */
+/* Under DISCARD: takes bytes that the owner wrote off `missing`. */
 void tb_shares_fill(struct tb_shares *t, struct tb_share *s, uint64_t bytes);
+/* Notes that the owner holds something now: all shares change. */
 void tb_shares_came(struct tb_shares *t, struct tb_share *s);
+/* Notes that the owner holds nothing any more: all shares change. */
 void tb_shares_went(struct tb_shares *t, struct tb_share *s);
+/* The owner's share in bytes. */
 uint64_t tb_shares_bytes_of(struct tb_shares *t, struct tb_share *s);
 /*
- * Returns, for a buffer that does not overwrite, whether there is room for so
- * many bytes of this owner beside what the others are short of.  Asking takes
- * nothing.
+ * Under DISCARD: whether `bytes` of this owner fit into `room`, the bytes that
+ * are free, beside those that other owners hold less than their shares.
+ * Reserves nothing.
  */
 bool tb_shares_leave_room(struct tb_shares *t, uint32_t owner, uint64_t bytes,
     uint64_t room);
@@ -92,7 +103,7 @@ tb_share_at(const struct tb_shares *t, uint32_t owner)
 	return UNLIKELY(s->pool != 0) ? &t->all[s->pool] : s;
 }
 
-/* Chunks of that many bytes came. */
+/* Counts chunks of so many bytes that were stored. */
 static inline void
 tb_shares_add(struct tb_shares *t, uint32_t owner, uint64_t bytes)
 {

@@ -27,8 +27,8 @@
  * honest packets do not need a tenth of that.  MATCH_STEPS does not bound the
  * time of a match: steps count anew from each place where a search begins, and
  * one step may look at all of a string.  Reading the clock is not free: it is
- * read once in BYTES_TO_CLOCK bytes that patterns may have looked at, which most
- * packets never reach.
+ * read once in BYTES_TO_CLOCK bytes that patterns may have looked at, which
+ * most packets never reach.
  */
 #define PACKET_CPU_NS     20000000ull
 #define BYTE_CPU_NS       500ull
@@ -403,8 +403,8 @@ redact_groups(const struct rule *r, const struct subject *t)
 }
 
 /*
- * Redacts all matches, one behind the other.  After an empty match, a match that
- * is not empty is searched in the same place, and then a byte further.
+ * Redacts all matches, one behind the other.  After an empty match, a match
+ * that is not empty is searched in the same place, and then a byte further.
  */
 static enum match_result
 redact_found(struct string_filter *f, const struct rule *r,

@@ -86,7 +86,7 @@ struct file_sink_options {
 
 struct file_sink_ops {
 	/*
-	 * Of file_sink_new_path() only: the file was created (err NULL), or was
+	 * Answers file_sink_new_path(): the file was created (err NULL), or was
 	 * refused (err, a sentence borrowed for the call, as in all below).
 	 * After a refusal only file_sink_close() may follow.
 	 */
@@ -113,8 +113,8 @@ struct file_sink_ops {
 	void (*failed)(struct file_sink *s, const char *err, void *arg);
 	/*
 	 * Hands back whole packets that were submitted and are not in the file
-	 * after an error; borrowed for the call.  Comes before failed(), and
-	 * after file_sink_close() until closed().  May be NULL.
+	 * after an error; borrowed for the call.  Comes before failed() or
+	 * after it, until closed().  May be NULL.
 	 */
 	void (*lost)(struct file_sink *s, const uint8_t *data, size_t len,
 	    void *arg);
@@ -130,7 +130,7 @@ struct file_sink_ops {
 /*
  * Writes to fd (a regular file, a pipe, ...), which the sink owns on success.
  * Its flags are not changed, as other processes may share it; writes go to its
- * present offset.  NULL: no memory or thread, or the owner has too many orphans.
+ * present offset.  NULL: no memory, no thread, or too many orphans.
  */
 struct file_sink *file_sink_new_fd(struct loop *l, int fd,
     const struct file_sink_options *options, const struct file_sink_ops *ops,
