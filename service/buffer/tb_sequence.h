@@ -78,7 +78,7 @@ struct tb_sequence {
 	 */
 	uint32_t n_lost_before;
 	uint32_t lost_before;
-	uint32_t owner; /* index in shares: the producer that holds its chunks */
+	uint32_t owner; /* index in shares: its producer's account */
 	/*
 	 * For clones.  first: the chunk id before which no gap is reported.
 	 * born, end: records with this index belong to this sequence from the
@@ -131,7 +131,7 @@ bool tb_sequences_copy(struct tb_sequences *to, const struct tb_sequences *from)
 /* NULL: no such sequence. */
 struct tb_sequence *tb_sequences_find(const struct tb_sequences *t,
     uint64_t producer, uint32_t writer);
-/* Finds the sequence of this writer, or makes an empty one.  NULL: no memory. */
+/* Finds the writer's sequence, or makes an empty one.  NULL: no memory. */
 struct tb_sequence *tb_sequences_get(struct tb_sequences *t,
     const struct tb_origin *origin) MUST_CHECK;
 /*

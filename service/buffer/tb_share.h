@@ -2,7 +2,7 @@
  * tb_share: accounts of how many bytes of the buffer each producer holds, and
  * of its share, the bytes that no other producer may take from it.
  *
- *   group (a machine, tb_origin.share) -> owner (a producer) -> sequences
+ *   group (machine account, tb_origin.share) -> owner (producer) -> sequences
  *
  * The groups that hold something get equal parts of the buffer; a group's
  * percent of its part is shared equally by its owners that hold something.
@@ -51,7 +51,7 @@ struct tb_shares {
 	uint32_t generation; /* grows when any share changes */
 	uint64_t size;       /* of the buffer, bytes */
 	bool keeps;          /* DISCARD: bytes held only grow */
-	uint64_t missing;    /* bytes that owners hold less than their shares, */
+	uint64_t missing;    /* bytes by which owners are below their shares, */
 	uint32_t missing_generation; /* as of this generation */
 };
 

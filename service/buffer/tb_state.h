@@ -26,30 +26,32 @@
 #include "service/buffer/trace_buffer.h"
 
 /*
- * The walk in buffer order.  Positions, all at the begin of a record.
- * Invariant: every chunk before `at` is of a sequence that is stalled, or that
- * the next pass will go back for, to `wake`.
+ * State of reading: a walk over the ring's records in buffer order.  Positions
+ * are all at the begin of a record.  Invariant: every chunk before `at` is of a
+ * sequence that is stalled, or that the next pass will go back for, to `wake`.
  */
 struct tb_reader {
 	uint64_t at;   /* next record */
 	uint64_t wake; /* where the next pass begins, if before `at` */
 	uint64_t floor; /* compaction left no records before it */
 	/*
-	 * A record of free space that ends at `at`, or TB_NO_POSITION.  It
-	 * swallows the next ones, so that no pass steps over them again.  A
-	 * pass that goes back may begin inside of what another has swallowed:
-	 * the records there stay as they were, and lead to the same end.
+	 * A record of free space that ends at `at`, or TB_NO_POSITION.  It is
+	 * merged with free records behind it, so that no pass steps over these
+	 * again.  A pass that goes back may begin inside of a merged record:
+	 * the old records there stay as they were, and lead to the same end.
 	 */
 	uint64_t run;
 	uint32_t pass; /* number of this pass, from 1 */
 };
 
 /*
- * A clone under way.  What is at positions from `at` to `end` of the source was
- * not taken yet: whoever overwrites it lets the clone have it before.
+ * Progress of a clone.  The source's records at positions from `at` to `end`
+ * were not copied yet: a write must call tb_let_copy() before it overwrites
+ * one.
  */
 struct tb_copying {
-	struct trace_buffer *source; /* itself: its ring was taken; NULL: over */
+	/* The clone itself: it has the source's ring; NULL: not under way. */
+	struct trace_buffer *source;
 	uint64_t at, end;
 	uint64_t chunks; /* taken so far */
 	bool failed;
@@ -63,13 +65,13 @@ struct trace_buffer {
 	uint64_t top;  /* high-water mark: records end here */
 	enum tb_policy policy;
 	bool stopped;  /* discard: full for good */
-	bool read_only;
-	bool ended; /* nothing is waited for any more */
+	bool read_only; /* a clone */
+	bool ended; /* trace_buffer_no_more(): reading waits for no data */
 	struct tb_reader reader;
-	uint64_t unread; /* bytes of chunks with something unread */
-	uint64_t held;   /* bytes of all chunks: those read so far, too */
+	uint64_t unread; /* bytes of chunks with unread data */
+	uint64_t held;   /* bytes of all chunks, incomplete read ones too */
 	struct tb_sequences seqs;
-	struct tb_slice *slices; /* owned: of the packet handed out */
+	struct tb_slice *slices; /* owned; of the packet handed out last */
 	size_t slices_cap;
 	tb_overwrite_fn overwrite_fn;
 	void *overwrite_arg;
@@ -135,8 +137,8 @@ uint32_t tb_queue_search(const struct trace_buffer *tb,
 void tb_open_first(struct tb_sequence *s, struct tb_record *front);
 
 /*
- * To be called before the first byte of a front chunk is consumed: sees the
- * gap before it, and closes the door to chunks that should be before it.
+ * To be called before the first byte of a front chunk is consumed: notes the
+ * gap before it, and from now on refuses chunks that should be before it.
  */
 static inline void
 tb_open(struct tb_sequence *s, struct tb_record *front)
@@ -169,7 +171,7 @@ tb_loss_mask(const struct tb_sequence *s)
 	return s->loss != 0 ? s->loss | TB_LOSS_PRESENT : 0;
 }
 
-/* Takes them, so that they are reported once. */
+/* Takes these losses, so that they are reported once. */
 static inline uint32_t
 tb_take_loss(struct tb_sequence *s)
 {
@@ -184,18 +186,20 @@ tb_take_loss(struct tb_sequence *s)
 /* Ends the pass over s, whose chunk the walk is at: no more can be read. */
 void tb_stall(struct trace_buffer *tb, struct tb_sequence *s);
 /*
- * Something of s changed: if it is stalled and could now be read on, the next
- * pass will.  Cheap: a stall whose reason persists costs later passes nothing.
+ * To be called when s has changed: if it is stalled and can be read on now, the
+ * next pass tries it.  A stall whose reason persists costs later passes
+ * nothing.
  */
 void tb_wake(struct trace_buffer *tb, struct tb_sequence *s);
-/* The next pass tries all that are stalled again. */
+/* Has the next pass try all stalled sequences again. */
 void tb_wake_all(struct trace_buffer *tb);
 /*
- * Sends this pass back for the rest of s, as what s waited for is overwritten.
+ * Ends a stall, as the data that s waited for is overwritten: sends this pass
+ * back for the rest of s.
  */
 void tb_unstall(struct trace_buffer *tb, struct tb_sequence *s);
 
-/* Still stalled in this pass. */
+/* Whether s is still stalled in this pass. */
 static inline bool
 tb_is_stalled(const struct trace_buffer *tb, const struct tb_sequence *s)
 {
@@ -205,7 +209,7 @@ tb_is_stalled(const struct trace_buffer *tb, const struct tb_sequence *s)
 
 /* ---- Patches (tb_patch.c) ---- */
 
-/* The packet at the end of c, which waits for more, goes; those before stay. */
+/* Drops the packet at the end of c, which waits for more; others stay. */
 void tb_drop_last(struct trace_buffer *tb, struct tb_record *c);
 /*
  * Does what trace_buffer_give_up() and trace_buffer_producer_gone() do, for s.
@@ -215,29 +219,29 @@ void tb_give_up_patches(struct trace_buffer *tb, struct tb_sequence *s);
 
 /* ---- Reassembly (tb_reassemble.c) ---- */
 
-/* The packet that begins at the end of the front chunk is not all there yet. */
+/* Whether the packet that begins at the end of the front chunk lacks parts. */
 bool tb_is_waiting(const struct trace_buffer *tb, struct tb_sequence *s);
 
 enum tb_reassembly {
 	TB_REASSEMBLED, /* consumed; out, if not NULL, holds it */
-	TB_WAITS,       /* more is to come; nothing was changed */
+	TB_WAITS,       /* more is to come, or no memory; nothing consumed */
 	TB_LOST,        /* cannot be whole any more; consumed, loss is noted */
 };
 
 /*
- * The packet that begins with the last fragment of the front chunk of s and
- * continues in the chunks after it.  Consumed fragments' chunks are erased once
- * nothing more is in them: as overwritten if forced, else as read.  The loss is
- * only taken when not forced and the packet is not empty.
+ * Reads the packet that begins with the last fragment of the front chunk of s
+ * and continues in the chunks after it.  Chunks without unread data left are
+ * erased: as overwritten if forced, else as read.  The loss is only taken when
+ * not forced and the packet is not empty.
  */
 enum tb_reassembly tb_reassemble(struct trace_buffer *tb,
     struct tb_sequence *s, bool forced, struct tb_packet *out);
 /*
- * Bytes of records that go, at most, when the front chunk of s, which has
- * something unread, is removed by force.
+ * Most bytes of records that are lost when the front chunk of s, which has
+ * unread data, is removed by force: its packet may lie in several chunks.
  */
 uint64_t tb_front_cost(const struct trace_buffer *tb, struct tb_sequence *s);
-/* Room for n slices.  false: no memory. */
+/* Makes room for n slices in tb->slices.  false: no memory. */
 bool tb_reserve_slices(struct trace_buffer *tb, size_t n) MUST_CHECK;
 
 static inline void
@@ -255,42 +259,45 @@ tb_one_slice(struct trace_buffer *tb, const struct tb_sequence *s,
 /* ---- Overwriting (tb_overwrite.c) ---- */
 
 /*
- * Empties bytes from the write cursor on (not beyond the end of the ring): what
- * is left of the last record becomes one of its own.
+ * Overwrites: removes all records in `bytes` from the write cursor on (not
+ * beyond the end of the ring); the rest of the last one becomes a record of its
+ * own.
  */
 void tb_clear_ahead(struct trace_buffer *tb, uint64_t bytes);
 /*
- * The steps of it.  Removes the front chunk of s, which is not stalled any more;
- * or more, where a packet lies in several.
+ * Removes the front chunk of s, which is not stalled any more; or several,
+ * where a packet lies in them.
  */
 void tb_force_front(struct trace_buffer *tb, struct tb_sequence *s);
-/* The walks must not stand on what is no longer a record, before `oldest`. */
+/* Moves the walk out of records before the position `oldest`, which are gone. */
 void tb_move_readers(struct trace_buffer *tb, uint64_t oldest);
-/* A record of free space, or padding. */
+/* Makes a record of free space, or of padding, which is counted. */
 void tb_cut_off(struct trace_buffer *tb, uint64_t off, uint64_t bytes,
     enum tb_kind kind);
-/* To be called some time before tb_clear_ahead(), for speed. */
+/* Prefetches headers; to be called some time before tb_clear_ahead(). */
 void tb_fetch_records(const struct trace_buffer *tb);
 /* Pads the rest of the ring and goes on at its begin. */
 void tb_wrap(struct trace_buffer *tb);
 
-/* ---- Making room beside what is guaranteed (tb_room.c) ---- */
+/* ---- Making room beside guaranteed chunks (tb_room.c) ---- */
 
 /*
- * Does tb_clear_ahead() for a chunk of s, and tb_wrap() where that is needed,
- * but for what others are guaranteed.  Only while tb->seqs.shares is not NULL.
- * False: there is no room that this write may make; it is not to be written.
+ * As tb_clear_ahead() for a chunk of s, and tb_wrap() where that is needed, but
+ * keeps chunks that are guaranteed to other producers.  Only while
+ * tb->seqs.shares is not NULL.  False: this write may make no room; the chunk
+ * is not to be stored.
  */
 bool tb_make_room(struct trace_buffer *tb, const struct tb_sequence *s,
     uint64_t bytes) MUST_CHECK;
 
 /* ---- Clones under way (tb_clone.c) ---- */
 
+/* Copies the source's records that begin before this position to the clone. */
 void tb_copy_up_to(struct trace_buffer *copy, uint64_t position);
-/* Neither a clone of it nor it itself, as a clone, is under way any more. */
+/* Ends tb's own copying, if it is a clone under way, and fails a clone of tb. */
 void tb_stop_copying(struct trace_buffer *tb);
 
-/* Records that begin before this position are about to go. */
+/* Lets a clone copy records before this position, which are about to go. */
 static inline void
 tb_let_copy(struct trace_buffer *tb, uint64_t position)
 {
@@ -298,7 +305,7 @@ tb_let_copy(struct trace_buffer *tb, uint64_t position)
 		tb_copy_up_to(tb->copy, position);
 }
 
-/* The clone under way has not taken this record yet. */
+/* Whether a clone under way has not copied this record yet. */
 static inline bool
 tb_is_to_be_copied(const struct trace_buffer *tb, const struct tb_record *r)
 {
@@ -313,7 +320,7 @@ tb_is_to_be_copied(const struct trace_buffer *tb, const struct tb_record *r)
 
 /* ---- Life (trace_buffer.c) ---- */
 
-/* Fresh ring memory.  NULL: none. */
+/* Maps fresh memory for a ring, all zero.  NULL: no memory. */
 uint8_t *tb_ring_map(uint64_t size) MUST_CHECK;
 void tb_ring_unmap(uint8_t *ring, uint64_t size);
 
