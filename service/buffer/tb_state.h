@@ -269,7 +269,7 @@ void tb_clear_ahead(struct trace_buffer *tb, uint64_t bytes);
  * where a packet lies in them.
  */
 void tb_force_front(struct trace_buffer *tb, struct tb_sequence *s);
-/* Moves the walk out of records before the position `oldest`, which are gone. */
+/* Moves the walk out of the records before `oldest`, which are gone. */
 void tb_move_readers(struct trace_buffer *tb, uint64_t oldest);
 /* Makes a record of free space, or of padding, which is counted. */
 void tb_cut_off(struct trace_buffer *tb, uint64_t off, uint64_t bytes,
@@ -294,7 +294,7 @@ bool tb_make_room(struct trace_buffer *tb, const struct tb_sequence *s,
 
 /* Copies the source's records that begin before this position to the clone. */
 void tb_copy_up_to(struct trace_buffer *copy, uint64_t position);
-/* Ends tb's own copying, if it is a clone under way, and fails a clone of tb. */
+/* Ends tb's own copying, if it is a clone; a clone of tb under way fails. */
 void tb_stop_copying(struct trace_buffer *tb);
 
 /* Lets a clone copy records before this position, which are about to go. */

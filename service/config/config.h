@@ -1,10 +1,11 @@
 /*
- * config: a consumer's TraceConfig, checked and made ready for matching.
+ * config: a consumer's TraceConfig, checked and made ready for matching data
+ * sources and producers.
  *
  * Keeps the encoded bytes beside the decoded message: a DataSourceConfig must
- * reach its producer with every field the consumer set, known to us or not
- * (behaviour.md, "Producer port"), so it is rewritten field by field on the
- * wire format and never re-encoded from decoded structs.
+ * reach its producer with every field the consumer set, known to the collector
+ * or not (behaviour.md, "Producer port"), so it is rewritten field by field on
+ * the wire format and never re-encoded from decoded structs.
  */
 #ifndef SERVICE_CONFIG_CONFIG_H
 #define SERVICE_CONFIG_CONFIG_H
@@ -45,38 +46,38 @@ struct config {
 };
 
 /*
- * Most bytes of an encoded config.  Frames carry it on: to consumers that
- * attach, and a data source's part to its producers, with what the service
- * adds.
+ * Most bytes of an encoded config: it must fit a frame, with the fields that
+ * the service adds, when it goes to a consumer that attaches or, in part, to a
+ * producer.
  */
 #define CONFIG_MAX_BYTES (FRAME_MAX_BYTES - 1024u)
 /* Data sources of one config: a bound on the matching that a start costs. */
 #define CONFIG_MAX_DATA_SOURCES 4096u
-/* Patterns in all: each may cost its match limit for each producer. */
+/* Patterns of one config: each may cost its match limit for each producer. */
 #define CONFIG_MAX_PATTERNS 256u
 #define CONFIG_MAX_TRIGGERS 1024u
-/* Each is compared with all those of every session. */
+/* Semaphores of one config: each is compared with all of every session. */
 #define CONFIG_MAX_SEMAPHORES 64u
-/* Bytes that ChangeTraceConfig may add to a session, and what counts as what */
+/* Most bytes that ChangeTraceConfig may add to a session; cost of an item. */
 #define CONFIG_MAX_ADDED    (16u * 1024u * 1024u)
 #define CONFIG_NAME_COST    32u
 #define CONFIG_PATTERN_COST (16u * 1024u)
 
 /*
- * Decodes and checks (behaviour.md, "Config errors are refused").  has_fd: a
- * descriptor came with EnableTracing.  NULL with the sentence for
- * EnableTracingResponse.error in err.
+ * Decodes and checks a TraceConfig, and copies its bytes (behaviour.md, "Config
+ * errors are refused").  has_fd: a descriptor came with EnableTracing.  NULL
+ * with the sentence for EnableTracingResponse.error in err.
  */
 struct config *config_new(const uint8_t *bytes, size_t len, bool has_fd,
     const struct limits *limits, char *err, size_t err_size) MUST_CHECK;
 void config_free(struct config *c);
-/* For a clone: without the data sources. */
+/* Copies a config for a clone, without the data sources.  NULL: no memory. */
 struct config *config_copy(const struct config *c) MUST_CHECK;
 
 /*
- * ChangeTraceConfig: adds the producer name filters of the new config to the
- * data sources of c with the same name; everything else of it is ignored.
- * -1 with a sentence.
+ * ChangeTraceConfig: adds the producer name filters of the new config (bytes)
+ * to the data sources of c with the same name; everything else in it is
+ * ignored.  -1 with a sentence in err.
  */
 int config_add_filters(struct config *c, const uint8_t *bytes, size_t len,
     char *err, size_t err_size) MUST_CHECK;
@@ -91,22 +92,22 @@ void config_for_producer(const struct config *c,
     const struct config_data_source *ds, uint16_t buffer, uint64_t session,
     bool trusted_initiator, struct pb_writer *out);
 /*
- * Keeps the same in ds->for_producers, made when it is first asked for:
- * thousands of producers get the same bytes, several times.  The numbers are
- * the session's and do not change.  No initiator is trusted: Android's statsd
- * would be.  -1: no memory.
+ * Keeps the result of config_for_producer() in ds->for_producers, made at the
+ * first call: thousands of producers get the same bytes, several times.  buffer
+ * and session do not change in a session's life.  No initiator is trusted (one
+ * would be Android's statsd).  -1: no memory.
  */
 int config_keep_for_producers(struct config *c,
     const struct config_data_source *ds, uint16_t buffer, uint64_t session)
     MUST_CHECK;
 
-/* With the defaults of behaviour.md. */
+/* Time-outs of the config, with the defaults of behaviour.md. */
 uint32_t config_stop_timeout_ms(const struct config *c);
 uint32_t config_flush_timeout_ms(const struct config *c);
-/* TraceConfig.producers: the sizes asked for this producer; 0: none. */
+/* The sizes that TraceConfig.producers asks for this producer; 0: none. */
 void config_shm_sizes(const struct config *c, const char *producer,
     uint32_t *shm_kb, uint32_t *page_kb);
-/* The mode that holds: use_clone_snapshot_if_available is heeded. */
+/* The effective trigger mode: use_clone_snapshot_if_available is applied. */
 Perfetto__Protos__TraceConfig__TriggerConfig__TriggerMode config_trigger_mode(
     const struct config *c);
 

@@ -87,7 +87,7 @@ check_guardrails(const Perfetto__Protos__TraceConfig *pb, char *err,
 	return check_buffers(pb, err, err_size);
 }
 
-/* Somewhere the name becomes the name of a file. */
+/* A bugreport_filename becomes the name of a file somewhere. */
 static int
 check_filename(const char *name, char *err, size_t err_size)
 {
@@ -101,7 +101,7 @@ check_filename(const char *name, char *err, size_t err_size)
 	return -1;
 }
 
-/* A boost that is one; NULL: none is asked for. */
+/* Checks the priority boost; pb NULL: the config asks for none. */
 static int
 check_priority(const Perfetto__Protos__PriorityBoostConfig *pb, char *err,
     size_t err_size)
@@ -134,7 +134,7 @@ config_guard_check(const Perfetto__Protos__TraceConfig *pb, char *err,
 	return check_priority(pb->priority_boost, err, err_size);
 }
 
-/* ---- what was started when ---- */
+/* ---- the book of sessions that began lately ---- */
 
 struct guard_book *
 guard_book_new(void)

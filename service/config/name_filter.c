@@ -10,11 +10,11 @@
 #include "transport/base/log.h"
 
 /*
- * Limits of what a pattern may cost.  Names are at most a few hundred bytes, so
- * honest patterns take microseconds and stay far below all of them; a hostile
- * one ends within a millisecond or two and within HEAP_KB, and as producers are
- * many it may take SLOW_ALL_NS in all: tests of less than SLOW_NS are not
- * counted.
+ * Limits of patterns and matches.  Names are at most a few hundred bytes, so
+ * honest patterns take microseconds and stay far below all limits.  A hostile
+ * pattern ends within a millisecond or two and within MATCH_HEAP_KB.  As there
+ * may be many producers to test, slow tests (SLOW_NS or more) may take
+ * SLOW_ALL_NS in all for each pattern.
  */
 #define COMPILED_MAX  (16u * 1024u) /* bytes of one compiled pattern */
 #define NEST_MAX      50u           /* brackets within brackets */
@@ -25,8 +25,8 @@
 #define SLOW_ALL_NS   2000000u /* for each pattern of a filter */
 
 /*
- * Bytes are bytes: names come from peers and need not be UTF-8, so a pattern
- * may not switch UTF on.  \C is pointless then.
+ * Patterns match bytes: names come from peers and need not be UTF-8, so a
+ * pattern may not switch UTF on, which makes \C pointless.
  */
 #define COMPILE_OPTIONS                                                        \
 	(PCRE2_ANCHORED | PCRE2_ENDANCHORED | PCRE2_NEVER_UTF |                \
@@ -199,7 +199,7 @@ is_spent(const struct name_filter *m)
 	return m->slow_ns > SLOW_ALL_NS * m->n_patterns;
 }
 
-/* A test of one pattern took so long. */
+/* Counts the time of one test, if it was slow. */
 static void
 charge(struct name_filter *m, uint64_t ns)
 {

@@ -1,10 +1,13 @@
 /*
- * settings: what the operator set, from the settings file (protos/settings.proto,
- * protobuf text), the PERFETTO_* variables and flags, with every default filled
- * in.  In that order: later sources win.
+ * settings: the operator's settings from the settings file
+ * (protos/settings.proto, protobuf text), the PERFETTO_* variables and flags,
+ * with every default filled in.  In that order: later sources win.
  *
  * Words, numbers and addresses are checked here; whether an address can be
- * listened on is found out by whoever opens it.
+ * listened on shows only when its listener is opened.
+ *
+ * "-1 with a sentence": the sentence is in err, for which SETTINGS_ERROR_SIZE
+ * bytes are enough.
  */
 #ifndef SERVICE_SETTINGS_SETTINGS_H
 #define SERVICE_SETTINGS_SETTINGS_H
@@ -27,7 +30,7 @@ const char *listen_port_name(enum listen_port port);
 #define SETTINGS_IO_THREADS_MAX 64u
 /* Most that limits.max_producers may be. */
 #define SETTINGS_PRODUCERS_MOST 1000000u
-/* Each is a child of ours while it lasts. */
+/* Most dials: each is a child process of the collector while it lasts. */
 #define SETTINGS_DIALS_MAX  1024u
 #define SETTINGS_QUOTAS_MAX 1024u
 
@@ -36,12 +39,12 @@ struct listen_setting {
 	char *address;
 	bool allow_remote;
 	bool allow_plain_consumer;
-	bool forwarded; /* UNIX only */
+	bool forwarded; /* UNIX only: a forwarder connects for the peers */
 };
 
 /* Paths as the operator named them: see struct tls_options for defaults. */
 struct tls_setting {
-	char *dir; /* NULL: not named, as all below */
+	char *dir; /* NULL: not named; so for all below */
 	char *ca;
 	char *certificate;
 	char *key;
@@ -49,9 +52,9 @@ struct tls_setting {
 	bool allow_tls12;
 };
 
-/* A name, or a user, a group or both. */
+/* Roles of a certificate's name, or of a user, a group or both. */
 struct rule_setting {
-	char *name; /* a pattern; NULL: any, as all below */
+	char *name; /* a pattern; NULL: any; so for all below */
 	char *user;
 	char *group;
 	uint32_t may; /* roles, not widened */
@@ -60,7 +63,7 @@ struct rule_setting {
 
 struct dial_setting {
 	char *address;      /* ssh:// */
-	char *command;      /* NULL: nothing runs there, sshd listens */
+	char *command;      /* to run there; NULL: none, sshd listens */
 	char *machine_name; /* as set, or the host of the address */
 	uint32_t max_retry_ms;
 	enum listen_port port; /* LISTEN_PRODUCER or LISTEN_RELAY */
@@ -89,7 +92,7 @@ struct limits {
 	uint32_t stalled_timeout_ms;
 	uint64_t max_connection_memory_kb;
 	uint64_t max_connection_memory_per_peer_kb;
-	uint64_t max_input_kb_per_s; /* 0: no limit, as below */
+	uint64_t max_input_kb_per_s; /* 0: no limit; so for the next */
 	uint64_t max_input_kb_per_s_per_peer;
 	uint32_t max_data_sources;
 	uint32_t max_data_sources_per_peer;
@@ -110,7 +113,7 @@ struct link_setting {
 	bool compression;
 };
 
-/* 0 in any: no limit here. */
+/* Limits of a quota; 0 in any: not limited here. */
 struct allowance_setting {
 	uint64_t bytes_per_second;
 	uint64_t burst; /* bytes; 0: a second's worth */
@@ -122,11 +125,11 @@ struct allowance_setting {
 
 /* Limits of a machine that matches (protos/settings.proto, Quota). */
 struct quota_setting {
-	char *machine;     /* a pattern; NULL: any, as below */
+	char *machine;     /* a pattern; NULL: any; so for certificate */
 	char *certificate;
 	struct allowance_setting each_machine;
 	struct allowance_setting each_producer;
-	bool drop; /* else hold */
+	bool drop; /* data over the rate; else its producers are held back */
 	uint32_t guaranteed_percent;
 };
 /* Percentage of a trace buffer, where no quota says otherwise. */
@@ -160,8 +163,8 @@ struct settings {
 	char *machine_name;       /* PERFETTO_MACHINE_NAME or uname -s */
 
 	/*
-	 * The module's own: dropped listeners that the file permitted more
-	 * than usual; the same address named again is permitted it too.
+	 * Private to settings: dropped listeners to which the file gave special
+	 * permissions.  The same address named again gets them, too.
 	 */
 	struct listen_setting *permits;
 	size_t n_permits;
@@ -171,7 +174,7 @@ struct settings {
 int settings_init(struct settings *s) MUST_CHECK;
 void settings_done(struct settings *s);
 
-/* Room for any message of this module. */
+/* Bytes for any sentence or message in err. */
 #define SETTINGS_ERROR_SIZE 1536
 
 /*
@@ -186,9 +189,9 @@ int settings_parse(struct settings *s, const char *text, size_t len,
     const char *name, char *err, size_t err_size) MUST_CHECK;
 
 /*
- * Checks what only all sources together can tell: listeners at tls:// addresses
- * have certificates, consumers on plain TCP or vsock are permitted, seccomp and
- * dials do not meet.  -1 with a sentence.
+ * Checks all sources together: listeners at tls:// addresses have certificates,
+ * consumers on plain TCP or vsock are permitted, seccomp is not on together
+ * with dials.  -1 with a sentence.
  */
 int settings_check(const struct settings *s, char *err, size_t err_size)
     MUST_CHECK;
@@ -237,7 +240,7 @@ int settings_set_socket_permissions(struct settings *s, const char *text,
 /* Copies.  -1 with a sentence. */
 int settings_set_trace_dir(struct settings *s, const char *path, char *err,
     size_t err_size) MUST_CHECK;
-/* Four octal digits, of which the owner may write.  -1 with a sentence. */
+/* Sets the mode, four octal digits that let the owner write.  -1 as above. */
 int settings_set_trace_file_mode(struct settings *s, const char *text,
     char *err, size_t err_size) MUST_CHECK;
 
@@ -248,16 +251,17 @@ int settings_set_tls_dir(struct settings *s, const char *path, char *err,
 int settings_set_user(struct settings *s, const char *name, char *err,
     size_t err_size) MUST_CHECK;
 
-/* -1 with a sentence: more than there may be. */
+/* -1 with a sentence: more than SETTINGS_IO_THREADS_MAX. */
 int settings_set_io_threads(struct settings *s, uint64_t n, char *err,
     size_t err_size) MUST_CHECK;
 
-/* Copies r to the end.  -1 with a sentence: it fits nobody, or too many. */
+/* Copies r to the end.  -1 with a sentence: r can fit no peer, or too many. */
 int settings_add_rule(struct settings *s, const struct rule_setting *r,
     char *err, size_t err_size) MUST_CHECK;
 /*
- * Copies d.  What is NULL or 0 but the address gets its default.  -1 with a
- * sentence: no ssh:// address, or one that is there already, or too many.
+ * Copies d.  Members other than the address that are NULL or 0 get their
+ * defaults.  -1 with a sentence: no ssh:// address, or one that is there
+ * already, or too many dials.
  */
 int settings_add_dial(struct settings *s, const struct dial_setting *d,
     char *err, size_t err_size) MUST_CHECK;

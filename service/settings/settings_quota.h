@@ -1,6 +1,6 @@
 /*
- * settings_quota: the part of the settings that says what machines and their
- * producers may take.  For settings*.c only; everybody else reads settings.h.
+ * settings_quota: reads the quotas of machines and their producers from the
+ * settings.  For settings*.c only; other files include settings.h.
  */
 #ifndef SERVICE_SETTINGS_SETTINGS_QUOTA_H
 #define SERVICE_SETTINGS_SETTINGS_QUOTA_H
@@ -12,7 +12,7 @@
 
 struct settings;
 
-/* Copies q to the end.  -1 with a sentence. */
+/* Copies q to the end of s->quotas.  -1 with a sentence in err. */
 int settings_add_quota(struct settings *s, const Tributary__Quota *q,
     char *err, size_t err_size) MUST_CHECK;
 void settings_quota_done(struct settings *s);

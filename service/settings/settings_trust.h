@@ -1,6 +1,7 @@
 /*
- * settings_trust: the part of the settings that says who is who: rules, dials,
- * certificates.  For settings*.c only; everybody else reads settings.h.
+ * settings_trust: the part of the settings about the identity and the roles of
+ * peers: rules, dials, certificates.  For settings*.c only; other files include
+ * settings.h.
  */
 #ifndef SERVICE_SETTINGS_SETTINGS_TRUST_H
 #define SERVICE_SETTINGS_SETTINGS_TRUST_H

@@ -7,7 +7,7 @@
 #include "service/sink/file_sink_internal.h"
 #include "service/sink/sink_fd.h"
 
-/* For the packet that completes a batch, unless it is a large one. */
+/* Spare bytes for the packet that completes a batch, unless it is large. */
 #define BATCH_SPARE (16u * 1024u)
 
 #define SINK_ABANDONED                                                         \
@@ -171,7 +171,7 @@ patience_ms(const struct file_sink *s, uint64_t *ms)
 	return true;
 }
 
-/* Patience begins to run, unless it does. */
+/* Starts the patience timer, unless it runs or the writer has no work. */
 static void
 watch(struct file_sink *s)
 {
@@ -183,7 +183,7 @@ watch(struct file_sink *s)
 	loop_timer_set(s->patience, ms, 0);
 }
 
-/* Patience begins anew. */
+/* Stops the patience timer, as the writer made progress; watch() restarts it. */
 static void
 sign_of_life(struct file_sink *s)
 {
@@ -204,7 +204,8 @@ gone_cb(void *arg)
 }
 
 /*
- * The writer keeps its batches: whether they get into the file, nobody knows.
+ * Answers in place of a writer that hangs in the kernel.  It keeps its batches,
+ * which count as lost: whether they get into the file is not known.
  */
 static void
 abandon(struct file_sink *s)
@@ -309,7 +310,7 @@ static void
 queue_locked(struct file_sink *s, struct batch *b, bool sync, bool last)
 {
 	if (b == NULL && s->n_jobs > 0) {
-		/* Something that was not begun will sync for us */
+		/* The last job has not begun yet: it syncs as well. */
 		s->jobs[s->n_jobs - 1].sync = true;
 		return;
 	}
@@ -379,7 +380,7 @@ file_sink_close(struct file_sink *s)
 		file_sink_hurry(s, SINK_WAIT_MS);
 }
 
-/* A batch came back: usable again, at its normal size. */
+/* Makes a batch that came back usable again, at its normal size. */
 static void
 take_back(struct batch *b)
 {
@@ -397,7 +398,7 @@ take_back(struct batch *b)
 	}
 }
 
-/* The writer's report, and the batches it is through with. */
+/* Takes the writer's report, and the batches that it is done with. */
 static void
 take_report(struct file_sink *s, struct report *r)
 {
@@ -418,7 +419,7 @@ take_report(struct file_sink *s, struct report *r)
 	}
 }
 
-/* Each callback may close it, and is the last one then. */
+/* Runs the callbacks; each may close the sink, and is the last one then. */
 static void
 tell_report(struct file_sink *s, const struct report *r, bool progress)
 {

@@ -1,15 +1,16 @@
 /*
- * file_sink_internal: struct file_sink, for its two sides alone.
+ * file_sink_internal: struct file_sink, shared by file_sink.c and sink_thread.c
+ * alone.
  *
  * The loop's side (file_sink.c) fills batches, submits jobs and runs the
- * callbacks; the writer's side (sink_thread.c) runs jobs.  Between them, under
- * the lock: the queue of jobs one way, struct report the other.  At most one
- * loop_post() is outstanding (report.posted), so the one that finds the writer
- * finished is the last, and may free the sink.
+ * callbacks; the writer thread's side (sink_thread.c) runs jobs.  Between them,
+ * under the lock: the queue of jobs one way, struct report the other.  At most
+ * one loop_post() is outstanding (report.posted), so the callback that finds
+ * the writer finished is the last, and may free the sink.
  *
  * Giving up has one place, the patience timer on the loop's side: first it
- * cancels, and interrupts the writer until that returns from whatever it waits
- * for; a writer that does not is abandoned.  Then the loop's side answers in its
+ * cancels the writer, and interrupts it until its system call returns; a writer
+ * that does not return is abandoned.  Then the loop's side answers in its
  * place, and the thread, an orphan, frees the sink when it ends.
  */
 #ifndef SERVICE_SINK_FILE_SINK_INTERNAL_H
@@ -29,9 +30,9 @@
 
 struct batch {
 	struct sink_batch pub;
-	bool submitted; /* loop's side: not ours to touch */
-	bool written;   /* under lock: the writer is through with it */
-	size_t kept;    /* with it: of its bytes, those in the file */
+	bool submitted; /* loop's side: the writer's to read until written */
+	bool written;   /* under lock: the writer is done with it */
+	size_t kept;    /* under lock: its first bytes, that are in the file */
 };
 
 struct job {
@@ -46,8 +47,8 @@ struct report {
 	bool opened;   /* the path was opened, or refused: */
 	bool refused;
 	bool full;     /* max_bytes was reached */
-	bool finished; /* the writer touches nothing any more */
-	uint64_t done; /* jobs, in the order of submission */
+	bool finished; /* the writer is about to end; the sink may be freed */
+	uint64_t done; /* number of jobs done, in the order of submission */
 	uint64_t total;
 	char err[SINK_ERR_MAX]; /* the first one; empty: none */
 };
@@ -69,11 +70,11 @@ struct file_sink {
 	bool told_error;
 	bool closing;
 	struct loop_timer *patience;
-	uint64_t wait_ms; /* 0: nobody is in a hurry */
+	uint64_t wait_ms; /* time-out of a job; 0: none */
 	bool regular;
-	uint64_t deadline_ms; /* progress does not move it; 0: none */
+	uint64_t deadline_ms; /* file_sink_last_call()'s; 0: none */
 	bool cancelled;
-	unsigned interrupts; /* since it last moved */
+	unsigned interrupts; /* since the writer last made progress */
 	bool abandoned;
 	bool told_closed; /* abandoned: only to be freed */
 	struct loop_call gone_call;
@@ -93,7 +94,7 @@ struct file_sink {
 
 	/* Writer's side */
 	pthread_t thread;
-	int fd; /* given, before writer has it */
+	int fd; /* of file_sink_new_fd(), until writer has it */
 	struct sink_writer writer;
 	struct packet_compressor *compressor; /* NULL: bytes as they are */
 	uint64_t max_bytes;

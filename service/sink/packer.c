@@ -7,17 +7,18 @@
 
 #include "service/sink/file_sink.h"
 
-/* For the packet that completes a batch, unless it is a large one. */
+/* Spare bytes for the packet that completes a batch, unless it is large. */
 #define BATCH_SPARE (16u * 1024u)
 
 /* Bytes of address space; only a few frames of the compressor are touched. */
 #define STACK_BYTES (512u * 1024u)
 
 /*
- * The loop's side and the thread's.  What is under the lock is the thread's
- * while `work` is set and the loop's otherwise.  Whoever is the last frees it:
- * the loop's side when there is no thread, else the thread, as soon as it sees
- * `quit`; after that it touches the loop no more.
+ * State of the loop's side, then, from `lock` on, state shared with the thread:
+ * batch and compressor belong to the thread while `work` is set, and to the
+ * loop otherwise.  Without a thread the loop's side frees the packer, else the
+ * thread does as soon as it sees `quit`; after that it touches the loop no
+ * more.
  */
 struct packer {
 	struct loop *l;
@@ -74,7 +75,7 @@ packer_new(struct loop *l, const struct packet_compression *how,
 	return p;
 }
 
-/* On the loop: the batch is through. */
+/* Runs on the loop when the batch is compressed. */
 static void
 packed_cb(void *arg)
 {
@@ -113,7 +114,7 @@ thread_main(void *arg)
 	return NULL;
 }
 
-/* Detached, and without signals: they are the loop's. */
+/* Starts the thread, detached and with all signals blocked for the loop. */
 static bool
 start_thread(struct packer *p)
 {
@@ -159,7 +160,7 @@ packer_free(struct packer *p)
 	}
 	pthread_mutex_lock(&p->lock);
 	p->quit = true;
-	/* No more comes after this. */
+	/* After this no packed_cb() comes: the thread posts under the lock. */
 	loop_cancel(p->l, p);
 	pthread_cond_signal(&p->wake);
 	pthread_mutex_unlock(&p->lock);

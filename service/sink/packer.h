@@ -1,6 +1,6 @@
 /*
- * packer: compresses batches of packets for somebody on the loop who cannot
- * wait for it, on a thread of its own.  One batch at a time:
+ * packer: compresses batches of packets on a thread of its own, so that the
+ * loop need not wait.  One batch at a time:
  *
  *	b = packer_batch(p);            fill it
  *	packer_submit(p);               packed() is called on a later turn
@@ -8,9 +8,9 @@
  *	b = packer_batch(p);            the next one
  *
  * The thread lives from the first submission to packer_free(), which never
- * waits for it: what is under way is finished for nobody.  Where
- * PACKER_THREADS_MAX of them are at work, or none can be started, batches stay
- * as they are, which is valid, too.
+ * waits for it: a batch under way is compressed in vain.  While there are
+ * PACKER_THREADS_MAX threads, or none can be started, batches stay as they are,
+ * which is valid, too.
  *
  * Memory: a batch of PACKET_BATCH_BYTES and a packet_compressor.  All calls
  * come from the loop's thread.
@@ -29,10 +29,13 @@
 struct packer;
 struct sink_batch;
 
-/* In the process; those whose packer was freed count until they end. */
+/* Most threads in the process, those of freed packers that still run included. */
 #define PACKER_THREADS_MAX 64u
 
-/* packed(arg) is called on the loop once for each submission.  NULL: no memory. */
+/*
+ * packed(arg) is called on the loop once for each submission, until
+ * packer_free().  NULL: no memory.
+ */
 struct packer *packer_new(struct loop *l, const struct packet_compression *how,
     loop_fn packed, void *arg) MUST_CHECK;
 /* packed() is not called any more.  Legal in packed(). */
@@ -44,9 +47,9 @@ void packer_free(struct packer *p);
  */
 struct sink_batch *packer_batch(struct packer *p);
 void packer_submit(struct packer *p);
-/* Submitted, and packed() was not called yet. */
+/* Whether a batch was submitted and packed() was not called yet. */
 bool packer_is_busy(const struct packer *p);
-/* The result of the submitted batch; valid until packer_batch(). */
+/* The result of the submitted batch; borrowed until packer_batch(). */
 const uint8_t *packer_result(const struct packer *p, size_t *len);
 
 #endif /* SERVICE_SINK_PACKER_H */

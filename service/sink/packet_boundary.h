@@ -8,8 +8,9 @@
 #include <stdint.h>
 
 /*
- * data begins with a Trace.packet field.  Returns how many of its first len
- * bytes are whole fields: the rest is a packet that was cut (or no packet).
+ * data, len bytes, begins with a Trace.packet field.  Returns how many of its
+ * first bytes are whole fields: the rest is a packet that was cut (or no
+ * packet).
  */
 size_t packet_boundary(const uint8_t *data, size_t len);
 

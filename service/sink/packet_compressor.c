@@ -15,7 +15,7 @@
 
 /* Before the compressed bytes: tags of 1 and 2 bytes, varints of at most 10. */
 #define HEADER_MAX 23u
-/* A stream of zlib's is told its sizes in unsigned ints. */
+/* Most bytes of one call: zlib counts in unsigned ints. */
 #define DEFLATE_MOST (1u << 30)
 
 /*
@@ -115,7 +115,7 @@ make_room(struct packet_compressor *c, size_t n)
 	uint8_t *out;
 
 	cap += HEADER_MAX;
-	/* A packet out of the ordinary is not paid for to the end. */
+	/* Memory for an unusually large packet is freed by the next call. */
 	if (c->cap >= cap && (c->cap <= OUT_KEPT + HEADER_MAX ||
 	    cap > OUT_KEPT + HEADER_MAX))
 		return true;

@@ -1,8 +1,8 @@
 /*
  * packet_compressor: turns a batch of packets (Trace.packet fields) into one
- * packet that holds them compressed, or leaves it as it is where that would
- * not make it smaller.  Either way what comes out is whole packets, and never
- * more bytes than went in.
+ * packet that holds them compressed, or leaves the batch as it is where that
+ * would not make it smaller.  Either way the output is whole packets, and never
+ * more bytes than the input.
  *
  * deflate is a zlib stream in TracePacket.compressed_packets, zstd a frame in
  * zstd_compressed_packets; inside are the batch's bytes as they were.  Pure:
@@ -32,8 +32,8 @@ enum packet_compression_kind {
 struct packet_compression {
 	enum packet_compression_kind kind;
 	/*
-	 * zstd: 0 is its usual one (3); outside of the bounds below the
-	 * nearest of them is meant.  deflate has one level (6) alone.
+	 * zstd's level, clamped to the bounds below; 0: its default (3).  Not
+	 * used for deflate, which is always at level 6.
 	 */
 	int level;
 };
@@ -54,16 +54,17 @@ struct packet_compressor *packet_compressor_new(
 void packet_compressor_free(struct packet_compressor *c);
 
 /*
- * data: whole packets.  Returns what they became, *out_len bytes: data itself,
- * or bytes of the compressor's until the next call.  Without memory for an
- * unusually large batch it stays as it is.
+ * Compresses data, which is whole packets.  Returns the result, *out_len bytes:
+ * data itself, or memory of the compressor, borrowed until the next call.
+ * Without memory for an unusually large batch, that is data itself.
  */
 const uint8_t *packet_compressor_run(struct packet_compressor *c,
     const uint8_t *data, size_t len, size_t *out_len);
 
 /*
  * Compresses as many packets from the beginning of data as become at most
- * `room` bytes; *taken: their bytes in data.  Takes log(packets) times as long.
+ * `room` bytes (a binary search); *taken: their bytes in data.  Returns the
+ * result as packet_compressor_run() does.
  */
 const uint8_t *packet_compressor_fit(struct packet_compressor *c,
     const uint8_t *data, size_t len, size_t room, size_t *taken,

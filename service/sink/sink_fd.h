@@ -1,5 +1,5 @@
 /*
- * sink_fd: what kinds of descriptors a trace may be written to.
+ * sink_fd: kinds of descriptors, and which of them a trace may be written to.
  */
 #ifndef SERVICE_SINK_SINK_FD_H
 #define SERVICE_SINK_SINK_FD_H
@@ -10,14 +10,15 @@
 
 enum sink_fd {
 	SINK_FD_FILE,   /* a regular file: a disk, which may be slow */
-	SINK_FD_STREAM, /* a pipe, FIFO or socket: somebody reads it, or not */
+	SINK_FD_STREAM, /* a pipe, FIFO or socket: its reader may be slow */
 	SINK_FD_DEVICE, /* /dev/null or /dev/full: never waits */
-	SINK_FD_OTHER,  /* anything else: nobody knows what a write does */
+	SINK_FD_OTHER,  /* anything else: refused, a write may do anything */
 };
 
 /*
- * Never waits for a file system.  One that does not tell us the kind (FUSE of
- * another user) makes it SINK_FD_OTHER: its owner could hold a write for ever.
+ * Never waits for a file system.  A file whose file system does not tell us the
+ * kind (FUSE of another user) is SINK_FD_OTHER: that user could hold up a write
+ * for ever.
  */
 enum sink_fd sink_fd_kind(int fd);
 

@@ -11,9 +11,10 @@
 #include <unistd.h>
 
 /*
- * Relative, no `..`, ends in a name that can be created.  The kernel refuses
- * what leads outside by itself; refusing `..` altogether makes both ways of
- * resolving give the same answer, and keeps the one without openat2 safe.
+ * Whether the path is relative, has no `..` and ends in a name that can be
+ * created.  openat2() itself refuses paths that lead outside; refusing `..`
+ * altogether gives both ways of resolving the same answer, and keeps the one
+ * without openat2() safe.
  */
 static bool
 path_is_plain(const char *path)
@@ -155,7 +156,10 @@ path_error_text(int e)
 	}
 }
 
-/* Born with 0600, so that nobody else has it open before it is his. */
+/*
+ * Sets mode and owner.  The file was created with 0600, so that no other user
+ * can open it before it has its owner.
+ */
 static bool
 give_to_owner(int fd, unsigned mode, long uid, long gid)
 {
@@ -166,7 +170,7 @@ give_to_owner(int fd, unsigned mode, long uid, long gid)
 	return fchown(fd, (uid_t)uid, (gid_t)gid) == 0;
 }
 
-/* -1: see errno.  Else the caller's. */
+/* Returns a descriptor of the directory, the caller's to close.  -1: errno. */
 static int
 open_dir(const struct sink_dir *dir)
 {
@@ -175,7 +179,7 @@ open_dir(const struct sink_dir *dir)
 	errno = EACCES;
 	if (dir->path != NULL)
 		fd = open(dir->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	/* The parents may be closed to the user that we became. */
+	/* The daemon's user may have no way through the parent directories. */
 	if (fd < 0 && errno == EACCES)
 		fd = fcntl(dir->fd, F_DUPFD_CLOEXEC, 0);
 	return fd;

@@ -15,13 +15,13 @@
 
 #include "transport/base/compiler.h"
 
-/* Long enough for every sentence of this folder. */
+/* Bytes that are enough for every sentence of this folder. */
 #define SINK_ERR_MAX 160
 
 /*
- * A directory that files are made in.  It may be removed and made again,
- * unmounted and mounted, and is looked up by its name each time; where we may
- * not do that (any more), it is the one that was opened.
+ * A directory that files are created in.  As it may be removed and made again,
+ * or unmounted and mounted, path is opened anew for each file; where the
+ * process has no permission for that (any more), fd is used.
  */
 struct sink_dir {
 	const char *path; /* borrowed; NULL: only the descriptor */
@@ -30,17 +30,18 @@ struct sink_dir {
 };
 
 /*
- * Creates path below dir for writing: it must not exist yet, owner uid/gid
- * when we are root and uid is not -1.  May block.
- * Returns the descriptor (close-on-exec), or -1 with a sentence in err; then
- * nothing was created.
+ * Creates path below dir for writing: it must not exist yet, and is given to
+ * uid/gid where the process is root and uid is not -1.  May block.
+ * Returns the descriptor (close-on-exec), the caller's to close; or -1 with a
+ * sentence in err, and no file is left.
  */
 int sink_path_create(const struct sink_dir *dir, const char *path, long uid,
     long gid, char *err, size_t err_size) MUST_CHECK;
 
 /*
- * The directory of path, as an O_PATH descriptor, and its last component in
- * *name.  use_openat2 false: as on a kernel without it.  -1: see errno.
+ * Opens the directory of path.  Returns an O_PATH descriptor, the caller's to
+ * close, and the last component in *name, which points into path.  use_openat2
+ * false: as on a kernel without it.  -1: see errno.
  */
 int sink_path_open_parent(int dirfd, const char *path, bool use_openat2,
     const char **name) MUST_CHECK;

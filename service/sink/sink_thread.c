@@ -43,7 +43,7 @@ report_locked(struct file_sink *s)
 	loop_post(s->l, &s->report_post, file_sink_report_cb, s);
 }
 
-/* The file is over; only the first reason is told. */
+/* Notes the error that ended the file; only the first is reported. */
 static void
 report_error(struct file_sink *s, const char *err)
 {
@@ -108,7 +108,7 @@ writer_next(struct file_sink *s, struct job *job)
 	return found;
 }
 
-/* Bytes that the file has room for; last: with those kept for its end. */
+/* Bytes that the file has room for; last: with last_bytes. */
 static size_t
 writer_room(const struct file_sink *s, bool last)
 {
@@ -139,8 +139,8 @@ writer_prepare(struct file_sink *s, const struct job *job, size_t *len)
 }
 
 /*
- * Returns how many bytes of the batch are in the file.  What max_bytes leaves
- * out counts: full() tells of it.
+ * Returns how many bytes of the batch are not lost: they are in the file, or
+ * max_bytes left them out, which full() reports.
  */
 static size_t
 writer_put(struct file_sink *s, const struct job *job)
@@ -229,7 +229,7 @@ writer_main(void *arg)
 
 /* ---- its beginning and end, on the loop's thread ---- */
 
-/* write() returns, and give_up is looked at. */
+/* Makes write() return with EINTR, so that give_up() is asked. */
 static void
 interrupted(int signo)
 {

@@ -27,8 +27,8 @@ sink_writer_init(struct sink_writer *w, int fd, bool owned)
 }
 
 /*
- * Says how others changed the file; NULL: not at all.  Behind a new end a write
- * would leave a hole of zeros, which no reader takes for packets.
+ * Says how other programs changed the file; NULL: not at all.  A write behind a
+ * new end would leave a hole of zeros, which no reader takes for packets.
  */
 static const char *
 what_was_done(const struct sink_writer *w)
@@ -88,8 +88,8 @@ wait_writable(const struct sink_writer *w)
 
 /*
  * Writes as write() does, but waits where it must, interruptibly.  Whether the
- * descriptor blocks is not known beforehand: its flags are shared, and those
- * who share it change them at any time.
+ * descriptor blocks is not known beforehand: its flags are shared with other
+ * processes, which may change them at any time.
  */
 static ssize_t
 write_some(struct sink_writer *w, const uint8_t *data, size_t len)
@@ -113,7 +113,10 @@ write_some(struct sink_writer *w, const uint8_t *data, size_t len)
 	return -1;
 }
 
-/* Removes the cut packet at the end: of written bytes, whole are packets. */
+/*
+ * Removes the cut packet at the end: of `written` bytes the first `whole` are
+ * whole packets.  False: the file cannot be cut there.
+ */
 static bool
 cut_back(struct sink_writer *w, size_t written, size_t whole)
 {
