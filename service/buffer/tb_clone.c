@@ -14,10 +14,10 @@
 
 #include "service/buffer/tb_state.h"
 
-/* At about a microsecond each, however small: a millisecond of the loop. */
+/* Most records of one call: at a microsecond each, a millisecond of the loop. */
 #define FILL_RECORDS 1024u
 
-/* Notes before which chunk each sequence has its loss to report. */
+/* Notes for each sequence the chunk before which its loss is to be reported. */
 static void
 note_fronts(struct trace_buffer *copy, const struct trace_buffer *tb)
 {
@@ -98,7 +98,10 @@ trace_buffer_is_copied(const struct trace_buffer *tb)
 
 /* ---- Filling ---- */
 
-/* A chunk that was committed again after it was overwritten is there twice. */
+/*
+ * Drops the earlier of two records with one chunk id: a chunk that was
+ * committed again after its first record had left its sequence.
+ */
 static void
 drop_earlier(struct trace_buffer *copy, struct tb_record *r)
 {
@@ -185,7 +188,10 @@ take_next(struct trace_buffer *copy)
 		c->failed = true;
 }
 
-/* The loss that the source had still to tell, and what is missing here alone. */
+/*
+ * Sets the losses of s in the copy: the source's that was not reported yet, and
+ * chunks that were overwritten before the copy was made.
+ */
 static void
 settle_loss(struct trace_buffer *copy, struct tb_sequence *s)
 {

@@ -1,13 +1,14 @@
 /*
- * Compacting: what cannot be read yet is moved to just behind the write cursor,
- * so that the room which others left can be written without losing it.
+ * Compacting: chunks that cannot be read yet are moved to just behind the write
+ * cursor, so that the free space around them can be written without losing
+ * them.
  *
  * A chunk whose last packet goes on in a chunk that is still to come stays
  * where it is while the ring around it is read and reused; sooner or later it
  * is next to be overwritten although almost all of the ring is free.  For a
- * buffer that is drained into a file that would be a loss for nothing.
+ * buffer that is drained into a file that would be a needless loss.
  *
- * What was read goes for clones: it would be in the way.
+ * Chunks that were read are not kept for clones: they would be in the way.
  *
  * All chunks slide towards the write cursor in ring order, over space that is
  * free: no memory is needed, and the order of the ring does not change.
@@ -36,7 +37,7 @@ slide(struct trace_buffer *tb, uint64_t from, uint64_t first)
 	uint32_t i = tb_queue_search(tb, s, r->id);
 
 	if (bytes > tb->size - tb->wr)
-		tb_wrap(tb); /* then it is not in this rest, which is free */
+		tb_wrap(tb); /* the rest of the ring is free: r is not in it */
 	if (from != tb->wr) {
 		gap = from > tb->wr ? from - tb->wr : 0;
 		memmove(tb->ring + tb->wr, r, bytes);
@@ -52,7 +53,7 @@ slide(struct trace_buffer *tb, uint64_t from, uint64_t first)
 		tb->stats.bytes_read += bytes;
 		tb->stats.bytes_written += bytes;
 	}
-	/* The walk met its sequence there first; it now has to go further. */
+	/* The first chunk of a stalled sequence moved: note where it is now. */
 	if (s->stalled_at < first)
 		s->stalled_at = tb_write_position(tb);
 	tb->wr += bytes;

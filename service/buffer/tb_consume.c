@@ -8,7 +8,7 @@ tb_queue_search(const struct trace_buffer *tb, const struct tb_sequence *s,
 
 	if (s->len == 0 || order > tb_sequence_order(s, s->newest))
 		return s->len;
-	/* Ids without gaps: the distance from the newest says where. */
+	/* Without gaps in the ids, the distance from the newest is the place. */
 	mid = s->newest - id;
 	if (mid < s->len && tb_chunk_at(tb, s, s->len - 1 - mid)->id == id)
 		return s->len - 1 - mid;

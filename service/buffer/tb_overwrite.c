@@ -1,10 +1,10 @@
 /*
- * Making room: a forced read of what is about to go, in sequence order, without
- * stalls (the specification's DeleteNextChunksFor).
+ * Overwriting: a forced read of the chunks that are about to go, in sequence
+ * order, without stalls (the specification's DeleteNextChunksFor).
  *
- * Nobody looks at the packets unless a hook is installed.  Without one, whole
- * packets are skipped a chunk at a time; only what decides about losses and
- * counters is looked at: a first fragment that nobody began, a last one that
+ * Without a hook (trace_buffer_on_overwrite()) whole packets are skipped a
+ * chunk at a time; only fragments that decide about losses and counters are
+ * looked at: a first one whose packet has no beginning, a last one that
  * continues.
  */
 #include "service/buffer/tb_state.h"
@@ -18,7 +18,7 @@ give(struct trace_buffer *tb, struct tb_packet *packet)
 
 /*
  * Gives all whole packets of the front chunk to the hook; stops at a last
- * fragment that continues.  A last one that was never patched is not whole.
+ * fragment that continues, or that was never patched and so is not whole.
  */
 static void
 give_packets(struct trace_buffer *tb, struct tb_sequence *s,
@@ -59,7 +59,7 @@ drop_orphan(struct trace_buffer *tb, struct tb_sequence *s,
 	tb_consume(tb, front, f.end);
 }
 
-/* Gets rid of the front chunk of s, which has something unread. */
+/* Removes the front chunk of s, which has unread data. */
 static void
 force_unread(struct trace_buffer *tb, struct tb_sequence *s,
     struct tb_record *front)

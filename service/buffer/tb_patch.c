@@ -1,13 +1,13 @@
 /*
  * Patching a chunk that was committed before its last packet was finished (the
- * specification's TryPatchChunkContents), and what becomes of it when nobody
- * will.
+ * specification's TryPatchChunkContents), and giving up on patches that do not
+ * come.
  */
 #include <string.h>
 
 #include "service/buffer/tb_state.h"
 
-/* Chunks at the end of a sequence that are looked at. */
+/* Most chunks at the end of a sequence that tb_give_up() looks at. */
 #define GIVE_UP_MAX 64u
 
 static struct tb_record *

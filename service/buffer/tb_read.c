@@ -69,8 +69,8 @@ hand_out(struct trace_buffer *tb, struct tb_sequence *s,
 }
 
 /*
- * The front chunk of s waits for something: whether in vain, as nothing comes
- * any more.  It matters only to what is behind it.
+ * Whether waiting for the front chunk of s is in vain, as no data comes any
+ * more.  That matters only where chunks are behind it.
  */
 static inline bool
 waits_in_vain(const struct trace_buffer *tb, const struct tb_sequence *s)
@@ -166,7 +166,7 @@ read_front(struct trace_buffer *tb, struct tb_sequence *s,
 
 /* ---- In buffer order ---- */
 
-/* A run takes in the space r behind it.  False: r begins another one. */
+/* Merges the free record r into the run before it.  False: r begins a new run. */
 static bool
 run_grows(struct tb_record *run, const struct tb_record *r)
 {
@@ -178,14 +178,14 @@ run_grows(struct tb_record *run, const struct tb_record *r)
 		run->read = bytes / TB_ALIGN;
 		return true;
 	}
-	/* Consuming it would hide what clones are to find. */
+	/* Merging it would hide the chunk from clones. */
 	if (r->kind == TB_LEFT)
 		return false;
 	tb_record_init(run, TB_FREE, bytes);
 	return true;
 }
 
-/* Past a record that holds no chunk. */
+/* Steps over a record that holds no chunk. */
 static void
 step_over_space(struct trace_buffer *tb, const struct tb_record *r)
 {

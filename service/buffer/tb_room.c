@@ -1,11 +1,11 @@
 /*
- * Making room where others have something guaranteed (tb_share.h): what nobody
- * may take from them is moved out of the way, to just behind the write cursor.
+ * Making room where other producers have guaranteed shares (tb_share.h): their
+ * guaranteed chunks are moved out of the way, to just behind the write cursor.
  *
- * The cursor passes the records in front of it.  What may go makes a gap at the
- * cursor; a chunk that may not go slides to the begin of the gap, and the cursor
- * steps behind it: it is the newest of the ring then.  Without a gap it stays
- * where it is.  Both take no memory and leave the ring a gapless row.
+ * The cursor passes the records in front of it.  Records that may go make a gap
+ * at the cursor; a chunk that may not go slides to the begin of the gap, and
+ * the cursor steps behind it: it is the newest of the ring then.  Without a gap
+ * it stays where it is.  Both take no memory and leave the ring a gapless row.
  *
  * A write looks at a bounded number of records, and moves a bounded number of
  * bytes: when those are used up the gap stays unused, and the cursor steps over
@@ -37,7 +37,7 @@ leave_gap(struct trace_buffer *tb, struct room *m)
 	m->gap = 0;
 }
 
-/* The chunk at off, which follows the gap, stays. */
+/* Keeps the chunk at off, which follows the gap: slides it over the gap. */
 static void
 keep(struct trace_buffer *tb, struct room *m, uint64_t off)
 {
@@ -93,9 +93,9 @@ is_guaranteed(struct trace_buffer *tb, struct tb_sequence *s,
 }
 
 /*
- * A chunk that is not complete stays when the packet that ended in it goes.  It
- * was counted as lost with that, so it goes as well, before its owner is taken
- * to hold it still.
+ * Removes the front chunk if it has nothing unread.  An incomplete chunk stays
+ * when the packet that ended in it is removed; its bytes were counted in the
+ * cost of that packet, so it must not count as held any more.
  */
 static void
 drop_emptied(struct trace_buffer *tb, struct tb_sequence *s)
@@ -104,7 +104,10 @@ drop_emptied(struct trace_buffer *tb, struct tb_sequence *s)
 		tb_force_front(tb, s);
 }
 
-/* Removes it, after what is before it in its sequence.  False: it stays. */
+/*
+ * Removes a chunk, after the chunks before it in its sequence.  False: one of
+ * them is guaranteed, so the target stays.
+ */
 static bool
 force_unless_guaranteed(struct trace_buffer *tb, struct tb_record *target,
     const struct tb_share *writer)

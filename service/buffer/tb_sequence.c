@@ -7,7 +7,7 @@
 #include "service/buffer/tb_share.h"
 
 #define HASH_START 256u
-/* An empty sequence gives a larger queue back. */
+/* Larger queues are freed when their sequence becomes empty. */
 #define QUEUE_KEEP 4096u
 
 static bool
@@ -150,7 +150,7 @@ hash_remove(struct tb_sequences *t, const struct tb_sequence *s)
 	hole = hash_of(t, s->origin.producer, s->origin.writer) & mask;
 	while (t->hash[hole] != s->index + 1)
 		hole = (hole + 1) & mask;
-	/* Close the hole with those that were pushed past it. */
+	/* Close the hole with entries that were pushed past it. */
 	for (i = (hole + 1) & mask; t->hash[i] != 0; i = (i + 1) & mask) {
 		o = tb_sequence_at(t, t->hash[i] - 1);
 		home = hash_of(t, o->origin.producer, o->origin.writer);

@@ -3,9 +3,9 @@
  * of a scraped chunk is left alone until that has come.
  *
  * Passes must not try in vain: a packet of a thousand chunks, or a thousand
- * chunks behind a missing patch, would be walked by each of them.  So whatever
- * changes a sequence looks whether it can be read on, and only then sends the
- * next pass back to it.
+ * chunks behind a missing patch, would be walked by each pass.  So each change
+ * of a sequence checks whether it can be read on (tb_wake()), and only then
+ * sends the next pass back to it.
  */
 #include "service/buffer/tb_state.h"
 
@@ -68,13 +68,13 @@ can_go_on(const struct trace_buffer *tb, struct tb_sequence *s)
 	return (front->flags & TB_NEEDS_PATCHING) == 0;
 }
 
-/* The next pass comes to s again. */
+/* Has the next pass go back to s. */
 static void
 send_next_pass(struct trace_buffer *tb, struct tb_sequence *s)
 {
 	uint64_t position = position_of(tb, s);
 
-	/* 0 says never. */
+	/* 0 would mean that no pass tries again. */
 	s->wake = tb->reader.pass + 1 != 0 ? tb->reader.pass + 1 : 1;
 	if (position < tb->reader.wake)
 		tb->reader.wake = position;
@@ -86,7 +86,7 @@ tb_wake(struct trace_buffer *tb, struct tb_sequence *s)
 	if (LIKELY(s->stalled_at == TB_NO_POSITION))
 		return;
 	if (!tb_is_stalled(tb, s)) {
-		/* The pass was sent back, and has not met it yet. */
+		/* This pass was sent back for s, and has not met it yet. */
 		s->stalled_at = TB_NO_POSITION;
 		return;
 	}

@@ -24,7 +24,7 @@
 /* Bytes at the write cursor to fetch beforehand; more do not fit a core. */
 #define FETCH_TARGET 2048u
 
-/* A commit: what was found in its chunk. */
+/* A commit: the chunk, and the result of tokenizing it. */
 struct commit {
 	const struct tb_chunk *chunk;
 	uint32_t used;     /* bytes of fragments to keep */
@@ -127,7 +127,7 @@ is_late(const struct tb_sequence *s, uint32_t id)
 	    tb_sequence_order(s, id) > INT32_MAX;
 }
 
-/* The cleared room stays unused. */
+/* Leaves the room that was cleared at the write cursor unused. */
 static bool
 give_up(struct trace_buffer *tb, uint64_t bytes)
 {
@@ -237,9 +237,9 @@ store(struct trace_buffer *tb, struct tb_sequence *s, const struct commit *c)
 /* ---- Committing again ---- */
 
 /*
- * A scraped chunk of which all was read moves to the write cursor: its old
- * place is the next to be overwritten, and what it brings is new.  One that a
- * clone under way has yet to take stays: the clone ends before the cursor.
+ * A scraped chunk that was read to its end moves to the write cursor: its old
+ * place is the next to be overwritten, and its new data is new.  A chunk that a
+ * clone under way has yet to copy stays: the clone ends before the cursor.
  */
 static bool
 may_relocate(const struct trace_buffer *tb, const struct tb_sequence *s,
@@ -335,8 +335,8 @@ recommit(struct trace_buffer *tb, struct tb_sequence *s, uint32_t place,
 }
 
 /*
- * At or before the chunk consumed last.  Only the end of a scraped chunk that
- * was overwritten is not too late.
+ * Commits a chunk at or before the one consumed last.  Only the rest of a
+ * scraped chunk, the last one consumed, is not too late.
  */
 static bool
 commit_late(struct trace_buffer *tb, struct tb_sequence *s, struct commit *c)
@@ -357,8 +357,8 @@ commit_late(struct trace_buffer *tb, struct tb_sequence *s, struct commit *c)
 }
 
 /*
- * The chunk was written, or not: the loss before it is told with its first
- * packet, or else with the next one of the sequence.
+ * Notes the loss before a chunk, to be reported with the chunk's first packet;
+ * if the chunk was not stored, or is being read, with the sequence's next one.
  */
 static void
 mark_loss(struct trace_buffer *tb, struct tb_sequence *s,

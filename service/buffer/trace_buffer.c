@@ -21,7 +21,7 @@ tb_ring_map(uint64_t size)
 
 	if (p == MAP_FAILED)
 		return NULL;
-	/* A wish; it is as good without. */
+	/* Only a hint: failure is ignored. */
 	if (size >= HUGE_PAGES_FROM)
 		(void)madvise(p, size, MADV_HUGEPAGE);
 	return p;
@@ -203,7 +203,7 @@ trace_buffer_sequences(const struct trace_buffer *tb)
 	return tb->seqs.count;
 }
 
-/* A clone writes what it has yet to copy, unless its ring was another's. */
+/* Bytes still to be written: a clone has none to copy if it took its ring. */
 static uint64_t
 to_come(const struct trace_buffer *tb)
 {

@@ -1,6 +1,6 @@
 /*
- * file_config: what a session's config and the settings ask of its file, with
- * defaults filled in.  Pure; knows nothing of how the file fares.
+ * file_config: the options of a session's file, from its config and the
+ * settings, with defaults filled in.  Pure; knows nothing of the file's state.
  */
 #ifndef SERVICE_OUTPUT_FILE_CONFIG_H
 #define SERVICE_OUTPUT_FILE_CONFIG_H
@@ -18,9 +18,9 @@ uint32_t file_config_flush_period_ms(const struct session *s);
 /* Whether the file is synced behind each periodic write. */
 bool file_config_syncs(const struct session *s);
 
-/* The output_path, as seen from the trace directory. */
+/* The output_path relative to the trace directory; points into the config. */
 const char *file_config_path(const struct session *s);
-/* The user who is to own an output_path; -1: the daemon's. */
+/* The uid that is to own the file at output_path; -1: the daemon's. */
 long file_config_owner(const struct session *s);
 /* Part of max_bytes that is kept for the statistics at the end of the file. */
 uint64_t file_config_stats_bytes(const struct session *s, uint64_t max_bytes);

@@ -1,7 +1,7 @@
 /*
- * file_gate: the write_gate (model.h) of a session with a file: holds back
- * producers that would overwrite what the file has not got yet, and wakes them,
- * first come, first served, when there is room.
+ * file_gate: back-pressure, the write_gate (model.h) of a session with a file:
+ * holds back producers that would overwrite data that the file has not got yet,
+ * and wakes them, first come, first served, when there is room.
  *
  * Knows neither the file nor its states: file_writer says when a pass over the
  * buffers begins and ends.  Private to the room.
@@ -18,28 +18,31 @@ struct file_gate;
 struct session;
 
 /*
- * The gate of all buffers of the session from now on.  Lossless: producers are
- * held back, until file_gate_open(); else none are.  want_pass(arg) is called
- * when room is wanted, and while file_gate_watch() says so, when a buffer is
- * half full of what the last pass did not see: on the hot path, so it only asks
- * the loop for a turn.  NULL: no memory.
+ * Makes the gate of all buffers of the session.  Lossless: producers are held
+ * back until file_gate_open(); else none are.  want_pass(arg) is called when a
+ * producer has to wait for room and, while file_gate_watch() is on, when a
+ * buffer is half full of data that came since the last pass: on the hot path,
+ * so it may only ask the loop for a turn.  NULL: no memory.
  */
 struct file_gate *file_gate_new(struct session *s, bool lossless,
     loop_fn want_pass, void *arg) MUST_CHECK;
-/* Wakes all who wait.  NULL is fine. */
+/* Wakes all waiting producers.  NULL is fine. */
 void file_gate_free(struct file_gate *g);
 
-/* Holds nobody back any more; file_gate_wake() wakes those who wait. */
+/* Stops holding producers back; file_gate_wake() wakes the waiting ones. */
 void file_gate_open(struct file_gate *g);
-/* Whether half full buffers ask for a pass. */
+/* Sets whether half full buffers ask for a pass. */
 void file_gate_watch(struct file_gate *g, bool on);
 /* Whether a producer waits. */
 bool file_gate_has_waiters(const struct file_gate *g);
-/* Wakes all but those whose buffer is being copied, or has no room yet. */
+/*
+ * Wakes the producers whose chunk may be written now; the others go on waiting,
+ * as their buffer has no room yet, or is being copied for a clone.
+ */
 void file_gate_wake(struct file_gate *g);
 /*
- * Wakes as many as there is room for by now, in their order.  Of thousands that
- * wait for a few chunks' room, all but a few would try in vain each time.
+ * Wakes only as many producers as there is room for, in their order: of
+ * thousands that wait, all but a few would try in vain each time.
  */
 void file_gate_wake_some(struct file_gate *g);
 

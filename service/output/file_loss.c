@@ -26,7 +26,7 @@ struct file_loss {
 	void *arg;
 };
 
-/* Neighbours of one sequence, before they are looked up. */
+/* Packets of one sequence in a row, counted with one look-up. */
 struct run {
 	uint32_t machine;
 	uint32_t sequence; /* 0: none yet */

@@ -23,16 +23,16 @@
 /*
  * Late: file_writer_finish() was called, as the session is over.  The timers
  * are armed from file_writer_start() until then.  Up to FILE_REST_PASS
- * producers are held back where the settings want it, from FILE_LIMIT on nobody
- * is.
+ * producers are held back where the settings want it, from FILE_LIMIT on none
+ * are.
  */
 enum file_state {
 	FILE_OPENING,      /* the sink's opened() comes */
 	FILE_OPENING_LATE, /* the same, late; then FILE_LAST_PASS */
-	FILE_IDLE,         /* timers, or a turn that somebody wants */
+	FILE_IDLE,         /* a timer or a full buffer starts a pass */
 	FILE_PASS,         /* the sink's written() comes; then FILE_IDLE */
 	FILE_LAST_PASS,    /* late; written() comes; then FILE_SCRAPE */
-	FILE_SCRAPE,       /* late; on its turn takes what memory holds */
+	FILE_SCRAPE,       /* late; on its turn scrapes shared memory */
 	FILE_REST_PASS,    /* late; written() comes; then FILE_WRITTEN */
 	FILE_LIMIT,        /* limit_call ends the session; the next batch is */
 	                   /* the last; then FILE_FULL */
@@ -41,7 +41,7 @@ enum file_state {
 	FILE_WRITTEN,      /* late; on its turn closes the file */
 	FILE_FAILED,       /* nothing comes but the session's end */
 	FILE_CLOSING,      /* late; closed() comes, and after a failure the */
-	                   /* count of what was never written */
+	                   /* packets that were never written are counted */
 };
 
 struct file_writer {
@@ -51,7 +51,7 @@ struct file_writer {
 	struct packet_out *out;
 	enum file_state state;
 	bool pass_syncs;  /* fdatasync at the end of the pass */
-	uint32_t last_call_ms; /* to finish in; 0: as long as it gets on */
+	uint32_t last_call_ms; /* deadline for finishing; 0: none */
 	struct loop_call retry_call, limit_call, turn_call;
 	uint64_t *limit;  /* &left; NULL: none, or the sink's (compressed) */
 	uint64_t left;    /* bytes up to max_file_size_bytes, */
@@ -91,7 +91,7 @@ is_late(const struct file_writer *f)
 	return false;
 }
 
-/* Whether buffers are being read that may get room by that. */
+/* Whether a pass reads the buffers, and may make room in them. */
 static bool
 is_reading(const struct file_writer *f)
 {
@@ -130,8 +130,8 @@ retry_cb(void *arg)
 }
 
 /*
- * Lets producers try again.  In a pass, with every batch, as many as fit; at
- * its end all but those whose buffer is being copied.
+ * Lets waiting producers try again: in a pass, with every batch, as many as
+ * fit; otherwise all that need not wait any more.
  */
 static void
 wake(struct file_writer *f)
@@ -140,7 +140,7 @@ wake(struct file_writer *f)
 		file_gate_wake_some(f->gate);
 	else
 		file_gate_wake(f->gate);
-	/* On a later turn: a flush that waits may be the caller's caller. */
+	/* On a later turn: a waiting flush may be further up the stack. */
 	if (!TAILQ_EMPTY(&f->session->flushes) ||
 	    f->session->service->n_gone > 0)
 		loop_defer(f->session->service->loop, &f->retry_call, retry_cb,
@@ -347,7 +347,7 @@ written_cb(struct file_sink *sink, uint64_t total, void *arg)
 		pump(f);
 }
 
-/* max_file_size_bytes of a compressed file: only its writer knows the sizes. */
+/* A compressed file reached max_file_size_bytes: its sink knows the sizes. */
 static void
 full_cb(struct file_sink *sink, void *arg)
 {
@@ -401,7 +401,7 @@ log_loss(const struct file_writer *f)
 		    s->file_path != NULL ? s->file_path : "its file");
 }
 
-/* The last loss is in the file; a chunk that comes later counts as late. */
+/* All losses are counted; a chunk that comes later counts as late. */
 static void
 drained_cb(void *arg)
 {

@@ -1,7 +1,7 @@
 /*
- * packet_out: turns packets into what leaves the service: batches of
- * Trace.packet fields for a file, or ReadBuffersResponse messages for a
- * consumer (reference wire-format.md).
+ * packet_out: turns packets into output: batches of Trace.packet fields for a
+ * file, or ReadBuffersResponse messages for a consumer (reference
+ * wire-format.md).
  *
  * Appends the trusted fields to each packet.  One copy per slice, no allocation
  * per packet.  Pure: it never writes to a file or a connection; the session
@@ -16,11 +16,11 @@
  *	file:     file_sink_submit(); packet_out_set_batch(o, next or NULL);
  *	consumer: packet_out_reply(o, &len); rpc_reply(...); packet_out_next(o);
  *
- * A packet that was asked for is always taken: room is a promise that the next
- * packet fits, whatever its size.  So a file batch may be longer than its
- * nominal size by one packet, and a reply output keeps a copy of the part of a
- * packet that did not fit into the reply (at most one packet, freed when it is
- * sent); there is no room until all of it is in a reply.
+ * Where there is room, the next packet is taken whatever its size.  So a file
+ * batch may be longer than its nominal size by one packet, and a reply output
+ * keeps a copy of the part of a packet that did not fit into the reply (at most
+ * one packet, freed when it is sent); there is no room until all of it is in a
+ * reply.
  */
 #ifndef SERVICE_OUTPUT_PACKET_OUT_H
 #define SERVICE_OUTPUT_PACKET_OUT_H
@@ -52,8 +52,8 @@ struct packet_out *packet_out_new_reply(void) MUST_CHECK;
 void packet_out_free(struct packet_out *o);
 
 /*
- * File: where packets go from now on, appended to what is in the batch.
- * Borrowed; NULL while there is none (no room then).
+ * File: sets the batch that packets are appended to, behind its bytes.
+ * Borrowed until the next call; NULL: none, and no room.
  */
 void packet_out_set_batch(struct packet_out *o, struct sink_batch *b);
 
@@ -79,8 +79,8 @@ size_t packet_out_size(size_t size, const struct packet_trailer *trailer,
 bool packet_out_empty(const struct packet_out *o);
 
 /*
- * Reply: the ReadBuffersResponse gathered so far; *len may be 0 (an empty
- * message is a valid one).  Borrowed until the next non-const call.
+ * Reply: the ReadBuffersResponse built so far; *len may be 0 (an empty message
+ * is a valid one).  Borrowed until the next call that is not const.
  */
 const uint8_t *packet_out_reply(const struct packet_out *o, size_t *len);
 /* A cut packet goes on in the next reply: has_more must be true on this one. */

@@ -113,7 +113,7 @@ has_packed(const struct read_reply *r)
 	return r->packed.p < r->packed.end;
 }
 
-/* False: there is nothing in the reply, and will be. */
+/* False: the reply is empty, and a batch is still being compressed. */
 static bool
 fill_packed(struct read_reply *r)
 {

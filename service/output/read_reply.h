@@ -3,8 +3,8 @@
  * compressed where its config says so.
  *
  * Compressing happens on a thread (service/sink/packer): until a batch is
- * through there may be no reply to give, and the loop goes on with others.
- * Knows nothing of connections.
+ * compressed there may be no reply, and the loop goes on with other work.
+ * Knows nothing of connections.  All calls come from the loop's thread.
  */
 #ifndef SERVICE_OUTPUT_READ_REPLY_H
 #define SERVICE_OUTPUT_READ_REPLY_H
@@ -25,12 +25,13 @@ enum read_reply_result {
 };
 
 /*
- * Reads what the session (borrowed) holds now; freed before it.  ready(arg):
- * on a later turn, maybe also when nobody waits.  NULL: no memory.
+ * Starts reading the session (borrowed: to be freed later than this).
+ * ready(arg) is called on a later turn when a batch is compressed, maybe also
+ * without a READ_REPLY_WAIT before.  NULL: no memory.
  */
 struct read_reply *read_reply_new(struct session *s, loop_fn ready, void *arg)
     MUST_CHECK;
-/* Packets that were read and not handed out are gone, as always. */
+/* Packets that were read and not handed out are lost.  NULL is fine. */
 void read_reply_free(struct read_reply *r);
 
 /*

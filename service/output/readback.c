@@ -33,7 +33,7 @@
 struct seen_machine {
 	struct machine *machine; /* referred to */
 	bool introduced;
-	/* Generations; with introduced, 0: its name alone. */
+	/* Generations written; system info 0, once introduced: name only. */
 	uint64_t said_system_info;
 	uint64_t said_clock_sync;
 };
@@ -305,8 +305,9 @@ put_past_clocks(struct readback *r, struct packet_out *out, uint64_t *limit,
 }
 
 /*
- * Before the data: an importer aligns only what comes after.  The newest comes
- * last, as it takes the last one for the distance to us.
+ * Puts clock snapshots of remote machines before the data: an importer aligns
+ * only packets that come after.  The newest comes last, as the importer takes
+ * the last one for the offset to the collector's clocks.
  */
 static bool
 put_clocks(struct readback *r, struct packet_out *out, uint64_t *limit)
@@ -409,7 +410,7 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 	    put_clocks(r, out, limit);
 }
 
-/* Counts a packet as dropped; the next of its sequence will tell. */
+/* Counts a packet as dropped; the next of its sequence reports the loss. */
 static void
 drop(struct readback *r, const struct tb_packet *p, uint32_t loss)
 {
@@ -514,11 +515,11 @@ readback_put_stats(struct readback *r, struct packet_out *out, uint64_t most)
 {
 	session_stats_packet_within(r->s, &r->packet,
 	    most > PACKET_HEADER_MAX ? (size_t)most - PACKET_HEADER_MAX : 0);
-	/* There is room: it is put, or has none within most. */
+	/* There is room in out: the packet is put, or left out as too long. */
 	(void)put_built(r, out, &most);
 }
 
-/* Whether the buffers hold nothing at all, not even what stalls. */
+/* Whether the buffers hold no unread data at all, not even stalled data. */
 static bool
 nothing_waits(const struct session *s)
 {

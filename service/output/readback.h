@@ -3,9 +3,9 @@
  * the service writes into a trace"): the service's own packets, then those of
  * the buffers, then the statistics when all were read.
  *
- * One per session; the same for files and for ReadBuffers.  Buffers take turns
- * whenever an output is full, so that one that fills as fast as it is read
- * starves no other.
+ * Each session has one, for its file and for ReadBuffers.  Buffers are read
+ * round robin, the next one whenever an output is full, so that a buffer that
+ * fills as fast as it is read starves no other.  Belongs to the loop's thread.
  */
 #ifndef SERVICE_OUTPUT_READBACK_H
 #define SERVICE_OUTPUT_READBACK_H
@@ -28,7 +28,7 @@ enum readback_result {
 };
 
 struct readback *readback_new(struct session *s) MUST_CHECK;
-/* For a clone: with the same remote machines, and nothing written yet. */
+/* For a clone: with the same remote machines, but no packet written yet. */
 struct readback *readback_new_clone(struct session *s,
     const struct readback *from) MUST_CHECK;
 void readback_free(struct readback *r);
@@ -36,8 +36,8 @@ void readback_free(struct readback *r);
 /* Starts a pass: buffers are visited again, also those that stalled. */
 void readback_begin(struct readback *r);
 /*
- * Moves packets into out until it is full.  limit: bytes that may still go out,
- * decreased; NULL for no limit.
+ * Moves packets into out until it is full.  *limit: bytes of a file that may
+ * still be written, decreased here; limit NULL: no limit.
  */
 enum readback_result readback_fill(struct readback *r, struct packet_out *out,
     uint64_t *limit) MUST_CHECK;
@@ -49,11 +49,15 @@ enum readback_result readback_fill(struct readback *r, struct packet_out *out,
 void readback_put_stats(struct readback *r, struct packet_out *out,
     uint64_t most);
 
-/* The next pass that empties the buffers ends with TraceStats. */
+/* Has the next pass that empties the buffers end with TraceStats. */
 void readback_want_stats(struct readback *r);
-/* The next pass begins with a synchronization marker. */
+/* Has the next pass begin with a synchronization marker. */
 void readback_want_marker(struct readback *r);
-/* The session has data of this remote machine: the trace will introduce it. */
+/*
+ * Tells that the session has data of this remote machine: the trace will
+ * describe it (SystemInfo, clocks).  Takes a reference to m; without memory,
+ * does nothing.
+ */
 void readback_saw_machine(struct readback *r, struct machine *m);
 /* The i-th remote machine, in the order in which they came; NULL: no more. */
 const struct machine *readback_machine(const struct readback *r, size_t i);

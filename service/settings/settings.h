@@ -39,7 +39,7 @@ struct listen_setting {
 	char *address;
 	bool allow_remote;
 	bool allow_plain_consumer;
-	bool forwarded; /* UNIX only: a forwarder connects for the peers */
+	bool forwarded; /* UNIX only: peers come through a tunnel */
 };
 
 /* Paths as the operator named them: see struct tls_options for defaults. */

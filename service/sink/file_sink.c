@@ -183,7 +183,7 @@ watch(struct file_sink *s)
 	loop_timer_set(s->patience, ms, 0);
 }
 
-/* Stops the patience timer, as the writer made progress; watch() restarts it. */
+/* Stops the patience timer after progress; watch() restarts it. */
 static void
 sign_of_life(struct file_sink *s)
 {

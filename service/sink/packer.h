@@ -29,7 +29,7 @@
 struct packer;
 struct sink_batch;
 
-/* Most threads in the process, those of freed packers that still run included. */
+/* Most threads in the process, with those of freed packers that still run. */
 #define PACKER_THREADS_MAX 64u
 
 /*
