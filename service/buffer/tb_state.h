@@ -50,7 +50,10 @@ struct tb_reader {
  * one.
  */
 struct tb_copying {
-	/* The clone itself: it has the source's ring; NULL: not under way. */
+	/*
+	 * The buffer being cloned, or the clone itself where it took the ring;
+	 * NULL: not under way.
+	 */
 	struct trace_buffer *source;
 	uint64_t at, end;
 	uint64_t chunks; /* taken so far */
@@ -69,7 +72,7 @@ struct trace_buffer {
 	bool ended; /* trace_buffer_no_more(): reading waits for no data */
 	struct tb_reader reader;
 	uint64_t unread; /* bytes of chunks with unread data */
-	uint64_t held;   /* bytes of all chunks, incomplete read ones too */
+	uint64_t held;   /* bytes of all chunks, without TB_LEFT ones */
 	struct tb_sequences seqs;
 	struct tb_slice *slices; /* owned; of the packet handed out last */
 	size_t slices_cap;
@@ -219,7 +222,7 @@ void tb_give_up_patches(struct trace_buffer *tb, struct tb_sequence *s);
 
 /* ---- Reassembly (tb_reassemble.c) ---- */
 
-/* Whether the packet that begins at the end of the front chunk lacks parts. */
+/* Whether the packet at the end of the front chunk still waits for parts. */
 bool tb_is_waiting(const struct trace_buffer *tb, struct tb_sequence *s);
 
 enum tb_reassembly {
