@@ -86,7 +86,7 @@ tb_wake(struct trace_buffer *tb, struct tb_sequence *s)
 	if (LIKELY(s->stalled_at == TB_NO_POSITION))
 		return;
 	if (!tb_is_stalled(tb, s)) {
-		/* This pass was sent back for s, and has not met it yet. */
+		/* The pass was sent back for s, and has not met it yet. */
 		s->stalled_at = TB_NO_POSITION;
 		return;
 	}

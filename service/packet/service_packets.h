@@ -83,7 +83,7 @@ struct service_slow_source {
 void service_packets_slow_sources(struct pb_writer *w, int32_t uid, uint64_t ts,
     enum service_slow_event event, const struct service_slow_source *sources,
     size_t n);
-/* buffer: index in the config. */
+/* Event that a buffer was cloned; buffer: index in the config. */
 void service_packets_buffer_cloned(struct pb_writer *w, int32_t uid,
     uint64_t ts, uint32_t buffer);
 

@@ -8,7 +8,7 @@
 
 /* 64 GiB a second is no limit. */
 #define RATE_KB_MOST      (UINT64_C(1) << 26)
-/* Some of a buffer has to be left for what is written to it. */
+/* A part of a buffer has to be left for data without a guarantee. */
 #define GUARANTEED_MOST   90u
 
 static void
@@ -36,7 +36,7 @@ refuse_zero(const char *whose, const char *field, char *err, size_t err_size)
 	return -1;
 }
 
-/* whose: "each_machine" or "each_producer". */
+/* whose: "each_machine" or "each_producer", for sentences. */
 static int
 take_rate(struct allowance_setting *to, const Tributary__Allowance *from,
     const char *whose, char *err, size_t err_size)
