@@ -208,10 +208,11 @@ take_rest(struct file_writer *f)
 	begin_pass(f, all ? FILE_REST_PASS : FILE_LAST_PASS);
 }
 
-/* The session ends; one more batch is the file's end. */
+/* The session ends; one more batch is the file's end, and is synced as such. */
 static void
 hit_limit(struct file_writer *f)
 {
+	f->pass_syncs = f->pass_syncs || file_config_syncs(f->session);
 	set_state(f, is_late(f) ? FILE_LIMIT_LATE : FILE_LIMIT);
 	loop_defer(f->session->service->loop, &f->limit_call, limit_cb, f);
 }

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -183,6 +184,37 @@ a_file_ends_with_statistics_also_where_its_limit_ends_it(void **state)
 		fake_trace_done(&t);
 		unlink(b.path);
 	}
+}
+
+/* In place of the C library's: counts the calls of the writer's thread. */
+static atomic_uint n_synced;
+
+int
+fdatasync(int fd)
+{
+	atomic_fetch_add(&n_synced, 1);
+	return fsync(fd);
+}
+
+static void
+a_file_that_is_to_be_synced_is_synced_where_its_limit_ends_it(void **state)
+{
+	static char big[3000];
+	struct bed b;
+	uint32_t i;
+
+	memset(big, 'x', sizeof(big) - 1);
+	bed_init(&b, state, TO_FILE RARELY "max_file_size_bytes: 20000 "
+	    "fflush_post_write: FFLUSH_ENABLED");
+	atomic_store(&n_synced, 0);
+	/* Passes that a half full buffer asks for do not sync. */
+	for (i = 0; i < 100 && !b.c.disabled; i++) {
+		(void)fake_commit(&b.p, b.p.last_buffer, 1, i, 1, big);
+		loop_run_once(b.f->loop);
+	}
+	fixture_wait(b.f, fake_disabled, &b.c);
+	assert_int_equal(atomic_load(&n_synced), 1);
+	bed_done(&b);
 }
 
 static void
@@ -448,6 +480,7 @@ main(void)
 		T(a_buffer_that_is_half_full_is_written_at_once),
 		T(a_file_ends_on_a_whole_packet_before_its_limit),
 		T(a_file_ends_with_statistics_also_where_its_limit_ends_it),
+		T(a_file_that_is_to_be_synced_is_synced_where_its_limit_ends_it),
 		T(everything_is_in_the_file_when_the_end_is_told),
 		T(a_failing_file_ends_only_its_own_session),
 		T(a_session_freed_while_its_file_is_busy_completes_it),
