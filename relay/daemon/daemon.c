@@ -227,7 +227,6 @@ make_uplink(struct relay_daemon *d, char *err, size_t err_size)
 		.to = s->to != NULL ? &d->to : NULL,
 		.how = &d->how,
 		.outbox = d->outbox,
-		.state_dirfd = d->state_dirfd,
 	};
 
 	d->how = (struct dial_options){

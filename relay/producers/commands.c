@@ -230,11 +230,15 @@ name_one(struct named *n, uint64_t remote)
 	n->session = i->session;
 	/* Under emulation the producer scrapes itself when it flushes. */
 	if (n->flush && i->no_flush &&
-	    n->l->memory != LOCAL_MEMORY_EMULATED)
+	    n->l->memory != MEMORY_EMULATED)
 		return;
 	pb_put_uint(n->w, Flush_data_source_ids, i->id);
 	n->n++;
 }
+
+/* ClearIncrementalState is read and written by the same functions. */
+_Static_assert((int)Flush_data_source_ids ==
+    (int)ClearIncrementalState_data_source_ids, "one field for both");
 
 /* Field Flush_data_source_ids of a command, packed or not. */
 static void

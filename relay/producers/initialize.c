@@ -62,7 +62,7 @@ begin(struct local *l, struct rpc_call call, const struct producer_init *q)
 		return "out of memory";
 	}
 	read_identity(l);
-	l->memory = q->emulated ? LOCAL_MEMORY_EMULATED : LOCAL_MEMORY_OURS;
+	l->memory = q->emulated ? MEMORY_EMULATED : MEMORY_OURS;
 	l->scrape = q->scrape;
 	l->shm_size_hint = q->shm_size_hint;
 	l->page_size_hint = q->page_size_hint;

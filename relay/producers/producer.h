@@ -30,6 +30,7 @@
 #include "transport/base/log.h"
 #include "transport/base/tailq.h"
 #include "transport/link/link_wire.h"
+#include "transport/producer_port/producer_memory.h"
 #include "transport/producer_port/producer_server.h"
 #include "transport/producer_port/source_descriptor.h"
 #include "transport/rpc/rpc_host.h"
@@ -111,13 +112,6 @@ enum local_state {
 	LOCAL_ENDED,
 };
 
-/* Memory in which chunks come, by its maker. */
-enum local_memory {
-	LOCAL_MEMORY_OURS,     /* made and handed over with SetupTracing */
-	LOCAL_MEMORY_PROVIDED, /* handed over by the producer */
-	LOCAL_MEMORY_EMULATED, /* none: chunks come as data */
-};
-
 TAILQ_HEAD(local_list, local);
 
 /* Debt of a token bucket for control messages (control_rate.c). */
@@ -140,7 +134,7 @@ struct local {
 	bool scrape;        /* its memory may be scraped */
 
 	bool tracing_set_up; /* SetupTracing was sent */
-	enum local_memory memory;
+	enum producer_memory memory;
 	uint32_t shm_size_hint;  /* bytes; 0: none, as the next */
 	uint32_t page_size_hint;
 	struct shm *shm;    /* owned; NULL: EMULATED, or OURS before set-up */
@@ -196,7 +190,7 @@ local_log(const struct local *l, const char *what, const char *why)
 /* Makes shared memory, sends SetupTracing, once.  -1: the connection ends. */
 int local_set_up_tracing(struct local *l, uint32_t page_kb) MUST_CHECK;
 /*
- * Adopts the memory that came with the call, as LOCAL_MEMORY_PROVIDED; leaves
+ * Adopts the memory that came with the call, as MEMORY_PROVIDED; leaves
  * the producer as it was, and logs why, where it is not fit or too large.
  */
 void local_adopt(struct local *l, struct rpc_call call,

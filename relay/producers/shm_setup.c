@@ -56,7 +56,7 @@ local_set_up_tracing(struct local *l, uint32_t page_kb)
 
 	if (l->tracing_set_up)
 		return 0;
-	if (l->memory == LOCAL_MEMORY_OURS && make_shm(l, page_kb) != 0)
+	if (l->memory == MEMORY_OURS && make_shm(l, page_kb) != 0)
 		return -1;
 	if (l->shm != NULL)
 		page = shm_page_size(l->shm) / 1024;
@@ -67,7 +67,7 @@ local_set_up_tracing(struct local *l, uint32_t page_kb)
 	mark = pb_nest_begin(&w, CMD_SETUP_TRACING);
 	pb_put_uint(&w, SetupTracing_shared_buffer_page_size_kb, page);
 	pb_nest_end(&w, mark);
-	producer_server_send(&l->server, &w, l->memory == LOCAL_MEMORY_OURS ?
+	producer_server_send(&l->server, &w, l->memory == MEMORY_OURS ?
 	    shm_fd(l->shm) : -1);
 	pb_writer_done(&w);
 	return 0;
@@ -94,6 +94,6 @@ local_adopt(struct local *l, struct rpc_call call,
 		return;
 	}
 	l->shm = shm;
-	l->memory = LOCAL_MEMORY_PROVIDED;
+	l->memory = MEMORY_PROVIDED;
 	l->owner->shm_bytes += shm_size(shm);
 }

@@ -41,7 +41,6 @@ struct uplink_setup {
 	const struct addr *to;
 	const struct dial_options *how; /* copied; its pointers are borrowed */
 	struct outbox *outbox; /* borrowed */
-	int state_dirfd;       /* not used */
 };
 
 /* Connects nowhere before uplink_start().  NULL with a sentence in err. */

@@ -41,6 +41,7 @@
 #include "transport/base/log.h"
 #include "transport/base/tailq.h"
 #include "transport/loop/loop.h"
+#include "transport/producer_port/producer_memory.h"
 #include "transport/producer_port/source_descriptor.h"
 
 struct arrivals;
@@ -148,13 +149,6 @@ enum producer_state {
 	 * up enough to take the rest of its shared memory (producers_reap()).
 	 */
 	PRODUCER_GONE,
-};
-
-/* The maker of the shared memory in which chunks come. */
-enum producer_memory {
-	MEMORY_OURS,     /* made and handed over with SetupTracing */
-	MEMORY_PROVIDED, /* handed over by the producer */
-	MEMORY_EMULATED, /* none: chunks come as data */
 };
 
 struct producer {

@@ -334,8 +334,7 @@ make_relay(void)
 	struct outbox_setup outbox = { .loop = v.loop, .state_dirfd = -1,
 	    .memory_bytes = settings.memory_bytes, .synchronous = true,
 	    .ops = &ops };
-	struct uplink_setup uplink = { .loop = v.loop, .settings = &settings,
-	    .state_dirfd = -1 };
+	struct uplink_setup uplink = { .loop = v.loop, .settings = &settings };
 	struct producers_setup producers = { .loop = v.loop,
 	    .settings = &settings, .state_dirfd = -1,
 	    .new_channel = new_channel_cb };

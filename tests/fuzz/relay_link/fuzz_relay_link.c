@@ -92,7 +92,7 @@ start_relay(bool compressed)
 	    .state_dirfd = -1, .memory_bytes = settings.memory_bytes,
 	    .synchronous = true, .ops = &ops };
 	struct uplink_setup uplink = { .loop = f.stage.loop,
-	    .settings = &settings, .state_dirfd = -1 };
+	    .settings = &settings };
 	struct producers_setup producers = { .loop = f.stage.loop,
 	    .settings = &settings, .state_dirfd = -1,
 	    .new_channel = new_channel_cb };

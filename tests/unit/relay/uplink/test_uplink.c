@@ -860,7 +860,6 @@ a_connection_from_outside_is_taken_and_replaced(void **state)
 		.loop = world->loop,
 		.settings = &world->settings,
 		.outbox = world->outbox,
-		.state_dirfd = world->state_dirfd,
 	};
 	char err[256];
 

@@ -49,7 +49,6 @@ make_relay(void)
 		.loop = world->loop,
 		.settings = &world->settings,
 		.to = &world->to,
-		.state_dirfd = world->state_dirfd,
 	};
 	char err[256] = "";
 
