@@ -5,12 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "client/inspect/inspect_follow.h"
-#include "client/inspect/inspect_options.h"
-#include "client/inspect/inspect_packets.h"
-#include "client/inspect/report/inspect_report.h"
-#include "client/inspect/report/inspect_verdict.h"
+#include "client/inspect/follow.h"
+#include "client/inspect/options.h"
+#include "client/inspect/packets.h"
 #include "client/inspect/report/inspection.h"
+#include "client/inspect/report/report.h"
+#include "client/inspect/report/verdict.h"
 #include "client/inspect/scan/trace_open.h"
 #include "client/inspect/scan/trace_window.h"
 #include "protos/plain_text.h"

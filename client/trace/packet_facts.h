@@ -14,8 +14,7 @@
 #include "transport/wire/pb_reader.h"
 
 /* Types of packets are their field numbers; larger ones are unknown. */
-#define PACKET_TYPE_SLOTS   1024
-#define PACKET_TYPE_UNKNOWN 0
+#define PACKET_TYPE_SLOTS 1024
 
 /* TracePacket.sequence_flags */
 #define PACKET_STATE_CLEARED 1u

@@ -92,19 +92,20 @@ tell(struct outbox *o, struct ob_block *b, const struct link_loss *l)
 static void
 tell_pending(struct outbox *o, struct ob_channel *c, uint32_t writer)
 {
-	struct count k = ob_count(o);
+	struct loss_account k = ob_account(o);
 	struct link_loss due;
 	struct ob_block *b;
 	uint32_t w = writer;
 
-	for (; c->tracked && count_next_pending(&k, c->id, &w); w = writer) {
+	for (; c->tracked && loss_account_next_pending(&k, c->id, &w);
+	    w = writer) {
 		if ((b = room(o, c, LINK_LOSS_MESSAGE_MAX, true)) == NULL) {
 			ob_overflow(o); /* counted when the link is reset */
 			return;
 		}
 		ob_undo_arm_end(o, b);
-		k = ob_count(o);
-		if (count_end(&k, c->id, w, &due)) {
+		k = ob_account(o);
+		if (loss_account_end(&k, c->id, w, &due)) {
 			ob_count_lost(o, &due);
 			tell(o, b, &due);
 		}
@@ -203,7 +204,7 @@ static bool
 next_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
     size_t len, uint32_t *writer)
 {
-	struct count k = ob_count(o);
+	struct loss_account k = ob_account(o);
 	struct commit_chunk chunk;
 	struct pb_reader r;
 
@@ -212,7 +213,7 @@ next_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
 	pb_init(&r, commit, len);
 	while (commit_chunk_next(&r, &chunk)) {
 		*writer = chunk.writer;
-		if (count_is_over(&k, c->id, &chunk))
+		if (loss_account_is_over(&k, c->id, &chunk))
 			return true;
 	}
 	return false;
@@ -237,12 +238,12 @@ tell_over(struct outbox *o, struct ob_channel *c, const uint8_t *commit,
  * would hide a later loss of it.
  */
 static bool
-is_new(const struct ob_channel *c, const struct count *k,
+is_new(const struct ob_channel *c, const struct loss_account *k,
     const struct commit_chunk *chunk, bool kept)
 {
 	return !chunk->incomplete &&
 	    (kept || ob_writer_has_ended(c, chunk->writer)) &&
-	    count_was_dropped(k, c->id, chunk->writer, chunk->id);
+	    loss_account_was_dropped(k, c->id, chunk->writer, chunk->id);
 }
 
 /*
@@ -256,7 +257,7 @@ note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
 	struct ob_channel *c = b->channel;
 	struct commit_chunk chunk;
 	struct pb_reader r;
-	struct count k;
+	struct loss_account k;
 
 	pb_init(&r, commit, len);
 	while (commit_chunk_next(&r, &chunk)) {
@@ -265,10 +266,10 @@ note_chunks(struct outbox *o, struct ob_block *b, const uint8_t *commit,
 		c->tracked = true;
 		if (o->arena.undo->armed == 0)
 			ob_undo_arm_end(o, b);
-		k = ob_count(o);
-		count_put(&k, c->id, &chunk);
+		k = ob_account(o);
+		loss_account_put(&k, c->id, &chunk);
 		if (is_new(c, &k, &chunk, kept))
-			count_forget(&k, c->id, chunk.writer);
+			loss_account_forget(&k, c->id, chunk.writer);
 	}
 }
 

@@ -19,7 +19,7 @@
 struct strip {
 	struct outbox *o;
 	struct ob_channel *c;
-	struct count count;
+	struct loss_account count;
 	bool drop;
 	uint32_t cause;
 	uint8_t *out;
@@ -103,7 +103,7 @@ bool
 ob_patch_is_void(const struct outbox *o, const struct ob_channel *c,
     const struct pb_field *patch, bool at_end)
 {
-	struct count k = ob_count(o);
+	struct loss_account k = ob_account(o);
 	uint32_t writer = 0, chunk = 0;
 	struct pb_reader r;
 	struct pb_field f;
@@ -119,7 +119,7 @@ ob_patch_is_void(const struct outbox *o, const struct ob_channel *c,
 	/* The dropped chunk of that id may be an older writer's. */
 	if (at_end && ob_writer_has_ended(c, writer))
 		return false;
-	return !r.bad && count_was_dropped(&k, c->id, writer, chunk);
+	return !r.bad && loss_account_was_dropped(&k, c->id, writer, chunk);
 }
 
 static void
@@ -127,7 +127,7 @@ drop_chunk(struct strip *s, const struct commit_chunk *c)
 {
 	struct link_loss l;
 
-	if (!count_drop(&s->count, s->c->id, c, s->cause, &l))
+	if (!loss_account_drop(&s->count, s->c->id, c, s->cause, &l))
 		return;
 	ob_count_lost(s->o, &l);
 	add_loss(s, &l);
@@ -139,7 +139,7 @@ goes(struct strip *s, const struct pb_field *f, bool is_chunk,
 {
 	if (!s->drop)
 		return false;
-	if (is_chunk && !count_note(&s->count, s->c->id, c->writer)) {
+	if (is_chunk && !loss_account_note(&s->count, s->c->id, c->writer)) {
 		s->o->stripped_all = false;
 		return false;
 	}
@@ -200,9 +200,10 @@ strip_message(struct strip *s, const struct pb_field *m, size_t size)
 		}
 		break;
 	case LINK_UP_UNREGISTER_WRITER:
-		if (s->drop && count_note(&s->count, s->c->id,
+		if (s->drop && loss_account_note(&s->count, s->c->id,
 		    (uint32_t)m->value))
-			count_forget(&s->count, s->c->id, (uint32_t)m->value);
+			loss_account_forget(&s->count, s->c->id,
+			    (uint32_t)m->value);
 		break;
 	}
 	put_losses(s);
@@ -235,7 +236,7 @@ size_t
 ob_drop_chunks(struct outbox *o, struct ob_channel *c, const uint8_t *data,
     size_t len, uint8_t *out)
 {
-	struct strip s = { .o = o, .c = c, .count = ob_count(o), .drop = true,
+	struct strip s = { .o = o, .c = c, .count = ob_account(o), .drop = true,
 		.cause = ob_cause(o), .out = out };
 
 	c->tracked = true;

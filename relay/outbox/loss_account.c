@@ -14,7 +14,7 @@ place(uint32_t channel, uint32_t writer, uint32_t i)
 }
 
 static struct arena_track *
-find(const struct count *k, uint32_t channel, uint32_t writer)
+find(const struct loss_account *k, uint32_t channel, uint32_t writer)
 {
 	struct arena_track *t;
 	uint32_t i;
@@ -30,7 +30,7 @@ find(const struct count *k, uint32_t channel, uint32_t writer)
 
 /* The place for a new track, which may be another's; NULL: none is free. */
 static struct arena_track *
-choose(const struct count *k, uint32_t channel, uint32_t writer)
+choose(const struct loss_account *k, uint32_t channel, uint32_t writer)
 {
 	struct arena_track *t = NULL, *at;
 	uint32_t i;
@@ -48,7 +48,7 @@ choose(const struct count *k, uint32_t channel, uint32_t writer)
 
 /* Made where there is none, in the place of another when it has to be. */
 static struct arena_track *
-get(struct count *k, uint32_t channel, uint32_t writer)
+get(struct loss_account *k, uint32_t channel, uint32_t writer)
 {
 	struct arena_track *t = find(k, channel, writer);
 
@@ -63,7 +63,7 @@ get(struct count *k, uint32_t channel, uint32_t writer)
 }
 
 bool
-count_note(struct count *k, uint32_t channel, uint32_t writer)
+loss_account_note(struct loss_account *k, uint32_t channel, uint32_t writer)
 {
 	struct arena_track *t = find(k, channel, writer);
 	struct arena_undo *u = k->undo;
@@ -90,13 +90,13 @@ count_note(struct count *k, uint32_t channel, uint32_t writer)
  * have one of them counted wrong.
  */
 static void
-note(struct count *k, uint32_t channel, uint32_t writer)
+note(struct loss_account *k, uint32_t channel, uint32_t writer)
 {
-	(void)!count_note(k, channel, writer);
+	(void)!loss_account_note(k, channel, writer);
 }
 
 void
-count_undo(struct arena_track *tracks, const struct arena_undo *undo)
+loss_account_undo(struct arena_track *tracks, const struct arena_undo *undo)
 {
 	uint32_t n = undo->n < ARENA_UNDO ? undo->n : ARENA_UNDO, i;
 
@@ -107,7 +107,7 @@ count_undo(struct arena_track *tracks, const struct arena_undo *undo)
 }
 
 bool
-count_is_over(const struct count *k, uint32_t channel,
+loss_account_is_over(const struct loss_account *k, uint32_t channel,
     const struct commit_chunk *c)
 {
 	const struct arena_track *t = find(k, channel, c->writer);
@@ -116,7 +116,8 @@ count_is_over(const struct count *k, uint32_t channel,
 }
 
 void
-count_put(struct count *k, uint32_t channel, const struct commit_chunk *c)
+loss_account_put(struct loss_account *k, uint32_t channel,
+    const struct commit_chunk *c)
 {
 	struct arena_track *t = find(k, channel, c->writer);
 
@@ -128,8 +129,8 @@ count_put(struct count *k, uint32_t channel, const struct commit_chunk *c)
 }
 
 bool
-count_drop(struct count *k, uint32_t channel, const struct commit_chunk *c,
-    uint32_t cause, struct link_loss *loss)
+loss_account_drop(struct loss_account *k, uint32_t channel,
+    const struct commit_chunk *c, uint32_t cause, struct link_loss *loss)
 {
 	struct arena_track *t = get(k, channel, c->writer);
 	struct arena_track none = { .epoch = 0 };
@@ -138,7 +139,8 @@ count_drop(struct count *k, uint32_t channel, const struct commit_chunk *c,
 }
 
 void
-count_bridge(struct count *k, uint32_t channel, const struct commit_chunk *c)
+loss_account_bridge(struct loss_account *k, uint32_t channel,
+    const struct commit_chunk *c)
 {
 	struct arena_track *t = find(k, channel, c->writer);
 
@@ -149,7 +151,8 @@ count_bridge(struct count *k, uint32_t channel, const struct commit_chunk *c)
 }
 
 void
-count_sent(struct count *k, uint32_t channel, const struct commit_chunk *c)
+loss_account_sent(struct loss_account *k, uint32_t channel,
+    const struct commit_chunk *c)
 {
 	struct arena_track *t = find(k, channel, c->writer);
 
@@ -162,7 +165,7 @@ count_sent(struct count *k, uint32_t channel, const struct commit_chunk *c)
 }
 
 uint32_t
-count_twice(struct count *k, uint32_t channel, uint32_t writer,
+loss_account_twice(struct loss_account *k, uint32_t channel, uint32_t writer,
     uint64_t packets)
 {
 	struct arena_track *t = find(k, channel, writer);
@@ -177,7 +180,7 @@ count_twice(struct count *k, uint32_t channel, uint32_t writer,
 }
 
 bool
-count_next_pending(const struct count *k, uint32_t channel,
+loss_account_next_pending(const struct loss_account *k, uint32_t channel,
     uint32_t *writer)
 {
 	const struct arena_track *t;
@@ -199,7 +202,7 @@ count_next_pending(const struct count *k, uint32_t channel,
 }
 
 bool
-count_end(struct count *k, uint32_t channel, uint32_t writer,
+loss_account_end(struct loss_account *k, uint32_t channel, uint32_t writer,
     struct link_loss *due)
 {
 	struct arena_track *t = find(k, channel, writer);
@@ -211,7 +214,7 @@ count_end(struct count *k, uint32_t channel, uint32_t writer,
 }
 
 void
-count_forget(struct count *k, uint32_t channel, uint32_t writer)
+loss_account_forget(struct loss_account *k, uint32_t channel, uint32_t writer)
 {
 	struct arena_track *t = find(k, channel, writer);
 
@@ -223,8 +226,8 @@ count_forget(struct count *k, uint32_t channel, uint32_t writer)
 }
 
 bool
-count_was_dropped(const struct count *k, uint32_t channel, uint32_t writer,
-    uint32_t chunk)
+loss_account_was_dropped(const struct loss_account *k, uint32_t channel,
+    uint32_t writer, uint32_t chunk)
 {
 	const struct arena_track *t = find(k, channel, writer);
 

@@ -231,7 +231,7 @@ uint64_t ob_now_ms(void);
 /* ---- undo_journal.c: counts of losses, which survive a kill ---- */
 
 /* The account of the current link; its changes are logged while armed. */
-struct count ob_count(const struct outbox *o);
+struct loss_account ob_account(const struct outbox *o);
 /* Adds to the totals that --status shows. */
 void ob_count_lost(struct outbox *o, const struct link_loss *loss);
 /*
@@ -239,7 +239,7 @@ void ob_count_lost(struct outbox *o, const struct link_loss *loss);
  * totals.  All blocks of the channel before this loss must have been sent or
  * counted.  True: there were such packets.
  */
-bool ob_take_back(struct outbox *o, struct count *k, uint32_t channel,
+bool ob_take_back(struct outbox *o, struct loss_account *k, uint32_t channel,
     struct link_loss *loss);
 /*
  * Arms the undo log.  After a kill before ob_undo_disarm() the next process

@@ -82,7 +82,7 @@ lose(struct outbox *o, uint32_t channel, struct link_loss *l)
 }
 
 static void
-count_commit(struct outbox *o, struct count *k, uint32_t channel,
+count_commit(struct outbox *o, struct loss_account *k, uint32_t channel,
     uint32_t cause, const uint8_t *commit, size_t len)
 {
 	struct commit_chunk c;
@@ -91,7 +91,7 @@ count_commit(struct outbox *o, struct count *k, uint32_t channel,
 
 	pb_init(&r, commit, len);
 	while (commit_chunk_next(&r, &c)) {
-		if (count_drop(k, channel, &c, cause, &l))
+		if (loss_account_drop(k, channel, &c, cause, &l))
 			lose(o, channel, &l);
 	}
 }
@@ -100,7 +100,7 @@ void
 ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
     size_t len)
 {
-	struct count k = ob_count(o);
+	struct loss_account k = ob_account(o);
 	struct commit_chunk c;
 	struct link_loss l;
 	struct pb_reader r;
@@ -110,10 +110,10 @@ ob_old_commit(struct outbox *o, uint32_t channel, const uint8_t *commit,
 	 */
 	pb_init(&r, commit, len);
 	while (commit_chunk_next(&r, &c)) {
-		if (count_is_over(&k, channel, &c) &&
-		    count_end(&k, channel, c.writer, &l))
+		if (loss_account_is_over(&k, channel, &c) &&
+		    loss_account_end(&k, channel, c.writer, &l))
 			lose(o, channel, &l);
-		count_put(&k, channel, &c);
+		loss_account_put(&k, channel, &c);
 	}
 	o->old_tracks = true;
 	count_commit(o, &k, channel, ob_cause(o), commit, len);
@@ -123,15 +123,20 @@ static void
 count_block(struct outbox *o, const struct ob_block *b, const uint8_t *data,
     size_t len)
 {
-	struct count k = { .tracks = o->arena.tracks, .epoch = b->old_epoch };
+	struct loss_account k = {
+		.tracks = o->arena.tracks,
+		.epoch = b->old_epoch,
+	};
 	struct link_loss l;
 	struct pb_reader r;
 	struct pb_field f;
 
 	pb_init(&r, data, len);
 	while (pb_next(&r, &f)) {
-		if (f.wire == PB_VARINT && f.number == LINK_UP_UNREGISTER_WRITER)
-			count_forget(&k, b->old_channel, (uint32_t)f.value);
+		if (f.wire == PB_VARINT &&
+		    f.number == LINK_UP_UNREGISTER_WRITER)
+			loss_account_forget(&k, b->old_channel,
+			    (uint32_t)f.value);
 		if (f.wire != PB_BYTES)
 			continue;
 		if (f.number == LINK_UP_COMMIT)
@@ -158,7 +163,7 @@ count_block(struct outbox *o, const struct ob_block *b, const uint8_t *data,
 static void
 count_pending(struct outbox *o)
 {
-	struct count k = { .tracks = o->arena.tracks };
+	struct loss_account k = { .tracks = o->arena.tracks };
 	uint32_t epoch = arena_link(&o->arena)->epoch, i;
 	struct arena_track *t;
 	struct link_loss l;
@@ -168,7 +173,7 @@ count_pending(struct outbox *o)
 		if (t->epoch == 0 || t->epoch == epoch)
 			continue;
 		k.epoch = t->epoch;
-		if (count_end(&k, t->channel, t->writer, &l))
+		if (loss_account_end(&k, t->channel, t->writer, &l))
 			lose(o, t->channel, &l);
 		atomic_store(&t->epoch, 0);
 	}

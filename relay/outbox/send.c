@@ -61,10 +61,10 @@ can_send(struct outbox *o, struct ob_channel *c)
 /* Calls say() for each chunk of the block. */
 static void
 note_chunks(struct outbox *o, const struct ob_block *b,
-    void (*say)(struct count *k, uint32_t channel,
+    void (*say)(struct loss_account *k, uint32_t channel,
     const struct commit_chunk *c))
 {
-	struct count k = ob_count(o);
+	struct loss_account k = ob_account(o);
 	struct pb_reader r, commit;
 	struct commit_chunk c;
 	struct pb_field m;
@@ -87,7 +87,7 @@ static size_t
 put_right(struct outbox *o, const struct ob_block *b, uint8_t *out)
 {
 	const uint8_t *copied = arena_at(&o->arena, b->page), *begin = copied;
-	struct count k = ob_count(o);
+	struct loss_account k = ob_account(o);
 	struct link_loss l;
 	struct pb_reader r;
 	struct pb_field m;
@@ -122,7 +122,7 @@ settle_losses(struct outbox *o, struct ob_block *b)
 	size_t len = 0;
 
 	ob_undo_arm(o, b);
-	note_chunks(o, b, count_bridge);
+	note_chunks(o, b, loss_account_bridge);
 	/* Without room for the copy, a packet too many may be told. */
 	if (arena_has_run(&o->arena, b->pages))
 		len = put_right(o, b, o->scratch);
@@ -198,7 +198,7 @@ outbox_next(struct outbox *o, struct outbox_block *out)
 			 * it.
 			 */
 			ob_undo_arm(o, b);
-			note_chunks(o, b, count_sent);
+			note_chunks(o, b, loss_account_sent);
 		}
 		mark_sent(o, b);
 		ob_undo_disarm(o);

@@ -8,10 +8,10 @@
  * next process rolls back unless the message with the losses was added.
  */
 
-struct count
-ob_count(const struct outbox *o)
+struct loss_account
+ob_account(const struct outbox *o)
 {
-	struct count k = { .tracks = o->arena.tracks,
+	struct loss_account k = { .tracks = o->arena.tracks,
 		.epoch = arena_link(&o->arena)->epoch,
 		.undo = o->arena.undo->armed != 0 ? o->arena.undo : NULL };
 
@@ -29,10 +29,10 @@ ob_count_lost(struct outbox *o, const struct link_loss *l)
 }
 
 bool
-ob_take_back(struct outbox *o, struct count *k, uint32_t channel,
+ob_take_back(struct outbox *o, struct loss_account *k, uint32_t channel,
     struct link_loss *l)
 {
-	uint32_t n = count_twice(k, channel, l->writer, l->packets);
+	uint32_t n = loss_account_twice(k, channel, l->writer, l->packets);
 
 	l->packets -= n;
 	o->arena.head->lost[1][l->cause] -= n;
@@ -139,7 +139,7 @@ ob_undo_now(struct outbox *o)
 {
 	struct arena_undo *u = o->arena.undo;
 
-	count_undo(o->arena.tracks, u);
+	loss_account_undo(o->arena.tracks, u);
 	memcpy(o->arena.head->lost, u->lost, sizeof(u->lost));
 	ob_undo_disarm(o);
 }

@@ -14,9 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/inspect/report/inspect_report.h"
-#include "client/inspect/report/inspect_verdict.h"
 #include "client/inspect/report/inspection.h"
+#include "client/inspect/report/report.h"
+#include "client/inspect/report/verdict.h"
 #include "client/inspect/scan/trace_window.h"
 #include "client/trace/trace_summary.h"
 #include "transport/wire/pb_writer.h"

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/inspect/report/inspect_report.h"
-#include "client/inspect/report/inspect_verdict.h"
 #include "client/inspect/report/inspection.h"
+#include "client/inspect/report/report.h"
+#include "client/inspect/report/verdict.h"
 #include "client/inspect/scan/trace_window.h"
 #include "tests/fuzz/traces/traces.h"
 

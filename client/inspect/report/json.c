@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "client/inspect/report/asked_sources.h"
-#include "client/inspect/report/inspect_buffers.h"
-#include "client/inspect/report/inspect_clocks.h"
-#include "client/inspect/report/inspect_report.h"
-#include "client/inspect/report/inspect_verdict.h"
+#include "client/inspect/report/buffers.h"
+#include "client/inspect/report/clocks.h"
 #include "client/inspect/report/inspection.h"
 #include "client/inspect/report/machine_totals.h"
+#include "client/inspect/report/report.h"
 #include "client/inspect/report/session_log.h"
+#include "client/inspect/report/verdict.h"
 #include "client/trace/trace_losses.h"
 #include "client/trace/trace_summary.h"
 #include "protos/json_out.h"

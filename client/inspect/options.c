@@ -1,4 +1,4 @@
-#include "client/inspect/inspect_options.h"
+#include "client/inspect/options.h"
 
 #include <stdio.h>
 

@@ -1,9 +1,9 @@
 /*
- * inspect_clocks: sections of the reports about the clocks of a trace and of
+ * clocks: sections of the reports about the clocks of a trace and of
  * its machines, from its clock snapshots.
  */
-#ifndef CLIENT_INSPECT_REPORT_INSPECT_CLOCKS_H
-#define CLIENT_INSPECT_REPORT_INSPECT_CLOCKS_H
+#ifndef CLIENT_INSPECT_REPORT_CLOCKS_H
+#define CLIENT_INSPECT_REPORT_CLOCKS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,4 +17,4 @@ struct json_out;
 void inspect_clocks_text(FILE *out, const struct inspection *i);
 void inspect_clocks_json(struct json_out *j, const struct inspection *i);
 
-#endif /* CLIENT_INSPECT_REPORT_INSPECT_CLOCKS_H */
+#endif /* CLIENT_INSPECT_REPORT_CLOCKS_H */

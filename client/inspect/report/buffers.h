@@ -1,9 +1,9 @@
 /*
- * inspect_buffers: the buffers of a trace's session, with the advice that
+ * buffers: the buffers of a trace's session, with the advice that
  * buffer_advice derives from their statistics.
  */
-#ifndef CLIENT_INSPECT_REPORT_INSPECT_BUFFERS_H
-#define CLIENT_INSPECT_REPORT_INSPECT_BUFFERS_H
+#ifndef CLIENT_INSPECT_REPORT_BUFFERS_H
+#define CLIENT_INSPECT_REPORT_BUFFERS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,4 +25,4 @@ size_t inspect_buffers_count(const struct inspection *i);
 void inspect_buffers_read(struct inspect_buffer *out,
     const struct inspection *i, size_t index);
 
-#endif /* CLIENT_INSPECT_REPORT_INSPECT_BUFFERS_H */
+#endif /* CLIENT_INSPECT_REPORT_BUFFERS_H */

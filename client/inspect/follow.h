@@ -1,9 +1,9 @@
 /*
- * inspect_follow: `tributary inspect --follow`: an inspection of a trace that is
+ * follow: `tributary inspect --follow`: an inspection of a trace that is
  * still being written.
  */
-#ifndef CLIENT_INSPECT_INSPECT_FOLLOW_H
-#define CLIENT_INSPECT_INSPECT_FOLLOW_H
+#ifndef CLIENT_INSPECT_FOLLOW_H
+#define CLIENT_INSPECT_FOLLOW_H
 
 #include <stddef.h>
 
@@ -20,4 +20,4 @@ struct inspection;
 int inspect_follow_read(struct inspection *i, int fd, const char *path,
     char *err, size_t err_size) MUST_CHECK;
 
-#endif /* CLIENT_INSPECT_INSPECT_FOLLOW_H */
+#endif /* CLIENT_INSPECT_FOLLOW_H */

@@ -1,4 +1,4 @@
-#include "client/inspect/inspect_packets.h"
+#include "client/inspect/packets.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 #include "client/clock/clock_name.h"
 #include "client/clock/trace_clocks.h"
-#include "client/inspect/inspect_options.h"
+#include "client/inspect/options.h"
 #include "client/inspect/packet_show.h"
 #include "client/inspect/scan/trace_open.h"
 #include "client/inspect/scan/trace_scan.h"

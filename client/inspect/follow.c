@@ -1,4 +1,4 @@
-#include "client/inspect/inspect_follow.h"
+#include "client/inspect/follow.h"
 
 #include <errno.h>
 #include <stdbool.h>

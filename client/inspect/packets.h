@@ -1,9 +1,9 @@
 /*
- * inspect_packets: `tributary inspect --packets` and `--convert`: a trace's
+ * packets: `tributary inspect --packets` and `--convert`: a trace's
  * packets as text, and a timestamp in the trace clock.
  */
-#ifndef CLIENT_INSPECT_INSPECT_PACKETS_H
-#define CLIENT_INSPECT_INSPECT_PACKETS_H
+#ifndef CLIENT_INSPECT_PACKETS_H
+#define CLIENT_INSPECT_PACKETS_H
 
 struct inspect_options;
 
@@ -11,4 +11,4 @@ struct inspect_options;
 int inspect_packets_run(const struct inspect_options *o);
 int inspect_convert_run(const struct inspect_options *o);
 
-#endif /* CLIENT_INSPECT_INSPECT_PACKETS_H */
+#endif /* CLIENT_INSPECT_PACKETS_H */

@@ -1,4 +1,4 @@
-#include "client/inspect/report/inspect_clocks.h"
+#include "client/inspect/report/clocks.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "client/inspect/report/inspect_buffers.h"
+#include "client/inspect/report/buffers.h"
 
 #include "client/inspect/report/inspection.h"
 #include "client/inspect/report/session_log.h"

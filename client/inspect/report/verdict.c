@@ -1,4 +1,4 @@
-#include "client/inspect/report/inspect_verdict.h"
+#include "client/inspect/report/verdict.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /*
- * inspect_options: the command line of `tributary inspect`.  Pure.
+ * options: the command line of `tributary inspect`.  Pure.
  */
-#ifndef CLIENT_INSPECT_INSPECT_OPTIONS_H
-#define CLIENT_INSPECT_INSPECT_OPTIONS_H
+#ifndef CLIENT_INSPECT_OPTIONS_H
+#define CLIENT_INSPECT_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -36,4 +36,4 @@ extern const struct flags inspect_options_flags;
 enum flags_verdict inspect_options_parse(struct inspect_options *out,
     int argc, char **argv, char *err, size_t err_size) MUST_CHECK;
 
-#endif /* CLIENT_INSPECT_INSPECT_OPTIONS_H */
+#endif /* CLIENT_INSPECT_OPTIONS_H */

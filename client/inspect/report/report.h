@@ -1,9 +1,9 @@
 /*
- * inspect_report: the results of an inspection, as text for people and as JSON
+ * report: the results of an inspection, as text for people and as JSON
  * for programs.
  */
-#ifndef CLIENT_INSPECT_REPORT_INSPECT_REPORT_H
-#define CLIENT_INSPECT_REPORT_INSPECT_REPORT_H
+#ifndef CLIENT_INSPECT_REPORT_REPORT_H
+#define CLIENT_INSPECT_REPORT_REPORT_H
 
 #include <stdio.h>
 
@@ -17,4 +17,4 @@ void inspect_report_text(FILE *out, const struct inspection *i,
 void inspect_report_json(FILE *out, const struct inspection *i,
     const struct inspect_verdict *v, const char *path);
 
-#endif /* CLIENT_INSPECT_REPORT_INSPECT_REPORT_H */
+#endif /* CLIENT_INSPECT_REPORT_REPORT_H */

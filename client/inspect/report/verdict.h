@@ -1,9 +1,9 @@
 /*
- * inspect_verdict: whether a trace can be trusted, in one word and one
+ * verdict: whether a trace can be trusted, in one word and one
  * sentence.  Pure.
  */
-#ifndef CLIENT_INSPECT_REPORT_INSPECT_VERDICT_H
-#define CLIENT_INSPECT_REPORT_INSPECT_VERDICT_H
+#ifndef CLIENT_INSPECT_REPORT_VERDICT_H
+#define CLIENT_INSPECT_REPORT_VERDICT_H
 
 struct inspection;
 
@@ -28,4 +28,4 @@ void inspect_verdict_make(struct inspect_verdict *out,
 /* "whole", "lossy", ...: for programs. */
 const char *inspect_verdict_word(enum inspect_verdict_kind kind);
 
-#endif /* CLIENT_INSPECT_REPORT_INSPECT_VERDICT_H */
+#endif /* CLIENT_INSPECT_REPORT_VERDICT_H */
