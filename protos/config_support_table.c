@@ -26,8 +26,8 @@ static const struct config_support table[] = {
 	    "TRACE_BUFFER_V2 does"),
 	SERVED("data_sources", "up to 4096; each goes to every producer that "
 	    "fits"),
-	SERVED("data_sources.config", "reaches the producer whole, with what "
-	    "the service fills in"),
+	SERVED("data_sources.config", "reaches the producer whole, with fields "
+	    "that the service fills in"),
 	SERVED("data_sources.producer_name_filter", "exact names; "
 	    "ChangeTraceConfig may add some"),
 	SERVED("data_sources.producer_name_regex_filter", "must fit the whole "
@@ -35,7 +35,7 @@ static const struct config_support table[] = {
 	SERVED("data_sources.machine_name_filter", "names of machines, or "
 	    "patterns with * and ?; host, or its own name, is the "
 	    "collector's"),
-	SERVED("builtin_data_sources", "what the service itself writes"),
+	SERVED("builtin_data_sources", "the service's own packets"),
 	SERVED("builtin_data_sources.disable_clock_snapshotting", "no "
 	    "ClockSnapshot packets"),
 	SERVED("builtin_data_sources.disable_trace_config", "no TraceConfig "
@@ -54,8 +54,9 @@ static const struct config_support table[] = {
 	    "WriterStats in TraceStats"),
 	SERVED("builtin_data_sources.disable_extension_descriptors", "there "
 	    "are none to write here, set or not"),
-	SERVED("builtin_data_sources.enable_concurrent_session_events", "what "
-	    "other sessions do meanwhile, as far as the owner may see them"),
+	SERVED("builtin_data_sources.enable_concurrent_session_events",
+	    "changes of other sessions meanwhile, as far as the owner may see "
+	    "them"),
 	SERVED("duration_ms", "up to limits.max_trace_duration_ms"),
 	SERVED("prefer_suspend_clock_for_duration", "the duration goes on "
 	    "while the machine sleeps"),
@@ -65,8 +66,8 @@ static const struct config_support table[] = {
 	    "own user, until it is cleared"),
 	SERVED("producers", "shared memory by the producer's name"),
 	SERVED("producers.producer_name", "exact"),
-	SERVED("producers.shm_size_kb", "wins over the producer's hint; what "
-	    "makes no sense gives the default"),
+	SERVED("producers.shm_size_kb", "wins over the producer's hint; a "
+	    "value that makes no sense gives the default"),
 	SERVED("producers.page_size_kb", "likewise"),
 	ANDROID("statsd_metadata", "of Android's statsd"),
 	ANDROID("statsd_metadata.triggering_alert_id", "likewise"),
@@ -87,12 +88,12 @@ static const struct config_support table[] = {
 	SERVED("deferred_start", "waits for StartTracing"),
 	SERVED("flush_period_ms", "none where it is left out, but for a "
 	    "session that writes a file (below)"),
-	SERVED("flush_timeout_ms", "5000 where it is left out; who owes an "
-	    "answer for as long is not waited for again at the end"),
+	SERVED("flush_timeout_ms", "5000 where it is left out; a producer that "
+	    "owes an answer for as long is not waited for again at the end"),
 	SERVED("data_source_stop_timeout_ms", "5000 where it is left out"),
 	ANDROID("notify_traceur", "of Android's System Tracing app"),
-	SERVED("bugreport_score", "over 0: everybody may see and clone the "
-	    "session; the highest is cloned for bug reports"),
+	SERVED("bugreport_score", "over 0: every consumer may see and clone "
+	    "the session; the highest is cloned for bug reports"),
 	SERVED("bugreport_filename", "shown by QueryServiceState; of "
 	    "letters, digits, dashes, underscores and dots"),
 	SERVED("trigger_config", "not together with duration_ms"),
@@ -102,8 +103,8 @@ static const struct config_support table[] = {
 	    "STOP_TRACING becomes CLONE_SNAPSHOT"),
 	SERVED("trigger_config.triggers", "up to 1024, each name once"),
 	SERVED("trigger_config.triggers.name", "exact"),
-	SERVED("trigger_config.triggers.producer_name_regex", "of who may pull "
-	    "it; must fit the whole name"),
+	SERVED("trigger_config.triggers.producer_name_regex", "names of the "
+	    "producers that may pull it; must match the whole name"),
 	SERVED("trigger_config.triggers.stop_delay_ms", "until the stop, or "
 	    "the clone"),
 	SERVED("trigger_config.triggers.max_per_24_h", "of all sessions with "
@@ -153,8 +154,8 @@ static const struct config_support table[] = {
 	SERVED("trace_filter.string_filter_chain.rules.semantic_type", "of the "
 	    "strings it looks at; none: of those without a type"),
 	SERVED("trace_filter.bytecode_overlay_v54", "changes bytecode_v2"),
-	SERVED("trace_filter.string_filter_chain_v54", "adds rules, or "
-	    "changes those of the same name"),
+	SERVED("trace_filter.string_filter_chain_v54", "adds rules, or changes "
+	    "rules of the same name"),
 	SERVED("trace_filter.string_filter_chain_v54.rules", "likewise"),
 	SERVED("trace_filter.string_filter_chain_v54.rules.policy",
 	    "likewise"),
@@ -186,7 +187,7 @@ static const struct config_support table[] = {
 	SERVED("priority_boost.priority", "0 to 20 (how much nicer), or 1 to "
 	    "99"),
 	SERVED("exclusive_prio", "runs alone, and ends sessions of lower "
-	    "priority: those of others only for an admin"),
+	    "priority: other owners' sessions only for an admin"),
 	SERVED("write_flush_mode", "whether producers are flushed before each "
 	    "write of the file"),
 	SERVED("fflush_post_write", "fdatasync after each write of the file"),
