@@ -200,11 +200,10 @@ stop(struct local *l, struct part m)
 		local_put_value(l, LINK_UP_STOPPED, remote);
 		return;
 	}
-	if (i->stopping)
+	if (!local_instance_advance(i, LOCAL_INSTANCE_STOPPING))
 		return;
-	i->stopping = true;
 	local_send_stop(l, i->id);
-	if (!i->notifies_stop && !i->stopped) {
+	if (!i->notifies_stop) {
 		/* The collector waits for no answer, but takes the chunks. */
 		(void)!local_scrape(l, i->session, LOCAL_REST_COMES);
 		local_instance_free(l, i);

@@ -263,7 +263,7 @@ goes_on(const struct local *l, uint64_t session)
 	const struct local_instance *i;
 
 	TAILQ_FOREACH(i, &l->instances, link)
-		if (i->session == session && !i->stopping && !i->stopped)
+		if (i->session == session && i->state < LOCAL_INSTANCE_STOPPING)
 			return true;
 	return false;
 }

@@ -161,7 +161,7 @@ what_is_due(struct local *l)
 		if (f->state == FLUSH_ACKED)
 			add_due(&d, f->session);
 	TAILQ_FOREACH(i, &l->instances, link)
-		if (i->stopped)
+		if (i->state == LOCAL_INSTANCE_STOPPED)
 			add_due(&d, i->session);
 	if (l->state == LOCAL_ENDED) {
 		d.any = true;
@@ -184,7 +184,7 @@ say_it(struct local *l)
 	if (l->flush_timer != NULL)
 		arm(l);
 	TAILQ_FOREACH_SAFE(i, &l->instances, link, inext)
-		if (i->stopped) {
+		if (i->state == LOCAL_INSTANCE_STOPPED) {
 			local_put_value(l, LINK_UP_STOPPED, i->remote);
 			local_instance_free(l, i);
 		}

@@ -11,6 +11,15 @@
 
 /* ---- instances ---- */
 
+bool
+local_instance_advance(struct local_instance *i, enum local_instance_state to)
+{
+	if (i->state >= to)
+		return false;
+	i->state = to;
+	return true;
+}
+
 struct local_instance *
 local_find_instance(struct local *l, uint64_t id)
 {
@@ -52,7 +61,7 @@ forget_a_stopping_one(struct local *l)
 	struct local_instance *i;
 
 	TAILQ_FOREACH(i, &l->instances, link)
-		if (i->stopping && !i->stopped)
+		if (i->state == LOCAL_INSTANCE_STOPPING)
 			break;
 	if (i != NULL)
 		local_instance_free(l, i);

@@ -60,6 +60,14 @@ struct local_source {
 	struct source_descriptor descriptor;
 };
 
+/* local_instance_advance(); a state may be left out, none comes again. */
+enum local_instance_state {
+	LOCAL_INSTANCE_SET_UP,   /* the producer has acknowledged nothing */
+	LOCAL_INSTANCE_STARTED,  /* LINK_UP_STARTED was put */
+	LOCAL_INSTANCE_STOPPING, /* StopDataSource was sent to the producer */
+	LOCAL_INSTANCE_STOPPED,  /* LINK_UP_STOPPED waits for a scrape */
+};
+
 /* A data source switched on by the collector. */
 struct local_instance {
 	TAILQ_ENTRY(local_instance) link;
@@ -67,11 +75,9 @@ struct local_instance {
 	uint64_t remote; /* the collector's */
 	uint64_t session; /* the collector's id */
 	uint16_t buffer; /* local_buffer.id; 0: none */
-	bool notifies_stop;
+	enum local_instance_state state;
+	bool notifies_stop; /* as its data source says, as no_flush */
 	bool no_flush;
-	bool started;  /* LINK_UP_STARTED was put */
-	bool stopping; /* StopDataSource was sent to the producer */
-	bool stopped;  /* LINK_UP_STOPPED is due once memory is scraped */
 	char name[];   /* of its data source */
 };
 
@@ -213,6 +219,9 @@ struct local_instance *local_instance_new(struct local *l, uint64_t remote,
     const struct local_source *ds, uint64_t session, uint16_t buffer)
     MUST_CHECK;
 void local_instance_free(struct local *l, struct local_instance *i);
+/* False: it was in this state, or in a later one, already. */
+bool local_instance_advance(struct local_instance *i,
+    enum local_instance_state to) MUST_CHECK;
 struct local_instance *local_find_instance(struct local *l, uint64_t id);
 struct local_instance *local_find_remote(struct local *l, uint64_t remote);
 /*

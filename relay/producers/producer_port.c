@@ -70,10 +70,8 @@ started(void *owner, uint64_t instance)
 	struct local *l = owner;
 	struct local_instance *i = local_find_instance(l, instance);
 
-	if (i != NULL && !i->started) {
-		i->started = true;
+	if (i != NULL && local_instance_advance(i, LOCAL_INSTANCE_STARTED))
 		local_put_value(l, LINK_UP_STARTED, i->remote);
-	}
 }
 
 static void
@@ -82,10 +80,9 @@ stopped(void *owner, uint64_t instance)
 	struct local *l = owner;
 	struct local_instance *i = local_find_instance(l, instance);
 
-	if (i != NULL && !i->stopped) {
-		i->stopped = true;
+	/* A source may also stop by itself, unasked. */
+	if (i != NULL && local_instance_advance(i, LOCAL_INSTANCE_STOPPED))
 		local_settle(l);
-	}
 }
 
 static void

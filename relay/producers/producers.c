@@ -160,7 +160,7 @@ forget_agreed(struct local *l)
 	struct local_instance *i;
 
 	TAILQ_FOREACH(i, &l->instances, link)
-		if (!i->stopping)
+		if (i->state < LOCAL_INSTANCE_STOPPING)
 			local_send_stop(l, i->id);
 	local_forget_ids(l);
 	local_forget_flushes(l);
