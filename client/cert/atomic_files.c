@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
+
 struct staged {
 	char *path; /* the file to be; owned */
 	char *temp; /* NULL: in place already */
@@ -144,18 +146,14 @@ atomic_files_commit(struct atomic_files *s, char *err, size_t err_size)
 		f = &s->files[i];
 		if (f->temp == NULL)
 			continue;
-		if (rename(f->temp, f->path) < 0) {
-			snprintf(err, err_size, "cannot put %s in place: %s",
-			    f->path, strerror(errno));
-			return -1;
-		}
+		if (rename(f->temp, f->path) < 0)
+			return FAILURE(err, err_size, "cannot put %s in place: "
+			    "%s", f->path, strerror(errno));
 		free(f->temp);
 		f->temp = NULL;
-		if (sync_folder_of(f->path) < 0) {
-			snprintf(err, err_size, "cannot bring %s to the disk: "
-			    "%s", f->path, strerror(errno));
-			return -1;
-		}
+		if (sync_folder_of(f->path) < 0)
+			return FAILURE(err, err_size, "cannot bring %s to the "
+			    "disk: %s", f->path, strerror(errno));
 	}
 	return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "client/cert/pem.h"
 #include "client/cert/store.h"
+#include "transport/base/failure.h"
 #include "transport/socket/roles.h"
 #include "transport/tls/tls.h"
 
@@ -83,12 +84,10 @@ sign(struct cert_store *s, const struct cert_order *o, struct made *m,
 	};
 	time_t ca_until = x509_make_until(cert_store_ca(s));
 
-	if (ca_until <= o->now) {
-		snprintf(err, err_size, "the CA in %s has expired: renew it "
-		    "first with tributary cert renew %s --ca, and give its "
+	if (ca_until <= o->now)
+		return FAILURE(err, err_size, "the CA in %s has expired: renew "
+		    "it first with tributary cert renew %s --ca, and give its "
 		    "new %s to everyone", o->dir, o->dir, TLS_CA_FILE);
-		return -1;
-	}
 	done->shortened = r.until > ca_until;
 	if (done->shortened)
 		r.until = ca_until;
@@ -99,11 +98,9 @@ sign(struct cert_store *s, const struct cert_order *o, struct made *m,
 	x509_make_serial(m->cert, e->serial);
 	e->from = x509_make_from(m->cert);
 	e->until = x509_make_until(m->cert);
-	if (cert_index_add(cert_store_index(s), e) < 0) {
-		snprintf(err, err_size, "%s is full, or memory is short",
+	if (cert_index_add(cert_store_index(s), e) < 0)
+		return FAILURE(err, err_size, "%s is full, or memory is short",
 		    CERT_INDEX_FILE);
-		return -1;
-	}
 	return 0;
 }
 
@@ -245,9 +242,9 @@ refuse_used(const char *folder, char *err, size_t err_size)
 		free(path);
 		if (!found)
 			continue;
-		snprintf(err, err_size, "%s has a %s already, which is never "
-		    "overwritten: choose another folder", folder, files[i]);
-		return -1;
+		return FAILURE(err, err_size, "%s has a %s already, which is "
+		    "never overwritten: choose another folder", folder,
+		    files[i]);
 	}
 	return 0;
 }
@@ -295,11 +292,10 @@ refuse_issued(struct cert_store *s, const struct cert_order *o, char *err,
 
 	if (e == NULL || e->until <= o->now)
 		return 0;
-	snprintf(err, err_size, "%s has a certificate already, valid until %s: "
-	    "make a new one with tributary cert renew, or end that one with "
-	    "tributary cert revoke first", o->name,
+	return FAILURE(err, err_size, "%s has a certificate already, valid "
+	    "until %s: make a new one with tributary cert renew, or end that "
+	    "one with tributary cert revoke first", o->name,
 	    cert_time_text(e->until, until));
-	return -1;
 }
 
 /* A device that can be reached by its name gets that, too. */

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "transport/base/failure.h"
 #include "transport/socket/roles.h"
 
 #define HEADER "# tributary certificates 1\n"
@@ -219,11 +220,9 @@ cert_index_parse(struct cert_index *x, const char *text, size_t len, char *err,
 	struct cert_entry e;
 	size_t line = 1;
 
-	if (len < strlen(HEADER) || memcmp(text, HEADER, strlen(HEADER)) != 0) {
-		snprintf(err, err_size, "line 1 is not \"%.*s\"",
+	if (len < strlen(HEADER) || memcmp(text, HEADER, strlen(HEADER)) != 0)
+		return FAILURE(err, err_size, "line 1 is not \"%.*s\"",
 		    (int)strlen(HEADER) - 1, HEADER);
-		return -1;
-	}
 	for (; len > 0; line++, len -= (size_t)(end + 1 - text),
 	    text = end + 1) {
 		if ((end = memchr(text, '\n', len)) == NULL)
@@ -232,16 +231,13 @@ cert_index_parse(struct cert_index *x, const char *text, size_t len, char *err,
 			continue;
 		else
 			wrong = parse_line(text, (size_t)(end - text), &e);
-		if (wrong != NULL) {
-			snprintf(err, err_size, "line %zu %s", line, wrong);
-			return -1;
-		}
-		if (cert_index_add(x, &e) < 0) {
-			snprintf(err, err_size, "line %zu is one too many (at "
-			    "most %u), or memory is short", line,
+		if (wrong != NULL)
+			return FAILURE(err, err_size, "line %zu %s", line,
+			    wrong);
+		if (cert_index_add(x, &e) < 0)
+			return FAILURE(err, err_size, "line %zu is one too "
+			    "many (at most %u), or memory is short", line,
 			    CERT_INDEX_MAX_ENTRIES);
-			return -1;
-		}
 	}
 	return 0;
 }

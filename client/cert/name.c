@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "protos/utf8.h"
+#include "transport/base/failure.h"
 #include "transport/socket/roles.h"
 
 int
@@ -14,17 +15,14 @@ cert_name_check_text(const char *what, const char *text, char *err,
 {
 	size_t len = strlen(text), at, n;
 
-	if (len == 0 || len > CERT_NAME_MAX) {
-		snprintf(err, err_size, "%s has to have 1 to %d bytes, this "
-		    "one has %zu", what, CERT_NAME_MAX, len);
-		return -1;
-	}
+	if (len == 0 || len > CERT_NAME_MAX)
+		return FAILURE(err, err_size, "%s has to have 1 to %d bytes, "
+		    "this one has %zu", what, CERT_NAME_MAX, len);
 	for (at = 0; at < len; at += n) {
 		if ((n = utf8_printable(text + at, len - at)) != 0)
 			continue;
-		snprintf(err, err_size, "%s has a byte at %zu that is not "
-		    "printable text", what, at + 1);
-		return -1;
+		return FAILURE(err, err_size, "%s has a byte at %zu that is "
+		    "not printable text", what, at + 1);
 	}
 	return 0;
 }
@@ -44,9 +42,8 @@ cert_name_check(const char *name, char *err, size_t err_size)
 		wrong = "has a space at its end";
 	if (wrong == NULL)
 		return 0;
-	snprintf(err, err_size, "the name \"%s\" %s; it becomes the name of a "
-	    "folder: choose another", name, wrong);
-	return -1;
+	return FAILURE(err, err_size, "the name \"%s\" %s; it becomes the name "
+	    "of a folder: choose another", name, wrong);
 }
 
 static bool
@@ -126,16 +123,13 @@ cert_name_kind(const char *text)
 int
 cert_name_check_alternative(const char *text, char *err, size_t err_size)
 {
-	if (role_from_uri(text, strlen(text)) != 0) {
-		snprintf(err, err_size, "%.80s is kept for roles: say --role "
-		    "%.40s instead", text, strrchr(text, ':') + 1);
-		return -1;
-	}
+	if (role_from_uri(text, strlen(text)) != 0)
+		return FAILURE(err, err_size, "%.80s is kept for roles: say "
+		    "--role %.40s instead", text, strrchr(text, ':') + 1);
 	if (cert_name_kind(text) != CERT_NAME_NONE)
 		return 0;
-	snprintf(err, err_size, "\"%.80s\" is no host name, IP address, URI or "
-	    "mail address", text);
-	return -1;
+	return FAILURE(err, err_size, "\"%.80s\" is no host name, IP address, "
+	    "URI or mail address", text);
 }
 
 const char *

@@ -6,6 +6,7 @@
 
 #include "client/cert/name.h"
 #include "protos/nearest.h"
+#include "transport/base/failure.h"
 #include "transport/socket/roles.h"
 
 /* A hundred years: what dates in a certificate can still say. */
@@ -111,11 +112,9 @@ parse_days(void *options, const struct flag *flag, const char *text, char *err,
 	unsigned long v = strtoul(text, &end, 10);
 
 	if (text[0] < '0' || text[0] > '9' || *end != '\0' || v == 0 ||
-	    v > DAYS_MAX) {
-		snprintf(err, err_size, "--days %.40s is not a number from 1 "
-		    "to %d", text, DAYS_MAX);
-		return -1;
-	}
+	    v > DAYS_MAX)
+		return FAILURE(err, err_size, "--days %.40s is not a number "
+		    "from 1 to %d", text, DAYS_MAX);
 	((struct cert_options *)options)->days = (unsigned)v;
 	return 0;
 }
@@ -131,9 +130,8 @@ parse_key(void *options, const struct flag *flag, const char *text, char *err,
 	} else if (strcmp(text, "ed25519") == 0) {
 		o->key = CERT_KEY_ED25519;
 	} else {
-		snprintf(err, err_size, "--key %.40s is not known: say p256 or "
-		    "ed25519", text);
-		return -1;
+		return FAILURE(err, err_size, "--key %.40s is not known: say "
+		    "p256 or ed25519", text);
 	}
 	o->key_given = true;
 	return 0;
@@ -145,11 +143,9 @@ add_san(void *options, const struct flag *flag, const char *text, char *err,
 {
 	struct cert_options *o = options;
 
-	if (o->n_names == CERT_OPTIONS_MAX_NAMES) {
-		snprintf(err, err_size, "more than %d names",
+	if (o->n_names == CERT_OPTIONS_MAX_NAMES)
+		return FAILURE(err, err_size, "more than %d names",
 		    CERT_OPTIONS_MAX_NAMES);
-		return -1;
-	}
 	if (cert_name_check_alternative(text, err, err_size) < 0)
 		return -1;
 	o->names[o->n_names++] = text;
@@ -174,9 +170,8 @@ parse_role(void *options, const struct flag *flag, const char *text, char *err,
 
 	if ((o->role = role_by_name(text)) != 0)
 		return 0;
-	snprintf(err, err_size, "there is no role %.40s: say producer, relay, "
-	    "consumer or admin", text);
-	return -1;
+	return FAILURE(err, err_size, "there is no role %.40s: say producer, "
+	    "relay, consumer or admin", text);
 }
 
 static int
@@ -187,10 +182,9 @@ parse_reason(void *options, const struct flag *flag, const char *text,
 
 	if (cert_reason_parse(text, &o->reason) == 0)
 		return 0;
-	snprintf(err, err_size, "there is no reason %.40s: say unspecified, "
-	    "key-compromise, affiliation-changed, superseded or cessation",
-	    text);
-	return -1;
+	return FAILURE(err, err_size, "there is no reason %.40s: say "
+	    "unspecified, key-compromise, affiliation-changed, superseded or "
+	    "cessation", text);
 }
 
 #define AT(member) .at = offsetof(struct cert_options, member)
@@ -234,9 +228,8 @@ check_flags(uint64_t given, enum cert_action action, const char *word,
 	for (i = 0; table[i].name != NULL; i++) {
 		if (!(given >> i & 1) || (table[i].id & ON(action)) != 0)
 			continue;
-		snprintf(err, err_size, "--%s means nothing to cert %s; see "
-		    "tributary cert --help", table[i].name, word);
-		return -1;
+		return FAILURE(err, err_size, "--%s means nothing to cert %s; "
+		    "see tributary cert --help", table[i].name, word);
 	}
 	return 0;
 }
@@ -264,8 +257,7 @@ check_together(const struct cert_options *o, char *err, size_t err_size)
 		wrong = "the name of the folder is empty";
 	if (wrong == NULL)
 		return 0;
-	snprintf(err, err_size, "%s", wrong);
-	return -1;
+	return FAILURE(err, err_size, "%s", wrong);
 }
 
 /* Takes the words: the action, the folder, and perhaps a name. */
@@ -277,18 +269,14 @@ take_words(struct cert_options *o, const struct flags_words *line, char *err,
 	int n = line->argc;
 	size_t at;
 
-	if (n == 0) {
-		snprintf(err, err_size, "say what to do: init, issue, show, "
-		    "renew or revoke; see tributary cert --help");
-		return -1;
-	}
+	if (n == 0)
+		return FAILURE(err, err_size, "say what to do: init, issue, "
+		    "show, renew or revoke; see tributary cert --help");
 	if (find_action(words[0], &at, err, err_size) < 0)
 		return -1;
-	if (n - 1 < actions[at].least || n - 1 > actions[at].most) {
-		snprintf(err, err_size, "cert %s wants %s; see tributary cert "
-		    "--help", actions[at].word, actions[at].wants);
-		return -1;
-	}
+	if (n - 1 < actions[at].least || n - 1 > actions[at].most)
+		return FAILURE(err, err_size, "cert %s wants %s; see tributary "
+		    "cert --help", actions[at].word, actions[at].wants);
 	o->action = actions[at].action;
 	o->dir = words[1];
 	o->name = n > 2 ? words[2] : NULL;

@@ -16,6 +16,7 @@
 #include "client/cert/index.h"
 #include "client/cert/pem.h"
 #include "client/cert/x509_make.h"
+#include "transport/base/failure.h"
 #include "transport/tls/tls.h"
 
 #define LOCK_FILE   "lock"
@@ -126,22 +127,16 @@ check_folder(const char *dir, char *err, size_t err_size)
 {
 	struct stat st;
 
-	if (stat(dir, &st) < 0) {
-		snprintf(err, err_size, "cannot read %s: %s%s%s", dir,
+	if (stat(dir, &st) < 0)
+		return FAILURE(err, err_size, "cannot read %s: %s%s%s", dir,
 		    strerror(errno), errno == ENOENT ?
 			"; make a CA with tributary cert init " : "",
 		    errno == ENOENT ? dir : "");
-		return -1;
-	}
-	if (!S_ISDIR(st.st_mode)) {
-		snprintf(err, err_size, "%s is not a folder", dir);
-		return -1;
-	}
-	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-		snprintf(err, err_size, "others may write into %s, and could "
-		    "replace the CA: run chmod go-w %s", dir, dir);
-		return -1;
-	}
+	if (!S_ISDIR(st.st_mode))
+		return FAILURE(err, err_size, "%s is not a folder", dir);
+	if ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+		return FAILURE(err, err_size, "others may write into %s, and "
+		    "could replace the CA: run chmod go-w %s", dir, dir);
 	return 0;
 }
 
@@ -193,10 +188,10 @@ refuse_existing(struct cert_store *s, char *err, size_t err_size)
 		free(path);
 		if (r < 0 && errno == ENOENT)
 			continue;
-		snprintf(err, err_size, "%s has a %s already, which is never "
-		    "overwritten: choose another folder, or see what is there "
-		    "with tributary cert show %s", s->dir, files[i], s->dir);
-		return -1;
+		return FAILURE(err, err_size, "%s has a %s already, which is "
+		    "never overwritten: choose another folder, or see what is "
+		    "there with tributary cert show %s", s->dir, files[i],
+		    s->dir);
 	}
 	return 0;
 }
@@ -322,10 +317,9 @@ load_ca_key(struct cert_store *s, char *err, size_t err_size)
 		return -1;
 	if (X509_check_private_key(s->ca, s->ca_key) == 1)
 		return 0;
-	snprintf(err, err_size, "%s and %s in %s do not belong together: "
+	return FAILURE(err, err_size, "%s and %s in %s do not belong together: "
 	    "restore the one that was replaced", TLS_CA_FILE, CERT_CA_KEY_FILE,
 	    s->dir);
-	return -1;
 }
 
 struct cert_store *

@@ -7,6 +7,7 @@
 
 #include "client/clock/clock_graph.h"
 #include "protos/clock.pb-c.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 
 #define PREFIX "BUILTIN_CLOCK_"
@@ -86,24 +87,18 @@ clock_name_parse(struct clock_key *out, const char *text, size_t len, char *err,
 	}
 	if (number(text, at == NULL ? end : at, &id) != 0 || id == 0 ||
 	    (at != NULL && (number(at + 1, end, &sequence) != 0 ||
-	    sequence == 0))) {
-		snprintf(err, err_size, "there is no clock \"%s\": "
+	    sequence == 0)))
+		return FAILURE(err, err_size, "there is no clock \"%s\": "
 		    "REALTIME, MONOTONIC, BOOTTIME, ..., the number of one, or "
 		    "64@7 for the clock 64 of the sequence 7",
 		    log_escape(word, sizeof(word), text, len));
-		return -1;
-	}
 	k = clock_key_of(0, sequence, id);
-	if (k.sequence != sequence) {
-		snprintf(err, err_size, "the clock %" PRIu32 " is not one of a "
-		    "sequence: these are 64 to 127", id);
-		return -1;
-	}
-	if (id >= 64 && id < 128 && sequence == 0) {
-		snprintf(err, err_size, "the clock %" PRIu32 " is one of a "
-		    "sequence: of which? %" PRIu32 "@NUMBER", id, id);
-		return -1;
-	}
+	if (k.sequence != sequence)
+		return FAILURE(err, err_size, "the clock %" PRIu32 " is not "
+		    "one of a sequence: these are 64 to 127", id);
+	if (id >= 64 && id < 128 && sequence == 0)
+		return FAILURE(err, err_size, "the clock %" PRIu32 " is one of "
+		    "a sequence: of which? %" PRIu32 "@NUMBER", id, id);
 	*out = k;
 	return 0;
 }

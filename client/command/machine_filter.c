@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "protos/fields.h"
+#include "transport/base/failure.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
@@ -64,13 +65,11 @@ machine_filter_put(const struct machine_filter *m, const uint8_t *config,
 	struct pb_reader r;
 	struct pb_field f;
 
-	if (what != NULL) {
-		snprintf(err, err_size, "the config says itself which machines "
-		    "to record (%s): leave out %s, or take it out of the "
-		    "config", what, m->n_names > 0 ? "--machine" :
-		    "--all-machines");
-		return -1;
-	}
+	if (what != NULL)
+		return FAILURE(err, err_size, "the config says itself which "
+		    "machines to record (%s): leave out %s, or take it out of "
+		    "the config", what,
+		    m->n_names > 0 ? "--machine" : "--all-machines");
 	pb_init(&r, config, len);
 	while (pb_next(&r, &f)) {
 		if (f.number == TraceConfig_data_sources && f.wire == PB_BYTES)
@@ -82,7 +81,6 @@ machine_filter_put(const struct machine_filter *m, const uint8_t *config,
 		pb_put_uint(out, TraceConfig_trace_all_machines, 1);
 	if (!out->failed && !r.bad)
 		return 0;
-	snprintf(err, err_size, out->failed ? "out of memory" :
+	return FAILURE(err, err_size, out->failed ? "out of memory" :
 	    "the config is damaged");
-	return -1;
 }

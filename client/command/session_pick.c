@@ -9,6 +9,7 @@
 
 #include "protos/control.pb-c.h"
 #include "protos/nearest.h"
+#include "transport/base/failure.h"
 #include "transport/base/glob.h"
 #include "transport/base/log.h"
 
@@ -155,10 +156,8 @@ session_pick(const sessions_reply *r, const struct session_words *words,
 	size_t i;
 	int n = -1;
 
-	if (marks == NULL) {
-		snprintf(err, err_size, "out of memory");
-		return -1;
-	}
+	if (marks == NULL)
+		return FAILURE(err, err_size, "out of memory");
 	for (i = 0; i < words->n; i++) {
 		if (mark(r, words->words[i], words->patterns, marks))
 			continue;

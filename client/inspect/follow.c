@@ -13,6 +13,7 @@
 #include "client/inspect/scan/trace_window.h"
 #include "client/trace/trace_summary.h"
 #include "protos/plain_text.h"
+#include "transport/base/failure.h"
 #include "transport/base/human_numbers.h"
 
 #define LINE_SECONDS 2
@@ -68,10 +69,8 @@ inspect_follow_read(struct inspection *i, int fd, const char *path, char *err,
 	struct trace_tail *t;
 	int rc;
 
-	if ((t = trace_tail_new(fd, path, idle_cb, &f)) == NULL) {
-		snprintf(err, err_size, "%s", strerror(errno));
-		return -1;
-	}
+	if ((t = trace_tail_new(fd, path, idle_cb, &f)) == NULL)
+		return FAILURE(err, err_size, "%s", strerror(errno));
 	trace_window_init(&w, trace_tail_read, t);
 	rc = inspection_run(i, &w, 0, err, err_size);
 	if (f.line_open)

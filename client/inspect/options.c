@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "transport/base/failure.h"
+
 /* Flags of --packets. */
 enum filter_flag { BY_TYPE, BY_SEQUENCE, BY_FROM, BY_TO };
 
@@ -122,8 +124,7 @@ check_modes(struct inspect_options *o, char *err, size_t err_size)
 		wrong = "--json and --strict go with the report only";
 	if (wrong == NULL)
 		return 0;
-	snprintf(err, err_size, "%s; %s", wrong, help_is_at);
-	return -1;
+	return FAILURE(err, err_size, "%s; %s", wrong, help_is_at);
 }
 
 static int

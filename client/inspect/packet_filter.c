@@ -8,6 +8,7 @@
 #include "client/trace/packet_facts.h"
 #include "protos/nearest.h"
 #include "protos/trace_packet.pb-c.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/base/machine_word.h"
 
@@ -44,11 +45,10 @@ no_such_type(const char *text, char *err, size_t err_size)
 	for (i = 0; i < d->n_fields; i++)
 		nearest_offer(&near, d->fields[i].name);
 	meant = nearest_best(&near);
-	snprintf(err, err_size, "packets have no \"%s\"%s%s%s",
+	return FAILURE(err, err_size, "packets have no \"%s\"%s%s%s",
 	    log_escape(word, sizeof(word), text, strlen(text)),
 	    meant == NULL ? "" : "; did you mean ",
 	    meant == NULL ? "" : meant, meant == NULL ? "" : "?");
-	return -1;
 }
 
 int
@@ -58,11 +58,9 @@ packet_filter_type(struct packet_filter *f, const char *text, char *err,
 	const ProtobufCFieldDescriptor *field;
 	uint32_t type;
 
-	if (f->n_types == PACKET_FILTER_MAX_TYPES) {
-		snprintf(err, err_size, "at most %u types",
+	if (f->n_types == PACKET_FILTER_MAX_TYPES)
+		return FAILURE(err, err_size, "at most %u types",
 		    PACKET_FILTER_MAX_TYPES);
-		return -1;
-	}
 	if (number(text, 10, &type) != 0) {
 		field = protobuf_c_message_descriptor_get_field_by_name(
 		    &perfetto__protos__trace_packet__descriptor, text);
@@ -80,11 +78,10 @@ packet_filter_sequence(struct packet_filter *f, const char *text, char *err,
 {
 	char word[WORD_BYTES];
 
-	if (number(text, 10, &f->sequence) != 0) {
-		snprintf(err, err_size, "a sequence is a number, not \"%s\"",
+	if (number(text, 10, &f->sequence) != 0)
+		return FAILURE(err, err_size, "a sequence is a number, not "
+		    "\"%s\"",
 		    log_escape(word, sizeof(word), text, strlen(text)));
-		return -1;
-	}
 	f->has_sequence = true;
 	return 0;
 }
@@ -118,9 +115,8 @@ seconds(const char *text, int64_t *out, char *err, size_t err_size)
 	return 0;
 
 bad:
-	snprintf(err, err_size, "\"%s\" are no seconds into the trace, as 1.5 "
-	    "are", log_escape(word, sizeof(word), text, strlen(text)));
-	return -1;
+	return FAILURE(err, err_size, "\"%s\" are no seconds into the trace, "
+	    "as 1.5 are", log_escape(word, sizeof(word), text, strlen(text)));
 }
 
 int

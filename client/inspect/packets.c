@@ -18,6 +18,7 @@
 #include "client/inspect/scan/trace_window.h"
 #include "protos/clock.pb-c.h"
 #include "protos/plain_text.h"
+#include "transport/base/failure.h"
 #include "transport/base/human_numbers.h"
 
 #define ERROR_BYTES 512
@@ -201,18 +202,14 @@ parse_convert(const char *text, struct clock_at *out, char *err,
 	const char *colon = strrchr(text, ':');
 	char *end;
 
-	if (colon == NULL || colon[1] < '0' || colon[1] > '9') {
-		snprintf(err, err_size, "--convert wants CLOCK:NANOSECONDS, "
-		    "as MONOTONIC:123456789");
-		return -1;
-	}
+	if (colon == NULL || colon[1] < '0' || colon[1] > '9')
+		return FAILURE(err, err_size, "--convert wants "
+		    "CLOCK:NANOSECONDS, as MONOTONIC:123456789");
 	errno = 0;
 	out->ns = strtoull(colon + 1, &end, 10);
-	if (errno != 0 || *end != '\0') {
-		snprintf(err, err_size, "--convert wants whole nanoseconds "
-		    "behind the colon");
-		return -1;
-	}
+	if (errno != 0 || *end != '\0')
+		return FAILURE(err, err_size, "--convert wants whole "
+		    "nanoseconds behind the colon");
 	return clock_name_parse(&out->clock, text, (size_t)(colon - text),
 	    err, err_size);
 }

@@ -9,6 +9,7 @@
 
 #include "client/probes/probe_source.h"
 #include "protos/plain_text.h"
+#include "transport/base/failure.h"
 #include "transport/connect/dial_flags.h"
 #include "transport/loop/loop.h"
 #include "transport/process/background.h"
@@ -73,10 +74,8 @@ parse_default_address(struct addr *a, char *err, size_t err_size)
 	const char *names = addr_default_producer();
 	size_t n = strcspn(names, ",");
 
-	if (n >= sizeof(text)) {
-		snprintf(err, err_size, "the address is too long");
-		return -1;
-	}
+	if (n >= sizeof(text))
+		return FAILURE(err, err_size, "the address is too long");
 	memcpy(text, names, n);
 	text[n] = '\0';
 	return addr_parse(a, text, err, err_size);
@@ -90,9 +89,8 @@ take_level(void *options, const struct flag *flag, const char *value, char *err,
 
 	if (log_level_parse(value, &o->level) == 0)
 		return 0;
-	snprintf(err, err_size,
+	return FAILURE(err, err_size,
 	    "--log-level: must be error, warn, info or debug");
-	return -1;
 }
 
 /* --reset-ftrace: nothing of the kernel's was changed. */

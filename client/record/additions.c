@@ -8,6 +8,7 @@
 
 #include "protos/fields.h"
 #include "protos/utf8.h"
+#include "transport/base/failure.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
@@ -63,21 +64,15 @@ int
 record_additions_attribute(struct record_additions *a, const char *text,
     char *err, size_t err_size)
 {
-	if (key_len(text) == 0) {
-		snprintf(err, err_size, "--add-attribute wants KEY=VALUE, and "
-		    "\"%.60s\" has no key", text);
-		return -1;
-	}
-	if (!is_utf8(text)) {
-		snprintf(err, err_size, "--add-attribute wants UTF-8");
-		return -1;
-	}
-	if (a->n_attributes == RECORD_ATTRIBUTES_MAX) {
-		snprintf(err, err_size, "--add-attribute is given more than %u "
-		    "times: put attributes into the config "
+	if (key_len(text) == 0)
+		return FAILURE(err, err_size, "--add-attribute wants "
+		    "KEY=VALUE, and \"%.60s\" has no key", text);
+	if (!is_utf8(text))
+		return FAILURE(err, err_size, "--add-attribute wants UTF-8");
+	if (a->n_attributes == RECORD_ATTRIBUTES_MAX)
+		return FAILURE(err, err_size, "--add-attribute is given more "
+		    "than %u times: put attributes into the config "
 		    "(trace_attributes)", RECORD_ATTRIBUTES_MAX);
-		return -1;
-	}
 	a->attributes[a->n_attributes++] = text;
 	return 0;
 }
@@ -89,11 +84,9 @@ record_additions_statsd(struct record_additions *a, enum record_statsd which,
 	int64_t v;
 
 	if (!parse_int64(text, &v) || (which == STATSD_CONFIG_UID &&
-	    (v < INT32_MIN || v > INT32_MAX))) {
-		snprintf(err, err_size, "%s wants a number, not \"%.60s\"",
-		    flag, text);
-		return -1;
-	}
+	    (v < INT32_MIN || v > INT32_MAX)))
+		return FAILURE(err, err_size, "%s wants a number, not "
+		    "\"%.60s\"", flag, text);
 	a->statsd[which] = v;
 	a->has_statsd[which] = true;
 	return 0;

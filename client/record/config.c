@@ -15,6 +15,7 @@
 #include "protos/fields.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_config_load.h"
+#include "transport/base/failure.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
@@ -355,16 +356,12 @@ record_config_start_delay(const struct record_config *c, uint64_t random,
 	*ms = 0;
 	if (d == NULL || (!d->has_min_delay_ms && !d->has_max_delay_ms))
 		return 0;
-	if (!d->has_min_delay_ms || !d->has_max_delay_ms) {
-		snprintf(err, err_size, "cmd_trace_start_delay needs both "
-		    "min_delay_ms and max_delay_ms");
-		return -1;
-	}
-	if (d->min_delay_ms > d->max_delay_ms) {
-		snprintf(err, err_size, "cmd_trace_start_delay has a "
+	if (!d->has_min_delay_ms || !d->has_max_delay_ms)
+		return FAILURE(err, err_size, "cmd_trace_start_delay needs "
+		    "both min_delay_ms and max_delay_ms");
+	if (d->min_delay_ms > d->max_delay_ms)
+		return FAILURE(err, err_size, "cmd_trace_start_delay has a "
 		    "min_delay_ms above its max_delay_ms");
-		return -1;
-	}
 	*ms = d->min_delay_ms + random %
 	    ((uint64_t)d->max_delay_ms - d->min_delay_ms + 1);
 	return 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "protos/fields.h"
+#include "transport/base/failure.h"
 #include "transport/wire/pb_writer.h"
 
 #define RING_BUFFER 1
@@ -148,32 +149,24 @@ check(const struct config_from_names *c, char *err, size_t err_size)
 {
 	size_t i;
 
-	if (c->n_names == 0) {
-		snprintf(err, err_size, "nothing to record: name a data source");
-		return -1;
-	}
+	if (c->n_names == 0)
+		return FAILURE(err, err_size, "nothing to record: name a data "
+		    "source");
 	for (i = 0; i < c->n_names; i++) {
-		if (c->names[i][0] == '\0') {
-			snprintf(err, err_size,
+		if (c->names[i][0] == '\0')
+			return FAILURE(err, err_size,
 			    "the name of a data source is empty");
-			return -1;
-		}
-		if (is_event(c->names[i]) && !event_ok(c->names[i])) {
-			snprintf(err, err_size, "\"%.80s\" is no event: a name "
-			    "with a slash is one of the kernel's, written like "
-			    "sched/sched_switch", c->names[i]);
-			return -1;
-		}
+		if (is_event(c->names[i]) && !event_ok(c->names[i]))
+			return FAILURE(err, err_size, "\"%.80s\" is no event: "
+			    "a name with a slash is one of the kernel's, "
+			    "written like sched/sched_switch", c->names[i]);
 	}
-	if (c->buffer_bytes == 0) {
-		snprintf(err, err_size, "the buffer needs a size above 0");
-		return -1;
-	}
-	if (c->buffer_bytes > (uint64_t)UINT32_MAX * 1024) {
-		snprintf(err, err_size,
+	if (c->buffer_bytes == 0)
+		return FAILURE(err, err_size, "the buffer needs a size above "
+		    "0");
+	if (c->buffer_bytes > (uint64_t)UINT32_MAX * 1024)
+		return FAILURE(err, err_size,
 		    "a buffer can have 4 TiB at most");
-		return -1;
-	}
 	return 0;
 }
 
@@ -193,9 +186,7 @@ config_from_names(const struct config_from_names *c, struct pb_writer *w,
 		    c->max_file_bytes);
 	}
 	pb_put_uint(w, TraceConfig_flush_period_ms, FLUSH_PERIOD_MS);
-	if (w->failed) {
-		snprintf(err, err_size, "out of memory");
-		return -1;
-	}
+	if (w->failed)
+		return FAILURE(err, err_size, "out of memory");
 	return 0;
 }

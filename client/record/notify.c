@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
+
 void
 record_notify_init(struct record_notify *n, int user_fd)
 {
@@ -62,10 +64,8 @@ record_notify_background(struct record_notify *n, bool wait_for_start,
 	int fds[2];
 	pid_t pid;
 
-	if (pipe2(fds, O_CLOEXEC) < 0) {
-		snprintf(err, err_size, "pipe: %s", strerror(errno));
-		return -1;
-	}
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return FAILURE(err, err_size, "pipe: %s", strerror(errno));
 	fflush(NULL);
 	if ((pid = fork()) < 0) {
 		snprintf(err, err_size, "fork: %s", strerror(errno));

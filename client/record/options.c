@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/record/config_from_names.h"
+#include "transport/base/failure.h"
 #include "transport/base/size_duration.h"
 #include "transport/connect/dial_flags.h"
 
@@ -23,11 +24,9 @@ take_fd(void *options, const struct flag *flag, const char *text, char *err,
 	errno = 0;
 	v = strtol(text, &end, 10);
 	if (end == text || *end != '\0' || errno != 0 || v < 0 || v > INT_MAX ||
-	    fcntl((int)v, F_GETFD) < 0) {
-		snprintf(err, err_size, "--notify-fd %.40s is not the number of "
-		    "an open descriptor", text);
-		return -1;
-	}
+	    fcntl((int)v, F_GETFD) < 0)
+		return FAILURE(err, err_size, "--notify-fd %.40s is not the "
+		    "number of an open descriptor", text);
 	o->notify_fd = (int)v;
 	return 0;
 }
@@ -38,17 +37,13 @@ take_machine(void *options, const struct flag *flag, const char *name,
 {
 	struct machine_filter *m = &((struct record_options *)options)->machines;
 
-	if (name[0] == '\0') {
-		snprintf(err, err_size, "the name of a machine (--machine) is "
-		    "empty");
-		return -1;
-	}
-	if (m->n_names == MACHINE_FILTER_MAX) {
-		snprintf(err, err_size, "--machine is given more than %u times; "
-		    "a pattern (\"robot-*\") stands for many",
+	if (name[0] == '\0')
+		return FAILURE(err, err_size, "the name of a machine "
+		    "(--machine) is empty");
+	if (m->n_names == MACHINE_FILTER_MAX)
+		return FAILURE(err, err_size, "--machine is given more than %u "
+		    "times; a pattern (\"robot-*\") stands for many",
 		    MACHINE_FILTER_MAX);
-		return -1;
-	}
 	m->names[m->n_names++] = name;
 	return 0;
 }
@@ -58,15 +53,12 @@ static int
 set_mode(struct record_options *o, enum record_mode mode, const char *key,
     char *err, size_t err_size)
 {
-	if (o->mode != RECORD_MODE_RECORD && (o->mode != mode || key != NULL)) {
-		snprintf(err, err_size, "choose one of --detach, --attach, "
-		    "--is_detached, --clone, --clone-by-name and --query");
-		return -1;
-	}
-	if (key != NULL && key[0] == '\0') {
-		snprintf(err, err_size, "the key or name is empty");
-		return -1;
-	}
+	if (o->mode != RECORD_MODE_RECORD && (o->mode != mode || key != NULL))
+		return FAILURE(err, err_size, "choose one of --detach, "
+		    "--attach, --is_detached, --clone, --clone-by-name and "
+		    "--query");
+	if (key != NULL && key[0] == '\0')
+		return FAILURE(err, err_size, "the key or name is empty");
 	o->mode = mode;
 	return 0;
 }
@@ -91,12 +83,10 @@ take_clone(void *options, const struct flag *flag, const char *text, char *err,
 
 	errno = 0;
 	o->clone_id = strtoull(text, &end, 10);
-	if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0) {
-		snprintf(err, err_size, "--clone wants the number of a session "
-		    "(see tributary record --query), not \"%.60s\"; "
+	if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0)
+		return FAILURE(err, err_size, "--clone wants the number of a "
+		    "session (see tributary record --query), not \"%.60s\"; "
 		    "--clone-by-name takes a name", text);
-		return -1;
-	}
 	return set_mode(o, RECORD_MODE_CLONE, text, err, err_size);
 }
 
@@ -203,8 +193,7 @@ refuse_android(void *options, const struct flag *flag, const char *value,
 		    "--clone-for-bugreport -o FILE",
 	};
 
-	snprintf(err, err_size, "%s", why[flag->id]);
-	return -1;
+	return FAILURE(err, err_size, "%s", why[flag->id]);
 }
 
 #define AT(member)    .at = offsetof(struct record_options, member)
@@ -344,8 +333,7 @@ check(const struct record_options *o, char *err, size_t err_size)
 			"terminal: redirect it, or use --query";
 	if (wrong == NULL)
 		return 0;
-	snprintf(err, err_size, "%s", wrong);
-	return -1;
+	return FAILURE(err, err_size, "%s", wrong);
 }
 
 enum flags_verdict

@@ -11,6 +11,7 @@
 #include "client/command/command_line.h"
 #include "client/record/options.h"
 #include "client/record/run.h"
+#include "transport/base/failure.h"
 
 #define ERROR_BYTES 2048
 /* Files of one session and one second. */
@@ -89,10 +90,9 @@ static int
 parse_session(struct record_options *o, const char *word, char *err,
     size_t err_size)
 {
-	if (word[0] == '\0') {
-		snprintf(err, err_size, "the name of the session is empty");
-		return -1;
-	}
+	if (word[0] == '\0')
+		return FAILURE(err, err_size, "the name of the session is "
+		    "empty");
 	if (word[strspn(word, "0123456789")] != '\0') {
 		o->clone_name = word;
 		return 0;
@@ -101,8 +101,7 @@ parse_session(struct record_options *o, const char *word, char *err,
 	o->clone_id = strtoull(word, NULL, 10);
 	if (errno == 0)
 		return 0;
-	snprintf(err, err_size, "there is no session %.40s", word);
-	return -1;
+	return FAILURE(err, err_size, "there is no session %.40s", word);
 }
 
 /* Words and flags that need each other.  0, or -1 with a sentence. */
@@ -112,21 +111,17 @@ check(struct record_options *o, const struct command_line *line, char *err,
 {
 	size_t words = line->n_words + (o->clone_name != NULL);
 
-	if (words != 1) {
-		snprintf(err, err_size, words == 0 ? "name a session by its "
-		    "number or its unique_session_name; `tributary sessions` "
-		    "lists them" : "name one session");
-		return -1;
-	}
+	if (words != 1)
+		return FAILURE(err, err_size, words == 0 ?
+		    "name a session by its number or its unique_session_name; "
+		    "`tributary sessions` lists them" : "name one session");
 	if (o->clone_name == NULL && parse_session(o, line->words[0], err,
 	    err_size) < 0)
 		return -1;
 	if (o->out != NULL && strcmp(o->out, "-") == 0 &&
-	    isatty(STDOUT_FILENO)) {
-		snprintf(err, err_size, "a trace is binary and standard output "
-		    "is a terminal: name a file (-o FILE) or redirect");
-		return -1;
-	}
+	    isatty(STDOUT_FILENO))
+		return FAILURE(err, err_size, "a trace is binary and standard "
+		    "output is a terminal: name a file (-o FILE) or redirect");
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include "client/command/machine_filter.h"
 #include "client/library/consumer.h"
 #include "client/show/sources_text.h"
+#include "transport/base/failure.h"
 
 static const char help[] =
     "Usage: tributary sources [--long | --json] [--machine NAME] [NAME...]\n"
@@ -40,10 +41,8 @@ add_machine(void *options, const struct flag *flag, const char *value,
 {
 	struct run *r = options;
 
-	if (r->filter.n_machines == MACHINE_FILTER_MAX) {
-		snprintf(err, err_size, "too many --machine");
-		return -1;
-	}
+	if (r->filter.n_machines == MACHINE_FILTER_MAX)
+		return FAILURE(err, err_size, "too many --machine");
 	r->machines[r->filter.n_machines++] = value;
 	return 0;
 }

@@ -11,6 +11,7 @@
 #include "client/show/top_model.h"
 #include "client/show/top_screen.h"
 #include "protos/control.pb-c.h"
+#include "transport/base/failure.h"
 #include "transport/loop/loop.h"
 
 #define ERROR_BYTES 2048
@@ -69,10 +70,9 @@ parse_interval(void *options, const struct flag *flag, const char *text,
 	errno = 0;
 	seconds = strtod(text, &rest);
 	if (errno != 0 || rest == text || *rest != '\0' ||
-	    !(seconds * 1000 >= LEAST_MS && seconds * 1000 <= MOST_MS)) {
-		snprintf(err, err_size, "--interval takes seconds, 0.1 to 3600");
-		return -1;
-	}
+	    !(seconds * 1000 >= LEAST_MS && seconds * 1000 <= MOST_MS))
+		return FAILURE(err, err_size, "--interval takes seconds, 0.1 "
+		    "to 3600");
 	t->interval_ms = (uint64_t)(seconds * 1000);
 	return 0;
 }
@@ -87,10 +87,8 @@ parse_count(void *options, const struct flag *flag, const char *text,
 	errno = 0;
 	t->count = strtoul(text, &rest, 10);
 	if (errno != 0 || text[0] < '0' || text[0] > '9' || *rest != '\0' ||
-	    t->count == 0) {
-		snprintf(err, err_size, "-n takes a number, 1 or more");
-		return -1;
-	}
+	    t->count == 0)
+		return FAILURE(err, err_size, "-n takes a number, 1 or more");
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "client/trace/trace_summary.h"
+#include "transport/base/failure.h"
 
 #define PIECE (256u * 1024u)
 
@@ -47,11 +48,9 @@ trace_follow_read(struct trace_follow *f, uint64_t max, char *err,
 		n = pread(f->fd, f->piece, PIECE, (off_t)f->offset);
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0) {
-			snprintf(err, err_size, "reading it back failed: %s",
-			    strerror(errno));
-			return -1;
-		}
+		if (n < 0)
+			return FAILURE(err, err_size, "reading it back failed: "
+			    "%s", strerror(errno));
 		if (n == 0)
 			return 0;
 		if (trace_summary_feed(f->summary, f->piece, (size_t)n, err,

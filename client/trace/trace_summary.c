@@ -14,6 +14,7 @@
 #include "client/trace/trace_sequences.h"
 #include "protos/fields.h"
 #include "protos/trace_stats.pb-c.h"
+#include "transport/base/failure.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
@@ -383,9 +384,8 @@ trace_summary_feed(struct trace_summary *s, const uint8_t *data, size_t len,
 {
 	if (packet_splitter_feed(&s->cutter, data, len, packet_cb, s) == 0)
 		return 0;
-	snprintf(err, err_size, "no packet of a trace begins at byte %" PRIu64,
-	    s->cutter.whole_bytes);
-	return -1;
+	return FAILURE(err, err_size, "no packet of a trace begins at byte %"
+	    PRIu64, s->cutter.whole_bytes);
 }
 
 uint64_t

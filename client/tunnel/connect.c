@@ -13,6 +13,7 @@
 #include "client/tunnel/connect_options.h"
 #include "client/tunnel/listen_once.h"
 #include "protos/plain_text.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/connect/bridge.h"
 #include "transport/connect/dial.h"
@@ -88,22 +89,17 @@ find_address(struct connection *c, char *err, size_t err_size)
 	if (list == NULL)
 		list = default_address(o->accept ? CONNECT_PRODUCER :
 		    o->service);
-	if (addr_list_next(&list, item, sizeof(item)) != 1) {
-		snprintf(err, err_size, "\"%.80s\" names no socket", list);
-		return -1;
-	}
+	if (addr_list_next(&list, item, sizeof(item)) != 1)
+		return FAILURE(err, err_size, "\"%.80s\" names no socket",
+		    list);
 	if (addr_parse(&c->addr, item, err, err_size) != 0)
 		return -1;
-	if (c->addr.kind == ADDR_TLS || c->addr.kind == ADDR_SSH) {
-		snprintf(err, err_size, "%s: this side leads to a socket of "
-		    "this machine, or to a plain port", c->addr.text);
-		return -1;
-	}
-	if (o->accept && (c->addr.kind != ADDR_UNIX || item[0] == '@')) {
-		snprintf(err, err_size, "%s: --accept listens at the path of a "
-		    "UNIX socket", c->addr.text);
-		return -1;
-	}
+	if (c->addr.kind == ADDR_TLS || c->addr.kind == ADDR_SSH)
+		return FAILURE(err, err_size, "%s: this side leads to a socket "
+		    "of this machine, or to a plain port", c->addr.text);
+	if (o->accept && (c->addr.kind != ADDR_UNIX || item[0] == '@'))
+		return FAILURE(err, err_size, "%s: --accept listens at the "
+		    "path of a UNIX socket", c->addr.text);
 	return 0;
 }
 

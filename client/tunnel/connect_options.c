@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 
 /* Words in the order of enum connect_service. */
@@ -106,9 +107,9 @@ check_list(const char *list, char *err, size_t err_size)
 	}
 	if (*p == '\0' && *list != '\0')
 		return 0;
-	snprintf(err, err_size, "--from-ssh-command takes words separated by "
-	    "commas: producer, consumer, relay; not \"%.60s\"", list);
-	return -1;
+	return FAILURE(err, err_size, "--from-ssh-command takes words "
+	    "separated by commas: producer, consumer, relay; not \"%.60s\"",
+	    list);
 }
 
 /*
@@ -136,20 +137,17 @@ choose(struct connect_options *o, const char *list, bool given,
 		return -1;
 	if (original == NULL && given)
 		return 0;
-	if (original == NULL) {
-		snprintf(err, err_size, "--from-ssh-command: the other side "
-		    "asked for no command ($SSH_ORIGINAL_COMMAND): it has to "
-		    "name one of %s", list);
-		return -1;
-	}
+	if (original == NULL)
+		return FAILURE(err, err_size, "--from-ssh-command: the other "
+		    "side asked for no command ($SSH_ORIGINAL_COMMAND): it has "
+		    "to name one of %s", list);
 	word = word_of_command(original);
 	if (word >= 0 && is_listed(list, word)) {
 		o->service = (enum connect_service)word;
 		return 0;
 	}
-	snprintf(err, err_size, "this key may ask for %s, not for \"%s\"", list,
-	    log_escape(asked, sizeof(asked), original, strlen(original)));
-	return -1;
+	return FAILURE(err, err_size, "this key may ask for %s, not for \"%s\"",
+	    list, log_escape(asked, sizeof(asked), original, strlen(original)));
 }
 
 /* The word on the command line. */
@@ -159,16 +157,12 @@ take_word(struct connect_options *o, char **rest, int n, char *err,
 {
 	int word;
 
-	if (n > 1) {
-		snprintf(err, err_size, "%s: one word says all: producer, "
-		    "consumer or relay", rest[1]);
-		return -1;
-	}
-	if ((word = find_word(rest[0], strlen(rest[0]))) < 0) {
-		snprintf(err, err_size, "\"%.60s\" is none of producer, "
+	if (n > 1)
+		return FAILURE(err, err_size, "%s: one word says all: "
+		    "producer, consumer or relay", rest[1]);
+	if ((word = find_word(rest[0], strlen(rest[0]))) < 0)
+		return FAILURE(err, err_size, "\"%.60s\" is none of producer, "
 		    "consumer and relay", rest[0]);
-		return -1;
-	}
 	o->service = (enum connect_service)word;
 	return 0;
 }

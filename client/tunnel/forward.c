@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "protos/plain_text.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/clock/this_machine.h"
 #include "transport/connect/dial.h"
@@ -67,8 +68,8 @@ take_level(void *options, const struct flag *flag, const char *value, char *err,
 
 	if (log_level_parse(value, &a->level) == 0)
 		return 0;
-	snprintf(err, err_size, "--log-level is error, warn, info or debug");
-	return -1;
+	return FAILURE(err, err_size, "--log-level is error, warn, info or "
+	    "debug");
 }
 
 #define AT(member) .at = offsetof(struct forward_args, member)
@@ -125,11 +126,9 @@ default_listen(const struct forward_args *a, struct addr *out, char *err,
 					  addr_default_producer();
 	char item[ADDR_TEXT_MAX];
 
-	if (addr_list_next(&list, item, sizeof(item)) != 1) {
-		snprintf(err, err_size, "the default socket's name is too "
-		    "long");
-		return -1;
-	}
+	if (addr_list_next(&list, item, sizeof(item)) != 1)
+		return FAILURE(err, err_size, "the default socket's name is "
+		    "too long");
 	return addr_parse(out, item, err, err_size);
 }
 

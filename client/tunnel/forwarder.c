@@ -8,6 +8,7 @@
 #include "client/library/producer.h"
 #include "client/tunnel/forward.h"
 #include "protos/fields.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/clock/this_machine.h"
 #include "transport/connect/dial.h"
@@ -327,10 +328,9 @@ check_listen(const struct addr *a, char *err, size_t err_size)
 		if (i == n)
 			return 0;
 	}
-	snprintf(err, err_size, "cannot listen on %s: whoever connects is let "
-	    "through unasked, so it is a UNIX socket, or a port on the "
+	return FAILURE(err, err_size, "cannot listen on %s: whoever connects "
+	    "is let through unasked, so it is a UNIX socket, or a port on the "
 	    "loopback interface", a->text);
-	return -1;
 }
 
 struct forwarder *

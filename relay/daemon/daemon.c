@@ -15,6 +15,7 @@
 #include "relay/status/report.h"
 #include "relay/status/status_server.h"
 #include "relay/uplink/uplink.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/connect/dial.h"
 #include "transport/loop/loop.h"
@@ -212,9 +213,8 @@ open_state(struct relay_daemon *d, char *err, size_t err_size)
 	d->outbox = outbox_open(&setup, why, sizeof(why));
 	if (d->outbox != NULL)
 		return 0;
-	snprintf(err, err_size, "%s (the state folder is %s)", why,
+	return FAILURE(err, err_size, "%s (the state folder is %s)", why,
 	    s->state_dir);
-	return -1;
 }
 
 static int

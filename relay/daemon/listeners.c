@@ -9,6 +9,7 @@
 
 #include "relay/producers/producers.h"
 #include "relay/settings/settings.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/connect/listener.h"
 #include "transport/connect/socket_owner.h"
@@ -94,11 +95,10 @@ check_reach(const struct addr *a, char *err, size_t err_size)
 		remote |= !addr_is_local(&sa[i]);
 	if (!remote)
 		return 0;
-	snprintf(err, err_size, "other machines can reach %s, and nobody is "
-	    "asked there who they are: use a UNIX socket or 127.0.0.1, or "
+	return FAILURE(err, err_size, "other machines can reach %s, and nobody "
+	    "is asked there who they are: use a UNIX socket or 127.0.0.1, or "
 	    "permit it with `allow_remote_producers: true` in the settings",
 	    a->text);
-	return -1;
 }
 
 static void

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/base/failure.h"
 #include "transport/base/flags.h"
 #include "transport/base/log.h"
 #include "transport/base/size_duration.h"
@@ -105,11 +106,9 @@ choose_command(void *options, const struct flag *flag, const char *value,
 	if (o->command == RELAY_HELP || o->command == RELAY_VERSION)
 		return 0;
 	if (o->command != RELAY_SERVE && o->command != command &&
-	    command != RELAY_HELP && command != RELAY_VERSION) {
-		snprintf(err, err_size, "--check-config, --stdio and --status "
-		    "are different things to do: give one of them");
-		return -1;
-	}
+	    command != RELAY_HELP && command != RELAY_VERSION)
+		return FAILURE(err, err_size, "--check-config, --stdio and "
+		    "--status are different things to do: give one of them");
 	o->command = command;
 	return 0;
 }
@@ -120,11 +119,9 @@ add_socket(void *options, const struct flag *flag, const char *address,
 {
 	struct relay_options *o = options;
 
-	if (o->n_producer_sockets == RELAY_SOCKETS_MAX) {
-		snprintf(err, err_size, "more than %u flags name a socket",
-		    RELAY_SOCKETS_MAX);
-		return -1;
-	}
+	if (o->n_producer_sockets == RELAY_SOCKETS_MAX)
+		return FAILURE(err, err_size, "more than %u flags name a "
+		    "socket", RELAY_SOCKETS_MAX);
 	o->producer_sockets[o->n_producer_sockets++] = address;
 	return 0;
 }
@@ -174,16 +171,12 @@ static int
 check_words(const struct relay_options *o, char *err, size_t err_size)
 {
 	if (o->json && o->command != RELAY_STATUS &&
-	    o->command != RELAY_HELP && o->command != RELAY_VERSION) {
-		snprintf(err, err_size, "--json is for --status");
-		return -1;
-	}
-	if (o->command == RELAY_STDIO && (o->to != NULL || o->background)) {
-		snprintf(err, err_size, "--stdio carries a collector that "
-		    "dials to the relay of this machine: it takes no %s",
+	    o->command != RELAY_HELP && o->command != RELAY_VERSION)
+		return FAILURE(err, err_size, "--json is for --status");
+	if (o->command == RELAY_STDIO && (o->to != NULL || o->background))
+		return FAILURE(err, err_size, "--stdio carries a collector "
+		    "that dials to the relay of this machine: it takes no %s",
 		    o->to != NULL ? "--to" : "--background");
-		return -1;
-	}
 	return 0;
 }
 
@@ -201,10 +194,9 @@ relay_options_parse(struct relay_options *o, int argc, char **argv, char *err,
 	if (words.argc > 0) {
 		log_escape(shown, sizeof(shown), words.argv[0],
 		    strlen(words.argv[0]));
-		snprintf(err, err_size, "there is nothing to do with \"%s\": "
-		    "tributary-relay takes flags only (the collector's "
+		return FAILURE(err, err_size, "there is nothing to do with "
+		    "\"%s\": tributary-relay takes flags only (the collector's "
 		    "address: --to)", shown);
-		return -1;
 	}
 	return check_words(o, err, err_size);
 }
@@ -228,8 +220,7 @@ set_size(uint64_t *slot, const char *value, const char *what, char *err,
 	if (value == NULL || size_duration_parse_bytes(value, slot, why,
 	    sizeof(why)) == 0)
 		return 0;
-	snprintf(err, err_size, "%s: %s", what, why);
-	return -1;
+	return FAILURE(err, err_size, "%s: %s", what, why);
 }
 
 static int
@@ -246,9 +237,8 @@ set_level(int *slot, const char *value, char *err, size_t err_size)
 		return 0;
 	}
 	log_escape(shown, sizeof(shown), value, strlen(value));
-	snprintf(err, err_size, "--compression takes a number from 0 to 19, "
-	    "not \"%s\"", shown);
-	return -1;
+	return FAILURE(err, err_size, "--compression takes a number from 0 to "
+	    "19, not \"%s\"", shown);
 }
 
 static int
@@ -292,11 +282,9 @@ apply_flags(const struct relay_options *o, struct relay_settings *s, char *err,
 	    set_level(&s->compression_level, o->compression, err,
 		err_size) != 0)
 		return -1;
-	if (o->spool_size != NULL && s->spool_dir == NULL) {
-		snprintf(err, err_size, "--spool-size: there is no spool "
+	if (o->spool_size != NULL && s->spool_dir == NULL)
+		return FAILURE(err, err_size, "--spool-size: there is no spool "
 		    "without a folder: give --spool-dir, too");
-		return -1;
-	}
 	if (o->allow_tls12)
 		s->allow_tls12 = true;
 	/* The other way than what the file or the environment said. */
@@ -319,10 +307,8 @@ relay_options_settings(const struct relay_options *o, struct relay_settings *s,
 {
 	bool whole = o->command == RELAY_SERVE || o->command == RELAY_CHECK;
 
-	if (relay_settings_init(s) != 0) {
-		snprintf(err, err_size, "no memory");
-		return -1;
-	}
+	if (relay_settings_init(s) != 0)
+		return FAILURE(err, err_size, "no memory");
 	if ((o->config == NULL ||
 		relay_settings_read(s, o->config, err, err_size) == 0) &&
 	    relay_settings_from_env(s, err, err_size) == 0 &&

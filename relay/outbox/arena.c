@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/clock/this_machine.h"
 
@@ -142,16 +143,12 @@ make(struct arena *a, uint32_t pages, char *err, size_t err_size)
 	if (a->fd >= 0 && (ftruncate(a->fd, 0) != 0 ||
 	    back(a->fd, 0, at[PART_DATA]) != 0 ||
 	    ftruncate(a->fd, (off_t)(at[PART_DATA] +
-	    (size_t)pages * ARENA_PAGE)) != 0)) {
-		snprintf(err, err_size, "no room for %s in the state folder: %s",
-		    ARENA_FILE, strerror(errno));
-		return -1;
-	}
-	if (map(a, pages) != 0) {
-		snprintf(err, err_size, "no memory for the outbox: %s",
+	    (size_t)pages * ARENA_PAGE)) != 0))
+		return FAILURE(err, err_size, "no room for %s in the state "
+		    "folder: %s", ARENA_FILE, strerror(errno));
+	if (map(a, pages) != 0)
+		return FAILURE(err, err_size, "no memory for the outbox: %s",
 		    strerror(errno));
-		return -1;
-	}
 	return 0;
 }
 
@@ -162,11 +159,9 @@ open_file(int dirfd, char *err, size_t err_size)
 
 	fd = openat(dirfd, ARENA_FILE, O_RDWR | O_CREAT | O_CLOEXEC |
 	    O_NOFOLLOW, 0600);
-	if (fd < 0) {
-		snprintf(err, err_size, "cannot open %s in the state folder: %s",
-		    ARENA_FILE, strerror(errno));
-		return -1;
-	}
+	if (fd < 0)
+		return FAILURE(err, err_size, "cannot open %s in the state "
+		    "folder: %s", ARENA_FILE, strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
 		snprintf(err, err_size, errno == EWOULDBLOCK ?
 		    "another relay uses this state folder (%s is locked)" :

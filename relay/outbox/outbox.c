@@ -6,20 +6,17 @@
 #include <time.h>
 
 #include "relay/outbox/outbox_internal.h"
+#include "transport/base/failure.h"
 #include "transport/loop/loop.h"
 
 static int
 begin(struct outbox *o, bool found, char *err, size_t err_size)
 {
-	if (ob_recover(o, found) != 0) {
-		snprintf(err, err_size, "no memory for the outbox");
-		return -1;
-	}
+	if (ob_recover(o, found) != 0)
+		return FAILURE(err, err_size, "no memory for the outbox");
 	if ((!o->recovered && ob_new_link(o) != 0) ||
-	    ob_spool_relay_id(o, found) != 0) {
-		snprintf(err, err_size, "no random numbers for a link");
-		return -1;
-	}
+	    ob_spool_relay_id(o, found) != 0)
+		return FAILURE(err, err_size, "no random numbers for a link");
 	if (arena_link(&o->arena)->overflowed != 0)
 		ob_overflow(o);
 	ob_keep_read_reserve(o); /* first: others take pages */
@@ -64,8 +61,7 @@ make_room(struct outbox *o, char *err, size_t err_size)
 	if (o->unplaced != NULL && o->scratch != NULL && o->rest != NULL &&
 	    o->left != NULL && (o->trim != NULL || o->loop == NULL))
 		return 0;
-	snprintf(err, err_size, "no memory for the outbox");
-	return -1;
+	return FAILURE(err, err_size, "no memory for the outbox");
 }
 
 struct outbox *

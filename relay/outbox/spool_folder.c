@@ -11,6 +11,7 @@
 
 #include "relay/outbox/outbox_internal.h"
 #include "relay/state/state_dir.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
@@ -57,10 +58,8 @@ take_folder(struct ob_spool *s, const char *dir, char *err, size_t err_size)
 {
 	int fds[2];
 
-	if ((s->dir = strdup(dir)) == NULL) {
-		snprintf(err, err_size, "no memory");
-		return -1;
-	}
+	if ((s->dir = strdup(dir)) == NULL)
+		return FAILURE(err, err_size, "no memory");
 	if (open_folder(dir, fds, err, err_size) != 0)
 		return -1;
 	s->dirfd = fds[0];

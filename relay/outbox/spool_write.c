@@ -4,6 +4,7 @@
 
 #include "relay/outbox/loss_account.h"
 #include "relay/outbox/outbox_internal.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
@@ -334,6 +335,5 @@ ob_spool_start(struct outbox *o, char *err, size_t err_size)
 	if (s->disk != NULL && (o->loop == NULL ||
 	    (s->sync != NULL && s->retry != NULL)))
 		return 0;
-	snprintf(err, err_size, "no memory or thread for the spool");
-	return -1;
+	return FAILURE(err, err_size, "no memory or thread for the spool");
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/clock/this_machine.h"
 #include "transport/connect/socket_owner.h"
@@ -180,15 +181,11 @@ relay_settings_set_string(char **slot, const char *value, const char *what,
 {
 	char *copy;
 
-	if (*value == '\0') {
-		snprintf(err, err_size, "%s: it is empty; leave it out for the "
-		    "default", what);
-		return -1;
-	}
-	if ((copy = strdup(value)) == NULL) {
-		snprintf(err, err_size, "no memory");
-		return -1;
-	}
+	if (*value == '\0')
+		return FAILURE(err, err_size, "%s: it is empty; leave it out "
+		    "for the default", what);
+	if ((copy = strdup(value)) == NULL)
+		return FAILURE(err, err_size, "no memory");
 	free(*slot);
 	*slot = copy;
 	return 0;
@@ -204,29 +201,23 @@ relay_settings_add_producer_socket(struct relay_settings *s,
 
 	if (addr_parse(&a, address, err, err_size) != 0)
 		return -1;
-	if (a.kind == ADDR_SSH || a.kind == ADDR_TLS) {
-		snprintf(err, err_size, "%s: local producers connect to a UNIX "
-		    "socket, or to a plain port; %s is for `to`, the way to "
-		    "the collector", a.text,
+	if (a.kind == ADDR_SSH || a.kind == ADDR_TLS)
+		return FAILURE(err, err_size, "%s: local producers connect to "
+		    "a UNIX socket, or to a plain port; %s is for `to`, the "
+		    "way to the collector", a.text,
 		    a.kind == ADDR_SSH ? "ssh://" : "tls://");
-		return -1;
-	}
 	for (i = 0; i < s->n_producer_sockets; i++)
 		if (strcmp(s->producer_sockets[i], address) == 0)
 			return 0;
-	if (s->n_producer_sockets == RELAY_SOCKETS_MAX) {
-		snprintf(err, err_size, "more than %u sockets for producers",
-		    RELAY_SOCKETS_MAX);
-		return -1;
-	}
+	if (s->n_producer_sockets == RELAY_SOCKETS_MAX)
+		return FAILURE(err, err_size, "more than %u sockets for "
+		    "producers", RELAY_SOCKETS_MAX);
 	grown = reallocarray(s->producer_sockets, s->n_producer_sockets + 1,
 	    sizeof(*grown));
 	if (grown != NULL)
 		s->producer_sockets = grown;
-	if (grown == NULL || (grown[i] = strdup(address)) == NULL) {
-		snprintf(err, err_size, "no memory");
-		return -1;
-	}
+	if (grown == NULL || (grown[i] = strdup(address)) == NULL)
+		return FAILURE(err, err_size, "no memory");
 	s->n_producer_sockets++;
 	s->named_sockets = true;
 	return 0;
@@ -247,10 +238,9 @@ relay_settings_set_socket_permissions(struct relay_settings *s,
 		    "socket_permissions", err, err_size);
 	}
 	log_escape(shown, sizeof(shown), text, strlen(text));
-	snprintf(err, err_size, "\"%s\" are no socket permissions: write "
+	return FAILURE(err, err_size, "\"%s\" are no socket permissions: write "
 	    "group:mode with a mode of four octal digits, as in traced:0660",
 	    shown);
-	return -1;
 }
 
 int
@@ -265,9 +255,8 @@ relay_settings_set_log_level(struct relay_settings *s, const char *word,
 		return 0;
 	}
 	log_escape(shown, sizeof(shown), word, strlen(word));
-	snprintf(err, err_size, "\"%s\" is no log level: it is one of error, "
-	    "warn, info, debug", shown);
-	return -1;
+	return FAILURE(err, err_size, "\"%s\" is no log level: it is one of "
+	    "error, warn, info, debug", shown);
 }
 
 /* ---- the environment ---- */
@@ -294,10 +283,8 @@ relay_settings_from_env(struct relay_settings *s, char *err, size_t err_size)
 		err_size) != 0)
 		return -1;
 	if ((value = variable("PERFETTO_PRODUCER_SOCK_NAME")) != NULL &&
-	    set_producer_sockets(s, value, why, sizeof(why)) != 0) {
-		snprintf(err, err_size, "PERFETTO_PRODUCER_SOCK_NAME: %s",
+	    set_producer_sockets(s, value, why, sizeof(why)) != 0)
+		return FAILURE(err, err_size, "PERFETTO_PRODUCER_SOCK_NAME: %s",
 		    why);
-		return -1;
-	}
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "relay/settings/settings.h"
+#include "transport/base/failure.h"
 #include "transport/connect/dial.h"
 #include "transport/connect/dial_flags.h"
 #include "transport/socket/addr.h"
@@ -30,41 +31,33 @@ check_destination(const struct relay_settings *s, char *err, size_t err_size)
 	struct addr a;
 	size_t i;
 
-	if (s->to == NULL && s->dialled && s->protocol == RELAY_CLASSIC_ONLY) {
-		snprintf(err, err_size, "dialled and protocol: CLASSIC do not "
-		    "go together: Perfetto's own way needs a connection for "
-		    "each producer, which a collector that dials cannot give");
-		return -1;
-	}
+	if (s->to == NULL && s->dialled && s->protocol == RELAY_CLASSIC_ONLY)
+		return FAILURE(err, err_size, "dialled and protocol: CLASSIC "
+		    "do not go together: Perfetto's own way needs a connection "
+		    "for each producer, which a collector that dials cannot "
+		    "give");
 	if (s->to == NULL && s->dialled)
 		return 0;
-	if (s->to == NULL) {
-		snprintf(err, err_size, "where is the collector?  Say "
+	if (s->to == NULL)
+		return FAILURE(err, err_size, "where is the collector?  Say "
 		    "--to ADDR (in the settings: to: \"ADDR\"; in the "
 		    "environment: PERFETTO_RELAY_SOCK_NAME), as in "
 		    "--to tls://collector:7443; or --dialled when it connects "
 		    "to this machine");
-		return -1;
-	}
-	if (s->dialled) {
-		snprintf(err, err_size, "dialled says that the collector "
+	if (s->dialled)
+		return FAILURE(err, err_size, "dialled says that the collector "
 		    "connects to this machine, but %s is where this relay is "
 		    "to connect: leave one of them out", s->to);
-		return -1;
-	}
-	if (addr_parse(&a, s->to, why, sizeof(why)) != 0) {
-		snprintf(err, err_size, "the collector's address: %s", why);
-		return -1;
-	}
+	if (addr_parse(&a, s->to, why, sizeof(why)) != 0)
+		return FAILURE(err, err_size, "the collector's address: %s",
+		    why);
 	for (i = 0; i < s->n_producer_sockets; i++) {
 		if (strcmp(s->producer_sockets[i], a.text) != 0)
 			continue;
-		snprintf(err, err_size, "%s is where local producers connect "
-		    "to this relay; it cannot be the collector, too: name "
-		    "another socket for producers with "
-		    "PERFETTO_PRODUCER_SOCK_NAME or --producer-socket",
-		    a.text);
-		return -1;
+		return FAILURE(err, err_size, "%s is where local producers "
+		    "connect to this relay; it cannot be the collector, too: "
+		    "name another socket for producers with "
+		    "PERFETTO_PRODUCER_SOCK_NAME or --producer-socket", a.text);
 	}
 	return dial_flags_check(&how, &a, err, err_size);
 }
@@ -72,35 +65,25 @@ check_destination(const struct relay_settings *s, char *err, size_t err_size)
 static int
 check_sizes(const struct relay_settings *s, char *err, size_t err_size)
 {
-	if (s->memory_bytes < MEMORY_LEAST || s->memory_bytes > MEMORY_MOST) {
-		snprintf(err, err_size, "memory: %llu KiB; it is at least "
-		    "1024 KiB and at most 1 TiB",
+	if (s->memory_bytes < MEMORY_LEAST || s->memory_bytes > MEMORY_MOST)
+		return FAILURE(err, err_size, "memory: %llu KiB; it is at "
+		    "least 1024 KiB and at most 1 TiB",
 		    (unsigned long long)s->memory_bytes >> 10);
-		return -1;
-	}
-	if (s->spool_dir != NULL && s->spool_bytes < SPOOL_LEAST) {
-		snprintf(err, err_size, "spool: %llu KiB; it is at least "
+	if (s->spool_dir != NULL && s->spool_bytes < SPOOL_LEAST)
+		return FAILURE(err, err_size, "spool: %llu KiB; it is at least "
 		    "1024 KiB; leave its folder out for none",
 		    (unsigned long long)s->spool_bytes >> 10);
-		return -1;
-	}
-	if (s->compression_level < 0 || s->compression_level > LEVEL_MOST) {
-		snprintf(err, err_size, "compression: %d is no level of zstd: "
-		    "it is 1 to %d, or 0 for none", s->compression_level,
+	if (s->compression_level < 0 || s->compression_level > LEVEL_MOST)
+		return FAILURE(err, err_size, "compression: %d is no level of "
+		    "zstd: it is 1 to %d, or 0 for none", s->compression_level,
 		    LEVEL_MOST);
-		return -1;
-	}
-	if (s->spool_dir != NULL && s->spool_dir[0] != '/') {
-		snprintf(err, err_size, "the spool's folder %s: name it by its "
-		    "full path, beginning with /", s->spool_dir);
-		return -1;
-	}
-	if (s->state_dir[0] != '/' || strlen(s->state_dir) > STATE_DIR_MOST) {
-		snprintf(err, err_size, "the state folder %s: name it by its "
-		    "full path, of at most %d bytes, beginning with /",
+	if (s->spool_dir != NULL && s->spool_dir[0] != '/')
+		return FAILURE(err, err_size, "the spool's folder %s: name it "
+		    "by its full path, beginning with /", s->spool_dir);
+	if (s->state_dir[0] != '/' || strlen(s->state_dir) > STATE_DIR_MOST)
+		return FAILURE(err, err_size, "the state folder %s: name it by "
+		    "its full path, of at most %d bytes, beginning with /",
 		    s->state_dir, STATE_DIR_MOST);
-		return -1;
-	}
 	return 0;
 }
 
@@ -108,20 +91,16 @@ static int
 check_times(const struct relay_settings *s, char *err, size_t err_size)
 {
 	if (s->min_retry_ms == 0 || s->min_retry_ms > s->max_retry_ms ||
-	    s->max_retry_ms > HOUR_MS) {
-		snprintf(err, err_size, "min_retry_ms %llu and max_retry_ms "
-		    "%llu: pauses grow from the first to the second, are at "
-		    "least 1 and at most %u",
+	    s->max_retry_ms > HOUR_MS)
+		return FAILURE(err, err_size, "min_retry_ms %llu and "
+		    "max_retry_ms %llu: pauses grow from the first to the "
+		    "second, are at least 1 and at most %u",
 		    (unsigned long long)s->min_retry_ms,
 		    (unsigned long long)s->max_retry_ms, HOUR_MS);
-		return -1;
-	}
-	if (s->clock_sync_ms < 100 || s->clock_sync_ms > DAY_MS) {
-		snprintf(err, err_size, "clock_sync_ms: %llu; it is at least "
-		    "100 and at most %u (a day)",
+	if (s->clock_sync_ms < 100 || s->clock_sync_ms > DAY_MS)
+		return FAILURE(err, err_size, "clock_sync_ms: %llu; it is at "
+		    "least 100 and at most %u (a day)",
 		    (unsigned long long)s->clock_sync_ms, DAY_MS);
-		return -1;
-	}
 	return 0;
 }
 

@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
+
 #define LOCK_NAME "lock"
 
 /*
@@ -68,14 +70,12 @@ state_dir_open_ours(const char *what, const char *path, char *err,
 {
 	int fd = open_unless_strange(path);
 
-	if (fd < 0) {
-		snprintf(err, err_size, "cannot use the %s folder %s: %s", what,
-		    path, errno == ELOOP ? "it is a symbolic link that another "
-		    "user made, so it may lead elsewhere tomorrow; name what "
-		    "it leads to" : errno == ENOTDIR ? "it is no folder" :
-		    strerror(errno));
-		return -1;
-	}
+	if (fd < 0)
+		return FAILURE(err, err_size, "cannot use the %s folder %s: %s",
+		    what, path, errno == ELOOP ? "it is a symbolic link that "
+		    "another user made, so it may lead elsewhere tomorrow; "
+		    "name what it leads to" : errno == ENOTDIR ?
+		    "it is no folder" : strerror(errno));
 	if (!is_ours(fd, what, path, err, err_size)) {
 		close(fd);
 		return -1;
@@ -86,11 +86,10 @@ state_dir_open_ours(const char *what, const char *path, char *err,
 int
 state_dir_open(const char *path, char *err, size_t err_size)
 {
-	if (mkdir(path, 0700) != 0 && errno != EEXIST) {
-		snprintf(err, err_size, "cannot make the state folder %s: %s; "
-		    "name another with --state-dir", path, strerror(errno));
-		return -1;
-	}
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return FAILURE(err, err_size, "cannot make the state folder "
+		    "%s: %s; name another with --state-dir", path,
+		    strerror(errno));
 	return state_dir_open_ours("state", path, err, err_size);
 }
 
@@ -114,11 +113,9 @@ state_dir_lock(int dirfd, const char *path, char *err, size_t err_size)
 
 	fd = openat(dirfd, LOCK_NAME,
 	    O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0) {
-		snprintf(err, err_size, "cannot make files in the state "
+	if (fd < 0)
+		return FAILURE(err, err_size, "cannot make files in the state "
 		    "folder %s: %s", path, strerror(errno));
-		return -1;
-	}
 	if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
 		snprintf(err, err_size, "a relay runs already with the state "
 		    "folder %s (process %ld): tributary-relay --status shows "
@@ -141,9 +138,8 @@ state_dir_path(char out[STATE_DIR_PATH_MAX], const char *path,
 
 	if (n > 0 && n < STATE_DIR_PATH_MAX)
 		return 0;
-	snprintf(err, err_size, "the path of the state folder %s is too long "
-	    "for a socket in it", path);
-	return -1;
+	return FAILURE(err, err_size, "the path of the state folder %s is too "
+	    "long for a socket in it", path);
 }
 
 /*

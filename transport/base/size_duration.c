@@ -6,6 +6,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "transport/base/failure.h"
+
 struct unit {
 	const char *suffix;
 	uint64_t factor;
@@ -73,17 +75,14 @@ size_duration_parse_ms(const char *text, uint32_t *ms, char *err,
 		*ms = (uint32_t)v;
 		return 0;
 	case NOT_A_NUMBER:
-		snprintf(err, err_size, "\"%.40s\" is not a time; write it like "
-		    "500ms, 10s, 5m or 1h", text);
-		return -1;
+		return FAILURE(err, err_size, "\"%.40s\" is not a time; write "
+		    "it like 500ms, 10s, 5m or 1h", text);
 	case BAD_UNIT:
-		snprintf(err, err_size, "\"%.40s\" has no unit of time; write it "
-		    "like 500ms, 10s, 5m or 1h", text);
-		return -1;
+		return FAILURE(err, err_size, "\"%.40s\" has no unit of time; "
+		    "write it like 500ms, 10s, 5m or 1h", text);
 	case TOO_LARGE:
-		snprintf(err, err_size, "\"%.40s\" is too long; at most 1193h "
-		    "fits into a trace config", text);
-		return -1;
+		return FAILURE(err, err_size, "\"%.40s\" is too long; at most "
+		    "1193h fits into a trace config", text);
 	}
 	return -1;
 }
@@ -96,17 +95,14 @@ size_duration_parse_bytes(const char *text, uint64_t *bytes, char *err,
 	case GOOD:
 		return 0;
 	case NOT_A_NUMBER:
-		snprintf(err, err_size, "\"%.40s\" is not a size; write it like "
-		    "64kb, 32mb or 1gb", text);
-		return -1;
+		return FAILURE(err, err_size, "\"%.40s\" is not a size; write "
+		    "it like 64kb, 32mb or 1gb", text);
 	case BAD_UNIT:
-		snprintf(err, err_size, "\"%.40s\" has no unit of size; write it "
-		    "like 64kb, 32mb or 1gb", text);
-		return -1;
+		return FAILURE(err, err_size, "\"%.40s\" has no unit of size; "
+		    "write it like 64kb, 32mb or 1gb", text);
 	case TOO_LARGE:
-		snprintf(err, err_size, "\"%.40s\" is larger than the 1 PiB that "
-		    "is accepted", text);
-		return -1;
+		return FAILURE(err, err_size, "\"%.40s\" is larger than the 1 "
+		    "PiB that is accepted", text);
 	}
 	return -1;
 }

@@ -12,6 +12,7 @@
 #include "client/trace/packet_facts.h"
 #include "client/trace/trace_summary.h"
 #include "protos/fields.h"
+#include "transport/base/failure.h"
 #include "transport/wire/pb_writer.h"
 
 struct inspection {
@@ -135,10 +136,8 @@ inspection_run(struct inspection *i, struct trace_window *w, uint64_t size,
 
 	if (trace_scan_run(&i->scan, w, size, &ops, err, err_size) < 0)
 		return -1;
-	if (i->no_memory) {
-		snprintf(err, err_size, "out of memory");
-		return -1;
-	}
+	if (i->no_memory)
+		return FAILURE(err, err_size, "out of memory");
 	return 0;
 }
 
