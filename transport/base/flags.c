@@ -66,7 +66,7 @@ make_table(struct getopt_table *t, const struct flags *f)
 	*p = '\0';
 }
 
-/* The flag that getopt_long() has found. */
+/* The flag that getopt_long() has found, by any of its names. */
 static const struct flag *
 found(const struct flags *f, int got)
 {
@@ -76,6 +76,8 @@ found(const struct flags *f, int got)
 		return flag + (got - FIRST_LONG);
 	while (flag->letter != got)
 		flag++;
+	while (flag->kind == FLAG_ALIAS)
+		flag--;
 	return flag;
 }
 

@@ -25,7 +25,7 @@ enum flag_kind {
 	FLAG_MAYBE,   /* --name or --name=value; without it take() gets NULL */
 	FLAG_HELP,    /* ends the reading with FLAGS_HELP */
 	FLAG_VERSION, /* ends the reading with FLAGS_VERSION */
-	FLAG_ALIAS,   /* another name of the flag in the line before */
+	FLAG_ALIAS,   /* another name or letter of the flag in the line before */
 };
 
 enum flags_verdict {

@@ -50,7 +50,7 @@ static const struct flag table[] = {
 	{ "long", FLAG_CHOICE, .letter = 'l', AT(form), .id = LONG },
 	{ "json", FLAG_CHOICE, AT(form), .id = JSON },
 	{ "time", FLAG_VALUE, .take = take, .id = 7 },
-	{ "times", .kind = FLAG_ALIAS },
+	{ "times", FLAG_ALIAS, .letter = 't' },
 	{ "accept", FLAG_MAYBE, .take = take, .id = 8 },
 	{ .name = NULL },
 };
@@ -117,6 +117,9 @@ an_alias_and_a_beginning_are_names(void **state)
 {
 	assert_int_equal(parse("--times 3"), FLAGS_RUN);
 	assert_int_equal(o.id, 7);
+	assert_int_equal(parse("-t 5"), FLAGS_RUN);
+	assert_int_equal(o.id, 7);
+	assert_string_equal(o.taken, "5");
 	assert_int_equal(parse("--tim 4"), FLAGS_RUN);
 	assert_string_equal(o.taken, "4");
 	assert_int_equal(parse("--qui"), FLAGS_RUN);
