@@ -175,34 +175,44 @@ mark_sent(struct outbox *o, struct ob_block *b)
 	atomic_store_explicit(&l->last_sent, b->number, memory_order_release);
 }
 
+/* Takes the block whose turn it is, as sent.  NULL: none can be sent now. */
+static struct ob_block *
+send_next(struct outbox *o)
+{
+	struct ob_channel *c = ob_turn_next(o, can_send);
+	struct ob_block *b;
+
+	if (c == NULL && o->synchronous && o->spool.disk != NULL &&
+	    disk_reap(o->spool.disk) > 0)
+		c = ob_turn_next(o, can_send);
+	if (c == NULL)
+		return NULL;
+	b = c->unsent;
+	if (c->tracked) {
+		b = settle_losses(o, b);
+		/* Later losses of a chunk depend on what was sent of it. */
+		ob_undo_arm(o, b);
+		note_chunks(o, b, loss_account_sent);
+	}
+	mark_sent(o, b);
+	ob_undo_disarm(o);
+	return b;
+}
+
 bool
 outbox_next(struct outbox *o, struct outbox_block *out)
 {
-	struct ob_channel *c;
 	struct ob_block *b;
 
 	if ((b = o->again) != NULL) {
 		o->again = TAILQ_NEXT(b, sent);
 	} else {
-		c = ob_turn_next(o, can_send);
-		if (c == NULL && o->synchronous && o->spool.disk != NULL &&
-		    disk_reap(o->spool.disk) > 0)
-			c = ob_turn_next(o, can_send);
-		if (c == NULL)
-			return false;
-		b = c->unsent;
-		if (c->tracked) {
-			b = settle_losses(o, b);
-			/*
-			 * Later losses of a chunk depend on what was sent of
-			 * it.
-			 */
-			ob_undo_arm(o, b);
-			note_chunks(o, b, loss_account_sent);
-		}
-		mark_sent(o, b);
-		ob_undo_disarm(o);
+		b = send_next(o);
+		/* Read-ahead took memory: the spool has to make some again. */
+		ob_pump(o);
 	}
+	if (b == NULL)
+		return false;
 	out->number = b->number;
 	out->channel = b->channel->id;
 	out->data = arena_at(&o->arena, b->page);

@@ -151,6 +151,9 @@ every_packet_arrives_or_is_told_to_be_lost(void **state)
 	/* A version that a counted chunk relied on went after others behind. */
 	if (one == NULL)
 		play(1002, RELAY_DROP_NEWEST, MEMORY);
+	/* Read-ahead took the memory that the next chunk needed. */
+	if (one == NULL)
+		play(514, RELAY_DROP_OLDEST, 64 * MEMORY);
 }
 
 /*
