@@ -288,7 +288,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 		count_chunk(l, c);
 		/* A chunk that lacks patches may still be patched in place. */
 		if (complete && (c->flags & SHM_NEEDS_PATCHING) == 0)
-			shm_remember_scraped(l->shm, c);
+			(void)!shm_remember_scraped(l->shm, c);
 		break;
 	case UPSTREAM_LATER:
 		sc->complete = false;

@@ -46,16 +46,17 @@ scrape_orphan(void *arg, const struct shm_chunk *c, bool complete)
 	if (c->writer_id == 0 || (!complete && !o->last) ||
 	    (complete && shm_was_scraped(o->shm, c->page, c->index)))
 		return;
-	switch (local_put_orphan(o->owner, o->channel, c, complete)) {
-	case UPSTREAM_ROOM:
-	case UPSTREAM_DROPPED:
-		if (complete)
-			shm_remember_scraped(o->shm, c);
-		break;
-	case UPSTREAM_LATER:
+	/* A chunk that is not remembered would go upward with every pass. */
+	if (complete && !shm_remember_scraped(o->shm, c)) {
 		o->complete = false;
-		break;
+		return;
 	}
+	if (local_put_orphan(o->owner, o->channel, c, complete) !=
+	    UPSTREAM_LATER)
+		return;
+	if (complete)
+		shm_forget_scraped(o->shm, c->page, c->index);
+	o->complete = false;
 }
 
 static void
@@ -71,7 +72,7 @@ say_recovered(void *arg)
 
 /*
  * Puts the chunks in the memory of all orphans.  last: incomplete chunks, too;
- * closes the channels whose chunks all found room.
+ * closes the channels whose chunks all went upward.
  */
 static void
 pass(struct producers *ps, bool last)

@@ -26,7 +26,7 @@ struct orphan {
 	uint32_t channel;
 	struct shm *shm; /* owned; NULL: the memory cannot be read */
 	bool last;       /* this is the last pass: incomplete chunks, too */
-	bool complete;   /* all chunks of this pass found room */
+	bool complete;   /* all chunks of this pass went upward */
 };
 
 struct producers {

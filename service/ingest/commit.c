@@ -410,7 +410,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	if (sc->p->quota != NULL && quota_drop(sc->p, b, c, complete,
 	    sc->only == NULL || b->closing)) {
 		if (complete)
-			shm_remember_scraped(sc->p->shm, c);
+			(void)!shm_remember_scraped(sc->p->shm, c);
 		return;
 	}
 	write_chunk(sc->p, b, c, complete);
@@ -420,7 +420,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	 * be patched in place by its writer, so its commit is needed.
 	 */
 	if (complete && (c->flags & SHM_NEEDS_PATCHING) == 0)
-		shm_remember_scraped(sc->p->shm, c);
+		(void)!shm_remember_scraped(sc->p->shm, c);
 }
 
 bool

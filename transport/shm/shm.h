@@ -149,10 +149,10 @@ void shm_scrape_left(struct shm *s, shm_scrape_fn fn, void *arg);
 
 /*
  * Reader: remembers a chunk whose contents were taken by a scrape and do not
- * change any more, so that its commit brings nothing new.  Out of memory: it is
- * not remembered, and its contents may be stored twice.
+ * change any more, so that its commit brings nothing new.  False: no memory; it
+ * is not remembered, and its contents may be stored twice.
  */
-void shm_remember_scraped(struct shm *s, const struct shm_chunk *c);
+bool shm_remember_scraped(struct shm *s, const struct shm_chunk *c) MUST_CHECK;
 /* page and index have been found valid, as by shm_take(). */
 bool shm_was_scraped(const struct shm *s, uint32_t page, uint32_t index);
 void shm_forget_scraped(struct shm *s, uint32_t page, uint32_t index);

@@ -351,13 +351,15 @@ shm_scrape_left(struct shm *s, shm_scrape_fn fn, void *arg)
 	walk(&sc, scrape_page);
 }
 
-void
+bool
 shm_remember_scraped(struct shm *s, const struct shm_chunk *c)
 {
 	if (s->scraped == NULL)
 		s->scraped = calloc(s->pages, sizeof(*s->scraped));
-	if (s->scraped != NULL)
-		s->scraped[c->page] |= (uint16_t)(1u << c->index);
+	if (s->scraped == NULL)
+		return false;
+	s->scraped[c->page] |= (uint16_t)(1u << c->index);
+	return true;
 }
 
 bool

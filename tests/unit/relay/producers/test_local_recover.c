@@ -13,6 +13,19 @@
 #include "relay/producers/shm_keeper.h"
 #include "tests/unit/relay/producers/local_fixture.h"
 
+/* Whether there is no memory for the map of a memory's scraped chunks. */
+static bool no_map;
+
+void *__real_calloc(size_t n, size_t size);
+void *__wrap_calloc(size_t n, size_t size);
+
+void *
+__wrap_calloc(size_t n, size_t size)
+{
+	return no_map && size == sizeof(uint16_t) ? NULL :
+	    __real_calloc(n, size);
+}
+
 /* A relay in a process of its own, which starts "ds" as soon as it is there. */
 static pid_t
 other_relay(const char *dir, int fd)
@@ -166,6 +179,29 @@ a_relay_that_is_killed_while_it_recovers_leaves_it_to_the_third(void **state)
 }
 
 static void
+a_chunk_that_cannot_be_remembered_is_sent_once_all_the_same(void **state)
+{
+	struct locals *t = *state;
+	struct client c;
+	struct started s;
+	struct up_chunk up;
+	int recovered = 0;
+	pid_t pid = with_other_relay(t, &c, &s);
+
+	client_chunk(&c, 3, 1, "complete", true);
+	end_other(pid);
+	no_map = true;
+	producers_recover(t->producers, true, count_cb, &recovered);
+	no_map = false;
+	wait_for(t, &recovered);
+	assert_int_equal(t->n_said, 2);
+	said_chunk(said_next(t, LINK_UP_COMMIT), &up);
+	assert_int_equal(up.chunk.chunk_id, 1);
+	said_next(t, LINK_UP_CLOSE);
+	client_close(&c);
+}
+
+static void
 what_is_not_to_be_kept_is_given_back(void **state)
 {
 	struct locals *t = *state;
@@ -262,6 +298,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(the_next_relay_sends_what_the_killed_one_left),
 		T(a_relay_that_is_killed_while_it_recovers_leaves_it_to_the_third),
+		T(a_chunk_that_cannot_be_remembered_is_sent_once_all_the_same),
 		T(what_is_not_to_be_kept_is_given_back),
 		T(a_link_that_is_lost_ends_the_recovery),
 		T(a_relay_whose_producers_have_left_leaves_no_keeper),

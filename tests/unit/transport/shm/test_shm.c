@@ -845,12 +845,12 @@ a_chunk_is_known_as_scraped_until_it_is_forgotten(void **state)
 	assert_non_null(s);
 	assert_false(shm_was_scraped(s, 3, 13));
 	shm_forget_scraped(s, 3, 13);
-	shm_remember_scraped(s, &c);
+	assert_true(shm_remember_scraped(s, &c));
 	assert_true(shm_was_scraped(s, 3, 13));
 	assert_false(shm_was_scraped(s, 3, 12));
 	assert_false(shm_was_scraped(s, 2, 13));
 	c.index = 0;
-	shm_remember_scraped(s, &c);
+	assert_true(shm_remember_scraped(s, &c));
 	shm_forget_scraped(s, 3, 13);
 	assert_false(shm_was_scraped(s, 3, 13));
 	assert_true(shm_was_scraped(s, 3, 0));
