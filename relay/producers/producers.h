@@ -55,9 +55,10 @@ void producers_free(struct producers *ps);
 
 /*
  * For the end of the relay.  A producer whose connection the relay closes may
- * write a moment longer.  So after producers_hold() a producer whose connection
- * ends is kept, and producers_let_go() scrapes its memory for the last time and
- * puts its LINK_UP_CLOSE.
+ * write a moment longer.  So after producers_hold() a producer that is announced
+ * is kept when its connection ends, and producers_let_go() scrapes its memory for
+ * the last time and puts its LINK_UP_CLOSE.  Others are freed at once, as no
+ * chunk of theirs goes upward.
  */
 void producers_hold(struct producers *ps);
 void producers_let_go(struct producers *ps);
