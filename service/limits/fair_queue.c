@@ -3,7 +3,9 @@
 void
 fair_queue_init(struct fair_queue *q)
 {
-	*q = (struct fair_queue){ .last = NULL };
+	static uint64_t last_id;
+
+	*q = (struct fair_queue){ .id = ++last_id };
 	TAILQ_INIT(&q->places);
 }
 
@@ -37,8 +39,9 @@ fair_queue_wait(struct fair_queue *q, struct fair_place *at, size_t wants)
 	struct fair_place *before;
 
 	fair_queue_leave(at);
-	if (at->turn == 0)
+	if (at->turn == 0 || at->turn_of != q->id)
 		at->turn = ++q->last_turn;
+	at->turn_of = q->id;
 	if ((before = find_before(q, at)) != NULL)
 		TAILQ_INSERT_AFTER(&q->places, before, at, link);
 	else

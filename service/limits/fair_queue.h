@@ -26,6 +26,7 @@ struct fair_place {
 	void *arg;
 	/* Ticket of its first wait; the owner sets 0 when it got through. */
 	uint64_t turn;
+	uint64_t turn_of; /* id of the queue that handed it out */
 	size_t wants;    /* bytes that the waiter was held back with */
 	size_t credit;   /* fair_bucket: bytes it may take though others wait */
 };
@@ -36,12 +37,13 @@ struct fair_queue {
 	struct fair_places places; /* by turn: the longest wait first */
 	struct fair_place *last;   /* put there last; NULL: it has left */
 	uint64_t last_turn;        /* handed out last */
+	uint64_t id;               /* no other queue ever has it */
 };
 
 void fair_queue_init(struct fair_queue *q);
 /*
- * Queues the place with the bytes that it wants, by its turn; one with turn 0
- * gets a new turn, the last.  Legal for a place that waits already, in this or
+ * Queues the place with the bytes that it wants, by its turn; one with turn 0,
+ * or with a turn of another queue, gets a new turn, the last.  Legal for a place that waits already, in this or
  * another queue: it leaves that.
  */
 void fair_queue_wait(struct fair_queue *q, struct fair_place *at, size_t wants);

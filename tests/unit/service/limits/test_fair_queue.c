@@ -125,6 +125,24 @@ waiting_elsewhere_is_leaving(void **state)
 	assert_int_equal(b->woken[0], 0);
 }
 
+static void
+a_turn_of_another_queue_does_not_count(void **state)
+{
+	struct bed *b = *state;
+
+	/* Woken in vain by a queue that goes away, as a session's does. */
+	fair_queue_wait(&b->q, &b->places[3], 1);
+	assert_int_equal(wake_first(b), 3);
+	fair_queue_init(&b->q);
+	wait_all(b);
+	assert_int_equal(wake_first(b), 0);
+	fair_queue_wait(&b->q, &b->places[0], 1);
+	assert_int_equal(wake_first(b), 0);
+	assert_int_equal(wake_first(b), 1);
+	assert_int_equal(wake_first(b), 2);
+	assert_int_equal(wake_first(b), 3);
+}
+
 #define T(name) cmocka_unit_test_setup(name, setup)
 
 int
@@ -135,6 +153,7 @@ main(void)
 		T(one_that_was_woken_in_vain_gets_its_place_back),
 		T(one_that_got_through_comes_last),
 		T(waiting_elsewhere_is_leaving),
+		T(a_turn_of_another_queue_does_not_count),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
