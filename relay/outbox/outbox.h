@@ -129,9 +129,11 @@ void outbox_put(struct outbox *o, uint32_t channel, enum link_up kind,
     const void *data, size_t len, uint64_t value);
 /*
  * Whether memory is full, but the disk thread is making room (back-pressure):
- * the caller should put off a chunk until ops->ready(), or it may be dropped.
+ * the caller should put off a chunk, which may be dropped otherwise.
  */
 bool outbox_is_busy(struct outbox *o);
+/* Has ops->ready() called when outbox_is_busy() has become false. */
+void outbox_want_room(struct outbox *o);
 /*
  * Returns memory for a CommitDataRequest of at most max bytes; the caller
  * writes it and calls outbox_commit() before any other function that adds.

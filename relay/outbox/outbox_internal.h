@@ -181,7 +181,7 @@ struct outbox {
 	struct ob_spool spool;
 	uint32_t spare;   /* page kept for the rest of a block, or ARENA_NONE */
 	bool pumping;     /* inside ob_pump() */
-	bool wanted;      /* outbox_is_busy() was true: ops->ready() is owed */
+	bool wanted;      /* outbox_want_room(): ops->ready() is owed */
 	bool recovered;   /* the link of an earlier process goes on */
 	struct hash_map by_id; /* channels */
 	struct ob_channels channels; /* owned */

@@ -281,11 +281,14 @@ make_read_reserve(struct outbox *o)
 bool
 outbox_is_busy(struct outbox *o)
 {
-	if ((o->spool.writing_pages == 0 && o->spool.dropping == 0) ||
-	    ob_has_room(o))
-		return false;
+	return (o->spool.writing_pages > 0 || o->spool.dropping > 0) &&
+	    !ob_has_room(o);
+}
+
+void
+outbox_want_room(struct outbox *o)
+{
 	o->wanted = true;
-	return true;
 }
 
 void

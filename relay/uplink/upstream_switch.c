@@ -1,8 +1,6 @@
 #include "relay/perfetto/perfetto_relay.h"
 #include "relay/uplink/uplink_internal.h"
 
-#define LOSS(cause) TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_##cause
-
 static void
 up_put(void *arg, uint32_t channel, enum link_up kind, const void *data,
     size_t len, uint64_t value)
@@ -36,6 +34,7 @@ up_reserve(void *arg, uint32_t channel, size_t max, size_t data_len,
 		break;
 	case WAY_LINK:
 		if (data_len > 0 && outbox_is_busy(u->setup.outbox)) {
+			outbox_want_room(u->setup.outbox);
 			u->put_off = true;
 			return UPSTREAM_LATER;
 		}
@@ -75,16 +74,13 @@ static void
 up_dropped(void *arg, uint32_t channel, const struct link_loss *loss)
 {
 	struct uplink *u = arg;
-	struct link_loss l = *loss;
 	struct upstream up;
 
 	switch (u->way) {
 	case WAY_NONE:
 		return;
 	case WAY_LINK:
-		if (l.cause == LOSS(UNSPECIFIED))
-			l.cause = LOSS(SPOOL_FULL);
-		outbox_dropped(u->setup.outbox, channel, &l);
+		outbox_dropped(u->setup.outbox, channel, loss);
 		return;
 	case WAY_CLASSIC:
 		up = perfetto_relay_upward(u->classic);
