@@ -54,9 +54,10 @@ typedef void (*flush_fn)(struct session *s, bool success, void *arg);
 void flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
     flush_fn done, void *arg);
 /*
- * Shortens the current wait of the session's final flush to timeout_ms.  The
- * extra wait for cut links that may follow its time-out is dropped only when
- * the daemon ends or the session is discarded.
+ * Shortens the wait that the session's final flush is in, be it for answers or
+ * the extra one for cut links, to timeout_ms.  An extra wait that has not begun
+ * stays as it is, or is left out when the daemon ends or the session is
+ * discarded.
  */
 void flush_hurry(struct session *s, uint32_t timeout_ms);
 /* Takes the producer's answer to this request and all before it. */
