@@ -89,7 +89,7 @@ struct producer_server_setup {
 	void *owner;
 	struct rpc_conn *conn;
 	struct log_limit *refusals; /* borrowed: of all producers together */
-	size_t max_queue; /* bytes of output and of commands that wait */
+	size_t max_queue; /* bytes of output, and of memory for commands that wait */
 };
 
 struct producer_queued;
