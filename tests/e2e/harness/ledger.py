@@ -233,8 +233,14 @@ class Audit:
                 f"{line['connection']}, {line['end']}): {len(numbers)} of "
                 f"{line['written']} missing: {ranges(numbers)}; unsure "
                 f"{line['unsure']}")
+        lines += [f"seq {seq}: marks on {ranges(numbers)}"
+                  for seq, numbers in sorted(self.dropped.items())][:20]
         lines += [f"told of {sequence}: {packets} ({cause})"
                   for (sequence, cause), packets in self.told.items()][:20]
+        buffers = self.stats.buffer_stats if self.stats else ()
+        lines += [f"buffer {i}: {buffer.chunks_overwritten} of "
+                  f"{buffer.chunks_written} chunks overwritten"
+                  for i, buffer in enumerate(buffers)]
         return "\n".join(lines + self.faults[:20])
 
 
