@@ -96,7 +96,8 @@ void loop_defer_slow(struct loop *l, struct loop_call *c, bool goes_on,
  * peers that send most are held back, and a round through all stays short.
  *
  * Urgent streams have LOOP_READ_MS of their own in each turn, before all
- * others; beyond that they wait in the same queue.
+ * others; beyond that they wait in the same queue.  While input is held
+ * (loop_hold_input()) they never lack time.
  */
 #define LOOP_READ_MS 4u
 bool loop_may_read(struct loop *l, bool urgent) MUST_CHECK;

@@ -51,8 +51,9 @@ nobody_waits(const struct loop_input *b)
 bool
 loop_may_read(struct loop *l, bool urgent)
 {
+	/* The queue for those who lack time stands still while input is held. */
 	if (urgent)
-		return has_time(l, &l->bulk.urgent_until_ns);
+		return l->bulk.held || has_time(l, &l->bulk.urgent_until_ns);
 	/* Input that waits comes first. */
 	return nobody_waits(&l->bulk) && !l->bulk.held &&
 	    has_time(l, &l->bulk.until_ns);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/unit/still_loop.h"
 #include "transport/loop/loop.h"
 #include "transport/stream/stream.h"
 
@@ -541,7 +542,7 @@ while_input_is_held_the_loop_sleeps(void **state)
 	struct loop_timer *timer = loop_timer_new(t.loop, let_go, NULL);
 
 	assert_non_null(timer);
-	loop_set_clock(t.loop, NULL, NULL);
+	loop_set_clock(t.loop, still_clock_ns, NULL);
 	open_peers(PEERS);
 	loop_hold_input(t.loop, true);
 	say_something(0, PEERS);
@@ -595,6 +596,21 @@ what_is_urgent_is_read_while_input_is_held(void **state)
 	assert_int_equal(reads_of(0, 1), 0);
 }
 
+static void
+more_that_is_urgent_than_a_turn_has_time_for_is_read_while_held(void **state)
+{
+	size_t i;
+
+	open_peers(PEERS);
+	for (i = 0; i < PEERS; i++)
+		stream_set_urgent(t.streams[i]);
+	loop_hold_input(t.loop, true);
+	say_something(0, PEERS);
+	for (i = 0; i < PEERS; i++)
+		loop_run_once(t.loop);
+	assert_int_equal(reads_of(0, PEERS), PEERS);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int
@@ -623,6 +639,7 @@ main(void)
 		TEST(while_input_is_held_the_loop_sleeps),
 		TEST(a_peer_may_be_paused_and_resumed_while_input_is_held),
 		TEST(what_is_urgent_is_read_while_input_is_held),
+		TEST(more_that_is_urgent_than_a_turn_has_time_for_is_read_while_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
