@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/unit/still_loop.h"
 #include "tests/unit/transport/socket/tcp_pair.h"
 #include "transport/loop/loop.h"
 #include "transport/stream/stream.h"
@@ -159,19 +160,11 @@ start(void)
 	fcntl(t.fds[1], F_SETFL, O_NONBLOCK);
 }
 
-/* A turn's time for input does not pass while this process has no processor. */
-static uint64_t
-standing_clock(void *arg)
-{
-	return 1;
-}
-
 static int
 setup_common(void)
 {
 	memset(&t, 0, sizeof(t));
-	t.loop = loop_new();
-	loop_set_clock(t.loop, standing_clock, NULL);
+	t.loop = still_loop_new();
 	t.got = malloc(GOT_MAX);
 	t.fd_of_unit = -2;
 	t.want_fd_unit = SIZE_MAX;

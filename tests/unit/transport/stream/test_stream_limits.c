@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/unit/still_loop.h"
 #include "transport/base/budget.h"
 #include "transport/loop/loop.h"
 #include "transport/stream/stream.h"
@@ -71,7 +72,7 @@ setup(void **state)
 	int sv[2], i;
 
 	memset(&t, 0, sizeof(t));
-	t.loop = loop_new();
+	t.loop = still_loop_new();
 	for (i = 0; i < N_PEERS; i++) {
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
 		t.p[i].fd = sv[1];

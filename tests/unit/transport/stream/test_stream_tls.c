@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/unit/still_loop.h"
 #include "tests/unit/transport/socket/tcp_pair.h"
 #include "tests/unit/transport/tls/tls_fixture.h"
 #include "transport/base/budget.h"
@@ -136,7 +137,7 @@ static int
 setup(void **state)
 {
 	memset(&t, 0, sizeof(t));
-	t.loop = loop_new();
+	t.loop = still_loop_new();
 	t.server.got = malloc(GOT_MAX);
 	t.client.got = malloc(GOT_MAX);
 	t.server_tls = context(TLS_SERVER, ca, server_cert);
@@ -518,13 +519,6 @@ a_connection_that_breaks_is_no_orderly_end(void **state)
 	close(copy);
 }
 
-/* Turns have all the time: what they hold is counted, not timed. */
-static uint64_t
-still(void *arg)
-{
-	return 1;
-}
-
 static void
 one_busy_tls_peer_does_not_starve_another(void **state)
 {
@@ -534,7 +528,6 @@ one_busy_tls_peer_does_not_starve_another(void **state)
 	int sv[2];
 
 	connect_and_open();
-	loop_set_clock(t.loop, still, NULL);
 	other.got = malloc(10);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sv), 0);
 	other.stream = stream_new(t.loop, sv[0], &ops, &other);
