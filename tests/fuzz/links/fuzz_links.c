@@ -715,14 +715,13 @@ begin(const uint8_t *data, size_t size)
 	size_t i;
 
 	memset(&w, 0, sizeof(w));
-	turns_begin();
 	for (i = 0; i < RELAYS; i++)
 		w.relays[i].fd = -1;
 	w.consumer = w.disk = -1;
 	w.p = data;
 	w.end = data + size;
 	settings.link.grace_ms = 2;
-	if ((w.loop = loop_new()) == NULL ||
+	if ((w.loop = turns_begin()) == NULL ||
 	    (w.service = service_new(w.loop, &settings, -1)) == NULL)
 		abort();
 	w.memory.memory_max = 600000;

@@ -75,8 +75,7 @@ stage_begin(struct stage *s)
 	if (settings.machine_name == NULL)
 		set_up_once();
 	memset(s, 0, sizeof(*s));
-	turns_begin();
-	if ((s->loop = loop_new()) == NULL ||
+	if ((s->loop = turns_begin()) == NULL ||
 	    (s->service = service_new(s->loop, &settings, -1)) == NULL)
 		abort();
 	producer_port_init(&s->ports[STAGE_PRODUCER], s->service);
@@ -193,6 +192,8 @@ stage_end(struct stage *s)
 			abort();
 		}
 	}
+	/* Ports hear in a turn of its own that their connection is gone. */
+	stage_turn(s, 1);
 	stage_require(service->n_buffers == 0, "a buffer is left");
 	stage_require(service->total_buffer_bytes == 0, "memory is left");
 	stage_require(service->n_lossless == 0, "a file holds producers");

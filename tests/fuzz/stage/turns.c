@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tests/unit/fake_time.h"
+#include "transport/loop/loop.h"
 
 /* What answers at once does so within a time-out of two milliseconds. */
 #define TURNS_A_MS 4u
@@ -15,12 +16,26 @@
 #define MOST_TURNS 16000u
 
 static unsigned turns;
+static uint64_t budget_ns;
 
-void
+/* Each question takes a millisecond. */
+static uint64_t
+budget_clock_ns(void *arg)
+{
+	return budget_ns += 1000000;
+}
+
+struct loop *
 turns_begin(void)
 {
+	struct loop *l;
+
 	turns = 0;
+	budget_ns = 0;
 	fake_time_reset();
+	if ((l = loop_new()) != NULL)
+		loop_set_clock(l, budget_clock_ns, NULL);
+	return l;
 }
 
 void

@@ -9,8 +9,14 @@
 
 #include <stdbool.h>
 
-/* The first turn is about to be: no timer may be left of an earlier input. */
-void turns_begin(void);
+struct loop;
+
+/*
+ * The first turn is about to be: no timer may be left of an earlier input.
+ * Returns a new loop, the caller's, in whose turns time for input runs out
+ * after so many reads; NULL: no memory.
+ */
+struct loop *turns_begin(void);
 /* A turn is over. */
 void turns_pass(void);
 /* A millisecond passes, whatever the turns. */
