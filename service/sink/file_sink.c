@@ -94,6 +94,8 @@ file_sink_new_fd(struct loop *l, int fd,
 	if ((s = sink_new(l, options, ops, arg)) == NULL)
 		return NULL;
 	s->fd = fd;
+	s->state = SINK_OPEN;
+	s->file = FILE_OPEN;
 	s->regular = sink_fd_kind(fd) == SINK_FD_FILE;
 	if (!sink_thread_start(s)) {
 		file_sink_destroy(s);
@@ -126,17 +128,16 @@ file_sink_new_path(struct loop *l, const struct file_sink_place *place,
 static void
 tell_opened(struct file_sink *s, const char *err)
 {
-	s->told_opened = true;
-	s->told_error = err != NULL;
+	s->state = err == NULL ? SINK_OPEN : SINK_FAILED;
 	s->ops->opened(s, err, s->arg);
 }
 
 static void
 tell_failed(struct file_sink *s, const char *err)
 {
-	if (s->told_error)
+	if (s->state == SINK_FAILED)
 		return;
-	s->told_error = true;
+	s->state = SINK_FAILED;
 	s->ops->failed(s, err, s->arg);
 }
 
@@ -152,8 +153,8 @@ tell_lost(struct file_sink *s, const struct batch *b, size_t kept)
 static bool
 is_awaited(const struct file_sink *s)
 {
-	return s->closing || !file_sink_idle(s) ||
-	    (s->path != NULL && !s->told_opened);
+	return s->state >= SINK_CLOSING || s->state == SINK_OPENING ||
+	    !file_sink_idle(s);
 }
 
 /* Time until the writer is cancelled, or interrupted again; false: none is set. */
@@ -162,8 +163,8 @@ patience_ms(const struct file_sink *s, uint64_t *ms)
 {
 	uint64_t now = loop_now_ms(), left;
 
-	*ms = s->cancelled ? SINK_CANCEL_STEP_MS : s->wait_ms;
-	if (s->cancelled || s->deadline_ms == 0)
+	*ms = s->trust == WRITER_AWAITED ? s->wait_ms : SINK_CANCEL_STEP_MS;
+	if (s->trust != WRITER_AWAITED || s->deadline_ms == 0)
 		return *ms != 0;
 	left = s->deadline_ms > now ? s->deadline_ms - now : 0;
 	if (*ms == 0 || left < *ms)
@@ -177,7 +178,7 @@ watch(struct file_sink *s)
 {
 	uint64_t left, ms;
 
-	if (!is_awaited(s) || s->abandoned ||
+	if (!is_awaited(s) || s->trust == WRITER_ABANDONED ||
 	    loop_timer_left(s->patience, &left) || !patience_ms(s, &ms))
 		return;
 	loop_timer_set(s->patience, ms, 0);
@@ -198,7 +199,7 @@ gone_cb(void *arg)
 
 	loop_timer_free(s->patience);
 	s->patience = NULL;
-	s->told_closed = true;
+	s->state = SINK_CLOSED;
 	s->ops->closed(s, SINK_ABANDONED, s->arg);
 	sink_thread_leave(s);
 }
@@ -212,13 +213,13 @@ abandon(struct file_sink *s)
 {
 	size_t i;
 
-	s->abandoned = true;
+	s->trust = WRITER_ABANDONED;
 	for (i = 0; i < SINK_BATCHES; i++)
 		if (s->batches[i].submitted)
 			tell_lost(s, &s->batches[i], 0);
-	if (s->closing)
+	if (s->state == SINK_CLOSING)
 		loop_defer(s->l, &s->gone_call, gone_cb, s);
-	else if (s->path != NULL && !s->told_opened)
+	else if (s->state == SINK_OPENING)
 		tell_opened(s, SINK_ABANDONED);
 	else
 		tell_failed(s, SINK_ABANDONED);
@@ -238,7 +239,7 @@ patience_cb(void *arg)
 		abandon(s);
 		return;
 	}
-	s->cancelled = true;
+	s->trust = WRITER_CANCELLED;
 	s->interrupts++;
 	sink_thread_cancel(s);
 	watch(s);
@@ -251,7 +252,7 @@ file_sink_hurry(struct file_sink *s, uint64_t ms)
 		ms = SINK_DISK_WAIT_MS;
 	if (s->wait_ms == 0 || ms < s->wait_ms) {
 		s->wait_ms = ms;
-		if (!s->cancelled)
+		if (s->trust == WRITER_AWAITED)
 			loop_timer_clear(s->patience);
 	}
 	watch(s);
@@ -262,7 +263,7 @@ file_sink_last_call(struct file_sink *s, uint64_t ms)
 {
 	uint64_t due = loop_now_ms() + ms, left;
 
-	if (s->regular || s->cancelled || s->abandoned ||
+	if (s->regular || s->trust != WRITER_AWAITED ||
 	    (s->deadline_ms != 0 && s->deadline_ms <= due))
 		return;
 	s->deadline_ms = due;
@@ -327,7 +328,7 @@ submit(struct file_sink *s, bool sync, bool last)
 
 	if (b != NULL && b->pub.len == 0)
 		b = NULL; /* it stays the current one */
-	if (s->closing || (b == NULL && !sync))
+	if (s->state >= SINK_CLOSING || (b == NULL && !sync))
 		return;
 	if (b != NULL) {
 		b->submitted = true;
@@ -367,14 +368,14 @@ file_sink_idle(const struct file_sink *s)
 void
 file_sink_close(struct file_sink *s)
 {
-	if (s->closing)
+	if (s->state >= SINK_CLOSING)
 		return;
-	s->closing = true;
+	s->state = SINK_CLOSING;
 	pthread_mutex_lock(&s->lock);
-	s->close_asked = true;
+	s->loop_side = LOOP_CLOSES;
 	pthread_cond_signal(&s->wake);
 	pthread_mutex_unlock(&s->lock);
-	if (s->abandoned)
+	if (s->trust == WRITER_ABANDONED)
 		loop_defer(s->l, &s->gone_call, gone_cb, s);
 	else
 		file_sink_hurry(s, SINK_WAIT_MS);
@@ -412,7 +413,7 @@ take_report(struct file_sink *s, struct report *r)
 		back[i] = s->batches[i].submitted && s->batches[i].written;
 	pthread_mutex_unlock(&s->lock);
 	for (i = 0; i < SINK_BATCHES; i++) {
-		if (!back[i] || s->abandoned)
+		if (!back[i] || s->trust == WRITER_ABANDONED)
 			continue;
 		tell_lost(s, &s->batches[i], s->batches[i].kept);
 		take_back(&s->batches[i]);
@@ -425,13 +426,13 @@ tell_report(struct file_sink *s, const struct report *r, bool progress)
 {
 	const char *err = r->err[0] != '\0' ? r->err : NULL;
 
-	if (r->opened && !s->told_opened)
-		tell_opened(s, r->refused ? err : NULL);
-	if (r->full && !s->told_full && err == NULL && !s->closing) {
-		s->told_full = true;
+	if (s->state == SINK_OPENING && r->file != FILE_OPENING)
+		tell_opened(s, r->file == FILE_REFUSED ? err : NULL);
+	if (s->state == SINK_OPEN && r->file == FILE_FULL) {
+		s->state = SINK_FULL;
 		s->ops->full(s, s->arg);
 	}
-	if (s->closing)
+	if (s->state == SINK_CLOSING)
 		return;
 	if (err != NULL)
 		tell_failed(s, err);
@@ -448,24 +449,23 @@ file_sink_report_cb(void *arg)
 	bool progress;
 
 	take_report(s, &r);
-	if (s->told_closed) {
+	if (s->state == SINK_CLOSED) {
 		sink_thread_leave(s);
 		return;
 	}
-	if (s->abandoned)
+	if (s->trust == WRITER_ABANDONED)
 		return;
 	progress = r.done != s->answered;
 	s->answered = r.done;
 	s->total = r.total;
-	if (r.finished) {
+	if (r.file == FILE_CLOSED) {
 		pthread_join(s->thread, NULL);
 		s->ops->closed(s, r.err[0] != '\0' ? r.err : NULL, s->arg);
 		file_sink_destroy(s);
 		return;
 	}
-	if (progress || (r.opened && !s->told_opened))
-		sign_of_life(s);
-	if (!s->closing)
+	sign_of_life(s);
+	if (s->state != SINK_CLOSING)
 		tell_report(s, &r, progress);
 	watch(s);
 }

@@ -41,16 +41,40 @@ struct job {
 	bool last;
 };
 
+/* States of the file for its writer; only forward. */
+enum sink_file {
+	FILE_OPENING, /* the path is being opened */
+	FILE_REFUSED, /* err says why; jobs are dropped */
+	FILE_OPEN,
+	FILE_FULL,    /* max_bytes is reached; batches are dropped */
+	FILE_BROKEN,  /* err ended the file; jobs are dropped */
+	FILE_CLOSED,  /* the writer is about to end; the sink may be freed */
+};
+
 /* Messages from the writer's thread. */
 struct report {
 	bool posted;   /* file_sink_report_cb() will run */
-	bool opened;   /* the path was opened, or refused: */
-	bool refused;
-	bool full;     /* max_bytes was reached */
-	bool finished; /* the writer is about to end; the sink may be freed */
+	enum sink_file file;
 	uint64_t done; /* number of jobs done, in the order of submission */
 	uint64_t total;
 	char err[SINK_ERR_MAX]; /* the first one; empty: none */
+};
+
+/* Callbacks that are still to come; only forward. */
+enum sink_state {
+	SINK_OPENING, /* opened(); patience is armed, with a job or not */
+	SINK_OPEN,    /* written(), full(), failed(); patience, for a job */
+	SINK_FULL,    /* as SINK_OPEN, but for full() */
+	SINK_FAILED,  /* none; patience, for a job */
+	SINK_CLOSING, /* closed(); patience, or else gone_call */
+	SINK_CLOSED,  /* none: the writer is abandoned, and s only to be freed */
+};
+
+/* How far the loop's side has given up the writer; only forward. */
+enum sink_trust {
+	WRITER_AWAITED,   /* patience: wait_ms, or until deadline_ms */
+	WRITER_CANCELLED, /* patience: interrupts it each SINK_CANCEL_STEP_MS */
+	WRITER_ABANDONED, /* patience is not armed, and reports not told */
 };
 
 struct file_sink {
@@ -65,18 +89,13 @@ struct file_sink {
 	uint64_t submitted;    /* jobs */
 	uint64_t answered;     /* of them */
 	uint64_t total;        /* bytes in the file, as was reported */
-	bool told_opened;
-	bool told_full;
-	bool told_error;
-	bool closing;
+	enum sink_state state;
+	enum sink_trust trust;
 	struct loop_timer *patience;
 	uint64_t wait_ms; /* time-out of a job; 0: none */
-	bool regular;
+	bool regular;     /* a regular file */
 	uint64_t deadline_ms; /* file_sink_last_call()'s; 0: none */
-	bool cancelled;
 	unsigned interrupts; /* since the writer last made progress */
-	bool abandoned;
-	bool told_closed; /* abandoned: only to be freed */
 	struct loop_call gone_call;
 
 	/* Both sides, under lock */
@@ -84,8 +103,11 @@ struct file_sink {
 	pthread_cond_t wake;
 	struct job jobs[MAX_JOBS];
 	unsigned n_jobs;
-	bool close_asked;
-	bool orphan; /* the loop's side is gone */
+	enum {
+		LOOP_SERVES,
+		LOOP_CLOSES, /* the writer ends when no job is left */
+		LOOP_LEFT,   /* the writer is an orphan, and frees s */
+	} loop_side;
 	LIST_ENTRY(file_sink) of_orphans;
 	struct report report;
 	struct loop_post report_post;
@@ -100,8 +122,7 @@ struct file_sink {
 	uint64_t max_bytes;
 	uint64_t last_bytes;
 	uint64_t owner;
-	bool full;   /* max_bytes is reached; batches are dropped */
-	bool broken; /* an error ended the file; jobs are dropped */
+	enum sink_file file; /* as report.file, which follows it */
 	struct sink_dir dir;
 	char *path; /* NULL: a descriptor was given */
 	long uid;

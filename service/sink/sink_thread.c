@@ -33,11 +33,12 @@ sink_thread_may_begin(uint64_t owner)
 
 /* ---- the writer's thread ---- */
 
-/* With the lock held, after s->report changed. */
+/* With the lock held, after s->report or s->file changed. */
 static void
 report_locked(struct file_sink *s)
 {
-	if (s->report.posted || s->orphan)
+	s->report.file = s->file;
+	if (s->report.posted || s->loop_side == LOOP_LEFT)
 		return;
 	s->report.posted = true;
 	loop_post(s->l, &s->report_post, file_sink_report_cb, s);
@@ -47,11 +48,18 @@ report_locked(struct file_sink *s)
 static void
 report_error(struct file_sink *s, const char *err)
 {
-	s->broken = true;
 	pthread_mutex_lock(&s->lock);
+	s->report.file = s->file = FILE_BROKEN;
 	if (s->report.err[0] == '\0')
 		snprintf(s->report.err, sizeof(s->report.err), "%s", err);
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* Whether the jobs that are left have no file to go to. */
+static bool
+is_broken(const struct file_sink *s)
+{
+	return s->file == FILE_BROKEN || s->file == FILE_REFUSED;
 }
 
 static bool
@@ -83,8 +91,7 @@ writer_open(struct file_sink *s)
 	else
 		report_error(s, err);
 	pthread_mutex_lock(&s->lock);
-	s->report.opened = true;
-	s->report.refused = fd < 0;
+	s->file = fd >= 0 ? FILE_OPEN : FILE_REFUSED;
 	report_locked(s);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -96,7 +103,7 @@ writer_next(struct file_sink *s, struct job *job)
 	bool found;
 
 	pthread_mutex_lock(&s->lock);
-	while (s->n_jobs == 0 && !s->close_asked)
+	while (s->n_jobs == 0 && s->loop_side == LOOP_SERVES)
 		pthread_cond_wait(&s->wake, &s->lock);
 	found = s->n_jobs > 0;
 	if (found) {
@@ -134,7 +141,8 @@ writer_prepare(struct file_sink *s, const struct job *job, size_t *len)
 		    len);
 	data = packet_compressor_fit(s->compressor, b->data, b->len,
 	    writer_room(s, job->last), &taken, len);
-	s->full = job->last || taken < b->len;
+	if (job->last || taken < b->len)
+		s->file = FILE_FULL;
 	return data;
 }
 
@@ -150,12 +158,12 @@ writer_put(struct file_sink *s, const struct job *job)
 	const uint8_t *data;
 	size_t len;
 
-	if (!s->broken && give_up(s))
+	if (!is_broken(s) && give_up(s))
 		report_error(s, "the trace file ended early: the program "
 		    "that reads it, or its disk, takes nothing");
-	if (s->broken)
+	if (is_broken(s))
 		return 0;
-	if (s->full && !job->last)
+	if (s->file == FILE_FULL && !job->last)
 		return b->len;
 	data = writer_prepare(s, job, &len);
 	if (sink_writer_write(&s->writer, data, len, err, sizeof(err)) == 0)
@@ -173,7 +181,7 @@ writer_run(struct file_sink *s, const struct job *job)
 
 	if (job->batch != NULL)
 		kept = writer_put(s, job);
-	if (!s->broken && job->sync &&
+	if (!is_broken(s) && job->sync &&
 	    sink_writer_sync(&s->writer, err, sizeof(err)) < 0)
 		report_error(s, err);
 
@@ -183,7 +191,6 @@ writer_run(struct file_sink *s, const struct job *job)
 		job->batch->kept = kept;
 	}
 	s->report.done++;
-	s->report.full = s->full;
 	s->report.total = s->writer.total;
 	report_locked(s);
 	pthread_mutex_unlock(&s->lock);
@@ -195,9 +202,9 @@ writer_end(struct file_sink *s)
 	bool orphan;
 
 	pthread_mutex_lock(&s->lock);
-	s->report.finished = true;
+	s->file = FILE_CLOSED;
 	report_locked(s);
-	orphan = s->orphan;
+	orphan = s->loop_side == LOOP_LEFT;
 	pthread_mutex_unlock(&s->lock);
 	if (!orphan)
 		return;
@@ -221,7 +228,7 @@ writer_main(void *arg)
 	while (writer_next(s, &job))
 		writer_run(s, &job);
 	if (s->writer.fd >= 0 &&
-	    sink_writer_close(&s->writer, !s->broken, err, sizeof(err)) < 0)
+	    sink_writer_close(&s->writer, !is_broken(s), err, sizeof(err)) < 0)
 		report_error(s, err);
 	writer_end(s);
 	return NULL;
@@ -276,9 +283,9 @@ sink_thread_leave(struct file_sink *s)
 
 	pthread_mutex_lock(&s->lock);
 	posted = s->report.posted; /* its callback comes here, then */
-	finished = s->report.finished;
+	finished = s->report.file == FILE_CLOSED;
 	if (!posted && !finished) {
-		s->orphan = true;
+		s->loop_side = LOOP_LEFT;
 		pthread_detach(s->thread);
 		pthread_mutex_lock(&orphans.lock);
 		LIST_INSERT_HEAD(&orphans.list, s, of_orphans);
