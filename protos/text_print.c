@@ -233,21 +233,3 @@ text_print(FILE *f, const ProtobufCMessage *m, unsigned indent)
 	print_message(f, m, indent);
 	return ferror(f) ? -1 : 0;
 }
-
-char *
-text_print_string(const ProtobufCMessage *m)
-{
-	char *s = NULL;
-	size_t len;
-	FILE *f;
-	int ret;
-
-	if ((f = open_memstream(&s, &len)) == NULL)
-		return NULL;
-	ret = text_print(f, m, 0);
-	if (fclose(f) != 0 || ret < 0) {
-		free(s);
-		return NULL;
-	}
-	return s;
-}

@@ -18,8 +18,4 @@
 int text_print(FILE *f, const ProtobufCMessage *m, unsigned indent)
     __attribute__((__warn_unused_result__));
 
-/* text_print() into a string that the caller frees; NULL: out of memory. */
-char *text_print_string(const ProtobufCMessage *m)
-    __attribute__((__warn_unused_result__));
-
 #endif /* PROTOS_TEXT_PRINT_H */

@@ -47,7 +47,6 @@ copy_state(const struct trace_buffer *tb)
 	copy->ring = NULL;
 	copy->slices = NULL;
 	copy->slices_cap = 0;
-	copy->overwrite_fn = NULL;
 	copy->copy = NULL;
 	copy->read_only = true;
 	copy->unread = copy->held = 0;
@@ -123,7 +122,7 @@ adopt(struct trace_buffer *copy, uint64_t off)
 	struct tb_sequence *s = tb_sequence_of(copy, r);
 	uint32_t place;
 
-	if (!tb_queue_reserve(&copy->seqs, s))
+	if (!tb_queue_reserve(s))
 		return false;
 	if (s->len == 0)
 		s->last = r->id - 1 - (UINT32_C(1) << 31);

@@ -2,47 +2,11 @@
  * Overwriting: a forced read of the chunks that are about to go, in sequence
  * order, without stalls (the specification's DeleteNextChunksFor).
  *
- * Without a hook (trace_buffer_on_overwrite()) whole packets are skipped a
- * chunk at a time; only fragments that decide about losses and counters are
- * looked at: a first one whose packet has no beginning, a last one that
- * continues.
+ * Whole packets are skipped a chunk at a time; only fragments that decide about
+ * losses and counters are looked at: a first one whose packet has no beginning,
+ * a last one that continues.
  */
 #include "service/buffer/tb_state.h"
-
-static void
-give(struct trace_buffer *tb, struct tb_packet *packet)
-{
-	if (packet->size > 0)
-		tb->overwrite_fn(tb->overwrite_arg, packet);
-}
-
-/*
- * Gives all whole packets of the front chunk to the hook; stops at a last
- * fragment that continues, or that was never patched and so is not whole.
- */
-static void
-give_packets(struct trace_buffer *tb, struct tb_sequence *s,
-    struct tb_record *front)
-{
-	struct tb_packet packet;
-	struct tb_fragment f;
-
-	while (tb_has_unread(front)) {
-		if (tb_fragment_at(tb_payload(front), front->read, front->used,
-		    &f) != TB_TOKEN_FRAGMENT) {
-			tb_break_front(tb, front);
-			return;
-		}
-		if (f.end == front->used && (front->flags &
-		    (TB_LAST_CONTINUES_ON_NEXT | TB_NEEDS_PATCHING)) != 0)
-			return;
-		tb_one_slice(tb, s, tb_payload(front) + f.begin,
-		    f.end - f.begin, &packet);
-		packet.loss = tb_loss_mask(s);
-		give(tb, &packet);
-		tb_consume(tb, front, f.end);
-	}
-}
 
 static void
 drop_orphan(struct trace_buffer *tb, struct tb_sequence *s,
@@ -64,31 +28,17 @@ static void
 force_unread(struct trace_buffer *tb, struct tb_sequence *s,
     struct tb_record *front)
 {
-	bool hook = tb->overwrite_fn != NULL;
-	struct tb_packet packet;
-
 	tb_open(s, front);
 	if (front->read == 0 &&
 	    (front->flags & TB_FIRST_CONTINUES_FROM_PREV) != 0)
 		drop_orphan(tb, s, front);
-	if (hook)
-		give_packets(tb, s, front);
 	if (!tb_has_unread(front) ||
 	    (front->flags & TB_LAST_CONTINUES_ON_NEXT) == 0) {
 		tb_erase_front(tb, s, true);
 		return;
 	}
-	switch (tb_reassemble(tb, s, true, hook ? &packet : NULL)) {
-	case TB_REASSEMBLED:
-		if (hook)
-			give(tb, &packet);
-		break;
-	case TB_LOST:
-		break;
-	case TB_WAITS:
+	if (tb_reassemble(tb, s, NULL) == TB_WAITS)
 		tb_erase_front(tb, s, true);
-		break;
-	}
 }
 
 void

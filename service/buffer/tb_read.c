@@ -111,7 +111,7 @@ read_last(struct trace_buffer *tb, struct tb_sequence *s,
 		drop_or_stall(tb, s, front);
 		return false;
 	}
-	switch (tb_reassemble(tb, s, false, out)) {
+	switch (tb_reassemble(tb, s, out)) {
 	case TB_REASSEMBLED:
 		return out->size > 0;
 	case TB_WAITS:

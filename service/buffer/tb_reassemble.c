@@ -192,25 +192,26 @@ take_end(struct trace_buffer *tb, struct tb_sequence *s, bool forced,
 	tb_open(s, c);
 	take_fragment(tb, c, out);
 	if (out != NULL && out->size > 0)
-		out->loss = forced ? tb_loss_mask(s) : tb_take_loss(s);
+		out->loss = tb_take_loss(s);
 	if (!tb_has_unread(c) && (c->flags & TB_INCOMPLETE) == 0)
 		tb_erase_front(tb, s, forced);
 }
 
 enum tb_reassembly
-tb_reassemble(struct trace_buffer *tb, struct tb_sequence *s, bool forced,
+tb_reassemble(struct trace_buffer *tb, struct tb_sequence *s,
     struct tb_packet *out)
 {
+	bool forced = out == NULL;
 	uint32_t n = 0, why = 0;
 	enum link link = look_ahead(tb, s, &n, &why);
 
-	if (link == LINK_ENDS && out != NULL &&
+	if (link == LINK_ENDS && !forced &&
 	    !tb_reserve_slices(tb, (size_t)n + 1))
 		return TB_WAITS;
 	switch (link) {
 	case LINK_ENDS:
 		tb->stats.readaheads_succeeded++;
-		if (out != NULL) {
+		if (!forced) {
 			out->slices = tb->slices;
 			out->n_slices = out->size = 0;
 			out->origin = &s->origin;

@@ -24,8 +24,6 @@ block_add(struct tb_sequences *t)
 	if (blocks[t->n_blocks] == NULL)
 		return false;
 	t->n_blocks++;
-	t->bytes += sizeof(*blocks) +
-	    TB_SEQ_BLOCK * sizeof(struct tb_sequence);
 	return true;
 }
 
@@ -43,17 +41,14 @@ tb_sequences_init(struct tb_sequences *t)
 	if ((t->hash = calloc(HASH_START, sizeof(*t->hash))) == NULL)
 		return false;
 	t->hash_mask = HASH_START - 1;
-	t->bytes = HASH_START * sizeof(*t->hash);
 	return true;
 }
 
 static void
-queue_free(struct tb_sequences *t, struct tb_sequence *s)
+queue_free(struct tb_sequence *s)
 {
-	if (s->queue != s->small) {
-		t->bytes -= ((size_t)s->mask + 1) * sizeof(*s->queue);
+	if (s->queue != s->small)
 		free(s->queue);
-	}
 	s->queue = s->small;
 	s->mask = TB_INLINE_QUEUE - 1;
 	s->head = 0;
@@ -66,7 +61,7 @@ tb_sequences_done(struct tb_sequences *t)
 
 	/* Free slots have the small queue. */
 	for (i = 0; i < t->n_slots; i++)
-		queue_free(t, tb_sequence_at(t, i));
+		queue_free(tb_sequence_at(t, i));
 	for (i = 0; i < t->n_blocks; i++)
 		free(t->blocks[i]);
 	free(t->blocks);
@@ -133,7 +128,6 @@ hash_grow(struct tb_sequences *t)
 		return false;
 	t->hash = hash;
 	t->hash_mask = old_mask * 2 + 1;
-	t->bytes += ((size_t)old_mask + 1) * sizeof(*hash);
 	for (i = 0; i <= old_mask; i++)
 		if (old[i] != 0)
 			hash_put(t, tb_sequence_at(t, old[i] - 1));
@@ -208,7 +202,7 @@ tb_sequences_sweep(struct tb_sequences *t, uint64_t oldest)
 		empty_remove(t, s);
 		if ((s->flags & TB_SEQ_REPLACED) == 0)
 			hash_remove(t, s);
-		queue_free(t, s);
+		queue_free(s);
 		if (t->shares != NULL)
 			tb_shares_leave(t->shares, s->owner);
 		s->next = t->free;
@@ -305,7 +299,6 @@ tb_sequences_copy(struct tb_sequences *to, const struct tb_sequences *from)
 	to->blocks = NULL;
 	to->n_blocks = to->n_slots = to->n_empty = 0;
 	to->oldest = to->youngest = TB_NO_SEQ;
-	to->bytes = hash_bytes;
 	if ((to->hash = malloc(hash_bytes)) == NULL)
 		goto fail;
 	memcpy(to->hash, from->hash, hash_bytes);
@@ -324,7 +317,7 @@ fail:
 /* ---- Queue ---- */
 
 bool
-tb_queue_reserve(struct tb_sequences *t, struct tb_sequence *s)
+tb_queue_reserve(struct tb_sequence *s)
 {
 	uint32_t cap = s->mask + 1, i;
 	uint64_t *queue;
@@ -336,10 +329,9 @@ tb_queue_reserve(struct tb_sequences *t, struct tb_sequence *s)
 		return false;
 	for (i = 0; i < s->len; i++)
 		queue[i] = tb_queue_at(s, i);
-	queue_free(t, s);
+	queue_free(s);
 	s->queue = queue;
 	s->mask = cap * 2 - 1;
-	t->bytes += (size_t)cap * 2 * sizeof(*queue);
 	return true;
 }
 
@@ -370,7 +362,7 @@ static void
 queue_emptied(struct tb_sequences *t, struct tb_sequence *s)
 {
 	if (s->mask >= QUEUE_KEEP)
-		queue_free(t, s);
+		queue_free(s);
 	empty_add(t, s);
 }
 

@@ -114,7 +114,6 @@ struct tb_sequences {
 	uint32_t *hash;
 	uint32_t hash_mask;
 	uint64_t seed; /* against hash flooding */
-	size_t bytes; /* allocated in all */
 	struct tb_shares *shares; /* owned; NULL: nothing is guaranteed */
 };
 
@@ -168,7 +167,7 @@ tb_sequence_order(const struct tb_sequence *s, uint32_t id)
 }
 
 /* Makes room for one more chunk.  false: no memory. */
-bool tb_queue_reserve(struct tb_sequences *t, struct tb_sequence *s) MUST_CHECK;
+bool tb_queue_reserve(struct tb_sequence *s) MUST_CHECK;
 /*
  * Puts the offset `off` before the i-th chunk (i == len: at the end).  Needs
  * tb_queue_reserve() before.

@@ -39,13 +39,6 @@ tb_shares_free(struct tb_shares *t)
 	free(t);
 }
 
-size_t
-tb_shares_bytes(const struct tb_shares *t)
-{
-	return sizeof(*t) + t->cap * sizeof(*t->all) +
-	    ((size_t)t->mask + 1) * sizeof(*t->chains);
-}
-
 /* ---- finding ---- */
 
 /* A multiplicative hash, as shares may be machine ids, which peers choose. */

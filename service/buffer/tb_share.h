@@ -58,8 +58,6 @@ struct tb_shares {
 /* NULL: no memory. */
 struct tb_shares *tb_shares_new(uint64_t size, bool keeps) MUST_CHECK;
 void tb_shares_free(struct tb_shares *t);
-/* Bytes of memory that the accounts take. */
-size_t tb_shares_bytes(const struct tb_shares *t);
 /* Sets the percent of a group, made if need be.  false: no memory. */
 bool tb_shares_set(struct tb_shares *t, uint64_t share, uint32_t percent)
     MUST_CHECK;

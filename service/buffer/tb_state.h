@@ -76,8 +76,6 @@ struct trace_buffer {
 	struct tb_sequences seqs;
 	struct tb_slice *slices; /* owned; of the packet handed out last */
 	size_t slices_cap;
-	tb_overwrite_fn overwrite_fn;
-	void *overwrite_arg;
 	struct tb_stats stats;
 	/* Parts of chunks_written and bytes_written that are no loss. */
 	uint64_t forgotten_chunks, forgotten_bytes;
@@ -167,18 +165,11 @@ void tb_erase_front(struct trace_buffer *tb, struct tb_sequence *s, bool lost);
 /* The fragments of the front chunk from `read` on are broken: drops them. */
 void tb_break_front(struct trace_buffer *tb, struct tb_record *front);
 
-/* The losses that the next packet of s reports. */
-static inline uint32_t
-tb_loss_mask(const struct tb_sequence *s)
-{
-	return s->loss != 0 ? s->loss | TB_LOSS_PRESENT : 0;
-}
-
-/* Takes these losses, so that they are reported once. */
+/* Takes the losses that the next packet of s reports, so that it is once. */
 static inline uint32_t
 tb_take_loss(struct tb_sequence *s)
 {
-	uint32_t loss = tb_loss_mask(s);
+	uint32_t loss = s->loss != 0 ? s->loss | TB_LOSS_PRESENT : 0;
 
 	s->loss = 0;
 	return loss;
@@ -226,7 +217,7 @@ void tb_give_up_patches(struct trace_buffer *tb, struct tb_sequence *s);
 bool tb_is_waiting(const struct trace_buffer *tb, struct tb_sequence *s);
 
 enum tb_reassembly {
-	TB_REASSEMBLED, /* consumed; out, if not NULL, holds it */
+	TB_REASSEMBLED, /* consumed; out holds it */
 	TB_WAITS,       /* more is to come, or no memory; nothing consumed */
 	TB_LOST,        /* cannot be whole any more; consumed, loss is noted */
 };
@@ -234,11 +225,11 @@ enum tb_reassembly {
 /*
  * Reads the packet that begins with the last fragment of the front chunk of s
  * and continues in the chunks after it.  Chunks without unread data left are
- * erased: as overwritten if forced, else as read.  The loss is only taken when
- * not forced and the packet is not empty.
+ * erased, as read; the loss is taken if the packet is not empty.  NULL for out:
+ * all of it is overwritten instead, and no loss is taken.
  */
 enum tb_reassembly tb_reassemble(struct trace_buffer *tb,
-    struct tb_sequence *s, bool forced, struct tb_packet *out);
+    struct tb_sequence *s, struct tb_packet *out);
 /*
  * Most bytes of records that are lost when the front chunk of s, which has
  * unread data, is removed by force: its packet may lie in several chunks.

@@ -206,7 +206,7 @@ store(struct trace_buffer *tb, struct tb_sequence *s, const struct commit *c)
 	uint64_t bytes = tb_outer_size(c->capacity);
 	uint32_t id = c->chunk->id, place;
 
-	if (!tb_queue_reserve(&tb->seqs, s))
+	if (!tb_queue_reserve(s))
 		return discard(tb);
 	if (UNLIKELY(!make_room(tb, s, bytes))) {
 		/* Before its first one no gap in its chunks' ids can tell. */

@@ -190,14 +190,6 @@ trace_buffer_stats(const struct trace_buffer *tb)
 }
 
 size_t
-trace_buffer_overhead(const struct trace_buffer *tb)
-{
-	return sizeof(*tb) + tb->seqs.bytes + (tb->seqs.shares != NULL ?
-	    tb_shares_bytes(tb->seqs.shares) : 0) +
-	    tb->slices_cap * sizeof(*tb->slices);
-}
-
-size_t
 trace_buffer_sequences(const struct trace_buffer *tb)
 {
 	return tb->seqs.count;
@@ -218,12 +210,4 @@ struct tb_memory
 trace_buffer_memory(const struct trace_buffer *tb)
 {
 	return (struct tb_memory){ tb->ring, tb->size, tb->top, to_come(tb) };
-}
-
-void
-trace_buffer_on_overwrite(struct trace_buffer *tb, tb_overwrite_fn fn,
-    void *arg)
-{
-	tb->overwrite_fn = fn;
-	tb->overwrite_arg = arg;
 }

@@ -317,8 +317,6 @@ void trace_buffer_clear(struct trace_buffer *tb);
 
 /* The live counters; borrowed until the buffer is freed. */
 const struct tb_stats *trace_buffer_stats(const struct trace_buffer *tb);
-/* Bytes of memory that the buffer takes beside its ring. */
-size_t trace_buffer_overhead(const struct trace_buffer *tb);
 /* Number of sequences, those without chunks that are remembered included. */
 size_t trace_buffer_sequences(const struct trace_buffer *tb);
 
@@ -334,14 +332,5 @@ struct tb_memory {
 };
 /* Valid until the buffer is freed or its contents are taken. */
 struct tb_memory trace_buffer_memory(const struct trace_buffer *tb);
-
-/*
- * Installs a hook, called with every whole packet that is about to be
- * overwritten unread, in sequence order.  The packet is borrowed for the call;
- * fn must not call into tb.  NULL: none.
- */
-typedef void (*tb_overwrite_fn)(void *arg, const struct tb_packet *packet);
-void trace_buffer_on_overwrite(struct trace_buffer *tb, tb_overwrite_fn fn,
-    void *arg);
 
 #endif /* SERVICE_BUFFER_TRACE_BUFFER_H */

@@ -47,8 +47,6 @@ struct links *links_new(struct service *s) MUST_CHECK;
 void links_free(struct links *t);
 /* LINK_ID_BYTES, new at each start. */
 const uint8_t *links_collector_id(const struct links *t);
-/* The number of links, cut ones included. */
-size_t links_count(const struct links *t);
 
 /* Calls from a link to the port that serves it. */
 struct link_port_ops {

@@ -56,12 +56,6 @@ links_collector_id(const struct links *t)
 	return t->collector_id;
 }
 
-size_t
-links_count(const struct links *t)
-{
-	return t->n;
-}
-
 /* ---- links that are ---- */
 
 static uint64_t

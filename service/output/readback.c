@@ -170,21 +170,6 @@ has_new_clocks(const struct seen_machine *m)
 	    m->said_clock_sync != m->machine->clock_sync_generation;
 }
 
-bool
-readback_has_news(const struct readback *r)
-{
-	size_t i;
-
-	if (!r->said_uuid || r->want_marker || r->want_stats ||
-	    !event_log_is_empty(r->s->events))
-		return true;
-	for (i = 0; i < r->n_machines; i++)
-		if (has_new_clocks(&r->machines[i]) ||
-		    (has_new_info(&r->machines[i]) && says_system_info(r)))
-			return true;
-	return false;
-}
-
 /* Puts bytes as one complete packet; false: no room, nothing was put. */
 static bool
 put(struct readback *r, struct packet_out *out, uint64_t *limit,

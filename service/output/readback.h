@@ -62,7 +62,5 @@ void readback_saw_machine(struct readback *r, struct machine *m);
 /* The i-th remote machine, in the order in which they came; NULL: no more. */
 const struct machine *readback_machine(const struct readback *r, size_t i);
 bool readback_has_machine(const struct readback *r, const struct machine *m);
-/* Whether the service has packets of its own to write. */
-bool readback_has_news(const struct readback *r);
 
 #endif /* SERVICE_OUTPUT_READBACK_H */

@@ -230,9 +230,3 @@ event_log_pop(struct event_log *l, enum event_queue q)
 {
 	remove_item(l, q, TAILQ_FIRST(&l->queue[q]));
 }
-
-bool
-event_log_is_empty(const struct event_log *l)
-{
-	return l->n[0] == 0 && l->n[1] == 0;
-}

@@ -58,6 +58,5 @@ const uint8_t *event_log_peek(const struct event_log *l, enum event_queue q,
     size_t *len);
 /* Drops the oldest packet; the queue is not empty. */
 void event_log_pop(struct event_log *l, enum event_queue q);
-bool event_log_is_empty(const struct event_log *l);
 
 #endif /* SERVICE_PACKET_EVENT_LOG_H */

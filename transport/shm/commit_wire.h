@@ -58,7 +58,6 @@ struct commit_chunk {
 	uint16_t packets; /* the chunk's count of fragments, and flags */
 	bool incomplete;
 };
-#define COMMIT_CHUNK_HEAD_MAX 32u
 /* Bytes of the head of this chunk. */
 size_t commit_chunk_head_size(const struct commit_chunk *c);
 void commit_put_chunk_head(uint8_t *out, const struct commit_chunk *c,

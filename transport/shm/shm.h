@@ -187,8 +187,6 @@ bool shm_acquire(struct shm *s, enum shm_layout layout, uint16_t writer_id,
  */
 void shm_add_fragment(struct shm *s, const struct shm_slot *slot);
 void shm_set_flag(struct shm *s, const struct shm_slot *slot, uint8_t flag);
-/* Clears a flag after the writer patched the chunk itself. */
-void shm_clear_flag(struct shm *s, const struct shm_slot *slot, uint8_t flag);
 /* BEING_WRITTEN to COMPLETE. */
 void shm_complete(struct shm *s, const struct shm_slot *slot);
 

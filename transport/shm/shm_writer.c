@@ -136,13 +136,6 @@ shm_set_flag(struct shm *s, const struct shm_slot *slot, uint8_t flag)
 }
 
 void
-shm_clear_flag(struct shm *s, const struct shm_slot *slot, uint8_t flag)
-{
-	store_packets(slot, (uint16_t)(load_packets(slot) &
-	    ~((flag & SHM_FLAGS_MASK) << SHM_FLAGS_SHIFT)));
-}
-
-void
 shm_complete(struct shm *s, const struct shm_slot *slot)
 {
 	/* BEING_WRITTEN (1) to COMPLETE (3): set the high bit. */

@@ -17,7 +17,6 @@ tls_context_own(const struct tls_context *c, struct tls_own *out)
 	const char *why;
 
 	memset(out, 0, sizeof(*out));
-	out->not_before = setup->own_not_before;
 	out->not_after = setup->own_not_after;
 	if (tls_identity_init(&id, SSL_CTX_get0_certificate(setup->ssl),
 		&why) != 0)

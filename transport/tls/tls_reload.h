@@ -14,7 +14,6 @@ struct tls_identity;
 /* Our own certificate, as it was read last. */
 struct tls_own {
 	char name[128]; /* as struct tls_identity has it */
-	time_t not_before;
 	time_t not_after;
 };
 void tls_context_own(const struct tls_context *c, struct tls_own *out);

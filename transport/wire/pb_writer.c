@@ -98,13 +98,6 @@ pb_put_sint(struct pb_writer *w, uint32_t field, int64_t v)
 }
 
 void
-pb_put_fixed64(struct pb_writer *w, uint32_t field, uint64_t v)
-{
-	pb_put_tag(w, field, PB_FIXED64);
-	pb_put_raw(w, &v, sizeof(v));
-}
-
-void
 pb_put_bytes(struct pb_writer *w, uint32_t field, const void *data, size_t len)
 {
 	pb_put_tag(w, field, PB_BYTES);

@@ -33,7 +33,6 @@ void pb_put_uint(struct pb_writer *w, uint32_t field, uint64_t v);
 void pb_put_int(struct pb_writer *w, uint32_t field, int64_t v);
 /* sint64: zigzag encoding. */
 void pb_put_sint(struct pb_writer *w, uint32_t field, int64_t v);
-void pb_put_fixed64(struct pb_writer *w, uint32_t field, uint64_t v);
 void pb_put_bytes(struct pb_writer *w, uint32_t field, const void *data,
     size_t len);
 void pb_put_string(struct pb_writer *w, uint32_t field, const char *s);

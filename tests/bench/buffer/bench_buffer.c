@@ -12,6 +12,7 @@
 
 #include "service/packet/packet_check.h"
 #include "tests/bench/buffer/bench_work.h"
+#include "tests/unit/service/buffer/tb_overhead.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 #define WRITE_RING (64u << 20)
@@ -431,7 +432,7 @@ bench_writers(void)
 		    least * 1e9 * ((double)whole.bytes / TEMPLATES) /
 		    (double)bytes,
 		    copy * 1e9 * ((double)whole.bytes / TEMPLATES) /
-		    WRITE_BYTES, 100.0 * (double)trace_buffer_overhead(tb) /
+		    WRITE_BYTES, 100.0 * (double)tb_overhead(tb) /
 		    WRITE_RING, trace_buffer_sequences(tb));
 		fflush(stdout);
 		trace_buffer_free(tb);

@@ -18,6 +18,7 @@
 #include "protos/trace_config.pb-c.h"
 #include "service/collector/service.h"
 #include "service/link/link.h"
+#include "service/link/link_internal.h"
 #include "service/port/consumer_port.h"
 #include "service/port/link_port.h"
 #include "service/session/session.h"
@@ -745,13 +746,13 @@ end(void)
 		close(w.consumer);
 	w.consumer = -1;
 	while (w.stats.n_conns > 0 || w.service->n_producers > 0 ||
-	    w.service->n_sessions > 0 || links_count(w.service->links) > 0) {
+	    w.service->n_sessions > 0 || w.service->links->n > 0) {
 		turn(1);
 		if (!turns_wait(&turns)) {
 			fprintf(stderr, "left: %zu connections, %zu producers, "
 			    "%zu sessions, %zu links\n", w.stats.n_conns,
 			    w.service->n_producers, w.service->n_sessions,
-			    links_count(w.service->links));
+			    w.service->links->n);
 			abort();
 		}
 	}

@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 
 #include "tests/fuzz/memory/memory.h"
+#include "tests/unit/transport/shm/patched.h"
 #include "transport/shm/shm.h"
 
 #define OP_BYTES 6u
@@ -86,7 +87,7 @@ operate(struct shm *s, uint8_t *mem, const uint8_t *op)
 			memset(slot.payload, op[5], slot.len);
 			shm_add_fragment(s, &slot);
 			shm_set_flag(s, &slot, op[5]);
-			shm_clear_flag(s, &slot, op[4]);
+			clear_flag(&slot, op[4]);
 			shm_complete(s, &slot);
 		}
 		break;

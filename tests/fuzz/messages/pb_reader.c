@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tests/fuzz/messages/messages.h"
+#include "tests/unit/transport/wire/put_fixed64.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/ipc_frame.h"
 #include "transport/wire/pb_reader.h"
@@ -50,7 +51,7 @@ copy_field(struct pb_writer *w, const struct pb_field *f)
 		pb_put_uint(w, f->number, f->value);
 		break;
 	case PB_FIXED64:
-		pb_put_fixed64(w, f->number, f->value);
+		put_fixed64(w, f->number, f->value);
 		break;
 	case PB_BYTES:
 		pb_put_bytes(w, f->number, f->data, f->len);

@@ -17,6 +17,7 @@
 #include "protos/trace_packet.pb-c.h"
 #include "protos/unpack.h"
 #include "tests/fuzz/messages/messages.h"
+#include "tests/unit/protos/print_string.h"
 
 static const ProtobufCMessageDescriptor *const types[] = {
 	&perfetto__protos__ipcframe__descriptor,
@@ -35,7 +36,7 @@ check_text(const ProtobufCMessage *m)
 	ProtobufCMessage *again;
 	char *s;
 
-	if ((s = text_print_string(m)) == NULL)
+	if ((s = print_string(m)) == NULL)
 		abort();
 	again = text_parse_message(m->descriptor, s, strlen(s), NULL);
 	if (again != NULL)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "service/link/link.h"
+#include "service/link/link_internal.h"
 #include "service/port/consumer_port.h"
 #include "service/port/control_port.h"
 #include "service/port/link_port.h"
@@ -165,7 +166,7 @@ say_what_is_left(const struct stage *s)
 
 	fprintf(stderr, "left: %zu connections, %zu producers, %zu sessions, "
 	    "%zu links\n", s->stats.n_conns, service->n_producers,
-	    service->n_sessions, links_count(service->links));
+	    service->n_sessions, service->links->n);
 	TAILQ_FOREACH(session, &service->sessions, link)
 		fprintf(stderr, "session %llu: %s%s%s%s, %zu instances\n",
 		    (unsigned long long)session->id,
@@ -184,7 +185,7 @@ stage_end(struct stage *s)
 
 	s->n_wires = 0; /* they are closed */
 	while (s->stats.n_conns > 0 || service->n_producers > 0 ||
-	    service->n_sessions > 0 || links_count(service->links) > 0) {
+	    service->n_sessions > 0 || service->links->n > 0) {
 		free_detached(s);
 		stage_turn(s, 1);
 		if (!turns_wait(&turns)) {

@@ -17,6 +17,7 @@
 #include "protos/trace_stats.pb-c.h"
 #include "protos/utf8.h"
 #include "tests/fuzz/texts/texts.h"
+#include "tests/unit/protos/print_string.h"
 
 #define CHECK(cond) \
 	do { \
@@ -87,7 +88,7 @@ check_round_trip(const ProtobufCMessage *m)
 	ProtobufCMessage *again;
 	char *s;
 
-	CHECK((s = text_print_string(m)) != NULL);
+	CHECK((s = print_string(m)) != NULL);
 	check_printable(s);
 	/* Indentation may carry the text over the limit: that is no fault. */
 	if (strlen(s) <= TEXT_PARSE_MAX_INPUT) {

@@ -106,12 +106,6 @@ check_packet(const struct trace_buffer *tb, const struct tb_packet *p)
 }
 
 static void
-on_overwrite(void *arg, const struct tb_packet *p)
-{
-	check_packet(arg, p);
-}
-
-static void
 raw_write(struct trace_buffer *tb, struct input *in)
 {
 	struct tb_origin origin = {.producer = take(in, 1) & 3,
@@ -208,8 +202,6 @@ run_raw(struct input *in)
 	    (how & 6) == 6 ? TB_DISCARD : TB_RING);
 	if (tb == NULL)
 		return;
-	if ((how & 8) != 0)
-		trace_buffer_on_overwrite(tb, on_overwrite, tb);
 	while (in->left > 0) {
 		raw_call(tb, &copy, in);
 		check_ring(tb);

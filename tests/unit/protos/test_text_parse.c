@@ -21,6 +21,7 @@
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
 #include "protos/track_event.pb-c.h"
+#include "tests/unit/protos/print_string.h"
 
 #define CONFIG   (&perfetto__protos__trace_config__descriptor)
 #define DUMMY    (&perfetto__protos__test_config__dummy_fields__descriptor)
@@ -59,7 +60,7 @@ expect_text(const ProtobufCMessageDescriptor *d, const char *text,
 	if (m == NULL)
 		fail_msg("%s: %u:%u: %s", text, err.line, err.column,
 		    err.message);
-	s = text_print_string(m);
+	s = print_string(m);
 	assert_non_null(s);
 	assert_string_equal(s, printed);
 	free(s);

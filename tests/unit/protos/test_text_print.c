@@ -19,6 +19,7 @@
 #include "protos/trace_packet.pb-c.h"
 #include "protos/unpack.h"
 #include "tests/unit/dev_full.h"
+#include "tests/unit/protos/print_string.h"
 
 #define CONFIG (&perfetto__protos__trace_config__descriptor)
 #define DUMMY  (&perfetto__protos__test_config__dummy_fields__descriptor)
@@ -33,7 +34,7 @@ print(const ProtobufCMessageDescriptor *d, const void *bytes, size_t len)
 
 	m = unpack_checked(d, NULL, len, bytes);
 	assert_non_null(m);
-	s = text_print_string(m);
+	s = print_string(m);
 	assert_non_null(s);
 	protobuf_c_message_free_unpacked(m, NULL);
 	return s;

@@ -7,6 +7,7 @@
 
 #include "relay/producers/producers_internal.h"
 #include "tests/unit/relay/producers/local_fixture.h"
+#include "tests/unit/transport/shm/patched.h"
 
 static const uint64_t instances[] = { 777 };
 
@@ -160,7 +161,7 @@ a_chunk_that_waits_for_a_patch_is_not_taken_for_final(void **state)
 	acknowledge(&c, flush_command(&c));
 	assert_int_equal(said_chunks(t), 1);
 	slot.payload[1] = 'F';
-	shm_clear_flag(c.shm, &slot, SHM_NEEDS_PATCHING);
+	clear_flag(&slot, SHM_NEEDS_PATCHING);
 	client_commit(&c, &slot, s.buffer);
 	assert_int_equal(said_chunks(t), 2);
 	client_close(&c);

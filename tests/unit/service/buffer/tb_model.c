@@ -72,8 +72,6 @@ struct model {
 	struct chunk *chunk; /* CHUNKS of them */
 	struct sequence *seq;
 	uint32_t top; /* sequences ever used: seq[0 .. top) */
-	model_overwrite_fn fn;
-	void *arg;
 	struct tb_stats stats;
 	struct model_packet *scratch;
 };
@@ -122,7 +120,6 @@ model_new(size_t size, enum tb_policy policy)
 	m->clock = m->cursor = 0;
 	m->taken = m->end = 0;
 	m->top = 0;
-	m->fn = NULL;
 	memset(&m->stats, 0, sizeof(m->stats));
 	m->stats.buffer_size = size;
 	for (i = 0; i < m->cells; i++)
@@ -148,13 +145,6 @@ model_free(struct model *m)
 	free(m->chunk);
 	free(m->seq);
 	free(m);
-}
-
-void
-model_on_overwrite(struct model *m, model_overwrite_fn fn, void *arg)
-{
-	m->fn = fn;
-	m->arg = arg;
 }
 
 const struct tb_stats *
@@ -646,8 +636,7 @@ force_front(struct model *m, struct sequence *s)
 
 	while (s->n > 0 && front(m, s) == c && unread(c)) {
 		s->stalled = false;
-		if (step(m, s, true, m->scratch) && m->fn != NULL)
-			m->fn(m->arg, m->scratch);
+		(void)step(m, s, true, m->scratch);
 		if (s->stalled)
 			break;
 	}
@@ -1164,7 +1153,6 @@ copy_state(const struct model *m)
 	c->seq = own.seq;
 	c->scratch = own.scratch;
 	c->read_only = c->ended = true;
-	c->fn = NULL;
 	c->stats.bytes_read = c->stats.chunks_read = 0;
 	c->stats.readaheads_succeeded = c->stats.readaheads_failed = 0;
 	for (i = 0; i < m->top; i++) {

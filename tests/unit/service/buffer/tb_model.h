@@ -49,8 +49,6 @@ struct model_packet {
 	uint8_t bytes[MODEL_PACKET_MAX];
 };
 
-typedef void (*model_overwrite_fn)(void *arg, const struct model_packet *p);
-
 /* size: a multiple of 8, at most MODEL_SIZE_MAX */
 struct model *model_new(size_t size, enum tb_policy policy);
 /* Of all that is in the ring, read or not: the ring changes hands. */
@@ -64,7 +62,6 @@ struct model *model_clone(struct model *m);
 void model_clone_up_to(struct model *c, struct model *m, uint64_t position);
 void model_clone_end(struct model *c, struct model *m);
 void model_free(struct model *m);
-void model_on_overwrite(struct model *m, model_overwrite_fn fn, void *arg);
 
 bool model_write(struct model *m, const struct model_commit *c);
 bool model_patch(struct model *m, uint64_t producer, uint32_t writer,

@@ -35,8 +35,6 @@ struct script {
 	/* A clone that is filled between operations, and its model; or NULL. */
 	struct trace_buffer *copy;
 	struct model *copy_model;
-	/* What the hooks were given: counted and hashed. */
-	uint64_t given[2], hash[2];
 	struct model_packet expected;
 	struct script_result *r;
 };
@@ -51,47 +49,6 @@ differ(struct script *s, const char *fmt, ...)
 	vsnprintf(s->r->what + n, sizeof(s->r->what) - n, fmt, ap);
 	va_end(ap);
 	return false;
-}
-
-/* ---- Hooks ---- */
-
-static uint64_t
-mix(uint64_t h, uint64_t v)
-{
-	return (h ^ v) * UINT64_C(0x100000001b3);
-}
-
-static uint64_t
-mix_bytes(uint64_t h, const uint8_t *p, size_t len)
-{
-	while (len-- > 0)
-		h = mix(h, *p++);
-	return h;
-}
-
-static void
-real_hook(void *arg, const struct tb_packet *p)
-{
-	struct script *s = arg;
-	uint64_t h = s->hash[0];
-	size_t i;
-
-	for (i = 0; i < p->n_slices; i++)
-		h = mix_bytes(h, p->slices[i].data, p->slices[i].len);
-	h = mix(mix(h, p->size), p->loss);
-	s->hash[0] = mix(mix(h, p->origin->producer), p->origin->writer);
-	s->given[0]++;
-}
-
-static void
-model_hook(void *arg, const struct model_packet *p)
-{
-	struct script *s = arg;
-	uint64_t h = mix_bytes(s->hash[1], p->bytes, p->size);
-
-	h = mix(mix(h, p->size), p->loss);
-	s->hash[1] = mix(mix(h, p->producer), p->writer);
-	s->given[1]++;
 }
 
 /* ---- Comparing ---- */
@@ -145,10 +102,6 @@ same_state(struct script *s, const struct trace_buffer *tb,
 	if (trace_buffer_would_lose(tb, len) != model_would_lose(m, len))
 		return differ(s, "would_lose(%zu): model %d", len,
 		    model_would_lose(m, len));
-	if (s->given[0] != s->given[1] || s->hash[0] != s->hash[1])
-		return differ(s, "hook: %llu packets, model %llu",
-		    (unsigned long long)s->given[0],
-		    (unsigned long long)s->given[1]);
 	return true;
 }
 
@@ -679,10 +632,6 @@ start(struct script *s, const uint8_t *h)
 
 	s->tb = trace_buffer_new(size, policy);
 	s->model = model_new(size, policy);
-	if ((h[2] & 1) != 0) {
-		trace_buffer_on_overwrite(s->tb, real_hook, s);
-		model_on_overwrite(s->model, model_hook, s);
-	}
 	s->id_base = (h[3] & 1) != 0 ? 0u - h[3] : 0;
 	s->n_writers = 1 + h[4] % WRITERS;
 	s->churn = (h[5] & 1) != 0;

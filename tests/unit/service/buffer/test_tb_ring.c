@@ -6,6 +6,7 @@
 
 #include "service/buffer/tb_record.h"
 #include "tests/unit/service/buffer/tb_fixture.h"
+#include "tests/unit/service/buffer/tb_overhead.h"
 
 static const struct tb_stats *
 stats(const struct trace_buffer *tb)
@@ -158,59 +159,6 @@ overwriting_what_was_read_in_part_is_a_loss(void **state)
 		expect_packet(tb, "x494", i == 1 ? TB_LOSS_OVERWRITE : 0);
 	expect_packet(tb, "c1", TB_LOSS_OVERWRITE);
 	expect_end(tb);
-}
-
-struct given {
-	char text[200];
-	size_t n;
-};
-
-static void
-note_packet(void *arg, const struct tb_packet *p)
-{
-	struct given *g = arg;
-	size_t i;
-
-	for (i = 0; i < p->n_slices; i++)
-		g->n += (size_t)snprintf(g->text + g->n,
-		    sizeof(g->text) - g->n, "%c%zu", p->slices[i].data[0],
-		    p->slices[i].len);
-	g->n += (size_t)snprintf(g->text + g->n, sizeof(g->text) - g->n, " ");
-}
-
-static void
-the_hook_gets_every_whole_packet_in_sequence_order(void **state)
-{
-	struct trace_buffer *tb = *state;
-	struct given g = {.n = 0};
-	uint32_t i;
-
-	trace_buffer_on_overwrite(tb, note_packet, &g);
-	commit(tb, 1, 1, 2, FROM_PREV, "d100 e100");
-	commit(tb, 1, 1, 0, 0, "a100 b100");
-	commit(tb, 1, 1, 1, TO_NEXT | PATCH, "c100");
-	patch(tb, 1, 1, 1, 1, "c", false);
-	/* Never patched: not whole. */
-	commit(tb, 3, 1, 0, TO_NEXT | PATCH, "y100 z100");
-	for (i = 0; i < 8; i++)
-		commit(tb, 2, 1, i, 0, "x494");
-	assert_string_equal(g.text, "a100 b100 c100d100 e100 y100 x494 ");
-}
-
-static void
-what_was_read_is_not_given_to_the_hook(void **state)
-{
-	struct trace_buffer *tb = *state;
-	struct given g = {.n = 0};
-	uint32_t i;
-
-	trace_buffer_on_overwrite(tb, note_packet, &g);
-	commit(tb, 1, 1, 0, 0, "a100 b100");
-	trace_buffer_begin_read(tb);
-	expect_packet(tb, "a100", 0);
-	for (i = 0; i < 8; i++)
-		commit(tb, 2, 1, i, 0, "x494");
-	assert_string_equal(g.text, "b100 x494 ");
 }
 
 static void
@@ -373,7 +321,7 @@ an_unused_gigabyte_costs_nothing(void **state)
 	assert_non_null(copy);
 	/* One huge page for each of them, at most. */
 	assert_true(resident() < before + (6u << 20));
-	assert_true(trace_buffer_overhead(tb) < 65536);
+	assert_true(tb_overhead(tb) < 65536);
 	trace_buffer_free(copy);
 	trace_buffer_free(tb);
 }
@@ -468,8 +416,6 @@ main(void)
 		RULE(overwriting_reads_in_sequence_order_what_is_about_to_go),
 		RULE(overwriting_the_begin_of_a_packet_takes_its_end_along),
 		RULE(overwriting_what_was_read_in_part_is_a_loss),
-		RULE(the_hook_gets_every_whole_packet_in_sequence_order),
-		RULE(what_was_read_is_not_given_to_the_hook),
 		RULE(discard_stops_for_good_at_the_end),
 		RULE(a_full_discard_buffer_still_takes_patches),
 		RULE(would_lose_tells_what_a_write_would_overwrite),

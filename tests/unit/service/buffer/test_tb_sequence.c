@@ -1,5 +1,6 @@
 /* Sequences: ids, gaps, and what is remembered of writers that are gone. */
 #include "tests/unit/service/buffer/tb_fixture.h"
+#include "tests/unit/service/buffer/tb_overhead.h"
 
 static void
 the_first_packet_of_a_sequence_reports_no_loss(void **state)
@@ -186,9 +187,9 @@ a_million_short_lived_threads_do_not_grow_it(void **state)
 	for (i = 0; i < 1000000; i++) {
 		commit(tb, i / 100, i, 0, 0, "a1");
 		if (i == 10000)
-			overhead = trace_buffer_overhead(tb);
+			overhead = tb_overhead(tb);
 	}
-	assert_int_equal(trace_buffer_overhead(tb), overhead);
+	assert_int_equal(tb_overhead(tb), overhead);
 	assert_true(trace_buffer_sequences(tb) < 1152 + 4096 / 24 + 1);
 }
 
@@ -209,13 +210,13 @@ a_number_used_again_and_again_does_not_grow_it(void **state)
 		}
 		assert_true(stored > 16000);
 		assert_true(trace_buffer_sequences(tb) < 16384 + 1152);
-		assert_true(trace_buffer_overhead(tb) < 5 << 20);
+		assert_true(tb_overhead(tb) < 5 << 20);
 		assert_int_equal(stored, k == 0 ? (int)i :
 		    (int)trace_buffer_stats(tb)->chunks_written);
 		assert_non_null(copy = trace_buffer_clone(tb));
 		while (trace_buffer_fill(copy, 4096) == TB_FILL_MORE)
 			continue;
-		assert_true(trace_buffer_overhead(copy) < 5 << 20);
+		assert_true(tb_overhead(copy) < 5 << 20);
 		trace_buffer_free(copy);
 		trace_buffer_free(tb);
 	}
@@ -231,7 +232,7 @@ bookkeeping_is_below_2_percent_for_4_kib_chunks(void **state)
 	(void)state;
 	for (i = 0; i < 20000; i++)
 		commit(tb, i % 100, 1, i / 100, 0, "a4070");
-	assert_true((trace_buffer_overhead(tb) + (size >> 12) * HEADER) * 50 <
+	assert_true((tb_overhead(tb) + (size >> 12) * HEADER) * 50 <
 	    size);
 	trace_buffer_free(tb);
 }
@@ -252,9 +253,9 @@ nothing_is_allocated_once_warm(void **state)
 			expect_packet(tb, "a40", 0);
 		expect_end(tb);
 		if (round == 1)
-			warm = trace_buffer_overhead(tb);
+			warm = tb_overhead(tb);
 	}
-	assert_int_equal(trace_buffer_overhead(tb), warm);
+	assert_int_equal(tb_overhead(tb), warm);
 }
 
 static void

@@ -10,6 +10,7 @@
 #include "service/config/config.h"
 #include "service/config/name_filter.h"
 #include "service/settings/settings.h"
+#include "tests/unit/transport/wire/put_fixed64.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
@@ -423,7 +424,7 @@ every_field_that_is_not_ours_reaches_the_producer_unchanged(void **state)
 	pb_put_string(&body, 1, "x");
 	pb_put_bytes(&body, 100, "\x0a\x01x", 3);   /* ftrace_config */
 	pb_put_string(&body, 77777, "the future");
-	pb_put_fixed64(&body, 536870911, 1);        /* the largest number */
+	put_fixed64(&body, 536870911, 1);        /* the largest number */
 	pb_put_raw(&body, "\xa8\x1f\x80\x00", 4);   /* overlong varint */
 	pb_put_string(&body, 1000, "legacy");
 	c = with_source(&body, RING);

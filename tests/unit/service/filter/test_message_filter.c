@@ -9,6 +9,7 @@
 #include "protos/trace_config.pb-c.h"
 #include "service/filter/message_filter.h"
 #include "tests/unit/service/filter/assembler.h"
+#include "tests/unit/transport/wire/put_fixed64.h"
 #include "transport/wire/pb_writer.h"
 
 typedef Perfetto__Protos__TraceConfig__TraceFilter filter_pb;
@@ -135,7 +136,7 @@ static void
 put_all_types(struct pb_writer *w, uint32_t field)
 {
 	pb_put_uint(w, field, 300);
-	pb_put_fixed64(w, field, 7);
+	put_fixed64(w, field, 7);
 	pb_put_string(w, field, "text");
 	pb_put_varint(w, field << 3 | 5);
 	pb_put_raw(w, "\1\2\3\4", 4);
@@ -341,7 +342,7 @@ a_field_of_another_wire_type_does_not_pass_as_a_message_or_string(void **state)
 	asm_end(&code);
 	load(x);
 	pb_put_uint(&x->in, 4, 1);
-	pb_put_fixed64(&x->in, 4, 1);
+	put_fixed64(&x->in, 4, 1);
 	pb_put_uint(&x->in, 5, 1);
 	pb_put_varint(&x->in, 5 << 3 | 5);
 	pb_put_raw(&x->in, "\1\2\3\4", 4);

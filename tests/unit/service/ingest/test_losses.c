@@ -13,6 +13,7 @@
 #include "protos/link.pb-c.h"
 #include "service/ingest/losses.h"
 #include "service/link/link.h"
+#include "service/link/link_internal.h"
 #include "service/machine/machine_presence.h"
 #include "service/output/readback.h"
 #include "service/output/session_stats.h"
@@ -126,7 +127,7 @@ cut(struct relay *r)
 static bool
 no_links(void *arg)
 {
-	return links_count(((struct service *)arg)->links) == 0 &&
+	return ((struct service *)arg)->links->n == 0 &&
 	    ((struct service *)arg)->n_producers == 0;
 }
 

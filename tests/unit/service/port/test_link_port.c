@@ -152,10 +152,10 @@ calls_before_open_are_rejected_and_a_second_one_too(void **state)
 static void
 expect_refused(struct relay_end *r)
 {
-	size_t before = links_count(r->ports->service->links);
+	size_t before = r->ports->service->links->n;
 
 	assert_int_equal(relay_end_open(r), -1);
-	assert_int_equal(links_count(r->ports->service->links), before);
+	assert_int_equal(r->ports->service->links->n, before);
 	relay_end_done(r);
 }
 
@@ -612,7 +612,7 @@ what_was_not_acknowledged_is_said_again(void **state)
 static bool
 has_no_links(void *arg)
 {
-	return links_count(((struct ports *)arg)->service->links) == 0;
+	return ((struct ports *)arg)->service->links->n == 0;
 }
 
 static void
@@ -675,7 +675,7 @@ a_relay_that_begins_anew_ends_what_it_had_before(void **state)
 	memcpy(anew.relay_id, r.relay_id, LINK_ID_BYTES);
 	assert_int_equal(relay_end_open(&anew), NEW);
 	assert_int_equal(p->service->n_producers, 0);
-	assert_int_equal(links_count(p->service->links), 1);
+	assert_int_equal(p->service->links->n, 1);
 	relay_end_done(&r);
 	end(&anew);
 }
@@ -685,11 +685,11 @@ static void
 expect_late(struct relay_end *r)
 {
 	struct service *service = r->ports->service;
-	size_t links = links_count(service->links);
+	size_t links = service->links->n;
 	size_t producers = service->n_producers;
 
 	assert_int_equal(relay_end_open(r), -1);
-	assert_int_equal(links_count(service->links), links);
+	assert_int_equal(service->links->n, links);
 	assert_int_equal(service->n_producers, producers);
 	relay_end_cut(r);
 }
@@ -734,7 +734,7 @@ an_answer_that_did_not_arrive_is_given_again(void **state)
 	relay_end_done(&r);
 	r = before;
 	assert_int_equal(relay_end_open(&r), NEW);
-	assert_int_equal(links_count(p->service->links), 1);
+	assert_int_equal(p->service->links->n, 1);
 	bring_producer(&r, 1);
 	p->settings.link.grace_ms = 1;
 	relay_end_cut(&r);
@@ -1047,7 +1047,7 @@ expect_given_up(struct relay_end *r, struct relay_end *other)
 {
 	while (!r->c.closed)
 		client_turn(&r->c);
-	assert_int_equal(links_count(r->ports->service->links), 1);
+	assert_int_equal(r->ports->service->links->n, 1);
 	relay_end_cut(r);
 	bring_producer(other, 1 + (uint32_t)other->sent);
 	assert_int_equal(relay_end_open(r), GIVEN_UP);
@@ -1155,7 +1155,7 @@ expect_loss(struct held *h, struct ports *p)
 		relay_end_turn(&h->r);
 	if (!h->r.c.closed)
 		fail_msg("a relay sent more than its window, and goes on");
-	assert_int_equal(links_count(p->service->links), 0);
+	assert_int_equal(p->service->links->n, 0);
 	h->cons.disk = h->disk;
 	while (p->service->n_producers > 0)
 		client_turn(&h->cons);
@@ -1248,7 +1248,7 @@ fill_until_closed(struct ports *p, struct relay_end *r)
 	}
 	*r = h.r;
 	ports_wait(&r->c, is_closed, &r->c);
-	assert_int_equal(links_count(p->service->links), 0);
+	assert_int_equal(p->service->links->n, 0);
 	close(h.disk);
 	client_turn(&h.cons);
 	(void)client_send(&h.cons, C_DISABLE, NULL, -1);

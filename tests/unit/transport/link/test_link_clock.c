@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "tests/unit/transport/wire/put_fixed64.h"
 #include "transport/link/link_clock.h"
 #include "transport/wire/pb_writer.h"
 
@@ -224,7 +225,7 @@ clocks_and_fields_from_the_future_are_passed_over(void **state)
 	assert_int_equal(pong_with(0, 63, 100), 0);
 	pb_writer_init(&w);
 	pb_put_string(&w, 99, "new");
-	pb_put_fixed64(&w, 1, 1);
+	put_fixed64(&w, 1, 1);
 	pb_put_raw(&w, out, link_clock_put(out, &c));
 	assert_int_equal(parse(&got, &w), 0);
 	assert_int_equal(got.kind, LINK_CLOCK_RESULT);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "protos/link.pb-c.h"
+#include "tests/unit/transport/wire/put_fixed64.h"
 #include "transport/link/link_in.h"
 #include "transport/link/link_wire.h"
 #include "transport/link/link_zstd.h"
@@ -139,7 +140,7 @@ a_frame_may_be_empty_and_unknown_fields_are_skipped(void **state)
 	assert_false(f.has_consumed_in_all);
 	pb_put_uint(&w, 200, 1);
 	pb_put_string(&w, 201, "later");
-	pb_put_fixed64(&w, 202, 7);
+	put_fixed64(&w, 202, 7);
 	pb_put_uint(&w, 6, 4);
 	assert_int_equal(parse(&f), 0);
 	assert_true(f.has_received && f.received == 4);
@@ -219,7 +220,7 @@ fields_of_a_wrong_type_or_range_are_refused(void **state)
 
 	for (i = 1; i <= 10; i++) {
 		/* none of them is a fixed64 */
-		pb_put_fixed64(&w, i, 1);
+		put_fixed64(&w, i, 1);
 		assert_refused();
 	}
 	pb_put_uint(&w, 2, (uint64_t)UINT32_MAX + 1);

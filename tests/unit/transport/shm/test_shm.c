@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "tests/unit/transport/shm/patched.h"
 #include "transport/shm/shm.h"
 
 #define LAST_CONTINUES 2u
@@ -320,7 +321,7 @@ the_count_of_fragments_never_runs_into_the_flags(void **state)
 	for (i = 0; i < 3000; i++)
 		shm_add_fragment(s, &slot);
 	shm_set_flag(s, &slot, LAST_CONTINUES | NEEDS_PATCHING);
-	shm_clear_flag(s, &slot, NEEDS_PATCHING);
+	clear_flag(&slot, NEEDS_PATCHING);
 	shm_complete(s, &slot);
 	assert_int_equal(shm_take(s, 0, 0, &c), SHM_TAKEN);
 	assert_int_equal(c.num_fragments, 1023);
