@@ -77,7 +77,7 @@ void
 producer_reconnect(struct producer *p, const char *text)
 {
 	disconnect(p);
-	if (p->shutdown_timer != NULL) {
+	if (p->shutting_down) {
 		loop_timer_set(p->shutdown_timer, 0, 0);
 		return;
 	}
@@ -300,7 +300,9 @@ producer_new(struct loop *l, const struct producer_options *options)
 	if (options->machine_name != NULL &&
 	    (p->machine_name = strdup(options->machine_name)) == NULL)
 		goto fail;
-	if ((p->retry = loop_timer_new(l, connect_now, p)) == NULL)
+	p->retry = loop_timer_new(l, connect_now, p);
+	p->shutdown_timer = loop_timer_new(l, shutdown_finish, p);
+	if (p->retry == NULL || p->shutdown_timer == NULL)
 		goto fail;
 	loop_timer_set(p->retry, 0, 0);
 	return p;
@@ -369,13 +371,9 @@ synced_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 void
 producer_shutdown(struct producer *p, void (*done)(void *arg), void *arg)
 {
-	if (p->shutdown_timer != NULL)
+	if (p->shutting_down)
 		return;
-	p->shutdown_timer = loop_timer_new(p->loop, shutdown_finish, p);
-	if (p->shutdown_timer == NULL) {
-		loop_defer(p->loop, &p->done_call, done, arg);
-		return;
-	}
+	p->shutting_down = true;
 	p->shutdown_done = done;
 	p->shutdown_arg = arg;
 	loop_timer_clear(p->retry);

@@ -87,10 +87,11 @@ struct producer {
 
 	struct pb_writer scratch; /* for small requests */
 
+	bool shutting_down;
 	void (*shutdown_done)(void *arg);
 	void *shutdown_arg;
-	struct loop_call done_call, commit_call;
-	struct loop_timer *shutdown_timer; /* not NULL: shutting down */
+	struct loop_timer *shutdown_timer; /* armed while shutting down */
+	struct loop_call commit_call;
 };
 
 /* ---- producer.c ---- */
