@@ -415,10 +415,10 @@ deadline_cb(void *arg)
 		    "session in time: it is ended now");
 		record_end_session(s);
 		break;
-	case CONNECTING:
 	case STOPPING:
 		record_fail(s, "the collector did not end the session in time");
 		break;
+	case CONNECTING:
 	case DRAINING:
 	case DONE:
 		break;
