@@ -129,7 +129,8 @@ bool session_is_visible(const struct session *s, const struct principal *who);
 
 /*
  * ChangeTraceConfig: adds producer filters, and sets up the data sources that
- * they let in; those that are set up already stay.  -1 with a sentence in err.
+ * they let in; those that are set up already stay.  Legal until the final flush
+ * is over, as with Perfetto.  -1 with a sentence in err.
  */
 int session_change_config(struct session *s, const uint8_t *config, size_t len,
     char *err, size_t err_size) MUST_CHECK;

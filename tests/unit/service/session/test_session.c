@@ -240,6 +240,61 @@ filters_choose_the_producers(void **state)
 	fake_producer_done(&b);
 }
 
+/* ChangeTraceConfig: "src" may come from producers of this name as well. */
+static void
+let_in(struct session *s, const char *producer)
+{
+	struct pb_writer w;
+	size_t source, config;
+	char err[160];
+
+	pb_writer_init(&w);
+	source = pb_nest_begin(&w, 2);
+	config = pb_nest_begin(&w, 1);
+	pb_put_string(&w, 1, "src");
+	pb_nest_end(&w, config);
+	pb_put_string(&w, 2, producer);
+	pb_nest_end(&w, source);
+	assert_false(w.failed);
+	assert_int_equal(session_change_config(s, w.data, w.len, err,
+	    sizeof(err)), 0);
+	pb_writer_done(&w);
+}
+
+static void
+sources_that_the_final_flush_lets_in_end_with_it(void **state)
+{
+	enum { N = 600 }; /* more than two turns set up */
+	struct fixture *f = *state;
+	struct fake_producer *p = calloc(N, sizeof(*p));
+	struct fake_consumer c;
+	size_t i, n = 0;
+
+	assert_non_null(p);
+	for (i = 0; i < N; i++) {
+		fake_producer_init(&p[i], f, "late", true);
+		fake_producer_register(&p[i], "src", false, false);
+	}
+	assert_non_null(fake_enable(f, &c, RING "data_sources { "
+	    "config { name: \"src\" } producer_name_filter: \"early\" }", -1));
+	session_disable(c.s, NULL);
+	let_in(c.s, "late");
+	fixture_wait(f, is_disabled, &c);
+	for (i = 0; i < 8; i++)
+		loop_run_once(f->loop);
+	assert_int_equal(c.s->n_instances, 0);
+	for (i = 0; i < N; i++) {
+		n += fake_producer_count(&p[i], "start");
+		assert_int_equal(fake_producer_count(&p[i], "stop"),
+		    fake_producer_count(&p[i], "setup"));
+	}
+	assert_in_range(n, 1, N);
+	session_free(c.s);
+	for (i = 0; i < N; i++)
+		fake_producer_done(&p[i]);
+	free(p);
+}
+
 static void
 a_deferred_session_starts_when_told(void **state)
 {
@@ -820,6 +875,7 @@ main(void)
 		T(a_crashed_producer_leaves_its_data),
 		T(unknown_config_fields_reach_the_producer),
 		T(filters_choose_the_producers),
+		T(sources_that_the_final_flush_lets_in_end_with_it),
 		T(a_deferred_session_starts_when_told),
 		T(refusals_say_why),
 		T(a_name_in_use_is_refused),
