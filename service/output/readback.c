@@ -81,7 +81,7 @@ readback_new_clone(struct session *s, const struct readback *from)
 
 	if (r == NULL)
 		return NULL;
-	/* The source's markers are in it; its own would be none of them. */
+	/* Markers come with snapshots of clocks, and a clone takes none. */
 	r->want_marker = false;
 	for (i = 0; i < from->n_machines; i++)
 		readback_saw_machine(r, from->machines[i].machine);
