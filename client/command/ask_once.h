@@ -5,8 +5,6 @@
 #ifndef CLIENT_COMMAND_ASK_ONCE_H
 #define CLIENT_COMMAND_ASK_ONCE_H
 
-#include "transport/base/compiler.h"
-
 struct consumer;
 struct ask_once;
 struct dial_options;

@@ -15,12 +15,31 @@
 
 enum { COMMAND_OK = 0, COMMAND_FAILED = 1 };
 
+/* Form of a list that a command prints. */
+enum list_form {
+	LIST_TABLE, /* a line each */
+	LIST_LONG,  /* everything, a block each */
+	LIST_JSON,
+};
+
+/* `tributary NAME`, as a struct flags. */
+#define COMMAND(name, its_table, its_help)                                    \
+	{ .table = (its_table), .speaker = "tributary " name,                 \
+	    .help_is_at = "see tributary " name " --help",                    \
+	    .help = (its_help), .bad_status = COMMAND_FAILED }
+
 /* Lines of a table of flags; base: the offset of a struct command_line. */
 #define COMMAND_FLAGS(base)                                                   \
 	{ "help", FLAG_HELP, .letter = 'h' },                                 \
 	{ "connect", FLAG_TEXT,                                               \
 	    .at = (base) + offsetof(struct command_line, connect) },          \
 	DIAL_FLAGS((base) + offsetof(struct command_line, how))
+
+/* Lines of a table of flags that choose the form, an enum list_form at `at`. */
+#define COMMAND_FLAG_LONG(offset)                                             \
+	{ "long", FLAG_CHOICE, .letter = 'l', .at = (offset), .id = LIST_LONG }
+#define COMMAND_FLAG_JSON(offset)                                             \
+	{ "json", FLAG_CHOICE, .at = (offset), .id = LIST_JSON }
 
 /* Lines of --help: --connect of consumers, and flags of all commands. */
 #define COMMAND_CONSUMER_HELP                                                 \

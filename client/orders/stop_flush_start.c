@@ -5,7 +5,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-#include "client/command/session_ask.h"
+#include "client/command/control_ask.h"
 #include "client/library/control.h"
 #include "client/show/sessions_text.h"
 #include "client/text/text_cell.h"
@@ -20,10 +20,10 @@ typedef Tributary__QuerySessionsReply sessions_reply;
 #define STATE(name) TRIBUTARY__SESSION_STATE__STATE__##name
 
 static const struct flag stop_flags[] = {
-	COMMAND_FLAGS(offsetof(struct session_ask, line)),
-	{ "all", FLAG_BOOL, .at = offsetof(struct session_ask, all) },
-	{ "discard", FLAG_BOOL, .at = offsetof(struct session_ask, discard) },
-	{ "yes", FLAG_BOOL, .at = offsetof(struct session_ask, yes) },
+	COMMAND_FLAGS(offsetof(struct control_ask, line)),
+	{ "all", FLAG_BOOL, .at = offsetof(struct control_ask, all) },
+	{ "discard", FLAG_BOOL, .at = offsetof(struct control_ask, discard) },
+	{ "yes", FLAG_BOOL, .at = offsetof(struct control_ask, yes) },
 	{ .name = NULL },
 };
 
@@ -45,8 +45,8 @@ static const char stop_help[] =
     "Exit status: 0 when all have stopped, else 1.\n";
 
 static const struct flag flush_flags[] = {
-	COMMAND_FLAGS(offsetof(struct session_ask, line)),
-	{ "timeout", FLAG_VALUE, .take = session_ask_timeout },
+	COMMAND_FLAGS(offsetof(struct control_ask, line)),
+	{ "timeout", FLAG_VALUE, .take = control_ask_timeout },
 	{ .name = NULL },
 };
 
@@ -63,7 +63,7 @@ static const char flush_help[] =
     "Exit status: 0 when all have answered, else 1.\n";
 
 static const struct flag start_flags[] = {
-	COMMAND_FLAGS(offsetof(struct session_ask, line)),
+	COMMAND_FLAGS(offsetof(struct control_ask, line)),
 	{ .name = NULL },
 };
 
@@ -92,7 +92,7 @@ struct target {
 };
 
 struct orders {
-	struct session_ask run;
+	struct control_ask run;
 	enum control_verb verb;
 	const char *done; /* "stopped" */
 	struct target *targets;
@@ -136,17 +136,17 @@ is_meant_by_all(const struct orders *o, const session_state *s)
 }
 
 static void
-listed(struct session_ask *r, const sessions_reply *reply)
+listed(struct control_ask *r, const sessions_reply *reply)
 {
 	struct orders *o = r->arg;
 	const session_state **picked;
-	int n = session_ask_pick(r, reply, false, &picked), i;
+	int n = control_ask_pick(r, reply, false, &picked), i;
 
 	if (n < 0)
 		return;
 	o->targets = calloc((size_t)n + 1, sizeof(*o->targets));
 	if (o->targets == NULL) {
-		session_ask_refuse(r, "out of memory");
+		control_ask_refuse(r, "out of memory");
 		free(picked);
 		return;
 	}
@@ -163,7 +163,7 @@ listed(struct session_ask *r, const sessions_reply *reply)
 	}
 	/* The question shows the sessions that it is about. */
 	if (r->all && !r->yes && o->n > 0)
-		sessions_print(stderr, reply, picked, o->n, SESSIONS_TABLE);
+		sessions_print(stderr, reply, picked, o->n, LIST_TABLE);
 	free(picked);
 	r->status = COMMAND_OK;
 }
@@ -175,7 +175,7 @@ confirm(const struct orders *o)
 	char line[16];
 
 	if (!isatty(STDIN_FILENO)) {
-		session_ask_refuse(&o->run, "--all wants --yes where nobody "
+		control_ask_refuse(&o->run, "--all wants --yes where nobody "
 		    "can be asked");
 		return false;
 	}
@@ -244,15 +244,15 @@ give_orders(struct orders *o)
 static int
 run(struct orders *o)
 {
-	struct session_ask *r = &o->run;
+	struct control_ask *r = &o->run;
 
 	if (r->line.n_words == 0 && !r->all)
-		return session_ask_refuse(r, "which session? Say an id or a "
+		return control_ask_refuse(r, "which session? Say an id or a "
 		    "name, as tributary sessions lists them");
 	if (r->line.n_words > 0 && r->all)
-		return session_ask_refuse(r, "--all and the names of sessions "
+		return control_ask_refuse(r, "--all and the names of sessions "
 		    "exclude each other");
-	if (session_ask_list(r) != COMMAND_OK)
+	if (control_ask_sessions(r) != COMMAND_OK)
 		return r->status;
 	if (o->n == 0) {
 		printf("no session is there to be %s\n", o->done);
@@ -265,17 +265,17 @@ run(struct orders *o)
 }
 
 static int
-orders_main(const struct session_program *program, enum control_verb verb,
+orders_main(const struct control_program *program, enum control_verb verb,
     const char *done, int argc, char **argv)
 {
 	struct orders o = { .verb = verb, .done = done };
-	int status = session_ask_init(&o.run, program, argc, argv);
+	int status = control_ask_init(&o.run, program, argc, argv);
 
 	if (status >= 0)
 		return status;
 	o.run.arg = &o;
 	status = run(&o);
-	session_ask_done(&o.run);
+	control_ask_done(&o.run);
 	free(o.targets);
 	return status;
 }
@@ -283,14 +283,8 @@ orders_main(const struct session_program *program, enum control_verb verb,
 int
 stop_main(int argc, char **argv)
 {
-	static const struct session_program program = {
-		.flags = {
-			.table = stop_flags,
-			.speaker = "tributary stop",
-			.help_is_at = "see tributary stop --help",
-			.help = stop_help,
-			.bad_status = COMMAND_FAILED,
-		},
+	static const struct control_program program = {
+		.flags = COMMAND("stop", stop_flags, stop_help),
 		.foreign_advice = TRACED "interrupt the program that started "
 		    "the session (kill -INT), or attach to it under its key "
 		    "(tributary record --attach)",
@@ -303,14 +297,8 @@ stop_main(int argc, char **argv)
 int
 flush_main(int argc, char **argv)
 {
-	static const struct session_program program = {
-		.flags = {
-			.table = flush_flags,
-			.speaker = "tributary flush",
-			.help_is_at = "see tributary flush --help",
-			.help = flush_help,
-			.bad_status = COMMAND_FAILED,
-		},
+	static const struct control_program program = {
+		.flags = COMMAND("flush", flush_flags, flush_help),
 		.foreign_advice = TRACED "say flush_period_ms in the config "
 		    "of the session instead",
 		.listed = listed,
@@ -322,14 +310,8 @@ flush_main(int argc, char **argv)
 int
 start_main(int argc, char **argv)
 {
-	static const struct session_program program = {
-		.flags = {
-			.table = start_flags,
-			.speaker = "tributary start",
-			.help_is_at = "see tributary start --help",
-			.help = start_help,
-			.bad_status = COMMAND_FAILED,
-		},
+	static const struct control_program program = {
+		.flags = COMMAND("start", start_flags, start_help),
 		.foreign_advice = TRACED "the program that set up the session "
 		    "starts it, or a trigger in its config",
 		.listed = listed,

@@ -46,13 +46,7 @@ static const struct flag flags[] = {
 	{ .name = NULL },
 };
 
-static const struct flags command = {
-	.table = flags,
-	.speaker = "tributary trigger",
-	.help_is_at = "see tributary trigger --help",
-	.help = help,
-	.bad_status = COMMAND_FAILED,
-};
+static const struct flags command = COMMAND("trigger", flags, help);
 
 static void
 outcome_cb(void *arg, const char *why)

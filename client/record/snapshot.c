@@ -125,13 +125,7 @@ check(struct record_options *o, const struct command_line *line, char *err,
 	return 0;
 }
 
-static const struct flags command = {
-	.table = flags,
-	.speaker = "tributary snapshot",
-	.help_is_at = "see tributary snapshot --help",
-	.help = help,
-	.bad_status = COMMAND_FAILED,
-};
+static const struct flags command = COMMAND("snapshot", flags, help);
 
 int
 snapshot_main(int argc, char **argv)

@@ -411,25 +411,25 @@ json_machine(struct json_out *j, const machine_state *m)
 
 size_t
 machines_print(FILE *out, const machines_reply *r, const char *const *names,
-    size_t n, enum machines_form form)
+    size_t n, enum list_form form)
 {
 	struct json_out j = { .out = out, .row = "\n  " };
 	size_t i, printed = 0;
 
-	if (form == MACHINES_TABLE)
+	if (form == LIST_TABLE)
 		return print_table(out, r, names, n);
-	if (form == MACHINES_JSON)
+	if (form == LIST_JSON)
 		json_array(&j, NULL);
 	for (i = 0; i < r->n_machines; i++) {
 		if (!is_asked_for(r->machines[i], names, n))
 			continue;
-		if (form == MACHINES_JSON)
+		if (form == LIST_JSON)
 			json_machine(&j, r->machines[i]);
 		else
 			print_block(out, r->machines[i], r->now_ns);
 		printed++;
 	}
-	if (form == MACHINES_JSON) {
+	if (form == LIST_JSON) {
 		json_array_end(&j);
 		fputc('\n', out);
 	}

@@ -7,21 +7,17 @@
 
 #include <stdio.h>
 
+#include "client/command/command_line.h"
+
 struct Tributary__MachineState;
 struct Tributary__QueryMachinesReply;
-
-enum machines_form {
-	MACHINES_TABLE, /* a line each */
-	MACHINES_LONG,  /* everything, a block each */
-	MACHINES_JSON,
-};
 
 /*
  * Prints the machines of the reply that fit one of the n names (patterns;
  * "host" is the collector's own); n 0: all.  Returns how many were printed.
  */
 size_t machines_print(FILE *out, const struct Tributary__QueryMachinesReply *r,
-    const char *const *names, size_t n, enum machines_form form);
+    const char *const *names, size_t n, enum list_form form);
 
 /* "cut off", for people and programs alike; static, "unknown" for a new one. */
 const char *machine_state_text(const struct Tributary__MachineState *m);

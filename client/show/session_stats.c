@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/command/session_ask.h"
+#include "client/command/control_ask.h"
 #include "client/show/session_stats_text.h"
 #include "protos/control.pb-c.h"
 #include "protos/json_out.h"
 
 static const struct flag flags[] = {
-	COMMAND_FLAGS(offsetof(struct session_ask, line)),
-	SESSION_FLAG_JSON,
+	COMMAND_FLAGS(offsetof(struct control_ask, line)),
+	COMMAND_FLAG_JSON(offsetof(struct control_ask, form)),
 	{ .name = NULL },
 };
 
@@ -30,41 +30,35 @@ static const char help[] =
     "session.\n";
 
 static void
-listed(struct session_ask *r, const Tributary__QuerySessionsReply *reply)
+listed(struct control_ask *r, const Tributary__QuerySessionsReply *reply)
 {
 	struct json_out j = { .out = stdout, .row = "\n" };
 	const Tributary__SessionState **picked;
-	int n = session_ask_pick(r, reply, false, &picked), i;
+	int n = control_ask_pick(r, reply, false, &picked), i;
 
 	if (n < 0)
 		return;
-	if (r->form == SESSIONS_JSON)
+	if (r->form == LIST_JSON)
 		json_array(&j, NULL);
 	for (i = 0; i < n; i++) {
-		if (r->form == SESSIONS_JSON) {
+		if (r->form == LIST_JSON) {
 			session_stats_json(&j, picked[i], reply->now_ns);
 		} else {
 			printf(i == 0 ? "" : "\n");
 			session_stats_print(stdout, picked[i], reply->now_ns);
 		}
 	}
-	if (r->form == SESSIONS_JSON) {
+	if (r->form == LIST_JSON) {
 		json_array_end(&j);
 		putchar('\n');
 	}
 	free(picked);
 	r->status = fflush(stdout) == 0 ? COMMAND_OK :
-	    session_ask_refuse(r, strerror(errno));
+	    control_ask_refuse(r, strerror(errno));
 }
 
-static const struct session_program program = {
-	.flags = {
-		.table = flags,
-		.speaker = "tributary stats",
-		.help_is_at = "see tributary stats --help",
-		.help = help,
-		.bad_status = COMMAND_FAILED,
-	},
+static const struct control_program program = {
+	.flags = COMMAND("stats", flags, help),
 	.foreign_advice = "the collector at this address is not a tributaryd "
 	    "that tells of sessions (Perfetto's traced, or an older one): it "
 	    "writes the statistics into each trace, where tributary inspect "
@@ -76,16 +70,16 @@ static const struct session_program program = {
 int
 stats_main(int argc, char **argv)
 {
-	struct session_ask r;
-	int status = session_ask_init(&r, &program, argc, argv);
+	struct control_ask r;
+	int status = control_ask_init(&r, &program, argc, argv);
 
 	if (status >= 0)
 		return status;
 	if (r.line.n_words == 0)
-		status = session_ask_refuse(&r, "which session? Say an id or a "
+		status = control_ask_refuse(&r, "which session? Say an id or a "
 		    "name, as tributary sessions lists them");
 	else
-		status = session_ask_list(&r);
-	session_ask_done(&r);
+		status = control_ask_sessions(&r);
+	control_ask_done(&r);
 	return status;
 }

@@ -6,16 +6,16 @@
 #include <string.h>
 
 #include "client/command/ask_once.h"
-#include "client/command/session_ask.h"
+#include "client/command/control_ask.h"
 #include "client/library/consumer.h"
 #include "client/show/perfetto_sessions.h"
 #include "client/show/sessions_text.h"
 #include "protos/control.pb-c.h"
 
 static const struct flag flags[] = {
-	COMMAND_FLAGS(offsetof(struct session_ask, line)),
-	SESSION_FLAG_LONG,
-	SESSION_FLAG_JSON,
+	COMMAND_FLAGS(offsetof(struct control_ask, line)),
+	COMMAND_FLAG_LONG(offsetof(struct control_ask, form)),
+	COMMAND_FLAG_JSON(offsetof(struct control_ask, form)),
 	{ .name = NULL },
 };
 
@@ -37,10 +37,10 @@ static const char help[] =
     "session.\n";
 
 static void
-listed(struct session_ask *r, const Tributary__QuerySessionsReply *reply)
+listed(struct control_ask *r, const Tributary__QuerySessionsReply *reply)
 {
 	const Tributary__SessionState **picked;
-	int n = session_ask_pick(r, reply, true, &picked);
+	int n = control_ask_pick(r, reply, true, &picked);
 
 	if (n < 0) {
 		r->status = COMMAND_FAILED;
@@ -49,24 +49,18 @@ listed(struct session_ask *r, const Tributary__QuerySessionsReply *reply)
 	sessions_print(stdout, reply, picked, (size_t)n, r->form);
 	free(picked);
 	r->status = fflush(stdout) == 0 ? COMMAND_OK :
-	    session_ask_refuse(r, strerror(errno));
+	    control_ask_refuse(r, strerror(errno));
 }
 
-static const struct session_program program = {
-	.flags = {
-		.table = flags,
-		.speaker = "tributary sessions",
-		.help_is_at = "see tributary sessions --help",
-		.help = help,
-		.bad_status = COMMAND_FAILED,
-	},
+static const struct control_program program = {
+	.flags = COMMAND("sessions", flags, help),
 	.listed = listed,
 };
 
 /* ---- Perfetto's service, which tells less ---- */
 
 struct foreign {
-	struct session_ask *run;
+	struct control_ask *run;
 	struct ask_once *ask;
 };
 
@@ -103,7 +97,7 @@ ask_cb(struct ask_once *a, struct consumer *c, void *arg)
 }
 
 static int
-ask_foreign(struct session_ask *r)
+ask_foreign(struct control_ask *r)
 {
 	struct foreign f = { .run = r };
 
@@ -114,14 +108,14 @@ ask_foreign(struct session_ask *r)
 int
 sessions_main(int argc, char **argv)
 {
-	struct session_ask r;
-	int status = session_ask_init(&r, &program, argc, argv);
+	struct control_ask r;
+	int status = control_ask_init(&r, &program, argc, argv);
 
 	if (status >= 0)
 		return status;
-	status = session_ask_list(&r);
+	status = control_ask_sessions(&r);
 	if (r.foreign)
 		status = ask_foreign(&r);
-	session_ask_done(&r);
+	control_ask_done(&r);
 	return status;
 }

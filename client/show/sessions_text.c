@@ -492,12 +492,12 @@ print_json(FILE *out, const session_state *const *sessions, size_t n)
 
 void
 sessions_print(FILE *out, const sessions_reply *r,
-    const session_state *const *sessions, size_t n, enum sessions_form form)
+    const session_state *const *sessions, size_t n, enum list_form form)
 {
 	size_t i;
 
 	switch (form) {
-	case SESSIONS_TABLE:
+	case LIST_TABLE:
 		if (n > 0)
 			print_table(out, r, sessions, n);
 		else
@@ -505,7 +505,7 @@ sessions_print(FILE *out, const sessions_reply *r,
 			    "see.\n");
 		print_totals(out, r);
 		return;
-	case SESSIONS_LONG:
+	case LIST_LONG:
 		for (i = 0; i < n; i++)
 			print_block(out, sessions[i], r->now_ns);
 		if (n == 0)
@@ -513,7 +513,7 @@ sessions_print(FILE *out, const sessions_reply *r,
 			    "see.\n");
 		print_totals(out, r);
 		return;
-	case SESSIONS_JSON:
+	case LIST_JSON:
 		print_json(out, sessions, n);
 		return;
 	}

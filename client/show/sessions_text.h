@@ -6,10 +6,9 @@
 #define CLIENT_SHOW_SESSIONS_TEXT_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include "client/command/session_ask.h"
+#include "client/command/control_ask.h"
 
 struct Tributary__QuerySessionsReply;
 struct Tributary__SessionState;
@@ -20,7 +19,7 @@ struct Tributary__SessionState;
  */
 void sessions_print(FILE *out, const struct Tributary__QuerySessionsReply *r,
     const struct Tributary__SessionState *const *sessions, size_t n,
-    enum sessions_form form);
+    enum list_form form);
 
 /* "session 7 (robots)", for messages; returns out. */
 const char *session_label(const struct Tributary__SessionState *s, char *out,

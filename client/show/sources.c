@@ -32,7 +32,7 @@ struct run {
 	struct ask_once *ask;
 	const char *machines[MACHINE_FILTER_MAX];
 	struct sources_filter filter;
-	enum sources_form form;
+	enum list_form form;
 };
 
 static int
@@ -47,23 +47,15 @@ add_machine(void *options, const struct flag *flag, const char *value,
 	return 0;
 }
 
-#define AT(member) .at = offsetof(struct run, member)
-
 static const struct flag flags[] = {
 	COMMAND_FLAGS(offsetof(struct run, line)),
-	{ "long", FLAG_CHOICE, .letter = 'l', AT(form), .id = SOURCES_LONG },
-	{ "json", FLAG_CHOICE, AT(form), .id = SOURCES_JSON },
+	COMMAND_FLAG_LONG(offsetof(struct run, form)),
+	COMMAND_FLAG_JSON(offsetof(struct run, form)),
 	{ "machine", FLAG_VALUE, .take = add_machine },
 	{ .name = NULL },
 };
 
-static const struct flags command = {
-	.table = flags,
-	.speaker = "tributary sources",
-	.help_is_at = "see tributary sources --help",
-	.help = help,
-	.bad_status = COMMAND_FAILED,
-};
+static const struct flags command = COMMAND("sources", flags, help);
 
 static void
 state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)

@@ -337,18 +337,18 @@ print_json(FILE *out, const struct sources *s)
 
 size_t
 sources_print(FILE *out, const state_pb *state,
-    const struct sources_filter *filter, enum sources_form form)
+    const struct sources_filter *filter, enum list_form form)
 {
 	struct sources s = collect(state, filter);
 
 	switch (form) {
-	case SOURCES_TABLE:
+	case LIST_TABLE:
 		print_table(out, &s);
 		break;
-	case SOURCES_LONG:
+	case LIST_LONG:
 		print_long(out, &s);
 		break;
-	case SOURCES_JSON:
+	case LIST_JSON:
 		print_json(out, &s);
 		break;
 	}

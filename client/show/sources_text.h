@@ -8,13 +8,9 @@
 #include <stddef.h>
 #include <stdio.h>
 
-struct Perfetto__Protos__TracingServiceState;
+#include "client/command/command_line.h"
 
-enum sources_form {
-	SOURCES_TABLE, /* a line each */
-	SOURCES_LONG,  /* a block for each producer, with categories */
-	SOURCES_JSON,
-};
+struct Perfetto__Protos__TracingServiceState;
 
 /*
  * Patterns ("robot-*") to select data sources by; none of a kind: all.  Machine
@@ -30,6 +26,6 @@ struct sources_filter {
 /* Returns how many data sources were printed. */
 size_t sources_print(FILE *out,
     const struct Perfetto__Protos__TracingServiceState *state,
-    const struct sources_filter *filter, enum sources_form form);
+    const struct sources_filter *filter, enum list_form form);
 
 #endif /* CLIENT_SHOW_SOURCES_TEXT_H */

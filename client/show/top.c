@@ -102,13 +102,7 @@ static const struct flag flags[] = {
 	{ .name = NULL },
 };
 
-static const struct flags command = {
-	.table = flags,
-	.speaker = "tributary top",
-	.help_is_at = "see tributary top --help",
-	.help = help,
-	.bad_status = COMMAND_FAILED,
-};
+static const struct flags command = COMMAND("top", flags, help);
 
 /* ---- drawing ---- */
 

@@ -24,7 +24,7 @@ struct top_model {
 	struct top_counts session_counts, machine_counts, producer_counts;
 	struct top_rates total; /* of the sessions */
 	uint64_t now_ns;    /* CLOCK_REALTIME of the collector */
-	bool has_sessions, no_producers;
+	bool has_sessions;
 };
 
 enum {
@@ -377,7 +377,6 @@ top_model_producers(struct top_model *m, uint64_t now_ms,
 	struct top_counts next;
 	size_t i;
 
-	m->no_producers = r == NULL;
 	top_table_clear(&m->producers);
 	if (r == NULL || !top_counts_begin(&next, r->n_producers, now_ms))
 		return;

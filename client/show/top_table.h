@@ -9,8 +9,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "transport/base/compiler.h"
-
 #define TOP_CELL        64
 #define TOP_MAX_COLUMNS 12u
 /* Most rows; of more the heaviest are kept, and all are counted. */

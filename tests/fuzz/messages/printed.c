@@ -48,9 +48,9 @@ print_machines(const Tributary__QueryMachinesReply *r)
 	size_t len, form;
 	FILE *out = begin(&text, &len);
 
-	for (form = MACHINES_TABLE; form <= MACHINES_JSON; form++) {
-		machines_print(out, r, NULL, 0, (enum machines_form)form);
-		machines_print(out, r, names, 2, (enum machines_form)form);
+	for (form = LIST_TABLE; form <= LIST_JSON; form++) {
+		machines_print(out, r, NULL, 0, (enum list_form)form);
+		machines_print(out, r, names, 2, (enum list_form)form);
 	}
 	check(out, &text, &len);
 }
@@ -64,9 +64,9 @@ print_sessions(const Tributary__QuerySessionsReply *r)
 	size_t len, form, i;
 	FILE *out = begin(&text, &len);
 
-	for (form = SESSIONS_TABLE; form <= SESSIONS_JSON; form++)
+	for (form = LIST_TABLE; form <= LIST_JSON; form++)
 		sessions_print(out, r, sessions, r->n_sessions,
-		    (enum sessions_form)form);
+		    (enum list_form)form);
 	for (i = 0; i < r->n_sessions; i++) {
 		session_stats_print(out, sessions[i], r->now_ns);
 		session_stats_json(&(struct json_out){ .out = out }, sessions[i],
@@ -83,8 +83,8 @@ print_state(const Perfetto__Protos__TracingServiceState *s)
 	size_t len, form;
 	FILE *out = begin(&text, &len);
 
-	for (form = SOURCES_TABLE; form <= SOURCES_JSON; form++)
-		sources_print(out, s, &all, (enum sources_form)form);
+	for (form = LIST_TABLE; form <= LIST_JSON; form++)
+		sources_print(out, s, &all, (enum list_form)form);
 	state_text_print(out, s, false);
 	state_text_print(out, s, true);
 	check(out, &text, &len);

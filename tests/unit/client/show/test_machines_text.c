@@ -83,7 +83,7 @@ setup(void **state)
 }
 
 static size_t
-print(enum machines_form form, const char *const *names, size_t n)
+print(enum list_form form, const char *const *names, size_t n)
 {
 	FILE *f = fmemopen(text, sizeof(text), "w");
 	size_t printed;
@@ -105,7 +105,7 @@ the_table_has_a_line_for_each(void **state)
 {
 	char *line;
 
-	assert_int_equal(print(MACHINES_TABLE, NULL, 0), 3);
+	assert_int_equal(print(LIST_TABLE, NULL, 0), 3);
 	line = strstr(text, "car-7");
 	assert_non_null(line);
 	*strchr(line, '\n') = '\0';
@@ -133,14 +133,14 @@ what_a_quota_did_is_said(void **state)
 	q.refused_producers = 1;
 	q.refused_sequences = 5;
 	machines[1].quota = &q;
-	print(MACHINES_LONG, NULL, 0);
+	print(LIST_LONG, NULL, 0);
 	assert_says("quota          300.0 KiB a second");
 	assert_says("held back      2 times, 1.5 s in all");
 	assert_says("dropped        40 packets in 3 chunks");
 	assert_says("refused        1 producer over its quota");
 	assert_says("refused        5 sequences over its quota");
 	assert_null(strstr(text, "0 connection"));
-	print(MACHINES_JSON, NULL, 0);
+	print(LIST_JSON, NULL, 0);
 	assert_says("\"quota\": {\"bytes_per_second\": 307200, "
 	    "\"held_times\": 2");
 	assert_says("\"refused\": {\"producers\": 1, ");
@@ -151,7 +151,7 @@ the_collectors_own_is_called_host(void **state)
 {
 	const char *const names[] = { "host" };
 
-	assert_int_equal(print(MACHINES_TABLE, names, 1), 1);
+	assert_int_equal(print(LIST_TABLE, names, 1), 1);
 	assert_says("\nhost ");
 	assert_null(strstr(text, "car-7"));
 }
@@ -161,16 +161,16 @@ patterns_choose(void **state)
 {
 	const char *const cars[] = { "car-*" }, *const none[] = { "bus" };
 
-	assert_int_equal(print(MACHINES_TABLE, cars, 1), 1);
-	assert_int_equal(print(MACHINES_TABLE, none, 1), 0);
-	assert_int_equal(print(MACHINES_JSON, none, 1), 0);
+	assert_int_equal(print(LIST_TABLE, cars, 1), 1);
+	assert_int_equal(print(LIST_TABLE, none, 1), 0);
+	assert_int_equal(print(LIST_JSON, none, 1), 0);
 	assert_string_equal(text, "[]\n");
 }
 
 static void
 a_block_says_everything(void **state)
 {
-	assert_int_equal(print(MACHINES_LONG, NULL, 0), 3);
+	assert_int_equal(print(LIST_LONG, NULL, 0), 3);
 	assert_says("certificate car-7");
 	assert_says("10 with 57 data sources");
 	assert_says("5.0 MiB (1.0 MiB as it came)");
@@ -184,17 +184,17 @@ a_block_says_everything(void **state)
 static void
 nothing_in_a_name_reaches_the_terminal_raw(void **state)
 {
-	print(MACHINES_TABLE, NULL, 0);
+	print(LIST_TABLE, NULL, 0);
 	assert_null(strchr(text, '\x1b'));
 	assert_null(strchr(text, '\xff'));
-	print(MACHINES_LONG, NULL, 0);
+	print(LIST_LONG, NULL, 0);
 	assert_null(strchr(text, '\x1b'));
 }
 
 static void
 json_is_json_whatever_the_names(void **state)
 {
-	assert_int_equal(print(MACHINES_JSON, NULL, 0), 3);
+	assert_int_equal(print(LIST_JSON, NULL, 0), 3);
 	assert_says("\"name\": \"van \\\"\\ufffd\\u001b[2J\\\"\"");
 	assert_says("\"offset_ns\": -1500000");
 	assert_says("\"packets\": 1234");
@@ -208,9 +208,9 @@ a_loss_of_unknown_size_is_said_to_be_one(void **state)
 {
 	loss.packets = loss.chunks = loss.bytes = 0;
 	loss.cause = TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END;
-	print(MACHINES_TABLE, NULL, 0);
+	print(LIST_TABLE, NULL, 0);
 	assert_says("unknown");
-	print(MACHINES_LONG, NULL, 0);
+	print(LIST_LONG, NULL, 0);
 	assert_says("an unknown number of packets");
 }
 

@@ -143,7 +143,7 @@ setup(void **state)
 }
 
 static void
-print(enum sessions_form form, size_t n)
+print(enum list_form form, size_t n)
 {
 	FILE *f = fmemopen(text, sizeof(text), "w");
 
@@ -161,7 +161,7 @@ print(enum sessions_form form, size_t n)
 static void
 the_table_has_a_line_for_each(void **state)
 {
-	print(SESSIONS_TABLE, 2);
+	print(LIST_TABLE, 2);
 	assert_says("ID  NAME    STATE                OWNER     AGE         "
 	    "LEFT    BUFFERS      FILL  LOST              MACHINES     "
 	    "PRODUCERS  SIZE     FILE\n");
@@ -181,9 +181,9 @@ a_buffer_that_is_absurdly_full_is_shown(void **state)
 {
 	buffers[0].used = UINT64_MAX / 2;
 	buffers[0].size = buffers[1].size = 1;
-	print(SESSIONS_TABLE, 1);
+	print(LIST_TABLE, 1);
 	assert_says("  18446744073709551615 %  ");
-	print(SESSIONS_LONG, 1);
+	print(LIST_LONG, 1);
 	assert_says("18446744073709551615 %");
 }
 
@@ -191,25 +191,25 @@ static void
 many_machines_are_counted(void **state)
 {
 	sessions[0].all_machines = 412;
-	print(SESSIONS_TABLE, 1);
+	print(LIST_TABLE, 1);
 	assert_says("  412       17 ");
-	print(SESSIONS_LONG, 1);
+	print(LIST_LONG, 1);
 	assert_says("  machines       host, car-7 and 410 more\n");
 }
 
 static void
 an_empty_list_says_so(void **state)
 {
-	print(SESSIONS_TABLE, 0);
+	print(LIST_TABLE, 0);
 	assert_says("There is no session that you may see.\n");
-	print(SESSIONS_JSON, 0);
+	print(LIST_JSON, 0);
 	assert_string_equal(text, "[]\n");
 }
 
 static void
 a_block_says_everything(void **state)
 {
-	print(SESSIONS_LONG, 2);
+	print(LIST_LONG, 2);
 	assert_says("session 7 (robots)\n  state          started\n");
 	assert_says("none: detached under the key \"k\"");
 	assert_says("(1 min 30 s ago)");
@@ -228,7 +228,7 @@ a_block_says_everything(void **state)
 static void
 json_is_for_programs(void **state)
 {
-	print(SESSIONS_JSON, 2);
+	print(LIST_JSON, 2);
 	assert_says("[\n  {\"id\": 7, \"name\": \"robots\", \"state\": "
 	    "\"started\", \"owner\": \"uid 1000\"");
 	assert_says("\"remaining_ms\": 12000, \"buffers\": [{\"size\": "
@@ -247,14 +247,14 @@ nothing_of_a_peer_reaches_the_terminal_raw(void **state)
 	/* A terminal's CSI in one character, and one that turns the line. */
 	static char wild[] = "\x1b[2J\"\xff\x7f\xc2\x9b" "2J\u202e";
 	static char *wilds[] = { wild, wild };
-	enum sessions_form form;
+	enum list_form form;
 
 	sessions[0].unique_session_name = sessions[0].owner = wild;
 	sessions[0].file = sessions[0].detach_key = sessions[0].error = wild;
 	sessions[0].compression = buffers[0].name = wild;
 	sessions[0].machines = sessions[0].warnings = wilds;
 	sessions[1].triggers = wilds;
-	for (form = SESSIONS_TABLE; form <= SESSIONS_JSON; form++) {
+	for (form = LIST_TABLE; form <= LIST_JSON; form++) {
 		print(form, 2);
 		assert_null(strchr(text, '\x1b'));
 		assert_null(strchr(text, '\xff'));
@@ -391,7 +391,7 @@ a_foreign_collectors_sessions_are_shown_as_far_as_it_tells(void **state)
 	assert_non_null(r = perfetto_sessions(&st));
 	f = fmemopen(text, sizeof(text), "w");
 	sessions_print(f, r, (const session_state *const *)r->sessions, 1,
-	    SESSIONS_TABLE);
+	    LIST_TABLE);
 	fclose(f);
 	assert_says("4   traced's  started  uid 1000  -    -     2, 33.0 MiB  "
 	    "-     -     -         -          -     -\n");

@@ -60,7 +60,7 @@ teardown(void **state)
 }
 
 static size_t
-print(const char *name, const char *machine, enum sources_form form)
+print(const char *name, const char *machine, enum list_form form)
 {
 	struct sources_filter filter = {
 		.names = &name, .n_names = name != NULL,
@@ -79,7 +79,7 @@ print(const char *name, const char *machine, enum sources_form form)
 static void
 the_table_is_sorted_by_machine_and_producer(void **state)
 {
-	assert_int_equal(print(NULL, NULL, SOURCES_TABLE), 5);
+	assert_int_equal(print(NULL, NULL, LIST_TABLE), 5);
 	assert_string_equal(text,
 	    "MACHINE  PRODUCER (PID)      DATA SOURCE   CATEGORIES\n"
 	    "host     - (0)               orphan        -\n"
@@ -93,17 +93,17 @@ the_table_is_sorted_by_machine_and_producer(void **state)
 static void
 names_and_machines_choose(void **state)
 {
-	assert_int_equal(print("linux.*", NULL, SOURCES_TABLE), 3);
-	assert_int_equal(print(NULL, "host", SOURCES_TABLE), 3);
-	assert_int_equal(print(NULL, "desk", SOURCES_TABLE), 2);
-	assert_int_equal(print("linux.*", "car-*", SOURCES_TABLE), 0);
+	assert_int_equal(print("linux.*", NULL, LIST_TABLE), 3);
+	assert_int_equal(print(NULL, "host", LIST_TABLE), 3);
+	assert_int_equal(print(NULL, "desk", LIST_TABLE), 2);
+	assert_int_equal(print("linux.*", "car-*", LIST_TABLE), 0);
 	assert_string_equal(text, "");
 }
 
 static void
 the_long_form_tells_categories(void **state)
 {
-	assert_int_equal(print(NULL, "car-7", SOURCES_LONG), 1);
+	assert_int_equal(print(NULL, "car-7", LIST_LONG), 1);
 	assert_string_equal(text,
 	    "zeta on car-7\n"
 	    "  id       2, pid 20, uid 0, frozen\n"
@@ -117,12 +117,12 @@ the_long_form_tells_categories(void **state)
 static void
 json_is_whole_and_escaped(void **state)
 {
-	assert_int_equal(print(NULL, NULL, SOURCES_JSON), 5);
+	assert_int_equal(print(NULL, NULL, LIST_JSON), 5);
 	assert_non_null(strstr(text, "\"producer\": \"probes\\u001b[2J\""));
 	assert_non_null(strstr(text, "{\"name\": \"cc\", \"description\": "
 	    "\"says \\\"hi\\\"\", \"tags\": [\"slow\", \"ui\"]}"));
 	assert_int_equal(text[0], '[');
-	print("nothing", NULL, SOURCES_JSON);
+	print("nothing", NULL, LIST_JSON);
 	assert_string_equal(text, "[]\n");
 }
 

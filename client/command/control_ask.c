@@ -1,4 +1,4 @@
-#include "client/command/session_ask.h"
+#include "client/command/control_ask.h"
 
 #include <stdlib.h>
 
@@ -13,28 +13,28 @@
 #define ANSWER_MS 30000u
 
 int
-session_ask_refuse(const struct session_ask *r, const char *text)
+control_ask_refuse(const struct control_ask *r, const char *text)
 {
 	return flags_refuse(&r->program->flags, text);
 }
 
 int
-session_ask_timeout(void *options, const struct flag *flag, const char *value,
+control_ask_timeout(void *options, const struct flag *flag, const char *value,
     char *err, size_t err_size)
 {
-	struct session_ask *r = options;
+	struct control_ask *r = options;
 
 	return size_duration_parse_ms(value, &r->timeout_ms, err, err_size);
 }
 
 int
-session_ask_init(struct session_ask *r, const struct session_program *program,
+control_ask_init(struct control_ask *r, const struct control_program *program,
     int argc, char **argv)
 {
 	char err[ERROR_BYTES];
 	int status;
 
-	*r = (struct session_ask){
+	*r = (struct control_ask){
 		.program = program,
 		.line.how.service = "consumer",
 	};
@@ -42,14 +42,14 @@ session_ask_init(struct session_ask *r, const struct session_program *program,
 	if (status >= 0)
 		return status;
 	if (command_line_consumer(&r->line, &r->addr, err, sizeof(err)) < 0)
-		return session_ask_refuse(r, err);
+		return control_ask_refuse(r, err);
 	if ((r->loop = loop_new()) == NULL)
-		return session_ask_refuse(r, "out of memory");
+		return control_ask_refuse(r, "out of memory");
 	return -1;
 }
 
 void
-session_ask_done(struct session_ask *r)
+control_ask_done(struct control_ask *r)
 {
 	control_free(r->control);
 	if (r->loop != NULL)
@@ -59,36 +59,29 @@ session_ask_done(struct session_ask *r)
 static void
 late_cb(void *arg)
 {
-	struct session_ask *r = arg;
+	struct control_ask *r = arg;
 
-	r->status = session_ask_refuse(r, "the collector does not answer");
+	r->status = control_ask_refuse(r, "the collector does not answer");
 	loop_stop(r->loop);
 }
 
-static void
-listed_cb(void *arg, const Tributary__QuerySessionsReply *reply,
-    const char *why)
+bool
+control_ask_answered(struct control_ask *r, bool there, const char *why)
 {
-	struct session_ask *r = arg;
-
 	loop_stop(r->loop);
-	if (reply != NULL) {
-		r->program->listed(r, reply);
-		return;
-	}
+	if (there)
+		return true;
 	r->foreign = control_is_foreign(r->control);
 	if (!r->foreign)
-		r->status = session_ask_refuse(r, why);
+		r->status = control_ask_refuse(r, why);
 	else if (r->program->foreign_advice != NULL)
-		r->status = session_ask_refuse(r, r->program->foreign_advice);
+		r->status = control_ask_refuse(r, r->program->foreign_advice);
+	return false;
 }
 
 int
-session_ask_list(struct session_ask *r)
+control_ask(struct control_ask *r, void (*query)(struct control_ask *r))
 {
-	const struct control_sessions which = {
-		.with_stats = r->program->with_stats,
-	};
 	struct loop_timer *late;
 	char err[ERROR_BYTES];
 
@@ -96,18 +89,44 @@ session_ask_list(struct session_ask *r)
 	r->control = control_new(r->loop, &r->addr, &r->line.how, err,
 	    sizeof(err));
 	if (r->control == NULL)
-		return session_ask_refuse(r, err);
+		return control_ask_refuse(r, err);
 	if ((late = loop_timer_new(r->loop, late_cb, r)) == NULL)
-		return session_ask_refuse(r, "out of memory");
+		return control_ask_refuse(r, "out of memory");
 	loop_timer_set(late, ANSWER_MS, 0);
-	control_query_sessions(r->control, &which, listed_cb, r);
+	query(r);
 	loop_run(r->loop);
 	loop_timer_free(late);
 	return r->status;
 }
 
+static void
+listed_cb(void *arg, const Tributary__QuerySessionsReply *reply,
+    const char *why)
+{
+	struct control_ask *r = arg;
+
+	if (control_ask_answered(r, reply != NULL, why))
+		r->program->listed(r, reply);
+}
+
+static void
+query_sessions(struct control_ask *r)
+{
+	const struct control_sessions which = {
+		.with_stats = r->program->with_stats,
+	};
+
+	control_query_sessions(r->control, &which, listed_cb, r);
+}
+
 int
-session_ask_pick(const struct session_ask *r,
+control_ask_sessions(struct control_ask *r)
+{
+	return control_ask(r, query_sessions);
+}
+
+int
+control_ask_pick(const struct control_ask *r,
     const Tributary__QuerySessionsReply *reply, bool patterns,
     const Tributary__SessionState ***out)
 {
@@ -121,7 +140,7 @@ session_ask_pick(const struct session_ask *r,
 		    sizeof(err));
 	if (n >= 0)
 		return n;
-	session_ask_refuse(r, err);
+	control_ask_refuse(r, err);
 	free(*out);
 	*out = NULL;
 	return -1;
