@@ -4,7 +4,6 @@
 #ifndef CLIENT_CERT_NAME_H
 #define CLIENT_CERT_NAME_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "transport/base/compiler.h"

@@ -1,13 +1,11 @@
 #include "client/cert/show.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <openssl/bn.h>
 #include <openssl/x509.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "client/cert/pem.h"
 #include "client/cert/store.h"

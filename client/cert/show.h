@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "client/cert/index.h"
 #include "transport/base/compiler.h"
 
 /* A certificate is said to expire from this many days before its end. */

@@ -17,7 +17,6 @@
 #define CLIENT_CERT_STORE_H
 
 #include <openssl/types.h>
-#include <stdbool.h>
 #include <stddef.h>
 #include <time.h>
 

@@ -11,7 +11,6 @@
 #include <openssl/types.h>
 #include <openssl/x509v3.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 

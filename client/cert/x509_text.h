@@ -8,7 +8,6 @@
 #include <openssl/types.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <time.h>
 
 #include "client/cert/index.h"

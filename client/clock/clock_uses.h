@@ -5,7 +5,6 @@
 #ifndef CLIENT_CLOCK_CLOCK_USES_H
 #define CLIENT_CLOCK_CLOCK_USES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

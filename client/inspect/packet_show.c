@@ -15,7 +15,6 @@
 #include "protos/trace_packet.pb-c.h"
 #include "protos/utf8.h"
 #include "transport/base/human_numbers.h"
-#include "transport/base/log.h"
 #include "transport/base/machine_word.h"
 #include "transport/wire/pb_reader.h"
 

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "protos/fields.h"
-#include "transport/clock/this_machine.h"
 #include "transport/connect/dial.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_client.h"

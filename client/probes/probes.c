@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "client/probes/probe_source.h"
-#include "protos/plain_text.h"
 #include "transport/base/failure.h"
 #include "transport/connect/dial_flags.h"
 #include "transport/loop/loop.h"

@@ -7,7 +7,6 @@
 #ifndef CLIENT_PROBES_PROC_TEXT_H
 #define CLIENT_PROBES_PROC_TEXT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -8,8 +8,6 @@
 #ifndef CLIENT_PROBES_SENSORS_H
 #define CLIENT_PROBES_SENSORS_H
 
-#include <stddef.h>
-
 #include "client/probes/probe.h"
 #include "transport/base/compiler.h"
 

@@ -5,8 +5,6 @@
 #ifndef CLIENT_RECORD_ADVICE_H
 #define CLIENT_RECORD_ADVICE_H
 
-#include <stddef.h>
-
 struct Perfetto__Protos__TraceConfig;
 struct Perfetto__Protos__TracingServiceState;
 

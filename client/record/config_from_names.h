@@ -9,7 +9,6 @@
 #ifndef CLIENT_RECORD_CONFIG_FROM_NAMES_H
 #define CLIENT_RECORD_CONFIG_FROM_NAMES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

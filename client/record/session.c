@@ -7,7 +7,6 @@
 #include "client/library/consumer.h"
 #include "client/record/config.h"
 #include "client/record/file.h"
-#include "client/record/notify.h"
 #include "client/record/session_internal.h"
 #include "client/record/session_snapshots.h"
 #include "client/trace/trace_follow.h"
@@ -16,7 +15,6 @@
 #include "protos/trace_config.pb-c.h"
 #include "protos/utf8.h"
 #include "transport/base/human_numbers.h"
-#include "transport/base/log.h"
 #include "transport/loop/loop.h"
 
 /* A session that ends so much before its time did not end by itself. */

@@ -18,7 +18,6 @@
 #include "transport/base/compiler.h"
 
 struct Perfetto__Protos__ObservableEvents;
-struct Perfetto__Protos__TracingServiceState;
 struct consumer;
 struct loop_timer;
 struct trace_follow;

@@ -10,7 +10,6 @@
 #define CLIENT_RECORD_SESSION_SNAPSHOTS_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "transport/base/compiler.h"
 

@@ -5,8 +5,6 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "transport/base/compiler.h"
-
 int snapshot_main(int argc, char **argv);
 
 /*

@@ -10,7 +10,6 @@
 #define CLIENT_TRACE_FTRACE_LOSSES_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 struct packet_facts;

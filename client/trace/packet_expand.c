@@ -1,6 +1,5 @@
 #include "client/trace/packet_expand.h"
 
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/base/compiler.h"
 #include "transport/wire/pb_writer.h"
 
 /* A larger packet is an error. */

@@ -1,9 +1,7 @@
 #include "client/tunnel/connect.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +12,6 @@
 #include "client/tunnel/listen_once.h"
 #include "protos/plain_text.h"
 #include "transport/base/failure.h"
-#include "transport/base/log.h"
 #include "transport/connect/bridge.h"
 #include "transport/connect/dial.h"
 #include "transport/loop/loop.h"

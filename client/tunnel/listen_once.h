@@ -9,8 +9,6 @@
 #ifndef CLIENT_TUNNEL_LISTEN_ONCE_H
 #define CLIENT_TUNNEL_LISTEN_ONCE_H
 
-#include <stddef.h>
-
 #include "transport/base/compiler.h"
 
 struct listen_once;

@@ -365,7 +365,7 @@ fail:
 }
 
 void
-relay_daemon_tell_ready(struct relay_daemon *d)
+relay_daemon_tell_ready(void)
 {
 	(void)sd_notify_send("READY=1");
 	notify_fd_from_env("TRACED_RELAY_NOTIFY_FD");

@@ -25,7 +25,7 @@ struct relay_daemon *relay_daemon_new(const struct relay_settings *settings,
  * Tells systemd (READY=1) and the descriptor in TRACED_RELAY_NOTIFY_FD, if
  * there is one, that the sockets are open.
  */
-void relay_daemon_tell_ready(struct relay_daemon *d);
+void relay_daemon_tell_ready(void);
 
 /*
  * Serves until SIGTERM or SIGINT, then sends what it can for a few seconds; the

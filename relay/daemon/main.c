@@ -33,7 +33,7 @@ serve(const struct relay_settings *s, bool ends_idle, int to_parent)
 	}
 	if (to_parent >= 0)
 		background_detach(to_parent);
-	relay_daemon_tell_ready(d);
+	relay_daemon_tell_ready();
 	relay_daemon_run(d);
 	relay_daemon_free(d);
 	return 0;

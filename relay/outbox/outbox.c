@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "relay/outbox/outbox_internal.h"
 #include "transport/base/failure.h"

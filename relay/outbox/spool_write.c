@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "relay/outbox/loss_account.h"
+#include "relay/outbox/commit_chunk.h"
 #include "relay/outbox/outbox_internal.h"
 #include "transport/base/failure.h"
 #include "transport/base/log.h"

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/queue.h>
 
 #include "protos/link.pb-c.h"
 #include "relay/perfetto/perfetto_relay.h"

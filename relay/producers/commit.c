@@ -2,7 +2,6 @@
  * The hot path: a chunk is copied once, from shared memory or the request into
  * the room that upstream reserves.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "protos/link.pb-c.h"

@@ -27,7 +27,6 @@
 
 #include "relay/producers/upstream.h"
 #include "transport/base/compiler.h"
-#include "transport/base/log.h"
 #include "transport/base/tailq.h"
 #include "transport/link/link_wire.h"
 #include "transport/producer_port/producer_memory.h"
@@ -36,9 +35,7 @@
 #include "transport/rpc/rpc_host.h"
 #include "transport/shm/shm.h"
 
-struct loop;
 struct loop_timer;
-struct pb_writer;
 struct producers;
 
 /* Instances of a producer; beyond that one which is stopping is forgotten. */

@@ -11,7 +11,6 @@
 #ifndef RELAY_PRODUCERS_UPSTREAM_H
 #define RELAY_PRODUCERS_UPSTREAM_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -2,7 +2,6 @@
  * The settings file: from protobuf text to struct relay_settings.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "protos/relay_settings.pb-c.h"

@@ -6,7 +6,6 @@
 #ifndef RELAY_STATE_STATE_DIR_H
 #define RELAY_STATE_STATE_DIR_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "transport/base/compiler.h"

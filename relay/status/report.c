@@ -1,6 +1,5 @@
 #include "relay/status/report.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,7 +10,6 @@
 #include "relay/producers/producers.h"
 #include "relay/settings/settings.h"
 #include "relay/uplink/uplink.h"
-#include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_writer.h"
 

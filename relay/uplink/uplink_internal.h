@@ -8,7 +8,6 @@
 #define RELAY_UPLINK_UPLINK_INTERNAL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "relay/outbox/outbox.h"

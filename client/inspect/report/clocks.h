@@ -5,12 +5,8 @@
 #ifndef CLIENT_INSPECT_REPORT_CLOCKS_H
 #define CLIENT_INSPECT_REPORT_CLOCKS_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-struct clock_graph;
 struct inspection;
 struct json_out;
 

@@ -71,20 +71,6 @@ take_uuid(struct session_log *l, const struct pb_field *uuid)
 	l->has_uuid = true;
 }
 
-static void
-take_primary_clock(struct session_log *l, const struct pb_field *snapshot)
-{
-	struct pb_reader r;
-	struct pb_field f;
-
-	pb_init(&r, snapshot->data, snapshot->len);
-	while (pb_next(&r, &f)) {
-		if (f.number == ClockSnapshot_primary_trace_clock &&
-		    f.wire == PB_VARINT)
-			l->primary_clock = (uint32_t)f.value;
-	}
-}
-
 /* An entry behind the last of a list of at most max; NULL: counted. */
 static void *
 append(struct session_log *l, void **list, size_t n, size_t max, size_t size)
@@ -301,9 +287,6 @@ session_log_take(struct session_log *l, const struct packet_facts *f)
 		break;
 	case TracePacket_trace_uuid:
 		take_uuid(l, &f->payload);
-		break;
-	case TracePacket_clock_snapshot:
-		take_primary_clock(l, &f->payload);
 		break;
 	case TracePacket_service_event:
 		take_event(l, f);

@@ -13,7 +13,6 @@
 #include <stdint.h>
 
 #include "protos/fields.h"
-#include "transport/base/compiler.h"
 #include "transport/base/hash_map.h"
 
 struct Perfetto__Protos__TraceConfig;
@@ -78,7 +77,6 @@ struct session_log {
 	bool has_uuid;
 	uint64_t uuid_msb, uuid_lsb; /* the first */
 	uint64_t n_uuids;            /* UUIDs that differ from the one before */
-	uint32_t primary_clock;      /* 0: not told */
 	struct session_event_count events[SESSION_EVENTS];
 	struct session_slow *slow; /* owned, like the lists below */
 	size_t n_slow;
