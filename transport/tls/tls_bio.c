@@ -35,7 +35,7 @@ bio_read(BIO *b, char *out, int len)
 	 * its bytes hold next to nothing: OpenSSL goes on by itself until there
 	 * is something to show, and a flood of new keys would hold the loop.
 	 */
-	if (t->drained || (t->open &&
+	if (t->input == INPUT_DRAINED || (tls_conn_is_open(t) &&
 		t->fetched >= t->yielded + TLS_READ_BUFFER_BYTES)) {
 		BIO_clear_retry_flags(b);
 		BIO_set_retry_read(b);
@@ -45,7 +45,7 @@ bio_read(BIO *b, char *out, int len)
 	n = socket_read(b, out, len);
 	if (n <= 0)
 		return n;
-	if (t->n_head < TLS_HEAD_BYTES && !t->open) {
+	if (t->n_head < TLS_HEAD_BYTES && !tls_conn_is_open(t)) {
 		room = TLS_HEAD_BYTES - t->n_head;
 		if (room > (size_t)n)
 			room = (size_t)n;
@@ -54,8 +54,8 @@ bio_read(BIO *b, char *out, int len)
 	}
 	t->fetched += (size_t)n;
 	/* Kernel TLS gives one record at a time, however many there are. */
-	if (t->open && n < len && !BIO_get_ktls_recv(b))
-		t->drained = true;
+	if (tls_conn_is_open(t) && n < len && !BIO_get_ktls_recv(b))
+		t->input = INPUT_DRAINED;
 	return n;
 }
 

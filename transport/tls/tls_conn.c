@@ -51,13 +51,13 @@ outcome(struct tls_conn *t, int rc)
 		t->wants_write = true;
 		return EAGAIN;
 	case SSL_ERROR_ZERO_RETURN:
-		if (!t->open)
+		if (!tls_conn_is_open(t))
 			tls_error_left(t, 0);
 		return 0;
 	case SSL_ERROR_SYSCALL:
 		if (error == 0 || error == EAGAIN)
 			error = ECONNRESET;
-		if (!t->open)
+		if (!tls_conn_is_open(t))
 			tls_error_left(t, error);
 		return error;
 	default:
@@ -66,7 +66,7 @@ outcome(struct tls_conn *t, int rc)
 	code = ERR_peek_error();
 	if (ERR_GET_LIB(code) == ERR_LIB_SSL &&
 	    ERR_GET_REASON(code) == SSL_R_UNEXPECTED_EOF_WHILE_READING) {
-		if (!t->open)
+		if (!tls_conn_is_open(t))
 			tls_error_left(t, 0);
 		t->broken = true;
 		return ECONNRESET;
@@ -75,6 +75,14 @@ outcome(struct tls_conn *t, int rc)
 	tls_error_reason(t, code);
 	ERR_clear_error();
 	return EPROTO;
+}
+
+/* Ends the input, or the handshake; error: an errno, 0: an orderly end. */
+static void
+end_input(struct tls_conn *t, int error)
+{
+	t->state = t->state == TLS_SHAKING ? TLS_FAILED : TLS_ENDED;
+	t->end_errno = error;
 }
 
 /* ---- handshake ---- */
@@ -111,7 +119,7 @@ conn_open(struct tls_conn *t)
 		return -1;
 	}
 	conn_keep_certificates(t, cert);
-	t->open = true;
+	t->state = TLS_OPEN;
 	t->ktls_send = BIO_get_ktls_send(SSL_get_wbio(t->ssl));
 	SSL_set_default_read_buffer_len(t->ssl, TLS_READ_BUFFER_BYTES);
 	return 0;
@@ -128,9 +136,9 @@ tls_conn_handshake(struct tls_conn *t)
 {
 	int rc, error;
 
-	if (t->open)
+	if (tls_conn_is_open(t))
 		return 1;
-	if (t->ended)
+	if (t->state == TLS_FAILED)
 		return -1;
 	prepare(t);
 	rc = SSL_do_handshake(t->ssl);
@@ -145,8 +153,7 @@ tls_conn_handshake(struct tls_conn *t)
 	tls_sessions_settle(t);
 	if (rc == 0)
 		return 1;
-	t->ended = true;
-	t->end_errno = error == 0 ? ECONNRESET : error;
+	end_input(t, error == 0 ? ECONNRESET : error);
 	return -1;
 }
 
@@ -175,12 +182,10 @@ conn_read(struct tls_conn *t, uint8_t *to, size_t len)
 			t->yielded += n;
 			continue;
 		}
-		if ((error = outcome(t, 0)) == EAGAIN) {
-			t->starved = true;
-		} else {
-			t->ended = true;
-			t->end_errno = error;
-		}
+		if ((error = outcome(t, 0)) == EAGAIN)
+			t->input = INPUT_STARVED;
+		else
+			end_input(t, error);
 		break;
 	}
 	return total;
@@ -195,9 +200,8 @@ count_barren(struct tls_conn *t)
 		return;
 	tls_error_say(t, "it sends nothing but new keys and the like, which "
 	    "only makes work");
-	t->ended = true;
 	t->broken = true;
-	t->end_errno = EPROTO;
+	end_input(t, EPROTO);
 }
 
 ssize_t
@@ -206,25 +210,26 @@ tls_conn_receive(struct tls_conn *t, const struct iovec *iov, int niov)
 	size_t total = 0;
 	int i;
 
-	if (t->ended)
+	if (t->state == TLS_FAILED || t->state == TLS_ENDED)
 		return conn_end(t);
-	if (!t->open) {
+	if (!tls_conn_is_open(t)) {
 		errno = EAGAIN;
 		return -1;
 	}
-	t->drained = false;
-	t->starved = false;
+	t->input = INPUT_UNKNOWN;
 	t->fetched = t->yielded = 0;
-	for (i = 0; i < niov && !t->starved && !t->ended; i++)
+	for (i = 0; i < niov && t->state == TLS_OPEN &&
+	    t->input != INPUT_STARVED; i++)
 		total += conn_read(t, iov[i].iov_base, iov[i].iov_len);
-	t->drained = false;
+	if (t->input == INPUT_DRAINED)
+		t->input = INPUT_UNKNOWN;
 	if (total > 0) {
 		t->barren = 0;
 		return (ssize_t)total;
 	}
-	if (!t->ended)
+	if (t->state == TLS_OPEN)
 		count_barren(t);
-	if (t->ended)
+	if (t->state == TLS_ENDED)
 		return conn_end(t);
 	errno = EAGAIN;
 	return -1;
@@ -233,9 +238,8 @@ tls_conn_receive(struct tls_conn *t, const struct iovec *iov, int niov)
 bool
 tls_conn_has_input(const struct tls_conn *t)
 {
-	if (!t->open)
-		return false;
-	return t->ended || (!t->starved && SSL_has_pending(t->ssl));
+	return t->state == TLS_ENDED || (t->state == TLS_OPEN &&
+	    t->input != INPUT_STARVED && SSL_has_pending(t->ssl));
 }
 
 /* ---- output ---- */
@@ -383,7 +387,7 @@ tls_conn_send(struct tls_conn *t, const struct iovec *iov, int niov)
 	size_t total;
 	int error;
 
-	if (!t->open || t->broken) {
+	if (!tls_conn_is_open(t) || t->broken) {
 		errno = t->broken ? EPIPE : EAGAIN;
 		return -1;
 	}
@@ -531,10 +535,10 @@ fail:
 static void
 conn_goodbye(struct tls_conn *t)
 {
-	if (!t->open || t->broken)
+	if (!tls_conn_is_open(t) || t->broken)
 		return;
 	ERR_clear_error();
-	if (t->begun == NULL && !(t->ended && t->end_errno != 0))
+	if (t->begun == NULL && t->end_errno == 0)
 		(void)SSL_shutdown(t->ssl);
 	SSL_set_shutdown(t->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	ERR_clear_error();

@@ -60,7 +60,8 @@ tls_error_reason(struct tls_conn *t, unsigned long code)
 	struct tls_words w;
 
 	tls_error_words(t, &w);
-	if (!t->open && t->n_head > 0 && !tls_text_is_tls(t->head, t->n_head))
+	if (!tls_conn_is_open(t) && t->n_head > 0 &&
+	    !tls_text_is_tls(t->head, t->n_head))
 		tls_text_not_tls(&w, t->head, t->n_head, text, sizeof(text));
 	else if (ERR_GET_LIB(code) == ERR_LIB_SSL &&
 	    reason >= SSL_AD_REASON_OFFSET)

@@ -28,6 +28,13 @@ struct tls_setup;
 /* The first bytes of the peer: enough to see what it speaks. */
 #define TLS_HEAD_BYTES 16
 
+enum tls_state {
+	TLS_SHAKING, /* the handshake is under way; neither input nor output */
+	TLS_FAILED,  /* the handshake failed: end_errno */
+	TLS_OPEN,
+	TLS_ENDED,   /* no more input: end_errno, 0 for an orderly end */
+};
+
 struct tls_conn {
 	struct tls_setup *setup; /* a reference */
 	SSL *ssl;
@@ -35,19 +42,21 @@ struct tls_conn {
 	char *host; /* TLS_CLIENT; no dot at its end */
 	char *peer_text;
 
-	bool open;        /* the handshake is done */
+	enum tls_state state;
+	int end_errno;
 	bool ktls_send;   /* the socket takes plain bytes */
 	bool wants_write; /* tls_conn_wants_write() */
-	/* Inside receive: a read brought less than it had room for. */
-	bool drained;
+	bool broken;      /* no more output, and no goodbye, in any state */
+	enum {
+		INPUT_UNKNOWN,
+		/* Inside receive: a read brought less than it had room for. */
+		INPUT_DRAINED,
+		/* The buffered bytes were looked at: not a whole record yet. */
+		INPUT_STARVED,
+	} input;
 	/* Inside receive: bytes of the socket, and what was in them. */
 	size_t fetched, yielded;
 	size_t barren; /* bytes read since the last that yielded data */
-	/* The buffered bytes were looked at: not a whole record yet. */
-	bool starved;
-	bool ended; /* no more input: end_errno, 0 for an orderly end */
-	bool broken; /* OpenSSL gave up on it: no goodbye */
-	int end_errno;
 	/*
 	 * Bytes that OpenSSL has begun to send (encrypted, and perhaps sent in
 	 * part): it wants the same bytes again in the next write; NULL: none.
@@ -66,5 +75,12 @@ struct tls_conn {
 	uint8_t head[TLS_HEAD_BYTES];
 	size_t n_head;
 };
+
+/* Whether the handshake is done; stays true at the end of the input. */
+static inline bool
+tls_conn_is_open(const struct tls_conn *t)
+{
+	return t->state >= TLS_OPEN;
+}
 
 #endif /* TRANSPORT_TLS_TLS_INTERNAL_H */

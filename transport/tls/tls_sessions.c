@@ -112,7 +112,8 @@ tls_sessions_settle(struct tls_conn *t)
 {
 	struct tls_session *e;
 
-	if (t->offered == NULL || (t->open && SSL_session_reused(t->ssl)))
+	if (t->offered == NULL ||
+	    (tls_conn_is_open(t) && SSL_session_reused(t->ssl)))
 		return;
 	e = tls_sessions_find(&t->setup->sessions, t->host);
 	if (e != NULL && e->session == t->offered)

@@ -225,7 +225,7 @@ serve(struct client *c)
 
 	if (c->tls == NULL || c->over)
 		return;
-	if (!c->tls->open) {
+	if (!tls_conn_is_open(c->tls)) {
 		if (tls_conn_handshake(c->tls) < 0)
 			c->over = true;
 		return;
@@ -259,7 +259,7 @@ say(struct client *c, const void *data, size_t len)
 {
 	struct iovec iov = { (void *)(uintptr_t)data, len };
 
-	if (c->tls == NULL || c->over || !c->tls->open || len == 0)
+	if (c->tls == NULL || c->over || !tls_conn_is_open(c->tls) || len == 0)
 		return;
 	if (tls_conn_send(c->tls, &iov, 1) != (ssize_t)len)
 		c->over = true; /* it would have to offer the rest again */
@@ -346,7 +346,7 @@ inject(struct client *c, const uint8_t how[6])
 static void
 shake_again(struct client *c, unsigned how)
 {
-	if (c->tls == NULL || c->over || !c->tls->open)
+	if (c->tls == NULL || c->over || !tls_conn_is_open(c->tls))
 		return;
 	if (SSL_version(c->tls->ssl) == TLS1_3_VERSION) {
 		SSL_key_update(c->tls->ssl, how & 1 ? SSL_KEY_UPDATE_REQUESTED :
