@@ -38,7 +38,8 @@ enum file_state {
 	                   /* the last; then FILE_FULL */
 	FILE_LIMIT_LATE,   /* the same, late; then FILE_WRITTEN */
 	FILE_FULL,         /* nothing comes but the session's end */
-	FILE_WRITTEN,      /* late; on its turn closes the file */
+	FILE_WRITTEN,      /* late; on its turn closes the file, once the */
+	                   /* sink has written all, and found no limit */
 	FILE_FAILED,       /* nothing comes but the session's end */
 	FILE_CLOSING,      /* late; closed() comes, and after a failure the */
 	                   /* packets that were never written are counted */
@@ -286,7 +287,7 @@ turn_cb(void *arg)
 		begin_pass(f, FILE_PASS);
 	else if (f->state == FILE_SCRAPE)
 		take_rest(f);
-	else if (f->state == FILE_WRITTEN)
+	else if (f->state == FILE_WRITTEN && file_sink_idle(f->sink))
 		close_file(f);
 }
 

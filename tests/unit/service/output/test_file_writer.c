@@ -4,9 +4,11 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 #include <cmocka.h>
 
 #include "service/buffer/trace_buffer.h"
@@ -184,6 +186,65 @@ a_file_ends_with_statistics_also_where_its_limit_ends_it(void **state)
 		fake_trace_done(&t);
 		unlink(b.path);
 	}
+}
+
+#define COMPRESSED PERFETTO__PROTOS__TRACE_PACKET__DATA_COMPRESSED_PACKETS
+#define STATS      PERFETTO__PROTOS__TRACE_PACKET__DATA_TRACE_STATS
+
+/* Replaces a file of compressed packets by one with the packets in them. */
+static void
+expand(const char *path)
+{
+	static uint8_t out[1u << 20];
+	struct fake_trace t;
+	uLongf n;
+	size_t i;
+	FILE *file;
+
+	fake_read_file(path, &t);
+	assert_non_null(file = fopen(path, "w"));
+	for (i = 0; i < t.n; i++) {
+		assert_int_equal(t.packets[i]->data_case, COMPRESSED);
+		n = sizeof(out);
+		assert_int_equal(uncompress(out, &n,
+		    t.packets[i]->compressed_packets.data,
+		    t.packets[i]->compressed_packets.len), Z_OK);
+		assert_int_equal(fwrite(out, 1, n, file), n);
+	}
+	assert_int_equal(fclose(file), 0);
+	fake_trace_done(&t);
+}
+
+/* Its thread finds the limit after all batches were handed to it. */
+static void
+a_compressed_file_ends_with_its_statistics_once(void **state)
+{
+	struct fake_trace t;
+	char text[500];
+	struct bed b;
+	size_t i, n = 0;
+	uint32_t chunk;
+
+	srand(1);
+	bed_init(&b, state, "buffers { size_kb: 1024 } " SOURCE
+	    "write_into_file: true compression_type: COMPRESSION_TYPE_DEFLATE "
+	    RARELY "max_file_size_bytes: 20000");
+	for (chunk = 0; chunk < 120; chunk++) {
+		for (i = 0; i < sizeof(text) - 1; i++)
+			text[i] = (char)('!' + rand() % 90);
+		text[i] = '\0';
+		assert_int_equal(fake_commit(&b.p, b.p.last_buffer, 1, chunk, 1,
+		    text), COMMIT_OK);
+	}
+	bed_done(&b);
+	expand(b.path);
+	fake_read_file(b.path, &t);
+	for (i = 0; i < t.n; i++)
+		n += t.packets[i]->data_case == STATS;
+	assert_int_equal(n, 1);
+	assert_int_equal(t.packets[t.n - 1]->data_case, STATS);
+	assert_in_range(fake_trace_count(&t, NULL), 1, 119);
+	fake_trace_done(&t);
 }
 
 /* In place of the C library's: counts the calls of the writer's thread. */
@@ -480,6 +541,7 @@ main(void)
 		T(a_buffer_that_is_half_full_is_written_at_once),
 		T(a_file_ends_on_a_whole_packet_before_its_limit),
 		T(a_file_ends_with_statistics_also_where_its_limit_ends_it),
+		T(a_compressed_file_ends_with_its_statistics_once),
 		T(a_file_that_is_to_be_synced_is_synced_where_its_limit_ends_it),
 		T(everything_is_in_the_file_when_the_end_is_told),
 		T(a_failing_file_ends_only_its_own_session),
