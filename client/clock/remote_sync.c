@@ -54,16 +54,14 @@ clock_messages_read(const uint8_t *data, size_t len, struct clock_message *out,
 	struct clock_message m;
 	size_t n = 0;
 
-	pb_init(&rs, data, len);
-	while (pb_next(&rs, &c)) {
+	PB_FOREACH(&c, &rs, data, len) {
 		if (c.number == ClockSnapshot_primary_trace_clock &&
 		    c.wire == PB_VARINT && c.value != 0)
 			*primary = (uint32_t)c.value;
 		if (c.number != ClockSnapshot_clocks || c.wire != PB_BYTES)
 			continue;
 		m = (struct clock_message){ .unit_ns = 1 };
-		pb_init(&rc, c.data, c.len);
-		while (pb_next(&rc, &f)) {
+		PB_FOREACH(&f, &rc, c.data, c.len) {
 			if (f.number == ClockSnapshot_Clock_clock_id)
 				m.id = (uint32_t)f.value;
 			else if (f.number == ClockSnapshot_Clock_timestamp)
@@ -216,8 +214,7 @@ read_round(struct sync *s, const struct pb_field *synced)
 	struct round round = { .n = 0 };
 	struct pb_field f;
 
-	pb_init(&r, synced->data, synced->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, synced->data, synced->len) {
 		if (f.wire != PB_BYTES)
 			continue;
 		if (f.number == SyncedClocks_client_clocks &&
@@ -239,8 +236,7 @@ remote_sync_take(struct clock_graph *g, uint32_t machine, const uint8_t *data,
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, data, len) {
 		if (f.number == RemoteClockSync_synced_clocks &&
 		    f.wire == PB_BYTES && read_round(&s, &f) != 0)
 			return -1;

@@ -244,8 +244,7 @@ default_clock_in(const struct pb_field *defaults)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, defaults->data, defaults->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, defaults->data, defaults->len) {
 		if (f.number == TracePacketDefaults_timestamp_clock_id)
 			id = (uint32_t)f.value;
 	}

@@ -14,8 +14,7 @@ has_filter(const struct pb_field *source)
 	struct pb_field f;
 	bool found = false;
 
-	pb_init(&r, source->data, source->len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, source->data, source->len)
 		found |= f.number == TraceConfig_DataSource_machine_name_filter;
 	return found;
 }
@@ -32,8 +31,7 @@ said_already(const struct machine_filter *m, const uint8_t *config,
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, config, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, config, len) {
 		if (f.number == TraceConfig_trace_all_machines &&
 		    f.value != 0 && !m->all)
 			what = "trace_all_machines";
@@ -70,8 +68,7 @@ machine_filter_put(const struct machine_filter *m, const uint8_t *config,
 		    "machines to record (%s): leave out %s, or take it out of "
 		    "the config", what,
 		    m->n_names > 0 ? "--machine" : "--all-machines");
-	pb_init(&r, config, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, config, len) {
 		if (f.number == TraceConfig_data_sources && f.wire == PB_BYTES)
 			put_source(m, &f, out);
 		else if (f.number != TraceConfig_trace_all_machines)

@@ -47,8 +47,7 @@ learn_name(struct packet_show *p, const struct packet_facts *f)
 
 	if (f->type != TracePacket_system_info || f->payload.wire != PB_BYTES)
 		return;
-	pb_init(&r, f->payload.data, f->payload.len);
-	while (pb_next(&r, &e)) {
+	PB_FOREACH(&e, &r, f->payload.data, f->payload.len) {
 		if (e.number != SystemInfo_machine_name || e.wire != PB_BYTES ||
 		    e.len == 0)
 			continue;

@@ -28,8 +28,7 @@ enable_reply(struct consumer *c, const uint8_t *msg, size_t len)
 	struct pb_field f;
 	char *error = NULL;
 
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, msg, len) {
 		if (f.wire != PB_BYTES || f.len == 0)
 			continue;
 		if (f.number == EnableTracingResponse_warnings) {
@@ -110,8 +109,7 @@ raw_state_reply(struct consumer_call *k, const uint8_t *msg, size_t len,
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, msg, len) {
 		if (f.number != QueryServiceStateResponse_service_state ||
 		    f.wire != PB_BYTES)
 			continue;
@@ -151,8 +149,7 @@ attach_reply(const struct consumer_call *k, const uint8_t *msg, size_t len)
 	struct pb_field f;
 	size_t config_len = 0;
 
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, msg, len) {
 		if (f.number == AttachResponse_trace_config &&
 		    f.wire == PB_BYTES) {
 			config = f.data;

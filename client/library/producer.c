@@ -147,8 +147,7 @@ registered_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 	}
 	if (p->registering > 0 && --p->registering == 0)
 		is_ready(p);
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, msg, len)
 		if (f.number == RegisterDataSourceResponse_error &&
 		    f.wire == PB_BYTES && f.len > 0)
 			log_warn("the service refused a data source: %s",
@@ -200,8 +199,7 @@ initialized_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 		return;
 	}
 	p->emulated = false;
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, msg, len)
 		if (f.number == InitializeConnectionResponse_use_shmem_emulation
 		    && f.wire == PB_VARINT)
 			p->emulated = f.value != 0;

@@ -95,8 +95,7 @@ setup_tracing(struct producer *p, const uint8_t *msg, size_t len, int fd)
 			close(fd);
 		return true;
 	}
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, msg, len)
 		if (f.number == SetupTracing_shared_buffer_page_size_kb &&
 		    f.wire == PB_VARINT && f.value <= SHM_PAGE_MAX / 1024)
 			page = (size_t)f.value * 1024;
@@ -137,8 +136,7 @@ read_setup(struct setup *s, const uint8_t *msg, size_t len)
 	struct pb_field f;
 
 	memset(s, 0, sizeof(*s));
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, msg, len) {
 		if (f.number == SetupDataSource_new_instance_id &&
 		    f.wire == PB_VARINT)
 			s->id = f.value;
@@ -149,8 +147,7 @@ read_setup(struct setup *s, const uint8_t *msg, size_t len)
 	}
 	if (s->config == NULL)
 		return;
-	pb_init(&r, s->config, s->config_len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, s->config, s->config_len) {
 		if (f.number == DataSourceConfig_name && f.wire == PB_BYTES) {
 			s->name = f.data;
 			s->name_len = f.len;
@@ -223,8 +220,7 @@ for_each_named(struct producer *p, const uint8_t *msg, size_t len,
 	const uint8_t *v, *end;
 	uint64_t id;
 
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, msg, len) {
 		if (f.number != Flush_data_source_ids)
 			continue;
 		if (f.wire == PB_VARINT &&
@@ -265,8 +261,7 @@ flush(struct producer *p, const uint8_t *msg, size_t len)
 	uint64_t request_id = 0;
 
 	for_each_named(p, msg, len, flush_one);
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, msg, len)
 		if (f.number == Flush_request_id && f.wire == PB_VARINT)
 			request_id = f.value;
 	if (p->batch != NULL) {
@@ -286,8 +281,7 @@ stop_data_source(struct producer *p, const uint8_t *msg, size_t len)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, msg, len) {
 		if (f.number != StopDataSource_instance_id ||
 		    f.wire != PB_VARINT)
 			continue;
@@ -306,8 +300,7 @@ producer_command(struct producer *p, const uint8_t *msg, size_t len,
 	struct pb_field f;
 	struct setup s;
 
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, msg, len) {
 		if (f.wire != PB_BYTES)
 			continue;
 		switch (f.number) {

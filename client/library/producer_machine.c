@@ -32,8 +32,7 @@ introduced_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 		close(fd);
 	if (!ok)
 		return;
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, msg, len)
 		if (f.number == PRODUCER_MACHINE_TO_BE_MEASURED &&
 		    f.wire == PB_VARINT)
 			wanted = f.value != 0;

@@ -147,14 +147,12 @@ keep_attributes(const struct record_additions *a, const struct pb_field *all,
 	struct pb_reader r, inner;
 	struct pb_field f, part, key;
 
-	pb_init(&r, all->data, all->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, all->data, all->len) {
 		key.data = (const uint8_t *)"";
 		key.len = 0;
 		if (f.number == TraceAttributes_attribute &&
 		    f.wire == PB_BYTES) {
-			pb_init(&inner, f.data, f.len);
-			while (pb_next(&inner, &part))
+			PB_FOREACH(&part, &inner, f.data, f.len)
 				if (part.number == Attribute_key &&
 				    part.wire == PB_BYTES)
 					key = part;

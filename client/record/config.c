@@ -41,8 +41,7 @@ drop_fields(struct record_config *c, uint64_t drop)
 	struct pb_field f;
 
 	pb_writer_init(&w);
-	pb_init(&r, c->bytes.data, c->bytes.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, c->bytes.data, c->bytes.len) {
 		if (f.number < 64 && (drop >> f.number & 1) != 0)
 			continue;
 		pb_put_raw(&w, f.start, (size_t)(r.p - f.start));

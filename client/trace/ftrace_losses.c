@@ -28,8 +28,7 @@ take_bundle(struct ftrace_losses *l, const struct pb_field *bundle)
 	struct pb_field f;
 	bool marked = false;
 
-	pb_init(&r, bundle->data, bundle->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, bundle->data, bundle->len) {
 		if (f.number == FtraceEventBundle_lost_events &&
 		    f.wire == PB_VARINT)
 			marked = f.value != 0;
@@ -43,8 +42,7 @@ add_cpu(const struct pb_field *cpu, uint64_t *overrun, uint64_t *dropped)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, cpu->data, cpu->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, cpu->data, cpu->len) {
 		if (f.wire != PB_VARINT)
 			continue;
 		if (f.number == FtraceCpuStats_overrun)
@@ -70,8 +68,7 @@ take_stats(struct ftrace_losses *l, const struct pb_field *stats)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, stats->data, stats->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, stats->data, stats->len) {
 		if (f.number == FtraceStats_phase && f.wire == PB_VARINT)
 			phase = f.value;
 		else if (f.number == FtraceStats_cpu_stats &&

@@ -65,8 +65,7 @@ find_compressed(const uint8_t *data, size_t len, struct pb_field *out)
 	struct pb_field f;
 	bool found = false;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, data, len) {
 		if ((f.number == TracePacket_compressed_packets ||
 		    f.number == TracePacket_zstd_compressed_packets) &&
 		    f.wire == PB_BYTES) {

@@ -42,8 +42,7 @@ packet_facts_read(struct packet_facts *f, const struct packet_types *t,
 	struct pb_field e;
 
 	memset(f, 0, sizeof(*f));
-	pb_init(&r, data, len);
-	while (pb_next(&r, &e)) {
+	PB_FOREACH(&e, &r, data, len) {
 		switch (e.number) {
 		case TracePacket_trusted_uid:
 			f->uid = (int32_t)e.value;

@@ -34,8 +34,7 @@ read_slice(const struct pb_field *encoded, struct slice *s)
 	struct pb_field f;
 
 	*s = (struct slice){ .data = (const uint8_t *)"" };
-	pb_init(&r, encoded->data, encoded->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, encoded->data, encoded->len) {
 		if (f.number == Slice_data && f.wire == PB_BYTES) {
 			s->data = f.data;
 			s->len = f.len;

@@ -106,18 +106,15 @@ read_trace_config(struct trace_summary *s, const struct pb_field *config)
 	struct pb_reader rc, rs, rd;
 	struct pb_field ds, dsc, name;
 
-	pb_init(&rc, config->data, config->len);
-	while (pb_next(&rc, &ds)) {
+	PB_FOREACH(&ds, &rc, config->data, config->len) {
 		if (ds.number != TraceConfig_data_sources ||
 		    ds.wire != PB_BYTES)
 			continue;
-		pb_init(&rs, ds.data, ds.len);
-		while (pb_next(&rs, &dsc)) {
+		PB_FOREACH(&dsc, &rs, ds.data, ds.len) {
 			if (dsc.number != TraceConfig_DataSource_config ||
 			    dsc.wire != PB_BYTES)
 				continue;
-			pb_init(&rd, dsc.data, dsc.len);
-			while (pb_next(&rd, &name)) {
+			PB_FOREACH(&name, &rd, dsc.data, dsc.len) {
 				if (name.number == DataSourceConfig_name &&
 				    name.wire == PB_BYTES)
 					add_data_source(s, name.data,
@@ -133,8 +130,7 @@ read_service_event(struct trace_summary *s, const struct packet_facts *f)
 	struct pb_reader r;
 	struct pb_field e;
 
-	pb_init(&r, f->payload.data, f->payload.len);
-	while (pb_next(&r, &e)) {
+	PB_FOREACH(&e, &r, f->payload.data, f->payload.len) {
 		if (e.number == TracingServiceEvent_tracing_started)
 			s->started_ns = f->timestamp;
 		else if (e.number ==
@@ -156,21 +152,18 @@ read_provenance(struct trace_summary *s, const struct pb_field *provenance)
 	uint32_t id, n = 0;
 	int32_t producer;
 
-	pb_init(&rp, provenance->data, provenance->len);
-	while (pb_next(&rp, &buffer)) {
+	PB_FOREACH(&buffer, &rp, provenance->data, provenance->len) {
 		if (buffer.number != TraceProvenance_buffers ||
 		    buffer.wire != PB_BYTES)
 			continue;
 		n++;
-		pb_init(&rb, buffer.data, buffer.len);
-		while (pb_next(&rb, &seq)) {
+		PB_FOREACH(&seq, &rb, buffer.data, buffer.len) {
 			if (seq.number != TraceProvenance_Buffer_sequences ||
 			    seq.wire != PB_BYTES)
 				continue;
 			id = 0;
 			producer = 0;
-			pb_init(&rs, seq.data, seq.len);
-			while (pb_next(&rs, &f)) {
+			PB_FOREACH(&f, &rs, seq.data, seq.len) {
 				if (f.number == Sequence_id)
 					id = (uint32_t)f.value;
 				else if (f.number == Sequence_producer_id)
@@ -192,8 +185,7 @@ read_system_info(struct trace_summary *s, const struct packet_facts *f)
 	struct pb_field e;
 	char *name;
 
-	pb_init(&r, f->payload.data, f->payload.len);
-	while (pb_next(&r, &e)) {
+	PB_FOREACH(&e, &r, f->payload.data, f->payload.len) {
 		if (e.number != SystemInfo_machine_name || e.wire != PB_BYTES ||
 		    e.len == 0 ||
 		    (name = strndup((const char *)e.data, e.len)) == NULL)

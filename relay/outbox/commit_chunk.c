@@ -14,8 +14,7 @@ read_chunk(const struct pb_field *move, struct commit_chunk *c)
 	bool ok = false;
 
 	memset(c, 0, sizeof(*c));
-	pb_init(&r, move->data, move->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, move->data, move->len) {
 		if (f.number == ChunksToMove_target_buffer &&
 		    f.wire == PB_VARINT)
 			c->buffer = (uint32_t)f.value;

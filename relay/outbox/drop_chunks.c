@@ -108,8 +108,7 @@ ob_patch_is_void(const struct outbox *o, const struct ob_channel *c,
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, patch->data, patch->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, patch->data, patch->len) {
 		if (f.number == ChunkToPatch_writer_id && f.wire == PB_VARINT)
 			writer = (uint32_t)f.value;
 		else if (f.number == ChunkToPatch_chunk_id &&
@@ -223,8 +222,7 @@ rewrite(struct strip *s, const uint8_t *data, size_t len)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, data, len) {
 		s->rest = (size_t)(r.end - r.p);
 		strip_message(s, &f, (size_t)(r.p - f.start));
 	}
@@ -259,8 +257,7 @@ ob_has_chunks(const uint8_t *data, size_t len)
 	struct pb_field m;
 	struct commit_chunk c;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &m)) {
+	PB_FOREACH(&m, &r, data, len) {
 		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
 			continue;
 		pb_init(&commit, m.data, m.len);

@@ -130,8 +130,7 @@ count_block(struct outbox *o, const struct ob_block *b, const uint8_t *data,
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, data, len) {
 		if (f.wire == PB_VARINT &&
 		    f.number == LINK_UP_UNREGISTER_WRITER)
 			loss_account_forget(&k, b->old_channel,

@@ -43,8 +43,7 @@ whole(const uint8_t *data, uint32_t len)
 	struct pb_field f;
 	const uint8_t *end = data;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, data, len)
 		end = r.p;
 	return (uint32_t)(end - data);
 }

@@ -69,8 +69,7 @@ note_chunks(struct outbox *o, const struct ob_block *b,
 	struct commit_chunk c;
 	struct pb_field m;
 
-	pb_init(&r, arena_at(&o->arena, b->page), b->used);
-	while (pb_next(&r, &m)) {
+	PB_FOREACH(&m, &r, arena_at(&o->arena, b->page), b->used) {
 		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)
 			continue;
 		pb_init(&commit, m.data, m.len);
@@ -93,8 +92,7 @@ put_right(struct outbox *o, const struct ob_block *b, uint8_t *out)
 	struct pb_field m;
 	size_t len = 0;
 
-	pb_init(&r, begin, b->used);
-	while (pb_next(&r, &m)) {
+	PB_FOREACH(&m, &r, begin, b->used) {
 		if (m.number != LINK_UP_LOSS || m.wire != PB_BYTES ||
 		    link_parse_loss(&l, m.data, m.len) != 0 ||
 		    !ob_take_back(o, &k, b->channel->id, &l))

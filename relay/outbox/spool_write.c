@@ -73,8 +73,7 @@ sum_up(const struct outbox *o, struct ob_block *b)
 	struct pb_field m;
 
 	b->chunks = b->packets = b->bytes = 0;
-	pb_init(&r, arena_at(&o->arena, b->page), b->used);
-	while (pb_next(&r, &m)) {
+	PB_FOREACH(&m, &r, arena_at(&o->arena, b->page), b->used) {
 		if (m.number == LINK_UP_CLOSE)
 			b->closes = true;
 		if (m.number != LINK_UP_COMMIT || m.wire != PB_BYTES)

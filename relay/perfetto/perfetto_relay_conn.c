@@ -216,8 +216,7 @@ registered_cb(void *arg, bool ok, bool more, const uint8_t *msg, size_t len,
 
 	if (msg == NULL)
 		return; /* it is down, which is told elsewhere */
-	pb_init(&r, msg, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, msg, len)
 		if (f.number == ONE && f.wire == PB_BYTES && f.len > 0)
 			utf8_escape(why, sizeof(why), (const char *)f.data,
 			    f.len, "");
@@ -270,8 +269,7 @@ begin(struct perfetto_relay_conn *conn,
 	struct pb_reader r;
 	struct pb_writer w;
 
-	pb_init(&r, producer, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, producer, len) {
 		if (f.wire != PB_BYTES)
 			continue;
 		if (f.number == LinkProducer_name)
@@ -360,8 +358,7 @@ conn_new(struct perfetto_relay *c, uint32_t channel, const uint8_t *producer,
 	}
 	conn->classic = c;
 	conn->channel = channel;
-	pb_init(&r, producer, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, producer, len) {
 		if (f.number == LinkProducer_pid && f.wire == PB_VARINT)
 			conn->pid = (int32_t)f.value;
 		else if (f.number == LinkProducer_uid && f.wire == PB_VARINT)

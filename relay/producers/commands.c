@@ -30,8 +30,7 @@ uint_of(struct part m, uint32_t field)
 	struct pb_field f;
 	uint64_t v = 0;
 
-	pb_init(&r, m.data, m.len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, m.data, m.len)
 		if (f.number == field && f.wire == PB_VARINT)
 			v = f.value;
 	return v;
@@ -54,8 +53,7 @@ read_config(struct setup *s, struct part config)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, config.data, config.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, config.data, config.len) {
 		if (f.number == DataSourceConfig_name && f.wire == PB_BYTES) {
 			s->name = f.data;
 			s->name_len = f.len;
@@ -75,8 +73,7 @@ read_setup(struct setup *s, struct part m)
 	struct pb_field f;
 
 	memset(s, 0, sizeof(*s));
-	pb_init(&r, m.data, m.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, m.data, m.len) {
 		if (f.number == SetupDataSource_new_instance_id &&
 		    f.wire == PB_VARINT)
 			s->remote = f.value;
@@ -94,8 +91,7 @@ put_config(struct pb_writer *w, struct part config, uint16_t buffer)
 	struct pb_field f;
 	size_t mark = pb_nest_begin(w, SetupDataSource_config);
 
-	pb_init(&r, config.data, config.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, config.data, config.len) {
 		if (f.number == DataSourceConfig_target_buffer)
 			pb_put_uint(w, DataSourceConfig_target_buffer, buffer);
 		else
@@ -115,8 +111,7 @@ send_setup(struct local *l, uint32_t cmd, struct part m, uint64_t id,
 
 	pb_writer_init(&w);
 	mark = pb_nest_begin(&w, cmd);
-	pb_init(&r, m.data, m.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, m.data, m.len) {
 		if (f.number == SetupDataSource_new_instance_id)
 			pb_put_uint(&w, SetupDataSource_new_instance_id, id);
 		else if (f.number == SetupDataSource_config &&
@@ -269,8 +264,7 @@ flush(struct local *l, struct part m)
 	pb_writer_init(&w);
 	named.w = &w;
 	mark = pb_nest_begin(&w, GetAsyncCommandResponse_flush);
-	pb_init(&r, m.data, m.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, m.data, m.len) {
 		if (f.number == Flush_data_source_ids)
 			name_all(&named, &f);
 		else if (f.number == Flush_request_id)
@@ -298,8 +292,7 @@ clear(struct local *l, struct part m)
 	named.w = &w;
 	mark = pb_nest_begin(&w,
 	    GetAsyncCommandResponse_clear_incremental_state);
-	pb_init(&r, m.data, m.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, m.data, m.len) {
 		if (f.number == Flush_data_source_ids)
 			name_all(&named, &f);
 		else
@@ -318,8 +311,7 @@ local_command(struct local *l, const uint8_t *command, size_t len)
 	struct pb_field f;
 	struct part m;
 
-	pb_init(&r, command, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, command, len) {
 		if (f.wire != PB_BYTES)
 			continue;
 		m = (struct part){ f.data, f.len };

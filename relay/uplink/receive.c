@@ -40,8 +40,7 @@ refuse_source(struct uplink_conn *l, uint32_t channel,
 	struct pb_reader r;
 	struct pb_field part;
 
-	pb_init(&r, f->data, f->len);
-	while (pb_next(&r, &part)) {
+	PB_FOREACH(&part, &r, f->data, f->len) {
 		if (part.wire == PB_BYTES &&
 		    part.number == LinkSourceRefused_name)
 			copy_text(name, part.data, part.len);

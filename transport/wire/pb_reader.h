@@ -68,6 +68,10 @@ pb_varint(const uint8_t *p, const uint8_t *end, uint64_t *out)
 	return NULL;
 }
 
+/* Walks through the fields of a message; struct pb_field *f, struct pb_reader *r. */
+#define PB_FOREACH(f, r, data, len)                                           \
+	for (pb_init((r), (data), (len)); pb_next((r), (f));)
+
 /* The next field; false at the end or when malformed (r->bad tells). */
 static inline bool
 pb_next(struct pb_reader *r, struct pb_field *f)

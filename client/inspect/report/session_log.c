@@ -55,8 +55,7 @@ take_uuid(struct session_log *l, const struct pb_field *uuid)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, uuid->data, uuid->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, uuid->data, uuid->len) {
 		if (f.number == TraceUuid_msb)
 			msb = f.value;
 		else if (f.number == TraceUuid_lsb)
@@ -95,8 +94,7 @@ take_slow_source(struct session_log *l, const struct pb_field *source,
 	struct pb_field f;
 	size_t i;
 
-	pb_init(&r, source->data, source->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, source->data, source->len) {
 		if (f.number == DataSources_DataSource_producer_name)
 			copy_name(one.producer, &f);
 		else if (f.number == DataSources_DataSource_data_source_name)
@@ -131,8 +129,7 @@ take_slow(struct session_log *l, const struct pb_field *sources,
 
 	if (sources->wire != PB_BYTES)
 		return;
-	pb_init(&r, sources->data, sources->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, sources->data, sources->len) {
 		if (f.number == DataSources_data_source && f.wire == PB_BYTES)
 			take_slow_source(l, &f, event);
 	}
@@ -154,8 +151,7 @@ take_event(struct session_log *l, const struct packet_facts *f)
 	struct pb_reader r;
 	struct pb_field e;
 
-	pb_init(&r, f->payload.data, f->payload.len);
-	while (pb_next(&r, &e)) {
+	PB_FOREACH(&e, &r, f->payload.data, f->payload.len) {
 		if (e.number >= SESSION_EVENTS)
 			continue;
 		c = &l->events[e.number];
@@ -188,8 +184,7 @@ take_trigger(struct session_log *l, const struct packet_facts *f)
 	size_t i;
 
 	one.clone = f->type == TracePacket_clone_snapshot_trigger;
-	pb_init(&r, f->payload.data, f->payload.len);
-	while (pb_next(&r, &e)) {
+	PB_FOREACH(&e, &r, f->payload.data, f->payload.len) {
 		if (e.number == Trigger_trigger_name)
 			copy_name(one.name, &e);
 		else if (e.number == Trigger_producer_name)

@@ -78,8 +78,7 @@ plausible(struct scan *s, const uint8_t *data, size_t len)
 	struct pb_field f;
 	bool known = false;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, data, len) {
 		s->work++;
 		if (f.number == TracePacket_trusted_packet_sequence_id &&
 		    f.wire == PB_VARINT)
