@@ -14,54 +14,46 @@ spool_crc(const void *data, size_t len)
 	return (uint32_t)crc32_z(0, data, len);
 }
 
-static uint8_t *
-put32(uint8_t *p, uint32_t v)
-{
-	memcpy(p, &v, sizeof(v));
-	return p + sizeof(v);
-}
+/* The head as it stands in the file. */
+struct head {
+	uint32_t magic;
+	uint8_t tag[LINK_ID_BYTES];
+	uint32_t channel;
+	uint32_t len;
+	uint64_t first;
+	uint64_t last;
+	uint64_t time_ms;
+	uint32_t flags;
+	uint32_t chunks;
+	uint32_t packets;
+	uint32_t bytes;
+	uint32_t crc;
+	uint8_t zeros[SPOOL_HEAD_BYTES - 76];
+	uint32_t own_crc; /* of all before it */
+} __attribute__((__packed__));
 
-static uint8_t *
-put64(uint8_t *p, uint64_t v)
-{
-	memcpy(p, &v, sizeof(v));
-	return p + sizeof(v);
-}
-
-static const uint8_t *
-get32(const uint8_t *p, uint32_t *v)
-{
-	memcpy(v, p, sizeof(*v));
-	return p + sizeof(*v);
-}
-
-static const uint8_t *
-get64(const uint8_t *p, uint64_t *v)
-{
-	memcpy(v, p, sizeof(*v));
-	return p + sizeof(*v);
-}
+_Static_assert(sizeof(struct head) == SPOOL_HEAD_BYTES, "a head has no gaps");
 
 void
 spool_put_head(uint8_t out[SPOOL_HEAD_BYTES], const struct spool_record *r)
 {
-	uint8_t *p = out;
+	struct head h = {
+		.magic = MAGIC,
+		.channel = r->channel,
+		.len = r->len,
+		.first = r->first,
+		.last = r->last,
+		.time_ms = r->time_ms,
+		.flags = r->closes ? CLOSES : 0,
+		.chunks = r->chunks,
+		.packets = r->packets,
+		.bytes = r->bytes,
+		.crc = r->crc,
+	};
 
-	memset(out, 0, SPOOL_HEAD_BYTES);
-	p = put32(p, MAGIC);
-	memcpy(p, r->tag, LINK_ID_BYTES);
-	p += LINK_ID_BYTES;
-	p = put32(p, r->channel);
-	p = put32(p, r->len);
-	p = put64(p, r->first);
-	p = put64(p, r->last);
-	p = put64(p, r->time_ms);
-	p = put32(p, r->closes ? CLOSES : 0);
-	p = put32(p, r->chunks);
-	p = put32(p, r->packets);
-	p = put32(p, r->bytes);
-	put32(p, r->crc);
-	put32(out + SPOOL_HEAD_BYTES - 4, spool_crc(out, SPOOL_HEAD_BYTES - 4));
+	memcpy(h.tag, r->tag, LINK_ID_BYTES);
+	h.own_crc = spool_crc(&h, offsetof(struct head, own_crc));
+	memcpy(out, &h, sizeof(h));
 }
 
 static bool
@@ -76,42 +68,42 @@ is_zero(const uint8_t *p, size_t n)
 static uint32_t
 dead_len(const uint8_t in[SPOOL_HEAD_BYTES])
 {
+	static const uint32_t magic = MAGIC;
 	uint8_t alive[SPOOL_HEAD_BYTES];
 	struct spool_record r;
 
 	if (memcmp(in, spool_dead, SPOOL_DEAD_BYTES) != 0)
 		return 0;
 	memcpy(alive, in, sizeof(alive));
-	put32(alive, MAGIC);
+	memcpy(alive, &magic, sizeof(magic));
 	return spool_read_head(alive, &r) == SPOOL_RECORD ? r.len : 0;
 }
 
 enum spool_head
 spool_read_head(const uint8_t in[SPOOL_HEAD_BYTES], struct spool_record *r)
 {
-	const uint8_t *p = in;
-	uint32_t magic, flags, crc;
+	struct head h;
 
+	memcpy(&h, in, sizeof(h));
 	if (is_zero(in, SPOOL_HEAD_BYTES) ||
 	    memcmp(in, spool_dead, SPOOL_DEAD_BYTES) == 0)
 		return SPOOL_NOTHING;
-	get32(in + SPOOL_HEAD_BYTES - 4, &crc);
-	p = get32(p, &magic);
-	if (magic != MAGIC || crc != spool_crc(in, SPOOL_HEAD_BYTES - 4))
+	if (h.magic != MAGIC ||
+	    h.own_crc != spool_crc(in, offsetof(struct head, own_crc)))
 		return SPOOL_DAMAGED;
-	memcpy(r->tag, p, LINK_ID_BYTES);
-	p += LINK_ID_BYTES;
-	p = get32(p, &r->channel);
-	p = get32(p, &r->len);
-	p = get64(p, &r->first);
-	p = get64(p, &r->last);
-	p = get64(p, &r->time_ms);
-	p = get32(p, &flags);
-	p = get32(p, &r->chunks);
-	p = get32(p, &r->packets);
-	p = get32(p, &r->bytes);
-	get32(p, &r->crc);
-	r->closes = (flags & CLOSES) != 0;
+	*r = (struct spool_record){
+		.channel = h.channel,
+		.len = h.len,
+		.first = h.first,
+		.last = h.last,
+		.time_ms = h.time_ms,
+		.closes = (h.flags & CLOSES) != 0,
+		.chunks = h.chunks,
+		.packets = h.packets,
+		.bytes = h.bytes,
+		.crc = h.crc,
+	};
+	memcpy(r->tag, h.tag, LINK_ID_BYTES);
 	if (r->len == 0 || r->len > LINK_BLOCK_MAX || r->first == 0 ||
 	    r->last < r->first || r->last == UINT64_MAX)
 		return SPOOL_DAMAGED;
