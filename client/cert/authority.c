@@ -41,6 +41,17 @@ cert_outcome_done(struct cert_outcome *o)
 	o->folder = NULL;
 }
 
+/* Ends an order with r: frees all, and after a failure the outcome. */
+static int
+finish(int r, struct cert_store *s, struct made *m, struct cert_outcome *done)
+{
+	if (r < 0)
+		cert_outcome_done(done);
+	made_done(m);
+	cert_store_free(s);
+	return r;
+}
+
 static int
 fail_with(const char *what, char *err, size_t err_size)
 {
@@ -197,11 +208,7 @@ cert_authority_init(const struct cert_order *o, struct cert_outcome *done,
 		goto out;
 	r = 0;
 out:
-	if (r < 0)
-		cert_outcome_done(done);
-	made_done(&m);
-	cert_store_free(s);
-	return r;
+	return finish(r, s, &m, done);
 }
 
 /* issue */
@@ -340,11 +347,7 @@ cert_authority_issue(const struct cert_order *o, struct cert_outcome *done,
 		goto out;
 	r = 0;
 out:
-	if (r < 0)
-		cert_outcome_done(done);
-	made_done(&m);
-	cert_store_free(s);
-	return r;
+	return finish(r, s, &m, done);
 }
 
 /* renew */
@@ -487,9 +490,5 @@ cert_authority_renew(const struct cert_order *o, struct cert_outcome *done,
 		goto out;
 	r = 0;
 out:
-	if (r < 0)
-		cert_outcome_done(done);
-	made_done(&m);
-	cert_store_free(s);
-	return r;
+	return finish(r, s, &m, done);
 }

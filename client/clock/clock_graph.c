@@ -409,6 +409,20 @@ clock_graph_left_out(const struct clock_graph *g, uint64_t *thinned,
 	*left_out = g->left_out;
 }
 
+struct clock_graph_edge
+clock_graph_turn(const struct clock_graph_edge *e)
+{
+	return (struct clock_graph_edge){
+		.a = e->b,
+		.b = e->a,
+		.readings = e->readings,
+		.first = clock_minus(0, e->first),
+		.last = clock_minus(0, e->last),
+		.min = clock_minus(0, e->max),
+		.max = clock_minus(0, e->min),
+	};
+}
+
 /* Makes the edge of two clocks, in the order of their keys. */
 static struct clock_graph_edge
 edge_of(const struct clock_graph *g, const struct clock_series *s, uint32_t a,
@@ -421,18 +435,8 @@ edge_of(const struct clock_graph *g, const struct clock_series *s, uint32_t a,
 		.first = span->first, .last = span->last,
 		.min = span->min, .max = span->max,
 	};
-	struct clock_key key;
 
-	if (clock_key_compare(&e.a, &e.b) < 0)
-		return e;
-	key = e.a;
-	e.a = e.b;
-	e.b = key;
-	e.first = clock_minus(0, span->first);
-	e.last = clock_minus(0, span->last);
-	e.min = clock_minus(0, span->max);
-	e.max = clock_minus(0, span->min);
-	return e;
+	return clock_key_compare(&e.a, &e.b) < 0 ? e : clock_graph_turn(&e);
 }
 
 static int

@@ -110,6 +110,8 @@ struct clock_graph_edge {
 	 */
 	int64_t first, last, min, max;
 };
+/* Turns an edge around: from b to a. */
+struct clock_graph_edge clock_graph_turn(const struct clock_graph_edge *e);
 /* Lists edges in the order of their keys; valid until the next such call. */
 size_t clock_graph_edges(const struct clock_graph *g,
     const struct clock_graph_edge **out);

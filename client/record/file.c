@@ -48,16 +48,18 @@ struct record_file {
 	char error[512];
 };
 
-static void PRINTF_LIKE(2, 3)
+/* Keeps the first sentence.  Returns -1. */
+static int PRINTF_LIKE(2, 3)
 fail(struct record_file *f, const char *fmt, ...)
 {
 	va_list ap;
 
 	if (f->error[0] != '\0')
-		return;
+		return -1;
 	va_start(ap, fmt);
 	vsnprintf(f->error, sizeof(f->error), fmt, ap);
 	va_end(ap);
+	return -1;
 }
 
 static enum kind
@@ -336,11 +338,9 @@ record_file_begin(struct record_file *f, struct loop *l,
 	f->drained = drained;
 	f->arg = arg;
 	if (f->kind == KIND_REGULAR && f->path != NULL) {
-		if (ftruncate(f->fd, 0) < 0) {
-			fail(f, "emptying %s failed: %s", f->path,
+		if (ftruncate(f->fd, 0) < 0)
+			return fail(f, "emptying %s failed: %s", f->path,
 			    strerror(errno));
-			return -1;
-		}
 	} else if (f->kind == KIND_REGULAR) {
 		at = lseek(f->fd, 0, (fcntl(f->fd, F_GETFL) & O_APPEND) != 0 ?
 		    SEEK_END : SEEK_CUR);
@@ -350,10 +350,8 @@ record_file_begin(struct record_file *f, struct loop *l,
 		return 0;
 	f->writable = event_new(loop_base(l), f->fd, EV_WRITE | EV_PERSIST,
 	    writable_cb, f);
-	if (f->writable == NULL) {
-		fail(f, "out of memory");
-		return -1;
-	}
+	if (f->writable == NULL)
+		return fail(f, "out of memory");
 	return 0;
 }
 
@@ -384,16 +382,12 @@ record_file_packet(struct record_file *f, const uint8_t *data, size_t len)
 		return write_large(f, data, len);
 	compact(f);
 	pb_put_bytes(&f->batch, Trace_packet, data, len);
-	if (f->batch.failed) {
-		fail(f, "out of memory for a packet of %zu bytes", len);
-		return -1;
-	}
+	if (f->batch.failed)
+		return fail(f, "out of memory for a packet of %zu bytes", len);
 	if (!waits(f))
 		return f->batch.len >= RECORD_FILE_BATCH ? write_batch(f) : 0;
-	if (event_add(f->writable, NULL) < 0) {
-		fail(f, "cannot wait for %s", record_file_name(f));
-		return -1;
-	}
+	if (event_add(f->writable, NULL) < 0)
+		return fail(f, "cannot wait for %s", record_file_name(f));
 	return 0;
 }
 
@@ -428,16 +422,13 @@ record_file_sync(struct record_file *f)
 
 	if (f->kind != KIND_REGULAR)
 		return 0;
-	if (f->path != NULL && fstat(f->fd, &st) == 0 && st.st_nlink == 0) {
-		fail(f, "the trace is lost: somebody removed %s while it was "
-		    "written", record_file_name(f));
-		return -1;
-	}
+	if (f->path != NULL && fstat(f->fd, &st) == 0 && st.st_nlink == 0)
+		return fail(f, "the trace is lost: somebody removed %s while "
+		    "it was written", record_file_name(f));
 	if (fsync(f->fd) == 0)
 		return 0;
-	fail(f, "%s may not be on disk: %s", record_file_name(f),
+	return fail(f, "%s may not be on disk: %s", record_file_name(f),
 	    strerror(errno));
-	return -1;
 }
 
 int

@@ -114,6 +114,15 @@ lost_anything(const machine_state *m)
 	return m->n_losses > 0;
 }
 
+/* NULL: not told, or no memory. */
+static Perfetto__Protos__SystemInfo *
+system_of(const machine_state *m)
+{
+	return m->system_info.len == 0 ? NULL :
+	    perfetto__protos__system_info__unpack(NULL, m->system_info.len,
+	    m->system_info.data);
+}
+
 /* ---- a line each ---- */
 
 static void
@@ -180,11 +189,7 @@ print_system(FILE *out, const machine_state *m)
 	char a[TEXT_CELL_MAX], b[TEXT_CELL_MAX], c[TEXT_CELL_MAX];
 	char size[HUMAN_TEXT_MAX];
 
-	if (m->system_info.len == 0)
-		return;
-	info = perfetto__protos__system_info__unpack(NULL, m->system_info.len,
-	    m->system_info.data);
-	if (info == NULL)
+	if ((info = system_of(m)) == NULL)
 		return;
 	if (info->utsname != NULL)
 		fprintf(out, "  system         %s %s %s\n",
@@ -260,31 +265,34 @@ print_losses(FILE *out, const machine_state *m)
 	}
 }
 
+/* word: NULL: nothing is printed. */
+static void
+print_word(FILE *out, const char *what, const char *word)
+{
+	char text[TEXT_CELL_MAX];
+
+	if (word != NULL)
+		fprintf(out, "  %-14s %s\n", what, text_cell_plain(word, text));
+}
+
 static void
 print_block(FILE *out, const machine_state *m, uint64_t now)
 {
-	char name[TEXT_CELL_MAX], text[TEXT_CELL_MAX], time[HUMAN_TEXT_MAX];
+	char name[TEXT_CELL_MAX], time[HUMAN_TEXT_MAX];
 	char a[HUMAN_TEXT_MAX], b[HUMAN_TEXT_MAX];
 
 	fprintf(out, "%s\n", name_of(m, name));
 	fprintf(out, "  id             %" PRIu32 "\n", m->id);
-	if (m->id == 0 && m->name != NULL)
-		fprintf(out, "  own name       %s\n",
-		    text_cell_plain(m->name, text));
+	if (m->id == 0)
+		print_word(out, "own name", m->name);
 	fprintf(out, "  state          %s", machine_state_text(m));
 	if (since_ns(m) != 0)
 		fprintf(out, " since %s (%s)", time_text_at(time, since_ns(m)),
 		    time_text_ago(a, since_ns(m), now));
 	fprintf(out, "\n  reached by     %s\n", reach_text(m));
-	if (m->address != NULL)
-		fprintf(out, "  address        %s\n",
-		    text_cell_plain(m->address, text));
-	if (m->authenticated != NULL)
-		fprintf(out, "  known by       %s\n",
-		    text_cell_plain(m->authenticated, text));
-	if (m->software != NULL)
-		fprintf(out, "  software       %s\n",
-		    text_cell_plain(m->software, text));
+	print_word(out, "address", m->address);
+	print_word(out, "known by", m->authenticated);
+	print_word(out, "software", m->software);
 	print_system(out, m);
 	if (m->first_seen_ns != 0)
 		fprintf(out, "  first seen     %s\n", time_text_at(time,
@@ -315,11 +323,7 @@ json_system(struct json_out *j, const machine_state *m)
 {
 	Perfetto__Protos__SystemInfo *info;
 
-	if (m->system_info.len == 0)
-		return;
-	info = perfetto__protos__system_info__unpack(NULL, m->system_info.len,
-	    m->system_info.data);
-	if (info == NULL)
+	if ((info = system_of(m)) == NULL)
 		return;
 	json_object(j, "system");
 	json_uint(j, "cpus", info->num_cpus);

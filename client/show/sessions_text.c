@@ -296,23 +296,25 @@ print_table(FILE *out, const sessions_reply *r,
 
 /* ---- everything, a block each ---- */
 
+/* ns: 0: not known. */
 static void
-print_times(FILE *out, const session_state *s, uint64_t now)
+print_time(FILE *out, const char *what, uint64_t ns, uint64_t now)
 {
 	char time[HUMAN_TEXT_MAX], ago[HUMAN_TEXT_MAX];
 
-	if (s->created_ns != 0)
-		fprintf(out, "  created        %s (%s ago)\n",
-		    time_text_at(time, s->created_ns),
-		    time_text_ago(ago, s->created_ns, now));
-	if (s->started_ns != 0)
-		fprintf(out, "  started        %s (%s ago)\n",
-		    time_text_at(time, s->started_ns),
-		    time_text_ago(ago, s->started_ns, now));
-	if (s->ended_ns != 0)
-		fprintf(out, "  ended          %s (%s ago)\n",
-		    time_text_at(time, s->ended_ns),
-		    time_text_ago(ago, s->ended_ns, now));
+	if (ns != 0)
+		fprintf(out, "  %-14s %s (%s ago)\n", what,
+		    time_text_at(time, ns), time_text_ago(ago, ns, now));
+}
+
+static void
+print_times(FILE *out, const session_state *s, uint64_t now)
+{
+	char time[HUMAN_TEXT_MAX];
+
+	print_time(out, "created", s->created_ns, now);
+	print_time(out, "started", s->started_ns, now);
+	print_time(out, "ended", s->ended_ns, now);
 	if (s->has_planned_ms && s->planned_ms != 0)
 		fprintf(out, "  planned        %s\n",
 		    human_ms(time, s->planned_ms));

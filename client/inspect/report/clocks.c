@@ -105,21 +105,12 @@ machine_of(const struct clock_graph_edge *e)
 static struct clock_distance
 distance_of(const struct clock_graph_edge *e)
 {
-	struct clock_distance d = { .machine = machine_of(e),
-		.clock = e->a.id, .readings = e->readings };
+	struct clock_graph_edge t = e->a.machine == 0 ? *e :
+	    clock_graph_turn(e);
 
-	if (e->a.machine == 0) {
-		d.first = e->first;
-		d.last = e->last;
-		d.min = e->min;
-		d.max = e->max;
-	} else {
-		d.first = minus(0, e->first);
-		d.last = minus(0, e->last);
-		d.min = minus(0, e->max);
-		d.max = minus(0, e->min);
-	}
-	return d;
+	return (struct clock_distance){ .machine = machine_of(e),
+		.clock = e->a.id, .readings = e->readings, .first = t.first,
+		.last = t.last, .min = t.min, .max = t.max };
 }
 
 /* Finds the distances of up to max machines, by machine; returns how many. */
