@@ -47,6 +47,7 @@ wait_for_room(struct session_buffer *b, struct producer *p, size_t len)
 {
 	struct file_buffer *fb = b->gate_arg;
 	struct file_gate *g = fb->gate;
+	bool asked_already = fb->wanted > 0;
 
 	if (len > fb->wanted)
 		fb->wanted = len;
@@ -54,7 +55,9 @@ wait_for_room(struct session_buffer *b, struct producer *p, size_t len)
 		p->waits_for = b;
 		fair_queue_wait(&g->waiters, &p->at_gate, len);
 	}
-	g->want_pass(g->arg);
+	/* A scrape asks for each of its chunks, a crowd for each producer. */
+	if (!asked_already)
+		g->want_pass(g->arg);
 }
 
 static void
@@ -129,9 +132,14 @@ file_gate_watch(struct file_gate *g, bool on)
 }
 
 bool
-file_gate_has_waiters(const struct file_gate *g)
+file_gate_wants_pass(const struct file_gate *g)
 {
-	return fair_queue_first(&g->waiters) != NULL;
+	size_t i;
+
+	for (i = 0; i < g->session->n_buffers; i++)
+		if (g->buffers[i].wanted > 0)
+			return true;
+	return false;
 }
 
 static const struct session_buffer *

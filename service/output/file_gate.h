@@ -33,8 +33,8 @@ void file_gate_free(struct file_gate *g);
 void file_gate_open(struct file_gate *g);
 /* Sets whether half full buffers ask for a pass. */
 void file_gate_watch(struct file_gate *g, bool on);
-/* Whether a producer waits. */
-bool file_gate_has_waiters(const struct file_gate *g);
+/* Whether a pass was asked for since the last one began. */
+bool file_gate_wants_pass(const struct file_gate *g);
 /*
  * Wakes the producers whose chunk may be written now; the others go on waiting,
  * as their buffer has no room yet, or is being copied for a clone.

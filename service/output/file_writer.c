@@ -335,7 +335,7 @@ opened_cb(struct file_sink *sink, const char *err, void *arg)
 	}
 	/* A session that has not started writes nothing periodically. */
 	wake(f);
-	if (file_gate_has_waiters(f->gate))
+	if (file_gate_wants_pass(f->gate))
 		post_turn(f);
 }
 

@@ -1083,6 +1083,41 @@ what_came_behind_a_pass_is_not_overwritten_at_its_end(void **state)
 	bed_done(&b);
 }
 
+static void
+all_that_wait_ask_for_one_pass(void **state)
+{
+	struct bed b;
+	struct session_buffer *buffer;
+	struct file_gate *gate;
+	struct pb_writer w;
+	static char big[3001];
+	uint32_t next = 0;
+	int passes_wanted = 0;
+
+	memset(big, 'x', sizeof(big) - 1);
+	(void)bed_with_unfinished(&b, state, &w, "....");
+	pb_writer_done(&w);
+	buffer = &b.c.s->buffers[0];
+	gate = file_gate_new(b.c.s, true, count_call, &passes_wanted);
+	assert_non_null(gate);
+	assert_false(file_gate_wants_pass(gate));
+	while (fake_commit(&b.p, buffer->id, 1, next, 1, big) == COMMIT_OK)
+		assert_true(next++ < 1000);
+	assert_int_equal(passes_wanted, 1);
+	assert_int_equal(fake_commit(&b.p, buffer->id, 1, next, 1, big),
+	    COMMIT_AGAIN);
+	assert_int_equal(passes_wanted, 1);
+	assert_true(file_gate_wants_pass(gate));
+
+	file_gate_begin_pass(gate);
+	assert_false(file_gate_wants_pass(gate));
+	assert_int_equal(fake_commit(&b.p, buffer->id, 1, next, 1, big),
+	    COMMIT_AGAIN);
+	assert_int_equal(passes_wanted, 2);
+	file_gate_free(gate);
+	bed_done(&b);
+}
+
 /* Of a chunk whose patch never comes: else its producer would wait for ever. */
 static void
 what_no_pass_can_read_is_overwritten(void **state)
@@ -1217,6 +1252,7 @@ main(void)
 		T(a_request_for_several_buffers_overwrites_none),
 		T(what_the_next_pass_can_read_is_not_overwritten),
 		T(what_came_behind_a_pass_is_not_overwritten_at_its_end),
+		T(all_that_wait_ask_for_one_pass),
 		T(what_no_pass_can_read_is_overwritten),
 		T(a_foreign_buffer_makes_nobody_wait),
 		T(who_waits_longest_is_woken_first),
