@@ -8,6 +8,7 @@
 #include "service/packet/packet_parts.h"
 #include "service/packet/packet_stats.h"
 #include "service/packet/service_packets.h"
+#include "transport/base/compiler.h"
 #include "transport/base/hash_map.h"
 
 /*
@@ -104,7 +105,8 @@ find(struct sequence_map *m, const struct tb_origin *o)
 {
 	struct entry *e = m->last;
 
-	if (e != NULL && e->producer == o->producer && e->writer == o->writer)
+	if (LIKELY(e != NULL && e->producer == o->producer &&
+	    e->writer == o->writer))
 		return e;
 	HASH_MAP_FOREACH_OF(e, &m->by_writer,
 	    hash_numbers(o->producer, o->writer), by_writer)
