@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "protos/trace_config.pb-c.h"
+#include "protos/varint.h"
 
 /* "trace_filter.string_filter_chain_v54.rules.atrace_payload_starts_with" */
 #define PATH_MAX_BYTES 128
@@ -30,19 +31,11 @@ struct wire_field {
 static bool
 read_varint(struct wire *w, uint64_t *out)
 {
-	uint64_t v = 0;
-	unsigned shift;
+	const uint8_t *p = pb_varint(w->p, w->end, out);
 
-	for (shift = 0; shift < 70 && w->p < w->end; shift += 7) {
-		uint8_t b = *w->p++;
-
-		v |= (uint64_t)(b & 0x7f) << shift;
-		if (b < 0x80) {
-			*out = v;
-			return true;
-		}
-	}
-	return false;
+	if (p != NULL)
+		w->p = p;
+	return p != NULL;
 }
 
 static bool

@@ -9,6 +9,7 @@
 #include "protos/field_values.h"
 #include "protos/text_float.h"
 #include "protos/utf8.h"
+#include "protos/varint.h"
 
 #define INDENT "  "
 
@@ -159,23 +160,6 @@ print_field(FILE *f, const ProtobufCMessage *m,
 }
 
 static uint64_t
-read_varint(const uint8_t *p, size_t len, size_t *used)
-{
-	uint64_t v = 0;
-	size_t i;
-
-	for (i = 0; i < len && i < 10; i++) {
-		v |= (uint64_t)(p[i] & 0x7f) << (7 * i);
-		if (p[i] < 0x80) {
-			i++;
-			break;
-		}
-	}
-	*used = i;
-	return v;
-}
-
-static uint64_t
 read_fixed(const uint8_t *p, size_t len)
 {
 	uint64_t v = 0;
@@ -189,14 +173,15 @@ read_fixed(const uint8_t *p, size_t len)
 static void
 print_unknown(FILE *f, const ProtobufCMessageUnknownField *u, unsigned indent)
 {
-	size_t used;
-	uint64_t v;
+	const uint8_t *end = u->data + u->len, *p;
+	uint64_t v = 0;
 
 	print_indent(f, indent);
 	fprintf(f, "%" PRIu32 ": ", u->tag);
 	switch (u->wire_type) {
 	case PROTOBUF_C_WIRE_TYPE_VARINT:
-		fprintf(f, "%" PRIu64, read_varint(u->data, u->len, &used));
+		(void)pb_varint(u->data, end, &v);
+		fprintf(f, "%" PRIu64, v);
 		break;
 	case PROTOBUF_C_WIRE_TYPE_64BIT:
 		v = read_fixed(u->data, u->len);
@@ -208,9 +193,9 @@ print_unknown(FILE *f, const ProtobufCMessageUnknownField *u, unsigned indent)
 		break;
 	case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED:
 		/* protobuf-c keeps the length in front of the bytes. */
-		(void)read_varint(u->data, u->len, &used);
-		print_quoted(f, (const char *)u->data + used, u->len - used,
-		    false);
+		if ((p = pb_varint(u->data, end, &v)) == NULL)
+			p = end;
+		print_quoted(f, (const char *)p, (size_t)(end - p), false);
 		break;
 	}
 	putc('\n', f);

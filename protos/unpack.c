@@ -2,9 +2,10 @@
 
 #include <stdbool.h>
 
-/* Longest encodings: of a tag's 32 bits, of 64 bits. */
+#include "protos/varint.h"
+
+/* Longest encoding of a tag's 32 bits. */
 #define TAG_MAX_BYTES 5
-#define VARINT_MAX_BYTES 10
 
 /* Fields of one message of which a repetition is noticed. */
 #define SEEN_FIELDS 256
@@ -27,19 +28,12 @@ struct walk {
 static bool
 read_varint(struct level *l, unsigned max_bytes, uint64_t *out)
 {
-	uint64_t v = 0;
-	unsigned i;
+	const uint8_t *p = pb_varint(l->p, l->end, out);
 
-	for (i = 0; i < max_bytes && l->p < l->end; i++) {
-		uint8_t b = *l->p++;
-
-		v |= (uint64_t)(b & 0x7f) << (7 * i);
-		if (b < 0x80) {
-			*out = v;
-			return true;
-		}
-	}
-	return false;
+	if (p == NULL || p - l->p > (ptrdiff_t)max_bytes)
+		return false;
+	l->p = p;
+	return true;
 }
 
 static bool
@@ -89,7 +83,7 @@ step_bytes(struct walk *w, uint32_t number)
 	const uint8_t *data;
 	uint64_t len;
 
-	if (!read_varint(l, VARINT_MAX_BYTES, &len))
+	if (!read_varint(l, PB_VARINT_MAX, &len))
 		return false;
 	data = l->p;
 	if (!skip(l, len))
@@ -113,7 +107,7 @@ step(struct walk *w)
 		return false;
 	switch (tag & 7) {
 	case PROTOBUF_C_WIRE_TYPE_VARINT:
-		return read_varint(l, VARINT_MAX_BYTES, &ignored);
+		return read_varint(l, PB_VARINT_MAX, &ignored);
 	case PROTOBUF_C_WIRE_TYPE_64BIT:
 		return skip(l, 8);
 	case PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED:

@@ -3,21 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protos/varint.h"
+
 #define FIRST_CAP 256
-#define VARINT_MAX 10
-
-static size_t
-encode_varint(uint8_t *out, uint64_t v)
-{
-	size_t n = 0;
-
-	while (v >= 0x80) {
-		out[n++] = (uint8_t)(v | 0x80);
-		v >>= 7;
-	}
-	out[n++] = (uint8_t)v;
-	return n;
-}
 
 void
 wire_out_init(struct wire_out *o, size_t max)
@@ -80,9 +68,9 @@ put(struct wire_out *o, const uint8_t *bytes, size_t n)
 void
 wire_out_varint(struct wire_out *o, uint64_t v)
 {
-	uint8_t bytes[VARINT_MAX];
+	uint8_t bytes[PB_VARINT_MAX];
 
-	put(o, bytes, encode_varint(bytes, v));
+	put(o, bytes, pb_encode_varint(bytes, v));
 }
 
 void
@@ -105,10 +93,10 @@ wire_out_open(struct wire_out *o)
 void
 wire_out_close(struct wire_out *o, size_t mark)
 {
-	uint8_t head[VARINT_MAX];
+	uint8_t head[PB_VARINT_MAX];
 	size_t n;
 
-	n = encode_varint(head, o->len - mark);
+	n = pb_encode_varint(head, o->len - mark);
 	if (wire_out_reserve(o, n) == NULL)
 		return;
 	memmove(o->data + mark + n, o->data + mark, o->len - mark);

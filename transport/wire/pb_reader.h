@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "protos/varint.h"
 #include "transport/base/compiler.h"
 
 enum pb_wire { PB_VARINT = 0, PB_FIXED64 = 1, PB_BYTES = 2, PB_FIXED32 = 5 };
@@ -39,33 +40,6 @@ pb_init(struct pb_reader *r, const uint8_t *data, size_t len)
 	r->p = data;
 	r->end = len > 0 ? data + len : data; /* data may be NULL */
 	r->bad = false;
-}
-
-/*
- * A varint of up to 10 bytes from [p, end).  Returns the byte after it, or
- * NULL when it is cut short or longer than 10 bytes.
- */
-static inline const uint8_t *
-pb_varint(const uint8_t *p, const uint8_t *end, uint64_t *out)
-{
-	uint64_t v;
-	unsigned shift;
-
-	if (LIKELY(p < end && *p < 0x80)) {
-		*out = *p;
-		return p + 1;
-	}
-	v = 0;
-	for (shift = 0; shift < 70; shift += 7) {
-		if (p >= end)
-			return NULL;
-		v |= (uint64_t)(*p & 0x7f) << shift;
-		if (*p++ < 0x80) {
-			*out = v;
-			return p;
-		}
-	}
-	return NULL;
 }
 
 /* Walks through the fields of a message; struct pb_field *f, struct pb_reader *r. */

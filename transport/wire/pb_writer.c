@@ -6,7 +6,6 @@
 #include "transport/wire/pb_reader.h"
 
 #define PB_WRITER_FIRST_BYTES 256u
-#define PB_VARINT_MAX         10u
 
 void
 pb_writer_init(struct pb_writer *w)

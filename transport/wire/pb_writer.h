@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "transport/base/compiler.h"
+#include "protos/varint.h"
 
 struct pb_writer {
 	uint8_t *data; /* owned; free with pb_writer_done() */
@@ -44,20 +44,7 @@ void pb_put_string(struct pb_writer *w, uint32_t field, const char *s);
 size_t pb_nest_begin(struct pb_writer *w, uint32_t field);
 void pb_nest_end(struct pb_writer *w, size_t mark);
 
-/* Bytes that v takes as a varint; writes it to out (room for 10). */
-static inline size_t
-pb_encode_varint(uint8_t *out, uint64_t v)
-{
-	size_t n = 0;
-
-	while (v >= 0x80) {
-		out[n++] = (uint8_t)(v | 0x80);
-		v >>= 7;
-	}
-	out[n++] = (uint8_t)v;
-	return n;
-}
-
+/* Bytes that v takes as a varint. */
 static inline size_t
 pb_varint_size(uint64_t v)
 {
