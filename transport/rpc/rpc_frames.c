@@ -4,6 +4,7 @@
 #include "protos/fields.h"
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_conn_internal.h"
+#include "transport/rpc/rpc_frame.h"
 #include "transport/wire/frame.h"
 #include "transport/wire/pb_writer.h"
 
@@ -310,8 +311,8 @@ size_t
 rpc_conn_data(struct stream *s, const uint8_t *buf, size_t len, void *conn)
 {
 	struct rpc_conn *c = conn;
-	const uint8_t *payload;
-	size_t at, payload_len, used, need;
+	struct rpc_frame f;
+	size_t at;
 	uint64_t start = loop_now_ms();
 	unsigned n = 0;
 	bool taken;
@@ -320,22 +321,20 @@ rpc_conn_data(struct stream *s, const uint8_t *buf, size_t len, void *conn)
 		refuse_tls(c);
 		return 0;
 	}
-	for (at = 0; at < len && !c->paused; at += used) {
-		switch (frame_next(buf + at, len - at, &payload, &payload_len,
-		    &used, &need)) {
+	for (at = 0; at < len && !c->paused; at += f.len) {
+		switch (rpc_frame_next(&f, s, buf + at, len - at)) {
 		case FRAME_OK:
 			break;
 		case FRAME_MORE:
-			stream_want(s, need);
 			return at;
 		case FRAME_TOO_BIG:
 			c->stats->frames_too_big++;
 			rpc_conn_close(c, "sent a frame over 128 KiB");
 			return at;
 		}
-		c->frame = buf + at;
-		c->frame_len = used;
-		taken = handle_frame(c, payload, payload_len);
+		c->frame = f.start;
+		c->frame_len = f.len;
+		taken = handle_frame(c, f.payload, f.payload_len);
 		c->frame = NULL;
 		if (!taken) {
 			rpc_conn_pause(c);
@@ -348,7 +347,7 @@ rpc_conn_data(struct stream *s, const uint8_t *buf, size_t len, void *conn)
 		    loop_now_ms() - start >= RPC_TURN_MS) {
 			stream_pause(c->stream);
 			stream_resume(c->stream); /* on a later turn */
-			return at + used;
+			return at + f.len;
 		}
 	}
 	return at;
