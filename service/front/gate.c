@@ -27,18 +27,11 @@
 #define FDS_KEPT 32u
 
 struct gate {
-	struct loop *loop;
-	struct io_pool *io;
-	const struct settings *settings;
-	const struct trust *trust;
-	const struct rpc_service *ports[3];
-	const struct rpc_service *control; /* NULL: none */
-	const struct rpc_service *link;
+	struct gate_setup with; /* borrows all that is in it */
 	struct peer_limits *peers;
 	/* `dialled`: connections of dials, which have no bind time-out. */
 	struct rpc_stats stats, dialled;
 	struct loop_timer *sweep;
-	struct heap_rest *heap; /* borrowed; told of sessions, too */
 	int fd_max; /* descriptors of connections are below it */
 	uint64_t refused;
 	struct log_limit refused_log;
@@ -62,7 +55,7 @@ admit_cb(struct rpc_conn *c, const struct peer *p, void *arg, char *why)
 	/* Without a handshake, gate_take() has counted the peer already. */
 	if (share == NULL || p->auth != PEER_CERT)
 		return true;
-	heap_rest_came(e->gate->heap);
+	heap_rest_came(e->gate->with.heap);
 	/* The address's budget may go away with its last connection. */
 	stream_set_budgets(rpc_conn_stream(c), NULL, NULL);
 	/* The files may have been read anew while it shook hands. */
@@ -82,7 +75,7 @@ may_bind_cb(struct rpc_conn *c, const struct rpc_service *s, void *arg,
 {
 	struct entrance *e = arg;
 
-	if (!bind_roles_permit(e->gate->trust, s->name, rpc_conn_peer(c),
+	if (!bind_roles_permit(e->gate->with.trust, s->name, rpc_conn_peer(c),
 		e->plain_consumer, why, RPC_WHY_MAX))
 		return false;
 	if (e->bound != NULL)
@@ -96,7 +89,7 @@ gone_cb(struct rpc_conn *c, void *arg)
 	struct entrance *e = arg;
 
 	peer_limits_leave(rpc_conn_mark(c));
-	heap_rest_freed(e->gate->heap, 1);
+	heap_rest_freed(e->gate->with.heap, 1);
 	if (e->gone != NULL)
 		e->gone(e);
 }
@@ -114,17 +107,17 @@ entrance_init(struct entrance *e, struct gate *g, enum listen_port port,
 	if (port == LISTEN_CONSUMER) {
 		/* Few, and people wait for their answers. */
 		e->urgent = true;
-		e->services[e->n_services++] = g->ports[LISTEN_CONSUMER];
-		if (g->control != NULL)
-			e->services[e->n_services++] = g->control;
+		e->services[e->n_services++] = g->with.ports[LISTEN_CONSUMER];
+		if (g->with.control != NULL)
+			e->services[e->n_services++] = g->with.control;
 		return;
 	}
 	/* A relay brings its producers through the same socket. */
-	e->services[e->n_services++] = g->ports[LISTEN_PRODUCER];
+	e->services[e->n_services++] = g->with.ports[LISTEN_PRODUCER];
 	if (!relays && port != LISTEN_RELAY)
 		return;
-	e->services[e->n_services++] = g->ports[LISTEN_RELAY];
-	e->services[e->n_services++] = g->link;
+	e->services[e->n_services++] = g->with.ports[LISTEN_RELAY];
+	e->services[e->n_services++] = g->with.link;
 }
 
 static void
@@ -181,14 +174,14 @@ connect_guest(struct entrance *e, int fd, const struct peer *p)
 	 * thread.
 	 */
 	if (p->kind == ADDR_TCP)
-		over.io = e->gate->io;
+		over.io = e->gate->with.io;
 	if (e->tls != NULL) {
 		over.peer = NULL; /* known by its certificate, later */
 		over.tls = tls_conn_new(e->tls, fd, NULL, p->text);
 		if (over.tls == NULL)
 			return NULL;
 	}
-	if ((c = rpc_conn_new(e->gate->loop, fd, &setup)) == NULL)
+	if ((c = rpc_conn_new(e->gate->with.loop, fd, &setup)) == NULL)
 		tls_conn_free(over.tls);
 	return c;
 }
@@ -196,7 +189,7 @@ connect_guest(struct entrance *e, int fd, const struct peer *p)
 static void
 set_limits(struct gate *g, struct rpc_conn *c)
 {
-	size_t hard = (size_t)g->settings->limits.max_send_queue_kb * 1024;
+	size_t hard = (size_t)g->with.settings->limits.max_send_queue_kb * 1024;
 
 	rpc_conn_set_limits(c, hard,
 	    hard / 2 < LOW_WATER_BYTES ? hard / 2 : LOW_WATER_BYTES);
@@ -231,7 +224,8 @@ gate_take(struct entrance *e, int fd, const struct peer *peer)
 	 * closed.
 	 */
 	if (e->tls != NULL || p.kind == ADDR_TCP)
-		sock_give_up_after(fd, g->settings->limits.stalled_timeout_ms);
+		sock_give_up_after(fd,
+		    g->with.settings->limits.stalled_timeout_ms);
 	if ((c = connect_guest(e, fd, &p)) == NULL) {
 		snprintf(why, sizeof(why), "the collector is out of memory");
 		goto fail;
@@ -270,7 +264,7 @@ static void
 sweep_cb(void *arg)
 {
 	struct gate *g = arg;
-	const struct limits *l = &g->settings->limits;
+	const struct limits *l = &g->with.settings->limits;
 	struct rpc_timeouts t = {
 		.handshake_ms = l->handshake_timeout_ms,
 		.bind_ms = l->bind_timeout_ms,
@@ -282,7 +276,7 @@ sweep_cb(void *arg)
 	rpc_conns_sweep(&g->stats, &t, now);
 	t.bind_ms = 0;
 	rpc_conns_sweep(&g->dialled, &t, now);
-	if (heap_rest_second(g->heap))
+	if (heap_rest_second(g->with.heap))
 		heap_trim();
 }
 
@@ -320,19 +314,12 @@ gate_new(const struct gate_setup *setup)
 
 	if ((g = calloc(1, sizeof(*g))) == NULL)
 		return NULL;
-	g->loop = setup->loop;
-	g->io = setup->io;
-	g->settings = setup->settings;
-	g->trust = setup->trust;
-	memcpy(g->ports, setup->ports, sizeof(g->ports));
-	g->control = setup->control;
-	g->link = setup->link;
-	g->heap = setup->heap;
+	g->with = *setup;
 	g->fd_max = fd_max();
 	g->peers = peer_limits_new(&setup->settings->limits, crowded_out_cb);
 	if (g->peers == NULL)
 		goto fail;
-	if ((g->sweep = loop_timer_new(g->loop, sweep_cb, g)) == NULL)
+	if ((g->sweep = loop_timer_new(g->with.loop, sweep_cb, g)) == NULL)
 		goto fail;
 	loop_timer_set(g->sweep, SWEEP_MS, 1);
 	return g;

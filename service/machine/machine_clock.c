@@ -27,8 +27,8 @@ struct exchange {
 	uint64_t at_ns; /* our BOOTTIME, of ping.host */
 };
 
-static const struct clock_reading *
-find_clock(const struct machine_clock_sample *s, uint32_t id)
+const struct clock_reading *
+machine_clock_find(const struct machine_clock_sample *s, uint32_t id)
 {
 	size_t i;
 
@@ -41,7 +41,7 @@ find_clock(const struct machine_clock_sample *s, uint32_t id)
 static uint64_t
 client_ns(const struct machine_clock_sample *s, uint32_t id)
 {
-	const struct clock_reading *c = find_clock(s, id);
+	const struct clock_reading *c = machine_clock_find(s, id);
 
 	return c != NULL ? c->ns : 0;
 }
@@ -325,8 +325,8 @@ machine_clock_take_exchange(struct machine *m,
 	uint64_t h1 = host_ns(ping, CLOCK_ID_BOOTTIME);
 	uint64_t h2 = host_ns(update, CLOCK_ID_BOOTTIME);
 
-	if (find_clock(ping, CLOCK_ID_BOOTTIME) == NULL ||
-	    find_clock(update, CLOCK_ID_BOOTTIME) == NULL)
+	if (machine_clock_find(ping, CLOCK_ID_BOOTTIME) == NULL ||
+	    machine_clock_find(update, CLOCK_ID_BOOTTIME) == NULL)
 		return write_sync(m, &x, why);
 	if (bound(&x, why) != 0)
 		return -1;

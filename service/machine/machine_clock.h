@@ -44,6 +44,9 @@ struct machine_clock_sample {
 	size_t n_client;
 	struct clock_snapshot host; /* our clocks at its receipt */
 };
+/* The client's reading of a clock; NULL: there is none. */
+const struct clock_reading *machine_clock_find(
+    const struct machine_clock_sample *s, uint32_t id);
 
 /*
  * PING and UPDATE of a RelayPort, in the order of time: client, host, client,

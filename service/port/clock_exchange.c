@@ -64,17 +64,6 @@ read_request(const uint8_t *data, size_t len, struct machine_clock_sample *s,
 	return why;
 }
 
-static const struct clock_reading *
-find_clock(const struct machine_clock_sample *s, uint32_t id)
-{
-	size_t i;
-
-	for (i = 0; i < s->n_client; i++)
-		if (s->client[i].id == id)
-			return &s->client[i];
-	return NULL;
-}
-
 /*
  * Whether a clock that cannot be set went backwards between PING and UPDATE, or
  * the two have no clock in common.
@@ -88,7 +77,7 @@ check_order(const struct machine_clock_sample *ping,
 	size_t i;
 
 	for (i = 0; i < update->n_client; i++) {
-		before = find_clock(ping, update->client[i].id);
+		before = machine_clock_find(ping, update->client[i].id);
 		if (before == NULL)
 			continue;
 		common = true;

@@ -218,19 +218,12 @@ agree_on_compression(struct link_port *p, const Tributary__LinkOpen *m)
 static void
 tell_machine(struct link_port *p, const Tributary__LinkOpen *m)
 {
-	const struct peer *peer = rpc_conn_peer(p->conn);
-	char authenticated[160], software[SOFTWARE_MAX + 1];
-	struct machine_visitor v = {
-		.reach = MACHINE_LINK,
-		.address = peer->text,
-		.authenticated = peer_authenticated_text(peer, authenticated,
-		    sizeof(authenticated)),
-	};
+	char software[SOFTWARE_MAX + 1];
 
-	if (m->software != NULL)
-		v.software = log_escape(software, sizeof(software),
-		    m->software, strlen(m->software));
-	machine_presence_came(link_machine(p->link), &v);
+	peer_tell_machine(rpc_conn_peer(p->conn), link_machine(p->link),
+	    MACHINE_LINK, m->software == NULL ? NULL :
+	    log_escape(software, sizeof(software), m->software,
+		strlen(m->software)));
 }
 
 static void

@@ -5,6 +5,7 @@
 
 #include "service/access/principal.h"
 #include "service/access/trust.h"
+#include "service/machine/machine_presence.h"
 #include "service/model/model.h"
 #include "transport/rpc/rpc_host.h"
 #include "transport/socket/peer.h"
@@ -302,8 +303,11 @@ link_machine_of(struct service *s, struct rpc_conn *c, const char *hint,
 	return machine_behind(s, p, &of, true);
 }
 
-const char *
-peer_authenticated_text(const struct peer *p, char *out, size_t out_size)
+/*
+ * "certificate door", "uid 1000", "dial kiosk", "nobody vouches"; returns out.
+ */
+static const char *
+authenticated_text(const struct peer *p, char *out, size_t out_size)
 {
 	switch (p->auth) {
 	case PEER_CERT:
@@ -322,4 +326,20 @@ peer_authenticated_text(const struct peer *p, char *out, size_t out_size)
 		break;
 	}
 	return out;
+}
+
+void
+peer_tell_machine(const struct peer *p, struct machine *m,
+    enum machine_reach reach, const char *software)
+{
+	char authenticated[160];
+	struct machine_visitor v = {
+		.reach = reach,
+		.address = p->text,
+		.authenticated = authenticated_text(p, authenticated,
+		    sizeof(authenticated)),
+		.software = software,
+	};
+
+	machine_presence_came(m, &v);
 }

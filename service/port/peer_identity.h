@@ -85,10 +85,11 @@ bool peer_names_machine(const struct trust *t, const struct peer *p);
 uint64_t peer_count_key(const struct peer *p);
 
 /*
- * "certificate door", "uid 1000", "dial kiosk", "nobody vouches"; returns out.
+ * machine_presence_came(), of a peer.  software: what it says that it runs; or
+ * NULL.
  */
-const char *peer_authenticated_text(const struct peer *p, char *out,
-    size_t out_size);
+void peer_tell_machine(const struct peer *p, struct machine *m,
+    enum machine_reach reach, const char *software);
 
 /* The pure part: the machine behind a peer. */
 struct peer_machine {

@@ -74,23 +74,6 @@ adopt_shm(struct rpc_call call, const struct producer_init *q)
 	return shm;
 }
 
-/* Presence of a remote machine, which may have no relay at all. */
-static void
-tell_machine(const struct producer_port *p)
-{
-	const struct peer *peer = rpc_conn_peer(p->server.conn);
-	char authenticated[160];
-	struct machine_visitor v = {
-		.reach = MACHINE_DIRECT,
-		.address = peer->text,
-		.authenticated = peer_authenticated_text(peer, authenticated,
-		    sizeof(authenticated)),
-	};
-
-	if (p->producer->machine->id != 0)
-		machine_presence_came(p->producer->machine, &v);
-}
-
 /* NULL on success, else why the producer is refused. */
 static const char *
 read_hello(struct producer_port *p, struct rpc_call call,
@@ -142,7 +125,10 @@ initialize(void *owner, struct rpc_call call, const struct producer_init *q)
 		return RPC_REJECT;
 	}
 	p->talk.machine = hello.machine;
-	tell_machine(p);
+	/* A remote machine may have no relay at all. */
+	if (p->producer->machine->id != 0)
+		peer_tell_machine(rpc_conn_peer(p->server.conn),
+		    p->producer->machine, MACHINE_DIRECT, NULL);
 	log_debug("%s: producer %u is %s", rpc_conn_peer(call.conn)->text,
 	    p->producer->id, name);
 	producer_init_reply(call, q, hello.shm != NULL);

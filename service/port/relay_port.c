@@ -23,22 +23,6 @@ is_host(const struct machine_talk *r)
 	return r->machine->id == 0;
 }
 
-static void
-tell_machine(const struct machine_talk *r)
-{
-	const struct peer *p = rpc_conn_peer(r->conn);
-	char authenticated[160];
-	struct machine_visitor v = {
-		.reach = MACHINE_CLASSIC,
-		.address = p->text,
-		.authenticated = peer_authenticated_text(p, authenticated,
-		    sizeof(authenticated)),
-		.software = "",
-	};
-
-	machine_presence_came(r->machine, &v);
-}
-
 /* Makes a connection's machine_talk, which holds a reference to its machine. */
 static void *
 bind_cb(struct rpc_conn *c, void *arg)
@@ -76,7 +60,7 @@ bind_cb(struct rpc_conn *c, void *arg)
 		    rpc_conn_peer(c)->text);
 		return r;
 	}
-	tell_machine(r);
+	peer_tell_machine(rpc_conn_peer(c), r->machine, MACHINE_CLASSIC, "");
 	log_escape(name, sizeof(name), r->machine->name,
 	    strlen(r->machine->name));
 	log_limited(&coming_and_going, loop_now_ms(), LOG_LEVEL_INFO,

@@ -220,3 +220,19 @@ instance_producer_gone(struct ds_instance *i)
 	instance_free(i);
 	session_instance_gone(s);
 }
+
+bool
+instance_each(const struct session *s, struct producer *p,
+    void (*act)(struct ds_instance *i))
+{
+	struct ds_instance *i;
+	bool any = false;
+
+	TAILQ_FOREACH(i, &p->instances, of_producer) {
+		if (i->session != s)
+			continue;
+		any = true;
+		act(i);
+	}
+	return any;
+}

@@ -50,4 +50,8 @@ void instance_give_up(struct ds_instance *i);
  */
 void instance_producer_gone(struct ds_instance *i);
 
+/* Acts on each instance of s that p has.  False: it has none. */
+bool instance_each(const struct session *s, struct producer *p,
+    void (*act)(struct ds_instance *i));
+
 #endif /* SERVICE_SESSION_INSTANCE_H */

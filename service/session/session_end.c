@@ -240,23 +240,20 @@ stop_timeout_cb(void *arg)
 	check_all_stopped(s);
 }
 
+static void
+stop_one(struct ds_instance *i)
+{
+	instance_stop(i);
+	/* The flush has waited for its producer long enough. */
+	if (i->producer->state == PRODUCER_CUT &&
+	    i->session->final_flush == FINAL_FLUSH_FAILED)
+		instance_give_up(i);
+}
+
 static bool
 stop_those_of(struct producer *p, void *arg)
 {
-	struct session *s = arg;
-	struct ds_instance *i;
-	bool any = false;
-
-	TAILQ_FOREACH(i, &p->instances, of_producer) {
-		if (i->session != s)
-			continue;
-		any = true;
-		instance_stop(i);
-		/* The flush has waited for them long enough. */
-		if (p->state == PRODUCER_CUT && s->final_flush == FINAL_FLUSH_FAILED)
-			instance_give_up(i);
-	}
-	return any;
+	return instance_each(arg, p, stop_one);
 }
 
 static void

@@ -71,17 +71,7 @@ slow_start_cb(void *arg)
 static bool
 start_those_of(struct producer *p, void *arg)
 {
-	struct session *s = arg;
-	struct ds_instance *i;
-	bool any = false;
-
-	TAILQ_FOREACH(i, &p->instances, of_producer) {
-		if (i->session != s)
-			continue;
-		any = true;
-		instance_start(i);
-	}
-	return any;
+	return instance_each(arg, p, instance_start);
 }
 
 static void
