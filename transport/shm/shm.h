@@ -186,6 +186,16 @@ bool shm_acquire(struct shm *s, enum shm_layout layout, uint16_t writer_id,
  * when it is SHM_FRAGMENTS_MAX already.
  */
 void shm_add_fragment(struct shm *s, const struct shm_slot *slot);
+/*
+ * Publishes the count of fragments and the flags, in place of the two calls
+ * beside it; up to SHM_FRAGMENTS_MAX.
+ */
+static inline void
+shm_set_packets(const struct shm_slot *slot, uint16_t fragments, uint16_t flags)
+{
+	__atomic_store_n((uint16_t *)(void *)(slot->payload - 2),
+	    (uint16_t)(fragments | flags << 10), __ATOMIC_RELEASE);
+}
 void shm_set_flag(struct shm *s, const struct shm_slot *slot, uint8_t flag);
 /* BEING_WRITTEN to COMPLETE. */
 void shm_complete(struct shm *s, const struct shm_slot *slot);

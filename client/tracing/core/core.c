@@ -1,0 +1,488 @@
+/*
+ * core: the library's one thread, what starts and ends it, and the requests
+ * that other threads make of it.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/tracing/event/process_names.h"
+#include "client/tracing/event/track_event.h"
+#include "client/tracing/port/port.h"
+#include "client/tracing/source/registry.h"
+#include "tributary/tributary.h"
+
+#define STOP_MS 1000u
+
+enum request_kind {
+	REQUEST_FLUSH,
+	REQUEST_STOP,
+	REQUEST_TRIGGER,
+	REQUEST_CONNECTED,
+};
+
+enum request_state {
+	REQUEST_WAITS,
+	REQUEST_UNDER_WAY, /* the thread has it */
+	REQUEST_DONE,
+	REQUEST_FAILED,
+	REQUEST_LEFT, /* its caller has given up: the thread frees it */
+};
+
+struct request {
+	enum request_kind kind;
+	enum request_state state;
+	bool detached; /* nobody waits for it */
+	char *text; /* owned */
+	struct request *next;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
+static pthread_cond_t changed;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_t thread;
+static enum { IDLE, RUNNING, ENDING } state;
+static struct port *port; /* the thread's */
+static struct request *requests;
+static bool sources_changed, connected;
+/* As tributary_start() was called: also for a child of fork(). */
+static struct tributary_options options;
+static char *own_name, *own_address, *own_machine;
+
+/* ---- The thread ---- */
+
+static void
+finish_request(struct request *r, bool ok)
+{
+	pthread_mutex_lock(&lock);
+	if (r->state == REQUEST_LEFT || r->detached) {
+		free(r->text);
+		free(r);
+	} else {
+		r->state = ok ? REQUEST_DONE : REQUEST_FAILED;
+		pthread_cond_broadcast(&changed);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static void
+flushed_cb(void *arg, bool ok)
+{
+	finish_request(arg, ok);
+}
+
+static void
+serve(struct request *r)
+{
+	switch (r->kind) {
+	case REQUEST_STOP:
+		port_stop_all(port);
+		port_flush(port, flushed_cb, r);
+		break;
+	case REQUEST_FLUSH:
+		port_flush(port, flushed_cb, r);
+		break;
+	case REQUEST_TRIGGER:
+		port_trigger(port, r->text);
+		finish_request(r, true);
+		break;
+	case REQUEST_CONNECTED:
+		break;
+	}
+}
+
+static struct request *
+next_request(void)
+{
+	struct request *r;
+
+	pthread_mutex_lock(&lock);
+	if ((r = requests) != NULL) {
+		requests = r->next;
+		r->state = r->state == REQUEST_LEFT ? REQUEST_LEFT :
+		    REQUEST_UNDER_WAY;
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+static bool
+take_sources_changed(void)
+{
+	bool was;
+
+	pthread_mutex_lock(&lock);
+	was = sources_changed;
+	sources_changed = false;
+	pthread_mutex_unlock(&lock);
+	return was;
+}
+
+static void
+note_connected(void)
+{
+	pthread_mutex_lock(&lock);
+	if (connected != port_is_connected(port)) {
+		connected = !connected;
+		pthread_cond_broadcast(&changed);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+static bool
+is_ending(void)
+{
+	bool ending;
+
+	pthread_mutex_lock(&lock);
+	ending = state == ENDING;
+	pthread_mutex_unlock(&lock);
+	return ending;
+}
+
+static void *
+run(void *arg)
+{
+	struct pollfd fds[PORT_FDS];
+	struct request *r;
+	int timeout;
+
+	(void)prctl(PR_SET_NAME, "tributary");
+	while (!is_ending()) {
+		timeout = port_poll(port, fds);
+		(void)poll(fds, PORT_FDS, timeout);
+		port_run(port, fds);
+		if (take_sources_changed())
+			port_sources_changed(port);
+		while ((r = next_request()) != NULL)
+			serve(r);
+		note_connected();
+	}
+	return NULL;
+}
+
+/* ---- Requests ---- */
+
+static void
+deadline(struct timespec *at, unsigned ms)
+{
+	clock_gettime(CLOCK_MONOTONIC, at);
+	at->tv_sec += ms / 1000;
+	at->tv_nsec += (long)(ms % 1000) * 1000000;
+	if (at->tv_nsec >= 1000000000) {
+		at->tv_nsec -= 1000000000;
+		at->tv_sec++;
+	}
+}
+
+/* Under the lock.  In the order of the calls. */
+static void
+add_request(struct request *r)
+{
+	struct request **at;
+
+	for (at = &requests; *at != NULL; at = &(*at)->next)
+		;
+	*at = r;
+	port_wake(port);
+}
+
+/* Under the lock; true: done within the time. */
+static bool
+wait_for(struct request *r, unsigned ms)
+{
+	struct timespec at;
+	bool ok;
+
+	deadline(&at, ms);
+	while (r->state == REQUEST_WAITS || r->state == REQUEST_UNDER_WAY)
+		if (pthread_cond_timedwait(&changed, &lock, &at) == ETIMEDOUT)
+			break;
+	if (r->state == REQUEST_WAITS || r->state == REQUEST_UNDER_WAY) {
+		r->state = REQUEST_LEFT;
+		return false;
+	}
+	ok = r->state == REQUEST_DONE;
+	free(r);
+	return ok;
+}
+
+static bool
+on_the_thread(void)
+{
+	return pthread_equal(thread, pthread_self()) != 0;
+}
+
+/* Asks the thread, and waits. */
+static bool
+ask(enum request_kind kind, unsigned ms)
+{
+	struct request *r;
+	bool ok = false;
+
+	if ((r = calloc(1, sizeof(*r))) == NULL)
+		return false;
+	r->kind = kind;
+	pthread_mutex_lock(&lock);
+	if (state == RUNNING && !on_the_thread()) {
+		add_request(r);
+		ok = wait_for(r, ms);
+	} else {
+		free(r);
+	}
+	pthread_mutex_unlock(&lock);
+	return ok;
+}
+
+bool
+tributary_flush(unsigned timeout_ms)
+{
+	int saved = errno;
+	bool ok = ask(REQUEST_FLUSH, timeout_ms);
+
+	errno = saved;
+	return ok;
+}
+
+bool
+tributary_wait_connected(unsigned timeout_ms)
+{
+	struct timespec at;
+	int saved = errno;
+	bool ok;
+
+	deadline(&at, timeout_ms);
+	pthread_mutex_lock(&lock);
+	while (state == RUNNING && !connected)
+		if (pthread_cond_timedwait(&changed, &lock, &at) == ETIMEDOUT)
+			break;
+	ok = connected;
+	pthread_mutex_unlock(&lock);
+	errno = saved;
+	return ok;
+}
+
+void
+tributary_trigger(const char *name)
+{
+	struct request *r;
+	int saved = errno;
+
+	if ((r = calloc(1, sizeof(*r))) == NULL)
+		return;
+	r->kind = REQUEST_TRIGGER;
+	r->detached = true;
+	r->text = strdup(name);
+	pthread_mutex_lock(&lock);
+	if (state == RUNNING && r->text != NULL) {
+		add_request(r);
+		r = NULL;
+	}
+	pthread_mutex_unlock(&lock);
+	if (r != NULL)
+		free(r->text);
+	free(r);
+	errno = saved;
+}
+
+static void
+sources_changed_cb(void)
+{
+	pthread_mutex_lock(&lock);
+	sources_changed = true;
+	if (state == RUNNING)
+		port_wake(port);
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- Start and end ---- */
+
+/* Under the lock.  All signals are the program's. */
+static int
+start_thread(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int rc;
+
+	if ((port = port_new(&options)) == NULL)
+		return -1;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, 256 * 1024);
+	rc = pthread_create(&thread, &attr, run, NULL);
+	pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc != 0) {
+		port_free(port);
+		port = NULL;
+		return -1;
+	}
+	state = RUNNING;
+	return 0;
+}
+
+static void
+restart_cb(void)
+{
+	int saved = errno;
+
+	/* Another thread of the child may have been first. */
+	registry_forget_restart();
+	track_event_forget_restart();
+	pthread_mutex_lock(&lock);
+	if (state == IDLE)
+		(void)!start_thread();
+	pthread_mutex_unlock(&lock);
+	errno = saved;
+}
+
+static void
+before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+	registry_lock();
+}
+
+static void
+after_fork_in_parent(void)
+{
+	registry_unlock();
+	pthread_mutex_unlock(&lock);
+}
+
+static void
+init_condition(void)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&changed, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static void
+after_fork_in_child(void)
+{
+	bool restart = state == RUNNING &&
+	    options.children == TRIBUTARY_CHILDREN_TRACE;
+
+	if (port != NULL)
+		port_after_fork(port);
+	port = NULL;
+	state = IDLE;
+	requests = NULL;
+	connected = false;
+	pthread_mutex_init(&lock, NULL);
+	init_condition();
+	registry_after_fork(restart);
+	track_event_after_fork(restart);
+}
+
+static void
+init_once(void)
+{
+	static const struct registry_hooks hooks = { sources_changed_cb,
+		restart_cb };
+
+	init_condition();
+	registry_init();
+	registry_set_hooks(&hooks);
+	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static bool
+copy_text(char **to, const char *from)
+{
+	free(*to);
+	*to = from != NULL ? strdup(from) : NULL;
+	return from == NULL || *to != NULL;
+}
+
+/* Under the lock. */
+static bool
+keep_options(const struct tributary_options *o)
+{
+	char name[PROCESS_NAME_MAX];
+
+	memset(&options, 0, sizeof(options));
+	if (o != NULL)
+		memcpy(&options, o, o->size < sizeof(options) ? o->size :
+		    sizeof(options));
+	process_name(name);
+	if (!copy_text(&own_name, options.name != NULL ? options.name :
+	    name) || !copy_text(&own_address, options.address) ||
+	    !copy_text(&own_machine, options.machine_name))
+		return false;
+	options.name = own_name;
+	options.address = own_address;
+	options.machine_name = own_machine;
+	return true;
+}
+
+int
+tributary_start(const struct tributary_options *o)
+{
+	int rc, saved = errno;
+
+	(void)pthread_once(&once, init_once);
+	rc = track_event_init();
+	pthread_mutex_lock(&lock);
+	if (rc == 0 && state == IDLE)
+		rc = keep_options(o) ? start_thread() : -1;
+	pthread_mutex_unlock(&lock);
+	errno = saved;
+	return rc;
+}
+
+void
+tributary_stop(unsigned timeout_ms)
+{
+	int saved = errno;
+	struct request *r;
+
+	if (on_the_thread())
+		return;
+	(void)ask(REQUEST_STOP, timeout_ms != 0 ? timeout_ms : STOP_MS);
+	pthread_mutex_lock(&lock);
+	if (state != RUNNING) {
+		pthread_mutex_unlock(&lock);
+		return;
+	}
+	state = ENDING;
+	port_wake(port);
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
+	port_free(port);
+	pthread_mutex_lock(&lock);
+	port = NULL;
+	state = IDLE;
+	connected = false;
+	/* Callers that still wait hear that nothing comes. */
+	while ((r = requests) != NULL) {
+		requests = r->next;
+		if (r->detached || r->state == REQUEST_LEFT) {
+			free(r->text);
+			free(r);
+		} else {
+			r->state = REQUEST_FAILED;
+		}
+	}
+	pthread_cond_broadcast(&changed);
+	pthread_mutex_unlock(&lock);
+	errno = saved;
+}
+
+const char *
+tributary_version(void)
+{
+	return TRIBUTARY_VERSION;
+}

@@ -1,0 +1,121 @@
+/*
+ * port_internal: state of a port, shared by port.c (the connection),
+ * port_commands.c (what the service says) and port_commit.c (what it is told).
+ */
+#ifndef CLIENT_TRACING_PORT_PORT_INTERNAL_H
+#define CLIENT_TRACING_PORT_PORT_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "client/tracing/memory/chunk_memory.h"
+#include "client/tracing/port/port.h"
+#include "client/tracing/port/port_wire.h"
+#include "client/tracing/source/endpoint.h"
+#include "client/tracing/source/registry.h"
+#include "transport/socket/addr.h"
+#include "transport/wire/pb_writer.h"
+
+/* Backoff between attempts to connect, before jitter of a quarter. */
+#define PORT_RETRY_FIRST_MS 100u
+#define PORT_RETRY_LAST_MS  10000u
+/* A service that does not answer so long is left. */
+#define PORT_ANSWER_MS 10000u
+/*
+ * Back-pressure under emulation: chunks stay in the memory while more bytes
+ * than this wait for the socket; the writers' policies decide then.
+ */
+#define PORT_QUEUED_PAUSE (256u * 1024u)
+
+enum port_state {
+	PORT_WAITING,      /* no socket; until due_ms */
+	PORT_CONNECTING,   /* the socket becomes writable, or due_ms comes */
+	PORT_BINDING,      /* BindService was sent; until due_ms */
+	PORT_INITIALIZING, /* InitializeConnection was sent; until due_ms */
+	PORT_READY,        /* sources are registered */
+};
+
+/* A Flush whose instances are not all done. */
+struct port_flush {
+	TAILQ_ENTRY(port_flush) link;
+	uint64_t request;
+	size_t waits_for; /* instances */
+};
+
+/* tributary_stop_done() and _flush_done(), on their way to the port's thread. */
+struct port_note {
+	STAILQ_ENTRY(port_note) link;
+	struct tributary_instance *instance;
+	uint64_t flush_id; /* 0: stopped */
+};
+
+/* A port_flush() that waits for the service's answer to Sync. */
+struct port_waiter {
+	STAILQ_ENTRY(port_waiter) link;
+	void (*done)(void *arg, bool ok);
+	void *arg;
+};
+
+struct port {
+	struct endpoint endpoint; /* first: instances know it by this */
+	struct tributary_options options; /* strings are owned */
+	struct addr address;
+	int wake_fd;
+	int folder_fd; /* inotify on the socket's folder; -1: none */
+
+	enum port_state state;
+	uint64_t due_ms;
+	unsigned failures; /* in a row */
+	bool is_unix;
+	struct port_wire wire;
+
+	/* From the memory's making until the connection ends. */
+	struct chunk_memory *memory;
+	bool provided; /* the service may take our memory */
+	bool emulated; /* the service does not see it */
+
+	unsigned n_registered; /* sources 0..n-1 */
+	LIST_HEAD(, tributary_instance) instances;
+	TAILQ_HEAD(, port_flush) flushes;
+	STAILQ_HEAD(, port_note) notes; /* under the registry's lock */
+	STAILQ_HEAD(, port_waiter) waiters; /* in the order of their Syncs */
+};
+
+/* ---- port.c ---- */
+
+void port_log(struct port *p, enum tributary_log_level level, const char *fmt,
+    ...) PRINTF_LIKE(3, 4);
+/* Ends the connection and its instances; why: a sentence. */
+void port_disconnect(struct port *p, const char *why);
+/* Calls a method with what w holds, and empties it. */
+void port_call(struct port *p, enum port_method m, struct pb_writer *w);
+void port_call_id(struct port *p, enum port_method m, uint64_t id);
+/* shm: owned from now on, also on failure. */
+bool port_use_memory(struct port *p, struct shm *shm);
+
+/* ---- port_commands.c ---- */
+
+/* One GetAsyncCommandResponse. */
+void port_command(struct port *p, const uint8_t *data, size_t len);
+/* Notes of other threads. */
+void port_take_notes(struct port *p);
+void port_stop_done(struct endpoint *e, struct tributary_instance *i);
+void port_flush_done(struct endpoint *e, struct tributary_instance *i,
+    uint64_t flush_id);
+/* Ends an instance: hands over, tells the service, frees. */
+void port_end_instance(struct port *p, struct tributary_instance *i);
+
+/* ---- port_commit.c ---- */
+
+/*
+ * Tells the service what is queued in the memory.  all: also beyond
+ * PORT_QUEUED_PAUSE.
+ */
+void port_commit(struct port *p, bool all);
+/* The same, and that this flush is done. */
+void port_commit_flush(struct port *p, uint64_t request);
+
+#endif /* CLIENT_TRACING_PORT_PORT_INTERNAL_H */
