@@ -10,13 +10,13 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <time.h>
+#include <tributary/tributary.h>
 #include <unistd.h>
 
 #include "client/tracing/event/process_names.h"
 #include "client/tracing/event/track_event.h"
 #include "client/tracing/port/port.h"
 #include "client/tracing/source/registry.h"
-#include "tributary/tributary.h"
 
 #define STOP_MS 1000u
 

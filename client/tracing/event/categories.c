@@ -3,11 +3,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tributary/data_source.h>
 
 #include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
-#include "tributary/data_source.h"
 
 struct text {
 	const char *s;

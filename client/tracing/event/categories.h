@@ -10,9 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tributary/track_event.h>
 
 #include "transport/base/compiler.h"
-#include "tributary/track_event.h"
 
 /*
  * Whether a session with this encoded TrackEventConfig wants the category: what

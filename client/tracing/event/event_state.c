@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <tributary/track_event.h>
 #include <unistd.h>
 
 #include "client/tracing/event/process_names.h"
@@ -12,7 +13,6 @@
 #include "client/tracing/source/registry.h"
 #include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
-#include "tributary/track_event.h"
 
 /* Parents above a track; more are left out. */
 #define TRACK_DEPTH_MAX 16

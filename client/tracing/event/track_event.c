@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <tributary/track_event.h>
 
 #include "client/tracing/event/categories.h"
 #include "client/tracing/event/event_state.h"
@@ -21,21 +22,20 @@
 #include "protos/fields.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
-#include "tributary/track_event.h"
 
 /* Most bytes of a packet that put_plain() writes. */
 #define PLAIN_MAX 64u
 /* TrackEvent.Type */
 #define EVENT_COUNTER 4
 
-/* What is to be written, to each instance. */
+/* An event, which is written for each instance. */
 struct event {
 	const struct tributary_category *category;
 	uint32_t type;
 	const char *name;
 	const struct tributary_arg *args;
 	size_t n_args;
-	/* Of counters: */
+	/* Members of counters: */
 	const struct tributary_track *counter;
 	bool is_double;
 	union {
@@ -424,10 +424,13 @@ static bool
 put_event(struct sequence *q, const struct event *e, uint64_t now_ns)
 {
 	const struct tributary_arg *on = find_arg(e, TRIBUTARY_ARG_ON);
-	struct making m = { .q = q, .config = q->instance->context,
-	    .st = q->state };
+	struct making m; /* large: not set to 0 as a whole */
 	bool ok;
 
+	m.q = q;
+	m.config = q->instance->context;
+	m.st = q->state;
+	m.has_interned = m.failed = false;
 	if (!event_state_tell_track(q, e->counter != NULL ? e->counter :
 	    on != NULL ? on->value.p : NULL, now_ns))
 		return false;
@@ -465,7 +468,7 @@ write_event(struct sequence *q, const struct event *e, uint64_t now_ns)
 	    config->plain) && put_plain(q, e, now_ns))
 		return;
 	if (!ok || !put_event(q, e, now_ns))
-		/* What was told with it is lost: the state begins anew. */
+		/* Names told with it are lost: the state begins anew. */
 		q->generation--;
 }
 

@@ -3,10 +3,10 @@
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <tributary/track_event.h>
 #include <unistd.h>
 
 #include "client/tracing/event/event_state.h"
-#include "tributary/track_event.h"
 
 /* Random, so that processes, also of other machines, do not share tracks. */
 static uint64_t process_uuid;

@@ -25,7 +25,7 @@ struct chunk_memory {
 	uint32_t last_writer, n_writers;
 	size_t chunks; /* of all pages, in today's layout */
 
-	/* Of the owner's thread. */
+	/* Members of the owner's thread. */
 	pthread_t owner;
 	bool has_owner, telling;
 	void (*tell)(void *arg);

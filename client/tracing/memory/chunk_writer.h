@@ -14,10 +14,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tributary/data_source.h>
 
 #include "client/tracing/memory/chunk_memory.h"
 #include "transport/base/compiler.h"
-#include "tributary/data_source.h"
 
 /* Longer packets are dropped, as services refuse them. */
 #define CHUNK_WRITER_PACKET_MAX (64u * 1024u * 1024u)

@@ -13,9 +13,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <tributary/data_source.h>
 
 #include "transport/base/compiler.h"
-#include "tributary/data_source.h"
 
 #define PACKET_OWN_BYTES 512u
 #define PACKET_DEPTH_MAX 32u

@@ -12,9 +12,9 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <tributary/tributary.h>
 
 #include "transport/base/compiler.h"
-#include "tributary/tributary.h"
 
 struct port;
 

@@ -20,10 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
+#include <tributary/data_source.h>
 
 #include "client/tracing/memory/chunk_writer.h"
 #include "transport/base/compiler.h"
-#include "tributary/data_source.h"
 
 /* In masks of instances: the child of a fork() is to start the library anew. */
 #define REGISTRY_RESTART ((uint64_t)1 << 63)

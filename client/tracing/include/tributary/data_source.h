@@ -8,7 +8,7 @@
 #ifndef TRIBUTARY_DATA_SOURCE_H
 #define TRIBUTARY_DATA_SOURCE_H
 
-#include "tributary/tributary.h"
+#include <tributary/tributary.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,7 +21,7 @@ extern "C" {
 struct tributary_source;
 struct tributary_instance;
 
-/* What a writer does when the memory shared with the service is full. */
+/* Behaviour of a writer when the memory shared with the service is full. */
 enum tributary_full_policy {
 	/* As the config of the session says (buffer_exhausted_policy), else: */
 	TRIBUTARY_FULL_DEFAULT = 0,
@@ -114,7 +114,7 @@ typedef void (*tributary_write_fn)(struct tributary_packet *p,
 TRIBUTARY_API void tributary_source_write(struct tributary_source *s,
     tributary_write_fn write, void *arg);
 /*
- * The same for one instance, from its callbacks, or between start and stop of
+ * Writes a packet of one instance, from its callbacks, or between start and stop of
  * an instance that the caller keeps alive.  False: the packet was dropped.
  */
 TRIBUTARY_API bool tributary_instance_write(struct tributary_instance *i,

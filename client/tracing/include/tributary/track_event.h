@@ -17,7 +17,7 @@
 #ifndef TRIBUTARY_TRACK_EVENT_H
 #define TRIBUTARY_TRACK_EVENT_H
 
-#include "tributary/tributary.h"
+#include <tributary/tributary.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -97,7 +97,7 @@ struct tributary_track {
 	const char *description; /* or NULL */
 	int32_t rank;            /* among the parent's tracks; 0: none */
 	uint8_t kind;            /* enum tributary_track_kind */
-	/* Of counters: */
+	/* Members of counters: */
 	uint8_t unit;            /* enum tributary_unit */
 	bool incremental;        /* values are differences to the last one */
 	int64_t multiplier;      /* of values; 0: 1 */
@@ -239,7 +239,7 @@ tributary_string_n(const char *name, const char *v, size_t len)
 	return tributary_arg_pointer(TRIBUTARY_ARG_STRING, name, v, len);
 }
 
-/* What follows, until its tributary_end_of(), is inside. */
+/* Contains the arguments up to its tributary_end_of(). */
 static inline struct tributary_arg
 tributary_dict(const char *name)
 {
