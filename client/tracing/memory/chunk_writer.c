@@ -18,7 +18,7 @@
 static const uint8_t first_on_sequence[] = { 0xb8, 0x05, 1 };
 static const uint8_t previous_dropped[] = { 0xd0, 0x02, 0x81, 0x02 };
 
-/* What is left of a packet: the caller's bytes, then the marks. */
+/* Rest of a packet: the caller's bytes, then the marks. */
 struct rest {
 	const uint8_t *data;
 	size_t len;

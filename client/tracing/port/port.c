@@ -274,7 +274,7 @@ is_unix_socket(int fd)
 	    domain == AF_UNIX;
 }
 
-/* Who we are, where the service's kernel cannot tell. */
+/* This process and machine, where the service's kernel cannot tell. */
 static void
 put_identity(struct port *p, struct pb_writer *w)
 {
@@ -630,7 +630,7 @@ port_stop_all(struct port *p)
 
 /* ---- Life ---- */
 
-/* Of a socket that does not exist yet: the folder tells when it does. */
+/* The folder tells when a socket appears that does not exist yet. */
 static void
 watch_folder(struct port *p)
 {

@@ -23,7 +23,7 @@ struct port *port_new(const struct tributary_options *o) MUST_CHECK;
 /* Ends all instances without a word to the service. */
 void port_free(struct port *p);
 
-/* What to wait for, of the two descriptors; returns milliseconds, -1: none. */
+/* Descriptors to wait for; returns milliseconds to wait at most, -1: for ever. */
 #define PORT_FDS 3
 int port_poll(struct port *p, struct pollfd fds[PORT_FDS]);
 /* After poll(), whatever it returned. */

@@ -1,4 +1,4 @@
-/* What the service says through GetAsyncCommand. */
+/* Commands of the service, which come through GetAsyncCommand. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -30,7 +30,7 @@ setup_tracing(struct port *p, const uint8_t *data, size_t len)
 	int fd = port_wire_take_fd(&p->wire);
 
 	if (p->memory != NULL) {
-		/* It uses ours, or sends no chunks through memory. */
+		/* The service uses ours, or does not see it (emulation). */
 		if (fd >= 0)
 			close(fd);
 		return;

@@ -115,7 +115,7 @@ void port_end_instance(struct port *p, struct tributary_instance *i);
  * PORT_QUEUED_PAUSE.
  */
 void port_commit(struct port *p, bool all);
-/* The same, and that this flush is done. */
+/* As port_commit() of all, and says that this flush is done. */
 void port_commit_flush(struct port *p, uint64_t request);
 
 #endif /* CLIENT_TRACING_PORT_PORT_INTERNAL_H */

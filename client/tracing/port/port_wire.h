@@ -33,7 +33,7 @@ enum port_method {
 	PORT_METHODS,
 };
 
-/* What came. */
+/* Answers of the service. */
 enum port_event_kind {
 	PORT_NOTHING,  /* no whole frame is there */
 	PORT_BOUND,    /* the service has answered; methods are known */
@@ -84,7 +84,7 @@ port_wire_offers(const struct port_wire *w, enum port_method m)
 void port_wire_call(struct port_wire *w, enum port_method m,
     const void *args, size_t len, bool wants_reply);
 /*
- * The same, at once, with a descriptor; nothing may be queued.  false: the
+ * Calls a method at once, with a descriptor; nothing may be queued.  false: the
  * connection is gone.
  */
 bool port_wire_call_with_fd(struct port_wire *w, enum port_method m,

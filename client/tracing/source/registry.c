@@ -563,7 +563,7 @@ registry_after_fork(bool restart)
 	unsigned i;
 
 	pthread_mutex_init(&lock, NULL);
-	/* What the other threads had is left; this thread's is forgotten. */
+	/* Sequences of the other threads stay allocated; this thread's too. */
 	thread_state = NULL;
 	if (t != NULL)
 		(void)pthread_setspecific(thread_key, NULL);

@@ -70,7 +70,7 @@ struct tributary_source {
 	struct tributary_instance *instances[TRIBUTARY_INSTANCES_MAX];
 };
 
-/* Of one thread and one instance. */
+/* Packets of one thread for one instance. */
 struct sequence {
 	/* The thread's, but for `taken`. */
 	uint8_t busy;
@@ -78,7 +78,7 @@ struct sequence {
 	uint32_t generation; /* of the instance, when the state began */
 	struct chunk_writer w;
 	struct tributary_instance *instance; /* a reference */
-	/* Of the source's code, freed by free_state(); NULL: none yet. */
+	/* The source's own, freed by free_state(); NULL: none yet. */
 	void *state;
 	void (*free_state)(void *state);
 
