@@ -274,7 +274,7 @@ is_unix_socket(int fd)
 	    domain == AF_UNIX;
 }
 
-/* This process and machine, where the service's kernel cannot tell. */
+/* Identity of this process, which the service cannot ask its kernel for. */
 static void
 put_identity(struct port *p, struct pb_writer *w)
 {
