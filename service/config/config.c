@@ -9,6 +9,7 @@
 #include "service/config/config_guard.h"
 #include "service/config/name_filter.h"
 #include "service/settings/settings.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
@@ -23,8 +24,7 @@ typedef Perfetto__Protos__TraceConfig__TriggerConfig trigger_config_pb;
 static int
 refuse(char *err, size_t err_size, const char *sentence)
 {
-	snprintf(err, err_size, "%s", sentence);
-	return -1;
+	return FAILURE(err, err_size, "%s", sentence);
 }
 
 /* The decoder does not say what it lacked. */
@@ -50,9 +50,8 @@ refuse_duplicate(char *err, size_t err_size, const char *what,
 {
 	char text[128];
 
-	snprintf(err, err_size, "Duplicate %s name: %s", what,
+	return FAILURE(err, err_size, "Duplicate %s name: %s", what,
 	    shown(name, text, sizeof(text)));
-	return -1;
 }
 
 static int
@@ -62,23 +61,17 @@ check_sizes(const trace_config_pb *pb, const struct limits *lim, char *err,
 	uint64_t total = 0;
 	size_t i, k;
 
-	if (pb->duration_ms > lim->max_trace_duration_ms) {
-		snprintf(err, err_size, "Requested too long trace (%u ms > %llu "
-		    "ms)", pb->duration_ms,
+	if (pb->duration_ms > lim->max_trace_duration_ms)
+		return FAILURE(err, err_size, "Requested too long trace (%u ms "
+		    "> %llu ms)", pb->duration_ms,
 		    (unsigned long long)lim->max_trace_duration_ms);
-		return -1;
-	}
-	if (pb->n_buffers > lim->max_buffers_per_session) {
-		snprintf(err, err_size, "Too many buffers configured (%zu > "
-		    "%u)", pb->n_buffers, lim->max_buffers_per_session);
-		return -1;
-	}
+	if (pb->n_buffers > lim->max_buffers_per_session)
+		return FAILURE(err, err_size, "Too many buffers configured "
+		    "(%zu > %u)", pb->n_buffers, lim->max_buffers_per_session);
 	for (i = 0; i < pb->n_buffers; i++) {
-		if (pb->buffers[i]->size_kb == 0) {
-			snprintf(err, err_size, "Buffer %zu: size_kb must be "
-			    "over 0", i);
-			return -1;
-		}
+		if (pb->buffers[i]->size_kb == 0)
+			return FAILURE(err, err_size, "Buffer %zu: size_kb "
+			    "must be over 0", i);
 		total += pb->buffers[i]->size_kb;
 		if (pb->buffers[i]->name == NULL)
 			continue;
@@ -89,30 +82,25 @@ check_sizes(const trace_config_pb *pb, const struct limits *lim, char *err,
 				return refuse_duplicate(err, err_size,
 				    "buffer", pb->buffers[i]->name);
 	}
-	if (total > lim->max_total_buffer_kb) {
-		snprintf(err, err_size, "Buffers of %llu KiB exceed the limit "
-		    "of %llu KiB (limits.max_total_buffer_kb)",
+	if (total > lim->max_total_buffer_kb)
+		return FAILURE(err, err_size, "Buffers of %llu KiB exceed the "
+		    "limit of %llu KiB (limits.max_total_buffer_kb)",
 		    (unsigned long long)total,
 		    (unsigned long long)lim->max_total_buffer_kb);
-		return -1;
-	}
-	if (pb->n_data_sources > CONFIG_MAX_DATA_SOURCES) {
-		snprintf(err, err_size, "Too many data sources configured "
-		    "(%zu > %u)", pb->n_data_sources, CONFIG_MAX_DATA_SOURCES);
-		return -1;
-	}
-	if (pb->n_session_semaphores > CONFIG_MAX_SEMAPHORES) {
-		snprintf(err, err_size, "Too many session semaphores (%zu > "
-		    "%u)", pb->n_session_semaphores, CONFIG_MAX_SEMAPHORES);
-		return -1;
-	}
+	if (pb->n_data_sources > CONFIG_MAX_DATA_SOURCES)
+		return FAILURE(err, err_size, "Too many data sources "
+		    "configured (%zu > %u)", pb->n_data_sources,
+		    CONFIG_MAX_DATA_SOURCES);
+	if (pb->n_session_semaphores > CONFIG_MAX_SEMAPHORES)
+		return FAILURE(err, err_size, "Too many session semaphores "
+		    "(%zu > %u)", pb->n_session_semaphores,
+		    CONFIG_MAX_SEMAPHORES);
 	for (i = 0, k = 0; i < pb->n_data_sources; i++)
 		k += pb->data_sources[i]->n_producer_name_regex_filter;
-	if (k > CONFIG_MAX_PATTERNS) {
-		snprintf(err, err_size, "Too many producer_name_regex_filter "
-		    "in all (%zu > %u)", k, CONFIG_MAX_PATTERNS);
-		return -1;
-	}
+	if (k > CONFIG_MAX_PATTERNS)
+		return FAILURE(err, err_size, "Too many "
+		    "producer_name_regex_filter in all (%zu > %u)", k,
+		    CONFIG_MAX_PATTERNS);
 	if (pb->unique_session_name != NULL &&
 	    strlen(pb->unique_session_name) > lim->max_name_bytes)
 		return refuse(err, err_size, "unique_session_name is longer "
@@ -173,8 +161,7 @@ check_path_text(const uint8_t *bytes, size_t len, char *err, size_t err_size)
 	struct pb_field f;
 	size_t i, n;
 
-	pb_init(&r, bytes, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, bytes, len) {
 		if (f.number != TraceConfig_output_path || f.wire != PB_BYTES)
 			continue;
 		for (i = 0; i < f.len; i += n)
@@ -215,8 +202,7 @@ take_config_bytes(struct config_data_source *ds, const uint8_t *data,
 	struct pb_field f;
 	uint8_t *joined;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, data, len) {
 		if (f.number != TraceConfig_DataSource_config ||
 		    f.wire != PB_BYTES)
 			continue;
@@ -251,26 +237,21 @@ find_buffer(const trace_config_pb *pb, const Perfetto__Protos__DataSourceConfig
 		*out = dsc->target_buffer;
 		if (dsc->target_buffer < pb->n_buffers)
 			return 0;
-		snprintf(err, err_size, "Data source %s: target_buffer %u "
-		    "does not exist (%zu buffers)", ds, dsc->target_buffer,
+		return FAILURE(err, err_size, "Data source %s: target_buffer "
+		    "%u does not exist (%zu buffers)", ds, dsc->target_buffer,
 		    pb->n_buffers);
-		return -1;
 	}
 	for (i = 0; i < pb->n_buffers; i++)
 		if (pb->buffers[i]->name != NULL &&
 		    strcmp(pb->buffers[i]->name, dsc->target_buffer_name) == 0)
 			break;
-	if (i == pb->n_buffers) {
-		snprintf(err, err_size, "Data source %s: "
+	if (i == pb->n_buffers)
+		return FAILURE(err, err_size, "Data source %s: "
 		    "target_buffer_name %s does not exist", ds, buffer);
-		return -1;
-	}
-	if (dsc->has_target_buffer && dsc->target_buffer != i) {
-		snprintf(err, err_size, "Data source %s: target_buffer %u "
-		    "and target_buffer_name %s name different buffers", ds,
+	if (dsc->has_target_buffer && dsc->target_buffer != i)
+		return FAILURE(err, err_size, "Data source %s: target_buffer "
+		    "%u and target_buffer_name %s name different buffers", ds,
 		    dsc->target_buffer, buffer);
-		return -1;
-	}
 	*out = (uint32_t)i;
 	return 0;
 }
@@ -304,8 +285,7 @@ read_data_sources(struct config *c, char *err, size_t err_size)
 	if (c->data_sources == NULL)
 		return refuse(err, err_size, "out of memory");
 	c->n_data_sources = c->pb->n_data_sources;
-	pb_init(&r, c->bytes, c->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, c->bytes, c->len) {
 		if (f.number != TraceConfig_data_sources ||
 		    f.wire != PB_BYTES || i >= c->n_data_sources)
 			continue;
@@ -490,8 +470,7 @@ config_for_producer(const struct config *c,
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, ds->config, ds->config_len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, ds->config, ds->config_len) {
 		switch (f.number) {
 		case DataSourceConfig_target_buffer:
 		case DataSourceConfig_trace_duration_ms:

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 
 /*
@@ -141,17 +142,13 @@ name_filter_add_regex(struct name_filter *m, const char *pattern, char *err,
 	size_t size = 0;
 	int code_error = 0;
 
-	if (m->n_patterns >= NAME_FILTER_PATTERNS_MAX) {
-		snprintf(err, err_size,
+	if (m->n_patterns >= NAME_FILTER_PATTERNS_MAX)
+		return FAILURE(err, err_size,
 		    "more than %u patterns in one filter are not accepted",
 		    NAME_FILTER_PATTERNS_MAX);
-		return -1;
-	}
 	if (make_contexts(m) != 0 ||
-	    grow((void **)&m->patterns, m->n_patterns, &m->patterns_cap) != 0) {
-		snprintf(err, err_size, "no memory for a pattern");
-		return -1;
-	}
+	    grow((void **)&m->patterns, m->n_patterns, &m->patterns_cap) != 0)
+		return FAILURE(err, err_size, "no memory for a pattern");
 	if (strlen(pattern) > NAME_FILTER_PATTERN_MAX) {
 		snprintf(what, sizeof(what), "it is longer than %u bytes",
 		    NAME_FILTER_PATTERN_MAX);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "service/filter/bytecode.h"
+#include "transport/base/failure.h"
 #include "transport/wire/pb_reader.h"
 
 /* The checksum is the lower half of a 64-bit FNV-1a hash. */
@@ -63,7 +64,6 @@ bytecode_words_read(const struct bytecode_source *src, uint32_t **words,
 
 fail:
 	free(list);
-	snprintf(err, err_size, "Trace filter bytecode invalid: %s: %s",
+	return FAILURE(err, err_size, "Trace filter bytecode invalid: %s: %s",
 	    src->name, why);
-	return -1;
 }

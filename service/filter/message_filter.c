@@ -186,8 +186,7 @@ filter_fields(struct message_filter *f, uint32_t message, const uint8_t *data,
 	struct field_rule rule;
 	size_t size;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &field)) {
+	PB_FOREACH(&field, &r, data, len) {
 		rule = bytecode_rule(f->bytecode, message, field.number);
 		switch ((enum field_action)rule.action) {
 		case FIELD_DENY:

@@ -10,6 +10,7 @@
 
 #include "protos/trace_config.pb-c.h"
 #include "service/filter/bytecode.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 
 /*
@@ -178,9 +179,9 @@ refuse(char *err, size_t err_size, const rule_pb *pb, const char *what)
 	char shown[128];
 
 	log_escape(shown, sizeof(shown), pattern, strlen(pattern));
-	snprintf(err, err_size, "Trace filter has invalid string filtering "
-	    "rules: of the one with the pattern \"%s\" %s", shown, what);
-	return -1;
+	return FAILURE(err, err_size, "Trace filter has invalid string "
+	    "filtering rules: of the one with the pattern \"%s\" %s", shown,
+	    what);
 }
 
 static int
@@ -307,12 +308,10 @@ string_filter_add(struct string_filter *f, const rule_pb *pb, char *err,
 	struct rule r = { 0 }, *place;
 	int rc = -1;
 
-	if (f->n_rules >= STRING_RULES_MAX) {
-		snprintf(err, err_size, "Trace filter has invalid string "
+	if (f->n_rules >= STRING_RULES_MAX)
+		return FAILURE(err, err_size, "Trace filter has invalid string "
 		    "filtering rules: more than %u are not accepted",
 		    STRING_RULES_MAX);
-		return -1;
-	}
 	if (read_policy(&r, pb) != 0)
 		rc = refuse(err, err_size, pb, "the policy is missing or not "
 		    "known");

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "service/front/handover.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/socket/passed_sockets.h"
 
@@ -67,22 +68,18 @@ take_sockets(struct activation *a, struct passed_sockets *p, char *err,
 		a->sockets[i].tls = cut_tls(p->names[i]);
 		/* A socket's address does not say whether it has TLS. */
 		if (find_port(p->names[i], a->sockets[i].tls ? SIZE_MAX : i,
-			&a->sockets[i].port) != 0) {
-			snprintf(err, err_size, "the service manager passed "
-			    "socket %zu with the name \"%s\": name it "
+			&a->sockets[i].port) != 0)
+			return FAILURE(err, err_size, "the service manager "
+			    "passed socket %zu with the name \"%s\": name it "
 			    "producer, consumer or relay, with -tls behind it "
 			    "for TLS (FileDescriptorName=)", i + 1, shown);
-			return -1;
-		}
 		if ((fd = passed_sockets_take(p, i, err, err_size)) < 0)
 			return -1;
 		a->sockets[i].fd = fd;
-		if (a->sockets[i].tls && is_unix_socket(fd)) {
-			snprintf(err, err_size, "the service manager passed a "
-			    "UNIX socket with the name \"%s\": TLS is for TCP "
-			    "sockets", shown);
-			return -1;
-		}
+		if (a->sockets[i].tls && is_unix_socket(fd))
+			return FAILURE(err, err_size, "the service manager "
+			    "passed a UNIX socket with the name \"%s\": TLS is "
+			    "for TCP sockets", shown);
 	}
 	a->n = p->n;
 	return 0;

@@ -12,6 +12,7 @@
 
 #include "service/front/gate.h"
 #include "service/settings/settings.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/connect/listener.h"
 #include "transport/loop/loop.h"
@@ -282,10 +283,8 @@ prepare(struct dialler *d, size_t i, char *err, size_t err_size)
 	c->entrance.dialled = true;
 	c->entrance.bound = bound_cb;
 	c->entrance.gone = gone_cb;
-	if ((c->retry = loop_timer_new(d->loop, call_now, c)) == NULL) {
-		snprintf(err, err_size, "no memory");
-		return -1;
-	}
+	if ((c->retry = loop_timer_new(d->loop, call_now, c)) == NULL)
+		return FAILURE(err, err_size, "no memory");
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/queue.h>
 
 #include "service/settings/settings.h"
+#include "transport/base/failure.h"
 #include "transport/base/hash_map.h"
 #include "transport/socket/peer.h"
 #include "transport/tls/tls.h"
@@ -283,10 +284,8 @@ peer_limits_opened(struct peer_share *s, const struct peer *p, char *why,
 
 	end_handshake(s);
 	key_of(&key, p);
-	if ((e = entry_get(t, &key)) == NULL) {
-		snprintf(why, why_size, "the collector is out of memory");
-		return -1;
-	}
+	if ((e = entry_get(t, &key)) == NULL)
+		return FAILURE(why, why_size, "the collector is out of memory");
 	if (e == before)
 		return 0;
 	if (!may_add(t, e, why, why_size)) {

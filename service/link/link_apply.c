@@ -65,8 +65,7 @@ tell_refused_source(struct link_channel *c, const struct pb_field *descriptor,
 	struct pb_writer w;
 
 	pb_writer_init(&w);
-	pb_init(&r, descriptor->data, descriptor->len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, descriptor->data, descriptor->len)
 		if (f.number == DataSourceDescriptor_name &&
 		    f.wire == PB_BYTES && f.len <= MACHINE_INFO_MAX)
 			pb_put_bytes(&w, LinkSourceRefused_name, f.data, f.len);
@@ -87,8 +86,7 @@ register_writer(struct producer *p, const struct pb_field *f)
 	struct pb_reader r;
 	struct pb_field g;
 
-	pb_init(&r, f->data, f->len);
-	while (pb_next(&r, &g)) {
+	PB_FOREACH(&g, &r, f->data, f->len) {
 		if (g.number == LinkWriter_writer)
 			writer = (uint32_t)g.value;
 		else if (g.number == LinkWriter_buffer)
@@ -236,8 +234,7 @@ link_apply(struct link *l, struct link_piece *piece)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, piece->data, piece->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, piece->data, piece->len) {
 		if (piece->channel == NULL) {
 			piece->channel = begin_channel(l, piece, &f);
 			if (piece->channel == NULL && piece->why != NULL)

@@ -74,8 +74,7 @@ count_packet(struct file_loss *f, struct run *run, const uint8_t *data,
 	struct pb_reader r;
 	struct pb_field p;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &p)) {
+	PB_FOREACH(&p, &r, data, len) {
 		if (p.number == TracePacket_trusted_packet_sequence_id &&
 		    p.wire == PB_VARINT)
 			sequence = (uint32_t)p.value;
@@ -101,8 +100,7 @@ file_loss_count(struct file_loss *f, const uint8_t *data, size_t len)
 	struct pb_reader r;
 	struct pb_field p;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &p))
+	PB_FOREACH(&p, &r, data, len)
 		if (p.number == Trace_packet && p.wire == PB_BYTES)
 			count_packet(f, &run, p.data, p.len);
 	end_run(f, &run);

@@ -18,8 +18,7 @@ varint_of(const struct pb_field *message, uint32_t number)
 	struct pb_field f;
 	uint64_t v = 0;
 
-	pb_init(&r, message->data, message->len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, message->data, message->len)
 		if (f.number == number && f.wire == PB_VARINT)
 			v = f.value;
 	return r.bad ? 0 : v;
@@ -36,8 +35,7 @@ read_snapshot(const struct pb_field *snapshot, struct packet_time *out)
 	struct pb_field f;
 	uint64_t clock;
 
-	pb_init(&r, snapshot->data, snapshot->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, snapshot->data, snapshot->len) {
 		if (f.number != ClockSnapshot_clocks || f.wire != PB_BYTES)
 			continue;
 		clock = varint_of(&f, ClockSnapshot_Clock_clock_id);
@@ -57,8 +55,7 @@ packet_time_of(const uint8_t *packet, size_t len, bool *other_default)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, packet, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, packet, len) {
 		if (f.number == TracePacket_timestamp && f.wire == PB_VARINT)
 			timestamp = f.value;
 		else if (f.number == TracePacket_timestamp_clock_id &&

@@ -48,8 +48,7 @@ has_zeroes(const uint8_t *data, size_t len, size_t depth)
 
 	if (depth == PATH_DEPTH)
 		return memchr(data, '\0', len) != NULL;
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, data, len)
 		if (f.wire == PB_BYTES && f.number < 64 &&
 		    (path_to_strings[depth] >> f.number & 1) != 0 &&
 		    has_zeroes(f.data, f.len, depth + 1))

@@ -74,8 +74,7 @@ parse_clone(const uint8_t *args, size_t len, struct clone_args *a)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, args, len) {
 		switch (f.number) {
 		case CloneSessionRequest_session_id:
 			a->request.session_id = f.value;

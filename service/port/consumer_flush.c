@@ -38,8 +38,7 @@ consumer_flush(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	struct flush_call *fc;
 	uint64_t timeout = 0, flags = 0;
 
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, args, len) {
 		if (f.number == FlushRequest_timeout_ms)
 			timeout = f.value;
 		else if (f.number == FlushRequest_flags)

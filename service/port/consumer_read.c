@@ -132,8 +132,7 @@ consumer_query_state(void *ctx, struct rpc_call call, const uint8_t *args,
 	struct pb_field f;
 	bool sessions_only = false;
 
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, args, len)
 		if (f.number == QueryServiceStateRequest_sessions_only)
 			sessions_only = f.value != 0;
 	if (r.bad)

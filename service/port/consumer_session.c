@@ -46,8 +46,7 @@ consumer_enable_tracing(void *ctx, struct rpc_call call, const uint8_t *args,
 	char err[320];
 	int fd;
 
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, args, len) {
 		if (f.number == EnableTracingRequest_trace_config &&
 		    f.wire == PB_BYTES) {
 			bytes = f.data;
@@ -125,8 +124,7 @@ consumer_change_config(void *ctx, struct rpc_call call, const uint8_t *args,
 
 	if (p->session == NULL)
 		return RPC_REJECT;
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, args, len) {
 		if (f.number != ChangeTraceConfigRequest_trace_config)
 			continue;
 		if (f.wire != PB_BYTES)
@@ -188,8 +186,7 @@ key_field(const uint8_t *args, size_t len, char **key)
 	struct pb_field f;
 
 	*key = NULL;
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, args, len) {
 		if (f.number != AttachRequest_key)
 			continue;
 		free(*key);

@@ -62,8 +62,7 @@ parse(const uint8_t *args, size_t len, struct session_order *o, char **name)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, args, len) {
 		if (f.number == SessionCommand_unique_session_name &&
 		    f.wire == PB_BYTES) {
 			free(*name);

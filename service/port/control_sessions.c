@@ -24,8 +24,7 @@ parse(const uint8_t *args, size_t len, struct wanted *w)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, args, len) {
 		if (f.number == QuerySessionsRequest_id &&
 		    f.wire == PB_VARINT) {
 			w->has_id = true;

@@ -15,8 +15,7 @@ keep_all_but_the_name(struct machine *m, const uint8_t *data, size_t len)
 	int rc = -1;
 
 	pb_writer_init(&w);
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, data, len)
 		if (f.number != SystemInfo_machine_name)
 			pb_put_raw(&w, f.start, (size_t)(r.p - f.start));
 	if (!w.failed)

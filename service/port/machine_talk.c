@@ -31,8 +31,7 @@ find_system_info(const uint8_t *args, size_t len, struct pb_field *out)
 	struct pb_field f;
 
 	memset(out, 0, sizeof(*out));
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, args, len)
 		if (f.number == InitRelayRequest_system_info &&
 		    f.wire == PB_BYTES)
 			*out = f;

@@ -48,8 +48,7 @@ observer_parse(const uint8_t *args, size_t len, uint32_t *mask)
 	uint64_t v;
 
 	*mask = 0;
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, args, len) {
 		if (f.number != ObserveEventsRequest_events_to_observe)
 			continue;
 		if (f.wire == PB_VARINT) {

@@ -28,6 +28,7 @@
 #include "service/session/session.h"
 #include "service/session/shutdown.h"
 #include "service/settings/settings.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/process/fd_limit.h"
@@ -110,12 +111,11 @@ read_certificates(struct daemon *d, const struct activation *a, char *err,
 		;
 	if (i == s->n_listen && !activation_has_tls(a))
 		return 0;
-	if (s->tls.dir == NULL && s->tls.certificate == NULL) {
-		snprintf(err, err_size, "the service manager passed a socket "
-		    "for TLS, which needs certificates: name their directory "
-		    "with --tls-dir, or `tls { dir }` in the settings");
-		return -1;
-	}
+	if (s->tls.dir == NULL && s->tls.certificate == NULL)
+		return FAILURE(err, err_size, "the service manager passed a "
+		    "socket for TLS, which needs certificates: name their "
+		    "directory with --tls-dir, or `tls { dir }` in the "
+		    "settings");
 	d->certificates = certificates_new(d->loop, &s->tls, renewed_cb, d,
 	    err, err_size);
 	return d->certificates != NULL ? 0 : -1;
@@ -337,11 +337,9 @@ open_trace_dir(const char *path, int *fd, char *err, size_t err_size)
 	*fd = -1;
 	if (path == NULL)
 		return 0;
-	if ((dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0) {
-		snprintf(err, err_size, "cannot use the trace directory %s: %s",
-		    path, strerror(errno));
-		return -1;
-	}
+	if ((dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)) < 0)
+		return FAILURE(err, err_size, "cannot use the trace directory "
+		    "%s: %s", path, strerror(errno));
 	if (faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) != 0) {
 		snprintf(err, err_size,
 		    "cannot create files in the trace directory %s: %s", path,
@@ -364,8 +362,7 @@ make_service(struct daemon *d, char *err, size_t err_size)
 	if (d->service == NULL) {
 		if (dir != -1)
 			close(dir);
-		snprintf(err, err_size, "no memory");
-		return -1;
+		return FAILURE(err, err_size, "no memory");
 	}
 	d->service->trust = d->trust;
 	producer_port_init(&d->producer_port, d->service);
@@ -384,9 +381,8 @@ make_io(struct daemon *d, char *err, size_t err_size)
 	d->io = io_pool_new(d->loop, d->settings->io_threads);
 	if (d->io != NULL)
 		return 0;
-	snprintf(err, err_size, "no memory, or no descriptors, for %u threads",
-	    (unsigned)d->settings->io_threads);
-	return -1;
+	return FAILURE(err, err_size, "no memory, or no descriptors, for %u "
+	    "threads", (unsigned)d->settings->io_threads);
 }
 
 static int
@@ -407,10 +403,8 @@ make_gate(struct daemon *d, char *err, size_t err_size)
 		.heap = &d->service->heap,
 	};
 
-	if ((d->gate = gate_new(&setup)) == NULL) {
-		snprintf(err, err_size, "no memory");
-		return -1;
-	}
+	if ((d->gate = gate_new(&setup)) == NULL)
+		return FAILURE(err, err_size, "no memory");
 	d->service->connection_memory = gate_memory(d->gate);
 	return 0;
 }
@@ -444,9 +438,8 @@ daemon_start(struct daemon *d, char *err, size_t err_size)
 		    (unsigned)d->settings->io_threads);
 		return 0;
 	}
-	snprintf(err, err_size, "the system has no room for %u threads",
+	return FAILURE(err, err_size, "the system has no room for %u threads",
 	    (unsigned)d->settings->io_threads);
-	return -1;
 }
 
 struct daemon *

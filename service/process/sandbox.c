@@ -13,6 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 
 /* A user's name in messages, escaped. */
@@ -94,16 +95,12 @@ change_user(const char *name, uid_t uid, gid_t gid, const char *shown,
 		step = "setresuid";
 	else
 		step = NULL;
-	if (step != NULL) {
-		snprintf(err, err_size, "cannot become the user \"%s\" "
+	if (step != NULL)
+		return FAILURE(err, err_size, "cannot become the user \"%s\" "
 		    "(setting user): %s: %s", shown, step, strerror(errno));
-		return -1;
-	}
-	if (!is_for_good(uid, gid)) {
-		snprintf(err, err_size, "became the user \"%s\" (setting "
+	if (!is_for_good(uid, gid))
+		return FAILURE(err, err_size, "became the user \"%s\" (setting "
 		    "user), but kept a way back to root", shown);
-		return -1;
-	}
 	return 0;
 }
 
@@ -114,24 +111,18 @@ sandbox_become_user(const char *user, char *err, size_t err_size)
 	char shown[SHOWN_MAX];
 
 	log_escape(shown, sizeof(shown), user, strlen(user));
-	if (pw == NULL) {
-		snprintf(err, err_size, "there is no user \"%s\", which the "
-		    "setting user (--user) names", shown);
-		return -1;
-	}
-	if (pw->pw_uid == 0) {
-		snprintf(err, err_size, "the setting user (--user) names "
+	if (pw == NULL)
+		return FAILURE(err, err_size, "there is no user \"%s\", which "
+		    "the setting user (--user) names", shown);
+	if (pw->pw_uid == 0)
+		return FAILURE(err, err_size, "the setting user (--user) names "
 		    "\"%s\", which is root: leave it out to stay root", shown);
-		return -1;
-	}
 	if (is_user(pw->pw_uid))
 		return 0;
-	if (geteuid() != 0) {
-		snprintf(err, err_size, "only root can become the user \"%s\" "
-		    "(setting user, --user), and this is uid %u: start it as "
-		    "root, or as that user", shown, (unsigned)geteuid());
-		return -1;
-	}
+	if (geteuid() != 0)
+		return FAILURE(err, err_size, "only root can become the user "
+		    "\"%s\" (setting user, --user), and this is uid %u: start "
+		    "it as root, or as that user", shown, (unsigned)geteuid());
 	return change_user(pw->pw_name, pw->pw_uid, pw->pw_gid, shown, err,
 	    err_size);
 }
@@ -190,9 +181,8 @@ sandbox_check_directory(const char *what, const char *path, char *err,
 		return 0;
 	error = errno;
 	name_user(user, sizeof(user), geteuid());
-	snprintf(err, err_size, "%s %s is not one where %s can create files: "
-	    "%s (chown or chgrp it)", what, path, user, strerror(error));
-	return -1;
+	return FAILURE(err, err_size, "%s %s is not one where %s can create "
+	    "files: %s (chown or chgrp it)", what, path, user, strerror(error));
 }
 
 int
@@ -200,7 +190,6 @@ sandbox_memory(char *err, size_t err_size)
 {
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
 		return 0;
-	snprintf(err, err_size, "cannot shut this process' memory: %s",
+	return FAILURE(err, err_size, "cannot shut this process' memory: %s",
 	    strerror(errno));
-	return -1;
 }

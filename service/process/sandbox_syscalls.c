@@ -19,6 +19,7 @@
 
 #include "service/process/sandbox.h"
 #include "transport/base/compiler.h"
+#include "transport/base/failure.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -249,25 +250,20 @@ sandbox_system_calls(bool *filtered, char *err, size_t err_size)
 	scmp_filter_ctx ctx;
 	int rc;
 
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
-		snprintf(err, err_size, "cannot give up new privileges "
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+		return FAILURE(err, err_size, "cannot give up new privileges "
 		    "(setting seccomp): %s", strerror(errno));
-		return -1;
-	}
 	*filtered = !HAS_SANITIZER;
 	if (HAS_SANITIZER)
 		return 0;
 	load_name_services();
-	if ((ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM))) == NULL) {
-		snprintf(err, err_size, "no memory");
-		return -1;
-	}
+	if ((ctx = seccomp_init(SCMP_ACT_ERRNO(EPERM))) == NULL)
+		return FAILURE(err, err_size, "no memory");
 	rc = make_filter(ctx);
 	seccomp_release(ctx);
 	if (rc == 0)
 		return 0;
-	snprintf(err, err_size, "cannot refuse system calls (setting seccomp): "
-	    "%s%s", strerror(-rc), rc == -EINVAL || rc == -ENOSYS ?
+	return FAILURE(err, err_size, "cannot refuse system calls (setting "
+	    "seccomp): %s%s", strerror(-rc), rc == -EINVAL || rc == -ENOSYS ?
 	    " (does this kernel have seccomp filters?)" : "");
-	return -1;
 }

@@ -5,6 +5,7 @@
 #include "service/access/principal.h"
 #include "service/config/config.h"
 #include "service/model/model.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 
 #define MODE(name)                                                            \
@@ -17,9 +18,8 @@ lockdown_check(const Perfetto__Protos__TraceConfig *pb,
 	if ((pb->lockdown_mode != MODE(SET) &&
 	    pb->lockdown_mode != MODE(CLEAR)) || owner->admin)
 		return 0;
-	snprintf(err, err_size, "lockdown_mode shuts out the producers of "
-	    "others: only an admin may set or clear it");
-	return -1;
+	return FAILURE(err, err_size, "lockdown_mode shuts out the producers "
+	    "of others: only an admin may set or clear it");
 }
 
 void

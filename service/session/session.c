@@ -26,6 +26,7 @@
 #include "service/session/thread_priority.h"
 #include "service/session/trigger.h"
 #include "service/settings/settings.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 
 #define MODE(m)                                                               \
@@ -304,26 +305,18 @@ session_detach(struct session *s, const char *key, char *err, size_t err_size)
 	const struct session *o;
 
 	if (key[0] == '\0' ||
-	    strlen(key) > s->service->settings->limits.max_name_bytes) {
-		snprintf(err, err_size, "the key is empty or too long");
-		return -1;
-	}
-	if (s->end_error != NULL) {
-		snprintf(err, err_size, "the session has failed");
-		return -1;
-	}
+	    strlen(key) > s->service->settings->limits.max_name_bytes)
+		return FAILURE(err, err_size, "the key is empty or too long");
+	if (s->end_error != NULL)
+		return FAILURE(err, err_size, "the session has failed");
 	TAILQ_FOREACH(o, &s->service->sessions, link)
 		if (o != s && principal_equal(&o->owner, &s->owner) &&
 		    o->detach_key != NULL &&
-		    strcmp(o->detach_key, key) == 0) {
-			snprintf(err, err_size, "the key is in use");
-			return -1;
-		}
+		    strcmp(o->detach_key, key) == 0)
+			return FAILURE(err, err_size, "the key is in use");
 	free(s->detach_key);
-	if ((s->detach_key = strdup(key)) == NULL) {
-		snprintf(err, err_size, "out of memory");
-		return -1;
-	}
+	if ((s->detach_key = strdup(key)) == NULL)
+		return FAILURE(err, err_size, "out of memory");
 	s->ops = NULL;
 	s->port = NULL;
 	return 0;

@@ -12,6 +12,7 @@
 #include "service/session/session_internal.h"
 #include "service/session/trigger_history.h"
 #include "service/settings/settings.h"
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 
 typedef Perfetto__Protos__TraceConfig__TriggerConfig trigger_config_pb;
@@ -125,20 +126,18 @@ static int
 check_mode(const trigger_config_pb *t, char *err, size_t err_size)
 {
 	if (t->use_clone_snapshot_if_available &&
-	    t->trigger_mode != MODE(STOP_TRACING)) {
-		snprintf(err, err_size, "trigger_mode must be STOP_TRACING "
-		    "where use_clone_snapshot_if_available is set");
-		return -1;
-	}
+	    t->trigger_mode != MODE(STOP_TRACING))
+		return FAILURE(err, err_size, "trigger_mode must be "
+		    "STOP_TRACING where use_clone_snapshot_if_available is "
+		    "set");
 	switch (t->trigger_mode) {
 	case MODE(START_TRACING):
 	case MODE(STOP_TRACING):
 	case MODE(CLONE_SNAPSHOT):
 		return 0;
 	default:
-		snprintf(err, err_size, "trigger_mode %d is not known",
+		return FAILURE(err, err_size, "trigger_mode %d is not known",
 		    (int)t->trigger_mode);
-		return -1;
 	}
 }
 
@@ -167,10 +166,8 @@ trigger_arm(struct session *s, char *err, size_t err_size)
 	    s->config->pb->prefer_suspend_clock_for_duration &&
 	    t->trigger_mode != MODE(START_TRACING), timeout_cb);
 	s->trigger_stop_timer = loop_timer_new(l, stop_cb, s);
-	if (s->trigger_timer == NULL || s->trigger_stop_timer == NULL) {
-		snprintf(err, err_size, "out of memory");
-		return -1;
-	}
+	if (s->trigger_timer == NULL || s->trigger_stop_timer == NULL)
+		return FAILURE(err, err_size, "out of memory");
 	if (trigger_starts(s))
 		loop_timer_set(s->trigger_timer, t->trigger_timeout_ms, 0);
 	return 0;

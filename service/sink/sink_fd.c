@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#include "transport/base/failure.h"
+
 /* Character devices of memory, by number (Documentation/admin-guide/devices). */
 #define MEM_MAJOR  1u
 #define NULL_MINOR 3u
@@ -32,8 +34,7 @@ sink_fd_check(int fd, char *err, size_t err_size)
 {
 	if (sink_fd_kind(fd) != SINK_FD_OTHER)
 		return 0;
-	snprintf(err, err_size, "a trace cannot be written into that "
+	return FAILURE(err, err_size, "a trace cannot be written into that "
 	    "descriptor: pass a regular file (not of another user's FUSE), a "
 	    "pipe, a FIFO, a socket, or /dev/null");
-	return -1;
 }

@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
+
 /*
  * Whether the path is relative, has no `..` and ends in a name that can be
  * created.  openat2() itself refuses paths that lead outside; refusing `..`
@@ -192,11 +194,9 @@ sink_path_create(const struct sink_dir *dir, const char *path, long uid,
 	const char *name;
 	int dirfd, parent = -1, fd = -1, e;
 
-	if ((dirfd = open_dir(dir)) < 0) {
-		snprintf(err, err_size, "output_path: cannot use the trace "
-		    "directory %.80s: %s", dir->path, strerror(errno));
-		return -1;
-	}
+	if ((dirfd = open_dir(dir)) < 0)
+		return FAILURE(err, err_size, "output_path: cannot use the "
+		    "trace directory %.80s: %s", dir->path, strerror(errno));
 	parent = sink_path_open_parent(dirfd, path, true, &name);
 	if (parent < 0)
 		goto fail;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
 #include "transport/connect/dial_resolve.h"
 #include "transport/connect/dial_ssh.h"
 #include "transport/connect/dial_tls.h"
@@ -209,9 +210,8 @@ find_addresses(struct dial *d, const struct addr *a, bool in_background,
 		d->names = dial_resolve_new(d->loop, a, names_cb, d);
 		if (d->names != NULL)
 			return 0;
-		snprintf(err, err_size, "%s cannot be resolved now: the name "
-		    "servers do not answer", a->host);
-		return -1;
+		return FAILURE(err, err_size, "%s cannot be resolved now: the "
+		    "name servers do not answer", a->host);
 	}
 	d->n_sa = addr_resolve(a, d->sa, d->sa_len, DIAL_ADDRESSES_MAX, err,
 	    err_size);

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
 #include "transport/loop/loop.h"
 #include "transport/process/child.h"
 #include "transport/socket/peer.h"
@@ -153,12 +154,10 @@ start(struct dial_ssh *d, const struct dial_options *o, char *err,
 		return -1;
 	}
 	d->child = child_new(d->loop, args.argv, &fd, why, sizeof(why));
-	if (d->child == NULL) {
-		snprintf(err, err_size, "%s: %s on this machine: install "
+	if (d->child == NULL)
+		return FAILURE(err, err_size, "%s: %s on this machine: install "
 		    "OpenSSH's client, or name another program with "
 		    "$TRIBUTARY_SSH", d->addr.text, why);
-		return -1;
-	}
 	if (d->addr.path[0] == '\0') {
 		d->fd = fd;
 		loop_defer(d->loop, &d->command_call, command_cb, d);

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "transport/base/failure.h"
 #include "transport/connect/listener.h"
 #include "transport/socket/addr.h"
 
@@ -52,11 +53,9 @@ socket_owner_set(struct listener *l, const char *group, unsigned mode,
 {
 	const struct group *g;
 
-	if ((g = getgrnam(group)) == NULL) {
-		snprintf(err, err_size, "there is no group \"%s\", which "
+	if ((g = getgrnam(group)) == NULL)
+		return FAILURE(err, err_size, "there is no group \"%s\", which "
 		    "--set-socket-permissions names", group);
-		return -1;
-	}
 	return listener_set_permissions(l, mode, (long)g->gr_gid, err,
 	    err_size);
 }

@@ -50,8 +50,7 @@ add_reading(struct clock_snapshot *s, const struct pb_field *message)
 	uint64_t clock = 0, ns = 0;
 	size_t i;
 
-	pb_init(&r, message->data, message->len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, message->data, message->len) {
 		if (f.number == Reading_clock && f.wire == PB_VARINT)
 			clock = f.value;
 		else if (f.number == Reading_ns && f.wire == PB_VARINT)
@@ -127,8 +126,7 @@ link_clock_parse(struct link_clock *c, const uint8_t *data, size_t len)
 	clear(&out.before);
 	clear(&out.host);
 	clear(&out.after);
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, data, len)
 		if (read_field(&out, &f, &kind) != 0)
 			return -1;
 	if (r.bad || kind < LINK_CLOCK_PING || kind > LINK_CLOCK_RESULT)
@@ -179,8 +177,7 @@ link_clock_peek(const uint8_t *clock, size_t len, uint32_t *kind, uint32_t *id)
 	struct pb_field f;
 
 	*kind = *id = 0;
-	pb_init(&r, clock, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, clock, len) {
 		if (f.wire == PB_VARINT && f.number == LinkClock_kind)
 			*kind = (uint32_t)f.value;
 		else if (f.wire == PB_VARINT && f.number == LinkClock_id)

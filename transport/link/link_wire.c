@@ -103,8 +103,7 @@ link_parse_frame(struct link_frame *f, const uint8_t *data, size_t len)
 	struct pb_reader r;
 	struct pb_field field;
 
-	pb_init(&r, data, len);
-	while (pb_next(&r, &field))
+	PB_FOREACH(&field, &r, data, len)
 		if (frame_field(&got, &field) != 0)
 			return -1;
 	if (r.bad || (got.block != NULL) != (got.number != 0))

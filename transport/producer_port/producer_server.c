@@ -122,8 +122,7 @@ bytes_field(const uint8_t *args, size_t len, const uint8_t **data,
 
 	*data = NULL;
 	*data_len = 0;
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, args, len) {
 		if (f.number != 1)
 			continue;
 		if (f.wire != PB_BYTES)
@@ -142,8 +141,7 @@ uint_fields(const uint8_t *args, size_t len, uint64_t *one, uint64_t *two)
 	struct pb_field f;
 
 	*one = *two = 0;
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, args, len) {
 		if (f.number > 2)
 			continue;
 		if (f.wire != PB_VARINT)
@@ -412,8 +410,7 @@ parse_triggers(const uint8_t *args, size_t len, struct producer_trigger *out,
 	struct pb_field f;
 
 	*n = 0;
-	pb_init(&r, args, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, args, len) {
 		if (f.number != ActivateTriggersRequest_trigger_names)
 			continue;
 		if (f.wire != PB_BYTES)

@@ -16,8 +16,7 @@ source_descriptor_read(struct source_descriptor *d, const uint8_t *encoded,
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, encoded, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, encoded, len) {
 		switch (f.number) {
 		case DataSourceDescriptor_name:
 			if (f.wire != PB_BYTES)
@@ -63,8 +62,7 @@ source_descriptor_name(const uint8_t *encoded, size_t len, size_t *name_len)
 	struct pb_reader r;
 	struct pb_field f;
 
-	pb_init(&r, encoded, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, encoded, len)
 		if (f.number == DataSourceDescriptor_name &&
 		    f.wire == PB_BYTES) {
 			name = (const char *)f.data;

@@ -27,8 +27,7 @@ commit_plan_make(struct commit_plan *plan, const uint8_t *request, size_t len)
 	plan->flush_id = 0;
 	plan->n_moves = 0;
 	pb_init(&plan->rest, NULL, 0);
-	pb_init(&r, request, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, request, len) {
 		switch (f.number) {
 		case CommitDataRequest_chunks_to_move:
 			if (!plan_move(plan, &f, &r))

@@ -16,8 +16,7 @@ commit_parse_move(struct commit_move *m, const uint8_t *data, size_t len)
 	struct pb_field f;
 
 	memset(m, 0, sizeof(*m));
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, data, len) {
 		switch (f.number) {
 		case ChunksToMove_page:
 			m->page = (uint32_t)f.value;
@@ -51,8 +50,7 @@ commit_parse_patch(struct commit_patch *p, const uint8_t *data, size_t len)
 	struct pb_field f;
 
 	*p = (struct commit_patch){ .data = data, .len = len };
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, data, len) {
 		switch (f.number) {
 		case ChunkToPatch_target_buffer:
 			p->buffer = (uint32_t)f.value;
@@ -90,16 +88,14 @@ commit_put_patch(uint8_t *out, const uint8_t *data, size_t len,
 	head[0] = PB_TAG(ChunkToPatch_target_buffer, PB_VARINT);
 	head_len = 1 + pb_encode_varint(head + 1, buffer);
 	body = head_len;
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f))
+	PB_FOREACH(&f, &r, data, len)
 		if (f.number != ChunkToPatch_target_buffer)
 			body += (size_t)(r.p - f.start);
 	out[n++] = PB_TAG(CommitDataRequest_chunks_to_patch, PB_BYTES);
 	n += pb_encode_varint(out + n, body);
 	memcpy(out + n, head, head_len);
 	n += head_len;
-	pb_init(&r, data, len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, data, len) {
 		if (f.number == ChunkToPatch_target_buffer)
 			continue;
 		memcpy(out + n, f.start, (size_t)(r.p - f.start));

@@ -13,6 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
+
 #define ADDR_FORMS                                                             \
 	"/path, @name, host:port, [v6]:port, vsock://CID:PORT, "               \
 	"tls://host:port and ssh://[user@]host[:port][/path] are accepted"
@@ -34,17 +36,13 @@ addr_parse_unix(struct addr *a, const char *path, char *err, size_t err_size)
 	struct sockaddr_un *un = (struct sockaddr_un *)&a->sa;
 	size_t n = strlen(path);
 
-	if (n == 0 || (path[0] == '@' && n == 1)) {
-		snprintf(err, err_size, "\"%s\" names no socket: %s", a->text,
-		    ADDR_FORMS);
-		return -1;
-	}
-	if (n > SUN_PATH_MAX) {
-		snprintf(err, err_size,
+	if (n == 0 || (path[0] == '@' && n == 1))
+		return FAILURE(err, err_size, "\"%s\" names no socket: %s",
+		    a->text, ADDR_FORMS);
+	if (n > SUN_PATH_MAX)
+		return FAILURE(err, err_size,
 		    "socket path %s is %zu bytes long; the system allows %zu",
 		    path, n, SUN_PATH_MAX);
-		return -1;
-	}
 	a->kind = ADDR_UNIX;
 	un->sun_family = AF_UNIX;
 	memcpy(un->sun_path, path, n);
@@ -103,10 +101,9 @@ addr_parse_vsock(struct addr *a, const char *rest, char *err, size_t err_size)
 	return 0;
 
 fail:
-	snprintf(err, err_size,
+	return FAILURE(err, err_size,
 	    "\"%s\" is not vsock://CID:PORT with two numbers (a CID of -1 "
 	    "means any)", a->text);
-	return -1;
 }
 
 /* Host and port are set: fills in a numeric address, leaves names alone. */
@@ -137,45 +134,33 @@ addr_parse_tcp(struct addr *a, const char *rest, char *err, size_t err_size)
 
 	if (*rest == '[') {
 		host = rest + 1;
-		if ((end = strchr(host, ']')) == NULL || end[1] != ':') {
-			snprintf(err, err_size,
+		if ((end = strchr(host, ']')) == NULL || end[1] != ':')
+			return FAILURE(err, err_size,
 			    "\"%s\": a v6 address is written [address]:port",
 			    a->text);
-			return -1;
-		}
 		port = end + 2;
 	} else {
-		if ((end = strrchr(host, ':')) == NULL) {
-			snprintf(err, err_size, "\"%s\" lacks a port: %s",
+		if ((end = strrchr(host, ':')) == NULL)
+			return FAILURE(err, err_size, "\"%s\" lacks a port: %s",
 			    a->text, ADDR_FORMS);
-			return -1;
-		}
 		port = end + 1;
-		if (memchr(host, ':', (size_t)(end - host)) != NULL) {
-			snprintf(err, err_size,
+		if (memchr(host, ':', (size_t)(end - host)) != NULL)
+			return FAILURE(err, err_size,
 			    "\"%s\" has several colons: a v6 address is "
 			    "written [address]:port, and :// follows a kind "
 			    "(tls, ssh, vsock)", a->text);
-			return -1;
-		}
 	}
-	if (end == host) {
-		snprintf(err, err_size,
+	if (end == host)
+		return FAILURE(err, err_size,
 		    "\"%s\" lacks a host: write 127.0.0.1:%.20s, or 0.0.0.0:"
 		    "%.20s for every interface", a->text, port, port);
-		return -1;
-	}
-	if ((size_t)(end - host) >= sizeof(a->host)) {
-		snprintf(err, err_size, "the host name in \"%s\" is too long",
-		    a->text);
-		return -1;
-	}
-	if (addr_number(port, 65535, false, &number) != 0) {
-		snprintf(err, err_size,
+	if ((size_t)(end - host) >= sizeof(a->host))
+		return FAILURE(err, err_size, "the host name in \"%s\" is too "
+		    "long", a->text);
+	if (addr_number(port, 65535, false, &number) != 0)
+		return FAILURE(err, err_size,
 		    "\"%s\": the port must be a number from 0 to 65535",
 		    a->text);
-		return -1;
-	}
 	a->kind = ADDR_TCP;
 	memcpy(a->host, host, (size_t)(end - host));
 	snprintf(a->port, sizeof(a->port), "%u", number);
@@ -247,10 +232,9 @@ addr_parse_ssh_target(struct addr *a, const char *slash, char *err,
 	return 0;
 
 fail:
-	snprintf(err, err_size, "\"%s\": behind the host stands the path of a "
-	    "UNIX socket (up to %zu letters, digits and /._-+@=,), or "
+	return FAILURE(err, err_size, "\"%s\": behind the host stands the path "
+	    "of a UNIX socket (up to %zu letters, digits and /._-+@=,), or "
 	    "/host:port as that machine sees it", a->text, SUN_PATH_MAX);
-	return -1;
 }
 
 /* [user@]host[:port], of len bytes. */
@@ -300,10 +284,9 @@ addr_parse_ssh_host(struct addr *a, const char *host, size_t len, char *err,
 	return 0;
 
 fail:
-	snprintf(err, err_size, "\"%s\" is not ssh://[user@]host[:port], with "
-	    "/path or /host:port behind it where that leads on; names are "
+	return FAILURE(err, err_size, "\"%s\" is not ssh://[user@]host[:port], "
+	    "with /path or /host:port behind it where that leads on; names are "
 	    "letters, digits and ._-", a->text);
-	return -1;
 }
 
 static int
@@ -342,11 +325,9 @@ addr_parse_into(struct addr *a, const char *text, char *err, size_t err_size)
 	if ((rest = addr_after(text, "tcp://")) != NULL ||
 	    (rest = addr_after(text, "tcp:")) != NULL)
 		return addr_parse_tcp(a, rest, err, err_size);
-	if (strstr(text, "://") != NULL) {
-		snprintf(err, err_size, "\"%s\": unknown kind of address; %s",
-		    text, ADDR_FORMS);
-		return -1;
-	}
+	if (strstr(text, "://") != NULL)
+		return FAILURE(err, err_size, "\"%s\": unknown kind of "
+		    "address; %s", text, ADDR_FORMS);
 	if (text[0] == '@' || strchr(text, '/') != NULL ||
 	    strchr(text, ':') == NULL)
 		return addr_parse_unix(a, text, err, err_size);
@@ -359,12 +340,10 @@ addr_parse(struct addr *a, const char *text, char *err, size_t err_size)
 	struct addr parsed;
 
 	memset(&parsed, 0, sizeof(parsed));
-	if (strlen(text) >= sizeof(parsed.text)) {
-		snprintf(err, err_size,
+	if (strlen(text) >= sizeof(parsed.text))
+		return FAILURE(err, err_size,
 		    "the address \"%.40s...\" is longer than %d bytes", text,
 		    ADDR_TEXT_MAX - 1);
-		return -1;
-	}
 	strcpy(parsed.text, text);
 	if (addr_parse_into(&parsed, text, err, err_size) != 0)
 		return -1;
@@ -410,11 +389,9 @@ addr_resolve(const struct addr *a, struct sockaddr_storage *out,
 		out_len[0] = a->sa_len;
 		return 1;
 	}
-	if ((rc = getaddrinfo(a->host, a->port, &hints, &list)) != 0) {
-		snprintf(err, err_size, "cannot resolve %s: %s", a->host,
+	if ((rc = getaddrinfo(a->host, a->port, &hints, &list)) != 0)
+		return FAILURE(err, err_size, "cannot resolve %s: %s", a->host,
 		    rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
-		return -1;
-	}
 	for (ai = list; ai != NULL && n < max; ai = ai->ai_next) {
 		if (ai->ai_addrlen > sizeof(out[0]))
 			continue;

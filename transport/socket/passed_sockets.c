@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
 #include "transport/socket/addr.h"
 
 /* The first descriptor that is passed on. */
@@ -76,9 +77,8 @@ passed_sockets_take(const struct passed_sockets *p, size_t i, char *err,
 
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) == 0)
 		return fd;
-	snprintf(err, err_size, "the service manager promised %zu sockets, but "
-	    "descriptor %d is not open", p->n, fd);
-	return -1;
+	return FAILURE(err, err_size, "the service manager promised %zu "
+	    "sockets, but descriptor %d is not open", p->n, fd);
 }
 
 bool

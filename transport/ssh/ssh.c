@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/base/failure.h"
+
 static const char *
 ssh_program(void)
 {
@@ -117,9 +119,8 @@ end(struct builder *b, const struct addr *a, const char *command, char *err,
 		add(b, "%s", command);
 	if (!b->full)
 		return 0;
-	snprintf(err, err_size, "%s: the command line for ssh is too long",
-	    a->text);
-	return -1;
+	return FAILURE(err, err_size, "%s: the command line for ssh is too "
+	    "long", a->text);
 }
 
 /* True: free of ssh's forwarding syntax, of its %-tokens and ${}. */
@@ -140,10 +141,9 @@ check_path(const char *path, char *err, size_t err_size)
 {
 	if (ssh_path_is_plain(path))
 		return 0;
-	snprintf(err, err_size, "\"%.100s\": ssh can forward a socket of which "
-	    "the path is absolute and made of letters, digits and /._-+@=,",
-	    path);
-	return -1;
+	return FAILURE(err, err_size, "\"%.100s\": ssh can forward a socket of "
+	    "which the path is absolute and made of letters, digits and "
+	    "/._-+@=,", path);
 }
 
 int

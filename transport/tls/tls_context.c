@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "transport/base/failure.h"
 #include "transport/base/log.h"
 #include "transport/tls/tls.h"
 #include "transport/tls/tls_sessions.h"
@@ -66,16 +67,12 @@ context_set_paths(struct tls_context *c, const struct tls_options *o, char *err,
 
 	for (i = 0; i < TLS_N_FILES; i++) {
 		if (choose_path(&c->paths[i], o->dir, single[i],
-			file_names[i]) != 0) {
-			snprintf(err, err_size, "out of memory");
-			return -1;
-		}
-		if (c->paths[i] == NULL && i != TLS_FILE_CRL) {
-			snprintf(err, err_size, "TLS needs a %s file: name it, "
-			    "or a directory that holds %s", file_words[i],
-			    file_names[i]);
-			return -1;
-		}
+			file_names[i]) != 0)
+			return FAILURE(err, err_size, "out of memory");
+		if (c->paths[i] == NULL && i != TLS_FILE_CRL)
+			return FAILURE(err, err_size, "TLS needs a %s file: "
+			    "name it, or a directory that holds %s",
+			    file_words[i], file_names[i]);
 	}
 	c->crl_may_lack = o->crl == NULL;
 	return 0;
@@ -222,8 +219,7 @@ attach_rules(struct tls_setup *s, char *err, size_t err_size)
 	tls_verify_attach(s->ssl);
 	if (tls_sessions_attach(s->ssl, s->side == TLS_SERVER) == 0)
 		return 0;
-	snprintf(err, err_size, "OpenSSL cannot make sessions resumable");
-	return -1;
+	return FAILURE(err, err_size, "OpenSSL cannot make sessions resumable");
 }
 
 /*

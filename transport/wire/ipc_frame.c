@@ -37,8 +37,7 @@ ipc_parse_frame(struct ipc_frame *f, const uint8_t *buf, size_t len)
 	f->kind = IPC_NONE;
 	f->request_id = 0;
 	f->body = no_slice;
-	pb_init(&r, buf, len);
-	while (pb_next(&r, &field)) {
+	PB_FOREACH(&field, &r, buf, len) {
 		if (is_varint(&field, IPCFrame_request_id)) {
 			f->request_id = field.value;
 		} else if (field.wire == PB_BYTES &&
@@ -59,8 +58,7 @@ ipc_parse_invoke(struct ipc_invoke *m, struct ipc_slice body)
 	struct pb_field f;
 
 	memset(m, 0, sizeof(*m));
-	pb_init(&r, body.data, body.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, body.data, body.len) {
 		if (is_varint(&f, InvokeMethod_service_id))
 			m->service_id = (uint32_t)f.value;
 		else if (is_varint(&f, InvokeMethod_method_id))
@@ -80,8 +78,7 @@ ipc_parse_invoke_reply(struct ipc_invoke_reply *m, struct ipc_slice body)
 	struct pb_field f;
 
 	memset(m, 0, sizeof(*m));
-	pb_init(&r, body.data, body.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, body.data, body.len) {
 		if (is_varint(&f, InvokeMethodReply_success))
 			m->success = f.value != 0;
 		else if (is_varint(&f, InvokeMethodReply_has_more))
@@ -99,8 +96,7 @@ ipc_parse_identity(struct ipc_identity *m, struct ipc_slice body)
 	struct pb_field f;
 
 	memset(m, 0, sizeof(*m));
-	pb_init(&r, body.data, body.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, body.data, body.len) {
 		if (is_varint(&f, SetPeerIdentity_pid))
 			m->pid = (int32_t)f.value;
 		else if (is_varint(&f, SetPeerIdentity_uid))
@@ -127,8 +123,7 @@ ipc_parse_text(struct ipc_slice *text, struct ipc_slice body)
 	struct pb_field f;
 
 	*text = no_slice;
-	pb_init(&r, body.data, body.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, body.data, body.len) {
 		if (is_bytes(&f, RequestError_error))
 			*text = field_slice(&f);
 	}
@@ -142,8 +137,7 @@ parse_method_info(struct ipc_method_info *m, struct ipc_slice body)
 	struct pb_field f;
 
 	memset(m, 0, sizeof(*m));
-	pb_init(&r, body.data, body.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, body.data, body.len) {
 		if (is_varint(&f, MethodInfo_id))
 			m->id = (uint32_t)f.value;
 		else if (is_bytes(&f, MethodInfo_name))
@@ -161,8 +155,7 @@ ipc_parse_bind_reply(struct ipc_bind_reply *m, struct ipc_slice body,
 	struct pb_field f;
 
 	memset(m, 0, sizeof(*m));
-	pb_init(&r, body.data, body.len);
-	while (pb_next(&r, &f)) {
+	PB_FOREACH(&f, &r, body.data, body.len) {
 		if (is_varint(&f, BindServiceReply_success)) {
 			m->success = f.value != 0;
 		} else if (is_varint(&f, BindServiceReply_service_id)) {
