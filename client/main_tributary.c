@@ -28,15 +28,16 @@ struct command {
 static const struct command commands[] = {
 	{ "record", record_main, "record a trace into a file" },
 	{ "inspect", inspect_main,
-	    "say what a trace holds, and whether it can be trusted" },
+	    "show the contents of a trace, and whether it can be trusted" },
 	{ "snapshot", snapshot_main,
-	    "save what a running session holds, and let it go on" },
+	    "save the buffers of a running session, which goes on" },
 	{ "trigger", trigger_main, "activate triggers of sessions" },
 	{ "sources", sources_main, "list the data sources that are offered" },
 	{ "sessions", sessions_main, "list the sessions that record" },
 	{ "stats", stats_main, "say how a session's buffers fare" },
 	{ "stop", stop_main, "stop sessions" },
-	{ "flush", flush_main, "have producers hand in what they have" },
+	{ "flush", flush_main, "have producers commit the data that they "
+	    "hold" },
 	{ "start", start_main, "start sessions that wait for it" },
 	{ "machines", machines_main, "list the machines that are connected" },
 	{ "top", top_main, "watch sessions, machines and producers" },
@@ -57,9 +58,8 @@ usage(FILE *out)
 		fprintf(out, "  %-10s %s\n", commands[i].name,
 		    commands[i].what);
 	fprintf(out,
-	    "\n"
-	    "  tributary COMMAND --help   what a command takes\n"
-	    "  tributary --version        the version\n");
+	    "\n  tributary COMMAND --help   the flags of a command\n  "
+	    "tributary --version        the version\n");
 }
 
 static int

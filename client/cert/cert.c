@@ -125,12 +125,12 @@ begin(const struct cert_options *o)
 	    "      --tls-dir %s\n"
 	    "Make a certificate for each device:\n"
 	    "  tributary cert issue %s NAME\n"
-	    "and for each person who records:\n"
+	    "and for each person that records:\n"
 	    "  tributary cert issue %s NAME --role consumer\n\n"
-	    "Whoever has %s/%s can make certificates: it need not be on the\n"
-	    "collector, which reads %s, %s, %s and %s.\n", dir, dir, dir, o->dir,
-	    CERT_CA_KEY_FILE, TLS_CA_FILE, TLS_CERT_FILE, TLS_KEY_FILE,
-	    TLS_CRL_FILE);
+	    "Keep %s/%s secret, which can make certificates; it need not be\n"
+	    "on the collector, which reads %s, %s, %s and %s.\n", dir, dir,
+	    dir, o->dir, CERT_CA_KEY_FILE, TLS_CA_FILE, TLS_CERT_FILE,
+	    TLS_KEY_FILE, TLS_CRL_FILE);
 	cert_outcome_done(&done);
 	return 0;
 }
@@ -212,7 +212,7 @@ renew_ca(const struct cert_options *o)
 	printf("The CA in %s has a new certificate on the same key.\n", o->dir);
 	say_until(&done.entry, false);
 	printf("Every certificate of it stays good. Until the old one ends, "
-	    "copy %s/%s\nto all who connect.\n", o->dir, TLS_CA_FILE);
+	    "copy %s/%s\nto all programs that connect.\n", o->dir, TLS_CA_FILE);
 	cert_outcome_done(&done);
 	return 0;
 }
@@ -272,8 +272,8 @@ take_back(const struct cert_options *o)
 	    "to any that\nruns elsewhere.\n", o->dir, TLS_CRL_FILE);
 	if (done.entry.role == 0)
 		printf("This was the collector's own: make a new one with "
-		    "tributary cert renew %s,\nand give %s to those who "
-		    "connect.\n", o->dir, TLS_CRL_FILE);
+		    "tributary cert renew %s,\nand give %s to its "
+		    "peers.\n", o->dir, TLS_CRL_FILE);
 	return 0;
 }
 

@@ -189,8 +189,8 @@ refuse_existing(struct cert_store *s, char *err, size_t err_size)
 		if (r < 0 && errno == ENOENT)
 			continue;
 		return FAILURE(err, err_size, "%s has a %s already, which is "
-		    "never overwritten: choose another folder, or see what is "
-		    "there with tributary cert show %s", s->dir, files[i],
+		    "never overwritten: choose another folder, or list its "
+		    "contents with tributary cert show %s", s->dir, files[i],
 		    s->dir);
 	}
 	return 0;

@@ -127,7 +127,7 @@ print_packet(struct packet_show *p, const struct packet_facts *f,
 	    p->inside ? " (compressed)" : "");
 	packet = perfetto__protos__trace_packet__unpack(NULL, len, data);
 	if (packet == NULL) {
-		fputs("# what it holds cannot be decoded\n", p->out);
+		fputs("# its contents cannot be decoded\n", p->out);
 		return;
 	}
 	fputs("packet {\n", p->out);

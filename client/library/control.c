@@ -215,7 +215,7 @@ send_call(struct control *c, struct control_call *k)
 	if (!rpc_client_offers(c->rpc, k->method)) {
 		c->foreign = true;
 		fail_later(k, "the collector is older than this command: it "
-		    "does not know what is asked of it");
+		    "does not know this request");
 		return;
 	}
 	if (k->kind != CALL_COMMAND)

@@ -32,13 +32,13 @@ static const char stop_help[] =
     "       tributary stop --all\n"
     "\n"
     "Stops tracing sessions, as tributary sessions lists them, and waits until\n"
-    "their traces are complete. Whoever started one gets its trace as after a\n"
-    "planned end.\n"
+    "their traces are complete. A connected consumer gets its trace as\n"
+    "after a planned end.\n"
     "\n"
     "      --all         all that you may see and that have not stopped; asks\n"
     "                    first\n"
-    "      --discard     free them, too: what no file holds is gone. With --all\n"
-    "                    also those that have stopped, and snapshots\n"
+    "      --discard     free them, too: data that no file holds is gone. With\n"
+    "                    --all also stopped sessions, and snapshots\n"
     "      --yes         do not ask\n"
     COMMAND_CONSUMER_HELP
     "\n"
@@ -53,7 +53,7 @@ static const struct flag flush_flags[] = {
 static const char flush_help[] =
     "Usage: tributary flush [--timeout TIME] ID|NAME...\n"
     "\n"
-    "Has the producers of tracing sessions hand in what they have written so far,\n"
+    "Has the producers of tracing sessions commit the data written so far,\n"
     "and waits until they have.\n"
     "\n"
     "      --timeout TIME  how long they may take (500ms, 10s); default: as the\n"
@@ -119,8 +119,8 @@ say_after(struct target *t, const session_state *s)
 	else if (t->orders->run.discard)
 		snprintf(t->after, sizeof(t->after), " and discarded");
 	else if (s->has_consumer)
-		snprintf(t->after, sizeof(t->after), "; whoever started it "
-		    "reads its trace");
+		snprintf(t->after, sizeof(t->after), "; its consumer reads its "
+		    "trace");
 	else if (s->detach_key != NULL)
 		snprintf(t->after, sizeof(t->after), "; its trace waits to be "
 		    "read: tributary record --attach=%s",
@@ -175,13 +175,13 @@ confirm(const struct orders *o)
 	char line[16];
 
 	if (!isatty(STDIN_FILENO)) {
-		control_ask_refuse(&o->run, "--all wants --yes where nobody "
-		    "can be asked");
+		control_ask_refuse(&o->run, "--all wants --yes without a "
+		    "terminal to ask at");
 		return false;
 	}
 	fprintf(stderr, "Stop %s %zu session%s%s? [y/N] ", o->n == 1 ? "this" :
-	    "these", o->n, human_s(o->n), o->run.discard ? " and discard what "
-	    "no file holds" : "");
+	    "these", o->n, human_s(o->n), o->run.discard ? " and discard data "
+	    "that no file holds" : "");
 	fflush(stderr);
 	if (fgets(line, sizeof(line), stdin) != NULL &&
 	    (strcasecmp(line, "y\n") == 0 || strcasecmp(line, "yes\n") == 0))

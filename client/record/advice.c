@@ -205,9 +205,9 @@ check_machine(struct saying *say_to, const service_state *s,
 		    "producer here now; did you mean \"%.80s\"?", machine,
 		    meant);
 	else
-		snprintf(text, sizeof(text), "no machine called \"%.80s\" has a "
-		    "producer here now; it is recorded once it connects "
-		    "(tributary machines lists those that do)", machine);
+		snprintf(text, sizeof(text), "no machine called \"%.80s\" has "
+		    "a producer here now; it is recorded once it connects "
+		    "(tributary machines lists the machines that do)", machine);
 	say(say_to, text);
 }
 

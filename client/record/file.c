@@ -423,8 +423,8 @@ record_file_sync(struct record_file *f)
 	if (f->kind != KIND_REGULAR)
 		return 0;
 	if (f->path != NULL && fstat(f->fd, &st) == 0 && st.st_nlink == 0)
-		return fail(f, "the trace is lost: somebody removed %s while "
-		    "it was written", record_file_name(f));
+		return fail(f, "the trace is lost: %s was removed while it was "
+		    "written", record_file_name(f));
 	if (fsync(f->fd) == 0)
 		return 0;
 	return fail(f, "%s may not be on disk: %s", record_file_name(f),

@@ -280,7 +280,7 @@ wrong_for_mode(const struct record_options *o)
 			"behind and ends: leave out -d and -D";
 	case RECORD_MODE_CLONE:
 		return !config ? NULL : "a copy has the config of its session: "
-			"leave out -c, names and what goes with them";
+			"leave out -c, names and their flags";
 	case RECORD_MODE_ATTACH:
 		if (o->out != NULL)
 			return "the file was given with --detach: leave out "
@@ -294,7 +294,7 @@ wrong_for_mode(const struct record_options *o)
 		break;
 	}
 	return !config ? NULL : "the session has a config already: leave out "
-		"-c, names and what goes with them";
+		"-c, names and their flags";
 }
 
 /* Refuses flags that no config makes right. */

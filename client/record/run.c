@@ -105,7 +105,7 @@ contradiction(const struct run *r)
 		       "is left behind: set write_into_file: true in the "
 		       "config (-s with names)";
 	if (r->options->mode == RECORD_MODE_DETACH && snapshots)
-		return "nobody would save the snapshots after --detach";
+		return "no program would save the snapshots after --detach";
 	if (snapshots && out != NULL && strcmp(out, "-") == 0)
 		return "each snapshot gets a file of its own: name one with "
 		       "-o FILE, for FILE.0, FILE.1 and so on";

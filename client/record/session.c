@@ -346,7 +346,7 @@ record_session_stop(struct record_session *s)
 		break;
 	case RECORDING:
 		record_live_note(s->with.live, "stopping; once more to give up "
-		    "what is not saved yet");
+		    "the unsaved rest");
 		record_end_session(s);
 		break;
 	case STOPPING:

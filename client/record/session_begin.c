@@ -48,9 +48,9 @@ choose_travel(struct record_session *s)
 		return 0;
 	}
 	if (s->with.kind == RECORD_DETACH) {
-		record_fail(s, "nobody would write the trace after --detach: "
-		    "the file cannot be handed to this collector; give the "
-		    "config an output_path, a file on its machine");
+		record_fail(s, "no program would write the trace after "
+		    "--detach: the file cannot be handed to this collector; "
+		    "give the config an output_path, a file on its machine");
 		return -1;
 	}
 	return choose_stream(s);

@@ -36,9 +36,9 @@ static const struct flag flags[] = {
 static const char help[] =
     "Usage: tributary snapshot ID|NAME [-o FILE]\n"
     "\n"
-    "Saves what the buffers of a running session hold; the session goes on as if\n"
-    "nothing had been. It is named by its number (tributary sessions), or by the\n"
-    "unique_session_name of its config.\n"
+    "Saves the buffers of a running session, which goes on as before. The session is\n"
+    "named by its number (tributary sessions), or by the unique_session_name of its\n"
+    "config.\n"
     "\n"
     "  -o, --out FILE    the trace; - writes to standard output. Default: a new\n"
     "                    file here, called after the session and the time\n"

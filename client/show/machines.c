@@ -17,11 +17,11 @@ static const char help[] =
     "that relays, certificates or producers named. With names or patterns\n"
     "(\"robot-*\"), only those. `tributary record --machine NAME` records them.\n"
     "\n"
-    "  -l, --long        everything that is known of each\n"
+    "  -l, --long        all information about each\n"
     "      --json        the same, for programs\n"
     COMMAND_CONSUMER_HELP
     "\n"
-    "LOST counts packets that were lost on the way; WAITS THERE is what a relay\n"
+    "LOST counts packets that were lost on the way; WAITS THERE is data that a relay\n"
     "has not delivered yet; CLOCK is how far the machine's boot clock is ahead of\n"
     "the collector's.\n"
     "\n"

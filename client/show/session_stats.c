@@ -19,8 +19,9 @@ static const struct flag flags[] = {
 static const char help[] =
     "Usage: tributary stats [--json] ID|NAME...\n"
     "\n"
-    "Says how the buffers of tracing sessions fare: how full they are, what was\n"
-    "lost and why, what would have kept it, and who writes most. (Of a trace that\n"
+    "Says how the buffers of tracing sessions fare: how full they are, the losses\n"
+    "and their causes, the size that would have kept the data, and the producers\n"
+    "that write most. (Of a trace that\n"
     "was recorded, tributary inspect says the same.)\n"
     "\n"
     "      --json        every counter and what it means, for programs\n"

@@ -22,16 +22,16 @@ static const struct flag flags[] = {
 static const char help[] =
     "Usage: tributary sessions [--long | --json] [ID|NAME...]\n"
     "\n"
-    "Lists the tracing sessions of a collector: your own, and everybody's to an\n"
-    "admin. With ids, names or patterns (\"robot-*\"), only those.\n"
+    "Lists the tracing sessions of a collector: your own, and to an admin\n"
+    "those of all owners. With ids, names or patterns (\"robot-*\"), only those.\n"
     "\n"
-    "  -l, --long        everything that is known of each\n"
+    "  -l, --long        all information about each\n"
     "      --json        the same, for programs\n"
     COMMAND_CONSUMER_HELP
     "\n"
-    "AGE is since it was set up, LEFT until its planned end. FILL is how much of\n"
-    "its buffers nobody has read yet; LOST what was overwritten or refused there,\n"
-    "and packets that never reached a buffer. tributary stats says more of that.\n"
+    "AGE is since it was set up, LEFT until its planned end. FILL is the unread part\n"
+    "of its buffers; LOST counts data that was overwritten or refused there, and\n"
+    "packets that never reached a buffer. tributary stats says more of that.\n"
     "\n"
     "Exit status: 0; 1 when the collector cannot be asked or there is no such\n"
     "session.\n";

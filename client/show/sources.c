@@ -64,15 +64,15 @@ state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
 	size_t n;
 
 	if (state == NULL) {
-		ask_once_fail(r->ask, "the collector does not tell what "
-		    "it knows");
+		ask_once_fail(r->ask, "the collector does not list its "
+		    "data sources");
 		return;
 	}
 	n = sources_print(stdout, state, &r->filter, r->form);
 	if (fflush(stdout) != 0)
 		ask_once_fail(r->ask, strerror(errno));
 	else if (n == 0 && (r->filter.n_names > 0 || r->filter.n_machines > 0))
-		ask_once_fail(r->ask, "nobody offers such a data source; "
+		ask_once_fail(r->ask, "no producer offers such a data source; "
 		    "without names and --machine all are listed");
 	else
 		ask_once_end(r->ask, COMMAND_OK);

@@ -33,7 +33,7 @@ static const char help[] =
     COMMAND_CONSUMER_HELP
     "\n"
     "Rates are of the time since the look before: the first one has none. WAITS\n"
-    "THERE is what a relay has not delivered yet, CUTS how often its connection\n"
+    "THERE is data that a relay has not delivered, CUTS how often its connection\n"
     "came back, ACTIVE how many of a producer's data sources record.\n"
     "\n"
     "Exit status: 0; 1 when the collector cannot be asked.\n";
@@ -178,8 +178,8 @@ sessions_cb(void *arg, const Tributary__QuerySessionsReply *r, const char *why)
 
 	if (r == NULL) {
 		trouble(t, control_is_foreign(t->control) ? "this collector "
-		    "does not tell what it does: it is Perfetto's, or an older "
-		    "one" : why);
+		    "does not report its activity: it is Perfetto's, or an "
+		    "older one" : why);
 		return;
 	}
 	t->asking = false;

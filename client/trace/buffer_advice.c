@@ -141,7 +141,7 @@ gone_text(char *out, size_t size, const struct buffer_advice *r,
 		snprintf(out, size, "about %s%s of %s are gone", which,
 		    time_text(a, r->gone_ms), time_text(b, f->duration_ms));
 	else
-		snprintf(out, size, "about %s%s (%.*f %%) of what came are "
+		snprintf(out, size, "about %s%s (%.*f %%) of the input are "
 		    "gone", which, human_bytes(a, r->gone_bytes),
 		    r->gone_share < 0.01 ? 2 : 0, r->gone_share * 100);
 }
@@ -157,8 +157,8 @@ enough_text(char *out, size_t size, const struct buffer_advice *r,
 		snprintf(out, size, "; reading it makes no room under DISCARD: "
 		    "RING_BUFFER would have gone on");
 	else if (f->streamed)
-		snprintf(out, size, "; whoever reads it was too slow: a "
-		    "faster disk or reader, or %s, may hold it",
+		snprintf(out, size, "; its reader was too slow: a faster disk "
+		    "or reader, or %s, may hold it",
 		    size_text(a, r->enough_bytes != 0 ? r->enough_bytes :
 		    f->stats->buffer_size * 2));
 	else if (r->enough_bytes != 0)
@@ -181,7 +181,7 @@ say_overwritten(struct buffer_advice *r, const struct buffer_facts *f)
 		    st->write_wrap_count), human_s(st->write_wrap_count), gone,
 		    enough);
 	else
-		say(r, true, "overwrote what nobody had read: %s%s", gone,
+		say(r, true, "overwrote unread data: %s%s", gone,
 		    enough);
 }
 

@@ -236,8 +236,8 @@ trace_report_foreign_clocks(FILE *out, const struct trace_summary *s)
 		fprintf(out, INDENT "  give such a machine a relay "
 		    "(tributary-relay), which measures its clock\n");
 	if (relayed)
-		fprintf(out, INDENT "  what leads from such a machine could "
-		    "not measure its clock: start the collector\n" INDENT
+		fprintf(out, INDENT "  the relay or tunnel of such a machine "
+		    "could not measure its clock: start the collector\n" INDENT
 		    "  with --enable-relay-endpoint; tributary-relay --status "
 		    "there says more\n");
 }

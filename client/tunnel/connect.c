@@ -209,8 +209,9 @@ run(const struct connect_options *o)
 	int flags[2];
 
 	if (isatty(STDIN_FILENO) || isatty(STDOUT_FILENO)) {
-		complain("what it carries is not for people: it is run by ssh, "
-		    "without a terminal (see tributary connect --help)");
+		complain("the data that it carries is not for people: it is "
+		    "run by ssh, without a terminal (see tributary connect "
+		    "--help)");
 		return 1;
 	}
 	if (make_nonblocking(flags) != 0) {

@@ -328,9 +328,9 @@ check_listen(const struct addr *a, char *err, size_t err_size)
 		if (i == n)
 			return 0;
 	}
-	return FAILURE(err, err_size, "cannot listen on %s: whoever connects "
-	    "is let through unasked, so it is a UNIX socket, or a port on the "
-	    "loopback interface", a->text);
+	return FAILURE(err, err_size, "cannot listen on %s: every connection "
+	    "is let through unchecked, so it must be a UNIX socket, or a port "
+	    "on the loopback interface", a->text);
 }
 
 struct forwarder *

@@ -95,8 +95,8 @@ check_reach(const struct addr *a, char *err, size_t err_size)
 		remote |= !addr_is_local(&sa[i]);
 	if (!remote)
 		return 0;
-	return FAILURE(err, err_size, "other machines can reach %s, and nobody "
-	    "is asked there who they are: use a UNIX socket or 127.0.0.1, or "
+	return FAILURE(err, err_size, "other machines can reach %s, and peers "
+	    "are not authenticated there: use a UNIX socket or 127.0.0.1, or "
 	    "permit it with `allow_remote_producers: true` in the settings",
 	    a->text);
 }

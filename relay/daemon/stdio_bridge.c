@@ -195,8 +195,9 @@ stdio_bridge_run(struct relay_settings *s, stdio_bridge_serve_fn serve)
 	int fd;
 
 	if (isatty(STDIN_FILENO) || isatty(STDOUT_FILENO)) {
-		complain("what it carries is not for people: a collector runs "
-		    "it through ssh, without a terminal (its setting `dial`)");
+		complain("the data that it carries is not for people: a "
+		    "collector runs it through ssh, without a terminal (its "
+		    "setting `dial`)");
 		return 1;
 	}
 	if (fcntl(STDIN_FILENO, F_GETFL) < 0 ||

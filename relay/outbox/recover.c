@@ -396,8 +396,8 @@ recover_arena(struct outbox *o, struct ob_found *f)
 		    put_together(o, blocks, now, f) != 0)
 			goto out;
 	} else {
-		log_warn("What the relay kept does not hold together; the link "
-		    "begins anew");
+		log_warn("The state kept by the last relay is inconsistent; "
+		    "the link begins anew");
 		adopt_old(o, blocks, now, OB_LOSS(SPOOL_DAMAGED));
 	}
 	adopt_tables(o);

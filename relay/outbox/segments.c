@@ -21,8 +21,8 @@ synced(struct disk_job *j)
 
 	if (j->error != 0)
 		log_limited(&o->spool.log_limit, loop_now_ms(),
-		    LOG_LEVEL_WARN, "What the spool in %s has got may not "
-		    "survive a power cut: %s", o->spool.dir,
+		    LOG_LEVEL_WARN, "Blocks in the spool in %s may not survive "
+		    "a power cut: %s", o->spool.dir,
 		    strerror(j->error));
 	free(j);
 }

@@ -84,7 +84,7 @@ ob_spool_find_folder(struct outbox *o)
 	if (dup3(fds[0], s->dirfd, O_CLOEXEC) >= 0 &&
 	    dup3(fds[1], s->lock, O_CLOEXEC) >= 0)
 		log_warn("The spool folder %s is another one than before; "
-		    "what is not in it any more is lost", s->dir);
+		    "blocks that are not in it any more are lost", s->dir);
 	close(fds[0]);
 	close(fds[1]);
 }

@@ -95,8 +95,8 @@ write_failed(struct outbox *o, struct ob_block *b, int error)
 
 	ob_segment_unplace(o, b);
 	if (s->error[0] == '\0')
-		log_warn("The spool in %s cannot be written: %s; what finds no "
-		    "room in memory is dropped, until it can", s->dir,
+		log_warn("The spool in %s cannot be written: %s; blocks that "
+		    "find no room in memory are dropped, until it can", s->dir,
 		    strerror(error));
 	snprintf(s->error, sizeof(s->error), "%s", strerror(error));
 	s->failed = true;

@@ -74,7 +74,7 @@ state_dir_open_ours(const char *what, const char *path, char *err,
 		return FAILURE(err, err_size, "cannot use the %s folder %s: %s",
 		    what, path, errno == ELOOP ? "it is a symbolic link that "
 		    "another user made, so it may lead elsewhere tomorrow; "
-		    "name what it leads to" : errno == ENOTDIR ?
+		    "name the folder that it leads to" : errno == ENOTDIR ?
 		    "it is no folder" : strerror(errno));
 	if (!is_ours(fd, what, path, err, err_size)) {
 		close(fd);

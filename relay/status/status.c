@@ -24,8 +24,8 @@ static int
 complain_of(const char *state_dir, int error)
 {
 	if (error == ENOENT || error == ECONNREFUSED || error == ENOTDIR)
-		plain_printf(stderr, "tributary-relay: no relay runs here: "
-		    "nobody answers at %s/" STATE_DIR_CONTROL "; one that was "
+		plain_printf(stderr, "tributary-relay: no relay runs here: no "
+		    "program answers at %s/" STATE_DIR_CONTROL "; one that was "
 		    "started with another --state-dir, or by another user, is "
 		    "found with --state-dir\n", state_dir);
 	else if (error == EACCES)

@@ -112,7 +112,7 @@ uplink_opened_decode(const uint8_t *data, size_t len,
 
 	m = tributary__link_opened__unpack(NULL, len, data);
 	if (m == NULL) {
-		*wrong = "answered Open with what cannot be parsed";
+		*wrong = "answered Open with a message that cannot be parsed";
 		return NULL;
 	}
 	if ((*wrong = what_is_wrong(m, st, s)) != NULL) {

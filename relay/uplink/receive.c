@@ -155,8 +155,8 @@ take_counts(struct uplink_conn *l, struct link_frame *f)
 		 */
 		if (f->received > l->sent ||
 		    outbox_acked(o, f->received) != 0) {
-			uplink_conn_fail(l, "the collector acknowledged what "
-			    "was not sent");
+			uplink_conn_fail(l, "the collector acknowledged a "
+			    "block that was not sent");
 			return -1;
 		}
 		uplink_send_acked(l, f->received);

@@ -94,8 +94,8 @@ uplink_begin(struct uplink *u, const struct outbox_state *st,
 		return "resumes the link where it cannot be";
 	} else if (st->overflowed) {
 		uplink_forget(u, TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_SPOOL_FULL);
-		return "has said what it took; what it did not take is lost, "
-		    "and the link begins anew";
+		return "has acknowledged what it took; the rest is lost, and "
+		    "the link begins anew";
 	}
 	if ((wrong = set_credit(u, m)) != NULL)
 		return wrong;

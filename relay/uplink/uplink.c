@@ -377,8 +377,9 @@ uplink_outbox_overflow(struct uplink *u)
 	 */
 	uplink_leave(u, LOSS(SPOOL_FULL));
 	if (u->conn != NULL)
-		uplink_conn_end(u->conn, "memory and spool are full of what "
-		    "must not be dropped: the link has to begin anew");
+		uplink_conn_end(u->conn, "memory and spool are full of "
+		    "messages that must not be dropped: the link has to begin "
+		    "anew");
 }
 
 static void

@@ -322,8 +322,8 @@ trust_refusal(const struct peer *p, uint32_t has, enum role wanted, char *out,
 		    role_name(wanted), (unsigned)p->uid, setting_of(wanted));
 		break;
 	case PEER_NOBODY:
-		snprintf(out, out_size, "nobody knows who is there, so it may "
-		    "be %s, not %s: connect with a certificate (tls://), "
+		snprintf(out, out_size, "the peer is not authenticated, so it "
+		    "may be %s, not %s: connect with a certificate (tls://), "
 		    "through a UNIX socket or ssh%s", roles,
 		    role_name(wanted), wanted == ROLE_CONSUMER ?
 		    ", or to a socket with allow_plain_consumer" : "");

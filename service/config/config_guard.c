@@ -81,7 +81,7 @@ check_guardrails(const Perfetto__Protos__TraceConfig *pb, char *err,
 	}
 	if (pb->deferred_start) {
 		snprintf(err, err_size, "deferred_start is not possible with "
-		    "enable_extra_guardrails: nobody watches such traces");
+		    "enable_extra_guardrails: such traces are unattended");
 		return -1;
 	}
 	return check_buffers(pb, err, err_size);

@@ -52,7 +52,7 @@ certificates_ends_soon(const char *name, time_t not_after, time_t now,
 	time_text(not_after, when);
 	if (not_after < now)
 		snprintf(out, out_size, "the certificate \"%s\" expired on %s: "
-		    "nobody can connect with TLS until it is renewed", escaped,
+		    "no peer can connect with TLS until it is renewed", escaped,
 		    when);
 	else
 		snprintf(out, out_size, "the certificate \"%s\" ends in %lld "

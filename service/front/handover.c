@@ -213,8 +213,8 @@ handover_from_environment(struct activation *a, char *err, size_t err_size)
 	}
 	unsetenv(HANDOVER_VARIABLE);
 	if ((rc = take_text(a, text)) != 0)
-		snprintf(err, err_size, "what $%s says of the sockets of the "
-		    "daemon before this one is not understood",
+		snprintf(err, err_size, "$%s, the list of the sockets of the "
+		    "daemon before this one, is not understood",
 		    HANDOVER_VARIABLE);
 	free(text);
 	return rc;

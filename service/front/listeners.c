@@ -160,8 +160,8 @@ log_door(const struct door *door, enum listen_port port, bool relays,
 static void
 warn_of_open_consumers(const char *address)
 {
-	log_warn("everybody who can connect to %s reads all traces: nobody is "
-	    "asked who they are there", address);
+	log_warn("every program that can connect to %s reads all traces: "
+	    "peers are not authenticated there", address);
 }
 
 /* ---- permissions ---- */

@@ -58,7 +58,7 @@ overload_text(enum overload_level level)
 {
 	switch (level) {
 	case OVERLOAD_NONE:
-		return "nobody has to wait";
+		return "no connection has to wait";
 	case OVERLOAD_DOORS:
 		return "new connections and handshakes wait";
 	case OVERLOAD_EXTRAS:
@@ -66,8 +66,8 @@ overload_text(enum overload_level level)
 		       "clock snapshots are thinned";
 	case OVERLOAD_INPUT:
 		return "new connections and handshakes wait, statistics and "
-		       "clock snapshots are thinned, those who send most are "
-		       "held back";
+		       "clock snapshots are thinned, the connections that send "
+		       "most are held back";
 	}
 	return "unknown";
 }

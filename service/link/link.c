@@ -294,7 +294,7 @@ keep_rest(struct link *l, uint32_t number, const uint8_t *data, size_t len)
 	struct link_channel *c = link_channel_find(l, number);
 
 	if (link_channel_queue(c, data, len) != 0)
-		return "out of memory for what has to wait";
+		return "out of memory for blocks that have to wait";
 	if (!c->waiting)
 		link_channel_make_ready(c);
 	return NULL;

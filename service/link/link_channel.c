@@ -213,7 +213,8 @@ link_tell(struct link_channel *c, enum link_down kind, const void *data,
 	if (l->ended || l->doomed != NULL)
 		return;
 	if (link_out_put(l->out, c->number, kind, data, len) != 0)
-		link_doom(l, "what waits for it is over link.max_commands_kb");
+		link_doom(l, "the commands that wait for it are over "
+		    "link.max_commands_kb");
 	else {
 		link_charge(l);
 		link_wake(l);

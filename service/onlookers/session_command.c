@@ -160,8 +160,8 @@ flushed(struct session *s, bool success, void *arg)
 	struct session_command *c = arg;
 	char text[128];
 
-	snprintf(text, sizeof(text), "Some producers did not answer within "
-	    "%u ms; what the others had is in the buffers",
+	snprintf(text, sizeof(text), "Some producers did not answer within %u "
+	    "ms; the data of the others is in the buffers",
 	    (unsigned)c->timeout_ms);
 	finish(c, success ? NULL : text);
 }
@@ -309,11 +309,11 @@ refuse_absent(const struct answer *a, const struct session_order *o)
 
 	if (o->name != NULL)
 		snprintf(text, sizeof(text), "There is no session \"%s\", or "
-		    "it is somebody else's", log_escape(name, sizeof(name),
+		    "it has another owner", log_escape(name, sizeof(name),
 		    o->name, strlen(o->name)));
 	else
 		snprintf(text, sizeof(text), "There is no session %llu, or it "
-		    "is somebody else's", (unsigned long long)o->id);
+		    "has another owner", (unsigned long long)o->id);
 	a->done(a->arg, 0, text);
 }
 

@@ -85,7 +85,7 @@ put_owner(struct pb_writer *w, const struct principal *p)
 		snprintf(text, sizeof(text), "certificate %s", p->name);
 		break;
 	case PEER_NOBODY:
-		snprintf(text, sizeof(text), "nobody vouches");
+		snprintf(text, sizeof(text), "unauthenticated");
 		break;
 	}
 	put_text(w, SessionState_owner, text, TEXT_MAX);

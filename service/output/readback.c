@@ -208,8 +208,8 @@ put_built(struct readback *r, struct packet_out *out, uint64_t *limit)
 	if (UNLIKELY(r->packet.failed)) {
 		r->s->invalid_packets++;
 		log_limited(&r->s->service->memory_log, loop_now_ms(),
-		    LOG_LEVEL_ERROR, "session %" PRIu64 ": no memory for what "
-		    "its trace says of itself", r->s->id);
+		    LOG_LEVEL_ERROR, "session %" PRIu64 ": no memory for the "
+		    "packets that describe it", r->s->id);
 	} else {
 		ok = put(r, out, limit, r->packet.data, r->packet.len);
 	}

@@ -391,7 +391,7 @@ up(void *ctx, struct rpc_call call, const uint8_t *args, size_t len)
 	if (f.status != NULL)
 		take_status(p, &f);
 	if (f.has_received && link_acked(p->link, f.received) != 0) {
-		give_up(p, "it acknowledges what was never sent");
+		give_up(p, "it acknowledges a block that was never sent");
 		return RPC_OK;
 	}
 	if (f.number != 0)

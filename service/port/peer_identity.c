@@ -322,7 +322,7 @@ authenticated_text(const struct peer *p, char *out, size_t out_size)
 			    p->machine_name != NULL ? p->machine_name :
 			    p->text);
 		else
-			snprintf(out, out_size, "nobody vouches");
+			snprintf(out, out_size, "unauthenticated");
 		break;
 	}
 	return out;

@@ -54,9 +54,9 @@ bind_cb(struct rpc_conn *c, void *arg)
 	machine_ref(r->machine);
 	if (is_host(r)) {
 		log_limited(&no_effect, loop_now_ms(), LOG_LEVEL_WARN,
-		    "relay %s: a relay on a UNIX socket cannot be told "
-		    "from this machine: what it says of its system and clocks "
-		    "has no effect; connect it over TCP or vsock",
+		    "relay %s: a relay on a UNIX socket cannot be told from "
+		    "this machine: its reports of system and clocks have no "
+		    "effect; connect it over TCP or vsock",
 		    rpc_conn_peer(c)->text);
 		return r;
 	}

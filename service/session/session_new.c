@@ -157,8 +157,8 @@ check_exclusive(const struct service *sv, const struct principal *owner,
 		}
 		if (prio > 0 && !principal_may(owner, &s->owner)) {
 			snprintf(err, err_size, "An exclusive session would "
-			    "end those of others: while others trace, only an "
-			    "admin may start one");
+			    "end the sessions of others: while others trace, "
+			    "only an admin may start one");
 			return -1;
 		}
 	}
@@ -220,8 +220,8 @@ check_free_memory(struct service *sv, uint64_t more, char *err,
 		return 0;
 	if (free_memory_kb(&free_kb) != 0) {
 		log_limited(&sv->memory_log, loop_now_ms(), LOG_LEVEL_WARN,
-		    "/proc/meminfo does not say what is available: nobody "
-		    "knows whether new buffers make the machine swap");
+		    "/proc/meminfo does not tell the available memory: new "
+		    "buffers may make the machine swap");
 		return 0;
 	}
 	taken_kb = promised_bytes(sv) / 1024 + l->min_free_memory_kb;

@@ -60,7 +60,8 @@ check_listener(const struct listen_setting *l, const struct addr *a, char *err,
 	}
 	if (l->forwarded && a->kind != ADDR_UNIX) {
 		snprintf(err, err_size, "%s: `forwarded` is for UNIX sockets; "
-		    "nobody elsewhere is taken for a local user", a->text);
+		    "a peer elsewhere is never taken for a local user",
+		    a->text);
 		return -1;
 	}
 	if (l->allow_plain_consumer && l->port != LISTEN_CONSUMER) {

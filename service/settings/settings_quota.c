@@ -127,7 +127,7 @@ check(const struct settings *s, const Tributary__Quota *q, char *err,
 	}
 	if (q->guaranteed_buffer_percent > GUARANTEED_MOST) {
 		snprintf(err, err_size, "guaranteed_buffer_percent is at most "
-		    "%u: what is written needs room", GUARANTEED_MOST);
+		    "%u: new chunks need room", GUARANTEED_MOST);
 		return -1;
 	}
 	if (s->n_quotas >= SETTINGS_QUOTAS_MAX) {

@@ -63,18 +63,19 @@ check_rule(const struct settings *s, const struct rule_setting *r, char *err,
     size_t err_size)
 {
 	if (r->name == NULL && r->user == NULL && r->group == NULL) {
-		snprintf(err, err_size, "a rule says whom it is about: give it "
+		snprintf(err, err_size, "a rule has to name its peers: give it "
 		    "a `name` (of a certificate), a `user` or a `group`");
 		return -1;
 	}
 	if (is_empty(r->name) || is_empty(r->user) || is_empty(r->group)) {
 		snprintf(err, err_size, "an empty `name`, `user` or `group` "
-		    "fits nobody; leave it out, or write \"*\" for everyone");
+		    "matches no peer; leave it out, or write \"*\" for all");
 		return -1;
 	}
 	if (r->name != NULL && (r->user != NULL || r->group != NULL)) {
 		snprintf(err, err_size, "a peer has a certificate's `name`, or "
-		    "is a UNIX user: a rule with both fits nobody; write two");
+		    "is a UNIX user: a rule with both matches no peer; write "
+		    "two");
 		return -1;
 	}
 	if (s->n_rules >= SETTINGS_RULES_MAX) {
@@ -229,9 +230,9 @@ check_listeners(const struct settings *s, char *err, size_t err_size)
 		if (l->port == LISTEN_CONSUMER && !l->allow_plain_consumer &&
 		    (a.kind == ADDR_TCP || a.kind == ADDR_VSOCK)) {
 			snprintf(err, err_size, "%s for consumers is refused: "
-			    "nobody is asked there who they are, so every "
-			    "user of this machine could read every trace.  "
-			    "Use a UNIX socket or tls://, or permit it with "
+			    "peers are not authenticated there, so every user "
+			    "of this machine could read every trace.  Use a "
+			    "UNIX socket or tls://, or permit it with "
 			    "--allow-plain-consumer %s (in the settings: "
 			    "listen { address: \"%s\" port: CONSUMER "
 			    "allow_plain_consumer: true }); off the loopback "

@@ -38,10 +38,10 @@ what_was_done(const struct sink_writer *w)
 	if (!w->regular || fstat(w->fd, &st) != 0)
 		return NULL;
 	if (w->owned && st.st_nlink == 0)
-		return "somebody removed it";
+		return "another program removed it";
 	if (w->at_end && !w->appends &&
 	    st.st_size < lseek(w->fd, 0, SEEK_CUR))
-		return "somebody cut it off, or emptied it";
+		return "another program cut it off, or emptied it";
 	return NULL;
 }
 

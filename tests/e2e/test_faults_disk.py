@@ -407,7 +407,7 @@ class Recorded(RecordCase):
         producer.writer().number(50)
         os.unlink(self.path("t"))
         recording.interrupt()
-        self.assertIn("somebody removed", recording.end(1))
+        self.assertIn("was removed while", recording.end(1))
 
 
 class Spool(RelayCase):

@@ -289,7 +289,7 @@ class Stopped(FaultCase):
             self.pause()
             # Its session is over, and what that took is free.
             producer.wait_command("stop_data_source")
-        self.wait_log("it took nothing of what waits for it")
+        self.wait_log("it took none of the data that waits for it")
         self.assert_grown_less(before, 16 * 1024)
 
 
@@ -523,7 +523,7 @@ class Unreachable(RelayCase):
             self.assert_numbers(consumer.read(), [9, 9])
         self.until(lambda: os.stat(daemon.producer_path).st_mode == mode,
                    "its mode is what was set")
-        self.assertIn("somebody removed the socket " + device.socket,
+        self.assertIn(f"the socket {device.socket} was removed",
                       device.log())
 
     def test_a_folder_that_is_removed_and_made_again(self):

@@ -262,7 +262,7 @@ class Limits(Case):
                     sips += len(stuck.sock.recv(1))
                 except BlockingIOError:
                     pass
-                return "took nothing of what waits for it" in \
+                return "took none of the data that waits for it" in \
                     self.daemons[0].log()
             self.until(sip, "it is given up")
             self.assertGreater(sips, 0)

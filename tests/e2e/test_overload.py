@@ -106,13 +106,13 @@ class Overload(RelayCase):
         # Each is reached from the one below it.
         self.assertEqual(len(state.times), 3)
         self.assertGreaterEqual(min(state.times), 1)
-        self.assertEqual(state.text, "nobody has to wait")
+        self.assertEqual(state.text, "no connection has to wait")
         log = c.daemon.log()
         last = 0
         for words in ("overloaded (input waits",
                       "new connections and handshakes wait\n",
                       "statistics and clock snapshots are thinned\n",
-                      "those who send most are held back\n",
+                      "the connections that send most are held back\n",
                       "no longer overloaded\n"):
             at = log.find(words, last)
             self.assertGreaterEqual(at, last, words)

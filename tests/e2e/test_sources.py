@@ -54,7 +54,7 @@ class Sources(RecordCase):
         self.assertEqual(len(self.lines("--machine", "host", "*.two",
                                         "track_event")), 2)
         _, errors = self.run_command("sources", "nothing", status=1)
-        self.assertIn("nobody offers", errors)
+        self.assertIn("no producer offers", errors)
 
     def test_all_that_is_known_is_told_in_full_and_to_programs(self):
         text = "\n".join(self.lines("--long", "track_event"))

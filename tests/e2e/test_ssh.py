@@ -529,12 +529,12 @@ class Sentences(SshCase):
     def test_nobody_at_the_socket_over_there(self):
         self.sshd()
         self.fails(self.host.address(NOWHERE),
-                   f"did not connect to {NOWHERE}", "nobody listens there")
+                   f"did not connect to {NOWHERE}", "no program listens there")
 
     def test_nobody_at_the_port_over_there(self):
         self.sshd()
         self.fails(self.host.address(f"127.0.0.1:{sshd.free_port()}"),
-                   "let us in, but nobody listens at 127.0.0.1:")
+                   "let us in, but no program listens at 127.0.0.1:")
 
     def test_a_command_that_is_not_there(self):
         self.sshd(env={"PATH": "/usr/bin:/bin"})

@@ -177,7 +177,8 @@ log_tell_lost(void)
 		return true;
 	n = log_prefix(line, sizeof(line), LOG_LEVEL_WARN);
 	n += (size_t)snprintf(line + n, sizeof(line) - n,
-	    "%u lines of this log are lost: nobody took them\n", lost);
+	    "%u lines of this log are lost: its reader did not take "
+	    "them\n", lost);
 	if (log_write(line, n))
 		return true;
 	atomic_fetch_add(&log_lost, lost);

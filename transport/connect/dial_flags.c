@@ -34,7 +34,7 @@ dial_flags_check(const struct dial_options *how, const struct addr *a,
 		return -1;
 	}
 	if (a->path[0] != '\0') {
-		snprintf(err, err_size, "--ssh-command says what runs on the "
+		snprintf(err, err_size, "--ssh-command is the command on the "
 		    "far side, but %s leads to %s there: leave one of them "
 		    "out", a->text, a->path);
 		return -1;

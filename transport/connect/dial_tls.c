@@ -118,7 +118,7 @@ dial_tls_context(struct loop *l, const char *dir, bool allow_tls12, char *err,
 	}
 	if (tls_context_is_stale(c->tls) &&
 	    tls_context_reload(c->tls, why, sizeof(why)) != 0)
-		log_warn("%s; what was read before stays in use", why);
+		log_warn("%s; the files read before stay in use", why);
 	return c->tls;
 }
 

@@ -157,23 +157,23 @@ file_changed_cb(void *arg)
 	case SOCKET_FILE_OURS:
 		return;
 	case SOCKET_FILE_OF_ANOTHER:
-		log_warn("%s is another program's now: who connects to it "
-		    "does not reach this one", l->file.path);
+		log_warn("%s is another program's now: connections to it do "
+		    "not reach this one", l->file.path);
 		return;
 	case SOCKET_FILE_GONE:
 		break;
 	}
 	if (listener_replace(l) != 0) {
 		if (!l->remake_failed)
-			log_error("somebody removed the socket %s, and it "
-			    "cannot be made anew: %s; trying again",
+			log_error("the socket %s was removed, and it cannot be "
+			    "made anew: %s; trying again",
 			    l->file.path, strerror(errno));
 		l->remake_failed = true;
 		socket_file_look_later(&l->file);
 		return;
 	}
 	l->remake_failed = false;
-	log_warn("somebody removed the socket %s: it is made anew",
+	log_warn("the socket %s was removed: it is made anew",
 	    l->file.path);
 	socket_file_made_anew(&l->file);
 }

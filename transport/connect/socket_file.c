@@ -41,7 +41,7 @@ socket_file_clear_stale(const struct addr *a, char *err, size_t err_size)
 		return 0;
 	if (rc != 0 && error == EACCES) {
 		snprintf(err, err_size,
-		    "%s belongs to somebody else: no permission to see whether "
+		    "%s belongs to another user: no permission to see whether "
 		    "it is in use", path);
 		return -1;
 	}

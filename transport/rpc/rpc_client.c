@@ -321,7 +321,7 @@ rpc_client_closed(struct stream *s, enum stream_end why, void *arg)
 		    "closed the connection before it answered");
 		return;
 	case STREAM_SLOW:
-		rpc_client_down_because(c, "does not read what is sent to it");
+		rpc_client_down_because(c, "does not read the data sent to it");
 		return;
 	case STREAM_RESET:
 	case STREAM_REFUSED:

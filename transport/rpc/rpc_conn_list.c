@@ -66,7 +66,8 @@ sweep_one(struct rpc_conn *c, const struct rpc_timeouts *t, uint64_t now_ms)
 	}
 	if (is_late(stream_stalled_ms(s, now_ms), t->stalled_ms))
 		give_up(c, &c->stats->closed_stalled,
-		    "it took nothing of what waits for it", t->stalled_ms);
+		    "it took none of the data that waits for "
+		    "it", t->stalled_ms);
 	else if (c->service == NULL && is_late(age, t->bind_ms))
 		give_up(c, &c->stats->closed_unbound,
 		    "it bound no service", t->bind_ms);

@@ -184,15 +184,16 @@ ssh_error_text(const struct addr *a, const char *stderr_text,
 	case CAUSE_KEY_CHANGED:
 		offending_key(stderr_text, line);
 		snprintf(out, out_size, "the host key of %s is not the one in "
-		    "%s: somebody may be listening in; if the machine was set "
-		    "up anew, remove the old key on this machine (ssh-keygen "
-		    "-R '%s') and check the new one with ssh %s", a->host,
+		    "%s: another machine may be listening in; if the machine "
+		    "was set up anew, remove the old key on this machine "
+		    "(ssh-keygen -R '%s') and check the new one with ssh "
+		    "%s", a->host,
 		    line, known, typed);
 		return;
 	case CAUSE_KEY_REVOKED:
 		snprintf(out, out_size, "the host key of %s is revoked on this "
-		    "machine (RevokedHostKeys): ask who runs %s for its new "
-		    "key", a->host, a->host);
+		    "machine (RevokedHostKeys): ask the administrator of %s "
+		    "for its new key", a->host, a->host);
 		return;
 	case CAUSE_KEY_UNKNOWN:
 		snprintf(out, out_size, "the host key of %s is not known on "
@@ -245,16 +246,17 @@ ssh_error_text(const struct addr *a, const char *stderr_text,
 		return;
 	case CAUSE_SOCKET_FAILED:
 		snprintf(out, out_size, "the sshd of %s did not connect to %s: "
-		    "either nobody listens there (start tributaryd on %s), or "
-		    "the user may not open it, or sshd may not forward to "
+		    "either no program listens there (start tributaryd on %s), "
+		    "or the user may not open it, or sshd may not forward to "
 		    "sockets (AllowStreamLocalForwarding in "
 		    "/etc/ssh/sshd_config there; else use ssh://%s, which runs "
 		    "`tributary connect` there)", a->host, a->path, a->host,
 		    a->host);
 		return;
 	case CAUSE_NOT_LISTENING:
-		snprintf(out, out_size, "%s let us in, but nobody listens at "
-		    "%s there (%s): start tributaryd on %s with that address",
+		snprintf(out, out_size, "%s let us in, but no program listens "
+		    "at %s there (%s): start tributaryd on %s with that "
+		    "address",
 		    a->host, a->path, line, a->host);
 		return;
 	case CAUSE_CANNOT_LISTEN:

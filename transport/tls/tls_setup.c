@@ -167,8 +167,8 @@ warn_of_crl(const struct tls_setup *s, const char *path, X509_CRL *crl)
 	ca = X509_STORE_CTX_get_obj_by_subject(lookup, X509_LU_X509,
 	    X509_CRL_get_issuer(crl));
 	if (ca == NULL)
-		log_warn("%s: a revocation list in this file is by nobody in "
-		    "%s", path, s->paths[TLS_FILE_CA]);
+		log_warn("%s: a revocation list in this file is by no issuer "
+		    "in %s", path, s->paths[TLS_FILE_CA]);
 	X509_OBJECT_free(ca);
 	X509_STORE_CTX_free(lookup);
 	ERR_clear_error();
@@ -322,7 +322,7 @@ setup_read_key(struct tls_setup *s, const struct tls_pem *pem,
 		/* OpenSSL's reason says nothing more in either case. */
 		ERR_clear_error();
 		complain(to, pem->path, asked ? "the key is protected by a "
-		    "passphrase, and nobody is here to type it: store it "
+		    "passphrase, and it cannot be typed in here: store it "
 		    "without one (mode 0600)" :
 		    "there is no private key (in PEM form) in this file");
 		goto out;

@@ -269,7 +269,7 @@ say_purpose(struct sentence *s, const struct tls_words *w, const X509 *cert,
 		    peer_is_server ? "server" : "client",
 		    peer_is_server ? "serverAuth" : "clientAuth",
 		    peer_is_server ? "a device's certificate cannot be a "
-		    "collector's; check who answers there" :
+		    "collector's; check which program answers there" :
 		    "issue it one as a device (`tributary cert issue`)");
 }
 
@@ -353,7 +353,7 @@ say_alert(struct sentence *s, const struct tls_words *w, int alert)
 {
 	switch (alert) {
 	case SSL_AD_UNKNOWN_CA:
-		say(s, "%s does not believe our certificate %s: nobody in its "
+		say(s, "%s does not believe our certificate %s: no CA in its "
 		    "CA file has signed it; add our CA there, or get a "
 		    "certificate from a CA that it knows", w->peer, w->cert);
 		return;
@@ -402,8 +402,8 @@ say_alert(struct sentence *s, const struct tls_words *w, int alert)
 		    "log of the other end says which", w->peer, w->cert);
 		return;
 	case SSL_AD_ACCESS_DENIED:
-		say(s, "%s knows who we are and does not let us in: our "
-		    "certificate %s has not the role for this port", w->peer,
+		say(s, "%s knows our certificate %s and does not let us in: "
+		    "it has not the role for this port", w->peer,
 		    w->cert);
 		return;
 	case SSL_AD_UNRECOGNIZED_NAME:
@@ -448,7 +448,7 @@ tls_text_reason(const struct tls_words *w, int reason, const char *detail,
 
 	switch (reason) {
 	case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
-		say(&s, "%s presented no certificate, and nobody gets in here "
+		say(&s, "%s presented no certificate, and no peer gets in here "
 		    "without: give it one (`tributary cert issue`, --tls-dir)",
 		    w->peer);
 		return;

@@ -81,7 +81,7 @@ check_name(struct tls_conn *t, X509_STORE_CTX *ctx)
 
 	rc = tls_identity_init(&id, X509_STORE_CTX_get0_cert(ctx), &why);
 	if (rc == 0 && t->setup->side == TLS_SERVER && id.name[0] == '\0') {
-		why = "names nobody: it has neither a CN nor a DNS or URI name";
+		why = "has no name: it has neither a CN nor a DNS or URI name";
 		tls_identity_done(&id);
 	} else if (rc == 0) {
 		tls_identity_done(&id);

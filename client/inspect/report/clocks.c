@@ -328,8 +328,8 @@ unmeasured_text(FILE *out, const struct inspection *i, struct clock_graph *g)
 		    is_measured(g, u->key.machine))
 			continue;
 		told[n++] = u->key.machine;
-		fprintf(out, INDENT "nobody measured the clocks of %s: give it a "
-		    "relay, or Perfetto's UI leaves its events out\n",
+		fprintf(out, INDENT "the clocks of %s were not measured: give "
+		    "it a relay, or Perfetto's UI leaves its events out\n",
 		    machine_name(name, sizeof(name), i, u->key.machine));
 	}
 }

@@ -340,8 +340,8 @@ file(FILE *out, const struct inspection *i)
 		fprintf(out, INDENT "%s of it belong to no packet\n",
 		    human_bytes(bytes, scan->skipped));
 	if (scan->gave_up)
-		fprintf(out, INDENT "what is behind the last damage was made "
-		    "to be slow to search, and was not\n");
+		fprintf(out, INDENT "the part behind the last damage was made "
+		    "to be slow to search, and was not searched\n");
 	if (scan->tail_bytes != 0 && scan->n_damages != 0)
 		fprintf(out, INDENT "its last %s are a packet that is cut "
 		    "off\n", human_bytes(bytes, scan->tail_bytes));

@@ -181,7 +181,8 @@ lossy(struct inspect_verdict *v, const struct inspection *i)
 	}
 	if (p.n == 0) {
 		snprintf(text, sizeof(text), "%s packet%s cannot be decoded: "
-		    "what they refer to is not in it", human_count(count,
+		    "an earlier packet that they refer to is not in "
+		    "it", human_count(count,
 		    undecodable(i)), human_s(undecodable(i)));
 		part(&p, text);
 	}

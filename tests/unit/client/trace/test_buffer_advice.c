@@ -78,7 +78,7 @@ without_a_duration_it_says_bytes(void **state)
 	facts.duration_ms = 0;
 	read_it();
 	assert_string_equal(r.sentences[0].text, "wrapped 2 times: about the "
-	    "first 62.7 MiB (67 %) of what came are gone; 96 MiB would have "
+	    "first 62.7 MiB (67 %) of the input are gone; 96 MiB would have "
 	    "held it");
 	assert_int_equal(r.gone_ms, 0);
 }
@@ -90,7 +90,7 @@ a_loss_of_no_time_is_told_in_bytes(void **state)
 	stats.bytes_overwritten = 4096;
 	read_it();
 	assert_string_equal(r.sentences[0].text, "wrapped 2 times: about the "
-	    "first 4.0 KiB (0.00 %) of what came are gone; 96 MiB would have "
+	    "first 4.0 KiB (0.00 %) of the input are gone; 96 MiB would have "
 	    "held it");
 }
 
@@ -120,8 +120,8 @@ a_slow_reader_loses_anywhere(void **state)
 	facts.streamed = true;
 	read_it();
 	assert_string_equal(r.sentences[0].text, "wrapped 2 times: about 40 s "
-	    "of 60 s are gone; whoever reads it was too slow: a faster disk "
-	    "or reader, or 64 MiB, may hold it");
+	    "of 60 s are gone; its reader was too slow: a faster disk or "
+	    "reader, or 64 MiB, may hold it");
 }
 
 static void

@@ -332,7 +332,7 @@ only_this_machine_may_connect(void **state)
 		assert_int_equal(addr_parse(&t.near, others[i], t.err,
 		    sizeof(t.err)), 0);
 		assert_null(forwarder_new(t.loop, &o, t.err, sizeof(t.err)));
-		assert_non_null(strstr(t.err, "let through unasked"));
+		assert_non_null(strstr(t.err, "let through unchecked"));
 	}
 }
 

@@ -592,7 +592,7 @@ who_acknowledges_what_was_not_sent_is_cut_off(void **state)
 
 	world_link();
 	collector_send(COLLECTOR, &f);
-	is_cut_off("acknowledged what was not sent");
+	is_cut_off("acknowledged a block that was not sent");
 }
 
 static void

@@ -250,8 +250,8 @@ what_is_anothers_does_not_exist(void **state)
 	assert_int_equal(shown(&anns), 1);
 	assert_int_equal(shown(&root), 1);
 	assert_int_equal(shown(&bobs), 0);
-	snprintf(absent, sizeof(absent), "There is no session %llu, or it is "
-	    "somebody else's", (unsigned long long)id);
+	snprintf(absent, sizeof(absent), "There is no session %llu, or it has "
+	    "another owner", (unsigned long long)id);
 	assert_string_equal(answer(&bobs, command(&bobs, M_STOP, id, true, 0)),
 	    absent);
 	assert_string_equal(answer(&bobs, command(&bobs, M_FLUSH, id, false,

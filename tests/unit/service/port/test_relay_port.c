@@ -361,7 +361,7 @@ a_machine_is_the_same_after_a_reconnect(void **state)
 	assert_int_equal(m->contact.reach, MACHINE_CLASSIC);
 	assert_true(machine_is_connected(m));
 	assert_int_equal(m->contact.reconnects, 1);
-	assert_string_equal(m->contact.authenticated, "nobody vouches");
+	assert_string_equal(m->contact.authenticated, "unauthenticated");
 	disconnect();
 	assert_false(machine_is_connected(m));
 }

@@ -276,7 +276,7 @@ forwarding_that_is_refused_names_the_setting(void **state)
 	    "failed\r\n", -1, "AllowStreamLocalForwarding");
 	/* sshd says the same of a socket that is not there. */
 	MEANS("channel 1: open failed: connect failed: open failed\r\n", -1,
-	    "nobody listens there", "AllowStreamLocalForwarding",
+	    "no program listens there", "AllowStreamLocalForwarding",
 	    "/run/x.sock");
 	MEANS("Error: remote port forwarding failed for listen path "
 	    "/run/x.sock\r\n", 255, "cannot listen for us",
@@ -288,7 +288,7 @@ nobody_listening_over_there_is_not_taken_for_no_sshd(void **state)
 {
 	address("ssh://host/127.0.0.1:7443");
 	MEANS("channel 1: open failed: connect failed: Connection refused\r\n",
-	    -1, "let us in, but nobody listens at 127.0.0.1:7443 there");
+	    -1, "let us in, but no program listens at 127.0.0.1:7443 there");
 }
 
 static void
@@ -303,9 +303,9 @@ static void
 what_the_far_command_says_is_passed_on(void **state)
 {
 	address("ssh://host");
-	MEANS("Welcome!\ntributary connect: nobody listens at /run/x: "
+	MEANS("Welcome!\ntributary connect: no program listens at /run/x: "
 	    "Connection refused\n", 1,
-	    "host said: tributary connect: nobody listens at /run/x: "
+	    "host said: tributary connect: no program listens at /run/x: "
 	    "Connection refused");
 }
 

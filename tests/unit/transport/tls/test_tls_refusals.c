@@ -352,7 +352,7 @@ names_that_readers_take_differently_are_refused(void **state)
 	refuses_names(w, (struct fix_wish){ .sans = longer },
 	    "more than 127 bytes");
 	refuses_names(w, (struct fix_wish){ .sans = "email:a@b" },
-	    "names nobody");
+	    "has no name");
 }
 
 static void
