@@ -62,7 +62,7 @@ round_up_size(uint64_t bytes)
 	    (bytes + step - 1) / step * step;
 }
 
-/* Writes a size without the ".0" of one that somebody chose. */
+/* Writes a size without the ".0" of one chosen by a person. */
 static const char *
 size_text(char out[HUMAN_TEXT_MAX], uint64_t bytes)
 {

@@ -218,7 +218,7 @@ run(const struct connect_options *o)
 		complain("it needs a standard input and output");
 		return 1;
 	}
-	/* The service knows by this name who carries another's bytes. */
+	/* The service knows by this name that bytes of another are carried. */
 	prctl(PR_SET_NAME, "tributary");
 	if (find_address(&c, err, sizeof(err)) != 0 ||
 	    start(&c, err, sizeof(err)) != 0)

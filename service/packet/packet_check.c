@@ -304,8 +304,8 @@ packet_check(const struct tb_slice *slices, size_t n, size_t size)
 	if (UNLIKELY(size == 0))
 		return PACKET_EMPTY;
 	/*
-	 * A buffer is read from front to back and nobody has touched its
-	 * packets for a while: the ones after next are on their way now.
+	 * A buffer is read from front to back and its packets were not touched
+	 * for a while: the ones after next are on their way now.
 	 */
 	__builtin_prefetch(slices->data + slices->len + PREFETCH_BYTES);
 	__builtin_prefetch(slices->data + slices->len + PREFETCH_BYTES + 64);

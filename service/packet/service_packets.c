@@ -65,7 +65,7 @@ service_packets_clock_snapshot(struct pb_writer *w, int32_t uid,
 }
 
 /*
- * Always the same bytes, so that whoever concatenates traces can search for
+ * Always the same bytes, so that a program that joins traces can search for
  * them: no clock, and the marker last.
  */
 void

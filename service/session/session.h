@@ -123,7 +123,7 @@ struct session *session_attach(struct service *s, const char *key,
     MUST_CHECK;
 /*
  * Whether a principal may see and clone the session: its owner and admins may,
- * and everybody where the config has a bugreport_score.
+ * and all consumers where the config has a bugreport_score.
  */
 bool session_is_visible(const struct session *s, const struct principal *who);
 

@@ -16,13 +16,17 @@ BEGINNINGS = ("What", "Whatever", "Of", "Who", "Whose", "Whom", "Whoever",
               "Nobody", "Nothing", "Somebody", "Others", "One that")
 COMMENT = re.compile(r"/\*[*\s]*(.*?)\*/", re.S)
 WRONG = re.compile(rf"({'|'.join(BEGINNINGS)})\b")
+# People without a name; in quotes, the user "nobody".
+NAMELESS = re.compile(r'(?<!")\b(whoever|somebody|nobody|anybody|everybody)\b',
+                      re.I)
 
 
 def wrong(text):
     """[(line, first words)] of the comments in a C file's text."""
     return [(text.count("\n", 0, found.start(1)) + 1,
              " ".join(found[1].split()[:6]))
-            for found in COMMENT.finditer(text) if WRONG.match(found[1])]
+            for found in COMMENT.finditer(text)
+            if WRONG.match(found[1]) or NAMELESS.search(found[1])]
 
 
 def sources(root):
@@ -42,7 +46,8 @@ def main(paths):
             for line, words in wrong(file.read()):
                 bad = True
                 print(f"{os.path.relpath(path, root)}:{line}: {words!r}: a "
-                      "comment begins with a noun or a verb (docs/style.md)")
+                      "comment begins with a noun or a verb, and names "
+                      "its subject (docs/style.md)")
     return int(bad)
 
 

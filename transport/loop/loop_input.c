@@ -51,7 +51,9 @@ nobody_waits(const struct loop_input *b)
 bool
 loop_may_read(struct loop *l, bool urgent)
 {
-	/* The queue for those who lack time stands still while input is held. */
+	/*
+	 * The queue of sockets that lack time stands still while input is held.
+	 */
 	if (urgent)
 		return l->bulk.held || has_time(l, &l->bulk.urgent_until_ns);
 	/* Input that waits comes first. */

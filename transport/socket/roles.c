@@ -48,8 +48,8 @@ role_from_uri(const char *uri, size_t len)
 	if (len < ours || strncasecmp(uri, OWN_URI_PREFIX, ours) != 0)
 		return 0;
 	/*
-	 * A misspelt prefix or role is a mistake of the issuer, who meant some
-	 * role: the certificate must not get the default role.
+	 * A misspelt prefix or role is a mistake of the issuer, which meant
+	 * some role: the certificate must not get the default role.
 	 */
 	if (len < n || memcmp(uri, ROLE_URI_PREFIX, n) != 0)
 		return ROLE_UNKNOWN;

@@ -17,7 +17,7 @@ enum role {
 	ROLE_PRODUCER = 1, /* ProducerPort */
 	ROLE_RELAY = 2,    /* RelayPort, and the producers behind it */
 	ROLE_CONSUMER = 4, /* ConsumerPort: one's own sessions */
-	ROLE_ADMIN = 8,    /* ConsumerPort: everybody's sessions */
+	ROLE_ADMIN = 8,    /* ConsumerPort: all owners' sessions */
 };
 #define ROLES_ALL 15u
 /*

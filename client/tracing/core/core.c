@@ -38,7 +38,7 @@ enum request_state {
 struct request {
 	enum request_kind kind;
 	enum request_state state;
-	bool detached; /* nobody waits for it */
+	bool detached; /* no caller waits for it */
 	char *text; /* owned */
 	struct request *next;
 };

@@ -6,7 +6,7 @@
  * Knows nothing of connections: its owner, on one thread, takes what is queued
  * and tells the service.  Every other function may be called from any thread,
  * and holds a lock for some instructions only.  Counted references: writers
- * outlive the connection, and write into memory that nobody reads until they
+ * outlive the connection, and write into memory that is not read until they
  * notice.
  */
 #ifndef CLIENT_TRACING_MEMORY_CHUNK_MEMORY_H

@@ -35,7 +35,7 @@ enum instance_state {
 	INSTANCE_SET_UP,   /* writes nothing yet */
 	INSTANCE_STARTED,  /* its bit is set in source->enabled */
 	INSTANCE_STOPPING, /* stop() has returned false; still writes */
-	INSTANCE_OVER,     /* nobody writes any more; in no slot */
+	INSTANCE_OVER,     /* no writes any more; in no slot */
 };
 
 struct tributary_instance {
