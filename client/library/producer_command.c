@@ -140,7 +140,8 @@ read_setup(struct setup *s, const uint8_t *msg, size_t len)
 		if (f.number == SetupDataSource_new_instance_id &&
 		    f.wire == PB_VARINT)
 			s->id = f.value;
-		if (f.number == SetupDataSource_config && f.wire == PB_BYTES) {
+		else if (f.number == SetupDataSource_config &&
+		    f.wire == PB_BYTES) {
 			s->config = f.data;
 			s->config_len = f.len;
 		}
