@@ -304,7 +304,7 @@ link_machine_of(struct service *s, struct rpc_conn *c, const char *hint,
 }
 
 /*
- * "certificate door", "uid 1000", "dial kiosk", "nobody vouches"; returns out.
+ * "certificate door", "uid 1000", "dial kiosk", "unauthenticated"; returns out.
  */
 static const char *
 authenticated_text(const struct peer *p, char *out, size_t out_size)
