@@ -87,15 +87,15 @@ int config_add_filters(struct config *c, const uint8_t *bytes, size_t len,
  * that the service fills in replaced (target_buffer, trace_duration_ms,
  * tracing_session_id, enable_extra_guardrails, stop_timeout_ms,
  * session_initiator, and prefer_suspend_clock_for_duration where it is set).
+ * No initiator is trusted; one would be Android's statsd.
  */
 void config_for_producer(const struct config *c,
     const struct config_data_source *ds, uint16_t buffer, uint64_t session,
-    bool trusted_initiator, struct pb_writer *out);
+    struct pb_writer *out);
 /*
  * Keeps the result of config_for_producer() in ds->for_producers, made at the
  * first call: thousands of producers get the same bytes, several times.  buffer
- * and session do not change in a session's life.  No initiator is trusted (one
- * would be Android's statsd).  -1: no memory.
+ * and session do not change in a session's life.  -1: no memory.
  */
 int config_keep_for_producers(struct config *c,
     const struct config_data_source *ds, uint16_t buffer, uint64_t session)

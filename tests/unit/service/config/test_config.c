@@ -429,7 +429,7 @@ every_field_that_is_not_ours_reaches_the_producer_unchanged(void **state)
 	pb_put_string(&body, 1000, "legacy");
 	c = with_source(&body, RING);
 	pb_writer_init(&out);
-	config_for_producer(c, &c->data_sources[0], 5, 6, false, &out);
+	config_for_producer(c, &c->data_sources[0], 5, 6, &out);
 	assert_true(out.len > body.len);
 	assert_memory_equal(out.data, body.data, body.len);
 	pb_writer_done(&out);
@@ -460,8 +460,7 @@ exactly_the_service_s_fields_are_replaced(void **state)
 	c = with_source(&body, RING "duration_ms: 1000 "
 	    "data_source_stop_timeout_ms: 700 enable_extra_guardrails: true");
 	pb_writer_init(&out);
-	config_for_producer(c, &c->data_sources[0], 65535, 1ull << 40, false,
-	    &out);
+	config_for_producer(c, &c->data_sources[0], 65535, 1ull << 40, &out);
 	pb_init(&r, out.data, out.len);
 	while (pb_next(&r, &f)) {
 		assert_true(f.number <= 8);
@@ -481,15 +480,6 @@ exactly_the_service_s_fields_are_replaced(void **state)
 	assert_int_equal(value[7], 700);
 	assert_int_equal(seen[8], 1);
 	assert_int_equal(value[8], 0);
-	pb_writer_done(&out);
-	/* The initiator is the service's word alone. */
-	pb_writer_init(&out);
-	config_for_producer(c, &c->data_sources[0], 1, 1, true, &out);
-	pb_init(&r, out.data, out.len);
-	while (pb_next(&r, &f))
-		if (f.number == 8)
-			value[8] = f.value;
-	assert_int_equal(value[8], 1);
 	pb_writer_done(&out);
 	pb_writer_done(&body);
 	config_free(c);
@@ -532,7 +522,7 @@ a_config_in_several_pieces_is_one(void **state)
 	assert_non_null(c);
 	assert_string_equal(c->data_sources[0].name, "joined");
 	pb_writer_init(&out);
-	config_for_producer(c, &c->data_sources[0], 1, 1, false, &out);
+	config_for_producer(c, &c->data_sources[0], 1, 1, &out);
 	assert_memory_equal(out.data, body.data, body.len);
 	pb_writer_done(&out);
 	pb_writer_done(&body);
