@@ -284,6 +284,7 @@ drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
 	const uint8_t *commit = message + OB_COMMIT_HEAD;
 	size_t n = LINK_LOSS_MESSAGE_MAX; /* mostly the rest is one loss */
 	struct ob_block *b = NULL;
+	bool logged;
 
 	for (;;) {
 		if (tell_over(o, c, commit, len - OB_COMMIT_HEAD))
@@ -295,14 +296,14 @@ drop(struct outbox *o, struct ob_channel *c, const uint8_t *message,
 		}
 		ob_undo_arm_end(o, b);
 		note_chunks(o, b, commit, len - OB_COMMIT_HEAD, false);
-		n = ob_drop_chunks(o, c, message, len, o->left);
+		n = ob_drop_chunks(o, c, message, len, o->left, &logged);
 		if (ob_block_grow(o, b, n, true))
 			break;
 		ob_undo_now(o);
 		b = NULL;
 	}
 	memcpy(block_end(o, b), o->left, n);
-	if (!o->stripped_all)
+	if (!logged)
 		b->bare = false;
 	if (n > 0)
 		ob_block_add(o, b, n);

@@ -114,7 +114,7 @@ ob_block_close(struct outbox *o, struct ob_block *b)
 		b->channel->open = NULL;
 	if (keep == 0)
 		keep = 1;
-	if (keep >= b->pages || b->page == o->spool.read_reserve)
+	if (keep >= b->pages || ob_is_in_reserve(o, b->page))
 		return;
 	atomic_store_explicit(&ob_desc(o, b)->pages, keep,
 	    memory_order_release);
@@ -167,7 +167,7 @@ ob_block_replace(struct outbox *o, struct ob_block *from, struct ob_block *to,
 void
 ob_block_destroy(struct outbox *o, struct ob_block *b)
 {
-	if (b->gone)
+	if (b->where == OB_GONE)
 		TAILQ_REMOVE(&o->gone, b, link);
 	if (b->page != ARENA_NONE) {
 		atomic_store_explicit(&ob_desc(o, b)->valid, 0,
@@ -232,7 +232,7 @@ ob_block_free(struct outbox *o, struct ob_block *b)
 		if (b->page != ARENA_NONE)
 			atomic_store_explicit(&ob_desc(o, b)->valid, 0,
 			    memory_order_release);
-		b->gone = true;
+		b->where = OB_GONE;
 		TAILQ_INSERT_TAIL(&o->gone, b, link);
 		return;
 	}

@@ -21,6 +21,7 @@ struct strip {
 	struct ob_channel *c;
 	struct loss_account count;
 	bool drop;
+	bool logged; /* no chunk had to stay as it could not be logged */
 	uint32_t cause;
 	uint8_t *out;
 	size_t len;
@@ -139,7 +140,7 @@ goes(struct strip *s, const struct pb_field *f, bool is_chunk,
 	if (!s->drop)
 		return false;
 	if (is_chunk && !loss_account_note(&s->count, s->c->id, c->writer)) {
-		s->o->stripped_all = false;
+		s->logged = false;
 		return false;
 	}
 	if (is_chunk)
@@ -212,7 +213,7 @@ strip_message(struct strip *s, const struct pb_field *m, size_t size)
 uint32_t
 ob_cause(const struct outbox *o)
 {
-	return o->spool.error[0] != '\0' ? OB_LOSS(DISK) :
+	return o->spool.state != SPOOL_WORKS ? OB_LOSS(DISK) :
 	    OB_LOSS(SPOOL_FULL);
 }
 
@@ -232,14 +233,16 @@ rewrite(struct strip *s, const uint8_t *data, size_t len)
 
 size_t
 ob_drop_chunks(struct outbox *o, struct ob_channel *c, const uint8_t *data,
-    size_t len, uint8_t *out)
+    size_t len, uint8_t *out, bool *logged)
 {
 	struct strip s = { .o = o, .c = c, .count = ob_account(o), .drop = true,
-		.cause = ob_cause(o), .out = out };
+		.cause = ob_cause(o), .out = out, .logged = true };
+	size_t n;
 
 	c->tracked = true;
-	o->stripped_all = true;
-	return rewrite(&s, data, len);
+	n = rewrite(&s, data, len);
+	*logged = s.logged;
+	return n;
 }
 
 size_t

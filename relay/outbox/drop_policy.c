@@ -96,11 +96,10 @@ join(struct outbox *o, struct ob_block *b, struct ob_block *beside, size_t n,
 
 /* Puts the rest in the place of b, alone or joined with one beside it. */
 static bool
-put_rest(struct outbox *o, struct ob_block *b, size_t n)
+put_rest(struct outbox *o, struct ob_block *b, size_t n, bool bare)
 {
 	struct ob_block *before = TAILQ_PREV(b, ob_blocks, link);
 	struct ob_block *behind = TAILQ_NEXT(b, link), *now;
-	bool bare = o->stripped_all;
 
 	if ((joins(o, before) && join(o, b, before, n, bare)) ||
 	    (joins(o, behind) && join(o, b, behind, n, bare)))
@@ -112,7 +111,7 @@ put_rest(struct outbox *o, struct ob_block *b, size_t n)
 }
 
 bool
-ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
+ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n, bool bare)
 {
 	bool kept = true;
 
@@ -124,7 +123,7 @@ ob_keep_rest(struct outbox *o, struct ob_block *b, size_t n)
 	if (n == 0)
 		ob_block_free(o, b);
 	else
-		kept = put_rest(o, b, n);
+		kept = put_rest(o, b, n, bare);
 	ob_keep_spare(o);
 	return kept;
 }
@@ -133,11 +132,12 @@ void
 ob_drop_block(struct outbox *o, struct ob_block *b)
 {
 	size_t n;
+	bool logged;
 
 	ob_undo_arm(o, b);
 	n = ob_drop_chunks(o, b->channel, arena_at(&o->arena, b->page),
-	    b->used, o->scratch);
-	if (ob_keep_rest(o, b, n)) {
+	    b->used, o->scratch, &logged);
+	if (ob_keep_rest(o, b, n, logged)) {
 		ob_undo_disarm(o);
 	} else {
 		ob_undo_now(o);

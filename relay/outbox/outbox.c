@@ -36,7 +36,6 @@ init(struct outbox *o, const struct outbox_setup *setup)
 	o->arena.fd = -1;
 	o->spool.dirfd = -1;
 	o->spool.lock = -1;
-	o->spool.read_reserve = ARENA_NONE;
 	o->spare = ARENA_NONE;
 	o->spool.next_id = 1;
 	TAILQ_INIT(&o->spool.segments);
@@ -189,7 +188,7 @@ outbox_stats(const struct outbox *o, struct outbox_stats *out)
 
 	memset(out, 0, sizeof(*out));
 	taken = arena_taken(a);
-	if (s->read_reserve != ARENA_NONE && !s->read_reserve_used)
+	if (s->read_reserve == RESERVE_FREE)
 		taken -= OB_READ_RESERVE;
 	if (o->spare != ARENA_NONE)
 		taken--;
@@ -199,7 +198,7 @@ outbox_stats(const struct outbox *o, struct outbox_stats *out)
 		out->spool_limit = s->limit;
 		out->spool_cut_bytes = s->cut_bytes;
 		out->spool_damaged = s->damaged;
-		if (s->error[0] != '\0')
+		if (s->state != SPOOL_WORKS)
 			out->spool_error = s->error;
 	}
 	out->memory_limit = (uint64_t)arena_usable(a) * ARENA_PAGE;

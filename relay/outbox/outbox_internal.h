@@ -44,6 +44,7 @@ enum ob_where {
 	OB_WRITING, /* in memory, and being written to the spool */
 	OB_SPOOLED, /* in the spool alone */
 	OB_READING, /* in the spool, and being read */
+	OB_GONE,    /* as one of these two, in outbox.gone: freed after it */
 };
 
 /* A file of the spool. */
@@ -71,7 +72,6 @@ struct ob_block {
 	uint64_t time_ms;
 	bool bare;       /* known to have no chunk that can be dropped */
 	bool fetched;    /* read ahead: ob_spool.ahead_pages counts its pages */
-	bool gone;       /* freed, as soon as the disk is done with it */
 	uint8_t *buffer; /* owned; a record read to be dropped or counted */
 
 	/* The record in the spool; segment NULL: there is none. */
@@ -132,6 +132,19 @@ struct ob_channel {
 };
 TAILQ_HEAD(ob_channels, ob_channel);
 
+enum ob_spool_state {
+	SPOOL_WORKS,
+	SPOOL_FAILED, /* a write failed; retry is armed, no more writes */
+	SPOOL_TRIED,  /* written again, until one succeeds or fails */
+};
+
+/* The first OB_READ_RESERVE pages of the arena. */
+enum ob_read_reserve {
+	RESERVE_MISSING, /* others have, or had, pages of it */
+	RESERVE_FREE,
+	RESERVE_USED,    /* a block was read into it */
+};
+
 struct ob_spool {
 	char *dir;               /* owned; the folder's path */
 	int dirfd;               /* owned */
@@ -146,17 +159,14 @@ struct ob_spool {
 	struct ob_segment *current; /* takes records; NULL: begin one */
 	enum relay_fsync fsync;
 	struct loop_timer *sync; /* armed while something is not synced */
-	bool sync_armed;
-	struct loop_timer *retry; /* armed while failed */
-	bool failed;             /* a write failed: none until retry */
-	char error[96];          /* of the last failure; "": it works */
+	enum ob_spool_state state;
+	struct loop_timer *retry; /* armed while SPOOL_FAILED */
+	char error[96];          /* of the last failure */
 	bool no_punch;           /* the file system cannot punch holes */
 	uint32_t writing_pages;  /* of blocks that are OB_WRITING */
 	uint32_t ahead_pages;    /* read ahead, and not sent yet */
 	unsigned dropping;       /* records being read to be dropped */
-	/* First page of the reserve to read into; ARENA_NONE: not taken yet. */
-	uint32_t read_reserve;
-	bool read_reserve_used;
+	enum ob_read_reserve read_reserve;
 	uint64_t cut_bytes;      /* as in outbox_stats, as the next */
 	uint64_t damaged;
 	struct log_limit log_limit;
@@ -211,12 +221,10 @@ struct outbox {
 
 	/* Owned, OB_STRIP_BYTES each: blocks that are being rewritten. */
 	uint8_t *scratch;
-	bool stripped_all; /* the last ob_drop_chunks() logged every writer */
 	uint8_t *rest; /* two blocks being joined, in drop_policy.c */
 	uint8_t *left; /* the rest of a message without room, in append.c */
 
 	struct loop_timer *trim; /* armed while there is memory to give back */
-	bool trim_armed;
 };
 
 /* ---- notify.c: words to the owner ---- */
@@ -290,6 +298,12 @@ bool ob_may_take(const struct outbox *o, uint32_t n, bool control);
  */
 uint32_t ob_take_pages(struct outbox *o, uint32_t need, uint32_t want,
     bool control, uint32_t *got) MUST_CHECK;
+/* Whether the block that begins at this page was read into the read reserve. */
+static inline bool
+ob_is_in_reserve(const struct outbox *o, uint32_t page)
+{
+	return page == 0 && o->spool.read_reserve == RESERVE_USED;
+}
 /* Frees a run that ob_take_pages() took, or the read reserve. */
 void ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages);
 /* Whether a chunk of any length would find room. */
@@ -428,12 +442,13 @@ ob_desc(const struct outbox *o, const struct ob_block *b)
 uint32_t ob_cause(const struct outbox *o);
 /*
  * Copies messages to out without their chunks, which it counts, with losses in
- * their places.  Returns the bytes written, at most LINK_BLOCK_MAX.  Sets
- * o->stripped_all; some chunks stay when it is false, or when the losses would
- * take more room than they.  The caller has armed the undo log.
+ * their places.  Returns the bytes written, at most LINK_BLOCK_MAX.  Some
+ * chunks stay when their writers cannot be logged (*logged is false then), or
+ * when the losses would take more room than they.  The caller has armed the
+ * undo log.
  */
 size_t ob_drop_chunks(struct outbox *o, struct ob_channel *c,
-    const uint8_t *data, size_t len, uint8_t *out);
+    const uint8_t *data, size_t len, uint8_t *out, bool *logged);
 /* Copies messages to out, adjacent losses added up.  Returns the bytes. */
 size_t ob_join_losses(const uint8_t *data, size_t len, uint8_t *out);
 /* Whether the messages have a chunk that can be dropped. */
@@ -460,10 +475,11 @@ void ob_drop_block(struct outbox *o, struct ob_block *b);
 void ob_compact(struct outbox *o, struct ob_channel *c);
 /*
  * Replaces b, whose chunks were counted, by its rest: the first len bytes of
- * scratch; len 0 frees b.  False: there is no page for the rest; b stays, and
- * the caller rolls the counts back.
+ * scratch; len 0 frees b.  bare: the rest's ob_block.bare.  False: there is no
+ * page for the rest; b stays, and the caller rolls the counts back.
  */
-bool ob_keep_rest(struct outbox *o, struct ob_block *b, size_t len) MUST_CHECK;
+bool ob_keep_rest(struct outbox *o, struct ob_block *b, size_t len, bool bare)
+    MUST_CHECK;
 
 /* ---- spool_read.c: from the spool to memory ---- */
 

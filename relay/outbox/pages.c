@@ -25,11 +25,13 @@ ob_may_take(const struct outbox *o, uint32_t n, bool control)
 static void
 trim_soon(struct outbox *o)
 {
-	if (o->trim == NULL || o->trim_armed || (o->arena.set_aside == 0 &&
-	    arena_taken(&o->arena) > o->arena.touched / 4))
+	uint64_t left;
+
+	if (o->trim == NULL || (o->arena.set_aside == 0 &&
+	    arena_taken(&o->arena) > o->arena.touched / 4) ||
+	    loop_timer_left(o->trim, &left))
 		return;
 	loop_timer_set(o->trim, TRIM_MS, 0);
-	o->trim_armed = true;
 }
 
 uint32_t
@@ -54,8 +56,8 @@ ob_take_pages(struct outbox *o, uint32_t need, uint32_t want, bool control,
 void
 ob_give_pages(struct outbox *o, uint32_t page, uint32_t pages)
 {
-	if (page == o->spool.read_reserve) {
-		o->spool.read_reserve_used = false;
+	if (ob_is_in_reserve(o, page)) {
+		o->spool.read_reserve = RESERVE_FREE;
 		return;
 	}
 	arena_give(&o->arena, page, pages);
@@ -80,9 +82,9 @@ ob_keep_spare(struct outbox *o)
 void
 ob_keep_read_reserve(struct outbox *o)
 {
-	if (o->spool.read_reserve == ARENA_NONE && o->spool.disk != NULL &&
+	if (o->spool.read_reserve == RESERVE_MISSING && o->spool.disk != NULL &&
 	    arena_take_at(&o->arena, 0, OB_READ_RESERVE))
-		o->spool.read_reserve = 0;
+		o->spool.read_reserve = RESERVE_FREE;
 }
 
 void
@@ -90,6 +92,5 @@ ob_trim_cb(void *arg)
 {
 	struct outbox *o = arg;
 
-	o->trim_armed = false;
 	arena_trim(&o->arena);
 }

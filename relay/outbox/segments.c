@@ -45,6 +45,7 @@ segment_for(struct outbox *o, uint64_t size)
 {
 	struct ob_spool *s = &o->spool;
 	struct ob_segment *g = s->current;
+	uint64_t left;
 
 	if (g != NULL && g->size + size <= s->segment_bytes)
 		return g;
@@ -52,7 +53,7 @@ segment_for(struct outbox *o, uint64_t size)
 		return NULL;
 	if ((g = calloc(1, sizeof(*g))) == NULL)
 		return NULL;
-	if (s->sync_armed)
+	if (loop_timer_left(s->sync, &left))
 		sync_segment(o);
 	g->id = s->next_id++;
 	TAILQ_INSERT_TAIL(&s->segments, g, link);
@@ -165,8 +166,5 @@ ob_segment_describe(const struct ob_block *b, struct disk_job *j)
 void
 ob_segment_sync_cb(void *arg)
 {
-	struct outbox *o = arg;
-
-	o->spool.sync_armed = false;
-	sync_segment(o);
+	sync_segment(arg);
 }

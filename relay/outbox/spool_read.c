@@ -87,13 +87,13 @@ fetched(struct disk_job *j)
 	struct ob_block *b = j->arg;
 	struct outbox *o = j->owner;
 
-	b->where = OB_ARENA;
-	if (b->gone) {
+	if (b->where == OB_GONE) {
 		ob_segment_release(o, b);
 		ob_block_destroy(o, b);
 		free(j);
 		return;
 	}
+	b->where = OB_ARENA;
 	if (j->error != 0 || j->damaged) {
 		/* Also for an old link: the loss is counted. */
 		b->used = (uint32_t)put_read_loss(o, b, j->error,
@@ -124,10 +124,9 @@ pages_for(struct outbox *o, struct ob_block *b)
 	uint32_t page, pages;
 
 	page = ob_take_pages(o, ob_pages(b->length), 0, false, &pages);
-	if (page == ARENA_NONE && s->read_reserve != ARENA_NONE &&
-	    !s->read_reserve_used) {
-		s->read_reserve_used = true;
-		page = s->read_reserve;
+	if (page == ARENA_NONE && s->read_reserve == RESERVE_FREE) {
+		s->read_reserve = RESERVE_USED;
+		page = 0;
 		pages = OB_READ_RESERVE;
 	}
 	if (page == ARENA_NONE)
@@ -193,7 +192,7 @@ ob_fetch(struct outbox *o, struct ob_channel *c, uint64_t credit)
  * the link must end, and the record is counted with it.
  */
 static void
-replace_record(struct outbox *o, struct ob_block *b, size_t n)
+replace_record(struct outbox *o, struct ob_block *b, size_t n, bool bare)
 {
 	struct arena_channel *e = b->channel->entry;
 	uint64_t untaken_after = untaken_without(b);
@@ -201,7 +200,7 @@ replace_record(struct outbox *o, struct ob_block *b, size_t n)
 
 	if (n == 0)
 		taken(e, untaken_after, &sums);
-	if (!ob_keep_rest(o, b, n)) {
+	if (!ob_keep_rest(o, b, n, bare)) {
 		ob_undo_now(o);
 		ob_overflow(o);
 	} else if (n > 0) {
@@ -215,16 +214,17 @@ read_to_drop(struct disk_job *j)
 	struct ob_block *b = j->arg;
 	struct outbox *o = j->owner;
 	struct ob_channel *c = b->channel;
+	bool logged;
 	size_t n;
 
 	o->spool.dropping--;
-	b->where = OB_SPOOLED;
-	if (b->gone) {
+	if (b->where == OB_GONE) {
 		ob_segment_release(o, b);
 		ob_block_destroy(o, b);
 		free(j);
 		return;
 	}
+	b->where = OB_SPOOLED;
 	if (c == NULL) {
 		/*
 		 * A reset came in between: the block is counted with the old
@@ -237,13 +237,14 @@ read_to_drop(struct disk_job *j)
 	}
 	ob_undo_arm(o, b);
 	n = ob_drop_chunks(o, c, b->buffer,
-	    j->error != 0 || j->damaged ? 0 : b->length, o->scratch);
+	    j->error != 0 || j->damaged ? 0 : b->length, o->scratch,
+	    &logged);
 	if (j->error != 0 || j->damaged)
 		n = put_read_loss(o, b, j->error, o->scratch);
 	free(b->buffer);
 	b->buffer = NULL;
 	c->spooled_bytes += spool_size(b->length);
-	replace_record(o, b, n);
+	replace_record(o, b, n, logged);
 	ob_undo_disarm(o);
 	free(j);
 }

@@ -89,19 +89,25 @@ sum_up(const struct outbox *o, struct ob_block *b)
 }
 
 static void
+set_state(struct ob_spool *s, enum ob_spool_state state)
+{
+	s->state = state;
+	if (state == SPOOL_FAILED && s->retry != NULL)
+		loop_timer_set(s->retry, RETRY_MS, 0);
+}
+
+static void
 write_failed(struct outbox *o, struct ob_block *b, int error)
 {
 	struct ob_spool *s = &o->spool;
 
 	ob_segment_unplace(o, b);
-	if (s->error[0] == '\0')
+	if (s->state == SPOOL_WORKS)
 		log_warn("The spool in %s cannot be written: %s; blocks that "
 		    "find no room in memory are dropped, until it can", s->dir,
 		    strerror(error));
 	snprintf(s->error, sizeof(s->error), "%s", strerror(error));
-	s->failed = true;
-	if (s->retry != NULL)
-		loop_timer_set(s->retry, RETRY_MS, 0);
+	set_state(s, SPOOL_FAILED);
 }
 
 void
@@ -109,7 +115,7 @@ ob_retry_cb(void *arg)
 {
 	struct outbox *o = arg;
 
-	o->spool.failed = false;
+	set_state(&o->spool, SPOOL_TRIED);
 	ob_spool_find_folder(o);
 	ob_pump(o);
 }
@@ -140,30 +146,30 @@ wrote(struct disk_job *j)
 	struct ob_block *b = j->arg;
 	struct outbox *o = j->owner;
 	struct ob_spool *s = &o->spool;
+	uint64_t left;
 
 	s->writing_pages -= b->pages;
-	b->where = OB_ARENA;
+	if (b->where == OB_WRITING)
+		b->where = OB_ARENA;
 	if (j->error != 0) {
 		write_failed(o, b, j->error);
 		ob_not_spooled(b);
-	} else if (b->gone || b->channel == NULL || b->number != 0) {
+	} else if (b->channel == NULL || b->number != 0) {
 		ob_not_spooled(b);
 		ob_segment_release(o, b);
 	} else {
 		moved(o, b);
 	}
 	if (j->error == 0) {
-		if (s->error[0] != '\0' && !s->failed) {
+		if (s->state == SPOOL_TRIED) {
 			log_info("The spool in %s is written again", s->dir);
-			s->error[0] = '\0';
+			set_state(s, SPOOL_WORKS);
 		}
-		if (s->fsync == RELAY_FSYNC_PERIODIC && !s->sync_armed &&
-		    s->sync != NULL) {
+		if (s->fsync == RELAY_FSYNC_PERIODIC && s->sync != NULL &&
+		    !loop_timer_left(s->sync, &left))
 			loop_timer_set(s->sync, SYNC_MS, 0);
-			s->sync_armed = true;
-		}
 	}
-	if (b->gone)
+	if (b->where == OB_GONE)
 		ob_block_destroy(o, b);
 	free(j);
 }
@@ -214,7 +220,7 @@ move_one(struct outbox *o)
 {
 	struct ob_block *b;
 
-	if (!want_spill(o) || o->spool.failed ||
+	if (!want_spill(o) || o->spool.state == SPOOL_FAILED ||
 	    (b = next_to_spill(o)) == NULL)
 		return false;
 	if (fits(&o->spool, b))
@@ -232,7 +238,7 @@ is_stuck(const struct outbox *o)
 	const struct ob_spool *s = &o->spool;
 	const struct ob_channel *c;
 
-	if (s->read_reserve != ARENA_NONE || s->used == 0 ||
+	if (s->read_reserve != RESERVE_MISSING || s->used == 0 ||
 	    s->writing_pages > 0 || s->dropping > 0 || !TAILQ_EMPTY(&o->sent))
 		return false;
 	TAILQ_FOREACH (c, &o->channels, all)
@@ -272,8 +278,9 @@ make_read_reserve(struct outbox *o)
 	do {
 		clear_read_reserve(o);
 		ob_keep_read_reserve(o);
-	} while (o->spool.read_reserve == ARENA_NONE && ob_drop_in_memory(o));
-	if (o->spool.read_reserve != ARENA_NONE)
+	} while (o->spool.read_reserve == RESERVE_MISSING &&
+	    ob_drop_in_memory(o));
+	if (o->spool.read_reserve != RESERVE_MISSING)
 		ob_ready(o);
 }
 
