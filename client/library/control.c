@@ -51,6 +51,13 @@ struct control_call {
 	struct loop_call fail_call;
 };
 
+enum control_state {
+	CONTROL_CONNECTING,
+	CONTROL_READY,  /* calls are sent */
+	CONTROL_DOWN,   /* there is no connection any more: why_down */
+	CONTROL_CLOSED, /* the owner is gone; freed when busy is 0 */
+};
+
 /*
  * While busy is not 0 a callback of ours is on the stack, and control_free()
  * only marks the control closed; the outermost leave() frees it.
@@ -59,12 +66,10 @@ struct control {
 	struct loop *loop;
 	struct rpc_client *rpc; /* owned */
 	TAILQ_HEAD(, control_call) calls;
-	bool ready;
+	enum control_state state;
 	bool asking;  /* a question is under way */
-	bool foreign;
-	bool down;    /* there is no connection any more */
+	bool foreign; /* control_is_foreign() */
 	char why_down[320];
-	bool closed;
 	unsigned busy;
 	struct loop_call send_call;
 };
@@ -96,8 +101,8 @@ really_free(struct control *c)
 static bool
 leave(struct control *c)
 {
-	if (--c->busy > 0 || !c->closed)
-		return !c->closed;
+	if (--c->busy > 0 || c->state != CONTROL_CLOSED)
+		return c->state != CONTROL_CLOSED;
 	really_free(c);
 	return false;
 }
@@ -143,13 +148,13 @@ give(struct control_call *k, const char *why)
 	c->busy++;
 	if (k->sent && k->kind != CALL_COMMAND)
 		c->asking = false;
-	if (why == NULL && !c->closed) {
+	if (why == NULL && c->state != CONTROL_CLOSED) {
 		m = protobuf_c_message_unpack(kinds[k->kind].reply, NULL,
 		    k->answer.len, k->answer.data);
 		if (m == NULL)
 			why = "the collector's answer makes no sense";
 	}
-	if (!c->closed)
+	if (c->state != CONTROL_CLOSED)
 		call_fn(k, m, why);
 	if (m != NULL)
 		protobuf_c_message_free_unpacked(m, NULL);
@@ -228,7 +233,7 @@ send_waiting(struct control *c)
 {
 	struct control_call *k, *next;
 
-	if (!c->ready || c->down)
+	if (c->state != CONTROL_READY)
 		return;
 	for (k = TAILQ_FIRST(&c->calls); k != NULL; k = next) {
 		next = TAILQ_NEXT(k, link);
@@ -242,7 +247,7 @@ ready_cb(struct rpc_client *rpc, void *arg)
 {
 	struct control *c = arg;
 
-	c->ready = true;
+	c->state = CONTROL_READY;
 	send_waiting(c);
 }
 
@@ -253,10 +258,11 @@ down_cb(struct rpc_client *rpc, const char *text, void *arg)
 	struct control_call *k;
 
 	c->foreign = c->foreign || rpc_client_service_unknown(rpc);
-	c->down = true;
+	c->state = CONTROL_DOWN;
 	snprintf(c->why_down, sizeof(c->why_down), "%s", text);
 	c->busy++;
-	while ((k = TAILQ_FIRST(&c->calls)) != NULL && !c->closed) {
+	while ((k = TAILQ_FIRST(&c->calls)) != NULL &&
+	    c->state != CONTROL_CLOSED) {
 		loop_cancel(c->loop, k);
 		(void)give(k, text);
 	}
@@ -295,7 +301,7 @@ control_free(struct control *c)
 {
 	if (c == NULL)
 		return;
-	c->closed = true;
+	c->state = CONTROL_CLOSED;
 	if (c->busy == 0)
 		really_free(c);
 }
@@ -323,7 +329,7 @@ ask(struct control_call *k)
 	TAILQ_INSERT_TAIL(&c->calls, k, link);
 	if (k->args.failed)
 		fail_later(k, "out of memory");
-	else if (c->down)
+	else if (c->state == CONTROL_DOWN)
 		fail_later(k, c->why_down);
 	else
 		loop_defer(c->loop, &c->send_call, send_cb, c);
