@@ -36,7 +36,7 @@ fail_list(struct rpc_client *c, struct pending_list *list)
 
 	while ((p = TAILQ_FIRST(list)) != NULL) {
 		TAILQ_REMOVE(list, p, link);
-		if (!c->freed)
+		if (c->state != CL_FREED)
 			p->fn(p->arg, false, false, NULL, 0, -1);
 		free(p);
 	}
@@ -67,7 +67,7 @@ down_cb(void *arg)
 
 	fail_list(c, &c->pending);
 	fail_list(c, &c->failed);
-	if (!c->freed)
+	if (c->state != CL_FREED)
 		c->ops->down(c, c->down_text, c->arg);
 }
 
@@ -76,7 +76,7 @@ rpc_client_down(struct rpc_client *c, const char *fmt, ...)
 {
 	va_list ap;
 
-	if (c->state == CL_DOWN || c->freed)
+	if (c->state >= CL_DOWN)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(c->down_text, sizeof(c->down_text), fmt, ap);
@@ -123,9 +123,9 @@ rpc_client_destroy(void *arg)
 void
 rpc_client_free(struct rpc_client *c)
 {
-	if (c == NULL || c->freed)
+	if (c == NULL || c->state == CL_FREED)
 		return;
-	c->freed = true;
+	c->state = CL_FREED;
 	rpc_client_stop_connecting(c);
 	if (c->stream != NULL) {
 		stream_close(c->stream, true);
@@ -284,7 +284,7 @@ rpc_client_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
 			return at;
 		}
 		handle_frame(c, &f);
-		if (c->freed || c->state == CL_DOWN)
+		if (c->state >= CL_DOWN)
 			return at;
 	}
 	return at;

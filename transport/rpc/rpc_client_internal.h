@@ -23,6 +23,7 @@ enum client_state {
 	CL_BINDING,    /* stream up, BindService sent; over TLS, or waiting */
 	CL_READY,
 	CL_DOWN,       /* down() is deferred or was called */
+	CL_FREED,      /* the memory is freed on a later turn */
 };
 
 struct pending {
@@ -54,7 +55,6 @@ struct rpc_client {
 	const struct rpc_client_ops *ops;
 	void *arg;
 	enum client_state state;
-	bool freed; /* the memory is freed on a later turn */
 	char service[64];
 	struct addr addr; /* its text alone, over a connected socket */
 
