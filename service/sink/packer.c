@@ -15,10 +15,10 @@
 
 /*
  * State of the loop's side, then, from `lock` on, state shared with the thread:
- * batch and compressor belong to the thread while `work` is set, and to the
- * loop otherwise.  Without a thread the loop's side frees the packer, else the
- * thread does as soon as it sees `quit`; after that it touches the loop no
- * more.
+ * batch and compressor belong to the thread in PACKER_WORKS, and to the loop in
+ * PACKER_RESTS.  Without a thread the loop's side frees the packer, else the
+ * thread does as soon as it sees PACKER_QUITS; after that it touches the loop
+ * no more.
  */
 struct packer {
 	struct loop *l;
@@ -32,8 +32,11 @@ struct packer {
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	bool work; /* batch is to be compressed */
-	bool quit;
+	enum {
+		PACKER_RESTS,
+		PACKER_WORKS, /* batch is to be compressed, or is being so */
+		PACKER_QUITS, /* the owner is gone: the last state */
+	} state;
 	struct loop_post packed_post;
 	struct sink_batch batch;
 	struct packet_compressor *compressor;
@@ -94,9 +97,9 @@ thread_main(void *arg)
 
 	pthread_mutex_lock(&p->lock);
 	for (;;) {
-		while (!p->work && !p->quit)
+		while (p->state == PACKER_RESTS)
 			pthread_cond_wait(&p->wake, &p->lock);
-		if (p->quit)
+		if (p->state == PACKER_QUITS)
 			break;
 		pthread_mutex_unlock(&p->lock);
 		out = packet_compressor_run(p->compressor, p->batch.data,
@@ -104,9 +107,10 @@ thread_main(void *arg)
 		pthread_mutex_lock(&p->lock);
 		p->out = out;
 		p->out_len = len;
-		p->work = false;
-		if (!p->quit)
-			loop_post(p->l, &p->packed_post, packed_cb, p);
+		if (p->state == PACKER_QUITS)
+			break;
+		p->state = PACKER_RESTS;
+		loop_post(p->l, &p->packed_post, packed_cb, p);
 	}
 	pthread_mutex_unlock(&p->lock);
 	destroy(p);
@@ -159,7 +163,7 @@ packer_free(struct packer *p)
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	p->quit = true;
+	p->state = PACKER_QUITS;
 	/* After this no packed_cb() comes: the thread posts under the lock. */
 	loop_cancel(p->l, p);
 	pthread_cond_signal(&p->wake);
@@ -194,7 +198,7 @@ packer_submit(struct packer *p)
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	p->work = true;
+	p->state = PACKER_WORKS;
 	pthread_cond_signal(&p->wake);
 	pthread_mutex_unlock(&p->lock);
 }
