@@ -1,5 +1,6 @@
 #include "client/tunnel/connect.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -114,6 +115,9 @@ ended_cb(void *arg, int error)
 	struct connection *c = arg;
 	char text[512];
 
+	/* A producer that ends with commands unread resets: nothing is wrong. */
+	if (c->options->accept && error == ECONNRESET)
+		error = 0;
 	if (error != 0) {
 		snprintf(text, sizeof(text), "%s: %s", c->addr.text,
 		    strerror(error));

@@ -331,6 +331,27 @@ class Accept(SshCase):
         self.assertIn(self.daemons[0].producer_path, errors)
 
 
+class AcceptWithoutSsh(Case):
+    def test_a_producer_that_leaves_words_unread_is_no_error(self):
+        path = self.path("device")
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            process = subprocess.Popen(
+                [os.environ["TRIBUTARY"], "connect", f"--accept={path}"],
+                stdin=theirs, stdout=theirs, stderr=subprocess.PIPE,
+                env=environment(), text=True)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            self.until(lambda: os.path.exists(path), "somebody listens")
+            with process.stderr, socket.socket(socket.AF_UNIX) as producer:
+                producer.connect(path)
+                ours.sendall(b"words")
+                self.assertEqual(producer.recv(1), b"w")
+                producer.close()
+                self.assertEqual(process.stderr.read(), "")
+                self.assertEqual(process.wait(60 * SCALE), 0)
+
+
 class Dial(SshCase):
     """A collector that dials its devices, behind a real sshd."""
 
