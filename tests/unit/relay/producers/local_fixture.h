@@ -124,6 +124,8 @@ void client_greet(struct client *c, const char *name);
 void client_ready(struct client *c, struct locals *t, const char *name);
 void client_close(struct client *c);
 void client_turn(struct client *c);
+/* NULL, or what passes time in those turns, where a test has its own time. */
+extern void (*client_pass_time)(void);
 /* args is taken over; NULL: none.  Returns the request's id. */
 uint64_t client_send(struct client *c, uint32_t method, struct pb_writer *args,
     int fd);

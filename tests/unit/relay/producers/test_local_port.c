@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "relay/producers/producers_internal.h"
+#include "tests/unit/fake_time.h"
 #include "tests/unit/relay/producers/local_fixture.h"
 
 static void
@@ -126,7 +127,9 @@ one_that_talks_while_upward_is_away_waits_until_it_is_back(void **state)
 		client_sync(&d);
 	assert_int_equal(said_count(t, LINK_UP_UPDATE_SOURCE), 1);
 	producers_announce(t->producers, 0);
+	client_pass_time = fake_time_tick;
 	assert_true(client_wait(&c, last, 0)->ok);
+	client_pass_time = NULL;
 	assert_int_equal(said_count(t, LINK_UP_UPDATE_SOURCE), 3);
 	client_close(&c);
 	client_close(&d);
@@ -703,6 +706,7 @@ one_that_talks_without_end_has_to_wait_and_others_do_not(void **state)
 	producers_announce(t->producers, 0);
 	client_ready(&c, t, "p");
 	client_ready(&d, t, "q");
+	client_pass_time = fake_time_tick;
 	for (i = 0; i < 50; i++) {
 		text[0] = (char)('a' + i % 20);
 		pb_writer_init(&w);
@@ -719,6 +723,7 @@ one_that_talks_without_end_has_to_wait_and_others_do_not(void **state)
 	assert_true(said > 40 && said < 50);
 	/* In the end all of it is said. */
 	assert_true(client_wait(&c, requests[49], 0)->ok);
+	client_pass_time = NULL;
 	assert_int_equal(said_count(t, LINK_UP_UPDATE_SOURCE), 50);
 	client_close(&c);
 	client_close(&d);
@@ -762,9 +767,11 @@ who_connects_again_and_again_has_to_wait_as_well(void **state)
 	client_greet(&d, "q");
 	client_close(&d);
 	/* In the end it may. */
+	client_pass_time = fake_time_tick;
 	client_open(&c, t, false);
 	request = client_send(&c, P_INITIALIZE, args_string(3, "p"), -1);
 	assert_true(client_wait(&c, request, 0)->ok);
+	client_pass_time = NULL;
 	client_close(&c);
 	free(text);
 }

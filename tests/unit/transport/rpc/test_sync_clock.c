@@ -22,6 +22,8 @@
 
 #define PERIOD_MS 30
 #define WAIT_MS   10000
+/* A call and its reply take two or three, without timers. */
+#define QUIET_TURNS 64
 #define CALLS_MAX 256u
 
 void __wrap_clock_snapshot_take(struct clock_snapshot *s);
@@ -190,19 +192,17 @@ wait_for_calls(unsigned n)
 	wait_until(has_enough);
 }
 
-/* Long enough for one call too many to come, where the next burst is far. */
+/* Turns enough for one call too many to come, where the next burst is far. */
 static void
 settle(void)
 {
-	uint64_t quiet = loop_now_ms();
-	unsigned n = f.n;
+	unsigned n = f.n, quiet;
 
-	while (loop_now_ms() - quiet < PERIOD_MS / 2) {
+	for (quiet = 0; quiet < QUIET_TURNS; quiet++) {
 		loop_run_once(f.loop);
-		if (f.n != n) {
-			n = f.n;
-			quiet = loop_now_ms();
-		}
+		if (f.n != n)
+			quiet = 0;
+		n = f.n;
 	}
 }
 
