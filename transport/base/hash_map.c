@@ -36,7 +36,11 @@ mix(uint64_t h, uint64_t v)
 uint64_t
 hash_number(uint64_t v)
 {
-	return mix(seed[0], v);
+	/*
+	 * Chains are chosen by the low bits, which after one step depend on
+	 * few bits of the seed where keys differ at the top alone.
+	 */
+	return mix(mix(seed[0], v), seed[0]);
 }
 
 uint64_t
