@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client/tracing/port/port_dial.h"
 #include "client/tracing/port/port_internal.h"
 #include "protos/fields.h"
 #include "transport/clock/system_info.h"
@@ -24,6 +23,27 @@
 #include "transport/shm/shm.h"
 #include "transport/wire/ipc_frame.h"
 #include "transport/wire/pb_reader.h"
+
+static const struct port_service producer_port = {
+	.name = "ProducerPort",
+	.refusal = "the service takes no producers at this address",
+	.methods = {
+		[PORT_INITIALIZE] = "InitializeConnection",
+		[PORT_REGISTER_SOURCE] = "RegisterDataSource",
+		[PORT_UPDATE_SOURCE] = "UpdateDataSource",
+		[PORT_COMMIT] = "CommitData",
+		[PORT_REGISTER_WRITER] = "RegisterTraceWriter",
+		[PORT_UNREGISTER_WRITER] = "UnregisterTraceWriter",
+		[PORT_STARTED] = "NotifyDataSourceStarted",
+		[PORT_STOPPED] = "NotifyDataSourceStopped",
+		[PORT_TRIGGER] = "ActivateTriggers",
+		[PORT_COMMANDS] = "GetAsyncCommand",
+		[PORT_SYNC] = "Sync",
+		[PORT_INIT_MACHINE] = "TributaryInitMachine",
+		[PORT_SYNC_CLOCK] = "TributarySyncClock",
+	},
+};
+_Static_assert(PORT_METHODS <= PORT_WIRE_METHODS_MAX, "room for all");
 
 static uint64_t
 now_ms(void)
@@ -214,10 +234,7 @@ set_nonblocking(int fd)
 static int
 dial(struct port *p)
 {
-	struct sockaddr_storage sa;
-	socklen_t len;
-	char err[256];
-	int fd, one = 1;
+	int fd;
 
 	if (p->options.connect != NULL) {
 		if ((fd = p->options.connect(p->options.arg)) >= 0 &&
@@ -227,23 +244,7 @@ dial(struct port *p)
 		}
 		return fd;
 	}
-	if (addr_resolve(&p->address, &sa, &len, 1, err, sizeof(err)) < 1) {
-		errno = EHOSTUNREACH;
-		return -1;
-	}
-	fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-	    0);
-	if (fd < 0)
-		return -1;
-	if (connect(fd, (struct sockaddr *)&sa, len) != 0 &&
-	    errno != EINPROGRESS) {
-		close(fd);
-		return -1;
-	}
-	if (p->address.kind == ADDR_TCP)
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one,
-		    sizeof(one));
-	return fd;
+	return port_dial(&p->address);
 }
 
 static void
@@ -259,19 +260,9 @@ begin_connect(struct port *p)
 			    strerror(errno));
 		return;
 	}
-	port_wire_init(&p->wire, fd);
+	port_wire_init(&p->wire, fd, &producer_port);
 	p->state = PORT_CONNECTING;
 	p->due_ms = now_ms() + PORT_ANSWER_MS;
-}
-
-static bool
-is_unix_socket(int fd)
-{
-	socklen_t len = sizeof(int);
-	int domain = 0;
-
-	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
-	    domain == AF_UNIX;
 }
 
 /* Identity of this process, which the service cannot ask its kernel for. */
@@ -298,15 +289,13 @@ static void
 connected(struct port *p)
 {
 	struct pb_writer own;
-	socklen_t len = sizeof(int);
-	int error = 0;
+	int error;
 
-	if (getsockopt(p->wire.fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0 ||
-	    error != 0) {
-		port_disconnect(p, strerror(error != 0 ? error : errno));
+	if ((error = port_dial_error(p->wire.fd)) != 0) {
+		port_disconnect(p, strerror(error));
 		return;
 	}
-	p->is_unix = is_unix_socket(p->wire.fd);
+	p->is_unix = port_dial_is_unix(p->wire.fd);
 	pb_writer_init(&own);
 	if (!p->is_unix)
 		put_identity(p, &own);
@@ -659,25 +648,6 @@ copy_text(const char *s)
 	return s != NULL ? strdup(s) : NULL;
 }
 
-/* The first of a list, as a service may listen at several. */
-static bool
-choose_address(struct port *p, const char *text, char *err, size_t err_size)
-{
-	char item[ADDR_TEXT_MAX];
-
-	if (text == NULL)
-		text = addr_default_producer();
-	snprintf(err, err_size, "there is no address in \"%s\"", text);
-	if (addr_list_next(&text, item, sizeof(item)) != 1 ||
-	    addr_parse(&p->address, item, err, err_size) != 0)
-		return false;
-	if (p->address.kind != ADDR_TLS && p->address.kind != ADDR_SSH)
-		return true;
-	snprintf(err, err_size, "%s needs tributary-relay or `tributary "
-	    "forward` on this machine, whose socket is the address", item);
-	return false;
-}
-
 struct port *
 port_new(const struct tributary_options *o)
 {
@@ -702,7 +672,8 @@ port_new(const struct tributary_options *o)
 	if (p->options.name == NULL || p->wake_fd < 0)
 		goto fail;
 	if (o->connect == NULL &&
-	    !choose_address(p, o->address, err, sizeof(err)))
+	    !port_dial_choose(&p->address, o->address != NULL ? o->address :
+	    addr_default_producer(), err, sizeof(err)))
 		goto fail;
 	watch_folder(p);
 	return p;

@@ -30,6 +30,24 @@
  */
 #define PORT_QUEUED_PAUSE (256u * 1024u)
 
+/* Methods of the ProducerPort; their names are in port.c, in this order. */
+enum port_method {
+	PORT_INITIALIZE,
+	PORT_REGISTER_SOURCE,
+	PORT_UPDATE_SOURCE,
+	PORT_COMMIT,
+	PORT_REGISTER_WRITER,
+	PORT_UNREGISTER_WRITER,
+	PORT_STARTED,
+	PORT_STOPPED,
+	PORT_TRIGGER,
+	PORT_COMMANDS,
+	PORT_SYNC,
+	PORT_INIT_MACHINE, /* ours: where the service offers it */
+	PORT_SYNC_CLOCK,   /* ours */
+	PORT_METHODS,
+};
+
 enum port_state {
 	PORT_WAITING,      /* no socket; until due_ms */
 	PORT_CONNECTING,   /* the socket becomes writable, or due_ms comes */

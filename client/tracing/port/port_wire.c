@@ -12,26 +12,11 @@
 
 #define READ_BYTES 16384u
 
-static const char *const names[PORT_METHODS] = {
-	[PORT_INITIALIZE] = "InitializeConnection",
-	[PORT_REGISTER_SOURCE] = "RegisterDataSource",
-	[PORT_UPDATE_SOURCE] = "UpdateDataSource",
-	[PORT_COMMIT] = "CommitData",
-	[PORT_REGISTER_WRITER] = "RegisterTraceWriter",
-	[PORT_UNREGISTER_WRITER] = "UnregisterTraceWriter",
-	[PORT_STARTED] = "NotifyDataSourceStarted",
-	[PORT_STOPPED] = "NotifyDataSourceStopped",
-	[PORT_TRIGGER] = "ActivateTriggers",
-	[PORT_COMMANDS] = "GetAsyncCommand",
-	[PORT_SYNC] = "Sync",
-	[PORT_INIT_MACHINE] = "TributaryInitMachine",
-	[PORT_SYNC_CLOCK] = "TributarySyncClock",
-};
-
 void
-port_wire_init(struct port_wire *w, int fd)
+port_wire_init(struct port_wire *w, int fd, const struct port_service *offer)
 {
 	memset(w, 0, sizeof(*w));
+	w->offer = offer;
 	w->fd = fd;
 	w->in_fd = -1;
 	pb_writer_init(&w->out);
@@ -74,7 +59,7 @@ port_wire_bind(struct port_wire *w, const struct pb_writer *own)
 		queue(w, own->data, own->len);
 	pb_writer_init(&b);
 	mark = ipc_frame_begin(&b, ++w->last_request, IPC_BIND_SERVICE);
-	pb_put_string(&b, BindService_service_name, "ProducerPort");
+	pb_put_string(&b, BindService_service_name, w->offer->name);
 	ipc_frame_end(&b, mark);
 	queue(w, b.data, b.len);
 	if (b.failed)
@@ -83,7 +68,7 @@ port_wire_bind(struct port_wire *w, const struct pb_writer *own)
 }
 
 static void
-remember_call(struct port_wire *w, enum port_method m)
+remember_call(struct port_wire *w, unsigned m)
 {
 	struct port_call *calls;
 	size_t room = w->room_calls > 0 ? w->room_calls * 2 : 16;
@@ -102,7 +87,7 @@ remember_call(struct port_wire *w, enum port_method m)
 }
 
 static size_t
-put_head(struct port_wire *w, uint8_t head[IPC_HEAD_MAX], enum port_method m,
+put_head(struct port_wire *w, uint8_t head[IPC_HEAD_MAX], unsigned m,
     size_t len, bool wants_reply)
 {
 	size_t n = ipc_put_invoke_head(head, ++w->last_request, w->service,
@@ -113,21 +98,22 @@ put_head(struct port_wire *w, uint8_t head[IPC_HEAD_MAX], enum port_method m,
 	return n;
 }
 
-void
-port_wire_call(struct port_wire *w, enum port_method m, const void *args,
-    size_t len, bool wants_reply)
+uint64_t
+port_wire_call(struct port_wire *w, unsigned m, const void *args, size_t len,
+    bool wants_reply)
 {
 	uint8_t head[IPC_HEAD_MAX];
 
-	if (!port_wire_offers(w, m))
-		return;
+	if (!port_wire_offers(w, m) || len > FRAME_MAX_BYTES - IPC_HEAD_MAX)
+		return 0;
 	queue(w, head, put_head(w, head, m, len, wants_reply));
 	if (len > 0)
 		queue(w, args, len);
+	return w->last_request;
 }
 
 bool
-port_wire_call_with_fd(struct port_wire *w, enum port_method m,
+port_wire_call_with_fd(struct port_wire *w, unsigned m,
     const void *args, size_t len, int fd)
 {
 	uint8_t head[IPC_HEAD_MAX];
@@ -143,9 +129,16 @@ port_wire_call_with_fd(struct port_wire *w, enum port_method m,
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-	/* Some hundred bytes into an empty socket go in whole. */
-	n = sendmsg(w->fd, &msg, MSG_NOSIGNAL);
-	return n == (ssize_t)(iov[0].iov_len + len);
+	do
+		n = sendmsg(w->fd, &msg, MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	if (n < (ssize_t)iov[0].iov_len)
+		return false;
+	/* The descriptor has gone with the first byte. */
+	if ((size_t)n < iov[0].iov_len + len)
+		queue(w, (const uint8_t *)args + (n - iov[0].iov_len),
+		    iov[0].iov_len + len - (size_t)n);
+	return true;
 }
 
 bool
@@ -229,12 +222,15 @@ static void
 note_method(void *arg, const struct ipc_method_info *info)
 {
 	struct port_wire *w = arg;
+	const char *name;
 	unsigned m;
 
-	for (m = 0; m < PORT_METHODS; m++)
-		if (strlen(names[m]) == info->name.len &&
-		    memcmp(names[m], info->name.data, info->name.len) == 0)
+	for (m = 0; m < PORT_WIRE_METHODS_MAX; m++) {
+		name = w->offer->methods[m];
+		if (name != NULL && strlen(name) == info->name.len &&
+		    memcmp(name, info->name.data, info->name.len) == 0)
 			w->methods[m] = info->id;
+	}
 }
 
 static void
@@ -252,10 +248,11 @@ bound(struct port_wire *w, struct port_event *e, struct ipc_slice body)
 	if (ipc_parse_bind_reply(&reply, body, note_method, w) != 0)
 		broken(e, "the service's answer cannot be read");
 	else if (!reply.success)
-		broken(e, "the service takes no producers at this address");
-	else
+		broken(e, w->offer->refusal);
+	else {
 		e->kind = PORT_BOUND;
-	w->service = reply.service_id;
+		w->service = reply.service_id;
+	}
 }
 
 static void
@@ -275,6 +272,7 @@ replied(struct port_wire *w, struct port_event *e, uint64_t request,
 		return; /* to none of our calls */
 	e->kind = PORT_REPLY;
 	e->method = w->calls[i].method;
+	e->request = request;
 	e->ok = reply.success;
 	e->more = reply.has_more;
 	e->data = reply.reply.data;
@@ -283,7 +281,23 @@ replied(struct port_wire *w, struct port_event *e, uint64_t request,
 		w->calls[i] = w->calls[--w->n_calls];
 }
 
-/* One frame.  false: e is to be looked at. */
+/* RequestError: the service's own words, where it has some. */
+static void
+refused(struct port_wire *w, struct port_event *e, struct ipc_slice body)
+{
+	struct ipc_slice text;
+	size_t i;
+
+	broken(e, "the service refused a request");
+	if (ipc_parse_text(&text, body) != 0 || text.len == 0)
+		return;
+	for (i = 0; i < text.len && i < sizeof(w->said) - 1; i++)
+		w->said[i] = text.data[i] < ' ' ? '?' : (char)text.data[i];
+	w->said[i] = '\0';
+	e->why = w->said;
+}
+
+/* One frame. */
 static void
 read_frame(struct port_wire *w, struct port_event *e, const uint8_t *data,
     size_t len)
@@ -302,7 +316,7 @@ read_frame(struct port_wire *w, struct port_event *e, const uint8_t *data,
 		replied(w, e, f.request_id, f.body);
 		break;
 	case IPC_REQUEST_ERROR:
-		broken(e, "the service refused a request");
+		refused(w, e, f.body);
 		break;
 	default:
 		break;

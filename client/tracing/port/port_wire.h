@@ -1,9 +1,10 @@
 /*
- * port_wire: calls of a ProducerPort over one socket, without waiting: what is
- * to be sent is queued, what came is cut into frames.
+ * port_wire: calls of one service's methods (ProducerPort, ConsumerPort) over
+ * one socket, without waiting: what is to be sent is queued, what came is cut
+ * into frames.
  *
- * Belongs to the library's thread, which watches the socket.  Knows no data
- * sources and no memory.
+ * Belongs to one thread, which watches the socket.  Knows no method by itself:
+ * its owner brings a table of them.
  */
 #ifndef CLIENT_TRACING_PORT_PORT_WIRE_H
 #define CLIENT_TRACING_PORT_PORT_WIRE_H
@@ -15,22 +16,12 @@
 #include "transport/base/compiler.h"
 #include "transport/wire/pb_writer.h"
 
-/* Methods of the port; their names are in port_wire.c, in this order. */
-enum port_method {
-	PORT_INITIALIZE,
-	PORT_REGISTER_SOURCE,
-	PORT_UPDATE_SOURCE,
-	PORT_COMMIT,
-	PORT_REGISTER_WRITER,
-	PORT_UNREGISTER_WRITER,
-	PORT_STARTED,
-	PORT_STOPPED,
-	PORT_TRIGGER,
-	PORT_COMMANDS,
-	PORT_SYNC,
-	PORT_INIT_MACHINE, /* ours: where the service offers it */
-	PORT_SYNC_CLOCK,   /* ours */
-	PORT_METHODS,
+/* Methods of a service. */
+#define PORT_WIRE_METHODS_MAX 16
+struct port_service {
+	const char *name;
+	const char *refusal; /* sentence: the service is not offered there */
+	const char *methods[PORT_WIRE_METHODS_MAX]; /* NULL: none */
 };
 
 /* Answers of the service. */
@@ -42,15 +33,17 @@ enum port_event_kind {
 };
 struct port_event {
 	enum port_event_kind kind;
-	enum port_method method;
+	unsigned method; /* index into the table */
 	bool ok;
 	bool more; /* further replies to the same call follow */
+	uint64_t request; /* as port_wire_call() returned */
 	const uint8_t *data; /* until the next call */
 	size_t len;
-	const char *why;
+	const char *why; /* until port_wire_done() */
 };
 
 struct port_wire {
+	const struct port_service *offer; /* borrowed */
 	int fd; /* owned; -1: none */
 	struct pb_writer out;
 	size_t sent; /* bytes of out that are gone */
@@ -59,35 +52,41 @@ struct port_wire {
 	int in_fd; /* a descriptor that came, not taken yet; -1: none */
 	uint64_t last_request;
 	uint32_t service;
-	uint32_t methods[PORT_METHODS]; /* 0: not offered */
+	uint32_t methods[PORT_WIRE_METHODS_MAX]; /* 0: not offered */
 	/* Calls whose replies are to come, by request id. */
 	struct port_call {
 		uint64_t request;
-		enum port_method method;
+		unsigned method;
 	} *calls;
 	size_t n_calls, room_calls;
+	char said[256]; /* of the service, in a RequestError */
 };
 
-/* Takes fd, non-blocking. */
-void port_wire_init(struct port_wire *w, int fd);
+/* Takes fd, non-blocking.  offer outlives w. */
+void port_wire_init(struct port_wire *w, int fd,
+    const struct port_service *offer);
 void port_wire_done(struct port_wire *w);
 
 /* Asks for the service; own: SetPeerIdentity, encoded, or NULL. */
 void port_wire_bind(struct port_wire *w, const struct pb_writer *own);
 
 static inline bool
-port_wire_offers(const struct port_wire *w, enum port_method m)
+port_wire_offers(const struct port_wire *w, unsigned m)
 {
 	return w->methods[m] != 0;
 }
-/* Calls a method with encoded arguments; wants_reply: PORT_REPLY follows. */
-void port_wire_call(struct port_wire *w, enum port_method m,
-    const void *args, size_t len, bool wants_reply);
+/*
+ * Calls a method that the service offers, with encoded arguments; wants_reply:
+ * PORT_REPLY follows.  Returns the id of the call's replies; 0: not offered, or
+ * longer than a frame.
+ */
+uint64_t port_wire_call(struct port_wire *w, unsigned m, const void *args,
+    size_t len, bool wants_reply);
 /*
  * Calls a method at once, with a descriptor; nothing may be queued.  false: the
  * connection is gone.
  */
-bool port_wire_call_with_fd(struct port_wire *w, enum port_method m,
+bool port_wire_call_with_fd(struct port_wire *w, unsigned m,
     const void *args, size_t len, int fd) MUST_CHECK;
 
 /* Bytes that wait to be sent. */
