@@ -49,7 +49,7 @@ service_new(struct loop *l, const struct settings *settings, int trace_dirfd)
 	s->trace_dirfd = -1; /* the caller's until nothing can fail */
 	TAILQ_INIT(&s->producers);
 	TAILQ_INIT(&s->sessions);
-	if ((s->buffers = calloc(SERVICE_BUFFER_IDS, sizeof(*s->buffers))) ==
+	if ((s->buffers = calloc(TRANSPORT_BUFFER_IDS, sizeof(*s->buffers))) ==
 	    NULL)
 		goto fail;
 	if ((s->machines = machine_table_new()) == NULL)

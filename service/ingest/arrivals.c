@@ -5,11 +5,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/machine/machine.h"
 #include "service/model/model.h"
 #include "service/packet/packet_stats.h"
 #include "service/packet/packet_time.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/clock/clock_snapshot.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_reader.h"

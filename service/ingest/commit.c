@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/arrivals.h"
 #include "service/ingest/losses.h"
 #include "service/ingest/quota.h"
@@ -11,6 +10,7 @@
 #include "service/model/model.h"
 #include "service/packet/sequence_map.h"
 #include "transport/base/log.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/loop/loop.h"
 #include "transport/shm/commit_plan.h"
 #include "transport/shm/commit_wire.h"

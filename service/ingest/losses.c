@@ -2,10 +2,10 @@
 
 #include <stdlib.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/session_losses.h"
 #include "service/ingest/writers.h"
 #include "service/model/model.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/link/link_wire.h"
 #include "transport/shm/shm.h"
 

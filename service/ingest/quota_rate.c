@@ -10,10 +10,10 @@
 #include <stdlib.h>
 
 #include "protos/link.pb-c.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/losses.h"
 #include "service/ingest/quota_internal.h"
 #include "service/model/model.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/shm/shm.h"
 
 #define LOSS_OF_QUOTA TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/quota.h"
 #include "service/model/model.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/shm/shm.h"
 
 /*

@@ -387,7 +387,7 @@ struct service_counters {
 #define SERVICE_PRODUCER_IDS                                                   \
 	((uint32_t)INT32_MAX - 2u * SETTINGS_PRODUCERS_MOST)
 /* Global buffer ids are 1..65535; 0 is none. */
-#define SERVICE_BUFFER_IDS 65536u
+#define TRANSPORT_BUFFER_IDS 65536u
 
 struct service {
 	struct loop *loop;
@@ -414,7 +414,7 @@ struct service {
 	struct per_peer_count data_sources;  /* registered ones */
 	size_t n_data_sources;
 	struct source_order sources;
-	struct session_buffer **buffers; /* SERVICE_BUFFER_IDS, by global id */
+	struct session_buffer **buffers; /* TRANSPORT_BUFFER_IDS, by global id */
 	uint16_t last_buffer_id;
 	uint16_t highest_buffer_id;      /* ever handed out */
 	size_t n_buffers;

@@ -5,13 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/onlookers/clone_copy.h"
 #include "service/output/file_writer.h"
 #include "service/session/flush.h"
 #include "service/session/session.h"
 #include "service/session/session_events.h"
 #include "transport/base/log.h"
+#include "transport/buffer/trace_buffer.h"
 
 /*
  * Bytes copied in a turn of the loop: less than a millisecond of large chunks.

@@ -2,13 +2,13 @@
 
 #include <string.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/arrivals.h"
 #include "service/ingest/session_losses.h"
 #include "service/output/readback.h"
 #include "service/packet/sequence_map.h"
 #include "service/packet/session_filter.h"
 #include "service/session/session.h"
+#include "transport/buffer/trace_buffer.h"
 
 int
 clone_copy_check(const struct session *src, const struct principal *who,

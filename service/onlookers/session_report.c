@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/session_losses.h"
 #include "service/output/file_writer.h"
 #include "service/output/readback.h"
@@ -14,6 +13,7 @@
 #include "service/packet/service_packets.h"
 #include "service/session/producer.h"
 #include "service/session/session.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/wire/pb_writer.h"
 
 /*

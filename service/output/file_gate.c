@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/model/model.h"
+#include "transport/buffer/trace_buffer.h"
 
 /* Room shared out at a time among producers that wait for it. */
 #define WAKE_BYTES    (1024u * 1024u)

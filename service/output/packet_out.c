@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/sink/file_sink.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 

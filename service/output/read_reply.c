@@ -2,13 +2,13 @@
 
 #include <stdlib.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
 #include "service/model/model.h"
 #include "service/output/packet_out.h"
 #include "service/output/readback.h"
 #include "service/output/trace_compression.h"
 #include "service/sink/packer.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/wire/pb_reader.h"
 
 struct read_reply {

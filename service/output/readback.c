@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "protos/fields.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
 #include "service/model/model.h"
 #include "service/output/packet_out.h"
@@ -17,6 +16,7 @@
 #include "service/packet/service_packets.h"
 #include "service/packet/session_filter.h"
 #include "transport/base/log.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_writer.h"
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/arrivals.h"
 #include "service/ingest/session_losses.h"
 #include "service/model/model.h"
@@ -11,6 +10,7 @@
 #include "service/packet/sequence_map.h"
 #include "service/packet/service_packets.h"
 #include "service/packet/session_filter.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/wire/pb_writer.h"
 
 /* TraceStats.tributary_packets */

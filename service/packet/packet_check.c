@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "service/buffer/trace_buffer.h"
+#include "transport/buffer/trace_buffer.h"
 
 /*
  * Checks in one pass with two speeds.  scan() runs over whole fields of one

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "transport/base/compiler.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/wire/pb_writer.h"
 
 /* Tags of 1, 1, 2 and 2 bytes; varints of at most 10, 5, 10 and 5. */

@@ -1,7 +1,7 @@
 #include "service/packet/packet_stats.h"
 
 #include "protos/fields.h"
-#include "service/buffer/trace_buffer.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/wire/pb_writer.h"
 
 static const uint32_t bounds[CHUNK_HISTOGRAM_BOUNDS] = {

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "protos/fields.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
 #include "service/filter/message_filter.h"
 #include "service/packet/packet_parts.h"
 #include "service/packet/packet_stats.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/wire/pb_reader.h"
 
 /* Memory beyond this is freed when a shorter packet comes. */

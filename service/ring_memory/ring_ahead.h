@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/ring_memory/populator.h"
 #include "transport/base/compiler.h"
+#include "transport/buffer/trace_buffer.h"
 
 #define RING_AHEAD_FROM  (UINT64_C(16) << 20)
 #define RING_AHEAD_MS    200u

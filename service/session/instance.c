@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/config/name_filter.h"
 #include "service/ingest/quota.h"
 #include "service/ingest/writers.h"
@@ -16,6 +15,7 @@
 #include "service/session/session_warnings.h"
 #include "transport/base/log.h"
 #include "transport/base/machine_word.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/wire/pb_writer.h"
 
 static bool

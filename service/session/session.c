@@ -8,7 +8,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/arrivals.h"
 #include "service/ingest/quota.h"
 #include "service/ingest/session_losses.h"
@@ -28,6 +27,7 @@
 #include "service/settings/settings.h"
 #include "transport/base/failure.h"
 #include "transport/base/log.h"
+#include "transport/buffer/trace_buffer.h"
 
 #define MODE(m)                                                               \
 	PERFETTO__PROTOS__TRACE_CONFIG__TRIGGER_CONFIG__TRIGGER_MODE__##m

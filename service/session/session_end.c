@@ -3,7 +3,6 @@
 #include <time.h>
 
 #include "protos/link.pb-c.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/commit.h"
 #include "service/ingest/losses.h"
 #include "service/output/file_writer.h"
@@ -16,6 +15,7 @@
 #include "service/session/session_internal.h"
 #include "service/sink/file_sink.h"
 #include "transport/base/log.h"
+#include "transport/buffer/trace_buffer.h"
 
 #define LINK_LOSS_OF_CUT TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_CUT_AT_END
 /* Time-out of each step of the end, when the daemon itself is ending. */

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/config/config_guard.h"
 #include "service/limits/free_memory.h"
 #include "service/output/readback.h"
@@ -17,6 +16,7 @@
 #include "service/session/thread_priority.h"
 #include "service/session/trigger.h"
 #include "service/settings/settings.h"
+#include "transport/buffer/trace_buffer.h"
 
 int
 session_check_limits(struct service *sv, const struct principal *owner,

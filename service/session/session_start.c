@@ -2,7 +2,6 @@
 #include <time.h>
 
 #include "service/access/principal.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/arrivals.h"
 #include "service/output/file_writer.h"
 #include "service/output/readback.h"
@@ -13,6 +12,7 @@
 #include "service/session/session_internal.h"
 #include "service/session/trigger.h"
 #include "transport/base/log.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/loop/loop.h"
 
 /*

@@ -12,7 +12,7 @@
 
 #include "service/packet/packet_check.h"
 #include "tests/bench/buffer/bench_work.h"
-#include "tests/unit/service/buffer/tb_overhead.h"
+#include "tests/unit/transport/buffer/tb_overhead.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 #define WRITE_RING (64u << 20)

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "service/buffer/trace_buffer.h"
+#include "transport/buffer/trace_buffer.h"
 
 #define TEMPLATES 100u
 #define TEMPLATE_ROOM 8192u

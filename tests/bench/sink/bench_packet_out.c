@@ -11,10 +11,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/output/packet_out.h"
 #include "service/packet/packet_check.h"
 #include "service/sink/file_sink.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/wire/pb_writer.h"
 
 #define PARTS(...) (&(struct packet_parts){ __VA_ARGS__ })

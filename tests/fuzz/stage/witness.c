@@ -7,11 +7,11 @@
 
 #include "protos/text_parse.h"
 #include "protos/trace_config.pb-c.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/packet/sequence_map.h"
 #include "service/session/producer.h"
 #include "service/session/session.h"
 #include "tests/fuzz/stage/stage.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"

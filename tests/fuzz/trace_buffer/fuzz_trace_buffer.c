@@ -1,6 +1,6 @@
 /*
  * The trace buffer under hostile producers.  The first byte chooses: a script
- * (tests/unit/service/buffer/tb_script.h) that runs on the buffer and its
+ * (tests/unit/transport/buffer/tb_script.h) that runs on the buffer and its
  * model, which must agree; or raw calls whose chunks, flags, counts and patches
  * are whatever the input says, where what counts is that nothing breaks: the
  * records of the ring stay whole, packets lie within it, and every loop ends.
@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "service/buffer/tb_state.h"
-#include "tests/unit/service/buffer/tb_script.h"
+#include "tests/unit/transport/buffer/tb_script.h"
+#include "transport/buffer/tb_state.h"
 
 #define PAYLOAD_MAX 3000u
 

@@ -8,13 +8,13 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
 #include "service/ingest/commit.h"
 #include "service/model/model.h"
 #include "service/output/file_gate.h"
 #include "service/packet/sequence_map.h"
 #include "tests/unit/service/session/fixture.h"
+#include "transport/buffer/trace_buffer.h"
 
 #define RING "buffers { size_kb: 64 } "
 #define SOURCE "data_sources { config { name: \"src\" } } "

@@ -11,7 +11,6 @@
 #include <cmocka.h>
 
 #include "protos/link.pb-c.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/commit.h"
 #include "service/ingest/losses.h"
 #include "service/ingest/quota.h"
@@ -21,6 +20,7 @@
 #include "service/session/flush.h"
 #include "tests/unit/fake_time.h"
 #include "tests/unit/service/session/fixture.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/shm/shm.h"
 
 #define QUOTA TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_QUOTA

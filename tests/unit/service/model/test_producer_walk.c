@@ -6,12 +6,12 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/model/producer_walk.h"
 #include "service/packet/sequence_map.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "tests/unit/service/session/fixture.h"
+#include "transport/buffer/trace_buffer.h"
 
 #define MANY (PRODUCER_WALK_TURN * 2u + 10u)
 #define LONG_MS 3600000u

@@ -8,7 +8,6 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/commit.h"
 #include "service/ingest/session_losses.h"
 #include "service/model/producer_walk.h"
@@ -19,6 +18,7 @@
 #include "service/session/flush.h"
 #include "tests/unit/dev_full.h"
 #include "tests/unit/service/session/fixture.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/link/link_wire.h"
 
 #define RING "buffers { size_kb: 64 } "

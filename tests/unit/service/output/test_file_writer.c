@@ -11,12 +11,12 @@
 #include <zlib.h>
 #include <cmocka.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/commit.h"
 #include "service/output/file_writer.h"
 #include "service/session/flush.h"
 #include "tests/unit/dev_full.h"
 #include "tests/unit/service/session/fixture.h"
+#include "transport/buffer/trace_buffer.h"
 
 #define RING "buffers { size_kb: 64 } "
 #define SOURCE "data_sources { config { name: \"src\" } } "

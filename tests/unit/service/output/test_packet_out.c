@@ -7,9 +7,9 @@
 #include <cmocka.h>
 
 #include "protos/consumer_port.pb-c.h"
-#include "service/buffer/trace_buffer.h"
 #include "service/output/packet_out.h"
 #include "service/sink/file_sink.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/wire/pb_reader.h"
 
 #define PARTS(...) (&(struct packet_parts){ __VA_ARGS__ })

@@ -6,13 +6,13 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/config/config.h"
 #include "service/ingest/commit.h"
 #include "service/output/packet_out.h"
 #include "service/output/readback.h"
 #include "service/sink/file_sink.h"
 #include "tests/unit/service/session/fixture.h"
+#include "transport/buffer/trace_buffer.h"
 
 #define RING "buffers { size_kb: 256 } "
 #define SOURCE "data_sources { config { name: \"src\" } } "

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/packet/packet_check.h"
+#include "transport/buffer/trace_buffer.h"
 
 #define BYTES(...) ((const uint8_t[]){ __VA_ARGS__ })
 #define CHECK(...) \

@@ -10,11 +10,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/commit.h"
 #include "service/ring_memory/populator.h"
 #include "service/ring_memory/ring_ahead.h"
 #include "tests/unit/service/session/fixture.h"
+#include "transport/buffer/trace_buffer.h"
 
 #define MIB ((size_t)1 << 20)
 #define HUGE_PAGE (2 * MIB)

@@ -9,10 +9,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "service/buffer/trace_buffer.h"
 #include "service/ingest/commit.h"
 #include "service/session/instance.h"
 #include "tests/unit/service/session/fixture.h"
+#include "transport/buffer/trace_buffer.h"
 #include "transport/shm/shm.h"
 
 #define RING "buffers { size_kb: 64 } "
