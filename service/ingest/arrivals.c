@@ -7,11 +7,11 @@
 
 #include "service/machine/machine.h"
 #include "service/model/model.h"
-#include "service/packet/packet_stats.h"
 #include "service/packet/packet_time.h"
 #include "transport/buffer/trace_buffer.h"
 #include "transport/clock/clock_snapshot.h"
 #include "transport/loop/loop.h"
+#include "transport/packet/packet_stats.h"
 #include "transport/wire/pb_reader.h"
 
 /*

@@ -5,12 +5,12 @@
 #include <sys/queue.h>
 
 #include "service/model/model.h"
-#include "service/packet/packet_stats.h"
 #include "service/packet/sequence_map.h"
 #include "transport/base/hash_map.h"
 #include "transport/base/log.h"
 #include "transport/buffer/trace_buffer.h"
 #include "transport/link/link_wire.h"
+#include "transport/packet/packet_stats.h"
 
 /* Rows without a sequence come on top: one for each machine and cause. */
 #define ROWS_MAX (SESSION_LOSSES_MAX * 2)

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "service/machine/machine.h"
-#include "service/packet/service_packets.h"
 #include "transport/clock/clock_fit.h"
 #include "transport/link/link_clock.h"
+#include "transport/packet/service_packets.h"
 #include "transport/wire/pb_writer.h"
 
 #define OLDEST_NS 60000000000ull

@@ -35,12 +35,12 @@
 #include "service/model/producer_walk.h"
 #include "service/model/session_state.h"
 #include "service/model/source_order.h"
-#include "service/packet/packet_stats.h"
 #include "service/ring_memory/ring_ahead.h"
 #include "transport/base/heap_rest.h"
 #include "transport/base/log.h"
 #include "transport/base/tailq.h"
 #include "transport/loop/loop.h"
+#include "transport/packet/packet_stats.h"
 #include "transport/producer_port/producer_memory.h"
 #include "transport/producer_port/source_descriptor.h"
 

@@ -8,12 +8,12 @@
 #include "service/output/file_writer.h"
 #include "service/output/readback.h"
 #include "service/output/session_stats.h"
-#include "service/packet/packet_stats.h"
 #include "service/packet/sequence_map.h"
-#include "service/packet/service_packets.h"
 #include "service/session/producer.h"
 #include "service/session/session.h"
 #include "transport/buffer/trace_buffer.h"
+#include "transport/packet/packet_stats.h"
+#include "transport/packet/service_packets.h"
 #include "transport/wire/pb_writer.h"
 
 /*

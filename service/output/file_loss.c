@@ -8,9 +8,9 @@
 #include "service/model/model.h"
 #include "service/output/packet_out.h"
 #include "service/output/readback.h"
-#include "service/packet/service_packets.h"
 #include "service/sink/file_sink.h"
 #include "transport/link/link_wire.h"
+#include "transport/packet/service_packets.h"
 #include "transport/wire/pb_reader.h"
 
 #define CAUSE TRIBUTARY__LINK_LOSS_CAUSE__LINK_LOSS_TRACE_FILE

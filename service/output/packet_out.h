@@ -29,8 +29,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "service/packet/packet_parts.h"
 #include "transport/base/compiler.h"
+#include "transport/packet/packet_parts.h"
 #include "transport/wire/frame.h"
 
 struct packet_out;

@@ -11,13 +11,13 @@
 #include "service/output/packet_out.h"
 #include "service/output/session_stats.h"
 #include "service/packet/event_log.h"
-#include "service/packet/packet_check.h"
 #include "service/packet/sequence_map.h"
-#include "service/packet/service_packets.h"
 #include "service/packet/session_filter.h"
 #include "transport/base/log.h"
 #include "transport/buffer/trace_buffer.h"
 #include "transport/loop/loop.h"
+#include "transport/packet/packet_check.h"
+#include "transport/packet/service_packets.h"
 #include "transport/wire/pb_writer.h"
 
 /*

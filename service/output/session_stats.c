@@ -6,11 +6,11 @@
 #include "service/ingest/arrivals.h"
 #include "service/ingest/session_losses.h"
 #include "service/model/model.h"
-#include "service/packet/packet_stats.h"
 #include "service/packet/sequence_map.h"
-#include "service/packet/service_packets.h"
 #include "service/packet/session_filter.h"
 #include "transport/buffer/trace_buffer.h"
+#include "transport/packet/packet_stats.h"
+#include "transport/packet/service_packets.h"
 #include "transport/wire/pb_writer.h"
 
 /* TraceStats.tributary_packets */

@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "service/packet/service_packets.h"
 #include "transport/base/compiler.h"
+#include "transport/packet/service_packets.h"
 
 struct event_log;
 

@@ -4,12 +4,12 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "service/packet/packet_parts.h"
-#include "service/packet/packet_stats.h"
-#include "service/packet/service_packets.h"
 #include "transport/base/compiler.h"
 #include "transport/base/hash_map.h"
 #include "transport/buffer/trace_buffer.h"
+#include "transport/packet/packet_parts.h"
+#include "transport/packet/packet_stats.h"
+#include "transport/packet/service_packets.h"
 
 /*
  * Most writers with a histogram.  Histograms help people to size buffers; for

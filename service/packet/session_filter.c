@@ -7,9 +7,9 @@
 #include "protos/fields.h"
 #include "service/config/config.h"
 #include "service/filter/message_filter.h"
-#include "service/packet/packet_parts.h"
-#include "service/packet/packet_stats.h"
 #include "transport/buffer/trace_buffer.h"
+#include "transport/packet/packet_parts.h"
+#include "transport/packet/packet_stats.h"
 #include "transport/wire/pb_reader.h"
 
 /* Memory beyond this is freed when a shorter packet comes. */

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <sys/uio.h>
 
-#include "service/packet/packet_check.h"
 #include "tests/bench/buffer/bench_work.h"
 #include "tests/unit/transport/buffer/tb_overhead.h"
+#include "transport/packet/packet_check.h"
 
 #define GIB (1024.0 * 1024.0 * 1024.0)
 #define WRITE_RING (64u << 20)

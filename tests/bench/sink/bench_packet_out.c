@@ -12,9 +12,9 @@
 #include <time.h>
 
 #include "service/output/packet_out.h"
-#include "service/packet/packet_check.h"
 #include "service/sink/file_sink.h"
 #include "transport/buffer/trace_buffer.h"
+#include "transport/packet/packet_check.h"
 #include "transport/wire/pb_writer.h"
 
 #define PARTS(...) (&(struct packet_parts){ __VA_ARGS__ })

@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "service/packet/packet_check.h"
 #include "service/packet/packet_time.h"
 #include "tests/fuzz/messages/messages.h"
 #include "transport/buffer/trace_buffer.h"
+#include "transport/packet/packet_check.h"
 #include "transport/wire/pb_reader.h"
 
 #define MAX_CUTS 15u

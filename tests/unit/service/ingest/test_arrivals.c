@@ -11,9 +11,9 @@
 #include "service/ingest/arrivals.h"
 #include "service/machine/machine.h"
 #include "service/model/model.h"
-#include "service/packet/packet_stats.h"
 #include "service/session/session.h"
 #include "transport/buffer/trace_buffer.h"
+#include "transport/packet/packet_stats.h"
 #include "transport/wire/pb_writer.h"
 
 #define SECOND 1000000000ull

@@ -14,12 +14,12 @@
 #include "service/onlookers/clone.h"
 #include "service/onlookers/session_command.h"
 #include "service/output/readback.h"
-#include "service/packet/packet_stats.h"
 #include "service/session/flush.h"
 #include "tests/unit/dev_full.h"
 #include "tests/unit/service/session/fixture.h"
 #include "transport/buffer/trace_buffer.h"
 #include "transport/link/link_wire.h"
+#include "transport/packet/packet_stats.h"
 
 #define RING "buffers { size_kb: 64 } "
 #define SOURCE "data_sources { config { name: \"src\" } } "

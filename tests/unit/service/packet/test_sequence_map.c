@@ -5,11 +5,11 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "service/packet/packet_parts.h"
-#include "service/packet/packet_stats.h"
 #include "service/packet/sequence_map.h"
-#include "service/packet/service_packets.h"
 #include "transport/buffer/trace_buffer.h"
+#include "transport/packet/packet_parts.h"
+#include "transport/packet/packet_stats.h"
+#include "transport/packet/service_packets.h"
 #include "transport/wire/pb_reader.h"
 
 /* The id in the trailer of {producer, writer}; the trailer is checked. */

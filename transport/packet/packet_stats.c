@@ -1,4 +1,4 @@
-#include "service/packet/packet_stats.h"
+#include "transport/packet/packet_stats.h"
 
 #include "protos/fields.h"
 #include "transport/buffer/trace_buffer.h"

@@ -8,11 +8,11 @@
 #include <cmocka.h>
 
 #include "protos/trace_packet.pb-c.h"
-#include "service/packet/packet_stats.h"
-#include "service/packet/service_packets.h"
 #include "transport/buffer/trace_buffer.h"
 #include "transport/clock/clock_snapshot.h"
 #include "transport/clock/system_info.h"
+#include "transport/packet/packet_stats.h"
+#include "transport/packet/service_packets.h"
 #include "transport/wire/pb_writer.h"
 
 typedef Perfetto__Protos__TracePacket Packet;

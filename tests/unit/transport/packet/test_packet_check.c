@@ -5,8 +5,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "service/packet/packet_check.h"
 #include "transport/buffer/trace_buffer.h"
+#include "transport/packet/packet_check.h"
 
 #define BYTES(...) ((const uint8_t[]){ __VA_ARGS__ })
 #define CHECK(...) \

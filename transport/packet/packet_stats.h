@@ -5,8 +5,8 @@
  *
  * Pure.  Used for the packet in a trace and for the GetTraceStats reply.
  */
-#ifndef SERVICE_PACKET_PACKET_STATS_H
-#define SERVICE_PACKET_PACKET_STATS_H
+#ifndef TRANSPORT_PACKET_PACKET_STATS_H
+#define TRANSPORT_PACKET_PACKET_STATS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -110,4 +110,4 @@ struct packet_stats {
 /* Appends the fields of a TraceStats message (no tag, no length). */
 void packet_stats_encode(struct pb_writer *w, const struct packet_stats *st);
 
-#endif /* SERVICE_PACKET_PACKET_STATS_H */
+#endif /* TRANSPORT_PACKET_PACKET_STATS_H */

@@ -1,4 +1,4 @@
-#include "service/packet/packet_parts.h"
+#include "transport/packet/packet_parts.h"
 
 #include "protos/fields.h"
 #include "transport/wire/pb_reader.h"

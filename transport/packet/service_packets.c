@@ -1,8 +1,8 @@
-#include "service/packet/service_packets.h"
+#include "transport/packet/service_packets.h"
 
 #include "protos/fields.h"
-#include "service/packet/packet_stats.h"
 #include "transport/clock/clock_snapshot.h"
+#include "transport/packet/packet_stats.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 

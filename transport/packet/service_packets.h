@@ -7,8 +7,8 @@
  * an output.  Memory failure shows in w->failed.  Which packets a session
  * writes, and when, is decided elsewhere (event_log.h, readback.h).
  */
-#ifndef SERVICE_PACKET_SERVICE_PACKETS_H
-#define SERVICE_PACKET_SERVICE_PACKETS_H
+#ifndef TRANSPORT_PACKET_SERVICE_PACKETS_H
+#define TRANSPORT_PACKET_SERVICE_PACKETS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -144,4 +144,4 @@ struct service_session_event {
 void service_packets_session_event(struct pb_writer *w, int32_t uid,
     uint64_t ts, const struct service_session_event *e);
 
-#endif /* SERVICE_PACKET_SERVICE_PACKETS_H */
+#endif /* TRANSPORT_PACKET_SERVICE_PACKETS_H */

@@ -6,8 +6,8 @@
  * type, and none of those that only the service may write.  The inside of a
  * nested message is not checked.
  */
-#ifndef SERVICE_PACKET_PACKET_CHECK_H
-#define SERVICE_PACKET_PACKET_CHECK_H
+#ifndef TRANSPORT_PACKET_PACKET_CHECK_H
+#define TRANSPORT_PACKET_PACKET_CHECK_H
 
 #include <stddef.h>
 
@@ -29,4 +29,4 @@ enum packet_verdict {
 enum packet_verdict packet_check(const struct tb_slice *slices, size_t n,
     size_t size) MUST_CHECK;
 
-#endif /* SERVICE_PACKET_PACKET_CHECK_H */
+#endif /* TRANSPORT_PACKET_PACKET_CHECK_H */

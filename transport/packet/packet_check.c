@@ -1,4 +1,4 @@
-#include "service/packet/packet_check.h"
+#include "transport/packet/packet_check.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * packet_parts: a packet before its parts are put together: the slices that its
  * producer wrote, the trusted fields (trailer), and the loss before it.
  */
-#ifndef SERVICE_PACKET_PACKET_PARTS_H
-#define SERVICE_PACKET_PACKET_PARTS_H
+#ifndef TRANSPORT_PACKET_PACKET_PARTS_H
+#define TRANSPORT_PACKET_PACKET_PARTS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -98,4 +98,4 @@ packet_parts_put(uint8_t *p, const struct packet_parts *k)
 	return packet_trailer_put(p, k->trailer, k->loss);
 }
 
-#endif /* SERVICE_PACKET_PACKET_PARTS_H */
+#endif /* TRANSPORT_PACKET_PACKET_PARTS_H */
