@@ -22,8 +22,9 @@ struct chunk_memory {
 	struct chunk_queue_item *items;
 	size_t first, n, room;
 	uint8_t writers[SHM_MAX_WRITER_ID / 8 + 1]; /* one bit for each id */
-	uint32_t last_writer, n_writers;
-	size_t chunks; /* of all pages, in today's layout */
+	uint32_t last_writer;
+
+	_Atomic uint32_t n_writers; /* read without the lock */
 
 	/* Members of the owner's thread. */
 	pthread_t owner;

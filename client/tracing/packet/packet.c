@@ -7,6 +7,8 @@
 
 /* A tag and a varint. */
 #define FIELD_MAX 16u
+/* Fields ask for more room than they take. */
+#define ROOM_MAX (PACKET_MAX + FIELD_MAX)
 
 void
 packet_done(struct tributary_packet *p)
@@ -19,12 +21,14 @@ bool
 packet_grow(struct tributary_packet *p, size_t n)
 {
 	size_t len = packet_len(p), cap = (size_t)(p->end - p->data);
-	uint8_t *data;
+	uint8_t *data = NULL;
 
-	while (cap < len + n)
-		cap *= 2;
-	data = p->failed ? NULL :
-	    realloc(p->data == p->own ? NULL : p->data, cap);
+	if (n > ROOM_MAX || len + n > ROOM_MAX)
+		p->failed = true;
+	while (!p->failed && cap < len + n)
+		cap = cap < ROOM_MAX / 2 ? cap * 2 : ROOM_MAX;
+	if (!p->failed)
+		data = realloc(p->data == p->own ? NULL : p->data, cap);
 	if (data == NULL) {
 		p->failed = true;
 		return false;

@@ -18,6 +18,8 @@
 #include "transport/base/compiler.h"
 
 #define PACKET_OWN_BYTES 512u
+/* No packet grows longer: services refuse it. */
+#define PACKET_MAX       (64u * 1024u * 1024u)
 #define PACKET_DEPTH_MAX 32u
 
 struct tributary_packet {
@@ -43,7 +45,7 @@ packet_init(struct tributary_packet *p)
 
 void packet_done(struct tributary_packet *p);
 
-/* Room for n more bytes.  false: failed. */
+/* Room for n more bytes.  false: failed (no memory, or PACKET_MAX). */
 bool packet_grow(struct tributary_packet *p, size_t n);
 static inline bool
 packet_room(struct tributary_packet *p, size_t n)
