@@ -221,23 +221,33 @@ end_descriptor(struct tributary_packet *p, struct sequence *q)
 	return finish(q, p);
 }
 
+/* A thread without a name is another than the calling one. */
 static bool
-put_thread(struct sequence *q, uint64_t now_ns)
+put_thread(struct sequence *q, const struct tributary_track *t,
+    const char *name, uint64_t now_ns)
 {
 	struct tributary_packet p;
-	char name[PROCESS_NAME_MAX];
 
-	begin_descriptor(&p, q, now_ns, event_thread_uuid());
+	begin_descriptor(&p, q, now_ns, t->uuid);
 	tributary_put_uint(&p, TrackDescriptor_parent_uuid,
 	    tributary_process_uuid());
 	tributary_begin(&p, TrackDescriptor_thread);
 	tributary_put_int(&p, ThreadDescriptor_pid, getpid());
-	tributary_put_int(&p, ThreadDescriptor_tid, syscall(SYS_gettid));
-	thread_name(name);
+	tributary_put_int(&p, ThreadDescriptor_tid, t->tid);
 	if (name[0] != '\0')
 		tributary_put_string(&p, ThreadDescriptor_thread_name, name);
 	tributary_end(&p);
 	return end_descriptor(&p, q);
+}
+
+static bool
+put_own_thread(struct sequence *q, uint64_t now_ns)
+{
+	struct tributary_track t = tributary_thread_track();
+	char name[PROCESS_NAME_MAX];
+
+	thread_name(name);
+	return put_thread(q, &t, name, now_ns);
 }
 
 static bool
@@ -292,7 +302,7 @@ event_state_begin(struct sequence *q, uint64_t now_ns)
 	interning_clear(&st->told);
 	st->last_ns = now_ns / c->unit_ns * c->unit_ns;
 	st->thread_time_ns = st->thread_time_at_ns = 0;
-	return put_beginning(q, c, now_ns) && put_thread(q, now_ns) &&
+	return put_beginning(q, c, now_ns) && put_own_thread(q, now_ns) &&
 	    put_process(q, now_ns) &&
 	    (!c->thread_time || put_thread_time(q, now_ns));
 }
@@ -319,6 +329,8 @@ put_track(struct sequence *q, const struct tributary_track *t, uint64_t now_ns)
 {
 	struct tributary_packet p;
 
+	if (t->kind == TRIBUTARY_TRACK_OF_THREAD)
+		return put_thread(q, t, "", now_ns);
 	begin_descriptor(&p, q, now_ns, t->uuid);
 	if (t->parent != NULL)
 		tributary_put_uint(&p, TrackDescriptor_parent_uuid,
@@ -336,6 +348,17 @@ put_track(struct sequence *q, const struct tributary_track *t, uint64_t now_ns)
 	return end_descriptor(&p, q);
 }
 
+/* Every sequence has told its thread's and its process's when it began. */
+static bool
+is_told(const struct event_state *st, const struct tributary_track *t)
+{
+	if (t->kind == TRIBUTARY_TRACK_OF_THREAD &&
+	    t->uuid == event_thread_uuid())
+		return true;
+	return t->kind == TRIBUTARY_TRACK_OF_PROCESS ||
+	    interning_find(&st->told, t->uuid, INTERNED_TRACK) != 0;
+}
+
 bool
 event_state_tell_track(struct sequence *q, const struct tributary_track *track,
     uint64_t now_ns)
@@ -346,10 +369,7 @@ event_state_tell_track(struct sequence *q, const struct tributary_track *track,
 
 	for (t = track; t != NULL && depth < TRACK_DEPTH_MAX;
 	    t = t->parent, depth++) {
-		/* Every sequence tells its thread's and its process's. */
-		if (t->kind == TRIBUTARY_TRACK_OF_THREAD ||
-		    t->kind == TRIBUTARY_TRACK_OF_PROCESS ||
-		    interning_find(&st->told, t->uuid, INTERNED_TRACK) != 0)
+		if (is_told(st, t))
 			return true;
 		if (interning_add(&st->told, t->uuid, INTERNED_TRACK) == 0 ||
 		    !put_track(q, t, now_ns))

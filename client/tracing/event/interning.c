@@ -21,9 +21,8 @@ interning_done(struct interning *in)
 void
 interning_clear(struct interning *in)
 {
-	memset(in->entries, 0, (in->mask + 1) * sizeof(*in->entries));
-	memset(in->last, 0, sizeof(in->last));
-	in->n = 0;
+	interning_done(in);
+	interning_init(in);
 }
 
 static void
@@ -42,7 +41,7 @@ grow(struct interning *in)
 	uint32_t i, mask = in->mask * 2 + 1;
 	struct interned *entries;
 
-	if (in->n >= INTERNING_MAX ||
+	if (in->n >= INTERNING_HARD_MAX ||
 	    (entries = calloc((size_t)mask + 1, sizeof(*entries))) == NULL)
 		return false;
 	for (i = 0; i <= in->mask; i++)

@@ -31,8 +31,10 @@ struct interned {
 };
 
 #define INTERNING_OWN 32u
-/* More than so many are begun anew, with the sequence's state. */
+/* So many are enough: the next event begins the sequence's state anew. */
 #define INTERNING_MAX 65536u
+/* None is added any more: far more than one event brings. */
+#define INTERNING_HARD_MAX 98304u
 
 struct interning {
 	struct interned *entries;
@@ -70,7 +72,13 @@ interning_find(const struct interning *in, uint64_t key,
 	}
 }
 
-/* The number of a new one.  0: no memory, or INTERNING_MAX are there. */
+static inline bool
+interning_is_full(const struct interning *in)
+{
+	return in->n >= INTERNING_MAX;
+}
+
+/* The number of a new one.  0: no memory, or INTERNING_HARD_MAX are there. */
 uint32_t interning_add(struct interning *in, uint64_t key,
     enum interned_kind kind) MUST_CHECK;
 

@@ -163,8 +163,9 @@ intern_name(struct making *m, const void *key, enum interned_kind kind,
 static uint32_t
 intern_location(struct making *m, const struct tributary_arg *a)
 {
-	uint64_t key = ((uintptr_t)a->name * 31 + (uintptr_t)a->value.p) * 31 +
-	    a->number;
+	/* Large factors: near addresses and lines do not make the same key. */
+	uint64_t key = ((uintptr_t)a->name * 0x9e3779b97f4a7c15u +
+	    (uintptr_t)a->value.p) * 0xff51afd7ed558ccdu + a->number;
 	uint32_t iid = interning_find(&m->st->told, key, INTERNED_LOCATION);
 
 	if (iid != 0)
@@ -431,6 +432,8 @@ put_event(struct sequence *q, const struct event *e, uint64_t now_ns)
 	m.config = q->instance->context;
 	m.st = q->state;
 	m.has_interned = m.failed = false;
+	if (interning_is_full(&m.st->told) && !event_state_begin(q, now_ns))
+		return false;
 	if (!event_state_tell_track(q, e->counter != NULL ? e->counter :
 	    on != NULL ? on->value.p : NULL, now_ns))
 		return false;

@@ -81,6 +81,7 @@ tributary_thread_track(void)
 	struct tributary_track t = { .kind = TRIBUTARY_TRACK_OF_THREAD };
 
 	t.uuid = event_thread_uuid();
+	t.tid = (int32_t)syscall(SYS_gettid);
 	return t;
 }
 

@@ -96,6 +96,7 @@ struct tributary_track {
 	const char *name;
 	const char *description; /* or NULL */
 	int32_t rank;            /* among the parent's tracks; 0: none */
+	int32_t tid;             /* of TRIBUTARY_TRACK_OF_THREAD */
 	uint8_t kind;            /* enum tributary_track_kind */
 	/* Members of counters: */
 	uint8_t unit;            /* enum tributary_unit */
