@@ -3,7 +3,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "client/library/consumer.h"
+#include "client/library/consumer_loop.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/plain_text.h"
 #include "transport/connect/dial_flags.h"
 #include "transport/loop/loop.h"
@@ -88,7 +89,7 @@ ask_once(const char *command, const char *connect,
 		goto out;
 	if ((late = loop_timer_new(a.loop, late_cb, &a)) == NULL)
 		goto out;
-	a.consumer = consumer_new(a.loop, &(struct consumer_setup){
+	a.consumer = consumer_loop_new(a.loop, &(struct consumer_loop_setup){
 	    .address = &addr, .how = how, .ops = &ops, .arg = &a }, err,
 	    sizeof(err));
 	if (a.consumer == NULL)

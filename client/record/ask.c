@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "client/command/ask_once.h"
-#include "client/library/consumer.h"
 #include "client/record/options.h"
 #include "client/show/state_text.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/service_state.pb-c.h"
 
 #define COMMAND "tributary"
@@ -64,7 +64,7 @@ ask_state(struct ask_once *a, struct consumer *c, void *arg)
 	struct asking *q = arg;
 
 	q->ask = a;
-	consumer_query_raw_state(c, state_cb, q);
+	consumer_query_service_state(c, false, state_cb, q);
 }
 
 int

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "client/library/consumer.h"
 #include "client/orders/trigger.h"
 #include "client/record/config.h"
 #include "client/record/file.h"
@@ -18,6 +17,7 @@
 #include "client/record/session_snapshots.h"
 #include "client/trace/trace_report.h"
 #include "client/trace/trace_summary.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/config_support.h"
 #include "protos/plain_text.h"
 #include "protos/trace_config.pb-c.h"

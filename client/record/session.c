@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/library/consumer.h"
+#include "client/library/consumer_loop.h"
 #include "client/record/config.h"
 #include "client/record/file.h"
 #include "client/record/session_internal.h"
 #include "client/record/session_snapshots.h"
 #include "client/trace/trace_follow.h"
 #include "client/trace/trace_summary.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/config_support.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/utf8.h"
@@ -375,7 +376,7 @@ static const struct consumer_ops consumer_ops = {
 static int
 connect_to_collector(struct record_session *s, char *err, size_t err_size)
 {
-	s->consumer = consumer_new(s->with.loop, &(struct consumer_setup){
+	s->consumer = consumer_loop_new(s->with.loop, &(struct consumer_loop_setup){
 	    .address = s->with.addr, .how = s->with.how, .ops = &consumer_ops,
 	    .arg = s }, err, err_size);
 	if (s->consumer == NULL)

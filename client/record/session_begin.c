@@ -1,12 +1,12 @@
 #include <string.h>
 
-#include "client/library/consumer.h"
 #include "client/record/config.h"
 #include "client/record/file.h"
 #include "client/record/notify.h"
 #include "client/record/session_internal.h"
 #include "client/trace/trace_follow.h"
 #include "client/trace/trace_summary.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/trace_config.pb-c.h"
 #include "transport/loop/loop.h"
 

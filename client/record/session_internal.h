@@ -134,8 +134,8 @@ void record_drained_cb(void *arg);
 void record_query_state(struct record_session *s, bool advise);
 void record_tick_cb(void *arg);
 void record_starting_cb(void *arg);
-void record_observed_cb(void *arg,
-    const struct Perfetto__Protos__ObservableEvents *events);
+/* events: encoded ObservableEvents. */
+void record_observed_cb(void *arg, const uint8_t *events, size_t len);
 /* Returns the events that have to be observed, as a mask. */
 uint32_t record_observes(const struct record_session *s);
 

@@ -1,4 +1,3 @@
-#include "client/library/consumer.h"
 #include "client/record/advice.h"
 #include "client/record/config.h"
 #include "client/record/notify.h"
@@ -6,6 +5,7 @@
 #include "client/record/session_snapshots.h"
 #include "client/trace/trace_losses.h"
 #include "client/trace/trace_summary.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/service_state.pb-c.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
@@ -41,23 +41,34 @@ name_producers(struct record_session *s,
 }
 
 static void
-first_state_cb(void *arg, const Perfetto__Protos__TracingServiceState *state)
+take_state(struct record_session *s, const uint8_t *data, size_t len,
+    bool advise)
 {
-	struct record_session *s = arg;
+	Perfetto__Protos__TracingServiceState *state;
 
-	if (state == NULL || s->state == DONE)
+	if (data == NULL || s->state == DONE)
+		return;
+	state = perfetto__protos__tracing_service_state__unpack(NULL, len,
+	    data);
+	if (state == NULL)
 		return;
 	name_producers(s, state);
-	record_advice(record_config_message(s->config), state, advice_cb, s);
+	if (advise)
+		record_advice(record_config_message(s->config), state,
+		    advice_cb, s);
+	perfetto__protos__tracing_service_state__free_unpacked(state, NULL);
 }
 
 static void
-later_state_cb(void *arg, const Perfetto__Protos__TracingServiceState *state)
+first_state_cb(void *arg, const uint8_t *data, size_t len)
 {
-	struct record_session *s = arg;
+	take_state(arg, data, len, true);
+}
 
-	if (state != NULL && s->state != DONE)
-		name_producers(s, state);
+static void
+later_state_cb(void *arg, const uint8_t *data, size_t len)
+{
+	take_state(arg, data, len, false);
 }
 
 void
@@ -81,13 +92,10 @@ record_observes(const struct record_session *s)
 	return mask;
 }
 
-void
-record_observed_cb(void *arg, const Perfetto__Protos__ObservableEvents *events)
+static void
+take_events(struct record_session *s,
+    const Perfetto__Protos__ObservableEvents *events)
 {
-	struct record_session *s = arg;
-
-	if (s->state == DONE)
-		return;
 	if (events->all_data_sources_started) {
 		loop_timer_clear(s->starting);
 		record_notify_started(s->with.notify, RECORD_STATUS_OK);
@@ -95,6 +103,21 @@ record_observed_cb(void *arg, const Perfetto__Protos__ObservableEvents *events)
 	if (events->clone_trigger_hit != NULL && s->with.snapshots != NULL)
 		record_snapshots_take(s->with.snapshots,
 		    events->clone_trigger_hit);
+}
+
+void
+record_observed_cb(void *arg, const uint8_t *data, size_t len)
+{
+	Perfetto__Protos__ObservableEvents *events;
+	struct record_session *s = arg;
+
+	if (s->state == DONE)
+		return;
+	events = perfetto__protos__observable_events__unpack(NULL, len, data);
+	if (events == NULL)
+		return;
+	take_events(s, events);
+	perfetto__protos__observable_events__free_unpacked(events, NULL);
 }
 
 void
@@ -108,15 +131,11 @@ record_starting_cb(void *arg)
 /* The live line. */
 
 static void
-stats_cb(void *arg, const Perfetto__Protos__TraceStats *stats)
+take_stats(struct record_session *s, const Perfetto__Protos__TraceStats *stats)
 {
-	struct record_session *s = arg;
 	uint64_t bytes = 0, chunks = 0;
 	size_t i;
 
-	s->stats_asked = false;
-	if (stats == NULL || s->state == DONE)
-		return;
 	for (i = 0; i < stats->n_buffer_stats; i++) {
 		bytes += stats->buffer_stats[i]->bytes_written;
 		chunks += stats->buffer_stats[i]->chunks_written;
@@ -128,6 +147,22 @@ stats_cb(void *arg, const Perfetto__Protos__TraceStats *stats)
 	s->numbers.packets_known = stats->has_tributary_packets ||
 	    s->numbers.packets_known;
 	s->buffered = bytes;
+}
+
+static void
+stats_cb(void *arg, const uint8_t *data, size_t len)
+{
+	Perfetto__Protos__TraceStats *stats;
+	struct record_session *s = arg;
+
+	s->stats_asked = false;
+	if (data == NULL || s->state == DONE)
+		return;
+	stats = perfetto__protos__trace_stats__unpack(NULL, len, data);
+	if (stats == NULL)
+		return;
+	take_stats(s, stats);
+	perfetto__protos__trace_stats__free_unpacked(stats, NULL);
 }
 
 void

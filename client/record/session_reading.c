@@ -1,8 +1,8 @@
-#include "client/library/consumer.h"
 #include "client/record/config.h"
 #include "client/record/file.h"
 #include "client/record/session_internal.h"
 #include "client/trace/trace_summary.h"
+#include "client/tracing/consumer/consumer.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_writer.h"
 

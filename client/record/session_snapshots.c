@@ -7,11 +7,11 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "client/library/consumer.h"
 #include "client/record/file.h"
 #include "client/record/live_line.h"
 #include "client/record/session.h"
 #include "client/trace/trace_summary.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/service_state.pb-c.h"
 #include "transport/base/human_numbers.h"
 #include "transport/loop/loop.h"
@@ -20,7 +20,8 @@ typedef Perfetto__Protos__ObservableEvents__CloneTriggerHit clone_hit;
 
 struct snapshot {
 	TAILQ_ENTRY(snapshot) link;
-	clone_hit hit; /* its strings are the two below */
+	uint64_t session_id;
+	struct consumer_hit hit; /* its strings are the two below */
 	char *trigger;  /* owned */
 	char *producer; /* owned */
 };
@@ -186,7 +187,7 @@ begin(struct record_snapshots *s, char *err, size_t err_size)
 	if ((setup.summary = s->summary = trace_summary_new()) == NULL)
 		return -1;
 	s->which = (struct consumer_clone){
-		.session_id = (uint64_t)s->now->hit.tracing_session_id,
+		.session_id = s->now->session_id,
 		.hit = &s->now->hit,
 		.fd = -1,
 	};
@@ -217,9 +218,10 @@ snapshot_new(const clone_hit *hit)
 
 	if ((n = calloc(1, sizeof(*n))) == NULL)
 		return NULL;
-	n->hit = *hit;
-	n->hit.base.n_unknown_fields = 0;
-	n->hit.base.unknown_fields = NULL;
+	n->session_id = (uint64_t)hit->tracing_session_id;
+	n->hit.uid = (int32_t)hit->producer_uid;
+	n->hit.boot_time_ns = hit->boot_time_ns;
+	n->hit.delay_ms = hit->trigger_delay_ms;
 	n->trigger = strdup(hit->trigger_name == NULL ? "" :
 	    hit->trigger_name);
 	n->producer = strdup(hit->producer_name == NULL ? "" :
@@ -228,8 +230,8 @@ snapshot_new(const clone_hit *hit)
 		snapshot_free(n);
 		return NULL;
 	}
-	n->hit.trigger_name = n->trigger;
-	n->hit.producer_name = n->producer;
+	n->hit.trigger = n->trigger;
+	n->hit.producer = n->producer;
 	return n;
 }
 

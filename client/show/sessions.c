@@ -7,10 +7,11 @@
 
 #include "client/command/ask_once.h"
 #include "client/command/control_ask.h"
-#include "client/library/consumer.h"
 #include "client/show/perfetto_sessions.h"
 #include "client/show/sessions_text.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/control.pb-c.h"
+#include "protos/service_state.pb-c.h"
 
 static const struct flag flags[] = {
 	COMMAND_FLAGS(offsetof(struct control_ask, line)),
@@ -65,17 +66,23 @@ struct foreign {
 };
 
 static void
-state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
+state_cb(void *arg, const uint8_t *data, size_t len)
 {
+	Perfetto__Protos__TracingServiceState *state = NULL;
 	struct foreign *f = arg;
 	Tributary__QuerySessionsReply *reply;
 
+	if (data != NULL)
+		state = perfetto__protos__tracing_service_state__unpack(NULL,
+		    len, data);
 	if (state == NULL) {
 		ask_once_fail(f->ask, "the collector does not say which "
 		    "sessions it has");
 		return;
 	}
-	if ((reply = perfetto_sessions(state)) == NULL) {
+	reply = perfetto_sessions(state);
+	perfetto__protos__tracing_service_state__free_unpacked(state, NULL);
+	if (reply == NULL) {
 		ask_once_fail(f->ask, "the collector, which is not a "
 		    "tributaryd, is too old to say which sessions it has");
 		return;

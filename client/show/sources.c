@@ -7,8 +7,9 @@
 #include "client/command/ask_once.h"
 #include "client/command/command_line.h"
 #include "client/command/machine_filter.h"
-#include "client/library/consumer.h"
 #include "client/show/sources_text.h"
+#include "client/tracing/consumer/consumer.h"
+#include "protos/service_state.pb-c.h"
 #include "transport/base/failure.h"
 
 static const char help[] =
@@ -58,17 +59,22 @@ static const struct flag flags[] = {
 static const struct flags command = COMMAND("sources", flags, help);
 
 static void
-state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
+state_cb(void *arg, const uint8_t *data, size_t len)
 {
+	Perfetto__Protos__TracingServiceState *state = NULL;
 	struct run *r = arg;
 	size_t n;
 
+	if (data != NULL)
+		state = perfetto__protos__tracing_service_state__unpack(NULL,
+		    len, data);
 	if (state == NULL) {
 		ask_once_fail(r->ask, "the collector does not list its "
 		    "data sources");
 		return;
 	}
 	n = sources_print(stdout, state, &r->filter, r->form);
+	perfetto__protos__tracing_service_state__free_unpacked(state, NULL);
 	if (fflush(stdout) != 0)
 		ask_once_fail(r->ask, strerror(errno));
 	else if (n == 0 && (r->filter.n_names > 0 || r->filter.n_machines > 0))

@@ -10,8 +10,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "client/library/consumer.h"
+#include "client/library/consumer_loop.h"
 #include "client/library/producer.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/service_state.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
 #include "tests/oom/fail_malloc.h"
@@ -157,13 +158,19 @@ read_cb(void *arg, const char *error)
 }
 
 static void
-observed_cb(void *arg, const struct Perfetto__Protos__ObservableEvents *events)
+observed_cb(void *arg, const uint8_t *data, size_t len)
 {
-	if (events->clone_trigger_hit == NULL)
-		return;
-	job.session_id = (uint64_t)
-	    events->clone_trigger_hit->tracing_session_id;
-	come_true(&job.hit);
+	Perfetto__Protos__ObservableEvents *events;
+
+	events = perfetto__protos__observable_events__unpack(NULL, len, data);
+	if (events != NULL && events->clone_trigger_hit != NULL) {
+		job.session_id = (uint64_t)
+		    events->clone_trigger_hit->tracing_session_id;
+		come_true(&job.hit);
+	}
+	if (events != NULL)
+		perfetto__protos__observable_events__free_unpacked(events,
+		    NULL);
 }
 
 static void
@@ -173,17 +180,30 @@ answered_cb(void *arg, bool ok)
 }
 
 static void
-state_cb(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
+state_cb(void *arg, const uint8_t *state, size_t len)
 {
 	come_true(&job.answered);
 }
 
-static void
-stats_cb(void *arg, const struct Perfetto__Protos__TraceStats *stats)
+/* False: there are no statistics. */
+static bool
+count_lost(const uint8_t *data, size_t len, uint64_t *lost)
 {
-	job.result->in_doubt = stats == NULL;
-	if (stats != NULL)
-		job.result->lost = traces_lost(stats);
+	Perfetto__Protos__TraceStats *stats = NULL;
+
+	if (data != NULL)
+		stats = perfetto__protos__trace_stats__unpack(NULL, len, data);
+	if (stats == NULL)
+		return false;
+	*lost = traces_lost(stats);
+	perfetto__protos__trace_stats__free_unpacked(stats, NULL);
+	return true;
+}
+
+static void
+stats_cb(void *arg, const uint8_t *data, size_t len)
+{
+	job.result->in_doubt = !count_lost(data, len, &job.result->lost);
 	come_true(&job.answered);
 }
 
@@ -342,11 +362,12 @@ cloned_cb(void *arg, const struct consumer_cloned *r)
 }
 
 static void
-viewer_stats_cb(void *arg, const struct Perfetto__Protos__TraceStats *stats)
+viewer_stats_cb(void *arg, const uint8_t *data, size_t len)
 {
 	struct viewer *v = arg;
 
-	v->lost = stats == NULL ? 1 : traces_lost(stats);
+	v->lost = 1;
+	(void)!count_lost(data, len, &v->lost);
 	come_true(&v->asked);
 }
 
@@ -373,7 +394,7 @@ clone(int i)
 
 	if (job.result->in_short)
 		return;
-	v.consumer = consumer_new(job.loop, &(struct consumer_setup){
+	v.consumer = consumer_loop_new(job.loop, &(struct consumer_loop_setup){
 	    .address = &job.consumer_addr, .ops = &viewer_ops, .arg = &v },
 	    err, sizeof(err));
 	assert_non_null(v.consumer);
@@ -408,7 +429,7 @@ begin(void)
 
 	assert_int_equal(addr_parse(&job.consumer_addr, job.plan->consumer,
 	    err, sizeof(err)), 0);
-	job.consumer = consumer_new(job.loop, &(struct consumer_setup){
+	job.consumer = consumer_loop_new(job.loop, &(struct consumer_loop_setup){
 	    .address = &job.consumer_addr, .ops = &consumer_ops },
 	    err, sizeof(err));
 	if (job.consumer == NULL)

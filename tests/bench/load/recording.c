@@ -8,8 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "client/library/consumer.h"
+#include "client/library/consumer_loop.h"
 #include "client/trace/trace_losses.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/text_file.h"
 #include "protos/trace_config_load.h"
 #include "protos/trace_stats.pb-c.h"
@@ -226,8 +227,7 @@ flushed_cb(void *arg, bool ok)
 }
 
 static void
-queried_cb(void *arg,
-    const struct Perfetto__Protos__TracingServiceState *state)
+queried_cb(void *arg, const uint8_t *state, size_t len)
 {
 	struct recording *r = arg;
 
@@ -293,7 +293,7 @@ connect_all(struct recording *r, char *err, size_t err_size)
 	if (addr_parse(&a, r->options->consumer, err, err_size) != 0)
 		return -1;
 	if (r->options->session != NULL) {
-		r->consumer = consumer_new(r->loop, &(struct consumer_setup){
+		r->consumer = consumer_loop_new(r->loop, &(struct consumer_loop_setup){
 		    .address = &a, .how = &r->options->how, .ops = &ops,
 		    .arg = r }, err, err_size);
 		if (r->consumer == NULL)
@@ -301,7 +301,7 @@ connect_all(struct recording *r, char *err, size_t err_size)
 	}
 	if (r->options->control_ms == 0)
 		return 0;
-	r->control = consumer_new(r->loop, &(struct consumer_setup){
+	r->control = consumer_loop_new(r->loop, &(struct consumer_loop_setup){
 	    .address = &a, .how = &r->options->how, .ops = &control_ops,
 	    .arg = r }, err, err_size);
 	if (r->control == NULL)
@@ -401,11 +401,14 @@ recording_started(struct recording *r)
 }
 
 static void
-stats_cb(void *arg, const struct Perfetto__Protos__TraceStats *stats)
+stats_cb(void *arg, const uint8_t *data, size_t len)
 {
+	Perfetto__Protos__TraceStats *stats = NULL;
 	struct recording *r = arg;
 	size_t i;
 
+	if (data != NULL)
+		stats = perfetto__protos__trace_stats__unpack(NULL, len, data);
 	if (stats != NULL) {
 		r->result.has_stats = true;
 		r->result.lost = trace_losses_total(stats);
@@ -418,6 +421,7 @@ stats_cb(void *arg, const struct Perfetto__Protos__TraceStats *stats)
 			r->result.chunks_discarded +=
 			    stats->buffer_stats[i]->chunks_discarded;
 		}
+		perfetto__protos__trace_stats__free_unpacked(stats, NULL);
 	}
 	if (r->state == REC_STOPPING) {
 		r->stopped_at = now_us();

@@ -7,10 +7,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "client/library/consumer.h"
+#include "client/library/consumer_loop.h"
 #include "client/library/control.h"
 #include "client/library/producer.h"
 #include "client/library/trace_writer.h"
+#include "client/tracing/consumer/consumer.h"
 #include "relay/outbox/outbox.h"
 #include "relay/producers/producers.h"
 #include "relay/settings/settings.h"
@@ -92,19 +93,9 @@ on_done(void *arg, bool ok)
 }
 
 static void
-on_stats(void *arg, const struct Perfetto__Protos__TraceStats *stats)
+on_message(void *arg, const uint8_t *data, size_t len)
 {
-}
-
-static void
-on_state(void *arg, const struct Perfetto__Protos__TracingServiceState *state)
-{
-}
-
-static void
-on_raw_state(void *arg, const uint8_t *state, size_t len)
-{
-	touch(state, state != NULL ? len : 0);
+	touch(data, data != NULL ? len : 0);
 }
 
 static void
@@ -126,23 +117,23 @@ ask_as_consumer(unsigned how)
 		}
 		break;
 	case 1:
-		consumer_query_service_state(v.consumer, how & 16, on_state,
+		consumer_query_service_state(v.consumer, how & 16, on_message,
 		    NULL);
 		break;
 	case 2:
-		consumer_query_raw_state(v.consumer, on_raw_state, NULL);
+		consumer_detach(v.consumer, "key", on_done, NULL);
 		break;
 	case 3:
 		consumer_observe_events(v.consumer, 7);
 		break;
 	case 4:
-		consumer_get_trace_stats(v.consumer, on_stats, NULL);
+		consumer_get_trace_stats(v.consumer, on_message, NULL);
 		break;
 	case 5:
 		consumer_clone_session(v.consumer, &which, on_clone, NULL);
 		break;
 	case 6:
-		consumer_attach(v.consumer, "key", on_raw_state, NULL);
+		consumer_attach(v.consumer, "key", on_message, NULL);
 		break;
 	case 7:
 		consumer_flush(v.consumer, 0, 0, on_done, NULL);
@@ -200,8 +191,9 @@ on_read(void *arg, const char *error)
 }
 
 static void
-on_observed(void *arg, const struct Perfetto__Protos__ObservableEvents *events)
+on_observed(void *arg, const uint8_t *events, size_t len)
 {
+	touch(events, len);
 }
 
 static const struct consumer_ops consumer_ops = {
@@ -417,7 +409,7 @@ victim_begin(struct loop *l, enum victim kind)
 	v.kind = kind;
 	switch (kind) {
 	case VICTIM_CONSUMER:
-		v.consumer = consumer_new(l, &(struct consumer_setup){
+		v.consumer = consumer_loop_new(l, &(struct consumer_loop_setup){
 		    .address = &address, .ops = &consumer_ops }, err,
 		    sizeof(err));
 		return -1;

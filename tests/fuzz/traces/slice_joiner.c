@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "client/trace/slice_joiner.h"
+#include "client/tracing/consumer/slice_joiner.h"
 #include "tests/fuzz/traces/traces.h"
 #include "transport/wire/pb_reader.h"
 

@@ -9,9 +9,11 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "client/library/consumer.h"
+#include "client/library/consumer_loop.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/consumer_port.pb-c.h"
 #include "protos/service_state.pb-c.h"
+#include "protos/trace_stats.pb-c.h"
 #include "tests/unit/client/library/fake_collector.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
@@ -97,11 +99,12 @@ read_done_cb(void *arg, const char *error)
 }
 
 static void
-observed_cb(void *arg, const Perfetto__Protos__ObservableEvents *events)
+observed_cb(void *arg, const uint8_t *events, size_t len)
 {
 	struct fixture *f = arg;
 
-	assert_true(events->all_data_sources_started);
+	assert_int_equal(len, 2);
+	assert_memory_equal(events, "\x10\x01", 2); /* all started */
 	f->observed++;
 }
 
@@ -143,7 +146,7 @@ setup(void **state)
 	f->loop = loop_new();
 	fake_collector_init(&f->fake, f->loop, f->path);
 	assert_int_equal(addr_parse(&a, f->path, err, sizeof(err)), 0);
-	f->consumer = consumer_new(f->loop, &(struct consumer_setup){
+	f->consumer = consumer_loop_new(f->loop, &(struct consumer_loop_setup){
 	    .address = &a, .ops = &ops, .arg = f }, err, sizeof(err));
 	assert_non_null(f->consumer);
 	assert_false(f->connected);
@@ -354,16 +357,22 @@ flush_and_disable_tell_how_they_went(void **state)
 }
 
 static void
-stats_cb(void *arg, const Perfetto__Protos__TraceStats *stats)
+stats_cb(void *arg, const uint8_t *data, size_t len)
 {
+	Perfetto__Protos__TraceStats *stats;
 	struct fixture *f = arg;
 
 	f->done++;
-	f->number = stats == NULL ? 0 : stats->buffer_stats[0]->bytes_written;
+	f->number = 0;
+	if (data == NULL)
+		return;
+	stats = perfetto__protos__trace_stats__unpack(NULL, len, data);
+	f->number = stats->buffer_stats[0]->bytes_written;
+	perfetto__protos__trace_stats__free_unpacked(stats, NULL);
 }
 
 static void
-statistics_are_decoded(void **state)
+statistics_come_as_a_message(void **state)
 {
 	struct fixture *f = *state;
 
@@ -377,29 +386,7 @@ statistics_are_decoded(void **state)
 }
 
 static void
-state_cb(void *arg, const Perfetto__Protos__TracingServiceState *state)
-{
-	struct fixture *f = arg;
-
-	f->done++;
-	assert_non_null(state);
-	assert_int_equal(state->n_producers, 2);
-	assert_string_equal(state->producers[1]->name, "two");
-	assert_int_equal(state->n_data_sources, 2);
-}
-
-static void
-a_service_state_in_parts_becomes_one(void **state)
-{
-	struct fixture *f = *state;
-
-	consumer_query_service_state(f->consumer, false, state_cb, f);
-	UNTIL(f, f->done == 1);
-	assert_memory_equal(f->fake.args.data, "\x08\x00", 2);
-}
-
-static void
-raw_state_cb(void *arg, const uint8_t *state, size_t len)
+state_cb(void *arg, const uint8_t *state, size_t len)
 {
 	struct fixture *f = arg;
 
@@ -412,21 +399,24 @@ raw_state_cb(void *arg, const uint8_t *state, size_t len)
 }
 
 static void
-the_state_comes_in_one_piece_and_encoded_too(void **state)
+a_service_state_in_parts_becomes_one(void **state)
 {
 	Perfetto__Protos__TracingServiceState *m;
 	struct fixture *f = *state;
 
-	consumer_query_raw_state(f->consumer, raw_state_cb, f);
+	consumer_query_service_state(f->consumer, false, state_cb, f);
 	UNTIL(f, f->done == 1);
+	assert_memory_equal(f->fake.args.data, "\x08\x00", 2);
 	m = perfetto__protos__tracing_service_state__unpack(NULL, f->raw_len,
 	    f->raw);
 	assert_non_null(m);
 	assert_int_equal(m->n_producers, 2);
+	assert_string_equal(m->producers[1]->name, "two");
+	assert_int_equal(m->n_data_sources, 2);
 	assert_string_equal(m->data_sources[1]->ds_descriptor->name, "two");
 	perfetto__protos__tracing_service_state__free_unpacked(m, NULL);
 	f->fake.refuse = "QueryServiceState";
-	consumer_query_raw_state(f->consumer, raw_state_cb, f);
+	consumer_query_service_state(f->consumer, false, state_cb, f);
 	UNTIL(f, f->done == 2);
 	assert_false(f->ok);
 }
@@ -539,7 +529,7 @@ nobody_listening_is_told_as_a_sentence(void **state)
 	consumer_free(f->consumer);
 	snprintf(path, sizeof(path), "%s/nobody", f->dir);
 	assert_int_equal(addr_parse(&a, path, err, sizeof(err)), 0);
-	f->consumer = consumer_new(f->loop, &(struct consumer_setup){
+	f->consumer = consumer_loop_new(f->loop, &(struct consumer_loop_setup){
 	    .address = &a, .ops = &ops, .arg = f }, err, sizeof(err));
 	assert_non_null(f->consumer);
 	UNTIL(f, f->disconnected[0] != '\0');
@@ -562,9 +552,8 @@ main(void)
 		T(a_paused_consumer_holds_packets_back),
 		T(it_may_be_freed_while_packets_come),
 		T(flush_and_disable_tell_how_they_went),
-		T(statistics_are_decoded),
+		T(statistics_come_as_a_message),
 		T(a_service_state_in_parts_becomes_one),
-		T(the_state_comes_in_one_piece_and_encoded_too),
 		T(observed_events_come_until_the_end),
 		T(a_session_can_be_detached_and_attached),
 		T(a_session_can_be_cloned_by_name_or_number),

@@ -11,13 +11,13 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "client/library/consumer.h"
 #include "client/record/config.h"
 #include "client/record/file.h"
 #include "client/record/live_line.h"
 #include "client/record/notify.h"
 #include "client/record/session.h"
 #include "client/trace/trace_summary.h"
+#include "client/tracing/consumer/consumer.h"
 #include "protos/consumer_port.pb-c.h"
 #include "tests/unit/client/library/fake_collector.h"
 #include "transport/base/log.h"

@@ -1,38 +1,52 @@
 /*
- * consumer: the consumer half of libtributary, one connection to a collector's
- * consumer port.
+ * consumer: one connection to a service's consumer port.
  *
  * Turns calls and replies of the ConsumerPort into C: packets come whole,
  * service states in one piece, failures as sentences.  Memory is bounded: at
- * most one incomplete packet is kept.  Knows no files and no policy;
- * `tributary record` is built on it.  All calls and callbacks belong to the
- * loop's thread.
+ * most one incomplete packet is kept.  Knows no files, no policy and no socket:
+ * a wire, which the owner brings, carries the requests and brings the replies.
+ * `tributary record` is built on it, with a wire on the event loop, and the
+ * sessions of libtributary with one that blocks.  All calls and callbacks
+ * belong to one thread.
  */
-#ifndef CLIENT_LIBRARY_CONSUMER_H
-#define CLIENT_LIBRARY_CONSUMER_H
+#ifndef CLIENT_TRACING_CONSUMER_CONSUMER_H
+#define CLIENT_TRACING_CONSUMER_CONSUMER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "transport/base/compiler.h"
-#include "transport/socket/addr.h"
 
-struct Perfetto__Protos__ObservableEvents;
-struct Perfetto__Protos__ObservableEvents__CloneTriggerHit;
-struct Perfetto__Protos__TraceStats;
-struct Perfetto__Protos__TracingServiceState;
 struct consumer;
-struct dial_options;
-struct loop;
+struct consumer_call;
+
+/* Methods of the ConsumerPort. */
+enum consumer_method {
+	CONSUMER_ENABLE_TRACING,
+	CONSUMER_START_TRACING,
+	CONSUMER_FLUSH,
+	CONSUMER_DISABLE_TRACING,
+	CONSUMER_READ_BUFFERS,
+	CONSUMER_FREE_BUFFERS,
+	CONSUMER_GET_TRACE_STATS,
+	CONSUMER_QUERY_SERVICE_STATE,
+	CONSUMER_OBSERVE_EVENTS,
+	CONSUMER_DETACH,
+	CONSUMER_ATTACH,
+	CONSUMER_CLONE_SESSION,
+	CONSUMER_METHODS,
+};
+/* "EnableTracing" */
+const char *consumer_method_name(enum consumer_method m);
 
 /* The largest service state, in bytes. */
 #define CONSUMER_MAX_STATE (64u << 20)
 
 /*
- * Callbacks of a connection, always from the loop and never from inside a call.
- * Any may call consumer_free(); none is called after it.  Only connected and
- * disconnected must be set.
+ * Callbacks of a connection, never from inside a call.  Any may call
+ * consumer_free(); none is called after it.  Only connected and disconnected
+ * must be set.
  */
 struct consumer_ops {
 	/* The connection is up: calls may be made from here on. */
@@ -58,9 +72,8 @@ struct consumer_ops {
 	void (*packet)(void *arg, const uint8_t *data, size_t len);
 	/* The reading is over; error is NULL when all packets came. */
 	void (*read_done)(void *arg, const char *error);
-	/* Events that consumer_observe_events() asked for; borrowed. */
-	void (*observed)(void *arg,
-	    const struct Perfetto__Protos__ObservableEvents *events);
+	/* Encoded ObservableEvents that consumer_observe_events() asked for. */
+	void (*observed)(void *arg, const uint8_t *events, size_t len);
 };
 
 /*
@@ -68,23 +81,21 @@ struct consumer_ops {
  * service, or no memory for the request.
  */
 typedef void (*consumer_done_fn)(void *arg, bool ok);
-/* stats, state: borrowed for the call; NULL when refused or malformed. */
-typedef void (*consumer_stats_fn)(void *arg,
-    const struct Perfetto__Protos__TraceStats *stats);
-typedef void (*consumer_state_fn)(void *arg,
-    const struct Perfetto__Protos__TracingServiceState *state);
 /*
- * config: the session's encoded TraceConfig, borrowed for the call; NULL when
- * refused.
+ * An encoded message, borrowed for the call; NULL when refused, malformed or
+ * longer than CONSUMER_MAX_STATE.
  */
-typedef void (*consumer_attach_fn)(void *arg, const uint8_t *config,
+typedef void (*consumer_message_fn)(void *arg, const uint8_t *data,
     size_t len);
-/*
- * The encoded TracingServiceState, borrowed for the call; NULL when refused,
- * malformed or longer than CONSUMER_MAX_STATE.
- */
-typedef void (*consumer_raw_state_fn)(void *arg, const uint8_t *state,
-    size_t len);
+
+/* The trigger that caused a snapshot, as ObservableEvents told of it. */
+struct consumer_hit {
+	const char *trigger;  /* NULL: not told */
+	const char *producer; /* NULL: not told */
+	int32_t uid;
+	uint64_t boot_time_ns;
+	uint64_t delay_ms;
+};
 
 /* A session to be copied, and how. */
 struct consumer_clone {
@@ -92,11 +103,7 @@ struct consumer_clone {
 	const char *name; /* unique_session_name, in place of the id; or NULL */
 	bool skip_trace_filter;
 	bool for_bugreport;
-	/*
-	 * The trigger that caused the snapshot, for the trace; borrowed for the
-	 * call.  NULL: no trigger.
-	 */
-	const struct Perfetto__Protos__ObservableEvents__CloneTriggerHit *hit;
+	const struct consumer_hit *hit; /* for the trace; NULL: no trigger */
 	int fd; /* as in consumer_enable_tracing(); -1: none */
 };
 
@@ -110,24 +117,64 @@ struct consumer_cloned {
 /* r: borrowed for the call. */
 typedef void (*consumer_clone_fn)(void *arg, const struct consumer_cloned *r);
 
-struct consumer_setup {
-	const struct addr *address;     /* copied */
-	const struct dial_options *how; /* copied; NULL: defaults */
-	const struct consumer_ops *ops; /* borrowed; outlives the consumer */
-	void *arg;                      /* of ops */
+/* A call that a wire is to make; borrowed, but for the call. */
+struct consumer_request {
+	enum consumer_method method;
+	const uint8_t *args; /* NULL: none */
+	size_t len;
+	int fd; /* travels with the request, and stays the caller's; -1: none */
+	struct consumer_call *call; /* of the replies */
 };
 
-/*
- * Begins to connect: connected or disconnected follows.  NULL with a sentence
- * in err, and no callback.
- */
-struct consumer *consumer_new(struct loop *l,
-    const struct consumer_setup *setup, char *err, size_t err_size) MUST_CHECK;
+/* The owner's connection.  Its functions call none of the consumer's. */
+struct consumer_wire {
+	/*
+	 * Calls a method: consumer_wire_reply() follows, later.  False: the
+	 * service does not offer it, or takes nothing of that length.
+	 */
+	bool (*invoke)(void *wire, const struct consumer_request *r);
+	/* Back-pressure: stops, or resumes, reading.  May be NULL. */
+	void (*pause)(void *wire, bool paused);
+	/*
+	 * Something failed: call consumer_wire_failed() before long, from no
+	 * call of the consumer's owner, unless consumer_wire_down() comes first.
+	 */
+	void (*failed)(void *wire);
+	/* The consumer is no more, and calls nothing of the wire again. */
+	void (*close)(void *wire);
+};
+
+struct consumer_setup {
+	const struct consumer_ops *ops; /* borrowed; outlives the consumer */
+	void *arg;                      /* of ops */
+	const struct consumer_wire *wire_ops; /* borrowed, too */
+	void *wire;
+};
+
+/* NULL: no memory. */
+struct consumer *consumer_new(const struct consumer_setup *setup) MUST_CHECK;
 /*
  * Closes the connection, and with it the session if it is not detached.  Legal
  * inside callbacks, but for `warned`.  NULL is fine.
  */
 void consumer_free(struct consumer *c);
+
+/* ---- For the wire ---- */
+
+/* Calls may be made; fds: the connection passes descriptors. */
+void consumer_wire_up(struct consumer *c, bool fds);
+/* The connection ended, or was never there; why: a sentence. */
+void consumer_wire_down(struct consumer *c, const char *why);
+/*
+ * A reply to r->call, which is gone after one that is the last (more is false).
+ * msg is borrowed.  After ok false, consumer_wire::failed is called.
+ */
+void consumer_wire_reply(struct consumer_call *k, bool ok, bool more,
+    const uint8_t *msg, size_t len);
+/* Tells the owner what failed. */
+void consumer_wire_failed(struct consumer *c);
+
+/* ---- For the owner ---- */
 
 /*
  * Whether the connection, a UNIX socket, passes descriptors; false before
@@ -175,19 +222,20 @@ void consumer_read_buffers(struct consumer *c);
 void consumer_pause(struct consumer *c);
 void consumer_resume(struct consumer *c);
 
-void consumer_get_trace_stats(struct consumer *c, consumer_stats_fn fn,
+/* fn gets TraceStats. */
+void consumer_get_trace_stats(struct consumer *c, consumer_message_fn fn,
     void *arg);
+/* fn gets TracingServiceState. */
 void consumer_query_service_state(struct consumer *c, bool sessions_only,
-    consumer_state_fn fn, void *arg);
-void consumer_query_raw_state(struct consumer *c, consumer_raw_state_fn fn,
-    void *arg);
+    consumer_message_fn fn, void *arg);
 /* mask of ObservableEvents.Type; 0 ends the observation. */
 void consumer_observe_events(struct consumer *c, uint32_t mask);
 
 void consumer_detach(struct consumer *c, const char *key, consumer_done_fn fn,
     void *arg);
+/* fn gets the session's TraceConfig. */
 void consumer_attach(struct consumer *c, const char *key,
-    consumer_attach_fn fn, void *arg);
+    consumer_message_fn fn, void *arg);
 /*
  * Clones a session.  The clone becomes the session of this connection, to be
  * read by consumer_read_buffers() unless the service wrote it into which->fd.
@@ -195,4 +243,4 @@ void consumer_attach(struct consumer *c, const char *key,
 void consumer_clone_session(struct consumer *c,
     const struct consumer_clone *which, consumer_clone_fn fn, void *arg);
 
-#endif /* CLIENT_LIBRARY_CONSUMER_H */
+#endif /* CLIENT_TRACING_CONSUMER_CONSUMER_H */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "client/trace/slice_joiner.h"
+#include "client/tracing/consumer/slice_joiner.h"
 
 struct fixture {
 	struct slice_joiner joiner;

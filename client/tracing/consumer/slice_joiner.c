@@ -1,4 +1,4 @@
-#include "client/trace/slice_joiner.h"
+#include "client/tracing/consumer/slice_joiner.h"
 
 #include "protos/fields.h"
 #include "transport/wire/pb_reader.h"

@@ -5,8 +5,8 @@
  * spread over any number of messages; at most one incomplete packet is kept.
  * Untrusted input.  Pure.
  */
-#ifndef CLIENT_TRACE_SLICE_JOINER_H
-#define CLIENT_TRACE_SLICE_JOINER_H
+#ifndef CLIENT_TRACING_CONSUMER_SLICE_JOINER_H
+#define CLIENT_TRACING_CONSUMER_SLICE_JOINER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,4 +39,4 @@ bool slice_joiner_feed(struct slice_joiner *j, const uint8_t *msg, size_t len,
 /* Called after the last message: a static sentence; NULL: all came whole. */
 const char *slice_joiner_error(const struct slice_joiner *j);
 
-#endif /* CLIENT_TRACE_SLICE_JOINER_H */
+#endif /* CLIENT_TRACING_CONSUMER_SLICE_JOINER_H */
