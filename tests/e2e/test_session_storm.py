@@ -25,8 +25,9 @@ PRODUCERS = 200
 SOURCES = [f"storm.{n}" for n in range(40)]
 SECONDS = float(os.environ.get("TRIBUTARY_SOAK_SECONDS", "5"))
 SEED = int(os.environ.get("TRIBUTARY_SEED", time.time_ns() % 1_000_000))
-# A flush of a session that does little, while the others do what they like.
-LONGEST_BEAT = 2.0
+# Seconds that the daemon may work before it answers a flush of a session that
+# does little, while the others do what they like.
+MOST_WORK = 2.0
 
 SETTINGS = """
 limits {
@@ -124,11 +125,11 @@ class Storm(Case):
             if memory is None and passed > SECONDS / 2:
                 memory = daemon.memory()
             self.over = passed > SECONDS
-        beats = sorted(pulse.end())
+        beats = pulse.end()
         self.n_producers -= 1
         self.n_data_sources -= 1
         self.report(time.monotonic() - began, beats)
-        self.assertLess(beats[-1], LONGEST_BEAT * SCALE)
+        self.assertLess(max(worked for worked, _ in beats), MOST_WORK * SCALE)
         self.nothing_is_left(fds)
         self.assert_grown_less(memory, 16 * 1024)
 
@@ -136,12 +137,13 @@ class Storm(Case):
         calls = " ".join(f"{k}:{v}" for k, v in sorted(self.counts.items()))
         slow = " ".join(f"{k}:{v:.2f}" for k, v in sorted(
             self.slowest.items()) if k != "rest")
+        worked, passed = (sorted(beat[i] for beat in beats) for i in (0, 1))
         print(f"# {took:.0f} s: {self.lives} sessions, {self.packets} packets "
               f"in {self.chunks} chunks read back; calls {calls}\n"
               f"# slowest, seconds, this test's own slowness included: {slow}\n"
               f"# flush of the quiet session: {len(beats)}, median "
-              f"{beats[len(beats) // 2]:.3f} s, most {beats[-1]:.3f} s",
-              flush=True)
+              f"{passed[len(beats) // 2]:.3f} s, most {passed[-1]:.3f} s, "
+              f"of them at work {worked[-1]:.3f} s", flush=True)
 
     def nothing_is_left(self, fds):
         """What a new consumer sees."""

@@ -1,7 +1,7 @@
 """A process of its own with a quiet session, for whoever wants to know whether
-others disturb it: flushes and reads until its input ends, then prints how many
-seconds each flush took, as JSON; without those for which it or the daemon waited
-for a processor.
+others disturb it: flushes and reads until its input ends, then prints of each
+flush, as JSON, how many seconds the daemon worked until it was answered, and how
+many passed; the machine may have had others to serve.
 
 	python3 -m harness.pulse DAEMON-PID PRODUCER-SOCKET CONSUMER-SOCKET
 """
@@ -11,11 +11,12 @@ import os
 import select
 import subprocess
 import sys
+import time
 
 from .consumer import Consumer, config
 from .loop import Loop
 from .producer import Producer
-from .unhurried import Watch
+from .unhurried import ran
 
 NAME = "pulse"
 
@@ -32,7 +33,8 @@ class Pulse:
         assert self.begun, "the pulse does not beat"
 
     def end(self):
-        """The seconds of each beat; that nothing was lost is sure then."""
+        """(worked, passed) of each beat, in seconds; that nothing was lost is
+        sure then."""
         out, _ = self.process.communicate()
         assert self.process.returncode == 0, "the pulse stopped"
         return json.loads(out)
@@ -45,9 +47,9 @@ class Pulse:
 def beat(daemon, consumer, writer, number):
     """One flush that brings what was written just before."""
     writer.number(3, ask=False)
-    watch = Watch(daemon)
+    began, had_run = time.monotonic(), ran(daemon)
     consumer.flush(60_000)
-    took = watch.seconds()
+    took = ran(daemon) - had_run, time.monotonic() - began
     found = consumer.read()
     assert list(found.numbers().values()) == [
         list(range(3 * number, 3 * number + 3))], found.numbers()

@@ -9,16 +9,26 @@ import os
 import time
 
 
-def kept_waiting(pid):
-    """Seconds that its threads waited for a processor so far; 0: not known."""
+def _schedstat(pid, field):
+    """Seconds of all threads that it has; 0: the kernel does not count."""
     total = 0
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
-                total += int(file.read().split()[1])
+                total += int(file.read().split()[field])
     except (FileNotFoundError, ProcessLookupError):
         pass  # the thread is gone, or the kernel does not count
     return total / 1e9
+
+
+def ran(pid):
+    """Seconds that its threads had a processor so far."""
+    return _schedstat(pid, 0)
+
+
+def kept_waiting(pid):
+    """Seconds that its threads waited for a processor so far."""
+    return _schedstat(pid, 1)
 
 
 class Watch:
