@@ -120,11 +120,12 @@ event_state_put_time(struct tributary_packet *p, const struct event_config *c,
 		    now_ns / c->unit_ns);
 		return;
 	}
-	if (now_ns < st->last_ns)
-		now_ns = st->last_ns;
-	units = (now_ns - st->last_ns) / c->unit_ns;
+	units = now_ns > st->last_ns ? now_ns - st->last_ns : 0;
+	/* A division for each event is to be spared. */
+	if (UNLIKELY(c->unit_ns != 1))
+		units /= c->unit_ns;
 	st->last_ns += units * c->unit_ns;
-	tributary_put_uint(p, TracePacket_timestamp, units);
+	packet_put_uint(p, TracePacket_timestamp, units);
 }
 
 static bool

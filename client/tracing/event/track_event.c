@@ -2,9 +2,9 @@
  * Track events: the way of an event from the program's thread into its
  * sequence.
  *
- * An event without arguments whose names are known is written in place, field
- * by field, into the sequence's chunk (put_plain()); every other is made in a
- * packet of its own first (put_event()).
+ * An event without arguments whose names are known is written field by field
+ * into the sequence's chunk (put_plain()); every other is made as a packet
+ * (put_event()), in the chunk as well where it is small.
  */
 #include "client/tracing/event/track_event.h"
 
@@ -35,6 +35,8 @@ struct event {
 	const char *name;
 	const struct tributary_arg *args;
 	size_t n_args;
+	/* The last of their kinds among args, or NULL. */
+	const struct tributary_arg *own_name, *on, *at;
 	/* Members of counters: */
 	const struct tributary_track *counter;
 	bool is_double;
@@ -46,13 +48,19 @@ struct event {
 
 static struct tributary_source *source;
 
-uint64_t
-tributary_now_ns(void)
+static inline uint64_t
+boottime_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_BOOTTIME, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t
+tributary_now_ns(void)
+{
+	return boottime_ns();
 }
 
 /* ---- In place ---- */
@@ -136,18 +144,16 @@ need_interned(struct making *m)
 }
 
 /*
- * The number of a name, told with this packet if it is new.  field: of
+ * Tells a new name with this packet, and returns its number.  field: of
  * InternedData; all its messages for names have the number as field 1, and the
  * name as field 2.
  */
 static uint32_t
-intern_name(struct making *m, const void *key, enum interned_kind kind,
+tell_name(struct making *m, const void *key, enum interned_kind kind,
     uint32_t field, const char *name)
 {
-	uint32_t iid = interning_find(&m->st->told, (uintptr_t)key, kind);
+	uint32_t iid;
 
-	if (iid != 0)
-		return iid;
 	if ((iid = interning_add(&m->st->told, (uintptr_t)key, kind)) == 0) {
 		m->failed = true;
 		return 1;
@@ -158,6 +164,15 @@ intern_name(struct making *m, const void *key, enum interned_kind kind,
 	tributary_put_string(&m->interned, EventName_name, name);
 	tributary_end(&m->interned);
 	return iid;
+}
+
+static inline uint32_t
+intern_name(struct making *m, const void *key, enum interned_kind kind,
+    uint32_t field, const char *name)
+{
+	uint32_t iid = interning_find(&m->st->told, (uintptr_t)key, kind);
+
+	return LIKELY(iid != 0) ? iid : tell_name(m, key, kind, field, name);
 }
 
 static uint32_t
@@ -205,24 +220,24 @@ put_value(struct tributary_packet *p, const struct tributary_arg *a)
 {
 	switch ((enum tributary_arg_kind)a->kind) {
 	case TRIBUTARY_ARG_INT:
-		tributary_put_int(p, DebugAnnotation_int_value, a->value.i);
+		packet_put_uint(p, DebugAnnotation_int_value, a->value.u);
 		break;
 	case TRIBUTARY_ARG_UINT:
-		tributary_put_uint(p, DebugAnnotation_uint_value, a->value.u);
+		packet_put_uint(p, DebugAnnotation_uint_value, a->value.u);
 		break;
 	case TRIBUTARY_ARG_BOOL:
-		tributary_put_uint(p, DebugAnnotation_bool_value, a->value.u);
+		packet_put_uint(p, DebugAnnotation_bool_value, a->value.u);
 		break;
 	case TRIBUTARY_ARG_DOUBLE:
-		tributary_put_double(p, DebugAnnotation_double_value,
-		    a->value.d);
+		packet_put_fixed(p, DebugAnnotation_double_value, PB_FIXED64,
+		    &a->value.d, sizeof(a->value.d));
 		break;
 	case TRIBUTARY_ARG_POINTER:
-		tributary_put_uint(p, DebugAnnotation_pointer_value,
+		packet_put_uint(p, DebugAnnotation_pointer_value,
 		    a->value.u);
 		break;
 	default:
-		tributary_put_bytes(p, DebugAnnotation_string_value,
+		packet_put_bytes(p, DebugAnnotation_string_value,
 		    a->value.p, a->len);
 		break;
 	}
@@ -241,14 +256,14 @@ put_annotation(struct making *m, struct nesting *n,
 	uint32_t field = n->depth > 0 ? n->fields[n->depth - 1] :
 	    TrackEvent_debug_annotations;
 
-	tributary_begin(&m->p, field);
+	packet_begin(&m->p, field);
 	if (a->name != NULL)
-		tributary_put_uint(&m->p, DebugAnnotation_name_iid,
+		packet_put_uint(&m->p, DebugAnnotation_name_iid,
 		    intern_name(m, a->name, INTERNED_ARG_NAME,
 			InternedData_debug_annotation_names, a->name));
 	if (a->kind != TRIBUTARY_ARG_DICT && a->kind != TRIBUTARY_ARG_ARRAY) {
 		put_value(&m->p, a);
-		tributary_end(&m->p);
+		packet_end(&m->p);
 	} else if (n->depth < PACKET_DEPTH_MAX) {
 		n->fields[n->depth++] = a->kind == TRIBUTARY_ARG_DICT ?
 		    DebugAnnotation_dict_entries : DebugAnnotation_array_values;
@@ -260,14 +275,14 @@ put_annotation(struct making *m, struct nesting *n,
 static void
 put_log(struct making *m, const struct tributary_arg *a, uint32_t location)
 {
-	tributary_begin(&m->p, TrackEvent_log_message);
+	packet_begin(&m->p, TrackEvent_log_message);
 	if (location != 0)
-		tributary_put_uint(&m->p, LogMessage_source_location_iid,
+		packet_put_uint(&m->p, LogMessage_source_location_iid,
 		    location);
-	tributary_put_uint(&m->p, LogMessage_body_iid,
+	packet_put_uint(&m->p, LogMessage_body_iid,
 	    tell_log_body(m, a->value.p, a->len));
-	tributary_put_uint(&m->p, LogMessage_prio, a->number);
-	tributary_end(&m->p);
+	packet_put_uint(&m->p, LogMessage_prio, a->number);
+	packet_end(&m->p);
 }
 
 /* Fields of TrackEvent that are no annotations. */
@@ -283,16 +298,16 @@ put_field(struct making *m, const struct tributary_arg *a, uint32_t *location)
 		    a->value.u);
 		break;
 	case TRIBUTARY_ARG_CORRELATION:
-		tributary_put_uint(&m->p, TrackEvent_correlation_id,
+		packet_put_uint(&m->p, TrackEvent_correlation_id,
 		    a->value.u);
 		break;
 	case TRIBUTARY_ARG_CORRELATION_STRING:
-		tributary_put_bytes(&m->p, TrackEvent_correlation_id_str,
+		packet_put_bytes(&m->p, TrackEvent_correlation_id_str,
 		    a->value.p, a->len);
 		break;
 	case TRIBUTARY_ARG_LOCATION:
 		*location = intern_location(m, a);
-		tributary_put_uint(&m->p, TrackEvent_source_location_iid,
+		packet_put_uint(&m->p, TrackEvent_source_location_iid,
 		    *location);
 		break;
 	case TRIBUTARY_ARG_LOG:
@@ -309,14 +324,15 @@ put_field(struct making *m, const struct tributary_arg *a, uint32_t *location)
 static void
 put_args(struct making *m, const struct event *e)
 {
-	struct nesting n = { .depth = 0 };
+	struct nesting n; /* not set to 0 as a whole */
 	uint32_t location = 0;
 	size_t i;
 
+	n.depth = 0;
 	for (i = 0; i < e->n_args; i++) {
 		if (e->args[i].kind == TRIBUTARY_ARG_END) {
 			if (n.depth > 0 && n.depth-- > 0)
-				tributary_end(&m->p);
+				packet_end(&m->p);
 		} else if (e->args[i].kind > TRIBUTARY_ARG_END) {
 			if (n.depth == 0)
 				put_field(m, &e->args[i], &location);
@@ -325,33 +341,30 @@ put_args(struct making *m, const struct event *e)
 		}
 	}
 	for (; n.depth > 0; n.depth--)
-		tributary_end(&m->p);
+		packet_end(&m->p);
 }
 
-/* The last argument of the kind, or NULL. */
-static const struct tributary_arg *
-find_arg(const struct event *e, enum tributary_arg_kind kind)
+/* The track that the event names; NULL: the thread's. */
+static const struct tributary_track *
+track_of(const struct event *e)
 {
-	size_t i;
-
-	for (i = e->n_args; i > 0; i--)
-		if (e->args[i - 1].kind == (uint32_t)kind)
-			return &e->args[i - 1];
-	return NULL;
+	if (e->counter != NULL)
+		return e->counter;
+	return e->on != NULL ? e->on->value.p : NULL;
 }
 
 static void
 put_name(struct making *m, const struct event *e)
 {
-	const struct tributary_arg *own = find_arg(e, TRIBUTARY_ARG_NAME);
+	const struct tributary_arg *own = e->own_name;
 
 	if (own != NULL && m->config->no_dynamic_names)
 		tributary_put_string(&m->p, TrackEvent_name, "FILTERED");
 	else if (own != NULL)
-		tributary_put_bytes(&m->p, TrackEvent_name, own->value.p,
+		packet_put_bytes(&m->p, TrackEvent_name, own->value.p,
 		    own->len);
 	else if (e->name != NULL)
-		tributary_put_uint(&m->p, TrackEvent_name_iid,
+		packet_put_uint(&m->p, TrackEvent_name_iid,
 		    intern_name(m, e->name, INTERNED_NAME,
 			InternedData_event_names, e->name));
 }
@@ -359,7 +372,6 @@ put_name(struct making *m, const struct event *e)
 static void
 put_counter_value(struct making *m, const struct event *e)
 {
-	tributary_put_uint(&m->p, TrackEvent_track_uuid, e->counter->uuid);
 	if (e->is_double)
 		tributary_put_double(&m->p, TrackEvent_double_counter_value,
 		    e->value.d);
@@ -387,74 +399,94 @@ put_thread_time(struct making *m, uint64_t now_ns)
 static void
 put_track_event(struct making *m, const struct event *e, uint64_t now_ns)
 {
-	const struct tributary_arg *on = find_arg(e, TRIBUTARY_ARG_ON);
-	const struct tributary_track *track = on != NULL ? on->value.p : NULL;
+	const struct tributary_track *track = track_of(e);
 
-	tributary_begin(&m->p, TracePacket_track_event);
-	tributary_put_uint(&m->p, TrackEvent_type, e->type);
+	packet_begin(&m->p, TracePacket_track_event);
+	packet_put_uint(&m->p, TrackEvent_type, e->type);
 	if (e->type != TRIBUTARY_SLICE_END)
-		tributary_put_uint(&m->p, TrackEvent_category_iids,
+		packet_put_uint(&m->p, TrackEvent_category_iids,
 		    intern_name(m, e->category, INTERNED_CATEGORY,
 			InternedData_event_categories, e->category->name));
 	put_name(m, e);
-	if (e->counter != NULL)
-		put_counter_value(m, e);
-	else if (track != NULL)
-		tributary_put_uint(&m->p, TrackEvent_track_uuid, track->uuid);
+	if (track != NULL)
+		packet_put_uint(&m->p, TrackEvent_track_uuid, track->uuid);
 	else if (m->config->thread_time)
 		put_thread_time(m, now_ns);
+	if (e->counter != NULL)
+		put_counter_value(m, e);
 	put_args(m, e);
-	tributary_end(&m->p);
+	packet_end(&m->p);
 }
 
 static void
 put_packet_time(struct making *m, const struct event *e, uint64_t now_ns)
 {
-	const struct tributary_arg *at = find_arg(e, TRIBUTARY_ARG_AT);
-
-	if (at == NULL) {
+	if (e->at == NULL) {
 		event_state_put_time(&m->p, m->config, m->st, now_ns);
 		return;
 	}
-	tributary_put_uint(&m->p, TracePacket_timestamp, at->value.u);
-	tributary_put_uint(&m->p, TracePacket_timestamp_clock_id, at->number);
+	packet_put_uint(&m->p, TracePacket_timestamp, e->at->value.u);
+	packet_put_uint(&m->p, TracePacket_timestamp_clock_id, e->at->number);
+}
+
+/* Adds what is new to the packet. */
+static void
+put_interned(struct making *m)
+{
+	packet_put_bytes(&m->p, TracePacket_interned_data, m->interned.data,
+	    packet_len(&m->interned));
+	m->failed = m->failed || m->interned.failed;
+	packet_done(&m->interned);
+}
+
+/* Hands the packet to the sequence; room: where it was begun.  false: dropped. */
+static bool
+finish(struct making *m, const uint8_t *room)
+{
+	struct chunk_writer *w = &m->q->w;
+	bool ok = true;
+
+	if (UNLIKELY(m->failed || m->p.failed)) {
+		chunk_writer_count_drop(w);
+		ok = false;
+	} else if (LIKELY(packet_is_in(&m->p, room))) {
+		chunk_writer_publish(w, packet_len(&m->p));
+	} else {
+		ok = chunk_writer_put(w, m->p.data, packet_len(&m->p));
+	}
+	packet_done(&m->p);
+	return ok;
 }
 
 /* false: dropped. */
 static bool
 put_event(struct sequence *q, const struct event *e, uint64_t now_ns)
 {
-	const struct tributary_arg *on = find_arg(e, TRIBUTARY_ARG_ON);
+	const struct tributary_track *track = track_of(e);
 	struct making m; /* large: not set to 0 as a whole */
-	bool ok;
+	uint8_t *room;
 
 	m.q = q;
 	m.config = q->instance->context;
 	m.st = q->state;
 	m.has_interned = m.failed = false;
-	if (interning_is_full(&m.st->told) && !event_state_begin(q, now_ns))
+	if (UNLIKELY(interning_is_full(&m.st->told)) &&
+	    !event_state_begin(q, now_ns))
 		return false;
-	if (!event_state_tell_track(q, e->counter != NULL ? e->counter :
-	    on != NULL ? on->value.p : NULL, now_ns))
+	if (track != NULL && !event_state_tell_track(q, track, now_ns))
 		return false;
-	packet_init(&m.p);
+	room = chunk_writer_room(&q->w, CHUNK_WRITER_SMALL_MAX);
+	if (LIKELY(room != NULL))
+		packet_init_in(&m.p, room, CHUNK_WRITER_SMALL_MAX);
+	else
+		packet_init(&m.p);
 	put_packet_time(&m, e, now_ns);
-	tributary_put_uint(&m.p, TracePacket_sequence_flags,
+	packet_put_uint(&m.p, TracePacket_sequence_flags,
 	    TracePacket_SEQ_NEEDS_INCREMENTAL_STATE);
 	put_track_event(&m, e, now_ns);
-	if (m.has_interned) {
-		tributary_put_bytes(&m.p, TracePacket_interned_data,
-		    m.interned.data, packet_len(&m.interned));
-		m.failed = m.failed || m.interned.failed;
-		packet_done(&m.interned);
-	}
-	ok = !m.failed && !m.p.failed;
-	if (ok)
-		ok = chunk_writer_put(&q->w, m.p.data, packet_len(&m.p));
-	else
-		chunk_writer_count_drop(&q->w);
-	packet_done(&m.p);
-	return ok;
+	if (m.has_interned)
+		put_interned(&m);
+	return finish(&m, room);
 }
 
 /* ---- To each instance ---- */
@@ -486,13 +518,29 @@ write_to(const struct event *e, uint64_t instances)
 		registry_restart();
 		return;
 	}
-	now_ns = tributary_now_ns();
+	now_ns = boottime_ns();
 	for (; instances != 0; instances &= instances - 1) {
 		slot = (unsigned)__builtin_ctzll(instances);
 		if (UNLIKELY((q = sequence_enter(source, slot)) == NULL))
 			continue;
 		write_event(q, e, now_ns);
 		sequence_leave(q);
+	}
+}
+
+/* One look at the arguments for what is not written in their order. */
+static inline void
+note_args(struct event *e)
+{
+	const struct tributary_arg *a;
+
+	for (a = e->args; a < e->args + e->n_args; a++) {
+		if (a->kind == TRIBUTARY_ARG_NAME)
+			e->own_name = a;
+		else if (a->kind == TRIBUTARY_ARG_ON)
+			e->on = a;
+		else if (a->kind == TRIBUTARY_ARG_AT)
+			e->at = a;
 	}
 }
 
@@ -529,6 +577,7 @@ tributary_event_args(const struct tributary_category *c,
 	struct event e = { .category = c, .type = (uint32_t)type, .name = name,
 	    .args = args, .n_args = n };
 
+	note_args(&e);
 	write_to(&e, instances_of(c));
 }
 
@@ -541,6 +590,7 @@ tributary_count(const struct tributary_category *c,
 	    .counter = track, .args = args, .n_args = n };
 
 	e.value.i = value;
+	note_args(&e);
 	write_to(&e, instances_of(c));
 }
 
@@ -553,6 +603,7 @@ tributary_count_double(const struct tributary_category *c,
 	    .counter = track, .is_double = true, .args = args, .n_args = n };
 
 	e.value.d = value;
+	note_args(&e);
 	write_to(&e, instances_of(c));
 }
 

@@ -1,26 +1,25 @@
 #include "client/tracing/packet/packet.h"
 
-#include <stdlib.h>
-
-#include "transport/wire/pb_reader.h"
-#include "transport/wire/pb_writer.h"
-
-/* A tag and a varint. */
-#define FIELD_MAX 16u
 /* Fields ask for more room than they take. */
-#define ROOM_MAX (PACKET_MAX + FIELD_MAX)
+#define ROOM_MAX (PACKET_MAX + PACKET_FIELD_MAX)
 
-void
-packet_done(struct tributary_packet *p)
+/* NULL: no memory.  From the room that it was begun in to its own first. */
+static uint8_t *
+move(struct tributary_packet *p, size_t len, size_t cap)
 {
-	if (p->data != p->own)
-		free(p->data);
+	uint8_t *data = p->own;
+
+	if (p->allocated || p->data == p->own || cap > sizeof(p->own))
+		data = realloc(p->allocated ? p->data : NULL, cap);
+	if (data != NULL && !p->allocated)
+		memcpy(data, p->data, len);
+	return data;
 }
 
 bool
 packet_grow(struct tributary_packet *p, size_t n)
 {
-	size_t len = packet_len(p), cap = (size_t)(p->end - p->data);
+	size_t len = packet_len(p), cap = sizeof(p->own);
 	uint8_t *data = NULL;
 
 	if (n > ROOM_MAX || len + n > ROOM_MAX)
@@ -28,80 +27,58 @@ packet_grow(struct tributary_packet *p, size_t n)
 	while (!p->failed && cap < len + n)
 		cap = cap < ROOM_MAX / 2 ? cap * 2 : ROOM_MAX;
 	if (!p->failed)
-		data = realloc(p->data == p->own ? NULL : p->data, cap);
+		data = move(p, len, cap);
 	if (data == NULL) {
 		p->failed = true;
 		return false;
 	}
-	if (p->data == p->own)
-		memcpy(data, p->own, len);
+	p->allocated = data != p->own;
 	p->data = data;
 	p->at = data + len;
 	p->end = data + cap;
 	return true;
 }
 
-static void
-put_varint_field(struct tributary_packet *p, uint32_t field, uint64_t v)
-{
-	if (!packet_room(p, FIELD_MAX))
-		return;
-	p->at += pb_encode_varint(p->at, (uint64_t)field << 3 | PB_VARINT);
-	p->at += pb_encode_varint(p->at, v);
-}
-
 void
 tributary_put_uint(struct tributary_packet *p, uint32_t field, uint64_t v)
 {
-	put_varint_field(p, field, v);
+	packet_put_uint(p, field, v);
 }
 
 void
 tributary_put_int(struct tributary_packet *p, uint32_t field, int64_t v)
 {
-	put_varint_field(p, field, (uint64_t)v);
+	packet_put_uint(p, field, (uint64_t)v);
 }
 
 void
 tributary_put_sint(struct tributary_packet *p, uint32_t field, int64_t v)
 {
-	put_varint_field(p, field,
-	    (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
-}
-
-static void
-put_fixed(struct tributary_packet *p, uint32_t field, enum pb_wire wire,
-    const void *v, size_t len)
-{
-	if (!packet_room(p, FIELD_MAX))
-		return;
-	p->at += pb_encode_varint(p->at, (uint64_t)field << 3 | wire);
-	memcpy(p->at, v, len);
-	p->at += len;
+	packet_put_uint(p, field, (uint64_t)v << 1 ^ (v < 0 ? UINT64_MAX : 0));
 }
 
 void
 tributary_put_fixed64(struct tributary_packet *p, uint32_t field, uint64_t v)
 {
-	put_fixed(p, field, PB_FIXED64, &v, sizeof(v));
+	packet_put_fixed(p, field, PB_FIXED64, &v, sizeof(v));
 }
 
 void
 tributary_put_fixed32(struct tributary_packet *p, uint32_t field, uint32_t v)
 {
-	put_fixed(p, field, PB_FIXED32, &v, sizeof(v));
+	packet_put_fixed(p, field, PB_FIXED32, &v, sizeof(v));
 }
 
 void
 tributary_put_double(struct tributary_packet *p, uint32_t field, double v)
 {
-	put_fixed(p, field, PB_FIXED64, &v, sizeof(v));
+	packet_put_fixed(p, field, PB_FIXED64, &v, sizeof(v));
 }
 
 void
 tributary_put_float(struct tributary_packet *p, uint32_t field, float v)
 {
-	put_fixed(p, field, PB_FIXED32, &v, sizeof(v));
+	packet_put_fixed(p, field, PB_FIXED32, &v, sizeof(v));
 }
 
 void
@@ -117,29 +94,19 @@ void
 tributary_put_bytes(struct tributary_packet *p, uint32_t field,
     const void *data, size_t len)
 {
-	if (!packet_room(p, FIELD_MAX + len))
-		return;
-	p->at += pb_encode_varint(p->at, (uint64_t)field << 3 | PB_BYTES);
-	p->at += pb_encode_varint(p->at, len);
-	tributary_put_encoded(p, data, len);
+	packet_put_bytes(p, field, data, len);
 }
 
 void
 tributary_put_string(struct tributary_packet *p, uint32_t field, const char *s)
 {
-	tributary_put_bytes(p, field, s, strlen(s));
+	packet_put_bytes(p, field, s, strlen(s));
 }
 
 void
 tributary_begin(struct tributary_packet *p, uint32_t field)
 {
-	if (p->depth == PACKET_DEPTH_MAX)
-		p->failed = true;
-	if (p->failed || !packet_room(p, FIELD_MAX))
-		return;
-	p->at += pb_encode_varint(p->at, (uint64_t)field << 3 | PB_BYTES);
-	p->begun[p->depth++] = (uint32_t)packet_len(p);
-	p->at++;
+	packet_begin(p, field);
 }
 
 void

@@ -256,6 +256,68 @@ a_packet_longer_than_services_take_fails(void **state)
 	free(data);
 }
 
+/* A message in a message with this many bytes, begun in a room of 127. */
+static void
+check_begun_in_room(size_t len)
+{
+	uint8_t room[127 + 1], data[2048];
+	struct tributary_packet p;
+	struct pb_reader r;
+	struct pb_field f;
+	size_t i;
+
+	for (i = 0; i < sizeof(data); i++)
+		data[i] = (uint8_t)i;
+	room[127] = 0xa5;
+	packet_init_in(&p, room, 127);
+	packet_begin(&p, 1);
+	packet_put_uint(&p, 2, 300);
+	packet_begin(&p, 30);
+	packet_put_bytes(&p, 4, data, len);
+	packet_end(&p);
+	packet_end(&p);
+	assert_false(p.failed);
+	assert_int_equal(room[127], 0xa5);
+	assert_true(packet_is_in(&p, room) || packet_len(&p) > 100);
+	assert_true(packet_is_in(&p, p.own) || len < 128 || len > 450);
+	pb_init(&r, p.data, packet_len(&p));
+	f = next(&r, 1, PB_BYTES);
+	assert_at_end(&r);
+	pb_init(&r, f.data, f.len);
+	assert_int_equal(next(&r, 2, PB_VARINT).value, 300);
+	f = next(&r, 30, PB_BYTES);
+	assert_at_end(&r);
+	pb_init(&r, f.data, f.len);
+	f = next(&r, 4, PB_BYTES);
+	assert_int_equal(f.len, len);
+	assert_memory_equal(f.data, data, len);
+	assert_at_end(&r);
+	packet_done(&p);
+}
+
+static void
+a_packet_outgrows_the_room_that_it_was_begun_in(void **state)
+{
+	size_t len;
+
+	for (len = 0; len <= 1200; len++)
+		check_begun_in_room(len);
+}
+
+static void
+without_memory_a_packet_that_outgrows_its_room_has_failed(void **state)
+{
+	struct tributary_packet p;
+	uint8_t room[127], data[600] = { 0 };
+
+	packet_init_in(&p, room, sizeof(room));
+	no_memory = true;
+	packet_put_bytes(&p, 1, data, sizeof(data));
+	no_memory = false;
+	assert_true(p.failed);
+	packet_done(&p);
+}
+
 static void
 flags_of_the_sequence_add_up(void **state)
 {
@@ -285,6 +347,10 @@ main(int argc, char **argv)
 		cmocka_unit_test(
 		    without_memory_a_packet_has_failed_and_stays_so),
 		cmocka_unit_test(a_packet_longer_than_services_take_fails),
+		cmocka_unit_test(
+		    a_packet_outgrows_the_room_that_it_was_begun_in),
+		cmocka_unit_test(
+		    without_memory_a_packet_that_outgrows_its_room_has_failed),
 		cmocka_unit_test(flags_of_the_sequence_add_up),
 	};
 
