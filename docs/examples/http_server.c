@@ -99,6 +99,7 @@ listen_at(uint16_t port)
 int
 main(int argc, char **argv)
 {
+	static char name[] = "worker";
 	int listener, fd, i;
 	pthread_t thread;
 
@@ -107,7 +108,7 @@ main(int argc, char **argv)
 	tributary_start(NULL);
 	listener = listen_at((uint16_t)atoi(argv[1]));
 	for (i = 0; i < WORKERS; i++)
-		pthread_create(&thread, NULL, work, "worker");
+		pthread_create(&thread, NULL, work, name);
 	for (;;) {
 		if ((fd = accept(listener, NULL, NULL)) < 0)
 			continue;
