@@ -335,7 +335,8 @@ class Others(CompressionCase):
                 consumer, _ = self.slow_read()
                 self.consumer().query()
                 consumer.close()
-        self.until(lambda: not self.consumer().query().tracing_sessions,
+        asking = self.consumer()
+        self.until(lambda: not asking.query().tracing_sessions,
                    "the sessions are gone")
 
 

@@ -50,7 +50,8 @@ class Detached(RecordCase):
         self.is_detached(2, key="other")
         self.is_detached(0)
         attached = self.record("--attach=k")
-        self.until(lambda: self.consumer().query().num_sessions_started == 1 and
+        asking = self.consumer()
+        self.until(lambda: asking.query().num_sessions_started == 1 and
                    self.record("--is_detached=k").process.wait() == 2,
                    "it is attached")
         writer.number(10)
@@ -83,7 +84,8 @@ class Detached(RecordCase):
 
     def test_one_that_ended_meanwhile_is_gone_and_its_file_complete(self):
         self.detach(FILE + "duration_ms: 50").end()
-        self.until(lambda: self.consumer().query().num_sessions == 0,
+        asking = self.consumer()
+        self.until(lambda: asking.query().num_sessions == 0,
                    "it has ended")
         self.is_detached(2)
         self.assertIn("no detached session", self.record("--attach=k").end(2))
@@ -132,7 +134,8 @@ class Remote(RecordCase):
         self.producer("p")
         recording = self.record("-c", self.config(triggers("STOP_TRACING")),
                                 "-o", "t")
-        self.until(lambda: self.consumer().query().num_sessions_started == 1,
+        asking = self.consumer()
+        self.until(lambda: asking.query().num_sessions_started == 1,
                    "it records")
         self.run_command("trigger", "one", "--connect",
                          self.daemons[0].address("producers", "tcp"))
