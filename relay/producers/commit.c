@@ -267,7 +267,7 @@ goes_on(const struct local *l, uint64_t session)
 	return false;
 }
 
-static void
+static bool
 scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 {
 	struct scrape *sc = arg;
@@ -275,12 +275,12 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	struct local_buffer *b;
 
 	if (complete && shm_was_scraped(l->shm, c->page, c->index))
-		return;
+		return true;
 	/* Only a writer that named its buffer can be placed. */
 	b = local_find_buffer(l, local_writer_buffer(l, c->writer_id));
 	if (b == NULL || (sc->session != 0 && b->session != sc->session) ||
 	    (c->behind && goes_on(l, b->session)))
-		return;
+		return false;
 	switch (put_chunk(l->owner, l->channel, c, b->remote, complete,
 	    sc->last)) {
 	case UPSTREAM_ROOM:
@@ -291,11 +291,12 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 		break;
 	case UPSTREAM_LATER:
 		sc->complete = false;
-		break;
+		return false;
 	case UPSTREAM_DROPPED:
-		/* Its commit is still to come, and puts or counts it. */
-		break;
+		/* Where it is not the last, its commit puts or counts it. */
+		return sc->last;
 	}
+	return true;
 }
 
 /* Whether commits of this session's writers are still expected. */

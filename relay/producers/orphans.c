@@ -37,7 +37,7 @@ found(void *arg, uint32_t channel, size_t page_size, int fd)
 	TAILQ_INSERT_TAIL(&ps->orphans, o, link);
 }
 
-static void
+static bool
 scrape_orphan(void *arg, const struct shm_chunk *c, bool complete)
 {
 	struct orphan *o = arg;
@@ -45,18 +45,19 @@ scrape_orphan(void *arg, const struct shm_chunk *c, bool complete)
 	/* A header of zeros: the chunk was just being released. */
 	if (c->writer_id == 0 || (!complete && !o->last) ||
 	    (complete && shm_was_scraped(o->shm, c->page, c->index)))
-		return;
+		return true;
 	/* A chunk that is not remembered would go upward with every pass. */
 	if (complete && !shm_remember_scraped(o->shm, c)) {
 		o->complete = false;
-		return;
+		return false;
 	}
 	if (local_put_orphan(o->owner, o->channel, c, complete) !=
 	    UPSTREAM_LATER)
-		return;
+		return true;
 	if (complete)
 		shm_forget_scraped(o->shm, c->page, c->index);
 	o->complete = false;
+	return false;
 }
 
 static void

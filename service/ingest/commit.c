@@ -384,7 +384,7 @@ struct scrape {
 	bool complete;
 };
 
-static void
+static bool
 scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 {
 	struct scrape *sc = arg;
@@ -392,16 +392,16 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	uint16_t id;
 
 	if (complete && shm_was_scraped(sc->p->shm, c->page, c->index))
-		return;
+		return true;
 	/* Without a registered buffer nothing says where the chunk belongs. */
 	id = writers_buffer_of(sc->p, c->writer_id);
 	if (id == 0 || (b = sc->p->service->buffers[id]) == NULL ||
 	    (sc->only != NULL && b->session != sc->only) || c->behind)
-		return;
+		return false;
 	if (b->gate != NULL && b->gate->must_wait(b, c->len)) {
 		b->gate->wait(b, NULL, c->len);
 		sc->complete = false;
-		return;
+		return false;
 	}
 	/*
 	 * A chunk is scraped for the last time when its producer is gone (no
@@ -411,7 +411,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	    sc->only == NULL || b->closing)) {
 		if (complete)
 			(void)!shm_remember_scraped(sc->p->shm, c);
-		return;
+		return true;
 	}
 	write_chunk(sc->p, b, c, complete);
 	/*
@@ -421,6 +421,7 @@ scrape_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	 */
 	if (complete && (c->flags & SHM_NEEDS_PATCHING) == 0)
 		(void)!shm_remember_scraped(sc->p->shm, c);
+	return true;
 }
 
 bool

@@ -42,9 +42,9 @@ enum commit_verdict commit_data(struct producer *p, const uint8_t *request,
  * Scrapes: copies the chunks in the producer's shared memory, complete or not,
  * into the buffers of `only` (NULL: of all sessions).  more_comes: chunks
  * behind one that is still being written are left for later, as a reader would
- * go past it.  False when a chunk was left out because it has to wait at a
- * write gate: scrape again when the reader of that buffer, such as a file, has
- * caught up.
+ * go past it.  False when a chunk, and with it the later ones of its writer,
+ * was left out because it has to wait at a write gate: scrape again when the
+ * reader of that buffer, such as a file, has caught up.
  */
 bool commit_scrape(struct producer *p, const struct session *only,
     bool more_comes);

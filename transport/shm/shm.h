@@ -124,20 +124,24 @@ void shm_put_back(struct shm *s, uint32_t page, uint32_t index);
 void shm_release(struct shm *s, uint32_t page, uint32_t index);
 
 /*
- * Reader: walks every chunk that holds something (being written or complete)
- * in page order without changing any state (scraping at a flush or stop).
- * fn's `complete` tells a finished chunk from one still being written.  Chunks
- * whose header was not yet written, or changed while it was read, are skipped.
+ * Reader: shows fn every chunk that holds something (being written or complete)
+ * without changing any state (scraping at a flush or stop), each writer's in
+ * the order in which they were begun.  fn's `complete` tells a finished chunk
+ * from one still being written.  Chunks whose header was not yet written, or
+ * changed while it was read, are skipped.
  *
- * in_order: also sets c->behind, which costs up to two more walks.  Set: an
- * earlier chunk of the same writer is still being written (a writer that
- * patches in memory keeps it so until it commits it), or this chunk was begun
- * after the first walk.  A reader that stores such a chunk loses the packets
- * that continue from the earlier chunk, so it leaves them to a later commit.
+ * fn returns false to leave this chunk for later: the writer's later ones are
+ * not shown then, as a reader that has got one of these is past this one.
+ *
+ * in_order: also sets c->behind, which costs one more walk.  Set: an earlier
+ * chunk of the same writer is still being written (a writer that patches in
+ * memory keeps it so until it commits it), or this chunk was begun after the
+ * first walk.  A reader that stores such a chunk loses the packets that
+ * continue from the earlier chunk, so it leaves them to a later commit.
  * Without in_order c->behind is never set: a producer that does not answer may
  * never commit, so all that is there is taken.
  */
-typedef void (*shm_scrape_fn)(void *arg, const struct shm_chunk *c,
+typedef bool (*shm_scrape_fn)(void *arg, const struct shm_chunk *c,
     bool complete);
 void shm_scrape(struct shm *s, bool in_order, shm_scrape_fn fn, void *arg);
 

@@ -120,42 +120,51 @@ shm_release(struct shm *s, uint32_t page, uint32_t index)
 		    memory_order_acq_rel, memory_order_relaxed);
 }
 
-/* How far the chunks of a writer follow one another. */
-struct extent {
-	bool seen, unfinished;
-	uint32_t newest; /* seen */
-	uint32_t first;  /* unfinished */
+/* A chunk as a walk over the pages found it. */
+struct found {
+	uint32_t id;
+	uint32_t page;
+	uint16_t writer;
+	uint8_t index;
+	bool unfinished;
+	bool before; /* by the walk before the last */
 };
 
 struct scrape {
 	struct shm *s;
+	bool in_order;
 	bool left;
-	bool noted;             /* any chunk */
-	struct extent *extents; /* by writer; NULL: nothing is behind */
+	struct found *found;
+	size_t n, cap;
+	bool no_memory; /* for all that was found */
 	shm_scrape_fn fn;
 	void *arg;
 };
 
-/*
- * Describes one chunk when it holds something to scrape.  word is the page's
- * as last seen.
- */
 static bool
-scrape_chunk(struct scrape *sc, uint32_t page, uint32_t index, uint32_t word,
+holds_something(const struct scrape *sc, uint32_t state)
+{
+	return state == SHM_BEING_WRITTEN || state == SHM_COMPLETE ||
+	    (sc->left && state == SHM_BEING_READ);
+}
+
+/* Describes one chunk when it holds something to scrape. */
+static bool
+look_at(const struct scrape *sc, uint32_t page, uint32_t index,
     struct shm_chunk *out, bool *complete)
 {
 	struct shm *s = sc->s;
-	uint32_t n, state, again, mask;
+	uint32_t word, n, state, again, mask;
 	int attempt;
 
+	word = atomic_load_explicit(shm_word(s, page), memory_order_acquire);
 	mask = SHM_LAYOUT_MASK | SHM_STATE_MASK << (index * SHM_STATE_BITS);
 	for (attempt = 0; attempt < SCRAPE_ATTEMPTS; attempt++) {
 		n = shm_word_chunks(word);
 		if (index >= n)
 			return false;
 		state = shm_word_state(word, index);
-		if (state != SHM_BEING_WRITTEN && state != SHM_COMPLETE &&
-		    !(sc->left && state == SHM_BEING_READ))
+		if (!holds_something(sc, state))
 			return false;
 		describe(s, page, n, index, out);
 		again = atomic_load_explicit(shm_word(s, page),
@@ -174,109 +183,67 @@ scrape_chunk(struct scrape *sc, uint32_t page, uint32_t index, uint32_t word,
 	return false;
 }
 
-typedef void (*page_fn)(struct scrape *sc, uint32_t page);
-
+/* False: the rest of the chunk's writer is to be left. */
 static bool
-is_after(uint32_t id, uint32_t other)
-{
-	return id != other && id - other < 1u << 31;
-}
-
-static bool
-is_behind(const struct scrape *sc, const struct shm_chunk *c)
-{
-	const struct extent *e;
-
-	if (sc->extents == NULL || c->writer_id > SHM_MAX_WRITER_ID)
-		return false;
-	e = &sc->extents[c->writer_id];
-	return !e->seen || is_after(c->chunk_id, e->newest) ||
-	    (e->unfinished && is_after(c->chunk_id, e->first));
-}
-
-static void
-scrape_page(struct scrape *sc, uint32_t page)
+show(struct scrape *sc, uint32_t page, uint32_t index, bool behind)
 {
 	struct shm_chunk c;
-	uint32_t index, word, n;
 	bool complete;
 
-	word = atomic_load_explicit(shm_word(sc->s, page),
-	    memory_order_acquire);
-	n = shm_word_chunks(word);
-	for (index = 0; index < n; index++) {
-		if (!scrape_chunk(sc, page, index, word, &c, &complete))
-			continue;
-		c.behind = is_behind(sc, &c);
-		sc->fn(sc->arg, &c, complete);
+	if (!look_at(sc, page, index, &c, &complete))
+		return true;
+	c.behind = behind;
+	return sc->fn(sc->arg, &c, complete);
+}
+
+typedef void (*page_fn)(struct scrape *sc, uint32_t page, uint32_t word);
+
+static void
+show_page(struct scrape *sc, uint32_t page, uint32_t word)
+{
+	uint32_t index, n = shm_word_chunks(word);
+
+	for (index = 0; index < n; index++)
+		(void)show(sc, page, index, false);
+}
+
+static void
+add_found(struct scrape *sc, const struct found *f)
+{
+	size_t cap = sc->cap == 0 ? 64 : sc->cap * 2;
+	struct found *grown;
+
+	if (sc->n == sc->cap) {
+		grown = reallocarray(sc->found, cap, sizeof(*grown));
+		if (grown == NULL) {
+			sc->no_memory = true;
+			return;
+		}
+		sc->found = grown;
+		sc->cap = cap;
 	}
+	sc->found[sc->n++] = *f;
 }
 
 static void
-note_newest(struct extent *e, uint32_t id)
+find_in_page(struct scrape *sc, uint32_t page, uint32_t word)
 {
-	if (!e->seen || is_after(id, e->newest))
-		e->newest = id;
-	e->seen = true;
-}
-
-static void
-note_first(struct extent *e, uint32_t id)
-{
-	if (!e->unfinished || is_after(e->first, id))
-		e->first = id;
-	e->unfinished = true;
-}
-
-typedef void (*note_fn)(struct extent *e, uint32_t id);
-
-/*
- * The extents are allocated with the first chunk: most producers have no chunk
- * in their memory when they are scraped.
- */
-static void
-note_chunk(struct scrape *sc, const struct shm_chunk *c, note_fn note)
-{
-	if (c->writer_id > SHM_MAX_WRITER_ID || c->num_fragments == 0)
-		return;
-	if (!sc->noted)
-		sc->extents = calloc(SHM_MAX_WRITER_ID + 1,
-		    sizeof(*sc->extents));
-	sc->noted = true;
-	if (sc->extents != NULL)
-		note(&sc->extents[c->writer_id], c->chunk_id);
-}
-
-/* Chunks that have a header yet, in a state that is wanted. */
-static void
-note_page(struct scrape *sc, uint32_t page, bool unfinished, note_fn note)
-{
+	uint32_t index, n = shm_word_chunks(word), state;
 	struct shm_chunk c;
-	uint32_t index, word, n, state;
 
-	word = atomic_load_explicit(shm_word(sc->s, page),
-	    memory_order_acquire);
-	n = shm_word_chunks(word);
 	for (index = 0; index < n; index++) {
 		state = shm_word_state(word, index);
-		if (state != SHM_BEING_WRITTEN &&
-		    (unfinished || state != SHM_COMPLETE))
+		if (!holds_something(sc, state))
 			continue;
 		describe(sc->s, page, n, index, &c);
-		note_chunk(sc, &c, note);
+		/* Without a fragment, its header may not be written yet. */
+		if (state == SHM_BEING_WRITTEN && c.num_fragments == 0)
+			continue;
+		add_found(sc, &(struct found){ .id = c.chunk_id,
+		    .page = page, .writer = c.writer_id,
+		    .index = (uint8_t)index,
+		    .unfinished = state == SHM_BEING_WRITTEN });
 	}
-}
-
-static void
-note_seen(struct scrape *sc, uint32_t page)
-{
-	note_page(sc, page, false, note_newest);
-}
-
-static void
-note_unfinished(struct scrape *sc, uint32_t page)
-{
-	note_page(sc, page, true, note_first);
 }
 
 /*
@@ -314,41 +281,121 @@ walk(struct scrape *sc, page_fn fn)
 
 	for (page = 0; find_written(sc->s, &page, &end); page = end)
 		for (; page < end; page++)
-			fn(sc, page);
+			fn(sc, page, atomic_load_explicit(shm_word(sc->s,
+			    page), memory_order_acquire));
 }
 
 /*
- * Walks twice, as writers go on meanwhile: whatever the first walk saw has all
- * that is earlier in memory when the second one begins, so that no unfinished
- * chunk is overlooked.  False: the first walk saw nothing, so that all there is
- * now is newer than the scrape.  Without memory for the extents all chunks are
- * scraped as if none were unfinished.
+ * Walks twice for in_order, as writers go on meanwhile: whatever the first walk
+ * saw has all that is earlier in memory when the second one begins, so that no
+ * unfinished chunk is overlooked.
  */
-static bool
-find_order(struct scrape *sc)
+static void
+find_chunks(struct scrape *sc)
 {
-	walk(sc, note_seen);
-	if (sc->extents != NULL)
-		walk(sc, note_unfinished);
-	return sc->noted;
+	size_t i;
+
+	walk(sc, find_in_page);
+	/* Chunks that come after a walk that saw none are newer than it. */
+	if (!sc->in_order || sc->n == 0)
+		return;
+	for (i = 0; i < sc->n; i++)
+		sc->found[i].before = true;
+	walk(sc, find_in_page);
+}
+
+/* A chunk that was found twice stands before what marks it as found before. */
+static int
+compare_found(const void *a, const void *b)
+{
+	const struct found *x = a, *y = b;
+
+	if (x->writer != y->writer)
+		return x->writer < y->writer ? -1 : 1;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	if (x->before != y->before)
+		return x->before ? 1 : -1;
+	if (x->page != y->page)
+		return x->page < y->page ? -1 : 1;
+	return x->index - y->index;
+}
+
+/* The writer's oldest chunk: ids wrap, so it need not have the lowest. */
+static size_t
+oldest_of(const struct found *f, size_t n)
+{
+	size_t i;
+
+	for (i = 1; i < n; i++)
+		if (f[i].id - f[0].id >= 1u << 31)
+			return i;
+	return 0;
+}
+
+/* Shows the n chunks of one writer, the oldest first. */
+static void
+show_writer(struct scrape *sc, const struct found *f, size_t n)
+{
+	size_t oldest = oldest_of(f, n), in_time = 0, i;
+	const struct found *at;
+	bool behind = false;
+
+	for (i = 0; i < n; i++)
+		if (f[(oldest + i) % n].before)
+			in_time = i + 1;
+	for (i = 0; i < n; i++) {
+		at = &f[(oldest + i) % n];
+		if (at->before)
+			continue;
+		behind = behind || (sc->in_order && i >= in_time);
+		if (!show(sc, at->page, at->index, behind))
+			return;
+		behind = behind || (sc->in_order && at->unfinished);
+	}
+}
+
+static void
+show_found(struct scrape *sc)
+{
+	size_t begin, end;
+
+	qsort(sc->found, sc->n, sizeof(*sc->found), compare_found);
+	for (begin = 0; begin < sc->n; begin = end) {
+		for (end = begin + 1; end < sc->n; end++)
+			if (sc->found[end].writer != sc->found[begin].writer)
+				break;
+		show_writer(sc, &sc->found[begin], end - begin);
+	}
+}
+
+/*
+ * Without memory for what is found all chunks are shown in page order, as if
+ * none were unfinished and none had to wait.
+ */
+static void
+scrape(struct scrape *sc)
+{
+	find_chunks(sc);
+	if (sc->no_memory)
+		walk(sc, show_page);
+	else if (sc->n > 0)
+		show_found(sc);
+	free(sc->found);
 }
 
 void
 shm_scrape(struct shm *s, bool in_order, shm_scrape_fn fn, void *arg)
 {
-	struct scrape sc = { .s = s, .fn = fn, .arg = arg };
-
-	if (!in_order || find_order(&sc))
-		walk(&sc, scrape_page);
-	free(sc.extents);
+	scrape(&(struct scrape){ .s = s, .in_order = in_order, .fn = fn,
+	    .arg = arg });
 }
 
 void
 shm_scrape_left(struct shm *s, shm_scrape_fn fn, void *arg)
 {
-	struct scrape sc = { .s = s, .left = true, .fn = fn, .arg = arg };
-
-	walk(&sc, scrape_page);
+	scrape(&(struct scrape){ .s = s, .left = true, .fn = fn,
+	    .arg = arg });
 }
 
 bool

@@ -33,12 +33,13 @@ look(const struct shm *s, const struct shm_chunk *c)
 		sink ^= c->payload[i];
 }
 
-static void
+static bool
 scraped(void *arg, const struct shm_chunk *c, bool complete)
 {
 	if (!complete && c->num_fragments < 2)
 		abort();
 	look(arg, c);
+	return true;
 }
 
 static void

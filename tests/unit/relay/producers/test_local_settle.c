@@ -395,6 +395,35 @@ what_waits_for_room_keeps_its_order(void **state)
 }
 
 static void
+a_scrape_that_finds_no_room_lets_no_chunk_overtake(void **state)
+{
+	struct locals *t = *state;
+	struct client c;
+	struct up_chunk up;
+	uint64_t id;
+	int i;
+
+	(void)begin(t, &c);
+	up_flush(t, 1, 55, instances, 1);
+	id = flush_command(&c);
+	client_chunk(&c, 3, 1, "two", true);
+	client_chunk(&c, 3, 0, "one", true);
+	t->room = UPSTREAM_LATER;
+	t->room_left = 1;
+	acknowledge(&c, id);
+	assert_int_equal(t->n_said, 1);
+	t->room = UPSTREAM_ROOM;
+	producers_resume(t->producers, 1);
+	assert_int_equal(t->n_said, 3);
+	for (i = 0; i < 2; i++) {
+		said_chunk(&t->said[i], &up);
+		assert_int_equal(up.chunk.chunk_id, i);
+	}
+	assert_int_equal(said_flush(&t->said[2]), 55);
+	client_gone(&c);
+}
+
+static void
 an_ended_producer_that_waits_for_room_goes_with_the_link(void **state)
 {
 	struct locals *t = *state;
@@ -449,6 +478,7 @@ main(void)
 		T(the_end_of_a_connection_is_told_behind_what_is_in_memory),
 		T(a_producer_that_forbids_scraping_is_not_scraped),
 		T(what_waits_for_room_keeps_its_order),
+		T(a_scrape_that_finds_no_room_lets_no_chunk_overtake),
 		T(an_ended_producer_that_waits_for_room_goes_with_the_link),
 		T(many_flushes_without_an_answer_forget_the_oldest),
 	};

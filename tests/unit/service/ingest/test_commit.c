@@ -1118,6 +1118,47 @@ all_that_wait_ask_for_one_pass(void **state)
 	bed_done(&b);
 }
 
+static void
+a_scrape_that_waits_lets_no_chunk_overtake(void **state)
+{
+	struct bed b;
+	struct session_buffer *buffer;
+	struct file_gate *gate;
+	struct shm_slot slot, late, early;
+	struct pb_writer w;
+	static char big[3001];
+	uint32_t next = 0;
+	int passes_wanted = 0;
+
+	memset(big, 'x', sizeof(big) - 1);
+	bed_init(&b, state, false, ONE_SOURCE);
+	buffer = &b.c.s->buffers[0];
+	gate = file_gate_new(b.c.s, true, count_call, &passes_wanted);
+	assert_non_null(gate);
+	while (trace_buffer_room(buffer->tb, 1u << 20) > 7200) {
+		fake_shm_packet(&b.p, 2, next++, 1, big, true, &slot);
+		pb_writer_init(&w);
+		fake_move(&w, slot.page, slot.index, b.p.last_buffer, NULL);
+		assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	}
+	fake_shm_packet(&b.p, 1, 1, 2, big, true, &late);
+	fake_shm_packet(&b.p, 1, 0, 1, big, true, &early);
+	assert_false(commit_scrape(b.p.p, b.c.s, true));
+	file_gate_begin_pass(gate);
+	trace_buffer_begin_read(buffer->tb);
+	assert_int_equal(read_on(buffer), next + 1);
+	file_gate_end_pass(gate);
+	pb_writer_init(&w);
+	fake_move(&w, early.page, early.index, b.p.last_buffer, NULL);
+	fake_move(&w, late.page, late.index, b.p.last_buffer, NULL);
+	assert_int_equal(fake_commit_request(&b.p, &w), COMMIT_OK);
+	trace_buffer_begin_read(buffer->tb);
+	assert_int_equal(read_on(buffer), 1);
+	assert_int_equal(trace_buffer_stats(buffer->tb)->chunks_discarded, 0);
+	file_gate_free(gate);
+	bed_done(&b);
+}
+
 /* Of a chunk whose patch never comes: else its producer would wait for ever. */
 static void
 what_no_pass_can_read_is_overwritten(void **state)
@@ -1253,6 +1294,7 @@ main(void)
 		T(what_the_next_pass_can_read_is_not_overwritten),
 		T(what_came_behind_a_pass_is_not_overwritten_at_its_end),
 		T(all_that_wait_ask_for_one_pass),
+		T(a_scrape_that_waits_lets_no_chunk_overtake),
 		T(what_no_pass_can_read_is_overwritten),
 		T(a_foreign_buffer_makes_nobody_wait),
 		T(who_waits_longest_is_woken_first),

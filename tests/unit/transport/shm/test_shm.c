@@ -28,15 +28,16 @@
 #define PAGE 4096u
 
 static int allocations;
+static bool no_memory;
 
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
+void *__real_reallocarray(void *old, size_t n, size_t size);
+void *__wrap_reallocarray(void *old, size_t n, size_t size);
 
 void *
-__wrap_calloc(size_t n, size_t size)
+__wrap_reallocarray(void *old, size_t n, size_t size)
 {
 	allocations++;
-	return __real_calloc(n, size);
+	return no_memory ? NULL : __real_reallocarray(old, n, size);
 }
 
 /* The raw memory, as the other side maps it. */
@@ -430,7 +431,7 @@ struct seen {
 	bool complete[16];
 };
 
-static void
+static bool
 note(void *arg, const struct shm_chunk *c, bool complete)
 {
 	struct seen *seen = arg;
@@ -438,10 +439,11 @@ note(void *arg, const struct shm_chunk *c, bool complete)
 	assert_true(seen->n < 16);
 	seen->c[seen->n] = *c;
 	seen->complete[seen->n++] = complete;
+	return true;
 }
 
 static void
-scraping_shows_unfinished_and_finished_chunks_in_page_order(void **state)
+scraping_shows_unfinished_and_finished_chunks(void **state)
 {
 	struct shm *s = shm_new(8 * PAGE, PAGE);
 	struct shm_slot slot[5];
@@ -502,18 +504,19 @@ scraping_tells_what_is_behind_a_chunk_still_to_come(void **state)
 		uint16_t writer;
 		uint32_t id;
 		bool complete, behind;
+		int shown;
 	} given[] = {
-		{ 1, 1, true, true },
-		{ 1, 0, false, false }, /* one fragment: it is not shown */
-		{ 1, UINT32_MAX, true, false },
-		{ 2, 7, true, false }, /* another's */
-		{ 3, 5, true, false },
-		{ 3, 6, false, false },
+		{ 1, 1, true, true, 1 },
+		{ 1, 0, false, false, -1 }, /* one fragment */
+		{ 1, UINT32_MAX, true, false, 0 },
+		{ 2, 7, true, false, 2 }, /* another's */
+		{ 3, 5, true, false, 3 },
+		{ 3, 6, false, false, -1 },
 	};
 	struct shm *s = shm_new(8 * PAGE, PAGE);
 	struct seen seen = { 0 };
 	struct shm_slot slot;
-	int i, n = 0;
+	int i, n;
 
 	for (i = 0; i < 6; i++) {
 		assert_true(shm_acquire(s, SHM_DIV1, given[i].writer,
@@ -525,18 +528,55 @@ scraping_tells_what_is_behind_a_chunk_still_to_come(void **state)
 	shm_scrape(s, true, note, &seen);
 	assert_int_equal(seen.n, 4);
 	for (i = 0; i < 6; i++) {
-		if (!given[i].complete)
+		if ((n = given[i].shown) < 0)
 			continue;
 		assert_int_equal(seen.c[n].chunk_id, given[i].id);
-		assert_int_equal(seen.c[n++].behind, given[i].behind);
+		assert_int_equal(seen.c[n].behind, given[i].behind);
 	}
 	/* When nobody will complete it, nothing waits for it. */
 	seen.n = 0;
 	shm_scrape_left(s, note, &seen);
 	shm_scrape(s, false, note, &seen);
 	assert_int_equal(seen.n, 8);
-	for (i = 0; i < 8; i += 4) {
+	for (i = 1; i < 8; i += 4) {
 		assert_int_equal(seen.c[i].chunk_id, 1);
+		assert_false(seen.c[i].behind);
+	}
+	shm_free(s);
+}
+
+static bool
+note_but_leave_7(void *arg, const struct shm_chunk *c, bool complete)
+{
+	return note(arg, c, complete) && c->chunk_id != 7;
+}
+
+static void
+scraping_shows_nothing_behind_a_chunk_that_is_left(void **state)
+{
+	static const struct {
+		uint16_t writer;
+		uint32_t id;
+	} given[] = { { 1, 8 }, { 2, 9 }, { 1, 7 }, { 1, 6 }, { 2, 8 } },
+	    shown[] = { { 1, 6 }, { 1, 7 }, { 2, 8 }, { 2, 9 } };
+	struct shm *s = shm_new(8 * PAGE, PAGE);
+	struct seen seen = { 0 };
+	struct shm_slot slot;
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		assert_true(shm_acquire(s, SHM_DIV1, given[i].writer,
+		    given[i].id, 0, &slot));
+		shm_add_fragment(s, &slot);
+		shm_complete(s, &slot);
+	}
+	shm_scrape(s, true, note_but_leave_7, &seen);
+	shm_scrape(s, false, note_but_leave_7, &seen);
+	shm_scrape_left(s, note_but_leave_7, &seen);
+	assert_int_equal(seen.n, 12);
+	for (i = 0; i < 12; i++) {
+		assert_int_equal(seen.c[i].writer_id, shown[i % 4].writer);
+		assert_int_equal(seen.c[i].chunk_id, shown[i % 4].id);
 		assert_false(seen.c[i].behind);
 	}
 	shm_free(s);
@@ -554,14 +594,19 @@ scraping_allocates_only_for_the_order_of_what_is_there(void **state)
 	shm_scrape(s, true, note, &seen);
 	assert_true(shm_acquire(s, SHM_DIV1, 1, 0, 0, &slot));
 	shm_scrape(s, true, note, &seen); /* nothing in it yet */
+	assert_int_equal(allocations, 0);
 	shm_add_fragment(s, &slot);
 	shm_complete(s, &slot);
 	shm_scrape(s, false, note, &seen);
 	assert_int_equal(seen.n, 1);
-	assert_int_equal(allocations, 0);
+	assert_int_equal(allocations, 1);
 	shm_scrape(s, true, note, &seen);
 	assert_int_equal(seen.n, 2);
-	assert_int_equal(allocations, 1);
+	assert_int_equal(allocations, 2);
+	no_memory = true;
+	shm_scrape(s, true, note, &seen);
+	no_memory = false;
+	assert_int_equal(seen.n, 3);
 	shm_free(s);
 }
 
@@ -714,7 +759,7 @@ hostile_writer(void *arg)
 	return NULL;
 }
 
-static void
+static bool
 check_inside(void *arg, const struct shm_chunk *c, bool complete)
 {
 	struct shm *s = arg;
@@ -725,6 +770,7 @@ check_inside(void *arg, const struct shm_chunk *c, bool complete)
 	assert_true(c->num_fragments <= 1023);
 	assert_true(c->flags <= 7);
 	assert_true(complete || c->num_fragments >= 2);
+	return true;
 }
 
 static void
@@ -745,7 +791,7 @@ a_hostile_writer_cannot_lead_the_reader_out_of_the_memory(void **state)
 		for (page = 0; page < 17; page++)
 			for (i = 0; i < 15; i++)
 				if (shm_take(s, page, i, &c) == SHM_TAKEN) {
-					check_inside(s, &c, true);
+					(void)check_inside(s, &c, true);
 					shm_release(s, page, i);
 					taken++;
 				}
@@ -884,9 +930,11 @@ main(void)
 		cmocka_unit_test(a_released_chunk_has_an_empty_header),
 		cmocka_unit_test(a_chunk_that_is_put_back_can_be_taken_again),
 		cmocka_unit_test(
-		    scraping_shows_unfinished_and_finished_chunks_in_page_order),
+		    scraping_shows_unfinished_and_finished_chunks),
 		cmocka_unit_test(
 		    scraping_tells_what_is_behind_a_chunk_still_to_come),
+		cmocka_unit_test(
+		    scraping_shows_nothing_behind_a_chunk_that_is_left),
 		cmocka_unit_test(
 		    scraping_allocates_only_for_the_order_of_what_is_there),
 		cmocka_unit_test(

@@ -287,7 +287,7 @@ struct scraped {
 	bool complete, seen;
 };
 
-static void
+static bool
 note_chunk(void *arg, const struct shm_chunk *c, bool complete)
 {
 	struct scraped *s = arg;
@@ -295,6 +295,7 @@ note_chunk(void *arg, const struct shm_chunk *c, bool complete)
 	s->fragments = c->num_fragments;
 	s->complete = complete;
 	s->seen = true;
+	return true;
 }
 
 static void
