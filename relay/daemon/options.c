@@ -16,7 +16,7 @@ static const char help_text[] =
 "\n"
 "Takes the producers of this machine and carries them to a collector elsewhere,\n"
 "over one connection that may break: unsent data is kept.  Stands where\n"
-" Perfetto's traced_relay stands, and talks to Perfetto's traced as that\n"
+"Perfetto's traced_relay stands, and talks to Perfetto's traced as that\n"
 "does.  Needs no privileges.\n"
 "\n"
 "The collector\n"
