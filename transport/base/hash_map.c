@@ -4,21 +4,32 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "transport/base/hash_map_internal.h"
+
 #define CHAINS_FIRST 16u
 
 /* ---- hashes ---- */
 
 static uint64_t seed[2];
 
+void
+hash_seed(uint64_t first, uint64_t second)
+{
+	seed[0] = first;
+	/* 0 as a factor would map all keys to one hash. */
+	seed[1] = (second ^ 0x9e3779b97f4a7c15u) | 1;
+}
+
 /* Before main(), so that no thread finds it half made. */
 __attribute__((constructor)) static void
 seed_once(void)
 {
+	uint64_t n[2] = { 0 };
+
 	/* Early in a machine's life there may be no entropy: guessable then. */
-	if (getrandom(seed, sizeof(seed), GRND_NONBLOCK) != sizeof(seed))
-		seed[0] = (uintptr_t)&seed[0] ^ (uintptr_t)&seed_once << 32;
-	/* 0 as a factor would map all keys to one hash. */
-	seed[1] = (seed[1] ^ 0x9e3779b97f4a7c15u) | 1;
+	if (getrandom(n, sizeof(n), GRND_NONBLOCK) != sizeof(n))
+		n[0] = (uintptr_t)&seed[0] ^ (uintptr_t)&seed_once << 32;
+	hash_seed(n[0], n[1]);
 }
 
 /*
@@ -33,20 +44,27 @@ mix(uint64_t h, uint64_t v)
 	return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
+/*
+ * The last step of each hash.  Chains are chosen by the low bits, which one step
+ * after the last word depend on few bits of the seed where keys differ at the
+ * top alone.
+ */
+static uint64_t
+finish(uint64_t h)
+{
+	return mix(h, seed[0]);
+}
+
 uint64_t
 hash_number(uint64_t v)
 {
-	/*
-	 * Chains are chosen by the low bits, which after one step depend on
-	 * few bits of the seed where keys differ at the top alone.
-	 */
-	return mix(mix(seed[0], v), seed[0]);
+	return finish(mix(seed[0], v));
 }
 
 uint64_t
 hash_numbers(uint64_t a, uint64_t b)
 {
-	return mix(mix(seed[0], a), b);
+	return finish(mix(mix(seed[0], a), b));
 }
 
 uint64_t
@@ -59,11 +77,12 @@ hash_bytes(const void *data, size_t len)
 		memcpy(&word, p, sizeof(word));
 		h = mix(h, word);
 	}
-	if (len == 0)
-		return h;
-	word = 0;
-	memcpy(&word, p, len);
-	return mix(h, word);
+	if (len > 0) {
+		word = 0;
+		memcpy(&word, p, len);
+		h = mix(h, word);
+	}
+	return finish(h);
 }
 
 /* ---- the map ---- */

@@ -1,13 +1,16 @@
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
 #include "transport/base/hash_map.h"
+#include "transport/base/hash_map_internal.h"
 
 #define ITEMS 4096u
 
@@ -229,46 +232,85 @@ a_map_that_is_done_is_ready_to_use(void **state)
 	assert_is_as_modelled(hash_number);
 }
 
-/* The longest chain of n keys in as many chains. */
-static size_t
-longest(uint64_t (*key)(size_t), size_t n)
-{
-	static size_t chains[ITEMS];
-	size_t i, most = 0, *chain;
+/* ---- the spread of hashes over chains ---- */
 
-	memset(chains, 0, sizeof(chains));
-	for (i = 0; i < n; i++) {
-		chain = &chains[hash_number(key(i)) % n];
+/* Numbers that have nothing in common: splitmix64. */
+static uint64_t
+scatter(uint64_t v)
+{
+	v += 0x9e3779b97f4a7c15u;
+	v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9u;
+	v = (v ^ v >> 27) * 0x94d049bb133111ebu;
+	return v ^ v >> 31;
+}
+
+static uint64_t
+hash_first_of_two(uint64_t v)
+{
+	return hash_numbers(v, 7);
+}
+
+static uint64_t
+hash_second_of_two(uint64_t v)
+{
+	return hash_numbers(7, v);
+}
+
+static uint64_t
+hash_one_word(uint64_t v)
+{
+	return hash_bytes(&v, sizeof(v));
+}
+
+static uint64_t
+hash_last_word(uint64_t v)
+{
+	uint64_t words[] = { 7, v };
+
+	return hash_bytes(words, sizeof(words));
+}
+
+static uint64_t
+hash_text(uint64_t v)
+{
+	char text[40];
+	int n = snprintf(text, sizeof(text), "producer %" PRIu64, v);
+
+	return hash_bytes(text, (size_t)n);
+}
+
+/* The longest of SPREAD chains of as many keys, which differ from bit `low`. */
+#define SPREAD 1024u
+
+static size_t
+longest(uint64_t (*hash)(uint64_t), unsigned low)
+{
+	size_t chains[SPREAD] = { 0 }, i, most = 0, *chain;
+
+	for (i = 0; i < SPREAD; i++) {
+		chain = &chains[hash((uint64_t)i << low) % SPREAD];
 		if (++*chain > most)
 			most = *chain;
 	}
 	return most;
 }
 
-static uint64_t
-counted(size_t i)
-{
-	return i;
-}
-
-static uint64_t
-apart_at_the_top(size_t i)
-{
-	return (uint64_t)i << 52;
-}
-
-static uint64_t
-apart_in_the_middle(size_t i)
-{
-	return (uint64_t)i << 24;
-}
-
 static void
 keys_in_a_row_share_no_chain_wherever_they_differ(void **state)
 {
-	assert_in_range(longest(counted, ITEMS), 1, 16);
-	assert_in_range(longest(apart_at_the_top, ITEMS), 1, 16);
-	assert_in_range(longest(apart_in_the_middle, ITEMS), 1, 16);
+	static uint64_t (*const hashes[])(uint64_t) = { hash_number,
+		hash_first_of_two, hash_second_of_two, hash_one_word,
+		hash_last_word, hash_text };
+	unsigned low;
+	uint64_t s;
+	size_t i;
+
+	for (s = 0; s < 100; s++) {
+		hash_seed(scatter(2 * s), scatter(2 * s + 1));
+		for (i = 0; i < sizeof(hashes) / sizeof(hashes[0]); i++)
+			for (low = 0; low <= 54; low += 6)
+				assert_in_range(longest(hashes[i], low), 1, 16);
+	}
 }
 
 static void
