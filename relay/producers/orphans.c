@@ -47,7 +47,7 @@ scrape_orphan(void *arg, const struct shm_chunk *c, bool complete)
 	    (complete && shm_was_scraped(o->shm, c->page, c->index)))
 		return true;
 	/* A chunk that is not remembered would go upward with every pass. */
-	if (complete && !shm_remember_scraped(o->shm, c)) {
+	if (complete && !shm_remember_scraped(o->shm, c) && !o->lost) {
 		o->complete = false;
 		return false;
 	}
@@ -124,7 +124,7 @@ orphans_lost(struct producers *ps)
 
 	TAILQ_FOREACH(o, &ps->orphans, link) {
 		/* The upstream counts the chunks with its own losses. */
-		o->last = true;
+		o->last = o->lost = true;
 		if (ps->orphans_timer != NULL && o->shm != NULL)
 			shm_scrape_left(o->shm, scrape_orphan, o);
 		local_unkeep(ps, o->channel);

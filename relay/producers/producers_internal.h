@@ -26,6 +26,7 @@ struct orphan {
 	uint32_t channel;
 	struct shm *shm; /* owned; NULL: the memory cannot be read */
 	bool last;       /* this is the last pass: incomplete chunks, too */
+	bool lost;       /* its link ended: no pass follows the last one */
 	bool complete;   /* all chunks of this pass went upward */
 };
 

@@ -245,6 +245,28 @@ a_link_that_is_lost_ends_the_recovery(void **state)
 }
 
 static void
+a_chunk_that_cannot_be_remembered_is_counted_when_the_link_is_lost(
+    void **state)
+{
+	struct locals *t = *state;
+	struct client c;
+	struct started s;
+	int recovered = 0;
+	pid_t pid = with_other_relay(t, &c, &s);
+
+	client_chunk(&c, 3, 1, "complete", true);
+	end_other(pid);
+	no_map = true;
+	producers_recover(t->producers, true, count_cb, &recovered);
+	assert_int_equal(t->n_said, 0);
+	producers_lost(t->producers, 0, 5);
+	no_map = false;
+	wait_for(t, &recovered);
+	assert_int_equal(said_chunks(t), 1);
+	client_close(&c);
+}
+
+static void
 a_relay_whose_producers_have_left_leaves_no_keeper(void **state)
 {
 	struct locals *t = *state;
@@ -301,6 +323,7 @@ main(void)
 		T(a_chunk_that_cannot_be_remembered_is_sent_once_all_the_same),
 		T(what_is_not_to_be_kept_is_given_back),
 		T(a_link_that_is_lost_ends_the_recovery),
+		T(a_chunk_that_cannot_be_remembered_is_counted_when_the_link_is_lost),
 		T(a_relay_whose_producers_have_left_leaves_no_keeper),
 		T(a_keeper_that_was_killed_is_replaced),
 	};
