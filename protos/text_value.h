@@ -13,7 +13,8 @@ struct wire_out;
 
 /*
  * Reads the value of a field that is not a message and writes it without its
- * tag.  False, with the error filled in, when it does not fit the field.
+ * tag.  False, with the error filled in, when it does not fit the field.  Lack
+ * of memory is no such error: it returns true, and out keeps the failure.
  */
 bool text_value_read(struct text_scan *s, const ProtobufCFieldDescriptor *f,
     struct wire_out *out) __attribute__((__warn_unused_result__));

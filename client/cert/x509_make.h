@@ -31,7 +31,10 @@ struct cert_request {
 	time_t until;
 };
 
-/* All of these: NULL when memory, or OpenSSL, fails; see cert_pem. */
+/*
+ * Functions that return a pointer: the caller owns it; NULL when memory, or
+ * OpenSSL, fails; see cert_pem.
+ */
 EVP_PKEY *x509_make_key(enum cert_key_kind kind) MUST_CHECK;
 enum cert_key_kind x509_make_kind_of(const EVP_PKEY *key);
 
@@ -44,7 +47,7 @@ X509_NAME *x509_make_subject(const char *name, const char *organization)
  * it is NULL.  -1: text is no name, or no memory.
  */
 int x509_make_add_name(GENERAL_NAMES **names, const char *text) MUST_CHECK;
-/* The URI of a role (transport/socket/roles.h). */
+/* Appends the URI of a role (transport/socket/roles.h); else as add_name. */
 int x509_make_add_role(GENERAL_NAMES **names, uint32_t role) MUST_CHECK;
 
 /* A CA that signs itself, and certificates and lists, but no other CA. */
@@ -56,8 +59,9 @@ X509 *x509_make_certificate(const struct cert_request *r, X509 *ca,
 X509_CRL *x509_make_crl(const struct cert_index *index, X509 *ca,
     EVP_PKEY *ca_key, uint64_t number, time_t now) MUST_CHECK;
 
-/* Fields of a certificate or a revocation list. */
+/* Writes the serial number in hexadecimal digits; "?": no memory. */
 void x509_make_serial(const X509 *x, char out[CERT_SERIAL_SIZE]);
+/* Begin and end of validity; 0: that time cannot be read. */
 time_t x509_make_from(const X509 *x);
 time_t x509_make_until(const X509 *x);
 /* 0: it has none, or one that is too large. */

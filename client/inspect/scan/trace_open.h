@@ -9,7 +9,7 @@
 
 /*
  * Returns a descriptor, for the caller to close unless it is standard input; -1
- * with a sentence in err.  *size: in bytes; 0: not known.
+ * with a sentence in err.  *size: in bytes; 0: not known, or a failure.
  */
 int trace_open(const char *path, uint64_t *size, char *err, size_t err_size)
     MUST_CHECK;
