@@ -1,5 +1,6 @@
 #include "client/library/control.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
@@ -51,6 +52,7 @@ struct control_call {
 	struct loop_call fail_call;
 };
 
+/* Only forward. */
 enum control_state {
 	CONTROL_CONNECTING,
 	CONTROL_READY,  /* calls are sent */
@@ -95,6 +97,13 @@ really_free(struct control *c)
 		call_free(k);
 	}
 	free(c);
+}
+
+static void
+set_state(struct control *c, enum control_state to)
+{
+	assert(to > c->state);
+	c->state = to;
 }
 
 /* False: c was freed. */
@@ -247,7 +256,7 @@ ready_cb(struct rpc_client *rpc, void *arg)
 {
 	struct control *c = arg;
 
-	c->state = CONTROL_READY;
+	set_state(c, CONTROL_READY);
 	send_waiting(c);
 }
 
@@ -258,7 +267,7 @@ down_cb(struct rpc_client *rpc, const char *text, void *arg)
 	struct control_call *k;
 
 	c->foreign = c->foreign || rpc_client_service_unknown(rpc);
-	c->state = CONTROL_DOWN;
+	set_state(c, CONTROL_DOWN);
 	snprintf(c->why_down, sizeof(c->why_down), "%s", text);
 	c->busy++;
 	while ((k = TAILQ_FIRST(&c->calls)) != NULL &&
@@ -301,7 +310,7 @@ control_free(struct control *c)
 {
 	if (c == NULL)
 		return;
-	c->state = CONTROL_CLOSED;
+	set_state(c, CONTROL_CLOSED);
 	if (c->busy == 0)
 		really_free(c);
 }

@@ -16,6 +16,20 @@
 
 static void patience_cb(void *arg);
 
+static void
+set_state(struct file_sink *s, enum sink_state to)
+{
+	assert(to > s->state);
+	s->state = to;
+}
+
+static void
+set_trust(struct file_sink *s, enum sink_trust to)
+{
+	assert(to >= s->trust);
+	s->trust = to;
+}
+
 void
 file_sink_destroy(struct file_sink *s)
 {
@@ -94,7 +108,7 @@ file_sink_new_fd(struct loop *l, int fd,
 	if ((s = sink_new(l, options, ops, arg)) == NULL)
 		return NULL;
 	s->fd = fd;
-	s->state = SINK_OPEN;
+	set_state(s, SINK_OPEN);
 	s->file = FILE_OPEN;
 	s->regular = sink_fd_kind(fd) == SINK_FD_FILE;
 	if (!sink_thread_start(s)) {
@@ -128,7 +142,7 @@ file_sink_new_path(struct loop *l, const struct file_sink_place *place,
 static void
 tell_opened(struct file_sink *s, const char *err)
 {
-	s->state = err == NULL ? SINK_OPEN : SINK_FAILED;
+	set_state(s, err == NULL ? SINK_OPEN : SINK_FAILED);
 	s->ops->opened(s, err, s->arg);
 }
 
@@ -137,7 +151,7 @@ tell_failed(struct file_sink *s, const char *err)
 {
 	if (s->state == SINK_FAILED)
 		return;
-	s->state = SINK_FAILED;
+	set_state(s, SINK_FAILED);
 	s->ops->failed(s, err, s->arg);
 }
 
@@ -199,7 +213,7 @@ gone_cb(void *arg)
 
 	loop_timer_free(s->patience);
 	s->patience = NULL;
-	s->state = SINK_CLOSED;
+	set_state(s, SINK_CLOSED);
 	s->ops->closed(s, SINK_ABANDONED, s->arg);
 	sink_thread_leave(s);
 }
@@ -213,7 +227,7 @@ abandon(struct file_sink *s)
 {
 	size_t i;
 
-	s->trust = WRITER_ABANDONED;
+	set_trust(s, WRITER_ABANDONED);
 	for (i = 0; i < SINK_BATCHES; i++)
 		if (s->batches[i].submitted)
 			tell_lost(s, &s->batches[i], 0);
@@ -239,7 +253,7 @@ patience_cb(void *arg)
 		abandon(s);
 		return;
 	}
-	s->trust = WRITER_CANCELLED;
+	set_trust(s, WRITER_CANCELLED);
 	s->interrupts++;
 	sink_thread_cancel(s);
 	watch(s);
@@ -370,7 +384,7 @@ file_sink_close(struct file_sink *s)
 {
 	if (s->state >= SINK_CLOSING)
 		return;
-	s->state = SINK_CLOSING;
+	set_state(s, SINK_CLOSING);
 	pthread_mutex_lock(&s->lock);
 	s->loop_side = LOOP_CLOSES;
 	pthread_cond_signal(&s->wake);
@@ -429,7 +443,7 @@ tell_report(struct file_sink *s, const struct report *r, bool progress)
 	if (s->state == SINK_OPENING && r->file != FILE_OPENING)
 		tell_opened(s, r->file == FILE_REFUSED ? err : NULL);
 	if (s->state == SINK_OPEN && r->file == FILE_FULL) {
-		s->state = SINK_FULL;
+		set_state(s, SINK_FULL);
 		s->ops->full(s, s->arg);
 	}
 	if (s->state == SINK_CLOSING)

@@ -1,5 +1,6 @@
 #include "service/sink/packer.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -32,7 +33,7 @@ struct packer {
 
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
-	enum {
+	enum packer_state {
 		PACKER_RESTS,
 		PACKER_WORKS, /* batch is to be compressed, or is being so */
 		PACKER_QUITS, /* the owner is gone: the last state */
@@ -43,6 +44,14 @@ struct packer {
 };
 
 static atomic_uint threads;
+
+/* With the lock held. */
+static void
+set_state(struct packer *p, enum packer_state to)
+{
+	assert(p->state != PACKER_QUITS && to != p->state);
+	p->state = to;
+}
 
 static void
 destroy(struct packer *p)
@@ -109,7 +118,7 @@ thread_main(void *arg)
 		p->out_len = len;
 		if (p->state == PACKER_QUITS)
 			break;
-		p->state = PACKER_RESTS;
+		set_state(p, PACKER_RESTS);
 		loop_post(p->l, &p->packed_post, packed_cb, p);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -163,7 +172,7 @@ packer_free(struct packer *p)
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	p->state = PACKER_QUITS;
+	set_state(p, PACKER_QUITS);
 	/* After this no packed_cb() comes: the thread posts under the lock. */
 	loop_cancel(p->l, p);
 	pthread_cond_signal(&p->wake);
@@ -198,7 +207,7 @@ packer_submit(struct packer *p)
 		return;
 	}
 	pthread_mutex_lock(&p->lock);
-	p->state = PACKER_WORKS;
+	set_state(p, PACKER_WORKS);
 	pthread_cond_signal(&p->wake);
 	pthread_mutex_unlock(&p->lock);
 }

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,15 +45,29 @@ report_locked(struct file_sink *s)
 	loop_post(s->l, &s->report_post, file_sink_report_cb, s);
 }
 
+static void
+set_file(struct file_sink *s, enum sink_file to)
+{
+	assert(to >= s->file);
+	s->file = to;
+}
+
 /* Notes the error that ended the file; only the first is reported. */
 static void
-report_error(struct file_sink *s, const char *err)
+report_end(struct file_sink *s, enum sink_file how, const char *err)
 {
 	pthread_mutex_lock(&s->lock);
-	s->report.file = s->file = FILE_BROKEN;
+	set_file(s, how);
+	s->report.file = s->file;
 	if (s->report.err[0] == '\0')
 		snprintf(s->report.err, sizeof(s->report.err), "%s", err);
 	pthread_mutex_unlock(&s->lock);
+}
+
+static void
+report_error(struct file_sink *s, const char *err)
+{
+	report_end(s, FILE_BROKEN, err);
 }
 
 /* Whether the jobs that are left have no file to go to. */
@@ -86,12 +101,13 @@ writer_open(struct file_sink *s)
 
 	fd = sink_path_create(&s->dir, s->path, s->uid, s->gid, err,
 	    sizeof(err));
-	if (fd >= 0)
+	if (fd >= 0) {
 		writer_begin(s, fd);
-	else
-		report_error(s, err);
+		set_file(s, FILE_OPEN);
+	} else {
+		report_end(s, FILE_REFUSED, err);
+	}
 	pthread_mutex_lock(&s->lock);
-	s->file = fd >= 0 ? FILE_OPEN : FILE_REFUSED;
 	report_locked(s);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -142,7 +158,7 @@ writer_prepare(struct file_sink *s, const struct job *job, size_t *len)
 	data = packet_compressor_fit(s->compressor, b->data, b->len,
 	    writer_room(s, job->last), &taken, len);
 	if (job->last || taken < b->len)
-		s->file = FILE_FULL;
+		set_file(s, FILE_FULL);
 	return data;
 }
 
@@ -202,7 +218,7 @@ writer_end(struct file_sink *s)
 	bool orphan;
 
 	pthread_mutex_lock(&s->lock);
-	s->file = FILE_CLOSED;
+	set_file(s, FILE_CLOSED);
 	report_locked(s);
 	orphan = s->loop_side == LOOP_LEFT;
 	pthread_mutex_unlock(&s->lock);

@@ -1,5 +1,6 @@
 #include "transport/rpc/rpc_client.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,13 @@
 #include "transport/wire/ipc_frame.h"
 
 #define CLIENT_METHODS_MAX 1024
+
+void
+rpc_client_set_state(struct rpc_client *c, enum client_state to)
+{
+	assert(to > c->state);
+	c->state = to;
+}
 
 /* ---- calls that wait ---- */
 
@@ -81,7 +89,7 @@ rpc_client_down(struct rpc_client *c, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(c->down_text, sizeof(c->down_text), fmt, ap);
 	va_end(ap);
-	c->state = CL_DOWN;
+	rpc_client_set_state(c, CL_DOWN);
 	rpc_client_stop_connecting(c);
 	if (c->stream != NULL) {
 		stream_close(c->stream, false);
@@ -125,7 +133,7 @@ rpc_client_free(struct rpc_client *c)
 {
 	if (c == NULL || c->state == CL_FREED)
 		return;
-	c->state = CL_FREED;
+	rpc_client_set_state(c, CL_FREED);
 	rpc_client_stop_connecting(c);
 	if (c->stream != NULL) {
 		stream_close(c->stream, true);
@@ -180,7 +188,7 @@ handle_bind_reply(struct rpc_client *c, const struct ipc_frame *f)
 		return;
 	}
 	c->service_id = m.service_id;
-	c->state = CL_READY;
+	rpc_client_set_state(c, CL_READY);
 	c->ops->ready(c, c->arg);
 }
 

@@ -183,7 +183,7 @@ client_connected(struct rpc_client *c, const struct dial_result *r)
 		stream_set_limits(c->stream, c->hard, c->low);
 	if (c->paused)
 		stream_pause(c->stream);
-	c->state = CL_BINDING;
+	rpc_client_set_state(c, CL_BINDING);
 	if (stream_is_opening(c->stream) && watch_handshake(c) != 0) {
 		rpc_client_down(c, "out of memory");
 		return;

@@ -18,6 +18,7 @@
 #define CLIENT_TEXT_MAX    1400 /* an address and a sentence */
 #define CLIENT_REFUSAL_MAX 512
 
+/* Only forward. */
 enum client_state {
 	CL_CONNECTING, /* dial is under way, or start_fd_cb deferred */
 	CL_BINDING,    /* stream up, BindService sent; over TLS, or waiting */
@@ -84,6 +85,8 @@ struct rpc_client {
 };
 
 /* ---- rpc_client.c ---- */
+
+void rpc_client_set_state(struct rpc_client *c, enum client_state to);
 
 /* Callbacks of the stream of the connection; arg is the client. */
 size_t rpc_client_data(struct stream *s, const uint8_t *buf, size_t len,
