@@ -43,8 +43,8 @@ struct fair_queue {
 void fair_queue_init(struct fair_queue *q);
 /*
  * Queues the place with the bytes that it wants, by its turn; one with turn 0,
- * or with a turn of another queue, gets a new turn, the last.  Legal for a place that waits already, in this or
- * another queue: it leaves that.
+ * or with a turn of another queue, gets a new turn, the last.  Legal for a place
+ * that waits already, in this or another queue: it leaves that.
  */
 void fair_queue_wait(struct fair_queue *q, struct fair_place *at, size_t wants);
 /* Takes the place out of its queue; without effect when it does not wait. */
