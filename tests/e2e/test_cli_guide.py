@@ -25,7 +25,8 @@ from harness.loop import SCALE
 
 GUIDE = os.path.join(os.environ["SOURCE_ROOT"], "docs", "cli.md")
 SHORTER = ((r" -t \d+s\b", " -t 300ms"),
-           (r"duration_ms: \d+", "duration_ms: 600"),
+           # Long enough for a buffer of 64 KiB to overflow five times.
+           (r"duration_ms: \d+", "duration_ms: 2000"),
            (r"period_ms: \d{4}", "period_ms: 100"),
            (r"timeout (.*) \d+ tributary", r"timeout \1 1 tributary"),
            (r"--interval \d+\b", "--interval 0.2"))
