@@ -204,9 +204,9 @@ no_packet_is_in_place_where_the_chunk_ends(void **state)
 	end(&f);
 }
 
-/* Each length, in whatever place of a chunk the one before it left. */
+/* Lengths, each in whatever place of a chunk the one before it left. */
 static void
-packets_of_all_lengths(size_t page, size_t writers)
+packets_of_all_lengths(size_t page, size_t step, size_t writers)
 {
 	struct fixture f;
 	uint16_t ids[256];
@@ -215,13 +215,13 @@ packets_of_all_lengths(size_t page, size_t writers)
 	begin(&f, 32 * page, page, TRIBUTARY_FULL_DROP);
 	for (i = 1; i < writers; i++)
 		ids[i] = chunk_memory_begin_writer(f.memory, BUFFER);
-	for (len = 1; len < 3 * page; len += len < page ? 1 : 37) {
+	for (len = 1; len < 3 * page; len += len < page ? step : 37 * step) {
 		assert_true(put(&f, len, (unsigned)len));
 		chunk_reader_run(&f.reader);
 	}
 	hand_over(&f);
 	assert_int_equal(f.reader.dropped, 0);
-	for (len = 1; len < 3 * page; len += len < page ? 1 : 37)
+	for (len = 1; len < 3 * page; len += len < page ? step : 37 * step)
 		assert_packet(&f, n++, len, (unsigned)len);
 	assert_int_equal(f.reader.n_packets, n);
 	assert_int_equal(f.w.dropped, 0);
@@ -233,14 +233,14 @@ packets_of_all_lengths(size_t page, size_t writers)
 static void
 packets_of_all_lengths_in_whole_pages(void **state)
 {
-	packets_of_all_lengths(4096, 1);
-	packets_of_all_lengths(32768, 1);
+	packets_of_all_lengths(4096, 1, 1);
+	packets_of_all_lengths(32768, 61, 1);
 }
 
 static void
 packets_of_all_lengths_in_the_smallest_chunks(void **state)
 {
-	packets_of_all_lengths(4096, 200);
+	packets_of_all_lengths(4096, 1, 200);
 }
 
 static void
