@@ -105,16 +105,16 @@ struct consumer *
 consumer_loop_new(struct loop *l, const struct consumer_loop_setup *setup,
     char *err, size_t err_size)
 {
+	struct consumer_setup with = { .ops = setup->ops, .arg = setup->arg,
+	    .wire_ops = &wire_ops };
 	struct wire *w;
 
 	snprintf(err, err_size, "out of memory");
 	if ((w = calloc(1, sizeof(*w))) == NULL)
 		return NULL;
 	w->loop = l;
-	w->consumer = consumer_new(&(struct consumer_setup){
-	    .ops = setup->ops, .arg = setup->arg, .wire_ops = &wire_ops,
-	    .wire = w });
-	if (w->consumer == NULL) {
+	with.wire = w;
+	if ((w->consumer = consumer_new(&with)) == NULL) {
 		free(w);
 		return NULL;
 	}
