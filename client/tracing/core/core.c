@@ -2,12 +2,15 @@
  * core: the library's one thread, what starts and ends it, and the requests
  * that other threads make of it.
  */
+#include "client/tracing/core/core.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <tributary/tributary.h>
@@ -23,6 +26,7 @@
 enum request_kind {
 	REQUEST_FLUSH,
 	REQUEST_STOP,
+	REQUEST_PART, /* from the service, while the thread goes on */
 	REQUEST_TRIGGER,
 	REQUEST_CONNECTED,
 };
@@ -48,7 +52,11 @@ static pthread_cond_t changed;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_t thread;
 static enum { IDLE, RUNNING, ENDING } state;
-static struct port *port; /* the thread's */
+static struct port *port; /* the thread's; NULL: no service was asked for */
+static struct port *next_port; /* the thread takes it */
+static int wake_fd = -1; /* while the thread is there */
+static const struct core_guest *guest;
+static unsigned guest_uses; /* core_enter() without core_leave() */
 static struct request *requests;
 static bool sources_changed, connected;
 /* As tributary_start() was called: also for a child of fork(). */
@@ -78,9 +86,26 @@ flushed_cb(void *arg, bool ok)
 }
 
 static void
+set_port(struct port *p)
+{
+	pthread_mutex_lock(&lock);
+	port = p;
+	pthread_mutex_unlock(&lock);
+}
+
+static void
 serve(struct request *r)
 {
+	if (port == NULL) {
+		finish_request(r, r->kind != REQUEST_FLUSH);
+		return;
+	}
 	switch (r->kind) {
+	case REQUEST_PART:
+		port_free(port);
+		set_port(NULL);
+		finish_request(r, true);
+		break;
 	case REQUEST_STOP:
 		port_stop_all(port);
 		port_flush(port, flushed_cb, r);
@@ -128,7 +153,7 @@ static void
 note_connected(void)
 {
 	pthread_mutex_lock(&lock);
-	if (connected != port_is_connected(port)) {
+	if (connected != (port != NULL && port_is_connected(port))) {
 		connected = !connected;
 		pthread_cond_broadcast(&changed);
 	}
@@ -146,25 +171,68 @@ is_ending(void)
 	return ending;
 }
 
+static void
+take_port(void)
+{
+	pthread_mutex_lock(&lock);
+	if (next_port != NULL)
+		port = next_port;
+	next_port = NULL;
+	pthread_mutex_unlock(&lock);
+}
+
+/* -1 of either: for ever. */
+static int
+sooner(int a, int b)
+{
+	if (a < 0 || b < 0)
+		return a < 0 ? b : a;
+	return a < b ? a : b;
+}
+
+/* fds[0] is the thread's own, the others are the port's. */
+static void
+wait_for_work(struct pollfd *fds, int due_ms)
+{
+	uint64_t n;
+
+	fds[0] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+	if (port != NULL)
+		due_ms = sooner(due_ms, port_poll(port, fds + 1));
+	(void)poll(fds, port != NULL ? 1 + PORT_FDS : 1, due_ms);
+	if (fds[0].revents != 0)
+		(void)!read(wake_fd, &n, sizeof(n));
+	if (port != NULL)
+		port_run(port, fds + 1);
+}
+
 static void *
 run(void *arg)
 {
-	struct pollfd fds[PORT_FDS];
+	struct pollfd fds[1 + PORT_FDS];
+	const struct core_guest *g;
 	struct request *r;
-	int timeout;
 
 	(void)prctl(PR_SET_NAME, "tributary");
 	while (!is_ending()) {
-		timeout = port_poll(port, fds);
-		(void)poll(fds, PORT_FDS, timeout);
-		port_run(port, fds);
-		if (take_sources_changed())
+		take_port();
+		g = __atomic_load_n(&guest, __ATOMIC_ACQUIRE);
+		wait_for_work(fds, g != NULL ? g->turn() : -1);
+		if (take_sources_changed() && port != NULL)
 			port_sources_changed(port);
 		while ((r = next_request()) != NULL)
 			serve(r);
 		note_connected();
 	}
 	return NULL;
+}
+
+void
+core_wake(void)
+{
+	uint64_t one = 1;
+
+	(void)!write(wake_fd, &one, sizeof(one));
 }
 
 /* ---- Requests ---- */
@@ -190,7 +258,7 @@ add_request(struct request *r)
 	for (at = &requests; *at != NULL; at = &(*at)->next)
 		;
 	*at = r;
-	port_wake(port);
+	core_wake();
 }
 
 /* Under the lock; true: done within the time. */
@@ -213,8 +281,8 @@ wait_for(struct request *r, unsigned ms)
 	return ok;
 }
 
-static bool
-on_the_thread(void)
+bool
+core_is_thread(void)
 {
 	return pthread_equal(thread, pthread_self()) != 0;
 }
@@ -230,7 +298,7 @@ ask(enum request_kind kind, unsigned ms)
 		return false;
 	r->kind = kind;
 	pthread_mutex_lock(&lock);
-	if (state == RUNNING && !on_the_thread()) {
+	if (state == RUNNING && !core_is_thread()) {
 		add_request(r);
 		ok = wait_for(r, ms);
 	} else {
@@ -297,11 +365,19 @@ sources_changed_cb(void)
 	pthread_mutex_lock(&lock);
 	sources_changed = true;
 	if (state == RUNNING)
-		port_wake(port);
+		core_wake();
 	pthread_mutex_unlock(&lock);
 }
 
 /* ---- Start and end ---- */
+
+static void
+close_wake(void)
+{
+	if (wake_fd >= 0)
+		close(wake_fd);
+	wake_fd = -1;
+}
 
 /* Under the lock.  All signals are the program's. */
 static int
@@ -311,7 +387,7 @@ start_thread(void)
 	sigset_t all, old;
 	int rc;
 
-	if ((port = port_new(&options)) == NULL)
+	if ((wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
 		return -1;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -321,11 +397,27 @@ start_thread(void)
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (rc != 0) {
-		port_free(port);
-		port = NULL;
+		close_wake();
 		return -1;
 	}
 	state = RUNNING;
+	return 0;
+}
+
+/* Under the lock: a port, for the thread that runs or for one that it starts. */
+static int
+start_port(void)
+{
+	if (port != NULL || next_port != NULL)
+		return 0;
+	if ((next_port = port_new(&options)) == NULL)
+		return -1;
+	if (state == IDLE && start_thread() != 0) {
+		port_free(next_port);
+		next_port = NULL;
+		return -1;
+	}
+	core_wake();
 	return 0;
 }
 
@@ -338,8 +430,7 @@ restart_cb(void)
 	registry_forget_restart();
 	track_event_forget_restart();
 	pthread_mutex_lock(&lock);
-	if (state == IDLE)
-		(void)!start_thread();
+	(void)!start_port();
 	pthread_mutex_unlock(&lock);
 	errno = saved;
 }
@@ -348,6 +439,8 @@ static void
 before_fork(void)
 {
 	pthread_mutex_lock(&lock);
+	if (guest != NULL)
+		guest->before_fork();
 	registry_lock();
 }
 
@@ -355,6 +448,8 @@ static void
 after_fork_in_parent(void)
 {
 	registry_unlock();
+	if (guest != NULL)
+		guest->after_fork(false);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -372,12 +467,18 @@ init_condition(void)
 static void
 after_fork_in_child(void)
 {
-	bool restart = state == RUNNING &&
+	bool restart = (port != NULL || next_port != NULL) &&
 	    options.children == TRIBUTARY_CHILDREN_TRACE;
 
 	if (port != NULL)
 		port_after_fork(port);
-	port = NULL;
+	if (next_port != NULL)
+		port_after_fork(next_port);
+	port = next_port = NULL;
+	close_wake();
+	if (guest != NULL)
+		guest->after_fork(true);
+	guest_uses = 0;
 	state = IDLE;
 	requests = NULL;
 	connected = false;
@@ -436,37 +537,19 @@ tributary_start(const struct tributary_options *o)
 	(void)pthread_once(&once, init_once);
 	rc = track_event_init();
 	pthread_mutex_lock(&lock);
-	if (rc == 0 && state == IDLE)
-		rc = keep_options(o) ? start_thread() : -1;
+	if (rc == 0 && port == NULL && next_port == NULL)
+		rc = keep_options(o) ? start_port() : -1;
 	pthread_mutex_unlock(&lock);
 	errno = saved;
 	return rc;
 }
 
-void
-tributary_stop(unsigned timeout_ms)
+/* Under the lock: callers that still wait hear that nothing comes. */
+static void
+fail_requests(void)
 {
-	int saved = errno;
 	struct request *r;
 
-	if (on_the_thread())
-		return;
-	(void)ask(REQUEST_STOP, timeout_ms != 0 ? timeout_ms : STOP_MS);
-	pthread_mutex_lock(&lock);
-	if (state != RUNNING) {
-		pthread_mutex_unlock(&lock);
-		return;
-	}
-	state = ENDING;
-	port_wake(port);
-	pthread_mutex_unlock(&lock);
-	pthread_join(thread, NULL);
-	port_free(port);
-	pthread_mutex_lock(&lock);
-	port = NULL;
-	state = IDLE;
-	connected = false;
-	/* Callers that still wait hear that nothing comes. */
 	while ((r = requests) != NULL) {
 		requests = r->next;
 		if (r->detached || r->state == REQUEST_LEFT) {
@@ -477,8 +560,74 @@ tributary_stop(unsigned timeout_ms)
 		}
 	}
 	pthread_cond_broadcast(&changed);
+}
+
+/* Under the lock, which is let go of meanwhile. */
+static void
+end_thread(void)
+{
+	state = ENDING;
+	core_wake();
 	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
+	port_free(port);
+	pthread_mutex_lock(&lock);
+	port_free(next_port);
+	port = next_port = NULL;
+	close_wake();
+	state = IDLE;
+	connected = false;
+	fail_requests();
+}
+
+void
+tributary_stop(unsigned timeout_ms)
+{
+	int saved = errno;
+
+	if (core_is_thread())
+		return;
+	(void)ask(REQUEST_STOP, timeout_ms != 0 ? timeout_ms : STOP_MS);
+	pthread_mutex_lock(&lock);
+	if (guest_uses > 0) {
+		pthread_mutex_unlock(&lock);
+		(void)ask(REQUEST_PART, STOP_MS);
+	} else {
+		if (state == RUNNING)
+			end_thread();
+		pthread_mutex_unlock(&lock);
+	}
 	errno = saved;
+}
+
+int
+core_enter(const struct core_guest *g)
+{
+	int rc;
+
+	(void)pthread_once(&once, init_once);
+	rc = track_event_init();
+	pthread_mutex_lock(&lock);
+	__atomic_store_n(&guest, g, __ATOMIC_RELEASE);
+	/* Another thread may be ending it. */
+	while (rc == 0 && state == ENDING)
+		pthread_cond_wait(&changed, &lock);
+	if (rc == 0 && state == IDLE)
+		rc = start_thread();
+	if (rc == 0)
+		guest_uses++;
+	pthread_mutex_unlock(&lock);
+	return rc;
+}
+
+void
+core_leave(void)
+{
+	/* The thread stays: a next session will come, or tributary_stop(). */
+	pthread_mutex_lock(&lock);
+	if (guest_uses > 0)
+		guest_uses--;
+	pthread_mutex_unlock(&lock);
 }
 
 const char *

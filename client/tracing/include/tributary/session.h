@@ -136,6 +136,132 @@ TRIBUTARY_API bool tributary_session_query(struct tributary_session *s,
 TRIBUTARY_API bool tributary_session_stats(struct tributary_session *s,
     tributary_message_fn message, void *arg, unsigned timeout_ms);
 
+/*
+ * ---- Sessions inside of this program ----
+ *
+ * A local session records this program's own data sources, track events among
+ * them, into buffers in its own memory: no service is needed, and
+ * tributary_start() neither.  It records beside the sessions of a service, and
+ * beside other local ones.  In a ring the newest data replaces the oldest: a
+ * flight recorder, of which tributary_local_snapshot() writes a copy at any
+ * time.
+ *
+ * The functions may be called from any thread, but not from callbacks of data
+ * sources and not from signal handlers; one session is read by one thread at a
+ * time, others wait.  In a child of fork() a session of the parent is gone:
+ * functions fail, tributary_local_why() says so, and tributary_local_free() is
+ * all that is left to do.
+ */
+struct tributary_local;
+
+/*
+ * config: an encoded TraceConfig (buffers with size_kb, fill_policy and name;
+ * data_sources; duration_ms; flush_period_ms; incremental_state_config;
+ * builtin_data_sources; timeouts).  A data source that the program registers
+ * later is started then.  NULL, with a sentence in why: a field that is not
+ * known, or that a session inside of a program cannot do, or no memory.
+ */
+TRIBUTARY_API struct tributary_local *tributary_session_local(
+    const void *config, size_t len, char *why, size_t why_len);
+
+/*
+ * The usual session: track events into one buffer.  Begin with
+ * TRIBUTARY_LOCAL_OPTIONS; 0 and NULL are the defaults.
+ */
+struct tributary_local_options {
+	size_t size; /* of this struct; set by TRIBUTARY_LOCAL_OPTIONS */
+	uint32_t buffer_kb; /* default: 4096 */
+	bool discard; /* keep the oldest data, not the newest */
+	/*
+	 * Names or patterns ("net*"), NULL behind the last; NULL: all but those
+	 * with the tags "slow" and "debug".
+	 */
+	const char *const *categories;
+	uint32_t seconds; /* then it stops by itself; 0: not */
+	/* Threads wait up to TRIBUTARY_STALL_MS, and drop only then. */
+	bool stall;
+};
+#define TRIBUTARY_LOCAL_OPTIONS { sizeof(struct tributary_local_options), 0,   \
+	false, NULL, 0, false }
+TRIBUTARY_API struct tributary_local *tributary_session_local_simple(
+    const struct tributary_local_options *options, char *why, size_t why_len);
+
+/*
+ * Ends the session, if it runs, and forgets what it holds.  NULL is fine.
+ */
+TRIBUTARY_API void tributary_local_free(struct tributary_local *l);
+
+/*
+ * Returns when the data sources have started.  False: a data source refused, or
+ * the session has been started before; tributary_local_why() says which.
+ */
+TRIBUTARY_API bool tributary_local_start(struct tributary_local *l);
+/*
+ * Takes what threads have written so far into the buffers.  False: not within
+ * timeout_ms, or the session does not run.
+ */
+TRIBUTARY_API bool tributary_local_flush(struct tributary_local *l,
+    unsigned timeout_ms);
+/*
+ * Ends the recording, with a flush; the data stays.  False: not within
+ * timeout_ms (it goes on ending), or it does not run.
+ */
+TRIBUTARY_API bool tributary_local_stop(struct tributary_local *l,
+    unsigned timeout_ms);
+/*
+ * Waits until the recording has ended: by tributary_local_stop(), or by the
+ * duration of its config.  False: not within timeout_ms.
+ */
+TRIBUTARY_API bool tributary_local_wait(struct tributary_local *l,
+    unsigned timeout_ms);
+/* Why the last function that failed did so: a sentence; "": none has. */
+TRIBUTARY_API const char *tributary_local_why(const struct tributary_local *l);
+
+/*
+ * A copy of what the session holds, to be read (and freed) while the session
+ * goes on; flushes first, for at most timeout_ms, and copies also what came
+ * later than that.  NULL: no memory, or it is gone.
+ */
+TRIBUTARY_API struct tributary_local *tributary_local_clone(
+    struct tributary_local *l, unsigned timeout_ms);
+
+/*
+ * Reads the trace: calls packet for each TracePacket, on the calling thread;
+ * data is borrowed for the call.  Packets are read once; more may come while the
+ * session runs, for a further call.  packet returns false to end the reading;
+ * what was to follow, up to 256 KiB, is then lost.  False: ended so, or no
+ * memory.
+ */
+TRIBUTARY_API bool tributary_local_read(struct tributary_local *l,
+    tributary_packet_fn packet, void *arg);
+/*
+ * As tributary_local_read(), as a trace file at the descriptor's offset, or in a
+ * new file (mode 0600, or as the file is that it replaces).  False, with errno
+ * and tributary_local_why(): it could not be written.
+ */
+TRIBUTARY_API bool tributary_local_write(struct tributary_local *l, int fd);
+TRIBUTARY_API bool tributary_local_write_path(struct tributary_local *l,
+    const char *path);
+/* Clones the session, and writes the clone. */
+TRIBUTARY_API bool tributary_local_snapshot(struct tributary_local *l,
+    const char *path, unsigned timeout_ms);
+
+/*
+ * Whole packets.  After the session has ended and was read to its end, nothing
+ * is uncounted: written = read + overwritten + discarded + invalid.
+ */
+struct tributary_local_stats {
+	size_t size; /* of this struct; set it before the call */
+	uint64_t written;     /* that reached the session */
+	uint64_t read;
+	uint64_t overwritten; /* in a ring, unread; before the end: 0 */
+	uint64_t discarded;   /* as the buffer was full */
+	uint64_t dropped;     /* by threads: they found no memory for them */
+	uint64_t invalid;     /* not a message, or with fields of a service */
+};
+TRIBUTARY_API void tributary_local_stats(struct tributary_local *l,
+    struct tributary_local_stats *stats);
+
 #ifdef __cplusplus
 }
 #endif
