@@ -144,8 +144,10 @@ attach(const char *key)
 static bool
 act(const char *word, const char *a, const char *b)
 {
-	if (strcmp(word, "connect") == 0)
+	if (strcmp(word, "connect") == 0) {
+		tributary_session_free(session);
 		return (session = fresh()) != NULL;
+	}
 	if (strcmp(word, "start") == 0)
 		return start(a[0] != '\0' ? a : NULL);
 	if (strcmp(word, "start_deferred") == 0)
