@@ -34,7 +34,7 @@ save(struct tributary_local *recorder, const char *path, const char *reason)
 int
 main(int argc, char **argv)
 {
-	struct tributary_local_options options = TRIBUTARY_LOCAL_OPTIONS;
+	struct tributary_session_options options = TRIBUTARY_SESSION_OPTIONS;
 	struct timespec soon = { 0, 0 };
 	struct tributary_local *recorder;
 	char why[200];

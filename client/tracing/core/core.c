@@ -237,8 +237,8 @@ core_wake(void)
 
 /* ---- Requests ---- */
 
-static void
-deadline(struct timespec *at, unsigned ms)
+void
+core_deadline(struct timespec *at, unsigned ms)
 {
 	clock_gettime(CLOCK_MONOTONIC, at);
 	at->tv_sec += ms / 1000;
@@ -268,7 +268,7 @@ wait_for(struct request *r, unsigned ms)
 	struct timespec at;
 	bool ok;
 
-	deadline(&at, ms);
+	core_deadline(&at, ms);
 	while (r->state == REQUEST_WAITS || r->state == REQUEST_UNDER_WAY)
 		if (pthread_cond_timedwait(&changed, &lock, &at) == ETIMEDOUT)
 			break;
@@ -325,7 +325,7 @@ tributary_wait_connected(unsigned timeout_ms)
 	int saved = errno;
 	bool ok;
 
-	deadline(&at, timeout_ms);
+	core_deadline(&at, timeout_ms);
 	pthread_mutex_lock(&lock);
 	while (state == RUNNING && !connected)
 		if (pthread_cond_timedwait(&changed, &lock, &at) == ETIMEDOUT)

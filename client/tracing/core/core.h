@@ -6,6 +6,7 @@
 #define CLIENT_TRACING_CORE_CORE_H
 
 #include <stdbool.h>
+#include <time.h>
 
 #include "transport/base/compiler.h"
 
@@ -29,6 +30,8 @@ int core_enter(const struct core_guest *g) MUST_CHECK;
 void core_leave(void);
 /* Any thread, and signal handlers, between core_enter() and core_leave(). */
 void core_wake(void);
+/* CLOCK_MONOTONIC in so many milliseconds. */
+void core_deadline(struct timespec *at, unsigned ms);
 /* Whether the caller is the library's thread. */
 bool core_is_thread(void);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/tracing/session/session_config.h"
 #include "protos/fields.h"
 #include "transport/packet/service_packets.h"
 #include "transport/wire/pb_reader.h"
@@ -11,7 +12,6 @@
 
 #define TIMEOUT_MS        5000u
 #define SNAPSHOT_MS       10000u
-#define SIMPLE_BUFFER_KB  4096u
 
 struct parser {
 	struct local_config *c;
@@ -360,47 +360,14 @@ local_config_new(const uint8_t *bytes, size_t len, char *why, size_t why_len)
 	return take(w.data, w.len, why, why_len);
 }
 
-static void
-put_categories(struct pb_writer *w, const char *const *categories)
-{
-	size_t mark = pb_nest_begin(w, DataSourceConfig_track_event_config);
-
-	for (; *categories != NULL; categories++)
-		pb_put_string(w, TrackEventConfig_enabled_categories,
-		    *categories);
-	pb_put_string(w, TrackEventConfig_disabled_categories, "*");
-	pb_nest_end(w, mark);
-}
-
 struct local_config *
-local_config_simple(const struct tributary_local_options *options, char *why,
+local_config_simple(const struct tributary_session_options *options, char *why,
     size_t why_len)
 {
-	struct tributary_local_options o = { 0 };
 	struct pb_writer w;
-	size_t mark, inner;
 
-	memcpy(&o, options, options->size < sizeof(o) ? options->size :
-	    sizeof(o));
 	pb_writer_init(&w);
-	mark = pb_nest_begin(&w, TraceConfig_buffers);
-	pb_put_uint(&w, BufferConfig_size_kb,
-	    o.buffer_kb != 0 ? o.buffer_kb : SIMPLE_BUFFER_KB);
-	pb_put_uint(&w, BufferConfig_fill_policy,
-	    o.discard ? BufferConfig_DISCARD : BufferConfig_RING_BUFFER);
-	pb_nest_end(&w, mark);
-	mark = pb_nest_begin(&w, TraceConfig_data_sources);
-	inner = pb_nest_begin(&w, TraceConfig_DataSource_config);
-	pb_put_string(&w, DataSourceConfig_name, "track_event");
-	if (o.stall)
-		pb_put_uint(&w, DataSourceConfig_buffer_exhausted_policy,
-		    DataSourceConfig_BUFFER_EXHAUSTED_STALL_THEN_DROP);
-	if (o.categories != NULL)
-		put_categories(&w, o.categories);
-	pb_nest_end(&w, inner);
-	pb_nest_end(&w, mark);
-	if (o.seconds != 0)
-		pb_put_uint(&w, TraceConfig_duration_ms, o.seconds * 1000ull);
+	session_config_put(&w, options);
 	if (w.failed) {
 		pb_writer_done(&w);
 		snprintf(why, why_len, "There is no memory.");

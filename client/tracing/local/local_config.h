@@ -57,7 +57,7 @@ struct local_config *local_config_new(const uint8_t *bytes, size_t len,
     char *why, size_t why_len) MUST_CHECK;
 /* As tributary_session_local_simple() has it. */
 struct local_config *local_config_simple(
-    const struct tributary_local_options *options, char *why, size_t why_len)
+    const struct tributary_session_options *options, char *why, size_t why_len)
     MUST_CHECK;
 void local_config_free(struct local_config *c);
 

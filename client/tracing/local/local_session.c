@@ -178,7 +178,7 @@ tributary_session_local(const void *config, size_t len, char *why,
 }
 
 struct tributary_local *
-tributary_session_local_simple(const struct tributary_local_options *options,
+tributary_session_local_simple(const struct tributary_session_options *options,
     char *why, size_t why_len)
 {
 	return session_new(local_config_simple(options, why, why_len), why,
@@ -186,18 +186,6 @@ tributary_session_local_simple(const struct tributary_local_options *options,
 }
 
 /* ---- Requests of the thread ---- */
-
-static void
-deadline(struct timespec *at, unsigned ms)
-{
-	clock_gettime(CLOCK_MONOTONIC, at);
-	at->tv_sec += ms / 1000;
-	at->tv_nsec += (long)(ms % 1000) * 1000000;
-	if (at->tv_nsec >= 1000000000) {
-		at->tv_nsec -= 1000000000;
-		at->tv_sec++;
-	}
-}
 
 /* Whether the session is one that records, and the caller may wait for it. */
 static bool
@@ -250,7 +238,7 @@ flush(struct tributary_local *l, unsigned timeout_ms)
 		return fail(l, "The session does not run.");
 	number = ++l->flush_asked;
 	core_wake();
-	deadline(&at, timeout_ms);
+	core_deadline(&at, timeout_ms);
 	while (l->flush_done < number)
 		if (pthread_cond_timedwait(&l->changed, &l->lock, &at) ==
 		    ETIMEDOUT)
@@ -276,7 +264,7 @@ wait_stopped(struct tributary_local *l, unsigned timeout_ms)
 {
 	struct timespec at;
 
-	deadline(&at, timeout_ms);
+	core_deadline(&at, timeout_ms);
 	while (l->phase != LOCAL_STOPPED)
 		if (pthread_cond_timedwait(&l->changed, &l->lock, &at) ==
 		    ETIMEDOUT)

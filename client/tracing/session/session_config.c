@@ -69,6 +69,9 @@ session_config_put(struct pb_writer *w,
 	mark = pb_nest_begin(w, TraceConfig_data_sources);
 	inner = pb_nest_begin(w, TraceConfig_DataSource_config);
 	pb_put_string(w, DataSourceConfig_name, "track_event");
+	if (o.stall)
+		pb_put_uint(w, DataSourceConfig_buffer_exhausted_policy,
+		    DataSourceConfig_BUFFER_EXHAUSTED_STALL_THEN_DROP);
 	if (o.categories != NULL)
 		put_categories(w, o.categories);
 	pb_nest_end(w, inner);

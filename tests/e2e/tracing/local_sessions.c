@@ -28,7 +28,7 @@ check(bool ok, const char *what)
 }
 
 static struct tributary_local *
-begin(const struct tributary_local_options *o)
+begin(const struct tributary_session_options *o)
 {
 	struct tributary_local *l;
 	char why[200] = "";
@@ -81,7 +81,7 @@ threads(unsigned count, unsigned n)
 static void
 many(char **argv, uint32_t buffer_kb, bool discard)
 {
-	struct tributary_local_options o = TRIBUTARY_LOCAL_OPTIONS;
+	struct tributary_session_options o = TRIBUTARY_SESSION_OPTIONS;
 	struct tributary_local *l;
 
 	o.buffer_kb = buffer_kb;
@@ -97,7 +97,7 @@ static void
 several(char **argv)
 {
 	static const char *const only[] = { "other", NULL };
-	struct tributary_local_options o = TRIBUTARY_LOCAL_OPTIONS;
+	struct tributary_session_options o = TRIBUTARY_SESSION_OPTIONS;
 	struct tributary_local *all, *some, *late;
 
 	all = begin(&o);
@@ -117,7 +117,7 @@ several(char **argv)
 static void
 snapshots(char **argv)
 {
-	struct tributary_local_options o = TRIBUTARY_LOCAL_OPTIONS;
+	struct tributary_session_options o = TRIBUTARY_SESSION_OPTIONS;
 	struct tributary_local *l = begin(&o);
 
 	TRIBUTARY_INSTANT(work, "one");
@@ -135,7 +135,7 @@ snapshots(char **argv)
 static void
 forks(char **argv)
 {
-	struct tributary_local_options o = TRIBUTARY_LOCAL_OPTIONS;
+	struct tributary_session_options o = TRIBUTARY_SESSION_OPTIONS;
 	struct tributary_local *l = begin(&o), *own;
 	int status, i;
 	pid_t pid;
@@ -165,7 +165,7 @@ forks(char **argv)
 static void
 duration(char **argv)
 {
-	struct tributary_local_options o = TRIBUTARY_LOCAL_OPTIONS;
+	struct tributary_session_options o = TRIBUTARY_SESSION_OPTIONS;
 	struct tributary_local *l;
 
 	check(tributary_start(NULL) == 0, "start");

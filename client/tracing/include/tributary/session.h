@@ -57,18 +57,27 @@ TRIBUTARY_API const char *tributary_session_why(
 TRIBUTARY_API bool tributary_session_start(struct tributary_session *s,
     const void *config, size_t len, int fd, unsigned timeout_ms);
 
-/* The usual session: track events into one buffer. */
+/*
+ * The usual session: track events into one buffer.  Begin with
+ * TRIBUTARY_SESSION_OPTIONS; 0 and NULL are the defaults.
+ */
 struct tributary_session_options {
 	size_t size; /* of this struct; set by TRIBUTARY_SESSION_OPTIONS */
 	uint32_t buffer_kb; /* default: 4096 */
 	bool discard; /* keep the oldest data, not the newest */
-	/* Names or patterns ("net*"), NULL behind the last; NULL: all. */
+	/*
+	 * Names or patterns ("net*"), NULL behind the last; NULL: all but those
+	 * with the tags "slow" and "debug".
+	 */
 	const char *const *categories;
 	uint32_t seconds; /* then it stops by itself; 0: not */
-	const char *unique_name; /* of the session; NULL: none */
+	/* Name of a service's session; NULL: none. */
+	const char *unique_name;
+	/* Threads wait up to TRIBUTARY_STALL_MS, and drop only then. */
+	bool stall;
 };
 #define TRIBUTARY_SESSION_OPTIONS { sizeof(struct tributary_session_options),  \
-	0, false, NULL, 0, NULL }
+	0, false, NULL, 0, NULL, false }
 TRIBUTARY_API bool tributary_session_start_simple(struct tributary_session *s,
     const struct tributary_session_options *options, unsigned timeout_ms);
 
@@ -164,27 +173,9 @@ struct tributary_local;
 TRIBUTARY_API struct tributary_local *tributary_session_local(
     const void *config, size_t len, char *why, size_t why_len);
 
-/*
- * The usual session: track events into one buffer.  Begin with
- * TRIBUTARY_LOCAL_OPTIONS; 0 and NULL are the defaults.
- */
-struct tributary_local_options {
-	size_t size; /* of this struct; set by TRIBUTARY_LOCAL_OPTIONS */
-	uint32_t buffer_kb; /* default: 4096 */
-	bool discard; /* keep the oldest data, not the newest */
-	/*
-	 * Names or patterns ("net*"), NULL behind the last; NULL: all but those
-	 * with the tags "slow" and "debug".
-	 */
-	const char *const *categories;
-	uint32_t seconds; /* then it stops by itself; 0: not */
-	/* Threads wait up to TRIBUTARY_STALL_MS, and drop only then. */
-	bool stall;
-};
-#define TRIBUTARY_LOCAL_OPTIONS { sizeof(struct tributary_local_options), 0,   \
-	false, NULL, 0, false }
+/* The usual session: track events into one buffer. */
 TRIBUTARY_API struct tributary_local *tributary_session_local_simple(
-    const struct tributary_local_options *options, char *why, size_t why_len);
+    const struct tributary_session_options *options, char *why, size_t why_len);
 
 /*
  * Ends the session, if it runs, and forgets what it holds.  NULL is fine.

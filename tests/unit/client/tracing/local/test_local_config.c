@@ -155,7 +155,7 @@ static void
 the_usual_session_needs_no_config(void **state)
 {
 	static const char *const categories[] = { "net", "io*", NULL };
-	struct tributary_local_options o = TRIBUTARY_LOCAL_OPTIONS;
+	struct tributary_session_options o = TRIBUTARY_SESSION_OPTIONS;
 	struct local_config *c;
 
 	c = local_config_simple(&o, why, sizeof(why));

@@ -43,7 +43,7 @@ see(const void *data, size_t len, void *arg)
 static struct tributary_local *
 begin(void)
 {
-	struct tributary_local_options o = TRIBUTARY_LOCAL_OPTIONS;
+	struct tributary_session_options o = TRIBUTARY_SESSION_OPTIONS;
 	struct tributary_local *l;
 	char why[200];
 
@@ -121,7 +121,7 @@ a_clone_has_all_that_the_session_has(void **state)
 static void
 calls_out_of_order_are_refused(void **state)
 {
-	struct tributary_local_options o = TRIBUTARY_LOCAL_OPTIONS;
+	struct tributary_session_options o = TRIBUTARY_SESSION_OPTIONS;
 	struct tributary_local *l;
 	char why[200];
 
