@@ -29,7 +29,8 @@ def environment(**extra):
            if not k.startswith(("PERFETTO_", "TRACED_", "NOTIFY_"))}
     env.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0")
     env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1")
-    env.setdefault("TSAN_OPTIONS", "exitcode=66")
+    # A child of a program with threads may start threads of its own.
+    env.setdefault("TSAN_OPTIONS", "exitcode=66:die_after_fork=0")
     env.update(extra)
     return env
 
