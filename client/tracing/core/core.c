@@ -1,6 +1,9 @@
 /*
  * core: the library's one thread, what starts and ends it, and the requests
  * that other threads make of it.
+ *
+ * The thread may be the program's, whose event loop calls tributary_turn(): it
+ * does then, without waiting, what run() does on the library's own.
  */
 #include "client/tracing/core/core.h"
 
@@ -16,10 +19,13 @@
 #include <tributary/tributary.h>
 #include <unistd.h>
 
+#include "client/tracing/core/outer_loop.h"
 #include "client/tracing/event/process_names.h"
 #include "client/tracing/event/track_event.h"
+#include "client/tracing/memory/own_memory.h"
 #include "client/tracing/port/port.h"
 #include "client/tracing/source/registry.h"
+#include "client/tracing/startup/startup.h"
 
 #define STOP_MS 1000u
 
@@ -51,7 +57,10 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static pthread_cond_t changed;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_t thread;
-static enum { IDLE, RUNNING, ENDING } state;
+/* TURNED: by the program's thread, in tributary_turn(). */
+static enum { IDLE, RUNNING, ENDING, TURNED } state;
+static struct outer_loop outer = { .fd = -1, .timer_fd = -1 }; /* if TURNED */
+static bool turning; /* TURNED: inside of turn(), on the program's thread */
 static struct port *port; /* the thread's; NULL: no service was asked for */
 static struct port *next_port; /* the thread takes it */
 static int wake_fd = -1; /* while the thread is there */
@@ -181,6 +190,13 @@ take_port(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* Under the lock, or on the thread. */
+static bool
+is_running(void)
+{
+	return state == RUNNING || state == TURNED;
+}
+
 /* -1 of either: for ever. */
 static int
 sooner(int a, int b)
@@ -206,25 +222,97 @@ wait_for_work(struct pollfd *fds, int due_ms)
 		port_run(port, fds + 1);
 }
 
-static void *
-run(void *arg)
+/* Waits for most_ms at most, -1: for ever, and does what there is to do. */
+static void
+turn(int most_ms)
 {
 	struct pollfd fds[1 + PORT_FDS];
 	const struct core_guest *g;
 	struct request *r;
 
+	take_port();
+	most_ms = sooner(most_ms, startup_turn());
+	g = __atomic_load_n(&guest, __ATOMIC_ACQUIRE);
+	wait_for_work(fds, sooner(most_ms, g != NULL ? g->turn() : -1));
+	if (take_sources_changed() && port != NULL)
+		port_sources_changed(port);
+	while ((r = next_request()) != NULL)
+		serve(r);
+	note_connected();
+}
+
+static void *
+run(void *arg)
+{
 	(void)prctl(PR_SET_NAME, "tributary");
-	while (!is_ending()) {
-		take_port();
-		g = __atomic_load_n(&guest, __ATOMIC_ACQUIRE);
-		wait_for_work(fds, g != NULL ? g->turn() : -1);
-		if (take_sources_changed() && port != NULL)
-			port_sources_changed(port);
-		while ((r = next_request()) != NULL)
-			serve(r);
-		note_connected();
-	}
+	while (!is_ending())
+		turn(-1);
 	return NULL;
+}
+
+/* ---- The program's loop ---- */
+
+/* Has tributary_fd() tell of the next turn. */
+static void
+watch_outside(void)
+{
+	struct pollfd fds[1 + PORT_FDS];
+	int due_ms = -1;
+	size_t n = 1;
+
+	fds[0] = (struct pollfd){ .fd = wake_fd, .events = POLLIN };
+	if (port != NULL) {
+		due_ms = port_poll(port, fds + 1);
+		n += PORT_FDS;
+	}
+	due_ms = sooner(due_ms, startup_turn());
+	outer_loop_watch(&outer, fds, n, due_ms);
+}
+
+/* false: from inside of a callback. */
+static bool
+turn_outside(int most_ms)
+{
+	if (turning)
+		return false;
+	turning = true;
+	turn(most_ms);
+	watch_outside();
+	turning = false;
+	return true;
+}
+
+void
+tributary_turn(void)
+{
+	int saved = errno;
+
+	if (core_is_thread() && state == TURNED)
+		(void)turn_outside(0);
+	errno = saved;
+}
+
+int
+tributary_fd(void)
+{
+	return state == TURNED ? outer.fd : -1;
+}
+
+/* Under the lock: the calling thread is the library's from now on. */
+static int
+start_outside(void)
+{
+	if ((wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+		return -1;
+	if (outer_loop_open(&outer) != 0) {
+		close(wake_fd);
+		wake_fd = -1;
+		return -1;
+	}
+	thread = pthread_self();
+	state = TURNED;
+	watch_outside();
+	return 0;
 }
 
 void
@@ -261,6 +349,41 @@ add_request(struct request *r)
 	core_wake();
 }
 
+static uint64_t
+now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+/*
+ * Under the lock, which is let go of meanwhile: the program's thread turns as
+ * long as wanted() says, up to the time.
+ */
+static void
+turn_while(bool (*wanted)(const void *arg), const void *arg, unsigned ms)
+{
+	uint64_t now = now_ms(), until = now + ms;
+
+	while (wanted(arg) && now < until) {
+		pthread_mutex_unlock(&lock);
+		(void)turn_outside((int)(until - now < 1000 ? until - now :
+		    1000));
+		pthread_mutex_lock(&lock);
+		now = now_ms();
+	}
+}
+
+static bool
+is_waiting(const void *arg)
+{
+	const struct request *r = arg;
+
+	return r->state == REQUEST_WAITS || r->state == REQUEST_UNDER_WAY;
+}
+
 /* Under the lock; true: done within the time. */
 static bool
 wait_for(struct request *r, unsigned ms)
@@ -269,10 +392,13 @@ wait_for(struct request *r, unsigned ms)
 	bool ok;
 
 	core_deadline(&at, ms);
-	while (r->state == REQUEST_WAITS || r->state == REQUEST_UNDER_WAY)
-		if (pthread_cond_timedwait(&changed, &lock, &at) == ETIMEDOUT)
-			break;
-	if (r->state == REQUEST_WAITS || r->state == REQUEST_UNDER_WAY) {
+	if (state == TURNED && core_is_thread())
+		turn_while(is_waiting, r, ms);
+	else
+		while (is_waiting(r) && pthread_cond_timedwait(&changed,
+		    &lock, &at) != ETIMEDOUT)
+			;
+	if (is_waiting(r)) {
 		r->state = REQUEST_LEFT;
 		return false;
 	}
@@ -287,6 +413,15 @@ core_is_thread(void)
 	return pthread_equal(thread, pthread_self()) != 0;
 }
 
+/* Under the lock: callbacks may not wait for what comes after them. */
+static bool
+may_wait(void)
+{
+	if (state == TURNED && core_is_thread())
+		return !turning;
+	return is_running() && !core_is_thread();
+}
+
 /* Asks the thread, and waits. */
 static bool
 ask(enum request_kind kind, unsigned ms)
@@ -298,7 +433,7 @@ ask(enum request_kind kind, unsigned ms)
 		return false;
 	r->kind = kind;
 	pthread_mutex_lock(&lock);
-	if (state == RUNNING && !core_is_thread()) {
+	if (may_wait()) {
 		add_request(r);
 		ok = wait_for(r, ms);
 	} else {
@@ -318,6 +453,12 @@ tributary_flush(unsigned timeout_ms)
 	return ok;
 }
 
+static bool
+is_unconnected(const void *arg)
+{
+	return !connected;
+}
+
 bool
 tributary_wait_connected(unsigned timeout_ms)
 {
@@ -327,9 +468,12 @@ tributary_wait_connected(unsigned timeout_ms)
 
 	core_deadline(&at, timeout_ms);
 	pthread_mutex_lock(&lock);
-	while (state == RUNNING && !connected)
-		if (pthread_cond_timedwait(&changed, &lock, &at) == ETIMEDOUT)
-			break;
+	if (state == TURNED && core_is_thread() && !turning)
+		turn_while(is_unconnected, NULL, timeout_ms);
+	else
+		while (is_running() && !connected && !core_is_thread() &&
+		    pthread_cond_timedwait(&changed, &lock, &at) != ETIMEDOUT)
+			;
 	ok = connected;
 	pthread_mutex_unlock(&lock);
 	errno = saved;
@@ -348,7 +492,7 @@ tributary_trigger(const char *name)
 	r->detached = true;
 	r->text = strdup(name);
 	pthread_mutex_lock(&lock);
-	if (state == RUNNING && r->text != NULL) {
+	if (is_running() && r->text != NULL) {
 		add_request(r);
 		r = NULL;
 	}
@@ -364,7 +508,7 @@ sources_changed_cb(void)
 {
 	pthread_mutex_lock(&lock);
 	sources_changed = true;
-	if (state == RUNNING)
+	if (is_running())
 		core_wake();
 	pthread_mutex_unlock(&lock);
 }
@@ -412,7 +556,8 @@ start_port(void)
 		return 0;
 	if ((next_port = port_new(&options)) == NULL)
 		return -1;
-	if (state == IDLE && start_thread() != 0) {
+	if (state == IDLE && (options.loop == TRIBUTARY_LOOP_PROGRAM ?
+	    start_outside() : start_thread()) != 0) {
 		port_free(next_port);
 		next_port = NULL;
 		return -1;
@@ -442,11 +587,13 @@ before_fork(void)
 	if (guest != NULL)
 		guest->before_fork();
 	registry_lock();
+	own_before_fork();
 }
 
 static void
 after_fork_in_parent(void)
 {
+	own_after_fork(false);
 	registry_unlock();
 	if (guest != NULL)
 		guest->after_fork(false);
@@ -467,17 +614,21 @@ init_condition(void)
 static void
 after_fork_in_child(void)
 {
-	bool restart = (port != NULL || next_port != NULL) &&
+	bool restart = state != TURNED && (port != NULL || next_port != NULL) &&
 	    options.children == TRIBUTARY_CHILDREN_TRACE;
 
+	own_after_fork(true);
 	if (port != NULL)
 		port_after_fork(port);
 	if (next_port != NULL)
 		port_after_fork(next_port);
 	port = next_port = NULL;
 	close_wake();
+	outer_loop_close(&outer);
+	turning = false;
 	if (guest != NULL)
 		guest->after_fork(true);
+	startup_after_fork();
 	guest_uses = 0;
 	state = IDLE;
 	requests = NULL;
@@ -529,16 +680,31 @@ keep_options(const struct tributary_options *o)
 	return true;
 }
 
+/* Under the lock.  A session inside of the program has started a thread. */
+static bool
+has_its_loop(void)
+{
+	if (options.loop != TRIBUTARY_LOOP_PROGRAM || state == IDLE)
+		return true;
+	if (options.log != NULL)
+		options.log(options.arg, TRIBUTARY_LOG_ERROR,
+		    "Tracing did not start: the library has a thread.");
+	return false;
+}
+
 int
 tributary_start(const struct tributary_options *o)
 {
 	int rc, saved = errno;
 
+	/* Not of TRIBUTARY_OPTIONS: all that it asks for would be left out. */
+	if (o != NULL && o->size == 0)
+		return -1;
 	(void)pthread_once(&once, init_once);
 	rc = track_event_init();
 	pthread_mutex_lock(&lock);
 	if (rc == 0 && port == NULL && next_port == NULL)
-		rc = keep_options(o) ? start_port() : -1;
+		rc = keep_options(o) && has_its_loop() ? start_port() : -1;
 	pthread_mutex_unlock(&lock);
 	errno = saved;
 	return rc;
@@ -566,18 +732,32 @@ fail_requests(void)
 static void
 end_thread(void)
 {
+	bool outside = state == TURNED;
+
 	state = ENDING;
 	core_wake();
 	pthread_mutex_unlock(&lock);
-	pthread_join(thread, NULL);
+	if (!outside)
+		pthread_join(thread, NULL);
 	port_free(port);
 	pthread_mutex_lock(&lock);
 	port_free(next_port);
 	port = next_port = NULL;
 	close_wake();
+	outer_loop_close(&outer);
 	state = IDLE;
 	connected = false;
 	fail_requests();
+}
+
+/* The program's thread, which may not join itself, or free what it uses. */
+static bool
+may_stop(void)
+{
+	if (state == TURNED)
+		return core_is_thread() && !turning;
+	/* The number of a thread that has ended may be another one's. */
+	return state == IDLE || !core_is_thread();
 }
 
 void
@@ -585,7 +765,7 @@ tributary_stop(unsigned timeout_ms)
 {
 	int saved = errno;
 
-	if (core_is_thread())
+	if (!may_stop())
 		return;
 	(void)ask(REQUEST_STOP, timeout_ms != 0 ? timeout_ms : STOP_MS);
 	pthread_mutex_lock(&lock);
@@ -593,10 +773,11 @@ tributary_stop(unsigned timeout_ms)
 		pthread_mutex_unlock(&lock);
 		(void)ask(REQUEST_PART, STOP_MS);
 	} else {
-		if (state == RUNNING)
+		if (is_running())
 			end_thread();
 		pthread_mutex_unlock(&lock);
 	}
+	startup_end_all();
 	errno = saved;
 }
 
@@ -612,6 +793,8 @@ core_enter(const struct core_guest *g)
 	/* Another thread may be ending it. */
 	while (rc == 0 && state == ENDING)
 		pthread_cond_wait(&changed, &lock);
+	if (rc == 0 && state == TURNED)
+		rc = -1; /* it would wait for what this thread is to do */
 	if (rc == 0 && state == IDLE)
 		rc = start_thread();
 	if (rc == 0)

@@ -241,6 +241,17 @@ put_category(struct pb_writer *w, const struct tributary_category *c)
 	pb_nest_end(w, mark);
 }
 
+bool
+categories_exist(void)
+{
+	bool any;
+
+	pthread_mutex_lock(&lock);
+	any = categories != NULL;
+	pthread_mutex_unlock(&lock);
+	return any;
+}
+
 uint8_t *
 categories_descriptor(size_t *len)
 {

@@ -31,8 +31,13 @@ bool category_is_wanted(const struct tributary_category *c,
 void categories_start(unsigned slot, const uint8_t *config, size_t len);
 void categories_stop(unsigned slot);
 
-/* TrackEventDescriptor as a field of DataSourceDescriptor; malloc()ed. */
+/*
+ * TrackEventDescriptor as a field of DataSourceDescriptor; malloc()ed.  NULL:
+ * no memory.
+ */
 uint8_t *categories_descriptor(size_t *len) MUST_CHECK;
+/* Whether the program has any. */
+bool categories_exist(void);
 
 /* All bits of all categories are replaced, and all instances forgotten. */
 void categories_after_fork(uint64_t enabled);

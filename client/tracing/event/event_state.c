@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "client/tracing/event/process_names.h"
+#include "client/tracing/memory/own_memory.h"
 #include "client/tracing/packet/packet.h"
 #include "client/tracing/source/registry.h"
 #include "protos/fields.h"
@@ -57,7 +58,7 @@ read_config(struct event_config *c)
 }
 
 struct event_config *
-event_config_new(const uint8_t *data_source_config, size_t len)
+event_state_config_new(const uint8_t *data_source_config, size_t len)
 {
 	struct event_config *c;
 	struct pb_reader r;
@@ -82,7 +83,7 @@ event_config_new(const uint8_t *data_source_config, size_t len)
 }
 
 void
-event_config_free(struct event_config *c)
+event_state_config_free(struct event_config *c)
 {
 	if (c != NULL)
 		free(c->encoded);
@@ -95,7 +96,7 @@ event_state_free(void *state)
 	struct event_state *st = state;
 
 	interning_done(&st->told);
-	free(st);
+	own_free(st, sizeof(*st));
 }
 
 uint64_t
@@ -134,7 +135,7 @@ finish(struct sequence *q, struct tributary_packet *p)
 	bool ok;
 
 	if (p->failed) {
-		chunk_writer_count_drop(&q->w);
+		chunk_writer_count_drop(&q->w, 1);
 		ok = false;
 	} else {
 		ok = chunk_writer_put(&q->w, p->data, packet_len(p));
@@ -294,7 +295,11 @@ event_state_begin(struct sequence *q, uint64_t now_ns)
 	struct event_state *st = q->state;
 
 	if (st == NULL) {
-		if ((st = calloc(1, sizeof(*st))) == NULL)
+		if (!own_try_enter())
+			return false;
+		st = own_alloc(sizeof(*st));
+		own_leave();
+		if (st == NULL)
 			return false;
 		interning_init(&st->told);
 		q->state = st;

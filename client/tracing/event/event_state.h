@@ -35,9 +35,9 @@ struct event_config {
 	size_t len;
 };
 /* NULL: no memory. */
-struct event_config *event_config_new(const uint8_t *data_source_config,
+struct event_config *event_state_config_new(const uint8_t *data_source_config,
     size_t len) MUST_CHECK;
-void event_config_free(struct event_config *c);
+void event_state_config_free(struct event_config *c);
 
 /* A sequence's state. */
 struct event_state {

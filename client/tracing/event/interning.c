@@ -1,7 +1,8 @@
 #include "client/tracing/event/interning.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "client/tracing/memory/own_memory.h"
 
 void
 interning_init(struct interning *in)
@@ -11,11 +12,17 @@ interning_init(struct interning *in)
 	in->mask = INTERNING_OWN - 1;
 }
 
+static size_t
+bytes(uint32_t mask)
+{
+	return ((size_t)mask + 1) * sizeof(struct interned);
+}
+
 void
 interning_done(struct interning *in)
 {
 	if (in->entries != in->own)
-		free(in->entries);
+		own_free(in->entries, bytes(in->mask));
 }
 
 void
@@ -41,8 +48,11 @@ grow(struct interning *in)
 	uint32_t i, mask = in->mask * 2 + 1;
 	struct interned *entries;
 
-	if (in->n >= INTERNING_HARD_MAX ||
-	    (entries = calloc((size_t)mask + 1, sizeof(*entries))) == NULL)
+	if (in->n >= INTERNING_HARD_MAX || !own_try_enter())
+		return false;
+	entries = own_alloc(bytes(mask));
+	own_leave();
+	if (entries == NULL)
 		return false;
 	for (i = 0; i <= in->mask; i++)
 		if (in->entries[i].kind != 0)

@@ -2,8 +2,8 @@
  * interning: what a sequence has told already, and under which number: names
  * by the address of their literal, tracks by their uuid.
  *
- * An open hash table that starts inside of the struct and doubles; belongs to
- * the sequence's thread.  Numbers begin at 1 for each kind.
+ * An open hash table that starts inside of the struct and doubles, in own
+ * memory; belongs to the sequence's thread.  Numbers begin at 1 for each kind.
  */
 #ifndef CLIENT_TRACING_EVENT_INTERNING_H
 #define CLIENT_TRACING_EVENT_INTERNING_H
@@ -30,7 +30,7 @@ struct interned {
 	uint32_t kind; /* 0: the entry is free */
 };
 
-#define INTERNING_OWN 32u
+#define INTERNING_OWN 8u
 /* So many are enough: the next event begins the sequence's state anew. */
 #define INTERNING_MAX 65536u
 /* None is added any more: far more than one event brings. */
@@ -78,7 +78,10 @@ interning_is_full(const struct interning *in)
 	return in->n >= INTERNING_MAX;
 }
 
-/* The number of a new one.  0: no memory, or INTERNING_HARD_MAX are there. */
+/*
+ * The number of a new one.  0: no memory, INTERNING_HARD_MAX are there, or the
+ * caller is in a signal handler that has interrupted the library.
+ */
 uint32_t interning_add(struct interning *in, uint64_t key,
     enum interned_kind kind) MUST_CHECK;
 

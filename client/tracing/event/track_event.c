@@ -9,7 +9,6 @@
 #include "client/tracing/event/track_event.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <tributary/track_event.h>
@@ -447,7 +446,7 @@ finish(struct making *m, const uint8_t *room)
 	bool ok = true;
 
 	if (UNLIKELY(m->failed || m->p.failed)) {
-		chunk_writer_count_drop(w);
+		chunk_writer_count_drop(w, 1);
 		ok = false;
 	} else if (LIKELY(packet_is_in(&m->p, room))) {
 		chunk_writer_publish(w, packet_len(&m->p));
@@ -613,7 +612,7 @@ static bool
 on_setup(struct tributary_instance *i, const void *config, size_t len,
     void *arg, void **context)
 {
-	return (*context = event_config_new(config, len)) != NULL;
+	return (*context = event_state_config_new(config, len)) != NULL;
 }
 
 static void
@@ -636,7 +635,7 @@ on_destroy(struct tributary_instance *i, void *context)
 {
 	/* Also of an instance that was never stopped. */
 	categories_stop(i->slot);
-	event_config_free(context);
+	event_state_config_free(context);
 }
 
 static const struct tributary_source_ops ops = {
@@ -647,13 +646,28 @@ static const struct tributary_source_ops ops = {
 	.destroy = on_destroy,
 };
 
+/* Programs without categories have no track events to offer. */
+static int
+register_source(void)
+{
+	struct tributary_source_options o = { .size = sizeof(o),
+	    .name = "track_event" };
+
+	if (source == NULL && categories_exist() &&
+	    (source = registry_add(&o, &ops)) == NULL)
+		return -1;
+	return 0;
+}
+
+/* Called by the dynamic linker as well, which loads one library at a time. */
 static void
 describe(void)
 {
 	size_t len;
 	uint8_t *data;
 
-	if (source != NULL && (data = categories_descriptor(&len)) != NULL)
+	if (register_source() == 0 && source != NULL &&
+	    (data = categories_descriptor(&len)) != NULL)
 		registry_describe(source, data, len);
 }
 
@@ -668,13 +682,13 @@ forget_names(void)
 int
 track_event_init(void)
 {
-	struct tributary_source_options o = { .size = sizeof(o),
-	    .name = "track_event" };
+	static bool begun;
 
-	if (source != NULL)
+	if (begun)
 		return 0;
-	if ((source = registry_add(&o, &ops)) == NULL)
+	if (register_source() != 0)
 		return -1;
+	begun = true;
 	categories_set_hooks(describe, forget_names);
 	describe();
 	return 0;

@@ -126,6 +126,7 @@ commit(struct tributary_local *l)
 	struct chunk_queue_item items[BATCH];
 	size_t i, n;
 
+	registry_relieve(l->memory);
 	while ((n = chunk_memory_take(l->memory, items, BATCH)) > 0) {
 		pthread_mutex_lock(&l->lock);
 		for (i = 0; i < n; i++) {

@@ -6,14 +6,20 @@
 #include <string.h>
 #include <time.h>
 
+#include "client/tracing/memory/own_memory.h"
+
 /* Backoff of a writer that waits for a free chunk. */
 #define WAIT_FIRST_NS (50 * 1000L)
 #define WAIT_LAST_NS  (2 * 1000 * 1000L)
+/* Writers that do not wait tell the owner so often that no chunk is free. */
+#define STARVE_MS 10u
 
 struct chunk_memory {
 	struct shm *shm; /* owned */
 	_Atomic unsigned refs;
 	atomic_bool closed;
+	atomic_bool starving; /* a chunk was asked for in vain */
+	_Atomic uint64_t starved_ms; /* the owner was told so */
 
 	pthread_mutex_t lock; /* of all below */
 	void (*wake)(void *arg);
@@ -46,12 +52,27 @@ chunk_memory_new(struct shm *shm, void (*wake)(void *arg), void *arg)
 	m->refs = 1;
 	pthread_mutex_init(&m->lock, NULL);
 	m->room = shm_pages(shm);
-	if ((m->items = calloc(m->room, sizeof(*m->items))) == NULL) {
+	m->items = own_alloc(m->room * sizeof(*m->items));
+	if (m->items == NULL) {
 		pthread_mutex_destroy(&m->lock);
 		free(m);
 		return NULL;
 	}
 	return m;
+}
+
+static void
+lock(struct chunk_memory *m)
+{
+	own_enter();
+	pthread_mutex_lock(&m->lock);
+}
+
+static void
+unlock(struct chunk_memory *m)
+{
+	pthread_mutex_unlock(&m->lock);
+	own_leave();
 }
 
 struct chunk_memory *
@@ -69,7 +90,7 @@ chunk_memory_unref(struct chunk_memory *m)
 		return;
 	shm_free(m->shm);
 	pthread_mutex_destroy(&m->lock);
-	free(m->items);
+	own_free(m->items, m->room * sizeof(*m->items));
 	free(m);
 }
 
@@ -82,11 +103,11 @@ chunk_memory_shm(struct chunk_memory *m)
 void
 chunk_memory_close(struct chunk_memory *m)
 {
-	pthread_mutex_lock(&m->lock);
+	lock(m);
 	atomic_store_explicit(&m->closed, true, memory_order_relaxed);
 	m->wake = NULL;
 	m->n = 0;
-	pthread_mutex_unlock(&m->lock);
+	unlock(m);
 }
 
 /* Doubles the ring.  Without memory, nothing. */
@@ -96,11 +117,11 @@ grow(struct chunk_memory *m)
 	struct chunk_queue_item *items;
 	size_t i, room = m->room * 2;
 
-	if ((items = calloc(room, sizeof(*items))) == NULL)
+	if ((items = own_alloc(room * sizeof(*items))) == NULL)
 		return;
 	for (i = 0; i < m->n; i++)
 		items[i] = m->items[(m->first + i) % m->room];
-	free(m->items);
+	own_free(m->items, m->room * sizeof(*m->items));
 	m->items = items;
 	m->first = 0;
 	m->room = room;
@@ -130,7 +151,7 @@ chunk_memory_begin_writer(struct chunk_memory *m, uint32_t buffer)
 	struct chunk_queue_item item = { .is_note = true };
 	uint32_t tries, id;
 
-	pthread_mutex_lock(&m->lock);
+	lock(m);
 	id = m->last_writer;
 	for (tries = 0; tries < SHM_MAX_WRITER_ID; tries++) {
 		/* Round robin: an id is used again as late as can be. */
@@ -139,7 +160,7 @@ chunk_memory_begin_writer(struct chunk_memory *m, uint32_t buffer)
 			break;
 	}
 	if (tries == SHM_MAX_WRITER_ID) {
-		pthread_mutex_unlock(&m->lock);
+		unlock(m);
 		return 0;
 	}
 	m->writers[id / 8] |= (uint8_t)(1u << id % 8);
@@ -148,7 +169,7 @@ chunk_memory_begin_writer(struct chunk_memory *m, uint32_t buffer)
 	item.is.note.writer = (uint16_t)id;
 	item.is.note.buffer = buffer;
 	queue(m, &item);
-	pthread_mutex_unlock(&m->lock);
+	unlock(m);
 	return (uint16_t)id;
 }
 
@@ -158,11 +179,11 @@ chunk_memory_end_writer(struct chunk_memory *m, uint16_t writer)
 	struct chunk_queue_item item = { .is_note = true };
 
 	item.is.note.writer = writer;
-	pthread_mutex_lock(&m->lock);
+	lock(m);
 	m->writers[writer / 8] &= (uint8_t)~(1u << writer % 8);
 	m->n_writers--;
 	queue(m, &item);
-	pthread_mutex_unlock(&m->lock);
+	unlock(m);
 }
 
 /*
@@ -183,14 +204,57 @@ layout(const struct chunk_memory *m)
 	return n <= pages * 4 ? SHM_DIV7 : SHM_DIV14;
 }
 
+static void
+tell_starving(struct chunk_memory *m)
+{
+	if (atomic_exchange(&m->starving, true))
+		return;
+	lock(m);
+	if (m->wake != NULL)
+		m->wake(m->wake_arg);
+	unlock(m);
+}
+
+/* A writer that drops what finds no chunk: the next may find one. */
+static void
+note_starving(struct chunk_memory *m)
+{
+	struct timespec ts;
+	uint64_t ms;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	ms = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	if (ms - atomic_load_explicit(&m->starved_ms, memory_order_relaxed) <
+	    STARVE_MS)
+		return;
+	atomic_store_explicit(&m->starved_ms, ms, memory_order_relaxed);
+	tell_starving(m);
+}
+
+bool
+chunk_memory_starves(struct chunk_memory *m)
+{
+	return atomic_load_explicit(&m->starving, memory_order_relaxed) &&
+	    atomic_exchange(&m->starving, false) &&
+	    !shm_has_complete(m->shm);
+}
+
 enum chunk_acquire
 chunk_memory_acquire(struct chunk_memory *m, uint16_t writer,
     uint32_t chunk_id, uint8_t flags, struct shm_slot *out)
 {
 	if (atomic_load_explicit(&m->closed, memory_order_relaxed))
 		return CHUNK_CLOSED;
-	return shm_acquire(m->shm, layout(m), writer, chunk_id, flags, out) ?
-	    CHUNK_ACQUIRED : CHUNK_NONE_FREE;
+	if (shm_acquire(m->shm, layout(m), writer, chunk_id, flags, out))
+		return CHUNK_ACQUIRED;
+	note_starving(m);
+	return CHUNK_NONE_FREE;
+}
+
+void
+chunk_memory_complete(struct chunk_memory *m, const struct shm_slot *slot)
+{
+	shm_complete(m->shm, slot);
 }
 
 void
@@ -203,10 +267,9 @@ chunk_memory_commit(struct chunk_memory *m, const struct shm_slot *slot,
 	item.is.commit.index = slot->index;
 	item.is.commit.buffer = buffer;
 	item.is.commit.used = (uint32_t)used;
-	shm_complete(m->shm, slot);
-	pthread_mutex_lock(&m->lock);
+	lock(m);
 	queue(m, &item);
-	pthread_mutex_unlock(&m->lock);
+	unlock(m);
 }
 
 void
@@ -220,18 +283,25 @@ chunk_memory_set_owner(struct chunk_memory *m, void (*tell)(void *arg),
 }
 
 void
-chunk_memory_wait(struct chunk_memory *m, long *wait_ns)
+chunk_memory_pause(long *wait_ns)
 {
 	struct timespec ts = { 0, *wait_ns > 0 ? *wait_ns : WAIT_FIRST_NS };
 
+	nanosleep(&ts, NULL);
+	*wait_ns = ts.tv_nsec < WAIT_LAST_NS ? ts.tv_nsec * 2 : ts.tv_nsec;
+}
+
+void
+chunk_memory_wait(struct chunk_memory *m, long *wait_ns)
+{
+	tell_starving(m);
 	if (m->has_owner && pthread_equal(m->owner, pthread_self()) &&
 	    !m->telling) {
 		m->telling = true;
 		m->tell(m->tell_arg);
 		m->telling = false;
 	}
-	nanosleep(&ts, NULL);
-	*wait_ns = ts.tv_nsec < WAIT_LAST_NS ? ts.tv_nsec * 2 : ts.tv_nsec;
+	chunk_memory_pause(wait_ns);
 }
 
 size_t
@@ -240,11 +310,11 @@ chunk_memory_take(struct chunk_memory *m, struct chunk_queue_item *out,
 {
 	size_t n;
 
-	pthread_mutex_lock(&m->lock);
+	lock(m);
 	for (n = 0; n < most && m->n > 0; n++, m->n--) {
 		out[n] = m->items[m->first];
 		m->first = (m->first + 1) % m->room;
 	}
-	pthread_mutex_unlock(&m->lock);
+	unlock(m);
 	return n;
 }

@@ -5,7 +5,8 @@
  *
  * Knows nothing of connections: its owner, on one thread, takes what is queued
  * and tells the service.  Every other function may be called from any thread,
- * and holds a lock for some instructions only.  Counted references: writers
+ * and holds a lock for some instructions only; on the way of an event it has
+ * entered (own_memory.h).  Counted references: writers
  * outlive the connection, and write into memory that is not read until they
  * notice.
  */
@@ -70,18 +71,30 @@ enum chunk_acquire {
 enum chunk_acquire chunk_memory_acquire(struct chunk_memory *m,
     uint16_t writer, uint32_t chunk_id, uint8_t flags, struct shm_slot *out)
     MUST_CHECK;
-/* Completes the chunk, and queues it. */
+/* The chunk stays the writer's, and may be read. */
+void chunk_memory_complete(struct chunk_memory *m,
+    const struct shm_slot *slot);
+/* Queues a complete chunk. */
 void chunk_memory_commit(struct chunk_memory *m, const struct shm_slot *slot,
     size_t used, uint32_t buffer);
 
 /*
  * Waits some time, at first 50 microseconds, in *wait_ns, for the service to
- * free a chunk.  On the owner's thread it calls tell(arg), set by
- * chunk_memory_set_owner(), as the queue would stay full otherwise.
+ * free a chunk; the owner hears that it is waited for.  On the owner's thread
+ * it calls tell(arg), set by chunk_memory_set_owner(), as the queue would stay
+ * full otherwise.  A writer that waits holds no chunk, which would be missing.
  */
 void chunk_memory_wait(struct chunk_memory *m, long *wait_ns);
+/* As chunk_memory_wait(), but for something else than a chunk. */
+void chunk_memory_pause(long *wait_ns);
 
 /* ---- Its owner ---- */
+
+/*
+ * Whether a writer has found no chunk since the last call, and none is on its
+ * way: writers hold them all, the owner is to have them handed over.
+ */
+bool chunk_memory_starves(struct chunk_memory *m);
 
 /* The calling thread is the owner; tell: tells the service what is queued. */
 void chunk_memory_set_owner(struct chunk_memory *m, void (*tell)(void *arg),

@@ -1,9 +1,12 @@
 #include "client/tracing/memory/chunk_writer.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "client/tracing/memory/own_memory.h"
 #include "transport/wire/pb_writer.h"
 
 /*
@@ -49,16 +52,39 @@ chunk_writer_done(struct chunk_writer *w)
 	w->memory = NULL;
 }
 
-void
-chunk_writer_flush(struct chunk_writer *w)
+static void
+hand_over(struct chunk_writer *w)
 {
-	if (w->end == w->at && w->fragments == 0)
-		return;
-	shm_set_packets(&w->slot, w->fragments, w->flags);
 	chunk_memory_commit(w->memory, &w->slot,
 	    (size_t)(w->at - w->slot.payload), w->buffer);
 	w->at = w->end = NULL;
 	w->fragments = 0;
+}
+
+/*
+ * The count is one more than there are packets, until the chunk is complete: a
+ * service that reads it then, as the program was killed in between, finds an
+ * empty fragment there, which is no packet.
+ */
+void
+chunk_writer_flush(struct chunk_writer *w)
+{
+	if (w->at == NULL)
+		return;
+	*w->at = 0;
+	shm_set_packets(&w->slot, (uint16_t)(w->fragments + 1), w->flags);
+	chunk_memory_complete(w->memory, &w->slot);
+	shm_set_packets(&w->slot, w->fragments, w->flags);
+	hand_over(w);
+}
+
+/* The chunk's last fragment is a part of a packet. */
+static void
+flush_part(struct chunk_writer *w)
+{
+	shm_set_packets(&w->slot, w->fragments, w->flags);
+	chunk_memory_complete(w->memory, &w->slot);
+	hand_over(w);
 }
 
 static uint64_t
@@ -70,45 +96,49 @@ now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 }
 
-/* A service that is stuck delays a stalling writer once, not every packet. */
+static bool
+may_wait(const struct chunk_writer *w)
+{
+	return w->policy != TRIBUTARY_FULL_DROP && !w->stalled_in_vain;
+}
+
+/*
+ * The writer holds no chunk.  A service that is stuck delays a stalling writer
+ * once, not every packet.
+ */
 static bool
 wait_for_chunk(struct chunk_writer *w, uint8_t flags, struct shm_slot *out)
 {
 	enum chunk_acquire got = CHUNK_NONE_FREE;
 	uint64_t until = now_ms() + TRIBUTARY_STALL_MS;
 	bool for_ever = w->policy == TRIBUTARY_FULL_WAIT;
+	int saved = errno;
 	long wait_ns = 0;
 
-	if (w->policy == TRIBUTARY_FULL_DROP || w->stalled_in_vain)
-		return false;
+	__atomic_store_n(&w->waits, 1, __ATOMIC_RELEASE);
 	while (got == CHUNK_NONE_FREE && (for_ever || now_ms() < until)) {
 		chunk_memory_wait(w->memory, &wait_ns);
 		got = chunk_memory_acquire(w->memory, w->id, w->next_chunk,
 		    flags, out);
 	}
+	__atomic_store_n(&w->waits, 0, __ATOMIC_RELEASE);
 	if (got == CHUNK_NONE_FREE && w->policy == TRIBUTARY_FULL_ABORT)
 		abort();
 	w->stalled_in_vain = got != CHUNK_ACQUIRED;
+	errno = saved;
 	return got == CHUNK_ACQUIRED;
 }
 
-static bool
-acquire(struct chunk_writer *w, uint8_t flags, struct shm_slot *out)
+/* Without waiting. */
+static enum chunk_acquire
+try(struct chunk_writer *w, uint8_t flags, struct shm_slot *out)
 {
-	switch (chunk_memory_acquire(w->memory, w->id, w->next_chunk, flags,
-	    out)) {
-	case CHUNK_ACQUIRED:
+	enum chunk_acquire got = chunk_memory_acquire(w->memory, w->id,
+	    w->next_chunk, flags, out);
+
+	if (got == CHUNK_ACQUIRED)
 		w->stalled_in_vain = false;
-		break;
-	case CHUNK_NONE_FREE:
-		if (!wait_for_chunk(w, flags, out))
-			return false;
-		break;
-	case CHUNK_CLOSED:
-		return false;
-	}
-	w->next_chunk++;
-	return true;
+	return got;
 }
 
 static void
@@ -116,9 +146,25 @@ use(struct chunk_writer *w, const struct shm_slot *slot, uint8_t flags)
 {
 	w->slot = *slot;
 	w->at = slot->payload;
-	w->end = slot->payload + slot->len;
+	w->end = slot->payload + slot->len - 1;
 	w->fragments = 0;
 	w->flags = flags;
+	w->next_chunk++;
+}
+
+/* A chunk, the writer has none.  false: there is none to be had. */
+static bool
+acquire(struct chunk_writer *w, uint8_t flags)
+{
+	enum chunk_acquire got;
+	struct shm_slot slot;
+
+	got = try(w, flags, &slot);
+	if (got == CHUNK_CLOSED || (got == CHUNK_NONE_FREE && (!may_wait(w) ||
+	    !wait_for_chunk(w, flags, &slot))))
+		return false;
+	use(w, &slot, flags);
+	return true;
 }
 
 static void
@@ -170,39 +216,61 @@ can_begin(const struct chunk_writer *w, size_t n)
 
 /*
  * Fills the chunk with a part of the packet, and goes on to the next.  false: no
- * chunk is free; the part says so, and the chunk is handed over.
+ * chunk is free.  Where the writer does not wait the part says so; who waits
+ * hands over first, and says so in the next chunk (mend()).
  */
 static bool
 cut(struct chunk_writer *w, struct rest *r)
 {
 	uint8_t *size = w->at;
 	size_t n = (size_t)(w->end - w->at) - SIZE_BYTES;
+	enum chunk_acquire got;
 	struct shm_slot next;
 
 	put_size(size, (uint32_t)n);
 	w->at += SIZE_BYTES;
 	put_bytes(w, r, n);
-	if (!acquire(w, SHM_FIRST_CONTINUES_FROM_PREV, &next)) {
+	got = try(w, SHM_FIRST_CONTINUES_FROM_PREV, &next);
+	if (got == CHUNK_NONE_FREE && may_wait(w)) {
+		w->flags |= SHM_LAST_CONTINUES_ON_NEXT;
+		flush_part(w);
+		w->torn = !acquire(w, SHM_FIRST_CONTINUES_FROM_PREV);
+		return !w->torn;
+	}
+	if (got != CHUNK_ACQUIRED) {
 		put_size(size, SHM_SIZE_DROP_PACKET);
-		chunk_writer_flush(w);
+		flush_part(w);
 		return false;
 	}
 	w->flags |= SHM_LAST_CONTINUES_ON_NEXT;
-	chunk_writer_flush(w);
+	flush_part(w);
 	use(w, &next, SHM_FIRST_CONTINUES_FROM_PREV);
+	return true;
+}
+
+/* Gives up the packet whose beginning was handed over. */
+static bool
+mend(struct chunk_writer *w)
+{
+	if (!acquire(w, SHM_FIRST_CONTINUES_FROM_PREV))
+		return false;
+	put_size(w->at, SHM_SIZE_DROP_PACKET);
+	w->at += SIZE_BYTES;
+	w->fragments = 1;
+	flush_part(w);
+	w->torn = false;
 	return true;
 }
 
 static bool
 put_rest(struct chunk_writer *w, struct rest *r)
 {
-	struct shm_slot slot;
-
+	if (w->torn && !mend(w))
+		return false;
 	if (!can_begin(w, left(r))) {
 		chunk_writer_flush(w);
-		if (!acquire(w, 0, &slot))
+		if (!acquire(w, 0))
 			return false;
-		use(w, &slot, 0);
 	}
 	while (pb_varint_size(left(r)) + left(r) > (size_t)(w->end - w->at))
 		if (!cut(w, r))
@@ -221,25 +289,40 @@ add_mark(struct rest *r, const uint8_t *mark, size_t len)
 }
 
 void
-chunk_writer_count_drop(struct chunk_writer *w)
+chunk_writer_count_drop(struct chunk_writer *w, uint64_t n)
 {
 	w->plain = false;
 	w->lossy = true;
-	w->dropped++;
+	__atomic_store_n(&w->dropped, w->dropped + n, __ATOMIC_RELAXED);
 }
 
-bool
-chunk_writer_put(struct chunk_writer *w, const uint8_t *packet, size_t len)
+static bool
+put(struct chunk_writer *w, const uint8_t *packet, size_t len)
 {
 	struct rest r = { .data = packet, .len = len };
+	int cancel;
+	bool ok;
 
 	r.mark = r.marks;
 	if (!w->started)
 		add_mark(&r, first_on_sequence, sizeof(first_on_sequence));
 	if (w->lossy)
 		add_mark(&r, previous_dropped, sizeof(previous_dropped));
-	if (len > CHUNK_WRITER_PACKET_MAX || !put_rest(w, &r)) {
-		chunk_writer_count_drop(w);
+	if (len > CHUNK_WRITER_PACKET_MAX || !own_try_enter())
+		return false;
+	/* Waiting and waking are where a thread could be cancelled. */
+	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	ok = put_rest(w, &r);
+	(void)pthread_setcancelstate(cancel, &cancel);
+	own_leave();
+	return ok;
+}
+
+bool
+chunk_writer_put(struct chunk_writer *w, const uint8_t *packet, size_t len)
+{
+	if (!put(w, packet, len)) {
+		chunk_writer_count_drop(w, 1);
 		return false;
 	}
 	w->started = w->plain = true;

@@ -2,10 +2,13 @@
  * chunk_writer: packets of one sequence into chunks.
  *
  * A packet is whole before any of it is in a chunk, so a program that is killed
- * leaves whole packets, and none needs to be patched.  Packets that fit are
+ * leaves whole packets, and none needs to be patched.  A whole packet is in the
+ * memory for good as soon as it was put: no instant at which the program is
+ * killed hides it again.  Packets that fit are
  * written in place (chunk_writer_room(), chunk_writer_publish()), larger ones
  * are cut over several chunks.  The first packet of the sequence, and the first
- * after a loss, are marked.  One thread at a time.
+ * after a loss, are marked.  One thread at a time.  A writer that waits for a
+ * chunk holds none.
  */
 #ifndef CLIENT_TRACING_MEMORY_CHUNK_WRITER_H
 #define CLIENT_TRACING_MEMORY_CHUNK_WRITER_H
@@ -26,13 +29,15 @@
 
 struct chunk_writer {
 	uint8_t *at;  /* the next fragment, in the chunk */
-	uint8_t *end; /* end of the chunk; == at: there is none */
+	uint8_t *end; /* end of the chunk but a byte; NULL: there is none */
 	uint16_t fragments; /* in the chunk, whole */
 	uint16_t flags;
 	bool plain; /* the next packet needs no mark */
 	bool started; /* a packet was written */
 	bool lossy;   /* the last packet was dropped */
 	bool stalled_in_vain; /* and no chunk was had since */
+	bool torn;    /* the rest of a packet was to come in the next chunk */
+	uint8_t waits; /* for a chunk; read by other threads */
 	uint8_t policy; /* enum tributary_full_policy, not DEFAULT */
 	uint16_t id;
 	uint32_t buffer;
@@ -48,14 +53,32 @@ int chunk_writer_init(struct chunk_writer *w, struct chunk_memory *m,
 /* Hands over what was written, and lets go of the memory. */
 void chunk_writer_done(struct chunk_writer *w);
 
-/* Writes a packet.  false: dropped and counted. */
+/*
+ * Writes a packet.  false: dropped and counted; also in a signal handler that
+ * has interrupted the library.
+ */
 bool chunk_writer_put(struct chunk_writer *w, const uint8_t *packet,
     size_t len);
 
-/* A packet was dropped that was never given to chunk_writer_put(). */
-void chunk_writer_count_drop(struct chunk_writer *w);
+/* n packets were dropped that were never given to chunk_writer_put(). */
+void chunk_writer_count_drop(struct chunk_writer *w, uint64_t n);
+/* Any thread. */
+static inline uint64_t
+chunk_writer_dropped(const struct chunk_writer *w)
+{
+	return __atomic_load_n(&w->dropped, __ATOMIC_RELAXED);
+}
+/* Any thread: the writer is in chunk_writer_put(), and has no chunk. */
+static inline bool
+chunk_writer_waits(const struct chunk_writer *w)
+{
+	return __atomic_load_n(&w->waits, __ATOMIC_ACQUIRE) != 0;
+}
 
-/* Hands the chunk over to the service; the next packet takes another. */
+/*
+ * Hands the chunk over to the service; the next packet takes another.  The
+ * caller has entered (own_memory.h).
+ */
 void chunk_writer_flush(struct chunk_writer *w);
 
 /*

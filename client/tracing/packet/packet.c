@@ -1,19 +1,36 @@
 #include "client/tracing/packet/packet.h"
 
+#include "client/tracing/memory/own_memory.h"
+
 /* Fields ask for more room than they take. */
 #define ROOM_MAX (PACKET_MAX + PACKET_FIELD_MAX)
 
-/* NULL: no memory.  From the room that it was begun in to its own first. */
+/*
+ * NULL: no memory, or the caller is in a signal handler that has interrupted the
+ * library.  From the room that it was begun in to its own first.
+ */
 static uint8_t *
 move(struct tributary_packet *p, size_t len, size_t cap)
 {
 	uint8_t *data = p->own;
 
-	if (p->allocated || p->data == p->own || cap > sizeof(p->own))
-		data = realloc(p->allocated ? p->data : NULL, cap);
+	if (p->allocated || p->data == p->own || cap > sizeof(p->own)) {
+		if (!own_try_enter())
+			return NULL;
+		data = p->allocated ?
+		    own_realloc(p->data, (size_t)(p->end - p->data), cap) :
+		    own_alloc(cap);
+		own_leave();
+	}
 	if (data != NULL && !p->allocated)
 		memcpy(data, p->data, len);
 	return data;
+}
+
+void
+packet_free(struct tributary_packet *p)
+{
+	own_free(p->data, (size_t)(p->end - p->data));
 }
 
 bool

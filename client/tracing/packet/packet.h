@@ -16,7 +16,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 #include <tributary/data_source.h>
 
@@ -66,11 +65,13 @@ packet_init(struct tributary_packet *p)
 	packet_init_in(p, p->own, sizeof(p->own));
 }
 
+/* The end of a packet that has allocated. */
+void packet_free(struct tributary_packet *p);
 static inline void
 packet_done(struct tributary_packet *p)
 {
 	if (UNLIKELY(p->allocated))
-		free(p->data);
+		packet_free(p);
 }
 
 /* Room for n more bytes.  false: failed (no memory, or PACKET_MAX). */

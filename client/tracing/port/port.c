@@ -18,11 +18,9 @@
 #include "client/tracing/port/port_dial.h"
 #include "client/tracing/port/port_internal.h"
 #include "protos/fields.h"
-#include "transport/clock/system_info.h"
-#include "transport/clock/this_machine.h"
 #include "transport/shm/shm.h"
-#include "transport/wire/ipc_frame.h"
 #include "transport/wire/pb_reader.h"
+#include "transport/wire/service_names.h"
 
 static const struct port_service producer_port = {
 	.name = "ProducerPort",
@@ -39,14 +37,14 @@ static const struct port_service producer_port = {
 		[PORT_TRIGGER] = "ActivateTriggers",
 		[PORT_COMMANDS] = "GetAsyncCommand",
 		[PORT_SYNC] = "Sync",
-		[PORT_INIT_MACHINE] = "TributaryInitMachine",
-		[PORT_SYNC_CLOCK] = "TributarySyncClock",
+		[PORT_INIT_MACHINE] = PRODUCER_INIT_MACHINE,
+		[PORT_SYNC_CLOCK] = PRODUCER_SYNC_CLOCK,
 	},
 };
 _Static_assert(PORT_METHODS <= PORT_WIRE_METHODS_MAX, "room for all");
 
-static uint64_t
-now_ms(void)
+uint64_t
+port_now_ms(void)
 {
 	struct timespec ts;
 
@@ -99,13 +97,27 @@ wake_cb(void *arg)
 	port_wake(arg);
 }
 
+static bool
+has_hung_up(const struct port *p)
+{
+	struct pollfd fd = { .fd = p->wire.fd, .events = POLLRDHUP };
+
+	return poll(&fd, 1, 0) > 0 &&
+	    (fd.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+/*
+ * A callback on the port's thread waits for a chunk.  The end of the connection
+ * is noticed here, too, as this thread does nothing else while it waits.
+ */
 static void
 tell_cb(void *arg)
 {
 	struct port *p = arg;
 
 	port_commit(p, false);
-	(void)!port_wire_send(&p->wire);
+	if (!port_wire_send(&p->wire) || has_hung_up(p))
+		chunk_memory_close(p->memory);
 }
 
 bool
@@ -201,24 +213,60 @@ reset(struct port *p)
 		free(f);
 	}
 	port_wire_done(&p->wire);
-	p->n_registered = 0;
+	port_clocks_end(p);
+	p->n_registered = p->registering = p->n_refused = 0;
+	p->settled = false;
 	p->state = PORT_WAITING;
 	tell_waiters(p, false);
 }
 
-void
-port_disconnect(struct port *p, const char *why)
+/* Where the program asked for it, log hears nothing of the connection. */
+static bool
+tell_state(struct port *p, bool connected, int error, const char *why)
+{
+	if (p->options.state == NULL)
+		return false;
+	p->options.state(p->options.arg, connected, error, why);
+	return true;
+}
+
+static const char *
+where(const struct port *p)
+{
+	return p->options.connect != NULL ? "the service" : p->address.text;
+}
+
+/* error: an errno, where the connection was not made; else 0. */
+static void
+lose(struct port *p, int error, const char *why)
 {
 	bool was_ready = p->state == PORT_READY;
 
 	if (p->state == PORT_WAITING)
 		return;
 	reset(p);
-	p->due_ms = now_ms() + retry_pause(p);
-	if (was_ready || p->failures == 1)
+	p->due_ms = port_now_ms() + retry_pause(p);
+	if (!tell_state(p, false, error, why) &&
+	    (was_ready || p->failures == 1))
 		port_log(p, TRIBUTARY_LOG_WARNING, "Not connected to %s: %s.",
-		    p->options.connect != NULL ? "the service" :
-		    p->address.text, why);
+		    where(p), why);
+}
+
+void
+port_disconnect(struct port *p, const char *why)
+{
+	lose(p, 0, why);
+}
+
+void
+port_settle(struct port *p)
+{
+	if (p->state != PORT_READY || p->settled || p->registering > 0)
+		return;
+	p->settled = true;
+	p->failures = 0;
+	if (!tell_state(p, true, 0, NULL))
+		port_log(p, TRIBUTARY_LOG_INFO, "Connected to %s.", where(p));
 }
 
 static bool
@@ -234,9 +282,11 @@ set_nonblocking(int fd)
 static int
 dial(struct port *p)
 {
+	unsigned n = 1;
 	int fd;
 
 	if (p->options.connect != NULL) {
+		p->address_left = false;
 		if ((fd = p->options.connect(p->options.arg)) >= 0 &&
 		    !set_nonblocking(fd)) {
 			close(fd);
@@ -244,45 +294,62 @@ dial(struct port *p)
 		}
 		return fd;
 	}
-	return port_dial(&p->address);
+	do {
+		fd = port_dial(&p->address, p->address_at++, &n);
+		p->address_left = p->address_at < n;
+	} while (fd < 0 && p->address_left);
+	return fd;
 }
 
 static void
 begin_connect(struct port *p)
 {
-	int fd = dial(p);
+	int error, fd = dial(p);
 
 	if (fd < 0) {
-		p->due_ms = now_ms() + retry_pause(p);
-		if (p->failures == 1)
+		error = errno;
+		p->due_ms = port_now_ms() + retry_pause(p);
+		if (!tell_state(p, false, error, strerror(error)) &&
+		    p->failures == 1)
 			port_log(p, TRIBUTARY_LOG_INFO, "Waiting for the "
 			    "service at %s: %s.", p->address.text,
-			    strerror(errno));
+			    strerror(error));
 		return;
 	}
 	port_wire_init(&p->wire, fd, &producer_port);
 	p->state = PORT_CONNECTING;
-	p->due_ms = now_ms() + PORT_ANSWER_MS;
+	p->due_ms = port_now_ms() + (p->options.connect != NULL ?
+	    PORT_TUNNEL_MS : PORT_ANSWER_MS);
 }
 
-/* Identity of this process, which the service cannot ask its kernel for. */
+/* The socket did not become connected: its name's next address, if any. */
 static void
-put_identity(struct port *p, struct pb_writer *w)
+not_connected(struct port *p, int error)
 {
-	char clocks[THIS_MACHINE_CLOCKS_MAX], name[256];
-	size_t mark = ipc_frame_begin(w, 0, IPC_SET_PEER_IDENTITY);
-
-	this_machine_clocks(clocks, sizeof(clocks));
-	this_machine_name(name, sizeof(name));
-	pb_put_int(w, SetPeerIdentity_pid, getpid());
-	pb_put_int(w, SetPeerIdentity_uid, (int64_t)getuid());
-	if (clocks[0] != '\0') {
-		pb_put_string(w, SetPeerIdentity_machine_id_hint, clocks);
-		pb_put_string(w, SetPeerIdentity_tributary_clocks, clocks);
+	if (!p->address_left) {
+		lose(p, error, strerror(error));
+		return;
 	}
-	pb_put_string(w, SetPeerIdentity_machine_name,
-	    p->options.machine_name != NULL ? p->options.machine_name : name);
-	ipc_frame_end(w, mark);
+	port_wire_done(&p->wire);
+	p->state = PORT_WAITING;
+	begin_connect(p);
+}
+
+static enum port_reach
+find_reach(const struct port *p)
+{
+	switch (p->options.reach) {
+	case TRIBUTARY_REACH_NETWORK:
+		return PORT_REACH_NETWORK;
+	case TRIBUTARY_REACH_TUNNEL:
+		return PORT_REACH_TUNNEL;
+	default:
+		break;
+	}
+	if (!port_dial_is_unix(p->wire.fd))
+		return PORT_REACH_NETWORK;
+	return port_dial_is_tunnel(p->wire.fd) ? PORT_REACH_TUNNEL :
+	    PORT_REACH_DIRECT;
 }
 
 static void
@@ -292,17 +359,17 @@ connected(struct port *p)
 	int error;
 
 	if ((error = port_dial_error(p->wire.fd)) != 0) {
-		port_disconnect(p, strerror(error));
+		not_connected(p, error);
 		return;
 	}
-	p->is_unix = port_dial_is_unix(p->wire.fd);
+	p->reach = find_reach(p);
 	pb_writer_init(&own);
-	if (!p->is_unix)
-		put_identity(p, &own);
+	port_put_identity(p, &own);
 	port_wire_bind(&p->wire, own.len > 0 && !own.failed ? &own : NULL);
 	pb_writer_done(&own);
 	p->state = PORT_BINDING;
-	p->due_ms = now_ms() + PORT_ANSWER_MS;
+	p->due_ms = port_now_ms() + (p->options.connect != NULL ?
+	    PORT_TUNNEL_MS : PORT_ANSWER_MS);
 }
 
 static void
@@ -319,7 +386,7 @@ bound(struct port *p)
 		return;
 	}
 	shm = chunk_memory_shm(p->memory);
-	p->provided = p->is_unix;
+	p->provided = p->reach == PORT_REACH_DIRECT;
 	pb_writer_init(&w);
 	pb_put_uint(&w,
 	    InitializeConnectionRequest_shared_memory_page_size_hint_bytes,
@@ -352,24 +419,6 @@ bound(struct port *p)
 }
 
 static void
-introduce_machine(struct port *p)
-{
-	struct pb_writer w;
-	char name[256];
-
-	if (!port_wire_offers(&p->wire, PORT_INIT_MACHINE))
-		return;
-	this_machine_name(name, sizeof(name));
-	pb_writer_init(&w);
-	system_info_introduce(&w, p->options.machine_name != NULL ?
-	    p->options.machine_name : name);
-	if (!w.failed)
-		port_wire_call(&p->wire, PORT_INIT_MACHINE, w.data, w.len,
-		    true);
-	pb_writer_done(&w);
-}
-
-static void
 initialized(struct port *p, const struct port_event *e)
 {
 	struct pb_reader r;
@@ -396,53 +445,9 @@ initialized(struct port *p, const struct port_event *e)
 	if (!taken && !p->emulated)
 		drop_memory(p); /* SetupTracing brings the service's */
 	p->state = PORT_READY;
-	p->failures = 0;
-	introduce_machine(p);
+	port_introduce_machine(p);
 	port_sources_changed(p);
-	port_log(p, TRIBUTARY_LOG_INFO, "Connected to %s.",
-	    p->options.connect != NULL ? "the service" : p->address.text);
-}
-
-/* ---- Sources ---- */
-
-static void
-put_source(struct pb_writer *w, const struct tributary_source *s)
-{
-	size_t mark;
-
-	mark = pb_nest_begin(w,
-	    RegisterDataSourceRequest_data_source_descriptor);
-	pb_put_string(w, DataSourceDescriptor_name, s->name);
-	pb_put_uint(w, DataSourceDescriptor_id, s->index + 1);
-	pb_put_uint(w, DataSourceDescriptor_will_notify_on_stop, 1);
-	pb_put_uint(w, DataSourceDescriptor_will_notify_on_start, 1);
-	pb_put_uint(w, DataSourceDescriptor_handles_incremental_state_clear,
-	    1);
-	if (s->no_flush)
-		pb_put_uint(w, DataSourceDescriptor_no_flush, 1);
-	pb_put_raw(w, s->descriptor, s->descriptor_len);
-	pb_nest_end(w, mark);
-}
-
-void
-port_sources_changed(struct port *p)
-{
-	struct tributary_source *s;
-	struct pb_writer w;
-	unsigned i;
-
-	if (p->state != PORT_READY)
-		return;
-	pb_writer_init(&w);
-	registry_lock();
-	for (i = 0; (s = registry_source(i)) != NULL; i++) {
-		put_source(&w, s);
-		port_call(p, i < p->n_registered ? PORT_UPDATE_SOURCE :
-		    PORT_REGISTER_SOURCE, &w);
-	}
-	p->n_registered = i;
-	registry_unlock();
-	pb_writer_done(&w);
+	port_settle(p);
 }
 
 /* ---- What came ---- */
@@ -463,9 +468,26 @@ replied(struct port *p, const struct port_event *e)
 	case PORT_SYNC:
 		tell_waiters(p, true);
 		break;
+	case PORT_REGISTER_SOURCE:
+		port_source_registered(p, e);
+		break;
+	case PORT_INIT_MACHINE:
+		port_machine_introduced(p, e);
+		break;
+	case PORT_SYNC_CLOCK:
+		port_clock_replied(p, e);
+		break;
 	default:
 		break;
 	}
+}
+
+static const char *
+closed_words(const struct port *p)
+{
+	return p->state == PORT_BINDING && p->address.kind == ADDR_TCP ?
+	    "the service closed the connection: does it expect TLS?" :
+	    "the service closed the connection";
 }
 
 static void
@@ -474,7 +496,7 @@ receive(struct port *p)
 	struct port_event e;
 
 	if (!port_wire_receive(&p->wire)) {
-		port_disconnect(p, "the service closed the connection");
+		port_disconnect(p, closed_words(p));
 		return;
 	}
 	while (p->state != PORT_WAITING) {
@@ -505,19 +527,20 @@ port_wake(struct port *p)
 int
 port_poll(struct port *p, struct pollfd fds[PORT_FDS])
 {
-	uint64_t now = now_ms();
+	uint64_t due_ms = p->due_ms, now = port_now_ms();
 
 	fds[0] = (struct pollfd){ .fd = p->wake_fd, .events = POLLIN };
 	fds[1] = (struct pollfd){ .fd = p->wire.fd, .events = POLLIN };
 	fds[2] = (struct pollfd){ .fd = p->state == PORT_WAITING ?
 	    p->folder_fd : -1, .events = POLLIN };
+	fds[3] = (struct pollfd){ .fd = p->jumps_fd, .events = POLLIN };
 	if (p->state == PORT_CONNECTING || port_wire_queued(&p->wire) > 0)
 		fds[1].events |= POLLOUT;
-	if (p->state == PORT_READY)
+	if (p->state == PORT_READY && !port_clocks_due(p, &due_ms))
 		return -1;
-	if (p->due_ms <= now)
+	if (due_ms <= now)
 		return 0;
-	return p->due_ms - now > INT_MAX ? INT_MAX : (int)(p->due_ms - now);
+	return due_ms - now > INT_MAX ? INT_MAX : (int)(due_ms - now);
 }
 
 static void
@@ -532,10 +555,14 @@ drain(int fd)
 static void
 wait_is_over(struct port *p)
 {
-	if (p->state == PORT_WAITING)
-		begin_connect(p);
-	else
+	if (p->state == PORT_CONNECTING) {
+		not_connected(p, ETIMEDOUT);
+	} else if (p->state != PORT_WAITING) {
 		port_disconnect(p, "the service did not answer");
+	} else {
+		p->address_at = 0;
+		begin_connect(p);
+	}
 }
 
 void
@@ -554,8 +581,9 @@ port_run(struct port *p, const struct pollfd fds[PORT_FDS])
 	else if (p->state != PORT_WAITING && fds[1].fd == p->wire.fd &&
 	    (fds[1].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
 		receive(p);
-	if (p->state != PORT_READY && p->due_ms <= now_ms())
+	if (p->state != PORT_READY && p->due_ms <= port_now_ms())
 		wait_is_over(p);
+	port_clocks_run(p, fds[3].fd >= 0 && fds[3].revents != 0);
 	port_take_notes(p);
 	port_commit(p, false);
 	if (p->state > PORT_CONNECTING && !port_wire_send(&p->wire))
@@ -568,7 +596,7 @@ port_run(struct port *p, const struct pollfd fds[PORT_FDS])
 bool
 port_is_connected(const struct port *p)
 {
-	return p->state == PORT_READY;
+	return p->settled;
 }
 
 /* ---- Requests of the program ---- */
@@ -604,6 +632,7 @@ port_flush(struct port *p, void (*done)(void *arg, bool ok), void *arg)
 	port_commit(p, true);
 	/* The service answers when it has handled what was sent before. */
 	port_wire_call(&p->wire, PORT_SYNC, NULL, 0, true);
+	(void)!port_wire_send(&p->wire); /* its end is noticed in a turn */
 }
 
 void
@@ -658,8 +687,9 @@ port_new(const struct tributary_options *o)
 		return NULL;
 	p->endpoint.stop_done = port_stop_done;
 	p->endpoint.flush_done = port_flush_done;
+	p->endpoint.adopts = true;
 	p->options = *o;
-	p->folder_fd = -1;
+	p->folder_fd = p->jumps_fd = -1;
 	p->wire.fd = p->wire.in_fd = -1;
 	LIST_INIT(&p->instances);
 	TAILQ_INIT(&p->flushes);
@@ -692,6 +722,7 @@ close_fds(struct port *p)
 	if (p->folder_fd >= 0)
 		close(p->folder_fd);
 	p->wake_fd = p->folder_fd = -1;
+	port_clocks_end(p);
 }
 
 void

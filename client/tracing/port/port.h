@@ -24,7 +24,7 @@ struct port *port_new(const struct tributary_options *o) MUST_CHECK;
 void port_free(struct port *p);
 
 /* Descriptors to wait for; returns milliseconds to wait at most, -1: for ever. */
-#define PORT_FDS 3
+#define PORT_FDS 4
 int port_poll(struct port *p, struct pollfd fds[PORT_FDS]);
 /* After poll(), whatever it returned. */
 void port_run(struct port *p, const struct pollfd fds[PORT_FDS]);
@@ -32,6 +32,7 @@ void port_run(struct port *p, const struct pollfd fds[PORT_FDS]);
 /* Any thread, and signal handlers: port_run() is due. */
 void port_wake(struct port *p);
 
+/* The service has taken the program's sources. */
 bool port_is_connected(const struct port *p);
 
 /* ---- Requests of the program; done on the port's thread ---- */

@@ -110,6 +110,17 @@ full_policy(uint64_t policy)
 	}
 }
 
+static bool
+was_refused(const struct port *p, uint64_t id)
+{
+	unsigned i;
+
+	for (i = 0; i < PORT_REFUSED && i < p->n_refused; i++)
+		if (p->refused[i] == id)
+			return true;
+	return false;
+}
+
 static struct tributary_instance *
 set_up(struct port *p, const struct setup *s)
 {
@@ -121,7 +132,7 @@ set_up(struct port *p, const struct setup *s)
 	struct tributary_source *source;
 
 	if (p->memory == NULL || s->name == NULL ||
-	    find_instance(p, s->id) != NULL)
+	    find_instance(p, s->id) != NULL || was_refused(p, s->id))
 		return NULL;
 	registry_lock();
 	source = registry_find(s->name, s->name_len);
@@ -129,6 +140,7 @@ set_up(struct port *p, const struct setup *s)
 	if (source == NULL)
 		return NULL;
 	if ((i = instance_new(source, &setup)) == NULL) {
+		p->refused[p->n_refused++ % PORT_REFUSED] = s->id;
 		port_log(p, TRIBUTARY_LOG_WARNING, "An instance of the data "
 		    "source %s was refused, or %d of it are there.",
 		    source->name, TRIBUTARY_INSTANCES_MAX);

@@ -91,6 +91,7 @@ port_commit(struct port *p, bool all)
 
 	if (p->memory == NULL || p->state != PORT_READY)
 		return;
+	registry_relieve(p->memory);
 	while (may_tell(p, all) &&
 	    (n = chunk_memory_take(p->memory, items, BATCH)) > 0)
 		tell_items(p, items, n);

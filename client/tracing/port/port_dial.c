@@ -8,6 +8,10 @@
 #include <unistd.h>
 
 #include "transport/socket/addr.h"
+#include "transport/socket/tunnel_process.h"
+
+/* More of a name's addresses are not tried. */
+#define ADDRESSES_MAX 8
 
 bool
 port_dial_choose(struct addr *a, const char *list, char *err, size_t err_size)
@@ -26,22 +30,25 @@ port_dial_choose(struct addr *a, const char *list, char *err, size_t err_size)
 }
 
 int
-port_dial(const struct addr *a)
+port_dial(const struct addr *a, unsigned at, unsigned *n)
 {
-	struct sockaddr_storage sa;
-	socklen_t len;
+	struct sockaddr_storage sa[ADDRESSES_MAX];
+	socklen_t len[ADDRESSES_MAX];
 	char err[256];
-	int fd, one = 1;
+	int fd, found, one = 1;
 
-	if (addr_resolve(a, &sa, &len, 1, err, sizeof(err)) < 1) {
+	found = addr_resolve(a, sa, len, ADDRESSES_MAX, err, sizeof(err));
+	if (found < 1 || at >= (unsigned)found) {
+		*n = 0;
 		errno = EHOSTUNREACH;
 		return -1;
 	}
-	fd = socket(sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-	    0);
+	*n = (unsigned)found;
+	fd = socket(sa[at].ss_family,
+	    SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -1;
-	if (connect(fd, (struct sockaddr *)&sa, len) != 0 &&
+	if (connect(fd, (struct sockaddr *)&sa[at], len[at]) != 0 &&
 	    errno != EINPROGRESS) {
 		close(fd);
 		return -1;
@@ -71,4 +78,14 @@ port_dial_is_unix(int fd)
 
 	return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
 	    domain == AF_UNIX;
+}
+
+bool
+port_dial_is_tunnel(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
+	    len == sizeof(cred) && is_tunnel_process(cred.pid);
 }

@@ -168,23 +168,32 @@ session_wire_turn(struct session_wire *w, uint64_t until_ms)
 
 /* ---- The connection ---- */
 
+/* One of the *n addresses that a stands for; 0, or an errno. */
+static int
+dial_one(struct session_wire *w, const struct addr *a, unsigned at,
+    unsigned *n, uint64_t until_ms)
+{
+	int fd = port_dial(a, at, n);
+
+	if (fd < 0)
+		return errno;
+	port_wire_init(&w->port, fd, &w->service);
+	return wait_for_socket(w, POLLOUT, until_ms) ? port_dial_error(fd) :
+	    ETIMEDOUT;
+}
+
 static bool
 dial(struct session_wire *w, const char *address, uint64_t until_ms)
 {
+	unsigned at = 0, n = 1;
 	struct addr a;
-	int error, fd;
+	int error;
 
 	if (!port_dial_choose(&a, address, w->down, sizeof(w->down)))
 		return false;
 	w->down[0] = '\0';
-	if ((fd = port_dial(&a)) < 0) {
-		snprintf(w->down, sizeof(w->down), "cannot connect to %.200s: "
-		    "%s", a.text, strerror(errno));
-		return false;
-	}
-	port_wire_init(&w->port, fd, &w->service);
-	error = wait_for_socket(w, POLLOUT, until_ms) ? port_dial_error(fd) :
-	    ETIMEDOUT;
+	while ((error = dial_one(w, &a, at, &n, until_ms)) != 0 && ++at < n)
+		port_wire_done(&w->port);
 	if (error == 0)
 		return true;
 	snprintf(w->down, sizeof(w->down), "cannot connect to %.200s: %s",

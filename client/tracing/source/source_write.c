@@ -16,9 +16,26 @@ tributary_source_add(const struct tributary_source_options *options,
 
 	memcpy(&o, options,
 	    options->size < sizeof(o) ? options->size : sizeof(o));
+	/* No name: also where the caller has not set a size. */
+	if (o.name == NULL || o.name[0] == '\0')
+		return NULL;
 	if ((s = registry_add(&o, ops)) != NULL)
 		registry_changed();
 	return s;
+}
+
+bool
+tributary_source_describe(struct tributary_source *s, const void *descriptor,
+    size_t len)
+{
+	uint8_t *data = malloc(len + 1);
+
+	if (data == NULL)
+		return false;
+	if (len > 0)
+		memcpy(data, descriptor, len);
+	registry_describe(s, data, len);
+	return true;
 }
 
 bool
@@ -35,13 +52,15 @@ write_one(struct sequence *q, tributary_write_fn write, void *arg)
 	bool first = sequence_is_stale(q), ok = true;
 
 	packet_init(&p);
+	sequence_pause(q);
 	write(&p, q->instance, q->instance->context, first, arg);
+	sequence_resume(q);
 	if (p.depth > 0)
 		p.failed = true;
 	if (p.flags != 0)
 		tributary_put_uint(&p, TracePacket_sequence_flags, p.flags);
 	if (p.failed) {
-		chunk_writer_count_drop(&q->w);
+		chunk_writer_count_drop(&q->w, 1);
 		ok = false;
 	} else if (packet_len(&p) > 0) {
 		ok = chunk_writer_put(&q->w, p.data, packet_len(&p));
@@ -98,12 +117,14 @@ uint64_t
 tributary_instance_dropped(const struct tributary_instance *i)
 {
 	struct tributary_instance *of = (struct tributary_instance *)i;
-	uint64_t n = atomic_load(&of->dropped);
 	struct sequence *q;
+	uint64_t n;
 
 	registry_lock();
+	n = atomic_load(&of->dropped) +
+	    atomic_load(&of->source->missed[of->slot]);
 	LIST_FOREACH(q, &of->sequences, link)
-		n += q->w.dropped;
+		n += chunk_writer_dropped(&q->w);
 	registry_unlock();
 	return n;
 }

@@ -29,7 +29,11 @@ enum tributary_full_policy {
 	TRIBUTARY_FULL_DROP = 1,
 	/* The thread waits up to TRIBUTARY_STALL_MS, then drops. */
 	TRIBUTARY_FULL_STALL = 2,
-	/* The thread waits as long as the service is connected. */
+	/*
+	 * The thread waits as long as the service is connected.  Not for signal
+	 * handlers that may interrupt malloc(): the library's thread, for which
+	 * it waits, may need what was interrupted.
+	 */
 	TRIBUTARY_FULL_WAIT = 3,
 	/* After TRIBUTARY_STALL_MS the program ends by abort(). */
 	TRIBUTARY_FULL_ABORT = 4,
@@ -37,9 +41,10 @@ enum tributary_full_policy {
 #define TRIBUTARY_STALL_MS 1000
 
 /*
- * Callbacks come from the library's thread, one at a time, in this order for an
- * instance: setup, start, (flush | clear_incremental_state)*, stop, destroy.
- * Each may be NULL.  They may write packets.
+ * Callbacks come from the library's thread (enum tributary_loop), one at a
+ * time, in this order for an instance: setup, start, (flush |
+ * clear_incremental_state)*, stop, destroy.  Each may be NULL.  They may write
+ * packets.
  */
 struct tributary_source_ops {
 	size_t size; /* of this struct */
@@ -74,15 +79,24 @@ struct tributary_source_options {
 	const void *descriptor;
 	size_t descriptor_len;
 	void *arg; /* of setup */
+	/* A session that wants TRIBUTARY_FULL_ABORT gets TRIBUTARY_FULL_STALL. */
+	bool no_abort;
 };
 
 /*
- * ops is borrowed for ever.  NULL: no memory, TRIBUTARY_SOURCES_MAX, or a name
- * that is registered already.
+ * ops is borrowed for ever.  NULL: no memory, TRIBUTARY_SOURCES_MAX, a name
+ * that is registered already, no name, or options of the size 0.
  */
 TRIBUTARY_API struct tributary_source *tributary_source_add(
     const struct tributary_source_options *options,
     const struct tributary_source_ops *ops);
+
+/*
+ * Replaces options->descriptor, and tells the service; copied.  Any thread.
+ * False: no memory.
+ */
+TRIBUTARY_API bool tributary_source_describe(struct tributary_source *s,
+    const void *descriptor, size_t len);
 
 TRIBUTARY_API void tributary_flush_done(struct tributary_instance *i,
     uint64_t flush_id);
