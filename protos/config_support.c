@@ -12,6 +12,9 @@
 #define TEXT_MAX_BYTES 384
 
 #define POLICY_PATH "buffers.fill_policy"
+/* Fields below are of producers. */
+#define SOURCE_PATH "data_sources.config"
+#define FTRACE_PATH SOURCE_PATH ".ftrace_config"
 
 /* ---- a reader of wire format: protos knows nothing of transport ---- */
 
@@ -118,6 +121,14 @@ wants(struct walk *w, const char *path)
 	return true;
 }
 
+/* Another producer than ours may well know it. */
+static const char *
+with_whom(const char *path)
+{
+	return strncmp(path, SOURCE_PATH ".", sizeof(SOURCE_PATH)) == 0 ?
+	    " with tributary-probes" : "";
+}
+
 static void
 tell_unknown(struct walk *w, const char *parent, uint32_t number)
 {
@@ -127,8 +138,8 @@ tell_unknown(struct walk *w, const char *parent, uint32_t number)
 	    parent[0] != '\0' ? " " : "", number);
 	if (!wants(w, path))
 		return;
-	snprintf(text, sizeof(text), "%s of the trace config has no effect: "
-	    "this version does not know it", path);
+	snprintf(text, sizeof(text), "%s of the trace config has no effect%s: "
+	    "this version does not know it", path, with_whom(path));
 	w->fn(w->arg, path, text);
 }
 
@@ -139,8 +150,9 @@ tell_value(struct walk *w, const char *path, int32_t value)
 
 	if (!wants(w, path))
 		return;
-	snprintf(text, sizeof(text), "%s of the trace config has no effect: "
-	    "this version does not know its value %d", path, value);
+	snprintf(text, sizeof(text), "%s of the trace config has no effect%s: "
+	    "this version does not know its value %d", path, with_whom(path),
+	    value);
 	w->fn(w->arg, path, text);
 }
 
@@ -151,8 +163,8 @@ tell_ignored(struct walk *w, const struct config_support *s)
 
 	if (!wants(w, s->path))
 		return;
-	snprintf(text, sizeof(text), "%s of the trace config has no effect: "
-	    "%s", s->path, s->note);
+	snprintf(text, sizeof(text), "%s of the trace config has no effect%s: "
+	    "%s", s->path, with_whom(s->path), s->note);
 	w->fn(w->arg, s->path, text);
 }
 
@@ -215,11 +227,13 @@ is_default(const struct wire_field *f)
 	    f->value == 0;
 }
 
-/* Depth is the schema's, which is not recursive above data_sources.config. */
+/* Depth is the schema's, which is not recursive where the table has rows. */
 static void
 check_message(struct walk *w, const ProtobufCMessageDescriptor *d,
     const struct config_support *parent, const uint8_t *data, size_t len)
 {
+	const bool of_producer = parent != NULL &&
+	    strcmp(parent->path, SOURCE_PATH) == 0;
 	struct wire in = { .p = data, .end = data + len };
 	const ProtobufCFieldDescriptor *fd;
 	const struct config_support *row;
@@ -228,8 +242,9 @@ check_message(struct walk *w, const ProtobufCMessageDescriptor *d,
 	while (next_field(&in, &f)) {
 		fd = protobuf_c_message_descriptor_get_field(d, f.number);
 		if (fd == NULL) {
-			tell_unknown(w, parent != NULL ? parent->path : "",
-			    f.number);
+			if (!of_producer)
+				tell_unknown(w, parent != NULL ?
+				    parent->path : "", f.number);
 			continue;
 		}
 		if (is_default(&f) ||
@@ -244,9 +259,7 @@ check_message(struct walk *w, const ProtobufCMessageDescriptor *d,
 		    (int)f.value) == NULL)
 			tell_value(w, row->path, (int32_t)f.value);
 		else if (fd->type == PROTOBUF_C_TYPE_MESSAGE &&
-		    f.type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED &&
-		    fd->descriptor !=
-		    &perfetto__protos__data_source_config__descriptor)
+		    f.type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED)
 			check_message(w, fd->descriptor, row, f.data, f.len);
 	}
 }
@@ -261,4 +274,19 @@ config_support_check(const uint8_t *config, size_t len, config_support_fn fn,
 		check_message(&w, &perfetto__protos__trace_config__descriptor,
 		    NULL, config, len);
 	tell_contradiction(&w);
+}
+
+void
+config_support_check_ftrace(const uint8_t *config, size_t len,
+    config_support_fn fn, void *arg)
+{
+	struct walk w = { .fn = fn, .arg = arg };
+	size_t n, i;
+	const struct config_support *t = config_support_table(&n);
+
+	for (i = 0; strcmp(t[i].path, FTRACE_PATH) != 0;)
+		i++;
+	if (len > 0)
+		check_message(&w, &perfetto__protos__ftrace_config__descriptor,
+		    &t[i], config, len);
 }

@@ -6,7 +6,9 @@
  * table.  Pure.
  *
  * A field is a path: "buffers.size_kb", "trigger_config.triggers.name".  Fields
- * inside of data_sources.config are the producer's and never warned about.
+ * inside of data_sources.config are the producer's, and never warned about: but
+ * for ftrace_config, of which the table says what tributary-probes does, and for
+ * protovm_config, which the collector reads.
  */
 #ifndef PROTOS_CONFIG_SUPPORT_H
 #define PROTOS_CONFIG_SUPPORT_H
@@ -17,6 +19,7 @@
 enum config_support_kind {
 	CONFIG_SERVED,  /* by the collector */
 	CONFIG_CLIENT,  /* by the consumer: `tributary record` */
+	CONFIG_PROBES,  /* by tributary-probes */
 	CONFIG_ANDROID, /* Android only: kept in the trace, without effect */
 	CONFIG_IGNORED, /* without effect here: a warning */
 };
@@ -49,6 +52,9 @@ typedef void (*config_support_fn)(void *arg, const char *path,
  * set to its default is not reported.
  */
 void config_support_check(const uint8_t *config, size_t len,
+    config_support_fn fn, void *arg);
+/* Checks an encoded FtraceConfig alone; paths are those of the table. */
+void config_support_check_ftrace(const uint8_t *config, size_t len,
     config_support_fn fn, void *arg);
 
 #endif /* PROTOS_CONFIG_SUPPORT_H */

@@ -6,9 +6,14 @@
 /* Versions that began to serve something. */
 #define V1 "0.1.0"
 
+#define FTRACE "data_sources.config.ftrace_config"
+#define PROTOVM "data_sources.config.protovm_config"
+
 #define SERVED(path, note)  { path, CONFIG_SERVED, V1, note }
 #define CLIENT(path, note)  { path, CONFIG_CLIENT, V1, note }
 #define ANDROID(path, note) { path, CONFIG_ANDROID, NULL, note }
+#define PROBES(path, note)  { path, CONFIG_PROBES, V1, note }
+#define IGNORED(path, note) { path, CONFIG_IGNORED, NULL, note }
 
 static const struct config_support table[] = {
 	SERVED("buffers", "up to limits.max_buffers_per_session; data sources "
@@ -28,6 +33,88 @@ static const struct config_support table[] = {
 	    "fits"),
 	SERVED("data_sources.config", "reaches the producer whole, with fields "
 	    "that the service fills in"),
+	SERVED(PROTOVM, "runs the programs that the source's producers offer, "
+	    "on packets that leave the buffer"),
+	SERVED(PROTOVM ".memory_limit_kb", "of each program's state; 1024 where "
+	    "it is left out, at most 65536"),
+	PROBES(FTRACE, "of the data source linux.ftrace"),
+	PROBES(FTRACE ".ftrace_events", "group/name, where both may be "
+	    "patterns with * and ?; a name alone is of any group"),
+	IGNORED(FTRACE ".atrace_categories", "atrace is a part of Android; "
+	    "name the events in ftrace_events"),
+	IGNORED(FTRACE ".atrace_apps", "atrace is a part of Android"),
+	IGNORED(FTRACE ".atrace_categories_prefer_sdk", "atrace is a part of "
+	    "Android"),
+	IGNORED(FTRACE ".atrace_userspace_only", "atrace is a part of "
+	    "Android"),
+	PROBES(FTRACE ".buffer_size_kb", "of each processor; 2048 where it is "
+	    "left out, 8192 from 7 GiB of memory on; the largest of all "
+	    "sessions counts"),
+	PROBES(FTRACE ".buffer_size_lower_bound", "the default, where that is "
+	    "more"),
+	PROBES(FTRACE ".drain_period_ms", "100 where it is left out, at most "
+	    "60000; the shortest of all sessions counts"),
+	PROBES(FTRACE ".drain_buffer_percent", "reads as soon as a buffer is "
+	    "that full, besides; needs Linux 6.9"),
+	PROBES(FTRACE ".compact_sched", "of sched_switch and sched_waking"),
+	PROBES(FTRACE ".compact_sched.enabled", "true where it is left out"),
+	PROBES(FTRACE ".print_filter", "of ftrace/print; the first rule that "
+	    "fits decides, and where none does the event is recorded"),
+	PROBES(FTRACE ".print_filter.rules", "in their order"),
+	PROBES(FTRACE ".print_filter.rules.prefix", "the beginning of the "
+	    "text"),
+	PROBES(FTRACE ".print_filter.rules.atrace_msg", "TYPE, a bar, a pid, a "
+	    "bar, and the prefix"),
+	PROBES(FTRACE ".print_filter.rules.atrace_msg.type", "one letter as a "
+	    "rule: B, E, C, S, F"),
+	PROBES(FTRACE ".print_filter.rules.atrace_msg.prefix", "the beginning "
+	    "of what follows the pid"),
+	PROBES(FTRACE ".print_filter.rules.allow", "whether it is recorded"),
+	PROBES(FTRACE ".symbolize_ksyms", "names of the kernel's functions, "
+	    "from /proc/kallsyms"),
+	PROBES(FTRACE ".ksyms_mem_policy", "whether the table of names is kept "
+	    "from one session to the next"),
+	PROBES(FTRACE ".throttle_rss_stat", "kmem/rss_stat_throttled instead "
+	    "of kmem/rss_stat, where the kernel has it"),
+	PROBES(FTRACE ".denser_generic_event_encoding", "with a descriptor for "
+	    "each kind of event that has no message of its own"),
+	PROBES(FTRACE ".disable_generic_events", "leaves out events without a "
+	    "message of their own, and says which"),
+	PROBES(FTRACE ".syscall_events", "names such as sys_read; switches "
+	    "raw_syscalls on"),
+	IGNORED(FTRACE ".enable_function_graph", "the tracer function_graph is "
+	    "not served"),
+	IGNORED(FTRACE ".function_filters", "the tracer function_graph is not "
+	    "served"),
+	IGNORED(FTRACE ".function_graph_roots", "the tracer function_graph is "
+	    "not served"),
+	IGNORED(FTRACE ".function_graph_max_depth", "the tracer function_graph "
+	    "is not served"),
+	IGNORED(FTRACE ".kprobe_events", "kprobes are not made for a session; "
+	    "make one in tracefs, and name it in ftrace_events as "
+	    "kprobes/NAME"),
+	IGNORED(FTRACE ".kprobe_events.probe", "kprobes are not made for a "
+	    "session"),
+	IGNORED(FTRACE ".kprobe_events.type", "kprobes are not made for a "
+	    "session"),
+	PROBES(FTRACE ".preserve_ftrace_buffer", "events from before the "
+	    "session are recorded, too"),
+	PROBES(FTRACE ".use_monotonic_raw_clock", "CLOCK_MONOTONIC_RAW; where "
+	    "sessions ask for different clocks the first one's counts"),
+	PROBES(FTRACE ".instance_name", "a folder of tracefs/instances, made "
+	    "where it is not there; hyp and hypervisor are refused"),
+	IGNORED(FTRACE ".debug_ftrace_abi", "pages of the kernel that cannot "
+	    "be read are counted, and not kept"),
+	PROBES(FTRACE ".tids_to_trace", "threads whose events are recorded; "
+	    "where sessions share a tracefs each has its own"),
+	PROBES(FTRACE ".tracefs_options", "set while the session lasts"),
+	PROBES(FTRACE ".tracefs_options.name", "as in tracefs/options"),
+	PROBES(FTRACE ".tracefs_options.state", "STATE_ENABLED or "
+	    "STATE_DISABLED"),
+	PROBES(FTRACE ".tracing_cpumask", "hexadecimal; set while the session "
+	    "lasts"),
+	IGNORED(FTRACE ".initialize_ksyms_synchronously_for_testing", "it has "
+	    "none in Perfetto, either"),
 	SERVED("data_sources.producer_name_filter", "exact names; "
 	    "ChangeTraceConfig may add some"),
 	SERVED("data_sources.producer_name_regex_filter", "must fit the whole "

@@ -1,20 +1,33 @@
 #!/usr/bin/env python3
 """Counts single tests in meson's logs; the last line is the sum.
 
-    count_tests.py [--failed-builds N] testlog.json...
+    count_tests.py [--failed PART]... [--again LOG]... LOG...
+    count_tests.py --to-repeat LOG...
 
-A program that says what its cases did (cmocka's lines, TAP) counts as its
-cases, any other as one test.  A program that failed although none of its cases
-did (it crashed, it leaked, it took too long) is one failure more.
+A program that prints its cases (cmocka's lines, TAP) counts as its cases, any
+other as one test.  A program that failed although none of its cases did (it
+crashed, it leaked, it took too long) is one failure more.  PART is something
+else that failed, like a build.
+
+--again names the log of a second run of tests that failed.  There the second
+result counts; a test that passed only then is named above the sum, with the
+output of its first run, and more than MOST_AGAIN of those are a failure.
+--to-repeat prints the names to run again, for meson: none where more than
+MOST_AGAIN failed, as nothing can be saved by it.
 """
 
+import argparse
 import json
+import os
 import re
 import sys
 
 CMOCKA = re.compile(r"^\[\s+(OK|FAILED|SKIPPED|ERROR)\s+\] (?!---)(.+)$", re.M)
 CMOCKA_SUMMARY = re.compile(r"^\d+ (test|SKIPPED|FAILED)")
 TAP = re.compile(r"^(not )?ok\b[^#\n]*(# *SKIP.*)?", re.M | re.I)
+GOOD = ("OK", "EXPECTEDFAIL", "SKIP")
+MOST_AGAIN = 3
+LINES_SHOWN = 60
 
 
 def cases(output):
@@ -41,47 +54,119 @@ def cases(output):
     return passed, failed, skipped
 
 
-def count(path):
-    total = [0, 0, 0]
-    bad = []
-    with open(path) as file:
-        for line in file:
-            test = json.loads(line)
-            output = (test.get("stdout") or "") + (test.get("stderr") or "")
-            passed, failed, skipped = cases(output)
-            result = test["result"]
-            if not passed + failed + skipped:
-                passed = result in ("OK", "EXPECTEDFAIL")
-                skipped = result == "SKIP"
-            if result not in ("OK", "EXPECTEDFAIL", "SKIP"):
-                failed += not failed
-                bad.append(f"{path}: {test['name']}: {result}")
-            for n, value in enumerate((passed, failed, skipped)):
-                total[n] += value
-    return total, bad
+class Test:
+    """A test program's run, as a line of meson's log has it."""
+
+    def __init__(self, path, line):
+        entry = json.loads(line)
+        self.path = path
+        self.full_name = entry["name"]
+        self.result = entry["result"]
+        self.output = (entry.get("stdout") or "") + (entry.get("stderr") or "")
+        # Some names are of several tests.
+        self.key = os.path.dirname(path), self.full_name, tuple(entry["command"])
+
+    @property
+    def name(self):
+        """As meson's arguments have it: without its suites."""
+        return self.full_name.split(" / ")[-1]
+
+    @property
+    def is_good(self):
+        return self.result in GOOD
+
+    def counts(self):
+        passed, failed, skipped = cases(self.output)
+        if not passed + failed + skipped:
+            passed = self.result in ("OK", "EXPECTEDFAIL")
+            skipped = self.result == "SKIP"
+        if not self.is_good:
+            failed += not failed
+        return passed, failed, skipped
+
+    def show(self, heading):
+        lines = self.output.splitlines()
+        print(f"\n== {heading}: {self.full_name}: {self.result}\n== in {self.path}")
+        if len(lines) > LINES_SHOWN:
+            print(f"== the last {LINES_SHOWN} of {len(lines)} lines")
+        print("\n".join(lines[-LINES_SHOWN:]))
 
 
-def main(arguments):
-    failed_builds = 0
-    if arguments[:1] == ["--failed-builds"]:
-        failed_builds = int(arguments[1])
-        arguments = arguments[2:]
-    total, bad = [0, failed_builds, 0], []
-    for path in arguments:
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return [Test(path, line) for line in file]
+
+
+def read_all(paths, failed):
+    """The tests of each log that can be read; the others are added to failed."""
+    logs = {}
+    for path in paths:
         try:
-            one, names = count(path)
+            logs[path] = read(path)
         except OSError as error:
-            one, names = [0, 1, 0], [f"{path}: {error.strerror}"]
-        print(f"{path}: {one[0]} passed, {one[1]} failed, {one[2]} skipped")
+            failed.append(f"{path}: {error.strerror}")
+    return logs
+
+
+def print_names_to_repeat(paths):
+    bad = [t for tests in read_all(paths, []).values() for t in tests
+           if not t.is_good]
+    if len(bad) <= MOST_AGAIN:
+        for name in sorted({t.name for t in bad}):
+            print(name)
+
+
+def judge(paths, again_paths, failed):
+    """Prints all that a reader has to know; the exit status."""
+    logs = read_all(paths, failed)
+    again = {t.key: t for tests in read_all(again_paths, failed).values()
+             for t in tests}
+    total = [0, 0, 0]
+    bad, late, sums = [], [], []
+    for path, tests in logs.items():
+        one = [0, 0, 0]
+        for first in tests:
+            last = again.get(first.key, first)
+            one = [a + b for a, b in zip(one, last.counts())]
+            if not last.is_good:
+                bad.append(first)
+            elif not first.is_good:
+                late.append(first)
+        sums.append(f"{path}: {one[0]} passed, {one[1]} failed, {one[2]} skipped")
         total = [a + b for a, b in zip(total, one)]
-        bad += names
-    for name in bad:
-        print(f"failed: {name}")
-    if failed_builds:
-        print(f"failed: {failed_builds} builds")
-    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
+    total[1] += len(failed)
+    for test in late:
+        test.show("failed at first")
+    for test in bad:
+        test.show("failed")
+    print("", *sums, sep="\n")
+    for test in late:
+        print(f"failed at first, passed alone: {test.full_name} ({test.path})")
+    if len(late) > MOST_AGAIN:
+        print(f"failed: {len(late)} tests passed only alone; "
+              f"{MOST_AGAIN} may")
+        total[1] += 1
+    for test in bad:
+        print(f"failed: {test.full_name}: {test.result} ({test.path})")
+    for part in failed:
+        print(f"failed: {part}")
+    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped" +
+          (f"; passed only when run again: {len(late)}" if late else ""))
     return 0 if total[1] == 0 and total[0] > 0 else 1
 
 
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--failed", action="append", default=[], metavar="PART")
+    parser.add_argument("--again", action="append", default=[], metavar="LOG")
+    parser.add_argument("--to-repeat", action="store_true")
+    parser.add_argument("logs", nargs="*", metavar="LOG")
+    given = parser.parse_args()
+    if given.to_repeat:
+        print_names_to_repeat(given.logs)
+        return 0
+    return judge(given.logs, given.again, given.failed)
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

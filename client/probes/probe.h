@@ -7,6 +7,7 @@
 #ifndef CLIENT_PROBES_PROBE_H
 #define CLIENT_PROBES_PROBE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,7 +23,7 @@ struct probe_env {
 	uint64_t ns_per_tick;     /* of the kernel's process times */
 };
 
-/* Takes an encoded TracePacket; borrowed for the call. */
-typedef void (*probe_packet_fn)(void *arg, const void *packet, size_t len);
+/* Takes an encoded TracePacket; borrowed for the call.  False: it was dropped. */
+typedef bool (*probe_packet_fn)(void *arg, const void *packet, size_t len);
 
 #endif /* CLIENT_PROBES_PROBE_H */

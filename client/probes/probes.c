@@ -7,7 +7,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "client/probes/ftrace_source.h"
 #include "client/probes/probe_source.h"
+#include "client/tunnel/producer_loop.h"
 #include "transport/base/failure.h"
 #include "transport/connect/dial_flags.h"
 #include "transport/loop/loop.h"
@@ -22,22 +24,26 @@
 #define FDS_RESERVED 64
 #define FDS_MAX      65536
 
+/* Time for the last data to reach the service. */
+#define STOP_MS 1000u
+
 struct probes {
 	struct loop *loop;
-	struct producer *producer;
+	struct producer_loop *producer;
 	struct probe_env env;
 	struct probe_sources sources;
+	struct ftrace_source *ftrace; /* NULL: tracefs cannot be used */
 	const char *address; /* for messages */
-	bool ready;          /* told so once */
-	char complaint[512]; /* the last; "" since the connection was up */
-	bool stopping;
+	bool ready; /* told so once */
+	char complaint[512]; /* the last; "" since it was up */
 };
 
 /* ---- command line ---- */
 
 static const char usage[] =
     "usage: tributary-probes [options]\n"
-    "Offers linux.process_stats and linux.sys_stats to a tracing service.\n"
+    "Offers linux.ftrace, linux.process_stats and linux.sys_stats to a tracing\n"
+    "service.\n"
     "\n"
     "  --producer-socket ADDR  where the service listens for producers:\n"
     "                          /path, @name; tls://host:port (see tributary\n"
@@ -59,9 +65,10 @@ static const char usage[] =
     "                          says so\n"
     "  --log-level LEVEL       error, warn, info or debug\n"
     "  --background            print the daemon's process id and return\n"
-    "  --reset-ftrace          taken, as by Perfetto's traced_probes; nothing to\n"
-    "                          do, as there is no ftrace here\n"
-    "  --cleanup-after-crash   the same, and exit\n"
+    "  --reset-ftrace          first set the kernel's tracer as after a boot: no\n"
+    "                          events, no filters, small buffers\n"
+    "  --cleanup-after-crash   the same, and exit; also puts back what a killed\n"
+    "                          tributary-probes left (as each start does)\n"
     "  --version               print the version and exit\n"
     "  --help                  print this and exit\n";
 
@@ -92,21 +99,6 @@ take_level(void *options, const struct flag *flag, const char *value, char *err,
 	    "--log-level: must be error, warn, info or debug");
 }
 
-/* --reset-ftrace: nothing of the kernel's was changed. */
-static int
-ignore(void *options, const struct flag *flag, const char *value, char *err,
-    size_t err_size)
-{
-	return FLAGS_RUN;
-}
-
-static int
-nothing_to_do(void *options, const struct flag *flag, const char *value,
-    char *err, size_t err_size)
-{
-	return FLAGS_NOTHING;
-}
-
 #define AT(member) .at = offsetof(struct probes_options, member)
 
 static const struct flag table[] = {
@@ -115,8 +107,8 @@ static const struct flag table[] = {
 	{ "machine-name", FLAG_TEXT, AT(machine_name) },
 	{ "log-level", FLAG_VALUE, .take = take_level },
 	{ "background", FLAG_BOOL, AT(background) },
-	{ "reset-ftrace", FLAG_NOTE, .take = ignore },
-	{ "cleanup-after-crash", FLAG_NOTE, .take = nothing_to_do },
+	{ "reset-ftrace", FLAG_BOOL, AT(reset_ftrace) },
+	{ "cleanup-after-crash", FLAG_BOOL, AT(clean_up) },
 	{ "version", .kind = FLAG_VERSION },
 	{ "help", .kind = FLAG_HELP },
 	{ .name = NULL },
@@ -178,32 +170,21 @@ complain(struct probes *p, const char *text)
 }
 
 static void
-changed(void *arg, enum producer_state state, const char *text)
+changed(void *arg, bool connected, const char *text)
 {
 	struct probes *p = arg;
 
-	switch (state) {
-	case PRODUCER_READY:
-		log_info("connected to %s", p->address);
-		p->complaint[0] = '\0';
-		if (p->ready)
-			break;
-		p->ready = true;
-		sd_notify_send("READY=1");
-		notify_fd_from_env("TRACED_PROBES_NOTIFY_FD");
-		break;
-	case PRODUCER_CONNECTING:
+	if (!connected) {
 		complain(p, text);
-		break;
+		return;
 	}
-}
-
-static void
-stopped(void *arg)
-{
-	struct probes *p = arg;
-
-	loop_stop(p->loop);
+	log_info("connected to %s", p->address);
+	p->complaint[0] = '\0';
+	if (p->ready)
+		return;
+	p->ready = true;
+	sd_notify_send("READY=1");
+	notify_fd_from_env("TRACED_PROBES_NOTIFY_FD");
 }
 
 static void
@@ -211,13 +192,8 @@ on_signal(void *arg)
 {
 	struct probes *p = arg;
 
-	if (p->stopping) {
-		loop_stop(p->loop);
-		return;
-	}
-	p->stopping = true;
 	sd_notify_send("STOPPING=1");
-	producer_shutdown(p->producer, stopped, p);
+	loop_stop(p->loop);
 }
 
 /*
@@ -243,36 +219,47 @@ fds_to_keep(void)
 	return r.rlim_cur > FDS_RESERVED ? (int)r.rlim_cur - FDS_RESERVED : 0;
 }
 
+static void
+env_init(struct probe_env *env)
+{
+	long hz = sysconf(_SC_CLK_TCK);
+
+	env->proc = "/proc";
+	env->sys = "/sys";
+	env->fds_left = fds_to_keep();
+	env->now_ns = loop_boottime_ns;
+	env->ns_per_tick = 1000000000u / (uint64_t)(hz > 0 ? hz : 100);
+}
+
 static int
 probes_init(struct probes *p, const struct probes_options *o)
 {
-	const struct producer_options po = {
+	const struct producer_loop_setup setup = {
 		.address = &o->address,
 		.how = &o->how,
 		.name = "tributary-probes",
-		.shm_bytes = SHM_BYTES,
+		.memory_bytes = SHM_BYTES,
 		.page_bytes = PAGE_BYTES,
 		.machine_name = o->machine_name,
 		.changed = changed,
 		.arg = p,
 	};
-	long hz = sysconf(_SC_CLK_TCK);
 
 	p->address = o->address.text;
-	p->env.proc = "/proc";
-	p->env.sys = "/sys";
-	p->env.fds_left = fds_to_keep();
-	p->env.now_ns = loop_boottime_ns;
-	p->env.ns_per_tick = 1000000000u / (uint64_t)(hz > 0 ? hz : 100);
+	env_init(&p->env);
 	if ((p->loop = loop_new()) == NULL)
 		return -1;
 	if (loop_on_signal(p->loop, SIGTERM, on_signal, p) < 0 ||
 	    loop_on_signal(p->loop, SIGINT, on_signal, p) < 0)
 		return -1;
-	if ((p->producer = producer_new(p->loop, &po)) == NULL)
+	p->sources = (struct probe_sources){ .loop = p->loop,
+	    .env = &p->env };
+	if (probe_sources_add(&p->sources) != 0)
 		return -1;
-	probe_sources_init(&p->sources, p->loop, &p->env);
-	return probe_sources_register(&p->sources, p->producer);
+	/* Without it the other data sources are offered. */
+	p->ftrace = ftrace_source_add(&p->sources, o->reset_ftrace);
+	p->producer = producer_loop_new(p->loop, &setup);
+	return p->producer != NULL ? 0 : -1;
 }
 
 int
@@ -283,6 +270,8 @@ probes_run(const struct probes_options *o)
 	pid_t pid;
 
 	log_init("tributary-probes", o->level);
+	if (o->clean_up)
+		return ftrace_source_clean_up();
 	signal(SIGPIPE, SIG_IGN);
 	if (o->background && (pid = background_fork(&to_parent)) != 0)
 		return pid < 0 ? 1 : background_wait(pid, to_parent, stdout);
@@ -295,7 +284,8 @@ probes_run(const struct probes_options *o)
 	loop_run(p.loop);
 	status = 0;
 out:
-	producer_free(p.producer);
+	producer_loop_free(p.producer, STOP_MS);
+	ftrace_source_free(p.ftrace);
 	if (p.loop != NULL)
 		loop_free(p.loop);
 	return status;

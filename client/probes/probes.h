@@ -20,6 +20,8 @@ struct probes_options {
 	const char *machine_name; /* as the user gave it, or NULL */
 	enum log_level level;
 	bool background;
+	bool reset_ftrace;        /* before the data source is offered */
+	bool clean_up;            /* puts ftrace back, and nothing else */
 };
 
 extern const struct flags probes_flags;

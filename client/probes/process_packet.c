@@ -14,6 +14,7 @@ process_packet_init(struct process_packet *k, struct probe_env *env,
 	k->fn = fn;
 	k->arg = arg;
 	k->cleared = true; /* a sequence begins with it */
+	k->dropped = false;
 	k->open = PACKET_NONE;
 	k->open_pid = 0;
 	k->scan_ns = 0;
@@ -53,8 +54,8 @@ process_packet_end(struct process_packet *k)
 	pb_nest_end(&k->w, k->mark);
 	if (k->w.failed)
 		log_warn("no memory for a packet");
-	else
-		k->fn(k->arg, k->w.data, k->w.len);
+	if (k->w.failed || !k->fn(k->arg, k->w.data, k->w.len))
+		k->dropped = true;
 	k->open = PACKET_NONE;
 }
 

@@ -19,6 +19,7 @@ struct process_packet {
 	probe_packet_fn fn;
 	void *arg;
 	bool cleared;     /* mark the next packet: incremental state cleared */
+	bool dropped;     /* a packet was; until its reader says false */
 	uint64_t scan_ns; /* when the scan began: the packets' timestamp */
 
 	struct pb_writer w;

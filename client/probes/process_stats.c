@@ -86,10 +86,23 @@ void
 process_stats_clear_incremental_state(struct process_stats *s)
 {
 	process_table_each(&s->table, forget_all, NULL);
+	tid_set_clear(&s->told);
 	s->polls = 0;
 	s->packet.cleared = true;
 	if (s->period_ms == 0)
 		process_stats_start(s);
+}
+
+void
+process_stats_retell(struct process_stats *s)
+{
+	if (!s->packet.dropped)
+		return;
+	s->packet.dropped = false;
+	process_stats_clear_incremental_state(s);
+	process_packet_begin_scan(&s->packet);
+	process_table_each(&s->table, describe_new, s);
+	process_packet_end(&s->packet);
 }
 
 /* ---- life ---- */
@@ -101,9 +114,13 @@ read_config(struct process_stats *s,
 	size_t i;
 
 	s->scan_on_start = c->scan_all_processes_on_start;
-	for (i = 0; i < c->n_quirks; i++)
+	s->on_demand = true;
+	for (i = 0; i < c->n_quirks; i++) {
 		if (c->quirks[i] == PERFETTO__PROTOS__PROCESS_STATS_CONFIG__QUIRKS__DISABLE_INITIAL_DUMP)
 			s->scan_on_start = false;
+		if (c->quirks[i] == PERFETTO__PROTOS__PROCESS_STATS_CONFIG__QUIRKS__DISABLE_ON_DEMAND)
+			s->on_demand = false;
+	}
 	s->thread_names = c->record_thread_names;
 	s->main_threads = !c->skip_main_thread_message;
 	s->smaps_rollup = c->scan_smaps_rollup;
@@ -148,5 +165,6 @@ process_stats_free(struct process_stats *s)
 	process_table_done(&s->table, &s->env->fds_left);
 	process_dir_done(&s->dir);
 	process_packet_done(&s->packet);
+	tid_set_done(&s->told);
 	free(s);
 }

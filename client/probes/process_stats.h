@@ -3,12 +3,14 @@
  *
  * At the start, when the config asks for it, a ProcessTree of all processes
  * and threads; then at each poll the counters of each process that changed,
- * and a description of each process that is new.  Processes that neither the
- * first scan nor a poll meets are not described: that needs ftrace.
+ * and a description of each process that is new.  Between them the threads that
+ * linux.ftrace mentions, with their processes.
  */
 #ifndef CLIENT_PROBES_PROCESS_STATS_H
 #define CLIENT_PROBES_PROCESS_STATS_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "client/probes/probe.h"
@@ -39,5 +41,19 @@ void process_stats_poll(struct process_stats *s);
  * the next poll, or at once when there is none.
  */
 void process_stats_clear_incremental_state(struct process_stats *s);
+
+/*
+ * After a packet was dropped: clears incremental state, and describes again all
+ * that was described.  Otherwise nothing.
+ */
+void process_stats_retell(struct process_stats *s);
+
+/*
+ * Describes threads that events mention, unless they are described already or
+ * the config has the quirk DISABLE_ON_DEMAND.  changed: they are new, or have
+ * other names since.
+ */
+void process_stats_tell_threads(struct process_stats *s, const int32_t *tids,
+    size_t n, bool changed);
 
 #endif /* CLIENT_PROBES_PROCESS_STATS_H */

@@ -7,8 +7,8 @@
 /* Open files of one process that are remembered. */
 #define OPEN_FILES_MAX 65536u
 
-static struct process *
-find(const struct process_table *t, int32_t pid)
+struct process *
+process_table_find(const struct process_table *t, int32_t pid)
 {
 	struct process *p;
 
@@ -24,7 +24,7 @@ process_table_get(struct process_table *t, int32_t pid)
 	struct process *p;
 	int i;
 
-	if ((p = find(t, pid)) != NULL)
+	if ((p = process_table_find(t, pid)) != NULL)
 		return p;
 	if ((p = calloc(1, sizeof(*p))) == NULL)
 		return NULL;

@@ -43,6 +43,9 @@ struct process_table {
 /* Kept descriptors are counted against *fds_left. */
 void process_table_done(struct process_table *t, int *fds_left);
 
+/* The process with this pid, or NULL. */
+struct process *process_table_find(const struct process_table *t,
+    int32_t pid);
 /*
  * Finds or makes the process with this pid, owned by the table, until a sweep
  * drops it.  NULL: no memory.

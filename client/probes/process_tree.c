@@ -46,6 +46,7 @@ put_process(struct process_stats *s, const struct proc_status *st)
 	struct proc_times times;
 	size_t mark;
 
+	tid_set_add(&s->told, st->pid);
 	mark = pb_nest_begin(w, ProcessTree_processes);
 	pb_put_int(w, ProcessTree_Process_pid, st->pid);
 	pb_put_int(w, ProcessTree_Process_ppid, st->ppid);
@@ -70,6 +71,7 @@ put_thread(struct process_stats *s, int32_t tid, int32_t tgid,
 	struct pb_writer *w = process_packet_tree(&s->packet);
 	size_t mark;
 
+	tid_set_add(&s->told, tid);
 	mark = pb_nest_begin(w, ProcessTree_threads);
 	pb_put_int(w, ProcessTree_Thread_tid, tid);
 	pb_put_int(w, ProcessTree_Thread_tgid, tgid);
@@ -132,4 +134,11 @@ process_tree_describe(struct process_stats *s, struct process *p)
 		put_thread(s, p->pid, p->pid, &st);
 	put_other_threads(s, p->pid, st.n_nspid > 0);
 	process_packet_split(&s->packet);
+}
+
+void
+process_tree_describe_thread(struct process_stats *s,
+    const struct proc_status *st)
+{
+	put_thread(s, st->pid, st->tgid, st);
 }

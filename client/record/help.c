@@ -90,4 +90,5 @@ const char record_options_help[] =
     "\n"
     "Exit status: 0 when the whole trace is in the file, 1 when it is not, 2\n"
     "when -D waited 30 seconds in vain for data sources to start, or when there\n"
-    "is no detached session of that key.\n";
+    "is no detached session of that key, 3 when events of the kernel that were\n"
+    "asked for could not be recorded.\n";

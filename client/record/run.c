@@ -31,8 +31,12 @@
 /* The rest of the frame that carries it. */
 #define CONFIG_MAX_BYTES (FRAME_PAYLOAD_MAX - 256u)
 
-/* Beside enum record_status: --attach found nothing. */
+/*
+ * Beside enum record_status: --attach found nothing; and the trace is whole,
+ * without something that was asked for and could not be recorded.
+ */
 #define STATUS_NOT_DETACHED 2
+#define STATUS_NOT_ALL      3
 
 /* All that a run owns; filled step by step, emptied by run_done(). */
 struct run {
@@ -391,6 +395,8 @@ say_how_it_went(struct run *r)
 		say_what_is_left(r);
 	} else if (!r->options->quiet) {
 		say_all_is_well(r);
+	} else {
+		trace_report_troubles(stderr, r->summary);
 	}
 }
 
@@ -412,7 +418,8 @@ record(struct run *r)
 	loop_run(r->loop);
 	say_how_it_went(r);
 	if (r->result.whole)
-		return RECORD_STATUS_OK;
+		return trace_summary_not_recorded(r->summary) ?
+		    STATUS_NOT_ALL : RECORD_STATUS_OK;
 	return r->result.not_detached ? STATUS_NOT_DETACHED :
 	    RECORD_STATUS_FAILED;
 }
@@ -442,7 +449,8 @@ record_run(const struct record_options *o)
 		status = activates_triggers(&r) ? pull_triggers(&r) :
 		    record(&r);
 	/* Snapshots lie beside the file, which stays empty then. */
-	if (r.file != NULL && (status != RECORD_STATUS_OK ||
+	if (r.file != NULL && ((status != RECORD_STATUS_OK &&
+	    status != STATUS_NOT_ALL) ||
 	    r.snapshots != NULL))
 		(void)record_file_remove_if_empty(r.file);
 	record_notify_done(&r.notify, (enum record_status)status);

@@ -268,7 +268,7 @@ json_losses(struct json_out *j, const session_state *s)
 		json_string(j, "cause", l[i].cause);
 		if (!l[i].how_much_unknown)
 			json_uint(j, "count", l[i].count);
-		if (l[i].of_machine)
+		if (trace_loss_on_link(&l[i]))
 			json_uint(j, "machine_id", l[i].machine);
 		json_object_end(j);
 	}

@@ -34,7 +34,9 @@ static const char help[] =
     "\n"
     "Rates are of the time since the look before: the first one has none. WAITS\n"
     "THERE is data that a relay has not delivered, CUTS how often its connection\n"
-    "came back, ACTIVE how many of a producer's data sources record.\n"
+    "came back, ACTIVE how many of a producer's data sources record. KERNEL LOST,\n"
+    "where there are any, are events that the kernel overwrote before\n"
+    "tributary-probes read them, or had no room for, since it started.\n"
     "\n"
     "Exit status: 0; 1 when the collector cannot be asked.\n";
 

@@ -62,7 +62,7 @@ static const struct top_column machine_columns[M_COLUMNS] = {
 
 enum {
 	P_NAME, P_MACHINE, P_PID, P_RATE, P_PACKETS, P_LOST, P_LOST_RATE,
-	P_SOURCES, P_COLUMNS
+	P_SOURCES, P_KERNEL, P_COLUMNS
 };
 static const struct top_column producer_columns[P_COLUMNS] = {
 	[P_NAME] = { "PRODUCER", 0, false },
@@ -73,6 +73,8 @@ static const struct top_column producer_columns[P_COLUMNS] = {
 	[P_LOST] = { "LOST", 1, true },
 	[P_LOST_RATE] = { "LOST/S", 2, true },
 	[P_SOURCES] = { "ACTIVE", 6, true },
+	/* Shown where any producer has lost some. */
+	[P_KERNEL] = { "KERNEL LOST", 2, false },
 };
 
 struct top_model *
@@ -346,6 +348,31 @@ top_model_machines(struct top_model *m, uint64_t now_ms,
 
 /* ---- producers ---- */
 
+/* Some processors by number; of many, how many. */
+#define CPUS_SHOWN 4u
+
+static void
+put_kernel_lost(char out[TOP_CELL], const Tributary__KernelLost *lost)
+{
+	char count[HUMAN_TEXT_MAX], text[LINE_BYTES];
+	size_t i, n;
+
+	if (lost == NULL) {
+		strcpy(out, "-");
+		return;
+	}
+	n = (size_t)snprintf(text, sizeof(text), "%s on ",
+	    human_count(count, lost->events));
+	if (lost->n_cpus > CPUS_SHOWN)
+		snprintf(text + n, sizeof(text) - n, "%zu CPUs", lost->n_cpus);
+	else
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "CPU");
+	for (i = 0; lost->n_cpus <= CPUS_SHOWN && i < lost->n_cpus; i++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+		    "%s %" PRIu32, i == 0 ? "" : ",", lost->cpus[i]);
+	top_cell(out, text);
+}
+
 static void
 put_producer(struct top_model *m, const Tributary__ProducerState *s,
     struct top_counts *next)
@@ -366,6 +393,9 @@ put_producer(struct top_model *m, const Tributary__ProducerState *s,
 	put_count_rate(row->cells[P_PACKETS], r.known, r.packets);
 	put_count(row->cells[P_LOST], c.lost);
 	put_count_rate(row->cells[P_LOST_RATE], r.known, r.lost);
+	put_kernel_lost(row->cells[P_KERNEL], s->kernel_lost);
+	if (s->kernel_lost != NULL)
+		m->producers.n_columns = P_COLUMNS;
 	snprintf(row->cells[P_SOURCES], TOP_CELL, "%" PRIu32 "/%" PRIu32,
 	    s->instances, s->data_sources);
 }
@@ -378,6 +408,7 @@ top_model_producers(struct top_model *m, uint64_t now_ms,
 	size_t i;
 
 	top_table_clear(&m->producers);
+	m->producers.n_columns = P_KERNEL;
 	if (r == NULL || !top_counts_begin(&next, r->n_producers, now_ms))
 		return;
 	for (i = 0; i < r->n_producers; i++)

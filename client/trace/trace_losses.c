@@ -84,8 +84,9 @@ sum_links(const trace_stats *s, struct trace_loss *out)
 				.unit = "packet",
 				.cause = link_loss_text(l->cause),
 				.buffer = -1,
-				.of_machine = true,
-				.by_collector = l->cause >= LINK_LOSS_OF_RELAYS,
+				.place = l->cause >= LINK_LOSS_OF_RELAYS ?
+				    TRACE_LOSS_BY_COLLECTOR :
+				    TRACE_LOSS_BY_RELAY,
 				.machine = l->machine_id,
 			};
 		out[k].count += l->packets;
@@ -183,11 +184,18 @@ put(char *out, size_t size, size_t *len, const char *text)
 		*len += (size_t)n;
 }
 
+bool
+trace_loss_on_link(const struct trace_loss *l)
+{
+	return l->place == TRACE_LOSS_BY_RELAY ||
+	    l->place == TRACE_LOSS_BY_COLLECTOR;
+}
+
 const char *
 trace_loss_where(const struct trace_loss *l)
 {
-	return l->by_collector ? "dropped by the collector" :
-	    "lost by its relay";
+	return l->place == TRACE_LOSS_BY_COLLECTOR ?
+	    "dropped by the collector" : "lost by its relay";
 }
 
 char *
@@ -221,7 +229,7 @@ trace_loss_text(char *out, size_t size, const struct trace_loss *l)
 		put(out, size, &len, text);
 	}
 	text[0] = '\0';
-	if (l->of_machine)
+	if (trace_loss_on_link(l))
 		snprintf(text, sizeof(text), " of machine %" PRIu32 " %s:",
 		    l->machine, trace_loss_where(l));
 	else if (l->buffer >= 0)
@@ -229,5 +237,14 @@ trace_loss_text(char *out, size_t size, const struct trace_loss *l)
 	put(out, size, &len, text);
 	put(out, size, &len, " ");
 	put(out, size, &len, l->cause);
+	if (l->cpus[0] != '\0') {
+		put(out, size, &len, ", on ");
+		put(out, size, &len, l->cpus);
+	}
+	if (l->place == TRACE_LOSS_IN_KERNEL && l->machine != 0) {
+		snprintf(text, sizeof(text), " of machine %" PRIu32,
+		    l->machine);
+		put(out, size, &len, text);
+	}
 	return out;
 }

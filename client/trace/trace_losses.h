@@ -12,6 +12,15 @@
 
 struct Perfetto__Protos__TraceStats;
 
+enum trace_loss_place {
+	TRACE_LOSS_IN_SESSION,
+	TRACE_LOSS_BY_RELAY,     /* data of `machine`, on its link */
+	TRACE_LOSS_BY_COLLECTOR, /* the same, at the collector's end of it */
+	TRACE_LOSS_IN_KERNEL,    /* of `machine`, on processors of it */
+};
+/* Room for "CPUs 0, 1, 2, 3 and 8188 more". */
+#define TRACE_LOSS_CPUS_MAX 64u
+
 /* A cause of losses, with their number. */
 struct trace_loss {
 	uint64_t count;
@@ -20,9 +29,9 @@ struct trace_loss {
 	const char *hint;  /* remedy, or NULL; static */
 	int buffer;        /* index in the config; -1: of no buffer */
 	uint64_t bytes;    /* 0: not known */
-	bool of_machine;   /* data of `machine`, lost on its link */
-	bool by_collector; /* of_machine: by the collector, else its relay */
-	uint32_t machine;
+	enum trace_loss_place place;
+	uint32_t machine; /* where the place has one; 0: the collector's own */
+	char cpus[TRACE_LOSS_CPUS_MAX]; /* "CPU 0", or "" */
 	bool how_much_unknown; /* count is 1 then, a placeholder */
 	bool at_least;         /* count is a lower bound */
 };
@@ -38,7 +47,9 @@ struct trace_loss {
 size_t trace_losses_list(const struct Perfetto__Protos__TraceStats *stats,
     struct trace_loss *out, size_t max);
 
-/* Says where a loss of a machine happened: "lost by its relay". */
+/* Whether it is of a machine's link. */
+bool trace_loss_on_link(const struct trace_loss *l);
+/* Says where a loss on a link happened: "lost by its relay". */
 const char *trace_loss_where(const struct trace_loss *l);
 
 #define TRACE_LOSS_AMOUNT_MAX 64u
@@ -48,7 +59,9 @@ char *trace_loss_amount(char out[TRACE_LOSS_AMOUNT_MAX],
 
 /*
  * "3 chunks (12 KiB) of buffer 0 overwritten in the ring buffer by newer data",
- * "12 packets of machine 7 lost by its relay: spool full".  Returns out.
+ * "12 packets of machine 7 lost by its relay: spool full",
+ * "5 events overwritten unread in the kernel's ftrace buffer, on CPU 0 of
+ * machine 7".  Returns out.
  */
 char *trace_loss_text(char *out, size_t size, const struct trace_loss *l);
 

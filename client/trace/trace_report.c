@@ -16,6 +16,7 @@
 #define MAX_TYPES     8
 #define MAX_SOURCES   12
 #define MAX_LOSSES    16
+#define MAX_TROUBLES  16
 
 #define INDENT TRACE_REPORT_INDENT
 
@@ -152,6 +153,25 @@ of_machine(FILE *out, const struct trace_summary *s, const struct trace_loss *l)
 	fprintf(out, " %s: %s\n", trace_loss_where(l), l->cause);
 }
 
+/* ", on CPU 0 of door", to the end of the line. */
+static void
+on_processors(FILE *out, const struct trace_summary *s,
+    const struct trace_loss *l)
+{
+	const char *name = trace_summary_machine_name(s, l->machine);
+	char text[128];
+
+	if (l->cpus[0] != '\0')
+		fprintf(out, ", on %s", l->cpus);
+	if (l->place == TRACE_LOSS_IN_KERNEL && l->machine != 0 &&
+	    name != NULL)
+		fprintf(out, " of machine \"%s\"", log_escape(text,
+		    sizeof(text), name, strlen(name)));
+	else if (l->place == TRACE_LOSS_IN_KERNEL && l->machine != 0)
+		fprintf(out, " of machine %" PRIu32, l->machine);
+	fputc('\n', out);
+}
+
 static void
 counters(FILE *out, const struct trace_summary *s, size_t *lines)
 {
@@ -164,13 +184,14 @@ counters(FILE *out, const struct trace_summary *s, size_t *lines)
 		    trace_loss_amount(amount, &l[i]));
 		if (l[i].bytes != 0)
 			fprintf(out, " (%s)", human_bytes(bytes, l[i].bytes));
-		if (l[i].of_machine) {
+		if (trace_loss_on_link(&l[i])) {
 			of_machine(out, s, &l[i]);
 			continue;
 		}
 		if (l[i].buffer >= 0)
 			fprintf(out, " of buffer %d", l[i].buffer);
-		fprintf(out, " %s\n", l[i].cause);
+		fprintf(out, " %s", l[i].cause);
+		on_processors(out, s, &l[i]);
 		if (l[i].hint != NULL)
 			fprintf(out, INDENT "  %s\n", l[i].hint);
 	}
@@ -242,6 +263,43 @@ trace_report_foreign_clocks(FILE *out, const struct trace_summary *s)
 		    "there says more\n");
 }
 
+/*
+ * Events first, each a line under one heading; what else went wrong at the
+ * set-up of ftrace follows under its own.
+ */
+static void
+troubles(FILE *out, const struct trace_summary *s, bool not_recorded)
+{
+	const struct trace_sequence *q;
+	const struct ftrace_trouble *t;
+	size_t i, at = 0, lines = 0;
+
+	while ((q = trace_sequences_next(trace_summary_sequences(s), &at)) !=
+	    NULL) {
+		for (i = 0; i < q->ftrace.n_troubles; i++) {
+			t = &q->ftrace.troubles[i];
+			if (t->not_recorded != not_recorded)
+				continue;
+			if (++lines > MAX_TROUBLES)
+				continue;
+			fputs(lines > 1 ? INDENT : not_recorded ?
+			    "Not recorded    " : "Ftrace          ", out);
+			plain_text_put(out, t->text);
+			print_machine(out, s, q->machine_id);
+			fputc('\n', out);
+		}
+	}
+	if (lines > MAX_TROUBLES)
+		fprintf(out, INDENT "and %zu more\n", lines - MAX_TROUBLES);
+}
+
+void
+trace_report_troubles(FILE *out, const struct trace_summary *s)
+{
+	troubles(out, s, true);
+	troubles(out, s, false);
+}
+
 static const char *
 nothing_lost(const struct trace_summary *s)
 {
@@ -295,5 +353,6 @@ trace_report_print(FILE *out, struct trace_summary *s, const char *where,
 	data_sources(out, s);
 	trace_report_types(out, s);
 	trace_report_foreign_clocks(out, s);
+	trace_report_troubles(out, s);
 	trace_report_losses(out, s);
 }

@@ -27,6 +27,8 @@ void trace_report_head(FILE *out, const struct trace_totals *t,
 void trace_report_producers(FILE *out, struct trace_summary *s);
 void trace_report_types(FILE *out, struct trace_summary *s);
 void trace_report_losses(FILE *out, const struct trace_summary *s);
+/* Events that were asked for and not recorded, and why; often nothing. */
+void trace_report_troubles(FILE *out, const struct trace_summary *s);
 /* Producers whose packets have the clock of another machine; often nothing. */
 void trace_report_foreign_clocks(FILE *out, const struct trace_summary *s);
 

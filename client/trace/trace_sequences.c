@@ -5,6 +5,8 @@
 
 #include "client/trace/packet_facts.h"
 
+#define SMB_FULL 256u /* DATA_LOSS_SMB_FULL */
+
 struct name {
 	int32_t id; /* of the producer */
 	uint32_t machine_id;
@@ -36,6 +38,8 @@ trace_sequences_free(struct trace_sequences *t)
 		return;
 	for (i = 0; i < t->n_names; i++)
 		free(t->names[i].text);
+	for (i = 0; i < t->cap; i++)
+		ftrace_losses_done(&t->slots[i].ftrace);
 	free(t->names);
 	free(t->producers);
 	free(t->slots);
@@ -101,16 +105,26 @@ trace_sequences_find(struct trace_sequences *t, uint32_t id)
 	return q;
 }
 
+/*
+ * Perfetto's service marks the first packet of every sequence, as it cannot know
+ * whether something came before: that is no loss.  The writer itself can: where
+ * it had no room before its first packet, as of one that goes on where another
+ * has ended.
+ */
+static bool
+follows_gap(const struct trace_sequence *q, const struct packet_facts *f)
+{
+	if ((f->dropped & SMB_FULL) != 0)
+		return true;
+	return f->dropped != 0 && !f->first_on_sequence &&
+	    !(f->dropped == 1 && q->packets == 0);
+}
+
 bool
 trace_sequence_take(struct trace_sequence *q, const struct packet_facts *f,
     uint64_t bytes)
 {
-	/*
-	 * Perfetto's service marks the first packet of every sequence, as it
-	 * cannot know whether something came before: that is no loss.
-	 */
-	bool gap = f->dropped != 0 && !f->first_on_sequence &&
-	    !(f->dropped == 1 && q->packets == 0);
+	bool gap = follows_gap(q, f);
 
 	if (q->packets == 0) {
 		q->machine_id = f->machine_id;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "client/trace/ftrace_losses.h"
+#include "client/trace/ftrace_rings.h"
 #include "client/trace/machine_names.h"
 #include "client/trace/packet_expand.h"
 #include "client/trace/packet_facts.h"
@@ -31,6 +32,7 @@ struct trace_summary {
 	struct trace_packet_type types_out[PACKET_TYPE_SLOTS];
 
 	struct trace_sequences *sequences; /* owned */
+	struct ftrace_rings rings;
 	struct packet_splitter cutter;
 	struct packet_expand *expand; /* owned */
 
@@ -114,6 +116,7 @@ read_trace_config(struct trace_summary *s, const struct pb_field *config)
 			if (dsc.number != TraceConfig_DataSource_config ||
 			    dsc.wire != PB_BYTES)
 				continue;
+			ftrace_rings_take(&s->rings, &dsc);
 			PB_FOREACH(&name, &rd, dsc.data, dsc.len) {
 				if (name.number == DataSourceConfig_name &&
 				    name.wire == PB_BYTES)
@@ -479,19 +482,24 @@ size_t
 trace_summary_losses(const struct trace_summary *s, struct trace_loss *out,
     size_t max)
 {
-	struct trace_loss ftrace[FTRACE_LOSSES_MAX] = { 0 };
-	const struct trace_sequence *q;
-	size_t i, at = 0, n = 0;
+	size_t n = 0;
 
 	if (s->stats != NULL)
 		n = trace_losses_list(s->stats, out, max);
+	return n + ftrace_rings_list(&s->rings, s->sequences,
+	    n < max ? out + n : NULL, n < max ? max - n : 0);
+}
+
+bool
+trace_summary_not_recorded(const struct trace_summary *s)
+{
+	const struct trace_sequence *q;
+	size_t at = 0;
+
 	while ((q = trace_sequences_next(s->sequences, &at)) != NULL)
-		ftrace_losses_add(ftrace, &q->ftrace);
-	for (i = 0; i < FTRACE_LOSSES_MAX; i++) {
-		if (ftrace[i].count != 0 && n++ < max)
-			out[n - 1] = ftrace[i];
-	}
-	return n;
+		if (ftrace_losses_not_recorded(&q->ftrace))
+			return true;
+	return false;
 }
 
 const char *

@@ -144,6 +144,12 @@ const struct Perfetto__Protos__TraceStats *trace_summary_stats(
 size_t trace_summary_losses(const struct trace_summary *s,
     struct trace_loss *out, size_t max);
 
+/*
+ * Whether the trace tells of something that was asked for and could not be
+ * recorded: events of the kernel.
+ */
+bool trace_summary_not_recorded(const struct trace_summary *s);
+
 /* "overwritten in the ring buffer", for a bit of gaps_by_reason. */
 const char *trace_summary_reason(unsigned bit);
 

@@ -5,8 +5,9 @@
 #include <sys/queue.h>
 #include <unistd.h>
 
-#include "client/library/producer.h"
+#include "client/library/clock_voice.h"
 #include "client/tunnel/forward.h"
+#include "client/tunnel/passage.h"
 #include "protos/fields.h"
 #include "transport/base/failure.h"
 #include "transport/base/log.h"
@@ -14,29 +15,16 @@
 #include "transport/connect/dial.h"
 #include "transport/connect/listener.h"
 #include "transport/loop/loop.h"
-#include "transport/process/child.h"
 #include "transport/socket/peer.h"
 #include "transport/stream/stream.h"
-#include "transport/tls/tls.h"
 #include "transport/wire/ipc_frame.h"
 #include "transport/wire/pb_writer.h"
 
-/*
- * High-water and low-water mark of one direction's queue, in bytes: above HIGH
- * reading from its source pauses until LOW.  One read may come on top, far
- * below HARD, the stream's own limit.
- */
-#define FORWARD_HIGH (512u * 1024u)
-#define FORWARD_LOW  (128u * 1024u)
-#define FORWARD_HARD (4u * 1024u * 1024u)
-
-/* One accepted connection and the one that it leads to. */
-struct passage {
-	LIST_ENTRY(passage) link;
+/* One accepted connection, on its way to the service. */
+struct forwarded {
+	LIST_ENTRY(forwarded) link;
 	struct forwarder *forwarder;
-	struct stream *near;
-	struct stream *far; /* NULL: dial is under way */
-	struct dial *dial;
+	struct passage *passage; /* owned */
 };
 
 struct forwarder {
@@ -46,38 +34,12 @@ struct forwarder {
 	const struct dial_options *how;
 	bool consumers;
 	const char *machine_name;
-	/*
-	 * Producer without data sources that measures the collector's clocks,
-	 * as forwarded producers cannot; from the first connection on.
-	 */
-	struct producer *clocks;
-	LIST_HEAD(, passage) passages;
-	size_t n_passages;
+	/* Forwarded producers cannot speak for them; from the first one on. */
+	struct clock_voice *clocks;
+	LIST_HEAD(, forwarded) connections;
+	size_t n_connections;
 	struct log_limit log_limit;
 };
-
-/* ---- the end ---- */
-
-static void
-passage_free(struct passage *p)
-{
-	LIST_REMOVE(p, link);
-	p->forwarder->n_passages--;
-	dial_free(p->dial);
-	free(p);
-}
-
-/*
- * One connection has ended.  Its last bytes are still in the other's queue and
- * are sent first, within the time that stream_close() allows.
- */
-static void
-passage_ended(struct passage *p, struct stream *other)
-{
-	if (other != NULL)
-		stream_close(other, true);
-	passage_free(p);
-}
 
 static void PRINTF_LIKE(2, 3)
 warn(struct forwarder *f, const char *fmt, ...)
@@ -94,65 +56,11 @@ warn(struct forwarder *f, const char *fmt, ...)
 	log_warn("%s", line);
 }
 
-/* ---- the far side ---- */
-
-static size_t
-pass_on(struct stream *from, struct stream *to, const uint8_t *buf, size_t len)
-{
-	stream_write(to, buf, len, -1);
-	if (stream_queued(to) > FORWARD_HIGH)
-		stream_pause(from);
-	return len;
-}
-
-static size_t
-far_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
-{
-	struct passage *p = arg;
-
-	return pass_on(s, p->near, buf, len);
-}
-
-static void
-far_drained(struct stream *s, void *arg)
-{
-	struct passage *p = arg;
-
-	stream_resume(p->near);
-}
-
-static void
-far_opened(struct stream *s, void *arg)
-{
-	log_debug("connected to %s", stream_peer(s)->text);
-}
-
-static void
-far_closed(struct stream *s, enum stream_end why, void *arg)
-{
-	struct passage *p = arg;
-	const char *detail = stream_end_detail(s);
-
-	if (*detail != '\0')
-		warn(p->forwarder, "%s", detail);
-	else if (why != STREAM_EOF)
-		warn(p->forwarder, "%s: %s", p->forwarder->to.text,
-		    stream_end_text(why));
-	passage_ended(p, p->near);
-}
-
-static const struct stream_ops far_ops = {
-	.data = far_data,
-	.opened = far_opened,
-	.drained = far_drained,
-	.closed = far_closed,
-};
-
 /* Sends SetPeerIdentity as the first frame.  -1: no memory. */
 static int
-tell_identity(struct passage *p)
+tell_identity(struct forwarder *f, struct stream *near, struct stream *far)
 {
-	const struct peer *peer = stream_peer(p->near);
+	const struct peer *peer = stream_peer(near);
 	char hint[THIS_MACHINE_CLOCKS_MAX];
 	struct pb_writer w;
 	size_t mark;
@@ -165,105 +73,61 @@ tell_identity(struct passage *p)
 	pb_put_int(&w, SetPeerIdentity_uid, (int32_t)peer->uid);
 	pb_put_string(&w, SetPeerIdentity_machine_id_hint, hint);
 	pb_put_string(&w, SetPeerIdentity_machine_name,
-	    p->forwarder->machine_name);
+	    f->machine_name);
 	/* No descriptor travels through us (transport/wire/ipc_frame.h). */
 	pb_put_uint(&w, SetPeerIdentity_tributary_forwarded, 1);
 	ipc_frame_end(&w, mark);
 	if (!w.failed) {
-		stream_write(p->far, w.data, w.len, -1);
+		stream_write(far, w.data, w.len, -1);
 		rc = 0;
 	}
 	pb_writer_done(&w);
 	return rc;
 }
 
-static void
-dial_cb(const struct dial_result *r, int error, void *arg)
+static int
+opened_cb(void *arg, struct stream *near, struct stream *far)
 {
-	struct passage *p = arg;
-	struct forwarder *f = p->forwarder;
-	struct stream_setup setup = { .child_addr = &f->to };
-	char text[512];
+	struct forwarded *c = arg;
 
-	dial_free(p->dial);
-	p->dial = NULL;
-	if (r == NULL) {
-		dial_error_text(&f->to, error, f->consumers ?
-		    "PERFETTO_CONSUMER_SOCK_NAME" :
-		    "PERFETTO_PRODUCER_SOCK_NAME", text, sizeof(text));
-		warn(f, "%s", text);
-		passage_ended(p, p->near);
-		return;
-	}
-	setup.tls = r->tls;
-	setup.child = r->child;
-	setup.peer = r->peer;
-	p->far = stream_new_over(f->loop, r->fd, &setup, &far_ops, p);
-	if (p->far == NULL) {
-		tls_conn_free(r->tls);
-		child_free(r->child);
-		close(r->fd);
-		goto fail;
-	}
-	stream_set_limits(p->far, FORWARD_HARD, FORWARD_LOW);
-	if (!f->consumers && tell_identity(p) != 0) {
-		stream_close(p->far, false);
-		goto fail;
-	}
-	stream_resume(p->near);
-	return;
-
-fail:
-	warn(f, "out of memory for one more connection");
-	passage_ended(p, p->near);
-}
-
-/* ---- the near side ---- */
-
-static size_t
-near_data(struct stream *s, const uint8_t *buf, size_t len, void *arg)
-{
-	struct passage *p = arg;
-
-	return pass_on(s, p->far, buf, len);
+	log_debug("connected to %s", stream_peer(far)->text);
+	return c->forwarder->consumers ? 0 :
+	    tell_identity(c->forwarder, near, far);
 }
 
 static void
-near_drained(struct stream *s, void *arg)
+forwarded_free(struct forwarded *c)
 {
-	struct passage *p = arg;
-
-	if (p->far != NULL)
-		stream_resume(p->far);
+	LIST_REMOVE(c, link);
+	c->forwarder->n_connections--;
+	passage_free(c->passage);
+	free(c);
 }
 
 static void
-near_closed(struct stream *s, enum stream_end why, void *arg)
+ended_cb(void *arg, const char *why)
 {
-	struct passage *p = arg;
+	struct forwarded *c = arg;
 
-	passage_ended(p, p->far);
+	if (why != NULL)
+		warn(c->forwarder, "%s", why);
+	forwarded_free(c);
 }
 
-static const struct stream_ops near_ops = {
-	.data = near_data,
-	.drained = near_drained,
-	.closed = near_closed,
+static const struct passage_ops passage_ops = {
+	.opened = opened_cb,
+	.ended = ended_cb,
 };
 
 static void
 measure_clocks(struct forwarder *f)
 {
-	const struct producer_options o = {
-		.address = &f->to,
-		.how = f->how,
-		.name = "tributary forward",
-		.machine_name = f->machine_name,
-	};
-
 	if (f->consumers || f->clocks != NULL)
 		return;
-	if ((f->clocks = producer_new(f->loop, &o)) == NULL)
+	f->clocks = clock_voice_new(f->loop, &(struct clock_voice_setup){
+	    .to = &f->to, .how = f->how, .name = "tributary forward",
+	    .machine_name = f->machine_name });
+	if (f->clocks == NULL)
 		warn(f, "no memory to measure the collector's clocks: "
 		    "timestamps may be off");
 }
@@ -272,36 +136,29 @@ static void
 accept_cb(struct listener *l, int fd, void *arg)
 {
 	struct forwarder *f = arg;
-	struct passage *p;
+	struct forwarded *c;
 	char err[1024];
 
-	if (f->n_passages == FORWARD_MAX) {
+	if (f->n_connections == FORWARD_MAX) {
 		close(fd);
 		warn(f, "a connection was closed: %d are open, and no more are "
 		    "forwarded", FORWARD_MAX);
 		return;
 	}
-	if ((p = calloc(1, sizeof(*p))) == NULL) {
+	if ((c = calloc(1, sizeof(*c))) == NULL) {
 		close(fd);
 		return;
 	}
-	p->forwarder = f;
-	if ((p->near = stream_new(f->loop, fd, &near_ops, p)) == NULL) {
-		close(fd);
-		free(p);
-		return;
-	}
-	LIST_INSERT_HEAD(&f->passages, p, link);
-	f->n_passages++;
-	stream_set_limits(p->near, FORWARD_HARD, FORWARD_LOW);
-	stream_pause(p->near); /* until the collector is connected */
+	c->forwarder = f;
+	LIST_INSERT_HEAD(&f->connections, c, link);
+	f->n_connections++;
 	measure_clocks(f);
-	p->dial = dial_new(f->loop, &(struct dial_request){ .addr = &f->to,
-	    .how = f->how, .fn = dial_cb, .arg = p }, err, sizeof(err));
-	if (p->dial == NULL) {
-		warn(f, "%s", err);
-		passage_ended(p, p->near);
-	}
+	c->passage = passage_new(f->loop, fd, &(struct passage_setup){
+	    .to = &f->to, .how = f->how, .variable = f->consumers ?
+	    "PERFETTO_CONSUMER_SOCK_NAME" : "PERFETTO_PRODUCER_SOCK_NAME",
+	    .ops = &passage_ops, .arg = c }, err, sizeof(err));
+	if (c->passage == NULL)
+		ended_cb(c, err);
 }
 
 /* ---- life ---- */
@@ -350,7 +207,7 @@ forwarder_new(struct loop *l, const struct forward_options *o, char *err,
 	f->how = o->how;
 	f->consumers = o->consumers;
 	f->machine_name = o->machine_name;
-	LIST_INIT(&f->passages);
+	LIST_INIT(&f->connections);
 	f->listener = listener_new(l,
 	    &(struct listener_setup){ .addr = o->listen, .fn = accept_cb,
 	    .arg = f }, err, err_size);
@@ -364,23 +221,19 @@ forwarder_new(struct loop *l, const struct forward_options *o, char *err,
 void
 forwarder_free(struct forwarder *f)
 {
-	struct passage *p;
+	struct forwarded *c;
 
 	if (f == NULL)
 		return;
 	listener_free(f->listener);
-	producer_free(f->clocks);
-	while ((p = LIST_FIRST(&f->passages)) != NULL) {
-		stream_close(p->near, false);
-		if (p->far != NULL)
-			stream_close(p->far, true);
-		passage_free(p);
-	}
+	clock_voice_free(f->clocks);
+	while ((c = LIST_FIRST(&f->connections)) != NULL)
+		forwarded_free(c);
 	free(f);
 }
 
 size_t
 forwarder_connections(const struct forwarder *f)
 {
-	return f->n_passages;
+	return f->n_connections;
 }

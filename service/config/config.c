@@ -303,6 +303,11 @@ read_data_sources(struct config *c, char *err, size_t err_size)
 		    pb->config->name : "";
 		ds->machines = pb->machine_name_filter;
 		ds->n_machines = pb->n_machine_name_filter;
+		if (pb->config != NULL && pb->config->protovm_config != NULL) {
+			ds->wants_vm = true;
+			ds->vm_memory_kb =
+			    pb->config->protovm_config->memory_limit_kb;
+		}
 		if (pb->config != NULL && find_buffer(c->pb, pb->config,
 		    &ds->buffer, err, err_size) != 0)
 			return -1;

@@ -30,6 +30,8 @@ struct config_data_source {
 	uint32_t buffer;        /* index into the config's buffers */
 	struct name_filter *producers;
 	char **machines;        /* in the decoded message */
+	bool wants_vm;          /* protovm_config is set */
+	uint32_t vm_memory_kb;  /* its memory_limit_kb; 0: left out */
 	size_t n_machines;
 	/* The result of config_keep_for_producers(); owned, NULL until then. */
 	uint8_t *for_producers;

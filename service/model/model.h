@@ -46,6 +46,7 @@
 
 struct arrivals;
 struct budget;
+struct buffer_vms;
 struct clone_op;
 struct config;
 struct config_data_source;
@@ -250,6 +251,8 @@ struct session_buffer {
 	bool transfer_on_clone;
 	bool clear_before_clone;
 	bool closing;       /* the session takes no more than there is now */
+	struct buffer_vms *vms; /* buffer_vms.h; NULL: no program */
+	uint64_t vm_bytes;  /* that its programs' states may take, as size */
 	const struct write_gate *gate; /* NULL: no producer has to wait */
 	void *gate_arg;                /* the gate's own */
 };

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "service/ingest/buffer_vms.h"
 #include "service/onlookers/clone_copy.h"
 #include "service/output/file_writer.h"
 #include "service/session/flush.h"
@@ -91,6 +92,8 @@ clear_buffer(struct session_buffer *b)
 {
 	ring_ahead_stop(&b->ahead, b->session->service->populator);
 	trace_buffer_clear(b->tb);
+	if (b->vms != NULL)
+		buffer_vms_clear(b->vms);
 }
 
 /* Writes the clone to its file, or gives it to done() at once. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "service/ingest/arrivals.h"
+#include "service/ingest/buffer_vms.h"
 #include "service/ingest/session_losses.h"
 #include "service/output/readback.h"
 #include "service/packet/sequence_map.h"
@@ -18,10 +19,26 @@ clone_copy_check(const struct session *src, const struct principal *who,
 	size_t i;
 
 	for (i = 0; i < src->n_buffers; i++)
-		total += src->buffers[i].size;
+		total += src->buffers[i].size + src->buffers[i].vm_bytes;
 	if (session_check_limits(src->service, who, err, err_size) != 0)
 		return -1;
 	return session_check_memory(src->service, who, total, err, err_size);
+}
+
+/* The states of programs as the copy's packets find them. */
+static int
+copy_vms(struct session_buffer *to, struct session_buffer *from)
+{
+	if (from->vms == NULL)
+		return 0;
+	if ((to->vms = buffer_vms_clone(from->vms)) == NULL)
+		return -1;
+	to->vm_bytes = from->vm_bytes;
+	to->session->service->total_buffer_bytes += to->vm_bytes;
+	/* A buffer that is moved leaves an empty one behind. */
+	if (from->transfer_on_clone)
+		buffer_vms_clear(from->vms);
+	return 0;
 }
 
 /* Begins to copy one buffer, or moves it. */
@@ -39,7 +56,7 @@ copy_buffer(struct session_buffer *to, struct session_buffer *from)
 	to->session->service->total_buffer_bytes += to->size;
 	if (from->name != NULL && (to->name = strdup(from->name)) == NULL)
 		return -1;
-	return 0;
+	return copy_vms(to, from);
 }
 
 /* A filter of its own: its statistics are of what the clone gives. */

@@ -7,6 +7,7 @@
 
 #include "protos/fields.h"
 #include "service/config/config.h"
+#include "service/ingest/buffer_vms.h"
 #include "service/model/model.h"
 #include "service/output/packet_out.h"
 #include "service/output/session_stats.h"
@@ -48,6 +49,7 @@ struct readback {
 	bool said_completed;
 	/* The newest sequence in the last TraceProvenance. */
 	uint32_t provenance_of;
+	bool put_provenance; /* in this pass */
 	bool want_marker;
 	bool want_stats;
 	size_t buffer;  /* being read */
@@ -333,6 +335,40 @@ put_provenance(struct readback *r, struct packet_out *out, uint64_t *limit)
 	if (!put_built(r, out, limit))
 		return false;
 	r->provenance_of = sequence_map_last_id(s->sequences);
+	r->put_provenance = true;
+	return true;
+}
+
+/*
+ * The programs of producers, and the states that stand for overwritten packets.
+ * An importer finds the sequences of a program's producers in the TraceProvenance
+ * before it.
+ */
+static bool
+put_vms(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct session *s = r->s;
+	struct buffer_vms *vms;
+	struct buffer_vm *vm;
+	size_t i;
+
+	for (i = 0; i < s->n_buffers; i++) {
+		if ((vms = s->buffers[i].vms) == NULL)
+			continue;
+		while ((vm = buffer_vms_due(vms)) != NULL) {
+			if (!r->put_provenance &&
+			    !put_provenance(r, out, limit))
+				return false;
+			/* Not built in vain: a state may be large. */
+			if (!packet_out_room(out))
+				return false;
+			buffer_vms_put(vms, vm, s->sequences, r->uid,
+			    &r->packet);
+			if (!put_built(r, out, limit))
+				return false;
+			buffer_vms_was_put(vms, vm, s->sequences);
+		}
+	}
 	return true;
 }
 
@@ -378,6 +414,8 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 			return false;
 		r->said_provenance = true;
 	}
+	if (!put_vms(r, out, limit))
+		return false;
 	if (says_system_info(r)) {
 		if (!r->said_system_info &&
 		    s->service->system_info != NULL) {
@@ -457,7 +495,14 @@ put_packet(struct readback *r, struct packet_out *out, uint64_t *limit,
 void
 readback_begin(struct readback *r)
 {
+	size_t i;
+
 	r->idle = 0;
+	r->put_provenance = false;
+	for (i = 0; i < r->s->n_buffers; i++)
+		if (r->s->buffers[i].vms != NULL)
+			buffer_vms_begin_pass(r->s->buffers[i].vms,
+			    r->s->sequences);
 	if (r->s->n_buffers > 0)
 		trace_buffer_begin_read(r->s->buffers[r->buffer].tb);
 }

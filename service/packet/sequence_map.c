@@ -202,6 +202,21 @@ sequence_map_find_id(struct sequence_map *m, uint64_t producer,
 	return e != NULL ? e->id : 0;
 }
 
+size_t
+sequence_map_number(struct sequence_map *m, uint64_t producer)
+{
+	struct entry *e;
+	size_t n = 0;
+
+	HASH_MAP_FOREACH_OF(e, &m->by_producer, hash_number(producer),
+	    by_producer)
+		if (e->producer == producer) {
+			(void)with_id(m, e);
+			n++;
+		}
+	return n;
+}
+
 void
 sequence_map_count_chunk(struct sequence_map *m, const struct tb_origin *o,
     uint32_t buffer, size_t payload)

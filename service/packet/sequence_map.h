@@ -62,6 +62,12 @@ uint32_t sequence_map_id(struct sequence_map *m, const struct tb_origin *o);
 uint32_t sequence_map_find_id(struct sequence_map *m, uint64_t producer,
     uint32_t writer);
 
+/*
+ * Gives all sequences of a producer that have written a chunk an id; returns
+ * their number.
+ */
+size_t sequence_map_number(struct sequence_map *m, uint64_t producer);
+
 /* Counts a chunk that was stored; buffer: index in the config. */
 void sequence_map_count_chunk(struct sequence_map *m,
     const struct tb_origin *o, uint32_t buffer, size_t payload);

@@ -5,10 +5,56 @@
 #include "service/session/producer.h"
 #include "transport/wire/pb_reader.h"
 
+/* A producer may claim any number of processors. */
+#define CPUS_READ  1024u
+#define CPUS_NAMED 64u
+
+static uint64_t
+put_kernel_cpu(struct pb_writer *w, const struct pb_field *cpu, size_t *n_named)
+{
+	uint64_t number = 0, events = 0;
+	struct pb_reader r;
+	struct pb_field f;
+
+	PB_FOREACH(&f, &r, cpu->data, cpu->len) {
+		if (f.number == KernelLosses_Cpu_cpu)
+			number = f.value;
+		else if (f.number == KernelLosses_Cpu_events)
+			events = f.value;
+	}
+	if (events > 0 && *n_named < CPUS_NAMED) {
+		(*n_named)++;
+		pb_put_uint(w, KernelLost_cpus, (uint32_t)number);
+	}
+	return events;
+}
+
+/* Copies no bytes of the producer's, which need not be a message. */
+static void
+put_kernel_lost(struct pb_writer *w, const struct source_descriptor *d)
+{
+	size_t n_named = 0, n_cpus = 0;
+	size_t mark = pb_nest_begin(w, ProducerState_kernel_lost);
+	uint64_t events = 0;
+	struct pb_reader r;
+	struct pb_field f;
+
+	PB_FOREACH(&f, &r, d->kernel_losses, d->kernel_losses_len) {
+		if (f.number != KernelLosses_cpus || f.wire != PB_BYTES)
+			continue;
+		if (n_cpus++ == CPUS_READ)
+			break;
+		events += put_kernel_cpu(w, &f, &n_named);
+	}
+	pb_put_uint(w, KernelLost_events, events);
+	pb_nest_end(w, mark);
+}
+
 static void
 put_producer(struct pb_writer *w, const struct producer *p)
 {
 	size_t mark = pb_nest_begin(w, QueryProducersReply_producers);
+	const struct data_source *source;
 	struct quota_counts quota;
 
 	pb_put_uint(w, ProducerState_id, p->id);
@@ -26,6 +72,12 @@ put_producer(struct pb_writer *w, const struct producer *p)
 	pb_put_uint(w, ProducerState_lost, p->wrote.lost);
 	quota_counts_of_producer(p, &quota);
 	control_put_quota(w, ProducerState_quota, &quota);
+	TAILQ_FOREACH(source, &p->data_sources, link) {
+		if (source->descriptor.kernel_losses != NULL) {
+			put_kernel_lost(w, &source->descriptor);
+			break;
+		}
+	}
 	pb_nest_end(w, mark);
 }
 

@@ -22,9 +22,9 @@
 #include "transport/loop/loop.h"
 #include "transport/producer_port/producer_server.h"
 #include "transport/rpc/rpc_host.h"
-#include "transport/rpc/sync_clock.h"
 #include "transport/shm/shm.h"
 #include "transport/wire/pb_writer.h"
+#include "transport/wire/service_names.h"
 
 struct producer_port {
 	struct producer_command_port commands;

@@ -12,6 +12,7 @@
 #include "service/session/producer.h"
 #include "service/session/session.h"
 #include "service/session/session_internal.h"
+#include "service/session/session_vms.h"
 #include "service/session/session_warnings.h"
 #include "transport/base/log.h"
 #include "transport/base/machine_word.h"
@@ -126,6 +127,7 @@ instance_new(struct session *s, const struct config_data_source *want,
 	s->n_instances++;
 	s->n_in_state[i->state]++;
 	p->n_instances++;
+	session_vms_add(s, want, ds);
 	p->ops->setup_data_source(p->port, i->id, config, len);
 	session_instance_made(s, i);
 	return i;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "service/ingest/arrivals.h"
+#include "service/ingest/buffer_vms.h"
 #include "service/ingest/quota.h"
 #include "service/ingest/session_losses.h"
 #include "service/ingest/writers.h"
@@ -197,8 +198,10 @@ session_release_buffers(struct session *s)
 		}
 		if (b->tb != NULL)
 			sv->total_buffer_bytes -= b->size;
+		sv->total_buffer_bytes -= b->vm_bytes;
 		ring_ahead_stop(&b->ahead, sv->populator);
 		trace_buffer_free(b->tb);
+		buffer_vms_free(b->vms);
 		free(b->name);
 	}
 	free(s->buffers);

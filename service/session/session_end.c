@@ -13,6 +13,7 @@
 #include "service/session/session.h"
 #include "service/session/session_events.h"
 #include "service/session/session_internal.h"
+#include "service/session/session_vms.h"
 #include "service/sink/file_sink.h"
 #include "transport/base/log.h"
 #include "transport/buffer/trace_buffer.h"
@@ -63,6 +64,7 @@ ended(struct session *s)
 	    "session %llu: ended%s%s", (unsigned long long)s->id,
 	    s->end_error != NULL ? ": " : "",
 	    s->end_error != NULL ? s->end_error : "");
+	session_vms_warn(s);
 	session_set_state(s, SESSION_DISABLED);
 	if (s->ops != NULL)
 		s->ops->disabled(s->port, s->end_error);

@@ -186,7 +186,8 @@ buffer_bytes_of(const struct service *sv, const struct principal *owner)
 	TAILQ_FOREACH(s, &sv->sessions, link)
 		if (principal_equal(&s->owner, owner))
 			for (i = 0; i < s->n_buffers; i++)
-				bytes += s->buffers[i].size;
+				bytes += s->buffers[i].size +
+				    s->buffers[i].vm_bytes;
 	return bytes;
 }
 

@@ -1,151 +1,163 @@
 /*
- * A producer made with libtributary, as an application would be:
+ * A program with a data source of its own, and libtributary on its event loop:
  *
  *	library_producer ADDRESS PACKETS SIZE
  *
  * Offers "test.library" and writes, as soon as an instance starts, PACKETS
- * numbered packets of up to SIZE bytes on each of two sequences.  Ends with
- * status 0 when the instance was stopped and nothing was dropped.
+ * numbered packets of up to SIZE bytes in each of two threads.  Stops when both
+ * have written all.  Ends with status 0 when the instance was stopped and
+ * nothing was dropped.
  */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tributary/data_source.h>
 
-#include "client/library/producer.h"
+#include "client/tunnel/producer_loop.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/socket/addr.h"
-#include "transport/wire/pb_writer.h"
 
-/* Packets a turn of the loop, so that commands are still heard. */
-#define BURST 50u
+#define THREADS 2
 
-struct program {
-	struct loop *loop;
-	unsigned packets;
-	size_t size;
-	uint64_t dropped;
-};
+static unsigned packets;
+static size_t size;
+static struct loop *loop;
+static uint64_t dropped;
 
-struct instance {
-	struct program *program;
-	struct trace_writer *writers[2];
-	unsigned next;
+static struct writer {
+	pthread_t thread;
+	unsigned index;
+	unsigned number;
 	char *filler;
-	struct pb_writer w;
-	struct loop_call write_call;
-};
+} writers[THREADS];
+
+/* Both threads, and the request to stop. */
+static _Atomic unsigned awaited = THREADS + 1;
+static struct tributary_instance *instance;
+/* Both threads have written their first packet. */
+static pthread_barrier_t begun;
 
 /* TracePacket.for_testing: TestEvent{seq_value, counter, payload} */
 static void
-write_one(struct instance *i, struct trace_writer *t, unsigned number)
+write_one(struct tributary_packet *p, struct tributary_instance *i,
+    void *context, bool first, void *arg)
 {
-	size_t mark, inner, size;
+	struct writer *w = arg;
+	size_t n = (w->number * 7919u) % (size + 1);
 
-	size = (number * 7919u) % (i->program->size + 1);
-	pb_writer_reset(&i->w);
-	pb_put_uint(&i->w, 8, loop_boottime_ns());
-	mark = pb_nest_begin(&i->w, 900);
-	pb_put_uint(&i->w, 2, trace_writer_id(t));
-	pb_put_uint(&i->w, 3, number);
-	inner = pb_nest_begin(&i->w, 5);
-	memset(i->filler, 'a' + (int)(number % 26), size);
-	pb_put_bytes(&i->w, 4, i->filler, size);
-	pb_nest_end(&i->w, inner);
-	pb_nest_end(&i->w, mark);
-	trace_writer_write(t, i->w.data, i->w.len);
+	(void)i;
+	(void)context;
+	(void)first;
+	memset(w->filler, 'a' + (int)(w->number % 26), n);
+	tributary_put_uint(p, 8, tributary_now_ns());
+	tributary_begin(p, 900);
+	tributary_put_uint(p, 2, w->index + 1);
+	tributary_put_uint(p, 3, w->number);
+	tributary_begin(p, 5);
+	tributary_put_bytes(p, 4, w->filler, n);
+	tributary_end(p);
+	tributary_end(p);
 }
 
-static void
-write_some(void *arg)
+static bool
+is_last(void)
 {
-	struct instance *i = arg;
-	unsigned n, end = i->next + BURST;
-
-	for (n = i->next; n < end && n < i->program->packets; n++) {
-		write_one(i, i->writers[0], n);
-		write_one(i, i->writers[1], n);
-	}
-	i->next = n;
-	if (n < i->program->packets)
-		loop_defer(i->program->loop, &i->write_call, write_some, i);
+	return atomic_fetch_sub(&awaited, 1) == 1;
 }
 
 static void *
-setup(void *arg, struct producer_instance *pi, const uint8_t *config,
-    size_t len)
+write_all(void *arg)
 {
-	struct instance *i = calloc(1, sizeof(*i));
+	struct writer *w = arg;
 
-	if (i == NULL)
-		return NULL;
-	i->program = arg;
-	i->filler = malloc(i->program->size + 1);
-	i->writers[0] = producer_instance_writer(pi, TRACE_WRITER_STALL);
-	i->writers[1] = producer_instance_writer(pi, TRACE_WRITER_STALL);
-	pb_writer_init(&i->w);
-	if (i->filler == NULL || i->writers[0] == NULL ||
-	    i->writers[1] == NULL)
+	for (w->number = 0; w->number < packets; w->number++) {
+		(void)tributary_instance_write(instance, write_one, w);
+		if (w->number == 0)
+			(void)pthread_barrier_wait(&begun);
+	}
+	if (is_last())
+		tributary_stop_done(instance);
+	return NULL;
+}
+
+static void
+start(struct tributary_instance *i, void *context)
+{
+	unsigned n;
+
+	(void)context;
+	instance = i;
+	if (pthread_barrier_init(&begun, NULL, THREADS) != 0)
 		abort();
-	return i;
+	for (n = 0; n < THREADS; n++) {
+		writers[n].index = n;
+		if ((writers[n].filler = malloc(size + 1)) == NULL ||
+		    pthread_create(&writers[n].thread, NULL, write_all,
+		    &writers[n]) != 0)
+			abort();
+	}
+}
+
+static bool
+stop(struct tributary_instance *i, void *context)
+{
+	(void)i;
+	(void)context;
+	return is_last();
 }
 
 static void
-stop(void *ctx)
+destroy(struct tributary_instance *i, void *context)
 {
-	struct instance *i = ctx;
-
-	while (i->next < i->program->packets)
-		write_some(i);
-	i->program->dropped = trace_writer_dropped(i->writers[0]) +
-	    trace_writer_dropped(i->writers[1]);
+	(void)context;
+	dropped = tributary_instance_dropped(i);
+	loop_stop(loop);
 }
 
-static void
-destroy(void *ctx)
-{
-	struct instance *i = ctx;
-
-	loop_cancel(i->program->loop, i);
-	pb_writer_done(&i->w);
-	free(i->filler);
-	loop_stop(i->program->loop);
-	free(i);
-}
+static const struct tributary_source_ops ops = {
+	.size = sizeof(ops),
+	.start = start,
+	.stop = stop,
+	.destroy = destroy,
+};
 
 int
 main(int argc, char **argv)
 {
-	struct program p = { 0 };
-	struct addr address;
-	struct producer *producer;
-	char err[256];
-	struct producer_source source = {
+	const struct tributary_source_options source = {
+		.size = sizeof(source),
 		.name = "test.library",
-		.setup = setup,
-		.start = write_some,
-		.stop = stop,
-		.destroy = destroy,
-		.arg = &p,
+		.full = TRIBUTARY_FULL_WAIT,
 	};
-	const struct producer_options options = {
+	struct addr address;
+	const struct producer_loop_setup o = {
 		.address = &address,
 		.name = "library_producer",
-		.shm_bytes = 2 * 1024 * 1024,
+		.memory_bytes = 2 * 1024 * 1024,
 	};
+	struct producer_loop *producer;
+	char err[256];
+	unsigned n;
 
-	if (argc != 4 || addr_parse(&address, argv[1], err, sizeof(err)) < 0)
+	if (argc != 4 || addr_parse(&address, argv[1], err, sizeof(err)) != 0)
 		return 2;
-	p.packets = (unsigned)strtoul(argv[2], NULL, 10);
-	p.size = strtoul(argv[3], NULL, 10);
+	packets = (unsigned)strtoul(argv[2], NULL, 10);
+	size = strtoul(argv[3], NULL, 10);
 	log_init("library_producer", LOG_LEVEL_DEBUG);
-	if ((p.loop = loop_new()) == NULL ||
-	    (producer = producer_new(p.loop, &options)) == NULL ||
-	    producer_add_source(producer, &source) < 0)
+	if ((loop = loop_new()) == NULL ||
+	    tributary_source_add(&source, &ops) == NULL ||
+	    (producer = producer_loop_new(loop, &o)) == NULL)
 		return 1;
-	loop_run(p.loop);
-	producer_free(producer);
-	loop_free(p.loop);
-	fprintf(stderr, "%llu dropped\n", (unsigned long long)p.dropped);
-	return p.dropped == 0 ? 0 : 3;
+	loop_run(loop);
+	for (n = 0; n < THREADS; n++) {
+		pthread_join(writers[n].thread, NULL);
+		free(writers[n].filler);
+	}
+	producer_loop_free(producer, 0);
+	loop_free(loop);
+	fprintf(stderr, "%llu dropped\n", (unsigned long long)dropped);
+	return dropped == 0 ? 0 : 3;
 }

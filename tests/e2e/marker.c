@@ -14,51 +14,53 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tributary/data_source.h>
 #include <unistd.h>
 
-#include "client/library/producer.h"
+#include "client/tunnel/producer_loop.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
 #include "transport/socket/addr.h"
-#include "transport/wire/pb_writer.h"
 
 #define TYPE_INSTANT 3
 
 struct program {
 	struct loop *loop;
-	struct trace_writer *writer; /* of the newest instance, or NULL */
+	struct tributary_instance *newest; /* or NULL */
 	char line[256];
 	size_t len;
 };
 
+struct mark {
+	const char *name;
+	uint64_t now;
+};
+
 /* TracePacket.track_event: TrackEvent{type, name, track_uuid} */
 static void
-write_event(struct trace_writer *t, const char *name, uint64_t now)
+write_event(struct tributary_packet *p, struct tributary_instance *i,
+    void *context, bool first, void *arg)
 {
-	struct pb_writer w;
-	size_t mark;
+	const struct mark *m = arg;
 
-	pb_writer_init(&w);
-	pb_put_uint(&w, 8, now);
-	mark = pb_nest_begin(&w, 11);
-	pb_put_uint(&w, 9, TYPE_INSTANT);
-	pb_put_uint(&w, 11, 1);
-	pb_put_string(&w, 23, name);
-	pb_nest_end(&w, mark);
-	trace_writer_write(t, w.data, w.len);
-	pb_writer_done(&w);
+	tributary_put_uint(p, 8, m->now);
+	tributary_begin(p, 11);
+	tributary_put_uint(p, 9, TYPE_INSTANT);
+	tributary_put_uint(p, 11, 1);
+	tributary_put_string(p, 23, m->name);
+	tributary_end(p);
 }
 
 static void
 obey(struct program *p, const char *name)
 {
-	uint64_t now = 0;
+	struct mark m = { name, 0 };
 
-	if (p->writer != NULL) {
-		now = loop_boottime_ns();
-		write_event(p->writer, name, now);
+	if (p->newest != NULL) {
+		m.now = loop_boottime_ns();
+		(void)tributary_instance_write(p->newest, write_event, &m);
 	}
-	printf("%s %" PRIu64 "\n", name, now);
+	printf("%s %" PRIu64 "\n", name, m.now);
 	fflush(stdout);
 }
 
@@ -91,41 +93,49 @@ end(void *arg)
 	loop_stop(p->loop);
 }
 
-static void *
-setup(void *arg, struct producer_instance *pi, const uint8_t *config,
-    size_t len)
+static bool
+setup(struct tributary_instance *i, const void *config, size_t len, void *arg,
+    void **context)
 {
 	struct program *p = arg;
 
 	(void)config;
 	(void)len;
-	p->writer = producer_instance_writer(pi, TRACE_WRITER_STALL);
-	return p->writer == NULL ? NULL : p;
+	p->newest = i;
+	*context = p;
+	return true;
 }
 
 static void
-destroy(void *ctx)
+destroy(struct tributary_instance *i, void *context)
 {
-	struct program *p = ctx;
+	struct program *p = context;
 
-	p->writer = NULL;
+	if (p->newest == i)
+		p->newest = NULL;
 }
+
+static const struct tributary_source_ops ops = {
+	.size = sizeof(ops),
+	.setup = setup,
+	.destroy = destroy,
+};
 
 int
 main(int argc, char **argv)
 {
 	struct program p = { 0 };
 	struct addr address;
-	struct producer *producer;
+	struct producer_loop *producer;
 	struct event *input;
 	char err[256];
-	struct producer_source source = {
+	const struct tributary_source_options source = {
+		.size = sizeof(source),
 		.name = "test.marks",
-		.setup = setup,
-		.destroy = destroy,
+		.full = TRIBUTARY_FULL_STALL,
 		.arg = &p,
 	};
-	const struct producer_options options = {
+	const struct producer_loop_setup setup_of = {
 		.address = &address,
 		.name = "marker",
 	};
@@ -134,8 +144,8 @@ main(int argc, char **argv)
 		return 2;
 	log_init("marker", LOG_LEVEL_DEBUG);
 	if ((p.loop = loop_new()) == NULL ||
-	    (producer = producer_new(p.loop, &options)) == NULL ||
-	    producer_add_source(producer, &source) < 0 ||
+	    tributary_source_add(&source, &ops) == NULL ||
+	    (producer = producer_loop_new(p.loop, &setup_of)) == NULL ||
 	    loop_on_signal(p.loop, SIGTERM, end, &p) < 0 ||
 	    (input = event_new(loop_base(p.loop), STDIN_FILENO,
 	    EV_READ | EV_PERSIST, input_cb, &p)) == NULL ||
@@ -143,7 +153,7 @@ main(int argc, char **argv)
 		return 1;
 	loop_run(p.loop);
 	event_free(input);
-	producer_free(producer);
+	producer_loop_free(producer, 0);
 	loop_free(p.loop);
 	return 0;
 }

@@ -317,18 +317,20 @@ class BuiltinSources(Fields):
     def test_a_duration_may_go_on_while_the_machine_sleeps(self):
         producer = self.producer("p")
         before = self.clocks_of_timers()
-        began = time.monotonic()
-        consumer = self.session(duration_ms=300,
+        consumer = self.session(duration_ms=600_000,
                                 prefer_suspend_clock_for_duration=True)
         (instance,) = producer.wait_started()
         self.assertTrue(instance.config.prefer_suspend_clock_for_duration)
         consumer.query()
         self.assertEqual(sorted(self.clocks_of_timers()),
                          sorted(before + [7]))
-        self.assertFalse(consumer.ended().error)
-        self.assertGreaterEqual(time.monotonic() - began, 0.29)
         consumer.free()
         self.assertEqual(self.clocks_of_timers(), before)
+        began = time.monotonic()
+        short = self.session(duration_ms=300,
+                             prefer_suspend_clock_for_duration=True)
+        self.assertFalse(short.ended().error)
+        self.assertGreaterEqual(time.monotonic() - began, 0.29)
 
     def test_so_may_snapshots(self):
         consumer = self.session(builtin_data_sources=Builtin(

@@ -246,8 +246,8 @@ class Travels(Methods):
 
     def test_a_detached_session_ends_and_keeps_its_trace(self):
         producer = self.producer("p")
+        producer.number_at_flush(4)
         consumer = self.session(unique_session_name="s", duration_ms=1500)
-        producer.writer().number(4)
         consumer.detach("key")
         self.until(lambda: self.session_of(consumer, "s").state == "DISABLED",
                    "its end")
@@ -256,11 +256,11 @@ class Travels(Methods):
 
     def test_a_detached_session_is_gone_when_its_file_is_complete(self):
         producer = self.producer("p")
+        producer.number_at_flush(4)
         fd = os.open(self.path("f"), os.O_RDWR | os.O_CREAT)
         consumer = self.session(unique_session_name="s", duration_ms=1500,
                                 fds=[fd], write_into_file=True)
         os.close(fd)
-        producer.writer().number(4)
         consumer.detach("key")
         self.until(lambda: self.session_of(consumer, "s") is None, "its end")
         self.assertTrue(consumer.refuses("Attach",

@@ -7,7 +7,6 @@ is left of what they did, and that nobody else notices.
 """
 
 import os
-import random
 import shutil
 import signal
 import socket
@@ -19,6 +18,7 @@ from google.protobuf.message import DecodeError
 
 from harness import abi, faults, tap
 from harness.case import Case, TEST_SOURCE, config, pb
+from harness.chance import seeded
 from harness.chaos import Proxy
 from harness.daemon import environment
 from harness.device import RelayCase
@@ -157,8 +157,8 @@ class Clocks(FaultCase):
             self.skipTest("nothing can be preloaded here")
         producer = self.producer("p")
         consumer = self.into_file()
-        limited = self.session("nobody", duration_ms=int(800 * SCALE))
         began = time.monotonic()
+        limited = self.session("nobody", duration_ms=int(800 * SCALE))
         writer = producer.writer()
         with self.neighbour(), faults.Idle(self, daemon, share=0.5):
             for field, seconds in steps:
@@ -560,8 +560,7 @@ class Scribbled(RelayCase):
         self.collector()
         device = self.device("a", memory_kb=16384)
         self.wait_linked()
-        seed = int.from_bytes(os.urandom(4), "little")
-        print(f"# seed {seed}")
+        rng = seeded()
         producer = self.producer("scribbler", ["mem"], address=device.socket)
         honest = self.producer("honest", ["honest"], address=device.socket)
         consumer = self.record("mem", "honest")
@@ -571,7 +570,7 @@ class Scribbled(RelayCase):
         with self.neighbour():
             child = os.fork()
             if child == 0:
-                scribble(producer, seed)
+                scribble(producer, rng)
             try:
                 deadline = time.monotonic() + 0.5 * SCALE
                 buffer = producer.started()[0].buffer
@@ -606,10 +605,9 @@ class Scribbled(RelayCase):
         self.assertEqual(len(whole), 1, "the honest one's")
 
 
-def scribble(producer, seed):
+def scribble(producer, rng):
     """Never stops rewriting the first eight pages; a process of its own."""
     try:
-        rng = random.Random(seed)
         shm = producer.shm
         while True:
             page = rng.randrange(8)

@@ -2,13 +2,13 @@
 """Bad input, the outermost layer: bytes, frames and calls."""
 
 import os
-import random
 import socket
 import struct
 import sys
 
 from harness import tap
 from harness.case import Case, TEST_SOURCE, config, pb
+from harness.chance import seeded
 from harness.ipc import FRAME_MAX, Gone, Port, Rejected, connect, pack
 
 PORTS = {"producers": "ProducerPort", "consumers": "ConsumerPort"}
@@ -126,9 +126,7 @@ class Frames(Case):
                 self.assertEqual(connection.wait_frame().request_id, n)
 
     def test_garbage_is_refused_and_harms_nobody(self):
-        seed = int.from_bytes(os.urandom(4), "little")
-        print(f"# seed {seed}")
-        rng = random.Random(seed)
+        rng = seeded()
         valid = bind_frame("ProducerPort") + invoke_frame(1)
         with self.neighbour():
             for round_number in range(150):

@@ -145,6 +145,9 @@ class Truth(Case):
                 self.assertEqual(found["verdict"], "lossy")
                 self.assertEqual([(loss["count"], loss["unit"])
                                   for loss in found["losses"]], told)
+                self.assertEqual({loss["processors"]
+                                  for loss in found["losses"]}, {"CPU 0"})
+                self.assertEqual(found["ftrace_troubles"], [])
                 self.assertEqual(found["sequences"][0]["ftrace_lost_events"],
                                  sum(n for n, what in told
                                      if what == "event"))
@@ -405,7 +408,7 @@ class Broken(Case):
 
     def test_other_files_are_no_traces(self):
         for data in (b"", b"{\"traceEvents\": []}", b"\x1f\x8b\x08\x00" * 9,
-                     b"\0" * 5000, os.urandom(3000)[:3000]):
+                     b"\0" * 5000, random.Random(7).randbytes(3000)):
             status, found = self.looked_at(data)
             self.assertEqual((status, found["verdict"]), (1, "no_trace"))
 

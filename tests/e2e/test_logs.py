@@ -355,7 +355,7 @@ class Bounded(LogCase):
         with self.flood("127.0.0.1:", ": "):
             for _ in range(FLOOD):
                 raw = self.raw(address="tcp:" + at.removeprefix("tls://"))
-                raw.send_raw(b"GET / HTTP/1.1\r\n\r\n" + os.urandom(64))
+                raw.send_raw(b"GET / HTTP/1.1\r\n\r\n" + bytes(range(64, 128)))
                 raw.wait_closed()
                 raw.close()
         self.assert_harmless()

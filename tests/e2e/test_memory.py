@@ -3,7 +3,6 @@
 
 import fcntl
 import os
-import random
 import sys
 import time
 
@@ -11,6 +10,7 @@ from google.protobuf.message import DecodeError
 
 from harness import abi, tap
 from harness.case import Case, config, pb
+from harness.chance import seeded
 from harness.imported import causes
 from harness.producer import numbered
 
@@ -498,8 +498,7 @@ class Hostile(MemoryCase):
             consumer.close()
 
     def test_memory_that_changes_while_it_is_read_harms_nobody(self):
-        seed = int.from_bytes(os.urandom(4), "little")
-        print(f"# seed {seed}")
+        rng = seeded()
         with self.neighbour():
             producer, consumer = self.set_up(smb_scraping_mode=1)
             buffer = producer.started()[0].buffer
@@ -510,7 +509,7 @@ class Hostile(MemoryCase):
             honest = other.writer(writer_id=1000)
             child = os.fork()
             if child == 0:
-                self.scramble(producer, seed)
+                self.scramble(producer, rng)
             try:
                 deadline = time.monotonic() + 1.5
                 rounds = 0
@@ -545,10 +544,9 @@ class Hostile(MemoryCase):
             self.assertEqual(found, [0, 1, 2, 3, 4])
 
     @staticmethod
-    def scramble(producer, seed):
+    def scramble(producer, rng):
         """A child that never stops rewriting the first eight pages."""
         try:
-            rng = random.Random(seed)
             shm = producer.shm
             while True:
                 page = rng.randrange(8)

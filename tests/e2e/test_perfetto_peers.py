@@ -10,6 +10,7 @@ from harness.case import TEST_SOURCE
 from harness.consumer import source
 from harness.daemon import Program
 from harness.device import RelayCase
+from harness.ports import free_address
 from harness.recording import RecordCase
 
 PROCESSES, SYSTEM = "linux.process_stats", "linux.sys_stats"
@@ -123,8 +124,10 @@ class TheirProbes(Peers):
 
     def behind(self, **options):
         daemon = self.collector(producer=["127.0.0.1:0"])
+        # A collector that gets no processor for a second acknowledges nothing
+        # meanwhile: 1 MiB is too little for a machine full of processes.
         device = self.device("a", daemon.address("producers", "tcp"),
-                             **options)
+                             memory_kb=32768, **options)
         self.connect(real.Probes(self.folder, device.socket))
         trace = self.record_machine(trace_all_machines=True)
         producer, = device.report().producers
@@ -158,7 +161,7 @@ class TheirService(Peers):
 
     def test_our_probes_over_tcp(self):
         traced = self.serve(real.Traced(
-            self.folder, producer=[real.free_port()]))
+            self.folder, producer=[free_address()]))
         self.connect(OurProbes(self.folder,
                                traced.address("producers", "tcp")))
         # They say which machine they are on, as a relay does for others.
@@ -168,7 +171,7 @@ class TheirService(Peers):
     def test_our_relay_in_perfettos_way(self):
         traced = self.serve(real.Traced(
             self.folder, flags=["--enable-relay-endpoint"],
-            producer=[real.free_port()]))
+            producer=[free_address()]))
         device = self.device("a", traced.address("producers", "tcp"),
                              settings="protocol: CLASSIC")
         self.connect(OurProbes(self.folder, device.socket))
@@ -179,7 +182,7 @@ class TheirService(Peers):
     def test_our_relay_finds_out_which_way(self):
         traced = self.serve(real.Traced(
             self.folder, flags=["--enable-relay-endpoint"],
-            producer=[real.free_port()]))
+            producer=[free_address()]))
         device = self.device("a", traced.address("producers", "tcp"))
         self.until(lambda: device.report().link.state == "classic",
                    "it speaks Perfetto's way")

@@ -7,15 +7,18 @@ import signal
 import subprocess
 import sys
 import threading
+import unittest
 
 from harness import pb, tap
 from harness.case import Case
 from harness.consumer import config, source
 from harness.daemon import SANITIZER_LINES, environment
 from harness.loop import SCALE
+from harness.pki import OPENSSL, Pki
 from harness.trace import Trace
 
 PROCESS_STATS = "linux.process_stats"
+TRACEFS = "/sys/kernel/tracing/trace_clock"
 SYS_STATS = "linux.sys_stats"
 
 
@@ -266,23 +269,38 @@ class Probes(Case):
         self.start_probes("--producer-socket", self.daemons[0].producer_path)
         self.check_crowd(pb.DataSourceConfig.BUFFER_EXHAUSTED_STALL_THEN_DROP)
 
+    @unittest.skipIf(OPENSSL is None, "there is no openssl command")
+    def test_a_burst_over_tls_loses_nothing(self):
+        """While the probes wait for room another thread empties it."""
+        pki = Pki(self.path("pki"))
+        self.daemon(producer=["tls://127.0.0.1:0"],
+                    flags=["--tls-dir", pki.collector()])
+        self.start_probes("--producer-socket",
+                          self.daemons[0].address("producers", "tls"),
+                          "--tls-dir", pki.issue("pump", role="producer"))
+        self.check_crowd()
+
     def test_a_burst_over_tcp_loses_nothing(self):
         self.daemon(producer=["127.0.0.1:0"])
         self.start_probes("--producer-socket",
                           self.daemons[0].address("producers", "tcp"))
         self.check_crowd()
 
-    def test_flags_of_perfettos_probes_are_taken(self):
+    @unittest.skipIf(os.path.exists(TRACEFS), "it would set this machine's "
+                     "tracefs; test_ftrace.py has a machine for that")
+    def test_without_tracefs_the_flags_for_it_do_nothing(self):
         done = subprocess.run([os.environ["TRIBUTARY_PROBES"],
                                "--cleanup-after-crash"],
                               env=environment(), capture_output=True,
                               timeout=60 * SCALE)
-        self.assertEqual((done.returncode, done.stdout, done.stderr),
-                         (0, b"", b""))
+        self.assertEqual((done.returncode, done.stdout), (0, b""))
+        self.assertIn(b"nothing to clean up: tracefs is not mounted",
+                      done.stderr)
         self.daemon()
         self.start_probes("--producer-socket", self.daemons[0].producer_path,
                           "--reset-ftrace")
-        self.assertNotIn("ftrace", self.log())
+        self.assertIn("linux.ftrace is not offered: tracefs is not mounted",
+                      self.log())
 
     def test_it_finds_a_daemon_that_was_restarted(self):
         self.daemon()

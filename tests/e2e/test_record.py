@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 
-from harness import tap
+from harness import pb, tap
 from harness.case import TEST_SOURCE
 from harness.imported import causes
 from harness.recording import RecordCase
@@ -43,11 +43,38 @@ class Local(RecordCase):
             duration_ms: 300
             buffers {{ size_kb: 1024 }}
             data_sources {{ config {{ name: "{TEST_SOURCE}" }} }}""")
-        recording = self.record("-c", config, "-o", "t")
-        producer.wait_started()
-        producer.writer().number(20)
-        recording.end()
+        producer.number_at_flush(20)
+        self.record("-c", config, "-o", "t").end()
         self.assert_numbers(self.trace(), [20])
+
+    def test_what_ftrace_did_not_record_is_no_success(self):
+        """Said also when it is quiet; the trace is kept."""
+        stats = pb.FtraceStats
+        begin = stats(phase=stats.START_OF_TRACE, unknown_ftrace_events=[
+            "sched/nope"])
+        begin.cpu_stats.add(cpu=1, overrun=3)
+        end = stats(phase=stats.END_OF_TRACE)
+        end.cpu_stats.add(cpu=1, overrun=10)
+        for flags, lost in (((), True), (("-q",), False)):
+            producer = self.producer("p")
+            recording = self.record("-o", "t", "-t", "0", *flags, TEST_SOURCE)
+            producer.wait_started()
+            producer.writer().write([
+                pb.TracePacket(ftrace_stats=said.SerializeToString())
+                .SerializeToString() for said in (begin, end)])
+            producer.sync()
+            recording.interrupt()
+            errors = recording.end(3)
+            producer.close()
+            self.assertIn("Not recorded    sched/nope: the kernel has no "
+                          "such event\n", errors)
+            self.assertEqual(lost, "Lost            7 events overwritten "
+                             "unread in the kernel's ftrace buffer, on CPU 1\n"
+                             in errors)
+            self.assertEqual(self.trace().sql(
+                "select idx, value from stats "
+                "where name = 'ftrace_cpu_overrun_delta' and value > 0"),
+                [(1, 7)])
 
     def test_a_config_may_come_from_a_pipe_and_a_trace_go_into_one(self):
         producer = self.producer("p")

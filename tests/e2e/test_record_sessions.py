@@ -299,9 +299,8 @@ class Triggered(RecordCase):
             triggers("START_TRACING", delay=300)), "-o", "t")
         self.p.wait_command("setup_data_source")
         self.assertFalse(self.p.saw("start_data_source"))
+        self.p.number_at_flush(5)
         self.run_command("trigger", "two")
-        self.p.wait_started()
-        self.p.writer().number(5)
         recording.end()
         self.assert_numbers(self.trace(), [5])
         self.assertEqual(self.trace().of("trigger")[0].trigger.trigger_name,

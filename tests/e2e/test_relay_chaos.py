@@ -8,12 +8,12 @@ TRIBUTARY_SOAK_SECONDS makes it longer; ./soak does both.
 """
 
 import os
-import random
 import signal
 import sys
 import time
 
 from harness import netns, tap
+from harness.chance import SEED, seeded
 from harness.chaos import Proxy
 from harness.device import RelayCase
 from harness.imported import may_cause
@@ -21,7 +21,6 @@ from harness.imported import may_cause
 DEVICES = 20
 HOSTS = 4       # of them have addresses of their own
 SECONDS = float(os.environ.get("TRIBUTARY_SOAK_SECONDS", "30"))
-SEED = int(os.environ.get("TRIBUTARY_SEED", time.time_ns() % 1_000_000))
 CUT_MEAN_MS = 2500
 RATE = 20_000   # bytes per second of each of two producers of a device
 
@@ -29,8 +28,7 @@ RATE = 20_000   # bytes per second of each of two producers of a device
 class Chaos(RelayCase):
     def setUp(self):
         super().setUp()
-        self.random = random.Random(SEED)
-        print(f"# TRIBUTARY_SEED={SEED}", flush=True)
+        self.random = seeded()
         self.network = None
         self.hosts = []
         self.proxies = []
@@ -107,12 +105,17 @@ class Chaos(RelayCase):
             proxy.say("delay 1 3")
             proxy.say(f"random {SEED + n} {CUT_MEAN_MS}")
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        # A busy machine takes longer to have as many misfortunes.
+        while time.monotonic() < end or self.kills <= seconds / 5 or \
+                self.cuts + self.cuts_by_proxies() <= 4 * seconds:
             self.loop.settle(self.random.expovariate(1.2))
             self.step()
         for proxy in self.proxies:
             proxy.say("heal")
-            self.cuts += proxy.stats()["cuts"]
+        self.cuts += self.cuts_by_proxies()
+
+    def cuts_by_proxies(self):
+        return sum(proxy.stats()["cuts"] for proxy in self.proxies)
 
     @may_cause("traced_buf_trace_writer_packet_loss")
     def test_twenty_devices(self):
@@ -130,8 +133,6 @@ class Chaos(RelayCase):
               f"packets of {len(audit.arrived)} sequences, {audit.lost} lost, "
               f"{audit.unsure} that lacked a patch", flush=True)
         self.assert_complete(audit)
-        self.assertGreater(self.cuts, 4 * SECONDS)
-        self.assertGreater(self.kills, SECONDS / 5)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from harness.device import RelayCase
 from harness.ledger import SOURCE, Audit, Ledger
 from harness.loop import SCALE
 from harness.pki import OPENSSL, Pki
+from harness.ports import free_address
 
 PACKETS = 5000
 needs_sshd = unittest.skipIf(sshd.missing() is not None, sshd.missing())
@@ -119,9 +120,10 @@ class Simple(RelayCase):
     def test_a_producer_without_shared_memory(self):
         """Over TCP on the device itself: its chunks come as data."""
         self.collector()
-        device = self.device("a", sockets=["127.0.0.1:7711"])
+        here = free_address()
+        device = self.device("a", sockets=[here])
         self.wait_linked(device)
-        producer = self.producer("p", address="127.0.0.1:7711")
+        producer = self.producer("p", address=here)
         consumer = self.record("test.numbers")
         producer.writer().number(PACKETS)
         consumer.flush(60_000)

@@ -14,6 +14,7 @@ import time
 
 from harness import tap
 from harness.case import Case
+from harness.chance import SEED, seeded
 from harness.consumer import Consumer, config
 from harness.imported import may_cause
 from harness.loop import SCALE
@@ -24,7 +25,6 @@ SESSIONS = 64
 PRODUCERS = 200
 SOURCES = [f"storm.{n}" for n in range(40)]
 SECONDS = float(os.environ.get("TRIBUTARY_SOAK_SECONDS", "5"))
-SEED = int(os.environ.get("TRIBUTARY_SEED", time.time_ns() % 1_000_000))
 # Seconds that the daemon may work before it answers a flush of a session that
 # does little, while the others do what they like.
 MOST_WORK = 2.0
@@ -42,8 +42,7 @@ limits {
 class Storm(Case):
     def setUp(self):
         super().setUp()
-        print(f"# TRIBUTARY_SEED={SEED}", flush=True)
-        self.random = random.Random(SEED)
+        self.random = seeded()
         self.books = {}      # session id -> Book, until it was compared
         self.lives = self.chunks = self.packets = self.numbers = 0
         self.slowest = {}    # what was waited for -> seconds

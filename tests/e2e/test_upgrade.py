@@ -19,6 +19,7 @@ from harness.device import RelayCase
 from harness.fake_ssh import FakeSsh
 from harness.faults import Plan
 from harness.ipc import Port
+from harness.ports import free_address
 from harness.trace import Trace
 from test_activation import HAND_OVER
 
@@ -223,8 +224,7 @@ class Sockets(UpgradeCase):
     def test_sockets_follow_the_settings(self):
         keep = [self.listen("PRODUCER", self.path("p")),
                 self.listen("CONSUMER", self.path("c"))]
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            tcp = "127.0.0.1:%d" % free.getsockname()[1]
+        tcp = free_address()
         self.start(config=self.settings(
             *keep, self.listen("PRODUCER", self.path("old")),
             self.listen("PRODUCER", tcp)))
@@ -524,16 +524,15 @@ class Relays(RelayCase):
 
 class Crash(UpgradeCase):
     def test_listeners_are_back_at_once(self):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        daemon = self.start(producer=[self.path("p"), f"127.0.0.1:{port}"])
+        tcp = free_address()
+        daemon = self.start(producer=[self.path("p"), tcp])
         # Connections of both kinds, which the crash cuts from that end.
-        for address in (self.path("p"), f"127.0.0.1:{port}"):
+        for address in (self.path("p"), tcp):
             self.producer("p", address=address)
-        self.recorded("before", f"127.0.0.1:{port}")
+        self.recorded("before", tcp)
         crash(daemon)
         self.recorded("unix", self.path("p"))
-        self.recorded("tcp", f"127.0.0.1:{port}")
+        self.recorded("tcp", tcp)
 
 
 if __name__ == "__main__":

@@ -81,11 +81,13 @@ class VmCase(Case):
     """The collector is here; programs of the machine, started through
     there(), end with the test."""
 
+    machine = staticmethod(machine)
+
     def setUp(self):
         super().setUp()
         self.vm = None
         self.pids = []  # there, and the statuses that they may end with
-        self.vm = machine()
+        self.vm = self.machine()
         if self.vm.qemu is None:  # a test halted it, and failed
             self.vm.boot()
         self.vm.run("rm -rf /tmp/* /run/* /disk/*")

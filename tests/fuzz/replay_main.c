@@ -41,27 +41,29 @@ out:
 }
 
 static int
+is_visible(const struct dirent *e)
+{
+	return e->d_name[0] != '.';
+}
+
+/* In the same order on each machine, as targets keep some state. */
+static int
 run_folder(const char *path)
 {
-	struct dirent *e;
+	struct dirent **all;
 	char file[4096];
-	int n = 0;
-	DIR *d;
+	int i, n, done = 0;
 
-	if ((d = opendir(path)) == NULL)
+	if ((n = scandir(path, &all, is_visible, alphasort)) < 0)
 		return -1;
-	while ((e = readdir(d)) != NULL) {
-		if (e->d_name[0] == '.')
-			continue;
-		snprintf(file, sizeof(file), "%s/%s", path, e->d_name);
-		if (run_file(file) < 0) {
-			n = -1;
-			break;
-		}
-		n++;
+	for (i = 0; i < n; i++) {
+		snprintf(file, sizeof(file), "%s/%s", path, all[i]->d_name);
+		if (done >= 0)
+			done = run_file(file) < 0 ? -1 : done + 1;
+		free(all[i]);
 	}
-	closedir(d);
-	return n;
+	free(all);
+	return done;
 }
 
 int

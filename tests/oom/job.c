@@ -7,12 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <tributary/data_source.h>
+#include <tributary/tributary.h>
 #include <unistd.h>
 #include <cmocka.h>
 
 #include "client/library/consumer_loop.h"
-#include "client/library/producer.h"
 #include "client/tracing/consumer/consumer.h"
+#include "client/tunnel/producer_loop.h"
 #include "protos/service_state.pb-c.h"
 #include "protos/trace_stats.pb-c.h"
 #include "tests/oom/fail_malloc.h"
@@ -21,7 +23,6 @@
 #include "transport/connect/dial.h"
 #include "transport/loop/loop.h"
 #include "transport/socket/addr.h"
-#include "transport/wire/pb_writer.h"
 
 #define CLONE_TRIGGER_HIT                                                      \
 	PERFETTO__PROTOS__OBSERVABLE_EVENTS__TYPE__TYPE_CLONE_TRIGGER_HIT
@@ -31,16 +32,17 @@
 #define PATIENCE_MS 2000u
 /* Where something does not begin or end by itself for want of memory. */
 #define START_MS 150u
+#define TEXT_BYTES 100
 
 static struct {
 	const struct job_plan *plan;
 	struct job_result *result;
 	struct loop *loop;
 	struct loop_timer *timer;
-	struct addr consumer_addr;
+	struct addr consumer_addr, producer_addr;
+	struct dial_options how; /* of the producer */
 	struct consumer *consumer;
-	struct producer *producer;
-	struct producer_source source;
+	struct producer_loop *producer;
 	int file;
 	struct traces_count count;
 	bool connected, ready, started, disabled, answered, read, hit, late;
@@ -260,51 +262,61 @@ free_buffers(void)
 /* ---- the producer ---- */
 
 static void
-changed_cb(void *arg, enum producer_state state, const char *text)
+changed_cb(void *arg, bool connected, const char *text)
 {
-	if (state == PRODUCER_READY)
+	if (connected)
 		come_true(&job.ready);
-	else if (text != NULL)
+	else
 		cut_short(text);
 }
 
-static void *
-setup_cb(void *arg, struct producer_instance *i, const uint8_t *config,
-    size_t len)
+static void
+put_packet(struct tributary_packet *p, struct tributary_instance *i,
+    void *context, bool first, void *arg)
 {
-	return producer_instance_writer(i, TRACE_WRITER_DROP);
+	tributary_begin(p, 900); /* for_testing */
+	tributary_put_bytes(p, 1, arg, TEXT_BYTES); /* str */
+	tributary_end(p);
 }
 
 static void
-start_cb(void *ctx)
+start_cb(struct tributary_instance *of, void *context)
 {
-	struct pb_writer event, w;
-	char text[100];
+	char text[TEXT_BYTES];
 	int i;
 
 	memset(text, 'x', sizeof(text));
 	memcpy(text + 50, TRACES_SECRET, strlen(TRACES_SECRET));
-	pb_writer_init(&event);
-	pb_put_bytes(&event, 1, text, sizeof(text)); /* str */
-	pb_writer_init(&w);
-	for (i = 0; i < JOB_PACKETS; i++) {
-		pb_writer_reset(&w);
-		pb_put_bytes(&w, 900, event.data, event.len); /* for_testing */
-		trace_writer_write(ctx, w.data, w.len);
-	}
-	pb_writer_done(&w);
-	pb_writer_done(&event);
-	trace_writer_flush(ctx);
+	for (i = 0; i < JOB_PACKETS; i++)
+		(void)tributary_instance_write(of, put_packet, text);
 	come_true(&job.started);
+}
+
+static const struct tributary_source_ops source_ops = {
+	.size = sizeof(source_ops),
+	.start = start_cb,
+};
+
+static void
+add_source(void)
+{
+	static const struct tributary_source_options o = {
+		.size = sizeof(o),
+		.name = "t",
+		.full = TRIBUTARY_FULL_DROP,
+	};
+	static bool added; /* for ever */
+
+	if (!added)
+		assert_non_null(tributary_source_add(&o, &source_ops));
+	added = true;
 }
 
 static void
 pull_trigger(void)
 {
-	static const char *const name = JOB_TRIGGER;
-
 	if (!job.result->in_short)
-		producer_activate_triggers(job.producer, &name, 1);
+		tributary_trigger(JOB_TRIGGER);
 }
 
 /* ---- clones ---- */
@@ -421,11 +433,10 @@ clone(int i)
 static bool
 begin(void)
 {
-	struct dial_options how = { .tls_dir = job.plan->certs };
-	struct producer_options po = { .how = &how, .name = "p",
-		.machine_name = "device", .changed = changed_cb };
+	const struct producer_loop_setup po = { .address = &job.producer_addr,
+		.how = &job.how, .name = "p", .machine_name = "device",
+		.changed = changed_cb };
 	char err[1024] = "";
-	struct addr a;
 
 	assert_int_equal(addr_parse(&job.consumer_addr, job.plan->consumer,
 	    err, sizeof(err)), 0);
@@ -434,14 +445,12 @@ begin(void)
 	    err, sizeof(err));
 	if (job.consumer == NULL)
 		fail_msg("%s", err);
-	assert_int_equal(addr_parse(&a, job.plan->producer, err, sizeof(err)),
-	    0);
-	po.address = &a;
-	job.source = (struct producer_source){ .name = "t", .setup = setup_cb,
-		.start = start_cb };
-	job.producer = producer_new(job.loop, &po);
+	assert_int_equal(addr_parse(&job.producer_addr, job.plan->producer,
+	    err, sizeof(err)), 0);
+	job.how.tls_dir = job.plan->certs;
+	add_source();
+	job.producer = producer_loop_new(job.loop, &po);
 	assert_non_null(job.producer);
-	assert_int_equal(producer_add_source(job.producer, &job.source), 0);
 	must(&job.connected, "the consumer is connected");
 	must(&job.ready, "the producer is registered");
 	return !job.result->in_short;
@@ -530,7 +539,7 @@ job_run(const struct job_plan *plan, struct job_result *result)
 	if (job_lost_silently(plan, result))
 		(void)wait_for(&never, STEP_MS);
 	consumer_free(job.consumer);
-	producer_free(job.producer);
+	producer_loop_free(job.producer, 1);
 	loop_timer_free(job.timer);
 	loop_free(job.loop);
 	close(job.file);

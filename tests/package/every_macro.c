@@ -206,12 +206,16 @@ cpp(void)
 int
 main(void)
 {
+	struct tributary_startup_options startup = TRIBUTARY_STARTUP_OPTIONS;
+	const char *const none[] = { "none", NULL };
 	struct tributary_options options = TRIBUTARY_OPTIONS;
 
 	options.address = "/nowhere/a/service";
 	options.name = "every_macro";
 	options.children = TRIBUTARY_CHILDREN_DO_NOT_TRACE;
-	if (tributary_start(&options) != 0 || source() != 0)
+	startup.categories = none;
+	if (tributary_startup(&startup) != 0 ||
+	    tributary_start(&options) != 0 || source() != 0)
 		return 1;
 	slices();
 	arguments();

@@ -23,6 +23,14 @@ from harness import tap
 BUILD, LIBRARY, ARCHIVE = map(os.path.abspath, sys.argv[1:4])
 del sys.argv[1:4]
 PROGRAM = str(pathlib.Path(__file__).resolve().parent / "every_macro.c")
+EVENT_LOOP = str(pathlib.Path(__file__).resolve().parents[2] /
+                 "docs/examples/event_loop.c")
+PAGES = pathlib.Path(__file__).resolve().parents[2] / "docs"
+# Called by macros and inline functions of track_event.h alone.
+BEHIND_MACROS = {"tributary_category_add", "tributary_category_remove",
+                 "tributary_count", "tributary_count_double",
+                 "tributary_event", "tributary_event_args",
+                 "tributary_process_uuid", "tributary_slice_end"}
 LIMIT = 150_000
 SANITIZED = os.environ["TEST_TIME_SCALE"] != "1"
 
@@ -55,6 +63,14 @@ class Library(unittest.TestCase):
         names = self.names("-g", ARCHIVE)
         self.assertEqual({f"{n}@@TRIBUTARY_0" for n in names} |
                          {"TRIBUTARY_0"}, self.names("-D", LIBRARY))
+
+    def test_manual_pages_of_section_3_have_all_names(self):
+        described = set()
+        for page in PAGES.glob("*.3"):
+            described.update(re.findall(r"^\.(?:Fn|Nm) (tributary_\w+)",
+                                        page.read_text("utf-8"), re.M))
+        names = {n.partition("@")[0] for n in self.names("-D", LIBRARY)}
+        self.assertEqual(names - described - BEHIND_MACROS, {"TRIBUTARY_0"})
 
     @unittest.skipIf(SANITIZED, "built with sanitizers")
     def test_nothing_but_the_c_library_is_needed(self):
@@ -116,6 +132,21 @@ class Installed(unittest.TestCase):
         return output("readelf", "-d", program)
 
     STRICT = "-Wall", "-Wextra", "-Wpedantic", "-Werror"
+
+    def test_an_event_loop_in_cpp17(self):
+        """It gets its input, also where there is no service."""
+        if shutil.which("g++") is None:
+            self.skipTest("no g++")
+        program = os.path.join(self.folder, "event_loop")
+        self.assertEqual(output(
+            "g++", "-xc++", "-std=c++17", *self.STRICT, "-o", program,
+            EVENT_LOOP, "-xnone", *self.flags("--cflags", "--libs")), "")
+        done = subprocess.run(
+            [program], input="a\nb\n", capture_output=True, text=True,
+            check=True, env={"LD_LIBRARY_PATH": self.libraries,
+                             "PERFETTO_PRODUCER_SOCK_NAME": "/nowhere/p"})
+        self.assertEqual(done.stdout, "a\nb\n")
+        self.assertIn("not traced: ", done.stderr)
 
     def test_c11_by_gcc(self):
         used = self.compile("gcc", "-std=c11", *self.STRICT)

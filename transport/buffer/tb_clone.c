@@ -17,21 +17,32 @@
 /* Most records of one call: at a microsecond each, a millisecond of the loop. */
 #define FILL_RECORDS 1024u
 
-/* Notes for each sequence the chunk before which its loss is to be reported. */
+/*
+ * Notes for each sequence the chunk before which its loss is to be reported,
+ * and how far it was read.
+ */
 static void
 note_fronts(struct trace_buffer *copy, const struct trace_buffer *tb)
 {
 	const struct tb_sequence *from;
+	const struct tb_record *front;
 	struct tb_sequence *s;
 	uint32_t i;
 
 	for (i = 0; i < copy->seqs.n_slots; i++) {
 		from = tb_sequence_at(&tb->seqs, i);
 		s = tb_sequence_at(&copy->seqs, i);
-		if (from->len > 0)
-			s->front = tb_front(tb, from)->id;
-		else
+		if (from->len > 0) {
+			front = tb_front(tb, from);
+			s->front = front->id;
+			s->front_read = front->read;
+		} else {
+			s->front = from->last + 1;
+			s->front_read = 0;
 			s->loss = 0; /* before what is still to come */
+		}
+		if (tb_is_watched(tb, from))
+			s->flags |= TB_SEQ_SHOWN;
 	}
 }
 
@@ -48,6 +59,7 @@ copy_state(const struct trace_buffer *tb)
 	copy->slices = NULL;
 	copy->slices_cap = 0;
 	copy->copy = NULL;
+	copy->watch = NULL;
 	copy->read_only = true;
 	copy->unread = copy->held = 0;
 	copy->reader.wake = copy->reader.run = TB_NO_POSITION;
@@ -158,6 +170,25 @@ append(struct trace_buffer *copy, const struct tb_record *r)
 	return to;
 }
 
+/*
+ * Whether a listener was shown all of r, so that it is not copied; *read is how
+ * much of it was shown otherwise.
+ */
+static bool
+was_shown(const struct tb_sequence *s, const struct tb_record *r,
+    uint32_t *read)
+{
+	int32_t distance = (int32_t)(r->id - s->front);
+
+	*read = 0;
+	if ((s->flags & TB_SEQ_SHOWN) == 0 || distance > 0)
+		return false;
+	if (distance < 0)
+		return true;
+	*read = s->front_read < r->used ? s->front_read : r->used;
+	return *read > 0 && *read == r->used;
+}
+
 static void
 take_next(struct trace_buffer *copy)
 {
@@ -166,13 +197,14 @@ take_next(struct trace_buffer *copy)
 	    tb_offset_of(c->source, c->at));
 	uint64_t position = c->at;
 	struct tb_sequence *s;
+	uint32_t read = 0;
 
 	c->at += tb_record_size(r);
 	if (r->kind != TB_CHUNK && r->kind != TB_LEFT)
 		return;
 	s = tb_sequence_at(&copy->seqs, r->seq);
 	/* The chunk's sequence was forgotten: another has its index now. */
-	if (position < s->born) {
+	if (position < s->born || was_shown(s, r, &read)) {
 		if (c->source == copy)
 			tb_record_init(r, TB_FREE, tb_record_size(r));
 		return;
@@ -182,7 +214,7 @@ take_next(struct trace_buffer *copy)
 		r = append(copy, r);
 	}
 	r->kind = TB_CHUNK;
-	r->read = 0;
+	r->read = read;
 	if (!adopt(copy, (uint64_t)((uint8_t *)r - copy->ring)))
 		c->failed = true;
 }
@@ -201,7 +233,7 @@ settle_loss(struct trace_buffer *copy, struct tb_sequence *s)
 	if (s->len == 0)
 		return;
 	r = tb_front(copy, s);
-	if ((int32_t)(r->id - s->first) > 0 &&
+	if (((int32_t)(r->id - s->first) > 0 || r->read > 0) &&
 	    (r->flags & TB_LOST_BEFORE) == 0)
 		s->loss = TB_LOSS_OVERWRITE;
 	if (loss == 0 || place == s->len)

@@ -23,21 +23,73 @@ drop_orphan(struct trace_buffer *tb, struct tb_sequence *s,
 	tb_consume(tb, front, f.end);
 }
 
+/* Consumes the packets that end in the front chunk, and shows each. */
+static void
+show_whole(struct trace_buffer *tb, struct tb_sequence *s,
+    struct tb_record *front)
+{
+	const struct tb_watch *w = tb->watch;
+	const uint8_t *payload = tb_payload(front);
+	struct tb_slice slice;
+	struct tb_packet p = { .slices = &slice, .n_slices = 1,
+		.origin = &s->origin };
+	struct tb_fragment f;
+
+	while (tb_has_unread(front)) {
+		if (tb_fragment_at(payload, front->read, front->used, &f) !=
+		    TB_TOKEN_FRAGMENT)
+			return;
+		/* The last one may have no end yet. */
+		if (f.end == front->used && (front->flags &
+		    (TB_LAST_CONTINUES_ON_NEXT | TB_NEEDS_PATCHING)) != 0)
+			return;
+		tb_consume(tb, front, f.end);
+		slice.data = payload + f.begin;
+		slice.len = p.size = f.end - f.begin;
+		if (p.size > 0)
+			w->leaves(w->arg, &p, true);
+	}
+}
+
+/* The packet that begins at the end of the front chunk of s. */
+static enum tb_reassembly
+force_continued(struct trace_buffer *tb, struct tb_sequence *s, bool watched)
+{
+	const struct tb_watch *w = tb->watch;
+	struct tb_packet p = { .size = 0 };
+	enum tb_reassembly r;
+
+	if (!watched)
+		return tb_reassemble_forced(tb, s, NULL);
+	r = tb_reassemble_forced(tb, s, &p);
+	if (r == TB_REASSEMBLED && p.size > 0)
+		w->leaves(w->arg, &p, true);
+	if (r != TB_WAITS || tb_is_waiting(tb, s))
+		return r;
+	/* The packet is whole: memory was lacking. */
+	w->leaves(w->arg, NULL, true);
+	return tb_reassemble_forced(tb, s, NULL);
+}
+
 /* Removes the front chunk of s, which has unread data. */
 static void
 force_unread(struct trace_buffer *tb, struct tb_sequence *s,
     struct tb_record *front)
 {
+	bool watched = tb_is_watched(tb, s);
+
 	tb_open(s, front);
 	if (front->read == 0 &&
 	    (front->flags & TB_FIRST_CONTINUES_FROM_PREV) != 0)
 		drop_orphan(tb, s, front);
+	if (watched)
+		show_whole(tb, s, front);
 	if (!tb_has_unread(front) ||
 	    (front->flags & TB_LAST_CONTINUES_ON_NEXT) == 0) {
 		tb_erase_front(tb, s, true);
 		return;
 	}
-	if (tb_reassemble(tb, s, NULL) == TB_WAITS)
+	if (force_continued(tb, s, watched) == TB_WAITS)
 		tb_erase_front(tb, s, true);
 }
 

@@ -225,8 +225,8 @@ next_chunk(struct trace_buffer *tb)
 	return NULL;
 }
 
-bool
-trace_buffer_read(struct trace_buffer *tb, struct tb_packet *out)
+static bool
+read_next(struct trace_buffer *tb, struct tb_packet *out)
 {
 	struct tb_record *target;
 
@@ -234,4 +234,16 @@ trace_buffer_read(struct trace_buffer *tb, struct tb_packet *out)
 		if (read_front(tb, tb_sequence_of(tb, target), out))
 			return true;
 	return false;
+}
+
+bool
+trace_buffer_read(struct trace_buffer *tb, struct tb_packet *out)
+{
+	const struct tb_watch *w = tb->watch;
+
+	if (!read_next(tb, out))
+		return false;
+	if (UNLIKELY(w != NULL) && w->wants(w->arg, out->origin->producer))
+		w->leaves(w->arg, out, false);
+	return true;
 }

@@ -191,30 +191,30 @@ take_end(struct trace_buffer *tb, struct tb_sequence *s, bool forced,
 
 	tb_open(s, c);
 	take_fragment(tb, c, out);
-	if (out != NULL && out->size > 0)
+	if (!forced && out->size > 0)
 		out->loss = tb_take_loss(s);
 	if (!tb_has_unread(c) && (c->flags & TB_INCOMPLETE) == 0)
 		tb_erase_front(tb, s, forced);
 }
 
-enum tb_reassembly
-tb_reassemble(struct trace_buffer *tb, struct tb_sequence *s,
+static enum tb_reassembly
+reassemble(struct trace_buffer *tb, struct tb_sequence *s, bool forced,
     struct tb_packet *out)
 {
-	bool forced = out == NULL;
 	uint32_t n = 0, why = 0;
 	enum link link = look_ahead(tb, s, &n, &why);
 
-	if (link == LINK_ENDS && !forced &&
+	if (link == LINK_ENDS && out != NULL &&
 	    !tb_reserve_slices(tb, (size_t)n + 1))
 		return TB_WAITS;
 	switch (link) {
 	case LINK_ENDS:
 		tb->stats.readaheads_succeeded++;
-		if (!forced) {
+		if (out != NULL) {
 			out->slices = tb->slices;
 			out->n_slices = out->size = 0;
 			out->origin = &s->origin;
+			out->loss = 0;
 		}
 		take_chunks(tb, s, n, forced, out);
 		take_end(tb, s, forced, out);
@@ -230,4 +230,18 @@ tb_reassemble(struct trace_buffer *tb, struct tb_sequence *s,
 	}
 	tb->stats.readaheads_failed++;
 	return TB_WAITS;
+}
+
+enum tb_reassembly
+tb_reassemble(struct trace_buffer *tb, struct tb_sequence *s,
+    struct tb_packet *out)
+{
+	return reassemble(tb, s, false, out);
+}
+
+enum tb_reassembly
+tb_reassemble_forced(struct trace_buffer *tb, struct tb_sequence *s,
+    struct tb_packet *out)
+{
+	return reassemble(tb, s, true, out);
 }

@@ -24,6 +24,7 @@ struct room {
 	uint64_t gap;
 	uint64_t may_move;
 	uint32_t looks;
+	uint32_t wraps;
 	enum tb_kind rest; /* of the gap's end, when it is cut off */
 };
 
@@ -70,6 +71,7 @@ wrap(struct trace_buffer *tb, struct room *m)
 	tb->stats.write_wrap_count++;
 	m->gap = 0;
 	m->rest = TB_FREE;
+	m->wraps++;
 }
 
 /* Whether the front chunk of s is more than its owner may lose to others. */
@@ -175,7 +177,12 @@ tb_make_room(struct trace_buffer *tb, const struct tb_sequence *s,
 		if (m.gap >= bytes || (off == tb->top &&
 		    bytes <= tb->size - tb->wr))
 			break;
-		if (m.looks++ == LOOKS_MAX) {
+		/*
+		 * After a whole lap all that may go is one gap, at the end of
+		 * the ring: another lap would find no longer one.
+		 */
+		if (m.looks++ == LOOKS_MAX ||
+		    (off == tb->top && m.wraps == 2)) {
 			need = 0;
 			leave_gap(tb, &m);
 			break;

@@ -38,6 +38,11 @@ enum tb_sequence_flags {
 	TB_SEQ_ENDED = 8,
 	/* A newer sequence has its key: not in the hash, swept once empty. */
 	TB_SEQ_REPLACED = 16,
+	/*
+	 * A clone under way: what left before `front` and `front_read` was
+	 * shown to a listener, and is not copied.
+	 */
+	TB_SEQ_SHOWN = 32,
 };
 
 struct tb_sequence {
@@ -83,10 +88,12 @@ struct tb_sequence {
 	 * For clones.  first: the chunk id before which no gap is reported.
 	 * born, end: records with this index belong to this sequence from the
 	 * position `born` on; `end` is behind the last of them.  front, in a
-	 * clone under way: id of the chunk before which `loss` is reported.
+	 * clone under way: id of the chunk before which `loss` is reported;
+	 * front_read: bytes of that chunk that were read when it began.
 	 */
 	uint32_t first;
 	uint32_t front;
+	uint32_t front_read;
 	uint64_t born;
 	uint64_t end;
 	uint32_t prev, next; /* in the list of empty, or of free, sequences */

@@ -79,6 +79,7 @@ struct trace_buffer {
 	struct tb_stats stats;
 	/* Parts of chunks_written and bytes_written that are no loss. */
 	uint64_t forgotten_chunks, forgotten_bytes;
+	const struct tb_watch *watch; /* borrowed; NULL: no listener */
 	struct trace_buffer *copy; /* the clone that is under way, or NULL */
 	struct tb_copying copying; /* a clone: how far it is */
 };
@@ -225,10 +226,16 @@ enum tb_reassembly {
 /*
  * Reads the packet that begins with the last fragment of the front chunk of s
  * and continues in the chunks after it.  Chunks without unread data left are
- * erased, as read; the loss is taken if the packet is not empty.  NULL for out:
- * all of it is overwritten instead, and no loss is taken.
+ * erased, as read; the loss is taken if the packet is not empty.
  */
 enum tb_reassembly tb_reassemble(struct trace_buffer *tb,
+    struct tb_sequence *s, struct tb_packet *out);
+/*
+ * As above, but the chunks are erased as overwritten, and no loss is taken.
+ * out NULL: the packet is not needed.  TB_WAITS with memory lacking for out:
+ * nothing was consumed, and a call without it goes on.
+ */
+enum tb_reassembly tb_reassemble_forced(struct trace_buffer *tb,
     struct tb_sequence *s, struct tb_packet *out);
 /*
  * Most bytes of records that are lost when the front chunk of s, which has
@@ -248,6 +255,15 @@ tb_one_slice(struct trace_buffer *tb, const struct tb_sequence *s,
 	out->n_slices = 1;
 	out->size = len;
 	out->origin = &s->origin;
+}
+
+/* ---- The listener (trace_buffer_watch()) ---- */
+
+static inline bool
+tb_is_watched(const struct trace_buffer *tb, const struct tb_sequence *s)
+{
+	return UNLIKELY(tb->watch != NULL) &&
+	    tb->watch->wants(tb->watch->arg, s->origin.producer);
 }
 
 /* ---- Overwriting (tb_overwrite.c) ---- */

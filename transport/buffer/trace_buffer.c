@@ -83,6 +83,13 @@ trace_buffer_guarantee(struct trace_buffer *tb, uint64_t share,
 }
 
 void
+trace_buffer_watch(struct trace_buffer *tb, const struct tb_watch *watch)
+{
+	if (!tb->read_only)
+		tb->watch = watch;
+}
+
+void
 trace_buffer_retire(struct trace_buffer *tb, uint64_t producer)
 {
 	if (tb->seqs.shares != NULL)

@@ -133,6 +133,24 @@ struct tb_packet {
 };
 
 /*
+ * A listener to packets of some producers as they leave the buffer: before the
+ * ring overwrites them unread, and when they are read.  It gets each whole
+ * packet once, in the order of its sequence, whether the packet lay in one
+ * chunk or in several.  Packets that are cleared, or that never became whole,
+ * are not shown.  Its calls must leave the buffer alone.
+ */
+struct tb_watch {
+	/* Whether packets of this producer are to be shown. */
+	bool (*wants)(void *arg, uint64_t producer);
+	/*
+	 * p is borrowed for the call; NULL: there was no memory to put an
+	 * overwritten packet together.
+	 */
+	void (*leaves)(void *arg, const struct tb_packet *p, bool overwritten);
+	void *arg;
+};
+
+/*
  * size: bytes, rounded up to a page, at least one page and at most 16 TiB.
  * Memory is reserved, not touched.  NULL: no memory, or too large.
  */
@@ -158,6 +176,13 @@ void trace_buffer_free(struct trace_buffer *tb);
  */
 bool trace_buffer_guarantee(struct trace_buffer *tb, uint64_t share,
     uint32_t percent) MUST_CHECK;
+/*
+ * Shows packets to a listener from now on; NULL: to none.  Borrowed until the
+ * next call, or until the buffer is freed.  Clones have no listener, and what
+ * was shown before they were made is not in them: the listener's state and the
+ * packets of a clone are one history, without a gap or a repetition.
+ */
+void trace_buffer_watch(struct trace_buffer *tb, const struct tb_watch *watch);
 /*
  * Tells that a producer writes no more: all retired producers of a group count
  * as one.
@@ -277,9 +302,9 @@ bool trace_buffer_compact(struct trace_buffer *tb);
 
 /*
  * Clones: makes a read-only copy of all chunks that the ring holds at this
- * time, read ones too.  (Except chunks that were read before a compaction, and
- * those of writers that are forgotten, as TB_KEEP_LEFT others have had all
- * their chunks read since.)  Reading the copy waits for no chunk or patch, as
+ * time, read ones too.  (Except packets that a listener was shown, chunks that
+ * were read before a compaction, and those of writers that are forgotten, as
+ * TB_KEEP_LEFT others have had all their chunks read since.)  Reading the copy waits for no chunk or patch, as
  * after trace_buffer_no_more().  Its statistics are the source's so far, with
  * no chunk counted as read, and with all chunks that the ring does not hold any
  * more counted as overwritten.

@@ -8,8 +8,19 @@
 #ifndef TRANSPORT_CLOCK_CLOCK_JUMPS_H
 #define TRANSPORT_CLOCK_CLOCK_JUMPS_H
 
+#include <stdbool.h>
+
 #include "transport/base/compiler.h"
 
+/*
+ * For an owner that waits by itself: a descriptor that becomes readable when
+ * the clocks jump.  -1: there is none, with errno.
+ */
+int clock_jumps_open(void) MUST_CHECK;
+/* Reads it.  True: they have jumped, and the next jump is waited for. */
+bool clock_jumps_read(int fd);
+
+/* On an event loop. */
 struct clock_jumps;
 struct loop;
 

@@ -265,6 +265,23 @@ service_packets_provenance(struct pb_writer *w, int32_t uid, uint64_t ts,
 }
 
 void
+service_packets_protovm(struct pb_writer *w, int32_t uid,
+    const struct service_protovm *p)
+{
+	size_t mark = pb_nest_begin(w, TracePacket_protovms), one, i;
+
+	one = pb_nest_begin(w, ProtoVms_instance);
+	pb_put_bytes(w, Instance_program, p->program, p->program_len);
+	pb_put_bytes(w, Instance_state, p->state, p->state_len);
+	pb_put_uint(w, Instance_memory_limit_kb, p->memory_limit_kb);
+	for (i = 0; i < p->n_producers; i++)
+		pb_put_int(w, Instance_producer_id, p->producers[i]);
+	pb_nest_end(w, one);
+	pb_nest_end(w, mark);
+	put_common(w, uid);
+}
+
+void
 service_packets_session_event(struct pb_writer *w, int32_t uid, uint64_t ts,
     const struct service_session_event *e)
 {

@@ -123,6 +123,20 @@ struct service_sequence {
 void service_packets_provenance(struct pb_writer *w, int32_t uid, uint64_t ts,
     size_t n_buffers, const struct service_sequence *sequences, size_t n);
 
+/* A producer's program, and what it made of overwritten packets. */
+struct service_protovm {
+	const uint8_t *program; /* encoded VmProgram */
+	size_t program_len;
+	const uint8_t *state; /* fields of a TracePacket */
+	size_t state_len;
+	uint32_t memory_limit_kb;
+	const int32_t *producers; /* as in TraceProvenance, which comes before */
+	size_t n_producers;
+};
+/* TracePacket.protovms with one instance. */
+void service_packets_protovm(struct pb_writer *w, int32_t uid,
+    const struct service_protovm *p);
+
 /* ConcurrentSessionEvent.State */
 enum service_session_state {
 	SERVICE_SESSION_DISABLED = ConcurrentSessionEvent_STATE_DISABLED,

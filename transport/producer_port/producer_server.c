@@ -7,11 +7,11 @@
 #include "protos/fields.h"
 #include "transport/base/log.h"
 #include "transport/loop/loop.h"
-#include "transport/rpc/sync_clock.h"
 #include "transport/shm/shm.h"
 #include "transport/socket/peer.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
+#include "transport/wire/service_names.h"
 
 /* A command that waits for GetAsyncCommand. */
 struct producer_queued {

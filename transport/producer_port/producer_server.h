@@ -77,7 +77,7 @@ struct producer_verbs {
 	void (*triggers)(void *owner, const struct producer_trigger *t,
 	    size_t n);
 	/*
-	 * PRODUCER_INIT_MACHINE and PRODUCER_SYNC_CLOCK (sync_clock.h), which
+	 * PRODUCER_INIT_MACHINE and PRODUCER_SYNC_CLOCK (service_names.h): they
 	 * reply themselves.  NULL where the port does not measure clocks.
 	 */
 	rpc_method_fn init_machine;

@@ -12,6 +12,7 @@ source_descriptor_read(struct source_descriptor *d, const uint8_t *encoded,
 {
 	struct source_descriptor now = { .len = len };
 	const char *name = "";
+	const uint8_t *program = NULL, *losses = NULL;
 	size_t name_len = 0;
 	struct pb_reader r;
 	struct pb_field f;
@@ -36,6 +37,18 @@ source_descriptor_read(struct source_descriptor *d, const uint8_t *encoded,
 		case DataSourceDescriptor_no_flush:
 			now.no_flush = f.value != 0;
 			break;
+		case DataSourceDescriptor_protovm_program:
+			if (f.wire != PB_BYTES)
+				return -1;
+			program = f.data;
+			now.program_len = f.len;
+			break;
+		case DataSourceDescriptor_tributary_kernel_losses:
+			if (f.wire != PB_BYTES)
+				return -1;
+			losses = f.data;
+			now.kernel_losses_len = f.len;
+			break;
 		default:
 			break;
 		}
@@ -50,6 +63,10 @@ source_descriptor_read(struct source_descriptor *d, const uint8_t *encoded,
 	}
 	if (len > 0)
 		memcpy(now.encoded, encoded, len);
+	if (program != NULL)
+		now.program = now.encoded + (program - encoded);
+	if (losses != NULL)
+		now.kernel_losses = now.encoded + (losses - encoded);
 	source_descriptor_done(d);
 	*d = now;
 	return 0;

@@ -26,6 +26,11 @@ struct source_descriptor {
 	bool will_notify_on_stop;
 	bool handles_incremental_state_clear;
 	bool no_flush;
+	const uint8_t *program; /* protovm_program, in encoded; NULL: none */
+	size_t program_len;
+	/* tributary_kernel_losses, in encoded; NULL: none */
+	const uint8_t *kernel_losses;
+	size_t kernel_losses_len;
 };
 
 /*

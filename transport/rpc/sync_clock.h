@@ -1,11 +1,9 @@
 /*
- * sync_clock: lets a collector measure our clocks in Perfetto's way: PING and
- * UPDATE by calls of its method SyncClock, in bursts: at once, every so often,
- * and when the machine has slept or its clock was set.
+ * sync_clock: lets a collector measure our clocks (transport/clock's
+ * clock_exchange) over a connection that is on the event loop.
  *
- * For relays where the collector does not know the link, and for producers that
- * have no relay.  Perfetto's service takes what came last, so a burst ends with
- * exchanges that are as good as the best.
+ * For relays where the collector does not know the link, and for tunnels whose
+ * producers do not speak for their machine.
  */
 #ifndef TRANSPORT_RPC_SYNC_CLOCK_H
 #define TRANSPORT_RPC_SYNC_CLOCK_H
@@ -13,15 +11,6 @@
 #include <stdint.h>
 
 #include "transport/base/compiler.h"
-
-/*
- * Methods of our ProducerPort beyond Perfetto's, for producers that have no
- * relay: InitRelay, whose reply says in field 1 whether the clocks are to be
- * measured, and SyncClock.  docs/link-protocol.md.
- */
-#define PRODUCER_INIT_MACHINE "TributaryInitMachine"
-#define PRODUCER_SYNC_CLOCK   "TributarySyncClock"
-enum { PRODUCER_MACHINE_TO_BE_MEASURED = 1 };
 
 struct loop;
 struct sync_clock;

@@ -201,6 +201,11 @@ shm_set_packets(const struct shm_slot *slot, uint16_t fragments, uint16_t flags)
 	    (uint16_t)(fragments | flags << 10), __ATOMIC_RELEASE);
 }
 void shm_set_flag(struct shm *s, const struct shm_slot *slot, uint8_t flag);
+/*
+ * Whether the reader has a chunk that it did not free yet.  Where it has none
+ * and shm_acquire() fails, writers hold all chunks.
+ */
+bool shm_has_complete(const struct shm *s);
 /* BEING_WRITTEN to COMPLETE. */
 void shm_complete(struct shm *s, const struct shm_slot *slot);
 

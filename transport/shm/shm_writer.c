@@ -135,6 +135,19 @@ shm_set_flag(struct shm *s, const struct shm_slot *slot, uint8_t flag)
 	    (flag & SHM_FLAGS_MASK) << SHM_FLAGS_SHIFT));
 }
 
+bool
+shm_has_complete(const struct shm *s)
+{
+	/* COMPLETE and BEING_READ have the high bit of the two. */
+	uint32_t high = SHM_ALL_CHUNKS & 0xaaaaaaaau, page;
+
+	for (page = 0; page < s->pages; page++)
+		if ((atomic_load_explicit(shm_word(s, page),
+		    memory_order_relaxed) & high) != 0)
+			return true;
+	return false;
+}
+
 void
 shm_complete(struct shm *s, const struct shm_slot *slot)
 {

@@ -1,12 +1,12 @@
 #include "transport/socket/peer.h"
 
-#include <fcntl.h>
 #include <linux/vm_sockets.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
+
+#include "transport/socket/tunnel_process.h"
 
 static uint64_t
 hash_bytes(const void *data, size_t len)
@@ -43,58 +43,6 @@ hash_address(const struct sockaddr_storage *sa, size_t v6_bytes)
 	return 0;
 }
 
-/* A file of a process' folder in /proc; its length, 0: cannot be read. */
-static size_t
-read_proc(pid_t pid, const char *name, char *out, size_t size)
-{
-	char path[48];
-	ssize_t n;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	if ((fd = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-		return 0;
-	n = read(fd, out, size - 1);
-	close(fd);
-	if (n <= 0)
-		return 0;
-	out[n] = '\0';
-	return (size_t)n;
-}
-
-/* `tributary connect`, not `tributary record` and its like. */
-static bool
-is_tributary_connect(pid_t pid)
-{
-	char line[256];
-	size_t n = read_proc(pid, "cmdline", line, sizeof(line));
-	size_t program = strlen(n > 0 ? line : "") + 1;
-
-	return program < n && strcmp(line + program, "connect") == 0;
-}
-
-/*
- * Whether the process forwards the bytes of another program, judged by its
- * name: a process that fakes the name gains only a connection without shared
- * memory, and labels of its choice.
- */
-static bool
-is_tunnel(pid_t pid)
-{
-	static const char *const names[] = { "ssh", "sshd", "sshd-session",
-		"socat" };
-	char comm[32];
-	size_t i;
-
-	if (read_proc(pid, "comm", comm, sizeof(comm)) == 0)
-		return false;
-	comm[strcspn(comm, "\n")] = '\0';
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (strcmp(comm, names[i]) == 0)
-			return true;
-	return strcmp(comm, "tributary") == 0 && is_tributary_connect(pid);
-}
-
 static void
 peer_from_unix(struct peer *p, int fd)
 {
@@ -111,7 +59,7 @@ peer_from_unix(struct peer *p, int fd)
 	p->uid = cred.uid;
 	p->gid = cred.gid;
 	p->pid = cred.pid;
-	p->forwarded = is_tunnel(cred.pid);
+	p->forwarded = is_tunnel_process(cred.pid);
 	p->can_pass_fds = !p->forwarded;
 	snprintf(p->text, sizeof(p->text), "unix pid %d uid %u%s",
 	    (int)cred.pid, (unsigned)cred.uid,

@@ -292,13 +292,33 @@ sequences(struct json_out *j, const struct trace_sequences *t)
 		json_uint(j, "gaps", q->gaps);
 		reasons(j, q->reasons);
 		json_uint(j, "undecodable_packets", q->without_state);
-		json_uint(j, "ftrace_lost_events", q->ftrace.overrun.lost +
-		    q->ftrace.dropped.lost);
+		json_uint(j, "ftrace_lost_events",
+		    ftrace_losses_events(&q->ftrace));
 		json_object_end(j);
 	}
 	json_array_end(j);
 	json_uint(j, "packets_of_untold_sequences",
 	    trace_sequences_overflow(t));
+}
+
+static void
+ftrace_troubles(struct json_out *j, const struct trace_sequences *t)
+{
+	const struct trace_sequence *q;
+	size_t i, at = 0;
+
+	json_array(j, "ftrace_troubles");
+	while ((q = trace_sequences_next(t, &at)) != NULL) {
+		for (i = 0; i < q->ftrace.n_troubles; i++) {
+			json_object(j, NULL);
+			json_uint(j, "machine", q->machine_id);
+			json_bool(j, "not_recorded",
+			    q->ftrace.troubles[i].not_recorded);
+			json_string(j, "text", q->ftrace.troubles[i].text);
+			json_object_end(j);
+		}
+	}
+	json_array_end(j);
 }
 
 static void
@@ -383,7 +403,9 @@ counted_losses(struct json_out *j, const struct trace_summary *s)
 		json_uint(j, "bytes", l[i].bytes);
 		if (l[i].buffer >= 0)
 			json_int(j, "buffer", l[i].buffer);
-		if (l[i].of_machine)
+		if (l[i].cpus[0] != '\0')
+			json_string(j, "processors", l[i].cpus);
+		if (l[i].place != TRACE_LOSS_IN_SESSION)
 			json_uint(j, "machine", l[i].machine);
 		json_object_end(j);
 	}
@@ -438,8 +460,10 @@ inspect_report_json(FILE *out, const struct inspection *i,
 	machines(&j, i);
 	producers(&j, s);
 	sequences(&j, trace_summary_sequences(s));
+	ftrace_troubles(&j, trace_summary_sequences(s));
 	sources(&j, i);
 	buffers(&j, i);
+	session_programs_json(&inspection_log(i)->programs, &j);
 	losses(&j, s);
 	inspect_clocks_json(&j, i);
 	json_object_end(&j);

@@ -23,6 +23,7 @@ session_log_done(struct session_log *l)
 	HASH_MAP_FOREACH(m, &l->machines, &at, link)
 		free(m);
 	hash_map_done(&l->machines);
+	session_programs_done(&l->programs);
 	memset(l, 0, sizeof(*l));
 }
 
@@ -292,6 +293,9 @@ session_log_take(struct session_log *l, const struct packet_facts *f)
 		break;
 	case TracePacket_system_info:
 		take_system_info(l, f);
+		break;
+	case TracePacket_protovms:
+		session_programs_take(&l->programs, &f->payload);
 		break;
 	default:
 		break;

@@ -1,6 +1,6 @@
 /*
  * session_log: the session of a trace, from the service's own packets: config,
- * uuid, machines, events, triggers.
+ * uuid, machines, events, triggers, programs of producers.
  *
  * Every list is bounded; entries that do not fit are counted.  Untrusted input.
  * Pure.
@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "client/inspect/report/programs.h"
 #include "protos/fields.h"
 #include "transport/base/hash_map.h"
 
@@ -85,6 +86,7 @@ struct session_log {
 	struct hash_map machines; /* struct session_machine, by id; owned */
 	uint32_t cloned[SESSION_LOG_MAX_CLONED]; /* buffers */
 	size_t n_cloned;
+	struct session_programs programs;
 	uint64_t overflow; /* entries that did not fit, of all lists */
 	bool no_memory;    /* entries are missing for lack of memory */
 };

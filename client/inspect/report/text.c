@@ -24,6 +24,7 @@
 #define MAX_BUFFERS   32
 #define MAX_SLOW      8
 #define MAX_TRIGGERS  8
+#define MAX_PROGRAMS  16
 
 #define INDENT TRACE_REPORT_INDENT
 #define SHOWN  200 /* of an escaped name */
@@ -242,6 +243,49 @@ slow(FILE *out, const struct session_log *l, bool flushes)
 	and_more(out, n, MAX_SLOW);
 }
 
+/* "of producer 3", "of producers 3, 5 and 2 more" */
+static void
+whose(FILE *out, const struct session_program *p)
+{
+	size_t i;
+
+	if (p->n_producers == 0)
+		return;
+	fprintf(out, " of producer%s", human_s(p->n_producers));
+	for (i = 0; i < p->n_producers &&
+	    i < SESSION_PROGRAM_PRODUCERS_MAX; i++)
+		fprintf(out, "%s %" PRId32, i == 0 ? "" : ",",
+		    p->producers[i]);
+	if (p->n_producers > SESSION_PROGRAM_PRODUCERS_MAX)
+		fprintf(out, " and %" PRIu64 " more", p->n_producers -
+		    SESSION_PROGRAM_PRODUCERS_MAX);
+}
+
+static void
+programs(FILE *out, const struct session_programs *l)
+{
+	char bytes[HUMAN_TEXT_MAX], state[HUMAN_TEXT_MAX];
+	char limit[HUMAN_TEXT_MAX];
+	const struct session_program *p;
+	size_t i;
+
+	for (i = 0; i < l->n && i < MAX_PROGRAMS; i++) {
+		p = &l->all[i];
+		fprintf(out, "%sProtoVM", begin(i, "Programs        "));
+		whose(out, p);
+		fprintf(out, ": %s with %" PRIu64 " instruction%s\n",
+		    human_bytes(bytes, p->bytes), p->instructions,
+		    human_s(p->instructions));
+		fprintf(out, INDENT " state for overwritten packets: %s of at "
+		    "most %s", human_bytes(state, p->state_bytes),
+		    human_bytes(limit, p->memory_limit_kb * 1024));
+		if (p->times > 1)
+			fprintf(out, ", the last of %" PRIu64, p->times);
+		fprintf(out, "\n");
+	}
+	and_more(out, l->n + l->overflow, MAX_PROGRAMS);
+}
+
 static void
 flushes(FILE *out, const struct inspection *i)
 {
@@ -369,10 +413,12 @@ inspect_report_text(FILE *out, const struct inspection *i,
 	sources(out, i);
 	trace_report_types(out, s);
 	buffers(out, i);
+	programs(out, &inspection_log(i)->programs);
 	flushes(out, i);
 	filter(out, trace_summary_stats(s));
 	events(out, inspection_log(i));
 	inspect_clocks_text(out, i);
 	trace_report_foreign_clocks(out, s);
+	trace_report_troubles(out, s);
 	trace_report_losses(out, s);
 }

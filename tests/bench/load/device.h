@@ -4,6 +4,11 @@
  *
  * Books what it writes (tests/bench/load/load_ledger.h) before it is sent, and
  * what the collector has taken when it says so.
+ *
+ * Plays producers of others, thousands in a process, with what libtributary, one
+ * connection a process, never sends: packets whose sizes are patched in later,
+ * chunks that come twice, commits of a size that the command line names, ends
+ * in the middle of all that; and behind --relays it has no ProducerPort at all.
  */
 #ifndef TESTS_BENCH_LOAD_DEVICE_H
 #define TESTS_BENCH_LOAD_DEVICE_H

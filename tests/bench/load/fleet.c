@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/library/producer.h"
+#include "client/library/clock_voice.h"
 #include "tests/bench/load/device.h"
 #include "tests/bench/load/line.h"
 #include "tests/bench/load/link_relay.h"
@@ -37,7 +37,7 @@ struct fleet {
 	 * Devices without a relay are this machine's own, and one producer
 	 * without data has its clocks measured for all.  NULL: not wanted.
 	 */
-	struct producer *voice;
+	struct clock_voice *voice;
 	struct line_identity own;
 	char machine[256], clocks[96];
 	struct coming *coming; /* ring of n: who connects, in turn */
@@ -64,8 +64,8 @@ come(struct fleet *f, uint32_t device, uint64_t due_ms)
 static int
 be_this_machine(struct fleet *f)
 {
-	const struct producer_options o = {
-		.address = &f->places[0].addr,
+	const struct clock_voice_setup voice = {
+		.to = &f->places[0].addr,
 		.how = &f->places[0].how,
 		.name = "tributary-load",
 	};
@@ -80,7 +80,7 @@ be_this_machine(struct fleet *f)
 	/* With a certificate each, they are as many machines. */
 	if (f->places[0].certs != NULL)
 		return 0;
-	f->voice = producer_new(f->shared.loop, &o);
+	f->voice = clock_voice_new(f->shared.loop, &voice);
 	return f->voice == NULL ? -1 : 0;
 }
 
@@ -325,7 +325,7 @@ fleet_free(struct fleet *f)
 	for (i = 0; f->devices != NULL && i < f->n; i++)
 		device_free(f->devices[i]);
 	free_relays(f);
-	producer_free(f->voice);
+	clock_voice_free(f->voice);
 	loop_timer_free(f->tick);
 	pb_writer_done(&f->shared.commit);
 	pb_writer_done(&f->shared.packet);

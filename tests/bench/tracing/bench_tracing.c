@@ -13,7 +13,6 @@
  * rounds all that was written reaches the service.  Ratios are medians over the
  * rounds of a row's figure divided by the limit's of the same round.
  */
-#include <malloc.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,7 +30,6 @@
 #define ROUNDS_MAX 10000
 #define FLUSH_MS 10000
 #define THREADS 8
-#define MEMORY_THREADS 64
 
 enum row {
 	CLOCK,
@@ -158,48 +156,6 @@ crowd_end(struct crowd *c, pthread_t threads[THREADS])
 
 /* ---- Bytes ---- */
 
-struct holding {
-	pthread_barrier_t ready, over;
-	bool writes;
-};
-
-static void *
-hold(void *arg)
-{
-	struct holding *h = arg;
-
-	free(malloc(1)); /* the allocator's own for a thread */
-	if (h->writes)
-		events_one();
-	pthread_barrier_wait(&h->ready);
-	pthread_barrier_wait(&h->over);
-	return NULL;
-}
-
-/* Allocated bytes while so many threads have written an event, or have not. */
-static double
-bytes_of_threads(bool writes)
-{
-	struct holding h = { .writes = writes };
-	pthread_t threads[MEMORY_THREADS];
-	size_t bytes;
-	unsigned i;
-
-	pthread_barrier_init(&h.ready, NULL, MEMORY_THREADS + 1);
-	pthread_barrier_init(&h.over, NULL, MEMORY_THREADS + 1);
-	for (i = 0; i < MEMORY_THREADS; i++)
-		if (pthread_create(&threads[i], NULL, hold, &h) != 0)
-			load_die("no thread");
-	pthread_barrier_wait(&h.ready);
-	bytes = mallinfo2().uordblks;
-	pthread_barrier_wait(&h.over);
-	for (i = 0; i < MEMORY_THREADS; i++)
-		pthread_join(threads[i], NULL);
-	pthread_barrier_destroy(&h.ready);
-	pthread_barrier_destroy(&h.over);
-	return (double)bytes / MEMORY_THREADS;
-}
-
 /* Of a begin and an end in the service's buffer, on average. */
 static double
 bytes_of_event(struct events_session *session)
@@ -287,7 +243,6 @@ measure(const char *program, bool is_traced, size_t n)
 {
 	static struct samples s;
 	struct events_session session;
-	double without;
 
 	events_session_open(&session, program, is_traced);
 	printf("\nInto %s, %zu rounds of %u events:\n\n", session.name, n,
@@ -299,12 +254,6 @@ measure(const char *program, bool is_traced, size_t n)
 	    events_disabled());
 	printf("| bytes of a begin and an end, on average | %.1f | | 12 |\n",
 	    bytes_of_event(&session));
-	/* The library's own buffers have grown before. */
-	(void)bytes_of_threads(true);
-	flush(&session);
-	without = bytes_of_threads(false);
-	printf("| bytes for a thread in a session | %.0f | | 1024 |\n",
-	    bytes_of_threads(true) - without);
 	if (events_evaluated() != 0)
 		load_die("arguments of disabled events were evaluated");
 	events_session_close(&session);

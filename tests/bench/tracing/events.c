@@ -136,9 +136,3 @@ events_enabled(void)
 {
 	return TRIBUTARY_ENABLED(bench);
 }
-
-void
-events_one(void)
-{
-	TRIBUTARY_INSTANT(bench, "one");
-}

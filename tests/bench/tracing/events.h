@@ -24,7 +24,5 @@ unsigned events_evaluated(void);
 
 /* Whether a session has enabled the events. */
 bool events_enabled(void);
-/* One event, so that the calling thread has a sequence. */
-void events_one(void);
 
 #endif /* TESTS_BENCH_TRACING_EVENTS_H */

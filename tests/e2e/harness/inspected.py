@@ -65,8 +65,10 @@ class _Sequence:
 
     def take(self, packet):
         dropped = packet.previous_packet_dropped
-        if dropped and not packet.first_packet_on_sequence and \
-                not (dropped == 1 and self.packets == 0):
+        first = packet.first_packet_on_sequence or \
+            (dropped == 1 and self.packets == 0)
+        # Only the writer itself knows of a loss before its first packet.
+        if dropped & packet.DATA_LOSS_SMB_FULL or dropped and not first:
             self.gaps += 1
             self.reasons |= dropped
         self.packets += 1

@@ -222,6 +222,17 @@ class Producer(Port):
         buffer = instance if isinstance(instance, int) else instance.buffer
         return Writer(self, writer_id, buffer, register)
 
+    def number_at_flush(self, count):
+        """A new writer's packets, when the service first asks for a flush.
+
+        For sessions that end by themselves: however long the machine keeps this
+        test waiting, they are written before the end.
+        """
+        def write(_):
+            self.before_flush = None
+            self.writer().number(count, ask=False)
+        self.before_flush = write
+
     def register_writer(self, writer_id, buffer):
         self.call("RegisterTraceWriter", pb.RegisterTraceWriterRequest(
             trace_writer_id=writer_id, target_buffer=buffer), drop_reply=True)

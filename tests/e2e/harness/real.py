@@ -3,7 +3,6 @@ and ended like ours.  `deploy/install-deps peers` brings them."""
 
 import os
 import signal
-import socket
 import subprocess
 import unittest
 
@@ -15,14 +14,6 @@ from .recording import Recording
 AVAILABLE = peers.program("perfetto") is not None
 needed = unittest.skipUnless(
     AVAILABLE, "no programs of Perfetto's; deploy/install-deps peers")
-
-
-def free_port():
-    """An address on this host where nobody listens; another may take it
-    first."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return "127.0.0.1:%d" % sock.getsockname()[1]
 
 
 class RealProgram(Program):

@@ -4,11 +4,11 @@ import getpass
 import os
 import shutil
 import signal
-import socket
 import subprocess
 
 from .daemon import environment
 from .loop import PATIENCE
+from .ports import free_port
 
 SSHD = shutil.which("sshd") or (
     "/usr/sbin/sshd" if os.path.exists("/usr/sbin/sshd") else None)
@@ -22,12 +22,6 @@ def missing():
         if shutil.which(tool) is None:
             return f"there is no {tool}"
     return None
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def make_key(path):
@@ -95,20 +89,19 @@ class Sshd:
         """until: a Case's."""
         if os.getuid() == 0:
             os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
-        for _ in range(5):  # somebody else may take the port meanwhile
-            self.port = free_port()
-            self._configure()
-            with open(self.log_path, "wb") as log:
-                self.process = subprocess.Popen(
-                    [SSHD, "-D", "-e", "-f", f"{self.folder}/sshd_config"],
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    env=environment())
-            until(lambda: "Server listening" in self.log() or
-                  self.process.poll() is not None, "sshd listens")
-            if self.process.poll() is None:
-                self.know()
-                return self
-        raise AssertionError("sshd did not start:\n" + self.log())
+        self.port = free_port()
+        self._configure()
+        with open(self.log_path, "wb") as log:
+            self.process = subprocess.Popen(
+                [SSHD, "-D", "-e", "-f", f"{self.folder}/sshd_config"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=environment())
+        until(lambda: "Server listening" in self.log() or
+              self.process.poll() is not None, "sshd listens")
+        if self.process.poll() is not None:
+            raise AssertionError("sshd did not start:\n" + self.log())
+        self.know()
+        return self
 
     def log(self):
         with open(self.log_path, errors="replace") as file:

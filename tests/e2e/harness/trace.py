@@ -123,10 +123,15 @@ class Trace:
     def sql(self, query):
         """The rows that Perfetto's Trace Processor answers with; a test that
         asks is skipped where there is none."""
+        (rows,) = self.ask(query)
+        return rows
+
+    def ask(self, *queries):
+        """The rows of each, the trace being loaded once."""
         if not imported.available():
             raise unittest.SkipTest("no Trace Processor; "
                                     "deploy/install-deps peers")
-        return imported.sql(inspected.framed(self.stored), query)
+        return imported.ask(inspected.framed(self.stored), *queries)
 
     def __len__(self):
         return len(self.packets)

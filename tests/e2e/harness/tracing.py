@@ -33,16 +33,19 @@ class Tracing:
         self._err_path = case.path(f"tracing{len(case.programs)}")
         with open(self._err_path, "wb") as err:
             self.process = subprocess.Popen(
-                [os.environ["TRACK_EVENTS"], address, *arguments],
+                [os.environ[case.program_variable], address, *arguments],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err,
                 env=environment())
         self.pid = self.process.pid
         os.set_blocking(self.process.stdout.fileno(), False)
 
-    def do(self, line):
-        """What it says besides "ok", when it has done so."""
+    def say(self, line):
         self.process.stdin.write(f"{line}\n".encode())
         self.process.stdin.flush()
+
+    def do(self, line):
+        """What it says besides "ok", when it has done so."""
+        self.say(line)
         said = b""
 
         def answered():
@@ -59,11 +62,16 @@ class Tracing:
         with open(self._err_path, errors="replace") as file:
             return file.read()
 
+    def wait(self):
+        """Its exit status, when it has ended."""
+        status = self.process.wait(60 * SCALE)
+        self.process.stdin.close()
+        self.process.stdout.close()
+        return status
+
     def end(self):
         self.process.stdin.close()
-        status = self.process.wait(60 * SCALE)
-        self.process.stdout.close()
-        self.case.assertEqual(status, 0, self._errors())
+        self.case.assertEqual(self.wait(), 0, self._errors())
 
     def stop(self):
         if self.process.returncode is None:
@@ -81,6 +89,7 @@ class TracingCase(RelayCase):
     """A program, a session, and what SQL finds."""
 
     all_machines = False
+    program_variable = "TRACK_EVENTS"
 
     def setUp(self):
         super().setUp()
@@ -107,13 +116,14 @@ class TracingCase(RelayCase):
             "track events are offered")
         consumer.close()
 
-    def begin(self, *, size_kb=65536, fields=None, memory_kb=None, **options):
+    def begin(self, *, size_kb=65536, fields=None, memory_kb=None, extra=(),
+              **options):
         """A program in a session; fields of TrackEventConfig."""
         self.at = self.address()
         program = self.program(*([str(memory_kb)] if memory_kb else []))
         self.wait_offered()
         self.consumer_ = self.session(
-            track_event(**(fields or {})), size_kb=size_kb,
+            track_event(**(fields or {})), *extra, size_kb=size_kb,
             trace_all_machines=self.all_machines, **options)
         program.do("enabled")
         return program

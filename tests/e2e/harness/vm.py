@@ -27,7 +27,7 @@ from peers import folder as peers_folder
 from peers import program
 
 from .loop import SCALE
-from .sshd import free_port
+from .ports import free_port
 
 QEMU = "qemu-system-x86_64"
 BUSYBOX = "/bin/busybox"
@@ -97,6 +97,7 @@ def _pack(path, programs, files, perfetto):
     are {path there: path of a file or folder here}."""
     kernel = _kernel()
     with tempfile.TemporaryDirectory(prefix="trib-vm") as root:
+        os.chmod(root, 0o755)
         _put(root, INIT, "/init")
         os.chmod(root + "/init", 0o755)
         _put(root, BUSYBOX, "/bin/busybox")
@@ -165,7 +166,7 @@ class Machine:
     disk_options = ""
 
     def __init__(self, programs=(), files=None, perfetto=False, disk=None,
-                 new_disk=0, memory=512):
+                 new_disk=0, memory=512, processors=1):
         self.folder = tempfile.mkdtemp(prefix="trib-vm", dir="/tmp")
         atexit.register(self.stop)
         self.port = free_port()
@@ -175,6 +176,7 @@ class Machine:
             self._disk = os.path.join(self.folder, "disk")
             _make_disk(self._disk, new_disk)
         self._memory = memory
+        self._processors = processors
         self._initrd = os.path.join(self.folder, "initrd")
         self.qemu = None
         _pack(self._initrd, programs, files or {}, perfetto)
@@ -223,7 +225,8 @@ class Machine:
         kernel, = glob.glob(os.path.join(_kernel(), "boot/vmlinuz-*"))
         forward = f"guestfwd=tcp:10.0.2.100:7443-cmd:{BUSYBOX} nc " \
             f"127.0.0.1 {self.port}"
-        argv = [QEMU, "-accel", "tcg", "-m", str(self._memory), "-nographic",
+        argv = [QEMU, "-accel", "tcg", "-m", str(self._memory),
+                "-smp", str(self._processors), "-nographic",
                 "-no-reboot", "-nodefaults", "-serial", "stdio",
                 "-kernel", kernel, "-initrd", self._initrd,
                 "-append", "console=ttyS0 quiet panic=-1",

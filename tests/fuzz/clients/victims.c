@@ -5,13 +5,14 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <tributary/data_source.h>
+#include <tributary/tributary.h>
 #include <unistd.h>
 
 #include "client/library/consumer_loop.h"
 #include "client/library/control.h"
-#include "client/library/producer.h"
-#include "client/library/trace_writer.h"
 #include "client/tracing/consumer/consumer.h"
+#include "client/tunnel/producer_loop.h"
 #include "relay/outbox/outbox.h"
 #include "relay/producers/producers.h"
 #include "relay/settings/settings.h"
@@ -24,7 +25,7 @@ static struct {
 	enum victim kind;
 	struct consumer *consumer;
 	struct control *control;
-	struct producer *producer;
+	struct producer_loop *producer;
 	struct outbox *outbox;
 	struct uplink *uplink;
 	struct producers *producers;
@@ -254,48 +255,72 @@ ask_as_operator(unsigned how)
 
 /* ---- the producer ---- */
 
-static void *
-on_setup(void *arg, struct producer_instance *i, const uint8_t *config,
-    size_t len)
+static bool
+on_setup(struct tributary_instance *i, const void *config, size_t len,
+    void *arg, void **context)
 {
 	touch(config, len);
-	return producer_instance_writer(i, TRACE_WRITER_DROP);
+	return true;
 }
 
 static void
-write_some(void *ctx)
+put_packet(struct tributary_packet *p, struct tributary_instance *i,
+    void *context, bool first, void *arg)
 {
 	static const uint8_t packet[9000] = { 0x42, 10 };
-	unsigned i;
 
-	for (i = 0; i < 4; i++)
-		(void)!trace_writer_write(ctx, packet, i * 40);
-	(void)!trace_writer_write(ctx, packet, sizeof(packet));
+	tributary_put_encoded(p, packet, *(const unsigned *)arg);
 }
 
 static void
-on_destroy(void *ctx)
+write_some(struct tributary_instance *i, void *context)
 {
+	unsigned n, large = 9000;
+
+	for (n = 0; n < 160; n += 40)
+		(void)tributary_instance_write(i, put_packet, &n);
+	(void)tributary_instance_write(i, put_packet, &large);
 }
 
-static const struct producer_source source = {
-	.name = "a",
-	.handles_incremental_state_clear = true,
+static bool
+write_last(struct tributary_instance *i, void *context)
+{
+	write_some(i, context);
+	return true;
+}
+
+static bool
+write_flushed(struct tributary_instance *i, void *context, uint64_t flush_id)
+{
+	return write_last(i, context);
+}
+
+static const struct tributary_source_ops source_ops = {
+	.size = sizeof(source_ops),
 	.setup = on_setup,
 	.start = write_some,
-	.flush = write_some,
+	.flush = write_flushed,
 	.clear_incremental_state = write_some,
-	.stop = write_some,
-	.destroy = on_destroy,
+	.stop = write_last,
 };
 
 static void
 make_producer(void)
 {
-	struct producer_options o = { .address = &address, .name = "p" };
+	static const struct tributary_source_options o = {
+		.size = sizeof(o),
+		.name = "a",
+		.full = TRIBUTARY_FULL_DROP,
+		.no_abort = true,
+	};
+	static bool added; /* for ever */
 
-	if ((v.producer = producer_new(v.loop, &o)) == NULL ||
-	    producer_add_source(v.producer, &source) != 0)
+	if (!added && tributary_source_add(&o, &source_ops) == NULL)
+		abort();
+	added = true;
+	v.producer = producer_loop_new(v.loop, &(struct producer_loop_setup){
+	    .address = &address, .name = "p" });
+	if (v.producer == NULL)
 		abort();
 }
 
@@ -438,14 +463,12 @@ victim_begin(struct loop *l, enum victim kind)
 void
 victim_act(unsigned how)
 {
-	static const char *const triggers[] = { "t", "u" };
-
 	if (v.consumer != NULL)
 		ask_as_consumer(how);
 	if (v.control != NULL)
 		ask_as_operator(how);
 	if (v.producer != NULL)
-		producer_activate_triggers(v.producer, triggers, 2);
+		tributary_trigger("t");
 	if (v.uplink != NULL && v.kind == VICTIM_LINK)
 		say_something(how);
 }
@@ -455,7 +478,7 @@ victim_end(void)
 {
 	consumer_free(v.consumer);
 	control_free(v.control);
-	producer_free(v.producer);
+	producer_loop_free(v.producer, 1);
 	if (v.uplink == NULL)
 		return;
 	producers_free(v.producers);

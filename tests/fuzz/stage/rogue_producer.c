@@ -174,6 +174,26 @@ depart(struct rogue_producer *p, const uint8_t how[2])
 
 /* ---- data sources and writers ---- */
 
+/* A program that keeps field 1501, perhaps with an error in it; or nonsense. */
+static void
+put_program(struct pb_writer *a, const uint8_t how[6])
+{
+	static const uint8_t keeps_1501[] = {
+		0x12, 0x1a, 0x0a, 0x07, 0x08, 0x01, 0x12, 0x03, 0x08, 0xdd,
+		0x0b, 0x3a, 0x0f, 0x0a, 0x09, 0x08, 0x02, 0x12, 0x03, 0x08,
+		0xdd, 0x0b, 0x18, 0x01, 0x3a, 0x02, 0x22, 0x00
+	};
+	uint8_t program[sizeof(keeps_1501)];
+
+	memcpy(program, keeps_1501, sizeof(program));
+	if (how[4] % 4 == 2)
+		program[how[5] % sizeof(program)] ^= 1u << how[3] % 8;
+	else if (how[4] % 4 == 3)
+		script_fill(program, sizeof(program), how[5]);
+	if (how[4] % 4 != 0)
+		pb_put_bytes(a, 10, program, sizeof(program));
+}
+
 static void
 put_descriptor(struct pb_writer *a, const uint8_t how[6])
 {
@@ -186,6 +206,7 @@ put_descriptor(struct pb_writer *a, const uint8_t how[6])
 	pb_put_uint(a, 9, how[1] >> 3 & 1);
 	if (how[1] & 16)
 		pb_put_bytes(a, 6, how, 6);
+	put_program(a, how);
 	pb_nest_end(a, mark);
 }
 

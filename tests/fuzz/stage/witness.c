@@ -32,7 +32,8 @@ enum { C_ENABLE = 1, C_READ = 3, C_FLUSH = 5 };
 	"data_sources { config { name: \"quiet0\" } } "                        \
 	"data_sources { config { name: \"quiet1\" target_buffer: 1 } } "       \
 	"data_sources { config { name: \"quiet2\" target_buffer: 2 } } "       \
-	"data_sources { config { name: \"a\" target_buffer: 1 } } "            \
+	"data_sources { config { name: \"a\" target_buffer: 1 "                \
+	"protovm_config { memory_limit_kb: 16 } } } "                          \
 	"data_sources { config { name: \"b\" target_buffer: 2 } } "            \
 	"trace_all_machines: true flush_timeout_ms: 1 "                        \
 	"data_source_stop_timeout_ms: 1"

@@ -9,6 +9,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_ssh(data, size);
 	fuzz_match(data, size);
 	fuzz_cert_index(data, size);
+	fuzz_ftrace_format(data, size);
 	fuzz_probe_text(data, size);
 	fuzz_relay_settings(data, size);
 	fuzz_settings(data, size);

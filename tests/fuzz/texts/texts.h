@@ -10,6 +10,7 @@
 
 void fuzz_addr(const uint8_t *data, size_t size);
 void fuzz_ssh(const uint8_t *data, size_t size);
+void fuzz_ftrace_format(const uint8_t *data, size_t size);
 void fuzz_match(const uint8_t *data, size_t size);
 void fuzz_cert_index(const uint8_t *data, size_t size);
 void fuzz_probe_text(const uint8_t *data, size_t size);

@@ -192,16 +192,33 @@ raw_call(struct trace_buffer *tb, struct trace_buffer **copy, struct input *in)
 	(void)trace_buffer_would_lose(tb, op * 16);
 }
 
+static bool
+wants_odd(void *arg, uint64_t producer)
+{
+	return (producer & 1) != 0;
+}
+
+static void
+leaves_cb(void *arg, const struct tb_packet *p, bool overwritten)
+{
+	check(p != NULL && (p->origin->producer & 1) != 0, "packet shown");
+	check_packet(arg, p);
+}
+
 static void
 run_raw(struct input *in)
 {
 	uint32_t how = take(in, 1);
 	struct trace_buffer *tb, *copy = NULL;
+	struct tb_watch watch = { .wants = wants_odd, .leaves = leaves_cb };
 
 	tb = trace_buffer_new(4096u << (how & 1),
 	    (how & 6) == 6 ? TB_DISCARD : TB_RING);
 	if (tb == NULL)
 		return;
+	watch.arg = tb;
+	if ((how & 8) != 0)
+		trace_buffer_watch(tb, &watch);
 	while (in->left > 0) {
 		raw_call(tb, &copy, in);
 		check_ring(tb);

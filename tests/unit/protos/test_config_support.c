@@ -18,6 +18,8 @@
 
 #define PATH_BYTES 160
 #define ROWS_MAX 512
+#define FTRACE "data_sources.config.ftrace_config"
+#define PROTOVM "data_sources.config.protovm_config"
 
 static size_t
 row_of(const char *path)
@@ -32,7 +34,15 @@ row_of(const char *path)
 	return n;
 }
 
-/* What is below data_sources.config is the producer's. */
+/* Fields below data_sources.config are the producer's, but for two. */
+static bool
+is_in_table(const char *path)
+{
+	return strncmp(path, "data_sources.config.", 20) != 0 ||
+	    strncmp(path, PROTOVM, sizeof(PROTOVM) - 1) == 0 ||
+	    strncmp(path, FTRACE, sizeof(FTRACE) - 1) == 0;
+}
+
 static void
 visit(const ProtobufCMessageDescriptor *d, const char *prefix, char *seen)
 {
@@ -45,11 +55,12 @@ visit(const ProtobufCMessageDescriptor *d, const char *prefix, char *seen)
 
 		snprintf(path, sizeof(path), "%s%s%s", prefix,
 		    prefix[0] != '\0' ? "." : "", f->name);
+		if (!is_in_table(path))
+			continue;
 		row = row_of(path);
 		assert_true(row < ROWS_MAX);
 		assert_int_equal(seen[row]++, 0);
-		if (f->type == PROTOBUF_C_TYPE_MESSAGE &&
-		    strcmp(path, "data_sources.config") != 0)
+		if (f->type == PROTOBUF_C_TYPE_MESSAGE)
 			visit(f->descriptor, path, seen);
 	}
 }
@@ -97,6 +108,7 @@ each_row_says_since_when_or_why_not(void **state)
 		switch (t[i].kind) {
 		case CONFIG_SERVED:
 		case CONFIG_CLIENT:
+		case CONFIG_PROBES:
 			assert_non_null(t[i].since);
 			break;
 		case CONFIG_ANDROID:
@@ -117,6 +129,8 @@ word_of(enum config_support_kind kind)
 		return "yes";
 	case CONFIG_CLIENT:
 		return "by the command";
+	case CONFIG_PROBES:
+		return "by the probes";
 	case CONFIG_ANDROID:
 		return "Android only";
 	case CONFIG_IGNORED:
@@ -264,13 +278,43 @@ an_unknown_value_of_an_enum_is_named(void **state)
 }
 
 static void
-what_is_in_a_data_sources_config_is_not_looked_at(void **state)
+what_else_is_in_a_data_sources_config_is_not_looked_at(void **state)
 {
 	/* data_sources { config { field 4711: 1 } field 99: 1 } */
 	struct told t = CHECK("\x12\x09\x0a\x04\xb8\xa6\x02\x01\x98\x06\x01");
 
 	assert_int_equal(t.n, 1);
 	assert_string_equal(t.path[0], "data_sources field 99");
+}
+
+static void
+what_is_without_effect_in_an_ftrace_config_is_named(void **state)
+{
+	/* atrace_categories: "gfx"  buffer_size_kb: 4  field 99: 1 */
+	static const char ftrace[] = "\x12\x03gfx\x50\x04\x98\x06\x01";
+	/* data_sources { config { ftrace_config { those } } } */
+	struct told t = CHECK("\x12\x0f\x0a\x0d\xa2\x06\x0a"
+	    "\x12\x03gfx\x50\x04\x98\x06\x01");
+
+	assert_int_equal(t.n, 2);
+	assert_string_equal(t.path[0], FTRACE ".atrace_categories");
+	assert_string_equal(t.text[0], FTRACE ".atrace_categories of the trace "
+	    "config has no effect with tributary-probes: atrace is a part of "
+	    "Android; name the events in ftrace_events");
+	assert_string_equal(t.path[1], FTRACE " field 99");
+	assert_string_equal(t.text[1], FTRACE " field 99 of the trace config "
+	    "has no effect with tributary-probes: this version does not know "
+	    "it");
+
+	t = (struct told){ .n = 0 };
+	config_support_check_ftrace((const uint8_t *)ftrace,
+	    sizeof(ftrace) - 1, tell, &t);
+	assert_int_equal(t.n, 2);
+	assert_string_equal(t.path[0], FTRACE ".atrace_categories");
+	assert_string_equal(t.path[1], FTRACE " field 99");
+	t.n = 0;
+	config_support_check_ftrace(NULL, 0, tell, &t);
+	assert_int_equal(t.n, 0);
 }
 
 static void
@@ -321,7 +365,9 @@ main(void)
 		    an_unknown_field_far_inside_is_named_with_its_way),
 		cmocka_unit_test(an_unknown_value_of_an_enum_is_named),
 		cmocka_unit_test(
-		    what_is_in_a_data_sources_config_is_not_looked_at),
+		    what_else_is_in_a_data_sources_config_is_not_looked_at),
+		cmocka_unit_test(
+		    what_is_without_effect_in_an_ftrace_config_is_named),
 		cmocka_unit_test(malformed_bytes_give_what_was_found_before),
 		cmocka_unit_test(the_last_of_too_many_says_that_there_are_more),
 	};

@@ -172,14 +172,17 @@ tree_thread(struct tree *t, int pid, int tid, const char *name)
 	process_file(t, pid, file, "%s\n", name);
 }
 
-void
+bool
 tree_packet(void *arg, const void *packet, size_t len)
 {
 	struct tree *t = arg;
 
+	if (t->full)
+		return false;
 	assert_true(t->n < TREE_PACKETS);
 	t->packets[t->n] = perfetto__protos__trace_packet__unpack(NULL, len,
 	    packet);
 	assert_non_null(t->packets[t->n]);
 	t->n++;
+	return true;
 }

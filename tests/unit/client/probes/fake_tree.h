@@ -5,6 +5,7 @@
 #ifndef TESTS_UNIT_CLIENT_PROBES_FAKE_TREE_H
 #define TESTS_UNIT_CLIENT_PROBES_FAKE_TREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct tree {
 	struct probe_env env;
 	Perfetto__Protos__TracePacket *packets[TREE_PACKETS];
 	size_t n;
+	bool full; /* packets are dropped */
 };
 
 /* env.fds_left is 1000; the clock counts from 1. */
@@ -39,7 +41,7 @@ void tree_kthread(struct tree *t, int pid, const char *name);
 void tree_thread(struct tree *t, int pid, int tid, const char *name);
 
 /* A probe_packet_fn: arg is the tree. */
-void tree_packet(void *arg, const void *packet, size_t len);
+bool tree_packet(void *arg, const void *packet, size_t len);
 /* Forgets the packets. */
 void tree_forget(struct tree *t);
 

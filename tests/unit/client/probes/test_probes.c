@@ -1,4 +1,4 @@
-/* The probes behind a producer, and the program's command line. */
+/* The probes as sources of libtributary, and the program's command line. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -11,6 +11,7 @@
 
 #include "client/probes/probe_source.h"
 #include "client/probes/probes.h"
+#include "client/tunnel/producer_loop.h"
 #include "protos/data_source_config.pb-c.h"
 #include "tests/unit/client/library/fake_service.h"
 #include "tests/unit/client/probes/fake_tree.h"
@@ -96,31 +97,35 @@ a_wrong_command_line_is_refused_with_a_sentence(void **state)
 
 typedef Perfetto__Protos__DataSourceConfig DataSourceConfig;
 
+/* Registered once in a process. */
+static struct probe_sources sources;
+
 struct fixture {
 	struct loop *loop;
 	struct fake_service s;
 	struct tree t;
-	struct probe_sources sources;
-	struct producer *p;
+	struct producer_loop *producer;
 };
 
 static struct fixture *
 begin(bool tcp)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	struct producer_options o = { .name = "probes" };
+	struct producer_loop_setup o = { .name = "probes" };
 
 	assert_non_null(f);
 	f->loop = loop_new();
 	fake_service_init(&f->s, f->loop, tcp);
 	tree_init(&f->t);
+	if (sources.loop == NULL)
+		assert_int_equal(probe_sources_add(&sources), 0);
+	sources.loop = f->loop;
+	sources.env = &f->t.env;
 	o.address = &f->s.addr;
-	f->p = producer_new(f->loop, &o);
-	assert_non_null(f->p);
-	probe_sources_init(&f->sources, f->loop, &f->t.env);
-	assert_int_equal(probe_sources_register(&f->sources, f->p), 0);
-	assert_true(fake_service_wait_log(&f->s,
-	    "reg:linux.process_stats incremental reg:linux.sys_stats "));
+	f->producer = producer_loop_new(f->loop, &o);
+	assert_non_null(f->producer);
+	assert_true(fake_service_wait_log(&f->s, "reg:linux.process_stats "
+	    "incremental reg:linux.sys_stats "));
 	fake_service_setup_tracing(&f->s, 256 * 1024, 4096);
 	return f;
 }
@@ -128,7 +133,7 @@ begin(bool tcp)
 static void
 end(struct fixture *f)
 {
-	producer_free(f->p);
+	producer_loop_free(f->producer, 1); /* the service does not turn */
 	fake_service_done(&f->s);
 	tree_done(&f->t);
 	loop_free(f->loop);
@@ -238,7 +243,7 @@ polls_go_on_until_the_stop(void **state)
 	run(f, 1, "linux.sys_stats", &c);
 	assert_true(fake_service_wait(&f->s, has_packets, &a));
 	fake_service_stop(&f->s, 1);
-	assert_true(fake_service_wait_log(&f->s, "unwriter:1"));
+	assert_true(fake_service_wait_log(&f->s, "stopped:1"));
 	gather(f, 1);
 	assert_true(f->t.n >= 4);
 	assert_int_equal(f->t.packets[3]->sys_stats->meminfo[0]->value, 9);
@@ -270,7 +275,7 @@ sessions_have_probes_of_their_own(void **state)
 	run(f, 2, "linux.process_stats", &d);
 	fake_service_stop(&f->s, 1);
 	fake_service_stop(&f->s, 2);
-	assert_true(fake_service_wait_log(&f->s, "unwriter:2"));
+	assert_true(fake_service_wait_log(&f->s, "stopped:2"));
 	gather(f, 1);
 	assert_int_equal(f->t.packets[0]->process_tree->n_threads, 1);
 	gather(f, 2);

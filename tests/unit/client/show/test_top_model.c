@@ -243,6 +243,36 @@ the_fastest_are_on_top_and_machines_have_their_producers_rates(void **state)
 }
 
 static void
+the_kernels_losses_are_shown_where_there_are_any(void **state)
+{
+	static uint32_t cpus[] = { 0, 3, 4, 5, 6 };
+	Tributary__KernelLost lost = TRIBUTARY__KERNEL_LOST__INIT;
+	Tributary__ProducerState p = TRIBUTARY__PRODUCER_STATE__INIT;
+	Tributary__ProducerState *all[] = { &p };
+	Tributary__QueryProducersReply r =
+	    TRIBUTARY__QUERY_PRODUCERS_REPLY__INIT;
+
+	p.name = (char *)(uintptr_t)"probes";
+	r.n_producers = 1;
+	r.producers = all;
+	top_model_producers(model, 1000, &r);
+	assert_silent(print(0, 0), "KERNEL");
+	lost.events = 1651;
+	lost.n_cpus = 2;
+	lost.cpus = cpus;
+	p.kernel_lost = &lost;
+	top_model_producers(model, 2000, &r);
+	assert_says(print(0, 0), "KERNEL LOST");
+	assert_says(print(0, 0), "1,651 on CPU 0, 3");
+	lost.n_cpus = 5;
+	top_model_producers(model, 3000, &r);
+	assert_says(print(0, 0), "1,651 on 5 CPUs");
+	p.kernel_lost = NULL;
+	top_model_producers(model, 4000, &r);
+	assert_silent(print(0, 0), "KERNEL");
+}
+
+static void
 no_line_is_wider_and_no_screen_higher_than_the_terminal(void **state)
 {
 	char line[600];
@@ -317,6 +347,7 @@ main(void)
 		TEST(what_others_wrote_does_not_steer_the_terminal),
 		TEST(trouble_is_told_in_the_first_line),
 		TEST(the_fastest_are_on_top_and_machines_have_their_producers_rates),
+		TEST(the_kernels_losses_are_shown_where_there_are_any),
 		TEST(no_line_is_wider_and_no_screen_higher_than_the_terminal),
 		TEST(narrow_terminals_keep_names_rates_and_losses),
 		TEST(tables_keep_the_heaviest_rows),

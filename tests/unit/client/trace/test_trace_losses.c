@@ -97,7 +97,7 @@ what_relays_lost_is_listed_by_machine_and_cause(void **state)
 	stats.n_tributary_link_losses = 4;
 	stats.tributary_link_losses = rows;
 	assert_int_equal(trace_losses_list(&stats, losses, 16), 3);
-	assert_true(losses[0].of_machine);
+	assert_true(trace_loss_on_link(&losses[0]));
 	assert_int_equal(losses[0].machine, 7);
 	assert_string_equal(losses[0].cause, "spool full");
 	assert_true(losses[0].count == 20 && losses[0].bytes == 200);

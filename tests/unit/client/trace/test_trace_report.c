@@ -269,11 +269,42 @@ a_name_cannot_move_the_cursor(void **state)
 	assert_non_null(strstr(report(0), "evil\\x1b[2J\\x0a, pid 50"));
 }
 
+static void
+what_ftrace_lost_and_did_not_record_is_told_with_its_machine(void **state)
+{
+	struct pb_writer w;
+	size_t stats, cpu;
+
+	pb_writer_init(&w);
+	stats = pb_nest_begin(&w, 34);
+	pb_put_uint(&w, 1, 2); /* phase: END_OF_TRACE */
+	cpu = pb_nest_begin(&w, 2);
+	pb_put_uint(&w, 1, 3); /* cpu */
+	pb_put_uint(&w, 3, 5); /* overrun */
+	pb_nest_end(&w, cpu);
+	pb_put_string(&w, 5, "tracefs\x1b is read-only");
+	pb_put_string(&w, 6, "sched/nope");
+	pb_nest_end(&w, stats);
+	pb_put_uint(&w, 10, 2);
+	pb_put_uint(&w, 98, 7); /* machine_id */
+	trace_summary_packet(s, w.data, w.len);
+	pb_writer_done(&w);
+	assert_true(trace_summary_not_recorded(s));
+	trace_summary_machine(s, 7, "car-7");
+	assert_non_null(strstr(report(0),
+	    "Not recorded    sched/nope: the kernel has no such event on car-7\n"
+	    "Ftrace          tracefs\\x1b is read-only on car-7\n"
+	    "Lost            5 events overwritten unread in the kernel's "
+	    "ftrace buffer since it was cleared, some perhaps before this "
+	    "session, on CPU 3 of machine \"car-7\"\n"));
+}
+
 int
 main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		T(what_ftrace_lost_and_did_not_record_is_told_with_its_machine),
 		T(a_machine_is_called_by_its_name_where_that_is_known),
 		T(a_machine_is_called_as_the_trace_itself_does),
 		T(a_machine_of_two_relays_has_the_name_that_the_trace_says_last),

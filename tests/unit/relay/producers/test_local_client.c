@@ -1,14 +1,14 @@
-/* The project's own producer library at a relay, from setup to the last stop. */
+/* libtributary at a relay, from setup to the last stop. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tributary/data_source.h>
 #include <cmocka.h>
 
-#include "client/library/producer.h"
-#include "client/library/trace_writer.h"
+#include "client/tunnel/producer_loop.h"
 #include "tests/unit/relay/producers/local_fixture.h"
 #include "transport/connect/listener.h"
 #include "transport/socket/addr.h"
@@ -20,9 +20,8 @@
 struct world {
 	struct locals *t;
 	struct listener *listener;
-	struct producer *producer;
-	struct producer_instance *instance;
-	struct trace_writer *writer;
+	struct producer_loop *producer;
+	struct tributary_instance *instance;
 	bool ready;
 	uint32_t written;
 };
@@ -33,58 +32,75 @@ accept_cb(struct listener *l, int fd, void *arg)
 	locals_accept(((struct world *)arg)->t, fd);
 }
 
-static void *
-setup_cb(void *arg, struct producer_instance *i, const uint8_t *config,
-    size_t len)
-{
-	struct world *w = arg;
+/* The source is registered once in a process. */
+static struct world *now;
 
-	w->instance = i;
+static bool
+setup_cb(struct tributary_instance *i, const void *config, size_t len,
+    void *arg, void **context)
+{
 	assert_int_equal(uint_in(config, len, 777), 42);
-	return w;
+	now->instance = i;
+	return true;
+}
+
+static void
+put_packet(struct tributary_packet *p, struct tributary_instance *i,
+    void *context, bool first, void *arg)
+{
+	const struct world *w = arg;
+	char padding[700];
+
+	memset(padding, 'p', sizeof(padding));
+	tributary_begin(p, FOR_TESTING);
+	tributary_put_uint(p, 1, w->written);
+	/* Some go over several chunks. */
+	tributary_put_bytes(p, 2, padding, w->written % sizeof(padding));
+	tributary_end(p);
 }
 
 static void
 write_some(struct world *w, uint32_t n)
 {
-	struct pb_writer p;
-	char padding[700];
-	size_t mark;
-
-	memset(padding, 'p', sizeof(padding));
 	while (n-- > 0) {
-		pb_writer_init(&p);
-		mark = pb_nest_begin(&p, FOR_TESTING);
-		pb_put_uint(&p, 1, w->written);
-		/* Some go over several chunks. */
-		pb_put_bytes(&p, 2, padding, w->written % sizeof(padding));
-		pb_nest_end(&p, mark);
-		assert_true(trace_writer_write(w->writer, p.data, p.len));
-		pb_writer_done(&p);
+		assert_true(tributary_instance_write(w->instance, put_packet,
+		    w));
 		w->written++;
 	}
 }
 
-static void
-start_cb(void *ctx)
+static bool
+stop_cb(struct tributary_instance *i, void *context)
 {
-	struct world *w = ctx;
-
-	w->writer = producer_instance_writer(w->instance, TRACE_WRITER_DROP);
-	assert_non_null(w->writer);
+	write_some(now, 1);
+	return true;
 }
 
 static void
-stop_cb(void *ctx)
+changed_cb(void *arg, bool connected, const char *text)
 {
-	write_some(ctx, 1);
-	((struct world *)ctx)->writer = NULL;
+	((struct world *)arg)->ready = connected;
 }
 
+static const struct tributary_source_ops ops = {
+	.size = sizeof(ops),
+	.setup = setup_cb,
+	.stop = stop_cb,
+};
+
 static void
-changed_cb(void *arg, enum producer_state state, const char *text)
+add_source(void)
 {
-	((struct world *)arg)->ready = state == PRODUCER_READY;
+	static const struct tributary_source_options o = {
+		.size = sizeof(o),
+		.name = "ds",
+		.full = TRIBUTARY_FULL_DROP,
+	};
+	static bool added;
+
+	if (!added)
+		assert_non_null(tributary_source_add(&o, &ops));
+	added = true;
 }
 
 /* Numbers of the packets in what went up, from a chunk to the next. */
@@ -143,9 +159,7 @@ run(struct locals *t, const char *where)
 {
 	static const uint64_t instances[] = { 777 };
 	struct world w = { .t = t };
-	struct producer_source src = { .name = "ds", .setup = setup_cb,
-	    .start = start_cb, .stop = stop_cb, .arg = &w };
-	struct producer_options o = { .name = "lib", .changed = changed_cb,
+	struct producer_loop_setup o = { .name = "lib", .changed = changed_cb,
 	    .arg = &w };
 	struct reader r = { .len = 0 };
 	const struct said *s;
@@ -164,9 +178,10 @@ run(struct locals *t, const char *where)
 		assert_int_equal(addr_parse(&a, text, err, sizeof(err)), 0);
 	}
 	o.address = &a;
-	w.producer = producer_new(t->loop, &o);
+	now = &w;
+	add_source();
+	w.producer = producer_loop_new(t->loop, &o);
 	assert_non_null(w.producer);
-	assert_int_equal(producer_add_source(w.producer, &src), 0);
 	producers_announce(t->producers, 0);
 	said_next(t, LINK_UP_REGISTER_SOURCE);
 	up_start(t, 1, 777, 9, 4242, "ds");
@@ -191,7 +206,7 @@ run(struct locals *t, const char *where)
 		if (t->said[at].is_data)
 			take_chunk(&r, &t->said[at]);
 	assert_int_equal(r.next, PACKETS + 1);
-	producer_free(w.producer);
+	producer_loop_free(w.producer, 1);
 	said_next(t, LINK_UP_CLOSE);
 	listener_free(w.listener);
 	assert_int_equal(t->n_losses, 0);

@@ -231,6 +231,44 @@ producers_are_told_with_what_they_wrote_and_lost(void **state)
 }
 
 static void
+the_kernels_losses_are_passed_on_and_nonsense_is_not(void **state)
+{
+	static const uint8_t said[] = {
+		0xca, 0x3e, 18, /* tributary_kernel_losses */
+		0x0a, 4, 0x08, 0, 0x10, 7, /* processor 0: 7 */
+		0x0a, 4, 0x08, 3, 0x10, 5, /* processor 3: 5 */
+		0x08, 1, 0x0a, 2, 0x08, 0xff, /* and nonsense */
+	};
+	Tributary__QueryProducersReply *all;
+	const Tributary__KernelLost *lost;
+	struct ports *p = *state;
+	struct client c, producer;
+	struct data_source *source;
+	size_t parts;
+
+	client_open(&producer, p, PRODUCER);
+	client_initialize(&producer, "probes");
+	client_register(&producer, "linux.ftrace");
+	client_open(&c, p, CONTROL);
+	all = ask_producers(&c, &parts);
+	assert_null(all->producers[0]->kernel_lost);
+	tributary__query_producers_reply__free_unpacked(all, NULL);
+	source = TAILQ_FIRST(&TAILQ_FIRST(&p->service->producers)->data_sources);
+	assert_int_equal(source_descriptor_read(&source->descriptor, said,
+	    sizeof(said)), 0);
+	all = ask_producers(&c, &parts);
+	lost = all->producers[0]->kernel_lost;
+	assert_non_null(lost);
+	assert_int_equal(lost->events, 12);
+	assert_int_equal(lost->n_cpus, 2);
+	assert_int_equal(lost->cpus[0], 0);
+	assert_int_equal(lost->cpus[1], 3);
+	tributary__query_producers_reply__free_unpacked(all, NULL);
+	client_close(&producer);
+	client_close(&c);
+}
+
+static void
 many_producers_come_in_parts(void **state)
 {
 	enum { N = 60 };
@@ -274,6 +312,7 @@ main(void)
 		T(many_machines_come_in_parts_that_clients_can_take),
 		T(questions_follow_each_other_and_nonsense_is_refused),
 		T(producers_are_told_with_what_they_wrote_and_lost),
+		T(the_kernels_losses_are_passed_on_and_nonsense_is_not),
 		T(many_producers_come_in_parts),
 	};
 

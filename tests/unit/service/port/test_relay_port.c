@@ -23,12 +23,12 @@
 #include "transport/loop/loop.h"
 #include "transport/rpc/rpc_client.h"
 #include "transport/rpc/rpc_host.h"
-#include "transport/rpc/sync_clock.h"
 #include "transport/socket/addr.h"
 #include "transport/socket/peer.h"
 #include "transport/stream/stream.h"
 #include "transport/tls/tls.h"
 #include "transport/wire/pb_writer.h"
+#include "transport/wire/service_names.h"
 
 #define WAIT_MS 10000
 

@@ -2,7 +2,10 @@
  * Random scripts on the buffer and its model.  A script that fails is shrunk
  * and printed; put it into tests/fuzz/trace_buffer/corpus to have it run for good.
  *
- * usage: test_tb_model [SECONDS [SEED]]   (or TB_MODEL_SECONDS, TB_MODEL_SEED)
+ * usage: test_tb_model [SECONDS [SEED]]    SEED is of the first script
+ *
+ * Without SECONDS it is the same scripts each time, those of $TRIBUTARY_SEED, or
+ * 1: SCRIPTS of them, or as many as $TB_MODEL_SECONDS are enough for.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,11 +19,14 @@
 
 #include "tests/unit/transport/buffer/tb_script.h"
 
+#define SCRIPTS 6000u
+/* From the first script of one $TRIBUTARY_SEED to that of the next. */
+#define SEED_SPAN 1000000u
 #define OPS_MAX 6000u
 #define SCRIPT_MAX ((OPS_MAX + 1) * SCRIPT_RECORD)
 
 static double seconds = 12;
-static uint64_t seed;
+static uint64_t seed = SEED_SPAN, most = SCRIPTS;
 
 static uint64_t
 next_random(uint64_t *state)
@@ -152,7 +158,7 @@ buffer_and_model_agree_on_random_scripts(void **state)
 		}
 		scripts++;
 		ops += r.ops;
-	} while (now() < end);
+	} while (scripts < most && now() < end);
 	printf("%llu scripts, %llu operations\n", (unsigned long long)scripts,
 	    (unsigned long long)ops);
 }
@@ -167,11 +173,12 @@ main(int argc, char **argv)
 
 	if (s != NULL)
 		seconds = atof(s);
-	if (argc > 1)
+	if ((s = getenv("TRIBUTARY_SEED")) != NULL)
+		seed = strtoull(s, NULL, 10) * SEED_SPAN;
+	if (argc > 1) {
 		seconds = atof(argv[1]);
-	seed = (uint64_t)time(NULL) * 1000000;
-	if ((s = getenv("TB_MODEL_SEED")) != NULL)
-		seed = strtoull(s, NULL, 10);
+		most = UINT64_MAX;
+	}
 	if (argc > 2)
 		seed = strtoull(argv[2], NULL, 10);
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -121,6 +121,29 @@ who_has_more_than_its_share_keeps_about_its_share(void **state)
 	trace_buffer_free(tb);
 }
 
+/* It is refused after a lap, not after thousands. */
+static void
+a_chunk_that_finds_no_gap_costs_a_lap(void **state)
+{
+	struct trace_buffer *tb = trace_buffer_new(16384, TB_RING);
+	uint64_t laps;
+	uint32_t i;
+
+	assert_true(trace_buffer_guarantee(tb, 0, 50));
+	for (i = 0; i < 20; i++)
+		assert_true(write_as(tb, 1, 0, 1, i, 1720));
+	/* Five chunks are guaranteed as long as there is no other producer. */
+	for (i = 0; i < 20; i++) {
+		laps = trace_buffer_stats(tb)->write_wrap_count;
+		assert_false(write_as(tb, 2, 0, 1, i, 7800));
+		laps = trace_buffer_stats(tb)->write_wrap_count - laps;
+		assert_in_range(laps, 1, 2);
+	}
+	assert_int_equal(held(tb, 1), 5 * tb_outer_size(1720));
+	assert_true(write_as(tb, 2, 0, 1, i, 7000));
+	trace_buffer_free(tb);
+}
+
 static void
 without_a_guarantee_the_oldest_goes(void **state)
 {
@@ -697,6 +720,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(a_flood_takes_nothing_below_another_s_share),
 		cmocka_unit_test(
 		    who_has_more_than_its_share_keeps_about_its_share),
+		cmocka_unit_test(a_chunk_that_finds_no_gap_costs_a_lap),
 		cmocka_unit_test(without_a_guarantee_the_oldest_goes),
 		cmocka_unit_test(
 		    machines_share_equally_however_many_producers_they_have),

@@ -13,6 +13,7 @@
 #include "client/inspect/report/verdict.h"
 #include "client/inspect/scan/trace_window.h"
 #include "client/trace/trace_summary.h"
+#include "protos/fields.h"
 #include "transport/wire/pb_writer.h"
 
 /* Fields of TracePacket. */
@@ -252,6 +253,53 @@ a_session_with_its_end_is_whole(void **state)
 	assert_int_equal(inspection_duration_ns(f->i), 5 * SECOND);
 	assert_has(report(f, false), "Lost            nothing\n");
 	assert_has(report(f, true), "\"verdict\":\"whole\"");
+}
+
+/* A packet of the service's about a program with two instructions. */
+static void
+protovm(struct fixture *f, size_t state_len, int32_t producers)
+{
+	const uint8_t state[3000] = { 0 };
+	size_t mark, one, program;
+	int32_t i;
+
+	begin(f, 1);
+	mark = pb_nest_begin(&f->file, TracePacket_protovms);
+	one = pb_nest_begin(&f->file, ProtoVms_instance);
+	program = pb_nest_begin(&f->file, Instance_program);
+	pb_put_bytes(&f->file, VmProgram_instructions, state, 0);
+	pb_put_bytes(&f->file, VmProgram_instructions, state, 0);
+	pb_nest_end(&f->file, program);
+	pb_put_bytes(&f->file, Instance_state, state, state_len);
+	pb_put_uint(&f->file, Instance_memory_limit_kb, 64);
+	for (i = 0; i < producers; i++)
+		pb_put_int(&f->file, Instance_producer_id, 3 + i);
+	pb_nest_end(&f->file, one);
+	pb_nest_end(&f->file, mark);
+	end(f);
+}
+
+static void
+programs_are_told_with_their_producers_and_the_size_of_their_state(void **state)
+{
+	struct fixture *f = *state;
+
+	protovm(f, 1000, 1);
+	verdict(f);
+	assert_has(report(f, false), "Programs        ProtoVM of producer 3: "
+	    "4 bytes with 2 instructions\n");
+	assert_has(f->text, " state for overwritten packets: 1000 bytes of at most "
+	    "64.0 KiB\n");
+	/* The same program again, and now with more producers. */
+	protovm(f, 3000, 10);
+	verdict(f);
+	assert_has(report(f, false), "of producers 3, 4, 5, 6, 7, 8, 9, 10 and "
+	    "2 more: 4 bytes");
+	assert_has(f->text, "2.9 KiB of at most 64.0 KiB, the last of 2\n");
+	assert_has(report(f, true), "\"programs\":[{\"producers\":"
+	    "[3,4,5,6,7,8,9,10],\"n_producers\":10,\"program_bytes\":4,"
+	    "\"instructions\":2,\"state_bytes\":3000,"
+	    "\"memory_limit_kb\":64,\"packets\":2}]");
 }
 
 static void
@@ -608,6 +656,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 		T(a_session_with_its_end_is_whole),
+		T(programs_are_told_with_their_producers_and_the_size_of_their_state),
 		T(a_trace_with_the_clock_of_another_machine_is_not_simply_whole),
 		T(without_its_end_it_is_unfinished),
 		T(a_trace_that_ends_between_two_packets_is_unfinished),

@@ -7,13 +7,13 @@
 
 static bool no_memory;
 
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
+void *__real_own_alloc(size_t n);
+void *__wrap_own_alloc(size_t n);
 
 void *
-__wrap_calloc(size_t n, size_t size)
+__wrap_own_alloc(size_t n)
 {
-	return no_memory ? NULL : __real_calloc(n, size);
+	return no_memory ? NULL : __real_own_alloc(n);
 }
 
 static void

@@ -3,6 +3,7 @@
  * sequence's state begins with, what is told once, and what after a loss.  Time
  * is the test's.
  */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #include "client/tracing/event/interning.h"
 #include "client/tracing/event/track_event.h"
+#include "client/tracing/memory/own_memory.h"
 #include "client/tracing/source/endpoint.h"
 #include "client/tracing/source/registry.h"
 #include "tests/unit/client/tracing/memory/chunk_reader.h"
@@ -433,6 +435,39 @@ time_that_goes_back_stands_still(void **state)
 	end();
 }
 
+/* A thread, one instance, and names enough for most. */
+static void *
+write_names(void *arg)
+{
+	static const char names[16][8];
+	size_t i, *bytes = arg, before = own_used();
+
+	tributary_event(&tributary_category_net, TRIBUTARY_SLICE_BEGIN,
+	    names[0]);
+	bytes[0] = own_used() - before;
+	for (i = 1; i < sizeof(names) / sizeof(names[0]); i++)
+		tributary_event(&tributary_category_net, TRIBUTARY_SLICE_BEGIN,
+		    names[i]);
+	bytes[1] = own_used() - before;
+	return NULL;
+}
+
+static void
+a_thread_has_less_than_a_kibibyte_for_an_instance(void **state)
+{
+	pthread_t thread;
+	size_t bytes[2]; /* after one name, after all */
+
+	begin(262144, "", 0);
+	assert_int_equal(pthread_create(&thread, NULL, write_names, bytes),
+	    0);
+	pthread_join(thread, NULL);
+	print_message("%zu and %zu bytes\n", bytes[0], bytes[1]);
+	assert_in_range(bytes[0], 1, 511);
+	assert_in_range(bytes[1], bytes[0], 1023);
+	end();
+}
+
 int
 main(int argc, char **argv)
 {
@@ -452,6 +487,8 @@ main(int argc, char **argv)
 		cmocka_unit_test(times_can_be_absolute),
 		cmocka_unit_test(parts_of_a_unit_are_not_lost),
 		cmocka_unit_test(time_that_goes_back_stands_still),
+		cmocka_unit_test(
+		    a_thread_has_less_than_a_kibibyte_for_an_instance),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,13 +13,13 @@
 static size_t woken;
 static bool no_memory;
 
-void *__real_calloc(size_t n, size_t size);
-void *__wrap_calloc(size_t n, size_t size);
+void *__real_own_alloc(size_t n);
+void *__wrap_own_alloc(size_t n);
 
 void *
-__wrap_calloc(size_t n, size_t size)
+__wrap_own_alloc(size_t n)
 {
-	return no_memory ? NULL : __real_calloc(n, size);
+	return no_memory ? NULL : __real_own_alloc(n);
 }
 
 static void
@@ -102,6 +102,7 @@ a_chunk_that_cannot_be_queued_stays_complete(void **state)
 	assert_int_equal(chunk_memory_acquire(m, id, 0, 0, &slot),
 	    CHUNK_ACQUIRED);
 	no_memory = true;
+	chunk_memory_complete(m, &slot);
 	chunk_memory_commit(m, &slot, 0, BUFFER);
 	no_memory = false;
 	for (i = 0; i < PAGES; i++)
@@ -224,6 +225,41 @@ nothing_is_acquired_or_queued_after_the_end(void **state)
 }
 
 static void
+the_owner_hears_where_writers_hold_all_chunks(void **state)
+{
+	struct chunk_memory *m = begin();
+	struct shm_slot slots[PAGES], slot;
+	uint16_t id = chunk_memory_begin_writer(m, BUFFER);
+	struct shm_chunk c;
+	size_t i;
+
+	assert_false(chunk_memory_starves(m));
+	for (i = 0; i < PAGES; i++)
+		assert_int_equal(chunk_memory_acquire(m, id, (uint32_t)i, 0,
+		    &slots[i]), CHUNK_ACQUIRED);
+	assert_false(chunk_memory_starves(m));
+	woken = 0;
+	assert_int_equal(chunk_memory_acquire(m, id, 99, 0, &slot),
+	    CHUNK_NONE_FREE);
+	assert_int_equal(woken, 1);
+	assert_true(chunk_memory_starves(m));
+	assert_false(chunk_memory_starves(m));
+	/* One is on its way: it will be free soon. */
+	chunk_memory_complete(m, &slots[3]);
+	chunk_memory_wait(m, &(long){ 0 });
+	assert_int_equal(woken, 2);
+	assert_false(chunk_memory_starves(m));
+	assert_int_equal(shm_take(chunk_memory_shm(m), slots[3].page,
+	    slots[3].index, &c), SHM_TAKEN);
+	chunk_memory_wait(m, &(long){ 0 });
+	assert_false(chunk_memory_starves(m));
+	shm_release(chunk_memory_shm(m), c.page, c.index);
+	chunk_memory_wait(m, &(long){ 0 });
+	assert_true(chunk_memory_starves(m));
+	chunk_memory_unref(m);
+}
+
+static void
 the_memory_is_there_as_long_as_anybody_refers_to_it(void **state)
 {
 	struct chunk_memory *m = begin();
@@ -252,6 +288,7 @@ main(int argc, char **argv)
 		cmocka_unit_test(
 		    pages_are_divided_the_more_the_more_writers_there_are),
 		cmocka_unit_test(no_chunk_is_free_where_all_are_taken),
+		cmocka_unit_test(the_owner_hears_where_writers_hold_all_chunks),
 		cmocka_unit_test(nothing_is_acquired_or_queued_after_the_end),
 		cmocka_unit_test(
 		    the_memory_is_there_as_long_as_anybody_refers_to_it),

@@ -365,7 +365,7 @@ packets_in_place_are_not_written_after_a_loss(void **state)
 	begin(&f, 65536, 4096, TRIBUTARY_FULL_DROP);
 	assert_true(put(&f, 10, 1));
 	assert_non_null(chunk_writer_room(&f.w, 64));
-	chunk_writer_count_drop(&f.w);
+	chunk_writer_count_drop(&f.w, 1);
 	assert_null(chunk_writer_room(&f.w, 64));
 	assert_true(put(&f, 10, 2));
 	assert_non_null(chunk_writer_room(&f.w, 64));
@@ -561,6 +561,66 @@ nothing_is_handed_over_where_nothing_was_written(void **state)
 	chunk_memory_unref(f.memory);
 }
 
+/* The service reads once, while the packet waits for its second chunk. */
+static void
+a_packet_that_waits_for_its_rest_holds_no_chunk(void **state)
+{
+	struct fixture f;
+
+	/* One page of two chunks, as there is one writer. */
+	begin(&f, 4096, 4096, TRIBUTARY_FULL_STALL);
+	assert_true(put(&f, 1000, 1));
+	read_after = 1;
+	assert_true(put(&f, 5000, 2));
+	assert_true(sleeps > 0);
+	hand_over(&f);
+	assert_int_equal(f.reader.n_packets, 2);
+	assert_packet(&f, 1, 5000, 2);
+	end(&f);
+}
+
+static void
+a_packet_whose_rest_finds_no_chunk_is_given_up_in_the_next(void **state)
+{
+	struct fixture f;
+
+	begin(&f, 4096, 4096, TRIBUTARY_FULL_STALL);
+	assert_true(put(&f, 1000, 1));
+	assert_false(put(&f, 9000, 2));
+	/* Its beginning was handed over; the stall was in vain. */
+	chunk_reader_run(&f.reader);
+	assert_int_equal(f.reader.n_packets, 1);
+	assert_true(f.reader.has_open);
+	assert_true(put(&f, 300, 3));
+	hand_over(&f);
+	assert_int_equal(f.reader.dropped, 1);
+	assert_false(f.reader.has_open);
+	assert_int_equal(f.reader.n_packets, 2);
+	assert_packet(&f, 1, 300, 3);
+	assert_tail(&f, 1, 300, LOSS, 4);
+	assert_int_equal(f.w.dropped, 1);
+	end(&f);
+}
+
+static void
+a_chunk_is_filled_to_its_last_byte_but_one(void **state)
+{
+	struct fixture f;
+	size_t left;
+
+	begin(&f, 65536, 4096, TRIBUTARY_FULL_DROP);
+	assert_true(put(&f, 20, 1));
+	while (f.w.end - f.w.at > 200)
+		assert_true(put(&f, 100, 2));
+	left = (size_t)(f.w.end - f.w.at);
+	/* The fragment's size is of one byte, or of two. */
+	assert_true(put(&f, left - (left > 128 ? 2 : 1), 3));
+	assert_ptr_equal(f.w.at, f.w.end);
+	hand_over(&f);
+	assert_int_equal(f.reader.chunks, 1);
+	end(&f);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -589,6 +649,10 @@ main(int argc, char **argv)
 		cmocka_unit_test(
 		    a_stall_ends_after_its_time_and_is_not_repeated),
 		cmocka_unit_test(one_that_waits_does_so_for_hours),
+		cmocka_unit_test(a_packet_that_waits_for_its_rest_holds_no_chunk),
+		cmocka_unit_test(
+		    a_packet_whose_rest_finds_no_chunk_is_given_up_in_the_next),
+		cmocka_unit_test(a_chunk_is_filled_to_its_last_byte_but_one),
 		cmocka_unit_test(abort_ends_the_program_after_a_stall),
 		cmocka_unit_test(nobody_waits_for_a_service_that_is_gone),
 		cmocka_unit_test(

@@ -10,13 +10,21 @@
 
 static bool no_memory;
 
-void *__real_realloc(void *p, size_t size);
-void *__wrap_realloc(void *p, size_t size);
+void *__real_own_alloc(size_t n);
+void *__wrap_own_alloc(size_t n);
+void *__real_own_realloc(void *p, size_t n, size_t wanted);
+void *__wrap_own_realloc(void *p, size_t n, size_t wanted);
 
 void *
-__wrap_realloc(void *p, size_t size)
+__wrap_own_alloc(size_t n)
 {
-	return no_memory ? NULL : __real_realloc(p, size);
+	return no_memory ? NULL : __real_own_alloc(n);
+}
+
+void *
+__wrap_own_realloc(void *p, size_t n, size_t wanted)
+{
+	return no_memory ? NULL : __real_own_realloc(p, n, wanted);
 }
 
 /* The next field of a message, which has this number. */
