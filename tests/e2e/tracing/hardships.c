@@ -188,7 +188,7 @@ be_interrupted(void *arg)
 		snprintf(name, sizeof(name), "event %zu", i);
 		TRIBUTARY_INSTANT(net, "outside", tributary_name(name),
 		    tributary_string("text", i % 7 == 0 ? long_text : "short"));
-		tributary_source_write(source, put_test, "outside");
+		tributary_source_write(source, put_test, (char *)"outside");
 		outside++;
 		if (i % 64 == 0)
 			pthread_join(begin_thread(live_shortly, NULL), NULL);

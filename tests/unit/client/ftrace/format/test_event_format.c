@@ -43,8 +43,8 @@ one_field(const char *line)
 {
 	char text[2048];
 
-	snprintf(text, sizeof(text), "name: e\nID: 7\n" COMMON "%s\n" FMT,
-	    line);
+	snprintf(text, sizeof(text), "name: e\nID: 7\n" COMMON "%s\n%s",
+	    line, FMT);
 	if (parse(text) == NULL)
 		fail_msg("%s: %s", line, err);
 	assert_int_equal(format->n_fields, 1);
