@@ -285,6 +285,13 @@ static const struct config_support table[] = {
 	SERVED("trace_attributes.attribute.key", "likewise"),
 	SERVED("trace_attributes.attribute.long_value", "likewise"),
 	SERVED("trace_attributes.attribute.string_value", "likewise"),
+	IGNORED("tributary_segments", "sessions are not cut"),
+	IGNORED("tributary_segments.every_ms", "sessions are not cut"),
+	IGNORED("tributary_segments.max_bytes", "sessions are not cut"),
+	IGNORED("tributary_segments.at_trigger", "sessions are not cut"),
+	IGNORED("tributary_segments.split", "sessions are not cut"),
+	IGNORED("tributary_segments.file_pattern", "sessions are not cut"),
+	IGNORED("tributary_segments.recording", "sessions are not cut"),
 };
 
 const struct config_support *
