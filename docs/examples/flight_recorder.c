@@ -25,8 +25,11 @@ static void
 save(struct tributary_local *recorder, const char *path, const char *reason)
 {
 	TRIBUTARY_INSTANT(jobs, "saved", tributary_string("reason", reason));
-	if (!tributary_local_snapshot(recorder, path, 1000))
+	/* At most ten seconds for threads that write at this very moment. */
+	if (!tributary_local_snapshot(recorder, path, 10000)) {
 		fprintf(stderr, "%s\n", tributary_local_why(recorder));
+		return;
+	}
 	printf("%s: %s\n", path, reason);
 	fflush(stdout);
 }
