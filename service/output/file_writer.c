@@ -17,8 +17,8 @@
 #include "service/settings/settings.h"
 #include "service/sink/file_sink.h"
 #include "service/sink/sink_fd.h"
-#include "service/sink/sink_path.h"
 #include "transport/base/log.h"
+#include "transport/sink/sink_path.h"
 
 /*
  * Late: file_writer_finish() was called, as the session is over.  The timers

@@ -4,7 +4,7 @@
 #ifndef SERVICE_OUTPUT_TRACE_COMPRESSION_H
 #define SERVICE_OUTPUT_TRACE_COMPRESSION_H
 
-#include "service/sink/packet_compressor.h"
+#include "transport/sink/packet_compressor.h"
 
 struct config;
 

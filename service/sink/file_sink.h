@@ -23,8 +23,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "service/sink/packet_compressor.h"
 #include "transport/base/compiler.h"
+#include "transport/sink/packet_compressor.h"
 
 struct file_sink;
 struct loop;

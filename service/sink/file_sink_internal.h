@@ -21,9 +21,9 @@
 #include <sys/queue.h>
 
 #include "service/sink/file_sink.h"
-#include "service/sink/sink_path.h"
-#include "service/sink/sink_writer.h"
 #include "transport/loop/loop.h"
+#include "transport/sink/sink_path.h"
+#include "transport/sink/sink_writer.h"
 
 /* Most jobs: all batches, and one that only syncs. */
 #define MAX_JOBS (SINK_BATCHES + 1)

@@ -22,9 +22,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "service/sink/packet_compressor.h"
 #include "transport/base/compiler.h"
 #include "transport/loop/loop.h"
+#include "transport/sink/packet_compressor.h"
 
 struct packer;
 struct sink_batch;

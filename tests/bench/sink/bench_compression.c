@@ -11,8 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "service/sink/packet_boundary.h"
-#include "service/sink/packet_compressor.h"
+#include "transport/sink/packet_boundary.h"
+#include "transport/sink/packet_compressor.h"
 #include "transport/wire/pb_writer.h"
 
 #define MADE_UP_BYTES (16u << 20)

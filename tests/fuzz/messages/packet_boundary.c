@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "service/sink/packet_boundary.h"
 #include "tests/fuzz/messages/messages.h"
+#include "transport/sink/packet_boundary.h"
 #include "transport/wire/pb_reader.h"
 
 void

@@ -16,10 +16,10 @@
 #include <cmocka.h>
 
 #include "service/sink/file_sink.h"
-#include "service/sink/packet_boundary.h"
-#include "service/sink/sink_path.h"
 #include "tests/unit/dev_full.h"
 #include "transport/loop/loop.h"
+#include "transport/sink/packet_boundary.h"
+#include "transport/sink/sink_path.h"
 
 #define PACKET_BYTES 100u
 #define MANY         8

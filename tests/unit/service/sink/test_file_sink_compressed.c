@@ -19,8 +19,8 @@
 #include <cmocka.h>
 
 #include "service/sink/file_sink.h"
-#include "service/sink/packet_boundary.h"
 #include "transport/loop/loop.h"
+#include "transport/sink/packet_boundary.h"
 #include "transport/wire/pb_reader.h"
 
 #define PACKET_BYTES 100u

@@ -19,9 +19,9 @@
 #include <cmocka.h>
 
 #include "service/sink/file_sink.h"
-#include "service/sink/sink_writer.h"
 #include "tests/unit/fake_time.h"
 #include "transport/loop/loop.h"
+#include "transport/sink/sink_writer.h"
 
 #define PACKET_BYTES 100u
 #define BATCH        1000u /* packets: more than a pipe holds */

@@ -11,8 +11,8 @@
 
 #include "service/sink/file_sink.h"
 #include "service/sink/packer.h"
-#include "service/sink/packet_boundary.h"
 #include "transport/loop/loop.h"
+#include "transport/sink/packet_boundary.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 

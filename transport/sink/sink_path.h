@@ -7,8 +7,8 @@
  * or, on a kernel without that, component by component; links are not followed
  * and `..` is refused, whether it would lead outside or not.
  */
-#ifndef SERVICE_SINK_SINK_PATH_H
-#define SERVICE_SINK_SINK_PATH_H
+#ifndef TRANSPORT_SINK_SINK_PATH_H
+#define TRANSPORT_SINK_SINK_PATH_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,4 +46,4 @@ int sink_path_create(const struct sink_dir *dir, const char *path, long uid,
 int sink_path_open_parent(int dirfd, const char *path, bool use_openat2,
     const char **name) MUST_CHECK;
 
-#endif /* SERVICE_SINK_SINK_PATH_H */
+#endif /* TRANSPORT_SINK_SINK_PATH_H */

@@ -20,10 +20,10 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "service/sink/packet_boundary.h"
-#include "service/sink/sink_path.h"
-#include "service/sink/sink_writer.h"
 #include "tests/unit/dev_full.h"
+#include "transport/sink/packet_boundary.h"
+#include "transport/sink/sink_path.h"
+#include "transport/sink/sink_writer.h"
 
 #define PACKET_BYTES 100u /* 0x0a, one byte of length, 98 of payload */
 #define DATA_BYTES   (1000u * PACKET_BYTES)

@@ -1,4 +1,4 @@
-#include "service/sink/sink_writer.h"
+#include "transport/sink/sink_writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "service/sink/packet_boundary.h"
+#include "transport/sink/packet_boundary.h"
 
 void
 sink_writer_init(struct sink_writer *w, int fd, bool owned)

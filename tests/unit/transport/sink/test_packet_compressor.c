@@ -8,8 +8,8 @@
 #include <zstd.h>
 #include <cmocka.h>
 
-#include "service/sink/packet_boundary.h"
-#include "service/sink/packet_compressor.h"
+#include "transport/sink/packet_boundary.h"
+#include "transport/sink/packet_compressor.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 

@@ -6,8 +6,8 @@
  * nothing of threads or the loop.  SIGPIPE and SIGXFSZ must be blocked or
  * ignored in the calling thread.
  */
-#ifndef SERVICE_SINK_SINK_WRITER_H
-#define SERVICE_SINK_SINK_WRITER_H
+#ifndef TRANSPORT_SINK_SINK_WRITER_H
+#define TRANSPORT_SINK_SINK_WRITER_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -66,4 +66,4 @@ int sink_writer_sync(struct sink_writer *w, char *err, size_t err_size)
 int sink_writer_close(struct sink_writer *w, bool check, char *err,
     size_t err_size) MUST_CHECK;
 
-#endif /* SERVICE_SINK_SINK_WRITER_H */
+#endif /* TRANSPORT_SINK_SINK_WRITER_H */

@@ -1,4 +1,4 @@
-#include "service/sink/sink_path.h"
+#include "transport/sink/sink_path.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-#include "service/sink/packet_compressor.h"
+#include "transport/sink/packet_compressor.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include <zstd.h>
 
 #include "protos/fields.h"
-#include "service/sink/packet_boundary.h"
+#include "transport/sink/packet_boundary.h"
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 

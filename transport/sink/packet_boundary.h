@@ -1,8 +1,8 @@
 /*
  * packet_boundary: where whole packets end in the bytes of a trace.  Pure.
  */
-#ifndef SERVICE_SINK_PACKET_BOUNDARY_H
-#define SERVICE_SINK_PACKET_BOUNDARY_H
+#ifndef TRANSPORT_SINK_PACKET_BOUNDARY_H
+#define TRANSPORT_SINK_PACKET_BOUNDARY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,4 +14,4 @@
  */
 size_t packet_boundary(const uint8_t *data, size_t len);
 
-#endif /* SERVICE_SINK_PACKET_BOUNDARY_H */
+#endif /* TRANSPORT_SINK_PACKET_BOUNDARY_H */

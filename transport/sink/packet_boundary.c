@@ -1,4 +1,4 @@
-#include "service/sink/packet_boundary.h"
+#include "transport/sink/packet_boundary.h"
 
 #include "protos/fields.h"
 #include "transport/wire/pb_reader.h"

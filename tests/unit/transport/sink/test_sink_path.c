@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "service/sink/sink_path.h"
+#include "transport/sink/sink_path.h"
 
 /*
  * top/            the folder of a test

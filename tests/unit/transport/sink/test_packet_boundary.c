@@ -5,7 +5,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "service/sink/packet_boundary.h"
+#include "transport/sink/packet_boundary.h"
 
 static void
 whole_packets_are_kept_whole(void **state)

@@ -13,8 +13,8 @@
  * and a context that is kept from batch to batch: 0.3 MiB for deflate, 1.3 MiB
  * for zstd at its usual level, at most 2.5 MiB at any.
  */
-#ifndef SERVICE_SINK_PACKET_COMPRESSOR_H
-#define SERVICE_SINK_PACKET_COMPRESSOR_H
+#ifndef TRANSPORT_SINK_PACKET_COMPRESSOR_H
+#define TRANSPORT_SINK_PACKET_COMPRESSOR_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -70,4 +70,4 @@ const uint8_t *packet_compressor_fit(struct packet_compressor *c,
     const uint8_t *data, size_t len, size_t room, size_t *taken,
     size_t *out_len);
 
-#endif /* SERVICE_SINK_PACKET_COMPRESSOR_H */
+#endif /* TRANSPORT_SINK_PACKET_COMPRESSOR_H */
