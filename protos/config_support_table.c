@@ -285,10 +285,12 @@ static const struct config_support table[] = {
 	SERVED("trace_attributes.attribute.key", "likewise"),
 	SERVED("trace_attributes.attribute.long_value", "likewise"),
 	SERVED("trace_attributes.attribute.string_value", "likewise"),
-	IGNORED("tributary_segments", "sessions are not cut"),
-	IGNORED("tributary_segments.every_ms", "sessions are not cut"),
-	IGNORED("tributary_segments.max_bytes", "sessions are not cut"),
-	IGNORED("tributary_segments.at_trigger", "sessions are not cut"),
+	SERVED("tributary_segments", "Perfetto's service skips it"),
+	SERVED("tributary_segments.every_ms", "1000 (a second) to 31 days; at "
+	    "multiples of it since 1970, UTC"),
+	IGNORED("tributary_segments.max_bytes", "no file is cut by its size"),
+	SERVED("tributary_segments.at_trigger", "exact names, up to 1024; any "
+	    "producer may pull them"),
 	IGNORED("tributary_segments.split", "sessions are not cut"),
 	IGNORED("tributary_segments.file_pattern", "sessions are not cut"),
 	IGNORED("tributary_segments.recording", "sessions are not cut"),

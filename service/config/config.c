@@ -149,6 +149,30 @@ check_triggers(const trace_config_pb *pb, const struct limits *lim, char *err,
 	return 0;
 }
 
+static int
+check_segments(const trace_config_pb *pb, char *err, size_t err_size)
+{
+	const Perfetto__Protos__SegmentConfig *c = pb->tributary_segments;
+	size_t i;
+
+	if (c == NULL)
+		return 0;
+	if (c->every_ms != 0 && (c->every_ms < CONFIG_SEGMENT_LEAST_MS ||
+	    c->every_ms > CONFIG_SEGMENT_MOST_MS))
+		return FAILURE(err, err_size, "tributary_segments.every_ms is "
+		    "%llu: it must be %u (a second) to %u (31 days), or 0 for "
+		    "no cuts by time", (unsigned long long)c->every_ms,
+		    CONFIG_SEGMENT_LEAST_MS, CONFIG_SEGMENT_MOST_MS);
+	if (c->n_at_trigger > CONFIG_MAX_TRIGGERS)
+		return refuse(err, err_size, "tributary_segments.at_trigger "
+		    "names too many triggers");
+	for (i = 0; i < c->n_at_trigger; i++)
+		if (c->at_trigger[i][0] == '\0')
+			return refuse(err, err_size, "tributary_segments."
+			    "at_trigger is empty: say the name of a trigger");
+	return 0;
+}
+
 /*
  * A name that says what it is wherever it is listed.  Read from the bytes: in
  * the decoded message a NUL ends it early.
@@ -342,6 +366,7 @@ config_new(const uint8_t *bytes, size_t len, bool has_fd,
 	}
 	if (check_sizes(c->pb, limits, err, err_size) != 0 ||
 	    check_triggers(c->pb, limits, err, err_size) != 0 ||
+	    check_segments(c->pb, err, err_size) != 0 ||
 	    check_output(c->pb, has_fd, err, err_size) != 0 ||
 	    check_path_text(c->bytes, c->len, err, err_size) != 0 ||
 	    config_guard_check(c->pb, err, err_size) != 0 ||

@@ -58,6 +58,9 @@ struct config {
 /* Patterns of one config: each may cost its match limit for each producer. */
 #define CONFIG_MAX_PATTERNS 256u
 #define CONFIG_MAX_TRIGGERS 1024u
+/* tributary_segments.every_ms. */
+#define CONFIG_SEGMENT_LEAST_MS 1000u
+#define CONFIG_SEGMENT_MOST_MS  (31u * 24 * 3600 * 1000)
 /* Semaphores of one config: each is compared with all of every session. */
 #define CONFIG_MAX_SEMAPHORES 64u
 /* Most bytes that ChangeTraceConfig may add to a session; cost of an item. */

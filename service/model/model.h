@@ -52,6 +52,7 @@ struct config;
 struct config_data_source;
 struct consumer;
 struct consumer_ops;
+struct cut;
 struct delayed_clone;
 struct event_log;
 struct file_writer;
@@ -285,6 +286,7 @@ struct session {
 	struct sequence_map *sequences;
 	struct session_losses *losses; /* of relays; NULL: none */
 	struct arrivals *arrivals; /* of producers elsewhere; NULL: none */
+	struct cut *cut; /* cut.h; NULL: a clone */
 	struct event_log *events; /* the service's own packets for the trace */
 	struct file_writer *file; /* NULL: none, or closed by now */
 	struct readback *readback;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "service/session/cut.h"
 #include "service/session/flush.h"
 #include "service/session/session.h"
 #include "service/session/session_events.h"
@@ -191,7 +192,7 @@ add(struct session *s, const struct session_order *o, const struct answer *a)
 	return c;
 }
 
-/* ---- the three verbs ---- */
+/* ---- the verbs ---- */
 
 /* Why the session cannot start or flush any more; NULL: it may. */
 static const char *
@@ -237,19 +238,27 @@ do_start(struct session *s, const struct session_order *o,
 		(void)!session_start(s);
 }
 
+/* Whether the session has started and not ended; if not, it is answered. */
+static bool
+has_started(const struct session *s, const struct answer *a)
+{
+	const char *why = not_running(s);
+
+	if (why == NULL && s->state != SESSION_STARTED)
+		why = "has not started yet";
+	if (why != NULL)
+		refuse(a, s, why);
+	return why == NULL;
+}
+
 static void
 do_flush(struct session *s, const struct session_order *o,
     const struct answer *a)
 {
-	const char *why = not_running(s);
 	struct session_command *c;
 
-	if (why == NULL && s->state != SESSION_STARTED)
-		why = "has not started yet";
-	if (why != NULL) {
-		refuse(a, s, why);
+	if (!has_started(s, a))
 		return;
-	}
 	if ((c = add(s, o, a)) == NULL)
 		return;
 	c->timeout_ms = o->timeout_ms != 0 ? o->timeout_ms :
@@ -285,6 +294,16 @@ do_stop(struct session *s, const struct session_order *o,
 		session_end_for_discard(s);
 	else
 		session_disable(s, NULL);
+}
+
+static void
+do_cut(struct session *s, const struct session_order *o,
+    const struct answer *a)
+{
+	if (!has_started(s, a))
+		return;
+	*o->segment = cut_ask(s, SERVICE_CUT_REQUEST);
+	a->done(a->arg, s->id, NULL);
 }
 
 /* ---- whom it is for ---- */
@@ -324,6 +343,7 @@ log_order(const struct session *s, const struct session_order *o)
 		[SESSION_DO_START] = "start",
 		[SESSION_DO_FLUSH] = "flush",
 		[SESSION_DO_STOP] = "stop",
+		[SESSION_DO_CUT] = "cut",
 	};
 	char whose[160];
 
@@ -354,6 +374,9 @@ session_command(struct service *sv, const struct session_order *o,
 		break;
 	case SESSION_DO_STOP:
 		do_stop(s, o, &a);
+		break;
+	case SESSION_DO_CUT:
+		do_cut(s, o, &a);
 		break;
 	}
 }

@@ -1,7 +1,7 @@
 /*
  * session_command: commands to a session over TributaryControl instead of its
- * consumer's ConsumerPort: start, flush, stop (StartSession, FlushSession,
- * StopSession of protos/control.proto).
+ * consumer's ConsumerPort: start, flush, stop, cut (StartSession,
+ * FlushSession, StopSession, CutSession of protos/control.proto).
  *
  * A command is answered when it is done, not when it has begun; until then the
  * session keeps it.  When the session is freed, all of its commands are
@@ -27,6 +27,7 @@ enum session_verb {
 	SESSION_DO_START,
 	SESSION_DO_FLUSH,
 	SESSION_DO_STOP,
+	SESSION_DO_CUT, /* done when it is planned: cut.h */
 };
 
 struct session_order {
@@ -35,6 +36,7 @@ struct session_order {
 	const char *name;            /* unique_session_name; NULL: by id */
 	uint32_t timeout_ms;         /* FLUSH; 0: the config's */
 	bool discard;                /* STOP: free the session, too */
+	uint32_t *segment;           /* CUT: set before done, unless it fails */
 	const struct principal *who; /* the commanding peer's; borrowed */
 };
 

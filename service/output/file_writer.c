@@ -631,6 +631,13 @@ file_writer_free(struct file_writer *f)
 }
 
 void
+file_writer_want_pass(struct file_writer *f)
+{
+	if (f->state == FILE_IDLE)
+		post_turn(f);
+}
+
+void
 file_writer_copied(struct file_writer *f)
 {
 	post_turn(f);

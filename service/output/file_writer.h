@@ -79,6 +79,12 @@ void file_writer_finish(struct file_writer *f);
  */
 void file_writer_free(struct file_writer *f);
 
+/*
+ * Has a pass begin on a later turn, if none is under way and the session has
+ * not ended.
+ */
+void file_writer_want_pass(struct file_writer *f);
+
 /* Tells that a clone of the session's buffers is complete, or given up. */
 void file_writer_copied(struct file_writer *f);
 

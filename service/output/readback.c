@@ -5,11 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "protos/fields.h"
 #include "service/config/config.h"
 #include "service/ingest/buffer_vms.h"
 #include "service/model/model.h"
+#include "service/output/cut_marks.h"
 #include "service/output/packet_out.h"
+#include "service/output/session_packets.h"
 #include "service/output/session_stats.h"
 #include "service/packet/event_log.h"
 #include "service/packet/sequence_map.h"
@@ -58,6 +59,7 @@ struct readback {
 	struct seen_machine *machines;
 	size_t n_machines;
 	int32_t uid;
+	struct cut_marks marks;
 };
 
 struct readback *
@@ -72,6 +74,7 @@ readback_new(struct session *s)
 	r->want_stats = true;
 	r->uid = (int32_t)getuid();
 	pb_writer_init(&r->packet);
+	cut_marks_init(&r->marks);
 	return r;
 }
 
@@ -100,6 +103,7 @@ readback_free(struct readback *r)
 	for (i = 0; i < r->n_machines; i++)
 		machine_unref(r->machines[i].machine);
 	pb_writer_done(&r->packet);
+	cut_marks_done(&r->marks);
 	free(r->machines);
 	free(r);
 }
@@ -150,15 +154,6 @@ readback_saw_machine(struct readback *r, struct machine *m)
 }
 
 static bool
-says_system_info(const struct readback *r)
-{
-	const Perfetto__Protos__TraceConfig__BuiltinDataSource *b =
-	    r->s->config->pb->builtin_data_sources;
-
-	return b == NULL || !b->disable_system_info;
-}
-
-static bool
 has_new_info(const struct seen_machine *m)
 {
 	return !m->introduced ||
@@ -172,20 +167,18 @@ has_new_clocks(const struct seen_machine *m)
 	    m->said_clock_sync != m->machine->clock_sync_generation;
 }
 
-/* Puts bytes as one complete packet; false: no room, nothing was put. */
+/*
+ * Puts bytes as one complete packet, which was filtered; false: no room,
+ * nothing was put.
+ */
 static bool
-put(struct readback *r, struct packet_out *out, uint64_t *limit,
-    const uint8_t *data, size_t len)
+put_final(struct readback *r, struct packet_out *out, uint64_t *limit,
+    struct tb_slice slice)
 {
-	struct tb_slice slice = { .data = data, .len = len };
 	size_t size;
 
 	if (!packet_out_room(out))
 		return false;
-	if (UNLIKELY(r->s->filter != NULL))
-		slice = session_filter_packet(r->s->filter,
-		    &(struct packet_parts){ .slices = &slice, .n = 1,
-		    .size = len }, SESSION_FILTER_NO_BUFFER);
 	if (limit != NULL) {
 		size = packet_out_size(slice.len, NULL, 0);
 		if (size > *limit) {
@@ -201,6 +194,32 @@ put(struct readback *r, struct packet_out *out, uint64_t *limit,
 	return true;
 }
 
+/* As put_final(), with the filter. */
+static bool
+put(struct readback *r, struct packet_out *out, uint64_t *limit,
+    const uint8_t *data, size_t len)
+{
+	struct tb_slice slice = { .data = data, .len = len };
+
+	/* Looked at first: the filter counts what it sees. */
+	if (!packet_out_room(out))
+		return false;
+	if (UNLIKELY(r->s->filter != NULL))
+		slice = session_filter_packet(r->s->filter,
+		    &(struct packet_parts){ .slices = &slice, .n = 1,
+		    .size = len }, SESSION_FILTER_NO_BUFFER);
+	return put_final(r, out, limit, slice);
+}
+
+static void
+log_no_memory(const struct readback *r)
+{
+	log_limited(&r->s->service->memory_log, loop_now_ms(), LOG_LEVEL_ERROR,
+	    "session %" PRIu64 ": no memory for the packets that describe it",
+	    r->s->id);
+}
+
+/* Puts the packet in r->packet; nothing where that is empty. */
 static bool
 put_built(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
@@ -209,10 +228,8 @@ put_built(struct readback *r, struct packet_out *out, uint64_t *limit)
 	/* Counted, as one that put() finds no memory for. */
 	if (UNLIKELY(r->packet.failed)) {
 		r->s->invalid_packets++;
-		log_limited(&r->s->service->memory_log, loop_now_ms(),
-		    LOG_LEVEL_ERROR, "session %" PRIu64 ": no memory for the "
-		    "packets that describe it", r->s->id);
-	} else {
+		log_no_memory(r);
+	} else if (r->packet.len > 0) {
 		ok = put(r, out, limit, r->packet.data, r->packet.len);
 	}
 	pb_writer_done(&r->packet);
@@ -235,24 +252,6 @@ put_queue(struct readback *r, struct packet_out *out, uint64_t *limit,
 	return true;
 }
 
-/* A machine whose producers come without a relay has only a name. */
-static void
-build_system_info(struct readback *r, const struct machine *m)
-{
-	struct pb_writer info;
-
-	pb_writer_init(&info);
-	if (m->system_info_len > 0)
-		pb_put_raw(&info, m->system_info, m->system_info_len);
-	pb_put_string(&info, SystemInfo_machine_name, m->name);
-	if (info.failed)
-		r->packet.failed = true;
-	else
-		service_packets_remote_system_info(&r->packet, r->uid, m->id,
-		    info.data, info.len);
-	pb_writer_done(&info);
-}
-
 static bool
 put_system_infos(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
@@ -263,7 +262,7 @@ put_system_infos(struct readback *r, struct packet_out *out, uint64_t *limit)
 		m = &r->machines[i];
 		if (!has_new_info(m))
 			continue;
-		build_system_info(r, m->machine);
+		session_packets_machine(r->s, m->machine, &r->packet);
 		if (!put_built(r, out, limit))
 			return false;
 		m->introduced = true;
@@ -316,25 +315,13 @@ put_clocks(struct readback *r, struct packet_out *out, uint64_t *limit)
 	return true;
 }
 
-/* Which producer wrote which sequence, as far as is known now. */
 static bool
 put_provenance(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
-	struct session *s = r->s;
-	size_t size = sequence_map_size(s->sequences), n;
-	struct service_sequence *list = calloc(size + 1, sizeof(*list));
-
-	if (list == NULL) {
-		r->packet.failed = true;
-		return put_built(r, out, limit);
-	}
-	n = sequence_map_list(s->sequences, list, size);
-	service_packets_provenance(&r->packet, r->uid, loop_boottime_ns(),
-	    s->n_buffers, list, n);
-	free(list);
+	session_packets_provenance(r->s, &r->packet);
 	if (!put_built(r, out, limit))
 		return false;
-	r->provenance_of = sequence_map_last_id(s->sequences);
+	r->provenance_of = sequence_map_last_id(r->s->sequences);
 	r->put_provenance = true;
 	return true;
 }
@@ -377,8 +364,6 @@ static bool
 put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 {
 	struct session *s = r->s;
-	const Perfetto__Protos__TraceConfig__BuiltinDataSource *b =
-	    s->config->pb->builtin_data_sources;
 
 	if (!put_queue(r, out, limit, EVENT_QUEUE_SNAPSHOTS))
 		return false;
@@ -388,13 +373,12 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 			return false;
 		r->want_marker = false;
 	}
-	if (!r->said_config && (b == NULL || !b->disable_trace_config)) {
-		service_packets_trace_config(&r->packet, r->uid,
-		    s->config->bytes, s->config->len);
+	if (!r->said_config) {
+		session_packets_config(s, &r->packet);
 		if (!put_built(r, out, limit))
 			return false;
+		r->said_config = true;
 	}
-	r->said_config = true;
 	if (!r->said_uuid) {
 		service_packets_trace_uuid(&r->packet, r->uid,
 		    (int64_t)s->uuid_msb, (int64_t)s->uuid_lsb);
@@ -402,13 +386,12 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 			return false;
 		r->said_uuid = true;
 	}
-	if (!r->said_attributes && s->config->pb->trace_attributes != NULL) {
-		service_packets_trace_attributes(&r->packet, r->uid,
-		    s->config->bytes, s->config->len);
+	if (!r->said_attributes) {
+		session_packets_attributes(s, &r->packet);
 		if (!put_built(r, out, limit))
 			return false;
+		r->said_attributes = true;
 	}
-	r->said_attributes = true;
 	if (!r->said_provenance) {
 		if (!put_provenance(r, out, limit))
 			return false;
@@ -416,19 +399,14 @@ put_prefix(struct readback *r, struct packet_out *out, uint64_t *limit)
 	}
 	if (!put_vms(r, out, limit))
 		return false;
-	if (says_system_info(r)) {
-		if (!r->said_system_info &&
-		    s->service->system_info != NULL) {
-			service_packets_remote_system_info(&r->packet, r->uid,
-			    0, s->service->system_info,
-			    s->service->system_info_len);
-			if (!put_built(r, out, limit))
-				return false;
-		}
-		r->said_system_info = true;
-		if (!put_system_infos(r, out, limit))
+	if (!r->said_system_info) {
+		session_packets_system_info(s, &r->packet);
+		if (!put_built(r, out, limit))
 			return false;
+		r->said_system_info = true;
 	}
+	if (!put_system_infos(r, out, limit))
+		return false;
 	return put_queue(r, out, limit, EVENT_QUEUE_EVENTS) &&
 	    put_clocks(r, out, limit);
 }
@@ -492,19 +470,26 @@ put_packet(struct readback *r, struct packet_out *out, uint64_t *limit,
 	return true;
 }
 
+/* Visits all buffers again in this pass. */
+static void
+start_over(struct readback *r)
+{
+	r->idle = 0;
+	if (r->s->n_buffers > 0)
+		trace_buffer_begin_read(r->s->buffers[r->buffer].tb);
+}
+
 void
 readback_begin(struct readback *r)
 {
 	size_t i;
 
-	r->idle = 0;
 	r->put_provenance = false;
 	for (i = 0; i < r->s->n_buffers; i++)
 		if (r->s->buffers[i].vms != NULL)
 			buffer_vms_begin_pass(r->s->buffers[i].vms,
 			    r->s->sequences);
-	if (r->s->n_buffers > 0)
-		trace_buffer_begin_read(r->s->buffers[r->buffer].tb);
+	start_over(r);
 }
 
 static void
@@ -514,6 +499,59 @@ next_buffer(struct readback *r)
 	if (r->buffer >= r->s->n_buffers)
 		r->buffer = 0;
 	trace_buffer_begin_read(r->s->buffers[r->buffer].tb);
+}
+
+/* ---- cuts ---- */
+
+void
+readback_want_cut(struct readback *r, struct service_cut *cut,
+    const struct readback_cut_ops *ops, void *arg)
+{
+	cut_marks_want_begin(&r->marks, cut, ops, arg);
+}
+
+bool
+readback_withdraw_cut(struct readback *r)
+{
+	return cut_marks_withdraw(&r->marks);
+}
+
+void
+readback_want_cut_end(struct readback *r)
+{
+	cut_marks_want_end(&r->marks);
+	/* Data that came since this pass looked for it lies before END. */
+	start_over(r);
+}
+
+void
+readback_drop_cut(struct readback *r)
+{
+	cut_marks_done(&r->marks);
+}
+
+/* Puts the rest of a mark and the packets that go with it. */
+static bool
+put_mark_rest(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	struct tb_slice packet;
+
+	while (cut_marks_peek(&r->marks, &packet)) {
+		if (!put_final(r, out, limit, packet))
+			return false;
+		cut_marks_pop(&r->marks);
+	}
+	return true;
+}
+
+/* All was read: puts a mark that is due.  Safe to call again after false. */
+static bool
+put_mark(struct readback *r, struct packet_out *out, uint64_t *limit)
+{
+	if (cut_marks_is_due(&r->marks) &&
+	    !cut_marks_make(&r->marks, r->s))
+		log_no_memory(r); /* tried again at the end of the next pass */
+	return put_mark_rest(r, out, limit);
 }
 
 /* The packets behind the data.  Safe to call again after false. */
@@ -574,7 +612,7 @@ readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
 	uint64_t filtered = filter_ns(s);
 	struct tb_packet p;
 
-	if (!put_prefix(r, out, limit))
+	if (!put_mark_rest(r, out, limit) || !put_prefix(r, out, limit))
 		return READBACK_FULL;
 	while (r->idle < s->n_buffers) {
 		if (!packet_out_room(out) ||
@@ -595,7 +633,11 @@ readback_fill(struct readback *r, struct packet_out *out, uint64_t *limit)
 		if (!put_packet(r, out, limit, &p))
 			return READBACK_LIMIT;
 	}
-	if (r->want_stats && !put_suffix(r, out, limit)) {
+	if (!put_mark(r, out, limit))
+		return READBACK_FULL;
+	/* Between the marks statistics would be of neither segment. */
+	if (r->want_stats && !cut_marks_are_open(&r->marks) &&
+	    !put_suffix(r, out, limit)) {
 		/* Until there is room for the rest, more may come to be read. */
 		r->idle = 0;
 		return READBACK_FULL;

@@ -19,6 +19,7 @@
 struct machine;
 struct packet_out;
 struct readback;
+struct service_cut;
 struct session;
 
 enum readback_result {
@@ -62,5 +63,35 @@ void readback_saw_machine(struct readback *r, struct machine *m);
 /* The i-th remote machine, in the order in which they came; NULL: no more. */
 const struct machine *readback_machine(const struct readback *r, size_t i);
 bool readback_has_machine(const struct readback *r, const struct machine *m);
+
+/*
+ * Cuts (protos/segment.proto).  The marks of a cut stand where a pass has read
+ * all that there was; no statistics come between them but those of the old
+ * segment.
+ */
+struct readback_cut_ops {
+	/*
+	 * The mark comes next in the stream.  Called from inside
+	 * readback_fill(): to be answered by plans for a later turn.
+	 */
+	void (*begun)(void *arg);
+	void (*ended)(void *arg);
+};
+/*
+ * Has the next pass that empties the buffers end with the mark BEGIN, and
+ * behind it what the new segment needs.  mark is borrowed until the cut is
+ * over; its realtime_ns is set here.  Only while no cut is under way.
+ */
+void readback_want_cut(struct readback *r, struct service_cut *mark,
+    const struct readback_cut_ops *ops, void *arg);
+/* Takes back a cut that has not begun.  False: it has, or there is none. */
+bool readback_withdraw_cut(struct readback *r);
+/*
+ * Has a pass end with the mark END once it has read all that is in the buffers
+ * now, after begun().
+ */
+void readback_want_cut_end(struct readback *r);
+/* Forgets a cut without its marks, as the session is freed. */
+void readback_drop_cut(struct readback *r);
 
 #endif /* SERVICE_OUTPUT_READBACK_H */

@@ -18,7 +18,16 @@ struct item {
 
 TAILQ_HEAD(item_list, item);
 
+/* In the order in which they happen. */
+enum lasting {
+	LASTING_START_TRIGGER,
+	LASTING_STARTED,
+	LASTING_ALL_STARTED,
+};
+_Static_assert(LASTING_ALL_STARTED + 1 == EVENT_LOG_LASTING, "all have a place");
+
 struct event_log {
+	struct item *lasting[EVENT_LOG_LASTING]; /* copies; NULL: not yet */
 	struct item_list queue[2];
 	size_t n[2];
 	bool with_events;
@@ -48,12 +57,16 @@ event_log_new(bool with_events, bool with_snapshots, uint32_t primary_clock)
 void
 event_log_free(struct event_log *l)
 {
+	size_t i;
+
 	if (l == NULL)
 		return;
 	while (event_log_peek(l, EVENT_QUEUE_SNAPSHOTS, NULL) != NULL)
 		event_log_pop(l, EVENT_QUEUE_SNAPSHOTS);
 	while (event_log_peek(l, EVENT_QUEUE_EVENTS, NULL) != NULL)
 		event_log_pop(l, EVENT_QUEUE_EVENTS);
+	for (i = 0; i < EVENT_LOG_LASTING; i++)
+		free(l->lasting[i]);
 	pb_writer_done(&l->w);
 	free(l);
 }
@@ -81,20 +94,38 @@ thin_out(struct event_log *l, enum event_queue q)
 	}
 }
 
+/* Copies the packet in l->w; NULL: no memory. */
+static struct item *
+item_new(const struct event_log *l)
+{
+	struct item *it;
+
+	if (l->w.failed || (it = malloc(sizeof(*it) + l->w.len)) == NULL)
+		return NULL;
+	it->is_trigger = false;
+	it->len = l->w.len;
+	memcpy(it->data, l->w.data, l->w.len);
+	return it;
+}
+
+static void
+keep_lasting(struct event_log *l, enum lasting which)
+{
+	if (l->lasting[which] == NULL)
+		l->lasting[which] = item_new(l);
+}
+
 /*
  * Moves the packet in l->w to the end (or front) of a queue.  NULL: no memory.
  */
 static struct item *
 keep(struct event_log *l, enum event_queue q, bool front)
 {
-	struct item *it = NULL;
+	struct item *it = item_new(l);
 	size_t max = q == EVENT_QUEUE_SNAPSHOTS ? EVENT_LOG_SNAPSHOTS_MAX :
 	    EVENT_LOG_EVENTS_MAX;
 
-	if (!l->w.failed && (it = malloc(sizeof(*it) + l->w.len)) != NULL) {
-		it->is_trigger = false;
-		it->len = l->w.len;
-		memcpy(it->data, l->w.data, l->w.len);
+	if (it != NULL) {
 		if (l->n[q] >= max && q == EVENT_QUEUE_SNAPSHOTS)
 			thin_out(l, q);
 		else if (l->n[q] >= max)
@@ -132,7 +163,7 @@ event_log_clone(const struct event_log *l)
 }
 
 void
-event_log_snapshot(struct event_log *l)
+event_log_clocks_now(const struct event_log *l, struct pb_writer *w)
 {
 	struct clock_reading clocks[CLOCK_READINGS_MAX];
 	struct clock_snapshot now;
@@ -142,8 +173,15 @@ event_log_snapshot(struct event_log *l)
 		return;
 	clock_snapshot_take(&now);
 	n = clock_snapshot_list(&now, clocks);
-	service_packets_clock_snapshot(&l->w, l->uid, clocks, n,
-	    l->primary_clock);
+	service_packets_clock_snapshot(w, l->uid, clocks, n, l->primary_clock);
+}
+
+void
+event_log_snapshot(struct event_log *l)
+{
+	if (!l->with_snapshots)
+		return;
+	event_log_clocks_now(l, &l->w);
 	keep(l, EVENT_QUEUE_SNAPSHOTS, false);
 }
 
@@ -153,6 +191,10 @@ event_log_event(struct event_log *l, enum service_event event)
 	if (!l->with_events)
 		return;
 	service_packets_event(&l->w, l->uid, loop_boottime_ns(), event);
+	if (event == SERVICE_EVENT_TRACING_STARTED)
+		keep_lasting(l, LASTING_STARTED);
+	else if (event == SERVICE_EVENT_ALL_DATA_SOURCES_STARTED)
+		keep_lasting(l, LASTING_ALL_STARTED);
 	keep(l, EVENT_QUEUE_EVENTS, false);
 }
 
@@ -183,6 +225,8 @@ event_log_trigger(struct event_log *l, const struct service_trigger *t)
 	struct item *it;
 
 	service_packets_trigger(&l->w, l->uid, t);
+	if (l->lasting[LASTING_STARTED] == NULL)
+		keep_lasting(l, LASTING_START_TRIGGER);
 	if ((it = keep(l, EVENT_QUEUE_EVENTS, false)) != NULL)
 		it->is_trigger = true;
 }
@@ -223,6 +267,15 @@ event_log_peek(const struct event_log *l, enum event_queue q, size_t *len)
 	if (len != NULL)
 		*len = it->len;
 	return it->data;
+}
+
+const uint8_t *
+event_log_lasting(const struct event_log *l, size_t i, size_t *len)
+{
+	if (l->lasting[i] == NULL)
+		return NULL;
+	*len = l->lasting[i]->len;
+	return l->lasting[i]->data;
 }
 
 void

@@ -18,9 +18,13 @@
 #include "transport/packet/service_packets.h"
 
 struct event_log;
+struct pb_writer;
 
 #define EVENT_LOG_SNAPSHOTS_MAX 64u
 #define EVENT_LOG_EVENTS_MAX 1024u
+
+/* Packets that stay true for the rest of the session. */
+#define EVENT_LOG_LASTING 3u
 
 enum event_queue { EVENT_QUEUE_SNAPSHOTS, EVENT_QUEUE_EVENTS };
 
@@ -58,5 +62,16 @@ const uint8_t *event_log_peek(const struct event_log *l, enum event_queue q,
     size_t *len);
 /* Drops the oldest packet; the queue is not empty. */
 void event_log_pop(struct event_log *l, enum event_queue q);
+
+/*
+ * The i-th packet, of EVENT_LOG_LASTING, that a segment which begins in the
+ * midst of the session needs, too, read or not: the trigger that started it,
+ * tracing_started, and all_data_sources_started.  NULL: there was none.
+ * Borrowed as above.
+ */
+const uint8_t *event_log_lasting(const struct event_log *l, size_t i,
+    size_t *len);
+/* Appends a snapshot of all clocks as of now, which the log does not keep. */
+void event_log_clocks_now(const struct event_log *l, struct pb_writer *w);
 
 #endif /* SERVICE_PACKET_EVENT_LOG_H */

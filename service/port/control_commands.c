@@ -11,10 +11,11 @@ struct control_command {
 	TAILQ_ENTRY(control_command) link;
 	struct control *port;
 	struct rpc_call call;
+	uint32_t segment; /* a cut's; else 0 */
 };
 
 static void
-reply(struct rpc_call call, uint64_t id, const char *error)
+reply(const struct control_command *c, uint64_t id, const char *error)
 {
 	struct pb_writer w;
 
@@ -23,7 +24,9 @@ reply(struct rpc_call call, uint64_t id, const char *error)
 		pb_put_string(&w, SessionCommandReply_error, error);
 	if (id != 0)
 		pb_put_uint(&w, SessionCommandReply_id, id);
-	rpc_reply_written(call, &w);
+	if (c->segment != 0)
+		pb_put_uint(&w, SessionCommandReply_segment, c->segment);
+	rpc_reply_written(c->call, &w);
 	pb_writer_done(&w);
 }
 
@@ -40,7 +43,7 @@ done_cb(void *arg, uint64_t id, const char *error)
 {
 	struct control_command *c = arg;
 
-	reply(c->call, id, error);
+	reply(c, id, error);
 	command_free(c);
 }
 
@@ -105,6 +108,7 @@ command(struct control *p, enum session_verb verb, struct rpc_call call,
 	o.discard = o.discard && verb == SESSION_DO_STOP;
 	c->port = p;
 	c->call = call;
+	o.segment = &c->segment;
 	TAILQ_INSERT_TAIL(&p->commands, c, link);
 	p->n_commands++;
 	session_command(p->service, &o, done_cb, c);
@@ -132,4 +136,11 @@ control_stop_session(void *port, struct rpc_call call, const uint8_t *args,
     size_t len)
 {
 	return command(port, SESSION_DO_STOP, call, args, len);
+}
+
+enum rpc_verdict
+control_cut_session(void *port, struct rpc_call call, const uint8_t *args,
+    size_t len)
+{
+	return command(port, SESSION_DO_CUT, call, args, len);
 }

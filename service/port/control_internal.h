@@ -81,6 +81,7 @@ CONTROL_METHOD(query_producers);
 CONTROL_METHOD(start_session);
 CONTROL_METHOD(flush_session);
 CONTROL_METHOD(stop_session);
+CONTROL_METHOD(cut_session);
 #undef CONTROL_METHOD
 
 /* ---- control_quota.c ---- */

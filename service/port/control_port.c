@@ -141,6 +141,7 @@ static const struct rpc_method methods[] = {
 	{ "FlushSession", control_flush_session },
 	{ "StopSession", control_stop_session },
 	{ "QueryProducers", control_query_producers },
+	{ "CutSession", control_cut_session },
 };
 
 void

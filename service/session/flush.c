@@ -61,6 +61,7 @@ struct flush {
 	uint32_t timeout_ms;
 	uint64_t started_ms;
 	flush_fn done;
+	flush_unanswered_fn unanswered; /* NULL: they are not named */
 	void *arg;
 };
 
@@ -251,6 +252,7 @@ put_aside(struct flush *f)
 	}
 	f->state = FLUSH_PUT_ASIDE;
 	f->done = NULL;
+	f->unanswered = NULL;
 }
 
 /* Counts it, and frees it. */
@@ -284,6 +286,18 @@ settle_at_end(struct flush *f)
 	before->times = 0;
 }
 
+static void
+name_unanswered(const struct flush *f)
+{
+	const struct producer *p;
+
+	if (f->unanswered == NULL || f->n_left == 0)
+		return;
+	TAILQ_FOREACH(p, &f->session->service->producers, link)
+		if (is_unanswered_by(f, p))
+			f->unanswered(f->session, p, f->arg);
+}
+
 /* Finishes it when nothing is left to wait for. */
 static void
 flush_check(struct flush *f)
@@ -301,8 +315,10 @@ flush_check(struct flush *f)
 		return;
 	/* Producers that were not asked yet have not answered either. */
 	success = f->n_left == 0 && !f->asking.under_way;
-	if (!success)
+	if (!success) {
 		log_slow(f);
+		name_unanswered(f);
+	}
 	if (!success && is_final(f))
 		settle_at_end(f);
 	if (!success && waits_for_relays_alone(f))
@@ -458,17 +474,12 @@ periodic_has_room(struct session *s)
 	return true;
 }
 
-void
-flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
-    flush_fn done, void *arg)
+static void
+start(struct session *s, uint32_t timeout_ms, uint64_t flags, flush_fn done,
+    flush_unanswered_fn unanswered, void *arg)
 {
 	struct flush *f;
 
-	if (flags == FLUSH_PERIODIC && !periodic_has_room(s)) {
-		if (done != NULL)
-			done(s, false, arg);
-		return;
-	}
 	if ((f = calloc(1, sizeof(*f))) == NULL)
 		goto fail;
 	f->waiting = calloc(s->service->n_producers + 1, sizeof(uint32_t));
@@ -484,6 +495,7 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 	f->started_ms = loop_now_ms();
 	f->times = 1;
 	f->done = done;
+	f->unanswered = unanswered;
 	f->arg = arg;
 	TAILQ_INSERT_TAIL(&s->flushes, f, link);
 	s->flushes_requested++;
@@ -506,6 +518,25 @@ fail:
 	s->flushes_failed++;
 	if (done != NULL)
 		done(s, false, arg);
+}
+
+void
+flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
+    flush_fn done, void *arg)
+{
+	if (flags == FLUSH_PERIODIC && !periodic_has_room(s)) {
+		if (done != NULL)
+			done(s, false, arg);
+		return;
+	}
+	start(s, timeout_ms, flags, done, NULL, arg);
+}
+
+void
+flush_start_naming(struct session *s, uint32_t timeout_ms, flush_fn done,
+    flush_unanswered_fn unanswered, void *arg)
+{
+	start(s, timeout_ms, FLUSH_EXPLICIT, done, unanswered, arg);
 }
 
 void
@@ -582,8 +613,21 @@ flush_forget(struct session *s, void *arg)
 	struct flush *f;
 
 	TAILQ_FOREACH(f, &s->flushes, link)
-		if (f->arg == arg)
+		if (f->arg == arg) {
 			f->done = NULL;
+			f->unanswered = NULL;
+		}
+}
+
+void
+flush_give_up(struct session *s, void *arg)
+{
+	const struct flush *f;
+
+	TAILQ_FOREACH(f, &s->flushes, link)
+		if (f->arg == arg)
+			name_unanswered(f);
+	flush_forget(s, arg);
 }
 
 void

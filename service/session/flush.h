@@ -45,6 +45,9 @@ enum flush_flags {
 /* success: every producer that was asked has answered. */
 typedef void (*flush_fn)(struct session *s, bool success, void *arg);
 
+typedef void (*flush_unanswered_fn)(struct session *s,
+    const struct producer *p, void *arg);
+
 /*
  * Starts a flush.  done may be NULL; it is called once, but never when the
  * session is freed first.  From inside this call it is told of a failure when
@@ -53,6 +56,17 @@ typedef void (*flush_fn)(struct session *s, bool success, void *arg);
  */
 void flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
     flush_fn done, void *arg);
+/*
+ * As above, with FLUSH_EXPLICIT; unanswered is called, just before done, for
+ * each producer that was asked and has not answered.
+ */
+void flush_start_naming(struct session *s, uint32_t timeout_ms, flush_fn done,
+    flush_unanswered_fn unanswered, void *arg);
+/*
+ * Clears done of the session's flush with this arg, which goes on, and calls its
+ * unanswered at once.
+ */
+void flush_give_up(struct session *s, void *arg);
 /*
  * Shortens the wait that the session's final flush is in, be it for answers or
  * the extra one for cut links, to timeout_ms.  An extra wait that has not begun

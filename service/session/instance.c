@@ -224,6 +224,31 @@ instance_producer_gone(struct ds_instance *i)
 }
 
 bool
+instance_clear_state(const struct session *s, struct producer *p)
+{
+	struct ds_instance *i;
+	uint64_t ids[64];
+	bool any = false;
+	size_t n = 0;
+
+	TAILQ_FOREACH(i, &p->instances, of_producer) {
+		if (i->session != s || !i->handles_incremental_state_clear ||
+		    (i->state != INSTANCE_STARTED &&
+		    i->state != INSTANCE_STARTING))
+			continue;
+		any = true;
+		ids[n++] = i->id;
+		if (n == sizeof(ids) / sizeof(ids[0])) {
+			p->ops->clear_incremental_state(p->port, ids, n);
+			n = 0;
+		}
+	}
+	if (n > 0)
+		p->ops->clear_incremental_state(p->port, ids, n);
+	return any;
+}
+
+bool
 instance_each(const struct session *s, struct producer *p,
     void (*act)(struct ds_instance *i))
 {

@@ -50,6 +50,12 @@ void instance_give_up(struct ds_instance *i);
  */
 void instance_producer_gone(struct ds_instance *i);
 
+/*
+ * Sends ClearIncrementalState for the instances of s that p has and that handle
+ * it.  False: there are none.
+ */
+bool instance_clear_state(const struct session *s, struct producer *p);
+
 /* Acts on each instance of s that p has.  False: it has none. */
 bool instance_each(const struct session *s, struct producer *p,
     void (*act)(struct ds_instance *i));

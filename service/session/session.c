@@ -17,6 +17,7 @@
 #include "service/output/readback.h"
 #include "service/packet/sequence_map.h"
 #include "service/packet/session_filter.h"
+#include "service/session/cut.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/producer.h"
@@ -235,6 +236,7 @@ session_destroy(struct session *s)
 	producer_walk_end(&s->walk);
 	producer_walk_end(&s->change_walk);
 	session_events_tell(s, SESSION_EVENT_FREED);
+	cut_free(s->cut);
 	flush_drop_all(s);
 	trigger_session_gone(s);
 	while ((i = TAILQ_FIRST(&s->instances)) != NULL)

@@ -7,6 +7,7 @@
 #include "service/ingest/losses.h"
 #include "service/output/file_writer.h"
 #include "service/output/readback.h"
+#include "service/session/cut.h"
 #include "service/session/flush.h"
 #include "service/session/instance.h"
 #include "service/session/producer.h"
@@ -165,6 +166,7 @@ finish_disable(struct session *s)
 	s->stop_timer = NULL;
 	(void)session_scrape(s);
 	nothing_is_waited_for(s);
+	cut_session_stopped(s);
 	event_log_snapshot(s->events);
 	event_log_event(s->events, SERVICE_EVENT_TRACING_DISABLED);
 	readback_want_stats(s->readback);
@@ -309,6 +311,7 @@ session_disable(struct session *s, const char *error)
 	set_error(s, error);
 	session_set_state(s, traces ? SESSION_LAST_FLUSH : SESSION_STOPPING);
 	close_buffers(s);
+	cut_session_ends(s);
 	hurry_file(s);
 	/* Sources that change_walk would add would only start to be stopped. */
 	producer_walk_end(&s->change_walk);
@@ -381,6 +384,8 @@ free_in_turns(struct session *s)
 {
 	s->freeing = true;
 	session_events_tell(s, SESSION_EVENT_LOSES_BUFFERS);
+	cut_free(s->cut);
+	s->cut = NULL;
 	flush_drop_all(s);
 	session_release_buffers(s);
 	session_timers_clear(s);

@@ -9,6 +9,7 @@
 #include "service/output/readback.h"
 #include "service/packet/sequence_map.h"
 #include "service/packet/session_filter.h"
+#include "service/session/cut.h"
 #include "service/session/lockdown.h"
 #include "service/session/session.h"
 #include "service/session/session_internal.h"
@@ -322,7 +323,8 @@ make_parts(struct session *s)
 		s->uuid_lsb = (uint64_t)pb->trace_uuid_lsb;
 	}
 	return s->sequences == NULL || s->events == NULL ||
-	    s->readback == NULL || session_timers_make(s) != 0 ? -1 : 0;
+	    s->readback == NULL || session_timers_make(s) != 0 ||
+	    (s->cut = cut_new(s)) == NULL ? -1 : 0;
 }
 
 /* Effects on other sessions; the new one cannot be refused any more. */

@@ -6,6 +6,7 @@
 #include "service/output/file_writer.h"
 #include "service/output/readback.h"
 #include "service/packet/sequence_map.h"
+#include "service/session/cut.h"
 #include "service/session/instance.h"
 #include "service/session/session.h"
 #include "service/session/session_events.h"
@@ -97,6 +98,7 @@ start_now(struct session *s)
 	event_log_event(s->events, SERVICE_EVENT_TRACING_STARTED);
 	session_events_tell(s, SESSION_EVENT_STARTS);
 	session_timers_arm(s);
+	cut_session_started(s);
 	trigger_session_started(s);
 	s->start_timer = loop_timer_new(s->service->loop, slow_start_cb, s);
 	if (s->start_timer != NULL)

@@ -1,5 +1,6 @@
 #include "service/output/readback.h"
 #include "service/session/flush.h"
+#include "service/session/instance.h"
 #include "service/session/session.h"
 #include "service/session/session_internal.h"
 
@@ -37,33 +38,10 @@ static void
 clear_cb(void *arg)
 {
 	struct session *s = arg;
-	struct ds_instance *i, *k;
-	uint64_t ids[64];
-	size_t n;
+	struct producer *p;
 
-	/* Sends one request to each producer: its first instance collects. */
-	TAILQ_FOREACH(i, &s->instances, of_session) {
-		TAILQ_FOREACH(k, &i->producer->instances, of_producer)
-			if (k->session == s)
-				break;
-		if (k != i)
-			continue;
-		n = 0;
-		for (; k != NULL; k = TAILQ_NEXT(k, of_producer)) {
-			if (k->session != s || k->state != INSTANCE_STARTED ||
-			    !k->handles_incremental_state_clear)
-				continue;
-			ids[n++] = k->id;
-			if (n == sizeof(ids) / sizeof(ids[0])) {
-				i->producer->ops->clear_incremental_state(
-				    i->producer->port, ids, n);
-				n = 0;
-			}
-		}
-		if (n > 0)
-			i->producer->ops->clear_incremental_state(
-			    i->producer->port, ids, n);
-	}
+	TAILQ_FOREACH(p, &s->service->producers, link)
+		(void)instance_clear_state(s, p);
 }
 
 struct loop_timer *

@@ -8,6 +8,7 @@
 #include "service/config/name_filter.h"
 #include "service/model/model.h"
 #include "service/packet/event_log.h"
+#include "service/session/cut.h"
 #include "service/session/session.h"
 #include "service/session/session_internal.h"
 #include "service/session/trigger_history.h"
@@ -374,5 +375,6 @@ trigger_activate(struct producer *p, const char *name, size_t len)
 	/* Counted once, however many sessions it reached. */
 	if (any)
 		trigger_history_add(st->history, copy, now);
+	cut_trigger(p, copy);
 	free(copy);
 }

@@ -61,7 +61,8 @@ field_allowed(uint32_t field)
 	if (field == 0)
 		return false;
 	if (field >= TRUSTED_END)
-		return true;
+		return field < TracePacket_tributary_segment ||
+		    field > TracePacket_tributary_repeated;
 	return (trusted_fields[field >> 6] & BIT(field)) == 0;
 }
 

@@ -298,3 +298,60 @@ service_packets_session_event(struct pb_writer *w, int32_t uid, uint64_t ts,
 	    e->num_data_sources);
 	pb_nest_end(w, mark);
 }
+
+static void
+put_cut(struct pb_writer *w, uint32_t phase, const struct service_cut *c)
+{
+	pb_put_uint(w, SegmentCut_phase, phase);
+	pb_put_uint(w, SegmentCut_number, c->number);
+	pb_put_uint(w, SegmentCut_cause, c->cause);
+	pb_put_uint(w, SegmentCut_realtime_ns, c->realtime_ns);
+	if (c->trigger == NULL)
+		return;
+	pb_put_string(w, SegmentCut_trigger, c->trigger);
+	pb_put_string(w, SegmentCut_trigger_producer, c->trigger_producer);
+	if (c->trigger_machine != 0)
+		pb_put_uint(w, SegmentCut_trigger_machine_id,
+		    c->trigger_machine);
+}
+
+void
+service_packets_cut_begin(struct pb_writer *w, int32_t uid, uint64_t ts,
+    const struct service_cut *c)
+{
+	size_t mark;
+
+	put_timed(w, uid, ts);
+	mark = pb_nest_begin(w, TracePacket_tributary_segment_cut);
+	put_cut(w, SegmentCut_BEGIN, c);
+	pb_nest_end(w, mark);
+}
+
+void
+service_packets_cut_end(struct pb_writer *w, int32_t uid, uint64_t ts,
+    const struct service_cut *c)
+{
+	size_t mark, one, i;
+
+	put_timed(w, uid, ts);
+	mark = pb_nest_begin(w, TracePacket_tributary_segment_cut);
+	put_cut(w, SegmentCut_END, c);
+	for (i = 0; i < c->n_unanswered; i++) {
+		one = pb_nest_begin(w, SegmentCut_unanswered);
+		pb_put_string(w, Unanswered_producer,
+		    c->unanswered[i].producer);
+		pb_put_int(w, Unanswered_producer_id,
+		    c->unanswered[i].producer_id);
+		if (c->unanswered[i].machine != 0)
+			pb_put_uint(w, Unanswered_machine_id,
+			    c->unanswered[i].machine);
+		pb_nest_end(w, one);
+	}
+	pb_nest_end(w, mark);
+}
+
+void
+service_packets_flag_repeated(struct pb_writer *w)
+{
+	pb_put_uint(w, TracePacket_tributary_repeated, 1);
+}

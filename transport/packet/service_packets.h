@@ -158,4 +158,35 @@ struct service_session_event {
 void service_packets_session_event(struct pb_writer *w, int32_t uid,
     uint64_t ts, const struct service_session_event *e);
 
+/* SegmentCut.Cause */
+enum service_cut_cause {
+	SERVICE_CUT_TIME = SegmentCut_TIME,
+	SERVICE_CUT_SIZE = SegmentCut_SIZE,
+	SERVICE_CUT_TRIGGER = SegmentCut_TRIGGER,
+	SERVICE_CUT_REQUEST = SegmentCut_REQUEST,
+};
+/* A producer that did not answer a cut in time. */
+struct service_unanswered {
+	const char *producer;
+	int32_t producer_id;
+	uint32_t machine; /* 0: the collector's own */
+};
+struct service_cut {
+	uint32_t number; /* of the segment that begins */
+	enum service_cut_cause cause;
+	uint64_t realtime_ns; /* at its begin */
+	const char *trigger;  /* SERVICE_CUT_TRIGGER; else NULL */
+	const char *trigger_producer;
+	uint32_t trigger_machine;
+	const struct service_unanswered *unanswered; /* at its end */
+	size_t n_unanswered;
+};
+/* The marks of a cut; protos/segment.proto says what lies between them. */
+void service_packets_cut_begin(struct pb_writer *w, int32_t uid, uint64_t ts,
+    const struct service_cut *c);
+void service_packets_cut_end(struct pb_writer *w, int32_t uid, uint64_t ts,
+    const struct service_cut *c);
+/* Flags the packet in w as one that the recording has before, too. */
+void service_packets_flag_repeated(struct pb_writer *w);
+
 #endif /* TRANSPORT_PACKET_SERVICE_PACKETS_H */

@@ -184,6 +184,19 @@ triggers_that_make_no_sense_are_refused(void **state)
 }
 
 static void
+segments_that_make_no_sense_are_refused(void **state)
+{
+	refused(RING "tributary_segments { every_ms: 999 }", false,
+	    "every_ms is 999: it must be 1000");
+	refused(RING "tributary_segments { every_ms: 2678400001 }", false,
+	    "31 days");
+	refused(RING "tributary_segments { at_trigger: \"a\" at_trigger: \"\" "
+	    "}", false, "at_trigger is empty");
+	config_free(good(RING "tributary_segments { every_ms: 1000 at_trigger:"
+	    " \"a\" }"));
+}
+
+static void
 a_start_trigger_may_write_into_a_file(void **state)
 {
 	struct config *c;
@@ -594,6 +607,7 @@ main(void)
 		T(buffers_are_found_by_index_or_by_name),
 		T(buffers_that_do_not_exist_or_disagree_are_refused),
 		T(triggers_that_make_no_sense_are_refused),
+		T(segments_that_make_no_sense_are_refused),
 		T(a_start_trigger_may_write_into_a_file),
 		T(a_file_is_given_by_descriptor_or_path_and_not_both),
 		T(a_path_is_text_that_can_be_shown),
