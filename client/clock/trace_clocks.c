@@ -292,7 +292,7 @@ misses_default(const struct trace_clocks *c, const struct packet_facts *f,
 /* The packet's own time, in nanoseconds of its own clock. */
 static enum trace_time
 own_time(struct trace_clocks *c, const struct packet_facts *f,
-    struct clock_at *out)
+    struct clock_at *out, bool *increment)
 {
 	const struct sequence *q;
 	uint32_t id = f->clock_id;
@@ -313,7 +313,8 @@ own_time(struct trace_clocks *c, const struct packet_facts *f,
 	if (!u->incremental)
 		return TRACE_TIME_OK;
 	/* A snapshot has set last_ns: its timestamp is no increment. */
-	if (!c->has_snapshot)
+	*increment = !c->has_snapshot;
+	if (*increment)
 		u->last_ns += out->ns;
 	out->ns = u->last_ns;
 	return q != NULL && q->losses != u->losses ? TRACE_TIME_LOST :
@@ -327,7 +328,7 @@ resolve(struct trace_clocks *c, const struct packet_facts *f,
 	enum trace_time own = TRACE_TIME_OK;
 
 	if (f->has_timestamp)
-		own = own_time(c, f, &out->at);
+		own = own_time(c, f, &out->at, &out->increment);
 	else if (c->has_snapshot)
 		out->at = c->snapshot;
 	else

@@ -10,6 +10,7 @@
 #ifndef CLIENT_CLOCK_TRACE_CLOCKS_H
 #define CLIENT_CLOCK_TRACE_CLOCKS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "client/clock/clock_graph.h"
@@ -36,6 +37,7 @@ struct trace_moment {
 	enum trace_time result;
 	struct clock_at at; /* as the packet says; unset for NONE */
 	uint64_t ns;        /* in the trace clock; set for OK only */
+	bool increment;     /* its timestamp counts from the packet before */
 };
 
 struct trace_clocks *trace_clocks_new(void) MUST_CHECK;
