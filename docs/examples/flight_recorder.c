@@ -18,7 +18,7 @@ static bool
 do_job(unsigned number)
 {
 	TRIBUTARY_SLICE(jobs, "job", tributary_int("number", number));
-	return number % 100000 != 99999;
+	return number != 99999;
 }
 
 static void
