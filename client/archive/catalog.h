@@ -1,0 +1,146 @@
+/*
+ * catalog: FOLDER/catalog.db, what is known of each trace file of an archive.
+ *
+ * SQLite in WAL mode: any number of processes read it, one at a time writes.
+ * A row is a function of its file (segment_entry), but for three things: pinned
+ * (a mark beside the file, folder.h), local, and the columns of the store.  So
+ * it can be thrown away and made anew, and a power failure may take its newest
+ * transactions (synchronous = NORMAL), not its consistency.
+ *
+ * Not thread-safe: one handle is one thread's.  Knows no files but its own.
+ */
+#ifndef CLIENT_ARCHIVE_CATALOG_H
+#define CLIENT_ARCHIVE_CATALOG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "transport/base/compiler.h"
+
+struct catalog;
+struct segment_entry;
+struct sqlite3;
+struct sqlite3_stmt;
+
+/* PRAGMA user_version of the tables in catalog_schema.c. */
+#define CATALOG_VERSION 1
+#define CATALOG_FILE    "catalog.db"
+
+enum catalog_mode {
+	CATALOG_READ,  /* it must be there */
+	CATALOG_WRITE, /* made if it is missing */
+};
+
+/*
+ * Opens it; NULL with a sentence in err: no such folder, no catalogue, locked,
+ * damaged, of another version.
+ */
+struct catalog *catalog_open(const char *folder, enum catalog_mode mode,
+    char *err, size_t err_size) MUST_CHECK;
+void catalog_close(struct catalog *c);
+/*
+ * Removes the catalogue of a folder, with its journal, so that it can be made
+ * anew.  -1 with a sentence: a process has it open.
+ */
+int catalog_destroy(const char *folder, char *err, size_t err_size) MUST_CHECK;
+
+/*
+ * All calls below: -1 with a sentence in err, and then nothing has changed.
+ *
+ * Puts what is known of a file, in one transaction.  A row of the same path is
+ * replaced; it keeps `stored` where the checksum is the same.  The row is local
+ * then, and pinned as told.
+ */
+int catalog_put(struct catalog *c, const struct segment_entry *e, bool pinned,
+    char *err, size_t err_size) MUST_CHECK;
+/* Removes a row and all that belongs to it; no row is no failure. */
+int catalog_remove(struct catalog *c, int64_t id, char *err, size_t err_size)
+    MUST_CHECK;
+int catalog_set_pinned(struct catalog *c, int64_t id, bool pinned, char *err,
+    size_t err_size) MUST_CHECK;
+/* Whether the file is in the folder. */
+int catalog_set_local(struct catalog *c, int64_t id, bool local, char *err,
+    size_t err_size) MUST_CHECK;
+
+/* The columns of the store: written by the uploader alone. */
+struct catalog_stored {
+	const char *state; /* the uploader's word; "stored": it is there; or NULL */
+	const char *url, *etag, *detail; /* or NULL */
+	int64_t at_ns; /* CLOCK_REALTIME of the change; 0: none */
+};
+int catalog_set_stored(struct catalog *c, int64_t id,
+    const struct catalog_stored *s, char *err, size_t err_size) MUST_CHECK;
+
+/* A row of the table segments; borrowed for the call that gets it. */
+struct catalog_row {
+	int64_t id;
+	const char *path;
+	uint64_t bytes;
+	int64_t mtime_ns;
+	const uint8_t *sha256; /* SEGMENT_SHA256 bytes */
+	const char *verdict, *problem;
+	const char *recording; /* "": it has no name */
+	uint32_t number;       /* 0: no segment */
+	const char *machine;   /* "": not split by machine */
+	uint64_t packets, lost;
+	bool has_wall;
+	int64_t first_ns, last_ns; /* CLOCK_REALTIME of the collector */
+	bool pinned, local;
+	struct catalog_stored stored;
+};
+
+/* A value for a `?` of a condition. */
+enum catalog_type { CATALOG_INTEGER, CATALOG_TEXT, CATALOG_BLOB };
+struct catalog_value {
+	enum catalog_type type;
+	int64_t integer;
+	const void *bytes; /* text with its terminator, or a blob; borrowed */
+	size_t len;        /* of a blob */
+};
+#define CATALOG_INT(v) ((struct catalog_value){ .integer = (v) })
+#define CATALOG_STR(v)                                                        \
+	((struct catalog_value){ .type = CATALOG_TEXT, .bytes = (v) })
+
+/* A row; false ends the walk, which is no failure. */
+typedef bool (*catalog_row_fn)(void *arg, const struct catalog_row *row);
+/*
+ * Walks the rows of segments, as `s`, that SQL behind FROM segments AS s
+ * selects: "WHERE s.local AND NOT s.pinned ORDER BY s.last_ns".  Static SQL; the
+ * values come from `values`.  fn must not write through the same handle, as the
+ * walk would never end.
+ */
+int catalog_each(struct catalog *c, const char *sql,
+    const struct catalog_value *values, size_t n_values, catalog_row_fn fn,
+    void *arg, char *err, size_t err_size) MUST_CHECK;
+/* 1: called fn with the row of this path; 0: there is none. */
+int catalog_find(struct catalog *c, const char *path, catalog_row_fn fn,
+    void *arg, char *err, size_t err_size) MUST_CHECK;
+
+/*
+ * For SQL of others.  A prepared statement belongs to the handle, is kept for
+ * the next call with the same text (which must be static), and comes reset.
+ */
+struct sqlite3_stmt *catalog_prepare(struct catalog *c, const char *sql,
+    char *err, size_t err_size) MUST_CHECK;
+int catalog_bind(struct catalog *c, struct sqlite3_stmt *s,
+    const struct catalog_value *values, size_t n_values, char *err,
+    size_t err_size) MUST_CHECK;
+/* 1: a row; 0: the end; the statement is reset on 0 and -1. */
+int catalog_step(struct catalog *c, struct sqlite3_stmt *s, char *err,
+    size_t err_size) MUST_CHECK;
+struct sqlite3 *catalog_handle(struct catalog *c);
+/* Several changes as one: catalog_put() and others nest in it. */
+int catalog_begin(struct catalog *c, char *err, size_t err_size) MUST_CHECK;
+int catalog_commit(struct catalog *c, char *err, size_t err_size) MUST_CHECK;
+void catalog_rollback(struct catalog *c);
+
+/*
+ * For segments and machines, a span's class: the least n with
+ * last - first < 1 << n.  With it a search by time reads few rows besides those
+ * that it finds, however long single segments are: of each class, those that
+ * begin in [from - (1 << n), to].
+ */
+unsigned catalog_span_class(int64_t first_ns, int64_t last_ns);
+
+#endif /* CLIENT_ARCHIVE_CATALOG_H */

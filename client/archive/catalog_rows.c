@@ -1,0 +1,455 @@
+#include <sqlite3.h>
+#include <string.h>
+
+#include "client/archive/catalog.h"
+#include "client/archive/catalog_internal.h"
+#include "client/archive/segment_entry.h"
+
+/* Values for a statement, NULLs among them; an enum of its own for clarity. */
+struct binding {
+	sqlite3_stmt *s;
+	int next;
+	int rc;
+};
+
+static void
+put_int(struct binding *b, int64_t v)
+{
+	if (b->rc == SQLITE_OK)
+		b->rc = sqlite3_bind_int64(b->s, b->next++, v);
+}
+
+static void
+put_int_if(struct binding *b, bool there, int64_t v)
+{
+	if (there)
+		put_int(b, v);
+	else
+		b->next++;
+}
+
+/* NULL becomes SQL's. */
+static void
+put_text(struct binding *b, const char *v)
+{
+	if (b->rc == SQLITE_OK)
+		b->rc = sqlite3_bind_text(b->s, b->next++, v, -1,
+		    SQLITE_STATIC);
+}
+
+static void
+put_name(struct binding *b, const char *v)
+{
+	put_text(b, v == NULL ? "" : v);
+}
+
+static void
+put_blob_if(struct binding *b, bool there, const void *v, size_t len)
+{
+	if (there && b->rc == SQLITE_OK)
+		b->rc = sqlite3_bind_blob64(b->s, b->next, v, len,
+		    SQLITE_STATIC);
+	b->next++;
+}
+
+static void
+put_span(struct binding *b, const struct segment_span *t)
+{
+	put_int_if(b, t->known, t->first_ns);
+	put_int_if(b, t->known, t->last_ns);
+}
+
+static void
+put_class(struct binding *b, const struct segment_span *t)
+{
+	put_int_if(b, t->known, catalog_span_class(t->first_ns, t->last_ns));
+}
+
+/* A change in progress: the handle, and where its failure is told. */
+struct change {
+	struct catalog *c;
+	int64_t segment;
+	char *err;
+	size_t err_size;
+};
+
+static int
+begin(struct change *g, struct binding *b, const char *sql)
+{
+	*b = (struct binding){ .next = 1 };
+	b->s = catalog_prepare(g->c, sql, g->err, g->err_size);
+	return b->s == NULL ? -1 : 0;
+}
+
+/* Runs a statement that yields no rows. */
+static int
+run(struct change *g, struct binding *b)
+{
+	if (b->rc != SQLITE_OK)
+		return catalog_failed(g->c, g->err, g->err_size);
+	return catalog_step(g->c, b->s, g->err, g->err_size);
+}
+
+/* Runs one with RETURNING an id. */
+static int
+run_for_id(struct change *g, struct binding *b, int64_t *id)
+{
+	int rc = run(g, b);
+
+	if (rc == 1) {
+		*id = sqlite3_column_int64(b->s, 0);
+		sqlite3_reset(b->s);
+	}
+	return rc < 0 ? -1 : 0;
+}
+
+static const char put_segment_sql[] =
+    "INSERT INTO segments (path, bytes, mtime_ns, sha256, verdict, problem,"
+    " uuid, recording_uuid, recording, number, cause, end_cause, is_last,"
+    " unanswered, machine, packets, lost, first_ns, last_ns, first_boot_ns,"
+    " last_boot_ns, class, pinned, local) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,"
+    "?,?,?,?,?,?,?,?,?,1) ON CONFLICT (path) DO UPDATE SET"
+    " stored_state = iif(sha256 = excluded.sha256, stored_state, NULL),"
+    " stored_url = iif(sha256 = excluded.sha256, stored_url, NULL),"
+    " stored_etag = iif(sha256 = excluded.sha256, stored_etag, NULL),"
+    " stored_detail = iif(sha256 = excluded.sha256, stored_detail, NULL),"
+    " stored_ns = iif(sha256 = excluded.sha256, stored_ns, NULL),"
+    " bytes = excluded.bytes, mtime_ns = excluded.mtime_ns,"
+    " sha256 = excluded.sha256, verdict = excluded.verdict,"
+    " problem = excluded.problem, uuid = excluded.uuid,"
+    " recording_uuid = excluded.recording_uuid,"
+    " recording = excluded.recording, number = excluded.number,"
+    " cause = excluded.cause, end_cause = excluded.end_cause,"
+    " is_last = excluded.is_last, unanswered = excluded.unanswered,"
+    " machine = excluded.machine, packets = excluded.packets,"
+    " lost = excluded.lost, first_ns = excluded.first_ns,"
+    " last_ns = excluded.last_ns, first_boot_ns = excluded.first_boot_ns,"
+    " last_boot_ns = excluded.last_boot_ns, class = excluded.class,"
+    " pinned = excluded.pinned, local = 1 RETURNING id";
+
+static int
+put_segment(struct change *g, const struct segment_entry *e, bool pinned)
+{
+	bool cut = e->number != 0;
+	struct binding b;
+
+	if (begin(g, &b, put_segment_sql) < 0)
+		return -1;
+	put_name(&b, e->path);
+	put_int(&b, (int64_t)e->bytes);
+	put_int(&b, e->mtime_ns);
+	put_blob_if(&b, true, e->sha256, SEGMENT_SHA256);
+	put_name(&b, e->verdict);
+	put_name(&b, e->problem);
+	put_blob_if(&b, e->has_uuid, e->uuid, SEGMENT_UUID);
+	put_blob_if(&b, e->has_recording_uuid, e->recording_uuid,
+	    SEGMENT_UUID);
+	put_name(&b, e->recording);
+	put_int_if(&b, cut, e->number);
+	put_text(&b, e->cause);
+	put_text(&b, e->end_cause);
+	put_int(&b, e->is_last);
+	put_int(&b, e->unanswered);
+	put_name(&b, e->machine);
+	put_int(&b, (int64_t)e->packets);
+	put_int(&b, (int64_t)e->lost);
+	put_span(&b, &e->wall);
+	put_span(&b, &e->boot);
+	put_class(&b, &e->wall);
+	put_int(&b, pinned);
+	return run_for_id(g, &b, &g->segment);
+}
+
+static int
+put_machines(struct change *g, const struct segment_entry *e)
+{
+	const struct segment_machine *m;
+	struct binding b;
+	size_t i;
+
+	for (i = 0; i < e->n_machines; i++) {
+		m = &e->machines[i];
+		if (begin(g, &b, "INSERT INTO machines (segment, id, name, "
+		    "packets, bytes, first_ns, last_ns, class) "
+		    "VALUES (?,?,?,?,?,?,?,?)") < 0)
+			return -1;
+		put_int(&b, g->segment);
+		put_int(&b, m->id);
+		put_name(&b, m->name);
+		put_int(&b, (int64_t)m->packets);
+		put_int(&b, (int64_t)m->bytes);
+		put_span(&b, &m->wall);
+		put_class(&b, &m->wall);
+		if (run(g, &b) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+put_losses(struct change *g, const struct segment_entry *e)
+{
+	const struct segment_loss *l;
+	struct binding b;
+	size_t i;
+
+	for (i = 0; i < e->n_losses; i++) {
+		l = &e->losses[i];
+		if (begin(g, &b, "INSERT INTO losses (segment, position, text, "
+		    "cause, unit, place, count, bytes, buffer, machine_id, "
+		    "at_least) VALUES (?,?,?,?,?,?,?,?,?,?,?)") < 0)
+			return -1;
+		put_int(&b, g->segment);
+		put_int(&b, (int64_t)i);
+		put_name(&b, l->text);
+		put_name(&b, l->cause);
+		put_name(&b, l->unit);
+		put_name(&b, l->place);
+		put_int(&b, (int64_t)l->count);
+		put_int(&b, (int64_t)l->bytes);
+		put_int_if(&b, l->buffer >= 0, l->buffer);
+		put_int_if(&b, l->machine_id >= 0, l->machine_id);
+		put_int(&b, l->at_least);
+		if (run(g, &b) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+put_triggers(struct change *g, const struct segment_entry *e)
+{
+	const struct segment_trigger *t;
+	struct binding b;
+	size_t i;
+
+	for (i = 0; i < e->n_triggers; i++) {
+		t = &e->triggers[i];
+		if (begin(g, &b, "INSERT INTO triggers (segment, position, "
+		    "name, producer, machine_id, at_ns, begun_by) "
+		    "VALUES (?,?,?,?,?,?,?)") < 0)
+			return -1;
+		put_int(&b, g->segment);
+		put_int(&b, (int64_t)i);
+		put_name(&b, t->name);
+		put_name(&b, t->producer);
+		put_int(&b, t->machine_id);
+		put_int_if(&b, t->has_wall, t->wall_ns);
+		put_int(&b, t->begun_by);
+		if (run(g, &b) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+put_data_sources(struct change *g, const struct segment_entry *e)
+{
+	struct binding b;
+	size_t i;
+
+	for (i = 0; i < e->n_data_sources; i++) {
+		if (begin(g, &b, "INSERT OR IGNORE INTO data_sources "
+		    "(segment, name) VALUES (?,?)") < 0)
+			return -1;
+		put_int(&b, g->segment);
+		put_name(&b, e->data_sources[i]);
+		if (run(g, &b) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static const char *
+machine_name(const struct segment_entry *e, uint32_t id)
+{
+	size_t i;
+
+	for (i = 0; i < e->n_machines; i++)
+		if (e->machines[i].id == id)
+			return e->machines[i].name;
+	return "";
+}
+
+static int
+find_process(struct change *g, const struct segment_process *p,
+    const char *machine, int64_t *id)
+{
+	struct binding b;
+
+	if (begin(g, &b, "SELECT id FROM processes WHERE name = ? AND "
+	    "machine = ? AND pid = ?") < 0)
+		return -1;
+	put_name(&b, p->name);
+	put_name(&b, machine);
+	put_int(&b, p->pid);
+	return run_for_id(g, &b, id);
+}
+
+static int
+put_process(struct change *g, const struct segment_process *p,
+    const char *machine)
+{
+	struct binding b;
+	int64_t id = 0;
+
+	if (find_process(g, p, machine, &id) < 0)
+		return -1;
+	if (id == 0) {
+		if (begin(g, &b, "INSERT INTO processes (name, machine, pid) "
+		    "VALUES (?,?,?) RETURNING id") < 0)
+			return -1;
+		put_name(&b, p->name);
+		put_name(&b, machine);
+		put_int(&b, p->pid);
+		if (run_for_id(g, &b, &id) < 0)
+			return -1;
+	}
+	if (begin(g, &b, "INSERT OR IGNORE INTO seen (segment, process) "
+	    "VALUES (?,?)") < 0)
+		return -1;
+	put_int(&b, g->segment);
+	put_int(&b, id);
+	return run(g, &b);
+}
+
+static int
+put_processes(struct change *g, const struct segment_entry *e)
+{
+	const struct segment_process *p;
+	size_t i;
+
+	for (i = 0; i < e->n_processes; i++) {
+		p = &e->processes[i];
+		if (put_process(g, p, machine_name(e, p->machine_id)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Runs a statement whose parameters are the segment's id, each time. */
+static int
+run_for_segment(struct change *g, const char *sql)
+{
+	struct binding b;
+	int i, n;
+
+	if (begin(g, &b, sql) < 0)
+		return -1;
+	n = sqlite3_bind_parameter_count(b.s);
+	for (i = 0; i < n; i++)
+		put_int(&b, g->segment);
+	return run(g, &b);
+}
+
+/* Removes what other tables have of it, and processes that only it had. */
+static int
+remove_parts(struct change *g)
+{
+	if (run_for_segment(g, "DELETE FROM processes WHERE id IN (SELECT "
+	    "process FROM seen WHERE segment = ?1) AND NOT EXISTS (SELECT 1 "
+	    "FROM seen WHERE process = processes.id AND segment <> ?1)") < 0 ||
+	    run_for_segment(g, "DELETE FROM seen WHERE segment = ?") < 0)
+		return -1;
+	if (run_for_segment(g, "DELETE FROM machines WHERE segment = ?") < 0 ||
+	    run_for_segment(g, "DELETE FROM losses WHERE segment = ?") < 0 ||
+	    run_for_segment(g, "DELETE FROM triggers WHERE segment = ?") < 0)
+		return -1;
+	return run_for_segment(g, "DELETE FROM data_sources WHERE segment = ?");
+}
+
+static int
+finish(struct change *g, int rc)
+{
+	if (rc == 0)
+		return catalog_commit(g->c, g->err, g->err_size);
+	catalog_rollback(g->c);
+	return -1;
+}
+
+static int
+put_all(struct change *g, const struct segment_entry *e, bool pinned)
+{
+	if (put_segment(g, e, pinned) < 0 || remove_parts(g) < 0)
+		return -1;
+	if (put_machines(g, e) < 0 || put_losses(g, e) < 0 ||
+	    put_triggers(g, e) < 0)
+		return -1;
+	return put_data_sources(g, e) < 0 ? -1 : put_processes(g, e);
+}
+
+int
+catalog_put(struct catalog *c, const struct segment_entry *e, bool pinned,
+    char *err, size_t err_size)
+{
+	struct change g = { c, 0, err, err_size };
+
+	if (catalog_begin(c, err, err_size) < 0)
+		return -1;
+	return finish(&g, put_all(&g, e, pinned));
+}
+
+int
+catalog_remove(struct catalog *c, int64_t id, char *err, size_t err_size)
+{
+	struct change g = { c, id, err, err_size };
+	int rc;
+
+	if (catalog_begin(c, err, err_size) < 0)
+		return -1;
+	if ((rc = remove_parts(&g)) == 0)
+		rc = run_for_segment(&g, "DELETE FROM segments WHERE id = ?");
+	return finish(&g, rc);
+}
+
+static int
+set_bool(struct change *g, const char *sql, bool v)
+{
+	struct binding b;
+
+	if (begin(g, &b, sql) < 0)
+		return -1;
+	put_int(&b, v);
+	put_int(&b, g->segment);
+	return run(g, &b);
+}
+
+int
+catalog_set_pinned(struct catalog *c, int64_t id, bool pinned, char *err,
+    size_t err_size)
+{
+	struct change g = { c, id, err, err_size };
+
+	return set_bool(&g, "UPDATE segments SET pinned = ? WHERE id = ?",
+	    pinned);
+}
+
+int
+catalog_set_local(struct catalog *c, int64_t id, bool local, char *err,
+    size_t err_size)
+{
+	struct change g = { c, id, err, err_size };
+
+	return set_bool(&g, "UPDATE segments SET local = ? WHERE id = ?",
+	    local);
+}
+
+int
+catalog_set_stored(struct catalog *c, int64_t id,
+    const struct catalog_stored *s, char *err, size_t err_size)
+{
+	struct change g = { c, id, err, err_size };
+	struct binding b;
+
+	if (begin(&g, &b, "UPDATE segments SET stored_state = ?, stored_url = "
+	    "?, stored_etag = ?, stored_detail = ?, stored_ns = ? "
+	    "WHERE id = ?") < 0)
+		return -1;
+	put_text(&b, s->state);
+	put_text(&b, s->url);
+	put_text(&b, s->etag);
+	put_text(&b, s->detail);
+	put_int_if(&b, s->at_ns != 0, s->at_ns);
+	put_int(&b, id);
+	return run(&g, &b);
+}
