@@ -4,6 +4,7 @@
 
 #include "client/cert/cert.h"
 #include "client/inspect/inspect.h"
+#include "client/orders/recordings.h"
 #include "client/orders/stop_flush_start.h"
 #include "client/orders/trigger.h"
 #include "client/record/record.h"
@@ -39,6 +40,8 @@ static const struct command commands[] = {
 	{ "flush", flush_main, "have producers commit the data that they "
 	    "hold" },
 	{ "start", start_main, "start sessions that wait for it" },
+	{ "recordings", recordings_main,
+	    "list the recordings of the settings; start, stop, cut them" },
 	{ "machines", machines_main, "list the machines that are connected" },
 	{ "top", top_main, "watch sessions, machines and producers" },
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },

@@ -15,7 +15,13 @@
 #include "transport/socket/addr.h"
 #include "transport/wire/pb_writer.h"
 
-enum call_kind { CALL_MACHINES, CALL_SESSIONS, CALL_PRODUCERS, CALL_COMMAND };
+enum call_kind {
+	CALL_MACHINES,
+	CALL_SESSIONS,
+	CALL_PRODUCERS,
+	CALL_RECORDINGS,
+	CALL_COMMAND,
+};
 
 static const struct {
 	const ProtobufCMessageDescriptor *reply;
@@ -27,6 +33,8 @@ static const struct {
 		"the collector does not say which sessions it has" },
 	[CALL_PRODUCERS] = { &tributary__query_producers_reply__descriptor,
 		"the collector does not say which producers it has" },
+	[CALL_RECORDINGS] = { &tributary__query_recordings_reply__descriptor,
+		"the collector does not say which recordings it has" },
 	[CALL_COMMAND] = { &tributary__session_command_reply__descriptor,
 		"the collector does not take this command" },
 };
@@ -41,6 +49,7 @@ struct control_call {
 		control_machines_fn machines;
 		control_sessions_fn sessions;
 		control_producers_fn producers;
+		control_recordings_fn recordings;
 		control_done_fn done;
 	} fn;
 	void *arg;
@@ -134,6 +143,10 @@ call_fn(const struct control_call *k, const ProtobufCMessage *m,
 	case CALL_PRODUCERS:
 		k->fn.producers(k->arg,
 		    (const Tributary__QueryProducersReply *)m, why);
+		break;
+	case CALL_RECORDINGS:
+		k->fn.recordings(k->arg,
+		    (const Tributary__QueryRecordingsReply *)m, why);
 		break;
 	case CALL_COMMAND:
 		k->fn.done(k->arg, m == NULL ? why :
@@ -386,6 +399,17 @@ control_query_producers(struct control *c, control_producers_fn fn, void *arg)
 }
 
 void
+control_query_recordings(struct control *c, control_recordings_fn fn,
+    void *arg)
+{
+	struct control_call *k = call_new(c, CALL_RECORDINGS,
+	    "QueryRecordings", arg);
+
+	k->fn.recordings = fn;
+	ask(k);
+}
+
+void
 control_query_sessions(struct control *c, const struct control_sessions *which,
     control_sessions_fn fn, void *arg)
 {
@@ -421,5 +445,21 @@ control_command(struct control *c, const struct control_order *o,
 		pb_put_uint(&k->args, SessionCommand_timeout_ms, o->timeout_ms);
 	if (o->discard)
 		pb_put_uint(&k->args, SessionCommand_discard, 1);
+	ask(k);
+}
+
+void
+control_recording(struct control *c, enum control_recording_verb verb,
+    const char *name, control_done_fn fn, void *arg)
+{
+	static const char *const methods[] = {
+		[CONTROL_RECORDING_START] = "StartRecording",
+		[CONTROL_RECORDING_STOP] = "StopRecording",
+		[CONTROL_RECORDING_ROTATE] = "RotateRecording",
+	};
+	struct control_call *k = call_new(c, CALL_COMMAND, methods[verb], arg);
+
+	k->fn.done = fn;
+	pb_put_string(&k->args, RecordingCommand_name, name);
 	ask(k);
 }

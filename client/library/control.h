@@ -23,6 +23,7 @@
 
 struct Tributary__QueryMachinesReply;
 struct Tributary__QueryProducersReply;
+struct Tributary__QueryRecordingsReply;
 struct Tributary__QuerySessionsReply;
 struct addr;
 struct control;
@@ -42,6 +43,8 @@ typedef void (*control_sessions_fn)(void *arg,
     const struct Tributary__QuerySessionsReply *reply, const char *why);
 typedef void (*control_producers_fn)(void *arg,
     const struct Tributary__QueryProducersReply *reply, const char *why);
+typedef void (*control_recordings_fn)(void *arg,
+    const struct Tributary__QueryRecordingsReply *reply, const char *why);
 /* error: NULL when the command was carried out, else a sentence. */
 typedef void (*control_done_fn)(void *arg, const char *error);
 
@@ -61,6 +64,9 @@ void control_query_machines(struct control *c, control_machines_fn fn,
     void *arg);
 
 void control_query_producers(struct control *c, control_producers_fn fn,
+    void *arg);
+
+void control_query_recordings(struct control *c, control_recordings_fn fn,
     void *arg);
 
 /* Selects sessions; all 0: every session that this principal may see. */
@@ -86,6 +92,15 @@ struct control_order {
  */
 void control_command(struct control *c, const struct control_order *o,
     control_done_fn fn, void *arg);
+
+enum control_recording_verb {
+	CONTROL_RECORDING_START,
+	CONTROL_RECORDING_STOP,
+	CONTROL_RECORDING_ROTATE,
+};
+/* Gives a standing recording an order; name is read during the call. */
+void control_recording(struct control *c, enum control_recording_verb verb,
+    const char *name, control_done_fn fn, void *arg);
 
 /*
  * Whether the collector does not know TributaryControl (Perfetto's traced) or,

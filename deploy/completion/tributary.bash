@@ -1,7 +1,7 @@
 # bash completion for tributary, tributaryd, tributary-relay, tributary-probes.
 #
 # Flags are those that a program's own --help names, so they are never behind.
-# Names of sessions, machines and data sources are asked of the collector, for
+# Names of sessions, recordings, machines and sources are asked of the collector, for
 # a second at most and never through ssh, which might want a password.
 
 # The flags in the help of a program and command: tributary record
@@ -47,7 +47,7 @@ _tributary_address()
 	done
 }
 
-# What the collector says to "sessions", "machines" or "sources".
+# What the collector says to "sessions", "recordings", "machines" or "sources".
 _tributary_ask()
 {
 	local _tributary_where
@@ -56,6 +56,12 @@ _tributary_ask()
 	timeout 1 "${COMP_WORDS[0]}" "$1" --json \
 	    ${_tributary_where[@]+"${_tributary_where[@]}"} \
 	    2>/dev/null </dev/null
+}
+
+_tributary_recordings()
+{
+	_tributary_ask recordings |
+	    sed -n 's/^  {"name": "\([A-Za-z0-9._-]*\)".*/\1/p'
 }
 
 # Names that a shell takes as they are; others have to be typed.
@@ -141,6 +147,12 @@ _tributary_argument()
 		_tributary_words "$(_tributary_sessions)" "$2" ;;
 	machines)
 		_tributary_words "$(_tributary_machines)" "$2" ;;
+	recordings)
+		if ((COMP_CWORD == 2)); then
+			_tributary_words 'start stop rotate' "$2"
+		else
+			_tributary_words "$(_tributary_recordings)" "$2"
+		fi ;;
 	record | sources)
 		_tributary_words "$(_tributary_sources)" "$2" ;;
 	inspect)

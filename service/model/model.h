@@ -65,6 +65,7 @@ struct producer_losses;
 struct producer_ops;
 struct producer_quota;
 struct readback;
+struct recordings;
 struct sequence_map;
 struct service;
 struct session;
@@ -258,6 +259,12 @@ struct session_buffer {
 	void *gate_arg;                /* the gate's own */
 };
 
+/* A folder that sessions create files in; path is borrowed. */
+struct trace_folder {
+	const char *path; /* NULL: none */
+	int fd;           /* borrowed; -1: none */
+};
+
 TAILQ_HEAD(flush_list, flush);
 TAILQ_HEAD(session_command_list, session_command);
 
@@ -328,9 +335,12 @@ struct session {
 	 * does not end inside, as that frees them.
 	 */
 	bool holds_end;
+	bool stopped_on_command;  /* by another than its consumer */
+	bool standing;            /* of a recording: trigger_timeout_ms is none */
 	bool wrote_file;          /* its file is closed */
 	uint64_t file_bytes;      /* size of the file when it was closed */
 	char *file_path;          /* for people; NULL: no file */
+	struct trace_folder folder; /* that output_path is below */
 	uint64_t cloned_from;     /* id; 0: no clone */
 	/* Set when the instances are freed; use session_crowd(). */
 	struct session_crowd {
@@ -431,6 +441,7 @@ struct service {
 	uint64_t last_flush_id;
 	struct service_counters counters;
 	struct trigger_state *triggers;
+	struct recordings *recordings;   /* the daemon's; NULL: none */
 	struct guard_book *guard_book;   /* config_guard.h */
 	struct thread_priority *priority;
 	struct populator *populator;     /* for rings */

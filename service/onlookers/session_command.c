@@ -287,6 +287,7 @@ do_stop(struct session *s, const struct session_order *o,
 	}
 	if (add(s, o, a) == NULL)
 		return;
+	s->stopped_on_command = true;
 	/* A clone without a file is freed; one that is written ends first. */
 	if (over || (s->state == SESSION_CLONED && s->file == NULL))
 		discard(s);

@@ -75,7 +75,7 @@ const char *
 file_config_path(const struct session *s)
 {
 	const char *path = s->config->pb->output_path;
-	const char *dir = s->service->settings->trace_dir;
+	const char *dir = s->folder.path;
 	size_t n = dir != NULL ? strlen(dir) : 0;
 
 	while (n > 1 && dir[n - 1] == '/')

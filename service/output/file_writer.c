@@ -491,8 +491,8 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
     char *err, size_t err_size)
 {
 	struct service *sv = s->service;
-	struct sink_dir dir = { .path = sv->settings->trace_dir,
-		.fd = sv->trace_dirfd,
+	struct sink_dir dir = { .path = s->folder.path,
+		.fd = s->folder.fd,
 		.mode = sv->settings->trace_file_mode };
 	struct file_sink_options options = { .max_bytes = 0 };
 	struct file_writer *f;
@@ -519,7 +519,7 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
 		set_state(f, FILE_IDLE);
 		f->sink = file_sink_new_fd(sv->loop, fd, &options,
 		    &sink_ops, f);
-	} else if (sv->trace_dirfd < 0) {
+	} else if (s->folder.fd < 0) {
 		snprintf(err, err_size, "output_path is not allowed: the "
 		    "daemon was started without --trace-dir");
 		goto fail;

@@ -2,8 +2,10 @@
 #include <string.h>
 
 #include "protos/fields.h"
+#include "service/model/model.h"
 #include "service/onlookers/session_command.h"
 #include "service/port/control_internal.h"
+#include "service/recordings/recordings.h"
 #include "transport/wire/pb_reader.h"
 
 /* A command that is not answered yet. */
@@ -38,13 +40,33 @@ command_free(struct control_command *c)
 	free(c);
 }
 
+struct control_command *
+control_command_new(struct control *p, struct rpc_call call)
+{
+	struct control_command *c;
+
+	if (p->n_commands >= CONTROL_COMMANDS_MAX ||
+	    (c = calloc(1, sizeof(*c))) == NULL)
+		return NULL;
+	c->port = p;
+	c->call = call;
+	TAILQ_INSERT_TAIL(&p->commands, c, link);
+	p->n_commands++;
+	return c;
+}
+
+void
+control_command_done(struct control_command *c, uint64_t id,
+    const char *error)
+{
+	reply(c, id, error);
+	command_free(c);
+}
+
 static void
 done_cb(void *arg, uint64_t id, const char *error)
 {
-	struct control_command *c = arg;
-
-	reply(c, id, error);
-	command_free(c);
+	control_command_done(arg, id, error);
 }
 
 void
@@ -54,6 +76,7 @@ control_commands_forget(struct control *p)
 
 	while ((c = TAILQ_FIRST(&p->commands)) != NULL) {
 		session_command_forget(p->service, c);
+		recordings_forget(p->service->recordings, c);
 		command_free(c);
 	}
 }
@@ -93,24 +116,19 @@ command(struct control *p, enum session_verb verb, struct rpc_call call,
     const uint8_t *args, size_t len)
 {
 	struct session_order o = { .verb = verb, .who = &p->who };
-	struct control_command *c = NULL;
+	struct control_command *c;
 	enum rpc_verdict v = RPC_BAD_ARGS;
 	char *name = NULL;
 
 	if (!parse(args, len, &o, &name))
 		goto out;
 	v = RPC_REJECT;
-	if (p->n_commands >= CONTROL_COMMANDS_MAX ||
-	    (c = calloc(1, sizeof(*c))) == NULL)
+	if ((c = control_command_new(p, call)) == NULL)
 		goto out;
 	v = RPC_OK;
 	o.name = name;
 	o.discard = o.discard && verb == SESSION_DO_STOP;
-	c->port = p;
-	c->call = call;
 	o.segment = &c->segment;
-	TAILQ_INSERT_TAIL(&p->commands, c, link);
-	p->n_commands++;
 	session_command(p->service, &o, done_cb, c);
 out:
 	free(name);

@@ -1,7 +1,8 @@
 /*
  * control_internal: declarations that the files of TributaryControl share:
  * control_port.c (the connection, and answers in parts), control_machines.c,
- * control_producers.c, control_sessions.c (questions) and control_commands.c.
+ * control_producers.c, control_sessions.c (questions), control_recordings.c and
+ * control_commands.c.
  * For them only.
  */
 #ifndef SERVICE_PORT_CONTROL_INTERNAL_H
@@ -68,6 +69,12 @@ void control_answer(struct control *p, struct rpc_call call,
     const struct control_question *q);
 /* CLOCK_REALTIME now. */
 uint64_t control_now_ns(void);
+/* A command that waits for its answer.  NULL: too many, or no memory. */
+struct control_command *control_command_new(struct control *p,
+    struct rpc_call call) MUST_CHECK;
+/* Answers it (SessionCommandReply) and frees it.  error NULL: done. */
+void control_command_done(struct control_command *c, uint64_t id,
+    const char *error);
 /* The connection has ended: commands are not answered any more. */
 void control_commands_forget(struct control *p);
 
@@ -82,6 +89,10 @@ CONTROL_METHOD(start_session);
 CONTROL_METHOD(flush_session);
 CONTROL_METHOD(stop_session);
 CONTROL_METHOD(cut_session);
+CONTROL_METHOD(query_recordings);
+CONTROL_METHOD(start_recording);
+CONTROL_METHOD(stop_recording);
+CONTROL_METHOD(rotate_recording);
 #undef CONTROL_METHOD
 
 /* ---- control_quota.c ---- */

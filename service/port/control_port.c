@@ -142,6 +142,10 @@ static const struct rpc_method methods[] = {
 	{ "StopSession", control_stop_session },
 	{ "QueryProducers", control_query_producers },
 	{ "CutSession", control_cut_session },
+	{ "QueryRecordings", control_query_recordings },
+	{ "StartRecording", control_start_recording },
+	{ "StopRecording", control_stop_recording },
+	{ "RotateRecording", control_rotate_recording },
 };
 
 void

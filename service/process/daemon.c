@@ -25,6 +25,7 @@
 #include "service/port/producer_port.h"
 #include "service/port/relay_port.h"
 #include "service/process/upgrade.h"
+#include "service/recordings/recordings.h"
 #include "service/session/session.h"
 #include "service/session/shutdown.h"
 #include "service/settings/settings.h"
@@ -64,6 +65,7 @@ struct daemon {
 	struct listeners *doors;
 	struct dialler *dialler;
 	struct overload_watch *overload;
+	struct recordings *recordings;
 	struct loop_timer *watchdog; /* NULL: not asked for */
 	enum daemon_state state;
 	bool unclean; /* a session was left behind */
@@ -89,8 +91,11 @@ reload_cb(void *arg)
 
 	if (d->certificates != NULL)
 		certificates_reload(d->certificates);
-	else
-		log_info("nothing to reload: no certificates are in use");
+	if (d->settings->file != NULL)
+		recordings_reload(d->recordings);
+	if (d->certificates == NULL && d->settings->file == NULL)
+		log_info("nothing to reload: there is neither a settings file, "
+		    "nor are certificates in use");
 }
 
 static bool
@@ -244,6 +249,8 @@ say_goodbye(struct daemon *d)
 	struct session *s;
 	int i;
 
+	recordings_free(d->recordings);
+	d->recordings = NULL;
 	gate_close_all(d->gate);
 	for (i = 0; i < LAST_TURNS; i++)
 		loop_run_once(d->loop);
@@ -431,15 +438,14 @@ open_ways_in(struct daemon *d, struct activation *a, char *err,
 int
 daemon_start(struct daemon *d, char *err, size_t err_size)
 {
-	if (d->io == NULL)
-		return 0;
-	if (io_pool_start(d->io) == 0) {
+	if (d->io != NULL && io_pool_start(d->io) != 0)
+		return FAILURE(err, err_size, "the system has no room for %u "
+		    "threads", (unsigned)d->settings->io_threads);
+	if (d->io != NULL)
 		log_info("%u threads carry TCP and TLS connections",
 		    (unsigned)d->settings->io_threads);
-		return 0;
-	}
-	return FAILURE(err, err_size, "the system has no room for %u threads",
-	    (unsigned)d->settings->io_threads);
+	recordings_begin(d->recordings);
+	return 0;
 }
 
 struct daemon *
@@ -460,6 +466,8 @@ daemon_new(const struct settings *settings, struct activation *a,
 		goto fail;
 	if (make_service(d, err, err_size) != 0 ||
 	    make_io(d, err, err_size) != 0 ||
+	    (d->recordings = recordings_new(d->service, err, err_size)) ==
+	    NULL ||
 	    make_gate(d, err, err_size) != 0 ||
 	    read_certificates(d, a, err, err_size) != 0)
 		goto fail;
@@ -489,6 +497,7 @@ daemon_free(struct daemon *d)
 		return;
 	upgrade_free(d->trial);
 	overload_watch_free(d->overload);
+	recordings_free(d->recordings);
 	dialler_free(d->dialler);
 	listeners_free(d->doors);
 	certificates_free(d->certificates);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "service/front/activation.h"
+#include "service/recordings/recordings.h"
 #include "service/settings/settings.h"
 #include "transport/base/flags.h"
 #include "transport/base/log.h"
@@ -88,9 +89,9 @@ static const char help_text[] =
 "\n"
 "SIGTERM and SIGINT end it: running sessions are stopped and their files\n"
 "completed.  A second signal ends it at once.  SIGHUP reads certificates, key\n"
-"and revocation list again; connections go on.  SIGUSR2 starts the installed\n"
-"program in this one's place, if that accepts the settings; its sockets stay\n"
-"open.\n"
+"and revocation list again, and the recordings of the settings; connections and\n"
+"recordings that stay the same go on.  SIGUSR2 starts the installed program in\n"
+"this one's place, if that accepts the settings; its sockets stay open.\n"
 "\n"
 "Exit status: 0 ended as asked, 1 could not start, 2 wrong usage.\n";
 
@@ -299,7 +300,8 @@ options_settings(const struct options *o, const struct activation *a,
 	    apply_flags(o, s, err, err_size) == 0 &&
 	    fill_defaults(a, s, err, err_size) == 0 &&
 	    apply_permits(o, s, err, err_size) == 0 &&
-	    settings_check(s, err, err_size) == 0)
+	    settings_check(s, err, err_size) == 0 &&
+	    recordings_check(s, err, err_size) == 0)
 		return 0;
 	settings_done(s);
 	return -1;

@@ -68,6 +68,9 @@ become_user(const struct settings *s, char *err, size_t err_size)
 	if (s->trace_dir != NULL && sandbox_check_directory("trace_dir",
 		s->trace_dir, err, err_size) != 0)
 		return -1;
+	if (s->archive_dir != NULL && sandbox_check_directory("archive_dir",
+		s->archive_dir, err, err_size) != 0)
+		return -1;
 	return check_tls_files(&s->tls, err, err_size);
 }
 

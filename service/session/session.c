@@ -60,6 +60,8 @@ session_alloc(struct service *sv, const struct principal *owner)
 	s->owner = *owner;
 	s->uid = (int32_t)owner->uid;
 	s->id = ++sv->last_session_id;
+	s->folder = (struct trace_folder){ .path = sv->settings->trace_dir,
+		.fd = sv->trace_dirfd };
 	TAILQ_INIT(&s->instances);
 	TAILQ_INIT(&s->flushes);
 	TAILQ_INIT(&s->commands);
@@ -127,7 +129,7 @@ session_note_file_path(struct session *s, int fd)
 	if (fd >= 0)
 		s->file_path = path_of(fd);
 	else if (path != NULL)
-		s->file_path = path_in(s->service->settings->trace_dir, path);
+		s->file_path = path_in(s->folder.path, path);
 }
 
 static uint16_t

@@ -61,6 +61,9 @@ struct session_request {
 	const struct principal *owner;  /* copied */
 	const struct consumer_ops *ops; /* its consumer's; may be NULL */
 	void *port;
+	/* Holds output_path, copied; NULL: the daemon's trace_dir. */
+	const struct trace_folder *folder;
+	bool standing; /* of a recording: trigger_timeout_ms does not end it */
 };
 /*
  * EnableTracing.  Returns the session, or NULL with a sentence in err.  Data

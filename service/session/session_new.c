@@ -371,6 +371,9 @@ session_new(struct service *sv, const struct session_request *r, char *err,
 	config = NULL;
 	s->filter = filter;
 	filter = NULL;
+	s->standing = r->standing;
+	if (r->folder != NULL)
+		s->folder = *r->folder;
 	errno = 0;
 	if (make_parts(s) != 0) {
 		if (errno == EMFILE || errno == ENFILE)

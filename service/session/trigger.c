@@ -181,7 +181,7 @@ trigger_session_started(struct session *s)
 		return;
 	if (trigger_starts(s))
 		loop_timer_clear(s->trigger_timer);
-	else if (s->n_triggers_hit == 0)
+	else if (s->n_triggers_hit == 0 && !s->standing)
 		loop_timer_set(s->trigger_timer,
 		    s->config->pb->trigger_config->trigger_timeout_ms, 0);
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "service/settings/settings_quota.h"
+#include "service/settings/settings_recording.h"
 #include "service/settings/settings_trust.h"
 #include "transport/base/failure.h"
 #include "transport/connect/socket_owner.h"
@@ -99,6 +100,8 @@ settings_done(struct settings *s)
 	free(s->permits);
 	settings_trust_done(s);
 	settings_quota_done(s);
+	settings_recordings_done(s);
+	free(s->file);
 	free(s->trace_dir);
 	free(s->socket_permissions);
 	free(s->user);

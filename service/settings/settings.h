@@ -33,6 +33,7 @@ const char *listen_port_name(enum listen_port port);
 /* Most dials: each is a child process of the collector while it lasts. */
 #define SETTINGS_DIALS_MAX  1024u
 #define SETTINGS_QUOTAS_MAX 1024u
+#define SETTINGS_RECORDINGS_MAX 64u
 
 struct listen_setting {
 	enum listen_port port;
@@ -135,6 +136,28 @@ struct quota_setting {
 /* Percentage of a trace buffer, where no quota says otherwise. */
 #define QUOTA_GUARANTEED_PERCENT 50u
 
+struct word_list {
+	char **words; /* owned, each too */
+	size_t n;
+};
+
+/* A session of the daemon's own (protos/settings.proto, Recording). */
+struct recording_setting {
+	char *name;
+	char *config_path; /* of its trace config */
+	struct word_list machines; /* patterns; none: as the config says */
+	struct word_list triggers; /* of cuts, or of a flight recorder */
+	uint64_t every_ms;  /* 0: no cuts by time; so for the next three */
+	uint64_t max_bytes; /* of a segment */
+	uint64_t keep_bytes;
+	uint64_t keep_ms;
+	bool by_machine;
+	char *file_pattern; /* NULL: the default */
+	bool is_flight;
+	uint32_t before_ms; /* of a flight recorder */
+	uint32_t after_ms;
+};
+
 struct settings {
 	struct listen_setting *listen; /* owned */
 	size_t n_listen;
@@ -156,6 +179,10 @@ struct settings {
 	size_t n_dials;
 	struct quota_setting *quotas; /* owned, in their order */
 	size_t n_quotas;
+	struct recording_setting *recordings; /* owned, in their order */
+	size_t n_recordings;
+	char *archive_dir; /* NULL: none, and no recordings */
+	char *file; /* whole path of the settings file; NULL: not to be read again */
 	char *user; /* NULL: stay */
 	bool seccomp;
 	uint32_t io_threads;

@@ -9,6 +9,7 @@
 #include "protos/text_settings.h"
 #include "service/settings/settings.h"
 #include "service/settings/settings_quota.h"
+#include "service/settings/settings_recording.h"
 #include "transport/socket/addr.h"
 #include "transport/socket/roles.h"
 
@@ -356,6 +357,27 @@ apply_quotas(struct settings *s, const Tributary__Settings *m,
 	return 0;
 }
 
+static int
+apply_recordings(struct settings *s, const Tributary__Settings *m,
+    const struct text_settings *c)
+{
+	char why[512];
+	size_t i;
+
+	if (replace_path(&s->archive_dir, m->archive_dir, "archive_dir", c) !=
+	    0)
+		return -1;
+	if (m->n_recording > 0 && s->archive_dir == NULL)
+		return text_settings_complain(c, "recording", "it has nowhere "
+		    "to write to: name a folder with `archive_dir`");
+	for (i = 0; i < m->n_recording; i++)
+		if (settings_add_recording(s, m->recording[i], c->name, why,
+			sizeof(why)) != 0)
+			return text_settings_complain(c, "recording", "%s",
+			    why);
+	return 0;
+}
+
 /* value: NULL where the file has none. */
 static int
 take_text(struct settings *s, const struct text_settings *c, const char *what,
@@ -383,7 +405,7 @@ apply(const struct text_settings *c, const ProtobufCMessage *message,
 		return -1;
 	if (m->link != NULL && apply_link(&s->link, m->link, c) != 0)
 		return -1;
-	if (apply_quotas(s, m, c) != 0)
+	if (apply_quotas(s, m, c) != 0 || apply_recordings(s, m, c) != 0)
 		return -1;
 	if (take_text(s, c, "trace_dir", m->trace_dir,
 		settings_set_trace_dir) != 0 ||
@@ -419,5 +441,9 @@ settings_load(struct settings *s, const char *path, char *err, size_t err_size)
 {
 	const struct text_settings c = { path, err, err_size };
 
-	return text_settings_read(&c, &kind, s);
+	if (text_settings_read(&c, &kind, s) != 0)
+		return -1;
+	free(s->file);
+	s->file = realpath(path, NULL); /* NULL: a pipe, which is read once */
+	return 0;
 }

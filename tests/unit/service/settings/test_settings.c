@@ -262,6 +262,61 @@ a_rule_that_fits_nobody_is_refused(void **state)
 	refuse("certificate_default: ROLE_UNSPECIFIED", "certificate_default");
 }
 
+#define RECORDING(text)                                                       \
+	"archive_dir: '/a' recording { name: 'r' config_file: 'c' " text " }"
+
+static void
+a_recording_says_what_is_recorded_and_cut(void **state)
+{
+	const struct recording_setting *r;
+
+	parse(RECORDING("machines: 'kiosk-*' rotate { every_ms: 1000 size_kb: "
+	    "64 at_trigger: 'drop' } split: BY_MACHINE keep { size_mb: 5 hours:"
+	    " 2 }") "recording { name: 'f' config_file: '/x/y' flight { "
+	    "at_trigger: 'drop' } }");
+	assert_string_equal(s.archive_dir, "/a");
+	assert_int_equal(s.n_recordings, 2);
+	r = &s.recordings[0];
+	assert_string_equal(r->name, "r");
+	assert_string_equal(r->config_path, "c");
+	assert_string_equal(r->machines.words[0], "kiosk-*");
+	assert_string_equal(r->triggers.words[0], "drop");
+	assert_int_equal(r->every_ms, 1000);
+	assert_int_equal(r->max_bytes, 65536);
+	assert_true(r->by_machine);
+	assert_int_equal(r->keep_bytes, 5 << 20);
+	assert_int_equal(r->keep_ms, 7200000);
+	assert_string_equal(r[1].config_path, "/x/y");
+	assert_true(r[1].is_flight);
+	assert_int_equal(r[1].before_ms, 30000);
+	assert_int_equal(r[1].after_ms, 10000);
+}
+
+static void
+a_recording_that_could_not_be_is_refused(void **state)
+{
+	refuse("recording { name: 'r' config_file: 'c' }", "archive_dir");
+	refuse("archive_dir: ''", "archive_dir");
+	refuse("archive_dir: '/a' recording { config_file: 'c' }",
+	    "no `name`");
+	refuse("archive_dir: '/a' recording { name: 'a/b' config_file: 'c' }",
+	    "name of a recording");
+	refuse("archive_dir: '/a' recording { name: 'r' }", "config_file");
+	refuse(RECORDING("rotate { every_ms: 999 }"), "every_ms");
+	refuse(RECORDING("rotate { size_kb: 1 }"), "size_kb");
+	refuse(RECORDING("rotate { at_trigger: '' }"), "at_trigger");
+	refuse(RECORDING("machines: ''"), "machines");
+	refuse(RECORDING("keep { hours: 0 }"), "keep");
+	refuse(RECORDING("file_pattern: '/x'"), "file_pattern");
+	refuse(RECORDING("flight { }"), "at_trigger");
+	refuse(RECORDING("flight { at_trigger: 'a' before_ms: 5 }"),
+	    "before_ms");
+	refuse(RECORDING("flight { at_trigger: 'a' } split: WHOLE"),
+	    "exclude each other");
+	refuse(RECORDING("") "recording { name: 'r' config_file: 'd' }",
+	    "two recordings");
+}
+
 static void
 a_quota_says_what_machines_and_producers_may_take(void **state)
 {
@@ -692,6 +747,8 @@ main(void)
 		CASE(every_field_of_a_file_arrives),
 		CASE(every_field_of_who_may_what_arrives),
 		CASE(a_rule_that_fits_nobody_is_refused),
+		CASE(a_recording_says_what_is_recorded_and_cut),
+		CASE(a_recording_that_could_not_be_is_refused),
 		CASE(a_quota_says_what_machines_and_producers_may_take),
 		CASE(a_quota_that_cannot_be_meant_is_refused),
 		CASE(a_dial_goes_through_ssh_to_one_device_once),
