@@ -39,6 +39,7 @@ static const struct command commands[] = {
 	{ "stop", stop_main, "stop sessions" },
 	{ "flush", flush_main, "have producers commit the data that they "
 	    "hold" },
+	{ "rotate", rotate_main, "cut sessions into segments" },
 	{ "start", start_main, "start sessions that wait for it" },
 	{ "recordings", recordings_main,
 	    "list the recordings of the settings; start, stop, cut them" },

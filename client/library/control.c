@@ -53,6 +53,7 @@ struct control_call {
 		control_done_fn done;
 	} fn;
 	void *arg;
+	uint32_t *segment; /* a command's; NULL: not wanted */
 	struct pb_writer args;
 	struct pb_writer answer; /* reply so far: its parts, concatenated */
 	bool sent;
@@ -149,6 +150,9 @@ call_fn(const struct control_call *k, const ProtobufCMessage *m,
 		    (const Tributary__QueryRecordingsReply *)m, why);
 		break;
 	case CALL_COMMAND:
+		if (m != NULL && k->segment != NULL)
+			*k->segment = ((const Tributary__SessionCommandReply *)
+			    m)->segment;
 		k->fn.done(k->arg, m == NULL ? why :
 		    ((const Tributary__SessionCommandReply *)m)->error);
 		break;
@@ -435,11 +439,13 @@ control_command(struct control *c, const struct control_order *o,
 		[CONTROL_START] = "StartSession",
 		[CONTROL_FLUSH] = "FlushSession",
 		[CONTROL_STOP] = "StopSession",
+		[CONTROL_CUT] = "CutSession",
 	};
 	struct control_call *k = call_new(c, CALL_COMMAND, methods[o->verb],
 	    arg);
 
 	k->fn.done = fn;
+	k->segment = o->segment;
 	pb_put_uint(&k->args, SessionCommand_id, o->id);
 	if (o->timeout_ms != 0)
 		pb_put_uint(&k->args, SessionCommand_timeout_ms, o->timeout_ms);

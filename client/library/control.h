@@ -78,13 +78,23 @@ struct control_sessions {
 void control_query_sessions(struct control *c,
     const struct control_sessions *which, control_sessions_fn fn, void *arg);
 
-enum control_verb { CONTROL_START, CONTROL_FLUSH, CONTROL_STOP };
+enum control_verb {
+	CONTROL_START,
+	CONTROL_FLUSH,
+	CONTROL_STOP,
+	CONTROL_CUT, /* done when it is planned: CutSession */
+};
 
 struct control_order {
 	enum control_verb verb;
 	uint64_t id;
 	uint32_t timeout_ms; /* CONTROL_FLUSH; 0: as the session's config says */
 	bool discard;        /* CONTROL_STOP */
+	/*
+	 * CONTROL_CUT, or NULL: gets the number of the segment that begins
+	 * before the answer, unless that is an error.  Must live until then.
+	 */
+	uint32_t *segment;
 };
 /*
  * Gives a command; o is read during the call.  Answered when the command is

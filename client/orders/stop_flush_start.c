@@ -77,6 +77,23 @@ static const char start_help[] =
     "\n"
     "Exit status: 0 when all have started, else 1.\n";
 
+static const struct flag rotate_flags[] = {
+	COMMAND_FLAGS(offsetof(struct control_ask, line)),
+	{ .name = NULL },
+};
+
+static const char rotate_help[] =
+    "Usage: tributary rotate ID|NAME...\n"
+    "\n"
+    "Cuts tracing sessions: what they record from now on goes into a new segment,\n"
+    "a file that can be read alone, and the file before is completed. Recording\n"
+    "goes on meanwhile. Says the number of the segment that begins; a session that\n"
+    "ends before it has begun is not cut any more.\n"
+    "\n"
+    COMMAND_CONSUMER_HELP
+    "\n"
+    "Exit status: 0 when all are being cut, else 1.\n";
+
 #define TRACED "the collector at this address is not a tributaryd that takes " \
     "commands for sessions (Perfetto's traced, or an older one): "
 
@@ -89,6 +106,7 @@ struct target {
 	uint64_t id;
 	char label[200];
 	char after[TEXT_CELL_MAX + 80]; /* ": its trace is in x" */
+	uint32_t segment; /* CONTROL_CUT: the one that begins */
 };
 
 struct orders {
@@ -207,6 +225,7 @@ give_some(struct orders *o)
 	    o->n_given - (o->n - o->n_left) < ORDERS_AT_ONCE) {
 		t = &o->targets[o->n_given++];
 		order.id = t->id;
+		order.segment = &t->segment;
 		control_command(o->run.control, &order, done_cb, t);
 	}
 }
@@ -218,6 +237,9 @@ done_cb(void *arg, const char *error)
 	struct orders *o = t->orders;
 	char text[TEXT_CELL_MAX];
 
+	if (error == NULL && o->verb == CONTROL_CUT)
+		snprintf(t->after, sizeof(t->after), ": segment %u begins",
+		    (unsigned)t->segment);
 	if (error == NULL) {
 		printf("%s %s%s\n", o->done, t->label, t->after);
 		fflush(stdout);
@@ -318,4 +340,17 @@ start_main(int argc, char **argv)
 	};
 
 	return orders_main(&program, CONTROL_START, "started", argc, argv);
+}
+
+int
+rotate_main(int argc, char **argv)
+{
+	static const struct control_program program = {
+		.flags = COMMAND("rotate", rotate_flags, rotate_help),
+		.foreign_advice = TRACED "end the session and start another, "
+		    "or record with tributaryd",
+		.listed = listed,
+	};
+
+	return orders_main(&program, CONTROL_CUT, "rotated", argc, argv);
 }

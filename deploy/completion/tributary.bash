@@ -143,7 +143,7 @@ _tributary_value()
 _tributary_argument()
 {
 	case $1 in
-	sessions | stats | stop | flush | start | snapshot)
+	sessions | stats | stop | flush | rotate | start | snapshot)
 		_tributary_words "$(_tributary_sessions)" "$2" ;;
 	machines)
 		_tributary_words "$(_tributary_machines)" "$2" ;;

@@ -353,6 +353,7 @@ class Foreign(Commands):
         for command, advice in (("stop", "interrupt the program"),
                                 ("flush", "flush_period_ms"),
                                 ("start", "trigger"),
+                                ("rotate", "start another"),
                                 ("stats", "tributary inspect")):
             err = self.must_fail(command, "theirs")
             self.assertIn("not a tributaryd", err)
