@@ -1,0 +1,53 @@
+/*
+ * selection_sql: the conditions of a selection as SQL about rows of segments,
+ * `s`.  Pure.
+ */
+#ifndef CLIENT_ARCHIVE_SELECTION_SQL_H
+#define CLIENT_ARCHIVE_SELECTION_SQL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "client/archive/catalog.h"
+
+struct selection;
+
+#define SELECTION_SQL_BYTES  4096
+#define SELECTION_SQL_VALUES 40
+/* A pattern of this program's in SQL's words. */
+#define SELECTION_PATTERN_BYTES 512
+
+struct selection_sql {
+	char text[SELECTION_SQL_BYTES];
+	size_t len;
+	struct catalog_value values[SELECTION_SQL_VALUES];
+	size_t n;
+	bool too_long; /* sticky */
+	/* Patterns that values borrow. */
+	char patterns[8][SELECTION_PATTERN_BYTES];
+	size_t n_patterns;
+};
+
+void selection_sql_init(struct selection_sql *q);
+/* Appends text. */
+void selection_sql_add(struct selection_sql *q, const char *text);
+/* Appends text with one "?", and its value. */
+void selection_sql_integer(struct selection_sql *q, const char *text,
+    int64_t v);
+/*
+ * Appends "COLUMN = ?", or "COLUMN GLOB ?" for a pattern.  static column; name
+ * is borrowed.
+ */
+void selection_sql_name(struct selection_sql *q, const char *column,
+    const char *name);
+/* Appends " IN (SELECT id FROM processes ...)" for --process. */
+void selection_sql_processes(struct selection_sql *q,
+    const struct selection *s);
+/*
+ * Appends " AND ..." for all conditions but the time of the segment, which the
+ * caller has by an index.
+ */
+void selection_sql_conditions(struct selection_sql *q,
+    const struct selection *s);
+
+#endif /* CLIENT_ARCHIVE_SELECTION_SQL_H */
