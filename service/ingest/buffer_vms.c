@@ -422,6 +422,17 @@ buffer_vms_due(const struct buffer_vms *v)
 	return NULL;
 }
 
+struct buffer_vm *
+buffer_vms_in_trace(const struct buffer_vms *v, size_t i)
+{
+	size_t k;
+
+	for (k = 0; k < v->n; k++)
+		if (v->all[k]->put && i-- == 0)
+			return v->all[k];
+	return NULL;
+}
+
 void
 buffer_vms_put(const struct buffer_vms *v, const struct buffer_vm *vm,
     struct sequence_map *m, int32_t uid, struct pb_writer *out)

@@ -94,6 +94,8 @@ void buffer_vms_complain(const struct buffer_vms *v,
 void buffer_vms_begin_pass(struct buffer_vms *v, struct sequence_map *m);
 /* The next instance that is due; NULL: none. */
 struct buffer_vm *buffer_vms_due(const struct buffer_vms *v);
+/* The i-th instance that the trace has; NULL: no more. */
+struct buffer_vm *buffer_vms_in_trace(const struct buffer_vms *v, size_t i);
 /* Appends its packet, as the service writes it. */
 void buffer_vms_put(const struct buffer_vms *v, const struct buffer_vm *vm,
     struct sequence_map *m, int32_t uid, struct pb_writer *out);

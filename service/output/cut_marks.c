@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "protos/fields.h"
+#include "service/ingest/buffer_vms.h"
 #include "service/model/model.h"
 #include "service/output/readback.h"
 #include "service/output/session_packets.h"
@@ -109,6 +110,33 @@ put_begin(struct session *s, const struct service_cut *c,
 	pb_writer_done(&one);
 }
 
+/*
+ * Programs of producers, with what they made of the packets of all segments so
+ * far: here, as sequences without incremental state move at END.  An importer
+ * finds their producers by the TraceProvenance before them.
+ */
+static void
+repeat_vms(struct session *s, struct pb_writer *w, struct pb_writer *one)
+{
+	const struct buffer_vms *vms;
+	const struct buffer_vm *vm;
+	bool any = false;
+	size_t b, i;
+
+	for (b = 0; b < s->n_buffers; b++) {
+		vms = s->buffers[b].vms;
+		for (i = 0; vms != NULL &&
+		    (vm = buffer_vms_in_trace(vms, i)) != NULL; i++) {
+			if (!any)
+				session_packets_provenance(s, one);
+			repeat(s, w, one);
+			any = true;
+			buffer_vms_put(vms, vm, s->sequences, uid(), one);
+			repeat(s, w, one);
+		}
+	}
+}
+
 static void
 put_end(struct session *s, const struct service_cut *c,
     struct pb_writer *w)
@@ -119,6 +147,7 @@ put_end(struct session *s, const struct service_cut *c,
 	pb_writer_init(&one);
 	session_stats_packet(s, &one);
 	move(s, w, &one, false);
+	repeat_vms(s, w, &one);
 	pb_writer_done(&one);
 	mark = pb_nest_begin(w, Trace_packet);
 	service_packets_cut_end(w, uid(), loop_boottime_ns(), c);

@@ -4,7 +4,8 @@
  *
  * Behind BEGIN comes what the new segment needs so that it can be read alone:
  * packets that describe the session, its machines and clocks, flagged as
- * repeated.  Before END come the old segment's statistics.  Each mark is made
+ * repeated.  Before END come the old segment's statistics, and the programs of
+ * producers with their states.  Each mark is made
  * in one piece, so that nothing else comes in between.  Where a mark belongs in
  * the stream, readback.c knows.
  */

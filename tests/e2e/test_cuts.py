@@ -4,12 +4,13 @@
 import os
 import sys
 
-from harness import real, tap
+from harness import protovm, real, tap
 from harness.case import TEST_SOURCE, pb
 from harness.consumer import config, source
 from harness.device import Device
 from harness.imported import causes
 from harness.trace import SERVICE_SEQUENCE, Trace
+from test_protovm import Patches, asking, offering
 from test_session_commands import Commands
 
 CLEARED, NEEDS = 1, 2  # SequenceFlags
@@ -271,6 +272,39 @@ class Cuts(CutCase):
         self.assert_numbers(trace, [20] * 4)
         segments = self.assert_rules(trace, set(trace.numbers()))
         self.assertEqual([len(s) for s in segments], [40, 40])
+
+    def test_a_segment_has_the_state_of_a_producers_program(self):
+        producer = self.producer("vm", [offering()])
+        self.raw = []
+        self.consumer = self.session(asking(), size_kb=4096,
+                                     unique_session_name="s")
+        writer, patches = producer.writer(), Patches(1)
+
+        def write():
+            for _ in range(20):
+                writer.write([patches.next() for _ in range(10)])
+        write()
+        self.read_on()
+        write()
+        self.must("rotate", "s")
+        self.read_until(Cut.BEGIN, 2)
+        write()
+        self.read_until(Cut.END, 2)
+        write()
+        whole = self.finish_session()
+        begin, end = [i for i, p in enumerate(whole.packets) if mark(p)]
+        # It clears nothing: all of its packets before END are in the first.
+        second = Trace([raw for i, (raw, p) in
+                        enumerate(zip(whole.raw, whole.packets)) if i > end or
+                        i > begin and p.tributary_repeated])
+        first, = [i for i, p in enumerate(second.packets)
+                  if p.HasField("protovms")]
+        self.assertIn("trace_provenance", second.kinds()[:first])
+        joined = Trace([raw for raw, p in zip(whole.raw, whole.packets)
+                        if not p.tributary_repeated])
+        state = protovm.final_state(joined, protovm.program())
+        self.assertGreater(len(state["messages"]), 10)
+        self.assertEqual(protovm.final_state(second, protovm.program()), state)
 
     def test_what_cannot_be_cut_says_why(self):
         self.start(deferred_start=True)
