@@ -285,15 +285,19 @@ static const struct config_support table[] = {
 	SERVED("trace_attributes.attribute.key", "likewise"),
 	SERVED("trace_attributes.attribute.long_value", "likewise"),
 	SERVED("trace_attributes.attribute.string_value", "likewise"),
-	SERVED("tributary_segments", "Perfetto's service skips it"),
+	SERVED("tributary_segments", "output_path is a folder then, which is "
+	    "created; Perfetto's service skips it"),
 	SERVED("tributary_segments.every_ms", "1000 (a second) to 31 days; at "
 	    "multiples of it since 1970, UTC"),
-	IGNORED("tributary_segments.max_bytes", "no file is cut by its size"),
+	SERVED("tributary_segments.max_bytes", "of a file as it is on the disk, "
+	    "65536 or more; cut soon after, with output_path"),
 	SERVED("tributary_segments.at_trigger", "exact names, up to 1024; any "
 	    "producer may pull them"),
-	IGNORED("tributary_segments.split", "sessions are not cut"),
-	IGNORED("tributary_segments.file_pattern", "sessions are not cut"),
-	IGNORED("tributary_segments.recording", "sessions are not cut"),
+	SERVED("tributary_segments.split", "with output_path"),
+	SERVED("tributary_segments.file_pattern", "with output_path, which is a "
+	    "folder then; a name that is taken gets a number"),
+	SERVED("tributary_segments.recording", "in the names of files, and in "
+	    "each segment"),
 };
 
 const struct config_support *

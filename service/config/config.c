@@ -11,6 +11,7 @@
 #include "service/settings/settings.h"
 #include "transport/base/failure.h"
 #include "transport/base/log.h"
+#include "transport/segment/segment_path.h"
 #include "transport/wire/pb_reader.h"
 
 typedef Perfetto__Protos__TraceConfig trace_config_pb;
@@ -149,14 +150,47 @@ check_triggers(const trace_config_pb *pb, const struct limits *lim, char *err,
 	return 0;
 }
 
+/* Fields of tributary_segments about files, which the service may write. */
 static int
-check_segments(const trace_config_pb *pb, char *err, size_t err_size)
+check_segment_files(const trace_config_pb *pb,
+    const Perfetto__Protos__SegmentConfig *c, bool has_fd, char *err,
+    size_t err_size)
+{
+	bool by_machine = c->split ==
+	    PERFETTO__PROTOS__SEGMENT_CONFIG__SPLIT__BY_MACHINE;
+	char why[320];
+
+	if (has_fd && pb->write_into_file && (by_machine ||
+	    c->max_bytes != 0 || c->file_pattern != NULL))
+		return refuse(err, err_size, "tributary_segments: split, "
+		    "max_bytes and file_pattern need output_path, the folder "
+		    "for segments; a descriptor takes one file alone");
+	if (!has_fd && pb->write_into_file && pb->max_file_size_bytes != 0)
+		return refuse(err, err_size, "max_file_size_bytes does not go "
+		    "with tributary_segments: max_bytes there is the size of "
+		    "a segment");
+	if (c->max_bytes != 0 && c->max_bytes < CONFIG_SEGMENT_LEAST_BYTES)
+		return FAILURE(err, err_size, "tributary_segments.max_bytes is "
+		    "%llu: it must be %u (64 KiB) or more, or 0 for no cuts by "
+		    "size", (unsigned long long)c->max_bytes,
+		    CONFIG_SEGMENT_LEAST_BYTES);
+	if (c->file_pattern != NULL && segment_path_check(c->file_pattern,
+	    by_machine, why, sizeof(why)) != 0)
+		return FAILURE(err, err_size, "tributary_segments.%s", why);
+	return 0;
+}
+
+static int
+check_segments(const trace_config_pb *pb, bool has_fd, char *err,
+    size_t err_size)
 {
 	const Perfetto__Protos__SegmentConfig *c = pb->tributary_segments;
 	size_t i;
 
 	if (c == NULL)
 		return 0;
+	if (check_segment_files(pb, c, has_fd, err, err_size) != 0)
+		return -1;
 	if (c->every_ms != 0 && (c->every_ms < CONFIG_SEGMENT_LEAST_MS ||
 	    c->every_ms > CONFIG_SEGMENT_MOST_MS))
 		return FAILURE(err, err_size, "tributary_segments.every_ms is "
@@ -366,7 +400,7 @@ config_new(const uint8_t *bytes, size_t len, bool has_fd,
 	}
 	if (check_sizes(c->pb, limits, err, err_size) != 0 ||
 	    check_triggers(c->pb, limits, err, err_size) != 0 ||
-	    check_segments(c->pb, err, err_size) != 0 ||
+	    check_segments(c->pb, has_fd, err, err_size) != 0 ||
 	    check_output(c->pb, has_fd, err, err_size) != 0 ||
 	    check_path_text(c->bytes, c->len, err, err_size) != 0 ||
 	    config_guard_check(c->pb, err, err_size) != 0 ||

@@ -60,6 +60,7 @@ struct config {
 #define CONFIG_MAX_TRIGGERS 1024u
 /* tributary_segments.every_ms. */
 #define CONFIG_SEGMENT_LEAST_MS 1000u
+#define CONFIG_SEGMENT_LEAST_BYTES (64u * 1024u)
 #define CONFIG_SEGMENT_MOST_MS  (31u * 24 * 3600 * 1000)
 /* Semaphores of one config: each is compared with all of every session. */
 #define CONFIG_MAX_SEMAPHORES 64u

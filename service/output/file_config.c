@@ -5,6 +5,8 @@
 #include "service/config/config.h"
 #include "service/model/model.h"
 #include "service/settings/settings.h"
+#include "service/sink/file_sink.h"
+#include "transport/segment/segment_path.h"
 
 #define WRITE_PERIOD_DEFAULT_MS 5000u
 #define WRITE_PERIOD_MIN_MS 100u
@@ -84,6 +86,27 @@ file_config_path(const struct session *s)
 	    path[n] != '/')
 		return path;
 	return path + n + strspn(path + n, "/");
+}
+
+bool
+file_config_segments(const struct session *s, struct file_sink_segments *out)
+{
+	const Perfetto__Protos__TraceConfig *pb = s->config->pb;
+	const Perfetto__Protos__SegmentConfig *c = pb->tributary_segments;
+
+	if (c == NULL || pb->output_path == NULL)
+		return false;
+	out->by_machine = c->split ==
+	    PERFETTO__PROTOS__SEGMENT_CONFIG__SPLIT__BY_MACHINE;
+	out->pattern = c->file_pattern != NULL ? c->file_pattern :
+	    segment_path_default(out->by_machine);
+	out->recording = "recording";
+	if (c->recording != NULL && c->recording[0] != '\0')
+		out->recording = c->recording;
+	else if (pb->unique_session_name != NULL &&
+	    pb->unique_session_name[0] != '\0')
+		out->recording = pb->unique_session_name;
+	return true;
 }
 
 uint64_t

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct file_sink_segments;
 struct session;
 
 uint32_t file_config_write_period_ms(const struct session *s);
@@ -22,6 +23,12 @@ bool file_config_syncs(const struct session *s);
 const char *file_config_path(const struct session *s);
 /* The uid that is to own the file at output_path; -1: the daemon's. */
 long file_config_owner(const struct session *s);
+/*
+ * How the file is split into segments; its strings point into the config.
+ * False: it is one file.
+ */
+bool file_config_segments(const struct session *s,
+    struct file_sink_segments *out);
 /* Part of max_bytes that is kept for the statistics at the end of the file. */
 uint64_t file_config_stats_bytes(const struct session *s, uint64_t max_bytes);
 

@@ -81,6 +81,8 @@ count_packet(struct file_loss *f, struct run *run, const uint8_t *data,
 		else if (p.number == TracePacket_machine_id &&
 		    p.wire == PB_VARINT)
 			machine = (uint32_t)p.value;
+		else if (p.number == TracePacket_tributary_repeated)
+			return; /* in an earlier segment */
 	}
 	if (sequence == 0 || sequence == SERVICE_PACKETS_SEQUENCE)
 		return;

@@ -17,6 +17,7 @@
 #include "service/settings/settings.h"
 #include "service/sink/file_sink.h"
 #include "service/sink/sink_fd.h"
+#include "transport/base/human_numbers.h"
 #include "transport/base/log.h"
 #include "transport/sink/sink_path.h"
 
@@ -58,6 +59,7 @@ struct file_writer {
 	uint64_t left;    /* bytes up to max_file_size_bytes, */
 	uint64_t kept;    /* less those for its end */
 	uint64_t written;
+	uint32_t segment_cut; /* the last one that was full */
 	struct loop_timer *write_timer;
 	struct loop_timer *flush_timer;
 	struct file_gate *gate; /* of the session's buffers */
@@ -317,6 +319,21 @@ fail_file(struct file_writer *f, const char *err)
 }
 
 static void
+log_recovered(const struct file_writer *f)
+{
+	const struct session *s = f->session;
+	unsigned n = file_sink_recovered(f->sink);
+
+	if (n > 0)
+		log_limited(&s->service->file_log, loop_now_ms(),
+		    LOG_LEVEL_WARN, "session %llu: %u segment%s that a crash "
+		    "left in %s end%s with the last whole packet",
+		    (unsigned long long)s->id, n, human_s(n),
+		    s->file_path != NULL ? s->file_path : "its folder",
+		    n == 1 ? "s" : "");
+}
+
+static void
 opened_cb(struct file_sink *sink, const char *err, void *arg)
 {
 	struct file_writer *f = arg;
@@ -327,6 +344,7 @@ opened_cb(struct file_sink *sink, const char *err, void *arg)
 		fail_file(f, err);
 		return;
 	}
+	log_recovered(f);
 	if (is_late(f)) {
 		begin_pass(f, FILE_LAST_PASS);
 	} else {
@@ -347,6 +365,20 @@ written_cb(struct file_sink *sink, uint64_t total, void *arg)
 	f->written = total;
 	if (f->state != FILE_FAILED && f->state != FILE_CLOSING)
 		pump(f);
+}
+
+/* A segment that is full is cut once, whenever that may be. */
+static void
+grown_cb(struct file_sink *sink, uint32_t number, uint64_t bytes, void *arg)
+{
+	struct file_writer *f = arg;
+	uint64_t most = f->session->config->pb->tributary_segments->max_bytes;
+
+	if (most == 0 || bytes < most || number <= f->segment_cut ||
+	    is_late(f))
+		return;
+	f->segment_cut = number;
+	f->ops->segment_full(f->session);
 }
 
 /* A compressed file reached max_file_size_bytes: its sink knows the sizes. */
@@ -431,6 +463,7 @@ closed_cb(struct file_sink *sink, const char *err, void *arg)
 static const struct file_sink_ops sink_ops = {
 	.opened = opened_cb,
 	.written = written_cb,
+	.grown = grown_cb,
 	.full = full_cb,
 	.failed = failed_cb,
 	.lost = lost_cb,
@@ -495,6 +528,7 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
 		.fd = s->folder.fd,
 		.mode = sv->settings->trace_file_mode };
 	struct file_sink_options options = { .max_bytes = 0 };
+	struct file_sink_segments segments;
 	struct file_writer *f;
 
 	if (fd >= 0 && sink_fd_check(fd, err, err_size) != 0)
@@ -506,7 +540,10 @@ file_writer_new(struct session *s, const struct file_ops *ops, int fd,
 	f->ops = ops;
 	options.owner = principal_key(&s->owner);
 	options.compression = trace_compression(s->config);
-	set_limit(f, &options);
+	if (fd < 0 && file_config_segments(s, &segments))
+		options.segments = &segments;
+	else
+		set_limit(f, &options);
 	f->gate = file_gate_new(s, sv->settings->lossless, post_turn, f);
 	f->out = packet_out_new_file();
 	f->loss = file_loss_new(s);

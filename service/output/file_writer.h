@@ -36,6 +36,8 @@ struct file_ops {
 	void (*closed)(struct session *s, const char *error);
 	/* max_file_size_bytes is reached; the session is to end. */
 	void (*full)(struct session *s);
+	/* A segment has as many bytes as the config wants at most. */
+	void (*segment_full)(struct session *s);
 	/*
 	 * Scrapes the producers' shared memory into the buffers.  False: some
 	 * chunks have to wait at the write gate.

@@ -57,11 +57,14 @@ static const char *const allowed[] = {
 	"pwritev", "lseek", "_llseek", "sendfile", "splice",
 	/* files: traces, certificates, /proc/PID/comm, /etc/localtime */
 	"access", "faccessat", "faccessat2", "fallocate", "fchmod",
-	"fdatasync", "fstat",
+	"fdatasync", "flock", "fstat",
 	"fstat64", "fstatat64", "fstatfs", "fstatfs64", "fsync", "ftruncate",
 	"ftruncate64", "getcwd", "getdents64", "lstat", "newfstatat", "open",
 	"openat", "openat2", "readlink", "readlinkat", "stat", "statx",
-	"sync_file_range", "unlink", "unlinkat",
+	"sync_file_range", "sync_file_range2", "unlink", "unlinkat",
+	/* folders of segments, and their names */
+	"linkat", "mkdirat", "renameat", "renameat2",
+	"syncfs",
 	/* sockets that are open, or come with accept() */
 	"accept", "accept4", "getpeername", "getsockname", "getsockopt",
 	"recv", "recvfrom", "recvmmsg", "recvmsg", "send", "sendmmsg",

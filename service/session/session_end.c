@@ -471,6 +471,7 @@ retry_scrapes(struct session *s)
 }
 
 static const struct file_ops file_ops = {
+	.segment_full = cut_at_size,
 	.opened = session_file_opened,
 	.failed = file_failed,
 	.closed = file_closed,

@@ -39,6 +39,7 @@ file_sink_destroy(struct file_sink *s)
 		free(s->batches[i].pub.data);
 	loop_timer_free(s->patience);
 	packet_compressor_free(s->compressor);
+	sink_segments_free(s->segments);
 	free(s->path);
 	pthread_cond_destroy(&s->wake);
 	pthread_mutex_destroy(&s->lock);
@@ -56,7 +57,11 @@ sink_set_options(struct file_sink *s, const struct file_sink_options *o)
 	s->last_bytes = o->last_bytes;
 	if (o->compression.kind != PACKET_PLAIN)
 		s->nominal = PACKET_BATCH_BYTES;
-	else if (o->max_bytes == 0)
+	if (o->segments != NULL) {
+		s->segments = sink_segments_new(o);
+		return s->segments != NULL ? 0 : -1;
+	}
+	if (o->compression.kind == PACKET_PLAIN && o->max_bytes == 0)
 		return 0;
 	s->compressor = packet_compressor_new(&o->compression);
 	return s->compressor != NULL ? 0 : -1;
@@ -367,6 +372,12 @@ file_sink_submit_last(struct file_sink *s, bool sync)
 	submit(s, sync, true);
 }
 
+unsigned
+file_sink_recovered(const struct file_sink *s)
+{
+	return s->recovered;
+}
+
 uint64_t
 file_sink_total(const struct file_sink *s)
 {
@@ -448,10 +459,23 @@ tell_report(struct file_sink *s, const struct report *r, bool progress)
 	}
 	if (s->state == SINK_CLOSING)
 		return;
+	if (err == NULL && progress && r->number != 0 && s->ops->grown != NULL)
+		s->ops->grown(s, r->number, r->largest, s->arg);
+	if (s->state == SINK_CLOSING)
+		return;
 	if (err != NULL)
 		tell_failed(s, err);
 	else if (progress)
 		s->ops->written(s, r->total, s->arg);
+}
+
+/* The writer has ended: its segments can be looked at. */
+static void
+segments_lost(void *arg, const uint8_t *data, size_t len)
+{
+	struct file_sink *s = arg;
+
+	s->ops->lost(s, data, len, s->arg);
 }
 
 /* After file_sink_close() only closed(). */
@@ -472,8 +496,11 @@ file_sink_report_cb(void *arg)
 	progress = r.done != s->answered;
 	s->answered = r.done;
 	s->total = r.total;
+	s->recovered = r.recovered;
 	if (r.file == FILE_CLOSED) {
 		pthread_join(s->thread, NULL);
+		if (s->segments != NULL && s->ops->lost != NULL)
+			sink_segments_lost(s->segments, segments_lost, s);
 		s->ops->closed(s, r.err[0] != '\0' ? r.err : NULL, s->arg);
 		file_sink_destroy(s);
 		return;

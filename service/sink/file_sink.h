@@ -69,8 +69,19 @@ struct sink_batch {
 	size_t nominal; /* complete from this length on */
 };
 
+/*
+ * The stream is split into segments (segment_splitter.h): the path is a folder,
+ * which is created where it is missing.  There is no max_bytes then.
+ */
+struct file_sink_segments {
+	const char *pattern; /* as segment_path_check() wants it */
+	const char *recording;
+	bool by_machine;
+};
+
 /* Options of a new sink, copied; NULL instead: all zero, plain batches. */
 struct file_sink_options {
+	const struct file_sink_segments *segments; /* copied; NULL: a file */
 	/* Batches are compressed on the writer thread, one by one. */
 	struct packet_compression compression;
 	/*
@@ -97,6 +108,12 @@ struct file_sink_ops {
 	 * the file so far that this sink wrote.
 	 */
 	void (*written)(struct file_sink *s, uint64_t total, void *arg);
+	/*
+	 * Tells the bytes of the newest segment's largest file, and its number,
+	 * just before written().  NULL: not wanted.
+	 */
+	void (*grown)(struct file_sink *s, uint32_t number, uint64_t bytes,
+	    void *arg);
 	/*
 	 * Tells that a packet would have passed max_bytes: neither it nor any
 	 * packet behind it is in the file, but for file_sink_submit_last().
@@ -181,6 +198,12 @@ bool file_sink_idle(const struct file_sink *s);
 
 /* Bytes in the file, as last reported; inside of closed(): all. */
 uint64_t file_sink_total(const struct file_sink *s);
+
+/*
+ * Segments that a crash had left in the folder, and that have their names by
+ * now; inside of opened().
+ */
+unsigned file_sink_recovered(const struct file_sink *s);
 
 /*
  * Sets the time-out of a job in milliseconds (see SINK_WAIT_MS); a regular file

@@ -21,6 +21,7 @@
 #include <sys/queue.h>
 
 #include "service/sink/file_sink.h"
+#include "service/sink/sink_segments.h"
 #include "transport/loop/loop.h"
 #include "transport/sink/sink_path.h"
 #include "transport/sink/sink_writer.h"
@@ -41,6 +42,9 @@ struct job {
 	bool last;
 };
 
+/* Bytes of a sentence; one of segments has a path in it. */
+#define FILE_ERR_MAX 256
+
 /* States of the file for its writer; only forward. */
 enum sink_file {
 	FILE_OPENING, /* the path is being opened */
@@ -57,7 +61,10 @@ struct report {
 	enum sink_file file;
 	uint64_t done; /* number of jobs done, in the order of submission */
 	uint64_t total;
-	char err[SINK_ERR_MAX]; /* the first one; empty: none */
+	uint32_t number;  /* of the newest segment; 0: a file */
+	uint64_t largest; /* bytes of its largest file */
+	unsigned recovered; /* segments; written before the file is open */
+	char err[FILE_ERR_MAX]; /* the first one; empty: none */
 };
 
 /* Callbacks that are still to come; only forward. */
@@ -89,6 +96,7 @@ struct file_sink {
 	uint64_t submitted;    /* jobs */
 	uint64_t answered;     /* of them */
 	uint64_t total;        /* bytes in the file, as was reported */
+	unsigned recovered;    /* as was reported */
 	enum sink_state state;
 	enum sink_trust trust;
 	struct loop_timer *patience;
@@ -119,6 +127,7 @@ struct file_sink {
 	int fd; /* of file_sink_new_fd(), until writer has it */
 	struct sink_writer writer;
 	struct packet_compressor *compressor; /* NULL: bytes as they are */
+	struct sink_segments *segments; /* NULL: a file */
 	uint64_t max_bytes;
 	uint64_t last_bytes;
 	uint64_t owner;

@@ -93,21 +93,44 @@ writer_begin(struct file_sink *s, int fd)
 	s->writer.give_up_arg = s;
 }
 
+static bool
+open_file(struct file_sink *s, char *err, size_t err_size)
+{
+	int fd = sink_path_create(&s->dir, s->path, s->uid, s->gid, err,
+	    err_size);
+
+	if (fd >= 0)
+		writer_begin(s, fd);
+	return fd >= 0;
+}
+
+static bool
+open_segments(struct file_sink *s, char *err, size_t err_size)
+{
+	const struct file_sink_place place = { &s->dir, s->path, s->uid,
+		s->gid };
+
+	return sink_segments_open(s->segments, &place, give_up, s, err,
+	    err_size) == 0;
+}
+
 static void
 writer_open(struct file_sink *s)
 {
-	char err[SINK_ERR_MAX];
-	int fd;
+	char err[FILE_ERR_MAX];
+	bool ok;
 
-	fd = sink_path_create(&s->dir, s->path, s->uid, s->gid, err,
-	    sizeof(err));
-	if (fd >= 0) {
-		writer_begin(s, fd);
+	if (s->segments != NULL)
+		ok = open_segments(s, err, sizeof(err));
+	else
+		ok = open_file(s, err, sizeof(err));
+	if (ok)
 		set_file(s, FILE_OPEN);
-	} else {
+	else
 		report_end(s, FILE_REFUSED, err);
-	}
 	pthread_mutex_lock(&s->lock);
+	if (ok && s->segments != NULL)
+		s->report.recovered = sink_segments_recovered(s->segments);
 	report_locked(s);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -163,6 +186,23 @@ writer_prepare(struct file_sink *s, const struct job *job, size_t *len)
 }
 
 /*
+ * Packets that are lost stay in the segments, which tell them at the end.
+ * Returns as writer_put() does.
+ */
+static size_t
+put_segments(struct file_sink *s, const struct sink_batch *b)
+{
+	char err[FILE_ERR_MAX];
+
+	int rc = sink_segments_put(s->segments, b->data, b->len,
+	    b->len >= b->nominal, err, sizeof(err));
+
+	if (rc != 0)
+		report_error(s, err);
+	return rc == -2 ? 0 : b->len;
+}
+
+/*
  * Returns how many bytes of the batch are not lost: they are in the file, or
  * max_bytes left them out, which full() reports.
  */
@@ -170,7 +210,7 @@ static size_t
 writer_put(struct file_sink *s, const struct job *job)
 {
 	const struct sink_batch *b = &job->batch->pub;
-	char err[SINK_ERR_MAX];
+	char err[FILE_ERR_MAX];
 	const uint8_t *data;
 	size_t len;
 
@@ -181,6 +221,8 @@ writer_put(struct file_sink *s, const struct job *job)
 		return 0;
 	if (s->file == FILE_FULL && !job->last)
 		return b->len;
+	if (s->segments != NULL)
+		return put_segments(s, b);
 	data = writer_prepare(s, job, &len);
 	if (sink_writer_write(&s->writer, data, len, err, sizeof(err)) == 0)
 		return b->len;
@@ -189,16 +231,48 @@ writer_put(struct file_sink *s, const struct job *job)
 	return data == b->data ? s->writer.kept : 0;
 }
 
+static int
+writer_sync(struct file_sink *s, char *err, size_t err_size)
+{
+	if (s->segments != NULL)
+		return sink_segments_sync(s->segments, err, err_size);
+	return sink_writer_sync(&s->writer, err, err_size);
+}
+
+/* With the lock held. */
+static void
+report_bytes_locked(struct file_sink *s)
+{
+	if (s->segments == NULL) {
+		s->report.total = s->writer.total;
+		return;
+	}
+	s->report.total = sink_segments_total(s->segments);
+	s->report.number = sink_segments_number(s->segments);
+	s->report.largest = sink_segments_largest(s->segments);
+}
+
+static int
+writer_close(struct file_sink *s, char *err, size_t err_size)
+{
+	if (s->segments != NULL)
+		return sink_segments_close(s->segments, is_broken(s), err,
+		    err_size);
+	if (s->writer.fd < 0)
+		return 0;
+	return sink_writer_close(&s->writer, !is_broken(s), err, err_size);
+}
+
 static void
 writer_run(struct file_sink *s, const struct job *job)
 {
-	char err[SINK_ERR_MAX];
+	char err[FILE_ERR_MAX];
 	size_t kept = 0;
 
 	if (job->batch != NULL)
 		kept = writer_put(s, job);
 	if (!is_broken(s) && job->sync &&
-	    sink_writer_sync(&s->writer, err, sizeof(err)) < 0)
+	    writer_sync(s, err, sizeof(err)) < 0)
 		report_error(s, err);
 
 	pthread_mutex_lock(&s->lock);
@@ -207,7 +281,7 @@ writer_run(struct file_sink *s, const struct job *job)
 		job->batch->kept = kept;
 	}
 	s->report.done++;
-	s->report.total = s->writer.total;
+	report_bytes_locked(s);
 	report_locked(s);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -218,6 +292,7 @@ writer_end(struct file_sink *s)
 	bool orphan;
 
 	pthread_mutex_lock(&s->lock);
+	report_bytes_locked(s);
 	set_file(s, FILE_CLOSED);
 	report_locked(s);
 	orphan = s->loop_side == LOOP_LEFT;
@@ -234,7 +309,7 @@ static void *
 writer_main(void *arg)
 {
 	struct file_sink *s = arg;
-	char err[SINK_ERR_MAX];
+	char err[FILE_ERR_MAX];
 	struct job job;
 
 	if (s->path != NULL)
@@ -243,8 +318,7 @@ writer_main(void *arg)
 		writer_begin(s, s->fd);
 	while (writer_next(s, &job))
 		writer_run(s, &job);
-	if (s->writer.fd >= 0 &&
-	    sink_writer_close(&s->writer, !is_broken(s), err, sizeof(err)) < 0)
+	if (writer_close(s, err, sizeof(err)) < 0)
 		report_error(s, err);
 	writer_end(s);
 	return NULL;

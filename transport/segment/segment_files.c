@@ -30,7 +30,7 @@ struct segment_file {
 	struct sink_writer writer; /* its fd is -1 while the file is closed */
 	uint64_t writeback; /* of writer.total, on its way to the disk */
 	dev_t dev;          /* of the part, by which it is known again */
-	ino_t ino;
+	ino_t ino;  /* 0: there is no part, or none any more */
 	bool dirty; /* written since the last sync */
 };
 
@@ -423,19 +423,32 @@ segment_files_settle(struct segment_files *f)
 
 /* After an error, or where the owner gave up: as a crash would be closed. */
 static void
-leave_file(struct segment_files *f, struct file_list *of,
-    struct segment_file *file)
+leave_file(struct segment_files *f, struct segment_file *file)
 {
 	char err[SINK_ERR_MAX];
 
+	if (file->ino == 0)
+		return;
 	if (file->writer.fd >= 0 && file->writer.total > 0 &&
 	    sink_writer_sync(&file->writer, err, sizeof(err)) != 0)
 		fail(f, file, err);
-	if (file->ino != 0 && file->writer.total > 0)
+	close_file(f, file);
+	if (file->writer.total > 0)
 		(void)publish(f, file);
-	else if (file->ino != 0)
+	else
 		segment_folder_remove(f->folder, file->path);
-	free_file(f, of, file);
+	file->ino = 0;
+}
+
+void
+segment_files_leave(struct segment_files *f)
+{
+	struct segment_file *file;
+
+	TAILQ_FOREACH(file, &f->ended, of_files)
+		leave_file(f, file);
+	TAILQ_FOREACH(file, &f->files, of_files)
+		leave_file(f, file);
 }
 
 void
@@ -445,10 +458,11 @@ segment_files_free(struct segment_files *f)
 
 	if (f == NULL)
 		return;
+	segment_files_leave(f);
 	while ((file = TAILQ_FIRST(&f->ended)) != NULL)
-		leave_file(f, &f->ended, file);
+		free_file(f, &f->ended, file);
 	while ((file = TAILQ_FIRST(&f->files)) != NULL)
-		leave_file(f, &f->files, file);
+		free_file(f, &f->files, file);
 	packet_compressor_free(f->compressor);
 	segment_folder_free(f->folder);
 	free(f);

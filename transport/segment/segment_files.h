@@ -53,9 +53,12 @@ struct segment_files_options {
 struct segment_files *segment_files_new(struct segment_folder *folder,
     const struct segment_files_options *o) MUST_CHECK;
 /*
- * Segments that were not settled end with their last whole packet, and get
- * their names; those without a packet are removed.
+ * Closes segments that were not settled: they end with their last whole packet,
+ * and get their names; those without a packet are removed.  Only free() may
+ * follow, and calls that ask.
  */
+void segment_files_leave(struct segment_files *f);
+/* Leaves, and frees. */
 void segment_files_free(struct segment_files *f);
 
 /*

@@ -209,7 +209,7 @@ do_what_is_refused(void)
 		return 5;
 	if (chmod("/tmp", 0700) == 0 || errno != EPERM)
 		return 6;
-	if (mkdir("confine", 0700) == 0 || errno != EPERM)
+	if (symlink("to", "confine") == 0 || errno != EPERM)
 		return 7;
 	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0 || errno != EPERM)
 		return 8;

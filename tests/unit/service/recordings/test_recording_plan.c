@@ -99,7 +99,7 @@ a_plan_has_the_config_and_what_the_settings_say(void **state)
 {
 	struct recording_plan *p = plan("rotate { every_ms: 5000 size_kb: 64 "
 	    "at_trigger: 'a' at_trigger: 'b' } split: BY_MACHINE "
-	    "file_pattern: '%n' keep { size_mb: 3 hours: 2 }", CONFIG
+	    "file_pattern: '%machine/%n.pftrace' keep { size_mb: 3 hours: 2 }", CONFIG
 	    "unique_session_name: 'mine' flush_period_ms: 7 ");
 	Perfetto__Protos__TraceConfig *c = config_of(p);
 	Perfetto__Protos__SegmentConfig *g = c->tributary_segments;
@@ -114,7 +114,7 @@ a_plan_has_the_config_and_what_the_settings_say(void **state)
 	assert_string_equal(g->at_trigger[1], "b");
 	assert_int_equal(g->split,
 	    PERFETTO__PROTOS__SEGMENT_CONFIG__SPLIT__BY_MACHINE);
-	assert_string_equal(g->file_pattern, "%n");
+	assert_string_equal(g->file_pattern, "%machine/%n.pftrace");
 	assert_string_equal(g->recording, "r");
 	assert_null(c->trigger_config);
 	assert_int_equal(p->keep_bytes, 3 << 20);
