@@ -36,6 +36,7 @@ struct packet_facts {
 	uint32_t flags;   /* PACKET_*; state_cleared, the old field, included */
 	uint32_t clock_id; /* 0: the sequence's default */
 	bool first_on_sequence;
+	bool repeated; /* the packet is in the segment before, too */
 	bool has_timestamp;
 	uint64_t timestamp;
 	struct pb_field payload;  /* of the type; valid when type is set */

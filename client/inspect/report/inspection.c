@@ -24,14 +24,18 @@ struct inspection {
 	struct clock_uses uses;
 	struct session_log log;
 	struct inspect_compressed compressed;
+	inspection_watch_fn watch; /* or NULL */
+	void *watch_arg;
 	uint64_t taken_bytes; /* of packets, as if nothing were compressed */
 	bool no_memory;
 };
 
 static void
-take(struct inspection *i, const struct packet_facts *f, uint64_t bytes)
+take(struct inspection *i, const uint8_t *data, size_t len,
+    const struct packet_facts *f, uint64_t bytes)
 {
 	struct trace_moment moment;
+	const struct inspection_packet seen = { data, len, f, &moment, bytes };
 
 	i->taken_bytes += bytes;
 	(void)trace_summary_take(i->summary, f, bytes);
@@ -40,6 +44,8 @@ take(struct inspection *i, const struct packet_facts *f, uint64_t bytes)
 		i->no_memory = true;
 	else
 		clock_uses_take(&i->uses, &moment);
+	if (i->watch != NULL)
+		i->watch(i->watch_arg, &seen);
 }
 
 static void
@@ -53,7 +59,7 @@ inner_cb(void *arg, const uint8_t *data, size_t len)
 	if (packet_facts_read(&f, &i->types, data, len) &&
 	    f.type != TracePacket_compressed_packets &&
 	    f.type != TracePacket_zstd_compressed_packets) {
-		take(i, &f, bytes);
+		take(i, data, len, &f, bytes);
 		return;
 	}
 	i->taken_bytes += bytes;
@@ -124,8 +130,15 @@ packet_cb(void *arg, const uint8_t *data, size_t len, uint64_t bytes,
 	    f.type == TracePacket_zstd_compressed_packets)
 		expand(i, data, len, bytes, offset);
 	else
-		take(i, &f, bytes);
+		take(i, data, len, &f, bytes);
 	return true;
+}
+
+void
+inspection_watch(struct inspection *i, inspection_watch_fn fn, void *arg)
+{
+	i->watch = fn;
+	i->watch_arg = arg;
 }
 
 int

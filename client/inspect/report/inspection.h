@@ -16,8 +16,10 @@
 struct Perfetto__Protos__TraceStats;
 struct clock_uses;
 struct inspection;
+struct packet_facts;
 struct session_log;
 struct trace_clocks;
+struct trace_moment;
 struct trace_summary;
 struct trace_window;
 
@@ -31,6 +33,19 @@ struct inspect_compressed {
 
 struct inspection *inspection_new(void) MUST_CHECK;
 void inspection_free(struct inspection *i);
+
+/* A packet that was taken; those inside of compressed ones, too.  Borrowed. */
+struct inspection_packet {
+	const uint8_t *data; /* TracePacket */
+	size_t len;
+	const struct packet_facts *facts;
+	const struct trace_moment *moment;
+	uint64_t bytes; /* with framing, as if nothing were compressed */
+};
+typedef void (*inspection_watch_fn)(void *arg,
+    const struct inspection_packet *p);
+/* Shows each packet to fn as it is read.  arg: borrowed. */
+void inspection_watch(struct inspection *i, inspection_watch_fn fn, void *arg);
 
 /*
  * Reads all of a trace, once.  size: of the file; 0: not known.  -1 with a
