@@ -1,5 +1,6 @@
 #include "service/recordings/recording_plan.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,12 +106,16 @@ put_config(const struct recording_setting *r, const uint8_t *config,
 }
 
 static void
-put_segments(const struct recording_setting *r, struct pb_writer *out)
+put_segments(const struct recording_setting *r, const char *archive,
+    struct pb_writer *out)
 {
+	char path[PATH_MAX];
 	size_t i, mark;
 
+	/* The slash makes it the folder itself, and not one below it. */
+	snprintf(path, sizeof(path), "%s/", archive);
 	pb_put_uint(out, TraceConfig_write_into_file, 1);
-	pb_put_string(out, TraceConfig_output_path, ".");
+	pb_put_string(out, TraceConfig_output_path, path);
 	mark = pb_nest_begin(out, TraceConfig_tributary_segments);
 	if (r->every_ms > 0)
 		pb_put_uint(out, SegmentConfig_every_ms, r->every_ms);
@@ -198,8 +203,9 @@ check(const struct recording_plan *p, const struct limits *limits, char *err,
 }
 
 struct recording_plan *
-recording_plan_of(const struct recording_setting *r, const uint8_t *config,
-    size_t len, const struct limits *limits, char *err, size_t err_size)
+recording_plan_of(const struct recording_setting *r,
+    const struct settings *of, const uint8_t *config, size_t len, char *err,
+    size_t err_size)
 {
 	struct recording_plan *p;
 	struct pb_writer w;
@@ -217,7 +223,7 @@ recording_plan_of(const struct recording_setting *r, const uint8_t *config,
 		put_triggers(r, &w);
 		put_clearing(r, config, len, &w);
 	} else {
-		put_segments(r, &w);
+		put_segments(r, of->archive_dir, &w);
 	}
 	if (w.failed) {
 		snprintf(err, err_size, "no memory");
@@ -231,7 +237,7 @@ recording_plan_of(const struct recording_setting *r, const uint8_t *config,
 	p->max_bytes = r->max_bytes;
 	p->keep_bytes = r->keep_bytes;
 	p->keep_ms = r->keep_ms;
-	if (check(p, limits, err, err_size) == 0)
+	if (check(p, &of->limits, err, err_size) == 0)
 		return p;
 	recording_plan_free(p);
 	return NULL;
@@ -244,7 +250,7 @@ fail:
 
 struct recording_plan *
 recording_plan_new(const struct recording_setting *r,
-    const struct limits *limits, char *err, size_t err_size)
+    const struct settings *of, char *err, size_t err_size)
 {
 	struct recording_plan *p = NULL;
 	uint8_t *config = NULL;
@@ -260,7 +266,7 @@ recording_plan_new(const struct recording_setting *r,
 	if (trace_config_load(&(struct trace_config_input){
 	    .data = (const uint8_t *)text, .len = len,
 	    .name = r->config_path }, &config, &config_len, err, err_size) == 0) {
-		p = recording_plan_of(r, config, config_len, limits, why,
+		p = recording_plan_of(r, of, config, config_len, why,
 		    sizeof(why));
 		if (p == NULL)
 			snprintf(err, err_size, "%s: error: recording %s: %s",

@@ -13,8 +13,8 @@
 
 #include "transport/base/compiler.h"
 
-struct limits;
 struct recording_setting;
+struct settings;
 
 struct recording_plan {
 	char *name;      /* owned, as the next */
@@ -29,14 +29,14 @@ struct recording_plan {
 };
 
 /*
- * Reads the config file of r and checks it.  NULL with the message for people in
+ * Reads the config file of r, one of these settings, and checks it.  NULL with the message for people in
  * err (of a text: file, line, column; caret line).
  */
 struct recording_plan *recording_plan_new(const struct recording_setting *r,
-    const struct limits *limits, char *err, size_t err_size) MUST_CHECK;
+    const struct settings *of, char *err, size_t err_size) MUST_CHECK;
 /* As above, for a config in memory, encoded.  NULL with a sentence. */
 struct recording_plan *recording_plan_of(const struct recording_setting *r,
-    const uint8_t *config, size_t len, const struct limits *limits, char *err,
+    const struct settings *of, const uint8_t *config, size_t len, char *err,
     size_t err_size) MUST_CHECK;
 void recording_plan_free(struct recording_plan *p);
 

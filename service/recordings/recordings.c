@@ -46,7 +46,7 @@ plans_read(struct plans *p, const struct settings *s, char *err,
 {
 	for (p->n = 0; p->n < s->n_recordings; p->n++) {
 		p->of[p->n] = recording_plan_new(&s->recordings[p->n],
-		    &s->limits, err, err_size);
+		    s, err, err_size);
 		if (p->of[p->n] == NULL) {
 			plans_done(p);
 			return -1;

@@ -367,6 +367,9 @@ apply_recordings(struct settings *s, const Tributary__Settings *m,
 	if (replace_path(&s->archive_dir, m->archive_dir, "archive_dir", c) !=
 	    0)
 		return -1;
+	if (s->archive_dir != NULL && s->archive_dir[0] != '/')
+		return text_settings_complain(c, "archive_dir", "name the "
+		    "folder by its whole path, from / on");
 	if (m->n_recording > 0 && s->archive_dir == NULL)
 		return text_settings_complain(c, "recording", "it has nowhere "
 		    "to write to: name a folder with `archive_dir`");

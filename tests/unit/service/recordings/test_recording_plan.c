@@ -59,7 +59,7 @@ try_plan(const char *text, const char *config)
 
 	if (trace_config_load(&in, &bytes, &len, err, sizeof(err)) != 0)
 		fail_msg("%s", err);
-	p = recording_plan_of(setting(text), bytes, len, &s.limits, err,
+	p = recording_plan_of(setting(text), &s, bytes, len, err,
 	    sizeof(err));
 	free(bytes);
 	return p;
@@ -107,6 +107,7 @@ a_plan_has_the_config_and_what_the_settings_say(void **state)
 	assert_string_equal(c->unique_session_name, "r");
 	assert_int_equal(c->flush_period_ms, 7);
 	assert_true(c->write_into_file);
+	assert_string_equal(c->output_path, "/a/");
 	assert_non_null(g);
 	assert_int_equal(g->every_ms, 5000);
 	assert_int_equal(g->max_bytes, 65536);
@@ -216,12 +217,12 @@ a_config_file_is_named_with_its_line(void **state)
 	    "} archive_dir: '/a'", path);
 	assert_int_equal(settings_parse(&s, text, strlen(text), "t", err,
 	    sizeof(err)), 0);
-	assert_null(recording_plan_new(&s.recordings[0], &s.limits, err,
+	assert_null(recording_plan_new(&s.recordings[0], &s, err,
 	    sizeof(err)));
 	snprintf(text, sizeof(text), "%s:2:3: error: ", path);
 	assert_int_equal(strncmp(err, text, strlen(text)), 0);
 	unlink(path);
-	assert_null(recording_plan_new(&s.recordings[0], &s.limits, err,
+	assert_null(recording_plan_new(&s.recordings[0], &s, err,
 	    sizeof(err)));
 	assert_non_null(strstr(err, path));
 }

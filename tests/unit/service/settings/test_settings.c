@@ -297,6 +297,9 @@ a_recording_that_could_not_be_is_refused(void **state)
 {
 	refuse("recording { name: 'r' config_file: 'c' }", "archive_dir");
 	refuse("archive_dir: ''", "archive_dir");
+	refuse("archive_dir: 'x'", "whole path");
+	free(s.archive_dir);
+	s.archive_dir = NULL;
 	refuse("archive_dir: '/a' recording { config_file: 'c' }",
 	    "no `name`");
 	refuse("archive_dir: '/a' recording { name: 'a/b' config_file: 'c' }",
