@@ -123,6 +123,21 @@ print_table(FILE *out, const recordings_reply *r)
 /* ---- everything, a block each ---- */
 
 static void
+print_flight(FILE *out, const recording_state *s)
+{
+	char text[TEXT_CELL_MAX];
+
+	fprintf(out, "  flight         %" PRIu64 " segment%s written; %" PRIu64
+	    " trigger%s shared one with others\n", s->snapshots,
+	    human_s(s->snapshots), s->shared, human_s(s->shared));
+	if (s->snapshots_failed != 0)
+		fprintf(out, "  not written    %" PRIu64 " segment%s, the last "
+		    "one as %s\n", s->snapshots_failed,
+		    human_s(s->snapshots_failed),
+		    text_cell_plain(s->snapshot_error, text));
+}
+
+static void
 print_rotate(FILE *out, const recording_state *s, uint64_t now)
 {
 	char a[HUMAN_TEXT_MAX], cell[CELL_MAX];
@@ -139,9 +154,7 @@ print_rotate(FILE *out, const recording_state *s, uint64_t now)
 	if (s->by_machine)
 		fprintf(out, "  files          one for each machine\n");
 	if (s->flight)
-		fprintf(out, "  flight         %" PRIu64 " segment%s written, "
-		    "%" PRIu64 " trigger%s missed\n", s->snapshots,
-		    human_s(s->snapshots), s->missed, human_s(s->missed));
+		print_flight(out, s);
 	fprintf(out, "  kept           %s\n", kept(cell, s));
 }
 
@@ -210,7 +223,9 @@ json_recording(struct json_out *j, const recording_state *s)
 	json_bool(j, "flight", s->flight);
 	if (s->flight) {
 		json_uint(j, "snapshots", s->snapshots);
-		json_uint(j, "missed", s->missed);
+		json_uint(j, "shared", s->shared);
+		json_uint(j, "snapshots_failed", s->snapshots_failed);
+		json_string(j, "snapshot_error", s->snapshot_error);
 	}
 	json_object_end(j);
 }

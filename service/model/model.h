@@ -340,6 +340,9 @@ struct session {
 	bool wrote_file;          /* its file is closed */
 	uint64_t file_bytes;      /* size of the file when it was closed */
 	char *file_path;          /* for people; NULL: no file */
+	/* SegmentCut that its first segment began by; NULL: none */
+	uint8_t *begun_by;
+	size_t begun_by_len;
 	struct trace_folder folder; /* that output_path is below */
 	uint64_t cloned_from;     /* id; 0: no clone */
 	/* Set when the instances are freed; use session_crowd(). */

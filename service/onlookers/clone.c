@@ -13,6 +13,8 @@
 #include "service/session/session_events.h"
 #include "transport/base/log.h"
 #include "transport/buffer/trace_buffer.h"
+#include "transport/packet/service_packets.h"
+#include "transport/wire/pb_writer.h"
 
 /*
  * Bytes copied in a turn of the loop: less than a millisecond of large chunks.
@@ -43,6 +45,7 @@ struct clone_op {
 	bool for_bugreport;
 	struct principal who;
 	int fd;
+	const struct trace_folder *archive; /* NULL: not into segments */
 	bool skip_filter;
 	bool has_trigger;
 	struct clone_trigger trigger;
@@ -96,17 +99,53 @@ clear_buffer(struct session_buffer *b)
 		buffer_vms_clear(b->vms);
 }
 
+/* Has the clone's file be a segment below op->archive.  -1: no memory. */
+static int
+aim_at_archive(const struct clone_op *op, struct session *s)
+{
+	const struct service_cut cut = {
+		.number = 1,
+		.cause = SERVICE_CUT_TRIGGER,
+		.realtime_ns = (uint64_t)s->created_realtime_ns,
+		.trigger = op->trigger_name,
+		.trigger_producer = op->trigger_producer,
+		.trigger_machine = op->trigger.machine,
+	};
+	Perfetto__Protos__TraceConfig *pb = s->config->pb;
+	struct pb_writer w;
+
+	s->folder = *op->archive;
+	free(pb->output_path);
+	/* The slash makes it the folder itself, and not one below it. */
+	if (asprintf(&pb->output_path, "%s/", s->folder.path) < 0) {
+		pb->output_path = NULL;
+		return -1;
+	}
+	if (!op->has_trigger)
+		return 0;
+	pb_writer_init(&w);
+	service_packets_begun_by(&w, &cut);
+	s->begun_by = w.data;
+	s->begun_by_len = w.len;
+	return w.failed ? -1 : 0;
+}
+
 /* Writes the clone to its file, or gives it to done() at once. */
 static void
 hand_over(struct clone_op *op, bool was_file)
 {
 	struct session *s = op->clone;
-	char err[256];
+	char err[256] = "Out of memory";
 
 	op->clone = NULL;
 	s->cloning = NULL;
-	if (!was_file || op->fd < 0) {
+	if (op->archive == NULL && (!was_file || op->fd < 0)) {
 		answer(op, s, false, NULL);
+		return;
+	}
+	if (op->archive != NULL && aim_at_archive(op, s) != 0) {
+		session_free(s);
+		answer(op, NULL, false, err);
 		return;
 	}
 	session_note_file_path(s, op->fd);
@@ -467,6 +506,7 @@ clone_start(struct service *sv, const struct clone_request *r, clone_fn done,
 	}
 	op->service = sv;
 	op->fd = r->fd;
+	op->archive = r->archive;
 	op->who = *r->who;
 	op->done = done;
 	op->arg = arg;

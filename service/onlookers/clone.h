@@ -14,6 +14,7 @@ struct principal;
 struct service;
 struct session;
 struct session_observer;
+struct trace_folder;
 
 /*
  * session_id of old clients for the session with the highest bugreport_score.
@@ -33,6 +34,11 @@ struct clone_request {
 	const struct clone_trigger *trigger; /* NULL: none; copied */
 	const struct principal *who; /* the asking peer's; copied */
 	int fd;                  /* -1: none.  Taken over in any case. */
+	/*
+	 * Writes the clone as a segment below this folder, borrowed, as the
+	 * source's tributary_segments says; NULL: not.  Without fd.
+	 */
+	const struct trace_folder *archive;
 };
 
 /*

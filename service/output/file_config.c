@@ -100,6 +100,8 @@ file_config_segments(const struct session *s, struct file_sink_segments *out)
 	    PERFETTO__PROTOS__SEGMENT_CONFIG__SPLIT__BY_MACHINE;
 	out->pattern = c->file_pattern != NULL ? c->file_pattern :
 	    segment_path_default(out->by_machine);
+	out->begun_by = s->begun_by;
+	out->begun_by_len = s->begun_by_len;
 	out->recording = "recording";
 	if (c->recording != NULL && c->recording[0] != '\0')
 		out->recording = c->recording;

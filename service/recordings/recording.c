@@ -10,6 +10,7 @@
 #include "protos/fields.h"
 #include "service/config/config.h"
 #include "service/output/file_writer.h"
+#include "service/recordings/flight.h"
 #include "service/recordings/recording_plan.h"
 #include "service/session/cut.h"
 #include "service/session/session.h"
@@ -43,7 +44,9 @@ struct recording_wait {
 struct recording {
 	struct service *service;
 	const struct trace_folder *archive; /* borrowed */
+	char *name; /* of every plan */
 	struct recording_plan *plan;
+	struct flight *flight; /* NULL: the plan is none */
 	struct recording_plan *next; /* for after the session; NULL: the same */
 	void (*gone)(struct recording *r, void *arg);
 	void *gone_arg;
@@ -81,7 +84,7 @@ realtime_ns(void)
 const char *
 recording_name(const struct recording *r)
 {
-	return r->plan->name;
+	return r->name;
 }
 
 static void
@@ -233,6 +236,9 @@ instance_changed_cb(void *port, const char *producer, const char *data_source,
 static void
 clone_trigger_cb(void *port, uint64_t session, const struct clone_trigger *t)
 {
+	struct recording *r = port;
+
+	flight_trigger(r->flight, session, t);
 }
 
 static const struct consumer_ops session_ops = {
@@ -257,6 +263,11 @@ make_session(struct recording *r, char *err, size_t err_size)
 	const struct principal owner = recording_owner();
 	struct config *config;
 
+	if (r->plan->is_flight && r->flight == NULL &&
+	    (r->flight = flight_new(r->service, r->name, r->archive)) == NULL) {
+		snprintf(err, err_size, "no memory");
+		return NULL;
+	}
 	config = config_new(r->plan->config, r->plan->config_len, false,
 	    &r->service->settings->limits, err, err_size);
 	return config == NULL ? NULL : session_new(r->service,
@@ -288,7 +299,7 @@ begin(struct recording *r)
 		note_end(r, err);
 		return;
 	}
-	log_info("recording %s: begins as session %llu", r->plan->name,
+	log_info("recording %s: begins as session %llu", r->name,
 	    (unsigned long long)r->session->id);
 	loop_timer_set(r->sample, RATE_MS, 1);
 	say_running(r);
@@ -320,7 +331,7 @@ wait_and_retry(struct recording *r)
 	/* At the daemon's end all sessions end, which it says itself. */
 	if (r->service->shutdown == NULL)
 		log_warn("recording %s: ended: %s; it begins again in %.1f s",
-		    r->plan->name, r->reason, (double)ms / 1000);
+		    r->name, r->reason, (double)ms / 1000);
 	answer(r, RECORDING_DO_START, r->reason);
 }
 
@@ -329,7 +340,7 @@ static void
 go_on(struct recording *r)
 {
 	if (r->removed) {
-		log_info("recording %s: ended: %s", r->plan->name, r->reason);
+		log_info("recording %s: ended: %s", r->name, r->reason);
 		answer(r, RECORDING_DO_STOP, NULL);
 		answer(r, RECORDING_DO_START, r->reason);
 		r->gone(r, r->gone_arg);
@@ -349,7 +360,7 @@ go_on(struct recording *r)
 		wait_and_retry(r);
 		return;
 	}
-	log_info("recording %s: stopped", r->plan->name);
+	log_info("recording %s: stopped", r->name);
 	set_state(r, RECORDING_STOPPED);
 	answer(r, RECORDING_DO_STOP, NULL);
 	answer(r, RECORDING_DO_START, "it was stopped meanwhile");
@@ -491,6 +502,7 @@ recording_new(struct service *s, struct recording_plan *plan,
 	}
 	r->service = s;
 	r->plan = plan;
+	r->name = strdup(plan->name);
 	r->archive = archive;
 	r->gone = gone;
 	r->gone_arg = arg;
@@ -499,7 +511,7 @@ recording_new(struct service *s, struct recording_plan *plan,
 	TAILQ_INIT(&r->waits);
 	r->retry = loop_timer_new(s->loop, retry_cb, r);
 	r->sample = loop_timer_new(s->loop, sample_cb, r);
-	if (r->retry != NULL && r->sample != NULL)
+	if (r->name != NULL && r->retry != NULL && r->sample != NULL)
 		return r;
 	recording_free(r);
 	return NULL;
@@ -517,8 +529,10 @@ recording_free(struct recording *r)
 	loop_timer_free(r->sample);
 	if (r->session != NULL)
 		session_free(r->session);
+	flight_free(r->flight);
 	recording_plan_free(r->plan);
 	recording_plan_free(r->next);
+	free(r->name);
 	free(r);
 }
 
@@ -566,6 +580,16 @@ report_session(const struct recording *r, struct pb_writer *w)
 		    (realtime_ns() / every_ns + 1) * every_ns);
 }
 
+static void
+report_flight(const struct flight_counts *c, struct pb_writer *w)
+{
+	pb_put_uint(w, RecordingState_snapshots, c->written);
+	pb_put_uint(w, RecordingState_shared, c->shared);
+	pb_put_uint(w, RecordingState_snapshots_failed, c->failed);
+	if (c->error[0] != '\0')
+		pb_put_string(w, RecordingState_snapshot_error, c->error);
+}
+
 void
 recording_report(const struct recording *r, struct pb_writer *w)
 {
@@ -589,4 +613,6 @@ recording_report(const struct recording *r, struct pb_writer *w)
 	put_unless_0(w, RecordingState_keep_ms, p->keep_ms);
 	put_unless_0(w, RecordingState_by_machine, p->by_machine);
 	put_unless_0(w, RecordingState_flight, p->is_flight);
+	if (r->flight != NULL)
+		report_flight(flight_counts(r->flight), w);
 }

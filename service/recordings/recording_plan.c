@@ -14,6 +14,8 @@
 #include "transport/wire/pb_reader.h"
 #include "transport/wire/pb_writer.h"
 
+/* Bounds how long data may stay with producers. */
+#define FLUSH_MS 5000u
 #define DISCARD                                                               \
 	PERFETTO__PROTOS__TRACE_CONFIG__BUFFER_CONFIG__FILL_POLICY__DISCARD
 
@@ -112,16 +114,18 @@ put_segments(const struct recording_setting *r, const char *archive,
 	char path[PATH_MAX];
 	size_t i, mark;
 
-	/* The slash makes it the folder itself, and not one below it. */
-	snprintf(path, sizeof(path), "%s/", archive);
-	pb_put_uint(out, TraceConfig_write_into_file, 1);
-	pb_put_string(out, TraceConfig_output_path, path);
+	if (!r->is_flight) {
+		/* The slash makes it the folder itself, and not one below. */
+		snprintf(path, sizeof(path), "%s/", archive);
+		pb_put_uint(out, TraceConfig_write_into_file, 1);
+		pb_put_string(out, TraceConfig_output_path, path);
+	}
 	mark = pb_nest_begin(out, TraceConfig_tributary_segments);
 	if (r->every_ms > 0)
 		pb_put_uint(out, SegmentConfig_every_ms, r->every_ms);
 	if (r->max_bytes > 0)
 		pb_put_uint(out, SegmentConfig_max_bytes, r->max_bytes);
-	for (i = 0; i < r->triggers.n; i++)
+	for (i = 0; i < r->triggers.n && !r->is_flight; i++)
 		pb_put_string(out, SegmentConfig_at_trigger,
 		    r->triggers.words[i]);
 	if (r->by_machine)
@@ -158,18 +162,27 @@ put_triggers(const struct recording_setting *r, struct pb_writer *out)
 	pb_nest_end(out, mark);
 }
 
+static bool
+has_field(const uint8_t *config, size_t len, uint32_t number)
+{
+	struct pb_reader reader;
+	struct pb_field f;
+
+	PB_FOREACH(&f, &reader, config, len)
+		if (f.number == number)
+			return true;
+	return false;
+}
+
 /* Interned data is of no use once the ring has lost the packet that had it. */
 static void
 put_clearing(const struct recording_setting *r, const uint8_t *config,
     size_t len, struct pb_writer *out)
 {
-	struct pb_reader reader;
-	struct pb_field f;
 	size_t mark;
 
-	PB_FOREACH(&f, &reader, config, len)
-		if (f.number == TraceConfig_incremental_state_config)
-			return;
+	if (has_field(config, len, TraceConfig_incremental_state_config))
+		return;
 	mark = pb_nest_begin(out, TraceConfig_incremental_state_config);
 	pb_put_uint(out, IncrementalStateConfig_clear_period_ms,
 	    r->before_ms / 2);
@@ -219,11 +232,12 @@ recording_plan_of(const struct recording_setting *r,
 	if (put_config(r, config, len, &w, err, err_size) != 0)
 		goto fail;
 	pb_put_string(&w, TraceConfig_unique_session_name, r->name);
+	put_segments(r, of->archive_dir, &w);
+	if (!has_field(config, len, TraceConfig_flush_period_ms))
+		pb_put_uint(&w, TraceConfig_flush_period_ms, FLUSH_MS);
 	if (r->is_flight) {
 		put_triggers(r, &w);
 		put_clearing(r, config, len, &w);
-	} else {
-		put_segments(r, of->archive_dir, &w);
 	}
 	if (w.failed) {
 		snprintf(err, err_size, "no memory");

@@ -263,6 +263,7 @@ session_destroy(struct session *s)
 	config_free(s->config);
 	free(s->detach_key);
 	free(s->file_path);
+	free(s->begun_by);
 	session_warnings_free(s);
 	session_events_tell(s, SESSION_EVENT_LEAVES);
 	free(s->end_error_owned);

@@ -30,6 +30,7 @@ struct clone_trigger {
 	const char *name;
 	const char *producer_name;
 	int32_t producer_uid;
+	uint32_t machine; /* of the producer; 0: the collector's own */
 	uint64_t boot_time_ns;
 	uint64_t delay_ms;
 };

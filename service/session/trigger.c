@@ -269,6 +269,7 @@ hit_clone(struct session *s, const trigger_pb *t, const struct producer *p,
 	d->t.name = d->name;
 	d->t.producer_name = d->producer_name;
 	d->t.producer_uid = p->uid;
+	d->t.machine = p->machine->id;
 	d->t.boot_time_ns = now;
 	d->t.delay_ms = t->stop_delay_ms;
 	d->next = s->delayed_clones;

@@ -77,6 +77,9 @@ struct file_sink_segments {
 	const char *pattern; /* as segment_path_check() wants it */
 	const char *recording;
 	bool by_machine;
+	/* SegmentCut that the first segment begins by; NULL: none */
+	const uint8_t *begun_by;
+	size_t begun_by_len;
 };
 
 /* Options of a new sink, copied; NULL instead: all zero, plain batches. */

@@ -13,6 +13,7 @@
 
 struct sink_segments {
 	struct file_sink_segments o; /* its strings are owned */
+	uint8_t *begun_by; /* owned */
 	struct packet_compression compression;
 	struct segment_writer *writer; /* NULL: not opened */
 	unsigned recovered;
@@ -29,6 +30,15 @@ sink_segments_new(const struct file_sink_options *o)
 		return NULL;
 	g->compression = o->compression;
 	g->o.by_machine = o->segments->by_machine;
+	if (o->segments->begun_by_len > 0) {
+		g->begun_by = malloc(o->segments->begun_by_len);
+		if (g->begun_by == NULL) {
+			free(g);
+			return NULL;
+		}
+		g->o.begun_by_len = o->segments->begun_by_len;
+		memcpy(g->begun_by, o->segments->begun_by, g->o.begun_by_len);
+	}
 	g->o.pattern = strdup(o->segments->pattern);
 	g->o.recording = strdup(o->segments->recording);
 	if (g->o.pattern != NULL && g->o.recording != NULL)
@@ -45,6 +55,7 @@ sink_segments_free(struct sink_segments *g)
 	segment_writer_free(g->writer);
 	free((char *)g->o.pattern);
 	free((char *)g->o.recording);
+	free(g->begun_by);
 	free(g);
 }
 
@@ -83,6 +94,7 @@ sink_segments_open(struct sink_segments *g,
 		.give_up = gives_up, .recovered = recovered, .arg = g };
 	const struct segment_writer_options o = { .pattern = g->o.pattern,
 		.recording = g->o.recording, .by_machine = g->o.by_machine,
+		.begun_by = g->begun_by, .begun_by_len = g->o.begun_by_len,
 		.uid = (int32_t)getuid(), .begin_realtime_ns = realtime_ns(),
 		.compression = g->compression, .give_up = gives_up, .arg = g };
 	struct segment_folder *f;

@@ -316,6 +316,12 @@ put_cut(struct pb_writer *w, uint32_t phase, const struct service_cut *c)
 }
 
 void
+service_packets_begun_by(struct pb_writer *w, const struct service_cut *c)
+{
+	put_cut(w, SegmentCut_BEGIN, c);
+}
+
+void
 service_packets_cut_begin(struct pb_writer *w, int32_t uid, uint64_t ts,
     const struct service_cut *c)
 {

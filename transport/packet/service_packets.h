@@ -186,6 +186,9 @@ void service_packets_cut_begin(struct pb_writer *w, int32_t uid, uint64_t ts,
     const struct service_cut *c);
 void service_packets_cut_end(struct pb_writer *w, int32_t uid, uint64_t ts,
     const struct service_cut *c);
+/* Appends what Segment.begun_by says of a cut. */
+void service_packets_begun_by(struct pb_writer *w,
+    const struct service_cut *c);
 /* Flags the packet in w as one that the recording has before, too. */
 void service_packets_flag_repeated(struct pb_writer *w);
 

@@ -48,6 +48,10 @@ init(struct segment_splitter *s, const struct segment_options *o)
 	}
 	s->cuts[0].number = 1;
 	s->cuts[0].realtime_ns = o->begin_realtime_ns;
+	if (o->begun_by_len > 0)
+		pb_put_raw(&s->cuts[0].mark, o->begun_by, o->begun_by_len);
+	if (s->cuts[0].mark.failed)
+		splitter_fail(s, SEGMENT_NO_MEMORY);
 	TAILQ_INIT(&s->host.kept);
 	segment_kept_init(&s->kept);
 	pb_writer_init(&s->early);

@@ -104,6 +104,9 @@ struct segment_options {
 	const uint8_t *recording_uuid;
 	const char *recording;      /* its name; NULL: none is written */
 	uint64_t begin_realtime_ns; /* of the first segment */
+	/* SegmentCut that the first segment begins by; NULL: none */
+	const uint8_t *begun_by;
+	size_t begun_by_len;
 	int32_t uid;                /* trusted_uid of what the splitter writes */
 	bool by_machine;
 };

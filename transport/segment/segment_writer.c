@@ -130,6 +130,7 @@ segment_writer_new(struct segment_folder *folder,
 {
 	const struct segment_options split = { .recording = o->recording,
 		.begin_realtime_ns = o->begin_realtime_ns, .uid = o->uid,
+		.begun_by = o->begun_by, .begun_by_len = o->begun_by_len,
 		.by_machine = o->by_machine };
 	struct segment_writer *w = calloc(1, sizeof(*w));
 	const struct segment_files_options files = {
@@ -140,6 +141,7 @@ segment_writer_new(struct segment_folder *folder,
 		return NULL;
 	TAILQ_INIT(&w->segments);
 	w->o = *o;
+	w->o.begun_by = NULL;
 	w->number = 1;
 	w->o.pattern = strdup(o->pattern);
 	w->o.recording = strdup(o->recording);

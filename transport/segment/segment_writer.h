@@ -36,6 +36,9 @@ struct segment_writer_options {
 	bool by_machine;
 	int32_t uid; /* trusted_uid of packets that the writer makes */
 	uint64_t begin_realtime_ns;
+	/* As segment_options has it; borrowed until segment_writer_new() ends. */
+	const uint8_t *begun_by;
+	size_t begun_by_len;
 	struct packet_compression compression;
 	/* As sink_writer's; NULL: never. */
 	bool (*give_up)(void *arg);

@@ -152,7 +152,9 @@ a_flight_recorder_keeps_its_trace_until_a_trigger(void **state)
 	Perfetto__Protos__TraceConfig *c = config_of(p);
 
 	assert_false(c->write_into_file);
-	assert_null(c->tributary_segments);
+	assert_null(c->output_path);
+	assert_string_equal(c->tributary_segments->recording, "r");
+	assert_int_equal(c->tributary_segments->n_at_trigger, 0);
 	assert_int_equal(c->trigger_config->n_triggers, 1);
 	assert_string_equal(c->trigger_config->triggers[0]->name, "drop");
 	assert_int_equal(c->trigger_config->triggers[0]->stop_delay_ms, 50);

@@ -10,6 +10,7 @@
 #include "protos/control.pb-c.h"
 #include "service/recordings/recording.h"
 #include "service/recordings/recordings.h"
+#include "service/session/trigger.h"
 #include "tests/unit/fake_time.h"
 #include "tests/unit/service/session/fixture.h"
 #include "transport/wire/pb_writer.h"
@@ -355,6 +356,76 @@ a_flight_recorder_is_not_cut(void **state)
 	    "flight recorder"));
 }
 
+static uint64_t
+snapshots_of_a(void)
+{
+	return look("a")->snapshots;
+}
+
+static bool
+one_is_written(void *arg)
+{
+	return snapshots_of_a() == 1;
+}
+
+static bool
+two_are_written(void *arg)
+{
+	return snapshots_of_a() == 2;
+}
+
+static bool
+one_has_failed(void *arg)
+{
+	return look("a")->snapshots_failed == 1;
+}
+
+static void
+triggers_that_come_together_share_a_segment(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+	int i;
+
+	begin_with(f, FLIGHT("a"));
+	fake_producer_init(&p, f, "p", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	for (i = 0; i < 5; i++)
+		trigger_activate(p.p, "drop", 4);
+	assert_int_equal(snapshots_of_a(), 0);
+	fake_time_pass(10000, NULL); /* after_ms */
+	fixture_wait(f, one_is_written, NULL);
+	assert_int_equal(look("a")->shared, 3);
+	/* The second is for all others, and not before the first has rested. */
+	assert_in_range(fake_time_next(), 1, 10000);
+	fake_time_pass(10000, NULL);
+	fixture_wait(f, two_are_written, NULL);
+	fake_time_pass(30000, NULL);
+	assert_int_equal(snapshots_of_a(), 2);
+	fake_producer_done(&p);
+}
+
+static void
+a_segment_that_cannot_be_written_is_told(void **state)
+{
+	struct fixture *f = *state;
+	struct fake_producer p;
+
+	begin_with(f, FLIGHT("a"));
+	fake_producer_init(&p, f, "p", true);
+	p.ack_flushes = true;
+	fake_producer_register(&p, "src", false, false);
+	f->settings.limits.max_sessions = 1;
+	trigger_activate(p.p, "drop", 4);
+	fake_time_pass(10000, NULL);
+	fixture_wait(f, one_has_failed, NULL);
+	assert_non_null(strstr(look("a")->snapshot_error, "max_sessions"));
+	assert_int_equal(snapshots_of_a(), 0);
+	assert_int_equal(state_of("a"), STATE(RUNNING));
+	fake_producer_done(&p);
+}
+
 static void
 an_order_is_forgotten_with_its_connection(void **state)
 {
@@ -385,6 +456,8 @@ main(void)
 		CASE(a_recording_that_comes_back_at_once_begins_anew),
 		CASE(settings_that_are_wrong_change_nothing),
 		CASE(a_flight_recorder_is_not_cut),
+		CASE(triggers_that_come_together_share_a_segment),
+		CASE(a_segment_that_cannot_be_written_is_told),
 		CASE(an_order_is_forgotten_with_its_connection),
 	};
 
