@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/archive/fetch/fetch.h"
+#include "client/archive/find/find.h"
 #include "client/cert/cert.h"
 #include "client/inspect/inspect.h"
 #include "client/orders/recordings.h"
@@ -30,6 +32,9 @@ static const struct command commands[] = {
 	{ "record", record_main, "record a trace into a file" },
 	{ "inspect", inspect_main,
 	    "show the contents of a trace, and whether it can be trusted" },
+	{ "find", find_main,
+	    "list the segments of an archive that have a moment" },
+	{ "fetch", fetch_main, "join segments of an archive into a trace" },
 	{ "snapshot", snapshot_main,
 	    "save the buffers of a running session, which goes on" },
 	{ "trigger", trigger_main, "activate triggers of sessions" },

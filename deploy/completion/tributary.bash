@@ -105,9 +105,9 @@ _tributary_files()
 _tributary_value()
 {
 	case $1 in
-	--config | -c | --out | -o | --socket)
+	--config | -c | --out | --output | -o | --socket)
 		_tributary_files -f "$2" ;;
-	--tls-dir | --trace-dir | --spool-dir | --state-dir)
+	--archive | --tls-dir | --trace-dir | --spool-dir | --state-dir)
 		_tributary_files -d "$2" ;;
 	--machine | --into-machine)
 		_tributary_words "$(_tributary_machines)" "$2" ;;
@@ -155,7 +155,7 @@ _tributary_argument()
 		fi ;;
 	record | sources)
 		_tributary_words "$(_tributary_sources)" "$2" ;;
-	inspect)
+	inspect | find | fetch)
 		_tributary_files -f "$2" ;;
 	cert)
 		if ((COMP_CWORD == 2)); then

@@ -7,8 +7,11 @@
 #include "protos/fields.h"
 #include "transport/base/failure.h"
 
-/* A trace's uuid comes among its first packets. */
-#define UUID_WITHIN 64u
+/* A trace's uuid and its first clocks come among its first packets. */
+#define HEAD_WITHIN 64u
+
+#define REALTIME 1u
+#define BOOTTIME 6u
 
 /* -1: no memory. */
 static int
@@ -66,19 +69,56 @@ take_uuid(struct segment_head *h, const struct pb_field *uuid)
 	}
 }
 
+/* 0 where the snapshot does not have the clock. */
+static uint64_t
+clock_in(const struct pb_field *snapshot, uint32_t id)
+{
+	struct pb_reader r, inner;
+	uint64_t its_id, value;
+	struct pb_field f, g;
+
+	PB_FOREACH(&f, &r, snapshot->data, snapshot->len) {
+		if (f.number != ClockSnapshot_clocks || f.wire != PB_BYTES)
+			continue;
+		its_id = value = 0;
+		PB_FOREACH(&g, &inner, f.data, f.len) {
+			if (g.number == ClockSnapshot_Clock_clock_id)
+				its_id = g.value;
+			else if (g.number == ClockSnapshot_Clock_timestamp)
+				value = g.value;
+		}
+		if (its_id == id)
+			return value;
+	}
+	return 0;
+}
+
+static void
+take_clocks(struct segment_head *h, const struct pb_field *snapshot)
+{
+	uint64_t wall = clock_in(snapshot, REALTIME);
+	uint64_t boot = clock_in(snapshot, BOOTTIME);
+
+	if (wall == 0 || boot == 0 || h->has_boot)
+		return;
+	h->has_boot = true;
+	h->boot_ns = (int64_t)(wall - boot);
+}
+
 /* 1: read on; 0: that is all; -1: no memory. */
 static int
 take_packet(struct segment_head *h, const struct segment_packet *p)
 {
-	if (!segment_packet_is_service(p))
+	if (!segment_packet_is_common(p))
 		return 1;
-	if (p->segment.start != NULL)
-		return take_segment(h, &p->segment);
-	if (p->payload != TracePacket_trace_uuid)
-		return 1;
-	take_uuid(h, &p->content);
-	/* A segment says its number before its own uuid. */
-	return 0;
+	if (p->segment.start != NULL && take_segment(h, &p->segment) < 0)
+		return -1;
+	if (p->payload == TracePacket_clock_snapshot)
+		take_clocks(h, &p->content);
+	/* The uuid of a segment is its own. */
+	if (p->payload == TracePacket_trace_uuid && !h->is_segment)
+		take_uuid(h, &p->content);
+	return !h->has_uuid || !h->has_boot;
 }
 
 int
@@ -94,7 +134,7 @@ segment_head_read(struct segment_head *out, const char *path, char *err,
 
 	if ((r = segment_reader_open(path, err, err_size)) == NULL)
 		return -1;
-	while (rc == 1 && n < UUID_WITHIN && (got = segment_reader_next(r,
+	while (rc == 1 && n < HEAD_WITHIN && (got = segment_reader_next(r,
 	    &next)) == SEGMENT_READ_PACKET) {
 		n++;
 		rc = take_packet(&h, &next.packet);

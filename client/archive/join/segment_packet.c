@@ -32,6 +32,7 @@ take_field(struct segment_packet *p, const struct pb_field *f)
 	case TracePacket_previous_packet_dropped:
 		p->dropped = (uint32_t)f->value;
 		break;
+	case TracePacket_clock_snapshot:
 	case TracePacket_trace_uuid:
 	case TracePacket_trace_stats:
 		p->payload = f->number;

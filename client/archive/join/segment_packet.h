@@ -20,7 +20,8 @@ struct segment_packet {
 	uint32_t machine_id;
 	uint32_t flags;      /* PACKET_STATE_CLEARED, PACKET_NEEDS_STATE */
 	uint32_t dropped;    /* previous_packet_dropped */
-	uint32_t payload;    /* trace_uuid, trace_stats or 0: any other */
+	/* clock_snapshot, trace_uuid, trace_stats; 0: any other */
+	uint32_t payload;
 	bool has_timestamp;
 	bool repeated;
 	bool cut;            /* a SegmentCut */

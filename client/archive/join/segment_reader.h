@@ -26,6 +26,9 @@ struct segment_head {
 	uint32_t number;  /* 1, where it is no segment */
 	uint32_t machine_id;
 	uint64_t begin_realtime_ns; /* 0: not known */
+	/* When the collector was booted, by its wall clock. */
+	bool has_boot;
+	int64_t boot_ns;
 	char *recording;  /* NULL: not known */
 	char *machine;
 };

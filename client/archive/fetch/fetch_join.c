@@ -1,0 +1,134 @@
+#include "client/archive/fetch/fetch_join.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/archive/fetch/trace_out.h"
+#include "client/archive/fetch/trace_tar.h"
+#include "client/archive/join/segment_join.h"
+#include "client/archive/join/segment_plan.h"
+#include "client/archive/trim/trace_trim.h"
+#include "protos/plain_text.h"
+#include "transport/base/failure.h"
+
+struct writing {
+	const struct fetch_order *order; /* borrowed */
+	struct fetch_result *result;
+	struct trace_out *out;
+	struct trace_trim *trim; /* NULL: none */
+	bool no_memory;
+};
+
+static int
+packet_cb(void *arg, const uint8_t *data, size_t len)
+{
+	struct writing *w = arg;
+
+	if (w->trim != NULL && trace_trim_packet(w->trim, data, len, &data,
+	    &len) < 0) {
+		w->no_memory = true;
+		return -1;
+	}
+	if (data == NULL)
+		return 0;
+	w->result->packets++;
+	return trace_out_packet(w->out, data, len);
+}
+
+static int
+stored_cb(void *arg, const uint8_t *framed, size_t len)
+{
+	struct writing *w = arg;
+
+	return trace_out_put(w->out, framed, len);
+}
+
+static void
+note_cb(void *arg, const char *text)
+{
+	struct writing *w = arg;
+
+	plain_printf(stderr, "%s: %s\n", w->order->speaker, text);
+}
+
+/* -1: err is set, unless the output failed, which tells for itself. */
+static int
+write_recording(struct writing *w, const struct segment_recording *r, char *err,
+    size_t err_size)
+{
+	const struct segment_join_ops ops = { packet_cb,
+		w->order->trim ? NULL : stored_cb, note_cb, w };
+	struct trace_trim_counts counts;
+	struct segment_join_report report;
+	uint64_t before = w->result->packets;
+	int rc;
+
+	if (w->order->trim && (w->trim = trace_trim_new(w->order->from_ns,
+	    w->order->to_ns)) == NULL)
+		return FAILURE(err, err_size, "out of memory");
+	rc = segment_join_run(&report, r, &ops, err, err_size);
+	if (w->no_memory)
+		snprintf(err, err_size, "out of memory");
+	w->result->files += report.files;
+	w->result->gaps += report.gaps;
+	w->result->unfinished += report.unfinished;
+	if (w->trim == NULL) {
+		/* Packets that were stored together count, too. */
+		w->result->packets = before + report.packets;
+		return rc;
+	}
+	counts = trace_trim_counts(w->trim);
+	w->result->trimmed += counts.dropped;
+	w->result->timeless += counts.timeless;
+	trace_trim_free(w->trim);
+	w->trim = NULL;
+	return rc;
+}
+
+static int
+write_all(struct writing *w, const struct segment_plan *plan, char *err,
+    size_t err_size)
+{
+	uint64_t begin;
+	char name[32];
+	size_t i;
+
+	if (plan->n_recordings == 1)
+		return write_recording(w, &plan->recordings[0], err, err_size);
+	for (i = 0; i < plan->n_recordings; i++) {
+		snprintf(name, sizeof(name), "%zu.pftrace", i + 1);
+		begin = trace_tar_begin(w->out, name);
+		if (write_recording(w, &plan->recordings[i], err, err_size) < 0)
+			return -1;
+		if (trace_out_bytes(w->out) - begin > TRACE_TAR_MAX)
+			return FAILURE(err, err_size, "recording %zu has more "
+			    "than 8 GiB; fetch it alone", i + 1);
+		if (trace_tar_end(w->out, name, begin) < 0)
+			return -1;
+	}
+	trace_tar_finish(w->out);
+	return 0;
+}
+
+int
+fetch_join(struct fetch_result *out, const struct fetch_order *order,
+    const struct segment_plan *plan, char *err, size_t err_size)
+{
+	struct fetch_result result = { .files = 0 };
+	struct writing w = { .order = order, .result = &result };
+	int rc;
+
+	if ((w.out = trace_out_open(order->output, err, err_size)) == NULL)
+		return -1;
+	err[0] = '\0';
+	rc = write_all(&w, plan, err, err_size);
+	/* Without a sentence it was the output that failed. */
+	if (rc == 0 || err[0] == '\0')
+		rc = trace_out_finish(w.out, err, err_size);
+	result.bytes = trace_out_bytes(w.out);
+	trace_out_close(w.out);
+	if (rc == 0)
+		*out = result;
+	return rc;
+}
