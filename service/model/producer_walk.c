@@ -3,7 +3,16 @@
 #include "service/model/model.h"
 
 static void
-walk_on(void *arg)
+later(struct producer_walk *w)
+{
+	if (w->pacer != NULL)
+		loop_timer_set(w->pacer, PRODUCER_WALK_PACE_MS, 0);
+	else
+		loop_defer(w->service->loop, &w->call, producer_walk_on, w);
+}
+
+void
+producer_walk_on(void *arg)
 {
 	struct producer_walk *w = arg;
 	struct producer *p;
@@ -11,7 +20,7 @@ walk_on(void *arg)
 
 	while ((p = w->next) != NULL && w->left > 0) {
 		if (cost >= PRODUCER_WALK_TURN * PRODUCER_WALK_SKIPS) {
-			loop_defer(w->service->loop, &w->call, walk_on, w);
+			later(w);
 			return;
 		}
 		w->next = TAILQ_NEXT(p, link);
@@ -35,7 +44,7 @@ producer_walk_begin(struct producer_walk *w, struct service *s,
 	w->left = s->n_producers;
 	w->under_way = true;
 	LIST_INSERT_HEAD(&s->walks, w, link);
-	walk_on(w);
+	producer_walk_on(w);
 }
 
 void
@@ -46,6 +55,8 @@ producer_walk_end(struct producer_walk *w)
 	w->under_way = false;
 	LIST_REMOVE(w, link);
 	loop_call_cancel(&w->call);
+	if (w->pacer != NULL)
+		loop_timer_clear(w->pacer);
 }
 
 void

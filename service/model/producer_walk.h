@@ -21,6 +21,11 @@ struct service;
 
 /* Producers with something to do in one turn: a millisecond or two. */
 #define PRODUCER_WALK_TURN 256u
+/*
+ * Pace of a walk that has time: the answers of one turn's producers are taken,
+ * and others' input beside them, before the next turn asks more.
+ */
+#define PRODUCER_WALK_PACE_MS 20u
 /* Producers with nothing to do that count as one with something. */
 #define PRODUCER_WALK_SKIPS 16u
 
@@ -35,6 +40,11 @@ struct producer_walk {
 	size_t left;           /* producers to be visited at most */
 	bool under_way;
 	struct loop_call call;
+	/*
+	 * The owner's, with producer_walk_on() as its function: turns are
+	 * PRODUCER_WALK_PACE_MS apart.  NULL: they follow each other.
+	 */
+	struct loop_timer *pacer;
 	producer_visit_fn visit;
 	void (*over)(void *arg);
 	void *arg;
@@ -47,6 +57,8 @@ struct producer_walk {
  */
 void producer_walk_begin(struct producer_walk *w, struct service *s,
     producer_visit_fn visit, void (*over)(void *arg), void *arg);
+/* Goes on with a walk; for its pacer. */
+void producer_walk_on(void *walk);
 /* Ends a walk without over(); does nothing when it is not under way. */
 void producer_walk_end(struct producer_walk *w);
 /* Moves all walks past a producer that leaves the service's list. */

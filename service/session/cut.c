@@ -6,12 +6,10 @@
 
 #include "service/config/config.h"
 #include "service/model/model.h"
-#include "service/model/producer_walk.h"
 #include "service/output/file_writer.h"
 #include "service/output/readback.h"
 #include "service/packet/event_log.h"
 #include "service/session/flush.h"
-#include "service/session/instance.h"
 #include "transport/base/log.h"
 
 typedef Perfetto__Protos__SegmentConfig segment_pb;
@@ -19,8 +17,8 @@ typedef Perfetto__Protos__SegmentConfig segment_pb;
 enum cut_state {
 	CUT_IDLE,
 	CUT_DUE,      /* BEGIN comes where a pass has read all */
-	CUT_CLEARING, /* begin_call, then the walk over the producers */
-	CUT_FLUSHING, /* the flush's done(); at the end cut_session_stopped() */
+	CUT_FLUSHING, /* flush_cb(), then the flush's done(); at the end of the */
+	              /* session cut_session_stopped() */
 	CUT_ENDING,   /* END comes where a pass has read all */
 };
 
@@ -41,7 +39,6 @@ struct cut {
 	bool has_next;        /* one follows; state is after DUE */
 	struct service_cut mark;
 	struct service_unanswered *unanswered; /* mark's; names are owned */
-	struct producer_walk walk;
 	struct loop_call call;
 	struct loop_timer *timer; /* every_ms; NULL: none */
 };
@@ -138,31 +135,15 @@ flushed_cb(struct session *s, bool success, void *arg)
 	end(arg);
 }
 
-static bool
-clear_those_of(struct producer *p, void *arg)
-{
-	return instance_clear_state(((struct cut *)arg)->session, p);
-}
-
-/* All have their ClearIncrementalState, which the flush comes behind. */
+/* ClearIncrementalState comes behind BEGIN, and a flush right behind it. */
 static void
-cleared_cb(void *arg)
+flush_cb(void *arg)
 {
 	struct cut *c = arg;
 	struct session *s = c->session;
 
-	c->state = CUT_FLUSHING;
-	flush_start_naming(s, config_flush_timeout_ms(s->config), flushed_cb,
+	flush_start_cut(s, config_flush_timeout_ms(s->config), flushed_cb,
 	    unanswered_cb, c);
-}
-
-static void
-clear_cb(void *arg)
-{
-	struct cut *c = arg;
-
-	producer_walk_begin(&c->walk, c->session->service, clear_those_of,
-	    cleared_cb, c);
 }
 
 static void
@@ -175,8 +156,8 @@ begun_cb(void *arg)
 	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
 	    "session %llu: segment %u begins", (unsigned long long)s->id,
 	    (unsigned)c->number);
-	c->state = CUT_CLEARING;
-	loop_defer(s->service->loop, &c->call, clear_cb, c);
+	c->state = CUT_FLUSHING;
+	loop_defer(s->service->loop, &c->call, flush_cb, c);
 }
 
 static void
@@ -241,7 +222,6 @@ ask(struct session *s, struct cut_wish w)
 		readback_withdraw_cut(s->readback);
 		begin(c);
 		break;
-	case CUT_CLEARING:
 	case CUT_FLUSHING:
 	case CUT_ENDING:
 		c->next = w;
@@ -366,7 +346,6 @@ cut_free(struct cut *c)
 		return;
 	readback_drop_cut(c->session->readback);
 	flush_forget(c->session, c);
-	producer_walk_end(&c->walk);
 	loop_call_cancel(&c->call);
 	loop_timer_free(c->timer);
 	forget_unanswered(c);
@@ -400,12 +379,9 @@ cut_session_ends(struct session *s)
 		wish_done(&c->wish);
 		c->state = CUT_IDLE;
 		break;
-	case CUT_CLEARING: /* the last flush is the cut's */
-		producer_walk_end(&c->walk);
+	case CUT_FLUSHING: /* or else the last flush is the cut's */
 		loop_call_cancel(&c->call);
-		c->state = CUT_FLUSHING;
 		break;
-	case CUT_FLUSHING:
 	case CUT_ENDING:
 		break;
 	}

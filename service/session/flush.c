@@ -8,6 +8,7 @@
 #include "service/model/model.h"
 #include "service/model/producer_walk.h"
 #include "service/packet/event_log.h"
+#include "service/session/instance.h"
 #include "service/session/session.h"
 #include "service/settings/settings.h"
 #include "transport/base/log.h"
@@ -61,7 +62,7 @@ struct flush {
 	uint32_t timeout_ms;
 	uint64_t started_ms;
 	flush_fn done;
-	flush_unanswered_fn unanswered; /* NULL: they are not named */
+	flush_unanswered_fn unanswered; /* of a cut; else NULL */
 	void *arg;
 };
 
@@ -91,6 +92,7 @@ flush_free(struct flush *f)
 {
 	TAILQ_REMOVE(&f->session->flushes, f, link);
 	producer_walk_end(&f->asking);
+	loop_timer_free(f->asking.pacer);
 	loop_call_cancel(&f->ready_call);
 	loop_call_cancel(&f->late_call);
 	loop_timer_free(f->timer);
@@ -401,6 +403,7 @@ ask(struct producer *p, void *arg)
 	struct flush *f = arg;
 	uint64_t few[8], *ids = few;
 	struct ds_instance *i;
+	bool cleared;
 	size_t n = 0;
 
 	if (p->n_instances > sizeof(few) / sizeof(few[0]) &&
@@ -415,13 +418,16 @@ ask(struct producer *p, void *arg)
 			continue;
 		ids[n++] = i->id;
 	}
+	/* Also where no source takes part in the flush. */
+	cleared = f->asking.pacer != NULL &&
+	    instance_clear_state(f->session, p);
 	if (n > 0) {
 		expect_answer(f, p);
 		p->ops->flush(p->port, f->id, ids, n, f->flags);
 	}
 	if (ids != few)
 		free(ids);
-	return n > 0;
+	return n > 0 || cleared;
 }
 
 /* All were asked.  Never done before a later turn than that of its start. */
@@ -474,6 +480,17 @@ periodic_has_room(struct session *s)
 	return true;
 }
 
+/* Has a cut's flush ask at its pace.  -1: no memory. */
+static int
+pace(struct flush *f, const struct service *sv)
+{
+	f->asking.pacer = loop_timer_new(sv->loop, producer_walk_on,
+	    &f->asking);
+	f->timeout_ms += (uint32_t)(sv->n_producers / PRODUCER_WALK_TURN) *
+	    PRODUCER_WALK_PACE_MS;
+	return f->asking.pacer != NULL ? 0 : -1;
+}
+
 static void
 start(struct session *s, uint32_t timeout_ms, uint64_t flags, flush_fn done,
     flush_unanswered_fn unanswered, void *arg)
@@ -485,13 +502,14 @@ start(struct session *s, uint32_t timeout_ms, uint64_t flags, flush_fn done,
 	f->waiting = calloc(s->service->n_producers + 1, sizeof(uint32_t));
 	f->places = calloc(s->service->n_producers + 1, sizeof(*f->places));
 	f->timer = loop_timer_new(s->service->loop, timeout_cb, f);
-	if (f->waiting == NULL || f->places == NULL || f->timer == NULL)
+	f->timeout_ms = timeout_ms;
+	if (f->waiting == NULL || f->places == NULL || f->timer == NULL ||
+	    (unanswered != NULL && pace(f, s->service) != 0))
 		goto fail;
 	f->session = s;
 	f->id = ++s->service->last_flush_id;
 	f->flags = flags;
 	f->patience_ms = is_final(f) ? patience(s, timeout_ms) : 0;
-	f->timeout_ms = timeout_ms;
 	f->started_ms = loop_now_ms();
 	f->times = 1;
 	f->done = done;
@@ -500,7 +518,7 @@ start(struct session *s, uint32_t timeout_ms, uint64_t flags, flush_fn done,
 	TAILQ_INSERT_TAIL(&s->flushes, f, link);
 	s->flushes_requested++;
 	event_log_event(s->events, SERVICE_EVENT_FLUSH_STARTED);
-	loop_timer_set(f->timer, timeout_ms, 0);
+	loop_timer_set(f->timer, f->timeout_ms, 0);
 	/* Producers stand in the order of their ids: `waiting` is sorted. */
 	producer_walk_begin(&f->asking, s->service, ask, asked_cb, f);
 	return;
@@ -510,6 +528,7 @@ fail:
 	    "session %llu: no memory to flush",
 	    (unsigned long long)s->id);
 	if (f != NULL) {
+		loop_timer_free(f->asking.pacer);
 		loop_timer_free(f->timer);
 		free(f->waiting);
 		free(f->places);
@@ -533,7 +552,7 @@ flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
 }
 
 void
-flush_start_naming(struct session *s, uint32_t timeout_ms, flush_fn done,
+flush_start_cut(struct session *s, uint32_t timeout_ms, flush_fn done,
     flush_unanswered_fn unanswered, void *arg)
 {
 	start(s, timeout_ms, FLUSH_EXPLICIT, done, unanswered, arg);

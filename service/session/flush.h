@@ -57,10 +57,13 @@ typedef void (*flush_unanswered_fn)(struct session *s,
 void flush_start(struct session *s, uint32_t timeout_ms, uint64_t flags,
     flush_fn done, void *arg);
 /*
- * As above, with FLUSH_EXPLICIT; unanswered is called, just before done, for
- * each producer that was asked and has not answered.
+ * As above, for a cut: with FLUSH_EXPLICIT; each producer is told to clear
+ * incremental state right before; they are asked at the pace of
+ * PRODUCER_WALK_PACE_MS, and the time-out is longer by as much.  unanswered is
+ * called, just before done, for each producer that was asked and has not
+ * answered.
  */
-void flush_start_naming(struct session *s, uint32_t timeout_ms, flush_fn done,
+void flush_start_cut(struct session *s, uint32_t timeout_ms, flush_fn done,
     flush_unanswered_fn unanswered, void *arg);
 /*
  * Clears done of the session's flush with this arg, which goes on, and calls its

@@ -9,6 +9,7 @@ from harness.case import TEST_SOURCE, pb
 from harness.consumer import config, source
 from harness.device import Device
 from harness.imported import causes
+from harness.segments import mark
 from harness.trace import SERVICE_SEQUENCE, Trace
 from test_protovm import Patches, asking, offering
 from test_session_commands import Commands
@@ -36,11 +37,6 @@ class Numbers:
                 writer.number(count - 1, sequence_flags=NEEDS)
             else:
                 writer.number(count, sequence_flags=NEEDS)
-
-
-def mark(packet):
-    return packet.tributary_segment_cut \
-        if packet.HasField("tributary_segment_cut") else None
 
 
 class CutCase(Commands):
