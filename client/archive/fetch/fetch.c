@@ -238,10 +238,9 @@ say_result(const struct fetch *f, const struct segment_plan *p,
 		    "recorded: tributary find --json says which\n",
 		    human_count(lost, f->lost));
 	if (r->unfinished > 0)
-		plain_printf(stderr, "  %" PRIu32 " segment%s end without "
-		    "%s last packets, as after a crash\n", r->unfinished,
-		    human_s(r->unfinished), r->unfinished == 1 ? "its" :
-		    "their");
+		plain_printf(stderr, "  %" PRIu32 " segment%s without "
+		    "an end, as after a crash\n", r->unfinished,
+		    human_s(r->unfinished));
 	if (r->timeless > 0)
 		plain_printf(stderr, "  %s events stay whose time cannot be "
 		    "told\n", human_count(packets, r->timeless));
