@@ -100,13 +100,17 @@ selection_sql_processes(struct selection_sql *q, const struct selection *s)
 	selection_sql_add(q, ")");
 }
 
-/* The machine's own packets are to be of the time, where it says theirs. */
+/*
+ * The machine's own packets are to be of the time, where it says theirs.  "+":
+ * by the segment and not by an index of names, which has as many rows as a name
+ * is common.
+ */
 static void
 add_machine(struct selection_sql *q, const struct selection *s)
 {
 	selection_sql_add(q, " AND EXISTS (SELECT 1 FROM machines AS m "
 	    "WHERE m.segment = s.id AND ");
-	selection_sql_name(q, "m.name", s->machine);
+	selection_sql_name(q, "+m.name", s->machine);
 	if (s->has_time) {
 		selection_sql_integer(q, " AND (m.class IS NULL OR "
 		    "(m.first_ns <= ?", s->to_ns);
@@ -129,7 +133,7 @@ selection_sql_conditions(struct selection_sql *q, const struct selection *s)
 	if (s->trigger != NULL) {
 		selection_sql_add(q, " AND EXISTS (SELECT 1 FROM triggers AS t "
 		    "WHERE t.segment = s.id AND ");
-		selection_sql_name(q, "t.name", s->trigger);
+		selection_sql_name(q, "+t.name", s->trigger);
 		selection_sql_add(q, ")");
 	}
 	if (s->process != NULL) {
