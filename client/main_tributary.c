@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "client/archive/command/archive.h"
 #include "client/archive/fetch/fetch.h"
 #include "client/archive/find/find.h"
 #include "client/cert/cert.h"
@@ -50,6 +51,8 @@ static const struct command commands[] = {
 	    "list the recordings of the settings; start, stop, cut them" },
 	{ "machines", machines_main, "list the machines that are connected" },
 	{ "top", top_main, "watch sessions, machines and producers" },
+	{ "archive", archive_main,
+	    "keep an archive of segments: reindex, verify, du, pin, rm" },
 	{ "cert", cert_main, "make, show and revoke certificates (tls://)" },
 	{ "forward", forward_main,
 	    "open a local socket that leads to a collector elsewhere" },

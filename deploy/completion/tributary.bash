@@ -157,6 +157,12 @@ _tributary_argument()
 		_tributary_words "$(_tributary_sources)" "$2" ;;
 	inspect | find | fetch)
 		_tributary_files -f "$2" ;;
+	archive)
+		if ((COMP_CWORD == 2)); then
+			_tributary_words 'reindex verify du pin unpin rm' "$2"
+		else
+			_tributary_files -f "$2"
+		fi ;;
 	cert)
 		if ((COMP_CWORD == 2)); then
 			_tributary_words 'init issue show renew revoke' "$2"

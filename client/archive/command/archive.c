@@ -1,0 +1,115 @@
+#include "client/archive/command/archive.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/archive/catalog.h"
+#include "client/archive/command/actions.h"
+#include "client/archive/command/options.h"
+#include "protos/plain_text.h"
+
+int
+archive_refuse(const char *text)
+{
+	plain_printf(stderr, "tributary archive: %s\n", text);
+	return ARCHIVE_NOT_DONE;
+}
+
+static bool
+is_sound(struct catalog *c)
+{
+	char err[ARCHIVE_ERROR_SIZE];
+	sqlite3_stmt *s;
+	bool sound;
+
+	s = catalog_prepare(c, "PRAGMA integrity_check(1)", err, sizeof(err));
+	if (s == NULL || catalog_step(c, s, err, sizeof(err)) != 1)
+		return false;
+	sound = strcmp((const char *)sqlite3_column_text(s, 0), "ok") == 0;
+	sqlite3_reset(s);
+	return sound;
+}
+
+/*
+ * Opens the catalogue; one that is of no use is thrown away where all of it is
+ * to be made anew, if no process has it open.
+ */
+static struct catalog *
+open_catalog(const struct archive_options *o, char *err, size_t err_size)
+{
+	enum catalog_mode mode = o->action == ARCHIVE_USAGE ||
+	    o->action == ARCHIVE_VERIFY ? CATALOG_READ : CATALOG_WRITE;
+	const char *folder = o->select.folder;
+	struct catalog *c = catalog_open(folder, mode, err, err_size);
+
+	if (!o->full || (c != NULL && is_sound(c)))
+		return c;
+	if (c == NULL && access(folder, F_OK) < 0)
+		return NULL;
+	catalog_close(c);
+	if (catalog_destroy(folder, err, err_size) < 0)
+		return NULL;
+	return catalog_open(folder, mode, err, err_size);
+}
+
+static int
+run(const struct archive_open *a)
+{
+	switch (a->options->action) {
+	case ARCHIVE_REINDEX:
+		return archive_reindex(a);
+	case ARCHIVE_VERIFY:
+		return archive_verify(a);
+	case ARCHIVE_USAGE:
+		return archive_usage(a);
+	case ARCHIVE_PIN:
+		return archive_pin(a, true);
+	case ARCHIVE_UNPIN:
+		return archive_pin(a, false);
+	case ARCHIVE_REMOVE:
+		return archive_remove(a);
+	}
+	return ARCHIVE_NOT_DONE;
+}
+
+static int
+open_and_run(const struct archive_options *o)
+{
+	struct archive_open a = { .options = o };
+	char err[ARCHIVE_ERROR_SIZE];
+	int status;
+
+	if ((a.catalog = open_catalog(o, err, sizeof(err))) == NULL)
+		return archive_refuse(err);
+	a.folder = open(o->select.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (a.folder < 0) {
+		status = archive_refuse(strerror(errno));
+	} else {
+		status = run(&a);
+		close(a.folder);
+	}
+	catalog_close(a.catalog);
+	if (fflush(stdout) != 0 && status == ARCHIVE_DONE)
+		return archive_refuse("cannot write to standard output");
+	return status;
+}
+
+int
+archive_main(int argc, char **argv)
+{
+	char err[ARCHIVE_ERROR_SIZE];
+	struct archive_options o;
+	struct timespec now;
+	int status;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	status = flags_answer(&archive_options_flags,
+	    archive_options_parse(&o, argc, argv, now.tv_sec *
+	    INT64_C(1000000000) + now.tv_nsec, err, sizeof(err)), err);
+	return status >= 0 ? status : open_and_run(&o);
+}

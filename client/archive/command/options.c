@@ -1,0 +1,143 @@
+#include "client/archive/command/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "protos/nearest.h"
+#include "transport/base/failure.h"
+
+static const struct {
+	const char *word;
+	enum archive_action action;
+	bool selects; /* it wants to be told which segments */
+} actions[] = {
+	{ "reindex", ARCHIVE_REINDEX, false },
+	{ "verify", ARCHIVE_VERIFY, false },
+	{ "du", ARCHIVE_USAGE, false },
+	{ "pin", ARCHIVE_PIN, true },
+	{ "unpin", ARCHIVE_UNPIN, true },
+	{ "rm", ARCHIVE_REMOVE, true },
+};
+#define N_ACTIONS (sizeof(actions) / sizeof(actions[0]))
+
+static const char help[] =
+    "Usage: tributary archive reindex [--full]\n"
+    "       tributary archive verify\n"
+    "       tributary archive du [--json]\n"
+    "       tributary archive pin SEGMENT...|WHICH...\n"
+    "       tributary archive unpin SEGMENT...|WHICH...\n"
+    "       tributary archive rm SEGMENT...|WHICH...\n"
+    "\n"
+    "Keeps an archive: a folder of trace files and the catalogue of them.\n"
+    "\n"
+    "reindex: brings the catalogue up to the files, and makes it where it is\n"
+    "missing.\n"
+    "      --full        read unchanged files too, and make a catalogue anew that\n"
+    "                    is damaged or of another version\n"
+    "\n"
+    "verify: reads all files, and says what is damaged, missing, or not as the\n"
+    "catalogue has it.\n"
+    "\n"
+    "du: how much each machine, recording and day takes.\n"
+    "      --json        for programs\n"
+    "\n"
+    "pin, unpin: whether segments are kept for good: neither retention nor rm\n"
+    "deletes one that is pinned.\n"
+    "\n"
+    "rm: deletes segments; what a store has of them stays there.\n"
+    "\n"
+    "WHICH, as in tributary find:\n"
+    SELECTION_HELP
+    "  -h, --help        print this\n"
+    "\n"
+    "Exit status: 0 when it is done, 1 when it is not, or not for all; 2 when\n"
+    "verify found something wrong.\n";
+
+static const struct flag table[] = {
+	{ "help", FLAG_HELP, .letter = 'h' },
+	{ "full", FLAG_BOOL, .at = offsetof(struct archive_options, full) },
+	{ "json", FLAG_BOOL, .at = offsetof(struct archive_options, json) },
+	SELECTION_FLAGS(offsetof(struct archive_options, select)),
+	{ .name = NULL },
+};
+
+const struct flags archive_options_flags = {
+	.table = table,
+	.speaker = "tributary archive",
+	.help_is_at = "see tributary archive --help",
+	.help = help,
+	.bad_status = 1,
+};
+
+static int
+find_action(const char *word, size_t *at, char *err, size_t err_size)
+{
+	const char *meant;
+	struct nearest n;
+	size_t i;
+
+	nearest_init(&n, word, strlen(word));
+	for (i = 0; i < N_ACTIONS; i++) {
+		if (strcmp(actions[i].word, word) == 0) {
+			*at = i;
+			return 0;
+		}
+		nearest_offer(&n, actions[i].word);
+	}
+	if ((meant = nearest_best(&n)) != NULL)
+		return FAILURE(err, err_size, "there is no command archive "
+		    "%.40s; did you mean %s?", word, meant);
+	return FAILURE(err, err_size, "there is no command archive %.40s: say "
+	    "reindex, verify, du, pin, unpin or rm", word);
+}
+
+static int
+check(const struct archive_options *o, size_t at, char *err, size_t err_size)
+{
+	const char *word = actions[at].word;
+
+	if (o->full && o->action != ARCHIVE_REINDEX)
+		return FAILURE(err, err_size, "--full means nothing to "
+		    "archive %s", word);
+	if (o->json && o->action != ARCHIVE_USAGE)
+		return FAILURE(err, err_size, "--json means nothing to "
+		    "archive %s", word);
+	if (actions[at].selects && !selection_is_set(&o->select))
+		return FAILURE(err, err_size, "archive %s wants to know which "
+		    "segments: their paths, or --machine, --from and others; "
+		    "see tributary archive --help", word);
+	if (!actions[at].selects && selection_is_set(&o->select))
+		return FAILURE(err, err_size, "archive %s is about the whole "
+		    "archive: it takes no segments", word);
+	return 0;
+}
+
+enum flags_verdict
+archive_options_parse(struct archive_options *out, int argc, char **argv,
+    int64_t now_ns, char *err, size_t err_size)
+{
+	struct flags_words words = { .argc = argc, .argv = argv };
+	struct archive_options o = { .full = false };
+	enum flags_verdict verdict;
+	size_t at;
+
+	verdict = flags_parse(&archive_options_flags, &o, &words, err,
+	    err_size);
+	if (verdict != FLAGS_RUN)
+		return verdict;
+	if (words.argc == 0) {
+		snprintf(err, err_size, "say what to do: reindex, verify, du, "
+		    "pin, unpin or rm");
+		return FLAGS_BAD;
+	}
+	if (find_action(words.argv[0], &at, err, err_size) < 0)
+		return FLAGS_BAD;
+	o.action = actions[at].action;
+	o.select.paths = (const char *const *)words.argv + 1;
+	o.select.n_paths = (size_t)words.argc - 1;
+	if (selection_settle(&o.select, now_ns, err, err_size) < 0 ||
+	    check(&o, at, err, err_size) < 0)
+		return FLAGS_BAD;
+	*out = o;
+	return FLAGS_RUN;
+}

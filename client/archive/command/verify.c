@@ -1,0 +1,140 @@
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "client/archive/catalog.h"
+#include "client/archive/command/actions.h"
+#include "client/archive/index/archive_files.h"
+#include "client/archive/index/segment_index.h"
+#include "client/archive/segment_entry.h"
+#include "protos/plain_text.h"
+#include "transport/base/human_numbers.h"
+
+struct check {
+	const struct archive_open *a;
+	uint64_t problems, segments;
+	bool failed;
+	char err[ARCHIVE_ERROR_SIZE];
+};
+
+static void
+problem(struct check *k, const char *path, const char *what)
+{
+	plain_printf(stdout, "%s: %s\n", path, what);
+	k->problems++;
+}
+
+/* A verdict that says that packets cannot be read. */
+static bool
+is_broken(const char *verdict)
+{
+	return strcmp(verdict, "damaged") == 0 ||
+	    strcmp(verdict, "cut_off") == 0 ||
+	    strcmp(verdict, "no_trace") == 0;
+}
+
+static void
+compare(struct check *k, const struct catalog_row *row,
+    const struct segment_entry *e)
+{
+	bool pinned = archive_files_is_pinned(k->a->folder, row->path);
+
+	if (memcmp(row->sha256, e->sha256, SEGMENT_SHA256) != 0)
+		problem(k, row->path, row->mtime_ns == e->mtime_ns &&
+		    row->bytes == e->bytes ?
+		    "its bytes are not those that were catalogued, though its "
+		    "size and time are: the disk, or somebody, changed them" :
+		    "it was changed since it was catalogued: reindex");
+	if (is_broken(e->verdict))
+		problem(k, row->path, e->problem);
+	if (pinned != row->pinned)
+		problem(k, row->path, pinned ? "it is pinned, and the "
+		    "catalogue does not know: reindex" : "the catalogue has "
+		    "it as pinned, and it is not: reindex");
+}
+
+static bool
+row_cb(void *arg, const struct catalog_row *row)
+{
+	struct segment_entry e = { .bytes = 0 };
+	struct check *k = arg;
+
+	k->segments++;
+	switch (segment_index_file(&e, k->a->folder, row->path, k->err,
+	    sizeof(k->err))) {
+	case 0:
+		compare(k, row, &e);
+		break;
+	case 1:
+		problem(k, row->path, "the file is gone: reindex");
+		break;
+	default:
+		problem(k, row->path, k->err);
+	}
+	segment_entry_done(&e);
+	return true;
+}
+
+static bool
+ignore_cb(void *arg, const struct catalog_row *row)
+{
+	return false;
+}
+
+/* Files that no row has. */
+static int
+check_folder(struct check *k)
+{
+	struct archive_files files;
+	int rc = 0;
+	size_t i;
+
+	if (archive_files_list(&files, k->a->folder, k->err,
+	    sizeof(k->err)) < 0)
+		return -1;
+	for (i = 0; rc >= 0 && i < files.n; i++) {
+		rc = catalog_find(k->a->catalog, files.all[i].path, ignore_cb,
+		    NULL, k->err, sizeof(k->err));
+		if (rc == 0)
+			problem(k, files.all[i].path,
+			    "it is not in the catalogue: reindex");
+	}
+	archive_files_done(&files);
+	return rc < 0 ? -1 : 0;
+}
+
+/* The database itself: its pages, indices and tables. */
+static int
+check_database(struct check *k)
+{
+	sqlite3_stmt *s;
+	int rc;
+
+	s = catalog_prepare(k->a->catalog, "PRAGMA integrity_check(20)", k->err,
+	    sizeof(k->err));
+	if (s == NULL)
+		return -1;
+	while ((rc = catalog_step(k->a->catalog, s, k->err,
+	    sizeof(k->err))) == 1) {
+		const char *text = (const char *)sqlite3_column_text(s, 0);
+
+		if (strcmp(text, "ok") != 0)
+			problem(k, CATALOG_FILE, text);
+	}
+	return rc;
+}
+
+int
+archive_verify(const struct archive_open *a)
+{
+	struct check k = { .a = a };
+
+	if (check_database(&k) < 0 || catalog_each(a->catalog,
+	    "WHERE s.local ORDER BY s.path", NULL, 0, row_cb, &k, k.err,
+	    sizeof(k.err)) < 0 || check_folder(&k) < 0)
+		return archive_refuse(k.err);
+	printf("%" PRIu64 " segment%s, %" PRIu64 " problem%s\n", k.segments,
+	    human_s(k.segments), k.problems, human_s(k.problems));
+	return k.problems > 0 ? ARCHIVE_WRONG : ARCHIVE_DONE;
+}
