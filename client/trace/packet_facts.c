@@ -76,6 +76,9 @@ packet_facts_read(struct packet_facts *f, const struct packet_types *t,
 		case TracePacket_first_packet_on_sequence:
 			f->first_on_sequence = e.value != 0;
 			break;
+		case TracePacket_tributary_segment:
+			f->segment = e;
+			break;
 		case TracePacket_tributary_repeated:
 			f->repeated = e.value != 0;
 			break;

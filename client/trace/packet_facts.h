@@ -40,6 +40,7 @@ struct packet_facts {
 	bool has_timestamp;
 	uint64_t timestamp;
 	struct pb_field payload;  /* of the type; valid when type is set */
+	struct pb_field segment;  /* tributary_segment; len 0: none */
 	struct pb_field defaults; /* trace_packet_defaults; len 0: none */
 };
 

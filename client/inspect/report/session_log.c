@@ -271,9 +271,23 @@ take_system_info(struct session_log *l, const struct packet_facts *f)
 	perfetto__protos__system_info__free_unpacked(info, NULL);
 }
 
+static void
+take_segment(struct session_log *l, const struct pb_field *segment)
+{
+	struct pb_reader r;
+	struct pb_field f;
+
+	PB_FOREACH(&f, &r, segment->data, segment->len) {
+		if (f.number == Segment_end)
+			l->segment_ended = true;
+	}
+}
+
 void
 session_log_take(struct session_log *l, const struct packet_facts *f)
 {
+	if (f->sequence_id <= PACKET_SERVICE_SEQUENCE)
+		take_segment(l, &f->segment);
 	if (f->sequence_id > PACKET_SERVICE_SEQUENCE ||
 	    f->payload.wire != PB_BYTES)
 		return;

@@ -87,6 +87,7 @@ struct session_log {
 	uint32_t cloned[SESSION_LOG_MAX_CLONED]; /* buffers */
 	size_t n_cloned;
 	struct session_programs programs;
+	bool segment_ended; /* the end of a segment is there (Segment.end) */
 	uint64_t overflow; /* entries that did not fit, of all lists */
 	bool no_memory;    /* entries are missing for lack of memory */
 };

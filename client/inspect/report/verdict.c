@@ -100,7 +100,8 @@ end_is_missing(const struct inspection *i)
 	bool into_file = l->config != NULL && l->config->write_into_file;
 	bool filtered = l->config != NULL && l->config->trace_filter != NULL;
 
-	if (!has_begun(l))
+	/* A segment says where it ends; its session goes on in the next one. */
+	if (!has_begun(l) || l->segment_ended)
 		return false;
 	if (t->after_read != 0)
 		return true;
