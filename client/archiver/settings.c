@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "protos/archive_settings.pb-c.h"
+#include "protos/settings.pb-c.h"
 #include "protos/text_settings.h"
 
 #define MIB       (1ull << 20)
@@ -114,6 +115,60 @@ apply_recordings(const struct text_settings *t,
 	return 0;
 }
 
+/* ---- the collector's ---- */
+
+static int
+add_kept(const struct text_settings *t, const Tributary__Recording *from,
+    struct archiver_settings *s)
+{
+	const struct keep_numbers n = {
+		from->keep->size_mb, from->keep->hours,
+	};
+	struct retention_rule *grown;
+
+	if (from->name == NULL || n.size_mb > MB_MOST || n.hours > HOURS_MOST)
+		return text_settings_complain(t, "recording.keep", "see "
+		    "tributaryd --check-config");
+	grown = reallocarray(s->rules, s->policy.n_rules + 1, sizeof(*grown));
+	if (grown == NULL)
+		return text_settings_complain(t, "recording", "no memory");
+	s->policy.rules = s->rules = grown;
+	grown += s->policy.n_rules;
+	*grown = (struct retention_rule){ .keep = {
+		.bytes = n.size_mb * MIB, .age_ms = n.hours * HOUR_MS } };
+	if ((grown->recording = strdup(from->name)) == NULL)
+		return text_settings_complain(t, "recording", "no memory");
+	s->policy.n_rules++;
+	return 0;
+}
+
+static int
+apply_collector(const struct text_settings *t, const ProtobufCMessage *message,
+    void *settings)
+{
+	const Tributary__Settings *m = (const Tributary__Settings *)message;
+	size_t i;
+
+	for (i = 0; i < m->n_recording; i++)
+		if (m->recording[i]->keep != NULL &&
+		    add_kept(t, m->recording[i], settings) != 0)
+			return -1;
+	return 0;
+}
+
+/* Names of recordings have no characters of a pattern. */
+static int
+read_collector(const struct text_settings *t, const char *file,
+    struct archiver_settings *s)
+{
+	static const struct text_settings_kind kind = {
+		&tributary__settings__descriptor, apply_collector
+	};
+	const struct text_settings of = { file, t->err, t->err_size };
+
+	return file == NULL ? 0 : text_settings_read(&of, &kind, s);
+}
+
 struct plain_numbers {
 	uint64_t min_free_mb;
 	uint32_t rescan_minutes;
@@ -166,7 +221,8 @@ apply(const struct text_settings *t, const ProtobufCMessage *message,
 	    apply_keep(t, "each_machine.", m->each_machine,
 		&s->policy.each_machine) != 0)
 		return -1;
-	if (apply_recordings(t, m, s) != 0)
+	if (apply_recordings(t, m, s) != 0 ||
+	    read_collector(t, m->collector_config, s) != 0)
 		return -1;
 	return apply_plain(t, m, s);
 }

@@ -236,6 +236,20 @@ class Recordings(RecordingCase):
         self.until(lambda: len(self.files("a", ".part")) == 1,
                    "the next segment is being written")
 
+    def test_an_upgrade_completes_the_segments_and_begins_anew(self):
+        daemon = self.begin(recording("a"))
+        producer = self.producer("p", ["a"])
+        producer.wait_started()
+        producer.writer().number(70)
+        daemon.signal(signal.SIGUSR2)
+        self.until(lambda: daemon.log().count("recording a: begins") == 2,
+                   "the next daemon's recording begins")
+        self.assertNotIn("begins again in", daemon.log())
+        first = Trace.from_file(self.files("a")[0])
+        self.assertEqual(self.numbers([first]), list(range(70)))
+        self.assertTrue(first.packets[-1].tributary_segment.HasField("end"))
+        self.assertEqual(self.wait_for("a", "recording")["begun"], 1)
+
     @real.needed
     def test_perfettos_probes_are_recorded(self):
         self.write("p.pbtx", 'buffers { size_kb: 4096 } file_write_period_ms: '

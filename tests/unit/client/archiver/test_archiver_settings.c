@@ -132,6 +132,34 @@ other_mistakes_name_the_field(void **state)
 	refused("keep_all: true", "keep_all");
 }
 
+static void
+a_collectors_recordings_count_behind_those_of_the_archive(void **state)
+{
+	char other[] = "/tmp/test_archiver_settings.XXXXXX", text[256];
+	FILE *f = fdopen(mkstemp(other), "w");
+
+	assert_non_null(f);
+	fputs("archive_dir: '/a' recording { name: 'a' config_file: 'c' keep { "
+	    "hours: 2 } } recording { name: 'b' config_file: 'c' } recording { "
+	    "name: 'd' config_file: 'c' keep { size_mb: 3 } }", f);
+	fclose(f);
+	snprintf(text, sizeof(text), "archive_dir: '/a' collector_config: '%s' "
+	    "recording { name: 'x' keep { hours: 1 } }", other);
+	assert_int_equal(read_text(text), 0);
+	assert_int_equal(s.policy.n_rules, 3);
+	assert_string_equal(s.policy.rules[0].recording, "x");
+	assert_string_equal(s.policy.rules[1].recording, "a");
+	assert_int_equal(s.policy.rules[1].keep.age_ms, 7200000);
+	assert_int_equal(s.policy.rules[1].keep.bytes, 0);
+	assert_string_equal(s.policy.rules[2].recording, "d");
+	assert_int_equal(s.policy.rules[2].keep.bytes, 3 << 20);
+	archiver_settings_done(&s);
+	archiver_settings_init(&s);
+	unlink(other);
+	assert_int_equal(read_text(text), -1);
+	assert_non_null(strstr(err, other));
+}
+
 int
 main(void)
 {
@@ -143,6 +171,7 @@ main(void)
 		CASE(numbers_beyond_any_disk_are_refused),
 		CASE(a_recording_needs_a_name_and_limits),
 		CASE(other_mistakes_name_the_field),
+		CASE(a_collectors_recordings_count_behind_those_of_the_archive),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
