@@ -102,7 +102,7 @@ set_state(struct recording *r, enum recording_state state)
 static void
 answer(struct recording *r, enum recording_verb verb, const char *error)
 {
-	struct recording_wait *w, *next;
+	struct recording_wait *w = NULL, *next;
 	TAILQ_HEAD(, recording_wait) due = TAILQ_HEAD_INITIALIZER(due);
 
 	TAILQ_FOREACH_SAFE(w, &r->waits, link, next) {

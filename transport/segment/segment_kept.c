@@ -86,9 +86,9 @@ find(const struct segment_kept *k, const struct kept_packet *key)
 static void
 fill(struct segment_kept *k, struct kept_packet *p, struct pb_writer *w)
 {
-	uint8_t *fitting = realloc(w->data, w->len);
-
-	p->bytes = fitting != NULL ? fitting : w->data;
+	p->bytes = realloc(w->data, w->len);
+	if (p->bytes == NULL)
+		p->bytes = w->data;
 	p->len = w->len;
 	if (!is_bounded(p))
 		return;

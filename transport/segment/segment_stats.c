@@ -102,8 +102,9 @@ share_out(struct segment_splitter *s, struct split_cut *c,
 	struct pb_reader r;
 	struct pb_field f;
 
-	PB_FOREACH(&f, &r, span->data, span->len)
+	PB_FOREACH(&f, &r, span->data, span->len) {
 		share_field(s, c, &f, (size_t)(r.p - f.start));
+	}
 	TAILQ_FOREACH(o, &c->open, in_cut) {
 		if (o->share.failed)
 			splitter_fail(s, SEGMENT_NO_MEMORY);

@@ -60,8 +60,9 @@ segment_packet_read(struct segment_packet *p, const uint8_t *data, size_t len)
 	memset(p, 0, sizeof(*p));
 	p->data = data;
 	p->len = len;
-	PB_FOREACH(&f, &r, data, len)
+	PB_FOREACH(&f, &r, data, len) {
 		take_field(p, &f);
+	}
 	return !r.bad;
 }
 

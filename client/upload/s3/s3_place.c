@@ -335,6 +335,7 @@ s3_place_request(const struct s3_place *p, const char *key,
 	if (n > S3_PARAMETERS_MAX ||
 	    (out = open_memstream(&text, &size)) == NULL)
 		return NULL;
+	memset(sorted, 0, sizeof(sorted));
 	if (n > 0)
 		memcpy(sorted, parameters, n * sizeof(*parameters));
 	qsort(sorted, n, sizeof(sorted[0]), by_name);
