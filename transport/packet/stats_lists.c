@@ -162,10 +162,13 @@ bytes_field(struct stats_reading of, uint32_t field)
 static bool
 next_bucket(struct stats_reading *of, uint64_t *value)
 {
-	const uint8_t *end = of->data + of->len, *p;
+	const uint8_t *end, *p;
 
 	*value = 0;
-	if (of->len == 0 || (p = pb_varint(of->data, end, value)) == NULL)
+	if (of->len == 0)
+		return false; /* data may be NULL, which has no offsets */
+	end = of->data + of->len;
+	if ((p = pb_varint(of->data, end, value)) == NULL)
 		return false;
 	*of = (struct stats_reading){ p, (size_t)(end - p) };
 	return true;
