@@ -36,6 +36,13 @@ lock_file(const struct segment_folder *f, int how)
 	return rc;
 }
 
+int
+segment_folder_lock_file(int folder)
+{
+	return openat(folder, SEGMENT_LOCK_FILE,
+	    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+}
+
 /*
  * Between the two locks another process may take the exclusive one: it finds
  * no parts then.
@@ -43,14 +50,12 @@ lock_file(const struct segment_folder *f, int how)
 static int
 lock_folder(struct segment_folder *f)
 {
-	f->lock = openat(f->fd, SEGMENT_LOCK_FILE,
-	    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	f->lock = segment_folder_lock_file(f->fd);
 	if (f->lock < 0 && errno == ENOENT) {
 		f->lock = sink_path_create_at(f->fd, SEGMENT_LOCK_FILE,
 		    &f->o.owner);
 		if (f->lock < 0 && errno == EEXIST)
-			f->lock = openat(f->fd, SEGMENT_LOCK_FILE,
-			    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+			f->lock = segment_folder_lock_file(f->fd);
 	}
 	if (f->lock < 0)
 		return -1;
@@ -272,17 +277,24 @@ void
 segment_folder_sync(struct segment_folder *f, const char *path)
 {
 	char part[PART_NAME_MAX];
-	const char *name;
-	int parent, fd;
+	const char *name, *p;
+	int fd, above;
 
-	if ((parent = parent_of(f, path, &name, part)) < 0)
+	if ((above = parent_of(f, path, &name, part)) < 0)
 		return;
-	fd = openat(parent, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	close(parent);
-	if (fd < 0)
-		return;
-	(void)fsync(fd);
-	close(fd);
+	/* From the file's up: each may be new in the one above it. */
+	for (p = path; p != NULL; p = strchr(p, '/'), p += p != NULL) {
+		fd = openat(above, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0) {
+			(void)fsync(fd);
+			close(fd);
+		}
+		fd = openat(above, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		close(above);
+		if ((above = fd) < 0)
+			return;
+	}
+	close(above);
 }
 
 int

@@ -4,7 +4,9 @@
  * A segment is called NAME.pftrace.part until it is whole.  Each writer in the
  * folder holds a shared lock on its file .writers, so that a process which gets
  * the lock exclusively knows that all parts were left by a crash: the first one
- * that opens the folder closes them at their last whole packet.
+ * that opens the folder closes them at their last whole packet.  Folders for
+ * segments may lie in each other: parts are closed where none of those that a
+ * part lies in has a writer.
  *
  * The folder may belong to a user who is not trusted: no link is followed, no
  * file is written over, and only files of the owner that have one name are
@@ -71,7 +73,7 @@ int segment_folder_publish(struct segment_folder *f,
 /* Removes the part of a segment that has nothing in it. */
 void segment_folder_remove(struct segment_folder *f, const char *path);
 
-/* Syncs the directory that path is in. */
+/* Syncs the directory that path is in, and those up to the folder. */
 void segment_folder_sync(struct segment_folder *f, const char *path);
 /* Syncs all files and directories of its file system.  -1: errno. */
 int segment_folder_sync_all(struct segment_folder *f) MUST_CHECK;

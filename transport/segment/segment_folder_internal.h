@@ -12,9 +12,14 @@ struct segment_folder {
 	int lock;
 };
 
+/* Opens the lock file of a folder.  -1: errno; there is none, or not for us. */
+int segment_folder_lock_file(int folder) MUST_CHECK;
+
 /*
  * Closes all parts below the folder at their last whole packet.  Those that
- * cannot be closed stay as they are.  The caller has the exclusive lock.
+ * cannot be closed stay as they are, and so do those of other folders for
+ * segments, above this one or in it, that are in use.  The caller has the
+ * exclusive lock.
  */
 void segment_recover(struct segment_folder *f);
 

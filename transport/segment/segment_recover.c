@@ -2,8 +2,8 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,7 +14,7 @@
 /* Folders in folders: a pattern of names has no more. */
 #define DEPTH_MAX 64u
 /* Bytes read at once; a packet may be larger, as only its head is looked at. */
-#define WINDOW (1u << 20)
+#define WINDOW (64u << 10)
 /* A packet's tag and the longest varint. */
 #define HEAD_MAX 11u
 
@@ -48,25 +48,28 @@ walk(const uint8_t *data, size_t len, uint64_t at, uint64_t size, bool *more)
 	return at + (uint64_t)(p - data);
 }
 
-/* Bytes at the file's begin that are whole packets. */
-static uint64_t
+/*
+ * Bytes at the file's begin that are whole packets.  -1: it cannot be read, of
+ * which nothing follows about what is in it.
+ */
+static int64_t
 whole_packets(int fd, uint64_t size)
 {
-	uint8_t *window = malloc(WINDOW);
+	uint8_t window[WINDOW];
 	uint64_t at = 0, next;
-	bool more = window != NULL;
+	bool more = true;
 	ssize_t n;
 
 	while (more && at < size) {
-		n = pread(fd, window, WINDOW, (off_t)at);
+		n = pread(fd, window, size - at < WINDOW ?
+		    (size_t)(size - at) : WINDOW, (off_t)at);
 		if (n <= 0)
-			break;
+			return -1;
 		next = walk(window, (size_t)n, at, size, &more);
 		more = more && next > at;
 		at = next;
 	}
-	free(window);
-	return at;
+	return (int64_t)at;
 }
 
 /* Whether a part may be one of ours: see the header. */
@@ -88,15 +91,15 @@ close_part(const struct segment_folder *f, int parent, const char *name)
 	int fd = openat(parent, name,
 	    O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
-	uint64_t whole;
+	int64_t whole;
 	int rc = -1;
 
 	if (fd < 0)
 		return -1;
 	if (fstat(fd, &st) == 0 && is_ours(f, &st)) {
 		whole = whole_packets(fd, (uint64_t)st.st_size);
-		if ((whole == (uint64_t)st.st_size ||
-		    ftruncate(fd, (off_t)whole) == 0) && fdatasync(fd) == 0)
+		if (whole >= 0 && (whole == st.st_size ||
+		    ftruncate(fd, whole) == 0) && fdatasync(fd) == 0)
 			rc = whole > 0;
 	}
 	close(fd);
@@ -136,16 +139,52 @@ is_part(const char *name)
 	return n > m && strcmp(name + n - m, end) == 0;
 }
 
+/*
+ * Locks the folder `at` for recovery, where it has a lock file, and so writers,
+ * of its own.  *lock is the caller's to close; -1: it has none.  False: others
+ * write there.
+ */
+static bool
+lock_other(int at, int *lock)
+{
+	*lock = segment_folder_lock_file(at);
+	if (*lock < 0 || flock(*lock, LOCK_EX | LOCK_NB) == 0)
+		return true;
+	close(*lock);
+	*lock = -1;
+	return false;
+}
+
+static void recover_below(struct segment_folder *f, int fd, const char *path,
+    unsigned depth);
+
+/* Goes into a folder, unless it is another one for segments, and in use. */
+static void
+recover_folder(struct segment_folder *f, int parent, const char *name,
+    const char *path, unsigned depth)
+{
+	int lock, fd = openat(parent, name,
+	    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (!lock_other(fd, &lock)) {
+		close(fd);
+		return;
+	}
+	recover_below(f, fd, path, depth);
+	if (lock >= 0)
+		close(lock);
+}
+
 /* path: of the directory fd, which this closes, below the folder. */
 static void
 recover_below(struct segment_folder *f, int fd, const char *path,
     unsigned depth)
 {
-	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	char below[SEGMENT_PATH_MAX + NAME_MAX + 2];
 	struct dirent *e;
 	DIR *dir;
-	int sub;
 
 	if ((dir = fdopendir(fd)) == NULL) {
 		close(fd);
@@ -160,18 +199,54 @@ recover_below(struct segment_folder *f, int fd, const char *path,
 			continue;
 		if (is_part(e->d_name))
 			recover_part(f, dirfd(dir), below);
-		else if (depth < DEPTH_MAX && e->d_type != DT_REG &&
-		    (sub = openat(dirfd(dir), e->d_name, flags)) >= 0)
-			recover_below(f, sub, below, depth + 1);
+		else if (depth < DEPTH_MAX && e->d_type != DT_REG)
+			recover_folder(f, dirfd(dir), e->d_name, below,
+			    depth + 1);
 	}
 	closedir(dir);
+}
+
+/* Opens the folder that `at` is in; -1 at the root, or without permission. */
+static int
+open_above(int at)
+{
+	int fd = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st, above;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(at, &st) == 0 && fstat(fd, &above) == 0 &&
+	    (st.st_ino != above.st_ino || st.st_dev != above.st_dev))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/*
+ * Recovers unless a folder above `at` is one for segments, too, and in use: its
+ * writers may have parts in ours.
+ */
+static void
+recover_beneath(struct segment_folder *f, int at, unsigned depth)
+{
+	int lock, fd, above = depth < DEPTH_MAX ? open_above(at) : -1;
+
+	if (above < 0) {
+		fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd >= 0)
+			recover_below(f, fd, "", 0);
+		return;
+	}
+	if (lock_other(above, &lock)) {
+		recover_beneath(f, above, depth + 1);
+		if (lock >= 0)
+			close(lock);
+	}
+	close(above);
 }
 
 void
 segment_recover(struct segment_folder *f)
 {
-	int fd = openat(f->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd >= 0)
-		recover_below(f, fd, "", 0);
+	recover_beneath(f, f->fd, 0);
 }

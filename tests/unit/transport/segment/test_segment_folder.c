@@ -157,6 +157,46 @@ parts_of_others_that_still_write_are_left_alone(void **state)
 	assert_size("a.pftrace", 14);
 }
 
+static struct segment_folder *
+open_within(const char *name)
+{
+	char path[2 * PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	return test_folder_open(path, &telling);
+}
+
+static void
+parts_in_a_folder_within_that_has_writers_are_left_alone(void **state)
+{
+	struct segment_folder *within;
+
+	make_folder("a");
+	make_folder("a/b");
+	within = open_within("a");
+	leave_part("a/b/x.pftrace.part", 2, 5, 3);
+	segment_folder_free(test_folder_open(folder, &telling));
+	assert_size("a/b/x.pftrace.part", 17);
+	segment_folder_free(within);
+	segment_folder_free(test_folder_open(folder, &telling));
+	assert_size("a/b/x.pftrace", 14);
+}
+
+static void
+parts_of_writers_of_a_folder_above_are_left_alone(void **state)
+{
+	struct segment_folder *above = test_folder_open(folder, &telling);
+
+	make_folder("a");
+	make_folder("a/b");
+	leave_part("a/b/x.pftrace.part", 2, 5, 3);
+	segment_folder_free(open_within("a/b"));
+	assert_size("a/b/x.pftrace.part", 17);
+	segment_folder_free(above);
+	segment_folder_free(open_within("a/b"));
+	assert_size("a/b/x.pftrace", 14);
+}
+
 static bool
 at_once(void *arg)
 {
@@ -285,6 +325,12 @@ main(void)
 		    setup, teardown),
 		cmocka_unit_test_setup_teardown(
 		    parts_of_others_that_still_write_are_left_alone, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(
+		    parts_in_a_folder_within_that_has_writers_are_left_alone,
+		    setup, teardown),
+		cmocka_unit_test_setup_teardown(
+		    parts_of_writers_of_a_folder_above_are_left_alone, setup,
 		    teardown),
 		cmocka_unit_test_setup_teardown(
 		    a_lock_that_others_keep_can_be_given_up, setup, teardown),
