@@ -45,6 +45,7 @@ struct segment_files {
 	struct file_list ended; /* to be settled */
 	struct file_list open;  /* of both; the one used last at the end */
 	unsigned n_open, n_ended;
+	size_t n_files; /* of both */
 	size_t pending;
 	uint64_t total;
 	char err[SEGMENT_ERR_MAX];
@@ -103,6 +104,20 @@ close_file(struct segment_files *f, struct segment_file *file)
 		fail(f, file, err);
 }
 
+/*
+ * After a call that failed: whether the process has no descriptors left, and it
+ * may be tried again, as ours are closed now.
+ */
+static bool
+has_made_room(struct segment_files *f)
+{
+	if ((errno != EMFILE && errno != ENFILE) || f->n_open == 0)
+		return false;
+	while (f->n_open > 0)
+		close_file(f, TAILQ_FIRST(&f->open));
+	return true;
+}
+
 /* Takes fd.  The total of the writer goes on. */
 static void
 have_open(struct segment_files *f, struct segment_file *file, int fd)
@@ -141,7 +156,10 @@ open_again(struct segment_files *f, struct segment_file *file)
 		TAILQ_INSERT_TAIL(&f->open, file, of_open);
 		return true;
 	}
-	if ((fd = segment_folder_reopen(f->folder, file->path)) < 0) {
+	fd = segment_folder_reopen(f->folder, file->path);
+	if (fd < 0 && has_made_room(f))
+		fd = segment_folder_reopen(f->folder, file->path);
+	if (fd < 0) {
 		fail(f, file, sink_path_error(errno));
 		return false;
 	}
@@ -226,8 +244,8 @@ flush_file(struct segment_files *f, struct segment_file *file)
 	f->pending -= done;
 	p->len -= done;
 	memmove(p->data, p->data + done, p->len);
-	/* A segment that has little to say should not keep a batch's memory. */
-	if (p->len == 0 && p->cap > 2 * f->batch)
+	/* Of many segments each may keep its share of the memory. */
+	if (p->len == 0 && p->cap > f->o.pending_bytes / f->n_files)
 		pb_writer_done(p);
 }
 
@@ -239,10 +257,12 @@ flush_largest(struct segment_files *f)
 	TAILQ_FOREACH(file, &f->files, of_files)
 		if (largest == NULL || file->pending.len > largest->pending.len)
 			largest = file;
-	if (largest != NULL) {
-		flush_file(f, largest);
+	if (largest == NULL)
+		return;
+	flush_file(f, largest);
+	/* What an error left is told as lost. */
+	if (largest->pending.len == 0)
 		pb_writer_done(&largest->pending);
-	}
 }
 
 int
@@ -301,6 +321,7 @@ free_file(struct segment_files *f, struct file_list *of,
     struct segment_file *file)
 {
 	TAILQ_REMOVE(of, file, of_files);
+	f->n_files--;
 	close_file(f, file);
 	pb_writer_done(&file->pending);
 	free(file->path);
@@ -317,7 +338,10 @@ create(struct segment_files *f, struct segment_file *file, const char *path)
 	int fd, e;
 
 	snprintf(wanted, sizeof(wanted), "%s", path);
-	if ((fd = segment_folder_create(f->folder, wanted)) < 0)
+	fd = segment_folder_create(f->folder, wanted);
+	if (fd < 0 && has_made_room(f))
+		fd = segment_folder_create(f->folder, wanted);
+	if (fd < 0)
 		return false;
 	if ((name = strdup(wanted)) == NULL || fstat(fd, &st) != 0) {
 		e = errno;
@@ -349,6 +373,7 @@ segment_files_begin(struct segment_files *f, const char *path, void *tag)
 	file->writer.fd = -1;
 	pb_writer_init(&file->pending);
 	TAILQ_INSERT_TAIL(&f->files, file, of_files);
+	f->n_files++;
 	if (f->err[0] == '\0' && !create(f, file, path))
 		fail(f, file, sink_path_error(errno));
 	return file;

@@ -247,6 +247,66 @@ an_error_loses_nothing_silently(void **state)
 }
 
 static void
+an_error_in_the_midst_of_little_memory_loses_nothing_silently(void **state)
+{
+	struct segment_files *f = files_new((struct segment_files_options){
+		.pending_bytes = 20 * PACKET });
+	struct segment_file *one = begin(f, "one.pftrace");
+
+	limit_files(10 * PACKET + 500);
+	put(f, one, 1, 25);
+	limit_files(RLIM_INFINITY);
+	assert_non_null(strstr(segment_files_error(f), "largest size"));
+	segment_files_lost(f, lost, NULL);
+	assert_int_equal(segment_files_total(f), 10 * PACKET);
+	assert_int_equal(lost_bytes, 15 * PACKET);
+	segment_files_free(f);
+}
+
+/* Leaves the process n free descriptors; 0: as many as it had. */
+static void
+limit_descriptors(unsigned n)
+{
+	static rlim_t before;
+	struct rlimit limit;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	if (n > 0)
+		before = limit.rlim_cur;
+	/* What is open are the lowest ones, and opendir()'s in the count. */
+	limit.rlim_cur = n > 0 ? open_descriptors() - 3 + n : before;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void
+segments_go_on_where_others_have_taken_the_descriptors(void **state)
+{
+	struct segment_files *f = files_new((struct segment_files_options){
+		.fds = 8 });
+	struct segment_file *files[6];
+	char name[] = "a/x.pftrace";
+	unsigned i, round;
+
+	limit_descriptors(4);
+	for (i = 0; i < 6; i++) {
+		name[0] = (char)('a' + i);
+		files[i] = begin(f, name);
+	}
+	for (round = 0; round < 2; round++) {
+		for (i = 0; i < 6; i++)
+			put(f, files[i], (uint8_t)i, 1);
+		segment_files_flush(f);
+	}
+	for (i = 0; i < 6; i++)
+		segment_files_end(f, files[i]);
+	segment_files_settle(f);
+	limit_descriptors(0);
+	assert_null(segment_files_error(f));
+	assert_int_equal(settled_bytes, 12 * PACKET);
+	segment_files_free(f);
+}
+
+static void
 segments_that_are_given_up_keep_what_is_written(void **state)
 {
 	struct segment_files *f = files_new((struct segment_files_options){
@@ -317,6 +377,12 @@ main(void)
 		    teardown),
 		cmocka_unit_test_setup_teardown(
 		    an_error_loses_nothing_silently, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+		    an_error_in_the_midst_of_little_memory_loses_nothing_silently,
+		    setup, teardown),
+		cmocka_unit_test_setup_teardown(
+		    segments_go_on_where_others_have_taken_the_descriptors,
+		    setup, teardown),
 		cmocka_unit_test_setup_teardown(
 		    segments_that_are_given_up_keep_what_is_written, setup,
 		    teardown),
