@@ -16,6 +16,7 @@ typedef Perfetto__Protos__SegmentConfig segment_pb;
 
 enum cut_state {
 	CUT_IDLE,
+	CUT_RESTING,  /* `next` begins when `rest` fires */
 	CUT_DUE,      /* BEGIN comes where a pass has read all */
 	CUT_FLUSHING, /* flush_cb(), then the flush's done(); at the end of the */
 	              /* session cut_session_stopped() */
@@ -34,13 +35,15 @@ struct cut {
 	struct session *session;
 	enum cut_state state;
 	uint32_t number;      /* of the newest segment that has begun */
-	struct cut_wish wish; /* but in IDLE */
+	struct cut_wish wish; /* but in IDLE and RESTING */
 	struct cut_wish next;
-	bool has_next;        /* one follows; state is after DUE */
+	bool has_next;        /* one follows; not in DUE */
+	uint64_t begun_ms;    /* the last BEGIN; 0: none yet */
 	struct service_cut mark;
 	struct service_unanswered *unanswered; /* mark's; names are owned */
 	struct loop_call call;
 	struct loop_timer *timer; /* every_ms; NULL: none */
+	struct loop_timer *rest;  /* at_trigger; NULL: none */
 };
 
 static void
@@ -153,6 +156,7 @@ begun_cb(void *arg)
 	struct session *s = c->session;
 
 	c->number = c->mark.number;
+	c->begun_ms = loop_now_ms();
 	log_limited(&s->service->session_log, loop_now_ms(), LOG_LEVEL_INFO,
 	    "session %llu: segment %u begins", (unsigned long long)s->id,
 	    (unsigned)c->number);
@@ -168,18 +172,45 @@ next_cb(void *arg)
 	c->wish = c->next;
 	memset(&c->next, 0, sizeof(c->next));
 	c->has_next = false;
+	if (c->rest != NULL)
+		loop_timer_clear(c->rest);
 	begin(c);
+}
+
+/*
+ * Milliseconds that a cut has to wait: one by a trigger, as anybody may pull
+ * triggers as often as he likes, and each cut repeats a lot.
+ */
+static uint64_t
+rest_of(const struct cut *c, const struct cut_wish *w)
+{
+	uint64_t since = loop_now_ms() - c->begun_ms;
+
+	return w->cause == SERVICE_CUT_TRIGGER && c->begun_ms != 0 &&
+	    c->rest != NULL && since < CUT_REST_MS ? CUT_REST_MS - since : 0;
+}
+
+static void
+rest(struct cut *c, uint64_t ms)
+{
+	c->state = CUT_RESTING;
+	loop_timer_set(c->rest, ms, 0);
 }
 
 static void
 ended_cb(void *arg)
 {
 	struct cut *c = arg;
+	uint64_t ms;
 
 	forget_unanswered(c);
 	wish_done(&c->wish);
 	c->state = CUT_IDLE;
-	if (c->has_next)
+	if (!c->has_next)
+		return;
+	if ((ms = rest_of(c, &c->next)) > 0)
+		rest(c, ms);
+	else
 		loop_defer(c->session->service->loop, &c->call, next_cb, c);
 }
 
@@ -203,6 +234,8 @@ static uint32_t
 ask(struct session *s, struct cut_wish w)
 {
 	struct cut *c = s->cut;
+	bool waits = w.cause == SERVICE_CUT_TRIGGER;
+	uint64_t ms;
 
 	if (s->state != SESSION_STARTED || c == NULL) {
 		wish_done(&w);
@@ -210,12 +243,22 @@ ask(struct session *s, struct cut_wish w)
 	}
 	if (c->has_next) {
 		join(&c->next, &w);
+		if (c->state == CUT_RESTING && !waits)
+			next_cb(c);
 		return c->number + 1;
 	}
 	switch (c->state) {
 	case CUT_IDLE:
+		if ((ms = rest_of(c, &w)) > 0) {
+			c->next = w;
+			c->has_next = true;
+			rest(c, ms);
+			break;
+		}
 		c->wish = w;
 		begin(c);
+		break;
+	case CUT_RESTING: /* it has a next one */
 		break;
 	case CUT_DUE:
 		join(&c->wish, &w);
@@ -332,11 +375,17 @@ cut_new(struct session *s)
 	c->session = s;
 	c->number = 1;
 	if (pb != NULL && pb->every_ms != 0 && (c->timer =
-	    loop_timer_new(s->service->loop, timer_cb, c)) == NULL) {
-		free(c);
-		return NULL;
-	}
+	    loop_timer_new(s->service->loop, timer_cb, c)) == NULL)
+		goto fail;
+	if (pb != NULL && pb->n_at_trigger > 0 && (c->rest =
+	    loop_timer_new(s->service->loop, next_cb, c)) == NULL)
+		goto fail;
 	return c;
+
+fail:
+	loop_timer_free(c->timer);
+	free(c);
+	return NULL;
 }
 
 void
@@ -348,6 +397,7 @@ cut_free(struct cut *c)
 	flush_forget(c->session, c);
 	loop_call_cancel(&c->call);
 	loop_timer_free(c->timer);
+	loop_timer_free(c->rest);
 	forget_unanswered(c);
 	wish_done(&c->wish);
 	wish_done(&c->next);
@@ -368,14 +418,20 @@ cut_session_ends(struct session *s)
 
 	if (c->timer != NULL)
 		loop_timer_clear(c->timer);
+	if (c->rest != NULL)
+		loop_timer_clear(c->rest);
 	wish_done(&c->next);
 	c->has_next = false;
 	switch (c->state) {
 	case CUT_IDLE: /* the next one was dropped, too */
 		loop_call_cancel(&c->call);
 		break;
+	case CUT_RESTING:
+		c->state = CUT_IDLE;
+		break;
 	case CUT_DUE:
-		readback_drop_cut(s->readback);
+		/* The END before may still be on its way into the stream. */
+		(void)readback_withdraw_cut(s->readback);
 		wish_done(&c->wish);
 		c->state = CUT_IDLE;
 		break;

@@ -14,6 +14,9 @@
  * more follows, however often it is asked for.  The session's end drops cuts
  * that have not begun.
  *
+ * A cut by a trigger begins CUT_REST_MS after the last one at the earliest:
+ * triggers that come meanwhile share it.
+ *
  * Sessions without TraceConfig.tributary_segments may be cut, too: other readers
  * skip the marks.
  */
@@ -28,6 +31,8 @@
 struct cut;
 struct producer;
 struct session;
+
+#define CUT_REST_MS 1000u
 
 /* Producers that END names at most. */
 #define CUT_UNANSWERED_MAX 1024u

@@ -7,9 +7,11 @@
 #include <cmocka.h>
 
 #include "service/machine/machine_clock.h"
+#include "service/output/packet_out.h"
 #include "service/output/readback.h"
 #include "service/session/cut.h"
 #include "service/session/trigger.h"
+#include "service/sink/file_sink.h"
 #include "tests/unit/service/session/fixture.h"
 
 #define BASE "buffers { size_kb: 256 } data_sources { config { name: \"src\" } } "
@@ -329,6 +331,102 @@ the_sessions_end_drops_a_cut_that_has_not_begun(void **state)
 	stage_done(&st);
 }
 
+/* Reads a packet; true: it is TraceStats. */
+static bool
+reads_stats(void *arg)
+{
+	struct sink_batch one = { .nominal = 1 };
+	struct packet_out *out = packet_out_new_file();
+	struct stage *st = arg;
+	struct pb_reader r;
+	struct pb_field f, g = { .number = 0 };
+	bool is = false;
+
+	assert_non_null(out);
+	packet_out_set_batch(out, &one);
+	readback_begin(st->c.s->readback);
+	(void)readback_fill(st->c.s->readback, out, NULL);
+	pb_init(&r, one.data, one.len);
+	if (pb_next(&r, &f)) {
+		PB_FOREACH(&g, &r, f.data, f.len)
+			is |= g.number == KIND(TRACE_STATS);
+	}
+	packet_out_free(out);
+	free(one.data);
+	return is;
+}
+
+static void
+the_sessions_end_leaves_an_end_that_was_read_in_part(void **state)
+{
+	struct stage st;
+
+	stage_init(&st, *state, BASE);
+	(void)cut_ask(st.c.s, SERVICE_CUT_REQUEST);
+	read_begin(&st);
+	ack(&st.clears);
+	ack(&st.plain);
+	fixture_wait(st.f, reads_stats, &st);
+	assert_int_equal(cut_ask(st.c.s, SERVICE_CUT_REQUEST), 3);
+	st.clears.ack_flushes = st.plain.ack_flushes = true;
+	session_disable(st.c.s, NULL);
+	fixture_wait(st.f, fake_disabled, &st.c);
+	read_all(&st);
+	assert_non_null(mark_of(&st.t, PHASE(END)));
+	assert_null(mark_of(&st.t, PHASE(BEGIN)));
+	stage_done(&st);
+}
+
+static bool
+has_read_begin(void *arg)
+{
+	struct stage *st = arg;
+
+	read_all(st);
+	return mark_of(&st->t, PHASE(BEGIN)) != NULL;
+}
+
+static void
+drop(struct stage *st)
+{
+	trigger_activate(st->plain.p, "drop", 4);
+}
+
+static void
+a_storm_of_triggers_cuts_once_a_second(void **state)
+{
+	struct stage st;
+	uint64_t begun;
+
+	stage_init(&st, *state, BASE "tributary_segments { at_trigger: "
+	    "\"drop\" }");
+	st.clears.ack_flushes = st.plain.ack_flushes = true;
+	drop(&st);
+	fixture_wait(st.f, has_read_begin, &st);
+	begun = loop_now_ms();
+	drop(&st);
+	fixture_wait(st.f, has_read_end, &st);
+	drop(&st);
+	fixture_wait(st.f, has_read_begin, &st);
+	assert_true(loop_now_ms() - begun >= CUT_REST_MS);
+	assert_int_equal(mark_of(&st.t, PHASE(BEGIN))->number, 3);
+	fixture_wait(st.f, has_read_end, &st);
+	/* Behind an end, too; and who asks does not wait for it. */
+	drop(&st);
+	read_all(&st);
+	assert_null(mark_of(&st.t, PHASE(BEGIN)));
+	assert_int_equal(cut_ask(st.c.s, SERVICE_CUT_REQUEST), 4);
+	read_all(&st);
+	assert_int_equal(mark_of(&st.t, PHASE(BEGIN))->cause, CAUSE(TRIGGER));
+	fixture_wait(st.f, has_read_end, &st);
+	drop(&st);
+	session_disable(st.c.s, NULL);
+	fixture_wait(st.f, fake_disabled, &st.c);
+	read_all(&st);
+	assert_null(mark_of(&st.t, PHASE(BEGIN)));
+	stage_done(&st);
+}
+
 static void
 the_sessions_end_ends_a_cut_that_has_begun(void **state)
 {
@@ -430,6 +528,8 @@ main(void)
 		CASE(a_producer_that_does_not_answer_is_named_at_the_end),
 		CASE(a_trigger_cuts_and_is_named_even_where_it_joins),
 		CASE(the_sessions_end_drops_a_cut_that_has_not_begun),
+		CASE(the_sessions_end_leaves_an_end_that_was_read_in_part),
+		CASE(a_storm_of_triggers_cuts_once_a_second),
 		CASE(the_sessions_end_ends_a_cut_that_has_begun),
 		CASE(a_session_is_freed_at_any_point_of_a_cut),
 		CASE(a_session_is_cut_every_so_often),
