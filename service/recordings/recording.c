@@ -53,6 +53,7 @@ struct recording {
 	enum recording_state state;
 	struct session *session; /* NULL: none */
 	bool stopped;            /* by a person */
+	bool again;              /* START came while the session ended */
 	bool removed;
 	unsigned failures;       /* sessions that ended soon, in a row */
 	uint64_t n_begun;
@@ -339,9 +340,12 @@ wait_and_retry(struct recording *r)
 static void
 go_on(struct recording *r)
 {
+	bool again = r->again;
+
+	r->again = false;
+	answer(r, RECORDING_DO_STOP, NULL);
 	if (r->removed) {
 		log_info("recording %s: ended: %s", r->name, r->reason);
-		answer(r, RECORDING_DO_STOP, NULL);
 		answer(r, RECORDING_DO_START, r->reason);
 		r->gone(r, r->gone_arg);
 		return;
@@ -356,13 +360,16 @@ go_on(struct recording *r)
 			return;
 		}
 	}
+	if (!r->stopped && again) {
+		begin(r);
+		return;
+	}
 	if (!r->stopped) {
 		wait_and_retry(r);
 		return;
 	}
 	log_info("recording %s: stopped", r->name);
 	set_state(r, RECORDING_STOPPED);
-	answer(r, RECORDING_DO_STOP, NULL);
 	answer(r, RECORDING_DO_START, "it was stopped meanwhile");
 }
 
@@ -442,6 +449,7 @@ start(struct recording *r, recording_done_fn done, void *arg)
 		done(arg, "it records already");
 		return;
 	}
+	r->again = r->state == RECORDING_ENDING;
 	wait_for(r, RECORDING_DO_START, done, arg);
 	if (r->state == RECORDING_WAITING || r->state == RECORDING_STOPPED)
 		begin(r);
@@ -455,6 +463,7 @@ stop(struct recording *r, recording_done_fn done, void *arg)
 		return;
 	}
 	r->stopped = true;
+	r->again = false;
 	wait_for(r, RECORDING_DO_STOP, done, arg);
 	end(r);
 }

@@ -260,6 +260,38 @@ a_recording_that_a_person_stopped_stays_so(void **state)
 	    "it records already");
 }
 
+static bool
+was_called(void *arg)
+{
+	return ((struct outcome *)arg)->calls > 0;
+}
+
+static void
+give(enum recording_verb verb, struct outcome *o)
+{
+	memset(o, 0, sizeof(*o));
+	recordings_order(all, &(struct recording_order){ .verb = verb,
+	    .name = "a", .who = fake_user(0) }, note, o);
+}
+
+static void
+a_start_right_behind_a_stop_begins_anew_at_once(void **state)
+{
+	struct fixture *f = *state;
+	struct outcome stop, start;
+
+	begin_with(f, FLIGHT("a"));
+	give(RECORDING_DO_STOP, &stop);
+	give(RECORDING_DO_START, &start);
+	assert_int_equal(stop.calls + start.calls, 0);
+	fixture_wait(f, was_called, &stop);
+	assert_string_equal(stop.error, "");
+	fixture_wait(f, was_called, &start);
+	assert_string_equal(start.error, "");
+	assert_int_equal(state_of("a"), STATE(RUNNING));
+	assert_int_equal(look("a")->begun, 2);
+}
+
 static void
 a_pause_ends_by_stop_and_by_start(void **state)
 {
@@ -450,6 +482,7 @@ main(void)
 		CASE(it_begins_again_whatever_ended_it),
 		CASE(pauses_grow_until_a_session_lasts),
 		CASE(a_recording_that_a_person_stopped_stays_so),
+		CASE(a_start_right_behind_a_stop_begins_anew_at_once),
 		CASE(a_pause_ends_by_stop_and_by_start),
 		CASE(a_session_that_cannot_begin_is_tried_again),
 		CASE(other_settings_leave_alone_what_stays_the_same),
