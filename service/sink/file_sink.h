@@ -112,8 +112,8 @@ struct file_sink_ops {
 	 */
 	void (*written)(struct file_sink *s, uint64_t total, void *arg);
 	/*
-	 * Tells the bytes of the newest segment's largest file, and its number,
-	 * just before written().  NULL: not wanted.
+	 * Tells the bytes of the newest segment's largest file, as
+	 * segment_writer_largest(), and its number, just before written().  NULL: not wanted.
 	 */
 	void (*grown)(struct file_sink *s, uint32_t number, uint64_t bytes,
 	    void *arg);

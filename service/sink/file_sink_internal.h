@@ -62,7 +62,7 @@ struct report {
 	uint64_t done; /* number of jobs done, in the order of submission */
 	uint64_t total;
 	uint32_t number;  /* of the newest segment; 0: a file */
-	uint64_t largest; /* bytes of its largest file */
+	uint64_t largest; /* as segment_writer_largest() */
 	unsigned recovered; /* segments; written before the file is open */
 	char err[FILE_ERR_MAX]; /* the first one; empty: none */
 };

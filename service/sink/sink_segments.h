@@ -49,7 +49,7 @@ int sink_segments_close(struct sink_segments *g, bool broken, char *err,
 /* Passes on packets that were taken and are in no file. */
 void sink_segments_lost(const struct sink_segments *g,
     void (*lost)(void *arg, const uint8_t *data, size_t len), void *arg);
-/* Bytes in all files; of the newest segment's largest; and its number. */
+/* Bytes in all files; and as segment_writer_largest(), segment_writer_number(). */
 uint64_t sink_segments_total(const struct sink_segments *g);
 uint64_t sink_segments_largest(const struct sink_segments *g);
 uint32_t sink_segments_number(const struct sink_segments *g);

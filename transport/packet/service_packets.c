@@ -306,7 +306,8 @@ put_cut(struct pb_writer *w, uint32_t phase, const struct service_cut *c)
 	pb_put_uint(w, SegmentCut_number, c->number);
 	pb_put_uint(w, SegmentCut_cause, c->cause);
 	pb_put_uint(w, SegmentCut_realtime_ns, c->realtime_ns);
-	if (c->trigger == NULL)
+	/* Where memory was short, one of them may be missing. */
+	if (c->trigger == NULL || c->trigger_producer == NULL)
 		return;
 	pb_put_string(w, SegmentCut_trigger, c->trigger);
 	pb_put_string(w, SegmentCut_trigger_producer, c->trigger_producer);

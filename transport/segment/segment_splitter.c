@@ -153,6 +153,7 @@ take_producers(struct segment_splitter *s, const struct segment_look *k)
 	if (UNLIKELY(o->owes_kept))
 		splitter_put_kept(s, c, o);
 	o->packets++;
+	o->fresh += k->field_len;
 	if (UNLIKELY(q != NULL && lacks_state(q, k, c->number) &&
 	    !k->has_loss)) {
 		segment_packets_lossy(&s->built, k);
@@ -291,6 +292,17 @@ uint32_t
 segment_splitter_number(const struct segment_splitter *s)
 {
 	return s->cuts[s->newest].number;
+}
+
+uint64_t
+segment_splitter_fresh(const struct segment_splitter *s)
+{
+	const struct open_segment *o;
+	uint64_t most = 0;
+
+	TAILQ_FOREACH(o, &s->cuts[s->newest].open, in_cut)
+		most = o->fresh > most ? o->fresh : most;
+	return most;
 }
 
 uint64_t

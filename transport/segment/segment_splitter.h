@@ -138,6 +138,11 @@ enum segment_result segment_splitter_finish(struct segment_splitter *s)
 /* The number of the newest segment: of the last BEGIN that was believed. */
 uint32_t segment_splitter_number(const struct segment_splitter *s);
 /*
+ * Bytes of producers' packets in the newest segment that has most of them.
+ * Packets that are repeated, or the service's, do not count.
+ */
+uint64_t segment_splitter_fresh(const struct segment_splitter *s);
+/*
  * Descriptions that will not be repeated: larger than 64 KiB, the oldest of
  * more than 4 MiB, or without memory.
  */

@@ -35,6 +35,7 @@ struct open_segment {
 	struct split_machine *machine;
 	void *user;
 	uint64_t packets;
+	uint64_t fresh; /* bytes of packets of producers */
 	bool owes_kept; /* the kept packets of its machine were not put yet */
 	struct pb_writer share; /* of TraceStats, while they are shared out */
 };

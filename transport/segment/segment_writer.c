@@ -258,6 +258,7 @@ uint64_t
 segment_writer_largest(const struct segment_writer *w)
 {
 	const struct segment *g;
+	uint64_t fresh = 2 * segment_splitter_fresh(w->splitter);
 	uint64_t most = 0, n;
 
 	TAILQ_FOREACH(g, &w->segments, of_writer) {
@@ -266,5 +267,5 @@ segment_writer_largest(const struct segment_writer *w)
 		n = segment_file_bytes(g->file);
 		most = n > most ? n : most;
 	}
-	return most;
+	return most < fresh ? most : fresh;
 }

@@ -82,8 +82,13 @@ void segment_writer_lost(const struct segment_writer *w,
     void (*lost)(void *arg, const uint8_t *packets, size_t len), void *arg);
 /* Bytes in all files. */
 uint64_t segment_writer_total(const struct segment_writer *w);
-/* The number of the newest segment, and the bytes of its largest file. */
+/* The number of the newest segment. */
 uint32_t segment_writer_number(const struct segment_writer *w);
+/*
+ * Bytes of the newest segment's largest file, but not more than twice of what
+ * is new in it: a segment that is large by repetitions would be so again if it
+ * were cut.
+ */
 uint64_t segment_writer_largest(const struct segment_writer *w);
 
 #endif /* TRANSPORT_SEGMENT_SEGMENT_WRITER_H */

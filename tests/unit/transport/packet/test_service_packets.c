@@ -599,6 +599,25 @@ every_counter_has_its_own_field(void **state)
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
+/* Where memory was short for the name of who pulled it. */
+static void
+a_cut_by_a_trigger_of_an_unknown_producer_names_neither(void **state)
+{
+	const struct service_cut cut = { .number = 2,
+		.cause = SERVICE_CUT_TRIGGER, .trigger = "drop" };
+	Perfetto__Protos__TracePacket *p;
+	struct pb_writer w;
+
+	pb_writer_init(&w);
+	service_packets_cut_begin(&w, 0, 1, &cut);
+	p = perfetto__protos__trace_packet__unpack(NULL, w.len, w.data);
+	assert_non_null(p);
+	assert_int_equal(p->tributary_segment_cut->number, 2);
+	assert_null(p->tributary_segment_cut->trigger);
+	perfetto__protos__trace_packet__free_unpacked(p, NULL);
+	pb_writer_done(&w);
+}
+
 int
 main(void)
 {
@@ -623,6 +642,7 @@ main(void)
 		T(a_chunk_is_counted_in_the_bucket_of_its_size),
 		T(the_stats_are_the_recorded_ones),
 		T(every_counter_has_its_own_field),
+		T(a_cut_by_a_trigger_of_an_unknown_producer_names_neither),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -82,7 +82,7 @@ each_segment_is_a_file_that_is_told_when_it_is_whole(void **state)
 	assert_int_equal(segment_writer_number(w), 1);
 	assert_int_equal(segment_writer_total(w), 0);
 	assert_int_equal(segment_writer_flush(w), 0);
-	assert_int_equal(segment_writer_total(w), segment_writer_largest(w));
+	assert_int_equal(segment_writer_largest(w), 2 * 2 * 6);
 	assert_int_equal(PUT(w, CUT_BEGIN(2), CUT_END(2), EVENT(3)), 0);
 	assert_string_equal(told, "000001.pftrace 1  2 on ");
 	assert_int_equal(segment_writer_number(w), 2);
@@ -90,6 +90,43 @@ each_segment_is_a_file_that_is_told_when_it_is_whole(void **state)
 	assert_string_equal(told,
 	    "000001.pftrace 1  2 on 000002.pftrace 2  1 last ");
 	assert_int_equal(test_folder_mode(folder, "000002.pftrace.part"), 0);
+	segment_writer_free(w);
+}
+
+/* Puts a packet of a producer with 2000 bytes. */
+static void
+put_large(struct segment_writer *w)
+{
+	char text[2100];
+
+	snprintf(text, sizeof(text), "trusted_packet_sequence_id: 7 "
+	    "for_testing { str: \"%01950d\" }", 0);
+	assert_int_equal(PUT(w, text), 0);
+}
+
+static void
+what_is_repeated_does_not_make_a_segment_large(void **state)
+{
+	struct segment_writer *w = writer_new();
+	uint64_t head;
+	char config[4100];
+
+	snprintf(config, sizeof(config), SERVICE "tributary_repeated: true "
+	    "trace_config { unique_session_name: \"%04000d\" }", 0);
+	assert_int_equal(PUT(w, FIRST, CUT_BEGIN(2), CUT_END(2), config), 0);
+	assert_int_equal(segment_writer_flush(w), 0);
+	head = segment_writer_total(w);
+	assert_true(head > 4000);
+	assert_int_equal(segment_writer_largest(w), 0);
+	put_large(w);
+	assert_int_equal(segment_writer_flush(w), 0);
+	assert_in_range(segment_writer_largest(w), 3900, 4100);
+	put_large(w);
+	put_large(w);
+	put_large(w);
+	assert_int_equal(segment_writer_flush(w), 0);
+	assert_in_range(segment_writer_largest(w), 7900, head + 8200);
+	assert_int_equal(segment_writer_finish(w), 0);
 	segment_writer_free(w);
 }
 
@@ -128,6 +165,9 @@ main(void)
 		cmocka_unit_test_setup_teardown(
 		    each_segment_is_a_file_that_is_told_when_it_is_whole,
 		    setup, teardown),
+		cmocka_unit_test_setup_teardown(
+		    what_is_repeated_does_not_make_a_segment_large, setup,
+		    teardown),
 		cmocka_unit_test_setup_teardown(
 		    a_writer_that_is_left_leaves_whole_packets, setup,
 		    teardown),
