@@ -244,7 +244,7 @@ flush_file(struct segment_files *f, struct segment_file *file)
 	f->pending -= done;
 	p->len -= done;
 	memmove(p->data, p->data + done, p->len);
-	/* Of many segments each may keep its share of the memory. */
+	/* Each segment may keep its share of the memory. */
 	if (p->len == 0 && p->cap > f->o.pending_bytes / f->n_files)
 		pb_writer_done(p);
 }
@@ -260,7 +260,7 @@ flush_largest(struct segment_files *f)
 	if (largest == NULL)
 		return;
 	flush_file(f, largest);
-	/* What an error left is told as lost. */
+	/* Packets that an error left are told as lost. */
 	if (largest->pending.len == 0)
 		pb_writer_done(&largest->pending);
 }
