@@ -178,8 +178,8 @@ next_cb(void *arg)
 }
 
 /*
- * Returns how many milliseconds a cut has to wait: one by a trigger, as anybody
- * may pull triggers at any rate, and each cut repeats a lot.
+ * Returns the milliseconds that a cut has to wait: one by a trigger, as every
+ * producer may pull triggers at any rate, and each cut repeats a lot.
  */
 static uint64_t
 rest_of(const struct cut *c, const struct cut_wish *w)
