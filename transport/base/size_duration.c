@@ -21,6 +21,17 @@ static const struct unit time_units[] = {
 	{ NULL, 0 },
 };
 
+static const struct unit long_time_units[] = {
+	{ "ms", 1 },
+	{ "s", 1000 },
+	{ "m", 60 * 1000 },
+	{ "min", 60 * 1000 },
+	{ "h", 60 * 60 * 1000 },
+	{ "d", 24 * 60 * 60 * 1000 },
+	{ NULL, 0 },
+};
+#define LONG_TIME_MAX (3650ull * 24 * 60 * 60 * 1000)
+
 static const struct unit size_units[] = {
 	{ "k", 1ull << 10 },
 	{ "kb", 1ull << 10 },
@@ -83,6 +94,26 @@ size_duration_parse_ms(const char *text, uint32_t *ms, char *err,
 	case TOO_LARGE:
 		return FAILURE(err, err_size, "\"%.40s\" is too long; at most "
 		    "1193h fits into a trace config", text);
+	}
+	return -1;
+}
+
+int
+size_duration_parse_long_ms(const char *text, uint64_t *ms, char *err,
+    size_t err_size)
+{
+	switch (parse(text, long_time_units, LONG_TIME_MAX, ms)) {
+	case GOOD:
+		return 0;
+	case NOT_A_NUMBER:
+		return FAILURE(err, err_size, "\"%.40s\" is not a time; write "
+		    "it like 30s, 5min, 12h or 14d", text);
+	case BAD_UNIT:
+		return FAILURE(err, err_size, "\"%.40s\" has no unit of time; "
+		    "write it like 30s, 5min, 12h or 14d", text);
+	case TOO_LARGE:
+		return FAILURE(err, err_size, "\"%.40s\" is too long; at most "
+		    "3650d", text);
 	}
 	return -1;
 }

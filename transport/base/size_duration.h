@@ -21,6 +21,13 @@ int size_duration_parse_ms(const char *text, uint32_t *ms, char *err,
     size_t err_size) MUST_CHECK;
 
 /*
+ * The same, and "5min" and "14d", up to ten years: for what no TraceConfig
+ * holds in 32 bits.
+ */
+int size_duration_parse_long_ms(const char *text, uint64_t *ms, char *err,
+    size_t err_size) MUST_CHECK;
+
+/*
  * "64kb", "32mb", "1gb", also k, m, g, in either case, as bytes (powers of
  * 1024).  -1 as above; anything up to 1 PiB fits.
  */

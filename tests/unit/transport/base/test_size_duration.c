@@ -105,6 +105,29 @@ what_is_no_size_is_refused_with_a_sentence(void **state)
 	assert_no_size("18446744073709551616k", "larger");
 }
 
+static void
+long_times_have_days(void **state)
+{
+	uint64_t ms = 77;
+
+	assert_int_equal(size_duration_parse_long_ms("14d", &ms, err,
+	    sizeof(err)), 0);
+	assert_true(ms == 14ull * 24 * 3600 * 1000);
+	assert_int_equal(size_duration_parse_long_ms("5min", &ms, err,
+	    sizeof(err)), 0);
+	assert_true(ms == 300000);
+	assert_int_equal(size_duration_parse_long_ms("3651d", &ms, err,
+	    sizeof(err)), -1);
+	assert_non_null(strstr(err, "at most 3650d"));
+	assert_int_equal(size_duration_parse_long_ms("14", &ms, err,
+	    sizeof(err)), -1);
+	assert_non_null(strstr(err, "no unit"));
+	assert_int_equal(size_duration_parse_long_ms("soon", &ms, err,
+	    sizeof(err)), -1);
+	assert_non_null(strstr(err, "not a time"));
+	assert_true(ms == 300000);
+}
+
 int
 main(void)
 {
@@ -113,6 +136,7 @@ main(void)
 		cmocka_unit_test(what_is_no_time_is_refused_with_a_sentence),
 		cmocka_unit_test(sizes_are_powers_of_1024),
 		cmocka_unit_test(what_is_no_size_is_refused_with_a_sentence),
+		cmocka_unit_test(long_times_have_days),
 	};
 
 	return cmocka_run_group_tests_name("size_duration", tests, NULL, NULL);
