@@ -286,7 +286,8 @@ static const struct config_support table[] = {
 	SERVED("trace_attributes.attribute.long_value", "likewise"),
 	SERVED("trace_attributes.attribute.string_value", "likewise"),
 	SERVED("tributary_segments", "output_path is a folder then, which is "
-	    "created; Perfetto's service skips it"),
+	    "created, else -o of `tributary record`; Perfetto's service skips "
+	    "it"),
 	SERVED("tributary_segments.every_ms", "1000 (a second) to 31 days; at "
 	    "multiples of it since 1970, UTC"),
 	SERVED("tributary_segments.max_bytes", "of a file as it is on the disk, "

@@ -12,6 +12,7 @@
 #include "client/record/additions.h"
 #include "client/record/config_from_names.h"
 #include "client/record/options.h"
+#include "client/record/segment_options.h"
 #include "protos/fields.h"
 #include "protos/trace_config.pb-c.h"
 #include "protos/trace_config_load.h"
@@ -240,6 +241,25 @@ add(struct record_config *c, const struct record_additions *a, char *err,
 	return more;
 }
 
+/* Takes c over.  NULL with a sentence in err. */
+static struct record_config *
+add_segments(struct record_config *c, const struct segment_options *o,
+    char *err, size_t err_size)
+{
+	struct record_config *more;
+	uint64_t random = 0;
+
+	if (c == NULL || (c->message->tributary_segments == NULL &&
+	    !segment_options_cut(o)))
+		return c;
+	(void)!getrandom(&random, sizeof(random), GRND_NONBLOCK);
+	segment_options_put(o, c->message, random, &c->bytes);
+	more = record_config_decode(c->bytes.data, c->bytes.len, err,
+	    err_size);
+	record_config_free(c);
+	return more;
+}
+
 struct record_config *
 record_config_load(const struct record_options *o, char *err, size_t err_size)
 {
@@ -247,7 +267,8 @@ record_config_load(const struct record_options *o, char *err, size_t err_size)
 	    load_file(o->config, err, err_size) : load_names(o, err, err_size);
 
 	c = choose_machines(c, &o->machines, err, err_size);
-	return add(c, &o->additions, err, err_size);
+	c = add(c, &o->additions, err, err_size);
+	return add_segments(c, &o->segments, err, err_size);
 }
 
 const Perfetto__Protos__TraceConfig *
@@ -398,4 +419,48 @@ record_config_stream_instead(struct record_config *c)
 	    1ull << TraceConfig_max_file_size_bytes |
 	    1ull << TraceConfig_write_flush_mode |
 	    1ull << TraceConfig_fflush_post_write);
+}
+
+bool
+record_config_makes_segments(const struct record_config *c)
+{
+	return c->message->tributary_segments != NULL &&
+	    record_config_output_path(c) == NULL;
+}
+
+int
+record_config_stream_segments(struct record_config *c)
+{
+	if (drop_fields(c, 1ull << TraceConfig_compression_type |
+	    1ull << TraceConfig_compression) < 0)
+		return -1;
+	return record_config_stream_instead(c);
+}
+
+bool
+record_config_wants_cuts(const struct record_config *c)
+{
+	const Perfetto__Protos__SegmentConfig *s =
+	    c->message->tributary_segments;
+
+	return s != NULL && (s->every_ms != 0 || s->max_bytes != 0 ||
+	    s->n_at_trigger > 0);
+}
+
+struct packet_compression
+record_config_compression(const struct record_config *c)
+{
+	const Perfetto__Protos__TraceConfig__CompressionConfig *new =
+	    c->message->compression;
+	struct packet_compression how = { .kind = PACKET_PLAIN };
+
+	if (new != NULL && new->zstd != NULL) {
+		how.kind = PACKET_ZSTD;
+		how.level = new->zstd->level;
+	} else if ((new != NULL && new->deflate != NULL) ||
+	    c->message->compression_type ==
+	    PERFETTO__PROTOS__TRACE_CONFIG__COMPRESSION_TYPE__COMPRESSION_TYPE_DEFLATE) {
+		how.kind = PACKET_DEFLATE;
+	}
+	return how;
 }

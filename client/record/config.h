@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "transport/base/compiler.h"
+#include "transport/sink/packet_compressor.h"
 
 struct Perfetto__Protos__TraceConfig;
 struct record_config;
@@ -82,5 +83,18 @@ uint64_t record_config_read_soon_bytes(const struct record_config *c);
  * reads the buffers itself.  0, or -1 without memory.
  */
 int record_config_stream_instead(struct record_config *c) MUST_CHECK;
+
+/*
+ * Whether this command writes segments: the config, with the flags, has
+ * tributary_segments, and no output_path.  The stream is not compressed then:
+ * the segments are.
+ */
+bool record_config_makes_segments(const struct record_config *c);
+int record_config_stream_segments(struct record_config *c) MUST_CHECK;
+/* How the config wants the trace to be compressed. */
+struct packet_compression record_config_compression(
+    const struct record_config *c);
+/* Whether the collector has to cut the session. */
+bool record_config_wants_cuts(const struct record_config *c);
 
 #endif /* CLIENT_RECORD_CONFIG_H */

@@ -14,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "client/record/segments.h"
 #include "protos/fields.h"
 #include "transport/loop/loop.h"
 #include "transport/wire/pb_reader.h"
@@ -30,12 +31,14 @@ enum kind {
 	KIND_DIRECT,  /* written blocking: /dev/null, a terminal */
 	KIND_PIPE,    /* may be full: pipe, FIFO */
 	KIND_SOCKET,  /* may be full */
+	KIND_SEGMENTS, /* segments take packets and write them */
 };
 
 struct record_file {
 	int fd;
 	enum kind kind;
-	char *path; /* owned; NULL: standard output */
+	char *path; /* owned; NULL: standard output, or a folder */
+	struct record_segments *segments; /* owned; KIND_SEGMENTS */
 	bool created;
 	bool used;      /* record_file_packet() was called */
 	uint64_t kept, kept_bytes; /* whole packets written */
@@ -125,11 +128,32 @@ record_file_open(const char *path, bool no_clobber, char *err, size_t err_size)
 	return f;
 }
 
+struct record_file *
+record_file_of_segments(struct record_segments *segments)
+{
+	struct record_file *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		return NULL;
+	f->fd = -1;
+	f->kind = KIND_SEGMENTS;
+	f->segments = segments;
+	pb_writer_init(&f->batch);
+	return f;
+}
+
+struct record_segments *
+record_file_segments(const struct record_file *f)
+{
+	return f->segments;
+}
+
 void
 record_file_free(struct record_file *f)
 {
 	if (f == NULL)
 		return;
+	record_segments_free(f->segments);
 	if (f->writable != NULL)
 		event_free(f->writable);
 	if (f->fd >= 0)
@@ -148,6 +172,8 @@ record_file_fd(const struct record_file *f)
 const char *
 record_file_name(const struct record_file *f)
 {
+	if (f->segments != NULL)
+		return record_segments_folder(f->segments);
 	return f->path == NULL ? "standard output" : f->path;
 }
 
@@ -230,6 +256,20 @@ cut(struct record_file *f, size_t keep)
 		    strerror(errno));
 }
 
+/* Segments count what they take: after an error the folder has less. */
+static int
+put_batch(struct record_file *f)
+{
+	int rc = record_segments_put(f->segments, f->batch.data, f->batch.len);
+
+	if (rc == 0)
+		f->base += keep_whole(f, f->batch.data, f->batch.len);
+	else
+		fail(f, "%s", record_segments_error(f->segments));
+	pb_writer_reset(&f->batch);
+	return rc;
+}
+
 static int
 write_batch(struct record_file *f)
 {
@@ -238,6 +278,8 @@ write_batch(struct record_file *f)
 
 	if (f->batch.len == 0)
 		return 0;
+	if (f->kind == KIND_SEGMENTS)
+		return put_batch(f);
 	done = write_all(f, &iov, 1, f->batch.len);
 	if (done < f->batch.len) {
 		cut(f, keep_whole(f, f->batch.data, done));
@@ -355,6 +397,15 @@ record_file_begin(struct record_file *f, struct loop *l,
 	return 0;
 }
 
+int
+record_file_begin_segments(struct record_file *f, struct loop *l,
+    struct record_live *live, const struct record_segments_ops *ops, void *arg)
+{
+	if (record_segments_begin(f->segments, l, live, ops, arg) == 0)
+		return 0;
+	return fail(f, "%s", record_segments_error(f->segments));
+}
+
 /*
  * Drops written packets from the front of the batch, once they are worth the
  * move; the rest begins with a whole packet, as keep_whole() needs.
@@ -378,7 +429,7 @@ record_file_packet(struct record_file *f, const uint8_t *data, size_t len)
 	f->used = true;
 	if (f->error[0] != '\0')
 		return -1;
-	if (!waits(f) && len >= RECORD_FILE_BATCH)
+	if (!waits(f) && len >= RECORD_FILE_BATCH && f->kind != KIND_SEGMENTS)
 		return write_large(f, data, len);
 	compact(f);
 	pb_put_bytes(&f->batch, Trace_packet, data, len);
@@ -412,7 +463,13 @@ record_file_flush(struct record_file *f)
 {
 	if (f->error[0] != '\0')
 		return -1;
-	return waits(f) ? 0 : write_batch(f);
+	if (waits(f))
+		return 0;
+	if (write_batch(f) < 0)
+		return -1;
+	if (f->kind == KIND_SEGMENTS && record_segments_flush(f->segments) < 0)
+		return fail(f, "%s", record_segments_error(f->segments));
+	return 0;
 }
 
 int
@@ -431,6 +488,14 @@ record_file_sync(struct record_file *f)
 	    strerror(errno));
 }
 
+static int
+finish_segments(struct record_file *f)
+{
+	int rc = record_segments_finish(f->segments);
+
+	return rc >= 0 ? rc : fail(f, "%s", record_segments_error(f->segments));
+}
+
 int
 record_file_finish(struct record_file *f)
 {
@@ -438,9 +503,11 @@ record_file_finish(struct record_file *f)
 		return -1;
 	if (waits(f))
 		return f->written == f->batch.len ? 1 : 0;
-	if (write_batch(f) < 0 || record_file_sync(f) < 0)
+	if (write_batch(f) < 0)
 		return -1;
-	return 1;
+	if (f->kind == KIND_SEGMENTS)
+		return finish_segments(f);
+	return record_file_sync(f) < 0 ? -1 : 1;
 }
 
 bool

@@ -1,5 +1,6 @@
 /*
- * file: the file or pipe that `tributary record` writes a trace to.
+ * file: the file, pipe or folder of segments that `tributary record` writes a
+ * trace to.
  *
  * Takes whole packets and writes them as Trace.packet, so that the file ends on
  * a whole packet even after a failure: when the disk is full or writing
@@ -19,6 +20,9 @@
 
 struct loop;
 struct record_file;
+struct record_live;
+struct record_segments;
+struct record_segments_ops;
 
 /* Bytes collected before a regular file is written to. */
 #define RECORD_FILE_BATCH (256u * 1024u)
@@ -32,6 +36,12 @@ struct record_file;
  */
 struct record_file *record_file_open(const char *path, bool no_clobber,
     char *err, size_t err_size) MUST_CHECK;
+
+/* Writes into segments, which it owns: all packets go there. */
+struct record_file *record_file_of_segments(struct record_segments *segments)
+    MUST_CHECK;
+/* NULL: not of segments. */
+struct record_segments *record_file_segments(const struct record_file *f);
 
 /* Closes; NULL is fine.  Collected bytes are not written any more. */
 void record_file_free(struct record_file *f);
@@ -58,6 +68,13 @@ typedef void (*record_file_fn)(void *arg);
  */
 int record_file_begin(struct record_file *f, struct loop *l,
     record_file_fn drained, void *arg) MUST_CHECK;
+/*
+ * Begins a file of segments instead, of which live is told.  drained is called
+ * when the command for the last segment has ended, full when a segment is.
+ */
+int record_file_begin_segments(struct record_file *f, struct loop *l,
+    struct record_live *live, const struct record_segments_ops *ops, void *arg)
+    MUST_CHECK;
 
 /*
  * Appends one packet, without framing; copied.  0, or -1 now and for all later
@@ -72,7 +89,8 @@ int record_file_flush(struct record_file *f) MUST_CHECK;
 
 /*
  * Writes out collected packets and syncs a regular file to disk.  1: done; 0: a
- * pipe still has to take bytes, call again from drained; -1: failed.
+ * pipe still has to take bytes, or commands run for segments: call again from
+ * drained; -1: failed.
  */
 int record_file_finish(struct record_file *f) MUST_CHECK;
 

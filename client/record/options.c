@@ -130,6 +130,7 @@ take_light(void *options, const struct flag *flag, const char *value, char *err,
 	struct record_options *o = options;
 
 	o->light = true;
+	o->has_duration |= flag->letter == 't';
 	if (flag->letter == 't')
 		return size_duration_parse_ms(value, &o->duration_ms, err,
 		    err_size);
@@ -196,9 +197,24 @@ refuse_android(void *options, const struct flag *flag, const char *value,
 	return FAILURE(err, err_size, "%s", why[flag->id]);
 }
 
+/* id: an enum segment_flag. */
+static int
+take_segment(void *options, const struct flag *flag, const char *value,
+    char *err, size_t err_size)
+{
+	struct record_options *o = options;
+	char why[400];
+
+	if (segment_options_take(&o->segments, (enum segment_flag)flag->id,
+	    value, why, sizeof(why)) == 0)
+		return 0;
+	return FAILURE(err, err_size, "--%s: %s", flag->name, why);
+}
+
 #define AT(member)    .at = offsetof(struct record_options, member)
 #define KEY(mode)     FLAG_VALUE, .take = take_key, .id = mode
 #define STATSD(what)  FLAG_VALUE, .take = take_statsd, .id = what
+#define SEGMENT(what) FLAG_VALUE, .take = take_segment, .id = what
 #define ANDROID(what) .take = refuse_android, .id = what
 
 static const struct flag table[] = {
@@ -210,6 +226,13 @@ static const struct flag table[] = {
 	{ "time", FLAG_VALUE, .letter = 't', .take = take_light },
 	{ "buffer", FLAG_VALUE, .letter = 'b', .take = take_light },
 	{ "size", FLAG_VALUE, .letter = 's', .take = take_light },
+	{ "rotate-every", SEGMENT(SEGMENT_EVERY) },
+	{ "rotate-size", SEGMENT(SEGMENT_SIZE) },
+	{ "split", SEGMENT(SEGMENT_SPLIT) },
+	{ "pattern", SEGMENT(SEGMENT_PATTERN) },
+	{ "on-segment", SEGMENT(SEGMENT_COMMAND) },
+	{ "keep", SEGMENT(SEGMENT_KEEP) },
+	{ "keep-for", SEGMENT(SEGMENT_KEEP_FOR) },
 	{ "all-machines", FLAG_BOOL, AT(machines.all) },
 	{ "machine", FLAG_VALUE, .take = take_machine },
 	{ "background", FLAG_BOOL, .letter = 'd', AT(background) },
@@ -264,6 +287,11 @@ wrong_for_mode(const struct record_options *o)
 	    o->machines.n_names > 0 || o->machines.all ||
 	    record_additions_any(&o->additions);
 
+	if (o->mode != RECORD_MODE_RECORD && (segment_options_cut(&o->segments) ||
+	    segment_options_care(&o->segments)))
+		return "--rotate-every, --rotate-size, --split, --pattern, "
+		       "--on-segment, --keep and --keep-for go with a recording "
+		       "that this command starts and stays with";
 	if (o->stop && o->mode != RECORD_MODE_ATTACH)
 		return "--stop ends a session that --attach comes back to: it "
 		       "goes with --attach only";
@@ -353,6 +381,8 @@ record_options_parse(struct record_options *o, int argc, char **argv,
 	    err_size);
 	if (verdict != FLAGS_RUN)
 		return verdict;
+	if (segment_options_cut(&parsed.segments) && !parsed.has_duration)
+		parsed.duration_ms = 0; /* segments are for recordings without end */
 	parsed.names = (const char *const *)words.argv;
 	parsed.n_names = (size_t)words.argc;
 	if (check(&parsed, err, err_size) < 0)

@@ -13,6 +13,7 @@
 
 #include "client/command/machine_filter.h"
 #include "client/record/additions.h"
+#include "client/record/segment_options.h"
 #include "transport/base/compiler.h"
 #include "transport/base/flags.h"
 #include "transport/connect/dial.h"
@@ -52,7 +53,9 @@ struct record_options {
 	bool background_wait; /* implies background */
 	bool no_clobber;
 	bool quiet;
+	struct segment_options segments;
 	bool light; /* -t, -b or -s was given */
+	bool has_duration; /* -t was */
 };
 
 extern const struct flags record_options_flags;

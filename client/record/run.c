@@ -1,5 +1,6 @@
 #include "client/record/run.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -13,8 +14,10 @@
 #include "client/record/live_line.h"
 #include "client/record/notify.h"
 #include "client/record/options.h"
+#include "client/record/segments.h"
 #include "client/record/session.h"
 #include "client/record/session_snapshots.h"
+#include "client/record/size_cuts.h"
 #include "client/trace/trace_report.h"
 #include "client/trace/trace_summary.h"
 #include "client/tracing/consumer/consumer.h"
@@ -24,6 +27,7 @@
 #include "transport/base/human_numbers.h"
 #include "transport/connect/dial_flags.h"
 #include "transport/loop/loop.h"
+#include "transport/segment/segment_path.h"
 #include "transport/socket/addr.h"
 #include "transport/wire/frame.h"
 
@@ -47,6 +51,7 @@ struct run {
 	struct record_notify notify;
 	struct trace_summary *summary;
 	struct record_snapshots *snapshots; /* NULL: not asked for */
+	struct size_cuts *size_cuts;        /* likewise */
 	struct loop *loop;
 	struct record_session *session;
 	struct consumer_clone clone;
@@ -60,6 +65,7 @@ run_done(struct run *r)
 {
 	record_session_free(r->session);
 	record_snapshots_free(r->snapshots);
+	size_cuts_free(r->size_cuts);
 	record_live_free(r->live);
 	record_file_free(r->file);
 	trace_summary_free(r->summary);
@@ -91,6 +97,38 @@ activates_triggers(const struct run *r)
 	    record_config_message(r->config)->n_activate_triggers > 0;
 }
 
+/* Whether this command splits the trace into segments. */
+static bool
+makes_segments(const struct run *r)
+{
+	return r->options->mode == RECORD_MODE_RECORD && r->config != NULL &&
+	    record_config_makes_segments(r->config);
+}
+
+/* As contradiction(), for segments. */
+static const char *
+contradiction_of_segments(const struct run *r)
+{
+	const char *out = r->options->out;
+
+	if (!makes_segments(r))
+		return !segment_options_care(&r->options->segments) ? NULL :
+			"--on-segment, --keep and --keep-for are for segments "
+			"that this command writes: say when a new one begins, "
+			"with --rotate-every, --rotate-size or --split machine, "
+			"and take output_path out of the config";
+	if (out != NULL && strcmp(out, "-") == 0)
+		return "segments are many files: name a folder with -o";
+	if (record_config_takes_snapshots(r->config))
+		return "a session whose triggers cause snapshots has no trace "
+		       "of its own to be cut: leave out the flags of segments";
+	if (record_config_message(r->config)->max_file_size_bytes != 0)
+		return "-s (max_file_size_bytes) limits one file, and segments "
+		       "are many: --rotate-size says how large each gets, "
+		       "--keep how much stays";
+	return NULL;
+}
+
 /* Whether the config and the flags fit each other; NULL: they do. */
 static const char *
 contradiction(const struct run *r)
@@ -103,6 +141,8 @@ contradiction(const struct run *r)
 			"activate_triggers, which go to the producer socket: "
 			"use `tributary trigger --connect`, or set "
 			"PERFETTO_PRODUCER_SOCK_NAME in place of --connect";
+	if (contradiction_of_segments(r) != NULL)
+		return contradiction_of_segments(r);
 	if (r->options->mode == RECORD_MODE_DETACH &&
 	    !record_config_service_writes(r->config))
 		return "the collector has to write the trace of a session that "
@@ -169,6 +209,36 @@ remote_file(const struct run *r)
 }
 
 static int
+open_segments(struct run *r)
+{
+	const struct segment_options *o = &r->options->segments;
+	const Perfetto__Protos__SegmentConfig *c =
+	    record_config_message(r->config)->tributary_segments;
+	bool by_machine = c->split ==
+	    PERFETTO__PROTOS__SEGMENT_CONFIG__SPLIT__BY_MACHINE;
+	struct record_segments_setup setup = { .folder = r->options->out,
+		.pattern = c->file_pattern != NULL ? c->file_pattern :
+		    segment_path_default(by_machine),
+		.recording = c->recording, .by_machine = by_machine,
+		.compression = record_config_compression(r->config),
+		.max_bytes = c->max_bytes, .command = o->command,
+		.keep_bytes = o->keep_bytes, .keep_ms = o->keep_ms };
+	struct record_segments *segments;
+	char err[ERROR_BYTES];
+
+	if (segment_path_check(setup.pattern, by_machine, err,
+	    sizeof(err)) != 0)
+		return refuse(err);
+	segments = record_segments_open(&setup, err, sizeof(err));
+	if (segments == NULL)
+		return refuse(err);
+	if ((r->file = record_file_of_segments(segments)) != NULL)
+		return 0;
+	record_segments_free(segments);
+	return refuse("out of memory");
+}
+
+static int
 open_file(struct run *r)
 {
 	const struct record_options *o = r->options;
@@ -185,6 +255,8 @@ open_file(struct run *r)
 	if (o->out == NULL)
 		return refuse("say where the trace goes: -o FILE, or -o - for "
 		    "standard output");
+	if (makes_segments(r))
+		return open_segments(r);
 	r->file = record_file_open(o->out, o->no_clobber, err, sizeof(err));
 	return r->file == NULL ? refuse(err) : 0;
 }
@@ -258,6 +330,21 @@ make_snapshots(struct run *r)
 }
 
 static int
+make_size_cuts(struct run *r)
+{
+	const struct size_cuts_setup setup = { .loop = r->loop,
+		.addr = &r->addr, .how = &r->options->how, .live = r->live,
+		.session = r->config == NULL ? NULL :
+		    record_config_message(r->config)->unique_session_name };
+
+	if (!makes_segments(r) || record_config_message(r->config)
+	    ->tributary_segments->max_bytes == 0)
+		return 0;
+	r->size_cuts = size_cuts_new(&setup);
+	return r->size_cuts == NULL ? -1 : 0;
+}
+
+static int
 make_parts(struct run *r)
 {
 	const struct record_options *o = r->options;
@@ -268,7 +355,7 @@ make_parts(struct run *r)
 	r->summary = trace_summary_new();
 	r->loop = loop_new();
 	if (r->live == NULL || r->summary == NULL || r->loop == NULL ||
-	    make_snapshots(r) < 0)
+	    make_snapshots(r) < 0 || make_size_cuts(r) < 0)
 		return refuse("out of memory");
 	r->clone = (struct consumer_clone){
 		.session_id = o->clone_id,
@@ -303,6 +390,7 @@ start(struct run *r)
 	setup.live = r->live;
 	setup.summary = r->summary;
 	setup.snapshots = r->snapshots;
+	setup.size_cuts = r->size_cuts;
 	r->session = record_session_new(&setup, done_cb, r, err, sizeof(err));
 	if (r->session == NULL)
 		return refuse(err);
@@ -350,9 +438,26 @@ say_if_no_trigger_came(struct run *r)
 		    "empty");
 }
 
+/* Where the trace is, with the segments that it has. */
+static const char *
+where(const struct run *r, char *out, size_t size)
+{
+	const struct record_segments *s = record_file_segments(r->file);
+	char count[HUMAN_TEXT_MAX];
+
+	if (s == NULL)
+		return record_file_name(r->file);
+	snprintf(out, size, "%s (%s segment%s)", record_file_name(r->file),
+	    human_count(count, record_segments_count(s)),
+	    human_s(record_segments_count(s)));
+	return out;
+}
+
 static void
 say_all_is_well(struct run *r)
 {
+	char place[PATH_MAX + 64];
+
 	switch (r->options->mode) {
 	case RECORD_MODE_DETACH:
 		record_live_say(r->live, "the session goes on; `tributary "
@@ -381,7 +486,7 @@ say_all_is_well(struct run *r)
 		return;
 	}
 	/* wall_ms of a clone is the duration of cloning, not of the trace. */
-	trace_report_print(stderr, r->summary, record_file_name(r->file),
+	trace_report_print(stderr, r->summary, where(r, place, sizeof(place)),
 	    r->options->mode == RECORD_MODE_CLONE ? 0 : r->result.wall_ms);
 	say_if_no_trigger_came(r);
 }

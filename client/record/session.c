@@ -7,6 +7,7 @@
 #include "client/library/consumer_loop.h"
 #include "client/record/config.h"
 #include "client/record/file.h"
+#include "client/record/segments.h"
 #include "client/record/session_internal.h"
 #include "client/record/session_snapshots.h"
 #include "client/trace/trace_follow.h"
@@ -91,14 +92,41 @@ record_report(struct record_session *s)
 	s->done(s->arg, &s->result);
 }
 
+static unsigned
+commands_left(const struct record_session *s)
+{
+	const struct record_segments *segments = s->with.file == NULL ? NULL :
+	    record_file_segments(s->with.file);
+
+	return segments == NULL ? 0 : record_segments_commands(segments);
+}
+
+/* Waits for the commands of segments that are whole, also after a failure. */
+static void
+wait_for_commands(struct record_session *s)
+{
+	unsigned n = commands_left(s);
+	char text[120];
+
+	record_set_state(s, DRAINING);
+	loop_timer_clear(s->stream);
+	loop_timer_clear(s->starting);
+	consumer_free(s->consumer); /* it has nothing more to say */
+	s->consumer = NULL;
+	snprintf(text, sizeof(text), "waiting for the command of --on-segment, "
+	    "for %u segment%s; interrupt to end it", n, human_s(n));
+	record_live_note(s->with.live, text);
+}
+
 void
 record_fail(struct record_session *s, const char *fmt, ...)
 {
 	char ignored[256];
 	va_list ap;
 
-	if (s->state == DONE)
+	if (s->state == DONE || s->failed)
 		return;
+	s->failed = true;
 	va_start(ap, fmt);
 	vsnprintf(s->result.failure, sizeof(s->result.failure), fmt, ap);
 	va_end(ap);
@@ -110,7 +138,12 @@ record_fail(struct record_session *s, const char *fmt, ...)
 	} else if (s->with.file != NULL && s->result.began) {
 		(void)!record_file_finish(s->with.file);
 	}
-	record_report(s);
+	if (commands_left(s) > 0 && s->stops > 1)
+		record_segments_give_up(record_file_segments(s->with.file));
+	if (commands_left(s) > 0)
+		wait_for_commands(s);
+	else
+		record_report(s);
 }
 
 /* The end. */
@@ -144,6 +177,10 @@ finish_service_file(struct record_session *s)
 void
 record_finish(struct record_session *s)
 {
+	if (s->failed) {
+		record_report(s);
+		return;
+	}
 	if (s->travel == TRAVEL_SERVICE) {
 		finish_service_file(s);
 		return;
@@ -159,7 +196,10 @@ record_finish(struct record_session *s)
 		record_report(s);
 		break;
 	case 0:
-		record_set_state(s, DRAINING);
+		if (commands_left(s) > 0)
+			wait_for_commands(s);
+		else
+			record_set_state(s, DRAINING);
 		break;
 	default:
 		record_fail(s, "%s", record_file_error(s->with.file));
@@ -335,7 +375,14 @@ record_session_stop(struct record_session *s)
 {
 	if (s->state == DONE)
 		return;
-	if (++s->stops > 1) {
+	s->stops++;
+	if (s->state == DRAINING && commands_left(s) > 0) {
+		/* Every segment is whole, or as whole as it gets. */
+		record_segments_give_up(record_file_segments(s->with.file));
+		record_finish(s);
+		return;
+	}
+	if (s->stops > 1) {
 		record_fail(s, "interrupted while the trace was being saved");
 		return;
 	}

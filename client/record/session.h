@@ -26,6 +26,7 @@ struct record_live;
 struct record_notify;
 struct record_session;
 struct record_snapshots;
+struct size_cuts;
 struct consumer_clone;
 struct trace_summary;
 
@@ -58,6 +59,7 @@ struct record_session_setup {
 	 * are saved.
 	 */
 	struct record_snapshots *snapshots;
+	struct size_cuts *size_cuts; /* NULL: segments have no limit of size */
 	uint64_t delay_ms; /* before connecting */
 	/*
 	 * Time after its expected end at which a session that still runs is

@@ -3,12 +3,17 @@
 #include "client/record/config.h"
 #include "client/record/file.h"
 #include "client/record/notify.h"
+#include "client/record/segments.h"
 #include "client/record/session_internal.h"
+#include "client/record/size_cuts.h"
 #include "client/trace/trace_follow.h"
 #include "client/trace/trace_summary.h"
 #include "client/tracing/consumer/consumer.h"
 #include "protos/trace_config.pb-c.h"
 #include "transport/loop/loop.h"
+
+#define BARS_TRIGGER "STOP_TRACING and CLONE_SNAPSHOT triggers do not go with " \
+	"write_into_file: leave one of them out of the config"
 
 /* Lets this program read the buffers instead of the service write the file. */
 static int
@@ -24,18 +29,32 @@ choose_stream(struct record_session *s)
 	return 0;
 }
 
+/* As choose_stream(), for segments, which this program splits. */
+static int
+choose_segments(struct record_session *s)
+{
+	if (record_config_file_bars_trigger(s->config)) {
+		record_fail(s, BARS_TRIGGER);
+		return -1;
+	}
+	if (record_config_stream_segments(s->config) == 0)
+		return choose_stream(s);
+	record_fail(s, "out of memory");
+	return -1;
+}
+
 /* Chooses how the trace travels; 0, or -1 after record_fail(). */
 static int
 choose_travel(struct record_session *s)
 {
+	if (s->with.file != NULL && record_file_segments(s->with.file) != NULL)
+		return choose_segments(s);
 	if (!record_config_service_writes(s->config)) {
 		s->travel = TRAVEL_READ_AT_END;
 		return 0;
 	}
 	if (record_config_file_bars_trigger(s->config)) {
-		record_fail(s, "STOP_TRACING and CLONE_SNAPSHOT triggers do "
-		    "not go with write_into_file: leave one of them out of "
-		    "the config");
+		record_fail(s, BARS_TRIGGER);
 		return -1;
 	}
 	if (record_config_output_path(s->config) != NULL) {
@@ -56,6 +75,20 @@ choose_travel(struct record_session *s)
 	return choose_stream(s);
 }
 
+static void
+segment_full_cb(void *arg, uint32_t number)
+{
+	struct record_session *s = arg;
+
+	if (s->with.size_cuts != NULL && s->state == RECORDING)
+		size_cuts_ask(s->with.size_cuts, number);
+}
+
+static const struct record_segments_ops segments_ops = {
+	.idle = record_drained_cb,
+	.full = segment_full_cb,
+};
+
 int
 record_begin_file(struct record_session *s)
 {
@@ -63,6 +96,13 @@ record_begin_file(struct record_session *s)
 
 	if (f == NULL)
 		return 0;
+	if (record_file_segments(f) != NULL) {
+		if (record_file_begin_segments(f, s->with.loop, s->with.live,
+		    &segments_ops, s) == 0)
+			return 0;
+		record_fail(s, "%s", record_file_error(f));
+		return -1;
+	}
 	if (record_file_begin(f, s->with.loop, record_drained_cb, s) < 0) {
 		record_fail(s, "%s", record_file_error(f));
 		return -1;

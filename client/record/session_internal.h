@@ -48,7 +48,8 @@ enum record_state {
 	RECORDING,  /* EnableTracing is out [expected end, if there is one] */
 	STOPPING,   /* flush, then disable [END_GRACE and time-outs] */
 	SAVING,     /* the last read [READ_STALL], or snapshots [not set] */
-	DRAINING,   /* a pipe takes the rest [not set: readers may be slow] */
+	/* A pipe takes the rest, or commands run [not set: may be slow]. */
+	DRAINING,
 	DONE,       /* done was called */
 };
 
@@ -74,6 +75,7 @@ struct record_session {
 	bool full;               /* max_file_bytes was reached */
 	bool paused;             /* the pipe is full */
 	bool stats_asked;
+	bool failed;       /* result has the sentence; DRAINING or DONE */
 	unsigned stops;    /* calls of record_session_stop() */
 	uint64_t buffered; /* bytes ever written into the buffers */
 	uint64_t stored;   /* packets, likewise; 0: not known */

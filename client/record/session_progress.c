@@ -1,3 +1,5 @@
+#include <string.h>
+
 #include "client/record/advice.h"
 #include "client/record/config.h"
 #include "client/record/notify.h"
@@ -40,6 +42,16 @@ name_producers(struct record_session *s,
 	}
 }
 
+/* Whether the collector cuts the session, if that is asked for. */
+static bool
+may_cut(const struct record_session *s,
+    const Perfetto__Protos__TracingServiceState *state)
+{
+	return s->config == NULL || !record_config_wants_cuts(s->config) ||
+	    (state->tracing_service_version != NULL &&
+	    strncmp(state->tracing_service_version, "Tributary", 9) == 0);
+}
+
 static void
 take_state(struct record_session *s, const uint8_t *data, size_t len,
     bool advise)
@@ -53,6 +65,14 @@ take_state(struct record_session *s, const uint8_t *data, size_t len,
 	if (state == NULL)
 		return;
 	name_producers(s, state);
+	if (advise && !may_cut(s, state)) {
+		perfetto__protos__tracing_service_state__free_unpacked(state,
+		    NULL);
+		record_fail(s, "the collector at this address is none of "
+		    "Tributary's and cuts no session: leave out --rotate-every "
+		    "and --rotate-size (tributary_segments)");
+		return;
+	}
 	if (advise)
 		record_advice(record_config_message(s->config), state,
 		    advice_cb, s);

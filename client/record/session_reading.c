@@ -72,7 +72,7 @@ record_drained_cb(void *arg)
 
 	if (s->state == DONE)
 		return;
-	if (record_file_error(s->with.file)[0] != '\0') {
+	if (!s->failed && record_file_error(s->with.file)[0] != '\0') {
 		record_fail(s, "%s", record_file_error(s->with.file));
 		return;
 	}

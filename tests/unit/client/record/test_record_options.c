@@ -237,6 +237,27 @@ attributes_have_keys(void **state)
 	assert_refused("-o f a --add-attribute k=\x80", "UTF-8");
 }
 
+static void
+flags_of_segments_are_for_recordings_without_end(void **state)
+{
+	assert_int_equal(parse("-o f --rotate-every 5min --rotate-size 256mb "
+	    "--keep 100gb --keep-for 14d --split machine --on-segment ls a"),
+	    FLAGS_RUN);
+	assert_true(o.segments.every_ms == 300000);
+	assert_true(o.segments.max_bytes == 256 << 20);
+	assert_true(o.segments.keep_bytes == 100ull << 30);
+	assert_true(o.segments.keep_ms == 14ull * 24 * 3600 * 1000);
+	assert_true(o.segments.by_machine);
+	assert_string_equal(o.segments.command, "ls");
+	assert_int_equal(o.duration_ms, 0);
+	assert_int_equal(parse("-o f -t 5s --split machine a"), FLAGS_RUN);
+	assert_int_equal(o.duration_ms, 5000);
+	assert_refused("-o f --rotate-every 1ms a", "--rotate-every: a segment "
+	    "has a second at least");
+	assert_refused("-o f --keep 0 a", "--keep: \"0\" would keep nothing");
+	assert_refused("--attach=k --keep-for 1d", "stays with");
+}
+
 int
 main(void)
 {
@@ -259,6 +280,8 @@ main(void)
 		cmocka_unit_test(
 		    what_only_android_has_is_refused_or_has_no_effect),
 		cmocka_unit_test(attributes_have_keys),
+		cmocka_unit_test(
+		    flags_of_segments_are_for_recordings_without_end),
 	};
 
 	return cmocka_run_group_tests_name("record_options", tests, NULL,
