@@ -24,8 +24,19 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 /* PRAGMA user_version of the tables in catalog_schema.c. */
-#define CATALOG_VERSION 1
+#define CATALOG_VERSION 2
 #define CATALOG_FILE    "catalog.db"
+
+/* Kinds of terms, as numbers in the table. */
+enum catalog_kind {
+	CATALOG_RECORDING = 1,
+	CATALOG_MACHINE = 2,
+	CATALOG_TRIGGER = 3,
+	CATALOG_PROCESS = 4,
+	CATALOG_LOSS = 5, /* one term, "": segments that lost something */
+};
+/* The class in postings of a segment without times. */
+#define CATALOG_TIMELESS (-1)
 
 enum catalog_mode {
 	CATALOG_READ,  /* it must be there */
@@ -136,7 +147,7 @@ int catalog_commit(struct catalog *c, char *err, size_t err_size) MUST_CHECK;
 void catalog_rollback(struct catalog *c);
 
 /*
- * For segments and machines, a span's class: the least n with
+ * For segments, a span's class: the least n with
  * last - first < 1 << n.  With it a search by time reads few rows besides those
  * that it finds, however long single segments are: of each class, those that
  * begin in [from - (1 << n), to].

@@ -170,8 +170,8 @@ put_machines(struct change *g, const struct segment_entry *e)
 	for (i = 0; i < e->n_machines; i++) {
 		m = &e->machines[i];
 		if (begin(g, &b, "INSERT INTO machines (segment, id, name, "
-		    "packets, bytes, first_ns, last_ns, class) "
-		    "VALUES (?,?,?,?,?,?,?,?)") < 0)
+		    "packets, bytes, first_ns, last_ns) "
+		    "VALUES (?,?,?,?,?,?,?)") < 0)
 			return -1;
 		put_int(&b, g->segment);
 		put_int(&b, m->id);
@@ -179,7 +179,6 @@ put_machines(struct change *g, const struct segment_entry *e)
 		put_int(&b, (int64_t)m->packets);
 		put_int(&b, (int64_t)m->bytes);
 		put_span(&b, &m->wall);
-		put_class(&b, &m->wall);
 		if (run(g, &b) < 0)
 			return -1;
 	}
@@ -277,11 +276,11 @@ find_process(struct change *g, const struct segment_process *p,
 {
 	struct binding b;
 
-	if (begin(g, &b, "SELECT id FROM processes WHERE name = ? AND "
-	    "machine = ? AND pid = ?") < 0)
+	if (begin(g, &b, "SELECT id FROM processes WHERE machine = ? AND "
+	    "name = ? AND pid = ?") < 0)
 		return -1;
-	put_name(&b, p->name);
 	put_name(&b, machine);
+	put_name(&b, p->name);
 	put_int(&b, p->pid);
 	return run_for_id(g, &b, id);
 }
@@ -310,6 +309,14 @@ put_process(struct change *g, const struct segment_process *p,
 		return -1;
 	put_int(&b, g->segment);
 	put_int(&b, id);
+	if (run(g, &b) < 0)
+		return -1;
+	if (sqlite3_changes(catalog_handle(g->c)) == 0)
+		return 0;
+	if (begin(g, &b, "UPDATE processes SET segments = segments + 1 "
+	    "WHERE id = ?") < 0)
+		return -1;
+	put_int(&b, id);
 	return run(g, &b);
 }
 
@@ -327,6 +334,80 @@ put_processes(struct change *g, const struct segment_entry *e)
 	return 0;
 }
 
+/* ---- the inverted index ---- */
+
+static int
+find_term(struct change *g, enum catalog_kind kind, const char *name,
+    int64_t *id)
+{
+	struct binding b;
+
+	if (begin(g, &b, "SELECT id FROM terms WHERE kind = ? AND "
+	    "name = ?") < 0)
+		return -1;
+	put_int(&b, kind);
+	put_name(&b, name);
+	return run_for_id(g, &b, id);
+}
+
+static int
+make_term(struct change *g, enum catalog_kind kind, const char *name,
+    int64_t *id)
+{
+	const char *slash = name == NULL ? NULL : strrchr(name, '/');
+	struct binding b;
+
+	if (begin(g, &b, "INSERT INTO terms (kind, name, base) "
+	    "VALUES (?,?,?) RETURNING id") < 0)
+		return -1;
+	put_int(&b, kind);
+	put_name(&b, name);
+	put_name(&b, slash == NULL ? name : slash + 1);
+	return run_for_id(g, &b, id);
+}
+
+static int
+put_term(struct change *g, const struct segment_entry *e,
+    enum catalog_kind kind, const char *name)
+{
+	const struct segment_span *t = &e->wall;
+	struct binding b;
+	int64_t id = 0;
+
+	if (find_term(g, kind, name, &id) < 0 ||
+	    (id == 0 && make_term(g, kind, name, &id) < 0))
+		return -1;
+	if (begin(g, &b, "INSERT OR IGNORE INTO postings (term, class, "
+	    "first_ns, segment) VALUES (?,?,?,?)") < 0)
+		return -1;
+	put_int(&b, id);
+	put_int(&b, t->known ? (int64_t)catalog_span_class(t->first_ns,
+	    t->last_ns) : CATALOG_TIMELESS);
+	put_int(&b, t->known ? t->first_ns : 0);
+	put_int(&b, g->segment);
+	return run(g, &b);
+}
+
+static int
+put_terms(struct change *g, const struct segment_entry *e)
+{
+	size_t i;
+	int rc;
+
+	rc = put_term(g, e, CATALOG_RECORDING, e->recording);
+	if (rc == 0 && e->lost > 0)
+		rc = put_term(g, e, CATALOG_LOSS, "");
+	for (i = 0; rc == 0 && i < e->n_machines; i++)
+		rc = put_term(g, e, CATALOG_MACHINE, e->machines[i].name);
+	for (i = 0; rc == 0 && i < e->n_triggers; i++)
+		rc = put_term(g, e, CATALOG_TRIGGER, e->triggers[i].name);
+	for (i = 0; rc == 0 && i < e->n_processes; i++)
+		rc = put_term(g, e, CATALOG_PROCESS, e->processes[i].name);
+	return rc;
+}
+
+/* ---- a segment ---- */
+
 /* Runs a statement whose parameters are the segment's id, each time. */
 static int
 run_for_segment(struct change *g, const char *sql)
@@ -342,20 +423,62 @@ run_for_segment(struct change *g, const char *sql)
 	return run(g, &b);
 }
 
-/* Removes what other tables have of it, and processes that only it had. */
+/* The ids of a segment's terms; the kinds are those of enum catalog_kind. */
+#define TERMS_OF                                                              \
+    "SELECT t.id FROM segments AS s JOIN terms AS t ON t.kind = 1 AND "       \
+    "t.name = s.recording WHERE s.id = ?1 UNION "                             \
+    "SELECT t.id FROM machines AS m JOIN terms AS t ON t.kind = 2 AND "       \
+    "t.name = m.name WHERE m.segment = ?1 UNION "                             \
+    "SELECT t.id FROM triggers AS r JOIN terms AS t ON t.kind = 3 AND "       \
+    "t.name = r.name WHERE r.segment = ?1 UNION "                             \
+    "SELECT t.id FROM seen AS x JOIN processes AS p ON p.id = x.process "     \
+    "JOIN terms AS t ON t.kind = 4 AND t.name = p.name "                      \
+    "WHERE x.segment = ?1 UNION "                                             \
+    "SELECT t.id FROM terms AS t WHERE t.kind = 5"
+
+/* Removes what other tables have of it, and what only it had. */
 static int
 remove_parts(struct change *g)
 {
-	if (run_for_segment(g, "DELETE FROM processes WHERE id IN (SELECT "
-	    "process FROM seen WHERE segment = ?1) AND NOT EXISTS (SELECT 1 "
-	    "FROM seen WHERE process = processes.id AND segment <> ?1)") < 0 ||
-	    run_for_segment(g, "DELETE FROM seen WHERE segment = ?") < 0)
+	static const char *const statements[] = {
+		"DELETE FROM postings WHERE term IN (" TERMS_OF ") AND "
+		"(class, first_ns) = (SELECT ifnull(class, -1), "
+		"ifnull(first_ns, 0) FROM segments WHERE id = ?1) AND "
+		"segment = ?1",
+		"DELETE FROM terms WHERE id IN (" TERMS_OF ") AND NOT EXISTS "
+		"(SELECT 1 FROM postings WHERE term = terms.id)",
+		"UPDATE processes SET segments = segments - 1 WHERE id IN "
+		"(SELECT process FROM seen WHERE segment = ?)",
+		"DELETE FROM processes WHERE segments = 0 AND id IN "
+		"(SELECT process FROM seen WHERE segment = ?)",
+		"DELETE FROM seen WHERE segment = ?",
+		"DELETE FROM machines WHERE segment = ?",
+		"DELETE FROM losses WHERE segment = ?",
+		"DELETE FROM triggers WHERE segment = ?",
+		"DELETE FROM data_sources WHERE segment = ?",
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(statements) / sizeof(statements[0]); i++) {
+		if (run_for_segment(g, statements[i]) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Of the row that this path has already; the new one has its id. */
+static int
+remove_old_parts(struct change *g, const struct segment_entry *e)
+{
+	struct binding b;
+
+	g->segment = 0;
+	if (begin(g, &b, "SELECT id FROM segments WHERE path = ?") < 0)
 		return -1;
-	if (run_for_segment(g, "DELETE FROM machines WHERE segment = ?") < 0 ||
-	    run_for_segment(g, "DELETE FROM losses WHERE segment = ?") < 0 ||
-	    run_for_segment(g, "DELETE FROM triggers WHERE segment = ?") < 0)
+	put_name(&b, e->path);
+	if (run_for_id(g, &b, &g->segment) < 0)
 		return -1;
-	return run_for_segment(g, "DELETE FROM data_sources WHERE segment = ?");
+	return g->segment == 0 ? 0 : remove_parts(g);
 }
 
 static int
@@ -370,12 +493,15 @@ finish(struct change *g, int rc)
 static int
 put_all(struct change *g, const struct segment_entry *e, bool pinned)
 {
-	if (put_segment(g, e, pinned) < 0 || remove_parts(g) < 0)
+	/* Before the row changes, whose times the postings have. */
+	if (remove_old_parts(g, e) < 0 || put_segment(g, e, pinned) < 0)
 		return -1;
 	if (put_machines(g, e) < 0 || put_losses(g, e) < 0 ||
 	    put_triggers(g, e) < 0)
 		return -1;
-	return put_data_sources(g, e) < 0 ? -1 : put_processes(g, e);
+	if (put_data_sources(g, e) < 0 || put_processes(g, e) < 0)
+		return -1;
+	return put_terms(g, e);
 }
 
 int

@@ -44,7 +44,6 @@ const char catalog_schema[] =
     "  ON segments(recording, number);"
     "CREATE INDEX segments_by_recording_uuid"
     "  ON segments(recording_uuid, number);"
-    "CREATE INDEX segments_lost ON segments(first_ns) WHERE lost > 0;"
     "CREATE INDEX segments_to_store ON segments(last_ns)"
     "  WHERE stored_state IS NOT 'stored';"
 
@@ -56,11 +55,8 @@ const char catalog_schema[] =
     "  bytes INTEGER NOT NULL,"
     "  first_ns INTEGER,"
     "  last_ns INTEGER,"
-    "  class INTEGER,"
     "  PRIMARY KEY (segment, id)"
     ") STRICT, WITHOUT ROWID;"
-    "CREATE INDEX machines_by_name"
-    "  ON machines(name, class, first_ns, last_ns);"
 
     "CREATE TABLE losses ("
     "  segment INTEGER NOT NULL REFERENCES segments ON DELETE CASCADE,"
@@ -87,7 +83,6 @@ const char catalog_schema[] =
     "  begun_by INTEGER NOT NULL,"
     "  PRIMARY KEY (segment, position)"
     ") STRICT, WITHOUT ROWID;"
-    "CREATE INDEX triggers_by_name ON triggers(name, at_ns);"
 
     "CREATE TABLE data_sources ("
     "  segment INTEGER NOT NULL REFERENCES segments ON DELETE CASCADE,"
@@ -101,13 +96,34 @@ const char catalog_schema[] =
     "  name TEXT NOT NULL,"
     "  machine TEXT NOT NULL,"
     "  pid INTEGER NOT NULL,"
-    "  UNIQUE (name, machine, pid)"
+    "  segments INTEGER NOT NULL DEFAULT 0," /* rows in seen */
+    /* The machine first: a segment's processes are then of few pages. */
+    "  UNIQUE (machine, name, pid)"
     ") STRICT;"
+    /* An index by process would dirty a page for each process of a segment. */
     "CREATE TABLE seen ("
     "  segment INTEGER NOT NULL REFERENCES segments ON DELETE CASCADE,"
-    /* Deferred: processes are removed by way of the rows that have them. */
-    "  process INTEGER NOT NULL REFERENCES processes"
-    "    DEFERRABLE INITIALLY DEFERRED,"
+    "  process INTEGER NOT NULL,"
     "  PRIMARY KEY (segment, process)"
     ") STRICT, WITHOUT ROWID;"
-    "CREATE INDEX seen_by_process ON seen(process, segment);";
+
+    /*
+     * An inverted index: what can be asked for, and the segments that have it,
+     * in the order of time.  kind is an enum catalog_kind.
+     */
+    "CREATE TABLE terms ("
+    "  id INTEGER PRIMARY KEY,"
+    "  kind INTEGER NOT NULL,"
+    "  name TEXT NOT NULL,"
+    "  base TEXT NOT NULL," /* behind the last "/" */
+    "  UNIQUE (kind, name)"
+    ") STRICT;"
+    "CREATE INDEX terms_by_base ON terms(kind, base);"
+    /* class and first_ns: the segment's; -1 and 0 for one without times. */
+    "CREATE TABLE postings ("
+    "  term INTEGER NOT NULL,"
+    "  class INTEGER NOT NULL,"
+    "  first_ns INTEGER NOT NULL,"
+    "  segment INTEGER NOT NULL,"
+    "  PRIMARY KEY (term, class, first_ns, segment)"
+    ") STRICT, WITHOUT ROWID;";

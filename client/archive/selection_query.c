@@ -6,21 +6,34 @@
 
 #include "client/archive/selection.h"
 #include "client/archive/selection_sql.h"
+#include "client/archive/selection_terms.h"
 #include "transport/base/failure.h"
 #include "transport/base/glob.h"
 
 /*
- * A condition with at most so many segments is looked up first, and the others
- * are asked of these.  One with more is met soon on a walk through time.
+ * Of the conditions, the one with the fewest segments is walked, in the order
+ * of time, and the others are asked of each segment on the way.
  */
-#define CANDIDATES 4096
-/* More machines than this that a pattern means are asked of each segment. */
-#define MAX_NAMES 64u
-#define CLASSES   64u
+
+/* Counting ends here: what has more is common. */
+#define COMMON 16384
+/* More terms than these are too many for a walk each. */
+#define MAX_WALKS 1024u
+/* A search for each of so many terms is less than a look at all of a segment. */
+#define FEW_TERMS 8u
+/* Of spans: 0 to 62, and that of segments without times. */
+#define CLASSES 64u
+#define CONDITIONS 5u
 
 struct hit {
 	int64_t id, first_ns;
 	bool has_wall;
+};
+
+struct condition {
+	enum catalog_kind kind;
+	const char *name;
+	struct selection_terms terms; /* owned */
 };
 
 struct query {
@@ -28,401 +41,32 @@ struct query {
 	const struct selection *select;
 	size_t limit;
 	bool oldest_first;
+	struct condition conditions[CONDITIONS];
+	size_t n_conditions;
+	int64_t classes[CLASSES];
+	size_t n_classes;
 	struct hit *hits; /* owned */
 	size_t n, cap;
-	bool no_memory;
 	struct selection_sql sql;
 	char *err;
 	size_t err_size;
 };
 
-static bool
-hit_cb(void *arg, const struct catalog_row *row)
+static int
+add_hit(struct query *q, struct hit hit)
 {
-	struct query *q = arg;
 	struct hit *grown;
 
 	if (q->n == q->cap) {
 		q->cap = q->cap == 0 ? 64 : 2 * q->cap;
 		grown = realloc(q->hits, q->cap * sizeof(*grown));
-		if (grown == NULL) {
-			q->no_memory = true;
-			return false;
-		}
+		if (grown == NULL)
+			return FAILURE(q->err, q->err_size, "out of memory");
 		q->hits = grown;
 	}
-	q->hits[q->n++] = (struct hit){ row->id, row->first_ns,
-		row->has_wall };
-	return true;
-}
-
-/* Runs the SQL so far, with an order and the limit behind it. */
-static int
-run(struct query *q, const char *order)
-{
-	struct selection_sql *s = &q->sql;
-
-	selection_sql_conditions(s, q->select);
-	if (order != NULL) {
-		selection_sql_add(s, " ORDER BY ");
-		selection_sql_add(s, order);
-		if (!q->oldest_first)
-			selection_sql_add(s, " DESC");
-	}
-	if (q->limit != 0)
-		selection_sql_integer(s, " LIMIT ?", (int64_t)q->limit);
-	if (s->too_long)
-		return FAILURE(q->err, q->err_size, "the names are too long");
-	if (catalog_each(q->catalog, s->text, s->values, s->n, hit_cb, q,
-	    q->err, q->err_size) < 0)
-		return -1;
-	return q->no_memory ? FAILURE(q->err, q->err_size, "out of memory") :
-	    0;
-}
-
-/* ---- few candidates ---- */
-
-/* The column, without an index of it, in the selection's time. */
-static void
-add_time(struct query *q)
-{
-	if (!q->select->has_time)
-		return;
-	selection_sql_integer(&q->sql, " AND +s.first_ns <= ?",
-	    q->select->to_ns);
-	selection_sql_integer(&q->sql, " AND +s.last_ns >= ?",
-	    q->select->from_ns);
-}
-
-enum driver { BY_TRIGGER, BY_PROCESS, BY_LOSS };
-
-/* Appends a SELECT of the segments with what one condition asks for. */
-static bool
-add_candidates(struct query *q, enum driver driver)
-{
-	const struct selection *s = q->select;
-
-	switch (driver) {
-	case BY_TRIGGER:
-		if (s->trigger == NULL)
-			return false;
-		selection_sql_add(&q->sql, "SELECT t.segment FROM triggers AS "
-		    "t WHERE ");
-		selection_sql_name(&q->sql, "t.name", s->trigger);
-		break;
-	case BY_PROCESS:
-		if (s->process == NULL)
-			return false;
-		selection_sql_add(&q->sql, "SELECT x.segment FROM seen AS x "
-		    "WHERE x.process");
-		selection_sql_processes(&q->sql, s);
-		break;
-	case BY_LOSS:
-		if (!s->lost)
-			return false;
-		selection_sql_add(&q->sql, "SELECT l.id FROM segments AS l "
-		    "WHERE l.lost > 0");
-		break;
-	}
-	selection_sql_integer(&q->sql, " LIMIT ?", CANDIDATES + 1);
-	return true;
-}
-
-/* Runs SQL that answers with one number.  -1: with a sentence. */
-static int
-ask_number(struct query *q, int64_t *out)
-{
-	struct selection_sql *s = &q->sql;
-	sqlite3_stmt *stmt = NULL;
-	int rc = -1;
-
-	if (s->too_long)
-		return FAILURE(q->err, q->err_size, "the names are too long");
-	if (sqlite3_prepare_v2(catalog_handle(q->catalog), s->text, -1, &stmt,
-	    NULL) != SQLITE_OK)
-		return FAILURE(q->err, q->err_size, "the catalogue cannot be "
-		    "asked: %s", sqlite3_errmsg(catalog_handle(q->catalog)));
-	if (catalog_bind(q->catalog, stmt, s->values, s->n, q->err,
-	    q->err_size) == 0 && catalog_step(q->catalog, stmt, q->err,
-	    q->err_size) == 1) {
-		*out = sqlite3_column_int64(stmt, 0);
-		rc = 0;
-	}
-	sqlite3_finalize(stmt);
-	return rc;
-}
-
-/* 1: done; 0: this condition has too many segments, or is not asked for. */
-static int
-run_candidates(struct query *q, enum driver driver)
-{
-	int64_t count = 0;
-
-	selection_sql_init(&q->sql);
-	selection_sql_add(&q->sql, "SELECT count(*) FROM (");
-	if (!add_candidates(q, driver))
-		return 0;
-	selection_sql_add(&q->sql, ")");
-	if (ask_number(q, &count) < 0)
-		return -1;
-	if (count > CANDIDATES)
-		return 0;
-	selection_sql_init(&q->sql);
-	selection_sql_add(&q->sql, "WHERE s.id IN (");
-	(void)add_candidates(q, driver);
-	selection_sql_add(&q->sql, ")");
-	add_time(q);
-	return run(q, "s.first_ns") < 0 ? -1 : 1;
-}
-
-/* ---- walks through time ---- */
-
-/* The first time that a segment of a class may have. */
-static int64_t
-earliest(const struct query *q, int64_t class)
-{
-	int64_t from = q->select->has_time ? q->select->from_ns : INT64_MIN;
-
-	if (class > 62 || from < INT64_MIN + (INT64_C(1) << class))
-		return INT64_MIN;
-	return from - (INT64_C(1) << class);
-}
-
-static void
-add_span(struct query *q, int64_t class, const char *class_is,
-    const char *first_at_least, const char *first_at_most,
-    const char *last_at_least)
-{
-	const struct selection *s = q->select;
-
-	selection_sql_integer(&q->sql, class_is, class);
-	selection_sql_integer(&q->sql, first_at_least, earliest(q, class));
-	selection_sql_integer(&q->sql, first_at_most, s->has_time ? s->to_ns :
-	    INT64_MAX);
-	selection_sql_integer(&q->sql, last_at_least, s->has_time ?
-	    s->from_ns : INT64_MIN);
-}
-
-static int
-walk_segments(struct query *q, int64_t class)
-{
-	selection_sql_init(&q->sql);
-	add_span(q, class, "WHERE s.class = ?", " AND s.first_ns >= ?",
-	    " AND s.first_ns <= ?", " AND s.last_ns >= ?");
-	return run(q, "s.first_ns");
-}
-
-static int
-walk_machine(struct query *q, const char *name, int64_t class)
-{
-	selection_sql_init(&q->sql);
-	selection_sql_add(&q->sql, "JOIN machines AS w ON w.segment = s.id "
-	    "WHERE ");
-	selection_sql_name(&q->sql, "w.name", name);
-	add_span(q, class, " AND w.class = ?", " AND w.first_ns >= ?",
-	    " AND w.first_ns <= ?", " AND w.last_ns >= ?");
-	return run(q, "w.first_ns");
-}
-
-/* Segments in which the machine has no packet with a time. */
-static int
-walk_timeless_machine(struct query *q, const char *name)
-{
-	selection_sql_init(&q->sql);
-	selection_sql_add(&q->sql, "JOIN machines AS w ON w.segment = s.id "
-	    "WHERE ");
-	selection_sql_name(&q->sql, "w.name", name);
-	selection_sql_add(&q->sql, " AND w.class IS NULL");
-	add_time(q);
-	return run(q, "s.first_ns");
-}
-
-/* Segments without a time are found only where none is asked for. */
-static int
-walk_timeless(struct query *q)
-{
-	if (q->select->has_time)
-		return 0;
-	selection_sql_init(&q->sql);
-	selection_sql_add(&q->sql, "WHERE s.class IS NULL");
-	return run(q, NULL);
-}
-
-/*
- * Goes through the values of an index's first column, a search each, however
- * many rows there are.
- */
-#define DISTINCT_CLASSES                                                      \
-    "WITH RECURSIVE k(v) AS (SELECT min(class) FROM segments UNION ALL "     \
-    "SELECT (SELECT min(class) FROM segments WHERE class > k.v) FROM k "      \
-    "WHERE k.v IS NOT NULL) SELECT v FROM k WHERE v IS NOT NULL"
-#define DISTINCT_NAMES                                                        \
-    "WITH RECURSIVE k(v) AS (SELECT min(name) FROM machines UNION ALL "      \
-    "SELECT (SELECT min(name) FROM machines WHERE name > k.v) FROM k "        \
-    "WHERE k.v IS NOT NULL) SELECT v FROM k WHERE v IS NOT NULL"
-#define DISTINCT_CLASSES_OF                                                   \
-    "WITH RECURSIVE k(v) AS (SELECT min(class) FROM machines WHERE "         \
-    "name = ?1 UNION ALL SELECT (SELECT min(class) FROM machines WHERE "      \
-    "name = ?1 AND class > k.v) FROM k WHERE k.v IS NOT NULL) "               \
-    "SELECT v FROM k WHERE v IS NOT NULL"
-
-/* Names of machines, those that a pattern means. */
-struct names {
-	char *name[MAX_NAMES]; /* owned */
-	size_t n;
-	bool too_many;
-};
-
-static void
-names_done(struct names *names)
-{
-	while (names->n > 0)
-		free(names->name[--names->n]);
-}
-
-static int
-read_names(struct query *q, const char *glob, struct names *out)
-{
-	sqlite3_stmt *s;
-	const char *name;
-	int rc;
-
-	*out = (struct names){ .n = 0 };
-	if (!glob_is_pattern(glob)) {
-		out->name[out->n++] = strdup(glob);
-		return out->name[0] == NULL ? FAILURE(q->err, q->err_size,
-		    "out of memory") : 0;
-	}
-	s = catalog_prepare(q->catalog, DISTINCT_NAMES, q->err, q->err_size);
-	if (s == NULL)
-		return -1;
-	while ((rc = catalog_step(q->catalog, s, q->err, q->err_size)) == 1) {
-		name = (const char *)sqlite3_column_text(s, 0);
-		if (name == NULL || !glob_match(glob, name))
-			continue;
-		out->too_many = out->n == MAX_NAMES;
-		if (out->too_many ||
-		    (out->name[out->n] = strdup(name)) == NULL)
-			break;
-		out->n++;
-	}
-	sqlite3_reset(s);
-	return rc < 0 ? -1 : 0;
-}
-
-static int
-read_classes(struct query *q, const char *machine, int64_t out[CLASSES],
-    size_t *n)
-{
-	const struct catalog_value name = CATALOG_STR(machine);
-	sqlite3_stmt *s;
-	int rc;
-
-	*n = 0;
-	s = catalog_prepare(q->catalog, machine == NULL ? DISTINCT_CLASSES :
-	    DISTINCT_CLASSES_OF, q->err, q->err_size);
-	if (s == NULL || catalog_bind(q->catalog, s, &name, machine != NULL,
-	    q->err, q->err_size) < 0)
-		return -1;
-	while ((rc = catalog_step(q->catalog, s, q->err, q->err_size)) == 1 &&
-	    *n < CLASSES)
-		out[(*n)++] = sqlite3_column_int64(s, 0);
-	sqlite3_reset(s);
-	return rc < 0 ? -1 : 0;
-}
-
-static int
-walk_all_segments(struct query *q)
-{
-	int64_t classes[CLASSES];
-	size_t i, n;
-
-	if (read_classes(q, NULL, classes, &n) < 0)
-		return -1;
-	for (i = 0; i < n; i++) {
-		if (walk_segments(q, classes[i]) < 0)
-			return -1;
-	}
-	return walk_timeless(q);
-}
-
-static int
-walk_all_of(struct query *q, const char *machine)
-{
-	int64_t classes[CLASSES];
-	size_t i, n;
-
-	if (read_classes(q, machine, classes, &n) < 0)
-		return -1;
-	for (i = 0; i < n; i++) {
-		if (walk_machine(q, machine, classes[i]) < 0)
-			return -1;
-	}
-	return walk_timeless_machine(q, machine);
-}
-
-static int
-walk(struct query *q)
-{
-	struct names names;
-	int rc = 0;
-	size_t i;
-
-	if (q->select->machine == NULL)
-		return walk_all_segments(q);
-	if (read_names(q, q->select->machine, &names) < 0)
-		return -1;
-	if (names.too_many)
-		rc = walk_all_segments(q);
-	else
-		for (i = 0; rc == 0 && i < names.n; i++)
-			rc = walk_all_of(q, names.name[i]);
-	names_done(&names);
-	return rc;
-}
-
-/* ---- paths ---- */
-
-/* The path below the archive's folder; out has room for PATH_MAX. */
-static const char *
-below(const char *folder, const char *path, char *out)
-{
-	char base[PATH_MAX];
-	size_t n;
-
-	if (realpath(path, out) == NULL || realpath(folder, base) == NULL)
-		return path;
-	n = strlen(base);
-	return strncmp(out, base, n) == 0 && out[n] == '/' ? out + n + 1 :
-	    path;
-}
-
-static int
-find_paths(struct query *q)
-{
-	const struct selection *s = q->select;
-	char whole[PATH_MAX];
-	size_t i;
-	int rc;
-
-	for (i = 0; i < s->n_paths; i++) {
-		/* As the catalogue has it, or else as a shell sees it. */
-		rc = catalog_find(q->catalog, s->paths[i], hit_cb, q, q->err,
-		    q->err_size);
-		if (rc == 0)
-			rc = catalog_find(q->catalog, below(s->folder,
-			    s->paths[i], whole), hit_cb, q, q->err,
-			    q->err_size);
-		if (rc == 0)
-			return FAILURE(q->err, q->err_size, "the archive %s "
-			    "has no segment %s", s->folder, s->paths[i]);
-		if (rc < 0)
-			return -1;
-	}
+	q->hits[q->n++] = hit;
 	return 0;
 }
-
-/* ---- all together ---- */
 
 static int
 compare_hits(const void *left, const void *right)
@@ -458,22 +102,485 @@ settle_hits(struct query *q)
 	q->n = n;
 }
 
+/* ---- classes ---- */
+
+/* Goes through the index by a search for each class. */
+static const char classes_sql[] =
+    "WITH RECURSIVE k(v) AS (SELECT min(class) FROM segments UNION ALL "
+    "SELECT (SELECT min(class) FROM segments WHERE class > k.v) FROM k "
+    "WHERE k.v IS NOT NULL) SELECT v FROM k WHERE v IS NOT NULL";
+
 static int
-find_hits(struct query *q)
+read_classes(struct query *q)
 {
-	static const enum driver drivers[] = { BY_TRIGGER, BY_PROCESS,
-		BY_LOSS };
+	sqlite3_stmt *s;
+	int rc;
+
+	s = catalog_prepare(q->catalog, classes_sql, q->err, q->err_size);
+	if (s == NULL)
+		return -1;
+	while ((rc = catalog_step(q->catalog, s, q->err, q->err_size)) == 1 &&
+	    q->n_classes < CLASSES - 1)
+		q->classes[q->n_classes++] = sqlite3_column_int64(s, 0);
+	sqlite3_reset(s);
+	/* The last: it comes behind all others.  None has a time asked for. */
+	if (!q->select->has_time)
+		q->classes[q->n_classes++] = CATALOG_TIMELESS;
+	return rc < 0 ? -1 : 0;
+}
+
+/* The first time that a segment of a class may have. */
+static int64_t
+earliest(const struct query *q, int64_t class)
+{
+	int64_t from = q->select->has_time ? q->select->from_ns : INT64_MIN;
+
+	if (class > 62 || class < 0 ||
+	    from < INT64_MIN + (INT64_C(1) << class))
+		return INT64_MIN;
+	return from - (INT64_C(1) << class);
+}
+
+/* Sets ?1 to ?4 of a walk. */
+static void
+bind_span(const struct query *q, sqlite3_stmt *s, int64_t term, int64_t class)
+{
+	int64_t low = earliest(q, class), high = INT64_MAX;
+
+	if (q->select->has_time)
+		high = q->select->to_ns;
+	/* With enough hits, only those on their side of the last one count. */
+	if (q->limit != 0 && q->n == q->limit && class >= 0) {
+		const struct hit *edge = &q->hits[q->oldest_first ? 0 :
+		    q->n - 1];
+
+		if (q->oldest_first && edge->first_ns < high)
+			high = edge->first_ns;
+		else if (!q->oldest_first && edge->has_wall &&
+		    edge->first_ns > low)
+			low = edge->first_ns;
+	}
+	sqlite3_bind_int64(s, 1, term);
+	sqlite3_bind_int64(s, 2, class);
+	sqlite3_bind_int64(s, 3, low);
+	sqlite3_bind_int64(s, 4, high);
+}
+
+/* ---- which condition is walked ---- */
+
+static const char count_postings[] =
+    "SELECT count(*) FROM (SELECT 1 FROM postings WHERE term = ?1 AND "
+    "class = ?2 AND first_ns >= ?3 AND first_ns <= ?4 LIMIT 16384)";
+static const char count_segments[] =
+    "SELECT count(*) FROM (SELECT 1 FROM segments WHERE class = ?2 AND "
+    "first_ns >= ?3 AND first_ns <= ?4 LIMIT 16384)";
+
+/* Adds the segments of a term, or with NULL of all, up to COMMON. */
+static int
+count(struct query *q, const int64_t *term, int64_t *sum)
+{
+	sqlite3_stmt *s;
+	size_t i;
+
+	s = catalog_prepare(q->catalog, term == NULL ? count_segments :
+	    count_postings, q->err, q->err_size);
+	if (s == NULL)
+		return -1;
+	for (i = 0; i < q->n_classes && *sum < COMMON; i++) {
+		bind_span(q, s, term == NULL ? 0 : *term, q->classes[i]);
+		if (catalog_step(q->catalog, s, q->err, q->err_size) != 1)
+			return -1;
+		*sum += sqlite3_column_int64(s, 0);
+		sqlite3_reset(s);
+	}
+	return 0;
+}
+
+/*
+ * Lowers *least to the searches and rows of a walk through a condition, where
+ * that is less.  Returns 1 then; -1 with a sentence.
+ */
+static int
+cost(struct query *q, const struct condition *c, int64_t *least)
+{
+	int64_t sum = (int64_t)(c->terms.n * q->n_classes);
+	size_t i;
+
+	for (i = 0; i < c->terms.n && sum < *least && sum < COMMON; i++) {
+		if (count(q, &c->terms.ids[i], &sum) < 0)
+			return -1;
+	}
+	if (c->terms.n <= MAX_WALKS && sum >= COMMON)
+		sum = COMMON + (int64_t)c->terms.n;
+	if (sum >= *least)
+		return 0;
+	*least = sum;
+	return 1;
+}
+
+/* out: the condition to be walked; NULL: all segments. */
+static int
+choose(struct query *q, struct condition **out)
+{
+	int64_t least = (int64_t)q->n_classes;
+	size_t i;
+	int rc;
+
+	*out = NULL;
+	if (q->n_conditions == 0)
+		return 0;
+	if (count(q, NULL, &least) < 0)
+		return -1;
+	/* Of common ones rather a condition: its walk meets no others. */
+	if (least >= COMMON)
+		least = INT64_MAX;
+	for (i = 0; i < q->n_conditions; i++) {
+		if ((rc = cost(q, &q->conditions[i], &least)) < 0)
+			return -1;
+		if (rc == 1)
+			*out = &q->conditions[i];
+	}
+	return 0;
+}
+
+/* ---- what is asked of each segment ---- */
+
+/* Names of a segment's id, class and first time in the query. */
+struct place {
+	const char *segment, *class, *first;
+};
+
+static void
+add_terms(struct query *q, const struct condition *c, const struct place *at)
+{
+	struct selection_sql *s = &q->sql;
+	size_t i;
+
+	selection_sql_add(s, " AND EXISTS (SELECT 1 FROM postings AS q WHERE "
+	    "q.term IN (");
+	for (i = 0; i < c->terms.n; i++)
+		selection_sql_integer(s, i == 0 ? "" : ",", c->terms.ids[i]);
+	selection_sql_add(s, ") AND q.class = ");
+	selection_sql_add(s, at->class);
+	selection_sql_add(s, " AND q.first_ns = ");
+	selection_sql_add(s, at->first);
+	selection_sql_add(s, " AND q.segment = ");
+	selection_sql_add(s, at->segment);
+	selection_sql_add(s, ")");
+}
+
+/* A condition of many terms: a pattern is held against all of a segment's. */
+static void
+add_pattern(struct query *q, const struct condition *c, const struct place *at)
+{
+	struct selection_sql *s = &q->sql;
+
+	switch (c->kind) {
+	case CATALOG_RECORDING:
+		selection_sql_add(s, " AND EXISTS (SELECT 1 FROM segments AS "
+		    "r WHERE r.id = ");
+		selection_sql_add(s, at->segment);
+		selection_sql_name(s, " AND r.recording", c->name);
+		break;
+	case CATALOG_MACHINE:
+		selection_sql_add(s, " AND EXISTS (SELECT 1 FROM machines AS "
+		    "m WHERE m.segment = ");
+		selection_sql_add(s, at->segment);
+		selection_sql_name(s, " AND m.name", c->name);
+		break;
+	case CATALOG_TRIGGER:
+		selection_sql_add(s, " AND EXISTS (SELECT 1 FROM triggers AS "
+		    "t WHERE t.segment = ");
+		selection_sql_add(s, at->segment);
+		selection_sql_name(s, " AND t.name", c->name);
+		break;
+	case CATALOG_PROCESS:
+		selection_sql_add(s, " AND EXISTS (SELECT 1 FROM seen AS x "
+		    "CROSS JOIN processes AS r ON r.id = x.process WHERE "
+		    "x.segment = ");
+		selection_sql_add(s, at->segment);
+		selection_sql_add(s, " AND ");
+		selection_sql_program(s, "r.name", c->name);
+		break;
+	case CATALOG_LOSS: /* has one term at most */
+		return;
+	}
+	selection_sql_add(s, ")");
+}
+
+/* The machine's own packets are to be of the time, where it says theirs. */
+static void
+add_machine_time(struct query *q, const struct place *at)
+{
+	struct selection_sql *s = &q->sql;
+
+	selection_sql_add(s, " AND EXISTS (SELECT 1 FROM machines AS m WHERE "
+	    "m.segment = ");
+	selection_sql_add(s, at->segment);
+	selection_sql_name(s, " AND m.name", q->select->machine);
+	selection_sql_integer(s, " AND (m.first_ns IS NULL OR (m.first_ns <= ",
+	    q->select->to_ns);
+	selection_sql_integer(s, " AND m.last_ns >= ", q->select->from_ns);
+	selection_sql_add(s, ")))");
+}
+
+/* A process is to be one of the machine, where both are asked for. */
+static void
+add_process_of_machine(struct query *q, const struct place *at)
+{
+	const struct selection *select = q->select;
+	struct selection_sql *s = &q->sql;
+
+	selection_sql_add(s, " AND EXISTS (SELECT 1 FROM seen AS x ");
+	/* One machine has few processes of a name, in an index. */
+	if (glob_is_pattern(select->machine))
+		selection_sql_add(s, "CROSS JOIN processes AS r ON r.id = "
+		    "x.process WHERE x.segment = ");
+	else
+		selection_sql_add(s, "WHERE x.segment = ");
+	selection_sql_add(s, at->segment);
+	if (!glob_is_pattern(select->machine))
+		selection_sql_add(s, " AND x.process IN (SELECT r.id FROM "
+		    "processes AS r WHERE TRUE");
+	selection_sql_name(s, " AND r.machine", select->machine);
+	selection_sql_add(s, " AND ");
+	selection_sql_program(s, "r.name", select->process);
+	selection_sql_add(s, glob_is_pattern(select->machine) ? ")" : "))");
+}
+
+static void
+add_conditions(struct query *q, const struct condition *walked,
+    const struct place *at)
+{
+	const struct selection *s = q->select;
+	const struct condition *c;
+	size_t i;
+
+	for (i = 0; i < q->n_conditions; i++) {
+		c = &q->conditions[i];
+		if (c == walked)
+			continue;
+		if (c->terms.n <= FEW_TERMS)
+			add_terms(q, c, at);
+		else
+			add_pattern(q, c, at);
+	}
+	if (s->machine != NULL && s->has_time)
+		add_machine_time(q, at);
+	if (s->machine != NULL && s->process != NULL)
+		add_process_of_machine(q, at);
+}
+
+/* ---- the walk ---- */
+
+static void
+write_sql(struct query *q, const struct condition *walked, bool timeless)
+{
+	static const struct place postings = { "p.segment", "p.class",
+		"p.first_ns" };
+	static const struct place segments = { "s.id", "s.class",
+		"s.first_ns" };
+	static const struct place without = { "s.id", "-1", "0" };
+	const struct place *at = walked != NULL ? &postings : timeless ?
+	    &without : &segments;
+	struct selection_sql *s = &q->sql;
+
+	selection_sql_init(s);
+	if (walked != NULL)
+		selection_sql_add(s, "SELECT p.segment, p.first_ns FROM "
+		    "postings AS p CROSS JOIN segments AS s ON s.id = "
+		    "p.segment WHERE p.term = ?1 AND p.class = ?2 AND "
+		    "p.first_ns >= ?3 AND p.first_ns <= ?4");
+	else if (timeless)
+		selection_sql_add(s, "SELECT s.id, 0 FROM segments AS s WHERE "
+		    "s.class IS NULL");
+	else
+		selection_sql_add(s, "SELECT s.id, s.first_ns FROM segments "
+		    "AS s WHERE s.class = ?2 AND s.first_ns >= ?3 AND "
+		    "s.first_ns <= ?4");
+	if (q->select->has_time)
+		selection_sql_integer(s, " AND s.last_ns >= ",
+		    q->select->from_ns);
+	add_conditions(q, walked, at);
+	if (walked != NULL || !timeless) {
+		selection_sql_add(s, " ORDER BY ");
+		selection_sql_add(s, at->first);
+		selection_sql_add(s, q->oldest_first ? "" : " DESC");
+	}
+	if (q->limit != 0)
+		selection_sql_integer(s, " LIMIT ", (int64_t)q->limit);
+}
+
+static int
+prepare(struct query *q, sqlite3_stmt **out)
+{
+	struct selection_sql *s = &q->sql;
+	sqlite3 *db = catalog_handle(q->catalog);
+	size_t i;
+	int first;
+
+	if (s->too_long)
+		return FAILURE(q->err, q->err_size, "the names are too long");
+	if (sqlite3_prepare_v2(db, s->text, -1, out, NULL) != SQLITE_OK)
+		return FAILURE(q->err, q->err_size, "the catalogue cannot be "
+		    "asked: %s", sqlite3_errmsg(db));
+	/* Behind ?1 to ?4, where it has them. */
+	first = sqlite3_bind_parameter_count(*out) - (int)s->n + 1;
+	for (i = 0; i < s->n; i++)
+		sqlite3_bind_text(*out, first + (int)i, s->values[i].bytes, -1,
+		    SQLITE_STATIC);
+	return 0;
+}
+
+static int
+read_hits(struct query *q, sqlite3_stmt *s, bool has_wall)
+{
+	int rc;
+
+	while ((rc = catalog_step(q->catalog, s, q->err, q->err_size)) == 1) {
+		if (add_hit(q, (struct hit){ sqlite3_column_int64(s, 0),
+		    sqlite3_column_int64(s, 1), has_wall }) < 0) {
+			rc = -1;
+			break;
+		}
+	}
+	sqlite3_reset(s);
+	return rc;
+}
+
+/* The walk of one class: of each term, or of all segments. */
+static int
+walk_class(struct query *q, const struct condition *walked, sqlite3_stmt *s,
+    int64_t class)
+{
+	size_t i, n = walked == NULL ? 1 : walked->terms.n;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < n; i++) {
+		bind_span(q, s, walked == NULL ? 0 : walked->terms.ids[i],
+		    class);
+		rc = read_hits(q, s, class != CATALOG_TIMELESS);
+		if (q->limit != 0)
+			settle_hits(q);
+	}
+	return rc;
+}
+
+static int
+walk(struct query *q, const struct condition *walked)
+{
+	sqlite3_stmt *s;
+	bool timeless;
 	size_t i;
 	int rc = 0;
 
-	if (q->select->n_paths > 0)
-		return find_paths(q);
-	for (i = 0; i < sizeof(drivers) / sizeof(drivers[0]); i++) {
-		if ((rc = run_candidates(q, drivers[i])) != 0)
-			return rc < 0 ? -1 : 0;
+	for (i = 0; rc == 0 && i < q->n_classes; i++) {
+		timeless = q->classes[i] == CATALOG_TIMELESS;
+		s = NULL;
+		write_sql(q, walked, timeless);
+		if ((rc = prepare(q, &s)) == 0)
+			rc = walk_class(q, walked, s, q->classes[i]);
+		sqlite3_finalize(s);
 	}
-	return walk(q);
+	return rc;
 }
+
+/* 1: it is asked for, and no segment has such a name. */
+static int
+add_condition(struct query *q, enum catalog_kind kind, const char *name)
+{
+	struct condition *c = &q->conditions[q->n_conditions];
+
+	if (name == NULL)
+		return 0;
+	*c = (struct condition){ .kind = kind, .name = name };
+	if (selection_terms_read(&c->terms, q->catalog, kind, name, q->err,
+	    q->err_size) < 0)
+		return -1;
+	q->n_conditions++;
+	return c->terms.n == 0;
+}
+
+/* The first of common ones is walked: those that are rarer by nature. */
+static int
+add_all_conditions(struct query *q)
+{
+	const struct selection *s = q->select;
+	int rc;
+
+	if ((rc = add_condition(q, CATALOG_LOSS, s->lost ? "" : NULL)) != 0 ||
+	    (rc = add_condition(q, CATALOG_TRIGGER, s->trigger)) != 0 ||
+	    (rc = add_condition(q, CATALOG_MACHINE, s->machine)) != 0 ||
+	    (rc = add_condition(q, CATALOG_PROCESS, s->process)) != 0)
+		return rc;
+	return add_condition(q, CATALOG_RECORDING, s->recording);
+}
+
+static int
+find_rows(struct query *q)
+{
+	struct condition *walked = NULL;
+	int rc;
+
+	if ((rc = add_all_conditions(q)) != 0)
+		return rc < 0 ? -1 : 0;
+	if (read_classes(q) < 0 || choose(q, &walked) < 0)
+		return -1;
+	return walk(q, walked);
+}
+
+/* ---- paths ---- */
+
+static bool
+path_cb(void *arg, const struct catalog_row *row)
+{
+	struct query *q = arg;
+
+	return add_hit(q, (struct hit){ row->id, row->first_ns,
+	    row->has_wall }) == 0;
+}
+
+/* The path below the archive's folder; out has room for PATH_MAX. */
+static const char *
+below(const char *folder, const char *path, char *out)
+{
+	char base[PATH_MAX];
+	size_t n;
+
+	if (realpath(path, out) == NULL || realpath(folder, base) == NULL)
+		return path;
+	n = strlen(base);
+	return strncmp(out, base, n) == 0 && out[n] == '/' ? out + n + 1 :
+	    path;
+}
+
+static int
+find_paths(struct query *q)
+{
+	const struct selection *s = q->select;
+	char whole[PATH_MAX];
+	size_t i;
+	int rc;
+
+	for (i = 0; i < s->n_paths; i++) {
+		/* As the catalogue has it, or else as a shell sees it. */
+		rc = catalog_find(q->catalog, s->paths[i], path_cb, q, q->err,
+		    q->err_size);
+		if (rc == 0)
+			rc = catalog_find(q->catalog, below(s->folder,
+			    s->paths[i], whole), path_cb, q, q->err,
+			    q->err_size);
+		if (rc == 0)
+			return FAILURE(q->err, q->err_size, "the archive %s "
+			    "has no segment %s", s->folder, s->paths[i]);
+		/* No memory for it. */
+		if (rc < 0 || q->n != i + 1)
+			return -1;
+	}
+	return 0;
+}
+
+/* ---- all together ---- */
 
 static int
 query(struct selection_found *out, struct query *q)
@@ -482,7 +589,8 @@ query(struct selection_found *out, struct query *q)
 	size_t i;
 	int rc;
 
-	if ((rc = find_hits(q)) == 0) {
+	rc = q->select->n_paths > 0 ? find_paths(q) : find_rows(q);
+	if (rc == 0) {
 		settle_hits(q);
 		ids = calloc(q->n + 1, sizeof(*ids));
 		if (ids == NULL)
@@ -492,6 +600,8 @@ query(struct selection_found *out, struct query *q)
 	}
 	if (rc == 0)
 		*out = (struct selection_found){ ids, q->n };
+	for (i = 0; i < q->n_conditions; i++)
+		selection_terms_done(&q->conditions[i].terms);
 	free(q->hits);
 	return rc;
 }

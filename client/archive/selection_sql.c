@@ -1,9 +1,9 @@
 #include "client/archive/selection_sql.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "client/archive/selection.h"
 #include "transport/base/glob.h"
 
 void
@@ -39,8 +39,11 @@ add_value(struct selection_sql *q, struct catalog_value v)
 void
 selection_sql_integer(struct selection_sql *q, const char *text, int64_t v)
 {
+	char number[24];
+
+	snprintf(number, sizeof(number), "%" PRId64, v);
 	selection_sql_add(q, text);
-	add_value(q, CATALOG_INT(v));
+	selection_sql_add(q, number);
 }
 
 /* Our patterns have no "[": in SQL's it is a class of characters. */
@@ -87,59 +90,13 @@ selection_sql_name(struct selection_sql *q, const char *column,
 }
 
 void
-selection_sql_processes(struct selection_sql *q, const struct selection *s)
+selection_sql_program(struct selection_sql *q, const char *column,
+    const char *name)
 {
-	selection_sql_add(q, " IN (SELECT p.id FROM processes AS p WHERE (");
-	selection_sql_name(q, "p.name", s->process);
-	selection_sql_add(q, " OR p.name GLOB ?)");
-	add_value(q, CATALOG_STR(pattern(q, "*/", s->process)));
-	if (s->machine != NULL) {
-		selection_sql_add(q, " AND ");
-		selection_sql_name(q, "p.machine", s->machine);
-	}
-	selection_sql_add(q, ")");
-}
-
-/*
- * The machine's own packets are to be of the time, where it says theirs.  "+":
- * by the segment and not by an index of names, which has as many rows as a name
- * is common.
- */
-static void
-add_machine(struct selection_sql *q, const struct selection *s)
-{
-	selection_sql_add(q, " AND EXISTS (SELECT 1 FROM machines AS m "
-	    "WHERE m.segment = s.id AND ");
-	selection_sql_name(q, "+m.name", s->machine);
-	if (s->has_time) {
-		selection_sql_integer(q, " AND (m.class IS NULL OR "
-		    "(m.first_ns <= ?", s->to_ns);
-		selection_sql_integer(q, " AND m.last_ns >= ?))", s->from_ns);
-	}
-	selection_sql_add(q, ")");
-}
-
-void
-selection_sql_conditions(struct selection_sql *q, const struct selection *s)
-{
-	if (s->machine != NULL)
-		add_machine(q, s);
-	if (s->recording != NULL) {
-		selection_sql_add(q, " AND ");
-		selection_sql_name(q, "s.recording", s->recording);
-	}
-	if (s->lost)
-		selection_sql_add(q, " AND s.lost > 0");
-	if (s->trigger != NULL) {
-		selection_sql_add(q, " AND EXISTS (SELECT 1 FROM triggers AS t "
-		    "WHERE t.segment = s.id AND ");
-		selection_sql_name(q, "+t.name", s->trigger);
-		selection_sql_add(q, ")");
-	}
-	if (s->process != NULL) {
-		selection_sql_add(q, " AND EXISTS (SELECT 1 FROM seen AS x "
-		    "WHERE x.segment = s.id AND x.process");
-		selection_sql_processes(q, s);
-		selection_sql_add(q, ")");
-	}
+	selection_sql_add(q, "(");
+	selection_sql_name(q, column, name);
+	selection_sql_add(q, " OR ");
+	selection_sql_add(q, column);
+	selection_sql_add(q, " GLOB ?)");
+	add_value(q, CATALOG_STR(pattern(q, "*/", name)));
 }

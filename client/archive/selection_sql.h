@@ -1,19 +1,17 @@
 /*
- * selection_sql: the conditions of a selection as SQL about rows of segments,
- * `s`.  Pure.
+ * selection_sql: text of a query that is put together, with its values.  Pure.
  */
 #ifndef CLIENT_ARCHIVE_SELECTION_SQL_H
 #define CLIENT_ARCHIVE_SELECTION_SQL_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "client/archive/catalog.h"
 
-struct selection;
-
 #define SELECTION_SQL_BYTES  4096
-#define SELECTION_SQL_VALUES 40
+#define SELECTION_SQL_VALUES 16
 /* A pattern of this program's in SQL's words. */
 #define SELECTION_PATTERN_BYTES 512
 
@@ -31,7 +29,7 @@ struct selection_sql {
 void selection_sql_init(struct selection_sql *q);
 /* Appends text. */
 void selection_sql_add(struct selection_sql *q, const char *text);
-/* Appends text with one "?", and its value. */
+/* Appends text, and the number behind it. */
 void selection_sql_integer(struct selection_sql *q, const char *text,
     int64_t v);
 /*
@@ -40,14 +38,8 @@ void selection_sql_integer(struct selection_sql *q, const char *text,
  */
 void selection_sql_name(struct selection_sql *q, const char *column,
     const char *name);
-/* Appends " IN (SELECT id FROM processes ...)" for --process. */
-void selection_sql_processes(struct selection_sql *q,
-    const struct selection *s);
-/*
- * Appends " AND ..." for all conditions but the time of the segment, which the
- * caller has by an index.
- */
-void selection_sql_conditions(struct selection_sql *q,
-    const struct selection *s);
+/* The same for a program, of which name may be the last part of the path. */
+void selection_sql_program(struct selection_sql *q, const char *column,
+    const char *name);
 
 #endif /* CLIENT_ARCHIVE_SELECTION_SQL_H */

@@ -25,8 +25,8 @@ CONTENTS = (
     "hex(recording_uuid), recording, number, cause, end_cause, is_last, "
     "unanswered, machine, packets, lost, first_ns, last_ns, first_boot_ns, "
     "last_boot_ns, class, pinned, local FROM segments ORDER BY path",
-    "SELECT s.path, m.id, m.name, m.packets, m.bytes, m.first_ns, m.last_ns, "
-    "m.class FROM machines m JOIN segments s ON s.id = segment ORDER BY 1, 2",
+    "SELECT s.path, m.id, m.name, m.packets, m.bytes, m.first_ns, m.last_ns "
+    "FROM machines m JOIN segments s ON s.id = segment ORDER BY 1, 2",
     "SELECT s.path, l.position, l.text, l.cause, l.unit, l.place, l.count, "
     "l.bytes, l.buffer, l.machine_id, l.at_least FROM losses l "
     "JOIN segments s ON s.id = segment ORDER BY 1, 2",
@@ -35,9 +35,12 @@ CONTENTS = (
     "ORDER BY 1, 2",
     "SELECT s.path, d.name FROM data_sources d "
     "JOIN segments s ON s.id = segment ORDER BY 1, 2",
-    "SELECT s.path, p.name, p.machine, p.pid FROM seen "
+    "SELECT s.path, p.name, p.machine, p.pid, p.segments FROM seen "
     "JOIN processes p ON p.id = process JOIN segments s ON s.id = segment "
     "ORDER BY 1, 2, 3, 4",
+    "SELECT t.kind, t.name, t.base, p.class, p.first_ns, s.path "
+    "FROM terms t LEFT JOIN postings p ON p.term = t.id "
+    "LEFT JOIN segments s ON s.id = p.segment ORDER BY 1, 2, 6",
 )
 
 

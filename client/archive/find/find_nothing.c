@@ -16,39 +16,31 @@
 /* Names that are listed. */
 #define LISTED 8u
 
-/* A kind of names that segments have, and how they are read, each once. */
+/* A kind of names that segments have. */
 struct kind {
 	const char *noun;
-	const char *sql;
+	enum catalog_kind kind;
 };
 
-static const struct kind machines = { "machine",
-	"WITH RECURSIVE k(v) AS (SELECT min(name) FROM machines WHERE "
-	"name > '' UNION ALL SELECT (SELECT min(name) FROM machines WHERE "
-	"name > k.v) FROM k WHERE k.v IS NOT NULL) SELECT v FROM k WHERE v IS "
-	"NOT NULL" };
-static const struct kind recordings = { "recording",
-	"WITH RECURSIVE k(v) AS (SELECT min(recording) FROM segments WHERE "
-	"recording > '' UNION ALL SELECT (SELECT min(recording) FROM segments "
-	"WHERE recording > k.v) FROM k WHERE k.v IS NOT NULL) SELECT v FROM k "
-	"WHERE v IS NOT NULL" };
-static const struct kind triggers = { "trigger",
-	"WITH RECURSIVE k(v) AS (SELECT min(name) FROM triggers UNION ALL "
-	"SELECT (SELECT min(name) FROM triggers WHERE name > k.v) FROM k "
-	"WHERE k.v IS NOT NULL) SELECT v FROM k WHERE v IS NOT NULL" };
+static const struct kind machines = { "machine", CATALOG_MACHINE };
+static const struct kind recordings = { "recording", CATALOG_RECORDING };
+static const struct kind triggers = { "trigger", CATALOG_TRIGGER };
 
 /* Whether no segment at all has a name; then it says which there are. */
 static bool
 say_no_such_name(const char *speaker, struct catalog *c,
     const struct selection *s, const struct kind *kind, const char *wanted)
 {
+	const struct catalog_value v = CATALOG_INT(kind->kind);
 	char err[ERROR_BYTES], list[1024] = "";
 	size_t n = 0, len = 0;
 	sqlite3_stmt *stmt;
 	const char *name;
 
-	if (wanted == NULL || (stmt = catalog_prepare(c, kind->sql, err,
-	    sizeof(err))) == NULL)
+	if (wanted == NULL || (stmt = catalog_prepare(c, "SELECT name FROM "
+	    "terms WHERE kind = ? AND name > '' ORDER BY name", err,
+	    sizeof(err))) == NULL ||
+	    catalog_bind(c, stmt, &v, 1, err, sizeof(err)) < 0)
 		return false;
 	while (catalog_step(c, stmt, err, sizeof(err)) == 1) {
 		name = (const char *)sqlite3_column_text(stmt, 0);

@@ -13,6 +13,8 @@
 #include "client/archive/segment_entry.h"
 
 #define ERR 512
+/* Of a sample in all tables: five of them are terms, with a posting each. */
+#define ROWS 17
 
 struct folder {
 	char path[64];
@@ -84,7 +86,7 @@ sample(struct sample *s, const char *path, const char *process)
 	s->e = (struct segment_entry){
 		.path = (char *)path, .bytes = 100, .mtime_ns = 5,
 		.sha256 = { 1 }, .verdict = (char *)"whole", .number = 2,
-		.cause = "time", .recording = (char *)"always", .packets = 3,
+		.cause = "time", .recording = (char *)"always", .packets = 3, .lost = 1,
 		.wall = { true, 1000, 2000 }, .boot = { true, 10, 1010 },
 		.machines = &s->machine, .n_machines = 1,
 		.losses = &s->loss, .n_losses = 1,
@@ -123,7 +125,8 @@ count(struct folder *f, struct catalog *c)
 	    "(SELECT count(*) FROM machines) + (SELECT count(*) FROM losses) + "
 	    "(SELECT count(*) FROM triggers) + (SELECT count(*) FROM "
 	    "data_sources) + (SELECT count(*) FROM processes) + "
-	    "(SELECT count(*) FROM seen)");
+	    "(SELECT count(*) FROM seen) + (SELECT count(*) FROM terms) + "
+	    "(SELECT count(*) FROM postings)");
 }
 
 static bool
@@ -154,7 +157,7 @@ a_segment_is_put_found_and_removed(void **state)
 
 	sample(&s, "a/1.pftrace", "chromium");
 	put(f, c, &s.e);
-	assert_int_equal(count(f, c), 7);
+	assert_int_equal(count(f, c), ROWS);
 	row = find(f, c, "a/1.pftrace");
 	assert_int_equal(row.number, 2);
 	assert_true(row.has_wall && row.first_ns == 1000 &&
@@ -181,7 +184,7 @@ a_segment_that_changed_replaces_its_row(void **state)
 	id = find(f, c, "1.pftrace").id;
 	assert_int_equal(catalog_set_stored(c, id, &there, f->err, ERR), 0);
 	put(f, c, &s.e);
-	assert_int_equal(count(f, c), 7);
+	assert_int_equal(count(f, c), ROWS);
 	assert_int_equal(number(f, c, "SELECT count(*) FROM segments WHERE "
 	    "stored_url = 's3://b/k' AND stored_ns = 9"), 1);
 	/* Other bytes: those are not in the store. */
@@ -190,6 +193,36 @@ a_segment_that_changed_replaces_its_row(void **state)
 	assert_int_equal(number(f, c, "SELECT count(*) FROM segments WHERE "
 	    "stored_state IS NULL AND stored_url IS NULL"), 1);
 	assert_int_equal(find(f, c, "1.pftrace").id, id);
+	catalog_close(c);
+}
+
+/* The index of what can be asked for has the row's times: none is left. */
+static void
+a_segment_whose_times_changed_is_indexed_anew(void **state)
+{
+	struct folder *f = *state;
+	struct catalog *c = open_it(f, CATALOG_WRITE);
+	struct sample s;
+
+	sample(&s, "1.pftrace", "chromium");
+	put(f, c, &s.e);
+	s.e.wall = (struct segment_span){ true, 5000, 900000 };
+	s.trigger.name = (char *)"stall";
+	put(f, c, &s.e);
+	assert_int_equal(count(f, c), ROWS);
+	assert_int_equal(number(f, c, "SELECT count(*) FROM postings WHERE "
+	    "first_ns = 5000 AND class = 20"), 5);
+	assert_int_equal(number(f, c, "SELECT count(*) FROM terms WHERE "
+	    "name = 'drop'"), 0);
+	/* A file whose clocks are not known any more. */
+	s.e.wall.known = false;
+	put(f, c, &s.e);
+	assert_int_equal(number(f, c, "SELECT count(*) FROM postings WHERE "
+	    "first_ns = 0 AND class = -1"), 5);
+	assert_int_equal(count(f, c), ROWS);
+	assert_int_equal(catalog_remove(c, find(f, c, "1.pftrace").id, f->err,
+	    ERR), 0);
+	assert_int_equal(count(f, c), 0);
 	catalog_close(c);
 }
 
@@ -206,6 +239,8 @@ a_process_of_two_segments_is_kept_until_both_are_gone(void **state)
 	put(f, c, &s.e);
 	assert_int_equal(number(f, c, "SELECT count(*) FROM processes"), 1);
 	assert_int_equal(number(f, c, "SELECT count(*) FROM seen"), 2);
+	assert_int_equal(number(f, c, "SELECT segments FROM processes"), 2);
+	assert_int_equal(number(f, c, "SELECT count(*) FROM terms"), 5);
 	assert_int_equal(catalog_remove(c, find(f, c, "1.pftrace").id, f->err,
 	    ERR), 0);
 	assert_int_equal(number(f, c, "SELECT count(*) FROM processes"), 1);
@@ -246,11 +281,11 @@ changes_that_are_rolled_back_leave_nothing(void **state)
 	sample(&s, "1.pftrace", "a");
 	assert_int_equal(catalog_begin(c, f->err, ERR), 0);
 	put(f, c, &s.e);
-	assert_int_equal(count(f, c), 7);
+	assert_int_equal(count(f, c), ROWS);
 	catalog_rollback(c);
 	assert_int_equal(count(f, c), 0);
 	put(f, c, &s.e);
-	assert_int_equal(count(f, c), 7);
+	assert_int_equal(count(f, c), ROWS);
 	catalog_close(c);
 }
 
@@ -265,7 +300,7 @@ readers_see_what_is_written_beside_them(void **state)
 	assert_int_equal(count(f, r), 0);
 	sample(&s, "1.pftrace", "a");
 	put(f, w, &s.e);
-	assert_int_equal(count(f, r), 7);
+	assert_int_equal(count(f, r), ROWS);
 	/* Nobody throws away what others have open. */
 	assert_int_equal(catalog_destroy(f->path, f->err, ERR), -1);
 	assert_non_null(strstr(f->err, "is in use"));
@@ -335,6 +370,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(a_segment_is_put_found_and_removed),
 		CASE(a_segment_that_changed_replaces_its_row),
+		CASE(a_segment_whose_times_changed_is_indexed_anew),
 		CASE(a_process_of_two_segments_is_kept_until_both_are_gone),
 		CASE(a_walk_yields_what_its_condition_selects),
 		CASE(changes_that_are_rolled_back_leave_nothing),

@@ -1,5 +1,6 @@
 /* A catalogue is asked, and so is a list of what is in it: both agree. */
 #include <setjmp.h>
+#include <sqlite3.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -160,8 +161,9 @@ is_meant(const struct selection *s, const struct known *k)
 	if (s->trigger != NULL && (k->trigger == 0 || !means(s->trigger,
 	    "drop-%u", k->trigger)))
 		return false;
-	if (s->process != NULL && (k->process == 0 || !means(s->process,
-	    "app-%u", k->process)))
+	if (s->process != NULL && (k->process == 0 || !(means(s->process,
+	    "app-%u", k->process) || means(s->process, "/usr/bin/app-%u",
+	    k->process))))
 		return false;
 	return !s->lost || k->lost;
 }
@@ -265,6 +267,117 @@ the_nearest_ones_are_named(void **state)
 	assert_int_equal(near[0], 0);
 	assert_int_not_equal(near[1], 0);
 	assert_true(known_of(f, near[1])->machine_first <= TIMES / 10);
+}
+
+/* ---- plans ---- */
+
+#define STATEMENTS 512u
+
+/* Texts of the statements that were run, each once. */
+struct statements {
+	char *sql[STATEMENTS]; /* owned */
+	size_t n;
+};
+
+static int
+keep_sql(unsigned event, void *arg, void *stmt, void *text)
+{
+	struct statements *all = arg;
+	const char *sql = sqlite3_sql(stmt);
+	size_t i;
+
+	(void)event;
+	(void)text;
+	for (i = 0; i < all->n; i++) {
+		if (strcmp(all->sql[i], sql) == 0)
+			return 0;
+	}
+	assert_true(all->n < STATEMENTS);
+	all->sql[all->n] = strdup(sql);
+	assert_non_null(all->sql[all->n++]);
+	return 0;
+}
+
+/*
+ * No step of the plan reads a table or index from end to end, or sorts: such a
+ * step's time grows with the archive.  Recursion, constants and lists of ids are
+ * short.
+ */
+static void
+check_plan(struct fixture *f, const char *sql)
+{
+	static const char *const fine[] = { "SCAN k", "SCAN CONSTANT ROW",
+		"SCAN (subquery", "SCAN 2 CONSTANT ROWS" };
+	char *explain = sqlite3_mprintf("EXPLAIN QUERY PLAN %s", sql);
+	const char *step;
+	sqlite3_stmt *s;
+	size_t i;
+
+	assert_int_equal(sqlite3_prepare_v2(catalog_handle(f->catalog),
+	    explain, -1, &s, NULL), SQLITE_OK);
+	while (sqlite3_step(s) == SQLITE_ROW) {
+		step = (const char *)sqlite3_column_text(s, 3);
+		for (i = 0; i < sizeof(fine) / sizeof(fine[0]); i++) {
+			if (strncmp(step, fine[i], strlen(fine[i])) == 0)
+				break;
+		}
+		if (i == sizeof(fine) / sizeof(fine[0]) &&
+		    (strncmp(step, "SCAN", 4) == 0 ||
+		    strstr(step, "TEMP B-TREE") != NULL ||
+		    strstr(step, "AUTOMATIC") != NULL))
+			fail_msg("%s: %s", step, sql);
+	}
+	sqlite3_finalize(s);
+	sqlite3_free(explain);
+}
+
+/* Each condition by itself and with each other one, with and without a time. */
+static void
+ask_everything(struct fixture *f)
+{
+	static const char *const machines[] = { NULL, "kiosk-7", "kiosk-*" };
+	static const char *const names[][3] = {
+		{ NULL, NULL, NULL }, { "drop-1", NULL, NULL },
+		{ NULL, "app-1", NULL }, { "drop-*", "app-*", NULL },
+		{ NULL, "/usr/bin/app-1", "always[1]" },
+		{ "drop-2", "app-2", "always*" },
+	};
+	struct selection s;
+	int64_t near[2];
+	size_t i, k;
+
+	for (i = 0; i < 3 * 6 * 4; i++) {
+		k = i / 3 % 6;
+		s = (struct selection){ .machine = machines[i % 3],
+			.trigger = names[k][0], .process = names[k][1],
+			.recording = names[k][2], .lost = i / 18 % 2 == 1,
+			.has_time = i / 36 == 1, .from_ns = TIMES / 2,
+			.to_ns = TIMES / 2 + 500 };
+		compare(f, &s, i % 2 == 0 ? 20 : 0);
+		if (s.has_time)
+			assert_int_equal(selection_nearest(near, f->catalog,
+			    &s, f->err, ERR), 0);
+	}
+}
+
+static void
+no_question_reads_a_table_from_end_to_end(void **state)
+{
+	struct fixture *f = *state;
+	struct statements all = { .n = 0 };
+	size_t i;
+
+	assert_int_equal(sqlite3_trace_v2(catalog_handle(f->catalog),
+	    SQLITE_TRACE_STMT, keep_sql, &all), SQLITE_OK);
+	ask_everything(f);
+	assert_int_equal(sqlite3_trace_v2(catalog_handle(f->catalog), 0, NULL,
+	    NULL), SQLITE_OK);
+	/* The conditions make texts of their own. */
+	assert_true(all.n > 50);
+	for (i = 0; i < all.n; i++) {
+		check_plan(f, all.sql[i]);
+		free(all.sql[i]);
+	}
 }
 
 static bool
@@ -381,6 +494,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_ways_to_ask_find_what_there_is),
 		cmocka_unit_test(the_nearest_ones_are_named),
+		cmocka_unit_test(no_question_reads_a_table_from_end_to_end),
 		cmocka_unit_test(segments_can_be_named),
 		cmocka_unit_test(rows_come_in_their_order),
 		cmocka_unit_test(wrong_words_are_refused),
