@@ -47,6 +47,9 @@ forget_clocks(struct machine *m)
 	free(m->clock_sync);
 	m->clock_sync = NULL;
 	m->clock_sync_len = 0;
+	free(m->clock_repeat);
+	m->clock_repeat = NULL;
+	m->clock_repeat_len = 0;
 	for (i = 0; i < m->n_past_clocks; i++)
 		free(m->past_clocks[i].data);
 	m->n_past_clocks = 0;
@@ -373,6 +376,13 @@ machine_set_clock_sync(struct machine *m, const uint8_t *data, size_t len)
 		return -1;
 	m->clock_sync_generation++;
 	return 0;
+}
+
+int
+machine_set_clock_repeat(struct machine *m, const uint8_t *data, size_t len)
+{
+	return replace_bytes(&m->clock_repeat, &m->clock_repeat_len, data,
+	    len);
 }
 
 int

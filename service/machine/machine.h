@@ -117,6 +117,9 @@ struct machine {
 	uint8_t *clock_sync;
 	size_t clock_sync_len;
 	uint64_t clock_sync_generation; /* grows with each new exchange */
+	/* As clock_sync, to be read behind it: machine_clock.h. */
+	uint8_t *clock_repeat;
+	size_t clock_repeat_len;
 	/*
 	 * The last exchange before each clock step or suspend, oldest first:
 	 * older timestamps are converted with them.
@@ -202,13 +205,15 @@ void machine_unref(struct machine *m);
 /* Copies name; traces get a new SystemInfo with it.  -1: no memory. */
 int machine_rename(struct machine *m, const char *name) MUST_CHECK;
 /*
- * Both copy data, which replaces the last.  -1: no memory, or longer than
+ * All copy data, which replaces the last.  -1: no memory, or longer than
  * MACHINE_INFO_MAX.
  */
 int machine_set_system_info(struct machine *m, const uint8_t *data, size_t len)
     MUST_CHECK;
 int machine_set_clock_sync(struct machine *m, const uint8_t *data, size_t len)
     MUST_CHECK;
+int machine_set_clock_repeat(struct machine *m, const uint8_t *data,
+    size_t len) MUST_CHECK;
 /* Appends a copy of clock_sync to past_clocks.  -1: no memory. */
 int machine_keep_clock_sync(struct machine *m) MUST_CHECK;
 

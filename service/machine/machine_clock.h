@@ -8,6 +8,11 @@
  * only the shorter round trip is accurate, and an earlier measurement may be
  * better than both.  So readings that the formula needs and that were not taken
  * are synthesised, such that it yields the best known offset for every clock.
+ *
+ * An importer does not take readings that are older than the last ones.  So the
+ * exchange is kept in a second form (machine.clock_repeat) for where it is
+ * repeated, behind the first one or without it: both readings are the last
+ * ones, and give the same offsets.
  */
 #ifndef SERVICE_MACHINE_MACHINE_CLOCK_H
 #define SERVICE_MACHINE_MACHINE_CLOCK_H

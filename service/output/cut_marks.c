@@ -64,8 +64,8 @@ repeat_machines(struct session *s, struct pb_writer *w, struct pb_writer *one)
 		session_packets_machine(s, m, one);
 		repeat(s, w, one);
 		/* Kept as a whole packet's body by machine_clock.c. */
-		if (m->clock_sync != NULL)
-			pb_put_raw(one, m->clock_sync, m->clock_sync_len);
+		if (m->clock_repeat != NULL)
+			pb_put_raw(one, m->clock_repeat, m->clock_repeat_len);
 		repeat(s, w, one);
 	}
 }

@@ -113,9 +113,6 @@ class Fetch(FetchCase):
         self.assertEqual(joined.losses(), [])
         self.assertEqual(joined.sql(DROPPED), [])
 
-    # The clocks of machines are repeated in the stream, with which it is
-    # compared.
-    @may_cause("invalid_clock_snapshots")
     def test_files_of_machines_become_one_trace(self):
         device = Device(self.folder, "kiosk-7", self.daemons[0].producer_path)
         self.relays.append(device)

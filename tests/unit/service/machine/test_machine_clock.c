@@ -119,18 +119,19 @@ find(const Perfetto__Protos__ClockSnapshot *s, uint32_t id)
 }
 
 /*
- * What a trace importer makes of the packet: client minus host, the mean of
- * what both round trips say.  False: the clock is not in it.
+ * What a trace importer makes of a packet: client minus host, the mean of what
+ * both round trips say.  False: the clock is not in it.  client: the machine's
+ * two readings.
  */
 static bool
-imported(uint32_t id, int64_t *offset)
+imported_from(const uint8_t *data, size_t len, uint32_t id, int64_t *offset,
+    uint64_t client[2])
 {
 	Perfetto__Protos__RemoteClockSync *sync;
 	Perfetto__Protos__TracePacket *p;
 	uint64_t c1, h1, c2, h2;
 
-	p = perfetto__protos__trace_packet__unpack(NULL, m.clock_sync_len,
-	    m.clock_sync);
+	p = perfetto__protos__trace_packet__unpack(NULL, len, data);
 	assert_non_null(p);
 	assert_int_equal(p->machine_id, 7);
 	sync = p->remote_clock_sync;
@@ -140,10 +141,32 @@ imported(uint32_t id, int64_t *offset)
 	c2 = find(sync->synced_clocks[1]->client_clocks, id);
 	h2 = find(sync->synced_clocks[1]->host_clocks, id);
 	perfetto__protos__trace_packet__free_unpacked(p, NULL);
+	client[0] = c1;
+	client[1] = c2;
 	if (c1 == 0 || h1 == 0 || c2 == 0 || h2 == 0)
 		return false;
 	*offset = ((int64_t)(c1 + c2) / 2 - (int64_t)h1 + (int64_t)c2 -
 	    (int64_t)(h1 + h2) / 2) / 2;
+	return true;
+}
+
+/*
+ * As above, of the exchange in traces; where it is repeated, it says the same,
+ * and no reading is older than the last.
+ */
+static bool
+imported(uint32_t id, int64_t *offset)
+{
+	uint64_t first[2], again[2];
+	int64_t same;
+
+	if (!imported_from(m.clock_sync, m.clock_sync_len, id, offset, first))
+		return false;
+	assert_true(imported_from(m.clock_repeat, m.clock_repeat_len, id,
+	    &same, again));
+	assert_int_equal(same, *offset);
+	assert_int_equal(again[0], first[1]);
+	assert_int_equal(again[1], first[1]);
 	return true;
 }
 
