@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/bench/load/account_told.h"
 #include "tests/bench/load/load_ledger.h"
 #include "tests/bench/load/numbered.h"
 #include "transport/link/link_wire.h"
@@ -18,14 +19,11 @@ enum {
 	PACKET_DROPPED = 42,
 	PACKET_MACHINE = 98,
 	PACKET_FOR_TESTING = 900,
+	PACKET_SEGMENT = 1001,
 };
-#define STATS_BUFFER      1u
-#define STATS_DISCARDED   8u
-#define STATS_FINAL_FLUSH 15u
-#define FINAL_FLUSH_FAILED 2u
-#define STATS_LINK_LOSSES 1001u
-/* Link losses that are looked up by their sequence. */
-#define LOSSES_MAX (1u << 20)
+/* Of a Segment. */
+enum { SEGMENT_RECORDING_UUID = 1, SEGMENT_END = 9, END_CAUSE = 3 };
+#define UUID_SIZE 16u
 
 struct state {
 	uint64_t next;     /* the number that is expected */
@@ -36,13 +34,7 @@ struct state {
 	uint64_t gap_from, gap_to; /* the last gap */
 	uint32_t sequence; /* id in the trace; 0: none was seen */
 	uint32_t machine;
-};
-
-struct loss {
-	uint32_t sequence; /* 0: of the machine */
-	uint32_t machine;
-	uint32_t cause;
-	uint64_t packets;  /* UINT64_MAX: nobody knows */
+	uint64_t part;     /* account.part in which it was seen */
 };
 
 struct book {
@@ -56,12 +48,14 @@ struct account {
 	size_t n_books;
 	uint32_t sessions[ACCOUNT_SESSIONS_MAX];
 	size_t n_sessions;
-	uint8_t *stats; /* the last TraceStats; owned */
+	uint8_t *stats; /* the last TraceStats of the file; owned */
 	size_t stats_len;
-	struct loss *losses; /* owned; sorted by sequence */
-	size_t n_losses;
-	uint64_t chunks_lost; /* that buffers tell of */
-	bool not_flushed;     /* the flush at the end failed */
+	struct told told; /* of this part and, what is left, of those before */
+	/* Sessions of a recording, one behind the other; 0: no segments. */
+	uint64_t part;
+	uint8_t uuid[UUID_SIZE]; /* of the part */
+	bool whole;              /* the part has its end */
+	struct account_options options;
 	struct account_result r;
 };
 
@@ -79,8 +73,9 @@ example(struct account *a, const char *fmt, ...)
 }
 
 static void
-tell(struct account *a, const char *cause, uint64_t packets)
+tell(void *arg, const char *cause, uint64_t packets)
 {
+	struct account *a = arg;
 	struct account_result *r = &a->r;
 	size_t i;
 
@@ -126,9 +121,15 @@ mark_text(uint64_t mask)
 }
 
 struct account *
-account_new(void)
+account_new(const struct account_options *o)
 {
-	return calloc(1, sizeof(struct account));
+	struct account *a = calloc(1, sizeof(*a));
+
+	if (a == NULL)
+		return NULL;
+	a->options = *o;
+	a->whole = true;
+	return a;
 }
 
 void
@@ -141,7 +142,7 @@ account_free(struct account *a)
 	for (i = 0; i < a->n_books; i++)
 		free(a->books[i].states);
 	free(a->stats);
-	free(a->losses);
+	told_done(&a->told);
 	free(a);
 }
 
@@ -247,13 +248,16 @@ take(struct account *a, const struct numbered *n, uint32_t sequence,
 		    "written", n->number, n->key);
 	}
 	see_session(a, e->session);
-	if (s->sequence != 0 && s->sequence != sequence) {
+	if (s->sequence != 0 && (s->sequence != sequence ||
+	    s->part != a->part)) {
 		a->r.mixed_up++;
-		example(a, "key %u is in sequences %u and %u", n->key,
-		    s->sequence, sequence);
+		example(a, "key %u is in sequences %u and %u%s", n->key,
+		    s->sequence, sequence, s->part != a->part ?
+		    " of two sessions" : "");
 	}
 	s->sequence = sequence;
 	s->machine = machine;
+	s->part = a->part;
 	if (n->number >= e->written) {
 		a->r.never_written++;
 		example(a, "packet %" PRIu64 " of key %u, of %" PRIu64
@@ -284,6 +288,56 @@ keep_stats(struct account *a, const struct pb_field *f)
 	a->stats_len = f->len;
 }
 
+/* ---- the parts ---- */
+
+static void end_part(struct account *a);
+
+/* The file's statistics, of a segment those of its span. */
+static void
+take_stats(struct account *a)
+{
+	if (a->stats != NULL)
+		told_read(&a->told, a->stats, a->stats_len);
+	free(a->stats);
+	a->stats = NULL;
+}
+
+/* A segment begins or ends: the next of a session, or the first of the next. */
+static void
+take_segment(struct account *a, const struct pb_field *segment)
+{
+	struct pb_field f, end, uuid = { .data = NULL };
+	bool is_end = false, goes_on = false;
+	struct pb_reader r, inner;
+
+	pb_init(&r, segment->data, segment->len);
+	while (pb_next(&r, &f)) {
+		if (f.number == SEGMENT_RECORDING_UUID &&
+		    f.wire == PB_BYTES && f.len == UUID_SIZE)
+			uuid = f;
+		if (f.number != SEGMENT_END || f.wire != PB_BYTES)
+			continue;
+		is_end = true;
+		pb_init(&inner, f.data, f.len);
+		while (pb_next(&inner, &end))
+			goes_on |= end.number == END_CAUSE;
+	}
+	if (is_end) {
+		a->whole |= !goes_on;
+		return;
+	}
+	take_stats(a);
+	if (uuid.data == NULL || (a->part > 0 &&
+	    memcmp(a->uuid, uuid.data, UUID_SIZE) == 0))
+		return;
+	if (a->part > 0)
+		end_part(a);
+	a->part++;
+	a->r.parts++;
+	a->whole = false;
+	memcpy(a->uuid, uuid.data, UUID_SIZE);
+}
+
 void
 account_packet(struct account *a, const uint8_t *data, size_t len)
 {
@@ -305,135 +359,22 @@ account_packet(struct account *a, const uint8_t *data, size_t len)
 			event = f;
 		else if (f.number == PACKET_STATS && f.wire == PB_BYTES)
 			keep_stats(a, &f);
+		else if (f.number == PACKET_SEGMENT && f.wire == PB_BYTES)
+			take_segment(a, &f);
 	}
 	if (event.data != NULL && numbered_read(&n, &event))
 		take(a, &n, (uint32_t)sequence, (uint32_t)machine, mask);
 }
 
-/* ---- what TraceStats tells ---- */
-
-static void
-add_loss(struct account *a, const struct pb_field *m)
-{
-	struct loss l = { 0 }, *grown;
-	bool known = false;
-	struct pb_reader r;
-	struct pb_field f;
-
-	pb_init(&r, m->data, m->len);
-	while (pb_next(&r, &f)) {
-		if (f.number == 1)
-			l.machine = (uint32_t)f.value;
-		else if (f.number == 2)
-			l.sequence = (uint32_t)f.value;
-		else if (f.number == 4)
-			l.cause = (uint32_t)f.value;
-		else if (f.number == 6) {
-			l.packets = f.value;
-			known = true;
-		}
-	}
-	if (!known)
-		l.packets = UINT64_MAX;
-	if (a->n_losses == LOSSES_MAX)
-		return;
-	if ((a->n_losses & (a->n_losses - 1)) == 0) {
-		grown = realloc(a->losses,
-		    (a->n_losses > 0 ? 2 * a->n_losses : 1) *
-		    sizeof(*a->losses));
-		if (grown == NULL)
-			return;
-		a->losses = grown;
-	}
-	a->losses[a->n_losses++] = l;
-}
-
-static void
-read_buffer(struct account *a, const struct pb_field *m)
-{
-	struct pb_reader r;
-	struct pb_field f;
-
-	pb_init(&r, m->data, m->len);
-	while (pb_next(&r, &f))
-		/* chunks_overwritten, abi_violations, chunks_discarded */
-		if (f.number == 3 || f.number == 9 || f.number == 18)
-			a->chunks_lost += f.value;
-}
-
-static int
-compare_losses(const void *x, const void *y)
-{
-	const struct loss *a = x, *b = y;
-
-	return (a->sequence > b->sequence) - (a->sequence < b->sequence);
-}
-
-static void
-read_stats(struct account *a)
-{
-	struct pb_reader r;
-	struct pb_field f;
-
-	pb_init(&r, a->stats, a->stats_len);
-	while (pb_next(&r, &f)) {
-		if (f.number == STATS_BUFFER && f.wire == PB_BYTES)
-			read_buffer(a, &f);
-		else if (f.number == STATS_DISCARDED)
-			a->chunks_lost += f.value;
-		else if (f.number == STATS_FINAL_FLUSH)
-			a->not_flushed = f.value == FINAL_FLUSH_FAILED;
-		else if (f.number == STATS_LINK_LOSSES && f.wire == PB_BYTES)
-			add_loss(a, &f);
-	}
-	if (a->n_losses > 0)
-		qsort(a->losses, a->n_losses, sizeof(*a->losses),
-		    compare_losses);
-}
-
-/*
- * Takes up to `want` from what is told of a sequence, or (0) of a machine;
- * returns what was.
- */
-static uint64_t
-use_losses(struct account *a, uint32_t sequence, uint32_t machine,
-    uint64_t want)
-{
-	size_t low = 0, high = a->n_losses, mid;
-	uint64_t used = 0, n;
-	struct loss *l;
-
-	while (low < high) {
-		mid = (low + high) / 2;
-		if (a->losses[mid].sequence < sequence)
-			low = mid + 1;
-		else
-			high = mid;
-	}
-	for (; low < a->n_losses && used < want &&
-	    a->losses[low].sequence == sequence; low++) {
-		l = &a->losses[low];
-		if (sequence == 0 && l->machine != machine)
-			continue;
-		n = l->packets < want - used ? l->packets : want - used;
-		if (l->packets != UINT64_MAX)
-			l->packets -= n;
-		tell(a, link_loss_text(l->cause), n);
-		used += n;
-	}
-	return used;
-}
-
 /* ---- the sum ---- */
 
 static bool
-is_expected(const struct account *a, const struct account_options *o,
-    const struct load_entry *e)
+is_expected(const struct account *a, const struct load_entry *e)
 {
 	size_t i;
 
-	if (o->has_session)
-		return e->session == o->session;
+	if (a->options.has_session)
+		return e->session == a->options.session;
 	for (i = 0; i < a->n_sessions; i++)
 		if (a->sessions[i] == e->session)
 			return true;
@@ -441,106 +382,122 @@ is_expected(const struct account *a, const struct account_options *o,
 }
 
 /*
- * What no mark tells.  A sequence of which nothing came has no id by which it
- * could be named: what is told of the machine, or of sequences that nobody
- * saw, may be its.
+ * Of packets from s->next on, how many have to be there.  The others are on the
+ * way, or went with a session that was cut short.
  */
 static uint64_t
-account_unmarked(struct account *a, const struct state *s, uint64_t want)
+take_tail(struct account *a, struct state *s, const struct load_entry *e,
+    bool short_end)
 {
-	uint64_t used = 0;
+	uint64_t must = short_end ? e->kept : e->sure, tail = 0;
 
-	if (s->sequence == 0)
-		return want;
-	used = use_losses(a, s->sequence, s->machine, want);
-	if (used < want)
-		used += use_losses(a, 0, s->machine, want - used);
-	return want - used;
+	if (must > s->next)
+		tail = must - s->next;
+	if (short_end && e->sure > s->next + tail)
+		a->r.cut_short += e->sure - s->next - tail;
+	else if (!short_end && e->written > s->next)
+		s->unsure += e->written - s->next - tail;
+	return tail;
 }
 
-/* What has no packet behind it that could tell. */
-static uint64_t
-tell_of_end(struct account *a, uint64_t packets)
-{
-	if (a->chunks_lost > 0)
-		tell(a, "chunks lost by a buffer", packets);
-	else if (a->not_flushed)
-		tell(a, "not flushed at the end", packets);
-	else
-		return 0;
-	return packets;
-}
-
-/* Of sequences that were told of and of which no packet came. */
 static void
-account_unseen(struct account *a, uint64_t *untold)
+count(struct account *a, struct state *s, const struct load_entry *e,
+    uint64_t tail)
 {
-	size_t i;
-	uint64_t n;
+	a->r.sequences++;
+	a->r.written += e->written;
+	a->r.missing += s->missing + tail;
+	a->r.missing_unsure += s->unsure;
+}
 
-	for (i = 0; i < a->n_losses && *untold > 0; i++) {
-		n = a->losses[i].packets < *untold ? a->losses[i].packets :
-		    *untold;
-		tell(a, link_loss_text(a->losses[i].cause), n);
-		*untold -= n;
+/* A sequence whose part has ended. */
+static void
+add_up(struct account *a, struct state *s, const struct load_entry *e,
+    uint32_t key)
+{
+	uint64_t tail = take_tail(a, s, e, a->options.prefix || !a->whole);
+	uint64_t untold = s->unmarked + tail;
+	const char *cause = told_of_end(&a->told);
+
+	count(a, s, e, tail);
+	a->r.sequences_seen++;
+	untold -= told_use(&a->told, s->sequence, s->machine, untold, tell, a);
+	untold -= told_use(&a->told, 0, s->machine, untold, tell, a);
+	/* What has no packet behind it that could tell. */
+	if (untold <= tail && cause != NULL) {
+		tell(a, cause, untold);
+		untold = 0;
 	}
+	a->r.untold += untold;
+	if (untold > 0)
+		example(a, "%" PRIu64 " packets of key %u are missing without "
+		    "a word (%" PRIu64 " of %" PRIu64 " sure came, the last "
+		    "is %" PRIu64 ")", untold, key, s->present, e->sure,
+		    s->next);
 }
 
-static void
-add_up(struct account *a, const struct account_options *o, struct book *b,
-    uint64_t *unseen)
+/*
+ * A sequence of which nothing came has no id by which it could be named: what
+ * is told of sequences that nobody saw may be its.  Returns what is missing.
+ */
+static uint64_t
+add_up_unseen(struct account *a, struct state *s, const struct load_entry *e)
 {
-	struct account_result *r = &a->r;
-	uint64_t i, tail, untold;
+	uint64_t tail = take_tail(a, s, e, a->options.prefix ||
+	    e->end == LOAD_LOST);
+
+	count(a, s, e, tail);
+	return tail;
+}
+
+/* Calls of add_up() for those of this part, or of add_up_unseen(). */
+static uint64_t
+add_up_all(struct account *a, bool seen)
+{
+	uint64_t missing = 0, k;
 	struct load_entry *e;
 	struct state *s;
+	struct book *b;
 	uint32_t key;
+	size_t i;
 
-	for (i = 0; i < b->n; i++) {
-		key = load_ledger_first(b->ledger) + (uint32_t)i;
-		e = load_ledger_at(b->ledger, key);
-		s = &b->states[i];
-		if (e == NULL || !is_expected(a, o, e))
-			continue;
-		r->sequences++;
-		r->sequences_seen += s->sequence != 0;
-		r->written += e->written;
-		tail = !o->prefix && e->sure > s->next ?
-		    e->sure - s->next : 0;
-		if (e->written > s->next && !o->prefix)
-			s->unsure += e->written - s->next - tail;
-		r->missing += s->missing + tail;
-		r->missing_unsure += s->unsure;
-		untold = account_unmarked(a, s, s->unmarked + tail);
-		if (s->sequence == 0) {
-			*unseen += untold;
-			continue;
+	for (i = 0; i < a->n_books; i++) {
+		b = &a->books[i];
+		for (k = 0; k < b->n; k++) {
+			s = &b->states[k];
+			key = load_ledger_first(b->ledger) + (uint32_t)k;
+			e = load_ledger_at(b->ledger, key);
+			if (e == NULL || !is_expected(a, e) ||
+			    (s->sequence != 0) != seen ||
+			    (seen && s->part != a->part))
+				continue;
+			if (seen)
+				add_up(a, s, e, key);
+			else
+				missing += add_up_unseen(a, s, e);
 		}
-		if (untold > 0 && untold <= tail)
-			untold -= tell_of_end(a, untold);
-		r->untold += untold;
-		if (untold > 0)
-			example(a, "%" PRIu64 " packets of key %u are missing "
-			    "without a word (%" PRIu64 " of %" PRIu64 " sure "
-			    "came, the last is %" PRIu64 ")", untold, key,
-			    s->present, e->sure, s->next);
 	}
+	return missing;
+}
+
+static void
+end_part(struct account *a)
+{
+	a->r.parts_cut_short += !a->whole;
+	told_sort(&a->told);
+	(void)add_up_all(a, true);
+	told_next_part(&a->told);
 }
 
 void
-account_finish(struct account *a, const struct account_options *o,
-    struct account_result *out)
+account_finish(struct account *a, struct account_result *out)
 {
-	uint64_t unseen = 0;
-	size_t i;
+	uint64_t unseen;
 
-	if (a->stats != NULL)
-		read_stats(a);
-	for (i = 0; i < a->n_books; i++)
-		add_up(a, o, &a->books[i], &unseen);
-	account_unseen(a, &unseen);
-	if (unseen > 0)
-		unseen -= tell_of_end(a, unseen);
+	take_stats(a);
+	end_part(a);
+	unseen = add_up_all(a, false);
+	unseen -= told_use_rest(&a->told, unseen, tell, a);
 	a->r.untold += unseen;
 	if (unseen > 0)
 		example(a, "%" PRIu64 " packets of sequences of which nothing "

@@ -9,6 +9,11 @@
  * where TraceStats names the sequence or its machine (tributary_link_losses),
  * or, for what no packet follows, where TraceStats says that a buffer lost
  * chunks or that the flush at the end failed.
+ *
+ * Of segments (protos/segment.proto) those of all sessions of a recording may
+ * come, a session behind the other and each in order: a packet is in exactly
+ * one of them, and what statistics tell is of their session alone.  A session
+ * that has no end was cut short: its sequences may lack theirs.
  */
 #ifndef TESTS_BENCH_LOAD_ACCOUNT_H
 #define TESTS_BENCH_LOAD_ACCOUNT_H
@@ -22,7 +27,7 @@
 #define ACCOUNT_CAUSES_MAX   32u
 #define ACCOUNT_EXAMPLES_MAX 12u
 #define ACCOUNT_EXAMPLE_SIZE 128u
-#define ACCOUNT_LEDGERS_MAX  64u
+#define ACCOUNT_LEDGERS_MAX  1024u
 /* Sessions whose packets are in one trace. */
 #define ACCOUNT_SESSIONS_MAX 64u
 
@@ -43,6 +48,10 @@ struct account_result {
 	uint64_t missing;   /* of them, told or not */
 	/* They were on the way when their connection was cut. */
 	uint64_t missing_unsure;
+	/* They were behind the last ones of a session that was cut short. */
+	uint64_t cut_short;
+	uint64_t parts;           /* sessions whose segments came */
+	uint64_t parts_cut_short; /* of them */
 	uint64_t told;
 	struct account_cause causes[ACCOUNT_CAUSES_MAX];
 	size_t n_causes;
@@ -65,7 +74,8 @@ struct account_options {
 	uint32_t session; /* its tag; else those of which a packet is there */
 };
 
-struct account *account_new(void) MUST_CHECK;
+/* Copies the options. */
+struct account *account_new(const struct account_options *o) MUST_CHECK;
 void account_free(struct account *a);
 
 /* Borrowed.  -1: no memory, or too many. */
@@ -73,8 +83,7 @@ int account_add_ledger(struct account *a, struct load_ledger *l) MUST_CHECK;
 /* The next TracePacket, expanded. */
 void account_packet(struct account *a, const uint8_t *data, size_t len);
 /* All was seen.  Once. */
-void account_finish(struct account *a, const struct account_options *o,
-    struct account_result *out);
+void account_finish(struct account *a, struct account_result *out);
 /* Nothing is unaccounted for. */
 bool account_is_good(const struct account_result *r);
 

@@ -20,6 +20,12 @@ chunker_init(struct chunker *c, uint32_t key, bool patching)
 }
 
 void
+chunker_begin_anew(struct chunker *c)
+{
+	c->flags = NUMBERED_STATE_CLEARED | NUMBERED_NEEDS_STATE;
+}
+
+void
 chunker_done(struct chunker *c)
 {
 	free(c->open);
@@ -79,9 +85,10 @@ chunker_packet(struct chunker *c, size_t size, uint64_t timestamp_ns,
 	if (c->open == NULL && (c->open = malloc(CHUNKER_BYTES)) == NULL)
 		return -1;
 	size_at = numbered_put(scratch, c->key, c->next_packet, timestamp_ns,
-	    size);
+	    c->flags, size);
 	if (scratch->failed)
 		return -1;
+	c->flags &= ~(uint32_t)NUMBERED_STATE_CLEARED;
 	if (CHUNKER_BYTES - c->used < SIZE_BYTES + FRAGMENT_MIN ||
 	    c->fragments == FRAGMENTS_MAX)
 		hand_out(c, 0, fn, arg);

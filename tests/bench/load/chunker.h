@@ -44,6 +44,7 @@ struct chunker {
 	uint32_t next_chunk;
 	uint64_t next_packet;
 	uint64_t bytes; /* of all packets */
+	uint32_t flags; /* enum numbered_flag of the next packet; 0: stateless */
 	uint8_t *open;  /* CHUNKER_BYTES, owned; NULL: none is open */
 	size_t used;
 	uint16_t fragments;
@@ -54,6 +55,8 @@ struct chunker {
 };
 
 void chunker_init(struct chunker *c, uint32_t key, bool patching);
+/* The next packet begins anew; all behind it need what it says. */
+void chunker_begin_anew(struct chunker *c);
 void chunker_done(struct chunker *c);
 
 /*

@@ -37,7 +37,7 @@ register_source(struct device *d)
 	pb_put_string(&w, 1, d->shared->options->source);
 	pb_put_uint(&w, 2, 1); /* will_notify_on_stop */
 	pb_put_uint(&w, 3, 1); /* will_notify_on_start */
-	pb_put_uint(&w, 4, 1); /* handles_incremental_state_clear: it has none */
+	pb_put_uint(&w, 4, 1); /* handles_incremental_state_clear */
 	pb_nest_end(&w, mark);
 	d->registration = d->line->type->call(d->line, LINE_REGISTER_SOURCE,
 	    w.data, w.len, true);

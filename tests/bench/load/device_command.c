@@ -15,6 +15,7 @@ enum {
 	COMMAND_SETUP_TRACING = 3,
 	COMMAND_FLUSH = 5,
 	COMMAND_SETUP_SOURCE = 6,
+	COMMAND_CLEAR_STATE = 7,
 };
 #define CONFIG_TARGET_BUFFER 2u
 #define CONFIG_FOR_TESTING   1001u
@@ -127,6 +128,8 @@ open_sequence(struct device *d, const struct device_instance *in)
 	s = &d->sequences[d->n_sequences++];
 	memset(s, 0, sizeof(*s));
 	chunker_init(&s->chunker, key, d->shared->options->patches);
+	if (d->shared->options->state)
+		chunker_begin_anew(&s->chunker);
 	s->instance = in->id;
 	s->buffer = in->buffer;
 	s->writer = d->next_writer;
@@ -181,6 +184,21 @@ stop_source(struct device *d, uint64_t id)
 }
 
 static void
+clear_state(struct device *d, const uint8_t *data, size_t len)
+{
+	struct pb_reader r;
+	struct pb_field f;
+	size_t i;
+
+	if (!d->shared->options->state || d->slow == SLOW_NEVER)
+		return;
+	PB_FOREACH(&f, &r, data, len)
+		for (i = 0; i < d->n_sequences; i++)
+			if (f.number == 1 && d->sequences[i].instance == f.value)
+				chunker_begin_anew(&d->sequences[i].chunker);
+}
+
+static void
 act(struct device *d, const uint8_t *msg, size_t len, int fd)
 {
 	struct pb_reader r;
@@ -201,6 +219,9 @@ act(struct device *d, const uint8_t *msg, size_t len, int fd)
 			break;
 		case COMMAND_STOP:
 			stop_source(d, field_value(f.data, f.len, 1));
+			break;
+		case COMMAND_CLEAR_STATE:
+			clear_state(d, f.data, f.len);
 			break;
 		case COMMAND_FLUSH:
 			d->shared->totals->flushes++;

@@ -144,7 +144,7 @@ wrong_ids(struct peer_state *p)
 	switch (p->n++ % 6) {
 	case 0:
 		(void)numbered_put(&h->packet, HOSTILE_KEY + p->kind, p->n,
-		    loop_boottime_ns(), 100);
+		    loop_boottime_ns(), 0, 100);
 		put_chunk(p, x % 512, (uint16_t)(x >> 32), (uint32_t)p->n);
 		say(p, LINE_COMMIT);
 		return;
@@ -179,7 +179,7 @@ forge(struct peer_state *p)
 	if (p->buffer == 0)
 		return;
 	(void)numbered_put(&h->packet, HOSTILE_KEY + p->kind, n,
-	    loop_boottime_ns(), 100);
+	    loop_boottime_ns(), 0, 100);
 	if (n % 3 == 0)
 		pb_put_uint(&h->packet, 3, 0); /* trusted_uid */
 	else if (n % 3 == 1)

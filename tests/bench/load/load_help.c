@@ -51,6 +51,8 @@ load_options_help(FILE *out)
 "  --size MIN[-MAX]      bytes of packets (100-300)\n"
 "  --big PERCENT:BYTES   so many packets have that size: over several chunks\n"
 "  --patches             the sizes of those come later\n"
+"  --state               packets need incremental state, and a sequence begins\n"
+"                        anew when it is told to\n"
 "  --repeat              each sequence makes one chunk and sends it again and\n"
 "                        again, so that making them is not what is measured;\n"
 "                        not with --ledger\n"

@@ -25,6 +25,11 @@ enum load_end {
 	LOAD_STOPPED, /* its session ended, and all was taken before */
 	LOAD_CLOSED,  /* its producer went, when all had been taken */
 	LOAD_CUT,     /* its connection was cut */
+	/*
+	 * Written by those who cut sessions short, into a copy: its session may
+	 * have been one, so that nothing of it has to be there.
+	 */
+	LOAD_LOST,
 	LOAD_ENDS
 };
 
@@ -37,7 +42,12 @@ struct load_entry {
 	uint64_t bytes;    /* of what was written */
 	uint32_t end;      /* enum load_end */
 	uint32_t connection; /* of the producer, from 1 */
-	uint64_t reserved[3];
+	/*
+	 * 0 .. kept-1 must be there, though the session was cut short: they had
+	 * been taken long before.  Written as LOAD_LOST.
+	 */
+	uint64_t kept;
+	uint64_t reserved[2];
 };
 
 struct load_ledger_header {

@@ -11,7 +11,7 @@
 enum {
 	OPT_CONNECT, OPT_TLS_CERTS, OPT_NO_SHM, OPT_PRODUCERS,
 	OPT_RELAYS, OPT_CLASSIC, OPT_NAME, OPT_SOURCE, OPT_WRITERS, OPT_RATE,
-	OPT_TOTAL_RATE, OPT_SIZE, OPT_BIG, OPT_PATCHES, OPT_REPEAT,
+	OPT_TOTAL_RATE, OPT_SIZE, OPT_BIG, OPT_PATCHES, OPT_STATE, OPT_REPEAT,
 	OPT_CHUNKS, OPT_REPLY_EVERY, OPT_BURST, OPT_PACKETS, OPT_STAY, OPT_SHM_KB,
 	OPT_RAMP, OPT_IDLE, OPT_DURATION, OPT_CHURN, OPT_SLOW, OPT_SLOW_MS,
 	OPT_HOSTILE, OPT_LEDGER, OPT_FIRST_KEY, OPT_CONSUMER, OPT_SESSION,
@@ -254,6 +254,9 @@ take_text(struct load_options *o, int opt, const char *arg)
 	case OPT_PATCHES:
 		o->patches = true;
 		return true;
+	case OPT_STATE:
+		o->state = true;
+		return true;
 	case OPT_REPEAT:
 		o->repeat = true;
 		return true;
@@ -375,6 +378,7 @@ static const struct flag table[] = {
 	{ "size", FLAG_VALUE, TAKE(OPT_SIZE) },
 	{ "big", FLAG_VALUE, TAKE(OPT_BIG) },
 	{ "patches", FLAG_NOTE, TAKE(OPT_PATCHES) },
+	{ "state", FLAG_NOTE, TAKE(OPT_STATE) },
 	{ "repeat", FLAG_NOTE, TAKE(OPT_REPEAT) },
 	{ "chunks", FLAG_VALUE, TAKE(OPT_CHUNKS) },
 	{ "reply-every", FLAG_VALUE, TAKE(OPT_REPLY_EVERY) },

@@ -28,7 +28,7 @@ enum load_slow {
 	SLOW_NOT,
 	SLOW_READS,   /* leaves the collector's commands lying */
 	SLOW_ANSWERS, /* acts on commands late */
-	SLOW_NEVER,   /* never answers flushes and stops */
+	SLOW_NEVER,   /* never answers flushes and stops, and clears no state */
 	SLOW_KINDS
 };
 
@@ -69,6 +69,7 @@ struct load_options {
 	uint32_t big_per_mille; /* of packets: */
 	size_t big_size;
 	bool patches;
+	bool state;          /* packets need those before them */
 	bool repeat;         /* one chunk, again and again */
 	uint32_t chunks;      /* of a commit */
 	uint32_t reply_every; /* commits; 0: only where it has to be known */

@@ -6,6 +6,7 @@
 #include "transport/wire/pb_writer.h"
 
 #define PACKET_TIMESTAMP 8u
+#define PACKET_SEQUENCE_FLAGS 13u
 #define PACKET_FOR_TESTING 900u
 enum { EVENT_STR = 1, EVENT_SEQ_VALUE, EVENT_COUNTER, EVENT_PAYLOAD = 5 };
 #define PAYLOAD_SINGLE_STRING 4u
@@ -63,7 +64,7 @@ put_wide(uint8_t out[NUMBERED_SIZE_BYTES], size_t v)
 
 size_t
 numbered_put(struct pb_writer *w, uint32_t key, uint64_t number,
-    uint64_t timestamp_ns, size_t size)
+    uint64_t timestamp_ns, uint32_t flags, size_t size)
 {
 	size_t size_at, inner, len = 0, room;
 	uint8_t digits[CHECKSUM_DIGITS];
@@ -75,6 +76,8 @@ numbered_put(struct pb_writer *w, uint32_t key, uint64_t number,
 	    NUMBERED_TEXT_MAX;
 	pb_writer_reset(w);
 	pb_put_uint(w, PACKET_TIMESTAMP, timestamp_ns);
+	if (flags != 0)
+		pb_put_uint(w, PACKET_SEQUENCE_FLAGS, flags);
 	pb_put_varint(w, PACKET_FOR_TESTING << 3 | PB_BYTES);
 	size_at = w->len;
 	pb_put_raw(w, "\0\0\0", NUMBERED_SIZE_BYTES);

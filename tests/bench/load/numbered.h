@@ -26,12 +26,19 @@ struct pb_writer;
 /* The size of for_testing is written in so many bytes, so it can be patched. */
 #define NUMBERED_SIZE_BYTES 4u
 
+/* Of TracePacket.sequence_flags. */
+enum numbered_flag {
+	NUMBERED_STATE_CLEARED = 1, /* its sequence begins anew */
+	NUMBERED_NEEDS_STATE = 2,   /* of the packets before it */
+};
+
 /*
- * The packet into w, which is emptied, of about size bytes.  Returns where the
- * size of its for_testing stands (NUMBERED_SIZE_BYTES).  w->failed: no memory.
+ * The packet into w, which is emptied, of about size bytes; flags: see above.
+ * Returns where the size of its for_testing stands (NUMBERED_SIZE_BYTES).
+ * w->failed: no memory.
  */
 size_t numbered_put(struct pb_writer *w, uint32_t key, uint64_t number,
-    uint64_t timestamp_ns, size_t size);
+    uint64_t timestamp_ns, uint32_t flags, size_t size);
 
 struct numbered {
 	uint32_t key;

@@ -121,6 +121,9 @@ print(const struct verify *v, const struct account_result *r, bool good)
 	json_uint(&j, "present", r->present);
 	json_uint(&j, "missing", r->missing);
 	json_uint(&j, "missing_unsure", r->missing_unsure);
+	json_uint(&j, "parts", r->parts);
+	json_uint(&j, "parts_cut_short", r->parts_cut_short);
+	json_uint(&j, "cut_short", r->cut_short);
 	json_uint(&j, "told", r->told);
 	json_object(&j, "causes");
 	for (i = 0; i < r->n_causes; i++)
@@ -174,7 +177,7 @@ open_all(struct verify *v)
 {
 	size_t i;
 
-	v->account = account_new();
+	v->account = account_new(&v->options);
 	v->expand = packet_expand_new(inner_cb, v);
 	if (v->account == NULL || v->expand == NULL) {
 		snprintf(v->err, sizeof(v->err), "out of memory");
@@ -208,7 +211,8 @@ verify_main(int argc, char **argv)
 		    "           [--session N] [--prefix] [--cut]\n"
 		    "\n"
 		    "Holds traces against ledgers.  Several traces are one "
-		    "session's files, in order.\n"
+		    "session's files, in order,\n"
+		    "or segments of all sessions of a recording.\n"
 		    "  --session N  of the session whose for_testing.seed was "
 		    "N; else those of which\n"
 		    "               the trace has a packet\n"
@@ -224,7 +228,7 @@ verify_main(int argc, char **argv)
 	for (; optind < argc; optind++)
 		if (read_trace(&v, argv[optind]) != 0)
 			goto out;
-	account_finish(v.account, &v.options, &result);
+	account_finish(v.account, &result);
 	if (result.sequences == 0 && !v.options.has_session) {
 		snprintf(v.err, sizeof(v.err), "no packet of a sequence of the "
 		    "ledger is there: say --session N");

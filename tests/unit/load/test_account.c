@@ -41,7 +41,6 @@ setup(void **state)
 	char err[64];
 
 	f->ledger = load_ledger_new(NULL, FIRST, err, sizeof(err));
-	f->account = account_new();
 	pb_writer_init(&f->w);
 	pb_writer_init(&f->stats);
 	assert_int_equal(add(f, 1, 10, 10), FIRST);
@@ -67,13 +66,15 @@ teardown(void **state)
 static void
 begin(struct fixture *f)
 {
+	f->account = account_new(&f->options);
+	assert_non_null(f->account);
 	assert_int_equal(account_add_ledger(f->account, f->ledger), 0);
 }
 
 static void
 put(struct fixture *f, uint32_t key, uint64_t number)
 {
-	(void)numbered_put(&f->w, key, number, 1, 120);
+	(void)numbered_put(&f->w, key, number, 1, 0, 120);
 	pb_put_uint(&f->w, 10, key + 1000);
 }
 
@@ -114,7 +115,7 @@ end(struct fixture *f)
 	pb_writer_reset(&f->w);
 	pb_put_bytes(&f->w, 35, f->stats.data, f->stats.len);
 	account_packet(f->account, f->w.data, f->w.len);
-	account_finish(f->account, &f->options, &f->r);
+	account_finish(f->account, &f->r);
 	return account_is_good(&f->r);
 }
 
@@ -468,6 +469,182 @@ the_end_may_lack_where_a_prefix_is_expected(void **state)
 	assert_int_equal(f->r.untold, 1);
 }
 
+/* ---- segments ---- */
+
+/* The head of a segment of a session, or its end; the session goes on. */
+static void
+segment(struct fixture *f, char session, bool is_end, bool goes_on)
+{
+	uint8_t uuid[16] = { (uint8_t)session };
+	size_t mark, inner;
+
+	pb_writer_reset(&f->w);
+	mark = pb_nest_begin(&f->w, 1001);
+	pb_put_bytes(&f->w, 1, uuid, sizeof(uuid));
+	if (is_end) {
+		inner = pb_nest_begin(&f->w, 9);
+		if (goes_on)
+			pb_put_uint(&f->w, 3, 1);
+		pb_nest_end(&f->w, inner);
+	}
+	pb_nest_end(&f->w, mark);
+	account_packet(f->account, f->w.data, f->w.len);
+}
+
+/* The statistics of a segment. */
+static void
+stats(struct fixture *f)
+{
+	pb_writer_reset(&f->w);
+	pb_put_bytes(&f->w, 35, f->stats.data, f->stats.len);
+	account_packet(f->account, f->w.data, f->w.len);
+	pb_writer_reset(&f->stats);
+}
+
+static void
+segments_of_a_session_are_one_trace(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	segment(f, 'a', false, false);
+	packets(f, FIRST, 0, 4);
+	packets(f, FIRST + 1, 0, 10);
+	segment(f, 'a', true, true);
+	segment(f, 'a', false, false);
+	packets(f, FIRST, 4, 10);
+	segment(f, 'a', true, false);
+	assert_true(end(f));
+	assert_int_equal(f->r.present, 20);
+	assert_int_equal(f->r.parts, 1);
+	assert_int_equal(f->r.parts_cut_short, 0);
+}
+
+static void
+a_packet_in_two_segments_or_in_none_is_found(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	segment(f, 'a', false, false);
+	packets(f, FIRST, 0, 4);
+	packets(f, FIRST + 1, 0, 5);
+	segment(f, 'a', true, true);
+	segment(f, 'a', false, false);
+	packets(f, FIRST, 3, 10);
+	packets(f, FIRST + 1, 6, 10);
+	segment(f, 'a', true, false);
+	assert_false(end(f));
+	assert_int_equal(f->r.doubled, 1);
+	assert_int_equal(f->r.untold, 1);
+}
+
+static void
+statistics_of_segments_add_up(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	segment(f, 'a', false, false);
+	packets(f, FIRST, 0, 10);
+	packets(f, FIRST + 1, 0, 2);
+	loss(f, FIRST + 1, 4, 2);
+	stats(f);
+	segment(f, 'a', true, true);
+	segment(f, 'a', false, false);
+	packets(f, FIRST + 1, 4, 9);
+	segment(f, 'a', true, false);
+	loss(f, FIRST + 1, 4, 1);
+	assert_true(end(f));
+	assert_int_equal(f->r.told, 3);
+}
+
+static void
+statistics_tell_of_their_own_session(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	segment(f, 'a', false, false);
+	packets(f, FIRST, 0, 10);
+	loss(f, FIRST + 1, 4, 3); /* the id means another one here */
+	stats(f);
+	segment(f, 'a', true, false);
+	segment(f, 'b', false, false);
+	packets(f, FIRST + 1, 0, 7);
+	segment(f, 'b', true, false);
+	assert_false(end(f));
+	assert_int_equal(f->r.untold, 3);
+	assert_int_equal(f->r.parts, 2);
+}
+
+static void
+a_sequence_in_two_sessions_is_found(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	segment(f, 'a', false, false);
+	packets(f, FIRST, 0, 4);
+	packets(f, FIRST + 1, 0, 10);
+	segment(f, 'a', true, false);
+	segment(f, 'b', false, false);
+	packets(f, FIRST, 4, 10);
+	segment(f, 'b', true, false);
+	assert_false(end(f));
+	assert_int_equal(f->r.mixed_up, 1);
+}
+
+static void
+a_session_that_was_cut_short_may_lack_its_end(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t lost = add(f, 1, 20, 20);
+
+	load_ledger_at(f->ledger, FIRST)->kept = 4;
+	load_ledger_at(f->ledger, lost)->end = LOAD_LOST;
+	begin(f);
+	segment(f, 'a', false, false);
+	packets(f, FIRST, 0, 5);
+	segment(f, 'b', false, false);
+	packets(f, FIRST + 1, 0, 10);
+	segment(f, 'b', true, false);
+	assert_true(end(f));
+	assert_int_equal(f->r.parts_cut_short, 1);
+	assert_int_equal(f->r.cut_short, 5 + 20);
+}
+
+static void
+what_was_taken_long_before_may_not(void **state)
+{
+	struct fixture *f = *state;
+	uint32_t lost = add(f, 1, 20, 20);
+
+	load_ledger_at(f->ledger, FIRST)->kept = 8;
+	load_ledger_at(f->ledger, lost)->end = LOAD_LOST;
+	load_ledger_at(f->ledger, lost)->kept = 1;
+	begin(f);
+	segment(f, 'a', false, false);
+	packets(f, FIRST, 0, 5);
+	packets(f, FIRST + 1, 0, 10);
+	assert_false(end(f));
+	assert_int_equal(f->r.untold, 3 + 1);
+}
+
+static void
+a_gap_in_a_session_that_was_cut_short_is_missed(void **state)
+{
+	struct fixture *f = *state;
+
+	begin(f);
+	segment(f, 'a', false, false);
+	packets(f, FIRST, 0, 5);
+	packets(f, FIRST, 6, 10);
+	packets(f, FIRST + 1, 0, 1);
+	assert_false(end(f));
+	assert_int_equal(f->r.untold, 1);
+}
+
 int
 main(void)
 {
@@ -497,6 +674,14 @@ main(void)
 		T(sequences_of_other_sessions_are_not_expected),
 		T(a_session_that_is_named_is_expected),
 		T(the_end_may_lack_where_a_prefix_is_expected),
+		T(segments_of_a_session_are_one_trace),
+		T(a_packet_in_two_segments_or_in_none_is_found),
+		T(statistics_of_segments_add_up),
+		T(statistics_tell_of_their_own_session),
+		T(a_sequence_in_two_sessions_is_found),
+		T(a_session_that_was_cut_short_may_lack_its_end),
+		T(what_was_taken_long_before_may_not),
+		T(a_gap_in_a_session_that_was_cut_short_is_missed),
 	};
 #undef T
 

@@ -131,7 +131,7 @@ a_packet_is_about_as_large_as_it_was_asked_to_be(void **state)
 
 	for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		(void)numbered_put(&r->scratch, KEY, 1000000, UINT64_C(1) <<
-		    50, sizes[i]);
+		    50, 0, sizes[i]);
 		assert_true(r->scratch.len <= sizes[i] + 8);
 		assert_true(r->scratch.len + 8 >= sizes[i]);
 	}
@@ -174,6 +174,29 @@ a_size_that_is_to_be_patched_is_zero_until_then(void **state)
 }
 
 static void
+a_sequence_with_state_begins_anew_when_it_is_told(void **state)
+{
+	static const uint32_t expected[] = { 3, 2, 2, 3, 2 };
+	struct reader *r = *state;
+	uint64_t flags;
+	struct pb_reader pb;
+	struct pb_field f;
+	size_t i;
+
+	chunker_begin_anew(&r->chunker);
+	for (i = 0; i < 5; i++) {
+		if (i == 3)
+			chunker_begin_anew(&r->chunker);
+		write_packets(r, 1, 100, 0);
+		flags = 0;
+		PB_FOREACH(&f, &pb, r->scratch.data, r->scratch.len)
+			if (f.number == 13)
+				flags = f.value;
+		assert_int_equal(flags, expected[i]);
+	}
+}
+
+static void
 a_byte_that_was_changed_is_noticed(void **state)
 {
 	struct reader *r = *state;
@@ -182,7 +205,7 @@ a_byte_that_was_changed_is_noticed(void **state)
 	struct pb_field f, event = { .data = NULL };
 	size_t i, noticed = 0, readable = 0;
 
-	(void)numbered_put(&r->scratch, KEY, 3, 4, 200);
+	(void)numbered_put(&r->scratch, KEY, 3, 4, 0, 200);
 	pb_init(&pb, r->scratch.data, r->scratch.len);
 	while (pb_next(&pb, &f))
 		if (f.number == 900)
@@ -256,6 +279,9 @@ main(void)
 		    teardown),
 		cmocka_unit_test_setup_teardown(
 		    a_size_that_is_to_be_patched_is_zero_until_then, setup,
+		    teardown),
+		cmocka_unit_test_setup_teardown(
+		    a_sequence_with_state_begins_anew_when_it_is_told, setup,
 		    teardown),
 		cmocka_unit_test_setup_teardown(
 		    a_byte_that_was_changed_is_noticed, setup, teardown),
