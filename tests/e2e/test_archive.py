@@ -12,61 +12,23 @@ import subprocess
 import sys
 
 from harness import tap
+from harness.archive import Archive
 from harness.case import config, pb
 from harness.trace import Trace
 from test_segments import SegmentCase
 
-PROGRAM = os.environ["TRIBUTARY"]
 RECORDINGS = os.path.join(os.environ["SOURCE_ROOT"], "tests", "conformance",
                           "recordings")
-# The tables by what they say, without the numbers of rows.
-CONTENTS = (
-    "SELECT path, bytes, mtime_ns, hex(sha256), verdict, problem, hex(uuid), "
-    "hex(recording_uuid), recording, number, cause, end_cause, is_last, "
-    "unanswered, machine, packets, lost, first_ns, last_ns, first_boot_ns, "
-    "last_boot_ns, class, pinned, local FROM segments ORDER BY path",
-    "SELECT s.path, m.id, m.name, m.packets, m.bytes, m.first_ns, m.last_ns "
-    "FROM machines m JOIN segments s ON s.id = segment ORDER BY 1, 2",
-    "SELECT s.path, l.position, l.text, l.cause, l.unit, l.place, l.count, "
-    "l.bytes, l.buffer, l.machine_id, l.at_least FROM losses l "
-    "JOIN segments s ON s.id = segment ORDER BY 1, 2",
-    "SELECT s.path, t.position, t.name, t.producer, t.machine_id, t.at_ns, "
-    "t.begun_by FROM triggers t JOIN segments s ON s.id = segment "
-    "ORDER BY 1, 2",
-    "SELECT s.path, d.name FROM data_sources d "
-    "JOIN segments s ON s.id = segment ORDER BY 1, 2",
-    "SELECT s.path, p.name, p.machine, p.pid, p.segments FROM seen "
-    "JOIN processes p ON p.id = process JOIN segments s ON s.id = segment "
-    "ORDER BY 1, 2, 3, 4",
-    "SELECT t.kind, t.name, t.base, p.class, p.first_ns, s.path "
-    "FROM terms t LEFT JOIN postings p ON p.term = t.id "
-    "LEFT JOIN segments s ON s.id = p.segment ORDER BY 1, 2, 6",
-)
 
 
 class ArchiveCase(SegmentCase):
-    def archive(self, *words, status=0):
-        done = subprocess.run(
-            [PROGRAM, "archive", *words, "--archive", self.traces],
-            capture_output=True, text=True, check=False,
-            stdin=subprocess.DEVNULL)
-        self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        return done.stdout + done.stderr
-
-    def sql(self, query):
-        path = os.path.join(self.traces, "catalog.db")
-        db = sqlite3.connect(f"file:{path}?mode=rw", uri=True)
-        try:
-            return db.execute(query).fetchall()
-        finally:
-            db.close()
-
-    def contents(self):
-        return [self.sql(query) for query in CONTENTS]
-
-    def forget(self):
-        for path in glob.glob(os.path.join(self.traces, "catalog.db*")):
-            os.remove(path)
+    def setUp(self):
+        super().setUp()
+        self.books = Archive(self.traces)
+        self.archive = self.books.run
+        self.sql = self.books.sql
+        self.contents = self.books.contents
+        self.forget = self.books.forget
 
     def fill(self):
         """Traces of Perfetto's own service, compressed ones among them."""
@@ -171,7 +133,7 @@ class OfAnyTraces(ArchiveCase):
                 shutil.copy(os.path.join(self.traces, name), os.path.join(
                     self.traces, f"{copies}-{name}"))
         self.forget()
-        command = [PROGRAM, "archive", "reindex", "--archive", self.traces]
+        command = self.books.command("reindex")
         killed = subprocess.Popen(command, stdout=subprocess.DEVNULL)
 
         def begun():

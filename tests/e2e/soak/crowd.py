@@ -29,10 +29,11 @@ class Keys:
 
 
 class Life:
-    """One process, and its ledger."""
+    """One process, its ledger, and the keys of its sequences."""
 
-    def __init__(self, ledger):
+    def __init__(self, ledger, keys):
         self.ledger = ledger
+        self.keys = keys
         self.began = time.monotonic()
         self.ended = None
 
@@ -59,11 +60,13 @@ class Crowd:
 
     def start(self, *more):
         self.count += 1
-        self.lives.append(Life(self._file("ledger")))
+        first = self.keys.take(self.n_keys)
+        self.lives.append(Life(self._file("ledger"),
+                               range(first, first + self.n_keys)))
         self.log = self._file("log")
         self.out = self._file("json")
         argv = [program(), "--quiet", "--name", self.name, "--first-key",
-                str(self.keys.take(self.n_keys)), "--seed", str(self.count),
+                str(first), "--seed", str(self.count),
                 "--ledger", self.lives[-1].ledger, *self.args, *more]
         with open(self.log, "wb") as log, open(self.out, "wb") as out:
             self.process = subprocess.Popen(argv, stdin=subprocess.DEVNULL,

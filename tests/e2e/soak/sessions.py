@@ -41,14 +41,16 @@ def framed(packets):
 
 
 class Verifier:
-    """One verification, in a process of its own."""
+    """One verification, in a process of its own.  parts: names of a trace's
+    segments in its folder."""
 
-    def __init__(self, soak, trace, tag, ledgers, flags):
+    def __init__(self, soak, trace, tag, ledgers, flags, parts=None):
         self.soak = soak
         self.trace = trace
+        self.parts = parts
         self.ledgers = ledgers
-        self.argv = [program(), "verify", trace, "--session", str(tag),
-                     *flags]
+        self.argv = [program(), "verify", *(parts or [trace]), "--session",
+                     str(tag), *flags]
         for ledger in self.ledgers:
             self.argv += ["--ledger", ledger]
         self.process = None
@@ -59,28 +61,32 @@ class Verifier:
             self.soak.verifying += 1
             self.process = subprocess.Popen(
                 self.argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                env=environment(), text=True)
+                env=environment(), text=True,
+                cwd=self.trace if self.parts is not None else None)
         if self.process is None or self.process.poll() is None:
             return False
         return True
 
-    def result(self):
+    def result(self, count=True):
         self.soak.verifying -= 1
         out, err = self.process.communicate()
         for line in SANITIZER_LINES:
             assert line not in err, err
         found = json.loads(out) if out else {}
-        self.soak.count(found)
+        if count:
+            self.soak.count(found)
         if self.process.returncode != 0:
             self.keep(out + err)
         return found
 
     def keep(self, text):
         """What was found wrong is for people to look at."""
+        n = len(self.soak.faults)
         where = os.path.join(self.soak.folder, "wrong",
-                             os.path.basename(self.trace))
+                             f"{n}.{os.path.basename(self.trace)}")
         os.makedirs(where, exist_ok=True)
-        shutil.copy(self.trace, where)
+        if self.parts is None:
+            shutil.copy(self.trace, where)
         for ledger in self.ledgers:
             shutil.copy(ledger, where)
         with open(os.path.join(where, "verdict"), "w") as file:

@@ -25,7 +25,6 @@ from soak.crowd import Crowd, Keys
 from soak.sessions import FAULTS, Sessions, Verifier, tagged
 from soak.watch import Sample, open_files
 
-DEVICES = 12
 SLOTS = 10          # sessions at a time
 CUT_MEAN_MS = 4000  # between two cuts of one relay's connection
 # How much more the collector may hold at the end than before: pages of which a
@@ -33,7 +32,6 @@ CUT_MEAN_MS = 4000  # between two cuts of one relay's connection
 # libraries that nobody needed before.  Neither grows with the time.
 GROWTH_KB = 2 * 1024
 SETTLE_S = 45
-CALM_S = 8  # until its free pages are the kernel's again
 LONG_TAG = 1
 
 SETTINGS = """
@@ -48,6 +46,9 @@ link { grace_ms: 15000 end_wait_ms: 2000 }
 
 
 class Soak:
+    n_devices = 12
+    calm_s = 8  # until its free pages are the kernel's again
+
     def __init__(self, folder, seed):
         self.folder = folder
         self.random = random.Random(seed)
@@ -157,7 +158,7 @@ class Soak:
 
     def make_devices(self):
         self.proxy = Proxy(os.path.join(self.folder, "proxy.log"), *[
-            ("127.0.0.1:0", self.places[n % 2]) for n in range(DEVICES)])
+            ("127.0.0.1:0", self.places[n % 2]) for n in range(self.n_devices)])
         # Keepers of the last round may still be ending in their folders.
         self.rounds += 1
         folder = os.path.join(self.folder, f"round{self.rounds}")
@@ -319,13 +320,10 @@ class Soak:
         self.make_devices()
         self.make_crowds()
         self.start_long()
-        self.proxy.say("delay 1 3")
-        self.proxy.say(f"random {self.random.randrange(1 << 20)} "
-                       f"{CUT_MEAN_MS}")
+        self.bad_network()
         for mean, what in self.misfortunes():
             self.next_misfortune(mean, what)
-        lives = [Sessions(self, slot, random.Random(self.random.random()))
-                 for slot in range(SLOTS)]
+        lives = self.make_lives()
         began = told = time.monotonic()
         while time.monotonic() - began < seconds:
             lives = self.serve(lives)
@@ -338,6 +336,15 @@ class Soak:
         while lives:
             lives = self.serve(lives)
         self.take_away()
+
+    def bad_network(self):
+        self.proxy.say("delay 1 3")
+        self.proxy.say(f"random {self.random.randrange(1 << 20)} "
+                       f"{CUT_MEAN_MS}")
+
+    def make_lives(self):
+        return [Sessions(self, slot, random.Random(self.random.random()))
+                for slot in range(SLOTS)]
 
     def look(self, seconds):
         """A line, and nobody ended by himself meanwhile."""
@@ -371,17 +378,21 @@ class Soak:
             self.wrong(str(error))
             return None
 
-    def end_long(self):
-        """With everything that was on its way."""
+    def calm(self):
+        """Misfortunes end, and all are linked again."""
         self.proxy.say("heal")
-        for _, what in self.agenda:
-            self.attempt(what)
-        self.agenda = []
+        while self.agenda:  # all of it, now
+            self.agenda = [(0, what) for _, what in self.agenda]
+            self.serve([])
         for crowd in self.crowds.values():
             crowd.thaw()
         self.check_crowds()
         for device in self.devices:
             self.until(device.linked, f"{device.name} is linked", 30)
+
+    def end_long(self):
+        """With everything that was on its way."""
+        self.calm()
         flush = self.long.call("Flush", pb.FlushRequest(timeout_ms=20000))
         self.until(flush.ended, "the last flush", 30)
         if flush.rejected:
@@ -410,9 +421,13 @@ class Soak:
             self.attempt(device.stop)
             shutil.rmtree(device.folder, ignore_errors=True)
         self.attempt(self.proxy.stop)
+        self.forget()
+        self.devices = []
+
+    def forget(self):
+        """Nobody asks for the ledgers any more."""
         for crowd in self.crowds.values():
             crowd.forget(time.monotonic() + 1)
-        self.devices = []
 
     def settle(self, bound_kb=None, fds=None):
         """A sample of the collector with nobody left."""
@@ -426,7 +441,7 @@ class Soak:
             return (fds is None or now.fds == fds) and \
                 (bound_kb is None or SCALE != 1 or now.rss_kb <= bound_kb)
         deadline = time.monotonic() + SETTLE_S
-        self.loop.settle(CALM_S)
+        self.loop.settle(self.calm_s)
         while not small() and time.monotonic() < deadline:
             self.loop.settle(0.5)
         return Sample(self.daemon.pid)
@@ -439,7 +454,7 @@ class Soak:
         self.control = self.consumer()
         fresh = Sample(self.daemon.pid)
         self.say(f"fresh: {fresh}")
-        warm = min(60, max(20, seconds / 6))
+        warm = self.warm_seconds(seconds)
         every = 60 if seconds >= 600 else 15
         self.round(warm, every)
         begin = self.settle()
@@ -451,6 +466,10 @@ class Soak:
         self.say(f"at the end, with everybody gone: {end}")
         self.compare(begin, end, files)
         return self.report(seconds, fresh, begin, end)
+
+    @staticmethod
+    def warm_seconds(seconds):
+        return min(60, max(20, seconds / 6))
 
     def compare(self, begin, end, files):
         if end.fds != begin.fds:
@@ -536,12 +555,12 @@ def summary(report):
             f"{end['threads']}")
 
 
-def main():
+def main(make=Soak, summary=summary):
     seconds = float(sys.argv[1]) * 3600
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else \
         time.time_ns() % 1_000_000
     folder = os.environ["SOAK_FOLDER"]
-    soak = Soak(folder, seed)
+    soak = make(folder, seed)
     # Who is told to end takes everything along.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     soak.say(f"seed {seed}, in {folder}")
